@@ -1,0 +1,391 @@
+/* checkpoint_dir.c - the checkpoints folder: publish, LATEST, retention, leftovers of killed writers, the choice. */
+#include "checkpoint_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A step folder's states: step-N.tmp (being written) -> step-N -> step-N.trash (being deleted);
+ * step-N -> step-N.old while another step-N takes its place. */
+typedef enum { WHOLE, TMP, TRASH, OLD, OTHER } kind_of_name;
+static const char *const suffix[] = {"", ".tmp", ".trash", ".old"};
+static const char        link_tmp[] = ".LATEST.tmp";
+
+typedef struct step_list {
+  int64_t *step; /* [n] */
+  int      n, room;
+} step_list;
+
+tri_status tri_ckpt_agree(tri_comm *world, tri_status mine) { return world ? tri_agree(world, mine) : mine; }
+
+tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...) {
+  va_list ap;
+  int     n;
+
+  va_start(ap, fmt);
+  n = vsnprintf(out, TRI_CKPT_PATH_BYTES, fmt, ap);
+  va_end(ap);
+  if (n < 0 || n >= TRI_CKPT_PATH_BYTES) {
+    out[0] = 0;
+    TRI_FAIL(TRI_EFILE, "a path of %d bytes is too long, at most %d are possible", n,
+             TRI_CKPT_PATH_BYTES - 1);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_sync(const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC), bad;
+
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened to be made durable: %s", path, strerror(errno));
+  bad = fsync(fd) && errno != EINVAL; /* EINVAL: a file system that has nothing to sync there */
+  if (bad)
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be made durable: %s", path,
+             strerror(errno));
+  close(fd);
+  return bad ? TRI_EFILE : TRI_OK;
+}
+
+tri_status tri_ckpt_remove(const char *folder) {
+  tri_status     st = TRI_OK;
+  char           path[TRI_CKPT_PATH_BYTES];
+  struct dirent *entry;
+  DIR           *d = opendir(folder);
+
+  if (!d && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
+  if (!d) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", folder, strerror(errno));
+  TRI_TRY_DONE(tri_ckpt_path(path, "%s/MANIFEST.json", folder));
+  unlink(path); /* first, so that half of a folder is never taken for a whole one */
+  while ((entry = readdir(d))) {
+    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
+    TRI_TRY_DONE(tri_ckpt_path(path, "%s/%s", folder, entry->d_name));
+    if (unlink(path) && errno != ENOENT)
+      TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+  }
+done:
+  closedir(d);
+  if (st == TRI_OK && rmdir(folder) && errno != ENOENT)
+    TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", folder, strerror(errno));
+  return st;
+}
+
+/* step-00000040, step-00000040.tmp and so on; *step is set unless OTHER. */
+static kind_of_name parse_name(const char *name, int64_t *step) {
+  char again[64], *end;
+  int  k;
+
+  if (strncmp(name, "step-", 5) != 0 || strspn(name + 5, "0123456789") < 8) return OTHER;
+  errno = 0;
+  *step = strtoll(name + 5, &end, 10);
+  for (k = WHOLE; k < OTHER && strcmp(end, suffix[k]) != 0; k++) continue;
+  snprintf(again, sizeof again, "step-%08" PRId64 "%s", *step, k < OTHER ? suffix[k] : "");
+  return errno == 0 && !strcmp(again, name) ? (kind_of_name)k : OTHER;
+}
+
+static tri_status step_path(char out[TRI_CKPT_PATH_BYTES], const char *dir, int64_t step, kind_of_name kind) {
+  return tri_ckpt_path(out, "%s/step-%08" PRId64 "%s", dir, step, suffix[kind]);
+}
+
+static bool exists(const char *path) {
+  struct stat sb;
+
+  return stat(path, &sb) == 0;
+}
+
+static tri_status rename_folder(const char *from, const char *to) {
+  if (rename(from, to)) TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", from, to, strerror(errno));
+  return TRI_OK;
+}
+
+/* The step that dir/LATEST names; -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT. */
+static tri_status read_latest(const char *dir, int64_t *step) {
+  char    path[TRI_CKPT_PATH_BYTES], target[64];
+  ssize_t n;
+
+  *step = -1;
+  TRI_TRY(tri_ckpt_path(path, "%s/LATEST", dir));
+  n = readlink(path, target, sizeof target);
+  if (n < 0 && errno == ENOENT) return TRI_OK;
+  if (n < 0) TRI_FAIL(TRI_EFORMAT, "%s: is not a symbolic link: %s", path, strerror(errno));
+  target[n < (ssize_t)sizeof target ? n : (ssize_t)sizeof target - 1] = 0;
+  if (parse_name(target, step) != WHOLE) {
+    *step = -1;
+    TRI_FAIL(TRI_EFORMAT, "%s: names '%s', which is no step folder", path, target);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_publish(const char *dir, int64_t step) {
+  tri_status st = TRI_OK;
+  char       tmp[TRI_CKPT_PATH_BYTES], whole[TRI_CKPT_PATH_BYTES], old[TRI_CKPT_PATH_BYTES];
+  char       link_new[TRI_CKPT_PATH_BYTES], latest[TRI_CKPT_PATH_BYTES], target[64];
+  bool       replaced = false, renamed = false;
+
+  TRI_TRY(step_path(tmp, dir, step, TMP));
+  TRI_TRY(step_path(whole, dir, step, WHOLE));
+  TRI_TRY(step_path(old, dir, step, OLD));
+  TRI_TRY(tri_ckpt_path(link_new, "%s/%s", dir, link_tmp));
+  TRI_TRY(tri_ckpt_path(latest, "%s/LATEST", dir));
+  snprintf(target, sizeof target, "step-%08" PRId64, step);
+  /* Everything that takes space comes before the first rename. */
+  if ((unlink(link_new) && errno != ENOENT) || symlink(target, link_new))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", link_new, strerror(errno));
+  TRI_TRY_DONE(tri_ckpt_remove(old));
+  replaced = exists(whole);
+  if (replaced) TRI_TRY_DONE(rename_folder(whole, old));
+  TRI_TRY_DONE(rename_folder(tmp, whole));
+  renamed = true;
+  TRI_TRY_DONE(tri_ckpt_sync(dir));
+  TRI_TRY_DONE(rename_folder(link_new, latest));
+  if (tri_ckpt_sync(dir) != TRI_OK || (replaced && tri_ckpt_remove(old) != TRI_OK))
+    tri_log(TRI_LOG_WARN, "%s: saved, but: %s", whole, tri_error_message());
+  tri_error_clear();
+  return TRI_OK;
+done: /* only failures come here: everything as it was */
+  unlink(link_new);
+  if (renamed) rename(whole, tmp);
+  if (replaced && !exists(whole)) rename(old, whole);
+  return st;
+}
+
+/* ---- the steps of a folder */
+
+static tri_status step_list_add(step_list *l, int64_t step) {
+  if (l->n == l->room) {
+    int64_t *more;
+    TRI_TRY(TRI_ALLOC(more, 2 * l->room + 64));
+    if (l->n) memcpy(more, l->step, (size_t)l->n * sizeof *more);
+    TRI_FREE(l->step);
+    l->step = more;
+    l->room = 2 * l->room + 64;
+  }
+  l->step[l->n++] = step;
+  return TRI_OK;
+}
+
+static int newest_first(const void *a, const void *b) {
+  const int64_t *x = a, *y = b;
+
+  return (*x < *y) - (*x > *y);
+}
+
+/* Steps of the entries of dir of this kind, newest first. l->step by tri_host_free. */
+static tri_status list_steps(const char *dir, kind_of_name kind, step_list *l) {
+  tri_status     st = TRI_OK;
+  struct dirent *entry;
+  int64_t        step;
+  DIR           *d = opendir(dir);
+
+  *l = (step_list){0};
+  if (!d && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
+  if (!d) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", dir, strerror(errno));
+  while ((entry = readdir(d)))
+    if (parse_name(entry->d_name, &step) == kind) TRI_TRY_DONE(step_list_add(l, step));
+  if (l->n) qsort(l->step, (size_t)l->n, sizeof *l->step, newest_first);
+done:
+  closedir(d);
+  if (st != TRI_OK) TRI_FREE(l->step);
+  return st;
+}
+
+/* Newest first, but steps above LATEST's after all others: they are of a run that was wound back. */
+static void wind_back(step_list *l, int64_t latest) {
+  int64_t *s = l->step;
+  int      above = 0;
+
+  while (above < l->n && s[above] > latest) above++;
+  if (latest < 0 || above == l->n) return;
+  for (int k = 0; k < above; k++) { /* one rotation each; lists are short */
+    int64_t first = s[0];
+    memmove(s, s + 1, (size_t)(l->n - 1) * sizeof *s);
+    s[l->n - 1] = first;
+  }
+}
+
+/* Is there a manifest that is whole, and files of the right sizes? The error is not kept. */
+static bool looks_whole(const char *folder) {
+  tri_ckpt_manifest m = {0};
+  char             *bytes = NULL;
+  size_t            n = 0;
+  tri_status        st = tri_ckpt_manifest_read(folder, &bytes, &n);
+
+  if (st == TRI_OK) st = tri_ckpt_manifest_parse(folder, bytes, n, &m);
+  if (st == TRI_OK) st = tri_ckpt_manifest_check_sizes(&m, folder);
+  tri_ckpt_manifest_free(&m);
+  tri_host_free((void **)&bytes);
+  if (st != TRI_OK) tri_error_clear();
+  return st == TRI_OK;
+}
+
+/* ---- clean and retain: rank 0's work */
+
+static tri_status clean(const char *dir) {
+  tri_status st = TRI_OK;
+  step_list  l = {0};
+  char       path[TRI_CKPT_PATH_BYTES], whole[TRI_CKPT_PATH_BYTES];
+
+  for (kind_of_name kind = TMP; kind <= OLD; kind++) {
+    TRI_TRY_DONE(list_steps(dir, kind, &l));
+    for (int i = 0; i < l.n; i++) {
+      TRI_TRY_DONE(step_path(path, dir, l.step[i], kind));
+      TRI_TRY_DONE(step_path(whole, dir, l.step[i], WHOLE));
+      if (kind == OLD && !exists(whole))
+        TRI_TRY_DONE(rename_folder(path, whole));
+      else
+        TRI_TRY_DONE(tri_ckpt_remove(path));
+    }
+    TRI_FREE(l.step);
+  }
+  TRI_TRY_DONE(tri_ckpt_path(path, "%s/%s", dir, link_tmp));
+  if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
+    TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+done:
+  TRI_FREE(l.step);
+  return st;
+}
+
+tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? clean(dir) : TRI_OK));
+  return TRI_OK;
+}
+
+static tri_status retain(const char *dir, int keep, int64_t in_use_step) {
+  tri_status st = TRI_OK;
+  step_list  l = {0};
+  int64_t    latest;
+  int        kept = 0;
+  char       path[TRI_CKPT_PATH_BYTES], trash[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(read_latest(dir, &latest));
+  TRI_TRY(list_steps(dir, WHOLE, &l));
+  wind_back(&l, latest);
+  for (int i = 0; i < l.n; i++) {
+    TRI_TRY_DONE(step_path(path, dir, l.step[i], WHOLE));
+    if (kept < keep) {
+      kept += looks_whole(path);
+      continue;
+    }
+    if (l.step[i] == latest || l.step[i] == in_use_step) continue;
+    TRI_TRY_DONE(step_path(trash, dir, l.step[i], TRASH));
+    TRI_TRY_DONE(tri_ckpt_remove(trash));
+    TRI_TRY_DONE(rename_folder(path, trash));
+    TRI_TRY_DONE(tri_ckpt_remove(trash));
+  }
+done:
+  TRI_FREE(l.step);
+  return st;
+}
+
+tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world) {
+  TRI_ASSERT(keep >= 1);
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? retain(dir, keep, in_use_step) : TRI_OK));
+  return TRI_OK;
+}
+
+/* ---- the choice */
+
+static bool holds(const char *folder, const char *name) {
+  char path[TRI_CKPT_PATH_BYTES];
+  bool there = tri_ckpt_path(path, "%s/%s", folder, name) == TRI_OK && exists(path);
+
+  return there;
+}
+
+/* Is path itself a checkpoint, by its name or by what lies in it? */
+static bool is_step_folder(const char *path) {
+  const char *end = path + strlen(path), *name;
+  char        last[64];
+  int64_t     step;
+
+  while (end > path && end[-1] == '/') end--;
+  for (name = end; name > path && name[-1] != '/'; name--) continue;
+  snprintf(last, sizeof last, "%.*s", (int)(end - name), name);
+  return exists(path) &&
+         (parse_name(last, &step) != OTHER || holds(path, "MANIFEST.json") || holds(path, "state.h5"));
+}
+
+/* Candidates in the order they are tried, each with its NUL; `notes` gets what is wrong with LATEST. */
+static tri_status candidates(const char *path, tri_text *list, tri_text *notes) {
+  tri_status st = TRI_OK;
+  step_list  l = {0};
+  int64_t    latest = -1;
+  char       dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES];
+
+  if (is_step_folder(path)) return tri_text_put(list, path, strlen(path) + 1);
+  TRI_TRY(tri_ckpt_path(dir, "%s%s", path, holds(path, "checkpoints") ? "/checkpoints" : ""));
+  TRI_TRY_DONE(list_steps(dir, WHOLE, &l));
+  if (read_latest(dir, &latest) != TRI_OK) {
+    TRI_TRY_DONE(tri_text_printf(notes, "%s\n", tri_error_message()));
+    tri_error_clear();
+  }
+  if (latest >= 0) {
+    TRI_TRY_DONE(step_path(folder, dir, latest, WHOLE));
+    if (!exists(folder))
+      TRI_TRY_DONE(tri_text_printf(notes, "%s: LATEST names it, but it is not there\n", folder));
+  }
+  wind_back(&l, latest);
+  for (int i = 0; i < l.n; i++) {
+    TRI_TRY_DONE(step_path(folder, dir, l.step[i], WHOLE));
+    TRI_TRY_DONE(tri_text_put(list, folder, strlen(folder) + 1));
+  }
+done:
+  TRI_FREE(l.step);
+  return st;
+}
+
+/* Rank 0's text on every rank. Collective over world. */
+static tri_status share_text(tri_comm *world, tri_text *text) {
+  tri_status st = TRI_OK;
+  int64_t    n = (int64_t)text->len;
+  char      *bytes = NULL;
+
+  if (!world) return TRI_OK;
+  TRI_TRY(tri_host_bcast(world, &n, sizeof n, 0));
+  TRI_TRY(tri_ckpt_agree(world, tri_host_alloc((size_t)n + 1, 1, (void **)&bytes)));
+  if (n && world->rank == 0) memcpy(bytes, text->data, (size_t)n);
+  TRI_TRY_DONE(tri_host_bcast(world, bytes, (size_t)n, 0));
+  if (world->rank != 0) st = tri_text_put(text, bytes, (size_t)n);
+  TRI_TRY_DONE(tri_ckpt_agree(world, st));
+done:
+  tri_host_free((void **)&bytes);
+  return st;
+}
+
+tri_status tri_ckpt_find(const char *path, tri_comm *world, bool verify, tri_text *skipped,
+                         char folder[TRI_CKPT_PATH_BYTES]) {
+  tri_status st;
+  tri_text   list = {0}, notes = {0};
+  bool       decides = !world || world->rank == 0;
+
+  folder[0] = 0;
+  TRI_TRY_DONE(tri_ckpt_agree(world, decides ? candidates(path, &list, &notes) : TRI_OK));
+  TRI_TRY_DONE(share_text(world, &list));
+  TRI_TRY_DONE(share_text(world, &notes));
+  for (size_t at = 0; at < list.len; at += strlen(list.data + at) + 1) {
+    tri_ckpt_reader *r = NULL;
+    st = tri_ckpt_open(list.data + at, world, verify, &r);
+    tri_ckpt_close(&r);
+    if (st == TRI_OK) {
+      TRI_TRY_DONE(tri_ckpt_path(folder, "%s", list.data + at));
+      break;
+    }
+    if (st != TRI_EFORMAT && st != TRI_EFILE) goto done;
+    TRI_TRY_DONE(tri_text_printf(&notes, "%s\n", tri_error_message()));
+    tri_error_clear();
+    st = TRI_OK;
+  }
+  if (!folder[0] && notes.len) {
+    notes.data[strcspn(notes.data, "\n")] = 0;
+    TRI_FAIL_DONE(TRI_EFORMAT, "%s", notes.data);
+  }
+  if (skipped && notes.len) TRI_TRY_DONE(tri_text_put(skipped, notes.data, notes.len));
+done:
+  tri_text_free(&list);
+  tri_text_free(&notes);
+  return st;
+}

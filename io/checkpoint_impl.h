@@ -1,0 +1,93 @@
+/* checkpoint_impl.h - what the checkpoint_*.c files share, and nobody else includes. Layer 3. */
+#ifndef TRI_CHECKPOINT_IMPL_H
+#define TRI_CHECKPOINT_IMPL_H
+
+#include <hdf5.h>
+
+#include "checkpoint.h"
+
+enum { TRI_CKPT_VERSION = 1, TRI_CKPT_FILE_NAME_BYTES = 64 };
+
+/* One tensor with its place in state.h5. */
+typedef struct tri_ckpt_entry {
+  tri_ckpt_tensor t; /* group and name: owned */
+  int64_t         count, bytes, offset_bytes;
+} tri_ckpt_entry;
+
+typedef struct tri_ckpt_file {
+  char     name[TRI_CKPT_FILE_NAME_BYTES];
+  int64_t  bytes;
+  uint64_t hash;
+} tri_ckpt_file;
+
+/* What MANIFEST.json says. Zero-initialise; tri_ckpt_manifest_free leaves it zeroed. */
+typedef struct tri_ckpt_manifest {
+  int64_t         step, state_bytes;
+  uint64_t        metadata_hash; /* of all bytes of state.h5 that belong to no tensor */
+  char            program[64];
+  int             n_file, n_entry;
+  tri_ckpt_file  *file;  /* [n_file] */
+  tri_ckpt_entry *entry; /* [n_entry] in the order of create's list */
+} tri_ckpt_manifest;
+
+/* The hash of elements [begin, begin + count) of one tensor: a row of /integrity/slabs. */
+typedef struct tri_ckpt_slab {
+  int64_t  tensor, begin, count;
+  uint64_t hash;
+} tri_ckpt_slab;
+
+/* checkpoint_manifest.c. Not collective. */
+
+/* Appends a copy of *t; `bad` is the status when it cannot be a tensor of a checkpoint. */
+TRI_CHECKED tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_status bad,
+                                             const tri_ckpt_tensor *t);
+TRI_CHECKED tri_status tri_ckpt_manifest_add_file(tri_ckpt_manifest *m, const char *name, int64_t bytes,
+                                                  uint64_t hash);
+TRI_CHECKED tri_status tri_ckpt_manifest_write(const tri_ckpt_manifest *m, const char *folder);
+/* The bytes of folder's MANIFEST.json; *bytes by tri_host_free. */
+TRI_CHECKED tri_status tri_ckpt_manifest_read(const char *folder, char **bytes, size_t *n);
+TRI_CHECKED tri_status tri_ckpt_manifest_parse(const char *folder, const char *bytes, size_t n,
+                                               tri_ckpt_manifest *out);
+/* Are state.h5 and the side files there, and as long as they must be? */
+TRI_CHECKED tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, const char *folder);
+void                   tri_ckpt_manifest_free(tri_ckpt_manifest *m);
+/* The hash of state.h5 without its tensors. */
+TRI_CHECKED tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder, uint64_t *hash);
+/* n bytes at offset of an open file; a short file is TRI_EFORMAT. `path` is for the message. */
+TRI_CHECKED tri_status tri_ckpt_read_at(int fd, const char *path, void *buf, size_t n, int64_t offset_bytes);
+
+/* checkpoint_h5.c. Not collective; what they do to an HDF5 object is as collective as that object. */
+
+void        tri_ckpt_h5_quiet(void);  /* HDF5's own printing of errors: off */
+const char *tri_ckpt_h5_reason(void); /* of the last call that failed, innermost; valid until the next */
+/* The type of dtype in file and memory alike; by H5Tclose. Negative on failure. */
+hid_t tri_ckpt_h5_type(tri_dtype dtype);
+hid_t tri_ckpt_h5_slab_type(void);
+/* Selects elements [begin, begin + count) of flattened t in its data space. */
+TRI_CHECKED tri_status tri_ckpt_h5_select(hid_t space, const tri_ckpt_tensor *t, int64_t begin,
+                                          int64_t count);
+/* The data space of t's shape; by H5Sclose. Negative on failure. */
+hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t);
+
+/* checkpoint_room.c. Not collective. */
+
+/* Rank 0, before anything is written: makes dir and an empty folder in it, if need_bytes are free there. */
+TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes);
+/* Every rank: does it see that folder, and may it write a file of that size? */
+TRI_CHECKED tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes);
+/* Rank 0: the file gets blocks for its first `bytes` bytes, so that writing them does not fail for want of room. */
+TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
+
+/* checkpoint_dir.c. Not collective, but for agree. */
+
+/* Collective over world; the status itself where world is NULL. */
+TRI_CHECKED tri_status tri_ckpt_agree(tri_comm *world, tri_status mine);
+TRI_CHECKED tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the disk */
+/* A folder of plain files, the manifest first. TRI_OK when it is not there. */
+TRI_CHECKED tri_status tri_ckpt_remove(const char *folder);
+/* dir/step-%08d.tmp becomes dir/step-%08d and LATEST names it; both or neither. */
+TRI_CHECKED tri_status tri_ckpt_publish(const char *dir, int64_t step);
+
+#endif

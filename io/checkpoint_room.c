@@ -1,0 +1,86 @@
+/* checkpoint_room.c - is there room on the disk, and taking it before anything can fail for want of it. */
+#define _GNU_SOURCE /* fallocate: says "no" where posix_fallocate would write zeros */
+#include "checkpoint_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* dir and the folders above it. */
+static tri_status make_dir(const char *dir) {
+  char path[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(tri_ckpt_path(path, "%s", dir));
+  for (char *p = path + 1; *p; p++)
+    if (*p == '/') {
+      *p = 0;
+      mkdir(path, 0777); /* whether that worked is seen below */
+      *p = '/';
+    }
+  if (mkdir(dir, 0777) && errno != EEXIST)
+    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", dir, strerror(errno));
+  return TRI_OK;
+}
+
+/* Longer files than `ulimit -f` allows end the process; say so before. */
+static tri_status check_limit(const char *path, int64_t bytes) {
+  struct rlimit limit;
+
+  if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < (rlim_t)bytes)
+    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed, files may have %llu (ulimit -f)", path, bytes,
+             (unsigned long long)limit.rlim_cur);
+  return TRI_OK;
+}
+
+/* Grow the file to this size with blocks behind it. A file system that cannot promise blocks is no error. */
+static tri_status take(const char *path, int flags, int64_t bytes) {
+  int fd, err;
+
+  TRI_TRY(check_limit(path, bytes));
+  fd = open(path, flags | O_WRONLY | O_CLOEXEC, 0666);
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+  do err = fallocate(fd, 0, 0, (off_t)bytes) ? errno : 0;
+  while (err == EINTR);
+  close(fd);
+  if (err == ENOSPC || err == EDQUOT || err == EFBIG || err == EIO)
+    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed: %s", path, bytes, strerror(err));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes) {
+  struct statvfs fs;
+  char           path[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(make_dir(dir));
+  TRI_TRY(tri_ckpt_remove(folder));
+  if (statvfs(dir, &fs)) TRI_FAIL(TRI_EFILE, "%s: %s", dir, strerror(errno));
+  if (fs.f_blocks > 0 && (double)fs.f_bavail * (double)fs.f_frsize < (double)need_bytes)
+    TRI_FAIL(TRI_EFILE,
+             "%s: this checkpoint needs %" PRId64 " bytes, %.0f are free; free some or save elsewhere",
+             folder, need_bytes, (double)fs.f_bavail * (double)fs.f_frsize);
+  if (mkdir(folder, 0777)) TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", folder, strerror(errno));
+  /* A quota shows only when space is asked for: ask once, and give it back to the file that is written next. */
+  TRI_TRY(tri_ckpt_path(path, "%s/room", folder));
+  TRI_TRY(take(path, O_CREAT, need_bytes));
+  if (unlink(path)) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes) {
+  if (access(folder, W_OK | X_OK))
+    TRI_FAIL(TRI_EFILE,
+             "%s: rank %d cannot write there: %s; the folder must be on a file system all nodes share",
+             folder, rank, strerror(errno));
+  TRI_TRY(check_limit(folder, need_bytes));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_room_take(const char *path, int64_t bytes) {
+  TRI_TRY(take(path, 0, bytes));
+  return TRI_OK;
+}

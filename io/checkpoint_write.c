@@ -1,0 +1,502 @@
+/* checkpoint_write.c - the writer: all ranks fill state.h5 in a .tmp folder, commit makes it a checkpoint. */
+#include "checkpoint_impl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "hash.h"
+
+static const int64_t slab_bytes = (int64_t)16
+                                  << 20; /* chosen: one hash per 16 MiB, 6000 for a model of 8 G parameters */
+static const int64_t round_bytes = (int64_t)1
+                                   << 30; /* one H5Dwrite: below every 2 GiB limit of MPI-IO libraries */
+static const int64_t margin_bytes = (int64_t)4 << 20; /* chosen: side files and manifest, or nearly */
+static const hsize_t align_bytes = (hsize_t)64 << 10; /* chosen: at most 6 % of a tensor of 1 MiB is lost */
+static const hsize_t align_from_bytes = (hsize_t)1 << 20;
+static const int64_t object_bytes =
+    1024; /* measured: HDF5 1.10 takes 900 for a data set with a name of 40 bytes */
+
+struct tri_ckpt_writer {
+  tri_comm         *world; /* borrowed */
+  char              dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
+  tri_ckpt_manifest m;
+  hid_t             file, state, transfer;
+  hsize_t           block_bytes; /* HDF5 takes space for metadata in pieces of this size */
+  hid_t            *set;         /* [m.n_entry] data sets */
+  tri_ckpt_slab    *slab;        /* [n_slab] of this rank */
+  int64_t           n_slab, slab_room;
+};
+
+/* ---- making the file */
+
+static tri_status make_file(tri_ckpt_writer *w) {
+  tri_status st = TRI_OK;
+  MPI_Comm  *comm = w->world->mpi;
+  hid_t      access_list = H5Pcreate(H5P_FILE_ACCESS), create_list = H5Pcreate(H5P_FILE_CREATE);
+
+  /* Room for all object headers in one piece, so that the tensors lie side by side. */
+  w->block_bytes = 64 << 10;
+  while (w->block_bytes < (hsize_t)(w->m.n_entry * object_bytes) && w->block_bytes < (hsize_t)(4 << 20))
+    w->block_bytes *= 2;
+  w->transfer = H5Pcreate(H5P_DATASET_XFER);
+  if (access_list < 0 || create_list < 0 || w->transfer < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
+      H5Pset_dxpl_mpio(w->transfer, H5FD_MPIO_INDEPENDENT) < 0 ||
+      H5Pset_fapl_mpio(access_list, *comm, MPI_INFO_NULL) < 0 ||
+      H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0 ||
+      H5Pset_alignment(access_list, align_from_bytes, align_bytes) < 0 ||
+      H5Pset_meta_block_size(access_list, w->block_bytes) < 0 ||
+      H5Pset_coll_metadata_write(access_list, 1) < 0 || H5Pset_all_coll_metadata_ops(access_list, 1) < 0 ||
+      H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
+    TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
+  w->file = H5Fcreate(w->path, H5F_ACC_TRUNC, create_list, access_list);
+  if (w->file < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be made: %s", w->path, tri_ckpt_h5_reason());
+done:
+  if (access_list >= 0) H5Pclose(access_list);
+  if (create_list >= 0) H5Pclose(create_list);
+  return st;
+}
+
+/* Blocks up to `end` and for the metadata that HDF5 may place behind it. Flushing cuts off what it did not need. */
+static tri_status take_space(const tri_ckpt_writer *w, int64_t end) {
+  for (int i = 0; i < w->m.n_entry; i++)
+    if (w->m.entry[i].offset_bytes + w->m.entry[i].bytes > end)
+      end = w->m.entry[i].offset_bytes + w->m.entry[i].bytes;
+  if (w->world->rank == 0) TRI_TRY(tri_ckpt_room_take(w->path, end + 2 * (int64_t)w->block_bytes));
+  return TRI_OK;
+}
+
+/* A group and those above it. */
+static tri_status make_group(const tri_ckpt_writer *w, const char *path, hid_t *out) {
+  hid_t list = H5Pcreate(H5P_GROUP_CREATE), id;
+  char  part[256];
+
+  *out = -1;
+  if (list < 0 || H5Pset_obj_track_times(list, 0) < 0)
+    TRI_FAIL(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
+  for (size_t n = 1; *out < 0; n++) {
+    if (path[n] != '/' && path[n] != 0) continue;
+    snprintf(part, sizeof part, "%.*s", (int)n, path);
+    id = H5Lexists(w->file, part, H5P_DEFAULT) > 0
+             ? H5Gopen2(w->file, part, H5P_DEFAULT)
+             : H5Gcreate2(w->file, part, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (id < 0) {
+      H5Pclose(list);
+      TRI_FAIL(TRI_EFILE, "%s: group %s: %s", w->path, part, tri_ckpt_h5_reason());
+    }
+    if (path[n] == 0)
+      *out = id;
+    else
+      H5Gclose(id);
+  }
+  H5Pclose(list);
+  return TRI_OK;
+}
+
+static tri_status make_set(const tri_ckpt_writer *w, hid_t group, hid_t list, tri_ckpt_entry *e, hid_t *set) {
+  hid_t   type = tri_ckpt_h5_type(e->t.dtype), space = tri_ckpt_h5_space(&e->t);
+  haddr_t offset = HADDR_UNDEF;
+
+  if (type >= 0 && space >= 0)
+    *set = H5Dcreate2(group, e->t.name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  if (*set >= 0) offset = H5Dget_offset(*set);
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  if (*set < 0 || offset == HADDR_UNDEF)
+    TRI_FAIL(TRI_EFILE, "%s: %s/%s: %s", w->path, e->t.group, e->t.name, tri_ckpt_h5_reason());
+  e->offset_bytes = (int64_t)offset;
+  return TRI_OK;
+}
+
+/* Contiguous, placed at once, never filled: the bytes of a tensor are exactly what the ranks write. */
+static hid_t set_list(void) {
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+
+  if (list >= 0 &&
+      (H5Pset_layout(list, H5D_CONTIGUOUS) < 0 || H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) < 0 ||
+       H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) < 0 || H5Pset_obj_track_times(list, 0) < 0)) {
+    H5Pclose(list);
+    return -1;
+  }
+  return list;
+}
+
+static tri_status make_sets(tri_ckpt_writer *w) {
+  tri_status  st = TRI_OK;
+  hid_t       list = set_list(), group = -1;
+  const char *group_name = "";
+
+  if (list < 0) TRI_FAIL(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
+  TRI_TRY_DONE(make_group(w, "/state", &w->state));
+  for (int i = 0; i < w->m.n_entry; i++) {
+    tri_ckpt_entry *e = &w->m.entry[i];
+    if (strcmp(group_name, e->t.group) != 0) {
+      if (group >= 0) H5Gclose(group);
+      group_name = e->t.group;
+      TRI_TRY_DONE(make_group(w, group_name, &group));
+    }
+    TRI_TRY_DONE(make_set(w, group, list, e, &w->set[i]));
+  }
+done:
+  if (group >= 0) H5Gclose(group);
+  H5Pclose(list);
+  return st;
+}
+
+static tri_status put_attribute(hid_t object, const char *path, const char *name, hid_t type,
+                                const void *value) {
+  hid_t space = H5Screate(H5S_SCALAR), id = -1;
+  bool  good;
+
+  if (space >= 0) id = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  good = id >= 0 && H5Awrite(id, type, value) >= 0;
+  if (!good)
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: attribute %s: %s", path, name,
+             tri_ckpt_h5_reason());
+  if (id >= 0) H5Aclose(id);
+  if (space >= 0) H5Sclose(space);
+  return good ? TRI_OK : TRI_EFILE;
+}
+
+static tri_status put_text(hid_t object, const char *path, const char *name, const char *text) {
+  tri_status st;
+  hid_t      type = H5Tcopy(H5T_C_S1);
+
+  if (type < 0 || H5Tset_size(type, strlen(text) + 1) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)
+    TRI_FAIL(TRI_EINTERNAL, "%s: attribute %s: %s", path, name, tri_ckpt_h5_reason());
+  st = put_attribute(object, path, name, type, text);
+  H5Tclose(type);
+  return st;
+}
+
+static tri_status put_root(const tri_ckpt_writer *w) {
+  int64_t version = TRI_CKPT_VERSION;
+
+  TRI_TRY(put_text(w->file, w->path, "format", "trireme-checkpoint"));
+  TRI_TRY(put_attribute(w->file, w->path, "format_version", H5T_STD_I64LE, &version));
+  TRI_TRY(put_text(w->file, w->path, "program", "trireme " TRI_VERSION));
+  TRI_TRY(put_attribute(w->file, w->path, "step", H5T_STD_I64LE, &w->m.step));
+  return TRI_OK;
+}
+
+/* What this rank can do without the others. */
+static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, const tri_ckpt_tensor *tensor,
+                         int n_tensor, int64_t *need_bytes) {
+  *need_bytes = margin_bytes + (int64_t)n_tensor * object_bytes;
+  w->m.step = step;
+  TRI_TRY(tri_ckpt_path(w->dir, "%s", dir));
+  TRI_TRY(tri_ckpt_path(w->folder, "%s/step-%08" PRId64 ".tmp", dir, step));
+  TRI_TRY(tri_ckpt_path(w->path, "%s/state.h5", w->folder));
+  for (int i = 0; i < n_tensor; i++) {
+    TRI_TRY(tri_ckpt_manifest_add(&w->m, w->folder, TRI_EINPUT, &tensor[i]));
+    *need_bytes +=
+        w->m.entry[i].bytes + (w->m.entry[i].bytes >= (int64_t)align_from_bytes ? (int64_t)align_bytes : 0);
+  }
+  TRI_TRY(TRI_ALLOC(w->set, n_tensor));
+  for (int i = 0; i < n_tensor; i++) w->set[i] = -1;
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
+                           int n_tensor, tri_ckpt_writer **out) {
+  tri_status       st;
+  tri_ckpt_writer *w;
+  int64_t          need_bytes = 0;
+
+  TRI_ASSERT(dir && dir[0] && step >= 0 && world && n_tensor > 0);
+  *out = NULL;
+  TRI_TRY(tri_ckpt_agree(world, TRI_ALLOC(w, 1)));
+  w->world = world;
+  w->file = w->state = w->transfer = -1;
+  tri_ckpt_h5_quiet();
+  TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, &need_bytes)));
+  TRI_TRY_DONE(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_prepare(w->dir, w->folder, need_bytes)
+                                                      : TRI_OK));
+  TRI_TRY_DONE(tri_ckpt_agree(world, tri_ckpt_room_check(w->folder, world->rank, need_bytes)));
+  st = tri_ckpt_agree(world, make_file(w));
+  if (st != TRI_OK) w->file = -1; /* not closed where it was opened: closing waits for all ranks */
+  TRI_TRY_DONE(st);
+  TRI_TRY_DONE(tri_ckpt_agree(world, make_sets(w)));
+  TRI_TRY_DONE(tri_ckpt_agree(world, put_root(w)));
+  TRI_TRY_DONE(tri_ckpt_agree(world, take_space(w, 0)));
+done:
+  if (st != TRI_OK)
+    tri_ckpt_abandon(&w);
+  else
+    *out = w;
+  return st;
+}
+
+/* ---- filling it */
+
+static tri_status record_slabs(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
+                               const char *host) {
+  int64_t size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype), most = slab_bytes / size;
+  int64_t room = w->slab_room ? w->slab_room : 64;
+
+  while (room < w->n_slab + (count + most - 1) / most) room *= 2;
+  if (room > w->slab_room) {
+    tri_ckpt_slab *more;
+    TRI_TRY(TRI_ALLOC(more, room));
+    if (w->n_slab) memcpy(more, w->slab, (size_t)w->n_slab * sizeof *more);
+    TRI_FREE(w->slab);
+    w->slab = more;
+    w->slab_room = room;
+  }
+  for (int64_t at = 0; at < count; at += most) {
+    int64_t n = count - at < most ? count - at : most;
+    w->slab[w->n_slab++] =
+        (tri_ckpt_slab){tensor, begin + at, n, tri_hash64(host + at * size, (size_t)(n * size), 0)};
+  }
+  return TRI_OK;
+}
+
+/* One collective transfer; count may be 0. */
+static tri_status write_round(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
+                              const void *host) {
+  tri_status      st = TRI_OK;
+  tri_ckpt_entry *e = &w->m.entry[tensor];
+  hsize_t         n = (hsize_t)(count ? count : 1);
+  hid_t           type = tri_ckpt_h5_type(e->t.dtype), space = tri_ckpt_h5_space(&e->t);
+  hid_t           memory = H5Screate_simple(1, &n, NULL);
+  static char     nothing[8];
+
+  if (type < 0 || space < 0 || memory < 0 || (count == 0 && H5Sselect_none(memory) < 0))
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINTERNAL, "%s: %s", w->path, tri_ckpt_h5_reason());
+  if (st == TRI_OK) st = tri_ckpt_h5_select(space, &e->t, begin, count);
+  /* A rank in trouble writes nothing, but it takes part. */
+  if (st != TRI_OK && space >= 0 && memory >= 0) (void)(H5Sselect_none(space) + H5Sselect_none(memory));
+  if (H5Dwrite(w->set[tensor], type, memory, space, w->transfer, count ? host : nothing) < 0 && st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing %s/%s failed: %s", w->folder,
+                  e->t.group, e->t.name, tri_ckpt_h5_reason());
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  if (memory >= 0) H5Sclose(memory);
+  return st;
+}
+
+tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count, const void *host) {
+  tri_status st;
+  int64_t    size, most, rounds;
+
+  TRI_ASSERT(tensor >= 0 && tensor < w->m.n_entry && (host || count == 0));
+  TRI_ASSERT(begin >= 0 && count >= 0 && begin <= w->m.entry[tensor].count - count);
+  size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype);
+  most = round_bytes / size;
+  rounds = (count + most - 1) / most;
+  st = record_slabs(w, tensor, begin, count, host);
+  TRI_TRY(tri_host_max(w->world, &rounds, 1));
+  for (int64_t k = 0; k < rounds; k++) {
+    int64_t    at = k * most < count ? k * most : count, n = count - at < most ? count - at : most;
+    tri_status mine = write_round(w, tensor, begin + at, n, (const char *)host + at * size);
+    if (st == TRI_OK) st = mine;
+  }
+  TRI_TRY(tri_ckpt_agree(w->world, st));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value) {
+  TRI_TRY(tri_ckpt_agree(w->world, put_attribute(w->state, w->path, name, H5T_STD_I64LE, &value)));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value) {
+  TRI_TRY(tri_ckpt_agree(w->world, put_attribute(w->state, w->path, name, H5T_IEEE_F64LE, &value)));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text) {
+  TRI_TRY(tri_ckpt_agree(w->world, put_text(w->state, w->path, name, text)));
+  return TRI_OK;
+}
+
+static tri_status write_side_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n) {
+  char path[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(tri_ckpt_path(path, "%s/%s", w->folder, name));
+  TRI_TRY(tri_file_write(path, bytes, n));
+  TRI_TRY(tri_ckpt_manifest_add_file(&w->m, name, (int64_t)n, tri_hash64(bytes, n, 0)));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n) {
+  TRI_ASSERT(name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TRI_CKPT_FILE_NAME_BYTES);
+  TRI_ASSERT(strcmp(name, "MANIFEST.json") != 0 && strcmp(name, "state.h5") != 0);
+  TRI_TRY(tri_ckpt_agree(w->world, w->world->rank == 0 ? write_side_file(w, name, bytes, n) : TRI_OK));
+  return TRI_OK;
+}
+
+/* ---- making it a checkpoint */
+
+static int by_place(const void *a, const void *b) {
+  const tri_ckpt_slab *x = a, *y = b;
+
+  if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
+  return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Sorted slabs of all ranks: is every element of every tensor in exactly one? */
+static tri_status check_cover(const tri_ckpt_writer *w, const tri_ckpt_slab *slab, int64_t n) {
+  int64_t k = 0;
+
+  for (int i = 0; i < w->m.n_entry; i++) {
+    const tri_ckpt_entry *e = &w->m.entry[i];
+    int64_t               at = 0;
+    for (; k < n && slab[k].tensor == i && slab[k].begin == at; k++) at += slab[k].count;
+    if (at != e->count || (k < n && slab[k].tensor == i))
+      TRI_FAIL(TRI_EINTERNAL, "%s: %s/%s: the ranks did not write element %" PRId64 " exactly once",
+               w->folder, e->t.group, e->t.name, at);
+  }
+  return TRI_OK;
+}
+
+/* The slabs of all ranks, sorted: the same on every rank. *out by tri_host_free. */
+static tri_status gather_slabs(tri_ckpt_writer *w, tri_ckpt_slab **out, int64_t *n) {
+  tri_status st = TRI_OK;
+  size_t    *counts = NULL, bytes = 0;
+
+  *out = NULL;
+  TRI_TRY(tri_ckpt_agree(w->world, TRI_ALLOC(counts, w->world->size)));
+  TRI_TRY_DONE(
+      tri_host_gather_all(w->world, w->slab, (size_t)w->n_slab * sizeof *w->slab, (void **)out, counts));
+  for (int r = 0; r < w->world->size; r++) bytes += counts[r];
+  *n = (int64_t)(bytes / sizeof **out);
+  qsort(*out, (size_t)*n, sizeof **out, by_place);
+  TRI_TRY_DONE(check_cover(w, *out, *n));
+done:
+  TRI_FREE(counts);
+  return st;
+}
+
+static tri_status make_slab_set(tri_ckpt_writer *w, int64_t n, hid_t *set, int64_t *end) {
+  hid_t   group = -1, list = set_list(), type = tri_ckpt_h5_slab_type();
+  hsize_t rows = (hsize_t)n;
+  hid_t   space = H5Screate_simple(1, &rows, NULL);
+
+  *set = -1;
+  if (make_group(w, "/integrity", &group) == TRI_OK && list >= 0 && type >= 0 && space >= 0)
+    *set = H5Dcreate2(group, "slabs", type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  if (*set < 0)
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: /integrity/slabs: %s", w->path,
+             tri_ckpt_h5_reason());
+  if (group >= 0) H5Gclose(group);
+  if (list >= 0) H5Pclose(list);
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  if (*set < 0) return TRI_EFILE;
+  *end = (int64_t)H5Dget_offset(*set) + n * (int64_t)sizeof(tri_ckpt_slab);
+  TRI_TRY(put_text(
+      *set, w->path, "method",
+      "XXH64, seed 0, of elements [begin, begin + count) of the flattened tensor; tensor: its place in "
+      "\"tensors\" of MANIFEST.json"));
+  return TRI_OK;
+}
+
+/* Rank 0 has the rows; all take part in the transfer. */
+static tri_status write_slab_set(tri_ckpt_writer *w, hid_t set, const tri_ckpt_slab *slab) {
+  tri_status st = TRI_OK;
+  hid_t      space = H5Dget_space(set), type = tri_ckpt_h5_slab_type();
+
+  if (space < 0 || type < 0 || (w->world->rank != 0 && H5Sselect_none(space) < 0) ||
+      H5Dwrite(set, type, space, space, w->transfer, slab) < 0)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing /integrity/slabs failed: %s",
+                  w->folder, tri_ckpt_h5_reason());
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  return st;
+}
+
+static tri_status write_integrity(tri_ckpt_writer *w) {
+  tri_status     st = TRI_OK;
+  tri_ckpt_slab *slab = NULL;
+  int64_t        n = 0, slab_end = 0;
+  hid_t          set = -1;
+
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, gather_slabs(w, &slab, &n)));
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, make_slab_set(w, n, &set, &slab_end)));
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, take_space(w, slab_end)));
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, write_slab_set(w, set, slab)));
+done:
+  if (set >= 0) H5Dclose(set);
+  TRI_FREE(slab);
+  return st;
+}
+
+/* Every handle; the file itself last. */
+static tri_status close_file(tri_ckpt_writer *w) {
+  bool good = true;
+
+  for (int i = 0; w->set && i < w->m.n_entry; i++)
+    if (w->set[i] >= 0) good &= H5Dclose(w->set[i]) >= 0;
+  TRI_FREE(w->set);
+  if (w->state >= 0) good &= H5Gclose(w->state) >= 0;
+  if (w->transfer >= 0) good &= H5Pclose(w->transfer) >= 0;
+  if (w->file >= 0) good &= H5Fclose(w->file) >= 0;
+  w->file = w->state = w->transfer = -1;
+  if (!good) TRI_FAIL(TRI_EFILE, "%s: closing failed: %s", w->path, tri_ckpt_h5_reason());
+  return TRI_OK;
+}
+
+static tri_status flush_file(tri_ckpt_writer *w) {
+  if (H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0)
+    TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", w->path, tri_ckpt_h5_reason());
+  return TRI_OK;
+}
+
+/* Rank 0's last work: the manifest, and the folder's name. */
+static tri_status finish(tri_ckpt_writer *w) {
+  struct stat sb;
+
+  if (stat(w->path, &sb)) TRI_FAIL(TRI_EFILE, "%s: %s", w->path, strerror(errno));
+  w->m.state_bytes = sb.st_size;
+  TRI_TRY(tri_ckpt_metadata_hash(&w->m, w->folder, &w->m.metadata_hash));
+  TRI_TRY(tri_ckpt_manifest_write(&w->m, w->folder));
+  TRI_TRY(tri_ckpt_sync(w->folder));
+  TRI_TRY(tri_ckpt_publish(w->dir, w->m.step));
+  return TRI_OK;
+}
+
+static tri_status commit(tri_ckpt_writer *w) {
+  tri_comm *world = w->world;
+
+  TRI_TRY(write_integrity(w));
+  TRI_TRY(tri_ckpt_agree(world, flush_file(w)));
+  TRI_TRY(tri_ckpt_agree(world, close_file(w)));
+  /* Closing writes the superblock and does not sync: every node does. */
+  TRI_TRY(tri_ckpt_agree(world, tri_ckpt_sync(w->path)));
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? finish(w) : TRI_OK));
+  return TRI_OK;
+}
+
+static void release(tri_ckpt_writer **w) {
+  tri_ckpt_manifest_free(&(*w)->m);
+  TRI_FREE((*w)->set);
+  TRI_FREE((*w)->slab);
+  TRI_FREE(*w);
+}
+
+tri_status tri_ckpt_commit(tri_ckpt_writer **w) {
+  tri_status st = commit(*w);
+
+  if (st != TRI_OK) {
+    tri_ckpt_abandon(w);
+    TRI_FAIL(st, "the checkpoint was not saved");
+  }
+  release(w);
+  return TRI_OK;
+}
+
+void tri_ckpt_abandon(tri_ckpt_writer **w) {
+  bool closed, removed;
+
+  if (!*w) return;
+  closed = close_file(*w) == TRI_OK;
+  removed = (*w)->world->rank != 0 || tri_ckpt_remove((*w)->folder) == TRI_OK;
+  if (!closed || !removed ||
+      tri_host_barrier((*w)->world) != TRI_OK) /* nobody goes on while the folder is there */
+    tri_log(TRI_LOG_WARN, "%s: could not be cleared away after a failed save", (*w)->folder);
+  release(w);
+}

@@ -1,0 +1,395 @@
+/* dataset.c - data files to examples, and the order of an epoch. */
+#include "io/dataset.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "io/jsonl.h"
+#include "rng.h"
+
+enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
+
+typedef struct arena_block {
+  struct arena_block *next;
+  size_t              used, cap; /* bytes of data */
+  char               *data;
+} arena_block;
+
+struct tri_dataset {
+  tri_example   *example; /* [n] */
+  int64_t        n, cap;
+  arena_block   *arena;
+  tri_data_stats stats;
+  int64_t       *order; /* [n], of order_epoch under order_seed */
+  int64_t        order_epoch;
+  uint64_t       order_seed;
+  bool           has_order;
+};
+
+/* One line on its way in. id: the tokens so far, one buffer for all lines. */
+typedef struct intake {
+  const tri_data_opt *opt;
+  const char         *prompt_key, *answer_key, *completion_key;
+  tri_dataset        *d;
+  tri_jsonl          *r;
+  json_t             *object;
+  int32_t            *id; /* [cap] */
+  int64_t             n, cap, n_prompt;
+} intake;
+
+/* Fail at the place of the line. */
+#define FAIL_LINE(in, fmt, ...)                                                                              \
+  TRI_FAIL(TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((in)->r), (long long)tri_jsonl_line((in)->r),         \
+           __VA_ARGS__)
+
+static bool is_prompt_kind(const tri_data_opt *opt) {
+  return opt->kind == TRI_DATA_RL || opt->kind == TRI_DATA_PROMPTS;
+}
+
+/* Copy n bytes into the arena, with a NUL behind them. */
+static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *out) {
+  size_t       need = (n + 1 + 7) / 8 * 8;
+  arena_block *b = d->arena;
+  char        *place;
+
+  if (!b || b->cap - b->used < need) {
+    size_t cap = need > ARENA_BYTES ? need : ARENA_BYTES;
+    TRI_TRY(TRI_ALLOC(b, 1));
+    b->next = d->arena;
+    d->arena = b;
+    TRI_TRY(TRI_ALLOC(b->data, cap));
+    b->cap = cap;
+  }
+  place = b->data + b->used;
+  if (n) memcpy(place, from, n);
+  place[n] = 0;
+  b->used += need;
+  memcpy(out, &place, sizeof place);
+  return TRI_OK;
+}
+
+static tri_status put_ids(intake *in, const int32_t *id, int64_t n) {
+  if (in->n + n > INT32_MAX / 2) FAIL_LINE(in, "has more than %d tokens", INT32_MAX / 2);
+  if (in->n + n > in->cap) {
+    int32_t *grown;
+    TRI_TRY(TRI_ALLOC(grown, 2 * (in->n + n)));
+    if (in->n) memcpy(grown, in->id, (size_t)in->n * sizeof *grown);
+    TRI_FREE(in->id);
+    in->id = grown;
+    in->cap = 2 * (in->n + n);
+  }
+  if (n) memcpy(in->id + in->n, id, (size_t)n * sizeof *id);
+  in->n += n;
+  return TRI_OK;
+}
+
+/* The text under `key`, which must be there. */
+static tri_status get_text(const intake *in, const char *key, const char *option, const char **text,
+                           size_t *n) {
+  const json_t *v = json_object_get(in->object, key);
+
+  *text = NULL;
+  *n = 0;
+  if (!v)
+    FAIL_LINE(in, "has no `%s`%s%s%s", key, option ? " (" : "", option ? option : "", option ? ")" : "");
+  if (json_is_array(v))
+    FAIL_LINE(
+        in,
+        "`%s` must be text; a list of messages needs a chat template, which this version does not have yet",
+        key);
+  if (!json_is_string(v)) FAIL_LINE(in, "`%s` must be text", key);
+  *text = json_string_value(v);
+  *n = json_string_length(v);
+  return TRI_OK;
+}
+
+static tri_status encode(intake *in, const char *key, const char *text, size_t n, bool special) {
+  const int32_t *id = NULL;
+  int64_t        n_id = 0;
+
+  if (!in->opt->encode)
+    FAIL_LINE(in, "`%s` is text, but the model has no tokenizer; give `tokens` instead", key);
+  TRI_TRY(in->opt->encode(in->opt->ctx, text, n, special, &id, &n_id));
+  for (int64_t i = 0; i < n_id; i++)
+    if (id[i] < 0 || id[i] >= in->opt->vocab)
+      FAIL_LINE(in,
+                "the tokenizer makes token %d of `%s`, but the model's vocabulary is 0 .. %d: they do not "
+                "belong together",
+                id[i], key, in->opt->vocab - 1);
+  return put_ids(in, id, n_id);
+}
+
+/* Put the end token behind the tokens from `first` on, once. */
+static tri_status put_end(intake *in, int64_t first, int32_t end) {
+  if (end < 0 || (in->n > first && in->id[in->n - 1] == end)) return TRI_OK;
+  if (end >= in->opt->vocab)
+    FAIL_LINE(in, "the end token %d is not in the model's vocabulary, 0 .. %d", end, in->opt->vocab - 1);
+  return put_ids(in, &end, 1);
+}
+
+static tri_status take_tokens(intake *in) {
+  const json_t  *prompt = json_object_get(in->object, "prompt_tokens");
+  bool           is_prompt = is_prompt_kind(in->opt);
+  const int32_t *id;
+  int64_t        n, least = is_prompt, most;
+
+  TRI_TRY(tri_jsonl_ids(in->r, "tokens", in->opt->vocab, &id, &n));
+  TRI_TRY(put_ids(in, id, n));
+  in->n_prompt = is_prompt ? n : 0;
+  if (!prompt) return TRI_OK;
+  if (!json_is_integer(prompt)) FAIL_LINE(in, "`%s` must be a whole number", "prompt_tokens");
+  in->n_prompt = json_integer_value(prompt);
+  most = in->opt->kind == TRI_DATA_SFT ? n - 1 : n;
+  if (in->n_prompt < least || in->n_prompt > most)
+    FAIL_LINE(in, "`prompt_tokens` = %lld: must be in %lld .. %lld, there are %lld tokens",
+              (long long)in->n_prompt, (long long)least, (long long)most, (long long)n);
+  if (is_prompt) in->n = in->n_prompt;
+  return TRI_OK;
+}
+
+static tri_status take_prompt(intake *in) {
+  const char *text;
+  size_t      n;
+
+  TRI_TRY(get_text(in, in->prompt_key, "data.prompt_key", &text, &n));
+  TRI_TRY(encode(in, in->prompt_key, text, n, true));
+  in->n_prompt = in->n;
+  if (!in->n && is_prompt_kind(in->opt)) FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
+  return TRI_OK;
+}
+
+static tri_status take_text_or_completion(intake *in) {
+  bool has_completion = json_object_get(in->object, in->completion_key) != NULL;
+  bool has_text = json_object_get(in->object, "text") && strcmp("text", in->prompt_key) &&
+                  strcmp("text", in->completion_key);
+  const char *text;
+  size_t      n;
+
+  if (has_completion && has_text)
+    FAIL_LINE(in, "has both `%s` and `text`; which one is meant?", in->completion_key);
+  if (!has_completion && !has_text)
+    FAIL_LINE(in, "needs `%s` and `%s`, or `text`, or `tokens`", in->prompt_key, in->completion_key);
+  if (has_text) {
+    TRI_TRY(get_text(in, "text", NULL, &text, &n));
+    TRI_TRY(encode(in, "text", text, n, true));
+    return put_end(in, 0, in->opt->text_end);
+  }
+  TRI_TRY(take_prompt(in));
+  TRI_TRY(get_text(in, in->completion_key, NULL, &text, &n));
+  TRI_TRY(encode(in, in->completion_key, text, n, false));
+  return put_end(in, in->n_prompt, in->opt->completion_end);
+}
+
+static tri_status refuse_other_forms(const intake *in) {
+  static const char *const pair[] = {"chosen", "rejected"};
+
+  for (int i = 0; i < 2; i++)
+    if (json_object_get(in->object, pair[i]) && strcmp(pair[i], in->prompt_key) &&
+        strcmp(pair[i], in->answer_key) && strcmp(pair[i], in->completion_key))
+      FAIL_LINE(in, "has `%s`: pairs need a preference algorithm, which is not in this version", pair[i]);
+  if (json_object_get(in->object, "messages") && !json_object_get(in->object, "tokens"))
+    FAIL_LINE(in, "has `%s`: that needs a chat template, which this version does not have yet", "messages");
+  return TRI_OK;
+}
+
+/* The tokens of the line into in->id; in->n_prompt of them are the prompt. */
+static tri_status take_line(intake *in) {
+  in->n = in->n_prompt = 0;
+  TRI_TRY(refuse_other_forms(in));
+  if (json_object_get(in->object, "tokens"))
+    TRI_TRY(take_tokens(in));
+  else if (is_prompt_kind(in->opt))
+    TRI_TRY(take_prompt(in));
+  else
+    TRI_TRY(take_text_or_completion(in));
+  if (!in->n) FAIL_LINE(in, "%s", "has no tokens");
+  if (in->opt->kind == TRI_DATA_SFT && in->n <= (in->n_prompt > 1 ? in->n_prompt : 1))
+    FAIL_LINE(in, "has no token to learn: %lld tokens, %lld of them the prompt", (long long)in->n,
+              (long long)in->n_prompt);
+  return TRI_OK;
+}
+
+/* Apply the limits to the tokens of the line. */
+static tri_status limit_length(intake *in, bool *keep) {
+  const tri_data_opt *opt = in->opt;
+  int64_t             most = opt->max_prompt_tokens, most_total = opt->max_total_tokens, cut;
+  bool                long_prompt = most > 0 && in->n_prompt > most;
+  bool                is_cut = false;
+
+  *keep = true;
+  if (long_prompt && opt->overlong == TRI_OVERLONG_ERROR)
+    FAIL_LINE(
+        in,
+        "its prompt has %lld tokens, data.max_prompt_length is %lld (data.overlong_prompt: drop or truncate)",
+        (long long)in->n_prompt, (long long)most);
+  if (long_prompt && opt->overlong == TRI_OVERLONG_TRUNCATE) {
+    cut = in->n_prompt - most;
+    memmove(in->id, in->id + cut, (size_t)(in->n - cut) * sizeof *in->id);
+    in->n -= cut;
+    in->n_prompt = most;
+    is_cut = true;
+  }
+  if (most_total > 0 && !is_prompt_kind(opt) && in->n > most_total) {
+    if (opt->overlong == TRI_OVERLONG_ERROR)
+      FAIL_LINE(in, "has %lld tokens, at most %lld are possible: %s (data.overlong_prompt: drop or truncate)",
+                (long long)in->n, (long long)most_total, opt->max_total_name);
+    if (opt->overlong == TRI_OVERLONG_TRUNCATE) {
+      if (most_total <= (in->n_prompt > 1 ? in->n_prompt : 1))
+        FAIL_LINE(in, "its prompt has %lld tokens, so that nothing else fits into %lld: %s",
+                  (long long)in->n_prompt, (long long)most_total, opt->max_total_name);
+      in->n = most_total;
+      is_cut = true;
+    } else {
+      *keep = false;
+    }
+  }
+  if (long_prompt && opt->overlong == TRI_OVERLONG_DROP) *keep = false;
+  in->d->stats.n_dropped += !*keep;
+  in->d->stats.n_truncated += *keep && is_cut;
+  return TRI_OK;
+}
+
+/* A prompt's text and answer; the line is kept. */
+static tri_status take_texts(intake *in, tri_example *e) {
+  const json_t *prompt = json_object_get(in->object, in->prompt_key);
+  const json_t *answer = json_object_get(in->object, in->answer_key);
+  const char   *text;
+
+  if (json_is_string(prompt)) {
+    e->prompt_bytes = json_string_length(prompt);
+    TRI_TRY(arena_put(in->d, json_string_value(prompt), e->prompt_bytes, &e->prompt));
+  }
+  if (in->opt->kind == TRI_DATA_PROMPTS && (!answer || json_is_null(answer))) return TRI_OK;
+  if (!answer) FAIL_LINE(in, "has no `%s` (data.answer_key)", in->answer_key);
+  if (json_is_string(answer)) {
+    text = json_string_value(answer);
+    e->answer_bytes = json_string_length(answer);
+  } else if (json_is_number(answer)) {
+    text = tri_jsonl_raw(in->r, in->answer_key, &e->answer_bytes);
+  } else {
+    FAIL_LINE(in, "`%s` must be text or a number", in->answer_key);
+  }
+  return arena_put(in->d, text, e->answer_bytes, &e->answer);
+}
+
+static tri_status grow_examples(tri_dataset *d) {
+  tri_example *grown;
+  int64_t      cap = d->cap ? 2 * d->cap : 1024;
+
+  if (d->n < d->cap) return TRI_OK;
+  TRI_TRY(TRI_ALLOC(grown, cap));
+  if (d->n) memcpy(grown, d->example, (size_t)d->n * sizeof *grown);
+  TRI_FREE(d->example);
+  d->example = grown;
+  d->cap = cap;
+  return TRI_OK;
+}
+
+static tri_status add_example(intake *in, int64_t id) {
+  tri_dataset    *d = in->d;
+  tri_data_stats *s = &d->stats;
+  tri_example    *e;
+
+  TRI_TRY(grow_examples(d));
+  e = &d->example[d->n];
+  *e = (tri_example){.id = id, .n_token = (int)in->n, .n_prompt = (int)in->n_prompt};
+  if (is_prompt_kind(in->opt)) TRI_TRY(take_texts(in, e));
+  TRI_TRY(arena_put(d, in->id, (size_t)in->n * sizeof *in->id, &e->token));
+  d->n++;
+  s->n_token += in->n;
+  if (!is_prompt_kind(in->opt)) s->n_loss += in->n - (e->n_prompt > 1 ? e->n_prompt : 1);
+  if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;
+  if (e->n_token > s->longest) s->longest = e->n_token;
+  return TRI_OK;
+}
+
+static tri_status read_file(intake *in, const char *path) {
+  tri_status st = TRI_OK;
+  bool       keep;
+
+  TRI_TRY(tri_jsonl_open(path, &in->r));
+  for (;;) {
+    TRI_TRY_DONE(tri_jsonl_next(in->r, &in->object));
+    if (!in->object) break;
+    TRI_TRY_DONE(take_line(in));
+    TRI_TRY_DONE(limit_length(in, &keep));
+    if (keep) TRI_TRY_DONE(add_example(in, in->d->stats.n_line + tri_jsonl_line(in->r) - 1));
+  }
+  in->d->stats.n_line += tri_jsonl_line(in->r);
+done:
+  tri_jsonl_close(&in->r);
+  return st;
+}
+
+tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt, tri_dataset **out) {
+  tri_status st = TRI_OK;
+  intake     in = {.opt = opt,
+                   .prompt_key = opt->prompt_key ? opt->prompt_key : "prompt",
+                   .answer_key = opt->answer_key ? opt->answer_key : "answer",
+                   .completion_key = opt->completion_key ? opt->completion_key : "completion"};
+
+  *out = NULL;
+  TRI_ASSERT(n_file > 0 && opt->vocab > 0);
+  TRI_ASSERT(opt->max_total_tokens <= 0 || opt->max_total_name);
+  TRI_TRY_DONE(TRI_ALLOC(in.d, 1));
+  for (int i = 0; i < n_file; i++) TRI_TRY_DONE(read_file(&in, file[i]));
+  if (!in.d->n && in.d->stats.n_dropped)
+    TRI_FAIL_DONE(TRI_EINPUT,
+                  "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt: drop)",
+                  file[0], n_file > 1 ? " ..." : "", (long long)in.d->stats.n_dropped);
+  if (!in.d->n) TRI_FAIL_DONE(TRI_EINPUT, "%s%s: has no lines", file[0], n_file > 1 ? " ..." : "");
+  TRI_TRY_DONE(TRI_ALLOC(in.d->order, in.d->n));
+done:
+  TRI_FREE(in.id);
+  if (st != TRI_OK) tri_dataset_close(&in.d);
+  *out = in.d;
+  return st;
+}
+
+void tri_dataset_close(tri_dataset **d) {
+  if (!*d) return;
+  for (arena_block *b = (*d)->arena, *next; b; b = next) {
+    next = b->next;
+    TRI_FREE(b->data);
+    TRI_FREE(b);
+  }
+  TRI_FREE((*d)->example);
+  TRI_FREE((*d)->order);
+  TRI_FREE(*d);
+}
+
+int64_t               tri_dataset_count(const tri_dataset *d) { return d->n; }
+const tri_data_stats *tri_dataset_stats(const tri_dataset *d) { return &d->stats; }
+
+const tri_example *tri_dataset_get(const tri_dataset *d, int64_t i) {
+  TRI_ASSERT(i >= 0 && i < d->n);
+  return &d->example[i];
+}
+
+/* Fisher and Yates's shuffle (Durstenfeld, CACM 7, 1964) with numbers keyed by (seed, epoch, place). The
+ * remainder of 64 random bits favours no example by more than n / 2^64. */
+static void make_order(tri_dataset *d, uint64_t seed, int64_t epoch) {
+  tri_rng_key key = tri_rng_make_key(seed, TRI_RNG_SHUFFLE);
+
+  for (int64_t i = 0; i < d->n; i++) d->order[i] = i;
+  for (int64_t i = d->n - 1; i > 0; i--) {
+    uint32_t bits[4];
+    int64_t  j, keep = d->order[i];
+    tri_rng_bits(key, (uint64_t)epoch, (uint64_t)i, bits);
+    j = (int64_t)(((uint64_t)bits[0] << 32 | bits[1]) % (uint64_t)(i + 1));
+    d->order[i] = d->order[j];
+    d->order[j] = keep;
+  }
+  d->order_seed = seed;
+  d->order_epoch = epoch;
+  d->has_order = true;
+}
+
+int64_t tri_dataset_at(tri_dataset *d, uint64_t seed, bool shuffle, int64_t position) {
+  int64_t epoch = position / d->n;
+
+  TRI_ASSERT(position >= 0);
+  if (!shuffle) return position % d->n;
+  if (!d->has_order || d->order_seed != seed || d->order_epoch != epoch) make_order(d, seed, epoch);
+  return d->order[position % d->n];
+}

@@ -1,0 +1,35 @@
+/* jsonl.h - read JSON lines: one object per line, with its place for messages. Layer 1. */
+#ifndef TRI_JSONL_H
+#define TRI_JSONL_H
+
+#include "base.h"
+
+struct json_t; /* jansson */
+
+typedef struct tri_jsonl tri_jsonl;
+
+/* Not collective. Any readable file but a folder; it is read as a stream, so only the longest line is
+ * held. */
+TRI_CHECKED tri_status tri_jsonl_open(const char *path, tri_jsonl **out);
+/* The same from standard input, called "stdin" in messages. */
+TRI_CHECKED tri_status tri_jsonl_open_stdin(tri_jsonl **out);
+void                   tri_jsonl_close(tri_jsonl **r);
+
+/* The object of the next line that is not blank, borrowed until the next call; NULL at the end of the
+ * file. A byte order mark at the file's start is skipped. TRI_EINPUT, with "FILE:LINE: ", for a line that
+ * is not JSON in UTF-8, not an object, or has a key twice. Text may hold U+0000. Not collective. */
+TRI_CHECKED tri_status tri_jsonl_next(tri_jsonl *r, struct json_t **object);
+
+const char *tri_jsonl_path(const tri_jsonl *r);
+int64_t     tri_jsonl_line(const tri_jsonl *r); /* lines so far, blank ones too: the last one's number */
+
+/* The bytes of the value under a key of the last object, as they stand in the file (a number keeps its
+ * digits). NULL if it has no such key. Borrowed until the next call of next. */
+const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes);
+
+/* The list of token ids under a key of the last object, which must be there: at least one, all in 0 ..
+ * vocab - 1. Borrowed until the next call. TRI_EINPUT, with "FILE:LINE: ". Not collective. */
+TRI_CHECKED tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int32_t **id,
+                                     int64_t *n);
+
+#endif

@@ -1,0 +1,29 @@
+/* algo_sft.c - supervised fine-tuning: the negative log-likelihood of given answers. */
+#include "algo.h"
+
+#include <math.h>
+
+/* loss = - sum weight logp; the entropy is only reported. */
+static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+  (void)o;
+  TRI_ASSERT(in->start[0] == 0 && in->start[in->n_seq] == in->n);
+  out->loss = out->kl_sum = out->ent_sum = 0;
+  out->clipped = 0;
+  for (int q = 0; q < in->n_seq; q++) {
+    for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
+      out->dlogp[i] = (float)-in->weight[q];
+      out->dent[i] = 0;
+      out->loss -= in->weight[q] * (double)in->logp[i];
+      out->ent_sum += (double)in->ent[i];
+      if (!isfinite(in->logp[i]) || !isfinite(in->ent[i]))
+        TRI_FAIL(TRI_ENUMERIC,
+                 "token %lld with loss of sequence %d of a micro-batch: log-probability %g, entropy %g nats: "
+                 "not a "
+                 "finite number; look at the model's weights, or lower train.learning_rate",
+                 (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->ent[i]);
+    }
+  }
+  return TRI_OK;
+}
+
+const tri_algo tri_algo_sft = {.name = "sft", .needs = 0, .advantage = NULL, .loss = sft_loss};

@@ -1,0 +1,68 @@
+/* answers.c - finished answers as text: decoding, rewards, stop strings. */
+#include "answers.h"
+
+#include <math.h>
+#include <string.h>
+
+tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id, int64_t *n_id) {
+  tri_encoder *e = ctx;
+
+  e->tokens.n = 0;
+  TRI_TRY(tri_tokenizer_encode(e->tokenizer, text, n, special, &e->tokens));
+  *id = e->tokens.id;
+  *n_id = e->tokens.n;
+  return TRI_OK;
+}
+
+static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const tri_tokenizer *tokenizer,
+                             tri_reward_set *set, tri_text *text) {
+  const int32_t *token = r->token + r->start[q] + r->prompt_len[q];
+  int64_t        n = r->start[q + 1] - r->start[q] - r->prompt_len[q];
+  tri_answer     a = {.prompt_id = r->prompt_id[q],
+                      .prompt = e->prompt ? e->prompt : "",
+                      .prompt_bytes = e->prompt ? e->prompt_bytes : 0,
+                      .truth = e->answer,
+                      .truth_bytes = e->answer_bytes,
+                      .n_token = (int)n,
+                      .truncated = r->stop[q] == TRI_STOP_LENGTH};
+
+  text->len = 0;
+  TRI_TRY(tri_tokenizer_decode(tokenizer, token, n, true, text));
+  a.response = text->data ? text->data : "";
+  a.response_bytes = text->len;
+  return tri_reward_set_score(set, &a, 1, r->part + (int64_t)q * r->n_reward, r->reward + q);
+}
+
+tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example, const tri_tokenizer *tokenizer,
+                              tri_reward_set *set) {
+  tri_status st = TRI_OK;
+  tri_text   text = {0};
+
+  if (!tokenizer) TRI_FAIL(TRI_EINPUT, "rewards compare text, but the model brings no tokenizer.json");
+  TRI_FREE(r->part);
+  r->n_reward = tri_reward_set_count(set);
+  TRI_TRY(TRI_ALLOC(r->part, (int64_t)r->n_seq * r->n_reward));
+  for (int q = 0; q < r->n_seq; q++)
+    TRI_TRY_DONE(reward_one(r, q, example[q / r->group], tokenizer, set, &text));
+  r->has_reward = true;
+done:
+  tri_text_free(&text);
+  return st;
+}
+
+bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
+  const tri_stop_rule *rule = ctx;
+  tri_text             text = {0};
+  int64_t              tail = 0;
+  bool                 found = false;
+
+  /* A stop string of b bytes that ends in the newest token begins at most b tokens before it; a few more for
+   * tokens that are one part of a character. */
+  for (int i = 0; i < rule->n; i++)
+    if ((int64_t)strlen(rule->text[i]) + 4 > tail) tail = (int64_t)strlen(rule->text[i]) + 4;
+  if (tail > n) tail = n;
+  if (tri_tokenizer_decode(rule->tokenizer, answer + n - tail, tail, false, &text) == TRI_OK && text.data)
+    for (int i = 0; i < rule->n && !found; i++) found = strstr(text.data, rule->text[i]) != NULL;
+  tri_text_free(&text);
+  return found;
+}

@@ -1,0 +1,32 @@
+/* answers.h - finished answers as text: decoding, rewards, stop strings. Layer 5. */
+#ifndef TRI_ANSWERS_H
+#define TRI_ANSWERS_H
+
+#include "io/dataset.h"
+#include "io/tokenizer.h"
+#include "reward.h"
+#include "rollout.h"
+
+/* Not collective. Fills reward and part of every sequence of r, whose sequences are `group` answers to each of
+ * example[0 .. n_seq/group). tokenizer NULL: TRI_EINPUT, rewards compare text. */
+TRI_CHECKED tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
+                                          const tri_tokenizer *tokenizer, tri_reward_set *set);
+
+/* Stop strings: ctx of tri_answers_stop. */
+typedef struct tri_stop_rule {
+  const tri_tokenizer *tokenizer;
+  char *const         *text; /* [n] */
+  int                  n;
+} tri_stop_rule;
+/* Whether the answer's text holds one of the strings; looks at the newest tokens only. For tri_generate_opt.stop. */
+bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n);
+
+/* tri_data_opt.encode over a tokenizer. */
+typedef struct tri_encoder {
+  const tri_tokenizer *tokenizer;
+  tri_tokens           tokens;
+} tri_encoder;
+TRI_CHECKED tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
+                                       int64_t *n_id);
+
+#endif

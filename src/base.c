@@ -1,0 +1,264 @@
+/* base.c - status codes, the error trace, checked host allocation, log levels, small file helpers. */
+#include "base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MESSAGE_BYTES = 4096, TRACE_BYTES = 4096 }; /* chosen: a screen of text each */
+
+static _Thread_local char error_message[MESSAGE_BYTES], error_trace[TRACE_BYTES];
+
+static const struct {
+  const char *text;
+  int         code;
+} status_row[] = {
+#define TRI_X(name, text, code) {text, code},
+    TRI_STATUS_LIST(TRI_X)
+#undef TRI_X
+};
+
+const char *tri_status_text(tri_status st) {
+  return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].text : "unknown status";
+}
+
+int tri_status_exit_code(tri_status st) {
+  return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70;
+}
+
+tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...) {
+  char    text[MESSAGE_BYTES];
+  va_list ap;
+  size_t  used = strlen(error_trace);
+
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  if (!error_message[0]) {
+    snprintf(error_message, sizeof error_message, "%s", text);
+    used = 0;
+  }
+  if (used + 1 < sizeof error_trace)
+    snprintf(error_trace + used, sizeof error_trace - used, "  %s:%d %s: %s (%s)\n", file, line, func, text,
+             tri_status_text(st));
+  return st;
+}
+
+const char *tri_error_message(void) { return error_message; }
+const char *tri_error_trace(void) { return error_trace; }
+void        tri_error_clear(void) { error_message[0] = error_trace[0] = 0; }
+
+void tri_error_set(tri_status st, const char *message) {
+  snprintf(error_message, sizeof error_message, "%s", message);
+  snprintf(error_trace, sizeof error_trace, "  (%s)\n", tri_status_text(st));
+}
+
+void tri_assert_failed(const char *file, int line, const char *what) {
+  fprintf(stderr, "trireme: internal error at %s:%d: %s\n", file, line, what);
+  abort();
+}
+
+static atomic_int_fast64_t host_bytes;
+
+tri_status tri_host_alloc(size_t n, size_t size, void **out) {
+  size_t bytes;
+  void  *p;
+
+  *out = NULL;
+  if (__builtin_mul_overflow(n, size, &bytes) || bytes > PTRDIFF_MAX - 64)
+    TRI_FAIL(TRI_ENOMEM, "a host buffer of %zu x %zu bytes is too large", n, size);
+  bytes = (bytes + 64) / 64 * 64; /* at least one cache line, so that n = 0 is legal */
+  p = aligned_alloc(64, bytes);
+  if (!p) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  memset(p, 0, bytes);
+  atomic_fetch_add(&host_bytes, (int_fast64_t)malloc_usable_size(p));
+  *out = p;
+  return TRI_OK;
+}
+
+void tri_host_free(void **p) {
+  if (!*p) return;
+  atomic_fetch_sub(&host_bytes, (int_fast64_t)malloc_usable_size(*p));
+  free(*p);
+  *p = NULL;
+}
+
+int64_t tri_host_bytes(void) { return (int64_t)atomic_load(&host_bytes); }
+
+static tri_status text_room(tri_text *t, size_t more) {
+  size_t need = t->len + more + 1, cap = t->cap ? t->cap : 256;
+  char  *data;
+
+  if (need <= t->cap) return TRI_OK;
+  while (cap < need) cap *= 2;
+  data = realloc(t->data, cap);
+  if (!data) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", cap);
+  t->data = data;
+  t->cap = cap;
+  return TRI_OK;
+}
+
+tri_status tri_text_put(tri_text *t, const char *bytes, size_t n) {
+  TRI_TRY(text_room(t, n));
+  if (n) memcpy(t->data + t->len, bytes, n);
+  t->len += n;
+  t->data[t->len] = 0;
+  return TRI_OK;
+}
+
+tri_status tri_text_printf(tri_text *t, const char *fmt, ...) {
+  va_list ap;
+  int     n;
+
+  va_start(ap, fmt);
+  n = vsnprintf(NULL, 0, fmt, ap);
+  va_end(ap);
+  if (n < 0) TRI_FAIL(TRI_EINTERNAL, "a message cannot be printed: %s", fmt);
+  TRI_TRY(text_room(t, (size_t)n));
+  va_start(ap, fmt);
+  vsnprintf(t->data + t->len, (size_t)n + 1, fmt, ap);
+  va_end(ap);
+  t->len += (size_t)n;
+  return TRI_OK;
+}
+
+void tri_text_free(tri_text *t) {
+  free(t->data);
+  *t = (tri_text){0};
+}
+
+static int           log_rank;
+static tri_log_level log_level = TRI_LOG_INFO;
+static FILE         *log_copy;
+
+void tri_log_open(int rank, tri_log_level level) {
+  log_rank = rank;
+  log_level = level;
+}
+
+void tri_log_file(void *file) { log_copy = file; }
+
+void tri_log(tri_log_level level, const char *fmt, ...) {
+  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "debug: "};
+  char                     text[MESSAGE_BYTES];
+  va_list                  ap;
+
+  if (level > log_level || (level == TRI_LOG_INFO && log_rank != 0)) return;
+  va_start(ap, fmt);
+  vsnprintf(text, sizeof text, fmt, ap);
+  va_end(ap);
+  if (level == TRI_LOG_DEBUG)
+    fprintf(stderr, "[%d] %s%s\n", log_rank, prefix[level], text);
+  else
+    fprintf(stderr, "%s%s\n", prefix[level], text);
+  if (log_copy) {
+    fprintf(log_copy, "%s%s\n", prefix[level], text);
+    fflush(log_copy);
+  }
+}
+
+double tri_now_s(void) {
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {
+  tri_status  st = TRI_OK;
+  struct stat sb;
+  size_t      have = 0, size;
+  int         fd = open(path, O_RDONLY | O_CLOEXEC);
+
+  *out = NULL;
+  *n_bytes = 0;
+  if (fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+  if (fstat(fd, &sb) || !S_ISREG(sb.st_mode)) TRI_FAIL_DONE(TRI_EINPUT, "%s: is not a regular file", path);
+  size = (size_t)sb.st_size;
+  if (size > limit_bytes)
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: has %zu bytes, at most %zu are accepted here", path, size, limit_bytes);
+  TRI_TRY_DONE(tri_host_alloc(size + 1, 1, (void **)out));
+  while (have < size) {
+    ssize_t n = read(fd, *out + have, size - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      TRI_FAIL_DONE(TRI_EFILE, "%s: reading stopped after %zu of %zu bytes: %s", path, have, size,
+                    n ? strerror(errno) : "the file became shorter");
+    have += (size_t)n;
+  }
+  *n_bytes = size;
+done:
+  close(fd);
+  if (st != TRI_OK) tri_host_free((void **)out);
+  return st;
+}
+
+tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes) {
+  tri_status st = TRI_OK;
+  char       tmp[4096];
+  size_t     have = 0;
+  int        fd;
+
+  if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
+    TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
+  fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", tmp, strerror(errno));
+  while (have < n_bytes) {
+    ssize_t n = write(fd, (const char *)bytes + have, n_bytes - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
+    have += (size_t)n;
+  }
+  if (fsync(fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
+done:
+  if (close(fd) && st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: closing failed: %s", tmp, strerror(errno));
+  if (st == TRI_OK && rename(tmp, path))
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be renamed: %s", tmp, strerror(errno));
+  if (st != TRI_OK) unlink(tmp);
+  return st;
+}
+
+/* Levenshtein distance (Wagner-Fischer, one row); names longer than the row count as far. */
+static int edit_distance(const char *a, const char *b) {
+  enum { MOST = 96 };
+  int row[MOST + 1], n_a = (int)strlen(a), n_b = (int)strlen(b);
+
+  if (n_a > MOST || n_b > MOST) return MOST;
+  for (int j = 0; j <= n_b; j++) row[j] = j;
+  for (int i = 1; i <= n_a; i++) {
+    int diagonal = row[0];
+    row[0] = i;
+    for (int j = 1; j <= n_b; j++) {
+      int up = row[j], best = diagonal + (a[i - 1] != b[j - 1]);
+      if (up + 1 < best) best = up + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      diagonal = up;
+      row[j] = best;
+    }
+  }
+  return row[n_b];
+}
+
+const char *tri_nearest(const char *name, const char *const *known, int n_known) {
+  const char *best = NULL;
+  int         limit = (int)strlen(name) / 3, best_distance;
+
+  if (limit < 2) limit = 2;
+  best_distance = limit + 1;
+  for (int i = 0; i < n_known; i++) {
+    int d = edit_distance(name, known[i]);
+    if (d < best_distance) {
+      best = known[i];
+      best_distance = d;
+    }
+  }
+  return best;
+}

@@ -1,0 +1,76 @@
+/* comm.h - scopes, collectives on device memory, control plane on host memory. Layer 2. */
+#ifndef TRI_COMM_H
+#define TRI_COMM_H
+
+#include "device.h"
+#include "tensor.h"
+
+struct tri_runtime;
+
+/* Scopes: all ranks; the ranks of this node; the ranks with my local rank on every node.
+ * World ranks are numbered local_rank * nodes + node, so that a node's share of a unit is one contiguous
+ * piece and a world share is a piece of that (shard.h). runtime.c re-orders MPI_COMM_WORLD once. */
+typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_SCOPE_COUNT } tri_scope;
+typedef enum { TRI_SUM, TRI_MAX } tri_redop;
+typedef struct tri_comm tri_comm;
+
+/* A pending collective; all zero when there is none. */
+typedef struct tri_req {
+  void *impl;
+} tri_req;
+
+/* The communicator back end: "shm" and "mpi" for host memory, "nccl" for device memory.
+ * Collective over c, every entry but close. A call runs after the work already in s. With req NULL
+ * its result is ready for later work in s; with req given, for work queued after wait(), and neither buffer may be
+ * touched before that. Several requests may be pending; they are waited for in the order they were started. Counts are
+ * elements and may exceed 2^31. Sums of f32 and bf16 are made in f32 in rank order. */
+typedef struct tri_comm_ops {
+  const char *name;
+  /* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
+  tri_status (*all_gather)(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
+                           tri_stream *s, tri_req *req);
+  /* recv [per_rank]; send [size * per_rank]; recv may be its place inside send. */
+  tri_status (*reduce_scatter)(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
+                               tri_redop op, tri_stream *s, tri_req *req);
+  tri_status (*all_reduce)(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op, tri_stream *s,
+                           tri_req *req);
+  tri_status (*broadcast)(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
+                          tri_req *req);
+  tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s); /* s waits; a zero req is legal */
+  void (*close)(tri_comm **c);
+} tri_comm_ops;
+
+/* First member of each back end's own struct. */
+struct tri_comm {
+  const tri_comm_ops *ops;
+  tri_scope           scope;
+  int                 rank, size;
+  void               *mpi; /* MPI_Comm *: control plane and HDF5; owned */
+};
+
+/* Collective over world. One scope, served by the back end of d. */
+TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope scope, tri_device *d,
+                                     tri_comm **out);
+void                   tri_comm_close(tri_comm **c);
+/* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE block:
+ * collectives on buffers inside it may go directly between ranks of one machine (CPU) or be registered (NCCL). It must
+ * live until the communicators are closed. CPU: if all ranks of a scope are on one machine its ops become "shm"; a
+ * collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on any rank takes MPI on all.
+ * A rank that has no shared memory keeps every rank on "mpi", with a warning. */
+TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
+                                       tri_device *d, void *base, size_t bytes);
+
+/* Control plane: always MPI, host memory, blocking. Collective over c. Sums in rank order. */
+TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int n);
+TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int n);
+TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
+/* Every rank's `bytes` bytes, one after the other in rank order, on every rank. counts [size]: bytes per rank, filled
+ * by the call; *out by tri_host_free. Totals may exceed 2^31. */
+TRI_CHECKED tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out,
+                                           size_t *counts);
+TRI_CHECKED tri_status tri_host_barrier(tri_comm *c);
+/* Every rank brings its own status; every rank leaves with that of the lowest rank whose status is not TRI_OK, and
+ * with that rank's message. Collective over c. */
+TRI_CHECKED tri_status tri_agree(tri_comm *c, tri_status mine);
+
+#endif

@@ -1,0 +1,205 @@
+/* comm_mpi.c - collectives on host memory through MPI: element types, counts past 2^31, sums in rank order.
+ *
+ * Gathers and broadcasts are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging buffer
+ * and a sum of our own, because MPI neither promises an order of the sum nor knows bf16; they run at wait. */
+#include "comm_host.h"
+#include "cpu/device_cpu.h"
+
+#include <mpi.h>
+#include <limits.h>
+#include <string.h>
+
+/* Chosen: bytes of one staging buffer; large enough for full speed of a network, small beside a model. */
+enum { STAGE_BYTES = 8 << 20, STAGE_BUFFERS = 2 };
+
+struct tri_mpi_way {
+  MPI_Comm    comm;
+  MPI_Request request[TRI_RING];
+  char       *stage[STAGE_BUFFERS]; /* made at the first reduction */
+  size_t      stage_bytes;          /* of each */
+};
+
+static MPI_Datatype element(tri_dtype t) {
+  return t == TRI_F32    ? MPI_FLOAT
+         : t == TRI_BF16 ? MPI_UINT16_T
+         : t == TRI_I32  ? MPI_INT32_T
+         : t == TRI_I64  ? MPI_INT64_T
+                         : MPI_UINT8_T;
+}
+
+tri_status tri_mpi_way_open(tri_host_comm *h) {
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(h->mpi, 1));
+  h->mpi->comm = MPI_COMM_NULL;
+  for (int i = 0; i < TRI_RING; i++) h->mpi->request[i] = MPI_REQUEST_NULL;
+  TRI_MPI_DONE(MPI_Comm_dup(*(MPI_Comm *)h->base.mpi, &h->mpi->comm));
+  MPI_Comm_set_errhandler(h->mpi->comm, MPI_ERRORS_RETURN);
+done:
+  if (st != TRI_OK) tri_mpi_way_close(&h->mpi);
+  return st;
+}
+
+void tri_mpi_way_close(struct tri_mpi_way **w) {
+  if (!*w) return;
+  if ((*w)->comm != MPI_COMM_NULL) MPI_Comm_free(&(*w)->comm);
+  for (int i = 0; i < STAGE_BUFFERS; i++) TRI_FREE((*w)->stage[i]);
+  TRI_FREE(*w);
+}
+
+/* One datatype of n elements, for any n; *out is committed. MPI 3 counts are int. */
+static tri_status long_type(int64_t n, tri_dtype t, MPI_Datatype *out) {
+  enum { PIECE = 1 << 30 };
+  int          n_pieces = (int)(n / PIECE), length[2] = {n_pieces, (int)(n % PIECE)};
+  MPI_Aint     place[2] = {0, (MPI_Aint)n_pieces * PIECE * (MPI_Aint)tri_dtype_bytes(t)};
+  MPI_Datatype part[2] = {MPI_DATATYPE_NULL, element(t)};
+  tri_status   st = TRI_OK;
+
+  *out = MPI_DATATYPE_NULL;
+  TRI_MPI_DONE(MPI_Type_contiguous(PIECE, element(t), &part[0]));
+  TRI_MPI_DONE(MPI_Type_create_struct(2, length, place, part, out));
+  TRI_MPI_DONE(MPI_Type_commit(out));
+done:
+  if (part[0] != MPI_DATATYPE_NULL) MPI_Type_free(&part[0]);
+  if (st != TRI_OK && *out != MPI_DATATYPE_NULL) MPI_Type_free(out);
+  return st;
+}
+
+static tri_status post(tri_host_comm *h, const tri_coll *k, MPI_Request *request) {
+  int64_t     total = k->kind == TRI_ALL_GATHER ? k->count * h->base.size : k->count;
+  const char *place =
+      (const char *)k->recv + (size_t)h->base.rank * (size_t)k->count * tri_dtype_bytes(k->dtype);
+  const void  *send = k->send == (const void *)place ? MPI_IN_PLACE : k->send;
+  MPI_Datatype type = element(k->dtype);
+  int          count = (int)k->count;
+  tri_status   st = TRI_OK;
+
+  if (total > INT_MAX) { /* of the total, because an MPI may multiply count and rank as int */
+    TRI_TRY(long_type(k->count, k->dtype, &type));
+    count = 1;
+  }
+  if (k->kind == TRI_ALL_GATHER)
+    TRI_MPI_DONE(MPI_Iallgather(send, count, type, k->recv, count, type, h->mpi->comm, request));
+  else
+    TRI_MPI_DONE(MPI_Ibcast(k->recv, count, type, k->root, h->mpi->comm, request));
+done:
+  if (total > INT_MAX) MPI_Type_free(&type);
+  return st;
+}
+
+static tri_status open_stage(struct tri_mpi_way *w, int size) {
+  /* At least 1024 f64 for every rank, so that a piece is never empty. */
+  size_t bytes = STAGE_BYTES > (size_t)size * 8192 ? STAGE_BYTES : (size_t)size * 8192;
+
+  if (w->stage[STAGE_BUFFERS - 1]) return TRI_OK;
+  for (int i = 0; i < STAGE_BUFFERS; i++) TRI_TRY(TRI_ALLOC(w->stage[i], bytes));
+  w->stage_bytes = bytes;
+  return TRI_OK;
+}
+
+/* dst [n] = the sum over ranks r of stage [r, n]. */
+static tri_status sum_stage(tri_host_comm *h, const tri_coll *k, void *dst, const char *stage, int64_t n) {
+  size_t       bytes = tri_dtype_bytes(k->dtype);
+  const void **src = NULL;
+
+  TRI_TRY(TRI_ALLOC(src, h->base.size));
+  for (int r = 0; r < h->base.size; r++) src[r] = stage + (size_t)r * (size_t)n * bytes;
+  tri_cpu_reduce(dst, src, h->base.size, n, k->dtype, k->op == TRI_MAX ? TRI_CPU_MAX : TRI_CPU_SUM,
+                 h->threads);
+  TRI_FREE(src);
+  return TRI_OK;
+}
+
+/* Piece [begin, begin + n) of every rank's slice of send [size, count] comes here. */
+static tri_status post_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, int64_t n, char *stage,
+                             MPI_Request *request) {
+  size_t       bytes = tri_dtype_bytes(k->dtype);
+  MPI_Datatype piece = MPI_DATATYPE_NULL, slice = MPI_DATATYPE_NULL;
+  tri_status   st = TRI_OK;
+
+  TRI_MPI_DONE(MPI_Type_contiguous((int)n, element(k->dtype), &piece));
+  TRI_MPI_DONE(MPI_Type_create_resized(piece, 0, (MPI_Aint)((size_t)k->count * bytes), &slice));
+  TRI_MPI_DONE(MPI_Type_commit(&slice));
+  TRI_MPI_DONE(MPI_Ialltoall((const char *)k->send + (size_t)begin * bytes, 1, slice, stage, (int)n,
+                             element(k->dtype), h->mpi->comm, request));
+done:
+  if (piece != MPI_DATATYPE_NULL) MPI_Type_free(&piece);
+  if (slice != MPI_DATATYPE_NULL) MPI_Type_free(&slice);
+  return st;
+}
+
+/* Piece i + 1 is on its way while piece i is summed. recv may be my slice of send: a piece is written only after
+ * its own all-to-all, and no other piece reads there. */
+static tri_status reduce_scatter(tri_host_comm *h, const tri_coll *k) {
+  size_t      bytes = tri_dtype_bytes(k->dtype);
+  MPI_Request request[STAGE_BUFFERS];
+  int64_t     most, n_pieces;
+
+  TRI_TRY(open_stage(h->mpi, h->base.size));
+  most = (int64_t)(h->mpi->stage_bytes / bytes / (size_t)h->base.size);
+  n_pieces = (k->count + most - 1) / most;
+  for (int64_t i = 0; i <= n_pieces; i++) {
+    if (i < n_pieces) {
+      int64_t n = k->count - i * most < most ? k->count - i * most : most;
+      TRI_TRY(post_piece(h, k, i * most, n, h->mpi->stage[i % STAGE_BUFFERS], &request[i % STAGE_BUFFERS]));
+    }
+    if (i > 0) {
+      int64_t j = i - 1, n = k->count - j * most < most ? k->count - j * most : most;
+      TRI_MPI(MPI_Wait(&request[j % STAGE_BUFFERS], MPI_STATUS_IGNORE));
+      TRI_TRY(
+          sum_stage(h, k, (char *)k->recv + (size_t)(j * most) * bytes, h->mpi->stage[j % STAGE_BUFFERS], n));
+    }
+  }
+  return TRI_OK;
+}
+
+/* Piece by piece: every rank sums its slice of the piece, then all gather the slices. */
+static tri_status all_reduce(tri_host_comm *h, const tri_coll *k) {
+  size_t       bytes = tri_dtype_bytes(k->dtype);
+  MPI_Datatype type = element(k->dtype);
+  int          size = h->base.size, *n = NULL, *at = NULL, *my_n = NULL, *my_at = NULL;
+  int64_t      most;
+  tri_status   st = TRI_OK;
+
+  TRI_TRY_DONE(open_stage(h->mpi, size));
+  TRI_TRY_DONE(TRI_ALLOC(n, (int64_t)size * 4));
+  at = n + size, my_n = at + size, my_at = my_n + size;
+  most = (int64_t)(h->mpi->stage_bytes / bytes) - size;
+  for (int64_t begin = 0; begin < k->count; begin += most) {
+    int   total = (int)(k->count - begin < most ? k->count - begin : most), slice = (total + size - 1) / size;
+    char *piece = (char *)k->recv + (size_t)begin * bytes;
+    for (int r = 0; r < size; r++) {
+      at[r] = r * slice < total ? r * slice : total;
+      n[r] = total - at[r] < slice ? total - at[r] : slice;
+    }
+    for (int r = 0; r < size; r++) my_n[r] = n[h->base.rank], my_at[r] = r * n[h->base.rank];
+    TRI_MPI_DONE(MPI_Alltoallv(piece, n, at, type, h->mpi->stage[0], my_n, my_at, type, h->mpi->comm));
+    TRI_TRY_DONE(
+        sum_stage(h, k, piece + (size_t)at[h->base.rank] * bytes, h->mpi->stage[0], n[h->base.rank]));
+    TRI_MPI_DONE(MPI_Allgatherv(MPI_IN_PLACE, 0, type, piece, n, at, type, h->mpi->comm));
+  }
+done:
+  TRI_FREE(n);
+  return st;
+}
+
+static tri_status mpi_start(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  if (k->kind == TRI_ALL_GATHER || k->kind == TRI_BROADCAST)
+    TRI_TRY(post(h, k, &h->mpi->request[number % TRI_RING]));
+  return TRI_OK;
+}
+
+static tri_status mpi_finish(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  if (k->kind == TRI_REDUCE_SCATTER) TRI_TRY(reduce_scatter(h, k));
+  if (k->kind == TRI_ALL_REDUCE) TRI_TRY(all_reduce(h, k));
+  TRI_MPI(MPI_Wait(&h->mpi->request[number % TRI_RING], MPI_STATUS_IGNORE));
+  return TRI_OK;
+}
+
+tri_status tri_mpi_way_run(tri_host_comm *h, const tri_coll *k) {
+  TRI_TRY(mpi_start(h, k, 0));
+  TRI_TRY(mpi_finish(h, k, 0));
+  return TRI_OK;
+}
+
+const tri_coll_way tri_mpi_way_ops = {mpi_start, mpi_finish};

@@ -1,0 +1,380 @@
+/* comm_shm.c - collectives between ranks of one machine, straight from the neighbours' memory.
+ *
+ * Every rank owns one control block and one arena (the attached device block); the others map both read only.
+ * Starting a collective publishes where its buffer lies. Finishing it waits for the neighbours' publications, reads
+ * their buffers, says so, and returns when all have said so. A flag is a sequence number that only grows and that only
+ * its owner writes. */
+#include "comm_host.h"
+#include "cpu/device_cpu.h"
+#include "runtime.h"
+
+#include <mpi.h>
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "flags in shared memory must be lock-free");
+
+enum {
+  SPIN_LOADS =
+      1000, /* chosen: about the time in which a neighbour that is there answers, a few microseconds */
+  YIELDS_A_LOOK = 512 /* chosen: sched_yield calls between two looks at the clock */
+};
+static const double look_every_s = 1.0; /* chosen: how soon a dead neighbour is noticed */
+
+static const int64_t outside_arena = -1;
+
+/* One pending collective of one rank. What stands below `done` is for neighbours to read between `published` and
+ * `done`. */
+typedef struct shm_slot {
+  _Atomic uint64_t published, reduced, done; /* sequence numbers */
+  int64_t          offset; /* of the buffer neighbours read, from the start of the arena; or outside_arena */
+  int64_t          count;
+  int32_t          kind, dtype, op, root;
+  char             pad[8];
+} shm_slot;
+_Static_assert(sizeof(shm_slot) == 64, "one cache line each");
+
+typedef struct shm_control {
+  shm_slot slot[TRI_SCOPE_COUNT][TRI_RING];
+} shm_control;
+
+/* What ranks of a machine tell each other at attach. */
+typedef struct shm_card {
+  char     arena_name[64], control_name[64];
+  size_t   arena_bytes, control_bytes; /* of the whole blocks */
+  size_t   arena_offset;               /* of the attached range in its block */
+  int64_t  pid;
+  uint64_t pid_space; /* process numbers mean the same where this is equal */
+  int      world_rank;
+} shm_card;
+
+typedef struct shm_neighbour {
+  const void        *arena_block, *control_block; /* mapped; NULL for myself */
+  const char        *arena;
+  const shm_control *control;
+} shm_neighbour;
+
+/* One per process, shared by the scopes that use it. */
+typedef struct shm_machine {
+  int            users, n; /* n ranks */
+  char           host[64];
+  tri_cpu_block  control;
+  size_t         bytes; /* of my arena */
+  shm_card      *card;  /* [n] */
+  shm_neighbour *at;    /* [n] */
+} shm_machine;
+
+struct tri_shm_way {
+  shm_machine *machine; /* shared */
+  int         *place;   /* [size]: rank of this communicator -> rank of the machine */
+  const void **src;     /* [size]: scratch */
+};
+
+static void machine_close(shm_machine **machine) {
+  shm_machine *m = *machine;
+
+  if (!m) return;
+  for (int i = 0; m->at && i < m->n; i++) {
+    tri_cpu_map_close(&m->at[i].arena_block, m->card[i].arena_bytes);
+    tri_cpu_map_close(&m->at[i].control_block, m->card[i].control_bytes);
+  }
+  tri_cpu_block_close(&m->control);
+  TRI_FREE(m->at);
+  TRI_FREE(m->card);
+  TRI_FREE(*machine);
+}
+
+void tri_shm_way_close(struct tri_shm_way **w) {
+  if (!*w) return;
+  if ((*w)->machine && --(*w)->machine->users == 0) machine_close(&(*w)->machine);
+  TRI_FREE((*w)->place);
+  TRI_FREE((*w)->src);
+  TRI_FREE(*w);
+}
+
+/* ---- attach ---- */
+
+/* My card; without an arena name if I have nothing to share. */
+static tri_status make_card(const tri_runtime *rt, shm_machine *m, tri_device *d, const void *base,
+                            size_t bytes, shm_card *card) {
+  tri_cpu_block *b = base ? tri_cpu_block_find(d, base) : NULL;
+  struct stat    sb;
+
+  *card = (shm_card){.pid = getpid(), .world_rank = rt->world_rank};
+  if (!stat("/proc/self/ns/pid", &sb)) card->pid_space = (uint64_t)sb.st_ino;
+  if (!b) return TRI_OK;
+  TRI_ASSERT((size_t)((const char *)base - (const char *)b->data) + bytes <= b->bytes);
+  TRI_TRY(tri_cpu_block_open(sizeof(shm_control), &m->control));
+  if (rt->machine_ranks > 1 && !b->shared)
+    tri_log(TRI_LOG_WARN,
+            "%s: %s: collectives between the ranks of this machine go through MPI, which is slower", rt->host,
+            b->why_private);
+  if (!b->shared || !m->control.shared) return TRI_OK;
+  m->bytes = bytes;
+  card->arena_bytes = b->bytes;
+  card->control_bytes = m->control.bytes;
+  card->arena_offset = (size_t)((const char *)base - (const char *)b->data);
+  memcpy(card->arena_name, b->name, sizeof card->arena_name);
+  memcpy(card->control_name, m->control.name, sizeof card->control_name);
+  return TRI_OK;
+}
+
+/* Every neighbour's two blocks. True if all could be mapped. */
+static bool map_all(shm_machine *m, int self, const void *base) {
+  for (int i = 0; i < m->n; i++) {
+    const shm_card *card = &m->card[i];
+    shm_neighbour  *at = &m->at[i];
+    if (!card->arena_name[0]) return false;
+    if (i == self) {
+      at->arena = base;
+      at->control = m->control.data;
+      continue;
+    }
+    if (tri_cpu_map_open(card->arena_name, card->arena_bytes, &at->arena_block) != TRI_OK ||
+        tri_cpu_map_open(card->control_name, card->control_bytes, &at->control_block) != TRI_OK) {
+      tri_log(TRI_LOG_WARN,
+              "%s: collectives between the ranks of this machine go through MPI, which is slower",
+              tri_error_message());
+      tri_error_clear();
+      return false;
+    }
+    at->arena = (const char *)at->arena_block + card->arena_offset;
+    at->control = at->control_block;
+  }
+  return true;
+}
+
+/* Collective over h. Joins if all its ranks are on one machine; `leader` is the machine's lowest world rank. */
+static tri_status join(tri_host_comm *h, shm_machine *m, int leader, int machine_rank) {
+  int        mine[2] = {leader, machine_rank}, *all = NULL;
+  bool       same = true;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(all, 2 * (int64_t)h->base.size));
+  TRI_MPI_DONE(MPI_Allgather(mine, 2, MPI_INT, all, 2, MPI_INT, *(MPI_Comm *)h->base.mpi));
+  for (int r = 0; r < h->base.size; r++) same = same && all[2 * r] == leader;
+  if (!same) goto done;
+  TRI_TRY_DONE(TRI_ALLOC(h->shm, 1));
+  h->shm->machine = m;
+  m->users++;
+  TRI_TRY_DONE(TRI_ALLOC(h->shm->place, h->base.size));
+  TRI_TRY_DONE(TRI_ALLOC(h->shm->src, h->base.size));
+  for (int r = 0; r < h->base.size; r++) h->shm->place[r] = all[2 * r + 1];
+done:
+  TRI_FREE(all);
+  return st;
+}
+
+tri_status tri_shm_way_attach(const tri_runtime *rt, tri_host_comm *const h[TRI_SCOPE_COUNT], tri_device *d,
+                              const void *base, size_t bytes, bool wanted, bool *attached) {
+  MPI_Comm     machine = *(MPI_Comm *)rt->mpi_machine, world = *(MPI_Comm *)h[TRI_WORLD]->base.mpi;
+  shm_machine *m = NULL;
+  shm_card     card;
+  int          leader = rt->world_rank, good;
+  tri_status   st = TRI_OK;
+
+  *attached = false;
+  TRI_TRY_DONE(TRI_ALLOC(m, 1));
+  m->control.fd = -1;
+  m->n = rt->machine_ranks;
+  m->users = 1; /* this function */
+  memcpy(m->host, rt->host, sizeof m->host);
+  TRI_TRY_DONE(TRI_ALLOC(m->card, m->n));
+  TRI_TRY_DONE(TRI_ALLOC(m->at, m->n));
+  TRI_TRY_DONE(make_card(rt, m, d, wanted ? base : NULL, bytes, &card));
+  TRI_MPI_DONE(MPI_Allgather(&card, sizeof card, MPI_BYTE, m->card, sizeof card, MPI_BYTE, machine));
+  good = map_all(m, rt->machine_rank, base);
+  TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, world));
+  TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT, MPI_MIN, machine));
+  for (int i = 0; good && i < TRI_SCOPE_COUNT; i++) TRI_TRY_DONE(join(h[i], m, leader, rt->machine_rank));
+  *attached = good;
+done:
+  /* Everyone who wanted to map has done so, or has failed: the names can go. */
+  tri_cpu_device_unname(d);
+  if (m) tri_cpu_block_unname(&m->control);
+  if (m && --m->users == 0) machine_close(&m);
+  return st;
+}
+
+/* ---- waiting ---- */
+
+static const shm_slot *slot_of(const tri_host_comm *h, int rank, uint64_t number) {
+  const struct tri_shm_way *w = h->shm;
+  return &w->machine->at[w->place[rank]].control->slot[h->base.scope][number % TRI_RING];
+}
+
+static shm_slot *my_slot(const tri_host_comm *h, uint64_t number) {
+  shm_control *control = h->shm->machine->control.data;
+  return &control->slot[h->base.scope][number % TRI_RING];
+}
+
+static const char *arena_of(const tri_host_comm *h, int rank) {
+  return h->shm->machine->at[h->shm->place[rank]].arena;
+}
+
+/* Our launcher normally ends us when a neighbour dies; where it does not, this does. */
+static tri_status check_alive(const tri_host_comm *h, int rank, const tri_coll *k, uint64_t number) {
+  const shm_machine *m = h->shm->machine;
+  const shm_card    *them = &m->card[h->shm->place[rank]], *me = &m->card[h->shm->place[h->base.rank]];
+
+  if (them->pid_space != me->pid_space || kill((pid_t)them->pid, 0) == 0 || errno != ESRCH) return TRI_OK;
+  TRI_FAIL(TRI_ECOMM,
+           "rank %d (process %ld on %s) is gone: rank %d waits for it in %s number %llu of scope %s",
+           them->world_rank, (long)them->pid, m->host, me->world_rank, tri_coll_text(k->kind),
+           (unsigned long long)number, tri_scope_text(h->base.scope));
+}
+
+static tri_status wait_flag(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag, const tri_coll *k,
+                            uint64_t number) {
+  double looked_s = 0;
+
+  for (int i = 0; i < SPIN_LOADS; i++)
+    if (atomic_load_explicit(flag, memory_order_acquire) >= number) return TRI_OK;
+  for (int i = 1; atomic_load_explicit(flag, memory_order_acquire) < number; i = i % YIELDS_A_LOOK + 1) {
+    sched_yield();
+    if (i < YIELDS_A_LOOK) continue;
+    if (looked_s == 0) looked_s = tri_now_s();
+    if (tri_now_s() - looked_s < look_every_s) continue;
+    TRI_TRY(check_alive(h, rank, k, number));
+    looked_s = tri_now_s();
+  }
+  return TRI_OK;
+}
+
+static void set_flag(_Atomic uint64_t *flag, uint64_t number) {
+  atomic_store_explicit(flag, number, memory_order_release);
+}
+
+/* ---- the four collectives; src [size] are the ranks' published buffers ---- */
+
+static void all_gather(const tri_host_comm *h, const tri_coll *k, const void *const *src) {
+  size_t bytes = (size_t)k->count * tri_dtype_bytes(k->dtype);
+
+  for (int i = 0; i < h->base.size; i++) { /* each rank begins with another neighbour */
+    int   r = (h->base.rank + i) % h->base.size;
+    char *dst = (char *)k->recv + (size_t)r * bytes;
+    if ((const void *)dst != src[r]) tri_cpu_copy_bytes(dst, src[r], bytes, h->threads);
+  }
+}
+
+static tri_cpu_redop redop(tri_redop op) { return op == TRI_MAX ? TRI_CPU_MAX : TRI_CPU_SUM; }
+
+/* In place: rank r writes slice r of its own send, which no neighbour reads. */
+static void reduce_scatter(const tri_host_comm *h, const tri_coll *k, const void **src) {
+  size_t offset = (size_t)h->base.rank * (size_t)k->count * tri_dtype_bytes(k->dtype);
+
+  for (int r = 0; r < h->base.size; r++) src[r] = (const char *)src[r] + offset;
+  tri_cpu_reduce(k->recv, src, h->base.size, k->count, k->dtype, redop(k->op), h->threads);
+}
+
+/* First element of rank r's slice; slices are whole cache lines. */
+static int64_t slice_begin(const tri_host_comm *h, int64_t count, int r) {
+  int64_t n = ((count + h->base.size - 1) / h->base.size + 63) / 64 * 64;
+  return r * n < count ? r * n : count;
+}
+
+/* Rank r sums slice r into its own buffer; nobody else reads or writes that slice until `reduced` says so. */
+static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const void **src, uint64_t number) {
+  size_t  bytes = tri_dtype_bytes(k->dtype);
+  int     rank = h->base.rank, size = h->base.size;
+  int64_t begin = slice_begin(h, k->count, rank), n = slice_begin(h, k->count, rank + 1) - begin;
+
+  for (int r = 0; r < size; r++) src[r] = (const char *)src[r] + (size_t)begin * bytes;
+  tri_cpu_reduce((char *)k->recv + (size_t)begin * bytes, src, size, n, k->dtype, redop(k->op), h->threads);
+  set_flag(&my_slot(h, number)->reduced, number);
+  for (int i = 1; i < size; i++) {
+    int     r = (rank + i) % size;
+    int64_t from = slice_begin(h, k->count, r), to = slice_begin(h, k->count, r + 1);
+    TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->reduced, k, number));
+    tri_cpu_copy_bytes((char *)k->recv + (size_t)from * bytes,
+                       (const char *)src[r] + (size_t)from * bytes - (size_t)begin * bytes,
+                       (size_t)(to - from) * bytes, h->threads);
+  }
+  return TRI_OK;
+}
+
+static void broadcast(const tri_host_comm *h, const tri_coll *k, const void *const *src) {
+  if (h->base.rank != k->root)
+    tri_cpu_copy_bytes(k->recv, src[k->root], (size_t)k->count * tri_dtype_bytes(k->dtype), h->threads);
+}
+
+/* ---- the way ---- */
+
+/* The buffer that neighbours read, and its bytes. */
+static const char *read_buffer(const tri_host_comm *h, const tri_coll *k, size_t *bytes) {
+  bool own = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
+
+  *bytes = (size_t)k->count * tri_dtype_bytes(k->dtype) *
+           (size_t)(k->kind == TRI_REDUCE_SCATTER ? h->base.size : 1);
+  return own ? k->send : k->recv;
+}
+
+static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  shm_slot   *slot = my_slot(h, number);
+  const char *arena = arena_of(h, h->base.rank), *buffer;
+  size_t      bytes, offset;
+
+  buffer = read_buffer(h, k, &bytes);
+  offset = (size_t)((uintptr_t)buffer - (uintptr_t)arena);
+  slot->offset = outside_arena;
+  if ((uintptr_t)buffer >= (uintptr_t)arena && offset <= h->shm->machine->bytes &&
+      bytes <= h->shm->machine->bytes - offset)
+    slot->offset = (int64_t)offset;
+  slot->count = k->count;
+  slot->kind = (int32_t)k->kind;
+  slot->dtype = (int32_t)k->dtype;
+  slot->op = (int32_t)k->op;
+  slot->root = k->root;
+  set_flag(&slot->published, number);
+  return TRI_OK;
+}
+
+/* Waits for all publications. *inside: every buffer lies in its arena; all ranks see the same. Every rank must
+ * have started the same collective. */
+static tri_status read_slots(const tri_host_comm *h, const tri_coll *k, uint64_t number, bool *inside) {
+  const shm_slot *me = slot_of(h, h->base.rank, number);
+
+  *inside = true;
+  for (int r = 0; r < h->base.size; r++) {
+    const shm_slot *s = slot_of(h, r, number);
+    TRI_TRY(wait_flag(h, r, &s->published, k, number));
+    if (s->count != me->count || s->kind != me->kind || s->dtype != me->dtype || s->op != me->op ||
+        s->root != me->root)
+      TRI_FAIL(TRI_ECOMM,
+               "ranks %d and %d of scope %s disagree on collective %llu: %s of %lld and %s of %lld elements",
+               h->base.rank, r, tri_scope_text(h->base.scope), (unsigned long long)number,
+               tri_coll_text(k->kind), (long long)me->count, tri_coll_text((tri_coll_kind)s->kind),
+               (long long)s->count);
+    if (s->offset == outside_arena)
+      *inside = false;
+    else
+      h->shm->src[r] = arena_of(h, r) + s->offset;
+  }
+  return TRI_OK;
+}
+
+static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  bool inside;
+
+  TRI_TRY(read_slots(h, k, number, &inside));
+  if (!inside)
+    TRI_TRY(tri_mpi_way_run(h, k));
+  else if (k->kind == TRI_ALL_GATHER)
+    all_gather(h, k, h->shm->src);
+  else if (k->kind == TRI_REDUCE_SCATTER)
+    reduce_scatter(h, k, h->shm->src);
+  else if (k->kind == TRI_ALL_REDUCE)
+    TRI_TRY(all_reduce(h, k, h->shm->src, number));
+  else
+    broadcast(h, k, h->shm->src);
+  set_flag(&my_slot(h, number)->done, number);
+  for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, k, number));
+  return TRI_OK;
+}
+
+const tri_coll_way tri_shm_way_ops = {shm_start, shm_finish};

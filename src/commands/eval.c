@@ -1,0 +1,166 @@
+/* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, pass@k, length. */
+#include "flags.h"
+#include "infer.h"
+#include "io/json_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct request {
+  const char *data, *reward, *pattern, *dtype;
+  int64_t     max_new, top_k, num, seed, max_prompts;
+  double      temperature, top_p;
+  bool        json, help;
+} request;
+
+/* What came of all answers. */
+typedef struct result {
+  double reward_mean, pass_at_1, pass_at_k, length_mean_tokens, truncated_ratio;
+  int    prompts, num;
+} result;
+
+/* Right when the reward is full: 1, since there is one reward of weight 1. */
+static bool right(const tri_rollout *r, int q) { return r->reward[q] >= 1.0f - 1e-6f; }
+
+static void summarise(const tri_rollout *r, result *out) {
+  *out = (result){.prompts = r->n_seq / r->group, .num = r->group};
+  for (int q = 0; q < r->n_seq; q++) {
+    out->reward_mean += (double)r->reward[q] / r->n_seq;
+    out->pass_at_1 += right(r, q) / (double)r->n_seq;
+    out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]) / r->n_seq;
+    out->truncated_ratio += (r->stop[q] == TRI_STOP_LENGTH) / (double)r->n_seq;
+  }
+  for (int p = 0; p < out->prompts; p++) {
+    bool any = false;
+    for (int k = 0; k < r->group; k++) any = any || right(r, p * r->group + k);
+    out->pass_at_k += any / (double)out->prompts;
+  }
+}
+
+static tri_status print_result(const result *x, bool json) {
+  tri_text   out = {0};
+  tri_status st = TRI_OK;
+
+  if (!json) {
+    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\npass@%-8d  %.6f\nlength mean    %.2f "
+           "tokens\ntruncated      %.4f\n",
+           x->prompts, x->num, x->reward_mean, x->pass_at_1, x->num, x->pass_at_k, x->length_mean_tokens,
+           x->truncated_ratio);
+    fflush(stdout);
+    return TRI_OK;
+  }
+  struct {
+    const char *name;
+    double      value;
+  } field[] = {{"prompts", x->prompts},         {"num_generations", x->num},
+               {"reward_mean", x->reward_mean}, {"pass_at_1", x->pass_at_1},
+               {"pass_at_k", x->pass_at_k},     {"response_length_mean_tokens", x->length_mean_tokens},
+               {"truncated_ratio", x->truncated_ratio}};
+  for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
+    TRI_TRY_DONE(tri_text_printf(&out, "%s\"%s\": ", i ? ", " : "{", field[i].name));
+    TRI_TRY_DONE(tri_json_put_double(&out, field[i].value));
+  }
+  printf("%s}\n", out.data);
+  fflush(stdout);
+done:
+  tri_text_free(&out);
+  return st;
+}
+
+/* Collective over world. Every rank's own prompts are answered and scored where they are; rewards are gathered after. */
+static tri_status answer(tri_infer *f, const request *q, const tri_dataset *d, int n, tri_reward_set *set,
+                         tri_rollout *out) {
+  tri_prompt         *prompt = NULL;
+  const tri_example **example = NULL;
+  tri_status          st = TRI_OK;
+  tri_generate_opt    opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
+                             .max_new = q->max_new,
+                             .group = (int)q->num,
+                             .eos = tri_source_eos(f->source)->id,
+                             .n_eos = tri_source_eos(f->source)->n};
+
+  TRI_TRY(TRI_ALLOC(prompt, n));
+  TRI_TRY_DONE(TRI_ALLOC(example, n));
+  for (int i = 0; i < n; i++) {
+    example[i] = tri_dataset_get(d, i);
+    prompt[i] = (tri_prompt){example[i]->id, example[i]->token, example[i]->n_token};
+  }
+  TRI_TRY_DONE(tri_infer_generate(f, prompt, n, &opt, out));
+  TRI_TRY_DONE(tri_answers_reward(out, example, f->encoder.tokenizer, set));
+done:
+  TRI_FREE(prompt);
+  TRI_FREE(example);
+  return st;
+}
+
+static tri_status open_data(tri_infer *f, const request *q, tri_dataset **out) {
+  tri_data_opt opt = tri_infer_data(f, strcmp(q->reward, "regex") ? TRI_DATA_RL : TRI_DATA_PROMPTS);
+  int64_t      context = tri_source_shape(f->source)->max_pos;
+
+  if (q->max_new >= context)
+    TRI_FAIL(TRI_EINPUT, "--max-new %lld leaves no room for a prompt: the model's context is %lld tokens",
+             (long long)q->max_new, (long long)context);
+  opt.max_prompt_tokens = context - q->max_new;
+  return tri_dataset_open(&q->data, 1, &opt, out);
+}
+
+static tri_status run(const char *model, const request *q, tri_reward_set *set) {
+  tri_infer    f = {0};
+  tri_dataset *data = NULL;
+  tri_rollout  r = {0};
+  result       x;
+  tri_status   st = TRI_OK;
+
+  TRI_TRY_DONE(tri_infer_open(model, &f));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, &data)));
+  int64_t n = tri_dataset_count(data);
+  if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
+  tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, q->max_new, 0};
+  TRI_TRY_DONE(tri_infer_ready(&f, &size));
+  TRI_TRY_DONE(answer(&f, q, data, (int)n, set, &r));
+  summarise(&r, &x);
+  if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
+done:
+  tri_rollout_free(&r);
+  tri_dataset_close(&data);
+  tri_infer_close(&f, st);
+  return st;
+}
+
+static tri_status eval(int argc, char **argv, int *code) {
+  request         q = {.dtype = "bf16", .max_new = 128, .num = 1, .seed = 42, .top_p = 1};
+  tri_reward_set *set = NULL;
+  tri_status      st;
+  tri_flag        flag[] = {
+      {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
+      {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", "exact, number or regex; must be given"},
+      {"--pattern", TRI_FLAG_TEXT, &q.pattern, 0, 0, "P", "the expression of --reward regex"},
+      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128)"},
+      {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
+      {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (0)"},
+      {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
+      {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P", "sample among the likeliest tokens up to probability P (1)"},
+      {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
+      {"--seed", TRI_FLAG_I64, &q.seed, 0, 9e15, "S", "key of the random numbers (42)"},
+      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (bf16)"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
+  tri_reward_opt  opt = {.weight = 1};
+  int             n;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
+  if (q.help) return TRI_OK;
+  if (n != 1 || !q.data || !q.reward) TRI_FAIL(TRI_EARG, "usage: trireme eval %s", tri_command_eval.usage);
+  if (strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
+    TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");
+  snprintf(opt.name, sizeof opt.name, "%s", q.reward);
+  if (q.pattern) snprintf(opt.pattern, sizeof opt.pattern, "%s", q.pattern);
+  TRI_TRY(tri_reward_set_open(&opt, 1, &set));
+  st = run(argv[0], &q, set);
+  tri_reward_set_close(&set);
+  return st;
+}
+
+const tri_command tri_command_eval = {"eval", "MODEL --data F.jsonl --reward R [flags]",
+                                      "mean reward, pass@1, pass@k and length on prompts with answers", eval};

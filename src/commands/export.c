@@ -1,0 +1,56 @@
+/* export.c - trireme export CHECKPOINT FOLDER: a folder that transformers loads. */
+#include "export.h"
+#include "flags.h"
+#include "runtime.h"
+#include "source.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static tri_status work(const char *path, const char *folder, const char *dtype) {
+  tri_status       st = TRI_OK;
+  tri_ckpt_reader *r = NULL;
+  tri_export_opt   opt = {TRI_BF16, TRI_EXPORT_SHARD_BYTES};
+  tri_export_sum   sum;
+  char             from[TRI_CKPT_PATH_BYTES];
+  struct stat      sb;
+
+  if (stat(path, &sb)) TRI_FAIL(TRI_EINPUT, "%s: there is no such checkpoint or run", path);
+  TRI_TRY(tri_source_find_checkpoint(path, NULL, true, from));
+  if (!from[0])
+    TRI_FAIL(TRI_EINPUT,
+             "%s: is neither a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
+             "checkpoints/LATEST)",
+             path);
+  TRI_TRY_DONE(tri_ckpt_open(from, NULL, false, &r)); /* find has verified every byte */
+  TRI_TRY_DONE(tri_export_find_dtype(r, &opt.dtype));
+  if (dtype) opt.dtype = !strcmp(dtype, "f32") ? TRI_F32 : TRI_BF16;
+  TRI_TRY_DONE(tri_export(r, folder, &opt, &sum));
+  tri_log(TRI_LOG_INFO, "%s: %.2f M parameters in %s%s, %d file%s, from %s", folder,
+          (double)sum.n_parameter / 1e6, opt.dtype == TRI_F32 ? "f32" : "bf16",
+          dtype ? "" : " (the type the run computed in)", sum.n_shard, sum.n_shard == 1 ? "" : "s", from);
+done:
+  tri_ckpt_close(&r);
+  return st;
+}
+
+static tri_status run(int argc, char **argv, int *code) {
+  const char *dtype = NULL;
+  bool        help;
+  tri_flag    flag[] = {{"--dtype", TRI_FLAG_TEXT, &dtype, 0, 0, "bf16|f32",
+                         "type of the weights in the files; without it, the type the run computed in"}};
+  int         n;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_export, flag, 1, argc, argv, &n, &help));
+  if (help) return TRI_OK;
+  if (n != 2) TRI_FAIL(TRI_EARG, "usage: trireme export %s", tri_command_export.usage);
+  if (dtype && strcmp(dtype, "f32") != 0 && strcmp(dtype, "bf16") != 0)
+    TRI_FAIL(TRI_EARG, "--dtype %s: must be bf16 or f32", dtype);
+  if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  return work(argv[0], argv[1], dtype);
+}
+
+const tri_command tri_command_export = {"export", "CHECKPOINT FOLDER [--dtype bf16|f32]",
+                                        "a checkpoint's model as a folder that transformers loads", run};

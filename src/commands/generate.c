@@ -1,0 +1,159 @@
+/* generate.c - trireme generate MODEL [PROMPT ...]: answers. */
+#include "flags.h"
+#include "infer.h"
+#include "io/rollout_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct request {
+  const char *prompts, *dtype;
+  int64_t     max_new, top_k, num, seed;
+  double      temperature, top_p;
+  bool        json, help;
+  char      **text; /* prompts on the command line [n_text] */
+  int         n_text;
+} request;
+
+/* The prompts as tokens: a file's lines, or the command line's texts in `tokens` from first[i] to first[i+1]. */
+typedef struct input {
+  tri_dataset *data;
+  tri_tokens   tokens;
+  int64_t     *first;
+  tri_prompt  *prompt;
+  int          n;
+  int64_t      longest;
+} input;
+
+static tri_status read_texts(tri_infer *f, const request *q, input *in) {
+  if (!f->encoder.tokenizer)
+    TRI_FAIL(TRI_EINPUT, "%s: the model brings no tokenizer.json; give --prompts with \"tokens\" lines",
+             tri_source_name(f->source));
+  in->n = q->n_text;
+  TRI_TRY(TRI_ALLOC(in->first, in->n + 1));
+  TRI_TRY(TRI_ALLOC(in->prompt, in->n));
+  for (int i = 0; i < in->n; i++) {
+    TRI_TRY(tri_tokenizer_encode(f->encoder.tokenizer, q->text[i], strlen(q->text[i]), true, &in->tokens));
+    in->first[i + 1] = in->tokens.n;
+    if (in->first[i + 1] == in->first[i]) TRI_FAIL(TRI_EINPUT, "prompt %d is empty: nothing to go on from", i + 1);
+  }
+  for (int i = 0; i < in->n; i++)
+    in->prompt[i] = (tri_prompt){i, in->tokens.id + in->first[i], (int)(in->first[i + 1] - in->first[i])};
+  return TRI_OK;
+}
+
+static tri_status read_file(tri_infer *f, const request *q, input *in) {
+  tri_data_opt opt = tri_infer_data(f, TRI_DATA_PROMPTS);
+
+  opt.max_prompt_tokens = tri_source_shape(f->source)->max_pos - 1;
+  TRI_TRY(tri_dataset_open(&q->prompts, 1, &opt, &in->data));
+  in->n = (int)tri_dataset_count(in->data);
+  TRI_TRY(TRI_ALLOC(in->prompt, in->n));
+  for (int i = 0; i < in->n; i++) {
+    const tri_example *e = tri_dataset_get(in->data, i);
+    in->prompt[i] = (tri_prompt){e->id, e->token, e->n_token};
+  }
+  return TRI_OK;
+}
+
+static tri_status read_input(tri_infer *f, const request *q, input *in) {
+  int64_t context = tri_source_shape(f->source)->max_pos;
+
+  TRI_TRY(q->prompts ? read_file(f, q, in) : read_texts(f, q, in));
+  for (int i = 0; i < in->n; i++)
+    if (in->prompt[i].n_token > in->longest) in->longest = in->prompt[i].n_token;
+  if (in->longest + q->max_new > context)
+    TRI_FAIL(TRI_EINPUT, "the longest prompt has %lld tokens, with --max-new %lld that is more than the model's context of %lld",
+             (long long)in->longest, (long long)q->max_new, (long long)context);
+  return TRI_OK;
+}
+
+static void free_input(input *in) {
+  tri_dataset_close(&in->data);
+  tri_tokens_free(&in->tokens);
+  TRI_FREE(in->first);
+  TRI_FREE(in->prompt);
+}
+
+/* Rank 0: the answers in order, as lines of text or of JSON. */
+static tri_status print_answer(const tri_infer *f, const request *q, const tri_rollout *r, int i, tri_text *out,
+                               tri_text *text) {
+  const tri_tokenizer *tok = f->encoder.tokenizer;
+  const int32_t       *token = r->token + r->start[i];
+  int64_t              n = r->start[i + 1] - r->start[i], answer;
+  tri_rollout_text     view = {0};
+
+  text->len = 0;
+  if (tok) TRI_TRY(tri_tokenizer_decode(tok, token, r->prompt_len[i], false, text));
+  answer = (int64_t)text->len;
+  if (tok) TRI_TRY(tri_tokenizer_decode(tok, token + r->prompt_len[i], n - r->prompt_len[i], true, text));
+  view = (tri_rollout_text){text->data ? text->data : "", text->data ? text->data + answer : "", (size_t)answer,
+                            text->len - (size_t)answer};
+  if (q->json) {
+    TRI_TRY(tri_rollout_file_line(r, i, NULL, tok ? &view : NULL, out));
+  } else if (tok) {
+    TRI_TRY(tri_text_put(out, view.response, view.response_bytes));
+  } else {
+    for (int64_t k = r->prompt_len[i]; k < n; k++) TRI_TRY(tri_text_printf(out, "%d ", token[k]));
+  }
+  return tri_text_put(out, "\n", 1);
+}
+
+static tri_status run(const char *model, const request *q) {
+  tri_infer   f = {0};
+  input       in = {0};
+  tri_rollout r = {0};
+  tri_text    out = {0}, text = {0};
+  tri_status  st = TRI_OK;
+
+  TRI_TRY_DONE(tri_infer_open(model, &f));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
+  tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, q->max_new, 0};
+  tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
+                          .max_new = q->max_new,
+                          .group = (int)q->num,
+                          .eos = tri_source_eos(f.source)->id,
+                          .n_eos = tri_source_eos(f.source)->n};
+  TRI_TRY_DONE(tri_infer_ready(&f, &size));
+  TRI_TRY_DONE(tri_infer_generate(&f, in.prompt, in.n, &opt, &r));
+  for (int i = 0; f.se.rt.world_rank == 0 && i < r.n_seq; i++)
+    TRI_TRY_DONE(print_answer(&f, q, &r, i, &out, &text));
+  if (out.len) fwrite(out.data, 1, out.len, stdout);
+  fflush(stdout);
+done:
+  tri_text_free(&out);
+  tri_text_free(&text);
+  tri_rollout_free(&r);
+  free_input(&in);
+  tri_infer_close(&f, st);
+  return st;
+}
+
+static tri_status generate(int argc, char **argv, int *code) {
+  request  q = {.dtype = "bf16", .max_new = 128, .num = 1, .seed = 42, .temperature = 1, .top_p = 1};
+  tri_flag flag[] = {
+      {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
+      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128)"},
+      {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (1)"},
+      {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
+      {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P", "sample among the likeliest tokens up to probability P (1)"},
+      {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt (1)"},
+      {"--seed", TRI_FLAG_I64, &q.seed, 0, 9e15, "S", "key of the random numbers (42)"},
+      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (bf16)"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object per answer, with tokens and log-probabilities"}};
+  int      n;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_generate, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
+  if (q.help) return TRI_OK;
+  if (n < 1 || (n < 2) != (q.prompts != NULL))
+    TRI_FAIL(TRI_EARG, "usage: trireme generate %s; prompts on the command line or --prompts, one of the two",
+             tri_command_generate.usage);
+  if (strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  q.text = argv + 1;
+  q.n_text = n - 1;
+  return run(argv[0], &q);
+}
+
+const tri_command tri_command_generate = {"generate", "MODEL [PROMPT ...] [flags]",
+                                          "answers of a model folder, a checkpoint or a run's output", generate};

@@ -1,0 +1,325 @@
+/* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are right. */
+#include "flags.h"
+#include "io/json_text.h"
+#include "io/safetensors.h"
+#include "runtime.h"
+#include "source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH_ROOM = TRI_CKPT_PATH_BYTES + 64 };
+
+/* One tensor, of whichever kind of file. */
+typedef struct row {
+  const char    *group, *name; /* borrowed; group "" in a model folder */
+  char           dtype[16];
+  int            ndim;
+  const int64_t *dim; /* [ndim], borrowed; the first TRI_MAX_DIM of them */
+  int64_t        count, bytes;
+} row;
+
+/* What was found. Exactly one of ckpt and model is open. */
+typedef struct finding {
+  char             path[TRI_CKPT_PATH_BYTES];
+  tri_ckpt_reader *ckpt;
+  tri_safetensors *model;
+  row             *tensor; /* [n_tensor] */
+  int64_t          n_tensor, bytes, parameters;
+  bool             has_shape, verified;
+  tri_model_shape  shape;
+  tri_eos          eos;
+} finding;
+
+static bool exists(const char *folder, const char *name) {
+  char        path[PATH_ROOM];
+  struct stat sb;
+
+  return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && stat(path, &sb) == 0;
+}
+
+/* Does base/LATEST name a checkpoint? Then `folder` is that checkpoint, damaged or not. */
+static bool find_latest(const char *base, char folder[TRI_CKPT_PATH_BYTES]) {
+  char    link[PATH_ROOM], target[64];
+  ssize_t n;
+
+  if ((size_t)snprintf(link, sizeof link, "%s/LATEST", base) >= sizeof link) return false;
+  n = readlink(link, target, sizeof target - 1);
+  if (n <= 0 || (size_t)n >= sizeof target - 1) return false;
+  target[n] = 0;
+  return snprintf(folder, TRI_CKPT_PATH_BYTES, "%s/%s", base, target) < TRI_CKPT_PATH_BYTES;
+}
+
+/* The checkpoint `path` means, "" when it is none. A run's LATEST is shown as it is: who inspects wants to know that it
+ * is damaged, not to see an older one. */
+static tri_status find_checkpoint(const char *path, char folder[TRI_CKPT_PATH_BYTES]) {
+  char base[PATH_ROOM];
+
+  folder[0] = 0;
+  if (exists(path, "MANIFEST.json")) {
+    snprintf(folder, TRI_CKPT_PATH_BYTES, "%s", path);
+    return TRI_OK;
+  }
+  snprintf(base, sizeof base, "%s/checkpoints", path);
+  if (find_latest(path, folder) || find_latest(base, folder)) return TRI_OK;
+  return tri_source_find_checkpoint(path, NULL, false, folder);
+}
+
+static void add_row(finding *f, const row *r) {
+  f->tensor[f->n_tensor++] = *r;
+  f->bytes += r->bytes;
+  if (!r->group[0] || !strcmp(r->group, "/model")) f->parameters += r->count;
+}
+
+static tri_status open_checkpoint(finding *f, const char *folder, bool verify) {
+  char       *bytes = NULL, name[PATH_ROOM];
+  size_t      n;
+  tri_status  st = TRI_OK;
+  tri_hf_text config;
+
+  snprintf(f->path, sizeof f->path, "%s", folder);
+  TRI_TRY(tri_ckpt_open(folder, NULL, verify, &f->ckpt));
+  TRI_TRY(TRI_ALLOC(f->tensor, tri_ckpt_tensor_count(f->ckpt)));
+  for (int i = 0; i < tri_ckpt_tensor_count(f->ckpt); i++) {
+    const tri_ckpt_tensor *t = tri_ckpt_tensor_at(f->ckpt, i);
+    row                    r = {t->group, t->name, {0}, t->ndim, t->dim, 1, 0};
+    for (int k = 0; k < t->ndim; k++) r.count *= t->dim[k];
+    r.bytes = r.count * (int64_t)tri_dtype_bytes(t->dtype);
+    snprintf(r.dtype, sizeof r.dtype, "%s",
+             t->dtype == TRI_F32    ? "f32"
+             : t->dtype == TRI_BF16 ? "bf16"
+                                    : "other");
+    add_row(f, &r);
+  }
+  f->verified = verify;
+  if (!tri_ckpt_has_file(f->ckpt, "config.json")) return TRI_OK;
+  TRI_TRY_DONE(tri_ckpt_get_file(f->ckpt, "config.json", &bytes, &n));
+  snprintf(name, sizeof name, "%s/config.json", folder);
+  config = (tri_hf_text){name, bytes, n};
+  TRI_TRY_DONE(tri_hf_config_parse(&config, NULL, &f->shape, &f->eos));
+  f->has_shape = true;
+done:
+  TRI_FREE(bytes);
+  return st;
+}
+
+static tri_status open_model(finding *f, const char *path, bool verify) {
+  snprintf(f->path, sizeof f->path, "%s", path);
+  TRI_TRY(tri_safetensors_open(path, &f->model));
+  TRI_TRY(TRI_ALLOC(f->tensor, tri_safetensors_count(f->model)));
+  for (int64_t i = 0; i < tri_safetensors_count(f->model); i++) {
+    const tri_safetensors_info *t = tri_safetensors_at(f->model, i);
+    row r = {"", t->name, {0}, t->ndim < TRI_MAX_DIM ? t->ndim : TRI_MAX_DIM, t->dim, t->count, t->bytes};
+    for (int k = 0; t->dtype[k] && k < (int)sizeof r.dtype - 1; k++)
+      r.dtype[k] = (char)(t->dtype[k] >= 'A' && t->dtype[k] <= 'Z' ? t->dtype[k] - 'A' + 'a' : t->dtype[k]);
+    add_row(f, &r);
+  }
+  if (exists(path, "config.json")) {
+    TRI_TRY(tri_hf_config_read(path, &f->shape, &f->eos));
+    f->has_shape = true;
+  }
+  if (verify)
+    tri_log(TRI_LOG_WARN, "%s: a model folder carries no hashes; its headers, offsets and sizes are right",
+            path);
+  return TRI_OK;
+}
+
+static tri_status find(const char *path, bool verify, finding *f) {
+  char        folder[TRI_CKPT_PATH_BYTES];
+  struct stat sb;
+
+  if (strlen(path) >= TRI_CKPT_PATH_BYTES) TRI_FAIL(TRI_EINPUT, "the path is too long: %.100s...", path);
+  if (stat(path, &sb)) TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
+  if (!S_ISDIR(sb.st_mode)) return open_model(f, path, verify);
+  TRI_TRY(find_checkpoint(path, folder));
+  if (folder[0]) return open_checkpoint(f, folder, verify);
+  if (exists(path, "state.h5"))
+    TRI_FAIL(TRI_EFORMAT, "%s: is no whole checkpoint: it has no MANIFEST.json, which is written last", path);
+  if (exists(path, "model.safetensors") || exists(path, "model.safetensors.index.json") ||
+      exists(path, "config.json"))
+    return open_model(f, path, verify);
+  TRI_FAIL(TRI_EINPUT, "%s: is neither a checkpoint, nor the output folder of a run, nor a model folder",
+           path);
+}
+
+static void close_all(finding *f) {
+  tri_ckpt_close(&f->ckpt);
+  tri_safetensors_close(&f->model);
+  TRI_FREE(f->tensor);
+}
+
+static int64_t file_bytes(const finding *f, const char *name) {
+  char        path[PATH_ROOM + 64];
+  struct stat sb;
+
+  snprintf(path, sizeof path, "%s/%s", f->path, name);
+  return stat(path, &sb) ? -1 : (int64_t)sb.st_size;
+}
+
+/* The name and the value, as JSON, of the i-th attribute of /state. */
+static tri_status state_value(const finding *f, int i, tri_text *name, tri_text *value) {
+  tri_status st = TRI_OK;
+  char       kind;
+  int64_t    whole;
+  double     real;
+  tri_text   text = {0};
+
+  name->len = value->len = 0;
+  TRI_TRY_DONE(tri_ckpt_value_at(f->ckpt, i, name, &kind));
+  if (kind == 'i') {
+    TRI_TRY_DONE(tri_ckpt_get_i64(f->ckpt, name->data, &whole));
+    TRI_TRY_DONE(tri_text_printf(value, "%lld", (long long)whole));
+  } else if (kind == 'f') {
+    TRI_TRY_DONE(tri_ckpt_get_f64(f->ckpt, name->data, &real));
+    TRI_TRY_DONE(tri_json_put_double(value, real));
+  } else {
+    TRI_TRY_DONE(tri_ckpt_get_text(f->ckpt, name->data, &text));
+    TRI_TRY_DONE(tri_json_put_string(value, text.len ? text.data : "", text.len));
+  }
+done:
+  tri_text_free(&text);
+  return st;
+}
+
+static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out) {
+  if (json)
+    return tri_text_printf(
+        out,
+        ", \"model\": {\"model_type\": \"%s\", \"layers\": %d, \"width\": %d, \"heads\": %d, "
+        "\"key_value_heads\": %d, \"head_width\": %d, \"feed_forward_width\": %d, \"vocabulary\": %d, "
+        "\"context_tokens\": %lld, \"tied_head\": %s}",
+        s->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
+        s->tied_head ? "true" : "false");
+  return tri_text_printf(
+      out,
+      "model       %s, %d layers, width %d, %d heads (%d of keys and values) of %d, feed-forward %d, "
+      "vocabulary %d, context %lld tokens, %s head\n",
+      s->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
+      s->tied_head ? "tied" : "own");
+}
+
+static tri_status print_state(const finding *f, bool json, tri_text *out) {
+  tri_status st = TRI_OK;
+  tri_text   name = {0}, value = {0};
+
+  TRI_TRY_DONE(tri_text_printf(out, json ? ", \"state\": {" : "\nstate\n"));
+  for (int i = 0; i < tri_ckpt_value_count(f->ckpt); i++) {
+    TRI_TRY_DONE(state_value(f, i, &name, &value));
+    if (json) {
+      TRI_TRY_DONE(tri_text_printf(out, i ? ", " : ""));
+      TRI_TRY_DONE(tri_json_put_string(out, name.data, name.len));
+      TRI_TRY_DONE(tri_text_printf(out, ": %s", value.data));
+    } else {
+      TRI_TRY_DONE(tri_text_printf(out, "  %-16s %s\n", name.data, value.data));
+    }
+  }
+  if (json) TRI_TRY_DONE(tri_text_put(out, "}", 1));
+done:
+  tri_text_free(&name);
+  tri_text_free(&value);
+  return st;
+}
+
+static tri_status print_files(const finding *f, bool json, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, json ? ", \"files\": [" : "\nfiles\n"));
+  for (int i = -1; i < tri_ckpt_file_count(f->ckpt); i++) {
+    const char *name = i < 0 ? "state.h5" : tri_ckpt_file_at(f->ckpt, i);
+    if (json) {
+      TRI_TRY(tri_text_printf(out, i < 0 ? "{\"name\": " : ", {\"name\": "));
+      TRI_TRY(tri_json_put_string(out, name, strlen(name)));
+      TRI_TRY(tri_text_printf(out, ", \"bytes\": %lld}", (long long)file_bytes(f, name)));
+    } else {
+      TRI_TRY(tri_text_printf(out, "  %-24s %14lld bytes\n", name, (long long)file_bytes(f, name)));
+    }
+  }
+  if (json) TRI_TRY(tri_text_put(out, "]", 1));
+  return TRI_OK;
+}
+
+static tri_status print_tensor_json(const row *r, bool first, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, first ? "{" : ", {"));
+  if (r->group[0]) {
+    TRI_TRY(tri_text_printf(out, "\"group\": "));
+    TRI_TRY(tri_json_put_string(out, r->group, strlen(r->group)));
+    TRI_TRY(tri_text_printf(out, ", "));
+  }
+  TRI_TRY(tri_text_printf(out, "\"name\": "));
+  TRI_TRY(tri_json_put_string(out, r->name, strlen(r->name)));
+  TRI_TRY(tri_text_printf(out, ", \"dtype\": \"%s\", \"shape\": [", r->dtype));
+  for (int k = 0; k < r->ndim; k++)
+    TRI_TRY(tri_text_printf(out, k ? ", %lld" : "%lld", (long long)r->dim[k]));
+  return tri_text_printf(out, "], \"bytes\": %lld}", (long long)r->bytes);
+}
+
+static tri_status print_tensor(const row *r, tri_text *out) {
+  char   shape[128] = "[";
+  size_t n = 1;
+
+  for (int k = 0; k < r->ndim; k++)
+    n += (size_t)snprintf(shape + n, sizeof shape - n, k ? ", %lld" : "%lld", (long long)r->dim[k]);
+  snprintf(shape + n, sizeof shape - n, "]");
+  return tri_text_printf(out, "  %s%s%-*s %-5s %-20s %14lld bytes\n", r->group, r->group[0] ? "/" : "",
+                         72 - (int)strlen(r->group) > 0 ? 72 - (int)strlen(r->group) : 0, r->name, r->dtype,
+                         shape, (long long)r->bytes);
+}
+
+static tri_status print(const finding *f, bool json, tri_text *out) {
+  if (json) {
+    TRI_TRY(tri_text_printf(out, "{\"kind\": \"%s\", \"path\": ", f->ckpt ? "checkpoint" : "model"));
+    TRI_TRY(tri_json_put_string(out, f->path, strlen(f->path)));
+    if (f->ckpt) {
+      TRI_TRY(tri_text_printf(out, ", \"step\": %lld, \"program\": ", (long long)tri_ckpt_step(f->ckpt)));
+      TRI_TRY(tri_json_put_string(out, tri_ckpt_program(f->ckpt), strlen(tri_ckpt_program(f->ckpt))));
+      TRI_TRY(tri_text_printf(out, ", \"verified\": %s", f->verified ? "true" : "false"));
+    }
+    TRI_TRY(tri_text_printf(out, ", \"parameters\": %lld, \"bytes\": %lld", (long long)f->parameters,
+                            (long long)f->bytes));
+  } else {
+    TRI_TRY(tri_text_printf(out, "%-11s %s\n", f->ckpt ? "checkpoint" : "folder", f->path));
+    if (f->ckpt)
+      TRI_TRY(tri_text_printf(out, "written     by %s, after step %lld\n", tri_ckpt_program(f->ckpt),
+                              (long long)tri_ckpt_step(f->ckpt)));
+    TRI_TRY(tri_text_printf(out, "size        %lld parameters; %lld tensors, %lld bytes\n",
+                            (long long)f->parameters, (long long)f->n_tensor, (long long)f->bytes));
+  }
+  if (f->has_shape) TRI_TRY(print_shape(&f->shape, json, out));
+  if (f->ckpt) TRI_TRY(print_state(f, json, out));
+  if (f->ckpt) TRI_TRY(print_files(f, json, out));
+  TRI_TRY(tri_text_printf(out, json ? ", \"tensors\": [" : "\ntensors\n"));
+  for (int64_t i = 0; i < f->n_tensor; i++)
+    TRI_TRY(json ? print_tensor_json(&f->tensor[i], i == 0, out) : print_tensor(&f->tensor[i], out));
+  if (json) return tri_text_printf(out, "]}\n");
+  return f->verified ? tri_text_printf(out, "\nverified: every byte is the one that was written\n") : TRI_OK;
+}
+
+static tri_status run(int argc, char **argv, int *code) {
+  bool     verify = false, json = false, help;
+  tri_flag flag[] = {
+      {"--verify", TRI_FLAG_BOOL, &verify, 0, 0, NULL, "read everything and compare it with the hashes"},
+      {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL, "one JSON value on standard output"},
+  };
+  int        n;
+  finding    f = {0};
+  tri_text   out = {0};
+  tri_status st = TRI_OK;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_inspect, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
+  if (help) return TRI_OK;
+  if (n != 1) TRI_FAIL(TRI_EARG, "usage: trireme inspect %s", tri_command_inspect.usage);
+  if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  TRI_TRY_DONE(find(argv[0], verify, &f));
+  TRI_TRY_DONE(print(&f, json, &out));
+  fwrite(out.data, 1, out.len, stdout); /* main() looks whether it arrived */
+done:
+  tri_text_free(&out);
+  close_all(&f);
+  return st;
+}
+
+const tri_command tri_command_inspect = {
+    "inspect", "PATH [--verify] [--json]",
+    "what a checkpoint, a run's newest checkpoint or a model folder holds", run};

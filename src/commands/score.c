@@ -1,0 +1,135 @@
+/* score.c - trireme score MODEL DATA.jsonl: log-probability of every token given those before it. */
+#include "flags.h"
+#include "infer.h"
+#include "io/json_text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { BATCH_TOKENS = 2048 }; /* chosen: products are at their best */
+
+typedef struct request {
+  const char *data, *dtype;
+  bool        json, help;
+} request;
+
+/* The lines as one rollout: every token but the first is scored. */
+static tri_status as_rollout(const tri_dataset *d, tri_rollout *r) {
+  int64_t n = tri_dataset_count(d), n_tok = tri_dataset_stats(d)->n_token;
+
+  if (n > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%lld lines are too many for one call", (long long)n);
+  TRI_TRY(tri_rollout_make((int)n, n_tok, 1, 0, r));
+  for (int64_t i = 0; i < n; i++) {
+    const tri_example *e = tri_dataset_get(d, i);
+    r->start[i + 1] = r->start[i] + e->n_token;
+    memcpy(r->token + r->start[i], e->token, (size_t)e->n_token * 4);
+  }
+  return TRI_OK;
+}
+
+/* Collective over world. old_logp of every token, on every rank. */
+static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
+  tri_comm  *world = f->se.comm[TRI_WORLD];
+  tri_split  sp = {0};
+  double    *sum = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(tri_split_make(r, 0, r->n_seq, world->rank, world->size, 0, max_tokens, &sp));
+  TRI_TRY_DONE(TRI_ALLOC(sum, r->n_tok));
+  for (int i = 0; i < sp.n_micro; i++) {
+    tri_batch     b;
+    tri_tensor    logp, ent;
+    tri_feed_rows rows;
+    TRI_TRY_DONE(tri_batch_load(f->feed, r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i], f->se.stream, &b));
+    TRI_TRY_DONE(tri_model_forward(f->model, &b, false, 1.0f, &logp, &ent, f->se.stream));
+    TRI_TRY_DONE(tri_batch_fetch(f->feed, &logp, &ent, f->se.stream, &rows));
+    for (int64_t k = 0; k < rows.n; k++) sum[rows.origin[k]] = (double)rows.logp[k];
+  }
+  /* Each row was computed by one rank; adding zeros keeps its bits. */
+  for (int64_t at = 0; at < r->n_tok; at += 1 << 24)
+    TRI_TRY_DONE(tri_host_sum(world, sum + at, (int)(r->n_tok - at < 1 << 24 ? r->n_tok - at : 1 << 24)));
+  for (int64_t i = 0; i < r->n_tok; i++) r->old_logp[i] = (float)sum[i];
+done:
+  TRI_FREE(sum);
+  tri_split_free(&sp);
+  return st;
+}
+
+static tri_status put_line(const tri_rollout *r, int q, tri_text *out, double *total) {
+  int64_t begin = r->start[q], n = r->start[q + 1] - begin;
+  double  sum = 0;
+
+  TRI_TRY(tri_text_printf(out, "{\"tokens\": ["));
+  for (int64_t i = 0; i < n; i++) TRI_TRY(tri_text_printf(out, "%s%d", i ? ", " : "", r->token[begin + i]));
+  TRI_TRY(tri_text_printf(out, "], \"logprobs\": [null"));
+  for (int64_t i = 1; i < n; i++) {
+    TRI_TRY(tri_text_printf(out, ", "));
+    TRI_TRY(tri_json_put_float(out, r->old_logp[begin + i]));
+    sum += (double)r->old_logp[begin + i];
+  }
+  TRI_TRY(tri_text_printf(out, "], \"sum\": "));
+  TRI_TRY(tri_json_put_double(out, sum));
+  *total += sum;
+  return tri_text_printf(out, ", \"tokens_scored\": %lld}\n", (long long)(n - 1));
+}
+
+static tri_status print_all(const tri_rollout *r, const request *q) {
+  tri_text   out = {0};
+  tri_status st = TRI_OK;
+  double     total = 0;
+  int64_t    scored = r->n_tok - r->n_seq;
+
+  for (int i = 0; i < r->n_seq && st == TRI_OK; i++) {
+    out.len = 0;
+    st = put_line(r, i, &out, &total);
+    if (st == TRI_OK) fwrite(out.data, 1, out.len, stdout);
+  }
+  fflush(stdout);
+  tri_text_free(&out);
+  if (st == TRI_OK && !q->json)
+    tri_log(TRI_LOG_INFO, "%d lines, %lld tokens scored, perplexity %.6g", r->n_seq, (long long)scored,
+            scored ? exp(-total / (double)scored) : NAN);
+  return st;
+}
+
+static tri_status run(const char *model, const request *q) {
+  tri_infer    f = {0};
+  tri_dataset *data = NULL;
+  tri_rollout  r = {0};
+  tri_status   st = TRI_OK;
+
+  TRI_TRY_DONE(tri_infer_open(model, &f));
+  tri_data_opt opt = tri_infer_data(&f, TRI_DATA_SCORE);
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_dataset_open(&q->data, 1, &opt, &data)));
+  int64_t        longest = tri_dataset_stats(data)->longest;
+  tri_infer_size size = {q->dtype, 0, 1, 0, longest > BATCH_TOKENS ? longest : BATCH_TOKENS};
+  TRI_TRY_DONE(tri_infer_ready(&f, &size));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], as_rollout(data, &r)));
+  TRI_TRY_DONE(score_all(&f, &r, size.max_score));
+  if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_all(&r, q));
+done:
+  tri_rollout_free(&r);
+  tri_dataset_close(&data);
+  tri_infer_close(&f, st);
+  return st;
+}
+
+static tri_status score(int argc, char **argv, int *code) {
+  request  q = {.dtype = "bf16"};
+  tri_flag flag[] = {
+      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (bf16)"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "no perplexity line on stderr; the lines are JSON either way"}};
+  int      n;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_score, flag, 2, argc, argv, &n, &q.help));
+  if (q.help) return TRI_OK;
+  if (n != 2) TRI_FAIL(TRI_EARG, "usage: trireme score %s", tri_command_score.usage);
+  if (strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  q.data = argv[1];
+  return run(argv[0], &q);
+}
+
+const tri_command tri_command_score = {"score", "MODEL DATA.jsonl [flags]",
+                                       "log-probability of every token given those before it; perplexity", score};

@@ -1,0 +1,140 @@
+/* tokenize.c - trireme tokenize MODEL [F.jsonl]: text to ids and back, without the model's weights. */
+#include "flags.h"
+#include "io/json_text.h"
+#include "io/jsonl.h"
+#include "runtime.h"
+#include "source.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct job {
+  tri_tokenizer *tokenizer;
+  tri_jsonl     *in;
+  tri_tokens     ids;
+  tri_text       text, line;
+  bool           special;
+} job;
+
+static bool exists(const char *path) {
+  struct stat sb;
+  return stat(path, &sb) == 0;
+}
+
+static tri_status open_of_checkpoint(const char *folder, tri_tokenizer **out) {
+  tri_status       st = TRI_OK;
+  tri_ckpt_reader *r = NULL;
+  char            *bytes = NULL, name[TRI_CKPT_PATH_BYTES + 32];
+  size_t           n;
+
+  TRI_TRY(tri_ckpt_open(folder, NULL, false, &r));
+  if (!tri_ckpt_has_file(r, "tokenizer.json"))
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: the checkpoint has no tokenizer.json: its run used data of token ids",
+                  folder);
+  TRI_TRY_DONE(tri_ckpt_get_file(r, "tokenizer.json", &bytes, &n));
+  snprintf(name, sizeof name, "%s/tokenizer.json", folder);
+  TRI_TRY_DONE(tri_tokenizer_open_text(name, bytes, n, out));
+done:
+  TRI_FREE(bytes);
+  tri_ckpt_close(&r);
+  return st;
+}
+
+/* Unlike tri_source_open, content with a folder that holds nothing but tokenizer.json. */
+static tri_status open_tokenizer(const char *path, tri_tokenizer **out) {
+  char file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES];
+
+  if (strlen(path) >= TRI_CKPT_PATH_BYTES)
+    TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
+  if (!exists(path)) TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
+  snprintf(file, sizeof file, "%s/MANIFEST.json", path);
+  if (exists(file)) return open_of_checkpoint(path, out);
+  snprintf(file, sizeof file, "%s/tokenizer.json", path);
+  if (exists(file)) return tri_tokenizer_open(file, out);
+  snprintf(file, sizeof file, "%s/config.json", path);
+  folder[0] = 0;
+  if (!exists(file)) TRI_TRY(tri_source_find_checkpoint(path, NULL, false, folder));
+  if (folder[0]) return open_of_checkpoint(folder, out);
+  TRI_FAIL(TRI_EINPUT,
+           "%s: has no tokenizer.json, and is neither a checkpoint nor the output folder of a run", path);
+}
+
+/* {"text": ...} to "[1,2]\n" in line. */
+static tri_status encode(job *j, const json_t *object) {
+  const json_t *text = json_object_get(object, "text");
+
+  if (!json_is_string(text))
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: %s, lines of {\"text\": \"...\"} are needed", tri_jsonl_path(j->in),
+             (long long)tri_jsonl_line(j->in), text ? "`text` is no string" : "has no key `text`");
+  j->ids.n = 0;
+  TRI_TRY(tri_tokenizer_encode(j->tokenizer, json_string_value(text), json_string_length(text), j->special,
+                               &j->ids));
+  TRI_TRY(tri_text_put(&j->line, "[", 1));
+  for (int64_t i = 0; i < j->ids.n; i++) TRI_TRY(tri_text_printf(&j->line, i ? ",%d" : "%d", j->ids.id[i]));
+  return tri_text_put(&j->line, "]\n", 2);
+}
+
+/* {"tokens": [...]} to a JSON string in line. */
+static tri_status decode(job *j) {
+  const int32_t *id;
+  int64_t        n;
+
+  TRI_TRY(tri_jsonl_ids(j->in, "tokens", tri_tokenizer_vocab_size(j->tokenizer), &id, &n));
+  for (int64_t i = 0; i < n; i++)
+    if (!tri_tokenizer_token(j->tokenizer, id[i]))
+      TRI_FAIL(TRI_EINPUT, "%s:%lld: the tokenizer has no token %d", tri_jsonl_path(j->in),
+               (long long)tri_jsonl_line(j->in), id[i]);
+  j->text.len = 0;
+  TRI_TRY(tri_tokenizer_decode(j->tokenizer, id, n, !j->special, &j->text));
+  TRI_TRY(tri_json_put_string(&j->line, j->text.len ? j->text.data : "", j->text.len));
+  return tri_text_put(&j->line, "\n", 1);
+}
+
+static tri_status work(const char *model, const char *file, bool special, bool back) {
+  tri_status     st = TRI_OK;
+  job            j = {.special = special};
+  struct json_t *object;
+
+  TRI_TRY_DONE(open_tokenizer(model, &j.tokenizer));
+  TRI_TRY_DONE(file ? tri_jsonl_open(file, &j.in) : tri_jsonl_open_stdin(&j.in));
+  for (;;) {
+    TRI_TRY_DONE(tri_jsonl_next(j.in, &object));
+    if (!object) break;
+    j.line.len = 0;
+    TRI_TRY_DONE(back ? decode(&j) : encode(&j, object));
+    if (fwrite(j.line.data, 1, j.line.len, stdout) != j.line.len)
+      TRI_FAIL_DONE(TRI_EFILE, "standard output cannot be written: %s", strerror(errno));
+  }
+done:
+  tri_jsonl_close(&j.in);
+  tri_tokenizer_close(&j.tokenizer);
+  tri_tokens_free(&j.ids);
+  tri_text_free(&j.text);
+  tri_text_free(&j.line);
+  return st;
+}
+
+static tri_status run(int argc, char **argv, int *code) {
+  bool     special = false, back = false, json = false, help;
+  tri_flag flag[] = {
+      {"--special", TRI_FLAG_BOOL, &special, 0, 0, NULL,
+       "add what the tokenizer's post-processor adds; with --decode: keep special tokens in the text"},
+      {"--decode", TRI_FLAG_BOOL, &back, 0, 0, NULL, "lines of {\"tokens\": [...]} to one JSON string each"},
+      {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL, "changes nothing: the lines printed are JSON in any case"},
+  };
+  int n;
+
+  (void)code;
+  TRI_TRY(tri_flags_parse(&tri_command_tokenize, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
+  if (help) return TRI_OK;
+  if (n < 1 || n > 2) TRI_FAIL(TRI_EARG, "usage: trireme tokenize %s", tri_command_tokenize.usage);
+  if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
+  return work(argv[0], n > 1 ? argv[1] : NULL, special, back);
+}
+
+const tri_command tri_command_tokenize = {
+    "tokenize", "MODEL [F.jsonl] [--special] [--decode] [--json]",
+    "lines of {\"text\": ...} (of a file or standard input) to one array of token ids each", run};

@@ -1,0 +1,69 @@
+/* train.c - trireme train DECK [key=value ...]: one run. */
+#include "config.h"
+#include "flags.h"
+#include "train.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const devices[] = {"auto", "cpu", "cuda"};
+
+/* Everything behind the deck: collective over MPI_COMM_WORLD. */
+static tri_status run(const tri_config *cfg, int *code) {
+  tri_session     se = {0};
+  tri_session_opt opt = {devices[cfg->run.device], (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
+  tri_trainer     t = {0};
+  tri_train_end   end;
+  tri_status      st = TRI_OK;
+  FILE           *log = NULL;
+  char            path[TRI_CKPT_PATH_BYTES + 16];
+
+  TRI_TRY_DONE(tri_session_open(&opt, &se));
+  TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
+  snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
+  if (se.rt.world_rank == 0) log = fopen(path, "a");
+  tri_log_file(log);
+  TRI_TRY_DONE(tri_screen_start(&t));
+  TRI_TRY_DONE(tri_train(&t, &end));
+  tri_screen_end(&t, end);
+  if (end == TRI_TRAIN_STOPPED) *code = 75;
+done:
+  tri_log_file(NULL);
+  if (log) fclose(log);
+  tri_trainer_close(&t);
+  tri_session_close(&se, st);
+  return st;
+}
+
+static tri_status train(int argc, char **argv, int *code) {
+  bool        options = false, help;
+  tri_flag    flag[] = {{"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"}};
+  tri_config  cfg = {0};
+  tri_text    notes = {0};
+  int         n;
+  tri_status  st = TRI_OK;
+
+  TRI_TRY(tri_flags_parse(&tri_command_train, flag, 1, argc, argv, &n, &help));
+  if (help) return TRI_OK;
+  if (options) {
+    TRI_TRY(tri_config_help(&notes));
+    fputs(notes.data, stdout);
+    tri_text_free(&notes);
+    return TRI_OK;
+  }
+  if (n < 1) TRI_FAIL(TRI_EARG, "usage: trireme train %s", tri_command_train.usage);
+  TRI_TRY_DONE(tri_config_load(argv[0], argv + 1, n - 1, &cfg, &notes));
+  for (char *line = notes.data; line && *line;) { /* one line per spelling of another program */
+    char *end = strchr(line, '\n');
+    if (end) *end = 0;
+    tri_log(TRI_LOG_INFO, "%s", line);
+    line = end ? end + 1 : NULL;
+  }
+  TRI_TRY_DONE(run(&cfg, code));
+done:
+  tri_text_free(&notes);
+  tri_config_free(&cfg);
+  return st;
+}
+
+const tri_command tri_command_train = {"train", "DECK [key=value ...]", "train as the deck says", train};

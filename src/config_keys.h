@@ -1,0 +1,74 @@
+/* config_keys.h - the tables behind config.h that only its own files read. */
+#ifndef TRI_CONFIG_KEYS_H
+#define TRI_CONFIG_KEYS_H
+
+#include "config.h"
+
+/* A spelling of another program and the option that means the same. With a dot it is read as it stands;
+ * without one it may stand in the option's own section, in a section of that program or alone as an
+ * argument. */
+typedef struct tri_key_alias {
+  const char *name, *key;
+} tri_key_alias;
+extern const tri_key_alias tri_key_aliases[];
+extern const int           tri_n_key_aliases;
+
+/* A value of another program under a key or alias, and ours. */
+typedef struct tri_key_word {
+  const char *name, *value, *ours;
+} tri_key_word;
+extern const tri_key_word tri_key_words[];
+extern const int          tri_n_key_words;
+
+/* What to do instead, for spellings that no single option of ours stands for. */
+typedef struct tri_key_hint {
+  const char *name, *sentence;
+} tri_key_hint;
+extern const tri_key_hint tri_key_hints[];
+extern const int          tri_n_key_hints;
+
+/* Sections of other programs in which their spellings, and ours, are looked for. */
+extern const char *const tri_peer_sections[];
+extern const int         tri_n_peer_sections;
+
+/* Rewards that can stand in the list, and the fields of one. */
+typedef struct tri_reward_row {
+  const char *name;
+  bool        pattern; /* needs one */
+} tri_reward_row;
+extern const tri_reward_row tri_reward_rows[];
+extern const int            tri_n_reward_rows;
+typedef struct tri_reward_field {
+  const char *name, *text; /* text: type; range; unit; default. sentence */
+} tri_reward_field;
+extern const tri_reward_field tri_reward_fields[];
+extern const int              tri_n_reward_fields;
+
+/* Not collective. "must be ..." for the range of a key, such as "a number > 0"; `out` [bytes]. */
+void tri_key_expected(const tri_key *k, char *out, size_t bytes);
+/* Not collective. The i-th word of "a|b|c" into `out`; false when there is none. */
+bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes);
+/* The row named so, or NULL. */
+const tri_key *tri_key_find(const char *name);
+/* Its index in tri_keys; the name must be one of ours. */
+int tri_key_row(const char *name);
+
+enum { TRI_KEY_NAME_BYTES = 256 };
+/* How a name was understood. */
+typedef struct tri_key_match {
+  int key; /* row of tri_keys, tri_n_keys for the reward list, -1 for an empty section */
+  const char
+      *alias; /* the spelling of tri_key_aliases, or our name where its section was another; else NULL */
+} tri_key_match;
+/* Not collective. Which row the entry belongs to. None: TRI_ECONFIG, with its place and the nearest known
+ * key. */
+TRI_CHECKED tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *out);
+/* "section.key" of the entry; `out` [bytes]. */
+void tri_key_full_name(const tri_deck_entry *e, char *out, size_t bytes);
+/* The sentence of tri_key_hints for a name or its last part, or NULL. */
+const char *tri_key_hint_find(const char *full);
+
+/* Whether `name` starts with "section." */
+bool tri_key_in_section(const char *name, const char *section);
+
+#endif

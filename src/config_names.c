@@ -1,0 +1,159 @@
+/* config_names.c - which option a name in the deck means, and what to say where it means none. */
+#include "config_keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_NAMES = 512 };
+
+int tri_key_row(const char *name) { return (int)(tri_key_find(name) - tri_keys); }
+
+static bool is_own_section(const char *section) {
+  if (!strcmp(section, "reward")) return true;
+  for (int i = 0; i < tri_n_keys; i++)
+    if (tri_key_in_section(tri_keys[i].name, section)) return true;
+  return false;
+}
+
+static bool is_peer_section(const char *section, size_t n) {
+  for (int i = 0; i < tri_n_peer_sections; i++)
+    if (strlen(tri_peer_sections[i]) == n && !strncmp(tri_peer_sections[i], section, n)) return true;
+  return false;
+}
+
+static tri_key_match find_alias(const char *name, const char *section) {
+  for (int i = 0; i < tri_n_key_aliases; i++)
+    if (!strcmp(tri_key_aliases[i].name, name) &&
+        (!section || tri_key_in_section(tri_key_aliases[i].key, section)))
+      return (tri_key_match){tri_key_row(tri_key_aliases[i].key), tri_key_aliases[i].name};
+  return (tri_key_match){-1, NULL};
+}
+
+/* A key without its section: the first row of that name, so that steps is train.steps, not eval.steps. */
+static tri_key_match find_bare(const char *name) {
+  for (int i = 0; i < tri_n_keys; i++)
+    if (!strcmp(strchr(tri_keys[i].name, '.') + 1, name)) return (tri_key_match){i, tri_keys[i].name};
+  return (tri_key_match){-1, NULL};
+}
+
+/* Our own name, another program's full name, its name in our section, its section before any of these. */
+static tri_key_match find_name(const char *full) {
+  const char    *dot = strchr(full, '.');
+  const tri_key *own = tri_key_find(full);
+  char           section[TRI_KEY_NAME_BYTES];
+  tri_key_match  m;
+
+  if (own) return (tri_key_match){(int)(own - tri_keys), NULL};
+  m = find_alias(full, NULL);
+  if (m.key >= 0) return m;
+  if (!dot) return find_bare(full);
+  if (dot - full >= TRI_KEY_NAME_BYTES) return m;
+  if (is_peer_section(full, (size_t)(dot - full))) {
+    m = find_name(dot + 1);
+    if (m.key >= 0 && !m.alias) m.alias = tri_keys[m.key].name;
+    return m;
+  }
+  snprintf(section, sizeof section, "%.*s", (int)(dot - full), full);
+  return find_alias(dot + 1, section);
+}
+
+void tri_key_full_name(const tri_deck_entry *e, char *out, size_t bytes) {
+  snprintf(out, bytes, "%s%s%s", e->section, e->section[0] && e->key[0] ? "." : "", e->key);
+}
+
+const char *tri_key_hint_find(const char *full) {
+  const char *dot = strrchr(full, '.');
+
+  for (int i = 0; i < tri_n_key_hints; i++)
+    if (!strcmp(tri_key_hints[i].name, full) || !strcmp(tri_key_hints[i].name, dot ? dot + 1 : full))
+      return tri_key_hints[i].sentence;
+  return NULL;
+}
+
+/* The known key a person most likely meant, or NULL. */
+static const char *nearest_key(const char *full) {
+  const char   *name[MOST_NAMES] = {0}, *dot = strchr(full, '.'), *bare = dot ? dot + 1 : full, *best;
+  int           n = 0;
+  tri_key_match m = find_bare(bare);
+
+  TRI_ASSERT(tri_n_keys + tri_n_key_aliases <= MOST_NAMES);
+  if (m.key < 0) m = find_alias(bare, NULL);
+  if (m.key >= 0) return tri_keys[m.key].name;
+  for (int i = 0; i < tri_n_keys; i++) name[n++] = tri_keys[i].name;
+  best = tri_nearest(full, name, n);
+  if (best) return best;
+  for (int i = 0; i < n; i++) name[i] = strchr(tri_keys[i].name, '.') + 1;
+  for (int i = 0; i < tri_n_key_aliases; i++) name[n++] = tri_key_aliases[i].name;
+  best = tri_nearest(bare, name, n);
+  if (!best) best = tri_nearest(full, name, n);
+  if (!best) return NULL;
+  m = find_bare(best);
+  return m.key >= 0 ? tri_keys[m.key].name : tri_keys[find_alias(best, NULL).key].name;
+}
+
+/* The names of one section's keys, or of all sections where it is not ours. */
+static tri_status list_known(const char *section, tri_text *out) {
+  bool   own = is_own_section(section);
+  size_t n = 0;
+
+  for (int i = 0; i < tri_n_keys; i++) {
+    const char *name = tri_keys[i].name, *dot = strchr(name, '.');
+    if (own && tri_key_in_section(name, section))
+      TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", dot + 1));
+    if (own || (i && n == (size_t)(dot - name) && !strncmp(name, tri_keys[i - 1].name, n + 1))) continue;
+    n = (size_t)(dot - name);
+    TRI_TRY(tri_text_printf(out, "%s%.*s", out->len ? ", " : "", (int)n, name));
+  }
+  return own ? TRI_OK : tri_text_printf(out, ", reward");
+}
+
+static tri_status refuse_unknown(const tri_deck_entry *e, const char *full) {
+  tri_status  st = TRI_OK;
+  tri_text    known = {0};
+  const char *hint = tri_key_hint_find(full), *near = nearest_key(full),
+             *section[] = {"run",    "model", "data",  "algo",       "rollout",
+                           "reward", "train", "shard", "checkpoint", "eval"};
+
+  if (hint) TRI_FAIL(TRI_ECONFIG, "%s: unknown key '%s': %s", e->where, full, hint);
+  if (!e->key[0]) near = tri_nearest(e->section, section, (int)(sizeof section / sizeof *section));
+  if (near)
+    TRI_FAIL(TRI_ECONFIG, "%s: unknown %s '%s'; the nearest known %s is '%s'", e->where,
+             e->key[0] ? "key" : "section", full, e->key[0] ? "key" : "section", near);
+  TRI_TRY_DONE(list_known(e->section, &known));
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: unknown %s '%s'; known %s: %s", e->where,
+                e->key[0] ? "key" : "section", full, is_own_section(e->section) ? "here" : "sections",
+                known.data);
+done:
+  tri_text_free(&known);
+  return st;
+}
+
+tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *m) {
+  char full[2 * TRI_KEY_NAME_BYTES];
+  bool top = !e->section[0];
+
+  *m = (tri_key_match){-1, NULL};
+  if (strlen(e->section) >= TRI_KEY_NAME_BYTES || strlen(e->key) >= TRI_KEY_NAME_BYTES)
+    TRI_FAIL(TRI_ECONFIG, "%s: unknown key of %zu letters", e->where, strlen(e->section) + strlen(e->key));
+  tri_key_full_name(e, full, sizeof full);
+  if (!strcmp(full, "reward")) {
+    m->key = tri_n_keys;
+    return TRI_OK;
+  }
+  if (!strcmp(e->section, "reward"))
+    TRI_FAIL(TRI_ECONFIG, "%s: reward is a list: write '- name: exact' below 'reward:'", e->where);
+  if (!e->key[0]) {
+    if (!is_own_section(e->section) && !is_peer_section(e->section, strlen(e->section)))
+      return refuse_unknown(e, full);
+    if (e->index != TRI_DECK_EMPTY_LIST)
+      TRI_FAIL(TRI_ECONFIG, "%s: section '%s' holds keys, not a list", e->where, e->section);
+    return TRI_OK;
+  }
+  *m = find_name(full);
+  if (m->key < 0) return refuse_unknown(e, full);
+  if (top && e->line > 0)
+    TRI_FAIL(TRI_ECONFIG, "%s: '%s' stands outside of a section: write it as '%s' below '%.*s:'", e->where,
+             full, strchr(tri_keys[m->key].name, '.') + 1, (int)strcspn(tri_keys[m->key].name, "."),
+             tri_keys[m->key].name);
+  return TRI_OK;
+}

@@ -1,0 +1,275 @@
+/* attention.c - causal attention forward over packed sequences, and over cached pages for decoding.
+ *
+ * One row attends to its keys tile by tile (TRI_PAGE keys from the start of its sequence) with the online
+ * softmax of Milakov, Gimelshein 2018 as in Dao 2023, algorithm 1. attend_tile is the only code that does
+ * so: training rows and decoding rows get the same bits. Keys a row may not see are never multiplied, not
+ * even by zero. */
+#include "cpu.h"
+
+#include <string.h>
+
+enum {
+  BLOCK = 8,
+  ROWS = 64
+}; /* rows per register block; rows (tokens x heads) that share the load of a tile */
+
+typedef struct attend_state { /* of the rows one thread works on, and the tile they share */
+  int64_t ld;                 /* row stride of q and o: D in whole cache lines */
+  float   q[ROWS * TRI_CPU_MAX_D], o[ROWS * TRI_CPU_MAX_D]; /* queries times scale; sums of p v */
+  float   max[ROWS], sum[ROWS];        /* running maximum of the scores, sum of exp(score - max) */
+  float   k[TRI_CPU_MAX_D * TRI_PAGE]; /* [D,TRI_PAGE] */
+  float   v[TRI_PAGE * TRI_CPU_LD];    /* [TRI_PAGE,TRI_CPU_LD] */
+} attend_state;
+
+static inline int64_t cache_lines(int D) { return (D + 15) / 16 * 16; }
+
+/* Scores of one row and tile to probabilities relative to the running maximum; the factor for what was
+ * summed before is returned. Places from n_key on become 0. n_key >= 1. */
+static inline float softmax_tile(float *restrict s, int n_key, float *max, float *sum) {
+  float lane[TRI_CPU_LANES], top, factor;
+
+#pragma omp simd
+  for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = i < n_key ? s[i] : -INFINITY;
+  top = tri_cpu_max(*max, tri_cpu_fold_max(lane));
+#pragma omp simd
+  for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = tri_exp(s[i] - top);
+  factor = tri_exp(*max - top);
+  *sum = fmaf(*sum, factor, tri_cpu_fold_sum(lane));
+  *max = top;
+  return factor;
+}
+
+static inline int clamp_keys(int n) { return n < 0 ? 0 : n > TRI_PAGE ? TRI_PAGE : n; }
+
+/* n_row <= BLOCK rows from `row` on meet one tile: k [D,TRI_PAGE], v [TRI_PAGE,TRI_CPU_LD]. Row r sees the
+ * first n_key + r * step keys. */
+static void attend_tile(attend_state *a, int row, int n_row, const float *k, const float *v, int D, int n_key,
+                        int step) {
+  float  s[BLOCK * TRI_PAGE];
+  float *q = a->q + row * a->ld, *o = a->o + row * a->ld;
+  int    common = clamp_keys(n_key), most = clamp_keys(n_key + (n_row - 1) * step);
+
+  if (most == 0) return;
+  tri_cpu_tile_mul(s, TRI_PAGE, q, a->ld, k, n_row, D, most > TRI_PAGE / 2 ? TRI_PAGE : TRI_PAGE / 2);
+  for (int r = 0; r < n_row; r++) {
+    int   seen = clamp_keys(n_key + r * step);
+    float factor;
+    if (seen == 0) continue;
+    factor = softmax_tile(s + r * TRI_PAGE, seen, a->max + row + r, a->sum + row + r);
+    if (factor != 1.0f) {
+#pragma omp simd
+      for (int d = 0; d < D; d++) o[r * a->ld + d] *= factor;
+    }
+  }
+  tri_cpu_tile_add(o, a->ld, s, TRI_PAGE, v, n_row, common, D);
+  for (int r = 1; r < n_row; r++) {
+    int seen = clamp_keys(n_key + r * step);
+    tri_cpu_tile_add(o + r * a->ld, a->ld, s + r * TRI_PAGE + common, TRI_PAGE, v + common * TRI_CPU_LD, 1,
+                     seen - common, D);
+  }
+}
+
+static void attend_begin(attend_state *a, int row, int n_row, int D) {
+  for (int r = row; r < row + n_row; r++) {
+    memset(a->o + r * a->ld, 0, (size_t)D * sizeof *a->o);
+    a->max[r] = -INFINITY;
+    a->sum[r] = 0;
+  }
+}
+
+/* Row `row` of the state to element `at` of o. */
+static void attend_end(const attend_state *a, int row, void *o, bool bf16, int64_t at, int D) {
+  const float *from = a->o + row * a->ld;
+  float        inverse = 1.0f / a->sum[row];
+
+  if (bf16) {
+    uint16_t *to = (uint16_t *)o + at;
+#pragma omp simd
+    for (int d = 0; d < D; d++) to[d] = tri_f32_to_bf16(from[d] * inverse);
+  } else {
+    float *to = (float *)o + at;
+#pragma omp simd
+    for (int d = 0; d < D; d++) to[d] = from[d] * inverse;
+  }
+}
+
+typedef struct attn_call { /* the arguments of one attn_fwd */
+  void       *o;
+  float      *lse;
+  const void *qkv;
+  bool        bf16;
+  int64_t     E;
+  int         H, G, D;
+  float       scale;
+} attn_call;
+
+/* Rows first..first+n of the batch, all of the sequence that starts at row `start`, for heads h..h+n_head
+ * of the key/value head g. */
+static void attend_rows(attend_state *a, const attn_call *c, int64_t start, int64_t first, int n, int g,
+                        int h, int n_head) {
+  int     D = c->D;
+  int64_t last = first + n - 1 - start; /* position of the last row */
+
+  for (int i = 0; i < n_head; i++)
+    tri_cpu_tile_rows(a->q + i * n * a->ld, a->ld,
+                      tri_cpu_at(c->qkv, c->bf16, first * c->E + (int64_t)(h + i) * D), c->bf16, c->E, n, D,
+                      c->scale);
+  attend_begin(a, 0, n * n_head, D);
+  for (int64_t key = 0; key <= last; key += TRI_PAGE) {
+    int     n_key = (int)(last + 1 - key < TRI_PAGE ? last + 1 - key : TRI_PAGE);
+    int64_t at = (start + key) * c->E + (int64_t)(c->H + g) * D;
+    tri_cpu_tile_turn(a->k, tri_cpu_at(c->qkv, c->bf16, at), c->bf16, c->E, n_key, D, 1.0f);
+    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->qkv, c->bf16, at + (int64_t)c->G * D), c->bf16, c->E,
+                      n_key, D, 1.0f);
+    for (int i = 0; i < n_head; i++)
+      for (int r = 0; r < n; r += BLOCK) {
+        int64_t seen = first + r - start + 1 - key;
+        attend_tile(a, i * n + r, n - r < BLOCK ? n - r : BLOCK, a->k, a->v, D,
+                    (int)(seen > TRI_PAGE ? TRI_PAGE : seen), 1);
+      }
+  }
+  for (int i = 0; i < n_head; i++)
+    for (int r = 0; r < n; r++) {
+      int64_t at = (first + r) * c->H + h + i;
+      attend_end(a, i * n + r, c->o, c->bf16, at * D, D);
+      c->lse[at] = a->max[i * n + r] + logf(a->sum[i * n + r]);
+    }
+}
+
+/* The sequence that holds row n: the last s with cu[s] <= n (sequences may be empty). */
+static int64_t find_sequence(const int32_t *cu, int64_t S, int64_t n) {
+  int64_t lo = 0, hi = S;
+  while (hi - lo > 1) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (cu[mid] <= n)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
+static void check_heads(const tri_heads *h, int64_t E) {
+  TRI_ASSERT(h->D > 0 && h->D <= TRI_CPU_MAX_D && h->G > 0 && h->H % h->G == 0);
+  TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D);
+}
+
+tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu, const tri_heads *h,
+                            float scale) {
+  const int32_t *first_row = cu->data;
+  attn_call c = {o->data, lse->data, qkv->data, tri_cpu_is_bf16(qkv), qkv->dim[1], h->H, h->G, h->D, scale};
+  int64_t   N = qkv->dim[0], S = cu->dim[0] - 1;
+  int       group = h->H / h->G, n_head = group < BLOCK ? group : BLOCK;
+  int       n_token = ROWS / n_head / BLOCK * BLOCK, n_part = (group + n_head - 1) / n_head;
+  int64_t   n_block = (N + n_token - 1) / n_token;
+
+  check_heads(h, c.E);
+  TRI_ASSERT(o->dtype == qkv->dtype && first_row[S] == N);
+#pragma omp parallel for schedule(dynamic) num_threads(tri_cpu_threads(s, 16 * N * c.E))
+  for (int64_t unit = 0; unit < n_block * h->G * n_part; unit++) {
+    attend_state a;
+    int64_t      block = n_block - 1 - unit / (h->G * n_part), part = unit % n_part; /* long rows first */
+    int64_t      end = (block + 1) * n_token < N ? (block + 1) * n_token : N;
+    int          g = (int)(unit / n_part % h->G), at = (int)part * n_head;
+    int          n_here = group - at < n_head ? group - at : n_head;
+    a.ld = cache_lines(h->D);
+    for (int64_t n = block * n_token; n < end;) {
+      int64_t seq = find_sequence(first_row, S, n),
+              stop = first_row[seq + 1] < end ? first_row[seq + 1] : end;
+      attend_rows(&a, &c, first_row[seq], n, (int)(stop - n), g, g * group + at, n_here);
+      n = stop;
+    }
+  }
+  return TRI_OK;
+}
+
+tri_status tri_cpu_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
+                          const tri_heads *h) {
+  const int32_t *to = slot->data;
+  int64_t N = qkv->dim[0], E = qkv->dim[1], D = h->D, G = h->G, slots = tri_tensor_count(k_page) / (G * D);
+  bool    bf16 = tri_cpu_is_bf16(qkv);
+
+  check_heads(h, E);
+  TRI_ASSERT(k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
+#pragma omp parallel for collapse(2) schedule(static) num_threads(tri_cpu_threads(s, 2 * N * G * D))
+  for (int64_t n = 0; n < N; n++)
+    for (int64_t g = 0; g < G; g++) {
+      int64_t page, place, k = n * E + (h->H + g) * D, v = k + G * D, head;
+      if (to[n] < 0) continue;
+      TRI_ASSERT(to[n] < slots);
+      page = to[n] / TRI_PAGE, place = to[n] % TRI_PAGE, head = (page * G + g) * D * TRI_PAGE;
+      if (bf16) {
+        const uint16_t *x = qkv->data;
+        uint16_t       *kt = (uint16_t *)k_page->data + head + place;
+        for (int64_t d = 0; d < D; d++) kt[d * TRI_PAGE] = x[k + d];
+        memcpy((uint16_t *)v_page->data + head + place * D, x + v, (size_t)D * sizeof *x);
+      } else {
+        const float *x = qkv->data;
+        float       *kt = (float *)k_page->data + head + place;
+        for (int64_t d = 0; d < D; d++) kt[d * TRI_PAGE] = x[k + d];
+        memcpy((float *)v_page->data + head + place * D, x + v, (size_t)D * sizeof *x);
+      }
+    }
+  return TRI_OK;
+}
+
+typedef struct decode_call { /* the arguments of one attn_decode */
+  const void    *k_page, *v_page;
+  bool           bf16;
+  const int32_t *page; /* of this row */
+  int64_t        P;    /* pages there are */
+  int            len, G, D;
+} decode_call;
+
+/* n_row heads of one token meet all pages of key/value head g. */
+static void decode_heads(attend_state *a, const decode_call *c, int n_row, int g) {
+  int D = c->D;
+  for (int key = 0; key < c->len; key += TRI_PAGE) {
+    int64_t      page = c->page[key / TRI_PAGE], at = (page * c->G + g) * D * TRI_PAGE;
+    int          n_key = c->len - key < TRI_PAGE ? c->len - key : TRI_PAGE;
+    const float *k = (const float *)c->k_page + at;
+    TRI_ASSERT(page >= 0 && page < c->P);
+    if (c->bf16) {
+      const uint16_t *from = (const uint16_t *)c->k_page + at;
+#pragma omp simd
+      for (int i = 0; i < D * TRI_PAGE; i++) a->k[i] = tri_bf16_to_f32(from[i]);
+      k = a->k;
+    }
+    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->v_page, c->bf16, at), c->bf16, D, n_key, D, 1.0f);
+    attend_tile(a, 0, n_row, k, a->v, D, n_key, 0);
+  }
+}
+
+tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
+                               tri_in table, tri_in len, const tri_heads *h, float scale) {
+  const int32_t *n_key = len->data;
+  int64_t        B = qkv->dim[0], E = qkv->dim[1], D = h->D, work = 0;
+  int64_t        n_page = tri_tensor_count(k_page) / (h->G * D * TRI_PAGE);
+  int            group = h->H / h->G;
+  bool           bf16 = tri_cpu_is_bf16(qkv);
+
+  check_heads(h, E);
+  TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
+  for (int64_t b = 0; b < B; b++) {
+    TRI_ASSERT(n_key[b] > 0 && n_key[b] <= table->dim[1] * TRI_PAGE);
+    work += n_key[b] * h->H * D;
+  }
+#pragma omp parallel for collapse(2) schedule(dynamic) num_threads(tri_cpu_threads(s, work))
+  for (int64_t b = 0; b < B; b++)
+    for (int g = 0; g < h->G; g++) {
+      attend_state a;
+      decode_call  c = {k_page->data, v_page->data, bf16, (const int32_t *)table->data + b * table->dim[1],
+                        n_page,       n_key[b],     h->G, h->D};
+      a.ld = cache_lines(h->D);
+      for (int at = 0; at < group; at += BLOCK) {
+        int     n_row = group - at < BLOCK ? group - at : BLOCK;
+        int64_t head = (int64_t)g * group + at;
+        tri_cpu_tile_rows(a.q, a.ld, tri_cpu_at(qkv->data, bf16, b * E + head * D), bf16, D, n_row, h->D,
+                          scale);
+        attend_begin(&a, 0, n_row, h->D);
+        decode_heads(&a, &c, n_row, g);
+        for (int r = 0; r < n_row; r++) attend_end(&a, r, o->data, bf16, (b * h->H + head + r) * D, h->D);
+      }
+    }
+  return TRI_OK;
+}

@@ -1,0 +1,104 @@
+/* cpu.h - what the CPU kernels share: elements, sums of fixed order, threads, tile products. Layer 1.
+ *
+ * Row invariance rests on two habits. An element is computed by explicit fmaf in one order, whatever the
+ * block around it; and a sum over a row runs in TRI_CPU_LANES partial sums (element i goes to lane i %
+ * TRI_CPU_LANES) that are folded by halves, so that no compiler or vector width chooses the order. */
+#ifndef TRI_CPU_H
+#define TRI_CPU_H
+
+#include "formula.h"
+#include "kernels.h"
+
+enum {
+  TRI_CPU_LANES = 32, /* chosen: two AVX-512 registers hide the latency of one addition */
+  TRI_CPU_SERIAL =
+      32768, /* chosen: element operations that take some 10 us, against a few us for a parallel region */
+  TRI_CPU_MAX_D = 512, /* chosen: the widest attention head in use is 256 */
+  TRI_CPU_LD =
+      TRI_CPU_MAX_D + 16 /* row stride of wide tiles: an odd number of cache lines spreads over the sets */
+};
+
+/* gcc vectorises a loop whose body holds a sequential loop; clang does not, and warns when asked to. */
+#if defined(__clang__)
+#define TRI_SIMD_OUTER
+#else
+#define TRI_SIMD_OUTER _Pragma("omp simd")
+#endif
+
+static inline bool tri_cpu_is_bf16(tri_in t) {
+  TRI_ASSERT(t->dtype == TRI_F32 || t->dtype == TRI_BF16);
+  return t->dtype == TRI_BF16;
+}
+
+/* Element i of an array of type A. `bf16` is a constant wherever speed counts. */
+static inline float tri_cpu_get(const void *p, bool bf16, int64_t i) {
+  return bf16 ? tri_bf16_to_f32(((const uint16_t *)p)[i]) : ((const float *)p)[i];
+}
+static inline void tri_cpu_set(void *p, bool bf16, int64_t i, float value) {
+  if (bf16)
+    ((uint16_t *)p)[i] = tri_f32_to_bf16(value);
+  else
+    ((float *)p)[i] = value;
+}
+/* Address of element i of an array of type A. */
+static inline const void *tri_cpu_at(const void *p, bool bf16, int64_t i) {
+  return (const char *)p + i * (bf16 ? 2 : 4);
+}
+static inline void *tri_cpu_at_out(void *p, bool bf16, int64_t i) { return (char *)p + i * (bf16 ? 2 : 4); }
+
+/* Threads for `work` element operations. */
+static inline int tri_cpu_threads(const tri_stream *s, int64_t work) {
+  return work < TRI_CPU_SERIAL ? 1 : s->device->threads;
+}
+
+/* Columns one thread takes when `threads` share C columns: whole cache lines. */
+static inline int64_t tri_cpu_stripe(int64_t C, int threads) {
+  int64_t per = (C + threads - 1) / threads;
+  return (per + 15) / 16 * 16;
+}
+
+/* Fold the lanes by halves; destroys `lane`. */
+static inline float tri_cpu_fold_sum(float lane[TRI_CPU_LANES]) {
+#pragma omp         simd
+  for (int i = 0; i < 16; i++) lane[i] += lane[i + 16];
+#pragma omp simd
+  for (int i = 0; i < 8; i++) lane[i] += lane[i + 8];
+#pragma omp simd
+  for (int i = 0; i < 4; i++) lane[i] += lane[i + 4];
+  return (lane[0] + lane[2]) + (lane[1] + lane[3]);
+}
+static inline float tri_cpu_max(float a, float b) { return a > b ? a : b; }
+static inline float tri_cpu_fold_max(float lane[TRI_CPU_LANES]) {
+#pragma omp         simd
+  for (int i = 0; i < 16; i++) lane[i] = tri_cpu_max(lane[i], lane[i + 16]);
+#pragma omp simd
+  for (int i = 0; i < 8; i++) lane[i] = tri_cpu_max(lane[i], lane[i + 8]);
+#pragma omp simd
+  for (int i = 0; i < 4; i++) lane[i] = tri_cpu_max(lane[i], lane[i + 4]);
+  return tri_cpu_max(tri_cpu_max(lane[0], lane[2]), tri_cpu_max(lane[1], lane[3]));
+}
+
+/* Products of attention tiles, every element summed by fmaf in the order of k, whatever the block. tile.c.
+ * c[n_row,n_col] = a[n_row,n_k] b[n_k,n_col], b with row stride TRI_PAGE, n_k >= 1. */
+void tri_cpu_tile_mul(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int n_row, int n_k,
+                      int n_col);
+/* c[n_row,n_col] += a[n_row,n_k] b[n_k,n_col], b with row stride TRI_CPU_LD. n_k = 0 is legal. */
+void tri_cpu_tile_add(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int n_row, int n_k,
+                      int n_col);
+/* Rows of type A with row stride `ld` elements to tile[n,ld_tile] f32 times `scale`, D columns. */
+void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, bool bf16, int64_t ld, int n, int D,
+                       float scale);
+/* The same transposed, tile[D,TRI_PAGE]; places n..TRI_PAGE-1 become 0. n <= TRI_PAGE. */
+void tri_cpu_tile_turn(float *tile, const void *x, bool bf16, int64_t ld, int n, int D, float scale);
+
+/* What softmax of inv_temperature * row needs, one pass. logprob.c. */
+typedef struct tri_cpu_softmax {
+  float  max;     /* largest scaled logit */
+  double log_sum; /* log of the sum of exp(scaled - max) */
+  double excess;  /* mean of (scaled - max) under the distribution; entropy = log_sum - excess, nats */
+} tri_cpu_softmax;
+void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out);
+/* log-probability in nats of a logit x of that row. */
+float tri_cpu_softmax_logp(const tri_cpu_softmax *r, float x, float inv_temperature);
+
+#endif

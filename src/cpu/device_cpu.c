@@ -1,0 +1,181 @@
+/* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
+#include "cpu/device_cpu.h"
+#include "kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct cpu_device {
+  tri_device     base;
+  tri_cpu_block *first; /* owned, linked by next */
+  bool           unnamed;
+} cpu_device;
+
+struct tri_event {
+  double at_s; /* monotonic clock; negative until recorded */
+};
+
+enum { ALIGN = 256 }; /* specified: device.h */
+
+static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
+  cpu_device *d = NULL;
+
+  *out = NULL;
+  tri_cpu_block_remove_stale();
+  TRI_TRY(TRI_ALLOC(d, 1));
+  d->base = (tri_device){.ops = &tri_cpu_device_ops, .index = local_rank, .threads = threads};
+  *out = &d->base;
+  return TRI_OK;
+}
+
+static tri_status cpu_mem_info(tri_device *d, size_t *bytes_free, size_t *bytes_total) {
+  (void)d;
+  return tri_cpu_mem_info(bytes_free, bytes_total);
+}
+
+static tri_status alloc_pinned(size_t bytes, void **out) {
+  if (bytes > PTRDIFF_MAX - ALIGN) TRI_FAIL(TRI_ENOMEM, "a buffer of %zu bytes is too large", bytes);
+  bytes = bytes ? (bytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
+  *out = aligned_alloc(ALIGN, bytes);
+  if (!*out) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  memset(*out, 0, bytes);
+  return TRI_OK;
+}
+
+static tri_status cpu_alloc(tri_device *d, tri_mem kind, size_t bytes, void **out) {
+  cpu_device    *c = (cpu_device *)d;
+  tri_cpu_block *b = NULL;
+  tri_status     st;
+
+  *out = NULL;
+  if (kind == TRI_MEM_PINNED) return alloc_pinned(bytes, out);
+  TRI_TRY(TRI_ALLOC(b, 1));
+  TRI_TRY_DONE(tri_cpu_block_open(bytes, b));
+  if (c->unnamed) tri_cpu_block_unname(b);
+  b->next = c->first;
+  c->first = b;
+  *out = b->data;
+done:
+  if (st != TRI_OK) TRI_FREE(b);
+  return st;
+}
+
+static void cpu_free(tri_device *d, tri_mem kind, void **p) {
+  tri_cpu_block **at = &((cpu_device *)d)->first, *b;
+
+  if (!*p) return;
+  if (kind == TRI_MEM_PINNED) {
+    free(*p);
+  } else {
+    while (*at && (*at)->data != *p) at = &(*at)->next;
+    TRI_ASSERT(*at); /* not the start of a block of this device */
+    b = *at;
+    *at = b->next;
+    tri_cpu_block_close(b);
+    TRI_FREE(b);
+  }
+  *p = NULL;
+}
+
+static void cpu_close(tri_device **d) {
+  cpu_device *c = (cpu_device *)*d;
+
+  if (!c) return;
+  while (c->first) {
+    void *p = c->first->data;
+    cpu_free(*d, TRI_MEM_DEVICE, &p);
+  }
+  TRI_FREE(c);
+  *d = NULL;
+}
+
+void tri_cpu_device_unname(tri_device *d) {
+  cpu_device *c = (cpu_device *)d;
+
+  c->unnamed = true;
+  for (tri_cpu_block *b = c->first; b; b = b->next) tri_cpu_block_unname(b);
+}
+
+tri_cpu_block *tri_cpu_block_find(tri_device *d, const void *p) {
+  for (tri_cpu_block *b = ((cpu_device *)d)->first; b; b = b->next)
+    if ((uintptr_t)p >= (uintptr_t)b->data && (uintptr_t)p - (uintptr_t)b->data < b->bytes) return b;
+  return NULL;
+}
+
+static tri_status cpu_stream_open(tri_device *d, const char *name, tri_stream **out) {
+  (void)name;
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->device = d;
+  return TRI_OK;
+}
+
+static void cpu_stream_close(tri_stream **s) { TRI_FREE(*s); }
+
+static tri_status cpu_stream_sync(tri_stream *s) {
+  (void)s;
+  return TRI_OK;
+}
+
+static tri_status cpu_copy(tri_stream *s, void *dst, const void *src, size_t bytes) {
+  tri_cpu_copy_bytes(dst, src, bytes, s->device->threads);
+  return TRI_OK;
+}
+
+static tri_status cpu_fill(tri_stream *s, void *dst, int byte, size_t bytes) {
+  (void)s;
+  if (bytes) memset(dst, byte, bytes);
+  return TRI_OK;
+}
+
+static tri_status cpu_event_open(tri_device *d, tri_event **out) {
+  (void)d;
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->at_s = -1;
+  return TRI_OK;
+}
+
+static void cpu_event_close(tri_event **e) { TRI_FREE(*e); }
+
+static tri_status cpu_event_record(tri_event *e, tri_stream *s) {
+  (void)s;
+  e->at_s = tri_now_s();
+  return TRI_OK;
+}
+
+static tri_status cpu_stream_wait(tri_stream *s, tri_event *e) {
+  (void)s, (void)e;
+  return TRI_OK;
+}
+
+static tri_status cpu_event_ms(tri_event *from, tri_event *to, double *ms) {
+  *ms = 0;
+  if (from->at_s < 0 || to->at_s < 0)
+    TRI_FAIL(TRI_EDEVICE, "the time of an event that was not recorded is asked");
+  *ms = 1e3 * (to->at_s - from->at_s);
+  return TRI_OK;
+}
+
+#define TRI_X(name, args) .name = tri_cpu_##name,
+static const tri_kernels cpu_kernels = {TRI_KERNEL_LIST(TRI_X)};
+#undef TRI_X
+
+const tri_device_ops tri_cpu_device_ops = {
+    .size = sizeof(tri_device_ops),
+    .name = "cpu",
+    .open = cpu_open,
+    .close = cpu_close,
+    .mem_info = cpu_mem_info,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .stream_open = cpu_stream_open,
+    .stream_close = cpu_stream_close,
+    .stream_sync = cpu_stream_sync,
+    .copy = cpu_copy,
+    .fill = cpu_fill,
+    .event_open = cpu_event_open,
+    .event_close = cpu_event_close,
+    .event_record = cpu_event_record,
+    .stream_wait = cpu_stream_wait,
+    .event_ms = cpu_event_ms,
+    .kernels = &cpu_kernels,
+};

@@ -1,0 +1,191 @@
+/* sample.c - draw one token per row of logits: temperature, top-k, top-p, keyed random numbers. */
+#include "cpu.h"
+
+#include "rng.h"
+
+#include <string.h>
+
+enum {
+  BLOCK = 2048,
+  BITS = 11,
+  BINS = 1 << BITS
+}; /* logits per partial sum; a float's 32 bits in three turns */
+
+/* The candidates of one row, in order of id. */
+typedef struct candidates {
+  const float *x; /* logits [V] */
+  float       *e; /* exp(scaled logit - max) of candidate i */
+  int32_t     *id;
+  int64_t      n;
+} candidates;
+
+/* Unsigned numbers in the order of the floats; -0 and 0 are the same. */
+static uint32_t order_key(float x) {
+  union {
+    float    f;
+    uint32_t u;
+  } c = {x + 0.0f};
+  return c.u & 0x80000000u ? ~c.u : c.u | 0x80000000u;
+}
+
+/* Keep the candidates with the largest logits, lowest id first among equals, just as many as it takes for
+ * their weight to reach `need`; at least one. The weight is 1 each, or e with by_mass. A radix selection:
+ * the bits of the last candidate kept are found BITS at a time from a histogram of weights. */
+static void keep_largest(candidates *c, double need, bool by_mass) {
+  double   weight[BINS], above = 0, ties;
+  uint32_t cut = 0;
+  int64_t  n_kept = 0;
+
+  for (int shift = 32 - BITS;; shift = shift > BITS ? shift - BITS : 0) {
+    int      width = shift > 0 ? BITS : 32 - 2 * BITS;
+    uint32_t mask = (1u << width) - 1;
+    int      bin = (int)mask, lowest = -1;
+    memset(weight, 0, sizeof weight);
+    for (int64_t i = 0; i < c->n; i++) {
+      uint32_t key = order_key(c->x[c->id[i]]);
+      if (((uint64_t)key >> (shift + width)) == ((uint64_t)cut >> (shift + width)))
+        weight[key >> shift & mask] += by_mass ? (double)c->e[i] : 1.0;
+    }
+    for (; bin >= 0; bin--) {
+      if (weight[bin] <= 0) continue;
+      lowest = bin;
+      if (above + weight[bin] >= need) break;
+      above += weight[bin];
+    }
+    if (bin < 0) { /* rounding: all of it is needed */
+      bin = lowest < 0 ? 0 : lowest;
+      above -= weight[bin];
+    }
+    cut |= (uint32_t)bin << shift;
+    if (shift == 0) break;
+  }
+  ties = -1;
+  for (int64_t i = 0; i < c->n; i++) {
+    uint32_t key = order_key(c->x[c->id[i]]);
+    if (key < cut) continue;
+    if (key == cut) {
+      if (ties < 0) ties = by_mass ? fmax(1, ceil((need - above) / c->e[i])) : need - above;
+      if (ties < 1) continue;
+      ties -= 1;
+    }
+    c->id[n_kept] = c->id[i];
+    c->e[n_kept++] = c->e[i];
+  }
+  c->n = n_kept;
+}
+
+static double mass_of(const candidates *c) {
+  double sum = 0;
+  for (int64_t i = 0; i < c->n; i++) sum += c->e[i];
+  return sum;
+}
+
+/* Uniform in (0, 1), 53 bits. key: prompt, answer, position. */
+static double uniform(uint64_t seed, const int64_t key[3]) {
+  uint32_t bits[4];
+  uint64_t lo = (uint64_t)key[1] << 32 | (uint32_t)key[2];
+  tri_rng_bits(tri_rng_make_key(seed, TRI_RNG_SAMPLE), (uint64_t)key[0], lo, bits);
+  return ((double)((uint64_t)bits[0] << 21 | bits[1] >> 11) + 0.5) * 0x1p-53;
+}
+
+/* exp(scaled logit - max) of n logits. */
+static inline void weigh(float *e, const float *x, int64_t n, float inv_temperature, float max) {
+#pragma omp        simd
+  for (int64_t i = 0; i < n; i++) e[i] = tri_exp(fmaf(x[i], inv_temperature, -max));
+}
+
+/* The first id whose running sum of weights, in order of id, passes `need`; the last with a weight if none
+ * does. */
+static int32_t draw_plain(const float *x, int64_t V, float inv_temperature, float max, double need) {
+  float   e[BLOCK];
+  double  sum = 0;
+  int64_t last = 0, last_n = 0, first = 0;
+
+  for (; first < V; first += BLOCK) { /* find the block */
+    int64_t n = V - first < BLOCK ? V - first : BLOCK;
+    double  lane[TRI_CPU_LANES] = {0}, block = 0;
+    weigh(e, x + first, n, inv_temperature, max);
+    for (int64_t i = n; i < (n + TRI_CPU_LANES - 1) / TRI_CPU_LANES * TRI_CPU_LANES; i++) e[i] = 0;
+    for (int64_t i = 0; i < n; i += TRI_CPU_LANES) {
+#pragma omp simd
+      for (int j = 0; j < TRI_CPU_LANES; j++) lane[j] += (double)e[i + j];
+    }
+    for (int j = 0; j < TRI_CPU_LANES; j++) block += lane[j];
+    if (block > 0) last = first, last_n = n;
+    if (sum + block > need) break;
+    sum += block;
+  }
+  if (first >= V) weigh(e, x + last, last_n, inv_temperature, max); /* rounding: the end was passed */
+  first = last;
+  for (int64_t i = 0; i < last_n; i++) {
+    if (e[i] <= 0) continue;
+    sum += (double)e[i];
+    last = first + i;
+    if (sum > need) break;
+  }
+  return (int32_t)last;
+}
+
+static int32_t draw_filtered(const float *x, int64_t V, float inv_temperature, float max, double u,
+                             float *work, const tri_sample_rule *rule) {
+  candidates c = {x, work, (int32_t *)(void *)(work + V), V};
+  double     sum = 0, need;
+  int32_t    token = 0;
+
+  weigh(c.e, x, V, inv_temperature, max);
+  for (int64_t i = 0; i < V; i++) c.id[i] = (int32_t)i;
+  if (rule->top_k > 0 && rule->top_k < V) keep_largest(&c, rule->top_k, false);
+  if (rule->top_p < 1) keep_largest(&c, (double)rule->top_p * mass_of(&c), true);
+  need = u * mass_of(&c);
+  for (int64_t i = 0; i < c.n; i++) {
+    if (c.e[i] <= 0) continue;
+    sum += (double)c.e[i];
+    token = c.id[i];
+    if (sum > need) break;
+  }
+  return token;
+}
+
+static int32_t first_of(const float *x, int64_t V, float value) {
+  int64_t i = 0;
+  while (i < V - 1 && x[i] != value) i++;
+  return (int32_t)i;
+}
+
+/* false: the row has no largest finite logit. */
+static bool sample_row(const float *x, int64_t V, const int64_t key[3], float *work,
+                       const tri_sample_rule *rule, int32_t *token, float *logp) {
+  float           inv_temperature = rule->temperature > 0 ? 1.0f / rule->temperature : 1.0f;
+  tri_cpu_softmax r;
+
+  tri_cpu_softmax_row(x, V, inv_temperature, &r);
+  if (!isfinite(r.max) || !isfinite(r.log_sum)) return false;
+  if (rule->temperature <= 0)
+    *token = first_of(x, V, r.max);
+  else if ((rule->top_k <= 0 || rule->top_k >= V) && rule->top_p >= 1)
+    *token = draw_plain(x, V, inv_temperature, r.max, uniform(rule->seed, key) * exp(r.log_sum));
+  else
+    *token = draw_filtered(x, V, inv_temperature, r.max, uniform(rule->seed, key), work, rule);
+  *logp = tri_cpu_softmax_logp(&r, x[*token], inv_temperature);
+  return true;
+}
+
+tri_status tri_cpu_sample(tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits, tri_in key,
+                          const tri_sample_rule *rule) {
+  int64_t      B = logits->dim[0], V = logits->dim[1], bad = INT64_MAX;
+  const float *x = logits->data;
+
+  TRI_ASSERT(logits->dtype == TRI_F32 && key->dtype == TRI_I64 && key->dim[0] == B && key->dim[1] == 3);
+  TRI_ASSERT(work->dtype == TRI_F32 && tri_tensor_count(work) >= 2 * B * V);
+#pragma omp parallel for schedule(dynamic) reduction(min : bad) num_threads(tri_cpu_threads(s, 8 * B * V))
+  for (int64_t b = 0; b < B; b++)
+    if (!sample_row(x + b * V, V, (const int64_t *)key->data + 3 * b, (float *)work->data + 2 * b * V, rule,
+                    (int32_t *)token->data + b, (float *)logp->data + b))
+      bad = b < bad ? b : bad;
+  if (bad < INT64_MAX)
+    TRI_FAIL(TRI_ENUMERIC,
+             "the logits of row %lld are not numbers (NaN, infinity, or all -infinity): the model has "
+             "diverged; lower the learning rate or start from an earlier checkpoint",
+             (long long)bad);
+  return TRI_OK;
+}

@@ -1,0 +1,54 @@
+/* device.h - the device table: memory, streams, events, and the kernels of one back end. Layer 1. */
+#ifndef TRI_DEVICE_H
+#define TRI_DEVICE_H
+
+#include "base.h"
+
+typedef enum { TRI_MEM_DEVICE, TRI_MEM_PINNED } tri_mem;
+typedef struct tri_device tri_device; /* one per process: the one GPU, or the host's cores */
+typedef struct tri_stream tri_stream; /* an in-order queue; the CPU back end runs each call at once */
+typedef struct tri_event  tri_event;  /* a point in a stream */
+struct tri_kernels;
+
+/* The device back end. Every entry is required; tests/test_device.c checks each one. Not collective. */
+typedef struct tri_device_ops {
+  size_t      size; /* sizeof(tri_device_ops): a stale back end is refused at open */
+  const char *name; /* "cpu", "cuda": what the deck's run.device says */
+  /* threads: for the CPU, how many threads each kernel uses (>= 1). */
+  tri_status (*open)(int local_rank, int threads, tri_device **out);
+  void (*close)(tri_device **d);
+  tri_status (*mem_info)(tri_device *d, size_t *bytes_free, size_t *bytes_total);
+  /* 256-byte aligned, zeroed. On the CPU a TRI_MEM_DEVICE block is shared memory other ranks of this machine can
+   * map (comm.h, tri_comm_attach); every page is taken at once, so that a full machine is refused here. */
+  tri_status (*alloc)(tri_device *d, tri_mem kind, size_t bytes, void **out);
+  void (*free)(tri_device *d, tri_mem kind, void **p);
+  tri_status (*stream_open)(tri_device *d, const char *name, tri_stream **out);
+  void (*stream_close)(tri_stream **s);
+  tri_status (*stream_sync)(tri_stream *s);                                    /* the host waits */
+  tri_status (*copy)(tri_stream *s, void *dst, const void *src, size_t bytes); /* host or device, either */
+  tri_status (*fill)(tri_stream *s, void *dst, int byte, size_t bytes);
+  tri_status (*event_open)(tri_device *d, tri_event **out);
+  void (*event_close)(tri_event **e);
+  tri_status (*event_record)(tri_event *e, tri_stream *s);
+  tri_status (*stream_wait)(tri_stream *s, tri_event *e); /* the stream waits, the host does not */
+  tri_status (*event_ms)(tri_event *from, tri_event *to, double *ms);
+  const struct tri_kernels *kernels;
+} tri_device_ops;
+
+/* First member of each back end's own struct, so one pointer serves both. */
+struct tri_device {
+  const tri_device_ops *ops;
+  int                   index, threads;
+};
+struct tri_stream {
+  tri_device *device;
+};
+
+/* Open the back end called `name`. TRI_EABSENT if it was not built; never falls back to another. */
+TRI_CHECKED tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out);
+void                   tri_device_close(tri_device **d);
+/* The table itself, or NULL if it was not built. i counts from 0; for tests that run every back end. */
+const tri_device_ops *tri_device_find(const char *name);
+const tri_device_ops *tri_device_at(int i);
+
+#endif

@@ -1,0 +1,94 @@
+/* flags.c - command-line flags from a table: parsing and --help are the same rows. */
+#include "flags.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
+  printf("usage: trireme %s %s\n%s\n", c->name, c->usage, c->summary);
+  if (n_flag) printf("\nflags:\n");
+  for (int i = 0; i < n_flag; i++) {
+    char left[64];
+    snprintf(left, sizeof left, "%s%s%s", flag[i].name, flag[i].value ? " " : "", flag[i].value ? flag[i].value : "");
+    printf("  %-24s %s\n", left, flag[i].help);
+  }
+  printf("  %-24s %s\n", "--help", "this text");
+}
+
+static const tri_flag *find(const tri_flag *flag, int n_flag, const char *name, size_t n) {
+  for (int i = 0; i < n_flag; i++)
+    if (strlen(flag[i].name) == n && !strncmp(flag[i].name, name, n)) return &flag[i];
+  return NULL;
+}
+
+static tri_status unknown(const tri_flag *flag, int n_flag, const char *name) {
+  const char *known[64], *near;
+  int         n = 0;
+
+  for (int i = 0; i < n_flag && n < 63; i++) known[n++] = flag[i].name;
+  known[n++] = "--help";
+  near = tri_nearest(name, known, n);
+  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s", name, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static tri_status set(const tri_flag *f, const char *text) {
+  char  *end = NULL;
+  double x = 0;
+
+  errno = 0;
+  if (f->type == TRI_FLAG_TEXT) {
+    *(const char **)f->where = text;
+    return TRI_OK;
+  }
+  if (f->type == TRI_FLAG_I64) {
+    long long v = strtoll(text, &end, 10);
+    x = (double)v;
+    *(int64_t *)f->where = v;
+  } else {
+    x = strtod(text, &end);
+    *(double *)f->where = x;
+  }
+  if (end == text || *end || errno || !isfinite(x) || x < f->min || x > f->max)
+    TRI_FAIL(TRI_EARG, "%s %s: must be %s from %.15g to %.15g", f->name, text,
+             f->type == TRI_FLAG_I64 ? "a whole number" : "a number", f->min, f->max);
+  return TRI_OK;
+}
+
+tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc, char **argv, int *n_rest,
+                           bool *help) {
+  bool only_rest = false;
+
+  *n_rest = 0;
+  *help = false;
+  for (int i = 0; i < argc; i++) {
+    const char     *equals = strchr(argv[i], '=');
+    size_t          n = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
+    const tri_flag *f;
+    if (only_rest || argv[i][0] != '-' || !argv[i][1]) {
+      argv[(*n_rest)++] = argv[i];
+      continue;
+    }
+    if (!strcmp(argv[i], "--")) {
+      only_rest = true;
+      continue;
+    }
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+      print_help(c, flag, n_flag);
+      *help = true;
+      return TRI_OK;
+    }
+    f = find(flag, n_flag, argv[i], n);
+    if (!f) return unknown(flag, n_flag, argv[i]);
+    if (f->type == TRI_FLAG_BOOL) {
+      if (equals) TRI_FAIL(TRI_EARG, "%s takes no value", f->name);
+      *(bool *)f->where = true;
+      continue;
+    }
+    if (!equals && i + 1 == argc) TRI_FAIL(TRI_EARG, "%s needs a value: %s %s", f->name, f->name, f->value);
+    TRI_TRY(set(f, equals ? equals + 1 : argv[++i]));
+  }
+  return TRI_OK;
+}

@@ -1,0 +1,85 @@
+/* infer.c - what generate, score and eval share: a session, a model without training state, its sampler. */
+#include "infer.h"
+
+#include <string.h>
+
+enum { MOST_SEQUENCES = 256, PREFILL_TOKENS = 2048 }; /* chosen, as in trainer.c */
+
+tri_status tri_infer_open(const char *model, tri_infer *out) {
+  tri_session_opt opt = {"auto", 0, 0};
+
+  TRI_TRY(tri_session_open(&opt, &out->se));
+  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_open(model, NULL, true, &out->source)));
+  out->encoder.tokenizer = tri_source_tokenizer(out->source);
+  return TRI_OK;
+}
+
+tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
+  const tri_eos *eos = tri_source_eos(f->source);
+
+  return (tri_data_opt){.kind = kind,
+                        .overlong = TRI_OVERLONG_ERROR,
+                        .max_total_tokens = kind == TRI_DATA_SCORE ? tri_source_shape(f->source)->max_pos : 0,
+                        .max_total_name = "the model's max_position_embeddings",
+                        .vocab = tri_source_shape(f->source)->V,
+                        .completion_end = eos->n ? eos->id[0] : -1,
+                        .text_end = -1,
+                        .encode = f->encoder.tokenizer ? tri_encoder_run : NULL,
+                        .ctx = &f->encoder};
+}
+
+static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+
+tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
+  tri_session  *se = &f->se;
+  tri_comm     *world = se->comm[TRI_WORLD];
+  int64_t       decode = (size->n_answers + world->size - 1) / world->size, prefill;
+  tri_dtype     dtype = strcmp(size->dtype, "f32") ? TRI_BF16 : TRI_F32;
+  tri_model_opt mo = {.shape = tri_source_shape(f->source),
+                      .dtype = dtype,
+                      .place = se->place,
+                      .rollout = size->n_answers > 0,
+                      .label = "model"};
+
+  if (decode > MOST_SEQUENCES) decode = MOST_SEQUENCES;
+  prefill = larger(size->max_prompt, decode * size->max_prompt < PREFILL_TOKENS ? decode * size->max_prompt : PREFILL_TOKENS);
+  mo.max_tokens = larger(size->max_score, larger(prefill, decode));
+  mo.max_rows = larger(size->max_score, decode);
+  mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);
+  TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &f->model));
+  if (size->max_score) TRI_TRY(tri_feed_open(se->device, se->ledger, size->max_score, size->max_score, &f->feed));
+  if (decode) {
+    tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill};
+    TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));
+  }
+  TRI_TRY(tri_session_take_memory(se));
+  TRI_TRY(tri_model_start(f->model, se->stream));
+  return tri_source_load(f->source, "/model", tri_model_params(f->model), world, se->stream);
+}
+
+tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n, const tri_generate_opt *opt,
+                              tri_rollout *out) {
+  tri_comm   *world = f->se.comm[TRI_WORLD];
+  tri_prompt *share = NULL;
+  tri_rollout mine = {0};
+  int         n_mine = 0;
+  tri_status  st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(share, n / world->size + 1));
+  for (int i = world->rank; i < n; i += world->size) share[n_mine++] = prompt[i];
+  TRI_TRY_DONE(tri_sampler_generate(f->sampler, share, n_mine, opt, f->se.stream, &mine));
+  TRI_TRY_DONE(tri_rollout_exchange(&mine, world, out));
+done:
+  tri_rollout_free(&mine);
+  TRI_FREE(share);
+  return st;
+}
+
+void tri_infer_close(tri_infer *f, tri_status st) {
+  tri_sampler_close(&f->sampler);
+  tri_feed_close(&f->feed);
+  tri_model_close(&f->model);
+  tri_source_close(&f->source);
+  tri_tokens_free(&f->encoder.tokens);
+  tri_session_close(&f->se, st);
+}

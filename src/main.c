@@ -1,0 +1,65 @@
+/* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
+#include "flags.h"
+#include "runtime.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const tri_command *const commands[] = {&tri_command_train,    &tri_command_generate, &tri_command_score,
+                                              &tri_command_eval,     &tri_command_tokenize, &tri_command_inspect,
+                                              &tri_command_export};
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_help(void) {
+  printf("trireme " TRI_VERSION ": reinforcement learning of language models, one MPI rank per GPU or share of cores\n\n"
+         "usage: trireme COMMAND ...    (under srun or mpirun, or plainly for one rank)\n\ncommands:\n");
+  for (int i = 0; i < N_COMMANDS; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+  printf("\ntrireme COMMAND --help tells more; every option of a deck stands in inputs/reference.yaml.\n"
+         "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal, 74 input/output, 75 requeue me,\n"
+         "76 a peer hung or died\n");
+}
+
+static const tri_command *find(const char *name) {
+  const char *known[N_COMMANDS], *near;
+
+  for (int i = 0; i < N_COMMANDS; i++) {
+    known[i] = commands[i]->name;
+    if (!strcmp(name, known[i])) return commands[i];
+  }
+  near = tri_nearest(name, known, N_COMMANDS);
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EARG, "unknown command '%s'%s%s%s; trireme --help lists them", name,
+           near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+  return NULL;
+}
+
+/* One message from one rank: a session that could not end together has ended the program itself (session.h), so here
+ * every rank has the same to say. */
+static int fail(tri_status st) {
+  int code = tri_status_exit_code(st);
+
+  if (tri_runtime_env_rank() == 0) {
+    tri_log(TRI_LOG_ERROR, "%s", tri_error_message());
+    if (code == 70) fputs(tri_error_trace(), stderr);
+  }
+  return code;
+}
+
+int main(int argc, char **argv) {
+  const tri_command *c;
+  tri_status         st;
+  int                code = 0;
+
+  if (argc > 1 && !strcmp(argv[1], "--version")) return printf("trireme " TRI_VERSION "\n"), 0;
+  if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+    print_help();
+    return argc < 2 ? 64 : 0;
+  }
+  tri_log_open(tri_runtime_env_rank(), TRI_LOG_INFO);
+  c = find(argv[1]);
+  st = c ? c->run(argc - 2, argv + 2, &code) : TRI_EARG;
+  if (st == TRI_OK && (fflush(stdout) || ferror(stdout)))
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "standard output cannot be written: %s", strerror(errno));
+  if (st != TRI_OK) code = fail(st);
+  return code;
+}

@@ -1,0 +1,165 @@
+/* memory.c - the ledger: named planned allocations, taken at once at start. */
+#include "memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGN = 256, KINDS = 2 }; /* 256: the widest vector and cuBLASLt's preferred alignment */
+
+typedef struct entry {
+  char      name[48];
+  tri_mem   kind;
+  tri_phase phase;
+  bool      state;
+  size_t    bytes; /* rounded up to ALIGN */
+  void    **where;
+} entry;
+
+struct tri_ledger {
+  entry      *e;
+  int         n, cap;
+  tri_device *device; /* borrowed; NULL until taken */
+  void       *block[KINDS];
+  size_t      block_bytes[KINDS];
+};
+
+tri_status tri_ledger_open(tri_ledger **out) {
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  return TRI_OK;
+}
+
+void tri_ledger_close(tri_ledger **l) {
+  if (!*l) return;
+  for (int k = 0; k < KINDS; k++)
+    if ((*l)->block[k]) (*l)->device->ops->free((*l)->device, (tri_mem)k, &(*l)->block[k]);
+  TRI_FREE((*l)->e);
+  TRI_FREE(*l);
+}
+
+static tri_status grow(tri_ledger *l) {
+  int    cap = l->cap ? 2 * l->cap : 64;
+  entry *e;
+
+  TRI_TRY(TRI_ALLOC(e, cap));
+  if (l->n) memcpy(e, l->e, (size_t)l->n * sizeof *e);
+  TRI_FREE(l->e);
+  l->e = e;
+  l->cap = cap;
+  return TRI_OK;
+}
+
+tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state, const char *name, size_t bytes,
+                          void **where) {
+  entry *e;
+
+  TRI_ASSERT(!l->device);
+  *where = NULL;
+  if (bytes > (size_t)1 << 50) TRI_FAIL(TRI_ECONFIG, "memory plan: %s wants %zu bytes", name, bytes);
+  if (l->n == l->cap) TRI_TRY(grow(l));
+  e = &l->e[l->n++];
+  snprintf(e->name, sizeof e->name, "%s", name);
+  e->kind = kind;
+  e->phase = phase;
+  e->state = state;
+  e->bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  e->where = where;
+  return TRI_OK;
+}
+
+static size_t sum_of(const tri_ledger *l, int kind, tri_phase phase) {
+  size_t bytes = 0;
+
+  for (int i = 0; i < l->n; i++)
+    if ((kind < 0 || (int)l->e[i].kind == kind) && l->e[i].phase == phase) bytes += l->e[i].bytes;
+  return bytes;
+}
+
+static size_t peak_of(const tri_ledger *l, int kind) {
+  size_t rollout = sum_of(l, kind, TRI_PHASE_ROLLOUT), learn = sum_of(l, kind, TRI_PHASE_LEARN);
+  return sum_of(l, kind, TRI_PHASE_ALWAYS) + (rollout > learn ? rollout : learn);
+}
+
+/* Walk the entries of one kind in order and give each its place; returns the highest byte handed out. */
+static size_t place(tri_ledger *l, int kind, char *base) {
+  size_t at[4] = {0}, always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
+
+  at[TRI_PHASE_ROLLOUT] = at[TRI_PHASE_LEARN] = always;
+  for (int i = 0; i < l->n; i++) {
+    entry *e = &l->e[i];
+    if ((int)e->kind != kind || !e->bytes) continue;
+    *e->where = base + at[e->phase];
+    at[e->phase] += e->bytes;
+    if (at[e->phase] > top) top = at[e->phase];
+  }
+  return top;
+}
+
+tri_status tri_ledger_take(tri_ledger *l, tri_device *d, int ranks_here) {
+  size_t bytes_free, bytes_total, planned = peak_of(l, 0) + peak_of(l, 1);
+
+  TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
+  if (planned > bytes_free / (size_t)ranks_here) {
+    tri_text table = {0};
+    TRI_TRY(tri_ledger_print(l, &table));
+    tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
+             "the memory plan does not fit: %.3f GiB for each of %d ranks here, %.3f GiB are free\n%s"
+             "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
+             "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, or more nodes",
+             (double)planned / 0x1p30, ranks_here, (double)bytes_free / 0x1p30, table.data);
+    tri_text_free(&table);
+    return TRI_ECONFIG;
+  }
+  l->device = d;
+  for (int k = 0; k < KINDS; k++) {
+    size_t bytes = peak_of(l, k);
+    if (!bytes) continue;
+    TRI_TRY(d->ops->alloc(d, (tri_mem)k, bytes, &l->block[k]));
+    l->block_bytes[k] = place(l, k, l->block[k]);
+    TRI_ASSERT(l->block_bytes[k] <= bytes);
+  }
+  return TRI_OK;
+}
+
+void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes) {
+  *base = l->block[TRI_MEM_DEVICE];
+  *bytes = l->block_bytes[TRI_MEM_DEVICE];
+}
+
+tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
+  tri_ledger_sum s = {0};
+
+  s.planned = (int64_t)(peak_of(l, 0) + peak_of(l, 1));
+  s.used = (int64_t)(l->block_bytes[0] + l->block_bytes[1]);
+  s.always = (int64_t)sum_of(l, -1, TRI_PHASE_ALWAYS);
+  s.rollout = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_ROLLOUT);
+  s.learn = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_LEARN);
+  for (int i = 0; i < l->n; i++)
+    if (l->e[i].state) s.state += (int64_t)l->e[i].bytes;
+  return s;
+}
+
+static bool named_before(const tri_ledger *l, int i) {
+  for (int j = 0; j < i; j++)
+    if (!strcmp(l->e[j].name, l->e[i].name)) return true;
+  return false;
+}
+
+tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
+  tri_ledger_sum s = tri_ledger_total(l);
+
+  TRI_TRY(tri_text_printf(out, "memory per rank, MiB              rollout        learn\n"));
+  for (int i = 0; i < l->n; i++) {
+    size_t phase[4] = {0};
+    if (named_before(l, i)) continue;
+    for (int j = i; j < l->n; j++)
+      if (!strcmp(l->e[j].name, l->e[i].name)) phase[l->e[j].phase] += l->e[j].bytes;
+    if (!phase[1] && !phase[2] && !phase[3]) continue;
+    TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", l->e[i].name, (double)(phase[1] + phase[3]) / 0x1p20,
+                            (double)(phase[2] + phase[3]) / 0x1p20));
+  }
+  TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", "total", (double)s.rollout / 0x1p20,
+                          (double)s.learn / 0x1p20));
+  TRI_TRY(tri_text_printf(out, "  planned %lld bytes, of them training state %lld\n", (long long)s.planned,
+                          (long long)s.state));
+  return TRI_OK;
+}

@@ -1,0 +1,35 @@
+/* memory.h - the ledger: named planned allocations, taken at once at start; planned equals used. Layer 3. */
+#ifndef TRI_MEMORY_H
+#define TRI_MEMORY_H
+
+#include "device.h"
+
+/* When a buffer is needed. Buffers of one phase share their room with those of the other. */
+typedef enum { TRI_PHASE_ROLLOUT = 1, TRI_PHASE_LEARN = 2, TRI_PHASE_ALWAYS = 3 } tri_phase;
+
+typedef struct tri_ledger tri_ledger;
+
+/* What a ledger came to, bytes on this rank. planned is arithmetic over the entries, before anything is allocated;
+ * used is what the device was asked for. state: weights, gradients, master weights and moments as sharded. */
+typedef struct tri_ledger_sum {
+  int64_t planned, used, always, rollout, learn, state;
+} tri_ledger_sum;
+
+TRI_CHECKED tri_status tri_ledger_open(tri_ledger **out);
+/* Gives all memory back to the device it was taken from. */
+void tri_ledger_close(tri_ledger **l);
+/* Not collective. Plan `bytes` under `name` (entries of one name are added up in the table). *where (borrowed until
+ * take) is set by tri_ledger_take to zeroed memory, 256-byte aligned; it is NULL until then. state: counts as training
+ * state. bytes 0 is legal and leaves NULL. */
+TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state, const char *name,
+                                      size_t bytes, void **where);
+/* Not collective. Allocate everything planned; nothing can be added afterwards. TRI_ECONFIG with the table when the
+ * device has less. ranks_here: ranks sharing this machine's memory (1 for a device of its own). */
+TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d, int ranks_here);
+/* The one TRI_MEM_DEVICE block, for tri_comm_attach. */
+void           tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
+tri_ledger_sum tri_ledger_total(const tri_ledger *l);
+/* Append the table: a line per name with its bytes in each phase, then the totals. */
+TRI_CHECKED tri_status tri_ledger_print(const tri_ledger *l, tri_text *out);
+
+#endif

@@ -1,0 +1,227 @@
+/* reward_rule.c - rewards by rule: the same text, the same last number, a pattern found. */
+#include "reward.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+#include <string.h>
+
+/* Match attempts per answer before a pattern counts as catastrophic: PCRE2's own default, stated so that all
+ * builds agree. Stack of its JIT, bytes (chosen: room for 200 000 repeats of a group; pcre2jit(3)). */
+enum { MATCH_LIMIT = 10000000, JIT_STACK_START = 32 * 1024, JIT_STACK_MOST = 8 * 1024 * 1024 };
+
+/* Part of a text, borrowed. */
+typedef struct span {
+  const char *at;
+  size_t      n;
+} span;
+
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+static tri_status no_pattern(const tri_reward_opt *o, void **state) {
+  *state = NULL;
+  if (o->pattern[0]) TRI_FAIL(TRI_ECONFIG, "reward.pattern is given, but reward %s uses none", o->name);
+  return TRI_OK;
+}
+
+static void no_state(void **state) { (void)state; }
+
+static tri_status need_truth(const char *name, const tri_answer *a) {
+  if (!a->truth)
+    TRI_FAIL(TRI_EINPUT,
+             "prompt_id %lld has no answer that reward %s could compare with; look at data.answer_key",
+             (long long)a->prompt_id, name);
+  return TRI_OK;
+}
+
+static span trimmed(const char *at, size_t n) {
+  while (n && is_space(*at)) {
+    at++;
+    n--;
+  }
+  while (n && is_space(at[n - 1])) n--;
+  return (span){at, n};
+}
+
+static bool same_bytes(span a, span b) { return a.n == b.n && (!a.n || !memcmp(a.at, b.at, a.n)); }
+
+static tri_status exact_score(void *state, const tri_answer *a, int n, float *score) {
+  (void)state;
+  for (int q = 0; q < n; q++) {
+    TRI_TRY(need_truth("exact", &a[q]));
+    score[q] = same_bytes(trimmed(a[q].response, a[q].response_bytes), trimmed(a[q].truth, a[q].truth_bytes));
+  }
+  return TRI_OK;
+}
+
+/* A decimal number where it stands: whole without leading zeros (commas still inside), fraction without
+ * trailing ones. */
+typedef struct decimal {
+  bool negative;
+  span whole, fraction;
+} decimal;
+
+static size_t count_digits(const char *s, size_t i, size_t n) {
+  size_t k = 0;
+  while (i + k < n && is_digit(s[i + k])) k++;
+  return k;
+}
+
+/* End of the whole part that begins at i: digits, or up to three and then groups of three behind commas. */
+static size_t whole_end(const char *s, size_t i, size_t n) {
+  size_t k = count_digits(s, i, n);
+
+  i += k;
+  if (k < 1 || k > 3) return i;
+  while (i < n && s[i] == ',' && count_digits(s, i + 1, n) == 3) i += 4;
+  return i;
+}
+
+/* Is s[i] a sign of the number behind it, rather than an operator or a hyphen? */
+static bool is_sign(const char *s, size_t i) {
+  if (s[i] != '-' && s[i] != '+') return false;
+  return i == 0 || !(is_digit(s[i - 1]) || is_letter(s[i - 1]) || s[i - 1] == ')' || s[i - 1] == ']');
+}
+
+/* The number that begins at i (a digit, or a point before one), and where it ends. */
+static decimal decimal_read(const char *s, size_t i, size_t n, size_t *end) {
+  decimal d = {.negative = i > 0 && s[i - 1] == '-' && is_sign(s, i - 1)};
+
+  *end = whole_end(s, i, n);
+  d.whole = (span){s + i, *end - i};
+  if (*end + 1 < n && s[*end] == '.' && is_digit(s[*end + 1])) {
+    d.fraction = (span){s + *end + 1, count_digits(s, *end + 1, n)};
+    *end += 1 + d.fraction.n;
+  }
+  while (d.whole.n && (*d.whole.at == '0' || *d.whole.at == ','))
+    d.whole = (span){d.whole.at + 1, d.whole.n - 1};
+  while (d.fraction.n && d.fraction.at[d.fraction.n - 1] == '0') d.fraction.n--;
+  if (!d.whole.n && !d.fraction.n) d.negative = false;
+  return d;
+}
+
+static bool last_decimal(const char *s, size_t n, decimal *out) {
+  bool   found = false;
+  size_t i = 0;
+
+  while (i < n) {
+    bool point = s[i] == '.' && i + 1 < n && is_digit(s[i + 1]) && (i == 0 || !is_digit(s[i - 1]));
+    if (is_digit(s[i]) || point) {
+      *out = decimal_read(s, i, n, &i);
+      found = true;
+    } else {
+      i++;
+    }
+  }
+  return found;
+}
+
+static bool same_decimal(const decimal *a, const decimal *b) {
+  span x = a->whole, y = b->whole;
+
+  if (a->negative != b->negative || !same_bytes(a->fraction, b->fraction)) return false;
+  while (x.n && y.n) {
+    if (*x.at == ',') {
+      x = (span){x.at + 1, x.n - 1};
+    } else if (*y.at == ',') {
+      y = (span){y.at + 1, y.n - 1};
+    } else if (*x.at != *y.at) {
+      return false;
+    } else {
+      x = (span){x.at + 1, x.n - 1};
+      y = (span){y.at + 1, y.n - 1};
+    }
+  }
+  return !x.n && !y.n;
+}
+
+static tri_status number_score(void *state, const tri_answer *a, int n, float *score) {
+  (void)state;
+  for (int q = 0; q < n; q++) {
+    decimal want, got;
+    TRI_TRY(need_truth("number", &a[q]));
+    if (!last_decimal(a[q].truth, a[q].truth_bytes, &want))
+      TRI_FAIL(TRI_EINPUT,
+               "the answer given with prompt_id %lld holds no number, so reward number cannot judge; look at "
+               "data.answer_key",
+               (long long)a[q].prompt_id);
+    score[q] = last_decimal(a[q].response, a[q].response_bytes, &got) && same_decimal(&got, &want);
+  }
+  return TRI_OK;
+}
+
+typedef struct regex {
+  char                 pattern[sizeof((tri_reward_opt *)0)->pattern];
+  pcre2_code          *code;
+  pcre2_match_data    *match;
+  pcre2_match_context *limits;
+  pcre2_jit_stack     *stack;
+} regex;
+
+static void regex_close(void **state) {
+  regex *x = *state;
+
+  if (!x) return;
+  pcre2_code_free(x->code);
+  pcre2_match_data_free(x->match);
+  pcre2_match_context_free(x->limits);
+  pcre2_jit_stack_free(x->stack);
+  tri_host_free(state);
+}
+
+static tri_status regex_open(const tri_reward_opt *o, void **state) {
+  tri_status  st = TRI_OK;
+  regex      *x = NULL;
+  int         error;
+  PCRE2_SIZE  offset;
+  PCRE2_UCHAR text[256];
+
+  *state = NULL;
+  if (!o->pattern[0]) TRI_FAIL(TRI_ECONFIG, "reward.pattern is missing: reward regex needs one");
+  TRI_TRY(TRI_ALLOC(x, 1));
+  memcpy(x->pattern, o->pattern, sizeof x->pattern);
+  x->code = pcre2_compile((PCRE2_SPTR)o->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C,
+                          &error, &offset, NULL);
+  if (!x->code) {
+    pcre2_get_error_message(error, text, sizeof text);
+    TRI_FAIL_DONE(TRI_ECONFIG, "reward.pattern = %s: %s (at byte %zu)", o->pattern, (const char *)text,
+                  offset);
+  }
+  /* Where no executable memory is to be had, the interpreter finds the same matches. */
+  (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE);
+  x->match = pcre2_match_data_create(1, NULL);
+  x->limits = pcre2_match_context_create(NULL);
+  x->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MOST, NULL);
+  if (!x->match || !x->limits) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for reward.pattern");
+  pcre2_set_match_limit(x->limits, MATCH_LIMIT);
+  if (x->stack) pcre2_jit_stack_assign(x->limits, NULL, x->stack);
+done:
+  *state = x;
+  if (st != TRI_OK) regex_close(state);
+  return st;
+}
+
+static tri_status regex_score(void *state, const tri_answer *a, int n, float *score) {
+  regex      *x = state;
+  PCRE2_UCHAR text[256];
+
+  for (int q = 0; q < n; q++) {
+    const char *subject = a[q].response_bytes ? a[q].response : "";
+    int rc = pcre2_match(x->code, (PCRE2_SPTR)subject, a[q].response_bytes, 0, 0, x->match, x->limits);
+    if (rc < 0 && rc != PCRE2_ERROR_NOMATCH) {
+      pcre2_get_error_message(rc, text, sizeof text);
+      TRI_FAIL(TRI_ECONFIG,
+               "reward.pattern = %s cannot be searched for in an answer to prompt_id %lld (%zu bytes): %s; "
+               "write the "
+               "pattern with fewer nested repeats",
+               x->pattern, (long long)a[q].prompt_id, a[q].response_bytes, (const char *)text);
+    }
+    score[q] = rc >= 0;
+  }
+  return TRI_OK;
+}
+
+const tri_reward tri_reward_exact = {"exact", no_pattern, exact_score, no_state};
+const tri_reward tri_reward_number = {"number", no_pattern, number_score, no_state};
+const tri_reward tri_reward_regex = {"regex", regex_open, regex_score, regex_close};

@@ -1,0 +1,360 @@
+/* runtime.c - who, where, until when: MPI, PMIx, Slurm, signals. */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "runtime.h"
+#include "comm_host.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#if TRI_HAVE_PMIX
+#include <pmix.h>
+#endif
+
+static volatile sig_atomic_t stop_signal; /* the last one that asked to stop; 0: none */
+static int                   n_open;      /* runtimes open now */
+static bool                  mpi_is_ours; /* started by us, ended by us */
+static MPI_Comm              fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed alone */
+enum { FATE_WAIT_S = 3 }; /* chosen: errors found together arrive within milliseconds */
+
+/* ---- signals ---- */
+
+static void on_signal(int number) {
+  if (number == SIGINT && stop_signal == SIGINT) {
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
+  }
+  stop_signal = number;
+}
+
+static void handle_signals(void (*handler)(int)) {
+  static const int which[] = {SIGTERM, SIGUSR1, SIGINT};
+  struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) sigaction(which[i], &action, NULL);
+}
+
+/* ---- what the environment says, before MPI ---- */
+
+/* A whole number >= 0 at the start of the variable's text, or -1. */
+static long env_number(const char *name) {
+  const char *text = getenv(name);
+  char       *end;
+  long        v;
+
+  if (!text) return -1;
+  v = strtol(text, &end, 10);
+  return end == text || v < 0 ? -1 : v;
+}
+
+/* A task of srun. A batch script and what it starts without srun have the step "batch" or none. */
+static bool in_slurm_step(void) {
+  return env_number("SLURM_STEP_ID") >= 0 && env_number("SLURM_PROCID") >= 0;
+}
+
+static bool has_launcher(void) {
+  return getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_NAMESPACE") || getenv("PMI_RANK") || in_slurm_step();
+}
+
+int tri_runtime_env_rank(void) {
+  static const char *const name[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+
+  for (size_t i = 0; i < sizeof name / sizeof name[0]; i++)
+    if (env_number(name[i]) >= 0) return (int)env_number(name[i]);
+  return in_slurm_step() ? (int)env_number("SLURM_PROCID") : 0;
+}
+
+/* Hardware threads all ranks of this machine may run on together: launchers often bind each rank to its own. */
+static tri_status count_machine_cores(tri_runtime *rt) {
+  cpu_set_t mine, all;
+
+  rt->machine_cores = rt->cores;
+  if (sched_getaffinity(0, sizeof mine, &mine)) return TRI_OK;
+  TRI_MPI(MPI_Allreduce(&mine, &all, (int)sizeof all, MPI_BYTE, MPI_BOR, *(MPI_Comm *)rt->mpi_machine));
+  rt->machine_cores = CPU_COUNT(&all);
+  return TRI_OK;
+}
+
+static int count_cores(void) {
+  cpu_set_t set;
+  long      n = sysconf(_SC_NPROCESSORS_ONLN);
+
+  if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
+  return n > 0 ? (int)n : 1; /* more than 1024 hardware threads */
+}
+
+/* Open MPI: a shorter start on one node, and no busy waiting where ranks share cores. Never overrides the user. */
+static void tune_mpi(int cores) {
+  bool slurm = !getenv("OMPI_COMM_WORLD_SIZE") && in_slurm_step();
+  long size = slurm ? env_number("SLURM_STEP_NUM_TASKS") : env_number("OMPI_COMM_WORLD_SIZE");
+  long local = slurm ? env_number("SLURM_STEP_TASKS_PER_NODE") : env_number("OMPI_COMM_WORLD_LOCAL_SIZE");
+  bool one_node = slurm ? env_number("SLURM_STEP_NUM_NODES") == 1 : size > 0 && size == local;
+
+  if (!has_launcher()) {
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* else a daemon is started beside us */
+    one_node = true;
+  }
+  if (local > cores) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+#if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
+  if (one_node) {
+    setenv("OMPI_MCA_pml", "ob1", 0);
+    setenv("OMPI_MCA_btl", "self,vader", 0);
+  }
+#else
+  (void)one_node;
+#endif
+}
+
+/* ---- MPI ---- */
+
+static tri_status start_mpi(int cores) {
+  int started = 0, level = 0;
+
+  MPI_Initialized(&started);
+  if (!started) {
+    tune_mpi(cores);
+    TRI_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
+    mpi_is_ours = true;
+  }
+  MPI_Query_thread(&level);
+  if (level < MPI_THREAD_SERIALIZED)
+    TRI_FAIL(TRI_ECOMM, "this MPI offers thread level %d only, MPI_THREAD_SERIALIZED (%d) is needed", level,
+             MPI_THREAD_SERIALIZED);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  return TRI_OK;
+}
+
+static bool mpi_runs(void) {
+  int started = 0, ended = 0;
+
+  MPI_Initialized(&started);
+  MPI_Finalized(&ended);
+  return started && !ended;
+}
+
+/* What every rank tells about its machine. */
+typedef struct rank_card {
+  char host[64];
+  int  leader; /* lowest MPI_COMM_WORLD rank on the machine */
+} rank_card;
+
+/* As MPI tells it: node, nodes, local_rank, local_size. The same refusal on every rank. */
+static tri_status find_nodes(tri_runtime *rt, int rank) {
+  rank_card  mine = {.leader = rank}, *card = NULL;
+  MPI_Comm   machine = *(MPI_Comm *)rt->mpi_machine;
+  int       *n = NULL; /* [world]: ranks on the machine of this leader */
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(card, rt->world_size));
+  TRI_TRY_DONE(TRI_ALLOC(n, rt->world_size));
+  memcpy(mine.host, rt->host, sizeof mine.host);
+  TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &mine.leader, 1, MPI_INT, MPI_MIN, machine));
+  TRI_MPI_DONE(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, card, sizeof mine, MPI_BYTE, MPI_COMM_WORLD));
+  rt->nodes = 0;
+  for (int r = 0; r < rt->world_size; r++) {
+    if (card[r].leader == r && mine.leader == r) rt->node = rt->nodes;
+    if (card[r].leader == r) rt->nodes++;
+    n[card[r].leader]++;
+  }
+  for (int r = 0; r < rt->world_size; r++)
+    if (n[r] && n[r] != n[0])
+      TRI_FAIL_DONE(
+          TRI_EARG,
+          "the nodes have unequal numbers of ranks: %s has %d, %s has %d (%d ranks on %d nodes); start the "
+          "same number on each, for example with srun --ntasks-per-node",
+          card[0].host, n[0], card[r].host, n[r], rt->world_size, rt->nodes);
+  rt->local_rank = rt->machine_rank;
+  rt->local_size = rt->machine_ranks;
+done:
+  TRI_FREE(card);
+  TRI_FREE(n);
+  return st;
+}
+
+static tri_status pretend_nodes(tri_runtime *rt, int rank, int ranks_per_node) {
+  if (rt->world_size % ranks_per_node)
+    TRI_FAIL(TRI_EARG, "run.ranks_per_node = %d does not divide the %d ranks of this job", ranks_per_node,
+             rt->world_size);
+  rt->local_size = ranks_per_node;
+  rt->local_rank = rank % ranks_per_node;
+  rt->node = rank / ranks_per_node;
+  rt->nodes = rt->world_size / ranks_per_node;
+  return TRI_OK;
+}
+
+/* ---- PMIx ---- */
+
+#if TRI_HAVE_PMIX
+static tri_status pmix_number(const pmix_proc_t *who, const char *key, int64_t *out) {
+  pmix_value_t *value = NULL;
+  pmix_status_t rc = PMIx_Get(who, key, NULL, 0, &value);
+
+  *out = -1;
+  if (rc != PMIX_SUCCESS || !value)
+    TRI_FAIL(TRI_ECOMM, "PMIx does not know %s: %s", key, PMIx_Error_string(rc));
+  if (value->type == PMIX_UINT16) *out = value->data.uint16;
+  if (value->type == PMIX_UINT32) *out = value->data.uint32;
+  PMIX_VALUE_RELEASE(value);
+  if (*out < 0) TRI_FAIL(TRI_ECOMM, "PMIx gives %s in an unknown type", key);
+  return TRI_OK;
+}
+
+static tri_status compare_pmix(const tri_runtime *rt, const pmix_proc_t *me) {
+  pmix_proc_t all = *me;
+  int64_t     local_rank, local_size, node, range[2];
+
+  all.rank = PMIX_RANK_WILDCARD;
+  TRI_TRY(pmix_number(me, PMIX_LOCAL_RANK, &local_rank));
+  TRI_TRY(pmix_number(me, PMIX_NODEID, &node));
+  TRI_TRY(pmix_number(&all, PMIX_LOCAL_SIZE, &local_size));
+  range[0] = node, range[1] = -node;
+  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT64_T, MPI_MIN, *(MPI_Comm *)rt->mpi_machine));
+  if (local_rank != rt->machine_rank || local_size != rt->machine_ranks || range[0] != -range[1])
+    TRI_FAIL(TRI_ECOMM,
+             "PMIx and MPI disagree on %s: local rank %lld of %lld against %d of %d, node numbers %lld to "
+             "%lld on it",
+             rt->host, (long long)local_rank, (long long)local_size, rt->machine_rank, rt->machine_ranks,
+             (long long)range[0], (long long)-range[1]);
+  return TRI_OK;
+}
+
+/* Collective over MPI_COMM_WORLD. Asks only Slurm's server: beside another launcher's, the client library that MPI
+ * brought along may not be ours. The environment is the same on every rank, so all ask or none. */
+static tri_status ask_pmix(tri_runtime *rt) {
+  static const char slurm[] = "slurm.pmix.";
+  const char       *space = getenv("PMIX_NAMESPACE");
+  pmix_proc_t       me;
+  pmix_status_t     rc;
+  tri_status        st;
+
+  if (!space || strncmp(space, slurm, sizeof slurm - 1)) return TRI_OK;
+  rc = PMIx_Init(&me, NULL, 0);
+  if (rc != PMIX_SUCCESS)
+    TRI_FAIL(TRI_ECOMM, "Slurm's PMIx server does not answer: %s", PMIx_Error_string(rc));
+  st = compare_pmix(rt, &me);
+  PMIx_Finalize(NULL, 0);
+  TRI_TRY(st);
+  rt->launcher = "pmix";
+  return TRI_OK;
+}
+#else
+static tri_status ask_pmix(tri_runtime *rt) {
+  (void)rt;
+  return TRI_OK;
+}
+#endif
+
+/* ---- open, close ---- */
+
+static double allocation_end(void) {
+  const char *text = getenv("SLURM_JOB_END_TIME");
+  char       *end;
+  double      v = text ? strtod(text, &end) : 0;
+
+  return text && end != text && v > 0 ? v : 0;
+}
+
+static tri_status make_comms(tri_runtime *rt, int rank, int ranks_per_node) {
+  MPI_Comm *world, *machine;
+
+  TRI_TRY(tri_host_alloc(1, sizeof(MPI_Comm), &rt->mpi_world));
+  world = rt->mpi_world;
+  *world = MPI_COMM_NULL;
+  TRI_TRY(tri_host_alloc(1, sizeof(MPI_Comm), &rt->mpi_machine));
+  machine = rt->mpi_machine;
+  *machine = MPI_COMM_NULL;
+  TRI_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, machine));
+  MPI_Comm_set_errhandler(*machine, MPI_ERRORS_RETURN);
+  MPI_Comm_size(*machine, &rt->machine_ranks);
+  MPI_Comm_rank(*machine, &rt->machine_rank);
+  TRI_TRY(ask_pmix(rt));
+  if (ranks_per_node > 0)
+    TRI_TRY(pretend_nodes(rt, rank, ranks_per_node));
+  else
+    TRI_TRY(find_nodes(rt, rank));
+  TRI_MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, rt->local_rank * rt->nodes + rt->node, world));
+  MPI_Comm_set_errhandler(*world, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(*world, &rt->world_rank);
+  TRI_ASSERT(rt->world_rank == rt->local_rank * rt->nodes + rt->node);
+  return TRI_OK;
+}
+
+tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
+  int        rank = 0;
+  tri_status st = TRI_OK;
+
+  *out = (tri_runtime){.cores = count_cores(), .end_unix_s = allocation_end()};
+  n_open++;
+  handle_signals(on_signal);
+  if (gethostname(out->host, sizeof out->host - 1) || !out->host[0]) strcpy(out->host, "localhost");
+  TRI_TRY_DONE(start_mpi(out->cores));
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &out->world_size);
+  out->world_rank = rank;
+  out->launcher = !has_launcher()                                      ? "single"
+                  : getenv("OMPI_COMM_WORLD_SIZE") || !in_slurm_step() ? "mpi"
+                                                                       : "slurm";
+  TRI_TRY_DONE(make_comms(out, rank, ranks_per_node));
+  TRI_TRY_DONE(count_machine_cores(out));
+  if (fate_comm == MPI_COMM_NULL) TRI_MPI_DONE(MPI_Comm_dup(MPI_COMM_WORLD, &fate_comm));
+done:
+  if (st == TRI_EARG) tri_runtime_close(out); /* else MPI stays up: its end would wait for others */
+  return st;
+}
+
+static void free_comm(void **comm) {
+  MPI_Comm *c = *comm;
+
+  if (c && *c != MPI_COMM_NULL && mpi_runs()) MPI_Comm_free(c);
+  tri_host_free(comm);
+}
+
+void tri_runtime_close(tri_runtime *rt) {
+  if (!rt->host[0]) return; /* never opened, or closed already */
+  free_comm(&rt->mpi_world);
+  free_comm(&rt->mpi_machine);
+  *rt = (tri_runtime){0};
+  if (--n_open > 0) return;
+  if (fate_comm != MPI_COMM_NULL && mpi_runs()) MPI_Comm_free(&fate_comm);
+  if (mpi_is_ours && mpi_runs()) MPI_Finalize();
+  handle_signals(SIG_DFL);
+}
+
+bool tri_runtime_all_failed(void) {
+  int         one = 1, sum = 0, size = 1, done = 0;
+  double      began_s = tri_now_s();
+  MPI_Request req;
+
+  if (!mpi_runs() || fate_comm == MPI_COMM_NULL) return true;
+  MPI_Comm_size(fate_comm, &size);
+  if (size == 1) return true;
+  if (MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, fate_comm, &req)) return false;
+  while (!done && tri_now_s() - began_s < FATE_WAIT_S) {
+    if (MPI_Test(&req, &done, MPI_STATUS_IGNORE)) return false;
+    sched_yield();
+  }
+  return done && sum == size;
+}
+
+void tri_runtime_abort(int code) {
+  int size = 1;
+
+  fflush(NULL);
+  if (mpi_runs()) MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size > 1) MPI_Abort(MPI_COMM_WORLD, code);
+  _exit(code); /* no exit handlers: a library's may wait for ranks that are gone */
+}
+
+tri_status tri_runtime_should_stop(const tri_runtime *rt, tri_comm *world, double margin_s, bool *stop) {
+  int decision = stop_signal != 0;
+
+  if (rt->end_unix_s > 0 && (double)time(NULL) + margin_s >= rt->end_unix_s) decision = 1;
+  TRI_TRY(tri_host_bcast(world, &decision, sizeof decision, 0));
+  *stop = decision != 0;
+  return TRI_OK;
+}

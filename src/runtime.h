@@ -1,0 +1,40 @@
+/* runtime.h - who, where, until when: MPI, PMIx, Slurm, signals. Layer 2. */
+#ifndef TRI_RUNTIME_H
+#define TRI_RUNTIME_H
+
+#include "base.h"
+#include "comm.h"
+
+/* Who and where this process is; filled once in main(), read everywhere. */
+typedef struct tri_runtime {
+  int         world_rank, world_size, local_rank, local_size, node, nodes;
+  int         machine_ranks; /* ranks on this real machine, pretended nodes or not */
+  int         machine_rank;  /* my number among them */
+  int         cores;         /* hardware threads this process may run on */
+  int         machine_cores; /* hardware threads the ranks of this real machine may run on together */
+  char        host[64];
+  const char *launcher;   /* "pmix", "slurm", "mpi", "single": where the facts came from; printed at start */
+  double      end_unix_s; /* when the allocation ends, seconds since 1970; 0 = unknown */
+  void       *mpi_world;  /* MPI_Comm *: every rank, renumbered local_rank * nodes + node; owned */
+  void       *mpi_machine; /* MPI_Comm *: the ranks of this real machine; owned */
+} tri_runtime;
+
+/* Collective over MPI_COMM_WORLD. Starts MPI (thread level serialized), PMIx if it is built in and a server answers,
+ * and the signal handlers (SIGTERM, SIGUSR1, SIGINT: stop at the next step). ranks_per_node > 0 pretends a node has
+ * that many ranks (world_size must be a multiple of it), so that one machine can test it. TRI_EARG: ranks cannot be
+ * dealt to nodes evenly; every rank fails so, and everything is closed again. Any other failure may be this rank's
+ * alone: tri_runtime_abort is then the way out. */
+TRI_CHECKED tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out);
+void                   tri_runtime_close(tri_runtime *rt);
+/* Before tri_runtime_open: is this process one of several started by a launcher? Rank as the launcher's environment
+ * says it, 0 if unknown. Used for messages before MPI is up. Not collective. */
+int tri_runtime_env_rank(void);
+/* Called by a rank that has failed and has nothing else to say to the others: have all ranks of the job come here (true),
+ * or are some elsewhere, so that only tri_runtime_abort remains? Waits a few seconds. True where MPI is not up. */
+bool tri_runtime_all_failed(void);
+/* Ends every rank with this code. The only way out while ranks may be in different states. */
+_Noreturn void tri_runtime_abort(int code);
+/* Collective over world. Rank 0 alone decides (signal, time nearly up); all hear that decision. */
+TRI_CHECKED tri_status tri_runtime_should_stop(const tri_runtime *rt, tri_comm *world, double margin_s, bool *stop);
+
+#endif

@@ -1,0 +1,367 @@
+/* sampler.c - generation: continuous batching over the paged cache, one prefill per prompt.
+ * A prompt's prefill covers all its tokens but the last; each answer then starts with the last prompt token as its first
+ * decode row. So answers of one prompt share its pages and may start at any time, and no prefill needs the head. */
+#include "kv.h"
+#include "sampler.h"
+
+#include <string.h>
+
+typedef struct answer {
+  int32_t        *token; /* exactly n, once finished */
+  float          *logp;
+  int64_t         n;
+  tri_stop_reason stop;
+} answer;
+
+/* One decode row: a sequence being written. */
+typedef struct row {
+  int      index;  /* prompt * group + sample */
+  int64_t  n;      /* answer tokens so far */
+  int32_t  next;   /* token that enters the cache next */
+  int32_t *page;   /* [pages_each] */
+  int      n_page;
+  int32_t *token;  /* [max_new] */
+  float   *logp;   /* [max_new] */
+} row;
+
+/* A prompt in the cache whose answers are being started. */
+typedef struct prefix {
+  int32_t *page; /* [pages_each] */
+  int      n_page;
+} prefix;
+
+struct tri_sampler {
+  tri_device     *device; /* borrowed */
+  tri_model      *model;  /* borrowed */
+  tri_kv         *kv;
+  tri_sampler_opt opt;
+  int64_t         pages_each, drawn;
+  int             n_row;
+  row            *row;
+  int32_t        *page_room, *token_room;
+  float          *logp_room;
+  int32_t        *d_token, *d_pos, *d_slot, *d_cu, *d_table, *d_len, *d_row; /* device */
+  int32_t        *h_token, *h_pos, *h_slot, *h_cu, *h_table, *h_len, *h_row; /* host, pinned */
+  int64_t        *d_key, *h_key;
+  int32_t        *h_drawn;
+  float          *h_logp;
+  /* the run in progress */
+  const tri_prompt       *prompt;
+  const tri_generate_opt *gen;
+  int                     started, total;         /* answers started, answers in all */
+  prefix                 *prefix;                 /* [max_sequences+1] */
+  int                     first_prefix, n_prefix; /* prompt of prefix[0]; prompts in the cache, one after the other */
+  answer                 *answer;
+};
+
+static int64_t pages_for(int64_t tokens) { return (tokens + TRI_PAGE - 1) / TRI_PAGE; }
+
+static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
+  size_t B = (size_t)s->opt.max_sequences, N = (size_t)s->opt.max_prefill > B ? (size_t)s->opt.max_prefill : B;
+  size_t P = (size_t)s->pages_each;
+  struct {
+    void   *device, *host;
+    size_t  bytes;
+  } r[] = {{&s->d_token, &s->h_token, N * 4}, {&s->d_pos, &s->h_pos, N * 4}, {&s->d_slot, &s->h_slot, N * 4},
+           {&s->d_cu, &s->h_cu, (N + 1) * 4}, {&s->d_table, &s->h_table, B * P * 4}, {&s->d_len, &s->h_len, B * 4},
+           {&s->d_row, &s->h_row, B * 4},     {&s->d_key, &s->h_key, B * 24},        {NULL, &s->h_drawn, B * 4},
+           {NULL, &s->h_logp, B * 4},         {NULL, &s->page_room, (2 * B + 1) * P * 4},
+           {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4}, {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
+
+  for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
+    if (r[i].device)
+      TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes, r[i].device));
+    TRI_TRY(tri_ledger_add(l, TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes, r[i].host));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
+                            const tri_sampler_opt *opt, tri_sampler **out) {
+  tri_sampler *s;
+
+  TRI_ASSERT(opt->max_sequences > 0 && opt->max_prompt > 0 && opt->max_new > 0 && opt->max_prefill >= opt->max_prompt);
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  s = *out;
+  s->device = d;
+  s->model = m;
+  s->opt = *opt;
+  s->pages_each = pages_for(opt->max_prompt + opt->max_new);
+  TRI_TRY(TRI_ALLOC(s->row, opt->max_sequences));
+  TRI_TRY(TRI_ALLOC(s->prefix, opt->max_sequences + 1));
+  TRI_TRY(plan_buffers(s, ledger));
+  /* One set of pages more than rows: the prompt that is being started holds its own last page. */
+  return tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1), &s->kv);
+}
+
+void tri_sampler_close(tri_sampler **s) {
+  if (!*s) return;
+  tri_kv_close(&(*s)->kv);
+  TRI_FREE((*s)->row);
+  TRI_FREE((*s)->prefix);
+  TRI_FREE(*s);
+}
+
+int64_t tri_sampler_drawn(const tri_sampler *s) { return s->drawn; }
+
+/* ---- starting answers ---- */
+
+static tri_status take_page(tri_sampler *s, int32_t *page) {
+  *page = tri_kv_take(s->kv);
+  TRI_ASSERT(*page >= 0); /* planned for every row to reach its full length */
+  return TRI_OK;
+}
+
+/* Puts one prompt's tokens but the last behind the n tokens staged already. */
+static tri_status stage_prompt(tri_sampler *s, int prompt, int64_t *n) {
+  const tri_prompt *p = &s->prompt[prompt];
+  prefix           *f = &s->prefix[prompt - s->first_prefix];
+
+  for (f->n_page = 0; f->n_page < pages_for(p->n_token - 1); f->n_page++)
+    TRI_TRY(take_page(s, &f->page[f->n_page]));
+  for (int i = 0; i < p->n_token - 1; i++, (*n)++) {
+    s->h_token[*n] = p->token[i];
+    s->h_pos[*n] = i;
+    s->h_slot[*n] = f->page[i / TRI_PAGE] * TRI_PAGE + i % TRI_PAGE;
+  }
+  return TRI_OK;
+}
+
+/* One forward over the staged prompts. */
+static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *st) {
+  const tri_device_ops *ops = s->device->ops;
+  tri_batch             b = {.token = tri_view1(s->d_token, TRI_I32, n),
+                             .pos = tri_view1(s->d_pos, TRI_I32, n),
+                             .slot = tri_view1(s->d_slot, TRI_I32, n),
+                             .cu = tri_view1(s->d_cu, TRI_I32, n_seq + 1)};
+
+  if (!n) return TRI_OK;
+  TRI_TRY(ops->copy(st, s->d_token, s->h_token, (size_t)n * 4));
+  TRI_TRY(ops->copy(st, s->d_pos, s->h_pos, (size_t)n * 4));
+  TRI_TRY(ops->copy(st, s->d_slot, s->h_slot, (size_t)n * 4));
+  TRI_TRY(ops->copy(st, s->d_cu, s->h_cu, (size_t)(n_seq + 1) * 4));
+  TRI_TRY(tri_model_prefill(s->model, &b, s->kv, st));
+  return ops->stream_sync(st); /* the host buffers are filled again */
+}
+
+/* Brings every prompt the free rows will start into the cache, as many in one forward as the staging holds. */
+static tri_status prefill(tri_sampler *s, tri_stream *st) {
+  int     group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix, n_seq = 0;
+  int     most = s->started + rows < s->total ? s->started + rows : s->total, last = (most - 1) / group;
+  int64_t n = 0;
+
+  if (s->n_prefix && s->first_prefix < s->started / group) { /* what is left of the round before */
+    int     done = s->started / group - s->first_prefix;
+    prefix *p = s->prefix;
+    for (int i = 0; i + done < s->n_prefix; i++) {
+      prefix spare = p[i];
+      p[i] = p[i + done];
+      p[i + done] = spare;
+    }
+    s->n_prefix -= done;
+    s->first_prefix += done;
+  }
+  for (; next <= last; next++) {
+    if (n_seq == s->opt.max_sequences || n + s->prompt[next].n_token - 1 > s->opt.max_prefill) {
+      TRI_TRY(run_prefill(s, n, n_seq, st));
+      n = n_seq = 0;
+    }
+    s->h_cu[n_seq++] = (int32_t)n;
+    TRI_TRY(stage_prompt(s, next, &n));
+    s->h_cu[n_seq] = (int32_t)n;
+    s->n_prefix++;
+  }
+  return run_prefill(s, n, n_seq, st);
+}
+
+/* The next answer gets a row: the prompt's full pages shared, its last, unfinished page copied (the last answer of a
+ * prompt takes it over). */
+static tri_status start_answer(tri_sampler *s, tri_stream *st) {
+  int     prompt = s->started / s->gen->group, sample = s->started % s->gen->group;
+  int     full = (s->prompt[prompt].n_token - 1) / TRI_PAGE;
+  bool    last = sample == s->gen->group - 1;
+  row    *r = &s->row[s->n_row];
+  prefix *f = &s->prefix[prompt - s->first_prefix];
+
+  r->index = s->started++;
+  r->n = 0;
+  r->next = s->prompt[prompt].token[s->prompt[prompt].n_token - 1];
+  r->n_page = f->n_page;
+  for (int i = 0; i < f->n_page; i++) {
+    r->page[i] = f->page[i];
+    if (!last && i < full) tri_kv_share(s->kv, r->page[i]);
+    if (last || i < full) continue; /* the last answer takes the prompt's own hold */
+    TRI_TRY(take_page(s, &r->page[i]));
+    TRI_TRY(tri_kv_copy(s->kv, r->page[i], f->page[i], st));
+  }
+  s->n_row++;
+  return TRI_OK;
+}
+
+/* ---- one decode step ---- */
+
+static tri_status upload(tri_sampler *s, tri_batch *b, tri_tensor *key, tri_stream *st) {
+  const tri_device_ops *ops = s->device->ops;
+  int64_t               B = s->n_row, P = 1;
+
+  for (int64_t i = 0; i < B; i++) {
+    row              *r = &s->row[i];
+    const tri_prompt *p = &s->prompt[r->index / s->gen->group];
+    int64_t           pos = p->n_token - 1 + r->n;
+    if (pos / TRI_PAGE == r->n_page) TRI_TRY(take_page(s, &r->page[r->n_page++]));
+    if (r->n_page > P) P = r->n_page;
+    s->h_token[i] = r->next;
+    s->h_pos[i] = (int32_t)pos;
+    s->h_slot[i] = r->page[pos / TRI_PAGE] * TRI_PAGE + (int32_t)(pos % TRI_PAGE);
+    s->h_len[i] = (int32_t)pos + 1;
+    s->h_row[i] = (int32_t)i;
+    s->h_key[3 * i] = p->id;
+    s->h_key[3 * i + 1] = r->index % s->gen->group;
+    s->h_key[3 * i + 2] = r->n;
+  }
+  for (int64_t i = 0; i < B; i++)
+    for (int64_t j = 0; j < P; j++) s->h_table[i * P + j] = j < s->row[i].n_page ? s->row[i].page[j] : 0;
+  TRI_TRY(ops->copy(st, s->d_token, s->h_token, (size_t)B * 4));
+  TRI_TRY(ops->copy(st, s->d_pos, s->h_pos, (size_t)B * 4));
+  TRI_TRY(ops->copy(st, s->d_slot, s->h_slot, (size_t)B * 4));
+  TRI_TRY(ops->copy(st, s->d_len, s->h_len, (size_t)B * 4));
+  TRI_TRY(ops->copy(st, s->d_row, s->h_row, (size_t)B * 4));
+  TRI_TRY(ops->copy(st, s->d_key, s->h_key, (size_t)B * 24));
+  TRI_TRY(ops->copy(st, s->d_table, s->h_table, (size_t)(B * P) * 4));
+  *key = tri_view2(s->d_key, TRI_I64, B, 3);
+  *b = (tri_batch){.token = tri_view1(s->d_token, TRI_I32, B), .pos = tri_view1(s->d_pos, TRI_I32, B),
+                   .slot = tri_view1(s->d_slot, TRI_I32, B),   .row = tri_view1(s->d_row, TRI_I32, B),
+                   .len = tri_view1(s->d_len, TRI_I32, B),     .table = tri_view2(s->d_table, TRI_I32, B, P)};
+  return TRI_OK;
+}
+
+/* Has this answer ended with its newest token? */
+static bool ended(const tri_sampler *s, const row *r, tri_stop_reason *why) {
+  int32_t token = r->token[r->n - 1];
+
+  for (int i = 0; i < s->gen->n_eos; i++)
+    if (s->gen->eos[i] == token) {
+      *why = TRI_STOP_EOS;
+      return true;
+    }
+  if (s->gen->stop && s->gen->stop(s->gen->ctx, r->token, r->n)) {
+    *why = TRI_STOP_STRING;
+    return true;
+  }
+  *why = TRI_STOP_LENGTH;
+  return r->n == s->gen->max_new;
+}
+
+static tri_status finish(tri_sampler *s, const row *r, tri_stop_reason why) {
+  answer *a = &s->answer[r->index];
+
+  TRI_TRY(TRI_ALLOC(a->token, r->n));
+  TRI_TRY(TRI_ALLOC(a->logp, r->n));
+  memcpy(a->token, r->token, (size_t)r->n * 4);
+  memcpy(a->logp, r->logp, (size_t)r->n * 4);
+  a->n = r->n;
+  a->stop = why;
+  for (int i = 0; i < r->n_page; i++) tri_kv_drop(s->kv, r->page[i]);
+  return TRI_OK;
+}
+
+/* Row i is done; the last row takes its place (buffers are exchanged, not copied). */
+static void remove_row(tri_sampler *s, int i) {
+  row gone = s->row[i];
+
+  s->row[i] = s->row[--s->n_row];
+  s->row[s->n_row] = gone;
+}
+
+static tri_status decode_step(tri_sampler *s, tri_stream *st) {
+  tri_batch  b;
+  tri_tensor key, token, logp;
+
+  TRI_TRY(upload(s, &b, &key, st));
+  TRI_TRY(tri_model_decode(s->model, &b, s->kv, &key, &s->gen->rule, &token, &logp, st));
+  TRI_TRY(s->device->ops->copy(st, s->h_drawn, token.data, (size_t)s->n_row * 4));
+  TRI_TRY(s->device->ops->copy(st, s->h_logp, logp.data, (size_t)s->n_row * 4));
+  TRI_TRY(s->device->ops->stream_sync(st));
+  s->drawn += s->n_row;
+  for (int i = s->n_row - 1; i >= 0; i--) {
+    row            *r = &s->row[i];
+    tri_stop_reason why;
+    r->token[r->n] = s->h_drawn[i];
+    r->logp[r->n++] = s->h_logp[i];
+    r->next = s->h_drawn[i];
+    if (!ended(s, r, &why)) continue;
+    TRI_TRY(finish(s, r, why));
+    remove_row(s, i);
+  }
+  return TRI_OK;
+}
+
+/* ---- the whole ---- */
+
+static tri_status collect(tri_sampler *s, tri_rollout *out) {
+  int64_t n_tok = 0, at = 0;
+
+  for (int i = 0; i < s->total; i++) n_tok += s->prompt[i / s->gen->group].n_token + s->answer[i].n;
+  TRI_TRY(tri_rollout_make(s->total, n_tok, s->gen->group, 0, out));
+  for (int i = 0; i < s->total; i++) {
+    const tri_prompt *p = &s->prompt[i / s->gen->group];
+    const answer     *a = &s->answer[i];
+    out->start[i] = at;
+    out->prompt_id[i] = p->id;
+    out->sample[i] = i % s->gen->group;
+    out->prompt_len[i] = p->n_token;
+    out->stop[i] = (int32_t)a->stop;
+    memcpy(out->token + at, p->token, (size_t)p->n_token * 4);
+    memcpy(out->token + at + p->n_token, a->token, (size_t)a->n * 4);
+    memcpy(out->old_logp + at + p->n_token, a->logp, (size_t)a->n * 4);
+    at += p->n_token + a->n;
+  }
+  out->start[s->total] = at;
+  out->has_logp = true;
+  return TRI_OK;
+}
+
+static void begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen) {
+  int32_t *room = s->page_room;
+
+  s->prompt = prompt;
+  s->gen = gen;
+  s->started = s->n_row = s->first_prefix = s->n_prefix = 0;
+  s->total = n_prompt * gen->group;
+  tri_kv_reset(s->kv);
+  for (int i = 0; i < s->opt.max_sequences; i++) {
+    s->row[i].page = room;
+    room += s->pages_each;
+    s->row[i].token = s->token_room + (int64_t)i * s->opt.max_new;
+    s->row[i].logp = s->logp_room + (int64_t)i * s->opt.max_new;
+  }
+  for (int i = 0; i <= s->opt.max_sequences; i++) {
+    s->prefix[i].page = room;
+    room += s->pages_each;
+  }
+}
+
+tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen,
+                                tri_stream *st_, tri_rollout *out) {
+  tri_status st = TRI_OK;
+
+  TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
+  *out = (tri_rollout){0};
+  TRI_TRY(tri_params_hold(tri_model_params(s->model), true, st_));
+  begin(s, prompt, n_prompt, gen);
+  TRI_TRY_DONE(TRI_ALLOC(s->answer, s->total));
+  while (s->started < s->total || s->n_row) {
+    if (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(prefill(s, st_));
+    while (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(start_answer(s, st_));
+    TRI_TRY_DONE(decode_step(s, st_));
+  }
+  TRI_TRY_DONE(collect(s, out));
+done:
+  for (int i = 0; s->answer && i < s->total; i++) {
+    TRI_FREE(s->answer[i].token);
+    TRI_FREE(s->answer[i].logp);
+  }
+  TRI_FREE(s->answer);
+  if (st == TRI_OK) st = tri_params_hold(tri_model_params(s->model), false, st_);
+  return st;
+}

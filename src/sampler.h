@@ -1,0 +1,44 @@
+/* sampler.h - generation: continuous batching over the paged cache, one prefill per prompt. Layer 5. */
+#ifndef TRI_SAMPLER_H
+#define TRI_SAMPLER_H
+
+#include "model.h"
+#include "rollout.h"
+
+typedef struct tri_prompt {
+  int64_t        id;    /* line of the prompt file; keys the random numbers */
+  const int32_t *token; /* [n_token], borrowed; at least one */
+  int            n_token;
+} tri_prompt;
+
+typedef struct tri_sampler_opt {
+  int     max_sequences; /* decoded at once */
+  int64_t max_prompt, max_new; /* tokens, at most */
+  int64_t max_prefill;   /* tokens of prompts in one prefill; at least max_prompt */
+} tri_sampler_opt;
+
+typedef struct tri_generate_opt {
+  tri_sample_rule rule;
+  int64_t         max_new;
+  int             group;     /* answers per prompt */
+  const int32_t  *eos;       /* end tokens; an answer ends with one, which belongs to it */
+  int             n_eos;
+  /* Asked after each token; true ends the answer. NULL: no stop strings. */
+  bool (*stop)(void *ctx, const int32_t *answer, int64_t n);
+  void *ctx;
+} tri_generate_opt;
+
+typedef struct tri_sampler tri_sampler;
+/* Not collective. Plans the cache and its buffers in the ledger. The model is borrowed. */
+TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
+                                        const tri_sampler_opt *opt, tri_sampler **out);
+void                   tri_sampler_close(tri_sampler **s);
+/* Collective over the parameter scope (it holds the weights; n_prompt may differ and be 0). Fills *out with this rank's
+ * answers in the order of prompts, then samples: tokens, old_logp of the answers, stop. The random number behind token t
+ * of answer k depends on (seed, prompt id, k, t) only, and rows never depend on their company, so neither do answers. */
+TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
+                                            const tri_generate_opt *opt, tri_stream *st, tri_rollout *out);
+/* Tokens drawn since the sampler was opened. */
+int64_t tri_sampler_drawn(const tri_sampler *s);
+
+#endif

@@ -1,0 +1,53 @@
+/* session.c - what every command opens first: MPI, the device, its stream, the three communicators. */
+#include "session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
+  tri_session *s = out;
+  const char  *name = strcmp(opt->device, "auto") ? opt->device : tri_device_find("cuda") ? "cuda" : "cpu";
+  int          share;
+
+  *s = (tri_session){0};
+  TRI_TRY(tri_runtime_open(opt->ranks_per_node, &s->rt));
+  s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
+  share = s->rt.machine_cores / s->rt.machine_ranks;
+  if (share > s->rt.cores) share = s->rt.cores;
+  s->threads = opt->threads > 0 ? opt->threads : share > 0 ? share : 1;
+  if (s->threads > 1 && s->threads * s->rt.machine_ranks > s->rt.machine_cores)
+    TRI_FAIL(TRI_ECONFIG,
+             "run.threads = %d: %d ranks x %d threads = %d, but this machine gives %d cores; at most run.threads = %d here",
+             s->threads, s->rt.machine_ranks, s->threads, s->threads * s->rt.machine_ranks, s->rt.machine_cores,
+             share > 0 ? share : 1);
+  TRI_TRY(tri_device_open(name, s->rt.machine_rank, s->threads, &s->device));
+  TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
+    TRI_TRY(tri_comm_open(&s->rt, (tri_scope)scope, s->device, &s->comm[scope]));
+  return tri_ledger_open(&s->ledger);
+}
+
+tri_status tri_session_take_memory(tri_session *s) {
+  void  *base;
+  size_t bytes;
+
+  TRI_TRY(tri_agree(s->comm[TRI_WORLD], tri_ledger_take(s->ledger, s->device, s->rt.machine_ranks)));
+  tri_ledger_block(s->ledger, &base, &bytes);
+  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes);
+}
+
+/* The others are in another state: say who fails, and end them. */
+static void leave_alone(const tri_session *s, tri_status st) {
+  tri_log(TRI_LOG_ERROR, "rank %d on %s: %s", s->rt.world_rank, s->rt.host, tri_error_message());
+  fputs(tri_error_trace(), stderr);
+  tri_runtime_abort(tri_status_exit_code(st));
+}
+
+void tri_session_close(tri_session *s, tri_status st) {
+  if (st != TRI_OK && !tri_runtime_all_failed()) leave_alone(s, st);
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) tri_comm_close(&s->comm[scope]);
+  tri_ledger_close(&s->ledger);
+  if (s->stream) s->device->ops->stream_close(&s->stream);
+  tri_device_close(&s->device);
+  tri_runtime_close(&s->rt);
+}

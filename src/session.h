@@ -1,0 +1,34 @@
+/* session.h - what every command opens first: MPI, the device, its stream, the three communicators. Layer 5. */
+#ifndef TRI_SESSION_H
+#define TRI_SESSION_H
+
+#include "comm.h"
+#include "memory.h"
+#include "runtime.h"
+#include "shard.h"
+
+typedef struct tri_session {
+  tri_runtime rt;
+  tri_device *device;
+  tri_stream *stream;
+  tri_comm   *comm[TRI_SCOPE_COUNT];
+  tri_ledger *ledger;
+  tri_place   place;
+  int         threads; /* of this rank */
+} tri_session;
+
+typedef struct tri_session_opt {
+  const char *device;         /* "auto", "cpu", "cuda" */
+  int         ranks_per_node; /* 0: real nodes */
+  int         threads;        /* per rank; 0: an even share of the machine's cores */
+} tri_session_opt;
+
+/* Collective over MPI_COMM_WORLD. On failure close what is open with tri_session_close. */
+TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session *out);
+/* Collective over world. Takes the planned memory and makes it known to the communicators. */
+TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
+/* Collective over world. st: how the work ended. Where this rank failed and others are somewhere else, it says so and ends
+ * them all here, because nothing can be cleaned up together. */
+void tri_session_close(tri_session *s, tri_status st);
+
+#endif

@@ -1,0 +1,45 @@
+/* shard.c - plan legality, padding, ranges: pure arithmetic. */
+#include "shard.h"
+
+const char *tri_shard_scope_name(tri_shard_scope s) {
+  return s == TRI_SHARD_NONE ? "none" : s == TRI_SHARD_NODE ? "node" : "world";
+}
+
+tri_status tri_shard_plan_check(tri_shard_plan p) {
+  if (p.params > p.grads)
+    TRI_FAIL(TRI_ECONFIG,
+             "shard.params: %s with shard.grads: %s is not a legal plan: gradients must be split at least as finely as "
+             "the parameters (none < node < world), else each rank would keep gradients of weights it does not own",
+             tri_shard_scope_name(p.params), tri_shard_scope_name(p.grads));
+  if (p.grads > p.optim)
+    TRI_FAIL(TRI_ECONFIG,
+             "shard.grads: %s with shard.optimizer: %s is not a legal plan: the optimizer must be split at least as "
+             "finely as the gradients (none < node < world), else gradients would have to be gathered again",
+             tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
+  return TRI_OK;
+}
+
+int64_t tri_shard_pad(int64_t n, int world_size, int align) {
+  int64_t unit = (int64_t)world_size * align;
+  return (n + unit - 1) / unit * unit;
+}
+
+tri_range tri_shard_range(tri_shard_scope s, int64_t padded, const tri_place *at) {
+  int64_t   parts = s == TRI_SHARD_NONE ? 1 : s == TRI_SHARD_NODE ? at->local_size : (int64_t)at->local_size * at->nodes;
+  int64_t   index = s == TRI_SHARD_NONE   ? 0
+                    : s == TRI_SHARD_NODE ? at->local_rank
+                                          : (int64_t)at->local_rank * at->nodes + at->node;
+  tri_range r = {padded / parts * index, padded / parts};
+
+  TRI_ASSERT(padded % parts == 0);
+  return r;
+}
+
+tri_range tri_range_meet(tri_range a, tri_range b) {
+  int64_t   end_a = a.begin + a.count, end_b = b.begin + b.count;
+  tri_range r = {a.begin > b.begin ? a.begin : b.begin, 0};
+
+  r.count = (end_a < end_b ? end_a : end_b) - r.begin;
+  if (r.count < 0) r.count = 0;
+  return r;
+}

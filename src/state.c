@@ -1,0 +1,253 @@
+/* state.c - the run's state: started from a model, saved as a checkpoint, resumed from one. */
+#include "train.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PIECE = 1 << 24 }; /* chosen: 64 MiB of host memory while saving */
+
+static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
+
+/* ---- saving ---- */
+
+/* Every tensor of a checkpoint, with where it lives. */
+typedef struct entry {
+  tri_ckpt_tensor tensor;
+  tri_params     *params; /* borrowed */
+  tri_state_kind  kind;
+  int             unit, param;
+} entry;
+
+typedef struct listing {
+  entry           *e;
+  tri_ckpt_tensor *tensor;
+  int              n;
+} listing;
+
+static void list_group(listing *l, tri_params *p, const char *group, tri_state_kind kind, tri_dtype stored) {
+  const tri_params_opt *o = tri_params_options(p);
+
+  for (int u = 0; u < o->n_unit; u++)
+    for (int i = 0; i < o->unit[u].n_param; i++) {
+      const tri_param_spec *s = &o->unit[u].param[i];
+      tri_ckpt_tensor       t = {group, s->name, stored, s->ndim, {s->dim[0], s->dim[1]}};
+      l->e[l->n] = (entry){t, p, kind, u, i};
+      l->tensor[l->n++] = t;
+    }
+}
+
+static tri_status make_listing(tri_trainer *t, listing *l) {
+  tri_params *p = tri_model_params(t->policy), *r = t->ref ? tri_model_params(t->ref) : NULL;
+  int         n = 3 * tri_params_options(p)->n_unit + (r ? tri_params_options(r)->n_unit : 0);
+
+  *l = (listing){0};
+  TRI_TRY(TRI_ALLOC(l->e, n * TRI_UNIT_PARAMS));
+  TRI_TRY(TRI_ALLOC(l->tensor, n * TRI_UNIT_PARAMS));
+  list_group(l, p, "/model", TRI_STATE_WEIGHT, TRI_F32);
+  list_group(l, p, "/optimizer/exp_avg", TRI_STATE_EXP_AVG, TRI_F32);
+  list_group(l, p, "/optimizer/exp_avg_sq", TRI_STATE_EXP_AVG_SQ, TRI_F32);
+  /* A resumed run needs the same reference without the first model's folder. */
+  if (r) list_group(l, r, "/reference", TRI_STATE_WEIGHT, tri_params_options(r)->dtype);
+  return TRI_OK;
+}
+
+static void free_listing(listing *l) {
+  TRI_FREE(l->e);
+  TRI_FREE(l->tensor);
+}
+
+/* Narrow f32 values that are exactly bf16 values. */
+static void to_bf16(float *x, int64_t n) {
+  char *to = (char *)x;
+
+  for (int64_t i = 0; i < n; i++) {
+    uint16_t h = tri_f32_to_bf16(x[i]);
+    memcpy(to + 2 * i, &h, 2);
+  }
+}
+
+/* Collective over world. One tensor, as many rounds as the rank with the largest piece needs. */
+static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e, int index, float *buf) {
+  tri_range piece = tri_params_piece(e->params, e->unit, e->param);
+  int64_t   rounds = (piece.count + PIECE - 1) / PIECE;
+
+  TRI_TRY(tri_host_max(world_of(t), &rounds, 1));
+  for (int64_t k = 0; k < rounds; k++) {
+    int64_t done = k * PIECE, n = piece.count - done < PIECE ? piece.count - done : PIECE;
+    if (n < 0) n = 0;
+    if (n) TRI_TRY(tri_params_read(e->params, e->kind, e->unit, e->param, piece.begin + done, n, buf, t->se->stream));
+    if (e->tensor.dtype == TRI_BF16) to_bf16(buf, n);
+    TRI_TRY(tri_ckpt_write(w, index, n ? piece.begin + done : 0, n, buf));
+  }
+  return TRI_OK;
+}
+
+static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
+  TRI_TRY(tri_ckpt_put_i64(w, "step", t->count.step));
+  TRI_TRY(tri_ckpt_put_i64(w, "update", t->count.update));
+  TRI_TRY(tri_ckpt_put_i64(w, "skipped_steps", t->count.skipped_steps));
+  TRI_TRY(tri_ckpt_put_i64(w, "failed_saves", t->count.failed_saves));
+  TRI_TRY(tri_ckpt_put_i64(w, "tokens", t->count.tokens));
+  TRI_TRY(tri_ckpt_put_i64(w, "prompt_cursor", t->count.step * (t->algo->needs & TRI_NEEDS_ROLLOUT
+                                                                    ? t->cfg->rollout.rollout_batch_size
+                                                                    : t->samples)));
+  TRI_TRY(tri_ckpt_put_i64(w, "ranks", world_of(t)->size));
+  TRI_TRY(tri_ckpt_put_text(w, "algo", t->algo->name));
+  return tri_ckpt_put_text(w, "random_numbers", "philox4x32-10, keyed by run.seed");
+}
+
+static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
+  for (int i = 0; i < TRI_SOURCE_FILES; i++) {
+    const tri_source_file *f = tri_source_file_at(t->source, i);
+    if (f->bytes) TRI_TRY(tri_ckpt_put_file(w, f->name, f->bytes, f->n));
+  }
+  return tri_ckpt_put_file(w, "deck.yaml", t->deck.data, t->deck.len);
+}
+
+static tri_status write_all(tri_trainer *t, const listing *l, float *buf) {
+  tri_ckpt_writer *w = NULL;
+  tri_status       st = TRI_OK;
+
+  TRI_TRY_DONE(tri_ckpt_create(t->folder, t->count.step, world_of(t), l->tensor, l->n, &w));
+  for (int i = 0; i < l->n; i++) TRI_TRY_DONE(write_entry(t, w, &l->e[i], i, buf));
+  TRI_TRY_DONE(put_counters(t, w));
+  TRI_TRY_DONE(put_files(t, w));
+  TRI_TRY_DONE(tri_ckpt_commit(&w));
+  return tri_ckpt_retain(t->folder, (int)t->cfg->checkpoint.save_total_limit, t->count.step, world_of(t));
+done:
+  tri_ckpt_abandon(&w);
+  return st;
+}
+
+tri_status tri_state_save(tri_trainer *t, bool *saved) {
+  listing    l = {0};
+  float     *buf = NULL;
+  double     began_s = tri_now_s();
+  tri_status st = make_listing(t, &l);
+
+  if (st == TRI_OK) st = TRI_ALLOC(buf, PIECE);
+  st = tri_agree(world_of(t), st);
+  if (st == TRI_OK) st = write_all(t, &l, buf);
+  TRI_FREE(buf);
+  free_listing(&l);
+  *saved = st == TRI_OK;
+  t->last_save_s = tri_now_s();
+  if (*saved) {
+    tri_metric_add(t->metrics, "time_save_s", TRI_METRIC_MAX, t->last_save_s - began_s);
+    tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)t->count.step, t->folder,
+            t->last_save_s - began_s);
+    return TRI_OK;
+  }
+  if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
+  t->count.failed_saves++;
+  if (world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
+            (long long)t->count.step, t->folder, tri_error_message(), (long long)t->count.failed_saves);
+  tri_error_clear();
+  return TRI_OK;
+}
+
+/* ---- loading ---- */
+
+static bool same_shape(const tri_model_shape *a, const tri_model_shape *b) {
+  return !strcmp(a->model_type, b->model_type) && a->L == b->L && a->H == b->H && a->G == b->G && a->D == b->D &&
+         a->C == b->C && a->F == b->F && a->V == b->V && a->tied_head == b->tied_head && a->qkv_bias == b->qkv_bias;
+}
+
+static tri_status check_same_model(const tri_trainer *t, const tri_source *from) {
+  const tri_model_shape *a = tri_source_shape(from), *b = tri_source_shape(t->source);
+
+  if (same_shape(a, b)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s holds another model than the deck's: %s, %d layers of width %d, vocabulary %d, against %s, %d layers of width "
+           "%d, vocabulary %d; give run.resume: never, another run.output, or the model the run was started with",
+           tri_source_name(from), a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
+}
+
+static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
+  TRI_TRY(tri_ckpt_get_i64(r, "step", &t->count.step));
+  TRI_TRY(tri_ckpt_get_i64(r, "update", &t->count.update));
+  TRI_TRY(tri_ckpt_get_i64(r, "skipped_steps", &t->count.skipped_steps));
+  TRI_TRY(tri_ckpt_get_i64(r, "failed_saves", &t->count.failed_saves));
+  return tri_ckpt_get_i64(r, "tokens", &t->count.tokens);
+}
+
+static tri_status load_checkpoint(tri_trainer *t, const char *folder) {
+  tri_ckpt_reader *r = NULL;
+  tri_source      *from = NULL;
+  tri_status       st = TRI_OK;
+  tri_comm        *world = world_of(t);
+
+  TRI_TRY(tri_ckpt_open(folder, world, false, &r)); /* find has verified every byte */
+  TRI_TRY_DONE(tri_agree(world, tri_source_open_checkpoint(r, &from)));
+  TRI_TRY_DONE(check_same_model(t, from));
+  TRI_TRY_DONE(tri_agree(world, get_counters(t, r)));
+  TRI_TRY_DONE(tri_source_load(from, "/model", tri_model_params(t->policy), world, t->se->stream));
+  TRI_TRY_DONE(tri_source_load_moments(from, tri_model_params(t->policy), world, t->se->stream));
+  if (t->ref && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0)
+    TRI_TRY_DONE(tri_source_load(from, "/reference", tri_model_params(t->ref), world, t->se->stream));
+  else if (t->ref)
+    TRI_TRY_DONE(tri_source_load(t->ref_source, "/model", tri_model_params(t->ref), world, t->se->stream));
+  tri_log(TRI_LOG_INFO, "resumed from %s, after step %lld", folder, (long long)t->count.step);
+done:
+  tri_source_close(&from);
+  tri_ckpt_close(&r);
+  return st;
+}
+
+/* The checkpoint run.resume means; folder "" when the run starts anew. */
+static tri_status find_checkpoint(tri_trainer *t, char folder[TRI_CKPT_PATH_BYTES]) {
+  const char *resume = t->cfg->run.resume;
+  tri_text    skipped = {0};
+  tri_status  st;
+
+  folder[0] = 0;
+  if (!strcmp(resume, "never")) return TRI_OK;
+  st = tri_ckpt_find(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true, &skipped, folder);
+  if (skipped.len && world_of(t)->rank == 0) {
+    skipped.data[skipped.data[skipped.len - 1] == '\n' ? skipped.len - 1 : skipped.len] = 0;
+    tri_log(TRI_LOG_WARN, "damaged checkpoints were passed over%s%s:\n%s", folder[0] ? "; going on from " : "", folder,
+            skipped.data);
+  }
+  tri_text_free(&skipped);
+  if (st == TRI_OK && !folder[0] && strcmp(resume, "auto"))
+    TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
+  return st;
+}
+
+/* Rank 0. The output folder, the deck as used, the metrics cut back. */
+static tri_status open_outputs(tri_trainer *t, bool resumed) {
+  char path[TRI_CKPT_PATH_BYTES + 32], *at;
+
+  if (world_of(t)->rank == 0) {
+    snprintf(path, sizeof path, "%s/", t->cfg->run.output);
+    for (at = path + 1; *at; at++) {
+      if (*at != '/') continue;
+      *at = 0;
+      if (mkdir(path, 0777) && errno != EEXIST)
+        TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s", path, strerror(errno));
+      *at = '/';
+    }
+    snprintf(path, sizeof path, "%s/deck.yaml", t->cfg->run.output);
+    TRI_TRY(tri_file_write(path, t->deck.data, t->deck.len));
+  }
+  snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
+  return tri_metrics_open(path, resumed ? t->count.step : -1, world_of(t)->rank, &t->metrics);
+}
+
+tri_status tri_state_load(tri_trainer *t) {
+  char      folder[TRI_CKPT_PATH_BYTES];
+  tri_comm *world = world_of(t);
+
+  TRI_TRY(tri_ckpt_clean(t->folder, world));
+  TRI_TRY(find_checkpoint(t, folder));
+  if (folder[0]) {
+    TRI_TRY(load_checkpoint(t, folder));
+  } else {
+    TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
+    if (t->ref) TRI_TRY(tri_source_load(t->ref_source, "/model", tri_model_params(t->ref), world, t->se->stream));
+  }
+  return tri_agree(world, open_outputs(t, folder[0] != 0));
+}

@@ -1,0 +1,387 @@
+/* train.c - the loop: generate, score, learn. Read train_step from top to bottom. */
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What one step adds up over its micro-batches. */
+typedef struct tally {
+  double  loss, kl, entropy, gap; /* sums over tokens; gap: largest */
+  int64_t tokens, clipped, updates;
+  double  grad_norm, learning_rate;
+} tally;
+
+static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
+
+/* Which sequences this rank handles in mini-batch m of the step. */
+static tri_status split_of(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
+  int n = (int)t->batch.train_batch_size;
+
+  return tri_split_make(r, (int)m * n, n, world_of(t)->rank, world_of(t)->size, (int)t->batch.micro_batch_size,
+                        t->cfg->train.max_tokens_per_gpu, out);
+}
+
+static bool needs_rollout(const tri_trainer *t) { return (t->algo->needs & TRI_NEEDS_ROLLOUT) != 0; }
+
+/* ---- log-probabilities without learning ---- */
+
+enum { SCORE_REF, SCORE_OLD, SCORE_GAP };
+
+/* The largest; NaN counts as larger than anything. */
+static void add_gap(tally *sum, float sampler, float trainer) {
+  double gap = fabs((double)sampler - (double)trainer);
+
+  if (!(gap <= sum->gap)) sum->gap = gap;
+}
+
+static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *sp, int i, int what, tally *sum) {
+  tri_model    *m = what == SCORE_REF ? t->ref : t->policy;
+  tri_batch     b;
+  tri_tensor    logp, ent;
+  tri_feed_rows rows;
+
+  TRI_TRY(tri_batch_load(t->feed, r, sp->seq + sp->first[i], sp->first[i + 1] - sp->first[i], t->se->stream, &b));
+  TRI_TRY(tri_model_forward(m, &b, false, t->inv_temperature, &logp, &ent, t->se->stream));
+  TRI_TRY(tri_batch_fetch(t->feed, &logp, &ent, t->se->stream, &rows));
+  for (int64_t k = 0; k < rows.n; k++) {
+    float *old = &r->old_logp[rows.origin[k]];
+    if (what == SCORE_REF) r->ref_logp[rows.origin[k]] = rows.logp[k];
+    if (what != SCORE_REF && r->has_logp) add_gap(sum, *old, rows.logp[k]);
+    if (what == SCORE_OLD) *old = rows.logp[k];
+  }
+  return TRI_OK;
+}
+
+/* Collective over world. One forward over mini-batches [from, mini_batches): the reference's log-probabilities, the
+ * policy's as old ones, or only the gap to the sampler's. */
+static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, tally *sum) {
+  for (int64_t m = from; m < t->mini_batches; m++) {
+    tri_split  sp;
+    tri_status st = TRI_OK;
+    TRI_TRY(split_of(t, r, m, &sp));
+    for (int i = 0; i < sp.n_micro && st == TRI_OK; i++) st = score_micro(t, r, &sp, i, what, sum);
+    tri_split_free(&sp);
+    TRI_TRY(st);
+  }
+  return TRI_OK;
+}
+
+/* KL in the reward needs whole sequences everywhere: each comes from the rank that scored it, which is the one that has it
+ * in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it. */
+static tri_status share_logp(tri_trainer *t, const tri_rollout *r, float *logp) {
+  tri_status st = TRI_OK;
+  double    *x = NULL;
+
+  TRI_TRY(TRI_ALLOC(x, r->n_tok));
+  for (int64_t m = 0; m < t->mini_batches && st == TRI_OK; m++) {
+    tri_split sp;
+    st = split_of(t, r, m, &sp);
+    for (int k = 0; st == TRI_OK && k < sp.first[sp.n_micro]; k++)
+      for (int64_t i = r->start[sp.seq[k]]; i < r->start[sp.seq[k] + 1]; i++) x[i] = isnan(logp[i]) ? 0.0 : (double)logp[i];
+    if (st == TRI_OK) tri_split_free(&sp);
+  }
+  for (int64_t at = 0; at < r->n_tok && st == TRI_OK; at += 1 << 24)
+    st = tri_host_sum(world_of(t), x + at, (int)(r->n_tok - at < 1 << 24 ? r->n_tok - at : 1 << 24));
+  for (int64_t i = 0; i < r->n_tok && st == TRI_OK; i++) logp[i] = (float)x[i];
+  TRI_FREE(x);
+  return st;
+}
+
+static tri_status check_gap(tri_trainer *t, tally *sum) {
+  int64_t bits = 0;
+
+  /* The largest gap of all ranks: non-negative doubles order like their bits. NaN is above all. */
+  memcpy(&bits, &sum->gap, sizeof bits);
+  TRI_TRY(tri_host_max(world_of(t), &bits, 1));
+  memcpy(&sum->gap, &bits, sizeof bits);
+  if (t->cfg->run.sampler != TRI_CONFIG_EXACT || sum->gap == 0) return TRI_OK;
+  TRI_FAIL(TRI_ENUMERIC,
+           "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: exact promises 0; "
+           "old log-probabilities of another policy (rollout.replay) want run.sampler: trust or rescore",
+           (long long)t->count.step + 1, sum->gap);
+}
+
+/* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first: the first
+ * training forward still has to compare or to fill in those of mini-batch 0. */
+static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally *sum) {
+  bool single = t->mini_batches * t->cfg->algo.ppo_epochs == 1;
+  int  what = t->cfg->run.sampler == TRI_CONFIG_RESCORE || !r->has_logp ? SCORE_OLD : SCORE_GAP;
+
+  *at_first = false;
+  if (!needs_rollout(t)) return TRI_OK;
+  if (t->ref) {
+    tri_metric_begin(t->metrics, "reference");
+    TRI_TRY(score(t, r, 0, SCORE_REF, sum));
+    tri_metric_end(t->metrics, "reference");
+  }
+  if (t->ref && t->algo_opt.kl_in_reward) {
+    TRI_TRY(share_logp(t, r, r->ref_logp));
+    if (what == SCORE_OLD) {
+      TRI_TRY(score(t, r, 0, SCORE_OLD, sum));
+      TRI_TRY(share_logp(t, r, r->old_logp));
+      r->has_logp = true;
+      return check_gap(t, sum);
+    }
+  }
+  *at_first = single || what == SCORE_GAP;
+  if (!single) TRI_TRY(score(t, r, *at_first ? 1 : 0, what, sum));
+  return *at_first ? TRI_OK : check_gap(t, sum);
+}
+
+/* ---- learning ---- */
+
+/* The algorithm's view of a micro-batch: rows of the rollout beside the rows of the batch. */
+typedef struct lesson {
+  float  *old_logp, *ref_logp, *adv; /* [n] */
+  double *weight;                    /* [n_seq] */
+} lesson;
+
+static void lesson_free(lesson *l) {
+  TRI_FREE(l->old_logp);
+  TRI_FREE(l->ref_logp);
+  TRI_FREE(l->adv);
+  TRI_FREE(l->weight);
+}
+
+static tri_status lesson_make(const tri_rollout *r, const tri_feed_rows *rows, const int *seq, const double *weight,
+                              lesson *l) {
+  *l = (lesson){0};
+  TRI_TRY(TRI_ALLOC(l->old_logp, rows->n));
+  TRI_TRY(TRI_ALLOC(l->ref_logp, rows->n));
+  TRI_TRY(TRI_ALLOC(l->adv, rows->n));
+  TRI_TRY(TRI_ALLOC(l->weight, rows->n_seq));
+  for (int64_t k = 0; k < rows->n; k++) {
+    l->old_logp[k] = r->old_logp[rows->origin[k]];
+    l->ref_logp[k] = r->ref_logp[rows->origin[k]];
+    l->adv[k] = r->adv[rows->origin[k]];
+  }
+  for (int q = 0; q < rows->n_seq; q++) l->weight[q] = weight[seq[q]];
+  return TRI_OK;
+}
+
+/* The first forward of a step: what the sampler said against what the trainer says, before any update. */
+static void compare_first(tri_trainer *t, tri_rollout *r, const tri_feed_rows *rows, tally *sum) {
+  for (int64_t k = 0; k < rows->n; k++) {
+    float *old = &r->old_logp[rows->origin[k]];
+    if (r->has_logp) add_gap(sum, *old, rows->logp[k]);
+    if (!r->has_logp || t->cfg->run.sampler == TRI_CONFIG_RESCORE) *old = rows->logp[k];
+  }
+}
+
+/* Collective over the parameter and gradient scopes. One micro-batch: forward, loss, backward. */
+static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *sp, int i, const double *weight,
+                              bool first, tally *sum) {
+  const int    *seq = sp->seq + sp->first[i];
+  tri_stream   *s = t->se->stream;
+  tri_status    st = TRI_OK;
+  tri_batch     b;
+  tri_tensor    logp, ent, dlogp, dent;
+  tri_feed_rows rows;
+  lesson        l = {0};
+  tri_loss_out  out = {0};
+
+  TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], s, &b));
+  TRI_TRY(tri_model_forward(t->policy, &b, true, t->inv_temperature, &logp, &ent, s));
+  TRI_TRY(tri_batch_fetch(t->feed, &logp, &ent, s, &rows));
+  if (first) compare_first(t, r, &rows, sum);
+  TRI_TRY_DONE(lesson_make(r, &rows, seq, weight, &l));
+  tri_loss_in in = {.n = rows.n,           .n_seq = rows.n_seq,     .start = rows.start,
+                    .logp = rows.logp,     .ent = rows.ent,         .old_logp = needs_rollout(t) ? l.old_logp : NULL,
+                    .ref_logp = t->ref ? l.ref_logp : NULL, .adv = l.adv, .weight = l.weight};
+  out.dlogp = rows.dlogp;
+  out.dent = rows.dent;
+  TRI_TRY_DONE(t->algo->loss(&t->algo_opt, &in, &out));
+  TRI_TRY_DONE(tri_batch_send(t->feed, s, &dlogp, &dent));
+  TRI_TRY_DONE(tri_model_backward(t->policy, &b, &dlogp, &dent, t->inv_temperature, i == sp->n_micro - 1, s));
+  sum->loss += out.loss;
+  sum->kl += out.kl_sum;
+  sum->entropy += out.ent_sum;
+  sum->clipped += out.clipped;
+  sum->tokens += rows.n;
+done:
+  lesson_free(&l);
+  return st;
+}
+
+/* Each sequence's share of the loss, from counts over the whole mini-batch, all ranks. weight [n_seq]. */
+static tri_status weigh(const tri_trainer *t, const tri_rollout *r, int64_t m, double *weight) {
+  int64_t  n = t->batch.train_batch_size, *answers = NULL;
+
+  TRI_TRY(TRI_ALLOC(answers, n));
+  for (int64_t q = 0; q < n; q++) {
+    int64_t all = m * n + q, len = r->start[all + 1] - r->start[all];
+    answers[q] = len - (r->prompt_len[all] > 1 ? r->prompt_len[all] : 1);
+  }
+  tri_loss_weights(t->algo_opt.loss_agg_mode, t->algo_opt.max_response_length, answers, (int)n, weight + m * n);
+  TRI_FREE(answers);
+  return TRI_OK;
+}
+
+/* Collective over world. One optimizer step on mini-batch m. */
+static tri_status learn(tri_trainer *t, tri_rollout *r, int64_t m, double *weight, bool first, tally *sum) {
+  tri_status st = TRI_OK;
+  tri_split  sp;
+  bool       applied;
+
+  TRI_TRY(weigh(t, r, m, weight));
+  TRI_TRY(split_of(t, r, m, &sp));
+  for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn_micro(t, r, &sp, i, weight, first, sum));
+  if (first) TRI_TRY_DONE(check_gap(t, sum));
+  t->count.update++;
+  sum->updates++;
+  sum->learning_rate = tri_lr_at(&t->lr, t->count.update);
+  TRI_TRY_DONE(tri_optim_step(tri_model_params(t->policy), &t->optim, sum->learning_rate, t->count.update,
+                              t->se->stream, &sum->grad_norm, &applied));
+  if (!applied) {
+    t->count.skipped_steps++;
+    tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
+            (long long)t->count.step + 1, (long long)t->count.skipped_steps);
+  }
+done:
+  tri_split_free(&sp);
+  return st;
+}
+
+/* ---- one step ---- */
+
+static int64_t answer_tokens(const tri_rollout *r, int q) {
+  return r->start[q + 1] - r->start[q] - (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
+}
+
+/* Numbers of the whole rollout, which every rank holds. */
+static void report_rollout(tri_trainer *t, const tri_rollout *r) {
+  double  mean = 0, square = 0, length = 0;
+  int64_t cut = 0, tokens = 0;
+
+  for (int q = 0; q < r->n_seq; q++) {
+    tokens += answer_tokens(r, q);
+    if (!needs_rollout(t)) continue;
+    mean += (double)r->reward[q] / r->n_seq;
+    length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]) / r->n_seq;
+    cut += r->stop[q] == TRI_STOP_LENGTH;
+  }
+  for (int q = 0; needs_rollout(t) && q < r->n_seq; q++)
+    square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
+  t->count.tokens += tokens;
+  tri_metric_add(t->metrics, "tokens", TRI_METRIC_RANK0, (double)tokens);
+  if (!needs_rollout(t)) return;
+  tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
+  tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0, r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
+  tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length);
+  tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, (double)cut / r->n_seq);
+}
+
+/* Collective over world. Sums of all ranks, in rank order, into the metrics. */
+static tri_status report_learning(tri_trainer *t, const tally *sum) {
+  double x[5] = {sum->loss, sum->kl, sum->entropy, (double)sum->clipped, (double)sum->tokens};
+
+  TRI_TRY(tri_host_sum(world_of(t), x, 5));
+  tri_metric_add(t->metrics, "loss", TRI_METRIC_RANK0, x[0] / (double)sum->updates);
+  tri_metric_add(t->metrics, "grad_norm", TRI_METRIC_RANK0, sum->grad_norm);
+  tri_metric_add(t->metrics, "learning_rate", TRI_METRIC_RANK0, sum->learning_rate);
+  tri_metric_add(t->metrics, "entropy_mean_nats", TRI_METRIC_RANK0, x[2] / x[4]);
+  if (needs_rollout(t)) {
+    tri_metric_add(t->metrics, "kl_mean_nats", TRI_METRIC_RANK0, x[1] / x[4]);
+    tri_metric_add(t->metrics, "clip_ratio", TRI_METRIC_RANK0, x[3] / x[4]);
+    tri_metric_add(t->metrics, "sampler_gap_max_nats", TRI_METRIC_RANK0, sum->gap);
+  }
+  tri_metric_add(t->metrics, "skipped_steps", TRI_METRIC_RANK0, (double)t->count.skipped_steps);
+  tri_metric_add(t->metrics, "failed_saves", TRI_METRIC_RANK0, (double)t->count.failed_saves);
+  return TRI_OK;
+}
+
+static void report_resources(tri_trainer *t, double began_s, int64_t tokens) {
+  tri_ledger_sum mem = tri_ledger_total(t->se->ledger);
+  double         spent_s = tri_now_s() - began_s;
+
+  tri_metric_add(t->metrics, "time_step_s", TRI_METRIC_MAX, spent_s);
+  tri_metric_add(t->metrics, "tokens_per_s", TRI_METRIC_RANK0, (double)tokens / spent_s);
+  tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);
+  tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);
+  tri_metric_add(t->metrics, "mem_state_bytes", TRI_METRIC_MAX, (double)mem.state);
+}
+
+/* Collective over world. Every pass over the rollout, mini-batch by mini-batch. */
+static tri_status learn_all(tri_trainer *t, tri_rollout *r, tally *sum) {
+  tri_status st = TRI_OK;
+  double    *weight = NULL;
+  bool       at_first;
+
+  TRI_TRY(annotate(t, r, &at_first, sum));
+  if (t->algo->advantage) TRI_TRY(t->algo->advantage(&t->algo_opt, r));
+  TRI_TRY(TRI_ALLOC(weight, r->n_seq));
+  tri_metric_begin(t->metrics, "learn");
+  tri_screen_phase(t, "learn");
+  for (int64_t epoch = 0; epoch < t->cfg->algo.ppo_epochs; epoch++)
+    for (int64_t m = 0; m < t->mini_batches; m++)
+      TRI_TRY_DONE(learn(t, r, m, weight, at_first && epoch == 0 && m == 0, sum));
+  tri_metric_end(t->metrics, "learn");
+done:
+  TRI_FREE(weight);
+  return st;
+}
+
+/* Collective over world. One step: generate, score, learn. The one thing that happens out of sight is the gathering of
+ * parameters (params.h, tri_params_acquire). */
+static tri_status train_step(tri_trainer *t, int64_t step) {
+  tri_status  st = TRI_OK;
+  tri_rollout r = {0};
+  tally       sum = {0};
+  double      began_s = tri_now_s();
+  int64_t     tokens_before = t->count.tokens;
+
+  tri_metric_text(t->metrics, "algo", t->algo->name);
+  /* 1. this step's sequences on every rank: prompts are a function of (seed, step); answers and rewards */
+  TRI_TRY_DONE(tri_collect(t, step, &r));
+  /* 2. old and reference log-probabilities, advantages, then updates */
+  TRI_TRY_DONE(learn_all(t, &r, &sum));
+  t->count.step = step;
+  /* 3. what came of it */
+  TRI_TRY_DONE(report_learning(t, &sum));
+  report_rollout(t, &r);
+  report_resources(t, began_s, t->count.tokens - tokens_before);
+  TRI_TRY_DONE(tri_collect_save(t, step, &r));
+done:
+  tri_rollout_free(&r);
+  return st;
+}
+
+/* Collective over world. Due by count, by time (rank 0's clock), or because the run stops here. */
+static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
+  bool    last = t->count.step == t->steps, saved;
+  int64_t every = t->cfg->checkpoint.save_steps, due = every > 0 && t->count.step % every == 0;
+
+  if (t->cfg->checkpoint.save_minutes > 0 && tri_now_s() - t->last_save_s >= 60 * t->cfg->checkpoint.save_minutes)
+    due = 1;
+  if (stop || (last && t->cfg->checkpoint.save_final)) due = 1;
+  TRI_TRY(tri_host_bcast(world_of(t), &due, sizeof due, 0));
+  if (!due) return TRI_OK;
+  tri_screen_phase(t, "save");
+  TRI_TRY(tri_state_save(t, &saved));
+  if (!saved && (stop || last)) TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->folder);
+  return TRI_OK;
+}
+
+/* Collective over world. The line of a step, with its evaluation when one is due. */
+static tri_status finish_step(tri_trainer *t, int64_t step) {
+  bool due = t->cfg->eval.steps > 0 && (step % t->cfg->eval.steps == 0 || step == t->steps);
+
+  if (due) TRI_TRY(tri_evaluate(t));
+  TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
+  tri_screen_step(t, step);
+  return tri_metrics_write(t->metrics, step);
+}
+
+tri_status tri_train(tri_trainer *t, tri_train_end *end) {
+  bool stop = false;
+
+  if (t->count.step == 0 && t->cfg->eval.steps > 0) TRI_TRY(finish_step(t, 0));
+  for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
+    TRI_TRY(train_step(t, step));
+    TRI_TRY(finish_step(t, step));
+    TRI_TRY(tri_runtime_should_stop(&t->se->rt, world_of(t), 60.0, &stop));
+    TRI_TRY(checkpoint_if_due(t, stop && step < t->steps));
+  }
+  *end = t->count.step < t->steps ? TRI_TRAIN_STOPPED : TRI_TRAIN_FINISHED;
+  return TRI_OK;
+}

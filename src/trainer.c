@@ -1,0 +1,327 @@
+/* trainer.c - opens everything a deck asks for: data, models, sampler, memory; and closes it. */
+#include "train.h"
+#include "io/rollout_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_SEQUENCES = 256, PREFILL_TOKENS = 2048 }; /* chosen: products are at their best well below both */
+
+static bool is_rl(const tri_config *c) { return c->algo.row->use == TRI_USE_RL; }
+static bool generates(const tri_trainer *t) {
+  return (is_rl(t->cfg) && !t->cfg->rollout.replay) || t->cfg->eval.steps > 0;
+}
+
+/* ---- options ---- */
+
+static void set_options(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+
+  t->algo_opt = (tri_algo_opt){.clip_eps = c->algo.clip_eps,
+                               .clip_eps_high = c->algo.clip_eps_high,
+                               .kl_coef = c->algo.kl_coef,
+                               .entropy_coef = c->algo.entropy_coef,
+                               .advantage_eps = c->algo.advantage_eps,
+                               .kl_estimator = (tri_kl_estimator)c->algo.kl_estimator,
+                               .kl_in_reward = c->algo.kl_where == TRI_CONFIG_KL_IN_REWARD,
+                               .scale_rewards = (tri_scale_rewards)c->algo.scale_rewards,
+                               .loss_agg_mode = (tri_loss_agg)c->algo.loss_agg_mode,
+                               .max_response_length = c->rollout.max_response_length};
+  t->optim = (tri_optim_opt){c->train.adam_beta1, c->train.adam_beta2, c->train.adam_eps, c->train.weight_decay,
+                             c->train.max_grad_norm};
+  t->inv_temperature = is_rl(c) && c->rollout.temperature > 0 ? 1.0f / (float)c->rollout.temperature : 1.0f;
+  t->gen = (tri_generate_opt){.rule = {(float)c->rollout.temperature, (float)c->rollout.top_p, (int)c->rollout.top_k,
+                                       c->run.seed},
+                              .max_new = c->rollout.max_response_length,
+                              .group = (int)c->algo.num_generations};
+  t->eval_gen = t->gen;
+  t->eval_gen.rule = (tri_sample_rule){(float)c->eval.temperature, 1.0f, 0, c->run.seed};
+  t->eval_gen.group = (int)c->eval.num_generations;
+}
+
+/* Generation options that need the tokenizer and the end tokens. */
+static tri_status set_endings(tri_trainer *t) {
+  const tri_eos *eos = tri_source_eos(t->source);
+
+  t->gen.eos = t->eval_gen.eos = eos->id;
+  t->gen.n_eos = t->eval_gen.n_eos = eos->n;
+  if (!t->cfg->rollout.stop.n) return TRI_OK;
+  if (!tri_source_tokenizer(t->source))
+    TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings none");
+  t->stop_rule = (tri_stop_rule){tri_source_tokenizer(t->source), t->cfg->rollout.stop.item, t->cfg->rollout.stop.n};
+  t->gen.stop = t->eval_gen.stop = tri_answers_stop;
+  t->gen.ctx = t->eval_gen.ctx = &t->stop_rule;
+  return TRI_OK;
+}
+
+static tri_status open_rewards(tri_trainer *t) {
+  tri_reward_opt opt[TRI_CONFIG_REWARDS] = {0};
+
+  for (int i = 0; i < t->cfg->reward.n; i++) {
+    const tri_config_reward *r = &t->cfg->reward.item[i];
+    snprintf(opt[i].name, sizeof opt[i].name, "%s", r->name);
+    opt[i].weight = r->weight;
+    if (r->pattern && strlen(r->pattern) >= sizeof opt[i].pattern)
+      TRI_FAIL(TRI_ECONFIG, "reward %d: the pattern is longer than %zu bytes", i, sizeof opt[i].pattern - 1);
+    if (r->pattern) snprintf(opt[i].pattern, sizeof opt[i].pattern, "%s", r->pattern);
+  }
+  return t->cfg->reward.n ? tri_reward_set_open(opt, t->cfg->reward.n, &t->reward) : TRI_OK;
+}
+
+/* ---- data ---- */
+
+static bool answers_needed(const tri_config *c) {
+  for (int i = 0; i < c->reward.n; i++)
+    if (strcmp(c->reward.item[i].name, "regex")) return true;
+  return false;
+}
+
+static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind, tri_dataset **out) {
+  const tri_config *c = t->cfg;
+  int64_t           context = tri_source_shape(t->source)->max_pos;
+  int64_t           answer = kind == TRI_DATA_SFT ? 0 : c->rollout.max_response_length;
+  const tri_eos    *eos = tri_source_eos(t->source);
+  tri_encoder       encoder = {tri_source_tokenizer(t->source), {0}};
+  tri_status        st;
+  tri_data_opt      opt = {.kind = kind,
+                           .prompt_key = c->data.prompt_key,
+                           .answer_key = c->data.answer_key,
+                           .completion_key = c->data.completion_key,
+                           .overlong = (tri_overlong)c->data.overlong_prompt,
+                           .max_prompt_tokens = c->data.max_prompt_length,
+                           .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
+                           .max_total_name = "the model's max_position_embeddings",
+                           .vocab = tri_source_shape(t->source)->V,
+                           .completion_end = eos->n ? eos->id[0] : -1,
+                           .text_end = eos->n ? eos->id[0] : -1,
+                           .encode = encoder.tokenizer ? tri_encoder_run : NULL,
+                           .ctx = &encoder};
+
+  if (kind != TRI_DATA_SFT && answer >= context)
+    TRI_FAIL(TRI_ECONFIG, "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
+             (long long)answer, (long long)context);
+  if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) opt.max_prompt_tokens = context - answer;
+  st = tri_dataset_open((const char *const *)files->item, files->n, &opt, out);
+  tri_tokens_free(&encoder.tokens);
+  return st;
+}
+
+/* The longest sequence and prompt that will occur. */
+typedef struct longest {
+  int64_t learn, prompt;
+} longest;
+
+/* The longest line of the replayed steps this run will take. */
+static tri_status measure_replay(const tri_trainer *t, int64_t *out) {
+  tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations, .vocab = tri_source_shape(t->source)->V};
+
+  for (int64_t step = 1; step <= t->steps; step++) {
+    tri_rollout r = {0};
+    TRI_TRY(tri_rollout_file_read(t->cfg->rollout.replay, step, &opt, 0, 1, &r));
+    for (int q = 0; q < r.n_seq; q++)
+      if (r.start[q + 1] - r.start[q] > *out) *out = r.start[q + 1] - r.start[q];
+    tri_rollout_free(&r);
+  }
+  return TRI_OK;
+}
+
+static tri_status measure(tri_trainer *t, longest *l) {
+  const tri_config *c = t->cfg;
+
+  *l = (longest){0, 1};
+  if (c->rollout.replay) {
+    TRI_TRY(measure_replay(t, &l->learn));
+  } else if (is_rl(c)) {
+    l->prompt = tri_dataset_stats(t->data)->longest_prompt;
+    l->learn = l->prompt + c->rollout.max_response_length;
+  } else {
+    l->learn = tri_dataset_stats(t->data)->longest;
+  }
+  if (t->eval_data && tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
+    l->prompt = tri_dataset_stats(t->eval_data)->longest_prompt;
+  if (l->learn > tri_source_shape(t->source)->max_pos)
+    TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld", (long long)l->learn,
+             (long long)tri_source_shape(t->source)->max_pos);
+  t->max_tokens = l->learn;
+  return TRI_OK;
+}
+
+/* ---- how long, how many ---- */
+
+static tri_status plan_steps(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  tri_batch_request q = {.ranks = t->se->rt.world_size,
+                         .train_batch_size = c->train.train_batch_size,
+                         .micro_batch_size = c->train.micro_batch_size,
+                         .gradient_accumulation_steps = c->train.gradient_accumulation_steps,
+                         .max_tokens_per_gpu = c->train.max_tokens_per_gpu,
+                         .rollout_batch_size = is_rl(c) ? c->rollout.rollout_batch_size : 0,
+                         .num_generations = is_rl(c) ? c->algo.num_generations : 0};
+  int64_t           per_step, updates;
+
+  TRI_TRY(tri_batch_plan_make(&q, &t->batch));
+  per_step = is_rl(c) ? c->rollout.rollout_batch_size : t->batch.train_batch_size;
+  t->samples = is_rl(c) ? t->batch.rollout_samples : t->batch.train_batch_size;
+  t->mini_batches = t->samples / t->batch.train_batch_size;
+  if (t->samples > INT32_MAX / 2)
+    TRI_FAIL(TRI_ECONFIG, "%lld samples in one step are more than this program handles", (long long)t->samples);
+  t->steps = c->train.steps;
+  if (!t->steps && !t->data)
+    TRI_FAIL(TRI_ECONFIG, "train.epochs with rollout.replay: a replay has no passes over data; give train.steps");
+  if (!t->steps) t->steps = (c->train.epochs * tri_dataset_count(t->data) + per_step - 1) / per_step;
+  updates = t->steps * t->mini_batches * c->algo.ppo_epochs;
+  t->lr = (tri_lr_opt){.scheduler = (tri_lr_scheduler)c->train.lr_scheduler,
+                       .peak = c->train.learning_rate,
+                       .min_ratio = c->train.min_lr_ratio,
+                       .warmup = c->train.warmup_steps,
+                       .total = updates};
+  if (c->train.warmup_ratio > 0) t->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
+  return TRI_OK;
+}
+
+/* ---- models ---- */
+
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of the free memory goes. */
+static tri_status plan_decode(const tri_trainer *t, const longest *l, int64_t *out) {
+  const tri_config      *c = t->cfg;
+  const tri_model_shape *sh = tri_source_shape(t->source);
+  int64_t                R = t->se->rt.world_size, n = 1, each;
+  size_t                 bytes_free, bytes_total;
+
+  if (is_rl(c)) n = (c->rollout.rollout_batch_size + R - 1) / R * c->algo.num_generations;
+  if (t->eval_data) {
+    int64_t prompts = tri_dataset_count(t->eval_data);
+    if (c->eval.max_prompts && c->eval.max_prompts < prompts) prompts = c->eval.max_prompts;
+    n = at_least(n, (prompts + R - 1) / R * c->eval.num_generations);
+  }
+  if (c->rollout.max_sequences) {
+    *out = c->rollout.max_sequences < n ? c->rollout.max_sequences : n;
+    return TRI_OK;
+  }
+  TRI_TRY(t->se->device->ops->mem_info(t->se->device, &bytes_free, &bytes_total));
+  each = (l->prompt + c->rollout.max_response_length + TRI_PAGE) * sh->L * sh->G * sh->D *
+         (c->model.dtype == TRI_CONFIG_F32 ? 8 : 4);
+  if (n > MOST_SEQUENCES) n = MOST_SEQUENCES;
+  while (n > 1 && n * each > (int64_t)(bytes_total / (size_t)t->se->rt.machine_ranks / 2)) n /= 2;
+  *out = n;
+  return TRI_OK;
+}
+
+static tri_status open_models(tri_trainer *t, const longest *l) {
+  const tri_config *c = t->cfg;
+  tri_session      *se = t->se;
+  int64_t           learn = c->train.max_tokens_per_gpu, decode = 0, prefill = 0, rows;
+  tri_dtype         dtype = c->model.dtype == TRI_CONFIG_F32 ? TRI_F32 : TRI_BF16;
+
+  if (t->batch.micro_batch_size) learn = t->batch.micro_batch_size * l->learn;
+  if (learn < l->learn)
+    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
+             (long long)learn, (long long)l->learn);
+  if (generates(t)) {
+    TRI_TRY(plan_decode(t, l, &decode));
+    TRI_TRY(tri_host_bcast(se->comm[TRI_WORLD], &decode, sizeof decode, 0)); /* memory differs by node */
+    prefill = at_least(l->prompt, decode * l->prompt < PREFILL_TOKENS ? decode * l->prompt : PREFILL_TOKENS);
+  }
+  rows = learn;
+  if (is_rl(c) && t->batch.micro_batch_size && !c->rollout.replay)
+    rows = t->batch.micro_batch_size * c->rollout.max_response_length;
+  tri_model_opt mo = {.shape = tri_source_shape(t->source),
+                      .dtype = dtype,
+                      .plan = c->shard.scope,
+                      .place = se->place,
+                      .train = true,
+                      .rollout = generates(t),
+                      .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
+                      .max_tokens = at_least(learn, at_least(prefill, decode)),
+                      .max_learn_tokens = learn,
+                      .max_rows = at_least(rows, decode),
+                      .max_positions = at_least(l->learn, l->prompt + c->rollout.max_response_length),
+                      .label = "policy"};
+  TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &t->policy));
+  if (t->ref_source) {
+    mo.shape = tri_source_shape(t->ref_source);
+    mo.train = mo.rollout = false;
+    mo.max_tokens = learn;
+    mo.max_rows = rows;
+    mo.label = "reference";
+    TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &t->ref));
+  }
+  TRI_TRY(tri_feed_open(se->device, se->ledger, learn, rows, &t->feed));
+  if (!generates(t)) return TRI_OK;
+  tri_sampler_opt so = {(int)decode, l->prompt, c->rollout.max_response_length, prefill};
+  return tri_sampler_open(se->device, se->ledger, t->policy, dtype, &so, &t->sampler);
+}
+
+/* The starting policy and, where a KL term wants one, the reference. */
+static tri_status open_sources(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  tri_comm         *world = t->se->comm[TRI_WORLD];
+  const char       *ref = c->model.ref_path ? c->model.ref_path : c->model.path;
+
+  if (c->model.path)
+    TRI_TRY(tri_source_open(c->model.path, world, true, &t->source));
+  else
+    TRI_TRY(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, &t->source));
+  if (!is_rl(c) || c->algo.kl_coef <= 0) return TRI_OK;
+  if (ref)
+    TRI_TRY(tri_source_open(ref, world, true, &t->ref_source));
+  else
+    TRI_TRY(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, &t->ref_source));
+  if (tri_source_shape(t->ref_source)->V != tri_source_shape(t->source)->V)
+    TRI_FAIL(TRI_ECONFIG, "model.ref_path: the reference has a vocabulary of %d, the policy one of %d",
+             tri_source_shape(t->ref_source)->V, tri_source_shape(t->source)->V);
+  return TRI_OK;
+}
+
+static tri_status open_inputs(tri_trainer *t, longest *l) {
+  const tri_config *c = t->cfg;
+  tri_data_kind     kind = !is_rl(c) ? TRI_DATA_SFT : answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
+
+  t->algo = tri_algo_find(c->algo.name);
+  TRI_ASSERT(t->algo);
+  TRI_TRY(open_sources(t));
+  TRI_TRY(set_endings(t));
+  TRI_TRY(open_rewards(t));
+  if (c->data.train.n) TRI_TRY(open_data(t, &c->data.train, kind, &t->data));
+  if (c->eval.steps > 0)
+    TRI_TRY(open_data(t, &c->data.eval, answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS, &t->eval_data));
+  TRI_TRY(plan_steps(t));
+  return measure(t, l);
+}
+
+tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
+  tri_trainer *t = out;
+  longest      l = {0};
+
+  *t = (tri_trainer){.cfg = cfg, .se = se, .start_s = tri_now_s(), .last_save_s = tri_now_s()};
+  if ((size_t)snprintf(t->folder, sizeof t->folder, "%s/checkpoints", cfg->run.output) >= sizeof t->folder - 64)
+    TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
+  set_options(t);
+  TRI_TRY(tri_config_print(cfg, &t->deck));
+  TRI_TRY(tri_agree(se->comm[TRI_WORLD], open_inputs(t, &l)));
+  TRI_TRY(open_models(t, &l));
+  TRI_TRY(tri_session_take_memory(se));
+  TRI_TRY(tri_model_start(t->policy, se->stream));
+  if (t->ref) TRI_TRY(tri_model_start(t->ref, se->stream));
+  TRI_TRY(tri_state_load(t));
+  if (is_rl(cfg) && cfg->run.sampler == TRI_CONFIG_EXACT)
+    TRI_TRY(tri_agree(se->comm[TRI_WORLD], tri_model_check(t->policy, se->stream)));
+  return TRI_OK;
+}
+
+void tri_trainer_close(tri_trainer *t) {
+  tri_metrics_close(&t->metrics);
+  tri_sampler_close(&t->sampler);
+  tri_feed_close(&t->feed);
+  tri_model_close(&t->ref);
+  tri_model_close(&t->policy);
+  tri_reward_set_close(&t->reward);
+  tri_dataset_close(&t->eval_data);
+  tri_dataset_close(&t->data);
+  tri_source_close(&t->ref_source);
+  tri_source_close(&t->source);
+  tri_text_free(&t->deck);
+}

@@ -1,0 +1,107 @@
+# make_hf_config_golden.py - what transformers makes of config.json files, for test_hf_config.c.
+# Made with transformers 5.23, torch 2.15, Python 3.11. Run by hand: python make_hf_config_golden.py data/hf_config
+# One JSON line per case: the texts of the files and the values of the loaded config and of the module built from it.
+import json
+import os
+import sys
+import tempfile
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+
+transformers.logging.set_verbosity_error()
+TINY = {"hidden_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 96, "vocab_size": 500}
+LLAMA = {"model_type": "llama", **TINY}
+QWEN = {"model_type": "qwen2", **TINY, "num_key_value_heads": 2}
+LLAMA3 = {"factor": 32.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192}
+
+CASES = {
+    "llama defaults": ({"model_type": "llama"}, None),
+    "qwen2 defaults": ({"model_type": "qwen2"}, None),
+    "llama tiny": (LLAMA, None),
+    "llama 3.2 as published": (
+        {**LLAMA, "architectures": ["LlamaForCausalLM"], "attention_bias": False, "attention_dropout": 0.0,
+         "bos_token_id": 3, "eos_token_id": [4, 5, 6], "head_dim": 32, "hidden_act": "silu", "initializer_range": 0.03,
+         "max_position_embeddings": 131072, "mlp_bias": False, "num_key_value_heads": 2, "pretraining_tp": 1,
+         "rms_norm_eps": 1e-05, "rope_scaling": {**LLAMA3, "rope_type": "llama3"}, "rope_theta": 500000.0,
+         "tie_word_embeddings": True, "torch_dtype": "bfloat16", "transformers_version": "4.45.0", "use_cache": True},
+        {"bos_token_id": 3, "do_sample": True, "eos_token_id": [4, 7], "temperature": 0.6, "top_p": 0.9}),
+    "llama 3.2 in the new spelling": (
+        {**LLAMA, "dtype": "bfloat16", "max_position_embeddings": 131072, "num_key_value_heads": 4,
+         "rope_parameters": {**LLAMA3, "rope_type": "llama3", "rope_theta": 500000.0}}, {"eos_token_id": 9}),
+    "qwen2.5 as published": (
+        {**QWEN, "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 10, "eos_token_id": 12,
+         "hidden_act": "silu", "initializer_range": 0.02, "max_position_embeddings": 32768, "max_window_layers": 21,
+         "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": True,
+         "torch_dtype": "bfloat16", "use_sliding_window": False},
+        {"bos_token_id": 10, "pad_token_id": 10, "do_sample": True, "eos_token_id": [12, 10]}),
+    "qwen2 in the new spelling": (
+        {**QWEN, "dtype": "float32", "layer_types": ["full_attention", "full_attention"], "sliding_window": None,
+         "rope_parameters": {"rope_theta": 1000000.0, "rope_type": "default"}, "pad_token_id": None}, None),
+    "qwen2 with head_dim": ({**QWEN, "head_dim": 48}, None),
+    "qwen2 heads null": ({**QWEN, "num_key_value_heads": None}, None),
+    "llama heads null": ({**LLAMA, "num_key_value_heads": None, "head_dim": None}, None),
+    "llama biases": ({**LLAMA, "attention_bias": True, "mlp_bias": True}, None),
+    "qwen2 ignores bias keys": ({**QWEN, "attention_bias": False, "mlp_bias": True}, None),
+    "linear, old key": ({**LLAMA, "rope_theta": 5000.0, "rope_scaling": {"type": "linear", "factor": 2.5}}, None),
+    "rope_type before type": ({**LLAMA, "rope_scaling": {"type": "linear", "rope_type": "default", "factor": 2.0}}, None),
+    "rope_scaling null": ({**LLAMA, "rope_theta": 20000.0, "rope_scaling": None}, None),
+    "rope_scaling empty": (
+        {**LLAMA, "rope_theta": 20000.0, "rope_scaling": {}, "rope_parameters": {"rope_type": "linear", "factor": 3.0}},
+        None),
+    "both spellings": (
+        {**LLAMA, "rope_theta": 20000.0, "rope_scaling": {"rope_type": "linear", "factor": 2.0},
+         "rope_parameters": {"rope_type": "default", "rope_theta": 7.0}}, None),
+    "theta twice": ({**LLAMA, "rope_theta": 20000.0, "rope_parameters": {"rope_type": "default", "rope_theta": 7.0}}, None),
+    "llama3 without its length": (
+        {**LLAMA, "max_position_embeddings": 4096,
+         "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}}, None),
+    "integer theta": ({**LLAMA, "rope_theta": 500000}, None),
+    "eos only in config": ({**LLAMA, "eos_token_id": 33}, {"do_sample": True, "temperature": 0.5}),
+    "eos twice": ({**LLAMA, "eos_token_id": [8, 8, 9]}, None),
+}
+
+
+def expected(folder):
+    c = AutoConfig.from_pretrained(folder)
+    with torch.device("meta"):
+        m = AutoModelForCausalLM.from_config(c)
+    a, mlp = m.model.layers[0].self_attn, m.model.layers[0].mlp
+    r = c.rope_parameters
+    g, own = c, {}
+    if os.path.exists(folder + "/generation_config.json"):
+        g = GenerationConfig.from_pretrained(folder)
+        with open(folder + "/generation_config.json") as f:
+            own = json.load(f)
+    eos = (g if "eos_token_id" in own else c).eos_token_id
+    bos = (g if "bos_token_id" in own else c).bos_token_id
+    pad = (g if "pad_token_id" in own else c).pad_token_id
+    eos = [] if eos is None else [eos] if isinstance(eos, int) else list(dict.fromkeys(eos))
+    llama3 = r["rope_type"] == "llama3"
+    return {
+        "L": len(m.model.layers), "H": a.q_proj.out_features // a.head_dim, "G": a.k_proj.out_features // a.head_dim,
+        "D": a.head_dim, "C": m.model.embed_tokens.embedding_dim, "F": mlp.gate_proj.out_features, "V": m.lm_head.out_features,
+        "max_pos": c.max_position_embeddings, "norm_eps": m.model.norm.variance_epsilon, "tied_head": c.tie_word_embeddings,
+        "qkv_bias": a.q_proj.bias is not None and a.k_proj.bias is not None and a.v_proj.bias is not None,
+        "o_bias": a.o_proj.bias is not None, "mlp_bias": mlp.gate_proj.bias is not None,
+        "rope_theta": float(r["rope_theta"]), "rope_type": r["rope_type"],
+        "rope_factor": float(r["factor"]) if r["rope_type"] != "default" else 1.0,
+        "rope_low_freq": r["low_freq_factor"] if llama3 else 0.0, "rope_high_freq": r["high_freq_factor"] if llama3 else 0.0,
+        "rope_original_max_pos": r["original_max_position_embeddings"] if llama3 else 0,
+        "model_type": c.model_type, "init_std": c.initializer_range, "eos": eos,
+        "bos": -1 if bos is None else bos, "pad": -1 if pad is None else pad,
+    }
+
+
+os.makedirs(sys.argv[1], exist_ok=True)
+with open(sys.argv[1] + "/cases.jsonl", "w") as out:
+    for name, (config, generation) in CASES.items():
+        with tempfile.TemporaryDirectory() as folder:
+            texts = {"config": json.dumps(config, indent=2), "generation": json.dumps(generation) if generation else None}
+            with open(folder + "/config.json", "w") as f:
+                f.write(texts["config"])
+            if generation:
+                with open(folder + "/generation_config.json", "w") as f:
+                    f.write(texts["generation"])
+            out.write(json.dumps({"name": name, **texts, "want": expected(folder)}) + "\n")

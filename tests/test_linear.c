@@ -1,0 +1,368 @@
+/* test_linear.c - the linear_* kernels of the CPU. Judges: f64 loops, and bit equality of rows. */
+#include "cpu/gemm.h"
+#include "device.h"
+#include "kernels.h"
+
+#include <math.h>
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define OK(call)                                                                                             \
+  do {                                                                                                       \
+    if ((call) != TRI_OK) fail_msg("%s", tri_error_trace());                                                 \
+  } while (0)
+
+/* Memory that ends at a page nobody may touch: the kernels' own code and the library's generated code both fault when
+ * they leave it. Before it, canaries. */
+typedef struct fence {
+  char  *base, *data;
+  size_t bytes, all;
+} fence;
+
+enum { CANARY = 0x5a, PAGE = 4096 };
+
+static fence fence_open(size_t bytes) {
+  fence f = {.bytes = bytes, .all = (bytes + 2 * PAGE) / PAGE * PAGE};
+  f.base = mmap(NULL, f.all + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  assert_ptr_not_equal(f.base, MAP_FAILED);
+  assert_int_equal(mprotect(f.base + f.all, PAGE, PROT_NONE), 0);
+  memset(f.base, CANARY, f.all);
+  f.data = f.base + f.all - bytes;
+  return f;
+}
+
+static void fence_close(fence *f) {
+  for (char *p = f->base; p < f->data; p++) assert_int_equal(*p, CANARY);
+  munmap(f->base, f->all + PAGE);
+}
+
+static float noise(uint64_t *s) {
+  *s = *s * 6364136223846793005u + 1442695040888963407u;
+  return (float)(int32_t)(*s >> 32) * 0x1p-31f;
+}
+
+static void set(void *p, tri_dtype t, int64_t i, float v) {
+  if (t == TRI_F32)
+    ((float *)p)[i] = v;
+  else
+    ((uint16_t *)p)[i] = tri_f32_to_bf16(v);
+}
+
+static double get(const void *p, tri_dtype t, int64_t i) {
+  return t == TRI_F32 ? ((const float *)p)[i] : tri_bf16_to_f32(((const uint16_t *)p)[i]);
+}
+
+static fence fence_noise(int64_t n, tri_dtype t, uint64_t seed) {
+  fence f = fence_open((size_t)n * tri_dtype_bytes(t));
+  for (int64_t i = 0; i < n; i++) set(f.data, t, i, noise(&seed));
+  return f;
+}
+
+/* A linear layer with its weights packed. */
+typedef struct layer {
+  const tri_kernels *k;
+  tri_device        *device;
+  tri_stream        *s;
+  tri_linear        *l;
+  tri_linear_bytes   bytes;
+  void              *fwd, *bwd, *workspace;
+  fence              w;
+  int64_t            n_out, n_in;
+  tri_dtype          dtype;
+} layer;
+
+static layer layer_open(int64_t n_out, int64_t n_in, tri_dtype dtype, bool backward, int threads) {
+  layer                 a = {.n_out = n_out, .n_in = n_in, .dtype = dtype};
+  const tri_linear_spec spec = {n_out, n_in, dtype, backward};
+  a.k = tri_device_find("cpu")->kernels;
+  OK(tri_device_open("cpu", 0, threads, &a.device));
+  OK(a.device->ops->stream_open(a.device, "test", &a.s));
+  OK(a.k->linear_open(a.device, &spec, &a.l));
+  OK(a.k->linear_size(a.l, &a.bytes));
+  OK(tri_host_alloc(a.bytes.workspace, 1, &a.workspace));
+  OK(tri_host_alloc(a.bytes.fwd, 1, &a.fwd));
+  if (backward) OK(tri_host_alloc(a.bytes.bwd, 1, &a.bwd));
+  /* what is not written must not matter */
+  memset(a.workspace, 0xff, a.bytes.workspace);
+  memset(a.fwd, 0xff, a.bytes.fwd);
+  if (backward) memset(a.bwd, 0xff, a.bytes.bwd);
+  OK(a.k->linear_bind(a.l, a.workspace, a.bytes.workspace));
+  a.w = fence_noise(n_out * n_in, dtype, 1);
+  const tri_tensor w = tri_view2(a.w.data, dtype, n_out, n_in);
+  OK(a.k->linear_pack(a.s, a.l, a.fwd, a.bwd, &w));
+  return a;
+}
+
+static void layer_close(layer *a) {
+  OK(a->k->linear_close(&a->l));
+  assert_null(a->l);
+  a->device->ops->stream_close(&a->s);
+  tri_device_close(&a->device);
+  tri_host_free(&a->fwd);
+  tri_host_free(&a->bwd);
+  tri_host_free(&a->workspace);
+  fence_close(&a->w);
+}
+
+/* The bound of any order of summation in f32: (k + 2) roundings of 2^-23 (the processor's bf16 product may round down)
+ * of the sum of absolute values; then one rounding to the result's type. */
+static void expect(double got, double sum, double absolute, int64_t k, tri_dtype t, int64_t i) {
+  const double bound = (double)(k + 2) * 0x1p-23 * absolute + 1e-30;
+  const double slack = t == TRI_BF16 ? bound * 1.01 + 0x1p-8 * fabs(sum) : bound;
+  if (!(fabs(got - sum) <= slack))
+    fail_msg("element %lld: %.9g, want %.9g +- %.3g", (long long)i, got, sum, slack);
+}
+
+static const int64_t some_rows[] = {0, 1, 2, 3, 5, 13, 15, 16, 17, 31, 63, 64, 65, 100, 129, 257};
+enum { N_ROWS = sizeof some_rows / sizeof *some_rows };
+
+/* fwd for one number of rows. bias: TRI_DTYPE_COUNT for none. */
+static void try_fwd(const layer *a, int64_t rows, tri_dtype y_type, tri_dtype bias_type, bool add) {
+  const int64_t n = a->n_out, k = a->n_in;
+  fence         x = fence_noise(rows * k, a->dtype, 2), y = fence_noise(rows * n, y_type, 3);
+  fence         before = fence_noise(rows * n, y_type, 3);
+  fence         b = fence_noise(n, bias_type == TRI_BF16 ? TRI_BF16 : TRI_F32, 4);
+  tri_tensor    xt = tri_view2(x.data, a->dtype, rows, k), yt = tri_view2(y.data, y_type, rows, n);
+  tri_tensor    bt = tri_view1(b.data, bias_type, n);
+  const bool    bias = bias_type != TRI_DTYPE_COUNT;
+  OK(a->k->linear_fwd(a->s, a->l, a->fwd, &yt, &xt, bias ? &bt : NULL, add));
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = bias ? get(b.data, bias_type, j) : 0, absolute = fabs(sum);
+      if (add)
+        sum += get(before.data, y_type, r * n + j), absolute += fabs(get(before.data, y_type, r * n + j));
+      for (int64_t i = 0; i < k; i++) {
+        const double p = get(x.data, a->dtype, r * k + i) * get(a->w.data, a->dtype, j * k + i);
+        sum += p;
+        absolute += fabs(p);
+      }
+      expect(get(y.data, y_type, r * n + j), sum, absolute, k, y_type, r * n + j);
+    }
+  fence_close(&x);
+  fence_close(&y);
+  fence_close(&before);
+  fence_close(&b);
+}
+
+static void try_bwd_x(const layer *a, int64_t rows, tri_dtype dx_type, bool add) {
+  const int64_t n = a->n_in, k = a->n_out;
+  fence         dy = fence_noise(rows * k, a->dtype, 2), dx = fence_noise(rows * n, dx_type, 3);
+  fence         before = fence_noise(rows * n, dx_type, 3);
+  tri_tensor    dyt = tri_view2(dy.data, a->dtype, rows, k), dxt = tri_view2(dx.data, dx_type, rows, n);
+  OK(a->k->linear_bwd_x(a->s, a->l, a->bwd, &dxt, &dyt, add));
+  for (int64_t r = 0; r < rows; r++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = add ? get(before.data, dx_type, r * n + j) : 0, absolute = fabs(sum);
+      for (int64_t i = 0; i < k; i++) {
+        const double p = get(dy.data, a->dtype, r * k + i) * get(a->w.data, a->dtype, i * n + j);
+        sum += p;
+        absolute += fabs(p);
+      }
+      expect(get(dx.data, dx_type, r * n + j), sum, absolute, k, dx_type, r * n + j);
+    }
+  fence_close(&dy);
+  fence_close(&dx);
+  fence_close(&before);
+}
+
+static void try_bwd_w(const layer *a, int64_t rows) {
+  const int64_t n = a->n_in, m = a->n_out;
+  fence         dy = fence_noise(rows * m, a->dtype, 2), x = fence_noise(rows * n, a->dtype, 3);
+  fence         dw = fence_noise(m * n, TRI_F32, 4), before = fence_noise(m * n, TRI_F32, 4);
+  tri_tensor    dyt = tri_view2(dy.data, a->dtype, rows, m), xt = tri_view2(x.data, a->dtype, rows, n);
+  tri_tensor    dwt = tri_view2(dw.data, TRI_F32, m, n);
+  OK(a->k->linear_bwd_w(a->s, a->l, &dwt, &dyt, &xt));
+  for (int64_t i = 0; i < m; i++)
+    for (int64_t j = 0; j < n; j++) {
+      double sum = get(before.data, TRI_F32, i * n + j), absolute = fabs(sum);
+      for (int64_t r = 0; r < rows; r++) {
+        const double p = get(dy.data, a->dtype, r * m + i) * get(x.data, a->dtype, r * n + j);
+        sum += p;
+        absolute += fabs(p);
+      }
+      expect(get(dw.data, TRI_F32, i * n + j), sum, absolute, rows + 64, TRI_F32, i * n + j);
+    }
+  fence_close(&dy);
+  fence_close(&x);
+  fence_close(&dw);
+  fence_close(&before);
+}
+
+/* Primes, and one off the sizes of tiles and blocks. */
+static const int64_t shapes[][2] = {{1, 1},    {1, 67},   {131, 1},  {3, 5},     {131, 67}, {64, 64},
+                                    {65, 129}, {127, 63}, {128, 96}, {257, 128}, {288, 96}, {96, 192}};
+enum { N_SHAPES = sizeof shapes / sizeof *shapes };
+
+static void values(tri_dtype dtype, int threads) {
+  for (int i = 0; i < N_SHAPES; i++) {
+    layer         a = layer_open(shapes[i][0], shapes[i][1], dtype, true, threads);
+    const int64_t created = tri_gemm_count();
+    for (int j = 0; j < N_ROWS; j++) {
+      const int64_t rows = some_rows[j];
+      const bool    odd = (i + j) % 2;
+      try_fwd(&a, rows, TRI_F32, odd ? TRI_DTYPE_COUNT : TRI_F32, odd);
+      try_fwd(&a, rows, dtype, odd ? dtype : TRI_DTYPE_COUNT, !odd);
+      try_bwd_x(&a, rows, odd ? dtype : TRI_F32, (i + j) % 3 == 0);
+      try_bwd_w(&a, rows);
+    }
+    assert_int_equal(tri_gemm_count(), created);
+    layer_close(&a);
+  }
+}
+
+static void test_values_f32(void **state) {
+  (void)state;
+  values(TRI_F32, 2);
+}
+
+static void test_values_bf16(void **state) {
+  (void)state;
+  values(TRI_BF16, 2);
+}
+
+static void test_values_other_threads(void **state) {
+  (void)state;
+  values(TRI_F32, 1);
+  values(TRI_BF16, 3);
+}
+
+/* Many rows: several chunks of the gradient, and one that is nearly full. */
+static void test_many_rows(void **state) {
+  (void)state;
+  const int64_t rows[] = {255, 256, 500, 512, 700, 1025, 9000};
+  for (int t = 0; t < 2; t++) {
+    layer a = layer_open(37, 21, t ? TRI_BF16 : TRI_F32, true, 2);
+    for (int i = 0; i < 7; i++) {
+      try_fwd(&a, rows[i], TRI_F32, TRI_DTYPE_COUNT, false);
+      try_bwd_x(&a, rows[i], TRI_F32, false);
+      try_bwd_w(&a, rows[i]);
+    }
+    layer_close(&a);
+  }
+}
+
+/* A vocabulary of a real tokenizer: many blocks, a long sum in bwd_x. */
+static void test_large_vocabulary(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; t++) {
+    layer a = layer_open(151665, 8, t ? TRI_BF16 : TRI_F32, true, 2);
+    try_fwd(&a, 3, TRI_F32, TRI_DTYPE_COUNT, false);
+    try_bwd_x(&a, 3, TRI_F32, false);
+    try_bwd_w(&a, 3);
+    OK(a.k->linear_check(a.s, a.l, a.fwd));
+    layer_close(&a);
+  }
+}
+
+/* Row bits: every number of rows, another place, another thread count, with and without backward. */
+static void same_bits(int64_t n_out, int64_t n_in, tri_dtype dtype) {
+  enum { MANY = 400 };
+  layer      two = layer_open(n_out, n_in, dtype, true, 2), other = layer_open(n_out, n_in, dtype, false, 1);
+  fence      x = fence_noise(MANY * n_in, dtype, 7), judge = fence_open((size_t)(MANY * n_out) * 4);
+  tri_tensor xt = tri_view2(x.data, dtype, MANY, n_in), yt = tri_view2(judge.data, TRI_F32, MANY, n_out);
+  OK(two.k->linear_fwd(two.s, two.l, two.fwd, &yt, &xt, NULL, false));
+  for (int64_t rows = 1; rows <= MANY; rows += rows < 70 ? 1 : 55)
+    for (int t = 0; t < 2; t++) {
+      const layer  *a = t ? &two : &other;
+      const int64_t first = (rows * 29) % (MANY - rows + 1);
+      fence         y = fence_open((size_t)(rows * n_out) * 4);
+      tri_tensor    part = tri_rows(&xt, first, rows), out = tri_view2(y.data, TRI_F32, rows, n_out);
+      OK(a->k->linear_fwd(a->s, a->l, a->fwd, &out, &part, NULL, false));
+      if (memcmp(y.data, judge.data + (size_t)(first * n_out) * 4, y.bytes) != 0)
+        fail_msg("[%d,%d]: %d rows from %d, %d threads", (int)n_out, (int)n_in, (int)rows, (int)first, t + 1);
+      fence_close(&y);
+    }
+  OK(two.k->linear_check(two.s, two.l, two.fwd));
+  OK(other.k->linear_check(other.s, other.l, other.fwd));
+  fence_close(&x);
+  fence_close(&judge);
+  layer_close(&two);
+  layer_close(&other);
+}
+
+static void test_row_bits(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; t++) {
+    same_bits(288, 96, t ? TRI_BF16 : TRI_F32);
+    same_bits(131, 67, t ? TRI_BF16 : TRI_F32);
+    same_bits(96, 1024, t ? TRI_BF16 : TRI_F32);
+    same_bits(512, 256, t ? TRI_BF16 : TRI_F32);
+  }
+}
+
+/* The weight gradient too has the same bits for 1 and 2 threads, and twice. */
+static void test_gradient_bits(void **state) {
+  (void)state;
+  enum { ROWS = 777, OUT = 200, IN = 130 };
+  for (int t = 0; t < 2; t++) {
+    const tri_dtype dtype = t ? TRI_BF16 : TRI_F32;
+    fence           x = fence_noise(ROWS * IN, dtype, 7), dy = fence_noise(ROWS * OUT, dtype, 8), judge = {0};
+    for (int run = 0; run < 3; run++) {
+      layer      a = layer_open(OUT, IN, dtype, true, run ? 2 : 1);
+      fence      dw = fence_noise(OUT * IN, TRI_F32, 9);
+      tri_tensor xt = tri_view2(x.data, dtype, ROWS, IN), dyt = tri_view2(dy.data, dtype, ROWS, OUT);
+      tri_tensor dwt = tri_view2(dw.data, TRI_F32, OUT, IN);
+      OK(a.k->linear_bwd_w(a.s, a.l, &dwt, &dyt, &xt));
+      if (run == 0)
+        judge = dw;
+      else
+        assert_memory_equal(dw.data, judge.data, dw.bytes);
+      if (run) fence_close(&dw);
+      layer_close(&a);
+    }
+    fence_close(&x);
+    fence_close(&dy);
+    fence_close(&judge);
+  }
+}
+
+/* Without backward nothing is made for it, and the caller's number of OpenMP threads stays what it was. */
+static void test_open(void **state) {
+  (void)state;
+  const int     threads = omp_get_max_threads();
+  const int64_t start = tri_gemm_count();
+  layer         a = layer_open(96, 64, TRI_F32, false, 2);
+  const int64_t forward = tri_gemm_count() - start;
+  layer         b = layer_open(96, 64, TRI_F32, true, 2);
+  const int64_t both = tri_gemm_count() - start - forward;
+  assert_true(both > forward);
+  assert_int_equal(a.bytes.bwd, 0);
+  assert_true(b.bytes.bwd >= 96 * 64 * 4);
+  try_fwd(&a, 7, TRI_F32, TRI_DTYPE_COUNT, false);
+  assert_int_equal(omp_get_max_threads(), threads);
+  layer_close(&a);
+  layer_close(&b);
+  tri_linear *none = NULL;
+  OK(tri_device_find("cpu")->kernels->linear_close(&none));
+}
+
+/* Packing again replaces the weights. */
+static void test_pack_again(void **state) {
+  (void)state;
+  layer a = layer_open(70, 33, TRI_BF16, true, 2);
+  for (int64_t i = 0; i < 70 * 33; i++) set(a.w.data, TRI_BF16, i, (float)(i % 17) - 8.0f);
+  const tri_tensor w = tri_view2(a.w.data, TRI_BF16, 70, 33);
+  OK(a.k->linear_pack(a.s, a.l, a.fwd, a.bwd, &w));
+  try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, false);
+  try_bwd_x(&a, 19, TRI_F32, false);
+  layer_close(&a);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_values_f32),    cmocka_unit_test(test_values_bf16),
+      cmocka_unit_test(test_many_rows),     cmocka_unit_test(test_values_other_threads),
+      cmocka_unit_test(test_row_bits),      cmocka_unit_test(test_large_vocabulary),
+      cmocka_unit_test(test_gradient_bits), cmocka_unit_test(test_open),
+      cmocka_unit_test(test_pack_again),
+  };
+  return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
+}

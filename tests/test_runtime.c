@@ -1,0 +1,130 @@
+/* test_runtime.c - who, where, until when. Run with 1, 2 and 4 ranks on one machine. Judge: exact values. */
+#include "runtime.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static tri_runtime rt; /* real nodes; open for the whole program */
+
+/* A rank that fails must not leave the others waiting. */
+#define CHECK(x)                                                                                             \
+  do {                                                                                                       \
+    if (!(x)) {                                                                                              \
+      fprintf(stderr, "rank %d, %s:%d: %s; %s\n", rt.world_rank, __FILE__, __LINE__, #x, tri_error_trace()); \
+      tri_runtime_abort(1);                                                                                  \
+    }                                                                                                        \
+  } while (0)
+
+static void check_facts(const tri_runtime *r) {
+  CHECK(r->world_size >= 1 && r->world_size == r->nodes * r->local_size);
+  CHECK(r->local_rank >= 0 && r->local_rank < r->local_size && r->node >= 0 && r->node < r->nodes);
+  CHECK(r->world_rank == r->local_rank * r->nodes + r->node);
+  CHECK(r->machine_ranks == rt.world_size && r->machine_rank >= 0 && r->machine_rank < r->machine_ranks);
+  CHECK(r->cores >= 1 && r->host[0]);
+  CHECK(r->mpi_world && r->mpi_machine);
+}
+
+static void test_real_node(void **state) {
+  (void)state;
+  check_facts(&rt);
+  CHECK(rt.nodes == 1 && rt.local_size == rt.world_size && rt.local_rank == tri_runtime_env_rank());
+  CHECK(!strcmp(rt.launcher, getenv("OMPI_COMM_WORLD_SIZE") ? "mpi" : "single") || getenv("SLURM_STEP_ID"));
+  CHECK(rt.end_unix_s == 0 || getenv("SLURM_JOB_END_TIME"));
+}
+
+static void test_pretended_nodes(void **state) {
+  (void)state;
+  for (int n = 1; n <= rt.world_size; n++) {
+    tri_runtime r;
+    tri_status  st = tri_runtime_open(n, &r);
+    if (rt.world_size % n) {
+      CHECK(st == TRI_EARG && strstr(tri_error_message(), "does not divide"));
+      tri_error_clear();
+      continue;
+    }
+    CHECK(st == TRI_OK);
+    check_facts(&r);
+    CHECK(r.local_size == n && r.node == tri_runtime_env_rank() / n &&
+          r.local_rank == tri_runtime_env_rank() % n);
+    tri_runtime_close(&r);
+    tri_runtime_close(&r);
+  }
+}
+
+static bool should_stop(const tri_runtime *r, double margin_s) {
+  tri_device *d = NULL;
+  tri_comm   *world = NULL;
+  bool        stop = false;
+
+  CHECK(tri_device_open("cpu", r->local_rank, 1, &d) == TRI_OK);
+  CHECK(tri_comm_open(r, TRI_WORLD, d, &world) == TRI_OK);
+  CHECK(tri_runtime_should_stop(r, world, margin_s, &stop) == TRI_OK);
+  tri_comm_close(&world);
+  tri_device_close(&d);
+  return stop;
+}
+
+static void test_allocation_end(void **state) {
+  char        text[32];
+  tri_runtime r;
+
+  (void)state;
+  snprintf(text, sizeof text, "%lld", (long long)time(NULL) + 3600);
+  setenv("SLURM_JOB_END_TIME", rt.world_rank == 0 ? text : "1", 1); /* only rank 0's clock counts */
+  CHECK(tri_runtime_open(0, &r) == TRI_OK);
+  unsetenv("SLURM_JOB_END_TIME");
+  CHECK(rt.world_rank != 0 || r.end_unix_s == strtod(text, NULL));
+  CHECK(!should_stop(&r, 60));
+  CHECK(should_stop(&r, 4000));
+  tri_runtime_close(&r);
+}
+
+/* Last: the signal stays noted. A signal to another rank decides nothing; one to rank 0 decides for all. */
+static void test_signal(void **state) {
+  (void)state;
+  CHECK(!should_stop(&rt, 0));
+  if (rt.world_rank == rt.world_size - 1 && rt.world_rank > 0) raise(SIGTERM);
+  CHECK(!should_stop(&rt, 0));
+  if (rt.world_rank == 0) raise(SIGUSR1);
+  CHECK(should_stop(&rt, 0));
+  CHECK(should_stop(&rt, 0));
+}
+
+/* Before MPI is up. */
+static void check_abort_without_mpi(void) {
+  int   status = 0;
+  pid_t pid = fork();
+
+  if (pid == 0) tri_runtime_abort(76);
+  if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != 76) {
+    fprintf(stderr, "tri_runtime_abort without MPI: wrong exit code\n");
+    exit(1);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_real_node),
+      cmocka_unit_test(test_pretended_nodes),
+      cmocka_unit_test(test_allocation_end),
+      cmocka_unit_test(test_signal),
+  };
+  int failed;
+
+  check_abort_without_mpi();
+  if (tri_runtime_open(0, &rt) != TRI_OK) {
+    fprintf(stderr, "%s\n", tri_error_trace());
+    return 1;
+  }
+  failed = cmocka_run_group_tests(tests, NULL, NULL);
+  tri_runtime_close(&rt);
+  return failed;
+}
