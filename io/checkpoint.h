@@ -1,4 +1,4 @@
-/* checkpoint.h - checkpoints: one HDF5 file written by all ranks, whole or absent, read by any number. Layer 3.
+/* checkpoint.h - checkpoints: one parallel HDF5 file written by all ranks, whole or absent, read by any number. Layer 3.
  *
  *   OUTPUT/checkpoints/LATEST             symbolic link to the newest
  *   OUTPUT/checkpoints/step-00000040/     state.h5, side files, MANIFEST.json (written last)
@@ -27,17 +27,17 @@ typedef struct tri_ckpt_tensor {
 typedef struct tri_ckpt_writer tri_ckpt_writer;
 typedef struct tri_ckpt_reader tri_ckpt_reader;
 
-/* ---- Writing. Every call is collective over the writer's world, with the same arguments on every rank but where it
- * says otherwise. An error of any rank is every rank's, with its message; abandon() is what then remains to be done. */
+/* ---- Writing. An error of any rank becomes every rank's, with its message, at the next collective call; a rank
+ * that has one may go to abandon() at once, where the others follow. */
 
 /* Collective over world (borrowed until commit or abandon). dir: OUTPUT/checkpoints, made if it is missing. Removes what
  * an earlier writer left of this step, checks that there is room, makes every data set and takes its space.
  * TRI_EFILE: no room, no right to write, a folder that not every rank sees; then nothing is left behind. */
 TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world,
                                        const tri_ckpt_tensor *tensor, int n_tensor, tri_ckpt_writer **out);
-/* Collective over world. This rank's elements [begin, begin + count) of flattened tensor `tensor` (its place in
- * create's list), from host memory, in the tensor's dtype. count may be 0 and differs by rank; ranges of all ranks and
- * calls must cover each tensor exactly once (checked by commit). */
+/* Not collective. This rank's elements [begin, begin + count) of flattened tensor `tensor` (its place in create's
+ * list), from host memory, in the tensor's dtype; count may be 0. The ranges of all ranks and calls must cover each
+ * tensor exactly once (checked by commit). */
 TRI_CHECKED tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
                                       const void *host);
 /* Collective over world. Attributes of /state; a name may be used once. Text is stored with a fixed length. */
@@ -76,8 +76,8 @@ TRI_CHECKED tri_status tri_ckpt_find(const char *path, tri_comm *world, bool ver
  * hashes of the side files, and all of state.h5 but the tensors' own bytes; with verify those too, spread over the
  * ranks. An error of any rank is every rank's. */
 TRI_CHECKED tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verify, tri_ckpt_reader **out);
-/* As open with verify, then close. Every damaged data set is a line of *report (borrowed, may be NULL); the first
- * is in the message. */
+/* Collective over world, as open with verify, then close. Every damaged data set is a line of *report (borrowed, may
+ * be NULL); the first is in the message. */
 TRI_CHECKED tri_status tri_ckpt_verify(const char *folder, tri_comm *world, tri_text *report);
 void                   tri_ckpt_close(tri_ckpt_reader **r);
 

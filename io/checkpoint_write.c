@@ -7,18 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "hash.h"
 
-static const int64_t slab_bytes = (int64_t)16
-                                  << 20; /* chosen: one hash per 16 MiB, 6000 for a model of 8 G parameters */
-static const int64_t round_bytes = (int64_t)1
-                                   << 30; /* one H5Dwrite: below every 2 GiB limit of MPI-IO libraries */
-static const int64_t margin_bytes = (int64_t)4 << 20; /* chosen: side files and manifest, or nearly */
-static const hsize_t align_bytes = (hsize_t)64 << 10; /* chosen: at most 6 % of a tensor of 1 MiB is lost */
+static const int64_t slab_bytes = (int64_t)1 << 24; /* chosen: one hash per 16 MiB, 6000 for 8 G parameters */
+static const int64_t transfer_bytes = (int64_t)1 << 30; /* below all 2 GiB limits of MPI-IO libraries */
+static const int64_t margin_bytes = (int64_t)1 << 22;   /* chosen: side files and manifest, or nearly */
+static const hsize_t align_bytes = (hsize_t)1 << 16;    /* chosen: at most 6 % of a tensor of 1 MiB is lost */
 static const hsize_t align_from_bytes = (hsize_t)1 << 20;
-static const int64_t object_bytes =
-    1024; /* measured: HDF5 1.10 takes 900 for a data set with a name of 40 bytes */
+static const int64_t object_bytes = 1024; /* measured: HDF5 1.10 takes 900 for a name of 40 bytes */
 
 struct tri_ckpt_writer {
   tri_comm         *world; /* borrowed */
@@ -29,6 +27,8 @@ struct tri_ckpt_writer {
   hid_t            *set;         /* [m.n_entry] data sets */
   tri_ckpt_slab    *slab;        /* [n_slab] of this rank */
   int64_t           n_slab, slab_room;
+  tri_status        mine;  /* the first failure of this rank that the others do not know of */
+  bool              ended; /* all ranks know that nothing but abandon() follows */
 };
 
 /* ---- making the file */
@@ -42,6 +42,8 @@ static tri_status make_file(tri_ckpt_writer *w) {
   w->block_bytes = 64 << 10;
   while (w->block_bytes < (hsize_t)(w->m.n_entry * object_bytes) && w->block_bytes < (hsize_t)(4 << 20))
     w->block_bytes *= 2;
+  /* Each rank writes its ranges by itself: when one rank's write fails in a collective transfer, the others wait for it
+   * for ever (measured: Open MPI 4.1, four ranks). */
   w->transfer = H5Pcreate(H5P_DATASET_XFER);
   if (access_list < 0 || create_list < 0 || w->transfer < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
       H5Pset_dxpl_mpio(w->transfer, H5FD_MPIO_INDEPENDENT) < 0 ||
@@ -210,6 +212,7 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   *out = NULL;
   TRI_TRY(tri_ckpt_agree(world, TRI_ALLOC(w, 1)));
   w->world = world;
+  w->ended = true; /* until it is open all ranks fail together */
   w->file = w->state = w->transfer = -1;
   tri_ckpt_h5_quiet();
   TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, &need_bytes)));
@@ -226,7 +229,8 @@ done:
   if (st != TRI_OK)
     tri_ckpt_abandon(&w);
   else
-    *out = w;
+    w->ended = false;
+  *out = w;
   return st;
 }
 
@@ -254,24 +258,21 @@ static tri_status record_slabs(tri_ckpt_writer *w, int tensor, int64_t begin, in
   return TRI_OK;
 }
 
-/* One collective transfer; count may be 0. */
-static tri_status write_round(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
+static tri_status write_range(const tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
                               const void *host) {
-  tri_status      st = TRI_OK;
-  tri_ckpt_entry *e = &w->m.entry[tensor];
-  hsize_t         n = (hsize_t)(count ? count : 1);
-  hid_t           type = tri_ckpt_h5_type(e->t.dtype), space = tri_ckpt_h5_space(&e->t);
-  hid_t           memory = H5Screate_simple(1, &n, NULL);
-  static char     nothing[8];
+  tri_status            st = TRI_OK;
+  const tri_ckpt_entry *e = &w->m.entry[tensor];
+  hsize_t               n = (hsize_t)count;
+  hid_t                 type = tri_ckpt_h5_type(e->t.dtype), space = tri_ckpt_h5_space(&e->t);
+  hid_t                 memory = H5Screate_simple(1, &n, NULL);
 
-  if (type < 0 || space < 0 || memory < 0 || (count == 0 && H5Sselect_none(memory) < 0))
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINTERNAL, "%s: %s", w->path, tri_ckpt_h5_reason());
-  if (st == TRI_OK) st = tri_ckpt_h5_select(space, &e->t, begin, count);
-  /* A rank in trouble writes nothing, but it takes part. */
-  if (st != TRI_OK && space >= 0 && memory >= 0) (void)(H5Sselect_none(space) + H5Sselect_none(memory));
-  if (H5Dwrite(w->set[tensor], type, memory, space, w->transfer, count ? host : nothing) < 0 && st == TRI_OK)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing %s/%s failed: %s", w->folder,
-                  e->t.group, e->t.name, tri_ckpt_h5_reason());
+  if (type < 0 || space < 0 || memory < 0)
+    TRI_FAIL_DONE(TRI_EINTERNAL, "%s: %s", w->path, tri_ckpt_h5_reason());
+  TRI_TRY_DONE(tri_ckpt_h5_select(space, &e->t, begin, count));
+  if (H5Dwrite(w->set[tensor], type, memory, space, w->transfer, host) < 0)
+    TRI_FAIL_DONE(TRI_EFILE, "%s: rank %d: writing %s/%s failed: %s", w->folder, w->world->rank, e->t.group,
+                  e->t.name, tri_ckpt_h5_reason());
+done:
   if (type >= 0) H5Tclose(type);
   if (space >= 0) H5Sclose(space);
   if (memory >= 0) H5Sclose(memory);
@@ -280,36 +281,50 @@ static tri_status write_round(tri_ckpt_writer *w, int tensor, int64_t begin, int
 
 tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count, const void *host) {
   tri_status st;
-  int64_t    size, most, rounds;
+  int64_t    size, most;
 
   TRI_ASSERT(tensor >= 0 && tensor < w->m.n_entry && (host || count == 0));
   TRI_ASSERT(begin >= 0 && count >= 0 && begin <= w->m.entry[tensor].count - count);
   size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype);
-  most = round_bytes / size;
-  rounds = (count + most - 1) / most;
+  most = transfer_bytes / size;
   st = record_slabs(w, tensor, begin, count, host);
-  TRI_TRY(tri_host_max(w->world, &rounds, 1));
-  for (int64_t k = 0; k < rounds; k++) {
-    int64_t    at = k * most < count ? k * most : count, n = count - at < most ? count - at : most;
-    tri_status mine = write_round(w, tensor, begin + at, n, (const char *)host + at * size);
-    if (st == TRI_OK) st = mine;
-  }
-  TRI_TRY(tri_ckpt_agree(w->world, st));
-  return TRI_OK;
+  for (int64_t at = 0; at < count && st == TRI_OK; at += most)
+    st = write_range(w, tensor, begin + at, count - at < most ? count - at : most,
+                     (const char *)host + at * size);
+  if (w->mine == TRI_OK) w->mine = st;
+  return st;
+}
+
+/* How every collective call begins: is any rank in trouble, or has it gone to abandon() already? Then that is how it
+ * ends on all. */
+static tri_status enter(tri_ckpt_writer *w) {
+  tri_status st = tri_ckpt_agree(w->world, w->mine);
+
+  if (st != TRI_OK) w->ended = true;
+  return st;
+}
+
+/* And how it ends. */
+static tri_status leave(tri_ckpt_writer *w, tri_status mine) {
+  w->mine = tri_ckpt_agree(w->world, mine);
+  return w->mine;
 }
 
 tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value) {
-  TRI_TRY(tri_ckpt_agree(w->world, put_attribute(w->state, w->path, name, H5T_STD_I64LE, &value)));
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, put_attribute(w->state, w->path, name, H5T_STD_I64LE, &value)));
   return TRI_OK;
 }
 
 tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value) {
-  TRI_TRY(tri_ckpt_agree(w->world, put_attribute(w->state, w->path, name, H5T_IEEE_F64LE, &value)));
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, put_attribute(w->state, w->path, name, H5T_IEEE_F64LE, &value)));
   return TRI_OK;
 }
 
 tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text) {
-  TRI_TRY(tri_ckpt_agree(w->world, put_text(w->state, w->path, name, text)));
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, put_text(w->state, w->path, name, text)));
   return TRI_OK;
 }
 
@@ -325,7 +340,8 @@ static tri_status write_side_file(tri_ckpt_writer *w, const char *name, const vo
 tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n) {
   TRI_ASSERT(name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TRI_CKPT_FILE_NAME_BYTES);
   TRI_ASSERT(strcmp(name, "MANIFEST.json") != 0 && strcmp(name, "state.h5") != 0);
-  TRI_TRY(tri_ckpt_agree(w->world, w->world->rank == 0 ? write_side_file(w, name, bytes, n) : TRI_OK));
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, w->world->rank == 0 ? write_side_file(w, name, bytes, n) : TRI_OK));
   return TRI_OK;
 }
 
@@ -395,15 +411,16 @@ static tri_status make_slab_set(tri_ckpt_writer *w, int64_t n, hid_t *set, int64
   return TRI_OK;
 }
 
-/* Rank 0 has the rows; all take part in the transfer. */
+/* Rank 0 has the rows. */
 static tri_status write_slab_set(tri_ckpt_writer *w, hid_t set, const tri_ckpt_slab *slab) {
   tri_status st = TRI_OK;
   hid_t      space = H5Dget_space(set), type = tri_ckpt_h5_slab_type();
 
-  if (space < 0 || type < 0 || (w->world->rank != 0 && H5Sselect_none(space) < 0) ||
-      H5Dwrite(set, type, space, space, w->transfer, slab) < 0)
+  if (w->world->rank != 0) goto done;
+  if (space < 0 || type < 0 || H5Dwrite(set, type, space, space, w->transfer, slab) < 0)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing /integrity/slabs failed: %s",
                   w->folder, tri_ckpt_h5_reason());
+done:
   if (space >= 0) H5Sclose(space);
   if (type >= 0) H5Tclose(type);
   return st;
@@ -462,6 +479,8 @@ static tri_status finish(tri_ckpt_writer *w) {
 static tri_status commit(tri_ckpt_writer *w) {
   tri_comm *world = w->world;
 
+  TRI_TRY(enter(w));
+  w->ended = true; /* from here on all ranks fail together */
   TRI_TRY(write_integrity(w));
   TRI_TRY(tri_ckpt_agree(world, flush_file(w)));
   TRI_TRY(tri_ckpt_agree(world, close_file(w)));
@@ -489,14 +508,40 @@ tri_status tri_ckpt_commit(tri_ckpt_writer **w) {
   return TRI_OK;
 }
 
+/* HDF5 must not be asked to close a file it cannot write: what then remains of it ends the process at its end. So the
+ * space is given back first, and a file that still cannot be flushed stays open. */
+static tri_status discard_file(tri_ckpt_writer *w) {
+  tri_status st = TRI_OK;
+
+  if (w->file >= 0) {
+    if (w->world->rank == 0 && truncate(w->path, 0))
+      st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", w->path, strerror(errno));
+    TRI_TRY(tri_ckpt_agree(w->world, st));
+    TRI_TRY(tri_ckpt_agree(w->world, flush_file(w)));
+  }
+  TRI_TRY(close_file(w));
+  return TRI_OK;
+}
+
+/* Tell ranks that are still at work: they meet this where they call enter(). */
+static void tell_others(tri_ckpt_writer *w) {
+  bool told = tri_error_message()[0] != 0;
+
+  if (!told) tri_error_set(TRI_EFILE, "the save was abandoned");
+  if (w->mine == TRI_OK) w->mine = TRI_EFILE;
+  if (enter(w) != TRI_OK && !told) tri_error_clear();
+}
+
 void tri_ckpt_abandon(tri_ckpt_writer **w) {
   bool closed, removed;
 
   if (!*w) return;
-  closed = close_file(*w) == TRI_OK;
+  if (!(*w)->ended) tell_others(*w);
+  closed = discard_file(*w) == TRI_OK;
   removed = (*w)->world->rank != 0 || tri_ckpt_remove((*w)->folder) == TRI_OK;
-  if (!closed || !removed ||
-      tri_host_barrier((*w)->world) != TRI_OK) /* nobody goes on while the folder is there */
-    tri_log(TRI_LOG_WARN, "%s: could not be cleared away after a failed save", (*w)->folder);
+  closed = tri_host_barrier((*w)->world) == TRI_OK && closed; /* nobody goes on while the folder is there */
+  if (!closed && (*w)->world->rank == 0)
+    tri_log(TRI_LOG_WARN, "%s: HDF5 cannot close it; it stays open until the program ends", (*w)->path);
+  if (!removed) tri_log(TRI_LOG_WARN, "%s: could not be removed: %s", (*w)->folder, tri_error_message());
   release(w);
 }

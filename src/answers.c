@@ -14,6 +14,19 @@ tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, 
   return TRI_OK;
 }
 
+tri_status tri_answers_decode(const tri_tokenizer *tokenizer, const int32_t *id, int64_t n, bool skip_special,
+                              tri_text *out) {
+  tri_tokens known = {0};
+  tri_status st = TRI_OK;
+
+  for (int64_t i = 0; i < n; i++)
+    if (tri_tokenizer_token(tokenizer, id[i])) TRI_TRY_DONE(tri_tokens_put(&known, &id[i], 1));
+  TRI_TRY_DONE(tri_tokenizer_decode(tokenizer, known.id, known.n, skip_special, out));
+done:
+  tri_tokens_free(&known);
+  return st;
+}
+
 static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const tri_tokenizer *tokenizer,
                              tri_reward_set *set, tri_text *text) {
   const int32_t *token = r->token + r->start[q] + r->prompt_len[q];
@@ -27,7 +40,7 @@ static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const 
                       .truncated = r->stop[q] == TRI_STOP_LENGTH};
 
   text->len = 0;
-  TRI_TRY(tri_tokenizer_decode(tokenizer, token, n, true, text));
+  TRI_TRY(tri_answers_decode(tokenizer, token, n, true, text));
   a.response = text->data ? text->data : "";
   a.response_bytes = text->len;
   return tri_reward_set_score(set, &a, 1, r->part + (int64_t)q * r->n_reward, r->reward + q);
@@ -61,7 +74,7 @@ bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
   for (int i = 0; i < rule->n; i++)
     if ((int64_t)strlen(rule->text[i]) + 4 > tail) tail = (int64_t)strlen(rule->text[i]) + 4;
   if (tail > n) tail = n;
-  if (tri_tokenizer_decode(rule->tokenizer, answer + n - tail, tail, false, &text) == TRI_OK && text.data)
+  if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) == TRI_OK && text.data)
     for (int i = 0; i < rule->n && !found; i++) found = strstr(text.data, rule->text[i]) != NULL;
   tri_text_free(&text);
   return found;

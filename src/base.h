@@ -67,7 +67,7 @@ void        tri_error_clear(void);
 void tri_error_set(tri_status st, const char *message);
 
 /* Our own mistakes; stays on in release builds. Prints and aborts. */
-_Noreturn void tri_assert_failed(const char *file, int line, const char *what);
+void tri_assert_failed(const char *file, int line, const char *what) __attribute__((noreturn));
 #define TRI_ASSERT(x) ((x) ? (void)0 : tri_assert_failed(__FILE__, __LINE__, #x))
 
 /* Checked host allocation: zeroed, 64-byte aligned, counted. n * size must not overflow. *out is NULL on

@@ -173,9 +173,9 @@ static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout 
     const int32_t *token = r->token + r->start[q];
     int64_t        n = r->start[q + 1] - r->start[q];
     at[2 * q] = (int64_t)buf->len;
-    TRI_TRY(tri_tokenizer_decode(tok, token, r->prompt_len[q], false, buf));
+    TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[q], false, buf));
     at[2 * q + 1] = (int64_t)buf->len;
-    TRI_TRY(tri_tokenizer_decode(tok, token + r->prompt_len[q], n - r->prompt_len[q], true, buf));
+    TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[q], n - r->prompt_len[q], true, buf));
     at[2 * q + 2] = (int64_t)buf->len;
   }
   for (int q = 0; tok && q < r->n_seq; q++)

@@ -7,7 +7,7 @@
 #include "memory.h"
 #include "shard.h"
 
-enum { TRI_UNIT_PARAMS = 12, TRI_UNIT_LINEARS = 4 }; /* the most one unit holds: a layer with every bias; its products */
+enum { TRI_UNIT_PARAMS = 16, TRI_UNIT_LINEARS = 4 }; /* the most one unit holds: a layer with every bias; its products */
 
 typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS } tri_init;
 typedef struct tri_param_spec {

@@ -121,7 +121,7 @@ static void expect(double got, double sum, double absolute, int64_t k, tri_dtype
     fail_msg("element %lld: %.9g, want %.9g +- %.3g", (long long)i, got, sum, slack);
 }
 
-static const int64_t some_rows[] = {0, 1, 2, 3, 5, 13, 15, 16, 17, 31, 63, 64, 65, 100, 129, 257};
+static const int64_t some_rows[] = {0, 1, 2, 3, 13, 16, 17, 63, 64, 65, 130};
 enum { N_ROWS = sizeof some_rows / sizeof *some_rows };
 
 /* fwd for one number of rows. bias: TRI_DTYPE_COUNT for none. */
@@ -197,15 +197,15 @@ static void try_bwd_w(const layer *a, int64_t rows) {
 }
 
 /* Primes, and one off the sizes of tiles and blocks. */
-static const int64_t shapes[][2] = {{1, 1},    {1, 67},   {131, 1},  {3, 5},     {131, 67}, {64, 64},
-                                    {65, 129}, {127, 63}, {128, 96}, {257, 128}, {288, 96}, {96, 192}};
+static const int64_t shapes[][2] = {{1, 1},    {1, 67},   {131, 1},  {3, 5},
+                                    {131, 67}, {65, 129}, {127, 64}, {257, 128}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
-static void values(tri_dtype dtype, int threads) {
-  for (int i = 0; i < N_SHAPES; i++) {
+static void values(tri_dtype dtype, int threads, int step) {
+  for (int i = 0; i < N_SHAPES; i += step) {
     layer         a = layer_open(shapes[i][0], shapes[i][1], dtype, true, threads);
     const int64_t created = tri_gemm_count();
-    for (int j = 0; j < N_ROWS; j++) {
+    for (int j = 0; j < N_ROWS; j += step) {
       const int64_t rows = some_rows[j];
       const bool    odd = (i + j) % 2;
       try_fwd(&a, rows, TRI_F32, odd ? TRI_DTYPE_COUNT : TRI_F32, odd);
@@ -220,27 +220,27 @@ static void values(tri_dtype dtype, int threads) {
 
 static void test_values_f32(void **state) {
   (void)state;
-  values(TRI_F32, 2);
+  values(TRI_F32, 2, 1);
 }
 
 static void test_values_bf16(void **state) {
   (void)state;
-  values(TRI_BF16, 2);
+  values(TRI_BF16, 2, 1);
 }
 
 static void test_values_other_threads(void **state) {
   (void)state;
-  values(TRI_F32, 1);
-  values(TRI_BF16, 3);
+  values(TRI_F32, 1, 2);
+  values(TRI_BF16, 3, 2);
 }
 
 /* Many rows: several chunks of the gradient, and one that is nearly full. */
 static void test_many_rows(void **state) {
   (void)state;
-  const int64_t rows[] = {255, 256, 500, 512, 700, 1025, 9000};
+  const int64_t rows[] = {256, 500, 700, 5000};
   for (int t = 0; t < 2; t++) {
     layer a = layer_open(37, 21, t ? TRI_BF16 : TRI_F32, true, 2);
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 4; i++) {
       try_fwd(&a, rows[i], TRI_F32, TRI_DTYPE_COUNT, false);
       try_bwd_x(&a, rows[i], TRI_F32, false);
       try_bwd_w(&a, rows[i]);

@@ -84,9 +84,9 @@ static tri_status print_answer(const tri_infer *f, const request *q, const tri_r
   tri_rollout_text     view = {0};
 
   text->len = 0;
-  if (tok) TRI_TRY(tri_tokenizer_decode(tok, token, r->prompt_len[i], false, text));
+  if (tok) TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[i], false, text));
   answer = (int64_t)text->len;
-  if (tok) TRI_TRY(tri_tokenizer_decode(tok, token + r->prompt_len[i], n - r->prompt_len[i], true, text));
+  if (tok) TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[i], n - r->prompt_len[i], true, text));
   view = (tri_rollout_text){text->data ? text->data : "", text->data ? text->data + answer : "", (size_t)answer,
                             text->len - (size_t)answer};
   if (q->json) {

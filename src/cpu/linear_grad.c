@@ -79,61 +79,84 @@ static inline void interleave(uint32_t *restrict b, const uint32_t *restrict a) 
   }
 }
 
-/* n (at most 16) elements of dy as words; `half`: bf16 as they are, else as f32. */
-static inline void load_words(uint32_t *restrict w, const char *from, int64_t n, bool bf16, bool half) {
-  if (!bf16) {
-    memcpy(w, from, (size_t)n * sizeof *w);
-    return;
-  }
-  const uint16_t *a = (const uint16_t *)(const void *)from;
-  const int       shift = half ? 0 : 16;
-  if (n == SQUARE) {
+/* How elements of dy become words: f32 as they are, bf16 as f32, or two rows of bf16 in one word, the first low. */
+typedef enum { WORD_F32, WORD_WIDE, WORD_PAIR } word;
+
+/* w[16,16] from a square of dy that is not cut off. */
+static inline void load_square(uint32_t *restrict w, const char *dy, size_t stride_bytes, word kind) {
+  for (int i = 0; i < SQUARE; i++, w += SQUARE) {
+    const char     *from = dy + (size_t)(kind == WORD_PAIR ? 2 * i : i) * stride_bytes;
+    const uint16_t *low = (const uint16_t *)(const void *)from;
+    const uint16_t *high = (const uint16_t *)(const void *)(from + stride_bytes);
+    if (kind == WORD_F32) {
+      memcpy(w, from, SQUARE * sizeof *w);
+    } else if (kind == WORD_WIDE) {
 #pragma omp simd
-    for (int j = 0; j < SQUARE; j++) w[j] = (uint32_t)a[j] << shift;
-  } else {
-    for (int64_t j = 0; j < n; j++) w[j] = (uint32_t)a[j] << shift;
+      for (int j = 0; j < SQUARE; j++) w[j] = (uint32_t)low[j] << 16;
+    } else {
+#pragma omp simd
+      for (int j = 0; j < SQUARE; j++) w[j] = low[j] | (uint32_t)high[j] << 16;
+    }
   }
 }
 
-/* w[16,16] from `cols` columns and `rows` rows of dy, zeros beyond. half: word [i,j] holds rows 2i (low) and 2i + 1. */
-static inline void load_square(uint32_t *w, const char *dy, size_t stride_bytes, int64_t rows, int64_t cols,
-                               bool bf16, bool half) {
-  const int     per_word = half ? 2 : 1;
-  const int64_t n = cols < SQUARE ? cols : SQUARE;
-  if (rows < SQUARE * per_word || n < SQUARE) memset(w, 0, SQUARE * SQUARE * sizeof *w);
-  for (int64_t i = 0; i < SQUARE && i * per_word < rows; i++) {
-    const char *from = dy + (size_t)(i * per_word) * stride_bytes;
-    load_words(w + i * SQUARE, from, n, bf16, half);
-    if (!half || i * 2 + 1 >= rows) continue;
-    uint32_t high[SQUARE] = {0};
-    load_words(high, from + stride_bytes, n, bf16, half);
-#pragma omp simd
-    for (int j = 0; j < SQUARE; j++) w[i * SQUARE + j] |= high[j] << 16;
-  }
+/* The same where only `rows` and `cols` are left; zeros beyond. */
+static void load_corner(uint32_t *w, const char *dy, size_t stride_bytes, word kind, int64_t rows,
+                        int64_t cols) {
+  memset(w, 0, SQUARE * SQUARE * sizeof *w);
+  rows = tri_min(rows, kind == WORD_PAIR ? 2 * SQUARE : SQUARE);
+  for (int64_t i = 0; i < rows; i++)
+    for (int64_t j = 0; j < tri_min(cols, SQUARE); j++) {
+      const char *from = dy + (size_t)i * stride_bytes;
+      if (kind == WORD_F32)
+        memcpy(&w[i * SQUARE + j], from + j * 4, 4);
+      else if (kind == WORD_WIDE)
+        w[i * SQUARE + j] = (uint32_t)((const uint16_t *)(const void *)from)[j] << 16;
+      else
+        w[i / 2 * SQUARE + j] |= (uint32_t)((const uint16_t *)(const void *)from)[j] << i % 2 * 16;
+    }
+}
+
+/* p[16,16] of words turned. */
+static inline void turn_square(uint32_t *p) {
+  uint32_t q[SQUARE * SQUARE];
+  interleave(q, p);
+  interleave(p, q);
+  interleave(q, p);
+  interleave(p, q);
 }
 
 /* a[cols, chunk] of l->work from dy, rows [0, rows) of `cols` columns, n_out elements apart; zeros up to chunk (a
  * multiple of 32). */
+static inline void transpose_kind(char *a, const char *dy, size_t stride, int64_t rows, int64_t chunk,
+                                  int64_t cols, word kind) {
+  const int64_t height = kind == WORD_PAIR ? 2 * SQUARE : SQUARE;
+  const size_t  width = SQUARE * (kind == WORD_F32 ? sizeof(float) : sizeof(uint16_t));
+  const size_t  a_stride = (size_t)chunk * (kind == WORD_PAIR ? sizeof(uint16_t) : sizeof(float));
+  uint32_t      p[SQUARE * SQUARE];
+  for (int64_t row = 0; row < chunk; row += height, a += SQUARE * sizeof *p)
+    for (int64_t col = 0; col < cols; col += SQUARE) {
+      const char *from = dy + (size_t)row * stride + (size_t)(col / SQUARE) * width;
+      char       *out = a + (size_t)col * a_stride;
+      if (rows - row >= height && cols - col >= SQUARE)
+        load_square(p, from, stride, kind);
+      else
+        load_corner(p, from, stride, kind, rows - row, cols - col);
+      turn_square(p);
+      for (int64_t i = 0; i < tri_min(SQUARE, cols - col); i++)
+        memcpy(out + (size_t)i * a_stride, p + i * SQUARE, SQUARE * sizeof *p);
+    }
+}
+
 static void transpose(const tri_linear *l, char *a, const char *dy, int64_t rows, int64_t chunk,
                       int64_t cols) {
-  const bool    bf16 = l->dtype == TRI_BF16, half = l->work == TRI_BF16;
-  const int64_t per_square = half ? 2 * SQUARE : SQUARE;
-  const size_t  size = tri_dtype_bytes(l->dtype), stride = (size_t)l->n_out * size;
-  const size_t  out_stride = (size_t)chunk * tri_dtype_bytes(l->work);
-  uint32_t      p[SQUARE * SQUARE], q[SQUARE * SQUARE];
-  for (int64_t col = 0; col < cols; col += SQUARE) {
-    char *out = a + (size_t)col * out_stride;
-    for (int64_t row = 0; row < chunk; row += per_square, out += SQUARE * sizeof *p) {
-      load_square(p, dy + (size_t)row * stride + (size_t)col * size, stride, rows - row, cols - col, bf16,
-                  half);
-      interleave(q, p);
-      interleave(p, q);
-      interleave(q, p);
-      interleave(p, q);
-      for (int64_t i = 0; i < tri_min(SQUARE, cols - col); i++)
-        memcpy(out + (size_t)i * out_stride, p + i * SQUARE, SQUARE * sizeof *p);
-    }
-  }
+  const size_t stride = (size_t)l->n_out * tri_dtype_bytes(l->dtype);
+  if (l->dtype == TRI_F32)
+    transpose_kind(a, dy, stride, rows, chunk, cols, WORD_F32);
+  else if (l->work == TRI_F32)
+    transpose_kind(a, dy, stride, rows, chunk, cols, WORD_WIDE);
+  else
+    transpose_kind(a, dy, stride, rows, chunk, cols, WORD_PAIR);
 }
 
 /* M rows as large chunks, then small ones; what would fill most of a large one becomes one. */

@@ -1,0 +1,315 @@
+/* test_checkpoint.c - checkpoints: bytes, ranges, names, commit, retention, the choice of one. Any number of ranks.
+ * Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
+#include "checkpoint_case.h"
+
+/* ---- writing and reading */
+
+static void every_byte_comes_back(void **state) {
+  (void)state;
+  new_dir("bytes");
+  OK(save(dir, 7));
+  check_whole(in(dir, "step-00000007"), 7);
+  must_find(dir, 7);
+  must_find(in(dir, ".."), 7);
+  must_find(in(dir, "LATEST"), 7);
+  must_find(in(dir, "step-00000007/"), 7);
+}
+
+/* Judge: expect(), for every range of a tensor of four dimensions. */
+static void every_range_comes_back(void **state) {
+  tri_ckpt_reader *r;
+
+  (void)state;
+  new_dir("ranges");
+  OK(save(dir, 0));
+  OK(tri_ckpt_open(in(dir, "step-00000000"), world, false, &r));
+  for (int64_t begin = 0; begin <= count_of(5); begin++)
+    for (int64_t count = 0; begin + count <= count_of(5); count++) check_range(r, 5, begin, count);
+  check_range(r, 0, 519, 1);
+  check_range(r, 0, 519, 2);
+  check_range(r, 0, 1000, 200000);
+  tri_ckpt_close(&r);
+  /* One process alone, as inspect does it: ranks may do so at different times. */
+  OK(tri_ckpt_open(in(dir, "LATEST"), NULL, true, &r));
+  check_range(r, 6, 3, 9);
+  tri_ckpt_close(&r);
+}
+
+static void names_values_and_files(void **state) {
+  tri_ckpt_reader *r;
+  tri_text         text = {0};
+  int64_t          i64 = 0;
+  double           f64 = 0;
+  char             kinds[8] = "", *bytes;
+  size_t           n;
+
+  (void)state;
+  new_dir("values");
+  OK(save(dir, 3));
+  OK(tri_ckpt_open(in(dir, "LATEST"), world, true, &r));
+  assert_string_equal(tri_ckpt_program(r), "trireme " TRI_VERSION);
+  assert_int_equal(tri_ckpt_tensor_count(r), N_TENSOR);
+  for (int i = 0; i < N_TENSOR; i++) {
+    const tri_ckpt_tensor *t = tri_ckpt_tensor_at(r, i);
+    assert_string_equal(t->group, tensors[i].group);
+    assert_string_equal(t->name, tensors[i].name);
+    assert_int_equal(t->dtype, tensors[i].dtype);
+    assert_int_equal(t->ndim, tensors[i].ndim);
+    assert_memory_equal(t->dim, tensors[i].dim, (size_t)t->ndim * sizeof *t->dim);
+    assert_int_equal(tri_ckpt_find_tensor(r, t->group, t->name), i);
+  }
+  assert_int_equal(tri_ckpt_find_tensor(r, "/model", "model.norm"), -1);
+  assert_int_equal(tri_ckpt_find_tensor(r, "/reference", "model.norm.weight"), -1);
+  OK(tri_ckpt_get_i64(r, "step", &i64));
+  OK(tri_ckpt_get_f64(r, "learning_rate", &f64));
+  OK(tri_ckpt_get_text(r, "algo", &text));
+  OK(tri_ckpt_get_text(r, "empty", &text));
+  assert_true(i64 == 3 && f64 == 0.1 + 0.2);
+  assert_string_equal(text.data, "grpo \xc3\xa9");
+  assert_true(tri_ckpt_has_value(r, "step") && !tri_ckpt_has_value(r, "stop"));
+  assert_int_equal(tri_ckpt_get_i64(r, "stop", &i64), TRI_EFORMAT);
+  assert_non_null(strstr(tri_error_message(), "'stop'"));
+  tri_error_clear();
+  assert_int_equal(tri_ckpt_get_i64(r, "algo", &i64), TRI_EFORMAT);
+  tri_error_clear();
+  assert_int_equal(tri_ckpt_value_count(r), 4);
+  text.len = 0;
+  for (int i = 0; i < 4; i++) OK(tri_ckpt_value_at(r, i, &text, &kinds[i]));
+  assert_string_equal(text.data, "algoemptylearning_ratestep");
+  assert_string_equal(kinds, "ttfi");
+  assert_int_equal(tri_ckpt_file_count(r), 2);
+  assert_string_equal(tri_ckpt_file_at(r, 1), "deck.yaml");
+  assert_true(tri_ckpt_has_file(r, "config.json") && !tri_ckpt_has_file(r, "tokenizer.json"));
+  OK(tri_ckpt_get_file(r, "config.json", &bytes, &n));
+  assert_int_equal(n, sizeof config_text - 1);
+  assert_string_equal(bytes, config_text);
+  tri_host_free((void **)&bytes);
+  tri_text_free(&text);
+  tri_ckpt_close(&r);
+}
+
+static bool dumped(const char *data_set, const char *line) {
+  char  command[2 * TRI_CKPT_PATH_BYTES], text[512];
+  bool  found = false;
+  FILE *f;
+
+  snprintf(command, sizeof command, "h5dump -d '%s' %s/LATEST/state.h5 2>&1", data_set, dir);
+  f = popen(command, "r");
+  assert_non_null(f);
+  while (fgets(text, sizeof text, f)) found |= strstr(text, line) != NULL;
+  pclose(f);
+  return found;
+}
+
+/* Judge: h5dump, another program of HDF5's own authors. Numbers are those of expect(). */
+static void h5dump_reads_it(void **state) {
+  (void)state;
+  new_dir("h5dump");
+  OK(save(dir, 1));
+  if (system("command -v h5dump >/dev/null 2>&1") != 0) {
+    print_message("[  SKIPPED ] h5dump is not installed\n");
+    skip();
+  }
+  if (world->rank == 0) {
+    assert_true(dumped("/model/model.norm.weight", "(0): -50, -49.5, -49, -48.5"));
+    assert_true(dumped("/model/model.layers.0.self_attn.q_proj.weight", "( 16, 24 ) / ( 16, 24 )"));
+    assert_true(dumped("/model/model.layers.0.self_attn.q_proj.weight", "(1,0): -38, -37.5, -37"));
+    assert_true(dumped("/integrity/slabs", "H5T_STD_U64LE \"hash\""));
+  }
+}
+
+static void bad_tensors_are_refused(void **state) {
+  static const tri_ckpt_tensor bad[] = {
+      {"/model", "a/b", TRI_F32, 1, {4}},    {"/model", "", TRI_F32, 1, {4}},
+      {"model", "a", TRI_F32, 1, {4}},       {"/integrity", "a", TRI_F32, 1, {4}},
+      {"/model", "a", TRI_F32, 0, {4}},      {"/model", "a", TRI_F32, 2, {4, 0}},
+      {"/model", "a", TRI_F32, 2, {-4, -4}}, {"/model", "a", TRI_F32, 2, {INT64_MAX / 2, 4}},
+  };
+  static const tri_ckpt_tensor twice[] = {{"/model", "a", TRI_F32, 1, {4}}, {"/model", "a", TRI_F32, 1, {4}}};
+  tri_ckpt_writer             *w;
+
+  (void)state;
+  new_dir("refused");
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+    assert_int_equal(tri_ckpt_create(dir, 1, world, &bad[k], 1, &w), TRI_EINPUT);
+    assert_null(w);
+    tri_error_clear();
+  }
+  assert_int_not_equal(tri_ckpt_create(dir, 1, world, twice, 2, &w), TRI_OK);
+  assert_null(w);
+  tri_error_clear();
+  assert_false(there(dir, "step-00000001.tmp"));
+}
+
+/* ---- commit, replacement, retention */
+
+static void elements_never_written_are_an_error(void **state) {
+  tri_ckpt_writer *w;
+
+  (void)state;
+  new_dir("cover");
+  OK(save(dir, 1));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(fill(w, 2, N_TENSOR - 1));
+  assert_int_equal(tri_ckpt_commit(&w), TRI_EINTERNAL);
+  assert_null(w);
+  assert_non_null(strstr(tri_error_message(), "/critic/byte"));
+  tri_error_clear();
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(fill(w, 2, N_TENSOR));
+  OK(tri_ckpt_write(w, 2, 0, world->rank == world->size - 1, &(float){1}));
+  assert_int_equal(tri_ckpt_commit(&w), TRI_EINTERNAL);
+  tri_error_clear();
+  assert_int_equal(entries(dir), 2); /* step-00000001 and LATEST */
+  must_find(dir, 1);
+}
+
+static void abandon_leaves_nothing(void **state) {
+  tri_ckpt_writer *w = NULL;
+
+  (void)state;
+  new_dir("abandon");
+  tri_ckpt_abandon(&w);
+  OK(save(dir, 1));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(write_tensor(w, 0, 2));
+  assert_true(there(dir, "step-00000002.tmp"));
+  barrier();
+  tri_ckpt_abandon(&w);
+  assert_null(w);
+  assert_int_equal(entries(dir), 2);
+  must_find(dir, 1);
+}
+
+static void a_step_is_replaced(void **state) {
+  (void)state;
+  new_dir("replace");
+  OK(save(dir, 5));
+  if (world->rank == 0) flip(in(dir, "step-00000005/state.h5"), 5000);
+  barrier();
+  OK(save(dir, 5));
+  assert_int_equal(entries(dir), 2);
+  must_find(dir, 5);
+}
+
+static void retention_keeps_the_newest(void **state) {
+  (void)state;
+  new_dir("retain");
+  OK(tri_ckpt_retain(dir, 2, -1, world)); /* no folder yet */
+  OK(tri_ckpt_clean(dir, world));
+  for (int64_t step = 10; step <= 50; step += 10) OK(save(dir, step));
+  if (world->rank == 0)
+    unlink(in(dir, "step-00000040/MANIFEST.json")); /* does not count as one that is kept */
+  barrier();
+  OK(tri_ckpt_retain(dir, 2, 10, world));
+  assert_true(there(dir, "step-00000050") && there(dir, "step-00000040") && there(dir, "step-00000030"));
+  assert_true(!there(dir, "step-00000020") && there(dir, "step-00000010")); /* 10 is in use */
+  assert_int_equal(entries(dir), 5);
+  barrier();
+  OK(save(dir, 20)); /* a run wound back to before 20: what lies above is of the past that did not happen */
+  OK(tri_ckpt_retain(dir, 2, -1, world));
+  assert_true(there(dir, "step-00000020") && there(dir, "step-00000010"));
+  assert_int_equal(entries(dir), 3);
+  barrier();
+  OK(tri_ckpt_retain(dir, 1, -1, world));
+  must_find(dir, 20);
+  assert_int_equal(entries(dir), 2);
+}
+
+/* ---- finding */
+
+static void nothing_to_find_is_no_error(void **state) {
+  char folder[TRI_CKPT_PATH_BYTES] = "x";
+
+  (void)state;
+  new_dir("nothing");
+  OK(tri_ckpt_find(dir, world, true, NULL, folder));
+  assert_string_equal(folder, "");
+  if (world->rank == 0) {
+    mkdir(in(top, "nothing"), 0777);
+    mkdir(dir, 0777);
+    assert_int_equal(mkdir(in(dir, "step-00000001.tmp"), 0777), 0);
+  }
+  barrier();
+  OK(tri_ckpt_find(in(dir, ".."), world, true, NULL, folder));
+  assert_string_equal(folder, "");
+}
+
+static void the_one_before_is_found(void **state) {
+  char     folder[TRI_CKPT_PATH_BYTES];
+  tri_text skipped = {0};
+
+  (void)state;
+  new_dir("before");
+  for (int64_t step = 1; step <= 4; step++) OK(save(dir, step));
+  OK(save(dir, 3)); /* LATEST: 3, and 4 is of a run that was wound back */
+  must_find(dir, 3);
+  barrier();
+  if (world->rank == 0) flip(in(dir, "step-00000003/state.h5"), 200000);
+  barrier();
+  OK(tri_ckpt_find(dir, world, false, &skipped, folder)); /* sizes alone do not show it */
+  assert_non_null(strstr(folder, "step-00000003"));
+  assert_null(skipped.data);
+  OK(tri_ckpt_find(dir, world, true, &skipped, folder));
+  assert_non_null(strstr(folder, "step-00000002"));
+  assert_non_null(strstr(skipped.data, "step-00000003"));
+  assert_non_null(strstr(skipped.data, "/model/model.embed_tokens.weight"));
+  barrier();
+  if (world->rank == 0)
+    for (int step = 1; step <= 2; step++)
+      unlink(in(dir, step == 1 ? "step-00000001/MANIFEST.json" : "step-00000002/config.json"));
+  barrier();
+  must_find(dir, 4);
+  barrier();
+  if (world->rank == 0) assert_int_equal(truncate(in(dir, "step-00000004/state.h5"), 1000), 0);
+  barrier();
+  assert_int_equal(tri_ckpt_find(dir, world, true, &skipped, folder), TRI_EFORMAT);
+  assert_non_null(strstr(tri_error_message(), "step-00000003"));
+  assert_string_equal(folder, "");
+  tri_error_clear();
+  assert_int_equal(tri_ckpt_find(in(dir, "step-00000002"), world, true, NULL, folder), TRI_EFORMAT);
+  assert_non_null(strstr(tri_error_message(), "config.json"));
+  tri_error_clear();
+  tri_text_free(&skipped);
+}
+
+static void a_latest_that_names_nothing(void **state) {
+  char     folder[TRI_CKPT_PATH_BYTES];
+  tri_text skipped = {0};
+
+  (void)state;
+  new_dir("latest");
+  OK(save(dir, 8));
+  barrier();
+  if (world->rank == 0)
+    assert_int_equal(unlink(in(dir, "LATEST")) | symlink("../../etc", in(dir, "LATEST")), 0);
+  barrier();
+  OK(tri_ckpt_find(dir, world, true, &skipped, folder));
+  assert_non_null(strstr(folder, "step-00000008"));
+  assert_non_null(strstr(skipped.data, "LATEST"));
+  barrier();
+  if (world->rank == 0)
+    assert_int_equal(unlink(in(dir, "LATEST")) | symlink("step-00000009", in(dir, "LATEST")) |
+                         rename(in(dir, "step-00000008"), in(top, "elsewhere")),
+                     0);
+  barrier();
+  assert_int_equal(tri_ckpt_find(dir, world, true, NULL, folder), TRI_EFORMAT); /* not a silent new start */
+  assert_non_null(strstr(tri_error_message(), "step-00000009"));
+  tri_error_clear();
+  tri_text_free(&skipped);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_byte_comes_back),      cmocka_unit_test(every_range_comes_back),
+      cmocka_unit_test(names_values_and_files),     cmocka_unit_test(h5dump_reads_it),
+      cmocka_unit_test(bad_tensors_are_refused),    cmocka_unit_test(elements_never_written_are_an_error),
+      cmocka_unit_test(abandon_leaves_nothing),     cmocka_unit_test(a_step_is_replaced),
+      cmocka_unit_test(retention_keeps_the_newest), cmocka_unit_test(nothing_to_find_is_no_error),
+      cmocka_unit_test(the_one_before_is_found),    cmocka_unit_test(a_latest_that_names_nothing),
+  };
+
+  if (!case_open()) return 1;
+  if (!case_make_top()) return 1;
+  return case_close(cmocka_run_group_tests(tests, NULL, NULL));
+}
