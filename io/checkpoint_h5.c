@@ -2,6 +2,7 @@
 #include "checkpoint_impl.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void tri_ckpt_h5_quiet(void) { H5Eset_auto2(H5E_DEFAULT, NULL, NULL); }
 
@@ -69,8 +70,8 @@ hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t) {
   return H5Screate_simple(t->ndim, dim, NULL);
 }
 
-/* A flat range of a row-major array is at most 2 * ndim - 1 boxes: take, again and again, the largest that starts at
- * its first element. HDF5 goes through their union in row-major order, which is the flat order. */
+/* A flat range of a row-major array is at most 2 * ndim - 1 boxes: take, again and again, the largest that
+ * starts at its first element. HDF5 goes through their union in row-major order, which is the flat order. */
 tri_status tri_ckpt_h5_select(hid_t space, const tri_ckpt_tensor *t, int64_t begin, int64_t count) {
   int64_t       stride[TRI_MAX_DIM], at = begin, end = begin + count;
   H5S_seloper_t op = H5S_SELECT_SET;
@@ -100,4 +101,66 @@ tri_status tri_ckpt_h5_select(hid_t space, const tri_ckpt_tensor *t, int64_t beg
     at += most * stride[level];
   }
   return TRI_OK;
+}
+
+tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, const char *path, hid_t *out) {
+  hid_t list = H5Pcreate(H5P_GROUP_CREATE), id;
+  char  part[256];
+
+  *out = -1;
+  if (list < 0 || H5Pset_obj_track_times(list, 0) < 0)
+    TRI_FAIL(TRI_EINTERNAL, "%s: HDF5 properties: %s", file_path, tri_ckpt_h5_reason());
+  for (size_t n = 1; *out < 0; n++) {
+    if (path[n] != '/' && path[n] != 0) continue;
+    snprintf(part, sizeof part, "%.*s", (int)n, path);
+    id = H5Lexists(file, part, H5P_DEFAULT) > 0 ? H5Gopen2(file, part, H5P_DEFAULT)
+                                                : H5Gcreate2(file, part, H5P_DEFAULT, list, H5P_DEFAULT);
+    if (id < 0) {
+      H5Pclose(list);
+      TRI_FAIL(TRI_EFILE, "%s: group %s: %s", file_path, part, tri_ckpt_h5_reason());
+    }
+    if (path[n] == 0)
+      *out = id;
+    else
+      H5Gclose(id);
+  }
+  H5Pclose(list);
+  return TRI_OK;
+}
+
+hid_t tri_ckpt_h5_set_list(void) {
+  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
+
+  if (list >= 0 &&
+      (H5Pset_layout(list, H5D_CONTIGUOUS) < 0 || H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) < 0 ||
+       H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) < 0 || H5Pset_obj_track_times(list, 0) < 0)) {
+    H5Pclose(list);
+    return -1;
+  }
+  return list;
+}
+
+tri_status tri_ckpt_h5_put(hid_t object, const char *path, const char *name, hid_t type, const void *value) {
+  hid_t space = H5Screate(H5S_SCALAR), id = -1;
+  bool  good;
+
+  if (space >= 0) id = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+  good = id >= 0 && H5Awrite(id, type, value) >= 0;
+  if (!good)
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: attribute %s: %s", path, name,
+             tri_ckpt_h5_reason());
+  if (id >= 0) H5Aclose(id);
+  if (space >= 0) H5Sclose(space);
+  return good ? TRI_OK : TRI_EFILE;
+}
+
+tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, const char *name, const char *text) {
+  tri_status st;
+  hid_t      type = H5Tcopy(H5T_C_S1);
+
+  if (type < 0 || H5Tset_size(type, strlen(text) + 1) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)
+    TRI_FAIL(TRI_EINTERNAL, "%s: attribute %s: %s", path, name, tri_ckpt_h5_reason());
+  st = tri_ckpt_h5_put(object, path, name, type, text);
+  H5Tclose(type);
+  return st;
 }

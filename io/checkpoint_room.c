@@ -37,8 +37,9 @@ static tri_status check_limit(const char *path, int64_t bytes) {
   return TRI_OK;
 }
 
-/* Grow the file to this size with blocks behind it. A file system that cannot promise blocks is no error. */
-static tri_status take(const char *path, int flags, int64_t bytes) {
+/* Grow the file to this size with blocks behind it. *promised: false where the file system cannot promise
+ * blocks. */
+static tri_status take(const char *path, int flags, int64_t bytes, bool *promised) {
   int fd, err;
 
   TRI_TRY(check_limit(path, bytes));
@@ -49,12 +50,26 @@ static tri_status take(const char *path, int flags, int64_t bytes) {
   close(fd);
   if (err == ENOSPC || err == EDQUOT || err == EFBIG || err == EIO)
     TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed: %s", path, bytes, strerror(err));
+  *promised = err == 0;
   return TRI_OK;
 }
 
-tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes) {
+static tri_status write_spare(const char *path, int64_t bytes) {
+  tri_status st = TRI_OK;
+  char      *zeros;
+
+  TRI_TRY(tri_host_alloc((size_t)bytes, 1, (void **)&zeros));
+  TRI_TRY_DONE(tri_file_write(path, zeros, (size_t)bytes));
+done:
+  tri_host_free((void **)&zeros);
+  return st;
+}
+
+tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes,
+                                 int64_t spare_bytes) {
   struct statvfs fs;
   char           path[TRI_CKPT_PATH_BYTES];
+  bool           promised;
 
   TRI_TRY(make_dir(dir));
   TRI_TRY(tri_ckpt_remove(folder));
@@ -64,10 +79,12 @@ tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t ne
              "%s: this checkpoint needs %" PRId64 " bytes, %.0f are free; free some or save elsewhere",
              folder, need_bytes, (double)fs.f_bavail * (double)fs.f_frsize);
   if (mkdir(folder, 0777)) TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", folder, strerror(errno));
-  /* A quota shows only when space is asked for: ask once, and give it back to the file that is written next. */
+  /* A quota shows only when space is asked for: ask once, and give it back to the file that is written next.
+   * */
   TRI_TRY(tri_ckpt_path(path, "%s/room", folder));
-  TRI_TRY(take(path, O_CREAT, need_bytes));
-  if (unlink(path)) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+  TRI_TRY(take(path, O_CREAT, need_bytes, &promised));
+  TRI_TRY(tri_ckpt_room_give(folder));
+  if (!promised) TRI_TRY(write_spare(path, spare_bytes));
   return TRI_OK;
 }
 
@@ -81,6 +98,17 @@ tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes)
 }
 
 tri_status tri_ckpt_room_take(const char *path, int64_t bytes) {
-  TRI_TRY(take(path, 0, bytes));
+  bool promised;
+
+  TRI_TRY(take(path, 0, bytes, &promised));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_room_give(const char *folder) {
+  char path[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(tri_ckpt_path(path, "%s/room", folder));
+  if (unlink(path) && errno != ENOENT)
+    TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
   return TRI_OK;
 }

@@ -42,8 +42,8 @@ static tri_status make_file(tri_ckpt_writer *w) {
   w->block_bytes = 64 << 10;
   while (w->block_bytes < (hsize_t)(w->m.n_entry * object_bytes) && w->block_bytes < (hsize_t)(4 << 20))
     w->block_bytes *= 2;
-  /* Each rank writes its ranges by itself: when one rank's write fails in a collective transfer, the others wait for it
-   * for ever (measured: Open MPI 4.1, four ranks). */
+  /* Each rank writes its ranges by itself: when one rank's write fails in a collective transfer, the others
+   * wait for it for ever (measured: Open MPI 4.1, four ranks). */
   w->transfer = H5Pcreate(H5P_DATASET_XFER);
   if (access_list < 0 || create_list < 0 || w->transfer < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
       H5Pset_dxpl_mpio(w->transfer, H5FD_MPIO_INDEPENDENT) < 0 ||
@@ -62,39 +62,13 @@ done:
   return st;
 }
 
-/* Blocks up to `end` and for the metadata that HDF5 may place behind it. Flushing cuts off what it did not need. */
+/* Blocks up to `end` and for the metadata that HDF5 may place behind it. Flushing cuts off what it did not
+ * need. */
 static tri_status take_space(const tri_ckpt_writer *w, int64_t end) {
   for (int i = 0; i < w->m.n_entry; i++)
     if (w->m.entry[i].offset_bytes + w->m.entry[i].bytes > end)
       end = w->m.entry[i].offset_bytes + w->m.entry[i].bytes;
   if (w->world->rank == 0) TRI_TRY(tri_ckpt_room_take(w->path, end + 2 * (int64_t)w->block_bytes));
-  return TRI_OK;
-}
-
-/* A group and those above it. */
-static tri_status make_group(const tri_ckpt_writer *w, const char *path, hid_t *out) {
-  hid_t list = H5Pcreate(H5P_GROUP_CREATE), id;
-  char  part[256];
-
-  *out = -1;
-  if (list < 0 || H5Pset_obj_track_times(list, 0) < 0)
-    TRI_FAIL(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
-  for (size_t n = 1; *out < 0; n++) {
-    if (path[n] != '/' && path[n] != 0) continue;
-    snprintf(part, sizeof part, "%.*s", (int)n, path);
-    id = H5Lexists(w->file, part, H5P_DEFAULT) > 0
-             ? H5Gopen2(w->file, part, H5P_DEFAULT)
-             : H5Gcreate2(w->file, part, H5P_DEFAULT, list, H5P_DEFAULT);
-    if (id < 0) {
-      H5Pclose(list);
-      TRI_FAIL(TRI_EFILE, "%s: group %s: %s", w->path, part, tri_ckpt_h5_reason());
-    }
-    if (path[n] == 0)
-      *out = id;
-    else
-      H5Gclose(id);
-  }
-  H5Pclose(list);
   return TRI_OK;
 }
 
@@ -113,32 +87,19 @@ static tri_status make_set(const tri_ckpt_writer *w, hid_t group, hid_t list, tr
   return TRI_OK;
 }
 
-/* Contiguous, placed at once, never filled: the bytes of a tensor are exactly what the ranks write. */
-static hid_t set_list(void) {
-  hid_t list = H5Pcreate(H5P_DATASET_CREATE);
-
-  if (list >= 0 &&
-      (H5Pset_layout(list, H5D_CONTIGUOUS) < 0 || H5Pset_alloc_time(list, H5D_ALLOC_TIME_EARLY) < 0 ||
-       H5Pset_fill_time(list, H5D_FILL_TIME_NEVER) < 0 || H5Pset_obj_track_times(list, 0) < 0)) {
-    H5Pclose(list);
-    return -1;
-  }
-  return list;
-}
-
 static tri_status make_sets(tri_ckpt_writer *w) {
   tri_status  st = TRI_OK;
-  hid_t       list = set_list(), group = -1;
+  hid_t       list = tri_ckpt_h5_set_list(), group = -1;
   const char *group_name = "";
 
   if (list < 0) TRI_FAIL(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
-  TRI_TRY_DONE(make_group(w, "/state", &w->state));
+  TRI_TRY_DONE(tri_ckpt_h5_group(w->file, w->path, "/state", &w->state));
   for (int i = 0; i < w->m.n_entry; i++) {
     tri_ckpt_entry *e = &w->m.entry[i];
     if (strcmp(group_name, e->t.group) != 0) {
       if (group >= 0) H5Gclose(group);
       group_name = e->t.group;
-      TRI_TRY_DONE(make_group(w, group_name, &group));
+      TRI_TRY_DONE(tri_ckpt_h5_group(w->file, w->path, group_name, &group));
     }
     TRI_TRY_DONE(make_set(w, group, list, e, &w->set[i]));
   }
@@ -148,39 +109,13 @@ done:
   return st;
 }
 
-static tri_status put_attribute(hid_t object, const char *path, const char *name, hid_t type,
-                                const void *value) {
-  hid_t space = H5Screate(H5S_SCALAR), id = -1;
-  bool  good;
-
-  if (space >= 0) id = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
-  good = id >= 0 && H5Awrite(id, type, value) >= 0;
-  if (!good)
-    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: attribute %s: %s", path, name,
-             tri_ckpt_h5_reason());
-  if (id >= 0) H5Aclose(id);
-  if (space >= 0) H5Sclose(space);
-  return good ? TRI_OK : TRI_EFILE;
-}
-
-static tri_status put_text(hid_t object, const char *path, const char *name, const char *text) {
-  tri_status st;
-  hid_t      type = H5Tcopy(H5T_C_S1);
-
-  if (type < 0 || H5Tset_size(type, strlen(text) + 1) < 0 || H5Tset_cset(type, H5T_CSET_UTF8) < 0)
-    TRI_FAIL(TRI_EINTERNAL, "%s: attribute %s: %s", path, name, tri_ckpt_h5_reason());
-  st = put_attribute(object, path, name, type, text);
-  H5Tclose(type);
-  return st;
-}
-
 static tri_status put_root(const tri_ckpt_writer *w) {
   int64_t version = TRI_CKPT_VERSION;
 
-  TRI_TRY(put_text(w->file, w->path, "format", "trireme-checkpoint"));
-  TRI_TRY(put_attribute(w->file, w->path, "format_version", H5T_STD_I64LE, &version));
-  TRI_TRY(put_text(w->file, w->path, "program", "trireme " TRI_VERSION));
-  TRI_TRY(put_attribute(w->file, w->path, "step", H5T_STD_I64LE, &w->m.step));
+  TRI_TRY(tri_ckpt_h5_put_text(w->file, w->path, "format", "trireme-checkpoint"));
+  TRI_TRY(tri_ckpt_h5_put(w->file, w->path, "format_version", H5T_STD_I64LE, &version));
+  TRI_TRY(tri_ckpt_h5_put_text(w->file, w->path, "program", "trireme " TRI_VERSION));
+  TRI_TRY(tri_ckpt_h5_put(w->file, w->path, "step", H5T_STD_I64LE, &w->m.step));
   return TRI_OK;
 }
 
@@ -204,7 +139,7 @@ static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, cons
 
 tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
                            int n_tensor, tri_ckpt_writer **out) {
-  tri_status       st;
+  tri_status       st = TRI_OK;
   tri_ckpt_writer *w;
   int64_t          need_bytes = 0;
 
@@ -216,8 +151,9 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   w->file = w->state = w->transfer = -1;
   tri_ckpt_h5_quiet();
   TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, &need_bytes)));
-  TRI_TRY_DONE(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_prepare(w->dir, w->folder, need_bytes)
-                                                      : TRI_OK));
+  if (world->rank == 0)
+    st = tri_ckpt_room_prepare(w->dir, w->folder, need_bytes, margin_bytes + n_tensor * object_bytes);
+  TRI_TRY_DONE(tri_ckpt_agree(world, st));
   TRI_TRY_DONE(tri_ckpt_agree(world, tri_ckpt_room_check(w->folder, world->rank, need_bytes)));
   st = tri_ckpt_agree(world, make_file(w));
   if (st != TRI_OK) w->file = -1; /* not closed where it was opened: closing waits for all ranks */
@@ -295,8 +231,8 @@ tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t
   return st;
 }
 
-/* How every collective call begins: is any rank in trouble, or has it gone to abandon() already? Then that is how it
- * ends on all. */
+/* How every collective call begins: is any rank in trouble, or has it gone to abandon() already? Then that is
+ * how it ends on all. */
 static tri_status enter(tri_ckpt_writer *w) {
   tri_status st = tri_ckpt_agree(w->world, w->mine);
 
@@ -312,19 +248,19 @@ static tri_status leave(tri_ckpt_writer *w, tri_status mine) {
 
 tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value) {
   TRI_TRY(enter(w));
-  TRI_TRY(leave(w, put_attribute(w->state, w->path, name, H5T_STD_I64LE, &value)));
+  TRI_TRY(leave(w, tri_ckpt_h5_put(w->state, w->path, name, H5T_STD_I64LE, &value)));
   return TRI_OK;
 }
 
 tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value) {
   TRI_TRY(enter(w));
-  TRI_TRY(leave(w, put_attribute(w->state, w->path, name, H5T_IEEE_F64LE, &value)));
+  TRI_TRY(leave(w, tri_ckpt_h5_put(w->state, w->path, name, H5T_IEEE_F64LE, &value)));
   return TRI_OK;
 }
 
 tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text) {
   TRI_TRY(enter(w));
-  TRI_TRY(leave(w, put_text(w->state, w->path, name, text)));
+  TRI_TRY(leave(w, tri_ckpt_h5_put_text(w->state, w->path, name, text)));
   return TRI_OK;
 }
 
@@ -388,12 +324,13 @@ done:
 }
 
 static tri_status make_slab_set(tri_ckpt_writer *w, int64_t n, hid_t *set, int64_t *end) {
-  hid_t   group = -1, list = set_list(), type = tri_ckpt_h5_slab_type();
+  hid_t   group = -1, list = tri_ckpt_h5_set_list(), type = tri_ckpt_h5_slab_type();
   hsize_t rows = (hsize_t)n;
   hid_t   space = H5Screate_simple(1, &rows, NULL);
 
   *set = -1;
-  if (make_group(w, "/integrity", &group) == TRI_OK && list >= 0 && type >= 0 && space >= 0)
+  if (tri_ckpt_h5_group(w->file, w->path, "/integrity", &group) == TRI_OK && list >= 0 && type >= 0 &&
+      space >= 0)
     *set = H5Dcreate2(group, "slabs", type, space, H5P_DEFAULT, list, H5P_DEFAULT);
   if (*set < 0)
     tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: /integrity/slabs: %s", w->path,
@@ -404,7 +341,7 @@ static tri_status make_slab_set(tri_ckpt_writer *w, int64_t n, hid_t *set, int64
   if (space >= 0) H5Sclose(space);
   if (*set < 0) return TRI_EFILE;
   *end = (int64_t)H5Dget_offset(*set) + n * (int64_t)sizeof(tri_ckpt_slab);
-  TRI_TRY(put_text(
+  TRI_TRY(tri_ckpt_h5_put_text(
       *set, w->path, "method",
       "XXH64, seed 0, of elements [begin, begin + count) of the flattened tensor; tensor: its place in "
       "\"tensors\" of MANIFEST.json"));
@@ -481,6 +418,7 @@ static tri_status commit(tri_ckpt_writer *w) {
 
   TRI_TRY(enter(w));
   w->ended = true; /* from here on all ranks fail together */
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_give(w->folder) : TRI_OK));
   TRI_TRY(write_integrity(w));
   TRI_TRY(tri_ckpt_agree(world, flush_file(w)));
   TRI_TRY(tri_ckpt_agree(world, close_file(w)));
@@ -508,12 +446,13 @@ tri_status tri_ckpt_commit(tri_ckpt_writer **w) {
   return TRI_OK;
 }
 
-/* HDF5 must not be asked to close a file it cannot write: what then remains of it ends the process at its end. So the
- * space is given back first, and a file that still cannot be flushed stays open. */
+/* HDF5 must not be asked to close a file it cannot write: what then remains of it ends the process at its
+ * end. So the space is given back first, and a file that still cannot be flushed stays open. */
 static tri_status discard_file(tri_ckpt_writer *w) {
   tri_status st = TRI_OK;
 
   if (w->file >= 0) {
+    if (w->world->rank == 0) st = tri_ckpt_room_give(w->folder);
     if (w->world->rank == 0 && truncate(w->path, 0))
       st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", w->path, strerror(errno));
     TRI_TRY(tri_ckpt_agree(w->world, st));

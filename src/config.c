@@ -338,9 +338,6 @@ static tri_status refuse_unused(const loader *l) {
       TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to algo.name %s: remove it", e->where, tri_keys[i].name,
                a->name);
   }
-  if (l->cfg->reward.n && a->use == TRI_USE_SFT)
-    TRI_FAIL(TRI_ECONFIG, "%s: reward means nothing to algo.name %s: remove it", given(l, "reward")->where,
-             a->name);
   return TRI_OK;
 }
 
@@ -416,6 +413,10 @@ static tri_status check_together(const loader *l) {
   if (c->eval.steps > 0 && !c->data.eval.n)
     TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval: the JSON lines file to evaluate on",
              given(l, "eval.steps")->where, (long long)c->eval.steps);
+  if (c->eval.steps > 0 && (!c->reward.n || !c->rollout.max_response_length))
+    TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
+             given(l, "eval.steps")->where, (long long)c->eval.steps,
+             c->reward.n ? "rollout.max_response_length" : "reward");
   return TRI_OK;
 }
 

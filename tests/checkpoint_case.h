@@ -51,8 +51,8 @@ static inline int64_t count_of(int i) {
   return n;
 }
 
-/* Element k of tensor i at this step, as it must lie in memory. Any bits at all, NaN too; but plain numbers, exact in
- * bf16, in the tensors that h5dump is asked for. */
+/* Element k of tensor i at this step, as it must lie in memory. Any bits at all, NaN too; but plain numbers,
+ * exact in bf16, in the tensors that h5dump is asked for. */
 static inline void expect(int i, int64_t k, int64_t step, void *out) {
   uint64_t bits = tri_rng_mix(tri_rng_mix((uint64_t)(i * 1000 + step)) + (uint64_t)k);
   float    f = (float)(k % 200) / 2 - 50;
@@ -173,7 +173,7 @@ static inline int entries(const char *folder) {
 }
 
 static inline void flip(const char *path, int64_t at) {
-  unsigned char c;
+  unsigned char c = 0;
   int           fd = open(path, O_RDWR);
 
   assert_true(fd >= 0 && pread(fd, &c, 1, (off_t)at) == 1);

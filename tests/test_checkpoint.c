@@ -1,5 +1,5 @@
-/* test_checkpoint.c - checkpoints: bytes, ranges, names, commit, retention, the choice of one. Any number of ranks.
- * Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
+/* test_checkpoint.c - checkpoints: bytes, ranges, names, commit, retention, the choice of one. Any number of
+ * ranks. Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
 #include "checkpoint_case.h"
 
 /* ---- writing and reading */

@@ -1,5 +1,6 @@
-/* test_checkpoint_faults.c - checkpoints: damaged bytes, full disks, ranks that give up, killed writers. Any number
- * of ranks. Judges: the status and the text of the message; the folder as it was before a save that fails. */
+/* test_checkpoint_faults.c - checkpoints: damaged bytes, full disks, ranks that give up, killed writers. Any
+ * number of ranks. Judges: the status and the text of the message; the folder as it was before a save that
+ * fails. */
 #include "checkpoint_case.h"
 
 #include <errno.h>
@@ -351,7 +352,8 @@ static void move(const char *from, const char *to) {
   barrier();
 }
 
-/* The states between the renames of a commit, made by hand: after each, the old or the new checkpoint is found. */
+/* The states between the renames of a commit, made by hand: after each, the old or the new checkpoint is
+ * found. */
 static void killed_between_renames(void **state) {
   (void)state;
   new_dir("renames");

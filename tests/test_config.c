@@ -197,7 +197,8 @@ static void test_rewards(void **state) {
       "exact}]'");
   bad(SFT "reward:\n  name: exact\n", NULL,
       "d.yaml:13: reward is a list: write '- name: exact' below 'reward:'");
-  bad(SFT "reward:\n  - name: exact\n", NULL, "d.yaml:13: reward means nothing to algo.name sft: remove it");
+  bad(SFT, ARGS("eval.steps=5", "data.eval=e.jsonl"),
+      "argument 'eval.steps=5': eval.steps = 5 needs reward: evaluation generates answers and rewards them");
   bad(GRPO, ARGS("reward=[]"), "d.yaml: reward is missing: grpo needs at least one, such as '- name: exact'");
 }
 

@@ -1,5 +1,5 @@
-/* test_hash.c - XXH64. Judge: the reference implementation (xxHash 0.8.2 through the Python package xxhash 4.1.0),
- * whose answers for bytes (131 i + 17) mod 256 stand in the table. */
+/* test_hash.c - XXH64. Judge: the reference implementation (xxHash 0.8.2 through the Python package xxhash
+ * 4.1.0), whose answers for bytes (131 i + 17) mod 256 stand in the table. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
