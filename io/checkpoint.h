@@ -41,8 +41,7 @@ TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *
  * must cover each tensor exactly once (checked by commit). */
 TRI_CHECKED tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
                                       const void *host);
-/* Collective over world. Attributes of /state; a name may be used once. Text is stored with a fixed length.
- * */
+/* Collective over world. Attributes of /state; a name may be used once. Text has a fixed length. */
 TRI_CHECKED tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value);
 TRI_CHECKED tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value);
 TRI_CHECKED tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text);
@@ -98,8 +97,7 @@ bool                   tri_ckpt_has_value(const tri_ckpt_reader *r, const char *
 TRI_CHECKED tri_status tri_ckpt_get_i64(tri_ckpt_reader *r, const char *name, int64_t *value);
 TRI_CHECKED tri_status tri_ckpt_get_f64(tri_ckpt_reader *r, const char *name, double *value);
 TRI_CHECKED tri_status tri_ckpt_get_text(tri_ckpt_reader *r, const char *name, tri_text *text); /* appended */
-/* The i-th attribute of /state by name; *kind: 'i' i64, 'f' f64, 't' text. i counts to tri_ckpt_value_count.
- * */
+/* The i-th attribute of /state by name; *kind: 'i' i64, 'f' f64, 't' text. i < tri_ckpt_value_count. */
 int                    tri_ckpt_value_count(const tri_ckpt_reader *r);
 TRI_CHECKED tri_status tri_ckpt_value_at(tri_ckpt_reader *r, int i, tri_text *name, char *kind);
 /* Side files: their names, and the bytes of one, checked again; a NUL is put behind them. *bytes by

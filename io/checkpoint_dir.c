@@ -102,8 +102,7 @@ static tri_status rename_folder(const char *from, const char *to) {
   return TRI_OK;
 }
 
-/* The step that dir/LATEST names; -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT.
- * */
+/* The step that dir/LATEST names; -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT. */
 static tri_status read_latest(const char *dir, int64_t *step) {
   char    path[TRI_CKPT_PATH_BYTES], target[64];
   ssize_t n;
@@ -111,7 +110,7 @@ static tri_status read_latest(const char *dir, int64_t *step) {
   *step = -1;
   TRI_TRY(tri_ckpt_path(path, "%s/LATEST", dir));
   n = readlink(path, target, sizeof target);
-  if (n < 0 && errno == ENOENT) return TRI_OK;
+  if (n < 0 && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
   if (n < 0) TRI_FAIL(TRI_EFORMAT, "%s: is not a symbolic link: %s", path, strerror(errno));
   target[n < (ssize_t)sizeof target ? n : (ssize_t)sizeof target - 1] = 0;
   if (parse_name(target, step) != WHOLE) {

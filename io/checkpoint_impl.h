@@ -84,8 +84,7 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
 
 /* Rank 0, before anything is written: makes dir and an empty folder in it, if need_bytes are free there.
  * Where the file system cannot promise room, a file `room` in it holds spare_bytes until give(): HDF5's own
- * structures are written by all ranks together, and one rank that fails there would leave the others waiting.
- * */
+ * structures are written by all ranks together, and one rank that fails there would leave the others waiting. */
 TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes,
                                              int64_t spare_bytes);
 TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);

@@ -103,7 +103,7 @@ static tri_status apply_template(const tri_tok_template *template, int64_t from,
   tri_tokens text = {0};
   tri_status st = TRI_OK;
 
-  TRI_TRY_DONE(tri_tokens_put(&text, out->id + from, out->n - from));
+  if (out->n > from) TRI_TRY_DONE(tri_tokens_put(&text, out->id + from, out->n - from));
   out->n = from;
   for (int64_t i = 0; i < template->n; i++)
     if (template->id[i] < 0)

@@ -50,15 +50,13 @@ static int32_t longest(const tri_tok_trie *trie, const char *s, size_t left, siz
 
 /* \w of Rust's regex: Alphabetic, M, Nd, Pc, Join_Control (UTS #18, annex C). */
 static bool is_word(int32_t c) {
-  static const uint32_t in =
-      1u << UTF8PROC_CATEGORY_LU | 1u << UTF8PROC_CATEGORY_LL | 1u << UTF8PROC_CATEGORY_LT |
-      1u << UTF8PROC_CATEGORY_LM | 1u << UTF8PROC_CATEGORY_LO | 1u << UTF8PROC_CATEGORY_MN |
-      1u << UTF8PROC_CATEGORY_MC | 1u << UTF8PROC_CATEGORY_ME | 1u << UTF8PROC_CATEGORY_ND |
-      1u << UTF8PROC_CATEGORY_NL | 1u << UTF8PROC_CATEGORY_PC;
-  bool other_alphabetic = (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
+  static const char in[] = "Lu Ll Lt Lm Lo Mn Mc Me Nd Nl Pc";
+  const char       *category = tri_tok_newer_category(c);
+  bool              other_alphabetic = (c >= 0x24b6 && c <= 0x24e9) || (c >= 0x1f130 && c <= 0x1f149) ||
                           (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
 
-  return other_alphabetic || c == 0x200c || c == 0x200d || (in >> utf8proc_category(c) & 1);
+  if (!category) category = utf8proc_category_string(c);
+  return other_alphabetic || c == 0x200c || c == 0x200d || strstr(in, category);
 }
 
 static size_t spaces_after(const char *s, size_t n) {
@@ -262,7 +260,7 @@ done:
 
 /* Room for the ids behind the model's, and the table from id to added token. */
 static tri_status index_added(tri_tokenizer *t) {
-  int32_t      n_row = t->n_row, before;
+  int32_t      n_row = t->n_row, before = -1;
   tri_tok_row *row = NULL;
 
   for (int32_t i = 0; i < t->n_added; i++)

@@ -85,6 +85,17 @@ TRI_CHECKED tri_status tri_tok_regex_open(const char *where, const char *s, size
                                           pcre2_code **out);
 /* Cover the n bytes at s with hits and the stretches between them, in w->match. */
 TRI_CHECKED tri_status tri_tok_regex_find(const pcre2_code *code, const char *s, size_t n, tri_tok_work *w);
+
+/* A set of characters: the inside of a class, to be negated or not. */
+typedef struct tri_tok_set {
+  char        items[256];
+  const char *newer; /* categories for tri_tok_put_newer, or NULL */
+  bool        negative;
+  bool        word; /* it is \w */
+} tri_tok_set;
+/* The set of a name as in \p{name}; false: there is none. */
+bool                   tri_tok_set_find(const char *name, size_t n, tri_tok_set *set);
+TRI_CHECKED tri_status tri_tok_set_put(const tri_tok_set *set, tri_text *out); /* the inside, without ^ */
 /* Oniguruma's pattern as PCRE2 spells it, appended to *out. */
 TRI_CHECKED tri_status tri_tok_regex_translate(const char *where, const char *s, size_t n, tri_text *out);
 
@@ -226,6 +237,11 @@ TRI_CHECKED tri_status tri_tok_put_lossy(tri_tok_pieces *p, const char *s, size_
 
 /* tokenizer_normalize.c: append the GPT-2 characters of the bytes of p to w->b, and the piece they make. */
 TRI_CHECKED tri_status tri_tok_spell_bytes(const char *s, tri_tok_piece p, tri_tok_work *w);
+
+/* tokenizer_newer.c: the general category of a character that Unicode got with 15 or 16, or NULL. */
+const char *tri_tok_newer_category(int32_t c);
+/* All of them that are of one of the categories `names` ("Lu Ll M"), as ranges of a class. */
+TRI_CHECKED tri_status tri_tok_put_newer(const char *names, tri_text *out);
 
 /* tokenizer_bpe.c: the ids of every piece of w->a. */
 TRI_CHECKED tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out);

@@ -9,11 +9,6 @@ static tri_status finish(tri_tok_pieces *out, int64_t from, size_t zero) {
   return tri_tok_push(out, (tri_tok_piece){(size_t)from, (size_t)(out->text_n - from), zero, -1});
 }
 
-static size_t first_char(const tri_tok_pieces *out, int64_t from) {
-  int32_t c;
-  return out->text_n > from ? (size_t)tri_tok_char(out->text + from, (size_t)(out->text_n - from), &c) : 0;
-}
-
 /* ---- Unicode forms ---- */
 
 static int combining(int32_t c) { return utf8proc_get_property(c)->combining_class; }
@@ -50,12 +45,25 @@ static tri_status decompose(const char *s, size_t n, utf8proc_option_t options, 
   return TRI_OK;
 }
 
+/* Bytes of the normal form of the first character alone. */
+static tri_status form_bytes(const char *s, utf8proc_option_t options, tri_tok_work *w, size_t *n_bytes) {
+  char    utf8[4];
+  int32_t c;
+  int64_t n;
+
+  *n_bytes = 0;
+  TRI_TRY(decompose(s, (size_t)tri_tok_char(s, 4, &c), options, w, &n));
+  n = utf8proc_normalize_utf32(w->code, n, options);
+  for (int64_t i = 0; i < n; i++) *n_bytes += (size_t)tri_tok_put_char(w->code[i], utf8);
+  return TRI_OK;
+}
+
 static tri_status normalize_form(tri_tok_kind kind, const char *s, tri_tok_piece p, tri_tok_work *w) {
   bool              compose = kind == TRI_TOK_NFC || kind == TRI_TOK_NFKC;
   bool              compat = kind == TRI_TOK_NFKC || kind == TRI_TOK_NFKD;
   utf8proc_option_t options = UTF8PROC_STABLE | (compose ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE);
   int64_t           from = w->b.text_n, n, i, end;
-  size_t            ascii = 0;
+  size_t            ascii = 0, zero = 0;
   utf8proc_ssize_t  m;
 
   if (compat) options |= UTF8PROC_COMPAT;
@@ -64,6 +72,7 @@ static tri_status normalize_form(tri_tok_kind kind, const char *s, tri_tok_piece
     TRI_TRY(tri_tok_put(&w->b, s, p.n));
     return finish(&w->b, from, p.zero);
   }
+  if (p.zero) TRI_TRY(form_bytes(s, options, w, &zero));
   TRI_TRY(decompose(s, p.n, options, w, &n));
   for (i = 0; i < n; i = end) {
     for (end = i; end < n && combining(w->code[end]);) end++;
@@ -74,13 +83,13 @@ static tri_status normalize_form(tri_tok_kind kind, const char *s, tri_tok_piece
   if (m < 0) TRI_FAIL(TRI_EINTERNAL, "a text cannot be normalized: %s", utf8proc_errmsg(m));
   TRI_TRY(tri_tok_room(&w->b, 4 * (size_t)m));
   for (i = 0; i < m; i++) w->b.text_n += tri_tok_put_char(w->code[i], w->b.text + w->b.text_n);
-  return finish(&w->b, from, p.zero ? first_char(&w->b, from) : 0);
+  return finish(&w->b, from, zero);
 }
 
 /* Character by character, without context; the one that becomes two is U+0130 (Unicode, SpecialCasing.txt). */
 static tri_status normalize_lowercase(const char *s, tri_tok_piece p, tri_tok_work *w) {
   int64_t from = w->b.text_n;
-  size_t  step;
+  size_t  step, zero = 0;
   int32_t c;
 
   TRI_TRY(tri_tok_room(&w->b, 4 * p.n));
@@ -88,8 +97,9 @@ static tri_status normalize_lowercase(const char *s, tri_tok_piece p, tri_tok_wo
     step = (size_t)tri_tok_char(s + i, p.n - i, &c);
     w->b.text_n += tri_tok_put_char(utf8proc_tolower(c), w->b.text + w->b.text_n);
     if (c == 0x130) w->b.text_n += tri_tok_put_char(0x307, w->b.text + w->b.text_n);
+    if (i < p.zero) zero = (size_t)(w->b.text_n - from);
   }
-  return finish(&w->b, from, p.zero ? first_char(&w->b, from) : 0);
+  return finish(&w->b, from, zero);
 }
 
 /* ---- the others ---- */

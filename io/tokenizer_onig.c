@@ -19,80 +19,6 @@ typedef struct parser {
   int         depth;
 } parser;
 
-#define SPACES                                                                                               \
-  "\\t-\\r\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
-
-/* name (lower case, without space, _ and -) -> the inside of a class */
-static const struct {
-  const char *name, *items;
-  bool        negative;
-} set_row[] = {
-    {"space", SPACES, false},
-    {"whitespace", SPACES, false},
-    {"word", WORD, false},
-    {"alpha", "\\p{Alphabetic}", false},
-    {"alnum", "\\p{Alphabetic}\\p{Nd}", false},
-    {"digit", "\\p{Nd}", false},
-    {"xdigit", "0-9a-fA-F", false},
-    {"blank", "\\t\\p{Zs}", false},
-    {"cntrl", "\\p{Cc}", false},
-    {"lower", "\\p{Lowercase}", false},
-    {"upper", "\\p{Uppercase}", false},
-    {"punct", "\\p{P}\\$\\+<=>\\^`|~", false},
-    {"graph", SPACES "\\p{Cc}\\p{Cn}\\p{Cs}", true},
-    {"print", "\\p{Cc}\\p{Cn}\\p{Cs}", true},
-    {"ascii", "\\x{0}-\\x{7f}", false},
-    {"any", "\\x{0}-\\x{10ffff}", false},
-    {"assigned", "\\p{Cn}", true},
-    {"other", "\\p{C}", false},
-    {"control", "\\p{Cc}", false},
-    {"format", "\\p{Cf}", false},
-    {"unassigned", "\\p{Cn}", false},
-    {"privateuse", "\\p{Co}", false},
-    {"surrogate", "\\p{Cs}", false},
-    {"letter", "\\p{L}", false},
-    {"casedletter", "\\p{Lu}\\p{Ll}\\p{Lt}", false},
-    {"lc", "\\p{Lu}\\p{Ll}\\p{Lt}", false},
-    {"lowercaseletter", "\\p{Ll}", false},
-    {"modifierletter", "\\p{Lm}", false},
-    {"otherletter", "\\p{Lo}", false},
-    {"titlecaseletter", "\\p{Lt}", false},
-    {"uppercaseletter", "\\p{Lu}", false},
-    {"mark", "\\p{M}", false},
-    {"combiningmark", "\\p{M}", false},
-    {"spacingmark", "\\p{Mc}", false},
-    {"enclosingmark", "\\p{Me}", false},
-    {"nonspacingmark", "\\p{Mn}", false},
-    {"number", "\\p{N}", false},
-    {"decimalnumber", "\\p{Nd}", false},
-    {"letternumber", "\\p{Nl}", false},
-    {"othernumber", "\\p{No}", false},
-    {"punctuation", "\\p{P}", false},
-    {"connectorpunctuation", "\\p{Pc}", false},
-    {"dashpunctuation", "\\p{Pd}", false},
-    {"closepunctuation", "\\p{Pe}", false},
-    {"finalpunctuation", "\\p{Pf}", false},
-    {"initialpunctuation", "\\p{Pi}", false},
-    {"otherpunctuation", "\\p{Po}", false},
-    {"openpunctuation", "\\p{Ps}", false},
-    {"symbol", "\\p{S}", false},
-    {"currencysymbol", "\\p{Sc}", false},
-    {"modifiersymbol", "\\p{Sk}", false},
-    {"mathsymbol", "\\p{Sm}", false},
-    {"othersymbol", "\\p{So}", false},
-    {"separator", "\\p{Z}", false},
-    {"lineseparator", "\\p{Zl}", false},
-    {"paragraphseparator", "\\p{Zp}", false},
-    {"spaceseparator", "\\p{Zs}", false},
-};
-
-/* A set of characters: the inside of a class, to be negated or not. */
-typedef struct char_set {
-  char items[256];
-  bool negative;
-} char_set;
-
 static tri_status parse_alternatives(parser *p, bool extended);
 static tri_status parse_class(parser *p, tri_text *out);
 
@@ -126,94 +52,47 @@ static tri_status put_char(tri_text *out, int32_t c) {
   return tri_text_put(out, utf8, (size_t)tri_tok_put_char(c, utf8));
 }
 
-/* ---- sets by name ---- */
+/* ---- sets of characters ---- */
 
-static void set_items(char_set *set, const char *items, bool negative) {
-  snprintf(set->items, sizeof set->items, "%s", items);
-  set->negative = negative;
+static tri_status find_set(const parser *p, const char *name, size_t n, tri_tok_set *set) {
+  if (tri_tok_set_find(name, n, set)) return TRI_OK;
+  return refuse(p, "no characters are known by the name '%.*s'", (int)(n < 60 ? n : 60), name);
 }
 
-static bool compiles(const char *pattern) {
-  int         code;
-  PCRE2_SIZE  where;
-  pcre2_code *re =
-      pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_UCP, &code, &where, NULL);
+/* After \p or \P: {name} or {^name}. */
+static tri_status parse_property(parser *p, bool negative, tri_tok_set *set) {
+  const char *close = memchr(p->s, '}', (size_t)(p->end - p->s));
 
-  pcre2_code_free(re);
-  return re != NULL;
-}
-
-static tri_status find_set(parser *p, const char *name, size_t n, char_set *set) {
-  char   plain[64], pattern[96];
-  size_t k = 0;
-
-  for (size_t i = 0; i < n && k + 1 < sizeof plain; i++)
-    if (isalnum((unsigned char)name[i])) plain[k++] = (char)tolower((unsigned char)name[i]);
-  plain[k] = 0;
-  for (size_t i = 0; i < sizeof set_row / sizeof *set_row; i++)
-    if (!strcmp(plain, set_row[i].name)) {
-      set_items(set, set_row[i].items, set_row[i].negative);
-      return TRI_OK;
-    }
-  snprintf(pattern, sizeof pattern, "\\p{sc:%s}", plain);
-  if (!compiles(pattern)) snprintf(pattern, sizeof pattern, "\\p{%s}", plain);
-  if (!k || !compiles(pattern))
-    return refuse(p, "no characters are known by the name '%.*s'", (int)(n < 60 ? n : 60), name);
-  set_items(set, pattern, false);
-  return TRI_OK;
-}
-
-/* After \p or \P: {name}, {^name} or one letter. */
-static tri_status parse_property(parser *p, bool negative, char_set *set) {
-  const char *close;
-
-  if (p->s == p->end) return refuse(p, "it ends in \\p");
-  if (*p->s != '{') {
-    TRI_TRY(find_set(p, p->s, 1, set));
-    p->s++;
-  } else {
-    close = memchr(p->s, '}', (size_t)(p->end - p->s));
-    if (!close) return refuse(p, "a \\p{ is not closed");
-    p->s++;
-    if (skip(p, "^")) negative = !negative;
-    TRI_TRY(find_set(p, p->s, (size_t)(close - p->s), set));
-    p->s = close + 1;
-  }
+  if (!close) return refuse(p, "a \\p{ is not closed");
+  p->s++;
+  if (skip(p, "^")) negative = !negative;
+  TRI_TRY(find_set(p, p->s, (size_t)(close - p->s), set));
+  p->s = close + 1;
   if (negative) set->negative = !set->negative;
   return TRI_OK;
 }
 
 /* The set behind a backslash, if that is one; *is_set tells. p->s stands on the letter. */
-static tri_status parse_set(parser *p, char_set *set, bool *is_set) {
+static tri_status parse_set(parser *p, tri_tok_set *set, bool *is_set) {
+  static const struct {
+    char        letter;
+    const char *name;
+  } row[] = {{'s', "space"}, {'w', "word"}, {'d', "digit"}, {'h', "xdigit"}};
   char letter = *p->s;
 
   *is_set = true;
-  switch (letter) {
-  case 's':
-  case 'S':
-    set_items(set, SPACES, letter == 'S');
-    break;
-  case 'w':
-  case 'W':
-    set_items(set, WORD, letter == 'W');
-    break;
-  case 'd':
-  case 'D':
-    set_items(set, "\\p{Nd}", letter == 'D');
-    break;
-  case 'h':
-  case 'H':
-    set_items(set, "0-9a-fA-F", letter == 'H');
-    break;
-  case 'p':
-  case 'P':
+  if (at(p, "p{") || at(p, "P{")) {
     p->s++;
     return parse_property(p, letter == 'P', set);
-  default:
-    *is_set = false;
-    return TRI_OK;
   }
-  p->s++;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (tolower((unsigned char)letter) == row[i].letter) {
+      p->s++;
+      TRI_TRY(find_set(p, row[i].name, strlen(row[i].name), set));
+      if (letter != row[i].letter) set->negative = !set->negative;
+      return TRI_OK;
+    }
+  *is_set = false;
   return TRI_OK;
 }
 
@@ -280,9 +159,11 @@ static void union_free(union_text *u) {
   tri_text_free(&u->more);
 }
 
-static tri_status union_add(union_text *u, const char_set *set) {
-  if (!set->negative) return tri_text_printf(&u->items, "%s", set->items);
-  return tri_text_printf(&u->more, "%s[^%s]", u->more.len ? "|" : "", set->items);
+static tri_status union_add(union_text *u, const tri_tok_set *set) {
+  if (!set->negative) return tri_tok_set_put(set, &u->items);
+  TRI_TRY(tri_text_printf(&u->more, "%s[^", u->more.len ? "|" : ""));
+  TRI_TRY(tri_tok_set_put(set, &u->more));
+  return tri_text_put(&u->more, "]", 1);
 }
 
 /* An expression that matches one character of the union. */
@@ -294,7 +175,7 @@ static tri_status union_put(const union_text *u, tri_text *out) {
 }
 
 /* [:name:] or [:^name:]; *found false: it is none, and p->s has not moved. */
-static tri_status parse_posix(parser *p, char_set *set, bool *found) {
+static tri_status parse_posix(parser *p, tri_tok_set *set, bool *found) {
   const char *s = p->s + 2, *name;
   bool        negative = false;
 
@@ -303,7 +184,10 @@ static tri_status parse_posix(parser *p, char_set *set, bool *found) {
   if (s < p->end && *s == '^') negative = true, s++;
   for (name = s; s < p->end && isalpha((unsigned char)*s);) s++;
   if (s == name || p->end - s < 2 || s[0] != ':' || s[1] != ']') return TRI_OK;
-  TRI_TRY(find_set(p, name, (size_t)(s - name), set));
+  if (s - name == 5 && !memcmp(name, "punct", 5)) /* wider than \\p{Punct} */
+    TRI_TRY(find_set(p, "posixpunct", 10, set));
+  else
+    TRI_TRY(find_set(p, name, (size_t)(s - name), set));
   if (negative) set->negative = !set->negative;
   p->s = s + 2;
   *found = true;
@@ -311,7 +195,7 @@ static tri_status parse_posix(parser *p, char_set *set, bool *found) {
 }
 
 /* One element of a class that is no nested class: a set (*is_set) or a character. */
-static tri_status parse_element(parser *p, char_set *set, bool *is_set, int32_t *c) {
+static tri_status parse_element(parser *p, tri_tok_set *set, bool *is_set, int32_t *c) {
   *is_set = false;
   if (p->s == p->end) return refuse(p, "a [ is not closed");
   if (*p->s == '[') return parse_posix(p, set, is_set);
@@ -325,9 +209,9 @@ static tri_status parse_element(parser *p, char_set *set, bool *is_set, int32_t 
 }
 
 static tri_status parse_item(parser *p, union_text *u) {
-  char_set set;
-  bool     is_set;
-  int32_t  from = 0, to = 0;
+  tri_tok_set set;
+  bool        is_set;
+  int32_t     from = 0, to = 0;
 
   if (*p->s == '[') {
     TRI_TRY(parse_posix(p, &set, &is_set));
@@ -405,20 +289,44 @@ static tri_status parse_reference(parser *p, char letter) {
   return TRI_OK;
 }
 
+/* \w, \p{L} and the like outside of a class. Oniguruma's word has the No of Latin-1 there, and only there. */
+static tri_status put_set(const tri_tok_set *set, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "[%s", set->negative ? "^" : ""));
+  TRI_TRY(tri_tok_set_put(set, out));
+  return tri_text_printf(out, "%s]", set->word ? "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" : "");
+}
+
+/* \b and \B, with Oniguruma's word. */
+static tri_status put_edge(const parser *p, bool edge, tri_text *out) {
+  static const char *const look[2][4] = {{"(?:(?<=", ")(?=", ")|(?<!", ")(?!"},
+                                         {"(?:(?<=", ")(?!", ")|(?<!", ")(?="}};
+  tri_tok_set              word;
+
+  TRI_TRY(find_set(p, "word", 4, &word));
+  for (int i = 0; i < 4; i++) {
+    TRI_TRY(tri_text_printf(out, "%s", look[edge][i]));
+    TRI_TRY(put_set(&word, out));
+  }
+  return tri_text_printf(out, "))");
+}
+
 static tri_status parse_escape(parser *p) {
-  static const char word_edge[] = "(?:(?<=[" WORD "])(?![" WORD "])|(?<![" WORD "])(?=[" WORD "]))";
-  static const char no_edge[] = "(?:(?<=[" WORD "])(?=[" WORD "])|(?<![" WORD "])(?![" WORD "]))";
-  char_set          set;
-  bool              is_set;
-  int32_t           c;
+  /* PCRE2 10.42 takes pictographs in a row for one cluster; UAX #29, GB9 to GB11. */
+  static const char cluster[] =
+      "(?>\\p{Extended_Pictographic}(?:[\\p{Mn}\\p{Me}\\x{200c}\\x{1f3fb}-\\x{1f3ff}]*\\x{200d}"
+      "\\p{Extended_Pictographic})*[\\p{M}\\x{200c}\\x{200d}\\x{1f3fb}-\\x{1f3ff}]*|\\X)";
+  tri_tok_set set;
+  bool        is_set;
+  int32_t     c;
 
   if (p->s == p->end) return refuse(p, "it ends in a backslash");
   if (*p->s == 'y' || *p->s == 'Y') return refuse(p, "\\%c (text segments) is not supported", *p->s);
-  if (skip(p, "b")) return tri_text_printf(p->out, "%s", word_edge);
-  if (skip(p, "B")) return tri_text_printf(p->out, "%s", no_edge);
+  if (skip(p, "b")) return put_edge(p, true, p->out);
+  if (skip(p, "B")) return put_edge(p, false, p->out);
+  if (skip(p, "X")) return tri_text_printf(p->out, "%s", cluster);
   if (skip(p, "O")) return tri_text_printf(p->out, "(?s:.)");
-  if (*p->s && strchr("AZzGRXNK", *p->s)) return tri_text_printf(p->out, "\\%c", *p->s++);
-  if ((*p->s == 'k' || *p->s == 'g') && p->end - p->s > 2 && (p->s[1] == '<' || p->s[1] == '\'')) {
+  if (*p->s && strchr("AZzGRNK", *p->s)) return tri_text_printf(p->out, "\\%c", *p->s++);
+  if ((*p->s == 'k' || *p->s == 'g') && p->end - p->s > 1 && (p->s[1] == '<' || p->s[1] == '\'')) {
     p->s++;
     return parse_reference(p, p->s[-1]);
   }
@@ -427,7 +335,7 @@ static tri_status parse_escape(parser *p) {
     return tri_text_printf(p->out, "\\g{%d}", c);
   }
   TRI_TRY(parse_set(p, &set, &is_set));
-  if (is_set) return tri_text_printf(p->out, "[%s%s]", set.negative ? "^" : "", set.items);
+  if (is_set) return put_set(&set, p->out);
   TRI_TRY(parse_escaped(p, &c));
   return put_char(p->out, c);
 }

@@ -53,12 +53,12 @@ static bool is_punctuation(int32_t c) {
 }
 
 static bool is_hit(const tri_tok_op *op, int32_t c) {
-  utf8proc_category_t k;
+  const char *category;
 
   if (op->kind == TRI_TOK_WHITESPACE_SPLIT) return tri_tok_is_space(c);
   if (op->kind == TRI_TOK_PUNCTUATION) return is_punctuation(c);
-  k = utf8proc_category(c);
-  return k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL || k == UTF8PROC_CATEGORY_NO;
+  category = tri_tok_newer_category(c);
+  return (category ? category : utf8proc_category_string(c))[0] == 'N';
 }
 
 /* Every character that hits is a match of its own. */

@@ -176,6 +176,7 @@ tri_status tri_tok_put_lossy(tri_tok_pieces *p, const char *s, size_t n) {
   size_t from = 0, i, step;
   bool   ok;
 
+  if (!n) return TRI_OK;
   for (i = 0; i < n; i += step) {
     step = next_char((const uint8_t *)s + i, n - i, &ok);
     if (ok) continue;

@@ -35,20 +35,20 @@ static void add_to_share(share *s, const tri_example *e) {
   s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
 }
 
-/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere. */
-static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, tri_rollout *out) {
+/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere. span: what the time
+ * is spent on. */
+static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, const char *span,
+                         tri_rollout *out) {
   tri_rollout mine = {0};
   tri_status  st = TRI_OK;
 
-  tri_screen_phase(t, "rollout");
-  tri_metric_begin(t->metrics, "rollout");
+  tri_screen_phase(t, span);
+  tri_metric_begin(t->metrics, span);
   TRI_TRY_DONE(tri_sampler_generate(t->sampler, s->prompt, s->n, gen, t->se->stream, &mine));
-  tri_metric_end(t->metrics, "rollout");
-  tri_metric_begin(t->metrics, "reward");
   TRI_TRY_DONE(tri_agree(world_of(t),
                          tri_answers_reward(&mine, s->example, tri_source_tokenizer(t->source), t->reward)));
   TRI_TRY_DONE(tri_rollout_exchange(&mine, world_of(t), out));
-  tri_metric_end(t->metrics, "reward");
+  tri_metric_end(t->metrics, span);
 done:
   tri_rollout_free(&mine);
   return st;
@@ -64,7 +64,7 @@ static tri_status generate(tri_trainer *t, int64_t step, tri_rollout *out) {
     int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, (step - 1) * n + k);
     add_to_share(&s, tri_dataset_get(t->data, i));
   }
-  if (st == TRI_OK) st = answer(t, &s, &t->gen, out);
+  if (st == TRI_OK) st = answer(t, &s, &t->gen, "rollout", out);
   free_share(&s);
   return st;
 }
@@ -223,10 +223,9 @@ tri_status tri_evaluate(tri_trainer *t) {
   tri_status  st;
 
   if (t->cfg->eval.max_prompts && t->cfg->eval.max_prompts < n) n = t->cfg->eval.max_prompts;
-  tri_metric_begin(t->metrics, "eval");
   TRI_TRY(make_share(t, n, &s));
   for (int64_t k = world_of(t)->rank; k < n; k += world_of(t)->size) add_to_share(&s, tri_dataset_get(t->eval_data, k));
-  TRI_TRY_DONE(answer(t, &s, &t->eval_gen, &r));
+  TRI_TRY_DONE(answer(t, &s, &t->eval_gen, "eval", &r));
   for (int q = 0; q < r.n_seq; q++) {
     reward += (double)r.reward[q] / r.n_seq;
     pass += ((double)r.reward[q] >= full - 1e-6) / (double)r.n_seq;
@@ -235,7 +234,6 @@ tri_status tri_evaluate(tri_trainer *t) {
   tri_metric_add(t->metrics, "eval_reward_mean", TRI_METRIC_RANK0, reward);
   tri_metric_add(t->metrics, "eval_pass_at_1", TRI_METRIC_RANK0, pass);
   tri_metric_add(t->metrics, "eval_response_length_mean_tokens", TRI_METRIC_RANK0, length);
-  tri_metric_end(t->metrics, "eval");
 done:
   tri_rollout_free(&r);
   free_share(&s);

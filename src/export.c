@@ -64,9 +64,11 @@ static void remove_tmp(const char *tmp) {
 static tri_status check_free(const char *folder) {
   struct dirent *e;
   bool           empty = true;
-  DIR           *d = opendir(folder);
+  struct stat    sb;
+  DIR           *d;
 
-  if (!d && errno == ENOENT) return TRI_OK;
+  if (stat(folder, &sb)) return TRI_OK; /* not there, or mkdir will say what is wrong */
+  d = opendir(folder);
   if (!d) TRI_FAIL(TRI_EINPUT, "%s: cannot be the folder of the export: %s", folder, strerror(errno));
   while (empty && (e = readdir(d))) empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
   closedir(d);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
 enum { MOST_SEQUENCES = 256, PREFILL_TOKENS = 2048 }; /* chosen, as in trainer.c */
 
 tri_status tri_infer_open(const char *model, tri_infer *out) {
@@ -19,6 +20,7 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
 
   return (tri_data_opt){.kind = kind,
                         .overlong = TRI_OVERLONG_ERROR,
+                        .max_prompt_name = "the model's context less --max-new",
                         .max_total_tokens = kind == TRI_DATA_SCORE ? tri_source_shape(f->source)->max_pos : 0,
                         .max_total_name = "the model's max_position_embeddings",
                         .vocab = tri_source_shape(f->source)->V,
@@ -28,19 +30,31 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                         .ctx = &f->encoder};
 }
 
+tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new) {
+  int64_t context = tri_source_shape(f->source)->max_pos, left = context - longest;
+
+  if (left < 1 || asked > left)
+    TRI_FAIL(TRI_EINPUT, "the longest prompt has %lld tokens, which leaves %lld of the model's context of %lld%s",
+             (long long)longest, (long long)(left > 0 ? left : 0), (long long)context,
+             asked ? "; --max-new asks for more" : " for an answer");
+  *max_new = asked ? asked : left < MOST_NEW ? left : MOST_NEW;
+  return TRI_OK;
+}
+
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 
 tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   tri_session  *se = &f->se;
   tri_comm     *world = se->comm[TRI_WORLD];
   int64_t       decode = (size->n_answers + world->size - 1) / world->size, prefill;
-  tri_dtype     dtype = strcmp(size->dtype, "f32") ? TRI_BF16 : TRI_F32;
+  tri_dtype     dtype = size->dtype && !strcmp(size->dtype, "f32") ? TRI_F32 : TRI_BF16;
   tri_model_opt mo = {.shape = tri_source_shape(f->source),
-                      .dtype = dtype,
                       .place = se->place,
                       .rollout = size->n_answers > 0,
                       .label = "model"};
 
+  if (!size->dtype) TRI_TRY(tri_agree(world, tri_source_dtype(f->source, &dtype)));
+  mo.dtype = dtype;
   if (decode > MOST_SEQUENCES) decode = MOST_SEQUENCES;
   prefill = larger(size->max_prompt, decode * size->max_prompt < PREFILL_TOKENS ? decode * size->max_prompt : PREFILL_TOKENS);
   mo.max_tokens = larger(size->max_score, larger(prefill, decode));

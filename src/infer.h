@@ -21,7 +21,7 @@ typedef struct tri_infer {
 TRI_CHECKED tri_status tri_infer_open(const char *model, tri_infer *out);
 
 typedef struct tri_infer_size {
-  const char *dtype;                   /* "f32" or "bf16" */
+  const char *dtype;                   /* "f32", "bf16", or NULL: tri_source_dtype */
   int64_t     n_answers;               /* in all; 0: nothing is generated */
   int64_t     max_prompt, max_new;     /* tokens */
   int64_t     max_score;               /* tokens of one forward; 0: nothing is scored */
@@ -36,5 +36,8 @@ void tri_infer_close(tri_infer *f, tri_status st);
 
 /* What data files are read with here: the source's tokenizer, vocabulary and context. */
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind);
+/* Not collective. Tokens of an answer at most: as asked, or (0) what a prompt of `longest` tokens leaves of the model's
+ * context, at most 128. TRI_EINPUT where it leaves too little. */
+TRI_CHECKED tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new);
 
 #endif

@@ -20,8 +20,18 @@ static void print_help(void) {
          "76 a peer hung or died\n");
 }
 
+/* Names that stand for work still to come: refused as such, not as spelling mistakes. */
+static const char *const planned[] = {"plan", "doctor", "init", "report", "bench"};
+
 static const tri_command *find(const char *name) {
   const char *known[N_COMMANDS], *near;
+
+  for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+    if (!strcmp(name, planned[i])) {
+      tri_fail(__FILE__, __LINE__, __func__, TRI_EARG, "trireme %s is not in this version; trireme --help lists what is",
+               name);
+      return NULL;
+    }
 
   for (int i = 0; i < N_COMMANDS; i++) {
     known[i] = commands[i]->name;

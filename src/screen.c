@@ -97,13 +97,13 @@ tri_status tri_screen_start(const tri_trainer *t) {
 
 void tri_screen_phase(const tri_trainer *t, const char *phase) {
   double  spent_s = tri_now_s() - t->start_s;
-  int64_t done = t->count.step;
+  int64_t done = t->count.step - t->first_step;
   char    left[32];
 
   if (!live(t)) return;
-  fprintf(stderr, "\r\033[Kstep %lld/%lld  %-8s  %lld tokens trained  %s left", (long long)done + 1,
+  fprintf(stderr, "\r\033[Kstep %lld/%lld  %-8s  %lld tokens trained  %s left", (long long)t->count.step + 1,
           (long long)t->steps, phase, (long long)t->count.tokens,
-          done ? duration(spent_s / (double)done * (double)(t->steps - done), left) : "?");
+          done ? duration(spent_s / (double)done * (double)(t->steps - t->count.step), left) : "?");
   fflush(stderr);
 }
 

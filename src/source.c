@@ -1,9 +1,11 @@
 /* source.c - where a model comes from: a Hugging Face folder, a checkpoint, or random numbers. */
 #include "source.h"
+#include "export.h"
 #include "io/hash.h"
 #include "io/safetensors.h"
 #include "rng.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +16,7 @@ enum { SMALL_FILE_BYTES = 256 << 20 }; /* chosen: ten times the largest tokenize
 struct tri_source {
   char             name[TRI_CKPT_PATH_BYTES];
   tri_source_file  file[TRI_SOURCE_FILES];
+  char             path[TRI_SOURCE_FILES][TRI_CKPT_PATH_BYTES + 32]; /* of file[i], for messages */
   tri_model_shape  shape;
   tri_eos          eos;
   tri_tokenizer   *tokenizer;
@@ -41,24 +44,23 @@ static tri_status source_make(const char *name, tri_source **out) {
 
 /* The shape, end tokens and tokenizer of the small files that were read. */
 static tri_status source_parse(tri_source *s) {
-  char               config_name[TRI_CKPT_PATH_BYTES + 32], other_name[TRI_CKPT_PATH_BYTES + 32];
-  tri_source_file   *c = &s->file[TRI_SOURCE_CONFIG], *g = &s->file[TRI_SOURCE_GENERATION];
-  tri_source_file   *t = &s->file[TRI_SOURCE_TOKENIZER];
+  const tri_source_file *c = &s->file[TRI_SOURCE_CONFIG], *g = &s->file[TRI_SOURCE_GENERATION];
+  const tri_source_file *t = &s->file[TRI_SOURCE_TOKENIZER];
+  const char            *tokenizer = s->path[TRI_SOURCE_TOKENIZER];
+  tri_hf_text            config = {s->path[TRI_SOURCE_CONFIG], c->bytes, c->n},
+              generation = {s->path[TRI_SOURCE_GENERATION], g->bytes, g->n};
 
-  snprintf(config_name, sizeof config_name, "%s/config.json", s->name);
-  snprintf(other_name, sizeof other_name, "%s/generation_config.json", s->name);
-  tri_hf_text config = {config_name, c->bytes, c->n}, generation = {other_name, g->bytes, g->n};
   TRI_TRY(tri_hf_config_parse(&config, g->bytes ? &generation : NULL, &s->shape, &s->eos));
   if (!t->bytes) return TRI_OK;
-  snprintf(other_name, sizeof other_name, "%s/tokenizer.json", s->name);
-  TRI_TRY(tri_tokenizer_open_text(other_name, t->bytes, t->n, &s->tokenizer));
+  TRI_TRY(tri_tokenizer_open_text(tokenizer, t->bytes, t->n, &s->tokenizer));
   if (tri_tokenizer_vocab_size(s->tokenizer) > s->shape.V)
-    TRI_FAIL(TRI_EINPUT, "%s: has ids up to %d, but the model's vocab_size is %d", other_name,
+    TRI_FAIL(TRI_EINPUT, "%s: has ids up to %d, but the model's vocab_size is %d", tokenizer,
              tri_tokenizer_vocab_size(s->tokenizer) - 1, s->shape.V);
   return TRI_OK;
 }
 
 static tri_status read_small(tri_source *s, int i, const char *path) {
+  snprintf(s->path[i], sizeof s->path[i], "%s", path);
   return tri_file_read(path, SMALL_FILE_BYTES, &s->file[i].bytes, &s->file[i].n);
 }
 
@@ -88,9 +90,11 @@ tri_status tri_source_open_checkpoint(tri_ckpt_reader *r, tri_source **out) {
   TRI_TRY(source_make(tri_ckpt_folder(r), out));
   s = *out;
   s->ckpt = r;
-  for (int i = 0; i < TRI_SOURCE_FILES; i++)
+  for (int i = 0; i < TRI_SOURCE_FILES; i++) {
+    snprintf(s->path[i], sizeof s->path[i], "%s/%s", s->name, file_names[i]);
     if (i == TRI_SOURCE_CONFIG || tri_ckpt_has_file(r, file_names[i]))
       TRI_TRY(tri_ckpt_get_file(r, file_names[i], &s->file[i].bytes, &s->file[i].n));
+  }
   return source_parse(s);
 }
 
@@ -160,6 +164,20 @@ void tri_source_close(tri_source **s) {
   tri_tokenizer_close(&(*s)->tokenizer);
   for (int i = 0; i < TRI_SOURCE_FILES; i++) TRI_FREE((*s)->file[i].bytes);
   TRI_FREE(*s);
+}
+
+tri_status tri_source_dtype(const tri_source *s, tri_dtype *out) {
+  const tri_source_file *f = &s->file[TRI_SOURCE_CONFIG];
+  json_t                *config;
+  const char            *word;
+
+  if (s->ckpt) return tri_export_find_dtype(s->ckpt, out);
+  config = json_loadb(f->bytes, f->n, JSON_ALLOW_NUL, NULL); /* parsed without fault at open */
+  word = json_string_value(json_object_get(config, "dtype"));
+  if (!word) word = json_string_value(json_object_get(config, "torch_dtype"));
+  *out = word && !strcmp(word, "float32") ? TRI_F32 : TRI_BF16;
+  json_decref(config);
+  return TRI_OK;
 }
 
 /* ---- weights ---- */

@@ -40,6 +40,10 @@ const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
 const tri_source_file *tri_source_file_at(const tri_source *s, int i);
 const char            *tri_source_name(const tri_source *s); /* for messages */
 
+/* Not collective. The type to compute in unless told: that of the run a checkpoint is of (model.dtype), or what config.json
+ * says its weights are (float32: f32; else bf16). */
+TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
+
 /* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint ("/reference").
  * Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
 TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world, tri_stream *st);

@@ -68,18 +68,16 @@ static void to_bf16(float *x, int64_t n) {
   }
 }
 
-/* Collective over world. One tensor, as many rounds as the rank with the largest piece needs. */
+/* Not collective, like tri_ckpt_write: a rank that fails may leave for abandon at once. One tensor, in pieces that fit
+ * buf. */
 static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e, int index, float *buf) {
   tri_range piece = tri_params_piece(e->params, e->unit, e->param);
-  int64_t   rounds = (piece.count + PIECE - 1) / PIECE;
 
-  TRI_TRY(tri_host_max(world_of(t), &rounds, 1));
-  for (int64_t k = 0; k < rounds; k++) {
-    int64_t done = k * PIECE, n = piece.count - done < PIECE ? piece.count - done : PIECE;
-    if (n < 0) n = 0;
-    if (n) TRI_TRY(tri_params_read(e->params, e->kind, e->unit, e->param, piece.begin + done, n, buf, t->se->stream));
+  for (int64_t done = 0; done < piece.count; done += PIECE) {
+    int64_t n = piece.count - done < PIECE ? piece.count - done : PIECE;
+    TRI_TRY(tri_params_read(e->params, e->kind, e->unit, e->param, piece.begin + done, n, buf, t->se->stream));
     if (e->tensor.dtype == TRI_BF16) to_bf16(buf, n);
-    TRI_TRY(tri_ckpt_write(w, index, n ? piece.begin + done : 0, n, buf));
+    TRI_TRY(tri_ckpt_write(w, index, piece.begin + done, n, buf));
   }
   return TRI_OK;
 }
@@ -115,7 +113,12 @@ static tri_status write_all(tri_trainer *t, const listing *l, float *buf) {
   TRI_TRY_DONE(put_counters(t, w));
   TRI_TRY_DONE(put_files(t, w));
   TRI_TRY_DONE(tri_ckpt_commit(&w));
-  return tri_ckpt_retain(t->folder, (int)t->cfg->checkpoint.save_total_limit, t->count.step, world_of(t));
+  if (tri_ckpt_retain(t->folder, (int)t->cfg->checkpoint.save_total_limit, t->count.step, world_of(t)) != TRI_OK) {
+    if (world_of(t)->rank == 0)
+      tri_log(TRI_LOG_WARN, "%s: old checkpoints could not be removed: %s", t->folder, tri_error_message());
+    tri_error_clear();
+  }
+  return TRI_OK;
 done:
   tri_ckpt_abandon(&w);
   return st;
@@ -249,5 +252,6 @@ tri_status tri_state_load(tri_trainer *t) {
     TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
     if (t->ref) TRI_TRY(tri_source_load(t->ref_source, "/model", tri_model_params(t->ref), world, t->se->stream));
   }
+  t->first_step = t->count.step;
   return tri_agree(world, open_outputs(t, folder[0] != 0));
 }

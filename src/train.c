@@ -375,7 +375,10 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
 tri_status tri_train(tri_trainer *t, tri_train_end *end) {
   bool stop = false;
 
-  if (t->count.step == 0 && t->cfg->eval.steps > 0) TRI_TRY(finish_step(t, 0));
+  if (t->count.step == 0 && t->cfg->eval.steps > 0) {
+    tri_metric_text(t->metrics, "algo", t->algo->name);
+    TRI_TRY(finish_step(t, 0));
+  }
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
     TRI_TRY(train_step(t, step));
     TRI_TRY(finish_step(t, step));

@@ -45,6 +45,7 @@ typedef struct tri_trainer {
   float               inv_temperature;              /* of log-probabilities, in sampling and in the loss */
   tri_counters        count;
   double              start_s, last_save_s;
+  int64_t             first_step; /* the step this process began after */
   char                folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
   tri_text            deck;                        /* as used */
 } tri_trainer;

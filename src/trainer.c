@@ -258,16 +258,15 @@ static tri_status open_models(tri_trainer *t, const longest *l) {
 /* The starting policy and, where a KL term wants one, the reference. */
 static tri_status open_sources(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  tri_comm         *world = t->se->comm[TRI_WORLD];
   const char       *ref = c->model.ref_path ? c->model.ref_path : c->model.path;
 
   if (c->model.path)
-    TRI_TRY(tri_source_open(c->model.path, world, true, &t->source));
+    TRI_TRY(tri_source_open(c->model.path, NULL, true, &t->source));
   else
     TRI_TRY(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, &t->source));
   if (!is_rl(c) || c->algo.kl_coef <= 0) return TRI_OK;
   if (ref)
-    TRI_TRY(tri_source_open(ref, world, true, &t->ref_source));
+    TRI_TRY(tri_source_open(ref, NULL, true, &t->ref_source));
   else
     TRI_TRY(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, &t->ref_source));
   if (tri_source_shape(t->ref_source)->V != tri_source_shape(t->source)->V)

@@ -298,6 +298,17 @@ check_layout() {
     END { for (f in first) printf "%s:%d: layout: %d places differ; run clang-format -i\n", f, first[f], count[f] }' | sort
 }
 
+# What two files must say alike: rank counts and test programs; the second block of README.md and .ci/run.
+check_pairs() {
+  local module second
+  sed -n 's/^set(TRI_RANKS_\([a-z0-9_]*\) .*/\1/p' tests/CMakeLists.txt | while read -r module; do
+    [[ -e tests/test_$module.c ]] || echo "tests/CMakeLists.txt:1: TRI_RANKS_$module, and there is no tests/test_$module.c"
+  done
+  second=$(awk '/^```/ { n++; next } n == 3' README.md)
+  [[ -n $second && $second == "$(tail -n 1 .ci/run)" ]] ||
+    echo ".ci/run:1: its last line is not the second block of README.md"
+}
+
 check_first_hour() {
   local n
   # shellcheck disable=SC2086
@@ -310,6 +321,7 @@ check_first_hour() {
   check_texts
   check_headers
   check_layout
+  check_pairs
   check_first_hour
 } >"$out/all" 2>&1
 if [[ -s $out/all ]]; then

@@ -69,12 +69,12 @@ done:
 
 /* Collective over world. Every rank's own prompts are answered and scored where they are; rewards are gathered after. */
 static tri_status answer(tri_infer *f, const request *q, const tri_dataset *d, int n, tri_reward_set *set,
-                         tri_rollout *out) {
+                         int64_t max_new, tri_rollout *out) {
   tri_prompt         *prompt = NULL;
   const tri_example **example = NULL;
   tri_status          st = TRI_OK;
   tri_generate_opt    opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
-                             .max_new = q->max_new,
+                             .max_new = max_new,
                              .group = (int)q->num,
                              .eos = tri_source_eos(f->source)->id,
                              .n_eos = tri_source_eos(f->source)->n};
@@ -100,7 +100,7 @@ static tri_status open_data(tri_infer *f, const request *q, tri_dataset **out) {
   if (q->max_new >= context)
     TRI_FAIL(TRI_EINPUT, "--max-new %lld leaves no room for a prompt: the model's context is %lld tokens",
              (long long)q->max_new, (long long)context);
-  opt.max_prompt_tokens = context - q->max_new;
+  opt.max_prompt_tokens = context - (q->max_new ? q->max_new : 1);
   return tri_dataset_open(&q->data, 1, &opt, out);
 }
 
@@ -109,15 +109,18 @@ static tri_status run(const char *model, const request *q, tri_reward_set *set) 
   tri_dataset *data = NULL;
   tri_rollout  r = {0};
   result       x;
+  int64_t      max_new;
   tri_status   st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, &data)));
   int64_t n = tri_dataset_count(data);
   if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
-  tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, q->max_new, 0};
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD],
+                         tri_infer_room(&f, tri_dataset_stats(data)->longest_prompt, q->max_new, &max_new)));
+  tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, max_new, 0};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
-  TRI_TRY_DONE(answer(&f, q, data, (int)n, set, &r));
+  TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));
   summarise(&r, &x);
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
 done:
@@ -128,21 +131,21 @@ done:
 }
 
 static tri_status eval(int argc, char **argv, int *code) {
-  request         q = {.dtype = "bf16", .max_new = 128, .num = 1, .seed = 42, .top_p = 1};
+  request         q = {.num = 1, .seed = 42, .top_p = 1};
   tri_reward_set *set = NULL;
   tri_status      st;
   tri_flag        flag[] = {
       {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
       {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", "exact, number or regex; must be given"},
       {"--pattern", TRI_FLAG_TEXT, &q.pattern, 0, 0, "P", "the expression of --reward regex"},
-      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128)"},
+      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128, or what the context leaves)"},
       {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
       {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (0)"},
       {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
       {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P", "sample among the likeliest tokens up to probability P (1)"},
       {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
       {"--seed", TRI_FLAG_I64, &q.seed, 0, 9e15, "S", "key of the random numbers (42)"},
-      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (bf16)"},
+      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (that of the run, or of the model's files)"},
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
   tri_reward_opt  opt = {.weight = 1};
   int             n;
@@ -151,7 +154,7 @@ static tri_status eval(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 1 || !q.data || !q.reward) TRI_FAIL(TRI_EARG, "usage: trireme eval %s", tri_command_eval.usage);
-  if (strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
     TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");
   snprintf(opt.name, sizeof opt.name, "%s", q.reward);

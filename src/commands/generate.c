@@ -22,7 +22,7 @@ typedef struct input {
   int64_t     *first;
   tri_prompt  *prompt;
   int          n;
-  int64_t      longest;
+  int64_t      longest, max_new; /* tokens */
 } input;
 
 static tri_status read_texts(tri_infer *f, const request *q, input *in) {
@@ -57,15 +57,10 @@ static tri_status read_file(tri_infer *f, const request *q, input *in) {
 }
 
 static tri_status read_input(tri_infer *f, const request *q, input *in) {
-  int64_t context = tri_source_shape(f->source)->max_pos;
-
   TRI_TRY(q->prompts ? read_file(f, q, in) : read_texts(f, q, in));
   for (int i = 0; i < in->n; i++)
     if (in->prompt[i].n_token > in->longest) in->longest = in->prompt[i].n_token;
-  if (in->longest + q->max_new > context)
-    TRI_FAIL(TRI_EINPUT, "the longest prompt has %lld tokens, with --max-new %lld that is more than the model's context of %lld",
-             (long long)in->longest, (long long)q->max_new, (long long)context);
-  return TRI_OK;
+  return tri_infer_room(f, in->longest, q->max_new, &in->max_new);
 }
 
 static void free_input(input *in) {
@@ -108,9 +103,9 @@ static tri_status run(const char *model, const request *q) {
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
-  tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, q->max_new, 0};
+  tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0};
   tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
-                          .max_new = q->max_new,
+                          .max_new = in.max_new,
                           .group = (int)q->num,
                           .eos = tri_source_eos(f.source)->id,
                           .n_eos = tri_source_eos(f.source)->n};
@@ -130,16 +125,16 @@ done:
 }
 
 static tri_status generate(int argc, char **argv, int *code) {
-  request  q = {.dtype = "bf16", .max_new = 128, .num = 1, .seed = 42, .temperature = 1, .top_p = 1};
+  request  q = {.num = 1, .seed = 42, .temperature = 1, .top_p = 1};
   tri_flag flag[] = {
       {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
-      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128)"},
+      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128, or what the context leaves)"},
       {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (1)"},
       {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
       {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P", "sample among the likeliest tokens up to probability P (1)"},
       {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt (1)"},
       {"--seed", TRI_FLAG_I64, &q.seed, 0, 9e15, "S", "key of the random numbers (42)"},
-      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (bf16)"},
+      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (that of the run, or of the model's files)"},
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object per answer, with tokens and log-probabilities"}};
   int      n;
 
@@ -149,7 +144,7 @@ static tri_status generate(int argc, char **argv, int *code) {
   if (n < 1 || (n < 2) != (q.prompts != NULL))
     TRI_FAIL(TRI_EARG, "usage: trireme generate %s; prompts on the command line or --prompts, one of the two",
              tri_command_generate.usage);
-  if (strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   q.text = argv + 1;
   q.n_text = n - 1;
   return run(argv[0], &q);

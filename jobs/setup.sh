@@ -1,0 +1,40 @@
+#!/bin/sh
+# setup.sh - install what is missing of jobs/packages.txt (Debian, as root or with sudo), then build build/cpu-release.
+#
+# jobs/setup.sh          what the program needs
+# jobs/setup.sh tests    and what tests/run.sh needs besides
+set -eu
+cd "$(dirname "$0")/.."
+
+uses=build
+case "${1-}" in
+'') ;;
+tests) uses='build|tests' ;;
+*) echo "usage: jobs/setup.sh [tests]" >&2; exit 64 ;;
+esac
+wanted=$(awk -v uses="^($uses)\$" '!/^#/ && $2 ~ uses { print $1 }' jobs/packages.txt)
+
+if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
+  missing=''
+  for p in $wanted; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null || true)" = installed ] || missing="$missing $p"
+  done
+  if [ -n "$missing" ]; then
+    as_root=''
+    if [ "$(id -u)" != 0 ]; then
+      command -v sudo >/dev/null || { echo "setup.sh: not root and no sudo; have these installed:$missing" >&2; exit 69; }
+      as_root=sudo
+    fi
+    echo "setup.sh: installing$missing"
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+    # shellcheck disable=SC2086
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+  fi
+else
+  echo "setup.sh: not a Debian system, so nothing is installed; needed are, by their Debian names:"
+  # shellcheck disable=SC2086
+  echo $wanted
+fi
+
+cmake --preset cpu-release
+cmake --build --preset cpu-release --parallel "$(nproc)"

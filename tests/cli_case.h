@@ -1,0 +1,125 @@
+/* cli_case.h - what the tests of the whole program share: a folder with a tiny model, and running a command in it.
+ *
+ * Judge of every test: the exit code, the text of stderr, and which files are there afterwards. */
+#ifndef TRI_TESTS_CLI_CASE_H
+#define TRI_TESTS_CLI_CASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#define ONE "'" TRI_PROGRAM "' "
+#define TWO "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 '" TRI_PROGRAM "' "
+/* Two SFT steps of a 2-layer model from random numbers; a checkpoint after each. */
+#define SFT  "train sft.yaml "
+#define GRPO "train grpo.yaml "
+#define LOAD "train sft.yaml model.config=null model.tokenizer=null "
+
+enum { CLI_TEXT_BYTES = 1 << 16 };
+static char cli_root[256], cli_out[CLI_TEXT_BYTES], cli_err[CLI_TEXT_BYTES]; /* the last command's */
+
+static inline void cli_read(const char *path, char text[CLI_TEXT_BYTES]) {
+  FILE  *f = fopen(path, "rb");
+  size_t n = f ? fread(text, 1, CLI_TEXT_BYTES - 1, f) : 0;
+
+  text[n] = 0;
+  if (f) fclose(f);
+}
+
+static inline void cli_write(const char *path, const char *text) {
+  FILE *f = fopen(path, "wb");
+
+  assert_non_null(f);
+  assert_int_equal(fwrite(text, 1, strlen(text), f), strlen(text));
+  assert_int_equal(fclose(f), 0);
+}
+
+/* A shell command, for preparing files. */
+static inline void cli_sh(const char *fmt, ...) {
+  char    command[4096];
+  va_list ap;
+
+  va_start(ap, fmt);
+  vsnprintf(command, sizeof command, fmt, ap);
+  va_end(ap);
+  if (system(command) != 0) fail_msg("failed: %s", command);
+}
+
+/* Runs a shell command with its output in cli_out and cli_err; its exit code, 128 + signal where one ended it. */
+static inline int cli_run(const char *command) {
+  char all[4096];
+  int  status;
+
+  snprintf(all, sizeof all, "{ %s ; } >.out 2>.err </dev/null", command);
+  status = system(all);
+  cli_read(".out", cli_out);
+  cli_read(".err", cli_err);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static inline bool cli_exists(const char *path) { return access(path, F_OK) == 0; }
+
+/* Error messages of the program in cli_err: all begin so, whichever rank they come from. */
+static inline int cli_errors(void) {
+  int n = 0;
+
+  for (const char *p = cli_err; p; p = strchr(p, '\n'), p = p ? p + 1 : NULL)
+    n += !strncmp(p, "trireme: ", 9) && strncmp(p, "trireme: warning: ", 18) != 0;
+  return n;
+}
+
+static inline void cli_succeeds(const char *command) {
+  int code = cli_run(command);
+
+  if (code != 0 || cli_errors()) fail_msg("%s\nexit code %d\n%s", command, code, cli_err);
+}
+
+static inline void cli_shows(const char *text, const char *part) {
+  if (!strstr(text, part)) fail_msg("'%s' is missing in\n%s", part, text);
+}
+
+/* The command ends with this exit code and exactly one message, which holds both parts (NULL: none asked for); stdout
+ * is empty; no output folder named bad came about, and nothing half-written is left. */
+static inline void cli_fails(int code, const char *command, const char *part, const char *other) {
+  int got = cli_run(command);
+
+  if (got != code || cli_errors() != 1) fail_msg("%s\nexit code %d, not %d\n%s", command, got, code, cli_err);
+  cli_shows(cli_err, part);
+  if (other) cli_shows(cli_err, other);
+  if (cli_out[0]) fail_msg("%s\nprints to stdout: %s", command, cli_out);
+  if (cli_exists("bad")) fail_msg("%s\nleft its output folder behind", command);
+  if (cli_run("find . -name '*.tmp*' | grep .") == 0) fail_msg("%s\nleft behind: %s", command, cli_out);
+}
+
+/* The folder, its data files, a finished run "run" (steps 1 and 2) and its export "model". */
+static inline int cli_open(void **state) {
+  const char *base = getenv("TMPDIR");
+
+  (void)state;
+  snprintf(cli_root, sizeof cli_root, "%s/trireme-cli-XXXXXX", base ? base : "/tmp");
+  if (!mkdtemp(cli_root) || chdir(cli_root)) return -1;
+  setenv("OMP_NUM_THREADS", "1", 1);
+  cli_sh("cp '" TRI_TEST_DATA "/cli/'* .");
+  cli_succeeds(ONE SFT "run.output=run");
+  cli_succeeds(ONE "export run model");
+  return 0;
+}
+
+static inline int cli_close(void **state) {
+  char command[300];
+
+  (void)state;
+  snprintf(command, sizeof command, "rm -rf '%s'", cli_root);
+  return chdir("/") || system(command);
+}
+
+#endif
