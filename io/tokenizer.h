@@ -13,6 +13,11 @@
  * ByteFallback, Fuse, Metaspace, Replace, Strip, Sequence; post-processors ByteLevel, TemplateProcessing,
  * Sequence; added tokens with all their flags. Anything else is refused by its name.
  *
+ * Known to differ: a few characters younger than Unicode 9 under NFKC, NFKD and Lowercase, in the order of marks, and
+ * under Punctuation, where the library's tables are older or newer; properties other than general categories
+ * (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's vocabulary, look-behind
+ * of variable length.
+ *
  * `truncation` and `padding` are not applied: the library's own encode() would cut and fill, but transformers
  * switches both off for every call that does not ask for them.
  *

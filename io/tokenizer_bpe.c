@@ -173,7 +173,7 @@ static tri_status grow_seen(tri_tok_work *w) {
 tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out) {
   for (int64_t i = 0; i < w->a.n; i++) {
     tri_tok_piece        p = w->a.piece[i];
-    const char          *s = w->a.text + p.at;
+    const char          *s;
     struct tri_tok_seen *seen = NULL;
     int64_t              before = out->n;
     uint64_t             hash = 0;
@@ -182,6 +182,7 @@ tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out)
       TRI_TRY(tri_tokens_put(out, &p.id, 1));
       continue;
     }
+    s = w->a.text + p.at;
     if (p.n < MAX_SEEN_BYTES) {
       if (2 * w->n_seen >= w->cap_seen) TRI_TRY(grow_seen(w));
       hash = tri_tok_hash(s, p.n);

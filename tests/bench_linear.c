@@ -1,7 +1,7 @@
 /* bench_linear.c - speed of the linear_* kernels beside the library's own best. Not a test.
  *
- * usage: bench_linear [threads] [shape index]. Each number is GFLOP/s, the best of several short runs. "library": one
- * product of 512 rows in every thread at once, weights packed, nothing else. */
+ * usage: bench_linear [threads] [rounds] [shape index]. Each number is GFLOP/s, the best of `rounds` short
+ * runs. "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
 #include "cpu/gemm.h"
 #include "device.h"
 #include "kernels.h"
@@ -18,7 +18,7 @@
     }                                                                                                        \
   } while (0)
 
-enum { ROWS_MAX = 4096, LIBRARY_ROWS = 512, REPEATS = 7 };
+enum { ROWS_MAX = 4096, LIBRARY_ROWS = 512, N_OPS = 6 };
 
 static void *memory(size_t bytes) {
   void *p = NULL;
@@ -36,106 +36,141 @@ static void fill(void *p, tri_dtype t, int64_t n) {
   }
 }
 
-/* GFLOP/s of `call`, repeated to last about 4 ms. */
-#define MEASURE(out, flops, call)                                                                            \
-  do {                                                                                                       \
-    const int times_ = (int)(4e-3 * 2e11 / (flops)) + 1;                                                     \
-    double    best_ = 1e30;                                                                                  \
-    for (int r_ = 0; r_ < REPEATS; r_++) {                                                                   \
-      const double from_ = tri_now_s();                                                                      \
-      for (int i_ = 0; i_ < times_; i_++) call;                                                              \
-      const double took_ = (tri_now_s() - from_) / times_;                                                   \
-      if (took_ < best_) best_ = took_;                                                                      \
-    }                                                                                                        \
-    out = (flops) / best_ * 1e-9;                                                                            \
-  } while (0)
+/* What is measured; all of one shape. */
+typedef struct bench {
+  const tri_kernels *k;
+  tri_device        *d;
+  tri_stream        *s;
+  tri_linear        *l;
+  tri_gemm          *library; /* [LIBRARY_ROWS, n_in] times packed w */
+  tri_dtype          dtype;
+  int64_t            n_out, n_in;
+  void              *fwd, *bwd, *work, *w, *x, *y, *dx, *dw;
+  char              *own[64]; /* each thread's memory for `library` */
+} bench;
 
-static double library_best(int64_t n, int64_t k, tri_dtype dtype, int threads) {
-  const tri_gemm_spec spec = {.m = LIBRARY_ROWS, .n = n, .k = k, .dtype = dtype, .b_row = n, .b_col = 1};
-  tri_gemm           *g = NULL;
-  double              total = 0;
-  OK(tri_gemm_open(&spec, NULL, threads, &g));
-#pragma omp parallel num_threads(threads) reduction(+ : total)
+static void library_run(const bench *b) {
+  const size_t a = (size_t)(LIBRARY_ROWS * b->n_in) * 4, c = (size_t)(LIBRARY_ROWS * b->n_out) * 4;
+#pragma omp parallel num_threads(b->d->threads)
   {
-    float *c = memory((size_t)(LIBRARY_ROWS * n) * 4);
-    char  *a = memory((size_t)(LIBRARY_ROWS * k) * 4), *b = memory(tri_gemm_packed_bytes(g)),
-         *scratch = memory(tri_gemm_scratch_bytes(g) + 64);
-    fill(a, dtype, LIBRARY_ROWS * k);
-    MEASURE(total, 2.0 * (double)(LIBRARY_ROWS * n * k),
-            tri_gemm_run(g, omp_get_thread_num(), c, a, b, scratch));
-    tri_host_free((void **)&c);
-    tri_host_free((void **)&a);
-    tri_host_free((void **)&b);
-    tri_host_free((void **)&scratch);
+    const int t = omp_get_thread_num();
+    char     *m = b->own[t];
+    tri_gemm_run(b->library, t, (float *)(void *)(m + a), m, m + a + c,
+                 m + a + c + tri_gemm_packed_bytes(b->library));
   }
-  tri_gemm_close(&g);
-  return total;
 }
 
-static void bench_shape(const tri_kernels *k, tri_device *d, tri_stream *s, int64_t n_out, int64_t n_in,
-                        tri_dtype dtype) {
-  static const int64_t  rows[] = {1, 8, 16, 64, 96, 512, 2048, ROWS_MAX};
+static void once(const bench *b, int op, int64_t rows) {
+  const tri_dtype t = b->dtype;
+  tri_tensor      x = tri_view2(b->x, t, rows, b->n_in), y = tri_view2(b->y, t, rows, b->n_out);
+  tri_tensor      sum = tri_view2(b->dx, TRI_F32, rows, b->n_out), dx = tri_view2(b->dx, t, rows, b->n_in);
+  tri_tensor w = tri_view2(b->w, t, b->n_out, b->n_in), dw = tri_view2(b->dw, TRI_F32, b->n_out, b->n_in);
+  if (op == 0) library_run(b);
+  if (op == 1) OK(b->k->linear_fwd(b->s, b->l, b->fwd, &y, &x, NULL, false));
+  if (op == 2) OK(b->k->linear_fwd(b->s, b->l, b->fwd, &sum, &x, NULL, true));
+  if (op == 3) OK(b->k->linear_bwd_x(b->s, b->l, b->bwd, &dx, &y, false));
+  if (op == 4) OK(b->k->linear_bwd_w(b->s, b->l, &dw, &y, &x));
+  if (op == 5) OK(b->k->linear_pack(b->s, b->l, b->fwd, b->bwd, &w));
+}
+
+/* Seconds of one call, the mean over about 2 ms. */
+static double seconds(const bench *b, int op, int64_t rows) {
+  const double flops = 2.0 * (double)(rows * b->n_out * b->n_in);
+  const int    times = op == 5 ? 1 : (int)(2e-3 * 2e11 / flops) + 1;
+  const double from = tri_now_s();
+  for (int i = 0; i < times; i++) once(b, op, rows);
+  return (tri_now_s() - from) / times;
+}
+
+static double bench_open(bench *b, int64_t n_out, int64_t n_in, tri_dtype dtype) {
   const tri_linear_spec spec = {n_out, n_in, dtype, true};
-  tri_linear           *l = NULL;
-  tri_linear_bytes      bytes;
-  const double          before = tri_now_s();
-  OK(k->linear_open(d, &spec, &l));
-  const double open_s = tri_now_s() - before;
-  OK(k->linear_size(l, &bytes));
-  void *fwd = memory(bytes.fwd), *bwd = memory(bytes.bwd), *work = memory(bytes.workspace);
-  void *w = memory((size_t)(n_out * n_in) * 4), *x = memory((size_t)(ROWS_MAX * n_in) * 4);
-  void *y = memory((size_t)(ROWS_MAX * n_out) * 4), *dw = memory((size_t)(n_out * n_in) * 4);
-  fill(w, dtype, n_out * n_in);
-  fill(x, dtype, ROWS_MAX * n_in);
-  OK(k->linear_bind(l, work, bytes.workspace));
-  tri_tensor   wt = tri_view2(w, dtype, n_out, n_in), dwt = tri_view2(dw, TRI_F32, n_out, n_in);
-  double       pack, check, best = library_best(n_out, n_in, dtype, d->threads);
-  const double weights = (double)(n_out * n_in);
-  MEASURE(pack, weights, OK(k->linear_pack(s, l, fwd, bwd, &wt)));
-  MEASURE(check, 1e9, OK(k->linear_check(s, l, fwd)));
-  printf("[%lld,%lld] %s: library %.0f; open %.2f ms, pack %.1f us, check %.2f ms, workspace %.1f MB\n",
-         (long long)n_out, (long long)n_in, dtype == TRI_F32 ? "f32" : "bf16", best, open_s * 1e3,
-         weights / pack * 1e-3, 1e3 / check, (double)bytes.workspace * 1e-6);
-  for (int i = 0; i < (int)(sizeof rows / sizeof *rows); i++) {
-    const double flops = 2.0 * (double)rows[i] * weights;
-    tri_tensor   xt = tri_view2(x, dtype, rows[i], n_in), yt = tri_view2(y, TRI_F32, rows[i], n_out);
-    tri_tensor   dxt = tri_view2(x, dtype, rows[i], n_in), dyt = tri_view2(y, dtype, rows[i], n_out);
-    double       f, fa, a, b;
-    MEASURE(f, flops, OK(k->linear_fwd(s, l, fwd, &yt, &xt, NULL, true)));
-    yt.dtype = dtype;
-    MEASURE(fa, flops, OK(k->linear_fwd(s, l, fwd, &yt, &xt, NULL, false)));
-    MEASURE(b, flops, OK(k->linear_bwd_w(s, l, &dwt, &dyt, &xt)));
-    MEASURE(a, flops, OK(k->linear_bwd_x(s, l, bwd, &dxt, &dyt, false)));
-    printf("  M %4lld: fwd %4.0f (%3.0f %%), added to f32 %4.0f (%3.0f %%), bwd_x %4.0f (%3.0f %%), bwd_w "
-           "%4.0f (%3.0f %%)\n",
-           (long long)rows[i], fa, 100 * fa / best, f, 100 * f / best, a, 100 * a / best, b, 100 * b / best);
-    fill(x, dtype, ROWS_MAX * n_in);
+  const tri_gemm_spec   whole = {
+        .m = LIBRARY_ROWS, .n = n_out, .k = n_in, .dtype = dtype, .b_row = n_out, .b_col = 1};
+  tri_linear_bytes bytes;
+  const double     from = tri_now_s();
+  OK(b->k->linear_open(b->d, &spec, &b->l));
+  const double took = tri_now_s() - from;
+  OK(b->k->linear_size(b->l, &bytes));
+  OK(tri_gemm_open(&whole, NULL, b->d->threads, &b->library));
+  b->n_out = n_out;
+  b->n_in = n_in;
+  b->dtype = dtype;
+  b->fwd = memory(bytes.fwd);
+  b->bwd = memory(bytes.bwd);
+  b->work = memory(bytes.workspace);
+  b->w = memory((size_t)(n_out * n_in) * 4);
+  b->dw = memory((size_t)(n_out * n_in) * 4);
+  b->x = memory((size_t)(ROWS_MAX * n_in) * 4);
+  b->y = memory((size_t)(ROWS_MAX * n_out) * 4);
+  b->dx = memory((size_t)(ROWS_MAX * (n_out > n_in ? n_out : n_in)) * 4);
+  for (int t = 0; t < b->d->threads; t++) {
+    b->own[t] = memory((size_t)(LIBRARY_ROWS * (n_in + n_out)) * 4 + tri_gemm_packed_bytes(b->library) +
+                       tri_gemm_scratch_bytes(b->library));
+    fill(b->own[t], dtype, LIBRARY_ROWS * n_in);
   }
-  tri_host_free(&fwd);
-  tri_host_free(&bwd);
-  tri_host_free(&work);
-  tri_host_free(&w);
-  tri_host_free(&x);
-  tri_host_free(&y);
-  tri_host_free(&dw);
-  OK(k->linear_close(&l));
+  fill(b->w, dtype, n_out * n_in);
+  fill(b->x, dtype, ROWS_MAX * n_in);
+  fill(b->y, dtype, ROWS_MAX * n_out);
+  OK(b->k->linear_bind(b->l, b->work, bytes.workspace));
+  once(b, 5, 0);
+  return took;
+}
+
+static void bench_close(bench *b) {
+  void *held[] = {b->fwd, b->bwd, b->work, b->w, b->x, b->y, b->dx, b->dw};
+  for (int i = 0; i < 8; i++) tri_host_free(&held[i]);
+  for (int t = 0; t < b->d->threads; t++) tri_host_free((void **)&b->own[t]);
+  tri_gemm_close(&b->library);
+  OK(b->k->linear_close(&b->l));
+}
+
+static void bench_shape(bench *b, int64_t n_out, int64_t n_in, tri_dtype dtype, int rounds) {
+  static const int64_t rows[] = {1, 8, 16, 64, 96, 512, 2048, ROWS_MAX};
+  enum { N_ROWS = sizeof rows / sizeof *rows };
+  double       best[N_ROWS][N_OPS];
+  const double open_s = bench_open(b, n_out, n_in, dtype);
+  for (int round = 0; round < rounds; round++)
+    for (int i = 0; i < N_ROWS; i++)
+      for (int op = 0; op < N_OPS; op++) {
+        const double s = seconds(b, op, rows[i]);
+        if (round == 0 || s < best[i][op]) best[i][op] = s;
+      }
+  double pack = best[0][5], library = best[0][0];
+  for (int i = 1; i < N_ROWS; i++) {
+    if (best[i][0] < library) library = best[i][0];
+    if (best[i][5] < pack) pack = best[i][5];
+  }
+  library = 2e-9 * (double)(LIBRARY_ROWS * n_out * n_in) * b->d->threads / library;
+  printf("[%lld,%lld] %s: library %.0f GFLOP/s; open %.2f ms, pack %.1f us\n", (long long)n_out,
+         (long long)n_in, dtype == TRI_F32 ? "f32" : "bf16", library, open_s * 1e3, pack * 1e6);
+  for (int i = 0; i < N_ROWS; i++) {
+    printf("  M %4lld", (long long)rows[i]);
+    for (int op = 1; op < 5; op++) {
+      static const char *const name[] = {"", "fwd", "fwd added", "bwd_x", "bwd_w"};
+      const double             g = 2e-9 * (double)(rows[i] * n_out * n_in) / best[i][op];
+      printf(", %s %4.0f (%3.0f %%)", name[op], g, 100 * g / library);
+    }
+    printf("\n");
+  }
+  fflush(stdout);
+  bench_close(b);
 }
 
 int main(int argc, char **argv) {
   static const int64_t shape[][2] = {{768, 256},  {256, 256}, {2048, 256}, {256, 1024}, {512, 256},
                                      {1536, 512}, {512, 512}, {3072, 512}, {512, 1536}, {8192, 512},
                                      {288, 96},   {384, 96},  {96, 192}};
-  const int threads = argc > 1 ? atoi(argv[1]) : omp_get_max_threads(), only = argc > 2 ? atoi(argv[2]) : -1;
-  tri_device *d = NULL;
-  tri_stream *s = NULL;
-  OK(tri_device_open("cpu", 0, threads, &d));
-  OK(d->ops->stream_open(d, "bench", &s));
+  const int            threads = argc > 1 ? atoi(argv[1]) : omp_get_max_threads();
+  const int            rounds = argc > 2 ? atoi(argv[2]) : 7, only = argc > 3 ? atoi(argv[3]) : -1;
+  bench                b = {0};
+  OK(tri_device_open("cpu", 0, threads, &b.d));
+  b.k = b.d->ops->kernels;
+  OK(b.d->ops->stream_open(b.d, "bench", &b.s));
   printf("%s, %d threads\n", tri_gemm_library(), threads);
   for (int t = 0; t < 2; t++)
     for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
-      if (only < 0 || i == only)
-        bench_shape(d->ops->kernels, d, s, shape[i][0], shape[i][1], t ? TRI_BF16 : TRI_F32);
-  d->ops->stream_close(&s);
-  tri_device_close(&d);
+      if (only < 0 || i == only) bench_shape(&b, shape[i][0], shape[i][1], t ? TRI_BF16 : TRI_F32, rounds);
+  b.d->ops->stream_close(&b.s);
+  tri_device_close(&b.d);
   return 0;
 }

@@ -77,10 +77,17 @@ static inline int cli_errors(void) {
   return n;
 }
 
+/* The end of stderr; cmocka prints no more. */
+static inline const char *cli_end(void) {
+  size_t n = strlen(cli_err);
+
+  return n > 700 ? cli_err + n - 700 : cli_err;
+}
+
 static inline void cli_succeeds(const char *command) {
   int code = cli_run(command);
 
-  if (code != 0 || cli_errors()) fail_msg("%s\nexit code %d\n%s", command, code, cli_err);
+  if (code != 0 || cli_errors()) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
 }
 
 static inline void cli_shows(const char *text, const char *part) {
@@ -92,7 +99,8 @@ static inline void cli_shows(const char *text, const char *part) {
 static inline void cli_fails(int code, const char *command, const char *part, const char *other) {
   int got = cli_run(command);
 
-  if (got != code || cli_errors() != 1) fail_msg("%s\nexit code %d, not %d\n%s", command, got, code, cli_err);
+  if (got != code || cli_errors() != 1)
+    fail_msg("%s\nexit code %d, not %d\n...%s", command, got, code, cli_end());
   cli_shows(cli_err, part);
   if (other) cli_shows(cli_err, other);
   if (cli_out[0]) fail_msg("%s\nprints to stdout: %s", command, cli_out);

@@ -20,8 +20,8 @@
     if ((call) != TRI_OK) fail_msg("%s", tri_error_trace());                                                 \
   } while (0)
 
-/* Memory that ends at a page nobody may touch: the kernels' own code and the library's generated code both fault when
- * they leave it. Before it, canaries. */
+/* Memory that ends at a page nobody may touch: the kernels' own code and the library's generated code both
+ * fault when they leave it. Before it, canaries. */
 typedef struct fence {
   char  *base, *data;
   size_t bytes, all;
@@ -112,8 +112,8 @@ static void layer_close(layer *a) {
   fence_close(&a->w);
 }
 
-/* The bound of any order of summation in f32: (k + 2) roundings of 2^-23 (the processor's bf16 product may round down)
- * of the sum of absolute values; then one rounding to the result's type. */
+/* The bound of any order of summation in f32: (k + 2) roundings of 2^-23 (the processor's bf16 product may
+ * round down) of the sum of absolute values; then one rounding to the result's type. */
 static void expect(double got, double sum, double absolute, int64_t k, tri_dtype t, int64_t i) {
   const double bound = (double)(k + 2) * 0x1p-23 * absolute + 1e-30;
   const double slack = t == TRI_BF16 ? bound * 1.01 + 0x1p-8 * fabs(sum) : bound;

@@ -110,7 +110,8 @@ done:
   return st;
 }
 
-/* The library's own code is called brg... where it is generated for the processor, ref... where it is only right. */
+/* The library's own code is called brg... where it is generated for the processor, ref... where it is only
+ * right. */
 static bool kernel_is(dnnl_primitive_desc_t pd, const char *start) {
   const char *name = "";
   return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
@@ -123,8 +124,8 @@ static void note_scratch(tri_gemm *g, dnnl_primitive_desc_t pd) {
   if (n > g->scratch_bytes) g->scratch_bytes = n;
 }
 
-/* Descriptors and the product itself; the order of b is the library's choice unless `like` fixed it. g->run stays NULL
- * if the library has only its slow reference code, or none, for b in that order. */
+/* Descriptors and the product itself; the order of b is the library's choice unless `like` fixed it. g->run
+ * stays NULL if the library has only its slow reference code, or none, for b in that order. */
 static tri_status open_run(tri_gemm *g, const tri_gemm *like) {
   const tri_gemm_spec  *p = &g->spec;
   const dnnl_dims_t     a_dim = {p->m, p->k}, a_stride = {p->k, 1}, b_dim = {p->k, p->n};

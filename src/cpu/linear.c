@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-static const int tile_rows[TRI_N_TILES] = {TRI_TILE_ROWS, 16, 4, 1};
-/* Columns of a block: with 128 the library is at its best and a tile of the result stays near the core; 64 where
- * otherwise some threads had no block. Measured: oneDNN 2.6.3. */
-enum { BLOCK_WIDE = 128, BLOCK_NARROW = 64 };
+static const int tile_rows[TRI_N_TILES] = {TRI_TILE_ROWS, 16, 8, 4, 1};
+/* Columns of a block: with 128 the library is at its best and a tile of the result stays near the core; 64 so
+ * that small weights too are cut. Measured: oneDNN 2.6.3. Never by the number of threads: some libraries give
+ * other bits in a block of another width. */
+enum { BLOCK_WIDE = 128, BLOCK_NARROW = 64, BLOCK_UNIT = 32 };
 /* Rows that share one reading of a block: their x and the block fit the second-level cache. Chosen. */
 enum { GROUP_ROWS = 256 };
 
@@ -62,8 +63,8 @@ static bool rows_equal(const float *c, int64_t rows, int64_t n, const float *row
   return true;
 }
 
-/* Use only tiles that give a row the bits of the first tile that agrees with itself: one row, repeated, times noise.
- * (A tile of one row always agrees with itself.) */
+/* Use only tiles that give a row the bits of the first tile that agrees with itself: one row, repeated, times
+ * noise. (A tile of one row always agrees with itself.) */
 static tri_status choose_tiles(tri_linear *l, tri_product *p, int kind) {
   tri_gemm    **tile = p->tile[kind];
   const int64_t k = p->k, n = kind ? p->n % p->width : p->width;
@@ -90,6 +91,7 @@ static tri_status choose_tiles(tri_linear *l, tri_product *p, int kind) {
     p->use[kind][t] = rows_equal(c, tile_rows[t], n, row);
     have_row |= p->use[kind][t];
   }
+  if (!have_row) p->use[kind][0] = true; /* linear_check will say so */
 done:
   TRI_FREE(a);
   TRI_FREE(b);
@@ -107,8 +109,8 @@ static bool may_pad(const tri_product *p, int kind, int t) {
   return true;
 }
 
-/* pick[left]: the first tile of the cheapest way through `left` rows. A tile of h rows costs about h + 2, a row that must
- * be copied first a little more. Measured: oneDNN 2.6.3, bf16. */
+/* pick[left]: the first tile of the cheapest way through `left` rows. A tile of h rows costs about h + 2, a
+ * row that must be copied first a little more. Measured: oneDNN 2.6.3, bf16. */
 static void plan_rows(tri_product *p, int kind) {
   int cost[TRI_TILE_ROWS + 1] = {0};
   for (int left = 1; left <= TRI_TILE_ROWS; left++) {
@@ -122,12 +124,19 @@ static void plan_rows(tri_product *p, int kind) {
   }
 }
 
-/* b_row, b_col: where b lies when it is packed, see tri_gemm_spec; b_row 0: dense rows of one block's columns. */
+/* Blocks of nearly equal width, a multiple of 32. */
+static int64_t block_width(int64_t n) {
+  const int64_t even = tri_ceil_div(n, tri_ceil_div(n, n >= 2 * BLOCK_WIDE ? BLOCK_WIDE : BLOCK_NARROW));
+  return tri_min(n, tri_ceil_div(even, BLOCK_UNIT) * BLOCK_UNIT);
+}
+
+/* b_row, b_col: where b lies when it is packed, see tri_gemm_spec; b_row 0: dense rows of one block's
+ * columns. */
 static tri_status product_open(tri_linear *l, tri_product *p, int64_t n, int64_t k, int64_t b_row,
                                int64_t b_col, bool exact) {
   p->n = n;
   p->k = k;
-  p->width = tri_min(n, n >= (int64_t)BLOCK_WIDE * l->threads ? BLOCK_WIDE : BLOCK_NARROW);
+  p->width = block_width(n);
   p->n_blocks = tri_ceil_div(n, p->width);
   for (int kind = 0; kind < (n % p->width ? 2 : 1); kind++) {
     tri_gemm    **tile = p->tile[kind];
@@ -155,8 +164,8 @@ static tri_status product_open(tri_linear *l, tri_product *p, int64_t n, int64_t
   return TRI_OK;
 }
 
-/* Block `block` of b [k,n], b stored so that `at` is its first element and, if rows of b are not dense, `stride` lies
- * between them: converted if need be, then packed. */
+/* Block `block` of b [k,n], b stored so that `at` is its first element and, if rows of b are not dense,
+ * `stride` lies between them: converted if need be, then packed. */
 static bool pack_block(const tri_linear *l, const tri_product *p, int thread, int64_t block, char *packed,
                        const char *b, int64_t rows, int64_t cols, int64_t stride) {
   char *stage = tri_linear_stage(l, thread);
@@ -256,7 +265,7 @@ static bool run_rows(const tri_linear *l, const call *c, int thread, int64_t blo
   return true;
 }
 
-/* The work of a call as one line of M * n_blocks places: groups of rows, in a group blocks, in a block rows. */
+/* The work of a call as a line of M * n_blocks places: groups of rows, in a group blocks, in a block rows. */
 typedef struct place {
   int64_t group_row, group_rows, block, row; /* row: in the group */
 } place;

@@ -1,5 +1,5 @@
-/* linear.h - what linear.c and linear_grad.c share: one weight shape's products and its part of the workspace.
- * Internal to src/cpu. */
+/* linear.h - what linear.c and linear_grad.c share: one weight shape's products and its part of the
+ * workspace. Internal to src/cpu. */
 #ifndef TRI_CPU_LINEAR_H
 #define TRI_CPU_LINEAR_H
 
@@ -8,11 +8,13 @@
 
 #include <omp.h>
 
-/* y[M,n] = x[M,k] b[k,n] for any M. b is cut into blocks of columns, packed one after the other; the rows of a block
- * are worked off in tiles of the heights below, so that a handful of products of fixed shape serves every M.
+/* y[M,n] = x[M,k] b[k,n] for any M. b is cut into blocks of columns, packed one after the other; the rows of
+ * a block are worked off in tiles of the heights below, so that a handful of products of fixed shape serves
+ * every M.
  *
- * Heights: 64 rows reach the library's best speed, 1 and 4 serve few sequences, 16 is between. Measured: oneDNN 2.6.3. */
-enum { TRI_N_TILES = 4, TRI_TILE_ROWS = 64 };
+ * Heights: 64 rows reach the library's best speed, the others serve few sequences. Measured:
+ * oneDNN 2.6.3. */
+enum { TRI_N_TILES = 5, TRI_TILE_ROWS = 64 };
 typedef struct tri_product {
   int64_t   n, k, width, n_blocks;
   tri_gemm *tile[2][TRI_N_TILES]; /* [0]: blocks of `width` columns, [1]: a narrower last one */
@@ -21,8 +23,8 @@ typedef struct tri_product {
   size_t    block_bytes, all_bytes;     /* packed */
 } tri_product;
 
-/* dw[n_out,n_in] += dy^T x: chunks of rows of x are packed as b; tiles of rows of dw are the results; the columns of dy
- * that belong to a tile are transposed into a. The last chunk is filled up with zeros. */
+/* dw[n_out,n_in] += dy^T x: chunks of rows of x are packed as b; tiles of rows of dw are the results; the
+ * columns of dy that belong to a tile are transposed into a. The last chunk is filled up with zeros. */
 enum { TRI_N_CHUNKS = 2 };
 typedef struct tri_gradient {
   int64_t   height, chunk_rows[TRI_N_CHUNKS]; /* of a tile; of a large and a small chunk */
@@ -69,8 +71,8 @@ static inline int tri_linear_begin(void) {
   return omp_get_thread_num();
 }
 
-/* in: `rows` rows of n elements of l->dtype, `stride` elements apart. out: the same of l->work, dense, then zeros up to
- * row `padded`. Not collective. */
+/* in: `rows` rows of n elements of l->dtype, `stride` elements apart. out: the same of l->work, dense, then
+ * zeros up to row `padded`. Not collective. */
 void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t rows, int64_t padded, int64_t n,
                      int64_t stride);
 /* TRI_EDEVICE: the library failed in `what`. */

@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-/* Rows of a small chunk, and bytes of one column of a large one: its rows amortise the reading and writing of dw, and
- * its transposed columns of dy stay near the core. Measured: oneDNN 2.6.3. */
+/* Rows of a small chunk, and bytes of one column of a large one: its rows amortise the reading and writing of
+ * dw, and its transposed columns of dy stay near the core. Measured: oneDNN 2.6.3. */
 enum { CHUNK_SMALL = 64, CHUNK_BYTES = 1024 };
-/* Packed x held at a time, if that is no less than a chunk for each thread. Chosen: a share of the last-level cache. */
-enum { PACKED_X_BYTES = 4 << 20 };
+/* Chunks packed at a time, if that is no less than one for each thread: a few, so that they stay in a cache
+ * near by. Measured. */
+enum { SLOTS_MIN = 4 };
 /* Heights of a tile: 64 is the library's best; below 16 it is far from it. Measured: oneDNN 2.6.3. */
 enum { HEIGHT_MAX = 64, HEIGHT_MIN = 16 };
 
@@ -16,7 +17,8 @@ void tri_gradient_close(tri_gradient *g) {
     for (int kind = 0; kind < TRI_N_CHUNKS; kind++) tri_gemm_close(&g->tile[low][kind]);
 }
 
-/* Tiles of `height` rows. *ok is false if the library has no product for what is left below the last whole tile. */
+/* Tiles of `height` rows. *ok is false if the library has no product for what is left below the last whole
+ * tile. */
 static tri_status open_tiles(tri_linear *l, int64_t height, bool *ok) {
   tri_gradient *g = &l->grad;
   tri_gemm_spec spec = {.n = l->n_in, .dtype = l->work, .add = true, .b_row = l->n_in, .b_col = 1};
@@ -55,8 +57,7 @@ tri_status tri_gradient_open(tri_linear *l) {
   }
   g->slot_bytes = tri_gemm_packed_bytes(g->tile[0][0]);
   tri_raise(&g->slot_bytes, tri_gemm_packed_bytes(g->tile[0][1]));
-  g->n_slots = PACKED_X_BYTES / (int64_t)g->slot_bytes;
-  if (g->n_slots < l->threads) g->n_slots = l->threads;
+  g->n_slots = l->threads < SLOTS_MIN ? SLOTS_MIN : l->threads;
   const size_t chunk = (size_t)g->chunk_rows[0] * tri_dtype_bytes(l->work);
   tri_raise(&l->stage_bytes, tri_round64(chunk * (size_t)(height > l->n_in ? height : l->n_in)));
   tri_raise(&l->shared_bytes, (size_t)g->n_slots * g->slot_bytes);
@@ -66,8 +67,8 @@ tri_status tri_gradient_open(tri_linear *l) {
 /* Transposing goes by squares of 32-bit words: f32, or pairs of bf16 from two rows. */
 enum { SQUARE = 16 };
 
-/* Put rows i and i + 8 of a[16,16] side by side, word by word, as rows 2i and 2i + 1 of b. Done four times this
- * transposes, and compilers know the instruction for it. */
+/* Put rows i and i + 8 of a[16,16] side by side, word by word, as rows 2i and 2i + 1 of b. Done four times
+ * this transposes, and compilers know the instruction for it. */
 static inline void interleave(uint32_t *restrict b, const uint32_t *restrict a) {
   for (int i = 0; i < SQUARE / 2; i++) {
     const uint32_t *x = a + i * SQUARE, *y = x + SQUARE * SQUARE / 2;
@@ -79,7 +80,8 @@ static inline void interleave(uint32_t *restrict b, const uint32_t *restrict a) 
   }
 }
 
-/* How elements of dy become words: f32 as they are, bf16 as f32, or two rows of bf16 in one word, the first low. */
+/* How elements of dy become words: f32 as they are, bf16 as f32, or two rows of bf16 in one word, the first
+ * low. */
 typedef enum { WORD_F32, WORD_WIDE, WORD_PAIR } word;
 
 /* w[16,16] from a square of dy that is not cut off. */
@@ -126,8 +128,8 @@ static inline void turn_square(uint32_t *p) {
   interleave(p, q);
 }
 
-/* a[cols, chunk] of l->work from dy, rows [0, rows) of `cols` columns, n_out elements apart; zeros up to chunk (a
- * multiple of 32). */
+/* a[cols, chunk] of l->work from dy, rows [0, rows) of `cols` columns, n_out elements apart; zeros up to
+ * chunk (a multiple of 32). */
 static inline void transpose_kind(char *a, const char *dy, size_t stride, int64_t rows, int64_t chunk,
                                   int64_t cols, word kind) {
   const int64_t height = kind == WORD_PAIR ? 2 * SQUARE : SQUARE;

@@ -1,0 +1,231 @@
+/* test_cli_checkpoint.c - the whole program when checkpoints are damaged, unfinished, or cannot be written. */
+#include "cli_case.h"
+
+enum { NORM_BYTES = 32 * 4, MOST_BYTES = 1 << 21 };
+
+/* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
+static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
+
+static size_t read_all(const char *path, char *bytes) {
+  FILE  *f = fopen(path, "rb");
+  size_t n = f ? fread(bytes, 1, MOST_BYTES, f) : 0;
+
+  assert_true(n > 0 && n < MOST_BYTES);
+  fclose(f);
+  return n;
+}
+
+/* One bit of /model/model.norm.weight in a checkpoint. Where it lies: the last tensor of the export has its bytes. */
+static void change_norm(const char *folder) {
+  static char state[MOST_BYTES], weights[MOST_BYTES];
+  char        command[512];
+  size_t      n_state, n_weights, at = 0;
+  FILE       *f;
+
+  snprintf(command, sizeof command, "rm -rf probe; " ONE "export %s probe", folder);
+  cli_succeeds(command);
+  n_weights = read_all("probe/model.safetensors", weights);
+  snprintf(command, sizeof command, "%s/state.h5", folder);
+  n_state = read_all(command, state);
+  while (at + NORM_BYTES <= n_state && memcmp(state + at, weights + n_weights - NORM_BYTES, NORM_BYTES) != 0)
+    at++;
+  assert_true(at + NORM_BYTES <= n_state);
+  state[at] = (char)(state[at] ^ 1);
+  f = fopen(command, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(state, 1, n_state, f), n_state);
+  assert_int_equal(fclose(f), 0);
+}
+
+static int count(const char *text, const char *part) {
+  int n = 0;
+
+  for (; (text = strstr(text, part)); text++) n++;
+  return n;
+}
+
+/* The run is as after its second step: LATEST, metrics, no leftovers. */
+static void is_untouched(const char *run) {
+  char path[512], text[CLI_TEXT_BYTES] = {0};
+
+  snprintf(path, sizeof path, "%s/checkpoints/LATEST", run);
+  assert_true(readlink(path, text, sizeof text - 1) > 0);
+  assert_string_equal(text, "step-00000002");
+  snprintf(path, sizeof path, "%s/metrics.jsonl", run);
+  cli_read(path, text);
+  assert_int_equal(count(text, "\n"), 2);
+}
+
+static void damaged_newest_falls_back_and_names_both(void **state) {
+  (void)state;
+  copy_run("a");
+  change_norm("a/checkpoints/step-00000002");
+  cli_fails(74, ONE "inspect a --verify", "/model/model.norm.weight", "step-00000002");
+  cli_fails(74, ONE "inspect a --verify --json", "/model/model.norm.weight", NULL);
+  cli_fails(74, ONE "inspect a/checkpoints/step-00000002 --verify", "/model/model.norm.weight", NULL);
+  cli_succeeds(ONE "inspect a");
+  cli_succeeds(ONE "inspect a/checkpoints/step-00000001 --verify");
+  cli_succeeds(ONE "export a half");
+  cli_shows(cli_err, "a/checkpoints/step-00000002/state.h5: damaged");
+  cli_shows(cli_err, "from a/checkpoints/step-00000001");
+  cli_succeeds(ONE SFT "run.output=a train.steps=3");
+  cli_shows(cli_err, "a/checkpoints/step-00000002/state.h5: damaged");
+  cli_shows(cli_err, "resumed from a/checkpoints/step-00000001, after step 1");
+  assert_int_equal(count(cli_err, "damaged checkpoints"), 1);
+  cli_read("a/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\n"), 3);
+}
+
+static void only_damaged_ones_are_no_new_start(void **state) {
+  (void)state;
+  copy_run("b");
+  change_norm("b/checkpoints/step-00000001");
+  cli_fails(74, ONE SFT "run.resume=b/checkpoints/step-00000001", "step-00000001",
+            "/model/model.norm.weight");
+  change_norm("b/checkpoints/step-00000002");
+  cli_fails(74, ONE SFT "run.output=b train.steps=3", "step-00000002", "/model/model.norm.weight");
+  cli_fails(74, TWO SFT "run.output=b train.steps=3", "step-00000002", "/model/model.norm.weight");
+  cli_fails(74, ONE "export b x", "step-00000002", NULL);
+  assert_false(cli_exists("x"));
+  is_untouched("b");
+}
+
+/* Judge: the file that was touched stands in the message. */
+static void every_kind_of_damage_is_found(void **state) {
+  static const struct {
+    const char *damage, *part;
+  } row[] = {
+      {"truncate --size=-1 state.h5", "state.h5"},
+      {"truncate --size=0 state.h5", "state.h5"},
+      {"rm state.h5", "state.h5"},
+      {"printf x >>deck.yaml", "deck.yaml"},
+      {"sed -i s/llama/lLama/ config.json", "config.json"},
+      {"rm tokenizer.json", "tokenizer.json"},
+      {"sed -i s/trireme/triremE/ MANIFEST.json", "MANIFEST.json"},
+      {"truncate --size=100 MANIFEST.json", "MANIFEST.json"},
+      {"printf x | dd of=state.h5 bs=1 seek=40 conv=notrunc status=none", "c/checkpoints/step-00000002"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    copy_run("c");
+    cli_sh("cd c/checkpoints/step-00000002 && %s", row[i].damage);
+    cli_fails(74, ONE "inspect c", row[i].part, "step-00000002");
+    cli_fails(74, ONE SFT "run.resume=c/checkpoints/step-00000002", row[i].part, "step-00000002");
+    cli_fails(74, ONE "generate c/checkpoints/step-00000002 hi", row[i].part, "step-00000002");
+    cli_succeeds(ONE "generate c hi --temperature 0 --max-new 4");
+    cli_shows(cli_err, "c/checkpoints/step-00000001");
+    is_untouched("c");
+  }
+}
+
+static void another_model_is_refused(void **state) {
+  (void)state;
+  copy_run("d");
+  cli_sh("sed 's/\"hidden_size\": 32/\"hidden_size\": 64/' config.json >other.json");
+  cli_sh("sed 's/config: config.json/config: other.json/' sft.yaml >other.yaml");
+  cli_fails(64, ONE "train other.yaml run.output=d train.steps=3", "d/checkpoints/step-00000002", "width 64");
+  cli_fails(64, TWO "train other.yaml run.output=d train.steps=3", "d/checkpoints/step-00000002", "width 64");
+  cli_fails(64, ONE "train other.yaml run.resume=d", "d/checkpoints/step-00000002", "width 64");
+  is_untouched("d");
+}
+
+static void leftovers_of_a_killed_writer_are_no_checkpoint(void **state) {
+  (void)state;
+  copy_run("e");
+  cli_sh("cp -r e/checkpoints/step-00000002 e/checkpoints/step-00000003.tmp && rm "
+         "e/checkpoints/*.tmp/MANIFEST.json &&"
+         "ln -s step-00000003 e/checkpoints/.LATEST.tmp");
+  assert_int_equal(cli_run(ONE "inspect e/checkpoints/step-00000003.tmp"), 74);
+  cli_shows(cli_err, "MANIFEST.json");
+  assert_int_equal(cli_errors(), 1);
+  assert_int_equal(cli_run(ONE "export e/checkpoints/step-00000003.tmp x"), 74);
+  assert_false(cli_exists("x"));
+  cli_succeeds(ONE "inspect e");
+  cli_shows(cli_out, "after step 2");
+  cli_succeeds(ONE SFT "run.output=e train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false");
+  cli_shows(cli_err, "resumed from e/checkpoints/step-00000002");
+  assert_false(cli_exists("e/checkpoints/step-00000003.tmp"));
+  assert_false(cli_exists("e/checkpoints/.LATEST.tmp"));
+  cli_sh("mkdir -p half.tmp && touch half.tmp/model.safetensors.tmp && rm -rf half");
+  cli_succeeds(ONE "export e half"); /* of a killed export */
+  assert_false(cli_exists("half.tmp"));
+}
+
+/* The limit, 200 KiB, is less than one state.h5; writing beyond it fails as on a full disk. */
+static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
+  (void)state;
+  copy_run("f");
+  cli_succeeds("trap '' XFSZ; ulimit -f 400; " ONE SFT "run.output=f train.steps=5 checkpoint.save_steps=2 "
+               "checkpoint.save_final=false");
+  assert_int_equal(count(cli_err, "no checkpoint could be written to f/checkpoints"), 1);
+  cli_shows(cli_err, "step 4: no checkpoint");
+  cli_sh("test -z \"$(find f -name '*.tmp')\"");
+  cli_read("f/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\n"), 5);
+  assert_int_equal(count(cli_out, "\"failed_saves\": 1"), 1); /* of step 5 */
+  cli_succeeds(ONE "inspect f --verify");
+  cli_shows(cli_out, "after step 2");
+  copy_run("f");
+  cli_fails(74, "trap '' XFSZ; ulimit -f 400; " ONE SFT "run.output=f train.steps=3", "last checkpoint",
+            "f/checkpoints");
+  cli_succeeds(ONE "inspect f --verify");
+  cli_shows(cli_out, "after step 2");
+}
+
+static void mount_disk(void) {
+  cli_sh("mkdir -p disk");
+  if (geteuid() == 0 && system("mount -t tmpfs -o size=8m tmpfs disk 2>/dev/null") == 0) return;
+  print_message("skipped: a small file system cannot be mounted here\n");
+  skip();
+}
+
+/* A file system of 8 MB, where a checkpoint wants 4.5 MB free; the filler takes more than the rest. */
+static void full_disk_keeps_the_old_checkpoint(void **state) {
+  static const char *const program[] = {ONE, TWO};
+  char                     command[1024];
+
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    mount_disk();
+    snprintf(command, sizeof command, "%s" SFT "run.output=disk/run", program[i]);
+    cli_succeeds(command);
+    cli_sh("head -c 5000000 /dev/zero >disk/filler");
+    snprintf(command, sizeof command,
+             "%s" SFT "run.output=disk/run train.steps=5 checkpoint.save_steps=2 checkpoint.save_final=false",
+             program[i]);
+    cli_succeeds(command);
+    assert_int_equal(count(cli_err, "no checkpoint could be written to disk/run/checkpoints"), 1);
+    cli_sh("test -z \"$(find disk -name '*.tmp')\"");
+    cli_succeeds(ONE "inspect disk/run --verify");
+    cli_shows(cli_out, "after step 2");
+    snprintf(command, sizeof command, "%s" SFT "run.output=disk/run train.steps=3", program[i]);
+    cli_fails(74, command, "last checkpoint", "disk/run/checkpoints");
+    assert_int_equal(cli_run("cat /dev/zero >disk/more"), 1);
+    cli_fails(74, ONE "export run disk/model", "disk/model.tmp", "No space left");
+    assert_false(cli_exists("disk/model"));
+    cli_fails(74, command, "disk/run/", "No space left");
+    cli_succeeds(ONE "inspect disk/run --verify");
+    cli_shows(cli_out, "after step 2");
+    cli_sh("umount disk");
+  }
+}
+
+static int close_disk(void **state) {
+  int unused = system("umount disk 2>/dev/null"); /* still there where a test stopped half-way */
+
+  (void)unused;
+  return cli_close(state);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(damaged_newest_falls_back_and_names_both),
+      cmocka_unit_test(only_damaged_ones_are_no_new_start),
+      cmocka_unit_test(every_kind_of_damage_is_found),
+      cmocka_unit_test(another_model_is_refused),
+      cmocka_unit_test(leftovers_of_a_killed_writer_are_no_checkpoint),
+      cmocka_unit_test(save_that_fails_is_reported_and_the_run_goes_on),
+      cmocka_unit_test(full_disk_keeps_the_old_checkpoint),
+  };
+  return cmocka_run_group_tests(tests, cli_open, close_disk);
+}
