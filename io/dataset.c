@@ -234,8 +234,8 @@ static tri_status limit_length(intake *in, bool *keep) {
   }
   if (most_total > 0 && !is_prompt_kind(opt) && in->n > most_total) {
     if (opt->overlong == TRI_OVERLONG_ERROR)
-      FAIL_LINE(in, "has %lld tokens, at most %lld are possible: %s%s",
-                (long long)in->n, (long long)most_total, opt->max_total_name,
+      FAIL_LINE(in, "has %lld tokens, at most %lld are possible: %s%s", (long long)in->n,
+                (long long)most_total, opt->max_total_name,
                 opt->max_prompt_name ? "" : " (data.overlong_prompt: drop or truncate)");
     if (opt->overlong == TRI_OVERLONG_TRUNCATE) {
       if (most_total <= (in->n_prompt > 1 ? in->n_prompt : 1))

@@ -12,7 +12,7 @@
 enum { PATH_BYTES = 4096, FILE_LIMIT = 16 << 20 }; /* chosen: such files have a few KiB */
 
 /* Limits of sizes: far above every model, and so low that no product of them leaves int64. Chosen. */
-enum { MOST_L = 1 << 14, MOST_HEADS = 1 << 16, MOST_D = 1 << 14, MOST_WIDTH = 1 << 22, MOST_V = 1 << 28 };
+enum { MOST_L = 1 << 14, MOST_HEADS = 1 << 16, MOST_D = 512, MOST_WIDTH = 1 << 22, MOST_V = 1 << 28 };
 
 typedef struct family {
   const char *model_type, *architecture;
@@ -224,6 +224,10 @@ static tri_status read_heads(const source *s, const family *f, tri_model_shape *
                out->C, out->H);
     out->D = out->C / out->H;
   }
+  if (out->D > MOST_D)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: `hidden_size` / `num_attention_heads` = %d: heads wider than %d are not supported", s->name,
+             out->D, MOST_D);
   if (out->D % 2) TRI_FAIL(TRI_EINPUT, "%s: the head width %d must be even", s->name, out->D);
   if ((int64_t)out->H * out->D > MOST_WIDTH)
     TRI_FAIL(TRI_EINPUT, "%s: %d heads of width %d are too large", s->name, out->H, out->D);

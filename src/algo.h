@@ -4,12 +4,21 @@
 
 #include "rollout.h"
 
-enum { TRI_NEEDS_ROLLOUT = 1, TRI_NEEDS_GROUP = 2, TRI_NEEDS_REWARD = 4 }; /* answers are generated; several per prompt */
+enum {
+  TRI_NEEDS_ROLLOUT = 1,
+  TRI_NEEDS_GROUP = 2,
+  TRI_NEEDS_REWARD = 4
+}; /* answers are generated; several per prompt */
 
 typedef enum { TRI_KL_K1, TRI_KL_K2, TRI_KL_K3 } tri_kl_estimator;
 typedef enum { TRI_SCALE_GROUP, TRI_SCALE_BATCH, TRI_SCALE_NONE } tri_scale_rewards;
 /* verl's four words; peers.md 3.1. */
-typedef enum { TRI_TOKEN_MEAN, TRI_SEQ_MEAN_TOKEN_SUM, TRI_SEQ_MEAN_TOKEN_MEAN, TRI_SEQ_MEAN_TOKEN_SUM_NORM } tri_loss_agg;
+typedef enum {
+  TRI_TOKEN_MEAN,
+  TRI_SEQ_MEAN_TOKEN_SUM,
+  TRI_SEQ_MEAN_TOKEN_MEAN,
+  TRI_SEQ_MEAN_TOKEN_SUM_NORM
+} tri_loss_agg;
 
 typedef struct tri_algo_opt {
   double            clip_eps, clip_eps_high, kl_coef, entropy_coef, advantage_eps;
@@ -27,15 +36,15 @@ typedef struct tri_algo_opt {
 typedef struct tri_loss_in {
   int64_t        n;
   int            n_seq;
-  const int64_t *start;                                /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
+  const int64_t *start; /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
   const float   *logp, *ent, *old_logp, *ref_logp, *adv; /* [n] nats; old_logp, ref_logp NULL if unused */
-  const double  *weight;                               /* [n_seq] */
+  const double  *weight;                                 /* [n_seq] */
 } tri_loss_in;
 typedef struct tri_loss_out {
-  float *dlogp, *dent; /* [n], the caller's; every element is written: d loss / d logp, d loss / d ent */
-  double loss;         /* sum of this micro-batch's weighted token losses */
-  double kl_sum, ent_sum; /* over tokens, nats; kl by the chosen estimator, 0 without a reference */
-  int64_t clipped;        /* tokens whose gradient the clip removed */
+  float  *dlogp, *dent;    /* [n], the caller's; every element is written: d loss / d logp, d loss / d ent */
+  double  loss;            /* sum of this micro-batch's weighted token losses */
+  double  kl_sum, ent_sum; /* over tokens, nats; kl by the chosen estimator, 0 without a reference */
+  int64_t clipped;         /* tokens whose gradient the clip removed */
 } tri_loss_out;
 
 /* The algorithm plug-in. advantage: fills r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout

@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id, int64_t *n_id) {
+tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
+                           int64_t *n_id) {
   tri_encoder *e = ctx;
 
   e->tokens.n = 0;
@@ -46,8 +47,8 @@ static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const 
   return tri_reward_set_score(set, &a, 1, r->part + (int64_t)q * r->n_reward, r->reward + q);
 }
 
-tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example, const tri_tokenizer *tokenizer,
-                              tri_reward_set *set) {
+tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
+                              const tri_tokenizer *tokenizer, tri_reward_set *set) {
   tri_status st = TRI_OK;
   tri_text   text = {0};
 
@@ -63,19 +64,32 @@ done:
   return st;
 }
 
+/* Does the text hold the string? Both may hold NUL. */
+static bool holds(const tri_text *text, const char *what) {
+  size_t n = strlen(what);
+
+  for (size_t i = 0; n && i + n <= text->len; i++)
+    if (!memcmp(text->data + i, what, n)) return true;
+  return false;
+}
+
 bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
   const tri_stop_rule *rule = ctx;
   tri_text             text = {0};
-  int64_t              tail = 0;
+  size_t               longest = 0;
   bool                 found = false;
 
-  /* A stop string of b bytes that ends in the newest token begins at most b tokens before it; a few more for
-   * tokens that are one part of a character. */
   for (int i = 0; i < rule->n; i++)
-    if ((int64_t)strlen(rule->text[i]) + 4 > tail) tail = (int64_t)strlen(rule->text[i]) + 4;
-  if (tail > n) tail = n;
-  if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) == TRI_OK && text.data)
-    for (int i = 0; i < rule->n && !found; i++) found = strstr(text.data, rule->text[i]) != NULL;
+    if (strlen(rule->text[i]) > longest) longest = strlen(rule->text[i]);
+  /* The newest tokens, until their text is long enough for a string that ends in the last one; 16 bytes more for tokens
+   * that are a part of a character. */
+  for (int64_t tail = 8; text.len < longest + 16; tail *= 2) {
+    text.len = 0;
+    if (tail > n) tail = n;
+    if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) != TRI_OK || tail == n)
+      break;
+  }
+  for (int i = 0; i < rule->n && !found; i++) found = holds(&text, rule->text[i]);
   tri_text_free(&text);
   return found;
 }

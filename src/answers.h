@@ -30,7 +30,7 @@ typedef struct tri_encoder {
   const tri_tokenizer *tokenizer;
   tri_tokens           tokens;
 } tri_encoder;
-TRI_CHECKED tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
-                                       int64_t *n_id);
+TRI_CHECKED tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special,
+                                       const int32_t **id, int64_t *n_id);
 
 #endif

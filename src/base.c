@@ -29,9 +29,7 @@ const char *tri_status_text(tri_status st) {
   return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].text : "unknown status";
 }
 
-int tri_status_exit_code(tri_status st) {
-  return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70;
-}
+int tri_status_exit_code(tri_status st) { return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70; }
 
 tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...) {
   char    text[MESSAGE_BYTES];
@@ -137,13 +135,19 @@ void tri_text_free(tri_text *t) {
 static int           log_rank;
 static tri_log_level log_level = TRI_LOG_INFO;
 static FILE         *log_copy;
+static char          log_early[1 << 16]; /* until a file is there */
+static size_t        log_early_bytes;
 
 void tri_log_open(int rank, tri_log_level level) {
   log_rank = rank;
   log_level = level;
 }
 
-void tri_log_file(void *file) { log_copy = file; }
+void tri_log_file(void *file) {
+  log_copy = file;
+  if (file) fwrite(log_early, 1, log_early_bytes, file);
+  log_early_bytes = 0;
+}
 
 void tri_log(tri_log_level level, const char *fmt, ...) {
   static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "debug: "};
@@ -161,6 +165,10 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
   if (log_copy) {
     fprintf(log_copy, "%s%s\n", prefix[level], text);
     fflush(log_copy);
+  } else {
+    int n = snprintf(log_early + log_early_bytes, sizeof log_early - log_early_bytes, "%s%s\n", prefix[level],
+                     text);
+    if (n > 0 && (size_t)n < sizeof log_early - log_early_bytes) log_early_bytes += (size_t)n;
   }
 }
 

@@ -84,14 +84,16 @@ typedef struct tri_text {
   size_t len, cap;
 } tri_text;
 TRI_CHECKED tri_status tri_text_put(tri_text *t, const char *bytes, size_t n);
-TRI_CHECKED tri_status tri_text_printf(tri_text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void                   tri_text_free(tri_text *t);
+TRI_CHECKED tri_status tri_text_printf(tri_text *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void tri_text_free(tri_text *t);
 
 /* Log levels by how much they may print. error and warn: any rank, once. info: rank 0, a few lines a phase.
  * debug: any rank. Everything goes to stderr and, once tri_log_file was called, to that file too. */
 typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DEBUG } tri_log_level;
 void tri_log_open(int rank, tri_log_level level); /* info is printed by rank 0 only */
-void tri_log_file(void *file);                    /* FILE *, borrowed; NULL to stop */
+/* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first file. */
+void tri_log_file(void *file);
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 double tri_now_s(void); /* monotonic clock, seconds */

@@ -100,7 +100,8 @@ struct tri_feed {
   int64_t    *h_start, *h_origin;                               /* host */
 };
 
-tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, int64_t max_tokens, int64_t max_rows, tri_feed **out) {
+tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, int64_t max_tokens, int64_t max_rows,
+                         tri_feed **out) {
   tri_feed *f;
 
   TRI_TRY(TRI_ALLOC(*out, 1));
@@ -123,7 +124,8 @@ tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, int64_t max_tokens, 
            {&f->h_dlogp, TRI_MEM_PINNED, k * 4}, {&f->h_dent, TRI_MEM_PINNED, k * 4},
            {&f->h_start, TRI_MEM_PINNED, n * 8}, {&f->h_origin, TRI_MEM_PINNED, k * 8}};
   for (size_t i = 0; i < sizeof r / sizeof *r; i++)
-    TRI_TRY(tri_ledger_add(ledger, r[i].kind, TRI_PHASE_LEARN, false, "batch staging", r[i].bytes, r[i].where));
+    TRI_TRY(
+        tri_ledger_add(ledger, r[i].kind, TRI_PHASE_LEARN, false, "batch staging", r[i].bytes, r[i].where));
   return TRI_OK;
 }
 
@@ -134,7 +136,8 @@ void tri_feed_close(tri_feed **f) {
 
 /* Rows of one sequence behind what is there already. */
 static void put_sequence(tri_feed *f, const tri_rollout *r, int q, int64_t *n_tok) {
-  int64_t begin = r->start[q], len = r->start[q + 1] - begin, first = r->prompt_len[q] > 1 ? r->prompt_len[q] : 1;
+  int64_t begin = r->start[q], len = r->start[q + 1] - begin,
+          first = r->prompt_len[q] > 1 ? r->prompt_len[q] : 1;
 
   for (int64_t i = 0; i < len; i++) {
     f->h_token[*n_tok + i] = r->token[begin + i];
@@ -148,7 +151,8 @@ static void put_sequence(tri_feed *f, const tri_rollout *r, int q, int64_t *n_to
   *n_tok += len;
 }
 
-tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int n, tri_stream *s, tri_batch *out) {
+tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int n, tri_stream *s,
+                          tri_batch *out) {
   const tri_device_ops *ops = f->device->ops;
   int64_t               n_tok = 0;
 
@@ -182,7 +186,8 @@ tri_status tri_batch_fetch(tri_feed *f, const tri_tensor *logp, const tri_tensor
   TRI_TRY(f->device->ops->copy(s, f->h_logp, logp->data, (size_t)f->n_rows * 4));
   TRI_TRY(f->device->ops->copy(s, f->h_ent, ent->data, (size_t)f->n_rows * 4));
   TRI_TRY(f->device->ops->stream_sync(s));
-  *out = (tri_feed_rows){f->n_seq, f->n_rows, f->h_start, f->h_origin, f->h_logp, f->h_ent, f->h_dlogp, f->h_dent};
+  *out = (tri_feed_rows){f->n_seq,  f->n_rows, f->h_start, f->h_origin,
+                         f->h_logp, f->h_ent,  f->h_dlogp, f->h_dent};
   return TRI_OK;
 }
 

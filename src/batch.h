@@ -14,8 +14,8 @@ typedef struct tri_split {
 /* Pure; the same n_micro on every rank (some may be empty). Sequences [begin, begin + n) are dealt so that token counts
  * are even. micro_batch_size > 0: that many sequences each, and every rank gets n / size of them where that divides;
  * else max_tokens > 0: as many as fit. TRI_EINPUT when one sequence alone is longer than max_tokens. */
-TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, int begin, int n, int rank, int size, int micro_batch_size,
-                                      int64_t max_tokens, tri_split *out);
+TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, int begin, int n, int rank, int size,
+                                      int micro_batch_size, int64_t max_tokens, tri_split *out);
 void                   tri_split_free(tri_split *s);
 
 typedef struct tri_feed tri_feed; /* device and host staging of one micro-batch */
@@ -37,8 +37,8 @@ typedef struct tri_feed_rows {
   float         *logp, *ent, *dlogp, *dent;
 } tri_feed_rows;
 /* Not collective. Device results to the host. */
-TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_tensor *logp, const tri_tensor *ent, tri_stream *s,
-                                       tri_feed_rows *out);
+TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_tensor *logp, const tri_tensor *ent,
+                                       tri_stream *s, tri_feed_rows *out);
 /* Not collective. dlogp and dent of the host view to the device. */
 TRI_CHECKED tri_status tri_batch_send(tri_feed *f, tri_stream *s, tri_tensor *dlogp, tri_tensor *dent);
 

@@ -54,14 +54,14 @@ done:
   return st;
 }
 
-static tri_status generate(tri_trainer *t, int64_t step, tri_rollout *out) {
+static tri_status generate(tri_trainer *t, tri_rollout *out) {
   const tri_config *c = t->cfg;
   int64_t           n = c->rollout.rollout_batch_size;
   share             s;
   tri_status        st = make_share(t, n, &s);
 
   for (int64_t k = world_of(t)->rank; st == TRI_OK && k < n; k += world_of(t)->size) {
-    int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, (step - 1) * n + k);
+    int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, t->count.cursor + k);
     add_to_share(&s, tri_dataset_get(t->data, i));
   }
   if (st == TRI_OK) st = answer(t, &s, &t->gen, "rollout", out);
@@ -91,7 +91,8 @@ static tri_status reward_replay(tri_trainer *t, tri_rollout *r) {
 
   if (r->has_reward) return TRI_OK;
   if (!t->data || !t->reward)
-    TRI_FAIL(TRI_EINPUT, "%s: lines without a reward need data.train (prompt_id is its line) and a reward in the deck",
+    TRI_FAIL(TRI_EINPUT,
+             "%s: lines without a reward need data.train (prompt_id is its line) and a reward in the deck",
              t->cfg->rollout.replay);
   TRI_TRY(TRI_ALLOC(example, r->n_seq / r->group));
   TRI_TRY_DONE(TRI_ALLOC(brought, r->n_seq));
@@ -99,8 +100,8 @@ static tri_status reward_replay(tri_trainer *t, tri_rollout *r) {
   for (int g = 0; g < r->n_seq / r->group; g++) {
     example[g] = example_of(t->data, r->prompt_id[g * r->group]);
     if (!example[g])
-      TRI_FAIL_DONE(TRI_EINPUT, "%s: group %d has prompt_id %lld, which is no line of data.train", t->cfg->rollout.replay,
-                    g, (long long)r->prompt_id[g * r->group]);
+      TRI_FAIL_DONE(TRI_EINPUT, "%s: group %d has prompt_id %lld, which is no line of data.train",
+                    t->cfg->rollout.replay, g, (long long)r->prompt_id[g * r->group]);
   }
   TRI_TRY_DONE(tri_answers_reward(r, example, tri_source_tokenizer(t->source), t->reward));
   for (int q = 0; q < r->n_seq; q++)
@@ -128,23 +129,25 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
              (long long)c->rollout.rollout_batch_size, (long long)c->algo.num_generations);
   for (int q = 0; q < out->n_seq; q++)
     if (out->start[q + 1] - out->start[q] > t->max_tokens)
-      TRI_FAIL(TRI_EINPUT, "%s: step %lld, answer %d has %lld tokens, more than any line had at the start (%lld)",
+      TRI_FAIL(TRI_EINPUT,
+               "%s: step %lld, answer %d has %lld tokens, more than any line had at the start (%lld)",
                c->rollout.replay, (long long)step, q, (long long)(out->start[q + 1] - out->start[q]),
                (long long)t->max_tokens);
   return reward_replay(t, out);
 }
 
 /* The next train_batch_size examples. */
-static tri_status demonstrations(tri_trainer *t, int64_t step, tri_rollout *out) {
+static tri_status demonstrations(tri_trainer *t, tri_rollout *out) {
   int64_t n = t->samples, n_tok = 0;
 
   for (int64_t k = 0; k < n; k++)
-    n_tok += tri_dataset_get(t->data, tri_dataset_at(t->data, t->cfg->run.seed, t->cfg->data.shuffle, (step - 1) * n + k))
+    n_tok += tri_dataset_get(t->data, tri_dataset_at(t->data, t->cfg->run.seed, t->cfg->data.shuffle,
+                                                     t->count.cursor + k))
                  ->n_token;
   TRI_TRY(tri_rollout_make((int)n, n_tok, 1, 0, out));
   for (int64_t k = 0; k < n; k++) {
-    const tri_example *e =
-        tri_dataset_get(t->data, tri_dataset_at(t->data, t->cfg->run.seed, t->cfg->data.shuffle, (step - 1) * n + k));
+    const tri_example *e = tri_dataset_get(
+        t->data, tri_dataset_at(t->data, t->cfg->run.seed, t->cfg->data.shuffle, t->count.cursor + k));
     out->prompt_id[k] = e->id;
     out->prompt_len[k] = e->n_prompt;
     out->start[k + 1] = out->start[k] + e->n_token;
@@ -154,9 +157,9 @@ static tri_status demonstrations(tri_trainer *t, int64_t step, tri_rollout *out)
 }
 
 tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out) {
-  if (!(t->algo->needs & TRI_NEEDS_ROLLOUT)) return tri_agree(world_of(t), demonstrations(t, step, out));
+  if (!(t->algo->needs & TRI_NEEDS_ROLLOUT)) return tri_agree(world_of(t), demonstrations(t, out));
   if (t->cfg->rollout.replay) return tri_agree(world_of(t), replay(t, step, out));
-  return generate(t, step, out);
+  return generate(t, out);
 }
 
 /* ---- writing rollouts ---- */
@@ -179,10 +182,17 @@ static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout 
     at[2 * q + 2] = (int64_t)buf->len;
   }
   for (int q = 0; tok && q < r->n_seq; q++)
-    text[q] = (tri_rollout_text){buf->data + at[2 * q], buf->data + at[2 * q + 1],
-                                 (size_t)(at[2 * q + 1] - at[2 * q]), (size_t)(at[2 * q + 2] - at[2 * q + 1])};
+    text[q] =
+        (tri_rollout_text){buf->data + at[2 * q], buf->data + at[2 * q + 1],
+                           (size_t)(at[2 * q + 1] - at[2 * q]), (size_t)(at[2 * q + 2] - at[2 * q + 1])};
   snprintf(folder, sizeof folder, "%s/rollouts", t->cfg->run.output);
   return tri_rollout_file_write(folder, step, r, name, tok && buf->data ? text : NULL);
+}
+
+bool tri_collect_due(const tri_trainer *t, int64_t step) {
+  int64_t every = t->cfg->rollout.save_every;
+
+  return (t->algo->needs & TRI_NEEDS_ROLLOUT) && every > 0 && step % every == 0;
 }
 
 tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) {
@@ -191,8 +201,6 @@ tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) 
   tri_text          buf = {0};
   tri_status        st = TRI_OK;
 
-  if (!(t->algo->needs & TRI_NEEDS_ROLLOUT) || !t->cfg->rollout.save_every || step % t->cfg->rollout.save_every)
-    return TRI_OK;
   if (world_of(t)->rank == 0) {
     st = TRI_ALLOC(text, r->n_seq);
     if (st == TRI_OK) st = TRI_ALLOC(at, 2 * (int64_t)r->n_seq + 1);
@@ -224,7 +232,8 @@ tri_status tri_evaluate(tri_trainer *t) {
 
   if (t->cfg->eval.max_prompts && t->cfg->eval.max_prompts < n) n = t->cfg->eval.max_prompts;
   TRI_TRY(make_share(t, n, &s));
-  for (int64_t k = world_of(t)->rank; k < n; k += world_of(t)->size) add_to_share(&s, tri_dataset_get(t->eval_data, k));
+  for (int64_t k = world_of(t)->rank; k < n; k += world_of(t)->size)
+    add_to_share(&s, tri_dataset_get(t->eval_data, k));
   TRI_TRY_DONE(answer(t, &s, &t->eval_gen, "eval", &r));
   for (int q = 0; q < r.n_seq; q++) {
     reward += (double)r.reward[q] / r.n_seq;

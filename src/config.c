@@ -410,6 +410,16 @@ static tri_status check_together(const loader *l) {
   if (c->train.min_lr_ratio > 0 && c->train.lr_scheduler == TRI_CONFIG_CONSTANT)
     TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
              given(l, "train.min_lr_ratio")->where);
+  for (int i = 0; i < 2; i++) {
+    const char *name = i ? "eval.temperature" : "rollout.temperature";
+    double      x = i ? c->eval.temperature : c->rollout.temperature;
+    if (x > 0 && x < 1e-4)
+      TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", given(l, name)->where, name,
+               x);
+  }
+  if (c->model.ref_path && c->algo.kl_coef == 0)
+    TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
+             given(l, "model.ref_path")->where);
   if (c->eval.steps > 0 && !c->data.eval.n)
     TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval: the JSON lines file to evaluate on",
              given(l, "eval.steps")->where, (long long)c->eval.steps);

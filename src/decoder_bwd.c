@@ -17,7 +17,8 @@ static tri_status residual_grad(tri_model *m, int64_t n, tri_tensor *out, tri_st
 }
 
 /* db += column sums of dy, when the family has this bias. */
-static tri_status bias_grad(tri_model *m, const tri_weights *dw, int first, const tri_tensor *dy, tri_stream *s) {
+static tri_status bias_grad(tri_model *m, const tri_weights *dw, int first, const tri_tensor *dy,
+                            tri_stream *s) {
   tri_tensor db;
 
   if (first < 0) return TRI_OK;
@@ -33,13 +34,13 @@ static tri_status weight_grad(tri_model *m, int lin, const tri_weights *dw, int 
 }
 
 /* dx += gradient through norm(from) of dh; h is the norm's output, made again for dW. */
-static tri_status norm_again(tri_model *m, const tri_tensor *w, const tri_tensor *from, tri_tensor *h, tri_tensor *rstd,
-                             tri_stream *s) {
+static tri_status norm_again(tri_model *m, const tri_tensor *w, const tri_tensor *from, tri_tensor *h,
+                             tri_tensor *rstd, tri_stream *s) {
   return m->k->rmsnorm_fwd(s, h, rstd, from, w, m->shape.norm_eps);
 }
 
-static tri_status mlp_backward(tri_model *m, const tri_weights *w, const tri_weights *dw, const tri_layer_acts *a,
-                               int64_t n, tri_stream *s) {
+static tri_status mlp_backward(tri_model *m, const tri_weights *w, const tri_weights *dw,
+                               const tri_layer_acts *a, int64_t n, tri_stream *s) {
   const tri_layer_index *ix = &m->index;
   int64_t                C = m->shape.C, F = m->shape.F;
   tri_tensor             dx = tri_rows_f32(m->dx, n, C), mid = tri_rows_f32(a->mid, n, C), dout;
@@ -56,23 +57,25 @@ static tri_status mlp_backward(tri_model *m, const tri_weights *w, const tri_wei
   TRI_TRY(norm_again(m, &w->t[ix->norm2], &mid, &h, &rstd, s));
   TRI_TRY(bias_grad(m, dw, ix->gate_bias, &dgu, s));
   TRI_TRY(weight_grad(m, TRI_LIN_GATE_UP, dw, ix->gate, &dgu, &h, s));
-  TRI_TRY(m->k->linear_bwd_x(s, m->linear[TRI_LIN_GATE_UP], w->packed_bwd[TRI_LIN_GATE_UP], &dh, &dgu, false));
+  TRI_TRY(
+      m->k->linear_bwd_x(s, m->linear[TRI_LIN_GATE_UP], w->packed_bwd[TRI_LIN_GATE_UP], &dh, &dgu, false));
   tri_tensor dnorm = tri_view1(dw->t[ix->norm2].data, TRI_F32, C);
   return m->k->rmsnorm_bwd(s, &dx, &dnorm, &dh, &mid, &w->t[ix->norm2], &rstd);
 }
 
-static tri_status attention_backward(tri_model *m, const tri_weights *w, const tri_weights *dw, const tri_batch *b,
-                                     const tri_layer_acts *a, int64_t n, tri_stream *s) {
+static tri_status attention_backward(tri_model *m, const tri_weights *w, const tri_weights *dw,
+                                     const tri_batch *b, const tri_layer_acts *a, int64_t n, tri_stream *s) {
   const tri_layer_index *ix = &m->index;
   int64_t                C = m->shape.C, HD = (int64_t)m->shape.H * m->shape.D;
   tri_tensor             dx = tri_rows_f32(m->dx, n, C), x = tri_rows_f32(a->x, n, C), dout;
   tri_tensor             o = tri_rows_act(m, a->o, n, HD), dattn = tri_rows_act(m, m->dout, n, HD);
   tri_tensor             qkv = tri_rows_act(m, a->qkv, n, m->E), dqkv = tri_rows_act(m, m->dqkv, n, m->E);
   tri_tensor             lse = tri_rows_f32(a->lse, n, m->shape.H);
-  tri_tensor             work = tri_view1(m->work, TRI_F32, n * (2 * (int64_t)m->shape.G * m->shape.D + m->shape.H));
-  tri_tensor             h = tri_rows_act(m, m->h, n, C), dh = tri_rows_act(m, m->dh, n, C);
-  tri_tensor rstd = tri_view1(m->rstd, TRI_F32, n), rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
-  float      scale = (float)(1.0 / sqrt((double)m->shape.D));
+  tri_tensor work = tri_view1(m->work, TRI_F32, n * (2 * (int64_t)m->shape.G * m->shape.D + m->shape.H));
+  tri_tensor h = tri_rows_act(m, m->h, n, C), dh = tri_rows_act(m, m->dh, n, C);
+  tri_tensor rstd = tri_view1(m->rstd, TRI_F32, n),
+             rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
+  float scale = (float)(1.0 / sqrt((double)m->shape.D));
 
   TRI_TRY(residual_grad(m, n, &dout, s));
   TRI_TRY(bias_grad(m, dw, ix->o_bias, &dout, s));

@@ -16,19 +16,22 @@ const tri_tensor *tri_bias_view(const tri_weights *w, int first, int64_t n, tri_
 }
 
 /* out = base + product; out may be base. */
-static tri_status add_product(tri_model *m, int lin, const tri_weights *w, int bias, const tri_tensor *in, void *base,
-                              void *out, int64_t n, tri_stream *s) {
+static tri_status add_product(tri_model *m, int lin, const tri_weights *w, int bias, const tri_tensor *in,
+                              void *base, void *out, int64_t n, tri_stream *s) {
   tri_tensor y = tri_rows_f32(out, n, m->shape.C), b;
 
   if (out != base) TRI_TRY(m->device->ops->copy(s, out, base, (size_t)(n * m->shape.C) * 4));
-  return m->k->linear_fwd(s, m->linear[lin], w->packed_fwd[lin], &y, in, tri_bias_view(w, bias, m->shape.C, &b), true);
+  return m->k->linear_fwd(s, m->linear[lin], w->packed_fwd[lin], &y, in,
+                          tri_bias_view(w, bias, m->shape.C, &b), true);
 }
 
 static tri_status attention(tri_model *m, int layer, const tri_batch *b, const tri_layer_acts *a, tri_kv *kv,
                             bool decode, tri_stream *s) {
   int64_t    n = b->token.dim[0];
-  tri_tensor qkv = tri_rows_act(m, a->qkv, n, m->E), rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
-  tri_tensor o = tri_rows_act(m, a->o, n, (int64_t)m->shape.H * m->shape.D), lse = tri_rows_f32(a->lse, n, m->shape.H);
+  tri_tensor qkv = tri_rows_act(m, a->qkv, n, m->E),
+             rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
+  tri_tensor o = tri_rows_act(m, a->o, n, (int64_t)m->shape.H * m->shape.D),
+             lse = tri_rows_f32(a->lse, n, m->shape.H);
   tri_tensor k_page, v_page;
   float      scale = (float)(1.0 / sqrt((double)m->shape.D));
 
@@ -41,8 +44,9 @@ static tri_status attention(tri_model *m, int layer, const tri_batch *b, const t
   return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, &m->heads, scale);
 }
 
-tri_status tri_layer_forward(tri_model *m, int layer, const tri_weights *w, const tri_batch *b, const tri_layer_acts *a,
-                             void *out, tri_kv *kv, bool decode, bool upto_gate, tri_stream *s) {
+tri_status tri_layer_forward(tri_model *m, int layer, const tri_weights *w, const tri_batch *b,
+                             const tri_layer_acts *a, void *out, tri_kv *kv, bool decode, bool upto_gate,
+                             tri_stream *s) {
   const tri_layer_index *ix = &m->index;
   int64_t                n = b->token.dim[0], C = m->shape.C, F = m->shape.F;
   tri_tensor             x = tri_rows_f32(a->x, n, C), mid = tri_rows_f32(a->mid, n, C), bias;

@@ -12,7 +12,8 @@ static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
   if (n_flag) printf("\nflags:\n");
   for (int i = 0; i < n_flag; i++) {
     char left[64];
-    snprintf(left, sizeof left, "%s%s%s", flag[i].name, flag[i].value ? " " : "", flag[i].value ? flag[i].value : "");
+    snprintf(left, sizeof left, "%s%s%s", flag[i].name, flag[i].value ? " " : "",
+             flag[i].value ? flag[i].value : "");
     printf("  %-24s %s\n", left, flag[i].help);
   }
   printf("  %-24s %s\n", "--help", "this text");
@@ -31,7 +32,8 @@ static tri_status unknown(const tri_flag *flag, int n_flag, const char *name) {
   for (int i = 0; i < n_flag && n < 63; i++) known[n++] = flag[i].name;
   known[n++] = "--help";
   near = tri_nearest(name, known, n);
-  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s", name, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s", name, near ? ": did you mean " : "", near ? near : "",
+           near ? "?" : "");
 }
 
 static tri_status set(const tri_flag *f, const char *text) {
@@ -57,8 +59,8 @@ static tri_status set(const tri_flag *f, const char *text) {
   return TRI_OK;
 }
 
-tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc, char **argv, int *n_rest,
-                           bool *help) {
+tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc, char **argv,
+                           int *n_rest, bool *help) {
   bool only_rest = false;
 
   *n_rest = 0;

@@ -9,9 +9,9 @@ typedef enum { TRI_FLAG_BOOL, TRI_FLAG_TEXT, TRI_FLAG_I64, TRI_FLAG_F64 } tri_fl
 typedef struct tri_flag {
   const char   *name; /* "--seed" */
   tri_flag_type type;
-  void         *where;      /* bool *, const char **, int64_t *, double *; keeps its value when the flag is absent */
-  double        min, max;   /* of numbers */
-  const char   *value, *help; /* "S", "key of the random numbers" */
+  void       *where; /* bool *, const char **, int64_t *, double *; keeps its value when the flag is absent */
+  double      min, max;     /* of numbers */
+  const char *value, *help; /* "S", "key of the random numbers" */
 } tri_flag;
 
 /* One subcommand: its row in main.c's table. run gets the arguments after its name and returns a status; *code may be
@@ -24,8 +24,8 @@ typedef struct tri_command {
 /* Not collective. Sorts argv into flags and the rest (moved to its front, *n_rest of them). TRI_EARG for an unknown flag
  * (with the nearest), a missing or bad value. --help prints usage and the table to stdout and sets *help. "--" ends the
  * flags; a single "-" is no flag. */
-TRI_CHECKED tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc, char **argv,
-                                       int *n_rest, bool *help);
+TRI_CHECKED tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc,
+                                       char **argv, int *n_rest, bool *help);
 
 extern const tri_command tri_command_train, tri_command_generate, tri_command_score, tri_command_eval,
     tri_command_tokenize, tri_command_inspect, tri_command_export;

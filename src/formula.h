@@ -51,8 +51,8 @@ TRI_INLINE float tri_silu_slope(float x) {
 
 /* AdamW (Loshchilov, Hutter 2019, algorithm 2) for one element. rate = lr / (1 - beta1^t),
  * root = 1 / sqrt(1 - beta2^t), shrink = 1 - lr * weight_decay. */
-TRI_INLINE void tri_adamw(float *w, float *m, float *v, float g, float beta1, float beta2, float eps, float rate,
-                          float root, float shrink) {
+TRI_INLINE void tri_adamw(float *w, float *m, float *v, float g, float beta1, float beta2, float eps,
+                          float rate, float root, float shrink) {
   *m = fmaf(beta1, *m, (1.0f - beta1) * g);
   *v = fmaf(beta2, *v, (1.0f - beta2) * g * g);
   *w = *w * shrink - rate * *m / (sqrtf(*v) * root + eps);

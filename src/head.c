@@ -5,7 +5,8 @@
 /* Chosen: 64 MiB of logits at once, at least 16 rows so that products stay efficient. */
 enum { LOGIT_BYTES = 64 << 20, LEAST_ROWS = 16 };
 
-static tri_status plan(tri_model *m, tri_ledger *l, tri_phase phase, const char *name, size_t bytes, void *where) {
+static tri_status plan(tri_model *m, tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
+                       void *where) {
   (void)m;
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, where);
 }
@@ -39,7 +40,8 @@ static int table_unit(const tri_model *m) { return m->shape.tied_head ? 0 : tri_
 static int table_param(const tri_model *m) { return m->shape.tied_head ? 0 : 1; }
 
 /* Gathers the head (and the tied table); *w: norm at t[0], *table: the output matrix's unit. next: prefetched. */
-static tri_status acquire(tri_model *m, int use, int next, tri_weights *w, tri_weights *table, tri_stream *s) {
+static tri_status acquire(tri_model *m, int use, int next, tri_weights *w, tri_weights *table,
+                          tri_stream *s) {
   TRI_TRY(tri_params_acquire(m->params, tri_unit_of_head(m), use, m->shape.tied_head ? 0 : next, s, w));
   if (!m->shape.tied_head) {
     *table = *w;
@@ -54,7 +56,8 @@ static tri_status release(tri_model *m, tri_stream *s) {
 }
 
 /* hs = norm of the chosen rows of x. */
-static tri_status choose_rows(tri_model *m, const tri_batch *b, const void *x, const tri_weights *w, tri_stream *s) {
+static tri_status choose_rows(tri_model *m, const tri_batch *b, const void *x, const tri_weights *w,
+                              tri_stream *s) {
   int64_t    K = b->row.dim[0], C = m->shape.C;
   tri_tensor from = tri_rows_f32((void *)x, b->token.dim[0], C), xs = tri_rows_f32(m->xs, K, C);
   tri_tensor hs = tri_rows_act(m, m->hs, K, C), rstd = tri_view1(m->rstd_s, TRI_F32, K);
@@ -65,8 +68,8 @@ static tri_status choose_rows(tri_model *m, const tri_batch *b, const void *x, c
 }
 
 /* Logits of chosen rows [first, first + n). */
-static tri_status logits_of(tri_model *m, const tri_weights *table, int64_t first, int64_t n, tri_tensor *logits,
-                            tri_stream *s) {
+static tri_status logits_of(tri_model *m, const tri_weights *table, int64_t first, int64_t n,
+                            tri_tensor *logits, tri_stream *s) {
   tri_tensor all = tri_rows_act(m, m->hs, m->opt.max_rows, m->shape.C), hs = tri_rows(&all, first, n);
 
   *logits = tri_rows_f32(m->logits, n, m->shape.V);
@@ -78,8 +81,8 @@ static tri_tensor part(void *data, tri_dtype t, int64_t first, int64_t n) {
   return v;
 }
 
-tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, float inv_temperature, tri_tensor *logp,
-                            tri_tensor *ent, tri_stream *s) {
+tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, float inv_temperature,
+                            tri_tensor *logp, tri_tensor *ent, tri_stream *s) {
   int64_t     K = b->row.dim[0];
   tri_weights w, table;
 
@@ -100,13 +103,14 @@ tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, flo
 }
 
 /* One chunk of rows: dlogits, then the output matrix's gradient and dhs. */
-static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_weights *table, tri_tensor *dtable,
-                                 const tri_tensor *dlogp, const tri_tensor *dent, float inv_temperature, int64_t first,
-                                 int64_t n, tri_stream *s) {
+static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_weights *table,
+                                 tri_tensor *dtable, const tri_tensor *dlogp, const tri_tensor *dent,
+                                 float inv_temperature, int64_t first, int64_t n, tri_stream *s) {
   int64_t    C = m->shape.C;
   tri_tensor all = tri_rows_act(m, m->hs, m->opt.max_rows, C), hs = tri_rows(&all, first, n);
   tri_tensor dall = tri_rows_act(m, m->dhs, m->opt.max_rows, C), dhs = tri_rows(&dall, first, n);
-  tri_tensor logits = tri_rows_f32(m->logits, n, m->shape.V), dlogits = tri_rows_act(m, m->dlogits, n, m->shape.V);
+  tri_tensor logits = tri_rows_f32(m->logits, n, m->shape.V),
+             dlogits = tri_rows_act(m, m->dlogits, n, m->shape.V);
   tri_tensor lse = part(m->lse, TRI_F32, first, n), ent = part(m->ent, TRI_F32, first, n);
   tri_tensor target = part(b->target.data, TRI_I32, first, n);
   tri_tensor dl = part(dlogp->data, TRI_F32, first, n), de = part(dent->data, TRI_F32, first, n);
@@ -117,19 +121,20 @@ static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_wei
   return m->k->linear_bwd_x(s, m->linear[TRI_LIN_HEAD], table->packed_bwd[0], &dhs, &dlogits, false);
 }
 
-tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp, const tri_tensor *dent,
-                             float inv_temperature, bool last, tri_stream *s) {
+tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
+                             const tri_tensor *dent, float inv_temperature, bool last, tri_stream *s) {
   int64_t     K = b->row.dim[0], C = m->shape.C, N = b->token.dim[0];
   tri_weights w, table, dw, dtable;
-  tri_tensor  xs = tri_rows_f32(m->xs, K, C), dxs = tri_rows_f32(m->dxs, K, C), dx = tri_rows_f32(m->dx, N, C);
-  tri_tensor  dhs = tri_rows_act(m, m->dhs, K, C), rstd = tri_view1(m->rstd_s, TRI_F32, K);
+  tri_tensor xs = tri_rows_f32(m->xs, K, C), dxs = tri_rows_f32(m->dxs, K, C), dx = tri_rows_f32(m->dx, N, C);
+  tri_tensor dhs = tri_rows_act(m, m->dhs, K, C), rstd = tri_view1(m->rstd_s, TRI_F32, K);
 
   TRI_TRY(acquire(m, TRI_USE_FWD | TRI_USE_BWD, tri_unit_of_layer(m->shape.L - 1), &w, &table, s));
   TRI_TRY(tri_params_grad(m->params, tri_unit_of_head(m), s, &dw));
   TRI_TRY(tri_params_grad(m->params, table_unit(m), s, &dtable));
   for (int64_t first = 0; first < K; first += m->chunk) {
     int64_t n = K - first < m->chunk ? K - first : m->chunk;
-    TRI_TRY(chunk_backward(m, b, &table, &dtable.t[table_param(m)], dlogp, dent, inv_temperature, first, n, s));
+    TRI_TRY(
+        chunk_backward(m, b, &table, &dtable.t[table_param(m)], dlogp, dent, inv_temperature, first, n, s));
   }
   m->kept_rows = 0;
   TRI_TRY(m->device->ops->fill(s, m->dxs, 0, (size_t)(K * C) * 4));

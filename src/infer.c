@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
+enum { MOST_NEW = 128 };                              /* chosen: an answer's length where none is asked for */
 enum { MOST_SEQUENCES = 256, PREFILL_TOKENS = 2048 }; /* chosen, as in trainer.c */
 
 tri_status tri_infer_open(const char *model, tri_infer *out) {
@@ -34,7 +34,8 @@ tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, in
   int64_t context = tri_source_shape(f->source)->max_pos, left = context - longest;
 
   if (left < 1 || asked > left)
-    TRI_FAIL(TRI_EINPUT, "the longest prompt has %lld tokens, which leaves %lld of the model's context of %lld%s",
+    TRI_FAIL(TRI_EINPUT,
+             "the longest prompt has %lld tokens, which leaves %lld of the model's context of %lld%s",
              (long long)longest, (long long)(left > 0 ? left : 0), (long long)context,
              asked ? "; --max-new asks for more" : " for an answer");
   *max_new = asked ? asked : left < MOST_NEW ? left : MOST_NEW;
@@ -56,12 +57,14 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   if (!size->dtype) TRI_TRY(tri_agree(world, tri_source_dtype(f->source, &dtype)));
   mo.dtype = dtype;
   if (decode > MOST_SEQUENCES) decode = MOST_SEQUENCES;
-  prefill = larger(size->max_prompt, decode * size->max_prompt < PREFILL_TOKENS ? decode * size->max_prompt : PREFILL_TOKENS);
+  prefill = larger(size->max_prompt,
+                   decode * size->max_prompt < PREFILL_TOKENS ? decode * size->max_prompt : PREFILL_TOKENS);
   mo.max_tokens = larger(size->max_score, larger(prefill, decode));
   mo.max_rows = larger(size->max_score, decode);
   mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);
   TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &f->model));
-  if (size->max_score) TRI_TRY(tri_feed_open(se->device, se->ledger, size->max_score, size->max_score, &f->feed));
+  if (size->max_score)
+    TRI_TRY(tri_feed_open(se->device, se->ledger, size->max_score, size->max_score, &f->feed));
   if (decode) {
     tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill};
     TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));

@@ -21,16 +21,16 @@ typedef struct tri_infer {
 TRI_CHECKED tri_status tri_infer_open(const char *model, tri_infer *out);
 
 typedef struct tri_infer_size {
-  const char *dtype;                   /* "f32", "bf16", or NULL: tri_source_dtype */
-  int64_t     n_answers;               /* in all; 0: nothing is generated */
-  int64_t     max_prompt, max_new;     /* tokens */
-  int64_t     max_score;               /* tokens of one forward; 0: nothing is scored */
+  const char *dtype;               /* "f32", "bf16", or NULL: tri_source_dtype */
+  int64_t     n_answers;           /* in all; 0: nothing is generated */
+  int64_t     max_prompt, max_new; /* tokens */
+  int64_t     max_score;           /* tokens of one forward; 0: nothing is scored */
 } tri_infer_size;
 /* Collective over world. Plans and takes memory, loads the weights. */
 TRI_CHECKED tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size);
 /* Collective over world. Answers to all prompts, on every rank, in order. */
-TRI_CHECKED tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n, const tri_generate_opt *opt,
-                                          tri_rollout *out);
+TRI_CHECKED tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n,
+                                          const tri_generate_opt *opt, tri_rollout *out);
 /* st: how the work ended (session.h). */
 void tri_infer_close(tri_infer *f, tri_status st);
 

@@ -14,12 +14,16 @@ struct tri_kv {
 
 static int64_t page_elements(const tri_kv *kv) { return (int64_t)kv->heads.G * kv->heads.D * TRI_PAGE; }
 
-tri_status tri_kv_open(tri_device *d, tri_ledger *ledger, const tri_model_shape *shape, tri_dtype dtype, int64_t pages,
-                       tri_kv **out) {
+tri_status tri_kv_open(tri_device *d, tri_ledger *ledger, const tri_model_shape *shape, tri_dtype dtype,
+                       int64_t pages, tri_kv **out) {
   tri_kv *kv;
   size_t  bytes;
 
-  TRI_ASSERT(pages > 0 && pages <= INT32_MAX / TRI_PAGE);
+  if (pages <= 0 || pages > INT32_MAX / TRI_PAGE)
+    TRI_FAIL(TRI_ECONFIG,
+             "a key/value cache of %lld pages of %d tokens is more than this program handles: fewer "
+             "rollout.max_sequences or a smaller rollout.max_response_length",
+             (long long)pages, TRI_PAGE);
   TRI_TRY(TRI_ALLOC(*out, 1));
   kv = *out;
   kv->device = d;
@@ -87,8 +91,10 @@ tri_status tri_kv_copy(tri_kv *kv, int32_t to, int32_t from, tri_stream *s) {
   for (int layer = 0; layer < kv->layers; layer++) {
     tri_tensor k, v;
     tri_kv_layer(kv, layer, &k, &v);
-    TRI_TRY(kv->device->ops->copy(s, (char *)k.data + bytes * (size_t)to, (char *)k.data + bytes * (size_t)from, bytes));
-    TRI_TRY(kv->device->ops->copy(s, (char *)v.data + bytes * (size_t)to, (char *)v.data + bytes * (size_t)from, bytes));
+    TRI_TRY(kv->device->ops->copy(s, (char *)k.data + bytes * (size_t)to,
+                                  (char *)k.data + bytes * (size_t)from, bytes));
+    TRI_TRY(kv->device->ops->copy(s, (char *)v.data + bytes * (size_t)to,
+                                  (char *)v.data + bytes * (size_t)from, bytes));
   }
   return TRI_OK;
 }

@@ -3,20 +3,23 @@
 #include "runtime.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-static const tri_command *const commands[] = {&tri_command_train,    &tri_command_generate, &tri_command_score,
-                                              &tri_command_eval,     &tri_command_tokenize, &tri_command_inspect,
+static const tri_command *const commands[] = {&tri_command_train, &tri_command_generate, &tri_command_score,
+                                              &tri_command_eval,  &tri_command_tokenize, &tri_command_inspect,
                                               &tri_command_export};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_help(void) {
-  printf("trireme " TRI_VERSION ": reinforcement learning of language models, one MPI rank per GPU or share of cores\n\n"
+  printf("trireme " TRI_VERSION
+         ": reinforcement learning of language models, one MPI rank per GPU or share of cores\n\n"
          "usage: trireme COMMAND ...    (under srun or mpirun, or plainly for one rank)\n\ncommands:\n");
   for (int i = 0; i < N_COMMANDS; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
   printf("\ntrireme COMMAND --help tells more; every option of a deck stands in inputs/reference.yaml.\n"
-         "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal, 74 input/output, 75 requeue me,\n"
+         "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal, 74 input/output, 75 requeue "
+         "me,\n"
          "76 a peer hung or died\n");
 }
 
@@ -28,8 +31,8 @@ static const tri_command *find(const char *name) {
 
   for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
     if (!strcmp(name, planned[i])) {
-      tri_fail(__FILE__, __LINE__, __func__, TRI_EARG, "trireme %s is not in this version; trireme --help lists what is",
-               name);
+      tri_fail(__FILE__, __LINE__, __func__, TRI_EARG,
+               "trireme %s is not in this version; trireme --help lists what is", name);
       return NULL;
     }
 
@@ -38,20 +41,25 @@ static const tri_command *find(const char *name) {
     if (!strcmp(name, known[i])) return commands[i];
   }
   near = tri_nearest(name, known, N_COMMANDS);
-  tri_fail(__FILE__, __LINE__, __func__, TRI_EARG, "unknown command '%s'%s%s%s; trireme --help lists them", name,
-           near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EARG, "unknown command '%s'%s%s%s; trireme --help lists them",
+           name, near ? ": did you mean " : "", near ? near : "", near ? "?" : "");
   return NULL;
 }
 
+enum { PATIENCE_MS = 3000 }; /* chosen: a start on a crowded machine; nothing waits so long under mpirun */
+
 /* One message from one rank: a session that could not end together has ended the program itself (session.h), so here
- * every rank has the same to say. */
+ * every rank has the same to say. A launcher ends all ranks as soon as one has failed, so rank 0, which says it, goes
+ * first. */
 static int fail(tri_status st) {
   int code = tri_status_exit_code(st);
 
-  if (tri_runtime_env_rank() == 0) {
-    tri_log(TRI_LOG_ERROR, "%s", tri_error_message());
-    if (code == 70) fputs(tri_error_trace(), stderr);
+  if (tri_runtime_env_rank() != 0) {
+    poll(NULL, 0, PATIENCE_MS);
+    return code;
   }
+  tri_log(TRI_LOG_ERROR, "%s", tri_error_message());
+  if (st == TRI_EINTERNAL) fputs(tri_error_trace(), stderr);
   return code;
 }
 
@@ -69,7 +77,8 @@ int main(int argc, char **argv) {
   c = find(argv[1]);
   st = c ? c->run(argc - 2, argv + 2, &code) : TRI_EARG;
   if (st == TRI_OK && (fflush(stdout) || ferror(stdout)))
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "standard output cannot be written: %s", strerror(errno));
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "standard output cannot be written: %s",
+                  strerror(errno));
   if (st != TRI_OK) code = fail(st);
   return code;
 }

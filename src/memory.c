@@ -48,8 +48,8 @@ static tri_status grow(tri_ledger *l) {
   return TRI_OK;
 }
 
-tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state, const char *name, size_t bytes,
-                          void **where) {
+tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state, const char *name,
+                          size_t bytes, void **where) {
   entry *e;
 
   TRI_ASSERT(!l->device);
@@ -154,8 +154,8 @@ tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
     for (int j = i; j < l->n; j++)
       if (!strcmp(l->e[j].name, l->e[i].name)) phase[l->e[j].phase] += l->e[j].bytes;
     if (!phase[1] && !phase[2] && !phase[3]) continue;
-    TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", l->e[i].name, (double)(phase[1] + phase[3]) / 0x1p20,
-                            (double)(phase[2] + phase[3]) / 0x1p20));
+    TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", l->e[i].name,
+                            (double)(phase[1] + phase[3]) / 0x1p20, (double)(phase[2] + phase[3]) / 0x1p20));
   }
   TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", "total", (double)s.rollout / 0x1p20,
                           (double)s.learn / 0x1p20));

@@ -21,8 +21,8 @@ void tri_ledger_close(tri_ledger **l);
 /* Not collective. Plan `bytes` under `name` (entries of one name are added up in the table). *where (borrowed until
  * take) is set by tri_ledger_take to zeroed memory, 256-byte aligned; it is NULL until then. state: counts as training
  * state. bytes 0 is legal and leaves NULL. */
-TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state, const char *name,
-                                      size_t bytes, void **where);
+TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state,
+                                      const char *name, size_t bytes, void **where);
 /* Not collective. Allocate everything planned; nothing can be added afterwards. TRI_ECONFIG with the table when the
  * device has less. ranks_here: ranks sharing this machine's memory (1 for a device of its own). */
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d, int ranks_here);

@@ -20,8 +20,8 @@ void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, doub
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
 /* Not collective. Spans become time_<span>_s, the longest of the ranks. Entering one again adds. None is open at
  * reduce. */
-void tri_metric_begin(tri_metrics *m, const char *span);
-void tri_metric_end(tri_metrics *m, const char *span);
+void   tri_metric_begin(tri_metrics *m, const char *span);
+void   tri_metric_end(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
 /* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that do not
  * have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */

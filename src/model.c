@@ -100,15 +100,15 @@ static tri_status open_linears(tri_model *m, tri_ledger *ledger) {
     TRI_TRY(m->k->linear_size(m->linear[i], &bytes));
     if (bytes.workspace > m->workspace_bytes) m->workspace_bytes = bytes.workspace;
   }
-  return tri_ledger_add(ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "product workspace", m->workspace_bytes,
-                        &m->workspace);
+  return tri_ledger_add(ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "product workspace",
+                        m->workspace_bytes, &m->workspace);
 }
 
 typedef struct room {
-  void      *where;
-  int64_t    elements;
-  tri_dtype  dtype;
-  tri_phase  phase;
+  void     *where;
+  int64_t   elements;
+  tri_dtype dtype;
+  tri_phase phase;
 } room;
 
 static tri_status plan_rooms(tri_model *m, tri_ledger *l, const room *r, int n) {
@@ -140,7 +140,8 @@ static tri_status plan_kept(tri_model *m, tri_ledger *l) {
 }
 
 static tri_status plan_activations(tri_model *m, tri_ledger *l) {
-  int64_t   N = m->opt.max_tokens, T = m->opt.train ? m->opt.max_learn_tokens : 0, C = m->shape.C, F = m->shape.F;
+  int64_t N = m->opt.max_tokens, T = m->opt.train ? m->opt.max_learn_tokens : 0, C = m->shape.C,
+          F = m->shape.F;
   int64_t   HD = (int64_t)m->shape.H * m->shape.D, GD = (int64_t)m->shape.G * m->shape.D;
   tri_dtype A = m->opt.dtype;
   bool      half = A != TRI_F32;
@@ -171,8 +172,12 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
 tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
                           const tri_model_opt *opt, tri_model **out) {
   tri_model     *m;
-  tri_params_opt po = {.dtype = opt->dtype, .plan = opt->plan, .place = opt->place, .train = opt->train,
-                       .rollout = opt->rollout, .label = opt->label};
+  tri_params_opt po = {.dtype = opt->dtype,
+                       .plan = opt->plan,
+                       .place = opt->place,
+                       .train = opt->train,
+                       .rollout = opt->rollout,
+                       .label = opt->label};
 
   TRI_TRY(TRI_ALLOC(*out, 1));
   m = *out;
@@ -215,7 +220,8 @@ static float inverse_frequency(const tri_model_shape *sh, int i) {
   high = (double)sh->rope_original_max_pos / sh->rope_high_freq;
   if (wave > low) return f / (float)sh->rope_factor;
   if (wave < high) return f;
-  smooth = ((double)sh->rope_original_max_pos / wave - sh->rope_low_freq) / (sh->rope_high_freq - sh->rope_low_freq);
+  smooth = ((double)sh->rope_original_max_pos / wave - sh->rope_low_freq) /
+           (sh->rope_high_freq - sh->rope_low_freq);
   return (float)((1 - smooth) * (double)(f / (float)sh->rope_factor) + smooth * (double)f);
 }
 
@@ -279,7 +285,8 @@ static tri_layer_acts acts_of(const tri_model *m, int layer, bool keep, void **o
   return a;
 }
 
-static tri_status run_layers(tri_model *m, const tri_batch *b, bool keep, tri_kv *kv, bool decode, tri_stream *s) {
+static tri_status run_layers(tri_model *m, const tri_batch *b, bool keep, tri_kv *kv, bool decode,
+                             tri_stream *s) {
   TRI_ASSERT(b->token.dim[0] <= (keep ? m->opt.max_learn_tokens : m->opt.max_tokens));
   TRI_TRY(embed(m, b, keep ? m->acts[0].x : m->x, s));
   for (int layer = 0; layer < m->shape.L; layer++) {
@@ -294,14 +301,14 @@ static tri_status run_layers(tri_model *m, const tri_batch *b, bool keep, tri_kv
   return TRI_OK;
 }
 
-tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature, tri_tensor *logp,
-                             tri_tensor *ent, tri_stream *s) {
+tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
+                             tri_tensor *logp, tri_tensor *ent, tri_stream *s) {
   TRI_TRY(run_layers(m, b, keep, NULL, false, s));
   return tri_head_forward(m, b, m->x, inv_temperature, logp, ent, s);
 }
 
-tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp, const tri_tensor *dent,
-                              float inv_temperature, bool last, tri_stream *s) {
+tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
+                              const tri_tensor *dent, float inv_temperature, bool last, tri_stream *s) {
   tri_weights w, dw;
   tri_tensor  dx = tri_rows_f32(m->dx, b->token.dim[0], m->shape.C);
 

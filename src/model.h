@@ -23,18 +23,18 @@ typedef struct tri_model_opt {
   tri_dtype              dtype; /* compute type A */
   tri_shard_plan         plan;
   tri_place              place;
-  bool                   train, rollout; /* backward wanted; generation wanted */
-  bool                   recompute;      /* keep only each layer's input for backward */
-  int64_t                max_tokens;     /* N at most, in forward, prefill and decode */
+  bool                   train, rollout;   /* backward wanted; generation wanted */
+  bool                   recompute;        /* keep only each layer's input for backward */
+  int64_t                max_tokens;       /* N at most, in forward, prefill and decode */
   int64_t                max_learn_tokens; /* N at most with keep */
-  int64_t                max_rows;       /* K at most */
-  int64_t                max_positions;  /* positions 0 .. max_positions - 1 occur */
-  const char            *label;          /* in the memory table */
+  int64_t                max_rows;         /* K at most */
+  int64_t                max_positions;    /* positions 0 .. max_positions - 1 occur */
+  const char            *label;            /* in the memory table */
 } tri_model_opt;
 
 /* Not collective. Plans memory in the ledger; nothing may run before the ledger is taken and tri_model_start. */
-TRI_CHECKED tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
-                                      const tri_model_opt *opt, tri_model **out);
+TRI_CHECKED tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
+                                      tri_ledger *ledger, const tri_model_opt *opt, tri_model **out);
 /* Not collective. After the ledger was taken: rotary table, product workspace. Weights are filled through
  * tri_params_fill(tri_model_params(m), ...). */
 TRI_CHECKED tri_status tri_model_start(tri_model *m, tri_stream *s);
@@ -52,7 +52,8 @@ TRI_CHECKED tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool 
 /* Collective over the parameter and gradient scopes, after forward with keep on the same batch. dlogp, dent f32 [K]:
  * d loss / d logp, d loss / d ent. last: no more micro-batch before the update. */
 TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
-                                          const tri_tensor *dent, float inv_temperature, bool last, tri_stream *s);
+                                          const tri_tensor *dent, float inv_temperature, bool last,
+                                          tri_stream *s);
 /* Collective over the parameter scope unless held. The sequences in b->cu enter the cache at b->slot; nothing is drawn. */
 TRI_CHECKED tri_status tri_model_prefill(tri_model *m, const tri_batch *b, tri_kv *kv, tri_stream *s);
 /* Collective over the parameter scope unless held. One row per running sequence: enters the cache, attends to it, and the

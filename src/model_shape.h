@@ -15,8 +15,8 @@ typedef struct tri_model_shape {
   float         init_std; /* of random weights */
   bool          tied_head, qkv_bias, o_bias, mlp_bias;
   tri_rope_type rope_type;
-  double        rope_theta, rope_factor, rope_low_freq, rope_high_freq; /* the last two, and the next: llama3 */
-  int64_t       rope_original_max_pos;
+  double  rope_theta, rope_factor, rope_low_freq, rope_high_freq; /* the last two, and the next: llama3 */
+  int64_t rope_original_max_pos;
 } tri_model_shape;
 
 #endif

@@ -30,17 +30,19 @@ static tri_status update_unit(tri_params *p, int unit, const tri_optim_opt *opt,
     if (!r.count) continue;
     rule.decay = spec->param[i].ndim == 2 ? (float)(base->lr * opt->weight_decay) : 0.0f;
     tri_tensor w = tri_view1(v.weight + at, TRI_F32, r.count), g = tri_view1(v.grad + at, TRI_F32, r.count);
-    tri_tensor m = tri_view1(v.exp_avg + at, TRI_F32, r.count), q = tri_view1(v.exp_avg_sq + at, TRI_F32, r.count);
+    tri_tensor m = tri_view1(v.exp_avg + at, TRI_F32, r.count),
+               q = tri_view1(v.exp_avg_sq + at, TRI_F32, r.count);
     TRI_TRY(s->device->ops->kernels->adamw(s, &w, &m, &q, &g, &rule));
   }
   return TRI_OK;
 }
 
-tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate, int64_t update, tri_stream *s,
-                          double *grad_norm, bool *applied) {
+tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate, int64_t update,
+                          tri_stream *s, double *grad_norm, bool *applied) {
   tri_comm      *c = tri_params_optim_comm(p);
-  tri_adamw_rule rule = {(float)learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 1.0f, update};
-  double         sum;
+  tri_adamw_rule rule = {
+      (float)learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 1.0f, update};
+  double sum;
 
   TRI_TRY(local_sumsq(p, s, &sum));
   if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));

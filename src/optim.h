@@ -13,8 +13,8 @@ typedef struct tri_optim_opt {
  * optimizer share, new weights to every holder, gradients zero. update: 1-based count of updates. *grad_norm is the norm
  * before clipping, equal on all ranks; when it is not finite nothing is updated, the gradients are cleared, and
  * *applied is false. */
-TRI_CHECKED tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate, int64_t update,
-                                      tri_stream *s, double *grad_norm, bool *applied);
+TRI_CHECKED tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate,
+                                      int64_t update, tri_stream *s, double *grad_norm, bool *applied);
 
 typedef enum { TRI_LR_CONSTANT, TRI_LR_LINEAR, TRI_LR_COSINE } tri_lr_scheduler;
 typedef struct tri_lr_opt {

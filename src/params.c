@@ -5,8 +5,8 @@
 #include <string.h>
 
 enum {
-  PAD_ELEMENTS = 64,     /* chosen: every share starts on a 256-byte boundary in f32, 128 in bf16 */
-  RING = 2,              /* a unit computes while the next is gathered */
+  PAD_ELEMENTS = 64,      /* chosen: every share starts on a 256-byte boundary in f32, 128 in bf16 */
+  RING = 2,               /* a unit computes while the next is gathered */
   FILL_ELEMENTS = 1 << 20 /* chosen: 4 MiB of host memory while loading */
 };
 
@@ -15,12 +15,13 @@ typedef struct slot {
   void *flat;                        /* A [padded] */
   void *packed[2][TRI_UNIT_LINEARS]; /* fwd, bwd; carved from packed_room */
   void *packed_room;
-  float *grad;  /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the accumulator */
-  int    unit;  /* whose weights are here, or coming; -1: none */
-  int    grad_unit;
-  bool   busy;      /* acquired */
-  bool   gathering; /* a request is pending */
-  bool   have[2];   /* packed forms made */
+  float *
+      grad; /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the accumulator */
+  int     unit; /* whose weights are here, or coming; -1: none */
+  int     grad_unit;
+  bool    busy;      /* acquired */
+  bool    gathering; /* a request is pending */
+  bool    have[2];   /* packed forms made */
   tri_req req, grad_req;
 } slot;
 
@@ -39,9 +40,9 @@ typedef struct unit {
 
 struct tri_params {
   tri_params_opt opt;
-  tri_device    *device;                  /* borrowed */
-  tri_comm      *comm[TRI_SCOPE_COUNT];   /* borrowed */
-  bool           resident, grad_direct;   /* nothing to gather; gradients go straight to the accumulator */
+  tri_device    *device;                /* borrowed */
+  tri_comm      *comm[TRI_SCOPE_COUNT]; /* borrowed */
+  bool           resident, grad_direct; /* nothing to gather; gradients go straight to the accumulator */
   bool           held;
   unit          *unit;
   slot           ring[RING];
@@ -95,8 +96,8 @@ static float *master_of(const tri_params *p, const unit *u) {
   return u->master ? u->master : weight_at(p, u, u->ro.begin);
 }
 
-static tri_status plan(tri_ledger *l, const tri_params *p, tri_phase phase, bool state, const char *what, size_t bytes,
-                       void *where) {
+static tri_status plan(tri_ledger *l, const tri_params *p, tri_phase phase, bool state, const char *what,
+                       size_t bytes, void *where) {
   char name[48];
 
   snprintf(name, sizeof name, "%s %s", p->opt.label, what);
@@ -133,8 +134,8 @@ static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
 }
 
 /* Room for a gathered unit of at most `flat` elements and `packed` bytes. */
-static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot *s, int64_t flat, size_t packed,
-                            bool grad) {
+static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot *s, int64_t flat,
+                            size_t packed, bool grad) {
   s->unit = s->grad_unit = -1;
   if (!p->resident)
     TRI_TRY(plan(l, p, phase, false, "gathered weights", (size_t)flat * weight_bytes(p), &s->flat));
@@ -230,8 +231,8 @@ static tri_status publish_unit(tri_params *p, unit *u, tri_stream *s) {
     TRI_TRY(kernels(p)->cast(s, &to, &from));
   }
   if (u->own) u->own->have[0] = u->own->have[1] = false;
-  return spread(p, u->weight, p->opt.dtype, p->opt.plan.params, u->rp, p->opt.train ? p->opt.plan.optim : p->opt.plan.params,
-                u->ro, s);
+  return spread(p, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
+                p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
 }
 
 /* Copy f32 `from` to flat element `at` of the unit's state of this kind, in that state's type. */
@@ -240,15 +241,16 @@ static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, c
   float *base = kind == TRI_STATE_WEIGHT ? NULL : kind == TRI_STATE_EXP_AVG ? u->exp_avg : u->exp_avg_sq;
 
   if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
-    tri_tensor to = tri_view1(weight_at(p, u, at), p->opt.dtype, n), src = tri_view1((void *)from, TRI_F32, n);
+    tri_tensor to = tri_view1(weight_at(p, u, at), p->opt.dtype, n),
+               src = tri_view1((void *)from, TRI_F32, n);
     return kernels(p)->cast(s, &to, &src);
   }
   if (!base) base = master_of(p, u);
   return p->device->ops->copy(s, base + (at - u->ro.begin), from, (size_t)n * 4);
 }
 
-static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_fill_fn fill, void *ctx, float *scratch,
-                            tri_stream *s) {
+static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_fill_fn fill, void *ctx,
+                            float *scratch, tri_stream *s) {
   unit *u = &p->unit[index];
 
   for (int i = 0; i < u->spec->n_param; i++) {
@@ -274,12 +276,12 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   TRI_FREE(scratch);
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], st));
   for (int i = 0; i < p->opt.n_unit; i++) {
-    unit     *u = &p->unit[i];
-    bool      compute = kind == TRI_STATE_WEIGHT && !u->master;
-    void     *base = kind == TRI_STATE_EXP_AVG      ? u->exp_avg
-                     : kind == TRI_STATE_EXP_AVG_SQ ? u->exp_avg_sq
-                     : u->master                    ? (void *)u->master
-                                                    : weight_at(p, u, u->ro.begin);
+    unit *u = &p->unit[i];
+    bool  compute = kind == TRI_STATE_WEIGHT && !u->master;
+    void *base = kind == TRI_STATE_EXP_AVG      ? u->exp_avg
+                 : kind == TRI_STATE_EXP_AVG_SQ ? u->exp_avg_sq
+                 : u->master                    ? (void *)u->master
+                                                : weight_at(p, u, u->ro.begin);
     TRI_TRY(spread(p, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(publish_unit(p, u, s));
   }
@@ -386,8 +388,10 @@ static tri_status pack_unit(tri_params *p, unit *u, slot *sl, const char *flat, 
     const tri_param_spec *first = &u->spec->param[l->first];
     int64_t               n_out = 0;
     for (int i = 0; i < l->n; i++) n_out += u->spec->param[l->first + i].dim[0];
-    tri_tensor w = tri_view2((char *)flat + (size_t)first->offset * weight_bytes(p), p->opt.dtype, n_out, first->dim[1]);
-    TRI_TRY(kernels(p)->linear_pack(s, l->linear, fwd ? sl->packed[0][j] : NULL, bwd ? sl->packed[1][j] : NULL, &w));
+    tri_tensor w =
+        tri_view2((char *)flat + (size_t)first->offset * weight_bytes(p), p->opt.dtype, n_out, first->dim[1]);
+    TRI_TRY(kernels(p)->linear_pack(s, l->linear, fwd ? sl->packed[0][j] : NULL,
+                                    bwd ? sl->packed[1][j] : NULL, &w));
   }
   sl->have[0] |= fwd;
   sl->have[1] |= bwd;
@@ -410,7 +414,8 @@ tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_s
   TRI_TRY(pack_unit(p, u, sl, flat, use, s));
   for (int i = 0; i < u->spec->n_param; i++) {
     const tri_param_spec *f = &u->spec->param[i];
-    out->t[i] = tri_view2(flat + (size_t)f->offset * weight_bytes(p), p->opt.dtype, f->dim[0], f->ndim > 1 ? f->dim[1] : 1);
+    out->t[i] = tri_view2(flat + (size_t)f->offset * weight_bytes(p), p->opt.dtype, f->dim[0],
+                          f->ndim > 1 ? f->dim[1] : 1);
     out->t[i].ndim = f->ndim;
   }
   for (int j = 0; j < u->spec->n_linear; j++) {
@@ -525,7 +530,8 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   /* Replicas that hold the same share. */
   if (o == TRI_SHARD_NONE) rest = p->comm[TRI_WORLD];
   if (o == TRI_SHARD_NODE) rest = p->comm[TRI_CROSS];
-  if (rest && rest->size > 1) TRI_TRY(rest->ops->all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
+  if (rest && rest->size > 1)
+    TRI_TRY(rest->ops->all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
   return TRI_OK;
 }
 
@@ -540,7 +546,8 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   sl = grad_slot(p, index);
   TRI_ASSERT(sl && sl->grad_unit == index && sl != before);
   TRI_TRY(finish_reduce(p, s));
-  TRI_TRY(c->ops->reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s, &sl->grad_req));
+  TRI_TRY(c->ops->reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s,
+                                 &sl->grad_req));
   p->pending = sl;
   if (!last) return TRI_OK;
   TRI_TRY(finish_reduce(p, s));
@@ -551,7 +558,8 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
 
 tri_optim_view tri_params_optim_view(tri_params *p, int index) {
   unit          *u = &p->unit[index];
-  tri_optim_view v = {u->ro, master_of(p, u), u->exp_avg, u->exp_avg_sq, u->acc + (u->ro.begin - u->rg.begin)};
+  tri_optim_view v = {u->ro, master_of(p, u), u->exp_avg, u->exp_avg_sq,
+                      u->acc + (u->ro.begin - u->rg.begin)};
 
   TRI_ASSERT(!p->pending && p->opt.train);
   return v;

@@ -7,7 +7,10 @@
 #include "memory.h"
 #include "shard.h"
 
-enum { TRI_UNIT_PARAMS = 16, TRI_UNIT_LINEARS = 4 }; /* the most one unit holds: a layer with every bias; its products */
+enum {
+  TRI_UNIT_PARAMS = 16,
+  TRI_UNIT_LINEARS = 4
+}; /* the most one unit holds: a layer with every bias; its products */
 
 typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS } tri_init;
 typedef struct tri_param_spec {
@@ -63,25 +66,27 @@ typedef tri_status (*tri_fill_fn)(void *ctx, tri_state_kind kind, int u, int i, 
                                   float *out);
 
 /* Not collective. Plans all memory in the ledger; nothing may be used before the ledger is taken. */
-TRI_CHECKED tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
-                                       const tri_params_opt *opt, tri_params **out);
+TRI_CHECKED tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
+                                       tri_ledger *ledger, const tri_params_opt *opt, tri_params **out);
 void                   tri_params_close(tri_params **p);
 /* Collective over world. Each element of the whole model is asked for on exactly one rank, then gathered to where the
  * plan wants it. Weights first; moments (train only) are left zero if never filled. */
-TRI_CHECKED tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx, tri_stream *s);
+TRI_CHECKED tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx,
+                                       tri_stream *s);
 /* Not collective. The elements of unit[u].param[i] this rank answers for in files (a tiling over all ranks). */
 tri_range tri_params_piece(const tri_params *p, int u, int i);
 /* Not collective. Copies [begin, begin + count) of that piece to host memory, f32 master weights or moments (compute
  * type widened to f32 for a store without master weights). */
-TRI_CHECKED tri_status tri_params_read(tri_params *p, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
-                                       float *host, tri_stream *s);
+TRI_CHECKED tri_status tri_params_read(tri_params *p, tri_state_kind kind, int u, int i, int64_t begin,
+                                       int64_t count, float *host, tri_stream *s);
 
 enum { TRI_USE_FWD = 1, TRI_USE_BWD = 2 };
 /* Collective over the parameter scope. Starts gathering a unit and returns; asking twice costs nothing. unit < 0: none. */
 TRI_CHECKED tri_status tri_params_prefetch(tri_params *p, int unit, tri_stream *s);
 /* Collective over the parameter scope. *out is valid for work in s until release; one release per acquire. use: which
  * packed forms are wanted. next: the unit that will be acquired after this one (-1: none), prefetched meanwhile. */
-TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int next, tri_stream *s, tri_weights *out);
+TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int next, tri_stream *s,
+                                          tri_weights *out);
 TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);
 /* Collective over the parameter scope. Keep every unit gathered (for generation), or let go again. */
 TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
@@ -105,6 +110,6 @@ tri_comm *tri_params_optim_comm(tri_params *p);
 TRI_CHECKED tri_status tri_params_publish(tri_params *p, tri_stream *s);
 /* Not collective. Gradients are zero again, weights stay (a skipped step). */
 TRI_CHECKED tri_status tri_params_grad_clear(tri_params *p, tri_stream *s);
-const tri_params_opt *tri_params_options(const tri_params *p);
+const tri_params_opt  *tri_params_options(const tri_params *p);
 
 #endif

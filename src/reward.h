@@ -43,11 +43,12 @@ const tri_reward *tri_reward_at(int i);              /* NULL past the last */
 /* The deck's list, opened: a weighted sum. Not collective. 1 to TRI_REWARDS_MAX rows; anything else, an unknown name or
  * a weight that is not finite is TRI_ECONFIG. Names are made unique: the second "regex" is called "regex_2". */
 typedef struct tri_reward_set tri_reward_set;
-TRI_CHECKED tri_status tri_reward_set_open(const tri_reward_opt *o, int n, tri_reward_set **out);
-void                   tri_reward_set_close(tri_reward_set **s);
+TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, tri_reward_set **out);
+void                          tri_reward_set_close(tri_reward_set **s);
 /* part [n,n_reward] unweighted, total [n] weighted sum. A score that is not finite is TRI_ENUMERIC, naming the reward
  * and the prompt. */
-TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total);
+TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
+                                            float *total);
 int                    tri_reward_set_count(const tri_reward_set *s);
 const char            *tri_reward_set_name(const tri_reward_set *s, int i);
 

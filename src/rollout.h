@@ -12,16 +12,16 @@ enum { TRI_REWARDS_MAX = 16 };
 typedef struct tri_rollout {
   int      n_seq, group, n_reward;
   int64_t  n_tok;
-  int64_t *start;     /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
-  int64_t *prompt_id; /* [n_seq] line of the prompt file; keys the random numbers */
-  int32_t *sample;    /* [n_seq] number of the answer among those to its prompt */
-  int32_t *prompt_len, *stop;           /* [n_seq] tokens without loss at the start; tri_stop_reason */
-  float   *reward;                      /* [n_seq] weighted sum; NaN while unknown */
-  float   *part;                        /* [n_seq,n_reward] each reward by itself, unweighted */
-  int32_t *token;                       /* [n_tok] */
-  float   *old_logp, *ref_logp;         /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
-  float   *adv;                         /* [n_tok] */
-  bool     has_logp, has_reward;        /* old_logp, reward came with the data */
+  int64_t *start;                /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
+  int64_t *prompt_id;            /* [n_seq] line of the prompt file; keys the random numbers */
+  int32_t *sample;               /* [n_seq] number of the answer among those to its prompt */
+  int32_t *prompt_len, *stop;    /* [n_seq] tokens without loss at the start; tri_stop_reason */
+  float   *reward;               /* [n_seq] weighted sum; NaN while unknown */
+  float   *part;                 /* [n_seq,n_reward] each reward by itself, unweighted */
+  int32_t *token;                /* [n_tok] */
+  float   *old_logp, *ref_logp;  /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
+  float   *adv;                  /* [n_tok] */
+  bool     has_logp, has_reward; /* old_logp, reward came with the data */
 } tri_rollout;
 
 /* Not collective. Arrays for n_seq sequences and n_tok tokens, zeroed; old_logp, ref_logp and reward NaN. */

@@ -15,9 +15,9 @@
 #include <pmix.h>
 #endif
 
-static volatile sig_atomic_t stop_signal; /* the last one that asked to stop; 0: none */
-static int                   n_open;      /* runtimes open now */
-static bool                  mpi_is_ours; /* started by us, ended by us */
+static volatile sig_atomic_t stop_signal;               /* the last one that asked to stop; 0: none */
+static int                   n_open;                    /* runtimes open now */
+static bool                  mpi_is_ours;               /* started by us, ended by us */
 static MPI_Comm              fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed alone */
 enum { FATE_WAIT_S = 3 }; /* chosen: errors found together arrive within milliseconds */
 
@@ -177,6 +177,8 @@ done:
 }
 
 static tri_status pretend_nodes(tri_runtime *rt, int rank, int ranks_per_node) {
+  if (ranks_per_node > rt->world_size)
+    ranks_per_node = rt->world_size; /* fewer ranks than a node would have: one node */
   if (rt->world_size % ranks_per_node)
     TRI_FAIL(TRI_EARG, "run.ranks_per_node = %d does not divide the %d ranks of this job", ranks_per_node,
              rt->world_size);

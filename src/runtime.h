@@ -13,9 +13,9 @@ typedef struct tri_runtime {
   int         cores;         /* hardware threads this process may run on */
   int         machine_cores; /* hardware threads the ranks of this real machine may run on together */
   char        host[64];
-  const char *launcher;   /* "pmix", "slurm", "mpi", "single": where the facts came from; printed at start */
-  double      end_unix_s; /* when the allocation ends, seconds since 1970; 0 = unknown */
-  void       *mpi_world;  /* MPI_Comm *: every rank, renumbered local_rank * nodes + node; owned */
+  const char *launcher;    /* "pmix", "slurm", "mpi", "single": where the facts came from; printed at start */
+  double      end_unix_s;  /* when the allocation ends, seconds since 1970; 0 = unknown */
+  void       *mpi_world;   /* MPI_Comm *: every rank, renumbered local_rank * nodes + node; owned */
   void       *mpi_machine; /* MPI_Comm *: the ranks of this real machine; owned */
 } tri_runtime;
 
@@ -35,6 +35,7 @@ bool tri_runtime_all_failed(void);
 /* Ends every rank with this code. The only way out while ranks may be in different states. */
 _Noreturn void tri_runtime_abort(int code);
 /* Collective over world. Rank 0 alone decides (signal, time nearly up); all hear that decision. */
-TRI_CHECKED tri_status tri_runtime_should_stop(const tri_runtime *rt, tri_comm *world, double margin_s, bool *stop);
+TRI_CHECKED tri_status tri_runtime_should_stop(const tri_runtime *rt, tri_comm *world, double margin_s,
+                                               bool *stop);
 
 #endif

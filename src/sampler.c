@@ -15,13 +15,13 @@ typedef struct answer {
 
 /* One decode row: a sequence being written. */
 typedef struct row {
-  int      index;  /* prompt * group + sample */
-  int64_t  n;      /* answer tokens so far */
-  int32_t  next;   /* token that enters the cache next */
-  int32_t *page;   /* [pages_each] */
+  int      index; /* prompt * group + sample */
+  int64_t  n;     /* answer tokens so far */
+  int32_t  next;  /* token that enters the cache next */
+  int32_t *page;  /* [pages_each] */
   int      n_page;
-  int32_t *token;  /* [max_new] */
-  float   *logp;   /* [max_new] */
+  int32_t *token; /* [max_new] */
+  float   *logp;  /* [max_new] */
 } row;
 
 /* A prompt in the cache whose answers are being started. */
@@ -48,30 +48,41 @@ struct tri_sampler {
   /* the run in progress */
   const tri_prompt       *prompt;
   const tri_generate_opt *gen;
-  int                     started, total;         /* answers started, answers in all */
-  prefix                 *prefix;                 /* [max_sequences+1] */
-  int                     first_prefix, n_prefix; /* prompt of prefix[0]; prompts in the cache, one after the other */
-  answer                 *answer;
+  int                     started, total; /* answers started, answers in all */
+  prefix                 *prefix;         /* [max_sequences+1] */
+  int     first_prefix, n_prefix;         /* prompt of prefix[0]; prompts in the cache, one after the other */
+  answer *answer;
 };
 
 static int64_t pages_for(int64_t tokens) { return (tokens + TRI_PAGE - 1) / TRI_PAGE; }
 
 static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
-  size_t B = (size_t)s->opt.max_sequences, N = (size_t)s->opt.max_prefill > B ? (size_t)s->opt.max_prefill : B;
+  size_t B = (size_t)s->opt.max_sequences,
+         N = (size_t)s->opt.max_prefill > B ? (size_t)s->opt.max_prefill : B;
   size_t P = (size_t)s->pages_each;
   struct {
-    void   *device, *host;
-    size_t  bytes;
-  } r[] = {{&s->d_token, &s->h_token, N * 4}, {&s->d_pos, &s->h_pos, N * 4}, {&s->d_slot, &s->h_slot, N * 4},
-           {&s->d_cu, &s->h_cu, (N + 1) * 4}, {&s->d_table, &s->h_table, B * P * 4}, {&s->d_len, &s->h_len, B * 4},
-           {&s->d_row, &s->h_row, B * 4},     {&s->d_key, &s->h_key, B * 24},        {NULL, &s->h_drawn, B * 4},
-           {NULL, &s->h_logp, B * 4},         {NULL, &s->page_room, (2 * B + 1) * P * 4},
-           {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4}, {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
+    void  *device, *host;
+    size_t bytes;
+  } r[] = {{&s->d_token, &s->h_token, N * 4},
+           {&s->d_pos, &s->h_pos, N * 4},
+           {&s->d_slot, &s->h_slot, N * 4},
+           {&s->d_cu, &s->h_cu, (N + 1) * 4},
+           {&s->d_table, &s->h_table, B * P * 4},
+           {&s->d_len, &s->h_len, B * 4},
+           {&s->d_row, &s->h_row, B * 4},
+           {&s->d_key, &s->h_key, B * 24},
+           {NULL, &s->h_drawn, B * 4},
+           {NULL, &s->h_logp, B * 4},
+           {NULL, &s->page_room, (2 * B + 1) * P * 4},
+           {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4},
+           {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
 
   for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
     if (r[i].device)
-      TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes, r[i].device));
-    TRI_TRY(tri_ledger_add(l, TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes, r[i].host));
+      TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes,
+                             r[i].device));
+    TRI_TRY(
+        tri_ledger_add(l, TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes, r[i].host));
   }
   return TRI_OK;
 }
@@ -80,7 +91,8 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
                             const tri_sampler_opt *opt, tri_sampler **out) {
   tri_sampler *s;
 
-  TRI_ASSERT(opt->max_sequences > 0 && opt->max_prompt > 0 && opt->max_new > 0 && opt->max_prefill >= opt->max_prompt);
+  TRI_ASSERT(opt->max_sequences > 0 && opt->max_prompt > 0 && opt->max_new > 0 &&
+             opt->max_prefill >= opt->max_prompt);
   TRI_TRY(TRI_ALLOC(*out, 1));
   s = *out;
   s->device = d;
@@ -91,7 +103,8 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
   TRI_TRY(TRI_ALLOC(s->prefix, opt->max_sequences + 1));
   TRI_TRY(plan_buffers(s, ledger));
   /* One set of pages more than rows: the prompt that is being started holds its own last page. */
-  return tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1), &s->kv);
+  return tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1),
+                     &s->kv);
 }
 
 void tri_sampler_close(tri_sampler **s) {
@@ -146,7 +159,8 @@ static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *
 
 /* Brings every prompt the free rows will start into the cache, as many in one forward as the staging holds. */
 static tri_status prefill(tri_sampler *s, tri_stream *st) {
-  int     group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix, n_seq = 0;
+  int group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix,
+      n_seq = 0;
   int     most = s->started + rows < s->total ? s->started + rows : s->total, last = (most - 1) / group;
   int64_t n = 0;
 
@@ -229,9 +243,12 @@ static tri_status upload(tri_sampler *s, tri_batch *b, tri_tensor *key, tri_stre
   TRI_TRY(ops->copy(st, s->d_key, s->h_key, (size_t)B * 24));
   TRI_TRY(ops->copy(st, s->d_table, s->h_table, (size_t)(B * P) * 4));
   *key = tri_view2(s->d_key, TRI_I64, B, 3);
-  *b = (tri_batch){.token = tri_view1(s->d_token, TRI_I32, B), .pos = tri_view1(s->d_pos, TRI_I32, B),
-                   .slot = tri_view1(s->d_slot, TRI_I32, B),   .row = tri_view1(s->d_row, TRI_I32, B),
-                   .len = tri_view1(s->d_len, TRI_I32, B),     .table = tri_view2(s->d_table, TRI_I32, B, P)};
+  *b = (tri_batch){.token = tri_view1(s->d_token, TRI_I32, B),
+                   .pos = tri_view1(s->d_pos, TRI_I32, B),
+                   .slot = tri_view1(s->d_slot, TRI_I32, B),
+                   .row = tri_view1(s->d_row, TRI_I32, B),
+                   .len = tri_view1(s->d_len, TRI_I32, B),
+                   .table = tri_view2(s->d_table, TRI_I32, B, P)};
   return TRI_OK;
 }
 
@@ -341,8 +358,8 @@ static void begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const 
   }
 }
 
-tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen,
-                                tri_stream *st_, tri_rollout *out) {
+tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
+                                const tri_generate_opt *gen, tri_stream *st_, tri_rollout *out) {
   tri_status st = TRI_OK;
 
   TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);

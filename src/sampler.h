@@ -12,16 +12,16 @@ typedef struct tri_prompt {
 } tri_prompt;
 
 typedef struct tri_sampler_opt {
-  int     max_sequences; /* decoded at once */
+  int     max_sequences;       /* decoded at once */
   int64_t max_prompt, max_new; /* tokens, at most */
-  int64_t max_prefill;   /* tokens of prompts in one prefill; at least max_prompt */
+  int64_t max_prefill;         /* tokens of prompts in one prefill; at least max_prompt */
 } tri_sampler_opt;
 
 typedef struct tri_generate_opt {
   tri_sample_rule rule;
   int64_t         max_new;
-  int             group;     /* answers per prompt */
-  const int32_t  *eos;       /* end tokens; an answer ends with one, which belongs to it */
+  int             group; /* answers per prompt */
+  const int32_t  *eos;   /* end tokens; an answer ends with one, which belongs to it */
   int             n_eos;
   /* Asked after each token; true ends the answer. NULL: no stop strings. */
   bool (*stop)(void *ctx, const int32_t *answer, int64_t n);

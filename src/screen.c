@@ -71,15 +71,18 @@ tri_status tri_screen_start(const tri_trainer *t) {
   tri_shard_plan         p = c->shard.scope;
   tri_text               table = {0};
 
-  tri_log(TRI_LOG_INFO, "trireme " TRI_VERSION ": %s, %lld steps, output %s", t->algo->name, (long long)t->steps,
-          c->run.output);
-  tri_log(TRI_LOG_INFO, "ranks: %d on %d node%s (%s), data_parallel_size = %d; device %s, %d thread%s each; collectives: %s",
-          rt->world_size, rt->nodes, rt->nodes == 1 ? "" : "s", rt->launcher, rt->world_size,
-          t->se->device->ops->name, t->se->threads, t->se->threads == 1 ? "" : "s",
-          t->se->comm[TRI_WORLD]->ops->name);
+  tri_log(TRI_LOG_INFO, "trireme " TRI_VERSION ": %s, %lld steps, output %s", t->algo->name,
+          (long long)t->steps, c->run.output);
+  tri_log(
+      TRI_LOG_INFO,
+      "ranks: %d on %d node%s (%s), data_parallel_size = %d; device %s, %d thread%s each; collectives: %s",
+      rt->world_size, rt->nodes, rt->nodes == 1 ? "" : "s", rt->launcher, rt->world_size,
+      t->se->device->ops->name, t->se->threads, t->se->threads == 1 ? "" : "s",
+      t->se->comm[TRI_WORLD]->ops->name);
   TRI_TRY(print_ranks(t));
-  tri_log(TRI_LOG_INFO, "model: %s, %.2f M parameters, %d layers, width %d, vocabulary %d, computes in %s", sh->model_type,
-          (double)parameters(t) / 1e6, sh->L, sh->C, sh->V, c->model.dtype == TRI_CONFIG_F32 ? "f32" : "bf16");
+  tri_log(TRI_LOG_INFO, "model: %s, %.2f M parameters, %d layers, width %d, vocabulary %d, computes in %s",
+          sh->model_type, (double)parameters(t) / 1e6, sh->L, sh->C, sh->V,
+          c->model.dtype == TRI_CONFIG_F32 ? "f32" : "bf16");
   tri_log(TRI_LOG_INFO, "shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
           tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
   tri_log(TRI_LOG_INFO, "%s", t->batch.equation);
@@ -88,8 +91,8 @@ tri_status tri_screen_start(const tri_trainer *t) {
   tri_log(TRI_LOG_INFO, "%s", table.data);
   tri_text_free(&table);
   if (t->algo->needs & TRI_NEEDS_ROLLOUT)
-    tri_log(TRI_LOG_INFO, "%8s %8s %8s %8s %8s %8s %9s %8s %8s", "step", "reward", "loss", "gradnorm", "kl", "length",
-            "gap", "tok/s", "eval");
+    tri_log(TRI_LOG_INFO, "%8s %8s %8s %8s %8s %8s %9s %8s %8s", "step", "reward", "loss", "gradnorm", "kl",
+            "length", "gap", "tok/s", "eval");
   else
     tri_log(TRI_LOG_INFO, "%8s %8s %8s %10s %8s %8s", "step", "loss", "gradnorm", "lr", "tok/s", "eval");
   return TRI_OK;
@@ -123,10 +126,10 @@ void tri_screen_step(const tri_trainer *t, int64_t step) {
   wipe(t);
   if (t->algo->needs & TRI_NEEDS_ROLLOUT)
     tri_log(TRI_LOG_INFO, "%8lld %8s %8s %8s %8s %8s %9s %8s %8s", (long long)step,
-            cell(t, "reward_mean", "%.4f", c[0]), cell(t, "loss", "%.4f", c[1]), cell(t, "grad_norm", "%.3f", c[2]),
-            cell(t, "kl_mean_nats", "%.4f", c[3]), cell(t, "response_length_mean_tokens", "%.1f", c[4]),
-            cell(t, "sampler_gap_max_nats", "%g", c[5]), cell(t, "tokens_per_s", "%.0f", c[6]),
-            cell(t, eval, "%.4f", c[7]));
+            cell(t, "reward_mean", "%.4f", c[0]), cell(t, "loss", "%.4f", c[1]),
+            cell(t, "grad_norm", "%.3f", c[2]), cell(t, "kl_mean_nats", "%.4f", c[3]),
+            cell(t, "response_length_mean_tokens", "%.1f", c[4]), cell(t, "sampler_gap_max_nats", "%g", c[5]),
+            cell(t, "tokens_per_s", "%.0f", c[6]), cell(t, eval, "%.4f", c[7]));
   else
     tri_log(TRI_LOG_INFO, "%8lld %8s %8s %10s %8s %8s", (long long)step, cell(t, "loss", "%.4f", c[0]),
             cell(t, "grad_norm", "%.3f", c[1]), cell(t, "learning_rate", "%.3g", c[2]),
@@ -134,16 +137,19 @@ void tri_screen_step(const tri_trainer *t, int64_t step) {
 }
 
 void tri_screen_end(const tri_trainer *t, tri_train_end end) {
+  char latest[TRI_CKPT_PATH_BYTES + 16];
   char spent[32];
 
   if (!is_first(t)) return;
   wipe(t);
-  tri_log(TRI_LOG_INFO, "%s after %lld steps, %s", end == TRI_TRAIN_FINISHED ? "done" : "stopped, to be resumed",
-          (long long)t->count.step, duration(tri_now_s() - t->start_s, spent));
-  tri_log(TRI_LOG_INFO, "  checkpoints  %s (newest: %s/LATEST)", t->folder, t->folder);
+  tri_log(TRI_LOG_INFO, "%s after %lld steps, %s",
+          end == TRI_TRAIN_FINISHED ? "done" : "stopped, to be resumed", (long long)t->count.step,
+          duration(tri_now_s() - t->start_s, spent));
+  snprintf(latest, sizeof latest, "%s/LATEST", t->folder);
+  if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s (newest: %s)", t->folder, latest);
   tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", t->cfg->run.output);
   tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", t->cfg->run.output);
-  if (end == TRI_TRAIN_FINISHED)
-    tri_log(TRI_LOG_INFO, "next: trireme generate %s \"...\"    or: trireme export %s FOLDER", t->cfg->run.output,
-            t->cfg->run.output);
+  if (end == TRI_TRAIN_FINISHED && !access(latest, F_OK))
+    tri_log(TRI_LOG_INFO, "next: trireme generate %s \"...\"    or: trireme export %s FOLDER",
+            t->cfg->run.output, t->cfg->run.output);
 }

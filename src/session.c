@@ -17,9 +17,10 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   s->threads = opt->threads > 0 ? opt->threads : share > 0 ? share : 1;
   if (s->threads > 1 && s->threads * s->rt.machine_ranks > s->rt.machine_cores)
     TRI_FAIL(TRI_ECONFIG,
-             "run.threads = %d: %d ranks x %d threads = %d, but this machine gives %d cores; at most run.threads = %d here",
-             s->threads, s->rt.machine_ranks, s->threads, s->threads * s->rt.machine_ranks, s->rt.machine_cores,
-             share > 0 ? share : 1);
+             "run.threads = %d: %d ranks x %d threads = %d, but this machine gives %d cores; at most "
+             "run.threads = %d here",
+             s->threads, s->rt.machine_ranks, s->threads, s->threads * s->rt.machine_ranks,
+             s->rt.machine_cores, share > 0 ? share : 1);
   TRI_TRY(tri_device_open(name, s->rt.machine_rank, s->threads, &s->device));
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)

@@ -26,14 +26,15 @@ struct tri_source {
   uint64_t         seed;
 };
 
-static const char *const file_names[TRI_SOURCE_FILES] = {"config.json", "generation_config.json", "tokenizer.json",
-                                                         "tokenizer_config.json"};
+static const char *const file_names[TRI_SOURCE_FILES] = {"config.json", "generation_config.json",
+                                                         "tokenizer.json", "tokenizer_config.json"};
 
 const tri_model_shape *tri_source_shape(const tri_source *s) { return &s->shape; }
 const tri_eos         *tri_source_eos(const tri_source *s) { return &s->eos; }
 const tri_tokenizer   *tri_source_tokenizer(const tri_source *s) { return s->tokenizer; }
 const tri_source_file *tri_source_file_at(const tri_source *s, int i) { return &s->file[i]; }
 const char            *tri_source_name(const tri_source *s) { return s->name; }
+tri_ckpt_reader       *tri_source_checkpoint(const tri_source *s) { return s->ckpt; }
 
 static tri_status source_make(const char *name, tri_source **out) {
   TRI_TRY(TRI_ALLOC(*out, 1));
@@ -84,7 +85,7 @@ static tri_status open_folder(const char *path, bool weights, tri_source **out) 
   return TRI_OK;
 }
 
-tri_status tri_source_open_checkpoint(tri_ckpt_reader *r, tri_source **out) {
+static tri_status open_checkpoint(tri_ckpt_reader *r, tri_source **out) {
   tri_source *s;
 
   TRI_TRY(source_make(tri_ckpt_folder(r), out));
@@ -98,14 +99,15 @@ tri_status tri_source_open_checkpoint(tri_ckpt_reader *r, tri_source **out) {
   return source_parse(s);
 }
 
-tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify, char folder[TRI_CKPT_PATH_BYTES]) {
+tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
+                                      char folder[TRI_CKPT_PATH_BYTES]) {
   tri_text   skipped = {0};
   tri_status st = tri_ckpt_find(path, world, verify, &skipped, folder);
 
   if (st == TRI_OK && skipped.len && (!world || world->rank == 0)) {
     skipped.data[skipped.data[skipped.len - 1] == '\n' ? skipped.len - 1 : skipped.len] = 0;
-    tri_log(TRI_LOG_WARN, "damaged checkpoints were passed over%s%s:\n%s", folder[0] ? "; taken: " : "", folder,
-            skipped.data);
+    tri_log(TRI_LOG_WARN, "damaged checkpoints were passed over%s%s:\n%s", folder[0] ? "; taken: " : "",
+            folder, skipped.data);
   }
   tri_text_free(&skipped);
   return st;
@@ -117,7 +119,8 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   tri_status       st;
 
   *out = NULL;
-  if (strlen(path) >= TRI_CKPT_PATH_BYTES) TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
+  if (strlen(path) >= TRI_CKPT_PATH_BYTES)
+    TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
   bool checkpoint = exists(file);
   snprintf(file, sizeof file, "%s/config.json", path);
@@ -125,10 +128,12 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   if (!exists(path)) TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
   TRI_TRY(tri_source_find_checkpoint(path, world, false, folder));
   if (!folder[0])
-    TRI_FAIL(TRI_EINPUT, "%s: is neither a Hugging Face folder (no config.json) nor a checkpoint (no MANIFEST.json) nor "
-                         "the output folder of a run (no checkpoints/LATEST)", path);
+    TRI_FAIL(TRI_EINPUT,
+             "%s: is neither a Hugging Face folder (no config.json) nor a checkpoint (no MANIFEST.json) nor "
+             "the output folder of a run (no checkpoints/LATEST)",
+             path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));
-  st = tri_source_open_checkpoint(r, out);
+  st = open_checkpoint(r, out);
   if (*out)
     (*out)->own_ckpt = true;
   else
@@ -136,7 +141,8 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   return st;
 }
 
-tri_status tri_source_open_random(const char *config, const char *tokenizer, uint64_t seed, tri_source **out) {
+tri_status tri_source_open_random(const char *config, const char *tokenizer, uint64_t seed,
+                                  tri_source **out) {
   char        folder[TRI_CKPT_PATH_BYTES], file[TRI_CKPT_PATH_BYTES + 32];
   const char *slash = strrchr(config, '/');
 
@@ -218,8 +224,8 @@ static void fill_random(const loader *l, const tri_param_spec *p, int64_t begin,
   }
 }
 
-static tri_status fill_checkpoint(const loader *l, const char *group, const char *name, int64_t begin, int64_t count,
-                                  float *out) {
+static tri_status fill_checkpoint(const loader *l, const char *group, const char *name, int64_t begin,
+                                  int64_t count, float *out) {
   int i = tri_ckpt_find_tensor(l->source->ckpt, group, name);
 
   TRI_ASSERT(i >= 0);
@@ -236,7 +242,8 @@ static tri_status fill_checkpoint(const loader *l, const char *group, const char
   return TRI_OK;
 }
 
-static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count, float *out) {
+static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                       float *out) {
   const loader         *l = ctx;
   const tri_param_spec *p = &l->unit[u].param[i];
 
@@ -245,9 +252,10 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
     return TRI_OK;
   }
   if (l->source->ckpt)
-    return fill_checkpoint(l, kind == TRI_STATE_WEIGHT ? l->group : moment_group[kind], p->name, begin, count, out);
-  return tri_safetensors_read_f32(l->source->tensors, tri_safetensors_find(l->source->tensors, p->name), begin, count,
-                                  out);
+    return fill_checkpoint(l, kind == TRI_STATE_WEIGHT ? l->group : moment_group[kind], p->name, begin, count,
+                           out);
+  return tri_safetensors_read_f32(l->source->tensors, tri_safetensors_find(l->source->tensors, p->name),
+                                  begin, count, out);
 }
 
 static tri_status check_shape(const tri_source *s, const tri_param_spec *p, int ndim, const int64_t *dim) {
@@ -255,9 +263,9 @@ static tri_status check_shape(const tri_source *s, const tri_param_spec *p, int 
 
   for (int k = 0; same && k < ndim; k++) same = dim[k] == p->dim[k];
   if (same) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: tensor %s has %d dimensions [%lld, %lld], config.json says %d [%lld, %lld]", s->name, p->name,
-           ndim, ndim > 0 ? (long long)dim[0] : 0, ndim > 1 ? (long long)dim[1] : 1, p->ndim, (long long)p->dim[0],
-           p->ndim > 1 ? (long long)p->dim[1] : 1);
+  TRI_FAIL(TRI_EINPUT, "%s: tensor %s has %d dimensions [%lld, %lld], config.json says %d [%lld, %lld]",
+           s->name, p->name, ndim, ndim > 0 ? (long long)dim[0] : 0, ndim > 1 ? (long long)dim[1] : 1,
+           p->ndim, (long long)p->dim[0], p->ndim > 1 ? (long long)p->dim[1] : 1);
 }
 
 static tri_status check_tensor(const tri_source *s, const char *group, const tri_param_spec *p) {
@@ -297,7 +305,8 @@ static void warn_unused(const tri_source *s, const tri_params_opt *o, int rank) 
     const char *name = tri_safetensors_at(s->tensors, i)->name;
     if (is_known(o, name) || strstr(name, "rotary_emb.inv_freq")) continue;
     if (s->shape.tied_head && !strcmp(name, "lm_head.weight")) continue;
-    tri_log(TRI_LOG_WARN, "%s: tensor %s is not part of a %s model and is not used", s->name, name, s->shape.model_type);
+    tri_log(TRI_LOG_WARN, "%s: tensor %s is not part of a %s model and is not used", s->name, name,
+            s->shape.model_type);
   }
 }
 

@@ -7,7 +7,13 @@
 #include "io/tokenizer.h"
 #include "params.h"
 
-enum { TRI_SOURCE_CONFIG, TRI_SOURCE_GENERATION, TRI_SOURCE_TOKENIZER, TRI_SOURCE_TOKENIZER_CONFIG, TRI_SOURCE_FILES };
+enum {
+  TRI_SOURCE_CONFIG,
+  TRI_SOURCE_GENERATION,
+  TRI_SOURCE_TOKENIZER,
+  TRI_SOURCE_TOKENIZER_CONFIG,
+  TRI_SOURCE_FILES
+};
 
 /* A small file that travels with a model; bytes NULL when there is none. */
 typedef struct tri_source_file {
@@ -29,9 +35,9 @@ TRI_CHECKED tri_status tri_source_find_checkpoint(const char *path, tri_comm *wo
  * by seed and tensor name. */
 TRI_CHECKED tri_status tri_source_open_random(const char *config, const char *tokenizer, uint64_t seed,
                                               tri_source **out);
-/* Not collective. The small files of an open checkpoint; its weights too. The reader is borrowed. */
-TRI_CHECKED tri_status tri_source_open_checkpoint(tri_ckpt_reader *r, tri_source **out);
-void                   tri_source_close(tri_source **s);
+/* The checkpoint a source is, or NULL. Borrowed. */
+tri_ckpt_reader *tri_source_checkpoint(const tri_source *s);
+void             tri_source_close(tri_source **s);
 
 const tri_model_shape *tri_source_shape(const tri_source *s);
 const tri_eos         *tri_source_eos(const tri_source *s);
@@ -46,7 +52,8 @@ TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
 
 /* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint ("/reference").
  * Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
-TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world, tri_stream *st);
+TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world,
+                                       tri_stream *st);
 /* Collective over world. Moments of a checkpoint into the store. */
 TRI_CHECKED tri_status tri_source_load_moments(tri_source *s, tri_params *p, tri_comm *world, tri_stream *st);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PIECE = 1 << 24 }; /* chosen: 64 MiB of host memory while saving */
+enum { PIECE = 1 << 20 }; /* chosen: 4 MiB of host memory while saving */
 
 static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
 
@@ -75,7 +75,8 @@ static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e
 
   for (int64_t done = 0; done < piece.count; done += PIECE) {
     int64_t n = piece.count - done < PIECE ? piece.count - done : PIECE;
-    TRI_TRY(tri_params_read(e->params, e->kind, e->unit, e->param, piece.begin + done, n, buf, t->se->stream));
+    TRI_TRY(
+        tri_params_read(e->params, e->kind, e->unit, e->param, piece.begin + done, n, buf, t->se->stream));
     if (e->tensor.dtype == TRI_BF16) to_bf16(buf, n);
     TRI_TRY(tri_ckpt_write(w, index, piece.begin + done, n, buf));
   }
@@ -88,9 +89,7 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_put_i64(w, "skipped_steps", t->count.skipped_steps));
   TRI_TRY(tri_ckpt_put_i64(w, "failed_saves", t->count.failed_saves));
   TRI_TRY(tri_ckpt_put_i64(w, "tokens", t->count.tokens));
-  TRI_TRY(tri_ckpt_put_i64(w, "prompt_cursor", t->count.step * (t->algo->needs & TRI_NEEDS_ROLLOUT
-                                                                    ? t->cfg->rollout.rollout_batch_size
-                                                                    : t->samples)));
+  TRI_TRY(tri_ckpt_put_i64(w, "prompt_cursor", t->count.cursor));
   TRI_TRY(tri_ckpt_put_i64(w, "ranks", world_of(t)->size));
   TRI_TRY(tri_ckpt_put_text(w, "algo", t->algo->name));
   return tri_ckpt_put_text(w, "random_numbers", "philox4x32-10, keyed by run.seed");
@@ -113,7 +112,8 @@ static tri_status write_all(tri_trainer *t, const listing *l, float *buf) {
   TRI_TRY_DONE(put_counters(t, w));
   TRI_TRY_DONE(put_files(t, w));
   TRI_TRY_DONE(tri_ckpt_commit(&w));
-  if (tri_ckpt_retain(t->folder, (int)t->cfg->checkpoint.save_total_limit, t->count.step, world_of(t)) != TRI_OK) {
+  if (tri_ckpt_retain(t->folder, (int)t->cfg->checkpoint.save_total_limit, t->count.step, world_of(t)) !=
+      TRI_OK) {
     if (world_of(t)->rank == 0)
       tri_log(TRI_LOG_WARN, "%s: old checkpoints could not be removed: %s", t->folder, tri_error_message());
     tri_error_clear();
@@ -146,7 +146,8 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
   if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
   t->count.failed_saves++;
   if (world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN, "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
+    tri_log(TRI_LOG_WARN,
+            "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
             (long long)t->count.step, t->folder, tri_error_message(), (long long)t->count.failed_saves);
   tri_error_clear();
   return TRI_OK;
@@ -154,74 +155,38 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
 
 /* ---- loading ---- */
 
-static bool same_shape(const tri_model_shape *a, const tri_model_shape *b) {
-  return !strcmp(a->model_type, b->model_type) && a->L == b->L && a->H == b->H && a->G == b->G && a->D == b->D &&
-         a->C == b->C && a->F == b->F && a->V == b->V && a->tied_head == b->tied_head && a->qkv_bias == b->qkv_bias;
-}
-
-static tri_status check_same_model(const tri_trainer *t, const tri_source *from) {
-  const tri_model_shape *a = tri_source_shape(from), *b = tri_source_shape(t->source);
-
-  if (same_shape(a, b)) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG,
-           "%s holds another model than the deck's: %s, %d layers of width %d, vocabulary %d, against %s, %d layers of width "
-           "%d, vocabulary %d; give run.resume: never, another run.output, or the model the run was started with",
-           tri_source_name(from), a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
-}
-
 static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   TRI_TRY(tri_ckpt_get_i64(r, "step", &t->count.step));
   TRI_TRY(tri_ckpt_get_i64(r, "update", &t->count.update));
   TRI_TRY(tri_ckpt_get_i64(r, "skipped_steps", &t->count.skipped_steps));
   TRI_TRY(tri_ckpt_get_i64(r, "failed_saves", &t->count.failed_saves));
+  TRI_TRY(tri_ckpt_get_i64(r, "prompt_cursor", &t->count.cursor));
   return tri_ckpt_get_i64(r, "tokens", &t->count.tokens);
 }
 
-static tri_status load_checkpoint(tri_trainer *t, const char *folder) {
-  tri_ckpt_reader *r = NULL;
-  tri_source      *from = NULL;
-  tri_status       st = TRI_OK;
-  tri_comm        *world = world_of(t);
-
-  TRI_TRY(tri_ckpt_open(folder, world, false, &r)); /* find has verified every byte */
-  TRI_TRY_DONE(tri_agree(world, tri_source_open_checkpoint(r, &from)));
-  TRI_TRY_DONE(check_same_model(t, from));
-  TRI_TRY_DONE(tri_agree(world, get_counters(t, r)));
-  TRI_TRY_DONE(tri_source_load(from, "/model", tri_model_params(t->policy), world, t->se->stream));
-  TRI_TRY_DONE(tri_source_load_moments(from, tri_model_params(t->policy), world, t->se->stream));
-  if (t->ref && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0)
-    TRI_TRY_DONE(tri_source_load(from, "/reference", tri_model_params(t->ref), world, t->se->stream));
-  else if (t->ref)
-    TRI_TRY_DONE(tri_source_load(t->ref_source, "/model", tri_model_params(t->ref), world, t->se->stream));
-  tri_log(TRI_LOG_INFO, "resumed from %s, after step %lld", folder, (long long)t->count.step);
-done:
-  tri_source_close(&from);
-  tri_ckpt_close(&r);
-  return st;
-}
-
-/* The checkpoint run.resume means; folder "" when the run starts anew. */
-static tri_status find_checkpoint(tri_trainer *t, char folder[TRI_CKPT_PATH_BYTES]) {
+tri_status tri_state_find(tri_trainer *t) {
   const char *resume = t->cfg->run.resume;
   tri_text    skipped = {0};
   tri_status  st;
 
-  folder[0] = 0;
+  TRI_TRY(tri_ckpt_clean(t->folder, world_of(t)));
+  t->resume[0] = 0;
   if (!strcmp(resume, "never")) return TRI_OK;
-  st = tri_ckpt_find(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true, &skipped, folder);
+  st = tri_ckpt_find(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true, &skipped,
+                     t->resume);
   if (skipped.len && world_of(t)->rank == 0) {
     skipped.data[skipped.data[skipped.len - 1] == '\n' ? skipped.len - 1 : skipped.len] = 0;
-    tri_log(TRI_LOG_WARN, "damaged checkpoints were passed over%s%s:\n%s", folder[0] ? "; going on from " : "", folder,
-            skipped.data);
+    tri_log(TRI_LOG_WARN, "damaged checkpoints were passed over%s%s:\n%s",
+            t->resume[0] ? "; going on from " : "", t->resume, skipped.data);
   }
   tri_text_free(&skipped);
-  if (st == TRI_OK && !folder[0] && strcmp(resume, "auto"))
+  if (st == TRI_OK && !t->resume[0] && strcmp(resume, "auto"))
     TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
   return st;
 }
 
 /* Rank 0. The output folder, the deck as used, the metrics cut back. */
-static tri_status open_outputs(tri_trainer *t, bool resumed) {
+static tri_status open_outputs(tri_trainer *t) {
   char path[TRI_CKPT_PATH_BYTES + 32], *at;
 
   if (world_of(t)->rank == 0) {
@@ -237,21 +202,31 @@ static tri_status open_outputs(tri_trainer *t, bool resumed) {
     TRI_TRY(tri_file_write(path, t->deck.data, t->deck.len));
   }
   snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
-  return tri_metrics_open(path, resumed ? t->count.step : -1, world_of(t)->rank, &t->metrics);
+  /* Lines of another run that lies in this folder do not belong to one resumed from elsewhere. */
+  bool own = !strcmp(t->cfg->run.resume, "auto") ||
+             !strncmp(t->cfg->run.resume, t->cfg->run.output, strlen(t->cfg->run.output));
+  return tri_metrics_open(path, t->resume[0] && own ? t->count.step : -1, world_of(t)->rank, &t->metrics);
+}
+
+/* The reference of a resumed run is the checkpoint's, unless model.ref_path names another that is there. */
+static tri_status load_reference(tri_trainer *t) {
+  tri_ckpt_reader *r = tri_source_checkpoint(t->ref_source);
+  bool own = r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0 && !t->cfg->model.ref_path;
+
+  return tri_source_load(t->ref_source, own ? "/reference" : "/model", tri_model_params(t->ref), world_of(t),
+                         t->se->stream);
 }
 
 tri_status tri_state_load(tri_trainer *t) {
-  char      folder[TRI_CKPT_PATH_BYTES];
   tri_comm *world = world_of(t);
 
-  TRI_TRY(tri_ckpt_clean(t->folder, world));
-  TRI_TRY(find_checkpoint(t, folder));
-  if (folder[0]) {
-    TRI_TRY(load_checkpoint(t, folder));
-  } else {
-    TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
-    if (t->ref) TRI_TRY(tri_source_load(t->ref_source, "/model", tri_model_params(t->ref), world, t->se->stream));
+  TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
+  if (t->ref) TRI_TRY(load_reference(t));
+  if (t->resume[0]) {
+    TRI_TRY(tri_source_load_moments(t->source, tri_model_params(t->policy), world, t->se->stream));
+    TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(t->source))));
+    tri_log(TRI_LOG_INFO, "resumed from %s, after step %lld", t->resume, (long long)t->count.step);
   }
   t->first_step = t->count.step;
-  return tri_agree(world, open_outputs(t, folder[0] != 0));
+  return tri_agree(world, open_outputs(t));
 }

@@ -17,15 +17,15 @@ static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD];
 static tri_status split_of(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
   int n = (int)t->batch.train_batch_size;
 
-  return tri_split_make(r, (int)m * n, n, world_of(t)->rank, world_of(t)->size, (int)t->batch.micro_batch_size,
-                        t->cfg->train.max_tokens_per_gpu, out);
+  return tri_split_make(r, (int)m * n, n, world_of(t)->rank, world_of(t)->size,
+                        (int)t->batch.micro_batch_size, t->cfg->train.max_tokens_per_gpu, out);
 }
 
 static bool needs_rollout(const tri_trainer *t) { return (t->algo->needs & TRI_NEEDS_ROLLOUT) != 0; }
 
 /* ---- log-probabilities without learning ---- */
 
-enum { SCORE_REF, SCORE_OLD, SCORE_GAP };
+enum { SCORE_REF, SCORE_OLD };
 
 /* The largest; NaN counts as larger than anything. */
 static void add_gap(tally *sum, float sampler, float trainer) {
@@ -34,26 +34,35 @@ static void add_gap(tally *sum, float sampler, float trainer) {
   if (!(gap <= sum->gap)) sum->gap = gap;
 }
 
-static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *sp, int i, int what, tally *sum) {
+/* What the sampler said of a token against what the trainer says, before any update. Said nothing (NaN), or not to be
+ * trusted: the trainer's number is the old one. */
+static void meet_old(const tri_trainer *t, float *old, float logp, tally *sum) {
+  if (!isnan(*old)) add_gap(sum, *old, logp);
+  if (isnan(*old) || t->cfg->run.sampler == TRI_CONFIG_RESCORE) *old = logp;
+}
+
+static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *sp, int i, int what,
+                              tally *sum) {
   tri_model    *m = what == SCORE_REF ? t->ref : t->policy;
   tri_batch     b;
   tri_tensor    logp, ent;
   tri_feed_rows rows;
 
-  TRI_TRY(tri_batch_load(t->feed, r, sp->seq + sp->first[i], sp->first[i + 1] - sp->first[i], t->se->stream, &b));
+  TRI_TRY(
+      tri_batch_load(t->feed, r, sp->seq + sp->first[i], sp->first[i + 1] - sp->first[i], t->se->stream, &b));
   TRI_TRY(tri_model_forward(m, &b, false, t->inv_temperature, &logp, &ent, t->se->stream));
   TRI_TRY(tri_batch_fetch(t->feed, &logp, &ent, t->se->stream, &rows));
   for (int64_t k = 0; k < rows.n; k++) {
-    float *old = &r->old_logp[rows.origin[k]];
-    if (what == SCORE_REF) r->ref_logp[rows.origin[k]] = rows.logp[k];
-    if (what != SCORE_REF && r->has_logp) add_gap(sum, *old, rows.logp[k]);
-    if (what == SCORE_OLD) *old = rows.logp[k];
+    if (what == SCORE_REF)
+      r->ref_logp[rows.origin[k]] = rows.logp[k];
+    else
+      meet_old(t, &r->old_logp[rows.origin[k]], rows.logp[k], sum);
   }
   return TRI_OK;
 }
 
-/* Collective over world. One forward over mini-batches [from, mini_batches): the reference's log-probabilities, the
- * policy's as old ones, or only the gap to the sampler's. */
+/* Collective over world. One forward over mini-batches [from, mini_batches): the reference's log-probabilities, or the
+ * policy's met with the sampler's. */
 static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, tally *sum) {
   for (int64_t m = from; m < t->mini_batches; m++) {
     tri_split  sp;
@@ -64,6 +73,11 @@ static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, 
     TRI_TRY(st);
   }
   return TRI_OK;
+}
+
+/* Every rank holds every old log-probability: they came with the answers and are kept. */
+static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
+  return r->has_logp && t->cfg->run.sampler != TRI_CONFIG_RESCORE;
 }
 
 /* KL in the reward needs whole sequences everywhere: each comes from the rank that scored it, which is the one that has it
@@ -77,7 +91,8 @@ static tri_status share_logp(tri_trainer *t, const tri_rollout *r, float *logp) 
     tri_split sp;
     st = split_of(t, r, m, &sp);
     for (int k = 0; st == TRI_OK && k < sp.first[sp.n_micro]; k++)
-      for (int64_t i = r->start[sp.seq[k]]; i < r->start[sp.seq[k] + 1]; i++) x[i] = isnan(logp[i]) ? 0.0 : (double)logp[i];
+      for (int64_t i = r->start[sp.seq[k]]; i < r->start[sp.seq[k] + 1]; i++)
+        x[i] = isnan(logp[i]) ? 0.0 : (double)logp[i];
     if (st == TRI_OK) tri_split_free(&sp);
   }
   for (int64_t at = 0; at < r->n_tok && st == TRI_OK; at += 1 << 24)
@@ -96,18 +111,16 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
   memcpy(&sum->gap, &bits, sizeof bits);
   if (t->cfg->run.sampler != TRI_CONFIG_EXACT || sum->gap == 0) return TRI_OK;
   TRI_FAIL(TRI_ENUMERIC,
-           "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: exact promises 0; "
+           "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: "
+           "exact promises 0; "
            "old log-probabilities of another policy (rollout.replay) want run.sampler: trust or rescore",
            (long long)t->count.step + 1, sum->gap);
 }
 
-/* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first: the first
- * training forward still has to compare or to fill in those of mini-batch 0. */
+/* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first: those of
+ * mini-batch 0 are met by the first training forward. */
 static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally *sum) {
-  bool single = t->mini_batches * t->cfg->algo.ppo_epochs == 1;
-  int  what = t->cfg->run.sampler == TRI_CONFIG_RESCORE || !r->has_logp ? SCORE_OLD : SCORE_GAP;
-
-  *at_first = false;
+  *at_first = needs_rollout(t);
   if (!needs_rollout(t)) return TRI_OK;
   if (t->ref) {
     tri_metric_begin(t->metrics, "reference");
@@ -116,16 +129,15 @@ static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally
   }
   if (t->ref && t->algo_opt.kl_in_reward) {
     TRI_TRY(share_logp(t, r, r->ref_logp));
-    if (what == SCORE_OLD) {
+    if (!knows_old(t, r)) { /* the reward needs them before the first training forward */
       TRI_TRY(score(t, r, 0, SCORE_OLD, sum));
       TRI_TRY(share_logp(t, r, r->old_logp));
-      r->has_logp = true;
+      *at_first = false;
       return check_gap(t, sum);
     }
   }
-  *at_first = single || what == SCORE_GAP;
-  if (!single) TRI_TRY(score(t, r, *at_first ? 1 : 0, what, sum));
-  return *at_first ? TRI_OK : check_gap(t, sum);
+  if (t->mini_batches * t->cfg->algo.ppo_epochs > 1) TRI_TRY(score(t, r, 1, SCORE_OLD, sum));
+  return TRI_OK;
 }
 
 /* ---- learning ---- */
@@ -143,8 +155,8 @@ static void lesson_free(lesson *l) {
   TRI_FREE(l->weight);
 }
 
-static tri_status lesson_make(const tri_rollout *r, const tri_feed_rows *rows, const int *seq, const double *weight,
-                              lesson *l) {
+static tri_status lesson_make(const tri_rollout *r, const tri_feed_rows *rows, const int *seq,
+                              const double *weight, lesson *l) {
   *l = (lesson){0};
   TRI_TRY(TRI_ALLOC(l->old_logp, rows->n));
   TRI_TRY(TRI_ALLOC(l->ref_logp, rows->n));
@@ -159,18 +171,9 @@ static tri_status lesson_make(const tri_rollout *r, const tri_feed_rows *rows, c
   return TRI_OK;
 }
 
-/* The first forward of a step: what the sampler said against what the trainer says, before any update. */
-static void compare_first(tri_trainer *t, tri_rollout *r, const tri_feed_rows *rows, tally *sum) {
-  for (int64_t k = 0; k < rows->n; k++) {
-    float *old = &r->old_logp[rows->origin[k]];
-    if (r->has_logp) add_gap(sum, *old, rows->logp[k]);
-    if (!r->has_logp || t->cfg->run.sampler == TRI_CONFIG_RESCORE) *old = rows->logp[k];
-  }
-}
-
 /* Collective over the parameter and gradient scopes. One micro-batch: forward, loss, backward. */
-static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *sp, int i, const double *weight,
-                              bool first, tally *sum) {
+static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *sp, int i,
+                              const double *weight, bool first, tally *sum) {
   const int    *seq = sp->seq + sp->first[i];
   tri_stream   *s = t->se->stream;
   tri_status    st = TRI_OK;
@@ -183,11 +186,17 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
   TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], s, &b));
   TRI_TRY(tri_model_forward(t->policy, &b, true, t->inv_temperature, &logp, &ent, s));
   TRI_TRY(tri_batch_fetch(t->feed, &logp, &ent, s, &rows));
-  if (first) compare_first(t, r, &rows, sum);
+  for (int64_t k = 0; first && k < rows.n; k++) meet_old(t, &r->old_logp[rows.origin[k]], rows.logp[k], sum);
   TRI_TRY_DONE(lesson_make(r, &rows, seq, weight, &l));
-  tri_loss_in in = {.n = rows.n,           .n_seq = rows.n_seq,     .start = rows.start,
-                    .logp = rows.logp,     .ent = rows.ent,         .old_logp = needs_rollout(t) ? l.old_logp : NULL,
-                    .ref_logp = t->ref ? l.ref_logp : NULL, .adv = l.adv, .weight = l.weight};
+  tri_loss_in in = {.n = rows.n,
+                    .n_seq = rows.n_seq,
+                    .start = rows.start,
+                    .logp = rows.logp,
+                    .ent = rows.ent,
+                    .old_logp = needs_rollout(t) ? l.old_logp : NULL,
+                    .ref_logp = t->ref ? l.ref_logp : NULL,
+                    .adv = l.adv,
+                    .weight = l.weight};
   out.dlogp = rows.dlogp;
   out.dent = rows.dent;
   TRI_TRY_DONE(t->algo->loss(&t->algo_opt, &in, &out));
@@ -205,14 +214,15 @@ done:
 
 /* Each sequence's share of the loss, from counts over the whole mini-batch, all ranks. weight [n_seq]. */
 static tri_status weigh(const tri_trainer *t, const tri_rollout *r, int64_t m, double *weight) {
-  int64_t  n = t->batch.train_batch_size, *answers = NULL;
+  int64_t n = t->batch.train_batch_size, *answers = NULL;
 
   TRI_TRY(TRI_ALLOC(answers, n));
   for (int64_t q = 0; q < n; q++) {
     int64_t all = m * n + q, len = r->start[all + 1] - r->start[all];
     answers[q] = len - (r->prompt_len[all] > 1 ? r->prompt_len[all] : 1);
   }
-  tri_loss_weights(t->algo_opt.loss_agg_mode, t->algo_opt.max_response_length, answers, (int)n, weight + m * n);
+  tri_loss_weights(t->algo_opt.loss_agg_mode, t->algo_opt.max_response_length, answers, (int)n,
+                   weight + m * n);
   TRI_FREE(answers);
   return TRI_OK;
 }
@@ -234,7 +244,8 @@ static tri_status learn(tri_trainer *t, tri_rollout *r, int64_t m, double *weigh
                               t->se->stream, &sum->grad_norm, &applied));
   if (!applied) {
     t->count.skipped_steps++;
-    tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
+    tri_log(TRI_LOG_INFO,
+            "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
             (long long)t->count.step + 1, (long long)t->count.skipped_steps);
   }
 done:
@@ -266,7 +277,8 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   tri_metric_add(t->metrics, "tokens", TRI_METRIC_RANK0, (double)tokens);
   if (!needs_rollout(t)) return;
   tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
-  tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0, r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
+  tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
+                 r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
   tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length);
   tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, (double)cut / r->n_seq);
 }
@@ -336,11 +348,15 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   /* 2. old and reference log-probabilities, advantages, then updates */
   TRI_TRY_DONE(learn_all(t, &r, &sum));
   t->count.step = step;
+  t->count.cursor += r.n_seq / r.group;
   /* 3. what came of it */
   TRI_TRY_DONE(report_learning(t, &sum));
   report_rollout(t, &r);
   report_resources(t, began_s, t->count.tokens - tokens_before);
-  TRI_TRY_DONE(tri_collect_save(t, step, &r));
+  if (tri_collect_due(t, step)) {
+    if (!knows_old(t, &r)) TRI_TRY_DONE(share_logp(t, &r, r.old_logp));
+    TRI_TRY_DONE(tri_collect_save(t, step, &r));
+  }
 done:
   tri_rollout_free(&r);
   return st;
@@ -351,14 +367,16 @@ static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
   bool    last = t->count.step == t->steps, saved;
   int64_t every = t->cfg->checkpoint.save_steps, due = every > 0 && t->count.step % every == 0;
 
-  if (t->cfg->checkpoint.save_minutes > 0 && tri_now_s() - t->last_save_s >= 60 * t->cfg->checkpoint.save_minutes)
+  if (t->cfg->checkpoint.save_minutes > 0 &&
+      tri_now_s() - t->last_save_s >= 60 * t->cfg->checkpoint.save_minutes)
     due = 1;
   if (stop || (last && t->cfg->checkpoint.save_final)) due = 1;
   TRI_TRY(tri_host_bcast(world_of(t), &due, sizeof due, 0));
   if (!due) return TRI_OK;
   tri_screen_phase(t, "save");
   TRI_TRY(tri_state_save(t, &saved));
-  if (!saved && (stop || last)) TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->folder);
+  if (!saved && (stop || last))
+    TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->folder);
   return TRI_OK;
 }
 

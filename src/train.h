@@ -19,35 +19,37 @@ typedef struct tri_counters {
   int64_t update;        /* optimizer steps taken or skipped */
   int64_t skipped_steps; /* optimizer steps left out because the gradient was not finite */
   int64_t failed_saves;
-  int64_t tokens;        /* trained */
+  int64_t tokens; /* trained */
+  int64_t cursor; /* lines of data taken, over all passes: the next one's position */
 } tri_counters;
 
 /* Everything trainer.c opened. The loop borrows all of it and closes none of it. */
 typedef struct tri_trainer {
-  const tri_config   *cfg;
-  tri_session        *se;
-  tri_source         *source, *ref_source; /* the starting policy; the reference, NULL unless kl_coef > 0 */
-  tri_model          *policy, *ref;
-  tri_sampler        *sampler;
-  tri_feed           *feed;
-  tri_dataset        *data, *eval_data;
-  const tri_algo     *algo;
-  tri_algo_opt        algo_opt;
-  tri_reward_set     *reward;
-  tri_metrics        *metrics;
-  tri_batch_plan      batch;
-  tri_optim_opt       optim;
-  tri_lr_opt          lr;
-  tri_generate_opt    gen, eval_gen;
-  tri_stop_rule       stop_rule;
-  int64_t             steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
-  int64_t             max_tokens;                   /* of one sequence, as planned */
-  float               inv_temperature;              /* of log-probabilities, in sampling and in the loss */
-  tri_counters        count;
-  double              start_s, last_save_s;
-  int64_t             first_step; /* the step this process began after */
-  char                folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
-  tri_text            deck;                        /* as used */
+  const tri_config *cfg;
+  tri_session      *se;
+  tri_source       *source, *ref_source; /* the starting policy; the reference, NULL unless kl_coef > 0 */
+  tri_model        *policy, *ref;
+  tri_sampler      *sampler;
+  tri_feed         *feed;
+  tri_dataset      *data, *eval_data;
+  const tri_algo   *algo;
+  tri_algo_opt      algo_opt;
+  tri_reward_set   *reward;
+  tri_metrics      *metrics;
+  tri_batch_plan    batch;
+  tri_optim_opt     optim;
+  tri_lr_opt        lr;
+  tri_generate_opt  gen, eval_gen;
+  tri_stop_rule     stop_rule;
+  int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
+  int64_t max_tokens;                   /* of one sequence, as planned */
+  float   inv_temperature;              /* of log-probabilities, in sampling and in the loss */
+  tri_counters count;
+  double       start_s, last_save_s;
+  int64_t      first_step;                  /* the step this process began after */
+  char         folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
+  char         resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
+  tri_text     deck;                        /* as used */
 } tri_trainer;
 
 typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED } tri_train_end; /* exit code 0, or 75: requeue me */
@@ -60,20 +62,24 @@ void                   tri_trainer_close(tri_trainer *t);
 
 /* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or SFT's. */
 TRI_CHECKED tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out);
-/* Collective over world. Writes the step's rollout when rollout.save_every says so. */
+/* Whether rollout.save_every wants this step's rollout; the same on every rank. */
+bool tri_collect_due(const tri_trainer *t, int64_t step);
+/* Collective over world. Rank 0 writes the step's rollout. */
 TRI_CHECKED tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r);
 /* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
 /* state.c. Collective over world. A checkpoint of step count.step. Failure is reported and counted, *saved false. */
 TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
-/* Collective over world. Weights from the source, or all state from the checkpoint that run.resume means. */
+/* Collective over world. Sets t->resume to the checkpoint that run.resume means, every byte of it verified. */
+TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
+/* Collective over world. Weights from the source, and all other state where the source is the checkpoint to resume. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 
 /* screen.c. Rank 0 prints. */
-TRI_CHECKED tri_status tri_screen_start(const tri_trainer *t);                       /* Collective over world */
-void                   tri_screen_phase(const tri_trainer *t, const char *phase);    /* the live line */
-void                   tri_screen_step(const tri_trainer *t, int64_t step);          /* one table row */
+TRI_CHECKED tri_status tri_screen_start(const tri_trainer *t);                    /* Collective over world */
+void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
+void                   tri_screen_step(const tri_trainer *t, int64_t step);       /* one table row */
 void                   tri_screen_end(const tri_trainer *t, tri_train_end end);
 
 #endif

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_SEQUENCES = 256, PREFILL_TOKENS = 2048 }; /* chosen: products are at their best well below both */
 
@@ -28,13 +29,13 @@ static void set_options(tri_trainer *t) {
                                .scale_rewards = (tri_scale_rewards)c->algo.scale_rewards,
                                .loss_agg_mode = (tri_loss_agg)c->algo.loss_agg_mode,
                                .max_response_length = c->rollout.max_response_length};
-  t->optim = (tri_optim_opt){c->train.adam_beta1, c->train.adam_beta2, c->train.adam_eps, c->train.weight_decay,
-                             c->train.max_grad_norm};
+  t->optim = (tri_optim_opt){c->train.adam_beta1, c->train.adam_beta2, c->train.adam_eps,
+                             c->train.weight_decay, c->train.max_grad_norm};
   t->inv_temperature = is_rl(c) && c->rollout.temperature > 0 ? 1.0f / (float)c->rollout.temperature : 1.0f;
-  t->gen = (tri_generate_opt){.rule = {(float)c->rollout.temperature, (float)c->rollout.top_p, (int)c->rollout.top_k,
-                                       c->run.seed},
-                              .max_new = c->rollout.max_response_length,
-                              .group = (int)c->algo.num_generations};
+  t->gen = (tri_generate_opt){
+      .rule = {(float)c->rollout.temperature, (float)c->rollout.top_p, (int)c->rollout.top_k, c->run.seed},
+      .max_new = c->rollout.max_response_length,
+      .group = (int)c->algo.num_generations};
   t->eval_gen = t->gen;
   t->eval_gen.rule = (tri_sample_rule){(float)c->eval.temperature, 1.0f, 0, c->run.seed};
   t->eval_gen.group = (int)c->eval.num_generations;
@@ -49,7 +50,8 @@ static tri_status set_endings(tri_trainer *t) {
   if (!t->cfg->rollout.stop.n) return TRI_OK;
   if (!tri_source_tokenizer(t->source))
     TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings none");
-  t->stop_rule = (tri_stop_rule){tri_source_tokenizer(t->source), t->cfg->rollout.stop.item, t->cfg->rollout.stop.n};
+  t->stop_rule =
+      (tri_stop_rule){tri_source_tokenizer(t->source), t->cfg->rollout.stop.item, t->cfg->rollout.stop.n};
   t->gen.stop = t->eval_gen.stop = tri_answers_stop;
   t->gen.ctx = t->eval_gen.ctx = &t->stop_rule;
   return TRI_OK;
@@ -77,7 +79,8 @@ static bool answers_needed(const tri_config *c) {
   return false;
 }
 
-static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind, tri_dataset **out) {
+static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
+                            tri_dataset **out) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->source)->max_pos;
   int64_t           answer = kind == TRI_DATA_SFT ? 0 : c->rollout.max_response_length;
@@ -99,9 +102,12 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .ctx = &encoder};
 
   if (kind != TRI_DATA_SFT && answer >= context)
-    TRI_FAIL(TRI_ECONFIG, "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
-             (long long)answer, (long long)context);
-  if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) opt.max_prompt_tokens = context - answer;
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
+        (long long)answer, (long long)context);
+  if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer)
+    opt.max_prompt_tokens = context - answer;
   st = tri_dataset_open((const char *const *)files->item, files->n, &opt, out);
   tri_tokens_free(&encoder.tokens);
   return st;
@@ -141,8 +147,8 @@ static tri_status measure(tri_trainer *t, longest *l) {
   if (t->eval_data && tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
     l->prompt = tri_dataset_stats(t->eval_data)->longest_prompt;
   if (l->learn > tri_source_shape(t->source)->max_pos)
-    TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld", (long long)l->learn,
-             (long long)tri_source_shape(t->source)->max_pos);
+    TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld",
+             (long long)l->learn, (long long)tri_source_shape(t->source)->max_pos);
   t->max_tokens = l->learn;
   return TRI_OK;
 }
@@ -165,10 +171,12 @@ static tri_status plan_steps(tri_trainer *t) {
   t->samples = is_rl(c) ? t->batch.rollout_samples : t->batch.train_batch_size;
   t->mini_batches = t->samples / t->batch.train_batch_size;
   if (t->samples > INT32_MAX / 2)
-    TRI_FAIL(TRI_ECONFIG, "%lld samples in one step are more than this program handles", (long long)t->samples);
+    TRI_FAIL(TRI_ECONFIG, "%lld samples in one step are more than this program handles",
+             (long long)t->samples);
   t->steps = c->train.steps;
   if (!t->steps && !t->data)
-    TRI_FAIL(TRI_ECONFIG, "train.epochs with rollout.replay: a replay has no passes over data; give train.steps");
+    TRI_FAIL(TRI_ECONFIG,
+             "train.epochs with rollout.replay: a replay has no passes over data; give train.steps");
   if (!t->steps) t->steps = (c->train.epochs * tri_dataset_count(t->data) + per_step - 1) / per_step;
   updates = t->steps * t->mini_batches * c->algo.ppo_epochs;
   t->lr = (tri_lr_opt){.scheduler = (tri_lr_scheduler)c->train.lr_scheduler,
@@ -255,20 +263,61 @@ static tri_status open_models(tri_trainer *t, const longest *l) {
   return tri_sampler_open(se->device, se->ledger, t->policy, dtype, &so, &t->sampler);
 }
 
+/* The model the deck names, from files or from random numbers. */
+static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
+  const tri_config *c = t->cfg;
+
+  if (c->model.path) return tri_source_open(c->model.path, NULL, weights, out);
+  return tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out);
+}
+
+static bool same_shape(const tri_model_shape *a, const tri_model_shape *b) {
+  return !strcmp(a->model_type, b->model_type) && a->L == b->L && a->H == b->H && a->G == b->G &&
+         a->D == b->D && a->C == b->C && a->F == b->F && a->V == b->V && a->tied_head == b->tied_head &&
+         a->qkv_bias == b->qkv_bias;
+}
+
+static tri_status check_same_model(const tri_source *from, const tri_source *deck) {
+  const tri_model_shape *a = tri_source_shape(from), *b = tri_source_shape(deck);
+
+  if (same_shape(a, b)) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s holds another model than the deck's: %s, %d layers of width %d, vocabulary %d, against %s, %d "
+      "layers of width "
+      "%d, vocabulary %d; give run.resume: never, another run.output, or the model the run was started with",
+      tri_source_name(from), a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
+}
+
+/* A checkpoint stands alone; the first model's folder is compared with it where it is still there. */
+static tri_status open_resumed(tri_trainer *t) {
+  const char *path = t->cfg->model.path ? t->cfg->model.path : t->cfg->model.config;
+  tri_source *deck = NULL;
+  tri_status  st;
+
+  TRI_TRY(tri_source_open(t->resume, NULL, true, &t->source));
+  if (access(path, R_OK)) return TRI_OK;
+  st = open_deck_model(t, false, &deck);
+  if (st == TRI_OK) st = check_same_model(t->source, deck);
+  tri_source_close(&deck);
+  return st;
+}
+
+static tri_status open_reference(tri_trainer *t) {
+  const char      *ref = t->cfg->model.ref_path;
+  tri_ckpt_reader *r = t->resume[0] ? tri_source_checkpoint(t->source) : NULL;
+
+  if (ref) return tri_source_open(ref, NULL, true, &t->ref_source);
+  if (r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0)
+    return tri_source_open(t->resume, NULL, true, &t->ref_source);
+  return open_deck_model(t, true, &t->ref_source);
+}
+
 /* The starting policy and, where a KL term wants one, the reference. */
 static tri_status open_sources(tri_trainer *t) {
-  const tri_config *c = t->cfg;
-  const char       *ref = c->model.ref_path ? c->model.ref_path : c->model.path;
-
-  if (c->model.path)
-    TRI_TRY(tri_source_open(c->model.path, NULL, true, &t->source));
-  else
-    TRI_TRY(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, &t->source));
-  if (!is_rl(c) || c->algo.kl_coef <= 0) return TRI_OK;
-  if (ref)
-    TRI_TRY(tri_source_open(ref, NULL, true, &t->ref_source));
-  else
-    TRI_TRY(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, &t->ref_source));
+  TRI_TRY(t->resume[0] ? open_resumed(t) : open_deck_model(t, true, &t->source));
+  if (!is_rl(t->cfg) || t->cfg->algo.kl_coef <= 0) return TRI_OK;
+  TRI_TRY(open_reference(t));
   if (tri_source_shape(t->ref_source)->V != tri_source_shape(t->source)->V)
     TRI_FAIL(TRI_ECONFIG, "model.ref_path: the reference has a vocabulary of %d, the policy one of %d",
              tri_source_shape(t->ref_source)->V, tri_source_shape(t->source)->V);
@@ -291,16 +340,28 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   return measure(t, l);
 }
 
+/* The deck as used: with the numbers that followed from others and do not depend on the ranks. */
+static tri_status print_deck(tri_trainer *t) {
+  tri_config used = *t->cfg;
+
+  used.train.steps = t->steps;
+  used.train.epochs = 0;
+  used.train.train_batch_size = t->batch.train_batch_size;
+  return tri_config_print(&used, &t->deck);
+}
+
 tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
   tri_trainer *t = out;
   longest      l = {0};
 
   *t = (tri_trainer){.cfg = cfg, .se = se, .start_s = tri_now_s(), .last_save_s = tri_now_s()};
-  if ((size_t)snprintf(t->folder, sizeof t->folder, "%s/checkpoints", cfg->run.output) >= sizeof t->folder - 64)
+  if ((size_t)snprintf(t->folder, sizeof t->folder, "%s/checkpoints", cfg->run.output) >=
+      sizeof t->folder - 64)
     TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
   set_options(t);
-  TRI_TRY(tri_config_print(cfg, &t->deck));
+  TRI_TRY(tri_state_find(t));
   TRI_TRY(tri_agree(se->comm[TRI_WORLD], open_inputs(t, &l)));
+  TRI_TRY(print_deck(t));
   TRI_TRY(open_models(t, &l));
   TRI_TRY(tri_session_take_memory(se));
   TRI_TRY(tri_model_start(t->policy, se->stream));

@@ -1,3 +1,4 @@
+# make_tokenizer_golden.py - what the tokenizers library makes of texts, for test_tokenizer.c.
 """Make tests/data/tokenizer: small tokenizer.json files of the shapes real models ship, and what the tokenizers
 library makes of the same texts with each.
 

@@ -166,9 +166,21 @@ static void too_little_memory_shows_the_table(void **state) {
   (void)state;
   cli_sh("sed 's/\"hidden_size\": 32/\"hidden_size\": 40000/; s/\"intermediate_size\": "
          "48/\"intermediate_size\": 90000/;"
-         "s/\"num_hidden_layers\": 2/\"num_hidden_layers\": 99/' config.json >large.json");
+         "s/\"num_hidden_layers\": 2/\"num_hidden_layers\": 99/; s/\"num_attention_heads\": "
+         "4/\"num_attention_heads\": "
+         "400/' config.json >large.json");
   cli_fails(64, ONE SFT "model.config=large.json", "policy weights", "what would fit");
   cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "what would fit");
+}
+
+/* A launcher ends the others as soon as one rank has failed; the message must come even where rank 0 is the last. */
+static void late_rank_0_still_says_it(void **state) {
+  (void)state;
+  cli_fails(64,
+            "'" TRI_MPIEXEC
+            "' --allow-run-as-root --oversubscribe -n 2 sh -c 'test $OMPI_COMM_WORLD_RANK = 0 && "
+            "sleep 1; exec \"" TRI_PROGRAM "\" train nope.yaml'",
+            "nope.yaml", NULL);
 }
 
 /* ---- files that are not there, cannot be read, or cannot be written ---- */
@@ -424,6 +436,7 @@ int main(void) {
       cmocka_unit_test(batch_equation_is_shown_with_its_numbers),
       cmocka_unit_test(illegal_plan_names_both_keys),
       cmocka_unit_test(too_little_memory_shows_the_table),
+      cmocka_unit_test(late_rank_0_still_says_it),
       cmocka_unit_test(missing_files_are_named),
       cmocka_unit_test(unreadable_files_are_named),
       cmocka_unit_test(unwritable_output_is_named),

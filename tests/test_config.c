@@ -426,7 +426,7 @@ static void test_round_trip(void **state) {
   round_trip(
       GRPO,
       ARGS("rollout.stop=[\"a\\\"b\\\\\\n\\t\\e\\x85\\u2028\\uFEFF\\U0001F600\\xE9\", 'null', '- x: #']",
-           "run.output=null # not", "run.resume=~/a b", "model.ref_path=\x7F",
+           "run.output=null # not", "run.resume=~/a b", "model.ref_path=\x7F", "algo.kl_coef=0.1",
            "reward=[{name: regex, pattern: '\\d+\"', weight: 0.1}, {name: number, weight: -3}]"));
 }
 

@@ -183,7 +183,7 @@ static void refuses(void **state) {
       {"{\"model_type\":\"llama\",\"vocab_size\":-5}", NULL, "`vocab_size` = -5"},
       {"{\"model_type\":\"llama\",\"intermediate_size\":true}", NULL,
        "`intermediate_size` must be a whole number"},
-      {"{\"model_type\":\"llama\",\"num_attention_heads\":65536,\"hidden_size\":65536,\"head_dim\":16384}",
+      {"{\"model_type\":\"llama\",\"num_attention_heads\":65536,\"hidden_size\":65536,\"head_dim\":512}",
        NULL, "too large"},
       {LLAMA ",\"max_position_embeddings\":0}", NULL, "`max_position_embeddings` = 0"},
       {LLAMA ",\"rms_norm_eps\":0}", NULL, "`rms_norm_eps` = 0"},

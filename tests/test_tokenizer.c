@@ -11,10 +11,6 @@
 
 #include <cmocka.h>
 
-#ifndef TRI_TEST_DATA
-#define TRI_TEST_DATA "tests/data"
-#endif
-
 static const char *const shape[] = {"gpt2",   "llama3", "qwen2",  "deepseek2", "deepseek3", "kimi",
                                     "cl100k", "digits", "llama2", "mistral",   "metaspace", "flags"};
 enum { N_SHAPE = sizeof shape / sizeof *shape };

@@ -16,6 +16,8 @@ enum { STEPS = 5, MOST_ARGS = 24 };
 
 /* ---- where things lie: FOLDER/NAME per run ---- */
 
+extern char **environ;
+
 static char folder[256]; /* of this process group, made by rank 0 */
 
 static void path_of(char out[512], const char *run, const char *file) {
@@ -89,15 +91,30 @@ static void train_here(const arguments *a, int ranks_per_node) {
   tri_config_free(&cfg);
 }
 
-/* A run of the program by itself: no launcher's environment reaches it. */
+/* This process's environment but for what its launcher put there, which would make a rank of the child too. */
+static void plain_environment(char **out, int most) {
+  static const char *const launcher[] = {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_"};
+  int                      n = 0;
+
+  for (char **e = environ; *e && n < most - 1; e++) {
+    bool keep = true;
+    for (size_t i = 0; i < sizeof launcher / sizeof *launcher; i++)
+      keep = keep && strncmp(*e, launcher[i], strlen(launcher[i])) != 0;
+    if (keep) out[n++] = *e;
+  }
+  out[n] = NULL;
+}
+
+/* A run of the program by itself. */
 static void train_elsewhere(const arguments *a) {
   char *argv[MOST_ARGS + 4] = {(char *)TRI_PROGRAM, (char *)"train",
-                               (char *)TRI_TEST_DATA "/train/deck.yaml"};
-  char *envp[] = {(char *)"PATH=/usr/local/bin:/usr/bin:/bin", (char *)"OMP_NUM_THREADS=1", NULL};
+                               (char *)TRI_TEST_DATA "/train/deck.yaml"},
+                         *envp[1000];
   int   status;
   pid_t child;
 
   for (int i = 0; i < a->n; i++) argv[3 + i] = (char *)a->text[i];
+  plain_environment(envp, 1000);
   child = fork();
   CHECK(child >= 0);
   if (child == 0) {

@@ -42,7 +42,8 @@ static tri_status print_result(const result *x, bool json) {
   tri_status st = TRI_OK;
 
   if (!json) {
-    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\npass@%-8d  %.6f\nlength mean    %.2f "
+    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\npass@%-8d  %.6f\nlength "
+           "mean    %.2f "
            "tokens\ntruncated      %.4f\n",
            x->prompts, x->num, x->reward_mean, x->pass_at_1, x->num, x->pass_at_k, x->length_mean_tokens,
            x->truncated_ratio);
@@ -52,9 +53,12 @@ static tri_status print_result(const result *x, bool json) {
   struct {
     const char *name;
     double      value;
-  } field[] = {{"prompts", x->prompts},         {"num_generations", x->num},
-               {"reward_mean", x->reward_mean}, {"pass_at_1", x->pass_at_1},
-               {"pass_at_k", x->pass_at_k},     {"response_length_mean_tokens", x->length_mean_tokens},
+  } field[] = {{"prompts", x->prompts},
+               {"num_generations", x->num},
+               {"reward_mean", x->reward_mean},
+               {"pass_at_1", x->pass_at_1},
+               {"pass_at_k", x->pass_at_k},
+               {"response_length_mean_tokens", x->length_mean_tokens},
                {"truncated_ratio", x->truncated_ratio}};
   for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
     TRI_TRY_DONE(tri_text_printf(&out, "%s\"%s\": ", i ? ", " : "{", field[i].name));
@@ -67,17 +71,17 @@ done:
   return st;
 }
 
-/* Collective over world. Every rank's own prompts are answered and scored where they are; rewards are gathered after. */
+/* Collective over world. Answers to the first n prompts, on every rank, rewarded there. */
 static tri_status answer(tri_infer *f, const request *q, const tri_dataset *d, int n, tri_reward_set *set,
                          int64_t max_new, tri_rollout *out) {
   tri_prompt         *prompt = NULL;
   const tri_example **example = NULL;
   tri_status          st = TRI_OK;
-  tri_generate_opt    opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
-                             .max_new = max_new,
-                             .group = (int)q->num,
-                             .eos = tri_source_eos(f->source)->id,
-                             .n_eos = tri_source_eos(f->source)->n};
+  tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
+                          .max_new = max_new,
+                          .group = (int)q->num,
+                          .eos = tri_source_eos(f->source)->id,
+                          .n_eos = tri_source_eos(f->source)->n};
 
   TRI_TRY(TRI_ALLOC(prompt, n));
   TRI_TRY_DONE(TRI_ALLOC(example, n));
@@ -135,26 +139,32 @@ static tri_status eval(int argc, char **argv, int *code) {
   tri_reward_set *set = NULL;
   tri_status      st;
   tri_flag        flag[] = {
-      {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
-      {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", "exact, number or regex; must be given"},
-      {"--pattern", TRI_FLAG_TEXT, &q.pattern, 0, 0, "P", "the expression of --reward regex"},
-      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128, or what the context leaves)"},
-      {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
-      {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (0)"},
-      {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
-      {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P", "sample among the likeliest tokens up to probability P (1)"},
-      {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
-      {"--seed", TRI_FLAG_I64, &q.seed, 0, 9e15, "S", "key of the random numbers (42)"},
-      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (that of the run, or of the model's files)"},
-      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
-  tri_reward_opt  opt = {.weight = 1};
-  int             n;
+             {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
+             {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", "exact, number or regex; must be given"},
+             {"--pattern", TRI_FLAG_TEXT, &q.pattern, 0, 0, "P", "the expression of --reward regex"},
+             {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
+              "tokens of an answer at most (128, or what the context leaves)"},
+             {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
+             {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (0)"},
+             {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
+             {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
+              "sample among the likeliest tokens up to probability P (1)"},
+             {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
+             {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
+             {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16",
+              "type the model computes in (that of the run, or of the model's files)"},
+             {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
+  tri_reward_opt opt = {.weight = 1};
+  int            n;
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 1 || !q.data || !q.reward) TRI_FAIL(TRI_EARG, "usage: trireme eval %s", tri_command_eval.usage);
-  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  if (q.temperature > 0 && q.temperature < 1e-4)
+    TRI_FAIL(TRI_EARG, "--temperature %g: must be 0 (greedy) or at least 1e-4", q.temperature);
+  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16"))
+    TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
     TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");
   snprintf(opt.name, sizeof opt.name, "%s", q.reward);

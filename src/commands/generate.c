@@ -35,7 +35,8 @@ static tri_status read_texts(tri_infer *f, const request *q, input *in) {
   for (int i = 0; i < in->n; i++) {
     TRI_TRY(tri_tokenizer_encode(f->encoder.tokenizer, q->text[i], strlen(q->text[i]), true, &in->tokens));
     in->first[i + 1] = in->tokens.n;
-    if (in->first[i + 1] == in->first[i]) TRI_FAIL(TRI_EINPUT, "prompt %d is empty: nothing to go on from", i + 1);
+    if (in->first[i + 1] == in->first[i])
+      TRI_FAIL(TRI_EINPUT, "prompt %d is empty: nothing to go on from", i + 1);
   }
   for (int i = 0; i < in->n; i++)
     in->prompt[i] = (tri_prompt){i, in->tokens.id + in->first[i], (int)(in->first[i + 1] - in->first[i])};
@@ -47,6 +48,7 @@ static tri_status read_file(tri_infer *f, const request *q, input *in) {
 
   opt.max_prompt_tokens = tri_source_shape(f->source)->max_pos - 1;
   TRI_TRY(tri_dataset_open(&q->prompts, 1, &opt, &in->data));
+  if (tri_dataset_count(in->data) > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%s: has too many lines", q->prompts);
   in->n = (int)tri_dataset_count(in->data);
   TRI_TRY(TRI_ALLOC(in->prompt, in->n));
   for (int i = 0; i < in->n; i++) {
@@ -58,6 +60,9 @@ static tri_status read_file(tri_infer *f, const request *q, input *in) {
 
 static tri_status read_input(tri_infer *f, const request *q, input *in) {
   TRI_TRY(q->prompts ? read_file(f, q, in) : read_texts(f, q, in));
+  if ((int64_t)in->n * q->num > INT32_MAX / 2)
+    TRI_FAIL(TRI_EARG, "%d prompts x --num %lld are more answers than one call gives", in->n,
+             (long long)q->num);
   for (int i = 0; i < in->n; i++)
     if (in->prompt[i].n_token > in->longest) in->longest = in->prompt[i].n_token;
   return tri_infer_room(f, in->longest, q->max_new, &in->max_new);
@@ -71,8 +76,8 @@ static void free_input(input *in) {
 }
 
 /* Rank 0: the answers in order, as lines of text or of JSON. */
-static tri_status print_answer(const tri_infer *f, const request *q, const tri_rollout *r, int i, tri_text *out,
-                               tri_text *text) {
+static tri_status print_answer(const tri_infer *f, const request *q, const tri_rollout *r, int i,
+                               tri_text *out, tri_text *text) {
   const tri_tokenizer *tok = f->encoder.tokenizer;
   const int32_t       *token = r->token + r->start[i];
   int64_t              n = r->start[i + 1] - r->start[i], answer;
@@ -82,8 +87,8 @@ static tri_status print_answer(const tri_infer *f, const request *q, const tri_r
   if (tok) TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[i], false, text));
   answer = (int64_t)text->len;
   if (tok) TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[i], n - r->prompt_len[i], true, text));
-  view = (tri_rollout_text){text->data ? text->data : "", text->data ? text->data + answer : "", (size_t)answer,
-                            text->len - (size_t)answer};
+  view = (tri_rollout_text){text->data ? text->data : "", text->data ? text->data + answer : "",
+                            (size_t)answer, text->len - (size_t)answer};
   if (q->json) {
     TRI_TRY(tri_rollout_file_line(r, i, NULL, tok ? &view : NULL, out));
   } else if (tok) {
@@ -128,15 +133,19 @@ static tri_status generate(int argc, char **argv, int *code) {
   request  q = {.num = 1, .seed = 42, .temperature = 1, .top_p = 1};
   tri_flag flag[] = {
       {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
-      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N", "tokens of an answer at most (128, or what the context leaves)"},
+      {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
+       "tokens of an answer at most (128, or what the context leaves)"},
       {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (1)"},
       {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
-      {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P", "sample among the likeliest tokens up to probability P (1)"},
+      {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
+       "sample among the likeliest tokens up to probability P (1)"},
       {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt (1)"},
-      {"--seed", TRI_FLAG_I64, &q.seed, 0, 9e15, "S", "key of the random numbers (42)"},
-      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (that of the run, or of the model's files)"},
-      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object per answer, with tokens and log-probabilities"}};
-  int      n;
+      {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
+      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16",
+       "type the model computes in (that of the run, or of the model's files)"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
+       "one JSON object per answer, with tokens and log-probabilities"}};
+  int n;
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_generate, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
@@ -144,11 +153,15 @@ static tri_status generate(int argc, char **argv, int *code) {
   if (n < 1 || (n < 2) != (q.prompts != NULL))
     TRI_FAIL(TRI_EARG, "usage: trireme generate %s; prompts on the command line or --prompts, one of the two",
              tri_command_generate.usage);
-  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  if (q.temperature > 0 && q.temperature < 1e-4)
+    TRI_FAIL(TRI_EARG, "--temperature %g: must be 0 (greedy) or at least 1e-4", q.temperature);
+  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16"))
+    TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   q.text = argv + 1;
   q.n_text = n - 1;
   return run(argv[0], &q);
 }
 
 const tri_command tri_command_generate = {"generate", "MODEL [PROMPT ...] [flags]",
-                                          "answers of a model folder, a checkpoint or a run's output", generate};
+                                          "answers of a model folder, a checkpoint or a run's output",
+                                          generate};

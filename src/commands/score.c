@@ -41,7 +41,8 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
     tri_batch     b;
     tri_tensor    logp, ent;
     tri_feed_rows rows;
-    TRI_TRY_DONE(tri_batch_load(f->feed, r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i], f->se.stream, &b));
+    TRI_TRY_DONE(
+        tri_batch_load(f->feed, r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i], f->se.stream, &b));
     TRI_TRY_DONE(tri_model_forward(f->model, &b, false, 1.0f, &logp, &ent, f->se.stream));
     TRI_TRY_DONE(tri_batch_fetch(f->feed, &logp, &ent, f->se.stream, &rows));
     for (int64_t k = 0; k < rows.n; k++) sum[rows.origin[k]] = (double)rows.logp[k];
@@ -117,19 +118,22 @@ done:
 
 static tri_status score(int argc, char **argv, int *code) {
   request  q = {0};
-  tri_flag flag[] = {
-      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16", "type the model computes in (that of the run, or of the model's files)"},
-      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "no perplexity line on stderr; the lines are JSON either way"}};
+  tri_flag flag[] = {{"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16",
+                      "type the model computes in (that of the run, or of the model's files)"},
+                     {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
+                      "no perplexity line on stderr; the lines are JSON either way"}};
   int      n;
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_score, flag, 2, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 2) TRI_FAIL(TRI_EARG, "usage: trireme score %s", tri_command_score.usage);
-  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16")) TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
+  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16"))
+    TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   q.data = argv[1];
   return run(argv[0], &q);
 }
 
 const tri_command tri_command_score = {"score", "MODEL DATA.jsonl [flags]",
-                                       "log-probability of every token given those before it; perplexity", score};
+                                       "log-probability of every token given those before it; perplexity",
+                                       score};

@@ -3,10 +3,15 @@
 #include "flags.h"
 #include "train.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 static const char *const devices[] = {"auto", "cpu", "cuda"};
+
+static tri_status no_log(const char *path) {
+  TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+}
 
 /* Everything behind the deck: collective over MPI_COMM_WORLD. */
 static tri_status run(const tri_config *cfg, int *code) {
@@ -22,6 +27,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
   snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
   if (se.rt.world_rank == 0) log = fopen(path, "a");
+  TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], se.rt.world_rank == 0 && !log ? no_log(path) : TRI_OK));
   tri_log_file(log);
   TRI_TRY_DONE(tri_screen_start(&t));
   TRI_TRY_DONE(tri_train(&t, &end));
@@ -29,6 +35,8 @@ static tri_status run(const tri_config *cfg, int *code) {
   if (end == TRI_TRAIN_STOPPED) *code = 75;
 done:
   tri_log_file(NULL);
+  if (log && st != TRI_OK)
+    fprintf(log, "trireme: %s\n", tri_error_message()); /* the terminal's is main.c's */
   if (log) fclose(log);
   tri_trainer_close(&t);
   tri_session_close(&se, st);
@@ -36,12 +44,13 @@ done:
 }
 
 static tri_status train(int argc, char **argv, int *code) {
-  bool        options = false, help;
-  tri_flag    flag[] = {{"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"}};
-  tri_config  cfg = {0};
-  tri_text    notes = {0};
-  int         n;
-  tri_status  st = TRI_OK;
+  bool     options = false, help;
+  tri_flag flag[] = {
+      {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"}};
+  tri_config cfg = {0};
+  tri_text   notes = {0};
+  int        n;
+  tri_status st = TRI_OK;
 
   TRI_TRY(tri_flags_parse(&tri_command_train, flag, 1, argc, argv, &n, &help));
   if (help) return TRI_OK;

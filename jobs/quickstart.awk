@@ -1,0 +1,44 @@
+# quickstart.awk - makes the demonstration's data: sums and differences of numbers 0..99, a sloppy teacher's answers to them.
+#
+#   awk -v seed=S -v lines=N -v dir=FOLDER -f quickstart.awk
+#
+# Writes FOLDER/heldout.jsonl (problems no phase ever sees, nor their mirror images), prompts.jsonl (all others, with the
+# right answers) and demos.jsonl (N demonstrations on the others; in most of those that need a carry or a borrow it is
+# forgotten, which is over half of all). Answers have their lowest digit first. Prints the share of wrong demonstrations.
+function uniform(n) { state = state * 16807 % 2147483647; return int(state / 2147483647 * n) } # Park, Miller 1988
+function reversed(v,  text, out, i) { text = v ""; for (i = length(text); i; i--) out = out substr(text, i, 1); return out }
+function right(i) { return reversed(op[i] == "+" ? a[i] + b[i] : a[i] - b[i]) }
+function sloppy(i,  tens_a, tens_b) {
+  tens_a = int(a[i] / 10); tens_b = int(b[i] / 10)
+  if (op[i] == "+") return reversed((tens_a + tens_b) % 10 * 10 + (a[i] + b[i]) % 10)
+  return reversed((tens_a - tens_b) * 10 + (a[i] % 10 - b[i] % 10 + 10) % 10)
+}
+function problem(x, y, sign) { a[n_problem] = x; b[n_problem] = y; op[n_problem++] = sign }
+function line(i, field, text) { return sprintf("{\"prompt\": \"%d%s%d=\", \"%s\": \"%s\"}", a[i], op[i], b[i], field, text) }
+
+BEGIN {
+  state = 1
+  for (i = 1; i <= length(seed); i++) state = (state * 10 + substr(seed, i, 1)) % 2147483646 + 1
+  for (i = 0; i < 20; i++) uniform(2)
+  for (i = 0; i < 100; i++) for (j = 0; j <= i; j++) { key[n++] = i " " j " +"; key[n++] = i " " j " -" }
+  for (k = 0; k < n; k++) { # shuffled; a sum and its mirror image stay together; the first 600 are held out
+    j = k + uniform(n - k); swap = key[j]; key[j] = key[k]; key[k] = swap
+    split(key[k], part, " ")
+    if (n_problem < 600) held = -1
+    else if (held < 0) held = n_problem
+    problem(part[1], part[2], part[3])
+    if (part[3] == "+" && part[1] != part[2]) problem(part[2], part[1], part[3])
+  }
+  for (i = 0; i < held; i++) print line(i, "answer", right(i)) > (dir "/heldout.jsonl")
+  for (i = held; i < n_problem; i++) {
+    print line(i, "answer", right(i)) > (dir "/prompts.jsonl")
+    if (right(i) == sloppy(i)) easy[n_easy++] = i; else hard[n_hard++] = i
+  }
+  for (k = 0; k < lines; k++) {
+    i = uniform(100) < 75 ? hard[uniform(n_hard)] : easy[uniform(n_easy)]
+    answer = uniform(100) < 70 ? sloppy(i) : right(i)
+    wrong += answer != right(i)
+    print line(i, "completion", answer) > (dir "/demos.jsonl")
+  }
+  printf "%d held-out problems, %d others, %d demonstrations, %.0f %% of them wrong\n", held, n_problem - held, lines, 100 * wrong / lines
+}
