@@ -7,9 +7,10 @@ set -eu
 cd "$(dirname "$0")/.."
 
 uses=build
+target=trireme
 case "${1-}" in
 '') ;;
-tests) uses='build|tests' ;;
+tests) uses='build|tests' target=all ;;
 *) echo "usage: jobs/setup.sh [tests]" >&2; exit 64 ;;
 esac
 wanted=$(awk -v uses="^($uses)\$" '!/^#/ && $2 ~ uses { print $1 }' jobs/packages.txt)
@@ -37,4 +38,4 @@ else
 fi
 
 cmake --preset cpu-release
-cmake --build --preset cpu-release --parallel "$(nproc)"
+cmake --build --preset cpu-release --target "$target" --parallel "$(nproc)"
