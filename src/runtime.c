@@ -97,6 +97,10 @@ static void tune_mpi(int cores) {
 
   if (!has_launcher()) {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* else a daemon is started beside us */
+    /* Processes started at the same time would make and remove one folder of all of them, and some would fail. Only
+     * shared file pointers, which nothing here uses, would want it. */
+    setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+    setenv("OMPI_MCA_sharedfp", "^sm", 0);
     one_node = true;
   }
   if (local > cores) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);

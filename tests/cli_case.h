@@ -116,6 +116,8 @@ static inline int cli_open(void **state) {
   snprintf(cli_root, sizeof cli_root, "%s/trireme-cli-XXXXXX", base ? base : "/tmp");
   if (!mkdtemp(cli_root) || chdir(cli_root)) return -1;
   setenv("OMP_NUM_THREADS", "1", 1);
+  setenv("OMPI_MCA_orte_tmpdir_base", cli_root,
+         1); /* two mpirun at once trip over each other's folder in /tmp */
   cli_sh("cp '" TRI_TEST_DATA "/cli/'* .");
   cli_succeeds(ONE SFT "run.output=run");
   cli_succeeds(ONE "export run model");
