@@ -1,5 +1,5 @@
 /* dataset.c - data files to examples, and the order of an epoch. */
-#include "io/dataset.h"
+#include "io/dataset_parts.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -8,23 +8,6 @@
 #include "rng.h"
 
 enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
-
-typedef struct arena_block {
-  struct arena_block *next;
-  size_t              used, cap; /* bytes of data */
-  char               *data;
-} arena_block;
-
-struct tri_dataset {
-  tri_example   *example; /* [n] */
-  int64_t        n, cap;
-  arena_block   *arena;
-  tri_data_stats stats;
-  int64_t       *order; /* [n], of order_epoch under order_seed */
-  int64_t        order_epoch;
-  uint64_t       order_seed;
-  bool           has_order;
-};
 
 /* One line on its way in. id: the tokens so far, one buffer for all lines. */
 typedef struct intake {
@@ -307,25 +290,26 @@ static tri_status add_example(intake *in, int64_t id) {
   return TRI_OK;
 }
 
-static tri_status read_file(intake *in, const char *path) {
+static tri_status read_file(intake *in, const char *path, int64_t begin, int64_t end) {
   tri_status st = TRI_OK;
   bool       keep;
 
-  TRI_TRY(tri_jsonl_open(path, &in->r));
+  TRI_TRY(tri_jsonl_open_part(path, begin, end, &in->r));
   for (;;) {
     TRI_TRY_DONE(tri_jsonl_next(in->r, &in->object));
     if (!in->object) break;
     TRI_TRY_DONE(take_line(in));
     TRI_TRY_DONE(limit_length(in, &keep));
-    if (keep) TRI_TRY_DONE(add_example(in, in->d->stats.n_line + tri_jsonl_line(in->r) - 1));
+    if (keep) TRI_TRY_DONE(add_example(in, in->d->stats.n_line + tri_jsonl_taken(in->r) - 1));
   }
-  in->d->stats.n_line += tri_jsonl_line(in->r);
+  in->d->stats.n_line += tri_jsonl_taken(in->r);
 done:
   tri_jsonl_close(&in->r);
   return st;
 }
 
-tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt, tri_dataset **out) {
+tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
+                            const tri_data_range *range, tri_dataset **out) {
   tri_status st = TRI_OK;
   intake     in = {.opt = opt,
                    .prompt_key = opt->prompt_key ? opt->prompt_key : "prompt",
@@ -336,17 +320,35 @@ tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_
   TRI_ASSERT(n_file > 0 && opt->vocab > 0);
   TRI_ASSERT(opt->max_total_tokens <= 0 || opt->max_total_name);
   TRI_TRY_DONE(TRI_ALLOC(in.d, 1));
-  for (int i = 0; i < n_file; i++) TRI_TRY_DONE(read_file(&in, file[i]));
-  if (!in.d->n && in.d->stats.n_dropped)
-    TRI_FAIL_DONE(TRI_EINPUT,
-                  "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt: drop)",
-                  file[0], n_file > 1 ? " ..." : "", (long long)in.d->stats.n_dropped);
-  if (!in.d->n) TRI_FAIL_DONE(TRI_EINPUT, "%s%s: has no lines", file[0], n_file > 1 ? " ..." : "");
-  TRI_TRY_DONE(TRI_ALLOC(in.d->order, in.d->n));
+  for (int i = 0; i < n_file; i++)
+    if (range[i].begin < range[i].end) TRI_TRY_DONE(read_file(&in, file[i], range[i].begin, range[i].end));
 done:
   TRI_FREE(in.id);
   if (st != TRI_OK) tri_dataset_close(&in.d);
   *out = in.d;
+  return st;
+}
+
+tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file) {
+  if (!d->n && d->stats.n_dropped)
+    TRI_FAIL(TRI_EINPUT, "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt: drop)",
+             file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped);
+  if (!d->n) TRI_FAIL(TRI_EINPUT, "%s%s: has no lines", file[0], n_file > 1 ? " ..." : "");
+  return TRI_ALLOC(d->order, d->n);
+}
+
+tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt, tri_dataset **out) {
+  tri_data_range *all = NULL;
+  tri_status      st = TRI_OK;
+
+  *out = NULL;
+  TRI_TRY(TRI_ALLOC(all, n_file));
+  for (int i = 0; i < n_file; i++) all[i] = (tri_data_range){0, INT64_MAX};
+  TRI_TRY_DONE(tri_dataset_read(file, n_file, opt, all, out));
+  TRI_TRY_DONE(tri_dataset_finish(*out, file, n_file));
+done:
+  TRI_FREE(all);
+  if (st != TRI_OK) tri_dataset_close(out);
   return st;
 }
 
@@ -357,6 +359,7 @@ void tri_dataset_close(tri_dataset **d) {
     TRI_FREE(b->data);
     TRI_FREE(b);
   }
+  TRI_FREE((*d)->shared);
   TRI_FREE((*d)->example);
   TRI_FREE((*d)->order);
   TRI_FREE(*d);

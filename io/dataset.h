@@ -1,9 +1,9 @@
 /* dataset.h - the lines of data files as tokens, and the order in which an epoch takes them. Layer 5.
- * Every rank reads the files itself. Knows no tokenizer: text goes through a function of the caller. */
+ * Knows no tokenizer: text goes through a function of the caller. */
 #ifndef TRI_DATASET_H
 #define TRI_DATASET_H
 
-#include "base.h"
+#include "comm.h"
 
 typedef struct tri_dataset tri_dataset;
 
@@ -69,6 +69,11 @@ typedef struct tri_data_stats {
  * the first bad line, and where no example is left. SFT: a line without a token to learn is bad too. */
 TRI_CHECKED tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt,
                                         tri_dataset **out);
+/* The same dataset on every rank of c, for the work of one: each reads and tokenizes a part of the lines, then all are
+ * exchanged. Collective over c; the first bad line fails it everywhere. Files that are not regular are read by rank 0
+ * alone; files of another size on another rank are refused. */
+TRI_CHECKED tri_status tri_dataset_open_shared(const char *const *file, int n_file, const tri_data_opt *opt,
+                                               tri_comm *c, tri_dataset **out);
 void                   tri_dataset_close(tri_dataset **d);
 
 int64_t               tri_dataset_count(const tri_dataset *d);

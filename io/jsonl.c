@@ -15,14 +15,31 @@ struct tri_jsonl {
   size_t   buffer_bytes;
   char    *text; /* the last line without a byte order mark, in buffer */
   size_t   text_bytes;
-  int64_t  line;
-  json_t  *object; /* of the last line */
-  int32_t *id;     /* [id_cap] */
+  int64_t  line;       /* lines taken */
+  int64_t  begin, end; /* bytes of the file where a line of this part may begin */
+  int64_t  at;         /* byte where the next line begins */
+  int64_t  skipped;    /* lines before the part; -1: not counted yet */
+  json_t  *object;     /* of the last line */
+  int32_t *id;         /* [id_cap] */
   int64_t  id_cap;
 };
 
+/* Step over the line that is under way at r->begin: it belongs to the part before. */
+static tri_status enter_part(tri_jsonl *r) {
+  ssize_t n;
+
+  if (r->begin <= 0) return TRI_OK;
+  if (fseeko(r->file, r->begin - 1, SEEK_SET))
+    TRI_FAIL(TRI_EFILE, "%s: reading cannot begin at byte %lld: %s", r->path, (long long)r->begin,
+             strerror(errno));
+  n = getline(&r->buffer, &r->buffer_bytes, r->file);
+  r->at = n < 0 ? r->end : r->begin - 1 + n;
+  r->skipped = -1;
+  return TRI_OK;
+}
+
 /* file: taken over; NULL: opened from the path. */
-static tri_status open_file(const char *path, FILE *file, tri_jsonl **out) {
+static tri_status open_file(const char *path, FILE *file, int64_t begin, int64_t end, tri_jsonl **out) {
   tri_status  st = TRI_OK;
   tri_jsonl  *r = NULL;
   struct stat sb;
@@ -35,14 +52,22 @@ static tri_status open_file(const char *path, FILE *file, tri_jsonl **out) {
   if (!r->file) TRI_FAIL_DONE(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
   if (!fstat(fileno(r->file), &sb) && S_ISDIR(sb.st_mode))
     TRI_FAIL_DONE(TRI_EINPUT, "%s: is a folder, a file of JSON lines is needed", path);
+  r->begin = begin;
+  r->end = end;
+  TRI_TRY_DONE(enter_part(r));
 done:
   if (st != TRI_OK) tri_jsonl_close(&r);
   *out = r;
   return st;
 }
 
-tri_status tri_jsonl_open(const char *path, tri_jsonl **out) { return open_file(path, NULL, out); }
-tri_status tri_jsonl_open_stdin(tri_jsonl **out) { return open_file("stdin", stdin, out); }
+tri_status tri_jsonl_open(const char *path, tri_jsonl **out) {
+  return open_file(path, NULL, 0, INT64_MAX, out);
+}
+tri_status tri_jsonl_open_part(const char *path, int64_t begin, int64_t end, tri_jsonl **out) {
+  return open_file(path, NULL, begin, end, out);
+}
+tri_status tri_jsonl_open_stdin(tri_jsonl **out) { return open_file("stdin", stdin, 0, INT64_MAX, out); }
 
 void tri_jsonl_close(tri_jsonl **r) {
   if (!*r) return;
@@ -55,7 +80,29 @@ void tri_jsonl_close(tri_jsonl **r) {
 }
 
 const char *tri_jsonl_path(const tri_jsonl *r) { return r->path; }
-int64_t     tri_jsonl_line(const tri_jsonl *r) { return r->line; }
+int64_t     tri_jsonl_taken(const tri_jsonl *r) { return r->line; }
+
+/* Lines that begin before the part. Only messages ask; if the file cannot be read, they count from the part. */
+static int64_t count_skipped(const tri_jsonl *r) {
+  FILE   *f = fopen(r->path, "rbe");
+  char    piece[65536];
+  int64_t at = 0, lines = 1, start = r->begin;
+  size_t  n;
+
+  while (f && at < start && (n = fread(piece, 1, sizeof piece, f)) > 0) {
+    if ((int64_t)n > start - at) n = (size_t)(start - at);
+    for (const char *p = piece, *end = piece + n; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+      lines += at + (p - piece) + 1 < start; /* the line behind it begins before the part */
+    at += (int64_t)n;
+  }
+  if (f) fclose(f);
+  return f ? lines : 0;
+}
+
+int64_t tri_jsonl_line(tri_jsonl *r) {
+  if (r->skipped < 0) r->skipped = count_skipped(r);
+  return r->skipped + r->line;
+}
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -65,11 +112,12 @@ static tri_status read_line(tri_jsonl *r, bool *found) {
 
   *found = false;
   errno = 0;
-  while ((n = getline(&r->buffer, &r->buffer_bytes, r->file)) >= 0) {
+  while (r->at < r->end && (n = getline(&r->buffer, &r->buffer_bytes, r->file)) >= 0) {
     size_t at = 0;
     r->text = r->buffer;
     r->text_bytes = (size_t)n;
-    if (r->line++ == 0 && n >= 3 && !memcmp(r->text, "\xef\xbb\xbf", 3)) {
+    r->at += n;
+    if (r->line++ == 0 && r->begin == 0 && n >= 3 && !memcmp(r->text, "\xef\xbb\xbf", 3)) {
       r->text += 3;
       r->text_bytes -= 3;
     }
@@ -77,9 +125,9 @@ static tri_status read_line(tri_jsonl *r, bool *found) {
     *found = at < r->text_bytes;
     if (*found) return TRI_OK;
   }
-  if (!feof(r->file))
+  if (r->at < r->end && !feof(r->file))
     TRI_FAIL(errno == ENOMEM ? TRI_ENOMEM : TRI_EFILE, "%s: reading stopped after line %lld: %s", r->path,
-             (long long)r->line, strerror(errno));
+             (long long)tri_jsonl_line(r), strerror(errno));
   return TRI_OK;
 }
 
@@ -95,10 +143,11 @@ tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   r->object =
       json_loadb(r->text, r->text_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
   if (!r->object)
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: not JSON: %s (column %d)", r->path, (long long)r->line, error.text,
-             error.column);
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: not JSON: %s (column %d)", r->path, (long long)tri_jsonl_line(r),
+             error.text, error.column);
   if (!json_is_object(r->object))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: a line must be a JSON object, {...}", r->path, (long long)r->line);
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: a line must be a JSON object, {...}", r->path,
+             (long long)tri_jsonl_line(r));
   *object = r->object;
   return TRI_OK;
 }
@@ -167,9 +216,11 @@ tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int
   *id = NULL;
   *n = 0;
   if (!json_is_array(list))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` must be a list of token ids", r->path, (long long)r->line, key);
-  if (!count) TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is empty", r->path, (long long)r->line, key);
-  if (count > INT32_MAX) TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is too long", r->path, (long long)r->line, key);
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` must be a list of token ids", r->path, (long long)tri_jsonl_line(r),
+             key);
+  if (!count) TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is empty", r->path, (long long)tri_jsonl_line(r), key);
+  if (count > INT32_MAX)
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is too long", r->path, (long long)tri_jsonl_line(r), key);
   if ((int64_t)count > r->id_cap) {
     TRI_FREE(r->id);
     r->id_cap = 0;
@@ -180,10 +231,11 @@ tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int
     const json_t *v = json_array_get(list, i);
     int64_t       value = json_integer_value(v);
     if (!json_is_integer(v))
-      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] is not a whole number", r->path, (long long)r->line, key, i);
+      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] is not a whole number", r->path, (long long)tri_jsonl_line(r),
+               key, i);
     if (value < 0 || value >= vocab)
       TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] = %lld is not in the vocabulary, 0 .. %d", r->path,
-               (long long)r->line, key, i, (long long)value, vocab - 1);
+               (long long)tri_jsonl_line(r), key, i, (long long)value, vocab - 1);
     r->id[i] = (int32_t)value;
   }
   *id = r->id;

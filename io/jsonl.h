@@ -11,6 +11,9 @@ typedef struct tri_jsonl tri_jsonl;
 /* Not collective. Any readable file but a folder; it is read as a stream, so only the longest line is
  * held. */
 TRI_CHECKED tri_status tri_jsonl_open(const char *path, tri_jsonl **out);
+/* The same, but only the lines that begin at bytes begin .. end - 1 of the file, which must be a regular one if begin > 0.
+ */
+TRI_CHECKED tri_status tri_jsonl_open_part(const char *path, int64_t begin, int64_t end, tri_jsonl **out);
 /* The same from standard input, called "stdin" in messages. */
 TRI_CHECKED tri_status tri_jsonl_open_stdin(tri_jsonl **out);
 void                   tri_jsonl_close(tri_jsonl **r);
@@ -21,7 +24,9 @@ void                   tri_jsonl_close(tri_jsonl **r);
 TRI_CHECKED tri_status tri_jsonl_next(tri_jsonl *r, struct json_t **object);
 
 const char *tri_jsonl_path(const tri_jsonl *r);
-int64_t     tri_jsonl_line(const tri_jsonl *r); /* lines so far, blank ones too: the last one's number */
+int64_t     tri_jsonl_taken(const tri_jsonl *r); /* lines so far, blank ones too */
+/* The number of the last line, counted from the file's first: of a part, this reads what lies before it. */
+int64_t tri_jsonl_line(tri_jsonl *r);
 
 /* The bytes of the value under a key of the last object, as they stand in the file (a number keeps its
  * digits). NULL if it has no such key. Borrowed until the next call of next. */

@@ -79,6 +79,7 @@ static bool answers_needed(const tri_config *c) {
   return false;
 }
 
+/* Collective over world. */
 static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             tri_dataset **out) {
   const tri_config *c = t->cfg;
@@ -108,7 +109,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
         (long long)answer, (long long)context);
   if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer)
     opt.max_prompt_tokens = context - answer;
-  st = tri_dataset_open((const char *const *)files->item, files->n, &opt, out);
+  st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
   tri_tokens_free(&encoder.tokens);
   return st;
 }
@@ -324,20 +325,29 @@ static tri_status open_sources(tri_trainer *t) {
   return TRI_OK;
 }
 
+static tri_status open_sources_and_rewards(tri_trainer *t) {
+  TRI_TRY(open_sources(t));
+  TRI_TRY(set_endings(t));
+  return open_rewards(t);
+}
+
+static tri_status plan_and_measure(tri_trainer *t, longest *l) {
+  TRI_TRY(plan_steps(t));
+  return measure(t, l);
+}
+
+/* Collective over world. */
 static tri_status open_inputs(tri_trainer *t, longest *l) {
   const tri_config *c = t->cfg;
-  tri_data_kind     kind = !is_rl(c) ? TRI_DATA_SFT : answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
+  tri_comm         *world = t->se->comm[TRI_WORLD];
+  tri_data_kind     asked = answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
 
   t->algo = tri_algo_find(c->algo.name);
   TRI_ASSERT(t->algo);
-  TRI_TRY(open_sources(t));
-  TRI_TRY(set_endings(t));
-  TRI_TRY(open_rewards(t));
-  if (c->data.train.n) TRI_TRY(open_data(t, &c->data.train, kind, &t->data));
-  if (c->eval.steps > 0)
-    TRI_TRY(open_data(t, &c->data.eval, answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS, &t->eval_data));
-  TRI_TRY(plan_steps(t));
-  return measure(t, l);
+  TRI_TRY(tri_agree(world, open_sources_and_rewards(t)));
+  if (c->data.train.n) TRI_TRY(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data));
+  if (c->eval.steps > 0) TRI_TRY(open_data(t, &c->data.eval, asked, &t->eval_data));
+  return tri_agree(world, plan_and_measure(t, l));
 }
 
 /* The deck as used: with the numbers that followed from others and do not depend on the ranks. */
@@ -360,7 +370,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
     TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
   set_options(t);
   TRI_TRY(tri_state_find(t));
-  TRI_TRY(tri_agree(se->comm[TRI_WORLD], open_inputs(t, &l)));
+  TRI_TRY(open_inputs(t, &l));
   TRI_TRY(print_deck(t));
   TRI_TRY(open_models(t, &l));
   TRI_TRY(tri_session_take_memory(se));

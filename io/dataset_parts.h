@@ -1,0 +1,37 @@
+/* dataset_parts.h - a dataset from inside: read in parts, joined again. Layer 5, for io/dataset*.c only. */
+#ifndef TRI_DATASET_PARTS_H
+#define TRI_DATASET_PARTS_H
+
+#include "io/dataset.h"
+
+typedef struct arena_block {
+  struct arena_block *next;
+  size_t              used, cap; /* bytes of data */
+  char               *data;
+} arena_block;
+
+struct tri_dataset {
+  tri_example   *example; /* [n] */
+  int64_t        n, cap;
+  arena_block   *arena;  /* what the examples point to: of lines read here, */
+  void          *shared; /* or of every rank's */
+  tri_data_stats stats;
+  int64_t       *order; /* [n], of order_epoch under order_seed */
+  int64_t        order_epoch;
+  uint64_t       order_seed;
+  bool           has_order;
+};
+
+/* Bytes of one file where a line must begin to be taken. */
+typedef struct tri_data_range {
+  int64_t begin, end;
+} tri_data_range;
+
+/* Not collective. The examples of the lines in range [n_file]; none is no failure here. A file with an empty range is not
+ * opened. Ids count from the first line taken. As tri_dataset_open else. */
+TRI_CHECKED tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
+                                        const tri_data_range *range, tri_dataset **out);
+/* Not collective. Ready for use, or refused because it is empty. */
+TRI_CHECKED tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file);
+
+#endif

@@ -1,0 +1,200 @@
+/* test_dataset_share.c - data files read by all ranks together. Run with 1, 2, 3 and 4 ranks.
+ * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by message. */
+#include "io/dataset.h"
+#include "rng.h"
+#include "runtime.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* A rank that fails must not leave the others waiting. */
+#define CHECK(x)                                                                                             \
+  do {                                                                                                       \
+    if (!(x)) {                                                                                              \
+      fprintf(stderr, "rank %d, %s:%d: %s; %s\n", rt.world_rank, __FILE__, __LINE__, #x, tri_error_trace()); \
+      tri_runtime_abort(1);                                                                                  \
+    }                                                                                                        \
+  } while (0)
+
+enum { VOCAB = 260, MOST_BYTES = 1 << 16 };
+
+static tri_runtime rt;
+static tri_comm   *world;
+static char        folder[64], path[3][96]; /* shared by all ranks; the third is a pipe */
+static int32_t     ids[4096];
+static char        text[MOST_BYTES];
+
+/* A tokenizer of bytes. */
+static tri_status encode_bytes(void *ctx, const char *t, size_t n, bool special, const int32_t **id,
+                               int64_t *n_id) {
+  (void)ctx;
+  (void)special;
+  for (size_t i = 0; i < n && i < 4096; i++) ids[i] = (unsigned char)t[i];
+  *id = ids;
+  *n_id = (int64_t)n;
+  return TRI_OK;
+}
+
+static tri_data_opt options(tri_data_kind kind) {
+  return (tri_data_opt){.kind = kind,
+                        .vocab = VOCAB,
+                        .overlong = TRI_OVERLONG_DROP,
+                        .max_prompt_tokens = 9,
+                        .completion_end = 256,
+                        .text_end = 256,
+                        .encode = encode_bytes};
+}
+
+/* n lines of different lengths, some blank, some too long; `bad`: the line that is no object, from 1 on. Rank 0 writes. */
+static void put_lines(const char *file, int n, int bad, bool ends, uint64_t seed) {
+  tri_rng_key key = tri_rng_make_key(seed, TRI_RNG_SHUFFLE);
+  size_t      at = 0;
+
+  for (int i = 1; i <= n; i++) {
+    uint32_t bits[4];
+    tri_rng_bits(key, 0, (uint64_t)i, bits);
+    int width = (int)(bits[0] % 11);
+    if (i == bad)
+      at += (size_t)snprintf(text + at, sizeof text - at, "[%d]", i);
+    else if (bits[1] % 5)
+      at += (size_t)snprintf(text + at, sizeof text - at,
+                             "{\"prompt\": \"%.*s\", \"answer\": %s%d%s, \"completion\": \"%d\"}", 1 + width,
+                             "abcdefghijklmno", bits[2] % 2 ? "\"" : "", i, bits[2] % 2 ? "\"" : "", i);
+    if (i < n || ends) text[at++] = '\n';
+  }
+  if (world->rank == 0) CHECK(tri_file_write(file, text, at) == TRI_OK);
+  CHECK(tri_host_barrier(world) == TRI_OK);
+}
+
+static bool same_text(const char *a, size_t n, const char *b, size_t m) {
+  if (!a || !b) return a == b && n == m;
+  return n == m && !memcmp(a, b, n) && a[n] == 0;
+}
+
+static void check_same(const tri_dataset *a, const tri_dataset *b) {
+  CHECK(tri_dataset_count(a) == tri_dataset_count(b));
+  CHECK(!memcmp(tri_dataset_stats(a), tri_dataset_stats(b), sizeof(tri_data_stats)));
+  for (int64_t i = 0; i < tri_dataset_count(a); i++) {
+    const tri_example *x = tri_dataset_get(a, i), *y = tri_dataset_get(b, i);
+    CHECK(x->id == y->id && x->n_token == y->n_token && x->n_prompt == y->n_prompt);
+    CHECK(!memcmp(x->token, y->token, (size_t)x->n_token * sizeof *x->token));
+    CHECK(same_text(x->prompt, x->prompt_bytes, y->prompt, y->prompt_bytes));
+    CHECK(same_text(x->answer, x->answer_bytes, y->answer, y->answer_bytes));
+  }
+}
+
+/* Shared and whole: the same examples, or the same status and message. */
+static void compare(const char *const *file, int n_file, tri_data_kind kind) {
+  tri_data_opt opt = options(kind);
+  tri_dataset *whole = NULL, *shared = NULL;
+  char         said[1024];
+  tri_status   want, got;
+
+  tri_error_clear();
+  want = tri_dataset_open(file, n_file, &opt, &whole);
+  snprintf(said, sizeof said, "%s", want == TRI_OK ? "" : tri_error_message());
+  tri_error_clear();
+  got = tri_dataset_open_shared(file, n_file, &opt, world, &shared);
+  CHECK(got == want);
+  if (got == TRI_OK)
+    check_same(shared, whole);
+  else
+    CHECK(!strcmp(said, tri_error_message()) && !shared);
+  tri_dataset_close(&whole);
+  tri_dataset_close(&shared);
+  tri_error_clear();
+  CHECK(tri_host_barrier(world) == TRI_OK); /* before the next file is written */
+}
+
+static void shares_every_length(void **state) {
+  const char *file[] = {path[0], path[1]};
+
+  (void)state;
+  for (int n = 0; n < 40; n++) { /* fewer lines than ranks among them */
+    put_lines(path[0], n, 0, n % 2, (uint64_t)n);
+    put_lines(path[1], 40 - n, 0, n % 3, (uint64_t)n + 100);
+    for (tri_data_kind kind = TRI_DATA_RL; kind <= TRI_DATA_SCORE; kind++) {
+      compare(file, 1, kind);
+      compare(file, 2, kind);
+    }
+  }
+}
+
+static void names_the_first_bad_line(void **state) {
+  const char *file[] = {path[0], path[1]};
+
+  (void)state;
+  for (int bad = 1; bad <= 30; bad++) {
+    put_lines(path[0], 30, bad, true, 7);
+    put_lines(path[1], 30, 31 - bad, false, 8);
+    compare(file, 1, TRI_DATA_SFT);
+    compare(file, 2, TRI_DATA_SFT);
+    put_lines(path[0], 30, 0, true, 7);
+    compare(file, 2, TRI_DATA_RL);
+  }
+}
+
+static void refuses_what_one_rank_refuses(void **state) {
+  const char *file[] = {path[0], "/nonexistent/x.jsonl"}, *dir[] = {folder};
+
+  (void)state;
+  put_lines(path[0], 5, 0, true, 1);
+  compare(file, 2, TRI_DATA_SFT);
+  compare(dir, 1, TRI_DATA_SFT);
+  put_lines(path[0], 0, 0, false, 1);
+  compare(file, 1, TRI_DATA_SFT);
+}
+
+/* Nobody but rank 0 may read a pipe. */
+static void reads_a_pipe_once(void **state) {
+  static const char line[] = "{\"text\": \"ab\"}\n";
+  const char       *file[] = {path[2]};
+  tri_data_opt      opt = options(TRI_DATA_SFT);
+  tri_dataset      *d = NULL;
+  FILE             *hold = NULL;
+
+  (void)state;
+  if (world->size == 1) skip();
+  if (world->rank == 0) {
+    CHECK(mkfifo(path[2], 0600) == 0);
+    CHECK((hold = fopen(path[2], "r+")) != NULL); /* both ends: writing needs no reader */
+    CHECK(fputs(line, hold) >= 0 && fputs("[", hold) >= 0 && fputs("\n", hold) >= 0 && fflush(hold) == 0);
+  }
+  CHECK(tri_host_barrier(world) == TRI_OK);
+  CHECK(tri_dataset_open_shared(file, 1, &opt, world, &d) == TRI_EINPUT);
+  CHECK(strstr(tri_error_message(), ":2: ") != NULL);
+  tri_error_clear();
+  if (hold) fclose(hold);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(shares_every_length), cmocka_unit_test(names_the_first_bad_line),
+      cmocka_unit_test(refuses_what_one_rank_refuses), cmocka_unit_test(reads_a_pipe_once)};
+  tri_device *d = NULL;
+  int         failed;
+
+  if (tri_runtime_open(0, &rt) != TRI_OK || tri_device_open("cpu", rt.local_rank, 1, &d) != TRI_OK ||
+      tri_comm_open(&rt, TRI_WORLD, d, &world) != TRI_OK) {
+    fprintf(stderr, "%s\n", tri_error_trace());
+    return 1;
+  }
+  snprintf(folder, sizeof folder, "/tmp/tri_share_XXXXXX");
+  if (world->rank == 0) CHECK(mkdtemp(folder) != NULL);
+  CHECK(tri_host_bcast(world, folder, sizeof folder, 0) == TRI_OK);
+  for (int i = 0; i < 3; i++) snprintf(path[i], sizeof path[i], "%s/%d.jsonl", folder, i);
+  failed = cmocka_run_group_tests(tests, NULL, NULL);
+  for (int i = 0; i < 3 && world->rank == 0; i++) unlink(path[i]);
+  if (world->rank == 0) rmdir(folder);
+  tri_comm_close(&world);
+  tri_device_close(&d);
+  tri_runtime_close(&rt);
+  return failed;
+}
