@@ -73,6 +73,7 @@ src/comm_*.c        2
 io/checkpoint_*.c   3
 src/decoder_*.c     4
 src/head.c          4
+io/dataset_*.c       5
 src/algo_*.c        5
 src/reward_*.c      5
 src/config_*.c      6

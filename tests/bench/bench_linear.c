@@ -1,7 +1,8 @@
 /* bench_linear.c - speed of the linear_* kernels beside the library's own best. Not a test.
  *
- * usage: bench_linear [threads] [rounds] [shape index]. Each number is GFLOP/s, the best of `rounds` short
- * runs. "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
+ * bench_linear [threads] [rounds] [shape index]     each number is GFLOP/s, the best of `rounds` short runs
+ * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products alone
+ * "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
 #include "cpu/gemm.h"
 #include "device.h"
 #include "kernels.h"
@@ -9,6 +10,7 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define OK(call)                                                                                             \
   do {                                                                                                       \
@@ -156,18 +158,58 @@ static void bench_shape(bench *b, int64_t n_out, int64_t n_in, tri_dtype dtype, 
   bench_close(b);
 }
 
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* FLOP/s of the library's product on this shape, the median of five. */
+static double library_rate(bench *b, int64_t n_out, int64_t n_in, tri_dtype dtype) {
+  enum { RUNS = 5, TIMES = 20 };
+  double took[RUNS];
+  bench_open(b, n_out, n_in, dtype);
+  for (int run = 0; run < RUNS; run++) {
+    const double from = tri_now_s();
+    for (int i = 0; i < TIMES; i++) library_run(b);
+    took[run] = tri_now_s() - from;
+  }
+  bench_close(b);
+  qsort(took, RUNS, sizeof *took, ascending);
+  return 2.0 * (double)(LIBRARY_ROWS * n_out * n_in) * b->d->threads * TIMES / took[RUNS / 2];
+}
+
+/* Forward, and two products of the same size backward, of every weight. */
+static void print_floor(bench *b, char **arg) {
+  const int64_t   d = atol(arg[0]), L = atol(arg[1]), ff = atol(arg[2]), V = atol(arg[3]);
+  const tri_dtype dtype = strcmp(arg[4], "f32") ? TRI_BF16 : TRI_F32;
+  const int64_t   shape[][3] = {{3 * d, d, L}, {d, d, L}, {2 * ff, d, L}, {d, ff, L}, {V, d, 1}};
+  double          flop = 0, s = 0;
+  for (int i = 0; i < 5; i++) {
+    const double f = 6.0 * (double)(shape[i][0] * shape[i][1] * shape[i][2]);
+    flop += f;
+    s += f / library_rate(b, shape[i][0], shape[i][1], dtype);
+  }
+  printf("floor d=%s L=%s ff=%s V=%s %s threads=%d: tokens/s %.0f, %.0f GFLOP/s\n", arg[0], arg[1], arg[2],
+         arg[3], arg[4], b->d->threads, 1 / s, flop / s * 1e-9);
+}
+
 int main(int argc, char **argv) {
   static const int64_t shape[][2] = {{768, 256},  {256, 256}, {2048, 256}, {256, 1024}, {512, 256},
                                      {1536, 512}, {512, 512}, {3072, 512}, {512, 1536}, {8192, 512},
                                      {288, 96},   {384, 96},  {96, 192}};
-  const int            threads = argc > 1 ? atoi(argv[1]) : omp_get_max_threads();
+  const bool           is_floor = argc > 6 && !strcmp(argv[1], "floor");
+  const char          *given = !is_floor && argc > 1 ? argv[1] : argc > 7 ? argv[7] : NULL;
+  const int            threads = given ? atoi(given) : omp_get_max_threads();
   const int            rounds = argc > 2 ? atoi(argv[2]) : 7, only = argc > 3 ? atoi(argv[3]) : -1;
   bench                b = {0};
   OK(tri_device_open("cpu", 0, threads, &b.d));
   b.k = b.d->ops->kernels;
   OK(b.d->ops->stream_open(b.d, "bench", &b.s));
-  printf("%s, %d threads\n", tri_gemm_library(), threads);
-  for (int t = 0; t < 2; t++)
+  if (is_floor)
+    print_floor(&b, argv + 2);
+  else
+    printf("%s, %d threads\n", tri_gemm_library(), threads);
+  for (int t = 0; t < 2 && !is_floor; t++)
     for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
       if (only < 0 || i == only) bench_shape(&b, shape[i][0], shape[i][1], t ? TRI_BF16 : TRI_F32, rounds);
   b.d->ops->stream_close(&b.s);
