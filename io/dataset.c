@@ -200,14 +200,10 @@ static tri_status limit_length(intake *in, bool *keep) {
   bool                is_cut = false;
 
   *keep = true;
-  if (long_prompt && opt->overlong == TRI_OVERLONG_ERROR && opt->max_prompt_name)
-    FAIL_LINE(in, "its prompt has %lld tokens, at most %lld are possible: %s", (long long)in->n_prompt,
-              (long long)most, opt->max_prompt_name);
   if (long_prompt && opt->overlong == TRI_OVERLONG_ERROR)
-    FAIL_LINE(
-        in,
-        "its prompt has %lld tokens, data.max_prompt_length is %lld (data.overlong_prompt: drop or truncate)",
-        (long long)in->n_prompt, (long long)most);
+    FAIL_LINE(in, "its prompt has %lld tokens, at most %lld are possible: %s%s", (long long)in->n_prompt,
+              (long long)most, opt->max_prompt_name ? opt->max_prompt_name : "data.max_prompt_length",
+              opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "");
   if (long_prompt && opt->overlong == TRI_OVERLONG_TRUNCATE) {
     cut = in->n_prompt - most;
     memmove(in->id, in->id + cut, (size_t)(in->n - cut) * sizeof *in->id);
@@ -219,7 +215,7 @@ static tri_status limit_length(intake *in, bool *keep) {
     if (opt->overlong == TRI_OVERLONG_ERROR)
       FAIL_LINE(in, "has %lld tokens, at most %lld are possible: %s%s", (long long)in->n,
                 (long long)most_total, opt->max_total_name,
-                opt->max_prompt_name ? "" : " (data.overlong_prompt: drop or truncate)");
+                opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "");
     if (opt->overlong == TRI_OVERLONG_TRUNCATE) {
       if (most_total <= (in->n_prompt > 1 ? in->n_prompt : 1))
         FAIL_LINE(in, "its prompt has %lld tokens, so that nothing else fits into %lld: %s",

@@ -29,7 +29,8 @@ typedef struct tri_data_opt {
   const char   *prompt_key, *answer_key, *completion_key; /* NULL: "prompt", "answer", "completion" */
   tri_overlong  overlong;
   int64_t       max_prompt_tokens; /* 0: no limit */
-  const char   *max_prompt_name;   /* what sets it, for messages; NULL: a deck, data.max_prompt_length */
+  const char   *max_prompt_name;   /* what sets it, for messages; NULL: data.max_prompt_length */
+  bool          from_deck;         /* messages may point to data.overlong_prompt */
   int64_t       max_total_tokens;  /* SFT and SCORE: prompt, completion and end token; 0: no limit */
   const char   *max_total_name;    /* what sets max_total_tokens, for messages */
   int32_t       vocab;             /* every id must be below */

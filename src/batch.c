@@ -25,15 +25,14 @@ static void deal(item *it, int n, int size) {
   }
 }
 
-/* Micro-batches of one rank, in the order of sequences: `micro` sequences each, or as many as fit max_tokens. first may be
- * NULL to count only. */
-static int cut(const item *it, int n, int rank, int micro, int64_t max_tokens, int *first, int *seq) {
+/* Micro-batches of one rank, in the order of sequences. first and seq may be NULL to count only. */
+static int cut(const item *it, const tri_split_opt *o, int rank, int *first, int *seq) {
   int64_t tokens = 0;
-  int     n_micro = 0, in_micro = 0, at = 0;
+  int     n_micro = 0, in_micro = 0, at = 0, micro = o->micro_batch_size;
 
-  for (int j = 0; j < n; j++) {
+  for (int j = 0; j < o->n; j++) {
     if (it[j].rank != rank) continue;
-    bool full = micro > 0 ? in_micro == micro : in_micro > 0 && tokens + it[j].tokens > max_tokens;
+    bool full = micro > 0 ? in_micro == micro : in_micro > 0 && tokens + it[j].tokens > o->max_tokens;
     if (!in_micro || full) {
       if (first) first[n_micro] = at;
       n_micro++;
@@ -51,30 +50,31 @@ static int cut(const item *it, int n, int rank, int micro, int64_t max_tokens, i
 
 static int in_order(const void *a, const void *b) { return ((const item *)a)->seq - ((const item *)b)->seq; }
 
-tri_status tri_split_make(const tri_rollout *r, int begin, int n, int rank, int size, int micro_batch_size,
-                          int64_t max_tokens, tri_split *out) {
+tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_split *out) {
   tri_status st = TRI_OK;
   item      *it = NULL;
 
   *out = (tri_split){0};
-  TRI_TRY(TRI_ALLOC(it, n));
-  for (int j = 0; j < n; j++) {
-    it[j].seq = begin + j;
-    it[j].tokens = r->start[begin + j + 1] - r->start[begin + j];
-    if (micro_batch_size <= 0 && it[j].tokens > max_tokens)
+  TRI_TRY(TRI_ALLOC(it, o->n));
+  for (int j = 0; j < o->n; j++) {
+    int q = o->begin + j;
+    it[j] = (item){r->start[q + 1] - r->start[q], q, (int)((int64_t)j * o->size / o->n)};
+    if (o->micro_batch_size <= 0 && it[j].tokens > o->max_tokens)
       TRI_FAIL_DONE(TRI_EINPUT, "a sequence of %lld tokens does not fit train.max_tokens_per_gpu = %lld",
-                    (long long)it[j].tokens, (long long)max_tokens);
+                    (long long)it[j].tokens, (long long)o->max_tokens);
   }
-  qsort(it, (size_t)n, sizeof *it, longest_first);
-  deal(it, n, size);
-  qsort(it, (size_t)n, sizeof *it, in_order);
-  for (int k = 0; k < size; k++) {
-    int micros = cut(it, n, k, micro_batch_size, max_tokens, NULL, NULL);
+  if (!o->in_blocks) {
+    qsort(it, (size_t)o->n, sizeof *it, longest_first);
+    deal(it, o->n, o->size);
+    qsort(it, (size_t)o->n, sizeof *it, in_order);
+  }
+  for (int k = 0; k < o->size; k++) {
+    int micros = cut(it, o, k, NULL, NULL);
     if (micros > out->n_micro) out->n_micro = micros;
   }
   TRI_TRY_DONE(TRI_ALLOC(out->first, out->n_micro + 1));
-  TRI_TRY_DONE(TRI_ALLOC(out->seq, n));
-  int mine = cut(it, n, rank, micro_batch_size, max_tokens, out->first, out->seq);
+  TRI_TRY_DONE(TRI_ALLOC(out->seq, o->n));
+  int mine = cut(it, o, o->rank, out->first, out->seq);
   for (int k = mine + 1; k <= out->n_micro; k++) out->first[k] = out->first[mine]; /* empty ones */
 done:
   TRI_FREE(it);
@@ -98,6 +98,8 @@ struct tri_feed {
   int32_t    *h_token, *h_pos, *h_cu, *h_row, *h_target;        /* host, pinned */
   float      *dlogp, *dent, *h_logp, *h_ent, *h_dlogp, *h_dent; /* device, then host [max_rows] */
   int64_t    *h_start, *h_origin;                               /* host */
+  float      *old_logp, *ref_logp, *adv;                        /* host [max_rows] */
+  double     *weight;                                           /* host */
 };
 
 tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, int64_t max_tokens, int64_t max_rows,
@@ -114,15 +116,17 @@ tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, int64_t max_tokens, 
     void   *where;
     tri_mem kind;
     size_t  bytes;
-  } r[] = {{&f->token, TRI_MEM_DEVICE, n * 4},   {&f->pos, TRI_MEM_DEVICE, n * 4},
-           {&f->cu, TRI_MEM_DEVICE, n * 4},      {&f->row, TRI_MEM_DEVICE, k * 4},
-           {&f->target, TRI_MEM_DEVICE, k * 4},  {&f->dlogp, TRI_MEM_DEVICE, k * 4},
-           {&f->dent, TRI_MEM_DEVICE, k * 4},    {&f->h_token, TRI_MEM_PINNED, n * 4},
-           {&f->h_pos, TRI_MEM_PINNED, n * 4},   {&f->h_cu, TRI_MEM_PINNED, n * 4},
-           {&f->h_row, TRI_MEM_PINNED, k * 4},   {&f->h_target, TRI_MEM_PINNED, k * 4},
-           {&f->h_logp, TRI_MEM_PINNED, k * 4},  {&f->h_ent, TRI_MEM_PINNED, k * 4},
-           {&f->h_dlogp, TRI_MEM_PINNED, k * 4}, {&f->h_dent, TRI_MEM_PINNED, k * 4},
-           {&f->h_start, TRI_MEM_PINNED, n * 8}, {&f->h_origin, TRI_MEM_PINNED, k * 8}};
+  } r[] = {{&f->token, TRI_MEM_DEVICE, n * 4},    {&f->pos, TRI_MEM_DEVICE, n * 4},
+           {&f->cu, TRI_MEM_DEVICE, n * 4},       {&f->row, TRI_MEM_DEVICE, k * 4},
+           {&f->target, TRI_MEM_DEVICE, k * 4},   {&f->dlogp, TRI_MEM_DEVICE, k * 4},
+           {&f->dent, TRI_MEM_DEVICE, k * 4},     {&f->h_token, TRI_MEM_PINNED, n * 4},
+           {&f->h_pos, TRI_MEM_PINNED, n * 4},    {&f->h_cu, TRI_MEM_PINNED, n * 4},
+           {&f->h_row, TRI_MEM_PINNED, k * 4},    {&f->h_target, TRI_MEM_PINNED, k * 4},
+           {&f->h_logp, TRI_MEM_PINNED, k * 4},   {&f->h_ent, TRI_MEM_PINNED, k * 4},
+           {&f->h_dlogp, TRI_MEM_PINNED, k * 4},  {&f->h_dent, TRI_MEM_PINNED, k * 4},
+           {&f->h_start, TRI_MEM_PINNED, n * 8},  {&f->h_origin, TRI_MEM_PINNED, k * 8},
+           {&f->old_logp, TRI_MEM_PINNED, k * 4}, {&f->ref_logp, TRI_MEM_PINNED, k * 4},
+           {&f->adv, TRI_MEM_PINNED, k * 4},      {&f->weight, TRI_MEM_PINNED, n * 8}};
   for (size_t i = 0; i < sizeof r / sizeof *r; i++)
     TRI_TRY(
         tri_ledger_add(ledger, r[i].kind, TRI_PHASE_LEARN, false, "batch staging", r[i].bytes, r[i].where));
@@ -186,8 +190,8 @@ tri_status tri_batch_fetch(tri_feed *f, const tri_tensor *logp, const tri_tensor
   TRI_TRY(f->device->ops->copy(s, f->h_logp, logp->data, (size_t)f->n_rows * 4));
   TRI_TRY(f->device->ops->copy(s, f->h_ent, ent->data, (size_t)f->n_rows * 4));
   TRI_TRY(f->device->ops->stream_sync(s));
-  *out = (tri_feed_rows){f->n_seq,  f->n_rows, f->h_start, f->h_origin,
-                         f->h_logp, f->h_ent,  f->h_dlogp, f->h_dent};
+  *out = (tri_feed_rows){f->n_seq,   f->n_rows, f->h_start,  f->h_origin, f->h_logp, f->h_ent,
+                         f->h_dlogp, f->h_dent, f->old_logp, f->ref_logp, f->adv,    f->weight};
   return TRI_OK;
 }
 

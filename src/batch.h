@@ -11,11 +11,18 @@ typedef struct tri_split {
   int *first, *seq;
 } tri_split;
 
-/* Pure; the same n_micro on every rank (some may be empty). Sequences [begin, begin + n) are dealt so that token counts
- * are even. micro_batch_size > 0: that many sequences each, and every rank gets n / size of them where that divides;
- * else max_tokens > 0: as many as fit. TRI_EINPUT when one sequence alone is longer than max_tokens. */
-TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, int begin, int n, int rank, int size,
-                                      int micro_batch_size, int64_t max_tokens, tri_split *out);
+/* Which sequences, for which rank. */
+typedef struct tri_split_opt {
+  int     begin, n; /* sequences of the rollout */
+  int     rank, size;
+  int     micro_batch_size; /* sequences of a micro-batch; 0: as many as fit max_tokens */
+  int64_t max_tokens;
+  bool    in_blocks; /* each rank a block of neighbours, in order; else dealt so that token counts are even */
+} tri_split_opt;
+
+/* Pure; the same n_micro on every rank (some may be empty). Every rank gets n / size sequences where that divides.
+ * TRI_EINPUT when one sequence alone is longer than max_tokens. */
+TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *opt, tri_split *out);
 void                   tri_split_free(tri_split *s);
 
 typedef struct tri_feed tri_feed; /* device and host staging of one micro-batch */
@@ -29,12 +36,14 @@ TRI_CHECKED tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const i
                                       tri_batch *out);
 
 /* Host view of the loaded rows. start [n_seq+1]; origin [K]: the rollout row each answer token is; logp, ent, dlogp, dent
- * [K] f32. Borrowed until the next load. */
+ * [K] f32. old_logp, ref_logp, adv [K] and weight [n_seq]: room for what a loss wants to know besides, filled by the
+ * caller. Borrowed until the next load. */
 typedef struct tri_feed_rows {
   int            n_seq;
   int64_t        n;
   const int64_t *start, *origin;
-  float         *logp, *ent, *dlogp, *dent;
+  float         *logp, *ent, *dlogp, *dent, *old_logp, *ref_logp, *adv;
+  double        *weight;
 } tri_feed_rows;
 /* Not collective. Device results to the host. */
 TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_tensor *logp, const tri_tensor *ent,

@@ -430,6 +430,40 @@ static tri_status check_together(const loader *l) {
   return TRI_OK;
 }
 
+/* A line for each key that is given but sleeps because of another: that one is the kind of key one turns off for a while. */
+static tri_status note_idle(const loader *l) {
+  const tri_config *c = l->cfg;
+  const bool no_kl = c->algo.kl_coef == 0, no_eval = c->eval.steps == 0, greedy = c->rollout.temperature == 0,
+             replay = c->rollout.replay != NULL;
+  const struct {
+    const char *name, *why;
+    bool        idle;
+  } row[] = {
+      {"algo.kl_estimator", "algo.kl_coef is 0", no_kl},
+      {"algo.kl_where", "algo.kl_coef is 0", no_kl},
+      {"data.eval", "eval.steps is 0", no_eval},
+      {"eval.max_prompts", "eval.steps is 0", no_eval},
+      {"eval.num_generations", "eval.steps is 0", no_eval},
+      {"eval.temperature", "eval.steps is 0", no_eval},
+      {"rollout.top_k", "rollout.temperature is 0", greedy},
+      {"rollout.top_p", "rollout.temperature is 0", greedy},
+      {"rollout.top_k", "rollout.replay is given", replay},
+      {"rollout.top_p", "rollout.replay is given", replay},
+      {"rollout.stop", "rollout.replay is given and eval.steps is 0", replay && no_eval},
+      {"rollout.max_sequences", "rollout.replay is given and eval.steps is 0", replay && no_eval},
+      {"data.shuffle", "rollout.replay is given", replay},
+      {"data.max_prompt_length", "rollout.replay is given", replay && !c->data.train.n},
+  };
+
+  for (size_t i = 0; i < sizeof row / sizeof *row && l->notes; i++) {
+    const tri_deck_entry *e = row[i].idle ? given(l, row[i].name) : NULL;
+    const char           *def = tri_keys[tri_key_row(row[i].name)].def;
+    if (e && !(def && !strcmp(e->value, def)))
+      TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, row[i].name, row[i].why));
+  }
+  return TRI_OK;
+}
+
 /* The scopes of a named plan, or what is left open in one of the user's own. */
 static void resolve_plan(const loader *l) {
   static const tri_shard_plan plan[] = {{TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_WORLD},
@@ -463,6 +497,7 @@ tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text 
   TRI_TRY(refuse_contradictions(&l));
   TRI_TRY(check_required(&l));
   TRI_TRY(check_together(&l));
+  TRI_TRY(note_idle(&l));
   resolve_plan(&l);
   if (!given(&l, "algo.clip_eps_high")) out->algo.clip_eps_high = out->algo.clip_eps;
   return TRI_OK;

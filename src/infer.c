@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-enum { MOST_NEW = 128 };                              /* chosen: an answer's length where none is asked for */
-enum { MOST_SEQUENCES = 256, PREFILL_TOKENS = 2048 }; /* chosen, as in trainer.c */
+enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
 
 tri_status tri_infer_open(const char *model, tri_infer *out) {
   tri_session_opt opt = {"auto", 0, 0};
@@ -56,9 +55,8 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
 
   if (!size->dtype) TRI_TRY(tri_agree(world, tri_source_dtype(f->source, &dtype)));
   mo.dtype = dtype;
-  if (decode > MOST_SEQUENCES) decode = MOST_SEQUENCES;
-  prefill = larger(size->max_prompt,
-                   decode * size->max_prompt < PREFILL_TOKENS ? decode * size->max_prompt : PREFILL_TOKENS);
+  if (decode > TRI_SAMPLER_SEQUENCES) decode = TRI_SAMPLER_SEQUENCES;
+  prefill = tri_sampler_prefill(decode, size->max_prompt);
   mo.max_tokens = larger(size->max_score, larger(prefill, decode));
   mo.max_rows = larger(size->max_score, decode);
   mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);

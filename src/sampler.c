@@ -87,6 +87,13 @@ static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
   return TRI_OK;
 }
 
+int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt) {
+  int64_t all = n * max_prompt;
+
+  if (all > TRI_SAMPLER_PREFILL) all = TRI_SAMPLER_PREFILL;
+  return all > max_prompt ? all : max_prompt;
+}
+
 tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                             const tri_sampler_opt *opt, tri_sampler **out) {
   tri_sampler *s;

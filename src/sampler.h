@@ -11,6 +11,10 @@ typedef struct tri_prompt {
   int            n_token;
 } tri_prompt;
 
+/* Chosen: products are at their best well below both. Most sequences decoded at once, and most prompt tokens of one
+ * prefill, unless a single prompt is longer. */
+enum { TRI_SAMPLER_SEQUENCES = 256, TRI_SAMPLER_PREFILL = 2048 };
+
 typedef struct tri_sampler_opt {
   int     max_sequences;       /* decoded at once */
   int64_t max_prompt, max_new; /* tokens, at most */
@@ -29,6 +33,8 @@ typedef struct tri_generate_opt {
 } tri_generate_opt;
 
 typedef struct tri_sampler tri_sampler;
+/* Pure. Tokens of one prefill for prompts of up to max_prompt tokens, of which at most n are taken at once. */
+int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt);
 /* Not collective. Plans the cache and its buffers in the ledger. The model is borrowed. */
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                                         const tri_sampler_opt *opt, tri_sampler **out);

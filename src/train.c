@@ -13,12 +13,18 @@ typedef struct tally {
 
 static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
 
-/* Which sequences this rank handles in mini-batch m of the step. */
+/* Which sequences this rank handles in mini-batch m of the step. A replay keeps its groups together. */
 static tri_status split_of(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
-  int n = (int)t->batch.train_batch_size;
+  int           n = (int)t->batch.train_batch_size;
+  tri_split_opt opt = {(int)m * n,
+                       n,
+                       world_of(t)->rank,
+                       world_of(t)->size,
+                       (int)t->batch.micro_batch_size,
+                       t->cfg->train.max_tokens_per_gpu,
+                       t->cfg->rollout.replay != NULL};
 
-  return tri_split_make(r, (int)m * n, n, world_of(t)->rank, world_of(t)->size,
-                        (int)t->batch.micro_batch_size, t->cfg->train.max_tokens_per_gpu, out);
+  return tri_split_make(r, &opt, out);
 }
 
 static bool needs_rollout(const tri_trainer *t) { return (t->algo->needs & TRI_NEEDS_ROLLOUT) != 0; }
@@ -142,33 +148,15 @@ static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally
 
 /* ---- learning ---- */
 
-/* The algorithm's view of a micro-batch: rows of the rollout beside the rows of the batch. */
-typedef struct lesson {
-  float  *old_logp, *ref_logp, *adv; /* [n] */
-  double *weight;                    /* [n_seq] */
-} lesson;
-
-static void lesson_free(lesson *l) {
-  TRI_FREE(l->old_logp);
-  TRI_FREE(l->ref_logp);
-  TRI_FREE(l->adv);
-  TRI_FREE(l->weight);
-}
-
-static tri_status lesson_make(const tri_rollout *r, const tri_feed_rows *rows, const int *seq,
-                              const double *weight, lesson *l) {
-  *l = (lesson){0};
-  TRI_TRY(TRI_ALLOC(l->old_logp, rows->n));
-  TRI_TRY(TRI_ALLOC(l->ref_logp, rows->n));
-  TRI_TRY(TRI_ALLOC(l->adv, rows->n));
-  TRI_TRY(TRI_ALLOC(l->weight, rows->n_seq));
+/* What the rollout knows of the rows of a micro-batch, beside them. weight: of all sequences. */
+static void add_rollout_rows(const tri_rollout *r, const int *seq, const double *weight,
+                             const tri_feed_rows *rows) {
   for (int64_t k = 0; k < rows->n; k++) {
-    l->old_logp[k] = r->old_logp[rows->origin[k]];
-    l->ref_logp[k] = r->ref_logp[rows->origin[k]];
-    l->adv[k] = r->adv[rows->origin[k]];
+    rows->old_logp[k] = r->old_logp[rows->origin[k]];
+    rows->ref_logp[k] = r->ref_logp[rows->origin[k]];
+    rows->adv[k] = r->adv[rows->origin[k]];
   }
-  for (int q = 0; q < rows->n_seq; q++) l->weight[q] = weight[seq[q]];
-  return TRI_OK;
+  for (int q = 0; q < rows->n_seq; q++) rows->weight[q] = weight[seq[q]];
 }
 
 /* Collective over the parameter and gradient scopes. One micro-batch: forward, loss, backward. */
@@ -176,40 +164,36 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
                               const double *weight, bool first, tally *sum) {
   const int    *seq = sp->seq + sp->first[i];
   tri_stream   *s = t->se->stream;
-  tri_status    st = TRI_OK;
   tri_batch     b;
   tri_tensor    logp, ent, dlogp, dent;
   tri_feed_rows rows;
-  lesson        l = {0};
   tri_loss_out  out = {0};
 
   TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], s, &b));
   TRI_TRY(tri_model_forward(t->policy, &b, true, t->inv_temperature, &logp, &ent, s));
   TRI_TRY(tri_batch_fetch(t->feed, &logp, &ent, s, &rows));
   for (int64_t k = 0; first && k < rows.n; k++) meet_old(t, &r->old_logp[rows.origin[k]], rows.logp[k], sum);
-  TRI_TRY_DONE(lesson_make(r, &rows, seq, weight, &l));
+  add_rollout_rows(r, seq, weight, &rows);
   tri_loss_in in = {.n = rows.n,
                     .n_seq = rows.n_seq,
                     .start = rows.start,
                     .logp = rows.logp,
                     .ent = rows.ent,
-                    .old_logp = needs_rollout(t) ? l.old_logp : NULL,
-                    .ref_logp = t->ref ? l.ref_logp : NULL,
-                    .adv = l.adv,
-                    .weight = l.weight};
+                    .old_logp = needs_rollout(t) ? rows.old_logp : NULL,
+                    .ref_logp = t->ref ? rows.ref_logp : NULL,
+                    .adv = rows.adv,
+                    .weight = rows.weight};
   out.dlogp = rows.dlogp;
   out.dent = rows.dent;
-  TRI_TRY_DONE(t->algo->loss(&t->algo_opt, &in, &out));
-  TRI_TRY_DONE(tri_batch_send(t->feed, s, &dlogp, &dent));
-  TRI_TRY_DONE(tri_model_backward(t->policy, &b, &dlogp, &dent, t->inv_temperature, i == sp->n_micro - 1, s));
+  TRI_TRY(t->algo->loss(&t->algo_opt, &in, &out));
+  TRI_TRY(tri_batch_send(t->feed, s, &dlogp, &dent));
+  TRI_TRY(tri_model_backward(t->policy, &b, &dlogp, &dent, t->inv_temperature, i == sp->n_micro - 1, s));
   sum->loss += out.loss;
   sum->kl += out.kl_sum;
   sum->entropy += out.ent_sum;
   sum->clipped += out.clipped;
   sum->tokens += rows.n;
-done:
-  lesson_free(&l);
-  return st;
+  return TRI_OK;
 }
 
 /* Each sequence's share of the loss, from counts over the whole mini-batch, all ranks. weight [n_seq]. */

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_SEQUENCES = 256, PREFILL_TOKENS = 2048 }; /* chosen: products are at their best well below both */
-
 static bool is_rl(const tri_config *c) { return c->algo.row->use == TRI_USE_RL; }
 static bool generates(const tri_trainer *t) {
   return (is_rl(t->cfg) && !t->cfg->rollout.replay) || t->cfg->eval.steps > 0;
@@ -94,6 +92,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .completion_key = c->data.completion_key,
                            .overlong = (tri_overlong)c->data.overlong_prompt,
                            .max_prompt_tokens = c->data.max_prompt_length,
+                           .from_deck = true,
                            .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
                            .max_total_name = "the model's max_position_embeddings",
                            .vocab = tri_source_shape(t->source)->V,
@@ -107,8 +106,11 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
         TRI_ECONFIG,
         "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
         (long long)answer, (long long)context);
-  if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer)
+  if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) {
     opt.max_prompt_tokens = context - answer;
+    opt.max_prompt_name = "the model's max_position_embeddings less rollout.max_response_length";
+    if (!answer) opt.max_prompt_name = opt.max_total_name;
+  }
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
   tri_tokens_free(&encoder.tokens);
   return st;
@@ -119,11 +121,11 @@ typedef struct longest {
   int64_t learn, prompt;
 } longest;
 
-/* The longest line of the replayed steps this run will take. */
-static tri_status measure_replay(const tri_trainer *t, int64_t *out) {
+/* The longest line of every size-th replayed step this run will take, from the first + 1st on. */
+static tri_status measure_replay(const tri_trainer *t, int first, int size, int64_t *out) {
   tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations, .vocab = tri_source_shape(t->source)->V};
 
-  for (int64_t step = 1; step <= t->steps; step++) {
+  for (int64_t step = 1 + first; step <= t->steps; step += size) {
     tri_rollout r = {0};
     TRI_TRY(tri_rollout_file_read(t->cfg->rollout.replay, step, &opt, 0, 1, &r));
     for (int q = 0; q < r.n_seq; q++)
@@ -133,12 +135,15 @@ static tri_status measure_replay(const tri_trainer *t, int64_t *out) {
   return TRI_OK;
 }
 
+/* Collective over world. */
 static tri_status measure(tri_trainer *t, longest *l) {
   const tri_config *c = t->cfg;
+  tri_comm         *world = t->se->comm[TRI_WORLD];
 
   *l = (longest){0, 1};
-  if (c->rollout.replay) {
-    TRI_TRY(measure_replay(t, &l->learn));
+  if (c->rollout.replay) { /* every rank reads its share of the files */
+    TRI_TRY(tri_agree(world, measure_replay(t, world->rank, world->size, &l->learn)));
+    TRI_TRY(tri_host_max(world, &l->learn, 1));
   } else if (is_rl(c)) {
     l->prompt = tri_dataset_stats(t->data)->longest_prompt;
     l->learn = l->prompt + c->rollout.max_response_length;
@@ -213,7 +218,7 @@ static tri_status plan_decode(const tri_trainer *t, const longest *l, int64_t *o
   TRI_TRY(t->se->device->ops->mem_info(t->se->device, &bytes_free, &bytes_total));
   each = (l->prompt + c->rollout.max_response_length + TRI_PAGE) * sh->L * sh->G * sh->D *
          (c->model.dtype == TRI_CONFIG_F32 ? 8 : 4);
-  if (n > MOST_SEQUENCES) n = MOST_SEQUENCES;
+  if (n > TRI_SAMPLER_SEQUENCES) n = TRI_SAMPLER_SEQUENCES;
   while (n > 1 && n * each > (int64_t)(bytes_total / (size_t)t->se->rt.machine_ranks / 2)) n /= 2;
   *out = n;
   return TRI_OK;
@@ -232,7 +237,7 @@ static tri_status open_models(tri_trainer *t, const longest *l) {
   if (generates(t)) {
     TRI_TRY(plan_decode(t, l, &decode));
     TRI_TRY(tri_host_bcast(se->comm[TRI_WORLD], &decode, sizeof decode, 0)); /* memory differs by node */
-    prefill = at_least(l->prompt, decode * l->prompt < PREFILL_TOKENS ? decode * l->prompt : PREFILL_TOKENS);
+    prefill = tri_sampler_prefill(decode, l->prompt);
   }
   rows = learn;
   if (is_rl(c) && t->batch.micro_batch_size && !c->rollout.replay)
@@ -331,11 +336,6 @@ static tri_status open_sources_and_rewards(tri_trainer *t) {
   return open_rewards(t);
 }
 
-static tri_status plan_and_measure(tri_trainer *t, longest *l) {
-  TRI_TRY(plan_steps(t));
-  return measure(t, l);
-}
-
 /* Collective over world. */
 static tri_status open_inputs(tri_trainer *t, longest *l) {
   const tri_config *c = t->cfg;
@@ -347,7 +347,8 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   TRI_TRY(tri_agree(world, open_sources_and_rewards(t)));
   if (c->data.train.n) TRI_TRY(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data));
   if (c->eval.steps > 0) TRI_TRY(open_data(t, &c->data.eval, asked, &t->eval_data));
-  return tri_agree(world, plan_and_measure(t, l));
+  TRI_TRY(tri_agree(world, plan_steps(t)));
+  return measure(t, l);
 }
 
 /* The deck as used: with the numbers that followed from others and do not depend on the ranks. */

@@ -5,35 +5,16 @@
 # Judge: the uninterrupted run, bit for bit, but for what may differ between equal runs (time_*, mem_*, *_per_s). The
 # moments differ from machine to machine, the verdict must not: any state a kill leaves has to resume to the same numbers.
 set -eu
-program=$1 ranks=$2 kills=$3 RANDOM=${4:-1}
-here=$(cd "$(dirname "$0")/.." && pwd)
-dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-kill.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
-root=; [ "$(id -u)" != 0 ] || root=--allow-run-as-root
+. "$(dirname "$0")/run_case.sh"
+kills=$3 RANDOM=${4:-1}
+write_deck
 
-awk 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() * 10); b = int(rand() * 10);
-  printf "{\"prompt\": \"%d+%d=\", \"answer\": \"%d\"}\n", a, b, a + b } }' > "$dir/data.jsonl"
-cat > "$dir/deck.yaml" <<EOF
-run: {output: $dir/none, seed: 5, ranks_per_node: 1, threads: 1}
-model: {config: $here/inputs/quickstart/config.json, tokenizer: $here/inputs/quickstart/tokenizer.json, dtype: bf16}
-data: {train: $dir/data.jsonl, eval: $dir/data.jsonl}
-algo: {name: grpo, num_generations: 4, kl_coef: 0.01, ppo_epochs: 2}
-rollout: {rollout_batch_size: 8, max_response_length: 4}
-reward: [{name: regex, pattern: "[0-4]"}]
-train: {steps: 40, train_batch_size: 16, micro_batch_size: 4, learning_rate: 1e-3, lr_scheduler: cosine}
-eval: {steps: 7, max_prompts: 16}
-checkpoint: {save_steps: 2}
-EOF
-
-launch() { # output folder
-  mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$1"
-}
 numbers() { # output folder: what must be equal
   sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s)": [^,}]*(, )?//g' "$1/metrics.jsonl"
 }
 
 began=$(date +%s%N)
-launch "$dir/whole" > "$dir/log" 2>&1 || { cat "$dir/log"; exit 1; }
+launch "$ranks" "$dir/whole"
 whole_ms=$((($(date +%s%N) - began) / 1000000))
 lines=$(wc -l < "$dir/whole/metrics.jsonl")
 [ "$lines" -ge 41 ] || { echo "the uninterrupted run wrote $lines lines"; exit 1; }
@@ -53,7 +34,7 @@ for k in $(seq "$kills"); do
       pkill -KILL -s "$pid" 2> /dev/null || true
       wait "$pid" 2> /dev/null && touch "$out/done" || true
     else
-      launch "$out" > "$dir/log" 2>&1 || { echo "kill $k: resuming failed"; cat "$dir/log"; exit 1; }
+      launch "$ranks" "$out" || { echo "kill $k: resuming failed"; exit 1; }
       touch "$out/done"
     fi
   done

@@ -43,12 +43,13 @@ static tri_rollout make_rollout(uint64_t seed, int n) {
 static int64_t length(const tri_rollout *r, int q) { return r->start[q + 1] - r->start[q]; }
 
 /* One split over all ranks: every sequence exactly once, the same n_micro, limits kept. */
-static void check_split(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens) {
-  int seen[MOST] = {0}, n_micro = -1;
+static void check_way(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens,
+                      bool in_blocks) {
+  int seen[MOST] = {0}, n_micro = -1, next = begin;
 
   for (int rank = 0; rank < size; rank++) {
     tri_split s;
-    ok(tri_split_make(r, begin, n, rank, size, micro, most_tokens, &s));
+    ok(tri_split_make(r, &(tri_split_opt){begin, n, rank, size, micro, most_tokens, in_blocks}, &s));
     if (n_micro < 0) n_micro = s.n_micro;
     assert_int_equal(s.n_micro, n_micro);
     assert_int_equal(s.first[0], 0);
@@ -57,6 +58,7 @@ static void check_split(const tri_rollout *r, int begin, int n, int size, int mi
       for (int k = s.first[i]; k < s.first[i + 1]; k++) {
         assert_true(s.seq[k] >= begin && s.seq[k] < begin + n);
         seen[s.seq[k] - begin]++;
+        if (in_blocks) assert_int_equal(s.seq[k], next++); /* over all ranks, in order */
         tokens += length(r, s.seq[k]);
       }
       assert_true(s.first[i] <= s.first[i + 1]);
@@ -69,6 +71,11 @@ static void check_split(const tri_rollout *r, int begin, int n, int size, int mi
     assert_null(s.seq);
   }
   for (int q = 0; q < n; q++) assert_int_equal(seen[q], 1);
+}
+
+static void check_split(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens) {
+  check_way(r, begin, n, size, micro, most_tokens, false);
+  check_way(r, begin, n, size, micro, most_tokens, true);
 }
 
 static void every_sequence_once(void **state) {
@@ -99,7 +106,7 @@ static void ranks_are_even(void **state) {
       for (int rank = 0; rank < size; rank++) {
         tri_split s;
         int64_t   tokens = 0;
-        ok(tri_split_make(&r, 0, 48, rank, size, 4, 0, &s));
+        ok(tri_split_make(&r, &(tri_split_opt){0, 48, rank, size, 4, 0, false}, &s));
         for (int k = 0; k < s.first[s.n_micro]; k++) tokens += length(&r, s.seq[k]);
         if (tokens > most) most = tokens;
         if (tokens < least) least = tokens;
@@ -120,7 +127,7 @@ static void a_sequence_over_the_budget_is_refused(void **state) {
   r.start[1] = 3;
   r.start[2] = 12;
   tri_error_clear();
-  assert_int_equal(tri_split_make(&r, 0, 2, 0, 2, 0, 8, &s), TRI_EINPUT);
+  assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 0, 2, 0, 8, false}, &s), TRI_EINPUT);
   assert_non_null(strstr(tri_error_message(), "9 tokens"));
   assert_null(s.seq);
   tri_error_clear();

@@ -346,7 +346,8 @@ static void test_aliases(void **state) {
         "shard.plan=zero3");
   alias("actor.kl_loss_type=low_var_kl",
         "argument 'actor.kl_loss_type=low_var_kl': actor.kl_loss_type is read as algo.kl_estimator\n"
-        "argument 'actor.kl_loss_type=low_var_kl': low_var_kl is read as algo.kl_estimator: k3\n",
+        "argument 'actor.kl_loss_type=low_var_kl': low_var_kl is read as algo.kl_estimator: k3\n"
+        "argument 'actor.kl_loss_type=low_var_kl': algo.kl_estimator has no effect: algo.kl_coef is 0\n",
         "algo.kl_estimator=k3");
   alias("algo.scale_rewards=false",
         "argument 'algo.scale_rewards=false': false is read as algo.scale_rewards: none\n",
@@ -360,6 +361,28 @@ static void test_aliases(void **state) {
       "one");
   bad(SFT "shard:\n  params: none\n", ARGS("zero.stage=4"),
       "argument 'zero.stage=4': shard.plan = 4: must be one of hybrid, zero0, zero1, zero2, zero3");
+}
+
+/* A key that another one puts to sleep: said once, where it is given with another value than its default. */
+static void test_idle_keys(void **state) {
+  tri_text   notes = {0};
+  tri_config c;
+
+  (void)state;
+  assert_int_equal(
+      load(GRPO, &c, &notes, ARGS("rollout.temperature=0", "rollout.top_k=5", "rollout.top_p=1")), TRI_OK);
+  assert_string_equal(notes.data,
+                      "argument 'rollout.top_k=5': rollout.top_k has no effect: rollout.temperature is 0\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
+  assert_int_equal(
+      load(GRPO, &c, &notes, ARGS("rollout.top_k=5", "algo.kl_coef=0.1", "algo.kl_estimator=k1")), TRI_OK);
+  assert_null(notes.data);
+  tri_config_free(&c);
+  assert_int_equal(load(SFT, &c, &notes, ARGS("data.eval=x.jsonl")), TRI_OK);
+  assert_string_equal(notes.data, "argument 'data.eval=x.jsonl': data.eval has no effect: eval.steps is 0\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
 }
 
 static void test_plans(void **state) {
@@ -506,19 +529,14 @@ static void test_help(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
-                                     cmocka_unit_test(test_arguments_win),
-                                     cmocka_unit_test(test_unknown),
-                                     cmocka_unit_test(test_values),
-                                     cmocka_unit_test(test_rewards),
-                                     cmocka_unit_test(test_contradictions),
-                                     cmocka_unit_test(test_missing),
-                                     cmocka_unit_test(test_aliases),
-                                     cmocka_unit_test(test_plans),
-                                     cmocka_unit_test(test_round_trip),
-                                     cmocka_unit_test(test_print),
-                                     cmocka_unit_test(test_reference),
-                                     cmocka_unit_test(test_reference_is_defaults),
-                                     cmocka_unit_test(test_help)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_defaults),   cmocka_unit_test(test_arguments_win),
+      cmocka_unit_test(test_unknown),    cmocka_unit_test(test_values),
+      cmocka_unit_test(test_rewards),    cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_missing),    cmocka_unit_test(test_aliases),
+      cmocka_unit_test(test_idle_keys),  cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
+      cmocka_unit_test(test_reference),  cmocka_unit_test(test_reference_is_defaults),
+      cmocka_unit_test(test_help)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,6 +68,7 @@ static tri_data_opt options(tri_data_kind kind) {
                         .completion_end = END,
                         .text_end = kind == TRI_DATA_SFT ? END : -1,
                         .max_total_name = "the limit of the test",
+                        .from_deck = true,
                         .encode = encode_bytes,
                         .ctx = buffer};
 }
@@ -398,9 +399,9 @@ static void limits_prompts(void **state) {
 
   (void)state;
   opt.max_prompt_tokens = 4;
-  expect_refused(
-      text, sizeof text - 1, &opt, TRI_EINPUT,
-      ":2: its prompt has 7 tokens, data.max_prompt_length is 4 (data.overlong_prompt: drop or truncate)");
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 ":2: its prompt has 7 tokens, at most 4 are possible: data.max_prompt_length "
+                 "(data.overlong_prompt: drop or truncate)");
   opt.overlong = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);

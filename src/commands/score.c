@@ -35,7 +35,8 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
   double    *sum = NULL;
   tri_status st = TRI_OK;
 
-  TRI_TRY(tri_split_make(r, 0, r->n_seq, world->rank, world->size, 0, max_tokens, &sp));
+  tri_split_opt opt = {.n = r->n_seq, .rank = world->rank, .size = world->size, .max_tokens = max_tokens};
+  TRI_TRY(tri_split_make(r, &opt, &sp));
   TRI_TRY_DONE(TRI_ALLOC(sum, r->n_tok));
   for (int i = 0; i < sp.n_micro; i++) {
     tri_batch     b;
@@ -102,7 +103,7 @@ static tri_status run(const char *model, const request *q) {
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
   tri_data_opt opt = tri_infer_data(&f, TRI_DATA_SCORE);
-  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_dataset_open(&q->data, 1, &opt, &data)));
+  TRI_TRY_DONE(tri_dataset_open_shared(&q->data, 1, &opt, f.se.comm[TRI_WORLD], &data));
   int64_t        longest = tri_dataset_stats(data)->longest;
   tri_infer_size size = {q->dtype, 0, 1, 0, longest > BATCH_TOKENS ? longest : BATCH_TOKENS};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
