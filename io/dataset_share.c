@@ -23,40 +23,39 @@ static size_t payload(const tri_example *e) {
 /* This rank's share of the bytes of all files, one after another. Something else than a regular file cannot be entered in
  * the middle: then rank 0 reads all. */
 static tri_status plan_ranges(const char *const *file, int n_file, const tri_comm *c, tri_data_range *range,
-                              int64_t *total) {
+                              int64_t *size) {
   struct stat sb;
   bool        regular = true;
-  int64_t     base = 0, begin, end;
+  int64_t     base = 0, total = 0, begin, end;
 
-  *total = 0;
   for (int i = 0; i < n_file; i++) {
     if (stat(file[i], &sb)) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", file[i], strerror(errno));
     regular = regular && S_ISREG(sb.st_mode);
-    range[i].end = (int64_t)sb.st_size; /* its size, for now */
-    *total += range[i].end;
+    size[i] = (int64_t)sb.st_size;
+    total += size[i];
   }
-  begin = *total / c->size * c->rank;
-  end = c->rank == c->size - 1 ? *total : *total / c->size * (c->rank + 1);
+  begin = total / c->size * c->rank;
+  end = c->rank == c->size - 1 ? total : total / c->size * (c->rank + 1);
   for (int i = 0; i < n_file; i++) {
-    int64_t size = range[i].end;
     range[i].begin = begin > base ? begin - base : 0;
-    range[i].end = end - base < size ? end - base : size;
-    base += size;
+    range[i].end = end - base < size[i] ? end - base : size[i];
+    base += size[i];
     if (!regular) range[i] = (tri_data_range){0, c->rank ? 0 : INT64_MAX};
   }
   return TRI_OK;
 }
 
 /* Collective over c. Parts of different files would not join: say which nodes see another one. */
-static tri_status check_sizes(tri_comm *c, const char *file, int64_t total) {
-  int64_t range[2] = {total, -total};
-
-  TRI_TRY(tri_host_max(c, range, 2));
-  if (range[0] == -range[1]) return TRI_OK;
-  TRI_FAIL(
-      TRI_EINPUT,
-      "%s: the data files have %lld bytes for some ranks and %lld for others; all must see the same files",
-      file, (long long)-range[1], (long long)range[0]);
+static tri_status check_sizes(tri_comm *c, const char *const *file, int n_file, const int64_t *size) {
+  for (int i = 0; i < n_file; i++) {
+    int64_t range[2] = {size[i], -size[i]};
+    TRI_TRY(tri_host_max(c, range, 2));
+    if (range[0] != -range[1])
+      TRI_FAIL(TRI_EINPUT,
+               "%s: has %lld bytes for some ranks and %lld for others; all must see the same files", file[i],
+               (long long)-range[1], (long long)range[0]);
+  }
+  return TRI_OK;
 }
 
 /* ---- from one to all ---- */
@@ -146,16 +145,17 @@ tri_status tri_dataset_open_shared(const char *const *file, int n_file, const tr
   size_t         *bytes = NULL, n = 0;
   tri_dataset    *mine = NULL;
   char           *message = NULL, *all = NULL;
-  int64_t         total = 0;
+  int64_t        *size = NULL;
   tri_status      st;
 
   *out = NULL;
   if (c->size == 1) return tri_dataset_open(file, n_file, opt, out);
   st = TRI_ALLOC(range, n_file);
   if (st == TRI_OK) st = TRI_ALLOC(bytes, c->size);
-  if (st == TRI_OK) st = plan_ranges(file, n_file, c, range, &total);
+  if (st == TRI_OK) st = TRI_ALLOC(size, n_file);
+  if (st == TRI_OK) st = plan_ranges(file, n_file, c, range, size);
   TRI_TRY_DONE(tri_agree(c, st));
-  TRI_TRY_DONE(check_sizes(c, file[0], total));
+  TRI_TRY_DONE(check_sizes(c, file, n_file, size));
   st = tri_dataset_read(file, n_file, opt, range, &mine);
   if (st == TRI_OK) st = pack(mine, &message, &n);
   TRI_TRY_DONE(tri_agree(c, st));
@@ -168,6 +168,7 @@ done:
   tri_dataset_close(&mine);
   TRI_FREE(message);
   TRI_FREE(bytes);
+  TRI_FREE(size);
   TRI_FREE(range);
   if (st != TRI_OK) tri_dataset_close(out);
   return st;

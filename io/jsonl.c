@@ -33,6 +33,9 @@ static tri_status enter_part(tri_jsonl *r) {
     TRI_FAIL(TRI_EFILE, "%s: reading cannot begin at byte %lld: %s", r->path, (long long)r->begin,
              strerror(errno));
   n = getline(&r->buffer, &r->buffer_bytes, r->file);
+  if (n < 0 && !feof(r->file))
+    TRI_FAIL(errno == ENOMEM ? TRI_ENOMEM : TRI_EFILE, "%s: reading from byte %lld failed: %s", r->path,
+             (long long)r->begin, strerror(errno));
   r->at = n < 0 ? r->end : r->begin - 1 + n;
   r->skipped = -1;
   return TRI_OK;
@@ -89,14 +92,15 @@ static int64_t count_skipped(const tri_jsonl *r) {
   int64_t at = 0, lines = 1, start = r->begin;
   size_t  n;
 
-  while (f && at < start && (n = fread(piece, 1, sizeof piece, f)) > 0) {
+  if (!f) return 0;
+  while (at < start && (n = fread(piece, 1, sizeof piece, f)) > 0) {
     if ((int64_t)n > start - at) n = (size_t)(start - at);
     for (const char *p = piece, *end = piece + n; (p = memchr(p, '\n', (size_t)(end - p))); p++)
       lines += at + (p - piece) + 1 < start; /* the line behind it begins before the part */
     at += (int64_t)n;
   }
-  if (f) fclose(f);
-  return f ? lines : 0;
+  fclose(f);
+  return lines;
 }
 
 int64_t tri_jsonl_line(tri_jsonl *r) {

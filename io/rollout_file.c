@@ -351,7 +351,6 @@ tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_rep
   char       path[PATH_BYTES], *text = NULL;
   size_t     n_bytes;
 
-  *out = (tri_rollout){0};
   TRI_ASSERT(opt->group > 0 && opt->n_reward >= 0 && opt->n_reward <= TRI_REWARDS_MAX);
   TRI_TRY_DONE(path_make(folder, step, path));
   TRI_TRY_DONE(tri_file_read(path, SIZE_MAX / 2, &text, &n_bytes));

@@ -35,7 +35,7 @@ typedef struct tri_replay_opt {
  * other are the answers to one prompt and have one prompt_id, or none (then -1). Wanted: `tokens`. Where
  * absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos, `logprobs` and `reward` NaN,
  * parts of `rewards` NaN. out->has_logp, has_reward: every line of the file has them, alike on every rank.
- * Advantages are 0. Anything unfit is TRI_EINPUT, FILE:LINE. */
+ * Advantages are 0. *out must be empty before. Anything unfit is TRI_EINPUT, FILE:LINE. */
 TRI_CHECKED tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_replay_opt *opt,
                                              int rank, int size, tri_rollout *out);
 

@@ -53,9 +53,7 @@ tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
   tri_text   text = {0};
 
   if (!tokenizer) TRI_FAIL(TRI_EINPUT, "rewards compare text, but the model brings no tokenizer.json");
-  TRI_FREE(r->part);
-  r->n_reward = tri_reward_set_count(set);
-  TRI_TRY(TRI_ALLOC(r->part, (int64_t)r->n_seq * r->n_reward));
+  TRI_TRY(tri_rollout_set_rewards(r, tri_reward_set_count(set)));
   for (int q = 0; q < r->n_seq; q++)
     TRI_TRY_DONE(reward_one(r, q, example[q / r->group], tokenizer, set, &text));
   r->has_reward = true;

@@ -53,12 +53,15 @@ static int in_order(const void *a, const void *b) { return ((const item *)a)->se
 tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_split *out) {
   tri_status st = TRI_OK;
   item      *it = NULL;
+  int unit = r->group > 0 && o->n / r->group >= o->size && o->n / r->group % o->size == 0 ? r->group : 1;
 
   *out = (tri_split){0};
+  if (o->micro_batch_size <= 0 && r->group > 0 && o->n / r->group >= o->size) unit = r->group;
   TRI_TRY(TRI_ALLOC(it, o->n));
   for (int j = 0; j < o->n; j++) {
     int q = o->begin + j;
-    it[j] = (item){r->start[q + 1] - r->start[q], q, (int)((int64_t)j * o->size / o->n)};
+    it[j] = (item){r->start[q + 1] - r->start[q], q,
+                   (int)((int64_t)(j / unit) * o->size / ((o->n + unit - 1) / unit))};
     if (o->micro_batch_size <= 0 && it[j].tokens > o->max_tokens)
       TRI_FAIL_DONE(TRI_EINPUT, "a sequence of %lld tokens does not fit train.max_tokens_per_gpu = %lld",
                     (long long)it[j].tokens, (long long)o->max_tokens);

@@ -17,7 +17,8 @@ typedef struct tri_split_opt {
   int     rank, size;
   int     micro_batch_size; /* sequences of a micro-batch; 0: as many as fit max_tokens */
   int64_t max_tokens;
-  bool    in_blocks; /* each rank a block of neighbours, in order; else dealt so that token counts are even */
+  bool in_blocks; /* each rank a block of neighbours, whole groups where there are enough of them (and, with
+                                micro_batch_size, where they divide evenly); else dealt so that tokens are even */
 } tri_split_opt;
 
 /* Pure; the same n_micro on every rank (some may be empty). Every rank gets n / size sequences where that divides.

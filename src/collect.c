@@ -39,18 +39,17 @@ static void add_to_share(share *s, const tri_example *e) {
  * is spent on. */
 static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, const char *span,
                          tri_rollout *out) {
-  tri_rollout mine = {0};
-  tri_status  st = TRI_OK;
+  tri_status st = TRI_OK;
 
   tri_screen_phase(t, span);
   tri_metric_begin(t->metrics, span);
-  TRI_TRY_DONE(tri_sampler_generate(t->sampler, s->prompt, s->n, gen, t->se->stream, &mine));
-  TRI_TRY_DONE(tri_agree(world_of(t),
-                         tri_answers_reward(&mine, s->example, tri_source_tokenizer(t->source), t->reward)));
-  TRI_TRY_DONE(tri_rollout_exchange(&mine, world_of(t), out));
+  TRI_TRY_DONE(tri_sampler_generate(t->sampler, s->prompt, s->n, gen, t->se->stream, &t->mine));
+  TRI_TRY_DONE(tri_agree(
+      world_of(t), tri_answers_reward(&t->mine, s->example, tri_source_tokenizer(t->source), t->reward)));
+  TRI_TRY_DONE(tri_rollout_exchange(&t->mine, world_of(t), out));
   tri_metric_end(t->metrics, span);
 done:
-  tri_rollout_free(&mine);
+  tri_rollout_free(&t->mine);
   return st;
 }
 
@@ -118,6 +117,7 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
   const char       *name[TRI_CONFIG_REWARDS];
   tri_replay_opt    opt = {.group = (int)c->algo.num_generations,
                            .vocab = tri_source_shape(t->source)->V,
+                           .max_response = c->rollout.max_response_length,
                            .n_reward = c->reward.n,
                            .reward_name = name};
 
@@ -209,42 +209,63 @@ tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) 
   TRI_FREE(text);
   TRI_FREE(at);
   tri_text_free(&buf);
-  return tri_agree(world_of(t), st);
+  st = tri_agree(world_of(t), st);
+  if (st != TRI_EFILE) return st;
+  if (world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "step %lld: the rollout is not saved: %s; the run goes on", (long long)step,
+            tri_error_message());
+  tri_error_clear();
+  return TRI_OK;
 }
 
 /* ---- evaluation ---- */
 
 /* pass@1: the share of answers that get the best possible reward, all weights summed. */
-static double full_reward(const tri_config *c) {
+static float full_reward(const tri_config *c) {
   double sum = 0;
 
   for (int i = 0; i < c->reward.n; i++)
     if (c->reward.item[i].weight > 0) sum += c->reward.item[i].weight;
-  return sum;
+  return (float)(sum * (1 - 1e-6)); /* rewards are sums rounded to f32 */
+}
+
+/* What an evaluation adds up. */
+typedef struct eval_sum {
+  double reward, pass, length, answers;
+} eval_sum;
+
+/* Collective over world. Held-out prompts begin .. end - 1. */
+static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval_sum *sum) {
+  tri_rollout *r = &t->rollout;
+  float        full = full_reward(t->cfg);
+  share        s;
+  tri_status   st;
+
+  TRI_TRY(make_share(t, end - begin, &s));
+  for (int64_t k = begin + world_of(t)->rank; k < end; k += world_of(t)->size)
+    add_to_share(&s, tri_dataset_get(t->eval_data, k));
+  TRI_TRY_DONE(answer(t, &s, &t->eval_gen, "eval", r));
+  for (int q = 0; q < r->n_seq; q++) {
+    sum->reward += (double)r->reward[q];
+    sum->pass += r->reward[q] >= full;
+    sum->length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+    sum->answers++;
+  }
+done:
+  tri_rollout_free(r);
+  free_share(&s);
+  return st;
 }
 
 tri_status tri_evaluate(tri_trainer *t) {
-  int64_t     n = tri_dataset_count(t->eval_data);
-  double      reward = 0, pass = 0, length = 0, full = full_reward(t->cfg);
-  tri_rollout r = {0};
-  share       s;
-  tri_status  st;
+  eval_sum sum = {0};
 
-  if (t->cfg->eval.max_prompts && t->cfg->eval.max_prompts < n) n = t->cfg->eval.max_prompts;
-  TRI_TRY(make_share(t, n, &s));
-  for (int64_t k = world_of(t)->rank; k < n; k += world_of(t)->size)
-    add_to_share(&s, tri_dataset_get(t->eval_data, k));
-  TRI_TRY_DONE(answer(t, &s, &t->eval_gen, "eval", &r));
-  for (int q = 0; q < r.n_seq; q++) {
-    reward += (double)r.reward[q] / r.n_seq;
-    pass += ((double)r.reward[q] >= full - 1e-6) / (double)r.n_seq;
-    length += (double)(r.start[q + 1] - r.start[q] - r.prompt_len[q]) / r.n_seq;
+  for (int64_t at = 0; at < t->eval_prompts; at += t->eval_at_once) {
+    int64_t end = at + t->eval_at_once < t->eval_prompts ? at + t->eval_at_once : t->eval_prompts;
+    TRI_TRY(evaluate_some(t, at, end, &sum));
   }
-  tri_metric_add(t->metrics, "eval_reward_mean", TRI_METRIC_RANK0, reward);
-  tri_metric_add(t->metrics, "eval_pass_at_1", TRI_METRIC_RANK0, pass);
-  tri_metric_add(t->metrics, "eval_response_length_mean_tokens", TRI_METRIC_RANK0, length);
-done:
-  tri_rollout_free(&r);
-  free_share(&s);
-  return st;
+  tri_metric_add(t->metrics, "eval_reward_mean", TRI_METRIC_RANK0, sum.reward / sum.answers);
+  tri_metric_add(t->metrics, "eval_pass_at_1", TRI_METRIC_RANK0, sum.pass / sum.answers);
+  tri_metric_add(t->metrics, "eval_response_length_mean_tokens", TRI_METRIC_RANK0, sum.length / sum.answers);
+  return TRI_OK;
 }

@@ -212,6 +212,12 @@ tri_status tri_host_barrier(tri_comm *c) {
   return TRI_OK;
 }
 
+tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts) {
+  TRI_ASSERT(sizeof bytes == sizeof(uint64_t));
+  TRI_MPI(MPI_Allgather(&bytes, 1, MPI_UINT64_T, counts, 1, MPI_UINT64_T, mpi_of(c)));
+  return TRI_OK;
+}
+
 /* all [total] has my bytes in their place already. */
 static tri_status gather_small(tri_comm *c, char *all, const size_t *counts) {
   int       *n = NULL, *at = NULL;
@@ -228,27 +234,29 @@ done:
   return st;
 }
 
-tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out, size_t *counts) {
-  uint64_t   n = bytes;
-  uint64_t  *all_n = NULL;
-  size_t     total = 0, my_place = 0, place = 0;
-  tri_status st = TRI_OK;
+tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out) {
+  size_t total = 0, my_place = 0, place = 0;
 
-  *out = NULL;
-  TRI_TRY_DONE(TRI_ALLOC(all_n, c->size));
-  TRI_MPI_DONE(MPI_Allgather(&n, 1, MPI_UINT64_T, all_n, 1, MPI_UINT64_T, mpi_of(c)));
   for (int r = 0; r < c->size; r++) {
-    counts[r] = (size_t)all_n[r];
     if (r == c->rank) my_place = total;
     total += counts[r];
   }
-  TRI_TRY_DONE(tri_agree(c, tri_host_alloc(total, 1, out)));
-  if (bytes) memcpy((char *)*out + my_place, mine, bytes);
-  if (total <= INT32_MAX) TRI_TRY_DONE(gather_small(c, *out, counts));
-  for (int r = 0; total > INT32_MAX && r < c->size; place += counts[r++])
-    TRI_TRY_DONE(tri_host_bcast(c, (char *)*out + place, counts[r], r));
-done:
-  TRI_FREE(all_n);
+  if (counts[c->rank]) memcpy((char *)out + my_place, mine, counts[c->rank]);
+  if (total <= INT32_MAX) return gather_small(c, out, counts);
+  for (int r = 0; r < c->size; place += counts[r++])
+    TRI_TRY(tri_host_bcast(c, (char *)out + place, counts[r], r));
+  return TRI_OK;
+}
+
+tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out, size_t *counts) {
+  size_t     total = 0;
+  tri_status st = TRI_OK;
+
+  *out = NULL;
+  TRI_TRY(tri_host_gather_sizes(c, bytes, counts));
+  for (int r = 0; r < c->size; r++) total += counts[r];
+  TRI_TRY(tri_agree(c, tri_host_alloc(total, 1, out)));
+  st = tri_host_gather_into(c, mine, counts, *out);
   if (st != TRI_OK) tri_host_free(out);
   return st;
 }

@@ -68,6 +68,9 @@ TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int 
  * by the call; *out by tri_host_free. Totals may exceed 2^31. */
 TRI_CHECKED tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out,
                                            size_t *counts);
+/* The same in two: the sizes, then the bytes into out [sum of counts], the caller's. */
+TRI_CHECKED tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts);
+TRI_CHECKED tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out);
 TRI_CHECKED tri_status tri_host_barrier(tri_comm *c);
 /* Every rank brings its own status; every rank leaves with that of the lowest rank whose status is not TRI_OK, and
  * with that rank's message. Collective over c. */

@@ -4,7 +4,9 @@
 
 #include "base.h"
 
-typedef enum { TRI_MEM_DEVICE, TRI_MEM_PINNED } tri_mem;
+/* PINNED: host memory that copies to and from the device go through. HOST: host memory the device never sees; the
+ * system gives its pages as they are written. */
+typedef enum { TRI_MEM_DEVICE, TRI_MEM_PINNED, TRI_MEM_HOST } tri_mem;
 typedef struct tri_device tri_device; /* one per process: the one GPU, or the host's cores */
 typedef struct tri_stream tri_stream; /* an in-order queue; the CPU back end runs each call at once */
 typedef struct tri_event  tri_event;  /* a point in a stream */

@@ -7,9 +7,11 @@ enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for *
 
 tri_status tri_infer_open(const char *model, tri_infer *out) {
   tri_session_opt opt = {"auto", 0, 0};
+  char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));
-  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_open(model, NULL, true, &out->source)));
+  TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
+  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_open(path, NULL, true, &out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
   return TRI_OK;
 }
@@ -64,7 +66,7 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   if (size->max_score)
     TRI_TRY(tri_feed_open(se->device, se->ledger, size->max_score, size->max_score, &f->feed));
   if (decode) {
-    tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill};
+    tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill, 0};
     TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));
   }
   TRI_TRY(tri_session_take_memory(se));

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALIGN = 256, KINDS = 2 }; /* 256: the widest vector and cuBLASLt's preferred alignment */
+enum { ALIGN = 256, KINDS = 3 }; /* 256: the widest vector and cuBLASLt's preferred alignment */
 
 typedef struct entry {
   char      name[48];
@@ -79,6 +79,13 @@ static size_t peak_of(const tri_ledger *l, int kind) {
   return sum_of(l, kind, TRI_PHASE_ALWAYS) + (rollout > learn ? rollout : learn);
 }
 
+static size_t peak_of_all(const tri_ledger *l) {
+  size_t bytes = 0;
+
+  for (int k = 0; k < KINDS; k++) bytes += peak_of(l, k);
+  return bytes;
+}
+
 /* Walk the entries of one kind in order and give each its place; returns the highest byte handed out. */
 static size_t place(tri_ledger *l, int kind, char *base) {
   size_t at[4] = {0}, always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
@@ -94,8 +101,8 @@ static size_t place(tri_ledger *l, int kind, char *base) {
   return top;
 }
 
-tri_status tri_ledger_take(tri_ledger *l, tri_device *d, int ranks_here) {
-  size_t bytes_free, bytes_total, planned = peak_of(l, 0) + peak_of(l, 1);
+tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int ranks_here) {
+  size_t bytes_free, bytes_total, planned = peak_of_all(l);
 
   TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
   if (planned > bytes_free / (size_t)ranks_here) {
@@ -109,6 +116,10 @@ tri_status tri_ledger_take(tri_ledger *l, tri_device *d, int ranks_here) {
     tri_text_free(&table);
     return TRI_ECONFIG;
   }
+  return TRI_OK;
+}
+
+tri_status tri_ledger_take(tri_ledger *l, tri_device *d) {
   l->device = d;
   for (int k = 0; k < KINDS; k++) {
     size_t bytes = peak_of(l, k);
@@ -128,8 +139,8 @@ void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes) {
 tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
   tri_ledger_sum s = {0};
 
-  s.planned = (int64_t)(peak_of(l, 0) + peak_of(l, 1));
-  s.used = (int64_t)(l->block_bytes[0] + l->block_bytes[1]);
+  s.planned = (int64_t)peak_of_all(l);
+  for (int k = 0; k < KINDS; k++) s.used += (int64_t)l->block_bytes[k];
   s.always = (int64_t)sum_of(l, -1, TRI_PHASE_ALWAYS);
   s.rollout = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_ROLLOUT);
   s.learn = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_LEARN);

@@ -23,9 +23,11 @@ void tri_ledger_close(tri_ledger **l);
  * state. bytes 0 is legal and leaves NULL. */
 TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state,
                                       const char *name, size_t bytes, void **where);
-/* Not collective. Allocate everything planned; nothing can be added afterwards. TRI_ECONFIG with the table when the
- * device has less. ranks_here: ranks sharing this machine's memory (1 for a device of its own). */
-TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d, int ranks_here);
+/* Not collective. TRI_ECONFIG with the table when the device has less than planned. ranks_here: ranks sharing this
+ * machine's memory (1 for a device of its own), none of which may have taken its own yet. */
+TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int ranks_here);
+/* Not collective. Allocate everything planned; nothing can be added afterwards. */
+TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
 /* The one TRI_MEM_DEVICE block, for tri_comm_attach. */
 void           tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
 tri_ledger_sum tri_ledger_total(const tri_ledger *l);

@@ -39,20 +39,71 @@ static size_t packed_bytes(int k, const pack_head *h) {
   return (rows * array_width(k, h->n_reward) + 7) / 8 * 8;
 }
 
+static size_t array_rows(int k, int64_t n_seq, int64_t n_tok) {
+  return (size_t)(array[k].per == PER_TOKEN ? n_tok : n_seq);
+}
+
+static void array_set(tri_rollout *r, int k, void *p) { memcpy((char *)r + array[k].member, &p, sizeof p); }
+
+tri_status tri_rollout_plan(tri_ledger *l, tri_phase phase, const char *name, const tri_rollout_size *size,
+                            bool exchange, tri_rollout *r) {
+  pack_head h = {.n_seq = size->n_seq, .n_tok = size->n_tok, .n_reward = size->n_reward};
+  size_t    start_bytes = ((size_t)size->n_seq + 1) * sizeof *r->start,
+         wire = (size_t)size->n_part * (sizeof h + N_ARRAY * 8) + start_bytes;
+
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, start_bytes, (void **)&r->start));
+  for (int k = 0; k < N_ARRAY; k++) {
+    size_t bytes = array_rows(k, h.n_seq, h.n_tok) * array_width(k, h.n_reward);
+    TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, bytes,
+                           (void **)(void *)((char *)r + array[k].member)));
+    wire += packed_bytes(k, &h);
+  }
+  r->room_seq = size->n_seq;
+  r->room_tok = size->n_tok;
+  r->room_reward = size->n_reward;
+  r->room_wire = exchange ? wire : 0;
+  return tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "exchange of answers", r->room_wire,
+                        (void **)&r->wire);
+}
+
+/* Zeroed memory for array k: the planned one's front, or its own. */
+static tri_status array_take(tri_rollout *r, int k) {
+  size_t rows = array_rows(k, r->n_seq, r->n_tok), width = array_width(k, r->n_reward);
+  void  *p = array_get(r, k);
+
+  if (!r->room_seq) {
+    TRI_TRY(tri_host_alloc(rows, width, &p));
+    array_set(r, k, p);
+  } else if (rows > 0 && width > 0) {
+    memset(p, 0, rows * width);
+  }
+  return TRI_OK;
+}
+
+static tri_status check_room(const tri_rollout *r, int n_seq, int64_t n_tok, int n_reward) {
+  if (n_seq < 0 || n_tok < 0 || n_reward < 0 || n_reward > TRI_REWARDS_MAX)
+    TRI_FAIL(TRI_EARG, "a rollout of %d sequences, %lld tokens, %d rewards cannot be", n_seq,
+             (long long)n_tok, n_reward);
+  if (r->room_seq && (n_seq > r->room_seq || n_tok > r->room_tok || n_reward > r->room_reward))
+    TRI_FAIL(TRI_EINTERNAL,
+             "a rollout of %d sequences, %lld tokens, %d rewards; room was planned for %d, %lld, %d", n_seq,
+             (long long)n_tok, n_reward, r->room_seq, (long long)r->room_tok, r->room_reward);
+  return TRI_OK;
+}
+
 tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out) {
   tri_status st = TRI_OK;
 
-  *out = (tri_rollout){.n_seq = n_seq, .group = group, .n_reward = n_reward, .n_tok = n_tok};
-  if (n_seq < 0 || n_tok < 0 || group < 0 || n_reward < 0 || n_reward > TRI_REWARDS_MAX)
-    TRI_FAIL_DONE(TRI_EARG, "a rollout of %d sequences, %lld tokens, groups of %d, %d rewards cannot be",
-                  n_seq, (long long)n_tok, group, n_reward);
-  TRI_TRY_DONE(TRI_ALLOC(out->start, (size_t)n_seq + 1));
-  for (int k = 0; k < N_ARRAY; k++) {
-    void *p;
-    TRI_TRY_DONE(
-        tri_host_alloc((size_t)(array[k].per == PER_TOKEN ? n_tok : n_seq), array_width(k, n_reward), &p));
-    memcpy((char *)out + array[k].member, &p, sizeof p);
-  }
+  TRI_TRY(check_room(out, n_seq, n_tok, n_reward));
+  if (group < 0) TRI_FAIL(TRI_EARG, "a rollout with groups of %d cannot be", group);
+  out->n_seq = n_seq;
+  out->group = group;
+  out->n_reward = n_reward;
+  out->n_tok = n_tok;
+  out->has_logp = out->has_reward = false;
+  if (!out->room_seq) TRI_TRY_DONE(TRI_ALLOC(out->start, (size_t)n_seq + 1));
+  memset(out->start, 0, ((size_t)n_seq + 1) * sizeof *out->start);
+  for (int k = 0; k < N_ARRAY; k++) TRI_TRY_DONE(array_take(out, k));
   for (int q = 0; q < n_seq; q++) out->reward[q] = NAN;
   for (int64_t i = 0; i < n_tok; i++) out->old_logp[i] = out->ref_logp[i] = NAN;
 done:
@@ -60,7 +111,22 @@ done:
   return st;
 }
 
+tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward) {
+  TRI_TRY(check_room(r, r->n_seq, r->n_tok, n_reward));
+  r->n_reward = n_reward;
+  if (!r->room_seq) TRI_FREE(r->part);
+  for (int k = 0; k < N_ARRAY; k++)
+    if (array[k].per == PER_PART) TRI_TRY(array_take(r, k));
+  return TRI_OK;
+}
+
 void tri_rollout_free(tri_rollout *r) {
+  if (r->room_seq) {
+    r->n_seq = r->group = r->n_reward = 0;
+    r->n_tok = 0;
+    r->has_logp = r->has_reward = false;
+    return;
+  }
   TRI_FREE(r->start);
   for (int k = 0; k < N_ARRAY; k++) {
     void *p = array_get(r, k);
@@ -69,13 +135,17 @@ void tri_rollout_free(tri_rollout *r) {
   *r = (tri_rollout){0};
 }
 
+/* The bytes to send, in the planned memory or their own, which the caller frees. */
 static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
   pack_head h = {r->n_seq, r->n_tok, r->group, r->n_reward, r->has_logp, r->has_reward};
   size_t    at = sizeof h + (size_t)r->n_seq * sizeof(int64_t);
 
   *n_bytes = at;
   for (int k = 0; k < N_ARRAY; k++) *n_bytes += packed_bytes(k, &h);
-  TRI_TRY(tri_host_alloc(*n_bytes, 1, (void **)out));
+  if (r->room_wire && *n_bytes > r->room_wire)
+    TRI_FAIL(TRI_EINTERNAL, "%zu bytes of a rollout, room was planned for %zu", *n_bytes, r->room_wire);
+  if (!r->room_wire) TRI_TRY(tri_host_alloc(*n_bytes, 1, (void **)out));
+  if (r->room_wire) *out = r->wire;
   memcpy(*out, &h, sizeof h);
   for (int q = 0; q < r->n_seq; q++) {
     int64_t n = r->start[q + 1] - r->start[q];
@@ -162,6 +232,23 @@ static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
   return TRI_OK;
 }
 
+/* Collective over world. Every rank's bytes on every rank, in out's planned memory or their own, which the caller frees. */
+static tri_status gather(tri_comm *world, const char *mine, size_t n_bytes, const tri_rollout *out,
+                         size_t *counts, char **recv) {
+  size_t     total = 0;
+  tri_status st = TRI_OK;
+
+  if (!out->room_wire) return tri_host_gather_all(world, mine, n_bytes, (void **)recv, counts);
+  TRI_TRY(tri_host_gather_sizes(world, n_bytes, counts));
+  for (int k = 0; k < world->size; k++) total += counts[k];
+  if (total > out->room_wire)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINTERNAL,
+                  "%zu bytes of all ranks' rollouts, room was planned for %zu", total, out->room_wire);
+  TRI_TRY(tri_agree(world, st));
+  *recv = out->wire;
+  return tri_host_gather_into(world, mine, counts, *recv);
+}
+
 tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out) {
   tri_status st = TRI_OK;
   char      *send = NULL, *recv = NULL;
@@ -169,11 +256,10 @@ tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_ro
   cursor    *c = NULL;
   pack_head  sum;
 
-  *out = (tri_rollout){0};
   TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
   TRI_TRY_DONE(TRI_ALLOC(c, world->size));
   TRI_TRY_DONE(pack(mine, &send, &n_bytes));
-  TRI_TRY_DONE(tri_host_gather_all(world, send, n_bytes, (void **)&recv, counts));
+  TRI_TRY_DONE(gather(world, send, n_bytes, out, counts, &recv));
   for (int k = 0; k < world->size; at += counts[k++])
     TRI_TRY_DONE(cursor_open(recv + at, counts[k], k, &c[k]));
   TRI_TRY_DONE(total_head(c, world->size, &sum));
@@ -182,8 +268,8 @@ tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_ro
   out->has_reward = sum.has_reward != 0;
   for (int q = 0; q < out->n_seq; q++) cursor_take(&c[q / out->group % world->size], out, q);
 done:
-  TRI_FREE(send);
-  TRI_FREE(recv);
+  if (!mine->room_wire) TRI_FREE(send);
+  if (!out->room_wire) TRI_FREE(recv);
   TRI_FREE(counts);
   TRI_FREE(c);
   if (st != TRI_OK) tri_rollout_free(out);

@@ -52,6 +52,10 @@ struct tri_sampler {
   prefix                 *prefix;         /* [max_sequences+1] */
   int     first_prefix, n_prefix;         /* prompt of prefix[0]; prompts in the cache, one after the other */
   answer *answer;
+  /* with max_answers: where finished answers lie, one behind the other */
+  int32_t *done_token;
+  float   *done_logp;
+  int64_t  n_done;
 };
 
 static int64_t pages_for(int64_t tokens) { return (tokens + TRI_PAGE - 1) / TRI_PAGE; }
@@ -77,6 +81,14 @@ static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
            {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4},
            {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
 
+  size_t done = (size_t)s->opt.max_answers * (size_t)s->opt.max_new * 4;
+
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers", done,
+                         (void **)&s->done_token));
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers", done,
+                         (void **)&s->done_logp));
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers",
+                         (size_t)s->opt.max_answers * sizeof *s->answer, (void **)&s->answer));
   for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
     if (r[i].device)
       TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes,
@@ -279,8 +291,14 @@ static bool ended(const tri_sampler *s, const row *r, tri_stop_reason *why) {
 static tri_status finish(tri_sampler *s, const row *r, tri_stop_reason why) {
   answer *a = &s->answer[r->index];
 
-  TRI_TRY(TRI_ALLOC(a->token, r->n));
-  TRI_TRY(TRI_ALLOC(a->logp, r->n));
+  if (s->opt.max_answers) {
+    a->token = s->done_token + s->n_done;
+    a->logp = s->done_logp + s->n_done;
+    s->n_done += r->n;
+  } else {
+    TRI_TRY(TRI_ALLOC(a->token, r->n));
+    TRI_TRY(TRI_ALLOC(a->logp, r->n));
+  }
   memcpy(a->token, r->token, (size_t)r->n * 4);
   memcpy(a->logp, r->logp, (size_t)r->n * 4);
   a->n = r->n;
@@ -345,13 +363,19 @@ static tri_status collect(tri_sampler *s, tri_rollout *out) {
   return TRI_OK;
 }
 
-static void begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen) {
+static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen) {
   int32_t *room = s->page_room;
+
+  if (s->opt.max_answers && (int64_t)n_prompt * gen->group > s->opt.max_answers)
+    TRI_FAIL(TRI_EINTERNAL, "%d prompts x %d answers; %lld answers were planned", n_prompt, gen->group,
+             (long long)s->opt.max_answers);
+  if (!s->opt.max_answers) TRI_TRY(TRI_ALLOC(s->answer, (int64_t)n_prompt * gen->group));
 
   s->prompt = prompt;
   s->gen = gen;
   s->started = s->n_row = s->first_prefix = s->n_prefix = 0;
   s->total = n_prompt * gen->group;
+  s->n_done = 0;
   tri_kv_reset(s->kv);
   for (int i = 0; i < s->opt.max_sequences; i++) {
     s->row[i].page = room;
@@ -363,6 +387,16 @@ static void begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const 
     s->prefix[i].page = room;
     room += s->pages_each;
   }
+  return TRI_OK;
+}
+
+static void forget_answers(tri_sampler *s) {
+  if (s->opt.max_answers) return;
+  for (int i = 0; s->answer && i < s->total; i++) {
+    TRI_FREE(s->answer[i].token);
+    TRI_FREE(s->answer[i].logp);
+  }
+  TRI_FREE(s->answer);
 }
 
 tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
@@ -370,10 +404,8 @@ tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_
   tri_status st = TRI_OK;
 
   TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
-  *out = (tri_rollout){0};
   TRI_TRY(tri_params_hold(tri_model_params(s->model), true, st_));
-  begin(s, prompt, n_prompt, gen);
-  TRI_TRY_DONE(TRI_ALLOC(s->answer, s->total));
+  TRI_TRY_DONE(begin(s, prompt, n_prompt, gen));
   while (s->started < s->total || s->n_row) {
     if (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(prefill(s, st_));
     while (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(start_answer(s, st_));
@@ -381,11 +413,7 @@ tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_
   }
   TRI_TRY_DONE(collect(s, out));
 done:
-  for (int i = 0; s->answer && i < s->total; i++) {
-    TRI_FREE(s->answer[i].token);
-    TRI_FREE(s->answer[i].logp);
-  }
-  TRI_FREE(s->answer);
+  forget_answers(s);
   if (st == TRI_OK) st = tri_params_hold(tri_model_params(s->model), false, st_);
   return st;
 }

@@ -19,6 +19,7 @@ typedef struct tri_sampler_opt {
   int     max_sequences;       /* decoded at once */
   int64_t max_prompt, max_new; /* tokens, at most */
   int64_t max_prefill;         /* tokens of prompts in one prefill; at least max_prompt */
+  int64_t max_answers; /* of one call, for which memory is planned; 0: any number, memory as they come */
 } tri_sampler_opt;
 
 typedef struct tri_generate_opt {
@@ -39,8 +40,8 @@ int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt);
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                                         const tri_sampler_opt *opt, tri_sampler **out);
 void                   tri_sampler_close(tri_sampler **s);
-/* Collective over the parameter scope (it holds the weights; n_prompt may differ and be 0). Fills *out with this rank's
- * answers in the order of prompts, then samples: tokens, old_logp of the answers, stop. The random number behind token t
+/* Collective over the parameter scope (it holds the weights; n_prompt may differ and be 0). Fills *out, empty
+ * before, with this rank's answers in the order of prompts, then samples: tokens, old_logp of the answers, stop. The random number behind token t
  * of answer k depends on (seed, prompt id, k, t) only, and rows never depend on their company, so neither do answers. */
 TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
                                             const tri_generate_opt *opt, tri_stream *st, tri_rollout *out);

@@ -7,11 +7,18 @@
 #include <unistd.h>
 
 static bool is_first(const tri_trainer *t) { return t->se->comm[TRI_WORLD]->rank == 0; }
-static bool live(const tri_trainer *t) { return is_first(t) && isatty(STDERR_FILENO); }
+
+/* The terminal, or NULL. Open MPI gives ranks a pipe for stderr and always a terminal for stdout, so under mpirun there is
+ * no way to tell that somebody watches: the rows must do. */
+static FILE *terminal(const tri_trainer *t) { return is_first(t) && isatty(STDERR_FILENO) ? stderr : NULL; }
 
 /* The live line is redrawn in place; a row first wipes it. */
 static void wipe(const tri_trainer *t) {
-  if (live(t)) fprintf(stderr, "\r\033[K");
+  FILE *to = terminal(t);
+
+  if (!to) return;
+  fputs("\r\033[K", to);
+  fflush(to);
 }
 
 static const char *duration(double s, char out[32]) {
@@ -101,13 +108,17 @@ tri_status tri_screen_start(const tri_trainer *t) {
 void tri_screen_phase(const tri_trainer *t, const char *phase) {
   double  spent_s = tri_now_s() - t->start_s;
   int64_t done = t->count.step - t->first_step;
-  char    left[32];
+  FILE   *to = terminal(t);
+  char    left[32], score[32] = "-", rate[32] = "-";
 
-  if (!live(t)) return;
-  fprintf(stderr, "\r\033[Kstep %lld/%lld  %-8s  %lld tokens trained  %s left", (long long)t->count.step + 1,
-          (long long)t->steps, phase, (long long)t->count.tokens,
+  if (!to) return;
+  if (!isnan(t->shown_score)) snprintf(score, sizeof score, "%.4f", t->shown_score);
+  if (!isnan(t->shown_rate)) snprintf(rate, sizeof rate, "%.0f", t->shown_rate);
+  fprintf(to, "\r\033[Kstep %lld/%lld  %-8s  %s %s  %s tokens/s  %s left",
+          (long long)(t->count.step < t->steps ? t->count.step + 1 : t->steps), (long long)t->steps, phase,
+          t->algo->needs & TRI_NEEDS_ROLLOUT ? "reward" : "loss", score, rate,
           done ? duration(spent_s / (double)done * (double)(t->steps - t->count.step), left) : "?");
-  fflush(stderr);
+  fflush(to);
 }
 
 static const char *cell(const tri_trainer *t, const char *name, const char *fmt, char out[32]) {
@@ -118,11 +129,13 @@ static const char *cell(const tri_trainer *t, const char *name, const char *fmt,
   return out;
 }
 
-void tri_screen_step(const tri_trainer *t, int64_t step) {
+void tri_screen_step(tri_trainer *t, int64_t step) {
   char        c[9][32];
   const char *eval = "eval_pass_at_1";
 
   if (!is_first(t)) return;
+  t->shown_score = tri_metric_get(t->metrics, t->algo->needs & TRI_NEEDS_ROLLOUT ? "reward_mean" : "loss");
+  t->shown_rate = tri_metric_get(t->metrics, "tokens_per_s");
   wipe(t);
   if (t->algo->needs & TRI_NEEDS_ROLLOUT)
     tri_log(TRI_LOG_INFO, "%8lld %8s %8s %8s %8s %8s %9s %8s %8s", (long long)step,

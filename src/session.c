@@ -32,7 +32,8 @@ tri_status tri_session_take_memory(tri_session *s) {
   void  *base;
   size_t bytes;
 
-  TRI_TRY(tri_agree(s->comm[TRI_WORLD], tri_ledger_take(s->ledger, s->device, s->rt.machine_ranks)));
+  TRI_TRY(tri_agree(s->comm[TRI_WORLD], tri_ledger_check(s->ledger, s->device, s->rt.machine_ranks)));
+  TRI_TRY(tri_agree(s->comm[TRI_WORLD], tri_ledger_take(s->ledger, s->device)));
   tri_ledger_block(s->ledger, &base, &bytes);
   return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes);
 }

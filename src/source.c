@@ -113,6 +113,27 @@ tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool ve
   return st;
 }
 
+tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CKPT_PATH_BYTES]) {
+  char    file[TRI_CKPT_PATH_BYTES + 32], found[TRI_CKPT_PATH_BYTES] = "";
+  int64_t plain = 1;
+
+  if (strlen(path) >= TRI_CKPT_PATH_BYTES)
+    TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
+  snprintf(out, TRI_CKPT_PATH_BYTES, "%s", path);
+  snprintf(file, sizeof file, "%s/MANIFEST.json", path);
+  if (exists(file)) {
+    plain = 0;
+  } else if (exists(path)) {
+    snprintf(file, sizeof file, "%s/config.json", path);
+    plain = exists(file);
+  }
+  TRI_TRY(tri_host_bcast(world, &plain, sizeof plain, 0)); /* what rank 0 sees */
+  if (plain) return TRI_OK;
+  TRI_TRY(tri_source_find_checkpoint(path, world, true, found));
+  if (found[0]) snprintf(out, TRI_CKPT_PATH_BYTES, "%s", found);
+  return TRI_OK;
+}
+
 tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out) {
   char             file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES];
   tri_ckpt_reader *r = NULL;
@@ -310,10 +331,48 @@ static void warn_unused(const tri_source *s, const tri_params_opt *o, int rank) 
   }
 }
 
+enum { COMPARE_ELEMENTS = 1 << 16 };
+
+/* A tied head may be stored once more. If that copy is another matrix, the files mean an untied head. */
+static tri_status check_tied_copy(const tri_source *s) {
+  const tri_safetensors_info *head, *embed;
+  float                      *a = NULL, *b = NULL;
+  int64_t                     n = 1;
+  tri_status                  st = TRI_OK;
+
+  if (!s->tensors || !s->shape.tied_head) return TRI_OK;
+  head = tri_safetensors_find(s->tensors, "lm_head.weight");
+  embed = tri_safetensors_find(s->tensors, "model.embed_tokens.weight");
+  if (!head || head->refused || !embed) return TRI_OK;
+  if (head->ndim != embed->ndim || head->dim[0] != embed->dim[0] || head->dim[1] != embed->dim[1])
+    TRI_FAIL(TRI_EINPUT,
+             "%s: lm_head.weight has another shape than model.embed_tokens.weight, though config.json says "
+             "tie_word_embeddings: true",
+             s->name);
+  for (int k = 0; k < embed->ndim; k++) n *= embed->dim[k];
+  TRI_TRY_DONE(TRI_ALLOC(a, COMPARE_ELEMENTS));
+  TRI_TRY_DONE(TRI_ALLOC(b, COMPARE_ELEMENTS));
+  for (int64_t at = 0; at < n; at += COMPARE_ELEMENTS) {
+    int64_t count = n - at < COMPARE_ELEMENTS ? n - at : COMPARE_ELEMENTS;
+    TRI_TRY_DONE(tri_safetensors_read_f32(s->tensors, head, at, count, a));
+    TRI_TRY_DONE(tri_safetensors_read_f32(s->tensors, embed, at, count, b));
+    if (memcmp(a, b, (size_t)count * sizeof *a))
+      TRI_FAIL_DONE(TRI_EINPUT,
+                    "%s: lm_head.weight differs from model.embed_tokens.weight, though config.json says "
+                    "tie_word_embeddings: true; if the head is its own, say false",
+                    s->name);
+  }
+done:
+  TRI_FREE(a);
+  TRI_FREE(b);
+  return st;
+}
+
 tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world, tri_stream *st) {
   loader l = {s, tri_params_options(p)->unit, group};
 
   TRI_TRY(tri_agree(world, check_all(s, group, tri_params_options(p))));
+  TRI_TRY(tri_agree(world, world->rank == 0 ? check_tied_copy(s) : TRI_OK));
   warn_unused(s, tri_params_options(p), world->rank);
   return tri_params_fill(p, TRI_STATE_WEIGHT, fill, &l, st);
 }

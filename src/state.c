@@ -2,9 +2,12 @@
 #include "train.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { PIECE = 1 << 20 }; /* chosen: 4 MiB of host memory while saving */
 
@@ -161,25 +164,78 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   TRI_TRY(tri_ckpt_get_i64(r, "skipped_steps", &t->count.skipped_steps));
   TRI_TRY(tri_ckpt_get_i64(r, "failed_saves", &t->count.failed_saves));
   TRI_TRY(tri_ckpt_get_i64(r, "prompt_cursor", &t->count.cursor));
-  return tri_ckpt_get_i64(r, "tokens", &t->count.tokens);
+  TRI_TRY(tri_ckpt_get_i64(r, "tokens", &t->count.tokens));
+  const tri_counters *c = &t->count;
+  if (c->step != tri_ckpt_step(r) || c->update < 0 || c->skipped_steps < 0 || c->failed_saves < 0 ||
+      c->cursor < 0 || c->tokens < 0)
+    TRI_FAIL(TRI_EFORMAT,
+             "%s: its counters cannot be: step %lld, update %lld, prompt_cursor %lld, tokens %lld", t->resume,
+             (long long)c->step, (long long)c->update, (long long)c->cursor, (long long)c->tokens);
+  return TRI_OK;
+}
+
+/* Moments and positions in the data of one algorithm mean nothing to another. */
+static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
+  tri_text   algo = {0};
+  tri_status st = tri_ckpt_get_text(r, "algo", &algo);
+
+  if (st == TRI_OK && (!algo.data || strcmp(algo.data, t->algo->name)))
+    st = tri_fail(
+        __FILE__, __LINE__, __func__, TRI_ECONFIG,
+        "%s is of a run of algo.name %s, the deck says %s; give run.resume: never, another run.output, or "
+        "model.path: %s to start from its weights",
+        t->resume, algo.data ? algo.data : "", t->algo->name, t->resume);
+  tri_text_free(&algo);
+  return st;
+}
+
+/* Rank 0. A run that starts anew keeps an older run's checkpoints from being taken for its own: they stay, under another
+ * name. */
+static tri_status set_aside(const tri_trainer *t) {
+  char aside[TRI_CKPT_PATH_BYTES + 32];
+
+  if (access(t->folder, F_OK)) return TRI_OK;
+  for (int i = 1;; i++) {
+    snprintf(aside, sizeof aside, "%s.before-%d", t->folder, i);
+    if (access(aside, F_OK)) break;
+  }
+  if (rename(t->folder, aside))
+    TRI_FAIL(TRI_EFILE, "run.resume: never: %s cannot be set aside as %s: %s", t->folder, aside,
+             strerror(errno));
+  tri_log(TRI_LOG_INFO, "run.resume: never: the checkpoints of the run before are kept as %s", aside);
+  return TRI_OK;
+}
+
+/* Does the checkpoint lie in the run's own folder, however it is spelled? */
+static bool is_own(const tri_trainer *t) {
+  char        parent[TRI_CKPT_PATH_BYTES + 8];
+  struct stat a, b;
+
+  snprintf(parent, sizeof parent, "%s/..", t->resume);
+  return t->resume[0] && !stat(parent, &a) && !stat(t->folder, &b) && a.st_dev == b.st_dev &&
+         a.st_ino == b.st_ino;
+}
+
+/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system without locks is
+ * no obstacle. */
+static tri_status lock_output(tri_trainer *t) {
+  if (t->lock >= 0) return TRI_OK;
+  t->lock = open(t->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (t->lock < 0 || !flock(t->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s; wait for its end or give another folder",
+           t->cfg->run.output);
 }
 
 tri_status tri_state_find(tri_trainer *t) {
   const char *resume = t->cfg->run.resume;
-  tri_text    skipped = {0};
   tri_status  st;
 
+  TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? lock_output(t) : TRI_OK));
   TRI_TRY(tri_ckpt_clean(t->folder, world_of(t)));
   t->resume[0] = 0;
   if (!strcmp(resume, "never")) return TRI_OK;
-  st = tri_ckpt_find(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true, &skipped,
-                     t->resume);
-  if (skipped.len && world_of(t)->rank == 0) {
-    skipped.data[skipped.data[skipped.len - 1] == '\n' ? skipped.len - 1 : skipped.len] = 0;
-    tri_log(TRI_LOG_WARN, "damaged checkpoints were passed over%s%s:\n%s",
-            t->resume[0] ? "; going on from " : "", t->resume, skipped.data);
-  }
-  tri_text_free(&skipped);
+  st = tri_source_find_checkpoint(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true,
+                                  t->resume);
   if (st == TRI_OK && !t->resume[0] && strcmp(resume, "auto"))
     TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
   return st;
@@ -198,14 +254,14 @@ static tri_status open_outputs(tri_trainer *t) {
         TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s", path, strerror(errno));
       *at = '/';
     }
+    TRI_TRY(lock_output(t));
+    if (!strcmp(t->cfg->run.resume, "never")) TRI_TRY(set_aside(t));
     snprintf(path, sizeof path, "%s/deck.yaml", t->cfg->run.output);
     TRI_TRY(tri_file_write(path, t->deck.data, t->deck.len));
   }
   snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
   /* Lines of another run that lies in this folder do not belong to one resumed from elsewhere. */
-  bool own = !strcmp(t->cfg->run.resume, "auto") ||
-             !strncmp(t->cfg->run.resume, t->cfg->run.output, strlen(t->cfg->run.output));
-  return tri_metrics_open(path, t->resume[0] && own ? t->count.step : -1, world_of(t)->rank, &t->metrics);
+  return tri_metrics_open(path, is_own(t) ? t->count.step : -1, world_of(t)->rank, &t->metrics);
 }
 
 /* The reference of a resumed run is the checkpoint's, unless model.ref_path names another that is there. */
@@ -220,6 +276,7 @@ static tri_status load_reference(tri_trainer *t) {
 tri_status tri_state_load(tri_trainer *t) {
   tri_comm *world = world_of(t);
 
+  if (t->resume[0]) TRI_TRY(tri_agree(world, check_same_algo(t, tri_source_checkpoint(t->source))));
   TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
   if (t->ref) TRI_TRY(load_reference(t));
   if (t->resume[0]) {

@@ -37,7 +37,7 @@ enum { SCORE_REF, SCORE_OLD };
 static void add_gap(tally *sum, float sampler, float trainer) {
   double gap = fabs((double)sampler - (double)trainer);
 
-  if (!(gap <= sum->gap)) sum->gap = gap;
+  if (isnan(gap) || gap > sum->gap) sum->gap = gap;
 }
 
 /* What the sampler said of a token against what the trainer says, before any update. Said nothing (NaN), or not to be
@@ -90,9 +90,9 @@ static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
  * in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it. */
 static tri_status share_logp(tri_trainer *t, const tri_rollout *r, float *logp) {
   tri_status st = TRI_OK;
-  double    *x = NULL;
+  double    *x = t->token_sum;
 
-  TRI_TRY(TRI_ALLOC(x, r->n_tok));
+  memset(x, 0, (size_t)r->n_tok * sizeof *x);
   for (int64_t m = 0; m < t->mini_batches && st == TRI_OK; m++) {
     tri_split sp;
     st = split_of(t, r, m, &sp);
@@ -104,7 +104,6 @@ static tri_status share_logp(tri_trainer *t, const tri_rollout *r, float *logp) 
   for (int64_t at = 0; at < r->n_tok && st == TRI_OK; at += 1 << 24)
     st = tri_host_sum(world_of(t), x + at, (int)(r->n_tok - at < 1 << 24 ? r->n_tok - at : 1 << 24));
   for (int64_t i = 0; i < r->n_tok && st == TRI_OK; i++) logp[i] = (float)x[i];
-  TRI_FREE(x);
   return st;
 }
 
@@ -321,28 +320,28 @@ done:
  * parameters (params.h, tri_params_acquire). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status  st = TRI_OK;
-  tri_rollout r = {0};
+  tri_rollout replayed = {0}, *r = t->cfg->rollout.replay ? &replayed : &t->rollout;
   tally       sum = {0};
   double      began_s = tri_now_s();
   int64_t     tokens_before = t->count.tokens;
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
   /* 1. this step's sequences on every rank: prompts are a function of (seed, step); answers and rewards */
-  TRI_TRY_DONE(tri_collect(t, step, &r));
+  TRI_TRY_DONE(tri_collect(t, step, r));
   /* 2. old and reference log-probabilities, advantages, then updates */
-  TRI_TRY_DONE(learn_all(t, &r, &sum));
+  TRI_TRY_DONE(learn_all(t, r, &sum));
   t->count.step = step;
-  t->count.cursor += r.n_seq / r.group;
+  t->count.cursor += r->n_seq / r->group;
   /* 3. what came of it */
   TRI_TRY_DONE(report_learning(t, &sum));
-  report_rollout(t, &r);
+  report_rollout(t, r);
   report_resources(t, began_s, t->count.tokens - tokens_before);
   if (tri_collect_due(t, step)) {
-    if (!knows_old(t, &r)) TRI_TRY_DONE(share_logp(t, &r, r.old_logp));
-    TRI_TRY_DONE(tri_collect_save(t, step, &r));
+    if (!knows_old(t, r)) TRI_TRY_DONE(share_logp(t, r, r->old_logp));
+    TRI_TRY_DONE(tri_collect_save(t, step, r));
   }
 done:
-  tri_rollout_free(&r);
+  tri_rollout_free(r);
   return st;
 }
 
@@ -374,13 +373,27 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
   return tri_metrics_write(t->metrics, step);
 }
 
+/* Collective over world. Step 0: the evaluation before training. */
+static tri_status look_before(tri_trainer *t) {
+  double began_s = tri_now_s();
+
+  tri_metric_text(t->metrics, "algo", t->algo->name);
+  TRI_TRY(tri_evaluate(t));
+  report_resources(t, began_s, 0);
+  TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
+  tri_screen_step(t, 0);
+  return tri_metrics_write(t->metrics, 0);
+}
+
 tri_status tri_train(tri_trainer *t, tri_train_end *end) {
   bool stop = false;
 
-  if (t->count.step == 0 && t->cfg->eval.steps > 0) {
-    tri_metric_text(t->metrics, "algo", t->algo->name);
-    TRI_TRY(finish_step(t, 0));
-  }
+  if (t->count.step >= t->steps)
+    tri_log(TRI_LOG_INFO,
+            "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
+            "run.resume: never or another run.output starts anew",
+            (long long)t->count.step, (long long)t->steps);
+  if (t->count.step == 0 && t->cfg->eval.steps > 0) TRI_TRY(look_before(t));
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
     TRI_TRY(train_step(t, step));
     TRI_TRY(finish_step(t, step));

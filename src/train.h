@@ -43,13 +43,20 @@ typedef struct tri_trainer {
   tri_stop_rule     stop_rule;
   int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
   int64_t max_tokens;                   /* of one sequence, as planned */
-  float   inv_temperature;              /* of log-probabilities, in sampling and in the loss */
+  int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
+  tri_rollout  rollout, mine;           /* a step's sequences; this rank's answers before the exchange */
+  double      *token_sum;       /* host; where log-probabilities of tokens are added up over ranks, or NULL */
+  float        inv_temperature; /* of log-probabilities, in sampling and in the loss */
   tri_counters count;
   double       start_s, last_save_s;
   int64_t      first_step;                  /* the step this process began after */
   char         folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
   char         resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
-  tri_text     deck;                        /* as used */
+  char         model[TRI_CKPT_PATH_BYTES];  /* what model.path and model.ref_path mean; "": not asked for */
+  char         ref_model[TRI_CKPT_PATH_BYTES];
+  tri_text     deck;                    /* as used */
+  int          lock;                    /* rank 0: descriptor of the locked output folder, or -1 */
+  double       shown_score, shown_rate; /* of the step before, for the live line; NaN: none yet */
 } tri_trainer;
 
 typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED } tri_train_end; /* exit code 0, or 75: requeue me */
@@ -79,7 +86,7 @@ TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 /* screen.c. Rank 0 prints. */
 TRI_CHECKED tri_status tri_screen_start(const tri_trainer *t);                    /* Collective over world */
 void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
-void                   tri_screen_step(const tri_trainer *t, int64_t step);       /* one table row */
+void                   tri_screen_step(tri_trainer *t, int64_t step);             /* one table row */
 void                   tri_screen_end(const tri_trainer *t, tri_train_end end);
 
 #endif

@@ -123,7 +123,9 @@ typedef struct longest {
 
 /* The longest line of every size-th replayed step this run will take, from the first + 1st on. */
 static tri_status measure_replay(const tri_trainer *t, int first, int size, int64_t *out) {
-  tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations, .vocab = tri_source_shape(t->source)->V};
+  tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
+                        .vocab = tri_source_shape(t->source)->V,
+                        .max_response = t->cfg->rollout.max_response_length};
 
   for (int64_t step = 1 + first; step <= t->steps; step += size) {
     tri_rollout r = {0};
@@ -198,19 +200,56 @@ static tri_status plan_steps(tri_trainer *t) {
 
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of the free memory goes. */
+enum { EVAL_ANSWERS = 1024 }; /* chosen: generated together in an evaluation, if a step has not more */
+
+static void plan_eval(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  int64_t           most = at_least(t->samples, EVAL_ANSWERS) / c->eval.num_generations;
+
+  if (!t->eval_data) return;
+  t->eval_prompts = tri_dataset_count(t->eval_data);
+  if (c->eval.max_prompts && c->eval.max_prompts < t->eval_prompts) t->eval_prompts = c->eval.max_prompts;
+  t->eval_at_once = most < t->eval_prompts ? at_least(most, 1) : t->eval_prompts;
+}
+
+/* Answers of one rank in a step or an evaluation, whichever has more. */
+static int64_t answers_here(const tri_trainer *t) {
+  int64_t R = t->se->rt.world_size, n = 0;
+
+  if (is_rl(t->cfg) && !t->cfg->rollout.replay)
+    n = (t->cfg->rollout.rollout_batch_size + R - 1) / R * t->cfg->algo.num_generations;
+  return at_least(n, (t->eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
+}
+
+/* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its files. */
+static tri_status plan_rollouts(tri_trainer *t, const longest *l) {
+  const tri_config *c = t->cfg;
+  tri_ledger       *ledger = t->se->ledger;
+  int64_t           eval = t->eval_at_once * c->eval.num_generations, most = l->learn,
+          answer = l->prompt + c->rollout.max_response_length;
+  int64_t samples = at_least(c->rollout.replay ? 0 : t->samples, eval), mine = answers_here(t);
+
+  if (t->eval_data) most = at_least(most, answer);
+  if (samples > INT32_MAX / 2)
+    TRI_FAIL(TRI_ECONFIG, "%lld samples at once are more than this program handles", (long long)samples);
+  tri_rollout_size all = {(int)samples, c->reward.n, t->se->rt.world_size, samples * most};
+  tri_rollout_size own = {(int)mine, c->reward.n, 1, mine * answer};
+  if (samples)
+    TRI_TRY(tri_rollout_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->rollout));
+  if (mine)
+    TRI_TRY(tri_rollout_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
+  if ((!t->algo_opt.kl_in_reward || !t->ref) && !c->rollout.save_every) return TRI_OK;
+  return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
+                        (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
+}
+
+/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory goes. */
 static tri_status plan_decode(const tri_trainer *t, const longest *l, int64_t *out) {
   const tri_config      *c = t->cfg;
   const tri_model_shape *sh = tri_source_shape(t->source);
-  int64_t                R = t->se->rt.world_size, n = 1, each;
+  int64_t                n = at_least(answers_here(t), 1), each;
   size_t                 bytes_free, bytes_total;
 
-  if (is_rl(c)) n = (c->rollout.rollout_batch_size + R - 1) / R * c->algo.num_generations;
-  if (t->eval_data) {
-    int64_t prompts = tri_dataset_count(t->eval_data);
-    if (c->eval.max_prompts && c->eval.max_prompts < prompts) prompts = c->eval.max_prompts;
-    n = at_least(n, (prompts + R - 1) / R * c->eval.num_generations);
-  }
   if (c->rollout.max_sequences) {
     *out = c->rollout.max_sequences < n ? c->rollout.max_sequences : n;
     return TRI_OK;
@@ -234,6 +273,7 @@ static tri_status open_models(tri_trainer *t, const longest *l) {
   if (learn < l->learn)
     TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
              (long long)learn, (long long)l->learn);
+  plan_eval(t);
   if (generates(t)) {
     TRI_TRY(plan_decode(t, l, &decode));
     TRI_TRY(tri_host_bcast(se->comm[TRI_WORLD], &decode, sizeof decode, 0)); /* memory differs by node */
@@ -264,8 +304,9 @@ static tri_status open_models(tri_trainer *t, const longest *l) {
     TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &t->ref));
   }
   TRI_TRY(tri_feed_open(se->device, se->ledger, learn, rows, &t->feed));
+  TRI_TRY(plan_rollouts(t, l));
   if (!generates(t)) return TRI_OK;
-  tri_sampler_opt so = {(int)decode, l->prompt, c->rollout.max_response_length, prefill};
+  tri_sampler_opt so = {(int)decode, l->prompt, c->rollout.max_response_length, prefill, answers_here(t)};
   return tri_sampler_open(se->device, se->ledger, t->policy, dtype, &so, &t->sampler);
 }
 
@@ -273,7 +314,7 @@ static tri_status open_models(tri_trainer *t, const longest *l) {
 static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
   const tri_config *c = t->cfg;
 
-  if (c->model.path) return tri_source_open(c->model.path, NULL, weights, out);
+  if (c->model.path) return tri_source_open(t->model[0] ? t->model : c->model.path, NULL, weights, out);
   return tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out);
 }
 
@@ -313,7 +354,7 @@ static tri_status open_reference(tri_trainer *t) {
   const char      *ref = t->cfg->model.ref_path;
   tri_ckpt_reader *r = t->resume[0] ? tri_source_checkpoint(t->source) : NULL;
 
-  if (ref) return tri_source_open(ref, NULL, true, &t->ref_source);
+  if (ref) return tri_source_open(t->ref_model, NULL, true, &t->ref_source);
   if (r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0)
     return tri_source_open(t->resume, NULL, true, &t->ref_source);
   return open_deck_model(t, true, &t->ref_source);
@@ -344,6 +385,8 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
 
   t->algo = tri_algo_find(c->algo.name);
   TRI_ASSERT(t->algo);
+  if (c->model.path && !t->resume[0]) TRI_TRY(tri_source_resolve(c->model.path, world, t->model));
+  if (c->model.ref_path) TRI_TRY(tri_source_resolve(c->model.ref_path, world, t->ref_model));
   TRI_TRY(tri_agree(world, open_sources_and_rewards(t)));
   if (c->data.train.n) TRI_TRY(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data));
   if (c->eval.steps > 0) TRI_TRY(open_data(t, &c->data.eval, asked, &t->eval_data));
@@ -365,7 +408,13 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   tri_trainer *t = out;
   longest      l = {0};
 
-  *t = (tri_trainer){.cfg = cfg, .se = se, .start_s = tri_now_s(), .last_save_s = tri_now_s()};
+  *t = (tri_trainer){.cfg = cfg,
+                     .se = se,
+                     .start_s = tri_now_s(),
+                     .last_save_s = tri_now_s(),
+                     .lock = -1,
+                     .shown_score = NAN,
+                     .shown_rate = NAN};
   if ((size_t)snprintf(t->folder, sizeof t->folder, "%s/checkpoints", cfg->run.output) >=
       sizeof t->folder - 64)
     TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
@@ -384,6 +433,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
 }
 
 void tri_trainer_close(tri_trainer *t) {
+  if (t->lock > 0) close(t->lock);
   tri_metrics_close(&t->metrics);
   tri_sampler_close(&t->sampler);
   tri_feed_close(&t->feed);

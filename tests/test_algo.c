@@ -81,7 +81,7 @@ static void check_advantage(const tri_algo_opt *o, tri_rollout *r, const double 
 static void test_advantage(void **state) {
   const float  reward[] = {1, 0, 0.5f, 2, 2, 2};
   tri_algo_opt o = PLAIN;
-  tri_rollout  r;
+  tri_rollout  r = {0};
 
   (void)state;
   rollout_make(&r, reward, 6, 3);
@@ -101,7 +101,7 @@ static void test_advantage(void **state) {
 static void test_equal_rewards(void **state) {
   const float  reward[] = {0.1f, 0.1f, 0.1f, 0.7f, 0.7f, 0.7f};
   tri_algo_opt o = PLAIN;
-  tri_rollout  r;
+  tri_rollout  r = {0};
 
   (void)state;
   rollout_make(&r, reward, 6, 3);
@@ -131,7 +131,7 @@ static void test_equal_rewards(void **state) {
 static void test_kl_in_reward(void **state) {
   const float  reward[] = {1, 1};
   tri_algo_opt o = PLAIN;
-  tri_rollout  r;
+  tri_rollout  r = {0};
 
   (void)state;
   rollout_make(&r, reward, 2, 2);
@@ -153,7 +153,7 @@ static void test_kl_in_reward(void **state) {
 static void test_advantage_refuses(void **state) {
   const float  reward[] = {1, NAN, 3, 4};
   tri_algo_opt o = PLAIN;
-  tri_rollout  r;
+  tri_rollout  r = {0};
 
   (void)state;
   rollout_make(&r, reward, 4, 2);
@@ -432,7 +432,7 @@ static void check_trl_advantages(const json_t *file) {
   float                    reward[MAX_TOK];
   int                      n = get_floats(json_object_get(file, "rewards"), reward);
   tri_algo_opt             o = PLAIN;
-  tri_rollout              r;
+  tri_rollout              r = {0};
 
   o.advantage_eps = 1e-4;
   rollout_make(&r, reward, n, (int)number(file, "group"));

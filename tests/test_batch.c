@@ -26,7 +26,7 @@ static uint32_t number(uint64_t a, uint64_t b, uint32_t below) {
 
 /* n sequences of 1 to 20 tokens; prompts from 0 tokens to all of them. */
 static tri_rollout make_rollout(uint64_t seed, int n) {
-  tri_rollout r;
+  tri_rollout r = {0};
   int64_t     tokens = 0;
 
   for (int q = 0; q < n; q++) tokens += 1 + number(seed, (uint64_t)q, 20);
@@ -119,7 +119,7 @@ static void ranks_are_even(void **state) {
 }
 
 static void a_sequence_over_the_budget_is_refused(void **state) {
-  tri_rollout r;
+  tri_rollout r = {0};
   tri_split   s;
 
   (void)state;
@@ -146,7 +146,7 @@ static void open_bench(bench *b, int64_t tokens, int64_t rows) {
   ok(b->d->ops->stream_open(b->d, "test", &b->s));
   ok(tri_ledger_open(&b->l));
   ok(tri_feed_open(b->d, b->l, tokens, rows, &b->f));
-  ok(tri_ledger_take(b->l, b->d, 1));
+  ok(tri_ledger_take(b->l, b->d));
 }
 
 static void close_bench(bench *b) {

@@ -101,7 +101,7 @@ static void test_memory(void **state) {
     assert_int_equal(d->ops->stream_open(d, "test", &s), TRI_OK);
     assert_int_equal(d->ops->mem_info(d, &bytes_free, &bytes_total), TRI_OK);
     assert_true(bytes_free > 0 && bytes_free <= bytes_total);
-    for (int kind = TRI_MEM_DEVICE; kind <= TRI_MEM_PINNED; kind++)
+    for (int kind = TRI_MEM_DEVICE; kind <= TRI_MEM_HOST; kind++)
       for (size_t k = 0; k < sizeof size / sizeof size[0]; k++) {
         void          *p = NULL;
         unsigned char *host = malloc(size[k] + 1);

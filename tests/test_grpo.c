@@ -39,7 +39,7 @@ static tri_rollout golden_rollout(const golden *g) {
   float      *old = golden_get(g, "old"), *ref = golden_get(g, "ref"), *reward = golden_get(g, "rewards");
   int         n = (int)golden_count(g, "answer_lengths");
   int64_t     n_tok = 0, from = 0, at = 0, first = 0;
-  tri_rollout r;
+  tri_rollout r = {0};
 
   for (int q = 0; q < n; q++) n_tok += n_prompt[q / GROUP] + n_answer[q];
   OK(tri_rollout_make(n, n_tok, GROUP, 0, &r));
@@ -287,7 +287,7 @@ static void replayed_rollout(void **state) {
   if (base.world_rank == 0) {
     const char *tmp = getenv("TMPDIR");
     golden      g;
-    tri_rollout r;
+    tri_rollout r = {0};
     snprintf(folder, sizeof folder, "%s/trireme-test-XXXXXX", tmp ? tmp : "/tmp");
     CHECK(mkdtemp(folder));
     golden_open(&g, "grpo");

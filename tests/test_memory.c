@@ -53,9 +53,11 @@ static void sums_and_places(void **state) {
                         {TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, 0, NULL},
                         {TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, 4000, NULL},
                         {TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, 1, NULL},
+                        {TRI_MEM_HOST, TRI_PHASE_LEARN, false, 100000, NULL},
+                        {TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, 7, NULL},
                         {TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, 256, NULL}};
   int            n = (int)(sizeof w / sizeof *w);
-  int64_t        by[2][4] = {{0}}, training = 0;
+  int64_t        by[3][4] = {{0}}, training = 0;
   tri_ledger    *l = NULL;
   tri_ledger_sum s;
   void          *base;
@@ -70,14 +72,14 @@ static void sums_and_places(void **state) {
   }
   s = tri_ledger_total(l);
   assert_int_equal(s.used, 0);
-  assert_int_equal(s.always, by[0][3] + by[1][3]);
-  assert_int_equal(s.rollout, s.always + by[0][1] + by[1][1]);
-  assert_int_equal(s.learn, s.always + by[0][2] + by[1][2]);
+  assert_int_equal(s.always, by[0][3] + by[1][3] + by[2][3]);
+  assert_int_equal(s.rollout, s.always + by[0][1] + by[1][1] + by[2][1]);
+  assert_int_equal(s.learn, s.always + by[0][2] + by[1][2] + by[2][2]);
   assert_int_equal(s.state, training);
-  /* the device's learn entries are larger, the host's rollout entries */
-  assert_true(by[0][2] > by[0][1] && by[1][1] > by[1][2]);
-  assert_int_equal(s.planned, s.always + by[0][2] + by[1][1]);
-  ok(tri_ledger_take(l, device, 1));
+  /* the device's and the host's learn entries are larger, the pinned memory's rollout entries */
+  assert_true(by[0][2] > by[0][1] && by[1][1] > by[1][2] && by[2][2] > by[2][1]);
+  assert_int_equal(s.planned, s.always + by[0][2] + by[1][1] + by[2][2]);
+  ok(tri_ledger_take(l, device));
   assert_int_equal(tri_ledger_total(l).used, s.planned);
   tri_ledger_block(l, &base, &bytes);
   assert_int_equal(bytes, by[0][3] + by[0][2]);
@@ -128,14 +130,14 @@ static void too_much_is_refused_with_the_table(void **state) {
   ok(tri_ledger_open(&l));
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "giant", bytes_total + 1, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_take(l, device, 1), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, 1), TRI_ECONFIG);
   assert_non_null(strstr(tri_error_message(), "giant"));
   assert_non_null(strstr(tri_error_message(), "what would fit"));
   tri_ledger_close(&l);
   ok(tri_ledger_open(&l)); /* what one rank may have, two may not */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "half", bytes_free / 4 * 3, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_take(l, device, 2), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, 2), TRI_ECONFIG);
   tri_error_clear();
   assert_int_equal(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "absurd", (size_t)1 << 60, &a),
                    TRI_ECONFIG);

@@ -26,7 +26,7 @@ static tri_rollout sequences(const golden *g, const char *tokens, const char *le
   int32_t    *token = golden_get_int(g, tokens), *length = golden_get_int(g, lengths);
   int         n = (int)golden_count(g, lengths);
   int64_t     n_tok = 0;
-  tri_rollout r;
+  tri_rollout r = {0};
 
   for (int q = 0; q < n; q++) n_tok += length[q];
   OK(tri_rollout_make(n, n_tok, 1, 0, &r));

@@ -26,6 +26,7 @@
 enum { GROUP = 3, N_REWARD = 2 };
 
 static tri_runtime rt;
+static tri_device *cpu;
 static tri_comm   *world;
 static char        folder[64]; /* this rank's own */
 
@@ -103,10 +104,40 @@ static void test_make(void **state) {
 }
 
 /* From fewer prompts than ranks to several each. */
+/* Planned memory is given out again and again, zeroed each time, and never more of it. */
+static void test_plan(void **state) {
+  tri_rollout_size size = {4, 2, 1, 20};
+  tri_rollout      r = {0};
+  tri_ledger      *l = NULL;
+
+  (void)state;
+  CHECK(tri_ledger_open(&l) == TRI_OK);
+  CHECK(tri_rollout_plan(l, TRI_PHASE_ALWAYS, "test", &size, true, &r) == TRI_OK);
+  CHECK(tri_ledger_take(l, cpu) == TRI_OK);
+  int64_t held = tri_host_bytes();
+  for (int round = 0; round < 3; round++) {
+    CHECK(tri_rollout_make(4 - round, 20 - round, 2, 0, &r) == TRI_OK);
+    CHECK(tri_rollout_set_rewards(&r, 2) == TRI_OK);
+    for (int64_t i = 0; i < r.n_tok; i++) CHECK(r.token[i] == 0 && r.adv[i] == 0 && isnan(r.old_logp[i]));
+    for (int i = 0; i < 2 * r.n_seq; i++) CHECK(r.part[i] == 0);
+    memset(r.token, 1, (size_t)r.n_tok * 4);
+    memset(r.adv, 1, (size_t)r.n_tok * 4);
+    memset(r.part, 1, (size_t)r.n_seq * 8);
+    tri_rollout_free(&r);
+    CHECK(r.n_seq == 0 && r.n_tok == 0 && r.token);
+  }
+  CHECK(tri_host_bytes() == held);
+  CHECK(tri_rollout_make(5, 5, 1, 0, &r) == TRI_EINTERNAL);
+  CHECK(tri_rollout_make(4, 21, 1, 0, &r) == TRI_EINTERNAL);
+  CHECK(tri_rollout_make(4, 20, 1, 3, &r) == TRI_EINTERNAL);
+  tri_error_clear();
+  tri_ledger_close(&l);
+}
+
 static void test_exchange(void **state) {
   (void)state;
   for (int n_prompt = 1; n_prompt < 9; n_prompt++) {
-    tri_rollout mine, whole, got;
+    tri_rollout mine = {0}, whole = {0}, got = {0};
     make_part(&mine, n_prompt, world->rank, world->size, false);
     make_part(&whole, n_prompt, 0, 1, false);
     CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK);
@@ -119,7 +150,7 @@ static void test_exchange(void **state) {
 
 /* A rank without sequences may bring a zeroed rollout, and has no say in has_logp; one with sequences has. */
 static void test_exchange_empty(void **state) {
-  tri_rollout mine = {0}, got;
+  tri_rollout mine = {0}, got = {0};
 
   (void)state;
   CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK && got.n_seq == 0 && got.n_tok == 0);
@@ -136,7 +167,7 @@ static void test_exchange_empty(void **state) {
 
 /* Parts that do not fit together: every rank is told. */
 static void test_exchange_refused(void **state) {
-  tri_rollout mine, got;
+  tri_rollout mine = {0}, got = {0};
 
   (void)state;
   make_part(&mine, 2 * world->size, world->rank, world->size, false);
@@ -186,7 +217,7 @@ static int teardown_files(void **state) {
 
 /* Written, read by every rank for itself, exchanged: the step again, at any rank count. */
 static void test_file_round_trip(void **state) {
-  tri_rollout whole, mine, got;
+  tri_rollout whole = {0}, mine = {0}, got = {0};
 
   (void)state;
   for (int n_prompt = 1; n_prompt < 6; n_prompt++) {
@@ -213,7 +244,7 @@ static void test_file_line(void **state) {
       "{\"sample\": 2, \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"advantage\": -1.25, "
       "\"stop\": \"length\"}\n";
   tri_rollout_text text = {"a\"\\\0\n\x01", "Zo\xc3\xab \xef\xbf\xbd", 6, 8};
-  tri_rollout      r;
+  tri_rollout      r = {0};
   char            *got;
   size_t           n;
 
@@ -252,7 +283,7 @@ static void put_file(const char *text, size_t n) {
   FILE *f;
 
   if (access(file_folder(), F_OK)) { /* made by writing an empty step */
-    tri_rollout none;
+    tri_rollout none = {0};
     assert_int_equal(tri_rollout_make(0, 0, 1, 0, &none), TRI_OK);
     assert_int_equal(tri_rollout_file_write(file_folder(), 3, &none, NULL, NULL), TRI_OK);
     tri_rollout_free(&none);
@@ -270,7 +301,7 @@ static void test_file_foreign(void **state) {
       "\xEF\xBB\xBF{\"tokens\": [1, 2]}\r\n\n  \t\r\n"
       "{\"tokens\": [3, 4, 5], \"x\": {\"y\": []}, \"logprobs\": null, \"reward\": 2, \"stop\": \"stop\"}\r\n"
       "{\"tokens\": [6, 7], \"prompt\": \"\\u0000\", \"rewards\": {\"regex\": 0.25, \"z\": \"?\"}}";
-  tri_rollout r;
+  tri_rollout r = {0};
 
   (void)state;
   put_file(text, sizeof text - 1);
@@ -292,7 +323,7 @@ static void test_file_foreign(void **state) {
 /* The same prompt twice in a row is two groups. */
 static void test_file_repeated_prompt(void **state) {
   tri_text    t = {0};
-  tri_rollout r;
+  tri_rollout r = {0};
 
   (void)state;
   for (int i = 0; i < 6; i++)
@@ -355,7 +386,7 @@ static void test_file_refused(void **state) {
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
     for (int rank = 0; rank < 2; rank++) {
       tri_text    t = {0};
-      tri_rollout r;
+      tri_rollout r = {0};
       assert_int_equal(tri_text_printf(&t, "{\"tokens\": [1, 2]}\n{\"tokens\": [1, 2]}\n%s\n", c[i].line),
                        TRI_OK);
       put_file(t.data, t.len);
@@ -374,7 +405,7 @@ static void test_file_refused(void **state) {
 static void test_file_cut(void **state) {
   static const char text[] =
       "{\"tokens\": [1, 2], \"logprobs\": [-0.5]}\n{\"tokens\": [1, 2]}\n{\"tokens\": [12, 3]}\n";
-  tri_rollout r;
+  tri_rollout r = {0};
 
   (void)state;
   assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_EINPUT);
@@ -391,6 +422,7 @@ static void test_file_cut(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_make),
+      cmocka_unit_test(test_plan),
       cmocka_unit_test(test_exchange),
       cmocka_unit_test(test_exchange_empty),
       cmocka_unit_test(test_exchange_refused),
@@ -401,17 +433,16 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_file_refused, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_cut, setup_files, teardown_files),
   };
-  tri_device *d = NULL;
-  int         failed;
+  int failed;
 
-  if (tri_runtime_open(0, &rt) != TRI_OK || tri_device_open("cpu", rt.local_rank, 1, &d) != TRI_OK ||
-      tri_comm_open(&rt, TRI_WORLD, d, &world) != TRI_OK) {
+  if (tri_runtime_open(0, &rt) != TRI_OK || tri_device_open("cpu", rt.local_rank, 1, &cpu) != TRI_OK ||
+      tri_comm_open(&rt, TRI_WORLD, cpu, &world) != TRI_OK) {
     fprintf(stderr, "%s\n", tri_error_trace());
     return 1;
   }
   failed = cmocka_run_group_tests(tests, NULL, NULL);
   tri_comm_close(&world);
-  tri_device_close(&d);
+  tri_device_close(&cpu);
   tri_runtime_close(&rt);
   return failed;
 }

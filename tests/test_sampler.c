@@ -25,7 +25,8 @@ typedef struct bench {
 
 static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_plan plan, int max_sequences,
                        int64_t max_prefill) {
-  tri_sampler_opt so = {max_sequences, LONGEST, MOST_NEW, max_prefill};
+  tri_sampler_opt so = {max_sequences, LONGEST, MOST_NEW, max_prefill,
+                        max_sequences % 2 ? 0 : 1024}; /* both ways to keep answers */
   tri_model_opt   opt;
   int32_t        *length;
   int64_t         at = 0;
@@ -104,7 +105,7 @@ static void expect_greedy(bench *b, const tri_rollout *r, int group, bool ended)
 static void greedy_of(bench *b, int group) {
   int32_t         *eos = golden_get_int(&b->g, "greedy.eos");
   tri_generate_opt gen = {.rule = {0, 1, 0, 1}, .max_new = MOST_NEW, .group = group};
-  tri_rollout      r;
+  tri_rollout      r = {0};
 
   for (int ended = 0; ended < 2; ended++) {
     gen.eos = eos;
@@ -158,7 +159,7 @@ static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int
 /* The same number of forwards on every rank: all generate the same. */
 static void gap_of(bench *b, const tri_sample_rule *rule, int group, int most) {
   tri_generate_opt gen = {.rule = *rule, .max_new = MOST_NEW, .group = group};
-  tri_rollout      r;
+  tri_rollout      r = {0};
 
   OK(tri_sampler_generate(b->s, b->prompt, b->n_prompt, &gen, b->se.stream, &r));
   expect_no_gap(b, &r, rule->temperature, most);
@@ -196,7 +197,7 @@ static void collect(bench *b, const int *order, int n, int group, uint64_t seed,
   tri_prompt       prompt[8];
   tri_generate_opt gen = {
       .rule = {1.1f, 0.97f, 0, seed}, .max_new = MOST_NEW, .group = group, .eos = some_ends, .n_eos = 2};
-  tri_rollout r;
+  tri_rollout r = {0};
 
   memset(out, 0, sizeof *out);
   for (int i = 0; i < n; i++) prompt[i] = b->prompt[order[i]];
@@ -287,7 +288,7 @@ static void stop_rules_end_answers(void **state) {
   int              calls = 0;
   tri_generate_opt gen = {
       .rule = {1, 1, 0, 3}, .max_new = 9, .group = 2, .stop = stops_at_even, .ctx = &calls};
-  tri_rollout r;
+  tri_rollout r = {0};
   bench       b;
 
   (void)state;

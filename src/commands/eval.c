@@ -122,6 +122,9 @@ static tri_status run(const char *model, const request *q, tri_reward_set *set) 
   if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD],
                          tri_infer_room(&f, tri_dataset_stats(data)->longest_prompt, q->max_new, &max_new)));
+  if (n * q->num > INT32_MAX / 2)
+    TRI_FAIL_DONE(TRI_EARG, "%lld prompts x --num %lld are more answers than one call gives", (long long)n,
+                  (long long)q->num);
   tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, max_new, 0};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));

@@ -51,7 +51,12 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
   /* Each row was computed by one rank; adding zeros keeps its bits. */
   for (int64_t at = 0; at < r->n_tok; at += 1 << 24)
     TRI_TRY_DONE(tri_host_sum(world, sum + at, (int)(r->n_tok - at < 1 << 24 ? r->n_tok - at : 1 << 24)));
-  for (int64_t i = 0; i < r->n_tok; i++) r->old_logp[i] = (float)sum[i];
+  for (int64_t i = 0; i < r->n_tok; i++) {
+    if (isnan(sum[i]))
+      TRI_FAIL_DONE(TRI_ENUMERIC, "the model gives a token a log-probability that is not a number: its "
+                                  "weights are damaged or it has diverged");
+    r->old_logp[i] = (float)sum[i];
+  }
 done:
   TRI_FREE(sum);
   tri_split_free(&sp);

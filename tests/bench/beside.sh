@@ -36,10 +36,10 @@ grpo() { # size dtype completions steps
 for round in $(seq "$rounds"); do
   echo "== round $round of $rounds"
   for dtype in f32 bf16; do
-    train 256 4 4 1024 512 128 32 $dtype 4
-    train 512 8 8 1536 8192 256 8 $dtype 3
-    grpo s $dtype 64 3
-    grpo m $dtype 32 3
+    train 256 4 4 1024 512 128 32 $dtype 3
+    train 512 8 8 1536 8192 256 8 $dtype 2
+    grpo s $dtype 64 2
+    grpo m $dtype 32 2
   done
 done
 echo "== medians of $rounds: torch, floor, one (1 rank x 2 threads), two (2 ranks x 1 thread) in tokens/s; trl, one, two in s"
