@@ -1,10 +1,18 @@
 /* device.c - the list of device back ends in this build. */
 #include "device.h"
 #include "cpu/device_cpu.h"
+#if TRI_HAVE_CUDA
+#include "gpu/gpu.h"
+#endif
 
 #include <string.h>
 
-static const tri_device_ops *const back_end[] = {&tri_cpu_device_ops};
+static const tri_device_ops *const back_end[] = {
+    &tri_cpu_device_ops,
+#if TRI_HAVE_CUDA
+    &tri_cuda_device_ops,
+#endif
+};
 enum { N_BACK_ENDS = sizeof back_end / sizeof back_end[0] };
 
 const tri_device_ops *tri_device_at(int i) { return i >= 0 && i < N_BACK_ENDS ? back_end[i] : NULL; }

@@ -3,14 +3,10 @@
 #ifndef TRI_FORMULA_H
 #define TRI_FORMULA_H
 
+#include "inline.h"
+
 #include <math.h>
 #include <stdint.h>
-
-#ifdef __CUDACC__
-#define TRI_INLINE static inline __host__ __device__
-#else
-#define TRI_INLINE static inline
-#endif
 
 /* e^x to about 1 ulp for |x| <= 87; below -87.3 it is 0, above 88.7 infinity. Branch-free so that loops vectorise.
  * Range reduction x = n ln 2 + r, |r| <= ln 2 / 2 (Cody, Waite 1980), then a polynomial of degree 6 (Cephes expf). */

@@ -3,6 +3,8 @@
 #ifndef TRI_RNG_H
 #define TRI_RNG_H
 
+#include "inline.h"
+
 #include <stdint.h>
 
 typedef struct tri_rng_key {
@@ -12,21 +14,21 @@ typedef struct tri_rng_key {
 /* What a stream of random numbers is for: part of the key, so that no two uses share numbers. */
 typedef enum { TRI_RNG_SAMPLE = 1, TRI_RNG_SHUFFLE = 2, TRI_RNG_INIT = 3, TRI_RNG_TEST = 4 } tri_rng_use;
 
-static inline uint64_t tri_rng_mix(uint64_t x) { /* splitmix64's finaliser (Steele, Lea, Flood 2014) */
+TRI_INLINE uint64_t tri_rng_mix(uint64_t x) { /* splitmix64's finaliser (Steele, Lea, Flood 2014) */
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
 
-static inline tri_rng_key tri_rng_make_key(uint64_t seed, tri_rng_use use) {
+TRI_INLINE tri_rng_key tri_rng_make_key(uint64_t seed, tri_rng_use use) {
   uint64_t    h = tri_rng_mix(tri_rng_mix(seed) + (uint64_t)use);
   tri_rng_key key = {{(uint32_t)h, (uint32_t)(h >> 32)}};
   return key;
 }
 
 /* 128 random bits for (key, hi, lo). */
-static inline void tri_rng_bits(tri_rng_key key, uint64_t hi, uint64_t lo, uint32_t out[4]) {
+TRI_INLINE void tri_rng_bits(tri_rng_key key, uint64_t hi, uint64_t lo, uint32_t out[4]) {
   uint32_t c0 = (uint32_t)lo, c1 = (uint32_t)(lo >> 32), c2 = (uint32_t)hi, c3 = (uint32_t)(hi >> 32);
   uint32_t k0 = key.k[0], k1 = key.k[1];
 
@@ -47,6 +49,6 @@ static inline void tri_rng_bits(tri_rng_key key, uint64_t hi, uint64_t lo, uint3
 }
 
 /* Uniform in (0, 1): 23 bits and a half step, exact in f32, so never 0 and never 1. */
-static inline float tri_rng_unit(uint32_t bits) { return ((float)(bits >> 9) + 0.5f) * 0x1p-23f; }
+TRI_INLINE float tri_rng_unit(uint32_t bits) { return ((float)(bits >> 9) + 0.5f) * 0x1p-23f; }
 
 #endif

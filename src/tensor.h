@@ -3,6 +3,7 @@
 #define TRI_TENSOR_H
 
 #include "base.h"
+#include "inline.h"
 
 typedef enum { TRI_F32, TRI_BF16, TRI_I32, TRI_I64, TRI_U8, TRI_DTYPE_COUNT } tri_dtype;
 #define TRI_MAX_DIM 4
@@ -43,14 +44,14 @@ static inline tri_tensor tri_rows(const tri_tensor *t, int64_t first, int64_t n)
 }
 
 /* bfloat16: the upper half of an f32. Round to nearest, ties to even; NaN stays NaN (quiet). */
-static inline float tri_bf16_to_f32(uint16_t b) {
+TRI_INLINE float tri_bf16_to_f32(uint16_t b) {
   union {
     uint32_t u;
     float    f;
   } c = {(uint32_t)b << 16};
   return c.f;
 }
-static inline uint16_t tri_f32_to_bf16(float f) {
+TRI_INLINE uint16_t tri_f32_to_bf16(float f) {
   union {
     float    f;
     uint32_t u;

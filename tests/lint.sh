@@ -17,6 +17,7 @@ src/base.h           0 -
 src/tensor.h         0 -
 src/rng.h            0 -
 src/formula.h        0 -
+src/inline.h         0 -
 src/model_shape.h    0 -
 src/batch_plan.h     0 -
 io/deck.h            0 -

@@ -132,7 +132,7 @@ static void run_fwd(bench *b) {
 }
 static void test_fwd(void **state) {
   (void)state;
-  for_each_device(run_fwd);
+  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_fwd);
 }
 
 /* loss = sum of dout * o, for the differences. */
@@ -165,7 +165,7 @@ static void run_bwd_loop(bench *b) {
 }
 static void test_bwd_loop(void **state) {
   (void)state;
-  for_each_device(run_bwd_loop);
+  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_bwd_loop);
 }
 
 /* Derived as for the forward; terms of dk and dv sum to at most len * max |p| <= a few for each head of
@@ -193,7 +193,7 @@ static void run_bwd(bench *b) {
 }
 static void test_bwd(void **state) {
   (void)state;
-  for_each_device(run_bwd);
+  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_bwd);
 }
 
 /* Every sequence alone, and cut short, gives the bits it has in the batch. */
@@ -227,7 +227,7 @@ static void run_company(bench *b) {
 }
 static void test_company(void **state) {
   (void)state;
-  for_each_device(run_company);
+  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_company);
 }
 
 /* A cache array of P pages: keys [P,G,D,TRI_PAGE], values [P,G,TRI_PAGE,D]. */
@@ -292,7 +292,7 @@ static void run_decode(bench *b) {
 }
 static void test_decode(void **state) {
   (void)state;
-  for_each_device(run_decode);
+  for_each_device_with(offsetof(tri_kernels, attn_decode), run_decode);
 }
 
 /* Each element of the cache, and slot -1. */
@@ -326,7 +326,7 @@ static void run_kv_put(bench *b) {
 }
 static void test_kv_put(void **state) {
   (void)state;
-  for_each_device(run_kv_put);
+  for_each_device_with(offsetof(tri_kernels, kv_put), run_kv_put);
 }
 
 /* A later token of the same tile that is not a number does not reach the rows before it. */
@@ -345,7 +345,7 @@ static void run_nan(bench *b) {
 }
 static void test_nan(void **state) {
   (void)state;
-  for_each_device(run_nan);
+  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_nan);
 }
 
 static uint64_t seen[64]; /* hashes of the run with one thread */
@@ -375,7 +375,7 @@ static void run_threads(bench *b) {
 }
 static void test_threads(void **state) {
   (void)state;
-  for_each_device(run_threads);
+  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_threads);
 }
 
 int main(void) {

@@ -33,9 +33,9 @@ static void run_shapes(bench *b) {
       drop_arrays(b, 0);
     }
 }
-static void all_shapes(void (*run)(bench *, tri_dtype, int64_t, int64_t)) {
+static void all_shapes(size_t operation, void (*run)(bench *, tri_dtype, int64_t, int64_t)) {
   current = run;
-  for_each_device(run_shapes);
+  for_each_device_with(operation, run_shapes);
 }
 
 static double half_unit(tri_dtype t) { return t == TRI_BF16 ? EPS_BF16 : EPS_F32; }
@@ -64,7 +64,7 @@ static void embed(bench *b, tri_dtype type, int64_t N, int64_t C) {
 }
 static void test_embed(void **state) {
   (void)state;
-  all_shapes(embed);
+  all_shapes(offsetof(tri_kernels, embed_bwd), embed);
 }
 
 typedef struct norm_data {
@@ -143,7 +143,7 @@ static void rmsnorm(bench *b, tri_dtype type, int64_t N, int64_t C) {
 }
 static void test_rmsnorm(void **state) {
   (void)state;
-  all_shapes(rmsnorm);
+  all_shapes(offsetof(tri_kernels, rmsnorm_bwd), rmsnorm);
 }
 static void test_rmsnorm_loop(void **state) {
   norm_data a = {3, 5, numbers(1, 15, 2), numbers(2, 5, 1), numbers(3, 15, 1)};
@@ -199,7 +199,7 @@ static void rope(bench *b, tri_dtype type, int64_t N, int64_t half) {
 }
 static void test_rope(void **state) {
   (void)state;
-  all_shapes(rope);
+  all_shapes(offsetof(tri_kernels, rope), rope);
 }
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
@@ -257,7 +257,7 @@ static void swiglu(bench *b, tri_dtype type, int64_t N, int64_t F) {
 }
 static void test_swiglu(void **state) {
   (void)state;
-  all_shapes(swiglu);
+  all_shapes(offsetof(tri_kernels, swiglu_bwd), swiglu);
 }
 
 static void colsum(bench *b, tri_dtype type, int64_t N, int64_t C) {
@@ -272,7 +272,7 @@ static void colsum(bench *b, tri_dtype type, int64_t N, int64_t C) {
 }
 static void test_colsum(void **state) {
   (void)state;
-  all_shapes(colsum);
+  all_shapes(offsetof(tri_kernels, colsum), colsum);
 }
 
 /* rows_get and rows_add of every second row, backwards: exact copies, one rounding. */
@@ -298,7 +298,7 @@ static void rows(bench *b, tri_dtype type, int64_t N, int64_t C) {
 }
 static void test_rows(void **state) {
   (void)state;
-  all_shapes(rows);
+  all_shapes(offsetof(tri_kernels, rows_get), rows);
 }
 
 /* One or two roundings; b = 0 does not read y, which holds NaN. */
@@ -319,7 +319,7 @@ static void axpby(bench *b, tri_dtype type, int64_t N, int64_t C) {
 }
 static void test_axpby(void **state) {
   (void)state;
-  all_shapes(axpby);
+  all_shapes(offsetof(tri_kernels, axpby), axpby);
 }
 
 static void cast(bench *b, tri_dtype type, int64_t N, int64_t C) {
@@ -343,7 +343,7 @@ static void cast(bench *b, tri_dtype type, int64_t N, int64_t C) {
 }
 static void test_cast(void **state) {
   (void)state;
-  all_shapes(cast);
+  all_shapes(offsetof(tri_kernels, cast), cast);
 }
 static void run_cast_nan(bench *b) {
   double     x[1] = {NAN}, *got;
@@ -428,7 +428,7 @@ static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
 }
 static void test_adamw(void **state) {
   (void)state;
-  all_shapes(adamw);
+  all_shapes(offsetof(tri_kernels, adamw), adamw);
 }
 
 int main(void) {

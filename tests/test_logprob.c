@@ -116,7 +116,7 @@ static void run_logp(bench *b) {
 }
 static void test_logp(void **state) {
   (void)state;
-  for_each_device(run_logp);
+  for_each_device_with(offsetof(tri_kernels, logp_bwd), run_logp);
 }
 
 typedef struct draw { /* device arrays of B draws from V logits */
@@ -219,7 +219,7 @@ static void run_filters(bench *b) {
 }
 static void test_filters(void **state) {
   (void)state;
-  for_each_device(run_filters);
+  for_each_device_with(offsetof(tri_kernels, sample), run_filters);
 }
 
 /* The filters on a large vocabulary against a full sort; the draws hit only kept tokens and, with many
@@ -265,7 +265,7 @@ static void run_large_filters(bench *b) {
 }
 static void test_large_filters(void **state) {
   (void)state;
-  for_each_device(run_large_filters);
+  for_each_device_with(offsetof(tri_kernels, sample), run_large_filters);
 }
 
 /* The draw is a function of (seed, key) alone; each part of the key matters. The log-probability is
@@ -296,7 +296,7 @@ static void run_keys(bench *b) {
 static void test_keys(void **state) {
   (void)state;
   n_seen = at_seen = 0;
-  for_each_device(run_keys);
+  for_each_device_with(offsetof(tri_kernels, sample), run_keys);
 }
 
 /* Prompt, answer and position each change the draw: 4096 equal tokens, so that two equal draws are
@@ -316,7 +316,7 @@ static void run_key_parts(bench *b) {
 }
 static void test_key_parts(void **state) {
   (void)state;
-  for_each_device(run_key_parts);
+  for_each_device_with(offsetof(tri_kernels, sample), run_key_parts);
 }
 
 /* NaN, all -infinity, +infinity: refused, with the row's number. */
@@ -343,7 +343,7 @@ static void run_refused(bench *b) {
 }
 static void test_refused(void **state) {
   (void)state;
-  for_each_device(run_refused);
+  for_each_device_with(offsetof(tri_kernels, sample), run_refused);
 }
 
 int main(void) {

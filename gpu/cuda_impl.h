@@ -1,0 +1,52 @@
+/* cuda_impl.h - what the files of the CUDA back end share: the structs behind device and stream, errors. Layer 1, private. */
+#ifndef TRI_GPU_CUDA_IMPL_H
+#define TRI_GPU_CUDA_IMPL_H
+
+#include "gpu/gpu.h"
+
+#include <cuda_runtime_api.h>
+
+/* Bytes each stream holds for the partial sums of kernels that need two passes. Chosen: 1024 blocks with an f64 each. */
+enum { TRI_CUDA_SCRATCH = 8192 };
+
+typedef struct tri_cuda_device {
+  tri_device base; /* index: the CUDA ordinal */
+  int        n_sm; /* multiprocessors */
+  char       name[256];
+} tri_cuda_device;
+
+typedef struct tri_cuda_stream {
+  tri_stream   base;
+  cudaStream_t stream;
+  void
+      *scratch; /* device memory, TRI_CUDA_SCRATCH bytes; one kernel's at a time, as the stream is in order */
+} tri_cuda_stream;
+
+static inline cudaStream_t tri_cuda_stream_of(tri_stream *s) { return ((tri_cuda_stream *)s)->stream; }
+static inline void        *tri_cuda_scratch(tri_stream *s) { return ((tri_cuda_stream *)s)->scratch; }
+static inline int          tri_cuda_n_sm(const tri_stream *s) { return ((tri_cuda_device *)s->device)->n_sm; }
+
+/* The status of a CUDA error: TRI_ENOMEM or TRI_EDEVICE, with a message saying what was done and where. */
+static inline tri_status tri_cuda_failed(const char *file, int line, const char *func, cudaError_t e,
+                                         const char *what) {
+  (void)cudaGetLastError(); /* seen */
+  return tri_fail(file, line, func, e == cudaErrorMemoryAllocation ? TRI_ENOMEM : TRI_EDEVICE, "%s: %s (%s)",
+                  what, cudaGetErrorString(e), cudaGetErrorName(e));
+}
+
+/* As TRI_TRY and TRI_TRY_DONE, for calls of the CUDA runtime. */
+#define TRI_CUDA_TRY(call)                                                                                   \
+  do {                                                                                                       \
+    cudaError_t try_ = (call);                                                                               \
+    if (try_ != cudaSuccess) return tri_cuda_failed(__FILE__, __LINE__, __func__, try_, #call);              \
+  } while (0)
+#define TRI_CUDA_TRY_DONE(call)                                                                              \
+  do {                                                                                                       \
+    cudaError_t try_ = (call);                                                                               \
+    if (try_ != cudaSuccess) {                                                                               \
+      st = tri_cuda_failed(__FILE__, __LINE__, __func__, try_, #call);                                       \
+      goto done;                                                                                             \
+    }                                                                                                        \
+  } while (0)
+
+#endif

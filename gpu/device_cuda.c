@@ -1,0 +1,260 @@
+/* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
+#include "gpu/cuda_impl.h"
+#include "gpu/missing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct tri_event {
+  cudaEvent_t event;
+  bool        recorded;
+};
+
+enum { ALIGN = 256 }; /* specified: device.h */
+
+/* The GPU of this local rank. Ranks never share one here: what is asked for is there, or the run ends. */
+static tri_status choose(int local_rank, int *ordinal) {
+  int         n = 0;
+  cudaError_t e = cudaGetDeviceCount(&n);
+
+  if (e != cudaSuccess || n == 0) {
+    (void)cudaGetLastError();
+    TRI_FAIL(TRI_EDEVICE,
+             "run.device: cuda, and this machine shows no GPU (%s); ask the scheduler for one "
+             "(--gpus-per-node), look "
+             "at nvidia-smi and CUDA_VISIBLE_DEVICES, or set run.device: cpu",
+             e != cudaSuccess ? cudaGetErrorString(e) : "the driver found none");
+  }
+  /* A scheduler that shows each rank its own GPU shows one. */
+  if (n == 1) return *ordinal = 0, TRI_OK;
+  if (local_rank >= n)
+    TRI_FAIL(TRI_EDEVICE,
+             "local rank %d needs a GPU of its own and this machine shows %d; start at most %d ranks here "
+             "(--ntasks-per-node) or ask for more GPUs",
+             local_rank, n, n);
+  *ordinal = local_rank;
+  return TRI_OK;
+}
+
+static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
+  tri_status            st = TRI_OK;
+  tri_cuda_device      *d = NULL;
+  struct cudaDeviceProp prop;
+  int                   ordinal = 0;
+
+  *out = NULL;
+  TRI_TRY_DONE(choose(local_rank, &ordinal));
+  TRI_TRY_DONE(TRI_ALLOC(d, 1));
+  TRI_CUDA_TRY_DONE(cudaSetDevice(ordinal));
+  TRI_CUDA_TRY_DONE(cudaGetDeviceProperties(&prop, ordinal));
+  if (prop.major < 8)
+    TRI_FAIL_DONE(TRI_EDEVICE,
+                  "the GPU %s has compute capability %d.%d; 8.0 (A100) is the least this program uses",
+                  prop.name, prop.major, prop.minor);
+  d->base = (tri_device){.ops = &tri_cuda_device_ops, .index = ordinal, .threads = threads};
+  d->n_sm = prop.multiProcessorCount;
+  memcpy(d->name, prop.name, sizeof d->name);
+  *out = &d->base;
+  d = NULL;
+done:
+  TRI_FREE(d);
+  return st;
+}
+
+static void cuda_close(tri_device **d) { TRI_FREE(*d); }
+
+static tri_status cuda_mem_info(tri_device *d, size_t *bytes_free, size_t *bytes_total) {
+  (void)d;
+  TRI_CUDA_TRY(cudaMemGetInfo(bytes_free, bytes_total));
+  return TRI_OK;
+}
+
+/* Zeroed without being touched; the address calloc gave lies before the block. */
+static tri_status alloc_host(size_t bytes, void **out) {
+  char *got = bytes > PTRDIFF_MAX - 2 * ALIGN ? NULL : calloc(bytes + 2 * ALIGN, 1);
+
+  if (!got) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  *out = got + 2 * ALIGN - (uintptr_t)got % ALIGN;
+  memcpy((char *)*out - sizeof got, &got, sizeof got);
+  return TRI_OK;
+}
+
+static void free_host(void *p) {
+  char *got;
+
+  memcpy(&got, (char *)p - sizeof got, sizeof got);
+  free(got);
+}
+
+/* Zeroed before anything else can use it: in a stream of its own, waited for. */
+static tri_status zero(void *p, size_t bytes) {
+  tri_status   st = TRI_OK;
+  cudaStream_t s = NULL;
+
+  TRI_CUDA_TRY_DONE(cudaStreamCreateWithFlags(&s, cudaStreamNonBlocking));
+  TRI_CUDA_TRY_DONE(cudaMemsetAsync(p, 0, bytes, s));
+  TRI_CUDA_TRY_DONE(cudaStreamSynchronize(s));
+done:
+  if (s) cudaStreamDestroy(s);
+  return st;
+}
+
+static tri_status alloc_device(size_t bytes, void **out) {
+  tri_status st = TRI_OK;
+  size_t     bytes_free = 0, bytes_total = 0;
+
+  TRI_CUDA_TRY(cudaMemGetInfo(&bytes_free, &bytes_total));
+  if (bytes > bytes_total || cudaMalloc(out, bytes) != cudaSuccess) {
+    (void)cudaGetLastError();
+    *out = NULL;
+    TRI_FAIL(TRI_ENOMEM, "the GPU has no %zu bytes of memory left: %zu of %zu are free", bytes, bytes_free,
+             bytes_total);
+  }
+  TRI_TRY_DONE(zero(*out, bytes));
+done:
+  if (st != TRI_OK) {
+    cudaFree(*out);
+    *out = NULL;
+  }
+  return st;
+}
+
+static tri_status alloc_pinned(size_t bytes, void **out) {
+  if (bytes > PTRDIFF_MAX || cudaHostAlloc(out, bytes, cudaHostAllocPortable) != cudaSuccess) {
+    (void)cudaGetLastError();
+    *out = NULL;
+    TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of page-locked memory left", bytes);
+  }
+  memset(*out, 0, bytes);
+  return TRI_OK;
+}
+
+static tri_status cuda_alloc(tri_device *d, tri_mem kind, size_t bytes, void **out) {
+  *out = NULL;
+  if (kind == TRI_MEM_HOST) return alloc_host(bytes, out);
+  TRI_CUDA_TRY(cudaSetDevice(d->index));
+  bytes = bytes ? bytes : 1;
+  return kind == TRI_MEM_DEVICE ? alloc_device(bytes, out) : alloc_pinned(bytes, out);
+}
+
+static void cuda_free(tri_device *d, tri_mem kind, void **p) {
+  cudaError_t e = cudaSuccess;
+
+  (void)d;
+  if (!*p) return;
+  if (kind == TRI_MEM_HOST)
+    free_host(*p);
+  else
+    e = kind == TRI_MEM_DEVICE ? cudaFree(*p) : cudaFreeHost(*p);
+  TRI_ASSERT(e != cudaErrorInvalidValue); /* not the start of a block; other errors are of earlier work */
+  *p = NULL;
+}
+
+static void cuda_stream_close(tri_stream **s) {
+  tri_cuda_stream *c = (tri_cuda_stream *)*s;
+
+  if (!c) return;
+  if (c->stream) cudaStreamDestroy(c->stream);
+  cudaFree(c->scratch);
+  TRI_FREE(c);
+  *s = NULL;
+}
+
+static tri_status cuda_stream_open(tri_device *d, const char *name, tri_stream **out) {
+  tri_status       st = TRI_OK;
+  tri_cuda_stream *c = NULL;
+  tri_stream      *open = NULL;
+
+  (void)name;
+  *out = NULL;
+  TRI_CUDA_TRY(cudaSetDevice(d->index));
+  TRI_TRY(TRI_ALLOC(c, 1));
+  open = &c->base;
+  open->device = d;
+  TRI_CUDA_TRY_DONE(cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking));
+  TRI_CUDA_TRY_DONE(cudaMalloc(&c->scratch, TRI_CUDA_SCRATCH));
+  *out = open;
+  open = NULL;
+done:
+  cuda_stream_close(&open);
+  return st;
+}
+
+static tri_status cuda_stream_sync(tri_stream *s) {
+  TRI_CUDA_TRY(cudaStreamSynchronize(tri_cuda_stream_of(s)));
+  return TRI_OK;
+}
+
+static tri_status cuda_copy(tri_stream *s, void *dst, const void *src, size_t bytes) {
+  if (bytes) TRI_CUDA_TRY(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, tri_cuda_stream_of(s)));
+  return TRI_OK;
+}
+
+static tri_status cuda_fill(tri_stream *s, void *dst, int byte, size_t bytes) {
+  if (bytes) TRI_CUDA_TRY(cudaMemsetAsync(dst, byte, bytes, tri_cuda_stream_of(s)));
+  return TRI_OK;
+}
+
+static void cuda_event_close(tri_event **e) {
+  if (*e && (*e)->event) cudaEventDestroy((*e)->event);
+  TRI_FREE(*e);
+}
+
+static tri_status cuda_event_open(tri_device *d, tri_event **out) {
+  tri_status st = TRI_OK;
+
+  TRI_CUDA_TRY(cudaSetDevice(d->index));
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  TRI_CUDA_TRY_DONE(cudaEventCreateWithFlags(&(*out)->event, cudaEventDefault));
+done:
+  if (st != TRI_OK) cuda_event_close(out);
+  return st;
+}
+
+static tri_status cuda_event_record(tri_event *e, tri_stream *s) {
+  TRI_CUDA_TRY(cudaEventRecord(e->event, tri_cuda_stream_of(s)));
+  e->recorded = true;
+  return TRI_OK;
+}
+
+static tri_status cuda_stream_wait(tri_stream *s, tri_event *e) {
+  TRI_CUDA_TRY(cudaStreamWaitEvent(tri_cuda_stream_of(s), e->event, 0));
+  return TRI_OK;
+}
+
+static tri_status cuda_event_ms(tri_event *from, tri_event *to, double *ms) {
+  float got = 0;
+
+  *ms = 0;
+  if (!from->recorded || !to->recorded)
+    TRI_FAIL(TRI_EDEVICE, "the time of an event that was not recorded is asked");
+  TRI_CUDA_TRY(cudaEventSynchronize(to->event));
+  TRI_CUDA_TRY(cudaEventElapsedTime(&got, from->event, to->event));
+  *ms = (double)got;
+  return TRI_OK;
+}
+
+#define TRI_X(name, args) .name = TRI_CUDA_ENTRY(name),
+static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X)};
+#undef TRI_X
+
+const tri_device_ops tri_cuda_device_ops = {
+    .size = sizeof(tri_device_ops),
+    .name = "cuda",
+    .open = cuda_open,
+    .close = cuda_close,
+    .mem_info = cuda_mem_info,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .stream_open = cuda_stream_open,
+    .stream_close = cuda_stream_close,
+    .stream_sync = cuda_stream_sync,
+    .copy = cuda_copy,
+    .fill = cuda_fill,
+    .event_open = cuda_event_open,
+    .event_close = cuda_event_close,
+    .event_record = cuda_event_record,
+    .stream_wait = cuda_stream_wait,
+    .event_ms = cuda_event_ms,
+    .kernels = &cuda_kernels,
+};

@@ -1,0 +1,36 @@
+/* missing.h - the operations of kernels.h that have no CUDA kernel yet: their places in the table stay NULL. Layer 1. */
+#ifndef TRI_GPU_MISSING_H
+#define TRI_GPU_MISSING_H
+
+/* One line per operation; who writes tri_cuda_NAME deletes its line. */
+#define TRI_CUDA_MISSING_linear_open  0,
+#define TRI_CUDA_MISSING_linear_close 0,
+#define TRI_CUDA_MISSING_linear_size  0,
+#define TRI_CUDA_MISSING_linear_bind  0,
+#define TRI_CUDA_MISSING_linear_check 0,
+#define TRI_CUDA_MISSING_linear_pack  0,
+#define TRI_CUDA_MISSING_linear_fwd   0,
+#define TRI_CUDA_MISSING_linear_bwd_x 0,
+#define TRI_CUDA_MISSING_linear_bwd_w 0,
+#define TRI_CUDA_MISSING_colsum       0,
+#define TRI_CUDA_MISSING_embed_fwd    0,
+#define TRI_CUDA_MISSING_embed_bwd    0,
+#define TRI_CUDA_MISSING_rmsnorm_fwd  0,
+#define TRI_CUDA_MISSING_rmsnorm_bwd  0,
+#define TRI_CUDA_MISSING_rope         0,
+#define TRI_CUDA_MISSING_swiglu_fwd   0,
+#define TRI_CUDA_MISSING_swiglu_bwd   0,
+#define TRI_CUDA_MISSING_attn_fwd     0,
+#define TRI_CUDA_MISSING_attn_bwd     0,
+#define TRI_CUDA_MISSING_kv_put       0,
+#define TRI_CUDA_MISSING_attn_decode  0,
+#define TRI_CUDA_MISSING_logp_fwd     0,
+#define TRI_CUDA_MISSING_logp_bwd     0,
+#define TRI_CUDA_MISSING_sample       0,
+
+/* tri_cuda_NAME, or NULL if NAME stands above. */
+#define TRI_CUDA_SECOND(a, b, ...)       b
+#define TRI_CUDA_CHOOSE(missing, kernel) TRI_CUDA_SECOND(missing NULL, kernel, 0)
+#define TRI_CUDA_ENTRY(name)             TRI_CUDA_CHOOSE(TRI_CUDA_MISSING_##name, tri_cuda_##name)
+
+#endif

@@ -1,0 +1,585 @@
+/* fibre.cpp - the threads of a block as fibres: switching, barriers, warps, shared memory, grids. Test code. */
+#include "impl.cuh"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+enum {
+  MAX_THREADS = 1024,       /* specified: of a block */
+  STACK_BYTES = 128 * 1024, /* chosen: kernels hold their tiles in locals */
+  PAGE = 4096,
+  STATIC_BYTES = 48 * 1024,  /* specified: without asking for more */
+  SHARED_BYTES = 227 * 1024, /* specified: compute capability 9.0 */
+  GAP = 16,                  /* after each array, to see writes beyond it */
+  N_BARRIERS = 16            /* specified */
+};
+
+emu_place emu_here;
+
+namespace {
+
+enum state { READY, AT_BARRIER, AT_WARP, DONE };
+
+struct fibre {
+#if defined(__x86_64__)
+  void *sp;
+#else
+  ucontext_t context;
+#endif
+  char       *stack;
+  int         id;
+  uint3       thread;
+  state       is;
+  const char *file; /* where it waits */
+  int         line;
+  int         barrier, votes; /* the one it waits at; what came out */
+  struct copy {
+    void       *to;
+    const void *from;
+    bool        valid, committed;
+    int         group;
+  };
+  std::vector<copy> copies; /* cp.async under way */
+  int               groups, groups_done;
+};
+
+struct meeting { /* lanes of one warp on their way to one point */
+  uint32_t    mask, here;
+  emu_apply   apply;
+  const char *file;
+  int         line;
+  void       *lane[32];
+};
+
+struct warp {
+  meeting m[32];
+  int     n;
+};
+
+struct barrier {
+  int         here, want, votes;
+  const char *file;
+  int         line;
+};
+
+struct array {
+  char       *at;
+  size_t      bytes;
+  const char *name;
+};
+
+fibre                  fibres[MAX_THREADS];
+warp                   warps[MAX_THREADS / 32];
+barrier                barriers[N_BARRIERS];
+int                    queue[MAX_THREADS + 1], queue_first, queue_n; /* of ready fibres */
+int                    n_threads, n_left;
+fibre                 *now;
+emu_kernel            *running;
+std::function<void()> *body;
+char                  *arena; /* static shared memory from the front, dynamic up to its end */
+size_t                 static_used, static_most, dynamic_bytes;
+std::vector<array>     arrays; /* of this block */
+uint64_t               block_serial;
+emu_kernel            *first_kernel;
+
+/* ---- switching ---- */
+
+#if defined(__x86_64__)
+extern "C" void emu_switch(void **save, void *load);
+asm(R"(
+.text
+.globl emu_switch
+.type emu_switch,@function
+emu_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size emu_switch,.-emu_switch
+)");
+void *main_sp;
+void  to_fibre(fibre *f) { emu_switch(&main_sp, f->sp); }
+void  switch_fibres(fibre *from, fibre *to) { emu_switch(&from->sp, to->sp); }
+void  to_main(fibre *from) { emu_switch(&from->sp, main_sp); }
+#else
+ucontext_t main_context;
+void to_fibre(fibre *f) { swapcontext(&main_context, &f->context); }
+void switch_fibres(fibre *from, fibre *to) { swapcontext(&from->context, &to->context); }
+void to_main(fibre *from) { swapcontext(&from->context, &main_context); }
+#endif
+
+void push(int id) { queue[(queue_first + queue_n++) % (MAX_THREADS + 1)] = id; }
+
+void make_current(fibre *f) {
+  now = f;
+  emu_here.thread = f->thread;
+}
+
+/* Everything waits for something that will not come. */
+[[noreturn]] void divergence() {
+  char text[2048];
+  int  used = 0, shown = 0;
+
+  for (int i = 0; i < n_threads && shown < 4; i++)
+    if (i == 0 || fibres[i].is != fibres[i - 1].is || fibres[i].line != fibres[i - 1].line) {
+      const fibre *f = &fibres[i];
+      used += snprintf(text + used, sizeof text - (size_t)used, "%s thread %d %s", shown++ ? "," : "", i,
+                       f->is == DONE      ? "has ended"
+                       : f->is == AT_WARP ? "waits in its warp"
+                                          : "waits at a barrier");
+      if (f->is != DONE)
+        used += snprintf(text + used, sizeof text - (size_t)used, " (%s:%d)", f->file, f->line);
+    }
+  emu_fail("a barrier or warp operation is not reached by all its threads:%s", text);
+}
+
+/* Run another ready fibre; the current one waits or has ended. */
+void yield() {
+  fibre *from = now, *to;
+
+  if (queue_n == 0) {
+    if (n_left > 0) divergence();
+    to_main(from);
+    return;
+  }
+  to = &fibres[queue[queue_first]];
+  queue_first = (queue_first + 1) % (MAX_THREADS + 1);
+  queue_n--;
+  make_current(to);
+  if (to != from) switch_fibres(from, to);
+  make_current(from);
+}
+
+void wait_as(state is, const char *file, int line) {
+  now->is = is;
+  now->file = file;
+  now->line = line;
+  yield();
+}
+
+void release(int id) {
+  fibres[id].is = READY;
+  push(id);
+}
+
+void fibre_main() {
+  (*body)();
+  now->is = DONE;
+  n_left--;
+  yield();
+  abort(); /* nobody switches to a fibre that has ended */
+}
+
+void prepare(fibre *f) {
+  if (!f->stack) {
+    char *p = (char *)mmap(NULL, STACK_BYTES + PAGE, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED || mprotect(p, PAGE, PROT_NONE)) emu_fail("no memory for the stacks of threads");
+    f->stack = p + PAGE;
+  }
+  f->is = READY;
+  f->copies.clear();
+  f->groups = f->groups_done = 0;
+#if defined(__x86_64__)
+  /* not all at the same place of their pages: they would share few cache sets */
+  void **top = (void **)(f->stack + STACK_BYTES - 64 - f->id % 24 * 128);
+  *--top = NULL; /* the return address of fibre_main, which does not return */
+  *--top = (void *)fibre_main;
+  top -= 6; /* the registers emu_switch restores */
+  f->sp = top;
+#else
+  getcontext(&f->context);
+  f->context.uc_stack.ss_sp = f->stack;
+  f->context.uc_stack.ss_size = STACK_BYTES;
+  f->context.uc_link = NULL;
+  makecontext(&f->context, fibre_main, 0);
+#endif
+}
+
+/* ---- order: every n numbers once, beginning and direction by chance ---- */
+
+struct order {
+  uint64_t n, start, step;
+};
+uint64_t gcd(uint64_t a, uint64_t b) { return b ? gcd(b, a % b) : a; }
+order    make_order(uint64_t n) {
+     order o = {n, emu_noise() % n, n > 1 ? 1 + emu_noise() % (n - 1) : 1};
+     while (gcd(o.step, n) != 1) o.step = o.step % n + 1;
+  return o;
+}
+uint64_t at(const order &o, uint64_t i) { return (o.start + (unsigned __int128)i * o.step) % o.n; }
+
+/* ---- blocks ---- */
+
+void check_arrays() {
+  for (const array &a : arrays)
+    for (int i = 0; i < GAP; i++)
+      if ((unsigned char)a.at[a.bytes + (size_t)i] != 0xff)
+        emu_fail("shared array '%s' was written beyond its %zu bytes", a.name, a.bytes);
+}
+
+void run_block(uint3 block) {
+  order o = make_order((uint64_t)n_threads);
+
+  block_serial++;
+  arrays.clear();
+  memset(arena, 0xff, static_most);
+  memset(arena + SHARED_BYTES - dynamic_bytes, 0xff, dynamic_bytes);
+  static_used = 0;
+  memset(barriers, 0, sizeof barriers);
+  emu_here.block = block;
+  n_left = n_threads;
+  queue_first = queue_n = 0;
+  for (int i = 0; i < (n_threads + 31) / 32; i++) warps[i].n = 0;
+  for (int i = 0; i < n_threads; i++) {
+    prepare(&fibres[i]);
+    push((int)at(o, (uint64_t)i));
+  }
+  fibre *f = &fibres[queue[queue_first]];
+  queue_first++, queue_n--;
+  make_current(f);
+  to_fibre(f);
+  now = NULL;
+  check_arrays();
+}
+
+void open_arena() { /* its end is the end of a page */
+  size_t whole = (SHARED_BYTES + PAGE - 1) / PAGE * PAGE;
+  char  *p = (char *)mmap(NULL, whole + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED || mprotect(p + whole, PAGE, PROT_NONE)) emu_fail("no memory for shared memory");
+  arena = p + whole - SHARED_BYTES;
+}
+
+void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> *thread) {
+  uint64_t n = (uint64_t)grid.x * grid.y * grid.z;
+  order    o = make_order(n);
+
+  if (!arena) open_arena();
+  if (running) emu_fail("a kernel was launched by a kernel");
+  running = k;
+  body = thread;
+  static_most = 0;
+  dynamic_bytes = (shared_bytes + 15) / 16 * 16;
+  n_threads = (int)(block.x * block.y * block.z);
+  emu_here.block_dim = block;
+  emu_here.grid_dim = grid;
+  for (int i = 0; i < n_threads; i++) {
+    fibres[i].id = i;
+    fibres[i].thread = {(unsigned)i % block.x, (unsigned)i / block.x % block.y,
+                        (unsigned)i / (block.x * block.y)};
+  }
+  for (uint64_t i = 0; i < n; i++) {
+    uint64_t b = at(o, i);
+    run_block({(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+               (unsigned)(b / ((uint64_t)grid.x * grid.y))});
+  }
+  running = NULL;
+}
+
+} /* namespace */
+
+uint64_t emu_noise(void) { /* splitmix64 (Steele, Lea, Flood 2014) */
+  static uint64_t state;
+  uint64_t        x = state += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+void emu_fail(const char *fmt, ...) {
+  va_list ap;
+
+  fflush(stdout);
+  fputs("emulation: ", stderr);
+  va_start(ap, fmt);
+  vfprintf(stderr, fmt, ap);
+  va_end(ap);
+  if (running)
+    fprintf(stderr, "; in %s, block (%u,%u,%u)", running->name, emu_here.block.x, emu_here.block.y,
+            emu_here.block.z);
+  if (now) fprintf(stderr, ", thread (%u,%u,%u)", emu_here.thread.x, emu_here.thread.y, emu_here.thread.z);
+  fputc('\n', stderr);
+  _exit(EMU_EXIT);
+}
+
+void emu_trap(const char *file, int line) { emu_fail("__trap() at %s:%d", file, line); }
+int  emu_lane(void) { return now->id % 32; }
+
+/* ---- meeting points ---- */
+
+int emu_block_meet(int id, int n, bool vote, const char *file, int line) {
+  if (!now) emu_fail("a barrier outside of a kernel (%s:%d)", file, line);
+  barrier *b = &barriers[id];
+
+  if (n == 0) n = n_threads;
+  if (n % 32 && n != n_threads) emu_fail("a barrier of %d threads, not whole warps (%s:%d)", n, file, line);
+  if (b->here == 0) {
+    b->want = n, b->file = file, b->line = line, b->votes = 0;
+  } else if (b->want != n || b->line != line || strcmp(b->file, file)) {
+    emu_fail("threads of a block meet at different barriers: %s:%d and %s:%d", b->file, b->line, file, line);
+  }
+  b->votes += vote;
+  if (++b->here < n) {
+    fibre *me = now;
+    me->barrier = id;
+    wait_as(AT_BARRIER, file, line);
+    return me->votes;
+  }
+  b->here = 0;
+  order o = make_order((uint64_t)n_threads);
+  for (int i = 0; i < n_threads; i++) {
+    fibre *f = &fibres[at(o, (uint64_t)i)];
+    if (f->is != AT_BARRIER || f->barrier != id) continue;
+    f->votes = b->votes;
+    release(f->id);
+  }
+  return b->votes;
+}
+
+void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, int line) {
+  if (!now) emu_fail("a warp operation outside of a kernel (%s:%d)", file, line);
+  int      lane = now->id % 32, first = now->id - lane;
+  uint32_t exist = n_threads - first >= 32 ? ~0u : (1u << (n_threads - first)) - 1;
+  warp    *w = &warps[first / 32];
+  meeting *m = NULL;
+
+  if (!(mask >> lane & 1))
+    emu_fail("lane %d calls with the mask %08x, in which it is not (%s:%d)", lane, mask, file, line);
+  mask &= exist;
+  for (int i = 0; i < w->n; i++) {
+    if (w->m[i].mask != mask) continue; /* other lanes may still be in a part's meeting */
+    m = &w->m[i];
+    if (m->apply != apply || m->line != line || strcmp(m->file, file))
+      emu_fail("lanes of a warp meet at different places: %s:%d and %s:%d", m->file, m->line, file, line);
+  }
+  if (!m) {
+    m = &w->m[w->n++];
+    m->mask = mask, m->here = 0, m->apply = apply, m->file = file, m->line = line;
+    memset(m->lane, 0, sizeof m->lane);
+  }
+  m->lane[lane] = own;
+  m->here |= 1u << lane;
+  if (m->here != mask) {
+    wait_as(AT_WARP, file, line);
+    return;
+  }
+  apply(m->lane, mask);
+  *m = w->m[--w->n];
+  for (int i = 0; i < 32; i++)
+    if (i != lane && mask >> i & 1) release(first + i);
+}
+
+uint32_t emu_ballot(uint32_t mask, bool vote, const char *file, int line) {
+  struct ballot {
+    bool     vote;
+    uint32_t sum;
+  } b = {vote, 0};
+  emu_warp_meet(
+      mask, &b,
+      [](void **lane, uint32_t) {
+        uint32_t sum = 0;
+        for (int i = 0; i < 32; i++)
+          if (lane[i]) sum |= (uint32_t)((ballot *)lane[i])->vote << i;
+        for (int i = 0; i < 32; i++)
+          if (lane[i]) ((ballot *)lane[i])->sum = sum;
+      },
+      file, line);
+  return b.sum;
+}
+
+/* ---- warp products ---- */
+
+static float widen(uint32_t pair, int high) {
+  return __uint_as_float(high ? pair & 0xffff0000u : pair << 16);
+}
+
+/* PTX ISA 9.7.14, "Matrix fragments for mma.m16n8k16": lane = 4 g + t holds of a rows g, g + 8 and columns 2t, 2t + 1,
+ * then the same 8 further; of b rows 2t, 2t + 1 and 8 further, column g; of d rows g, g + 8, columns 2t, 2t + 1. */
+void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const char *file, int line) {
+  struct part {
+    float          *d;
+    const uint32_t *a, *b;
+  } p = {d, a, b};
+  emu_warp_meet(
+      ~0u, &p,
+      [](void **lane, uint32_t) {
+        static float A[16][16], B[16][8];
+        for (int i = 0; i < 32; i++) {
+          part *q = (part *)lane[i];
+          int   g = i / 4, t = i % 4;
+          if (!q) emu_fail("a matrix product in a warp that is not whole");
+          for (int r = 0; r < 4; r++)
+            for (int h = 0; h < 2; h++) A[g + r % 2 * 8][2 * t + h + r / 2 * 8] = widen(q->a[r], h);
+          for (int r = 0; r < 2; r++)
+            for (int h = 0; h < 2; h++) B[2 * t + h + r * 8][g] = widen(q->b[r], h);
+        }
+        for (int i = 0; i < 32; i++)
+          for (int r = 0; r < 4; r++) {
+            int    row = i / 4 + r / 2 * 8, col = 2 * (i % 4) + r % 2;
+            float *to = ((part *)lane[i])->d + r;
+            double sum = 0;
+            for (int k = 0; k < 16; k++) sum += (double)A[row][k] * (double)B[k][col];
+            *to = (float)(sum + (double)*to);
+          }
+      },
+      file, line);
+}
+
+/* PTX ISA, ldmatrix: lanes 8 i .. 8 i + 7 name the rows of matrix i; a lane gets row lane / 4, columns 2 (lane % 4) and
+ * the next of each; turned: column lane / 4, rows 2 (lane % 4) and the next. */
+void emu_ldmatrix(uint32_t *r, int n, bool turn, const void *row, const char *file, int line) {
+  struct part {
+    uint32_t   *r;
+    int         n;
+    bool        turn;
+    const char *row;
+  } p = {r, n, turn, (const char *)row};
+  emu_warp_meet(
+      ~0u, &p,
+      [](void **lane, uint32_t) {
+        part *one = (part *)lane[0];
+        for (int i = 0; i < 8 * one->n; i++)
+          if (!lane[i] || (uintptr_t)((part *)lane[i])->row % 16)
+            emu_fail("ldmatrix: lane %d brings no 16-byte aligned row", i);
+        for (int i = 0; i < 32; i++)
+          for (int j = 0; j < one->n; j++) {
+            uint16_t v[2];
+            for (int h = 0; h < 2; h++) {
+              int y = one->turn ? 2 * (i % 4) + h : i / 4, x = one->turn ? i / 4 : 2 * (i % 4) + h;
+              memcpy(&v[h], ((part *)lane[8 * j + y])->row + 2 * x, 2);
+            }
+            ((part *)lane[i])->r[j] = v[0] | (uint32_t)v[1] << 16;
+          }
+      },
+      file, line);
+}
+
+/* ---- asynchronous copies: the bytes arrive at the wait ---- */
+
+void emu_cp_async16(void *shared, const void *global, bool valid, const char *file, int line) {
+  if ((uintptr_t)shared % 16 || (valid && (uintptr_t)global % 16))
+    emu_fail("cp.async: an address is not 16-byte aligned (%s:%d)", file, line);
+  if ((char *)shared < arena || (char *)shared + 16 > arena + SHARED_BYTES)
+    emu_fail("cp.async: not to shared memory (%s:%d)", file, line);
+  now->copies.push_back({shared, global, valid, false, 0});
+}
+
+void emu_cp_commit(void) {
+  now->groups++;
+  for (fibre::copy &c : now->copies)
+    if (!c.committed) c.committed = true, c.group = now->groups;
+}
+
+void emu_cp_wait(int groups_left) {
+  int    done = now->groups - groups_left;
+  size_t kept = 0;
+
+  for (const fibre::copy &c : now->copies) {
+    if (!c.committed || c.group > done) {
+      now->copies[kept++] = c;
+    } else if (c.valid) {
+      memcpy(c.to, c.from, 16);
+    } else {
+      memset(c.to, 0, 16);
+    }
+  }
+  now->copies.resize(kept);
+}
+
+/* ---- shared memory ---- */
+
+void *emu_shared(emu_site *site, size_t bytes, size_t align, const char *name) {
+  if (site->block == block_serial) return site->data;
+  static_used = (static_used + align - 1) / align * align;
+  if (static_used + bytes > STATIC_BYTES)
+    emu_fail(
+        "the shared array '%s' does not fit: %zu bytes of %d are declared without the launch asking for them",
+        name, static_used + bytes, STATIC_BYTES);
+  site->block = block_serial;
+  site->data = arena + static_used;
+  static_used += bytes + GAP;
+  if (static_used > static_most) { /* the first block that has it; others were filled at their start */
+    memset(site->data, 0xff, bytes + GAP);
+    static_most = static_used;
+  }
+  if (static_used - GAP + dynamic_bytes > SHARED_BYTES)
+    emu_fail("static and dynamic shared memory come to more than %d bytes", SHARED_BYTES);
+  arrays.push_back({(char *)site->data, bytes, name});
+  return site->data;
+}
+
+void *emu_shared_dynamic(void) { return arena + SHARED_BYTES - dynamic_bytes; }
+
+const char *emu_explain_shared(const void *p) {
+  const char *q = (const char *)p;
+
+  if (arena && q >= arena + SHARED_BYTES && q < arena + SHARED_BYTES + PAGE)
+    return "shared memory beyond the launch's was touched";
+  for (const fibre &f : fibres)
+    if (f.stack && q >= f.stack - PAGE && q < f.stack) return "a thread's locals outgrew its stack";
+  return NULL;
+}
+
+/* ---- launches ---- */
+
+static void write_log(void);
+
+emu_kernel::emu_kernel(const char *pretty) : launched(false), next(first_kernel) {
+  const char *from = strstr(pretty, "Kernel = "), *end;
+  char       *copy;
+
+  from = from ? from + 9 : pretty;
+  if (*from == '&') from++;
+  end = strchr(from, ']');
+  copy = strndup(from, end ? (size_t)(end - from) : strlen(from));
+  if (!first_kernel) atexit(write_log);
+  name = copy;
+  first_kernel = this;
+}
+
+/* $TRI_EMULATE_LOG/<process>: "ran NAME" or "has NAME" per kernel, for tests/emulate/launched.sh. */
+static void write_log(void) {
+  const char *folder = getenv("TRI_EMULATE_LOG");
+  char        path[4096];
+  FILE       *f;
+
+  if (!folder) return;
+  snprintf(path, sizeof path, "%s/%ld", folder, (long)getpid());
+  f = fopen(path, "w");
+  if (!f) return;
+  for (emu_kernel *k = first_kernel; k; k = k->next)
+    fprintf(f, "%s %s\n", k->launched ? "ran" : "has", k->name);
+  fclose(f);
+}
+
+cudaError_t emu_launch(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t s,
+                       std::function<void()> thread) {
+  uint64_t threads = (uint64_t)block.x * block.y * block.z;
+
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > MAX_THREADS || block.z > 64)
+    return cudaErrorInvalidConfiguration;
+  if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
+  if (shared_bytes > SHARED_BYTES) return cudaErrorInvalidValue;
+  k->launched = true;
+  if (!emu_queue(s, [=]() mutable { run_grid(k, grid, block, shared_bytes, &thread); }))
+    return cudaErrorInvalidResourceHandle;
+  return cudaSuccess;
+}

@@ -1,0 +1,25 @@
+/* impl.cuh - what the parts of the emulation share: queued work, device memory, faults. Test code. */
+#ifndef TRI_TESTS_EMULATE_IMPL_CUH
+#define TRI_TESTS_EMULATE_IMPL_CUH
+
+#include "emulate.cuh"
+
+/* The program's exit code when the emulation ends it. */
+enum { EMU_EXIT = 99 };
+
+/* Append to the stream's queue; false if s is no stream. */
+bool emu_queue(cudaStream_t s, std::function<void()> work);
+/* Device memory may be touched between the two; they nest. */
+void emu_memory_begin(void);
+void emu_memory_end(void);
+/* NULL, or why [p, p + bytes) is not inside one device allocation. */
+const char *emu_device_range(const void *p, size_t bytes);
+/* Faults of this program are explained from now on. */
+void emu_watch_faults(void);
+/* What the address is of a fault is: text for a message, or NULL if it is none of the emulation's. */
+const char *emu_explain_device(const void *p);
+const char *emu_explain_shared(const void *p);
+/* A number that changes with every call, the same in every run of a program. */
+uint64_t emu_noise(void);
+
+#endif

@@ -1,0 +1,395 @@
+/* runtime.cpp - the CUDA runtime of the emulation: device memory, streams, events, copies, faults. Test code.
+ *
+ * One large range of addresses is set aside; device memory is given out of it, each block between pages nobody may
+ * touch, and can itself be touched only while queued work runs. A stream's work runs when the host waits for it. */
+#include "impl.cuh"
+
+#include <deque>
+#include <map>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include <vector>
+
+struct CUevent_st {
+  uint64_t     recorded, done; /* numbers of its newest record: as queued, as run; 0: none */
+  cudaStream_t stream;         /* of the newest record */
+  double       at_s;
+  bool         asked; /* by a query that said "not yet" */
+};
+
+struct CUstream_st {
+  struct step {
+    std::function<void()> work;
+    cudaEvent_t           record, wait; /* or neither */
+    uint64_t              number;       /* of that record */
+    cudaStream_t          from;         /* the stream that records what is waited for */
+  };
+  std::deque<step> steps;
+};
+
+namespace {
+
+enum { PAGE = 4096, ALIGN = 256 };
+const size_t RANGE_BYTES = (size_t)1 << 40, TOTAL_BYTES = (size_t)8 << 30; /* chosen: a small GPU */
+
+struct block {
+  size_t bytes, room; /* asked for; mapped */
+};
+std::map<char *, block>               device_blocks, pinned_blocks; /* by address */
+std::vector<cudaStream_t>             streams;
+std::map<size_t, std::vector<char *>> spare; /* freed rooms by size */
+char                                 *range, *range_end;
+size_t                                in_use;
+int                                   open_depth, current_device;
+uint64_t                              records;
+cudaError_t                           last_error;
+
+cudaError_t give(cudaError_t e) {
+  if (e != cudaSuccess) last_error = e;
+  return e;
+}
+
+double now_s() {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const block *find(const std::map<char *, block> &in, const void *p, size_t bytes) {
+  auto it = in.upper_bound((char *)p);
+  if (it == in.begin()) return NULL;
+  --it;
+  return (size_t)((char *)p - it->first) + bytes <= it->second.bytes ? &it->second : NULL;
+}
+
+bool in_range(const void *p) { return range && (char *)p >= range && (char *)p < range + RANGE_BYTES; }
+
+bool known(cudaStream_t s) {
+  for (cudaStream_t t : streams)
+    if (t == s) return true;
+  return false;
+}
+
+/* Run the steps of s up to the record `number` (0: all). */
+void run(cudaStream_t s, uint64_t number) {
+  emu_memory_begin();
+  while (!s->steps.empty()) {
+    CUstream_st::step step = std::move(s->steps.front());
+    s->steps.pop_front();
+    if (step.wait) {
+      if (step.wait->done < step.number) run(step.from, step.number);
+    } else if (step.record) {
+      step.record->done = step.number;
+      step.record->at_s = now_s();
+      if (number && step.number >= number) break;
+    } else {
+      step.work();
+    }
+  }
+  emu_memory_end();
+}
+
+void run_all() {
+  for (cudaStream_t s : streams) run(s, 0);
+}
+
+struct sigaction before;
+
+void on_fault(int signal, siginfo_t *info, void *) {
+  const char *what = emu_explain_shared(info->si_addr);
+
+  if (!what) what = emu_explain_device(info->si_addr);
+  if (what) emu_fail("%s (address %p)", what, info->si_addr);
+  sigaction(signal, &before, NULL); /* not ours: it happens again, and others judge */
+}
+
+} /* namespace */
+
+void emu_watch_faults(void) {
+  static char     *stack;
+  struct sigaction want = {}, is;
+
+  if (!stack) {
+    stack_t s = {};
+    stack = (char *)malloc(1 << 16);
+    s.ss_sp = stack, s.ss_size = 1 << 16;
+    sigaltstack(&s, NULL);
+  }
+  if (!sigaction(SIGSEGV, NULL, &is) && (is.sa_flags & SA_SIGINFO) && is.sa_sigaction == on_fault) return;
+  want.sa_sigaction = on_fault;
+  want.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &want, &before);
+}
+
+const char *emu_explain_device(const void *p) {
+  if (!in_range(p)) return NULL;
+  if (find(device_blocks, p, 0)) return "the host touched device memory";
+  return "an access outside of every device allocation";
+}
+
+const char *emu_device_range(const void *p, size_t bytes) {
+  if (!in_range(p)) return "this is host memory";
+  return find(device_blocks, p, bytes) ? NULL : "this is not inside one device allocation";
+}
+
+void emu_memory_begin(void) {
+  if (open_depth++) return;
+  emu_watch_faults();
+  for (auto &b : device_blocks) mprotect(b.first, b.second.room, PROT_READ | PROT_WRITE);
+}
+
+void emu_memory_end(void) {
+  if (--open_depth) return;
+  for (auto &b : device_blocks) mprotect(b.first, b.second.room, PROT_NONE);
+}
+
+bool emu_queue(cudaStream_t s, std::function<void()> work) {
+  if (!known(s)) return false;
+  emu_watch_faults();
+  s->steps.push_back({std::move(work), NULL, NULL, 0, NULL});
+  return true;
+}
+
+/* ---- errors, devices ---- */
+
+const char *cudaGetErrorName(cudaError_t e) {
+  switch (e) {
+  case cudaSuccess:
+    return "cudaSuccess";
+  case cudaErrorInvalidValue:
+    return "cudaErrorInvalidValue";
+  case cudaErrorMemoryAllocation:
+    return "cudaErrorMemoryAllocation";
+  case cudaErrorInvalidConfiguration:
+    return "cudaErrorInvalidConfiguration";
+  case cudaErrorNoDevice:
+    return "cudaErrorNoDevice";
+  case cudaErrorInvalidDevice:
+    return "cudaErrorInvalidDevice";
+  case cudaErrorInvalidResourceHandle:
+    return "cudaErrorInvalidResourceHandle";
+  case cudaErrorNotReady:
+    return "cudaErrorNotReady";
+  }
+  return "an unknown error";
+}
+const char *cudaGetErrorString(cudaError_t e) { return cudaGetErrorName(e); }
+
+cudaError_t cudaGetLastError(void) {
+  cudaError_t e = last_error;
+  last_error = cudaSuccess;
+  return e;
+}
+
+cudaError_t cudaGetDeviceCount(int *n) {
+  const char *given = getenv("TRI_EMULATE_DEVICES");
+  *n = given ? atoi(given) : 8;
+  return give(*n > 0 ? cudaSuccess : cudaErrorNoDevice);
+}
+cudaError_t cudaSetDevice(int device) {
+  int n;
+  cudaGetDeviceCount(&n);
+  if (device < 0 || device >= n) return give(cudaErrorInvalidDevice);
+  current_device = device;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int *device) { return *device = current_device, cudaSuccess; }
+cudaError_t cudaSetDeviceFlags(unsigned) { return cudaSuccess; }
+
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
+  int n;
+  cudaGetDeviceCount(&n);
+  if (device < 0 || device >= n) return give(cudaErrorInvalidDevice);
+  *out = {};
+  snprintf(out->name, sizeof out->name, "emulated GPU");
+  memset(out->uuid.bytes, device, sizeof out->uuid.bytes);
+  out->totalGlobalMem = TOTAL_BYTES;
+  out->sharedMemPerBlockOptin = 227 * 1024;
+  out->major = 9;
+  out->multiProcessorCount = 3; /* chosen: grids with a limit by it take several turns */
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceSynchronize(void) { return run_all(), cudaSuccess; }
+
+cudaError_t cudaMemGetInfo(size_t *bytes_free, size_t *bytes_total) {
+  *bytes_total = TOTAL_BYTES;
+  *bytes_free = TOTAL_BYTES - in_use;
+  return cudaSuccess;
+}
+
+/* ---- memory ---- */
+
+static void set_tail(char *p, const block &b,
+                     bool check) { /* behind what was asked for, up to the page's end */
+  for (size_t i = b.bytes; i < b.room; i++) {
+    if (check && p[i] != 0x5a)
+      emu_fail("device memory was written beyond the %zu bytes of an allocation", b.bytes);
+    p[i] = 0x5a;
+  }
+}
+
+cudaError_t cudaMalloc(void **out, size_t bytes) {
+  size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
+  char  *p;
+
+  *out = NULL;
+  if (bytes == 0) return cudaSuccess;
+  if (bytes > TOTAL_BYTES - in_use || room > TOTAL_BYTES) return give(cudaErrorMemoryAllocation);
+  if (!range) {
+    range = (char *)mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) emu_fail("no room for device addresses");
+    range_end = range + PAGE;
+  }
+  if (!spare[room].empty()) {
+    p = spare[room].back();
+    spare[room].pop_back();
+  } else {
+    p = range_end;
+    range_end += room + PAGE;
+    if (range_end > range + RANGE_BYTES) emu_fail("no room for device addresses");
+  }
+  block &b = device_blocks[p] = {bytes, room};
+  in_use += bytes;
+  mprotect(p, room, PROT_READ | PROT_WRITE);
+  memset(p, 0xff, bytes); /* not zero: nobody promised it */
+  set_tail(p, b, false);
+  if (!open_depth) mprotect(p, room, PROT_NONE);
+  emu_watch_faults();
+  *out = p;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *p) {
+  if (!p) return cudaSuccess;
+  auto it = device_blocks.find((char *)p);
+  if (it == device_blocks.end()) return give(cudaErrorInvalidValue);
+  run_all();
+  mprotect(p, it->second.room, PROT_READ | PROT_WRITE);
+  set_tail((char *)p, it->second, true);
+  madvise(p, it->second.room, MADV_DONTNEED);
+  mprotect(p, it->second.room, PROT_NONE);
+  in_use -= it->second.bytes;
+  spare[it->second.room].push_back((char *)p);
+  device_blocks.erase(it);
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
+  *out = NULL;
+  if (bytes > TOTAL_BYTES) return give(cudaErrorMemoryAllocation);
+  *out = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE + PAGE);
+  if (!*out) return give(cudaErrorMemoryAllocation);
+  memset(*out, 0xff, bytes);
+  pinned_blocks[(char *)*out] = {bytes, bytes};
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *p) {
+  if (!p) return cudaSuccess;
+  if (!pinned_blocks.erase((char *)p)) return give(cudaErrorInvalidValue);
+  run_all();
+  free(p);
+  return cudaSuccess;
+}
+
+/* A copy's end: device, page-locked or other host memory. Ends the program if it is no such whole. */
+static bool is_device(const void *p, size_t bytes, const char *what) {
+  if (!in_range(p)) return false;
+  if (!find(device_blocks, p, bytes))
+    emu_fail("a copy of %zu bytes leaves the device memory of its %s", bytes, what);
+  return true;
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind, cudaStream_t s) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  if (!dst || !src) return give(cudaErrorInvalidValue);
+  bool to_device = is_device(dst, bytes, "target"), from_device = is_device(src, bytes, "source");
+  bool late =
+      (to_device || find(pinned_blocks, dst, bytes)) && (from_device || find(pinned_blocks, src, bytes));
+
+  if (late) {
+    emu_queue(s, [=] { memcpy(dst, src, bytes); });
+  } else if (to_device) { /* memory that can be paged out is read before the call returns */
+    std::vector<char> kept((const char *)src, (const char *)src + bytes);
+    emu_queue(s, [dst, kept = std::move(kept)] { memcpy(dst, kept.data(), kept.size()); });
+  } else {
+    emu_queue(s, [=] { memcpy(dst, src, bytes); });
+    run(s, 0);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *dst, int byte, size_t bytes, cudaStream_t s) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  if (!is_device(dst, bytes, "target") && !find(pinned_blocks, dst, bytes))
+    return give(cudaErrorInvalidValue);
+  emu_queue(s, [=] { memset(dst, byte, bytes); });
+  return cudaSuccess;
+}
+
+/* ---- streams and events ---- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
+  *out = new CUstream_st;
+  streams.push_back(*out);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t s) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  run_all();
+  for (size_t i = 0; i < streams.size(); i++)
+    if (streams[i] == s) {
+      streams.erase(streams.begin() + (long)i);
+      break;
+    }
+  delete s;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t s) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  run(s, 0);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (e->recorded > e->done) s->steps.push_back({{}, NULL, e, e->recorded, e->stream});
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
+  return *out = new CUevent_st(), cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t e) {
+  run_all();
+  delete e;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  e->recorded = ++records;
+  e->stream = s;
+  s->steps.push_back({{}, e, NULL, e->recorded, NULL});
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  if (e->done < e->recorded) run(e->stream, e->recorded);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t e) { /* the second to ask finds it done */
+  if (e->done < e->recorded && e->asked) run(e->stream, e->recorded);
+  e->asked = e->done < e->recorded;
+  return e->asked ? cudaErrorNotReady : cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+  if (!from->recorded || !to->recorded) return give(cudaErrorInvalidResourceHandle);
+  if (from->done < from->recorded || to->done < to->recorded) return give(cudaErrorNotReady);
+  *ms = (float)(1e3 * (to->at_s - from->at_s));
+  return cudaSuccess;
+}
