@@ -37,6 +37,13 @@ typedef uint16_t tri_bf16; /* an element of a bf16 array */
 #define TRI_LAUNCH(kernel, grid, block, shared_bytes, s, ...)                                                \
   TRI_LAUNCH_AS(kernel, __FILE__, __LINE__, #kernel, grid, block, shared_bytes, s, __VA_ARGS__)
 
+/* The same for template <class A, bool VEC> kernels: A is tri_bf16 or float. */
+#define TRI_LAUNCH_TYPED(kernel, bf16, vec, ...)                                                             \
+  ((bf16)  ? (vec) ? TRI_LAUNCH((kernel<tri_bf16, true>), __VA_ARGS__)                                       \
+                   : TRI_LAUNCH((kernel<tri_bf16, false>), __VA_ARGS__)                                      \
+    : (vec) ? TRI_LAUNCH((kernel<float, true>), __VA_ARGS__)                                                 \
+           : TRI_LAUNCH((kernel<float, false>), __VA_ARGS__))
+
 #if TRI_CUDA_EMULATED
 #define TRI_LAUNCH_AS(kernel, ...) tri_launch<kernel>(__VA_ARGS__)
 template <auto Kernel, class... A>
@@ -178,7 +185,19 @@ template <class... P> static inline bool tri_vec8(int64_t n, P... pointers) {
   for (const void *p : all) ok = ok && (uintptr_t)p % 16 == 0;
   return ok;
 }
+/* Host. Asserts that t is of type A. */
+static inline bool tri_is_bf16(tri_in t) {
+  TRI_ASSERT(t->dtype == TRI_F32 || t->dtype == TRI_BF16);
+  return t->dtype == TRI_BF16;
+}
 static inline int64_t tri_blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+/* Host. The grid of a loop over n items, one to a thread and turn: as many blocks as run at once. Only for kernels whose
+ * results do not depend on the grid. */
+static inline unsigned tri_grid(const tri_stream *s, int64_t n, int threads) {
+  int64_t want = tri_blocks(n, threads), most = (int64_t)tri_cuda_n_sm(s) * (2048 / threads);
+  return (unsigned)(want < most ? want : most);
+}
 
 /* ---- sums and maxima in one fixed order; every thread gets the result ---- */
 

@@ -2,15 +2,13 @@
 #include "gpu/cuda_util.cuh"
 
 enum {
-  THREADS = 256,                                  /* chosen */
-  PARTS = TRI_CUDA_SCRATCH / (int)sizeof(double), /* partial sums of sumsq */
-  BLOCKS_PER_SM = 8                               /* chosen: 2048 threads fill a multiprocessor */
+  THREADS = 256,                                 /* chosen */
+  PARTS = TRI_CUDA_SCRATCH / (int)sizeof(double) /* partial sums of sumsq */
 };
 
-/* Blocks for n elements, TRI_UNIT to a thread and turn: as many as run at once. */
+/* Blocks for n elements, TRI_UNIT to a thread and turn. */
 static unsigned grid_of(const tri_stream *s, int64_t n) {
-  int64_t want = tri_blocks(n, THREADS * TRI_UNIT), most = (int64_t)tri_cuda_n_sm(s) * BLOCKS_PER_SM;
-  return (unsigned)(want < most ? want : most);
+  return tri_grid(s, tri_blocks(n, TRI_UNIT), THREADS);
 }
 
 /* The loop of every flat kernel: i, the first of eight elements of this thread's turn. */

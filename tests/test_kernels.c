@@ -360,9 +360,9 @@ static void test_cast_nan(void **state) {
 
 /* f64 sums: n eps64; added to what is there; the same bits for both thread counts (the static). */
 static void run_sumsq(bench *b) {
-  static double        first[5];
-  static const int64_t sizes[5] = {0, 1, 4097, 70001, 4096 * 513 + 5};
-  for (int i = 0; i < 5; i++) {
+  static double        first[6];
+  static const int64_t sizes[6] = {0, 1, 4097, 70001, 65536, 4096 * 513 + 5};
+  for (int i = 0; i < 6; i++) {
     int64_t    n = sizes[i];
     double    *x = numbers(1, n, 3), want = 0.5, sum = 0.5;
     tri_tensor d_x = put_real(b, TRI_F32, n, 0, x), d_sum = make(b, TRI_F32, 2, 0); /* 8 bytes: one f64 */
