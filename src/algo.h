@@ -4,12 +4,6 @@
 
 #include "rollout.h"
 
-enum {
-  TRI_NEEDS_ROLLOUT = 1,
-  TRI_NEEDS_GROUP = 2,
-  TRI_NEEDS_REWARD = 4
-}; /* answers are generated; several per prompt */
-
 typedef enum { TRI_KL_K1, TRI_KL_K2, TRI_KL_K3 } tri_kl_estimator;
 typedef enum { TRI_SCALE_GROUP, TRI_SCALE_BATCH, TRI_SCALE_NONE } tri_scale_rewards;
 /* verl's four words; peers.md 3.1. */
@@ -53,7 +47,7 @@ typedef struct tri_loss_out {
  * it. */
 typedef struct tri_algo {
   const char *name;
-  unsigned    needs;
+  bool generates; /* answers are generated (or replayed) and rewarded; else the data are demonstrations */
   tri_status (*advantage)(const tri_algo_opt *o, tri_rollout *r);
   tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 } tri_algo;

@@ -28,7 +28,7 @@ typedef struct small {
 typedef struct job {
   tri_ckpt_reader      *r;
   const tri_export_opt *opt;
-  char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp */
+  char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp; "" until it is ours */
   tri_safetensors_spec *spec;                     /* [n] */
   int                  *source, *shard;           /* [n]: index in the checkpoint; which file */
   int64_t               n;
@@ -40,7 +40,7 @@ typedef struct job {
 
 /* ---- the folder ---- */
 
-/* Removes folder.tmp of this or of a killed export: only the kinds of files an export writes, never a sub-folder. */
+/* Removes the folder.tmp that this export made: only the kinds of files an export writes, never a sub-folder. */
 static void remove_tmp(const char *tmp) {
   static const char *const kinds[] = {".json", ".safetensors", ".tmp"};
   char                     path[PATH_ROOM + 256];
@@ -77,16 +77,23 @@ static tri_status check_free(const char *folder) {
   return TRI_OK;
 }
 
-static tri_status make_tmp(const char *folder, char tmp[TRI_CKPT_PATH_BYTES]) {
+/* tmp [TRI_CKPT_PATH_BYTES]; set only where the folder was made. */
+static tri_status make_tmp(const char *folder, char *tmp) {
+  char   path[TRI_CKPT_PATH_BYTES];
   size_t n = strlen(folder);
 
   while (n > 1 && folder[n - 1] == '/') n--;
   if (!n || n + sizeof ".tmp" > TRI_CKPT_PATH_BYTES)
     TRI_FAIL(TRI_EINPUT, "'%.100s' cannot be a folder's path", folder);
   TRI_TRY(check_free(folder));
-  snprintf(tmp, TRI_CKPT_PATH_BYTES, "%.*s.tmp", (int)n, folder);
-  remove_tmp(tmp);
-  if (mkdir(tmp, 0777)) TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", tmp, strerror(errno));
+  snprintf(path, sizeof path, "%.*s.tmp", (int)n, folder);
+  if (mkdir(path, 0777)) {
+    if (errno == EEXIST)
+      TRI_FAIL(TRI_EINPUT,
+               "%s: is there already: left by a killed export, or not an export's; remove it first", path);
+    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(errno));
+  }
+  memcpy(tmp, path, sizeof path);
   return TRI_OK;
 }
 

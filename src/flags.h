@@ -4,14 +4,21 @@
 
 #include "base.h"
 
-typedef enum { TRI_FLAG_BOOL, TRI_FLAG_TEXT, TRI_FLAG_I64, TRI_FLAG_F64 } tri_flag_type;
+typedef enum {
+  TRI_FLAG_BOOL,
+  TRI_FLAG_TEXT,
+  TRI_FLAG_WORD,
+  TRI_FLAG_I64,
+  TRI_FLAG_F64,
+  TRI_FLAG_F64_OR_0
+} tri_flag_type;
 
 typedef struct tri_flag {
   const char   *name; /* "--seed" */
   tri_flag_type type;
   void       *where; /* bool *, const char **, int64_t *, double *; keeps its value when the flag is absent */
-  double      min, max;     /* of numbers */
-  const char *value, *help; /* "S", "key of the random numbers" */
+  double      min, max;     /* of numbers; OR_0: or 0, whatever min */
+  const char *value, *help; /* "S", "key of the random numbers"; of a word, all that are legal: "f32|bf16" */
 } tri_flag;
 
 /* One subcommand: its row in main.c's table. run gets the arguments after its name and returns a status; *code may be

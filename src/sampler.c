@@ -35,7 +35,7 @@ struct tri_sampler {
   tri_model      *model;  /* borrowed */
   tri_kv         *kv;
   tri_sampler_opt opt;
-  int64_t         pages_each, drawn;
+  int64_t         pages_each;
   int             n_row;
   row            *row;
   int32_t        *page_room, *token_room;
@@ -133,8 +133,6 @@ void tri_sampler_close(tri_sampler **s) {
   TRI_FREE((*s)->prefix);
   TRI_FREE(*s);
 }
-
-int64_t tri_sampler_drawn(const tri_sampler *s) { return s->drawn; }
 
 /* ---- starting answers ---- */
 
@@ -324,7 +322,6 @@ static tri_status decode_step(tri_sampler *s, tri_stream *st) {
   TRI_TRY(s->device->ops->copy(st, s->h_drawn, token.data, (size_t)s->n_row * 4));
   TRI_TRY(s->device->ops->copy(st, s->h_logp, logp.data, (size_t)s->n_row * 4));
   TRI_TRY(s->device->ops->stream_sync(st));
-  s->drawn += s->n_row;
   for (int i = s->n_row - 1; i >= 0; i--) {
     row            *r = &s->row[i];
     tri_stop_reason why;

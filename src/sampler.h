@@ -45,7 +45,5 @@ void                   tri_sampler_close(tri_sampler **s);
  * of answer k depends on (seed, prompt id, k, t) only, and rows never depend on their company, so neither do answers. */
 TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
                                             const tri_generate_opt *opt, tri_stream *st, tri_rollout *out);
-/* Tokens drawn since the sampler was opened. */
-int64_t tri_sampler_drawn(const tri_sampler *s);
 
 #endif

@@ -27,8 +27,6 @@ static tri_status split_of(const tri_trainer *t, const tri_rollout *r, int64_t m
   return tri_split_make(r, &opt, out);
 }
 
-static bool needs_rollout(const tri_trainer *t) { return (t->algo->needs & TRI_NEEDS_ROLLOUT) != 0; }
-
 /* ---- log-probabilities without learning ---- */
 
 enum { SCORE_REF, SCORE_OLD };
@@ -125,8 +123,8 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
 /* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first: those of
  * mini-batch 0 are met by the first training forward. */
 static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally *sum) {
-  *at_first = needs_rollout(t);
-  if (!needs_rollout(t)) return TRI_OK;
+  *at_first = t->algo->generates;
+  if (!t->algo->generates) return TRI_OK;
   if (t->ref) {
     tri_metric_begin(t->metrics, "reference");
     TRI_TRY(score(t, r, 0, SCORE_REF, sum));
@@ -178,7 +176,7 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
                     .start = rows.start,
                     .logp = rows.logp,
                     .ent = rows.ent,
-                    .old_logp = needs_rollout(t) ? rows.old_logp : NULL,
+                    .old_logp = t->algo->generates ? rows.old_logp : NULL,
                     .ref_logp = t->ref ? rows.ref_logp : NULL,
                     .adv = rows.adv,
                     .weight = rows.weight};
@@ -249,16 +247,16 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
 
   for (int q = 0; q < r->n_seq; q++) {
     tokens += answer_tokens(r, q);
-    if (!needs_rollout(t)) continue;
+    if (!t->algo->generates) continue;
     mean += (double)r->reward[q] / r->n_seq;
     length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]) / r->n_seq;
     cut += r->stop[q] == TRI_STOP_LENGTH;
   }
-  for (int q = 0; needs_rollout(t) && q < r->n_seq; q++)
+  for (int q = 0; t->algo->generates && q < r->n_seq; q++)
     square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
   t->count.tokens += tokens;
   tri_metric_add(t->metrics, "tokens", TRI_METRIC_RANK0, (double)tokens);
-  if (!needs_rollout(t)) return;
+  if (!t->algo->generates) return;
   tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
   tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
                  r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
@@ -275,7 +273,7 @@ static tri_status report_learning(tri_trainer *t, const tally *sum) {
   tri_metric_add(t->metrics, "grad_norm", TRI_METRIC_RANK0, sum->grad_norm);
   tri_metric_add(t->metrics, "learning_rate", TRI_METRIC_RANK0, sum->learning_rate);
   tri_metric_add(t->metrics, "entropy_mean_nats", TRI_METRIC_RANK0, x[2] / x[4]);
-  if (needs_rollout(t)) {
+  if (t->algo->generates) {
     tri_metric_add(t->metrics, "kl_mean_nats", TRI_METRIC_RANK0, x[1] / x[4]);
     tri_metric_add(t->metrics, "clip_ratio", TRI_METRIC_RANK0, x[3] / x[4]);
     tri_metric_add(t->metrics, "sampler_gap_max_nats", TRI_METRIC_RANK0, sum->gap);

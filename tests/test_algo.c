@@ -410,7 +410,7 @@ static void test_table(void **state) {
     const tri_algo *a = tri_algo_at(i);
     assert_ptr_equal(tri_algo_find(a->name), a);
     assert_non_null(a->loss);
-    assert_true((a->advantage != NULL) == ((a->needs & TRI_NEEDS_REWARD) != 0));
+    assert_true((a->advantage != NULL) == a->generates);
   }
 }
 

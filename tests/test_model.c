@@ -258,11 +258,5 @@ static void bf16(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(logits), cmocka_unit_test(gradients),
                                      cmocka_unit_test(losses_of_ten_steps), cmocka_unit_test(bf16)};
-  tri_runtime             base; /* keeps MPI up for the whole program */
-  int                     failed;
-
-  OK(tri_runtime_open(0, &base));
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

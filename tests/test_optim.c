@@ -239,11 +239,5 @@ int main(void) {
                                      cmocka_unit_test(formula_master_weights),
                                      cmocka_unit_test(infinite_gradients_are_skipped),
                                      cmocka_unit_test(schedules)};
-  tri_runtime             base; /* keeps MPI up for the whole program */
-  int                     failed;
-
-  OK(tri_runtime_open(0, &base));
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -7,7 +7,7 @@
 
 enum { LAYERS = 3, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
 
-static tri_session     *se;
+static tri_session session, *const se = &session;
 static tri_params      *p;
 static tri_unit_spec    unit[UNITS];
 static tri_linear      *linear;
@@ -422,28 +422,20 @@ static void every_plan(int ranks_per_node) {
 }
 
 static void all_plans(void **state) {
-  tri_runtime base;
-  tri_session session;
-  int         size;
-
   (void)state;
-  OK(tri_runtime_open(0, &base));
-  size = base.world_size;
-  se = &session;
   for (int t = 0; t < 2; t++)
     for (int per_node = 0; per_node <= 2; per_node++) {
       dtype = &types[t];
-      if (per_node < 2 || size % 2 == 0) every_plan(per_node);
+      if (per_node < 2 || rt.world_size % 2 == 0) every_plan(per_node);
     }
   for (int u = 0; u < UNITS; u++)
     for (int i = 0; i < TRI_UNIT_PARAMS; i++) {
       free(after[u][i]);
       after[u][i] = NULL;
     }
-  tri_runtime_close(&base);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(all_plans)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -312,11 +312,5 @@ int main(void) {
       cmocka_unit_test(greedy_is_transformers), cmocka_unit_test(the_gap_is_zero),
       cmocka_unit_test(answers_do_not_depend_on_company), cmocka_unit_test(answers_are_keyed),
       cmocka_unit_test(stop_rules_end_answers)};
-  tri_runtime base; /* keeps MPI up for the whole program */
-  int         failed;
-
-  OK(tri_runtime_open(0, &base));
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }
