@@ -63,6 +63,8 @@ tri_status tri_fail(const char *file, int line, const char *func, tri_status st,
 const char *tri_error_message(void);
 const char *tri_error_trace(void);
 void        tri_error_clear(void);
+/* Hands st back. Where it is an error, its message gains " (what)": the deck's key that named the file, say. */
+TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
 /* Replace the message, keeping nothing of the trace: for an error that another rank found. */
 void tri_error_set(tri_status st, const char *message);
 

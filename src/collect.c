@@ -121,7 +121,7 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
                            .n_reward = c->reward.n,
                            .reward_name = name};
 
-  for (int i = 0; i < c->reward.n; i++) name[i] = c->reward.item[i].name;
+  for (int i = 0; i < c->reward.n; i++) name[i] = tri_reward_set_name(t->reward, i);
   TRI_TRY(tri_rollout_file_read(c->rollout.replay, step, &opt, 0, 1, out));
   if (out->n_seq != t->samples)
     TRI_FAIL(TRI_EINPUT, "%s: step %lld has %d lines, the deck says %lld = %lld prompts x %lld generations",

@@ -226,11 +226,21 @@ static tri_status lock_output(tri_trainer *t) {
            t->cfg->run.output);
 }
 
+/* In a folder that is a model and a run, later commands could mean either. */
+static tri_status check_output(tri_trainer *t) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+
+  snprintf(path, sizeof path, "%s/config.json", t->cfg->run.output);
+  if (access(path, F_OK)) return lock_output(t);
+  TRI_FAIL(TRI_ECONFIG, "run.output: %s is the folder of a model (it holds config.json); give another folder",
+           t->cfg->run.output);
+}
+
 tri_status tri_state_find(tri_trainer *t) {
   const char *resume = t->cfg->run.resume;
   tri_status  st;
 
-  TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? lock_output(t) : TRI_OK));
+  TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? check_output(t) : TRI_OK));
   TRI_TRY(tri_ckpt_clean(t->folder, world_of(t)));
   t->resume[0] = 0;
   if (!strcmp(resume, "never")) return TRI_OK;

@@ -2,6 +2,7 @@
 #include "train.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What one step adds up over its micro-batches. */
@@ -240,6 +241,17 @@ static int64_t answer_tokens(const tri_rollout *r, int q) {
   return r->start[q + 1] - r->start[q] - (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
 }
 
+/* With several rewards, what each gave by itself: reward_<name>_mean. */
+static void report_parts(tri_trainer *t, const tri_rollout *r) {
+  for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
+    char   name[96];
+    double mean = 0;
+    for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i] / r->n_seq;
+    snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));
+    tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, mean);
+  }
+}
+
 /* Numbers of the whole rollout, which every rank holds. */
 static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   double  mean = 0, square = 0, length = 0;
@@ -260,6 +272,7 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
   tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
                  r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
+  report_parts(t, r);
   tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length);
   tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, (double)cut / r->n_seq);
 }

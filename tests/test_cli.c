@@ -35,6 +35,18 @@ static void score_answers_the_same_bytes_on_two_ranks(void **state) {
   assert_string_equal(cli_out, one);
 }
 
+static void several_rewards_are_reported_by_name(void **state) {
+  char text[CLI_TEXT_BYTES];
+
+  (void)state;
+  cli_succeeds(ONE GRPO
+               "run.output=parts train.steps=1 'reward=[{name: regex, pattern: \"\\\\d\", weight: 2}, {name: "
+               "regex, pattern: \"^\"}]'");
+  cli_read("parts/metrics.jsonl", text);
+  cli_shows(text, "\"reward_regex_2_mean\": 1,");
+  cli_shows(text, "\"reward_regex_mean\": ");
+}
+
 static void tokenize_there_and_back(void **state) {
   (void)state;
   cli_write(
@@ -188,12 +200,12 @@ static void late_rank_0_still_says_it(void **state) {
 static void missing_files_are_named(void **state) {
   (void)state;
   cli_fails(64, ONE "train nope.yaml", "nope.yaml", "No such file");
-  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl", "No such file");
+  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl", "No such file or directory (data.train)");
   cli_fails(64, TWO SFT "data.train=nope.jsonl", "nope.jsonl", "No such file");
-  cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", NULL);
+  cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", "(model.config");
   cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
-  cli_fails(64, ONE LOAD "model.path=nope", "nope", NULL);
-  cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", NULL);
+  cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
+  cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
   cli_fails(64, ONE SFT "run.resume=nope", "nope", NULL);
   cli_fails(64, ONE "generate nope hi", "nope", NULL);
   cli_fails(64, TWO "generate nope hi", "nope", NULL);
@@ -227,6 +239,7 @@ static void unwritable_output_is_named(void **state) {
   cli_fails(74, ONE SFT "run.output=plain/x", "plain/x", NULL);
   cli_fails(74, TWO SFT "run.output=plain/x", "plain/x", NULL);
   cli_fails(74, ONE SFT "run.output=plain", "plain/", NULL);
+  cli_fails(64, TWO SFT "run.output=model", "model is the folder of a model", NULL);
   cli_fails(74, ONE "export run plain-parent/x", "plain-parent/x", NULL);
   cli_fails(74, ONE "export run plain/x", "plain/x", NULL);
   cli_fails(64, ONE "export run plain", "plain", NULL);
@@ -428,6 +441,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pipeline_from_training_to_answers),
       cmocka_unit_test(score_answers_the_same_bytes_on_two_ranks),
+      cmocka_unit_test(several_rewards_are_reported_by_name),
       cmocka_unit_test(tokenize_there_and_back),
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),
