@@ -109,7 +109,8 @@ typedef enum {
   TRI_TOK_PREPEND,
   TRI_TOK_REPLACE,
   TRI_TOK_STRIP,
-  TRI_TOK_BYTES, /* the bytes as printable characters (ByteLevel as a normalizer, and the second half of it) */
+  TRI_TOK_BYTES, /* the bytes as printable characters (ByteLevel as a normalizer, and the second half of it)
+                  */
   TRI_TOK_SPLIT,
   TRI_TOK_PREFIX_SPACE, /* the first half of ByteLevel */
   TRI_TOK_DIGITS,
@@ -213,7 +214,8 @@ TRI_CHECKED tri_status tri_tok_load(tri_tokenizer *t, json_t *root);
 TRI_CHECKED tri_status tri_tok_load_steps(tri_tokenizer *t, json_t *root);
 TRI_CHECKED tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post);
 void                   tri_tok_ops_free(tri_tok_ops *ops);
-/* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the object. */
+/* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
+ * object. */
 TRI_CHECKED tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o,
                                     const char *key, int fallback, bool *out);
 

@@ -1,4 +1,5 @@
-/* tokenizer_text.c - the tokenizer's small tools: characters, byte spelling, hash table, text cut into pieces. */
+/* tokenizer_text.c - the tokenizer's small tools: characters, byte spelling, hash table, text cut into
+ * pieces. */
 #include "io/tokenizer_impl.h"
 
 #include <string.h>

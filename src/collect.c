@@ -1,4 +1,5 @@
-/* collect.c - one step's sequences on every rank: generated and rewarded, replayed, or SFT's; and evaluation. */
+/* collect.c - one step's sequences on every rank: generated and rewarded, replayed, or SFT's; and evaluation.
+ */
 #include "train.h"
 #include "io/rollout_file.h"
 
@@ -35,8 +36,8 @@ static void add_to_share(share *s, const tri_example *e) {
   s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
 }
 
-/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere. span: what the time
- * is spent on. */
+/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere. span: what
+ * the time is spent on. */
 static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, const char *span,
                          tri_rollout *out) {
   tri_status st = TRI_OK;

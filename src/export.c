@@ -40,7 +40,8 @@ typedef struct job {
 
 /* ---- the folder ---- */
 
-/* Removes the folder.tmp that this export made: only the kinds of files an export writes, never a sub-folder. */
+/* Removes the folder.tmp that this export made: only the kinds of files an export writes, never a sub-folder.
+ */
 static void remove_tmp(const char *tmp) {
   static const char *const kinds[] = {".json", ".safetensors", ".tmp"};
   char                     path[PATH_ROOM + 256];
@@ -188,8 +189,8 @@ done:
   return st;
 }
 
-/* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of tokenizer.json;
- * this class takes it as it stands. */
+/* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of
+ * tokenizer.json; this class takes it as it stands. */
 static tri_status put_tokenizer_config(const job *j, const small *tokenizer) {
   tri_status     st = TRI_OK;
   tri_tokenizer *t = NULL;
@@ -248,7 +249,8 @@ done:
 
 /* ---- weights ---- */
 
-/* The tensors of /model and which file each belongs into: filled one after another, none above shard_bytes. */
+/* The tensors of /model and which file each belongs into: filled one after another, none above shard_bytes.
+ */
 static tri_status plan_shards(job *j, tri_export_sum *sum) {
   int     n = tri_ckpt_tensor_count(j->r);
   int64_t in_shard = 0;

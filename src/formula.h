@@ -12,8 +12,9 @@
 #define TRI_INLINE static inline
 #endif
 
-/* e^x to about 1 ulp for |x| <= 87; below -87.3 it is 0, above 88.7 infinity. Branch-free so that loops vectorise.
- * Range reduction x = n ln 2 + r, |r| <= ln 2 / 2 (Cody, Waite 1980), then a polynomial of degree 6 (Cephes expf). */
+/* e^x to about 1 ulp for |x| <= 87; below -87.3 it is 0, above 88.7 infinity. Branch-free so that loops
+ * vectorise. Range reduction x = n ln 2 + r, |r| <= ln 2 / 2 (Cody, Waite 1980), then a polynomial of degree
+ * 6 (Cephes expf). */
 TRI_INLINE float tri_exp(float x) {
   float   t = x > 88.72283f ? 88.72283f : x >= -87.33654f ? x : -87.33654f; /* NaN too: it is no int */
   float   n = rintf(t * 1.44269504088896341f);

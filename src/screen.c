@@ -1,4 +1,5 @@
-/* screen.c - what a person sees: the start screen, a live line on a terminal, one table row per step, the end. */
+/* screen.c - what a person sees: the start screen, a live line on a terminal, one table row per step, the
+ * end. */
 #include "train.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 
 static bool is_first(const tri_trainer *t) { return t->se->comm[TRI_WORLD]->rank == 0; }
 
-/* The terminal, or NULL. Open MPI gives ranks a pipe for stderr and always a terminal for stdout, so under mpirun there is
- * no way to tell that somebody watches: the rows must do. */
+/* The terminal, or NULL. Open MPI gives ranks a pipe for stderr and always a terminal for stdout, so under
+ * mpirun there is no way to tell that somebody watches: the rows must do. */
 static FILE *terminal(const tri_trainer *t) { return is_first(t) && isatty(STDERR_FILENO) ? stderr : NULL; }
 
 /* The live line is redrawn in place; a row first wipes it. */

@@ -39,8 +39,8 @@ static void add_gap(tally *sum, float sampler, float trainer) {
   if (isnan(gap) || gap > sum->gap) sum->gap = gap;
 }
 
-/* What the sampler said of a token against what the trainer says, before any update. Said nothing (NaN), or not to be
- * trusted: the trainer's number is the old one. */
+/* What the sampler said of a token against what the trainer says, before any update. Said nothing (NaN), or
+ * not to be trusted: the trainer's number is the old one. */
 static void meet_old(const tri_trainer *t, float *old, float logp, tally *sum) {
   if (!isnan(*old)) add_gap(sum, *old, logp);
   if (isnan(*old) || t->cfg->run.sampler == TRI_CONFIG_RESCORE) *old = logp;
@@ -66,8 +66,8 @@ static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
   return TRI_OK;
 }
 
-/* Collective over world. One forward over mini-batches [from, mini_batches): the reference's log-probabilities, or the
- * policy's met with the sampler's. */
+/* Collective over world. One forward over mini-batches [from, mini_batches): the reference's
+ * log-probabilities, or the policy's met with the sampler's. */
 static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, tally *sum) {
   for (int64_t m = from; m < t->mini_batches; m++) {
     tri_split  sp;
@@ -85,8 +85,9 @@ static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
   return r->has_logp && t->cfg->run.sampler != TRI_CONFIG_RESCORE;
 }
 
-/* KL in the reward needs whole sequences everywhere: each comes from the rank that scored it, which is the one that has it
- * in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it. */
+/* KL in the reward needs whole sequences everywhere: each comes from the rank that scored it, which is the
+ * one that has it in its split, and is 0 on the others (they may hold the sampler's number), so that a sum
+ * spreads it. */
 static tri_status share_logp(tri_trainer *t, const tri_rollout *r, float *logp) {
   tri_status st = TRI_OK;
   double    *x = t->token_sum;
@@ -121,8 +122,8 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
            (long long)t->count.step + 1, sum->gap);
 }
 
-/* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first: those of
- * mini-batch 0 are met by the first training forward. */
+/* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first:
+ * those of mini-batch 0 are met by the first training forward. */
 static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally *sum) {
   *at_first = t->algo->generates;
   if (!t->algo->generates) return TRI_OK;
@@ -327,8 +328,8 @@ done:
   return st;
 }
 
-/* Collective over world. One step: generate, score, learn. The one thing that happens out of sight is the gathering of
- * parameters (params.h, tri_params_acquire). */
+/* Collective over world. One step: generate, score, learn. The one thing that happens out of sight is the
+ * gathering of parameters (params.h, tri_params_acquire). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status  st = TRI_OK;
   tri_rollout replayed = {0}, *r = t->cfg->rollout.replay ? &replayed : &t->rollout;

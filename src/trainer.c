@@ -222,7 +222,8 @@ static int64_t answers_here(const tri_trainer *t) {
   return at_least(n, (t->eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
 
-/* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its files. */
+/* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its
+ * files. */
 static tri_status plan_rollouts(tri_trainer *t, const longest *l) {
   const tri_config *c = t->cfg;
   tri_ledger       *ledger = t->se->ledger;
@@ -244,7 +245,8 @@ static tri_status plan_rollouts(tri_trainer *t, const longest *l) {
                         (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
-/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory goes. */
+/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory
+ * goes. */
 static tri_status plan_decode(const tri_trainer *t, const longest *l, int64_t *out) {
   const tri_config      *c = t->cfg;
   const tri_model_shape *sh = tri_source_shape(t->source);

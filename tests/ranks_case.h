@@ -1,4 +1,5 @@
-/* ranks_case.h - what the tests that may run under mpirun share: MPI for the whole program, a check that ends all ranks.
+/* ranks_case.h - what the tests that may run under mpirun share: MPI for the whole program, a check that ends
+ * all ranks.
  *
  * ranks_open and ranks_close are the setup and teardown of a program's group of tests. */
 #ifndef TRI_TESTS_RANKS_CASE_H

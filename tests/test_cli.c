@@ -1,4 +1,5 @@
-/* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad input. */
+/* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
+ * input. */
 #include "cli_case.h"
 #include "export.h"
 #include "io/safetensors.h"
@@ -185,7 +186,8 @@ static void too_little_memory_shows_the_table(void **state) {
   cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "what would fit");
 }
 
-/* A launcher ends the others as soon as one rank has failed; the message must come even where rank 0 is the last. */
+/* A launcher ends the others as soon as one rank has failed; the message must come even where rank 0 is the
+ * last. */
 static void late_rank_0_still_says_it(void **state) {
   (void)state;
   cli_fails(64,
@@ -246,7 +248,8 @@ static void unwritable_output_is_named(void **state) {
   cli_fails(64, ONE "export run model", "model: is there and not empty", NULL);
   cli_fails(74, ONE "inspect run >/dev/full", "standard output", NULL);
   cli_fails(74, ONE "tokenize model text.jsonl >/dev/full", "standard output", NULL);
-  /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an error. */
+  /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an error.
+   */
   cli_fails(74, "trap '' XFSZ; ulimit -f 40; " ONE "export run x", "x.tmp/model.safetensors", NULL);
   assert_false(cli_exists("x"));
 }

@@ -1,4 +1,5 @@
-/* test_cli_checkpoint.c - the whole program when checkpoints are damaged, unfinished, or cannot be written. */
+/* test_cli_checkpoint.c - the whole program when checkpoints are damaged, unfinished, or cannot be written.
+ */
 #include "cli_case.h"
 
 enum { NORM_BYTES = 32 * 4, MOST_BYTES = 1 << 21 };
@@ -15,7 +16,8 @@ static size_t read_all(const char *path, char *bytes) {
   return n;
 }
 
-/* One bit of /model/model.norm.weight in a checkpoint. Where it lies: the last tensor of the export has its bytes. */
+/* One bit of /model/model.norm.weight in a checkpoint. Where it lies: the last tensor of the export has its
+ * bytes. */
 static void change_norm(const char *folder) {
   static char state[MOST_BYTES], weights[MOST_BYTES];
   char        command[512];

@@ -1,5 +1,6 @@
-/* test_comm.c - every collective, scope, element type and way, and the control plane. Run with 1, 2, 3 and 4 ranks on one
- * machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's input is a pure function of r. */
+/* test_comm.c - every collective, scope, element type and way, and the control plane. Run with 1, 2, 3 and 4
+ * ranks on one machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's input is a
+ * pure function of r. */
 #include "ranks_case.h"
 
 enum {
@@ -8,8 +9,8 @@ enum {
   ARENA = 24 << 20
 }; /* BIG: a prime part of the mpi way's staging buffer over 4 */
 
-/* unattached: MPI. forced: TRI_COMM=mpi. attached: shared memory. outside: attached, but one rank's buffers are not in
- * its arena, so that all must take MPI. */
+/* unattached: MPI. forced: TRI_COMM=mpi. attached: shared memory. outside: attached, but one rank's buffers
+ * are not in its arena, so that all must take MPI. */
 typedef enum { UNATTACHED, FORCED, ATTACHED, OUTSIDE, N_WAYS } way;
 
 typedef struct setup {

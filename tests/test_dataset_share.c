@@ -1,5 +1,6 @@
 /* test_dataset_share.c - data files read by all ranks together. Run with 1, 2, 3 and 4 ranks.
- * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by message. */
+ * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by message.
+ */
 #include "ranks_case.h"
 
 #include "io/dataset.h"
@@ -35,7 +36,8 @@ static tri_data_opt options(tri_data_kind kind) {
                         .encode = encode_bytes};
 }
 
-/* n lines of different lengths, some blank, some too long; `bad`: the line that is no object, from 1 on. Rank 0 writes. */
+/* n lines of different lengths, some blank, some too long; `bad`: the line that is no object, from 1 on. Rank
+ * 0 writes. */
 static void put_lines(const char *file, int n, int bad, bool ends, uint64_t seed) {
   tri_rng_key key = tri_rng_make_key(seed, TRI_RNG_SHUFFLE);
   size_t      at = 0;

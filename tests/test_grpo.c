@@ -1,6 +1,6 @@
-/* test_grpo.c - GRPO's loss and gradients through a model. Judge: TRL's GRPOTrainer.compute_loss in f64 on the same tokens,
- * old log-probabilities and advantages (make_grpo_golden.py): directly, parameter by parameter, and as a user would
- * compare, by replaying a saved rollout. Run with 1 and 2 ranks. */
+/* test_grpo.c - GRPO's loss and gradients through a model. Judge: TRL's GRPOTrainer.compute_loss in f64 on
+ * the same tokens, old log-probabilities and advantages (make_grpo_golden.py): directly, parameter by
+ * parameter, and as a user would compare, by replaying a saved rollout. Run with 1 and 2 ranks. */
 #include "model_case.h"
 
 #include "io/rollout_file.h"
@@ -102,7 +102,8 @@ static void close_bench(bench *b) {
   tri_session_close(&b->se, TRI_OK);
 }
 
-/* One optimizer step's loss with sequences [first, first + n); weights are of the whole step. Returns its part. */
+/* One optimizer step's loss with sequences [first, first + n); weights are of the whole step. Returns its
+ * part. */
 static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const double *weight, int first,
                     int n) {
   int           seq[] = {0, 1, 2, 3, 4, 5};

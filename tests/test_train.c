@@ -1,7 +1,8 @@
-/* test_train.c - five steps of GRPO under every plan, with other micro-batches and token budgets. Run with 1, 2 and 4 ranks,
- * each pretending nodes of one and of two ranks. Judge: the program itself on one rank with the default plan, started by
- * rank 0 before MPI is up. What is computed never depends on the way: losses and gradient norms agree to 1e-5; a run is
- * compared up to the first token that rounding flipped, and such runs are rare. */
+/* test_train.c - five steps of GRPO under every plan, with other micro-batches and token budgets. Run with 1,
+ * 2 and 4 ranks, each pretending nodes of one and of two ranks. Judge: the program itself on one rank with
+ * the default plan, started by rank 0 before MPI is up. What is computed never depends on the way: losses and
+ * gradient norms agree to 1e-5; a run is compared up to the first token that rounding flipped, and such runs
+ * are rare. */
 #include "model_case.h"
 
 #include "train.h"
@@ -91,7 +92,8 @@ static void train_here(const arguments *a, int ranks_per_node) {
   tri_config_free(&cfg);
 }
 
-/* This process's environment but for what its launcher put there, which would make a rank of the child too. */
+/* This process's environment but for what its launcher put there, which would make a rank of the child too.
+ */
 static void plain_environment(char **out, int most) {
   static const char *const launcher[] = {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_"};
   int                      n = 0;
@@ -175,7 +177,8 @@ static void close_numbers(const char *run, const char *key, double got, double w
   CHECK(d <= 1e-5, "%s: %s %.17g, by itself on one rank %.17g", run, key, got, want);
 }
 
-/* A loss is a sum of terms of both signs with sizes around one; near zero it is its terms that it is compared with. */
+/* A loss is a sum of terms of both signs with sizes around one; near zero it is its terms that it is compared
+ * with. */
 static void compare(const char *run, const char *reference) {
   char *got, *want;
 
@@ -200,7 +203,8 @@ static void compare(const char *run, const char *reference) {
 
 /* ---- the cases ---- */
 
-/* KL in the reward of rescored log-probabilities, several updates a step: all that ranks must tell each other. */
+/* KL in the reward of rescored log-probabilities, several updates a step: all that ranks must tell each
+ * other. */
 static void add_harder(arguments *a) {
   add(a, "algo.kl_where=reward");
   add(a, "algo.kl_estimator=k1");
