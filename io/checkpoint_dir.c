@@ -102,7 +102,8 @@ static tri_status rename_folder(const char *from, const char *to) {
   return TRI_OK;
 }
 
-/* The step that dir/LATEST names; -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT. */
+/* The step that dir/LATEST names; -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT.
+ */
 static tri_status read_latest(const char *dir, int64_t *step) {
   char    path[TRI_CKPT_PATH_BYTES], target[64];
   ssize_t n;

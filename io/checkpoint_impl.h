@@ -69,10 +69,11 @@ TRI_CHECKED tri_status tri_ckpt_h5_select(hid_t space, const tri_ckpt_tensor *t,
 /* The data space of t's shape; by H5Sclose. Negative on failure. */
 hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t);
 
-/* A group and those above it, made where they are missing; *out by H5Gclose. `file_path` is for the message. */
+/* A group and those above it, made where they are missing; *out by H5Gclose. `file_path` is for the message.
+ */
 TRI_CHECKED tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, const char *path, hid_t *out);
-/* How data sets are made: contiguous, placed at once, never filled, so that their bytes are exactly what the ranks
- * write. By H5Pclose; negative on failure. */
+/* How data sets are made: contiguous, placed at once, never filled, so that their bytes are exactly what the
+ * ranks write. By H5Pclose; negative on failure. */
 hid_t tri_ckpt_h5_set_list(void);
 /* A scalar attribute of this type; text is stored with a fixed length. */
 TRI_CHECKED tri_status tri_ckpt_h5_put(hid_t object, const char *path, const char *name, hid_t type,
@@ -84,7 +85,8 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
 
 /* Rank 0, before anything is written: makes dir and an empty folder in it, if need_bytes are free there.
  * Where the file system cannot promise room, a file `room` in it holds spare_bytes until give(): HDF5's own
- * structures are written by all ranks together, and one rank that fails there would leave the others waiting. */
+ * structures are written by all ranks together, and one rank that fails there would leave the others waiting.
+ */
 TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes,
                                              int64_t spare_bytes);
 TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);

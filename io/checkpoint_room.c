@@ -79,7 +79,8 @@ tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t ne
              "%s: this checkpoint needs %" PRId64 " bytes, %.0f are free; free some or save elsewhere",
              folder, need_bytes, (double)fs.f_bavail * (double)fs.f_frsize);
   if (mkdir(folder, 0777)) TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", folder, strerror(errno));
-  /* A quota shows only when space is asked for: ask once, and give it back to the file that is written next. */
+  /* A quota shows only when space is asked for: ask once, and give it back to the file that is written next.
+   */
   TRI_TRY(tri_ckpt_path(path, "%s/room", folder));
   TRI_TRY(take(path, O_CREAT, need_bytes, &promised));
   TRI_TRY(tri_ckpt_room_give(folder));

@@ -70,9 +70,9 @@ typedef struct tri_data_stats {
  * the first bad line, and where no example is left. SFT: a line without a token to learn is bad too. */
 TRI_CHECKED tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt,
                                         tri_dataset **out);
-/* The same dataset on every rank of c, for the work of one: each reads and tokenizes a part of the lines, then all are
- * exchanged. Collective over c; the first bad line fails it everywhere. Files that are not regular are read by rank 0
- * alone; files of another size on another rank are refused. */
+/* Collective over c. The same dataset on every rank, for the work of one: each reads and tokenizes a part of
+ * the lines, then all are exchanged; the first bad line fails it everywhere. Files that are not regular are read
+ * by rank 0 alone; files of another size on another rank are refused. */
 TRI_CHECKED tri_status tri_dataset_open_shared(const char *const *file, int n_file, const tri_data_opt *opt,
                                                tri_comm *c, tri_dataset **out);
 void                   tri_dataset_close(tri_dataset **d);

@@ -27,8 +27,8 @@ typedef struct tri_data_range {
   int64_t begin, end;
 } tri_data_range;
 
-/* Not collective. The examples of the lines in range [n_file]; none is no failure here. A file with an empty range is not
- * opened. Ids count from the first line taken. As tri_dataset_open else. */
+/* Not collective. The examples of the lines in range [n_file]; none is no failure here. A file with an empty
+ * range is not opened. Ids count from the first line taken. As tri_dataset_open else. */
 TRI_CHECKED tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
                                         const tri_data_range *range, tri_dataset **out);
 /* Not collective. Ready for use, or refused because it is empty. */

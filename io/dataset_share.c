@@ -5,7 +5,8 @@
 
 #include "io/dataset_parts.h"
 
-/* What a rank sends: this; its examples; then for each its tokens, prompt and answer, each padded to 8 bytes. */
+/* What a rank sends: this; its examples; then for each its tokens, prompt and answer, each padded to 8 bytes.
+ */
 typedef struct part_head {
   tri_data_stats stats;
   int64_t        n;
@@ -20,8 +21,8 @@ static size_t payload(const tri_example *e) {
 
 /* ---- which lines ---- */
 
-/* This rank's share of the bytes of all files, one after another. Something else than a regular file cannot be entered in
- * the middle: then rank 0 reads all. */
+/* This rank's share of the bytes of all files, one after another. Something else than a regular file cannot
+ * be entered in the middle: then rank 0 reads all. */
 static tri_status plan_ranges(const char *const *file, int n_file, const tri_comm *c, tri_data_range *range,
                               int64_t *size) {
   struct stat sb;

@@ -85,7 +85,8 @@ void tri_jsonl_close(tri_jsonl **r) {
 const char *tri_jsonl_path(const tri_jsonl *r) { return r->path; }
 int64_t     tri_jsonl_taken(const tri_jsonl *r) { return r->line; }
 
-/* Lines that begin before the part. Only messages ask; if the file cannot be read, they count from the part. */
+/* Lines that begin before the part. Only messages ask; if the file cannot be read, they count from the part.
+ */
 static int64_t count_skipped(const tri_jsonl *r) {
   FILE   *f = fopen(r->path, "rbe");
   char    piece[65536];

@@ -11,7 +11,8 @@ typedef struct tri_jsonl tri_jsonl;
 /* Not collective. Any readable file but a folder; it is read as a stream, so only the longest line is
  * held. */
 TRI_CHECKED tri_status tri_jsonl_open(const char *path, tri_jsonl **out);
-/* The same, but only the lines that begin at bytes begin .. end - 1 of the file, which must be a regular one if begin > 0.
+/* The same, but only the lines that begin at bytes begin .. end - 1 of the file, which must be a regular one
+ * if begin > 0.
  */
 TRI_CHECKED tri_status tri_jsonl_open_part(const char *path, int64_t begin, int64_t end, tri_jsonl **out);
 /* The same from standard input, called "stdin" in messages. */

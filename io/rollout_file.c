@@ -15,6 +15,8 @@ enum { PATH_BYTES = 4096 };
 /* Log-probabilities of other programs may round a little above 0 (chosen: far above f32, far below a
  * mistake). */
 static const double LOGP_SLACK_NATS = 1e-3;
+/* Below it the ratio of probabilities may be beyond double, exp(709.8). */
+static const double LOGP_LEAST_NATS = -700;
 
 static const char *const stop_word[] = {
     [TRI_STOP_EOS] = "eos", [TRI_STOP_STRING] = "stop", [TRI_STOP_LENGTH] = "length"};
@@ -196,8 +198,9 @@ static tri_status get_logprobs(const place *p, const json_t *object, saved_line 
   for (size_t i = 0; i < n; i++) {
     const json_t *x = json_array_get(v, i);
     double        logp = json_number_value(x);
-    if (!json_is_number(x) || !isfinite((float)logp) || logp > LOGP_SLACK_NATS)
-      FAIL_AT(p, "`logprobs` entry %zu is not the logarithm of a probability (a number of at most 0)", i);
+    if (!json_is_number(x) || !(logp >= LOGP_LEAST_NATS && logp <= LOGP_SLACK_NATS))
+      FAIL_AT(p, "`logprobs` entry %zu is not the logarithm of a probability (a number from %g to 0)", i,
+              LOGP_LEAST_NATS);
     out->logp[out->prompt_len + (int32_t)i] = (float)logp;
   }
   return TRI_OK;

@@ -17,8 +17,8 @@ typedef struct tri_rollout_text {
 TRI_CHECKED tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_rollout *r,
                                               const char *const *reward_name, const tri_rollout_text *text);
 
-/* Not collective. Append sequence q as the line the file would have, without its newline. text NULL: none; reward_name NULL: neither
- * rewards nor advantage. */
+/* Not collective. Append sequence q as the line the file would have, without its newline. text NULL: none;
+ * reward_name NULL: neither rewards nor advantage. */
 TRI_CHECKED tri_status tri_rollout_file_line(const tri_rollout *r, int q, const char *const *reward_name,
                                              const tri_rollout_text *text, tri_text *out);
 

@@ -5,18 +5,20 @@
 #include "base.h"
 
 /* A tokenizer as the file describes it. Read-only once open: every function below but open and close may be
- * called from several threads at once. The judge is the tokenizers library (0.23): the ids and texts are its own.
+ * called from several threads at once. The judge is the tokenizers library (0.23): the ids and texts are its
+ * own.
  *
  * Understood: model BPE (byte_fallback, ignore_merges, unk_token, fuse_unk; merges as "a b" or ["a", "b"]);
- * normalizers NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Strip, ByteLevel, Sequence; pre-tokenizers Split,
- * ByteLevel, Digits, Metaspace, Punctuation, Whitespace, WhitespaceSplit, Sequence; decoders ByteLevel,
- * ByteFallback, Fuse, Metaspace, Replace, Strip, Sequence; post-processors ByteLevel, TemplateProcessing,
- * Sequence; added tokens with all their flags. Anything else is refused by its name.
+ * normalizers NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Strip, ByteLevel, Sequence; pre-tokenizers
+ * Split, ByteLevel, Digits, Metaspace, Punctuation, Whitespace, WhitespaceSplit, Sequence; decoders
+ * ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip, Sequence; post-processors ByteLevel,
+ * TemplateProcessing, Sequence; added tokens with all their flags. Anything else is refused by its name.
  *
- * Known to differ: a few characters younger than Unicode 9 under NFKC, NFKD and Lowercase, in the order of marks, and
- * under Punctuation, where the library's tables are older or newer; properties other than general categories
- * (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's vocabulary, look-behind
- * of variable length.
+ * Known to differ: a few characters younger than Unicode 9 under NFKC, NFKD and Lowercase, in the order of
+ * marks, and under Punctuation, where the library's tables are older or newer; properties other than general
+ * categories
+ * (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's vocabulary,
+ * look-behind of variable length.
  *
  * `truncation` and `padding` are not applied: the library's own encode() would cut and fill, but transformers
  * switches both off for every call that does not ask for them.
@@ -33,17 +35,19 @@ typedef struct tri_tokens {
 TRI_CHECKED tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n); /* append */
 void                   tri_tokens_free(tri_tokens *list);
 
-/* Open a tokenizer.json. A byte order mark at its start is skipped. TRI_EINPUT with one message where the file is
- * broken or asks for what is not understood. The caller closes *out. Not collective. */
+/* Open a tokenizer.json. A byte order mark at its start is skipped. TRI_EINPUT with one message where the
+ * file is broken or asks for what is not understood. The caller closes *out. Not collective. */
 TRI_CHECKED tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out);
-/* The same from `n` bytes in memory, which may go away afterwards; `name` stands in messages. Not collective. */
+/* The same from `n` bytes in memory, which may go away afterwards; `name` stands in messages. Not collective.
+ */
 TRI_CHECKED tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n,
                                                tri_tokenizer **out);
 void                   tri_tokenizer_close(tri_tokenizer **t);
 
-/* Append the ids of a text of `n` bytes, which may hold NUL, to *out. Bytes that are no UTF-8 are read as U+FFFD,
- * one for each longest part that could begin a character (as Python's errors="replace"). special: run the
- * post-processor, which adds the begin token and the like. On failure *out is as it was. Not collective. */
+/* Append the ids of a text of `n` bytes, which may hold NUL, to *out. Bytes that are no UTF-8 are read as
+ * U+FFFD, one for each longest part that could begin a character (as Python's errors="replace"). special: run
+ * the post-processor, which adds the begin token and the like. On failure *out is as it was. Not collective.
+ */
 TRI_CHECKED tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
                                             tri_tokens *out);
 /* Append the UTF-8 text of `n` ids to *out, as the library's decode(ids, skip_special_tokens=skip_special).

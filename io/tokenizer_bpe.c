@@ -97,8 +97,8 @@ static bool has_bytes(const tri_tokenizer *t, const char *s, int n) {
   return true;
 }
 
-/* tokenizers, models/bpe/model.rs, merge_word: the characters of a piece as symbols. An unknown character waits
- * until the next known one, also while bytes of byte_fallback pass it. */
+/* tokenizers, models/bpe/model.rs, merge_word: the characters of a piece as symbols. An unknown character
+ * waits until the next known one, also while bytes of byte_fallback pass it. */
 static tri_status fill_symbols(const tri_tokenizer *t, const char *s, size_t n, int32_t *symbol,
                                int64_t *n_symbol) {
   bool    waiting = false;

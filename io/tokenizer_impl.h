@@ -109,7 +109,8 @@ typedef enum {
   TRI_TOK_PREPEND,
   TRI_TOK_REPLACE,
   TRI_TOK_STRIP,
-  TRI_TOK_BYTES, /* the bytes as printable characters (ByteLevel as a normalizer, and the second half of it) */
+  TRI_TOK_BYTES, /* the bytes as printable characters (ByteLevel as a normalizer, and the second half of it)
+                  */
   TRI_TOK_SPLIT,
   TRI_TOK_PREFIX_SPACE, /* the first half of ByteLevel */
   TRI_TOK_DIGITS,
@@ -213,7 +214,8 @@ TRI_CHECKED tri_status tri_tok_load(tri_tokenizer *t, json_t *root);
 TRI_CHECKED tri_status tri_tok_load_steps(tri_tokenizer *t, json_t *root);
 TRI_CHECKED tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post);
 void                   tri_tok_ops_free(tri_tok_ops *ops);
-/* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the object. */
+/* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
+ * object. */
 TRI_CHECKED tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o,
                                     const char *key, int fallback, bool *out);
 
@@ -223,7 +225,11 @@ TRI_CHECKED tri_status tri_tok_load_added(tri_tokenizer *t, json_t *list);
 TRI_CHECKED tri_status tri_tok_split_added(const tri_tokenizer *t, const tri_tok_trie *trie,
                                            tri_tok_pieces *in, tri_tok_pieces *out);
 
-/* tokenizer_text.c, tokenizer_pre.c: run one step from w->a, the result is w->a again. */
+/* One step on one piece of w->a, whose text is s [p.n]; the result is added to w->b. */
+typedef tri_status tri_tok_step(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w);
+/* tokenizer_text.c. w->b becomes w->a after one step on each piece that is not yet an id. */
+TRI_CHECKED tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step);
+/* tokenizer_normalize.c, tokenizer_pre.c: run all steps from w->a, the result is w->a again. */
 TRI_CHECKED tri_status tri_tok_normalize(const tri_tok_ops *ops, tri_tok_work *w);
 TRI_CHECKED tri_status tri_tok_pre_tokenize(const tri_tok_ops *ops, tri_tok_work *w);
 bool                   tri_tok_is_space(int32_t c);        /* White_Space */

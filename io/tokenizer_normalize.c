@@ -86,7 +86,8 @@ static tri_status normalize_form(tri_tok_kind kind, const char *s, tri_tok_piece
   return finish(&w->b, from, zero);
 }
 
-/* Character by character, without context; the one that becomes two is U+0130 (Unicode, SpecialCasing.txt). */
+/* Character by character, without context; the one that becomes two is U+0130 (Unicode, SpecialCasing.txt).
+ */
 static tri_status normalize_lowercase(const char *s, tri_tok_piece p, tri_tok_work *w) {
   int64_t from = w->b.text_n;
   size_t  step, zero = 0;
@@ -187,14 +188,7 @@ tri_status tri_tok_normalize(const tri_tok_ops *ops, tri_tok_work *w) {
   tri_tok_pieces t;
 
   for (int64_t k = 0; k < ops->n; k++) {
-    tri_tok_reset(&w->b);
-    for (int64_t i = 0; i < w->a.n; i++) {
-      tri_tok_piece p = w->a.piece[i];
-      if (p.id >= 0) /* only its id counts from here on */
-        TRI_TRY(tri_tok_push(&w->b, p));
-      else
-        TRI_TRY(normalize_piece(ops->op + k, w->a.text + p.at, p, w));
-    }
+    TRI_TRY(tri_tok_each(ops->op + k, w, normalize_piece));
     t = w->a, w->a = w->b, w->b = t;
   }
   return TRI_OK;

@@ -155,14 +155,7 @@ tri_status tri_tok_pre_tokenize(const tri_tok_ops *ops, tri_tok_work *w) {
   tri_tok_pieces t;
 
   for (int64_t k = 0; k < ops->n; k++) {
-    tri_tok_reset(&w->b);
-    for (int64_t i = 0; i < w->a.n; i++) {
-      tri_tok_piece p = w->a.piece[i];
-      if (p.id >= 0) /* only its id counts from here on */
-        TRI_TRY(tri_tok_push(&w->b, p));
-      else
-        TRI_TRY(pre_tokenize_piece(ops->op + k, w->a.text + p.at, p, w));
-    }
+    TRI_TRY(tri_tok_each(ops->op + k, w, pre_tokenize_piece));
     if (keeps_text(ops->op + k)) tri_tok_take_text(&w->b, &w->a);
     t = w->a, w->a = w->b, w->b = t;
   }

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* Chosen: a pattern that backtracks without end must stop after some seconds; 1 MB of spaces needs 1e7 steps. */
+/* Chosen: a pattern that backtracks without end must stop after some seconds; 1 MB of spaces needs 1e7 steps.
+ */
 enum { MATCH_LIMIT = 1000000000, STACK_START_BYTES = 32 << 10, STACK_BYTES = 64 << 20 };
 
 tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool literal, pcre2_code **out) {
@@ -70,8 +71,8 @@ static tri_status search(const pcre2_code *code, const char *s, size_t n, size_t
   return TRI_OK;
 }
 
-/* tokenizers, pattern.rs, find_matches; onig, find.rs, FindMatches: an empty match directly behind the last one
- * is passed over. */
+/* tokenizers, pattern.rs, find_matches; onig, find.rs, FindMatches: an empty match directly behind the last
+ * one is passed over. */
 tri_status tri_tok_regex_find(const pcre2_code *code, const char *s, size_t n, tri_tok_work *w) {
   size_t  at = 0, prev = 0, last = SIZE_MAX, from, to;
   int32_t c;

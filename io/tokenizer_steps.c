@@ -1,4 +1,5 @@
-/* tokenizer_steps.c - normalizer, pre_tokenizer, decoder and post_processor of a tokenizer.json as lists of steps. */
+/* tokenizer_steps.c - normalizer, pre_tokenizer, decoder and post_processor of a tokenizer.json as lists of
+ * steps. */
 #include "io/tokenizer_impl.h"
 
 #include <stdio.h>

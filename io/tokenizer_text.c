@@ -1,4 +1,5 @@
-/* tokenizer_text.c - the tokenizer's small tools: characters, byte spelling, hash table, text cut into pieces. */
+/* tokenizer_text.c - the tokenizer's small tools: characters, byte spelling, hash table, text cut into
+ * pieces. */
 #include "io/tokenizer_impl.h"
 
 #include <string.h>
@@ -151,6 +152,18 @@ void tri_tok_take_text(tri_tok_pieces *out, tri_tok_pieces *in) {
 
   out->text = in->text, out->text_n = in->text_n, out->text_cap = in->text_cap;
   in->text = t.text, in->text_n = t.text_n, in->text_cap = t.text_cap;
+}
+
+tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step) {
+  tri_tok_reset(&w->b);
+  for (int64_t i = 0; i < w->a.n; i++) {
+    tri_tok_piece p = w->a.piece[i];
+    if (p.id >= 0) /* only its id counts from here on */
+      TRI_TRY(tri_tok_push(&w->b, p));
+    else
+      TRI_TRY(step(op, w->a.text + p.at, p, w));
+  }
+  return TRI_OK;
 }
 
 /* Bytes at s, up to n, that are one valid character (*ok), or that from_utf8_lossy replaces together. Unicode

@@ -4,12 +4,6 @@
 
 #include "rollout.h"
 
-enum {
-  TRI_NEEDS_ROLLOUT = 1,
-  TRI_NEEDS_GROUP = 2,
-  TRI_NEEDS_REWARD = 4
-}; /* answers are generated; several per prompt */
-
 typedef enum { TRI_KL_K1, TRI_KL_K2, TRI_KL_K3 } tri_kl_estimator;
 typedef enum { TRI_SCALE_GROUP, TRI_SCALE_BATCH, TRI_SCALE_NONE } tri_scale_rewards;
 /* verl's four words; peers.md 3.1. */
@@ -29,10 +23,10 @@ typedef struct tri_algo_opt {
   int64_t           max_response_length; /* tokens; the constant of seq-mean-token-sum-norm */
 } tri_algo_opt;
 
-/* Host arrays, borrowed: the answer tokens of one micro-batch. Sequences are never cut. weight is each token's share of
- * the loss, counted over all ranks and micro-batches of the optimizer step before backward, so that losses and
- * gradients only ever add up. "grpo" wants old_logp and adv, and ref_logp with kl_coef > 0; "sft" wants logp and ent
- * only. */
+/* Host arrays, borrowed: the answer tokens of one micro-batch. Sequences are never cut. weight is each
+ * token's share of the loss, counted over all ranks and micro-batches of the optimizer step before backward,
+ * so that losses and gradients only ever add up. "grpo" wants old_logp and adv, and ref_logp with kl_coef >
+ * 0; "sft" wants logp and ent only. */
 typedef struct tri_loss_in {
   int64_t        n;
   int            n_seq;
@@ -47,13 +41,13 @@ typedef struct tri_loss_out {
   int64_t clipped;         /* tokens whose gradient the clip removed */
 } tri_loss_out;
 
-/* The algorithm plug-in. advantage: fills r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout
- * and computes the same numbers; Not collective; NULL when there are none. A reward that is unknown or not finite is
- * TRI_ENUMERIC, naming the prompt. loss: Not collective. A token whose loss is not finite is TRI_ENUMERIC, naming
- * it. */
+/* The algorithm plug-in. advantage: fills r->adv at answer tokens, 0 elsewhere; every rank holds the same
+ * whole rollout and computes the same numbers; Not collective; NULL when there are none. A reward that is
+ * unknown or not finite is TRI_ENUMERIC, naming the prompt. loss: Not collective. A token whose loss is not
+ * finite is TRI_ENUMERIC, naming it. */
 typedef struct tri_algo {
   const char *name;
-  unsigned    needs;
+  bool generates; /* answers are generated (or replayed) and rewarded; else the data are demonstrations */
   tri_status (*advantage)(const tri_algo_opt *o, tri_rollout *r);
   tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 } tri_algo;
@@ -63,12 +57,12 @@ extern const tri_algo tri_algo_sft, tri_algo_grpo; /* algo_sft.c, algo_group.c *
 const tri_algo *tri_algo_find(const char *name); /* NULL if there is none */
 const tri_algo *tri_algo_at(int i);              /* NULL past the last */
 
-/* Pure. weight [n_seq]: the share of each token of sequence q, which has n_answer[q] tokens with loss (0 tokens: weight
- * 0, and the sequence is not counted). All sequences of one optimizer step, of all ranks. */
+/* Pure. weight [n_seq]: the share of each token of sequence q, which has n_answer[q] tokens with loss (0
+ * tokens: weight 0, and the sequence is not counted). All sequences of one optimizer step, of all ranks. */
 void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int64_t *n_answer, int n_seq,
                       double *weight);
-/* Pure. k1, k2, k3 of delta = log pi - log ref, nats (Schulman 2020, "Approximating KL divergence"); slope: its
- * derivative by log pi, NULL if not wanted. */
+/* Pure. k1, k2, k3 of delta = log pi - log ref, nats (Schulman 2020, "Approximating KL divergence"); slope:
+ * its derivative by log pi, NULL if not wanted. */
 double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
 
 #endif

@@ -122,7 +122,5 @@ static tri_status group_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_l
   return TRI_OK;
 }
 
-const tri_algo tri_algo_grpo = {.name = "grpo",
-                                .needs = TRI_NEEDS_ROLLOUT | TRI_NEEDS_GROUP | TRI_NEEDS_REWARD,
-                                .advantage = group_advantage,
-                                .loss = group_loss};
+const tri_algo tri_algo_grpo = {
+    .name = "grpo", .generates = true, .advantage = group_advantage, .loss = group_loss};

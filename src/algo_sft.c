@@ -26,4 +26,4 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
   return TRI_OK;
 }
 
-const tri_algo tri_algo_sft = {.name = "sft", .needs = 0, .advantage = NULL, .loss = sft_loss};
+const tri_algo tri_algo_sft = {.name = "sft", .generates = false, .advantage = NULL, .loss = sft_loss};

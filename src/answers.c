@@ -79,8 +79,8 @@ bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
 
   for (int i = 0; i < rule->n; i++)
     if (strlen(rule->text[i]) > longest) longest = strlen(rule->text[i]);
-  /* The newest tokens, until their text is long enough for a string that ends in the last one; 16 bytes more for tokens
-   * that are a part of a character. */
+  /* The newest tokens, until their text is long enough for a string that ends in the last one; 16 bytes more
+   * for tokens that are a part of a character. */
   for (int64_t tail = 8; text.len < longest + 16; tail *= 2) {
     text.len = 0;
     if (tail > n) tail = n;

@@ -7,12 +7,12 @@
 #include "reward.h"
 #include "rollout.h"
 
-/* Not collective. Append the text of ids. Ids that name no token (a model's vocabulary is often padded beyond its
- * tokenizer's) have no text, as in transformers. */
+/* Not collective. Append the text of ids. Ids that name no token (a model's vocabulary is often padded beyond
+ * its tokenizer's) have no text, as in transformers. */
 TRI_CHECKED tri_status tri_answers_decode(const tri_tokenizer *tokenizer, const int32_t *id, int64_t n,
                                           bool skip_special, tri_text *out);
-/* Not collective. Fills reward and part of every sequence of r, whose sequences are `group` answers to each of
- * example[0 .. n_seq/group). tokenizer NULL: TRI_EINPUT, rewards compare text. */
+/* Not collective. Fills reward and part of every sequence of r, whose sequences are `group` answers to each
+ * of example[0 .. n_seq/group). tokenizer NULL: TRI_EINPUT, rewards compare text. */
 TRI_CHECKED tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
                                           const tri_tokenizer *tokenizer, tri_reward_set *set);
 
@@ -22,7 +22,8 @@ typedef struct tri_stop_rule {
   char *const         *text; /* [n] */
   int                  n;
 } tri_stop_rule;
-/* Whether the answer's text holds one of the strings; looks at the newest tokens only. For tri_generate_opt.stop. */
+/* Whether the answer's text holds one of the strings; looks at the newest tokens only. For
+ * tri_generate_opt.stop. */
 bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n);
 
 /* tri_data_opt.encode over a tokenizer. Not collective. */

@@ -53,6 +53,14 @@ const char *tri_error_message(void) { return error_message; }
 const char *tri_error_trace(void) { return error_trace; }
 void        tri_error_clear(void) { error_message[0] = error_trace[0] = 0; }
 
+tri_status tri_error_about(tri_status st, const char *what) {
+  size_t used = strlen(error_message);
+
+  if (st != TRI_OK && !strstr(error_message, what))
+    snprintf(error_message + used, sizeof error_message - used, " (%s)", what);
+  return st;
+}
+
 void tri_error_set(tri_status st, const char *message) {
   snprintf(error_message, sizeof error_message, "%s", message);
   snprintf(error_trace, sizeof error_trace, "  (%s)\n", tri_status_text(st));

@@ -63,6 +63,9 @@ tri_status tri_fail(const char *file, int line, const char *func, tri_status st,
 const char *tri_error_message(void);
 const char *tri_error_trace(void);
 void        tri_error_clear(void);
+/* Hands st back. Where it is an error, its message gains " (what)": the deck's key that named the file, say.
+ */
+TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
 /* Replace the message, keeping nothing of the trace: for an error that another rank found. */
 void tri_error_set(tri_status st, const char *message);
 
@@ -92,7 +95,8 @@ void tri_text_free(tri_text *t);
  * debug: any rank. Everything goes to stderr and, once tri_log_file was called, to that file too. */
 typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DEBUG } tri_log_level;
 void tri_log_open(int rank, tri_log_level level); /* info is printed by rank 0 only */
-/* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first file. */
+/* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first
+ * file. */
 void tri_log_file(void *file);
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
@@ -104,7 +108,8 @@ TRI_CHECKED tri_status tri_file_read(const char *path, size_t limit_bytes, char 
 /* Write path.tmp, flush, rename: whole or not at all. Not collective. */
 TRI_CHECKED tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes);
 
-/* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or NULL. */
+/* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or NULL.
+ */
 const char *tri_nearest(const char *name, const char *const *known, int n_known);
 
 #endif

@@ -17,7 +17,8 @@ static int longest_first(const void *a, const void *b) {
   return x->seq - y->seq;
 }
 
-/* Give the n items, longest first, to ranks: by turns there and back, so that counts are equal and tokens nearly. */
+/* Give the n items, longest first, to ranks: by turns there and back, so that counts are equal and tokens
+ * nearly. */
 static void deal(item *it, int n, int size) {
   for (int j = 0; j < n; j++) {
     int turn = j / size, place = j % size;

@@ -1,4 +1,5 @@
-/* collect.c - one step's sequences on every rank: generated and rewarded, replayed, or SFT's; and evaluation. */
+/* collect.c - one step's sequences on every rank: generated and rewarded, replayed, or SFT's; and evaluation.
+ */
 #include "train.h"
 #include "io/rollout_file.h"
 
@@ -35,8 +36,8 @@ static void add_to_share(share *s, const tri_example *e) {
   s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
 }
 
-/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere. span: what the time
- * is spent on. */
+/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere. span: what
+ * the time is spent on. */
 static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, const char *span,
                          tri_rollout *out) {
   tri_status st = TRI_OK;
@@ -121,7 +122,7 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
                            .n_reward = c->reward.n,
                            .reward_name = name};
 
-  for (int i = 0; i < c->reward.n; i++) name[i] = c->reward.item[i].name;
+  for (int i = 0; i < c->reward.n; i++) name[i] = tri_reward_set_name(t->reward, i);
   TRI_TRY(tri_rollout_file_read(c->rollout.replay, step, &opt, 0, 1, out));
   if (out->n_seq != t->samples)
     TRI_FAIL(TRI_EINPUT, "%s: step %lld has %d lines, the deck says %lld = %lld prompts x %lld generations",
@@ -157,7 +158,7 @@ static tri_status demonstrations(tri_trainer *t, tri_rollout *out) {
 }
 
 tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out) {
-  if (!(t->algo->needs & TRI_NEEDS_ROLLOUT)) return tri_agree(world_of(t), demonstrations(t, out));
+  if (!t->algo->generates) return tri_agree(world_of(t), demonstrations(t, out));
   if (t->cfg->rollout.replay) return tri_agree(world_of(t), replay(t, step, out));
   return generate(t, out);
 }
@@ -192,7 +193,7 @@ static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout 
 bool tri_collect_due(const tri_trainer *t, int64_t step) {
   int64_t every = t->cfg->rollout.save_every;
 
-  return (t->algo->needs & TRI_NEEDS_ROLLOUT) && every > 0 && step % every == 0;
+  return t->algo->generates && every > 0 && step % every == 0;
 }
 
 tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) {

@@ -1,8 +1,8 @@
 /* comm.c - scopes, the queue of pending collectives, and the control plane.
  *
- * Collectives on host memory go one of two ways: "shm" (comm_shm.c) after tri_comm_attach if all ranks of the scope
- * are on one machine, else "mpi" (comm_mpi.c). The environment variable TRI_COMM=mpi, meant for tests, keeps every
- * scope on "mpi"; comm->ops->name says which it is. */
+ * Collectives on host memory go one of two ways: "shm" (comm_shm.c) after tri_comm_attach if all ranks of the
+ * scope are on one machine, else "mpi" (comm_mpi.c). The environment variable TRI_COMM=mpi, meant for tests,
+ * keeps every scope on "mpi"; comm->ops->name says which it is. */
 #include "comm.h"
 #include "comm_host.h"
 #include "cpu/device_cpu.h"

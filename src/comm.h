@@ -21,9 +21,9 @@ typedef struct tri_req {
 
 /* The communicator back end: "shm" and "mpi" for host memory, "nccl" for device memory.
  * Collective over c, every entry but close. A call runs after the work already in s. With req NULL
- * its result is ready for later work in s; with req given, for work queued after wait(), and neither buffer may be
- * touched before that. Several requests may be pending; they are waited for in the order they were started. Counts are
- * elements and may exceed 2^31. Sums of f32 and bf16 are made in f32 in rank order. */
+ * its result is ready for later work in s; with req given, for work queued after wait(), and neither buffer
+ * may be touched before that. Several requests may be pending; they are waited for in the order they were
+ * started. Counts are elements and may exceed 2^31. Sums of f32 and bf16 are made in f32 in rank order. */
 typedef struct tri_comm_ops {
   const char *name;
   /* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
@@ -52,11 +52,12 @@ struct tri_comm {
 TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope scope, tri_device *d,
                                      tri_comm **out);
 void                   tri_comm_close(tri_comm **c);
-/* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE block:
- * collectives on buffers inside it may go directly between ranks of one machine (CPU) or be registered (NCCL). It must
- * live until the communicators are closed. CPU: if all ranks of a scope are on one machine its ops become "shm"; a
- * collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on any rank takes MPI on all.
- * A rank that has no shared memory keeps every rank on "mpi", with a warning. */
+/* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE
+ * block: collectives on buffers inside it may go directly between ranks of one machine (CPU) or be registered
+ * (NCCL). It must live until the communicators are closed. CPU: if all ranks of a scope are on one machine
+ * its ops become "shm"; a collective whose buffer (send of all_gather and reduce_scatter, else buf) lies
+ * outside on any rank takes MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a
+ * warning. */
 TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
                                        tri_device *d, void *base, size_t bytes);
 
@@ -64,16 +65,16 @@ TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *c
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int n);
 TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int n);
 TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
-/* Every rank's `bytes` bytes, one after the other in rank order, on every rank. counts [size]: bytes per rank, filled
- * by the call; *out by tri_host_free. Totals may exceed 2^31. */
+/* Every rank's `bytes` bytes, one after the other in rank order, on every rank. counts [size]: bytes per
+ * rank, filled by the call; *out by tri_host_free. Totals may exceed 2^31. */
 TRI_CHECKED tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out,
                                            size_t *counts);
 /* The same in two: the sizes, then the bytes into out [sum of counts], the caller's. */
 TRI_CHECKED tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts);
 TRI_CHECKED tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out);
 TRI_CHECKED tri_status tri_host_barrier(tri_comm *c);
-/* Every rank brings its own status; every rank leaves with that of the lowest rank whose status is not TRI_OK, and
- * with that rank's message. Collective over c. */
+/* Every rank brings its own status; every rank leaves with that of the lowest rank whose status is not
+ * TRI_OK, and with that rank's message. Collective over c. */
 TRI_CHECKED tri_status tri_agree(tri_comm *c, tri_status mine);
 
 #endif

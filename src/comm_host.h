@@ -1,4 +1,5 @@
-/* comm_host.h - what the files of the communicator for host memory share. Layer 2, private to comm*.c, runtime.c. */
+/* comm_host.h - what the files of the communicator for host memory share. Layer 2, private to comm*.c,
+ * runtime.c. */
 #ifndef TRI_COMM_HOST_H
 #define TRI_COMM_HOST_H
 
@@ -6,7 +7,8 @@
 
 typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
 
-/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is recv. */
+/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is recv.
+ */
 typedef struct tri_coll {
   tri_coll_kind kind;
   void         *recv;
@@ -17,13 +19,14 @@ typedef struct tri_coll {
   int           root;
 } tri_coll;
 
-/* Collectives of one communicator that may be pending. Chosen: two gathers and two reductions, and as many again. */
+/* Collectives of one communicator that may be pending. Chosen: two gathers and two reductions, and as many
+ * again. */
 enum { TRI_RING = 8 };
 
 typedef struct tri_host_comm tri_host_comm;
 
-/* How collectives are carried out. Sequence numbers count from 1; number n lives in ring[n % TRI_RING]. Every number
- * is started, then finished, in order, on every rank of the communicator. */
+/* How collectives are carried out. Sequence numbers count from 1; number n lives in ring[n % TRI_RING]. Every
+ * number is started, then finished, in order, on every rank of the communicator. */
 typedef struct tri_coll_way {
   tri_status (*start)(tri_host_comm *h, const tri_coll *k, uint64_t number);
   tri_status (*finish)(tri_host_comm *h, const tri_coll *k, uint64_t number);
@@ -49,8 +52,9 @@ extern const tri_coll_way tri_mpi_way_ops;
 /* Collective. Start and finish in one. */
 TRI_CHECKED tri_status tri_mpi_way_run(tri_host_comm *h, const tri_coll *k);
 
-/* Collective over world. *attached: every rank could map its neighbours' blocks; then each h whose ranks are all on
- * one machine has its shm set. Else *attached is false on every rank and *why says what was missing here. */
+/* Collective over world. *attached: every rank could map its neighbours' blocks; then each h whose ranks are
+ * all on one machine has its shm set. Else *attached is false on every rank and *why says what was missing
+ * here. */
 TRI_CHECKED tri_status    tri_shm_way_attach(const struct tri_runtime *rt,
                                              tri_host_comm *const h[TRI_SCOPE_COUNT], tri_device *d,
                                              const void *base, size_t bytes, bool wanted, bool *attached);

@@ -1,7 +1,8 @@
 /* comm_mpi.c - collectives on host memory through MPI: element types, counts past 2^31, sums in rank order.
  *
- * Gathers and broadcasts are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging buffer
- * and a sum of our own, because MPI neither promises an order of the sum nor knows bf16; they run at wait. */
+ * Gathers and broadcasts are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging
+ * buffer and a sum of our own, because MPI neither promises an order of the sum nor knows bf16; they run at
+ * wait. */
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
 
@@ -128,8 +129,8 @@ done:
   return st;
 }
 
-/* Piece i + 1 is on its way while piece i is summed. recv may be my slice of send: a piece is written only after
- * its own all-to-all, and no other piece reads there. */
+/* Piece i + 1 is on its way while piece i is summed. recv may be my slice of send: a piece is written only
+ * after its own all-to-all, and no other piece reads there. */
 static tri_status reduce_scatter(tri_host_comm *h, const tri_coll *k) {
   size_t      bytes = tri_dtype_bytes(k->dtype);
   MPI_Request request[STAGE_BUFFERS];

@@ -1,9 +1,9 @@
 /* comm_shm.c - collectives between ranks of one machine, straight from the neighbours' memory.
  *
  * Every rank owns one control block and one arena (the attached device block); the others map both read only.
- * Starting a collective publishes where its buffer lies. Finishing it waits for the neighbours' publications, reads
- * their buffers, says so, and returns when all have said so. A flag is a sequence number that only grows and that only
- * its owner writes. */
+ * Starting a collective publishes where its buffer lies. Finishing it waits for the neighbours' publications,
+ * reads their buffers, says so, and returns when all have said so. A flag is a sequence number that only
+ * grows and that only its owner writes. */
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
 #include "runtime.h"
@@ -28,8 +28,8 @@ static const double look_every_s = 1.0; /* chosen: how soon a dead neighbour is 
 
 static const int64_t outside_arena = -1;
 
-/* One pending collective of one rank. What stands below `done` is for neighbours to read between `published` and
- * `done`. */
+/* One pending collective of one rank. What stands below `done` is for neighbours to read between `published`
+ * and `done`. */
 typedef struct shm_slot {
   _Atomic uint64_t published, reduced, done; /* sequence numbers */
   int64_t          offset; /* of the buffer neighbours read, from the start of the arena; or outside_arena */
@@ -149,7 +149,8 @@ static bool map_all(shm_machine *m, int self, const void *base) {
   return true;
 }
 
-/* Collective over h. Joins if all its ranks are on one machine; `leader` is the machine's lowest world rank. */
+/* Collective over h. Joins if all its ranks are on one machine; `leader` is the machine's lowest world rank.
+ */
 static tri_status join(tri_host_comm *h, shm_machine *m, int leader, int machine_rank) {
   int        mine[2] = {leader, machine_rank}, *all = NULL;
   bool       same = true;
@@ -334,8 +335,8 @@ static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number
   return TRI_OK;
 }
 
-/* Waits for all publications. *inside: every buffer lies in its arena; all ranks see the same. Every rank must
- * have started the same collective. */
+/* Waits for all publications. *inside: every buffer lies in its arena; all ranks see the same. Every rank
+ * must have started the same collective. */
 static tri_status read_slots(const tri_host_comm *h, const tri_coll *k, uint64_t number, bool *inside) {
   const shm_slot *me = slot_of(h, h->base.rank, number);
 

@@ -430,7 +430,8 @@ static tri_status check_together(const loader *l) {
   return TRI_OK;
 }
 
-/* A line for each key that is given but sleeps because of another: that one is the kind of key one turns off for a while. */
+/* A line for each key that is given but sleeps because of another: that one is the kind of key one turns off
+ * for a while. */
 static tri_status note_idle(const loader *l) {
   const tri_config *c = l->cfg;
   const bool no_kl = c->algo.kl_coef == 0, no_eval = c->eval.steps == 0, greedy = c->rollout.temperature == 0,

@@ -59,7 +59,8 @@ const tri_key tri_keys[] = {
   {"data.max_prompt_length", TRI_KEY_I64, ALL, AT(data.max_prompt_length), COUNT, NULL, "tokens",
    "Longest prompt; not given: what the model can hold."},
   {"data.overlong_prompt", TRI_KEY_CHOICE, ALL, AT(data.overlong_prompt), "error|drop|truncate", "error", "1",
-   "What to do with a longer prompt."},
+   "A longer prompt: error ends the run before its first step, drop leaves the line out, truncate keeps the prompt's "
+   "end."},
 
   {"algo.name", TRI_KEY_TEXT, ALL, AT(algo.name), "", NULL, "1", "The algorithm; must be given."},
   {"algo.num_generations", TRI_KEY_I64, RL, AT(algo.num_generations), COUNT, "8", "samples",
@@ -103,7 +104,8 @@ const tri_key tri_keys[] = {
   {"rollout.save_every", TRI_KEY_I64, RL, AT(rollout.save_every), COUNT0, "0", "steps",
    "Write the rollout of every so many steps; 0: never."},
   {"rollout.replay", TRI_KEY_TEXT, RL, AT(rollout.replay), "", NULL, "path",
-   "Folder of saved rollouts that are used instead of generating."},
+   "Folder of step-NNNNNNNN.jsonl files used instead of generating. A line needs tokens and prompt_tokens; reward and "
+   "logprobs are computed where a file lacks them."},
 
   {"train.steps", TRI_KEY_I64, ALL, AT(train.steps), COUNT, NULL, "steps",
    "Length of the run; this or train.epochs must be given."},
@@ -164,7 +166,8 @@ const tri_key tri_keys[] = {
    "Write a checkpoint after the last step."},
 
   {"eval.steps", TRI_KEY_I64, ALL, AT(eval.steps), COUNT0, "0", "steps",
-   "Steps between evaluations on data.eval by generated answers and rewards, the first one before step 1; 0: never."},
+   "Steps between evaluations on data.eval by generated answers and rewards; also before step 1 and after the last; 0: "
+   "never."},
   {"eval.max_prompts", TRI_KEY_I64, ALL, AT(eval.max_prompts), COUNT0, "0", "prompts",
    "Use only so many lines; 0: all."},
   {"eval.num_generations", TRI_KEY_I64, ALL, AT(eval.num_generations), COUNT, "1", "samples",
@@ -202,8 +205,9 @@ const tri_key_alias tri_key_aliases[] = {
   {"ref_model", "model.ref_path"}, {"ref.model_name_or_path", "model.ref_path"},
   {"train_files", "data.train"}, {"prompt_data", "data.train"}, {"val_files", "data.eval"},
   {"input_key", "data.prompt_key"}, {"label_key", "data.answer_key"}, {"output_key", "data.completion_key"},
-  {"max_prompt_seq_len", "data.max_prompt_length"}, {"max_input_seq_length", "data.max_prompt_length"},
-  {"adv_estimator", "algo.name"}, {"advantage.estimator", "algo.name"},
+  {"max_prompt_seq_len", "data.max_prompt_length"}, {"prompt_max_len", "data.max_prompt_length"},
+  {"max_input_seq_length", "data.max_prompt_length"},
+  {"adv_estimator", "algo.name"}, {"advantage_estimator", "algo.name"}, {"advantage.estimator", "algo.name"},
   {"n_samples_per_prompt", "algo.num_generations"}, {"num_generations_per_prompt", "algo.num_generations"},
   {"rollout.n", "algo.num_generations"}, {"rollout.n_samples_per_prompt", "algo.num_generations"},
   {"rollout.num_generations", "algo.num_generations"},
@@ -267,7 +271,9 @@ const tri_key_word tri_key_words[] = {
   {"resume_mode", "disable", "never"},
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
   {"gradient_checkpointing", "true", "layer"}, {"gradient_checkpointing", "false", "none"},
-  {"advantage.estimator", "group_norm", "grpo"},
+  {"advantage.estimator", "group_norm", "grpo"}, {"advantage_estimator", "group_norm", "grpo"},
+  {"algo.name", "GRPO", "grpo"}, {"algo.name", "SFT", "sft"},
+  {"rollout.top_k", "-1", "0"},
   {"algo.kl_estimator", "kl", "k1"}, {"algo.kl_estimator", "mse", "k2"},
   {"algo.kl_estimator", "low_var_kl", "k3"},
   {"algo.scale_rewards", "true", "group"}, {"algo.scale_rewards", "false", "none"},
@@ -287,6 +293,10 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 
 #define NODE_GROUP                                                                                          \
   "a group of ranks is a node here: give run.ranks_per_node, and node to shard.params, .grads and .optimizer"
+#define DECODED     "answers are decoded as fast as slots free up; rollout.max_sequences limits how many at once"
+#define DTYPE       "give model.dtype: bf16 or f32"
+#define RANKS       "ranks and nodes come from srun or mpirun, one rank per GPU"
+#define ONE_PROGRAM "the training ranks generate, each on its own GPU; there is no second engine to set up"
 const tri_key_hint tri_key_hints[] = {
   {"fsdp_size", NODE_GROUP}, {"fsdp_config.fsdp_size", NODE_GROUP}, {"mics_shard_size", NODE_GROUP},
   {"shard_size", NODE_GROUP},
@@ -304,6 +314,13 @@ const tri_key_hint tri_key_hints[] = {
   {"adam_betas", "give train.adam_beta1 and train.adam_beta2"},
   {"betas", "give train.adam_beta1 and train.adam_beta2"},
   {"truncation", "data.overlong_prompt is error, drop or truncate"},
+  {"micro_rollout_batch_size", DECODED}, {"rollout_micro_batch_size", DECODED},
+  {"log_prob_micro_batch_size_per_gpu", "log-probabilities are computed in passes of train.micro_batch_size"},
+  {"bf16", DTYPE}, {"fp16", DTYPE},
+  {"n_gpus_per_node", RANKS}, {"gpus_per_node", RANKS}, {"num_gpus_per_node", RANKS}, {"nnodes", RANKS},
+  {"num_nodes", RANKS}, {"actor_num_nodes", RANKS}, {"actor_num_gpus_per_node", RANKS},
+  {"use_vllm", ONE_PROGRAM}, {"gpu_memory_utilization", ONE_PROGRAM}, {"vllm_gpu_memory_utilization", ONE_PROGRAM},
+  {"tensor_model_parallel_size", ONE_PROGRAM}, {"vllm_tensor_parallel_size", ONE_PROGRAM},
 };
 const int tri_n_key_hints = sizeof tri_key_hints / sizeof *tri_key_hints;
 

@@ -173,12 +173,13 @@ done:
   return st;
 }
 
-static tri_status put_aliases(const tri_key *k, tri_text *out) {
+/* Spellings of other programs, one line that begins with `lead`; nothing where there are none. */
+static tri_status put_aliases(const tri_key *k, const char *lead, tri_text *out) {
   int n = 0;
 
   for (int i = 0; i < tri_n_key_aliases; i++)
     if (!strcmp(tri_key_aliases[i].key, k->name))
-      TRI_TRY(tri_text_printf(out, "%s%s", n++ ? ", " : "  # also read: ", tri_key_aliases[i].name));
+      TRI_TRY(tri_text_printf(out, "%s%s", n++ ? ", " : lead, tri_key_aliases[i].name));
   return n ? tri_text_put(out, "\n", 1) : TRI_OK;
 }
 
@@ -189,7 +190,7 @@ static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   tri_key_expected(k, expected, sizeof expected);
   TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s%s\n", k->help, expected, k->unit,
                           k->def ? k->def : "not given", use));
-  TRI_TRY(put_aliases(k, out));
+  TRI_TRY(put_aliases(k, "  # also read: ", out));
   return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && k->use != TRI_USE_SFT ? k->def : "null");
 }
 
@@ -211,8 +212,9 @@ tri_status tri_config_reference(tri_text *out) {
     section.len = 0;
     TRI_TRY_DONE(put_section(i, &section, &rewards));
     if (rewards) {
-      TRI_TRY_DONE(tri_text_printf(out, "\n# A list of at most %d, each with the fields below; not sft.\n",
-                                   TRI_CONFIG_REWARDS));
+      TRI_TRY_DONE(tri_text_printf(
+          out, "\n# A list of at most %d, each with the fields below; with sft for eval.steps > 0 only.\n",
+          TRI_CONFIG_REWARDS));
       for (int f = 0; f < tri_n_reward_fields; f++)
         TRI_TRY_DONE(
             tri_text_printf(out, "#   %s: %s\n", tri_reward_fields[f].name, tri_reward_fields[f].text));
@@ -235,6 +237,7 @@ tri_status tri_config_help(tri_text *out) {
     TRI_TRY(tri_text_printf(out, "  %s: %s, default %s%s%s\n      %s\n", k->name, expected,
                             k->def ? k->def : "not given", strcmp(k->unit, "1") ? ", in " : "",
                             strcmp(k->unit, "1") ? k->unit : "", k->help));
+    TRI_TRY(put_aliases(k, "      Also read: ", out));
   }
   TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d, each with\n", TRI_CONFIG_REWARDS));
   for (int f = 0; f < tri_n_reward_fields; f++)

@@ -11,8 +11,8 @@ typedef struct tri_layer_index {
 } tri_layer_index;
 enum { TRI_LIN_QKV, TRI_LIN_O, TRI_LIN_GATE_UP, TRI_LIN_DOWN, TRI_LIN_HEAD, TRI_LIN_COUNT };
 
-/* What one layer leaves for its backward: [N,...] rows. Without keep, every layer uses the same set and x, mid and out
- * are one buffer. */
+/* What one layer leaves for its backward: [N,...] rows. Without keep, every layer uses the same set and x,
+ * mid and out are one buffer. */
 typedef struct tri_layer_acts {
   void *x, *mid; /* f32 [N,C] input, and after attention */
   void *qkv, *o; /* A [N,E] turned, A [N,H*D] */
@@ -53,12 +53,14 @@ tri_tensor tri_rows_act(const tri_model *m, void *data, int64_t n, int64_t width
 /* Fused bias of a unit's product: A [n]; NULL data when absent (pass NULL then). */
 const tri_tensor *tri_bias_view(const tri_weights *w, int first, int64_t n, tri_tensor *view);
 
-/* One block: a->x to out (f32 [N,C]; may be a->x). kv NULL: training attention only. decode: one row per sequence
- * reads the cache. upto_gate: stop once a->gate_up is there (recompute for backward). Not collective. */
+/* One block: a->x to out (f32 [N,C]; may be a->x). kv NULL: training attention only. decode: one row per
+ * sequence reads the cache. upto_gate: stop once a->gate_up is there (recompute for backward). Not
+ * collective. */
 TRI_CHECKED tri_status tri_layer_forward(tri_model *m, int layer, const tri_weights *w, const tri_batch *b,
                                          const tri_layer_acts *a, void *out, tri_kv *kv, bool decode,
                                          bool upto_gate, tri_stream *s);
-/* m->dx f32 [N,C]: gradient of the block's output, becomes that of its input. dw: added into. Not collective. */
+/* m->dx f32 [N,C]: gradient of the block's output, becomes that of its input. dw: added into. Not collective.
+ */
 TRI_CHECKED tri_status tri_layer_backward(tri_model *m, const tri_weights *w, const tri_weights *dw,
                                           const tri_batch *b, const tri_layer_acts *a, tri_stream *s);
 

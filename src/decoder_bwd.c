@@ -1,5 +1,5 @@
-/* decoder_bwd.c - one decoder block backward. The two norms and the gated product are computed again from what forward
- * kept; with model.recompute: layer the caller has redone the rest before. */
+/* decoder_bwd.c - one decoder block backward. The two norms and the gated product are computed again from
+ * what forward kept; with model.recompute: layer the caller has redone the rest before. */
 #include "decoder.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 
 #include "base.h"
 
-/* PINNED: host memory that copies to and from the device go through. HOST: host memory the device never sees; the
- * system gives its pages as they are written. */
+/* PINNED: host memory that copies to and from the device go through. HOST: host memory the device never sees;
+ * the system gives its pages as they are written. */
 typedef enum { TRI_MEM_DEVICE, TRI_MEM_PINNED, TRI_MEM_HOST } tri_mem;
 typedef struct tri_device tri_device; /* one per process: the one GPU, or the host's cores */
 typedef struct tri_stream tri_stream; /* an in-order queue; the CPU back end runs each call at once */
@@ -20,8 +20,9 @@ typedef struct tri_device_ops {
   tri_status (*open)(int local_rank, int threads, tri_device **out);
   void (*close)(tri_device **d);
   tri_status (*mem_info)(tri_device *d, size_t *bytes_free, size_t *bytes_total);
-  /* 256-byte aligned, zeroed. On the CPU a TRI_MEM_DEVICE block is shared memory other ranks of this machine can
-   * map (comm.h, tri_comm_attach); every page is taken at once, so that a full machine is refused here. */
+  /* 256-byte aligned, zeroed. On the CPU a TRI_MEM_DEVICE block is shared memory other ranks of this machine
+   * can map (comm.h, tri_comm_attach); every page is taken at once, so that a full machine is refused here.
+   */
   tri_status (*alloc)(tri_device *d, tri_mem kind, size_t bytes, void **out);
   void (*free)(tri_device *d, tri_mem kind, void **p);
   tri_status (*stream_open)(tri_device *d, const char *name, tri_stream **out);

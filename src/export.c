@@ -28,7 +28,7 @@ typedef struct small {
 typedef struct job {
   tri_ckpt_reader      *r;
   const tri_export_opt *opt;
-  char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp */
+  char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp; "" until it is ours */
   tri_safetensors_spec *spec;                     /* [n] */
   int                  *source, *shard;           /* [n]: index in the checkpoint; which file */
   int64_t               n;
@@ -40,7 +40,8 @@ typedef struct job {
 
 /* ---- the folder ---- */
 
-/* Removes folder.tmp of this or of a killed export: only the kinds of files an export writes, never a sub-folder. */
+/* Removes the folder.tmp that this export made: only the kinds of files an export writes, never a sub-folder.
+ */
 static void remove_tmp(const char *tmp) {
   static const char *const kinds[] = {".json", ".safetensors", ".tmp"};
   char                     path[PATH_ROOM + 256];
@@ -77,16 +78,23 @@ static tri_status check_free(const char *folder) {
   return TRI_OK;
 }
 
-static tri_status make_tmp(const char *folder, char tmp[TRI_CKPT_PATH_BYTES]) {
+/* tmp [TRI_CKPT_PATH_BYTES]; set only where the folder was made. */
+static tri_status make_tmp(const char *folder, char *tmp) {
+  char   path[TRI_CKPT_PATH_BYTES];
   size_t n = strlen(folder);
 
   while (n > 1 && folder[n - 1] == '/') n--;
   if (!n || n + sizeof ".tmp" > TRI_CKPT_PATH_BYTES)
     TRI_FAIL(TRI_EINPUT, "'%.100s' cannot be a folder's path", folder);
   TRI_TRY(check_free(folder));
-  snprintf(tmp, TRI_CKPT_PATH_BYTES, "%.*s.tmp", (int)n, folder);
-  remove_tmp(tmp);
-  if (mkdir(tmp, 0777)) TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", tmp, strerror(errno));
+  snprintf(path, sizeof path, "%.*s.tmp", (int)n, folder);
+  if (mkdir(path, 0777)) {
+    if (errno == EEXIST)
+      TRI_FAIL(TRI_EINPUT,
+               "%s: is there already: left by a killed export, or not an export's; remove it first", path);
+    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(errno));
+  }
+  memcpy(tmp, path, sizeof path);
   return TRI_OK;
 }
 
@@ -181,8 +189,8 @@ done:
   return st;
 }
 
-/* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of tokenizer.json;
- * this class takes it as it stands. */
+/* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of
+ * tokenizer.json; this class takes it as it stands. */
 static tri_status put_tokenizer_config(const job *j, const small *tokenizer) {
   tri_status     st = TRI_OK;
   tri_tokenizer *t = NULL;
@@ -241,7 +249,8 @@ done:
 
 /* ---- weights ---- */
 
-/* The tensors of /model and which file each belongs into: filled one after another, none above shard_bytes. */
+/* The tensors of /model and which file each belongs into: filled one after another, none above shard_bytes.
+ */
 static tri_status plan_shards(job *j, tri_export_sum *sum) {
   int     n = tri_ckpt_tensor_count(j->r);
   int64_t in_shard = 0;

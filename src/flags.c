@@ -36,12 +36,27 @@ static tri_status unknown(const tri_flag *flag, int n_flag, const char *name) {
            near ? "?" : "");
 }
 
+/* Whether text is one of the words of list, which '|' separates. */
+static bool is_word(const char *list, const char *text) {
+  size_t n = strlen(text);
+
+  for (;;) {
+    size_t word = strcspn(list, "|");
+    if (word == n && !strncmp(list, text, n)) return true;
+    if (!list[word]) return false;
+    list += word + 1;
+  }
+}
+
 static tri_status set(const tri_flag *f, const char *text) {
+  bool   or_0 = f->type == TRI_FLAG_F64_OR_0;
   char  *end = NULL;
   double x = 0;
 
   errno = 0;
-  if (f->type == TRI_FLAG_TEXT) {
+  if (f->type == TRI_FLAG_WORD && !is_word(f->value, text))
+    TRI_FAIL(TRI_EARG, "%s %s: must be one of %s", f->name, text, f->value);
+  if (f->type == TRI_FLAG_TEXT || f->type == TRI_FLAG_WORD) {
     *(const char **)f->where = text;
     return TRI_OK;
   }
@@ -53,8 +68,8 @@ static tri_status set(const tri_flag *f, const char *text) {
     x = strtod(text, &end);
     *(double *)f->where = x;
   }
-  if (end == text || *end || errno || !isfinite(x) || x < f->min || x > f->max)
-    TRI_FAIL(TRI_EARG, "%s %s: must be %s from %.15g to %.15g", f->name, text,
+  if (end == text || *end || errno || !isfinite(x) || ((x < f->min || x > f->max) && !(or_0 && x == 0)))
+    TRI_FAIL(TRI_EARG, "%s %s: must be %s%s from %.15g to %.15g", f->name, text, or_0 ? "0 or " : "",
              f->type == TRI_FLAG_I64 ? "a whole number" : "a number", f->min, f->max);
   return TRI_OK;
 }

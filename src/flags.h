@@ -4,26 +4,33 @@
 
 #include "base.h"
 
-typedef enum { TRI_FLAG_BOOL, TRI_FLAG_TEXT, TRI_FLAG_I64, TRI_FLAG_F64 } tri_flag_type;
+typedef enum {
+  TRI_FLAG_BOOL,
+  TRI_FLAG_TEXT,
+  TRI_FLAG_WORD,
+  TRI_FLAG_I64,
+  TRI_FLAG_F64,
+  TRI_FLAG_F64_OR_0
+} tri_flag_type;
 
 typedef struct tri_flag {
   const char   *name; /* "--seed" */
   tri_flag_type type;
   void       *where; /* bool *, const char **, int64_t *, double *; keeps its value when the flag is absent */
-  double      min, max;     /* of numbers */
-  const char *value, *help; /* "S", "key of the random numbers" */
+  double      min, max;     /* of numbers; OR_0: or 0, whatever min */
+  const char *value, *help; /* "S", "key of the random numbers"; of a word, all that are legal: "f32|bf16" */
 } tri_flag;
 
-/* One subcommand: its row in main.c's table. run gets the arguments after its name and returns a status; *code may be
- * set to another exit code than the status's (75: requeue). */
+/* One subcommand: its row in main.c's table. run gets the arguments after its name and returns a status;
+ * *code may be set to another exit code than the status's (75: requeue). */
 typedef struct tri_command {
   const char *name, *usage, *summary;
   tri_status (*run)(int argc, char **argv, int *code);
 } tri_command;
 
-/* Not collective. Sorts argv into flags and the rest (moved to its front, *n_rest of them). TRI_EARG for an unknown flag
- * (with the nearest), a missing or bad value. --help prints usage and the table to stdout and sets *help. "--" ends the
- * flags; a single "-" is no flag. */
+/* Not collective. Sorts argv into flags and the rest (moved to its front, *n_rest of them). TRI_EARG for an
+ * unknown flag (with the nearest), a missing or bad value. --help prints usage and the table to stdout and
+ * sets *help. "--" ends the flags; a single "-" is no flag. */
 TRI_CHECKED tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc,
                                        char **argv, int *n_rest, bool *help);
 

@@ -1,5 +1,5 @@
-/* head.c - final norm and logits of the chosen rows, a chunk at a time: log-probabilities, entropy, backward, sampling.
- * The logits of a long batch never exist at once; a batch of one chunk keeps them for backward. */
+/* head.c - final norm and logits of the chosen rows, a chunk at a time: log-probabilities, entropy, backward,
+ * sampling. The logits of a long batch never exist at once; a batch of one chunk keeps them for backward. */
 #include "decoder.h"
 
 /* Chosen: 64 MiB of logits at once, at least 16 rows so that products stay efficient. */
@@ -39,7 +39,8 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
 static int table_unit(const tri_model *m) { return m->shape.tied_head ? 0 : tri_unit_of_head(m); }
 static int table_param(const tri_model *m) { return m->shape.tied_head ? 0 : 1; }
 
-/* Gathers the head (and the tied table); *w: norm at t[0], *table: the output matrix's unit. next: prefetched. */
+/* Gathers the head (and the tied table); *w: norm at t[0], *table: the output matrix's unit. next:
+ * prefetched. */
 static tri_status acquire(tri_model *m, int use, int next, tri_weights *w, tri_weights *table,
                           tri_stream *s) {
   TRI_TRY(tri_params_acquire(m->params, tri_unit_of_head(m), use, m->shape.tied_head ? 0 : next, s, w));

@@ -1,4 +1,5 @@
-/* infer.h - what generate, score and eval share: a session, a model without training state, its sampler. Layer 6. */
+/* infer.h - what generate, score and eval share: a session, a model without training state, its sampler.
+ * Layer 6. */
 #ifndef TRI_INFER_H
 #define TRI_INFER_H
 
@@ -17,7 +18,8 @@ typedef struct tri_infer {
   tri_encoder  encoder; /* over the source's tokenizer */
 } tri_infer;
 
-/* Collective over MPI_COMM_WORLD. Opens the session and the model's small files, then the caller sizes its data. */
+/* Collective over MPI_COMM_WORLD. Opens the session and the model's small files, then the caller sizes its
+ * data. */
 TRI_CHECKED tri_status tri_infer_open(const char *model, tri_infer *out);
 
 typedef struct tri_infer_size {
@@ -36,8 +38,8 @@ void tri_infer_close(tri_infer *f, tri_status st);
 
 /* What data files are read with here: the source's tokenizer, vocabulary and context. */
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind);
-/* Not collective. Tokens of an answer at most: as asked, or (0) what a prompt of `longest` tokens leaves of the model's
- * context, at most 128. TRI_EINPUT where it leaves too little. */
+/* Not collective. Tokens of an answer at most: as asked, or (0) what a prompt of `longest` tokens leaves of
+ * the model's context, at most 128. TRI_EINPUT where it leaves too little. */
 TRI_CHECKED tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new);
 
 #endif

@@ -5,11 +5,12 @@
  *   H query heads   G key/value heads   D head width   L layers   B decode rows   P pages   K chosen rows
  *   A the compute type (f32 or bf16) of an array; E = (H + 2 G) D, the width of a row [q | k | v]
  *
- * Contract of every kernel. Row invariance: row i of an output has the same bits for every number of rows, every
- * position in the batch and every thread count, and attn_decode gives the bits of attn_fwd's row. `_fwd` overwrites
- * its outputs; `_bwd` overwrites activation gradients unless the line says "added", and adds into weight gradients,
- * which are f32. Sums run in f32 (or wider) whatever the storage type. N = 0 is legal. No kernel allocates. Shapes
- * are asserted, not reported: a wrong shape is our own mistake. Not collective, all of them. */
+ * Contract of every kernel. Row invariance: row i of an output has the same bits for every number of rows,
+ * every position in the batch and every thread count, and attn_decode gives the bits of attn_fwd's row.
+ * `_fwd` overwrites its outputs; `_bwd` overwrites activation gradients unless the line says "added", and
+ * adds into weight gradients, which are f32. Sums run in f32 (or wider) whatever the storage type. N = 0 is
+ * legal. No kernel allocates. Shapes are asserted, not reported: a wrong shape is our own mistake. Not
+ * collective, all of them. */
 #ifndef TRI_KERNELS_H
 #define TRI_KERNELS_H
 
@@ -27,8 +28,8 @@ typedef struct tri_heads { /* query heads H, key/value heads G (H % G == 0), hea
   int H, G, D;
 } tri_heads;
 
-/* How one weight shape [n_out, n_in] is multiplied in type `dtype`: opened once per shape, used by every layer that
- * has it. Weights are packed into the back end's own order before use. */
+/* How one weight shape [n_out, n_in] is multiplied in type `dtype`: opened once per shape, used by every
+ * layer that has it. Weights are packed into the back end's own order before use. */
 typedef struct tri_linear tri_linear;
 typedef struct tri_linear_spec {
   int64_t   n_out, n_in;
@@ -40,24 +41,24 @@ typedef struct tri_linear_bytes {
   size_t workspace; /* shared by all linears of a device: the largest counts */
 } tri_linear_bytes;
 
-/* What the sampler does with a row of logits. temperature 0: the largest logit (lowest id on a tie), log-probability
- * at temperature 1. Else logits / temperature, then top_k (0 = off), then top_p (1 = off; keeps the token that crosses
- * p), then one keyed uniform number (rng.h, TRI_RNG_SAMPLE). */
+/* What the sampler does with a row of logits. temperature 0: the largest logit (lowest id on a tie),
+ * log-probability at temperature 1. Else logits / temperature, then top_k (0 = off), then top_p (1 = off;
+ * keeps the token that crosses p), then one keyed uniform number (rng.h, TRI_RNG_SAMPLE). */
 typedef struct tri_sample_rule {
   float    temperature, top_p;
   int      top_k;
   uint64_t seed;
 } tri_sample_rule;
 
-/* One optimizer step's numbers, formula.h tri_adamw. decay is lr * weight_decay for this tensor (0: none). scale
- * multiplies the gradient (clipping). */
+/* One optimizer step's numbers, formula.h tri_adamw. decay is lr * weight_decay for this tensor (0: none).
+ * scale multiplies the gradient (clipping). */
 typedef struct tri_adamw_rule {
   float   lr, beta1, beta2, eps, decay, scale;
   int64_t step; /* 1-based */
 } tri_adamw_rule;
 
-/* X(name, arguments): one line is one operation. The list makes the struct, the declarations of every back end and
- * the completeness test, so an operation cannot be added without all of them. */
+/* X(name, arguments): one line is one operation. The list makes the struct, the declarations of every back
+ * end and the completeness test, so an operation cannot be added without all of them. */
 /* clang-format off */
 #define TRI_KERNEL_LIST(X)                                                                                    \
   /* Linear layers. y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ y if add); y is f32 or A. Exactly M rows  */ \

@@ -56,8 +56,6 @@ void tri_kv_layer(const tri_kv *kv, int layer, tri_tensor *k, tri_tensor *v) {
   *v = values;
 }
 
-int64_t tri_kv_free_pages(const tri_kv *kv) { return kv->n_free; }
-
 void tri_kv_reset(tri_kv *kv) {
   kv->n_free = kv->pages;
   for (int64_t i = 0; i < kv->pages; i++) {

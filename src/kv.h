@@ -15,7 +15,6 @@ TRI_CHECKED tri_status tri_kv_open(tri_device *d, tri_ledger *ledger, const tri_
 void                   tri_kv_close(tri_kv **kv);
 /* Views of one layer: k [P,G,D,TRI_PAGE], v [P,G,TRI_PAGE,D]. */
 void    tri_kv_layer(const tri_kv *kv, int layer, tri_tensor *k, tri_tensor *v);
-int64_t tri_kv_free_pages(const tri_kv *kv);
 void    tri_kv_reset(tri_kv *kv);               /* every page is free */
 int32_t tri_kv_take(tri_kv *kv);                /* a page held once, or -1 */
 void    tri_kv_share(tri_kv *kv, int32_t page); /* one more holder */

@@ -48,9 +48,9 @@ static const tri_command *find(const char *name) {
 
 enum { PATIENCE_MS = 3000 }; /* chosen: a start on a crowded machine; nothing waits so long under mpirun */
 
-/* One message from one rank: a session that could not end together has ended the program itself (session.h), so here
- * every rank has the same to say. A launcher ends all ranks as soon as one has failed, so rank 0, which says it, goes
- * first. */
+/* One message from one rank: a session that could not end together has ended the program itself (session.h),
+ * so here every rank has the same to say. A launcher ends all ranks as soon as one has failed, so rank 0,
+ * which says it, goes first. */
 static int fail(tri_status st) {
   int code = tri_status_exit_code(st);
 

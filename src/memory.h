@@ -9,8 +9,9 @@ typedef enum { TRI_PHASE_ROLLOUT = 1, TRI_PHASE_LEARN = 2, TRI_PHASE_ALWAYS = 3 
 
 typedef struct tri_ledger tri_ledger;
 
-/* What a ledger came to, bytes on this rank. planned is arithmetic over the entries, before anything is allocated;
- * used is what the device was asked for. state: weights, gradients, master weights and moments as sharded. */
+/* What a ledger came to, bytes on this rank. planned is arithmetic over the entries, before anything is
+ * allocated; used is what the device was asked for. state: weights, gradients, master weights and moments as
+ * sharded. */
 typedef struct tri_ledger_sum {
   int64_t planned, used, always, rollout, learn, state;
 } tri_ledger_sum;
@@ -18,13 +19,13 @@ typedef struct tri_ledger_sum {
 TRI_CHECKED tri_status tri_ledger_open(tri_ledger **out);
 /* Gives all memory back to the device it was taken from. */
 void tri_ledger_close(tri_ledger **l);
-/* Not collective. Plan `bytes` under `name` (entries of one name are added up in the table). *where (borrowed until
- * take) is set by tri_ledger_take to zeroed memory, 256-byte aligned; it is NULL until then. state: counts as training
- * state. bytes 0 is legal and leaves NULL. */
+/* Not collective. Plan `bytes` under `name` (entries of one name are added up in the table). *where (borrowed
+ * until take) is set by tri_ledger_take to zeroed memory, 256-byte aligned; it is NULL until then. state:
+ * counts as training state. bytes 0 is legal and leaves NULL. */
 TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state,
                                       const char *name, size_t bytes, void **where);
-/* Not collective. TRI_ECONFIG with the table when the device has less than planned. ranks_here: ranks sharing this
- * machine's memory (1 for a device of its own), none of which may have taken its own yet. */
+/* Not collective. TRI_ECONFIG with the table when the device has less than planned. ranks_here: ranks sharing
+ * this machine's memory (1 for a device of its own), none of which may have taken its own yet. */
 TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int ranks_here);
 /* Not collective. Allocate everything planned; nothing can be added afterwards. */
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);

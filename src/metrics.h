@@ -8,27 +8,28 @@
 typedef enum { TRI_METRIC_SUM, TRI_METRIC_MAX, TRI_METRIC_RANK0 } tri_metric_kind;
 typedef struct tri_metrics tri_metrics;
 
-/* Rank 0 appends to `path` (NULL: no file); other ranks touch no file. keep_step: lines of later steps are cut off
- * first (resuming); -1 keeps nothing. A last line without its newline is cut off too; another line that is not one of
- * ours is TRI_EFORMAT. Not collective. */
+/* Rank 0 appends to `path` (NULL: no file); other ranks touch no file. keep_step: lines of later steps are
+ * cut off first (resuming); -1 keeps nothing. A last line without its newline is cut off too; another line
+ * that is not one of ours is TRI_EFORMAT. Not collective. */
 TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out);
 void                   tri_metrics_close(tri_metrics **m);
-/* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the name:
- * "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger, RANK0 the latest.
- * NaN wins over every number. At most 256 names of 95 bytes, texts of 255. */
+/* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
+ * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger,
+ * RANK0 the latest. NaN wins over every number. At most 256 names of 95 bytes, texts of 255. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
-/* Not collective. Spans become time_<span>_s, the longest of the ranks. Entering one again adds. None is open at
- * reduce. */
+/* Not collective. Spans become time_<span>_s, the longest of the ranks. Entering one again adds. None is open
+ * at reduce. */
 void   tri_metric_begin(tri_metrics *m, const char *span);
 void   tri_metric_end(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
-/* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that do not
- * have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
+/* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that
+ * do not have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
 TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
-/* After reduce. Rank 0 appends one JSON line: "step" first, then names in the order they were added, integers without a
- * point, others with 17 digits, not finite as null; the line is flushed. Clears all values. Not collective. A line that
- * cannot be written whole (disk full) is TRI_EFILE and leaves nothing of itself in the file. */
+/* After reduce. Rank 0 appends one JSON line: "step" first, then names in the order they were added, integers
+ * without a point, others with 17 digits, not finite as null; the line is flushed. Clears all values. Not
+ * collective. A line that cannot be written whole (disk full) is TRI_EFILE and leaves nothing of itself in
+ * the file. */
 TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
 
 #endif

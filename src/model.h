@@ -1,4 +1,5 @@
-/* model.h - the decoder-only transformer: forward, backward, prefill, decode, driven unit by unit. Layer 4. */
+/* model.h - the decoder-only transformer: forward, backward, prefill, decode, driven unit by unit. Layer 4.
+ */
 #ifndef TRI_MODEL_H
 #define TRI_MODEL_H
 
@@ -8,8 +9,8 @@
 typedef struct tri_kv    tri_kv;
 typedef struct tri_model tri_model;
 
-/* A packed batch, device memory, borrowed. Sequence q is rows cu[q] .. cu[q+1]; no padding. N may be 0: an empty batch
- * still takes part in every gather and reduction. Only the K chosen rows reach the head. */
+/* A packed batch, device memory, borrowed. Sequence q is rows cu[q] .. cu[q+1]; no padding. N may be 0: an
+ * empty batch still takes part in every gather and reduction. Only the K chosen rows reach the head. */
 typedef struct tri_batch {
   tri_tensor token, pos;  /* [N] i32 */
   tri_tensor cu;          /* [S+1] i32 */
@@ -32,7 +33,8 @@ typedef struct tri_model_opt {
   const char            *label;            /* in the memory table */
 } tri_model_opt;
 
-/* Not collective. Plans memory in the ledger; nothing may run before the ledger is taken and tri_model_start. */
+/* Not collective. Plans memory in the ledger; nothing may run before the ledger is taken and tri_model_start.
+ */
 TRI_CHECKED tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
                                       tri_ledger *ledger, const tri_model_opt *opt, tri_model **out);
 /* Not collective. After the ledger was taken: rotary table, product workspace. Weights are filled through
@@ -41,24 +43,25 @@ TRI_CHECKED tri_status tri_model_start(tri_model *m, tri_stream *s);
 void                   tri_model_close(tri_model **m);
 tri_params            *tri_model_params(tri_model *m);
 const tri_model_shape *tri_model_get_shape(const tri_model *m);
-/* Collective over the parameter scope. TRI_EDEVICE when a product's rows depend on their company here, so that
- * run.sampler: exact cannot be promised. Weights must be filled. */
+/* Collective over the parameter scope. TRI_EDEVICE when a product's rows depend on their company here, so
+ * that run.sampler: exact cannot be promised. Weights must be filled. */
 TRI_CHECKED tri_status tri_model_check(tri_model *m, tri_stream *s);
 
-/* Collective over the parameter scope. logp, ent f32 [K], nats: log-probability of target and entropy at logits times
- * inv_temperature; borrowed until the next call. keep: hold what backward needs. */
+/* Collective over the parameter scope. logp, ent f32 [K], nats: log-probability of target and entropy at
+ * logits times inv_temperature; borrowed until the next call. keep: hold what backward needs. */
 TRI_CHECKED tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
                                          tri_tensor *logp, tri_tensor *ent, tri_stream *s);
-/* Collective over the parameter and gradient scopes, after forward with keep on the same batch. dlogp, dent f32 [K]:
- * d loss / d logp, d loss / d ent. last: no more micro-batch before the update. */
+/* Collective over the parameter and gradient scopes, after forward with keep on the same batch. dlogp, dent
+ * f32 [K]: d loss / d logp, d loss / d ent. last: no more micro-batch before the update. */
 TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
                                           const tri_tensor *dent, float inv_temperature, bool last,
                                           tri_stream *s);
-/* Collective over the parameter scope unless held. The sequences in b->cu enter the cache at b->slot; nothing is drawn. */
+/* Collective over the parameter scope unless held. The sequences in b->cu enter the cache at b->slot; nothing
+ * is drawn. */
 TRI_CHECKED tri_status tri_model_prefill(tri_model *m, const tri_batch *b, tri_kv *kv, tri_stream *s);
-/* Collective over the parameter scope unless held. One row per running sequence: enters the cache, attends to it, and the
- * next token of each of the K chosen rows is drawn. key i64 [K,3] device; token i32 [K], logp f32 [K] device, borrowed
- * until the next call. */
+/* Collective over the parameter scope unless held. One row per running sequence: enters the cache, attends to
+ * it, and the next token of each of the K chosen rows is drawn. key i64 [K,3] device; token i32 [K], logp f32
+ * [K] device, borrowed until the next call. */
 TRI_CHECKED tri_status tri_model_decode(tri_model *m, const tri_batch *b, tri_kv *kv, const tri_tensor *key,
                                         const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
                                         tri_stream *s);

@@ -12,11 +12,11 @@ enum {
 
 /* Room for one gathered unit. */
 typedef struct slot {
-  void *flat;                        /* A [padded] */
-  void *packed[2][TRI_UNIT_LINEARS]; /* fwd, bwd; carved from packed_room */
-  void *packed_room;
-  float *
-      grad; /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the accumulator */
+  void   *flat;                        /* A [padded] */
+  void   *packed[2][TRI_UNIT_LINEARS]; /* fwd, bwd; carved from packed_room */
+  void   *packed_room;
+  float  *grad; /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
+                   accumulator */
   int     unit; /* whose weights are here, or coming; -1: none */
   int     grad_unit;
   bool    busy;      /* acquired */
@@ -519,7 +519,8 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
   return TRI_OK;
 }
 
-/* Collective. The accumulator's last reduction, from the gradient share to the optimizer share (architecture c.5, 6). */
+/* Collective. The accumulator's last reduction, from the gradient share to the optimizer share (architecture
+ * c.5, 6). */
 static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   tri_shard_scope g = p->opt.plan.grads, o = p->opt.plan.optim;
   float          *mine = u->acc + (u->ro.begin - u->rg.begin);

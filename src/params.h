@@ -21,7 +21,8 @@ typedef struct tri_param_spec {
   int64_t  offset; /* of its first element in the unit's flat buffer; filled by tri_unit_layout */
 } tri_param_spec;
 
-/* A product of a unit: rows of params [first, first + n) lie one after the other and act as one [n_out, n_in] matrix. */
+/* A product of a unit: rows of params [first, first + n) lie one after the other and act as one [n_out, n_in]
+ * matrix. */
 typedef struct tri_linear_use {
   int         first, n;
   tri_linear *linear; /* borrowed */
@@ -37,7 +38,8 @@ typedef struct tri_unit_spec {
   int64_t        count; /* flat elements before padding; filled by tri_unit_layout */
 } tri_unit_spec;
 
-/* Gives every param its offset: params of one product directly behind each other, everything else 64-element aligned. */
+/* Gives every param its offset: params of one product directly behind each other, everything else 64-element
+ * aligned. */
 void    tri_unit_layout(tri_unit_spec *u);
 int64_t tri_param_count(const tri_param_spec *s);
 
@@ -69,22 +71,25 @@ typedef tri_status (*tri_fill_fn)(void *ctx, tri_state_kind kind, int u, int i, 
 TRI_CHECKED tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
                                        tri_ledger *ledger, const tri_params_opt *opt, tri_params **out);
 void                   tri_params_close(tri_params **p);
-/* Collective over world. Each element of the whole model is asked for on exactly one rank, then gathered to where the
- * plan wants it. Weights first; moments (train only) are left zero if never filled. */
+/* Collective over world. Each element of the whole model is asked for on exactly one rank, then gathered to
+ * where the plan wants it. Weights first; moments (train only) are left zero if never filled. */
 TRI_CHECKED tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx,
                                        tri_stream *s);
-/* Not collective. The elements of unit[u].param[i] this rank answers for in files (a tiling over all ranks). */
+/* Not collective. The elements of unit[u].param[i] this rank answers for in files (a tiling over all ranks).
+ */
 tri_range tri_params_piece(const tri_params *p, int u, int i);
-/* Not collective. Copies [begin, begin + count) of that piece to host memory, f32 master weights or moments (compute
- * type widened to f32 for a store without master weights). */
+/* Not collective. Copies [begin, begin + count) of that piece to host memory, f32 master weights or moments
+ * (compute type widened to f32 for a store without master weights). */
 TRI_CHECKED tri_status tri_params_read(tri_params *p, tri_state_kind kind, int u, int i, int64_t begin,
                                        int64_t count, float *host, tri_stream *s);
 
 enum { TRI_USE_FWD = 1, TRI_USE_BWD = 2 };
-/* Collective over the parameter scope. Starts gathering a unit and returns; asking twice costs nothing. unit < 0: none. */
+/* Collective over the parameter scope. Starts gathering a unit and returns; asking twice costs nothing. unit
+ * < 0: none. */
 TRI_CHECKED tri_status tri_params_prefetch(tri_params *p, int unit, tri_stream *s);
-/* Collective over the parameter scope. *out is valid for work in s until release; one release per acquire. use: which
- * packed forms are wanted. next: the unit that will be acquired after this one (-1: none), prefetched meanwhile. */
+/* Collective over the parameter scope. *out is valid for work in s until release; one release per acquire.
+ * use: which packed forms are wanted. next: the unit that will be acquired after this one (-1: none),
+ * prefetched meanwhile. */
 TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int next, tri_stream *s,
                                           tri_weights *out);
 TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);
@@ -93,12 +98,12 @@ TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
 
 /* Not collective. The unit's full-size gradient, f32; add into it. */
 TRI_CHECKED tri_status tri_params_grad(tri_params *p, int unit, tri_stream *s, tri_weights *out);
-/* Collective over the gradient scope. This micro-batch is done with the unit: reduce it as the plan says. last: no more
- * micro-batch before the update. */
+/* Collective over the gradient scope. This micro-batch is done with the unit: reduce it as the plan says.
+ * last: no more micro-batch before the update. */
 TRI_CHECKED tri_status tri_params_grad_done(tri_params *p, int unit, tri_stream *s, bool last);
 
-/* This rank's optimizer share of a unit: arrays of range.count f32 elements, starting at flat element range.begin.
- * Borrowed. */
+/* This rank's optimizer share of a unit: arrays of range.count f32 elements, starting at flat element
+ * range.begin. Borrowed. */
 typedef struct tri_optim_view {
   tri_range range;
   float    *weight, *exp_avg, *exp_avg_sq, *grad;
@@ -106,7 +111,8 @@ typedef struct tri_optim_view {
 tri_optim_view tri_params_optim_view(tri_params *p, int unit);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
-/* Collective over world. After the update: new weights to every rank that holds them; gradients are zero again. */
+/* Collective over world. After the update: new weights to every rank that holds them; gradients are zero
+ * again. */
 TRI_CHECKED tri_status tri_params_publish(tri_params *p, tri_stream *s);
 /* Not collective. Gradients are zero again, weights stay (a skipped step). */
 TRI_CHECKED tri_status tri_params_grad_clear(tri_params *p, tri_stream *s);

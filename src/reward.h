@@ -11,7 +11,8 @@ typedef struct tri_reward_opt {
   char   pattern[1024]; /* regex */
 } tri_reward_opt;
 
-/* One finished answer; texts are borrowed UTF-8 and may hold NUL. truth NULL: the prompt came without an answer. */
+/* One finished answer; texts are borrowed UTF-8 and may hold NUL. truth NULL: the prompt came without an
+ * answer. */
 typedef struct tri_answer {
   int64_t     prompt_id;
   const char *prompt, *response, *truth;
@@ -20,8 +21,8 @@ typedef struct tri_answer {
   bool        truncated;
 } tri_answer;
 
-/* The reward plug-in. Not collective. A wrong option is TRI_ECONFIG at open; a prompt whose truth the reward cannot use
- * is TRI_EINPUT, naming it. score [n]. */
+/* The reward plug-in. Not collective. A wrong option is TRI_ECONFIG at open; a prompt whose truth the reward
+ * cannot use is TRI_EINPUT, naming it. score [n]. */
 typedef struct tri_reward {
   const char *name;
   tri_status (*open)(const tri_reward_opt *o, void **state);
@@ -31,8 +32,9 @@ typedef struct tri_reward {
 
 /* reward_rule.c. 1 or 0 each, truncated answers like any other. Space is ASCII space, tab, CR, LF, VT, FF.
  * exact: answer and truth are the same bytes, space around them aside.
- * number: the last number of the answer equals the truth's last, compared as decimals, unrounded: "72" is "72.00",
- *   "1,234.50" is "1234.5". A number is ASCII digits, with commas only between groups of three, perhaps a fraction
+ * number: the last number of the answer equals the truth's last, compared as decimals, unrounded: "72" is
+ * "72.00", "1,234.50" is "1234.5". A number is ASCII digits, with commas only between groups of three,
+ * perhaps a fraction
  *   (".5" too), perhaps a sign, unless that follows a letter, a digit or a closing bracket: "7-3" ends in 3.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer. */
 extern const tri_reward tri_reward_exact, tri_reward_number, tri_reward_regex;
@@ -40,13 +42,14 @@ extern const tri_reward tri_reward_exact, tri_reward_number, tri_reward_regex;
 const tri_reward *tri_reward_find(const char *name); /* NULL if there is none */
 const tri_reward *tri_reward_at(int i);              /* NULL past the last */
 
-/* The deck's list, opened: a weighted sum. Not collective. 1 to TRI_REWARDS_MAX rows; anything else, an unknown name or
- * a weight that is not finite is TRI_ECONFIG. Names are made unique: the second "regex" is called "regex_2". */
+/* The deck's list, opened: a weighted sum. Not collective. 1 to TRI_REWARDS_MAX rows; anything else, an
+ * unknown name or a weight that is not finite is TRI_ECONFIG. Names are made unique: the second "regex" is
+ * called "regex_2". */
 typedef struct tri_reward_set tri_reward_set;
 TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, tri_reward_set **out);
 void                          tri_reward_set_close(tri_reward_set **s);
-/* part [n,n_reward] unweighted, total [n] weighted sum. A score that is not finite is TRI_ENUMERIC, naming the reward
- * and the prompt. */
+/* part [n,n_reward] unweighted, total [n] weighted sum. A score that is not finite is TRI_ENUMERIC, naming
+ * the reward and the prompt. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total);
 int                    tri_reward_set_count(const tri_reward_set *s);

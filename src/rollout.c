@@ -232,7 +232,8 @@ static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
   return TRI_OK;
 }
 
-/* Collective over world. Every rank's bytes on every rank, in out's planned memory or their own, which the caller frees. */
+/* Collective over world. Every rank's bytes on every rank, in out's planned memory or their own, which the
+ * caller frees. */
 static tri_status gather(tri_comm *world, const char *mine, size_t n_bytes, const tri_rollout *out,
                          size_t *counts, char **recv) {
   size_t     total = 0;

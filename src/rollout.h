@@ -8,8 +8,9 @@
 typedef enum { TRI_STOP_EOS, TRI_STOP_STRING, TRI_STOP_LENGTH } tri_stop_reason;
 enum { TRI_REWARDS_MAX = 16 };
 
-/* Host memory, owned by the rollout or planned once for every step (tri_rollout_plan); rows are tokens, packed. After tri_rollout_exchange every rank holds the whole step
- * in the order of prompts, then answers; sequences q = prompt * group + answer. Zeroed is a legal empty rollout. */
+/* Host memory, owned by the rollout or planned once for every step (tri_rollout_plan); rows are tokens,
+ * packed. After tri_rollout_exchange every rank holds the whole step in the order of prompts, then answers;
+ * sequences q = prompt * group + answer. Zeroed is a legal empty rollout. */
 typedef struct tri_rollout {
   int      n_seq, group, n_reward;
   int64_t  n_tok;
@@ -35,18 +36,19 @@ typedef struct tri_rollout_size {
   int     n_seq, n_reward, n_part;
   int64_t n_tok;
 } tri_rollout_size;
-/* Not collective. Plans host memory for r, which must be zeroed and stay where it is; exchange: and for its bytes in an
- * exchange. After tri_ledger_take tri_rollout_make gives out this memory and tri_rollout_free takes it back. */
+/* Not collective. Plans host memory for r, which must be zeroed and stay where it is; exchange: and for its
+ * bytes in an exchange. After tri_ledger_take tri_rollout_make gives out this memory and tri_rollout_free
+ * takes it back. */
 TRI_CHECKED tri_status tri_rollout_plan(tri_ledger *l, tri_phase phase, const char *name,
                                         const tri_rollout_size *size, bool exchange, tri_rollout *r);
-/* Not collective. Arrays for n_seq sequences and n_tok tokens, zeroed; old_logp, ref_logp and reward NaN. *out must be
- * empty: zeroed, or planned. TRI_EINTERNAL when it is more than was planned. */
+/* Not collective. Arrays for n_seq sequences and n_tok tokens, zeroed; old_logp, ref_logp and reward NaN.
+ * *out must be empty: zeroed, or planned. TRI_EINTERNAL when it is more than was planned. */
 TRI_CHECKED tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out);
 /* Not collective. Makes room for the parts of n_reward rewards, zeroed; what was there is gone. */
 TRI_CHECKED tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward);
 void                   tri_rollout_free(tri_rollout *r); /* leaves *r empty; NULL members are fine */
-/* Collective over world. Rank k's sequences of `mine` belong to prompts k, k + size, k + 2 size, ...; *out is the whole
- * step in prompt order, on every rank; it must be empty before. */
+/* Collective over world. Rank k's sequences of `mine` belong to prompts k, k + size, k + 2 size, ...; *out is
+ * the whole step in prompt order, on every rank; it must be empty before. */
 TRI_CHECKED tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out);
 
 #endif

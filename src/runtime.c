@@ -69,7 +69,8 @@ int tri_runtime_env_rank(void) {
   return in_slurm_step() ? (int)env_number("SLURM_PROCID") : 0;
 }
 
-/* Hardware threads all ranks of this machine may run on together: launchers often bind each rank to its own. */
+/* Hardware threads all ranks of this machine may run on together: launchers often bind each rank to its own.
+ */
 static tri_status count_machine_cores(tri_runtime *rt) {
   cpu_set_t mine, all;
 
@@ -88,7 +89,8 @@ static int count_cores(void) {
   return n > 0 ? (int)n : 1; /* more than 1024 hardware threads */
 }
 
-/* Open MPI: a shorter start on one node, and no busy waiting where ranks share cores. Never overrides the user. */
+/* Open MPI: a shorter start on one node, and no busy waiting where ranks share cores. Never overrides the
+ * user. */
 static void tune_mpi(int cores) {
   bool slurm = !getenv("OMPI_COMM_WORLD_SIZE") && in_slurm_step();
   long size = slurm ? env_number("SLURM_STEP_NUM_TASKS") : env_number("OMPI_COMM_WORLD_SIZE");
@@ -97,8 +99,8 @@ static void tune_mpi(int cores) {
 
   if (!has_launcher()) {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0); /* else a daemon is started beside us */
-    /* Processes started at the same time would make and remove one folder of all of them, and some would fail. Only
-     * shared file pointers, which nothing here uses, would want it. */
+    /* Processes started at the same time would make and remove one folder of all of them, and some would
+     * fail. Only shared file pointers, which nothing here uses, would want it. */
     setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
     setenv("OMPI_MCA_sharedfp", "^sm", 0);
     one_node = true;
@@ -229,8 +231,8 @@ static tri_status compare_pmix(const tri_runtime *rt, const pmix_proc_t *me) {
   return TRI_OK;
 }
 
-/* Collective over MPI_COMM_WORLD. Asks only Slurm's server: beside another launcher's, the client library that MPI
- * brought along may not be ours. The environment is the same on every rank, so all ask or none. */
+/* Collective over MPI_COMM_WORLD. Asks only Slurm's server: beside another launcher's, the client library
+ * that MPI brought along may not be ours. The environment is the same on every rank, so all ask or none. */
 static tri_status ask_pmix(tri_runtime *rt) {
   static const char slurm[] = "slurm.pmix.";
   const char       *space = getenv("PMIX_NAMESPACE");

@@ -19,18 +19,19 @@ typedef struct tri_runtime {
   void       *mpi_machine; /* MPI_Comm *: the ranks of this real machine; owned */
 } tri_runtime;
 
-/* Collective over MPI_COMM_WORLD. Starts MPI (thread level serialized), PMIx if it is built in and a server answers,
- * and the signal handlers (SIGTERM, SIGUSR1, SIGINT: stop at the next step). ranks_per_node > 0 pretends a node has
- * that many ranks (world_size must be a multiple of it), so that one machine can test it. TRI_EARG: ranks cannot be
- * dealt to nodes evenly; every rank fails so, and everything is closed again. Any other failure may be this rank's
- * alone: tri_runtime_abort is then the way out. */
+/* Collective over MPI_COMM_WORLD. Starts MPI (thread level serialized), PMIx if it is built in and a server
+ * answers, and the signal handlers (SIGTERM, SIGUSR1, SIGINT: stop at the next step). ranks_per_node > 0
+ * pretends a node has that many ranks (world_size must be a multiple of it), so that one machine can test it.
+ * TRI_EARG: ranks cannot be dealt to nodes evenly; every rank fails so, and everything is closed again. Any
+ * other failure may be this rank's alone: tri_runtime_abort is then the way out. */
 TRI_CHECKED tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out);
 void                   tri_runtime_close(tri_runtime *rt);
-/* Before tri_runtime_open: is this process one of several started by a launcher? Rank as the launcher's environment
- * says it, 0 if unknown. Used for messages before MPI is up. Not collective. */
+/* Before tri_runtime_open: is this process one of several started by a launcher? Rank as the launcher's
+ * environment says it, 0 if unknown. Used for messages before MPI is up. Not collective. */
 int tri_runtime_env_rank(void);
-/* Called by a rank that has failed and has nothing else to say to the others: have all ranks of the job come here (true),
- * or are some elsewhere, so that only tri_runtime_abort remains? Waits a few seconds. True where MPI is not up. */
+/* Called by a rank that has failed and has nothing else to say to the others: have all ranks of the job come
+ * here (true), or are some elsewhere, so that only tri_runtime_abort remains? Waits a few seconds. True where
+ * MPI is not up. */
 bool tri_runtime_all_failed(void);
 /* Ends every rank with this code. The only way out while ranks may be in different states. */
 _Noreturn void tri_runtime_abort(int code);

@@ -1,6 +1,7 @@
 /* sampler.c - generation: continuous batching over the paged cache, one prefill per prompt.
- * A prompt's prefill covers all its tokens but the last; each answer then starts with the last prompt token as its first
- * decode row. So answers of one prompt share its pages and may start at any time, and no prefill needs the head. */
+ * A prompt's prefill covers all its tokens but the last; each answer then starts with the last prompt token
+ * as its first decode row. So answers of one prompt share its pages and may start at any time, and no prefill
+ * needs the head. */
 #include "kv.h"
 #include "sampler.h"
 
@@ -35,7 +36,7 @@ struct tri_sampler {
   tri_model      *model;  /* borrowed */
   tri_kv         *kv;
   tri_sampler_opt opt;
-  int64_t         pages_each, drawn;
+  int64_t         pages_each;
   int             n_row;
   row            *row;
   int32_t        *page_room, *token_room;
@@ -134,8 +135,6 @@ void tri_sampler_close(tri_sampler **s) {
   TRI_FREE(*s);
 }
 
-int64_t tri_sampler_drawn(const tri_sampler *s) { return s->drawn; }
-
 /* ---- starting answers ---- */
 
 static tri_status take_page(tri_sampler *s, int32_t *page) {
@@ -176,7 +175,8 @@ static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *
   return ops->stream_sync(st); /* the host buffers are filled again */
 }
 
-/* Brings every prompt the free rows will start into the cache, as many in one forward as the staging holds. */
+/* Brings every prompt the free rows will start into the cache, as many in one forward as the staging holds.
+ */
 static tri_status prefill(tri_sampler *s, tri_stream *st) {
   int group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix,
       n_seq = 0;
@@ -207,8 +207,8 @@ static tri_status prefill(tri_sampler *s, tri_stream *st) {
   return run_prefill(s, n, n_seq, st);
 }
 
-/* The next answer gets a row: the prompt's full pages shared, its last, unfinished page copied (the last answer of a
- * prompt takes it over). */
+/* The next answer gets a row: the prompt's full pages shared, its last, unfinished page copied (the last
+ * answer of a prompt takes it over). */
 static tri_status start_answer(tri_sampler *s, tri_stream *st) {
   int     prompt = s->started / s->gen->group, sample = s->started % s->gen->group;
   int     full = (s->prompt[prompt].n_token - 1) / TRI_PAGE;
@@ -324,7 +324,6 @@ static tri_status decode_step(tri_sampler *s, tri_stream *st) {
   TRI_TRY(s->device->ops->copy(st, s->h_drawn, token.data, (size_t)s->n_row * 4));
   TRI_TRY(s->device->ops->copy(st, s->h_logp, logp.data, (size_t)s->n_row * 4));
   TRI_TRY(s->device->ops->stream_sync(st));
-  s->drawn += s->n_row;
   for (int i = s->n_row - 1; i >= 0; i--) {
     row            *r = &s->row[i];
     tri_stop_reason why;

@@ -11,8 +11,8 @@ typedef struct tri_prompt {
   int            n_token;
 } tri_prompt;
 
-/* Chosen: products are at their best well below both. Most sequences decoded at once, and most prompt tokens of one
- * prefill, unless a single prompt is longer. */
+/* Chosen: products are at their best well below both. Most sequences decoded at once, and most prompt tokens
+ * of one prefill, unless a single prompt is longer. */
 enum { TRI_SAMPLER_SEQUENCES = 256, TRI_SAMPLER_PREFILL = 2048 };
 
 typedef struct tri_sampler_opt {
@@ -34,18 +34,18 @@ typedef struct tri_generate_opt {
 } tri_generate_opt;
 
 typedef struct tri_sampler tri_sampler;
-/* Pure. Tokens of one prefill for prompts of up to max_prompt tokens, of which at most n are taken at once. */
+/* Pure. Tokens of one prefill for prompts of up to max_prompt tokens, of which at most n are taken at once.
+ */
 int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt);
 /* Not collective. Plans the cache and its buffers in the ledger. The model is borrowed. */
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
                                         const tri_sampler_opt *opt, tri_sampler **out);
 void                   tri_sampler_close(tri_sampler **s);
 /* Collective over the parameter scope (it holds the weights; n_prompt may differ and be 0). Fills *out, empty
- * before, with this rank's answers in the order of prompts, then samples: tokens, old_logp of the answers, stop. The random number behind token t
- * of answer k depends on (seed, prompt id, k, t) only, and rows never depend on their company, so neither do answers. */
+ * before, with this rank's answers in the order of prompts, then samples: tokens, old_logp of the answers,
+ * stop. The random number behind token t of answer k depends on (seed, prompt id, k, t) only, and rows never
+ * depend on their company, so neither do answers. */
 TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
                                             const tri_generate_opt *opt, tri_stream *st, tri_rollout *out);
-/* Tokens drawn since the sampler was opened. */
-int64_t tri_sampler_drawn(const tri_sampler *s);
 
 #endif

@@ -1,4 +1,5 @@
-/* screen.c - what a person sees: the start screen, a live line on a terminal, one table row per step, the end. */
+/* screen.c - what a person sees: the start screen, a live line on a terminal, one table row per step, the
+ * end. */
 #include "train.h"
 
 #include <math.h>
@@ -8,8 +9,8 @@
 
 static bool is_first(const tri_trainer *t) { return t->se->comm[TRI_WORLD]->rank == 0; }
 
-/* The terminal, or NULL. Open MPI gives ranks a pipe for stderr and always a terminal for stdout, so under mpirun there is
- * no way to tell that somebody watches: the rows must do. */
+/* The terminal, or NULL. Open MPI gives ranks a pipe for stderr and always a terminal for stdout, so under
+ * mpirun there is no way to tell that somebody watches: the rows must do. */
 static FILE *terminal(const tri_trainer *t) { return is_first(t) && isatty(STDERR_FILENO) ? stderr : NULL; }
 
 /* The live line is redrawn in place; a row first wipes it. */
@@ -97,7 +98,7 @@ tri_status tri_screen_start(const tri_trainer *t) {
   if (table.len) table.data[table.len - 1] = 0;
   tri_log(TRI_LOG_INFO, "%s", table.data);
   tri_text_free(&table);
-  if (t->algo->needs & TRI_NEEDS_ROLLOUT)
+  if (t->algo->generates)
     tri_log(TRI_LOG_INFO, "%8s %8s %8s %8s %8s %8s %9s %8s %8s", "step", "reward", "loss", "gradnorm", "kl",
             "length", "gap", "tok/s", "eval");
   else
@@ -116,7 +117,7 @@ void tri_screen_phase(const tri_trainer *t, const char *phase) {
   if (!isnan(t->shown_rate)) snprintf(rate, sizeof rate, "%.0f", t->shown_rate);
   fprintf(to, "\r\033[Kstep %lld/%lld  %-8s  %s %s  %s tokens/s  %s left",
           (long long)(t->count.step < t->steps ? t->count.step + 1 : t->steps), (long long)t->steps, phase,
-          t->algo->needs & TRI_NEEDS_ROLLOUT ? "reward" : "loss", score, rate,
+          t->algo->generates ? "reward" : "loss", score, rate,
           done ? duration(spent_s / (double)done * (double)(t->steps - t->count.step), left) : "?");
   fflush(to);
 }
@@ -134,10 +135,10 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
   const char *eval = "eval_pass_at_1";
 
   if (!is_first(t)) return;
-  t->shown_score = tri_metric_get(t->metrics, t->algo->needs & TRI_NEEDS_ROLLOUT ? "reward_mean" : "loss");
+  t->shown_score = tri_metric_get(t->metrics, t->algo->generates ? "reward_mean" : "loss");
   t->shown_rate = tri_metric_get(t->metrics, "tokens_per_s");
   wipe(t);
-  if (t->algo->needs & TRI_NEEDS_ROLLOUT)
+  if (t->algo->generates)
     tri_log(TRI_LOG_INFO, "%8lld %8s %8s %8s %8s %8s %9s %8s %8s", (long long)step,
             cell(t, "reward_mean", "%.4f", c[0]), cell(t, "loss", "%.4f", c[1]),
             cell(t, "grad_norm", "%.3f", c[2]), cell(t, "kl_mean_nats", "%.4f", c[3]),

@@ -1,4 +1,5 @@
-/* session.h - what every command opens first: MPI, the device, its stream, the three communicators. Layer 5. */
+/* session.h - what every command opens first: MPI, the device, its stream, the three communicators. Layer 5.
+ */
 #ifndef TRI_SESSION_H
 #define TRI_SESSION_H
 
@@ -27,8 +28,8 @@ typedef struct tri_session_opt {
 TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session *out);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
-/* Collective over world. st: how the work ended. Where this rank failed and others are somewhere else, it says so and ends
- * them all here, because nothing can be cleaned up together. */
+/* Collective over world. st: how the work ended. Where this rank failed and others are somewhere else, it
+ * says so and ends them all here, because nothing can be cleaned up together. */
 void tri_session_close(tri_session *s, tri_status st);
 
 #endif

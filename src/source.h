@@ -24,18 +24,19 @@ typedef struct tri_source_file {
 
 typedef struct tri_source tri_source;
 
-/* Collective over world (NULL: this process alone). path: a Hugging Face folder, a checkpoint folder, or a run's output
- * folder (its LATEST). weights false: only the small files are read. */
+/* Collective over world (NULL: this process alone). path: a Hugging Face folder, a checkpoint folder, or a
+ * run's output folder (its LATEST). weights false: only the small files are read. */
 TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out);
-/* Collective over world (NULL: this process alone). As tri_ckpt_find, with a warning that names the damaged checkpoints
- * that were passed over and the one taken. */
+/* Collective over world (NULL: this process alone). As tri_ckpt_find, with a warning that names the damaged
+ * checkpoints that were passed over and the one taken. */
 TRI_CHECKED tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
                                                   char folder[TRI_CKPT_PATH_BYTES]);
-/* Collective over world. The checkpoint `path` means, every byte of it verified (the ranks share the work), or `path` itself
- * where it is a Hugging Face folder or nothing that is known; then tri_source_open says so. */
+/* Collective over world. The checkpoint `path` means, every byte of it verified (the ranks share the work),
+ * or `path` itself where it is a Hugging Face folder or nothing that is known; then tri_source_open says so.
+ */
 TRI_CHECKED tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CKPT_PATH_BYTES]);
-/* Not collective. config: path of a config.json; tokenizer: path of a tokenizer.json, or NULL. Weights are random, keyed
- * by seed and tensor name. */
+/* Not collective. config: path of a config.json; tokenizer: path of a tokenizer.json, or NULL. Weights are
+ * random, keyed by seed and tensor name. */
 TRI_CHECKED tri_status tri_source_open_random(const char *config, const char *tokenizer, uint64_t seed,
                                               tri_source **out);
 /* The checkpoint a source is, or NULL. Borrowed. */
@@ -49,12 +50,12 @@ const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
 const tri_source_file *tri_source_file_at(const tri_source *s, int i);
 const char            *tri_source_name(const tri_source *s); /* for messages */
 
-/* Not collective. The type to compute in unless told: that of the run a checkpoint is of (model.dtype), or what config.json
- * says its weights are (float32: f32; else bf16). */
+/* Not collective. The type to compute in unless told: that of the run a checkpoint is of (model.dtype), or
+ * what config.json says its weights are (float32: f32; else bf16). */
 TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
 
-/* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint ("/reference").
- * Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
+/* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint
+ * ("/reference"). Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
 TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world,
                                        tri_stream *st);
 /* Collective over world. Moments of a checkpoint into the store. */

@@ -71,8 +71,8 @@ static void to_bf16(float *x, int64_t n) {
   }
 }
 
-/* Not collective, like tri_ckpt_write: a rank that fails may leave for abandon at once. One tensor, in pieces that fit
- * buf. */
+/* Not collective, like tri_ckpt_write: a rank that fails may leave for abandon at once. One tensor, in pieces
+ * that fit buf. */
 static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e, int index, float *buf) {
   tri_range piece = tri_params_piece(e->params, e->unit, e->param);
 
@@ -189,8 +189,8 @@ static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
   return st;
 }
 
-/* Rank 0. A run that starts anew keeps an older run's checkpoints from being taken for its own: they stay, under another
- * name. */
+/* Rank 0. A run that starts anew keeps an older run's checkpoints from being taken for its own: they stay,
+ * under another name. */
 static tri_status set_aside(const tri_trainer *t) {
   char aside[TRI_CKPT_PATH_BYTES + 32];
 
@@ -216,8 +216,8 @@ static bool is_own(const tri_trainer *t) {
          a.st_ino == b.st_ino;
 }
 
-/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system without locks is
- * no obstacle. */
+/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
+ * without locks is no obstacle. */
 static tri_status lock_output(tri_trainer *t) {
   if (t->lock >= 0) return TRI_OK;
   t->lock = open(t->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -226,11 +226,21 @@ static tri_status lock_output(tri_trainer *t) {
            t->cfg->run.output);
 }
 
+/* In a folder that is a model and a run, later commands could mean either. */
+static tri_status check_output(tri_trainer *t) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+
+  snprintf(path, sizeof path, "%s/config.json", t->cfg->run.output);
+  if (access(path, F_OK)) return lock_output(t);
+  TRI_FAIL(TRI_ECONFIG, "run.output: %s is the folder of a model (it holds config.json); give another folder",
+           t->cfg->run.output);
+}
+
 tri_status tri_state_find(tri_trainer *t) {
   const char *resume = t->cfg->run.resume;
   tri_status  st;
 
-  TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? lock_output(t) : TRI_OK));
+  TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? check_output(t) : TRI_OK));
   TRI_TRY(tri_ckpt_clean(t->folder, world_of(t)));
   t->resume[0] = 0;
   if (!strcmp(resume, "never")) return TRI_OK;

@@ -2,6 +2,7 @@
 #include "train.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* What one step adds up over its micro-batches. */
@@ -27,8 +28,6 @@ static tri_status split_of(const tri_trainer *t, const tri_rollout *r, int64_t m
   return tri_split_make(r, &opt, out);
 }
 
-static bool needs_rollout(const tri_trainer *t) { return (t->algo->needs & TRI_NEEDS_ROLLOUT) != 0; }
-
 /* ---- log-probabilities without learning ---- */
 
 enum { SCORE_REF, SCORE_OLD };
@@ -40,8 +39,8 @@ static void add_gap(tally *sum, float sampler, float trainer) {
   if (isnan(gap) || gap > sum->gap) sum->gap = gap;
 }
 
-/* What the sampler said of a token against what the trainer says, before any update. Said nothing (NaN), or not to be
- * trusted: the trainer's number is the old one. */
+/* What the sampler said of a token against what the trainer says, before any update. Said nothing (NaN), or
+ * not to be trusted: the trainer's number is the old one. */
 static void meet_old(const tri_trainer *t, float *old, float logp, tally *sum) {
   if (!isnan(*old)) add_gap(sum, *old, logp);
   if (isnan(*old) || t->cfg->run.sampler == TRI_CONFIG_RESCORE) *old = logp;
@@ -67,8 +66,8 @@ static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
   return TRI_OK;
 }
 
-/* Collective over world. One forward over mini-batches [from, mini_batches): the reference's log-probabilities, or the
- * policy's met with the sampler's. */
+/* Collective over world. One forward over mini-batches [from, mini_batches): the reference's
+ * log-probabilities, or the policy's met with the sampler's. */
 static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, tally *sum) {
   for (int64_t m = from; m < t->mini_batches; m++) {
     tri_split  sp;
@@ -86,8 +85,9 @@ static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
   return r->has_logp && t->cfg->run.sampler != TRI_CONFIG_RESCORE;
 }
 
-/* KL in the reward needs whole sequences everywhere: each comes from the rank that scored it, which is the one that has it
- * in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it. */
+/* KL in the reward needs whole sequences everywhere: each comes from the rank that scored it, which is the
+ * one that has it in its split, and is 0 on the others (they may hold the sampler's number), so that a sum
+ * spreads it. */
 static tri_status share_logp(tri_trainer *t, const tri_rollout *r, float *logp) {
   tri_status st = TRI_OK;
   double    *x = t->token_sum;
@@ -122,11 +122,11 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
            (long long)t->count.step + 1, sum->gap);
 }
 
-/* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first: those of
- * mini-batch 0 are met by the first training forward. */
+/* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first:
+ * those of mini-batch 0 are met by the first training forward. */
 static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally *sum) {
-  *at_first = needs_rollout(t);
-  if (!needs_rollout(t)) return TRI_OK;
+  *at_first = t->algo->generates;
+  if (!t->algo->generates) return TRI_OK;
   if (t->ref) {
     tri_metric_begin(t->metrics, "reference");
     TRI_TRY(score(t, r, 0, SCORE_REF, sum));
@@ -178,7 +178,7 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
                     .start = rows.start,
                     .logp = rows.logp,
                     .ent = rows.ent,
-                    .old_logp = needs_rollout(t) ? rows.old_logp : NULL,
+                    .old_logp = t->algo->generates ? rows.old_logp : NULL,
                     .ref_logp = t->ref ? rows.ref_logp : NULL,
                     .adv = rows.adv,
                     .weight = rows.weight};
@@ -242,6 +242,17 @@ static int64_t answer_tokens(const tri_rollout *r, int q) {
   return r->start[q + 1] - r->start[q] - (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
 }
 
+/* With several rewards, what each gave by itself: reward_<name>_mean. */
+static void report_parts(tri_trainer *t, const tri_rollout *r) {
+  for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
+    char   name[96];
+    double mean = 0;
+    for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i] / r->n_seq;
+    snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));
+    tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, mean);
+  }
+}
+
 /* Numbers of the whole rollout, which every rank holds. */
 static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   double  mean = 0, square = 0, length = 0;
@@ -249,19 +260,20 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
 
   for (int q = 0; q < r->n_seq; q++) {
     tokens += answer_tokens(r, q);
-    if (!needs_rollout(t)) continue;
+    if (!t->algo->generates) continue;
     mean += (double)r->reward[q] / r->n_seq;
     length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]) / r->n_seq;
     cut += r->stop[q] == TRI_STOP_LENGTH;
   }
-  for (int q = 0; needs_rollout(t) && q < r->n_seq; q++)
+  for (int q = 0; t->algo->generates && q < r->n_seq; q++)
     square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
   t->count.tokens += tokens;
   tri_metric_add(t->metrics, "tokens", TRI_METRIC_RANK0, (double)tokens);
-  if (!needs_rollout(t)) return;
+  if (!t->algo->generates) return;
   tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
   tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
                  r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
+  report_parts(t, r);
   tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length);
   tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, (double)cut / r->n_seq);
 }
@@ -275,7 +287,7 @@ static tri_status report_learning(tri_trainer *t, const tally *sum) {
   tri_metric_add(t->metrics, "grad_norm", TRI_METRIC_RANK0, sum->grad_norm);
   tri_metric_add(t->metrics, "learning_rate", TRI_METRIC_RANK0, sum->learning_rate);
   tri_metric_add(t->metrics, "entropy_mean_nats", TRI_METRIC_RANK0, x[2] / x[4]);
-  if (needs_rollout(t)) {
+  if (t->algo->generates) {
     tri_metric_add(t->metrics, "kl_mean_nats", TRI_METRIC_RANK0, x[1] / x[4]);
     tri_metric_add(t->metrics, "clip_ratio", TRI_METRIC_RANK0, x[3] / x[4]);
     tri_metric_add(t->metrics, "sampler_gap_max_nats", TRI_METRIC_RANK0, sum->gap);
@@ -316,8 +328,8 @@ done:
   return st;
 }
 
-/* Collective over world. One step: generate, score, learn. The one thing that happens out of sight is the gathering of
- * parameters (params.h, tri_params_acquire). */
+/* Collective over world. One step: generate, score, learn. The one thing that happens out of sight is the
+ * gathering of parameters (params.h, tri_params_acquire). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status  st = TRI_OK;
   tri_rollout replayed = {0}, *r = t->cfg->rollout.replay ? &replayed : &t->rollout;

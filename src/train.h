@@ -63,11 +63,13 @@ typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED } tri_train_end; /* exit co
 /* Collective over world. Runs steps count.step + 1 .. steps. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
-/* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close too. */
+/* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
+ * too. */
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
 void                   tri_trainer_close(tri_trainer *t);
 
-/* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or SFT's. */
+/* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or
+ * SFT's. */
 TRI_CHECKED tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out);
 /* Whether rollout.save_every wants this step's rollout; the same on every rank. */
 bool tri_collect_due(const tri_trainer *t, int64_t step);
@@ -76,11 +78,14 @@ TRI_CHECKED tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_
 /* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
-/* state.c. Collective over world. A checkpoint of step count.step. Failure is reported and counted, *saved false. */
+/* state.c. Collective over world. A checkpoint of step count.step. Failure is reported and counted, *saved
+ * false. */
 TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
-/* Collective over world. Sets t->resume to the checkpoint that run.resume means, every byte of it verified. */
+/* Collective over world. Sets t->resume to the checkpoint that run.resume means, every byte of it verified.
+ */
 TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
-/* Collective over world. Weights from the source, and all other state where the source is the checkpoint to resume. */
+/* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
+ * resume. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 
 /* screen.c. Rank 0 prints. */

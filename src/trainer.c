@@ -144,7 +144,8 @@ static tri_status measure(tri_trainer *t, longest *l) {
 
   *l = (longest){0, 1};
   if (c->rollout.replay) { /* every rank reads its share of the files */
-    TRI_TRY(tri_agree(world, measure_replay(t, world->rank, world->size, &l->learn)));
+    TRI_TRY(tri_error_about(tri_agree(world, measure_replay(t, world->rank, world->size, &l->learn)),
+                            "rollout.replay"));
     TRI_TRY(tri_host_max(world, &l->learn, 1));
   } else if (is_rl(c)) {
     l->prompt = tri_dataset_stats(t->data)->longest_prompt;
@@ -221,7 +222,8 @@ static int64_t answers_here(const tri_trainer *t) {
   return at_least(n, (t->eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
 
-/* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its files. */
+/* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its
+ * files. */
 static tri_status plan_rollouts(tri_trainer *t, const longest *l) {
   const tri_config *c = t->cfg;
   tri_ledger       *ledger = t->se->ledger;
@@ -243,7 +245,8 @@ static tri_status plan_rollouts(tri_trainer *t, const longest *l) {
                         (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
-/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory goes. */
+/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory
+ * goes. */
 static tri_status plan_decode(const tri_trainer *t, const longest *l, int64_t *out) {
   const tri_config      *c = t->cfg;
   const tri_model_shape *sh = tri_source_shape(t->source);
@@ -314,8 +317,11 @@ static tri_status open_models(tri_trainer *t, const longest *l) {
 static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
   const tri_config *c = t->cfg;
 
-  if (c->model.path) return tri_source_open(t->model[0] ? t->model : c->model.path, NULL, weights, out);
-  return tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out);
+  if (c->model.path)
+    return tri_error_about(tri_source_open(t->model[0] ? t->model : c->model.path, NULL, weights, out),
+                           "model.path");
+  return tri_error_about(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out),
+                         c->model.tokenizer ? "model.config, model.tokenizer" : "model.config");
 }
 
 static bool same_shape(const tri_model_shape *a, const tri_model_shape *b) {
@@ -354,7 +360,8 @@ static tri_status open_reference(tri_trainer *t) {
   const char      *ref = t->cfg->model.ref_path;
   tri_ckpt_reader *r = t->resume[0] ? tri_source_checkpoint(t->source) : NULL;
 
-  if (ref) return tri_source_open(t->ref_model, NULL, true, &t->ref_source);
+  if (ref)
+    return tri_error_about(tri_source_open(t->ref_model, NULL, true, &t->ref_source), "model.ref_path");
   if (r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0)
     return tri_source_open(t->resume, NULL, true, &t->ref_source);
   return open_deck_model(t, true, &t->ref_source);
@@ -385,11 +392,16 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
 
   t->algo = tri_algo_find(c->algo.name);
   TRI_ASSERT(t->algo);
-  if (c->model.path && !t->resume[0]) TRI_TRY(tri_source_resolve(c->model.path, world, t->model));
-  if (c->model.ref_path) TRI_TRY(tri_source_resolve(c->model.ref_path, world, t->ref_model));
+  if (c->model.path && !t->resume[0])
+    TRI_TRY(tri_error_about(tri_source_resolve(c->model.path, world, t->model), "model.path"));
+  if (c->model.ref_path)
+    TRI_TRY(tri_error_about(tri_source_resolve(c->model.ref_path, world, t->ref_model), "model.ref_path"));
   TRI_TRY(tri_agree(world, open_sources_and_rewards(t)));
-  if (c->data.train.n) TRI_TRY(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data));
-  if (c->eval.steps > 0) TRI_TRY(open_data(t, &c->data.eval, asked, &t->eval_data));
+  if (c->data.train.n)
+    TRI_TRY(tri_error_about(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data),
+                            "data.train"));
+  if (c->eval.steps > 0)
+    TRI_TRY(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
   TRI_TRY(tri_agree(world, plan_steps(t)));
   return measure(t, l);
 }

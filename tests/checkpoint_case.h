@@ -3,33 +3,17 @@
 #ifndef TRI_TEST_CHECKPOINT_CASE_H
 #define TRI_TEST_CHECKPOINT_CASE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "ranks_case.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/checkpoint.h"
 #include "rng.h"
-#include "runtime.h"
 
-static tri_runtime rt;
-static tri_device *device;
-static tri_comm   *world;
-static char        top[256], dir[300]; /* this program's folder; checkpoints of the running test */
-
-#define OK(call)                                                                                             \
-  do {                                                                                                       \
-    if ((call) != TRI_OK) fail_msg("%s: %s\n%s", #call, tri_error_message(), tri_error_trace());             \
-  } while (0)
+static char top[256], dir[300]; /* this program's folder; checkpoints of the running test */
 
 static const tri_ckpt_tensor tensors[] = {
     {"/model", "model.embed_tokens.weight", TRI_F32, 2, {513, 520}}, /* more than 1 MiB: aligned */
@@ -196,34 +180,25 @@ static inline void new_dir(const char *name) {
 
 /* ---- the program around the cases */
 
-static inline bool case_open(void) {
-  if (tri_runtime_open(0, &rt) == TRI_OK && tri_device_open("cpu", rt.local_rank, 1, &device) == TRI_OK &&
-      tri_comm_open(&rt, TRI_WORLD, device, &world) == TRI_OK)
-    return true;
-  fprintf(stderr, "%s\n", tri_error_message());
-  return false;
-}
-
 /* A folder for this program; with several ranks one rank's failure ends all, instead of a wait. */
-static inline bool case_make_top(void) {
+static inline int case_open(void **state) {
   const char *tmp = getenv("TMPDIR");
 
+  ranks_open(state);
   if (world->size > 1) setenv("CMOCKA_TEST_ABORT", "1", 1);
   snprintf(top, sizeof top, "%s/test_checkpoint.XXXXXX", tmp && strlen(tmp) < 200 ? tmp : "/tmp");
-  if (world->rank == 0 && !mkdtemp(top)) return false;
-  return tri_host_bcast(world, top, sizeof top, 0) == TRI_OK;
+  if (world->rank == 0) CHECK(mkdtemp(top));
+  OK(tri_host_bcast(world, top, sizeof top, 0));
+  return 0;
 }
 
-static inline int case_close(int failed) {
+static inline int case_close(void **state) {
   char command[300];
 
-  if (tri_host_barrier(world) != TRI_OK) failed = 1;
+  OK(tri_host_barrier(world));
   snprintf(command, sizeof command, "rm -rf %s", top);
-  if (world->rank == 0 && failed == 0 && system(command) != 0) failed = 1;
-  tri_comm_close(&world);
-  tri_device_close(&device);
-  tri_runtime_close(&rt);
-  return failed;
+  if (world->rank == 0) CHECK(system(command) == 0);
+  return ranks_close(state);
 }
 
 #endif

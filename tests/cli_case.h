@@ -1,4 +1,5 @@
-/* cli_case.h - what the tests of the whole program share: a folder with a tiny model, and running a command in it.
+/* cli_case.h - what the tests of the whole program share: a folder with a tiny model, and running a command
+ * in it.
  *
  * Judge of every test: the exit code, the text of stderr, and which files are there afterwards. */
 #ifndef TRI_TESTS_CLI_CASE_H
@@ -54,7 +55,8 @@ static inline void cli_sh(const char *fmt, ...) {
   if (system(command) != 0) fail_msg("failed: %s", command);
 }
 
-/* Runs a shell command with its output in cli_out and cli_err; its exit code, 128 + signal where one ended it. */
+/* Runs a shell command with its output in cli_out and cli_err; its exit code, 128 + signal where one ended
+ * it. */
 static inline int cli_run(const char *command) {
   char all[4096];
   int  status;
@@ -94,8 +96,8 @@ static inline void cli_shows(const char *text, const char *part) {
   if (!strstr(text, part)) fail_msg("'%s' is missing in\n%s", part, text);
 }
 
-/* The command ends with this exit code and exactly one message, which holds both parts (NULL: none asked for); stdout
- * is empty; no output folder named bad came about, and nothing half-written is left. */
+/* The command ends with this exit code and exactly one message, which holds both parts (NULL: none asked
+ * for); stdout is empty; no output folder named bad came about, and nothing half-written is left. */
 static inline void cli_fails(int code, const char *command, const char *part, const char *other) {
   int got = cli_run(command);
 

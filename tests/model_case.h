@@ -1,35 +1,18 @@
-/* model_case.h - what the tests of stores, models and samplers share: a session, golden files, a model filled from one.
- *
- * These programs run under mpirun too: a rank that fails ends all of them, so that none waits. */
+/* model_case.h - what the tests of stores, models and samplers share: a session, golden files, a model filled
+ * from one.
+ */
 #ifndef TRI_TESTS_MODEL_CASE_H
 #define TRI_TESTS_MODEL_CASE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "ranks_case.h"
+
 #include <math.h>
-#include <cmocka.h>
 
 #include "io/hf_config.h"
 #include "io/safetensors.h"
 #include "model.h"
 #include "rng.h"
 #include "session.h"
-
-#define CHECK(x, ...)                                                                                        \
-  do {                                                                                                       \
-    if (!(x)) {                                                                                              \
-      fprintf(stderr, "rank %d, %s:%d: %s;", tri_runtime_env_rank(), __FILE__, __LINE__, #x);                \
-      fprintf(stderr, " " __VA_ARGS__);                                                                      \
-      fprintf(stderr, "\n%s", tri_error_trace());                                                            \
-      tri_runtime_abort(1);                                                                                  \
-    }                                                                                                        \
-  } while (0)
-#define OK(call) CHECK((call) == TRI_OK)
 
 static inline void *test_alloc(int64_t n, size_t size) {
   void *p = calloc(n > 0 ? (size_t)n : 1, size);

@@ -170,8 +170,9 @@ static void test_advantage_refuses(void **state) {
 
 /* One token each, weight 1, old = 0, clip 0.2 down and 0.28 up, ratio = exp(logp):
  *   ratio 2, A 1:    clipped at 1.28, loss -1.28, slope 0       ratio 2, A -1:   loss 2, slope 2
- *   ratio 1/2, A 1:  loss -1/2, slope -1/2                      ratio 1/2, A -1: clipped at 0.8, loss 0.8, slope 0
- *   ratio 1, A 3:    loss -3, slope -3                          ratio 1.25, A 1: inside, loss -1.25, slope -1.25 */
+ *   ratio 1/2, A 1:  loss -1/2, slope -1/2                      ratio 1/2, A -1: clipped at 0.8, loss 0.8,
+ * slope 0 ratio 1, A 3:    loss -3, slope -3                          ratio 1.25, A 1: inside, loss -1.25,
+ * slope -1.25 */
 static void test_clip(void **state) {
   static const double  ratio[] = {2, 2, 0.5, 0.5, 1, 1.25}, adv[] = {1, -1, 1, -1, 3, 1};
   static const double  loss[] = {-1.28, 2, -0.5, 0.8, -3, -1.25}, slope[] = {0, 2, -0.5, 0, -3, -1.25};
@@ -410,7 +411,7 @@ static void test_table(void **state) {
     const tri_algo *a = tri_algo_at(i);
     assert_ptr_equal(tri_algo_find(a->name), a);
     assert_non_null(a->loss);
-    assert_true((a->advantage != NULL) == ((a->needs & TRI_NEEDS_REWARD) != 0));
+    assert_true((a->advantage != NULL) == a->generates);
   }
 }
 

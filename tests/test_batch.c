@@ -1,4 +1,5 @@
-/* test_batch.c - who trains on what, and the staging of micro-batches. Judge: counting, over many random shapes. */
+/* test_batch.c - who trains on what, and the staging of micro-batches. Judge: counting, over many random
+ * shapes. */
 #include "batch.h"
 #include "rng.h"
 
@@ -96,7 +97,8 @@ static void every_sequence_once(void **state) {
   }
 }
 
-/* Tokens of a rank are at most one longest sequence away from any other's: the sequences are dealt there and back. */
+/* Tokens of a rank are at most one longest sequence away from any other's: the sequences are dealt there and
+ * back. */
 static void ranks_are_even(void **state) {
   (void)state;
   for (uint64_t seed = 0; seed < 12; seed++) {
@@ -158,7 +160,8 @@ static void close_bench(bench *b) {
 
 static int32_t at(const tri_tensor *t, int64_t i) { return ((const int32_t *)t->data)[i]; }
 
-/* The packed batch of sequences seq[0..n): tokens and positions in order; each answer token predicted by the row before. */
+/* The packed batch of sequences seq[0..n): tokens and positions in order; each answer token predicted by the
+ * row before. */
 static void check_load(bench *b, const tri_rollout *r, const int *seq, int n) {
   tri_batch     batch;
   tri_tensor    dlogp, dent;

@@ -309,7 +309,5 @@ int main(void) {
       cmocka_unit_test(the_one_before_is_found),    cmocka_unit_test(a_latest_that_names_nothing),
   };
 
-  if (!case_open()) return 1;
-  if (!case_make_top()) return 1;
-  return case_close(cmocka_run_group_tests(tests, NULL, NULL));
+  return cmocka_run_group_tests(tests, case_open, case_close);
 }

@@ -397,11 +397,10 @@ int main(int argc, char **argv) {
       cmocka_unit_test(killed_between_renames),
   };
 
-  if (!case_open()) return 1;
   if (argc == 4 && !strcmp(argv[1], "--killed")) {
+    ranks_open(NULL);
     be_killed(argv[2], argv[3]);
     return 1;
   }
-  if (!case_make_top()) return 1;
-  return case_close(cmocka_run_group_tests(tests, NULL, NULL));
+  return cmocka_run_group_tests(tests, case_open, case_close);
 }

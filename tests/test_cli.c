@@ -1,4 +1,5 @@
-/* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad input. */
+/* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
+ * input. */
 #include "cli_case.h"
 #include "export.h"
 #include "io/safetensors.h"
@@ -33,6 +34,18 @@ static void score_answers_the_same_bytes_on_two_ranks(void **state) {
   memcpy(one, cli_out, sizeof one);
   cli_succeeds(TWO "score model sft.jsonl --json");
   assert_string_equal(cli_out, one);
+}
+
+static void several_rewards_are_reported_by_name(void **state) {
+  char text[CLI_TEXT_BYTES];
+
+  (void)state;
+  cli_succeeds(ONE GRPO
+               "run.output=parts train.steps=1 'reward=[{name: regex, pattern: \"\\\\d\", weight: 2}, {name: "
+               "regex, pattern: \"^\"}]'");
+  cli_read("parts/metrics.jsonl", text);
+  cli_shows(text, "\"reward_regex_2_mean\": 1,");
+  cli_shows(text, "\"reward_regex_mean\": ");
 }
 
 static void tokenize_there_and_back(void **state) {
@@ -173,7 +186,8 @@ static void too_little_memory_shows_the_table(void **state) {
   cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "what would fit");
 }
 
-/* A launcher ends the others as soon as one rank has failed; the message must come even where rank 0 is the last. */
+/* A launcher ends the others as soon as one rank has failed; the message must come even where rank 0 is the
+ * last. */
 static void late_rank_0_still_says_it(void **state) {
   (void)state;
   cli_fails(64,
@@ -188,12 +202,12 @@ static void late_rank_0_still_says_it(void **state) {
 static void missing_files_are_named(void **state) {
   (void)state;
   cli_fails(64, ONE "train nope.yaml", "nope.yaml", "No such file");
-  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl", "No such file");
+  cli_fails(64, ONE SFT "data.train=nope.jsonl", "nope.jsonl", "No such file or directory (data.train)");
   cli_fails(64, TWO SFT "data.train=nope.jsonl", "nope.jsonl", "No such file");
-  cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", NULL);
+  cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", "(model.config");
   cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
-  cli_fails(64, ONE LOAD "model.path=nope", "nope", NULL);
-  cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", NULL);
+  cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
+  cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
   cli_fails(64, ONE SFT "run.resume=nope", "nope", NULL);
   cli_fails(64, ONE "generate nope hi", "nope", NULL);
   cli_fails(64, TWO "generate nope hi", "nope", NULL);
@@ -227,13 +241,15 @@ static void unwritable_output_is_named(void **state) {
   cli_fails(74, ONE SFT "run.output=plain/x", "plain/x", NULL);
   cli_fails(74, TWO SFT "run.output=plain/x", "plain/x", NULL);
   cli_fails(74, ONE SFT "run.output=plain", "plain/", NULL);
+  cli_fails(64, TWO SFT "run.output=model", "model is the folder of a model", NULL);
   cli_fails(74, ONE "export run plain-parent/x", "plain-parent/x", NULL);
   cli_fails(74, ONE "export run plain/x", "plain/x", NULL);
   cli_fails(64, ONE "export run plain", "plain", NULL);
   cli_fails(64, ONE "export run model", "model: is there and not empty", NULL);
   cli_fails(74, ONE "inspect run >/dev/full", "standard output", NULL);
   cli_fails(74, ONE "tokenize model text.jsonl >/dev/full", "standard output", NULL);
-  /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an error. */
+  /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an error.
+   */
   cli_fails(74, "trap '' XFSZ; ulimit -f 40; " ONE "export run x", "x.tmp/model.safetensors", NULL);
   assert_false(cli_exists("x"));
 }
@@ -428,6 +444,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pipeline_from_training_to_answers),
       cmocka_unit_test(score_answers_the_same_bytes_on_two_ranks),
+      cmocka_unit_test(several_rewards_are_reported_by_name),
       cmocka_unit_test(tokenize_there_and_back),
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),

@@ -1,24 +1,7 @@
-/* test_comm.c - every collective, scope, element type and way, and the control plane. Run with 1, 2, 3 and 4 ranks on one
- * machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's input is a pure function of r. */
-#include "comm.h"
-#include "runtime.h"
-
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-/* A rank that fails must not leave the others waiting. */
-#define CHECK(x)                                                                                             \
-  do {                                                                                                       \
-    if (!(x)) {                                                                                              \
-      fprintf(stderr, "rank %d, %s:%d: %s; %s\n", base.world_rank, __FILE__, __LINE__, #x,                   \
-              tri_error_trace());                                                                            \
-      tri_runtime_abort(1);                                                                                  \
-    }                                                                                                        \
-  } while (0)
+/* test_comm.c - every collective, scope, element type and way, and the control plane. Run with 1, 2, 3 and 4
+ * ranks on one machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's input is a
+ * pure function of r. */
+#include "ranks_case.h"
 
 enum {
   MAX_RANKS = 4,
@@ -26,11 +9,9 @@ enum {
   ARENA = 24 << 20
 }; /* BIG: a prime part of the mpi way's staging buffer over 4 */
 
-/* unattached: MPI. forced: TRI_COMM=mpi. attached: shared memory. outside: attached, but one rank's buffers are not in
- * its arena, so that all must take MPI. */
+/* unattached: MPI. forced: TRI_COMM=mpi. attached: shared memory. outside: attached, but one rank's buffers
+ * are not in its arena, so that all must take MPI. */
 typedef enum { UNATTACHED, FORCED, ATTACHED, OUTSIDE, N_WAYS } way;
-
-static tri_runtime base; /* keeps MPI up for the whole program */
 
 typedef struct setup {
   tri_runtime rt;
@@ -189,8 +170,8 @@ static void for_all(void (*body)(setup *u)) {
   for (int w = 0; w < N_WAYS; w++)
     for (size_t i = 0; i < sizeof ranks_per_node / sizeof ranks_per_node[0]; i++) {
       setup u;
-      bool  one = base.world_size == 1; /* then a scope of one rank never asks where a buffer lies */
-      if (ranks_per_node[i] && base.world_size % ranks_per_node[i]) continue;
+      bool  one = rt.world_size == 1; /* then a scope of one rank never asks where a buffer lies */
+      if (ranks_per_node[i] && rt.world_size % ranks_per_node[i]) continue;
       if (one && ranks_per_node[i] == 2) continue;
       open_setup(&u, ranks_per_node[i], (way)w);
       body(&u);
@@ -199,11 +180,11 @@ static void for_all(void (*body)(setup *u)) {
 }
 
 static void body_scopes(setup *u) {
-  const tri_runtime *rt = &u->rt;
+  const tri_runtime *r = &u->rt;
 
-  CHECK(u->comm[TRI_WORLD]->size == rt->world_size && u->comm[TRI_WORLD]->rank == rt->world_rank);
-  CHECK(u->comm[TRI_NODE]->size == rt->local_size && u->comm[TRI_NODE]->rank == rt->local_rank);
-  CHECK(u->comm[TRI_CROSS]->size == rt->nodes && u->comm[TRI_CROSS]->rank == rt->node);
+  CHECK(u->comm[TRI_WORLD]->size == r->world_size && u->comm[TRI_WORLD]->rank == r->world_rank);
+  CHECK(u->comm[TRI_NODE]->size == r->local_size && u->comm[TRI_NODE]->rank == r->local_rank);
+  CHECK(u->comm[TRI_CROSS]->size == r->nodes && u->comm[TRI_CROSS]->rank == r->node);
 }
 
 static void body_collectives(setup *u) {
@@ -225,19 +206,19 @@ static void body_big(setup *u) {
 /* A node's share, then the cross share of it, is the world's share: what shard.h builds on. */
 static void body_two_stages(setup *u) {
   enum { N = 211 };
-  tri_comm *node = u->comm[TRI_NODE], *cross = u->comm[TRI_CROSS], *world = u->comm[TRI_WORLD];
-  int64_t   total = (int64_t)N * world->size;
+  tri_comm *node = u->comm[TRI_NODE], *cross = u->comm[TRI_CROSS], *all = u->comm[TRI_WORLD];
+  int64_t   total = (int64_t)N * all->size;
   int32_t  *send = (int32_t *)u->arena, *half = send + total, *two = half + total, *one = two + N;
 
-  put_values(send, total, TRI_I32, world->rank, 11);
-  CHECK(world->ops->reduce_scatter(world, one, send, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
+  put_values(send, total, TRI_I32, all->rank, 11);
+  CHECK(all->ops->reduce_scatter(all, one, send, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
   CHECK(node->ops->reduce_scatter(node, half, send, N * cross->size, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
   CHECK(cross->ops->reduce_scatter(cross, two, half, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
   CHECK(!memcmp(one, two, N * sizeof *one));
   memset(send, 0, (size_t)total * sizeof *send);
   CHECK(cross->ops->all_gather(cross, half, two, N, TRI_I32, u->s, NULL) == TRI_OK);
   CHECK(node->ops->all_gather(node, send, half, N * cross->size, TRI_I32, u->s, NULL) == TRI_OK);
-  for (int64_t i = 0; i < total; i++) put_reduced(want, i, TRI_I32, TRI_SUM, world->size, i, 11);
+  for (int64_t i = 0; i < total; i++) put_reduced(want, i, TRI_I32, TRI_SUM, all->size, i, 11);
   CHECK(!memcmp(send, want, (size_t)total * sizeof *send));
 }
 
@@ -356,12 +337,7 @@ int main(void) {
   };
   int failed;
 
-  if (tri_runtime_open(0, &base) != TRI_OK) {
-    fprintf(stderr, "%s\n", tri_error_trace());
-    return 1;
-  }
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
+  failed = cmocka_run_group_tests(tests, ranks_open, ranks_close);
   if (tri_host_bytes() != 0)
     fprintf(stderr, "%lld bytes of host memory were not freed\n", (long long)tri_host_bytes());
   return failed || tri_host_bytes() != 0;

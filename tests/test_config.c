@@ -332,6 +332,15 @@ static void test_aliases(void **state) {
   alias("resume_from_checkpoint=ck",
         "argument 'resume_from_checkpoint=ck': resume_from_checkpoint is read as run.resume\n",
         "run.resume=ck");
+  alias("data.prompt_max_len=64",
+        "argument 'data.prompt_max_len=64': data.prompt_max_len is read as data.max_prompt_length\n",
+        "data.max_prompt_length=64");
+  alias("algo.advantage_estimator=group_norm",
+        "argument 'algo.advantage_estimator=group_norm': algo.advantage_estimator is read as algo.name\n"
+        "argument 'algo.advantage_estimator=group_norm': group_norm is read as algo.name: grpo\n",
+        "algo.name=grpo");
+  alias("rollout.top_k=-1", "argument 'rollout.top_k=-1': -1 is read as rollout.top_k: 0\n",
+        "rollout.top_k=0");
   alias("zero.stage=2",
         "argument 'zero.stage=2': zero.stage is read as shard.plan\nargument 'zero.stage=2': 2 is read as "
         "shard.plan: zero2\n",

@@ -1,35 +1,19 @@
 /* test_dataset_share.c - data files read by all ranks together. Run with 1, 2, 3 and 4 ranks.
- * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by message. */
+ * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by message.
+ */
+#include "ranks_case.h"
+
 #include "io/dataset.h"
 #include "rng.h"
-#include "runtime.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-/* A rank that fails must not leave the others waiting. */
-#define CHECK(x)                                                                                             \
-  do {                                                                                                       \
-    if (!(x)) {                                                                                              \
-      fprintf(stderr, "rank %d, %s:%d: %s; %s\n", rt.world_rank, __FILE__, __LINE__, #x, tri_error_trace()); \
-      tri_runtime_abort(1);                                                                                  \
-    }                                                                                                        \
-  } while (0)
-
 enum { VOCAB = 260, MOST_BYTES = 1 << 16 };
 
-static tri_runtime rt;
-static tri_comm   *world;
-static char        folder[64], path[3][96]; /* shared by all ranks; the third is a pipe */
-static int32_t     ids[4096];
-static char        text[MOST_BYTES];
+static char    folder[64], path[3][96]; /* shared by all ranks; the third is a pipe */
+static int32_t ids[4096];
+static char    text[MOST_BYTES];
 
 /* A tokenizer of bytes. */
 static tri_status encode_bytes(void *ctx, const char *t, size_t n, bool special, const int32_t **id,
@@ -52,7 +36,8 @@ static tri_data_opt options(tri_data_kind kind) {
                         .encode = encode_bytes};
 }
 
-/* n lines of different lengths, some blank, some too long; `bad`: the line that is no object, from 1 on. Rank 0 writes. */
+/* n lines of different lengths, some blank, some too long; `bad`: the line that is no object, from 1 on. Rank
+ * 0 writes. */
 static void put_lines(const char *file, int n, int bad, bool ends, uint64_t seed) {
   tri_rng_key key = tri_rng_make_key(seed, TRI_RNG_SHUFFLE);
   size_t      at = 0;
@@ -174,27 +159,25 @@ static void reads_a_pipe_once(void **state) {
   if (hold) fclose(hold);
 }
 
+static int make_folder(void **state) {
+  ranks_open(state);
+  snprintf(folder, sizeof folder, "/tmp/tri_share_XXXXXX");
+  if (world->rank == 0) CHECK(mkdtemp(folder) != NULL);
+  OK(tri_host_bcast(world, folder, sizeof folder, 0));
+  for (int i = 0; i < 3; i++) snprintf(path[i], sizeof path[i], "%s/%d.jsonl", folder, i);
+  return 0;
+}
+
+static int remove_folder(void **state) {
+  for (int i = 0; i < 3 && world->rank == 0; i++) unlink(path[i]);
+  if (world->rank == 0) rmdir(folder);
+  return ranks_close(state);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(shares_every_length), cmocka_unit_test(names_the_first_bad_line),
       cmocka_unit_test(refuses_what_one_rank_refuses), cmocka_unit_test(reads_a_pipe_once)};
-  tri_device *d = NULL;
-  int         failed;
 
-  if (tri_runtime_open(0, &rt) != TRI_OK || tri_device_open("cpu", rt.local_rank, 1, &d) != TRI_OK ||
-      tri_comm_open(&rt, TRI_WORLD, d, &world) != TRI_OK) {
-    fprintf(stderr, "%s\n", tri_error_trace());
-    return 1;
-  }
-  snprintf(folder, sizeof folder, "/tmp/tri_share_XXXXXX");
-  if (world->rank == 0) CHECK(mkdtemp(folder) != NULL);
-  CHECK(tri_host_bcast(world, folder, sizeof folder, 0) == TRI_OK);
-  for (int i = 0; i < 3; i++) snprintf(path[i], sizeof path[i], "%s/%d.jsonl", folder, i);
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  for (int i = 0; i < 3 && world->rank == 0; i++) unlink(path[i]);
-  if (world->rank == 0) rmdir(folder);
-  tri_comm_close(&world);
-  tri_device_close(&d);
-  tri_runtime_close(&rt);
-  return failed;
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,5 +1,5 @@
-/* test_device.c - every device back end: the table is complete; memory, copies and events do what device.h says. Judge:
- * exact values, and the operating system's own list of shared memory. */
+/* test_device.c - every device back end: the table is complete; memory, copies and events do what device.h
+ * says. Judge: exact values, and the operating system's own list of shared memory. */
 #include "cpu/device_cpu.h"
 #include "kernels.h"
 

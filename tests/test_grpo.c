@@ -1,6 +1,6 @@
-/* test_grpo.c - GRPO's loss and gradients through a model. Judge: TRL's GRPOTrainer.compute_loss in f64 on the same tokens,
- * old log-probabilities and advantages (make_grpo_golden.py): directly, parameter by parameter, and as a user would
- * compare, by replaying a saved rollout. Run with 1 and 2 ranks. */
+/* test_grpo.c - GRPO's loss and gradients through a model. Judge: TRL's GRPOTrainer.compute_loss in f64 on
+ * the same tokens, old log-probabilities and advantages (make_grpo_golden.py): directly, parameter by
+ * parameter, and as a user would compare, by replaying a saved rollout. Run with 1 and 2 ranks. */
 #include "model_case.h"
 
 #include "io/rollout_file.h"
@@ -29,8 +29,7 @@ static const trl_case cases[] = {
     {"dr_grpo.0.05", TRI_SEQ_MEAN_TOKEN_SUM_NORM, "seq-mean-token-sum-norm", 0.05}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
-static tri_runtime base; /* keeps MPI up for the whole program */
-static char        folder[256];
+static char folder[256];
 
 /* The golden sequences with their rewards and log-probabilities. */
 static tri_rollout golden_rollout(const golden *g) {
@@ -103,7 +102,8 @@ static void close_bench(bench *b) {
   tri_session_close(&b->se, TRI_OK);
 }
 
-/* One optimizer step's loss with sequences [first, first + n); weights are of the whole step. Returns its part. */
+/* One optimizer step's loss with sequences [first, first + n); weights are of the whole step. Returns its
+ * part. */
 static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const double *weight, int first,
                     int n) {
   int           seq[] = {0, 1, 2, 3, 4, 5};
@@ -206,7 +206,7 @@ static void loss_and_gradients(void **state) {
       OK(tri_params_grad_clear(tri_model_params(b.m), b.se.stream));
       for (int first = 0; first < 6; first += 6 / pieces) loss += learn(&b, c, &o, weight, first, 6 / pieces);
       CHECK(fabs(loss - want) <= 1e-5 * fabs(want), "%s: loss %.9g, TRL %.9g", c->name, loss, want);
-      compare_gradients(&b, c, base.world_size);
+      compare_gradients(&b, c, rt.world_size);
     }
   }
   free(n_answer);
@@ -258,7 +258,7 @@ static void replay(const trl_case *c, int number) {
   tri_trainer_close(&t);
   tri_session_close(&se, TRI_OK);
   tri_config_free(&cfg);
-  if (base.world_rank) return;
+  if (rt.world_rank) return;
   snprintf(path, sizeof path, "%s/%d/metrics.jsonl", folder, number);
   OK(tri_file_read(path, 1 << 20, &metrics, &bytes));
   golden g;
@@ -279,12 +279,10 @@ static void replay(const trl_case *c, int number) {
 
 /* Log-probabilities of the reference are computed here, old ones and rewards come from the file. */
 static void replayed_rollout(void **state) {
-  tri_session se;
-  char        path[600];
+  char path[600];
 
   (void)state;
-  session_open(&se, 0);
-  if (base.world_rank == 0) {
+  if (rt.world_rank == 0) {
     const char *tmp = getenv("TMPDIR");
     golden      g;
     tri_rollout r = {0};
@@ -296,23 +294,23 @@ static void replayed_rollout(void **state) {
     tri_rollout_free(&r);
     golden_close(&g);
   }
-  OK(tri_host_bcast(se.comm[TRI_WORLD], folder, sizeof folder, 0));
-  tri_session_close(&se, TRI_OK);
+  OK(tri_host_bcast(world, folder, sizeof folder, 0));
   for (int k = 0; k < N_CASES; k++) replay(&cases[k], k);
-  if (base.world_rank) return;
+  if (rt.world_rank) return;
   snprintf(path, sizeof path, "%s/step-00000001.jsonl", folder);
   remove(path);
   CHECK(rmdir(folder) == 0);
 }
 
+static int open_ranks(void **state) {
+  ranks_open(state);
+  tri_log_open(rt.world_rank, TRI_LOG_WARN);
+  return 0;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(loss_and_gradients),
                                      cmocka_unit_test(replayed_rollout)};
-  int                     failed;
 
-  OK(tri_runtime_open(0, &base));
-  tri_log_open(base.world_rank, TRI_LOG_WARN);
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
-  return failed;
+  return cmocka_run_group_tests(tests, open_ranks, ranks_close);
 }

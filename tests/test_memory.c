@@ -1,4 +1,5 @@
-/* test_memory.c - the ledger. Judge: sums by hand; phases may overlap each other but nothing else; planned equals used. */
+/* test_memory.c - the ledger. Judge: sums by hand; phases may overlap each other but nothing else; planned
+ * equals used. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,33 +1,17 @@
 /* test_metrics.c - named numbers of a step: reduction over ranks, the file, cutting it back. Run with 1, 2
  * and 3 ranks. Judges: sums and maxima written down per rank count, lines spelt out by hand, jansson reading
  * every number back. */
+#include "ranks_case.h"
+
 #include "metrics.h"
-#include "runtime.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-/* A rank that fails must not leave the others waiting. */
-#define CHECK(x)                                                                                             \
-  do {                                                                                                       \
-    if (!(x)) {                                                                                              \
-      fprintf(stderr, "rank %d, %s:%d: %s; %s\n", rt.world_rank, __FILE__, __LINE__, #x, tri_error_trace()); \
-      tri_runtime_abort(1);                                                                                  \
-    }                                                                                                        \
-  } while (0)
-
-static tri_runtime rt;
-static tri_comm   *world;
-static char        folder[64], path[128]; /* this rank's own */
+static char folder[64], path[128]; /* this rank's own */
 
 static int setup(void **state) {
   (void)state;
@@ -309,17 +293,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
       cmocka_unit_test_setup_teardown(test_full, setup, teardown),
   };
-  tri_device *d = NULL;
-  int         failed;
 
-  if (tri_runtime_open(0, &rt) != TRI_OK || tri_device_open("cpu", rt.local_rank, 1, &d) != TRI_OK ||
-      tri_comm_open(&rt, TRI_WORLD, d, &world) != TRI_OK) {
-    fprintf(stderr, "%s\n", tri_error_trace());
-    return 1;
-  }
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_comm_close(&world);
-  tri_device_close(&d);
-  tri_runtime_close(&rt);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -155,7 +155,8 @@ static void compare_gradients(bench *b, double most) {
   }
 }
 
-/* All in one pass, or each sequence by itself with an empty pass among them; the head all at once, or 5 rows at a time. */
+/* All in one pass, or each sequence by itself with an empty pass among them; the head all at once, or 5 rows
+ * at a time. */
 static void gradients_of(bench *b, bool apart, int chunk, double most_logp, double most) {
   const int all[] = {0, 1, 2, 3};
   int64_t   at = 0;
@@ -238,9 +239,10 @@ static void losses_of_ten_steps(void **state) {
     for (int recompute = 0; recompute < 2; recompute++) ten_steps(models[i], TRI_F32, recompute, 1e-4);
 }
 
-/* Weights and the residual stream are exact; a layer rounds five results (norms, q k v, attention, gate, product) and the
- * head one, each by at most 2^-8 of itself; a bound on their sum. Backward rounds about twice as often again, and sums of
- * both signs lose some more: a factor of 4. Losses average over 39 tokens. */
+/* Weights and the residual stream are exact; a layer rounds five results (norms, q k v, attention, gate,
+ * product) and the head one, each by at most 2^-8 of itself; a bound on their sum. Backward rounds about
+ * twice as often again, and sums of both signs lose some more: a factor of 4. Losses average over 39 tokens.
+ */
 static void bf16(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i++) {
@@ -258,11 +260,5 @@ static void bf16(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(logits), cmocka_unit_test(gradients),
                                      cmocka_unit_test(losses_of_ten_steps), cmocka_unit_test(bf16)};
-  tri_runtime             base; /* keeps MPI up for the whole program */
-  int                     failed;
-
-  OK(tri_runtime_open(0, &base));
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

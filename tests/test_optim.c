@@ -1,5 +1,5 @@
-/* test_optim.c - clipping, AdamW over the units of a store, the schedules. Judges: torch (ten steps with clipping), the
- * formula in f64, schedules by hand. */
+/* test_optim.c - clipping, AdamW over the units of a store, the schedules. Judges: torch (ten steps with
+ * clipping), the formula in f64, schedules by hand. */
 #include "model_case.h"
 
 #include "optim.h"
@@ -91,8 +91,8 @@ static void compare(bench *b, tri_state_kind kind, const char *prefix, double mo
 
 static const tri_optim_opt options = {0.9, 0.95, 1e-8, 0.1, 1.0};
 
-/* torch in f32: a few roundings of 6e-8 in each of ten steps; its clipping divides by norm + 1e-6, which is 2e-6 of the
- * smallest norm that is clipped and reaches the moments as that. */
+/* torch in f32: a few roundings of 6e-8 in each of ten steps; its clipping divides by norm + 1e-6, which is
+ * 2e-6 of the smallest norm that is clipped and reaches the moments as that. */
 static void ten_steps_of_torch(void **state) {
   bench  b;
   float *norms, *rates;
@@ -158,7 +158,8 @@ static void formula_in_f64(tri_dtype dtype) {
         free(g);
       }
       OK(tri_params_read(b.p, TRI_STATE_WEIGHT, u, i, 0, n, got, b.se.stream));
-      /* ten updates, each rounded twice at 6e-8 of a weight of up to 4, and the step itself at 1e-6 of 0.02 */
+      /* ten updates, each rounded twice at 6e-8 of a weight of up to 4, and the step itself at 1e-6 of 0.02
+       */
       for (int64_t k = 0; k < n; k++)
         CHECK(fabs((double)got[k] - a[k].w) <= 3e-6, "%s[%lld]: %.9g, want %.9g", name, (long long)k,
               (double)got[k], a[k].w);
@@ -239,11 +240,5 @@ int main(void) {
                                      cmocka_unit_test(formula_master_weights),
                                      cmocka_unit_test(infinite_gradients_are_skipped),
                                      cmocka_unit_test(schedules)};
-  tri_runtime             base; /* keeps MPI up for the whole program */
-  int                     failed;
-
-  OK(tri_runtime_open(0, &base));
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -1,13 +1,14 @@
-/* test_params.c - the parameter store under every legal plan: filling, gathering, holding, reducing, updating, publishing,
- * and what it costs. Run with 1, 2 and 4 ranks, each pretending nodes of all, one and two ranks.
- * Judge: values that are a pure function of the place in the model; integers whose sums are exact; AdamW in f64. */
+/* test_params.c - the parameter store under every legal plan: filling, gathering, holding, reducing,
+ * updating, publishing, and what it costs. Run with 1, 2 and 4 ranks, each pretending nodes of all, one and
+ * two ranks. Judge: values that are a pure function of the place in the model; integers whose sums are exact;
+ * AdamW in f64. */
 #include "model_case.h"
 
 #include "optim.h"
 
 enum { LAYERS = 3, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
 
-static tri_session     *se;
+static tri_session session, *const se = &session;
 static tri_params      *p;
 static tri_unit_spec    unit[UNITS];
 static tri_linear      *linear;
@@ -252,7 +253,8 @@ static void add_slope(int m, int u, const tri_weights *dw, float part) {
       ((float *)dw->t[i].data)[k] += part * slope(se->rt.world_rank, m, u, i, k);
 }
 
-/* One pass in the order of a backward with a tied head: the embedding's gradient is opened first and closed last. */
+/* One pass in the order of a backward with a tied head: the embedding's gradient is opened first and closed
+ * last. */
 static void backward(int m, bool last) {
   tri_weights head, table, dw;
 
@@ -395,8 +397,8 @@ static void updating(void) {
 
 static const tri_dtype types[] = {TRI_F32, TRI_BF16};
 
-/* State bytes of plan none and of ZeRO-3, in every pretended node: the second is a part as large as 1 / ranks but for
- * padding: at most 64 elements x ranks of each unit, in at most five arrays. */
+/* State bytes of plan none and of ZeRO-3, in every pretended node: the second is a part as large as 1 / ranks
+ * but for padding: at most 64 elements x ranks of each unit, in at most five arrays. */
 static void compare_memory(int64_t none, int64_t zero3) {
   int64_t R = se->rt.world_size, padding = UNITS * 5 * (64 * 4 * R + 256);
 
@@ -422,28 +424,20 @@ static void every_plan(int ranks_per_node) {
 }
 
 static void all_plans(void **state) {
-  tri_runtime base;
-  tri_session session;
-  int         size;
-
   (void)state;
-  OK(tri_runtime_open(0, &base));
-  size = base.world_size;
-  se = &session;
   for (int t = 0; t < 2; t++)
     for (int per_node = 0; per_node <= 2; per_node++) {
       dtype = &types[t];
-      if (per_node < 2 || size % 2 == 0) every_plan(per_node);
+      if (per_node < 2 || rt.world_size % 2 == 0) every_plan(per_node);
     }
   for (int u = 0; u < UNITS; u++)
     for (int i = 0; i < TRI_UNIT_PARAMS; i++) {
       free(after[u][i]);
       after[u][i] = NULL;
     }
-  tri_runtime_close(&base);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(all_plans)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -2,33 +2,16 @@
  * ranks. Judges: the whole step made by every rank from a pure function of the indices, bit for bit; for
  * files what was written, a line spelt out by hand, and for broken lines the rule that each is refused with
  * its place. */
+#include "ranks_case.h"
+
 #include "io/rollout_file.h"
-#include "runtime.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-/* A rank that fails must not leave the others waiting. */
-#define CHECK(x)                                                                                             \
-  do {                                                                                                       \
-    if (!(x)) {                                                                                              \
-      fprintf(stderr, "rank %d, %s:%d: %s; %s\n", rt.world_rank, __FILE__, __LINE__, #x, tri_error_trace()); \
-      tri_runtime_abort(1);                                                                                  \
-    }                                                                                                        \
-  } while (0)
 
 enum { GROUP = 3, N_REWARD = 2 };
 
-static tri_runtime rt;
-static tri_device *cpu;
-static tri_comm   *world;
-static char        folder[64]; /* this rank's own */
+static char folder[64]; /* this rank's own */
 
 static const char *const    REWARD_NAME[] = {"exact", "regex"};
 static const tri_replay_opt REPLAY = {
@@ -367,6 +350,7 @@ static void test_file_refused(void **state) {
       {"{\"tokens\": [1, 2], \"logprobs\": [null]}", ":3: `logprobs` entry 0"},
       {"{\"tokens\": [1, 2], \"logprobs\": [0.5]}", ":3: `logprobs` entry 0"},
       {"{\"tokens\": [1, 2], \"logprobs\": [-1e39]}", ":3: `logprobs` entry 0"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [-701]}", ":3: `logprobs` entry 0"},
       {"{\"tokens\": [1, 2], \"reward\": \"1\"}", ":3: reward `reward`"},
       {"{\"tokens\": [1, 2], \"reward\": 1e39}", ":3: reward `reward`"},
       {"{\"tokens\": [1, 2], \"rewards\": [1]}", ":3: `rewards`"},
@@ -433,16 +417,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_file_refused, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_cut, setup_files, teardown_files),
   };
-  int failed;
 
-  if (tri_runtime_open(0, &rt) != TRI_OK || tri_device_open("cpu", rt.local_rank, 1, &cpu) != TRI_OK ||
-      tri_comm_open(&rt, TRI_WORLD, cpu, &world) != TRI_OK) {
-    fprintf(stderr, "%s\n", tri_error_trace());
-    return 1;
-  }
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_comm_close(&world);
-  tri_device_close(&cpu);
-  tri_runtime_close(&rt);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -1,27 +1,11 @@
 /* test_runtime.c - who, where, until when. Run with 1, 2 and 4 ranks on one machine. Judge: exact values. */
-#include "runtime.h"
 
-#include <setjmp.h>
+#include "ranks_case.h"
+
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-static tri_runtime rt; /* real nodes; open for the whole program */
-
-/* A rank that fails must not leave the others waiting. */
-#define CHECK(x)                                                                                             \
-  do {                                                                                                       \
-    if (!(x)) {                                                                                              \
-      fprintf(stderr, "rank %d, %s:%d: %s; %s\n", rt.world_rank, __FILE__, __LINE__, #x, tri_error_trace()); \
-      tri_runtime_abort(1);                                                                                  \
-    }                                                                                                        \
-  } while (0)
 
 static void check_facts(const tri_runtime *r) {
   CHECK(r->world_size >= 1 && r->world_size == r->nodes * r->local_size);
@@ -61,13 +45,13 @@ static void test_pretended_nodes(void **state) {
 
 static bool should_stop(const tri_runtime *r, double margin_s) {
   tri_device *d = NULL;
-  tri_comm   *world = NULL;
+  tri_comm   *all = NULL;
   bool        stop = false;
 
   CHECK(tri_device_open("cpu", r->local_rank, 1, &d) == TRI_OK);
-  CHECK(tri_comm_open(r, TRI_WORLD, d, &world) == TRI_OK);
-  CHECK(tri_runtime_should_stop(r, world, margin_s, &stop) == TRI_OK);
-  tri_comm_close(&world);
+  CHECK(tri_comm_open(r, TRI_WORLD, d, &all) == TRI_OK);
+  CHECK(tri_runtime_should_stop(r, all, margin_s, &stop) == TRI_OK);
+  tri_comm_close(&all);
   tri_device_close(&d);
   return stop;
 }
@@ -117,14 +101,7 @@ int main(void) {
       cmocka_unit_test(test_allocation_end),
       cmocka_unit_test(test_signal),
   };
-  int failed;
 
   check_abort_without_mpi();
-  if (tri_runtime_open(0, &rt) != TRI_OK) {
-    fprintf(stderr, "%s\n", tri_error_trace());
-    return 1;
-  }
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&rt);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -1,6 +1,7 @@
-/* test_sampler.c - generation. Judges: transformers' greedy answers token for token (make_model_golden.py); the same
- * answers whatever the batching, the order of prompts, the number of answers asked for and the number of ranks; the
- * trainer's own log-probabilities bit for bit, in f32 and bf16. Run with 1, 2 and 3 ranks. */
+/* test_sampler.c - generation. Judges: transformers' greedy answers token for token (make_model_golden.py);
+ * the same answers whatever the batching, the order of prompts, the number of answers asked for and the
+ * number of ranks; the trainer's own log-probabilities bit for bit, in f32 and bf16. Run with 1, 2 and 3
+ * ranks. */
 #include "model_case.h"
 
 #include "batch.h"
@@ -133,7 +134,8 @@ static void greedy_is_transformers(void **state) {
 
 /* ---- the gap to the trainer ---- */
 
-/* Every log-probability of the answers against a training forward, bit for bit, one sequence or all that fit at a time. */
+/* Every log-probability of the answers against a training forward, bit for bit, one sequence or all that fit
+ * at a time. */
 static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int most) {
   for (int q = 0; q < r->n_seq;) {
     int           seq[TOKENS], n = 0;
@@ -217,7 +219,8 @@ static bool same(const answers *a, const answers *c, int i, int group) {
          !memcmp(a->logp[i], c->logp[i], (size_t)group * sizeof a->logp[i][0]);
 }
 
-/* Row counts from 1 to more than there are answers: a slot is refilled at once, pages are used again and again. */
+/* Row counts from 1 to more than there are answers: a slot is refilled at once, pages are used again and
+ * again. */
 static void answers_do_not_depend_on_company(void **state) {
   const int forward[] = {0, 1, 2, 3, 4, 5, 6, 7}, backward[] = {7, 5, 3, 1, 6, 4, 2, 0},
             rows[] = {1, 2, 5, 7, 64};
@@ -312,11 +315,5 @@ int main(void) {
       cmocka_unit_test(greedy_is_transformers), cmocka_unit_test(the_gap_is_zero),
       cmocka_unit_test(answers_do_not_depend_on_company), cmocka_unit_test(answers_are_keyed),
       cmocka_unit_test(stop_rules_end_answers)};
-  tri_runtime base; /* keeps MPI up for the whole program */
-  int         failed;
-
-  OK(tri_runtime_open(0, &base));
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  tri_runtime_close(&base);
-  return failed;
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

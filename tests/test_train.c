@@ -1,7 +1,8 @@
-/* test_train.c - five steps of GRPO under every plan, with other micro-batches and token budgets. Run with 1, 2 and 4 ranks,
- * each pretending nodes of one and of two ranks. Judge: the program itself on one rank with the default plan, started by
- * rank 0 before MPI is up. What is computed never depends on the way: losses and gradient norms agree to 1e-5; a run is
- * compared up to the first token that rounding flipped, and such runs are rare. */
+/* test_train.c - five steps of GRPO under every plan, with other micro-batches and token budgets. Run with 1,
+ * 2 and 4 ranks, each pretending nodes of one and of two ranks. Judge: the program itself on one rank with
+ * the default plan, started by rank 0 before MPI is up. What is computed never depends on the way: losses and
+ * gradient norms agree to 1e-5; a run is compared up to the first token that rounding flipped, and such runs
+ * are rare. */
 #include "model_case.h"
 
 #include "train.h"
@@ -91,7 +92,8 @@ static void train_here(const arguments *a, int ranks_per_node) {
   tri_config_free(&cfg);
 }
 
-/* This process's environment but for what its launcher put there, which would make a rank of the child too. */
+/* This process's environment but for what its launcher put there, which would make a rank of the child too.
+ */
 static void plain_environment(char **out, int most) {
   static const char *const launcher[] = {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_"};
   int                      n = 0;
@@ -175,7 +177,8 @@ static void close_numbers(const char *run, const char *key, double got, double w
   CHECK(d <= 1e-5, "%s: %s %.17g, by itself on one rank %.17g", run, key, got, want);
 }
 
-/* A loss is a sum of terms of both signs with sizes around one; near zero it is its terms that it is compared with. */
+/* A loss is a sum of terms of both signs with sizes around one; near zero it is its terms that it is compared
+ * with. */
 static void compare(const char *run, const char *reference) {
   char *got, *want;
 
@@ -200,9 +203,8 @@ static void compare(const char *run, const char *reference) {
 
 /* ---- the cases ---- */
 
-static tri_runtime base; /* keeps MPI up for the whole program */
-
-/* KL in the reward of rescored log-probabilities, several updates a step: all that ranks must tell each other. */
+/* KL in the reward of rescored log-probabilities, several updates a step: all that ranks must tell each
+ * other. */
 static void add_harder(arguments *a) {
   add(a, "algo.kl_where=reward");
   add(a, "algo.kl_estimator=k1");
@@ -214,7 +216,7 @@ static void add_harder(arguments *a) {
 
 static void run_and_compare(arguments *a, const char *name, int ranks_per_node, const char *reference) {
   train_here(a, ranks_per_node);
-  if (base.world_rank == 0) {
+  if (rt.world_rank == 0) {
     compare(name, reference);
     remove_run(name);
   }
@@ -231,7 +233,7 @@ static bool is_legal(int plan) { return plan / 9 <= plan / 3 % 3 && plan / 3 % 3
 
 static void every_plan(void **state) {
   (void)state;
-  for (int per_node = 1; per_node <= 2 && base.world_size % per_node == 0; per_node++)
+  for (int per_node = 1; per_node <= 2 && rt.world_size % per_node == 0; per_node++)
     for (int plan = 0; plan < 27; plan++) {
       if (!is_legal(plan)) continue;
       char name[64];
@@ -277,13 +279,6 @@ static void other_batches(void **state) {
   }
 }
 
-static void flips_are_rare(void **state) {
-  (void)state;
-  if (base.world_rank > 0) return;
-  printf("%d runs compared, %d with a flipped token, largest difference %.2g\n", runs, flips, largest);
-  CHECK(runs > 0 && flips <= runs / 10);
-}
-
 static void run_references(void) {
   arguments a = common("reference");
 
@@ -295,31 +290,34 @@ static void run_references(void) {
   train_elsewhere(&a);
 }
 
-/* Every rank learns the folder's name. */
-static void share_folder(void) {
-  tri_session se;
-
-  session_open(&se, 0);
-  OK(tri_host_bcast(se.comm[TRI_WORLD], folder, sizeof folder, 0));
-  tri_session_close(&se, TRI_OK);
-}
-
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_plan), cmocka_unit_test(harder_steps),
-                                     cmocka_unit_test(other_batches), cmocka_unit_test(flips_are_rare)};
-  const char             *tmp = getenv("TMPDIR");
-  int                     failed;
+/* The references come first: they start ranks of their own. Then every rank learns the folder's name. */
+static int open_all(void **state) {
+  const char *tmp = getenv("TMPDIR");
 
   if (tri_runtime_env_rank() == 0) {
     snprintf(folder, sizeof folder, "%s/trireme-test-XXXXXX", tmp ? tmp : "/tmp");
     CHECK(mkdtemp(folder));
     run_references();
   }
-  OK(tri_runtime_open(0, &base));
-  share_folder();
-  tri_log_open(base.world_rank, TRI_LOG_WARN);
-  failed = cmocka_run_group_tests(tests, NULL, NULL);
-  if (base.world_rank == 0) remove_run("");
-  tri_runtime_close(&base);
-  return failed;
+  ranks_open(state);
+  OK(tri_host_bcast(world, folder, sizeof folder, 0));
+  tri_log_open(rt.world_rank, TRI_LOG_WARN);
+  return 0;
+}
+
+/* Flipped tokens must be rare over all that ran. */
+static int close_all(void **state) {
+  if (rt.world_rank == 0) {
+    printf("%d runs compared, %d with a flipped token, largest difference %.2g\n", runs, flips, largest);
+    CHECK(runs > 0 && flips <= runs / 10);
+    remove_run("");
+  }
+  return ranks_close(state);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_plan), cmocka_unit_test(harder_steps),
+                                     cmocka_unit_test(other_batches)};
+
+  return cmocka_run_group_tests(tests, open_all, close_all);
 }

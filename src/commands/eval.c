@@ -148,13 +148,14 @@ static tri_status eval(int argc, char **argv, int *code) {
              {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
               "tokens of an answer at most (128, or what the context leaves)"},
              {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
-             {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (0)"},
+             {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
+              "divides the logits; 0 is greedy (0)"},
              {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
              {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
               "sample among the likeliest tokens up to probability P (1)"},
              {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
              {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
-             {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16",
+             {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
               "type the model computes in (that of the run, or of the model's files)"},
              {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
   tri_reward_opt opt = {.weight = 1};
@@ -164,10 +165,6 @@ static tri_status eval(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 1 || !q.data || !q.reward) TRI_FAIL(TRI_EARG, "usage: trireme eval %s", tri_command_eval.usage);
-  if (q.temperature > 0 && q.temperature < 1e-4)
-    TRI_FAIL(TRI_EARG, "--temperature %g: must be 0 (greedy) or at least 1e-4", q.temperature);
-  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16"))
-    TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
     TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");
   snprintf(opt.name, sizeof opt.name, "%s", q.reward);

@@ -15,7 +15,8 @@ typedef struct request {
   int         n_text;
 } request;
 
-/* The prompts as tokens: a file's lines, or the command line's texts in `tokens` from first[i] to first[i+1]. */
+/* The prompts as tokens: a file's lines, or the command line's texts in `tokens` from first[i] to first[i+1].
+ */
 typedef struct input {
   tri_dataset *data;
   tri_tokens   tokens;
@@ -135,13 +136,14 @@ static tri_status generate(int argc, char **argv, int *code) {
       {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
       {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
        "tokens of an answer at most (128, or what the context leaves)"},
-      {"--temperature", TRI_FLAG_F64, &q.temperature, 0, 1e6, "T", "divides the logits; 0 is greedy (1)"},
+      {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
+       "divides the logits; 0 is greedy (1)"},
       {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
       {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
        "sample among the likeliest tokens up to probability P (1)"},
       {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt (1)"},
       {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
-      {"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16",
+      {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
        "type the model computes in (that of the run, or of the model's files)"},
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
        "one JSON object per answer, with tokens and log-probabilities"}};
@@ -153,10 +155,6 @@ static tri_status generate(int argc, char **argv, int *code) {
   if (n < 1 || (n < 2) != (q.prompts != NULL))
     TRI_FAIL(TRI_EARG, "usage: trireme generate %s; prompts on the command line or --prompts, one of the two",
              tri_command_generate.usage);
-  if (q.temperature > 0 && q.temperature < 1e-4)
-    TRI_FAIL(TRI_EARG, "--temperature %g: must be 0 (greedy) or at least 1e-4", q.temperature);
-  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16"))
-    TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   q.text = argv + 1;
   q.n_text = n - 1;
   return run(argv[0], &q);

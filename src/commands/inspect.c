@@ -1,4 +1,5 @@
-/* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are right. */
+/* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are
+ * right. */
 #include "flags.h"
 #include "io/json_text.h"
 #include "io/safetensors.h"
@@ -53,8 +54,8 @@ static bool find_latest(const char *base, char folder[TRI_CKPT_PATH_BYTES]) {
   return snprintf(folder, TRI_CKPT_PATH_BYTES, "%s/%s", base, target) < TRI_CKPT_PATH_BYTES;
 }
 
-/* The checkpoint `path` means, "" when it is none. A run's LATEST is shown as it is: who inspects wants to know that it
- * is damaged, not to see an older one. */
+/* The checkpoint `path` means, "" when it is none. A run's LATEST is shown as it is: who inspects wants to
+ * know that it is damaged, not to see an older one. */
 static tri_status find_checkpoint(const char *path, char folder[TRI_CKPT_PATH_BYTES]) {
   char base[PATH_ROOM];
 

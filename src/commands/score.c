@@ -124,7 +124,7 @@ done:
 
 static tri_status score(int argc, char **argv, int *code) {
   request  q = {0};
-  tri_flag flag[] = {{"--dtype", TRI_FLAG_TEXT, &q.dtype, 0, 0, "f32|bf16",
+  tri_flag flag[] = {{"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
                       "type the model computes in (that of the run, or of the model's files)"},
                      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
                       "no perplexity line on stderr; the lines are JSON either way"}};
@@ -134,8 +134,6 @@ static tri_status score(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_parse(&tri_command_score, flag, 2, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 2) TRI_FAIL(TRI_EARG, "usage: trireme score %s", tri_command_score.usage);
-  if (q.dtype && strcmp(q.dtype, "f32") && strcmp(q.dtype, "bf16"))
-    TRI_FAIL(TRI_EARG, "--dtype %s: must be f32 or bf16", q.dtype);
   q.data = argv[1];
   return run(argv[0], &q);
 }

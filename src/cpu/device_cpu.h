@@ -1,4 +1,5 @@
-/* device_cpu.h - the CPU's device memory and bulk loops, for src/cpu and the host communicator. Layer 1, private. */
+/* device_cpu.h - the CPU's device memory and bulk loops, for src/cpu and the host communicator. Layer 1,
+ * private. */
 #ifndef TRI_CPU_DEVICE_CPU_H
 #define TRI_CPU_DEVICE_CPU_H
 
@@ -10,7 +11,8 @@ extern const tri_device_ops tri_cpu_device_ops;
 /* How two values become one; the same values as tri_redop (comm.h). */
 typedef enum { TRI_CPU_SUM, TRI_CPU_MAX } tri_cpu_redop;
 
-/* One block of memory: shared (name[0] is set until the name is taken away) or private (why_private says why). */
+/* One block of memory: shared (name[0] is set until the name is taken away) or private (why_private says
+ * why). */
 typedef struct tri_cpu_block {
   char                  name[64]; /* in the POSIX shared memory name space; "" once unnamed */
   char                  why_private[160];
@@ -21,8 +23,8 @@ typedef struct tri_cpu_block {
   struct tri_cpu_block *next; /* of the same device; borrowed */
 } tri_cpu_block;
 
-/* Not collective. Every page is taken at once. TRI_ENOMEM if the machine has not that much memory; too little shared
- * memory gives a private block. */
+/* Not collective. Every page is taken at once. TRI_ENOMEM if the machine has not that much memory; too little
+ * shared memory gives a private block. */
 TRI_CHECKED tri_status tri_cpu_block_open(size_t bytes, tri_cpu_block *out);
 void                   tri_cpu_block_close(tri_cpu_block *b);
 /* Not collective. Takes away the names that killed processes of this user left behind. */
@@ -42,8 +44,8 @@ TRI_CHECKED tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total)
 
 /* Not collective. dst and src do not overlap. */
 void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads);
-/* Not collective. dst [n] = src[0][i] op src[1][i] op ..., in that order; f32 and bf16 in f32, rounded once; integer
- * sums wrap. dst may be one of the sources. A NaN stays one in a maximum. */
+/* Not collective. dst [n] = src[0][i] op src[1][i] op ..., in that order; f32 and bf16 in f32, rounded once;
+ * integer sums wrap. dst may be one of the sources. A NaN stays one in a maximum. */
 void tri_cpu_reduce(void *dst, const void *const *src, int n_src, int64_t n, tri_dtype t, tri_cpu_redop op,
                     int threads);
 

@@ -243,8 +243,8 @@ static inline void swiglu_row_bwd(void *dgu, void *y, const void *dy, const void
 #pragma omp        simd
   for (int64_t i = 0; i < F; i++) {
            float g = tri_cpu_get(gu, bf16, i), u = tri_cpu_get(gu, bf16, F + i), d = tri_cpu_get(dy, bf16, i);
-           float s = tri_sigmoid(g), silu = g * s;
-           tri_cpu_set(dgu, bf16, i, d * u * (s * fmaf(g, 1.0f - s, 1.0f)));
+           float silu = tri_silu(g);
+           tri_cpu_set(dgu, bf16, i, d * u * tri_silu_slope(g));
            tri_cpu_set(dgu, bf16, F + i, d * silu);
            if (want_y) tri_cpu_set(y, bf16, i, silu * u);
   }

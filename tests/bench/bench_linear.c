@@ -1,8 +1,8 @@
 /* bench_linear.c - speed of the linear_* kernels beside the library's own best. Not a test.
  *
  * bench_linear [threads] [rounds] [shape index]     each number is GFLOP/s, the best of `rounds` short runs
- * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products alone
- * "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
+ * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products
+ * alone "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
 #include "cpu/gemm.h"
 #include "device.h"
 #include "kernels.h"
