@@ -16,9 +16,6 @@
 #define TRI_CUDA_MISSING_attn_bwd     0,
 #define TRI_CUDA_MISSING_kv_put       0,
 #define TRI_CUDA_MISSING_attn_decode  0,
-#define TRI_CUDA_MISSING_logp_fwd     0,
-#define TRI_CUDA_MISSING_logp_bwd     0,
-#define TRI_CUDA_MISSING_sample       0,
 
 /* tri_cuda_NAME, or NULL if NAME stands above. */
 #define TRI_CUDA_SECOND(a, b, ...)       b

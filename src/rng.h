@@ -51,4 +51,12 @@ TRI_INLINE void tri_rng_bits(tri_rng_key key, uint64_t hi, uint64_t lo, uint32_t
 /* Uniform in (0, 1): 23 bits and a half step, exact in f32, so never 0 and never 1. */
 TRI_INLINE float tri_rng_unit(uint32_t bits) { return ((float)(bits >> 9) + 0.5f) * 0x1p-23f; }
 
+/* The number that draws a token, uniform in (0, 1), 53 bits. key: prompt, answer, position. */
+TRI_INLINE double tri_rng_draw(uint64_t seed, const int64_t key[3]) {
+  uint32_t bits[4];
+  uint64_t lo = (uint64_t)key[1] << 32 | (uint32_t)key[2];
+  tri_rng_bits(tri_rng_make_key(seed, TRI_RNG_SAMPLE), (uint64_t)key[0], lo, bits);
+  return ((double)((uint64_t)bits[0] << 21 | bits[1] >> 11) + 0.5) * 0x1p-53;
+}
+
 #endif

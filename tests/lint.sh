@@ -32,6 +32,7 @@ gpu/gpu.h            1 src/device.c|gpu/*
 gpu/missing.h        1 gpu/*
 gpu/cuda_impl.h      1 gpu/*
 gpu/cuda_util.cuh    1 gpu/*
+gpu/logprob.cuh      1 gpu/*
 io/hf_config.h       1 -
 io/json_text.h       1 -
 io/jsonl.h           1 -

@@ -3,9 +3,12 @@
  * cases worked by hand for top-k and top-p; exact bits for rows, threads, and between sample and logp_fwd. */
 #include "kernel_case.h"
 
-static const int64_t shapes[][2] = {{1, 1},    {3, 2},    {2, 31},   {5, 33}, {4, 2047},
-                                    {3, 2049}, {2, 5003}, {9, 4096}, {0, 8}};
+static const int64_t shapes[][2] = {{1, 1},    {3, 2}, {2, 31},  {5, 33},  {4, 2047}, {3, 2049}, {2, 5003},
+                                    {9, 4096}, {0, 8}, {2, 512}, {2, 513}, {2, 8209}, {2, 8212}, {1, 151936}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+/* Draws of the tests that look at frequencies; the emulation takes its time. */
+enum { DRAWS = TRI_CUDA_EMULATED ? 1500 : 20000, LARGE_DRAWS = TRI_CUDA_EMULATED ? 500 : 3000 };
 
 typedef struct logp_data {
   int64_t V;
@@ -58,20 +61,31 @@ static void     same_for_threads(bench *b, const tri_tensor *t) {
     assert_true(seen[at_seen++] == h);
 }
 
-/* Derived: lse is below 2^5 (logits below 16, V below 2^13), so its f32 value errs by 2^5 eps; d = x - max
- * by the rounding of max, 2^4 eps; block sums by 2048 / 32 + 40 eps relative; entropy <= 9 takes the same
- * relative error with moments up to 9 + log. The gradient takes lse's error through p <= 1. */
-static void check_shape(bench *b, int64_t K, int64_t V, double inv) {
-  double *x = numbers(1, K * V, 14), *dlogp = numbers(2, K, 1), *dent = numbers(3, K, 1),
-         error = 600 * EPS_F32;
+/* What the rows are like: any numbers and one forbidden token; equal logits; all tokens but the target forbidden. */
+enum { ANY, EQUAL, ONE_LEFT, N_KINDS };
+static double *logits(int kind, int64_t K, int64_t V, const int32_t *target) {
+  double *x = numbers(1, K * V, 14);
+  for (int64_t k = 0; k < K; k++) {
+    for (int64_t i = 0; i < V && kind != ANY; i++)
+      x[k * V + i] = kind == EQUAL || i == target[k] ? 3.25 : -INFINITY;
+    if (kind == ANY && V > 40) x[k * V + (target[k] + 3) % V] = -INFINITY;
+  }
+  return x;
+}
+
+/* Derived: lse is below 2^5 (logits below 16, V below 2^18), so its f32 value errs by 2^5 eps; d = x - max
+ * by the rounding of max, 2^4 eps; sums of one lane or thread by 2048 / 32 + 40 eps relative, or by 262144 / 1024 + 40;
+ * entropy <= 12 takes the same relative error with moments up to 12 + log. The gradient takes lse's error through
+ * p <= 1. */
+static void check_shape(bench *b, int kind, int64_t K, int64_t V, double inv) {
+  double    *dlogp = numbers(2, K, 1), *dent = numbers(3, K, 1), error = 600 * EPS_F32;
   double    *logp = host((size_t)K, 8), *ent = host((size_t)K, 8), *lse = host((size_t)K, 8);
   double    *dx = host((size_t)(K * V), 8);
   int32_t   *target = indices(4, K, (int32_t)V);
+  double    *x = logits(kind, K, V, target);
   tri_tensor d_x, d_t = put_i32(b, K, 0, target), l = make(b, TRI_F32, K, 0), e = make(b, TRI_F32, K, 0);
   tri_tensor z = make(b, TRI_F32, K, 0), dl, de, g = make(b, TRI_F32, K, V), g16 = make(b, TRI_BF16, K, V);
 
-  for (int64_t k = 0; k < K && V > 40; k++)
-    x[k * V + (target[k] + 3) % V] = -INFINITY; /* a forbidden token */
   if (K > 2) dlogp[2] = dent[2] = 0;
   d_x = put_real(b, TRI_F32, K, V, x);
   dl = put_real(b, TRI_F32, K, 0, dlogp);
@@ -110,8 +124,13 @@ static void run_logp(bench *b) {
   if (b->device->threads == 1) n_seen = 0;
   at_seen = 0;
   for (int i = 0; i < N_SHAPES; i++) {
-    check_shape(b, shapes[i][0], shapes[i][1], 1);
-    check_shape(b, shapes[i][0], shapes[i][1], 1 / 0.7);
+    check_shape(b, ANY, shapes[i][0], shapes[i][1], 1);
+    check_shape(b, ANY, shapes[i][0], shapes[i][1], 1 / 0.7);
+  }
+  for (int kind = EQUAL; kind < N_KINDS; kind++) {
+    check_shape(b, kind, 3, 31, 1);
+    check_shape(b, kind, 2, 5003, 1 / 0.7);
+    check_shape(b, kind, 2, 8209, 1);
   }
 }
 static void test_logp(void **state) {
@@ -202,7 +221,7 @@ static const filter_case filters[] = {
 };
 
 static void run_filters(bench *b) {
-  enum { B = 20000, V = 5 };
+  enum { B = DRAWS, V = 5 };
   for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
     const filter_case *f = &filters[i];
     tri_sample_rule    rule = {f->temperature, f->top_p, f->top_k, 11};
@@ -230,7 +249,7 @@ static int by_size(const void *a, const void *c) {
   return x > y ? -1 : x < y ? 1 : i < j ? -1 : i > j;
 }
 static void run_large_filters(bench *b) {
-  enum { B = 3000, V = 5003 };
+  enum { B = LARGE_DRAWS, V = 5003 };
   static const struct {
     float top_p;
     int   top_k;
@@ -252,7 +271,7 @@ static void run_large_filters(bench *b) {
       kept[(int)sorted[n_kept++][1]] = true;
     }
     for (int j = 0; j < B; j++) assert_true(kept[id[j]]);
-    if (n_kept < 30) /* every kept token is drawn: missing one of 30 nearly equal has odds below 1e-20 */
+    if (n_kept < 30) /* every kept token is drawn: odds are below 1e-6 that one of 30 nearly equal is not */
       for (int j = 0; j < n_kept; j++) {
         bool found = false;
         for (int m = 0; m < B; m++) found |= id[m] == (int)sorted[j][1];

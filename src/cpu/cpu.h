@@ -98,7 +98,5 @@ typedef struct tri_cpu_softmax {
   double excess;  /* mean of (scaled - max) under the distribution; entropy = log_sum - excess, nats */
 } tri_cpu_softmax;
 void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out);
-/* log-probability in nats of a logit x of that row. */
-float tri_cpu_softmax_logp(const tri_cpu_softmax *r, float x, float inv_temperature);
 
 #endif

@@ -5,8 +5,6 @@
 
 enum { BLOCK = 2048 }; /* logits per step of the online softmax: 8 KiB, read twice from the first cache */
 
-static const float FAR = -104.0f; /* exp of it is 0 in f32; keeps exp(d) * d from being 0 * infinity */
-
 static inline float block_max(const float *x, int64_t n) {
   float   lane[TRI_CPU_LANES];
   int64_t i = 0;
@@ -27,17 +25,13 @@ static inline void block_sums(const float *x, int64_t n, float inv_temperature, 
   for (; i + TRI_CPU_LANES <= n; i += TRI_CPU_LANES) {
 #pragma omp simd
     for (int j = 0; j < TRI_CPU_LANES; j++) {
-      float d = fmaf(x[i + j], inv_temperature, -max), e;
-      d = d < FAR ? FAR : d;
-      e = tri_exp(d);
+      float d = tri_not_far(fmaf(x[i + j], inv_temperature, -max)), e = tri_exp(d);
       s[j] += e;
       t[j] = fmaf(e, d, t[j]);
     }
   }
   for (int j = 0; i + j < n; j++) {
-    float d = fmaf(x[i + j], inv_temperature, -max), e;
-    d = d < FAR ? FAR : d;
-    e = tri_exp(d);
+    float d = tri_not_far(fmaf(x[i + j], inv_temperature, -max)), e = tri_exp(d);
     s[j] += e;
     t[j] = fmaf(e, d, t[j]);
   }
@@ -70,10 +64,6 @@ void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_c
   out->excess = moment / sum;
 }
 
-float tri_cpu_softmax_logp(const tri_cpu_softmax *r, float x, float inv_temperature) {
-  return (float)((double)fmaf(x, inv_temperature, -r->max) - r->log_sum);
-}
-
 tri_status tri_cpu_logp_fwd(tri_stream *s, tri_out logp, tri_out ent, tri_out lse, tri_in logits,
                             tri_in target, float inv_temperature) {
   int64_t        K = logits->dim[0], V = logits->dim[1];
@@ -86,29 +76,20 @@ tri_status tri_cpu_logp_fwd(tri_stream *s, tri_out logp, tri_out ent, tri_out ls
     tri_cpu_softmax r;
     TRI_ASSERT(id[k] >= 0 && id[k] < V);
     tri_cpu_softmax_row(x, V, inv_temperature, &r);
-    ((float *)logp->data)[k] = tri_cpu_softmax_logp(&r, x[id[k]], inv_temperature);
+    ((float *)logp->data)[k] = tri_softmax_logp(x[id[k]], inv_temperature, r.max, r.log_sum);
     ((float *)ent->data)[k] = (float)(r.log_sum - r.excess);
     ((float *)lse->data)[k] = (float)(r.max + r.log_sum);
   }
   return TRI_OK;
 }
 
-/* The gradient at one logit that is not the target: d logp = -p, d entropy = -p (log p + entropy), times
- * inv_temperature. */
-static inline float logit_grad(float x, float inv_temperature, float lse, float ent, float dlogp,
-                               float dent) {
-  float d = fmaf(x, inv_temperature, -lse);
-  d = d < FAR ? FAR : d;
-  return -inv_temperature * tri_exp(d) * fmaf(dent, d + ent, dlogp);
-}
-
 static inline void logp_row_bwd(void *dx, const bool bf16, const float *x, int64_t V, int32_t target,
                                 float lse, float ent, float dlogp, float dent, float inv_temperature) {
   float at_target =
-      fmaf(inv_temperature, dlogp, logit_grad(x[target], inv_temperature, lse, ent, dlogp, dent));
+      fmaf(inv_temperature, dlogp, tri_logit_grad(x[target], inv_temperature, lse, ent, dlogp, dent));
 #pragma omp simd
   for (int64_t i = 0; i < V; i++)
-    tri_cpu_set(dx, bf16, i, logit_grad(x[i], inv_temperature, lse, ent, dlogp, dent));
+    tri_cpu_set(dx, bf16, i, tri_logit_grad(x[i], inv_temperature, lse, ent, dlogp, dent));
   tri_cpu_set(dx, bf16, target, at_target);
 }
 

@@ -19,15 +19,6 @@ typedef struct candidates {
   int64_t      n;
 } candidates;
 
-/* Unsigned numbers in the order of the floats; -0 and 0 are the same. */
-static uint32_t order_key(float x) {
-  union {
-    float    f;
-    uint32_t u;
-  } c = {x + 0.0f};
-  return c.u & 0x80000000u ? ~c.u : c.u | 0x80000000u;
-}
-
 /* Keep the candidates with the largest logits, lowest id first among equals, just as many as it takes for
  * their weight to reach `need`; at least one. The weight is 1 each, or e with by_mass. A radix selection:
  * the bits of the last candidate kept are found BITS at a time from a histogram of weights. */
@@ -42,7 +33,7 @@ static void keep_largest(candidates *c, double need, bool by_mass) {
     int      bin = (int)mask, lowest = -1;
     memset(weight, 0, sizeof weight);
     for (int64_t i = 0; i < c->n; i++) {
-      uint32_t key = order_key(c->x[c->id[i]]);
+      uint32_t key = tri_order_key(c->x[c->id[i]]);
       if (((uint64_t)key >> (shift + width)) == ((uint64_t)cut >> (shift + width)))
         weight[key >> shift & mask] += by_mass ? (double)c->e[i] : 1.0;
     }
@@ -61,7 +52,7 @@ static void keep_largest(candidates *c, double need, bool by_mass) {
   }
   ties = -1;
   for (int64_t i = 0; i < c->n; i++) {
-    uint32_t key = order_key(c->x[c->id[i]]);
+    uint32_t key = tri_order_key(c->x[c->id[i]]);
     if (key < cut) continue;
     if (key == cut) {
       if (ties < 0) ties = by_mass ? fmax(1, ceil((need - above) / c->e[i])) : need - above;
@@ -78,14 +69,6 @@ static double mass_of(const candidates *c) {
   double sum = 0;
   for (int64_t i = 0; i < c->n; i++) sum += c->e[i];
   return sum;
-}
-
-/* Uniform in (0, 1), 53 bits. key: prompt, answer, position. */
-static double uniform(uint64_t seed, const int64_t key[3]) {
-  uint32_t bits[4];
-  uint64_t lo = (uint64_t)key[1] << 32 | (uint32_t)key[2];
-  tri_rng_bits(tri_rng_make_key(seed, TRI_RNG_SAMPLE), (uint64_t)key[0], lo, bits);
-  return ((double)((uint64_t)bits[0] << 21 | bits[1] >> 11) + 0.5) * 0x1p-53;
 }
 
 /* exp(scaled logit - max) of n logits. */
@@ -163,10 +146,10 @@ static bool sample_row(const float *x, int64_t V, const int64_t key[3], float *w
   if (rule->temperature <= 0)
     *token = first_of(x, V, r.max);
   else if ((rule->top_k <= 0 || rule->top_k >= V) && rule->top_p >= 1)
-    *token = draw_plain(x, V, inv_temperature, r.max, uniform(rule->seed, key) * exp(r.log_sum));
+    *token = draw_plain(x, V, inv_temperature, r.max, tri_rng_draw(rule->seed, key) * exp(r.log_sum));
   else
-    *token = draw_filtered(x, V, inv_temperature, r.max, uniform(rule->seed, key), work, rule);
-  *logp = tri_cpu_softmax_logp(&r, x[*token], inv_temperature);
+    *token = draw_filtered(x, V, inv_temperature, r.max, tri_rng_draw(rule->seed, key), work, rule);
+  *logp = tri_softmax_logp(x[*token], inv_temperature, r.max, r.log_sum);
   return true;
 }
 
