@@ -271,7 +271,7 @@ static void run_large_filters(bench *b) {
       kept[(int)sorted[n_kept++][1]] = true;
     }
     for (int j = 0; j < B; j++) assert_true(kept[id[j]]);
-    if (n_kept < 30) /* every kept token is drawn: odds are below 1e-6 that one of 30 nearly equal is not */
+    if (n_kept < 30) /* every kept token is drawn: that one of 30 nearly equal is not has odds below 1e-5 */
       for (int j = 0; j < n_kept; j++) {
         bool found = false;
         for (int m = 0; m < B; m++) found |= id[m] == (int)sorted[j][1];
