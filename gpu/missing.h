@@ -12,10 +12,7 @@
 #define TRI_CUDA_MISSING_linear_fwd   0,
 #define TRI_CUDA_MISSING_linear_bwd_x 0,
 #define TRI_CUDA_MISSING_linear_bwd_w 0,
-#define TRI_CUDA_MISSING_attn_fwd     0,
 #define TRI_CUDA_MISSING_attn_bwd     0,
-#define TRI_CUDA_MISSING_kv_put       0,
-#define TRI_CUDA_MISSING_attn_decode  0,
 
 /* tri_cuda_NAME, or NULL if NAME stands above. */
 #define TRI_CUDA_SECOND(a, b, ...)       b

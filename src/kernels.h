@@ -20,8 +20,8 @@
 typedef const tri_tensor *tri_in;
 typedef tri_tensor       *tri_out;
 
-/* Tokens in one page of the key/value cache, and the key tile of every attention kernel. Chosen: two AVX-512
- * registers of f32. */
+/* Tokens in one page of the key/value cache; the key tile of every attention kernel is one page or two. Chosen: two
+ * AVX-512 registers of f32. */
 enum { TRI_PAGE = 32 };
 
 typedef struct tri_heads { /* query heads H, key/value heads G (H % G == 0), head width D (even) */

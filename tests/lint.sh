@@ -32,7 +32,11 @@ gpu/gpu.h            1 src/device.c|gpu/*
 gpu/missing.h        1 gpu/*
 gpu/cuda_impl.h      1 gpu/*
 gpu/cuda_util.cuh    1 gpu/*
+<<<<<<< HEAD
 gpu/logprob.cuh      1 gpu/*
+=======
+gpu/attention_tile.cuh 1 gpu/attention*.cu
+>>>>>>> 4adf72e (CUDA: attention forward, decode, and the cache; attention tests in parts)
 io/hf_config.h       1 -
 io/json_text.h       1 -
 io/jsonl.h           1 -
