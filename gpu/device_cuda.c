@@ -36,6 +36,14 @@ static tri_status choose(int local_rank, int *ordinal) {
   return TRI_OK;
 }
 
+static int cuda_count(void) {
+  int n = 0;
+
+  if (cudaGetDeviceCount(&n) == cudaSuccess) return n;
+  (void)cudaGetLastError();
+  return 0;
+}
+
 static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   tri_status            st = TRI_OK;
   tri_cuda_device      *d = NULL;
@@ -61,7 +69,10 @@ done:
   return st;
 }
 
-static void cuda_close(tri_device **d) { TRI_FREE(*d); }
+static void cuda_close(tri_device **d) {
+  tri_cuda_blas_close((tri_cuda_device *)*d);
+  TRI_FREE(*d);
+}
 
 static tri_status cuda_mem_info(tri_device *d, size_t *bytes_free, size_t *bytes_total) {
   (void)d;
@@ -241,6 +252,7 @@ static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X)};
 const tri_device_ops tri_cuda_device_ops = {
     .size = sizeof(tri_device_ops),
     .name = "cuda",
+    .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
     .mem_info = cuda_mem_info,

@@ -3,16 +3,7 @@
 #define TRI_GPU_MISSING_H
 
 /* One line per operation; who writes tri_cuda_NAME deletes its line. */
-#define TRI_CUDA_MISSING_linear_open  0,
-#define TRI_CUDA_MISSING_linear_close 0,
-#define TRI_CUDA_MISSING_linear_size  0,
-#define TRI_CUDA_MISSING_linear_bind  0,
-#define TRI_CUDA_MISSING_linear_check 0,
-#define TRI_CUDA_MISSING_linear_pack  0,
-#define TRI_CUDA_MISSING_linear_fwd   0,
-#define TRI_CUDA_MISSING_linear_bwd_x 0,
-#define TRI_CUDA_MISSING_linear_bwd_w 0,
-#define TRI_CUDA_MISSING_attn_bwd     0,
+#define TRI_CUDA_MISSING_attn_bwd 0,
 
 /* tri_cuda_NAME, or NULL if NAME stands above. */
 #define TRI_CUDA_SECOND(a, b, ...)       b

@@ -27,9 +27,9 @@ const tri_key tri_keys[] = {
   {"run.resume", TRI_KEY_TEXT, ALL, AT(run.resume), "", "auto", "path",
    "auto: go on from the newest checkpoint in run.output; never: start anew; or the path of a checkpoint."},
   {"run.sampler", TRI_KEY_CHOICE, RL, AT(run.sampler), "exact|rescore|trust", "exact", "1",
-   "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit; rescore, "
-   "from a training "
-   "forward; trust, the sampler's as they are."},
+   "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this machine's "
+   "products cannot, a warning says so and it is rescore); rescore, from a training forward; trust, the sampler's as "
+   "they are."},
 
   {"model.path", TRI_KEY_TEXT, ALL, AT(model.path), "", NULL, "path",
    "Hugging Face folder, checkpoint or output folder to start from; or else model.config."},

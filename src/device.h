@@ -14,8 +14,9 @@ struct tri_kernels;
 
 /* The device back end. Every entry is required; tests/test_device.c checks each one. Not collective. */
 typedef struct tri_device_ops {
-  size_t      size; /* sizeof(tri_device_ops): a stale back end is refused at open */
-  const char *name; /* "cpu", "cuda": what the deck's run.device says */
+  size_t      size;   /* sizeof(tri_device_ops): a stale back end is refused at open */
+  const char *name;   /* "cpu", "cuda": what the deck's run.device says */
+  int (*count)(void); /* devices of this kind this process sees */
   /* threads: for the CPU, how many threads each kernel uses (>= 1). */
   tri_status (*open)(int local_rank, int threads, tri_device **out);
   void (*close)(tri_device **d);

@@ -37,7 +37,7 @@ typedef struct tri_linear_spec {
   bool      backward; /* bwd_x and bwd_w will be called */
 } tri_linear_spec;
 typedef struct tri_linear_bytes {
-  size_t fwd, bwd;  /* packed weights for fwd, and for bwd_x (0 without backward) */
+  size_t fwd, bwd;  /* packed weights for fwd, and for bwd_x. 0: w itself is passed instead, on 128 bytes */
   size_t workspace; /* shared by all linears of a device: the largest counts */
 } tri_linear_bytes;
 
@@ -61,9 +61,10 @@ typedef struct tri_adamw_rule {
  * end and the completeness test, so an operation cannot be added without all of them. */
 /* clang-format off */
 #define TRI_KERNEL_LIST(X)                                                                                    \
-  /* Linear layers. y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ y if add); y is f32 or A. Exactly M rows  */ \
-  /* are read and written. bwd_x: dx[M,n_in] = dy W (+ dx if add); dx f32 or A, dy A. bwd_w: dw f32         */ \
-  /* [n_out,n_in] += dy^T x. check: TRI_EDEVICE with a message if fwd rows depend on M on this machine.     */ \
+  /* Linear layers. y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ y if add); y is f32 or A, bias A, or f32  */ \
+  /* where y is. Exactly M rows are read and written. bwd_x: dx[M,n_in] = dy W (+ dx if add); dx f32 or A,  */ \
+  /* dy A. bwd_w: dw f32 [n_out,n_in] += dy^T x. pack: NULL for a form of 0 bytes. check: TRI_EDEVICE with  */ \
+  /* a message if fwd rows depend on M on this machine.                                                     */ \
   X(linear_open,   (tri_device *d, const tri_linear_spec *spec, tri_linear **out))                            \
   X(linear_close,  (tri_linear **l))                                                                          \
   X(linear_size,   (const tri_linear *l, tri_linear_bytes *out))                                              \

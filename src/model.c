@@ -249,15 +249,19 @@ done:
 }
 
 tri_status tri_model_check(tri_model *m, tri_stream *s) {
+  tri_status  st = TRI_OK;
   tri_weights w;
   int         table = m->shape.tied_head ? 0 : tri_unit_of_head(m);
 
+  /* A rank whose products fail takes part in the gathers of the others. */
   TRI_TRY(tri_params_acquire(m->params, tri_unit_of_layer(0), TRI_USE_FWD, -1, s, &w));
-  for (int i = 0; i < TRI_LIN_HEAD; i++) TRI_TRY(m->k->linear_check(s, m->linear[i], w.packed_fwd[i]));
+  for (int i = 0; i < TRI_LIN_HEAD && st == TRI_OK; i++)
+    st = m->k->linear_check(s, m->linear[i], w.packed_fwd[i]);
   TRI_TRY(tri_params_release(m->params, tri_unit_of_layer(0), s));
   TRI_TRY(tri_params_acquire(m->params, table, TRI_USE_FWD, -1, s, &w));
-  TRI_TRY(m->k->linear_check(s, m->linear[TRI_LIN_HEAD], w.packed_fwd[0]));
-  return tri_params_release(m->params, table, s);
+  if (st == TRI_OK) st = m->k->linear_check(s, m->linear[TRI_LIN_HEAD], w.packed_fwd[0]);
+  TRI_TRY(tri_params_release(m->params, table, s));
+  return st;
 }
 
 /* ---- the order of the blocks ---- */

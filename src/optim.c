@@ -3,20 +3,6 @@
 
 #include <math.h>
 
-/* Sum of squares of this rank's optimizer share. Padding is zero and adds nothing. */
-static tri_status local_sumsq(tri_params *p, tri_stream *s, double *sum) {
-  const tri_params_opt *o = tri_params_options(p);
-  tri_device           *d = s->device;
-
-  *sum = 0;
-  for (int i = 0; i < o->n_unit; i++) {
-    tri_optim_view v = tri_params_optim_view(p, i);
-    tri_tensor     g = tri_view1(v.grad, TRI_F32, v.range.count);
-    TRI_TRY(d->ops->kernels->sumsq(s, sum, &g));
-  }
-  return d->ops->stream_sync(s);
-}
-
 static tri_status update_unit(tri_params *p, int unit, const tri_optim_opt *opt, const tri_adamw_rule *base,
                               tri_stream *s) {
   const tri_unit_spec *spec = &tri_params_options(p)->unit[unit];
@@ -44,7 +30,7 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learni
       (float)learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 1.0f, update};
   double sum;
 
-  TRI_TRY(local_sumsq(p, s, &sum));
+  TRI_TRY(tri_params_grad_sumsq(p, s, &sum)); /* padding is zero and adds nothing */
   if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));
   *grad_norm = sqrt(sum);
   *applied = isfinite(*grad_norm);

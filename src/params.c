@@ -46,7 +46,8 @@ struct tri_params {
   bool           held;
   unit          *unit;
   slot           ring[RING];
-  slot          *pending; /* a gradient reduction under way */
+  slot          *pending;        /* a gradient reduction under way */
+  double        *sum, *host_sum; /* f64 [1]: device, pinned */
 };
 
 int64_t tri_param_count(const tri_param_spec *s) {
@@ -192,6 +193,11 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
     TRI_TRY(linear_bytes_of(p, u));
     TRI_TRY(plan_state(p, ledger, u));
   }
+  if (opt->train) {
+    TRI_TRY(plan(ledger, p, TRI_PHASE_LEARN, false, "gradient norm", sizeof *p->sum, &p->sum));
+    TRI_TRY(tri_ledger_add(ledger, TRI_MEM_PINNED, TRI_PHASE_LEARN, false, "gradient norm",
+                           sizeof *p->host_sum, (void **)&p->host_sum));
+  }
   return plan_slots(p, ledger);
 }
 
@@ -235,15 +241,17 @@ static tri_status publish_unit(tri_params *p, unit *u, tri_stream *s) {
                 p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
 }
 
-/* Copy f32 `from` to flat element `at` of the unit's state of this kind, in that state's type. */
-static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, const float *from, int64_t n,
+/* Copy f32 `from`, host memory, to flat element `at` of the unit's state of this kind, in that state's type. */
+static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, float *from, int64_t n,
                       tri_stream *s) {
   float *base = kind == TRI_STATE_WEIGHT ? NULL : kind == TRI_STATE_EXP_AVG ? u->exp_avg : u->exp_avg_sq;
 
   if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
-    tri_tensor to = tri_view1(weight_at(p, u, at), p->opt.dtype, n),
-               src = tri_view1((void *)from, TRI_F32, n);
-    return kernels(p)->cast(s, &to, &src);
+    for (int64_t k = 0; k < n; k++) { /* a half never lies behind its number */
+      uint16_t half = tri_f32_to_bf16(from[k]);
+      memcpy((char *)from + (size_t)k * sizeof half, &half, sizeof half);
+    }
+    return p->device->ops->copy(s, weight_at(p, u, at), from, (size_t)n * sizeof(uint16_t));
   }
   if (!base) base = master_of(p, u);
   return p->device->ops->copy(s, base + (at - u->ro.begin), from, (size_t)n * 4);
@@ -419,8 +427,9 @@ tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_s
     out->t[i].ndim = f->ndim;
   }
   for (int j = 0; j < u->spec->n_linear; j++) {
-    out->packed_fwd[j] = sl->packed[0][j];
-    out->packed_bwd[j] = sl->packed[1][j];
+    void *w = out->t[u->spec->linear[j].first].data;
+    out->packed_fwd[j] = sl->packed[0][j] ? sl->packed[0][j] : w;
+    out->packed_bwd[j] = sl->packed[1][j] ? sl->packed[1][j] : w;
   }
   return tri_params_prefetch(p, next, s);
 }
@@ -564,6 +573,21 @@ tri_optim_view tri_params_optim_view(tri_params *p, int index) {
 
   TRI_ASSERT(!p->pending && p->opt.train);
   return v;
+}
+
+tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
+  const tri_device_ops *ops = p->device->ops;
+
+  TRI_TRY(ops->fill(s, p->sum, 0, sizeof *p->sum));
+  for (int i = 0; i < p->opt.n_unit; i++) {
+    tri_optim_view v = tri_params_optim_view(p, i);
+    tri_tensor     g = tri_view1(v.grad, TRI_F32, v.range.count);
+    TRI_TRY(kernels(p)->sumsq(s, p->sum, &g));
+  }
+  TRI_TRY(ops->copy(s, p->host_sum, p->sum, sizeof *p->sum));
+  TRI_TRY(ops->stream_sync(s));
+  *sum = *p->host_sum;
+  return TRI_OK;
 }
 
 tri_comm *tri_params_optim_comm(tri_params *p) { return comm_of(p, p->opt.plan.optim); }

@@ -43,7 +43,7 @@ typedef struct tri_unit_spec {
 void    tri_unit_layout(tri_unit_spec *u);
 int64_t tri_param_count(const tri_param_spec *s);
 
-/* A gathered unit. t[i] is param[i] at full size; packed_*[j] belong to linear[j]. Borrowed; see acquire. */
+/* A gathered unit. t[i] is param[i] at full size; packed_*[j] are what linear[j] takes. Borrowed; see acquire. */
 typedef struct tri_weights {
   tri_tensor t[TRI_UNIT_PARAMS];
   void      *packed_fwd[TRI_UNIT_LINEARS], *packed_bwd[TRI_UNIT_LINEARS];
@@ -109,6 +109,8 @@ typedef struct tri_optim_view {
   float    *weight, *exp_avg, *exp_avg_sq, *grad;
 } tri_optim_view;
 tri_optim_view tri_params_optim_view(tri_params *p, int unit);
+/* Not collective. Sum of squares of this rank's optimizer share of the gradient. The host waits. */
+TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
 /* Collective over world. After the update: new weights to every rank that holds them; gradients are zero

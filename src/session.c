@@ -1,12 +1,26 @@
 /* session.c - what every command opens first: MPI, the device, its stream, the three communicators. */
 #include "session.h"
 
+#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 
+/* Collective over world. "auto" is GPUs where every rank sees one. */
+static tri_status find_device(const tri_runtime *rt, const char *asked, const char **name) {
+  const tri_device_ops *gpu = tri_device_find("cuda");
+  int                   all = gpu && gpu->count() > 0;
+
+  *name = asked;
+  if (strcmp(asked, "auto")) return TRI_OK;
+  if (MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, *(MPI_Comm *)rt->mpi_world))
+    TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
+  *name = all ? "cuda" : "cpu";
+  return TRI_OK;
+}
+
 tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   tri_session *s = out;
-  const char  *name = strcmp(opt->device, "auto") ? opt->device : tri_device_find("cuda") ? "cuda" : "cpu";
+  const char  *name;
   int          share;
 
   *s = (tri_session){0};
@@ -21,6 +35,7 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
              "run.threads = %d here",
              s->threads, s->rt.machine_ranks, s->threads, s->threads * s->rt.machine_ranks,
              s->rt.machine_cores, share > 0 ? share : 1);
+  TRI_TRY(find_device(&s->rt, opt->device, &name));
   TRI_TRY(tri_device_open(name, s->rt.machine_rank, s->threads, &s->device));
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)

@@ -43,7 +43,7 @@ static void add_gap(tally *sum, float sampler, float trainer) {
  * not to be trusted: the trainer's number is the old one. */
 static void meet_old(const tri_trainer *t, float *old, float logp, tally *sum) {
   if (!isnan(*old)) add_gap(sum, *old, logp);
-  if (isnan(*old) || t->cfg->run.sampler == TRI_CONFIG_RESCORE) *old = logp;
+  if (isnan(*old) || t->sampler_mode == TRI_CONFIG_RESCORE) *old = logp;
 }
 
 static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *sp, int i, int what,
@@ -82,7 +82,7 @@ static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, 
 
 /* Every rank holds every old log-probability: they came with the answers and are kept. */
 static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
-  return r->has_logp && t->cfg->run.sampler != TRI_CONFIG_RESCORE;
+  return r->has_logp && t->sampler_mode != TRI_CONFIG_RESCORE;
 }
 
 /* KL in the reward needs whole sequences everywhere: each comes from the rank that scored it, which is the
@@ -114,7 +114,7 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
   memcpy(&bits, &sum->gap, sizeof bits);
   TRI_TRY(tri_host_max(world_of(t), &bits, 1));
   memcpy(&sum->gap, &bits, sizeof bits);
-  if (t->cfg->run.sampler != TRI_CONFIG_EXACT || sum->gap == 0) return TRI_OK;
+  if (t->sampler_mode != TRI_CONFIG_EXACT || sum->gap == 0) return TRI_OK;
   TRI_FAIL(TRI_ENUMERIC,
            "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: "
            "exact promises 0; "

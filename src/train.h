@@ -46,6 +46,7 @@ typedef struct tri_trainer {
   int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
   tri_rollout  rollout, mine;           /* a step's sequences; this rank's answers before the exchange */
   double      *token_sum;       /* host; where log-probabilities of tokens are added up over ranks, or NULL */
+  int          sampler_mode;    /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
   float        inv_temperature; /* of log-probabilities, in sampling and in the loss */
   tri_counters count;
   double       start_s, last_save_s;

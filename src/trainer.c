@@ -416,6 +416,22 @@ static tri_status print_deck(tri_trainer *t) {
   return tri_config_print(&used, &t->deck);
 }
 
+/* Collective over world. Where products depend on the number of rows, old log-probabilities are computed again. */
+static tri_status check_sampler(tri_trainer *t) {
+  tri_comm  *world = t->se->comm[TRI_WORLD];
+  tri_status st;
+
+  t->sampler_mode = t->cfg->run.sampler;
+  if (!is_rl(t->cfg) || t->sampler_mode != TRI_CONFIG_EXACT) return TRI_OK;
+  st = tri_agree(world, tri_model_check(t->policy, t->se->stream));
+  if (st != TRI_EDEVICE) return st;
+  if (world->rank == 0)
+    tri_log(TRI_LOG_WARN, "run.sampler: exact becomes rescore in this run: %s", tri_error_message());
+  tri_error_clear();
+  t->sampler_mode = TRI_CONFIG_RESCORE;
+  return TRI_OK;
+}
+
 tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
   tri_trainer *t = out;
   longest      l = {0};
@@ -439,9 +455,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   TRI_TRY(tri_model_start(t->policy, se->stream));
   if (t->ref) TRI_TRY(tri_model_start(t->ref, se->stream));
   TRI_TRY(tri_state_load(t));
-  if (is_rl(cfg) && cfg->run.sampler == TRI_CONFIG_EXACT)
-    TRI_TRY(tri_agree(se->comm[TRI_WORLD], tri_model_check(t->policy, se->stream)));
-  return TRI_OK;
+  return check_sampler(t);
 }
 
 void tri_trainer_close(tri_trainer *t) {

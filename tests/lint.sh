@@ -31,6 +31,7 @@ src/cpu/linear.h     1 src/cpu/*
 gpu/gpu.h            1 src/device.c|gpu/*
 gpu/missing.h        1 gpu/*
 gpu/cuda_impl.h      1 gpu/*
+gpu/gemm_impl.h      1 gpu/gemm_*.c
 gpu/cuda_util.cuh    1 gpu/*
 <<<<<<< HEAD
 gpu/logprob.cuh      1 gpu/*

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "device_case.h"
 #include "io/hf_config.h"
 #include "io/safetensors.h"
 #include "model.h"
@@ -20,9 +21,9 @@ static inline void *test_alloc(int64_t n, size_t size) {
   return p;
 }
 
-/* One thread per rank: the tests share a machine. */
+/* test_device(), and one thread per rank: the tests share a machine. */
 static inline void session_open(tri_session *se, int ranks_per_node) {
-  tri_session_opt opt = {"cpu", ranks_per_node, 1};
+  tri_session_opt opt = {test_device(), ranks_per_node, 1};
   OK(tri_session_open(&opt, se));
 }
 

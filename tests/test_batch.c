@@ -1,6 +1,7 @@
 /* test_batch.c - who trains on what, and the staging of micro-batches. Judge: counting, over many random
  * shapes. */
 #include "batch.h"
+#include "device_case.h"
 #include "rng.h"
 
 #include <setjmp.h>
@@ -141,13 +142,16 @@ typedef struct bench {
   tri_stream *s;
   tri_ledger *l;
   tri_feed   *f;
+  float      *value; /* device [MOST * 20] */
 } bench;
 
 static void open_bench(bench *b, int64_t tokens, int64_t rows) {
-  ok(tri_device_open("cpu", 0, 1, &b->d));
+  ok(tri_device_open(test_device(), 0, 1, &b->d));
   ok(b->d->ops->stream_open(b->d, "test", &b->s));
   ok(tri_ledger_open(&b->l));
   ok(tri_feed_open(b->d, b->l, tokens, rows, &b->f));
+  ok(tri_ledger_add(b->l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "results", MOST * 20 * sizeof *b->value,
+                    (void **)&b->value));
   ok(tri_ledger_take(b->l, b->d));
 }
 
@@ -158,7 +162,13 @@ static void close_bench(bench *b) {
   tri_device_close(&b->d);
 }
 
-static int32_t at(const tri_tensor *t, int64_t i) { return ((const int32_t *)t->data)[i]; }
+/* Element i, which the device has. */
+static int32_t at(bench *b, const tri_tensor *t, int64_t i) {
+  int32_t got;
+
+  device_copy(b->s, &got, (const int32_t *)t->data + i, sizeof got);
+  return got;
+}
 
 /* The packed batch of sequences seq[0..n): tokens and positions in order; each answer token predicted by the
  * row before. */
@@ -172,20 +182,21 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n) {
   ok(tri_batch_load(b->f, r, seq, n, b->s, &batch));
   assert_int_equal(batch.cu.dim[0], n + 1);
   for (int i = 0; i < MOST * 20; i++) value[i] = (float)i;
-  tri_tensor logp = tri_view1(value, TRI_F32, batch.row.dim[0]),
-             ent = tri_view1(value + 1, TRI_F32, batch.row.dim[0]);
+  device_copy(b->s, b->value, value, sizeof value);
+  tri_tensor logp = tri_view1(b->value, TRI_F32, batch.row.dim[0]),
+             ent = tri_view1(b->value + 1, TRI_F32, batch.row.dim[0]);
   ok(tri_batch_fetch(b->f, &logp, &ent, b->s, &rows));
   assert_int_equal(rows.n_seq, n);
   for (int q = 0; q < n; q++) {
     int64_t begin = r->start[seq[q]], first = r->prompt_len[seq[q]] > 1 ? r->prompt_len[seq[q]] : 1;
-    assert_int_equal(at(&batch.cu, q), row);
+    assert_int_equal(at(b, &batch.cu, q), row);
     assert_int_equal(rows.start[q], k);
     for (int64_t i = 0; i < length(r, seq[q]); i++, row++) {
-      assert_int_equal(at(&batch.token, row), r->token[begin + i]);
-      assert_int_equal(at(&batch.pos, row), i);
+      assert_int_equal(at(b, &batch.token, row), r->token[begin + i]);
+      assert_int_equal(at(b, &batch.pos, row), i);
       if (i < first) continue;
-      assert_int_equal(at(&batch.row, k), row - 1);
-      assert_int_equal(at(&batch.target, k), r->token[begin + i]);
+      assert_int_equal(at(b, &batch.row, k), row - 1);
+      assert_int_equal(at(b, &batch.target, k), r->token[begin + i]);
       assert_int_equal(rows.origin[k], begin + i);
       assert_true(rows.logp[k] == (float)k && rows.ent[k] == (float)(k + 1));
       rows.dlogp[k] = (float)(3 * k);
@@ -193,14 +204,17 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n) {
       k++;
     }
   }
-  assert_int_equal(at(&batch.cu, n), row);
+  assert_int_equal(at(b, &batch.cu, n), row);
   assert_int_equal(batch.token.dim[0], row);
   assert_int_equal(batch.row.dim[0], k);
   assert_true(rows.n == k && rows.start[n] == k);
   ok(tri_batch_send(b->f, b->s, &dlogp, &dent));
   assert_true(dlogp.dim[0] == k && dent.dim[0] == k);
-  for (int64_t i = 0; i < k; i++)
-    assert_true(((float *)dlogp.data)[i] == (float)(3 * i) && ((float *)dent.data)[i] == (float)(5 * i));
+  float *sent = device_get(b->s, dlogp.data, (size_t)k * 4),
+        *sent_ent = device_get(b->s, dent.data, (size_t)k * 4);
+  for (int64_t i = 0; i < k; i++) assert_true(sent[i] == (float)(3 * i) && sent_ent[i] == (float)(5 * i));
+  free(sent);
+  free(sent_ent);
 }
 
 static void batches_hold_what_was_asked(void **state) {

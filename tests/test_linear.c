@@ -1,4 +1,4 @@
-/* test_linear.c - the linear_* kernels of the CPU. Judges: f64 loops, and bit equality of rows. */
+/* test_linear.c - the linear_* kernels of every device. Judges: f64 loops, and bit equality of rows. */
 #include "cpu/gemm.h"
 #include "device.h"
 #include "kernels.h"
@@ -20,10 +20,19 @@
     if ((call) != TRI_OK) fail_msg("%s", tri_error_trace());                                                 \
   } while (0)
 
+/* The device of the running group of tests, and a stream of it for copies. */
+static const char *device_name;
+static tri_device *copy_device;
+static tri_stream *copy_stream;
+
+static bool on_cpu(void) { return !strcmp(device_name, "cpu"); }
+
 /* Memory that ends at a page nobody may touch: the kernels' own code and the library's generated code both
- * fault when they leave it. Before it, canaries. */
+ * fault when they leave it. Before it, canaries. The CPU's kernels work in it; another device's on `device`,
+ * a block of its own of exactly `bytes`, with copies there and back. */
 typedef struct fence {
   char  *base, *data;
+  void  *device;
   size_t bytes, all;
 } fence;
 
@@ -36,12 +45,28 @@ static fence fence_open(size_t bytes) {
   assert_int_equal(mprotect(f.base + f.all, PAGE, PROT_NONE), 0);
   memset(f.base, CANARY, f.all);
   f.data = f.base + f.all - bytes;
+  f.device = f.data;
+  if (!on_cpu()) OK(copy_device->ops->alloc(copy_device, TRI_MEM_DEVICE, bytes, &f.device));
   return f;
 }
 
 static void fence_close(fence *f) {
   for (char *p = f->base; p < f->data; p++) assert_int_equal(*p, CANARY);
+  if (!on_cpu()) copy_device->ops->free(copy_device, TRI_MEM_DEVICE, &f->device);
   munmap(f->base, f->all + PAGE);
+}
+
+/* f.data to where the kernels see it, and back. */
+static void fence_put(const fence *f) {
+  if (on_cpu()) return;
+  OK(copy_device->ops->copy(copy_stream, f->device, f->data, f->bytes));
+  OK(copy_device->ops->stream_sync(copy_stream));
+}
+static void fence_get(const fence *f, tri_stream *s) {
+  OK(s->device->ops->stream_sync(s));
+  if (on_cpu()) return;
+  OK(copy_device->ops->copy(copy_stream, f->data, f->device, f->bytes));
+  OK(copy_device->ops->stream_sync(copy_stream));
 }
 
 static float noise(uint64_t *s) {
@@ -63,6 +88,7 @@ static double get(const void *p, tri_dtype t, int64_t i) {
 static fence fence_noise(int64_t n, tri_dtype t, uint64_t seed) {
   fence f = fence_open((size_t)n * tri_dtype_bytes(t));
   for (int64_t i = 0; i < n; i++) set(f.data, t, i, noise(&seed));
+  fence_put(&f);
   return f;
 }
 
@@ -73,42 +99,54 @@ typedef struct layer {
   tri_stream        *s;
   tri_linear        *l;
   tri_linear_bytes   bytes;
-  void              *fwd, *bwd, *workspace;
+  void              *fwd, *bwd;           /* packed weights, or the weights themselves */
+  void              *room[2], *workspace; /* of packed weights; NULL for 0 bytes */
   fence              w;
   int64_t            n_out, n_in;
   tri_dtype          dtype;
 } layer;
 
+/* Device memory; what is not written must not matter. */
+static void *layer_alloc(const layer *a, size_t bytes) {
+  void *p = NULL;
+  if (!bytes) return NULL;
+  OK(a->device->ops->alloc(a->device, TRI_MEM_DEVICE, bytes, &p));
+  OK(a->device->ops->fill(a->s, p, 0xff, bytes));
+  return p;
+}
+
+static void layer_pack(layer *a) {
+  const tri_tensor w = tri_view2(a->w.device, a->dtype, a->n_out, a->n_in);
+  OK(a->k->linear_pack(a->s, a->l, a->room[0], a->room[1], &w));
+}
+
 static layer layer_open(int64_t n_out, int64_t n_in, tri_dtype dtype, bool backward, int threads) {
   layer                 a = {.n_out = n_out, .n_in = n_in, .dtype = dtype};
   const tri_linear_spec spec = {n_out, n_in, dtype, backward};
-  a.k = tri_device_find("cpu")->kernels;
-  OK(tri_device_open("cpu", 0, threads, &a.device));
+  a.k = tri_device_find(device_name)->kernels;
+  OK(tri_device_open(device_name, 0, threads, &a.device));
   OK(a.device->ops->stream_open(a.device, "test", &a.s));
   OK(a.k->linear_open(a.device, &spec, &a.l));
   OK(a.k->linear_size(a.l, &a.bytes));
-  OK(tri_host_alloc(a.bytes.workspace, 1, &a.workspace));
-  OK(tri_host_alloc(a.bytes.fwd, 1, &a.fwd));
-  if (backward) OK(tri_host_alloc(a.bytes.bwd, 1, &a.bwd));
-  /* what is not written must not matter */
-  memset(a.workspace, 0xff, a.bytes.workspace);
-  memset(a.fwd, 0xff, a.bytes.fwd);
-  if (backward) memset(a.bwd, 0xff, a.bytes.bwd);
+  a.workspace = layer_alloc(&a, a.bytes.workspace);
+  a.room[0] = layer_alloc(&a, a.bytes.fwd);
+  a.room[1] = backward ? layer_alloc(&a, a.bytes.bwd) : NULL;
   OK(a.k->linear_bind(a.l, a.workspace, a.bytes.workspace));
   a.w = fence_noise(n_out * n_in, dtype, 1);
-  const tri_tensor w = tri_view2(a.w.data, dtype, n_out, n_in);
-  OK(a.k->linear_pack(a.s, a.l, a.fwd, a.bwd, &w));
+  a.fwd = a.room[0] ? a.room[0] : a.w.device;
+  a.bwd = a.room[1] ? a.room[1] : a.w.device;
+  layer_pack(&a);
   return a;
 }
 
 static void layer_close(layer *a) {
   OK(a->k->linear_close(&a->l));
   assert_null(a->l);
+  a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->room[0]);
+  a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->room[1]);
+  a->device->ops->free(a->device, TRI_MEM_DEVICE, &a->workspace);
   a->device->ops->stream_close(&a->s);
   tri_device_close(&a->device);
-  tri_host_free(&a->fwd);
-  tri_host_free(&a->bwd);
-  tri_host_free(&a->workspace);
   fence_close(&a->w);
 }
 
@@ -130,10 +168,11 @@ static void try_fwd(const layer *a, int64_t rows, tri_dtype y_type, tri_dtype bi
   fence         x = fence_noise(rows * k, a->dtype, 2), y = fence_noise(rows * n, y_type, 3);
   fence         before = fence_noise(rows * n, y_type, 3);
   fence         b = fence_noise(n, bias_type == TRI_BF16 ? TRI_BF16 : TRI_F32, 4);
-  tri_tensor    xt = tri_view2(x.data, a->dtype, rows, k), yt = tri_view2(y.data, y_type, rows, n);
-  tri_tensor    bt = tri_view1(b.data, bias_type, n);
+  tri_tensor    xt = tri_view2(x.device, a->dtype, rows, k), yt = tri_view2(y.device, y_type, rows, n);
+  tri_tensor    bt = tri_view1(b.device, bias_type, n);
   const bool    bias = bias_type != TRI_DTYPE_COUNT;
   OK(a->k->linear_fwd(a->s, a->l, a->fwd, &yt, &xt, bias ? &bt : NULL, add));
+  fence_get(&y, a->s);
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < n; j++) {
       double sum = bias ? get(b.data, bias_type, j) : 0, absolute = fabs(sum);
@@ -156,8 +195,9 @@ static void try_bwd_x(const layer *a, int64_t rows, tri_dtype dx_type, bool add)
   const int64_t n = a->n_in, k = a->n_out;
   fence         dy = fence_noise(rows * k, a->dtype, 2), dx = fence_noise(rows * n, dx_type, 3);
   fence         before = fence_noise(rows * n, dx_type, 3);
-  tri_tensor    dyt = tri_view2(dy.data, a->dtype, rows, k), dxt = tri_view2(dx.data, dx_type, rows, n);
+  tri_tensor    dyt = tri_view2(dy.device, a->dtype, rows, k), dxt = tri_view2(dx.device, dx_type, rows, n);
   OK(a->k->linear_bwd_x(a->s, a->l, a->bwd, &dxt, &dyt, add));
+  fence_get(&dx, a->s);
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < n; j++) {
       double sum = add ? get(before.data, dx_type, r * n + j) : 0, absolute = fabs(sum);
@@ -177,9 +217,10 @@ static void try_bwd_w(const layer *a, int64_t rows) {
   const int64_t n = a->n_in, m = a->n_out;
   fence         dy = fence_noise(rows * m, a->dtype, 2), x = fence_noise(rows * n, a->dtype, 3);
   fence         dw = fence_noise(m * n, TRI_F32, 4), before = fence_noise(m * n, TRI_F32, 4);
-  tri_tensor    dyt = tri_view2(dy.data, a->dtype, rows, m), xt = tri_view2(x.data, a->dtype, rows, n);
-  tri_tensor    dwt = tri_view2(dw.data, TRI_F32, m, n);
+  tri_tensor    dyt = tri_view2(dy.device, a->dtype, rows, m), xt = tri_view2(x.device, a->dtype, rows, n);
+  tri_tensor    dwt = tri_view2(dw.device, TRI_F32, m, n);
   OK(a->k->linear_bwd_w(a->s, a->l, &dwt, &dyt, &xt));
+  fence_get(&dw, a->s);
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
       double sum = get(before.data, TRI_F32, i * n + j), absolute = fabs(sum);
@@ -210,6 +251,7 @@ static void values(tri_dtype dtype, int threads, int step) {
       const bool    odd = (i + j) % 2;
       try_fwd(&a, rows, TRI_F32, odd ? TRI_DTYPE_COUNT : TRI_F32, odd);
       try_fwd(&a, rows, dtype, odd ? dtype : TRI_DTYPE_COUNT, !odd);
+      try_fwd(&a, rows, TRI_F32, dtype, odd); /* the layers' o and down products with a bias */
       try_bwd_x(&a, rows, odd ? dtype : TRI_F32, (i + j) % 3 == 0);
       try_bwd_w(&a, rows);
     }
@@ -230,6 +272,7 @@ static void test_values_bf16(void **state) {
 
 static void test_values_other_threads(void **state) {
   (void)state;
+  if (!on_cpu()) skip(); /* threads are the CPU's */
   values(TRI_F32, 1, 2);
   values(TRI_BF16, 3, 2);
 }
@@ -267,15 +310,17 @@ static void same_bits(int64_t n_out, int64_t n_in, tri_dtype dtype) {
   enum { MANY = 400 };
   layer      two = layer_open(n_out, n_in, dtype, true, 2), other = layer_open(n_out, n_in, dtype, false, 1);
   fence      x = fence_noise(MANY * n_in, dtype, 7), judge = fence_open((size_t)(MANY * n_out) * 4);
-  tri_tensor xt = tri_view2(x.data, dtype, MANY, n_in), yt = tri_view2(judge.data, TRI_F32, MANY, n_out);
+  tri_tensor xt = tri_view2(x.device, dtype, MANY, n_in), yt = tri_view2(judge.device, TRI_F32, MANY, n_out);
   OK(two.k->linear_fwd(two.s, two.l, two.fwd, &yt, &xt, NULL, false));
+  fence_get(&judge, two.s);
   for (int64_t rows = 1; rows <= MANY; rows += rows < 70 ? 1 : 55)
     for (int t = 0; t < 2; t++) {
       const layer  *a = t ? &two : &other;
       const int64_t first = (rows * 29) % (MANY - rows + 1);
       fence         y = fence_open((size_t)(rows * n_out) * 4);
-      tri_tensor    part = tri_rows(&xt, first, rows), out = tri_view2(y.data, TRI_F32, rows, n_out);
+      tri_tensor    part = tri_rows(&xt, first, rows), out = tri_view2(y.device, TRI_F32, rows, n_out);
       OK(a->k->linear_fwd(a->s, a->l, a->fwd, &out, &part, NULL, false));
+      fence_get(&y, a->s);
       if (memcmp(y.data, judge.data + (size_t)(first * n_out) * 4, y.bytes) != 0)
         fail_msg("[%d,%d]: %d rows from %d, %d threads", (int)n_out, (int)n_in, (int)rows, (int)first, t + 1);
       fence_close(&y);
@@ -308,9 +353,10 @@ static void test_gradient_bits(void **state) {
     for (int run = 0; run < 3; run++) {
       layer      a = layer_open(OUT, IN, dtype, true, run ? 2 : 1);
       fence      dw = fence_noise(OUT * IN, TRI_F32, 9);
-      tri_tensor xt = tri_view2(x.data, dtype, ROWS, IN), dyt = tri_view2(dy.data, dtype, ROWS, OUT);
-      tri_tensor dwt = tri_view2(dw.data, TRI_F32, OUT, IN);
+      tri_tensor xt = tri_view2(x.device, dtype, ROWS, IN), dyt = tri_view2(dy.device, dtype, ROWS, OUT);
+      tri_tensor dwt = tri_view2(dw.device, TRI_F32, OUT, IN);
       OK(a.k->linear_bwd_w(a.s, a.l, &dwt, &dyt, &xt));
+      fence_get(&dw, a.s);
       if (run == 0)
         judge = dw;
       else
@@ -333,15 +379,18 @@ static void test_open(void **state) {
   const int64_t forward = tri_gemm_count() - start;
   layer         b = layer_open(96, 64, TRI_F32, true, 2);
   const int64_t both = tri_gemm_count() - start - forward;
-  assert_true(both > forward);
+  if (on_cpu()) assert_true(both > forward);
   assert_int_equal(a.bytes.bwd, 0);
-  assert_true(b.bytes.bwd >= 96 * 64 * 4);
+  if (b.bytes.fwd)
+    assert_true(b.bytes.bwd >= 96 * 64 * 4);
+  else
+    assert_int_equal(b.bytes.bwd, 0); /* one copy of the weights serves both directions */
   try_fwd(&a, 7, TRI_F32, TRI_DTYPE_COUNT, false);
   assert_int_equal(omp_get_max_threads(), threads);
   layer_close(&a);
   layer_close(&b);
   tri_linear *none = NULL;
-  OK(tri_device_find("cpu")->kernels->linear_close(&none));
+  OK(tri_device_find(device_name)->kernels->linear_close(&none));
 }
 
 /* Packing again replaces the weights. */
@@ -349,20 +398,55 @@ static void test_pack_again(void **state) {
   (void)state;
   layer a = layer_open(70, 33, TRI_BF16, true, 2);
   for (int64_t i = 0; i < 70 * 33; i++) set(a.w.data, TRI_BF16, i, (float)(i % 17) - 8.0f);
-  const tri_tensor w = tri_view2(a.w.data, TRI_BF16, 70, 33);
-  OK(a.k->linear_pack(a.s, a.l, a.fwd, a.bwd, &w));
+  fence_put(&a.w);
+  layer_pack(&a);
   try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, false);
   try_bwd_x(&a, 19, TRI_F32, false);
   layer_close(&a);
 }
 
-int main(void) {
+/* A library whose rows never agree is found out: a message that names the shape, and not a word about the others. */
+static void test_check_fails(void **state) {
+  (void)state;
+  if (on_cpu() || !TRI_CUDA_EMULATED) skip(); /* only the emulated library can be told to */
+  setenv("TRI_EMULATE_LT", "vary", 1);
+  layer a = layer_open(96, 67, TRI_BF16, false, 1);
+  unsetenv("TRI_EMULATE_LT");
+  assert_int_equal(a.k->linear_check(a.s, a.l, a.fwd), TRI_EDEVICE);
+  assert_non_null(strstr(tri_error_message(), "[96,67]"));
+  assert_non_null(strstr(tri_error_message(), "run.sampler: rescore"));
+  tri_error_clear();
+  try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, false);
+  layer_close(&a);
+}
+
+static int run_on(const char *name) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_values_f32),    cmocka_unit_test(test_values_bf16),
       cmocka_unit_test(test_many_rows),     cmocka_unit_test(test_values_other_threads),
       cmocka_unit_test(test_row_bits),      cmocka_unit_test(test_large_vocabulary),
       cmocka_unit_test(test_gradient_bits), cmocka_unit_test(test_open),
-      cmocka_unit_test(test_pack_again),
+      cmocka_unit_test(test_pack_again),    cmocka_unit_test(test_check_fails),
   };
-  return cmocka_run_group_tests_name("linear", tests, NULL, NULL);
+  int failed;
+
+  device_name = name;
+  if (tri_device_open(name, 0, 1, &copy_device) != TRI_OK ||
+      copy_device->ops->stream_open(copy_device, "copies", &copy_stream) != TRI_OK) {
+    fprintf(stderr, "%s: %s", name, tri_error_trace());
+    return 1;
+  }
+  printf("device %s\n", name);
+  failed = cmocka_run_group_tests_name("linear", tests, NULL, NULL);
+  copy_device->ops->stream_close(&copy_stream);
+  tri_device_close(&copy_device);
+  return failed;
+}
+
+int main(void) {
+  const tri_device_ops *ops;
+  int                   failed = 0;
+
+  for (int i = 0; (ops = tri_device_at(i)) != NULL; i++) failed += run_on(ops->name);
+  return failed;
 }

@@ -63,10 +63,15 @@ static void put_gradient(bench *b, int t, float scale, float x) {
     OK(tri_params_grad(b->p, u, b->se.stream, &w));
     for (int i = 0; i < b->unit[u].n_param; i++) {
       char   name[128];
-      float *g, *to = w.t[i].data;
+      float *g, *to;
+      size_t bytes;
       snprintf(name, sizeof name, "g%d.%s", t, b->unit[u].param[i].name);
       g = golden_get(&b->g, name);
+      bytes = (size_t)golden_count(&b->g, name) * sizeof *g;
+      to = device_get(b->se.stream, w.t[i].data, bytes);
       for (int64_t k = 0; k < golden_count(&b->g, name); k++) to[k] += isnan(x) ? scale * g[k] : x;
+      device_copy(b->se.stream, w.t[i].data, to, bytes);
+      free(to);
       free(g);
     }
     OK(tri_params_grad_done(b->p, u, b->se.stream, true));

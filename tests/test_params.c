@@ -15,6 +15,8 @@ static tri_linear      *linear;
 static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
+static void            *room; /* device memory for a product's input and, behind it, result */
+enum { ROOM = 2 * LAYER_OUT * LAYER_OUT * 4 };
 
 /* ---- the model: an embedding, alike layers with one fused product, a head ---- */
 
@@ -110,6 +112,7 @@ static void open_store(int ranks_per_node) {
   OK(kernels()->linear_size(linear, &bytes));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "workspace", bytes.workspace,
                     &workspace));
+  OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "products", ROOM, &room));
   make_units();
   opt.place = se->place;
   OK(tri_params_open(se->device, se->comm, se->ledger, &opt, &p));
@@ -139,6 +142,13 @@ static void close_store(void) {
 
 /* ---- gathering ---- */
 
+/* A copy of a tensor in host memory; data by free(). */
+static tri_tensor on_host(const tri_tensor *t) {
+  tri_tensor h = *t;
+  h.data = device_get(se->stream, t->data, (size_t)tri_tensor_count(t) * tri_dtype_bytes(t->dtype));
+  return h;
+}
+
 static float element(const tri_tensor *t, int64_t k) {
   return t->dtype == TRI_BF16 ? tri_bf16_to_f32(((const uint16_t *)t->data)[k]) : ((const float *)t->data)[k];
 }
@@ -155,18 +165,19 @@ static void check_packed(const tri_weights *w, int u, bool backward) {
   float      result[LAYER_OUT * LAYER_OUT];
   uint16_t   half[LAYER_OUT * LAYER_OUT];
   float      full[LAYER_OUT * LAYER_OUT];
-  tri_tensor x = tri_view2(*dtype == TRI_F32 ? (void *)full : (void *)half, *dtype, n, n);
-  tri_tensor y = tri_view2(result, TRI_F32, n, wide);
+  tri_tensor x = tri_view2(room, *dtype, n, n), y = tri_view2((char *)room + ROOM / 2, TRI_F32, n, wide);
 
   for (int64_t i = 0; i < n * n; i++) {
     full[i] = i % (n + 1) == 0;
     half[i] = tri_f32_to_bf16(full[i]);
   }
+  device_copy(se->stream, room, *dtype == TRI_F32 ? (void *)full : (void *)half,
+              (size_t)(n * n) * tri_dtype_bytes(*dtype));
   if (backward)
     OK(kernels()->linear_bwd_x(se->stream, linear, w->packed_bwd[0], &y, &x, false));
   else
     OK(kernels()->linear_fwd(se->stream, linear, w->packed_fwd[0], &y, &x, NULL, false));
-  OK(se->device->ops->stream_sync(se->stream));
+  device_copy(se->stream, result, y.data, (size_t)(n * wide) * sizeof *result);
   for (int64_t out = 0; out < LAYER_OUT; out++)
     for (int64_t in = 0; in < LAYER_IN; in++) {
       float got = backward ? result[out * wide + in] : result[in * wide + out];
@@ -181,9 +192,11 @@ static void check_unit(const tri_weights *w, int u, int use) {
   for (int i = 0; i < unit[u].n_param; i++) {
     CHECK(w->t[i].dtype == *dtype && w->t[i].ndim == unit[u].param[i].ndim);
     CHECK(tri_tensor_count(&w->t[i]) == tri_param_count(&unit[u].param[i]));
+    tri_tensor t = on_host(&w->t[i]);
     for (int64_t k = 0; k < tri_param_count(&unit[u].param[i]); k++)
-      CHECK(element(&w->t[i], k) == stored(wanted(u, i, k)), "unit %d, param %d, element %lld: %g, not %g", u,
-            i, (long long)k, (double)element(&w->t[i], k), (double)stored(wanted(u, i, k)));
+      CHECK(element(&t, k) == stored(wanted(u, i, k)), "unit %d, param %d, element %lld: %g, not %g", u, i,
+            (long long)k, (double)element(&t, k), (double)stored(wanted(u, i, k)));
+    free(t.data);
   }
   if (unit[u].n_linear && (use & TRI_USE_FWD)) check_packed(w, u, false);
   if (unit[u].n_linear && (use & TRI_USE_BWD)) check_packed(w, u, true);
@@ -196,10 +209,12 @@ static void gather(int u, int use, int next) {
   check_unit(&w, u, use);
   OK(tri_params_release(p, u, se->stream));
 #if TRI_DEBUG
-  int own = plan.params == TRI_SHARD_WORLD  ? se->rt.world_size
-            : plan.params == TRI_SHARD_NODE ? se->rt.local_size
-                                            : 1;
-  if (own > 1) CHECK(isnan(element(&w.t[0], 0)), "a released unit is still readable");
+  int        own = plan.params == TRI_SHARD_WORLD  ? se->rt.world_size
+                   : plan.params == TRI_SHARD_NODE ? se->rt.local_size
+                                                   : 1;
+  tri_tensor t = on_host(&w.t[0]);
+  if (own > 1) CHECK(isnan(element(&t, 0)), "a released unit is still readable");
+  free(t.data);
 #endif
 }
 
@@ -248,9 +263,13 @@ static void holding(void) {
 /* ---- gradients and the update ---- */
 
 static void add_slope(int m, int u, const tri_weights *dw, float part) {
-  for (int i = 0; i < unit[u].n_param; i++)
-    for (int64_t k = 0; k < tri_param_count(&unit[u].param[i]); k++)
-      ((float *)dw->t[i].data)[k] += part * slope(se->rt.world_rank, m, u, i, k);
+  for (int i = 0; i < unit[u].n_param; i++) {
+    int64_t    n = tri_param_count(&unit[u].param[i]);
+    tri_tensor t = on_host(&dw->t[i]);
+    for (int64_t k = 0; k < n; k++) ((float *)t.data)[k] += part * slope(se->rt.world_rank, m, u, i, k);
+    device_copy(se->stream, dw->t[i].data, t.data, (size_t)n * sizeof(float));
+    free(t.data);
+  }
 }
 
 /* One pass in the order of a backward with a tied head: the embedding's gradient is opened first and closed
@@ -289,6 +308,7 @@ static void check_reduced(void) {
     tri_optim_view v = tri_params_optim_view(p, u);
     tri_range      want =
         tri_shard_range(plan.optim, tri_shard_pad(unit[u].count, se->rt.world_size, 64), &se->place);
+    float *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
     CHECK(v.range.begin == want.begin && v.range.count == want.count);
     for (int64_t e = 0; e < v.range.count; e++) {
       double sum = 0;
@@ -296,9 +316,10 @@ static void check_reduced(void) {
         int64_t k = v.range.begin + e - unit[u].param[i].offset;
         if (k >= 0 && k < tri_param_count(&unit[u].param[i])) sum = reduced(u, i, k);
       }
-      CHECK((double)v.grad[e] == sum, "unit %d, element %lld: gradient %g, not %g", u,
-            (long long)(v.range.begin + e), (double)v.grad[e], sum);
+      CHECK((double)grad[e] == sum, "unit %d, element %lld: gradient %g, not %g", u,
+            (long long)(v.range.begin + e), (double)grad[e], sum);
     }
+    free(grad);
   }
 }
 
@@ -389,7 +410,9 @@ static void updating(void) {
   holding();
   for (int u = 0; u < UNITS; u++) {
     tri_optim_view v = tri_params_optim_view(p, u);
-    for (int64_t e = 0; e < v.range.count; e++) CHECK(v.grad[e] == 0);
+    float         *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
+    for (int64_t e = 0; e < v.range.count; e++) CHECK(grad[e] == 0);
+    free(grad);
   }
 }
 

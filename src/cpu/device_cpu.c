@@ -17,6 +17,8 @@ struct tri_event {
 
 enum { ALIGN = 256 }; /* specified: device.h */
 
+static int cpu_count(void) { return 1; }
+
 static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
   cpu_device *d = NULL;
 
@@ -182,6 +184,7 @@ static const tri_kernels cpu_kernels = {TRI_KERNEL_LIST(TRI_X)};
 const tri_device_ops tri_cpu_device_ops = {
     .size = sizeof(tri_device_ops),
     .name = "cpu",
+    .count = cpu_count,
     .open = cpu_open,
     .close = cpu_close,
     .mem_info = cpu_mem_info,

@@ -34,6 +34,7 @@ struct CUstream_st {
 namespace {
 
 enum { PAGE = 4096, ALIGN = 256 };
+const size_t LARGE = (size_t)2 << 20;                                      /* of a large page of x86-64 */
 const size_t RANGE_BYTES = (size_t)1 << 40, TOTAL_BYTES = (size_t)8 << 30; /* chosen: a small GPU */
 
 struct block {
@@ -244,11 +245,14 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
     range = (char *)mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) emu_fail("no room for device addresses");
     range_end = range + PAGE;
+    madvise(range, RANGE_BYTES, MADV_HUGEPAGE);
   }
   if (!spare[room].empty()) {
     p = spare[room].back();
     spare[room].pop_back();
   } else {
+    /* Large pages open and close quickly. */
+    if (room >= LARGE) range_end += (LARGE - (size_t)range_end % LARGE) % LARGE;
     p = range_end;
     range_end += room + PAGE;
     if (range_end > range + RANGE_BYTES) emu_fail("no room for device addresses");

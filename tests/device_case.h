@@ -1,0 +1,30 @@
+/* device_case.h - the device a test program runs on: $TRI_TEST_DEVICE, else the CPU; and how the host reaches its memory. */
+#ifndef TRI_TESTS_DEVICE_CASE_H
+#define TRI_TESTS_DEVICE_CASE_H
+
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static inline const char *test_device(void) {
+  const char *name = getenv("TRI_TEST_DEVICE");
+  return name ? name : "cpu";
+}
+
+/* Copies, waited for; a failure ends the program. */
+static inline void device_copy(tri_stream *s, void *to, const void *from, size_t bytes) {
+  if (s->device->ops->copy(s, to, from, bytes) == TRI_OK && s->device->ops->stream_sync(s) == TRI_OK) return;
+  fprintf(stderr, "%s", tri_error_trace());
+  abort();
+}
+
+/* The bytes at a device address, in host memory; by free(). */
+static inline void *device_get(tri_stream *s, const void *from, size_t bytes) {
+  void *p = malloc(bytes ? bytes : 1);
+  if (!p) abort();
+  device_copy(s, p, from, bytes);
+  return p;
+}
+
+#endif
