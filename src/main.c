@@ -1,4 +1,5 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
+#include "device.h"
 #include "flags.h"
 #include "runtime.h"
 
@@ -63,12 +64,21 @@ static int fail(tri_status st) {
   return code;
 }
 
+/* The version, and the devices this program was built for. */
+static void print_version(void) {
+  const tri_device_ops *ops;
+
+  printf("trireme " TRI_VERSION " (");
+  for (int i = 0; (ops = tri_device_at(i)) != NULL; i++) printf("%s%s", i ? ", " : "", ops->name);
+  printf(")\n");
+}
+
 int main(int argc, char **argv) {
   const tri_command *c;
   tri_status         st;
   int                code = 0;
 
-  if (argc > 1 && !strcmp(argv[1], "--version")) return printf("trireme " TRI_VERSION "\n"), 0;
+  if (argc > 1 && !strcmp(argv[1], "--version")) return print_version(), 0;
   if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
     print_help();
     return argc < 2 ? 64 : 0;

@@ -1,6 +1,7 @@
 /* test_cli.c - the whole program: its commands on a tiny model, and the one message for each kind of bad
  * input. */
 #include "cli_case.h"
+#include "device.h"
 #include "export.h"
 #include "io/safetensors.h"
 
@@ -136,7 +137,8 @@ static void every_command_has_help(void **state) {
   }
   cli_succeeds(ONE "--help");
   cli_succeeds(ONE "--version");
-  assert_string_equal(cli_out, "trireme " TRI_VERSION "\n");
+  assert_string_equal(cli_out, tri_device_find("cuda") ? "trireme " TRI_VERSION " (cpu, cuda)\n"
+                                                       : "trireme " TRI_VERSION " (cpu)\n");
 }
 
 /* ---- the command line and the deck ---- */
