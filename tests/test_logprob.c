@@ -87,6 +87,8 @@ static void check_shape(bench *b, int kind, int64_t K, int64_t V, double inv) {
   tri_tensor z = make(b, TRI_F32, K, 0), dl, de, g = make(b, TRI_F32, K, V), g16 = make(b, TRI_BF16, K, V);
 
   if (K > 2) dlogp[2] = dent[2] = 0;
+  if (K > 3) dlogp[3] = 0;
+  if (K > 4) dent[4] = 0;
   d_x = put_real(b, TRI_F32, K, V, x);
   dl = put_real(b, TRI_F32, K, 0, dlogp);
   de = put_real(b, TRI_F32, K, 0, dent);
@@ -132,6 +134,31 @@ static void run_logp(bench *b) {
     check_shape(b, kind, 2, 5003, 1 / 0.7);
     check_shape(b, kind, 2, 8209, 1);
   }
+}
+/* NaN or infinity in a row shows in all three numbers of that row and in no other's. */
+static void run_not_numbers(bench *b) {
+  static const int64_t sizes[] = {70, 2048, 8209};
+  for (int i = 0; i < 6; i++) {
+    int64_t    V = sizes[i / 2];
+    double    *x = numbers(3, 3 * V, 5);
+    int32_t   *target = indices(4, 3, (int32_t)V);
+    tri_tensor d_x, t = put_i32(b, 3, 0, target), out[3];
+    x[V + 66] = i % 2 ? NAN : INFINITY;
+    d_x = put_real(b, TRI_F32, 3, V, x);
+    for (int j = 0; j < 3; j++) out[j] = make(b, TRI_F32, 3, 0);
+    ok(b->k->logp_fwd(b->stream, &out[0], &out[1], &out[2], &d_x, &t, 0.9f));
+    for (int j = 0; j < 3; j++) {
+      double *y = get_real(b, &out[j]);
+      assert_true(isfinite(y[0]) && !isfinite(y[1]) && isfinite(y[2]));
+      free(y);
+    }
+    free(x), free(target);
+    drop_arrays(b, 0);
+  }
+}
+static void test_not_numbers(void **state) {
+  (void)state;
+  for_each_device_with(offsetof(tri_kernels, logp_fwd), run_not_numbers);
 }
 static void test_logp(void **state) {
   (void)state;
@@ -367,9 +394,10 @@ static void test_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_loop),          cmocka_unit_test(test_logp), cmocka_unit_test(test_filters),
-      cmocka_unit_test(test_large_filters), cmocka_unit_test(test_keys), cmocka_unit_test(test_key_parts),
-      cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_loop),    cmocka_unit_test(test_logp),
+      cmocka_unit_test(test_filters), cmocka_unit_test(test_large_filters),
+      cmocka_unit_test(test_keys),    cmocka_unit_test(test_key_parts),
+      cmocka_unit_test(test_refused), cmocka_unit_test(test_not_numbers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
