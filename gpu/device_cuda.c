@@ -1,6 +1,5 @@
 /* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
 #include "gpu/cuda_impl.h"
-#include "gpu/missing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -245,7 +244,7 @@ static tri_status cuda_event_ms(tri_event *from, tri_event *to, double *ms) {
   return TRI_OK;
 }
 
-#define TRI_X(name, args) .name = TRI_CUDA_ENTRY(name),
+#define TRI_X(name, args) .name = tri_cuda_##name,
 static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X)};
 #undef TRI_X
 

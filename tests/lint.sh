@@ -29,15 +29,12 @@ src/cpu/device_cpu.h 1 src/cpu/*|src/device.c|src/comm*.c
 src/cpu/gemm.h       1 src/cpu/*
 src/cpu/linear.h     1 src/cpu/*
 gpu/gpu.h            1 src/device.c|gpu/*
-gpu/missing.h        1 gpu/*
 gpu/cuda_impl.h      1 gpu/*
 gpu/gemm_impl.h      1 gpu/gemm_*.c
 gpu/cuda_util.cuh    1 gpu/*
-<<<<<<< HEAD
 gpu/logprob.cuh      1 gpu/*
-=======
 gpu/attention_tile.cuh 1 gpu/attention*.cu
->>>>>>> 4adf72e (CUDA: attention forward, decode, and the cache; attention tests in parts)
+gpu/attention_bwd_tile.cuh 1 gpu/attention_bwd.cu
 io/hf_config.h       1 -
 io/json_text.h       1 -
 io/jsonl.h           1 -

@@ -16,8 +16,8 @@ static const attn_case cases[] = {
 };
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
-/* More for the gradient: the borders of its tiles (32, 64), groups of 1, 4 and 7 in every width that has a
- * kernel of its own, widths that are no whole vectors, and sequences that are empty at either end. */
+/* More for the gradient: the borders of its tiles (16 to 128), groups of 1, 4 and 7 in widths that have a
+ * kernel of their own, widths that are no whole vectors, and sequences that are empty at either end. */
 static const attn_case bwd_cases[] = {
     {3, 3, 64, 2, {65, 130}}, {4, 1, 64, 3, {64, 127, 1}},       {7, 1, 96, 2, {63, 66}},
     {2, 2, 128, 1, {129}},    {4, 1, 128, 2, {64, 65}},          {7, 1, 128, 1, {63}},
