@@ -1,16 +1,23 @@
-/* comm.c - scopes, the queue of pending collectives, and the control plane.
+/* comm.c - scopes, which communicator serves them, the queue of pending collectives, and the control plane.
  *
- * Collectives on host memory go one of two ways: "shm" (comm_shm.c) after tri_comm_attach if all ranks of the
- * scope are on one machine, else "mpi" (comm_mpi.c). The environment variable TRI_COMM=mpi, meant for tests,
- * keeps every scope on "mpi"; comm->ops->name says which it is. */
+ * Collectives on host memory go one of two ways: "shm" (comm_shm.c) after tri_comm_attach if all ranks of
+ * the scope are on one machine, else "mpi" (comm_mpi.c); "staged" (comm_staged.c) brings device memory to
+ * the host and takes the second. comm->ops->name says which it is. */
 #include "comm.h"
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
 #include "runtime.h"
 
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if TRI_HAVE_NCCL
+#include "gpu/comm_nccl.h"
+static const tri_comm_maker *const nccl = &tri_nccl_maker;
+#else
+static const tri_comm_maker *const nccl = NULL;
+#endif
 
 enum { MESSAGE_BYTES = 4096, BCAST_PIECE = 1 << 30, SUM_PIECE = 4096 }; /* bytes; chosen: below 2^31 */
 
@@ -53,9 +60,8 @@ static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
   TRI_ASSERT(k.count >= 0 && (unsigned)k.dtype < TRI_DTYPE_COUNT && k.root >= 0 && k.root < c->size);
   if (k.count == 0) return TRI_OK;
   if (c->size == 1) {
-    if (k.send && k.send != k.recv)
-      tri_cpu_copy_bytes(k.recv, k.send, (size_t)k.count * tri_dtype_bytes(k.dtype), h->threads);
-    return TRI_OK;
+    if (!k.send || k.send == k.recv) return TRI_OK;
+    return h->device->ops->copy(k.stream, k.recv, k.send, (size_t)k.count * tri_dtype_bytes(k.dtype));
   }
   if (h->started - h->finished == TRI_RING) TRI_TRY(finish_up_to(h, h->finished + 1));
   number = h->started + 1;
@@ -69,26 +75,22 @@ static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
 
 static tri_status host_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
                                   tri_stream *s, tri_req *req) {
-  (void)s;
-  return submit(c, (tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, 0}, req);
+  return submit(c, (tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, 0, s}, req);
 }
 
 static tri_status host_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank,
                                       tri_dtype t, tri_redop op, tri_stream *s, tri_req *req) {
-  (void)s;
-  return submit(c, (tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, 0}, req);
+  return submit(c, (tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, 0, s}, req);
 }
 
 static tri_status host_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
                                   tri_stream *s, tri_req *req) {
-  (void)s;
-  return submit(c, (tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, 0}, req);
+  return submit(c, (tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, 0, s}, req);
 }
 
 static tri_status host_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
                                  tri_req *req) {
-  (void)s;
-  return submit(c, (tri_coll){TRI_BROADCAST, buf, NULL, count, t, TRI_SUM, root}, req);
+  return submit(c, (tri_coll){TRI_BROADCAST, buf, NULL, count, t, TRI_SUM, root, s}, req);
 }
 
 static tri_status host_wait(tri_comm *c, tri_req *req, tri_stream *s) {
@@ -105,8 +107,7 @@ static void host_close(tri_comm **c) {
   if (!h) return;
   tri_shm_way_close(&h->shm);
   tri_mpi_way_close(&h->mpi);
-  if (h->base.mpi) MPI_Comm_free((MPI_Comm *)h->base.mpi);
-  TRI_FREE(h->base.mpi);
+  tri_staged_way_close(h);
   TRI_FREE(h);
   *c = NULL;
 }
@@ -115,55 +116,168 @@ static const tri_comm_ops mpi_ops = {"mpi",          host_all_gather, host_reduc
                                      host_broadcast, host_wait,       host_close};
 static const tri_comm_ops shm_ops = {"shm",          host_all_gather, host_reduce_scatter, host_all_reduce,
                                      host_broadcast, host_wait,       host_close};
+static const tri_comm_ops staged_ops = {"staged",       host_all_gather, host_reduce_scatter, host_all_reduce,
+                                        host_broadcast, host_wait,       host_close};
+
+/* ---- which communicator ---- */
+
+typedef enum { BY_SHM, BY_MPI, BY_STAGED, BY_NCCL, N_KINDS } kind;
+static const char *const kind_name[] = {"shm", "mpi", "staged", "nccl"};
+
+static bool is_gpu(const tri_device *d) {
+  static const unsigned char none[sizeof d->uuid];
+  return memcmp(d->uuid, none, sizeof none) != 0;
+}
+
+/* Collective over world. Rank 0's TRI_COMM decides for all. *asked: it is set. */
+static tri_status choose(const tri_runtime *rt, const tri_device *d, kind *out, bool *asked) {
+  const char *variable = getenv("TRI_COMM");
+  char        wish[32] = "";
+  bool        gpu = is_gpu(d);
+  int         i;
+
+  if (rt->world_rank == 0 && variable) snprintf(wish, sizeof wish, "%s", variable);
+  TRI_MPI(MPI_Bcast(wish, sizeof wish, MPI_CHAR, 0, *(MPI_Comm *)rt->mpi_world));
+  *asked = wish[0] != 0;
+  *out = !gpu ? BY_SHM : nccl ? BY_NCCL : BY_STAGED;
+  if (!*asked) return TRI_OK;
+  for (i = 0; i < N_KINDS && strcmp(wish, kind_name[i]);) i++;
+  *out = (kind)i;
+  if (i == N_KINDS || (gpu ? i == BY_SHM || i == BY_MPI : i == BY_NCCL))
+    TRI_FAIL(TRI_ECONFIG, "TRI_COMM=%s: for run.device: %s it can be %s, or unset", wish, d->ops->name,
+             gpu ? "nccl or staged" : "shm, mpi or staged");
+  if (*out == BY_NCCL && !nccl)
+    TRI_FAIL(TRI_EABSENT, "TRI_COMM=nccl: this program was built without NCCL; unset it, or configure with "
+                          "-DTRI_NCCL=ON");
+  return TRI_OK;
+}
+
+/* Collective over world. *n ranks have the GPU of this one; ranks *first and *second have the same one, if
+ * any two. */
+static tri_status find_sharers(tri_comm *world, const tri_device *d, int *n, int *first, int *second) {
+  const size_t   one = sizeof d->uuid;
+  size_t        *counts = NULL;
+  unsigned char *all = NULL;
+  tri_status     st = TRI_OK;
+
+  *n = 0, *first = *second = -1;
+  TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
+  TRI_TRY_DONE(TRI_ALLOC(all, (size_t)world->size * one));
+  for (int r = 0; r < world->size; r++) counts[r] = one;
+  TRI_TRY_DONE(tri_host_gather_into(world, d->uuid, counts, all));
+  for (int r = 0; r < world->size; r++) *n += !memcmp(all + (size_t)r * one, d->uuid, one);
+  for (int r = 1; r < world->size && *second < 0; r++)
+    for (int q = 0; q < r && *second < 0; q++)
+      if (!memcmp(all + (size_t)q * one, all + (size_t)r * one, one)) *first = q, *second = r;
+done:
+  TRI_FREE(counts);
+  TRI_FREE(all);
+  return st;
+}
+
+tri_status tri_comm_sharers(const tri_runtime *rt, tri_comm *world, const tri_device *d, int *n) {
+  int first, second;
+
+  *n = rt->machine_ranks;
+  return is_gpu(d) ? find_sharers(world, d, n, &first, &second) : TRI_OK;
+}
+
+static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
+  int n, first, second;
+
+  TRI_TRY(find_sharers(world, d, &n, &first, &second));
+  if (second >= 0)
+    TRI_FAIL(TRI_EDEVICE,
+             "ranks %d and %d have the same GPU; ask for one for each rank (--gpus-per-task=1, or as many "
+             "--gpus-per-node as --ntasks-per-node), or, for a test, set TRI_COMM=staged",
+             first, second);
+  return TRI_OK;
+}
 
 /* ---- scopes ---- */
 
-tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
-  tri_host_comm *h = NULL;
-  tri_comm      *c = NULL;
-  tri_status     st = TRI_OK;
-  MPI_Comm       world = *(MPI_Comm *)rt->mpi_world;
-  int            color = scope == TRI_NODE ? rt->node : scope == TRI_CROSS ? rt->local_rank : 0;
+static tri_status open_host(tri_device *d, kind by, tri_comm **out) {
+  tri_host_comm *h;
 
-  *out = NULL;
-  TRI_ASSERT((unsigned)scope < TRI_SCOPE_COUNT);
-  if (strcmp(d->ops->name, "cpu"))
-    TRI_FAIL(TRI_EABSENT, "no communicator in this build serves the memory of the device '%s'", d->ops->name);
-  TRI_TRY_DONE(TRI_ALLOC(h, 1));
-  c = &h->base;
-  h->way = &tri_mpi_way_ops;
+  TRI_TRY(TRI_ALLOC(h, 1));
+  h->device = d;
   h->threads = d->threads;
-  c->ops = &mpi_ops;
+  h->direct = by == BY_SHM;
+  h->way = by == BY_STAGED ? &tri_staged_way_ops : &tri_mpi_way_ops;
+  h->base.ops = by == BY_STAGED ? &staged_ops : &mpi_ops;
+  *out = &h->base;
+  return TRI_OK;
+}
+
+/* Collective over world. c gets its scope, and the ranks of it. */
+static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c) {
+  int color = scope == TRI_NODE ? rt->node : scope == TRI_CROSS ? rt->local_rank : 0;
+
   c->scope = scope;
-  TRI_TRY_DONE(tri_host_alloc(1, sizeof(MPI_Comm), &c->mpi));
+  TRI_TRY(tri_host_alloc(1, sizeof(MPI_Comm), &c->mpi));
   *(MPI_Comm *)c->mpi = MPI_COMM_NULL;
   /* In a node the world numbers grow with the local rank, and across nodes with the node. */
-  TRI_MPI_DONE(MPI_Comm_split(world, color, rt->world_rank, (MPI_Comm *)c->mpi));
+  TRI_MPI(MPI_Comm_split(*(MPI_Comm *)rt->mpi_world, color, rt->world_rank, (MPI_Comm *)c->mpi));
   MPI_Comm_set_errhandler(mpi_of(c), MPI_ERRORS_RETURN);
   MPI_Comm_rank(mpi_of(c), &c->rank);
   MPI_Comm_size(mpi_of(c), &c->size);
-  TRI_TRY_DONE(tri_mpi_way_open(h));
+  return TRI_OK;
+}
+
+tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
+  tri_comm  *c = NULL;
+  tri_status st = TRI_OK;
+  kind       by = BY_SHM;
+  bool       asked = false;
+
+  *out = NULL;
+  TRI_ASSERT((unsigned)scope < TRI_SCOPE_COUNT);
+  TRI_TRY(choose(rt, d, &by, &asked));
+  TRI_TRY_DONE(by == BY_NCCL ? nccl->open(d, &c) : open_host(d, by, &c));
+  TRI_TRY_DONE(open_scope(rt, scope, c));
+  if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
+  if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
+  if (scope == TRI_WORLD && is_gpu(d) && !asked) TRI_TRY_DONE(check_own_gpu(c, d));
   *out = c;
+  c = NULL;
 done:
-  if (st != TRI_OK && c) host_close(&c);
+  tri_comm_close(&c);
   return st;
 }
 
 void tri_comm_close(tri_comm **c) {
-  if (*c) (*c)->ops->close(c);
+  void *mpi;
+
+  if (!*c) return;
+  mpi = (*c)->mpi;
+  (*c)->ops->close(c);
+  if (mpi && *(MPI_Comm *)mpi != MPI_COMM_NULL) MPI_Comm_free((MPI_Comm *)mpi);
+  tri_host_free(&mpi);
+}
+
+static bool is_staged(const tri_comm *c) { return c->ops == &staged_ops; }
+
+size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
+  return is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1 ? TRI_STAGE_BYTES : 0;
 }
 
 tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                           void *base, size_t bytes) {
-  const char    *way = getenv("TRI_COMM");
+                           void *base, size_t bytes, void *stage) {
   tri_host_comm *h[TRI_SCOPE_COUNT];
   bool           attached = false;
 
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
+  if (!strcmp(comm[TRI_WORLD]->ops->name, "nccl")) return nccl->attach(rt, comm, d, base, bytes);
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
     h[i] = (tri_host_comm *)comm[i];
-    TRI_ASSERT(comm[i]->scope == (tri_scope)i && !h[i]->shm && h[i]->started == h[i]->finished);
+    TRI_ASSERT(!h[i]->shm && h[i]->started == h[i]->finished);
+    if (is_staged(comm[i])) tri_staged_way_attach(h[i], stage);
   }
-  TRI_TRY(tri_shm_way_attach(rt, h, d, base, bytes, !way || strcmp(way, "mpi"), &attached));
+  if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1)
+    tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI%s",
+            nccl ? "" : ": this program was built without NCCL");
+  if (is_gpu(d)) return TRI_OK;
+  TRI_TRY(tri_shm_way_attach(rt, h, d, base, bytes, h[TRI_WORLD]->direct, &attached));
   for (int i = 0; attached && i < TRI_SCOPE_COUNT; i++)
     if (h[i]->shm) {
       h[i]->way = &tri_shm_way_ops;

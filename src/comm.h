@@ -19,11 +19,20 @@ typedef struct tri_req {
   void *impl;
 } tri_req;
 
-/* The communicator back end: "shm" and "mpi" for host memory, "nccl" for device memory.
- * Collective over c, every entry but close. A call runs after the work already in s. With req NULL
- * its result is ready for later work in s; with req given, for work queued after wait(), and neither buffer
- * may be touched before that. Several requests may be pending; they are waited for in the order they were
- * started. Counts are elements and may exceed 2^31. Sums of f32 and bf16 are made in f32 in rank order. */
+/* The communicator back end, by name:
+ *   "shm"     host memory, ranks of one machine (tri_comm_attach)   "mpi"  host memory
+ *   "nccl"    device memory, through NCCL
+ *   "staged"  any device's memory, through page-locked host memory and MPI: for builds without NCCL, and for
+ *             tests in which ranks share a GPU
+ * Collective over c, every entry but close. A call runs after the work already in s. With req NULL its
+ * result is ready for later work in s; with req given, for work queued after wait(), and neither buffer may
+ * be touched before that. Several requests may be pending; they are waited for in the order they were
+ * started. Counts are elements and may exceed 2^31. Sums of f32 and bf16 in "shm", "mpi" and "staged" are
+ * made in f32 in rank order, rounded once: their bits are a function of the inputs alone. "nccl" adds in the
+ * type given, rounding after every addition (so sum gradients in f32, as params.c does), in an order it
+ * derives from ranks, machines and count. Repeated on the same machines with the same NCCL a run should keep
+ * its bits, though NCCL's documentation does not promise it; on other machines it need not. For this, sums
+ * that switches make (NVLS, SHARP), whose order is not NCCL's, are off unless the user sets NCCL_ALGO. */
 typedef struct tri_comm_ops {
   const char *name;
   /* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
@@ -36,7 +45,8 @@ typedef struct tri_comm_ops {
                            tri_req *req);
   tri_status (*broadcast)(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
                           tri_req *req);
-  tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s); /* s waits; a zero req is legal */
+  /* s waits, the stream the call was given. A zero req is legal. */
+  tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s);
   void (*close)(tri_comm **c);
 } tri_comm_ops;
 
@@ -48,18 +58,31 @@ struct tri_comm {
   void               *mpi; /* MPI_Comm *: control plane and HDF5; owned */
 };
 
-/* Collective over world. One scope, served by the back end of d. */
+/* Collective over world. One scope, served by the back end of d: "shm" or "mpi" for the CPU; for a GPU
+ * "nccl" where it is built in, else "staged". The environment variable TRI_COMM, rank 0's, chooses another:
+ * mpi, staged, nccl. TRI_ECONFIG if it names one that does not serve d, TRI_EABSENT if it is not in this
+ * build. TRI_EDEVICE where ranks have the same GPU and TRI_COMM is not set: sharing one is for tests and
+ * slow. Every rank fails alike. */
 TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope scope, tri_device *d,
                                      tri_comm **out);
 void                   tri_comm_close(tri_comm **c);
+/* Not collective. Bytes of page-locked host memory that tri_comm_attach wants from its caller; mostly 0. */
+size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
 /* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE
- * block: collectives on buffers inside it may go directly between ranks of one machine (CPU) or be registered
- * (NCCL). It must live until the communicators are closed. CPU: if all ranks of a scope are on one machine
- * its ops become "shm"; a collective whose buffer (send of all_gather and reduce_scatter, else buf) lies
- * outside on any rank takes MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a
- * warning. */
+ * block: collectives on buffers inside it may go directly between ranks of one machine (CPU) or are
+ * registered (NCCL). stage: tri_comm_stage_bytes of them, TRI_MEM_PINNED. Both must live until the
+ * communicators are closed. CPU: if all ranks of a scope are on one machine its ops become "shm"; a
+ * collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on any rank takes
+ * MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a warning. "nccl" and
+ * "staged" need it before their first collective on device memory; "nccl" connects the ranks here. From then
+ * on a rank whose neighbour died, or whose collective does not end within TRI_COMM_WAIT_S seconds (1800),
+ * says so and ends the run with exit code 76. */
 TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
-                                       tri_device *d, void *base, size_t bytes);
+                                       tri_device *d, void *base, size_t bytes, void *stage);
+/* Collective over world. *n: the ranks, this one included, that share the memory of d: those of this machine
+ * for the CPU, those with the same GPU for a GPU. */
+TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,
+                                        int *n);
 
 /* Control plane: always MPI, host memory, blocking. Collective over c. Sums in rank order. */
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int n);

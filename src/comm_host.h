@@ -1,5 +1,5 @@
-/* comm_host.h - what the files of the communicator for host memory share. Layer 2, private to comm*.c,
- * runtime.c. */
+/* comm_host.h - what the communicators share: collectives as data, the queue over host memory. Layer 2,
+ * private to comm*.c, runtime.c. */
 #ifndef TRI_COMM_HOST_H
 #define TRI_COMM_HOST_H
 
@@ -17,6 +17,7 @@ typedef struct tri_coll {
   tri_dtype     dtype;
   tri_redop     op;
   int           root;
+  tri_stream   *stream; /* it runs after the work in this stream */
 } tri_coll;
 
 /* Collectives of one communicator that may be pending. Chosen: two gathers and two reductions, and as many
@@ -25,22 +26,34 @@ enum { TRI_RING = 8 };
 
 typedef struct tri_host_comm tri_host_comm;
 
-/* How collectives are carried out. Sequence numbers count from 1; number n lives in ring[n % TRI_RING]. Every
- * number is started, then finished, in order, on every rank of the communicator. */
+/* How collectives are carried out. Sequence numbers count from 1; number n lives in ring[n % TRI_RING].
+ * Every number is started, then finished, in order, on every rank of the communicator. */
 typedef struct tri_coll_way {
   tri_status (*start)(tri_host_comm *h, const tri_coll *k, uint64_t number);
   tri_status (*finish)(tri_host_comm *h, const tri_coll *k, uint64_t number);
 } tri_coll_way;
 
 struct tri_host_comm {
-  tri_comm            base;
-  const tri_coll_way *way;
-  int                 threads;
-  uint64_t            started, finished;
-  tri_coll            ring[TRI_RING];
-  struct tri_mpi_way *mpi; /* owned, comm_mpi.c */
-  struct tri_shm_way *shm; /* owned, comm_shm.c; NULL if not attached */
+  tri_comm               base;
+  const tri_coll_way    *way;
+  tri_device            *device; /* borrowed */
+  int                    threads;
+  bool                   direct; /* "shm" is wanted */
+  uint64_t               started, finished;
+  tri_coll               ring[TRI_RING];
+  struct tri_mpi_way    *mpi;    /* owned, comm_mpi.c */
+  struct tri_shm_way    *shm;    /* owned, comm_shm.c; NULL if not attached */
+  struct tri_staged_way *staged; /* owned, comm_staged.c; NULL if this is another way */
 };
+
+/* A communicator of another library; the row of comm.c for it. */
+typedef struct tri_comm_maker {
+  /* Not collective. The back end's own struct with ops set and the rest of its first member zero. */
+  tri_status (*open)(tri_device *d, tri_comm **out);
+  /* Collective over world. As tri_comm_attach. */
+  tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                       void *base, size_t bytes);
+} tri_comm_maker;
 
 const char *tri_scope_text(tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
@@ -60,6 +73,13 @@ TRI_CHECKED tri_status    tri_shm_way_attach(const struct tri_runtime *rt,
                                              const void *base, size_t bytes, bool wanted, bool *attached);
 void                      tri_shm_way_close(struct tri_shm_way **w);
 extern const tri_coll_way tri_shm_way_ops;
+
+/* The way for memory the host cannot reach. Not collective: open, attach, close. */
+enum { TRI_STAGE_BYTES = 4 << 20 }; /* chosen: large enough for the speed of a bus or a network */
+TRI_CHECKED tri_status tri_staged_way_open(tri_host_comm *h);
+void                   tri_staged_way_attach(tri_host_comm *h, void *stage); /* TRI_STAGE_BYTES, borrowed */
+void                   tri_staged_way_close(tri_host_comm *h);
+extern const tri_coll_way tri_staged_way_ops;
 
 /* An MPI call that failed: TRI_ECOMM with MPI's own words. MPI_SUCCESS is 0 (MPI 3.1, section 8.4). */
 tri_status tri_mpi_fail(const char *file, int line, const char *func, int code, const char *call);

@@ -43,6 +43,7 @@ typedef struct tri_device_ops {
 struct tri_device {
   const tri_device_ops *ops;
   int                   index, threads;
+  unsigned char         uuid[16]; /* of the GPU: equal means the same one; zero: no GPU */
 };
 struct tri_stream {
   tri_device *device;

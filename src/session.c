@@ -44,13 +44,19 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
 }
 
 tri_status tri_session_take_memory(tri_session *s) {
-  void  *base;
-  size_t bytes;
+  tri_comm *world = s->comm[TRI_WORLD];
+  void     *base, *stage = NULL;
+  size_t    bytes, stage_bytes = tri_comm_stage_bytes(s->comm);
+  int       sharers;
 
-  TRI_TRY(tri_agree(s->comm[TRI_WORLD], tri_ledger_check(s->ledger, s->device, s->rt.machine_ranks)));
-  TRI_TRY(tri_agree(s->comm[TRI_WORLD], tri_ledger_take(s->ledger, s->device)));
+  if (stage_bytes)
+    TRI_TRY(tri_ledger_add(s->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "staged collectives",
+                           stage_bytes, &stage));
+  TRI_TRY(tri_comm_sharers(&s->rt, world, s->device, &sharers));
+  TRI_TRY(tri_agree(world, tri_ledger_check(s->ledger, s->device, sharers)));
+  TRI_TRY(tri_agree(world, tri_ledger_take(s->ledger, s->device)));
   tri_ledger_block(s->ledger, &base, &bytes);
-  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes);
+  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, stage);
 }
 
 /* The others are in another state: say who fails, and end them. */

@@ -35,6 +35,8 @@ gpu/cuda_util.cuh    1 gpu/*
 gpu/logprob.cuh      1 gpu/*
 gpu/attention_tile.cuh 1 gpu/attention*.cu
 gpu/attention_bwd_tile.cuh 1 gpu/attention_bwd.cu
+gpu/comm_nccl.h      2 src/comm.c|gpu/*
+gpu/nccl_impl.h      2 gpu/*nccl*.c
 io/hf_config.h       1 -
 io/json_text.h       1 -
 io/jsonl.h           1 -
@@ -42,7 +44,7 @@ io/safetensors.h     1 -
 io/tokenizer.h       1 -
 io/tokenizer_impl.h  1 io/tokenizer*.c
 src/comm.h           2 -
-src/comm_host.h      2 src/comm*.c|src/runtime.c
+src/comm_host.h      2 src/comm*.c|src/runtime.c|gpu/*nccl*.[ch]
 src/runtime.h        2 -
 src/memory.h         3 -
 src/shard.h          3 -
@@ -75,6 +77,7 @@ src/train.h          6 -
 # Layers of .c files that implement no header of their own name: pattern, layer.
 sources='
 src/cpu/*           1
+gpu/nccl_*.c        2
 gpu/*               1
 io/safetensors_*.c  1
 io/tokenizer_*.c    1
@@ -110,6 +113,7 @@ nccl*     gpu/*
 '
 switches='
 TRI_HAVE_CUDA   src/device.c
+TRI_HAVE_NCCL   src/comm.c
 TRI_HAVE_PMIX   src/runtime.c
 TRI_HAVE_ONEDNN src/cpu/gemm_*.c
 '

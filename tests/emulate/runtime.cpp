@@ -207,7 +207,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
   if (device < 0 || device >= n) return give(cudaErrorInvalidDevice);
   *out = {};
   snprintf(out->name, sizeof out->name, "emulated GPU");
-  memset(out->uuid.bytes, device, sizeof out->uuid.bytes);
+  memset(out->uuid.bytes, device + 1, sizeof out->uuid.bytes);
   out->totalGlobalMem = TOTAL_BYTES;
   out->sharedMemPerBlockOptin = 227 * 1024;
   out->major = 9;

@@ -1,0 +1,88 @@
+/* comm_staged.c - collectives on memory the host cannot reach: piece by piece through page-locked memory and
+ * MPI.
+ *
+ * Starting one marks the point in the caller's stream. Finishing it keeps the host: a stream of our own
+ * waits for that point and brings a piece to the stage, MPI works there, the result goes back. What the host
+ * queued in other streams before runs meanwhile. The scopes share one stage, as only one collective is being
+ * finished at a time. */
+#include "comm_host.h"
+
+struct tri_staged_way {
+  tri_stream *stream;
+  tri_event  *begin[TRI_RING]; /* the work each collective comes after */
+  char       *stage;           /* TRI_STAGE_BYTES, borrowed */
+};
+
+tri_status tri_staged_way_open(tri_host_comm *h) {
+  const tri_device_ops *ops = h->device->ops;
+
+  TRI_TRY(TRI_ALLOC(h->staged, 1));
+  TRI_TRY(ops->stream_open(h->device, "staging", &h->staged->stream));
+  for (int i = 0; i < TRI_RING; i++) TRI_TRY(ops->event_open(h->device, &h->staged->begin[i]));
+  return TRI_OK;
+}
+
+void tri_staged_way_attach(tri_host_comm *h, void *stage) { h->staged->stage = stage; }
+
+void tri_staged_way_close(tri_host_comm *h) {
+  const tri_device_ops *ops = h->device->ops;
+
+  if (!h->staged) return;
+  for (int i = 0; i < TRI_RING; i++)
+    if (h->staged->begin[i]) ops->event_close(&h->staged->begin[i]);
+  if (h->staged->stream) ops->stream_close(&h->staged->stream);
+  TRI_FREE(h->staged);
+}
+
+static tri_status staged_start(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  return h->device->ops->event_record(h->staged->begin[number % TRI_RING], k->stream);
+}
+
+/* Elements [begin, begin + n) of the collective. On the stage, ranks of a gather or a scatter lie n elements
+ * apart; in the caller's buffers, k->count. */
+static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, int64_t n) {
+  const tri_device_ops *ops = h->device->ops;
+  tri_stream           *s = h->staged->stream;
+  int                   rank = h->base.rank, size = h->base.size;
+  size_t bytes = tri_dtype_bytes(k->dtype), piece = (size_t)n * bytes, slice = (size_t)k->count * bytes;
+  char  *stage = h->staged->stage, *mine = stage + (size_t)rank * piece,
+       *recv = (char *)k->recv + begin * bytes;
+  const char *send = k->send ? (const char *)k->send + begin * bytes : NULL;
+  bool        gather = k->kind == TRI_ALL_GATHER, scatter = k->kind == TRI_REDUCE_SCATTER;
+  bool        whole = !gather && !scatter, root = k->kind != TRI_BROADCAST || k->root == rank;
+  tri_coll    host = *k;
+
+  if (gather) TRI_TRY(ops->copy(s, mine, send, piece));
+  for (int r = 0; scatter && r < size; r++)
+    TRI_TRY(ops->copy(s, stage + (size_t)r * piece, send + (size_t)r * slice, piece));
+  if (whole && root) TRI_TRY(ops->copy(s, stage, recv, piece));
+  TRI_TRY(ops->stream_sync(s));
+
+  host.count = n;
+  host.recv = scatter ? mine : stage;
+  host.send = gather ? mine : scatter ? stage : NULL;
+  TRI_TRY(tri_mpi_way_run(h, &host));
+
+  for (int r = 0; gather && r < size; r++)
+    TRI_TRY(ops->copy(s, recv + (size_t)r * slice, stage + (size_t)r * piece, piece));
+  if (scatter) TRI_TRY(ops->copy(s, recv, mine, piece));
+  if (whole && (k->kind != TRI_BROADCAST || !root)) TRI_TRY(ops->copy(s, recv, stage, piece));
+  return TRI_OK;
+}
+
+/* recv may be my place in send, or send mine in recv: a piece writes only elements that no other piece
+ * reads. */
+static tri_status staged_finish(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  const tri_device_ops  *ops = h->device->ops;
+  struct tri_staged_way *w = h->staged;
+  bool                   slices = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
+  int64_t most = (int64_t)(TRI_STAGE_BYTES / tri_dtype_bytes(k->dtype) / (size_t)(slices ? h->base.size : 1));
+
+  TRI_ASSERT(w->stage && most > 0);
+  TRI_TRY(ops->stream_wait(w->stream, w->begin[number % TRI_RING]));
+  for (int64_t begin = 0; begin < k->count; begin += most)
+    TRI_TRY(run_piece(h, k, begin, k->count - begin < most ? k->count - begin : most));
+  return ops->stream_sync(w->stream); /* all streams see the result; the stage is free */
+}
+
+const tri_coll_way tri_staged_way_ops = {staged_start, staged_finish};
