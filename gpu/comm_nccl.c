@@ -43,8 +43,7 @@ typedef struct nccl_comm {
 
 /* ---- open, close ---- */
 
-/* Lets the streams run out while the watchdog still looks; then every rank takes leave of NCCL in one order.
- */
+/* Lets the streams run out while the watchdog still looks; then every rank takes leave in one order. */
 static void hub_close(hub **hub_) {
   hub *h = *hub_;
 
@@ -109,8 +108,7 @@ static tri_status prepare(hub *h) {
   if (version < LEAST_VERSION)
     TRI_FAIL(TRI_EDEVICE,
              "the NCCL library found here has the version number %d; at least %d is needed: put a newer one "
-             "first in "
-             "LD_LIBRARY_PATH, or set TRI_COMM=staged",
+             "first in LD_LIBRARY_PATH, or set TRI_COMM=staged",
              version, LEAST_VERSION);
   TRI_CUDA_TRY(cudaSetDevice(h->device));
   TRI_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &most));
