@@ -189,20 +189,36 @@ static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
   return st;
 }
 
-/* Rank 0. A run that starts anew keeps an older run's checkpoints from being taken for its own: they stay,
- * under another name. */
+/* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
+ * other names. */
 static tri_status set_aside(const tri_trainer *t) {
-  char aside[TRI_CKPT_PATH_BYTES + 32];
+  static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts"};
+  enum { N = sizeof name / sizeof *name };
+  char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
+  int  number = 0, taken = 1, moved = 0;
 
-  if (access(t->folder, F_OK)) return TRI_OK;
-  for (int i = 1;; i++) {
-    snprintf(aside, sizeof aside, "%s.before-%d", t->folder, i);
-    if (access(aside, F_OK)) break;
+  while (taken > 0) {
+    taken = 0;
+    number++;
+    for (int i = 0; i < N; i++) {
+      snprintf(aside, sizeof aside, "%s/%s.before-%d", t->cfg->run.output, name[i], number);
+      taken += !access(aside, F_OK);
+    }
   }
-  if (rename(t->folder, aside))
-    TRI_FAIL(TRI_EFILE, "run.resume: never: %s cannot be set aside as %s: %s", t->folder, aside,
-             strerror(errno));
-  tri_log(TRI_LOG_INFO, "run.resume: never: the checkpoints of the run before are kept as %s", aside);
+  for (int i = 0; i < N; i++) {
+    snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
+    snprintf(aside, sizeof aside, "%s.before-%d", path, number);
+    if (access(path, F_OK)) continue;
+    if (rename(path, aside))
+      TRI_FAIL(TRI_EFILE, "run.resume: never: %s cannot be set aside as %s: %s", path, aside,
+               strerror(errno));
+    moved++;
+  }
+  if (moved)
+    tri_log(
+        TRI_LOG_INFO,
+        "run.resume: never: checkpoints, metrics and rollouts of the run before are kept as %s/*.before-%d",
+        t->cfg->run.output, number);
   return TRI_OK;
 }
 

@@ -115,11 +115,19 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
   TRI_TRY(tri_host_max(world_of(t), &bits, 1));
   memcpy(&sum->gap, &bits, sizeof bits);
   if (t->cfg->run.sampler != TRI_CONFIG_EXACT || sum->gap == 0) return TRI_OK;
-  TRI_FAIL(TRI_ENUMERIC,
-           "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: "
-           "exact promises 0; "
-           "old log-probabilities of another policy (rollout.replay) want run.sampler: trust or rescore",
-           (long long)t->count.step + 1, sum->gap);
+  if (t->cfg->rollout.replay)
+    TRI_FAIL(TRI_ECONFIG,
+             "step %lld: the gap between replayed and trainer log-probabilities is %g nats, and run.sampler: "
+             "exact "
+             "promises 0; those of another policy, or of a run whose sums had another order, want "
+             "run.sampler: trust "
+             "or rescore",
+             (long long)t->count.step + 1, sum->gap);
+  TRI_FAIL(
+      TRI_ENUMERIC,
+      "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: exact "
+      "promises 0",
+      (long long)t->count.step + 1, sum->gap);
 }
 
 /* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first:

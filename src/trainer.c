@@ -77,6 +77,22 @@ static bool answers_needed(const tri_config *c) {
   return false;
 }
 
+static const char *refuse_answer(const void *rewards, const char *answer, size_t n) {
+  return tri_reward_set_refuse(rewards, answer, n);
+}
+
+/* Rank 0 says what became of lines that are too long. */
+static void say_overlong(const tri_data_stats *s, const tri_config_list *files) {
+  const char *more = files->n > 1 ? " ..." : "";
+
+  if (s->n_dropped)
+    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and dropped (data.overlong_prompt: drop)",
+            files->item[0], more, (long long)s->n_dropped, (long long)s->n_line);
+  if (s->n_truncated)
+    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and cut (data.overlong_prompt: truncate)",
+            files->item[0], more, (long long)s->n_truncated, (long long)s->n_line);
+}
+
 /* Collective over world. */
 static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             tri_dataset **out) {
@@ -99,7 +115,9 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .completion_end = eos->n ? eos->id[0] : -1,
                            .text_end = eos->n ? eos->id[0] : -1,
                            .encode = encoder.tokenizer ? tri_encoder_run : NULL,
-                           .ctx = &encoder};
+                           .ctx = &encoder,
+                           .refuse = t->reward ? refuse_answer : NULL,
+                           .refuse_ctx = t->reward};
 
   if (kind != TRI_DATA_SFT && answer >= context)
     TRI_FAIL(
@@ -113,6 +131,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
   }
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
   tri_tokens_free(&encoder.tokens);
+  if (st == TRI_OK) say_overlong(tri_dataset_stats(*out), files);
   return st;
 }
 
@@ -121,13 +140,15 @@ typedef struct longest {
   int64_t learn, prompt;
 } longest;
 
-/* The longest line of every size-th replayed step this run will take, from the first + 1st on. */
-static tri_status measure_replay(const tri_trainer *t, int first, int size, int64_t *out) {
+/* The longest line of every size-th replayed step this run will take, from its own first + rank on. */
+static tri_status measure_replay(const tri_trainer *t, int rank, int size, int64_t *out) {
   tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
                         .vocab = tri_source_shape(t->source)->V,
                         .max_response = t->cfg->rollout.max_response_length};
 
-  for (int64_t step = 1 + first; step <= t->steps; step += size) {
+  int64_t done = t->resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->source)) : 0;
+
+  for (int64_t step = done + 1 + rank; step <= t->steps; step += size) {
     tri_rollout r = {0};
     TRI_TRY(tri_rollout_file_read(t->cfg->rollout.replay, step, &opt, 0, 1, &r));
     for (int q = 0; q < r.n_seq; q++)

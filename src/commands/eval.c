@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct request {
-  const char *data, *reward, *pattern, *dtype;
+  const char *data, *reward, *pattern, *dtype, *prompt_key, *answer_key;
   int64_t     max_new, top_k, num, seed, max_prompts;
   double      temperature, top_p;
   bool        json, help;
@@ -97,7 +97,11 @@ done:
   return st;
 }
 
-static tri_status open_data(tri_infer *f, const request *q, tri_dataset **out) {
+static const char *refuse_answer(const void *rewards, const char *answer, size_t n) {
+  return tri_reward_set_refuse(rewards, answer, n);
+}
+
+static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set *set, tri_dataset **out) {
   tri_data_opt opt = tri_infer_data(f, strcmp(q->reward, "regex") ? TRI_DATA_RL : TRI_DATA_PROMPTS);
   int64_t      context = tri_source_shape(f->source)->max_pos;
 
@@ -105,6 +109,10 @@ static tri_status open_data(tri_infer *f, const request *q, tri_dataset **out) {
     TRI_FAIL(TRI_EINPUT, "--max-new %lld leaves no room for a prompt: the model's context is %lld tokens",
              (long long)q->max_new, (long long)context);
   opt.max_prompt_tokens = context - (q->max_new ? q->max_new : 1);
+  opt.prompt_key = q->prompt_key;
+  opt.answer_key = q->answer_key;
+  opt.refuse = refuse_answer;
+  opt.refuse_ctx = set;
   return tri_dataset_open(&q->data, 1, &opt, out);
 }
 
@@ -117,7 +125,7 @@ static tri_status run(const char *model, const request *q, tri_reward_set *set) 
   tri_status   st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
-  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, &data)));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
   int64_t n = tri_dataset_count(data);
   if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD],
@@ -144,6 +152,9 @@ static tri_status eval(int argc, char **argv, int *code) {
   tri_flag        flag[] = {
              {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
              {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", "exact, number or regex; must be given"},
+             {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
+              "field of a line that holds the prompt (prompt)"},
+             {"--answer-key", TRI_FLAG_TEXT, &q.answer_key, 0, 0, "K", "field that holds the right answer (answer)"},
              {"--pattern", TRI_FLAG_TEXT, &q.pattern, 0, 0, "P", "the expression of --reward regex"},
              {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
               "tokens of an answer at most (128, or what the context leaves)"},
@@ -165,6 +176,7 @@ static tri_status eval(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 1 || !q.data || !q.reward) TRI_FAIL(TRI_EARG, "usage: trireme eval %s", tri_command_eval.usage);
+  if (!strcmp(q.reward, "regex") && !q.pattern) TRI_FAIL(TRI_EARG, "--reward regex needs --pattern P");
   if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
     TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");
   snprintf(opt.name, sizeof opt.name, "%s", q.reward);
