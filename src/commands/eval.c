@@ -42,11 +42,10 @@ static tri_status print_result(const result *x, bool json) {
   tri_status st = TRI_OK;
 
   if (!json) {
-    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\npass@%-8d  %.6f\nlength "
-           "mean    %.2f "
-           "tokens\ntruncated      %.4f\n",
-           x->prompts, x->num, x->reward_mean, x->pass_at_1, x->num, x->pass_at_k, x->length_mean_tokens,
-           x->truncated_ratio);
+    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\n", x->prompts, x->num,
+           x->reward_mean, x->pass_at_1);
+    if (x->num > 1) printf("pass@%-8d  %.6f\n", x->num, x->pass_at_k);
+    printf("length mean    %.2f tokens\ntruncated      %.4f\n", x->length_mean_tokens, x->truncated_ratio);
     fflush(stdout);
     return TRI_OK;
   }
