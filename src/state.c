@@ -133,6 +133,7 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
   double     began_s = tri_now_s();
   tri_status st = make_listing(t, &l);
 
+  if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
   if (st == TRI_OK) st = TRI_ALLOC(buf, PIECE);
   st = tri_agree(world_of(t), st);
   if (st == TRI_OK) st = write_all(t, &l, buf);
@@ -290,21 +291,14 @@ static tri_status open_outputs(tri_trainer *t) {
   return tri_metrics_open(path, is_own(t) ? t->count.step : -1, world_of(t)->rank, &t->metrics);
 }
 
-/* The reference of a resumed run is the checkpoint's, unless model.ref_path names another that is there. */
-static tri_status load_reference(tri_trainer *t) {
-  tri_ckpt_reader *r = tri_source_checkpoint(t->ref_source);
-  bool own = r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0 && !t->cfg->model.ref_path;
-
-  return tri_source_load(t->ref_source, own ? "/reference" : "/model", tri_model_params(t->ref), world_of(t),
-                         t->se->stream);
-}
-
 tri_status tri_state_load(tri_trainer *t) {
   tri_comm *world = world_of(t);
 
   if (t->resume[0]) TRI_TRY(tri_agree(world, check_same_algo(t, tri_source_checkpoint(t->source))));
   TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
-  if (t->ref) TRI_TRY(load_reference(t));
+  if (t->ref)
+    TRI_TRY(tri_source_load(t->ref_source, t->ref_resumed ? "/reference" : "/model", tri_model_params(t->ref),
+                            world, t->se->stream));
   if (t->resume[0]) {
     TRI_TRY(tri_source_load_moments(t->source, tri_model_params(t->policy), world, t->se->stream));
     TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(t->source))));

@@ -217,6 +217,41 @@ static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
   cli_shows(cli_out, "after step 2");
 }
 
+/* Metrics that cannot be written wait, and stop nobody but at the end. */
+static void metrics_on_a_full_disk_wait(void **state) {
+  (void)state;
+  cli_write("newline", "\n");
+  assert_int_equal(cli_run("ulimit -f 8; " ONE SFT "run.output=n train.steps=20 checkpoint.save_steps=0 "
+                           "checkpoint.save_final=false"),
+                   74);
+  cli_shows(cli_err, "its metrics wait: n/metrics.jsonl: writing failed");
+  assert_int_equal(cli_errors(), 1);
+  cli_sh("test $(wc -c < n/metrics.jsonl) -le 4096 && tail -c 1 n/metrics.jsonl | cmp - newline && grep -q "
+         "'\"step\": 3,' "
+         "n/metrics.jsonl");
+}
+
+/* The checkpoint stands alone: nothing of the folders the run began from is needed, but another model is noticed. */
+static void resume_without_the_first_models(void **state) {
+  (void)state;
+  cli_sh("cp -r model first && cp -r model ref");
+  cli_succeeds(TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null "
+                        "model.path=first model.ref_path=ref "
+                        "algo.kl_coef=0.1 train.steps=1 checkpoint.save_final=true");
+  cli_sh("mv ref gone && sed -i 's/10000.0/20000.0/' first/config.json");
+  cli_fails(64,
+            TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null model.path=first "
+                     "model.ref_path=ref "
+                     "algo.kl_coef=0.1 train.steps=2",
+            "another model", "rope_theta");
+  cli_sh("echo '{' > first/config.json");
+  cli_succeeds(TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null "
+                        "model.path=first model.ref_path=ref "
+                        "algo.kl_coef=0.1 train.steps=2");
+  cli_shows(cli_err, "stands alone");
+  cli_shows(cli_err, "resumed from o/checkpoints/step-00000001");
+}
+
 static void mount_disk(void) {
   cli_sh("mkdir -p disk");
   if (geteuid() == 0 && system("mount -t tmpfs -o size=8m tmpfs disk 2>/dev/null") == 0) return;
@@ -273,6 +308,8 @@ int main(void) {
       cmocka_unit_test(dropped_lines_are_counted),
       cmocka_unit_test(leftovers_of_a_killed_writer_are_no_checkpoint),
       cmocka_unit_test(save_that_fails_is_reported_and_the_run_goes_on),
+      cmocka_unit_test(metrics_on_a_full_disk_wait),
+      cmocka_unit_test(resume_without_the_first_models),
       cmocka_unit_test(full_disk_keeps_the_old_checkpoint),
   };
   return cmocka_run_group_tests(tests, cli_open, close_disk);

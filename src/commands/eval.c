@@ -25,16 +25,21 @@ static bool right(const tri_rollout *r, int q) { return r->reward[q] >= 1.0f - 1
 static void summarise(const tri_rollout *r, result *out) {
   *out = (result){.prompts = r->n_seq / r->group, .num = r->group};
   for (int q = 0; q < r->n_seq; q++) {
-    out->reward_mean += (double)r->reward[q] / r->n_seq;
-    out->pass_at_1 += right(r, q) / (double)r->n_seq;
-    out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]) / r->n_seq;
-    out->truncated_ratio += (r->stop[q] == TRI_STOP_LENGTH) / (double)r->n_seq;
+    out->reward_mean += (double)r->reward[q];
+    out->pass_at_1 += right(r, q);
+    out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+    out->truncated_ratio += r->stop[q] == TRI_STOP_LENGTH;
   }
   for (int p = 0; p < out->prompts; p++) {
     bool any = false;
     for (int k = 0; k < r->group; k++) any = any || right(r, p * r->group + k);
-    out->pass_at_k += any / (double)out->prompts;
+    out->pass_at_k += any;
   }
+  out->reward_mean /= r->n_seq;
+  out->pass_at_1 /= r->n_seq;
+  out->length_mean_tokens /= r->n_seq;
+  out->truncated_ratio /= r->n_seq;
+  out->pass_at_k /= out->prompts;
 }
 
 static tri_status print_result(const result *x, bool json) {
