@@ -302,7 +302,8 @@ static tri_status check_size(const char *folder, const char *name, int64_t bytes
     TRI_FAIL(errno == ENOENT ? TRI_EFORMAT : TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
   if (!S_ISREG(sb.st_mode)) TRI_FAIL(TRI_EFORMAT, "%s: is not a regular file", path);
   if (sb.st_size != bytes)
-    TRI_FAIL(TRI_EFORMAT, "%s: has %lld bytes, %" PRId64 " were written", path, (long long)sb.st_size, bytes);
+    TRI_FAIL(TRI_EFORMAT, "%s: damaged: has %lld bytes, %" PRId64 " were written", path,
+             (long long)sb.st_size, bytes);
   return TRI_OK;
 }
 

@@ -134,7 +134,7 @@ static tri_status take_prompt(intake *in) {
   const char *text;
   size_t      n;
 
-  TRI_TRY(get_text(in, in->prompt_key, "data.prompt_key", &text, &n));
+  TRI_TRY(get_text(in, in->prompt_key, in->opt->from_deck ? "data.prompt_key" : "--prompt-key", &text, &n));
   TRI_TRY(encode(in, in->prompt_key, text, n, true));
   in->n_prompt = in->n;
   if (!in->n && is_prompt_kind(in->opt)) FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
@@ -236,14 +236,16 @@ static tri_status limit_length(intake *in, bool *keep) {
 static tri_status take_texts(intake *in, tri_example *e) {
   const json_t *prompt = json_object_get(in->object, in->prompt_key);
   const json_t *answer = json_object_get(in->object, in->answer_key);
-  const char   *text;
+  const char   *text, *why = NULL;
 
   if (json_is_string(prompt)) {
     e->prompt_bytes = json_string_length(prompt);
     TRI_TRY(arena_put(in->d, json_string_value(prompt), e->prompt_bytes, &e->prompt));
   }
   if (in->opt->kind == TRI_DATA_PROMPTS && (!answer || json_is_null(answer))) return TRI_OK;
-  if (!answer) FAIL_LINE(in, "has no `%s` (data.answer_key)", in->answer_key);
+  if (!answer)
+    FAIL_LINE(in, "has no `%s` (%s)", in->answer_key,
+              in->opt->from_deck ? "data.answer_key" : "--answer-key");
   if (json_is_string(answer)) {
     text = json_string_value(answer);
     e->answer_bytes = json_string_length(answer);
@@ -252,6 +254,8 @@ static tri_status take_texts(intake *in, tri_example *e) {
   } else {
     FAIL_LINE(in, "`%s` must be text or a number", in->answer_key);
   }
+  if (in->opt->refuse) why = in->opt->refuse(in->opt->refuse_ctx, text, e->answer_bytes);
+  if (why) FAIL_LINE(in, "`%s` %s", in->answer_key, why);
   return arena_put(in->d, text, e->answer_bytes, &e->answer);
 }
 

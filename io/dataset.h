@@ -30,7 +30,7 @@ typedef struct tri_data_opt {
   tri_overlong  overlong;
   int64_t       max_prompt_tokens; /* 0: no limit */
   const char   *max_prompt_name;   /* what sets it, for messages; NULL: data.max_prompt_length */
-  bool          from_deck;         /* messages may point to data.overlong_prompt */
+  bool          from_deck;         /* messages point to keys of the deck, else to flags */
   int64_t       max_total_tokens;  /* SFT and SCORE: prompt, completion and end token; 0: no limit */
   const char   *max_total_name;    /* what sets max_total_tokens, for messages */
   int32_t       vocab;             /* every id must be below */
@@ -42,6 +42,9 @@ typedef struct tri_data_opt {
   tri_status (*encode)(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                        int64_t *n_id);
   void *ctx;
+  /* RL, PROMPTS: why an answer [n] cannot be used, or NULL; makes its line a bad one. NULL: every answer can. */
+  const char *(*refuse)(const void *ctx, const char *answer, size_t n);
+  const void *refuse_ctx;
 } tri_data_opt;
 
 /* Borrowed from the dataset. id: the 0-based line in the files one after another, blank lines too; it keys

@@ -56,7 +56,7 @@ void        tri_error_clear(void) { error_message[0] = error_trace[0] = 0; }
 tri_status tri_error_about(tri_status st, const char *what) {
   size_t used = strlen(error_message);
 
-  if (st != TRI_OK && !strstr(error_message, what))
+  if ((st == TRI_EINPUT || st == TRI_EFILE || st == TRI_EFORMAT) && !strstr(error_message, what))
     snprintf(error_message + used, sizeof error_message - used, " (%s)", what);
   return st;
 }

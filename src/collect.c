@@ -84,7 +84,7 @@ static const tri_example *example_of(const tri_dataset *d, int64_t id) {
 }
 
 /* Rewards the lines do not bring, from the truths of data.train; those they bring stay. */
-static tri_status reward_replay(tri_trainer *t, tri_rollout *r) {
+static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
   const tri_example **example = NULL;
   float              *brought = NULL;
   tri_status          st = TRI_OK;
@@ -100,8 +100,10 @@ static tri_status reward_replay(tri_trainer *t, tri_rollout *r) {
   for (int g = 0; g < r->n_seq / r->group; g++) {
     example[g] = example_of(t->data, r->prompt_id[g * r->group]);
     if (!example[g])
-      TRI_FAIL_DONE(TRI_EINPUT, "%s: group %d has prompt_id %lld, which is no line of data.train",
-                    t->cfg->rollout.replay, g, (long long)r->prompt_id[g * r->group]);
+      TRI_FAIL_DONE(TRI_EINPUT,
+                    "%s: step %lld, group %d has no reward and prompt_id %lld, which is no line of "
+                    "data.train (counted from 0)",
+                    t->cfg->rollout.replay, (long long)step, g, (long long)r->prompt_id[g * r->group]);
   }
   TRI_TRY_DONE(tri_answers_reward(r, example, tri_source_tokenizer(t->source), t->reward));
   for (int q = 0; q < r->n_seq; q++)
@@ -134,7 +136,7 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
                "%s: step %lld, answer %d has %lld tokens, more than any line had at the start (%lld)",
                c->rollout.replay, (long long)step, q, (long long)(out->start[q + 1] - out->start[q]),
                (long long)t->max_tokens);
-  return reward_replay(t, out);
+  return reward_replay(t, step, out);
 }
 
 /* The next train_batch_size examples. */

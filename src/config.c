@@ -462,6 +462,12 @@ static tri_status note_idle(const loader *l) {
     if (e && !(def && !strcmp(e->value, def)))
       TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, row[i].name, row[i].why));
   }
+  if (l->notes && greedy && !replay)
+    TRI_TRY(
+        tri_text_printf(l->notes,
+                        "%s: rollout.temperature is 0: the answers to a prompt are all alike, and a group "
+                        "of equal rewards teaches nothing\n",
+                        given(l, "rollout.temperature")->where));
   return TRI_OK;
 }
 

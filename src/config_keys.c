@@ -104,8 +104,9 @@ const tri_key tri_keys[] = {
   {"rollout.save_every", TRI_KEY_I64, RL, AT(rollout.save_every), COUNT0, "0", "steps",
    "Write the rollout of every so many steps; 0: never."},
   {"rollout.replay", TRI_KEY_TEXT, RL, AT(rollout.replay), "", NULL, "path",
-   "Folder of step-NNNNNNNN.jsonl files used instead of generating. A line needs tokens and prompt_tokens; reward and "
-   "logprobs are computed where a file lacks them."},
+   "Folder of step-NNNNNNNN.jsonl files used instead of generating. A line needs tokens and prompt_tokens; "
+   "logprobs are computed where a file lacks them, so is the reward, from the line of data.train that prompt_id names. "
+   "Several steps on several ranks want run.sampler: trust, because a replay adds up in another order than the run that wrote it."},
 
   {"train.steps", TRI_KEY_I64, ALL, AT(train.steps), COUNT, NULL, "steps",
    "Length of the run; this or train.epochs must be given."},

@@ -32,8 +32,8 @@ static tri_status unknown(const tri_flag *flag, int n_flag, const char *name) {
   for (int i = 0; i < n_flag && n < 63; i++) known[n++] = flag[i].name;
   known[n++] = "--help";
   near = tri_nearest(name, known, n);
-  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s", name, near ? ": did you mean " : "", near ? near : "",
-           near ? "?" : "");
+  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s; --help lists them", name, near ? ": did you mean " : "",
+           near ? near : "", near ? "?" : "");
 }
 
 /* Whether text is one of the words of list, which '|' separates. */

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +84,7 @@ int main(int argc, char **argv) {
     print_help();
     return argc < 2 ? 64 : 0;
   }
+  signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error where it is written, with a message */
   tri_log_open(tri_runtime_env_rank(), TRI_LOG_INFO);
   c = find(argv[1]);
   st = c ? c->run(argc - 2, argv + 2, &code) : TRI_EARG;

@@ -24,10 +24,11 @@ typedef struct entry {
 } entry;
 
 struct tri_metrics {
-  int   fd, rank; /* fd: -1 without a file */
-  char *path;
-  int   n;
-  entry e[ENTRY_MAX];
+  int      fd, rank; /* fd: -1 without a file */
+  char    *path;
+  tri_text waiting; /* lines that are not in the file yet */
+  int      n;
+  entry    e[ENTRY_MAX];
 };
 
 /* Length in bytes of the lines to keep: whole ones of steps up to keep_step. */
@@ -96,6 +97,7 @@ void tri_metrics_close(tri_metrics **m) {
   if (!*m) return;
   if ((*m)->fd >= 0) close((*m)->fd);
   TRI_FREE((*m)->path);
+  tri_text_free(&(*m)->waiting);
   TRI_FREE(*m);
 }
 
@@ -273,16 +275,16 @@ static tri_status append(const tri_metrics *m, const tri_text *line) {
   return TRI_OK;
 }
 
-tri_status tri_metrics_write(tri_metrics *m, int64_t step) {
-  tri_status st = TRI_OK;
-  tri_text   line = {0};
+tri_status tri_metrics_flush(tri_metrics *m) {
+  if (m->fd < 0 || !m->waiting.len) return TRI_OK;
+  TRI_TRY(append(m, &m->waiting));
+  m->waiting.len = 0;
+  return TRI_OK;
+}
 
-  if (m->fd >= 0) {
-    TRI_TRY_DONE(line_make(m, step, &line));
-    TRI_TRY_DONE(append(m, &line));
-  }
-done:
-  tri_text_free(&line);
+tri_status tri_metrics_write(tri_metrics *m, int64_t step) {
+  tri_status st = m->fd >= 0 ? line_make(m, step, &m->waiting) : TRI_OK;
+
   m->n = 0;
-  return st;
+  return st == TRI_OK ? tri_metrics_flush(m) : st;
 }

@@ -79,6 +79,14 @@ void tri_reward_set_close(tri_reward_set **s) {
   TRI_FREE(*s);
 }
 
+const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n) {
+  const char *why = NULL;
+
+  for (int i = 0; i < s->n && !why; i++)
+    if (s->row[i].kind->refuse) why = s->row[i].kind->refuse(s->row[i].state, truth, n);
+  return why;
+}
+
 tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total) {
   tri_status st = TRI_OK;
   float     *score = NULL;

@@ -27,6 +27,8 @@ typedef struct tri_reward {
   const char *name;
   tri_status (*open)(const tri_reward_opt *o, void **state);
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
+  /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
+  const char *(*refuse)(void *state, const char *truth, size_t n);
   void (*close)(void **state);
 } tri_reward;
 
@@ -52,7 +54,9 @@ void                          tri_reward_set_close(tri_reward_set **s);
  * the reward and the prompt. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total);
-int                    tri_reward_set_count(const tri_reward_set *s);
-const char            *tri_reward_set_name(const tri_reward_set *s, int i);
+/* Not collective. Why one of the rewards cannot judge answers to this truth [n], or NULL. */
+const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);
+int         tri_reward_set_count(const tri_reward_set *s);
+const char *tri_reward_set_name(const tri_reward_set *s, int i);
 
 #endif

@@ -136,6 +136,13 @@ static bool same_decimal(const decimal *a, const decimal *b) {
   return !x.n && !y.n;
 }
 
+static const char *number_refuse(void *state, const char *truth, size_t n) {
+  decimal want;
+
+  (void)state;
+  return last_decimal(truth, n, &want) ? NULL : "holds no number, and reward number compares numbers";
+}
+
 static tri_status number_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
   for (int q = 0; q < n; q++) {
@@ -222,6 +229,6 @@ static tri_status regex_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
-const tri_reward tri_reward_exact = {"exact", no_pattern, exact_score, no_state};
-const tri_reward tri_reward_number = {"number", no_pattern, number_score, no_state};
-const tri_reward tri_reward_regex = {"regex", regex_open, regex_score, regex_close};
+const tri_reward tri_reward_exact = {"exact", no_pattern, exact_score, NULL, no_state};
+const tri_reward tri_reward_number = {"number", no_pattern, number_score, number_refuse, no_state};
+const tri_reward tri_reward_regex = {"regex", regex_open, regex_score, NULL, regex_close};

@@ -133,6 +133,7 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
   double     began_s = tri_now_s();
   tri_status st = make_listing(t, &l);
 
+  if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
   if (st == TRI_OK) st = TRI_ALLOC(buf, PIECE);
   st = tri_agree(world_of(t), st);
   if (st == TRI_OK) st = write_all(t, &l, buf);
@@ -189,20 +190,36 @@ static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
   return st;
 }
 
-/* Rank 0. A run that starts anew keeps an older run's checkpoints from being taken for its own: they stay,
- * under another name. */
+/* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
+ * other names. */
 static tri_status set_aside(const tri_trainer *t) {
-  char aside[TRI_CKPT_PATH_BYTES + 32];
+  static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts"};
+  enum { N = sizeof name / sizeof *name };
+  char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
+  int  number = 0, taken = 1, moved = 0;
 
-  if (access(t->folder, F_OK)) return TRI_OK;
-  for (int i = 1;; i++) {
-    snprintf(aside, sizeof aside, "%s.before-%d", t->folder, i);
-    if (access(aside, F_OK)) break;
+  while (taken > 0) {
+    taken = 0;
+    number++;
+    for (int i = 0; i < N; i++) {
+      snprintf(aside, sizeof aside, "%s/%s.before-%d", t->cfg->run.output, name[i], number);
+      taken += !access(aside, F_OK);
+    }
   }
-  if (rename(t->folder, aside))
-    TRI_FAIL(TRI_EFILE, "run.resume: never: %s cannot be set aside as %s: %s", t->folder, aside,
-             strerror(errno));
-  tri_log(TRI_LOG_INFO, "run.resume: never: the checkpoints of the run before are kept as %s", aside);
+  for (int i = 0; i < N; i++) {
+    snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
+    snprintf(aside, sizeof aside, "%s.before-%d", path, number);
+    if (access(path, F_OK)) continue;
+    if (rename(path, aside))
+      TRI_FAIL(TRI_EFILE, "run.resume: never: %s cannot be set aside as %s: %s", path, aside,
+               strerror(errno));
+    moved++;
+  }
+  if (moved)
+    tri_log(
+        TRI_LOG_INFO,
+        "run.resume: never: checkpoints, metrics and rollouts of the run before are kept as %s/*.before-%d",
+        t->cfg->run.output, number);
   return TRI_OK;
 }
 
@@ -274,21 +291,14 @@ static tri_status open_outputs(tri_trainer *t) {
   return tri_metrics_open(path, is_own(t) ? t->count.step : -1, world_of(t)->rank, &t->metrics);
 }
 
-/* The reference of a resumed run is the checkpoint's, unless model.ref_path names another that is there. */
-static tri_status load_reference(tri_trainer *t) {
-  tri_ckpt_reader *r = tri_source_checkpoint(t->ref_source);
-  bool own = r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0 && !t->cfg->model.ref_path;
-
-  return tri_source_load(t->ref_source, own ? "/reference" : "/model", tri_model_params(t->ref), world_of(t),
-                         t->se->stream);
-}
-
 tri_status tri_state_load(tri_trainer *t) {
   tri_comm *world = world_of(t);
 
   if (t->resume[0]) TRI_TRY(tri_agree(world, check_same_algo(t, tri_source_checkpoint(t->source))));
   TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
-  if (t->ref) TRI_TRY(load_reference(t));
+  if (t->ref)
+    TRI_TRY(tri_source_load(t->ref_source, t->ref_resumed ? "/reference" : "/model", tri_model_params(t->ref),
+                            world, t->se->stream));
   if (t->resume[0]) {
     TRI_TRY(tri_source_load_moments(t->source, tri_model_params(t->policy), world, t->se->stream));
     TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(t->source))));

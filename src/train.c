@@ -115,11 +115,19 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
   TRI_TRY(tri_host_max(world_of(t), &bits, 1));
   memcpy(&sum->gap, &bits, sizeof bits);
   if (t->sampler_mode != TRI_CONFIG_EXACT || sum->gap == 0) return TRI_OK;
-  TRI_FAIL(TRI_ENUMERIC,
-           "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: "
-           "exact promises 0; "
-           "old log-probabilities of another policy (rollout.replay) want run.sampler: trust or rescore",
-           (long long)t->count.step + 1, sum->gap);
+  if (t->cfg->rollout.replay)
+    TRI_FAIL(TRI_ECONFIG,
+             "step %lld: the gap between replayed and trainer log-probabilities is %g nats, and run.sampler: "
+             "exact "
+             "promises 0; those of another policy, or of a run whose sums had another order, want "
+             "run.sampler: trust "
+             "or rescore",
+             (long long)t->count.step + 1, sum->gap);
+  TRI_FAIL(
+      TRI_ENUMERIC,
+      "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: exact "
+      "promises 0",
+      (long long)t->count.step + 1, sum->gap);
 }
 
 /* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first:
@@ -223,8 +231,9 @@ static tri_status learn(tri_trainer *t, tri_rollout *r, int64_t m, double *weigh
   t->count.update++;
   sum->updates++;
   sum->learning_rate = tri_lr_at(&t->lr, t->count.update);
-  TRI_TRY_DONE(tri_optim_step(tri_model_params(t->policy), &t->optim, sum->learning_rate, t->count.update,
-                              t->se->stream, &sum->grad_norm, &applied));
+  TRI_TRY_DONE(tri_optim_step(tri_model_params(t->policy), &t->optim, sum->learning_rate,
+                              t->count.update - t->count.skipped_steps, t->se->stream, &sum->grad_norm,
+                              &applied));
   if (!applied) {
     t->count.skipped_steps++;
     tri_log(TRI_LOG_INFO,
@@ -247,9 +256,9 @@ static void report_parts(tri_trainer *t, const tri_rollout *r) {
   for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
     char   name[96];
     double mean = 0;
-    for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i] / r->n_seq;
+    for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i];
     snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));
-    tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, mean);
+    tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, mean / r->n_seq);
   }
 }
 
@@ -261,10 +270,11 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   for (int q = 0; q < r->n_seq; q++) {
     tokens += answer_tokens(r, q);
     if (!t->algo->generates) continue;
-    mean += (double)r->reward[q] / r->n_seq;
-    length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]) / r->n_seq;
+    mean += (double)r->reward[q];
+    length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
     cut += r->stop[q] == TRI_STOP_LENGTH;
   }
+  mean /= r->n_seq;
   for (int q = 0; t->algo->generates && q < r->n_seq; q++)
     square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
   t->count.tokens += tokens;
@@ -274,7 +284,7 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
                  r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
   report_parts(t, r);
-  tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length);
+  tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length / r->n_seq);
   tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, (double)cut / r->n_seq);
 }
 
@@ -375,6 +385,18 @@ static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
   return TRI_OK;
 }
 
+/* Collective over world. The line of a step. On a full disk it waits, and the run goes on. */
+static tri_status write_metrics(tri_trainer *t, int64_t step) {
+  tri_status st = tri_agree(world_of(t), tri_metrics_write(t->metrics, step));
+
+  if (st != TRI_EFILE) return st;
+  if (world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "step %lld: its metrics wait: %s; the run goes on", (long long)step,
+            tri_error_message());
+  tri_error_clear();
+  return TRI_OK;
+}
+
 /* Collective over world. The line of a step, with its evaluation when one is due. */
 static tri_status finish_step(tri_trainer *t, int64_t step) {
   bool due = t->cfg->eval.steps > 0 && (step % t->cfg->eval.steps == 0 || step == t->steps);
@@ -382,7 +404,7 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
   if (due) TRI_TRY(tri_evaluate(t));
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, step);
-  return tri_metrics_write(t->metrics, step);
+  return write_metrics(t, step);
 }
 
 /* Collective over world. Step 0: the evaluation before training. */
@@ -394,7 +416,7 @@ static tri_status look_before(tri_trainer *t) {
   report_resources(t, began_s, 0);
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, 0);
-  return tri_metrics_write(t->metrics, 0);
+  return write_metrics(t, 0);
 }
 
 tri_status tri_train(tri_trainer *t, tri_train_end *end) {
@@ -413,5 +435,5 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
     TRI_TRY(checkpoint_if_due(t, stop && step < t->steps));
   }
   *end = t->count.step < t->steps ? TRI_TRAIN_STOPPED : TRI_TRAIN_FINISHED;
-  return TRI_OK;
+  return tri_agree(world_of(t), tri_metrics_flush(t->metrics));
 }

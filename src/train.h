@@ -34,6 +34,7 @@ typedef struct tri_trainer {
   tri_dataset      *data, *eval_data;
   const tri_algo   *algo;
   tri_algo_opt      algo_opt;
+  bool              ref_resumed; /* ref_source is the checkpoint resumed from, whose /reference counts */
   tri_reward_set   *reward;
   tri_metrics      *metrics;
   tri_batch_plan    batch;

@@ -77,6 +77,22 @@ static bool answers_needed(const tri_config *c) {
   return false;
 }
 
+static const char *refuse_answer(const void *rewards, const char *answer, size_t n) {
+  return tri_reward_set_refuse(rewards, answer, n);
+}
+
+/* Rank 0 says what became of lines that are too long. */
+static void say_overlong(const tri_data_stats *s, const tri_config_list *files) {
+  const char *more = files->n > 1 ? " ..." : "";
+
+  if (s->n_dropped)
+    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and dropped (data.overlong_prompt: drop)",
+            files->item[0], more, (long long)s->n_dropped, (long long)s->n_line);
+  if (s->n_truncated)
+    tri_log(TRI_LOG_INFO, "%s%s: %lld of %lld lines are too long and cut (data.overlong_prompt: truncate)",
+            files->item[0], more, (long long)s->n_truncated, (long long)s->n_line);
+}
+
 /* Collective over world. */
 static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             tri_dataset **out) {
@@ -99,7 +115,9 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .completion_end = eos->n ? eos->id[0] : -1,
                            .text_end = eos->n ? eos->id[0] : -1,
                            .encode = encoder.tokenizer ? tri_encoder_run : NULL,
-                           .ctx = &encoder};
+                           .ctx = &encoder,
+                           .refuse = t->reward ? refuse_answer : NULL,
+                           .refuse_ctx = t->reward};
 
   if (kind != TRI_DATA_SFT && answer >= context)
     TRI_FAIL(
@@ -113,6 +131,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
   }
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
   tri_tokens_free(&encoder.tokens);
+  if (st == TRI_OK) say_overlong(tri_dataset_stats(*out), files);
   return st;
 }
 
@@ -121,13 +140,15 @@ typedef struct longest {
   int64_t learn, prompt;
 } longest;
 
-/* The longest line of every size-th replayed step this run will take, from the first + 1st on. */
-static tri_status measure_replay(const tri_trainer *t, int first, int size, int64_t *out) {
+/* The longest line of every size-th replayed step this run will take, from its own first + rank on. */
+static tri_status measure_replay(const tri_trainer *t, int rank, int size, int64_t *out) {
   tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
                         .vocab = tri_source_shape(t->source)->V,
                         .max_response = t->cfg->rollout.max_response_length};
 
-  for (int64_t step = 1 + first; step <= t->steps; step += size) {
+  int64_t done = t->resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->source)) : 0;
+
+  for (int64_t step = done + 1 + rank; step <= t->steps; step += size) {
     tri_rollout r = {0};
     TRI_TRY(tri_rollout_file_read(t->cfg->rollout.replay, step, &opt, 0, 1, &r));
     for (int q = 0; q < r.n_seq; q++)
@@ -324,22 +345,46 @@ static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source
                          c->model.tokenizer ? "model.config, model.tokenizer" : "model.config");
 }
 
-static bool same_shape(const tri_model_shape *a, const tri_model_shape *b) {
-  return !strcmp(a->model_type, b->model_type) && a->L == b->L && a->H == b->H && a->G == b->G &&
-         a->D == b->D && a->C == b->C && a->F == b->F && a->V == b->V && a->tied_head == b->tied_head &&
-         a->qkv_bias == b->qkv_bias;
+/* What config.json calls the first thing in which two models differ, or NULL. */
+static const char *difference(const tri_model_shape *a, const tri_model_shape *b) {
+  const struct {
+    const char *name;
+    bool        same;
+  } row[] = {{"model_type", !strcmp(a->model_type, b->model_type)},
+             {"num_hidden_layers", a->L == b->L},
+             {"num_attention_heads", a->H == b->H},
+             {"num_key_value_heads", a->G == b->G},
+             {"head_dim", a->D == b->D},
+             {"hidden_size", a->C == b->C},
+             {"intermediate_size", a->F == b->F},
+             {"vocab_size", a->V == b->V},
+             {"tie_word_embeddings", a->tied_head == b->tied_head},
+             {"attention_bias", a->qkv_bias == b->qkv_bias && a->o_bias == b->o_bias},
+             {"mlp_bias", a->mlp_bias == b->mlp_bias},
+             {"rms_norm_eps", a->norm_eps == b->norm_eps},
+             {"rope_theta", a->rope_theta == b->rope_theta},
+             {"rope_scaling", a->rope_type == b->rope_type && a->rope_factor == b->rope_factor &&
+                                  a->rope_low_freq == b->rope_low_freq &&
+                                  a->rope_high_freq == b->rope_high_freq &&
+                                  a->rope_original_max_pos == b->rope_original_max_pos}};
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (!row[i].same) return row[i].name;
+  return NULL;
 }
 
 static tri_status check_same_model(const tri_source *from, const tri_source *deck) {
   const tri_model_shape *a = tri_source_shape(from), *b = tri_source_shape(deck);
+  const char            *other = difference(a, b);
 
-  if (same_shape(a, b)) return TRI_OK;
-  TRI_FAIL(
-      TRI_ECONFIG,
-      "%s holds another model than the deck's: %s, %d layers of width %d, vocabulary %d, against %s, %d "
-      "layers of width "
-      "%d, vocabulary %d; give run.resume: never, another run.output, or the model the run was started with",
-      tri_source_name(from), a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
+  if (!other) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s holds another model than the deck's, %s differs: %s, %d layers of width %d, vocabulary %d, "
+           "against %s, "
+           "%d layers of width %d, vocabulary %d; give run.resume: never, another run.output, or the model "
+           "the run was "
+           "started with",
+           tri_source_name(from), other, a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
 }
 
 /* A checkpoint stands alone; the first model's folder is compared with it where it is still there. */
@@ -351,19 +396,31 @@ static tri_status open_resumed(tri_trainer *t) {
   TRI_TRY(tri_source_open(t->resume, NULL, true, &t->source));
   if (access(path, R_OK)) return TRI_OK;
   st = open_deck_model(t, false, &deck);
-  if (st == TRI_OK) st = check_same_model(t->source, deck);
+  if (st == TRI_OK) {
+    st = check_same_model(t->source, deck);
+  } else if (st == TRI_EINPUT || st == TRI_EFORMAT || st == TRI_EFILE) {
+    if (t->se->rt.world_rank == 0)
+      tri_log(TRI_LOG_WARN,
+              "the checkpoint cannot be compared with the model it began from, and stands alone: %s",
+              tri_error_message());
+    tri_error_clear();
+    st = TRI_OK;
+  }
   tri_source_close(&deck);
   return st;
 }
 
+/* model.ref_path, unless it is gone; then, or without it, the checkpoint's own; else the starting policy. */
 static tri_status open_reference(tri_trainer *t) {
-  const char      *ref = t->cfg->model.ref_path;
   tri_ckpt_reader *r = t->resume[0] ? tri_source_checkpoint(t->source) : NULL;
 
-  if (ref)
+  if (t->ref_model[0])
     return tri_error_about(tri_source_open(t->ref_model, NULL, true, &t->ref_source), "model.ref_path");
-  if (r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0)
-    return tri_source_open(t->resume, NULL, true, &t->ref_source);
+  t->ref_resumed = r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0;
+  if (t->ref_resumed) return tri_source_open(t->resume, NULL, true, &t->ref_source);
+  if (t->cfg->model.ref_path)
+    TRI_FAIL(TRI_EINPUT, "model.ref_path: %s is not there, and %s holds no reference", t->cfg->model.ref_path,
+             t->resume);
   return open_deck_model(t, true, &t->ref_source);
 }
 
@@ -389,12 +446,15 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   const tri_config *c = t->cfg;
   tri_comm         *world = t->se->comm[TRI_WORLD];
   tri_data_kind     asked = answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
+  bool              gone;
 
   t->algo = tri_algo_find(c->algo.name);
   TRI_ASSERT(t->algo);
   if (c->model.path && !t->resume[0])
     TRI_TRY(tri_error_about(tri_source_resolve(c->model.path, world, t->model), "model.path"));
-  if (c->model.ref_path)
+  gone = c->model.ref_path && t->resume[0] && access(c->model.ref_path, F_OK);
+  TRI_TRY(tri_host_bcast(world, &gone, sizeof gone, 0));
+  if (c->model.ref_path && !gone)
     TRI_TRY(tri_error_about(tri_source_resolve(c->model.ref_path, world, t->ref_model), "model.ref_path"));
   TRI_TRY(tri_agree(world, open_sources_and_rewards(t)));
   if (c->data.train.n)
@@ -403,6 +463,12 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   if (c->eval.steps > 0)
     TRI_TRY(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
   TRI_TRY(tri_agree(world, plan_steps(t)));
+  if (t->data && is_rl(c) && c->rollout.rollout_batch_size > tri_dataset_count(t->data) && world->rank == 0)
+    tri_log(TRI_LOG_WARN,
+            "data.train has %lld prompts, fewer than rollout.rollout_batch_size = %lld: a prompt that comes "
+            "twice in one "
+            "rollout brings the same answers twice (random numbers are keyed by line, answer and position)",
+            (long long)tri_dataset_count(t->data), (long long)c->rollout.rollout_batch_size);
   return measure(t, l);
 }
 

@@ -282,6 +282,26 @@ static void bad_lines_are_numbered(void **state) {
   cli_fails(64, ONE "tokenize model bad.jsonl --decode >.ids", "bad.jsonl:2: ", "257");
   cli_write("bad.jsonl", "{\"tokens\": []}\n");
   cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:1: ", "empty");
+  cli_write("bad.jsonl",
+            "{\"prompt\": \"a\", \"answer\": \"7\"}\n{\"prompt\": \"a\", \"answer\": \"none\"}\n");
+  cli_fails(64, ONE GRPO "data.train=bad.jsonl 'reward=[{name: number}]'",
+            "bad.jsonl:2: ", "holds no number");
+  cli_fails(64, TWO GRPO "data.train=bad.jsonl 'reward=[{name: number}]'",
+            "bad.jsonl:2: ", "holds no number");
+  cli_fails(64, ONE "eval model --data bad.jsonl --reward number --max-new 4",
+            "bad.jsonl:2: ", "holds no number");
+}
+
+static void fields_have_other_names(void **state) {
+  (void)state;
+  cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
+  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --max-new 4",
+            "named.jsonl:1: ", "(--prompt-key)");
+  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q",
+            "named.jsonl:1: ", "(--answer-key)");
+  cli_succeeds(ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q --answer-key a");
+  cli_succeeds(ONE "generate model --prompts named.jsonl --max-new 4 --prompt-key q");
+  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern", NULL);
 }
 
 static void empty_data_is_refused(void **state) {
@@ -460,6 +480,7 @@ int main(void) {
       cmocka_unit_test(unreadable_files_are_named),
       cmocka_unit_test(unwritable_output_is_named),
       cmocka_unit_test(bad_lines_are_numbered),
+      cmocka_unit_test(fields_have_other_names),
       cmocka_unit_test(empty_data_is_refused),
       cmocka_unit_test(long_prompts_are_refused),
       cmocka_unit_test(malicious_headers_are_refused),

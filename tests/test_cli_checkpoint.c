@@ -120,6 +120,45 @@ static void every_kind_of_damage_is_found(void **state) {
   }
 }
 
+/* Nothing of the run before is taken for the new one's, and nothing of it is lost. */
+static void starting_anew_sets_the_old_aside(void **state) {
+  (void)state;
+  copy_run("g");
+  cli_sh("mkdir g/rollouts && touch g/rollouts/step-00000001.jsonl");
+  cli_succeeds(ONE SFT "run.output=g run.resume=never train.steps=1");
+  cli_shows(cli_err, "kept as g/*.before-1");
+  cli_sh("cmp g/metrics.jsonl.before-1 run/metrics.jsonl");
+  assert_true(cli_exists("g/checkpoints.before-1/step-00000002/MANIFEST.json"));
+  assert_true(cli_exists("g/rollouts.before-1/step-00000001.jsonl") && !cli_exists("g/rollouts"));
+  assert_true(cli_exists("g/checkpoints/step-00000001") && !cli_exists("g/checkpoints/step-00000002"));
+  cli_succeeds(ONE SFT "run.output=g run.resume=never train.steps=1");
+  assert_true(cli_exists("g/checkpoints.before-2/step-00000001"));
+}
+
+/* A replay reads the files of the steps it takes; its first step has the original's log-probabilities. */
+static void replay_goes_on_from_a_checkpoint(void **state) {
+  (void)state;
+  cli_succeeds(TWO GRPO "run.output=h train.steps=2 rollout.save_every=2 checkpoint.save_steps=1");
+  assert_false(cli_exists("h/rollouts/step-00000001.jsonl"));
+  cli_succeeds(TWO GRPO
+               "run.output=i run.resume=h/checkpoints/step-00000001 rollout.replay=h/rollouts train.steps=2");
+  cli_fails(64, TWO GRPO "run.output=j rollout.replay=h/rollouts train.steps=2", "step-00000001.jsonl",
+            "(rollout.replay)");
+  cli_sh("mkdir k && cp h/rollouts/step-00000002.jsonl k/step-00000001.jsonl");
+  cli_fails(64, ONE GRPO "run.output=l rollout.replay=k train.steps=1 run.seed=7", "the gap between replayed",
+            "trust");
+}
+
+/* The screen says what data.overlong_prompt did. */
+static void dropped_lines_are_counted(void **state) {
+  (void)state;
+  cli_write("long.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\"}\n{\"prompt\": \"1+1+1+1+1+1=\", "
+                          "\"completion\": \"6\"}\n");
+  cli_succeeds(TWO SFT "run.output=m train.steps=1 data.train=long.jsonl data.max_prompt_length=6 "
+                       "data.overlong_prompt=drop");
+  cli_shows(cli_err, "long.jsonl: 1 of 2 lines are too long and dropped");
+}
+
 static void another_model_is_refused(void **state) {
   (void)state;
   copy_run("d");
@@ -178,6 +217,41 @@ static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
   cli_shows(cli_out, "after step 2");
 }
 
+/* Metrics that cannot be written wait, and stop nobody but at the end. */
+static void metrics_on_a_full_disk_wait(void **state) {
+  (void)state;
+  cli_write("newline", "\n");
+  assert_int_equal(cli_run("ulimit -f 8; " ONE SFT "run.output=n train.steps=20 checkpoint.save_steps=0 "
+                           "checkpoint.save_final=false"),
+                   74);
+  cli_shows(cli_err, "its metrics wait: n/metrics.jsonl: writing failed");
+  assert_int_equal(cli_errors(), 1);
+  cli_sh("test $(wc -c < n/metrics.jsonl) -le 4096 && tail -c 1 n/metrics.jsonl | cmp - newline && grep -q "
+         "'\"step\": 3,' "
+         "n/metrics.jsonl");
+}
+
+/* The checkpoint stands alone: nothing of the folders the run began from is needed, but another model is noticed. */
+static void resume_without_the_first_models(void **state) {
+  (void)state;
+  cli_sh("cp -r model first && cp -r model ref");
+  cli_succeeds(TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null "
+                        "model.path=first model.ref_path=ref "
+                        "algo.kl_coef=0.1 train.steps=1 checkpoint.save_final=true");
+  cli_sh("mv ref gone && sed -i 's/10000.0/20000.0/' first/config.json");
+  cli_fails(64,
+            TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null model.path=first "
+                     "model.ref_path=ref "
+                     "algo.kl_coef=0.1 train.steps=2",
+            "another model", "rope_theta");
+  cli_sh("echo '{' > first/config.json");
+  cli_succeeds(TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null "
+                        "model.path=first model.ref_path=ref "
+                        "algo.kl_coef=0.1 train.steps=2");
+  cli_shows(cli_err, "stands alone");
+  cli_shows(cli_err, "resumed from o/checkpoints/step-00000001");
+}
+
 static void mount_disk(void) {
   cli_sh("mkdir -p disk");
   if (geteuid() == 0 && system("mount -t tmpfs -o size=8m tmpfs disk 2>/dev/null") == 0) return;
@@ -229,8 +303,13 @@ int main(void) {
       cmocka_unit_test(only_damaged_ones_are_no_new_start),
       cmocka_unit_test(every_kind_of_damage_is_found),
       cmocka_unit_test(another_model_is_refused),
+      cmocka_unit_test(starting_anew_sets_the_old_aside),
+      cmocka_unit_test(replay_goes_on_from_a_checkpoint),
+      cmocka_unit_test(dropped_lines_are_counted),
       cmocka_unit_test(leftovers_of_a_killed_writer_are_no_checkpoint),
       cmocka_unit_test(save_that_fails_is_reported_and_the_run_goes_on),
+      cmocka_unit_test(metrics_on_a_full_disk_wait),
+      cmocka_unit_test(resume_without_the_first_models),
       cmocka_unit_test(full_disk_keeps_the_old_checkpoint),
   };
   return cmocka_run_group_tests(tests, cli_open, close_disk);

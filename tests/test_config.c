@@ -381,7 +381,10 @@ static void test_idle_keys(void **state) {
   assert_int_equal(
       load(GRPO, &c, &notes, ARGS("rollout.temperature=0", "rollout.top_k=5", "rollout.top_p=1")), TRI_OK);
   assert_string_equal(notes.data,
-                      "argument 'rollout.top_k=5': rollout.top_k has no effect: rollout.temperature is 0\n");
+                      "argument 'rollout.top_k=5': rollout.top_k has no effect: rollout.temperature is 0\n"
+                      "argument 'rollout.temperature=0': rollout.temperature is 0: the answers to a prompt "
+                      "are all alike, and a "
+                      "group of equal rewards teaches nothing\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(

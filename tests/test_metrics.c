@@ -278,7 +278,7 @@ static void test_full(void **state) {
   check_file("{\"step\": 1" REST);
   write_step(m, 3);
   tri_metrics_close(&m);
-  check_file("{\"step\": 1" REST "{\"step\": 3" REST);
+  check_file("{\"step\": 1" REST "{\"step\": 2" REST "{\"step\": 3" REST); /* the line of step 2 waited */
 }
 
 int main(void) {

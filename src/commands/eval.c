@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct request {
-  const char *data, *reward, *pattern, *dtype;
+  const char *data, *reward, *pattern, *dtype, *prompt_key, *answer_key;
   int64_t     max_new, top_k, num, seed, max_prompts;
   double      temperature, top_p;
   bool        json, help;
@@ -25,16 +25,21 @@ static bool right(const tri_rollout *r, int q) { return r->reward[q] >= 1.0f - 1
 static void summarise(const tri_rollout *r, result *out) {
   *out = (result){.prompts = r->n_seq / r->group, .num = r->group};
   for (int q = 0; q < r->n_seq; q++) {
-    out->reward_mean += (double)r->reward[q] / r->n_seq;
-    out->pass_at_1 += right(r, q) / (double)r->n_seq;
-    out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]) / r->n_seq;
-    out->truncated_ratio += (r->stop[q] == TRI_STOP_LENGTH) / (double)r->n_seq;
+    out->reward_mean += (double)r->reward[q];
+    out->pass_at_1 += right(r, q);
+    out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+    out->truncated_ratio += r->stop[q] == TRI_STOP_LENGTH;
   }
   for (int p = 0; p < out->prompts; p++) {
     bool any = false;
     for (int k = 0; k < r->group; k++) any = any || right(r, p * r->group + k);
-    out->pass_at_k += any / (double)out->prompts;
+    out->pass_at_k += any;
   }
+  out->reward_mean /= r->n_seq;
+  out->pass_at_1 /= r->n_seq;
+  out->length_mean_tokens /= r->n_seq;
+  out->truncated_ratio /= r->n_seq;
+  out->pass_at_k /= out->prompts;
 }
 
 static tri_status print_result(const result *x, bool json) {
@@ -42,11 +47,10 @@ static tri_status print_result(const result *x, bool json) {
   tri_status st = TRI_OK;
 
   if (!json) {
-    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\npass@%-8d  %.6f\nlength "
-           "mean    %.2f "
-           "tokens\ntruncated      %.4f\n",
-           x->prompts, x->num, x->reward_mean, x->pass_at_1, x->num, x->pass_at_k, x->length_mean_tokens,
-           x->truncated_ratio);
+    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\n", x->prompts, x->num,
+           x->reward_mean, x->pass_at_1);
+    if (x->num > 1) printf("pass@%-8d  %.6f\n", x->num, x->pass_at_k);
+    printf("length mean    %.2f tokens\ntruncated      %.4f\n", x->length_mean_tokens, x->truncated_ratio);
     fflush(stdout);
     return TRI_OK;
   }
@@ -97,7 +101,11 @@ done:
   return st;
 }
 
-static tri_status open_data(tri_infer *f, const request *q, tri_dataset **out) {
+static const char *refuse_answer(const void *rewards, const char *answer, size_t n) {
+  return tri_reward_set_refuse(rewards, answer, n);
+}
+
+static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set *set, tri_dataset **out) {
   tri_data_opt opt = tri_infer_data(f, strcmp(q->reward, "regex") ? TRI_DATA_RL : TRI_DATA_PROMPTS);
   int64_t      context = tri_source_shape(f->source)->max_pos;
 
@@ -105,6 +113,10 @@ static tri_status open_data(tri_infer *f, const request *q, tri_dataset **out) {
     TRI_FAIL(TRI_EINPUT, "--max-new %lld leaves no room for a prompt: the model's context is %lld tokens",
              (long long)q->max_new, (long long)context);
   opt.max_prompt_tokens = context - (q->max_new ? q->max_new : 1);
+  opt.prompt_key = q->prompt_key;
+  opt.answer_key = q->answer_key;
+  opt.refuse = refuse_answer;
+  opt.refuse_ctx = set;
   return tri_dataset_open(&q->data, 1, &opt, out);
 }
 
@@ -117,7 +129,7 @@ static tri_status run(const char *model, const request *q, tri_reward_set *set) 
   tri_status   st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
-  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, &data)));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
   int64_t n = tri_dataset_count(data);
   if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD],
@@ -144,6 +156,9 @@ static tri_status eval(int argc, char **argv, int *code) {
   tri_flag        flag[] = {
              {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
              {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", "exact, number or regex; must be given"},
+             {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
+              "field of a line that holds the prompt (prompt)"},
+             {"--answer-key", TRI_FLAG_TEXT, &q.answer_key, 0, 0, "K", "field that holds the right answer (answer)"},
              {"--pattern", TRI_FLAG_TEXT, &q.pattern, 0, 0, "P", "the expression of --reward regex"},
              {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
               "tokens of an answer at most (128, or what the context leaves)"},
@@ -165,6 +180,7 @@ static tri_status eval(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 1 || !q.data || !q.reward) TRI_FAIL(TRI_EARG, "usage: trireme eval %s", tri_command_eval.usage);
+  if (!strcmp(q.reward, "regex") && !q.pattern) TRI_FAIL(TRI_EARG, "--reward regex needs --pattern P");
   if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
     TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");
   snprintf(opt.name, sizeof opt.name, "%s", q.reward);

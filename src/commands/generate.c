@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct request {
-  const char *prompts, *dtype;
+  const char *prompts, *prompt_key, *dtype;
   int64_t     max_new, top_k, num, seed;
   double      temperature, top_p;
   bool        json, help;
@@ -47,6 +47,7 @@ static tri_status read_texts(tri_infer *f, const request *q, input *in) {
 static tri_status read_file(tri_infer *f, const request *q, input *in) {
   tri_data_opt opt = tri_infer_data(f, TRI_DATA_PROMPTS);
 
+  opt.prompt_key = q->prompt_key;
   opt.max_prompt_tokens = tri_source_shape(f->source)->max_pos - 1;
   TRI_TRY(tri_dataset_open(&q->prompts, 1, &opt, &in->data));
   if (tri_dataset_count(in->data) > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%s: has too many lines", q->prompts);
@@ -134,6 +135,8 @@ static tri_status generate(int argc, char **argv, int *code) {
   request  q = {.num = 1, .seed = 42, .temperature = 1, .top_p = 1};
   tri_flag flag[] = {
       {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
+      {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
+       "field of its lines that holds the prompt (prompt)"},
       {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
        "tokens of an answer at most (128, or what the context leaves)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",

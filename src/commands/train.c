@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const devices[] = {"auto", "cpu", "cuda"};
 
@@ -60,7 +61,8 @@ static tri_status train(int argc, char **argv, int *code) {
     tri_text_free(&notes);
     return TRI_OK;
   }
-  if (n < 1) TRI_FAIL(TRI_EARG, "usage: trireme train %s", tri_command_train.usage);
+  if (n < 1 || (strchr(argv[0], '=') && access(argv[0], F_OK)))
+    TRI_FAIL(TRI_EARG, "the deck is missing; usage: trireme train %s", tri_command_train.usage);
   TRI_TRY_DONE(tri_config_load(argv[0], argv + 1, n - 1, &cfg, &notes));
   for (char *line = notes.data; line && *line;) { /* one line per spelling of another program */
     char *end = strchr(line, '\n');
