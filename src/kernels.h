@@ -37,7 +37,7 @@ typedef struct tri_linear_spec {
   bool      backward; /* bwd_x and bwd_w will be called */
 } tri_linear_spec;
 typedef struct tri_linear_bytes {
-  size_t fwd, bwd;  /* packed weights for fwd, and for bwd_x. 0: w itself is passed instead, on 128 bytes */
+  size_t fwd, bwd;  /* packed weights for fwd, and for bwd_x. 0: w itself is passed instead */
   size_t workspace; /* shared by all linears of a device: the largest counts */
 } tri_linear_bytes;
 

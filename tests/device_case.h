@@ -12,6 +12,12 @@ static inline const char *test_device(void) {
   return name ? name : "cpu";
 }
 
+/* Every case (1), or one of `step` where the device is emulated and slow. */
+static inline int test_step(int step) {
+  const char *brief = getenv("TRI_TEST_BRIEF");
+  return brief && atoi(brief) ? step : 1;
+}
+
 /* Copies, waited for; a failure ends the program. */
 static inline void device_copy(tri_stream *s, void *to, const void *from, size_t bytes) {
   if (s->device->ops->copy(s, to, from, bytes) == TRI_OK && s->device->ops->stream_sync(s) == TRI_OK) return;

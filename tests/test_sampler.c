@@ -123,8 +123,8 @@ static void greedy_is_transformers(void **state) {
   const int64_t prefill[] = {70, 75, 300, 1000};
 
   (void)state;
-  for (int i = 0; i < N_MODELS; i++)
-    for (int k = 0; k < 4; k++) {
+  for (int i = 0; i < N_MODELS; i += test_step(4))
+    for (int k = test_step(2) - 1; k < 4; k += test_step(2)) {
       bench b;
       open_bench(&b, models[i], TRI_F32, k % 2 ? zero3 : hybrid, rows[k], prefill[k]);
       greedy_of(&b, 1 + k);
@@ -173,12 +173,12 @@ static void the_gap_is_zero(void **state) {
       {0, 1, 0, 3}, {1, 1, 0, 4}, {0.7f, 1, 0, 5}, {1.3f, 0.9f, 0, 6}, {1, 0.8f, 7, 7}};
 
   (void)state;
-  for (int i = 0; i < N_MODELS; i++)
+  for (int i = 0; i < N_MODELS; i += test_step(4))
     for (int half = 0; half < 2; half++)
       for (int k = 0; k < 2; k++) {
         bench b;
         open_bench(&b, models[i], half ? TRI_BF16 : TRI_F32, k ? zero3 : hybrid, k ? 5 : 19, k ? 80 : 400);
-        for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule++)
+        for (size_t rule = 0; rule < sizeof rules / sizeof *rules; rule += (size_t)test_step(2))
           gap_of(&b, &rules[rule], 3, rule % 2 ? 1 : TOKENS);
         close_bench(&b);
       }
@@ -230,7 +230,7 @@ static void answers_do_not_depend_on_company(void **state) {
 
   (void)state;
   for (int half = 0; half < 2; half++)
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 5; k += test_step(2)) {
       bench b;
       open_bench(&b, "model/qwen2", types[half], plan[k % 2], rows[k], k % 2 ? 1000 : 70);
       collect(&b, forward, 8, 6, 11, &a);

@@ -333,7 +333,7 @@ int emu_block_meet(int id, int n, bool vote, const char *file, int line) {
   if (n % 32 && n != n_threads) emu_fail("a barrier of %d threads, not whole warps (%s:%d)", n, file, line);
   if (b->here == 0) {
     b->want = n, b->file = file, b->line = line, b->votes = 0;
-  } else if (b->want != n || b->line != line || strcmp(b->file, file)) {
+  } else if (b->want != n || b->line != line || (b->file != file && strcmp(b->file, file))) {
     emu_fail("threads of a block meet at different barriers: %s:%d and %s:%d", b->file, b->line, file, line);
   }
   b->votes += vote;
@@ -367,7 +367,7 @@ void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, 
   for (int i = 0; i < w->n; i++) {
     if (w->m[i].mask != mask) continue; /* other lanes may still be in a part's meeting */
     m = &w->m[i];
-    if (m->apply != apply || m->line != line || strcmp(m->file, file))
+    if (m->apply != apply || m->line != line || (m->file != file && strcmp(m->file, file)))
       emu_fail("lanes of a warp meet at different places: %s:%d and %s:%d", m->file, m->line, file, line);
   }
   if (!m) {
