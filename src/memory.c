@@ -86,6 +86,13 @@ static size_t peak_of_all(const tri_ledger *l) {
   return bytes;
 }
 
+/* What is taken of the device's own memory: on the CPU everything is. */
+static size_t peak_on(const tri_ledger *l, const tri_device *d) {
+  static const unsigned char no_gpu[sizeof d->uuid];
+
+  return memcmp(d->uuid, no_gpu, sizeof no_gpu) ? peak_of(l, TRI_MEM_DEVICE) : peak_of_all(l);
+}
+
 /* Walk the entries of one kind in order and give each its place; returns the highest byte handed out. */
 static size_t place(tri_ledger *l, int kind, char *base) {
   size_t at[4] = {0}, always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
@@ -102,7 +109,7 @@ static size_t place(tri_ledger *l, int kind, char *base) {
 }
 
 tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int ranks_here) {
-  size_t bytes_free, bytes_total, planned = peak_of_all(l);
+  size_t bytes_free, bytes_total, planned = peak_on(l, d);
 
   TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
   if (planned > bytes_free / (size_t)ranks_here) {

@@ -266,13 +266,14 @@ static tri_status plan_rollouts(tri_trainer *t, const longest *l) {
                         (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
-/* Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory
+/* Collective over world. Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory
  * goes. */
 static tri_status plan_decode(const tri_trainer *t, const longest *l, int64_t *out) {
   const tri_config      *c = t->cfg;
   const tri_model_shape *sh = tri_source_shape(t->source);
   int64_t                n = at_least(answers_here(t), 1), each;
   size_t                 bytes_free, bytes_total;
+  int                    sharers;
 
   if (c->rollout.max_sequences) {
     *out = c->rollout.max_sequences < n ? c->rollout.max_sequences : n;
@@ -282,7 +283,8 @@ static tri_status plan_decode(const tri_trainer *t, const longest *l, int64_t *o
   each = (l->prompt + c->rollout.max_response_length + TRI_PAGE) * sh->L * sh->G * sh->D *
          (c->model.dtype == TRI_CONFIG_F32 ? 8 : 4);
   if (n > TRI_SAMPLER_SEQUENCES) n = TRI_SAMPLER_SEQUENCES;
-  while (n > 1 && n * each > (int64_t)(bytes_total / (size_t)t->se->rt.machine_ranks / 2)) n /= 2;
+  TRI_TRY(tri_comm_sharers(&t->se->rt, t->se->comm[TRI_WORLD], t->se->device, &sharers));
+  while (n > 1 && n * each > (int64_t)(bytes_total / (size_t)sharers / 2)) n /= 2;
   *out = n;
   return TRI_OK;
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh - every check of the project: source rules, gcc, clang and sanitizer builds, each with its tests.
+# run.sh - every check of the project: source rules; gcc, clang, sanitizer and emulated builds with their tests; nvcc's build.
 #
 # All of them run even if one fails; the last lines say how each ended. Needs no network. Exit 0: everything passed.
 set -u
@@ -14,15 +14,18 @@ note() { # name, exit status, what it said last
 $1: $3"
 }
 
+build() { # preset
+  echo "== $1"
+  cmake --preset "$1" && cmake --build --preset "$1" --parallel "$cores" && return
+  note "$1" 1 "does not build"
+  return 1
+}
+
 # Builds a preset, runs its tests in random order; further arguments go to ctest.
 build_and_test() {
   preset=$1
   shift
-  echo "== $preset"
-  if ! { cmake --preset "$preset" && cmake --build --preset "$preset" --parallel "$cores"; }; then
-    note "$preset" 1 "does not build"
-    return
-  fi
+  build "$preset" || return
   ctest --test-dir "build/$preset" --schedule-random --output-on-failure --parallel "$cores" --no-tests=error \
     --output-log "build/$preset/ctest.log" "$@"
   note "$preset" $? "$(grep 'tests passed' "build/$preset/ctest.log" || echo 'no test ran')"
@@ -38,11 +41,18 @@ build_and_test cpu-release --label-exclude lint
 build_and_test cpu-clang --label-exclude 'lint|ranks'
 build_and_test cpu-asan --label-exclude lint
 
-echo "== cuda"
-if ls gpu/*.cu >/dev/null 2>&1; then
-  echo "run.sh: gpu/ has sources, and this script does not build them" && note cuda 1 "not built"
+build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
+
+# CUDA's own compiler, where it is; the tests of real GPUs are another script's.
+if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then
+  if build cuda-release; then
+    said=$(JOBS=$cores tests/gpu/registers.sh)
+    code=$?
+    echo "$said"
+    note cuda-release $code "builds; $(echo "$said" | tail -n 1)"
+  fi
 else
-  note cuda 0 "gpu/ holds no CUDA sources in this version; nothing to compile"
+  note cuda-release 0 "not built: this machine has no nvcc"
 fi
 
 echo "== summary$summary"

@@ -1,6 +1,6 @@
 # run_case.sh - what the scripts that start whole runs share. Sourced with PROGRAM and RANKS as arguments.
 program=$1 ranks=$2
-here=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-run.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 root=; [ "$(id -u)" != 0 ] || root=--allow-run-as-root

@@ -141,6 +141,7 @@ static void compare_gradients(bench *b, double most) {
 
   for (int u = 0; u < o->n_unit; u++) {
     tri_optim_view v = tri_params_optim_view(tri_model_params(b->m), u);
+    float         *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *p = &o->unit[u].param[i];
       char                  name[128];
@@ -148,10 +149,11 @@ static void compare_gradients(bench *b, double most) {
       double                d;
       snprintf(name, sizeof name, "grad.%s", p->name);
       want = golden_get(&b->g, name);
-      d = distance(v.grad + p->offset, want, tri_param_count(p));
+      d = distance(grad + p->offset, want, tri_param_count(p));
       CHECK(d <= most, "%s: the gradient of %s is %.3g away", b->g.folder, p->name, d);
       free(want);
     }
+    free(grad);
   }
 }
 
