@@ -16,7 +16,7 @@ static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
 static void            *room; /* device memory for a product's input and, behind it, result */
-enum { ROOM = 1024 }; /* half of it is enough for either */
+enum { ROOM = 1024 };         /* half of it is enough for either */
 
 /* ---- the model: an embedding, alike layers with one fused product, a head ---- */
 
