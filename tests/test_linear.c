@@ -252,6 +252,7 @@ static void values(tri_dtype dtype, int threads, int step) {
       try_fwd(&a, rows, TRI_F32, odd ? TRI_DTYPE_COUNT : TRI_F32, odd);
       try_fwd(&a, rows, dtype, odd ? dtype : TRI_DTYPE_COUNT, !odd);
       try_fwd(&a, rows, TRI_F32, dtype, odd); /* the layers' o and down products with a bias */
+      if (odd) try_fwd(&a, rows, TRI_F32, TRI_F32, true);
       try_bwd_x(&a, rows, odd ? dtype : TRI_F32, (i + j) % 3 == 0);
       try_bwd_w(&a, rows);
     }
