@@ -124,16 +124,11 @@ static const tri_comm_ops staged_ops = {"staged",       host_all_gather, host_re
 typedef enum { BY_SHM, BY_MPI, BY_STAGED, BY_NCCL, N_KINDS } kind;
 static const char *const kind_name[] = {"shm", "mpi", "staged", "nccl"};
 
-static bool is_gpu(const tri_device *d) {
-  static const unsigned char none[sizeof d->uuid];
-  return memcmp(d->uuid, none, sizeof none) != 0;
-}
-
 /* Collective over world. Rank 0's TRI_COMM decides for all. *asked: it is set. */
 static tri_status choose(const tri_runtime *rt, const tri_device *d, kind *out, bool *asked) {
   const char *variable = getenv("TRI_COMM");
   char        wish[32] = "";
-  bool        gpu = is_gpu(d);
+  bool        gpu = tri_device_is_gpu(d);
   int         i;
 
   if (rt->world_rank == 0 && variable) snprintf(wish, sizeof wish, "%s", variable);
@@ -179,7 +174,7 @@ tri_status tri_comm_sharers(const tri_runtime *rt, tri_comm *world, const tri_de
   int first, second;
 
   *n = rt->machine_ranks;
-  return is_gpu(d) ? find_sharers(world, d, n, &first, &second) : TRI_OK;
+  return tri_device_is_gpu(d) ? find_sharers(world, d, n, &first, &second) : TRI_OK;
 }
 
 static tri_status check_own_gpu(tri_comm *world, const tri_device *d) {
@@ -237,7 +232,7 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
   TRI_TRY_DONE(open_scope(rt, scope, c));
   if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
   if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
-  if (scope == TRI_WORLD && is_gpu(d) && !asked) TRI_TRY_DONE(check_own_gpu(c, d));
+  if (scope == TRI_WORLD && tri_device_is_gpu(d) && !asked) TRI_TRY_DONE(check_own_gpu(c, d));
   *out = c;
   c = NULL;
 done:
@@ -276,7 +271,7 @@ tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE
   if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1)
     tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI%s",
             nccl ? "" : ": this program was built without NCCL");
-  if (is_gpu(d)) return TRI_OK;
+  if (tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(tri_shm_way_attach(rt, h, d, base, bytes, h[TRI_WORLD]->direct, &attached));
   for (int i = 0; attached && i < TRI_SCOPE_COUNT; i++)
     if (h[i]->shm) {

@@ -43,6 +43,12 @@ done:
   return st;
 }
 
+bool tri_device_is_gpu(const tri_device *d) {
+  static const unsigned char none[sizeof d->uuid];
+
+  return memcmp(d->uuid, none, sizeof none) != 0;
+}
+
 void tri_device_close(tri_device **d) {
   if (*d) (*d)->ops->close(d);
 }

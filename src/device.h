@@ -43,7 +43,8 @@ typedef struct tri_device_ops {
 struct tri_device {
   const tri_device_ops *ops;
   int                   index, threads;
-  unsigned char         uuid[16]; /* of the GPU: equal means the same one; zero: no GPU */
+  size_t                logit_bytes; /* of logits worth having at once (head.c) */
+  unsigned char         uuid[16];    /* of the GPU: equal means the same one; zero: no GPU */
 };
 struct tri_stream {
   tri_device *device;
@@ -52,6 +53,7 @@ struct tri_stream {
 /* Open the back end called `name`. TRI_EABSENT if it was not built; never falls back to another. */
 TRI_CHECKED tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out);
 void                   tri_device_close(tri_device **d);
+bool                   tri_device_is_gpu(const tri_device *d); /* its memory is its own, not the host's */
 /* The table itself, or NULL if it was not built. i counts from 0; for tests that run every back end. */
 const tri_device_ops *tri_device_find(const char *name);
 const tri_device_ops *tri_device_at(int i);

@@ -2,8 +2,8 @@
  * sampling. The logits of a long batch never exist at once; a batch of one chunk keeps them for backward. */
 #include "decoder.h"
 
-/* Chosen: 64 MiB of logits at once, at least 16 rows so that products stay efficient. */
-enum { LOGIT_BYTES = 64 << 20, LEAST_ROWS = 16 };
+/* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from. */
+enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20 };
 
 static tri_status plan(tri_model *m, tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
                        void *where) {
@@ -11,13 +11,20 @@ static tri_status plan(tri_model *m, tri_ledger *l, tri_phase phase, const char 
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, where);
 }
 
+static int64_t rows_of(size_t bytes, int64_t V) {
+  int64_t rows = (int64_t)bytes / (4 * V);
+
+  return rows < LEAST_ROWS ? LEAST_ROWS : rows;
+}
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
 tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   int64_t K = m->opt.max_rows, C = m->shape.C, V = m->shape.V;
   size_t  a = tri_dtype_bytes(m->opt.dtype);
 
-  m->chunk = LOGIT_BYTES / (4 * V);
-  if (m->chunk < LEAST_ROWS) m->chunk = LEAST_ROWS;
-  if (m->chunk > K) m->chunk = K;
+  m->chunk = least(rows_of(m->device->logit_bytes, V), K);
+  m->draw_chunk = least(rows_of(DRAW_BYTES, V), m->chunk);
   TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)(K * C) * 4, &m->xs));
   TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)(K * C) * a, &m->hs));
   TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->rstd_s));
@@ -27,7 +34,7 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "logits", (size_t)(m->chunk * V) * 4, &m->logits));
   if (m->opt.rollout) {
     TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "head", (size_t)K * 4, &m->drawn));
-    TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->chunk * V) * 8, &m->draw_work));
+    TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->draw_chunk * V) * 8, &m->draw_work));
   }
   if (!m->opt.train) return TRI_OK;
   TRI_TRY(plan(m, l, TRI_PHASE_LEARN, "logits", (size_t)(m->chunk * V) * a, &m->dlogits));
@@ -93,7 +100,7 @@ tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, flo
   TRI_TRY(acquire(m, TRI_USE_FWD, -1, &w, &table, s));
   TRI_TRY(choose_rows(m, b, x, &w, s));
   for (int64_t first = 0; first < K; first += m->chunk) {
-    int64_t    n = K - first < m->chunk ? K - first : m->chunk;
+    int64_t    n = least(K - first, m->chunk);
     tri_tensor logits, lp = part(m->logp, TRI_F32, first, n), en = part(m->ent, TRI_F32, first, n);
     tri_tensor ls = part(m->lse, TRI_F32, first, n), target = part(b->target.data, TRI_I32, first, n);
     TRI_TRY(logits_of(m, &table, first, n, &logits, s));
@@ -133,7 +140,7 @@ tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor 
   TRI_TRY(tri_params_grad(m->params, tri_unit_of_head(m), s, &dw));
   TRI_TRY(tri_params_grad(m->params, table_unit(m), s, &dtable));
   for (int64_t first = 0; first < K; first += m->chunk) {
-    int64_t n = K - first < m->chunk ? K - first : m->chunk;
+    int64_t n = least(K - first, m->chunk);
     TRI_TRY(
         chunk_backward(m, b, &table, &dtable.t[table_param(m)], dlogp, dent, inv_temperature, first, n, s));
   }
@@ -157,8 +164,8 @@ tri_status tri_head_sample(tri_model *m, const tri_batch *b, const void *x, cons
   m->kept_rows = 0;
   TRI_TRY(acquire(m, TRI_USE_FWD, -1, &w, &table, s));
   TRI_TRY(choose_rows(m, b, x, &w, s));
-  for (int64_t first = 0; first < K; first += m->chunk) {
-    int64_t    n = K - first < m->chunk ? K - first : m->chunk;
+  for (int64_t first = 0; first < K; first += m->draw_chunk) {
+    int64_t    n = least(K - first, m->draw_chunk);
     tri_tensor logits, tok = part(m->drawn, TRI_I32, first, n), lp = part(m->logp, TRI_F32, first, n);
     tri_tensor keys = tri_rows(key, first, n), work = tri_rows_f32(m->draw_work, n, 2 * m->shape.V);
     TRI_TRY(logits_of(m, &table, first, n, &logits, s));

@@ -86,13 +86,6 @@ static size_t peak_of_all(const tri_ledger *l) {
   return bytes;
 }
 
-/* What is taken of the device's own memory: on the CPU everything is. */
-static size_t peak_on(const tri_ledger *l, const tri_device *d) {
-  static const unsigned char no_gpu[sizeof d->uuid];
-
-  return memcmp(d->uuid, no_gpu, sizeof no_gpu) ? peak_of(l, TRI_MEM_DEVICE) : peak_of_all(l);
-}
-
 /* Walk the entries of one kind in order and give each its place; returns the highest byte handed out. */
 static size_t place(tri_ledger *l, int kind, char *base) {
   size_t at[4] = {0}, always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
@@ -108,22 +101,32 @@ static size_t place(tri_ledger *l, int kind, char *base) {
   return top;
 }
 
-tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int ranks_here) {
-  size_t bytes_free, bytes_total, planned = peak_on(l, d);
+/* d: whose memory it is. where: "on the GPU", or nothing. */
+static tri_status check_one(const tri_ledger *l, const tri_device_ops *ops, tri_device *d, size_t planned,
+                            int ranks, const char *where) {
+  size_t   bytes_free, bytes_total;
+  tri_text table = {0};
 
-  TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
-  if (planned > bytes_free / (size_t)ranks_here) {
-    tri_text table = {0};
-    TRI_TRY(tri_ledger_print(l, &table));
-    tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
-             "the memory plan does not fit: %.3f GiB for each of %d ranks here, %.3f GiB are free\n%s"
-             "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
-             "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, or more nodes",
-             (double)planned / 0x1p30, ranks_here, (double)bytes_free / 0x1p30, table.data);
-    tri_text_free(&table);
-    return TRI_ECONFIG;
-  }
-  return TRI_OK;
+  TRI_TRY(ops->mem_info(d, &bytes_free, &bytes_total));
+  if (planned <= bytes_free / (size_t)ranks) return TRI_OK;
+  TRI_TRY(tri_ledger_print(l, &table));
+  tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
+           "the memory plan does not fit: %.3f GiB%s for each of %d ranks here, %.3f GiB are free\n%s"
+           "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
+           "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, or more nodes",
+           (double)planned / 0x1p30, where, ranks, (double)bytes_free / 0x1p30, table.data);
+  tri_text_free(&table);
+  return TRI_ECONFIG;
+}
+
+tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int sharers, int machine_ranks) {
+  size_t                on_device = peak_of(l, TRI_MEM_DEVICE);
+  const tri_device_ops *host = tri_device_find("cpu");
+
+  if (!tri_device_is_gpu(d)) return check_one(l, d->ops, d, peak_of_all(l), sharers, "");
+  TRI_TRY(check_one(l, d->ops, d, on_device, sharers, " on the GPU"));
+  TRI_ASSERT(host);
+  return check_one(l, host, NULL, peak_of_all(l) - on_device, machine_ranks, " of host memory");
 }
 
 tri_status tri_ledger_take(tri_ledger *l, tri_device *d) {
@@ -147,6 +150,7 @@ tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
   tri_ledger_sum s = {0};
 
   s.planned = (int64_t)peak_of_all(l);
+  s.device = (int64_t)peak_of(l, TRI_MEM_DEVICE);
   for (int k = 0; k < KINDS; k++) s.used += (int64_t)l->block_bytes[k];
   s.always = (int64_t)sum_of(l, -1, TRI_PHASE_ALWAYS);
   s.rollout = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_ROLLOUT);

@@ -275,13 +275,13 @@ static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_f
 
 tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx, tri_stream *s) {
   tri_status      st = TRI_OK;
-  float          *scratch = NULL;
+  void           *scratch = NULL; /* page-locked, for quick copies to a GPU */
   tri_shard_scope optim = p->opt.train ? p->opt.plan.optim : p->opt.plan.params;
 
   TRI_ASSERT(kind == TRI_STATE_WEIGHT || p->opt.train);
-  st = TRI_ALLOC(scratch, FILL_ELEMENTS);
+  st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, FILL_ELEMENTS * sizeof(float), &scratch);
   for (int i = 0; i < p->opt.n_unit && st == TRI_OK; i++) st = fill_unit(p, i, kind, fill, ctx, scratch, s);
-  TRI_FREE(scratch);
+  p->device->ops->free(p->device, TRI_MEM_PINNED, &scratch);
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], st));
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit *u = &p->unit[i];

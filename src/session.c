@@ -53,7 +53,7 @@ tri_status tri_session_take_memory(tri_session *s) {
     TRI_TRY(tri_ledger_add(s->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "staged collectives",
                            stage_bytes, &stage));
   TRI_TRY(tri_comm_sharers(&s->rt, world, s->device, &sharers));
-  TRI_TRY(tri_agree(world, tri_ledger_check(s->ledger, s->device, sharers)));
+  TRI_TRY(tri_agree(world, tri_ledger_check(s->ledger, s->device, sharers, s->rt.machine_ranks)));
   TRI_TRY(tri_agree(world, tri_ledger_take(s->ledger, s->device)));
   tri_ledger_block(s->ledger, &base, &bytes);
   return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, stage);

@@ -213,7 +213,10 @@ typedef struct loader {
   const tri_source    *source;
   const tri_unit_spec *unit;
   const char          *group; /* of a checkpoint */
+  int                  threads;
 } loader;
+
+enum { PARALLEL_ELEMENTS = 1 << 15 }; /* chosen: a millisecond of one thread */
 
 static const char *const moment_group[] = {NULL, "/optimizer/exp_avg", "/optimizer/exp_avg_sq"};
 
@@ -232,16 +235,19 @@ static void normal_pair(tri_rng_key key, uint64_t name, uint64_t counter, float 
 static void fill_random(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count, float *out) {
   tri_rng_key key = tri_rng_make_key(l->source->seed, TRI_RNG_INIT);
   uint64_t    name = tri_hash64(p->name, strlen(p->name), 0);
+  float       std = l->source->shape.init_std;
+  int64_t     end = begin + count;
 
-  for (int64_t i = 0; i < count; i++) {
+  if (p->init != TRI_INIT_NORMAL) {
+    for (int64_t i = 0; i < count; i++) out[i] = p->init == TRI_INIT_ONES ? 1.0f : 0.0f;
+    return;
+  }
+#pragma omp parallel for schedule(static) num_threads(l->threads) if (count >= PARALLEL_ELEMENTS)
+  for (int64_t k = begin / 2; k < (end + 1) / 2; k++) {
     float pair[2];
-    if (p->init != TRI_INIT_NORMAL) {
-      out[i] = p->init == TRI_INIT_ONES ? 1.0f : 0.0f;
-      continue;
-    }
-    normal_pair(key, name, (uint64_t)(begin + i) / 2, pair);
-    out[i] = l->source->shape.init_std * pair[(begin + i) % 2];
-    if ((begin + i) % 2 == 0 && i + 1 < count) out[++i] = l->source->shape.init_std * pair[1];
+    normal_pair(key, name, (uint64_t)k, pair);
+    if (2 * k >= begin) out[2 * k - begin] = std * pair[0];
+    if (2 * k + 1 < end) out[2 * k + 1 - begin] = std * pair[1];
   }
 }
 
@@ -369,7 +375,7 @@ done:
 }
 
 tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world, tri_stream *st) {
-  loader l = {s, tri_params_options(p)->unit, group};
+  loader l = {s, tri_params_options(p)->unit, group, st->device->threads};
 
   TRI_TRY(tri_agree(world, check_all(s, group, tri_params_options(p))));
   TRI_TRY(tri_agree(world, world->rank == 0 ? check_tied_copy(s) : TRI_OK));
@@ -378,7 +384,7 @@ tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_
 }
 
 tri_status tri_source_load_moments(tri_source *s, tri_params *p, tri_comm *world, tri_stream *st) {
-  loader l = {s, tri_params_options(p)->unit, NULL};
+  loader l = {s, tri_params_options(p)->unit, NULL, st->device->threads};
 
   TRI_ASSERT(s->ckpt);
   TRI_TRY(tri_agree(world, check_all(s, moment_group[TRI_STATE_EXP_AVG], tri_params_options(p))));

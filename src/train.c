@@ -307,8 +307,11 @@ static tri_status report_learning(tri_trainer *t, const tally *sum) {
   return TRI_OK;
 }
 
-static void report_resources(tri_trainer *t, double began_s, int64_t tokens) {
+/* mem_gpu_used_bytes is what the driver says: its own context and other programs' memory are in it. */
+static tri_status report_resources(tri_trainer *t, double began_s, int64_t tokens) {
   tri_ledger_sum mem = tri_ledger_total(t->se->ledger);
+  tri_device    *d = t->se->device;
+  size_t         bytes_free, bytes_total;
   double         spent_s = tri_now_s() - began_s;
 
   tri_metric_add(t->metrics, "time_step_s", TRI_METRIC_MAX, spent_s);
@@ -316,6 +319,11 @@ static void report_resources(tri_trainer *t, double began_s, int64_t tokens) {
   tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);
   tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);
   tri_metric_add(t->metrics, "mem_state_bytes", TRI_METRIC_MAX, (double)mem.state);
+  if (!tri_device_is_gpu(d)) return TRI_OK;
+  TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
+  tri_metric_add(t->metrics, "mem_gpu_planned_bytes", TRI_METRIC_MAX, (double)mem.device);
+  tri_metric_add(t->metrics, "mem_gpu_used_bytes", TRI_METRIC_MAX, (double)(bytes_total - bytes_free));
+  return TRI_OK;
 }
 
 /* Collective over world. Every pass over the rollout, mini-batch by mini-batch. */
@@ -357,7 +365,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   /* 3. what came of it */
   TRI_TRY_DONE(report_learning(t, &sum));
   report_rollout(t, r);
-  report_resources(t, began_s, t->count.tokens - tokens_before);
+  TRI_TRY_DONE(report_resources(t, began_s, t->count.tokens - tokens_before));
   if (tri_collect_due(t, step)) {
     if (!knows_old(t, r)) TRI_TRY_DONE(share_logp(t, r, r->old_logp));
     TRI_TRY_DONE(tri_collect_save(t, step, r));
@@ -413,7 +421,7 @@ static tri_status look_before(tri_trainer *t) {
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
   TRI_TRY(tri_evaluate(t));
-  report_resources(t, began_s, 0);
+  TRI_TRY(report_resources(t, began_s, 0));
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, 0);
   return write_metrics(t, 0);

@@ -142,14 +142,14 @@ static void too_much_is_refused_with_the_table(void **state) {
   ok(tri_ledger_open(&l));
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "giant", bytes_total + 1, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_check(l, device, 1), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, 1, 1), TRI_ECONFIG);
   assert_non_null(strstr(tri_error_message(), "giant"));
   assert_non_null(strstr(tri_error_message(), "what would fit"));
   tri_ledger_close(&l);
   ok(tri_ledger_open(&l)); /* what one rank may have, two may not */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "half", bytes_free / 4 * 3, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_check(l, device, 2), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, 2, 2), TRI_ECONFIG);
   tri_error_clear();
   assert_int_equal(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "absurd", (size_t)1 << 60, &a),
                    TRI_ECONFIG);
