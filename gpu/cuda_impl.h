@@ -29,8 +29,8 @@ static inline int          tri_cuda_n_sm(const tri_stream *s) { return ((tri_cud
 
 /* gemm_cublas.c: closes d->blas. */
 void tri_cuda_blas_close(tri_cuda_device *d);
-/* gemm_rows.cu, for gemm_cublas.c. y f32 [M,n] = bias[n] of either type (+ y if add). */
-TRI_CHECKED tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, bool add);
+/* gemm_rows.cu, for gemm_cublas.c. y f32 [M,n] = bias[n] of either type (+ base f32 [M,n], which may be y, or NULL). */
+TRI_CHECKED tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base);
 /* x f32 or bf16: numbers in (-1, 1), a function of seed and place. */
 TRI_CHECKED tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed);
 /* x bf16 = -x. */

@@ -56,12 +56,11 @@ static tri_status run_last(const tri_linear *l, const tri_lt *p, const cublasLtM
                          .b = r->x + skip * (size_t)l->n_in * tri_dtype_bytes(l->dtype),
                          .bias = p->bias ? r->bias : NULL,
                          .d = to,
+                         .base = add ? r->base + skip * y : NULL,
                          .rows = rows,
-                         .add = add,
                          .workspace = r->lt,
                          .bytes = r->lt_bytes};
 
-  if (add) TRI_TRY(r->s->device->ops->copy(r->s, to, r->base + skip * y, (size_t)rows * y));
   return tri_lt_run(l, p, algo, r->s, &c);
 }
 

@@ -144,7 +144,7 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
 
 tri_status tri_lt_run(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo, tri_stream *s,
                       const tri_lt_call *c) {
-  const float alpha = 1, beta = c->add ? 1 : 0;
+  const float alpha = 1, beta = c->base ? 1 : 0;
   layouts     t;
 
   TRI_ASSERT(p->desc && c->workspace && p->bias == (c->bias != NULL));
@@ -153,8 +153,9 @@ tri_status tri_lt_run(const tri_linear *l, const tri_lt *p, const cublasLtMatmul
   if (c->bias)
     LT_TRY(
         cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias));
-  LT_TRY(cublasLtMatmul(l->device->blas, p->desc, &alpha, c->a, &t.a, c->b, &t.b, &beta, c->d, &t.d, c->d,
-                        &t.d, algo, c->workspace, c->bytes, tri_cuda_stream_of(s)));
+  LT_TRY(cublasLtMatmul(l->device->blas, p->desc, &alpha, c->a, &t.a, c->b, &t.b, &beta,
+                        c->base ? c->base : c->d, &t.d, c->d, &t.d, algo, c->workspace, c->bytes,
+                        tri_cuda_stream_of(s)));
   return TRI_OK;
 }
 
@@ -240,20 +241,28 @@ static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
 }
 
 tri_status tri_cuda_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x,
-                               tri_in bias, bool add) {
-  tri_lt_call   c = {packed_fwd, x->data, NULL, y->data, x->dim[0], add, l->workspace, l->lt_bytes};
+                               tri_in bias, tri_in base) {
+  tri_lt_call   c = {.a = packed_fwd,
+                     .b = x->data,
+                     .d = y->data,
+                     .base = base ? base->data : NULL,
+                     .rows = x->dim[0],
+                     .workspace = l->workspace,
+                     .bytes = l->lt_bytes};
   const tri_lt *p = &l->fwd[y->dtype == l->dtype ? TRI_LT_Y_A : TRI_LT_Y_F32];
 
   assert_shape(x, c.rows, l->n_in);
   assert_shape(y, c.rows, l->n_out);
+  if (base) assert_shape(base, c.rows, l->n_out);
+  TRI_ASSERT(!base || base->dtype == y->dtype);
   TRI_ASSERT(x->dtype == l->dtype && (y->dtype == TRI_F32 || y->dtype == l->dtype));
   TRI_ASSERT(!bias || (bias->dim[0] == l->n_out && (bias->dtype == l->dtype || y->dtype == TRI_F32)));
   if (bias && bias->dtype == y->dtype && y->dtype == l->dtype) {
     p = &l->fwd[TRI_LT_Y_A_BIAS];
     c.bias = bias->data;
   } else if (bias) {
-    TRI_TRY(tri_cuda_bias_rows(s, y, bias, add));
-    c.add = true;
+    TRI_TRY(tri_cuda_bias_rows(s, y, bias, base));
+    c.base = y->data;
   }
   return tri_lt_run(l, p, &p->algo[tri_lt_bucket(c.rows)], s, &c);
 }
@@ -261,7 +270,13 @@ tri_status tri_cuda_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_
 tri_status tri_cuda_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy,
                                  bool add) {
   const tri_lt     *p = &l->bwd_x[dx->dtype != l->dtype];
-  const tri_lt_call c = {packed_bwd, dy->data, NULL, dx->data, dy->dim[0], add, l->workspace, l->lt_bytes};
+  const tri_lt_call c = {.a = packed_bwd,
+                         .b = dy->data,
+                         .d = dx->data,
+                         .base = add ? dx->data : NULL,
+                         .rows = dy->dim[0],
+                         .workspace = l->workspace,
+                         .bytes = l->lt_bytes};
 
   assert_shape(dy, c.rows, l->n_out);
   assert_shape(dx, c.rows, l->n_in);
@@ -269,12 +284,20 @@ tri_status tri_cuda_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packe
   return tri_lt_run(l, p, &p->algo[tri_lt_bucket(c.rows)], s, &c);
 }
 
-tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x) {
-  const tri_lt_call c = {x->data, dy->data, NULL, dw->data, x->dim[0], true, l->workspace, l->lt_bytes};
+tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add) {
+  const tri_lt_call c = {.a = x->data,
+                         .b = dy->data,
+                         .d = dw->data,
+                         .base = add ? dw->data : NULL,
+                         .rows = x->dim[0],
+                         .workspace = l->workspace,
+                         .bytes = l->lt_bytes};
 
   assert_shape(x, c.rows, l->n_in);
   assert_shape(dy, c.rows, l->n_out);
   assert_shape(dw, l->n_out, l->n_in);
   TRI_ASSERT(l->backward && x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
+  if (!c.rows && !add) /* a sum of nothing */
+    return s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float));
   return tri_lt_run(l, &l->bwd_w, &l->bwd_w.algo[0], s, &c);
 }

@@ -49,8 +49,8 @@ typedef struct tri_lt_found { /* the quickest (as the library thinks) first */
 typedef struct tri_lt_call {
   const void *a, *b, *bias; /* bias: NULL unless the product has one */
   void       *d;
+  const void *base; /* added, of d's type and shape; may be d; NULL: nothing */
   int64_t     rows; /* M */
-  bool        add;
   void       *workspace;
   size_t      bytes;
 } tri_lt_call;

@@ -3,27 +3,27 @@
 
 enum { THREADS = 256 }; /* chosen */
 
-/* y[M,n] f32 = bias[n] (+ y if ADD), bias B. Grid: tri_grid over the elements; judge: tri_cpu_linear_fwd. */
+/* y[M,n] f32 = bias[n] (+ base[M,n], which may be y, if ADD), bias B. Grid: tri_grid over the elements; judge: tri_cpu_linear_fwd. */
 template <class B, bool ADD>
-__global__ void __launch_bounds__(THREADS) bias_kernel(float *y, const B *bias, int64_t M, int64_t n) {
+__global__ void __launch_bounds__(THREADS)
+    bias_kernel(float *y, const B *bias, const float *base, int64_t M, int64_t n) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < M * n;
        i += (int64_t)gridDim.x * THREADS) {
     float b = tri_get(bias[i % n]);
-    y[i] = ADD ? y[i] + b : b;
+    y[i] = ADD ? base[i] + b : b;
   }
 }
 
-tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, bool add) {
-  int64_t  M = y->dim[0], n = y->dim[1];
-  unsigned grid = tri_grid(s, M * n, THREADS);
+tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base) {
+  int64_t     M = y->dim[0], n = y->dim[1];
+  unsigned    grid = tri_grid(s, M * n, THREADS);
+  const void *from = base ? base->data : NULL;
 
-  TRI_ASSERT(y->dtype == TRI_F32 && bias->dim[0] == n);
-  if (tri_is_bf16(bias) && add)
-    return TRI_LAUNCH((bias_kernel<tri_bf16, true>), grid, THREADS, 0, s, y->data, bias->data, M, n);
-  if (tri_is_bf16(bias))
-    return TRI_LAUNCH((bias_kernel<tri_bf16, false>), grid, THREADS, 0, s, y->data, bias->data, M, n);
-  if (add) return TRI_LAUNCH((bias_kernel<float, true>), grid, THREADS, 0, s, y->data, bias->data, M, n);
-  return TRI_LAUNCH((bias_kernel<float, false>), grid, THREADS, 0, s, y->data, bias->data, M, n);
+  TRI_ASSERT(y->dtype == TRI_F32 && bias->dim[0] == n && (!base || base->dtype == TRI_F32));
+#define LAUNCH(B, ADD) TRI_LAUNCH((bias_kernel<B, ADD>), grid, THREADS, 0, s, y->data, bias->data, from, M, n)
+  if (tri_is_bf16(bias)) return base ? LAUNCH(tri_bf16, true) : LAUNCH(tri_bf16, false);
+  return base ? LAUNCH(float, true) : LAUNCH(float, false);
+#undef LAUNCH
 }
 
 /* x[n] A: numbers of either sign between 2^-8 and 1, of like number in each octave, so that sums are not exact; a

@@ -41,7 +41,7 @@ struct tri_model {
   void              *dx, *dxa, *dy, *dgu, *dh, *dqkv, *dout, *work; /* backward, see decoder_bwd.c */
   /* head: K rows, chunk rows of logits, draw_chunk of them drawn from at once */
   int64_t chunk, draw_chunk;
-  void   *xs, *hs, *rstd_s, *logits, *dlogits, *dhs, *dxs, *logp, *ent, *lse, *drawn, *draw_work;
+  void *xs, *hs, *rstd_s, *logits, *dlogits, *dhs, *dxs, *logp, *ent, *lse, *drawn, *draw_logits, *draw_work;
   int64_t kept_rows; /* logits of this many rows are still in `logits`; 0: none */
 };
 

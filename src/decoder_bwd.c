@@ -26,11 +26,11 @@ static tri_status bias_grad(tri_model *m, const tri_weights *dw, int first, cons
   return m->k->colsum(s, &db, dy);
 }
 
-/* dW += dy^T x for the product whose first tensor is `first`. */
+/* dW (+)= dy^T x for the product whose first tensor is `first`. */
 static tri_status weight_grad(tri_model *m, int lin, const tri_weights *dw, int first, const tri_tensor *dy,
                               const tri_tensor *x, tri_stream *s) {
   tri_tensor g = tri_view2(dw->t[first].data, TRI_F32, dy->dim[1], x->dim[1]);
-  return m->k->linear_bwd_w(s, m->linear[lin], &g, dy, x);
+  return m->k->linear_bwd_w(s, m->linear[lin], &g, dy, x, !dw->fresh);
 }
 
 /* dx += gradient through norm(from) of dh; h is the norm's output, made again for dW. */

@@ -15,14 +15,13 @@ const tri_tensor *tri_bias_view(const tri_weights *w, int first, int64_t n, tri_
   return view;
 }
 
-/* out = base + product; out may be base. */
+/* out f32 = base f32 + product; out may be base. */
 static tri_status add_product(tri_model *m, int lin, const tri_weights *w, int bias, const tri_tensor *in,
                               void *base, void *out, int64_t n, tri_stream *s) {
-  tri_tensor y = tri_rows_f32(out, n, m->shape.C), b;
+  tri_tensor y = tri_rows_f32(out, n, m->shape.C), from = tri_rows_f32(base, n, m->shape.C), b;
 
-  if (out != base) TRI_TRY(m->device->ops->copy(s, out, base, (size_t)(n * m->shape.C) * 4));
   return m->k->linear_fwd(s, m->linear[lin], w->packed_fwd[lin], &y, in,
-                          tri_bias_view(w, bias, m->shape.C, &b), true);
+                          tri_bias_view(w, bias, m->shape.C, &b), &from);
 }
 
 static tri_status attention(tri_model *m, int layer, const tri_batch *b, const tri_layer_acts *a, tri_kv *kv,
@@ -57,12 +56,12 @@ tri_status tri_layer_forward(tri_model *m, int layer, const tri_weights *w, cons
 
   TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &x, &w->t[ix->norm1], m->shape.norm_eps));
   TRI_TRY(m->k->linear_fwd(s, m->linear[TRI_LIN_QKV], w->packed_fwd[TRI_LIN_QKV], &qkv, &h,
-                           tri_bias_view(w, ix->q_bias, m->E, &bias), false));
+                           tri_bias_view(w, ix->q_bias, m->E, &bias), NULL));
   TRI_TRY(attention(m, layer, b, a, kv, decode, s));
   TRI_TRY(add_product(m, TRI_LIN_O, w, ix->o_bias, &o, a->x, a->mid, n, s));
   TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &mid, &w->t[ix->norm2], m->shape.norm_eps));
   TRI_TRY(m->k->linear_fwd(s, m->linear[TRI_LIN_GATE_UP], w->packed_fwd[TRI_LIN_GATE_UP], &gu, &h,
-                           tri_bias_view(w, ix->gate_bias, 2 * F, &bias), false));
+                           tri_bias_view(w, ix->gate_bias, 2 * F, &bias), NULL));
   if (upto_gate) return TRI_OK;
   TRI_TRY(m->k->swiglu_fwd(s, &y, &gu));
   return add_product(m, TRI_LIN_DOWN, w, ix->down_bias, &y, a->mid, out, n, s);

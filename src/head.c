@@ -31,8 +31,9 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->logp));
   TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->ent));
   TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->lse));
-  TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "logits", (size_t)(m->chunk * V) * 4, &m->logits));
+  TRI_TRY(plan(m, l, TRI_PHASE_LEARN, "logits", (size_t)(m->chunk * V) * 4, &m->logits));
   if (m->opt.rollout) {
+    TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->draw_chunk * V) * 4, &m->draw_logits));
     TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "head", (size_t)K * 4, &m->drawn));
     TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->draw_chunk * V) * 8, &m->draw_work));
   }
@@ -42,8 +43,7 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   return plan(m, l, TRI_PHASE_LEARN, "head", (size_t)(K * C) * 4, &m->dxs);
 }
 
-/* The unit that holds the output matrix, its tensor and its product there. */
-static int table_unit(const tri_model *m) { return m->shape.tied_head ? 0 : tri_unit_of_head(m); }
+/* Which tensor of its unit the output matrix is. */
 static int table_param(const tri_model *m) { return m->shape.tied_head ? 0 : 1; }
 
 /* Gathers the head (and the tied table); *w: norm at t[0], *table: the output matrix's unit. next:
@@ -75,13 +75,20 @@ static tri_status choose_rows(tri_model *m, const tri_batch *b, const void *x, c
   return m->k->rmsnorm_fwd(s, &hs, &rstd, &xs, &w->t[0], m->shape.norm_eps);
 }
 
-/* Logits of chosen rows [first, first + n). */
-static tri_status logits_of(tri_model *m, const tri_weights *table, int64_t first, int64_t n,
+/* Logits of chosen rows [first, first + n), to `to`. */
+static tri_status logits_of(tri_model *m, const tri_weights *table, int64_t first, int64_t n, void *to,
                             tri_tensor *logits, tri_stream *s) {
   tri_tensor all = tri_rows_act(m, m->hs, m->opt.max_rows, m->shape.C), hs = tri_rows(&all, first, n);
 
-  *logits = tri_rows_f32(m->logits, n, m->shape.V);
-  return m->k->linear_fwd(s, m->linear[TRI_LIN_HEAD], table->packed_fwd[0], logits, &hs, NULL, false);
+  *logits = tri_rows_f32(to, n, m->shape.V);
+  return m->k->linear_fwd(s, m->linear[TRI_LIN_HEAD], table->packed_fwd[0], logits, &hs, NULL, NULL);
+}
+
+/* K rows in as few chunks as there are, all of about one size. */
+static int64_t chunk_rows(const tri_model *m, int64_t K) {
+  int64_t n = (K + m->chunk - 1) / m->chunk;
+
+  return n ? (K + n - 1) / n : 0;
 }
 
 static tri_tensor part(void *data, tri_dtype t, int64_t first, int64_t n) {
@@ -99,21 +106,22 @@ tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, flo
   m->kept_rows = 0;
   TRI_TRY(acquire(m, TRI_USE_FWD, -1, &w, &table, s));
   TRI_TRY(choose_rows(m, b, x, &w, s));
-  for (int64_t first = 0; first < K; first += m->chunk) {
-    int64_t    n = least(K - first, m->chunk);
+  for (int64_t first = 0, n; first < K; first += n) {
+    n = least(K - first, chunk_rows(m, K));
     tri_tensor logits, lp = part(m->logp, TRI_F32, first, n), en = part(m->ent, TRI_F32, first, n);
     tri_tensor ls = part(m->lse, TRI_F32, first, n), target = part(b->target.data, TRI_I32, first, n);
-    TRI_TRY(logits_of(m, &table, first, n, &logits, s));
+    TRI_TRY(logits_of(m, &table, first, n, m->logits, &logits, s));
     TRI_TRY(m->k->logp_fwd(s, &lp, &en, &ls, &logits, &target, inv_temperature));
   }
   if (K <= m->chunk) m->kept_rows = K;
   return release(m, s);
 }
 
-/* One chunk of rows: dlogits, then the output matrix's gradient and dhs. */
+/* One chunk of rows: dlogits, then the output matrix's gradient (added to what is there, if add) and dhs. */
 static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_weights *table,
-                                 tri_tensor *dtable, const tri_tensor *dlogp, const tri_tensor *dent,
-                                 float inv_temperature, int64_t first, int64_t n, tri_stream *s) {
+                                 tri_tensor *dtable, bool add, const tri_tensor *dlogp,
+                                 const tri_tensor *dent, float inv_temperature, int64_t first, int64_t n,
+                                 tri_stream *s) {
   int64_t    C = m->shape.C;
   tri_tensor all = tri_rows_act(m, m->hs, m->opt.max_rows, C), hs = tri_rows(&all, first, n);
   tri_tensor dall = tri_rows_act(m, m->dhs, m->opt.max_rows, C), dhs = tri_rows(&dall, first, n);
@@ -123,27 +131,31 @@ static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_wei
   tri_tensor target = part(b->target.data, TRI_I32, first, n);
   tri_tensor dl = part(dlogp->data, TRI_F32, first, n), de = part(dent->data, TRI_F32, first, n);
 
-  if (m->kept_rows != b->row.dim[0]) TRI_TRY(logits_of(m, table, first, n, &logits, s));
+  if (m->kept_rows != b->row.dim[0]) TRI_TRY(logits_of(m, table, first, n, m->logits, &logits, s));
   TRI_TRY(m->k->logp_bwd(s, &dlogits, &logits, &target, &lse, &ent, &dl, &de, inv_temperature));
-  TRI_TRY(m->k->linear_bwd_w(s, m->linear[TRI_LIN_HEAD], dtable, &dlogits, &hs));
+  TRI_TRY(m->k->linear_bwd_w(s, m->linear[TRI_LIN_HEAD], dtable, &dlogits, &hs, add));
   return m->k->linear_bwd_x(s, m->linear[TRI_LIN_HEAD], table->packed_bwd[0], &dhs, &dlogits, false);
 }
 
 tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
                              const tri_tensor *dent, float inv_temperature, bool last, tri_stream *s) {
-  int64_t     K = b->row.dim[0], C = m->shape.C, N = b->token.dim[0];
+  int64_t     K = b->row.dim[0], C = m->shape.C, N = b->token.dim[0], first = 0;
   tri_weights w, table, dw, dtable;
+  tri_tensor *dw_table;
   tri_tensor xs = tri_rows_f32(m->xs, K, C), dxs = tri_rows_f32(m->dxs, K, C), dx = tri_rows_f32(m->dx, N, C);
   tri_tensor dhs = tri_rows_act(m, m->dhs, K, C), rstd = tri_view1(m->rstd_s, TRI_F32, K);
 
   TRI_TRY(acquire(m, TRI_USE_FWD | TRI_USE_BWD, tri_unit_of_layer(m->shape.L - 1), &w, &table, s));
   TRI_TRY(tri_params_grad(m->params, tri_unit_of_head(m), s, &dw));
-  TRI_TRY(tri_params_grad(m->params, table_unit(m), s, &dtable));
-  for (int64_t first = 0; first < K; first += m->chunk) {
-    int64_t n = least(K - first, m->chunk);
-    TRI_TRY(
-        chunk_backward(m, b, &table, &dtable.t[table_param(m)], dlogp, dent, inv_temperature, first, n, s));
-  }
+  dtable = dw;
+  if (m->shape.tied_head) TRI_TRY(tri_params_grad(m->params, 0, s, &dtable));
+  dw_table = &dtable.t[table_param(m)];
+  do { /* no rows at all are a chunk too: its gradient is zero */
+    int64_t n = least(K - first, chunk_rows(m, K));
+    TRI_TRY(chunk_backward(m, b, &table, dw_table, first > 0 || !dtable.fresh, dlogp, dent, inv_temperature,
+                           first, n, s));
+    first += n;
+  } while (first < K);
   m->kept_rows = 0;
   TRI_TRY(m->device->ops->fill(s, m->dxs, 0, (size_t)(K * C) * 4));
   TRI_TRY(m->device->ops->fill(s, m->dx, 0, (size_t)(N * C) * 4));
@@ -161,14 +173,14 @@ tri_status tri_head_sample(tri_model *m, const tri_batch *b, const void *x, cons
 
   *token = part(m->drawn, TRI_I32, 0, K);
   *logp = part(m->logp, TRI_F32, 0, K);
-  m->kept_rows = 0;
+  m->kept_rows = 0; /* their room is used */
   TRI_TRY(acquire(m, TRI_USE_FWD, -1, &w, &table, s));
   TRI_TRY(choose_rows(m, b, x, &w, s));
   for (int64_t first = 0; first < K; first += m->draw_chunk) {
     int64_t    n = least(K - first, m->draw_chunk);
     tri_tensor logits, tok = part(m->drawn, TRI_I32, first, n), lp = part(m->logp, TRI_F32, first, n);
     tri_tensor keys = tri_rows(key, first, n), work = tri_rows_f32(m->draw_work, n, 2 * m->shape.V);
-    TRI_TRY(logits_of(m, &table, first, n, &logits, s));
+    TRI_TRY(logits_of(m, &table, first, n, m->draw_logits, &logits, s));
     TRI_TRY(m->k->sample(s, &tok, &lp, &work, &logits, &keys, rule));
   }
   return release(m, s);

@@ -8,9 +8,9 @@
  * Contract of every kernel. Row invariance: row i of an output has the same bits for every number of rows,
  * every position in the batch and every thread count, and attn_decode gives the bits of attn_fwd's row.
  * `_fwd` overwrites its outputs; `_bwd` overwrites activation gradients unless the line says "added", and
- * adds into weight gradients, which are f32. Sums run in f32 (or wider) whatever the storage type. N = 0 is
- * legal. No kernel allocates. Shapes are asserted, not reported: a wrong shape is our own mistake. Not
- * collective, all of them. */
+ * adds into weight gradients, which are f32 (linear_bwd_w only if asked to). Sums run in f32 (or wider)
+ * whatever the storage type. N = 0 is legal. No kernel allocates. Shapes are asserted, not reported: a wrong
+ * shape is our own mistake. Not collective, all of them. */
 #ifndef TRI_KERNELS_H
 #define TRI_KERNELS_H
 
@@ -61,10 +61,11 @@ typedef struct tri_adamw_rule {
  * end and the completeness test, so an operation cannot be added without all of them. */
 /* clang-format off */
 #define TRI_KERNEL_LIST(X)                                                                                    \
-  /* Linear layers. y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ y if add); y is f32 or A, bias A, or f32  */ \
-  /* where y is. Exactly M rows are read and written. bwd_x: dx[M,n_in] = dy W (+ dx if add); dx f32 or A,  */ \
-  /* dy A. bwd_w: dw f32 [n_out,n_in] += dy^T x. pack: NULL for a form of 0 bytes. check: TRI_EDEVICE with  */ \
-  /* a message if fwd rows depend on M on this machine.                                                     */ \
+  /* Linear layers. y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ base[M,n_out]); y is f32 or A, bias A, or */ \
+  /* f32 where y is; base NULL, or of y's type and maybe y itself. Exactly M rows are read and written.    */ \
+  /* bwd_x: dx[M,n_in] = dy W (+ dx if add); dx f32 or A, dy A. bwd_w: dw f32 [n_out,n_in] = dy^T x (+ dw  */ \
+  /* if add). pack: NULL for a form of 0 bytes. check: TRI_EDEVICE with a message if fwd rows depend on M on */ \
+  /* this machine.                                                                                         */ \
   X(linear_open,   (tri_device *d, const tri_linear_spec *spec, tri_linear **out))                            \
   X(linear_close,  (tri_linear **l))                                                                          \
   X(linear_size,   (const tri_linear *l, tri_linear_bytes *out))                                              \
@@ -72,54 +73,54 @@ typedef struct tri_adamw_rule {
   X(linear_check,  (tri_stream *s, tri_linear *l, void *packed_fwd))                                          \
   X(linear_pack,   (tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w))              \
   X(linear_fwd,    (tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x, tri_in bias,   \
-                    bool add))                                                                                \
+                    tri_in base))                                                                             \
   X(linear_bwd_x,  (tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy, bool add))   \
-  X(linear_bwd_w,  (tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x))                           \
-  /* bias gradient: db f32 [n] += column sums of dy[M,n] A                                                  */ \
+  X(linear_bwd_w,  (tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add))                 \
+  /* bias gradient: db f32 [n] += column sums of dy[M,n] A                                                 */ \
   X(colsum,        (tri_stream *s, tri_out db, tri_in dy))                                                    \
-  /* x f32 [N,C] = table A [V,C] at token i32 [N]; dtable f32 [V,C] added                                   */ \
+  /* x f32 [N,C] = table A [V,C] at token i32 [N]; dtable f32 [V,C] added                                  */ \
   X(embed_fwd,     (tri_stream *s, tri_out x, tri_in table, tri_in token))                                    \
   X(embed_bwd,     (tri_stream *s, tri_out dtable, tri_in dx, tri_in token))                                  \
-  /* y A [N,C], rstd f32 [N], x f32 [N,C], w A [C]. bwd: dx f32 added, dw f32 [C] added, dy A               */ \
+  /* y A [N,C], rstd f32 [N], x f32 [N,C], w A [C]. bwd: dx f32 added, dw f32 [C] added, dy A              */ \
   X(rmsnorm_fwd,   (tri_stream *s, tri_out y, tri_out rstd, tri_in x, tri_in w, float eps))                   \
   X(rmsnorm_bwd,   (tri_stream *s, tri_out dx, tri_out dw, tri_in dy, tri_in x, tri_in w, tri_in rstd))       \
-  /* qkv A [N,E] in place: q and k heads turned (halves convention of Hugging Face); pos i32 [N];           */ \
-  /* table f32 [positions,D]: D/2 cosines, then D/2 sines; sign +1, or -1 for the gradient                  */ \
+  /* qkv A [N,E] in place: q and k heads turned (halves convention of Hugging Face); pos i32 [N];          */ \
+  /* table f32 [positions,D]: D/2 cosines, then D/2 sines; sign +1, or -1 for the gradient                 */ \
   X(rope,          (tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h, int sign))      \
-  /* y A [N,F] = silu(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd      */ \
+  /* y A [N,F] = silu(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd     */ \
   X(swiglu_fwd,    (tri_stream *s, tri_out y, tri_in gu))                                                     \
   X(swiglu_bwd,    (tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tri_in gu))                             \
-  /* Causal attention inside each sequence. o A [N,H*D], lse f32 [N,H], qkv A [N,E], cu i32 [S+1]. bwd:     */ \
-  /* dqkv A [N,E], work f32 [N,2*G*D] + [N,H]: any content                                                  */ \
+  /* Causal attention inside each sequence. o A [N,H*D], lse f32 [N,H], qkv A [N,E], cu i32 [S+1]. bwd:    */ \
+  /* dqkv A [N,E], work f32 [N,2*G*D] + [N,H]: any content                                                 */ \
   X(attn_fwd,      (tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu, const tri_heads *h,         \
                     float scale))                                                                             \
   X(attn_bwd,      (tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse, tri_in qkv, \
                     tri_in cu, const tri_heads *h, float scale))                                              \
-  /* Cache pages: k_page A [P,G,D,TRI_PAGE] (keys transposed), v_page A [P,G,TRI_PAGE,D]. kv_put writes the */ \
-  /* k and v of row n of qkv A [N,E] to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). attn_decode:   */ \
-  /* row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]           */ \
-  X(kv_put,        (tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot, const tri_heads *h)) \
+  /* Cache pages: k_page A [P,G,D,TRI_PAGE] (keys transposed), v_page A [P,G,TRI_PAGE,D]. kv_put writes the */\
+  /* k and v of row n of qkv A [N,E] to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). attn_decode:  */ \
+  /* row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]          */ \
+  X(kv_put,        (tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot, const tri_heads *h))\
   X(attn_decode,   (tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page, tri_in table,         \
                     tri_in len, const tri_heads *h, float scale))                                             \
-  /* logp, ent, lse f32 [K], of logits f32 [K,V] times inv_temperature; target i32 [K]. bwd: dlogits A      */ \
-  /* [K,V] = d/dlogits of sum(dlogp * logp + dent * ent)                                                    */ \
+  /* logp, ent, lse f32 [K], of logits f32 [K,V] times inv_temperature; target i32 [K]. bwd: dlogits A     */ \
+  /* [K,V] = d/dlogits of sum(dlogp * logp + dent * ent)                                                   */ \
   X(logp_fwd,      (tri_stream *s, tri_out logp, tri_out ent, tri_out lse, tri_in logits, tri_in target,      \
                     float inv_temperature))                                                                   \
   X(logp_bwd,      (tri_stream *s, tri_out dlogits, tri_in logits, tri_in target, tri_in lse, tri_in ent,     \
                     tri_in dlogp, tri_in dent, float inv_temperature))                                        \
-  /* token i32 [B], logp f32 [B]: the bits logp_fwd gives; key i64 [B,3] = prompt, answer, position;        */ \
-  /* work f32 [B,2*V]: any content                                                                          */ \
+  /* token i32 [B], logp f32 [B]: the bits logp_fwd gives; key i64 [B,3] = prompt, answer, position;       */ \
+  /* work f32 [B,2*V]: any content                                                                         */ \
   X(sample,        (tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits, tri_in key,      \
                     const tri_sample_rule *rule))                                                             \
-  /* y[K,C] = x[row[K],C]; dx[row[K],C] += dy[K,C] (rows distinct); f32                                     */ \
+  /* y[K,C] = x[row[K],C]; dx[row[K],C] += dy[K,C] (rows distinct); f32                                    */ \
   X(rows_get,      (tri_stream *s, tri_out y, tri_in x, tri_in row))                                          \
   X(rows_add,      (tri_stream *s, tri_out dx, tri_in dy, tri_in row))                                        \
-  /* y = a x + b y, f32 (b = 0 overwrites even NaN); cast between f32 and bf16; sum f64 [1] += squares of   */ \
-  /* x f32, in an order that does not depend on the thread count                                            */ \
+  /* y = a x + b y, f32 (b = 0 overwrites even NaN); cast between f32 and bf16; sum f64 [1] += squares of  */ \
+  /* x f32, in an order that does not depend on the thread count                                           */ \
   X(axpby,         (tri_stream *s, tri_out y, float a, tri_in x, float b))                                    \
   X(cast,          (tri_stream *s, tri_out y, tri_in x))                                                      \
   X(sumsq,         (tri_stream *s, double *sum, tri_in x))                                                    \
-  /* w, m, v f32 [n] updated with g f32 [n]                                                                 */ \
+  /* w, m, v f32 [n] updated with g f32 [n]                                                                */ \
   X(adamw,         (tri_stream *s, tri_out w, tri_out m, tri_out v, tri_in g, const tri_adamw_rule *rule))
 /* clang-format on */
 

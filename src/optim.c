@@ -34,7 +34,7 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learni
   if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));
   *grad_norm = sqrt(sum);
   *applied = isfinite(*grad_norm);
-  if (!*applied) return tri_params_grad_clear(p, s);
+  if (!*applied) return tri_params_grad_clear(p), TRI_OK;
   if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm)
     rule.scale = (float)(opt->max_grad_norm / *grad_norm);
   for (int i = 0; i < tri_params_options(p)->n_unit; i++) TRI_TRY(update_unit(p, i, opt, &rule, s));

@@ -36,6 +36,7 @@ typedef struct unit {
   slot                *own;  /* a unit that is not in the ring, or one that is never gathered */
   slot                 held; /* gathered for generation */
   bool                 grad_open;
+  bool                 fresh; /* acc holds nothing yet: the next gradient is written, not added */
 } unit;
 
 struct tri_params {
@@ -190,6 +191,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
     u->rg = tri_shard_range(opt->plan.grads, u->padded, &opt->place);
     u->ro = opt->train ? tri_shard_range(opt->plan.optim, u->padded, &opt->place) : u->rp;
     u->rw = tri_shard_range(TRI_SHARD_WORLD, u->padded, &opt->place);
+    u->fresh = true;
     TRI_TRY(linear_bytes_of(p, u));
     TRI_TRY(plan_state(p, ledger, u));
   }
@@ -211,6 +213,22 @@ void tri_params_close(tri_params **p) {
 const tri_params_opt *tri_params_options(const tri_params *p) { return &p->opt; }
 
 /* ---- filling and reading ---- */
+
+static tri_status finish_gather(tri_params *p, slot *sl, tri_stream *s) {
+  tri_comm *c = comm_of(p, p->opt.plan.params);
+
+  if (!sl->gathering) return TRI_OK;
+  sl->gathering = false;
+  return c->ops->wait(c, &sl->req, s);
+}
+
+/* What the slot holds is out of date, or its room was lent. */
+static tri_status forget(tri_params *p, slot *sl, tri_stream *s) {
+  TRI_TRY(finish_gather(p, sl, s));
+  sl->unit = -1;
+  sl->have[0] = sl->have[1] = false;
+  return TRI_OK;
+}
 
 /* The scope of a finer share `from` inside the coarser `to`; NULL when they are the same. */
 static tri_comm *comm_between(const tri_params *p, tri_shard_scope to, tri_shard_scope from) {
@@ -236,7 +254,7 @@ static tri_status publish_unit(tri_params *p, unit *u, tri_stream *s) {
     tri_tensor from = tri_view1(u->master, TRI_F32, u->ro.count);
     TRI_TRY(kernels(p)->cast(s, &to, &from));
   }
-  if (u->own) u->own->have[0] = u->own->have[1] = false;
+  if (u->own) TRI_TRY(forget(p, u->own, s));
   return spread(p, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
                 p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
 }
@@ -358,21 +376,12 @@ static void carve(const unit *u, slot *s, int n_use) {
     }
 }
 
-static tri_status finish_gather(tri_params *p, slot *sl, tri_stream *s) {
-  tri_comm *c = comm_of(p, p->opt.plan.params);
-
-  if (!sl->gathering) return TRI_OK;
-  sl->gathering = false;
-  return c->ops->wait(c, &sl->req, s);
-}
-
 static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s) {
   unit     *u = &p->unit[index];
   tri_comm *c = comm_of(p, p->opt.plan.params);
 
-  TRI_TRY(finish_gather(p, sl, s)); /* something prefetched and never used */
+  TRI_TRY(forget(p, sl, s)); /* something prefetched and never used */
   sl->unit = index;
-  sl->have[0] = sl->have[1] = false;
   TRI_TRY(c->ops->all_gather(c, sl->flat, u->weight, u->rp.count, p->opt.dtype, s, &sl->req));
   sl->gathering = true;
   return TRI_OK;
@@ -440,6 +449,8 @@ tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
   TRI_ASSERT(sl && sl->busy);
   sl->busy = false;
   if (p->resident || p->held) return TRI_OK;
+  /* Nobody else uses its room but generation, which hold() comes before: good until the next update. */
+  if (sl == p->unit[index].own && p->opt.train) return TRI_OK;
   sl->unit = -1;
 #if TRI_DEBUG /* a use after release shows in the next loss: NaN */
   TRI_TRY(p->device->ops->fill(s, sl->flat, 0xff, (size_t)p->unit[index].padded * weight_bytes(p)));
@@ -453,15 +464,9 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
   tri_comm *c = comm_of(p, p->opt.plan.params);
 
   if (p->resident || p->held == hold) return TRI_OK;
-  for (int k = 0; k < RING; k++) {
-    TRI_TRY(finish_gather(p, &p->ring[k], s));
-    p->ring[k].unit = -1;
-  }
+  for (int k = 0; k < RING; k++) TRI_TRY(forget(p, &p->ring[k], s));
   for (int i = 0; i < p->opt.n_unit; i++)
-    if (p->unit[i].own) {
-      TRI_TRY(finish_gather(p, p->unit[i].own, s));
-      p->unit[i].own->unit = -1;
-    }
+    if (p->unit[i].own) TRI_TRY(forget(p, p->unit[i].own, s));
   p->held = hold;
   if (!hold) return TRI_OK;
   TRI_ASSERT(p->opt.rollout);
@@ -501,13 +506,34 @@ static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   TRI_TRY(c->ops->wait(c, &sl->grad_req, s));
   acc = tri_view1(u->acc, TRI_F32, u->rg.count);
   part = tri_view1(sl->grad + u->rg.begin, TRI_F32, u->rg.count);
-  return kernels(p)->axpby(s, &acc, 1.0f, &part, 1.0f);
+  TRI_TRY(kernels(p)->axpby(s, &acc, 1.0f, &part, u->fresh ? 0.0f : 1.0f));
+  u->fresh = false;
+  return TRI_OK;
+}
+
+/* A gradient's zeros: all but the matrices of products, which are written. */
+static tri_status clear_rest(tri_params *p, const unit *u, float *grad, tri_stream *s) {
+  const tri_device_ops *ops = p->device->ops;
+  int64_t               at = 0;
+
+  for (int j = 0; j < u->spec->n_linear; j++) {
+    const tri_linear_use *l = &u->spec->linear[j];
+    const tri_param_spec *first = &u->spec->param[l->first], *last = first + l->n - 1;
+    TRI_ASSERT(first->offset >= at);
+    TRI_TRY(ops->fill(s, grad + at, 0, (size_t)(first->offset - at) * sizeof *grad));
+    at = last->offset + tri_param_count(last);
+#if TRI_DEBUG /* one that is added to shows: NaN */
+    TRI_TRY(ops->fill(s, grad + first->offset, 0xff, (size_t)(at - first->offset) * sizeof *grad));
+#endif
+  }
+  return ops->fill(s, grad + at, 0, (size_t)(u->padded - at) * sizeof *grad);
 }
 
 tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights *out) {
   unit  *u = &p->unit[index];
   float *base = u->acc;
 
+  out->fresh = p->grad_direct ? u->fresh : !u->grad_open;
   if (!p->grad_direct) {
     slot *sl = grad_slot(p, index);
     if (!sl || (p->pending && sl == p->pending)) {
@@ -515,10 +541,11 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
       sl = grad_slot(p, index);
     }
     TRI_ASSERT(sl);
-    if (!u->grad_open) TRI_TRY(p->device->ops->fill(s, sl->grad, 0, (size_t)u->padded * 4));
     sl->grad_unit = index;
     base = sl->grad;
   }
+  if (out->fresh) TRI_TRY(clear_rest(p, u, base, s));
+  if (p->grad_direct) u->fresh = false;
   u->grad_open = true;
   for (int i = 0; i < u->spec->n_param; i++) {
     const tri_param_spec *f = &u->spec->param[i];
@@ -571,7 +598,7 @@ tri_optim_view tri_params_optim_view(tri_params *p, int index) {
   tri_optim_view v = {u->ro, master_of(p, u), u->exp_avg, u->exp_avg_sq,
                       u->acc + (u->ro.begin - u->rg.begin)};
 
-  TRI_ASSERT(!p->pending && p->opt.train);
+  TRI_ASSERT(!p->pending && !u->fresh && p->opt.train);
   return v;
 }
 
@@ -592,13 +619,12 @@ tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
 
 tri_comm *tri_params_optim_comm(tri_params *p) { return comm_of(p, p->opt.plan.optim); }
 
-tri_status tri_params_grad_clear(tri_params *p, tri_stream *s) {
-  for (int i = 0; i < p->opt.n_unit; i++)
-    TRI_TRY(p->device->ops->fill(s, p->unit[i].acc, 0, (size_t)p->unit[i].rg.count * 4));
-  return TRI_OK;
+void tri_params_grad_clear(tri_params *p) {
+  for (int i = 0; i < p->opt.n_unit; i++) p->unit[i].fresh = true;
 }
 
 tri_status tri_params_publish(tri_params *p, tri_stream *s) {
   for (int i = 0; i < p->opt.n_unit; i++) TRI_TRY(publish_unit(p, &p->unit[i], s));
-  return tri_params_grad_clear(p, s);
+  tri_params_grad_clear(p);
+  return TRI_OK;
 }

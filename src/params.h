@@ -43,10 +43,12 @@ typedef struct tri_unit_spec {
 void    tri_unit_layout(tri_unit_spec *u);
 int64_t tri_param_count(const tri_param_spec *s);
 
-/* A gathered unit. t[i] is param[i] at full size; packed_*[j] are what linear[j] takes. Borrowed; see acquire. */
+/* A gathered unit, or its gradient. t[i] is param[i] at full size; packed_*[j] are what linear[j] takes.
+ * Borrowed; see acquire and grad. */
 typedef struct tri_weights {
   tri_tensor t[TRI_UNIT_PARAMS];
   void      *packed_fwd[TRI_UNIT_LINEARS], *packed_bwd[TRI_UNIT_LINEARS];
+  bool       fresh; /* of a gradient: the matrices of its products hold nothing yet */
 } tri_weights;
 
 typedef struct tri_params tri_params;
@@ -96,7 +98,8 @@ TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s
 /* Collective over the parameter scope. Keep every unit gathered (for generation), or let go again. */
 TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
 
-/* Not collective. The unit's full-size gradient, f32; add into it. */
+/* Not collective. The unit's full-size gradient, f32. Add into it; but where out->fresh, the first who asks
+ * writes the matrices of linear[j], all of them, instead. */
 TRI_CHECKED tri_status tri_params_grad(tri_params *p, int unit, tri_stream *s, tri_weights *out);
 /* Collective over the gradient scope. This micro-batch is done with the unit: reduce it as the plan says.
  * last: no more micro-batch before the update. */
@@ -113,11 +116,11 @@ tri_optim_view tri_params_optim_view(tri_params *p, int unit);
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
-/* Collective over world. After the update: new weights to every rank that holds them; gradients are zero
- * again. */
+/* Collective over world. After the update: new weights to every rank that holds them; gradients count as
+ * zero again. */
 TRI_CHECKED tri_status tri_params_publish(tri_params *p, tri_stream *s);
-/* Not collective. Gradients are zero again, weights stay (a skipped step). */
-TRI_CHECKED tri_status tri_params_grad_clear(tri_params *p, tri_stream *s);
-const tri_params_opt  *tri_params_options(const tri_params *p);
+/* Not collective. Gradients count as zero again, weights stay (a skipped step). */
+void                  tri_params_grad_clear(tri_params *p);
+const tri_params_opt *tri_params_options(const tri_params *p);
 
 #endif

@@ -162,16 +162,21 @@ static void expect(double got, double sum, double absolute, int64_t k, tri_dtype
 static const int64_t some_rows[] = {0, 1, 2, 3, 13, 16, 17, 63, 64, 65, 130};
 enum { N_ROWS = sizeof some_rows / sizeof *some_rows };
 
+typedef enum { ALONE, ADDED_TO_ITSELF, ADDED_TO_OTHER } addition;
+
 /* fwd for one number of rows. bias: TRI_DTYPE_COUNT for none. */
-static void try_fwd(const layer *a, int64_t rows, tri_dtype y_type, tri_dtype bias_type, bool add) {
+static void try_fwd(const layer *a, int64_t rows, tri_dtype y_type, tri_dtype bias_type, addition add) {
   const int64_t n = a->n_out, k = a->n_in;
   fence         x = fence_noise(rows * k, a->dtype, 2), y = fence_noise(rows * n, y_type, 3);
   fence         before = fence_noise(rows * n, y_type, 3);
   fence         b = fence_noise(n, bias_type == TRI_BF16 ? TRI_BF16 : TRI_F32, 4);
   tri_tensor    xt = tri_view2(x.device, a->dtype, rows, k), yt = tri_view2(y.device, y_type, rows, n);
-  tri_tensor    bt = tri_view1(b.device, bias_type, n);
+  tri_tensor    bt = tri_view1(b.device, bias_type, n), base = tri_view2(before.device, y_type, rows, n);
   const bool    bias = bias_type != TRI_DTYPE_COUNT;
-  OK(a->k->linear_fwd(a->s, a->l, a->fwd, &yt, &xt, bias ? &bt : NULL, add));
+  OK(a->k->linear_fwd(a->s, a->l, a->fwd, &yt, &xt, bias ? &bt : NULL,
+                      add == ADDED_TO_OTHER    ? &base
+                      : add == ADDED_TO_ITSELF ? &yt
+                                               : NULL));
   fence_get(&y, a->s);
   for (int64_t r = 0; r < rows; r++)
     for (int64_t j = 0; j < n; j++) {
@@ -213,17 +218,17 @@ static void try_bwd_x(const layer *a, int64_t rows, tri_dtype dx_type, bool add)
   fence_close(&before);
 }
 
-static void try_bwd_w(const layer *a, int64_t rows) {
+static void try_bwd_w(const layer *a, int64_t rows, bool add) {
   const int64_t n = a->n_in, m = a->n_out;
   fence         dy = fence_noise(rows * m, a->dtype, 2), x = fence_noise(rows * n, a->dtype, 3);
   fence         dw = fence_noise(m * n, TRI_F32, 4), before = fence_noise(m * n, TRI_F32, 4);
   tri_tensor    dyt = tri_view2(dy.device, a->dtype, rows, m), xt = tri_view2(x.device, a->dtype, rows, n);
   tri_tensor    dwt = tri_view2(dw.device, TRI_F32, m, n);
-  OK(a->k->linear_bwd_w(a->s, a->l, &dwt, &dyt, &xt));
+  OK(a->k->linear_bwd_w(a->s, a->l, &dwt, &dyt, &xt, add));
   fence_get(&dw, a->s);
   for (int64_t i = 0; i < m; i++)
     for (int64_t j = 0; j < n; j++) {
-      double sum = get(before.data, TRI_F32, i * n + j), absolute = fabs(sum);
+      double sum = add ? get(before.data, TRI_F32, i * n + j) : 0, absolute = fabs(sum);
       for (int64_t r = 0; r < rows; r++) {
         const double p = get(dy.data, a->dtype, r * m + i) * get(x.data, a->dtype, r * n + j);
         sum += p;
@@ -249,12 +254,13 @@ static void values(tri_dtype dtype, int threads, int step) {
     for (int j = 0; j < N_ROWS; j += step) {
       const int64_t rows = some_rows[j];
       const bool    odd = (i + j) % 2;
-      try_fwd(&a, rows, TRI_F32, odd ? TRI_DTYPE_COUNT : TRI_F32, odd);
-      try_fwd(&a, rows, dtype, odd ? dtype : TRI_DTYPE_COUNT, !odd);
-      try_fwd(&a, rows, TRI_F32, dtype, odd); /* the layers' o and down products with a bias */
-      if (odd) try_fwd(&a, rows, TRI_F32, TRI_F32, true);
+      try_fwd(&a, rows, TRI_F32, odd ? TRI_DTYPE_COUNT : TRI_F32, odd ? ADDED_TO_ITSELF : ALONE);
+      try_fwd(&a, rows, dtype, odd ? dtype : TRI_DTYPE_COUNT, odd ? ALONE : ADDED_TO_OTHER);
+      try_fwd(&a, rows, TRI_F32, dtype, odd ? ADDED_TO_OTHER : ALONE); /* o and down with a bias */
+      try_fwd(&a, rows, TRI_F32, odd ? TRI_F32 : TRI_DTYPE_COUNT, ADDED_TO_OTHER);
       try_bwd_x(&a, rows, odd ? dtype : TRI_F32, (i + j) % 3 == 0);
-      try_bwd_w(&a, rows);
+      try_bwd_w(&a, rows, true);
+      try_bwd_w(&a, rows, false);
     }
     assert_int_equal(tri_gemm_count(), created);
     layer_close(&a);
@@ -285,9 +291,9 @@ static void test_many_rows(void **state) {
   for (int t = 0; t < 2; t++) {
     layer a = layer_open(37, 21, t ? TRI_BF16 : TRI_F32, true, 2);
     for (int i = 0; i < 4; i++) {
-      try_fwd(&a, rows[i], TRI_F32, TRI_DTYPE_COUNT, false);
+      try_fwd(&a, rows[i], TRI_F32, TRI_DTYPE_COUNT, ALONE);
       try_bwd_x(&a, rows[i], TRI_F32, false);
-      try_bwd_w(&a, rows[i]);
+      try_bwd_w(&a, rows[i], i % 2);
     }
     layer_close(&a);
   }
@@ -298,9 +304,9 @@ static void test_large_vocabulary(void **state) {
   (void)state;
   for (int t = 0; t < 2; t++) {
     layer a = layer_open(151665, 8, t ? TRI_BF16 : TRI_F32, true, 2);
-    try_fwd(&a, 3, TRI_F32, TRI_DTYPE_COUNT, false);
+    try_fwd(&a, 3, TRI_F32, TRI_DTYPE_COUNT, ALONE);
     try_bwd_x(&a, 3, TRI_F32, false);
-    try_bwd_w(&a, 3);
+    try_bwd_w(&a, 3, false);
     OK(a.k->linear_check(a.s, a.l, a.fwd));
     layer_close(&a);
   }
@@ -312,7 +318,7 @@ static void same_bits(int64_t n_out, int64_t n_in, tri_dtype dtype) {
   layer      two = layer_open(n_out, n_in, dtype, true, 2), other = layer_open(n_out, n_in, dtype, false, 1);
   fence      x = fence_noise(MANY * n_in, dtype, 7), judge = fence_open((size_t)(MANY * n_out) * 4);
   tri_tensor xt = tri_view2(x.device, dtype, MANY, n_in), yt = tri_view2(judge.device, TRI_F32, MANY, n_out);
-  OK(two.k->linear_fwd(two.s, two.l, two.fwd, &yt, &xt, NULL, false));
+  OK(two.k->linear_fwd(two.s, two.l, two.fwd, &yt, &xt, NULL, NULL));
   fence_get(&judge, two.s);
   for (int64_t rows = 1; rows <= MANY; rows += rows < 70 ? 1 : 55)
     for (int t = 0; t < 2; t++) {
@@ -320,7 +326,7 @@ static void same_bits(int64_t n_out, int64_t n_in, tri_dtype dtype) {
       const int64_t first = (rows * 29) % (MANY - rows + 1);
       fence         y = fence_open((size_t)(rows * n_out) * 4);
       tri_tensor    part = tri_rows(&xt, first, rows), out = tri_view2(y.device, TRI_F32, rows, n_out);
-      OK(a->k->linear_fwd(a->s, a->l, a->fwd, &out, &part, NULL, false));
+      OK(a->k->linear_fwd(a->s, a->l, a->fwd, &out, &part, NULL, NULL));
       fence_get(&y, a->s);
       if (memcmp(y.data, judge.data + (size_t)(first * n_out) * 4, y.bytes) != 0)
         fail_msg("[%d,%d]: %d rows from %d, %d threads", (int)n_out, (int)n_in, (int)rows, (int)first, t + 1);
@@ -356,7 +362,7 @@ static void test_gradient_bits(void **state) {
       fence      dw = fence_noise(OUT * IN, TRI_F32, 9);
       tri_tensor xt = tri_view2(x.device, dtype, ROWS, IN), dyt = tri_view2(dy.device, dtype, ROWS, OUT);
       tri_tensor dwt = tri_view2(dw.device, TRI_F32, OUT, IN);
-      OK(a.k->linear_bwd_w(a.s, a.l, &dwt, &dyt, &xt));
+      OK(a.k->linear_bwd_w(a.s, a.l, &dwt, &dyt, &xt, true));
       fence_get(&dw, a.s);
       if (run == 0)
         judge = dw;
@@ -386,7 +392,7 @@ static void test_open(void **state) {
     assert_true(b.bytes.bwd >= 96 * 64 * 4);
   else
     assert_int_equal(b.bytes.bwd, 0); /* one copy of the weights serves both directions */
-  try_fwd(&a, 7, TRI_F32, TRI_DTYPE_COUNT, false);
+  try_fwd(&a, 7, TRI_F32, TRI_DTYPE_COUNT, ALONE);
   assert_int_equal(omp_get_max_threads(), threads);
   layer_close(&a);
   layer_close(&b);
@@ -401,7 +407,7 @@ static void test_pack_again(void **state) {
   for (int64_t i = 0; i < 70 * 33; i++) set(a.w.data, TRI_BF16, i, (float)(i % 17) - 8.0f);
   fence_put(&a.w);
   layer_pack(&a);
-  try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, false);
+  try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, ALONE);
   try_bwd_x(&a, 19, TRI_F32, false);
   layer_close(&a);
 }
@@ -417,7 +423,7 @@ static void test_check_fails(void **state) {
   assert_non_null(strstr(tri_error_message(), "[96,67]"));
   assert_non_null(strstr(tri_error_message(), "run.sampler: rescore"));
   tri_error_clear();
-  try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, false);
+  try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, ALONE);
   layer_close(&a);
 }
 

@@ -164,7 +164,7 @@ static void gradients_of(bench *b, bool apart, int chunk, double most_logp, doub
   int64_t   at = 0;
 
   if (chunk) b->m->chunk = chunk;
-  OK(tri_params_grad_clear(tri_model_params(b->m), b->se.stream));
+  tri_params_grad_clear(tri_model_params(b->m));
   for (int q = 0; apart && q < 4; q++) {
     pass(b, &all[q], 1, q == 3, most_logp, &at);
     if (q == 1) pass(b, NULL, 0, false, most_logp, &at);

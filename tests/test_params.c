@@ -176,7 +176,7 @@ static void check_packed(const tri_weights *w, int u, bool backward) {
   if (backward)
     OK(kernels()->linear_bwd_x(se->stream, linear, w->packed_bwd[0], &y, &x, false));
   else
-    OK(kernels()->linear_fwd(se->stream, linear, w->packed_fwd[0], &y, &x, NULL, false));
+    OK(kernels()->linear_fwd(se->stream, linear, w->packed_fwd[0], &y, &x, NULL, NULL));
   device_copy(se->stream, result, y.data, (size_t)(n * wide) * sizeof *result);
   for (int64_t out = 0; out < LAYER_OUT; out++)
     for (int64_t in = 0; in < LAYER_IN; in++) {
@@ -262,10 +262,16 @@ static void holding(void) {
 
 /* ---- gradients and the update ---- */
 
+static bool of_product(int u, int i) {
+  const tri_linear_use *l = &unit[u].linear[0];
+  return unit[u].n_linear && i >= l->first && i < l->first + l->n;
+}
+
 static void add_slope(int m, int u, const tri_weights *dw, float part) {
   for (int i = 0; i < unit[u].n_param; i++) {
     int64_t    n = tri_param_count(&unit[u].param[i]);
     tri_tensor t = on_host(&dw->t[i]);
+    if (dw->fresh && of_product(u, i)) memset(t.data, 0, (size_t)n * sizeof(float));
     for (int64_t k = 0; k < n; k++) ((float *)t.data)[k] += part * slope(se->rt.world_rank, m, u, i, k);
     device_copy(se->stream, dw->t[i].data, t.data, (size_t)n * sizeof(float));
     free(t.data);
@@ -408,12 +414,9 @@ static void updating(void) {
   wanted = as_read;
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);
   holding();
-  for (int u = 0; u < UNITS; u++) {
-    tri_optim_view v = tri_params_optim_view(p, u);
-    float         *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
-    for (int64_t e = 0; e < v.range.count; e++) CHECK(grad[e] == 0);
-    free(grad);
-  }
+  /* nothing is left of the gradient: the same again is the same sum; the products' part is written anew */
+  for (int m = 0; m < PASSES; m++) backward(m, m == PASSES - 1);
+  check_reduced();
 }
 
 /* ---- every plan ---- */

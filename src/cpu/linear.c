@@ -210,7 +210,7 @@ typedef struct call {
   int64_t            rows; /* M */
   tri_out            y;    /* [M, p->n] */
   tri_in             bias; /* [p->n] or NULL */
-  bool               add;
+  tri_in             base; /* as y, or y, or NULL */
 } call;
 
 /* Columns [col, col + n) of row `row` of y from t[n], which is changed. */
@@ -224,20 +224,20 @@ static void store_row(const call *c, float *restrict t, int64_t row, int64_t col
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) t[i] += tri_bf16_to_f32(b[i]);
   }
+  const int64_t at = row * c->p->n + col;
   if (c->y->dtype == TRI_F32) {
-    float *restrict y = (float *)c->y->data + row * c->p->n + col;
-    if (!c->add) {
-      memcpy(y, t, (size_t)n * sizeof *y);
-      return;
-    }
+    float       *y = (float *)c->y->data + at;
+    const float *base = c->base ? (const float *)c->base->data + at : NULL;
+    if (!base) memcpy(y, t, (size_t)n * sizeof *y);
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) y[i] += t[i];
+    for (int64_t i = 0; i < (base ? n : 0); i++) y[i] = base[i] + t[i];
     return;
   }
-  uint16_t *restrict y = (uint16_t *)c->y->data + row * c->p->n + col;
-  if (c->add) {
+  uint16_t *restrict y = (uint16_t *)c->y->data + at;
+  if (c->base) {
+    const uint16_t *base = (const uint16_t *)c->base->data + at;
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) t[i] += tri_bf16_to_f32(y[i]);
+    for (int64_t i = 0; i < n; i++) t[i] += tri_bf16_to_f32(base[i]);
   }
 #pragma omp simd
   for (int64_t i = 0; i < n; i++) y[i] = tri_f32_to_bf16(t[i]);
@@ -310,20 +310,22 @@ static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
 }
 
 tri_status tri_cpu_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x,
-                              tri_in bias, bool add) {
+                              tri_in bias, tri_in base) {
   (void)s;
-  const call c = {&l->fwd, packed_fwd, x->data, x->dim[0], y, bias, add};
+  const call c = {&l->fwd, packed_fwd, x->data, x->dim[0], y, bias, base};
   assert_shape(x, c.rows, l->n_in);
   assert_shape(y, c.rows, l->n_out);
   TRI_ASSERT(x->dtype == l->dtype && (y->dtype == TRI_F32 || y->dtype == l->dtype));
   TRI_ASSERT(!bias || (bias->dim[0] == l->n_out && (bias->dtype == TRI_F32 || bias->dtype == TRI_BF16)));
+  if (base) assert_shape(base, c.rows, l->n_out);
+  TRI_ASSERT(!base || base->dtype == y->dtype);
   return run_call(l, &c);
 }
 
 tri_status tri_cpu_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy,
                                 bool add) {
   (void)s;
-  const call c = {&l->bwd, packed_bwd, dy->data, dy->dim[0], dx, NULL, add};
+  const call c = {&l->bwd, packed_bwd, dy->data, dy->dim[0], dx, NULL, add ? dx : NULL};
   assert_shape(dy, c.rows, l->n_out);
   assert_shape(dx, c.rows, l->n_in);
   TRI_ASSERT(l->backward && dy->dtype == l->dtype && (dx->dtype == TRI_F32 || dx->dtype == l->dtype));

@@ -205,8 +205,7 @@ static bool run_tile(const tri_linear *l, int thread, float *dw, const char *slo
                       tri_linear_scratch(l, thread));
 }
 
-tri_status tri_cpu_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x) {
-  (void)s;
+tri_status tri_cpu_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add) {
   const tri_gradient *g = &l->grad;
   const chunks        all = cut_rows(g, x->dim[0]);
   const int64_t       n_tiles = tri_ceil_div(l->n_out, g->height);
@@ -215,6 +214,7 @@ tri_status tri_cpu_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in
   TRI_ASSERT(x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
   TRI_ASSERT(x->ndim == 2 && x->dim[1] == l->n_in && dy->ndim == 2 && dy->dim[0] == x->dim[0]);
   TRI_ASSERT(dy->dim[1] == l->n_out && dw->ndim == 2 && dw->dim[0] == l->n_out && dw->dim[1] == l->n_in);
+  if (!add) TRI_TRY(s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float)));
   if (all.n_all == 0) return TRI_OK;
 #pragma omp parallel num_threads(l->threads) reduction(&& : ok)
   {

@@ -68,10 +68,10 @@ static void once(const bench *b, int op, int64_t rows) {
   tri_tensor      sum = tri_view2(b->dx, TRI_F32, rows, b->n_out), dx = tri_view2(b->dx, t, rows, b->n_in);
   tri_tensor w = tri_view2(b->w, t, b->n_out, b->n_in), dw = tri_view2(b->dw, TRI_F32, b->n_out, b->n_in);
   if (op == 0) library_run(b);
-  if (op == 1) OK(b->k->linear_fwd(b->s, b->l, b->fwd, &y, &x, NULL, false));
-  if (op == 2) OK(b->k->linear_fwd(b->s, b->l, b->fwd, &sum, &x, NULL, true));
+  if (op == 1) OK(b->k->linear_fwd(b->s, b->l, b->fwd, &y, &x, NULL, NULL));
+  if (op == 2) OK(b->k->linear_fwd(b->s, b->l, b->fwd, &sum, &x, NULL, &sum));
   if (op == 3) OK(b->k->linear_bwd_x(b->s, b->l, b->bwd, &dx, &y, false));
-  if (op == 4) OK(b->k->linear_bwd_w(b->s, b->l, &dw, &y, &x));
+  if (op == 4) OK(b->k->linear_bwd_w(b->s, b->l, &dw, &y, &x, true));
   if (op == 5) OK(b->k->linear_pack(b->s, b->l, b->fwd, b->bwd, &w));
 }
 

@@ -67,7 +67,7 @@ struct matrix {
 
 struct product {
   emu_lt_desc how;
-  matrix      a, b, d;
+  matrix      a, b, c, d;
   float       alpha, beta;
   int         kind;
   uint64_t    m, n, k;
@@ -111,7 +111,7 @@ void multiply(const product &p) {
       for (uint64_t i = 0; i < rows; i++) {
         uint64_t at = j * (uint64_t)p.d.t.ld + first + i;
         float    y = p.alpha * (sum[i] + rest[i]);
-        if (p.beta != 0) y += p.beta * get(p.d.data, p.d.t.type, at);
+        if (p.beta != 0) y += p.beta * get(p.c.data, p.c.t.type, at);
         if (p.how.bias) y += get(p.how.bias, p.d.t.type, first + i);
         put(p.d.data, p.d.t.type, at, y);
       }
@@ -225,19 +225,28 @@ cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t  
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb,
-                              const void *beta, const void *c, cublasLtMatrixLayout_t, void *d,
+                              const void *beta, const void *c, cublasLtMatrixLayout_t lc, void *d,
                               cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t *algo, void *workspace,
                               size_t bytes, cudaStream_t s) {
   algorithm how = read(algo);
-  product   p = {
-        *desc,          {(void *)a, *la}, {(void *)b, *lb}, {d, *ld}, *(float *)alpha,
-        *(float *)beta, how.kind,         ld->rows,         ld->cols, desc->trans_a ? la->rows : la->cols};
+  product   p = {*desc,
+                 {(void *)a, *la},
+                 {(void *)b, *lb},
+                 {(void *)c, *lc},
+                 {d, *ld},
+                 *(float *)alpha,
+                 *(float *)beta,
+                 how.kind,
+                 ld->rows,
+                 ld->cols,
+               desc->trans_a ? la->rows : la->cols};
 
   if (desc->epilogue != CUBLASLT_EPILOGUE_BIAS) p.how.bias = NULL;
   check_array("A", p.a, p.how.trans_a ? p.k : p.m, p.how.trans_a ? p.m : p.k, how.align[0]);
   check_array("B", p.b, p.how.trans_b ? p.n : p.k, p.how.trans_b ? p.k : p.n, how.align[1]);
   check_array("D", p.d, p.m, p.n, how.align[3]);
-  if (c != d) emu_fail("cublasLtMatmul: C is not D; only that is emulated");
+  check_array("C", p.c, p.m, p.n, how.align[2]);
+  if (lc->type != ld->type || lc->ld != ld->ld) emu_fail("cublasLtMatmul: C is not laid out like D");
   if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS)
     if (const char *why = emu_device_range(p.how.bias, p.m * size_of(ld->type)))
       emu_fail("cublasLtMatmul: the bias: %s", why);
