@@ -119,10 +119,10 @@ struct adamw_numbers { /* of tri_adamw */
   float beta1, beta2, eps, rate, root, shrink, scale;
 };
 
-/* One pass over w, m, v, g [n] f32. Grid: grid_of; judge: tri_cpu_adamw. */
+/* One pass over w, m, v, g [n] f32 and, unless NULL, half [n] = w: 30 bytes an element. Grid: grid_of; judge: tri_cpu_adamw. */
 template <bool VEC>
 __global__ void __launch_bounds__(THREADS)
-    adamw_kernel(float *w, float *m, float *v, const float *g, adamw_numbers a, int64_t n) {
+    adamw_kernel(float *w, float *m, float *v, tri_bf16 *half, const float *g, adamw_numbers a, int64_t n) {
   FOR_UNITS(i, n) {
     float wi[8], mi[8], vi[8], gi[8];
     tri_load8<VEC>(wi, w + i, n - i);
@@ -135,11 +135,13 @@ __global__ void __launch_bounds__(THREADS)
     tri_store8<VEC>(w + i, wi, n - i);
     tri_store8<VEC>(m + i, mi, n - i);
     tri_store8<VEC>(v + i, vi, n - i);
+    if (half) tri_store8<VEC>(half + i, wi, n - i);
   }
 }
 
-tri_status tri_cuda_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_in g,
+tri_status tri_cuda_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,
                           const tri_adamw_rule *rule) {
+  void         *to = half ? half->data : NULL;
   int64_t       n = tri_tensor_count(w);
   double        t = (double)rule->step;
   adamw_numbers a = {rule->beta1,
@@ -153,11 +155,12 @@ tri_status tri_cuda_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_in
   TRI_ASSERT(w->dtype == TRI_F32 && m->dtype == TRI_F32 && v->dtype == TRI_F32 && g->dtype == TRI_F32);
   TRI_ASSERT(tri_tensor_count(m) == n && tri_tensor_count(v) == n && tri_tensor_count(g) == n &&
              rule->step > 0);
-  if (tri_vec8(n, w->data, m->data, v->data, g->data))
-    return TRI_LAUNCH((adamw_kernel<true>), grid_of(s, n), THREADS, 0, s, w->data, m->data, v->data, g->data,
-                      a, n);
-  return TRI_LAUNCH((adamw_kernel<false>), grid_of(s, n), THREADS, 0, s, w->data, m->data, v->data, g->data,
-                    a, n);
+  TRI_ASSERT(!half || (half->dtype == TRI_BF16 && tri_tensor_count(half) == n));
+  if (tri_vec8(n, w->data, m->data, v->data, to, g->data))
+    return TRI_LAUNCH((adamw_kernel<true>), grid_of(s, n), THREADS, 0, s, w->data, m->data, v->data, to,
+                      g->data, a, n);
+  return TRI_LAUNCH((adamw_kernel<false>), grid_of(s, n), THREADS, 0, s, w->data, m->data, v->data, to,
+                    g->data, a, n);
 }
 
 /* y[K,C] = x[row[K],C] (x has n_rows); ADD: y[row[K],C] += x[K,C] (y has n_rows). Grid: K. Judges: tri_cpu_rows_*. */

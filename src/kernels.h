@@ -120,8 +120,9 @@ typedef struct tri_adamw_rule {
   X(axpby,         (tri_stream *s, tri_out y, float a, tri_in x, float b))                                    \
   X(cast,          (tri_stream *s, tri_out y, tri_in x))                                                      \
   X(sumsq,         (tri_stream *s, double *sum, tri_in x))                                                    \
-  /* w, m, v f32 [n] updated with g f32 [n]                                                                */ \
-  X(adamw,         (tri_stream *s, tri_out w, tri_out m, tri_out v, tri_in g, const tri_adamw_rule *rule))
+  /* w, m, v f32 [n] updated with g f32 [n]; half bf16 [n] = the new w, or NULL                             */ \
+  X(adamw,         (tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,                   \
+                    const tri_adamw_rule *rule))
 /* clang-format on */
 
 #define TRI_X(name, args) tri_status(*name) args;

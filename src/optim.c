@@ -17,8 +17,9 @@ static tri_status update_unit(tri_params *p, int unit, const tri_optim_opt *opt,
     rule.decay = spec->param[i].ndim == 2 ? (float)(base->lr * opt->weight_decay) : 0.0f;
     tri_tensor w = tri_view1(v.weight + at, TRI_F32, r.count), g = tri_view1(v.grad + at, TRI_F32, r.count);
     tri_tensor m = tri_view1(v.exp_avg + at, TRI_F32, r.count),
-               q = tri_view1(v.exp_avg_sq + at, TRI_F32, r.count);
-    TRI_TRY(s->device->ops->kernels->adamw(s, &w, &m, &q, &g, &rule));
+               q = tri_view1(v.exp_avg_sq + at, TRI_F32, r.count),
+               half = v.half ? tri_view1(v.half + at, TRI_BF16, r.count) : (tri_tensor){0};
+    TRI_TRY(s->device->ops->kernels->adamw(s, &w, &m, &q, v.half ? &half : NULL, &g, &rule));
   }
   return TRI_OK;
 }

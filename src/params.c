@@ -247,16 +247,20 @@ static tri_status spread(tri_params *p, void *buf, tri_dtype t, tri_shard_scope 
   return c->ops->all_gather(c, buf, mine, from_range.count, t, s, NULL);
 }
 
-/* Collective. New f32 weights of the optimizer share go to the compute type and to every holder. */
+/* Collective. New weights of the optimizer share, in the compute type, go to every holder. */
 static tri_status publish_unit(tri_params *p, unit *u, tri_stream *s) {
-  if (u->master) {
-    tri_tensor to = tri_view1(weight_at(p, u, u->ro.begin), p->opt.dtype, u->ro.count);
-    tri_tensor from = tri_view1(u->master, TRI_F32, u->ro.count);
-    TRI_TRY(kernels(p)->cast(s, &to, &from));
-  }
   if (u->own) TRI_TRY(forget(p, u->own, s));
   return spread(p, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
                 p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
+}
+
+static tri_status cast_master(tri_params *p, unit *u, tri_stream *s) {
+  tri_tensor to, from;
+
+  if (!u->master) return TRI_OK;
+  to = tri_view1(weight_at(p, u, u->ro.begin), p->opt.dtype, u->ro.count);
+  from = tri_view1(u->master, TRI_F32, u->ro.count);
+  return kernels(p)->cast(s, &to, &from);
 }
 
 /* Copy f32 `from`, host memory, to flat element `at` of the unit's state of this kind, in that state's type. */
@@ -309,6 +313,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
                  : u->master                    ? (void *)u->master
                                                 : weight_at(p, u, u->ro.begin);
     TRI_TRY(spread(p, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
+    if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, u, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(publish_unit(p, u, s));
   }
   return TRI_OK;
@@ -595,10 +600,11 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
 
 tri_optim_view tri_params_optim_view(tri_params *p, int index) {
   unit          *u = &p->unit[index];
-  tri_optim_view v = {u->ro, master_of(p, u), u->exp_avg, u->exp_avg_sq,
-                      u->acc + (u->ro.begin - u->rg.begin)};
+  tri_optim_view v = {u->ro, master_of(p, u), u->exp_avg, u->exp_avg_sq, u->acc + (u->ro.begin - u->rg.begin),
+                      NULL};
 
   TRI_ASSERT(!p->pending && !u->fresh && p->opt.train);
+  if (u->master) v.half = weight_at(p, u, u->ro.begin);
   return v;
 }
 

@@ -110,14 +110,15 @@ TRI_CHECKED tri_status tri_params_grad_done(tri_params *p, int unit, tri_stream 
 typedef struct tri_optim_view {
   tri_range range;
   float    *weight, *exp_avg, *exp_avg_sq, *grad;
+  uint16_t *half; /* bf16, the weights in the compute type; NULL where that is f32 */
 } tri_optim_view;
 tri_optim_view tri_params_optim_view(tri_params *p, int unit);
 /* Not collective. Sum of squares of this rank's optimizer share of the gradient. The host waits. */
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
-/* Collective over world. After the update: new weights to every rank that holds them; gradients count as
- * zero again. */
+/* Collective over world. After the update of every view, half included: new weights to every rank that holds
+ * them; gradients count as zero again. */
 TRI_CHECKED tri_status tri_params_publish(tri_params *p, tri_stream *s);
 /* Not collective. Gradients count as zero again, weights stay (a skipped step). */
 void                  tri_params_grad_clear(tri_params *p);

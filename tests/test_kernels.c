@@ -392,6 +392,7 @@ static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
   tri_adamw_rule r = {1e-2f, 0.9f, 0.95f, 1e-8f, 1e-3f, 0.5f, 0};
   tri_tensor     d_w = put_real(b, TRI_F32, n, 0, w), d_m = put_real(b, TRI_F32, n, 0, m);
   tri_tensor     d_v = put_real(b, TRI_F32, n, 0, v), tail_w, tail_m, tail_v, tail_g;
+  tri_tensor     d_half = make(b, TRI_BF16, n, 0), half = make(b, TRI_BF16, n, 0);
   (void)type;
   tail_w = put_real(b, TRI_F32, n, 0, w);
   tail_m = put_real(b, TRI_F32, n, 0, m);
@@ -406,14 +407,14 @@ static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
       w[i] = w[i] * (1 - (double)r.decay) - (double)r.lr * (m[i] / (1 - pow((double)r.beta1, t))) /
                                                 (sqrt(v[i] / (1 - pow((double)r.beta2, t))) + (double)r.eps);
     }
-    ok(b->k->adamw(b->stream, &d_w, &d_m, &d_v, &d_g, &r));
+    ok(b->k->adamw(b->stream, &d_w, &d_m, &d_v, &d_half, &d_g, &r));
     for (int64_t at = 0; at < n; at += 1 + n / 2) { /* the same in pieces that start elsewhere */
       int64_t size = n - at < 1 + n / 2 ? n - at : 1 + n / 2;
       tail_g = tri_rows(&d_g, at, size);
       {
         tri_tensor pw = tri_rows(&tail_w, at, size), pm = tri_rows(&tail_m, at, size),
                    pv = tri_rows(&tail_v, at, size);
-        ok(b->k->adamw(b->stream, &pw, &pm, &pv, &tail_g, &r));
+        ok(b->k->adamw(b->stream, &pw, &pm, &pv, NULL, &tail_g, &r));
       }
     }
     free(g);
@@ -422,6 +423,8 @@ static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
   expect_near(b, "adamw v", &d_v, v, 12 * EPS_F32, 1e-30);
   expect_near(b, "adamw w", &d_w, w, 4 * EPS_F32, 3 * 0.1 * 32 * EPS_F32);
   expect_same_rows(b, "adamw in pieces", &d_w, 0, &tail_w, 0, n);
+  ok(b->k->cast(b->stream, &half, &d_w));
+  expect_same_rows(b, "adamw's bf16", &d_half, 0, &half, 0, n);
   expect_same_rows(b, "adamw v in pieces", &d_v, 0, &tail_v, 0, n);
   same_for_threads(b, &d_w);
   free(w), free(m), free(v);

@@ -88,7 +88,7 @@ tri_status tri_cpu_sumsq(tri_stream *s, double *sum, tri_in x) {
   return TRI_OK;
 }
 
-tri_status tri_cpu_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_in g,
+tri_status tri_cpu_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,
                          const tri_adamw_rule *rule) {
   int64_t n = tri_tensor_count(w);
   double  t = (double)rule->step;
@@ -100,6 +100,7 @@ tri_status tri_cpu_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_in 
   TRI_ASSERT(w->dtype == TRI_F32 && m->dtype == TRI_F32 && v->dtype == TRI_F32 && g->dtype == TRI_F32);
   TRI_ASSERT(tri_tensor_count(m) == n && tri_tensor_count(v) == n && tri_tensor_count(g) == n &&
              rule->step > 0);
+  TRI_ASSERT(!half || (half->dtype == TRI_BF16 && tri_tensor_count(half) == n));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 4 * n))
   for (int64_t i = 0; i < n; i += CHUNK) {
     int64_t      size = chunk_size(i, n);
@@ -108,6 +109,10 @@ tri_status tri_cpu_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_in 
 #pragma omp simd
     for (int64_t j = 0; j < size; j++)
       tri_adamw(wi + j, mi + j, vi + j, scale * gi[j], beta1, beta2, eps, rate, root, shrink);
+    if (!half) continue;
+    uint16_t *restrict hi = (uint16_t *)half->data + i;
+#pragma omp simd
+    for (int64_t j = 0; j < size; j++) hi[j] = tri_f32_to_bf16(wi[j]);
   }
   return TRI_OK;
 }
