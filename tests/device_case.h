@@ -1,4 +1,5 @@
-/* device_case.h - the device a test program runs on: $TRI_TEST_DEVICE, else the CPU; and how the host reaches its memory. */
+/* device_case.h - the device a test program runs on: $TRI_TEST_DEVICE, else the CPU; how the host reaches its memory; and
+ * where tests/data and the program lie on a machine that did not build them. */
 #ifndef TRI_TESTS_DEVICE_CASE_H
 #define TRI_TESTS_DEVICE_CASE_H
 
@@ -16,6 +17,18 @@ static inline const char *test_device(void) {
 static inline int test_step(int step) {
   const char *brief = getenv("TRI_TEST_BRIEF");
   return brief && atoi(brief) ? step : 1;
+}
+
+/* tests/data: $TRI_TEST_DATA, else where it lay when this was built. */
+static inline const char *test_data(void) {
+  const char *folder = getenv("TRI_TEST_DATA");
+  return folder ? folder : TRI_TEST_DATA;
+}
+
+/* trireme: $TRI_TEST_PROGRAM, else where it was built. */
+static inline const char *test_program(void) {
+  const char *path = getenv("TRI_TEST_PROGRAM");
+  return path ? path : TRI_PROGRAM;
 }
 
 /* Copies, waited for; a failure ends the program. */

@@ -39,7 +39,7 @@ static inline void golden_open(golden *g, const char *name) {
   char path[600];
 
   memset(g, 0, sizeof *g);
-  snprintf(g->folder, sizeof g->folder, "%s/%s", TRI_TEST_DATA, name);
+  snprintf(g->folder, sizeof g->folder, "%s/%s", test_data(), name);
   snprintf(path, sizeof path, "%s/golden.safetensors", g->folder);
   OK(tri_safetensors_open(path, &g->numbers));
 }

@@ -2,6 +2,7 @@
  * Judges: loops in f64, the gradient loop itself judged by central differences; exact bits for rows,
  * sequences, threads, and decoding. */
 #include "kernel_case.h"
+#include "filter_case.h"
 
 typedef struct attn_case {
   int     H, G, D, S;
@@ -584,5 +585,6 @@ int main(void) {
       cmocka_unit_test(test_bwd_nan), cmocka_unit_test(test_growing),  cmocka_unit_test(test_many),
       cmocka_unit_test(test_wide),
   };
+  test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
  * input is a pure function of r. NCCL promises no order of sums: its inputs are small whole numbers, whose
  * sums are exact in any. */
 #include "ranks_case.h"
+#include "filter_case.h"
 
 enum {
   MAX_RANKS = 4,
@@ -241,13 +242,14 @@ static bool serves(way w, const char *device) {
 
 static void for_all(size_t bytes, void (*body)(setup *u)) {
   static const int ranks_per_node[] = {0, 1, 2};
+  const char      *only = getenv("TRI_TEST_COMM"); /* one of way_name, or all */
 
   for (int dev = 0; tri_device_at(dev); dev++)
     for (int w = 0; w < N_WAYS; w++)
       for (size_t i = 0; i < sizeof ranks_per_node / sizeof ranks_per_node[0]; i++) {
         setup u;
         bool  one = rt.world_size == 1; /* then a scope of one rank never asks where a buffer lies */
-        if (!serves((way)w, tri_device_at(dev)->name)) continue;
+        if (!serves((way)w, tri_device_at(dev)->name) || (only && strcmp(only, way_name[w]))) continue;
         if (ranks_per_node[i] && rt.world_size % ranks_per_node[i]) continue;
         if (one && ranks_per_node[i] == 2) continue;
         any_order = w == NCCL;
@@ -469,6 +471,7 @@ int main(void) {
   };
   int failed;
 
+  test_filter();
   failed = cmocka_run_group_tests(tests, ranks_open, ranks_close);
   if (tri_host_bytes() != 0)
     fprintf(stderr, "%lld bytes of host memory were not freed\n", (long long)tri_host_bytes());

@@ -2,6 +2,7 @@
  * Judges: loops in f64, gradient loops themselves judged by central differences; exact bits for rows and
  * threads. */
 #include "kernel_case.h"
+#include "filter_case.h"
 
 /* Rows and columns: 1, primes, multiples of the vector widths and their neighbours; the last ones are
  * large enough for two threads. */
@@ -442,5 +443,6 @@ int main(void) {
       cmocka_unit_test(test_cast),   cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),
       cmocka_unit_test(test_adamw),
   };
+  test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_linear.c - the linear_* kernels of every device. Judges: f64 loops, and bit equality of rows. */
 #include "cpu/gemm.h"
 #include "device.h"
+#include "filter_case.h"
 #include "kernels.h"
 
 #include <math.h>
@@ -454,6 +455,7 @@ int main(void) {
   const tri_device_ops *ops;
   int                   failed = 0;
 
+  test_filter();
   for (int i = 0; (ops = tri_device_at(i)) != NULL; i++) failed += run_on(ops->name);
   return failed;
 }

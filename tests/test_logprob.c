@@ -2,6 +2,7 @@
  * Judges: loops in f64, the gradient loop itself judged by central differences; chi-square for draws;
  * cases worked by hand for top-k and top-p; exact bits for rows, threads, and between sample and logp_fwd. */
 #include "kernel_case.h"
+#include "filter_case.h"
 
 static const int64_t shapes[][2] = {{1, 1},    {3, 2}, {2, 31},  {5, 33},  {4, 2047}, {3, 2049}, {2, 5003},
                                     {9, 4096}, {0, 8}, {2, 512}, {2, 513}, {2, 8209}, {2, 8212}, {1, 151936}};
@@ -399,5 +400,6 @@ int main(void) {
       cmocka_unit_test(test_keys),    cmocka_unit_test(test_key_parts),
       cmocka_unit_test(test_refused), cmocka_unit_test(test_not_numbers),
   };
+  test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* test_model.c - forward, backward and ten optimizer steps of small random models. Judge: transformers in f32
  * (make_model_golden.py); for bf16 the same numbers within what bf16's roundings explain. */
 #include "model_case.h"
+#include "filter_case.h"
 
 #include "batch.h"
 #include "decoder.h"
@@ -262,5 +263,6 @@ static void bf16(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(logits), cmocka_unit_test(gradients),
                                      cmocka_unit_test(losses_of_ten_steps), cmocka_unit_test(bf16)};
+  test_filter();
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -2,6 +2,7 @@
  * Judge: a full sort and running sums in f64 over the weights formula.h gives. Where a sum may round otherwise, the
  * tokens of numbers SLACK to either side are right too; where all sums are exact, only the one. */
 #include "kernel_case.h"
+#include "filter_case.h"
 
 #include "formula.h"
 
@@ -183,5 +184,6 @@ static void test_exact(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_tokens), cmocka_unit_test(test_exact)};
+  test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

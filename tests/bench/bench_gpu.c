@@ -1,0 +1,429 @@
+/* bench_gpu.c - speed of a device's kernels: attention, the head, AdamW, norms, products. Not a test.
+ *
+ * bench_gpu DEVICE [small] [WORD]    all, or those whose label holds WORD; small: tiny shapes, for a try
+ * One line each, FIGURE|label|unit|number: the median of five timed runs after two, by the device's own events, each of
+ * as many calls as fill a millisecond. Operations and bytes are those the computation cannot do without: causal
+ * attention half of all pairs, a backward pass 5 products where forward has 2, each array read or written once. */
+#include "device.h"
+#include "kernels.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OK(call)                                                                                             \
+  do {                                                                                                       \
+    if ((call) != TRI_OK) {                                                                                  \
+      fprintf(stderr, "%s\n", tri_error_trace());                                                            \
+      exit(1);                                                                                               \
+    }                                                                                                        \
+  } while (0)
+
+enum { MOST_ARRAYS = 32, RUNS = 5, WARM_UP = 2, MOST_CALLS = 1000, PATTERN = 1 << 20 };
+
+/* A device, and what one case holds of it. */
+typedef struct bench {
+  const tri_device_ops *ops;
+  const tri_kernels    *k;
+  tri_device           *d;
+  tri_stream           *s;
+  tri_event            *from, *to;
+  void                 *array[MOST_ARRAYS];
+  int                   n_arrays;
+  bool                  small;
+  const char           *word;       /* NULL: every case */
+  float                *noise;      /* host, [PATTERN], in (-0.5, 0.5) */
+  uint16_t             *noise_half; /* the same in bf16 */
+  char                  label[128];
+} bench;
+
+/* ---- arrays ---- */
+
+static void *room(bench *b, size_t bytes) {
+  void *p = NULL;
+
+  if (b->n_arrays == MOST_ARRAYS) abort();
+  OK(b->ops->alloc(b->d, TRI_MEM_DEVICE, bytes, &p));
+  return b->array[b->n_arrays++] = p;
+}
+
+static void give_back(bench *b) {
+  OK(b->ops->stream_sync(b->s));
+  while (b->n_arrays) b->ops->free(b->d, TRI_MEM_DEVICE, &b->array[--b->n_arrays]);
+}
+
+/* [rows,columns] of noise; columns 0: a view of one dimension. */
+static tri_tensor array(bench *b, tri_dtype t, int64_t rows, int64_t columns) {
+  const int64_t n = rows * (columns ? columns : 1);
+  const size_t  size = tri_dtype_bytes(t);
+  char         *p = room(b, (size_t)n * size);
+  const void   *noise = t == TRI_F32 ? (const void *)b->noise : b->noise_half;
+
+  for (int64_t at = 0; at < n && (t == TRI_F32 || t == TRI_BF16); at += PATTERN)
+    OK(b->ops->copy(b->s, p + (size_t)at * size, noise,
+                    (size_t)(n - at < PATTERN ? n - at : PATTERN) * size));
+  OK(b->ops->stream_sync(b->s));
+  return columns ? tri_view2(p, t, rows, columns) : tri_view1(p, t, rows);
+}
+
+/* Whole numbers of the host, as a view [n] or [rows,n / rows]. */
+static tri_tensor numbers(bench *b, const int32_t *x, int64_t rows, int64_t columns) {
+  const int64_t n = rows * (columns ? columns : 1);
+  void         *p = room(b, (size_t)n * sizeof *x);
+
+  OK(b->ops->copy(b->s, p, x, (size_t)n * sizeof *x));
+  OK(b->ops->stream_sync(b->s));
+  return columns ? tri_view2(p, TRI_I32, rows, columns) : tri_view1(p, TRI_I32, rows);
+}
+
+static int32_t *host_numbers(int64_t n) {
+  int32_t *x = calloc((size_t)n, sizeof *x);
+  if (!x) abort();
+  return x;
+}
+
+/* ---- time ---- */
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Milliseconds of `calls` calls of run. */
+static double once(bench *b, void (*run)(bench *, void *), void *ctx, int calls) {
+  double ms;
+
+  OK(b->ops->event_record(b->from, b->s));
+  for (int i = 0; i < calls; i++) run(b, ctx);
+  OK(b->ops->event_record(b->to, b->s));
+  OK(b->ops->stream_sync(b->s));
+  OK(b->ops->event_ms(b->from, b->to, &ms));
+  return ms;
+}
+
+/* Prints amount (of `unit` times 1e9 or 1e12 per second) over the median time of one call. */
+static void figure(bench *b, void (*run)(bench *, void *), void *ctx, double amount, const char *unit) {
+  const double scale = unit[0] == 'T' ? 1e12 : 1e9;
+  double       ms[RUNS], first = 0;
+  int          calls;
+
+  for (int i = 0; i < WARM_UP; i++) first = once(b, run, ctx, 1);
+  calls = b->small || first >= 1 ? 1 : (int)(1 / (first > 1e-3 ? first : 1e-3)) + 1;
+  if (calls > MOST_CALLS) calls = MOST_CALLS;
+  for (int i = 0; i < RUNS; i++) ms[i] = once(b, run, ctx, calls) / calls;
+  qsort(ms, RUNS, sizeof *ms, ascending);
+  printf("FIGURE|%s|%s|%.4g\n", b->label, unit, amount / (ms[RUNS / 2] * 1e-3) / scale);
+  fflush(stdout);
+}
+
+/* Sets the label; false where it is not asked for. */
+static bool begin(bench *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static bool begin(bench *b, const char *fmt, ...) {
+  va_list ap;
+
+  va_start(ap, fmt);
+  vsnprintf(b->label, sizeof b->label, fmt, ap);
+  va_end(ap);
+  return !b->word || strstr(b->label, b->word);
+}
+
+/* ---- attention of sequences ---- */
+
+typedef struct attention {
+  tri_heads  h;
+  float      scale;
+  tri_tensor qkv, o, lse, cu, dout, dqkv, work;
+} attention;
+
+static void attention_fwd(bench *b, void *ctx) {
+  attention *a = ctx;
+  OK(b->k->attn_fwd(b->s, &a->o, &a->lse, &a->qkv, &a->cu, &a->h, a->scale));
+}
+static void attention_bwd(bench *b, void *ctx) {
+  attention *a = ctx;
+  OK(b->k->attn_bwd(b->s, &a->dqkv, &a->work, &a->dout, &a->o, &a->lse, &a->qkv, &a->cu, &a->h, a->scale));
+}
+
+/* N tokens in all, in sequences of T. */
+static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
+  const int64_t E = (h.H + 2 * h.G) * h.D, S = N / T;
+  const double  flop =
+      2.0 * (double)T * (double)T * h.H * h.D * (double)S; /* of two products over half of all pairs */
+  int32_t  *cu = host_numbers(S + 1);
+  attention a = {.h = h, .scale = 1 / sqrtf((float)h.D)};
+
+  for (int64_t i = 0; i <= S; i++) cu[i] = (int32_t)(i * T);
+  a.qkv = array(b, TRI_BF16, N, E);
+  a.o = array(b, TRI_BF16, N, (int64_t)h.H * h.D);
+  a.lse = array(b, TRI_F32, N, h.H);
+  a.cu = numbers(b, cu, S + 1, 0);
+  a.dout = array(b, TRI_BF16, N, (int64_t)h.H * h.D);
+  a.dqkv = array(b, TRI_BF16, N, E);
+  a.work = array(b, TRI_F32, N * (2 * h.G * h.D + h.H), 0);
+  if (begin(b, "attention forward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
+    figure(b, attention_fwd, &a, flop, "TFLOP/s");
+  attention_fwd(b, &a); /* backward wants its o and lse */
+  if (begin(b, "attention backward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
+    figure(b, attention_bwd, &a, 2.5 * flop, "TFLOP/s");
+  free(cu);
+  give_back(b);
+}
+
+/* ---- attention of decoding ---- */
+
+typedef struct decode {
+  tri_heads  h;
+  float      scale;
+  tri_tensor qkv, o, k_page, v_page, table, len;
+} decode;
+
+static void decode_run(bench *b, void *ctx) {
+  decode *a = ctx;
+  OK(b->k->attn_decode(b->s, &a->o, &a->qkv, &a->k_page, &a->v_page, &a->table, &a->len, &a->h, a->scale));
+}
+
+/* rows sequences of len tokens each, every one with pages of its own. */
+static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len) {
+  const int64_t pages = (len + TRI_PAGE - 1) / TRI_PAGE, P = rows * pages, E = (h.H + 2 * h.G) * h.D;
+  int32_t      *table = host_numbers(P), *lens = host_numbers(rows);
+  decode        a = {.h = h, .scale = 1 / sqrtf((float)h.D)};
+
+  if (begin(b, "attention decode, %d/%d heads of %d, %lld rows of %lld tokens", h.H, h.G, h.D,
+            (long long)rows, (long long)len)) {
+    for (int64_t i = 0; i < P; i++) table[i] = (int32_t)(i * 7919 % P); /* not one after the other */
+    for (int64_t i = 0; i < rows; i++) lens[i] = (int32_t)len;
+    if (P % 7919 == 0) abort();
+    a.qkv = array(b, TRI_BF16, rows, E);
+    a.o = array(b, TRI_BF16, rows, (int64_t)h.H * h.D);
+    a.k_page = array(b, TRI_BF16, P, (int64_t)h.G * h.D * TRI_PAGE);
+    a.v_page = a.k_page;
+    a.v_page.data = room(b, (size_t)tri_tensor_count(&a.k_page) * 2);
+    a.k_page = (tri_tensor){a.k_page.data, TRI_BF16, 4, {P, h.G, h.D, TRI_PAGE}};
+    a.v_page = (tri_tensor){a.v_page.data, TRI_BF16, 4, {P, h.G, TRI_PAGE, h.D}};
+    a.table = numbers(b, table, rows, pages);
+    a.len = numbers(b, lens, rows, 0);
+    figure(b, decode_run, &a, 4.0 * (double)(rows * len * h.G * h.D), "GB/s");
+  }
+  free(table);
+  free(lens);
+  give_back(b);
+}
+
+/* ---- the head ---- */
+
+typedef struct head {
+  tri_tensor logits, dlogits, target, logp, ent, lse, dlogp, dent;
+} head;
+
+static void head_fwd(bench *b, void *ctx) {
+  head *a = ctx;
+  OK(b->k->logp_fwd(b->s, &a->logp, &a->ent, &a->lse, &a->logits, &a->target, 1));
+}
+static void head_bwd(bench *b, void *ctx) {
+  head *a = ctx;
+  OK(b->k->logp_bwd(b->s, &a->dlogits, &a->logits, &a->target, &a->lse, &a->ent, &a->dlogp, &a->dent, 1));
+}
+
+static void bench_head(bench *b, int64_t K, int64_t V) {
+  int32_t *target = host_numbers(K);
+  head     a;
+
+  for (int64_t i = 0; i < K; i++) target[i] = (int32_t)(i * 31 % V);
+  a.logits = array(b, TRI_F32, K, V);
+  a.dlogits = array(b, TRI_BF16, K, V);
+  a.target = numbers(b, target, K, 0);
+  a.logp = array(b, TRI_F32, K, 0), a.ent = array(b, TRI_F32, K, 0), a.lse = array(b, TRI_F32, K, 0);
+  a.dlogp = array(b, TRI_F32, K, 0), a.dent = array(b, TRI_F32, K, 0);
+  if (begin(b, "log-probabilities forward, %lld rows of %lld", (long long)K, (long long)V))
+    figure(b, head_fwd, &a, 4.0 * (double)(K * V), "GB/s");
+  head_fwd(b, &a);
+  if (begin(b, "log-probabilities backward, %lld rows of %lld", (long long)K, (long long)V))
+    figure(b, head_bwd, &a, 6.0 * (double)(K * V), "GB/s");
+  free(target);
+  give_back(b);
+}
+
+/* ---- arrays as they come ---- */
+
+typedef struct flat {
+  tri_tensor a, b, c, d, e, f;
+} flat;
+
+static void adamw_run(bench *b, void *ctx) {
+  const tri_adamw_rule rule = {1e-5f, 0.9f, 0.95f, 1e-8f, 1e-6f, 1, 10};
+  flat                *f = ctx;
+  OK(b->k->adamw(b->s, &f->a, &f->b, &f->c, &f->d, &rule));
+}
+static void cast_run(bench *b, void *ctx) {
+  flat *f = ctx;
+  OK(b->k->cast(b->s, &f->e, &f->a));
+}
+static void sumsq_run(bench *b, void *ctx) {
+  flat *f = ctx;
+  OK(b->k->sumsq(b->s, f->e.data, &f->d));
+}
+static void rmsnorm_fwd(bench *b, void *ctx) {
+  flat *f = ctx;
+  OK(b->k->rmsnorm_fwd(b->s, &f->a, &f->b, &f->c, &f->d, 1e-6f));
+}
+static void rmsnorm_bwd(bench *b, void *ctx) {
+  flat *f = ctx;
+  OK(b->k->rmsnorm_bwd(b->s, &f->e, &f->a, &f->b, &f->c, &f->d, &f->f));
+}
+static void swiglu_fwd(bench *b, void *ctx) {
+  flat *f = ctx;
+  OK(b->k->swiglu_fwd(b->s, &f->a, &f->b));
+}
+static void swiglu_bwd(bench *b, void *ctx) {
+  flat *f = ctx;
+  OK(b->k->swiglu_bwd(b->s, &f->c, NULL, &f->a, &f->b));
+}
+
+/* Bytes an element: AdamW reads and writes w, m, v and reads g, all f32; the new weights become bf16 in a pass of its own. */
+static void bench_optimizer(bench *b, int64_t n) {
+  flat f;
+
+  f.a = array(b, TRI_F32, n, 0), f.b = array(b, TRI_F32, n, 0), f.c = array(b, TRI_F32, n, 0);
+  OK(b->ops->fill(b->s, f.c.data, 0, (size_t)n * 4)); /* second moments are not negative */
+  f.d = array(b, TRI_F32, n, 0), f.e = array(b, TRI_BF16, n, 0);
+  if (begin(b, "AdamW, %lld M elements of 28 bytes", (long long)n >> 20))
+    figure(b, adamw_run, &f, 28.0 * (double)n, "GB/s");
+  if (begin(b, "f32 to bf16, %lld M elements of 6 bytes", (long long)n >> 20))
+    figure(b, cast_run, &f, 6.0 * (double)n, "GB/s");
+  if (begin(b, "sum of squares, %lld M elements of 4 bytes", (long long)n >> 20))
+    figure(b, sumsq_run, &f, 4.0 * (double)n, "GB/s");
+  give_back(b);
+}
+
+static void bench_layers(bench *b, int64_t N, int64_t C, int64_t F) {
+  flat f = {.a = array(b, TRI_BF16, N, C), .b = array(b, TRI_F32, N, 0), .c = array(b, TRI_F32, N, C)}, g;
+
+  f.d = array(b, TRI_BF16, C, 0);
+  if (begin(b, "RMSNorm forward, [%lld,%lld], 6 bytes", (long long)N, (long long)C))
+    figure(b, rmsnorm_fwd, &f, 6.0 * (double)(N * C), "GB/s");
+  rmsnorm_fwd(b, &f);
+  g = (flat){
+      .a = array(b, TRI_F32, C, 0), .b = f.a, .c = f.c, .d = f.d, .e = array(b, TRI_F32, N, C), .f = f.b};
+  if (begin(b, "RMSNorm backward, [%lld,%lld], 14 bytes", (long long)N, (long long)C))
+    figure(b, rmsnorm_bwd, &g, 14.0 * (double)(N * C), "GB/s");
+  give_back(b);
+  f.a = array(b, TRI_BF16, N, F), f.b = array(b, TRI_BF16, N, 2 * F), f.c = array(b, TRI_BF16, N, 2 * F);
+  if (begin(b, "SwiGLU forward, [%lld,%lld], 6 bytes", (long long)N, (long long)F))
+    figure(b, swiglu_fwd, &f, 6.0 * (double)(N * F), "GB/s");
+  if (begin(b, "SwiGLU backward, [%lld,%lld], 10 bytes", (long long)N, (long long)F))
+    figure(b, swiglu_bwd, &f, 10.0 * (double)(N * F), "GB/s");
+  give_back(b);
+}
+
+/* ---- products ---- */
+
+typedef struct product {
+  tri_linear *l;
+  void       *fwd, *bwd; /* packed, or the weights themselves */
+  tri_tensor  x, y, dw;
+} product;
+
+static void product_fwd(bench *b, void *ctx) {
+  product *p = ctx;
+  OK(b->k->linear_fwd(b->s, p->l, p->fwd, &p->y, &p->x, NULL, false));
+}
+static void product_bwd_x(bench *b, void *ctx) {
+  product *p = ctx;
+  OK(b->k->linear_bwd_x(b->s, p->l, p->bwd, &p->x, &p->y, false));
+}
+static void product_bwd_w(bench *b, void *ctx) {
+  product *p = ctx;
+  OK(b->k->linear_bwd_w(b->s, p->l, &p->dw, &p->y, &p->x));
+}
+
+/* y [M,n_out] = x [M,n_in] W^T for some M; both gradients for the largest. */
+static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
+  static const int64_t  rows[] = {16, 64, 256, 4096};
+  const tri_linear_spec spec = {n_out, n_in, TRI_BF16, true};
+  tri_linear_bytes      bytes;
+  product               p;
+  tri_tensor            w = array(b, TRI_BF16, n_out, n_in);
+  void                 *packed[2];
+
+  OK(b->k->linear_open(b->d, &spec, &p.l));
+  OK(b->k->linear_size(p.l, &bytes));
+  packed[0] = bytes.fwd ? room(b, bytes.fwd) : NULL;
+  packed[1] = bytes.bwd ? room(b, bytes.bwd) : NULL;
+  p.fwd = packed[0] ? packed[0] : w.data;
+  p.bwd = packed[1] ? packed[1] : w.data;
+  OK(b->k->linear_bind(p.l, room(b, bytes.workspace), bytes.workspace));
+  OK(b->k->linear_pack(b->s, p.l, packed[0], packed[1], &w));
+  p.dw = array(b, TRI_F32, n_out, n_in);
+  for (int i = 0; i < 4; i++) {
+    const int64_t M = b->small ? rows[i] / 16 : rows[i];
+    const double  flop = 2.0 * (double)(M * n_out * n_in);
+    const int     keep = b->n_arrays;
+    p.x = array(b, TRI_BF16, M, n_in), p.y = array(b, TRI_BF16, M, n_out);
+    if (begin(b, "product [%lld,%lld], %lld rows", (long long)n_out, (long long)n_in, (long long)M))
+      figure(b, product_fwd, &p, flop, "TFLOP/s");
+    if (i == 3 && begin(b, "product [%lld,%lld], %lld rows, gradient of x", (long long)n_out, (long long)n_in,
+                        (long long)M))
+      figure(b, product_bwd_x, &p, flop, "TFLOP/s");
+    if (i == 3 && begin(b, "product [%lld,%lld], %lld rows, gradient of W", (long long)n_out, (long long)n_in,
+                        (long long)M))
+      figure(b, product_bwd_w, &p, flop, "TFLOP/s");
+    OK(b->ops->stream_sync(b->s));
+    while (b->n_arrays > keep) b->ops->free(b->d, TRI_MEM_DEVICE, &b->array[--b->n_arrays]);
+  }
+  OK(b->k->linear_close(&p.l));
+  give_back(b);
+}
+
+/* ---- all of them ---- */
+
+static void run_all(bench *b) {
+  static const tri_heads heads[] = {{14, 2, 64}, {32, 8, 128}};
+  static const int64_t   shape[][2] = {{2048, 1536},   {1536, 1536},  {17920, 1536}, {1536, 8960},
+                                       {151936, 1536}, {6144, 4096},  {4096, 4096},  {28672, 4096},
+                                       {4096, 14336},  {128256, 4096}};
+  const int64_t          N = b->small ? 64 : 8192;
+
+  for (int i = 0; i < 2; i++) {
+    for (int64_t T = N / 4; T <= N; T *= 2) bench_attention(b, heads[i], N, T);
+    bench_decode(b, heads[i], b->small ? 3 : 32, b->small ? 40 : 768);
+    bench_decode(b, heads[i], b->small ? 5 : 256, b->small ? 40 : 768);
+  }
+  bench_head(b, b->small ? 4 : 1024, b->small ? 1009 : 151936);
+  bench_optimizer(b, b->small ? 1 << 20 : 1 << 28);
+  bench_layers(b, N, b->small ? 256 : 4096, b->small ? 512 : 14336);
+  for (int i = 0; i < 10; i += b->small ? 9 : 1)
+    bench_product(b, shape[i][0] / (b->small ? 128 : 1), shape[i][1] / (b->small ? 16 : 1));
+}
+
+int main(int argc, char **argv) {
+  bench b = {.small = argc > 2 && !strcmp(argv[2], "small")};
+
+  if (argc < 2 || !(b.ops = tri_device_find(argv[1]))) {
+    fprintf(stderr,
+            "usage: bench_gpu DEVICE [small] [WORD]; DEVICE: a back end of this build, cpu or cuda\n");
+    return 64;
+  }
+  b.word = argc > 2 + b.small ? argv[2 + b.small] : NULL;
+  b.noise = malloc(PATTERN * sizeof *b.noise);
+  b.noise_half = malloc(PATTERN * sizeof *b.noise_half);
+  if (!b.noise || !b.noise_half) return 69;
+  for (uint32_t i = 0; i < PATTERN; i++) {
+    b.noise[i] = (float)(i * 2654435761u >> 8) * 0x1p-24f - 0.5f;
+    b.noise_half[i] = tri_f32_to_bf16(b.noise[i]);
+  }
+  OK(tri_device_open(argv[1], 0, 2, &b.d));
+  b.k = b.ops->kernels;
+  OK(b.ops->stream_open(b.d, "bench", &b.s));
+  OK(b.ops->event_open(b.d, &b.from));
+  OK(b.ops->event_open(b.d, &b.to));
+  run_all(&b);
+  b.ops->event_close(&b.from);
+  b.ops->event_close(&b.to);
+  b.ops->stream_close(&b.s);
+  tri_device_close(&b.d);
+  free(b.noise);
+  free(b.noise_half);
+  return 0;
+}

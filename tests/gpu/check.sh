@@ -1,0 +1,257 @@
+#!/bin/bash
+# check.sh - what the GPU back end promises, checked on a machine with one GPU in under ten minutes: a table of results.
+#
+#   tests/gpu/check.sh BIN OUT [--small] [--only WORD[,WORD...]] [--plan]
+#
+# BIN    the folder with the programs that tests/gpu/programs.sh names; nothing is built here
+# OUT    gets table.txt (what | result | figure | seconds) and log.txt, what every program said
+# --small  tiny shapes and few cases, for a try without a GPU: with programs of the preset cpu-emulated
+# --only   jobs whose name holds one of the words; names are in the plan
+# --plan   prints the jobs with their seconds, and runs nothing
+# PYTHON (python3) with torch and transformers is asked for the comparisons; without it they are "not run". MPIRUN (mpirun)
+# starts ranks, CHECK_SECONDS (560; --small 3000) is when everything must be over, PEAK_TFLOPS what MFU is of, CHECK_COMMIT names the commit where git cannot tell.
+# Exit code: 1 if a row says FAILED, else 0.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+usage() { sed -n '4,13s/^# \{0,1\}//p' "$0" >&2; exit 64; }
+
+small=0 plan=0 only='' places=()
+while (($#)); do
+  case $1 in
+  --small) small=1 ;;
+  --plan) plan=1 ;;
+  --only) only=${2-}; shift ;;
+  -*) usage ;;
+  *) places+=("$1") ;;
+  esac
+  shift
+done
+
+# A job: phase, lane, seconds it should take on an H200, seconds it may take, function and arguments. Phases follow each
+# other; in a phase the lanes run side by side, each its jobs in this order. Speed is measured in a lane of its own. What
+# NCCL does with ranks that share a GPU is slow and least sure: it comes in part last.
+jobs='
+0 1   8  40 machine
+1 1  50  90 modules
+1 2  15  40 comm staged 1
+1 2  12  40 comm staged 2
+1 2  15  40 comm staged 4
+1 2  10  40 store staged 2
+1 2  25  60 plans staged 2
+1 3  15  40 parity f32
+1 3  15  40 parity bf16
+1 3  15  40 exact
+1 3  15  40 checkpoint
+1 4  40  80 torch_parity
+1 4  10  40 sanitizer memcheck kernels *
+1 4  25  40 sanitizer memcheck attention test_bwd
+1 5  20  40 sanitizer memcheck attention test_decode
+1 5  15  40 sanitizer memcheck logprob test_logp
+1 5  15  40 sanitizer racecheck kernels test_rmsnorm*
+1 5  15  40 sanitizer racecheck attention test_fwd
+2 1  15  40 comm nccl 2
+2 1   8  40 refusals
+2 1  20  50 plans nccl 2
+3 1  40  90 kernels
+3 1   8  40 train 0.5B 2048
+3 1   8  40 train 0.5B 4096
+3 1  10  40 train 1.5B 2048
+3 1  10  40 train 1.5B 4096
+3 1  14  40 train 3B 2048
+3 1  14  40 train 3B 4096
+3 1  22  60 train 8B 2048
+3 1  22  60 train 8B 4096
+3 1  15  50 decode 1.5B
+3 1  32  80 decode 8B
+3 1  20  60 grpo 1.5B
+3 1  90 160 torch_speed
+4 1  25  60 plans nccl 4
+4 2  25  60 comm nccl 4
+4 3  15  60 comm nccl 1
+4 3  15  60 plans staged 4
+4 3  12  60 store staged 4
+'
+# shellcheck source=speed.sh
+. "$here/speed.sh"
+# shellcheck source=stages.sh
+. "$here/stages.sh"
+
+wanted() { # name
+  local word
+  [[ -z $only ]] && return 0
+  for word in ${only//,/ }; do [[ $1 = *"$word"* || $1 = machine ]] && return 0; done
+  return 1
+}
+
+# Seconds of a phase: its longest lane.
+print_plan() {
+  awk '{ s = 0; name = $5; for (i = 6; i <= NF; i++) name = name " " $i
+      printf "%-8s %-6s %5s s   at most %4s s   %s\n", $1, $2, $3, $4, name; lane[$1 " " $2] += $3; phase[$1] }
+    END { for (p in phase) { most = 0; for (l in lane) { split(l, q, " "); if (q[1] == p && lane[l] > most) most = lane[l] }
+        printf "phase %s: %d s\n", p, most | "sort"; total += most }
+      close("sort"); printf "all phases: %d s\n", total }' < <(grep . <<<"$jobs")
+}
+if ((plan)); then
+  echo "phase    lane   should   may            job"
+  print_plan
+  exit 0
+fi
+
+((${#places[@]} == 2)) || usage
+[[ -x ${places[0]}/trireme ]] || { echo "check.sh: no program ${places[0]}/trireme; give the folder that holds it" >&2; exit 69; }
+bin=$(cd "${places[0]}" && pwd)
+mkdir -p "${places[1]}" || exit 74
+out=$(cd "${places[1]}" && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/trireme-check.XXXXXX") || exit 74
+mkdir "$work/rows" "$work/logs" "$work/jobs"
+most=${CHECK_SECONDS:-$((small ? 3000 : 560))}
+# shellcheck disable=SC2034 # used by the jobs
+python=${PYTHON:-python3} mpirun=${MPIRUN:-mpirun}
+began=$(date +%s.%N)
+
+# Every process may be a rank beside others, as root in a container too. The OMPI_ names mean nothing to other launchers.
+export TRI_TEST_DATA=$root/tests/data TRI_TEST_PROGRAM=$bin/trireme TRI_TEST_DEVICE=cuda PYTHONUNBUFFERED=1
+export OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+export TRI_EMULATE_DEVICES=1
+((small)) && export TRI_TEST_BRIEF=1
+export TMPDIR=$work
+
+elapsed() { awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.1f", b - a }'; }
+
+# What has been found so far, in the order of the jobs.
+write_table() {
+  (
+    flock 9
+    {
+      echo "# what | result | figure | seconds"
+      cat "$work"/rows/* 2>/dev/null
+    } >"$out/table.tmp" && mv "$out/table.tmp" "$out/table.txt"
+  ) 9>"$work/lock"
+}
+
+finish() {
+  local left f
+  left=$(jobs -p)
+  # shellcheck disable=SC2086
+  [[ -z $left ]] || kill $left 2>/dev/null
+  write_table
+  for f in "$work"/logs/*; do
+    [[ -s $f ]] || continue
+    printf '\n======== %s\n' "$(basename "$f")"
+    if (($(stat -c %s "$f") > 400000)); then head -c 200000 "$f"; printf '\n[...]\n'; tail -c 200000 "$f"; else cat "$f"; fi
+  done >"$out/log.txt"
+  rm -rf "$work"
+}
+trap finish EXIT
+trap 'exit 143' TERM INT
+
+# ---- what the jobs use ----
+
+row() { # what, result, figure: seconds are those since the row before it in this job
+  local line s
+  s=$(awk -v a="$row_began" -v b="$(elapsed)" 'BEGIN { printf "%.1f", b - a }')
+  line=$(printf '%-40s | %s | %s | %s' "$1" "$2" "${3-}" "$s")
+  row_began=$(elapsed)
+  echo "$line" | tee -a "$rows" >&3
+}
+verdict() { if (($1)); then echo FAILED; else echo passed; fi; }
+
+# A command within what is left to the job; its output in $said and in the job's log.
+said=/dev/null
+run() {
+  local left code
+  left=$(awk -v e="$job_end" -v n="$(elapsed)" 'BEGIN { l = int(e - n); print (l < 1 ? 1 : l) }')
+  said=$(mktemp "$dir/said.XXXXXX")
+  echo "-- $*"
+  timeout -k 5 "$left" "$@" >"$said" 2>&1 </dev/null
+  code=$?
+  cat "$said"
+  ((code == 0)) || echo "-- exit code $code after $(elapsed) s of the whole check"
+  return $code
+}
+ranks() { # number, program ...: with a host name of its own for each rank, or NCCL would refuse ranks that share a GPU
+  local n=$1
+  shift
+  # shellcheck disable=SC2016
+  run env NCCL_NET=Socket NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}" NCCL_MNNVL_ENABLE=0 NCCL_MAX_NCHANNELS=2 \
+    OMP_NUM_THREADS=1 "$mpirun" -n "$n" \
+    sh -c 'NCCL_HOSTID=rank${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-$PMI_RANK}}; export NCCL_HOSTID; exec "$@"' sh "$@"
+}
+# Why the last command failed, in a few words: its exit code and the first line that says what.
+why() { # exit code
+  local line
+  (($1 == 124 || $1 == 137)) && { echo "over its time"; return; }
+  line=$(grep -m 1 -aE 'Failure!|: error: Failure|error:|^trireme: |rank [0-9]+, .*:[0-9]+: |Error|\[  FAILED  \]' "$said" ||
+    grep -a . "$said" | tail -n 1)
+  echo "exit code $1: ${line:0:200}" | tr '|' '/'
+}
+# The same, or where it did not fail what a command prints.
+tell() { # exit code, command ...
+  if (($1)); then why "$1"; else "${@:2}"; fi
+}
+# All numbers of a field of metrics.jsonl, one on a line.
+numbers() { # file, field
+  sed -n "s/.*\"$2\": \([^,}]*\).*/\1/p" "$1"
+}
+# The largest |a - b| / max(|b|, scale) of two files' fields, or nothing where lines are missing or are no numbers.
+worst() { # file, file, field, scale
+  paste <(numbers "$1" "$3") <(numbers "$2" "$3") | awk -v scale="$4" '
+    NF != 2 || $1 $2 ~ /[a-z]/ && $1 $2 !~ /e[-+][0-9]/ { bad = 1 }
+    { d = $1 - $2; if (d < 0) d = -d; m = $2 < 0 ? -$2 : $2; if (m < scale) m = scale; if (d > 0 && d / m > w) w = d / m }
+    END { if (NR && !bad) printf "%.2g", w }'
+}
+at_most() { # number (or nothing), bound
+  [[ -n $1 ]] && awk -v a="$1" -v b="$2" 'BEGIN { exit !(a + 0 <= b + 0) }'
+}
+median() { # numbers on stdin, the first $1 of them left out
+  tail -n "+$(($1 + 1))" | sort -g | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
+}
+
+# ---- running the jobs ----
+
+run_job() { # index, estimate, limit, function, arguments
+  local index=$1 should=$2 may=$3 now name
+  shift 3
+  name="$*"
+  rows=$work/rows/$index job_log=$work/logs/$index-${name//[ *\/]/_} dir=$work/jobs/$index
+  now=$(elapsed) row_began=$now
+  mkdir "$dir"
+  ((small)) && may=$((may * 6)) # emulated, on few cores
+  job_end=$(awk -v n="$now" -v m="$may" -v d="$most" 'BEGIN { e = n + m; print (e > d ? d : e) }')
+  if awk -v n="$now" -v s="$should" -v d="$most" 'BEGIN { exit !(n + s > d) }'; then
+    row "$name" "not run: time" "${now} s of $most s gone, ${should} s needed"
+  else
+    "job_$1" "${@:2}" >"$job_log" 2>&1
+    [[ -s $rows ]] || row "$name" FAILED "the job ended without a result"
+  fi
+  [[ -n ${CHECK_KEEP-} ]] || rm -rf "$dir"
+  write_table
+}
+run_lane() { # phase, lane
+  local index=0 phase lane should may words args
+  while read -r phase lane should may words; do
+    [[ -n $phase ]] || continue
+    index=$((index + 1))
+    [[ $phase = "$1" && $lane = "$2" ]] || continue
+    wanted "$words" || continue
+    read -ra args <<<"$words"
+    run_job "$(printf %03d $index)" "$should" "$may" "${args[@]}"
+  done <<<"$jobs"
+}
+
+exec 3>&1
+# shellcheck disable=SC2013 # words are wanted
+for phase in $(awk 'NF { print $1 }' <<<"$jobs" | sort -un); do
+  lanes=()
+  for lane in $(awk -v p="$phase" 'NF && $1 == p { print $2 }' <<<"$jobs" | sort -un); do
+    run_lane "$phase" "$lane" 3>&3 &
+    lanes+=($!)
+  done
+  wait "${lanes[@]}"
+done
+write_table
+echo "check.sh: $(elapsed) s; $(grep -c '| passed |' "$out/table.txt") passed, $(grep -c '| FAILED |' "$out/table.txt") FAILED, $(grep -c '| not run' "$out/table.txt") not run"
+echo "# $(elapsed) s in all" >"$work/rows/999"
+! grep -q '| FAILED |' "$out/table.txt"
