@@ -33,6 +33,7 @@ done
 # NCCL does with ranks that share a GPU is slow and least sure: it comes in part last.
 jobs='
 0 1   8  40 machine
+0 2  12  60 python
 1 1  50  90 modules
 1 2  15  40 comm staged 1
 1 2  12  40 comm staged 2
@@ -67,10 +68,10 @@ jobs='
 3 1  20  60 grpo 1.5B
 3 1  90 160 torch_speed
 4 1  25  60 plans nccl 4
-4 2  25  60 comm nccl 4
-4 3  15  60 comm nccl 1
-4 3  15  60 plans staged 4
-4 3  12  60 store staged 4
+4 1  25  60 comm nccl 4
+4 1  15  60 comm nccl 1
+4 2  15  60 plans staged 4
+4 2  12  60 store staged 4
 '
 # shellcheck source=speed.sh
 . "$here/speed.sh"
@@ -80,7 +81,7 @@ jobs='
 wanted() { # name
   local word
   [[ -z $only ]] && return 0
-  for word in ${only//,/ }; do [[ $1 = *"$word"* || $1 = machine ]] && return 0; done
+  for word in ${only//,/ }; do [[ $1 = *"$word"* || $1 = machine || $1 = python ]] && return 0; done
   return 1
 }
 
@@ -171,6 +172,12 @@ run() {
   ((code == 0)) || echo "-- exit code $code after $(elapsed) s of the whole check"
   return $code
 }
+# A script of ours in Python, with the libraries job_python found to suit; 69 without. What it starts gets the rest back.
+run_python() {
+  local prefix
+  read -ra prefix <"$work/python" || return 69
+  run env "${prefix[@]}" CHECK_LIBRARY_PATH="${LD_LIBRARY_PATH-}" "$python" "$@"
+}
 ranks() { # number, program ...: with a host name of its own for each rank, or NCCL would refuse ranks that share a GPU
   local n=$1
   shift
@@ -248,6 +255,7 @@ for phase in $(awk 'NF { print $1 }' <<<"$jobs" | sort -un); do
   for lane in $(awk -v p="$phase" 'NF && $1 == p { print $2 }' <<<"$jobs" | sort -un); do
     run_lane "$phase" "$lane" 3>&3 &
     lanes+=($!)
+    (($(nproc) >= 8)) || wait $! # few cores: one after the other
   done
   wait "${lanes[@]}"
 done

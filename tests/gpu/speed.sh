@@ -87,7 +87,7 @@ job_train() { # name, tokens of a sequence
     label=$name
     ((layers)) && label="$name shape of $layers layers"
     write_shape "$name" "$layers" "$label"
-    write_tokens "$dir/tokens.jsonl" $((batch * steps)) "$T" 300
+    write_tokens "$dir/tokens.jsonl" $((batch * steps)) "$T" "$(shape "$name" | awk '{ print $6 }')"
     cat >"$dir/deck.yaml" <<D
 run: {output: "$dir/out", resume: never, device: cuda}
 model: {config: "$work/shapes/$label.json", dtype: bf16}
@@ -103,6 +103,7 @@ D
     layers=$((layers - 3))
   done
   label="training $label, $batch x $T tokens in passes of $pass"
+  if ((code == 64)) && grep -q memory "$said"; then row "$label" "not run: it does not fit this GPU" "$(why $code)"; return; fi
   ((code == 0)) || { row "$label" FAILED "$(why $code)"; return; }
   speed=$(numbers "$dir/out/metrics.jsonl" time_step_s | median 1 | awk -v n=$((batch * T)) '{ printf "%.6g", n / $1 }')
   echo "$label|tokens/s|$speed|$(operations "$name" "$layers" "$T")" >>"$work/figures"
@@ -131,7 +132,7 @@ job_grpo() { # name
   ((small)) && prompts=4 answer=6
   label="GRPO step, $1, $prompts prompts x 8 answers x $answer tokens"
   write_shape "$1" 0 "$1"
-  write_tokens "$dir/prompts.jsonl" $prompts $((small ? 8 : 64)) 300
+  write_tokens "$dir/prompts.jsonl" $prompts $((small ? 8 : 64)) "$(shape "$1" | awk '{ print $6 }')"
   cat >"$dir/deck.yaml" <<D
 run: {output: $dir/out, resume: never, device: cuda}
 model: {config: "$work/shapes/$1.json", tokenizer: $root/inputs/quickstart/tokenizer.json, dtype: bf16}
@@ -161,11 +162,8 @@ D
 job_torch_speed() {
   local code label unit number ours operations
   [[ -s $work/figures ]] || { row "beside PyTorch" "not run: nothing was measured"; return; }
-  if ! "$python" -c 'import torch, transformers' 2>/dev/null; then
-    row "beside PyTorch" "not run: $python has no torch and transformers"
-    return
-  fi
-  run "$python" "$here/torch_speed.py" "$work/figures" "$work/shapes"
+  [[ -s $work/python ]] || { row "beside PyTorch" "not run: no PyTorch"; return; }
+  run_python "$here/torch_speed.py" "$work/figures" "$work/shapes"
   code=$?
   while IFS='|' read -r _ label unit number; do
     IFS='|' read -r _ _ ours operations < <(grep -F "${label%, f32 masters}|$unit|" "$work/figures")

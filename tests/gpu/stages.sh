@@ -50,6 +50,23 @@ job_machine() {
   row "run.device: cuda without a GPU" "$(verdict $((code != 69)))" "exit code $code, 69 expected: $(grep -m 1 '^trireme:' "$said" | cut -c 1-110)"
 }
 
+# Whether there is a PyTorch to compare with. Libraries the programs were carried with need not suit it: first without.
+job_python() {
+  local prefix
+  for prefix in "-u LD_LIBRARY_PATH" "LANG=C"; do
+    echo "$prefix" >"$work/python"
+    if run_python -c 'import torch, transformers
+print("torch", torch.__version__, "CUDA", torch.version.cuda, "transformers", transformers.__version__)
+print("sees", "a GPU" if torch.cuda.is_available() else "no GPU")'; then
+      if ((!small)) && grep -q 'sees no GPU' "$said"; then break; fi
+      row PyTorch passed "$(grep -m 1 '^torch ' "$said")"
+      return
+    fi
+  done
+  rm "$work/python"
+  row PyTorch "not run: $(grep -q '^sees' "$said" && echo "it sees no GPU" || echo "$python has no torch and transformers")"
+}
+
 # The quickstart's model; sums as data. $work/sft.yaml, $work/grpo.yaml
 write_decks() {
   awk -v seed=1 -v lines=4000 -v dir="$work" -f "$root/jobs/quickstart.awk"
@@ -243,12 +260,9 @@ job_exact() {
 
 job_torch_parity() {
   local code what result figure size=()
-  if ! "$python" -c 'import torch, transformers' 2>/dev/null; then
-    row "parity with PyTorch" "not run: $python has no torch and transformers"
-    return
-  fi
+  [[ -s $work/python ]] || { row "parity with PyTorch" "not run: no PyTorch"; return; }
   ((small)) && size=(--small)
-  run "$python" "$here/torch_parity.py" "$bin/trireme" "$dir" "${size[@]}"
+  run_python "$here/torch_parity.py" "$bin/trireme" "$dir" "${size[@]}"
   code=$?
   while IFS='|' read -r _ what result figure; do row "$what" "$result" "$figure"; done < <(grep '^ROW|' "$said")
   ((code == 0)) || row "parity with PyTorch" FAILED "$(why $code)"
@@ -277,9 +291,9 @@ job_checkpoint() {
   for device in cuda cuda-cpu cpu cpu-cuda; do
     run "$bin/trireme" export "$dir/$device" "$dir/model-$device" --dtype f32 || { row "export of $device" FAILED "$(why $?)"; return; }
   done
-  run "$python" "$here/compare_models.py" "$dir/model-cuda-cpu" "$dir/model-cuda" "$dir/model-cpu-cuda" "$dir/model-cpu"
+  run_python "$here/compare_models.py" "$dir/model-cuda-cpu" "$dir/model-cuda" "$dir/model-cpu-cuda" "$dir/model-cpu"
   code=$?
-  if ((code == 69)); then row "states after resuming elsewhere" "not run: $(tail -n 1 "$said")"; else
+  if ((code == 69)); then row "states after resuming elsewhere" "not run: no PyTorch"; else
     row "states after resuming elsewhere" "$(verdict $code)" "$(tell $code tail -n 1 "$said")"
   fi
 }

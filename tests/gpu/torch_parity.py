@@ -68,7 +68,9 @@ train: {{steps: {STEPS}, train_batch_size: {BATCH}, micro_batch_size: 4, learnin
   max_grad_norm: {CLIP}, adam_beta1: 0.9, adam_beta2: 0.95, adam_eps: 1e-8}}
 checkpoint: {{save_final: false}}
 """)
-    done = subprocess.run([program, "train", deck], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    libraries = os.environ.get("CHECK_LIBRARY_PATH")  # what the program needs, and this Python may not have
+    environment = dict(os.environ, LD_LIBRARY_PATH=libraries) if libraries else None
+    done = subprocess.run([program, "train", deck], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode:
         raise RuntimeError(f"trireme train: exit code {done.returncode}: {done.stdout[-300:]}")
     with open(os.path.join(output, "metrics.jsonl")) as f:

@@ -42,7 +42,7 @@ def train(shapes, name, batch, length, at_once, masters):
     model.config.use_cache = False
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, weight_decay=0.1, betas=(0.9, 0.95),
                                   fused=DEVICE.type == "cuda")
-    tokens = torch.randint(300, (batch, length), device=DEVICE)
+    tokens = torch.randint(model.config.vocab_size, (batch, length), device=DEVICE)
     passes = tokens.split(max(1, at_once // length))
     seconds = []
     for _ in range(STEPS):
@@ -82,7 +82,7 @@ def decode(shapes, name, prompt, sequences):
         if DEVICE.type == "cuda":
             torch.cuda.empty_cache()
         models[name] = load(shapes, name, torch.bfloat16).eval()
-    tokens = torch.randint(300, (sequences, prompt), device=DEVICE)
+    tokens = torch.randint(models[name].config.vocab_size, (sequences, prompt), device=DEVICE)
     clock = Clock()
     models[name].generate(tokens, attention_mask=torch.ones_like(tokens), do_sample=True, max_new_tokens=NEW_TOKENS,
                           min_new_tokens=NEW_TOKENS, pad_token_id=0,
