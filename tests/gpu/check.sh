@@ -79,9 +79,10 @@ jobs='
 . "$here/stages.sh"
 
 wanted() { # name
-  local word
+  local word words
   [[ -z $only ]] && return 0
-  for word in ${only//,/ }; do [[ $1 = *"$word"* || $1 = machine || $1 = python ]] && return 0; done
+  IFS=, read -ra words <<<"$only"
+  for word in "${words[@]}"; do [[ $1 = *"$word"* || $1 = machine || $1 = python ]] && return 0; done
   return 1
 }
 
@@ -132,11 +133,15 @@ write_table() {
   ) 9>"$work/lock"
 }
 
+# A process and what it started.
+end_tree() {
+  local child
+  for child in $(pgrep -P "$1"); do end_tree "$child"; done
+  kill "$1" 2>/dev/null
+}
 finish() {
   local left f
-  left=$(jobs -p)
-  # shellcheck disable=SC2086
-  [[ -z $left ]] || kill $left 2>/dev/null
+  for left in $(jobs -p); do end_tree "$left"; done
   write_table
   for f in "$work"/logs/*; do
     [[ -s $f ]] || continue
