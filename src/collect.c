@@ -41,12 +41,15 @@ static void add_to_share(share *s, const tri_example *e) {
 static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, const char *span,
                          tri_rollout *out) {
   tri_status st = TRI_OK;
+  int        reward;
 
   tri_screen_phase(t, span);
   tri_metric_begin(t->metrics, span);
   TRI_TRY_DONE(tri_sampler_generate(t->sampler, s->prompt, s->n, gen, t->se->stream, &t->mine));
+  reward = tri_trace_phase(t->se->device->trace, "reward");
   TRI_TRY_DONE(tri_agree(
       world_of(t), tri_answers_reward(&t->mine, s->example, tri_source_tokenizer(t->source), t->reward)));
+  tri_trace_end(t->se->device->trace, reward, NULL);
   TRI_TRY_DONE(tri_rollout_exchange(&t->mine, world_of(t), out));
   tri_metric_end(t->metrics, span);
 done:

@@ -33,6 +33,20 @@ const char *tri_coll_text(tri_coll_kind k) {
   return text[k];
 }
 
+tri_lane tri_coll_lane(tri_coll_kind k) {
+  return k == TRI_ALL_GATHER || k == TRI_BROADCAST ? TRI_LANE_GATHER : TRI_LANE_REDUCE;
+}
+
+tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k) {
+  tri_trace_note note = tri_trace_carried(t);
+  bool           pieces = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
+
+  if (!t) return note;
+  if (!note.what) note.what = tri_coll_text(k->kind);
+  note.bytes = k->count * (int64_t)tri_dtype_bytes(k->dtype) * (pieces ? c->size : 1);
+  return note;
+}
+
 tri_status tri_mpi_fail(const char *file, int line, const char *func, int code, const char *call) {
   char text[MPI_MAX_ERROR_STRING + 1] = "";
   int  n = 0;
@@ -45,8 +59,12 @@ tri_status tri_mpi_fail(const char *file, int line, const char *func, int code, 
 
 static tri_status finish_up_to(tri_host_comm *h, uint64_t number) {
   while (h->finished < number) {
-    uint64_t next = h->finished + 1;
-    TRI_TRY(h->way->finish(h, &h->ring[next % TRI_RING], next));
+    uint64_t   next = h->finished + 1;
+    tri_coll  *k = &h->ring[next % TRI_RING];
+    tri_trace *trace = h->staged ? NULL : h->device->trace; /* a staged one's is in its own stream */
+    int        span = tri_trace_begin(trace, tri_coll_lane(k->kind), h->about[next % TRI_RING], k->stream);
+    TRI_TRY(h->way->finish(h, k, next));
+    tri_trace_end(trace, span, k->stream); /* the CPU records at once */
     h->finished = next;
   }
   return TRI_OK;
@@ -55,6 +73,7 @@ static tri_status finish_up_to(tri_host_comm *h, uint64_t number) {
 static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
   tri_host_comm *h = (tri_host_comm *)c;
   uint64_t       number;
+  tri_trace_note about = tri_coll_note(h->device->trace, c, &k);
 
   if (req) req->impl = NULL;
   TRI_ASSERT(k.count >= 0 && (unsigned)k.dtype < TRI_DTYPE_COUNT && k.root >= 0 && k.root < c->size);
@@ -66,6 +85,7 @@ static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
   if (h->started - h->finished == TRI_RING) TRI_TRY(finish_up_to(h, h->finished + 1));
   number = h->started + 1;
   h->ring[number % TRI_RING] = k;
+  h->about[number % TRI_RING] = about;
   TRI_TRY(h->way->start(h, &h->ring[number % TRI_RING], number));
   h->started = number;
   if (!req) return finish_up_to(h, number);

@@ -4,6 +4,7 @@
 #define TRI_COMM_HOST_H
 
 #include "comm.h"
+#include "trace.h"
 
 typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
 
@@ -41,9 +42,10 @@ struct tri_host_comm {
   bool                   direct; /* "shm" is wanted */
   uint64_t               started, finished;
   tri_coll               ring[TRI_RING];
-  struct tri_mpi_way    *mpi;    /* owned, comm_mpi.c */
-  struct tri_shm_way    *shm;    /* owned, comm_shm.c; NULL if not attached */
-  struct tri_staged_way *staged; /* owned, comm_staged.c; NULL if this is another way */
+  tri_trace_note         about[TRI_RING]; /* of each; nothing in a run without a trace */
+  struct tri_mpi_way    *mpi;             /* owned, comm_mpi.c */
+  struct tri_shm_way    *shm;             /* owned, comm_shm.c; NULL if not attached */
+  struct tri_staged_way *staged;          /* owned, comm_staged.c; NULL if this is another way */
 };
 
 /* A communicator of another library; the row of comm.c for it. */
@@ -57,6 +59,10 @@ typedef struct tri_comm_maker {
 
 const char *tri_scope_text(tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
+/* Not collective. What a trace says of k, which begins: what its caller said it carries, else its kind; and its bytes.
+ * t NULL: nothing. */
+tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k);
+tri_lane       tri_coll_lane(tri_coll_kind k);
 
 /* Collective over the communicator's ranks. c is duplicated. */
 TRI_CHECKED tri_status    tri_mpi_way_open(tri_host_comm *h);

@@ -76,12 +76,15 @@ static tri_status staged_finish(tri_host_comm *h, const tri_coll *k, uint64_t nu
   const tri_device_ops  *ops = h->device->ops;
   struct tri_staged_way *w = h->staged;
   bool                   slices = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
+  int                    span;
   int64_t most = (int64_t)(TRI_STAGE_BYTES / tri_dtype_bytes(k->dtype) / (size_t)(slices ? h->base.size : 1));
 
   TRI_ASSERT(w->stage && most > 0);
   TRI_TRY(ops->stream_wait(w->stream, w->begin[number % TRI_RING]));
+  span = tri_trace_begin(h->device->trace, tri_coll_lane(k->kind), h->about[number % TRI_RING], w->stream);
   for (int64_t begin = 0; begin < k->count; begin += most)
     TRI_TRY(run_piece(h, k, begin, k->count - begin < most ? k->count - begin : most));
+  tri_trace_end(h->device->trace, span, w->stream);
   return ops->stream_sync(w->stream); /* all streams see the result; the stage is free */
 }
 

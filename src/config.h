@@ -59,6 +59,7 @@ typedef struct tri_config {
     int64_t  ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
     char    *resume;                  /* "auto", "never" or a path */
     int      sampler;                 /* tri_config_sampler */
+    int64_t  trace_steps;             /* steps, 0: never */
   } run;
   struct {
     char *path, *config, *tokenizer; /* path, or config (with tokenizer unless the data is tokens) */

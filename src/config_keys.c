@@ -30,6 +30,9 @@ const tri_key tri_keys[] = {
    "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this machine's "
    "products cannot, a warning says so and it is rescore); rescore, from a training forward; trust, the sampler's as "
    "they are."},
+  {"run.trace_steps", TRI_KEY_I64, ALL, AT(run.trace_steps), "[0, 100]", "0", "steps",
+   "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for chrome://tracing or "
+   "ui.perfetto.dev; 0: never."},
 
   {"model.path", TRI_KEY_TEXT, ALL, AT(model.path), "", NULL, "path",
    "Hugging Face folder, checkpoint or output folder to start from; or else model.config."},

@@ -4,6 +4,7 @@
 
 #include "kv.h"
 #include "model.h"
+#include "trace.h"
 
 /* Where a layer's tensors stand in its unit; -1: this family has none. */
 typedef struct tri_layer_index {
@@ -44,6 +45,12 @@ struct tri_model {
   void *xs, *hs, *rstd_s, *logits, *dlogits, *dhs, *dxs, *logp, *ent, *lse, *drawn, *draw_logits, *draw_work;
   int64_t kept_rows; /* logits of this many rows are still in `logits`; 0: none */
 };
+
+/* For a trace: the unit's work in s, once its weights are there. Ended by tri_trace_end. */
+static inline int tri_unit_span(const tri_model *m, int unit, const char *how, tri_stream *s) {
+  return tri_trace_begin(m->device->trace, TRI_LANE_COMPUTE,
+                         (tri_trace_note){m->unit[unit].name, how, m->opt.label, 0}, s);
+}
 
 int tri_unit_of_layer(int layer); /* embed is 0 */
 int tri_unit_of_head(const tri_model *m);

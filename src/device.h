@@ -11,6 +11,7 @@ typedef struct tri_device tri_device; /* one per process: the one GPU, or the ho
 typedef struct tri_stream tri_stream; /* an in-order queue; the CPU back end runs each call at once */
 typedef struct tri_event  tri_event;  /* a point in a stream */
 struct tri_kernels;
+struct tri_trace;
 
 /* The device back end. Every entry is required; tests/test_device.c checks each one. Not collective. */
 typedef struct tri_device_ops {
@@ -45,6 +46,7 @@ struct tri_device {
   int                   index, threads;
   size_t                logit_bytes; /* of logits worth having at once (head.c) */
   unsigned char         uuid[16];    /* of the GPU: equal means the same one; zero: no GPU */
+  struct tri_trace     *trace;       /* borrowed; NULL unless steps are traced (trace.h) */
 };
 struct tri_stream {
   tri_device *device;

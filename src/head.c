@@ -100,11 +100,13 @@ tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, flo
                             tri_tensor *logp, tri_tensor *ent, tri_stream *s) {
   int64_t     K = b->row.dim[0];
   tri_weights w, table;
+  int         span;
 
   *logp = part(m->logp, TRI_F32, 0, K);
   *ent = part(m->ent, TRI_F32, 0, K);
   m->kept_rows = 0;
   TRI_TRY(acquire(m, TRI_USE_FWD, -1, &w, &table, s));
+  span = tri_unit_span(m, tri_unit_of_head(m), "forward", s);
   TRI_TRY(choose_rows(m, b, x, &w, s));
   for (int64_t first = 0, n; first < K; first += n) {
     n = least(K - first, chunk_rows(m, K));
@@ -113,6 +115,7 @@ tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, flo
     TRI_TRY(logits_of(m, &table, first, n, m->logits, &logits, s));
     TRI_TRY(m->k->logp_fwd(s, &lp, &en, &ls, &logits, &target, inv_temperature));
   }
+  tri_trace_end(m->device->trace, span, s);
   if (K <= m->chunk) m->kept_rows = K;
   return release(m, s);
 }
@@ -142,6 +145,7 @@ tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor 
   int64_t     K = b->row.dim[0], C = m->shape.C, N = b->token.dim[0], first = 0;
   tri_weights w, table, dw, dtable;
   tri_tensor *dw_table;
+  int         span;
   tri_tensor xs = tri_rows_f32(m->xs, K, C), dxs = tri_rows_f32(m->dxs, K, C), dx = tri_rows_f32(m->dx, N, C);
   tri_tensor dhs = tri_rows_act(m, m->dhs, K, C), rstd = tri_view1(m->rstd_s, TRI_F32, K);
 
@@ -150,6 +154,7 @@ tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor 
   dtable = dw;
   if (m->shape.tied_head) TRI_TRY(tri_params_grad(m->params, 0, s, &dtable));
   dw_table = &dtable.t[table_param(m)];
+  span = tri_unit_span(m, tri_unit_of_head(m), "backward", s);
   do { /* no rows at all are a chunk too: its gradient is zero */
     int64_t n = least(K - first, chunk_rows(m, K));
     TRI_TRY(chunk_backward(m, b, &table, dw_table, first > 0 || !dtable.fresh, dlogp, dent, inv_temperature,
@@ -162,6 +167,7 @@ tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor 
   tri_tensor dnorm = tri_view1(dw.t[0].data, TRI_F32, C);
   TRI_TRY(m->k->rmsnorm_bwd(s, &dxs, &dnorm, &dhs, &xs, &w.t[0], &rstd));
   TRI_TRY(m->k->rows_add(s, &dx, &dxs, &b->row));
+  tri_trace_end(m->device->trace, span, s);
   TRI_TRY(release(m, s));
   return tri_params_grad_done(m->params, tri_unit_of_head(m), s, last);
 }

@@ -2,6 +2,7 @@
 #include "metrics.h"
 
 #include "io/json_text.h"
+#include "trace.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,15 +21,17 @@ typedef struct entry {
   entry_kind kind;
   double     value;   /* before reduce this rank's, after it everyone's */
   double     begun_s; /* span: since when it is open; 0 while closed */
+  int        traced;  /* span: the trace's number of it */
   char       text[TEXT_BYTES];
 } entry;
 
 struct tri_metrics {
-  int      fd, rank; /* fd: -1 without a file */
-  char    *path;
-  tri_text waiting; /* lines that are not in the file yet */
-  int      n;
-  entry    e[ENTRY_MAX];
+  int               fd, rank; /* fd: -1 without a file */
+  char             *path;
+  tri_text          waiting; /* lines that are not in the file yet */
+  const tri_device *device;  /* borrowed; NULL: nothing is traced */
+  int               n;
+  entry             e[ENTRY_MAX];
 };
 
 /* Length in bytes of the lines to keep: whole ones of steps up to keep_step. */
@@ -157,11 +160,16 @@ static entry *span_entry(tri_metrics *m, const char *span) {
   return find_or_add(m, name, ENTRY_SPAN, &is_new);
 }
 
+void tri_metrics_trace(tri_metrics *m, const tri_device *d) { m->device = d; }
+
+static tri_trace *trace_of(const tri_metrics *m) { return m->device ? m->device->trace : NULL; }
+
 void tri_metric_begin(tri_metrics *m, const char *span) {
   entry *e = span_entry(m, span);
 
   TRI_ASSERT(e->begun_s == 0);
   e->begun_s = tri_now_s();
+  e->traced = tri_trace_phase(trace_of(m), span);
 }
 
 void tri_metric_end(tri_metrics *m, const char *span) {
@@ -170,6 +178,7 @@ void tri_metric_end(tri_metrics *m, const char *span) {
   TRI_ASSERT(e->begun_s > 0);
   e->value += tri_now_s() - e->begun_s;
   e->begun_s = 0;
+  tri_trace_end(trace_of(m), e->traced, NULL);
 }
 
 double tri_metric_get(const tri_metrics *m, const char *name) {

@@ -18,8 +18,10 @@ void                   tri_metrics_close(tri_metrics **m);
  * RANK0 the latest. NaN wins over every number. At most 256 names of 95 bytes, texts of 255. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
+/* Not collective. Spans are phases of d's trace too, while it has one. d is borrowed. */
+void tri_metrics_trace(tri_metrics *m, const tri_device *d);
 /* Not collective. Spans become time_<span>_s, the longest of the ranks. Entering one again adds. None is open
- * at reduce. */
+ * at reduce. span: a literal. */
 void   tri_metric_begin(tri_metrics *m, const char *span);
 void   tri_metric_end(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */

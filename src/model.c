@@ -266,12 +266,15 @@ tri_status tri_model_check(tri_model *m, tri_stream *s) {
 
 /* ---- the order of the blocks ---- */
 
-static tri_status embed(tri_model *m, const tri_batch *b, void *to, tri_stream *s) {
+static tri_status embed(tri_model *m, const tri_batch *b, void *to, bool decode, tri_stream *s) {
   tri_weights w;
   tri_tensor  x = tri_rows_f32(to, b->token.dim[0], m->shape.C);
+  int         span;
 
   TRI_TRY(tri_params_acquire(m->params, 0, 0, tri_unit_of_layer(0), s, &w));
+  span = decode ? -1 : tri_unit_span(m, 0, "forward", s);
   TRI_TRY(m->k->embed_fwd(s, &x, &w.t[0], &b->token));
+  tri_trace_end(m->device->trace, span, s);
   return tri_params_release(m->params, 0, s);
 }
 
@@ -293,14 +296,17 @@ static tri_layer_acts acts_of(const tri_model *m, int layer, bool keep, void **o
 static tri_status run_layers(tri_model *m, const tri_batch *b, bool keep, tri_kv *kv, bool decode,
                              tri_stream *s) {
   TRI_ASSERT(b->token.dim[0] <= (keep ? m->opt.max_learn_tokens : m->opt.max_tokens));
-  TRI_TRY(embed(m, b, keep ? m->acts[0].x : m->x, s));
+  TRI_TRY(embed(m, b, keep ? m->acts[0].x : m->x, decode, s));
   for (int layer = 0; layer < m->shape.L; layer++) {
-    int            unit = tri_unit_of_layer(layer);
+    int            unit = tri_unit_of_layer(layer), span;
     void          *out;
     tri_layer_acts a = acts_of(m, layer, keep, &out);
     tri_weights    w;
     TRI_TRY(tri_params_acquire(m->params, unit, TRI_USE_FWD, unit + 1, s, &w));
+    span =
+        decode ? -1 : tri_unit_span(m, unit, "forward", s); /* a decode step is one span of the sampler's */
     TRI_TRY(tri_layer_forward(m, layer, &w, b, &a, out, kv, decode, false, s));
+    tri_trace_end(m->device->trace, span, s);
     TRI_TRY(tri_params_release(m->params, unit, s));
   }
   return TRI_OK;
@@ -314,6 +320,7 @@ tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float 
 
 tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
                               const tri_tensor *dent, float inv_temperature, bool last, tri_stream *s) {
+  int         span;
   tri_weights w, dw;
   tri_tensor  dx = tri_rows_f32(m->dx, b->token.dim[0], m->shape.C);
 
@@ -325,13 +332,17 @@ tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor
     tri_layer_acts a = acts_of(m, layer, true, &out);
     TRI_TRY(tri_params_acquire(m->params, unit, TRI_USE_FWD | TRI_USE_BWD, layer > 0 ? unit - 1 : -1, s, &w));
     TRI_TRY(tri_params_grad(m->params, unit, s, &dw));
+    span = tri_unit_span(m, unit, "backward", s);
     if (m->opt.recompute) TRI_TRY(tri_layer_forward(m, layer, &w, b, &a, NULL, NULL, false, true, s));
     TRI_TRY(tri_layer_backward(m, &w, &dw, b, &a, s));
+    tri_trace_end(m->device->trace, span, s);
     TRI_TRY(tri_params_release(m->params, unit, s));
     TRI_TRY(tri_params_grad_done(m->params, unit, s, last));
   }
   TRI_TRY(tri_params_grad(m->params, 0, s, &dw));
+  span = tri_unit_span(m, 0, "backward", s);
   TRI_TRY(m->k->embed_bwd(s, &dw.t[0], &dx, &b->token));
+  tri_trace_end(m->device->trace, span, s);
   return tri_params_grad_done(m->params, 0, s, last);
 }
 

@@ -1,5 +1,6 @@
 /* optim.c - clipping by the global norm, AdamW on the shard, the learning-rate schedule. */
 #include "optim.h"
+#include "trace.h"
 
 #include <math.h>
 
@@ -29,16 +30,22 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learni
   tri_comm      *c = tri_params_optim_comm(p);
   tri_adamw_rule rule = {
       (float)learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 1.0f, update};
-  double sum;
+  tri_trace *trace = s->device->trace;
+  double     sum;
+  int        span;
 
+  span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "gradient norm"}, s);
   TRI_TRY(tri_params_grad_sumsq(p, s, &sum)); /* padding is zero and adds nothing */
+  tri_trace_end(trace, span, s);
   if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));
   *grad_norm = sqrt(sum);
   *applied = isfinite(*grad_norm);
   if (!*applied) return tri_params_grad_clear(p), TRI_OK;
   if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm)
     rule.scale = (float)(opt->max_grad_norm / *grad_norm);
+  span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "optimizer"}, s);
   for (int i = 0; i < tri_params_options(p)->n_unit; i++) TRI_TRY(update_unit(p, i, opt, &rule, s));
+  tri_trace_end(trace, span, s);
   return tri_params_publish(p, s);
 }
 

@@ -1,5 +1,6 @@
 /* params.c - the parameter store: shards, gradients, and the gathering of one unit at a time. */
 #include "params.h"
+#include "trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +75,11 @@ void tri_unit_layout(tri_unit_spec *u) {
     at += tri_param_count(&u->param[i]);
   }
   u->count = at;
+}
+
+/* For a trace: the collective that starts next carries u's weights, say. */
+static void carry(const tri_params *p, const unit *u, const char *what) {
+  tri_trace_carry(p->device->trace, p->opt.label, u->spec->name, what);
 }
 
 static const tri_kernels *kernels(const tri_params *p) { return p->device->ops->kernels; }
@@ -238,19 +244,20 @@ static tri_comm *comm_between(const tri_params *p, tri_shard_scope to, tri_shard
 }
 
 /* Collective. Everyone's `from` share of buf [to.count] is spread to all who hold the `to` share. */
-static tri_status spread(tri_params *p, void *buf, tri_dtype t, tri_shard_scope to, tri_range to_range,
-                         tri_shard_scope from, tri_range from_range, tri_stream *s) {
+static tri_status spread(tri_params *p, const unit *u, void *buf, tri_dtype t, tri_shard_scope to,
+                         tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s) {
   tri_comm *c = comm_between(p, to, from);
   char     *mine = (char *)buf + (size_t)(from_range.begin - to_range.begin) * tri_dtype_bytes(t);
 
   if (!c || c->size == 1) return TRI_OK;
+  carry(p, u, "new weights"); /* moments are spread at the start only */
   return c->ops->all_gather(c, buf, mine, from_range.count, t, s, NULL);
 }
 
 /* Collective. New weights of the optimizer share, in the compute type, go to every holder. */
 static tri_status publish_unit(tri_params *p, unit *u, tri_stream *s) {
   if (u->own) TRI_TRY(forget(p, u->own, s));
-  return spread(p, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
+  return spread(p, u, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
                 p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
 }
 
@@ -312,7 +319,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
                  : kind == TRI_STATE_EXP_AVG_SQ ? u->exp_avg_sq
                  : u->master                    ? (void *)u->master
                                                 : weight_at(p, u, u->ro.begin);
-    TRI_TRY(spread(p, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
+    TRI_TRY(spread(p, u, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, u, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(publish_unit(p, u, s));
   }
@@ -387,6 +394,7 @@ static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s
 
   TRI_TRY(forget(p, sl, s)); /* something prefetched and never used */
   sl->unit = index;
+  carry(p, u, "weights");
   TRI_TRY(c->ops->all_gather(c, sl->flat, u->weight, u->rp.count, p->opt.dtype, s, &sl->req));
   sl->gathering = true;
   return TRI_OK;
@@ -477,6 +485,7 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
   TRI_ASSERT(p->opt.rollout);
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit *u = &p->unit[i];
+    carry(p, u, "weights");
     TRI_TRY(c->ops->all_gather(c, u->held.flat, u->weight, u->rp.count, p->opt.dtype, s, NULL));
     carve(u, &u->held, 1);
     u->held.have[0] = false;
@@ -567,14 +576,16 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   float          *mine = u->acc + (u->ro.begin - u->rg.begin);
   tri_comm       *c = comm_between(p, g, o), *rest = NULL;
 
-  if (c && c->size > 1)
+  if (c && c->size > 1) {
+    carry(p, u, "gradients");
     TRI_TRY(c->ops->reduce_scatter(c, mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
+  }
   /* Replicas that hold the same share. */
   if (o == TRI_SHARD_NONE) rest = p->comm[TRI_WORLD];
   if (o == TRI_SHARD_NODE) rest = p->comm[TRI_CROSS];
-  if (rest && rest->size > 1)
-    TRI_TRY(rest->ops->all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
-  return TRI_OK;
+  if (!rest || rest->size == 1) return TRI_OK;
+  carry(p, u, "gradients");
+  return rest->ops->all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL);
 }
 
 tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool last) {
@@ -588,6 +599,7 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   sl = grad_slot(p, index);
   TRI_ASSERT(sl && sl->grad_unit == index && sl != before);
   TRI_TRY(finish_reduce(p, s));
+  carry(p, u, "gradients");
   TRI_TRY(c->ops->reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s,
                                  &sl->grad_req));
   p->pending = sl;

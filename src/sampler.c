@@ -4,6 +4,7 @@
  * needs the head. */
 #include "kv.h"
 #include "sampler.h"
+#include "trace.h"
 
 #include <string.h>
 
@@ -318,9 +319,12 @@ static void remove_row(tri_sampler *s, int i) {
 static tri_status decode_step(tri_sampler *s, tri_stream *st) {
   tri_batch  b;
   tri_tensor key, token, logp;
+  int        span;
 
   TRI_TRY(upload(s, &b, &key, st));
+  span = tri_trace_begin(s->device->trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "decode"}, st);
   TRI_TRY(tri_model_decode(s->model, &b, s->kv, &key, &s->gen->rule, &token, &logp, st));
+  tri_trace_end(s->device->trace, span, st);
   TRI_TRY(s->device->ops->copy(st, s->h_drawn, token.data, (size_t)s->n_row * 4));
   TRI_TRY(s->device->ops->copy(st, s->h_logp, logp.data, (size_t)s->n_row * 4));
   TRI_TRY(s->device->ops->stream_sync(st));

@@ -151,8 +151,9 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
 }
 
 void tri_screen_end(const tri_trainer *t, tri_train_end end) {
-  char latest[TRI_CKPT_PATH_BYTES + 16];
-  char spent[32];
+  char     latest[TRI_CKPT_PATH_BYTES + 16];
+  char     spent[32];
+  tri_text trace = {0};
 
   if (!is_first(t)) return;
   wipe(t);
@@ -162,6 +163,9 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   snprintf(latest, sizeof latest, "%s/LATEST", t->folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s (newest: %s)", t->folder, latest);
   tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", t->cfg->run.output);
+  if (t->timeline && tri_timeline_words(t->timeline, &trace) == TRI_OK && trace.len)
+    tri_log(TRI_LOG_INFO, "  trace        %s", trace.data);
+  tri_text_free(&trace);
   tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", t->cfg->run.output);
   if (end == TRI_TRAIN_FINISHED && !access(latest, F_OK))
     tri_log(TRI_LOG_INFO, "next: trireme generate %s \"...\"    or: trireme export %s FOLDER",

@@ -193,7 +193,7 @@ static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
 /* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
  * other names. */
 static tri_status set_aside(const tri_trainer *t) {
-  static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts"};
+  static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace"};
   enum { N = sizeof name / sizeof *name };
   char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
   int  number = 0, taken = 1, moved = 0;

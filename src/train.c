@@ -12,7 +12,8 @@ typedef struct tally {
   double  grad_norm, learning_rate;
 } tally;
 
-static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
+static tri_comm  *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
+static tri_trace *trace_of(const tri_trainer *t) { return t->se->device->trace; } /* mostly NULL */
 
 /* Which sequences this rank handles in mini-batch m of the step. A replay keeps its groups together. */
 static tri_status split_of(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
@@ -69,6 +70,8 @@ static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
 /* Collective over world. One forward over mini-batches [from, mini_batches): the reference's
  * log-probabilities, or the policy's met with the sampler's. */
 static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, tally *sum) {
+  int span = tri_trace_phase(trace_of(t), "score");
+
   for (int64_t m = from; m < t->mini_batches; m++) {
     tri_split  sp;
     tri_status st = TRI_OK;
@@ -77,6 +80,7 @@ static tri_status score(tri_trainer *t, tri_rollout *r, int64_t from, int what, 
     tri_split_free(&sp);
     TRI_TRY(st);
   }
+  tri_trace_end(trace_of(t), span, NULL);
   return TRI_OK;
 }
 
@@ -223,6 +227,7 @@ static tri_status learn(tri_trainer *t, tri_rollout *r, int64_t m, double *weigh
   tri_status st = TRI_OK;
   tri_split  sp;
   bool       applied;
+  int        span;
 
   TRI_TRY(weigh(t, r, m, weight));
   TRI_TRY(split_of(t, r, m, &sp));
@@ -231,9 +236,11 @@ static tri_status learn(tri_trainer *t, tri_rollout *r, int64_t m, double *weigh
   t->count.update++;
   sum->updates++;
   sum->learning_rate = tri_lr_at(&t->lr, t->count.update);
+  span = tri_trace_phase(trace_of(t), "update");
   TRI_TRY_DONE(tri_optim_step(tri_model_params(t->policy), &t->optim, sum->learning_rate,
                               t->count.update - t->count.skipped_steps, t->se->stream, &sum->grad_norm,
                               &applied));
+  tri_trace_end(trace_of(t), span, NULL);
   if (!applied) {
     t->count.skipped_steps++;
     tri_log(TRI_LOG_INFO,
@@ -378,6 +385,7 @@ done:
 /* Collective over world. Due by count, by time (rank 0's clock), or because the run stops here. */
 static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
   bool    last = t->count.step == t->steps, saved;
+  int     span;
   int64_t every = t->cfg->checkpoint.save_steps, due = every > 0 && t->count.step % every == 0;
 
   if (t->cfg->checkpoint.save_minutes > 0 &&
@@ -387,7 +395,9 @@ static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
   TRI_TRY(tri_host_bcast(world_of(t), &due, sizeof due, 0));
   if (!due) return TRI_OK;
   tri_screen_phase(t, "save");
+  span = tri_trace_phase(trace_of(t), "save");
   TRI_TRY(tri_state_save(t, &saved));
+  tri_trace_end(trace_of(t), span, NULL);
   if (!saved && (stop || last))
     TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->folder);
   return TRI_OK;
@@ -437,10 +447,12 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
             (long long)t->count.step, (long long)t->steps);
   if (t->count.step == 0 && t->cfg->eval.steps > 0) TRI_TRY(look_before(t));
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
+    TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));
     TRI_TRY(finish_step(t, step));
     TRI_TRY(tri_runtime_should_stop(&t->se->rt, world_of(t), 60.0, &stop));
     TRI_TRY(checkpoint_if_due(t, stop && step < t->steps));
+    TRI_TRY(tri_timeline_end(t->timeline, stop || step == t->steps));
   }
   *end = t->count.step < t->steps ? TRI_TRAIN_STOPPED : TRI_TRAIN_FINISHED;
   return tri_agree(world_of(t), tri_metrics_flush(t->metrics));

@@ -12,6 +12,7 @@
 #include "sampler.h"
 #include "session.h"
 #include "source.h"
+#include "timeline.h"
 
 /* All there is to carry over to a resumed run. */
 typedef struct tri_counters {
@@ -37,6 +38,7 @@ typedef struct tri_trainer {
   bool              ref_resumed; /* ref_source is the checkpoint resumed from, whose /reference counts */
   tri_reward_set   *reward;
   tri_metrics      *metrics;
+  tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
   tri_batch_plan    batch;
   tri_optim_opt     optim;
   tri_lr_opt        lr;

@@ -500,6 +500,21 @@ static tri_status check_sampler(tri_trainer *t) {
   return TRI_OK;
 }
 
+enum {
+  TRACED_SPANS = 16384
+}; /* chosen: 2 MB of file for a step; 80 layers in 40 micro-batches have 13,000 */
+
+static tri_status open_timeline(tri_trainer *t) {
+  char             folder[TRI_CKPT_PATH_BYTES + 8];
+  tri_timeline_opt opt = {t->se->rt.world_rank, t->se->rt.host, folder, t->cfg->run.trace_steps,
+                          TRACED_SPANS};
+
+  if (!opt.steps) return TRI_OK;
+  snprintf(folder, sizeof folder, "%s/trace", t->cfg->run.output);
+  tri_metrics_trace(t->metrics, t->se->device);
+  return tri_timeline_open(t->se->device, &opt, &t->timeline);
+}
+
 tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
   tri_trainer *t = out;
   longest      l = {0};
@@ -523,11 +538,13 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   TRI_TRY(tri_model_start(t->policy, se->stream));
   if (t->ref) TRI_TRY(tri_model_start(t->ref, se->stream));
   TRI_TRY(tri_state_load(t));
+  TRI_TRY(open_timeline(t));
   return check_sampler(t);
 }
 
 void tri_trainer_close(tri_trainer *t) {
   if (t->lock > 0) close(t->lock);
+  tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);
   tri_sampler_close(&t->sampler);
   tri_feed_close(&t->feed);

@@ -24,6 +24,7 @@ io/deck.h            0 -
 io/hash.h            0 -
 src/device.h         1 -
 src/kernels.h        1 -
+src/trace.h          1 -
 src/cpu/cpu.h        1 src/cpu/*
 src/cpu/device_cpu.h 1 src/cpu/*|src/device.c|src/comm*.c
 src/cpu/gemm.h       1 src/cpu/*
@@ -62,6 +63,7 @@ src/algo.h           5 -
 src/reward.h         5 -
 src/answers.h        5 -
 src/metrics.h        5 -
+src/timeline.h       5 -
 src/session.h        5 -
 src/source.h         5 -
 src/export.h         5 -
