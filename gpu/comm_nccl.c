@@ -43,16 +43,22 @@ typedef struct nccl_comm {
 
 /* ---- open, close ---- */
 
+static void forget_arena(hub *h) {
+  for (int i = h->n_made - 1; i >= 0; i--) {
+    if (h->registered[i]) ncclCommDeregister(h->made[i], h->registered[i]);
+    h->registered[i] = NULL;
+  }
+}
+
 /* Lets the streams run out while the watchdog still looks; then every rank takes leave in one order. */
 static void hub_close(hub **hub_) {
   hub *h = *hub_;
 
   if (!h) return;
   for (int i = 0; i < LANES; i++)
-    if (h->stream[i]) cudaStreamSynchronize(h->stream[i]);
+    if (h->lane[i].stream) cudaStreamSynchronize(h->lane[i].stream);
   tri_nccl_watch_stop(h);
-  for (int i = h->n_made - 1; i >= 0; i--)
-    if (h->registered[i]) ncclCommDeregister(h->made[i], h->registered[i]);
+  forget_arena(h);
   while (h->n_made > 0 && tri_nccl_leave(h->made[h->n_made - 1])) h->n_made--;
   tri_nccl_abort(h); /* what is left where another rank did not come */
   for (int i = 0; i < PENDING; i++) {
@@ -60,21 +66,21 @@ static void hub_close(hub **hub_) {
     if (h->at[i].done) cudaEventDestroy(h->at[i].done);
   }
   for (int i = 0; i < LANES; i++)
-    if (h->stream[i]) cudaStreamDestroy(h->stream[i]);
+    if (h->lane[i].stream) cudaStreamDestroy(h->lane[i].stream);
   pthread_mutex_destroy(&h->lock);
   sem_destroy(&h->stop);
   TRI_FREE(h->card);
   TRI_FREE(*hub_);
 }
 
-/* Collective over world. */
-static tri_status gather_cards(const tri_runtime *rt, tri_comm *world, hub *h) {
-  card        mine = {.pid = getpid()};
+/* Collective over world. mine: with the arena. */
+static tri_status gather_cards(const tri_runtime *rt, tri_comm *world, card mine, hub *h) {
   size_t     *counts = NULL;
   struct stat sb;
   FILE       *f = fopen("/proc/sys/kernel/random/boot_id", "r");
   tri_status  st = TRI_OK;
 
+  mine.pid = getpid();
   if (!stat("/proc/self/ns/pid", &sb)) mine.pid_space = (uint64_t)sb.st_ino;
   if (f && !fgets(mine.boot, sizeof mine.boot, f)) mine.boot[0] = 0;
   if (f) fclose(f);
@@ -113,7 +119,7 @@ static tri_status prepare(hub *h) {
   TRI_CUDA_TRY(cudaSetDevice(h->device));
   TRI_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&least, &most));
   for (int i = 0; i < LANES; i++)
-    TRI_CUDA_TRY(cudaStreamCreateWithPriority(&h->stream[i], cudaStreamNonBlocking, most));
+    TRI_CUDA_TRY(cudaStreamCreateWithPriority(&h->lane[i].stream, cudaStreamNonBlocking, most));
   for (int i = 0; i < PENDING; i++) {
     TRI_CUDA_TRY(cudaEventCreateWithFlags(&h->at[i].ready, cudaEventDisableTiming));
     TRI_CUDA_TRY(cudaEventCreateWithFlags(&h->at[i].done, cudaEventDisableTiming));
@@ -163,31 +169,67 @@ static tri_status make_comms(const tri_runtime *rt, tri_comm *world, hub *h) {
   return TRI_OK;
 }
 
-/* Collective over world. Buffers in the arena need no copy on their way where NCCL can do without. */
-static tri_status register_arena(hub *h, void *base, size_t bytes) {
-  for (int i = 0; bytes && i < h->n_made; i++) {
-    ncclResult_t r = ncclCommRegister(h->made[i], base, bytes, &h->registered[i]);
-    TRI_TRY(tri_nccl_settle(h, h->made[i], r, "ncclCommRegister"));
+/* A rank on another machine, or -1. */
+static int find_remote(const hub *h) {
+  for (int r = 0; r < h->size; r++)
+    if (strcmp(h->card[r].boot, h->card[0].boot) || strcmp(h->card[r].host, h->card[0].host)) return r;
+  return -1;
+}
+
+/* A rank whose arena is laid out otherwise than rank 0's, or -1. */
+static int find_other_layout(const hub *h) {
+  for (int r = 0; r < h->size; r++)
+    if (memcmp(&h->card[r].arena, &h->card[0].arena, sizeof h->card[r].arena)) return r;
+  return -1;
+}
+
+/* Collective over world. Gathers between machines need no copy on their way where their buffers are registered: on all
+ * ranks, at one offset in the arena, or NCCL promises nothing (user guide, "User Buffer Registration"). Inside a machine
+ * NCCL wants memory of ncclMemAlloc and refuses cudaMalloc's at every collective anew, and it registers neither
+ * ReduceScatter nor sums in place (2.28, coll_reg.cc): so only gathers that reach over machines are asked for. A run goes
+ * on without. */
+static tri_status register_arena(tri_comm *world, hub *h, void *base) {
+  const int at[] = {h->use[TRI_WORLD][GATHER], h->use[TRI_CROSS][GATHER]};
+  int       other = find_other_layout(h);
+  int64_t   refused = 0;
+
+  if (find_remote(h) < 0 || h->card[0].arena.bytes == 0) return TRI_OK;
+  if (other >= 0) {
+    tri_log(TRI_LOG_DEBUG, "NCCL: no registered buffers: the memory plan of rank %d is not that of rank 0",
+            other);
+    return TRI_OK;
   }
+  for (int i = 0; i < (at[1] == at[0] ? 1 : 2); i++) {
+    ncclResult_t r = ncclCommRegister(h->made[at[i]], base, h->card[0].arena.bytes, &h->registered[at[i]]);
+    if (r != ncclSuccess) h->registered[at[i]] = NULL; /* local bookkeeping: the communicator is as it was */
+    if (!h->registered[at[i]]) refused = 1 + (int64_t)r;
+  }
+  TRI_TRY(tri_host_max(world, &refused, 1));
+  if (!refused) return TRI_OK;
+  forget_arena(h);
+  tri_log(TRI_LOG_DEBUG, "NCCL: no registered buffers: a rank's NCCL refused (%s)",
+          refused > 1 ? ncclGetErrorString((ncclResult_t)(refused - 1)) : "switched off");
   return TRI_OK;
 }
 
 static tri_status nccl_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              void *base, size_t bytes) {
+                              void *base, size_t bytes, uint64_t layout) {
   tri_comm  *world = comm[TRI_WORLD];
+  card       mine = {.arena = {bytes, layout, (uintptr_t)base % (uintptr_t)sysconf(_SC_PAGESIZE)}};
   hub       *h = NULL;
   tri_status st = TRI_OK;
 
   if (world->size == 1) return TRI_OK; /* every collective is a copy */
   TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h, 1)));
   h->rank = world->rank, h->size = world->size, h->device = d->index;
+  for (int i = 0; i < LANES; i++) h->lane[i].base.device = d;
   pthread_mutex_init(&h->lock, NULL);
   sem_init(&h->stop, 0, 0);
   TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h->card, h->size)));
-  TRI_TRY_DONE(gather_cards(rt, world, h));
+  TRI_TRY_DONE(gather_cards(rt, world, mine, h));
   TRI_TRY_DONE(tri_agree(world, prepare(h)));
   TRI_TRY_DONE(make_comms(rt, world, h));
-  TRI_TRY_DONE(register_arena(h, base, bytes));
+  TRI_TRY_DONE(register_arena(world, h, base));
   TRI_TRY_DONE(tri_nccl_watch_start(h));
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) ((nccl_comm *)comm[i])->hub = h;
   h->users = TRI_SCOPE_COUNT;
@@ -235,16 +277,21 @@ static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stre
   return ncclBroadcast(k->recv, k->recv, n, type, k->root, comm, stream);
 }
 
-/* The lock is held. */
-static tri_status start(hub *h, tri_scope scope, const tri_coll *k, pending *p) {
-  int          lane = k->kind == TRI_ALL_GATHER || k->kind == TRI_BROADCAST ? GATHER : REDUCE;
-  cudaStream_t stream = h->stream[lane];
+/* The lock is held. about: for a trace, in which a collective begins once its data is there and the ones before it in
+ * its stream are done; it may then still wait for the other ranks. */
+static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_note about, pending *p) {
+  int          lane = tri_coll_lane(k->kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
+  tri_stream  *s = &h->lane[lane].base;
+  cudaStream_t stream = h->lane[lane].stream;
   ncclComm_t   comm = h->made[h->use[scope][lane]];
+  int          span;
 
   if (h->failed) TRI_FAIL(TRI_ECOMM, "a collective after one that failed");
   TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k->stream)));
   TRI_CUDA_TRY(cudaStreamWaitEvent(stream, p->ready, 0));
+  span = tri_trace_begin(s->device->trace, tri_coll_lane(k->kind), about, s);
   TRI_TRY(tri_nccl_settle(h, comm, launch(k, comm, stream), tri_coll_text(k->kind)));
+  tri_trace_end(s->device->trace, span, s);
   TRI_CUDA_TRY(cudaEventRecord(p->done, stream));
   p->scope = scope;
   p->kind = k->kind;
@@ -254,10 +301,11 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, pending *p) 
 }
 
 static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
-  nccl_comm *n = (nccl_comm *)c;
-  hub       *h = n->hub;
-  pending   *p;
-  tri_status st;
+  nccl_comm     *n = (nccl_comm *)c;
+  hub           *h = n->hub;
+  pending       *p;
+  tri_status     st;
+  tri_trace_note about = tri_coll_note(n->device->trace, c, &k);
 
   if (req) req->impl = NULL;
   TRI_ASSERT(k.count >= 0 && (unsigned)k.dtype < TRI_DTYPE_COUNT && k.root >= 0 && k.root < c->size);
@@ -270,7 +318,7 @@ static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
   p = &h->at[(h->started + 1) % PENDING];
   if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long past */
   pthread_mutex_lock(&h->lock);
-  st = start(h, c->scope, &k, p);
+  st = start(h, c->scope, &k, about, p);
   pthread_mutex_unlock(&h->lock);
   TRI_TRY(st);
   if (!req) TRI_CUDA_TRY(cudaStreamWaitEvent(tri_cuda_stream_of(k.stream), p->done, 0));

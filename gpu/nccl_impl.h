@@ -22,6 +22,9 @@ typedef struct tri_nccl_card {
   uint64_t pid_space; /* process numbers mean the same where this is equal */
   int64_t  pid;
   char     host[64];
+  struct {
+    uint64_t bytes, layout, in_page; /* tri_comm_attach; bytes from the start of a page */
+  } arena;
 } tri_nccl_card;
 
 typedef struct tri_nccl_pending {
@@ -34,14 +37,14 @@ typedef struct tri_nccl_pending {
 
 /* One per process, shared by the scopes. */
 typedef struct tri_nccl_hub {
-  int              users, rank, size;   /* of the world */
-  int              device;              /* CUDA ordinal */
-  pthread_mutex_t  lock;                /* held around all that NCCL does */
-  ncclComm_t       made[TRI_NCCL_MADE]; /* owned, in the order made */
-  void            *registered[TRI_NCCL_MADE];
+  int              users, rank, size;         /* of the world */
+  int              device;                    /* CUDA ordinal */
+  pthread_mutex_t  lock;                      /* held around all that NCCL does */
+  ncclComm_t       made[TRI_NCCL_MADE];       /* owned, in the order made */
+  void            *registered[TRI_NCCL_MADE]; /* the arena's handles; NULL: it is not */
   int              n_made;
   int              use[TRI_SCOPE_COUNT][TRI_NCCL_LANES]; /* indices of made; scopes of the same ranks share */
-  cudaStream_t     stream[TRI_NCCL_LANES];
+  tri_cuda_stream  lane[TRI_NCCL_LANES];                 /* without scratch: no kernel of ours runs there */
   tri_nccl_pending at[TRI_NCCL_PENDING];
   uint64_t         started;
   bool             failed;
@@ -68,7 +71,7 @@ tri_status tri_nccl_failed(const char *file, int line, const char *func, ncclRes
 /* Asks everything that runs to quit, and frees all communicators at once, as one may wait for another. Not
  * collective. */
 void tri_nccl_abort(tri_nccl_hub *h);
-/* Collective over comm's ranks. Until comm is done with what returned r. A call that fails, a rank that is
+/* Collective over comm's ranks. Until comm is done with what returned r (of ncclCommSplit: the parent). A call that fails, a rank that is
  * gone or wait_s of silence abort all. */
 TRI_CHECKED tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, const char *what);
 /* Collective over comm's ranks. Finalizes and frees it; waits some seconds for the others. False if that

@@ -63,6 +63,8 @@ tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, con
   int                  gone = -1;
   tri_status           st;
 
+  /* NCCL 2.28's ncclCommSplit says success while its thread is still at work: the communicator knows. */
+  if (r == ncclSuccess) r = ncclInProgress;
   for (int i = 0; r == ncclInProgress && gone < 0 && now_s - began_s <= h->wait_s; i++) {
     r = ask(comm, i);
     now_s = tri_now_s();

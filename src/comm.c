@@ -277,12 +277,12 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 }
 
 tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                           void *base, size_t bytes, void *stage) {
+                           void *base, size_t bytes, uint64_t layout, void *stage) {
   tri_host_comm *h[TRI_SCOPE_COUNT];
   bool           attached = false;
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
-  if (!strcmp(comm[TRI_WORLD]->ops->name, "nccl")) return nccl->attach(rt, comm, d, base, bytes);
+  if (!strcmp(comm[TRI_WORLD]->ops->name, "nccl")) return nccl->attach(rt, comm, d, base, bytes, layout);
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
     h[i] = (tri_host_comm *)comm[i];
     TRI_ASSERT(!h[i]->shm && h[i]->started == h[i]->finished);

@@ -69,8 +69,9 @@ void                   tri_comm_close(tri_comm **c);
 /* Not collective. Bytes of page-locked host memory that tri_comm_attach wants from its caller; mostly 0. */
 size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
 /* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE
- * block: collectives on buffers inside it may go directly between ranks of one machine (CPU) or are
- * registered (NCCL). stage: tri_comm_stage_bytes of them, TRI_MEM_PINNED. Both must live until the
+ * block: collectives on buffers inside it may go directly between ranks of one machine (CPU) or between
+ * machines (NCCL, where layout, which says what lies where in the block, and bytes are the same on every
+ * rank). stage: tri_comm_stage_bytes of them, TRI_MEM_PINNED. Both must live until the
  * communicators are closed. CPU: if all ranks of a scope are on one machine its ops become "shm"; a
  * collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on any rank takes
  * MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a warning. "nccl" and
@@ -78,7 +79,7 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
  * on a rank whose neighbour died, or whose collective does not end within TRI_COMM_WAIT_S seconds (1800),
  * says so and ends the run with exit code 76. */
 TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
-                                       tri_device *d, void *base, size_t bytes, void *stage);
+                                       tri_device *d, void *base, size_t bytes, uint64_t layout, void *stage);
 /* Collective over world. *n: the ranks, this one included, that share the memory of d: those of this machine
  * for the CPU, those with the same GPU for a GPU. */
 TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,

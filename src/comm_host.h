@@ -54,7 +54,7 @@ typedef struct tri_comm_maker {
   tri_status (*open)(tri_device *d, tri_comm **out);
   /* Collective over world. As tri_comm_attach. */
   tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                       void *base, size_t bytes);
+                       void *base, size_t bytes, uint64_t layout);
 } tri_comm_maker;
 
 const char *tri_scope_text(tri_scope s);

@@ -146,6 +146,18 @@ void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes) {
   *bytes = l->block_bytes[TRI_MEM_DEVICE];
 }
 
+/* FNV-1a over what gives a buffer its place. */
+uint64_t tri_ledger_layout(const tri_ledger *l) {
+  uint64_t h = 0xcbf29ce484222325u;
+
+  for (int i = 0; i < l->n; i++) {
+    if (l->e[i].kind != TRI_MEM_DEVICE || !l->e[i].bytes) continue;
+    h = (h ^ (uint64_t)l->e[i].phase) * 0x100000001b3u;
+    for (int k = 0; k < 64; k += 8) h = (h ^ ((uint64_t)l->e[i].bytes >> k & 0xff)) * 0x100000001b3u;
+  }
+  return h;
+}
+
 tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
   tri_ledger_sum s = {0};
 

@@ -31,7 +31,9 @@ TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int 
 /* Not collective. Allocate everything planned; nothing can be added afterwards. */
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
 /* The one TRI_MEM_DEVICE block, for tri_comm_attach. */
-void           tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
+void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
+/* Equal where every buffer lies at the same offset of that block; else different but by a chance of 2^-64. */
+uint64_t       tri_ledger_layout(const tri_ledger *l);
 tri_ledger_sum tri_ledger_total(const tri_ledger *l);
 /* Append the table: a line per name with its bytes in each phase, then the totals. */
 TRI_CHECKED tri_status tri_ledger_print(const tri_ledger *l, tri_text *out);

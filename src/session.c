@@ -56,7 +56,7 @@ tri_status tri_session_take_memory(tri_session *s) {
   TRI_TRY(tri_agree(world, tri_ledger_check(s->ledger, s->device, sharers, s->rt.machine_ranks)));
   TRI_TRY(tri_agree(world, tri_ledger_take(s->ledger, s->device)));
   tri_ledger_block(s->ledger, &base, &bytes);
-  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, stage);
+  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, tri_ledger_layout(s->ledger), stage);
 }
 
 /* The others are in another state: say who fails, and end them. */

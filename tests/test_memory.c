@@ -113,6 +113,35 @@ static void sums_and_places(void **state) {
   tri_ledger_close(&l);
 }
 
+static void layouts_differ_where_places_do(void **state) {
+  static const struct {
+    tri_mem   kind;
+    tri_phase phase;
+    size_t    bytes;
+    bool      same;
+  } other[] = {{TRI_MEM_DEVICE, TRI_PHASE_LEARN, 1000, true},
+               {TRI_MEM_DEVICE, TRI_PHASE_LEARN, 900, true}, /* rounded */
+               {TRI_MEM_DEVICE, TRI_PHASE_LEARN, 1025, false},
+               {TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, 1000, false},
+               {TRI_MEM_DEVICE, TRI_PHASE_LEARN, 0, false},
+               {TRI_MEM_PINNED, TRI_PHASE_LEARN, 1000, false}};
+  uint64_t first = 0;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+    tri_ledger *l = NULL;
+    void       *a, *b, *c, *d;
+    ok(tri_ledger_open(&l));
+    ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "a", 256, &a));
+    ok(tri_ledger_add(l, other[i].kind, other[i].phase, false, "b", other[i].bytes, &b));
+    ok(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "c", 256 * i, &c)); /* lies elsewhere */
+    ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "d", 512, &d));
+    if (i == 0) first = tri_ledger_layout(l);
+    assert_int_equal(tri_ledger_layout(l) == first, other[i].same);
+    tri_ledger_close(&l);
+  }
+}
+
 static void the_table_names_everything(void **state) {
   tri_ledger *l = NULL;
   tri_text    text = {0};
@@ -158,8 +187,8 @@ static void too_much_is_refused_with_the_table(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sums_and_places),
-                                     cmocka_unit_test(the_table_names_everything),
-                                     cmocka_unit_test(too_much_is_refused_with_the_table)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_and_places), cmocka_unit_test(layouts_differ_where_places_do),
+      cmocka_unit_test(the_table_names_everything), cmocka_unit_test(too_much_is_refused_with_the_table)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
