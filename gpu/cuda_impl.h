@@ -6,8 +6,8 @@
 
 #include <cuda_runtime_api.h>
 
-/* Bytes each stream holds for the partial sums of kernels that need two passes. Chosen: 1024 blocks with an f64 each. */
-enum { TRI_CUDA_SCRATCH = 8192 };
+/* Bytes each stream holds for the partial sums of kernels that need two passes. Chosen: 16 parts of 16,384 f32. */
+enum { TRI_CUDA_SCRATCH = 1 << 20 };
 
 typedef struct tri_cuda_device {
   tri_device              base; /* index: the CUDA ordinal */

@@ -2,8 +2,8 @@
 #include "gpu/cuda_util.cuh"
 
 enum {
-  THREADS = 256,                                 /* chosen */
-  PARTS = TRI_CUDA_SCRATCH / (int)sizeof(double) /* partial sums of sumsq */
+  THREADS = 256, /* chosen */
+  PARTS = 1024   /* partial sums of sumsq, f64; chosen */
 };
 
 /* Blocks for n elements, TRI_UNIT to a thread and turn. */

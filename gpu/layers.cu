@@ -108,47 +108,90 @@ tri_status tri_cuda_embed_bwd(tri_stream *s, tri_out dtable, tri_in dx, tri_in t
 }
 
 enum {
-  COLUMNS = 32,
-  ROW_LANES = 32
-}; /* of a block of column_kernel. Chosen: one warp reads one row's 32 columns. */
+  COLUMNS = 32, /* of a block of column_kernel: one warp reads one row's. Chosen. */
+  ROW_LANES = 32,
+  PART_ROWS = 64, /* of a part at least */
+  PARTS = 16
+};
 
-/* total[C] += column sums of dy A [N,C], or (NORM) of dy * x * rstd with x f32 [N,C], rstd f32 [N]. A row lane adds its
- * rows in order, then the lanes are added in order. Grid: C / COLUMNS. Judges: tri_cpu_colsum, tri_cpu_rmsnorm_bwd. */
+/* How N rows of C columns are added up: in parts of neighbouring rows, as many as N and C alone say. */
+struct column_parts {
+  int     n;
+  int64_t rows; /* of a part */
+};
+static column_parts parts_of(int64_t N, int64_t C) {
+  int64_t n = tri_blocks(N, PART_ROWS), most = TRI_CUDA_SCRATCH / (int64_t)sizeof(float) / C;
+
+  most = most > PARTS ? (int64_t)PARTS : most;
+  n = n > most ? most : n;
+  n = n < 1 ? 1 : n;
+  return {(int)n, tri_blocks(N, n)};
+}
+
+/* total[C] += column sums of dy A [N,C], or (NORM) of dy * x * rstd with x f32 [N,C], rstd f32 [N]; with several parts
+ * of `rows` rows total[part,C] = the part's sums. A row lane adds its rows in order, then the lanes are added in order.
+ * Grid: parts * (C / COLUMNS). Judges: tri_cpu_colsum, tri_cpu_rmsnorm_bwd. */
 template <class A, bool NORM>
 __global__ void __launch_bounds__(COLUMNS *ROW_LANES)
-    column_kernel(float *total, const A *dy, const float *x, const float *rstd, int64_t N, int64_t C) {
-  TRI_SHARED(float, part, [ROW_LANES][COLUMNS]);
+    column_kernel(float *total, const A *dy, const float *x, const float *rstd, int64_t N, int64_t C,
+                  int parts, int64_t rows) {
+  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
   int     col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
-  int64_t c = (int64_t)blockIdx.x * COLUMNS + col;
+  int     part = (int)(blockIdx.x % (unsigned)parts);
+  int64_t c = (int64_t)(blockIdx.x / (unsigned)parts) * COLUMNS + col;
+  int64_t first = part * rows, end = first + rows < N ? first + rows : N;
   float   sum = 0;
 
   if (c < C) {
 #pragma unroll 4
-    for (int64_t n = row; n < N; n += ROW_LANES) {
+    for (int64_t n = first + row; n < end; n += ROW_LANES) {
       float v = tri_get(dy[n * C + c]);
       sum = NORM ? fmaf(v, x[n * C + c] * rstd[n], sum) : sum + v;
     }
   }
-  part[row][col] = sum;
+  lane[row][col] = sum;
   __syncthreads();
   if (row == 0 && c < C) {
     sum = 0;
 #pragma unroll
-    for (int i = 0; i < ROW_LANES; i++) sum += part[i][col];
-    total[c] += sum;
+    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
+    if (parts == 1)
+      total[c] += sum;
+    else
+      total[part * C + c] = sum;
   }
 }
 
+/* total[C] += part[0,C] + part[1,C] + ..., in this order. Grid: C / THREADS. */
+__global__ void __launch_bounds__(THREADS)
+    parts_kernel(float *total, const float *part, int parts, int64_t C) {
+  int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  float   sum = 0;
+
+  if (c >= C) return;
+  for (int i = 0; i < parts; i++) sum += part[i * C + c];
+  total[c] += sum;
+}
+
+template <class A, bool NORM>
+static tri_status add_columns(tri_stream *s, void *total, const void *dy, const void *x, const void *rstd,
+                              int64_t N, int64_t C) {
+  column_parts p = parts_of(N, C);
+  unsigned     grid = N > 0 ? (unsigned)(tri_blocks(C, COLUMNS) * p.n) : 0;
+  void        *to = p.n > 1 ? tri_cuda_scratch(s) : total;
+
+  TRI_TRY(TRI_LAUNCH((column_kernel<A, NORM>), grid, COLUMNS * ROW_LANES, 0, s, to, dy, x, rstd, N, C, p.n,
+                     p.rows));
+  if (p.n == 1) return TRI_OK;
+  return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(C, THREADS), THREADS, 0, s, total, to, p.n, C);
+}
+
 tri_status tri_cuda_colsum(tri_stream *s, tri_out db, tri_in dy) {
-  int64_t  N = dy->dim[0], C = dy->dim[1];
-  unsigned grid = N > 0 ? (unsigned)tri_blocks(C, COLUMNS) : 0;
+  int64_t N = dy->dim[0], C = dy->dim[1];
 
   TRI_ASSERT(db->dtype == TRI_F32 && db->dim[0] == C);
-  if (tri_is_bf16(dy))
-    return TRI_LAUNCH((column_kernel<tri_bf16, false>), grid, COLUMNS * ROW_LANES, 0, s, db->data, dy->data,
-                      nullptr, nullptr, N, C);
-  return TRI_LAUNCH((column_kernel<float, false>), grid, COLUMNS * ROW_LANES, 0, s, db->data, dy->data,
-                    nullptr, nullptr, N, C);
+  return tri_is_bf16(dy) ? add_columns<tri_bf16, false>(s, db->data, dy->data, nullptr, nullptr, N, C)
+                         : add_columns<float, false>(s, db->data, dy->data, nullptr, nullptr, N, C);
 }
 
 /* RMSNorm: Zhang, Sennrich 2019, eq. 4. y A [N,C] = x rstd w, rstd[N] f32. Grid: N. Judge: tri_cpu_rmsnorm_fwd. */
@@ -215,19 +258,15 @@ __global__ void __launch_bounds__(NORM_THREADS)
 
 tri_status tri_cuda_rmsnorm_bwd(tri_stream *s, tri_out dx, tri_out dw, tri_in dy, tri_in x, tri_in w,
                                 tri_in rstd) {
-  int64_t  N = x->dim[0], C = x->dim[1];
-  bool     bf16 = tri_is_bf16(dy);
-  unsigned grid = N > 0 ? (unsigned)tri_blocks(C, COLUMNS) : 0;
+  int64_t N = x->dim[0], C = x->dim[1];
+  bool    bf16 = tri_is_bf16(dy);
 
   TRI_ASSERT(dx->dtype == TRI_F32 && dw->dtype == TRI_F32 && x->dtype == TRI_F32 && w->dtype == dy->dtype);
   TRI_TRY(TRI_LAUNCH_TYPED(rmsnorm_bwd_kernel, bf16, tri_vec8(C, dx->data, dy->data, x->data, w->data),
                            (unsigned)N, NORM_THREADS, 0, s, dx->data, dy->data, x->data, w->data, rstd->data,
                            C));
-  if (bf16)
-    return TRI_LAUNCH((column_kernel<tri_bf16, true>), grid, COLUMNS * ROW_LANES, 0, s, dw->data, dy->data,
-                      x->data, rstd->data, N, C);
-  return TRI_LAUNCH((column_kernel<float, true>), grid, COLUMNS * ROW_LANES, 0, s, dw->data, dy->data,
-                    x->data, rstd->data, N, C);
+  return bf16 ? add_columns<tri_bf16, true>(s, dw->data, dy->data, x->data, rstd->data, N, C)
+              : add_columns<float, true>(s, dw->data, dy->data, x->data, rstd->data, N, C);
 }
 
 /* Rotary positions (Su et al. 2021), halves convention: (a, b) = x[0..D/2), x[D/2..D) of a head become (a cos - b sin,

@@ -6,8 +6,8 @@
 
 /* Rows and columns: 1, primes, multiples of the vector widths and their neighbours; the last ones are
  * large enough for two threads. */
-static const int64_t shapes[][2] = {{1, 1},  {3, 7},   {2, 31},    {5, 32}, {33, 33},
-                                    {4, 64}, {1, 257}, {37, 1031}, {0, 8}};
+static const int64_t shapes[][2] = {{1, 1},  {3, 7},   {2, 31},    {5, 32},   {33, 33},
+                                    {4, 64}, {1, 257}, {37, 1031}, {201, 35}, {0, 8}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static uint64_t seen[1024]; /* hashes of the run with one thread */
