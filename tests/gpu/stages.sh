@@ -146,12 +146,12 @@ job_plans() { TRI_TEST_BRIEF=1 TRI_TEST_FILTER=every_plan shared "GRPO under eve
 # ---- refusals, and ranks that stop ----
 
 # A run of two ranks over NCCL, each with its process id in $dir/pid.RANK and in the end its exit code in $dir/code.RANK.
-# Returns once it has made two steps.
+# Returns once it has made two steps. So many passes a step that it is in a collective of NCCL nearly all the time, not of MPI.
 start_pair() {
   # shellcheck disable=SC2016
   TRI_COMM=nccl TRI_COMM_WAIT_S=5 ranks 2 sh -c 'trap "" TERM; d=$0; "$@" & echo $! >"$d/pid.$NCCL_HOSTID"; wait $!
-    echo $? >"$d/code.$NCCL_HOSTID"' "$dir" "$bin/trireme" train "$work/grpo.yaml" run.device=cuda run.output="$dir/pair" \
-    train.steps=100000 &
+    echo $? >"$d/code.$NCCL_HOSTID"' "$dir" "$bin/trireme" train "$work/sft.yaml" run.device=cuda run.output="$dir/pair" \
+    run.threads=1 train.steps=100000 train.train_batch_size=64 train.micro_batch_size=1 &
   pair=$!
   until [[ -s $dir/pair/metrics.jsonl && $(wc -l <"$dir/pair/metrics.jsonl") -ge 2 ]]; do
     kill -0 $pair 2>/dev/null || return 1
@@ -202,7 +202,7 @@ compare_runs() { # row's name, folder, folder that judges, bound of losses, boun
 }
 job_parity() { # dtype
   local loss=1e-4 norm=1e-3 code
-  [[ $1 = bf16 ]] && loss=0.02 norm=0.05
+  [[ $1 = bf16 ]] && loss=0.02 norm=0.1
   train sft "$dir/cpu" run.device=cpu model.dtype="$1" && train sft "$dir/gpu" run.device=cuda model.dtype="$1"
   code=$?
   if ((code)); then row "SFT on CPU and GPU, $1" FAILED "$(why $code)"; else
