@@ -62,10 +62,10 @@ jobs='
 3 1  10  40 train 1.5B 4096
 3 1  14  40 train 3B 2048
 3 1  14  40 train 3B 4096
-3 1  22  60 train 8B 2048
-3 1  22  60 train 8B 4096
+3 1  28  60 train 8B 2048
+3 1  28  60 train 8B 4096
 3 1  15  50 decode 1.5B
-3 1  32  80 decode 8B
+3 1  38  80 decode 8B
 3 1  20  60 grpo 1.5B
 3 1  90 160 torch_speed
 4 1  25  60 plans nccl 4
