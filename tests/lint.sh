@@ -50,6 +50,7 @@ src/runtime.h        2 -
 src/memory.h         3 -
 src/shard.h          3 -
 src/params.h         3 -
+src/params_impl.h    3 src/params*.c
 src/optim.h          3 -
 io/checkpoint.h      3 -
 io/checkpoint_impl.h 3 io/checkpoint*.c
@@ -85,6 +86,7 @@ io/safetensors_*.c  1
 io/tokenizer_*.c    1
 src/comm_*.c        2
 io/checkpoint_*.c   3
+src/params_*.c      3
 src/decoder_*.c     4
 src/head.c          4
 io/dataset_*.c       5

@@ -1,0 +1,155 @@
+/* params_grad.c - the parameter store's gradients, reduced as the plan says, and what the update needs. */
+#include "params_impl.h"
+
+typedef tri_param_slot slot;
+typedef tri_param_unit unit;
+
+static slot *grad_slot(tri_params *p, int index) {
+  if (!p->unit[index].spec->in_ring) return p->unit[index].own;
+  for (int k = 0; k < TRI_PARAM_RING; k++)
+    if (p->ring[k].grad_unit == index) return &p->ring[k];
+  for (int k = 0; k < TRI_PARAM_RING; k++)
+    if (p->ring[k].grad_unit < 0) return &p->ring[k];
+  return NULL;
+}
+
+/* Collective. Waits for the reduction under way and adds it to the accumulator. */
+static tri_status finish_reduce(tri_params *p, tri_stream *s) {
+  slot      *sl = p->pending;
+  tri_comm  *c = tri_params_comm(p, p->opt.plan.grads);
+  unit      *u;
+  tri_tensor acc, part;
+
+  if (!sl) return TRI_OK;
+  p->pending = NULL;
+  u = &p->unit[sl->grad_unit];
+  sl->grad_unit = -1;
+  TRI_TRY(c->ops->wait(c, &sl->grad_req, s));
+  acc = tri_view1(u->acc, TRI_F32, u->rg.count);
+  part = tri_view1(sl->grad + u->rg.begin, TRI_F32, u->rg.count);
+  TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, u->fresh ? 0.0f : 1.0f));
+  u->fresh = false;
+  return TRI_OK;
+}
+
+/* A gradient's zeros: all but the matrices of products, which are written. */
+static tri_status clear_rest(tri_params *p, const unit *u, float *grad, tri_stream *s) {
+  const tri_device_ops *ops = p->device->ops;
+  int64_t               at = 0;
+
+  for (int j = 0; j < u->spec->n_linear; j++) {
+    const tri_linear_use *l = &u->spec->linear[j];
+    const tri_param_spec *first = &u->spec->param[l->first], *last = first + l->n - 1;
+    TRI_ASSERT(first->offset >= at);
+    TRI_TRY(ops->fill(s, grad + at, 0, (size_t)(first->offset - at) * sizeof *grad));
+    at = last->offset + tri_param_count(last);
+#if TRI_DEBUG /* one that is added to shows: NaN */
+    TRI_TRY(ops->fill(s, grad + first->offset, 0xff, (size_t)(at - first->offset) * sizeof *grad));
+#endif
+  }
+  return ops->fill(s, grad + at, 0, (size_t)(u->padded - at) * sizeof *grad);
+}
+
+tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights *out) {
+  unit  *u = &p->unit[index];
+  float *base = u->acc;
+
+  out->fresh = p->grad_direct ? u->fresh : !u->grad_open;
+  if (!p->grad_direct) {
+    slot *sl = grad_slot(p, index);
+    if (!sl || (p->pending && sl == p->pending)) {
+      TRI_TRY(finish_reduce(p, s));
+      sl = grad_slot(p, index);
+    }
+    TRI_ASSERT(sl);
+    sl->grad_unit = index;
+    base = sl->grad;
+  }
+  if (out->fresh) TRI_TRY(clear_rest(p, u, base, s));
+  if (p->grad_direct) u->fresh = false;
+  u->grad_open = true;
+  for (int i = 0; i < u->spec->n_param; i++) {
+    const tri_param_spec *f = &u->spec->param[i];
+    out->t[i] = tri_view2(base + f->offset, TRI_F32, f->dim[0], f->ndim > 1 ? f->dim[1] : 1);
+    out->t[i].ndim = f->ndim;
+  }
+  return TRI_OK;
+}
+
+/* Collective. The accumulator's last reduction, from the gradient share to the optimizer share (architecture
+ * c.5, 6). */
+static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
+  tri_shard_scope g = p->opt.plan.grads, o = p->opt.plan.optim;
+  float          *mine = u->acc + (u->ro.begin - u->rg.begin);
+  tri_comm       *c = tri_params_comm_between(p, g, o), *rest = NULL;
+
+  if (c && c->size > 1) {
+    tri_params_carry(p, u, "gradients");
+    TRI_TRY(c->ops->reduce_scatter(c, mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
+  }
+  /* Replicas that hold the same share. */
+  if (o == TRI_SHARD_NONE) rest = p->comm[TRI_WORLD];
+  if (o == TRI_SHARD_NODE) rest = p->comm[TRI_CROSS];
+  if (!rest || rest->size == 1) return TRI_OK;
+  tri_params_carry(p, u, "gradients");
+  return rest->ops->all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL);
+}
+
+tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool last) {
+  unit     *u = &p->unit[index];
+  tri_comm *c = tri_params_comm(p, p->opt.plan.grads);
+  slot     *before = p->pending, *sl;
+
+  TRI_ASSERT(u->grad_open);
+  u->grad_open = false;
+  if (p->grad_direct) return last ? reduce_last(p, u, s) : TRI_OK;
+  sl = grad_slot(p, index);
+  TRI_ASSERT(sl && sl->grad_unit == index && sl != before);
+  TRI_TRY(finish_reduce(p, s));
+  tri_params_carry(p, u, "gradients");
+  TRI_TRY(c->ops->reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s,
+                                 &sl->grad_req));
+  p->pending = sl;
+  if (!last) return TRI_OK;
+  TRI_TRY(finish_reduce(p, s));
+  return reduce_last(p, u, s);
+}
+
+/* ---- the update ---- */
+
+tri_optim_view tri_params_optim_view(tri_params *p, int index) {
+  unit          *u = &p->unit[index];
+  tri_optim_view v = {
+      u->ro, tri_params_master(p, u), u->exp_avg, u->exp_avg_sq, u->acc + (u->ro.begin - u->rg.begin), NULL};
+
+  TRI_ASSERT(!p->pending && !u->fresh && p->opt.train);
+  if (u->master) v.half = tri_params_weight_at(p, u, u->ro.begin);
+  return v;
+}
+
+tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
+  const tri_device_ops *ops = p->device->ops;
+
+  TRI_TRY(ops->fill(s, p->sum, 0, sizeof *p->sum));
+  for (int i = 0; i < p->opt.n_unit; i++) {
+    tri_optim_view v = tri_params_optim_view(p, i);
+    tri_tensor     g = tri_view1(v.grad, TRI_F32, v.range.count);
+    TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
+  }
+  TRI_TRY(ops->copy(s, p->host_sum, p->sum, sizeof *p->sum));
+  TRI_TRY(ops->stream_sync(s));
+  *sum = *p->host_sum;
+  return TRI_OK;
+}
+
+tri_comm *tri_params_optim_comm(tri_params *p) { return tri_params_comm(p, p->opt.plan.optim); }
+
+void tri_params_grad_clear(tri_params *p) {
+  for (int i = 0; i < p->opt.n_unit; i++) p->unit[i].fresh = true;
+}
+
+tri_status tri_params_publish(tri_params *p, tri_stream *s) {
+  for (int i = 0; i < p->opt.n_unit; i++) TRI_TRY(tri_params_publish_unit(p, &p->unit[i], s));
+  tri_params_grad_clear(p);
+  return TRI_OK;
+}
