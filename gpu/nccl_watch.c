@@ -92,7 +92,9 @@ bool tri_nccl_leave(ncclComm_t comm) {
   double       began_s = tri_now_s();
 
   for (int i = 0; r == ncclInProgress && tri_now_s() - began_s < LAST_RESORT_S; i++) r = ask(comm, i);
-  return r == ncclSuccess && ncclCommDestroy(comm) == ncclSuccess;
+  if (r != ncclSuccess) return false;
+  ncclCommDestroy(comm); /* local now, and the last use of comm, whatever it says */
+  return true;
 }
 
 /* ---- the watchdog ---- */
