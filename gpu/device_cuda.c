@@ -9,6 +9,10 @@ struct tri_event {
   bool        recorded;
 };
 
+struct tri_graph {
+  cudaGraphExec_t exec;
+};
+
 enum { ALIGN = 256 }; /* specified: device.h */
 
 /* The GPU of this local rank. Ranks share one only where the user set TRI_COMM (comm.h), else the run ends. */
@@ -255,6 +259,40 @@ static tri_status cuda_event_ms(tri_event *from, tri_event *to, double *ms) {
   return TRI_OK;
 }
 
+static void cuda_graph_close(tri_graph **g) {
+  if (*g && (*g)->exec) cudaGraphExecDestroy((*g)->exec);
+  TRI_FREE(*g);
+}
+
+static tri_status cuda_graph_record(tri_stream *s, tri_status (*work)(void *ctx, tri_stream *s), void *ctx,
+                                    tri_graph **out) {
+  tri_status  st;
+  cudaGraph_t graph = NULL;
+  cudaError_t e;
+
+  *out = NULL;
+  TRI_CUDA_TRY(cudaStreamBeginCapture(tri_cuda_stream_of(s), cudaStreamCaptureModeThreadLocal));
+  st = work(ctx, s);
+  e = cudaStreamEndCapture(tri_cuda_stream_of(s),
+                           &graph); /* after a failure too: else the stream stays in it */
+  if (st != TRI_OK) {
+    (void)cudaGetLastError(); /* e follows from it */
+    goto done;
+  }
+  TRI_CUDA_TRY_DONE(e);
+  TRI_TRY_DONE(TRI_ALLOC(*out, 1));
+  TRI_CUDA_TRY_DONE(cudaGraphInstantiate(&(*out)->exec, graph, 0));
+done:
+  if (graph) cudaGraphDestroy(graph);
+  if (st != TRI_OK) cuda_graph_close(out);
+  return st;
+}
+
+static tri_status cuda_graph_run(tri_graph *g, tri_stream *s) {
+  TRI_CUDA_TRY(cudaGraphLaunch(g->exec, tri_cuda_stream_of(s)));
+  return TRI_OK;
+}
+
 #define TRI_X(name, args) .name = tri_cuda_##name,
 static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X)};
 #undef TRI_X
@@ -279,4 +317,7 @@ const tri_device_ops tri_cuda_device_ops = {
     .stream_wait = cuda_stream_wait,
     .event_ms = cuda_event_ms,
     .kernels = &cuda_kernels,
+    .graph_record = cuda_graph_record,
+    .graph_run = cuda_graph_run,
+    .graph_close = cuda_graph_close,
 };

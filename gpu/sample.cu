@@ -13,8 +13,6 @@
 #include "gpu/logprob.cuh"
 #include "rng.h"
 
-#include <string.h>
-
 enum {
   BITS = 11, /* of a key in one turn: 32 in three turns */
   BINS = 1 << BITS,
@@ -354,12 +352,12 @@ static __device__ __forceinline__ int32_t draw_row(const float *x, int V, float 
   return draw<THREADS, VEC>(c, w, V, stretch, rule.seed, key);
 }
 
-/* token i32, logp f32 [B] of logits f32 [B,V]; key i64 [B,3], work f32 [B,2*V] = per row logits [V], ids [V]. *bad: the
- * least row without a largest finite logit, unless it is less. Grid: B. Judge: tri_cpu_sample. */
+/* token i32, logp f32 [B] of logits f32 [B,V]; key i64 [B,3], work f32 [B,2*V] = per row logits [V], ids [V]. Grid: B.
+ * Judge: tri_cpu_sample. */
 template <int THREADS, bool VEC>
 __global__ void __launch_bounds__(THREADS)
-    sample_kernel(int32_t *token, float *logp, float *work, int *bad, const float *logits, const int64_t *key,
-                  int V, rule_numbers rule) {
+    sample_kernel(int32_t *token, float *logp, float *work, const float *logits, const int64_t *key, int V,
+                  rule_numbers rule) {
   int64_t         row = blockIdx.x;
   const float    *x = logits + row * V;
   tri_row_softmax r = tri_softmax_row<THREADS, VEC>(x, V, rule.inv_temperature);
@@ -374,15 +372,13 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) {
     token[row] = id;
     logp[row] = good ? tri_softmax_logp(x[id], rule.inv_temperature, r.max, log(r.sum)) : NAN;
-    if (!good) atomicMin(bad, (int)row);
   }
 }
 
-/* Waits for the stream: that a row is no distribution is the caller's to hear at once, as on the CPU. */
 tri_status tri_cuda_sample(tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits,
                            tri_in key, const tri_sample_rule *rule) {
   int64_t      B = logits->dim[0], V = logits->dim[1];
-  int         *bad = (int *)tri_cuda_scratch(s), none, got, log2_V = 0;
+  int          log2_V = 0;
   bool         greedy = rule->temperature <= 0;
   rule_numbers numbers = {
       greedy ? 1.0f : 1.0f / rule->temperature, rule->top_p, 0, rule->top_k, greedy, rule->seed};
@@ -392,16 +388,6 @@ tri_status tri_cuda_sample(tri_stream *s, tri_out token, tri_out logp, tri_out w
   if (B == 0) return TRI_OK;
   while ((int64_t)1 << log2_V < V) log2_V++;
   numbers.unit = ldexpf(1.0f, 62 - log2_V); /* V weights of at most 2 fit a mass */
-  memset(&none, 0x7f, sizeof none);
-  TRI_TRY(s->device->ops->fill(s, bad, 0x7f, sizeof *bad));
-  TRI_TRY(TRI_LAUNCH_ROWS(sample_kernel, B, V, tri_vec4(V, logits->data, work->data), s, token->data,
-                          logp->data, work->data, bad, logits->data, key->data, V, numbers));
-  TRI_TRY(s->device->ops->copy(s, &got, bad, sizeof got));
-  TRI_TRY(s->device->ops->stream_sync(s));
-  if (got != none)
-    TRI_FAIL(TRI_ENUMERIC,
-             "the logits of row %d are not numbers (NaN, infinity, or all -infinity): the model has "
-             "diverged; lower the learning rate or start from an earlier checkpoint",
-             got);
-  return TRI_OK;
+  return TRI_LAUNCH_ROWS(sample_kernel, B, V, tri_vec4(V, logits->data, work->data), s, token->data,
+                         logp->data, work->data, logits->data, key->data, V, numbers);
 }

@@ -10,10 +10,12 @@ typedef enum { TRI_MEM_DEVICE, TRI_MEM_PINNED, TRI_MEM_HOST } tri_mem;
 typedef struct tri_device tri_device; /* one per process: the one GPU, or the host's cores */
 typedef struct tri_stream tri_stream; /* an in-order queue; the CPU back end runs each call at once */
 typedef struct tri_event  tri_event;  /* a point in a stream */
+typedef struct tri_graph  tri_graph;  /* work recorded once, to be run again and again */
 struct tri_kernels;
 struct tri_trace;
 
-/* The device back end. Every entry is required; tests/test_device.c checks each one. Not collective. */
+/* The device back end. Every entry is required but the last three; tests/test_device.c checks each one. Not
+ * collective. */
 typedef struct tri_device_ops {
   size_t      size;   /* sizeof(tri_device_ops): a stale back end is refused at open */
   const char *name;   /* "cpu", "cuda": what the deck's run.device says */
@@ -38,6 +40,14 @@ typedef struct tri_device_ops {
   tri_status (*stream_wait)(tri_stream *s, tri_event *e); /* the stream waits, the host does not */
   tri_status (*event_ms)(tri_event *from, tri_event *to, double *ms);
   const struct tri_kernels *kernels;
+  /* Recorded work; all three NULL on a device that has none. graph_record calls work(ctx, s) once; what that gives s is
+   * kept instead of done. It may neither wait nor allocate or free memory of the device, use no other stream, and copy
+   * only to and from memory of the device and pinned memory. Where it fails, or the device refuses, that is the status,
+   * *out is NULL, and s is as before. graph_run: the same work at the same addresses, with what lies there then. */
+  tri_status (*graph_record)(tri_stream *s, tri_status (*work)(void *ctx, tri_stream *s), void *ctx,
+                             tri_graph **out);
+  tri_status (*graph_run)(tri_graph *g, tri_stream *s);
+  void (*graph_close)(tri_graph **g); /* its runs are done, and were waited for */
 } tri_device_ops;
 
 /* First member of each back end's own struct, so one pointer serves both. */

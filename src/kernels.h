@@ -109,7 +109,7 @@ typedef struct tri_adamw_rule {
   X(logp_bwd,      (tri_stream *s, tri_out dlogits, tri_in logits, tri_in target, tri_in lse, tri_in ent,     \
                     tri_in dlogp, tri_in dent, float inv_temperature))                                        \
   /* token i32 [B], logp f32 [B]: the bits logp_fwd gives; key i64 [B,3] = prompt, answer, position;       */ \
-  /* work f32 [B,2*V]: any content                                                                         */ \
+  /* work f32 [B,2*V]: any content. A row without a largest finite logit gives token 0 and logp NaN        */ \
   X(sample,        (tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits, tri_in key,      \
                     const tri_sample_rule *rule))                                                             \
   /* y[K,C] = x[row[K],C]; dx[row[K],C] += dy[K,C] (rows distinct); f32                                    */ \

@@ -2,10 +2,11 @@
  * A prompt's prefill covers all its tokens but the last; each answer then starts with the last prompt token
  * as its first decode row. So answers of one prompt share its pages and may start at any time, and no prefill
  * needs the head. */
-#include "kv.h"
 #include "sampler.h"
-#include "trace.h"
+#include "decode.h"
+#include "kv.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef struct answer {
@@ -36,17 +37,16 @@ struct tri_sampler {
   tri_device     *device; /* borrowed */
   tri_model      *model;  /* borrowed */
   tri_kv         *kv;
+  tri_decode     *decode;
   tri_sampler_opt opt;
   int64_t         pages_each;
   int             n_row;
   row            *row;
   int32_t        *page_room, *token_room;
   float          *logp_room;
-  int32_t        *d_token, *d_pos, *d_slot, *d_cu, *d_table, *d_len, *d_row; /* device */
-  int32_t        *h_token, *h_pos, *h_slot, *h_cu, *h_table, *h_len, *h_row; /* host, pinned */
-  int64_t        *d_key, *h_key;
-  int32_t        *h_drawn;
-  float          *h_logp;
+  /* of a prefill: [max_prefill], cu [max_sequences+1] */
+  int32_t *d_token, *d_pos, *d_slot, *d_cu; /* device */
+  int32_t *h_token, *h_pos, *h_slot, *h_cu; /* host, pinned */
   /* the run in progress */
   const tri_prompt       *prompt;
   const tri_generate_opt *gen;
@@ -63,8 +63,7 @@ struct tri_sampler {
 static int64_t pages_for(int64_t tokens) { return (tokens + TRI_PAGE - 1) / TRI_PAGE; }
 
 static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
-  size_t B = (size_t)s->opt.max_sequences,
-         N = (size_t)s->opt.max_prefill > B ? (size_t)s->opt.max_prefill : B;
+  size_t B = (size_t)s->opt.max_sequences, N = (size_t)s->opt.max_prefill;
   size_t P = (size_t)s->pages_each;
   struct {
     void  *device, *host;
@@ -72,13 +71,7 @@ static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
   } r[] = {{&s->d_token, &s->h_token, N * 4},
            {&s->d_pos, &s->h_pos, N * 4},
            {&s->d_slot, &s->h_slot, N * 4},
-           {&s->d_cu, &s->h_cu, (N + 1) * 4},
-           {&s->d_table, &s->h_table, B * P * 4},
-           {&s->d_len, &s->h_len, B * 4},
-           {&s->d_row, &s->h_row, B * 4},
-           {&s->d_key, &s->h_key, B * 24},
-           {NULL, &s->h_drawn, B * 4},
-           {NULL, &s->h_logp, B * 4},
+           {&s->d_cu, &s->h_cu, (B + 1) * 4},
            {NULL, &s->page_room, (2 * B + 1) * P * 4},
            {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4},
            {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
@@ -124,12 +117,14 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
   TRI_TRY(TRI_ALLOC(s->prefix, opt->max_sequences + 1));
   TRI_TRY(plan_buffers(s, ledger));
   /* One set of pages more than rows: the prompt that is being started holds its own last page. */
-  return tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1),
-                     &s->kv);
+  TRI_TRY(tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1),
+                      &s->kv));
+  return tri_decode_open(d, ledger, m, s->kv, opt->max_sequences, s->pages_each, &s->decode);
 }
 
 void tri_sampler_close(tri_sampler **s) {
   if (!*s) return;
+  tri_decode_close(&(*s)->decode);
   tri_kv_close(&(*s)->kv);
   TRI_FREE((*s)->row);
   TRI_FREE((*s)->prefix);
@@ -234,41 +229,34 @@ static tri_status start_answer(tri_sampler *s, tri_stream *st) {
 
 /* ---- one decode step ---- */
 
-static tri_status upload(tri_sampler *s, tri_batch *b, tri_tensor *key, tri_stream *st) {
-  const tri_device_ops *ops = s->device->ops;
-  int64_t               B = s->n_row, P = 1;
+static const tri_prompt *prompt_of(const tri_sampler *s, const row *r) {
+  return &s->prompt[r->index / s->gen->group];
+}
+
+/* Place in its sequence of the token that enters the cache next. */
+static int64_t pos_of(const tri_sampler *s, const row *r) { return prompt_of(s, r)->n_token - 1 + r->n; }
+
+static tri_status stage_rows(tri_sampler *s, tri_decode_rows *d) {
+  int64_t B = s->n_row, P = 1;
 
   for (int64_t i = 0; i < B; i++) {
-    row              *r = &s->row[i];
-    const tri_prompt *p = &s->prompt[r->index / s->gen->group];
-    int64_t           pos = p->n_token - 1 + r->n;
-    if (pos / TRI_PAGE == r->n_page) TRI_TRY(take_page(s, &r->page[r->n_page++]));
+    row *r = &s->row[i];
+    if (pos_of(s, r) / TRI_PAGE == r->n_page) TRI_TRY(take_page(s, &r->page[r->n_page++]));
     if (r->n_page > P) P = r->n_page;
-    s->h_token[i] = r->next;
-    s->h_pos[i] = (int32_t)pos;
-    s->h_slot[i] = r->page[pos / TRI_PAGE] * TRI_PAGE + (int32_t)(pos % TRI_PAGE);
-    s->h_len[i] = (int32_t)pos + 1;
-    s->h_row[i] = (int32_t)i;
-    s->h_key[3 * i] = p->id;
-    s->h_key[3 * i + 1] = r->index % s->gen->group;
-    s->h_key[3 * i + 2] = r->n;
   }
-  for (int64_t i = 0; i < B; i++)
-    for (int64_t j = 0; j < P; j++) s->h_table[i * P + j] = j < s->row[i].n_page ? s->row[i].page[j] : 0;
-  TRI_TRY(ops->copy(st, s->d_token, s->h_token, (size_t)B * 4));
-  TRI_TRY(ops->copy(st, s->d_pos, s->h_pos, (size_t)B * 4));
-  TRI_TRY(ops->copy(st, s->d_slot, s->h_slot, (size_t)B * 4));
-  TRI_TRY(ops->copy(st, s->d_len, s->h_len, (size_t)B * 4));
-  TRI_TRY(ops->copy(st, s->d_row, s->h_row, (size_t)B * 4));
-  TRI_TRY(ops->copy(st, s->d_key, s->h_key, (size_t)B * 24));
-  TRI_TRY(ops->copy(st, s->d_table, s->h_table, (size_t)(B * P) * 4));
-  *key = tri_view2(s->d_key, TRI_I64, B, 3);
-  *b = (tri_batch){.token = tri_view1(s->d_token, TRI_I32, B),
-                   .pos = tri_view1(s->d_pos, TRI_I32, B),
-                   .slot = tri_view1(s->d_slot, TRI_I32, B),
-                   .row = tri_view1(s->d_row, TRI_I32, B),
-                   .len = tri_view1(s->d_len, TRI_I32, B),
-                   .table = tri_view2(s->d_table, TRI_I32, B, P)};
+  tri_decode_stage(s->decode, B, P, d);
+  for (int64_t i = 0; i < B; i++) {
+    const row *r = &s->row[i];
+    int64_t    pos = pos_of(s, r);
+    d->token[i] = r->next;
+    d->pos[i] = (int32_t)pos;
+    d->slot[i] = r->page[pos / TRI_PAGE] * TRI_PAGE + (int32_t)(pos % TRI_PAGE);
+    d->len[i] = (int32_t)pos + 1;
+    d->key[3 * i] = prompt_of(s, r)->id;
+    d->key[3 * i + 1] = r->index % s->gen->group;
+    d->key[3 * i + 2] = r->n;
+    for (int64_t j = 0; j < d->P; j++) d->table[i * d->P + j] = j < r->n_page ? r->page[j] : 0;
+  }
   return TRI_OK;
 }
 
@@ -316,24 +304,31 @@ static void remove_row(tri_sampler *s, int i) {
   s->row[s->n_row] = gone;
 }
 
-static tri_status decode_step(tri_sampler *s, tri_stream *st) {
-  tri_batch  b;
-  tri_tensor key, token, logp;
-  int        span;
+static tri_status check_drawn(const tri_sampler *s, const tri_decode_rows *d) {
+  for (int i = 0; i < s->n_row; i++) {
+    const row *r = &s->row[i];
+    if (isnan(d->logp[i]))
+      TRI_FAIL(
+          TRI_ENUMERIC,
+          "the logits of token %lld of answer %d to prompt_id %lld are not numbers (NaN, infinity, or all "
+          "-infinity): the model has diverged; lower the learning rate or start from an earlier checkpoint",
+          (long long)r->n, r->index % s->gen->group, (long long)prompt_of(s, r)->id);
+  }
+  return TRI_OK;
+}
 
-  TRI_TRY(upload(s, &b, &key, st));
-  span = tri_trace_begin(s->device->trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "decode"}, st);
-  TRI_TRY(tri_model_decode(s->model, &b, s->kv, &key, &s->gen->rule, &token, &logp, st));
-  tri_trace_end(s->device->trace, span, st);
-  TRI_TRY(s->device->ops->copy(st, s->h_drawn, token.data, (size_t)s->n_row * 4));
-  TRI_TRY(s->device->ops->copy(st, s->h_logp, logp.data, (size_t)s->n_row * 4));
-  TRI_TRY(s->device->ops->stream_sync(st));
+static tri_status decode_step(tri_sampler *s, tri_stream *st) {
+  tri_decode_rows d;
+
+  TRI_TRY(stage_rows(s, &d));
+  TRI_TRY(tri_decode_step(s->decode, &s->gen->rule, st));
+  TRI_TRY(check_drawn(s, &d));
   for (int i = s->n_row - 1; i >= 0; i--) {
     row            *r = &s->row[i];
     tri_stop_reason why;
-    r->token[r->n] = s->h_drawn[i];
-    r->logp[r->n++] = s->h_logp[i];
-    r->next = s->h_drawn[i];
+    r->token[r->n] = d.drawn[i];
+    r->logp[r->n++] = d.logp[i];
+    r->next = d.drawn[i];
     if (!ended(s, r, &why)) continue;
     TRI_TRY(finish(s, r, why));
     remove_row(s, i);
@@ -416,6 +411,7 @@ tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_
   }
   TRI_TRY_DONE(collect(s, out));
 done:
+  tri_decode_forget(s->decode); /* the next call may have another rule, and weights in another place */
   forget_answers(s);
   if (st == TRI_OK) st = tri_params_hold(tri_model_params(s->model), false, st_);
   return st;

@@ -58,6 +58,7 @@ src/model.h          4 -
 src/decoder.h        4 src/model.c|src/decoder_*.c|src/head.c
 src/kv.h             4 -
 src/rollout.h        5 -
+src/decode.h         5 -
 src/sampler.h        5 -
 src/batch.h          5 -
 src/algo.h           5 -

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +61,8 @@ static void test_tables(void **state) {
   for (int i = 0; tri_device_at(i); i++) {
     const tri_device_ops *ops = tri_device_at(i);
     assert_int_equal(ops->size, sizeof *ops);
-    no_null(&ops->name, sizeof *ops - sizeof ops->size);
+    no_null(&ops->name, offsetof(tri_device_ops, graph_record) - offsetof(tri_device_ops, name));
+    assert_true(!ops->graph_record == !ops->graph_run && !ops->graph_run == !ops->graph_close);
     no_null(ops->kernels, sizeof *ops->kernels);
     assert_ptr_equal(tri_device_find(ops->name), ops);
   }
@@ -183,6 +185,150 @@ static void test_copy_fill_events(void **state) {
   }
 }
 
+/* ---- recorded work ---- */
+
+enum { RECORDED = 1009 };
+
+/* A device that records; x and y on it, in and out pinned, all f32 [RECORDED]. */
+typedef struct recorder {
+  tri_device *d;
+  tri_stream *s;
+  float      *x, *y, *in, *out;
+  int         calls; /* of the work */
+} recorder;
+
+static void recorder_open(recorder *r, const char *name) {
+  float **device[] = {&r->x, &r->y}, **pinned[] = {&r->in, &r->out};
+  memset(r, 0, sizeof *r);
+  assert_int_equal(tri_device_open(name, 0, 1, &r->d), TRI_OK);
+  assert_int_equal(r->d->ops->stream_open(r->d, "test", &r->s), TRI_OK);
+  for (int i = 0; i < 2; i++) {
+    assert_int_equal(r->d->ops->alloc(r->d, TRI_MEM_DEVICE, RECORDED * 4, (void **)device[i]), TRI_OK);
+    assert_int_equal(r->d->ops->alloc(r->d, TRI_MEM_PINNED, RECORDED * 4, (void **)pinned[i]), TRI_OK);
+  }
+}
+
+static void recorder_close(recorder *r) {
+  r->d->ops->free(r->d, TRI_MEM_DEVICE, (void **)&r->x);
+  r->d->ops->free(r->d, TRI_MEM_DEVICE, (void **)&r->y);
+  r->d->ops->free(r->d, TRI_MEM_PINNED, (void **)&r->in);
+  r->d->ops->free(r->d, TRI_MEM_PINNED, (void **)&r->out);
+  r->d->ops->stream_close(&r->s);
+  tri_device_close(&r->d);
+}
+
+/* y = 2 in; x = in. */
+static tri_status twice(void *ctx, tri_stream *s) {
+  recorder  *r = ctx;
+  tri_tensor x = tri_view1(r->x, TRI_F32, RECORDED), y = tri_view1(r->y, TRI_F32, RECORDED);
+  r->calls++;
+  TRI_TRY(s->device->ops->copy(s, r->x, r->in, RECORDED * 4));
+  return s->device->ops->kernels->axpby(s, &y, 2, &x, 0);
+}
+/* out = y, then y = 3 x + y. */
+static tri_status show_and_add(void *ctx, tri_stream *s) {
+  recorder  *r = ctx;
+  tri_tensor x = tri_view1(r->x, TRI_F32, RECORDED), y = tri_view1(r->y, TRI_F32, RECORDED);
+  r->calls++;
+  TRI_TRY(s->device->ops->copy(s, r->out, r->y, RECORDED * 4));
+  return s->device->ops->kernels->axpby(s, &y, 3, &x, 1);
+}
+
+static void expect_out(recorder *r, float factor, float shift) { /* factor * (i + shift) */
+  assert_int_equal(r->d->ops->stream_sync(r->s), TRI_OK);
+  for (int i = 0; i < RECORDED; i++) assert_true(r->out[i] == factor * ((float)i + shift));
+}
+
+static void check_recorded(const char *name) {
+  recorder   r;
+  tri_graph *a = NULL, *b = NULL;
+  recorder_open(&r, name);
+  const tri_device_ops *ops = r.d->ops;
+  for (int i = 0; i < RECORDED; i++) r.in[i] = (float)i;
+  assert_int_equal(twice(&r, r.s),
+                   TRI_OK); /* queued before: no part of what is recorded, and done all the same */
+  assert_int_equal(ops->graph_record(r.s, show_and_add, &r, &b), TRI_OK);
+  assert_int_equal(ops->graph_record(r.s, twice, &r, &a), TRI_OK);
+  assert_int_equal(r.calls, 3);
+  expect_out(&r, 0, 0);
+  assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
+  expect_out(&r, 2, 0);
+  assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
+  expect_out(&r, 5, 0);
+  for (int run = 1; run < 4; run++) { /* the same calls, other numbers */
+    for (int i = 0; i < RECORDED; i++) r.in[i] = (float)(i + run);
+    assert_int_equal(ops->graph_run(a, r.s), TRI_OK);
+    assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
+    expect_out(&r, 2, (float)run);
+    assert_int_equal(show_and_add(&r, r.s), TRI_OK); /* calls and runs in one stream are in order */
+    assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
+    expect_out(&r, 8, (float)run);
+  }
+  assert_int_equal(r.calls, 6);
+  ops->graph_close(&a);
+  assert_null(a);
+  ops->graph_close(&a);
+  assert_int_equal(ops->graph_run(b, r.s), TRI_OK);
+  expect_out(&r, 11, 3);
+  ops->graph_close(&b);
+  recorder_close(&r);
+}
+
+static tri_status fails(void *ctx, tri_stream *s) {
+  TRI_TRY(twice(ctx, s));
+  TRI_FAIL(TRI_EINPUT, "the work's own");
+}
+static tri_status waits(void *ctx, tri_stream *s) {
+  TRI_TRY(twice(ctx, s));
+  return s->device->ops->stream_sync(s);
+}
+static tri_status hides_a_wait(void *ctx, tri_stream *s) {
+  if (s->device->ops->stream_sync(s) == TRI_OK) return TRI_OK;
+  tri_error_clear();
+  (void)twice(ctx, s);
+  tri_error_clear();
+  return TRI_OK;
+}
+static tri_status allocates(void *ctx, tri_stream *s) {
+  void *p = NULL;
+  (void)ctx;
+  TRI_TRY(s->device->ops->alloc(s->device, TRI_MEM_DEVICE, 4096, &p));
+  s->device->ops->free(s->device, TRI_MEM_DEVICE, &p);
+  return TRI_OK;
+}
+
+/* A failure leaves no graph, and the stream as it was. */
+static void check_not_recorded(const char *name) {
+  tri_status (*const work[])(void *, tri_stream *) = {fails, waits, hides_a_wait, allocates};
+  recorder   r;
+  tri_graph *b = NULL;
+  recorder_open(&r, name);
+  for (int i = 0; i < RECORDED; i++) r.in[i] = (float)i;
+  assert_int_equal(r.d->ops->graph_record(r.s, show_and_add, &r, &b), TRI_OK);
+  for (size_t i = 0; i < sizeof work / sizeof work[0]; i++) {
+    tri_graph *g = (tri_graph *)(void *)&r;
+    tri_status st = r.d->ops->graph_record(r.s, work[i], &r, &g);
+    assert_true(i == 0 ? st == TRI_EINPUT : st != TRI_OK);
+    assert_true(tri_error_message()[0]);
+    assert_null(g);
+    tri_error_clear();
+    assert_int_equal(twice(&r, r.s), TRI_OK);
+    assert_int_equal(r.d->ops->graph_run(b, r.s), TRI_OK);
+    expect_out(&r, 2, 0);
+  }
+  r.d->ops->graph_close(&b);
+  recorder_close(&r);
+}
+
+static void test_recorded_work(void **state) {
+  (void)state;
+  for (int i = 0; tri_device_at(i); i++) {
+    if (!tri_device_at(i)->graph_record) continue;
+    check_recorded(tri_device_at(i)->name);
+    check_not_recorded(tri_device_at(i)->name);
+  }
+}
+
 static void test_find_and_names(void **state) {
   tri_device    *d = NULL;
   void          *p = NULL, *q = NULL;
@@ -290,10 +436,15 @@ static void test_reduce(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_tables),           cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_memory),           cmocka_unit_test(test_too_large),
-      cmocka_unit_test(test_copy_fill_events), cmocka_unit_test(test_find_and_names),
-      cmocka_unit_test(test_stale_names_go),   cmocka_unit_test(test_small_shm_gives_private_memory),
+      cmocka_unit_test(test_tables),
+      cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_too_large),
+      cmocka_unit_test(test_copy_fill_events),
+      cmocka_unit_test(test_recorded_work),
+      cmocka_unit_test(test_find_and_names),
+      cmocka_unit_test(test_stale_names_go),
+      cmocka_unit_test(test_small_shm_gives_private_memory),
       cmocka_unit_test(test_reduce),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -349,6 +349,84 @@ static void test_events(void **) {
   }
 }
 
+/* What a capture of one stream refuses, and that it is of no use afterwards; the errors are NVIDIA's. */
+static void expect_refused(cudaError_t (*call)(cudaStream_t s, cudaEvent_t before), cudaError_t want) {
+  cudaStream_t s = tri_cuda_stream_of(stream);
+  cudaEvent_t  before;
+  cudaGraph_t  g = NULL;
+  int         *dy = (int *)device_alloc(4), y = -1;
+  assert_int_equal(cudaEventCreateWithFlags(&before, cudaEventDefault), cudaSuccess);
+  assert_int_equal(cudaEventRecord(before, s), cudaSuccess);
+  assert_int_equal(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  assert_int_equal(call(s, before), want);
+  assert_int_equal(cudaMemsetAsync(dy, 1, 4, s), cudaErrorStreamCaptureInvalidated);
+  assert_int_equal(cudaStreamEndCapture(s, &g), cudaErrorStreamCaptureInvalidated);
+  assert_null(g);
+  assert_int_equal(cudaGetLastError(), cudaErrorStreamCaptureInvalidated);
+  fetch(&y, dy, sizeof y);
+  assert_int_equal(y, 0);
+  device_free(dy);
+  cudaEventDestroy(before);
+}
+static void test_capture(void **) {
+  cudaStream_t    s = tri_cuda_stream_of(stream);
+  cudaGraph_t     g = NULL;
+  cudaGraphExec_t run = NULL;
+  cudaEvent_t     e;
+  int             y = 0, *dy = (int *)device_alloc(4);
+  expect_refused([](cudaStream_t t, cudaEvent_t) { return cudaStreamSynchronize(t); },
+                 cudaErrorStreamCaptureUnsupported);
+  expect_refused([](cudaStream_t, cudaEvent_t) { return cudaDeviceSynchronize(); },
+                 cudaErrorStreamCaptureUnsupported);
+  expect_refused([](cudaStream_t, cudaEvent_t before) { return cudaEventQuery(before); },
+                 cudaErrorStreamCaptureUnsupported);
+  expect_refused([](cudaStream_t, cudaEvent_t before) { return cudaEventSynchronize(before); },
+                 cudaErrorStreamCaptureUnsupported);
+  expect_refused([](cudaStream_t t, cudaEvent_t before) { return cudaStreamWaitEvent(t, before, 0); },
+                 cudaErrorStreamCaptureIsolation);
+  expect_refused(
+      [](cudaStream_t, cudaEvent_t) {
+        void *p;
+        return cudaMalloc(&p, 1);
+      },
+      cudaErrorStreamCaptureUnsupported);
+  expect_refused(
+      [](cudaStream_t, cudaEvent_t) {
+        static char of_this_process;
+        return cudaFree(&of_this_process);
+      },
+      cudaErrorStreamCaptureUnsupported);
+  expect_refused(
+      [](cudaStream_t t, cudaEvent_t) {
+        static int pageable[2];
+        return cudaMemcpyAsync(pageable, pageable + 1, sizeof(int), cudaMemcpyDefault, t);
+      },
+      cudaErrorStreamCaptureUnsupported);
+  /* an event of the capture itself may be waited for in it, and nowhere else */
+  assert_int_equal(cudaEventCreateWithFlags(&e, cudaEventDefault), cudaSuccess);
+  assert_int_equal(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  assert_int_equal(cudaStreamBeginCapture(s, cudaStreamCaptureModeThreadLocal), cudaErrorIllegalState);
+  ok(TRI_LAUNCH(count_kernel, 2, 32, 0, stream, dy));
+  assert_int_equal(cudaEventRecord(e, s), cudaSuccess);
+  assert_int_equal(cudaStreamWaitEvent(s, e, 0), cudaSuccess);
+  assert_int_equal(cudaStreamEndCapture(s, &g), cudaSuccess);
+  assert_int_equal(cudaStreamWaitEvent(s, e, 0), cudaErrorCapturedEvent);
+  assert_int_equal(cudaEventQuery(e), cudaErrorCapturedEvent);
+  assert_int_equal(cudaGraphInstantiate(&run, g, 0), cudaSuccess);
+  assert_int_equal(cudaGraphDestroy(g), cudaSuccess);
+  for (int i = 0; i < 3; i++) {
+    fetch(&y, dy, sizeof y);
+    assert_int_equal(y, 64 * i);
+    assert_int_equal(cudaGraphLaunch(run, s), cudaSuccess);
+  }
+  assert_int_equal(cudaGraphExecDestroy(run), cudaSuccess); /* its last run is still queued */
+  fetch(&y, dy, sizeof y);
+  assert_int_equal(y, 64 * 3);
+  (void)cudaGetLastError();
+  cudaEventDestroy(e);
+  device_free(dy);
+}
+
 /* Blocks come in another order from launch to launch. */
 static void test_order(void **) {
   int seen[16] = {0}, different = 0;
@@ -383,8 +461,8 @@ int main() {
       cmocka_unit_test(test_shuffles),      cmocka_unit_test(test_block),
       cmocka_unit_test(test_product),       cmocka_unit_test(test_shared_memory),
       cmocka_unit_test(test_device_memory), cmocka_unit_test(test_late),
-      cmocka_unit_test(test_events),        cmocka_unit_test(test_order),
-      cmocka_unit_test(test_devices),
+      cmocka_unit_test(test_events),        cmocka_unit_test(test_capture),
+      cmocka_unit_test(test_order),         cmocka_unit_test(test_devices),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -135,14 +135,15 @@ static int32_t first_of(const float *x, int64_t V, float value) {
   return (int32_t)i;
 }
 
-/* false: the row has no largest finite logit. */
-static bool sample_row(const float *x, int64_t V, const int64_t key[3], float *work,
+static void sample_row(const float *x, int64_t V, const int64_t key[3], float *work,
                        const tri_sample_rule *rule, int32_t *token, float *logp) {
   float           inv_temperature = rule->temperature > 0 ? 1.0f / rule->temperature : 1.0f;
   tri_cpu_softmax r;
 
   tri_cpu_softmax_row(x, V, inv_temperature, &r);
-  if (!isfinite(r.max) || !isfinite(r.log_sum)) return false;
+  *token = 0;
+  *logp = NAN;
+  if (!isfinite(r.max) || !isfinite(r.log_sum)) return; /* no largest finite logit */
   if (rule->temperature <= 0)
     *token = first_of(x, V, r.max);
   else if ((rule->top_k <= 0 || rule->top_k >= V) && rule->top_p >= 1)
@@ -150,25 +151,18 @@ static bool sample_row(const float *x, int64_t V, const int64_t key[3], float *w
   else
     *token = draw_filtered(x, V, inv_temperature, r.max, tri_rng_draw(rule->seed, key), work, rule);
   *logp = tri_softmax_logp(x[*token], inv_temperature, r.max, r.log_sum);
-  return true;
 }
 
 tri_status tri_cpu_sample(tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits, tri_in key,
                           const tri_sample_rule *rule) {
-  int64_t      B = logits->dim[0], V = logits->dim[1], bad = INT64_MAX;
+  int64_t      B = logits->dim[0], V = logits->dim[1];
   const float *x = logits->data;
 
   TRI_ASSERT(logits->dtype == TRI_F32 && key->dtype == TRI_I64 && key->dim[0] == B && key->dim[1] == 3);
   TRI_ASSERT(work->dtype == TRI_F32 && tri_tensor_count(work) >= 2 * B * V);
-#pragma omp parallel for schedule(dynamic) reduction(min : bad) num_threads(tri_cpu_threads(s, 8 * B * V))
+#pragma omp parallel for schedule(dynamic) num_threads(tri_cpu_threads(s, 8 * B * V))
   for (int64_t b = 0; b < B; b++)
-    if (!sample_row(x + b * V, V, (const int64_t *)key->data + 3 * b, (float *)work->data + 2 * b * V, rule,
-                    (int32_t *)token->data + b, (float *)logp->data + b))
-      bad = b < bad ? b : bad;
-  if (bad < INT64_MAX)
-    TRI_FAIL(TRI_ENUMERIC,
-             "the logits of row %lld are not numbers (NaN, infinity, or all -infinity): the model has "
-             "diverged; lower the learning rate or start from an earlier checkpoint",
-             (long long)bad);
+    sample_row(x + b * V, V, (const int64_t *)key->data + 3 * b, (float *)work->data + 2 * b * V, rule,
+               (int32_t *)token->data + b, (float *)logp->data + b);
   return TRI_OK;
 }

@@ -135,9 +135,10 @@ void check_array(const char *name, const matrix &x, uint64_t rows, uint64_t cols
 
 size_t      cublasLtGetVersion(void) { return 130000; }
 const char *cublasLtGetStatusString(cublasStatus_t e) {
-  return e == CUBLAS_STATUS_SUCCESS         ? "success"
-         : e == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported"
-                                            : "invalid value";
+  return e == CUBLAS_STATUS_SUCCESS            ? "success"
+         : e == CUBLAS_STATUS_NOT_SUPPORTED    ? "not supported"
+         : e == CUBLAS_STATUS_EXECUTION_FAILED ? "execution failed"
+                                               : "invalid value";
 }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *out) {
@@ -254,9 +255,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
     emu_fail("cublasLtMatmul: a workspace of %zu bytes; the algorithm asked for %zu", bytes, WORKSPACE);
   if (const char *why = emu_device_range(workspace, bytes))
     emu_fail("cublasLtMatmul: the workspace: %s", why);
-  bool queued = emu_queue(s, [=] {
+  cudaError_t e = emu_queue(s, [=] {
     memset(workspace, 0xff, WORKSPACE); /* the algorithm's: nothing else may lie there */
     multiply(p);
   });
-  return queued ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

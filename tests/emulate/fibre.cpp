@@ -78,7 +78,8 @@ struct array {
 fibre                  fibres[MAX_THREADS];
 warp                   warps[MAX_THREADS / 32];
 barrier                barriers[N_BARRIERS];
-int                    queue[MAX_THREADS + 1], queue_first, queue_n; /* of ready fibres */
+int                    queue[MAX_THREADS]; /* of ready fibres */
+unsigned               queue_first, queue_n;
 int                    n_threads, n_left;
 fibre                 *now;
 emu_kernel            *running;
@@ -126,7 +127,7 @@ void switch_fibres(fibre *from, fibre *to) { swapcontext(&from->context, &to->co
 void to_main(fibre *from) { swapcontext(&from->context, &main_context); }
 #endif
 
-void push(int id) { queue[(queue_first + queue_n++) % (MAX_THREADS + 1)] = id; }
+void push(int id) { queue[(queue_first + queue_n++) % MAX_THREADS] = id; }
 
 void make_current(fibre *f) {
   now = f;
@@ -161,7 +162,7 @@ void yield() {
     return;
   }
   to = &fibres[queue[queue_first]];
-  queue_first = (queue_first + 1) % (MAX_THREADS + 1);
+  queue_first = (queue_first + 1) % MAX_THREADS;
   queue_n--;
   make_current(to);
   if (to != from) switch_fibres(from, to);
@@ -225,7 +226,8 @@ order    make_order(uint64_t n) {
      while (gcd(o.step, n) != 1) o.step = o.step % n + 1;
   return o;
 }
-uint64_t at(const order &o, uint64_t i) { return (o.start + (unsigned __int128)i * o.step) % o.n; }
+/* The number after x; the first is o.start. */
+uint64_t after(const order &o, uint64_t x) { return x + o.step < o.n ? x + o.step : x + o.step - o.n; }
 
 /* ---- blocks ---- */
 
@@ -249,10 +251,8 @@ void run_block(uint3 block) {
   n_left = n_threads;
   queue_first = queue_n = 0;
   for (int i = 0; i < (n_threads + 31) / 32; i++) warps[i].n = 0;
-  for (int i = 0; i < n_threads; i++) {
-    prepare(&fibres[i]);
-    push((int)at(o, (uint64_t)i));
-  }
+  for (int i = 0; i < n_threads; i++) prepare(&fibres[i]);
+  for (uint64_t i = 0, id = o.start; i < o.n; i++, id = after(o, id)) push((int)id);
   fibre *f = &fibres[queue[queue_first]];
   queue_first++, queue_n--;
   make_current(f);
@@ -286,11 +286,9 @@ void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, std::fu
     fibres[i].thread = {(unsigned)i % block.x, (unsigned)i / block.x % block.y,
                         (unsigned)i / (block.x * block.y)};
   }
-  for (uint64_t i = 0; i < n; i++) {
-    uint64_t b = at(o, i);
+  for (uint64_t i = 0, b = o.start; i < n; i++, b = after(o, b))
     run_block({(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
                (unsigned)(b / ((uint64_t)grid.x * grid.y))});
-  }
   running = NULL;
 }
 
@@ -345,8 +343,8 @@ int emu_block_meet(int id, int n, bool vote, const char *file, int line) {
   }
   b->here = 0;
   order o = make_order((uint64_t)n_threads);
-  for (int i = 0; i < n_threads; i++) {
-    fibre *f = &fibres[at(o, (uint64_t)i)];
+  for (uint64_t i = 0, at = o.start; i < o.n; i++, at = after(o, at)) {
+    fibre *f = &fibres[at];
     if (f->is != AT_BARRIER || f->barrier != id) continue;
     f->votes = b->votes;
     release(f->id);
@@ -494,7 +492,5 @@ cudaError_t emu_launch(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes
   if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
   if (shared_bytes > SHARED_BYTES) return cudaErrorInvalidValue;
   k->launched = true;
-  if (!emu_queue(s, [=]() mutable { run_grid(k, grid, block, shared_bytes, &thread); }))
-    return cudaErrorInvalidResourceHandle;
-  return cudaSuccess;
+  return emu_queue(s, [=]() mutable { run_grid(k, grid, block, shared_bytes, &thread); });
 }

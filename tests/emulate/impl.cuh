@@ -7,8 +7,8 @@
 /* The program's exit code when the emulation ends it. */
 enum { EMU_EXIT = 99 };
 
-/* Append to the stream's queue; false if s is no stream. */
-bool emu_queue(cudaStream_t s, std::function<void()> work);
+/* Append to the stream's queue, or to what is captured of it. */
+cudaError_t emu_queue(cudaStream_t s, std::function<void()> work);
 /* Device memory may be touched between the two; they nest. */
 void emu_memory_begin(void);
 void emu_memory_end(void);

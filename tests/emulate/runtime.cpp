@@ -1,4 +1,4 @@
-/* runtime.cpp - the CUDA runtime of the emulation: device memory, streams, events, copies, faults. Test code.
+/* runtime.cpp - the CUDA runtime of the emulation: device memory, streams, events, copies, graphs, faults. Test code.
  *
  * One large range of addresses is set aside; device memory is given out of it, each block between pages nobody may
  * touch, and can itself be touched only while queued work runs. A stream's work runs when the host waits for it. */
@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@ struct CUevent_st {
   uint64_t     recorded, done; /* numbers of its newest record: as queued, as run; 0: none */
   cudaStream_t stream;         /* of the newest record */
   double       at_s;
-  bool         asked; /* by a query that said "not yet" */
+  bool         asked;    /* by a query that said "not yet" */
+  uint64_t     captured; /* number of the capture its newest record is of; 0: of none */
 };
 
 struct CUstream_st {
@@ -29,6 +31,14 @@ struct CUstream_st {
     cudaStream_t          from;         /* the stream that records what is waited for */
   };
   std::deque<step> steps;
+};
+
+struct CUgraph_st { /* work in order: of one stream */
+  std::vector<std::function<void()>> work;
+};
+
+struct CUgraphExec_st {
+  std::shared_ptr<CUgraph_st> graph; /* also of the runs that are queued */
 };
 
 namespace {
@@ -46,12 +56,24 @@ std::map<size_t, std::vector<char *>> spare; /* freed rooms by size */
 char                                 *range, *range_end;
 size_t                                in_use;
 int                                   open_depth, current_device;
-uint64_t                              records;
+uint64_t                              records, captures;
+cudaStream_t                          capturing; /* or NULL */
+std::shared_ptr<CUgraph_st>           captured;  /* so far; NULL: the capture was invalidated */
 cudaError_t                           last_error;
 
 cudaError_t give(cudaError_t e) {
   if (e != cudaSuccess) last_error = e;
   return e;
+}
+
+/* While a stream is captured: what the call's error is, and that the capture is no longer valid. */
+cudaError_t break_capture(cudaError_t e) {
+  captured.reset();
+  return give(e);
+}
+/* Calls that wait, or may: all refused, as the capture is not "relaxed". */
+cudaError_t check_unsafe() {
+  return capturing ? break_capture(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
 }
 
 double now_s() {
@@ -148,11 +170,16 @@ void emu_memory_end(void) {
   for (auto &b : device_blocks) mprotect(b.first, b.second.room, PROT_NONE);
 }
 
-bool emu_queue(cudaStream_t s, std::function<void()> work) {
-  if (!known(s)) return false;
+cudaError_t emu_queue(cudaStream_t s, std::function<void()> work) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
   emu_watch_faults();
-  s->steps.push_back({std::move(work), NULL, NULL, 0, NULL});
-  return true;
+  if (s == capturing) {
+    if (!captured) return give(cudaErrorStreamCaptureInvalidated);
+    captured->work.push_back(std::move(work));
+  } else {
+    s->steps.push_back({std::move(work), NULL, NULL, 0, NULL});
+  }
+  return cudaSuccess;
 }
 
 /* ---- errors, devices ---- */
@@ -173,8 +200,18 @@ const char *cudaGetErrorName(cudaError_t e) {
     return "cudaErrorInvalidDevice";
   case cudaErrorInvalidResourceHandle:
     return "cudaErrorInvalidResourceHandle";
+  case cudaErrorIllegalState:
+    return "cudaErrorIllegalState";
   case cudaErrorNotReady:
     return "cudaErrorNotReady";
+  case cudaErrorStreamCaptureUnsupported:
+    return "cudaErrorStreamCaptureUnsupported";
+  case cudaErrorStreamCaptureInvalidated:
+    return "cudaErrorStreamCaptureInvalidated";
+  case cudaErrorStreamCaptureIsolation:
+    return "cudaErrorStreamCaptureIsolation";
+  case cudaErrorCapturedEvent:
+    return "cudaErrorCapturedEvent";
   }
   return "an unknown error";
 }
@@ -215,7 +252,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device) {
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceSynchronize(void) { return run_all(), cudaSuccess; }
+cudaError_t cudaDeviceSynchronize(void) {
+  if (cudaError_t e = check_unsafe()) return e;
+  return run_all(), cudaSuccess;
+}
 
 cudaError_t cudaMemGetInfo(size_t *bytes_free, size_t *bytes_total) {
   *bytes_total = TOTAL_BYTES;
@@ -239,6 +279,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
   char  *p;
 
   *out = NULL;
+  if (cudaError_t e = check_unsafe()) return e;
   if (bytes == 0) return cudaSuccess;
   if (bytes > TOTAL_BYTES - in_use || room > TOTAL_BYTES) return give(cudaErrorMemoryAllocation);
   if (!range) {
@@ -270,6 +311,7 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
 
 cudaError_t cudaFree(void *p) {
   if (!p) return cudaSuccess;
+  if (cudaError_t e = check_unsafe()) return e;
   auto it = device_blocks.find((char *)p);
   if (it == device_blocks.end()) return give(cudaErrorInvalidValue);
   run_all();
@@ -285,6 +327,7 @@ cudaError_t cudaFree(void *p) {
 
 cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
   *out = NULL;
+  if (cudaError_t e = check_unsafe()) return e;
   if (bytes > TOTAL_BYTES) return give(cudaErrorMemoryAllocation);
   *out = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE + PAGE);
   if (!*out) return give(cudaErrorMemoryAllocation);
@@ -295,6 +338,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
 
 cudaError_t cudaFreeHost(void *p) {
   if (!p) return cudaSuccess;
+  if (cudaError_t e = check_unsafe()) return e;
   if (!pinned_blocks.erase((char *)p)) return give(cudaErrorInvalidValue);
   run_all();
   free(p);
@@ -317,16 +361,14 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaM
   bool late =
       (to_device || find(pinned_blocks, dst, bytes)) && (from_device || find(pinned_blocks, src, bytes));
 
-  if (late) {
-    emu_queue(s, [=] { memcpy(dst, src, bytes); });
-  } else if (to_device) { /* memory that can be paged out is read before the call returns */
+  if (late) return emu_queue(s, [=] { memcpy(dst, src, bytes); });
+  if (s == capturing) return check_unsafe(); /* a run would read or write what lies there then, if anything */
+  if (to_device) { /* memory that can be paged out is read before the call returns */
     std::vector<char> kept((const char *)src, (const char *)src + bytes);
-    emu_queue(s, [dst, kept = std::move(kept)] { memcpy(dst, kept.data(), kept.size()); });
-  } else {
-    emu_queue(s, [=] { memcpy(dst, src, bytes); });
-    run(s, 0);
+    return emu_queue(s, [dst, kept = std::move(kept)] { memcpy(dst, kept.data(), kept.size()); });
   }
-  return cudaSuccess;
+  emu_queue(s, [=] { memcpy(dst, src, bytes); });
+  return run(s, 0), cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void *dst, int byte, size_t bytes, cudaStream_t s) {
@@ -334,8 +376,7 @@ cudaError_t cudaMemsetAsync(void *dst, int byte, size_t bytes, cudaStream_t s) {
   if (bytes == 0) return cudaSuccess;
   if (!is_device(dst, bytes, "target") && !find(pinned_blocks, dst, bytes))
     return give(cudaErrorInvalidValue);
-  emu_queue(s, [=] { memset(dst, byte, bytes); });
-  return cudaSuccess;
+  return emu_queue(s, [=] { memset(dst, byte, bytes); });
 }
 
 /* ---- streams and events ---- */
@@ -347,6 +388,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
 }
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (cudaError_t e = check_unsafe()) return e;
   run_all();
   for (size_t i = 0; i < streams.size(); i++)
     if (streams[i] == s) {
@@ -358,11 +400,19 @@ cudaError_t cudaStreamDestroy(cudaStream_t s) {
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (s == capturing) return check_unsafe();
   run(s, 0);
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (s == capturing && !captured) return give(cudaErrorStreamCaptureInvalidated);
+  if (s == capturing && e->captured != captures && (e->recorded || e->captured))
+    return break_capture(cudaErrorStreamCaptureIsolation);
+  if (s == capturing) return cudaSuccess; /* of its own capture: in order anyway */
+  if (e->captured && capturing)
+    emu_fail("a stream waits for an event of a capture and so joins it; one stream's is emulated");
+  if (e->captured) return give(cudaErrorCapturedEvent);
   if (e->recorded > e->done) s->steps.push_back({{}, NULL, e, e->recorded, e->stream});
   return cudaSuccess;
 }
@@ -377,23 +427,64 @@ cudaError_t cudaEventDestroy(cudaEvent_t e) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (s == capturing && !captured) return give(cudaErrorStreamCaptureInvalidated);
+  e->captured = s == capturing ? captures : 0;
+  if (e->captured) return cudaSuccess;
   e->recorded = ++records;
   e->stream = s;
   s->steps.push_back({{}, e, NULL, e->recorded, NULL});
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
+  if (cudaError_t unsafe = check_unsafe()) return unsafe;
+  if (e->captured) return give(cudaErrorCapturedEvent);
   if (e->done < e->recorded) run(e->stream, e->recorded);
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) { /* the second to ask finds it done */
+  if (cudaError_t unsafe = check_unsafe()) return unsafe;
+  if (e->captured) return give(cudaErrorCapturedEvent);
   if (e->done < e->recorded && e->asked) run(e->stream, e->recorded);
   e->asked = e->done < e->recorded;
   return e->asked ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to) {
+  if (from->captured || to->captured) return give(cudaErrorCapturedEvent);
   if (!from->recorded || !to->recorded) return give(cudaErrorInvalidResourceHandle);
   if (from->done < from->recorded || to->done < to->recorded) return give(cudaErrorNotReady);
   *ms = (float)(1e3 * (to->at_s - from->at_s));
   return cudaSuccess;
 }
+
+/* ---- captures and graphs ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, enum cudaStreamCaptureMode mode) {
+  if (!known(s)) return give(cudaErrorInvalidResourceHandle);
+  if (capturing) return give(cudaErrorIllegalState);
+  if (mode != cudaStreamCaptureModeThreadLocal) emu_fail("a capture is not of this thread only");
+  capturing = s;
+  captures++;
+  captured = std::make_shared<CUgraph_st>();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t *out) {
+  *out = NULL;
+  if (!s || s != capturing) return give(cudaErrorIllegalState);
+  capturing = NULL;
+  if (!captured) return give(cudaErrorStreamCaptureInvalidated);
+  *out = new CUgraph_st(*captured);
+  captured.reset();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t g) { return delete g, cudaSuccess; }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t g, unsigned long long) {
+  *out = new CUgraphExec_st{std::make_shared<CUgraph_st>(*g)};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t g, cudaStream_t s) {
+  if (s == capturing) emu_fail("a graph is launched into a capture; that is not emulated");
+  return emu_queue(s, [graph = g->graph] {
+    for (auto &work : graph->work) work();
+  });
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t g) { return delete g, cudaSuccess; }
