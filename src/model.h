@@ -62,7 +62,7 @@ TRI_CHECKED tri_status tri_model_prefill(tri_model *m, const tri_batch *b, tri_k
 /* Collective over the parameter scope unless held. One row per running sequence: enters the cache, attends to
  * it, and the next token of each of the K chosen rows is drawn. key i64 [K,3] device; token i32 [K], logp f32
  * [K] device, borrowed until the next call; logp NaN: the row's logits are no distribution. May be
- * recorded (device.h) while the parameters are held, once it was called. */
+ * recorded (device.h) while the parameters are held, once it was called before. */
 TRI_CHECKED tri_status tri_model_decode(tri_model *m, const tri_batch *b, tri_kv *kv, const tri_tensor *key,
                                         const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
                                         tri_stream *s);
