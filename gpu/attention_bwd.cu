@@ -1,7 +1,7 @@
 /* attention_bwd.cu - gradient of causal attention: Dao 2023 (FlashAttention-2), algorithm 2. */
-#include "gpu/attention_bwd_tile.cuh"
+#include "gpu/attention_bwd_mma.cuh"
 
-enum { BWD_MAX_D = 256, DELTA_THREADS = 256 };
+enum { BWD_MAX_D = 256, DELTA_THREADS = 256, PART_THREADS = 256 };
 
 /* delta f32 [N H] = sum over D of dout o, A [N H,D]: what softmax's gradient subtracts. `lanes` threads (8,
  * 16, 32) to a row, 8 elements to a thread, which adds them in order; then the threads as a tree. Sums in
@@ -21,12 +21,30 @@ __global__ void __launch_bounds__(DELTA_THREADS)
   if (row < n_row && d == 0) delta[row] = sum;
 }
 
-template <int D> static constexpr bwd_plan mma_plan() {
-  return {bwd_shape<D, true>::OWN, bwd_shape<D, false>::OWN, bwd_shape<D, true>::APART};
+/* dk and dv A [N,E], columns H D and on, = the sum of c.part over the parts, first to last. A thread adds 8
+ * elements. Grid: blocks of PART_THREADS 8 elements of [N,2 G D]. Judge: tri_cpu_attn_bwd. */
+__global__ void __launch_bounds__(PART_THREADS) attn_parts_kernel(const bwd_call c) {
+  int64_t width = (int64_t)2 * c.G * c.D, n = c.N * width;
+  int64_t at = ((int64_t)blockIdx.x * PART_THREADS + threadIdx.x) * TRI_UNIT;
+  float   sum[8], more[8];
+
+  if (at < n) {
+    tri_load8<true>(sum, c.part + at, TRI_UNIT);
+    for (int i = 1; i < c.parts; i++) {
+      tri_load8<true>(more, c.part + i * n + at, TRI_UNIT);
+#pragma unroll
+      for (int e = 0; e < 8; e++) sum[e] += more[e];
+    }
+    tri_store8<true>((tri_bf16 *)c.dqkv + at / width * c.E + c.H * c.D + at % width, sum, TRI_UNIT);
+  }
 }
 
-/* dqkv [N,E], all of it; bf16, D = 64, 96, 128, 256. Sums in f32. Grid: bwd_blocks. Shared:
- * bwd_shape::BYTES, the larger of the two. Rows of qkv and dout on 16 bytes, of dqkv on 4. Judge:
+template <int D> static constexpr bwd_plan mma_plan() {
+  return {bwd_shape<D, true>::OWN, bwd_shape<D, false>::OWN, false};
+}
+
+/* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid: bwd_blocks.
+ * Shared: bwd_shape::BYTES, the larger of the two. Rows of qkv and dout on 16 bytes, of dqkv on 4. Judge:
  * tri_cpu_attn_bwd. */
 template <int D>
 __global__ void __launch_bounds__(bwd_shape<D, true>::THREADS, bwd_shape<D, true>::BLOCKS)
@@ -35,21 +53,24 @@ __global__ void __launch_bounds__(bwd_shape<D, true>::THREADS, bwd_shape<D, true
   TRI_SHARED(bwd_place, place, [1]);
 
   bwd_find(place, c, mma_plan<D>());
-  if (place->what == BWD_QUERY) bwd_work<D, BWD_QUERY>(c, *place, shared);
-  if constexpr (bwd_shape<D, true>::APART) {
-    if (place->what == BWD_KEY) bwd_work<D, BWD_KEY>(c, *place, shared);
-    if (place->what == BWD_VALUE) bwd_work<D, BWD_VALUE>(c, *place, shared);
-  } else {
-    if (place->what == (BWD_KEY | BWD_VALUE)) bwd_work<D, BWD_KEY | BWD_VALUE>(c, *place, shared);
-  }
+  if (place->what == BWD_QUERY)
+    bwd_queries<D>(c, *place, shared);
+  else if (place->what != 0)
+    bwd_keys<D>(c, *place, shared);
 }
 
-template <int D> static tri_status launch_mma(tri_stream *s, const bwd_call &c) {
+template <int D> static tri_status launch_mma(tri_stream *s, bwd_call c, const tri_heads *h) {
   typedef bwd_shape<D, true>  keys;
   typedef bwd_shape<D, false> queries;
   int                         bytes = keys::BYTES > queries::BYTES ? keys::BYTES : queries::BYTES;
-  return TRI_LAUNCH((attn_bwd_mma_kernel<D>), bwd_blocks(c, mma_plan<D>()), keys::THREADS, (size_t)bytes, s,
-                    c);
+
+  c.parts = tri_attn_parts(h);
+  TRI_TRY(
+      TRI_LAUNCH((attn_bwd_mma_kernel<D>), bwd_blocks(c, mma_plan<D>()), keys::THREADS, (size_t)bytes, s, c));
+  if (c.parts == 1) return TRI_OK;
+  return TRI_LAUNCH(attn_parts_kernel,
+                    (unsigned)tri_blocks(c.N * ((int64_t)2 * c.G * D / TRI_UNIT), PART_THREADS), PART_THREADS,
+                    0, s, c);
 }
 
 /* ---- f32, and bf16 of other widths: fused multiply-adds ---- */
@@ -117,11 +138,25 @@ static __device__ __forceinline__ void fma_add(float (&sum)[FMA_ROWS][BWD_MAX_D 
   }
 }
 
+/* Of the tiles a block meets: how many, and head and first row of the i-th. */
+struct fma_rows {
+  int head, row;
+};
+static __device__ __forceinline__ int fma_count(const bwd_place &w, bool keys) {
+  int end = keys ? w.len - w.first : w.first + FMA_TILE < w.len ? w.first + FMA_TILE : w.len;
+  return (end + FMA_TILE - 1) / FMA_TILE * w.n_head;
+}
+static __device__ __forceinline__ fma_rows fma_at(const bwd_place &w, bool keys, int i) {
+  int      each = (w.len - w.first + FMA_TILE - 1) / FMA_TILE, turn = keys ? i / each : 0;
+  fma_rows at = {w.head + turn, keys ? w.first + (i - turn * each) * FMA_TILE : i * FMA_TILE};
+  return at;
+}
+
 static __host__ __device__ __forceinline__ int fma_floats(int D) { /* of shared memory */
   return 4 * FMA_TILE * fma_row(D) + FMA_TILE * FMA_P + 2 * FMA_TILE;
 }
 
-/* The work of a block, by bwd_work's formulas; it makes one gradient. shared: the tiles, p [FMA_TILE,FMA_P],
+/* The work of a block, by the formulas of bwd_meet_queries; it makes one gradient. shared: the tiles, p [FMA_TILE,FMA_P],
  * and lse and delta of the queries, whichever side they are. */
 template <class A>
 static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_place w, float *shared) {
@@ -140,8 +175,8 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
     fma_load<A>(own1, c.qkv, bwd_q(c, w, w.first, w.head), c.E, left, D);
     fma_load<A>(own2, c.dout, bwd_o(c, w, w.first, w.head), c.H * D, left, D);
   }
-  for (int i = 0; i < bwd_count(c, w, keys, FMA_TILE, FMA_TILE); i++) {
-    bwd_rows at = bwd_tile(w, keys, FMA_TILE, i);
+  for (int i = 0; i < fma_count(w, keys); i++) {
+    fma_rows at = fma_at(w, keys, i);
     float    s[FMA_ROWS][2], ds[FMA_ROWS][2];
     int      query = (keys ? at.row : w.first) + (int)threadIdx.x;
     left = w.len - at.row;
@@ -204,31 +239,40 @@ template <class A> static tri_status launch_fma(tri_stream *s, const bwd_call &c
 
 tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
                              tri_in qkv, tri_in cu, const tri_heads *h, float scale) {
-  int64_t  N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1, dkv = N * 2 * h->G * h->D, n_row = N * h->H;
+  int64_t  N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1, n_row = N * h->H;
   int      D = h->D, lanes = D <= 64 ? 8 : D <= 128 ? 16 : 32;
   bool     bf16 = tri_is_bf16(qkv), fast = bf16 && (D == 64 || D == 96 || D == 128 || D == 256);
-  float   *delta = (float *)work->data + dkv;
-  bwd_call c = {dqkv->data,  dout->data,
-                qkv->data,   (const float *)lse->data,
-                delta,       (const int32_t *)cu->data,
-                (int)N,      (int)E,
-                (int)S,      h->H,
-                h->G,        D,
-                h->H / h->G, scale};
+  float   *part = (float *)work->data, *delta = part + tri_attn_work(h, N) - n_row;
+  bwd_call c = {dqkv->data,
+                part,
+                dout->data,
+                qkv->data,
+                (const float *)lse->data,
+                delta,
+                (const int32_t *)cu->data,
+                (int)N,
+                (int)E,
+                (int)S,
+                h->H,
+                h->G,
+                D,
+                h->H / h->G,
+                1,
+                scale};
 
   TRI_ASSERT(D > 0 && D <= BWD_MAX_D && D % 2 == 0 && h->G > 0 && h->H % h->G == 0 && scale > 0);
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * D && lse->dtype == TRI_F32 && cu->dtype == TRI_I32);
-  TRI_ASSERT(tri_tensor_count(work) >= dkv + n_row && work->dtype == TRI_F32);
+  TRI_ASSERT(tri_tensor_count(work) >= tri_attn_work(h, N) && work->dtype == TRI_F32);
   TRI_ASSERT(dqkv->dtype == qkv->dtype && dout->dtype == qkv->dtype && o->dtype == qkv->dtype);
   if (N == 0) return TRI_OK;
   TRI_TRY(TRI_LAUNCH_TYPED(attn_delta_kernel, bf16, tri_vec8(D, dout->data, o->data),
                            (unsigned)tri_blocks(n_row * lanes, DELTA_THREADS), DELTA_THREADS, 0, s, delta,
                            dout->data, o->data, n_row, D, lanes));
   /* Device memory and rows of such widths are on 16 bytes; another path here would be other bits. */
-  TRI_ASSERT(!fast || tri_vec8(D, dqkv->data, dout->data, qkv->data));
+  TRI_ASSERT(!fast || tri_vec8(D, dqkv->data, dout->data, qkv->data, work->data));
   if (!fast) return bf16 ? launch_fma<tri_bf16>(s, c) : launch_fma<float>(s, c);
-  return D == 64    ? launch_mma<64>(s, c)
-         : D == 96  ? launch_mma<96>(s, c)
-         : D == 128 ? launch_mma<128>(s, c)
-                    : launch_mma<256>(s, c);
+  return D == 64    ? launch_mma<64>(s, c, h)
+         : D == 96  ? launch_mma<96>(s, c, h)
+         : D == 128 ? launch_mma<128>(s, c, h)
+                    : launch_mma<256>(s, c, h);
 }

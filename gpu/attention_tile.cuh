@@ -134,7 +134,7 @@ static __device__ __forceinline__ float attn_exp2(float x) {
  * must and returns the factor for what was summed before: exactly 1 if it did not move. */
 static __device__ __forceinline__ float attn_raise(float *reference, float best) {
   float to = best > *reference + ATTN_SLACK ? best : *reference;
-  float factor = attn_exp2(*reference - to);
+  float factor = attn_exp2(tri_minus(*reference, to));
   *reference = to;
   return factor;
 }

@@ -14,6 +14,8 @@
 #else
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
+
+#include <atomic>
 #endif
 
 #include <stdarg.h>
@@ -50,20 +52,30 @@ template <auto Kernel, class... A>
 static tri_status tri_launch(const char *file, int line, const char *name, dim3 grid, dim3 block,
                              size_t shared_bytes, tri_stream *s, A... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TRI_OK;
+  TRI_ASSERT(shared_bytes <= TRI_CUDA_SHARED);
   cudaError_t e = emu_call<Kernel>(Kernel, grid, block, shared_bytes, tri_cuda_stream_of(s), args...);
   return e == cudaSuccess ? TRI_OK : tri_cuda_failed(file, line, name, e, "the launch");
 }
 #else
-#define TRI_LAUNCH_AS(kernel, ...) tri_launch(kernel, __VA_ARGS__)
+#define TRI_LAUNCH_AS(kernel, ...) tri_launch<kernel>(kernel, __VA_ARGS__)
 enum { TRI_SHARED_UNASKED = 48 * 1024 }; /* specified: dynamic shared bytes a launch may have unasked */
-template <class... P, class... A>
+/* Asks for them where no launch of this kernel has asked for as many. */
+template <auto Kernel> static cudaError_t tri_ask_shared(size_t bytes) {
+  static std::atomic<size_t> most{TRI_SHARED_UNASKED};
+  cudaError_t                e = cudaSuccess;
+  if (bytes > most) {
+    e = cudaFuncSetAttribute((const void *)Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (e == cudaSuccess) most = bytes;
+  }
+  return e;
+}
+template <auto Kernel, class... P, class... A>
 static tri_status tri_launch(void (*kernel)(P...), const char *file, int line, const char *name, dim3 grid,
                              dim3 block, size_t shared_bytes, tri_stream *s, A... args) {
-  cudaError_t e = cudaSuccess;
+  cudaError_t e;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TRI_OK;
-  if (shared_bytes > TRI_SHARED_UNASKED)
-    e = cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             (int)shared_bytes);
+  TRI_ASSERT(shared_bytes <= TRI_CUDA_SHARED);
+  e = tri_ask_shared<Kernel>(shared_bytes);
   if (e == cudaSuccess) {
     kernel<<<grid, block, shared_bytes, tri_cuda_stream_of(s)>>>(static_cast<P>(args)...);
     e = cudaGetLastError();
@@ -120,6 +132,17 @@ static __device__ __forceinline__ uint32_t tri_round2(float low, float high) {
 static __device__ __forceinline__ float tri_low(uint32_t pair) { return __uint_as_float(pair << 16); }
 static __device__ __forceinline__ float tri_high(uint32_t pair) {
   return __uint_as_float(pair & 0xffff0000u);
+}
+
+/* a - b of the two rounded numbers. Where b is a product, a compiler may make a - b one FMA of it, and not in
+ * every kernel; kernels that must agree say by this that none does. */
+static __device__ __forceinline__ float tri_minus(float a, float b) {
+#if TRI_CUDA_EMULATED
+  volatile float rounded = b;
+  return a - rounded;
+#else
+  return __fadd_rn(a, -b);
+#endif
 }
 
 /* ---- eight elements at a time ----

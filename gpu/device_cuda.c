@@ -71,6 +71,12 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
     TRI_FAIL_DONE(TRI_EDEVICE,
                   "the GPU %s has compute capability %d.%d; 8.0 (A100) is the least this program uses",
                   prop.name, prop.major, prop.minor);
+  if (prop.sharedMemPerBlockOptin < TRI_CUDA_SHARED)
+    TRI_FAIL_DONE(
+        TRI_EDEVICE,
+        "the GPU %s (compute capability %d.%d) gives a block %zu KiB of shared memory, and the kernels of "
+        "this program need %d; A100, H100, H200 and B200 have them. Use such a GPU, or set run.device: cpu",
+        prop.name, prop.major, prop.minor, prop.sharedMemPerBlockOptin / 1024, TRI_CUDA_SHARED / 1024);
   d->base = (tri_device){.ops = &tri_cuda_device_ops, .index = ordinal, .threads = threads};
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
   d->base.logit_bytes = logit_bytes(prop.totalGlobalMem);

@@ -81,10 +81,9 @@ static __device__ __forceinline__ tri_row_softmax tri_softmax_row(const float *x
       for (int j = 0; j < 4; j++) top = tri_max_or_nan(top, v[u][j]);
     shift = max;
     max = top * inv_temperature;
-    shift = fmaxf(shift - max, TRI_FAR); /* NaN, of two infinities: nothing was summed */
+    shift = fmaxf(tri_minus(shift, max), TRI_FAR); /* NaN, of two infinities: nothing was summed */
     factor = tri_exp(shift);
     moment = factor * fmaf(shift, sum, moment);
-    sum *= factor;
     base = max == -INFINITY ? 0.0f : max;
     most = fmaxf(most, fmaf(top, inv_temperature, -base)); /* the largest d: by how much `max` is rounded */
 #pragma unroll
@@ -92,13 +91,13 @@ static __device__ __forceinline__ tri_row_softmax tri_softmax_row(const float *x
 #pragma unroll
       for (int j = 0; j < 4; j++) {
         float d = fmaxf(fmaf(v[u][j], inv_temperature, -base), TRI_EXP_LOW), e = tri_exp_near(d);
-        sum += e;
+        sum = u + j == 0 ? fmaf(sum, factor, e) : sum + e;
         moment = fmaf(e, d, moment);
       }
   }
   r.top = tri_block_max<WARPS>(top);
   r.max = r.top * inv_temperature;
-  shift = fmaxf(max - r.max, TRI_FAR);
+  shift = fmaxf(tri_minus(max, r.max), TRI_FAR);
   factor = tri_exp(shift);
   r.sum = tri_block_sum<WARPS>(top < INFINITY && most < 64 ? (double)factor * (double)sum : (double)NAN);
   r.moment = tri_block_sum<WARPS>((double)factor * fma((double)shift, (double)sum, (double)moment));

@@ -71,9 +71,9 @@ static tri_status attention_backward(tri_model *m, const tri_weights *w, const t
   tri_tensor             o = tri_rows_act(m, a->o, n, HD), dattn = tri_rows_act(m, m->dout, n, HD);
   tri_tensor             qkv = tri_rows_act(m, a->qkv, n, m->E), dqkv = tri_rows_act(m, m->dqkv, n, m->E);
   tri_tensor             lse = tri_rows_f32(a->lse, n, m->shape.H);
-  tri_tensor work = tri_view1(m->work, TRI_F32, n * (2 * (int64_t)m->shape.G * m->shape.D + m->shape.H));
-  tri_tensor h = tri_rows_act(m, m->h, n, C), dh = tri_rows_act(m, m->dh, n, C);
-  tri_tensor rstd = tri_view1(m->rstd, TRI_F32, n),
+  tri_tensor             work = tri_view1(m->work, TRI_F32, tri_attn_work(&m->heads, n));
+  tri_tensor             h = tri_rows_act(m, m->h, n, C), dh = tri_rows_act(m, m->dh, n, C);
+  tri_tensor             rstd = tri_view1(m->rstd, TRI_F32, n),
              rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
   float scale = (float)(1.0 / sqrt((double)m->shape.D));
 

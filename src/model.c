@@ -142,7 +142,7 @@ static tri_status plan_kept(tri_model *m, tri_ledger *l) {
 static tri_status plan_activations(tri_model *m, tri_ledger *l) {
   int64_t N = m->opt.max_tokens, T = m->opt.train ? m->opt.max_learn_tokens : 0, C = m->shape.C,
           F = m->shape.F;
-  int64_t   HD = (int64_t)m->shape.H * m->shape.D, GD = (int64_t)m->shape.G * m->shape.D;
+  int64_t   HD = (int64_t)m->shape.H * m->shape.D;
   tri_dtype A = m->opt.dtype;
   bool      half = A != TRI_F32;
   room      r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
@@ -161,7 +161,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->dh, T * C, A, TRI_PHASE_LEARN},
                    {&m->dqkv, T * m->E, A, TRI_PHASE_LEARN},
                    {&m->dout, T * HD, A, TRI_PHASE_LEARN},
-                   {&m->work, T * (2 * GD + m->shape.H), TRI_F32, TRI_PHASE_LEARN}};
+                   {&m->work, tri_attn_work(&m->heads, T), TRI_F32, TRI_PHASE_LEARN}};
 
   TRI_TRY(plan_rooms(m, l, r, (int)(sizeof r / sizeof *r)));
   if (m->opt.train) TRI_TRY(plan_kept(m, l));

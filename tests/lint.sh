@@ -35,7 +35,8 @@ gpu/gemm_impl.h      1 gpu/gemm_*.c
 gpu/cuda_util.cuh    1 gpu/*
 gpu/logprob.cuh      1 gpu/*
 gpu/attention_tile.cuh 1 gpu/attention*.cu
-gpu/attention_bwd_tile.cuh 1 gpu/attention_bwd.cu
+gpu/attention_bwd_tile.cuh 1 gpu/attention_bwd.cu|gpu/attention_bwd_mma.cuh
+gpu/attention_bwd_mma.cuh 1 gpu/attention_bwd.cu
 gpu/comm_nccl.h      2 src/comm.c|gpu/*
 gpu/nccl_impl.h      2 gpu/*nccl*.c
 io/hf_config.h       1 -

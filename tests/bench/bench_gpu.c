@@ -161,7 +161,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   a.cu = numbers(b, cu, S + 1, 0);
   a.dout = array(b, TRI_BF16, N, (int64_t)h.H * h.D);
   a.dqkv = array(b, TRI_BF16, N, E);
-  a.work = array(b, TRI_F32, N * (2 * h.G * h.D + h.H), 0);
+  a.work = array(b, TRI_F32, tri_attn_work(&h, N), 0);
   if (begin(b, "attention forward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
     figure(b, attention_fwd, &a, flop, "TFLOP/s");
   attention_fwd(b, &a); /* backward wants its o and lse */
