@@ -28,9 +28,10 @@ typedef struct tri_heads { /* query heads H, key/value heads G (H % G == 0), hea
   int H, G, D;
 } tri_heads;
 
-/* Into how many parts attn_bwd divides the H / G query heads of a key/value head, each with sums of its own. A
- * function of the heads alone, so that gradients depend on nothing else: H / G where G is 1, 1 where it is 8 or
- * more. Chosen: 8 parts in all have enough to do for 132 multiprocessors at 4096 tokens. */
+/* Into how many parts attn_bwd may divide the H / G query heads of a key/value head, each part with sums of its own:
+ * as few as make 8 with the key/value heads, at most one for each query head. A function of the heads alone, so that
+ * gradients depend on nothing else. Chosen: of 4096 tokens, 8 times 64 blocks of keys, the longest of which works no
+ * longer than 132 multiprocessors need for everything. */
 static inline int tri_attn_parts(const tri_heads *h) {
   int group = h->H / h->G, want = (8 + h->G - 1) / h->G, each = (group + want - 1) / want;
   return (group + each - 1) / each;
