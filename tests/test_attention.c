@@ -586,10 +586,10 @@ static void run_threads(bench *b) {
 }
 static void run_bwd_threads(bench *b) {
   if (b->device->threads == 1) n_seen = 0;
-  for (int i = 0; i < N_CASES; i++) {
+  for (int i = 0; i < N_BWD_CASES; i++) {
     attn_data  a;
     tri_tensor dqkv;
-    load(b, &a, &cases[i], i % 2 ? TRI_BF16 : TRI_F32);
+    load(b, &a, bwd_case(i), i % 2 || i >= N_CASES ? TRI_BF16 : TRI_F32);
     forward_by_judge(b, &a);
     dqkv = backward(b, &a);
     remember_or_compare(b, &dqkv);
