@@ -220,11 +220,14 @@ static tri_status nccl_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
   tri_status st = TRI_OK;
 
   if (world->size == 1) return TRI_OK; /* every collective is a copy */
-  TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h, 1)));
-  h->rank = world->rank, h->size = world->size, h->device = d->index;
+  st = TRI_ALLOC(h, 1);
+  if (h) { /* before the ranks agree: hub_close takes all of it down */
+    h->rank = world->rank, h->size = world->size, h->device = d->index;
+    pthread_mutex_init(&h->lock, NULL);
+    sem_init(&h->stop, 0, 0);
+  }
+  TRI_TRY_DONE(tri_agree(world, st));
   for (int i = 0; i < LANES; i++) h->lane[i].base.device = d;
-  pthread_mutex_init(&h->lock, NULL);
-  sem_init(&h->stop, 0, 0);
   TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h->card, h->size)));
   TRI_TRY_DONE(gather_cards(rt, world, mine, h));
   TRI_TRY_DONE(tri_agree(world, prepare(h)));
@@ -277,7 +280,7 @@ static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stre
   return ncclBroadcast(k->recv, k->recv, n, type, k->root, comm, stream);
 }
 
-/* The lock is held. about: for a trace, in which a collective begins once its data is there and the ones before it in
+/* The lock is held, p->ready recorded. about: for a trace, in which a collective begins once its data is there and the ones before it in
  * its stream are done; it may then still wait for the other ranks. */
 static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_note about, pending *p) {
   int          lane = tri_coll_lane(k->kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
@@ -287,7 +290,6 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   int          span;
 
   if (h->failed) TRI_FAIL(TRI_ECOMM, "a collective after one that failed");
-  TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k->stream)));
   TRI_CUDA_TRY(cudaStreamWaitEvent(stream, p->ready, 0));
   span = tri_trace_begin(s->device->trace, tri_coll_lane(k->kind), about, s);
   TRI_TRY(tri_nccl_settle(h, comm, launch(k, comm, stream), tri_coll_text(k->kind)));
@@ -317,6 +319,8 @@ static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
   TRI_ASSERT(h);
   p = &h->at[(h->started + 1) % PENDING];
   if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long past */
+  /* Without the lock: it waits where the caller's stream is full of work, and the watchdog must look meanwhile. */
+  TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k.stream)));
   pthread_mutex_lock(&h->lock);
   st = start(h, c->scope, &k, about, p);
   pthread_mutex_unlock(&h->lock);

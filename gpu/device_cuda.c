@@ -40,10 +40,14 @@ static tri_status choose(int local_rank, int *ordinal) {
 }
 
 static int cuda_count(void) {
-  int n = 0;
+  int         n = 0, driver = 0;
+  cudaError_t e = cudaGetDeviceCount(&n);
 
-  if (cudaGetDeviceCount(&n) == cudaSuccess) return n;
+  if (e == cudaSuccess) return n;
   (void)cudaGetLastError();
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0 && e != cudaErrorNoDevice)
+    tri_log(TRI_LOG_WARN, "the GPUs of this machine cannot be used: %s (%s)", cudaGetErrorString(e),
+            cudaGetErrorName(e));
   return 0;
 }
 

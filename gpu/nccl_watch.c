@@ -153,7 +153,7 @@ static bool look(tri_nccl_hub *h, char *why, size_t room) {
  * free with wrong numbers: so the end of the program is made here, and the lock stays taken. */
 static void end_run(tri_nccl_hub *h, const char *why) {
   tri_log(TRI_LOG_ERROR, "%s", why);
-  alarm(LAST_RESORT_S);
+  tri_runtime_abort_within(LAST_RESORT_S, tri_status_exit_code(TRI_ECOMM));
   tri_nccl_abort(h);
   tri_runtime_abort(tri_status_exit_code(TRI_ECOMM));
 }

@@ -147,13 +147,15 @@ static tri_status give_step(void *ctx, tri_stream *s) {
 }
 
 /* Records the staged step. A device that refuses is no reason to end: steps then are given call by call. */
-static void record(tri_decode *d, step_of *of, tri_stream *s) {
-  if (d->device->ops->graph_record(s, give_step, of, &d->step[d->rows].graph) == TRI_OK) return;
+static tri_status record(tri_decode *d, step_of *of, tri_stream *s) {
+  if (d->device->ops->graph_record(s, give_step, of, &d->step[d->rows].graph) == TRI_OK) return TRI_OK;
+  TRI_TRY(d->device->ops->stream_sync(s)); /* a device that failed fails again */
   tri_log(TRI_LOG_WARN,
           "the device does not record decode steps, which makes generation slower, not different: %s",
           tri_error_message());
   tri_error_clear();
   d->refused = true;
+  return TRI_OK;
 }
 
 tri_status tri_decode_step(tri_decode *d, const tri_sample_rule *rule, tri_stream *s) {
@@ -164,7 +166,7 @@ tri_status tri_decode_step(tri_decode *d, const tri_sample_rule *rule, tri_strea
 
   /* The first time everything the work needs is made ready, such as kernels the driver loads when they are first used.
    */
-  if (d->records && !d->refused && r->met && !r->graph) record(d, &of, s);
+  if (d->records && !d->refused && r->met && !r->graph) TRI_TRY(record(d, &of, s));
   r->met = true;
   span = tri_trace_begin(d->device->trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "decode"}, s);
   TRI_TRY(r->graph ? ops->graph_run(r->graph, s) : give_step(&of, s));

@@ -5,9 +5,7 @@
 /* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from. */
 enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20 };
 
-static tri_status plan(tri_model *m, tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
-                       void *where) {
-  (void)m;
+static tri_status plan(tri_ledger *l, tri_phase phase, const char *name, size_t bytes, void *where) {
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, where);
 }
 
@@ -25,22 +23,22 @@ tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
 
   m->chunk = least(rows_of(m->device->logit_bytes, V), K);
   m->draw_chunk = least(rows_of(DRAW_BYTES, V), m->chunk);
-  TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)(K * C) * 4, &m->xs));
-  TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)(K * C) * a, &m->hs));
-  TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->rstd_s));
-  TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->logp));
-  TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->ent));
-  TRI_TRY(plan(m, l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->lse));
-  TRI_TRY(plan(m, l, TRI_PHASE_LEARN, "logits", (size_t)(m->chunk * V) * 4, &m->logits));
+  TRI_TRY(plan(l, TRI_PHASE_ALWAYS, "head", (size_t)(K * C) * 4, &m->xs));
+  TRI_TRY(plan(l, TRI_PHASE_ALWAYS, "head", (size_t)(K * C) * a, &m->hs));
+  TRI_TRY(plan(l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->rstd_s));
+  TRI_TRY(plan(l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->logp));
+  TRI_TRY(plan(l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->ent));
+  TRI_TRY(plan(l, TRI_PHASE_ALWAYS, "head", (size_t)K * 4, &m->lse));
+  TRI_TRY(plan(l, TRI_PHASE_LEARN, "logits", (size_t)(m->chunk * V) * 4, &m->logits));
   if (m->opt.rollout) {
-    TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->draw_chunk * V) * 4, &m->draw_logits));
-    TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "head", (size_t)K * 4, &m->drawn));
-    TRI_TRY(plan(m, l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->draw_chunk * V) * 8, &m->draw_work));
+    TRI_TRY(plan(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->draw_chunk * V) * 4, &m->draw_logits));
+    TRI_TRY(plan(l, TRI_PHASE_ROLLOUT, "head", (size_t)K * 4, &m->drawn));
+    TRI_TRY(plan(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(m->draw_chunk * V) * 8, &m->draw_work));
   }
   if (!m->opt.train) return TRI_OK;
-  TRI_TRY(plan(m, l, TRI_PHASE_LEARN, "logits", (size_t)(m->chunk * V) * a, &m->dlogits));
-  TRI_TRY(plan(m, l, TRI_PHASE_LEARN, "head", (size_t)(K * C) * a, &m->dhs));
-  return plan(m, l, TRI_PHASE_LEARN, "head", (size_t)(K * C) * 4, &m->dxs);
+  TRI_TRY(plan(l, TRI_PHASE_LEARN, "logits", (size_t)(m->chunk * V) * a, &m->dlogits));
+  TRI_TRY(plan(l, TRI_PHASE_LEARN, "head", (size_t)(K * C) * a, &m->dhs));
+  return plan(l, TRI_PHASE_LEARN, "head", (size_t)(K * C) * 4, &m->dxs);
 }
 
 /* Which tensor of its unit the output matrix is. */

@@ -101,32 +101,35 @@ static size_t place(tri_ledger *l, int kind, char *base) {
   return top;
 }
 
-/* d: whose memory it is. where: "on the GPU", or nothing. */
+/* ops, d: whose memory it is. where: "on the GPU", or nothing. beside: bytes that others take later. */
 static tri_status check_one(const tri_ledger *l, const tri_device_ops *ops, tri_device *d, size_t planned,
-                            int ranks, const char *where) {
+                            size_t beside, int ranks, const char *where) {
   size_t   bytes_free, bytes_total;
   tri_text table = {0};
+  char     more[80] = "";
 
   TRI_TRY(ops->mem_info(d, &bytes_free, &bytes_total));
-  if (planned <= bytes_free / (size_t)ranks) return TRI_OK;
+  if (planned + beside <= bytes_free / (size_t)ranks) return TRI_OK;
   TRI_TRY(tri_ledger_print(l, &table));
+  if (beside) snprintf(more, sizeof more, " and %.3f GiB for its libraries", (double)beside / 0x1p30);
   tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
-           "the memory plan does not fit: %.3f GiB%s for each of %d ranks here, %.3f GiB are free\n%s"
+           "the memory plan does not fit: %.3f GiB%s%s for each of %d ranks here, %.3f GiB are free\n%s"
            "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
            "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, or more nodes",
-           (double)planned / 0x1p30, where, ranks, (double)bytes_free / 0x1p30, table.data);
+           (double)planned / 0x1p30, where, more, ranks, (double)bytes_free / 0x1p30, table.data);
   tri_text_free(&table);
   return TRI_ECONFIG;
 }
 
-tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int sharers, int machine_ranks) {
+tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, size_t beside, int sharers,
+                            int machine_ranks) {
   size_t                on_device = peak_of(l, TRI_MEM_DEVICE);
   const tri_device_ops *host = tri_device_find("cpu");
 
-  if (!tri_device_is_gpu(d)) return check_one(l, d->ops, d, peak_of_all(l), sharers, "");
-  TRI_TRY(check_one(l, d->ops, d, on_device, sharers, " on the GPU"));
+  if (!tri_device_is_gpu(d)) return check_one(l, d->ops, d, peak_of_all(l), beside, sharers, "");
+  TRI_TRY(check_one(l, d->ops, d, on_device, beside, sharers, " on the GPU"));
   TRI_ASSERT(host);
-  return check_one(l, host, NULL, peak_of_all(l) - on_device, machine_ranks, " of host memory");
+  return check_one(l, host, NULL, peak_of_all(l) - on_device, 0, machine_ranks, " of host memory");
 }
 
 tri_status tri_ledger_take(tri_ledger *l, tri_device *d) {

@@ -24,10 +24,11 @@ void tri_ledger_close(tri_ledger **l);
  * counts as training state. bytes 0 is legal and leaves NULL. */
 TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state,
                                       const char *name, size_t bytes, void **where);
-/* Not collective. TRI_ECONFIG with the table when there is less than planned of the device's memory, which
- * `sharers` ranks take theirs of, or, with a GPU, of the host's, which machine_ranks take theirs of. None of
+/* Not collective. TRI_ECONFIG with the table when there is less than planned, and `beside` bytes that libraries
+ * take later, of the device's memory, which `sharers` ranks take theirs of, or, with a GPU, of the host's, which machine_ranks take theirs of. None of
  * them may have taken its own yet. */
-TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, int sharers, int machine_ranks);
+TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, size_t beside, int sharers,
+                                        int machine_ranks);
 /* Not collective. Allocate everything planned; nothing can be added afterwards. */
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
 /* The one TRI_MEM_DEVICE block, for tri_comm_attach. */

@@ -349,6 +349,21 @@ bool tri_runtime_all_failed(void) {
   return done && sum == size;
 }
 
+static volatile sig_atomic_t last_code;
+
+static void on_alarm(int signal) {
+  (void)signal;
+  _exit(last_code);
+}
+
+void tri_runtime_abort_within(int seconds, int code) {
+  struct sigaction act = {.sa_handler = on_alarm};
+
+  last_code = code;
+  sigaction(SIGALRM, &act, NULL);
+  alarm((unsigned)seconds);
+}
+
 void tri_runtime_abort(int code) {
   int size = 1;
 

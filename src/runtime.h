@@ -35,6 +35,8 @@ int tri_runtime_env_rank(void);
 bool tri_runtime_all_failed(void);
 /* Ends every rank with this code. The only way out while ranks may be in different states. */
 _Noreturn void tri_runtime_abort(int code);
+/* Not collective. The process ends with this code in so many seconds, should what comes hang. */
+void tri_runtime_abort_within(int seconds, int code);
 /* Collective over world. Rank 0 alone decides (signal, time nearly up); all hear that decision. */
 TRI_CHECKED tri_status tri_runtime_should_stop(const tri_runtime *rt, tri_comm *world, double margin_s,
                                                bool *stop);

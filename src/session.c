@@ -8,13 +8,18 @@
 /* Collective over world. "auto" is GPUs where every rank sees one. */
 static tri_status find_device(const tri_runtime *rt, const char *asked, const char **name) {
   const tri_device_ops *gpu = tri_device_find("cuda");
-  int                   all = gpu && gpu->count() > 0;
+  int                   has = gpu && gpu->count() > 0, sum[2] = {has, 1};
 
   *name = asked;
   if (strcmp(asked, "auto")) return TRI_OK;
-  if (MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MIN, *(MPI_Comm *)rt->mpi_world))
+  if (MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, *(MPI_Comm *)rt->mpi_world))
     TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
-  *name = all ? "cuda" : "cpu";
+  *name = sum[0] == sum[1] ? "cuda" : "cpu";
+  if (sum[0] > 0 && sum[0] < sum[1] && rt->world_rank == 0)
+    tri_log(
+        TRI_LOG_WARN,
+        "%d of %d ranks see a GPU, so none is used; give each rank one (--gpus-per-task), or set run.device",
+        sum[0], sum[1]);
   return TRI_OK;
 }
 
@@ -43,6 +48,16 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   return tri_ledger_open(&s->ledger);
 }
 
+/* What a GPU's libraries take after the plan is checked: kernels that are loaded when first used and recorded decode
+ * steps, and NCCL's buffers. Chosen. */
+static size_t beside_plan(const tri_session *s) {
+  const size_t    gib = (size_t)1 << 30;
+  const tri_comm *world = s->comm[TRI_WORLD];
+
+  if (!tri_device_is_gpu(s->device)) return 0;
+  return world->size > 1 && !strcmp(world->ops->name, "nccl") ? 2 * gib : gib;
+}
+
 tri_status tri_session_take_memory(tri_session *s) {
   tri_comm *world = s->comm[TRI_WORLD];
   void     *base, *stage = NULL;
@@ -53,7 +68,8 @@ tri_status tri_session_take_memory(tri_session *s) {
     TRI_TRY(tri_ledger_add(s->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "staged collectives",
                            stage_bytes, &stage));
   TRI_TRY(tri_comm_sharers(&s->rt, world, s->device, &sharers));
-  TRI_TRY(tri_agree(world, tri_ledger_check(s->ledger, s->device, sharers, s->rt.machine_ranks)));
+  TRI_TRY(
+      tri_agree(world, tri_ledger_check(s->ledger, s->device, beside_plan(s), sharers, s->rt.machine_ranks)));
   TRI_TRY(tri_agree(world, tri_ledger_take(s->ledger, s->device)));
   tri_ledger_block(s->ledger, &base, &bytes);
   return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, tri_ledger_layout(s->ledger), stage);

@@ -493,6 +493,8 @@ static tri_status check_sampler(tri_trainer *t) {
   if (!is_rl(t->cfg) || t->sampler_mode != TRI_CONFIG_EXACT) return TRI_OK;
   st = tri_agree(world, tri_model_check(t->policy, t->se->stream));
   if (st != TRI_EDEVICE) return st;
+  /* A device that failed is not one whose rows vary: it fails again here. */
+  TRI_TRY(tri_agree(world, t->se->device->ops->stream_sync(t->se->stream)));
   if (world->rank == 0)
     tri_log(TRI_LOG_WARN, "run.sampler: exact becomes rescore in this run: %s", tri_error_message());
   tri_error_clear();

@@ -171,14 +171,22 @@ static void too_much_is_refused_with_the_table(void **state) {
   ok(tri_ledger_open(&l));
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "giant", bytes_total + 1, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_check(l, device, 1, 1), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, 0, 1, 1), TRI_ECONFIG);
   assert_non_null(strstr(tri_error_message(), "giant"));
   assert_non_null(strstr(tri_error_message(), "what would fit"));
+  tri_ledger_close(&l);
+  tri_error_clear();
+  ok(tri_ledger_open(&l)); /* nor what libraries leave no room for */
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "small", 1 << 20, &a));
+  assert_int_equal(tri_ledger_check(l, device, 0, 1, 1), TRI_OK);
+  assert_int_equal(tri_ledger_check(l, device, bytes_total, 1, 1), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), "for its libraries"));
+  tri_error_clear();
   tri_ledger_close(&l);
   ok(tri_ledger_open(&l)); /* what one rank may have, two may not */
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "half", bytes_free / 4 * 3, &a));
   tri_error_clear();
-  assert_int_equal(tri_ledger_check(l, device, 2, 2), TRI_ECONFIG);
+  assert_int_equal(tri_ledger_check(l, device, 0, 2, 2), TRI_ECONFIG);
   tri_error_clear();
   assert_int_equal(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "absurd", (size_t)1 << 60, &a),
                    TRI_ECONFIG);

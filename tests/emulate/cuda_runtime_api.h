@@ -69,6 +69,7 @@ enum {
 const char *cudaGetErrorName(cudaError_t e);
 const char *cudaGetErrorString(cudaError_t e);
 cudaError_t cudaGetLastError(void);
+cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *n); /* $TRI_EMULATE_DEVICES, else 8 */
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);

@@ -224,7 +224,7 @@ gap_row() { # row's name, folder, exit code
   local gap
   (($3 == 0)) || { row "$1" FAILED "$(why "$3")"; return; }
   gap=$(numbers "$2/metrics.jsonl" sampler_gap_max_nats | sort -g | tail -n 1)
-  if grep -q 'exact becomes rescore' "$said"; then
+  if grep -q 'exact becomes rescore' "$said" && [[ $gap =~ ^[0-9] ]]; then
     row "$1" passed "fell back to rescore, with its warning: largest gap $gap nats"
   else
     [[ $gap = 0 ]]
@@ -302,14 +302,17 @@ job_checkpoint() {
 # ---- compute-sanitizer ----
 
 job_sanitizer() { # tool, module, cases
-  local code program=${SANITIZER:-$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)} name="$1 of test_$2, $3"
+  local code complaints program=${SANITIZER:-$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)} name="$1 of test_$2, $3"
   [[ -x $program ]] || { row "$name" "not run: no compute-sanitizer"; return; }
   TRI_TEST_FILTER=$3 run "$program" --tool "$1" --error-exitcode 99 "$bin/test_$2"
   code=$?
-  if grep -qaE 'Device not supported|not supported on this|terminated before first instrumented' "$said"; then
+  complaints=$(grep -acE '========= +(Invalid|(Error|Warning): Race reported|.*hazard)' "$said")
+  if ((complaints)); then
+    row "$name" FAILED "$complaints complaints: $(grep -am 1 -E '========= +(Invalid|(Error|Warning): Race reported|.*hazard)' "$said" | tr '|' '/')"
+  elif grep -qaE 'Device not supported|not supported on this|terminated before first instrumented' "$said"; then
     row "$name" "not run: $(grep -aom 1 -E 'Device not supported|.*not supported on this.*|.*terminated before first instrumented.*' "$said" | cut -c 1-80)"
   elif ((code == 124 || code == 137)); then
-    row "$name" "not run: over its time" "$(grep -ac '^\[       OK' "$said") cases by then, $(grep -ac '========= .*\(Invalid\|hazard\|Error\)' "$said") complaints"
+    row "$name" "not run: over its time" "$(grep -ac '^\[       OK' "$said") cases by then, no complaint"
   else
     row "$name" "$(verdict $code)" "$(grep -am 1 -E '========= (Invalid|Error|Warning|Race|Potential|ERROR|RACECHECK)' "$said"), $(cases 1)"
   fi
