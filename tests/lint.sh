@@ -105,7 +105,7 @@ tests/*             9
 '
 # Headers of libraries and where they may be included; TRI_HAVE_ switches and where they may be tested.
 libraries='
-mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/session.c|io/checkpoint*
+mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/session.c|io/checkpoint*|tests/emulate/nccl.cpp
 hdf5.h    io/checkpoint*|tests/test_checkpoint*
 pmix.h    src/runtime.c
 cblas.h   src/cpu/gemm_*.c
@@ -115,7 +115,7 @@ pcre2.h   io/tokenizer*|src/reward_rule.c
 utf8proc.h io/tokenizer*
 cuda*.h   gpu/*|tests/emulate/*
 cublas*   gpu/*|tests/emulate/*
-nccl*     gpu/*
+nccl*     gpu/*|tests/emulate/*
 '
 switches='
 TRI_HAVE_CUDA   src/device.c
@@ -186,7 +186,7 @@ check_lines() {
   }
   BEGIN {
     says_it = "[Cc]ollective|Pure"
-    stand_in = "^(emulate\\.cuh|impl\\.cuh|cuda_runtime_api\\.h|cublasLt\\.h)$" # found in tests/emulate by the emulated build
+    stand_in = "^(emulate\\.cuh|impl\\.cuh|cuda_runtime_api\\.h|cublasLt\\.h|nccl\\.h)$" # found in tests/emulate by the emulated build
     n = split(headers, row, "\n")
     for (i = 1; i <= n; i++) if (split(row[i], f, " ") == 3) { layer[f[1]] = f[2] + 0; owner[f[1]] = f[3] }
     n = split(sources, row, "\n")

@@ -1,9 +1,11 @@
 /* runtime.cpp - the CUDA runtime of the emulation: device memory, streams, events, copies, graphs, faults. Test code.
  *
  * One large range of addresses is set aside; device memory is given out of it, each block between pages nobody may
- * touch, and can itself be touched only while queued work runs. A stream's work runs when the host waits for it. */
+ * touch, and can itself be touched only while queued work runs. A stream's work runs when the host waits for it. One
+ * thread calls; others may ask for its events only, which starts nothing. */
 #include "impl.cuh"
 
+#include <atomic>
 #include <deque>
 #include <map>
 #include <memory>
@@ -11,16 +13,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <thread>
 #include <time.h>
 #include <unistd.h>
 #include <vector>
 
 struct CUevent_st {
-  uint64_t     recorded, done; /* numbers of its newest record: as queued, as run; 0: none */
-  cudaStream_t stream;         /* of the newest record */
-  double       at_s;
-  bool         asked;    /* by a query that said "not yet" */
-  uint64_t     captured; /* number of the capture its newest record is of; 0: of none */
+  const std::thread::id owner = std::this_thread::get_id();
+  std::atomic<uint64_t> recorded, done; /* numbers of its newest record: as queued, as run; 0: none */
+  cudaStream_t          stream;         /* of the newest record */
+  double                at_s;
+  bool                  asked;    /* by a query that said "not yet" */
+  uint64_t              captured; /* number of the capture its newest record is of; 0: of none */
 };
 
 struct CUstream_st {
@@ -388,6 +392,13 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
   streams.push_back(*out);
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *most) {
+  return *least = 0, *most = -5, cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *out, unsigned flags, int priority) {
+  if (priority > 0 || priority < -5) return give(cudaErrorInvalidValue);
+  return cudaStreamCreateWithFlags(out, flags);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
   if (cudaError_t e = check_unsafe()) return e;
@@ -444,6 +455,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t e) { /* the second to ask finds it done */
+  if (e->owner != std::this_thread::get_id()) return e->done < e->recorded ? cudaErrorNotReady : cudaSuccess;
   if (cudaError_t unsafe = check_unsafe()) return unsafe;
   if (e->captured) return give(cudaErrorCapturedEvent);
   if (e->done < e->recorded && e->asked) run(e->stream, e->recorded);

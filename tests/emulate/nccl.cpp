@@ -1,0 +1,480 @@
+/* nccl.cpp - NCCL of the emulation: communicators that take their time, collectives over MPI. Test code.
+ *
+ * Before the data of a collective, every two of its ranks tell each other what they are at. These notes pass through one
+ * MPI communicator in the order of the collectives, whatever theirs are: ranks that call several in different order
+ * read each other's note and end, where NCCL would hang. */
+#define OMPI_SKIP_MPICXX  1 /* MPI's C++ classes need a library more: Open MPI's, MPICH's */
+#define MPICH_SKIP_MPICXX 1
+#include "nccl.h"
+#include "impl.cuh"
+
+#include "tensor.h"
+
+#include <atomic>
+#include <memory>
+#include <mpi.h>
+#include <mutex>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <string>
+#include <vector>
+
+/* Ranks that were connected together. */
+struct family {
+  MPI_Comm notes;
+  int      rank; /* of this process */
+};
+
+struct ncclComm {
+  MPI_Comm                mpi;
+  int                     rank, size;
+  std::vector<int>        member; /* [size]: its ranks' numbers in the family */
+  std::shared_ptr<family> kin;
+  char                    name[64]; /* the same on all its ranks */
+  std::atomic<bool>       aborted;
+  bool                    gone, finalized;
+  /* A call in progress: its ranks have not all come, or looks are left. then: what it does at last. */
+  bool                  busy;
+  MPI_Request           arrival;
+  int                   looks;
+  std::function<void()> then;
+  ncclResult_t          result; /* of the last call, once it is not busy */
+  uint64_t              n_splits;
+  uint64_t              n_calls, n_run; /* collectives called; whose turn in their stream has come */
+  std::vector<void *>   registered;     /* their addresses serve as handles */
+};
+
+namespace {
+
+enum { VERSION = NCCL_VERSION_CODE, TAG = 1, ID_BYTE = 0x5e };
+enum { INIT_LOOKS = 3, SPLIT_LOOKS = 2, FINALIZE_LOOKS = 5 }; /* chosen: more than one */
+
+std::mutex                             lock; /* of the next, which two threads look through */
+std::vector<std::unique_ptr<ncclComm>> all;  /* never forgotten, so that a late use is seen */
+int                                    group_depth;
+uint64_t                               n_started; /* collectives this process began */
+cudaEvent_t                            previous;  /* the newest collective launched */
+
+void mpi(int code, const char *what) {
+  if (code != MPI_SUCCESS) emu_fail("NCCL: %s failed", what);
+}
+#define MPI(call) mpi(call, #call)
+
+/* c, which must be alive. */
+ncclComm *get(ncclComm_t c, const char *call) {
+  std::lock_guard<std::mutex> hold(lock);
+  bool                        made = false;
+
+  for (auto &k : all) made = made || k.get() == c;
+  if (!made) emu_fail("%s: %p is no communicator", call, (void *)c);
+  if (c->gone) emu_fail("%s: communicator %s was destroyed or aborted", call, c->name);
+  return c;
+}
+
+/* The same, and it must be free for a new call. */
+ncclComm *get_idle(ncclComm_t c, const char *call) {
+  get(c, call);
+  if (c->busy) emu_fail("%s: communicator %s is still in progress: ask it first", call, c->name);
+  if (c->result != ncclSuccess) emu_fail("%s: communicator %s has failed", call, c->name);
+  return c;
+}
+
+ncclComm *add(MPI_Comm m, std::shared_ptr<family> kin, const char *name) {
+  std::unique_ptr<ncclComm> k(new ncclComm());
+
+  k->mpi = m;
+  k->arrival = MPI_REQUEST_NULL;
+  MPI(MPI_Comm_rank(m, &k->rank));
+  MPI(MPI_Comm_size(m, &k->size));
+  k->member.resize((size_t)k->size);
+  MPI(MPI_Allgather(&kin->rank, 1, MPI_INT, k->member.data(), 1, MPI_INT, m));
+  k->kin = kin;
+  snprintf(k->name, sizeof k->name, "%s", name);
+  std::lock_guard<std::mutex> hold(lock);
+  all.push_back(std::move(k));
+  return all.back().get();
+}
+
+/* Every rank of k must come; then that many looks; then `then`. */
+void begin(ncclComm *k, int looks, std::function<void()> then) {
+  MPI(MPI_Ibarrier(k->mpi, &k->arrival));
+  k->busy = true;
+  k->looks = looks;
+  k->then = std::move(then);
+}
+
+void step(ncclComm *k) {
+  int there = 1;
+
+  if (!k->busy) return;
+  if (k->arrival != MPI_REQUEST_NULL) MPI(MPI_Test(&k->arrival, &there, MPI_STATUS_IGNORE));
+  if (!there || k->looks-- > 0) return;
+  k->busy = false;
+  if (k->then) k->then();
+  k->then = nullptr;
+}
+
+/* What a rank brings when ranks connect. */
+struct card {
+  ncclUniqueId id;
+  char         host[64];
+  int          device, rank, n;
+};
+
+/* As NCCL: ranks of one host, or of one $NCCL_HOSTID, need a GPU each. */
+ncclResult_t check_cards(ncclComm *k, const ncclUniqueId &id, int rank, int n) {
+  std::vector<card> cards((size_t)k->size);
+  card              mine = {};
+  const char       *host = getenv("NCCL_HOSTID");
+
+  mine.id = id, mine.rank = rank, mine.n = n;
+  snprintf(mine.host, sizeof mine.host, "%s", host ? host : "");
+  cudaGetDevice(&mine.device);
+  MPI(MPI_Allgather(&mine, (int)sizeof mine, MPI_BYTE, cards.data(), (int)sizeof mine, MPI_BYTE, k->mpi));
+  for (int r = 0; r < k->size; r++) {
+    const card &c = cards[(size_t)r];
+    if (memcmp(&c.id, &id, sizeof id) || id.internal[0] != ID_BYTE)
+      emu_fail("ncclCommInitRankConfig: the unique id of rank %d is not that of rank %d", c.rank, rank);
+    if (c.n != n || c.n != k->size || c.rank != r)
+      emu_fail("ncclCommInitRankConfig: %d ranks, and one calls itself %d of %d", k->size, c.rank, c.n);
+    for (int q = 0; q < r; q++)
+      if (!strcmp(cards[(size_t)q].host, c.host) && cards[(size_t)q].device == c.device)
+        return ncclInvalidUsage;
+  }
+  return ncclSuccess;
+}
+
+/* ---- collectives ---- */
+
+struct call {
+  const char    *what; /* all equal names are one literal of this file */
+  const void    *send;
+  void          *recv;
+  size_t         n;
+  ncclDataType_t type;
+  int            op, root;
+};
+
+/* What ranks tell each other before a collective. */
+struct note {
+  char     comm[64], what[32];
+  uint64_t number, n;
+  int      type, op, root;
+};
+
+size_t size_of(ncclDataType_t t) {
+  switch (t) {
+  case ncclUint8:
+    return 1;
+  case ncclBfloat16:
+    return 2;
+  case ncclInt32:
+  case ncclFloat32:
+    return 4;
+  case ncclInt64:
+    return 8;
+  default:
+    emu_fail("NCCL: elements of type %d are not emulated", t);
+  }
+}
+
+/* The ranges may be apart; or `part` is piece `rank` of `whole`. */
+void check_overlap(const ncclComm *k, const char *what, const char *whole, size_t whole_bytes,
+                   const char *part, size_t part_bytes) {
+  if (part + part_bytes <= whole || whole + whole_bytes <= part) return;
+  if (part != whole + (whole_bytes == part_bytes ? 0 : (size_t)k->rank * part_bytes))
+    emu_fail("%s: the buffers overlap, and not as a collective in place of rank %d does", what, k->rank);
+}
+
+void check_buffers(const ncclComm *k, const call &c) {
+  bool   gather = !strcmp(c.what, "ncclAllGather"), scatter = !strcmp(c.what, "ncclReduceScatter");
+  size_t one = c.n * size_of(c.type), every = one * (size_t)k->size;
+  size_t send_bytes = scatter ? every : one, recv_bytes = gather ? every : one;
+  bool   sends = strcmp(c.what, "ncclBroadcast") || k->rank == c.root;
+
+  if ((sends && (uintptr_t)c.send % size_of(c.type)) || (uintptr_t)c.recv % size_of(c.type))
+    emu_fail("%s: a buffer is not aligned to its type", c.what);
+  if (const char *why = emu_device_range(c.recv, recv_bytes)) emu_fail("%s: recv: %s", c.what, why);
+  if (!sends) return;
+  if (const char *why = emu_device_range(c.send, send_bytes)) emu_fail("%s: send: %s", c.what, why);
+  if (scatter)
+    check_overlap(k, c.what, (const char *)c.send, send_bytes, (const char *)c.recv, recv_bytes);
+  else
+    check_overlap(k, c.what, (const char *)c.recv, recv_bytes, (const char *)c.send, send_bytes);
+}
+
+/* Every two ranks of k: is it the same collective? */
+void compare_notes(const ncclComm *k, const call &c, uint64_t number) {
+  std::vector<note>        got((size_t)k->size);
+  std::vector<MPI_Request> requests;
+  note                     mine = {};
+
+  snprintf(mine.comm, sizeof mine.comm, "%s", k->name);
+  snprintf(mine.what, sizeof mine.what, "%s", c.what);
+  mine.number = number, mine.n = c.n, mine.type = c.type, mine.op = c.op, mine.root = c.root;
+  for (int r = 0; r < k->size; r++) {
+    MPI_Request q[2];
+    int         other = k->member[(size_t)r];
+    if (r == k->rank) continue;
+    MPI(MPI_Irecv(&got[(size_t)r], (int)sizeof mine, MPI_BYTE, other, TAG, k->kin->notes, &q[0]));
+    MPI(MPI_Isend(&mine, (int)sizeof mine, MPI_BYTE, other, TAG, k->kin->notes, &q[1]));
+    requests.insert(requests.end(), q, q + 2);
+  }
+  MPI(MPI_Waitall((int)requests.size(), requests.data(), MPI_STATUSES_IGNORE));
+  for (int r = 0; r < k->size; r++) {
+    const note &o = got[(size_t)r];
+    if (r == k->rank || !memcmp(&o, &mine, sizeof mine)) continue;
+    emu_fail("NCCL: ranks disagree: rank %d is at %s number %llu of communicator %s (%llu elements, type %d, "
+             "op %d, "
+             "root %d), rank %d at %s number %llu of %s (%llu elements, type %d, op %d, root %d)",
+             k->kin->rank, mine.what, (unsigned long long)mine.number, mine.comm, (unsigned long long)mine.n,
+             mine.type, mine.op, mine.root, k->member[(size_t)r], o.what, (unsigned long long)o.number,
+             o.comm, (unsigned long long)o.n, o.type, o.op, o.root);
+  }
+}
+
+template <class T> T combine(T a, T b, int op) { return op == ncclMax ? (a > b ? a : b) : (T)(a + b); }
+
+/* into[i] = into[i] op x[i] */
+void reduce(void *into, const void *x, size_t n, ncclDataType_t t, int op) {
+  for (size_t i = 0; i < n; i++) {
+    if (t == ncclUint8) ((uint8_t *)into)[i] = combine(((uint8_t *)into)[i], ((const uint8_t *)x)[i], op);
+    if (t == ncclInt32) ((int32_t *)into)[i] = combine(((int32_t *)into)[i], ((const int32_t *)x)[i], op);
+    if (t == ncclInt64) ((int64_t *)into)[i] = combine(((int64_t *)into)[i], ((const int64_t *)x)[i], op);
+    if (t == ncclFloat32) ((float *)into)[i] = combine(((float *)into)[i], ((const float *)x)[i], op);
+    if (t == ncclBfloat16)
+      ((uint16_t *)into)[i] = tri_f32_to_bf16(
+          combine(tri_bf16_to_f32(((uint16_t *)into)[i]), tri_bf16_to_f32(((const uint16_t *)x)[i]), op));
+  }
+}
+
+void move(const ncclComm *k, const call &c) {
+  size_t            one = c.n * size_of(c.type), size = (size_t)k->size;
+  int               bytes = (int)one;
+  std::vector<char> kept, pieces;
+
+  if (one * size > INT_MAX) emu_fail("%s: more bytes than are emulated", c.what);
+  if (!strcmp(c.what, "ncclBroadcast")) {
+    if (k->rank == c.root && c.send != c.recv) memcpy(c.recv, c.send, one);
+    MPI(MPI_Bcast(c.recv, bytes, MPI_BYTE, c.root, k->mpi));
+    return;
+  }
+  pieces.resize(one * size);
+  if (!strcmp(c.what, "ncclReduceScatter")) {
+    MPI(MPI_Alltoall(c.send, bytes, MPI_BYTE, pieces.data(), bytes, MPI_BYTE, k->mpi));
+  } else {
+    kept.assign((const char *)c.send, (const char *)c.send + one);
+    MPI(MPI_Allgather(kept.data(), bytes, MPI_BYTE, pieces.data(), bytes, MPI_BYTE, k->mpi));
+  }
+  if (!strcmp(c.what, "ncclAllGather")) {
+    memcpy(c.recv, pieces.data(), pieces.size());
+    return;
+  }
+  for (size_t r = 1; r < size; r++) reduce(pieces.data(), pieces.data() + r * one, c.n, c.type, c.op);
+  memcpy(c.recv, pieces.data(), one);
+}
+
+void stop_here(const ncclComm *k) {
+  const char *text = getenv("TRI_EMULATE_NCCL_STOP");
+  int         rank, number, sig;
+
+  if (!text) return;
+  if (sscanf(text, "%d:%d:%d", &rank, &number, &sig) != 3)
+    emu_fail("TRI_EMULATE_NCCL_STOP=%s is not RANK:NUMBER:SIGNAL", text);
+  if (k->kin->rank == rank && n_started == (uint64_t)number) raise(sig);
+}
+
+/* The collective's turn in its stream. */
+void run(ncclComm *k, const call &c, uint64_t number) {
+  k->n_run++;
+  if (k->aborted) { /* NCCL's kernels quit where they are */
+    memset(c.recv, 0xff, c.n * size_of(c.type) * (strcmp(c.what, "ncclAllGather") ? 1 : (size_t)k->size));
+    return;
+  }
+  n_started++;
+  stop_here(k);
+  compare_notes(k, c, number);
+  move(k, c);
+}
+
+/* Ordered launches wait for the one before: NCCL lets them overlap where it can, and may do this. */
+ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
+  ncclComm   *k = get_idle(comm, c.what);
+  const char *ordered = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
+  uint64_t    number;
+
+  if (k->finalized) emu_fail("%s: communicator %s was finalized", c.what, k->name);
+  if (group_depth) emu_fail("%s in a group is not emulated", c.what);
+  if (c.op != ncclSum && c.op != ncclMax) emu_fail("%s: operation %d is not emulated", c.what, c.op);
+  if (c.root < 0 || c.root >= k->size) emu_fail("%s: no rank %d in %s", c.what, c.root, k->name);
+  if (c.n == 0) return ncclSuccess;
+  check_buffers(k, c);
+  number = ++k->n_calls;
+  k->busy = true;
+  k->looks = (int)(number % 3);
+  k->then = [=] {
+    cudaError_t e = cudaSuccess;
+    if (ordered && atoi(ordered) == 1) {
+      if (!previous) cudaEventCreateWithFlags(&previous, cudaEventDisableTiming);
+      e = cudaStreamWaitEvent(s, previous, 0);
+    }
+    if (e == cudaSuccess) e = emu_queue(s, [=] { run(k, c, number); });
+    if (e == cudaSuccess && previous) e = cudaEventRecord(previous, s);
+    if (e != cudaSuccess) emu_fail("%s cannot be queued: %s", c.what, cudaGetErrorName(e));
+  };
+  if (k->looks == 0) step(k);
+  return k->busy ? ncclInProgress : ncclSuccess;
+}
+
+} /* namespace */
+
+/* ---- communicators ---- */
+
+ncclResult_t ncclGetVersion(int *version) { return *version = VERSION, ncclSuccess; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  static int n;
+
+  memset(id, 0, sizeof *id);
+  id->internal[0] = ID_BYTE;
+  snprintf(id->internal + 1, sizeof id->internal - 1, "%d", ++n);
+  return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t r) {
+  static const char *const text[] = {"no error",
+                                     "unhandled cuda error",
+                                     "unhandled system error",
+                                     "internal error",
+                                     "invalid argument",
+                                     "invalid usage",
+                                     "remote process exited or there was a network error",
+                                     "NCCL operation in progress"};
+  return (unsigned)r < sizeof text / sizeof text[0] ? text[r] : "unknown result code";
+}
+const char *ncclGetLastError(ncclComm_t) { return ""; }
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int rank, ncclConfig_t *config) {
+  std::shared_ptr<family> kin = std::make_shared<family>();
+  MPI_Comm                m;
+
+  if (!config || config->blocking != 0 || config->size != sizeof *config || config->magic != 0xcafebeef)
+    emu_fail("ncclCommInitRankConfig: only a configuration that does not block is emulated");
+  MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &m));
+  MPI(MPI_Comm_dup(m, &kin->notes));
+  MPI(MPI_Comm_rank(m, &kin->rank));
+  *out = add(m, kin, "world");
+  ncclComm *k = *out;
+  begin(k, INIT_LOOKS, [=] { k->result = check_cards(k, id, rank, n); });
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *out, ncclConfig_t *config) {
+  ncclComm *p = get_idle(parent, "ncclCommSplit");
+  char      name[64];
+
+  if (config) emu_fail("ncclCommSplit: only the parent's configuration is emulated");
+  if (p->finalized) emu_fail("ncclCommSplit: communicator %s was finalized", p->name);
+  if (color < 0 && color != NCCL_SPLIT_NOCOLOR) emu_fail("ncclCommSplit: color %d", color);
+  snprintf(name, sizeof name, "%.30s.%llu(%d)", p->name, (unsigned long long)++p->n_splits, color);
+  std::string text = name;
+  *out = NULL;
+  begin(p, SPLIT_LOOKS, [=] {
+    MPI_Comm m;
+    MPI(MPI_Comm_split(p->mpi, color == NCCL_SPLIT_NOCOLOR ? MPI_UNDEFINED : color, key, &m));
+    if (m != MPI_COMM_NULL) *out = add(m, p->kin, text.c_str());
+  });
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
+  ncclComm *k = get(comm, "ncclCommGetAsyncError");
+
+  step(k);
+  *out = k->busy ? ncclInProgress : k->result;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  ncclComm *k = get_idle(comm, "ncclCommFinalize");
+
+  if (k->finalized) emu_fail("ncclCommFinalize: communicator %s was finalized before", k->name);
+  if (k->n_run != k->n_calls)
+    emu_fail("ncclCommFinalize: collectives of %s wait in a stream: synchronize it first", k->name);
+  k->finalized = true;
+  begin(k, FINALIZE_LOOKS, nullptr);
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  ncclComm *k = get_idle(comm, "ncclCommDestroy");
+
+  if (!k->finalized) emu_fail("ncclCommDestroy: communicator %s was not finalized", k->name);
+  if (!k->registered.empty()) emu_fail("ncclCommDestroy: %s has a registered buffer", k->name);
+  k->gone = true;
+  MPI(MPI_Comm_free(&k->mpi));
+  if (k->kin.use_count() == 1) MPI(MPI_Comm_free(&k->kin->notes));
+  k->kin = nullptr;
+  return ncclInProgress; /* as it may; nobody may ask how it went on */
+}
+
+/* MPI is not called: a rank may be gone, and another thread inside it. */
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  ncclComm *k = get(comm, "ncclCommAbort");
+
+  k->aborted = true;
+  k->gone = true;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupStart(void) { return group_depth++, ncclSuccess; }
+ncclResult_t ncclGroupEnd(void) {
+  if (group_depth-- == 0) emu_fail("ncclGroupEnd without ncclGroupStart");
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommRegister(ncclComm_t comm, void *p, size_t bytes, void **handle) {
+  ncclComm   *k = get_idle(comm, "ncclCommRegister");
+  const char *answer = getenv("TRI_EMULATE_NCCL_REGISTER");
+
+  if (const char *why = emu_device_range(p, bytes)) emu_fail("ncclCommRegister: %s", why);
+  *handle = NULL;
+  if (answer && !strcmp(answer, "refuse")) {
+    *handle = p; /* whatever lay there */
+    return ncclInvalidUsage;
+  }
+  if (answer && !strcmp(answer, "off")) return ncclSuccess;
+  k->registered.push_back(p);
+  *handle = p;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle) {
+  ncclComm *k = get_idle(comm, "ncclCommDeregister");
+
+  for (size_t i = 0; i < k->registered.size(); i++)
+    if (k->registered[i] == handle) {
+      k->registered.erase(k->registered.begin() + (long)i);
+      return ncclSuccess;
+    }
+  emu_fail("ncclCommDeregister: no buffer of %s has this handle", k->name);
+}
+
+ncclResult_t ncclAllGather(const void *send, void *recv, size_t n, ncclDataType_t t, ncclComm_t comm,
+                           cudaStream_t s) {
+  return launch(comm, {"ncclAllGather", send, recv, n, t, ncclSum, 0}, s);
+}
+ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t s) {
+  return launch(comm, {"ncclReduceScatter", send, recv, n, t, op, 0}, s);
+}
+ncclResult_t ncclAllReduce(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t s) {
+  return launch(comm, {"ncclAllReduce", send, recv, n, t, op, 0}, s);
+}
+ncclResult_t ncclBroadcast(const void *send, void *recv, size_t n, ncclDataType_t t, int root,
+                           ncclComm_t comm, cudaStream_t s) {
+  return launch(comm, {"ncclBroadcast", send, recv, n, t, ncclSum, root}, s);
+}

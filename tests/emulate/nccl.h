@@ -1,0 +1,102 @@
+/* nccl.h - the part of NCCL 2.28 gpu/ calls, with NVIDIA's names, for the emulation. Test code.
+ *
+ * Ranks meet over MPI; the first communicator holds all of MPI_COMM_WORLD. Communicators do not block, and every call
+ * takes as long as it may: a number of looks by ncclCommGetAsyncError, until which nothing of it has happened. A call is
+ * collective where NVIDIA's reference says so. Ranks that call different things, or in different order, end the program
+ * with a message, as every misuse does. Sums are made in rank order, rounded to the type after each addition.
+ *
+ * $TRI_EMULATE_NCCL_REGISTER: ncclCommRegister says: refuse: an error; off: success without a handle.
+ * $TRI_EMULATE_NCCL_STOP=RANK:NUMBER:SIGNAL: that rank sends itself the signal in its NUMBER-th collective. */
+#ifndef TRI_TESTS_EMULATE_NCCL_H
+#define TRI_TESTS_EMULATE_NCCL_H
+
+#include "cuda_runtime_api.h"
+
+#include <limits.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define NCCL_VERSION_CODE     22809
+#define NCCL_VERSION(X, Y, Z) (((X) <= 2 && (Y) <= 8) ? (X)*1000 + (Y)*100 + (Z) : (X)*10000 + (Y)*100 + (Z))
+
+typedef struct ncclComm *ncclComm_t;
+typedef struct {
+  char internal[128];
+} ncclUniqueId;
+
+typedef enum {
+  ncclSuccess = 0,
+  ncclUnhandledCudaError = 1,
+  ncclSystemError = 2,
+  ncclInternalError = 3,
+  ncclInvalidArgument = 4,
+  ncclInvalidUsage = 5,
+  ncclRemoteError = 6,
+  ncclInProgress = 7
+} ncclResult_t;
+typedef enum { ncclSum = 0, ncclProd = 1, ncclMax = 2, ncclMin = 3, ncclAvg = 4 } ncclRedOp_t;
+typedef enum {
+  ncclInt8 = 0,
+  ncclUint8 = 1,
+  ncclInt32 = 2,
+  ncclUint32 = 3,
+  ncclInt64 = 4,
+  ncclUint64 = 5,
+  ncclFloat16 = 6,
+  ncclFloat32 = 7,
+  ncclFloat64 = 8,
+  ncclBfloat16 = 9
+} ncclDataType_t;
+
+#define NCCL_CONFIG_UNDEF_INT INT_MIN
+#define NCCL_SPLIT_NOCOLOR    -1
+typedef struct ncclConfig_v22800 {
+  size_t       size;
+  unsigned int magic, version;
+  int          blocking; /* the one member that is looked at */
+  int          cgaClusterSize, minCTAs, maxCTAs;
+  const char  *netName;
+  int          splitShare, trafficClass;
+  const char  *commName;
+  int          collnetEnable, CTAPolicy, shrinkShare, nvlsCTAs, nChannelsPerNetPeer, nvlinkCentricSched;
+} ncclConfig_t;
+#define NCCL_CONFIG_INITIALIZER                                                                              \
+  {                                                                                                          \
+    sizeof(ncclConfig_t), 0xcafebeef, NCCL_VERSION(2, 28, 9), NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,  \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NULL, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,    \
+        NULL, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT,    \
+        NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT                                                         \
+  }
+
+ncclResult_t ncclGetVersion(int *version);
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id);
+const char  *ncclGetErrorString(ncclResult_t r);
+const char  *ncclGetLastError(ncclComm_t comm);
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int rank, ncclConfig_t *config);
+/* Success, and no child yet: it comes once parent is asked and done. */
+ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *out, ncclConfig_t *config);
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out);
+ncclResult_t ncclCommFinalize(ncclComm_t comm);
+ncclResult_t ncclCommDestroy(ncclComm_t comm);
+ncclResult_t ncclCommAbort(ncclComm_t comm);
+ncclResult_t ncclGroupStart(void); /* a group may hold ncclCommAbort only */
+ncclResult_t ncclGroupEnd(void);
+ncclResult_t ncclCommRegister(ncclComm_t comm, void *p, size_t bytes, void **handle);
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void *handle);
+
+ncclResult_t ncclAllGather(const void *send, void *recv, size_t n, ncclDataType_t t, ncclComm_t comm,
+                           cudaStream_t s);
+ncclResult_t ncclReduceScatter(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t s);
+ncclResult_t ncclAllReduce(const void *send, void *recv, size_t n, ncclDataType_t t, ncclRedOp_t op,
+                           ncclComm_t comm, cudaStream_t s);
+ncclResult_t ncclBroadcast(const void *send, void *recv, size_t n, ncclDataType_t t, int root,
+                           ncclComm_t comm, cudaStream_t s);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,49 @@
+#!/bin/bash
+# nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops.
+#
+#   tests/emulate/nccl.sh PROGRAM RANKS step|stop
+# Judges: the numbers of a run over staged collectives, to 1e-6; exit code 76 and a message of rank 0 when the last rank
+# is killed, or hangs, in its 20th collective.
+set -eu
+. "$(dirname "$0")/../run_case.sh"
+write_deck
+sed -i '/^eval:/d; s/, eval: [^}]*//' "$dir/deck.yaml"
+options="run.device=cuda run.ranks_per_node=0 train.steps=1 rollout.rollout_batch_size=4
+  checkpoint.save_steps=0 checkpoint.save_final=false shard.params=world shard.grads=world shard.optimizer=world"
+numbers() { # output folder: name and value of what must not depend on the way of collectives
+  tail -n 1 "$dir/$1/metrics.jsonl" | grep -oE '"(loss|grad_norm|kl_mean_nats|entropy_mean_nats|sampler_gap_max_nats|reward_mean)": [^,}]*'
+}
+
+compare() {
+  for by in staged nccl; do
+    # shellcheck disable=SC2086
+    TRI_COMM=$by launch "$ranks" "$dir/$by" $options
+  done
+  [ "$(numbers nccl | wc -l)" = 6 ] || { echo "nccl: $(numbers nccl | wc -l) numbers of 6"; exit 1; }
+  paste -d ' ' <(numbers staged) <(numbers nccl) | awk '
+    function size(x) { return x < 0 ? -x : x }
+    { if (!(size($2 - $4) <= 1e-6 * (1 + size($2)))) { print "nccl: staged " $1, $2 ", nccl " $4; bad = 1 } }
+    END { exit bad }'
+  echo "nccl: $ranks ranks as staged"
+}
+
+# A launcher that ends the others itself would hide what they do: it must not (orte_enable_recovery).
+stop() { # signal, seconds of TRI_COMM_WAIT_S, what rank 0 must say
+  rm -f "$dir"/code.*
+  # shellcheck disable=SC2016,SC2086
+  OMPI_MCA_orte_enable_recovery=1 TRI_COMM=nccl TRI_COMM_WAIT_S=$2 TRI_EMULATE_NCCL_STOP=$((ranks - 1)):20:$1 \
+    mpirun $root --oversubscribe -n "$ranks" sh -c 'trap "" TERM; d=$0; "$@" & wait $!
+      echo $? >"$d/code.${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-$PMI_RANK}}"' "$dir" \
+    "$program" train "$dir/deck.yaml" run.output="$dir/stop.$1" $options > "$dir/log" 2>&1 || true
+  grep -q "$3" "$dir/log" && [ "$(cat "$dir/code.0")" = 76 ] ||
+    { cat "$dir/log"; echo "nccl: signal $1: rank 0 ended with $(cat "$dir/code.0"), 76 expected, and should say: $3"; exit 1; }
+}
+case $3 in
+step) compare ;;
+stop)
+  stop 9 1800 "rank $((ranks - 1)) .* is gone: rank 0 waits for it"
+  stop 19 1 "rank 0 .* waited 1 s for other ranks (TRI_COMM_WAIT_S)"
+  echo "nccl: rank 0 ends with 76 where rank $((ranks - 1)) is killed or hangs"
+  ;;
+*) echo "nccl.sh: $3 is neither step nor stop"; exit 64 ;;
+esac
