@@ -105,7 +105,7 @@ tests/*             9
 '
 # Headers of libraries and where they may be included; TRI_HAVE_ switches and where they may be tested.
 libraries='
-mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/session.c|io/checkpoint*|tests/emulate/nccl.cpp
+mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/session.c|io/checkpoint*|tests/emulate/nccl.cpp|tests/test_emulate_nccl.cpp
 hdf5.h    io/checkpoint*|tests/test_checkpoint*
 pmix.h    src/runtime.c
 cblas.h   src/cpu/gemm_*.c
@@ -113,9 +113,9 @@ dnnl*     src/cpu/gemm_*.c
 yaml.h    io/deck.c
 pcre2.h   io/tokenizer*|src/reward_rule.c
 utf8proc.h io/tokenizer*
-cuda*.h   gpu/*|tests/emulate/*
+cuda*.h   gpu/*|tests/emulate/*|tests/test_emulate_nccl.cpp
 cublas*   gpu/*|tests/emulate/*
-nccl*     gpu/*|tests/emulate/*
+nccl*     gpu/*|tests/emulate/*|tests/test_emulate_nccl.cpp
 '
 switches='
 TRI_HAVE_CUDA   src/device.c

@@ -52,6 +52,18 @@ static void allow_sharing(const tri_device *d) {
   setenv("NCCL_MNNVL_ENABLE", "0", 1);
 }
 
+/* The emulated NCCL answers by turns when the arena is to be registered, where pretended nodes are machines to us. */
+static void pretend_machines(setup *u) {
+  static const char *const answer[] = {"accept", "refuse", "off"};
+  static int               turn;
+  bool                     first = u->rt.world_rank == 0;
+
+  if (!TRI_CUDA_EMULATED || u->rt.nodes == 1) return;
+  snprintf(u->rt.host, sizeof u->rt.host, "node%d", u->rt.node);
+  setenv("TRI_EMULATE_NCCL_REGISTER", answer[first && turn % 4 == 3 ? 1 : turn % 4 % 3], 1);
+  turn++;
+}
+
 /* False where this build has no such communicator. */
 static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, size_t bytes) {
   size_t     stage_bytes;
@@ -64,7 +76,7 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, 
   ask_for(way_asked[w]);
   CHECK(tri_runtime_open(ranks_per_node, &u->rt) == TRI_OK);
   CHECK(tri_device_open(device, u->rt.local_rank, 2, &u->d) == TRI_OK);
-  if (w == NCCL) allow_sharing(u->d);
+  if (w == NCCL) allow_sharing(u->d), pretend_machines(u);
   CHECK(u->d->ops->stream_open(u->d, "comm", &u->s) == TRI_OK);
   CHECK(u->d->ops->alloc(u->d, TRI_MEM_DEVICE, bytes + 4096, &u->block[0]) == TRI_OK);
   u->far = (char *)u->block[0] +
