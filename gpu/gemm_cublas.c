@@ -1,121 +1,34 @@
-/* gemm_cublas.c - the linear_* operations by cuBLASLt: products, and which algorithm runs them.
+/* gemm_cublas.c - the linear_* operations by cuBLASLt: products, each by the algorithm chosen for so many rows.
  *
  * cuBLASLt's arrays are column-major, so every product here is the transposed one: y^T [n_out,M] = W x^T. The library
  * picks an algorithm for one number of rows, and two algorithms may add in different orders. So those in use are chosen
- * when the shape is opened, none of them divides a sum (split-K), and all that serve fwd give a row the same bits
- * (gemm_agree.c). */
+ * when the shape is opened, and all that serve fwd give a row the same bits (gemm_agree.c). What NVIDIA promises is less:
+ * the same bits from run to run of one call on one sort of GPU by one version ("Results Reproducibility"). */
 #include "gpu/gemm_impl.h"
-
-enum { ALIGN_WEIGHTS = 128 }; /* bytes; 64 elements, which params.c keeps to, in the smaller type */
-/* An algorithm's workspace at most: NVIDIA's advice for compute capability 9.0. */
-enum { LT_BYTES = 32 << 20 };
 
 static cudaDataType_t lt_type(tri_dtype t) { return t == TRI_F32 ? CUDA_R_32F : CUDA_R_16BF; }
 
-static tri_status lt_failed(const tri_linear *l, int line, cublasStatus_t e, const char *what) {
-  return tri_fail(__FILE__, line, __func__, TRI_EDEVICE,
+tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublasStatus_t e,
+                         const char *what) {
+  return tri_fail(file, line, "cuBLASLt", TRI_EDEVICE,
                   "cuBLASLt %zu, [%lld,%lld] weight of type %s: %s in %s", cublasLtGetVersion(),
                   (long long)l->n_out, (long long)l->n_in, tri_lt_type_name(l->dtype),
                   cublasLtGetStatusString(e), what);
 }
-#define LT_TRY(call)                                                                                         \
-  do {                                                                                                       \
-    cublasStatus_t try_ = (call);                                                                            \
-    if (try_ != CUBLAS_STATUS_SUCCESS) return lt_failed(l, __LINE__, try_, #call);                           \
-  } while (0)
-#define LT_TRY_DONE(call)                                                                                    \
-  do {                                                                                                       \
-    cublasStatus_t try_ = (call);                                                                            \
-    if (try_ != CUBLAS_STATUS_SUCCESS) {                                                                     \
-      st = lt_failed(l, __LINE__, try_, #call);                                                              \
-      goto done;                                                                                             \
-    }                                                                                                        \
-  } while (0)
 
 /* ---- one product ---- */
 
-typedef struct layouts {
-  cublasLtMatrixLayoutOpaque_t a, b, d;
-} layouts;
-
 /* d = op(a) op(b): fwd y^T = W x^T, bwd_x dx^T = W^T dy^T, bwd_w dw^T = x^T dy; a [n_in,..] each time. */
-static tri_status set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows, layouts *out) {
+tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows, tri_lt_layouts *out) {
   uint64_t in = (uint64_t)l->n_in, o = (uint64_t)l->n_out, M = (uint64_t)rows,
            b = p->dir == TRI_LT_FWD ? in : o;
   uint64_t d_rows = p->dir == TRI_LT_FWD ? o : in, d_cols = p->dir == TRI_LT_BWD_W ? o : M;
 
-  LT_TRY(cublasLtMatrixLayoutInit(&out->a, lt_type(l->dtype), in, p->dir == TRI_LT_BWD_W ? M : o, l->n_in));
-  LT_TRY(cublasLtMatrixLayoutInit(&out->b, lt_type(l->dtype), b, M, (int64_t)b));
-  LT_TRY(cublasLtMatrixLayoutInit(&out->d, lt_type(p->out), d_rows, d_cols, (int64_t)d_rows));
+  TRI_LT_TRY(
+      cublasLtMatrixLayoutInit(&out->a, lt_type(l->dtype), in, p->dir == TRI_LT_BWD_W ? M : o, l->n_in));
+  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->b, lt_type(l->dtype), b, M, (int64_t)b));
+  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->d, lt_type(p->out), d_rows, d_cols, (int64_t)d_rows));
   return TRI_OK;
-}
-
-/* What the address of any row of n elements is a multiple of, if that of the first is one of ALIGN_WEIGHTS. */
-static uint32_t row_align(int64_t n, tri_dtype t) {
-  uint32_t bytes = ALIGN_WEIGHTS;
-
-  while ((n * (int64_t)tri_dtype_bytes(t)) % bytes) bytes /= 2;
-  return bytes;
-}
-
-static tri_status set_preference(const tri_linear *l, const tri_lt *p, cublasLtMatmulPreference_t pref) {
-  const uint64_t bytes = LT_BYTES;
-  const uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE, weights = ALIGN_WEIGHTS;
-  const uint32_t in = row_align(l->n_in, l->dtype),
-                 b = row_align(p->dir == TRI_LT_FWD ? l->n_in : l->n_out, l->dtype);
-  const uint32_t y = row_align(p->dir == TRI_LT_FWD ? l->n_out : l->n_in, p->out);
-  const struct {
-    cublasLtMatmulPreferenceAttributes_t what;
-    const uint32_t                      *value;
-  } set[] = {{CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme},
-             {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, p->dir == TRI_LT_BWD_W ? &in : &weights},
-             {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &b},
-             {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, p->dir == TRI_LT_BWD_W ? &weights : &y},
-             {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, p->dir == TRI_LT_BWD_W ? &weights : &y}};
-
-  LT_TRY(cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
-                                              sizeof bytes));
-  for (size_t i = 0; i < sizeof set / sizeof *set; i++)
-    LT_TRY(cublasLtMatmulPreferenceSetAttribute(pref, set[i].what, set[i].value, sizeof *set[i].value));
-  return TRI_OK;
-}
-
-/* Whether the algorithm adds each sum in one piece. One that does not say so is judged by its bits. */
-static bool is_whole(const cublasLtMatmulAlgo_t *algo) {
-  int32_t  splits = 1;
-  uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
-  size_t   n;
-
-  if (cublasLtMatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, &splits, sizeof splits, &n))
-    splits = 1;
-  if (cublasLtMatmulAlgoConfigGetAttribute(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, &scheme,
-                                           sizeof scheme, &n))
-    scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
-  return splits <= 1 && scheme == CUBLASLT_REDUCTION_SCHEME_NONE;
-}
-
-/* Algorithms for `rows` rows, the quickest (as the library thinks) first; n = 0 if it has none. */
-tri_status tri_lt_look_up(const tri_linear *l, const tri_lt *p, int64_t rows, tri_lt_found *out) {
-  tri_status                 st = TRI_OK;
-  cublasLtMatmulPreference_t pref = NULL;
-  layouts                    t;
-  int                        n = 0;
-  cublasStatus_t             e;
-
-  out->n = 0;
-  TRI_TRY(set_layouts(l, p, rows, &t));
-  LT_TRY(cublasLtMatmulPreferenceCreate(&pref));
-  TRI_TRY_DONE(set_preference(l, p, pref));
-  e = cublasLtMatmulAlgoGetHeuristic(l->device->blas, p->desc, &t.a, &t.b, &t.d, &t.d, pref, TRI_LT_TRIES,
-                                     out->at, &n);
-  if (e != CUBLAS_STATUS_NOT_SUPPORTED) LT_TRY_DONE(e);
-  for (int i = 0; i < n; i++)
-    if (out->at[i].state == CUBLAS_STATUS_SUCCESS && is_whole(&out->at[i].algo) &&
-        out->at[i].workspaceSize <= LT_BYTES)
-      out->at[out->n++] = out->at[i];
-done:
-  cublasLtMatmulPreferenceDestroy(pref);
-  return st;
 }
 
 static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, tri_dtype out, bool bias) {
@@ -127,11 +40,11 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
   p->dir = dir;
   p->out = out;
   p->bias = bias;
-  LT_TRY(cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F)); /* no tf32 */
-  LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
-  LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
-  LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &end, sizeof end));
-  TRI_TRY(tri_lt_look_up(l, p, tri_lt_rows[TRI_LT_MANY], &f));
+  TRI_LT_TRY(cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F)); /* no tf32 */
+  TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
+  TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
+  TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &end, sizeof end));
+  TRI_TRY(tri_lt_look_up(l, p, tri_lt_rows[TRI_LT_MANY], false, &f));
   if (!f.n)
     TRI_FAIL(TRI_EDEVICE,
              "cuBLASLt %zu on %s has no algorithm without split sums for a [%lld,%lld] weight of type %s",
@@ -144,18 +57,18 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
 
 tri_status tri_lt_run(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo, tri_stream *s,
                       const tri_lt_call *c) {
-  const float alpha = 1, beta = c->base ? 1 : 0;
-  layouts     t;
+  const float    alpha = 1, beta = c->base ? 1 : 0;
+  tri_lt_layouts t;
 
   TRI_ASSERT(p->desc && c->workspace && p->bias == (c->bias != NULL));
   if (c->rows == 0) return TRI_OK;
-  TRI_TRY(set_layouts(l, p, c->rows, &t));
+  TRI_TRY(tri_lt_set_layouts(l, p, c->rows, &t));
   if (c->bias)
-    LT_TRY(
+    TRI_LT_TRY(
         cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias));
-  LT_TRY(cublasLtMatmul(l->device->blas, p->desc, &alpha, c->a, &t.a, c->b, &t.b, &beta,
-                        c->base ? c->base : c->d, &t.d, c->d, &t.d, algo, c->workspace, c->bytes,
-                        tri_cuda_stream_of(s)));
+  TRI_LT_TRY(cublasLtMatmul(l->device->blas, p->desc, &alpha, c->a, &t.a, c->b, &t.b, &beta,
+                            c->base ? c->base : c->d, &t.d, c->d, &t.d, algo, c->workspace, c->bytes,
+                            tri_cuda_stream_of(s)));
   return TRI_OK;
 }
 
@@ -169,7 +82,7 @@ void tri_cuda_blas_close(tri_cuda_device *d) {
 static tri_status open_products(tri_linear *l) {
   const bool half = l->dtype != TRI_F32;
 
-  if (!l->device->blas) LT_TRY(cublasLtCreate(&l->device->blas));
+  if (!l->device->blas) TRI_LT_TRY(cublasLtCreate(&l->device->blas));
   TRI_TRY(product_open(l, &l->fwd[TRI_LT_Y_A], TRI_LT_FWD, l->dtype, false));
   TRI_TRY(product_open(l, &l->fwd[TRI_LT_Y_A_BIAS], TRI_LT_FWD, l->dtype, true));
   if (half) TRI_TRY(product_open(l, &l->fwd[TRI_LT_Y_F32], TRI_LT_FWD, TRI_F32, false));
@@ -194,6 +107,7 @@ tri_status tri_cuda_linear_open(tri_device *d, const tri_linear_spec *spec, tri_
   l->backward = spec->backward;
   TRI_TRY_DONE(open_products(l));
   TRI_TRY_DONE(tri_lt_settle(l));
+  TRI_TRY_DONE(tri_lt_settle_backward(l));
   *out = l;
   l = NULL;
 done:
@@ -299,5 +213,5 @@ tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_i
   TRI_ASSERT(l->backward && x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
   if (!c.rows && !add) /* a sum of nothing */
     return s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float));
-  return tri_lt_run(l, &l->bwd_w, &l->bwd_w.algo[0], s, &c);
+  return tri_lt_run(l, &l->bwd_w, &l->bwd_w.algo[tri_lt_bucket(c.rows)], s, &c);
 }

@@ -114,7 +114,7 @@ yaml.h    io/deck.c
 pcre2.h   io/tokenizer*|src/reward_rule.c
 utf8proc.h io/tokenizer*
 cuda*.h   gpu/*|tests/emulate/*|tests/test_emulate_nccl.cpp
-cublas*   gpu/*|tests/emulate/*
+cublas*   gpu/*|tests/emulate/*|tests/test_emulate.cpp
 nccl*     gpu/*|tests/emulate/*|tests/test_emulate_nccl.cpp
 '
 switches='

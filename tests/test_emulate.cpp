@@ -2,6 +2,7 @@
  * Judges: plain loops, and the message a child process leaves. */
 #include "gpu/cuda_util.cuh"
 
+#include <cublasLt.h>
 #include <initializer_list>
 #include <setjmp.h>
 #include <stdio.h>
@@ -217,6 +218,65 @@ static void test_product(void **) {
       assert_true(d[r * 8 + c] == want);
     }
   device_free(da), device_free(db), device_free(dd);
+}
+
+/* The library's misuses: parts of sums whose order is not fixed; too little room; an algorithm out of thin air. */
+static cublasLtHandle_t     lt;
+static cublasLtMatmulDesc_t lt_desc;
+
+static void lt_ok(cublasStatus_t st) { assert_int_equal(st, CUBLAS_STATUS_SUCCESS); }
+
+/* The first algorithm for f32 [8,8] products, with those schemes allowed. */
+static cublasLtMatmulHeuristicResult_t lt_first(uint32_t scheme, cublasLtMatrixLayoutOpaque_t *square) {
+  cublasLtMatmulPreference_t      pref;
+  cublasLtMatmulHeuristicResult_t got;
+  const uint64_t                  bytes = 1 << 20;
+  int                             n = 0;
+  lt_ok(cublasLtMatrixLayoutInit(square, CUDA_R_32F, 8, 8, 8));
+  lt_ok(cublasLtMatmulPreferenceCreate(&pref));
+  lt_ok(cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes,
+                                             sizeof bytes));
+  lt_ok(cublasLtMatmulPreferenceSetAttribute(pref, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &scheme,
+                                             sizeof scheme));
+  lt_ok(cublasLtMatmulAlgoGetHeuristic(lt, lt_desc, square, square, square, square, pref, 1, &got, &n));
+  assert_int_equal(n, 1);
+  cublasLtMatmulPreferenceDestroy(pref);
+  return got;
+}
+
+static void lt_multiply(const cublasLtMatmulAlgo_t *algo, cublasLtMatrixLayoutOpaque_t *square, size_t room) {
+  const float one = 1, zero = 0;
+  void       *x = device_alloc(256);
+  lt_ok(cublasLtMatmul(lt, lt_desc, &one, x, square, x, square, &zero, x, square, x, square, algo,
+                       device_alloc(room), room, tri_cuda_stream_of(stream)));
+}
+
+static void test_library(void **) {
+  lt_ok(cublasLtCreate(&lt));
+  lt_ok(cublasLtMatmulDescCreate(&lt_desc, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  cublasLtMatrixLayoutOpaque_t          square;
+  const cublasLtMatmulHeuristicResult_t whole = lt_first(CUBLASLT_REDUCTION_SCHEME_NONE, &square),
+                                        parts = lt_first(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, &square);
+  assert_true(parts.workspaceSize >= whole.workspaceSize + 2 * 8 * 8 * sizeof(float));
+  expect_message([] { lt_first(1, new cublasLtMatrixLayoutOpaque_t); },
+                 "whose order or precision is not fixed");
+  expect_message(
+      [] {
+        cublasLtMatrixLayoutOpaque_t    t;
+        cublasLtMatmulHeuristicResult_t got = lt_first(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, &t);
+        lt_multiply(&got.algo, &t, got.workspaceSize - 1);
+      },
+      "the algorithm asked for");
+  expect_message(
+      [] {
+        cublasLtMatrixLayoutOpaque_t t;
+        cublasLtMatmulAlgo_t         none = {};
+        lt_first(CUBLASLT_REDUCTION_SCHEME_NONE, &t);
+        lt_multiply(&none, &t, 1 << 16);
+      },
+      "an algorithm that no heuristic gave");
+  cublasLtMatmulDescDestroy(lt_desc);
+  cublasLtDestroy(lt);
 }
 
 /* ---- memory ---- */
@@ -459,10 +519,11 @@ int main() {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_barrier),       cmocka_unit_test(test_divergence),
       cmocka_unit_test(test_shuffles),      cmocka_unit_test(test_block),
-      cmocka_unit_test(test_product),       cmocka_unit_test(test_shared_memory),
-      cmocka_unit_test(test_device_memory), cmocka_unit_test(test_late),
-      cmocka_unit_test(test_events),        cmocka_unit_test(test_capture),
-      cmocka_unit_test(test_order),         cmocka_unit_test(test_devices),
+      cmocka_unit_test(test_product),       cmocka_unit_test(test_library),
+      cmocka_unit_test(test_shared_memory), cmocka_unit_test(test_device_memory),
+      cmocka_unit_test(test_late),          cmocka_unit_test(test_events),
+      cmocka_unit_test(test_capture),       cmocka_unit_test(test_order),
+      cmocka_unit_test(test_devices),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -428,13 +428,129 @@ static void test_check_fails(void **state) {
   layer_close(&a);
 }
 
+/* ---- which algorithms a library's offer leads to: the emulated library can be told what to offer ---- */
+
+enum { LT_OUT = 96, LT_IN = 67 };
+
+/* y f32 of a layer opened while the library offers that (tests/emulate/cublasLt.h), checked, and the seconds it took by the
+ * device's clock, which only the offer's flag s moves by whole ones. */
+static fence y_offered(const char *offer, int64_t rows, tri_dtype dtype, double *took_s) {
+  fence      x = fence_noise(rows * LT_IN, dtype, 2), y = fence_open((size_t)(rows * LT_OUT) * 4);
+  tri_tensor xt = tri_view2(x.device, dtype, rows, LT_IN), yt = tri_view2(y.device, TRI_F32, rows, LT_OUT);
+  tri_event *from = NULL, *to = NULL;
+  double     ms = 0;
+  setenv("TRI_EMULATE_LT", offer, 1);
+  layer                 a = layer_open(LT_OUT, LT_IN, dtype, false, 1);
+  const tri_device_ops *ops = a.device->ops;
+  OK(ops->event_open(a.device, &from));
+  OK(ops->event_open(a.device, &to));
+  OK(a.k->linear_check(a.s, a.l, a.fwd));
+  OK(ops->event_record(from, a.s));
+  OK(a.k->linear_fwd(a.s, a.l, a.fwd, &yt, &xt, NULL, NULL));
+  OK(ops->event_record(to, a.s));
+  OK(ops->event_ms(from, to, &ms));
+  unsetenv("TRI_EMULATE_LT");
+  fence_get(&y, a.s);
+  ops->event_close(&from);
+  ops->event_close(&to);
+  layer_close(&a);
+  fence_close(&x);
+  *took_s = 1e-3 * ms;
+  return y;
+}
+
+/* Whether two offers lead to the same bits. */
+static bool same_offered(const char *one, const char *two, int64_t rows, tri_dtype dtype) {
+  double     took_s;
+  fence      a = y_offered(one, rows, dtype, &took_s), b = y_offered(two, rows, dtype, &took_s);
+  const bool same = !memcmp(a.data, b.data, a.bytes);
+  fence_close(&a);
+  fence_close(&b);
+  return same;
+}
+
+static double seconds_offered(const char *offer, int64_t rows) {
+  double took_s;
+  fence  y = y_offered(offer, rows, TRI_BF16, &took_s);
+  fence_close(&y);
+  return took_s;
+}
+
+/* An algorithm that is steady up to 128 rows, and cuts its sums by how many tiles there are above, is passed over for
+ * the next; where there is no other the check says so. */
+static void test_grid_dependence(void **state) {
+  (void)state;
+  if (on_cpu() || !TRI_CUDA_EMULATED) skip();
+  for (int t = 0; t < 2; t++) {
+    const tri_dtype dtype = t ? TRI_BF16 : TRI_F32;
+    assert_true(same_offered("to:to:", "o:o:", 1100, dtype));
+    assert_true(same_offered("to:to:", "o:o:", 5, dtype));
+  }
+  setenv("TRI_EMULATE_LT", "t:t:", 1);
+  layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1);
+  unsetenv("TRI_EMULATE_LT");
+  assert_int_equal(a.k->linear_check(a.s, a.l, a.fwd), TRI_EDEVICE);
+  tri_error_clear();
+  layer_close(&a);
+}
+
+/* Which bits: of the first algorithm for many rows that others for few rows agree with, whatever each takes; of the first
+ * of all where none has others. */
+static void test_class(void **state) {
+  (void)state;
+  if (on_cpu() || !TRI_CUDA_EMULATED) skip();
+  for (int t = 0; t < 2; t++) {
+    const tri_dtype dtype = t ? TRI_BF16 : TRI_F32;
+    for (int64_t rows = 5; rows < 400; rows += 305) {
+      assert_false(same_offered("h:h:", "o:o:", rows, dtype));
+      assert_true(same_offered("o:h:", "o:o:", rows, dtype));   /* none for few rows: that for many serves */
+      assert_true(same_offered("oh:h:", "h:h:", rows, dtype));  /* the second is complete */
+      assert_true(same_offered("oh:h:r", "o:o:", rows, dtype)); /* so is the first, with its relatives */
+      assert_true(same_offered("oh:ho:s", "o:o:", rows,
+                               dtype)); /* the first is, though it takes 100 s and the other none */
+      assert_true(same_offered("ho:oh:s", "h:h:", rows, dtype));
+      assert_true(same_offered("o:eo:", "o:o:", rows, dtype)); /* one that cannot do odd numbers of rows */
+      assert_true(same_offered("o:Eo:", "o:o:", rows, dtype));
+    }
+  }
+}
+
+/* Among algorithms with the same bits the quickest serves, also one that the library did not name. */
+static void test_quickest(void **state) {
+  (void)state;
+  if (on_cpu() || !TRI_CUDA_EMULATED) skip();
+  assert_true(same_offered("o:oO:s", "o:o:", 5, TRI_BF16));
+  assert_int_equal((int)seconds_offered("o:oO:s", 5) / 50, 1);
+  assert_int_equal((int)seconds_offered("o:Oo:s", 5) / 50, 1);
+  assert_int_equal((int)seconds_offered("o:o:s", 5) / 50, 2);
+  assert_int_equal((int)seconds_offered("o:h:rs", 5) / 50, 1);
+  assert_int_equal((int)seconds_offered("oO:o:s", 1100) / 50, 1);
+  assert_int_equal((int)seconds_offered("oO:o:s", 5) / 50, 2);
+}
+
+/* Gradients' sums may be in parts, if an algorithm does that right: its room is there, and the values are those of loops. */
+static void test_parts(void **state) {
+  (void)state;
+  if (on_cpu() || !TRI_CUDA_EMULATED) skip();
+  layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, true, 1), b = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1);
+  assert_true(a.bytes.workspace >= b.bytes.workspace + 2 * 4 * LT_OUT * LT_IN);
+  for (int64_t rows = 250; rows < 1300; rows += 87) {
+    try_bwd_w(&a, rows, rows % 2);
+    try_bwd_x(&a, rows, TRI_F32, false);
+  }
+  layer_close(&a);
+  layer_close(&b);
+}
+
 static int run_on(const char *name) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values_f32),    cmocka_unit_test(test_values_bf16),
-      cmocka_unit_test(test_many_rows),     cmocka_unit_test(test_values_other_threads),
-      cmocka_unit_test(test_row_bits),      cmocka_unit_test(test_large_vocabulary),
-      cmocka_unit_test(test_gradient_bits), cmocka_unit_test(test_open),
-      cmocka_unit_test(test_pack_again),    cmocka_unit_test(test_check_fails),
+      cmocka_unit_test(test_values_f32),      cmocka_unit_test(test_values_bf16),
+      cmocka_unit_test(test_many_rows),       cmocka_unit_test(test_values_other_threads),
+      cmocka_unit_test(test_row_bits),        cmocka_unit_test(test_large_vocabulary),
+      cmocka_unit_test(test_gradient_bits),   cmocka_unit_test(test_open),
+      cmocka_unit_test(test_pack_again),      cmocka_unit_test(test_check_fails),
+      cmocka_unit_test(test_grid_dependence), cmocka_unit_test(test_class),
+      cmocka_unit_test(test_quickest),        cmocka_unit_test(test_parts),
   };
   int failed;
 

@@ -1,8 +1,21 @@
 /* cublasLt.h - the part of cuBLASLt gpu/ calls, with NVIDIA's names, for the emulation. Test code.
  *
- * Column-major products of f32 and bf16 with f32 sums. The algorithms offered differ in the order of their sums, and
- * the first is not always one whose rows agree: what the library may do, it does. $TRI_EMULATE_LT=vary: it has none
- * whose rows agree. A misuse ends the program with a message. */
+ * Column-major products of f32 and bf16 with f32 sums. The algorithms offered differ in the order of their sums and in
+ * what they can do, and the first is not always one whose rows agree: what the library may do, it does. A misuse ends
+ * the program with a message.
+ *
+ * $TRI_EMULATE_LT=MANY:FEW:FLAGS says what it offers for more than 256 columns of the result (rows of y), and for fewer;
+ * the first first, a letter each:
+ *   o  in order
+ *   O  in order, with small tiles
+ *   e  in order, of even numbers of columns only
+ *   E  as e, but cublasLtMatmulAlgoCheck promises it for all
+ *   h  in two halves
+ *   c  in two parts, cut by the number of columns
+ *   t  in order up to two tiles of 64 columns, else cut by how many tiles there are
+ * Flags: r  relatives can be made of an algorithm
+ *        s  o takes 100 s on the device's clock, O 50 s, others none
+ * vary: none whose rows agree. Unset: some of all, others for other numbers of columns. */
 #ifndef TRI_TESTS_EMULATE_CUBLASLT_H
 #define TRI_TESTS_EMULATE_CUBLASLT_H
 
@@ -47,12 +60,14 @@ typedef enum {
   CUBLASLT_MATMUL_DESC_EPILOGUE = 7,
   CUBLASLT_MATMUL_DESC_BIAS_POINTER = 8
 } cublasLtMatmulDescAttributes_t;
+typedef enum { CUBLASLT_SEARCH_BEST_FIT = 0, CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID = 1 } cublasLtMatmulSearch_t;
 typedef enum { CUBLASLT_EPILOGUE_DEFAULT = 1, CUBLASLT_EPILOGUE_BIAS = 4 } cublasLtEpilogue_t;
 typedef enum {
   CUBLASLT_REDUCTION_SCHEME_NONE = 0,
   CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2
 } cublasLtReductionScheme_t;
 typedef enum {
+  CUBLASLT_MATMUL_PREF_SEARCH_MODE = 0,
   CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1,
   CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK = 3,
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES = 5,
@@ -61,9 +76,24 @@ typedef enum {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 } cublasLtMatmulPreferenceAttributes_t;
 typedef enum {
+  CUBLASLT_ALGO_CONFIG_ID = 0,
+  CUBLASLT_ALGO_CONFIG_TILE_ID = 1,
   CUBLASLT_ALGO_CONFIG_SPLITK_NUM = 2,
-  CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3
+  CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME = 3,
+  CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING = 4,
+  CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION = 5,
+  CUBLASLT_ALGO_CONFIG_STAGES_ID = 6,
+  CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID = 7,
+  CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID = 8
 } cublasLtMatmulAlgoConfigAttributes_t;
+typedef enum {
+  CUBLASLT_ALGO_CAP_TILE_IDS = 6,
+  CUBLASLT_ALGO_CAP_STAGES_IDS = 13,
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES = 16,
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_B_BYTES = 17,
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_C_BYTES = 18,
+  CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES = 19
+} cublasLtMatmulAlgoCapAttributes_t;
 
 size_t         cublasLtGetVersion(void);
 const char    *cublasLtGetStatusString(cublasStatus_t status);
@@ -89,6 +119,19 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t h, cublasLtMatmul
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t          *algo,
                                                     cublasLtMatmulAlgoConfigAttributes_t what, void *value,
                                                     size_t bytes, size_t *written);
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t                *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t what,
+                                                    const void *value, size_t bytes);
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t       *algo,
+                                                 cublasLtMatmulAlgoCapAttributes_t what, void *value,
+                                                 size_t bytes, size_t *written);
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t h, cublasComputeType_t compute, cudaDataType_t scale,
+                                      cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cudaDataType_t d,
+                                      int id, cublasLtMatmulAlgo_t *algo);
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t h, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
+                                       cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t out, const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result);
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t h, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
                               cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb,
                               const void *beta, const void *c, cublasLtMatrixLayout_t lc, void *d,

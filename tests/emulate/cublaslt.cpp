@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <string>
 #include <vector>
 
 struct cublasLtContext {
@@ -18,25 +19,33 @@ struct emu_lt_desc {
 };
 struct emu_lt_preference {
   uint64_t bytes;
-  uint32_t scheme, align[4]; /* of A, B, C, D */
+  uint32_t scheme, mode, align[4]; /* of A, B, C, D */
 };
 
 namespace {
 
-/* How an algorithm adds its k terms. IN_ORDER alone gives a row the bits other algorithms of its kind give it. */
+/* How an algorithm adds its k terms: its id. IN_ORDER and EVEN_ONLY give a row the same bits. */
 enum kind {
   IN_ORDER = 1,
-  IN_HALVES, /* always the same two: rows agree with each other, not with IN_ORDER */
-  BY_COLUMNS /* in two parts, cut where the number of columns of d (our rows) says */
+  IN_HALVES,  /* always the same two: rows agree with each other, not with IN_ORDER */
+  BY_COLUMNS, /* in two parts, cut where the number of columns of d (our rows) says */
+  BY_TILES,   /* cut where the number of tiles says, once there are more than WAVE of them */
+  EVEN_ONLY,  /* as IN_ORDER, but of even numbers of columns only */
+  IN_PARTS,   /* halves, through the workspace */
+  LOSES_TAIL, /* as IN_PARTS, but what a multiple of 8 terms leaves is forgotten */
+  KINDS
 };
 
 const size_t   WORKSPACE = 4096;
-const uint64_t TILE = 64;
+const uint64_t TILE = 64, WAVE = 2;
+/* To be quick: no longer sums and no larger results in parts, one algorithm for more rows, and few stages. */
+const uint64_t LONGEST_PARTS = 4096, LARGEST_PARTS = 24576, WIDE = 65536;
+const uint32_t LARGE = 20, SMALL[] = {15, 10}, STAGES[] = {3, 8}; /* tile ids; stages ids */
 
 struct algorithm { /* what an algo's 64 bytes hold */
   uint64_t magic;
-  int32_t  kind, splits;
-  uint32_t scheme, align[4];
+  int32_t  id, splits;
+  uint32_t scheme, tile, stages, align[4];
 };
 static_assert(sizeof(algorithm) <= sizeof(cublasLtMatmulAlgo_t), "");
 const uint64_t MAGIC = 0x6c74616c676f6c74u;
@@ -46,6 +55,30 @@ algorithm read(const cublasLtMatmulAlgo_t *a) {
   memcpy(&got, a, sizeof got);
   if (got.magic != MAGIC) emu_fail("cuBLASLt: an algorithm that no heuristic gave");
   return got;
+}
+
+/* What the library offers: see cublasLt.h. */
+struct offer {
+  std::string many, few, flags;
+};
+offer offered(uint64_t cols, uint64_t rows) {
+  const char *given = getenv("TRI_EMULATE_LT");
+  std::string s = given         ? strcmp(given, "vary") ? given : "c:c:r"
+                  : rows > WIDE ? "o:o:"
+                  : cols <= 16  ? "cto:hceo:r"
+                  : cols <= 64  ? ":h:r"
+                                : "cto:ctoh:r";
+  size_t      one = s.find(':'), two = one == s.npos ? one : s.find(':', one + 1);
+  if (two == s.npos) emu_fail("TRI_EMULATE_LT=%s is not MANY:FEW:FLAGS", given);
+  return {s.substr(0, one), s.substr(one + 1, two - one - 1), s.substr(two + 1)};
+}
+
+algorithm named(char letter, const uint32_t align[4]) {
+  const char    *letters = "ohcteOE", *at = strchr(letters, letter);
+  const int      ids[] = {IN_ORDER, IN_HALVES, BY_COLUMNS, BY_TILES, EVEN_ONLY, IN_ORDER, EVEN_ONLY};
+  const uint32_t tile = letter == 'O' || letter == 'E' ? SMALL[0] : LARGE;
+  if (!at) emu_fail("TRI_EMULATE_LT: no algorithm '%c'", letter);
+  return {MAGIC, ids[at - letters], 1, 0, tile, STAGES[0], {align[0], align[1], align[2], align[3]}};
 }
 
 size_t size_of(cudaDataType_t t) { return t == CUDA_R_32F ? 4 : 2; }
@@ -75,8 +108,20 @@ struct product {
 
 /* Where the second part of the k terms begins. */
 uint64_t cut(const product &p) {
-  if (p.kind == IN_HALVES) return p.k / 2;
+  uint64_t tiles = (p.n + TILE - 1) / TILE;
+  if (p.kind == IN_HALVES || p.kind == IN_PARTS || p.kind == LOSES_TAIL) return p.k / 2;
+  if (p.kind == BY_TILES && tiles > WAVE) return p.k * (tiles % 5 + 1) / 7;
   return p.kind == BY_COLUMNS ? p.k * (p.n % 5 + 1) / 7 : p.k;
+}
+uint64_t end(const product &p) { return p.kind == LOSES_TAIL ? p.k - p.k % 8 : p.k; }
+
+size_t workspace_of(const algorithm &a, const cublasLtMatrixLayoutOpaque_t &d) {
+  return WORKSPACE + (a.splits > 1 ? (size_t)a.splits * d.rows * d.cols * sizeof(float) : 0);
+}
+
+bool can(const algorithm &a, const cublasLtMatrixLayoutOpaque_t &d) {
+  return a.id >= IN_ORDER && a.id < KINDS && (a.id != EVEN_ONLY || d.cols % 2 == 0) && a.tile &&
+         (d.rows <= WIDE || a.tile == LARGE) && (d.cols <= 16 || a.stages == STAGES[0]);
 }
 
 /* sum[TILE] += terms [from, to) of TILE rows of one column, in the order of k; a at [k][TILE], b at [k]. */
@@ -107,7 +152,7 @@ void multiply(const product &p) {
     for (uint64_t j = 0; j < p.n; j++) {
       float sum[TILE] = {0}, rest[TILE] = {0};
       add_terms(sum, a.data(), &b[j * p.k], 0, cut(p));
-      add_terms(rest, a.data(), &b[j * p.k], cut(p), p.k);
+      add_terms(rest, a.data(), &b[j * p.k], cut(p), end(p));
       for (uint64_t i = 0; i < rows; i++) {
         uint64_t at = j * (uint64_t)p.d.t.ld + first + i;
         float    y = p.alpha * (sum[i] + rest[i]);
@@ -172,7 +217,7 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMa
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out) {
-  *out = new emu_lt_preference{0, 7, {256, 256, 256, 256}};
+  *out = new emu_lt_preference{0, 7, CUBLASLT_SEARCH_BEST_FIT, {256, 256, 256, 256}};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
@@ -182,7 +227,8 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t p) {
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t           p,
                                                     cublasLtMatmulPreferenceAttributes_t what,
                                                     const void *value, size_t bytes) {
-  void *to = what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES     ? (void *)&p->bytes
+  void *to = what == CUBLASLT_MATMUL_PREF_SEARCH_MODE             ? (void *)&p->mode
+             : what == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES   ? (void *)&p->bytes
              : what == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK ? (void *)&p->scheme
                                                                   : (void *)&p->align[what - 5];
   if (bytes != (to == &p->bytes ? sizeof p->bytes : sizeof p->scheme)) return CUBLAS_STATUS_INVALID_VALUE;
@@ -190,38 +236,120 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t  
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Few columns: first what suits few. Many: first one whose rows do not agree. A divided sum heads the list if allowed. */
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t p,
-                                              int want, cublasLtMatmulHeuristicResult_t *results, int *n) {
-  const char      *given = getenv("TRI_EMULATE_LT");
-  std::vector<int> kinds = {BY_COLUMNS};
+/* Sums in parts head the list if allowed and not so long that trying them takes minutes, first one that is wrong. */
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t out,
+                                              cublasLtMatmulPreference_t p, int want,
+                                              cublasLtMatmulHeuristicResult_t *results, int *n) {
+  std::vector<algorithm> found;
+  const offer            all = offered(out->cols, out->rows);
 
-  if (!given || strcmp(given, "vary"))
-    kinds = out->cols <= 16   ? std::vector<int>{IN_HALVES, BY_COLUMNS, IN_ORDER}
-            : out->cols <= 64 ? std::vector<int>{IN_HALVES}
-                              : std::vector<int>{BY_COLUMNS, IN_ORDER, IN_HALVES};
-  if (p->scheme) kinds.insert(kinds.begin(), BY_COLUMNS);
-  for (*n = 0; *n < want && *n < (int)kinds.size(); ++*n) {
-    algorithm a = {MAGIC, kinds[(size_t)*n], 1, 0, {p->align[0], p->align[1], p->align[2], p->align[3]}};
-    if (p->scheme && *n == 0) a.splits = 2, a.scheme = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
-    results[*n] = {};
-    memcpy(&results[*n].algo, &a, sizeof a);
-    results[*n].workspaceSize = WORKSPACE;
-    if (p->bytes < WORKSPACE) return *n = 0, CUBLAS_STATUS_NOT_SUPPORTED;
+  if (p->scheme & ~(uint32_t)CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
+    emu_fail("cuBLASLt: a sum in parts whose order or precision is not fixed was allowed (scheme %u)",
+             p->scheme);
+  if (p->mode == CUBLASLT_SEARCH_LIMITED_BY_ALGO_ID) {
+    found.push_back(read(&results[0].algo));
+    found[0].tile = LARGE, found[0].stages = STAGES[1];
+    memcpy(found[0].align, p->align, sizeof p->align);
+  } else {
+    for (int id : {LOSES_TAIL, IN_PARTS})
+      if (p->scheme && out->rows * out->cols <= LARGEST_PARTS &&
+          (d->trans_a ? a->rows : a->cols) <= LONGEST_PARTS) {
+        found.push_back(named('o', p->align));
+        found.back().id = id, found.back().splits = 2, found.back().scheme = p->scheme;
+      }
+    for (char c : out->cols > 256 ? all.many : all.few) found.push_back(named(c, p->align));
   }
-  return CUBLAS_STATUS_SUCCESS;
+  *n = 0;
+  for (const algorithm &f : found) {
+    if (*n == want || !can(f, *out) || workspace_of(f, *out) > p->bytes) continue;
+    results[*n] = {};
+    memcpy(&results[*n].algo, &f, sizeof f);
+    results[(*n)++].workspaceSize = workspace_of(f, *out);
+  }
+  return *n ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+/* Where an attribute lies; NULL: no algorithm here has it. */
+static uint32_t *attribute(algorithm *a, cublasLtMatmulAlgoConfigAttributes_t what) {
+  switch (what) {
+  case CUBLASLT_ALGO_CONFIG_ID:
+    return (uint32_t *)&a->id;
+  case CUBLASLT_ALGO_CONFIG_SPLITK_NUM:
+    return (uint32_t *)&a->splits;
+  case CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME:
+    return &a->scheme;
+  case CUBLASLT_ALGO_CONFIG_TILE_ID:
+    return &a->tile;
+  case CUBLASLT_ALGO_CONFIG_STAGES_ID:
+    return &a->stages;
+  default:
+    return NULL;
+  }
 }
 
 cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t          *algo,
                                                     cublasLtMatmulAlgoConfigAttributes_t what, void *value,
                                                     size_t bytes, size_t *written) {
   algorithm a = read(algo);
-  if (bytes != 4) return CUBLAS_STATUS_INVALID_VALUE;
-  memcpy(value, what == CUBLASLT_ALGO_CONFIG_SPLITK_NUM ? (void *)&a.splits : (void *)&a.scheme, 4);
-  *written = 4;
+  uint32_t *at = attribute(&a, what);
+  if (!at || bytes != sizeof *at) return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy(value, at, *written = bytes);
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t                *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t what,
+                                                    const void *value, size_t bytes) {
+  algorithm a = read(algo);
+  uint32_t *at = attribute(&a, what);
+  if (!at || bytes != sizeof *at || what == CUBLASLT_ALGO_CONFIG_ID) return CUBLAS_STATUS_INVALID_VALUE;
+  memcpy(at, value, bytes);
+  memcpy(algo, &a, sizeof a);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t       *algo,
+                                                 cublasLtMatmulAlgoCapAttributes_t what, void *value,
+                                                 size_t bytes, size_t *written) {
+  const algorithm a = read(algo);
+  const bool      list = what == CUBLASLT_ALGO_CAP_TILE_IDS || what == CUBLASLT_ALGO_CAP_STAGES_IDS;
+  const uint32_t *ids = what == CUBLASLT_ALGO_CAP_TILE_IDS ? SMALL
+                        : what == CUBLASLT_ALGO_CAP_STAGES_IDS
+                            ? STAGES
+                            : &a.align[what - CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_A_BYTES];
+  *written = list ? sizeof SMALL : sizeof *ids;
+  if (bytes && bytes != *written) return CUBLAS_STATUS_INVALID_VALUE;
+  if (bytes) memcpy(value, ids, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* Can read and write at any address, as an even one is. */
+cublasStatus_t cublasLtMatmulAlgoInit(cublasLtHandle_t, cublasComputeType_t, cudaDataType_t, cudaDataType_t,
+                                      cudaDataType_t, cudaDataType_t, cudaDataType_t, int id,
+                                      cublasLtMatmulAlgo_t *algo) {
+  const algorithm a = {MAGIC, id, 1, 0, 0, 0, {2, 2, 2, 2}};
+  if (id < IN_ORDER || id >= KINDS) return CUBLAS_STATUS_INVALID_VALUE;
+  if (offered(0, 0).flags.find('r') == std::string::npos) return CUBLAS_STATUS_NOT_SUPPORTED;
+  memcpy(algo, &a, sizeof a);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+                                       cublasLtMatrixLayout_t out, const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result) {
+  const algorithm a = read(algo);
+  if (!can(a, *out) && !(a.id == EVEN_ONLY && a.tile != LARGE)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  result->workspaceSize = workspace_of(a, *out);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/* What it takes on the device's clock beside the work itself. */
+static double seconds(const algorithm &a) {
+  if (offered(0, 0).flags.find('s') == std::string::npos || a.id != IN_ORDER) return 0;
+  return a.tile == LARGE ? 100 : 50;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void *alpha, const void *a,
@@ -237,11 +365,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                  {d, *ld},
                  *(float *)alpha,
                  *(float *)beta,
-                 how.kind,
+                 how.id,
                  ld->rows,
                  ld->cols,
                desc->trans_a ? la->rows : la->cols};
 
+  const size_t need = workspace_of(how, *ld);
+  const double took = seconds(how);
+
+  if (!can(how, *ld)) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (desc->epilogue != CUBLASLT_EPILOGUE_BIAS) p.how.bias = NULL;
   check_array("A", p.a, p.how.trans_a ? p.k : p.m, p.how.trans_a ? p.m : p.k, how.align[0]);
   check_array("B", p.b, p.how.trans_b ? p.n : p.k, p.how.trans_b ? p.k : p.n, how.align[1]);
@@ -251,13 +383,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (desc->epilogue == CUBLASLT_EPILOGUE_BIAS)
     if (const char *why = emu_device_range(p.how.bias, p.m * size_of(ld->type)))
       emu_fail("cublasLtMatmul: the bias: %s", why);
-  if (bytes < WORKSPACE)
-    emu_fail("cublasLtMatmul: a workspace of %zu bytes; the algorithm asked for %zu", bytes, WORKSPACE);
+  if (bytes < need)
+    emu_fail("cublasLtMatmul: a workspace of %zu bytes; the algorithm asked for %zu", bytes, need);
   if (const char *why = emu_device_range(workspace, bytes))
     emu_fail("cublasLtMatmul: the workspace: %s", why);
   cudaError_t e = emu_queue(s, [=] {
-    memset(workspace, 0xff, WORKSPACE); /* the algorithm's: nothing else may lie there */
+    memset(workspace, 0xff, need); /* the algorithm's: nothing else may lie there */
     multiply(p);
+    emu_spend(took);
   });
   return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

@@ -9,6 +9,8 @@ enum { EMU_EXIT = 99 };
 
 /* Append to the stream's queue, or to what is captured of it. */
 cudaError_t emu_queue(cudaStream_t s, std::function<void()> work);
+/* From queued work: it takes so many seconds more by the device's clock. */
+void emu_spend(double s);
 /* Device memory may be touched between the two; they nest. */
 void emu_memory_begin(void);
 void emu_memory_end(void);

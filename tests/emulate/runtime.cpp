@@ -80,10 +80,11 @@ cudaError_t check_unsafe() {
   return capturing ? break_capture(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
 }
 
+double spent_s; /* that passed on the device only */
 double now_s() {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + spent_s;
 }
 
 const block *find(const std::map<char *, block> &in, const void *p, size_t bytes) {
@@ -173,6 +174,8 @@ void emu_memory_end(void) {
   if (--open_depth) return;
   for (auto &b : device_blocks) mprotect(b.first, b.second.room, PROT_NONE);
 }
+
+void emu_spend(double s) { spent_s += s; }
 
 cudaError_t emu_queue(cudaStream_t s, std::function<void()> work) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
