@@ -1,6 +1,7 @@
 /* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
 #include "gpu/cuda_impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +86,7 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
   d->base.logit_bytes = logit_bytes(prop.totalGlobalMem);
   d->n_sm = prop.multiProcessorCount;
-  memcpy(d->name, prop.name, sizeof d->name);
+  snprintf(d->base.model, sizeof d->base.model, "%s", prop.name);
   *out = &d->base;
   d = NULL;
 done:

@@ -230,7 +230,7 @@ static tri_status fail_check(const tri_linear *l, const tri_lt *p, int64_t rows,
       "rows "
       "than among %lld, so sampling and training would differ; use another version of the library, or set "
       "run.sampler: rescore",
-      cublasLtGetVersion(), l->device->name, (long long)l->n_out, (long long)l->n_in,
+      cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
       tri_lt_type_name(l->dtype), tri_lt_type_name(p->out), p->bias ? " with bias" : "", (long long)rows,
       (long long)of);
 }

@@ -34,6 +34,7 @@ tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows
 static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, tri_dtype out, bool bias) {
   const cublasOperation_t a = dir == TRI_LT_FWD ? CUBLAS_OP_T : CUBLAS_OP_N,
                           b = dir == TRI_LT_BWD_W ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const void *const        somewhere = (const void *)(uintptr_t)256; /* aligned as params.c aligns tensors */
   const cublasLtEpilogue_t end = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
   tri_lt_found             f;
 
@@ -44,11 +45,14 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
   TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
   TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
   TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &end, sizeof end));
+  if (bias) /* the library may judge algorithms by where it lies */
+    TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
+                                              sizeof somewhere));
   TRI_TRY(tri_lt_look_up(l, p, tri_lt_rows[TRI_LT_MANY], false, &f));
   if (!f.n)
     TRI_FAIL(TRI_EDEVICE,
              "cuBLASLt %zu on %s has no algorithm without split sums for a [%lld,%lld] weight of type %s",
-             cublasLtGetVersion(), l->device->name, (long long)l->n_out, (long long)l->n_in,
+             cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
              tri_lt_type_name(l->dtype));
   for (int i = 0; i < TRI_LT_BUCKETS; i++) p->algo[i] = f.at[0].algo;
   tri_lt_enlarge(&l->lt_bytes, f.at[0].workspaceSize);
@@ -154,6 +158,37 @@ static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
   TRI_ASSERT(t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols);
 }
 
+/* A product of many rows is made in blocks of about one size, none beyond what its algorithm was chosen for. */
+static int64_t block_rows(int64_t rows) {
+  int64_t most = tri_lt_rows[TRI_LT_MANY], n = (rows + most - 1) / most;
+
+  return n ? (rows + n - 1) / n : 1;
+}
+
+/* c for rows [first, first + n) of all; b, d and base advance by these bytes a row. */
+static tri_lt_call block_of(const tri_lt_call *c, int64_t first, int64_t n, size_t b_row, size_t d_row) {
+  tri_lt_call part = *c;
+
+  part.rows = c->rows - first < n ? c->rows - first : n;
+  part.b = (const char *)c->b + (size_t)first * b_row;
+  part.d = (char *)c->d + (size_t)first * d_row;
+  if (c->base) part.base = (const char *)c->base + (size_t)first * d_row;
+  return part;
+}
+
+/* fwd and bwd_x: each row of d comes of the same row of b. */
+static tri_status run_rows(tri_stream *s, const tri_linear *l, const tri_lt *p, const tri_lt_call *c) {
+  int64_t k = p->dir == TRI_LT_FWD ? l->n_in : l->n_out, width = l->n_in + l->n_out - k;
+  int64_t n = block_rows(c->rows);
+
+  for (int64_t first = 0; first < c->rows; first += n) {
+    tri_lt_call part =
+        block_of(c, first, n, (size_t)k * tri_dtype_bytes(l->dtype), (size_t)width * tri_dtype_bytes(p->out));
+    TRI_TRY(tri_lt_run(l, p, &p->algo[tri_lt_bucket(part.rows)], s, &part));
+  }
+  return TRI_OK;
+}
+
 tri_status tri_cuda_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x,
                                tri_in bias, tri_in base) {
   tri_lt_call   c = {.a = packed_fwd,
@@ -178,7 +213,7 @@ tri_status tri_cuda_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_
     TRI_TRY(tri_cuda_bias_rows(s, y, bias, base));
     c.base = y->data;
   }
-  return tri_lt_run(l, p, &p->algo[tri_lt_bucket(c.rows)], s, &c);
+  return run_rows(s, l, p, &c);
 }
 
 tri_status tri_cuda_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy,
@@ -195,17 +230,17 @@ tri_status tri_cuda_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packe
   assert_shape(dy, c.rows, l->n_out);
   assert_shape(dx, c.rows, l->n_in);
   TRI_ASSERT(l->backward && dy->dtype == l->dtype && (dx->dtype == TRI_F32 || dx->dtype == l->dtype));
-  return tri_lt_run(l, p, &p->algo[tri_lt_bucket(c.rows)], s, &c);
+  return run_rows(s, l, p, &c);
 }
 
 tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add) {
   const tri_lt_call c = {.a = x->data,
                          .b = dy->data,
                          .d = dw->data,
-                         .base = add ? dw->data : NULL,
                          .rows = x->dim[0],
                          .workspace = l->workspace,
                          .bytes = l->lt_bytes};
+  int64_t           n;
 
   assert_shape(x, c.rows, l->n_in);
   assert_shape(dy, c.rows, l->n_out);
@@ -213,5 +248,12 @@ tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_i
   TRI_ASSERT(l->backward && x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
   if (!c.rows && !add) /* a sum of nothing */
     return s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float));
-  return tri_lt_run(l, &l->bwd_w, &l->bwd_w.algo[tri_lt_bucket(c.rows)], s, &c);
+  n = block_rows(c.rows);
+  for (int64_t first = 0; first < c.rows; first += n) {
+    tri_lt_call part = block_of(&c, first, n, (size_t)l->n_out * tri_dtype_bytes(l->dtype), 0);
+    part.a = (const char *)c.a + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype);
+    part.base = add || first > 0 ? dw->data : NULL;
+    TRI_TRY(tri_lt_run(l, &l->bwd_w, &l->bwd_w.algo[tri_lt_bucket(part.rows)], s, &part));
+  }
+  return TRI_OK;
 }

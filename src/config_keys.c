@@ -273,6 +273,7 @@ const tri_key_word tri_key_words[] = {
   {"load_checkpoint", "true", "auto"}, {"load_checkpoint", "false", "never"},
   {"ckpt.load_enable", "true", "auto"}, {"ckpt.load_enable", "false", "never"},
   {"resume_mode", "disable", "never"},
+  {"run.device", "gpu", "cuda"},
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
   {"gradient_checkpointing", "true", "layer"}, {"gradient_checkpointing", "false", "none"},
   {"advantage.estimator", "group_norm", "grpo"}, {"advantage_estimator", "group_norm", "grpo"},

@@ -56,6 +56,7 @@ struct tri_device {
   int                   index, threads;
   size_t                logit_bytes; /* of logits worth having at once (head.c) */
   unsigned char         uuid[16];    /* of the GPU: equal means the same one; zero: no GPU */
+  char                  model[64];   /* the GPU's, as its maker calls it; empty: no GPU */
   struct tri_trace     *trace;       /* borrowed; NULL unless steps are traced (trace.h) */
 };
 struct tri_stream {

@@ -81,12 +81,12 @@ tri_status tri_screen_start(const tri_trainer *t) {
 
   tri_log(TRI_LOG_INFO, "trireme " TRI_VERSION ": %s, %lld steps, output %s", t->algo->name,
           (long long)t->steps, c->run.output);
-  tri_log(
-      TRI_LOG_INFO,
-      "ranks: %d on %d node%s (%s), data_parallel_size = %d; device %s, %d thread%s each; collectives: %s",
-      rt->world_size, rt->nodes, rt->nodes == 1 ? "" : "s", rt->launcher, rt->world_size,
-      t->se->device->ops->name, t->se->threads, t->se->threads == 1 ? "" : "s",
-      t->se->comm[TRI_WORLD]->ops->name);
+  tri_log(TRI_LOG_INFO,
+          "ranks: %d on %d node%s (%s), data_parallel_size = %d; device %s%s%s, %d thread%s each; "
+          "collectives: %s",
+          rt->world_size, rt->nodes, rt->nodes == 1 ? "" : "s", rt->launcher, rt->world_size,
+          t->se->device->ops->name, t->se->device->model[0] ? " " : "", t->se->device->model, t->se->threads,
+          t->se->threads == 1 ? "" : "s", t->se->comm[TRI_WORLD]->ops->name);
   TRI_TRY(print_ranks(t));
   tri_log(TRI_LOG_INFO, "model: %s, %.2f M parameters, %d layers, width %d, vocabulary %d, computes in %s",
           sh->model_type, (double)parameters(t) / 1e6, sh->L, sh->C, sh->V,

@@ -15,11 +15,10 @@ static tri_status find_device(const tri_runtime *rt, const char *asked, const ch
   if (MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, *(MPI_Comm *)rt->mpi_world))
     TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
   *name = sum[0] == sum[1] ? "cuda" : "cpu";
-  if (sum[0] > 0 && sum[0] < sum[1] && rt->world_rank == 0)
-    tri_log(
-        TRI_LOG_WARN,
-        "%d of %d ranks see a GPU, so none is used; give each rank one (--gpus-per-task), or set run.device",
-        sum[0], sum[1]);
+  if (gpu && sum[0] < sum[1] && rt->world_rank == 0)
+    tri_log(TRI_LOG_WARN,
+            "run.device: auto: %d of %d ranks see a GPU, so the CPU is used (cuda would insist)", sum[0],
+            sum[1]);
   return TRI_OK;
 }
 

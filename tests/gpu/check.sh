@@ -103,6 +103,10 @@ if ((plan)); then
 fi
 
 ((${#places[@]} == 2)) || usage
+if [[ -n $only ]] && ! awk 'NF { $1 = $2 = $3 = $4 = ""; print }' <<<"$jobs" | grep -qF "$(tr , '\n' <<<"$only")"; then
+  echo "check.sh: --only $only: no job is called so; --plan names them" >&2
+  exit 64
+fi
 [[ -x ${places[0]}/trireme ]] || { echo "check.sh: no program ${places[0]}/trireme; give the folder that holds it" >&2; exit 69; }
 bin=$(cd "${places[0]}" && pwd)
 mkdir -p "${places[1]}" || exit 74
