@@ -213,7 +213,7 @@ static void gather(int u, int use, int next) {
                    : plan.params == TRI_SHARD_NODE ? se->rt.local_size
                                                    : 1;
   tri_tensor t = on_host(&w.t[0]);
-  if (own > 1) CHECK(isnan(element(&t, 0)), "a released unit is still readable");
+  if (own > 1 && unit[u].in_ring) CHECK(isnan(element(&t, 0)), "a released unit is still readable");
   free(t.data);
 #endif
 }
@@ -454,6 +454,7 @@ static void all_plans(void **state) {
   for (int t = 0; t < 2; t++)
     for (int per_node = 0; per_node <= 2; per_node++) {
       dtype = &types[t];
+      if (test_step(2) == 2 && (t + per_node) % 2) continue; /* in brief, the types take turns */
       if (per_node < 2 || rt.world_size % 2 == 0) every_plan(per_node);
     }
   for (int u = 0; u < UNITS; u++)
