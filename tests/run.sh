@@ -49,8 +49,15 @@ build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the C
 
 # CUDA's own compiler, where it is; the tests of real GPUs are another script's.
 if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then
-  if build cuda-release; then
-    said=$(JOBS=$cores tests/gpu/registers.sh)
+  log=build/cuda-release.log
+  mkdir -p build
+  NVCC_APPEND_FLAGS=-Xptxas=-v
+  export NVCC_APPEND_FLAGS
+  build cuda-release >"$log" 2>&1
+  code=$?
+  grep -v '^ptxas info\|bytes stack frame' "$log"
+  if [ $code = 0 ]; then
+    said=$(JOBS=$cores tests/gpu/registers.sh --from "$log")
     code=$?
     echo "$said"
     note cuda-release $code "builds; $(echo "$said" | tail -n 1)"

@@ -3,6 +3,7 @@
 #
 #   tests/gpu/registers.sh           prints the table and compares it with tests/gpu/registers.txt
 #   tests/gpu/registers.sh --write   writes that file anew, for a commit that says why
+#   tests/gpu/registers.sh --from F  takes what nvcc said from F, the output of a build with NVCC_APPEND_FLAGS=-Xptxas=-v
 # NVCC names the compiler; JOBS files are compiled at once (2). Needs nvcc, no GPU. A kernel may use fewer of each than
 # registers.txt says; one that is not in it fails too, so that every new kernel is looked at once.
 set -euo pipefail
@@ -20,8 +21,12 @@ compile() { # file, architecture: as CMakeLists.txt does
     >"$dir/$(basename "$1").$2.log" 2>&1 || { cat "$dir/$(basename "$1").$2.log" >&2; return 1; }
 }
 export -f compile
-for arch in 80 90; do printf '%s\n' gpu/*.cu | sed "s/$/ $arch/"; done |
-  xargs -P "${JOBS:-2}" -L 1 bash -c 'compile "$@"' _
+if [[ ${1-} = --from ]] && grep -q 'Compiling entry function' "$2"; then
+  cp "$2" "$dir/build.log" # only what that build compiled: all, from a clean checkout
+else
+  for arch in 80 90; do printf '%s\n' gpu/*.cu | sed "s/$/ $arch/"; done |
+    xargs -P "${JOBS:-2}" -L 1 bash -c 'compile "$@"' _
+fi
 
 # One line per kernel: architecture, registers, bytes of stack, of spill stores, of spill loads, name.
 cat "$dir"/*.log | awk '
