@@ -68,18 +68,6 @@ static __device__ __forceinline__ void bwd_fetch_queries(tri_bf16 *to, const bwd
   bwd_fetch<D, ROWS>(to, c.dout, w.start + row, c.H * D, head * D, w.len - row);
 }
 
-/* 2^x, 0 below 2^-126. One instruction where tri_exp takes 20; no other kernel needs the bits of what is
- * made of it. */
-static __device__ __forceinline__ float bwd_exp2(float x) {
-#if TRI_CUDA_EMULATED
-  return exp2f(x);
-#else
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#endif
-}
-
 /* Where a lane reads for ldmatrix: in a left operand or rows to be added, and in rows of which scores are made.
  * Callers keep such places and move them from tile to tile: of one that is made anew at each tile the compiler
  * would keep a register for every load. */
@@ -215,7 +203,7 @@ bwd_meet_queries(float (&sum)[bwd_shape<D, true>::PARTS][D / 8][4], const L &lef
 #pragma unroll
       for (int i = 0; i < PARTS * 4; i++) {
         float &x = s[i / 4][j][i % 4];
-        x = bwd_exp2(fmaf(x, scale * BWD_LOG2E, i % 2 ? -lse.y : -lse.x));
+        x = tri_exp2(fmaf(x, scale * BWD_LOG2E, i % 2 ? -lse.y : -lse.x));
       }
     }
 #pragma unroll
@@ -344,7 +332,7 @@ static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D> *a, const tri_
 #pragma unroll
   for (int i = 0; i < PARTS * COLS * 4; i++) {
     int e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS;
-    p[m][j][e] = bwd_exp2(fmaf(p[m][j][e], scale * BWD_LOG2E, -a->lse[m][e / 2]));
+    p[m][j][e] = tri_exp2(fmaf(p[m][j][e], scale * BWD_LOG2E, -a->lse[m][e / 2]));
     ds[m][j][e] = p[m][j][e] * (ds[m][j][e] - a->delta[m][e / 2]);
   }
   bwd_add<D, PARTS, SEEN>(a->sum, ds, rows);

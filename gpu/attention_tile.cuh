@@ -3,7 +3,7 @@
  *
  * * bf16: key tiles of ATTN_KEYS keys counted from the start of the sequence, first to last. A score is the
  * chain of mma.m16n8k16 over columns 0..15, 16..31, ... of D padded with zeros. The row's reference follows
- * its largest score (attn_raise), weights are attn_exp2 of score minus reference, each lane adds its weights
+ * its largest score (attn_raise), weights are tri_exp2 of score minus reference, each lane adds its weights
  * of a tile by attn_lane_sum, and o is the chain of mma over keys 0..15, 16..31, ... of the tile, weights
  * rounded to bf16. Keys a row may not see have weight 0, keys behind the sequence's end value 0 too: a whole
  * tile of them changes no bit. (A value of a later key of the same tile and sequence is multiplied by 0, so
@@ -120,27 +120,17 @@ static __device__ __forceinline__ void attn_load(tri_bf16 *tile, const tri_bf16 
 
 /* ---- the softmax of a bf16 row ---- */
 
-static __device__ __forceinline__ float attn_exp2(float x) {
-#if TRI_CUDA_EMULATED
-  return exp2f(x);
-#else
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-#endif
-}
-
 /* Of a row: best is the largest of its scores in this tile, times scale * log2(e). Moves the reference if it
  * must and returns the factor for what was summed before: exactly 1 if it did not move. */
 static __device__ __forceinline__ float attn_raise(float *reference, float best) {
   float to = best > *reference + ATTN_SLACK ? best : *reference;
-  float factor = attn_exp2(tri_minus(*reference, to));
+  float factor = tri_exp2(tri_minus(*reference, to));
   *reference = to;
   return factor;
 }
 
 static __device__ __forceinline__ float attn_weight(float score, float scale_log2, float reference) {
-  return attn_exp2(fmaf(score, scale_log2, -reference));
+  return tri_exp2(fmaf(score, scale_log2, -reference));
 }
 
 /* A lane's weights of 16 keys (two n8 fragments), then of the 64 of a tile. */

@@ -4,6 +4,7 @@
  * One line each, FIGURE|label|unit|number: the median of five timed runs after two, by the device's own events, each of
  * as many calls as fill a millisecond. Operations and bytes are those the computation cannot do without: causal
  * attention half of all pairs, a backward pass 5 products where forward has 2, each array read or written once. */
+#include "bench_case.h"
 #include "device.h"
 #include "kernels.h"
 
@@ -12,14 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OK(call)                                                                                             \
-  do {                                                                                                       \
-    if ((call) != TRI_OK) {                                                                                  \
-      fprintf(stderr, "%s\n", tri_error_trace());                                                            \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 enum { MOST_ARRAYS = 32, RUNS = 5, WARM_UP = 2, MOST_CALLS = 1000, PATTERN = 1 << 20 };
 

@@ -3,6 +3,7 @@
  * bench_linear [threads] [rounds] [shape index]     each number is GFLOP/s, the best of `rounds` short runs
  * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products
  * alone "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
+#include "bench_case.h"
 #include "cpu/gemm.h"
 #include "device.h"
 #include "kernels.h"
@@ -11,14 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OK(call)                                                                                             \
-  do {                                                                                                       \
-    if ((call) != TRI_OK) {                                                                                  \
-      fprintf(stderr, "%s\n", tri_error_trace());                                                            \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 enum { ROWS_MAX = 4096, LIBRARY_ROWS = 512, N_OPS = 6 };
 

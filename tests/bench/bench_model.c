@@ -4,6 +4,7 @@
  * For each N two lines: FIGURE|LABEL, decode, N sequences|tokens/s|number, counted from when the last of N prompts of
  * PROMPT random tokens has its first token until each has NEW; and the prompts' own tokens/s until then. The weights are
  * what `trireme generate` would hold, bf16. */
+#include "bench_case.h"
 #include "rng.h"
 #include "sampler.h"
 #include "session.h"
@@ -12,14 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define OK(call)                                                                                             \
-  do {                                                                                                       \
-    if ((call) != TRI_OK) {                                                                                  \
-      fprintf(stderr, "%s\n", tri_error_trace());                                                            \
-      exit(1);                                                                                               \
-    }                                                                                                        \
-  } while (0)
 
 enum { WARM_UP = 4 }; /* chosen: so many answers of so many tokens load every kernel */
 
