@@ -1,6 +1,8 @@
 /* checkpoint_manifest.c - MANIFEST.json: made, written, read, believed only when its own hash fits. */
 #include "checkpoint_impl.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,6 +1,8 @@
 /* checkpoint_read.c - the reader: checks every byte before HDF5 sees it, then serves any rank any range. */
 #include "checkpoint_impl.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

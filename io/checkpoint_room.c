@@ -2,6 +2,8 @@
 #define _GNU_SOURCE /* fallocate: says "no" where posix_fallocate would write zeros */
 #include "checkpoint_impl.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

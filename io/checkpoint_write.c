@@ -1,6 +1,8 @@
 /* checkpoint_write.c - the writer: all ranks fill state.h5 in a .tmp folder, commit makes it a checkpoint. */
 #include "checkpoint_impl.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

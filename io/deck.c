@@ -1,6 +1,8 @@
 /* deck.c - read strict two-level YAML through libyaml into a flat list of entries. */
 #include "io/deck.h"
 
+#include "file.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <yaml.h>

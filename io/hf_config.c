@@ -1,6 +1,8 @@
 /* hf_config.c - config.json and generation_config.json to tri_model_shape and end tokens. */
 #include "io/hf_config.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>

@@ -1,6 +1,7 @@
 /* rollout_file.c - rollouts written as JSON lines, and read back for replay. */
 #include "io/rollout_file.h"
 
+#include "file.h"
 #include "io/json_text.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
 /* safetensors.c - reading safetensors files and folders of shards; every offset is checked. */
 #include "io/safetensors.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

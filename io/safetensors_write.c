@@ -1,6 +1,8 @@
 /* safetensors_write.c - writing safetensors files and the index of a folder of shards. */
 #include "io/safetensors.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>

@@ -1,6 +1,8 @@
 /* tokenizer.c - opening a tokenizer and encoding: the steps in order, then the post-processor. */
 #include "io/tokenizer_impl.h"
 
+#include "file.h"
+
 #include <string.h>
 
 /* Chosen: ten times the largest tokenizer.json in use (about 35 MB). */

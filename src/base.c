@@ -1,16 +1,14 @@
-/* base.c - status codes, the error trace, checked host allocation, log levels, small file helpers. */
+/* base.c - status codes, the error trace, checked host allocation, log levels. */
 #include "base.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "visible.h"
+
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { MESSAGE_BYTES = 4096, TRACE_BYTES = 4096 }; /* chosen: a screen of text each */
 
@@ -31,13 +29,37 @@ const char *tri_status_text(tri_status st) {
 
 int tri_status_exit_code(tri_status st) { return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70; }
 
+/* Formats and makes visible; of the newlines only those of fmt itself stay. They are found by formatting twice with
+ * another character in their place: where the texts differ stood one. */
+static void format_visible(char out[MESSAGE_BYTES], const char *fmt, va_list ap) {
+  char   text[2][MESSAGE_BYTES], own[MESSAGE_BYTES];
+  size_t have = 0, from = 0, at = 0;
+
+  for (int k = 0; k < 2; k++) {
+    va_list again;
+    snprintf(own, sizeof own, "%s", fmt);
+    for (char *p = own; (p = strchr(p, '\n')) != NULL; p++) *p = (char)(1 + k);
+    va_copy(again, ap);
+    vsnprintf(text[k], MESSAGE_BYTES, own, again);
+    va_end(again);
+  }
+  do {
+    while (text[0][at] && text[0][at] == text[1][at]) at++;
+    have += tri_visible(text[0] + from, at - from, "", out + have, MESSAGE_BYTES - have);
+    if (!text[0][at] || have + 1 >= MESSAGE_BYTES) break;
+    out[have++] = '\n';
+    out[have] = 0;
+    from = ++at;
+  } while (true);
+}
+
 tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...) {
   char    text[MESSAGE_BYTES];
   va_list ap;
   size_t  used = strlen(error_trace);
 
   va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
+  format_visible(text, fmt, ap);
   va_end(ap);
   if (!error_message[0]) {
     snprintf(error_message, sizeof error_message, "%s", text);
@@ -59,6 +81,12 @@ tri_status tri_error_about(tri_status st, const char *what) {
   if ((st == TRI_EINPUT || st == TRI_EFILE || st == TRI_EFORMAT) && !strstr(error_message, what))
     snprintf(error_message + used, sizeof error_message - used, " (%s)", what);
   return st;
+}
+
+void tri_error_lines(const char *text) {
+  size_t used = strlen(error_message);
+
+  tri_visible(text, strlen(text), "\n", error_message + used, sizeof error_message - used);
 }
 
 void tri_error_set(tri_status st, const char *message) {
@@ -157,15 +185,14 @@ void tri_log_file(void *file) {
   log_early_bytes = 0;
 }
 
-void tri_log(tri_log_level level, const char *fmt, ...) {
-  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "debug: "};
-  char                     text[MESSAGE_BYTES];
-  va_list                  ap;
+static bool is_shown(tri_log_level level) {
+  return level <= log_level && (level != TRI_LOG_INFO || log_rank == 0);
+}
 
-  if (level > log_level || (level == TRI_LOG_INFO && log_rank != 0)) return;
-  va_start(ap, fmt);
-  vsnprintf(text, sizeof text, fmt, ap);
-  va_end(ap);
+/* text: visible. */
+static void put_log(tri_log_level level, const char *text) {
+  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "debug: "};
+
   if (level == TRI_LOG_DEBUG)
     fprintf(stderr, "[%d] %s%s\n", log_rank, prefix[level], text);
   else
@@ -180,66 +207,32 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
   }
 }
 
+void tri_log(tri_log_level level, const char *fmt, ...) {
+  char    text[MESSAGE_BYTES];
+  va_list ap;
+
+  if (!is_shown(level)) return;
+  va_start(ap, fmt);
+  format_visible(text, fmt, ap);
+  va_end(ap);
+  put_log(level, text);
+}
+
+void tri_log_lines(tri_log_level level, const char *text) {
+  size_t n = strlen(text), cap = n * TRI_VISIBLE_MOST + 1;
+  char  *shown = is_shown(level) ? malloc(cap) : NULL;
+
+  if (!shown) return;
+  tri_visible(text, n, "\n", shown, cap);
+  put_log(level, shown);
+  free(shown);
+}
+
 double tri_now_s(void) {
   struct timespec t;
 
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {
-  tri_status  st = TRI_OK;
-  struct stat sb;
-  size_t      have = 0, size;
-  int         fd = open(path, O_RDONLY | O_CLOEXEC);
-
-  *out = NULL;
-  *n_bytes = 0;
-  if (fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-  if (fstat(fd, &sb) || !S_ISREG(sb.st_mode)) TRI_FAIL_DONE(TRI_EINPUT, "%s: is not a regular file", path);
-  size = (size_t)sb.st_size;
-  if (size > limit_bytes)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: has %zu bytes, at most %zu are accepted here", path, size, limit_bytes);
-  TRI_TRY_DONE(tri_host_alloc(size + 1, 1, (void **)out));
-  while (have < size) {
-    ssize_t n = read(fd, *out + have, size - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0)
-      TRI_FAIL_DONE(TRI_EFILE, "%s: reading stopped after %zu of %zu bytes: %s", path, have, size,
-                    n ? strerror(errno) : "the file became shorter");
-    have += (size_t)n;
-  }
-  *n_bytes = size;
-done:
-  close(fd);
-  if (st != TRI_OK) tri_host_free((void **)out);
-  return st;
-}
-
-tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes) {
-  tri_status st = TRI_OK;
-  char       tmp[4096];
-  size_t     have = 0;
-  int        fd;
-
-  if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
-    TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
-  fd = open(tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", tmp, strerror(errno));
-  while (have < n_bytes) {
-    ssize_t n = write(fd, (const char *)bytes + have, n_bytes - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
-    have += (size_t)n;
-  }
-  if (fsync(fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
-done:
-  if (close(fd) && st == TRI_OK)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: closing failed: %s", tmp, strerror(errno));
-  if (st == TRI_OK && rename(tmp, path))
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be renamed: %s", tmp, strerror(errno));
-  if (st != TRI_OK) unlink(tmp);
-  return st;
 }
 
 /* Levenshtein distance (Wagner-Fischer, one row); names longer than the row count as far. */

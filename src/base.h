@@ -34,7 +34,8 @@ int         tri_status_exit_code(tri_status st);
 
 #define TRI_CHECKED __attribute__((warn_unused_result))
 
-/* Append one line to this thread's error trace and hand `st` back. Not collective. */
+/* Append one line to this thread's error trace and hand `st` back. What the arguments hold is made visible
+ * (visible.h): no file, deck or answer can write a line of its own; newlines of fmt itself stay. Not collective. */
 tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 #define TRI_FAIL(st, ...) return tri_fail(__FILE__, __LINE__, __func__, (st), __VA_ARGS__)
@@ -66,6 +67,8 @@ void        tri_error_clear(void);
 /* Hands st back. Where it is an error, its message gains " (what)": the deck's key that named the file, say.
  */
 TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
+/* Add to the message lines that this program made: newlines stay, all else is made visible. */
+void tri_error_lines(const char *text);
 /* Replace the message, keeping nothing of the trace: for an error that another rank found. */
 void tri_error_set(tri_status st, const char *message);
 
@@ -98,15 +101,12 @@ void tri_log_open(int rank, tri_log_level level); /* info is printed by rank 0 o
 /* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first
  * file. */
 void tri_log_file(void *file);
+/* As tri_fail: of the newlines only those of fmt itself stay. tri_log_lines: all newlines of text stay, so it must be one
+ * that this program made. */
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void tri_log_lines(tri_log_level level, const char *text);
 
 double tri_now_s(void); /* monotonic clock, seconds */
-
-/* Read a whole regular file; a NUL is put behind the bytes. *out by tri_host_free. limit_bytes: larger files
- * are refused. Not collective. */
-TRI_CHECKED tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes);
-/* Write path.tmp, flush, rename: whole or not at all. Not collective. */
-TRI_CHECKED tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes);
 
 /* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or NULL.
  */

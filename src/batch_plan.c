@@ -124,7 +124,7 @@ static tri_status put_choices(const tri_batch_request *q, const choices *list, t
 /* total is not micro x accum x ranks for any whole number where the user left one open (0). */
 static tri_status refuse_equation(const tri_batch_request *q, int64_t total, int64_t micro, int64_t accum) {
   tri_status st = TRI_OK;
-  tri_text   text = {0};
+  tri_text   text = {0}, lines = {0};
   choices    list = {0};
   int64_t    m = micro ? micro : total / (accum * q->ranks);
 
@@ -148,43 +148,44 @@ static tri_status refuse_equation(const tri_batch_request *q, int64_t total, int
     TRI_TRY_DONE(tri_text_printf(
         &text, EQUATION ": %lld = ? x %lld x %lld has no whole solution%s.", I64(total), I64(accum),
         I64(q->ranks), total < accum * q->ranks ? ", a micro-batch would be less than 1 sample" : ""));
-  TRI_TRY_DONE(tri_text_printf(&text, " Nearest choices that hold:"));
-  TRI_TRY_DONE(put_choices(q, &list, &text));
-  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s", text.data);
+  TRI_TRY_DONE(put_choices(q, &list, &lines));
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s Nearest choices that hold:", text.data);
+  if (lines.len) tri_error_lines(lines.data);
 done:
   tri_text_free(&text);
+  tri_text_free(&lines);
   return st;
 }
 
 /* The rollout does not split into whole optimizer steps of p->train_batch_size. */
 static tri_status refuse_rollout(const tri_batch_request *q, const tri_batch_plan *p) {
   tri_status st = TRI_OK;
-  tri_text   text = {0};
+  tri_text   lines = {0};
   int64_t samples = p->rollout_samples, total = p->train_batch_size, prompts = prompts_for(q, total), low, up;
   int64_t pass = p->micro_batch_size ? p->micro_batch_size * q->ranks : 1; /* what a total is made of */
 
-  TRI_TRY_DONE(tri_text_printf(
-      &text,
-      "rollout samples = rollout_batch_size x num_generations: %lld = %lld x %lld is not a multiple of "
-      "train_batch_size %lld. Nearest choices that hold:",
-      I64(samples), I64(q->rollout_batch_size), I64(q->num_generations), I64(total)));
   for (low = total / pass * pass; low >= 1 && samples % low; low -= pass)
     ;
   for (up = (total / pass + 1) * pass; up <= samples && samples % up; up += pass)
     ;
   if (low >= 1)
-    TRI_TRY_DONE(tri_text_printf(&text, "\n  train_batch_size %lld (%lld steps per rollout)", I64(low),
+    TRI_TRY_DONE(tri_text_printf(&lines, "\n  train_batch_size %lld (%lld steps per rollout)", I64(low),
                                  I64(samples / low)));
   if (up <= samples)
-    TRI_TRY_DONE(tri_text_printf(&text, "\n  train_batch_size %lld (%lld steps per rollout)", I64(up),
+    TRI_TRY_DONE(tri_text_printf(&lines, "\n  train_batch_size %lld (%lld steps per rollout)", I64(up),
                                  I64(samples / up)));
-  TRI_TRY_DONE(tri_text_printf(&text,
+  TRI_TRY_DONE(tri_text_printf(&lines,
                                "\n  rollout_batch_size %lld (%lld = %lld x %lld, %lld steps per rollout)",
                                I64(prompts), I64(prompts * q->num_generations), I64(prompts),
                                I64(q->num_generations), I64(prompts * q->num_generations / total)));
-  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s", text.data);
+  st = tri_fail(
+      __FILE__, __LINE__, __func__, TRI_ECONFIG,
+      "rollout samples = rollout_batch_size x num_generations: %lld = %lld x %lld is not a multiple of "
+      "train_batch_size %lld. Nearest choices that hold:",
+      I64(samples), I64(q->rollout_batch_size), I64(q->num_generations), I64(total));
+  tri_error_lines(lines.data);
 done:
-  tri_text_free(&text);
+  tri_text_free(&lines);
   return st;
 }
 

@@ -1,5 +1,6 @@
 /* export.c - a checkpoint's weights and small files as a Hugging Face folder. */
 #include "export.h"
+#include "file.h"
 #include "io/deck.h"
 #include "io/hf_config.h"
 #include "io/json_text.h"

@@ -60,7 +60,7 @@ static int fail(tri_status st) {
     poll(NULL, 0, PATIENCE_MS);
     return code;
   }
-  tri_log(TRI_LOG_ERROR, "%s", tri_error_message());
+  tri_log_lines(TRI_LOG_ERROR, tri_error_message());
   if (st == TRI_EINTERNAL) fputs(tri_error_trace(), stderr);
   return code;
 }

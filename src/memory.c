@@ -113,10 +113,12 @@ static tri_status check_one(const tri_ledger *l, const tri_device_ops *ops, tri_
   TRI_TRY(tri_ledger_print(l, &table));
   if (beside) snprintf(more, sizeof more, " and %.3f GiB for its libraries", (double)beside / 0x1p30);
   tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
-           "the memory plan does not fit: %.3f GiB%s%s for each of %d ranks here, %.3f GiB are free\n%s"
-           "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
-           "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, or more nodes",
-           (double)planned / 0x1p30, where, more, ranks, (double)bytes_free / 0x1p30, table.data);
+           "the memory plan does not fit: %.3f GiB%s%s for each of %d ranks here, %.3f GiB are free\n",
+           (double)planned / 0x1p30, where, more, ranks, (double)bytes_free / 0x1p30);
+  tri_error_lines(table.data);
+  tri_error_lines(
+      "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
+      "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, or more nodes");
   tri_text_free(&table);
   return TRI_ECONFIG;
 }

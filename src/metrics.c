@@ -1,6 +1,7 @@
 /* metrics.c - named scalars and spans of one step, reduced over the ranks, written as one JSON line. */
 #include "metrics.h"
 
+#include "file.h"
 #include "io/json_text.h"
 #include "trace.h"
 

@@ -96,7 +96,7 @@ tri_status tri_screen_start(const tri_trainer *t) {
   tri_log(TRI_LOG_INFO, "%s", t->batch.equation);
   TRI_TRY(tri_ledger_print(t->se->ledger, &table));
   if (table.len) table.data[table.len - 1] = 0;
-  tri_log(TRI_LOG_INFO, "%s", table.data);
+  tri_log_lines(TRI_LOG_INFO, table.data);
   tri_text_free(&table);
   if (t->algo->generates)
     tri_log(TRI_LOG_INFO, "%8s %8s %8s %8s %8s %8s %9s %8s %8s", "step", "reward", "loss", "gradnorm", "kl",

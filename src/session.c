@@ -76,7 +76,12 @@ tri_status tri_session_take_memory(tri_session *s) {
 
 /* The others are in another state: say who fails, and end them. */
 static void leave_alone(const tri_session *s, tri_status st) {
-  tri_log(TRI_LOG_ERROR, "rank %d on %s: %s", s->rt.world_rank, s->rt.host, tri_error_message());
+  tri_text text = {0};
+
+  if (tri_text_printf(&text, "rank %d on %s: %s", s->rt.world_rank, s->rt.host, tri_error_message()) ==
+      TRI_OK)
+    tri_log_lines(TRI_LOG_ERROR, text.data);
+  tri_text_free(&text);
   fputs(tri_error_trace(), stderr);
   tri_runtime_abort(tri_status_exit_code(st));
 }

@@ -1,5 +1,6 @@
 /* source.c - where a model comes from: a Hugging Face folder, a checkpoint, or random numbers. */
 #include "source.h"
+#include "file.h"
 #include "export.h"
 #include "io/hash.h"
 #include "io/safetensors.h"
@@ -101,14 +102,16 @@ static tri_status open_checkpoint(tri_ckpt_reader *r, tri_source **out) {
 
 tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
                                       char folder[TRI_CKPT_PATH_BYTES]) {
-  tri_text   skipped = {0};
+  tri_text   skipped = {0}, text = {0};
   tri_status st = tri_ckpt_find(path, world, verify, &skipped, folder);
 
   if (st == TRI_OK && skipped.len && (!world || world->rank == 0)) {
     skipped.data[skipped.data[skipped.len - 1] == '\n' ? skipped.len - 1 : skipped.len] = 0;
-    tri_log(TRI_LOG_WARN, "damaged checkpoints were passed over%s%s:\n%s", folder[0] ? "; taken: " : "",
-            folder, skipped.data);
+    st = tri_text_printf(&text, "damaged checkpoints were passed over%s%s:\n%s", folder[0] ? "; taken: " : "",
+                         folder, skipped.data);
+    if (st == TRI_OK) tri_log_lines(TRI_LOG_WARN, text.data);
   }
+  tri_text_free(&text);
   tri_text_free(&skipped);
   return st;
 }

@@ -1,6 +1,8 @@
 /* state.c - the run's state: started from a model, saved as a checkpoint, resumed from one. */
 #include "train.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
  * events. A rank is a process, a lane a thread of it. Times are microseconds of the machine's monotonic clock, so that
  * the files of one machine's ranks fit together. */
 #include "timeline.h"
+#include "file.h"
 #include "io/json_text.h"
 
 #include <errno.h>

@@ -14,6 +14,8 @@ trap 'rm -rf "$out"' EXIT
 # Tests include what they test.
 headers='
 src/base.h           0 -
+src/file.h           0 -
+src/visible.h        0 -
 src/tensor.h         0 -
 src/rng.h            0 -
 src/formula.h        0 -

@@ -227,7 +227,7 @@ static void missing_files_are_named(void **state) {
 
 static void unreadable_files_are_named(void **state) {
   (void)state;
-  cli_fails(64, ONE "train .", ".: is not a regular file", NULL);
+  cli_fails(64, ONE "train .", ".: is a folder; a regular file is wanted", NULL);
   cli_fails(64, ONE SFT "data.train=model", "model", "folder");
   cli_fails(64, ONE SFT "model.tokenizer=model", "model", NULL);
   cli_sh("mkdir -p odd && cp -r model/* odd && rm odd/model.safetensors && mkdir -p odd/model.safetensors");

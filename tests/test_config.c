@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "file.h"
 #include "config.h"
 
 #include <stdio.h>

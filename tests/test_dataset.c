@@ -1,6 +1,7 @@
 /* test_dataset.c - data files, their bad lines, and the order of an epoch.
  * Judges: exact values worked out by hand from the contract; for an order, that it is a permutation, and the
  * same formula worked out by another program. */
+#include "file.h"
 #include "io/dataset.h"
 
 #include <jansson.h>

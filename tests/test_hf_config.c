@@ -1,6 +1,7 @@
 /* test_hf_config.c - config.json of Llama and Qwen2 models.
  * Judges: transformers (make_hf_config_golden.py), and for what cannot be computed the rule that it is
  * refused by name. */
+#include "file.h"
 #include "io/hf_config.h"
 
 #include <jansson.h>

@@ -1,4 +1,5 @@
 /* test_tokenizer.c - the judge is the tokenizers library: ids and texts must be its own, to the byte. */
+#include "file.h"
 #include "io/tokenizer_impl.h"
 
 #include <pthread.h>

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "file.h"
 #include "device_case.h"
 #include "timeline.h"
 

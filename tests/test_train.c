@@ -3,6 +3,7 @@
  * the default plan, started by rank 0 before MPI is up. What is computed never depends on the way: losses and
  * gradient norms agree to 1e-5; a run is compared up to the first token that rounding flipped, and such runs
  * are rare. */
+#include "file.h"
 #include "model_case.h"
 #include "filter_case.h"
 

@@ -1,0 +1,105 @@
+/* file.c - opening, reading and writing files so that none is waited for, followed or overwritten unasked. */
+#include "file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *kind_of(mode_t mode) {
+  return S_ISDIR(mode)    ? "a folder"
+         : S_ISFIFO(mode) ? "a named pipe"
+         : S_ISSOCK(mode) ? "a socket"
+         : S_ISCHR(mode)  ? "a device"
+         : S_ISBLK(mode)  ? "a device"
+                          : "no regular file";
+}
+
+/* Closes *fd where it is anything but a regular file. */
+static tri_status check_regular(const char *path, tri_status code, int *fd) {
+  struct stat sb = {0};
+
+  if (!fstat(*fd, &sb) && S_ISREG(sb.st_mode)) return TRI_OK;
+  close(*fd);
+  *fd = -1;
+  TRI_FAIL(code, "%s: is %s; a regular file is wanted", path, kind_of(sb.st_mode));
+}
+
+tri_status tri_file_open(const char *path, int *fd) {
+  *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (*fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+  return check_regular(path, TRI_EINPUT, fd);
+}
+
+tri_status tri_file_create(const char *path, int *fd) {
+  int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+
+  *fd = open(path, flags, 0666);
+  if (*fd < 0 && errno == EEXIST && !unlink(path)) *fd = open(path, flags, 0666);
+  if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+  return TRI_OK;
+}
+
+tri_status tri_file_append(const char *path, int *fd) {
+  *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  if (*fd < 0 && errno == ELOOP)
+    TRI_FAIL(TRI_EFILE, "%s: is a link, which is not followed; remove it or give another folder", path);
+  if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+  return check_regular(path, TRI_EFILE, fd);
+}
+
+tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {
+  tri_status  st = TRI_OK;
+  struct stat sb;
+  size_t      have = 0, size;
+  int         fd;
+
+  *out = NULL;
+  *n_bytes = 0;
+  TRI_TRY(tri_file_open(path, &fd));
+  if (fstat(fd, &sb)) TRI_FAIL_DONE(TRI_EFILE, "%s: %s", path, strerror(errno));
+  size = (size_t)sb.st_size;
+  if (size > limit_bytes)
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: has %zu bytes, at most %zu are accepted here", path, size, limit_bytes);
+  TRI_TRY_DONE(tri_host_alloc(size + 1, 1, (void **)out));
+  while (have < size) {
+    ssize_t n = read(fd, *out + have, size - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      TRI_FAIL_DONE(TRI_EFILE, "%s: reading stopped after %zu of %zu bytes: %s", path, have, size,
+                    n ? strerror(errno) : "the file became shorter");
+    have += (size_t)n;
+  }
+  *n_bytes = size;
+done:
+  close(fd);
+  if (st != TRI_OK) tri_host_free((void **)out);
+  return st;
+}
+
+tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes) {
+  tri_status st = TRI_OK;
+  char       tmp[4096];
+  size_t     have = 0;
+  int        fd;
+
+  if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
+    TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
+  TRI_TRY(tri_file_create(tmp, &fd));
+  while (have < n_bytes) {
+    ssize_t n = write(fd, (const char *)bytes + have, n_bytes - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
+    have += (size_t)n;
+  }
+  if (fsync(fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
+done:
+  if (close(fd) && st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: closing failed: %s", tmp, strerror(errno));
+  if (st == TRI_OK && rename(tmp, path))
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be renamed: %s", tmp, strerror(errno));
+  if (st != TRI_OK) unlink(tmp);
+  return st;
+}
