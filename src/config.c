@@ -430,6 +430,20 @@ static tri_status check_together(const loader *l) {
   return TRI_OK;
 }
 
+/* run.allow_changes holds names of ours. */
+static tri_status check_allowed(const loader *l) {
+  const tri_config_list *list = &l->cfg->run.allow_changes;
+
+  for (int i = 0; i < list->n; i++) {
+    const char *name = list->item[i], *near = tri_key_nearest(name);
+    if (tri_key_find(name) || !strcmp(name, "reward")) continue;
+    TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: there is no key '%.200s'; %s%s",
+             given(l, "run.allow_changes")->where, name,
+             near ? "the nearest known key is " : "write it as section.key", near ? near : "");
+  }
+  return TRI_OK;
+}
+
 /* A line for each key that is given but sleeps because of another: that one is the kind of key one turns off
  * for a while. */
 static tri_status note_idle(const loader *l) {
@@ -504,6 +518,7 @@ tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text 
   TRI_TRY(refuse_contradictions(&l));
   TRI_TRY(check_required(&l));
   TRI_TRY(check_together(&l));
+  TRI_TRY(check_allowed(&l));
   TRI_TRY(note_idle(&l));
   resolve_plan(&l);
   if (!given(&l, "algo.clip_eps_high")) out->algo.clip_eps_high = out->algo.clip_eps;

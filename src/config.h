@@ -53,13 +53,14 @@ typedef struct tri_config_reward {
  * enums above, as int. */
 typedef struct tri_config {
   struct {
-    char    *output;
-    uint64_t seed;
-    int      device;                  /* tri_config_device */
-    int64_t  ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
-    char    *resume;                  /* "auto", "never" or a path */
-    int      sampler;                 /* tri_config_sampler */
-    int64_t  trace_steps;             /* steps, 0: never */
+    char           *output;
+    uint64_t        seed;
+    int             device;                  /* tri_config_device */
+    int64_t         ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
+    char           *resume;                  /* "auto", "never" or a path */
+    tri_config_list allow_changes;           /* names of keys, or "reward" */
+    int             sampler;                 /* tri_config_sampler */
+    int64_t         trace_steps;             /* steps, 0: never */
   } run;
   struct {
     char *path, *config, *tokenizer; /* path, or config (with tokenizer unless the data is tokens) */
@@ -147,16 +148,24 @@ typedef enum {
   TRI_KEY_TYPE_COUNT
 } tri_key_type;
 
+/* What becomes of a resume that changes the option. */
+typedef enum {
+  TRI_CHANGE_REFUSED = 1, /* it is part of the experiment: run.allow_changes must name it */
+  TRI_CHANGE_LISTED,      /* it is said, and the run goes on */
+  TRI_CHANGE_HERE         /* nothing: it belongs to this start, not to the run */
+} tri_key_change;
+
 /* The parser, --help, the range checks, inputs/reference.yaml and the deck as used are all this table. */
 typedef struct tri_key {
-  const char  *name; /* "train.learning_rate" */
-  tri_key_type type;
-  unsigned     use;    /* TRI_USE_* */
-  size_t       offset; /* into tri_config */
-  const char  *range;  /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for text and bool */
-  const char  *def;    /* as text; NULL: not given unless the user says */
-  const char  *unit;   /* "tokens", "1"; never empty */
-  const char  *help;
+  const char    *name; /* "train.learning_rate" */
+  tri_key_type   type;
+  unsigned       use; /* TRI_USE_* */
+  tri_key_change change;
+  size_t         offset; /* into tri_config */
+  const char    *range;  /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for text and bool */
+  const char    *def;    /* as text; NULL: not given unless the user says */
+  const char    *unit;   /* "tokens", "path", "1"; never empty */
+  const char    *help;
 } tri_key;
 extern const tri_key tri_keys[];
 extern const int     tri_n_keys;
@@ -174,6 +183,19 @@ void                   tri_config_free(tri_config *c);
 /* Not collective. Append the deck as used: every key; null where the algorithm has no use for it or it
  * follows from others. Loading the text gives the same tri_config, bit for bit. */
 TRI_CHECKED tri_status tri_config_print(const tri_config *c, tri_text *out);
+/* What differs between the deck of a checkpoint and that of a run which goes on from it. Zero-initialise;
+ * tri_config_changes_free leaves it zeroed. */
+typedef struct tri_config_changes {
+  tri_text listed;  /* "key: before -> now\n" for each change with which the run goes on */
+  tri_text refused; /* the same for each with which it must not */
+  tri_text keys;    /* the keys of refused: "run.seed, data.train" */
+} tri_config_changes;
+/* Not collective. Both decks as used. What now.run.allow_changes names is listed, not refused. Paths of one
+ * file are equal however they are spelled. */
+TRI_CHECKED tri_status tri_config_compare(const tri_config *before, const tri_config *now,
+                                          tri_config_changes *out);
+void                   tri_config_changes_free(tri_config_changes *c);
+
 /* Not collective. Append inputs/reference.yaml. */
 TRI_CHECKED tri_status tri_config_reference(tri_text *out);
 /* Not collective. Append one line per option, for --help. */

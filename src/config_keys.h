@@ -53,6 +53,12 @@ const tri_key *tri_key_find(const char *name);
 /* Its index in tri_keys; the name must be one of ours. */
 int tri_key_row(const char *name);
 
+/* Not collective. Append the value of a row as the deck as used has it: null where the algorithm has no use for
+ * it or it follows from others. */
+TRI_CHECKED tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out);
+/* Not collective. Append the fields of a reward, with `between` between them. */
+TRI_CHECKED tri_status tri_reward_put(const tri_config_reward *r, const char *between, tri_text *out);
+
 enum { TRI_KEY_NAME_BYTES = 256 };
 /* How a name was understood. */
 typedef struct tri_key_match {
@@ -67,6 +73,9 @@ TRI_CHECKED tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_matc
 void tri_key_full_name(const tri_deck_entry *e, char *out, size_t bytes);
 /* The sentence of tri_key_hints for a name or its last part, or NULL. */
 const char *tri_key_hint_find(const char *full);
+
+/* The known key a person most likely meant by "section.key", or NULL. */
+const char *tri_key_nearest(const char *full);
 
 /* Whether `name` starts with "section." */
 bool tri_key_in_section(const char *name, const char *section);

@@ -70,8 +70,7 @@ const char *tri_key_hint_find(const char *full) {
   return NULL;
 }
 
-/* The known key a person most likely meant, or NULL. */
-static const char *nearest_key(const char *full) {
+const char *tri_key_nearest(const char *full) {
   const char   *name[MOST_NAMES] = {0}, *dot = strchr(full, '.'), *bare = dot ? dot + 1 : full, *best;
   int           n = 0;
   tri_key_match m = find_bare(bare);
@@ -110,7 +109,7 @@ static tri_status list_known(const char *section, tri_text *out) {
 static tri_status refuse_unknown(const tri_deck_entry *e, const char *full) {
   tri_status  st = TRI_OK;
   tri_text    known = {0};
-  const char *hint = tri_key_hint_find(full), *near = nearest_key(full),
+  const char *hint = tri_key_hint_find(full), *near = tri_key_nearest(full),
              *section[] = {"run",    "model", "data",  "algo",       "rollout",
                            "reward", "train", "shard", "checkpoint", "eval"};
 

@@ -95,10 +95,11 @@ static bool is_null(const tri_config *c, const tri_key *k) {
   }
 }
 
-static tri_status put_value(const tri_config *c, const tri_key *k, tri_text *out) {
+tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
   const void *at = (const char *)c + k->offset;
   char        word[64] = "";
 
+  if (is_null(c, k)) return tri_text_put(out, "null", 4);
   switch (k->type) {
   case TRI_KEY_BOOL:
     return tri_text_printf(out, "%s", *(const bool *)at ? "true" : "false");
@@ -118,17 +119,20 @@ static tri_status put_value(const tri_config *c, const tri_key *k, tri_text *out
   }
 }
 
+tri_status tri_reward_put(const tri_config_reward *r, const char *between, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "name: %s%sweight: ", r->name, between));
+  TRI_TRY(put_double(r->weight, out));
+  if (!r->pattern) return TRI_OK;
+  TRI_TRY(tri_text_printf(out, "%spattern: ", between));
+  return put_quoted(r->pattern, out);
+}
+
 static tri_status put_rewards(const tri_config *c, tri_text *out) {
   if (!c->reward.n) return tri_text_printf(out, "reward: []\n");
   TRI_TRY(tri_text_printf(out, "reward:\n"));
   for (int i = 0; i < c->reward.n; i++) {
-    const tri_config_reward *r = &c->reward.item[i];
-    TRI_TRY(tri_text_printf(out, "  - name: %s\n    weight: ", r->name));
-    TRI_TRY(put_double(r->weight, out));
-    TRI_TRY(tri_text_put(out, "\n", 1));
-    if (!r->pattern) continue;
-    TRI_TRY(tri_text_printf(out, "    pattern: "));
-    TRI_TRY(put_quoted(r->pattern, out));
+    TRI_TRY(tri_text_put(out, "  - ", 4));
+    TRI_TRY(tri_reward_put(&c->reward.item[i], "\n    ", out));
     TRI_TRY(tri_text_put(out, "\n", 1));
   }
   return TRI_OK;
@@ -162,10 +166,7 @@ tri_status tri_config_print(const tri_config *c, tri_text *out) {
     if (rewards) TRI_TRY_DONE(put_rewards(c, out));
     if (section.len) TRI_TRY_DONE(tri_text_put(out, section.data, section.len));
     TRI_TRY_DONE(tri_text_printf(out, "  %s: ", bare_name(k)));
-    if (is_null(c, k))
-      TRI_TRY_DONE(tri_text_put(out, "null", 4));
-    else
-      TRI_TRY_DONE(put_value(c, k, out));
+    TRI_TRY_DONE(tri_key_put(c, k, out));
     TRI_TRY_DONE(tri_text_put(out, "\n", 1));
   }
 done:

@@ -1,0 +1,88 @@
+/* config_compare.c - what a resume changes: the checkpoint's deck against the one it goes on with. */
+#include "config.h"
+#include "config_keys.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_allowed(const tri_config *now, const char *key) {
+  for (int i = 0; i < now->run.allow_changes.n; i++)
+    if (!strcmp(now->run.allow_changes.item[i], key)) return true;
+  return false;
+}
+
+/* What is at a path, by its one absolute name where it is there. */
+static tri_status put_path(const char *path, tri_text *out) {
+  char      *real = realpath(path, NULL);
+  tri_status st = tri_text_printf(out, "%s\n", real ? real : path);
+
+  free(real);
+  return st;
+}
+
+/* What is compared of a value: its text in the deck as used, but for paths. */
+static tri_status put_meaning(const tri_config *c, const tri_key *k, tri_text *out) {
+  const void            *at = (const char *)c + k->offset;
+  const tri_config_list *list = at;
+
+  if (strcmp(k->unit, "path") || !(k->use & c->algo.row->use)) return tri_key_put(c, k, out);
+  if (k->type == TRI_KEY_TEXT) return *(char *const *)at ? put_path(*(char *const *)at, out) : TRI_OK;
+  for (int i = 0; i < list->n; i++) TRI_TRY(put_path(list->item[i], out));
+  return TRI_OK;
+}
+
+static tri_status put_all_rewards(const tri_config *c, tri_text *out) {
+  for (int i = 0; i < c->reward.n; i++) {
+    TRI_TRY(tri_text_put(out, i ? ", {" : "[{", i ? 3 : 2));
+    TRI_TRY(tri_reward_put(&c->reward.item[i], ", ", out));
+    TRI_TRY(tri_text_put(out, "}", 1));
+  }
+  return tri_text_printf(out, "%s", c->reward.n ? "]" : "[]");
+}
+
+/* k NULL: the list of rewards. */
+static tri_status put_shown(const tri_config *c, const tri_key *k, tri_text *out) {
+  return k ? tri_key_put(c, k, out) : put_all_rewards(c, out);
+}
+
+static tri_status is_same(const tri_config *before, const tri_config *now, const tri_key *k, bool *same) {
+  tri_text   a = {0}, b = {0};
+  tri_status st = k ? put_meaning(before, k, &a) : put_all_rewards(before, &a);
+
+  if (st == TRI_OK) st = k ? put_meaning(now, k, &b) : put_all_rewards(now, &b);
+  *same = a.len == b.len && (!a.len || !memcmp(a.data, b.data, a.len));
+  tri_text_free(&a);
+  tri_text_free(&b);
+  return st;
+}
+
+static tri_status put_change(const tri_config *before, const tri_config *now, const tri_key *k,
+                             tri_config_changes *out) {
+  const char *name = k ? k->name : "reward";
+  bool        refused = (!k || k->change == TRI_CHANGE_REFUSED) && !is_allowed(now, name);
+  tri_text   *to = refused ? &out->refused : &out->listed;
+
+  TRI_TRY(tri_text_printf(to, "%s: ", name));
+  TRI_TRY(put_shown(before, k, to));
+  TRI_TRY(tri_text_put(to, " -> ", 4));
+  TRI_TRY(put_shown(now, k, to));
+  TRI_TRY(tri_text_put(to, "\n", 1));
+  return refused ? tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name) : TRI_OK;
+}
+
+tri_status tri_config_compare(const tri_config *before, const tri_config *now, tri_config_changes *out) {
+  for (int i = 0; i <= tri_n_keys; i++) {
+    const tri_key *k = i < tri_n_keys ? &tri_keys[i] : NULL;
+    bool           same;
+    if (k && k->change == TRI_CHANGE_HERE) continue;
+    TRI_TRY(is_same(before, now, k, &same));
+    if (!same) TRI_TRY(put_change(before, now, k, out));
+  }
+  return TRI_OK;
+}
+
+void tri_config_changes_free(tri_config_changes *c) {
+  tri_text_free(&c->listed);
+  tri_text_free(&c->refused);
+  tri_text_free(&c->keys);
+}
