@@ -49,6 +49,24 @@ static void several_rewards_are_reported_by_name(void **state) {
   cli_shows(text, "\"reward_regex_mean\": ");
 }
 
+/* A pattern whose search has no end on any text but the empty one, whatever the policy writes. */
+static void an_answer_no_pattern_can_judge_counts_as_nothing(void **state) {
+  char text[CLI_TEXT_BYTES], *told;
+
+  (void)state;
+  cli_succeeds(TWO GRPO "run.output=endless train.steps=2 'reward=[{name: exact}, {name: regex, pattern: "
+                        "\"^(?s:.?.?.?.?.?.?.?.?){40}(?!)\"}]'");
+  told = strstr(cli_err, "reward regex could not judge");
+  assert_non_null(told);
+  assert_null(strstr(told + 1, "reward regex could not judge")); /* once, from one rank */
+  cli_read("endless/metrics.jsonl", text);
+  cli_shows(text, "\"reward_failures\": ");
+  assert_null(strstr(text, "\"reward_failures\": 0"));
+  cli_succeeds(ONE "eval model --data rl.jsonl --max-prompts 2 --max-new 8 --reward regex "
+                   "--pattern '^(?s:.?.?.?.?.?.?.?.?){40}(?!)' --json");
+  cli_shows(cli_out, "\"reward_failures\": 2");
+}
+
 static void tokenize_there_and_back(void **state) {
   (void)state;
   cli_write(
@@ -467,6 +485,7 @@ int main(void) {
       cmocka_unit_test(pipeline_from_training_to_answers),
       cmocka_unit_test(score_answers_the_same_bytes_on_two_ranks),
       cmocka_unit_test(several_rewards_are_reported_by_name),
+      cmocka_unit_test(an_answer_no_pattern_can_judge_counts_as_nothing),
       cmocka_unit_test(tokenize_there_and_back),
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),
