@@ -83,6 +83,8 @@ void                   tri_dataset_close(tri_dataset **d);
 int64_t               tri_dataset_count(const tri_dataset *d);
 const tri_example    *tri_dataset_get(const tri_dataset *d, int64_t i); /* 0 <= i < count */
 const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
+/* Of every example's line, tokens and answer, in their order: other data, another number. Not collective. */
+int64_t tri_dataset_hash(const tri_dataset *d);
 
 /* Which example is taken at `position` = epoch * count + place, counted over the whole run. shuffle: each
  * epoch has its own order, a function of (seed, epoch, count) alone. Keeps the order of the last epoch

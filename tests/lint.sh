@@ -100,6 +100,7 @@ src/config_*.c      6
 src/collect.c       6
 src/screen.c        6
 src/state.c         6
+src/resume.c        6
 src/trainer.c       6
 src/commands/*      7
 src/main.c          7
