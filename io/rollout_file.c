@@ -2,14 +2,13 @@
 #include "io/rollout_file.h"
 
 #include "file.h"
+#include "folder.h"
 #include "io/json_text.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { PATH_BYTES = 4096 };
 
@@ -94,8 +93,7 @@ tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_ro
   tri_text   all = {0};
   char       path[PATH_BYTES];
 
-  if (mkdir(folder, 0777) && errno != EEXIST)
-    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", folder, strerror(errno));
+  TRI_TRY(tri_folder_make(folder));
   TRI_TRY(path_make(folder, step, path));
   for (int q = 0; q < r->n_seq; q++) {
     TRI_TRY_DONE(tri_rollout_file_line(r, q, reward_name, text ? &text[q] : NULL, &all));

@@ -15,6 +15,7 @@ trap 'rm -rf "$out"' EXIT
 headers='
 src/base.h           0 -
 src/file.h           0 -
+src/folder.h         0 -
 src/visible.h        0 -
 src/tensor.h         0 -
 src/rng.h            0 -
