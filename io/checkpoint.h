@@ -58,11 +58,14 @@ void tri_ckpt_abandon(tri_ckpt_writer **w);
 /* ---- Folders. dir is OUTPUT/checkpoints; a missing one is an empty one. */
 
 /* Collective over world; rank 0 works. For the start of a run, when no other writes to dir: removes what
- * killed writers left, and puts back a checkpoint whose replacement did not come about. */
+ * killed writers left, and puts back a checkpoint whose replacement did not come about. Links are removed, never
+ * followed; what is another user's, or cannot be removed, is a warning. TRI_EFILE: dir itself is another user's link, or
+ * no folder. */
 TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
 /* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, and in any case what
  * LATEST names and step in_use_step (-1: none). Newest first means from LATEST backwards: a higher step is of
- * a run that was wound back, and counts last. */
+ * a run that was wound back, and counts last. A step that is a link is kept elsewhere: it neither counts nor goes.
+ * TRI_EFILE: some that should go are another user's, or cannot be removed. */
 TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world);
 /* Collective over world (NULL: this process alone). The checkpoint that `path` means: a step folder, a run's
  * output folder, or its checkpoints folder; of the latter two what LATEST names, then older ones, then the

@@ -1,5 +1,6 @@
 /* checkpoint_dir.c - the checkpoints folder: publish, LATEST, retention, leftovers, the choice of one. */
 #include "checkpoint_impl.h"
+#include "folder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,6 +17,7 @@
 typedef enum { WHOLE, TMP, TRASH, OLD, OTHER } kind_of_name;
 static const char *const suffix[] = {"", ".tmp", ".trash", ".old"};
 static const char        link_tmp[] = ".LATEST.tmp";
+static const char first_removed[] = "MANIFEST.json"; /* so that half of a folder is never a whole one */
 
 typedef struct step_list {
   int64_t *step; /* [n] */
@@ -52,26 +54,7 @@ tri_status tri_ckpt_sync(const char *path) {
 }
 
 tri_status tri_ckpt_remove(const char *folder) {
-  tri_status     st = TRI_OK;
-  char           path[TRI_CKPT_PATH_BYTES];
-  struct dirent *entry;
-  DIR           *d = opendir(folder);
-
-  if (!d && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
-  if (!d) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", folder, strerror(errno));
-  TRI_TRY_DONE(tri_ckpt_path(path, "%s/MANIFEST.json", folder));
-  unlink(path); /* first, so that half of a folder is never taken for a whole one */
-  while ((entry = readdir(d))) {
-    if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-    TRI_TRY_DONE(tri_ckpt_path(path, "%s/%s", folder, entry->d_name));
-    if (unlink(path) && errno != ENOENT)
-      TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
-  }
-done:
-  closedir(d);
-  if (st == TRI_OK && rmdir(folder) && errno != ENOENT)
-    TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", folder, strerror(errno));
-  return st;
+  return tri_folder_remove(AT_FDCWD, folder, folder, first_removed);
 }
 
 /* step-00000040, step-00000040.tmp and so on; *step is set unless OTHER. */
@@ -91,6 +74,7 @@ static tri_status step_path(char out[TRI_CKPT_PATH_BYTES], const char *dir, int6
   return tri_ckpt_path(out, "%s/step-%08" PRId64 "%s", dir, step, suffix[kind]);
 }
 
+/* Is there a file or folder, behind a link too? */
 static bool exists(const char *path) {
   struct stat sb;
 
@@ -137,7 +121,7 @@ tri_status tri_ckpt_publish(const char *dir, int64_t step) {
   if ((unlink(link_new) && errno != ENOENT) || symlink(target, link_new))
     TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", link_new, strerror(errno));
   TRI_TRY_DONE(tri_ckpt_remove(old));
-  replaced = exists(whole);
+  replaced = tri_folder_has(AT_FDCWD, whole);
   if (replaced) TRI_TRY_DONE(rename_folder(whole, old));
   TRI_TRY_DONE(rename_folder(tmp, whole));
   renamed = true;
@@ -150,7 +134,7 @@ tri_status tri_ckpt_publish(const char *dir, int64_t step) {
 done: /* only failures come here: everything as it was */
   unlink(link_new);
   if (renamed) rename(whole, tmp);
-  if (replaced && !exists(whole)) rename(old, whole);
+  if (replaced && !tri_folder_has(AT_FDCWD, whole)) rename(old, whole);
   return st;
 }
 
@@ -175,16 +159,22 @@ static int newest_first(const void *a, const void *b) {
   return (*x < *y) - (*x > *y);
 }
 
-/* Steps of the entries of dir of this kind, newest first. l->step by tri_host_free. */
-static tri_status list_steps(const char *dir, kind_of_name kind, step_list *l) {
+/* Steps of the entries of this kind in the folder dir, a path from the open folder `at`, newest first. l->step by
+ * tri_host_free. */
+static tri_status list_steps(int at, const char *dir, kind_of_name kind, step_list *l) {
   tri_status     st = TRI_OK;
   struct dirent *entry;
   int64_t        step;
-  DIR           *d = opendir(dir);
+  int            fd = openat(at, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR           *d = fd < 0 ? NULL : fdopendir(fd);
 
   *l = (step_list){0};
-  if (!d && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
-  if (!d) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", dir, strerror(errno));
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
+  if (!d) {
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be read: %s", dir, strerror(errno));
+    if (fd >= 0) close(fd);
+    return TRI_EFILE;
+  }
   while ((entry = readdir(d)))
     if (parse_name(entry->d_name, &step) == kind) TRI_TRY_DONE(step_list_add(l, step));
   if (l->n) qsort(l->step, (size_t)l->n, sizeof *l->step, newest_first);
@@ -223,68 +213,133 @@ static bool looks_whole(const char *folder) {
   return st == TRI_OK;
 }
 
-/* ---- clean and retain: rank 0's work */
+/* ---- clean and retain: rank 0's work. Entries are named relative to the open folder, so that no link on the way
+ * to it can change where they lie. */
 
-static tri_status clean(const char *dir) {
-  tri_status st = TRI_OK;
-  step_list  l = {0};
-  char       path[TRI_CKPT_PATH_BYTES], whole[TRI_CKPT_PATH_BYTES];
+/* The checkpoints folder. */
+typedef struct place {
+  const char *dir; /* borrowed */
+  int         fd;
+} place;
+
+typedef struct entry_name {
+  char name[64], path[TRI_CKPT_PATH_BYTES];
+} entry_name;
+
+static tri_status name_entry(const place *p, int64_t step, kind_of_name kind, entry_name *out) {
+  snprintf(out->name, sizeof out->name, "step-%08" PRId64 "%s", step, suffix[kind]);
+  return tri_ckpt_path(out->path, "%s/%s", p->dir, out->name);
+}
+
+static tri_status rename_entry(const place *p, const entry_name *from, const entry_name *to) {
+  if (renameat(p->fd, from->name, p->fd, to->name))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", from->path, to->name, strerror(errno));
+  return TRI_OK;
+}
+
+static tri_status remove_entry(const place *p, const entry_name *e) {
+  return tri_folder_remove(p->fd, e->name, e->path, first_removed);
+}
+
+static tri_status clean_entry(const place *p, int64_t step, kind_of_name kind) {
+  entry_name left, whole;
+
+  TRI_TRY(name_entry(p, step, kind, &left));
+  TRI_TRY(name_entry(p, step, WHOLE, &whole));
+  if (kind != OLD || tri_folder_has(p->fd, whole.name) || tri_folder_has_link(p->fd, left.name))
+    return remove_entry(p, &left);
+  TRI_TRY(tri_folder_check_own(p->fd, left.name, left.path));
+  return rename_entry(p, &left, &whole);
+}
+
+/* What cannot be removed is in nobody's way: a run starts all the same. */
+static void warn_left(tri_status st) {
+  if (st != TRI_OK) tri_log(TRI_LOG_WARN, "left over by an earlier run: %s", tri_error_message());
+  if (st != TRI_OK) tri_error_clear();
+}
+
+static tri_status clean(const place *p) {
+  step_list l = {0};
 
   for (kind_of_name kind = TMP; kind <= OLD; kind++) {
-    TRI_TRY_DONE(list_steps(dir, kind, &l));
-    for (int i = 0; i < l.n; i++) {
-      TRI_TRY_DONE(step_path(path, dir, l.step[i], kind));
-      TRI_TRY_DONE(step_path(whole, dir, l.step[i], WHOLE));
-      if (kind == OLD && !exists(whole))
-        TRI_TRY_DONE(rename_folder(path, whole));
-      else
-        TRI_TRY_DONE(tri_ckpt_remove(path));
-    }
+    TRI_TRY(list_steps(p->fd, ".", kind, &l));
+    for (int i = 0; i < l.n; i++) warn_left(clean_entry(p, l.step[i], kind));
     TRI_FREE(l.step);
   }
-  TRI_TRY_DONE(tri_ckpt_path(path, "%s/%s", dir, link_tmp));
-  if (unlink(path) && errno != ENOENT && errno != ENOTDIR)
-    TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+  if (unlinkat(p->fd, link_tmp, 0) && errno != ENOENT)
+    warn_left(tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s/%s: cannot be removed: %s", p->dir,
+                       link_tmp, strerror(errno)));
+  return TRI_OK;
+}
+
+static tri_status open_and_clean(const char *dir) {
+  tri_status st;
+  place      p = {dir, -1};
+
+  TRI_TRY(tri_folder_open(dir, &p.fd));
+  if (p.fd < 0) return TRI_OK;
+  st = clean(&p);
+  close(p.fd);
+  return st;
+}
+
+tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? open_and_clean(dir) : TRI_OK));
+  return TRI_OK;
+}
+
+/* By way of another name, so that no half of it is ever a checkpoint. */
+static tri_status discard(const place *p, int64_t step) {
+  entry_name whole, trash;
+
+  TRI_TRY(name_entry(p, step, WHOLE, &whole));
+  TRI_TRY(name_entry(p, step, TRASH, &trash));
+  TRI_TRY(tri_folder_check_own(p->fd, whole.name, whole.path));
+  TRI_TRY(remove_entry(p, &trash));
+  TRI_TRY(rename_entry(p, &whole, &trash));
+  return remove_entry(p, &trash);
+}
+
+/* What cannot be discarded is passed over; the first of it is the error. */
+static tri_status retain(const place *p, int keep, int64_t in_use_step) {
+  tri_status st = TRI_OK;
+  step_list  l = {0};
+  int64_t    latest;
+  int        kept = 0;
+  bool       stays = false;
+  entry_name e;
+
+  TRI_TRY(read_latest(p->dir, &latest));
+  TRI_TRY(list_steps(p->fd, ".", WHOLE, &l));
+  wind_back(&l, latest);
+  for (int i = 0; i < l.n; i++) {
+    TRI_TRY_DONE(name_entry(p, l.step[i], WHOLE, &e));
+    if (tri_folder_has_link(p->fd, e.name)) continue; /* a checkpoint that is kept elsewhere */
+    if (kept < keep)
+      kept += looks_whole(e.path);
+    else if (l.step[i] != latest && l.step[i] != in_use_step)
+      stays |= discard(p, l.step[i]) != TRI_OK;
+  }
+  if (stays) st = TRI_EFILE;
 done:
   TRI_FREE(l.step);
   return st;
 }
 
-tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? clean(dir) : TRI_OK));
-  return TRI_OK;
-}
+static tri_status open_and_retain(const char *dir, int keep, int64_t in_use_step) {
+  tri_status st;
+  place      p = {dir, -1};
 
-static tri_status retain(const char *dir, int keep, int64_t in_use_step) {
-  tri_status st = TRI_OK;
-  step_list  l = {0};
-  int64_t    latest;
-  int        kept = 0;
-  char       path[TRI_CKPT_PATH_BYTES], trash[TRI_CKPT_PATH_BYTES];
-
-  TRI_TRY(read_latest(dir, &latest));
-  TRI_TRY(list_steps(dir, WHOLE, &l));
-  wind_back(&l, latest);
-  for (int i = 0; i < l.n; i++) {
-    TRI_TRY_DONE(step_path(path, dir, l.step[i], WHOLE));
-    if (kept < keep) {
-      kept += looks_whole(path);
-      continue;
-    }
-    if (l.step[i] == latest || l.step[i] == in_use_step) continue;
-    TRI_TRY_DONE(step_path(trash, dir, l.step[i], TRASH));
-    TRI_TRY_DONE(tri_ckpt_remove(trash));
-    TRI_TRY_DONE(rename_folder(path, trash));
-    TRI_TRY_DONE(tri_ckpt_remove(trash));
-  }
-done:
-  TRI_FREE(l.step);
+  TRI_TRY(tri_folder_open(dir, &p.fd));
+  if (p.fd < 0) return TRI_OK;
+  st = retain(&p, keep, in_use_step);
+  close(p.fd);
   return st;
 }
 
 tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world) {
   TRI_ASSERT(keep >= 1);
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? retain(dir, keep, in_use_step) : TRI_OK));
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? open_and_retain(dir, keep, in_use_step) : TRI_OK));
   return TRI_OK;
 }
 
@@ -319,7 +374,7 @@ static tri_status candidates(const char *path, tri_text *list, tri_text *notes) 
 
   if (is_step_folder(path)) return tri_text_put(list, path, strlen(path) + 1);
   TRI_TRY(tri_ckpt_path(dir, "%s%s", path, holds(path, "checkpoints") ? "/checkpoints" : ""));
-  TRI_TRY_DONE(list_steps(dir, WHOLE, &l));
+  TRI_TRY_DONE(list_steps(AT_FDCWD, dir, WHOLE, &l));
   if (read_latest(dir, &latest) != TRI_OK) {
     TRI_TRY_DONE(tri_text_printf(notes, "%s\n", tri_error_message()));
     tri_error_clear();

@@ -3,6 +3,7 @@
 #define TRI_CHECKPOINT_IMPL_H
 
 #include <hdf5.h>
+#include <sys/types.h>
 
 #include "checkpoint.h"
 
@@ -83,12 +84,12 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
 
 /* checkpoint_room.c. Not collective. */
 
-/* Rank 0, before anything is written: makes dir and an empty folder in it, if need_bytes are free there.
- * Where the file system cannot promise room, a file `room` in it holds spare_bytes until give(): HDF5's own
+/* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if need_bytes are free there.
+ * Only this user can enter the folder until it gets its *mode, which is for the end. Where the file system cannot promise room, a file `room` in it holds spare_bytes until give(): HDF5's own
  * structures are written by all ranks together, and one rank that fails there would leave the others waiting.
  */
 TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes,
-                                             int64_t spare_bytes);
+                                             int64_t spare_bytes, mode_t *mode);
 TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);
 /* Every rank: does it see that folder, and may it write a file of that size? */
 TRI_CHECKED tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes);
@@ -103,7 +104,7 @@ TRI_CHECKED tri_status tri_ckpt_agree(tri_comm *world, tri_status mine);
 TRI_CHECKED tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the disk */
-/* A folder of plain files, the manifest first. TRI_OK when it is not there. */
+/* A folder of plain files of this user's, the manifest first; a link is removed itself. TRI_OK when it is not there. */
 TRI_CHECKED tri_status tri_ckpt_remove(const char *folder);
 /* dir/step-%08d.tmp becomes dir/step-%08d and LATEST names it; both or neither. */
 TRI_CHECKED tri_status tri_ckpt_publish(const char *dir, int64_t step);

@@ -3,6 +3,7 @@
 #include "checkpoint_impl.h"
 
 #include "file.h"
+#include "folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +25,7 @@ static tri_status make_dir(const char *dir) {
       mkdir(path, 0777); /* whether that worked is seen below */
       *p = '/';
     }
-  if (mkdir(dir, 0777) && errno != EEXIST)
-    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", dir, strerror(errno));
-  return TRI_OK;
+  return tri_folder_make(dir);
 }
 
 /* Longer files than `ulimit -f` allows end the process; say so before. */
@@ -39,14 +38,11 @@ static tri_status check_limit(const char *path, int64_t bytes) {
   return TRI_OK;
 }
 
-/* Grow the file to this size with blocks behind it. *promised: false where the file system cannot promise
- * blocks. */
-static tri_status take(const char *path, int flags, int64_t bytes, bool *promised) {
-  int fd, err;
+/* Grow the open file to this size with blocks behind it, and close it. *promised: false where the file system cannot
+ * promise blocks. */
+static tri_status take(const char *path, int fd, int64_t bytes, bool *promised) {
+  int err;
 
-  TRI_TRY(check_limit(path, bytes));
-  fd = open(path, flags | O_WRONLY | O_CLOEXEC, 0666);
-  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
   do err = fallocate(fd, 0, 0, (off_t)bytes) ? errno : 0;
   while (err == EINTR);
   close(fd);
@@ -67,11 +63,46 @@ done:
   return st;
 }
 
-tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes,
-                                 int64_t spare_bytes) {
+/* While it is filled nobody else may write there: MPI opens state.h5 by its name, on every node, and would follow a link.
+ */
+static tri_status make_own(const char *folder, mode_t *mode) {
+  struct stat sb;
+
+  if (mkdir(folder, 0777)) TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", folder, strerror(errno));
+  if (lstat(folder, &sb) || chmod(folder, sb.st_mode & 07700))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be closed to others: %s", folder, strerror(errno));
+  *mode = sb.st_mode & 07777;
+  return TRI_OK;
+}
+
+static tri_status make_state(const char *folder) {
+  char path[TRI_CKPT_PATH_BYTES];
+  int  fd;
+
+  TRI_TRY(tri_ckpt_path(path, "%s/state.h5", folder));
+  TRI_TRY(tri_file_create(path, &fd));
+  close(fd);
+  return TRI_OK;
+}
+
+/* A quota shows only when space is asked for: ask once, and give it back to the file that is written next. */
+static tri_status try_room(const char *folder, int64_t need_bytes, int64_t spare_bytes) {
+  char path[TRI_CKPT_PATH_BYTES];
+  bool promised;
+  int  fd;
+
+  TRI_TRY(tri_ckpt_path(path, "%s/room", folder));
+  TRI_TRY(check_limit(path, need_bytes));
+  TRI_TRY(tri_file_create(path, &fd));
+  TRI_TRY(take(path, fd, need_bytes, &promised));
+  TRI_TRY(tri_ckpt_room_give(folder));
+  if (!promised) TRI_TRY(write_spare(path, spare_bytes));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes, int64_t spare_bytes,
+                                 mode_t *mode) {
   struct statvfs fs;
-  char           path[TRI_CKPT_PATH_BYTES];
-  bool           promised;
 
   TRI_TRY(make_dir(dir));
   TRI_TRY(tri_ckpt_remove(folder));
@@ -80,14 +111,9 @@ tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t ne
     TRI_FAIL(TRI_EFILE,
              "%s: this checkpoint needs %" PRId64 " bytes, %.0f are free; free some or save elsewhere",
              folder, need_bytes, (double)fs.f_bavail * (double)fs.f_frsize);
-  if (mkdir(folder, 0777)) TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", folder, strerror(errno));
-  /* A quota shows only when space is asked for: ask once, and give it back to the file that is written next.
-   */
-  TRI_TRY(tri_ckpt_path(path, "%s/room", folder));
-  TRI_TRY(take(path, O_CREAT, need_bytes, &promised));
-  TRI_TRY(tri_ckpt_room_give(folder));
-  if (!promised) TRI_TRY(write_spare(path, spare_bytes));
-  return TRI_OK;
+  TRI_TRY(make_own(folder, mode));
+  TRI_TRY(make_state(folder));
+  return try_room(folder, need_bytes, spare_bytes);
 }
 
 tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes) {
@@ -101,8 +127,12 @@ tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes)
 
 tri_status tri_ckpt_room_take(const char *path, int64_t bytes) {
   bool promised;
+  int  fd;
 
-  TRI_TRY(take(path, 0, bytes, &promised));
+  TRI_TRY(check_limit(path, bytes));
+  fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+  TRI_TRY(take(path, fd, bytes, &promised));
   return TRI_OK;
 }
 

@@ -29,8 +29,9 @@ struct tri_ckpt_writer {
   hid_t            *set;         /* [m.n_entry] data sets */
   tri_ckpt_slab    *slab;        /* [n_slab] of this rank */
   int64_t           n_slab, slab_room;
-  tri_status        mine;  /* the first failure of this rank that the others do not know of */
-  bool              ended; /* all ranks know that nothing but abandon() follows */
+  tri_status        mine;        /* the first failure of this rank that the others do not know of */
+  mode_t            folder_mode; /* rank 0: of the finished folder */
+  bool              ended;       /* all ranks know that nothing but abandon() follows */
 };
 
 /* ---- making the file */
@@ -56,6 +57,7 @@ static tri_status make_file(tri_ckpt_writer *w) {
       H5Pset_coll_metadata_write(access_list, 1) < 0 || H5Pset_all_coll_metadata_ops(access_list, 1) < 0 ||
       H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
     TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
+  /* Room_prepare has made the file; truncated it stays that very one. */
   w->file = H5Fcreate(w->path, H5F_ACC_TRUNC, create_list, access_list);
   if (w->file < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be made: %s", w->path, tri_ckpt_h5_reason());
 done:
@@ -154,7 +156,8 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   tri_ckpt_h5_quiet();
   TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, &need_bytes)));
   if (world->rank == 0)
-    st = tri_ckpt_room_prepare(w->dir, w->folder, need_bytes, margin_bytes + n_tensor * object_bytes);
+    st = tri_ckpt_room_prepare(w->dir, w->folder, need_bytes, margin_bytes + n_tensor * object_bytes,
+                               &w->folder_mode);
   TRI_TRY_DONE(tri_ckpt_agree(world, st));
   TRI_TRY_DONE(tri_ckpt_agree(world, tri_ckpt_room_check(w->folder, world->rank, need_bytes)));
   st = tri_ckpt_agree(world, make_file(w));
@@ -410,6 +413,7 @@ static tri_status finish(tri_ckpt_writer *w) {
   w->m.state_bytes = sb.st_size;
   TRI_TRY(tri_ckpt_metadata_hash(&w->m, w->folder, &w->m.metadata_hash));
   TRI_TRY(tri_ckpt_manifest_write(&w->m, w->folder));
+  if (chmod(w->folder, w->folder_mode)) TRI_FAIL(TRI_EFILE, "%s: %s", w->folder, strerror(errno));
   TRI_TRY(tri_ckpt_sync(w->folder));
   TRI_TRY(tri_ckpt_publish(w->dir, w->m.step));
   return TRI_OK;

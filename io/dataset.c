@@ -4,6 +4,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "io/hash.h"
 #include "io/jsonl.h"
 #include "rng.h"
 
@@ -295,7 +296,6 @@ static tri_status read_file(intake *in, const char *path, int64_t begin, int64_t
   bool       keep;
 
   TRI_TRY(tri_jsonl_open_part(path, begin, end, &in->r));
-  if (in->opt->max_line_bytes) tri_jsonl_limit(in->r, in->opt->max_line_bytes, "data.max_line_bytes");
   for (;;) {
     TRI_TRY_DONE(tri_jsonl_next(in->r, &in->object));
     if (!in->object) break;
@@ -372,6 +372,19 @@ const tri_data_stats *tri_dataset_stats(const tri_dataset *d) { return &d->stats
 const tri_example *tri_dataset_get(const tri_dataset *d, int64_t i) {
   TRI_ASSERT(i >= 0 && i < d->n);
   return &d->example[i];
+}
+
+int64_t tri_dataset_hash(const tri_dataset *d) {
+  uint64_t h = 0;
+
+  for (int64_t i = 0; i < d->n; i++) {
+    const tri_example *e = &d->example[i];
+    int64_t            head[4] = {e->id, e->n_token, e->n_prompt, (int64_t)e->answer_bytes};
+    h = tri_hash64(head, sizeof head, h);
+    h = tri_hash64(e->token, (size_t)e->n_token * sizeof *e->token, h);
+    h = tri_hash64(e->answer ? e->answer : "", e->answer ? e->answer_bytes : 0, h);
+  }
+  return (int64_t)h;
 }
 
 /* Fisher and Yates's shuffle (Durstenfeld, CACM 7, 1964) with numbers keyed by (seed, epoch, place). The

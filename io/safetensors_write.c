@@ -4,7 +4,6 @@
 #include "file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,8 +116,7 @@ static tri_status write_at(const tri_safetensors_writer *w, int64_t offset, int6
 static tri_status write_header(tri_safetensors_writer *w, const tri_text *header) {
   unsigned char length[8];
 
-  w->fd = open(w->tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (w->fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", w->tmp, strerror(errno));
+  TRI_TRY(tri_file_create(w->tmp, &w->fd));
   for (int i = 0; i < 8; i++) length[i] = (unsigned char)((uint64_t)header->len >> 8 * i);
   TRI_TRY(write_at(w, 0, 8, length));
   return write_at(w, 8, (int64_t)header->len, header->data);

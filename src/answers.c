@@ -44,7 +44,7 @@ static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const 
   TRI_TRY(tri_answers_decode(tokenizer, token, n, true, text));
   a.response = text->data ? text->data : "";
   a.response_bytes = text->len;
-  return tri_reward_set_score(set, &a, 1, r->part + (int64_t)q * r->n_reward, r->reward + q);
+  return tri_reward_set_score(set, &a, 1, r->part + (int64_t)q * r->n_reward, r->reward + q, r->failed + q);
 }
 
 tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
@@ -60,6 +60,17 @@ tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
 done:
   tri_text_free(&text);
   return st;
+}
+
+int tri_answers_failed(const tri_rollout *r, tri_reward_set *set, bool warn) {
+  int n = 0;
+
+  for (int q = 0; q < r->n_seq; q++) {
+    n += r->failed[q] != 0;
+    for (int i = 0; warn && i < r->n_reward; i++)
+      if (r->failed[q] >> i & 1) tri_reward_set_warn(set, i, r->prompt_id[q]);
+  }
+  return n;
 }
 
 /* Does the text hold the string? Both may hold NUL. */

@@ -109,8 +109,11 @@ static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
                     t->cfg->rollout.replay, (long long)step, g, (long long)r->prompt_id[g * r->group]);
   }
   TRI_TRY_DONE(tri_answers_reward(r, example, tri_source_tokenizer(t->source), t->reward));
-  for (int q = 0; q < r->n_seq; q++)
-    if (!isnan(brought[q])) r->reward[q] = brought[q];
+  for (int q = 0; q < r->n_seq; q++) {
+    if (isnan(brought[q])) continue;
+    r->reward[q] = brought[q];
+    r->failed[q] = 0;
+  }
 done:
   TRI_FREE(example);
   TRI_FREE(brought);
@@ -122,8 +125,6 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
   const tri_config *c = t->cfg;
   const char       *name[TRI_CONFIG_REWARDS];
   tri_replay_opt    opt = {.group = (int)c->algo.num_generations,
-                           .max_answers = (int)t->samples,
-                           .max_line_bytes = c->data.max_line_bytes,
                            .vocab = tri_source_shape(t->source)->V,
                            .max_response = c->rollout.max_response_length,
                            .n_reward = c->reward.n,
@@ -253,6 +254,7 @@ static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval
   for (int64_t k = begin + world_of(t)->rank; k < end; k += world_of(t)->size)
     add_to_share(&s, tri_dataset_get(t->eval_data, k));
   TRI_TRY_DONE(answer(t, &s, &t->eval_gen, "eval", r));
+  tri_answers_failed(r, t->reward, world_of(t)->rank == 0);
   for (int q = 0; q < r->n_seq; q++) {
     sum->reward += (double)r->reward[q];
     sum->pass += r->reward[q] >= full;

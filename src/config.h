@@ -74,7 +74,6 @@ typedef struct tri_config {
     bool            shuffle;
     int64_t         max_prompt_length; /* tokens, 0: no limit */
     int             overlong_prompt;   /* tri_config_overlong */
-    int64_t         max_line_bytes;
   } data;
   struct {
     const tri_config_algo *row;             /* of tri_config_algos */
@@ -187,7 +186,7 @@ TRI_CHECKED tri_status tri_config_print(const tri_config *c, tri_text *out);
 /* What differs between the deck of a checkpoint and that of a run which goes on from it. Zero-initialise;
  * tri_config_changes_free leaves it zeroed. */
 typedef struct tri_config_changes {
-  tri_text listed;  /* "key: before -> now\n" for each change with which the run goes on */
+  tri_text listed;  /* "\n  key: before -> now" for each change with which the run goes on */
   tri_text refused; /* the same for each with which it must not */
   tri_text keys;    /* the keys of refused: "run.seed, data.train" */
 } tri_config_changes;
@@ -195,7 +194,9 @@ typedef struct tri_config_changes {
  * file are equal however they are spelled. */
 TRI_CHECKED tri_status tri_config_compare(const tri_config *before, const tri_config *now,
                                           tri_config_changes *out);
-void                   tri_config_changes_free(tri_config_changes *c);
+/* Whether run.allow_changes names the key. Not collective. */
+bool tri_config_allows(const tri_config *c, const char *key);
+void tri_config_changes_free(tri_config_changes *c);
 
 /* Not collective. Append inputs/reference.yaml. */
 TRI_CHECKED tri_status tri_config_reference(tri_text *out);

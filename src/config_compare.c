@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_allowed(const tri_config *now, const char *key) {
-  for (int i = 0; i < now->run.allow_changes.n; i++)
-    if (!strcmp(now->run.allow_changes.item[i], key)) return true;
+bool tri_config_allows(const tri_config *c, const char *key) {
+  for (int i = 0; i < c->run.allow_changes.n; i++)
+    if (!strcmp(c->run.allow_changes.item[i], key)) return true;
   return false;
 }
 
@@ -59,14 +59,13 @@ static tri_status is_same(const tri_config *before, const tri_config *now, const
 static tri_status put_change(const tri_config *before, const tri_config *now, const tri_key *k,
                              tri_config_changes *out) {
   const char *name = k ? k->name : "reward";
-  bool        refused = (!k || k->change == TRI_CHANGE_REFUSED) && !is_allowed(now, name);
+  bool        refused = (!k || k->change == TRI_CHANGE_REFUSED) && !tri_config_allows(now, name);
   tri_text   *to = refused ? &out->refused : &out->listed;
 
-  TRI_TRY(tri_text_printf(to, "%s: ", name));
+  TRI_TRY(tri_text_printf(to, "\n  %s: ", name));
   TRI_TRY(put_shown(before, k, to));
   TRI_TRY(tri_text_put(to, " -> ", 4));
   TRI_TRY(put_shown(now, k, to));
-  TRI_TRY(tri_text_put(to, "\n", 1));
   return refused ? tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name) : TRI_OK;
 }
 

@@ -1,6 +1,7 @@
 /* export.c - a checkpoint's weights and small files as a Hugging Face folder. */
 #include "export.h"
 #include "file.h"
+#include "folder.h"
 #include "io/deck.h"
 #include "io/hf_config.h"
 #include "io/json_text.h"
@@ -41,35 +42,14 @@ typedef struct job {
 
 /* ---- the folder ---- */
 
-/* Removes the folder.tmp that this export made: only the kinds of files an export writes, never a sub-folder.
- */
-static void remove_tmp(const char *tmp) {
-  static const char *const kinds[] = {".json", ".safetensors", ".tmp"};
-  char                     path[PATH_ROOM + 256];
-  struct dirent           *e;
-  DIR                     *d = opendir(tmp);
-
-  if (!d) return;
-  while ((e = readdir(d))) {
-    size_t n = strlen(e->d_name);
-    for (int k = 0; k < 3; k++)
-      if (n > strlen(kinds[k]) && !strcmp(e->d_name + n - strlen(kinds[k]), kinds[k])) {
-        snprintf(path, sizeof path, "%s/%s", tmp, e->d_name);
-        unlink(path);
-        break;
-      }
-  }
-  closedir(d);
-  rmdir(tmp);
-}
-
 static tri_status check_free(const char *folder) {
   struct dirent *e;
   bool           empty = true;
-  struct stat    sb;
   DIR           *d;
 
-  if (stat(folder, &sb)) return TRI_OK; /* not there, or mkdir will say what is wrong */
+  if (!tri_folder_has(AT_FDCWD, folder)) return TRI_OK; /* or mkdir will say what is wrong */
+  if (tri_folder_has_link(AT_FDCWD, folder))
+    TRI_FAIL(TRI_EINPUT, "%s: is a link; name the folder it leads to, or another", folder);
   d = opendir(folder);
   if (!d) TRI_FAIL(TRI_EINPUT, "%s: cannot be the folder of the export: %s", folder, strerror(errno));
   while (empty && (e = readdir(d))) empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
@@ -335,7 +315,8 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
   TRI_TRY_DONE(put_weights(j, sum));
   TRI_TRY_DONE(publish(j->tmp, folder));
 done:
-  if (st != TRI_OK && j->tmp[0]) remove_tmp(j->tmp);
+  if (st != TRI_OK && j->tmp[0] && tri_folder_remove(AT_FDCWD, j->tmp, j->tmp, NULL) != TRI_OK)
+    tri_log(TRI_LOG_WARN, "%s: left behind: it cannot be removed", j->tmp);
   TRI_FREE(j->spec);
   TRI_FREE(j->source);
   TRI_FREE(j->shard);

@@ -6,7 +6,6 @@
 #include "trace.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -66,8 +65,7 @@ static tri_status file_open(tri_metrics *m, int64_t keep_step) {
   char      *text = NULL;
   size_t     n, keep;
 
-  m->fd = open(m->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (m->fd < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be written: %s", m->path, strerror(errno));
+  TRI_TRY_DONE(tri_file_append(m->path, &m->fd));
   TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
   TRI_TRY_DONE(kept_bytes(m->path, text, n, keep_step, &keep));
   if (keep < n && ftruncate(m->fd, (off_t)keep))

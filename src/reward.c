@@ -14,6 +14,7 @@ typedef struct set_row {
   void             *state;
   double            weight;
   char              name[48]; /* unique in the set */
+  bool              warned;
 } set_row;
 
 struct tri_reward_set {
@@ -87,16 +88,22 @@ const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, si
   return why;
 }
 
-tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total) {
+tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total,
+                                int32_t *failed) {
   tri_status st = TRI_OK;
   float     *score = NULL;
   double    *sum = NULL;
 
   TRI_TRY_DONE(TRI_ALLOC(score, n));
   TRI_TRY_DONE(TRI_ALLOC(sum, n));
+  for (int q = 0; q < n; q++) failed[q] = 0;
   for (int i = 0; i < s->n; i++) {
     TRI_TRY_DONE(s->row[i].kind->score(s->row[i].state, a, n, score));
     for (int q = 0; q < n; q++) {
+      if (isnan(score[q])) {
+        failed[q] |= 1 << i;
+        score[q] = 0;
+      }
       if (!isfinite(score[q]))
         TRI_FAIL_DONE(TRI_ENUMERIC, "reward %s gave %g to an answer to prompt_id %lld", s->row[i].name,
                       (double)score[q], (long long)a[q].prompt_id);
@@ -116,6 +123,17 @@ done:
   TRI_FREE(score);
   TRI_FREE(sum);
   return st;
+}
+
+void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
+  set_row *row = &s->row[i];
+
+  if (row->warned) return;
+  row->warned = true;
+  tri_log(TRI_LOG_WARN,
+          "reward %s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
+          "reward_failures counts such answers)",
+          row->name, (long long)prompt_id, row->kind->failure ? row->kind->failure : "it gave no number");
 }
 
 int tri_reward_set_count(const tri_reward_set *s) { return s->n; }

@@ -12,10 +12,10 @@ typedef struct array_row {
 } array_row;
 #define ROW(name, per)                                                                                       \
   { offsetof(tri_rollout, name), sizeof *((tri_rollout *)0)->name, per }
-static const array_row array[] = {ROW(prompt_id, PER_SEQ), ROW(sample, PER_SEQ),     ROW(prompt_len, PER_SEQ),
-                                  ROW(stop, PER_SEQ),      ROW(reward, PER_SEQ),     ROW(part, PER_PART),
-                                  ROW(token, PER_TOKEN),   ROW(old_logp, PER_TOKEN), ROW(ref_logp, PER_TOKEN),
-                                  ROW(adv, PER_TOKEN)};
+static const array_row array[] = {ROW(prompt_id, PER_SEQ),  ROW(sample, PER_SEQ),  ROW(prompt_len, PER_SEQ),
+                                  ROW(stop, PER_SEQ),       ROW(reward, PER_SEQ),  ROW(part, PER_PART),
+                                  ROW(failed, PER_SEQ),     ROW(token, PER_TOKEN), ROW(old_logp, PER_TOKEN),
+                                  ROW(ref_logp, PER_TOKEN), ROW(adv, PER_TOKEN)};
 enum { N_ARRAY = sizeof array / sizeof *array };
 
 /* What a rank sends: this, lengths [n_seq] i64, then each array, padded to 8 bytes. */

@@ -20,6 +20,7 @@ typedef struct tri_rollout {
   int32_t *prompt_len, *stop;    /* [n_seq] tokens without loss at the start; tri_stop_reason */
   float   *reward;               /* [n_seq] weighted sum; NaN while unknown */
   float   *part;                 /* [n_seq,n_reward] each reward by itself, unweighted */
+  int32_t *failed;               /* [n_seq] bit i: reward i could not judge; its part is 0 */
   int32_t *token;                /* [n_tok] */
   float   *old_logp, *ref_logp;  /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
   float   *adv;                  /* [n_tok] */

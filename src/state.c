@@ -96,6 +96,10 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_put_i64(w, "tokens", t->count.tokens));
   TRI_TRY(tri_ckpt_put_i64(w, "prompt_cursor", t->count.cursor));
   TRI_TRY(tri_ckpt_put_i64(w, "ranks", world_of(t)->size));
+  if (t->data) {
+    TRI_TRY(tri_ckpt_put_i64(w, "data_lines", t->data_lines));
+    TRI_TRY(tri_ckpt_put_i64(w, "data_hash", t->data_hash));
+  }
   TRI_TRY(tri_ckpt_put_text(w, "algo", t->algo->name));
   return tri_ckpt_put_text(w, "random_numbers", "philox4x32-10, keyed by run.seed");
 }
@@ -177,25 +181,10 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
-/* Moments and positions in the data of one algorithm mean nothing to another. */
-static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
-  tri_text   algo = {0};
-  tri_status st = tri_ckpt_get_text(r, "algo", &algo);
-
-  if (st == TRI_OK && (!algo.data || strcmp(algo.data, t->algo->name)))
-    st = tri_fail(
-        __FILE__, __LINE__, __func__, TRI_ECONFIG,
-        "%s is of a run of algo.name %s, the deck says %s; give run.resume: never, another run.output, or "
-        "model.path: %s to start from its weights",
-        t->resume, algo.data ? algo.data : "", t->algo->name, t->resume);
-  tri_text_free(&algo);
-  return st;
-}
-
 /* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
  * other names. */
 static tri_status set_aside(const tri_trainer *t) {
-  static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace"};
+  static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace", "deck.yaml"};
   enum { N = sizeof name / sizeof *name };
   char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
   int  number = 0, taken = 1, moved = 0;
@@ -217,11 +206,13 @@ static tri_status set_aside(const tri_trainer *t) {
                strerror(errno));
     moved++;
   }
+  snprintf(aside, sizeof aside, ".before-%d", number);
+  TRI_TRY(tri_resume_move_decks(t->cfg->run.output, -1, aside));
   if (moved)
-    tri_log(
-        TRI_LOG_INFO,
-        "run.resume: never: checkpoints, metrics and rollouts of the run before are kept as %s/*.before-%d",
-        t->cfg->run.output, number);
+    tri_log(TRI_LOG_INFO,
+            "run.resume: never: checkpoints, metrics, rollouts and deck of the run before are kept as "
+            "%s/*.before-%d",
+            t->cfg->run.output, number);
   return TRI_OK;
 }
 
@@ -270,6 +261,17 @@ tri_status tri_state_find(tri_trainer *t) {
   return st;
 }
 
+/* Rank 0. The deck as used, and beside it what held until the step the run goes on from. */
+static tri_status write_decks(const tri_trainer *t) {
+  char path[TRI_CKPT_PATH_BYTES + 64];
+
+  if (is_own(t)) TRI_TRY(tri_resume_move_decks(t->cfg->run.output, t->count.step, NULL));
+  snprintf(path, sizeof path, "%s/deck.step-%08lld.yaml", t->cfg->run.output, (long long)t->count.step);
+  if (t->deck_before.len) TRI_TRY(tri_file_write(path, t->deck_before.data, t->deck_before.len));
+  snprintf(path, sizeof path, "%s/deck.yaml", t->cfg->run.output);
+  return tri_file_write(path, t->deck.data, t->deck.len);
+}
+
 /* Rank 0. The output folder, the deck as used, the metrics cut back. */
 static tri_status open_outputs(tri_trainer *t) {
   char path[TRI_CKPT_PATH_BYTES + 32], *at;
@@ -285,8 +287,7 @@ static tri_status open_outputs(tri_trainer *t) {
     }
     TRI_TRY(lock_output(t));
     if (!strcmp(t->cfg->run.resume, "never")) TRI_TRY(set_aside(t));
-    snprintf(path, sizeof path, "%s/deck.yaml", t->cfg->run.output);
-    TRI_TRY(tri_file_write(path, t->deck.data, t->deck.len));
+    TRI_TRY(write_decks(t));
   }
   snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
   /* Lines of another run that lies in this folder do not belong to one resumed from elsewhere. */
@@ -296,7 +297,6 @@ static tri_status open_outputs(tri_trainer *t) {
 tri_status tri_state_load(tri_trainer *t) {
   tri_comm *world = world_of(t);
 
-  if (t->resume[0]) TRI_TRY(tri_agree(world, check_same_algo(t, tri_source_checkpoint(t->source))));
   TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
   if (t->ref)
     TRI_TRY(tri_source_load(t->ref_source, t->ref_resumed ? "/reference" : "/model", tri_model_params(t->ref),

@@ -6,14 +6,13 @@
  * the files of one machine's ranks fit together. */
 #include "timeline.h"
 #include "file.h"
+#include "folder.h"
 #include "io/json_text.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char *const lane_name[] = {"phases", "compute", "gather", "reduce"};
 
@@ -168,11 +167,8 @@ static tri_status write_file(tri_timeline *t) {
   TRI_TRY(tri_text_printf(
       &t->text, "\n],\"otherData\":{\"program\":\"trireme " TRI_VERSION "\",\"dropped_spans\":%lld}}\n",
       (long long)t->dropped));
-  if (mkdir(t->folder.data, 0777) && errno != EEXIST)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be made: %s", t->folder.data,
-                  strerror(errno));
-  else
-    st = tri_file_write(t->path.data, t->text.data, t->text.len);
+  st = tri_folder_make(t->folder.data);
+  if (st == TRI_OK) st = tri_file_write(t->path.data, t->text.data, t->text.len);
   tri_text_free(&t->text);
   t->written = st == TRI_OK;
   if (st != TRI_EFILE) return st;

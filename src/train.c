@@ -291,6 +291,8 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
                  r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
   report_parts(t, r);
+  tri_metric_add(t->metrics, "reward_failures", TRI_METRIC_RANK0,
+                 tri_answers_failed(r, t->reward, world_of(t)->rank == 0));
   tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length / r->n_seq);
   tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, (double)cut / r->n_seq);
 }

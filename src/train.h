@@ -58,7 +58,9 @@ typedef struct tri_trainer {
   char         resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
   char         model[TRI_CKPT_PATH_BYTES];  /* what model.path and model.ref_path mean; "": not asked for */
   char         ref_model[TRI_CKPT_PATH_BYTES];
-  tri_text     deck;                    /* as used */
+  tri_text     deck;        /* as used */
+  tri_text     deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
+  int64_t      data_lines, data_hash;   /* of data.train, 0 without it */
   int          lock;                    /* rank 0: descriptor of the locked output folder, or -1 */
   double       shown_score, shown_rate; /* of the step before, for the live line; NaN: none yet */
 } tri_trainer;
@@ -91,6 +93,12 @@ TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
 /* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
  * resume. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
+
+/* resume.c. Collective over world. Compares a resumed run with its checkpoint: the algorithm, the deck as used `now`, the
+ * lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
+TRI_CHECKED tri_status tri_resume_compare(tri_trainer *t, const tri_config *now);
+/* Not collective. The deck.step-NNNNNNNN.yaml of steps above `after` in the folder get a suffix, or go (NULL). */
+TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix);
 
 /* screen.c. Rank 0 prints. */
 TRI_CHECKED tri_status tri_screen_start(const tri_trainer *t);                    /* Collective over world */

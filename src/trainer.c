@@ -111,7 +111,6 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .from_deck = true,
                            .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
                            .max_total_name = "the model's max_position_embeddings",
-                           .max_line_bytes = c->data.max_line_bytes,
                            .vocab = tri_source_shape(t->source)->V,
                            .completion_end = eos->n ? eos->id[0] : -1,
                            .text_end = eos->n ? eos->id[0] : -1,
@@ -144,8 +143,6 @@ typedef struct longest {
 /* The longest line of every size-th replayed step this run will take, from its own first + rank on. */
 static tri_status measure_replay(const tri_trainer *t, int rank, int size, int64_t *out) {
   tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
-                        .max_answers = (int)t->samples,
-                        .max_line_bytes = t->cfg->data.max_line_bytes,
                         .vocab = tri_source_shape(t->source)->V,
                         .max_response = t->cfg->rollout.max_response_length};
 
@@ -465,6 +462,10 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   if (c->data.train.n)
     TRI_TRY(tri_error_about(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data),
                             "data.train"));
+  if (t->data) {
+    t->data_lines = tri_dataset_stats(t->data)->n_line;
+    t->data_hash = tri_dataset_hash(t->data);
+  }
   if (c->eval.steps > 0)
     TRI_TRY(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
   TRI_TRY(tri_agree(world, plan_steps(t)));
@@ -477,14 +478,15 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   return measure(t, l);
 }
 
-/* The deck as used: with the numbers that followed from others and do not depend on the ranks. */
-static tri_status print_deck(tri_trainer *t) {
+/* Collective over world. The deck as used: with the numbers that followed from others and do not depend on the ranks. */
+static tri_status settle_deck(tri_trainer *t) {
   tri_config used = *t->cfg;
 
   used.train.steps = t->steps;
   used.train.epochs = 0;
   used.train.train_batch_size = t->batch.train_batch_size;
-  return tri_config_print(&used, &t->deck);
+  TRI_TRY(tri_config_print(&used, &t->deck));
+  return tri_resume_compare(t, &used);
 }
 
 /* Collective over world. Where products depend on the number of rows, old log-probabilities are computed again. */
@@ -537,7 +539,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   set_options(t);
   TRI_TRY(tri_state_find(t));
   TRI_TRY(open_inputs(t, &l));
-  TRI_TRY(print_deck(t));
+  TRI_TRY(settle_deck(t));
   TRI_TRY(open_models(t, &l));
   TRI_TRY(tri_session_take_memory(se));
   TRI_TRY(tri_model_start(t->policy, se->stream));
@@ -561,4 +563,5 @@ void tri_trainer_close(tri_trainer *t) {
   tri_source_close(&t->ref_source);
   tri_source_close(&t->source);
   tri_text_free(&t->deck);
+  tri_text_free(&t->deck_before);
 }

@@ -15,6 +15,7 @@ trap 'rm -rf "$out"' EXIT
 headers='
 src/base.h           0 -
 src/file.h           0 -
+src/folder.h         0 -
 src/visible.h        0 -
 src/tensor.h         0 -
 src/rng.h            0 -
@@ -44,7 +45,6 @@ gpu/nccl_impl.h      2 gpu/*nccl*.c
 io/hf_config.h       1 -
 io/json_text.h       1 -
 io/jsonl.h           1 -
-io/lines.h           1 -
 io/safetensors.h     1 -
 io/tokenizer.h       1 -
 io/tokenizer_impl.h  1 io/tokenizer*.c
@@ -101,6 +101,7 @@ src/config_*.c      6
 src/collect.c       6
 src/screen.c        6
 src/state.c         6
+src/resume.c        6
 src/trainer.c       6
 src/commands/*      7
 src/main.c          7

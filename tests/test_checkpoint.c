@@ -88,6 +88,26 @@ static void names_values_and_files(void **state) {
   tri_ckpt_close(&r);
 }
 
+/* Judge: the modes of the folder before commit, of the finished one and its state.h5 after it. */
+static void nobody_else_enters_a_folder_while_it_is_filled(void **state) {
+  tri_ckpt_writer *w;
+  struct stat      sb;
+
+  (void)state;
+  new_dir("modes");
+  umask(027);
+  OK(tri_ckpt_create(dir, 1, world, tensors, N_TENSOR, &w));
+  assert_int_equal(stat(in(dir, "step-00000001.tmp"), &sb), 0);
+  assert_int_equal(sb.st_mode & 0777, 0700);
+  OK(fill(w, 1, N_TENSOR));
+  OK(tri_ckpt_commit(&w));
+  assert_int_equal(stat(in(dir, "step-00000001"), &sb), 0);
+  assert_int_equal(sb.st_mode & 0777, 0750);
+  assert_int_equal(stat(in(dir, "step-00000001/state.h5"), &sb), 0);
+  assert_int_equal(sb.st_mode & 0777, 0640);
+  umask(022);
+}
+
 static bool dumped(const char *data_set, const char *line) {
   char  command[2 * TRI_CKPT_PATH_BYTES], text[512];
   bool  found = false;
@@ -301,12 +321,19 @@ static void a_latest_that_names_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_byte_comes_back),      cmocka_unit_test(every_range_comes_back),
-      cmocka_unit_test(names_values_and_files),     cmocka_unit_test(h5dump_reads_it),
-      cmocka_unit_test(bad_tensors_are_refused),    cmocka_unit_test(elements_never_written_are_an_error),
-      cmocka_unit_test(abandon_leaves_nothing),     cmocka_unit_test(a_step_is_replaced),
-      cmocka_unit_test(retention_keeps_the_newest), cmocka_unit_test(nothing_to_find_is_no_error),
-      cmocka_unit_test(the_one_before_is_found),    cmocka_unit_test(a_latest_that_names_nothing),
+      cmocka_unit_test(every_byte_comes_back),
+      cmocka_unit_test(every_range_comes_back),
+      cmocka_unit_test(names_values_and_files),
+      cmocka_unit_test(h5dump_reads_it),
+      cmocka_unit_test(nobody_else_enters_a_folder_while_it_is_filled),
+      cmocka_unit_test(bad_tensors_are_refused),
+      cmocka_unit_test(elements_never_written_are_an_error),
+      cmocka_unit_test(abandon_leaves_nothing),
+      cmocka_unit_test(a_step_is_replaced),
+      cmocka_unit_test(retention_keeps_the_newest),
+      cmocka_unit_test(nothing_to_find_is_no_error),
+      cmocka_unit_test(the_one_before_is_found),
+      cmocka_unit_test(a_latest_that_names_nothing),
   };
 
   return cmocka_run_group_tests(tests, case_open, case_close);

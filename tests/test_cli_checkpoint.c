@@ -140,8 +140,8 @@ static void replay_goes_on_from_a_checkpoint(void **state) {
   (void)state;
   cli_succeeds(TWO GRPO "run.output=h train.steps=2 rollout.save_every=2 checkpoint.save_steps=1");
   assert_false(cli_exists("h/rollouts/step-00000001.jsonl"));
-  cli_succeeds(TWO GRPO
-               "run.output=i run.resume=h/checkpoints/step-00000001 rollout.replay=h/rollouts train.steps=2");
+  cli_succeeds(TWO GRPO "run.output=i run.resume=h/checkpoints/step-00000001 rollout.replay=h/rollouts "
+                        "run.allow_changes=rollout.replay train.steps=2");
   cli_fails(64, TWO GRPO "run.output=j rollout.replay=h/rollouts train.steps=2", "step-00000001.jsonl",
             "(rollout.replay)");
   cli_sh("mkdir k && cp h/rollouts/step-00000002.jsonl k/step-00000001.jsonl");

@@ -67,10 +67,10 @@ static void rate_length_and_reports_go_on(void **state) {
           ARGS("train.learning_rate=5e-5", "train.steps=20", "train.lr_scheduler=cosine",
                "checkpoint.save_steps=5", "shard.plan=zero3", "run.threads=2", "data.eval=e.jsonl",
                "train.max_tokens_per_gpu=99"),
-          "run.threads: 0 -> 2\ndata.eval: null -> [\"e.jsonl\"]\ntrain.steps: 10 -> 20\n"
-          "train.max_tokens_per_gpu: null -> 99\ntrain.learning_rate: 1e-06 -> 5e-05\n"
-          "train.lr_scheduler: constant -> cosine\nshard.plan: hybrid -> zero3\n"
-          "checkpoint.save_steps: 0 -> 5\n",
+          "\n  run.threads: 0 -> 2\n  data.eval: null -> [\"e.jsonl\"]\n  train.steps: 10 -> 20"
+          "\n  train.max_tokens_per_gpu: null -> 99\n  train.learning_rate: 1e-06 -> 5e-05"
+          "\n  train.lr_scheduler: constant -> cosine\n  shard.plan: hybrid -> zero3"
+          "\n  checkpoint.save_steps: 0 -> 5",
           "", "");
 }
 
@@ -80,12 +80,12 @@ static void the_experiment_is_refused_as_a_whole(void **state) {
           ARGS("run.seed=7", "data.train=[t.jsonl, u.jsonl]", "algo.num_generations=4", "model.path=n",
                "rollout.rollout_batch_size=8", "train.train_batch_size=16", "train.steps=11",
                "reward=[{name: exact, weight: 0.5}, {name: regex, pattern: x}]"),
-          "train.steps: 10 -> 11\n",
-          "run.seed: 42 -> 7\nmodel.path: \"m\" -> \"n\"\n"
-          "data.train: [\"t.jsonl\"] -> [\"t.jsonl\", \"u.jsonl\"]\nalgo.num_generations: 8 -> 4\n"
-          "rollout.rollout_batch_size: 4 -> 8\ntrain.train_batch_size: null -> 16\n"
-          "reward: [{name: exact, weight: 1}] -> [{name: exact, weight: 0.5}, {name: regex, weight: 1, "
-          "pattern: \"x\"}]\n",
+          "\n  train.steps: 10 -> 11",
+          "\n  run.seed: 42 -> 7\n  model.path: \"m\" -> \"n\""
+          "\n  data.train: [\"t.jsonl\"] -> [\"t.jsonl\", \"u.jsonl\"]\n  algo.num_generations: 8 -> 4"
+          "\n  rollout.rollout_batch_size: 4 -> 8\n  train.train_batch_size: null -> 16"
+          "\n  reward: [{name: exact, weight: 1}] -> [{name: exact, weight: 0.5}, {name: regex, weight: 1, "
+          "pattern: \"x\"}]",
           "run.seed, model.path, data.train, algo.num_generations, rollout.rollout_batch_size, "
           "train.train_batch_size, reward");
 }
@@ -95,8 +95,8 @@ static void what_is_allowed_is_listed(void **state) {
   changes(NULL,
           ARGS("run.seed=7", "algo.kl_coef=0.1", "reward=[{name: number}]",
                "run.allow_changes=[run.seed, reward]"),
-          "run.seed: 42 -> 7\nreward: [{name: exact, weight: 1}] -> [{name: number, weight: 1}]\n",
-          "algo.kl_coef: 0 -> 0.1\n", "algo.kl_coef");
+          "\n  run.seed: 42 -> 7\n  reward: [{name: exact, weight: 1}] -> [{name: number, weight: 1}]",
+          "\n  algo.kl_coef: 0 -> 0.1", "algo.kl_coef");
 }
 
 /* A file that is there is the same by every name. */
@@ -112,7 +112,7 @@ static void one_file_has_many_names(void **state) {
   fclose(f);
   snprintf(a, sizeof a, "data.train=%s/t.jsonl", dir);
   snprintf(b, sizeof b, "data.train=%s/../%s/./t.jsonl", dir, strrchr(dir, '/') + 1);
-  snprintf(c, sizeof c, "data.train: [\"%s/t.jsonl\"] -> [\"%s/u.jsonl\"]\n", dir, dir);
+  snprintf(c, sizeof c, "\n  data.train: [\"%s/t.jsonl\"] -> [\"%s/u.jsonl\"]", dir, dir);
   changes(ARGS(a), ARGS(b), "", "", "");
   snprintf(b, sizeof b, "data.train=%s/u.jsonl", dir);
   changes(ARGS(a), ARGS(b), "", c, "data.train");

@@ -241,7 +241,6 @@ static void test_regex_long(void **state) {
 static void test_regex_refused(void **state) {
   tri_reward_opt o = option("regex", 1, "");
   void          *self;
-  tri_status     st;
 
   (void)state;
   assert_int_equal(tri_reward_regex.open(&o, &self), TRI_ECONFIG);
@@ -257,12 +256,28 @@ static void test_regex_refused(void **state) {
   o = option("regex", 1, "\xff");
   assert_int_equal(tri_reward_regex.open(&o, &self), TRI_ECONFIG);
   tri_error_clear();
-  score_as("regex", "^(a+)+$", answer("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", NULL), &st);
-  assert_int_equal(st, TRI_ECONFIG);
-  assert_non_null(strstr(tri_error_message(), "^(a+)+$"));
-  tri_error_clear();
-  score_as("regex", "a", answer("\xff", NULL), &st); /* cannot come from the decoder; still no crash */
-  assert_int_equal(st, TRI_ECONFIG);
+}
+
+/* Whatever an answer's text is, it is no error. Judge: PCRE2's limits, stated in reward_rule.c. */
+static void test_regex_cannot_judge(void **state) {
+  enum { N = 2000000 };
+  static const char *const bomb = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+  char                    *text = malloc(N + 1);
+  tri_status               st;
+
+  (void)state;
+  assert_non_null(text);
+  memset(text, 'a', N);
+  text[N] = 0;
+  assert_true(isnan(score_as("regex", "^(a+)+$", answer(bomb, NULL), &st)) && st == TRI_OK);
+  assert_true(isnan(score_as("regex", "(*NO_JIT)^(a+)+$", answer(bomb, NULL), &st)) && st == TRI_OK);
+  /* the JIT's stack; the interpreter's heap; the depth of calls */
+  assert_true(isnan(score_as("regex", "^(?:a|b)+$", answer(text, NULL), &st)) && st == TRI_OK);
+  assert_true(isnan(score_as("regex", "(*NO_JIT)^(?:a|b)+$", answer(text, NULL), &st)) && st == TRI_OK);
+  assert_true(isnan(score_as("regex", "^(a(?1)?b)$", answer(text, NULL), &st)) && st == TRI_OK);
+  /* cannot come from the decoder */
+  assert_true(isnan(score_as("regex", "a", answer("\xff", NULL), &st)) && st == TRI_OK);
+  free(text);
 }
 
 /* 2 exact - 0.5 regex(\d) + 1 regex(^P): "Paris" 2 + 0 + 1, "P1" 0 - 0.5 + 1, "x" 0. */
@@ -272,6 +287,7 @@ static void test_set(void **state) {
   static const float   want_part[] = {1, 0, 1, 0, 1, 1, 0, 0, 0}, want[] = {3, 0.5f, 0};
   tri_reward_set      *s;
   float                part[9], total[3];
+  int32_t              failed[3];
 
   (void)state;
   assert_int_equal(tri_reward_set_open(o, 3, &s), TRI_OK);
@@ -279,12 +295,32 @@ static void test_set(void **state) {
   assert_string_equal(tri_reward_set_name(s, 0), "exact");
   assert_string_equal(tri_reward_set_name(s, 1), "regex");
   assert_string_equal(tri_reward_set_name(s, 2), "regex_2");
-  assert_int_equal(tri_reward_set_score(s, a, 3, part, total), TRI_OK);
+  assert_int_equal(tri_reward_set_score(s, a, 3, part, total, failed), TRI_OK);
   assert_memory_equal(part, want_part, sizeof part);
   assert_memory_equal(total, want, sizeof total);
-  assert_int_equal(tri_reward_set_score(s, a, 0, part, total), TRI_OK);
+  assert_int_equal(tri_reward_set_score(s, a, 0, part, total, failed), TRI_OK);
   tri_reward_set_close(&s);
   assert_null(s);
+  tri_reward_set_close(&s);
+}
+
+/* 2 exact + 1 regex, whose search has no end on the first answer: 2 + 0, 0 + 1. */
+static void test_set_cannot_judge(void **state) {
+  const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", 1, "^(a+)+$")};
+  const tri_answer     a[] = {answer("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
+                                     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"),
+                              answer("a", "b")};
+  static const float   want_part[] = {1, 0, 0, 1}, want[] = {2, 1};
+  tri_reward_set      *s;
+  float                part[4], total[2];
+  int32_t              failed[2];
+
+  (void)state;
+  assert_int_equal(tri_reward_set_open(o, 2, &s), TRI_OK);
+  assert_int_equal(tri_reward_set_score(s, a, 2, part, total, failed), TRI_OK);
+  assert_memory_equal(part, want_part, sizeof part);
+  assert_memory_equal(total, want, sizeof total);
+  assert_true(failed[0] == 1 << 1 && failed[1] == 0);
   tri_reward_set_close(&s);
 }
 
@@ -302,6 +338,7 @@ static void test_set_refused(void **state) {
   tri_reward_set  *s;
   const tri_answer a = answer("x", "x");
   float            part, total;
+  int32_t          failed;
 
   (void)state;
   for (int i = 0; i < 17; i++) o[i] = option("exact", 1, "");
@@ -317,7 +354,7 @@ static void test_set_refused(void **state) {
   refuse_set(o, 2, "reward.pattern");
   one = option("exact", 1e300, "");
   assert_int_equal(tri_reward_set_open(&one, 1, &s), TRI_OK);
-  assert_int_equal(tri_reward_set_score(s, &a, 1, &part, &total), TRI_ENUMERIC);
+  assert_int_equal(tri_reward_set_score(s, &a, 1, &part, &total, &failed), TRI_ENUMERIC);
   assert_non_null(strstr(tri_error_message(), "prompt_id 12"));
   tri_reward_set_close(&s);
 }
@@ -340,7 +377,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_regex, setup, teardown),
       cmocka_unit_test_setup_teardown(test_regex_long, setup, teardown),
       cmocka_unit_test_setup_teardown(test_regex_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex_cannot_judge, setup, teardown),
       cmocka_unit_test_setup_teardown(test_set, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_set_cannot_judge, setup, teardown),
       cmocka_unit_test_setup_teardown(test_set_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(test_table, setup, teardown),
   };

@@ -16,7 +16,7 @@ typedef struct request {
 /* What came of all answers. */
 typedef struct result {
   double reward_mean, pass_at_1, pass_at_k, length_mean_tokens, truncated_ratio;
-  int    prompts, num;
+  int    prompts, num, reward_failures;
 } result;
 
 /* Right when the reward is full: 1, since there is one reward of weight 1. */
@@ -63,7 +63,8 @@ static tri_status print_result(const result *x, bool json) {
                {"pass_at_1", x->pass_at_1},
                {"pass_at_k", x->pass_at_k},
                {"response_length_mean_tokens", x->length_mean_tokens},
-               {"truncated_ratio", x->truncated_ratio}};
+               {"truncated_ratio", x->truncated_ratio},
+               {"reward_failures", x->reward_failures}};
   for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
     TRI_TRY_DONE(tri_text_printf(&out, "%s\"%s\": ", i ? ", " : "{", field[i].name));
     TRI_TRY_DONE(tri_json_put_double(&out, field[i].value));
@@ -141,6 +142,7 @@ static tri_status run(const char *model, const request *q, tri_reward_set *set) 
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));
   summarise(&r, &x);
+  x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
 done:
   tri_rollout_free(&r);

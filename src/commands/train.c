@@ -1,5 +1,6 @@
 /* train.c - trireme train DECK [key=value ...]: one run. */
 #include "config.h"
+#include "file.h"
 #include "flags.h"
 #include "train.h"
 
@@ -10,7 +11,13 @@
 
 static const char *const devices[] = {"auto", "cpu", "cuda"};
 
-static tri_status no_log(const char *path) {
+static tri_status open_log(const char *path, FILE **log) {
+  int fd;
+
+  TRI_TRY(tri_file_append(path, &fd));
+  *log = fdopen(fd, "a");
+  if (*log) return TRI_OK;
+  close(fd);
   TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
 }
 
@@ -27,8 +34,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   TRI_TRY_DONE(tri_session_open(&opt, &se));
   TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
   snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
-  if (se.rt.world_rank == 0) log = fopen(path, "a");
-  TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], se.rt.world_rank == 0 && !log ? no_log(path) : TRI_OK));
+  TRI_TRY_DONE(tri_agree(se.comm[TRI_WORLD], se.rt.world_rank == 0 ? open_log(path, &log) : TRI_OK));
   tri_log_file(log);
   TRI_TRY_DONE(tri_screen_start(&t));
   TRI_TRY_DONE(tri_train(&t, &end));

@@ -1,0 +1,134 @@
+/* folder.c - folders of a run: opened, made and removed so that no link leads out of them. */
+#include "folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
+
+static tri_status check_owner(const char *path, const char *what, const struct stat *sb) {
+  if (sb->st_uid == geteuid()) return TRI_OK;
+  TRI_FAIL(TRI_EFILE, "%s: %s of another user (%u; this program runs as %u), and is left alone", path, what,
+           (unsigned)sb->st_uid, (unsigned)geteuid());
+}
+
+/* The folder that a link of ours leads to. */
+static tri_status open_linked(const char *path, const struct stat *link, int *fd) {
+  struct stat sb;
+  tri_status  st = check_owner(path, "is a link", link);
+
+  if (st != TRI_OK) return st;
+  *fd = open(path, FOLDER_FLAGS);
+  if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: is a link that leads to no folder: %s", path, strerror(errno));
+  if (fstat(*fd, &sb))
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", path, strerror(errno));
+  else
+    st = check_owner(path, "is a link to a folder", &sb);
+  if (st == TRI_OK) return TRI_OK;
+  close(*fd);
+  *fd = -1;
+  return st;
+}
+
+tri_status tri_folder_open(const char *path, int *fd) {
+  struct stat sb;
+  int         why;
+
+  *fd = open(path, FOLDER_FLAGS | O_NOFOLLOW);
+  if (*fd >= 0 || errno == ENOENT) return TRI_OK;
+  why = errno;
+  if (!lstat(path, &sb) && S_ISLNK(sb.st_mode)) return open_linked(path, &sb, fd);
+  TRI_FAIL(TRI_EFILE, "%s: cannot be opened as a folder: %s", path, strerror(why));
+}
+
+tri_status tri_folder_make(const char *path) {
+  int fd, why;
+
+  if (!mkdir(path, 0777)) return TRI_OK;
+  why = errno;
+  if (why == EEXIST) TRI_TRY(tri_folder_open(path, &fd));
+  if (why != EEXIST || fd < 0) TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(why));
+  close(fd);
+  return TRI_OK;
+}
+
+bool tri_folder_has(int at, const char *name) {
+  struct stat sb;
+
+  return !fstatat(at, name, &sb, AT_SYMLINK_NOFOLLOW);
+}
+
+bool tri_folder_has_link(int at, const char *name) {
+  struct stat sb;
+
+  return !fstatat(at, name, &sb, AT_SYMLINK_NOFOLLOW) && S_ISLNK(sb.st_mode);
+}
+
+tri_status tri_folder_check_own(int at, const char *name, const char *path) {
+  struct stat sb;
+
+  if (fstatat(at, name, &sb, AT_SYMLINK_NOFOLLOW)) TRI_FAIL(TRI_EFILE, "%s: %s", path, strerror(errno));
+  if (!S_ISDIR(sb.st_mode)) TRI_FAIL(TRI_EFILE, "%s: is no folder, and is left alone", path);
+  return check_owner(path, "is a folder", &sb);
+}
+
+static tri_status remove_entry(int fd, const char *name, const char *path) {
+  if (unlinkat(fd, name, 0) && errno != ENOENT)
+    TRI_FAIL(TRI_EFILE, "%s/%s: cannot be removed: %s", path, name, strerror(errno));
+  return TRI_OK;
+}
+
+/* Takes d. */
+static tri_status empty(DIR *d, const char *path, const char *first) {
+  struct dirent *entry;
+  tri_status     st = TRI_OK;
+
+  if (first) TRI_TRY_DONE(remove_entry(dirfd(d), first, path));
+  while ((entry = readdir(d)))
+    if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+      TRI_TRY_DONE(remove_entry(dirfd(d), entry->d_name, path));
+done:
+  closedir(d);
+  return st;
+}
+
+/* Opens a folder of ours to be emptied; NULL on failure. */
+static DIR *open_own(int at, const char *name, const char *path) {
+  struct stat sb;
+  DIR        *d = NULL;
+  int         fd = openat(at, name, FOLDER_FLAGS | O_NOFOLLOW);
+
+  if (fd < 0 || fstat(fd, &sb))
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be removed as a folder: %s", path,
+             strerror(errno));
+  else if (check_owner(path, "is a folder", &sb) == TRI_OK && !(d = fdopendir(fd)))
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
+  if (!d && fd >= 0) close(fd);
+  return d;
+}
+
+tri_status tri_folder_remove(int at, const char *name, const char *path, const char *first) {
+  struct stat sb;
+  DIR        *d;
+
+  if (fstatat(at, name, &sb, AT_SYMLINK_NOFOLLOW)) {
+    if (errno == ENOENT || errno == ENOTDIR) return TRI_OK;
+    TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+  }
+  if (S_ISLNK(sb.st_mode)) {
+    if (unlinkat(at, name, 0))
+      TRI_FAIL(TRI_EFILE, "%s: the link cannot be removed: %s", path, strerror(errno));
+    return TRI_OK;
+  }
+  d = open_own(at, name, path);
+  if (!d) return TRI_EFILE;
+  TRI_TRY(empty(d, path, first));
+  if (unlinkat(at, name, AT_REMOVEDIR) && errno != ENOENT)
+    TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+  return TRI_OK;
+}

@@ -1,0 +1,28 @@
+/* folder.h - folders of a run: opened, made and removed so that no link leads out of them. Layer 0. */
+#ifndef TRI_FOLDER_H
+#define TRI_FOLDER_H
+
+#include "base.h"
+
+/* All that follow are not collective. Folders above the last part of a path may be links; the last part may be one only
+ * where link and folder both belong to the user who runs the program: another's link would decide what is written or
+ * removed. */
+
+/* *fd: the folder, for calls as openat, -1 where nothing stands there. TRI_EFILE: it is no folder, or cannot be opened. The
+ * caller closes *fd. */
+TRI_CHECKED tri_status tri_folder_open(const char *path, int *fd);
+/* The folder is there afterwards: made with mode 0777 without the umask's bits, or found. TRI_EFILE. */
+TRI_CHECKED tri_status tri_folder_make(const char *path);
+
+/* The entry `name` of the open folder `at` (AT_FDCWD, and any path: as openat). `path` is for messages. */
+
+bool tri_folder_has(int at, const char *name); /* a link counts as itself, wherever it leads */
+bool tri_folder_has_link(int at, const char *name);
+/* Is it a folder, no link to one, and this user's? TRI_EFILE says what it is else. */
+TRI_CHECKED tri_status tri_folder_check_own(int at, const char *name, const char *path);
+/* Removes a folder of files and links, the file `first` (NULL: none) before the others. A link in its place or in it is
+ * removed itself, never followed. TRI_OK when nothing stands there. TRI_EFILE: it is no folder, or another user's, and as it
+ * was; or something in it cannot be removed. */
+TRI_CHECKED tri_status tri_folder_remove(int at, const char *name, const char *path, const char *first);
+
+#endif

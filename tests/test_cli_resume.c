@@ -1,0 +1,112 @@
+/* test_cli_resume.c - the whole program when a run is resumed with another deck or other data. */
+#include "cli_case.h"
+
+/* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
+static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
+
+static const char *const program[] = {ONE, TWO};
+
+/* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one output. */
+static void another_experiment_is_refused_as_a_whole(void **state) {
+  static const char *const part[] = {
+      "a/checkpoints/step-00000002 is of another experiment",
+      "run.seed: 42 -> 7",
+      "data.train: [\"sft.jsonl\"] -> [\"other.jsonl\"]",
+      "train.train_batch_size: 8 -> 4",
+      "run.allow_changes: [run.seed, data.train, train.train_batch_size]",
+      "run.resume: never or another run.output",
+  };
+  char command[512];
+
+  (void)state;
+  cli_sh("cp sft.jsonl other.jsonl");
+  copy_run("a");
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command,
+             "%s" SFT "run.output=a run.seed=7 data.train=other.jsonl train.train_batch_size=4 "
+             "train.micro_batch_size=2 train.learning_rate=0.05 train.steps=4",
+             program[i]);
+    assert_int_equal(cli_run(command), 64);
+    assert_int_equal(cli_errors(), 1);
+    for (size_t k = 0; k < sizeof part / sizeof *part; k++) cli_shows(cli_err, part[k]);
+    assert_null(strstr(cli_err, "learning_rate"));
+    cli_sh("diff -r run a -x log.txt");
+  }
+}
+
+/* What a resume may change is said, and the deck that held until then is kept. */
+static void rate_and_length_are_listed_and_go_on(void **state) {
+  (void)state;
+  copy_run("b");
+  cli_succeeds(TWO SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
+  cli_shows(cli_err, "  train.learning_rate: 0.001 -> 0.05\n");
+  cli_shows(cli_err, "  train.steps: 2 -> 3\n");
+  cli_sh("cmp b/deck.step-00000002.yaml run/deck.yaml && grep -q 'learning_rate: 0.05' b/deck.yaml");
+  cli_sh("cmp b/deck.yaml b/checkpoints/step-00000003/deck.yaml && test $(wc -l < b/metrics.jsonl) = 3");
+  cli_succeeds(TWO SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
+  assert_null(strstr(cli_err, "another deck"));
+  assert_false(cli_exists("b/deck.step-00000003.yaml"));
+}
+
+/* A run wound back loses the decks of the steps it loses; one that starts anew sets them aside. */
+static void old_decks_go_with_their_steps(void **state) {
+  (void)state;
+  copy_run("c");
+  cli_succeeds(ONE SFT "run.output=c train.steps=3 checkpoint.save_total_limit=9");
+  cli_succeeds(ONE SFT "run.output=c train.steps=4 checkpoint.save_total_limit=9");
+  assert_true(cli_exists("c/deck.step-00000002.yaml") && cli_exists("c/deck.step-00000003.yaml"));
+  cli_succeeds(ONE SFT "run.output=c train.steps=5 run.resume=c/checkpoints/step-00000002");
+  assert_true(cli_exists("c/deck.step-00000002.yaml") && !cli_exists("c/deck.step-00000003.yaml"));
+  cli_sh("cp c/deck.yaml last.yaml");
+  cli_succeeds(ONE SFT "run.output=c train.steps=1 run.resume=never");
+  assert_true(cli_exists("c/deck.step-00000002.yaml.before-1") && !cli_exists("c/deck.step-00000002.yaml"));
+  cli_sh("cmp c/deck.yaml.before-1 last.yaml");
+}
+
+static void what_is_allowed_goes_on(void **state) {
+  (void)state;
+  copy_run("d");
+  cli_succeeds(TWO SFT "run.output=d train.steps=3 run.seed=7 'run.allow_changes=[run.seed]'");
+  cli_shows(cli_err, "  run.seed: 42 -> 7\n");
+  assert_true(cli_exists("d/deck.step-00000002.yaml"));
+}
+
+/* The same file name, other lines: the position in them would mean others. */
+static void other_lines_under_one_name_are_refused(void **state) {
+  (void)state;
+  copy_run("e");
+  cli_sh("cp sft.jsonl kept.jsonl && head -n 1 kept.jsonl >>sft.jsonl");
+  cli_fails(64, TWO SFT "run.output=e train.steps=3", "data.train: ", "run.allow_changes: [data.train]");
+  cli_succeeds(TWO SFT "run.output=e train.steps=3 run.allow_changes=data.train");
+  cli_shows(cli_err, "data.train: ");
+  cli_sh("mv kept.jsonl sft.jsonl");
+}
+
+/* A checkpoint that is taken on elsewhere is the same run. */
+static void a_path_is_compared_likewise(void **state) {
+  (void)state;
+  cli_fails(64, ONE SFT "run.resume=run/checkpoints/step-00000001 run.seed=7", "run.seed: 42 -> 7",
+            "model.path: run/checkpoints/step-00000001");
+  cli_succeeds(ONE SFT "run.output=f run.resume=run/checkpoints/step-00000001 train.steps=3");
+  cli_sh("cmp f/deck.step-00000001.yaml run/deck.yaml");
+}
+
+static void another_algorithm_is_refused(void **state) {
+  (void)state;
+  copy_run("g");
+  cli_fails(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'",
+            "is of a run of algo.name sft", NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(another_experiment_is_refused_as_a_whole),
+      cmocka_unit_test(rate_and_length_are_listed_and_go_on),
+      cmocka_unit_test(old_decks_go_with_their_steps),
+      cmocka_unit_test(what_is_allowed_goes_on),
+      cmocka_unit_test(other_lines_under_one_name_are_refused),
+      cmocka_unit_test(a_path_is_compared_likewise),
+      cmocka_unit_test(another_algorithm_is_refused),
+  };
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
