@@ -296,6 +296,7 @@ static tri_status read_file(intake *in, const char *path, int64_t begin, int64_t
   bool       keep;
 
   TRI_TRY(tri_jsonl_open_part(path, begin, end, &in->r));
+  if (in->opt->max_line_bytes) tri_jsonl_limit(in->r, in->opt->max_line_bytes, "data.max_line_bytes");
   for (;;) {
     TRI_TRY_DONE(tri_jsonl_next(in->r, &in->object));
     if (!in->object) break;

@@ -33,6 +33,7 @@ typedef struct tri_data_opt {
   bool          from_deck;         /* messages point to keys of the deck, else to flags */
   int64_t       max_total_tokens;  /* SFT and SCORE: prompt, completion and end token; 0: no limit */
   const char   *max_total_name;    /* what sets max_total_tokens, for messages */
+  int64_t       max_line_bytes;    /* 0: TRI_LINE_BYTES */
   int32_t       vocab;             /* every id must be below */
   int32_t       completion_end;    /* put behind a completion that does not end with it; -1: none */
   int32_t       text_end;          /* the same for `text` (SFT: the end token; SCORE: -1) */
@@ -74,8 +75,8 @@ typedef struct tri_data_stats {
 TRI_CHECKED tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt,
                                         tri_dataset **out);
 /* Collective over c. The same dataset on every rank, for the work of one: each reads and tokenizes a part of
- * the lines, then all are exchanged; the first bad line fails it everywhere. Files that are not regular are read
- * by rank 0 alone; files of another size on another rank are refused. */
+ * the lines, then all are exchanged; the first bad line fails it everywhere. Files of another size on another
+ * rank are refused. */
 TRI_CHECKED tri_status tri_dataset_open_shared(const char *const *file, int n_file, const tri_data_opt *opt,
                                                tri_comm *c, tri_dataset **out);
 void                   tri_dataset_close(tri_dataset **d);

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "file.h"
 #include "io/dataset_parts.h"
 
 /* What a rank sends: this; its examples; then for each its tokens, prompt and answer, each padded to 8 bytes.
@@ -21,18 +23,25 @@ static size_t payload(const tri_example *e) {
 
 /* ---- which lines ---- */
 
-/* This rank's share of the bytes of all files, one after another. Something else than a regular file cannot
- * be entered in the middle: then rank 0 reads all. */
+static tri_status size_of(const char *path, int64_t *size) {
+  struct stat sb;
+  int         fd, failed;
+
+  TRI_TRY(tri_file_open(path, &fd));
+  failed = fstat(fd, &sb) ? errno : 0;
+  close(fd);
+  if (failed) TRI_FAIL(TRI_EFILE, "%s: its size cannot be read: %s", path, strerror(failed));
+  *size = (int64_t)sb.st_size;
+  return TRI_OK;
+}
+
+/* This rank's share of the bytes of all files, one after another. */
 static tri_status plan_ranges(const char *const *file, int n_file, const tri_comm *c, tri_data_range *range,
                               int64_t *size) {
-  struct stat sb;
-  bool        regular = true;
-  int64_t     base = 0, total = 0, begin, end;
+  int64_t base = 0, total = 0, begin, end;
 
   for (int i = 0; i < n_file; i++) {
-    if (stat(file[i], &sb)) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", file[i], strerror(errno));
-    regular = regular && S_ISREG(sb.st_mode);
-    size[i] = (int64_t)sb.st_size;
+    TRI_TRY(size_of(file[i], &size[i]));
     total += size[i];
   }
   begin = total / c->size * c->rank;
@@ -41,7 +50,6 @@ static tri_status plan_ranges(const char *const *file, int n_file, const tri_com
     range[i].begin = begin > base ? begin - base : 0;
     range[i].end = end - base < size[i] ? end - base : size[i];
     base += size[i];
-    if (!regular) range[i] = (tri_data_range){0, c->rank ? 0 : INT64_MAX};
   }
   return TRI_OK;
 }

@@ -1,163 +1,72 @@
 /* jsonl.c - reading JSON lines. */
 #include "io/jsonl.h"
 
-#include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+
+#include "io/lines.h"
+
+/* Objects and lists of one line at most (chosen: some 60 MB in jansson, which takes up to 230 bytes for the two of "{}"). */
+enum { MOST_NESTED = 1 << 18 };
 
 struct tri_jsonl {
-  char    *path;
-  FILE    *file;
-  char    *buffer; /* by getline */
-  size_t   buffer_bytes;
-  char    *text; /* the last line without a byte order mark, in buffer */
-  size_t   text_bytes;
-  int64_t  line;       /* lines taken */
-  int64_t  begin, end; /* bytes of the file where a line of this part may begin */
-  int64_t  at;         /* byte where the next line begins */
-  int64_t  skipped;    /* lines before the part; -1: not counted yet */
-  json_t  *object;     /* of the last line */
-  int32_t *id;         /* [id_cap] */
-  int64_t  id_cap;
+  tri_lines  *lines;
+  const char *text; /* the last line [text_bytes], borrowed from lines */
+  size_t      text_bytes;
+  json_t     *object; /* of the last line */
+  int32_t    *id;     /* [id_cap] */
+  int64_t     id_cap;
 };
 
-/* Step over the line that is under way at r->begin: it belongs to the part before. */
-static tri_status enter_part(tri_jsonl *r) {
-  ssize_t n;
+/* lines: taken over. */
+static tri_status make(tri_lines *lines, tri_jsonl **out) {
+  tri_status st = TRI_ALLOC(*out, 1);
 
-  if (r->begin <= 0) return TRI_OK;
-  if (fseeko(r->file, r->begin - 1, SEEK_SET))
-    TRI_FAIL(TRI_EFILE, "%s: reading cannot begin at byte %lld: %s", r->path, (long long)r->begin,
-             strerror(errno));
-  n = getline(&r->buffer, &r->buffer_bytes, r->file);
-  if (n < 0 && !feof(r->file))
-    TRI_FAIL(errno == ENOMEM ? TRI_ENOMEM : TRI_EFILE, "%s: reading from byte %lld failed: %s", r->path,
-             (long long)r->begin, strerror(errno));
-  r->at = n < 0 ? r->end : r->begin - 1 + n;
-  r->skipped = -1;
-  return TRI_OK;
-}
-
-/* file: taken over; NULL: opened from the path. */
-static tri_status open_file(const char *path, FILE *file, int64_t begin, int64_t end, tri_jsonl **out) {
-  tri_status  st = TRI_OK;
-  tri_jsonl  *r = NULL;
-  struct stat sb;
-
-  *out = NULL;
-  TRI_TRY_DONE(TRI_ALLOC(r, 1));
-  TRI_TRY_DONE(TRI_ALLOC(r->path, strlen(path) + 1));
-  memcpy(r->path, path, strlen(path));
-  r->file = file ? file : fopen(path, "rbe");
-  if (!r->file) TRI_FAIL_DONE(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-  if (!fstat(fileno(r->file), &sb) && S_ISDIR(sb.st_mode))
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: is a folder, a file of JSON lines is needed", path);
-  r->begin = begin;
-  r->end = end;
-  TRI_TRY_DONE(enter_part(r));
-done:
-  if (st != TRI_OK) tri_jsonl_close(&r);
-  *out = r;
+  if (st == TRI_OK)
+    (*out)->lines = lines;
+  else
+    tri_lines_close(&lines);
   return st;
 }
 
-tri_status tri_jsonl_open(const char *path, tri_jsonl **out) {
-  return open_file(path, NULL, 0, INT64_MAX, out);
-}
 tri_status tri_jsonl_open_part(const char *path, int64_t begin, int64_t end, tri_jsonl **out) {
-  return open_file(path, NULL, begin, end, out);
+  tri_lines *lines;
+
+  *out = NULL;
+  TRI_TRY(tri_lines_open(path, begin, end, &lines));
+  return make(lines, out);
 }
-tri_status tri_jsonl_open_stdin(tri_jsonl **out) { return open_file("stdin", stdin, 0, INT64_MAX, out); }
+
+tri_status tri_jsonl_open(const char *path, tri_jsonl **out) {
+  return tri_jsonl_open_part(path, 0, INT64_MAX, out);
+}
+
+tri_status tri_jsonl_open_stdin(tri_jsonl **out) {
+  tri_lines *lines;
+
+  *out = NULL;
+  TRI_TRY(tri_lines_open_stdin(&lines));
+  return make(lines, out);
+}
 
 void tri_jsonl_close(tri_jsonl **r) {
   if (!*r) return;
-  if ((*r)->file && (*r)->file != stdin) fclose((*r)->file);
+  tri_lines_close(&(*r)->lines);
   json_decref((*r)->object);
-  free((*r)->buffer);
   TRI_FREE((*r)->id);
-  TRI_FREE((*r)->path);
   TRI_FREE(*r);
 }
 
-const char *tri_jsonl_path(const tri_jsonl *r) { return r->path; }
-int64_t     tri_jsonl_taken(const tri_jsonl *r) { return r->line; }
-
-/* Lines that begin before the part. Only messages ask; if the file cannot be read, they count from the part.
- */
-static int64_t count_skipped(const tri_jsonl *r) {
-  FILE   *f = fopen(r->path, "rbe");
-  char    piece[65536];
-  int64_t at = 0, lines = 1, start = r->begin;
-  size_t  n;
-
-  if (!f) return 0;
-  while (at < start && (n = fread(piece, 1, sizeof piece, f)) > 0) {
-    if ((int64_t)n > start - at) n = (size_t)(start - at);
-    for (const char *p = piece, *end = piece + n; (p = memchr(p, '\n', (size_t)(end - p))); p++)
-      lines += at + (p - piece) + 1 < start; /* the line behind it begins before the part */
-    at += (int64_t)n;
-  }
-  fclose(f);
-  return lines;
+void tri_jsonl_limit(tri_jsonl *r, int64_t bytes, const char *name) {
+  tri_lines_limit(r->lines, bytes, name);
 }
 
-int64_t tri_jsonl_line(tri_jsonl *r) {
-  if (r->skipped < 0) r->skipped = count_skipped(r);
-  return r->skipped + r->line;
-}
+const char *tri_jsonl_path(const tri_jsonl *r) { return tri_lines_path(r->lines); }
+int64_t     tri_jsonl_taken(const tri_jsonl *r) { return tri_lines_taken(r->lines); }
+int64_t     tri_jsonl_line(tri_jsonl *r) { return tri_lines_number(r->lines); }
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
-/* The next line that is not blank into r->text; false at the end of the file. */
-static tri_status read_line(tri_jsonl *r, bool *found) {
-  ssize_t n;
-
-  *found = false;
-  errno = 0;
-  while (r->at < r->end && (n = getline(&r->buffer, &r->buffer_bytes, r->file)) >= 0) {
-    size_t at = 0;
-    r->text = r->buffer;
-    r->text_bytes = (size_t)n;
-    r->at += n;
-    if (r->line++ == 0 && r->begin == 0 && n >= 3 && !memcmp(r->text, "\xef\xbb\xbf", 3)) {
-      r->text += 3;
-      r->text_bytes -= 3;
-    }
-    while (at < r->text_bytes && is_space(r->text[at])) at++;
-    *found = at < r->text_bytes;
-    if (*found) return TRI_OK;
-  }
-  if (r->at < r->end && !feof(r->file))
-    TRI_FAIL(errno == ENOMEM ? TRI_ENOMEM : TRI_EFILE, "%s: reading stopped after line %lld: %s", r->path,
-             (long long)tri_jsonl_line(r), strerror(errno));
-  return TRI_OK;
-}
-
-tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
-  json_error_t error;
-  bool         found;
-
-  *object = NULL;
-  json_decref(r->object);
-  r->object = NULL;
-  TRI_TRY(read_line(r, &found));
-  if (!found) return TRI_OK;
-  r->object =
-      json_loadb(r->text, r->text_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
-  if (!r->object)
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: not JSON: %s (column %d)", r->path, (long long)tri_jsonl_line(r),
-             error.text, error.column);
-  if (!json_is_object(r->object))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: a line must be a JSON object, {...}", r->path,
-             (long long)tri_jsonl_line(r));
-  *object = r->object;
-  return TRI_OK;
-}
-
-/* The scanners below walk text that jansson has accepted; `end` only guards them. */
 static const char *skip_space(const char *p, const char *end) {
   while (p < end && is_space(*p)) p++;
   return p;
@@ -170,6 +79,41 @@ static const char *skip_string(const char *p, const char *end) {
   return p < end ? p + 1 : end;
 }
 
+/* Objects and lists that open in the text, whether or not it is JSON. */
+static int64_t count_nested(const char *p, const char *end) {
+  int64_t n = 0;
+
+  while (p < end) {
+    n += *p == '{' || *p == '[';
+    p = *p == '"' ? skip_string(p, end) : p + 1;
+  }
+  return n;
+}
+
+tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
+  json_error_t error;
+
+  *object = NULL;
+  json_decref(r->object);
+  r->object = NULL;
+  TRI_TRY(tri_lines_next(r->lines, &r->text, &r->text_bytes));
+  if (!r->text) return TRI_OK;
+  if (count_nested(r->text, r->text + r->text_bytes) > MOST_NESTED)
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: has more than %d objects and lists", tri_jsonl_path(r),
+             (long long)tri_jsonl_line(r), MOST_NESTED);
+  r->object =
+      json_loadb(r->text, r->text_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+  if (!r->object)
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: not JSON: %s (column %d)", tri_jsonl_path(r), (long long)tri_jsonl_line(r),
+             error.text, error.column);
+  if (!json_is_object(r->object))
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: a line must be a JSON object, {...}", tri_jsonl_path(r),
+             (long long)tri_jsonl_line(r));
+  *object = r->object;
+  return TRI_OK;
+}
+
+/* What follows walks text that jansson has accepted; `end` only guards it. */
 static const char *skip_value(const char *p, const char *end) {
   int depth = 0;
 
@@ -221,11 +165,12 @@ tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int
   *id = NULL;
   *n = 0;
   if (!json_is_array(list))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` must be a list of token ids", r->path, (long long)tri_jsonl_line(r),
-             key);
-  if (!count) TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is empty", r->path, (long long)tri_jsonl_line(r), key);
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` must be a list of token ids", tri_jsonl_path(r),
+             (long long)tri_jsonl_line(r), key);
+  if (!count)
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is empty", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key);
   if (count > INT32_MAX)
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is too long", r->path, (long long)tri_jsonl_line(r), key);
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is too long", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key);
   if ((int64_t)count > r->id_cap) {
     TRI_FREE(r->id);
     r->id_cap = 0;
@@ -236,10 +181,10 @@ tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int
     const json_t *v = json_array_get(list, i);
     int64_t       value = json_integer_value(v);
     if (!json_is_integer(v))
-      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] is not a whole number", r->path, (long long)tri_jsonl_line(r),
-               key, i);
+      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] is not a whole number", tri_jsonl_path(r),
+               (long long)tri_jsonl_line(r), key, i);
     if (value < 0 || value >= vocab)
-      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] = %lld is not in the vocabulary, 0 .. %d", r->path,
+      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] = %lld is not in the vocabulary, 0 .. %d", tri_jsonl_path(r),
                (long long)tri_jsonl_line(r), key, i, (long long)value, vocab - 1);
     r->id[i] = (int32_t)value;
   }

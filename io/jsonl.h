@@ -2,26 +2,28 @@
 #ifndef TRI_JSONL_H
 #define TRI_JSONL_H
 
-#include "base.h"
+#include "io/lines.h"
 
 struct json_t; /* jansson */
 
 typedef struct tri_jsonl tri_jsonl;
 
-/* Not collective. Any readable file but a folder; it is read as a stream, so only the longest line is
- * held. */
+/* Not collective. A regular file, read as a stream: only one line is held. */
 TRI_CHECKED tri_status tri_jsonl_open(const char *path, tri_jsonl **out);
-/* The same, but only the lines that begin at bytes begin .. end - 1 of the file, which must be a regular one
- * if begin > 0.
- */
+/* The same, but only the lines that begin at bytes begin .. end - 1 of the file. */
 TRI_CHECKED tri_status tri_jsonl_open_part(const char *path, int64_t begin, int64_t end, tri_jsonl **out);
 /* The same from standard input, called "stdin" in messages. */
 TRI_CHECKED tri_status tri_jsonl_open_stdin(tri_jsonl **out);
 void                   tri_jsonl_close(tri_jsonl **r);
 
+/* Refuse lines of more than `bytes`, which are TRI_LINE_BYTES where this is not called; name: the deck's key for it, borrowed,
+ * or NULL. */
+void tri_jsonl_limit(tri_jsonl *r, int64_t bytes, const char *name);
+
 /* The object of the next line that is not blank, borrowed until the next call; NULL at the end of the
  * file. A byte order mark at the file's start is skipped. TRI_EINPUT, with "FILE:LINE: ", for a line that
- * is not JSON in UTF-8, not an object, or has a key twice. Text may hold U+0000. Not collective. */
+ * is too long, not JSON in UTF-8, nested deeper than 2048 or more than 2^18 times, not an object, or has a key twice.
+ * Text may hold U+0000. Takes up to 30 times the line's bytes. Not collective. */
 TRI_CHECKED tri_status tri_jsonl_next(tri_jsonl *r, struct json_t **object);
 
 const char *tri_jsonl_path(const tri_jsonl *r);

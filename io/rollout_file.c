@@ -4,6 +4,7 @@
 #include "file.h"
 #include "folder.h"
 #include "io/json_text.h"
+#include "io/jsonl.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -117,12 +118,13 @@ typedef struct saved_line {
 
 /* Where we read, for messages and limits. */
 typedef struct place {
-  const char           *path;
-  int                   line;
+  tri_jsonl            *in;
   const tri_replay_opt *opt;
 } place;
 
-#define FAIL_AT(p, fmt, ...) TRI_FAIL(TRI_EINPUT, "%s:%d: " fmt, (p)->path, (p)->line, __VA_ARGS__)
+#define FAIL_AT(p, fmt, ...)                                                                                 \
+  TRI_FAIL(TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((p)->in), (long long)tri_jsonl_line((p)->in),         \
+           __VA_ARGS__)
 
 /* A key that is absent or null leaves *out as it is. */
 static tri_status get_integer(const place *p, const json_t *object, const char *key, int64_t least,
@@ -231,28 +233,18 @@ static tri_status get_stop(const place *p, const json_t *object, saved_line *out
 }
 
 /* out's arrays are the caller's to free, also on failure. */
-static tri_status get_line(const place *p, const char *text, size_t n_bytes, int32_t sample,
-                           saved_line *out) {
-  tri_status   st = TRI_OK;
-  json_error_t error;
-  json_t      *object = json_loadb(text, n_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
-  int64_t      id = -1, number = sample;
+static tri_status get_line(const place *p, const json_t *object, int32_t sample, saved_line *out) {
+  int64_t id = -1, number = sample;
 
-  if (!json_is_object(object))
-    TRI_FAIL_DONE(TRI_EINPUT, "%s:%d: is not a JSON object%s%s", p->path, p->line, object ? "" : ": ",
-                  object ? "" : error.text);
-  TRI_TRY_DONE(get_integer(p, object, "prompt_id", 0, INT64_MAX, &id));
-  TRI_TRY_DONE(get_integer(p, object, "sample", 0, INT32_MAX, &number));
+  TRI_TRY(get_integer(p, object, "prompt_id", 0, INT64_MAX, &id));
+  TRI_TRY(get_integer(p, object, "sample", 0, INT32_MAX, &number));
   out->prompt_id = id;
   out->sample = (int32_t)number;
-  TRI_TRY_DONE(get_tokens(p, object, out));
-  TRI_TRY_DONE(get_lengths(p, object, out));
-  TRI_TRY_DONE(get_logprobs(p, object, out));
-  TRI_TRY_DONE(get_rewards(p, object, out));
-  TRI_TRY_DONE(get_stop(p, object, out));
-done:
-  json_decref(object);
-  return st;
+  TRI_TRY(get_tokens(p, object, out));
+  TRI_TRY(get_lengths(p, object, out));
+  TRI_TRY(get_logprobs(p, object, out));
+  TRI_TRY(get_rewards(p, object, out));
+  return get_stop(p, object, out);
 }
 
 static void line_free(saved_line *l) {
@@ -263,63 +255,69 @@ static void line_free(saved_line *l) {
 /* What the whole file came to: the lines of this rank's groups, and what holds for all. */
 typedef struct saved_file {
   saved_line *line; /* [n] of this rank */
-  int         n, n_all;
+  int         n, cap, n_all;
   bool        has_logp, has_reward;
 } saved_file;
 
-static bool is_blank(const char *s, size_t n) {
-  for (size_t i = 0; i < n; i++)
-    if (s[i] != ' ' && s[i] != '\t' && s[i] != '\r') return false;
-  return true;
+/* Room for one more. */
+static tri_status grow(saved_file *f) {
+  saved_line *grown;
+  int         cap = f->cap ? 2 * f->cap : 64;
+
+  if (f->n < f->cap) return TRI_OK;
+  TRI_TRY(TRI_ALLOC(grown, cap));
+  if (f->n) memcpy(grown, f->line, (size_t)f->n * sizeof *grown);
+  TRI_FREE(f->line);
+  f->line = grown;
+  f->cap = cap;
+  return TRI_OK;
 }
 
 /* Line number n_all of the file (blank ones not counted): check it, keep it if its group is this rank's. */
-static tri_status take_line(const place *p, const char *text, size_t n_bytes, int rank, int size,
-                            int64_t *group_id, saved_file *f) {
-  tri_status  st = TRI_OK;
-  saved_line *l = &f->line[f->n];
-  int         answer = f->n_all % p->opt->group;
+static tri_status take_line(const place *p, const json_t *object, int rank, int size, int64_t *group_id,
+                            saved_file *f) {
+  tri_status st = TRI_OK;
+  saved_line l = {0};
+  int        answer = f->n_all % p->opt->group;
 
-  TRI_TRY_DONE(get_line(p, text, n_bytes, answer, l));
-  if (answer == 0) *group_id = l->prompt_id;
-  if (l->prompt_id != *group_id)
+  if (f->n_all == (p->opt->max_answers ? p->opt->max_answers : INT32_MAX / 2))
+    FAIL_AT(p, "more than %d answers, which is rollout.rollout_batch_size x algo.num_generations", f->n_all);
+  TRI_TRY_DONE(get_line(p, object, answer, &l));
+  if (answer == 0) *group_id = l.prompt_id;
+  if (l.prompt_id != *group_id)
     TRI_FAIL_DONE(
         TRI_EINPUT,
-        "%s:%d: prompt_id is %lld, but this is answer %d of %d (algo.num_generations) to prompt_id %lld; the "
-        "answers to one prompt stand one after the other (-1: none given)",
-        p->path, p->line, (long long)l->prompt_id, answer + 1, p->opt->group, (long long)*group_id);
-  f->has_logp = f->has_logp && l->has_logp;
-  f->has_reward = f->has_reward && !isnan(l->reward);
-  if (f->n_all / p->opt->group % size == rank)
-    f->n++;
-  else
-    line_free(l);
+        "%s:%lld: prompt_id is %lld, but this is answer %d of %d (algo.num_generations) to prompt_id %lld; "
+        "the answers to one prompt stand one after the other (-1: none given)",
+        tri_jsonl_path(p->in), (long long)tri_jsonl_line(p->in), (long long)l.prompt_id, answer + 1,
+        p->opt->group, (long long)*group_id);
+  f->has_logp = f->has_logp && l.has_logp;
+  f->has_reward = f->has_reward && !isnan(l.reward);
+  if (f->n_all / p->opt->group % size == rank) {
+    TRI_TRY_DONE(grow(f));
+    f->line[f->n++] = l;
+    l = (saved_line){0};
+  }
   f->n_all++;
 done:
-  if (st != TRI_OK) line_free(l);
+  line_free(&l);
   return st;
 }
 
-static tri_status take_file(const tri_replay_opt *opt, const char *path, const char *text, size_t n_bytes,
-                            int rank, int size, saved_file *f) {
-  place       p = {path, 0, opt};
-  const char *end = text + n_bytes, *at = text;
-  int64_t     group_id = -1, n_lines = 1;
+static tri_status take_file(const tri_replay_opt *opt, tri_jsonl *in, int rank, int size, saved_file *f) {
+  place   p = {in, opt};
+  json_t *object;
+  int64_t group_id = -1;
 
-  if (n_bytes >= 3 && !memcmp(text, "\xEF\xBB\xBF", 3)) at += 3;
-  for (const char *s = at; (s = memchr(s, '\n', (size_t)(end - s))) != NULL; s++) n_lines++;
-  if (n_lines > INT32_MAX) TRI_FAIL(TRI_EINPUT, "%s: has %lld lines, too many", path, (long long)n_lines);
-  TRI_TRY(TRI_ALLOC(f->line, n_lines));
-  while (at < end) {
-    const char *stop = memchr(at, '\n', (size_t)(end - at));
-    size_t      n = (size_t)((stop ? stop : end) - at);
-    p.line++;
-    if (!is_blank(at, n)) TRI_TRY(take_line(&p, at, n, rank, size, &group_id, f));
-    at += n + 1;
+  if (opt->max_line_bytes) tri_jsonl_limit(in, opt->max_line_bytes, "data.max_line_bytes");
+  for (;;) {
+    TRI_TRY(tri_jsonl_next(in, &object));
+    if (!object) break;
+    TRI_TRY(take_line(&p, object, rank, size, &group_id, f));
   }
   if (f->n_all == 0 || f->n_all % opt->group)
     TRI_FAIL(TRI_EINPUT, "%s: has %d answers, which is not a positive multiple of algo.num_generations = %d",
-             path, f->n_all, opt->group);
+             tri_jsonl_path(in), f->n_all, opt->group);
   return TRI_OK;
 }
 
@@ -350,18 +348,18 @@ tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_rep
                                  int size, tri_rollout *out) {
   tri_status st = TRI_OK;
   saved_file f = {.has_logp = true, .has_reward = true};
-  char       path[PATH_BYTES], *text = NULL;
-  size_t     n_bytes;
+  char       path[PATH_BYTES];
+  tri_jsonl *in = NULL;
 
   TRI_ASSERT(opt->group > 0 && opt->n_reward >= 0 && opt->n_reward <= TRI_REWARDS_MAX);
   TRI_TRY_DONE(path_make(folder, step, path));
-  TRI_TRY_DONE(tri_file_read(path, SIZE_MAX / 2, &text, &n_bytes));
-  TRI_TRY_DONE(take_file(opt, path, text, n_bytes, rank, size, &f));
+  TRI_TRY_DONE(tri_jsonl_open(path, &in));
+  TRI_TRY_DONE(take_file(opt, in, rank, size, &f));
   TRI_TRY_DONE(assemble(&f, opt, out));
 done:
   for (int q = 0; q < f.n; q++) line_free(&f.line[q]);
   TRI_FREE(f.line);
-  TRI_FREE(text);
+  tri_jsonl_close(&in);
   if (st != TRI_OK) tri_rollout_free(out);
   return st;
 }

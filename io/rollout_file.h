@@ -24,13 +24,15 @@ TRI_CHECKED tri_status tri_rollout_file_line(const tri_rollout *r, int q, const 
 
 typedef struct tri_replay_opt {
   int                group;                    /* lines per prompt: algo.num_generations */
+  int                max_answers;              /* lines of a file, blank ones aside; 0: no limit */
+  int64_t            max_line_bytes;           /* 0: TRI_LINE_BYTES */
   int64_t            vocab;                    /* tokens are 0 .. vocab - 1 */
   int64_t            max_prompt, max_response; /* tokens; 0: no limit */
   int                n_reward;
   const char *const *reward_name; /* [n_reward] whose parts to keep */
 } tri_replay_opt;
 
-/* Not collective: every rank reads and checks the whole file and keeps the prompts rank, rank + size, ... (so
+/* Not collective: every rank reads and checks the whole file, a line at a time, and keeps the prompts rank, rank + size, ... (so
  * that tri_rollout_exchange can follow); all ranks come to the same error. `group` lines that follow each
  * other are the answers to one prompt and have one prompt_id, or none (then -1). Wanted: `tokens`. Where
  * absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos, `logprobs` and `reward` NaN,

@@ -125,6 +125,8 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
   const tri_config *c = t->cfg;
   const char       *name[TRI_CONFIG_REWARDS];
   tri_replay_opt    opt = {.group = (int)c->algo.num_generations,
+                           .max_answers = (int)t->samples,
+                           .max_line_bytes = c->data.max_line_bytes,
                            .vocab = tri_source_shape(t->source)->V,
                            .max_response = c->rollout.max_response_length,
                            .n_reward = c->reward.n,

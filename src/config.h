@@ -74,6 +74,7 @@ typedef struct tri_config {
     bool            shuffle;
     int64_t         max_prompt_length; /* tokens, 0: no limit */
     int             overlong_prompt;   /* tri_config_overlong */
+    int64_t         max_line_bytes;
   } data;
   struct {
     const tri_config_algo *row;             /* of tri_config_algos */

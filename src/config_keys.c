@@ -69,6 +69,8 @@ const tri_key tri_keys[] = {
   {"data.overlong_prompt", TRI_KEY_CHOICE, ALL, FIXED, AT(data.overlong_prompt), "error|drop|truncate", "error", "1",
    "A longer prompt: error ends the run before its first step, drop leaves the line out, truncate keeps the prompt's "
    "end."},
+  {"data.max_line_bytes", TRI_KEY_I64, ALL, FREE, AT(data.max_line_bytes), "[1, 2147483647]", "67108864", "bytes",
+   "Longest line of a data or replay file; while it is read it takes up to 30 times its bytes."},
 
   {"algo.name", TRI_KEY_TEXT, ALL, FIXED, AT(algo.name), "", NULL, "1", "The algorithm; must be given."},
   {"algo.num_generations", TRI_KEY_I64, RL, FIXED, AT(algo.num_generations), COUNT, "8", "samples",

@@ -111,6 +111,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .from_deck = true,
                            .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
                            .max_total_name = "the model's max_position_embeddings",
+                           .max_line_bytes = c->data.max_line_bytes,
                            .vocab = tri_source_shape(t->source)->V,
                            .completion_end = eos->n ? eos->id[0] : -1,
                            .text_end = eos->n ? eos->id[0] : -1,
@@ -143,6 +144,8 @@ typedef struct longest {
 /* The longest line of every size-th replayed step this run will take, from its own first + rank on. */
 static tri_status measure_replay(const tri_trainer *t, int rank, int size, int64_t *out) {
   tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
+                        .max_answers = (int)t->samples,
+                        .max_line_bytes = t->cfg->data.max_line_bytes,
                         .vocab = tri_source_shape(t->source)->V,
                         .max_response = t->cfg->rollout.max_response_length};
 

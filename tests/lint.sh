@@ -45,6 +45,7 @@ gpu/nccl_impl.h      2 gpu/*nccl*.c
 io/hf_config.h       1 -
 io/json_text.h       1 -
 io/jsonl.h           1 -
+io/lines.h           1 -
 io/safetensors.h     1 -
 io/tokenizer.h       1 -
 io/tokenizer_impl.h  1 io/tokenizer*.c

@@ -255,6 +255,22 @@ static void unreadable_files_are_named(void **state) {
   cli_fails(64, ONE SFT "data.train=locked.jsonl", "locked.jsonl", "ermission");
 }
 
+/* Nothing waits for a writer, reads a device to its end or takes a folder for a file. */
+static void data_is_read_from_files_only(void **state) {
+  (void)state;
+  cli_sh("mkfifo pipe.jsonl && mkdir -p waits && mkfifo waits/step-00000001.jsonl");
+  cli_fails(64, ONE SFT "data.train=pipe.jsonl", "pipe.jsonl: is a named pipe; a regular file is wanted",
+            "(data.train)");
+  cli_fails(64, TWO SFT "data.train=pipe.jsonl", "pipe.jsonl: is a named pipe", NULL);
+  cli_fails(64, ONE GRPO "rollout.replay=waits", "step-00000001.jsonl: is a named pipe", "(rollout.replay)");
+  cli_fails(64, ONE "score model pipe.jsonl", "pipe.jsonl: is a named pipe", NULL);
+  cli_fails(64, ONE "generate model --prompts pipe.jsonl --max-new 4", "pipe.jsonl: is a named pipe", NULL);
+  cli_fails(64, ONE "eval model --data /dev/zero --reward exact --max-new 4", "/dev/zero: is a device", NULL);
+  cli_fails(64, ONE "tokenize model pipe.jsonl", "pipe.jsonl: is a named pipe", NULL);
+  cli_fails(64, ONE "tokenize model /", "/: is a folder", NULL);
+  cli_sh("rm pipe.jsonl waits/step-00000001.jsonl");
+}
+
 static void unwritable_output_is_named(void **state) {
   (void)state;
   cli_write("plain", "");
@@ -308,6 +324,24 @@ static void bad_lines_are_numbered(void **state) {
             "bad.jsonl:2: ", "holds no number");
   cli_fails(64, ONE "eval model --data bad.jsonl --reward number --max-new 4",
             "bad.jsonl:2: ", "holds no number");
+}
+
+static void long_lines_are_refused(void **state) {
+  (void)state;
+  cli_write(
+      "wide.jsonl",
+      "{\"prompt\": \"3+4=\", \"completion\": \"7\"}\n{\"prompt\": \"3+45=\", \"completion\": \"48\"}\n");
+  cli_succeeds(ONE SFT "run.output=wide data.train=wide.jsonl data.max_line_bytes=39");
+  cli_fails(64, ONE SFT "data.train=wide.jsonl data.max_line_bytes=38",
+            "wide.jsonl:2: the line has 39 bytes, at most 38 are possible: data.max_line_bytes", NULL);
+  cli_fails(64, TWO SFT "data.train=wide.jsonl data.max_line_bytes=38", "wide.jsonl:2: the line has 39 bytes",
+            NULL);
+  cli_sh("head -c 70000000 /dev/zero | tr '\\0' ' ' >>wide.jsonl");
+  cli_fails(64, ONE "score model wide.jsonl", "wide.jsonl:3: the line has more than ",
+            "at most 67108864 are possible");
+  cli_sh("tail -n 1 wide.jsonl >wider.jsonl");
+  cli_fails(64, ONE "tokenize model <wider.jsonl", "stdin:1: the line has more than ", NULL);
+  cli_sh("rm wide.jsonl wider.jsonl");
 }
 
 static void fields_have_other_names(void **state) {
@@ -497,8 +531,10 @@ int main(void) {
       cmocka_unit_test(late_rank_0_still_says_it),
       cmocka_unit_test(missing_files_are_named),
       cmocka_unit_test(unreadable_files_are_named),
+      cmocka_unit_test(data_is_read_from_files_only),
       cmocka_unit_test(unwritable_output_is_named),
       cmocka_unit_test(bad_lines_are_numbered),
+      cmocka_unit_test(long_lines_are_refused),
       cmocka_unit_test(fields_have_other_names),
       cmocka_unit_test(empty_data_is_refused),
       cmocka_unit_test(long_prompts_are_refused),

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -552,6 +554,98 @@ static void finds_raw_values(void **state) {
   assert_null(r);
 }
 
+/* The most memory this process had so far. */
+static int64_t most_bytes(void) {
+  struct rusage r;
+
+  assert_int_equal(getrusage(RUSAGE_SELF, &r), 0);
+  return (int64_t)r.ru_maxrss * 1024;
+}
+
+static void bounds_lines(void **state) {
+  static const char text[] =
+      "{\"text\":\"abcdefghij\"}\r\n\n{\"text\":\"abcdefghijkl\"}\n"; /* 22, 0, 23 bytes */
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d;
+
+  (void)state;
+  opt.max_line_bytes = 23;
+  d = open_text(text, &opt);
+  tri_dataset_close(&d);
+  opt.max_line_bytes = 22;
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 "a.jsonl:3: the line has 23 bytes, at most 22 are possible: data.max_line_bytes");
+}
+
+/* Neither is a line beyond the limit held, nor one that is stepped over; an empty line costs nothing. */
+static void holds_no_long_line(void **state) {
+  enum { FILE_BYTES = 1 << 29, MOST = 300 << 20, BLANKS = 20000000 };
+  tri_jsonl     *r;
+  struct json_t *object;
+  int64_t        before = most_bytes();
+  char          *blank;
+
+  (void)state;
+  put_file(path_a, "\n{", 2);
+  assert_int_equal(truncate(path_a, FILE_BYTES), 0); /* a hole: no newline */
+  assert_int_equal(tri_jsonl_open_part(path_a, 2, FILE_BYTES, &r), TRI_OK);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
+  assert_null(object);
+  tri_jsonl_close(&r);
+  assert_int_equal(tri_jsonl_open(path_a, &r), TRI_OK);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "a.jsonl:2: the line has more than 671"));
+  assert_non_null(strstr(tri_error_message(), " bytes, at most 67108864 are possible"));
+  tri_jsonl_close(&r);
+  assert_int_equal(TRI_ALLOC(blank, BLANKS), TRI_OK);
+  memset(blank, '\n', BLANKS);
+  put_file(path_a, blank, BLANKS);
+  TRI_FREE(blank);
+  assert_int_equal(tri_jsonl_open(path_a, &r), TRI_OK);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
+  assert_int_equal(tri_jsonl_line(r), BLANKS);
+  tri_jsonl_close(&r);
+  assert_in_range(most_bytes() - before, 0, MOST);
+}
+
+/* "{}" takes 80 times its bytes, once read. */
+static void bounds_nesting(void **state) {
+  enum { MOST = 1 << 18, DEEPEST = 2048 };
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_text     text = {0};
+
+  (void)state;
+  assert_int_equal(tri_text_printf(&text, "{\"text\":\"[{[{\\\"[{\",\"x\":["), TRI_OK);
+  for (int i = 2; i < MOST; i++)
+    assert_int_equal(tri_text_put(&text, i > 2 ? ",{}" : "{}", i > 2 ? 3 : 2), TRI_OK);
+  assert_int_equal(tri_text_put(&text, "]}", 2), TRI_OK);
+  tri_dataset *d = open_bytes(text.data, text.len, &opt);
+  tri_dataset_close(&d);
+  text.len -= 2;
+  assert_int_equal(tri_text_put(&text, ",[]]}", 5), TRI_OK);
+  expect_refused(text.data, text.len, &opt, TRI_EINPUT, "a.jsonl:1: has more than 262144 objects and lists");
+  text.len = 0;
+  for (int i = 0; i < DEEPEST; i++) assert_int_equal(tri_text_put(&text, "{\"\":", 4), TRI_OK);
+  expect_refused(text.data, text.len, &opt, TRI_EINPUT, "a.jsonl:1: not JSON: maximum parsing depth reached");
+  tri_text_free(&text);
+}
+
+static void refuses_what_is_no_regular_file(void **state) {
+  static const char *const name[] = {"", "/dev/zero", "/"}, *const what[] = {"named pipe", "a device",
+                                                                             "a folder"};
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d;
+
+  (void)state;
+  assert_int_equal(mkfifo(path_b, 0600), 0);
+  for (int i = 0; i < 3; i++) {
+    const char *file[] = {i ? name[i] : path_b};
+    tri_error_clear();
+    assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+    if (!strstr(tri_error_message(), what[i])) fail_msg("%s", tri_error_message());
+  }
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest test[] = {
@@ -571,6 +665,10 @@ int main(void) {
       CASE(shuffles_by_seed_and_epoch),
       CASE(reads_large_files),
       CASE(finds_raw_values),
+      CASE(bounds_lines),
+      CASE(holds_no_long_line),
+      CASE(bounds_nesting),
+      CASE(refuses_what_is_no_regular_file),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }

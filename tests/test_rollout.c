@@ -8,6 +8,7 @@
 #include "io/rollout_file.h"
 
 #include <math.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { GROUP = 3, N_REWARD = 2 };
@@ -324,18 +325,18 @@ static void test_file_refused(void **state) {
   static const struct {
     const char *line, *word;
   } c[] = {
-      {"{\"tokens\": [1, 2]", ":3: is not a JSON object"},
-      {"[1]", ":3: is not a JSON object"},
-      {"{\"tokens\": [1, 2]} x", ":3: is not a JSON object"},
-      {"{\"tokens\": [1, 2], \"tokens\": [1, 2]}", ":3: is not a JSON object"},
-      {"{\"tokens\": [1, 2], \"prompt\": \"\xff\"}", ":3: is not a JSON object"},
+      {"{\"tokens\": [1, 2]", ":3: not JSON"},
+      {"[1]", ":3: a line must be a JSON object"},
+      {"{\"tokens\": [1, 2]} x", ":3: not JSON"},
+      {"{\"tokens\": [1, 2], \"tokens\": [1, 2]}", ":3: not JSON"},
+      {"{\"tokens\": [1, 2], \"prompt\": \"\xff\"}", ":3: not JSON"},
       {"{}", ":3: `tokens`"},
       {"{\"tokens\": []}", ":3: `tokens`"},
       {"{\"tokens\": \"12\"}", ":3: `tokens`"},
       {"{\"tokens\": [1, 1000]}", ":3: `tokens` entry 1"},
       {"{\"tokens\": [-1, 1]}", ":3: `tokens` entry 0"},
       {"{\"tokens\": [1.0, 1]}", ":3: `tokens` entry 0"},
-      {"{\"tokens\": [99999999999999999999, 1]}", ":3: is not a JSON object"},
+      {"{\"tokens\": [99999999999999999999, 1]}", ":3: not JSON"},
       {"{\"tokens\": [4294967297, 1]}", ":3: `tokens` entry 0"},
       {"{\"tokens\": [1]}", ":3: `prompt_tokens`"},
       {"{\"tokens\": [1, 2], \"prompt_tokens\": 2}", ":3: `prompt_tokens`"},
@@ -404,6 +405,43 @@ static void test_file_cut(void **state) {
   }
 }
 
+/* A blank line costs nothing, and no more answers are taken than a step can hold. */
+static void test_file_bounded(void **state) {
+  enum { BLANKS = 20000000, MOST = 100 << 20 };
+  static const char line[] = "{\"tokens\": [1, 2]}\n";
+  enum { LINE = sizeof line - 1 };
+  char          *text;
+  tri_rollout    r = {0};
+  tri_replay_opt o = REPLAY;
+  struct rusage  before, after;
+
+  (void)state;
+  assert_int_equal(TRI_ALLOC(text, BLANKS + 6 * LINE), TRI_OK);
+  memset(text, '\n', BLANKS);
+  for (int i = 0; i < 6; i++) memcpy(text + BLANKS + i * LINE, line, LINE);
+  put_file(text, BLANKS + 6 * LINE);
+  TRI_FREE(text);
+  assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_OK);
+  assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+  assert_int_equal(r.n_seq, 6);
+  assert_true((after.ru_maxrss - before.ru_maxrss) * 1024 < MOST);
+  tri_rollout_free(&r);
+  o.max_answers = 6;
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_OK);
+  tri_rollout_free(&r);
+  o.max_answers = 5;
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_EINPUT);
+  assert_non_null(
+      strstr(tri_error_message(), ":20000006: more than 5 answers, which is rollout.rollout_batch_size x"));
+  tri_error_clear();
+  o.max_line_bytes = 10;
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_EINPUT);
+  assert_non_null(
+      strstr(tri_error_message(), ":20000001: the line has 18 bytes, at most 10 are possible: data.max_"));
+  tri_error_clear();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_make),
@@ -417,6 +455,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_file_repeated_prompt, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_refused, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_cut, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_bounded, setup_files, teardown_files),
   };
 
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
