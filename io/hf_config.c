@@ -3,8 +3,9 @@
 
 #include "file.h"
 
+#include "io/hf_config_impl.h"
+
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,8 +21,8 @@ typedef struct family {
   const char *model_type, *architecture;
   int         V, C, F, L, H, G; /* defaults; G = 0: as H */
   int64_t     max_pos;
-  int32_t     bos, eos;            /* defaults; -1: none */
-  bool        qkv_bias, bias_keys; /* always a bias at q, k and v; reads attention_bias and mlp_bias */
+  int32_t     bos, eos;        /* defaults; -1: none */
+  bool        qkv_bias, llama; /* always a bias at q, k and v; what only LlamaConfig has is read */
 } family;
 
 /* LlamaConfig and Qwen2Config of transformers 5. */
@@ -113,7 +114,7 @@ static tri_status find_family(const source *s, const family **out) {
            s->name, (*out)->architecture, type);
 }
 
-/* Everything transformers would compute and this program does not. */
+/* Everything that asks for what this program does not compute, and every field that it does not know. */
 static tri_status refuse_unknown(const source *s) {
   const json_t *dropout = json_object_get(s->root, "attention_dropout"),
                *layers = json_object_get(s->root, "layer_types");
@@ -139,6 +140,21 @@ static tri_status refuse_unknown(const source *s) {
              s->name);
   if (has(s, "attention_dropout") && (!json_is_number(dropout) || json_number_value(dropout) != 0))
     TRI_FAIL(TRI_EINPUT, "%s: `attention_dropout` must be 0; there is no dropout in this program", s->name);
+  return tri_hf_check_fields(s->name, s->root);
+}
+
+/* A llama with a window of attention, which other programs apply though transformers does not. Qwen2 has one only
+ * with use_sliding_window, which is refused. */
+static tri_status refuse_window(const source *s, int64_t max_pos) {
+  const json_t *size = json_object_get(s->root, "sliding_window");
+
+  if (has(s, "use_sliding_window") || !has(s, "sliding_window")) return TRI_OK;
+  if (!json_is_number(size) || json_number_value(size) < (double)max_pos)
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: `sliding_window` is not null and below `max_position_embeddings`; only full attention is known "
+        "(with `use_sliding_window` false none is meant)",
+        s->name);
   return TRI_OK;
 }
 
@@ -185,6 +201,7 @@ static tri_status read_rope(const source *s, tri_model_shape *out) {
   snprintf(name, sizeof name, "%s: `%s`", s->name, place);
   r = (source){name, scaling ? scaling : parameters};
   TRI_TRY(refuse_partial_rotary(&r));
+  TRI_TRY(tri_hf_check_rope_fields(name, r.root));
   TRI_TRY(get_number(&r, "rope_theta", theta, least, most, &out->rope_theta));
   TRI_TRY(get_text(&r, "rope_type", &type));
   TRI_TRY(get_text(&r, "type", &old_type));
@@ -254,10 +271,11 @@ static tri_status read_shape(const source *s, const family *f, tri_model_shape *
   out->init_std = (float)std;
   TRI_TRY(get_bool(s, "tie_word_embeddings", &out->tied_head));
   out->qkv_bias = f->qkv_bias;
-  if (f->bias_keys) {
+  if (f->llama) {
     TRI_TRY(get_bool(s, "attention_bias", &out->qkv_bias));
     TRI_TRY(get_bool(s, "mlp_bias", &out->mlp_bias));
     out->o_bias = out->qkv_bias;
+    TRI_TRY(refuse_window(s, out->max_pos));
   }
   return read_rope(s, out);
 }

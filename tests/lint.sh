@@ -43,6 +43,7 @@ gpu/attention_bwd_mma.cuh 1 gpu/attention_bwd.cu
 gpu/comm_nccl.h      2 src/comm.c|gpu/*
 gpu/nccl_impl.h      2 gpu/*nccl*.c
 io/hf_config.h       1 -
+io/hf_config_impl.h  1 io/hf_config*.c
 io/json_text.h       1 -
 io/jsonl.h           1 -
 io/lines.h           1 -
@@ -88,6 +89,7 @@ sources='
 src/cpu/*           1
 gpu/nccl_*.c        2
 gpu/*               1
+io/hf_config_*.c    1
 io/safetensors_*.c  1
 io/tokenizer_*.c    1
 src/comm_*.c        2

@@ -119,6 +119,14 @@ static void finds_end_tokens(void **state) {
   }
 }
 
+static void check_refused(const char *config, const char *generation, const char *part) {
+  tri_model_shape shape;
+  tri_eos         eos;
+
+  assert_int_equal(parse(config, generation, &shape, &eos), TRI_EINPUT);
+  if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
+}
+
 static void refuses(void **state) {
   static const struct {
     const char *config, *generation, *part;
@@ -207,21 +215,47 @@ static void refuses(void **state) {
   };
 
   (void)state;
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-    tri_model_shape shape;
-    tri_eos         eos;
-    assert_int_equal(parse(row[i].config, row[i].generation, &shape, &eos), TRI_EINPUT);
-    if (!strstr(tri_error_message(), row[i].part))
-      fail_msg("`%s` does not say `%s`", tri_error_message(), row[i].part);
-  }
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    check_refused(row[i].config, row[i].generation, row[i].part);
+}
+
+/* Judge: transformers' Llama and Qwen2 compute none of this. */
+static void refuses_what_it_does_not_compute(void **state) {
+  static const struct {
+    const char *config, *part;
+  } row[] = {
+      {LLAMA ",\"attn_logit_softcapping\":50.0}", "`attn_logit_softcapping` asks for"},
+      {LLAMA ",\"final_logit_softcapping\":30}", "`final_logit_softcapping` asks for"},
+      {QWEN ",\"final_logit_softcapping\":true}", "`final_logit_softcapping` asks for"},
+      {LLAMA ",\"resid_pdrop\":0.1}", "`resid_pdrop` asks for dropout"},
+      {LLAMA ",\"logit_scale\":0.0625}", "`logit_scale`"},
+      {LLAMA ",\"is_causal\":false}", "`is_causal`"},
+      {LLAMA ",\"rope_interleaved\":true}", "`rope_interleaved`"},
+      {LLAMA ",\"pruned_heads\":{\"0\":[1]}}", "`pruned_heads`"},
+      {LLAMA ",\"original_max_position_embeddings\":64}", "inside rope_scaling"},
+      {LLAMA ",\"sliding_window\":8}", "`sliding_window`"},
+      {LLAMA ",\"zzz_a\":1,\"zzz_b\":false}", "does not know: `zzz_a`, `zzz_b`; a field that does not"},
+      {LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"mscale\":1}}", "`mscale`"},
+      {LLAMA ",\"auto_map\":{\"AutoModelForCausalLM\":\"modeling_x.X\"}}", "`auto_map`"},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) check_refused(row[i].config, NULL, row[i].part);
 }
 
 static void accepts_what_changes_nothing(void **state) {
   static const char *const config[] = {
       "\xef\xbb\xbf" LLAMA "}",
       LLAMA ",\"hidden_act\":\"silu\",\"attention_dropout\":null,\"quantization_config\":null}",
+      LLAMA ",\"partial_rotary_factor\":1.0,\"sliding_window\":4096,\"architectures\":null,\"_name_or_path\":"
+            "\"a\\u0000b\"}",
+      LLAMA ",\"attn_logit_softcapping\":null,\"final_logit_softcapping\":false,\"never_heard_of\":null}",
       LLAMA
-      ",\"partial_rotary_factor\":1.0,\"sliding_window\":4096,\"architectures\":null,\"note\":\"a\\u0000b\"}",
+      ",\"resid_pdrop\":0.0,\"logit_scale\":1.0,\"is_causal\":true,\"pruned_heads\":{},\"prefix\":\"\"}",
+      LLAMA ",\"sliding_window\":8,\"use_sliding_window\":false}",
+      QWEN ",\"sliding_window\":8,\"max_window_layers\":1}",
+      LLAMA ",\"auto_map\":{\"AutoTokenizer\":[\"tokenization_x.X\",null]}}",
+      LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"attention_factor\":null}}",
       LLAMA ",\"bos_token_id\":1000,\"pad_token_id\":-1}",
   };
   tri_model_shape shape;
@@ -232,6 +266,52 @@ static void accepts_what_changes_nothing(void **state) {
     assert_int_equal(parse(config[i], NULL, &shape, &eos), TRI_OK);
   assert_int_equal(eos.bos, -1);
   assert_int_equal(eos.pad, -1);
+}
+
+/* What Hugging Face's pages of these models show, sizes apart. Judge: the models are plain ones. */
+static void accepts_published_files(void **state) {
+  static const char *const config[] = {
+      /* Llama 1 */
+      LLAMA
+      ",\"architectures\":[\"LlamaForCausalLM\"],\"bos_token_id\":1,\"eos_token_id\":2,\"hidden_act\":"
+      "\"silu\","
+      "\"initializer_range\":0.02,\"intermediate_size\":96,\"max_position_embeddings\":2048,"
+      "\"max_sequence_length\":2048,\"pad_token_id\":0,\"rms_norm_eps\":1e-06,\"tie_word_embeddings\":false,"
+      "\"torch_dtype\":\"float16\",\"transformers_version\":\"4.28.0.dev0\",\"use_cache\":true}",
+      /* Llama 2, TinyLlama, Yi */
+      LLAMA
+      ",\"_name_or_path\":\"meta-llama/Llama-2-7b-hf\",\"architectures\":[\"LlamaForCausalLM\"],"
+      "\"attention_bias\":false,\"attention_dropout\":0.0,\"num_key_value_heads\":4,\"pretraining_tp\":1,"
+      "\"rope_scaling\":null,\"rope_theta\":5000000.0,\"torch_dtype\":\"bfloat16\",\"use_cache\":false}",
+      /* Llama 3.2 as an adapter's author saved it again */
+      LLAMA
+      ",\"_attn_implementation_autoset\":true,\"_commit_hash\":\"4e20\",\"mlp_bias\":false,\"head_dim\":32,"
+      "\"eos_token_id\":[3,4,5],\"rope_scaling\":{\"factor\":32.0,\"high_freq_factor\":4.0,\"low_freq_"
+      "factor\":1.0,"
+      "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"},\"unsloth_version\":\"2025.3\"}",
+      /* SmolLM, SmolLM2 */
+      LLAMA ",\"is_llama_config\":true,\"rope_interleaved\":false,\"rope_theta\":100000,\"tie_word_"
+            "embeddings\":true,"
+            "\"transformers.js_config\":{\"kv_cache_dtype\":{\"q4f16\":\"float16\"}}}",
+      /* DeepSeek-R1-Distill-Qwen, Qwen2 */
+      QWEN ",\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":50,\"eos_"
+           "token_id\":50,"
+           "\"max_window_layers\":21,\"rope_theta\":10000,\"sliding_window\":4096,\"use_mrope\":false,"
+           "\"use_sliding_window\":false,\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.44.0\"}",
+      /* transformers 5, a classifier's leftovers, generation parameters of old */
+      QWEN
+      ",\"dtype\":\"bfloat16\",\"layer_types\":[\"full_attention\",\"full_attention\"],\"sliding_window\":"
+      "null,"
+      "\"rope_parameters\":{\"rope_theta\":1000000.0,\"rope_type\":\"default\"},\"id2label\":{\"0\":\"A\"},"
+      "\"label2id\":{\"A\":0},\"num_labels\":1,\"problem_type\":\"regression\",\"torchscript\":false,"
+      "\"do_sample\":true,\"temperature\":0.7,\"top_p\":0.8,\"repetition_penalty\":1.1,\"max_length\":20}",
+  };
+  tri_model_shape shape;
+  tri_eos         eos;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof config / sizeof *config; i++)
+    if (parse(config[i], NULL, &shape, &eos) != TRI_OK) fail_msg("%zu: %s", i, tri_error_message());
 }
 
 static void put_file(const char *path, const char *text) {
@@ -276,7 +356,9 @@ int main(void) {
       cmocka_unit_test(agrees_with_transformers),
       cmocka_unit_test(finds_end_tokens),
       cmocka_unit_test(refuses),
+      cmocka_unit_test(refuses_what_it_does_not_compute),
       cmocka_unit_test(accepts_what_changes_nothing),
+      cmocka_unit_test(accepts_published_files),
       cmocka_unit_test(reads_folders_and_files),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
