@@ -36,16 +36,34 @@ static void add_to_share(share *s, const tri_example *e) {
   s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
 }
 
-/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere. span: what
- * the time is spent on. */
+/* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. An evaluation is
+ * not given up: the step it belongs to has been taken. */
+static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt *gen, bool *halted) {
+  tri_halt_cause cause = TRI_HALT_NOT;
+  tri_status     st;
+
+  if (gen->halt) tri_halt_watch_begin(t->halt);
+  st = tri_sampler_generate(t->sampler, s->prompt, s->n, gen, t->se->stream, &t->mine);
+  if (gen->halt) st = tri_halt_watch_end(t->halt, st, &cause);
+  *halted = cause != TRI_HALT_NOT;
+  return st;
+}
+
+/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere; none where the run
+ * is told to stop. span: what the time is spent on. */
 static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, const char *span,
                          tri_rollout *out) {
   tri_status st = TRI_OK;
+  bool       halted;
   int        reward;
 
   tri_screen_phase(t, span);
   tri_metric_begin(t->metrics, span);
-  TRI_TRY_DONE(tri_sampler_generate(t->sampler, s->prompt, s->n, gen, t->se->stream, &t->mine));
+  TRI_TRY_DONE(sample(t, s, gen, &halted));
+  if (halted) {
+    tri_metric_end(t->metrics, span);
+    goto done;
+  }
   reward = tri_trace_phase(t->se->device->trace, "reward");
   TRI_TRY_DONE(tri_agree(
       world_of(t), tri_answers_reward(&t->mine, s->example, tri_source_tokenizer(t->source), t->reward)));
@@ -62,12 +80,15 @@ static tri_status generate(tri_trainer *t, tri_rollout *out) {
   int64_t           n = c->rollout.rollout_batch_size;
   share             s;
   tri_status        st = make_share(t, n, &s);
+  tri_generate_opt  gen = t->gen;
 
   for (int64_t k = world_of(t)->rank; st == TRI_OK && k < n; k += world_of(t)->size) {
     int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, t->count.cursor + k);
     add_to_share(&s, tri_dataset_get(t->data, i));
   }
-  if (st == TRI_OK) st = answer(t, &s, &t->gen, "rollout", out);
+  gen.halt = tri_halt_watch;
+  gen.halt_ctx = t->halt;
+  if (st == TRI_OK) st = answer(t, &s, &gen, "rollout", out);
   free_share(&s);
   return st;
 }

@@ -1,4 +1,4 @@
-/* runtime.c - who, where, until when: MPI, PMIx, Slurm, signals. */
+/* runtime.c - who, where, until when: MPI, PMIx, Slurm. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "runtime.h"
 #include "comm_host.h"
@@ -9,35 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #if TRI_HAVE_PMIX
 #include <pmix.h>
 #endif
 
-static volatile sig_atomic_t stop_signal;               /* the last one that asked to stop; 0: none */
-static int                   n_open;                    /* runtimes open now */
-static bool                  mpi_is_ours;               /* started by us, ended by us */
-static MPI_Comm              fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed alone */
-enum { FATE_WAIT_S = 3 }; /* chosen: errors found together arrive within milliseconds */
-
-/* ---- signals ---- */
-
-static void on_signal(int number) {
-  if (number == SIGINT && stop_signal == SIGINT) {
-    signal(SIGINT, SIG_DFL);
-    raise(SIGINT);
-  }
-  stop_signal = number;
-}
-
-static void handle_signals(void (*handler)(int)) {
-  static const int which[] = {SIGTERM, SIGUSR1, SIGINT};
-  struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
-
-  sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < sizeof which / sizeof which[0]; i++) sigaction(which[i], &action, NULL);
-}
+static int      n_open;                    /* runtimes open now */
+static bool     mpi_is_ours;               /* started by us, ended by us */
+static MPI_Comm fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed alone */
+enum { FATE_WAIT_S = 3 };                  /* chosen: errors found together arrive within milliseconds */
 
 /* ---- what the environment says, before MPI ---- */
 
@@ -298,7 +278,6 @@ tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
 
   *out = (tri_runtime){.cores = count_cores(), .end_unix_s = allocation_end()};
   n_open++;
-  handle_signals(on_signal);
   if (gethostname(out->host, sizeof out->host - 1) || !out->host[0]) strcpy(out->host, "localhost");
   TRI_TRY_DONE(start_mpi(out->cores));
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -330,7 +309,6 @@ void tri_runtime_close(tri_runtime *rt) {
   if (--n_open > 0) return;
   if (fate_comm != MPI_COMM_NULL && mpi_runs()) MPI_Comm_free(&fate_comm);
   if (mpi_is_ours && mpi_runs()) MPI_Finalize();
-  handle_signals(SIG_DFL);
 }
 
 bool tri_runtime_all_failed(void) {
@@ -371,13 +349,4 @@ void tri_runtime_abort(int code) {
   if (mpi_runs()) MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size > 1) MPI_Abort(MPI_COMM_WORLD, code);
   _exit(code); /* no exit handlers: a library's may wait for ranks that are gone */
-}
-
-tri_status tri_runtime_should_stop(const tri_runtime *rt, tri_comm *world, double margin_s, bool *stop) {
-  int decision = stop_signal != 0;
-
-  if (rt->end_unix_s > 0 && (double)time(NULL) + margin_s >= rt->end_unix_s) decision = 1;
-  TRI_TRY(tri_host_bcast(world, &decision, sizeof decision, 0));
-  *stop = decision != 0;
-  return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* runtime.h - who, where, until when: MPI, PMIx, Slurm, signals. Layer 2. */
+/* runtime.h - who, where, until when: MPI, PMIx, Slurm. Layer 2. */
 #ifndef TRI_RUNTIME_H
 #define TRI_RUNTIME_H
 
@@ -19,11 +19,11 @@ typedef struct tri_runtime {
   void       *mpi_machine; /* MPI_Comm *: the ranks of this real machine; owned */
 } tri_runtime;
 
-/* Collective over MPI_COMM_WORLD. Starts MPI (thread level serialized), PMIx if it is built in and a server
- * answers, and the signal handlers (SIGTERM, SIGUSR1, SIGINT: stop at the next step). ranks_per_node > 0
- * pretends a node has that many ranks (world_size must be a multiple of it), so that one machine can test it.
- * TRI_EARG: ranks cannot be dealt to nodes evenly; every rank fails so, and everything is closed again. Any
- * other failure may be this rank's alone: tri_runtime_abort is then the way out. */
+/* Collective over MPI_COMM_WORLD. Starts MPI (thread level serialized), and PMIx if it is built in and a
+ * server answers. ranks_per_node > 0 pretends a node has that many ranks (world_size must be a multiple of
+ * it), so that one machine can test it. TRI_EARG: ranks cannot be dealt to nodes evenly; every rank fails so,
+ * and everything is closed again. Any other failure may be this rank's alone: tri_runtime_abort is then the
+ * way out. */
 TRI_CHECKED tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out);
 void                   tri_runtime_close(tri_runtime *rt);
 /* Before tri_runtime_open: is this process one of several started by a launcher? Rank as the launcher's
@@ -37,8 +37,5 @@ bool tri_runtime_all_failed(void);
 _Noreturn void tri_runtime_abort(int code);
 /* Not collective. The process ends with this code in so many seconds, should what comes hang. */
 void tri_runtime_abort_within(int seconds, int code);
-/* Collective over world. Rank 0 alone decides (signal, time nearly up); all hear that decision. */
-TRI_CHECKED tri_status tri_runtime_should_stop(const tri_runtime *rt, tri_comm *world, double margin_s,
-                                               bool *stop);
 
 #endif

@@ -31,6 +31,9 @@ typedef struct tri_generate_opt {
   /* Asked after each token; true ends the answer. NULL: no stop strings. */
   bool (*stop)(void *ctx, const int32_t *answer, int64_t n);
   void *ctx;
+  /* Asked between rounds; true gives all answers up. NULL: never. */
+  bool (*halt)(void *halt_ctx);
+  void *halt_ctx;
 } tri_generate_opt;
 
 typedef struct tri_sampler tri_sampler;
@@ -43,7 +46,7 @@ TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_m
 void                   tri_sampler_close(tri_sampler **s);
 /* Collective over the parameter scope (it holds the weights; n_prompt may differ and be 0). Fills *out, empty
  * before, with this rank's answers in the order of prompts, then samples: tokens, old_logp of the answers,
- * stop. The random number behind token t of answer k depends on (seed, prompt id, k, t) only, and rows never
+ * stop; given up, it stays empty. The random number behind token t of answer k depends on (seed, prompt id, k, t) only, and rows never
  * depend on their company, so neither do answers. */
 TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
                                             const tri_generate_opt *opt, tri_stream *st, tri_rollout *out);

@@ -150,6 +150,13 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
             cell(t, "tokens_per_s", "%.0f", c[3]), cell(t, eval, "%.4f", c[4]));
 }
 
+void tri_screen_halt(const tri_trainer *t, int64_t step) {
+  if (!is_first(t)) return;
+  wipe(t);
+  tri_log(TRI_LOG_INFO, t->count.step < step ? "%s: step %lld is given up" : "%s: stopping after step %lld",
+          tri_halt_words(t->halt), (long long)step);
+}
+
 void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   char     latest[TRI_CKPT_PATH_BYTES + 16];
   char     spent[32];

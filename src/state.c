@@ -146,6 +146,7 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
   TRI_FREE(buf);
   free_listing(&l);
   *saved = st == TRI_OK;
+  if (*saved) t->saved_step = t->count.step;
   t->last_save_s = tri_now_s();
   if (*saved) {
     tri_metric_add(t->metrics, "time_save_s", TRI_METRIC_MAX, t->last_save_s - began_s);
@@ -307,5 +308,6 @@ tri_status tri_state_load(tri_trainer *t) {
     tri_log(TRI_LOG_INFO, "resumed from %s, after step %lld", t->resume, (long long)t->count.step);
   }
   t->first_step = t->count.step;
+  if (t->resume[0] && !strcmp(t->cfg->run.resume, "auto")) t->saved_step = t->count.step;
   return tri_agree(world, open_outputs(t));
 }

@@ -355,8 +355,9 @@ done:
   return st;
 }
 
-/* Collective over world. One step: generate, score, learn. The one thing that happens out of sight is the
- * gathering of parameters (params.h, tri_params_acquire). */
+/* Collective over world. One step: generate, score, learn; or none, where the run is told to stop while it generates:
+ * count.step tells. The one thing that happens out of sight is the gathering of parameters (params.h,
+ * tri_params_acquire). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status  st = TRI_OK;
   tri_rollout replayed = {0}, *r = t->cfg->rollout.replay ? &replayed : &t->rollout;
@@ -367,6 +368,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_metric_text(t->metrics, "algo", t->algo->name);
   /* 1. this step's sequences on every rank: prompts are a function of (seed, step); answers and rewards */
   TRI_TRY_DONE(tri_collect(t, step, r));
+  if (tri_halt_decided(t->halt)) goto done;
   /* 2. old and reference log-probabilities, advantages, then updates */
   TRI_TRY_DONE(learn_all(t, r, &sum));
   t->count.step = step;
@@ -394,6 +396,7 @@ static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
       tri_now_s() - t->last_save_s >= 60 * t->cfg->checkpoint.save_minutes)
     due = 1;
   if (stop || (last && t->cfg->checkpoint.save_final)) due = 1;
+  if (t->saved_step == t->count.step) due = 0;
   TRI_TRY(tri_host_bcast(world_of(t), &due, sizeof due, 0));
   if (!due) return TRI_OK;
   tri_screen_phase(t, "save");
@@ -440,22 +443,24 @@ static tri_status look_before(tri_trainer *t) {
 }
 
 tri_status tri_train(tri_trainer *t, tri_train_end *end) {
-  bool stop = false;
+  tri_halt_cause stop = TRI_HALT_NOT;
 
   if (t->count.step >= t->steps)
     tri_log(TRI_LOG_INFO,
             "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
             "run.resume: never or another run.output starts anew",
             (long long)t->count.step, (long long)t->steps);
-  if (t->count.step == 0 && t->cfg->eval.steps > 0) TRI_TRY(look_before(t));
+  if (t->count.step == 0 && !t->resume[0] && t->cfg->eval.steps > 0) TRI_TRY(look_before(t));
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
     TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));
-    TRI_TRY(finish_step(t, step));
-    TRI_TRY(tri_runtime_should_stop(&t->se->rt, world_of(t), 60.0, &stop));
-    TRI_TRY(checkpoint_if_due(t, stop && step < t->steps));
+    if (t->count.step == step) TRI_TRY(finish_step(t, step));
+    TRI_TRY(tri_halt_ask(t->halt, &stop));
+    if (stop) tri_screen_halt(t, step);
+    TRI_TRY(checkpoint_if_due(t, stop && t->count.step < t->steps));
     TRI_TRY(tri_timeline_end(t->timeline, stop || step == t->steps));
   }
-  *end = t->count.step < t->steps ? TRI_TRAIN_STOPPED : TRI_TRAIN_FINISHED;
+  *end = TRI_TRAIN_FINISHED;
+  if (t->count.step < t->steps) *end = stop == TRI_HALT_FILE ? TRI_TRAIN_STOPPED_BY_FILE : TRI_TRAIN_STOPPED;
   return tri_agree(world_of(t), tri_metrics_flush(t->metrics));
 }

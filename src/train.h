@@ -7,6 +7,7 @@
 #include "batch.h"
 #include "batch_plan.h"
 #include "config.h"
+#include "halt.h"
 #include "metrics.h"
 #include "optim.h"
 #include "sampler.h"
@@ -52,7 +53,9 @@ typedef struct tri_trainer {
   int          sampler_mode;    /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
   float        inv_temperature; /* of log-probabilities, in sampling and in the loss */
   tri_counters count;
+  tri_halt    *halt;
   double       start_s, last_save_s;
+  int64_t      saved_step;                  /* of the newest checkpoint in folder; -1: none that counts */
   int64_t      first_step;                  /* the step this process began after */
   char         folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
   char         resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
@@ -65,7 +68,8 @@ typedef struct tri_trainer {
   double       shown_score, shown_rate; /* of the step before, for the live line; NaN: none yet */
 } tri_trainer;
 
-typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED } tri_train_end; /* exit code 0, or 75: requeue me */
+/* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */
+typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE } tri_train_end;
 /* Collective over world. Runs steps count.step + 1 .. steps. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
@@ -75,7 +79,7 @@ TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, 
 void                   tri_trainer_close(tri_trainer *t);
 
 /* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or
- * SFT's. */
+ * SFT's. Where the run is told to stop while it generates: none, and tri_halt_decided says so. */
 TRI_CHECKED tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out);
 /* Whether rollout.save_every wants this step's rollout; the same on every rank. */
 bool tri_collect_due(const tri_trainer *t, int64_t step);
@@ -104,6 +108,7 @@ TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, 
 TRI_CHECKED tri_status tri_screen_start(const tri_trainer *t);                    /* Collective over world */
 void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
 void                   tri_screen_step(tri_trainer *t, int64_t step);             /* one table row */
+void                   tri_screen_halt(const tri_trainer *t, int64_t step);       /* why step is the last */
 void                   tri_screen_end(const tri_trainer *t, tri_train_end end);
 
 #endif

@@ -525,6 +525,17 @@ static tri_status open_timeline(tri_trainer *t) {
   return tri_timeline_open(t->se->device, &opt, &t->timeline);
 }
 
+enum { HALT_MARGIN_S = 60 }; /* chosen: a step and a save of a small model */
+
+/* Collective over world. */
+static tri_status open_halt(tri_trainer *t) {
+  char         file[TRI_CKPT_PATH_BYTES + 8];
+  tri_halt_opt opt = {t->se->rt.end_unix_s, HALT_MARGIN_S, file};
+
+  snprintf(file, sizeof file, "%s/STOP", t->cfg->run.output);
+  return tri_halt_open(t->se->comm[TRI_WORLD], &opt, &t->halt);
+}
+
 tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
   tri_trainer *t = out;
   longest      l = {0};
@@ -533,6 +544,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
                      .se = se,
                      .start_s = tri_now_s(),
                      .last_save_s = tri_now_s(),
+                     .saved_step = -1,
                      .lock = -1,
                      .shown_score = NAN,
                      .shown_rate = NAN};
@@ -541,6 +553,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
     TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
   set_options(t);
   TRI_TRY(tri_state_find(t));
+  TRI_TRY(open_halt(t));
   TRI_TRY(open_inputs(t, &l));
   TRI_TRY(settle_deck(t));
   TRI_TRY(open_models(t, &l));
@@ -567,4 +580,5 @@ void tri_trainer_close(tri_trainer *t) {
   tri_source_close(&t->source);
   tri_text_free(&t->deck);
   tri_text_free(&t->deck_before);
+  tri_halt_close(&t->halt);
 }

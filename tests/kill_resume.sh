@@ -9,10 +9,6 @@ set -eu
 kills=$3 RANDOM=${4:-1}
 write_deck
 
-numbers() { # output folder: what must be equal
-  sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s)": [^,}]*(, )?//g' "$1/metrics.jsonl"
-}
-
 began=$(date +%s%N)
 launch "$ranks" "$dir/whole"
 whole_ms=$((($(date +%s%N) - began) / 1000000))

@@ -51,8 +51,9 @@ io/safetensors.h     1 -
 io/tokenizer.h       1 -
 io/tokenizer_impl.h  1 io/tokenizer*.c
 src/comm.h           2 -
-src/comm_host.h      2 src/comm*.c|src/runtime.c|gpu/*nccl*.[ch]
+src/comm_host.h      2 src/comm*.c|src/runtime.c|src/halt.c|gpu/*nccl*.[ch]
 src/runtime.h        2 -
+src/halt.h           2 -
 src/memory.h         3 -
 src/shard.h          3 -
 src/params.h         3 -
@@ -112,7 +113,7 @@ tests/*             9
 '
 # Headers of libraries and where they may be included; TRI_HAVE_ switches and where they may be tested.
 libraries='
-mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/session.c|io/checkpoint*|tests/emulate/nccl.cpp|tests/test_emulate_nccl.cpp
+mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/halt.c|src/session.c|io/checkpoint*|tests/emulate/nccl.cpp|tests/test_emulate_nccl.cpp
 hdf5.h    io/checkpoint*|tests/test_checkpoint*
 pmix.h    src/runtime.c
 cblas.h   src/cpu/gemm_*.c

@@ -29,3 +29,7 @@ launch() { # ranks, output folder, further key=value ...
   mpirun $root --oversubscribe -n "$n" "$program" train "$dir/deck.yaml" run.output="$out" "$@" > "$dir/log" 2>&1 ||
     { cat "$dir/log"; return 1; }
 }
+
+numbers() { # output folder: its metrics without what may differ between equal runs
+  sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s)": [^,}]*(, )?//g' "$1/metrics.jsonl"
+}

@@ -2,7 +2,6 @@
 
 #include "ranks_case.h"
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -43,43 +42,17 @@ static void test_pretended_nodes(void **state) {
   }
 }
 
-static bool should_stop(const tri_runtime *r, double margin_s) {
-  tri_device *d = NULL;
-  tri_comm   *all = NULL;
-  bool        stop = false;
-
-  CHECK(tri_device_open("cpu", r->local_rank, 1, &d) == TRI_OK);
-  CHECK(tri_comm_open(r, TRI_WORLD, d, &all) == TRI_OK);
-  CHECK(tri_runtime_should_stop(r, all, margin_s, &stop) == TRI_OK);
-  tri_comm_close(&all);
-  tri_device_close(&d);
-  return stop;
-}
-
 static void test_allocation_end(void **state) {
   char        text[32];
   tri_runtime r;
 
   (void)state;
   snprintf(text, sizeof text, "%lld", (long long)time(NULL) + 3600);
-  setenv("SLURM_JOB_END_TIME", rt.world_rank == 0 ? text : "1", 1); /* only rank 0's clock counts */
+  setenv("SLURM_JOB_END_TIME", text, 1);
   CHECK(tri_runtime_open(0, &r) == TRI_OK);
   unsetenv("SLURM_JOB_END_TIME");
-  CHECK(rt.world_rank != 0 || r.end_unix_s == strtod(text, NULL));
-  CHECK(!should_stop(&r, 60));
-  CHECK(should_stop(&r, 4000));
+  CHECK(r.end_unix_s == strtod(text, NULL));
   tri_runtime_close(&r);
-}
-
-/* Last: the signal stays noted. A signal to another rank decides nothing; one to rank 0 decides for all. */
-static void test_signal(void **state) {
-  (void)state;
-  CHECK(!should_stop(&rt, 0));
-  if (rt.world_rank == rt.world_size - 1 && rt.world_rank > 0) raise(SIGTERM);
-  CHECK(!should_stop(&rt, 0));
-  if (rt.world_rank == 0) raise(SIGUSR1);
-  CHECK(should_stop(&rt, 0));
-  CHECK(should_stop(&rt, 0));
 }
 
 /* Before MPI is up. */
@@ -99,7 +72,6 @@ int main(void) {
       cmocka_unit_test(test_real_node),
       cmocka_unit_test(test_pretended_nodes),
       cmocka_unit_test(test_allocation_end),
-      cmocka_unit_test(test_signal),
   };
 
   check_abort_without_mpi();

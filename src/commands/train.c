@@ -31,6 +31,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   FILE           *log = NULL;
   char            path[TRI_CKPT_PATH_BYTES + 16];
 
+  tri_halt_catch_signals(tri_runtime_env_rank() == 0);
   TRI_TRY_DONE(tri_session_open(&opt, &se));
   TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
   snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
@@ -39,7 +40,9 @@ static tri_status run(const tri_config *cfg, int *code) {
   TRI_TRY_DONE(tri_screen_start(&t));
   TRI_TRY_DONE(tri_train(&t, &end));
   tri_screen_end(&t, end);
-  if (end == TRI_TRAIN_STOPPED) *code = 75;
+  if (end != TRI_TRAIN_FINISHED) *code = 75;
+  if (end == TRI_TRAIN_STOPPED_BY_FILE && se.rt.world_rank == 0) /* jobs/train.sbatch reads it */
+    printf("stopped by %s/STOP\n", cfg->run.output);
 done:
   tri_log_file(NULL);
   if (log && st != TRI_OK)

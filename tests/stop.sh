@@ -1,0 +1,58 @@
+#!/bin/bash
+# stop.sh - a run told to stop while it generates gives the step up, ends with 75 and a checkpoint, and is resumed.
+#
+#   tests/stop.sh PROGRAM RANKS
+# Told by OUTPUT/STOP and by SIGUSR1 to mpirun. Judges: the uninterrupted run's metrics, bit for bit but for what may differ
+# between equal runs; the exit code; what is said and where. STOP is made when the metrics are opened, before the evaluation
+# of step 0; the signal is sent when step 1 stands there. Where that comes too late for a generation, another run is told.
+set -eu
+. "$(dirname "$0")/run_case.sh"
+write_deck
+sed -e 's/"max_position_embeddings": 32/"max_position_embeddings": 512/; s/"eos_token_id": 256/"eos_token_id": null/' \
+  "$here/inputs/quickstart/config.json" > "$dir/config.json"
+sed -i -e "s|config: [^,]*|config: $dir/config.json|" -e 's/^algo:.*/algo: {name: grpo, num_generations: 2}/' \
+  -e 's/^rollout:.*/rollout: {rollout_batch_size: 2, max_response_length: 500}/' \
+  -e 's/^reward:.*/reward: [{name: regex, pattern: "[0-4].{4}[0-4]"}]/' -e 's/^eval:.*/eval: {steps: 2, max_prompts: 1}/' \
+  -e 's/^train:.*/train: {steps: 2, train_batch_size: 4, learning_rate: 1e-3, max_tokens_per_gpu: 1024}/' "$dir/deck.yaml"
+fail() { cat "$dir/log"; echo "stop: $*"; exit 1; }
+
+# Starts a run and makes the wish when it has written so many lines; mpirun's exit code comes into $code.
+tell() { # how, output folder, lines of metrics
+  rm -rf "$2"
+  # shellcheck disable=SC2086
+  mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$2" > "$dir/out" 2> "$dir/log" &
+  pid=$!
+  until [ -e "$2/metrics.jsonl" ] && [ "$(wc -l < "$2/metrics.jsonl")" -ge "$3" ]; do
+    kill -0 $pid 2> /dev/null || fail "$2 ends before it is told to stop"
+  done
+  if [ "$1" = STOP ]; then ln -s "$dir/deck.yaml" "$2/STOP"; else kill -USR1 $pid; fi
+  code=0
+  wait $pid || code=$?
+}
+
+check() { # how, after how many lines, step to give up
+  out=$dir/$1
+  for tries in 1 2 3 4 5; do
+    tell "$1" "$out" "$2"
+    ! grep -q "step $3 is given up" "$dir/log" || break
+    [ "$tries" != 5 ] || fail "$1: step $3 is not given up"
+  done
+  [ $code = 75 ] || fail "$1: exit code $code"
+  [ "$(readlink "$out/checkpoints/LATEST")" = "step-0000000$(($3 - 1))" ] || fail "$1: the checkpoint is of another step"
+  [ "$(wc -l < "$out/metrics.jsonl")" = "$3" ] || fail "$1: metrics of the step that was given up"
+  grep -q "step $3 is given up" "$out/log.txt" || fail "$1: log.txt does not say so"
+  answers=$(grep -c 'stopping after this step, again to end now' "$dir/log" || true)
+  if [ "$1" = STOP ]; then
+    [ ! -L "$out/STOP" ] && [ -s "$dir/deck.yaml" ] || fail "STOP is left, or followed"
+    [ "$(cat "$dir/out")" = "stopped by $out/STOP" ] && [ "$answers" = 0 ] || fail "STOP: says $(cat "$dir/out")"
+  else
+    [ ! -s "$dir/out" ] && [ "$answers" = 1 ] || fail "$1: $answers answers to the signal"
+  fi
+  launch "$ranks" "$out"
+  diff <(numbers "$dir/whole") <(numbers "$out") || fail "$1: the resumed run's metrics differ"
+}
+
+launch "$ranks" "$dir/whole"
+check STOP 0 1
+check USR1 2 2
+echo "stop: given up and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"

@@ -1,0 +1,254 @@
+/* test_halt.c - when a run ends early, and how every rank hears of it. Run with 1, 2 and 4 ranks. Judge: exact values. */
+
+#include "halt.h"
+#include "ranks_case.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char folder[256], stop_file[300]; /* rank 0's folder, on every rank */
+
+static bool is_first(void) { return world->rank == 0; }
+
+static tri_halt *open_halt(double end_unix_s) {
+  tri_halt_opt opt = {end_unix_s, 60, stop_file};
+  tri_halt    *h = NULL;
+
+  CHECK(tri_halt_open(world, &opt, &h) == TRI_OK);
+  return h;
+}
+
+static tri_halt_cause ask(tri_halt *h) {
+  tri_halt_cause cause = TRI_HALT_FAILED;
+
+  CHECK(tri_halt_ask(h, &cause) == TRI_OK);
+  return cause;
+}
+
+/* Rank 0 makes the file; all go on when it is there. */
+static void make_file(void) {
+  FILE *f = is_first() ? fopen(stop_file, "w") : NULL;
+
+  CHECK(!is_first() || f);
+  if (f) fclose(f);
+  CHECK(tri_host_barrier(world) == TRI_OK);
+}
+
+static bool is_gone(void) {
+  struct stat sb;
+
+  return lstat(stop_file, &sb) && errno == ENOENT;
+}
+
+static void test_time(void **state) {
+  double    now_s = (double)time(NULL);
+  tri_halt *h = open_halt(is_first() ? now_s + 3600 : 1); /* only rank 0's clock counts */
+
+  (void)state;
+  CHECK(ask(h) == TRI_HALT_NOT);
+  tri_halt_close(&h);
+  h = open_halt(is_first() ? now_s + 50 : 0);
+  CHECK(ask(h) == TRI_HALT_TIME && tri_halt_decided(h) == TRI_HALT_TIME);
+  CHECK(!is_first() || strstr(tri_halt_words(h), "the allocation ends in"));
+  tri_halt_close(&h);
+  CHECK(h == NULL);
+}
+
+static void test_file(void **state) {
+  tri_halt *h = open_halt(0);
+
+  (void)state;
+  make_file();
+  CHECK(ask(h) == TRI_HALT_FILE && ask(h) == TRI_HALT_FILE);
+  CHECK(!is_first() || (is_gone() && !strcmp(tri_halt_words(h), stop_file)));
+  tri_halt_close(&h);
+}
+
+/* It was another run's, or nobody's: the run goes on. */
+static void test_old_file(void **state) {
+  tri_halt *h;
+
+  (void)state;
+  make_file();
+  h = open_halt(0);
+  CHECK(!is_first() || is_gone());
+  CHECK(ask(h) == TRI_HALT_NOT);
+  tri_halt_close(&h);
+}
+
+/* What a link points to stays, be it there or not; a folder is no wish. */
+static void test_link_and_folder(void **state) {
+  char      kept[300];
+  tri_halt *h = open_halt(0);
+  FILE     *f;
+
+  (void)state;
+  snprintf(kept, sizeof kept, "%s/kept", folder);
+  if (is_first()) {
+    CHECK((f = fopen(kept, "w")) && !fclose(f) && !symlink(kept, stop_file));
+  }
+  CHECK(ask(h) == TRI_HALT_FILE);
+  CHECK(!is_first() || (is_gone() && !access(kept, F_OK) && !unlink(kept)));
+  tri_halt_close(&h);
+  CHECK(!is_first() || !symlink(kept, stop_file));
+  h = open_halt(0);
+  CHECK(!is_first() || (is_gone() && !mkdir(stop_file, 0700)));
+  CHECK(ask(h) == TRI_HALT_NOT);
+  tri_halt_close(&h);
+  CHECK(!is_first() || !rmdir(stop_file));
+}
+
+/* Rounds until the watch ends them, at most n. */
+static int64_t work(tri_halt *h, int64_t n) {
+  int64_t i = 0;
+
+  while (i < n && !tri_halt_watch(h)) i++;
+  return i;
+}
+
+static const int64_t endless = INT64_MAX;
+
+/* Every rank has its own number of rounds, some none, and nothing ends them early. */
+static void test_watch_of_nothing(void **state) {
+  tri_halt      *h = open_halt(0);
+  tri_halt_cause cause = TRI_HALT_FAILED;
+
+  (void)state;
+  for (int turn = 0; turn < 20; turn++) {
+    int64_t n = (world->rank + turn) % world->size * 37;
+    tri_halt_watch_begin(h);
+    CHECK(work(h, n) == n);
+    CHECK(tri_halt_watch_end(h, TRI_OK, &cause) == TRI_OK && cause == TRI_HALT_NOT);
+  }
+  CHECK(ask(h) == TRI_HALT_NOT);
+  tri_halt_close(&h);
+}
+
+/* Rank 0 has nothing to do, or works too: work without end ends on every rank. */
+static void test_watch_ends_work(void **state) {
+  (void)state;
+  for (int idle = 0; idle < 2; idle++) {
+    tri_halt      *h = open_halt(0);
+    tri_halt_cause cause = TRI_HALT_NOT;
+    bool           works = !is_first() || !idle;
+    make_file();
+    tri_halt_watch_begin(h);
+    CHECK(!works || work(h, endless) < endless);
+    CHECK(tri_halt_watch_end(h, TRI_OK, &cause) == TRI_OK && cause == TRI_HALT_FILE);
+    CHECK(tri_halt_decided(h) == TRI_HALT_FILE && ask(h) == TRI_HALT_FILE);
+    tri_halt_close(&h);
+  }
+}
+
+/* A rank that fails ends the others' work, and all have its message. */
+static void test_watch_of_failure(void **state) {
+  tri_halt      *h = open_halt(0);
+  tri_halt_cause cause;
+  tri_status     st = TRI_OK;
+
+  (void)state;
+  tri_halt_watch_begin(h);
+  if (world->rank == world->size - 1) {
+    work(h, 5);
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ENUMERIC, "logits are not numbers");
+  } else {
+    CHECK(work(h, endless) < endless);
+  }
+  CHECK(tri_halt_watch_end(h, st, &cause) == TRI_ENUMERIC);
+  CHECK(strstr(tri_error_message(), "logits are not numbers"));
+  tri_error_clear();
+  tri_halt_close(&h);
+}
+
+/* Last: the signal stays noted. One to another rank decides nothing; one to rank 0 decides for all. */
+static void test_signal(void **state) {
+  tri_halt      *h = open_halt(0);
+  tri_halt_cause cause = TRI_HALT_NOT;
+
+  (void)state;
+  tri_halt_catch_signals(false);
+  if (world->rank == world->size - 1 && !is_first()) CHECK(!raise(SIGTERM));
+  CHECK(ask(h) == TRI_HALT_NOT);
+  tri_halt_watch_begin(h);
+  if (is_first()) CHECK(work(h, 3) == 3 && !raise(SIGUSR1));
+  CHECK(work(h, endless) < endless);
+  CHECK(tri_halt_watch_end(h, TRI_OK, &cause) == TRI_OK && cause == TRI_HALT_SIGNAL);
+  CHECK(ask(h) == TRI_HALT_SIGNAL);
+  CHECK(!is_first() || !strcmp(tri_halt_words(h), "SIGUSR1"));
+  tri_halt_close(&h);
+}
+
+static void fail_early(const char *what) {
+  fprintf(stderr, "signals: %s\n", what);
+  exit(1);
+}
+
+/* Before MPI is up. In a child whose stderr is a pipe: the first signal is answered once and survived, with its double;
+ * later one ends the process. */
+static void check_signals(int number, bool answers) {
+  static const char want[] = "stopping after this step, again to end now\n";
+  char              said[256] = "";
+  size_t            n = 0;
+  ssize_t           got;
+  int               end[2], status = 0;
+  pid_t             pid;
+
+  if (pipe(end)) fail_early("no pipe");
+  if ((pid = fork()) == 0) {
+    if (dup2(end[1], STDERR_FILENO) < 0) _exit(1);
+    close(end[0]);
+    close(end[1]);
+    tri_halt_catch_signals(answers);
+    raise(number);
+    raise(number);
+    if (write(STDERR_FILENO, "alive\n", 6) != 6) _exit(1);
+    for (;;) raise(number);
+  }
+  close(end[1]);
+  while (n + 1 < sizeof said && (got = read(end[0], said + n, sizeof said - 1 - n)) > 0) n += (size_t)got;
+  said[n] = 0;
+  close(end[0]);
+  if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != number)
+    fail_early("the second one does not end the process");
+  if (strncmp(said, answers ? want : "", answers ? strlen(want) : 0) != 0 ||
+      strcmp(said + (answers ? strlen(want) : 0), "alive\n") != 0)
+    fail_early(said);
+}
+
+static int open_all(void **state) {
+  CHECK(!ranks_open(state));
+  snprintf(folder, sizeof folder, "%s/trireme-halt-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+  CHECK(!is_first() || mkdtemp(folder));
+  CHECK(tri_host_bcast(world, folder, sizeof folder, 0) == TRI_OK);
+  snprintf(stop_file, sizeof stop_file, "%s/STOP", folder);
+  return 0;
+}
+
+static int close_all(void **state) {
+  CHECK(!is_first() || !rmdir(folder));
+  return ranks_close(state);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_time),
+      cmocka_unit_test(test_file),
+      cmocka_unit_test(test_old_file),
+      cmocka_unit_test(test_link_and_folder),
+      cmocka_unit_test(test_watch_of_nothing),
+      cmocka_unit_test(test_watch_ends_work),
+      cmocka_unit_test(test_watch_of_failure),
+      cmocka_unit_test(test_signal),
+  };
+
+  if (tri_runtime_env_rank() == 0) {
+    check_signals(SIGTERM, true);
+    check_signals(SIGUSR1, true);
+    check_signals(SIGINT, false);
+  }
+  return cmocka_run_group_tests(tests, open_all, close_all);
+}
