@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh - every check of the project: source rules; gcc, clang, sanitizer and emulated builds with their tests; nvcc's build.
+# run.sh - every check of the project: source rules; gcc, clang, sanitizer and emulated builds with their tests; fuzzing; nvcc's build.
 #
 # All of them run even if one fails; the last lines say how each ended. Needs no network. Exit 0: everything passed.
 set -u
@@ -46,6 +46,19 @@ build_and_test cpu-asan --label-exclude lint
 unset TRI_TEST_BRIEF
 
 build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
+
+# The parsers under libFuzzer, where clang has it: a fixed number of executions, the same every time.
+if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null; then
+  if build cpu-fuzz; then
+    said=$(tests/fuzz/run.sh --check)
+    code=$?
+    echo "$said"
+    note cpu-fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } on && NF == 5 { n++; done += $2; finds += $5 }
+      END { print n " harnesses, " done " executions, " finds " finds" }')"
+  fi
+else
+  note cpu-fuzz 0 "not run: this machine has no clang with libFuzzer (Debian: libclang-rt-14-dev)"
+fi
 
 # CUDA's own compiler, where it is; the tests of real GPUs are another script's.
 if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then

@@ -1,0 +1,64 @@
+/* fuzz_reward.c - the rule rewards (src/reward_rule.c): a byte that says which, then two texts separated by
+ * 0x01.
+ *
+ * Odd: a pattern and a response, which get 0 or 1. Even: two answers; what exact and number say of them does
+ * not depend on their order, and each is right about itself. */
+#include "fuzz_case.h"
+#include "reward.h"
+
+FUZZ_QUIET_START
+
+static void check_pattern(fuzz_part pattern, fuzz_part text) {
+  tri_reward_opt  o = {.name = "regex", .weight = 1};
+  tri_answer      answer = {.prompt = "", .response = text.p, .response_bytes = text.n};
+  tri_reward_set *set = NULL;
+  float           part[1], total;
+
+  if (memchr(pattern.p, 0, pattern.n) || pattern.n >= sizeof o.pattern || !fuzz_is_utf8(text.p, text.n))
+    return;
+  memcpy(o.pattern, pattern.p, pattern.n);
+  if (tri_reward_set_open(&o, 1, &set) == TRI_OK &&
+      tri_reward_set_score(set, &answer, 1, part, &total) == TRI_OK)
+    FUZZ_CHECK(total == 0 || total == 1);
+  tri_reward_set_close(&set);
+}
+
+static void check_pair(fuzz_part a, fuzz_part b) {
+  static const tri_reward_opt rule[2] = {{.name = "exact", .weight = 1}, {.name = "number", .weight = 1}};
+  tri_answer                  answer[3] = {
+                       {.prompt = "", .response = b.p, .response_bytes = b.n, .truth = a.p, .truth_bytes = a.n},
+                       {.prompt = "", .response = a.p, .response_bytes = a.n, .truth = b.p, .truth_bytes = b.n},
+                       {.prompt = "", .response = a.p, .response_bytes = a.n, .truth = a.p, .truth_bytes = a.n}};
+  tri_reward_set *set = NULL;
+  float           part[3][2], total;
+  bool            good[3];
+
+  FUZZ_CHECK(tri_reward_set_open(rule, 2, &set) == TRI_OK);
+  for (int i = 0; i < 3; i++) {
+    good[i] = !tri_reward_set_refuse(set, answer[i].truth, answer[i].truth_bytes);
+    FUZZ_CHECK((tri_reward_set_score(set, &answer[i], 1, part[i], &total) == TRI_OK) == good[i]);
+    tri_error_clear();
+  }
+  if (good[0] && good[1]) FUZZ_CHECK(part[0][0] == part[1][0] && part[0][1] == part[1][1]);
+  if (good[2]) FUZZ_CHECK(part[2][0] == 1 && part[2][1] == 1);
+  tri_reward_set_close(&set);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  fuzz_part a, b;
+  bool      odd;
+
+  if (n < 1 || n > 1 << 14) return -1;
+  odd = data[0] & 1;
+  data++;
+  n--;
+  a = fuzz_next(&data, &n);
+  b = fuzz_next(&data, &n);
+  fuzz_begin();
+  if (odd)
+    check_pattern(a, b);
+  else
+    check_pair(a, b);
+  fuzz_end();
+  return 0;
+}

@@ -1,0 +1,145 @@
+#!/usr/bin/env bash
+# seeds.sh - makes a harness's first inputs from tests/data, and its dictionary from the parser's string literals.
+#
+# tests/fuzz/seeds.sh HARNESS FOLDER    FOLDER/seeds/*, and FOLDER/dict; what the inputs are: fuzz_HARNESS.c
+set -euo pipefail
+harness=$1 folder=$2
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+data=tests/data
+export LC_ALL=C.UTF-8
+rm -rf "$folder/seeds"
+mkdir -p "$folder/seeds"
+shopt -s nullglob
+
+# Standard input becomes the next seed.
+seed() {
+  local have=("$folder"/seeds/*)
+  cat >"$folder/seeds/$(printf '%04d' ${#have[@]})"
+}
+
+# Numbers as bytes.
+bytes() { printf '%b' "$(printf '\\x%02x' "$@")"; }
+
+# The texts of a JSON list with one string per line.
+texts() { sed -n 's/^"\(.*\)",\{0,1\}$/\1/p' "$1"; }
+
+header() { tail -c +9 "$1" | head -c "$(od -An -tu8 -N8 "$1" | tr -d ' ')"; }
+
+# The two bytes that say how much data stands behind a file's header.
+data_bytes() {
+  local n=$(($(wc -c <"$1") - 8 - $(od -An -tu8 -N8 "$1")))
+  bytes $((n & 255)) $((n >> 8 & 255))
+}
+
+make_dataset() {
+  local file kind
+  for file in $data/*/*.jsonl; do
+    for kind in 0 1 2 3; do
+      { bytes $kind 0 0 $((kind * 5 % 32)) 80 160 && cat "$file"; } | seed
+      { bytes $((kind | 72)) 5 9 2 0 255 && cat "$file"; } | seed
+    done
+  done
+  { bytes 0 0 0 4 90 100 && printf '{"tokens": [1, 2, 256], "prompt_tokens": 2, "answer": "7"}\n\n{"tokens": [0]}'; } | seed
+  { bytes 1 0 0 16 0 90 && printf '{"q": "a\\u0000b", "a": null, "text": "\\ud83d\\ude42"}\r\n'; } | seed
+}
+
+make_deck() {
+  local file
+  for file in inputs/*.yaml $data/*/*.yaml; do
+    seed <"$file"
+    { cat "$file" && printf '\1train.steps=3\1train.learning_rate=2e-6\1run.output=a b\1reward=[{name: exact}]'; } | seed
+  done
+  printf 'a: &x {b: [1, "\\u00e9", !!str 2]}\nc: *x\n--- |\n  d\n' | seed
+}
+
+make_hfconfig() {
+  local file
+  for file in $data/*/config.json $data/model/*/config.json; do
+    seed <"$file"
+    { cat "$file" && printf '\1{"eos_token_id": [1, 2], "pad_token_id": 0}'; } | seed
+  done
+  # The cases hold a config.json as a JSON string.
+  sed -n 's/.*"config": "\(\([^"\\]\|\\.\)*\)".*/\1/p' $data/hf_config/cases.jsonl | sed 's/\\n/ /g; s/\\"/"/g' |
+    while IFS= read -r line; do printf '%s' "$line" | seed; done
+}
+
+make_manifest() {
+  local head='{\n"format": "trireme-checkpoint",\n"version": 1,\n"program": "trireme 0.1.0",\n"step": 2,\n"deck_hash": "",\n'
+  local state='"state": {"file": "state.h5", "bytes": 9000, "metadata_hash": "33d6618491ef4859"},\n'
+  local tensor='{"group": "/model", "name": "a.weight", "dtype": "f32", "shape": [7, 4], "offset": 4096}'
+  local second=${tensor/a.weight/b}
+  printf "$head$state"'"files": [\n],\n"tensors": [\n'"$tensor"'],\n' | seed
+  printf "$head$state"'"files": [\n{"name": "config.json", "bytes": 12, "hash": "0123456789abcdef"}\n],\n"tensors": [\n'"$tensor"',\n'"${second/4096/4208}"'],\n' | seed
+}
+
+make_reward() {
+  local pattern
+  for pattern in '####' '^\\s*(\\d+)$' '(a|b)*c' '\\bx+?\\b' '(?<n>[^]])\\k<n>' '[[:alpha:]\\p{L}]{2,5}'; do
+    { bytes 1 && printf "$pattern"'\1So the answer is #### 72 abbbc\n'; } | seed
+  done
+  { bytes 0 && printf '72\1The answer is 72.00.'; } | seed
+  { bytes 0 && printf ' -1,234.50 \1(-1234.5)'; } | seed
+}
+
+make_rollout() {
+  local one='{"prompt_id": 3, "sample": 0, "prompt": "3+0=", "response": "3", "prompt_tokens": 2, "tokens": [5, 6, 7, 256]'
+  local rest='"logprobs": [-0.5, -1.25], "reward": 1, "rewards": {"exact": 1, "number": 0.5}, "advantage": 0.5, "stop": "eos"}\n'
+  { bytes 0 0 0 && printf '{"tokens": [1, 2]}\n{"tokens": [1, 2, 3], "prompt_tokens": 2, "stop": "length"}\n'; } | seed
+  { bytes 13 0 0 && printf "$one, $rest${one/\"sample\": 0/\"sample\": 1}, $rest"; } | seed
+  { bytes 4 9 9 && printf "$one}\n\n${one/_id\": 3/_id\": 4}, $rest"; } | seed
+}
+
+make_safetensors() {
+  local file shards=$data/safetensors/shards
+  for file in $data/safetensors/*.safetensors $data/grpo/model.safetensors $data/model/qwen2/model.safetensors; do
+    { bytes 0 && data_bytes "$file" && bytes 0 0 && header "$file"; } | seed
+    { bytes 1 0 0 0 0 && head -c 4000 "$file"; } | seed
+  done
+  for what in 2 10; do
+    { bytes $what && data_bytes $shards/model-00001-of-00002.safetensors && data_bytes $shards/model-00002-of-00002.safetensors &&
+      header $shards/model-00001-of-00002.safetensors && bytes 1 && header $shards/model-00002-of-00002.safetensors && bytes 1 &&
+      cat $shards/model.safetensors.index.json; } | seed
+  done
+}
+
+make_tokload() {
+  local file
+  for file in $data/cli/tokenizer.json $data/train/tokenizer.json $data/tokenizer/*[a-z0-9].json; do
+    case $file in *.golden.json | */texts.json | */regexes.json) continue ;; esac
+    { cat "$file" && printf '\1It'"'"'s 3.14  m\xc3\xa4h <|endoftext|>\r\n\t\xff'; } | seed
+  done
+}
+
+make_tokregex() {
+  local pattern
+  # A pattern is the string in front of a list.
+  awk '$0 == "[" && before ~ /^"/ { gsub(/^"|",?$/, "", before); gsub(/\\\\/, "\\", before); gsub(/\\"/, "\"", before); print before }
+    { before = $0 }' $data/tokenizer/regexes.json >"$folder/patterns"
+  while IFS= read -r pattern; do
+    { printf '%s\1' "$pattern" && printf 'aabab AB xAxB b1\n\tcab_C \xe4\xbd\xa0 12345 {$^}]'; } | seed
+  done <"$folder/patterns"
+}
+
+make_toktext() {
+  local text which=0
+  texts $data/tokenizer/texts.json >"$folder/texts"
+  while IFS= read -r text; do
+    { bytes $((which++ % 14)) && printf '%b' "$text"; } | seed
+    { bytes $((which++ % 14)) && printf '%b' "$text"; } | seed
+  done <"$folder/texts"
+}
+
+case $harness in
+dataset) sources='io/jsonl.c io/dataset.c' ;;
+deck) sources='io/deck.c src/config*.c' ;;
+hfconfig) sources='io/hf_config.c' ;;
+manifest) sources='io/checkpoint_manifest.c' ;;
+reward) sources='src/reward*.c' ;;
+rollout) sources='io/rollout_file.c' ;;
+safetensors) sources='io/safetensors.c' ;;
+tok*) sources='io/tokenizer*.c' ;;
+*) echo "seeds.sh: there is no harness $harness" >&2 && exit 64 ;;
+esac
+make_"$harness"
+# shellcheck disable=SC2086
+LC_ALL=C grep -ohE '"[]!#-$&-[^-~]{2,24}"' $sources | grep -vF ".h\"" | LC_ALL=C sort -u >"$folder/dict"
