@@ -1,7 +1,7 @@
 /* fuzz_reward.c - the rule rewards (src/reward_rule.c): a byte that says which, then two texts separated by
  * 0x01.
  *
- * Odd: a pattern and a response, which get 0 or 1. Even: two answers; what exact and number say of them does
+ * Odd: a pattern and a response, which get 0 or 1, whatever the text. Even: two answers; what exact and number say of them does
  * not depend on their order, and each is right about itself. */
 #include "fuzz_case.h"
 #include "reward.h"
@@ -13,13 +13,15 @@ static void check_pattern(fuzz_part pattern, fuzz_part text) {
   tri_answer      answer = {.prompt = "", .response = text.p, .response_bytes = text.n};
   tri_reward_set *set = NULL;
   float           part[1], total;
+  int32_t         failed;
 
   if (memchr(pattern.p, 0, pattern.n) || pattern.n >= sizeof o.pattern || !fuzz_is_utf8(text.p, text.n))
     return;
   memcpy(o.pattern, pattern.p, pattern.n);
-  if (tri_reward_set_open(&o, 1, &set) == TRI_OK &&
-      tri_reward_set_score(set, &answer, 1, part, &total) == TRI_OK)
-    FUZZ_CHECK(total == 0 || total == 1);
+  if (tri_reward_set_open(&o, 1, &set) == TRI_OK) {
+    FUZZ_CHECK(tri_reward_set_score(set, &answer, 1, part, &total, &failed) == TRI_OK);
+    FUZZ_CHECK((total == 0 || (total == 1 && !failed)) && part[0] == total && (failed & ~1) == 0);
+  }
   tri_reward_set_close(&set);
 }
 
@@ -31,12 +33,13 @@ static void check_pair(fuzz_part a, fuzz_part b) {
                        {.prompt = "", .response = a.p, .response_bytes = a.n, .truth = a.p, .truth_bytes = a.n}};
   tri_reward_set *set = NULL;
   float           part[3][2], total;
+  int32_t         failed;
   bool            good[3];
 
   FUZZ_CHECK(tri_reward_set_open(rule, 2, &set) == TRI_OK);
   for (int i = 0; i < 3; i++) {
     good[i] = !tri_reward_set_refuse(set, answer[i].truth, answer[i].truth_bytes);
-    FUZZ_CHECK((tri_reward_set_score(set, &answer[i], 1, part[i], &total) == TRI_OK) == good[i]);
+    FUZZ_CHECK((tri_reward_set_score(set, &answer[i], 1, part[i], &total, &failed) == TRI_OK) == good[i]);
     tri_error_clear();
   }
   if (good[0] && good[1]) FUZZ_CHECK(part[0][0] == part[1][0] && part[0][1] == part[1][1]);
