@@ -348,7 +348,46 @@ static void test_row_bits(void **state) {
     same_bits(131, 67, t ? TRI_BF16 : TRI_F32);
     same_bits(96, 1024, t ? TRI_BF16 : TRI_F32);
     same_bits(512, 256, t ? TRI_BF16 : TRI_F32);
+    same_bits(80, 24, t ? TRI_BF16 : TRI_F32);
   }
+}
+
+/* Row bits of a batch's last `first_rows`, `first_rows` + 7 ... rows: at another place for every number. */
+static void same_tile_bits(int64_t n_out, int64_t n_in, tri_dtype dtype, int64_t first_rows) {
+  enum { MANY = 130, STEP = 7 };
+  layer      a = layer_open(n_out, n_in, dtype, false, 2);
+  fence      x = fence_noise(MANY * n_in, dtype, 7), judge = fence_open((size_t)(MANY * n_out) * 4);
+  fence      y = fence_open(judge.bytes);
+  tri_tensor xt = tri_view2(x.data, dtype, MANY, n_in), yt = tri_view2(judge.data, TRI_F32, MANY, n_out);
+  OK(a.k->linear_check(a.s, a.l, a.fwd));
+  OK(a.k->linear_fwd(a.s, a.l, a.fwd, &yt, &xt, NULL, NULL));
+  for (int64_t rows = first_rows; rows < MANY; rows += STEP) {
+    tri_tensor part = tri_rows(&xt, MANY - rows, rows), out = tri_view2(y.data, TRI_F32, rows, n_out);
+    OK(a.k->linear_fwd(a.s, a.l, a.fwd, &out, &part, NULL, NULL));
+    if (memcmp(y.data, judge.data + (size_t)((MANY - rows) * n_out) * 4, (size_t)(rows * n_out) * 4) != 0)
+      fail_msg("[%d,%d]: %d rows of %d", (int)n_out, (int)n_in, (int)rows, MANY);
+  }
+  fence_close(&x);
+  fence_close(&y);
+  fence_close(&judge);
+  layer_close(&a);
+}
+
+/* Every width of a last block of columns, with inner sizes from 8 to 200 in turn and some odd ones; and a vocabulary
+ * with a few added tokens. */
+static void test_tile_bits(void **state) {
+  enum { BLOCK = 64 };
+  static const int64_t odd[] = {1, 7, 17, 31, 33, 67, 99, 131, 255, 256, 257};
+  (void)state;
+  if (!on_cpu()) skip(); /* the tiles are the CPU's */
+  for (int64_t tail = 1; tail <= BLOCK; tail++)
+    for (int64_t i = 0; i < 4; i++) {
+      const int64_t k =
+          i < 3 ? 8 * (1 + (tail + 8 * i) % 25) : odd[tail % (int64_t)(sizeof odd / sizeof *odd)];
+      same_tile_bits(BLOCK + tail, k, TRI_BF16, 1 + (tail + i) % 7);
+      if (i % 2) same_tile_bits(BLOCK + tail, k, TRI_F32, 1 + (tail + i) % 7);
+    }
+  same_tile_bits(32003, 96, TRI_BF16, 1);
 }
 
 /* The weight gradient too has the same bits for 1 and 2 threads, and twice. */
@@ -544,13 +583,14 @@ static void test_parts(void **state) {
 
 static int run_on(const char *name) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values_f32),      cmocka_unit_test(test_values_bf16),
-      cmocka_unit_test(test_many_rows),       cmocka_unit_test(test_values_other_threads),
-      cmocka_unit_test(test_row_bits),        cmocka_unit_test(test_large_vocabulary),
-      cmocka_unit_test(test_gradient_bits),   cmocka_unit_test(test_open),
-      cmocka_unit_test(test_pack_again),      cmocka_unit_test(test_check_fails),
-      cmocka_unit_test(test_grid_dependence), cmocka_unit_test(test_class),
-      cmocka_unit_test(test_quickest),        cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_values_f32),  cmocka_unit_test(test_values_bf16),
+      cmocka_unit_test(test_many_rows),   cmocka_unit_test(test_values_other_threads),
+      cmocka_unit_test(test_row_bits),    cmocka_unit_test(test_large_vocabulary),
+      cmocka_unit_test(test_tile_bits),   cmocka_unit_test(test_gradient_bits),
+      cmocka_unit_test(test_open),        cmocka_unit_test(test_pack_again),
+      cmocka_unit_test(test_check_fails), cmocka_unit_test(test_grid_dependence),
+      cmocka_unit_test(test_class),       cmocka_unit_test(test_quickest),
+      cmocka_unit_test(test_parts),
   };
   int failed;
 

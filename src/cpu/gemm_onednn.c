@@ -110,12 +110,24 @@ done:
   return st;
 }
 
-/* The library's own code is called brg... where it is generated for the processor, ref... where it is only
- * right. */
-static bool kernel_is(dnnl_primitive_desc_t pd, const char *start) {
+/* What the library calls its code: brg... and the instructions' name where it is generated for the processor,
+ * ref... where it is only right. "" if it does not say. */
+static const char *kernel_name(const_dnnl_primitive_desc_t pd) {
   const char *name = "";
-  return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success &&
-         strncmp(name, start, strlen(start)) == 0;
+  return dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) == dnnl_success ? name : "";
+}
+static bool kernel_is(const_dnnl_primitive_desc_t pd, const char *start) {
+  return strncmp(kernel_name(pd), start, strlen(start)) == 0;
+}
+
+/* Where a processor has AMX, oneDNN 2.6.3 (brgemm_matmul_utils.cpp, is_small_shapes) takes AVX512-BF16 instead if
+ * k <= 16, if m <= 32 and m n <= 256, or if m = 1 and k = 256; other versions draw the line elsewhere. The two add up
+ * a row in different orders; each keeps to its own for every m and n. */
+bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other) {
+  const_dnnl_primitive_desc_t a = NULL, b = NULL;
+  return dnnl_primitive_get_primitive_desc(g->run, &a) == dnnl_success &&
+         dnnl_primitive_get_primitive_desc(other->run, &b) == dnnl_success &&
+         strcmp(kernel_name(a), kernel_name(b)) == 0;
 }
 
 static void note_scratch(tri_gemm *g, dnnl_primitive_desc_t pd) {
