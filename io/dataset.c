@@ -9,6 +9,7 @@
 #include "rng.h"
 
 enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
+enum { FIELDS_BYTES = 256 };    /* chosen: names of fields in a message */
 
 /* One line on its way in. id: the tokens so far, one buffer for all lines. */
 typedef struct intake {
@@ -19,6 +20,7 @@ typedef struct intake {
   json_t             *object;
   int32_t            *id; /* [cap] */
   int64_t             n, cap, n_prompt;
+  int                 file; /* index of the file */
 } intake;
 
 /* Fail at the place of the line. */
@@ -67,15 +69,20 @@ static tri_status put_ids(intake *in, const int32_t *id, int64_t n) {
   return TRI_OK;
 }
 
+/* The line lacks a key that an option names: what it has instead. */
+static tri_status refuse_missing(const intake *in, const char *key, const char *deck, const char *flag) {
+  char fields[FIELDS_BYTES];
+
+  FAIL_LINE(in, "has no `%s`; %s; set %s", key, tri_jsonl_fields(in->r, fields, sizeof fields),
+            in->opt->from_deck ? deck : flag);
+}
+
 /* The text under `key`, which must be there. */
-static tri_status get_text(const intake *in, const char *key, const char *option, const char **text,
-                           size_t *n) {
+static tri_status get_text(const intake *in, const char *key, const char **text, size_t *n) {
   const json_t *v = json_object_get(in->object, key);
 
   *text = NULL;
   *n = 0;
-  if (!v)
-    FAIL_LINE(in, "has no `%s`%s%s%s", key, option ? " (" : "", option ? option : "", option ? ")" : "");
   if (json_is_array(v))
     FAIL_LINE(
         in,
@@ -135,7 +142,9 @@ static tri_status take_prompt(intake *in) {
   const char *text;
   size_t      n;
 
-  TRI_TRY(get_text(in, in->prompt_key, in->opt->from_deck ? "data.prompt_key" : "--prompt-key", &text, &n));
+  if (!json_object_get(in->object, in->prompt_key))
+    return refuse_missing(in, in->prompt_key, "data.prompt_key", "--prompt-key");
+  TRI_TRY(get_text(in, in->prompt_key, &text, &n));
   TRI_TRY(encode(in, in->prompt_key, text, n, true));
   in->n_prompt = in->n;
   if (!in->n && is_prompt_kind(in->opt)) FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
@@ -148,18 +157,21 @@ static tri_status take_text_or_completion(intake *in) {
                   strcmp("text", in->completion_key);
   const char *text;
   size_t      n;
+  char        fields[FIELDS_BYTES];
 
   if (has_completion && has_text)
     FAIL_LINE(in, "has both `%s` and `text`; which one is meant?", in->completion_key);
   if (!has_completion && !has_text)
-    FAIL_LINE(in, "needs `%s` and `%s`, or `text`, or `tokens`", in->prompt_key, in->completion_key);
+    FAIL_LINE(in, "needs `%s` and `%s`, or `text`, or `tokens`; %s; set %s", in->prompt_key,
+              in->completion_key, tri_jsonl_fields(in->r, fields, sizeof fields),
+              in->opt->from_deck ? "data.prompt_key, data.completion_key" : "--prompt-key, --completion-key");
   if (has_text) {
-    TRI_TRY(get_text(in, "text", NULL, &text, &n));
+    TRI_TRY(get_text(in, "text", &text, &n));
     TRI_TRY(encode(in, "text", text, n, true));
     return put_end(in, 0, in->opt->text_end);
   }
   TRI_TRY(take_prompt(in));
-  TRI_TRY(get_text(in, in->completion_key, NULL, &text, &n));
+  TRI_TRY(get_text(in, in->completion_key, &text, &n));
   TRI_TRY(encode(in, in->completion_key, text, n, false));
   return put_end(in, in->n_prompt, in->opt->completion_end);
 }
@@ -193,43 +205,57 @@ static tri_status take_line(intake *in) {
   return TRI_OK;
 }
 
-/* Apply the limits to the tokens of the line. */
-static tri_status limit_length(intake *in, bool *keep) {
-  const tri_data_opt *opt = in->opt;
-  int64_t             most = opt->max_prompt_tokens, most_total = opt->max_total_tokens, cut;
-  bool                long_prompt = most > 0 && in->n_prompt > most;
-  bool                is_cut = false;
+/* A line over a limit where that is an error; the others are counted before it is told. */
+static void note_too_long(intake *in, bool whole) {
+  too_long *t = &in->d->too_long;
+  int64_t   n_token = whole ? in->n : in->n_prompt;
 
-  *keep = true;
-  if (long_prompt && opt->overlong == TRI_OVERLONG_ERROR)
-    FAIL_LINE(in, "its prompt has %lld tokens, at most %lld are possible: %s%s", (long long)in->n_prompt,
-              (long long)most, opt->max_prompt_name ? opt->max_prompt_name : "data.max_prompt_length",
-              opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "");
-  if (long_prompt && opt->overlong == TRI_OVERLONG_TRUNCATE) {
-    cut = in->n_prompt - most;
+  if (!t->n) *t = (too_long){0, in->file, tri_jsonl_line(in->r), n_token, n_token, whole};
+  if (whole == t->whole && n_token > t->longest) t->longest = n_token;
+  t->n++;
+}
+
+static bool prompt_is_long(const intake *in) {
+  return in->opt->max_prompt_tokens > 0 && in->n_prompt > in->opt->max_prompt_tokens;
+}
+static bool line_is_long(const intake *in) {
+  return in->opt->max_total_tokens > 0 && !is_prompt_kind(in->opt) && in->n > in->opt->max_total_tokens;
+}
+
+/* Keep the end of a prompt and the beginning of a line. */
+static tri_status truncate_line(intake *in) {
+  int64_t most = in->opt->max_prompt_tokens, most_total = in->opt->max_total_tokens;
+  bool    is_cut = prompt_is_long(in);
+
+  if (is_cut) {
+    int64_t cut = in->n_prompt - most;
     memmove(in->id, in->id + cut, (size_t)(in->n - cut) * sizeof *in->id);
     in->n -= cut;
     in->n_prompt = most;
+  }
+  if (line_is_long(in)) {
+    if (most_total <= (in->n_prompt > 1 ? in->n_prompt : 1))
+      FAIL_LINE(in, "its prompt has %lld tokens, so that nothing else fits into %lld: %s",
+                (long long)in->n_prompt, (long long)most_total, in->opt->max_total_name);
+    in->n = most_total;
     is_cut = true;
   }
-  if (most_total > 0 && !is_prompt_kind(opt) && in->n > most_total) {
-    if (opt->overlong == TRI_OVERLONG_ERROR)
-      FAIL_LINE(in, "has %lld tokens, at most %lld are possible: %s%s", (long long)in->n,
-                (long long)most_total, opt->max_total_name,
-                opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "");
-    if (opt->overlong == TRI_OVERLONG_TRUNCATE) {
-      if (most_total <= (in->n_prompt > 1 ? in->n_prompt : 1))
-        FAIL_LINE(in, "its prompt has %lld tokens, so that nothing else fits into %lld: %s",
-                  (long long)in->n_prompt, (long long)most_total, opt->max_total_name);
-      in->n = most_total;
-      is_cut = true;
-    } else {
-      *keep = false;
-    }
-  }
-  if (long_prompt && opt->overlong == TRI_OVERLONG_DROP) *keep = false;
-  in->d->stats.n_dropped += !*keep;
-  in->d->stats.n_truncated += *keep && is_cut;
+  in->d->stats.n_truncated += is_cut;
+  return TRI_OK;
+}
+
+/* Apply the limits to the tokens of the line. */
+static tri_status limit_length(intake *in, bool *keep) {
+  bool long_prompt = prompt_is_long(in);
+
+  *keep = true;
+  if (in->opt->overlong == TRI_OVERLONG_TRUNCATE) return truncate_line(in);
+  *keep = !long_prompt && !line_is_long(in);
+  if (*keep) return TRI_OK;
+  if (in->opt->overlong == TRI_OVERLONG_ERROR)
+    note_too_long(in, !long_prompt);
+  else
+    in->d->stats.n_dropped++;
   return TRI_OK;
 }
 
@@ -244,9 +270,7 @@ static tri_status take_texts(intake *in, tri_example *e) {
     TRI_TRY(arena_put(in->d, json_string_value(prompt), e->prompt_bytes, &e->prompt));
   }
   if (in->opt->kind == TRI_DATA_PROMPTS && (!answer || json_is_null(answer))) return TRI_OK;
-  if (!answer)
-    FAIL_LINE(in, "has no `%s` (%s)", in->answer_key,
-              in->opt->from_deck ? "data.answer_key" : "--answer-key");
+  if (!answer) return refuse_missing(in, in->answer_key, "data.answer_key", "--answer-key");
   if (json_is_string(answer)) {
     text = json_string_value(answer);
     e->answer_bytes = json_string_length(answer);
@@ -322,8 +346,10 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
   TRI_ASSERT(n_file > 0 && opt->vocab > 0);
   TRI_ASSERT(opt->max_total_tokens <= 0 || opt->max_total_name);
   TRI_TRY_DONE(TRI_ALLOC(in.d, 1));
-  for (int i = 0; i < n_file; i++)
-    if (range[i].begin < range[i].end) TRI_TRY_DONE(read_file(&in, file[i], range[i].begin, range[i].end));
+  for (in.file = 0; in.file < n_file; in.file++) {
+    const tri_data_range *r = &range[in.file];
+    if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
+  }
 done:
   TRI_FREE(in.id);
   if (st != TRI_OK) tri_dataset_close(&in.d);
@@ -331,7 +357,22 @@ done:
   return st;
 }
 
-tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file) {
+static tri_status refuse_too_long(const tri_dataset *d, const char *const *file, const tri_data_opt *opt) {
+  const too_long *t = &d->too_long;
+  const char     *prompt_name = opt->max_prompt_name ? opt->max_prompt_name : "data.max_prompt_length";
+
+  TRI_FAIL(TRI_EINPUT,
+           "%s:%lld: %s %lld tokens, at most %lld are possible: %s%s; too long are %lld of %lld lines, up to "
+           "%lld tokens",
+           file[t->file], (long long)t->line, t->whole ? "has" : "its prompt has", (long long)t->n_token,
+           (long long)(t->whole ? opt->max_total_tokens : opt->max_prompt_tokens),
+           t->whole ? opt->max_total_name : prompt_name,
+           opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "", (long long)t->n,
+           (long long)d->stats.n_line, (long long)t->longest);
+}
+
+tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file, const tri_data_opt *opt) {
+  if (d->too_long.n) return refuse_too_long(d, file, opt);
   if (!d->n && d->stats.n_dropped)
     TRI_FAIL(TRI_EINPUT, "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt: drop)",
              file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped);
@@ -347,7 +388,7 @@ tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_
   TRI_TRY(TRI_ALLOC(all, n_file));
   for (int i = 0; i < n_file; i++) all[i] = (tri_data_range){0, INT64_MAX};
   TRI_TRY_DONE(tri_dataset_read(file, n_file, opt, all, out));
-  TRI_TRY_DONE(tri_dataset_finish(*out, file, n_file));
+  TRI_TRY_DONE(tri_dataset_finish(*out, file, n_file, opt));
 done:
   TRI_FREE(all);
   if (st != TRI_OK) tri_dataset_close(out);

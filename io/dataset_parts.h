@@ -10,12 +10,22 @@ typedef struct arena_block {
   char               *data;
 } arena_block;
 
+/* Lines over a limit that is an error: the first of them, and how many there are. */
+typedef struct too_long {
+  int64_t n;
+  int     file;             /* index of the first's */
+  int64_t line;             /* its number in the file */
+  int64_t n_token, longest; /* of the first; of the longest whose prompt is too long too, or whole line */
+  bool    whole;            /* the first: the line is too long, not its prompt alone */
+} too_long;
+
 struct tri_dataset {
   tri_example   *example; /* [n] */
   int64_t        n, cap;
   arena_block   *arena;  /* what the examples point to: of lines read here, */
   void          *shared; /* or of every rank's */
   tri_data_stats stats;
+  too_long       too_long;
   int64_t       *order; /* [n], of order_epoch under order_seed */
   int64_t        order_epoch;
   uint64_t       order_seed;
@@ -31,7 +41,8 @@ typedef struct tri_data_range {
  * range is not opened. Ids count from the first line taken. As tri_dataset_open else. */
 TRI_CHECKED tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
                                         const tri_data_range *range, tri_dataset **out);
-/* Not collective. Ready for use, or refused because it is empty. */
-TRI_CHECKED tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file);
+/* Not collective. Ready for use, or refused because lines are too long or there are none. */
+TRI_CHECKED tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file,
+                                          const tri_data_opt *opt);
 
 #endif

@@ -11,6 +11,7 @@
  */
 typedef struct part_head {
   tri_data_stats stats;
+  too_long       too_long;
   int64_t        n;
 } part_head;
 
@@ -75,7 +76,7 @@ static void put(char **at, const void *from, size_t n, size_t room) {
 }
 
 static tri_status pack(const tri_dataset *d, char **out, size_t *bytes) {
-  part_head head = {d->stats, d->n};
+  part_head head = {d->stats, d->too_long, d->n};
   char     *at;
 
   *bytes = sizeof head + (size_t)d->n * sizeof *d->example;
@@ -103,6 +104,16 @@ static void add_stats(tri_data_stats *sum, const tri_data_stats *s) {
   if (s->longest > sum->longest) sum->longest = s->longest;
 }
 
+/* b's lines stand behind a's. */
+static void add_too_long(too_long *a, const too_long *b) {
+  if (!a->n) {
+    *a = *b;
+    return;
+  }
+  a->n += b->n;
+  if (b->n && a->whole == b->whole && b->longest > a->longest) a->longest = b->longest;
+}
+
 /* The examples of one rank's message, which they point into from now on. */
 static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int rank) {
   part_head head;
@@ -122,6 +133,7 @@ static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int ran
     at += payload(e) - token_bytes(e);
   }
   add_stats(&d->stats, &head.stats);
+  add_too_long(&d->too_long, &head.too_long);
   if (at != message + bytes) TRI_FAIL(TRI_EINTERNAL, "rank %d's part of the data has a wrong size", rank);
   return TRI_OK;
 }
@@ -171,7 +183,7 @@ tri_status tri_dataset_open_shared(const char *const *file, int n_file, const tr
   tri_dataset_close(&mine);
   TRI_TRY_DONE(tri_host_gather_all(c, message, n, (void **)&all, bytes));
   st = join(all, bytes, c->size, out);
-  if (st == TRI_OK) st = tri_dataset_finish(*out, file, n_file);
+  if (st == TRI_OK) st = tri_dataset_finish(*out, file, n_file, opt);
   TRI_TRY_DONE(tri_agree(c, st));
 done:
   tri_dataset_close(&mine);

@@ -2,6 +2,7 @@
 #include "io/jsonl.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "io/lines.h"
@@ -111,6 +112,22 @@ tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
              (long long)tri_jsonl_line(r));
   *object = r->object;
   return TRI_OK;
+}
+
+const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes) {
+  void  *at = json_object_iter(r->object);
+  size_t used = (size_t)snprintf(out, bytes, at ? "its fields are" : "it has no fields");
+
+  for (; at; at = json_object_iter_next(r->object, at)) {
+    const char *key = json_object_iter_key(at);
+    bool        first = used == strlen("its fields are");
+    if (used + strlen(key) + sizeof ", ..." >= bytes) {
+      snprintf(out + used, bytes - used, "%s", ", ..." + (first ? 1 : 0));
+      break;
+    }
+    used += (size_t)snprintf(out + used, bytes - used, "%s %s", first ? "" : ",", key);
+  }
+  return out;
 }
 
 /* What follows walks text that jansson has accepted; `end` only guards it. */

@@ -31,6 +31,9 @@ int64_t     tri_jsonl_taken(const tri_jsonl *r); /* lines so far, blank ones too
 /* The number of the last line, counted from the file's first: of a part, this reads what lies before it. */
 int64_t tri_jsonl_line(tri_jsonl *r);
 
+/* "its fields are a, b", of the last object, as far as `out` [bytes] holds; "it has no fields". */
+const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes);
+
 /* The bytes of the value under a key of the last object, as they stand in the file (a number keeps its
  * digits). NULL if it has no such key. Borrowed until the next call of next. */
 const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "file.h"
+#include "io/file_kind.h"
 
 enum { PIECE_BYTES = 1 << 16 }; /* chosen: read at once */
 
@@ -64,6 +65,17 @@ static tri_status enter_part(tri_lines *l) {
   return TRI_OK;
 }
 
+static tri_status check_kind(tri_lines *l) {
+  const char *bytes, *kind;
+  size_t      n;
+
+  if (l->begin > 0) return TRI_OK;
+  TRI_TRY(look(l, &bytes, &n));
+  kind = tri_file_kind(bytes, n);
+  if (kind) TRI_FAIL(TRI_EINPUT, "%s: is %s", l->path, kind);
+  return TRI_OK;
+}
+
 /* fd: taken over. */
 static tri_status make(const char *path, int fd, int64_t begin, int64_t end, tri_lines **out) {
   tri_status st = TRI_OK;
@@ -75,6 +87,7 @@ static tri_status make(const char *path, int fd, int64_t begin, int64_t end, tri
   memcpy(l->path, path, strlen(path));
   TRI_TRY_DONE(TRI_ALLOC(l->piece, PIECE_BYTES));
   TRI_TRY_DONE(enter_part(l));
+  TRI_TRY_DONE(check_kind(l));
 done:
   if (st != TRI_OK && !l && fd != STDIN_FILENO) close(fd);
   if (st != TRI_OK) tri_lines_close(&l);

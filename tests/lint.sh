@@ -25,6 +25,7 @@ src/model_shape.h    0 -
 src/batch_plan.h     0 -
 io/deck.h            0 -
 io/hash.h            0 -
+io/file_kind.h       0 -
 src/device.h         1 -
 src/kernels.h        1 -
 src/trace.h          1 -

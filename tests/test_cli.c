@@ -255,6 +255,18 @@ static void unreadable_files_are_named(void **state) {
   cli_fails(64, ONE SFT "data.train=locked.jsonl", "locked.jsonl", "ermission");
 }
 
+/* On several ranks too, where only one sees the beginning of a file. */
+static void data_of_other_formats_is_recognised(void **state) {
+  (void)state;
+  cli_sh("gzip -c sft.jsonl >packed.jsonl; { echo '['; cat sft.jsonl; echo ']'; } >list.json");
+  cli_fails(64, ONE SFT "data.train=packed.jsonl", "packed.jsonl: is packed with gzip; gunzip -k FILE",
+            "(data.train)");
+  cli_fails(64, TWO SFT "data.train=packed.jsonl", "packed.jsonl: is packed with gzip", NULL);
+  cli_fails(64, TWO SFT "data.train=[sft.jsonl,list.json]", "list.json: is one JSON list", NULL);
+  cli_fails(64, ONE "score model list.json", "list.json: is one JSON list", NULL);
+  cli_fails(64, ONE "tokenize model <packed.jsonl", "stdin: is packed with gzip", NULL);
+}
+
 /* Nothing waits for a writer, reads a device to its end or takes a folder for a file. */
 static void data_is_read_from_files_only(void **state) {
   (void)state;
@@ -347,10 +359,14 @@ static void long_lines_are_refused(void **state) {
 static void fields_have_other_names(void **state) {
   (void)state;
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
+  cli_fails(64, ONE GRPO "data.train=named.jsonl",
+            "named.jsonl:1: has no `prompt`; its fields are q, a; set data.prompt_key", "(data.train)");
+  cli_fails(64, ONE "tokenize model named.jsonl",
+            "named.jsonl:1: has no `text`; its fields are q, a; lines of ", NULL);
   cli_fails(64, ONE "eval model --data named.jsonl --reward exact --max-new 4",
-            "named.jsonl:1: ", "(--prompt-key)");
+            "named.jsonl:1: has no `prompt`; its fields are q, a; set --prompt-key", NULL);
   cli_fails(64, ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q",
-            "named.jsonl:1: ", "(--answer-key)");
+            "named.jsonl:1: has no `answer`; its fields are q, a; set --answer-key", NULL);
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q --answer-key a");
   cli_succeeds(ONE "generate model --prompts named.jsonl --max-new 4 --prompt-key q");
   cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern", NULL);
@@ -375,6 +391,8 @@ static void long_prompts_are_refused(void **state) {
                           "{\"prompt\": \"0123456789012345678901234567890123456789\", \"answer\": \"7\", "
                           "\"completion\": \"7\"}\n");
   cli_fails(64, ONE GRPO "data.train=long.jsonl", "long.jsonl:2: ", "40 tokens");
+  cli_fails(64, TWO GRPO "data.train=long.jsonl",
+            "long.jsonl:2: ", "too long are 1 of 2 lines, up to 40 tokens");
   cli_fails(64, ONE SFT "data.train=long.jsonl", "long.jsonl:2: ", "40 tokens");
   cli_fails(64, ONE GRPO "rollout.max_response_length=100", "rollout.max_response_length", "32");
   cli_fails(64, ONE "score model long.jsonl", "long.jsonl:2: has 42 tokens, at most 32", NULL);
@@ -531,6 +549,7 @@ int main(void) {
       cmocka_unit_test(late_rank_0_still_says_it),
       cmocka_unit_test(missing_files_are_named),
       cmocka_unit_test(unreadable_files_are_named),
+      cmocka_unit_test(data_of_other_formats_is_recognised),
       cmocka_unit_test(data_is_read_from_files_only),
       cmocka_unit_test(unwritable_output_is_named),
       cmocka_unit_test(bad_lines_are_numbered),

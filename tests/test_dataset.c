@@ -4,18 +4,13 @@
 #include "file.h"
 #include "io/dataset.h"
 
-#include <jansson.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
-
-#include "io/jsonl.h"
 
 enum { BOS = 1, END = 2, FIRST_BYTE = 3, VOCAB = 300 };
 
@@ -296,14 +291,15 @@ static void refuses_bad_lines_of_every_kind(void **state) {
 
 static void refuses_bad_prompts(void **state) {
   static const bad_line row[] = {
-      {"{}", "has no `prompt` (data.prompt_key)"},
-      {"{\"text\":\"a\"}", "has no `prompt` (data.prompt_key)"},
+      {"{}", "has no `prompt`; it has no fields; set data.prompt_key"},
+      {"{\"question\":\"a\",\"answer\":5}",
+       "has no `prompt`; its fields are question, answer; set data.prompt_key"},
       {"{\"prompt\":5,\"answer\":\"a\"}", "`prompt` must be text"},
       {"{\"prompt\":null,\"answer\":\"a\"}", "`prompt` must be text"},
       {"{\"prompt\":[{\"role\":\"user\"}],\"answer\":\"a\"}",
        "`prompt` must be text; a list of messages needs"},
-      {"{\"prompt\":\"a\"}", "has no `answer` (data.answer_key)"},
-      {"{\"tokens\":[5]}", "has no `answer` (data.answer_key)"},
+      {"{\"prompt\":\"a\"}", "has no `answer`; its fields are prompt; set data.answer_key"},
+      {"{\"tokens\":[5]}", "has no `answer`; its fields are tokens; set data.answer_key"},
       {"{\"prompt\":\"a\",\"answer\":null}", "`answer` must be text or a number"},
       {"{\"prompt\":\"a\",\"answer\":true}", "`answer` must be text or a number"},
       {"{\"prompt\":\"a\",\"answer\":[\"b\"]}", "`answer` must be text or a number"},
@@ -318,9 +314,11 @@ static void refuses_bad_prompts(void **state) {
 
 static void refuses_bad_sft_lines(void **state) {
   static const bad_line row[] = {
-      {"{}", "needs `prompt` and `completion`, or `text`, or `tokens`"},
+      {"{\"q\":\"a\",\"b\":1}",
+       "needs `prompt` and `completion`, or `text`, or `tokens`; its fields are q, b; set "
+       "data.prompt_key, data.completion_key"},
       {"{\"prompt\":\"a\"}", "needs `prompt` and `completion`"},
-      {"{\"completion\":\"a\"}", "has no `prompt`"},
+      {"{\"completion\":\"a\"}", "has no `prompt`; its fields are completion; set data.prompt_key"},
       {"{\"prompt\":\"a\",\"completion\":5}", "`completion` must be text"},
       {"{\"prompt\":5,\"completion\":\"a\"}", "`prompt` must be text"},
       {"{\"text\":[\"a\"]}", "`text` must be text"},
@@ -396,7 +394,8 @@ static void joins_files(void **state) {
 
 static void limits_prompts(void **state) {
   static const char text[] =
-      "{\"prompt\":\"abc\",\"answer\":\"1\"}\n{\"prompt\":\"abcdef\",\"answer\":\"2\"}\n";
+      "{\"prompt\":\"abc\",\"answer\":\"1\"}\n{\"prompt\":\"abcdef\",\"answer\":\"2\"}\n"
+      "{\"prompt\":\"abcdefgh\",\"answer\":\"3\"}\n";
   tri_data_opt opt = options(TRI_DATA_RL);
   tri_dataset *d;
 
@@ -404,22 +403,22 @@ static void limits_prompts(void **state) {
   opt.max_prompt_tokens = 4;
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
                  ":2: its prompt has 7 tokens, at most 4 are possible: data.max_prompt_length "
-                 "(data.overlong_prompt: drop or truncate)");
+                 "(data.overlong_prompt: drop or truncate); too long are 2 of 3 lines, up to 9 tokens");
   opt.overlong = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);
-  assert_int_equal(tri_dataset_stats(d)->n_dropped, 1);
+  assert_int_equal(tri_dataset_stats(d)->n_dropped, 2);
   assert_int_equal(tri_dataset_stats(d)->longest_prompt, 4);
   tri_dataset_close(&d);
   opt.overlong = TRI_OVERLONG_TRUNCATE;
   d = open_text(text, &opt);
   expect_tokens(tri_dataset_get(d, 0), "^abc", 4);
   expect_tokens(tri_dataset_get(d, 1), "cdef", 4);
-  assert_int_equal(tri_dataset_stats(d)->n_truncated, 1);
+  assert_int_equal(tri_dataset_stats(d)->n_truncated, 2);
   tri_dataset_close(&d);
   opt.overlong = TRI_OVERLONG_DROP;
   opt.max_prompt_tokens = 1;
-  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "all 2 examples are too long");
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "all 3 examples are too long");
 }
 
 static void limits_whole_examples(void **state) {
@@ -431,8 +430,10 @@ static void limits_whole_examples(void **state) {
 
   (void)state;
   opt.max_total_tokens = 5;
-  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
-                 ":2: has 8 tokens, at most 5 are possible: the limit of the test");
+  expect_refused(
+      text, sizeof text - 1, &opt, TRI_EINPUT,
+      ":2: has 8 tokens, at most 5 are possible: the limit of the test (data.overlong_prompt: drop or "
+      "truncate); too long are 2 of 3 lines, up to 8 tokens");
   opt.overlong = TRI_OVERLONG_DROP;
   d = open_text(text, &opt);
   assert_int_equal(tri_dataset_count(d), 1);
@@ -520,48 +521,6 @@ static void reads_large_files(void **state) {
   tri_dataset_close(&d);
 }
 
-/* The reader of lines by itself: raw values. */
-static void finds_raw_values(void **state) {
-  static const struct {
-    const char *key, *value;
-  } row[] = {
-      {"a", "1.50"}, {"b\"", "[1, \"]}\", {\"x\": 2}]"}, {"c", "\"\\\"}\""}, {"d", "{}"}, {"e", "-0.0E+2"}};
-  static const char line[] =
-      " { \"a\" : 1.50 ,\"b\\\"\":[1, \"]}\", {\"x\": 2}], \"c\":\"\\\"}\",\"d\":{},\"e\":-0.0E+2}";
-  tri_jsonl     *r;
-  struct json_t *object;
-  const char    *raw;
-  size_t         n;
-
-  (void)state;
-  put_file(path_a, line, sizeof line - 1);
-  assert_int_equal(tri_jsonl_open(path_a, &r), TRI_OK);
-  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
-  assert_int_equal(tri_jsonl_line(r), 1);
-  assert_string_equal(tri_jsonl_path(r), path_a);
-  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-    raw = tri_jsonl_raw(r, row[i].key, &n);
-    assert_non_null(raw);
-    assert_int_equal(n, strlen(row[i].value));
-    assert_memory_equal(raw, row[i].value, n);
-  }
-  assert_null(tri_jsonl_raw(r, "x", &n));
-  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
-  assert_null(object);
-  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
-  assert_null(object);
-  tri_jsonl_close(&r);
-  assert_null(r);
-}
-
-/* The most memory this process had so far. */
-static int64_t most_bytes(void) {
-  struct rusage r;
-
-  assert_int_equal(getrusage(RUSAGE_SELF, &r), 0);
-  return (int64_t)r.ru_maxrss * 1024;
-}
-
 static void bounds_lines(void **state) {
   static const char text[] =
       "{\"text\":\"abcdefghij\"}\r\n\n{\"text\":\"abcdefghijkl\"}\n"; /* 22, 0, 23 bytes */
@@ -575,75 +534,6 @@ static void bounds_lines(void **state) {
   opt.max_line_bytes = 22;
   expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
                  "a.jsonl:3: the line has 23 bytes, at most 22 are possible: data.max_line_bytes");
-}
-
-/* Neither is a line beyond the limit held, nor one that is stepped over; an empty line costs nothing. */
-static void holds_no_long_line(void **state) {
-  enum { FILE_BYTES = 1 << 29, MOST = 300 << 20, BLANKS = 20000000 };
-  tri_jsonl     *r;
-  struct json_t *object;
-  int64_t        before = most_bytes();
-  char          *blank;
-
-  (void)state;
-  put_file(path_a, "\n{", 2);
-  assert_int_equal(truncate(path_a, FILE_BYTES), 0); /* a hole: no newline */
-  assert_int_equal(tri_jsonl_open_part(path_a, 2, FILE_BYTES, &r), TRI_OK);
-  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
-  assert_null(object);
-  tri_jsonl_close(&r);
-  assert_int_equal(tri_jsonl_open(path_a, &r), TRI_OK);
-  assert_int_equal(tri_jsonl_next(r, &object), TRI_EINPUT);
-  assert_non_null(strstr(tri_error_message(), "a.jsonl:2: the line has more than 671"));
-  assert_non_null(strstr(tri_error_message(), " bytes, at most 67108864 are possible"));
-  tri_jsonl_close(&r);
-  assert_int_equal(TRI_ALLOC(blank, BLANKS), TRI_OK);
-  memset(blank, '\n', BLANKS);
-  put_file(path_a, blank, BLANKS);
-  TRI_FREE(blank);
-  assert_int_equal(tri_jsonl_open(path_a, &r), TRI_OK);
-  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
-  assert_int_equal(tri_jsonl_line(r), BLANKS);
-  tri_jsonl_close(&r);
-  assert_in_range(most_bytes() - before, 0, MOST);
-}
-
-/* "{}" takes 80 times its bytes, once read. */
-static void bounds_nesting(void **state) {
-  enum { MOST = 1 << 18, DEEPEST = 2048 };
-  tri_data_opt opt = options(TRI_DATA_SFT);
-  tri_text     text = {0};
-
-  (void)state;
-  assert_int_equal(tri_text_printf(&text, "{\"text\":\"[{[{\\\"[{\",\"x\":["), TRI_OK);
-  for (int i = 2; i < MOST; i++)
-    assert_int_equal(tri_text_put(&text, i > 2 ? ",{}" : "{}", i > 2 ? 3 : 2), TRI_OK);
-  assert_int_equal(tri_text_put(&text, "]}", 2), TRI_OK);
-  tri_dataset *d = open_bytes(text.data, text.len, &opt);
-  tri_dataset_close(&d);
-  text.len -= 2;
-  assert_int_equal(tri_text_put(&text, ",[]]}", 5), TRI_OK);
-  expect_refused(text.data, text.len, &opt, TRI_EINPUT, "a.jsonl:1: has more than 262144 objects and lists");
-  text.len = 0;
-  for (int i = 0; i < DEEPEST; i++) assert_int_equal(tri_text_put(&text, "{\"\":", 4), TRI_OK);
-  expect_refused(text.data, text.len, &opt, TRI_EINPUT, "a.jsonl:1: not JSON: maximum parsing depth reached");
-  tri_text_free(&text);
-}
-
-static void refuses_what_is_no_regular_file(void **state) {
-  static const char *const name[] = {"", "/dev/zero", "/"}, *const what[] = {"named pipe", "a device",
-                                                                             "a folder"};
-  tri_data_opt opt = options(TRI_DATA_SFT);
-  tri_dataset *d;
-
-  (void)state;
-  assert_int_equal(mkfifo(path_b, 0600), 0);
-  for (int i = 0; i < 3; i++) {
-    const char *file[] = {i ? name[i] : path_b};
-    tri_error_clear();
-    assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
-    if (!strstr(tri_error_message(), what[i])) fail_msg("%s", tri_error_message());
-  }
 }
 
 int main(void) {
@@ -664,11 +554,7 @@ int main(void) {
       CASE(limits_whole_examples),
       CASE(shuffles_by_seed_and_epoch),
       CASE(reads_large_files),
-      CASE(finds_raw_values),
       CASE(bounds_lines),
-      CASE(holds_no_long_line),
-      CASE(bounds_nesting),
-      CASE(refuses_what_is_no_regular_file),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }

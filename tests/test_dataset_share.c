@@ -28,10 +28,12 @@ static tri_status encode_bytes(void *ctx, const char *t, size_t n, bool special,
   return TRI_OK;
 }
 
+static bool limit_is_error;
+
 static tri_data_opt options(tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
                         .vocab = VOCAB,
-                        .overlong = TRI_OVERLONG_DROP,
+                        .overlong = limit_is_error ? TRI_OVERLONG_ERROR : TRI_OVERLONG_DROP,
                         .max_prompt_tokens = 9,
                         .completion_end = 256,
                         .text_end = 256,
@@ -128,6 +130,28 @@ static void names_the_first_bad_line(void **state) {
   }
 }
 
+/* All lines that are too long are counted, and the first is named, whichever rank has it. */
+static void counts_long_lines(void **state) {
+  const char  *file[] = {path[0], path[1]};
+  tri_data_opt opt = options(TRI_DATA_RL);
+  tri_dataset *d = NULL;
+
+  (void)state;
+  limit_is_error = true;
+  for (uint64_t seed = 1; seed < 12; seed++) {
+    put_lines(path[0], seed < 6 ? 0 : 30, 0, true, seed);
+    put_lines(path[1], 30, 0, false, seed + 12);
+    compare(file, 1, TRI_DATA_RL);
+    compare(file, 2, TRI_DATA_SFT);
+  }
+  opt = options(TRI_DATA_RL);
+  CHECK(tri_dataset_open_shared(file, 2, &opt, world, &d) == TRI_EINPUT);
+  CHECK(strstr(tri_error_message(), "; too long are ") &&
+        strstr(tri_error_message(), " of 60 lines, up to 11 tokens"));
+  tri_error_clear();
+  limit_is_error = false;
+}
+
 static void refuses_what_one_rank_refuses(void **state) {
   const char *file[] = {path[0], "/nonexistent/x.jsonl"}, *dir[] = {folder};
 
@@ -191,9 +215,9 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shares_every_length), cmocka_unit_test(names_the_first_bad_line),
-      cmocka_unit_test(refuses_what_one_rank_refuses), cmocka_unit_test(holds_no_line_of_others),
-      cmocka_unit_test(refuses_a_pipe)};
+      cmocka_unit_test(shares_every_length),           cmocka_unit_test(names_the_first_bad_line),
+      cmocka_unit_test(refuses_what_one_rank_refuses), cmocka_unit_test(counts_long_lines),
+      cmocka_unit_test(holds_no_line_of_others),       cmocka_unit_test(refuses_a_pipe)};
 
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

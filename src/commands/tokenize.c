@@ -65,10 +65,12 @@ static tri_status open_tokenizer(const char *path, tri_tokenizer **out) {
 /* {"text": ...} to "[1,2]\n" in line. */
 static tri_status encode(job *j, const json_t *object) {
   const json_t *text = json_object_get(object, "text");
+  char          fields[256];
 
   if (!json_is_string(text))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: %s, lines of {\"text\": \"...\"} are needed", tri_jsonl_path(j->in),
-             (long long)tri_jsonl_line(j->in), text ? "`text` is no string" : "has no key `text`");
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: %s; %s; lines of {\"text\": \"...\"} are needed", tri_jsonl_path(j->in),
+             (long long)tri_jsonl_line(j->in), text ? "`text` is no string" : "has no `text`",
+             tri_jsonl_fields(j->in, fields, sizeof fields));
   j->ids.n = 0;
   TRI_TRY(tri_tokenizer_encode(j->tokenizer, json_string_value(text), json_string_length(text), j->special,
                                &j->ids));
