@@ -17,7 +17,7 @@ function problem(x, y, sign) { a[n_problem] = x; b[n_problem] = y; op[n_problem+
 function line(i, field, text) { return sprintf("{\"prompt\": \"%d%s%d=\", \"%s\": \"%s\"}", a[i], op[i], b[i], field, text) }
 
 BEGIN {
-  state = 1
+  state = 1; n_problem = 0
   for (i = 1; i <= length(seed); i++) state = (state * 10 + substr(seed, i, 1)) % 2147483646 + 1
   for (i = 0; i < 20; i++) uniform(2)
   for (i = 0; i < 100; i++) for (j = 0; j <= i; j++) { key[n++] = i " " j " +"; key[n++] = i " " j " -" }
