@@ -118,7 +118,7 @@ mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/halt.c|src/
 hdf5.h    io/checkpoint*|tests/test_checkpoint*
 pmix.h    src/runtime.c
 cblas.h   src/cpu/gemm_*.c
-dnnl*     src/cpu/gemm_*.c
+dnnl*     src/cpu/gemm_*.c|tests/family.c
 yaml.h    io/deck.c
 pcre2.h   io/tokenizer*|src/reward_rule.c
 utf8proc.h io/tokenizer*

@@ -38,11 +38,11 @@ echo "$said"
 note lint $code "$(echo "$said" | tail -n 1)"
 
 build_and_test cpu-release --label-exclude lint
-build_and_test cpu-clang --label-exclude 'lint|ranks'
+build_and_test cpu-clang --label-exclude 'lint|ranks|family'
 # Sanitizers look at the code, not at the numbers: slow tests leave out the cases that run the same code again.
 TRI_TEST_BRIEF=1
 export TRI_TEST_BRIEF
-build_and_test cpu-asan --label-exclude lint
+build_and_test cpu-asan --label-exclude 'lint|family'
 unset TRI_TEST_BRIEF
 
 build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU

@@ -1,0 +1,40 @@
+/* family.c - runs a program with the matrix products of another processor: those of one instruction family of oneDNN.
+ *
+ * family FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the program's; 77
+ * if this processor, or the library, does not have the family. */
+#include <oneapi/dnnl/dnnl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_SKIPPED = 77 };
+
+static const struct {
+  const char    *name;
+  dnnl_cpu_isa_t isa;
+} families[] = {{"AVX2", dnnl_cpu_isa_avx2},
+                {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
+                {"AVX512_CORE_BF16", dnnl_cpu_isa_avx512_core_bf16},
+                {"AVX512_CORE_AMX", dnnl_cpu_isa_avx512_core_amx}};
+
+int main(int argc, char **argv) {
+  size_t i = 0, n = sizeof families / sizeof *families;
+  if (argc < 3) {
+    fprintf(stderr, "usage: family FAMILY PROGRAM [ARGUMENT...]\n");
+    return 2;
+  }
+  while (i < n && strcmp(families[i].name, argv[1])) i++;
+  if (i == n) {
+    fprintf(stderr, "family: %s is none of the families in the table\n", argv[1]);
+    return 2;
+  }
+  setenv("ONEDNN_MAX_CPU_ISA", argv[1], 1);
+  if (dnnl_get_effective_cpu_isa() != families[i].isa) {
+    printf("skipped: no %s here\n", argv[1]);
+    return EXIT_SKIPPED;
+  }
+  execv(argv[2], argv + 2);
+  perror(argv[2]);
+  return 2;
+}
