@@ -41,6 +41,7 @@ tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n
   TRI_TRY_DONE(TRI_ALLOC(t, 1));
   TRI_TRY_DONE(TRI_ALLOC(t->name, strlen(name) + 1));
   memcpy(t->name, name, strlen(name));
+  TRI_TRY_DONE(tri_tok_draw_key(&t->key));
   TRI_TRY_DONE(tri_tok_load(t, root));
   *out = t;
   t = NULL;

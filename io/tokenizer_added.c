@@ -296,7 +296,7 @@ tri_status tri_tok_load_added(tri_tokenizer *t, json_t *list) {
   if (n >= TRI_TOK_MAX_ID) TRI_FAIL(TRI_EINPUT, "%s: added_tokens has %zu entries, too many", t->name, n);
   TRI_TRY(TRI_ALLOC(t->added, n));
   TRI_TRY(TRI_ALLOC(t->added_row, n));
-  TRI_TRY(tri_tok_map_open(&t->added_map, t->added_row, (int64_t)n));
+  TRI_TRY(tri_tok_map_open(&t->added_map, t->key, t->added_row, (int64_t)n));
   TRI_TRY(check_written_ids(t, list));
   json_array_foreach(list, i, o) {
     snprintf(where, sizeof where, "added_tokens[%zu]", i);

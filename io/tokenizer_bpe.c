@@ -46,7 +46,8 @@ static uint64_t heap_pop(tri_tok_work *w) {
 static int32_t find_rank(const tri_tokenizer *t, int32_t left, int32_t right) {
   uint64_t pair = (uint64_t)left << 32 | (uint32_t)right, i;
 
-  for (i = tri_tok_pair_slot(pair, t->merge_mask); t->merge[i].rank >= 0; i = (i + 1) & t->merge_mask)
+  for (i = tri_tok_pair_slot(pair, t->key, t->merge_shift); t->merge[i].rank >= 0;
+       i = (i + 1) & t->merge_mask)
     if (t->merge[i].pair == pair) return t->merge[i].rank;
   return -1;
 }
@@ -185,7 +186,7 @@ tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out)
     s = w->a.text + p.at;
     if (p.n < MAX_SEEN_BYTES) {
       if (2 * w->n_seen >= w->cap_seen) TRI_TRY(grow_seen(w));
-      hash = tri_tok_hash(s, p.n);
+      hash = tri_tok_hash(t->key, s, p.n);
       seen = find_seen(w, hash, s, p.n);
       if (seen->n) {
         int64_t n = seen->n_out;

@@ -139,7 +139,7 @@ static tri_status decode_replace(const tri_tok_op *op, tri_tok_work *w) {
     const char *s = w->a.text + w->a.piece[i].at;
     TRI_TRY(begin_token(&w->b));
     if (w->a.piece[i].n) {
-      TRI_TRY(tri_tok_regex_find(op->pattern, s, w->a.piece[i].n, w));
+      TRI_TRY(tri_tok_regex_find(&op->pattern, s, w->a.piece[i].n, w));
       for (int64_t k = 0; k < w->n_match; k++) {
         tri_tok_match m = w->match[k];
         TRI_TRY(m.hit ? tri_tok_put(&w->b, op->text, op->text_n)

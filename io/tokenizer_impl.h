@@ -17,14 +17,23 @@ typedef struct tri_tok_row {
   size_t n; /* bytes */
 } tri_tok_row;
 
+/* What hashes are made with: drawn when a tokenizer is opened, so that no file and no text can be written to collide.
+ * Results do not depend on it. */
+typedef struct tri_tok_key {
+  uint64_t a, b;
+} tri_tok_key;
+
 /* Text -> index of the row that holds it. Open addressing; `row` is borrowed. */
 typedef struct tri_tok_map {
   const tri_tok_row *row;
+  tri_tok_key        key;
   int32_t           *slot; /* index + 1, or 0 */
   uint64_t           mask;
 } tri_tok_map;
-uint64_t               tri_tok_hash(const char *s, size_t n);
-TRI_CHECKED tri_status tri_tok_map_open(tri_tok_map *map, const tri_tok_row *row, int64_t n_keys);
+TRI_CHECKED tri_status tri_tok_draw_key(tri_tok_key *key);
+uint64_t               tri_tok_hash(tri_tok_key key, const char *s, size_t n);
+TRI_CHECKED tri_status tri_tok_map_open(tri_tok_map *map, tri_tok_key key, const tri_tok_row *row,
+                                        int64_t n_keys);
 int32_t                tri_tok_map_find(const tri_tok_map *map, const char *s, size_t n); /* index or -1 */
 void                   tri_tok_map_put(tri_tok_map *map, int32_t index); /* the key must be new */
 
@@ -53,6 +62,11 @@ void                   tri_tok_take_text(tri_tok_pieces *out,
                                          tri_tok_pieces *in); /* swap the texts: nothing was changed in it */
 
 /* ---- regular expressions ---- */
+typedef struct tri_tok_regex {
+  pcre2_code *code;
+  char       *name; /* for messages: file, place and pattern */
+} tri_tok_regex;
+
 typedef struct tri_tok_match {
   size_t from, to; /* bytes of the piece */
   bool   hit;
@@ -82,9 +96,11 @@ void                   tri_tok_work_free(tri_tok_work *w);
 
 /* Compile a pattern of Oniguruma's syntax (literal: of plain text) to PCRE2. `where` stands in messages. */
 TRI_CHECKED tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool literal,
-                                          pcre2_code **out);
-/* Cover the n bytes at s with hits and the stretches between them, in w->match. */
-TRI_CHECKED tri_status tri_tok_regex_find(const pcre2_code *code, const char *s, size_t n, tri_tok_work *w);
+                                          tri_tok_regex *out);
+void                   tri_tok_regex_close(tri_tok_regex *x);
+/* Cover the n bytes at s with hits and the stretches between them, in w->match. TRI_EINPUT, naming the pattern, where
+ * it takes more steps or memory than a tokenizer's patterns need. */
+TRI_CHECKED tri_status tri_tok_regex_find(const tri_tok_regex *x, const char *s, size_t n, tri_tok_work *w);
 
 /* A set of characters: the inside of a class, to be negated or not. */
 typedef struct tri_tok_set {
@@ -132,7 +148,7 @@ typedef enum { TRI_TOK_ALWAYS, TRI_TOK_NEVER, TRI_TOK_FIRST } tri_tok_scheme;
 
 typedef struct tri_tok_op {
   tri_tok_kind     kind;
-  pcre2_code      *pattern; /* SPLIT, REPLACE */
+  tri_tok_regex    pattern; /* SPLIT, REPLACE */
   char            *text;    /* what is put in (PREPEND, REPLACE, METASPACE) or cut off (STRIP as a decoder) */
   size_t           text_n;  /* bytes */
   tri_tok_behavior behavior;
@@ -174,13 +190,15 @@ typedef struct tri_tok_merge {
   uint64_t pair; /* left << 32 | right */
   int32_t  rank; /* -1: the slot is empty */
 } tri_tok_merge;
-/* Where the search for a pair begins: Fibonacci hashing, Knuth, The Art of Computer Programming 3, 6.4. */
-static inline uint64_t tri_tok_pair_slot(uint64_t pair, uint64_t mask) {
-  return (pair * 0x9e3779b97f4a7c15u >> 20) & mask;
+/* Where the search for a pair begins among 2^(64 - shift) slots: M. Dietzfelbinger and others, A reliable randomized
+ * algorithm for the closest-pair problem, 1997, section 2; the factor is odd and drawn. */
+static inline uint64_t tri_tok_pair_slot(uint64_t pair, tri_tok_key key, int shift) {
+  return pair * (key.a | 1) >> shift;
 }
 
 struct tri_tokenizer {
-  char *name; /* for messages */
+  char       *name; /* for messages */
+  tri_tok_key key;
 
   tri_tok_row *row; /* [n_row] by id: the model's tokens */
   int32_t      n_row, n_model;
@@ -190,6 +208,7 @@ struct tri_tokenizer {
   tri_tok_merge *merge;    /* open addressing, mask merge_mask */
   int32_t       *merge_id; /* by rank: the token of the two together */
   uint64_t       merge_mask;
+  int            merge_shift;   /* for tri_tok_pair_slot */
   int32_t        byte_id[256];  /* byte_fallback: the id of <0xNN>, or -1 */
   int32_t        char_id[1024]; /* the id of a character below U+0400 alone, or -1 */
   bool           byte_fallback, fuse_unk, ignore_merges;

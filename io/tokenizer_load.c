@@ -51,7 +51,7 @@ static tri_status load_vocab(tri_tokenizer *t, json_t *vocab) {
   if (!n_row) TRI_FAIL(TRI_EINPUT, "%s: model.vocab is empty", t->name);
   TRI_TRY(TRI_ALLOC(t->row, n_row));
   TRI_TRY(TRI_ALLOC(t->arena, n_bytes));
-  TRI_TRY(tri_tok_map_open(&t->model, t->row, (int64_t)json_object_size(vocab)));
+  TRI_TRY(tri_tok_map_open(&t->model, t->key, t->row, (int64_t)json_object_size(vocab)));
   t->n_row = n_row;
   t->n_model = (int32_t)json_object_size(vocab);
   at = t->arena;
@@ -121,7 +121,8 @@ static tri_status merge_part(const tri_tokenizer *t, size_t i, tri_tok_row part,
 static void put_merge(tri_tokenizer *t, int32_t left, int32_t right, int32_t rank, int32_t id) {
   uint64_t pair = (uint64_t)left << 32 | (uint32_t)right, i;
 
-  for (i = tri_tok_pair_slot(pair, t->merge_mask); t->merge[i].rank >= 0 && t->merge[i].pair != pair;)
+  for (i = tri_tok_pair_slot(pair, t->key, t->merge_shift);
+       t->merge[i].rank >= 0 && t->merge[i].pair != pair;)
     i = (i + 1) & t->merge_mask;
   t->merge[i] = (tri_tok_merge){pair, rank};
   t->merge_id[rank] = id;
@@ -138,7 +139,8 @@ static tri_status load_merges(tri_tokenizer *t, json_t *merges) {
 
   if (!json_is_array(merges)) TRI_FAIL(TRI_EINPUT, "%s: model has no list 'merges'", t->name);
   if (n >= INT32_MAX / 4) TRI_FAIL(TRI_EINPUT, "%s: model.merges has %zu entries, too many", t->name, n);
-  while (n_slot < 2 * n) n_slot *= 2;
+  t->merge_shift = 60;
+  for (; n_slot < 2 * n; n_slot *= 2) t->merge_shift--;
   TRI_TRY(TRI_ALLOC(t->merge, n_slot));
   TRI_TRY(TRI_ALLOC(t->merge_id, n));
   t->merge_mask = n_slot - 1;

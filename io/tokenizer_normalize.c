@@ -118,7 +118,7 @@ static tri_status normalize_replace(const tri_tok_op *op, const char *s, tri_tok
   int64_t from = w->b.text_n, before;
   size_t  zero = 0;
 
-  TRI_TRY(tri_tok_regex_find(op->pattern, s, p.n, w));
+  TRI_TRY(tri_tok_regex_find(&op->pattern, s, p.n, w));
   for (int64_t i = 0; i < w->n_match; i++) {
     tri_tok_match m = w->match[i];
     before = w->b.text_n;

@@ -133,7 +133,7 @@ static bool keeps_text(const tri_tok_op *op) {
 static tri_status pre_tokenize_piece(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w) {
   switch (op->kind) {
   case TRI_TOK_SPLIT:
-    TRI_TRY(tri_tok_regex_find(op->pattern, s, p.n, w));
+    TRI_TRY(tri_tok_regex_find(&op->pattern, s, p.n, w));
     return push_matches(op, p, w, &w->b);
   case TRI_TOK_DIGITS:
   case TRI_TOK_PUNCTUATION:

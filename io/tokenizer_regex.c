@@ -1,13 +1,25 @@
 /* tokenizer_regex.c - the tokenizer's regular expressions: compiled by PCRE2, run over a piece of text. */
 #include "io/tokenizer_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
-/* Chosen: a pattern that backtracks without end must stop after some seconds; 1 MB of spaces needs 1e7 steps.
- */
-enum { MATCH_LIMIT = 1000000000, STACK_START_BYTES = 32 << 10, STACK_BYTES = 64 << 20 };
+/* Steps of a search from one place: so many, and so many more for each byte of the piece. Measured: the patterns of
+ * tests/data/tokenizer need at most 2 for a byte of runs of 300 000; a million takes 2 ms (12 ms without JIT). */
+enum { LEAST_STEPS = 1000000, STEPS_PER_BYTE = 64 };
+/* Memory of a search. Chosen: several times what those patterns take on 10 MB. */
+enum { STACK_START_BYTES = 32 << 10, STACK_BYTES = 64 << 20, HEAP_KIB = 512 << 10 };
 
-tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool literal, pcre2_code **out) {
+/* What messages call it; the caller frees *out. */
+static tri_status name_regex(const char *where, const char *s, size_t n, char **out) {
+  size_t room = strlen(where) + 500;
+
+  TRI_TRY(TRI_ALLOC(*out, room));
+  snprintf(*out, room, "%s: the regular expression '%.*s'", where, (int)(n < 400 ? n : 400), s);
+  return TRI_OK;
+}
+
+tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool literal, tri_tok_regex *out) {
   /* Oniguruma: ^ and $ match at every line, only \n ends one; escapes and classes know Unicode. */
   uint32_t options = literal ? PCRE2_LITERAL | PCRE2_UTF : PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE;
   pcre2_compile_context *context = pcre2_compile_context_create(NULL);
@@ -17,26 +29,33 @@ tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool l
   PCRE2_SIZE             at = 0;
   tri_status             st = TRI_OK;
 
-  *out = NULL;
+  *out = (tri_tok_regex){0};
   if (!context || pcre2_set_newline(context, PCRE2_NEWLINE_LF) || pcre2_set_bsr(context, PCRE2_BSR_UNICODE))
     TRI_FAIL_DONE(TRI_ENOMEM, "%s: no memory for a regular expression", where);
   if (literal)
     TRI_TRY_DONE(tri_text_put(&pattern, s, n));
   else
     TRI_TRY_DONE(tri_tok_regex_translate(where, s, n, &pattern));
-  *out = pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.len, options, &code, &at,
-                       context);
-  if (!*out) {
+  out->code = pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.len, options, &code, &at,
+                            context);
+  if (!out->code) {
     pcre2_get_error_message(code, (PCRE2_UCHAR *)why, sizeof why);
     TRI_FAIL_DONE(TRI_EINPUT, "%s: the regular expression '%.*s' cannot be used: %s", where,
                   (int)(n < 400 ? n : 400), s, why);
   }
-  pcre2_jit_compile(*out,
-                    PCRE2_JIT_COMPLETE); /* without JIT, in a build that lacks it, the result is the same */
+  TRI_TRY_DONE(name_regex(where, s, n, &out->name));
+  /* without JIT, in a build that lacks it, the result is the same */
+  pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE);
 done:
   tri_text_free(&pattern);
   pcre2_compile_context_free(context);
   return st;
+}
+
+void tri_tok_regex_close(tri_tok_regex *x) {
+  pcre2_code_free(x->code);
+  TRI_FREE(x->name);
+  *x = (tri_tok_regex){0};
 }
 
 static tri_status open_work(tri_tok_work *w) {
@@ -45,43 +64,49 @@ static tri_status open_work(tri_tok_work *w) {
   w->stack = pcre2_jit_stack_create(STACK_START_BYTES, STACK_BYTES, NULL);
   w->data = pcre2_match_data_create(1, NULL);
   if (!w->context || !w->data) TRI_FAIL(TRI_ENOMEM, "no memory to run a regular expression");
-  pcre2_set_match_limit(w->context, MATCH_LIMIT);
+  pcre2_set_heap_limit(w->context, HEAP_KIB);
   if (w->stack) pcre2_jit_stack_assign(w->context, NULL, w->stack);
   return TRI_OK;
 }
 
 /* The next match at or after `at`; *found false: none. */
-static tri_status search(const pcre2_code *code, const char *s, size_t n, size_t at, tri_tok_work *w,
+static tri_status search(const tri_tok_regex *x, const char *s, size_t n, size_t at, tri_tok_work *w,
                          bool *found, size_t *from, size_t *to) {
   char why[256] = "";
-  int  rc = pcre2_match(code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, w->data, w->context);
+  int  rc = pcre2_match(x->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, w->data, w->context);
 
   if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-    rc = pcre2_match(code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, w->data, w->context);
+    rc = pcre2_match(x->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, w->data, w->context);
   *found = rc >= 0;
   if (rc == PCRE2_ERROR_NOMATCH) return TRI_OK;
   if (rc < 0) {
     pcre2_get_error_message(rc, (PCRE2_UCHAR *)why, sizeof why);
-    TRI_FAIL(TRI_EINPUT, "a regular expression of the tokenizer fails on a text of %zu bytes: %s", n, why);
+    TRI_FAIL(TRI_EINPUT, "%s fails on a text of %zu bytes: %s; write it with fewer nested repeats", x->name,
+             n, why);
   }
   *from = pcre2_get_ovector_pointer(w->data)[0];
   *to = pcre2_get_ovector_pointer(w->data)[1];
-  if (*from > *to)
-    TRI_FAIL(TRI_EINPUT, "a regular expression of the tokenizer ends a match before its start");
+  if (*from > *to) TRI_FAIL(TRI_EINPUT, "%s ends a match before its start", x->name);
   return TRI_OK;
+}
+
+static uint32_t step_limit(size_t n) {
+  return n < (UINT32_MAX - LEAST_STEPS) / STEPS_PER_BYTE ? LEAST_STEPS + STEPS_PER_BYTE * (uint32_t)n
+                                                         : UINT32_MAX;
 }
 
 /* tokenizers, pattern.rs, find_matches; onig, find.rs, FindMatches: an empty match directly behind the last
  * one is passed over. */
-tri_status tri_tok_regex_find(const pcre2_code *code, const char *s, size_t n, tri_tok_work *w) {
+tri_status tri_tok_regex_find(const tri_tok_regex *x, const char *s, size_t n, tri_tok_work *w) {
   size_t  at = 0, prev = 0, last = SIZE_MAX, from, to;
   int32_t c;
   bool    found;
 
   TRI_TRY(open_work(w));
+  pcre2_set_match_limit(w->context, step_limit(n));
   w->n_match = 0;
   while (at <= n) {
-    TRI_TRY(search(code, s, n, at, w, &found, &from, &to));
+    TRI_TRY(search(x, s, n, at, w, &found, &from, &to));
     if (!found) break;
     if (from == to && to == last) {
       at += at < n ? (size_t)tri_tok_char(s + at, n - at, &c) : 1;

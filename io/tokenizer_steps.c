@@ -30,7 +30,7 @@ static tri_tok_op *top(tri_tok_ops *ops) { return ops->op + ops->n - 1; }
 
 void tri_tok_ops_free(tri_tok_ops *ops) {
   for (int64_t i = 0; i < ops->n; i++) {
-    pcre2_code_free(ops->op[i].pattern);
+    tri_tok_regex_close(&ops->op[i].pattern);
     TRI_FREE(ops->op[i].text);
   }
   TRI_FREE(ops->op);

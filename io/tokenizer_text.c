@@ -2,7 +2,9 @@
  * pieces. */
 #include "io/tokenizer_impl.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/random.h>
 #include <utf8proc.h>
 
 tri_status tri_tok_grow(void **p, int64_t *cap, int64_t need, size_t elem_bytes) {
@@ -21,30 +23,49 @@ tri_status tri_tok_grow(void **p, int64_t *cap, int64_t need, size_t elem_bytes)
 
 /* ---- hash table ---- */
 
-/* MurmurHash64A's mixing (A. Appleby, public domain), eight bytes at a time. */
-uint64_t tri_tok_hash(const char *s, size_t n) {
-  const uint64_t m = 0xc6a4a7935bd1e995u;
-  uint64_t       h = n * m, k;
-
-  for (; n >= 8; s += 8, n -= 8) {
-    memcpy(&k, s, 8);
-    k *= m;
-    k ^= k >> 47;
-    h = (h ^ k * m) * m;
-  }
-  k = 0;
-  memcpy(&k, s, n);
-  h = (h ^ k) * m;
-  h ^= h >> 47;
-  h *= m;
-  return h ^ h >> 47;
+tri_status tri_tok_draw_key(tri_tok_key *key) {
+  if (getrandom(key, sizeof *key, 0) != (ssize_t)sizeof *key)
+    TRI_FAIL(TRI_EABSENT, "the system gives no random bytes to key a table with: %s", strerror(errno));
+  return TRI_OK;
 }
 
-tri_status tri_tok_map_open(tri_tok_map *map, const tri_tok_row *row, int64_t n_keys) {
+static void sip_round(uint64_t v[4]) {
+  v[0] += v[1], v[1] = v[1] << 13 | v[1] >> 51, v[1] ^= v[0], v[0] = v[0] << 32 | v[0] >> 32;
+  v[2] += v[3], v[3] = v[3] << 16 | v[3] >> 48, v[3] ^= v[2];
+  v[0] += v[3], v[3] = v[3] << 21 | v[3] >> 43, v[3] ^= v[0];
+  v[2] += v[1], v[1] = v[1] << 17 | v[1] >> 47, v[1] ^= v[2], v[2] = v[2] << 32 | v[2] >> 32;
+}
+
+static void sip_word(uint64_t v[4], uint64_t word) {
+  v[3] ^= word;
+  sip_round(v);
+  v[0] ^= word;
+}
+
+/* SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, SipHash: a fast short-input PRF, 2012), as in Rust and Python. */
+uint64_t tri_tok_hash(tri_tok_key key, const char *s, size_t n) {
+  uint64_t v[4] = {key.a ^ 0x736f6d6570736575u, key.b ^ 0x646f72616e646f6du, key.a ^ 0x6c7967656e657261u,
+                   key.b ^ 0x7465646279746573u};
+  uint64_t last = (uint64_t)n << 56, word;
+
+  for (; n >= 8; s += 8, n -= 8) {
+    memcpy(&word, s, 8);
+    sip_word(v, word);
+  }
+  word = 0;
+  memcpy(&word, s, n);
+  sip_word(v, last | word);
+  v[2] ^= 0xff;
+  for (int i = 0; i < 3; i++) sip_round(v);
+  return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+tri_status tri_tok_map_open(tri_tok_map *map, tri_tok_key key, const tri_tok_row *row, int64_t n_keys) {
   uint64_t n_slot = 16;
 
   while (n_slot < 2 * (uint64_t)n_keys) n_slot *= 2;
   TRI_TRY(TRI_ALLOC(map->slot, n_slot));
+  map->key = key;
   map->row = row;
   map->mask = n_slot - 1;
   return TRI_OK;
@@ -54,7 +75,7 @@ int32_t tri_tok_map_find(const tri_tok_map *map, const char *s, size_t n) {
   uint64_t i;
 
   if (!map->slot) return -1;
-  for (i = tri_tok_hash(s, n) & map->mask; map->slot[i]; i = (i + 1) & map->mask) {
+  for (i = tri_tok_hash(map->key, s, n) & map->mask; map->slot[i]; i = (i + 1) & map->mask) {
     const tri_tok_row *row = map->row + map->slot[i] - 1;
     if (row->n == n && !memcmp(row->s, s, n)) return map->slot[i] - 1;
   }
@@ -62,7 +83,7 @@ int32_t tri_tok_map_find(const tri_tok_map *map, const char *s, size_t n) {
 }
 
 void tri_tok_map_put(tri_tok_map *map, int32_t index) {
-  uint64_t i = tri_tok_hash(map->row[index].s, map->row[index].n) & map->mask;
+  uint64_t i = tri_tok_hash(map->key, map->row[index].s, map->row[index].n) & map->mask;
 
   while (map->slot[i]) i = (i + 1) & map->mask;
   map->slot[i] = index + 1;

@@ -19,17 +19,17 @@ static void check_cover(const tri_tok_work *w, size_t n) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_part      pattern = fuzz_next(&data, &n), text = fuzz_next(&data, &n);
-  pcre2_code    *code = NULL;
+  tri_tok_regex  x = {0};
   tri_tok_work   w = {0};
   tri_tok_pieces t = {0};
 
   if (pattern.n > 2000 || !fuzz_is_utf8(pattern.p, pattern.n)) return -1;
   fuzz_begin();
   FUZZ_CHECK(tri_tok_put_lossy(&t, text.p, text.n) == TRI_OK);
-  if (tri_tok_regex_open("pattern", pattern.p, pattern.n, false, &code) == TRI_OK && t.text_n &&
-      tri_tok_regex_find(code, t.text, (size_t)t.text_n, &w) == TRI_OK)
+  if (tri_tok_regex_open("pattern", pattern.p, pattern.n, false, &x) == TRI_OK && t.text_n &&
+      tri_tok_regex_find(&x, t.text, (size_t)t.text_n, &w) == TRI_OK)
     check_cover(&w, (size_t)t.text_n);
-  pcre2_code_free(code);
+  tri_tok_regex_close(&x);
   tri_tok_work_free(&w);
   tri_tok_pieces_free(&t);
   fuzz_end();
