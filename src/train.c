@@ -272,14 +272,13 @@ static void report_parts(tri_trainer *t, const tri_rollout *r) {
 /* Numbers of the whole rollout, which every rank holds. */
 static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   double  mean = 0, square = 0, length = 0;
-  int64_t cut = 0, tokens = 0;
+  int64_t tokens = 0;
 
   for (int q = 0; q < r->n_seq; q++) {
     tokens += answer_tokens(r, q);
     if (!t->algo->generates) continue;
     mean += (double)r->reward[q];
     length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
-    cut += r->stop[q] == TRI_STOP_LENGTH;
   }
   mean /= r->n_seq;
   for (int q = 0; t->algo->generates && q < r->n_seq; q++)
@@ -290,11 +289,12 @@ static void report_rollout(tri_trainer *t, const tri_rollout *r) {
   tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
   tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
                  r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
+  tri_metric_add(t->metrics, "zero_variance_ratio", TRI_METRIC_RANK0, tri_health_zero_variance(r));
   report_parts(t, r);
   tri_metric_add(t->metrics, "reward_failures", TRI_METRIC_RANK0,
                  tri_answers_failed(r, t->reward, world_of(t)->rank == 0));
   tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length / r->n_seq);
-  tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, (double)cut / r->n_seq);
+  tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, tri_health_truncated(r));
 }
 
 /* Collective over world. Sums of all ranks, in rank order, into the metrics. */
@@ -307,7 +307,7 @@ static tri_status report_learning(tri_trainer *t, const tally *sum) {
   tri_metric_add(t->metrics, "learning_rate", TRI_METRIC_RANK0, sum->learning_rate);
   tri_metric_add(t->metrics, "entropy_mean_nats", TRI_METRIC_RANK0, x[2] / x[4]);
   if (t->algo->generates) {
-    tri_metric_add(t->metrics, "kl_mean_nats", TRI_METRIC_RANK0, x[1] / x[4]);
+    if (t->ref) tri_metric_add(t->metrics, "kl_mean_nats", TRI_METRIC_RANK0, x[1] / x[4]);
     tri_metric_add(t->metrics, "clip_ratio", TRI_METRIC_RANK0, x[3] / x[4]);
     tri_metric_add(t->metrics, "sampler_gap_max_nats", TRI_METRIC_RANK0, sum->gap);
   }
@@ -376,6 +376,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   /* 3. what came of it */
   TRI_TRY_DONE(report_learning(t, &sum));
   report_rollout(t, r);
+  tri_health_observe(&t->health, t->algo->generates ? r : NULL, sum.grad_norm);
   TRI_TRY_DONE(report_resources(t, began_s, t->count.tokens - tokens_before));
   if (tri_collect_due(t, step)) {
     if (!knows_old(t, r)) TRI_TRY_DONE(share_logp(t, r, r->old_logp));
@@ -420,6 +421,14 @@ static tri_status write_metrics(tri_trainer *t, int64_t step) {
   return TRI_OK;
 }
 
+/* Rank 0 says what keeps the run from learning. */
+static void warn_of_health(tri_trainer *t, int64_t step) {
+  char text[1024];
+
+  while (tri_health_next(&t->health, text, sizeof text))
+    if (world_of(t)->rank == 0) tri_log(TRI_LOG_WARN, "step %lld: %s", (long long)step, text);
+}
+
 /* Collective over world. The line of a step, with its evaluation when one is due. */
 static tri_status finish_step(tri_trainer *t, int64_t step) {
   bool due = t->cfg->eval.steps > 0 && (step % t->cfg->eval.steps == 0 || step == t->steps);
@@ -427,6 +436,7 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
   if (due) TRI_TRY(tri_evaluate(t));
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, step);
+  warn_of_health(t, step);
   return write_metrics(t, step);
 }
 

@@ -8,6 +8,7 @@
 #include "batch_plan.h"
 #include "config.h"
 #include "halt.h"
+#include "health.h"
 #include "metrics.h"
 #include "optim.h"
 #include "sampler.h"
@@ -52,6 +53,7 @@ typedef struct tri_trainer {
   double      *token_sum;       /* host; where log-probabilities of tokens are added up over ranks, or NULL */
   int          sampler_mode;    /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
   float        inv_temperature; /* of log-probabilities, in sampling and in the loss */
+  tri_health   health;
   tri_counters count;
   tri_halt    *halt;
   double       start_s, last_save_s;

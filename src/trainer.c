@@ -55,6 +55,16 @@ static tri_status set_endings(tri_trainer *t) {
   return TRI_OK;
 }
 
+/* What warnings about rewards and lengths say. */
+static void set_health(tri_trainer *t) {
+  t->health.max_response_length = t->cfg->rollout.max_response_length;
+  t->health.n_reward = t->cfg->reward.n;
+  for (int i = 0; i < t->cfg->reward.n; i++) {
+    t->health.name[i] = tri_reward_set_name(t->reward, i);
+    t->health.weight[i] = t->cfg->reward.item[i].weight;
+  }
+}
+
 static tri_status open_rewards(tri_trainer *t) {
   tri_reward_opt opt[TRI_CONFIG_REWARDS] = {0};
 
@@ -443,7 +453,9 @@ static tri_status open_sources(tri_trainer *t) {
 static tri_status open_sources_and_rewards(tri_trainer *t) {
   TRI_TRY(open_sources(t));
   TRI_TRY(set_endings(t));
-  return open_rewards(t);
+  TRI_TRY(open_rewards(t));
+  set_health(t);
+  return TRI_OK;
 }
 
 /* Collective over world. */

@@ -81,6 +81,7 @@ src/flags.h          5 -
 io/dataset.h         5 -
 io/dataset_parts.h   5 io/dataset*.c
 io/rollout_file.h    5 -
+src/health.h         5 -
 src/config.h         6 src/config*.[ch]|src/train.h|src/commands/train.c
 src/config_keys.h    6 src/config*.c
 src/infer.h          6 -

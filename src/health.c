@@ -1,0 +1,135 @@
+/* health.c - what says that a run learns nothing: looked for in each step, warned of once. */
+#include "health.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CUT_MOST 0.2 /* chosen: of healthy runs some answers in a hundred are cut */
+
+/* Bits of `said`; those of single rewards follow. */
+enum { SAID_NO_BETTER, SAID_CUT, SAID_STILL, SAID_REWARD };
+
+double tri_health_zero_variance(const tri_rollout *r) {
+  int equal = 0;
+
+  for (int g = 0; g < r->n_seq; g += r->group) {
+    bool same = true;
+    for (int q = g + 1; q < g + r->group; q++) same = same && r->reward[q] == r->reward[g];
+    equal += same;
+  }
+  return (double)equal * r->group / r->n_seq;
+}
+
+double tri_health_truncated(const tri_rollout *r) {
+  int cut = 0;
+
+  for (int q = 0; q < r->n_seq; q++) cut += r->stop[q] == TRI_STOP_LENGTH;
+  return (double)cut / r->n_seq;
+}
+
+static bool is_constant(const tri_rollout *r) {
+  for (int q = 1; q < r->n_seq; q++)
+    if (r->reward[q] != r->reward[0]) return false;
+  return true;
+}
+
+/* Whether reward i was 0 for every answer. */
+static bool is_unearned(const tri_rollout *r, int i) {
+  for (int q = 0; q < r->n_seq; q++)
+    if (r->part[(int64_t)q * r->n_reward + i] != 0) return false;
+  return true;
+}
+
+static void count(int *steps, bool again) { *steps = again ? *steps + 1 : 0; }
+
+static void observe_rewards(tri_health *h, const tri_rollout *r) {
+  bool constant = is_constant(r);
+
+  count(&h->flat, tri_health_zero_variance(r) == 1);
+  if (h->constant && r->reward[0] != h->sum) h->constant = 0; /* constant, but another constant */
+  count(&h->constant, constant);
+  h->sum = r->reward[0];
+  for (int i = 0; i < h->n_reward && i < r->n_reward; i++)
+    count(&h->unearned[i], h->weight[i] > 0 && is_unearned(r, i));
+  h->cut_ratio = tri_health_truncated(r);
+  count(&h->cut, h->cut_ratio > CUT_MOST);
+}
+
+void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm) {
+  if (r) observe_rewards(h, r);
+  h->grad_norm = grad_norm;
+  count(&h->still, grad_norm == 0 && !h->flat);
+}
+
+/* Whether the cause is to be said now, which is then done. */
+static bool is_due(tri_health *h, int steps, int cause) {
+  if (steps < TRI_HEALTH_STEPS || h->said >> cause & 1u) return false;
+  h->said |= 1u << cause;
+  return true;
+}
+
+/* "exact", or "exact + regex". */
+static void name_rewards(const tri_health *h, char *out, size_t bytes) {
+  snprintf(out, bytes, "%s", h->n_reward ? h->name[0] : "of the replay");
+  for (int i = 1; i < h->n_reward; i++) {
+    size_t used = strlen(out);
+    snprintf(out + used, bytes - used, " + %s", h->name[i]);
+  }
+}
+
+static void say_constant(const tri_health *h, char *out, size_t bytes) {
+  char names[256];
+
+  name_rewards(h, names, sizeof names);
+  snprintf(
+      out, bytes,
+      "reward %s was %g for every answer of %d steps: no answer is better than another%s, and nothing is "
+      "learned; rollout.save_every: 1 shows answers beside their rewards, and prompts that the model "
+      "solves at times, or a warm start (algo.name: sft), teach something",
+      names, (double)h->sum, TRI_HEALTH_STEPS, h->grad_norm == 0 ? ", the gradient is 0" : "");
+}
+
+static void say_flat(const tri_health *h, char *out, size_t bytes) {
+  snprintf(
+      out, bytes,
+      "for %d steps all answers to a prompt got equal rewards (zero_variance_ratio 1): no answer is better "
+      "than another%s, and nothing is learned; raise rollout.temperature or algo.num_generations, or give "
+      "prompts that the model solves at times",
+      TRI_HEALTH_STEPS, h->grad_norm == 0 ? ", the gradient is 0" : "");
+}
+
+bool tri_health_next(tri_health *h, char *out, size_t bytes) {
+  if (is_due(h, h->flat, SAID_NO_BETTER)) {
+    if (h->constant >= TRI_HEALTH_STEPS)
+      say_constant(h, out, bytes);
+    else
+      say_flat(h, out, bytes);
+    return true;
+  }
+  for (int i = 0; h->n_reward > 1 && !h->constant && i < h->n_reward; i++)
+    if (is_due(h, h->unearned[i], SAID_REWARD + i)) {
+      snprintf(
+          out, bytes,
+          "reward %s was 0 for every answer of %d steps; rollout.save_every: 1 shows answers beside their "
+          "rewards",
+          h->name[i], TRI_HEALTH_STEPS);
+      return true;
+    }
+  if (is_due(h, h->cut, SAID_CUT)) {
+    snprintf(
+        out, bytes,
+        "over 20 %% of the answers were cut at rollout.max_response_length = %lld for %d steps (now %.0f "
+        "%%), "
+        "and what they come to is not seen; raise it, or let answers end earlier (rollout.stop, a warm start "
+        "on finished answers)",
+        (long long)h->max_response_length, TRI_HEALTH_STEPS, 100 * h->cut_ratio);
+    return true;
+  }
+  if (is_due(h, h->still, SAID_STILL)) {
+    snprintf(out, bytes, "the gradient was 0 for %d steps, and nothing is learned; %s", TRI_HEALTH_STEPS,
+             h->n_reward ? "look at clip_ratio in metrics.jsonl and at algo.clip_eps"
+                         : "look at the data: is there anything in it that the model does not know yet?");
+    return true;
+  }
+  return false;
+}
