@@ -7,8 +7,7 @@
 /* "..." with what JSON wants escaped; n bytes of UTF-8, which may hold NUL. TRI_EINTERNAL if they are not
  * UTF-8. */
 TRI_CHECKED tri_status tri_json_put_string(tri_text *t, const char *s, size_t n);
-/* Reads back as the same double (same float): an integer below 2^53 without a point, others with 17 (9)
- * digits. Not finite: null. */
+/* As number.h writes it: the shortest text that reads back as the same double (same float). Not finite: null. */
 TRI_CHECKED tri_status tri_json_put_double(tri_text *t, double x);
 TRI_CHECKED tri_status tri_json_put_float(tri_text *t, float x);
 

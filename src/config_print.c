@@ -1,9 +1,9 @@
 /* config_print.c - the option table as text: the deck as used, the reference deck, the help. */
 #include "config.h"
 #include "config_keys.h"
+#include "number.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* One code point, and its length in bytes. The text was checked to be UTF-8 when it came in. */
@@ -46,14 +46,10 @@ static tri_status put_quoted(const char *text, tri_text *out) {
   return tri_text_put(out, "\"", 1);
 }
 
-/* The shortest decimal that reads back as the same double; 17 digits always do (IEEE 754, 5.12.2). */
 static tri_status put_double(double x, tri_text *out) {
-  char text[40];
+  char text[TRI_NUMBER_BYTES];
 
-  for (int digits = 1; digits <= 17; digits++) {
-    snprintf(text, sizeof text, "%.*g", digits, x);
-    if (strtod(text, NULL) == x) break;
-  }
+  tri_number_text(x, text);
   return tri_text_put(out, text, strlen(text));
 }
 

@@ -29,7 +29,7 @@ double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; 
  * do not have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
 TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
 /* Not collective. After reduce: rank 0 makes one JSON line: "step" first, then names in the order they were added,
- * integers without a point, others with 17 digits, not finite as null; all values are cleared. Then it is appended as
+ * numbers as number.h writes them, not finite as null; all values are cleared. Then it is appended as
  * flush does. */
 TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
 /* Not collective. Rank 0 appends the lines that wait. What cannot be written whole (disk full) is TRI_EFILE, leaves nothing

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* What one step adds up over its micro-batches. */
 typedef struct tally {
@@ -316,6 +317,14 @@ static tri_status report_learning(tri_trainer *t, const tally *sum) {
   return TRI_OK;
 }
 
+/* Seconds since 1970, to the millisecond. */
+static double unix_s(void) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_REALTIME, &now);
+  return (double)(now.tv_sec * 1000 + now.tv_nsec / 1000000) / 1000;
+}
+
 /* mem_gpu_used_bytes is what the driver says: its own context and other programs' memory are in it. */
 static tri_status report_resources(tri_trainer *t, double began_s, int64_t tokens) {
   tri_ledger_sum mem = tri_ledger_total(t->se->ledger);
@@ -323,6 +332,7 @@ static tri_status report_resources(tri_trainer *t, double began_s, int64_t token
   size_t         bytes_free, bytes_total;
   double         spent_s = tri_now_s() - began_s;
 
+  tri_metric_add(t->metrics, "time_unix_s", TRI_METRIC_RANK0, unix_s());
   tri_metric_add(t->metrics, "time_step_s", TRI_METRIC_MAX, spent_s);
   tri_metric_add(t->metrics, "tokens_per_s", TRI_METRIC_RANK0, (double)tokens / spent_s);
   tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);

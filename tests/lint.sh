@@ -17,6 +17,7 @@ src/base.h           0 -
 src/file.h           0 -
 src/folder.h         0 -
 src/visible.h        0 -
+src/number.h         0 -
 src/tensor.h         0 -
 src/rng.h            0 -
 src/formula.h        0 -

@@ -1,4 +1,4 @@
-/* test_cli_health.c - the whole program when a run learns nothing. */
+/* test_cli_health.c - the whole program: what its metrics and warnings say of a run. */
 #include "cli_case.h"
 
 static int count(const char *text, const char *part) {
@@ -36,6 +36,20 @@ static void no_reference_no_kl(void **state) {
   assert_int_equal(count(cli_out, "kl_mean_nats"), 1);
 }
 
+/* Every line says when it was written; numbers are as short as can be. */
+static void lines_have_their_time(void **state) {
+  double first, last;
+
+  (void)state;
+  cli_succeeds(ONE SFT "run.output=e train.learning_rate=1e-6");
+  cli_read("e/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\"time_unix_s\": "), 2);
+  first = strtod(strstr(cli_out, "\"time_unix_s\": ") + 15, NULL);
+  last = strtod(strstr(strchr(cli_out, '\n'), "\"time_unix_s\": ") + 15, NULL);
+  assert_true(first > 1.7e9 && last >= first);
+  assert_int_equal(count(cli_out, "\"learning_rate\": 1e-06,"), 2);
+}
+
 /* Six steps of SFT. */
 static void a_run_that_learns_is_left_alone(void **state) {
   (void)state;
@@ -44,8 +58,8 @@ static void a_run_that_learns_is_left_alone(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_that_learns_nothing_says_so_once),
-                                     cmocka_unit_test(no_reference_no_kl),
-                                     cmocka_unit_test(a_run_that_learns_is_left_alone)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_run_that_learns_nothing_says_so_once), cmocka_unit_test(no_reference_no_kl),
+      cmocka_unit_test(lines_have_their_time), cmocka_unit_test(a_run_that_learns_is_left_alone)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

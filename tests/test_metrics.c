@@ -145,9 +145,9 @@ static void add_all(tri_metrics *m) {
 }
 
 #define REST                                                                                                 \
-  ", \"algo\": \"gr\\\"po\", \"loss\": 0.10000000000000001, \"tokens\": 123456789012, \"zero\": 0, "         \
+  ", \"algo\": \"gr\\\"po\", \"loss\": 0.1, \"tokens\": 123456789012, \"zero\": 0, "                         \
   "\"minus\": -3, "                                                                                          \
-  "\"nan\": null, \"inf\": null, \"big\": 1.0000000000000001e+300}\n"
+  "\"nan\": null, \"inf\": null, \"big\": 1e+300}\n"
 
 static void write_step(tri_metrics *m, int64_t step) {
   add_all(m);
