@@ -37,7 +37,7 @@ typedef struct reader {
 /* Where an entry stands while it is being built. */
 typedef struct place {
   const char *section, *key, *field;
-  int         line, index;
+  int         line, index, part;
   bool        first;
 } place;
 
@@ -107,6 +107,7 @@ static tri_status append(const reader *r, const place *at, const char *value, bo
                           .where = n->text[4],
                           .line = r->argument ? 0 : at->line,
                           .index = at->index,
+                          .part = at->part,
                           .first = at->first,
                           .unquoted = unquoted};
   d->n++;
@@ -181,6 +182,27 @@ static tri_status take_key(reader *r, char **out) {
   return TRI_OK;
 }
 
+/* What a field of a list item holds; the event is its value's start. */
+static tri_status read_field(reader *r, place *at) {
+  if (r->event.type == YAML_SCALAR_EVENT) {
+    at->part = TRI_DECK_PLAIN;
+    return append(r, at, scalar(r), is_plain(r));
+  }
+  if (r->event.type != YAML_SEQUENCE_START_EVENT)
+    return refuse(r, at->line, "a field of a list item must be a value or a list of values");
+  TRI_TRY(next(r));
+  for (at->part = 0; r->event.type != YAML_SEQUENCE_END_EVENT; at->part++) {
+    if (r->event.type != YAML_SCALAR_EVENT)
+      return refuse(r, line_of(r), "a list in a field of a list item holds single values only");
+    TRI_TRY(append(r, at, scalar(r), is_plain(r)));
+    at->first = false;
+    TRI_TRY(next(r));
+  }
+  if (at->part > 0) return TRI_OK;
+  at->part = TRI_DECK_EMPTY_LIST;
+  return append(r, at, "", true);
+}
+
 /* The fields of one list item; the event is its mapping's start. */
 static tri_status read_item_fields(reader *r, place *at) {
   tri_status st = TRI_OK;
@@ -197,12 +219,8 @@ static tri_status read_item_fields(reader *r, place *at) {
         goto done;
       }
     TRI_TRY_DONE(next(r));
-    if (r->event.type != YAML_SCALAR_EVENT) {
-      st = refuse(r, at->line, "a field of a list item must be a single value");
-      goto done;
-    }
     at->field = field;
-    TRI_TRY_DONE(append(r, at, scalar(r), is_plain(r)));
+    TRI_TRY_DONE(read_field(r, at));
     at->first = false;
     at->field = NULL;
     TRI_FREE(field);
@@ -222,6 +240,7 @@ static tri_status read_list(reader *r, place *at) {
   TRI_TRY(next(r));
   for (; r->event.type != YAML_SEQUENCE_END_EVENT; at->index++) {
     at->line = line_of(r);
+    at->part = TRI_DECK_PLAIN;
     if (r->event.type == YAML_SCALAR_EVENT) {
       TRI_TRY(append(r, at, scalar(r), is_plain(r)));
       at->first = false;
@@ -256,7 +275,11 @@ static tri_status read_section(reader *r, const char *section) {
 
   TRI_TRY(next(r));
   while (r->event.type != YAML_MAPPING_END_EVENT) {
-    place at = {.section = section, .line = line_of(r), .index = TRI_DECK_PLAIN, .first = true};
+    place at = {.section = section,
+                .line = line_of(r),
+                .index = TRI_DECK_PLAIN,
+                .part = TRI_DECK_PLAIN,
+                .first = true};
     TRI_TRY_DONE(take_key(r, &key));
     at.key = key;
     for (int i = 0; i < r->deck->n; i++)
@@ -286,7 +309,12 @@ static tri_status read_top(reader *r) {
   tri_status st = TRI_OK;
   char      *name = NULL;
   int        begin = r->deck->n;
-  place      at = {.section = "", .key = "", .line = line_of(r), .index = TRI_DECK_PLAIN, .first = true};
+  place      at = {.section = "",
+                   .key = "",
+                   .line = line_of(r),
+                   .index = TRI_DECK_PLAIN,
+                   .part = TRI_DECK_PLAIN,
+                   .first = true};
 
   TRI_TRY_DONE(take_key(r, &name));
   for (int i = 0; i < begin; i++) {
@@ -418,7 +446,7 @@ tri_status tri_deck_set(tri_deck *d, const char *argument) {
   const char *equal = strchr(argument, '='), *dot = NULL;
   char       *name = NULL, *key;
   reader      r = {.deck = d, .argument = argument};
-  place       at = {.section = "", .index = TRI_DECK_PLAIN, .first = true};
+  place       at = {.section = "", .index = TRI_DECK_PLAIN, .part = TRI_DECK_PLAIN, .first = true};
 
   if (!is_utf8(argument)) TRI_FAIL(TRI_ECONFIG, "argument '%s': is not UTF-8", argument);
   if (!equal || equal == argument)

@@ -8,8 +8,8 @@ typedef struct tri_deck tri_deck;
 
 enum { TRI_DECK_PLAIN = -1, TRI_DECK_EMPTY_LIST = -2 };
 
-/* One scalar. A list is one entry per item (or, where its items are mappings, one per field of each item), in
- * order and next to each other. All text is valid UTF-8, NUL-terminated and borrowed from the deck. */
+/* One scalar. A list is one entry per item (or, where its items are mappings, one per field of each item, and one
+ * per part of a field that is a list), in order and next to each other. All text is valid UTF-8, NUL-terminated and borrowed from the deck. */
 typedef struct tri_deck_entry {
   const char *section; /* "" for what stands at the top level, and for an argument without a dot */
   const char *key;     /* "" where the section itself is a list, or is empty */
@@ -18,6 +18,7 @@ typedef struct tri_deck_entry {
   const char *where;    /* "FILE:LINE", or "argument 'section.key=value'" */
   int         line;     /* 1-based; 0: an argument */
   int         index;    /* of the list item, TRI_DECK_PLAIN or TRI_DECK_EMPTY_LIST */
+  int         part;     /* of a field that is a list, else TRI_DECK_PLAIN; TRI_DECK_EMPTY_LIST */
   bool        first;    /* the first entry of its key: 1 + the entries up to the next first belong together */
   bool        unquoted; /* a plain scalar, in which null and nothing at all mean something */
 } tri_deck_entry;

@@ -243,10 +243,26 @@ static tri_status read_key(const loader *l, int row) {
 
 /* ---- rewards ---- */
 
+static tri_status check_reward_field(const tri_deck_entry *e) {
+  const char *name[16], *near;
+
+  TRI_ASSERT(tri_n_reward_fields <= 16);
+  for (int i = 0; i < tri_n_reward_fields; i++) {
+    name[i] = tri_reward_fields[i].name;
+    if (!strcmp(e->field, name[i])) return TRI_OK;
+  }
+  near = tri_nearest(e->field, name, tri_n_reward_fields);
+  TRI_FAIL(TRI_ECONFIG, "%s: unknown field '%s' of a reward; %s%s", e->where, e->field,
+           near ? "the nearest known field is " : "known: name, weight, pattern", near ? near : "");
+}
+
 static tri_status set_reward_field(tri_config_reward *r, const tri_deck_entry *e) {
   const char *name[16], *near;
   int         n = 0;
 
+  TRI_TRY(check_reward_field(e));
+  if (e->part != TRI_DECK_PLAIN)
+    TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward takes one value, not a list", e->where, e->field);
   if (has_no_value(e)) TRI_FAIL(TRI_ECONFIG, "%s: %s has no value", e->where, e->field);
   if (!strcmp(e->field, "name")) {
     for (int i = 0; i < tri_n_reward_rows; i++) {
@@ -258,15 +274,10 @@ static tri_status set_reward_field(tri_config_reward *r, const tri_deck_entry *e
              near ? "the nearest known is " : "inputs/reference.yaml lists them", near ? near : "");
   }
   if (!strcmp(e->field, "pattern")) return copy_text(e->value, &r->pattern);
-  if (!strcmp(e->field, "weight")) {
-    if (!parse_f64(e->value, &r->weight))
-      TRI_FAIL(TRI_ECONFIG, "%s: reward weight = %s: must be a number", e->where, e->value);
-    return TRI_OK;
-  }
-  for (n = 0; n < tri_n_reward_fields; n++) name[n] = tri_reward_fields[n].name;
-  near = tri_nearest(e->field, name, n);
-  TRI_FAIL(TRI_ECONFIG, "%s: unknown field '%s' of a reward; %s%s", e->where, e->field,
-           near ? "the nearest known field is " : "known: name, weight, pattern", near ? near : "");
+  TRI_ASSERT(!strcmp(e->field, "weight"));
+  if (!parse_f64(e->value, &r->weight))
+    TRI_FAIL(TRI_ECONFIG, "%s: reward weight = %s: must be a number", e->where, e->value);
+  return TRI_OK;
 }
 
 static tri_status check_reward(const tri_config_reward *r, const char *where) {

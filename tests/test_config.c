@@ -193,6 +193,13 @@ static void test_rewards(void **state) {
       "field is weight");
   bad(GRPO, ARGS("reward=[{name: exact, weight: .nan}]"),
       "argument 'reward=[{name: exact, weight: .nan}]': reward weight = .nan: must be a number");
+  bad(GRPO, ARGS("reward=[{name: exact, weight: [1, 2]}]"),
+      "argument 'reward=[{name: exact, weight: [1, 2]}]': weight of a reward takes one value, not a list");
+  bad(GRPO, ARGS("reward=[{name: exact, pattern: []}]"),
+      "argument 'reward=[{name: exact, pattern: []}]': pattern of a reward takes one value, not a list");
+  bad(GRPO, ARGS("reward=[{name: exact, comand: [a, b]}]"),
+      "argument 'reward=[{name: exact, comand: [a, b]}]': unknown field 'comand' of a reward; known: name, "
+      "weight, pattern");
   bad(GRPO, ARGS("reward=exact"),
       "argument 'reward=exact': reward is a list: write '- name: exact' below 'reward:', or 'reward=[{name: "
       "exact}]'");

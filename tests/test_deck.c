@@ -77,6 +77,27 @@ static void test_sections(void **state) {
   tri_deck_close(&d);
 }
 
+/* A field of a list item may be a list itself. */
+static void test_lists_in_items(void **state) {
+  (void)state;
+  tri_deck *d = good("r:\n  - {n: a, c: [x, \"y z\"], w: 1}\n  - n: b\n    c: []\n  - c:\n      - x\n");
+
+  entry(d, 0, "r", "", "n", 0, "a", "d.yaml:2");
+  entry(d, 1, "r", "", "c", 0, "x", "d.yaml:2");
+  entry(d, 2, "r", "", "c", 0, "y z", "d.yaml:2");
+  entry(d, 3, "r", "", "w", 0, "1", "d.yaml:2");
+  entry(d, 4, "r", "", "n", 1, "b", "d.yaml:3");
+  entry(d, 5, "r", "", "c", 1, "", "d.yaml:4");
+  entry(d, 6, "r", "", "c", 2, "x", "d.yaml:5");
+  assert_int_equal(tri_deck_count(d), 7);
+  for (int i = 0; i < 7; i++) {
+    static const int part[] = {TRI_DECK_PLAIN, 0, 1, TRI_DECK_PLAIN, TRI_DECK_PLAIN, TRI_DECK_EMPTY_LIST, 0};
+    assert_int_equal(tri_deck_at(d, i)->part, part[i]);
+    assert_true(tri_deck_at(d, i)->first == (i == 0));
+  }
+  tri_deck_close(&d);
+}
+
 static void test_null(void **state) {
   (void)state;
   tri_deck *d = good("a:\n  x: null\n  y: \"null\"\n  z:\n  w: ~\n  v: nul\n");
@@ -107,7 +128,9 @@ static void test_refused(void **state) {
   bad("a:\n  x:\n    y: 1\n", "d.yaml:2: a deck has two levels");
   bad("a:\n  x: [[1]]\n", "d.yaml:2: a list inside a list");
   bad("r:\n  - {n: 1, n: 2}\n", "d.yaml:2: a field is given twice");
-  bad("r:\n  - {n: [1]}\n", "d.yaml:2: a field of a list item must be a single value");
+  bad("r:\n  - {n: {m: 1}}\n", "d.yaml:2: a field of a list item must be a value or a list of values");
+  bad("r:\n  - {n: [[1]]}\n", "d.yaml:2: a list in a field of a list item holds single values only");
+  bad("r:\n  - {n: [1], n: 2}\n", "d.yaml:2: a field is given twice");
   bad("r:\n  - {}\n", "d.yaml:2: a list item is empty");
   bad("a:\n  ? [x]\n  : 1\n", "a key must be a word");
   bad("a:\n  \"\": 1\n", "d.yaml:2: a key is empty");
@@ -217,9 +240,9 @@ static void test_files(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_sections),       cmocka_unit_test(test_null),
-                                     cmocka_unit_test(test_refused),        cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_deep_and_large), cmocka_unit_test(test_arguments),
-                                     cmocka_unit_test(test_files)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sections),  cmocka_unit_test(test_null),    cmocka_unit_test(test_lists_in_items),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_damaged), cmocka_unit_test(test_deep_and_large),
+      cmocka_unit_test(test_arguments), cmocka_unit_test(test_files)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
