@@ -228,6 +228,13 @@ void tri_log_lines(tri_log_level level, const char *text) {
   free(shown);
 }
 
+double tri_unix_s(void) {
+  struct timespec t;
+
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (double)(t.tv_sec * 1000 + t.tv_nsec / 1000000) / 1000;
+}
+
 double tri_now_s(void) {
   struct timespec t;
 

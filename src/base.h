@@ -106,7 +106,8 @@ void tri_log_file(void *file);
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
 
-double tri_now_s(void); /* monotonic clock, seconds */
+double tri_now_s(void);  /* monotonic clock, seconds */
+double tri_unix_s(void); /* seconds since 1970, to the millisecond */
 
 /* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or NULL.
  */

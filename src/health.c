@@ -133,3 +133,10 @@ bool tri_health_next(tri_health *h, char *out, size_t bytes) {
   }
   return false;
 }
+
+void tri_health_warn(tri_health *h, int64_t step, bool speaks) {
+  char text[1024];
+
+  while (tri_health_next(h, text, sizeof text))
+    if (speaks) tri_log(TRI_LOG_WARN, "step %lld: %s", (long long)step, text);
+}

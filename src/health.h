@@ -33,5 +33,7 @@ void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm);
 /* Not collective. The next warning that is due after the steps observed, as text with its cure; false: none. Each cause comes
  * once. */
 bool tri_health_next(tri_health *h, char *out, size_t bytes);
+/* Not collective, but the same on every rank: all that are due, which one rank (`speaks`) logs as of this step. */
+void tri_health_warn(tri_health *h, int64_t step, bool speaks);
 
 #endif

@@ -2,9 +2,7 @@
 #include "train.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* What one step adds up over its micro-batches. */
 typedef struct tally {
@@ -255,49 +253,6 @@ done:
 
 /* ---- one step ---- */
 
-static int64_t answer_tokens(const tri_rollout *r, int q) {
-  return r->start[q + 1] - r->start[q] - (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
-}
-
-/* With several rewards, what each gave by itself: reward_<name>_mean. */
-static void report_parts(tri_trainer *t, const tri_rollout *r) {
-  for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
-    char   name[96];
-    double mean = 0;
-    for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i];
-    snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));
-    tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, mean / r->n_seq);
-  }
-}
-
-/* Numbers of the whole rollout, which every rank holds. */
-static void report_rollout(tri_trainer *t, const tri_rollout *r) {
-  double  mean = 0, square = 0, length = 0;
-  int64_t tokens = 0;
-
-  for (int q = 0; q < r->n_seq; q++) {
-    tokens += answer_tokens(r, q);
-    if (!t->algo->generates) continue;
-    mean += (double)r->reward[q];
-    length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
-  }
-  mean /= r->n_seq;
-  for (int q = 0; t->algo->generates && q < r->n_seq; q++)
-    square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
-  t->count.tokens += tokens;
-  tri_metric_add(t->metrics, "tokens", TRI_METRIC_RANK0, (double)tokens);
-  if (!t->algo->generates) return;
-  tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
-  tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
-                 r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
-  tri_metric_add(t->metrics, "zero_variance_ratio", TRI_METRIC_RANK0, tri_health_zero_variance(r));
-  report_parts(t, r);
-  tri_metric_add(t->metrics, "reward_failures", TRI_METRIC_RANK0,
-                 tri_answers_failed(r, t->reward, world_of(t)->rank == 0));
-  tri_metric_add(t->metrics, "response_length_mean_tokens", TRI_METRIC_RANK0, length / r->n_seq);
-  tri_metric_add(t->metrics, "truncated_ratio", TRI_METRIC_RANK0, tri_health_truncated(r));
-}
-
 /* Collective over world. Sums of all ranks, in rank order, into the metrics. */
 static tri_status report_learning(tri_trainer *t, const tally *sum) {
   double x[5] = {sum->loss, sum->kl, sum->entropy, (double)sum->clipped, (double)sum->tokens};
@@ -314,34 +269,6 @@ static tri_status report_learning(tri_trainer *t, const tally *sum) {
   }
   tri_metric_add(t->metrics, "skipped_steps", TRI_METRIC_RANK0, (double)t->count.skipped_steps);
   tri_metric_add(t->metrics, "failed_saves", TRI_METRIC_RANK0, (double)t->count.failed_saves);
-  return TRI_OK;
-}
-
-/* Seconds since 1970, to the millisecond. */
-static double unix_s(void) {
-  struct timespec now;
-
-  clock_gettime(CLOCK_REALTIME, &now);
-  return (double)(now.tv_sec * 1000 + now.tv_nsec / 1000000) / 1000;
-}
-
-/* mem_gpu_used_bytes is what the driver says: its own context and other programs' memory are in it. */
-static tri_status report_resources(tri_trainer *t, double began_s, int64_t tokens) {
-  tri_ledger_sum mem = tri_ledger_total(t->se->ledger);
-  tri_device    *d = t->se->device;
-  size_t         bytes_free, bytes_total;
-  double         spent_s = tri_now_s() - began_s;
-
-  tri_metric_add(t->metrics, "time_unix_s", TRI_METRIC_RANK0, unix_s());
-  tri_metric_add(t->metrics, "time_step_s", TRI_METRIC_MAX, spent_s);
-  tri_metric_add(t->metrics, "tokens_per_s", TRI_METRIC_RANK0, (double)tokens / spent_s);
-  tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);
-  tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);
-  tri_metric_add(t->metrics, "mem_state_bytes", TRI_METRIC_MAX, (double)mem.state);
-  if (!tri_device_is_gpu(d)) return TRI_OK;
-  TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
-  tri_metric_add(t->metrics, "mem_gpu_planned_bytes", TRI_METRIC_MAX, (double)mem.device);
-  tri_metric_add(t->metrics, "mem_gpu_used_bytes", TRI_METRIC_MAX, (double)(bytes_total - bytes_free));
   return TRI_OK;
 }
 
@@ -385,9 +312,9 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   t->count.cursor += r->n_seq / r->group;
   /* 3. what came of it */
   TRI_TRY_DONE(report_learning(t, &sum));
-  report_rollout(t, r);
+  tri_report_rollout(t, r);
   tri_health_observe(&t->health, t->algo->generates ? r : NULL, sum.grad_norm);
-  TRI_TRY_DONE(report_resources(t, began_s, t->count.tokens - tokens_before));
+  TRI_TRY_DONE(tri_report_resources(t, began_s, t->count.tokens - tokens_before));
   if (tri_collect_due(t, step)) {
     if (!knows_old(t, r)) TRI_TRY_DONE(share_logp(t, r, r->old_logp));
     TRI_TRY_DONE(tri_collect_save(t, step, r));
@@ -431,14 +358,6 @@ static tri_status write_metrics(tri_trainer *t, int64_t step) {
   return TRI_OK;
 }
 
-/* Rank 0 says what keeps the run from learning. */
-static void warn_of_health(tri_trainer *t, int64_t step) {
-  char text[1024];
-
-  while (tri_health_next(&t->health, text, sizeof text))
-    if (world_of(t)->rank == 0) tri_log(TRI_LOG_WARN, "step %lld: %s", (long long)step, text);
-}
-
 /* Collective over world. The line of a step, with its evaluation when one is due. */
 static tri_status finish_step(tri_trainer *t, int64_t step) {
   bool due = t->cfg->eval.steps > 0 && (step % t->cfg->eval.steps == 0 || step == t->steps);
@@ -446,7 +365,7 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
   if (due) TRI_TRY(tri_evaluate(t));
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, step);
-  warn_of_health(t, step);
+  tri_health_warn(&t->health, step, world_of(t)->rank == 0);
   return write_metrics(t, step);
 }
 
@@ -456,7 +375,7 @@ static tri_status look_before(tri_trainer *t) {
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
   TRI_TRY(tri_evaluate(t));
-  TRI_TRY(report_resources(t, began_s, 0));
+  TRI_TRY(tri_report_resources(t, began_s, 0));
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, 0);
   return write_metrics(t, 0);

@@ -90,6 +90,12 @@ TRI_CHECKED tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_
 /* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
+/* report.c. Not collective: numbers of the whole rollout, which every rank holds, into the metrics. */
+void tri_report_rollout(tri_trainer *t, const tri_rollout *r);
+/* Not collective. Time since began_s, so many tokens, memory. mem_gpu_used_bytes is what the driver says: its own context
+ * and other programs' memory are in it. */
+TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens);
+
 /* state.c. Collective over world. A checkpoint of step count.step. Failure is reported and counted, *saved
  * false. */
 TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
