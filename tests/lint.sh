@@ -16,6 +16,7 @@ headers='
 src/base.h           0 -
 src/file.h           0 -
 src/folder.h         0 -
+src/print.h          0 -
 src/visible.h        0 -
 src/number.h         0 -
 src/tensor.h         0 -

@@ -2,6 +2,7 @@
 #include "flags.h"
 #include "infer.h"
 #include "io/rollout_file.h"
+#include "print.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -120,7 +121,7 @@ static tri_status run(const char *model, const request *q) {
   TRI_TRY_DONE(tri_infer_generate(&f, in.prompt, in.n, &opt, &r));
   for (int i = 0; f.se.rt.world_rank == 0 && i < r.n_seq; i++)
     TRI_TRY_DONE(print_answer(&f, q, &r, i, &out, &text));
-  if (out.len) fwrite(out.data, 1, out.len, stdout);
+  TRI_TRY_DONE(tri_print(out.data, out.len));
   fflush(stdout);
 done:
   tri_text_free(&out);

@@ -2,10 +2,10 @@
 #include "flags.h"
 #include "io/json_text.h"
 #include "io/jsonl.h"
+#include "print.h"
 #include "runtime.h"
 #include "source.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -107,8 +107,7 @@ static tri_status work(const char *model, const char *file, bool special, bool b
     if (!object) break;
     j.line.len = 0;
     TRI_TRY_DONE(back ? decode(&j) : encode(&j, object));
-    if (fwrite(j.line.data, 1, j.line.len, stdout) != j.line.len)
-      TRI_FAIL_DONE(TRI_EFILE, "standard output cannot be written: %s", strerror(errno));
+    TRI_TRY_DONE(tri_print(j.line.data, j.line.len));
   }
 done:
   tri_jsonl_close(&j.in);

@@ -1,0 +1,41 @@
+/* print.c - results on standard output, which may be a terminal. */
+#include "print.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "visible.h"
+
+enum {
+  PIECE_BYTES = 1024,
+  CHARACTER_BYTES = 4
+}; /* chosen: escaped at once; specified by UTF-8: the longest */
+
+/* The bytes of text [n] to take at once: no character is cut. */
+static size_t piece_of(const char *text, size_t n) {
+  size_t piece = n < PIECE_BYTES ? n : PIECE_BYTES;
+
+  while (piece < n && piece > PIECE_BYTES - CHARACTER_BYTES && (text[piece] & 0xC0) == 0x80) piece--;
+  return piece;
+}
+
+tri_status tri_print(const char *text, size_t n) {
+  bool terminal = isatty(STDOUT_FILENO);
+  char shown[PIECE_BYTES * TRI_VISIBLE_MOST + 1];
+
+  while (n) {
+    size_t      piece = terminal ? piece_of(text, n) : n, bytes = piece;
+    const char *from = text;
+    if (terminal) {
+      bytes = tri_visible(text, piece, "\n\t", shown, sizeof shown);
+      from = shown;
+    }
+    if (fwrite(from, 1, bytes, stdout) != bytes)
+      TRI_FAIL(TRI_EFILE, "standard output cannot be written: %s", strerror(errno));
+    text += piece;
+    n -= piece;
+  }
+  return TRI_OK;
+}
