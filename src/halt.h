@@ -15,7 +15,8 @@ typedef enum {
 } tri_halt_cause;
 
 /* Not collective. From here on SIGTERM, SIGUSR1 and SIGINT ask the run to stop. Where `answers`, the first one is
- * answered on stderr at once. Another one, more than a second later, ends the process. */
+ * answered on stderr at once. Another one, more than a second later, ends the process. mpirun's SIGTERM, which SIGKILL
+ * follows, also when another rank failed, is answered after tri_halt_open only, and with what would work. */
 void tri_halt_catch_signals(bool answers);
 
 typedef struct tri_halt_opt {

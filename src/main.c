@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const tri_command *const commands[] = {&tri_command_train, &tri_command_generate, &tri_command_score,
                                               &tri_command_eval,  &tri_command_tokenize, &tri_command_inspect,
@@ -50,14 +51,26 @@ static const tri_command *find(const char *name) {
 
 enum { PATIENCE_MS = 3000 }; /* chosen: a start on a crowded machine; nothing waits so long under mpirun */
 
+/* What is a rank's own is said with its place. */
+static void say_place(int rank) {
+  char     host[64] = "";
+  tri_text text = {0};
+
+  gethostname(host, sizeof host - 1);
+  if (tri_text_printf(&text, "rank %d on %s: %s", rank, host, tri_error_message()) == TRI_OK)
+    tri_log_lines(TRI_LOG_ERROR, text.data);
+  tri_text_free(&text);
+}
+
 /* One message from one rank: a session that could not end together has ended the program itself (session.h),
  * so here every rank has the same to say. A launcher ends all ranks as soon as one has failed, so rank 0,
- * which says it, goes first. */
+ * which says it, goes first. Another one that lives on has failed before MPI, and rank 0 has not. */
 static int fail(tri_status st) {
-  int code = tri_status_exit_code(st);
+  int code = tri_status_exit_code(st), rank = tri_runtime_env_rank();
 
-  if (tri_runtime_env_rank() != 0) {
+  if (rank != 0) {
     poll(NULL, 0, PATIENCE_MS);
+    if (tri_runtime_speaks_alone()) say_place(rank);
     return code;
   }
   tri_log_lines(TRI_LOG_ERROR, tri_error_message());

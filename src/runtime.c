@@ -3,18 +3,22 @@
 #include "runtime.h"
 #include "comm_host.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #if TRI_HAVE_PMIX
 #include <pmix.h>
 #endif
 
 static int      n_open;                    /* runtimes open now */
+static bool     was_together;              /* MPI has been up */
 static bool     mpi_is_ours;               /* started by us, ended by us */
 static MPI_Comm fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed alone */
 enum { FATE_WAIT_S = 3 };                  /* chosen: errors found together arrive within milliseconds */
@@ -32,21 +36,71 @@ static long env_number(const char *name) {
   return end == text || v < 0 ? -1 : v;
 }
 
-/* A task of srun. A batch script and what it starts without srun have the step "batch" or none. */
-static bool in_slurm_step(void) {
-  return env_number("SLURM_STEP_ID") >= 0 && env_number("SLURM_PROCID") >= 0;
+/* Variables stay behind in shells and are handed on by hand, so a launcher is believed only while something of it is
+ * there. A PMIx server's (mpirun's, srun's): the folder it works in. */
+static bool has_pmix(void) {
+  const char *folder = getenv("PMIX_SERVER_TMPDIR");
+
+  return getenv("PMIX_NAMESPACE") && env_number("PMIX_RANK") >= 0 && folder && !access(folder, F_OK);
 }
 
-static bool has_launcher(void) {
-  return getenv("OMPI_COMM_WORLD_SIZE") || getenv("PMIX_NAMESPACE") || getenv("PMI_RANK") || in_slurm_step();
+/* The older protocol: the descriptor that leads to the launcher, where one does. */
+static bool has_pmi(void) {
+  long fd = env_number("PMI_FD");
+
+  return env_number("PMI_RANK") >= 0 && env_number("PMI_SIZE") > 0 &&
+         (fd < 0 || fcntl((int)fd, F_GETFD) >= 0);
 }
+
+/* A task of srun, which lives: this process or one above it. A batch script and what it starts without srun have the
+ * step "batch" or none. */
+static bool in_slurm_step(void) {
+  long task = env_number("SLURM_TASK_PID");
+
+  return env_number("SLURM_STEP_ID") >= 0 && env_number("SLURM_PROCID") >= 0 && task > 0 &&
+         (!kill((pid_t)task, 0) || errno == EPERM);
+}
+
+static bool has_launcher(void) { return has_pmix() || has_pmi() || in_slurm_step(); }
 
 int tri_runtime_env_rank(void) {
-  static const char *const name[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+  static int rank = -1; /* a launcher that ends is still the one that started this process */
 
-  for (size_t i = 0; i < sizeof name / sizeof name[0]; i++)
-    if (env_number(name[i]) >= 0) return (int)env_number(name[i]);
-  return in_slurm_step() ? (int)env_number("SLURM_PROCID") : 0;
+  if (rank < 0)
+    rank = (int)(has_pmix()        ? env_number("PMIX_RANK")
+                 : has_pmi()       ? env_number("PMI_RANK")
+                 : in_slurm_step() ? env_number("SLURM_PROCID")
+                                   : 0);
+  return rank;
+}
+
+bool tri_runtime_by_mpirun(void) { return has_pmix() && getenv("OMPI_COMM_WORLD_SIZE"); }
+
+bool tri_runtime_speaks_alone(void) {
+  static const char *const name[] = {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
+
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+    if (env_number(name[i]) >= 0) return !was_together && env_number(name[i]) == 0;
+  return !was_together;
+}
+
+/* MPI would look for the launcher these are of. */
+static void forget_launcher(void) {
+  static const char *const prefix[] = {"PMIX_",        "PMI_",           "OMPI_COMM_WORLD_",
+                                       "OMPI_MCA_ess", "OMPI_MCA_orte_", "OMPI_MCA_pmix"};
+  char                     name[128];
+
+  for (size_t i = 0; environ[i];) {
+    size_t n = strcspn(environ[i], "="), k = 0;
+    while (k < sizeof prefix / sizeof *prefix && strncmp(environ[i], prefix[k], strlen(prefix[k])) != 0) k++;
+    if (k == sizeof prefix / sizeof *prefix || n >= sizeof name) {
+      i++;
+      continue;
+    }
+    memcpy(name, environ[i], n);
+    name[n] = 0;
+    unsetenv(name); /* the rest moves up */
+  }
 }
 
 /* Hardware threads all ranks of this machine may run on together: launchers often bind each rank to its own.
@@ -103,10 +157,12 @@ static tri_status start_mpi(int cores) {
 
   MPI_Initialized(&started);
   if (!started) {
+    if (getenv("PMIX_NAMESPACE") && !has_launcher()) forget_launcher();
     tune_mpi(cores);
     TRI_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
     mpi_is_ours = true;
   }
+  was_together = true;
   MPI_Query_thread(&level);
   if (level < MPI_THREAD_SERIALIZED)
     TRI_FAIL(TRI_ECOMM, "this MPI offers thread level %d only, MPI_THREAD_SERIALIZED (%d) is needed", level,
@@ -239,12 +295,13 @@ static tri_status ask_pmix(tri_runtime *rt) {
 
 /* ---- open, close ---- */
 
+/* One that is over is that of another job, of which a shell is left. */
 static double allocation_end(void) {
   const char *text = getenv("SLURM_JOB_END_TIME");
   char       *end;
   double      v = text ? strtod(text, &end) : 0;
 
-  return text && end != text && v > 0 ? v : 0;
+  return text && end != text && v > (double)time(NULL) ? v : 0;
 }
 
 static tri_status make_comms(tri_runtime *rt, int rank, int ranks_per_node) {

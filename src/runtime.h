@@ -26,9 +26,13 @@ typedef struct tri_runtime {
  * way out. */
 TRI_CHECKED tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out);
 void                   tri_runtime_close(tri_runtime *rt);
-/* Before tri_runtime_open: is this process one of several started by a launcher? Rank as the launcher's
- * environment says it, 0 if unknown. Used for messages before MPI is up. Not collective. */
+/* Not collective. Rank as the environment of a launcher says it that is there; 0: none, whatever variables a shell has
+ * kept. For messages before MPI is up, and commands for one rank. */
 int tri_runtime_env_rank(void);
+/* Not collective. Was this process started by Open MPI's mpirun, which is there? */
+bool tri_runtime_by_mpirun(void);
+/* Not collective. May this rank, which failed before MPI was up, say so beside rank 0? The first one of each node. */
+bool tri_runtime_speaks_alone(void);
 /* Called by a rank that has failed and has nothing else to say to the others: have all ranks of the job come
  * here (true), or are some elsewhere, so that only tri_runtime_abort remains? Waits a few seconds. True where
  * MPI is not up. */

@@ -1,0 +1,85 @@
+/* test_cli_launch.c - the program with the variables of launchers in its environment, beside a launcher and without. */
+#include "cli_case.h"
+
+/* Output of a command for one rank, variables or not. */
+static void same_as_plain(const char *variables, const char *command) {
+  char plain[CLI_TEXT_BYTES], all[4096];
+
+  cli_succeeds(command);
+  assert_true(cli_out[0]);
+  memcpy(plain, cli_out, sizeof plain);
+  snprintf(all, sizeof all, "%s; %s", variables, command);
+  cli_succeeds(all);
+  if (strcmp(plain, cli_out) != 0) fail_msg("%s\nprints\n%snot\n%s", all, cli_out, plain);
+}
+
+static void all_as_plain(const char *variables) {
+  char command[4096];
+
+  cli_write("texts.jsonl", "{\"text\": \"1+2=3\"}\n");
+  same_as_plain(variables, ONE "inspect run");
+  same_as_plain(variables, ONE "tokenize model texts.jsonl");
+  same_as_plain(variables, ONE "generate model a --max-new 3 --temperature 0");
+  snprintf(command, sizeof command, "%s; rm -rf model2 && %sexport run model2 && test -e model2/config.json",
+           variables, ONE);
+  cli_succeeds(command);
+  snprintf(command, sizeof command, "%s; rm -rf run2; %s", variables, ONE SFT "run.output=run2");
+  cli_succeeds(command);
+  cli_shows(cli_err, "ranks: 1 on 1 node (single)");
+  cli_shows(cli_err, "done after 2 steps");
+}
+
+/* Left in a shell, or handed on one by one. */
+static void test_stray_variables(void **state) {
+  (void)state;
+  all_as_plain("export OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1");
+  all_as_plain("export PMIX_RANK=1 PMIX_NAMESPACE=1234 PMIX_SERVER_TMPDIR=/nowhere/pmix PMI_RANK=3");
+  all_as_plain("export SLURM_JOB_ID=5 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=999999999 "
+               "SLURM_JOB_END_TIME=1000000000");
+}
+
+/* All that mpirun gives a rank, when mpirun has ended. */
+static void test_launcher_that_is_gone(void **state) {
+  (void)state;
+  cli_sh("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 "
+         "sh -c 'test $PMIX_RANK = 0 || export -p > gone.sh'");
+  all_as_plain(". ./gone.sh");
+}
+
+static int count(const char *text, const char *part) {
+  int n = 0;
+
+  for (const char *p = text; (p = strstr(p, part)) != NULL; p++) n++;
+  return n;
+}
+
+/* Under mpirun rank 0 alone prints, also where a shell stands between. */
+static void test_rank_0_prints(void **state) {
+  (void)state;
+  cli_succeeds(TWO "inspect run");
+  assert_int_equal(count(cli_out, "after step 2"), 1);
+  cli_succeeds("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 sh -c '" TRI_PROGRAM
+               " inspect run; :'");
+  assert_int_equal(count(cli_out, "after step 2"), 1);
+}
+
+/* A deck that is missing where rank 1 is: rank 0 waits for it in MPI, and rank 1 says why. */
+static void test_failure_of_another_rank(void **state) {
+  (void)state;
+  cli_fails(64,
+            "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 sh -c 'export "
+            "OMPI_COMM_WORLD_LOCAL_RANK=0; test $PMIX_RANK = 0 || deck=gone.yaml; exec " TRI_PROGRAM
+            " train ${deck:-sft.yaml} run.output=bad'",
+            "trireme: rank 1 on ", "gone.yaml: cannot be opened");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_stray_variables),
+      cmocka_unit_test(test_launcher_that_is_gone),
+      cmocka_unit_test(test_rank_0_prints),
+      cmocka_unit_test(test_failure_of_another_rank),
+  };
+
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
