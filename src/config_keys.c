@@ -276,9 +276,8 @@ const tri_key_alias tri_key_aliases[] = {
 const int tri_n_key_aliases = sizeof tri_key_aliases / sizeof *tri_key_aliases;
 
 const tri_key_word tri_key_words[] = {
-  {"resume_from_checkpoint", "true", "auto"}, {"resume_from_checkpoint", "false", "never"},
-  {"load_checkpoint", "true", "auto"}, {"load_checkpoint", "false", "never"},
-  {"ckpt.load_enable", "true", "auto"}, {"ckpt.load_enable", "false", "never"},
+  {"run.resume", "true", "auto"}, {"run.resume", "false", "never"},
+  {"run.resume", "True", "auto"}, {"run.resume", "False", "never"},
   {"resume_mode", "disable", "never"},
   {"run.device", "gpu", "cuda"},
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
@@ -309,7 +308,54 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define DTYPE       "give model.dtype: bf16 or f32"
 #define RANKS       "ranks and nodes come from srun or mpirun, one rank per GPU"
 #define ONE_PROGRAM "the training ranks generate, each on its own GPU; there is no second engine to set up"
+#define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
+#define EACH_STEP   "metrics.jsonl has a line for every step"
+#define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
+#define NO_CRITIC   "grpo compares the answers to one prompt: it has no critic, and neither gamma nor lambda"
+#define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact'"
+#define LESS_MEMORY "nothing is offloaded; shard.plan: zero3, model.recompute: layer and more ranks take less memory of each"
+#define ONE_RANK    "a sequence is computed by one rank; shard.plan says what ranks share"
+#define CHOSEN      "kernels are chosen by the device"
+#define OVERLAPPED  "gathers and reductions run beside compute by themselves"
+#define PACKED      "train.max_tokens_per_gpu packs sequences into passes"
+#define LENGTHS     "data.max_prompt_length and rollout.max_response_length are the limits; an SFT line's is the model's context"
+#define READ_ONCE   "data is read whole at the start; fields of a line that no key names are ignored"
+#define INTERVALS   "checkpoint.save_steps, checkpoint.save_minutes and eval.steps say when"
+#define ADAMW       "the optimizer is AdamW: train.learning_rate, adam_beta1, adam_beta2, adam_eps and weight_decay"
+#define FIXED_REF   "the reference stays as it is at the start, or is model.ref_path"
+#define AS_IT_IS    "a prompt is taken as it stands: render its chat template beforehand"
+#define UNSCALED    "bf16 and f32 need no scaling of the loss"
+#define SHARDED     "shard.plan: zero0 to zero3 or hybrid takes the place of such a file"
 const tri_key_hint tri_key_hints[] = {
+  {"report_to", LOGS}, {"logger", LOGS}, {"use_wandb", LOGS}, {"wandb.", LOGS}, {"wandb_project", LOGS},
+  {"project_name", LOGS}, {"experiment_name", LOGS}, {"run_name", LOGS}, {"logging_dir", LOGS},
+  {"use_tensorboard", LOGS}, {"push_to_hub", LOGS}, {"hub_model_id", LOGS},
+  {"logging_steps", EACH_STEP}, {"logging_strategy", EACH_STEP}, {"logging_first_step", EACH_STEP},
+  {"lora.", FULL}, {"lora_r", FULL}, {"lora_rank", FULL}, {"lora_dim", FULL}, {"lora_alpha", FULL},
+  {"lora_dropout", FULL}, {"lora_target_modules", FULL}, {"target_modules", FULL}, {"use_peft", FULL},
+  {"peft_config", FULL}, {"load_in_4bit", FULL}, {"load_in_8bit", FULL},
+  {"critic.", NO_CRITIC}, {"critic_learning_rate", NO_CRITIC}, {"critic_pretrain", NO_CRITIC}, {"gamma", NO_CRITIC},
+  {"lam", NO_CRITIC}, {"lambd", NO_CRITIC}, {"gae_gamma", NO_CRITIC}, {"gae_lambda", NO_CRITIC},
+  {"vf_coef", NO_CRITIC}, {"value_clip", NO_CRITIC}, {"cliprange_value", NO_CRITIC},
+  {"reward_funcs", REWARDS}, {"reward_model", REWARDS}, {"reward_pretrain", REWARDS}, {"remote_rm_url", REWARDS},
+  {"reward_model.", REWARDS}, {"custom_reward_function.", REWARDS},
+  {"offload", LESS_MEMORY}, {"adam_offload", LESS_MEMORY}, {"param_offload", LESS_MEMORY},
+  {"optimizer_offload", LESS_MEMORY}, {"offload_optimizer", LESS_MEMORY}, {"offload_param", LESS_MEMORY},
+  {"ring_attn_size", ONE_RANK}, {"cp_size", ONE_RANK}, {"sp_size", ONE_RANK}, {"context_parallel_size", ONE_RANK},
+  {"ulysses_sequence_parallel_size", ONE_RANK}, {"sequence_parallel_size", ONE_RANK},
+  {"pipeline_model_parallel_size", ONE_RANK},
+  {"attn_implementation", CHOSEN}, {"flash_attn", CHOSEN}, {"use_liger_kernel", CHOSEN}, {"torch_compile", CHOSEN},
+  {"overlap_comm", OVERLAPPED}, {"reduce_bucket_size", OVERLAPPED}, {"allgather_bucket_size", OVERLAPPED},
+  {"stage3_prefetch_bucket_size", OVERLAPPED}, {"stage3_param_persistence_threshold", OVERLAPPED},
+  {"packing", PACKED}, {"use_dynamic_bsz", PACKED}, {"dynamic_batch_enable", PACKED},
+  {"max_length", LENGTHS}, {"max_len", LENGTHS}, {"max_seq_length", LENGTHS}, {"max_total_sequence_length", LENGTHS},
+  {"dataloader_num_workers", READ_ONCE}, {"remove_unused_columns", READ_ONCE},
+  {"save_strategy", INTERVALS}, {"eval_strategy", INTERVALS}, {"evaluation_strategy", INTERVALS},
+  {"val_before_train", "where eval.steps is above 0 an evaluation also runs before the first step"},
+  {"optim", ADAMW}, {"optimizer", ADAMW},
+  {"sync_ref_model", FIXED_REF}, {"ref_model_mixup_alpha", FIXED_REF}, {"ref_model_sync_steps", FIXED_REF},
+  {"chat_template", AS_IT_IS}, {"apply_chat_template", AS_IT_IS}, {"system_prompt", AS_IT_IS},
+  {"loss_scale", UNSCALED}, {"initial_scale_power", UNSCALED}, {"deepspeed", SHARDED}, {"deepspeed_config", SHARDED},
   {"fsdp_size", NODE_GROUP}, {"fsdp_config.fsdp_size", NODE_GROUP}, {"mics_shard_size", NODE_GROUP},
   {"shard_size", NODE_GROUP},
   {"zpg", "a second copy of the weights in each node is shard.plan: hybrid"},

@@ -20,7 +20,8 @@ typedef struct tri_key_word {
 extern const tri_key_word tri_key_words[];
 extern const int          tri_n_key_words;
 
-/* What to do instead, for spellings that no single option of ours stands for. */
+/* What to do instead, for spellings that no single option of ours stands for. A name that ends with a dot is
+ * a section. */
 typedef struct tri_key_hint {
   const char *name, *sentence;
 } tri_key_hint;

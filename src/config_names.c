@@ -61,12 +61,18 @@ void tri_key_full_name(const tri_deck_entry *e, char *out, size_t bytes) {
   snprintf(out, bytes, "%s%s%s", e->section, e->section[0] && e->key[0] ? "." : "", e->key);
 }
 
-const char *tri_key_hint_find(const char *full) {
+/* Whether a name of tri_key_hints stands for "section.key" or "section". */
+static bool is_hinted(const char *name, const char *full) {
   const char *dot = strrchr(full, '.');
+  size_t      n = strlen(name) - 1;
 
+  if (name[n] == '.') return !strncmp(full, name, n) && (full[n] == '.' || !full[n]);
+  return !strcmp(name, full) || !strcmp(name, dot ? dot + 1 : full);
+}
+
+const char *tri_key_hint_find(const char *full) {
   for (int i = 0; i < tri_n_key_hints; i++)
-    if (!strcmp(tri_key_hints[i].name, full) || !strcmp(tri_key_hints[i].name, dot ? dot + 1 : full))
-      return tri_key_hints[i].sentence;
+    if (is_hinted(tri_key_hints[i].name, full)) return tri_key_hints[i].sentence;
   return NULL;
 }
 

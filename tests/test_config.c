@@ -140,6 +140,38 @@ static void test_unknown(void **state) {
       "algo.num_generations");
 }
 
+/* Keys of other programs that mean nothing here: a sentence says what does. */
+static void test_peers_keys(void **state) {
+  static const char *const row[][2] = {
+      {"report_to=wandb", "'report_to': metrics.jsonl"},
+      {"trainer.logger=[console]", "'trainer.logger': metrics.jsonl"},
+      {"train.logging_steps=10", "'train.logging_steps': metrics.jsonl has a line"},
+      {"lora_r=16", "'lora_r': all weights are trained"},
+      {"lora.rank=16", "'lora.rank': all weights are trained"},
+      {"train.bf16=true", "'train.bf16': give model.dtype"},
+      {"critic.optim.lr=1e-5", "'critic.optim.lr': grpo compares"},
+      {"reward_model.path=x", "'reward_model.path': rewards stand in the list"},
+      {"training_args.optim=adamw_torch", "'training_args.optim': the optimizer is AdamW"},
+      {"deepspeed=ds.json", "'deepspeed': shard.plan"},
+      {"train.max_length=1024", "'train.max_length': data.max_prompt_length"},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_config c;
+    assert_int_equal(load(GRPO, &c, NULL, ARGS(row[i][0])), TRI_ECONFIG);
+    tri_config_free(&c);
+    if (!strstr(tri_error_message(), row[i][1]))
+      fail_msg("'%s' is not in '%s'", row[i][1], tri_error_message());
+  }
+  bad(GRPO "critic:\n  path: x\n", NULL,
+      "d.yaml:17: unknown key 'critic.path': grpo compares the answers to one prompt: it has no critic, and "
+      "neither gamma nor lambda");
+  bad(GRPO "wandb:\n", NULL,
+      "d.yaml:16: unknown key 'wandb': metrics.jsonl and log.txt in run.output hold what is known of a run; "
+      "nothing is sent anywhere");
+}
+
 static void test_values(void **state) {
   (void)state;
   bad(SFT "  learning_rate: -1\n", NULL, "d.yaml:12: train.learning_rate = -1: must be a number > 0");
@@ -340,6 +372,16 @@ static void test_aliases(void **state) {
   alias("resume_from_checkpoint=ck",
         "argument 'resume_from_checkpoint=ck': resume_from_checkpoint is read as run.resume\n",
         "run.resume=ck");
+  alias("run.resume=true", "argument 'run.resume=true': true is read as run.resume: auto\n",
+        "run.resume=auto");
+  alias("run.resume=False", "argument 'run.resume=False': False is read as run.resume: never\n",
+        "run.resume=never");
+  alias("resume_from_checkpoint=true",
+        "argument 'resume_from_checkpoint=true': resume_from_checkpoint is read as run.resume\n"
+        "argument 'resume_from_checkpoint=true': true is read as run.resume: auto\n",
+        "run.resume=auto");
+  bad(GRPO, ARGS("algo.name=ppo2x"),
+      "argument 'algo.name=ppo2x': algo.name = ppo2x: must be one of sft, grpo");
   alias("data.prompt_max_len=64",
         "argument 'data.prompt_max_len=64': data.prompt_max_len is read as data.max_prompt_length\n",
         "data.max_prompt_length=64");
@@ -549,14 +591,21 @@ static void test_help(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_defaults),   cmocka_unit_test(test_arguments_win),
-      cmocka_unit_test(test_unknown),    cmocka_unit_test(test_values),
-      cmocka_unit_test(test_rewards),    cmocka_unit_test(test_contradictions),
-      cmocka_unit_test(test_missing),    cmocka_unit_test(test_aliases),
-      cmocka_unit_test(test_idle_keys),  cmocka_unit_test(test_plans),
-      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
-      cmocka_unit_test(test_reference),  cmocka_unit_test(test_reference_is_defaults),
-      cmocka_unit_test(test_help)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
+                                     cmocka_unit_test(test_arguments_win),
+                                     cmocka_unit_test(test_unknown),
+                                     cmocka_unit_test(test_peers_keys),
+                                     cmocka_unit_test(test_values),
+                                     cmocka_unit_test(test_rewards),
+                                     cmocka_unit_test(test_contradictions),
+                                     cmocka_unit_test(test_missing),
+                                     cmocka_unit_test(test_aliases),
+                                     cmocka_unit_test(test_idle_keys),
+                                     cmocka_unit_test(test_plans),
+                                     cmocka_unit_test(test_round_trip),
+                                     cmocka_unit_test(test_print),
+                                     cmocka_unit_test(test_reference),
+                                     cmocka_unit_test(test_reference_is_defaults),
+                                     cmocka_unit_test(test_help)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
