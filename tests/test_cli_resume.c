@@ -1,5 +1,6 @@
 /* test_cli_resume.c - the whole program when a run is resumed with another deck or other data. */
 #include "cli_case.h"
+#include "io/hash.h"
 
 /* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
 static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
@@ -91,6 +92,47 @@ static void a_path_is_compared_likewise(void **state) {
   cli_sh("cmp f/deck.step-00000001.yaml run/deck.yaml");
 }
 
+/* Puts `to` in place of `from`, of the same length, wherever it stands. */
+static void replace(char *text, const char *from, const char *to) {
+  assert_non_null(strstr(text, from));
+  for (char *at = text; (at = strstr(at, from)) != NULL;) memcpy(at, to, strlen(to));
+}
+
+/* The deck of a checkpoint with another word, and every hash that covers it. */
+static void change_deck(const char *folder, const char *from, const char *to) {
+  static char deck[CLI_TEXT_BYTES], manifest[CLI_TEXT_BYTES];
+  char        path[256], before[24], after[24], *own;
+
+  snprintf(path, sizeof path, "%s/deck.yaml", folder);
+  cli_read(path, deck);
+  snprintf(before, sizeof before, "%016llx", (unsigned long long)tri_hash64(deck, strlen(deck), 0));
+  replace(deck, from, to);
+  snprintf(after, sizeof after, "%016llx", (unsigned long long)tri_hash64(deck, strlen(deck), 0));
+  cli_write(path, deck);
+  snprintf(path, sizeof path, "%s/MANIFEST.json", folder);
+  cli_read(path, manifest);
+  replace(manifest, before, after);
+  own = strstr(manifest, "\"manifest_hash\"");
+  assert_non_null(own);
+  snprintf(before, sizeof before, "%016llx",
+           (unsigned long long)tri_hash64(manifest, (size_t)(own - manifest), 0));
+  memcpy(own + strlen("\"manifest_hash\": \""), before, 16);
+  cli_write(path, manifest);
+}
+
+/* As that of a later version, which knows more keys: said, and the run goes on. */
+static void a_deck_that_cannot_be_read_is_no_obstacle(void **state) {
+  (void)state;
+  copy_run("h");
+  change_deck("h/checkpoints/step-00000002", "  seed: 42", "  sead: 42");
+  cli_succeeds(TWO SFT "run.output=h train.steps=3 run.seed=7");
+  cli_shows(
+      cli_err,
+      "whether this deck is that of the checkpoint cannot be told: h/checkpoints/step-00000002/deck.yaml:4:");
+  cli_shows(cli_err, "resumed from h/checkpoints/step-00000002");
+  assert_false(cli_exists("h/deck.step-00000002.yaml"));
+}
+
 static void another_algorithm_is_refused(void **state) {
   (void)state;
   copy_run("g");
@@ -107,6 +149,7 @@ int main(void) {
       cmocka_unit_test(other_lines_under_one_name_are_refused),
       cmocka_unit_test(a_path_is_compared_likewise),
       cmocka_unit_test(another_algorithm_is_refused),
+      cmocka_unit_test(a_deck_that_cannot_be_read_is_no_obstacle),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
