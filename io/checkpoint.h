@@ -75,6 +75,10 @@ TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use
 TRI_CHECKED tri_status tri_ckpt_find(const char *path, tri_comm *world, bool verify, tri_text *skipped,
                                      char folder[TRI_CKPT_PATH_BYTES]);
 
+/* Not collective. The step folder that LATEST names in `path`, a run's output folder or its checkpoints folder, whole
+ * or damaged; "" where it names none that is there, and tri_ckpt_find goes on to others. */
+TRI_CHECKED tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTES]);
+
 /* ---- Reading. A damaged checkpoint is TRI_EFORMAT, a disk that does not read TRI_EFILE. */
 
 /* Collective over world (borrowed during the call; NULL: this process alone). Checks the manifest, the sizes

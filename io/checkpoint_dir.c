@@ -365,6 +365,24 @@ static bool is_step_folder(const char *path) {
          (parse_name(last, &step) != OTHER || holds(path, "MANIFEST.json") || holds(path, "state.h5"));
 }
 
+/* The folder whose step folders `path` means. */
+static tri_status checkpoints_of(const char *path, char dir[TRI_CKPT_PATH_BYTES]) {
+  return tri_ckpt_path(dir, "%s%s", path, holds(path, "checkpoints") ? "/checkpoints" : "");
+}
+
+tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTES]) {
+  char    dir[TRI_CKPT_PATH_BYTES];
+  int64_t latest;
+
+  folder[0] = 0;
+  TRI_TRY(checkpoints_of(path, dir));
+  if (read_latest(dir, &latest) != TRI_OK) tri_error_clear(); /* tri_ckpt_find says what is wrong with it */
+  if (latest < 0) return TRI_OK;
+  TRI_TRY(step_path(folder, dir, latest, WHOLE));
+  if (!exists(folder)) folder[0] = 0;
+  return TRI_OK;
+}
+
 /* Candidates in the order they are tried, each with its NUL; `notes` gets what is wrong with LATEST. */
 static tri_status candidates(const char *path, tri_text *list, tri_text *notes) {
   tri_status st = TRI_OK;
@@ -373,7 +391,7 @@ static tri_status candidates(const char *path, tri_text *list, tri_text *notes) 
   char       dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES];
 
   if (is_step_folder(path)) return tri_text_put(list, path, strlen(path) + 1);
-  TRI_TRY(tri_ckpt_path(dir, "%s%s", path, holds(path, "checkpoints") ? "/checkpoints" : ""));
+  TRI_TRY(checkpoints_of(path, dir));
   TRI_TRY_DONE(list_steps(AT_FDCWD, dir, WHOLE, &l));
   if (read_latest(dir, &latest) != TRI_OK) {
     TRI_TRY_DONE(tri_text_printf(notes, "%s\n", tri_error_message()));

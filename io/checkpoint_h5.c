@@ -128,6 +128,32 @@ tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, const char *path
   return TRI_OK;
 }
 
+tri_status tri_ckpt_h5_check_links(hid_t file, const char *file_path, const char *object) {
+  char       part[2048];
+  H5L_info_t info;
+
+  for (size_t n = 1; n <= strlen(object) && n < sizeof part; n++) {
+    if (object[n] != '/' && object[n] != 0) continue;
+    snprintf(part, sizeof part, "%.*s", (int)n, object);
+    if (H5Lget_info(file, part, &info, H5P_DEFAULT) < 0)
+      TRI_FAIL(TRI_EFORMAT, "%s: has no %s: %s", file_path, part, tri_ckpt_h5_reason());
+    if (info.type != H5L_TYPE_HARD)
+      TRI_FAIL(TRI_EFORMAT, "%s: %s is %s link, which no trireme writes; it is not followed", file_path, part,
+               info.type == H5L_TYPE_SOFT       ? "a soft"
+               : info.type == H5L_TYPE_EXTERNAL ? "an external"
+                                                : "a user-defined");
+  }
+  return TRI_OK;
+}
+
+bool tri_ckpt_h5_is_plain(hid_t set) {
+  hid_t list = H5Dget_create_plist(set);
+  bool  plain = list >= 0 && H5Pget_layout(list) == H5D_CONTIGUOUS && H5Pget_external_count(list) == 0;
+
+  if (list >= 0) H5Pclose(list);
+  return plain;
+}
+
 hid_t tri_ckpt_h5_set_list(void) {
   hid_t list = H5Pcreate(H5P_DATASET_CREATE);
 

@@ -7,7 +7,13 @@
 
 #include "checkpoint.h"
 
-enum { TRI_CKPT_VERSION = 1, TRI_CKPT_FILE_NAME_BYTES = 64 };
+enum {
+  TRI_CKPT_VERSION = 1,
+  TRI_CKPT_FILE_NAME_BYTES = 64,
+  TRI_CKPT_FILE_BYTES =
+      1 << 28, /* of a side file at most; chosen: ten times the largest tokenizer.json known */
+  TRI_CKPT_SLAB_BYTES = 1 << 24 /* of one hash at most; chosen: 6000 hashes for 8 G parameters in f32 */
+};
 
 /* One tensor with its place in state.h5. */
 typedef struct tri_ckpt_entry {
@@ -36,6 +42,13 @@ typedef struct tri_ckpt_slab {
   int64_t  tensor, begin, count;
   uint64_t hash;
 } tri_ckpt_slab;
+
+struct tri_ckpt_reader {
+  char              folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES]; /* path: of state.h5 */
+  tri_ckpt_manifest m;
+  tri_ckpt_entry  **order; /* [m.n_entry] by group and name; point into m.entry */
+  hid_t             file, state;
+};
 
 /* checkpoint_manifest.c. Not collective. */
 
@@ -73,6 +86,11 @@ hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t);
 /* A group and those above it, made where they are missing; *out by H5Gclose. `file_path` is for the message.
  */
 TRI_CHECKED tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, const char *path, hid_t *out);
+/* Is every part of `object`, a path in the file, a plain link to an object of this same file? Others could lead to any
+ * file of the reader's; no trireme writes them. TRI_EFORMAT, also where there is none. */
+TRI_CHECKED tri_status tri_ckpt_h5_check_links(hid_t file, const char *file_path, const char *object);
+/* Does the data set have its bytes in one piece of its own file? */
+bool tri_ckpt_h5_is_plain(hid_t set);
 /* How data sets are made: contiguous, placed at once, never filled, so that their bytes are exactly what the
  * ranks write. By H5Pclose; negative on failure. */
 hid_t tri_ckpt_h5_set_list(void);
@@ -81,6 +99,13 @@ TRI_CHECKED tri_status tri_ckpt_h5_put(hid_t object, const char *path, const cha
                                        const void *value);
 TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, const char *name,
                                             const char *text);
+
+/* checkpoint_read.c. Not collective. Is entry e's data set of the manifest's shape, type and place? *set by H5Dclose, -1 on
+ * failure, which is TRI_EFORMAT. */
+TRI_CHECKED tri_status tri_ckpt_open_set(tri_ckpt_reader *r, const tri_ckpt_entry *e, hid_t *set);
+/* checkpoint_verify.c. Collective over world (NULL: this process alone), which shares the work. Every data set, and every
+ * hash of its bytes. One line of *report (borrowed, may be NULL) for each that is damaged; the first is the message. */
+TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world, tri_text *report);
 
 /* checkpoint_room.c. Not collective. */
 

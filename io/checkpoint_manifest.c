@@ -18,7 +18,8 @@
 #define FORMAT "trireme-checkpoint"
 static const char tail_head[] = "\"manifest_hash\": \"";
 enum { HEX_DIGITS = 16 };
-static const size_t manifest_limit_bytes = (size_t)1 << 30; /* chosen: millions of tensors */
+static const size_t manifest_limit_bytes = (size_t)1
+                                           << 24; /* chosen: 100,000 tensors, twenty times the most known */
 
 static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "i32", "i64", "u8"};
 
@@ -164,6 +165,9 @@ tri_status tri_ckpt_manifest_write(const tri_ckpt_manifest *m, const char *folde
 
   TRI_TRY_DONE(tri_ckpt_path(path, "%s/MANIFEST.json", folder));
   TRI_TRY_DONE(compose(m, &text));
+  if (text.len > manifest_limit_bytes)
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: would have %zu bytes for %d tensors; it may have %zu", path, text.len,
+                  m->n_entry, manifest_limit_bytes);
   TRI_TRY_DONE(tri_file_write(path, text.data, text.len));
 done:
   tri_text_free(&text);
@@ -218,6 +222,7 @@ static tri_status parse_files(const char *path, const json_t *list, tri_ckpt_man
     const json_t *bytes = json_object_get(row, "bytes");
     uint64_t      hash;
     if (!plain_name(name) || !json_is_integer(bytes) || json_integer_value(bytes) < 0 ||
+        json_integer_value(bytes) > TRI_CKPT_FILE_BYTES ||
         !read_hex(json_string_value(json_object_get(row, "hash")), &hash))
       TRI_FAIL(TRI_EFORMAT, "%s: \"files\" has a bad entry", path);
     TRI_TRY(tri_ckpt_manifest_add_file(m, name, json_integer_value(bytes), hash));

@@ -3,25 +3,14 @@
 
 #include "file.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "hash.h"
 
 static const hsize_t read_bytes = (hsize_t)1 << 30;       /* one H5Dread: below every 2 GiB limit */
 static const size_t  text_limit_bytes = (size_t)16 << 20; /* chosen: an attribute is not a file */
-
-struct tri_ckpt_reader {
-  char              folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
-  tri_ckpt_manifest m;
-  tri_ckpt_entry  **order; /* [m.n_entry] by group and name; point into m.entry */
-  hid_t             file, state;
-};
 
 /* ---- by name */
 
@@ -87,6 +76,7 @@ static tri_status open_file(tri_ckpt_reader *r) {
     r->file = H5Fopen(r->path, H5F_ACC_RDONLY, list);
   if (list >= 0) H5Pclose(list);
   if (r->file < 0) TRI_FAIL(TRI_EFORMAT, "%s: HDF5 cannot open it: %s", r->path, tri_ckpt_h5_reason());
+  TRI_TRY(tri_ckpt_h5_check_links(r->file, r->path, "/state"));
   r->state = H5Gopen2(r->file, "/state", H5P_DEFAULT);
   if (r->state < 0) TRI_FAIL(TRI_EFORMAT, "%s: has no group /state: %s", r->path, tri_ckpt_h5_reason());
   return TRI_OK;
@@ -114,20 +104,21 @@ done:
   return st;
 }
 
-/* Is entry e's data set of the manifest's shape, type and place? *set by H5Dclose, -1 on failure. */
-static tri_status open_set(tri_ckpt_reader *r, const tri_ckpt_entry *e, hid_t *set) {
+tri_status tri_ckpt_open_set(tri_ckpt_reader *r, const tri_ckpt_entry *e, hid_t *set) {
   char    name[2048];
   hid_t   space = -1, type = -1, want = tri_ckpt_h5_type(e->t.dtype);
   hsize_t dim[H5S_MAX_RANK];
   bool    good;
 
+  *set = -1;
   snprintf(name, sizeof name, "%s/%s", e->t.group, e->t.name);
+  TRI_TRY(tri_ckpt_h5_check_links(r->file, r->path, name));
   *set = H5Dopen2(r->file, name, H5P_DEFAULT);
   if (*set >= 0) {
     space = H5Dget_space(*set);
     type = H5Dget_type(*set);
   }
-  good = space >= 0 && type >= 0 && want >= 0 && H5Tequal(type, want) > 0 &&
+  good = space >= 0 && type >= 0 && want >= 0 && tri_ckpt_h5_is_plain(*set) && H5Tequal(type, want) > 0 &&
          H5Sget_simple_extent_ndims(space) == e->t.ndim &&
          H5Sget_simple_extent_dims(space, dim, NULL) == e->t.ndim &&
          H5Dget_offset(*set) == (haddr_t)e->offset_bytes;
@@ -161,129 +152,7 @@ void tri_ckpt_close(tri_ckpt_reader **r) {
   TRI_FREE(*r);
 }
 
-/* ---- verifying the tensors */
-
-/* All rows of /integrity/slabs. *out by tri_host_free. */
-static tri_status load_slabs(tri_ckpt_reader *r, tri_ckpt_slab **out, int64_t *n) {
-  tri_status st = TRI_OK;
-  hid_t set = H5Dopen2(r->file, "/integrity/slabs", H5P_DEFAULT), space = -1, type = tri_ckpt_h5_slab_type();
-
-  *out = NULL;
-  if (set >= 0) space = H5Dget_space(set);
-  if (space < 0 || type < 0 || H5Sget_simple_extent_ndims(space) != 1 ||
-      (*n = H5Sget_simple_extent_npoints(space)) < 0)
-    TRI_FAIL_DONE(TRI_EFORMAT, "%s: /integrity/slabs: %s", r->path, tri_ckpt_h5_reason());
-  if (*n > r->m.state_bytes / (int64_t)sizeof **out)
-    TRI_FAIL_DONE(TRI_EFORMAT, "%s: /integrity/slabs has more rows than the file has room for", r->path);
-  TRI_TRY_DONE(TRI_ALLOC(*out, *n));
-  if (H5Dread(set, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, *out) < 0)
-    TRI_FAIL_DONE(TRI_EFORMAT, "%s: /integrity/slabs: %s", r->path, tri_ckpt_h5_reason());
-done:
-  if (set >= 0) H5Dclose(set);
-  if (space >= 0) H5Sclose(space);
-  if (type >= 0) H5Tclose(type);
-  if (st != TRI_OK) TRI_FREE(*out);
-  return st;
-}
-
-/* Rows are sorted; they must cover every tensor without gap or overlap. */
-static tri_status check_slabs(const tri_ckpt_reader *r, const tri_ckpt_slab *slab, int64_t n) {
-  int64_t k = 0;
-
-  for (int i = 0; i < r->m.n_entry; i++) {
-    const tri_ckpt_entry *e = &r->m.entry[i];
-    int64_t               at = 0;
-    for (; k < n && slab[k].tensor == i && slab[k].begin == at && slab[k].count > 0 &&
-           slab[k].count <= e->count - at;
-         k++)
-      at += slab[k].count;
-    if (at != e->count)
-      TRI_FAIL(TRI_EFORMAT, "%s: /integrity/slabs does not cover %s/%s", r->path, e->t.group, e->t.name);
-  }
-  if (k != n) TRI_FAIL(TRI_EFORMAT, "%s: /integrity/slabs has rows of no tensor", r->path);
-  return TRI_OK;
-}
-
-/* Hash this rank's share of the slabs, straight from the file; bad[tensor] = 1 where one differs. */
-static tri_status hash_slabs(const tri_ckpt_reader *r, const tri_ckpt_slab *slab, int64_t n, int rank,
-                             int size, int64_t *bad) {
-  tri_status st = TRI_OK;
-  char      *buf = NULL;
-  int64_t    most = 0, total = 0, at = 0;
-  int        fd = -1;
-
-  for (int64_t k = 0; k < n; k++) {
-    int64_t bytes = slab[k].count * (int64_t)tri_dtype_bytes(r->m.entry[slab[k].tensor].t.dtype);
-    total += bytes;
-    if (bytes > most) most = bytes;
-  }
-  TRI_TRY_DONE(tri_host_alloc((size_t)most, 1, (void **)&buf));
-  fd = open(r->path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be opened: %s", r->path, strerror(errno));
-  for (int64_t k = 0; k < n; k++) {
-    const tri_ckpt_entry *e = &r->m.entry[slab[k].tensor];
-    int64_t size_bytes = (int64_t)tri_dtype_bytes(e->t.dtype), bytes = slab[k].count * size_bytes;
-    bool    mine = (int)((double)at / (double)(total + 1) * size) == rank;
-    at += bytes;
-    if (!mine) continue;
-    TRI_TRY_DONE(
-        tri_ckpt_read_at(fd, r->path, buf, (size_t)bytes, e->offset_bytes + slab[k].begin * size_bytes));
-    if (tri_hash64(buf, (size_t)bytes, 0) != slab[k].hash) bad[slab[k].tensor] = 1;
-  }
-done:
-  if (fd >= 0) close(fd);
-  tri_host_free((void **)&buf);
-  return st;
-}
-
-/* One line for each bad tensor; the first is the message. */
-static tri_status report_bad(const tri_ckpt_reader *r, const int64_t *bad, tri_text *report) {
-  int first = -1, n_bad = 0;
-
-  for (int i = 0; i < r->m.n_entry; i++) {
-    const tri_ckpt_tensor *t = &r->m.entry[i].t;
-    if (!bad[i]) continue;
-    if (n_bad++ == 0) first = i;
-    if (report)
-      TRI_TRY(tri_text_printf(report, "%s: the data set %s/%s is damaged\n", r->path, t->group, t->name));
-  }
-  if (n_bad)
-    TRI_FAIL(TRI_EFORMAT,
-             "%s: damaged: the bytes of the data set %s/%s are not those that were written (%d of %d differ)",
-             r->path, r->m.entry[first].t.group, r->m.entry[first].t.name, n_bad, r->m.n_entry);
-  return TRI_OK;
-}
-
-static tri_status prepare_verify(tri_ckpt_reader *r, tri_ckpt_slab **slab, int64_t *n, int64_t **bad) {
-  hid_t set;
-
-  for (int i = 0; i < r->m.n_entry; i++) {
-    TRI_TRY(open_set(r, &r->m.entry[i], &set));
-    H5Dclose(set);
-  }
-  TRI_TRY(load_slabs(r, slab, n));
-  TRI_TRY(check_slabs(r, *slab, *n));
-  TRI_TRY(TRI_ALLOC(*bad, r->m.n_entry));
-  return TRI_OK;
-}
-
-static tri_status verify(tri_ckpt_reader *r, tri_comm *world, tri_text *report) {
-  tri_status     st = TRI_OK;
-  tri_ckpt_slab *slab = NULL;
-  int64_t        n = 0, *bad = NULL;
-
-  TRI_TRY_DONE(tri_ckpt_agree(world, prepare_verify(r, &slab, &n, &bad)));
-  TRI_TRY_DONE(
-      tri_ckpt_agree(world, hash_slabs(r, slab, n, world ? world->rank : 0, world ? world->size : 1, bad)));
-  if (world) TRI_TRY_DONE(tri_host_max(world, bad, r->m.n_entry));
-  TRI_TRY_DONE(tri_ckpt_agree(world, report_bad(r, bad, report)));
-done:
-  TRI_FREE(slab);
-  TRI_FREE(bad);
-  return st;
-}
-
-tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verified, tri_ckpt_reader **out) {
+tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verify, tri_ckpt_reader **out) {
   tri_status       st = TRI_OK;
   tri_ckpt_reader *r;
 
@@ -291,7 +160,7 @@ tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verified, tri
   TRI_TRY(tri_ckpt_agree(world, TRI_ALLOC(r, 1)));
   r->file = r->state = -1;
   TRI_TRY_DONE(open_reader(r, world, folder));
-  if (verified) TRI_TRY_DONE(verify(r, world, NULL));
+  if (verify) TRI_TRY_DONE(tri_ckpt_check_slabs(r, world, NULL));
   *out = r;
 done:
   if (st != TRI_OK) tri_ckpt_close(&r);
@@ -303,7 +172,7 @@ tri_status tri_ckpt_verify(const char *folder, tri_comm *world, tri_text *report
   tri_ckpt_reader *r = NULL;
 
   TRI_TRY_DONE(tri_ckpt_open(folder, world, false, &r));
-  TRI_TRY_DONE(verify(r, world, report));
+  TRI_TRY_DONE(tri_ckpt_check_slabs(r, world, report));
 done:
   tri_ckpt_close(&r);
   return st;
@@ -358,7 +227,7 @@ tri_status tri_ckpt_read(tri_ckpt_reader *r, int i, int64_t begin, int64_t count
   TRI_ASSERT(begin >= 0 && count >= 0 && begin <= e->count - count);
   size = (int64_t)tri_dtype_bytes(e->t.dtype);
   most = (int64_t)read_bytes / size;
-  TRI_TRY(open_set(r, e, &set));
+  TRI_TRY(tri_ckpt_open_set(r, e, &set));
   for (int64_t at = 0; at < count && st == TRI_OK; at += most)
     st = read_range(r, e, set, begin + at, count - at < most ? count - at : most, (char *)host + at * size);
   H5Dclose(set);

@@ -13,7 +13,6 @@
 
 #include "hash.h"
 
-static const int64_t slab_bytes = (int64_t)1 << 24; /* chosen: one hash per 16 MiB, 6000 for 8 G parameters */
 static const int64_t transfer_bytes = (int64_t)1 << 30; /* below all 2 GiB limits of MPI-IO libraries */
 static const int64_t margin_bytes = (int64_t)1 << 22;   /* chosen: side files and manifest, or nearly */
 static const hsize_t align_bytes = (hsize_t)1 << 16;    /* chosen: at most 6 % of a tensor of 1 MiB is lost */
@@ -179,7 +178,7 @@ done:
 
 static tri_status record_slabs(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
                                const char *host) {
-  int64_t size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype), most = slab_bytes / size;
+  int64_t size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype), most = TRI_CKPT_SLAB_BYTES / size;
   int64_t room = w->slab_room ? w->slab_room : 64;
 
   while (room < w->n_slab + (count + most - 1) / most) room *= 2;
@@ -273,6 +272,9 @@ static tri_status write_side_file(tri_ckpt_writer *w, const char *name, const vo
   char path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_ckpt_path(path, "%s/%s", w->folder, name));
+  if (n > TRI_CKPT_FILE_BYTES)
+    TRI_FAIL(TRI_EINPUT, "%s: has %zu bytes; a file of a checkpoint may have %d", path, n,
+             TRI_CKPT_FILE_BYTES);
   TRI_TRY(tri_file_write(path, bytes, n));
   TRI_TRY(tri_ckpt_manifest_add_file(&w->m, name, (int64_t)n, tri_hash64(bytes, n, 0)));
   return TRI_OK;

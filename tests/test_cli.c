@@ -11,7 +11,7 @@ static void pipeline_from_training_to_answers(void **state) {
   char answer[CLI_TEXT_BYTES];
 
   (void)state;
-  cli_succeeds(ONE "inspect run --verify");
+  cli_succeeds(ONE "inspect run --verify --tensors");
   cli_shows(cli_out, "/model/model.embed_tokens.weight");
   cli_shows(cli_out, "after step 2");
   cli_shows(cli_out, "verified");

@@ -1,0 +1,19 @@
+/* apart.h - work in a process of its own, so that a library that crashes is an answer. Layer 0. */
+#ifndef TRI_APART_H
+#define TRI_APART_H
+
+#include "base.h"
+
+enum { TRI_APART_HOW_BYTES = 32 };
+
+/* What it appends to *out is its result; ctx is the caller's. */
+typedef tri_status (*tri_apart_work)(void *ctx, tri_text *out);
+
+/* Not collective; before MPI, HDF5 or threads are up, which a copy of the process would not survive. Runs `work` in a child
+ * process: its result is appended to *out, its error is the caller's, what else it changes is lost, its logs go where the
+ * caller's go. Where it ended otherwise *how says so ("signal 11"), with TRI_EFORMAT and no message; else how is "".
+ * TRI_ENOMEM: no child can be made. */
+TRI_CHECKED tri_status tri_apart(tri_apart_work work, void *ctx, tri_text *out,
+                                 char how[TRI_APART_HOW_BYTES]);
+
+#endif

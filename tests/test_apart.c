@@ -1,0 +1,85 @@
+/* test_apart.c - work in a child process. Judge: what the caller has afterwards. */
+#include "apart.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static tri_status many_bytes(void *ctx, tri_text *out) {
+  for (int i = 0; i < *(int *)ctx; i++) TRI_TRY(tri_text_printf(out, "%07d\n", i));
+  *(int *)ctx = 0;
+  return TRI_OK;
+}
+
+static tri_status no_luck(void *ctx, tri_text *out) {
+  TRI_TRY(tri_text_put(out, "half", 4));
+  TRI_FAIL(TRI_EINPUT, "%s: is not liked", (const char *)ctx);
+}
+
+static tri_status killed(void *ctx, tri_text *out) {
+  (void)ctx;
+  (void)out;
+  signal(SIGTERM, SIG_DFL);
+  raise(SIGTERM);
+  return TRI_OK;
+}
+
+static tri_status left(void *ctx, tri_text *out) {
+  (void)ctx;
+  (void)out;
+  _exit(3);
+}
+
+static void a_result_comes_back(void **state) {
+  tri_text out = {0};
+  int      n = 100000;
+  char     how[TRI_APART_HOW_BYTES];
+
+  (void)state;
+  assert_int_equal(tri_text_put(&out, "before ", 7), TRI_OK);
+  assert_int_equal(tri_apart(many_bytes, &n, &out, how), TRI_OK);
+  assert_string_equal(how, "");
+  assert_int_equal(out.len, 7 + 8 * 100000);
+  assert_memory_equal(out.data, "before 0000000\n", 15);
+  assert_string_equal(out.data + out.len - 8, "0099999\n");
+  assert_int_equal(n, 100000); /* its memory is its own */
+  tri_text_free(&out);
+}
+
+static void an_error_comes_back(void **state) {
+  tri_text out = {0};
+  char     how[TRI_APART_HOW_BYTES];
+
+  (void)state;
+  assert_int_equal(tri_apart(no_luck, "x", &out, how), TRI_EINPUT);
+  assert_string_equal(how, "");
+  assert_string_equal(tri_error_message(), "x: is not liked");
+  tri_error_clear();
+  tri_text_free(&out);
+}
+
+static void an_end_is_told(void **state) {
+  tri_text out = {0};
+  char     how[TRI_APART_HOW_BYTES];
+
+  (void)state;
+  assert_int_equal(tri_apart(killed, NULL, &out, how), TRI_EFORMAT);
+  assert_string_equal(how, "signal 15");
+  assert_int_equal(tri_apart(left, NULL, &out, how), TRI_EFORMAT);
+  assert_string_equal(how, "exit code 3");
+  assert_int_equal(out.len, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_result_comes_back),
+      cmocka_unit_test(an_error_comes_back),
+      cmocka_unit_test(an_end_is_told),
+  };
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
