@@ -231,6 +231,29 @@ static tri_status plan_steps(tri_trainer *t) {
   return TRI_OK;
 }
 
+/* Rank 0 names the ranks to which a step of n pieces gives none: pieces are dealt one to a rank, from rank 0 on. */
+static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const char *what) {
+  int  ranks = t->se->rt.world_size;
+  char idle[64];
+
+  if (n >= ranks || t->se->rt.world_rank != 0) return;
+  if (n == ranks - 1)
+    snprintf(idle, sizeof idle, "rank %d of %d has", ranks - 1, ranks);
+  else
+    snprintf(idle, sizeof idle, "ranks %d to %d of %d have", (int)n, ranks - 1, ranks);
+  tri_log(TRI_LOG_WARN,
+          "%s no %s in any step, waiting for the others: %s = %lld; make it larger or start %lld ranks", idle,
+          what, key, (long long)n, (long long)n);
+}
+
+static void say_idle(const tri_trainer *t) {
+  const tri_config *c = t->cfg;
+
+  if (is_rl(c) && !c->rollout.replay)
+    say_idle_in(t, "rollout.rollout_batch_size", c->rollout.rollout_batch_size, "prompt to answer");
+  say_idle_in(t, "train.train_batch_size", t->batch.train_batch_size, "sequence to learn from");
+}
+
 /* ---- models ---- */
 
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
@@ -484,6 +507,7 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   if (c->eval.steps > 0)
     TRI_TRY(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
   TRI_TRY(tri_agree(world, plan_steps(t)));
+  say_idle(t);
   if (t->data && is_rl(c) && c->rollout.rollout_batch_size > tri_dataset_count(t->data) && world->rank == 0)
     tri_log(TRI_LOG_WARN,
             "data.train has %lld prompts, fewer than rollout.rollout_batch_size = %lld: a prompt that comes "

@@ -73,12 +73,32 @@ static void test_failure_of_another_rank(void **state) {
             "trireme: rank 1 on ", "gone.yaml: cannot be opened");
 }
 
+/* Which ranks no step gives work to; said once. */
+static void test_idle_ranks(void **state) {
+  static const char three[] =
+      "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 3 '" TRI_PROGRAM "' " GRPO
+      "run.output=idle run.resume=never train.micro_batch_size=null train.max_tokens_per_gpu=512 ";
+  char command[1024];
+
+  (void)state;
+  snprintf(command, sizeof command, "%srollout.rollout_batch_size=1 train.train_batch_size=4", three);
+  cli_succeeds(command);
+  assert_int_equal(count(cli_err, "ranks 1 to 2 of 3 have no prompt to answer in any step"), 1);
+  assert_int_equal(count(cli_err, "in any step"), 1);
+  snprintf(command, sizeof command,
+           "%srollout.rollout_batch_size=1 train.train_batch_size=2 algo.num_generations=2", three);
+  cli_succeeds(command);
+  cli_shows(cli_err, "rank 2 of 3 has no sequence to learn from in any step");
+  snprintf(command, sizeof command, "%srollout.rollout_batch_size=4", three);
+  cli_succeeds(command);
+  assert_int_equal(count(cli_err, "in any step"), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stray_variables),
-      cmocka_unit_test(test_launcher_that_is_gone),
-      cmocka_unit_test(test_rank_0_prints),
-      cmocka_unit_test(test_failure_of_another_rank),
+      cmocka_unit_test(test_stray_variables), cmocka_unit_test(test_launcher_that_is_gone),
+      cmocka_unit_test(test_rank_0_prints),   cmocka_unit_test(test_failure_of_another_rank),
+      cmocka_unit_test(test_idle_ranks),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
