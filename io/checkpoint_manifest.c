@@ -357,10 +357,11 @@ tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder
   tri_ckpt_entry **order = NULL;
   int64_t          at = 0;
   int              fd = -1;
+  size_t           room = m->state_bytes < ROOM ? (size_t)m->state_bytes : ROOM;
 
   *hash = 0;
   TRI_TRY(tri_ckpt_path(path, "%s/state.h5", folder));
-  TRI_TRY_DONE(tri_host_alloc(ROOM, 1, (void **)&buf));
+  TRI_TRY_DONE(tri_host_alloc(room, 1, (void **)&buf));
   TRI_TRY_DONE(tri_host_alloc((size_t)m->n_entry, sizeof *order, (void **)&order));
   for (int i = 0; i < m->n_entry; i++) order[i] = &m->entry[i];
   qsort(order, (size_t)m->n_entry, sizeof *order, by_offset);
@@ -370,10 +371,10 @@ tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder
     if (order[i]->offset_bytes < at)
       TRI_FAIL_DONE(TRI_EFORMAT, "%s: %s/%s overlaps another tensor", path, order[i]->t.group,
                     order[i]->t.name);
-    TRI_TRY_DONE(hash_range(fd, path, at, order[i]->offset_bytes, buf, ROOM, hash));
+    TRI_TRY_DONE(hash_range(fd, path, at, order[i]->offset_bytes, buf, room, hash));
     at = order[i]->offset_bytes + order[i]->bytes;
   }
-  TRI_TRY_DONE(hash_range(fd, path, at, m->state_bytes, buf, ROOM, hash));
+  TRI_TRY_DONE(hash_range(fd, path, at, m->state_bytes, buf, room, hash));
 done:
   if (fd >= 0) close(fd);
   TRI_FREE(order);

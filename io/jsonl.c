@@ -122,7 +122,7 @@ const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes) {
     const char *key = json_object_iter_key(at);
     bool        first = used == strlen("its fields are");
     if (used + strlen(key) + sizeof ", ..." >= bytes) {
-      snprintf(out + used, bytes - used, "%s", ", ..." + (first ? 1 : 0));
+      snprintf(out + used, bytes - used, "%s", first ? " ..." : ", ...");
       break;
     }
     used += (size_t)snprintf(out + used, bytes - used, "%s %s", first ? "" : ",", key);

@@ -31,6 +31,11 @@ data_bytes() {
   bytes $((n & 255)) $((n >> 8 & 255))
 }
 
+make_ckpt() { # which byte departs, and how, is the fuzzer's to find
+  bytes 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 | seed
+  bytes 0 1 2 | seed
+}
+
 make_dataset() {
   local file kind
   for file in $data/*/*.jsonl; do
@@ -129,7 +134,12 @@ make_toktext() {
   done <"$folder/texts"
 }
 
+make_visible() {
+  { bytes 129 && printf 'a\tb\n\033[31m\177 \xc2\x9b\xe2\x80\xae\xef\xbf\xbd\xf0\x9f\x99\x82\xff\xc3'; } | seed
+}
+
 case $harness in
+ckpt) sources='io/checkpoint_read.c io/checkpoint_h5.c' ;;
 dataset) sources='io/jsonl.c io/dataset.c' ;;
 deck) sources='io/deck.c src/config*.c' ;;
 hfconfig) sources='io/hf_config.c' ;;
@@ -137,9 +147,10 @@ manifest) sources='io/checkpoint_manifest.c' ;;
 reward) sources='src/reward*.c' ;;
 rollout) sources='io/rollout_file.c' ;;
 safetensors) sources='io/safetensors.c' ;;
+visible) sources='src/visible.c' ;;
 tok*) sources='io/tokenizer*.c' ;;
 *) echo "seeds.sh: there is no harness $harness" >&2 && exit 64 ;;
 esac
 make_"$harness"
 # shellcheck disable=SC2086
-LC_ALL=C grep -ohE '"[]!#-$&-[^-~]{2,24}"' $sources | grep -vF ".h\"" | LC_ALL=C sort -u >"$folder/dict"
+LC_ALL=C grep -ohE '"[]!#-$&-[^-~]{2,24}"' $sources | grep -vF ".h\"" | LC_ALL=C sort -u >"$folder/dict" || true
