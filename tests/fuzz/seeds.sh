@@ -153,4 +153,7 @@ tok*) sources='io/tokenizer*.c' ;;
 esac
 make_"$harness"
 # shellcheck disable=SC2086
-LC_ALL=C grep -ohE '"[]!#-$&-[^-~]{2,24}"' $sources | grep -vF ".h\"" | LC_ALL=C sort -u >"$folder/dict" || true
+{
+  echo "# $sources"
+  LC_ALL=C grep -ohE '"[]!#-$&-[^-~]{2,24}"' $sources | grep -vF '.h"' | LC_ALL=C sort -u
+} >"$folder/dict" || true
