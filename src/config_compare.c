@@ -56,10 +56,17 @@ static tri_status is_same(const tri_config *before, const tri_config *now, const
   return st;
 }
 
+/* k NULL: the list of rewards. With sft answers are generated and rewarded in evaluations only. */
+static bool is_experiment(const tri_config *now, const tri_key *k) {
+  bool answers = !k || tri_key_in_section(k->name, "rollout");
+
+  return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && now->algo.row->use == TRI_USE_SFT);
+}
+
 static tri_status put_change(const tri_config *before, const tri_config *now, const tri_key *k,
                              tri_config_changes *out) {
   const char *name = k ? k->name : "reward";
-  bool        refused = (!k || k->change == TRI_CHANGE_REFUSED) && !tri_config_allows(now, name);
+  bool        refused = is_experiment(now, k) && !tri_config_allows(now, name);
   tri_text   *to = refused ? &out->refused : &out->listed;
 
   TRI_TRY(tri_text_printf(to, "\n  %s: ", name));

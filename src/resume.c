@@ -80,6 +80,15 @@ static tri_status refuse(const tri_trainer *t, const tri_config_changes *c) {
   return st;
 }
 
+/* On other numbers of ranks sums are made in another order. */
+static tri_status compare_ranks(const tri_trainer *t, tri_ckpt_reader *r, tri_config_changes *c) {
+  int64_t ranks;
+
+  TRI_TRY(tri_ckpt_get_i64(r, "ranks", &ranks));
+  if (ranks == world_of(t)->size) return TRI_OK;
+  return tri_text_printf(&c->listed, "\n  ranks: %lld -> %d", (long long)ranks, world_of(t)->size);
+}
+
 /* Rank 0. now: the deck as used. */
 static tri_status compare(tri_trainer *t, const tri_config *now) {
   tri_ckpt_reader   *r = tri_source_checkpoint(t->source);
@@ -95,12 +104,10 @@ static tri_status compare(tri_trainer *t, const tri_config *now) {
     st = refuse(t, &c);
     goto done;
   }
-  if (!c.listed.len) {
-    tri_text_free(&t->deck_before);
-    goto done;
-  }
-  TRI_TRY_DONE(tri_text_printf(&lines, "%s was written under another deck; from here on holds:%s", t->resume,
-                               c.listed.data));
+  if (!c.listed.len) tri_text_free(&t->deck_before);
+  TRI_TRY_DONE(compare_ranks(t, r, &c));
+  if (!c.listed.len) goto done;
+  TRI_TRY_DONE(tri_text_printf(&lines, "changed since %s was written:%s", t->resume, c.listed.data));
   tri_log_lines(TRI_LOG_INFO, lines.data);
 done:
   tri_text_free(&lines);

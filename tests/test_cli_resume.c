@@ -45,7 +45,10 @@ static void rate_and_length_are_listed_and_go_on(void **state) {
   cli_sh("cmp b/deck.step-00000002.yaml run/deck.yaml && grep -q 'learning_rate: 0.05' b/deck.yaml");
   cli_sh("cmp b/deck.yaml b/checkpoints/step-00000003/deck.yaml && test $(wc -l < b/metrics.jsonl) = 3");
   cli_succeeds(TWO SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
-  assert_null(strstr(cli_err, "another deck"));
+  assert_null(strstr(cli_err, "changed since"));
+  assert_false(cli_exists("b/deck.step-00000003.yaml"));
+  cli_succeeds(ONE SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
+  cli_shows(cli_err, "changed since b/checkpoints/step-00000003 was written:\n  ranks: 2 -> 1\nresumed");
   assert_false(cli_exists("b/deck.step-00000003.yaml"));
 }
 

@@ -99,6 +99,16 @@ static void what_is_allowed_is_listed(void **state) {
           "\n  algo.kl_coef: 0 -> 0.1", "algo.kl_coef");
 }
 
+/* With sft rewards and answers are of evaluations, which are reports. */
+static void evaluation_of_sft_is_listed(void **state) {
+  (void)state;
+#define SFT "algo.name=sft", "rollout.rollout_batch_size=null"
+  changes(ARGS(SFT), ARGS(SFT, "reward=[]", "rollout.max_response_length=8", "rollout.stop=x"),
+          "\n  rollout.max_response_length: 16 -> 8\n  rollout.stop: null -> [\"x\"]"
+          "\n  reward: [{name: exact, weight: 1}] -> []",
+          "", "");
+}
+
 /* A file that is there is the same by every name. */
 static void one_file_has_many_names(void **state) {
   char  dir[] = "/tmp/test_compare_XXXXXX", a[64], b[96], c[96];
@@ -144,13 +154,11 @@ static void every_row_has_decided(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(equal_decks_have_no_changes),
-                                     cmocka_unit_test(this_start_alone_is_not_compared),
-                                     cmocka_unit_test(rate_length_and_reports_go_on),
-                                     cmocka_unit_test(the_experiment_is_refused_as_a_whole),
-                                     cmocka_unit_test(what_is_allowed_is_listed),
-                                     cmocka_unit_test(one_file_has_many_names),
-                                     cmocka_unit_test(names_that_are_none_are_refused),
-                                     cmocka_unit_test(every_row_has_decided)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(equal_decks_have_no_changes),   cmocka_unit_test(this_start_alone_is_not_compared),
+      cmocka_unit_test(rate_length_and_reports_go_on), cmocka_unit_test(the_experiment_is_refused_as_a_whole),
+      cmocka_unit_test(what_is_allowed_is_listed),     cmocka_unit_test(evaluation_of_sft_is_listed),
+      cmocka_unit_test(one_file_has_many_names),       cmocka_unit_test(names_that_are_none_are_refused),
+      cmocka_unit_test(every_row_has_decided)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
