@@ -154,9 +154,13 @@ static tri_status get_float(const place *p, const json_t *object, const char *ke
 static tri_status get_tokens(const place *p, const json_t *object, saved_line *out) {
   const json_t *v = json_object_get(object, "tokens");
   size_t        n = json_array_size(v);
+  char          fields[256];
 
+  if (!v)
+    FAIL_AT(p, "has no `tokens`; %s; a replayed line needs the ids of prompt and answer",
+            tri_jsonl_fields(p->in, fields, sizeof fields));
   if (!json_is_array(v) || n == 0)
-    FAIL_AT(p, "%s", "`tokens` is missing or empty: a replayed line needs the ids of prompt and answer");
+    FAIL_AT(p, "%s", "`tokens` must be a list, not empty: the ids of prompt and answer");
   if (n > INT32_MAX / 2) FAIL_AT(p, "%zu tokens are more than one sequence can have", n);
   out->n = (int32_t)n;
   TRI_TRY(TRI_ALLOC(out->token, n));

@@ -147,6 +147,9 @@ static void replay_goes_on_from_a_checkpoint(void **state) {
   cli_sh("mkdir k && cp h/rollouts/step-00000002.jsonl k/step-00000001.jsonl");
   cli_fails(64, ONE GRPO "run.output=l rollout.replay=k train.steps=1 run.seed=7", "the gap between replayed",
             "trust");
+  cli_sh("cat h/rollouts/step-00000002.jsonl >>k/step-00000001.jsonl");
+  cli_fails(64, TWO GRPO "run.output=bad rollout.replay=k train.steps=1",
+            "answers, which is rollout.rollout_batch_size x algo.num_generations", "(rollout.replay)");
 }
 
 /* The screen says what data.overlong_prompt did. */

@@ -330,7 +330,7 @@ static void test_file_refused(void **state) {
       {"{\"tokens\": [1, 2]} x", ":3: not JSON"},
       {"{\"tokens\": [1, 2], \"tokens\": [1, 2]}", ":3: not JSON"},
       {"{\"tokens\": [1, 2], \"prompt\": \"\xff\"}", ":3: not JSON"},
-      {"{}", ":3: `tokens`"},
+      {"{\"ids\": [1]}", ":3: has no `tokens`; its fields are ids; a replayed line needs"},
       {"{\"tokens\": []}", ":3: `tokens`"},
       {"{\"tokens\": \"12\"}", ":3: `tokens`"},
       {"{\"tokens\": [1, 1000]}", ":3: `tokens` entry 1"},
