@@ -388,6 +388,10 @@ static void test_tile_bits(void **state) {
       if (i % 2) same_tile_bits(BLOCK + tail, k, TRI_F32, 1 + (tail + i) % 7);
     }
   same_tile_bits(32003, 96, TRI_BF16, 1);
+  for (int t = 0; t < 2; t++) { /* long sums, which a library may cut */
+    same_tile_bits(512, 512, t ? TRI_BF16 : TRI_F32, 1);
+    same_tile_bits(200, 2816, t ? TRI_BF16 : TRI_F32, 1);
+  }
 }
 
 /* The weight gradient too has the same bits for 1 and 2 threads, and twice. */
