@@ -1,5 +1,6 @@
 /* export.c - a checkpoint's weights and small files as a Hugging Face folder. */
 #include "export.h"
+#include "carried.h"
 #include "file.h"
 #include "folder.h"
 #include "io/deck.h"
@@ -209,6 +210,18 @@ done:
   return st;
 }
 
+static tri_status put_carried(const job *j) {
+  tri_status  st = TRI_OK;
+  tri_carried c = {0};
+
+  TRI_TRY_DONE(tri_carried_get(j->r, &c));
+  for (int i = 0; i < TRI_CARRIED_FILES; i++)
+    if (c.there[i]) TRI_TRY_DONE(put_small(j, tri_carried_name(i), c.bytes[i], c.n[i]));
+done:
+  tri_carried_free(&c);
+  return st;
+}
+
 static tri_status put_small_files(job *j) {
   tri_status  st = TRI_OK;
   small       config = {0}, generation = {0};
@@ -222,6 +235,7 @@ static tri_status put_small_files(job *j) {
   TRI_TRY_DONE(put_config(j, &config));
   TRI_TRY_DONE(put_generation(j, &generation));
   TRI_TRY_DONE(put_tokenizer(j));
+  TRI_TRY_DONE(put_carried(j));
 done:
   TRI_FREE(config.bytes);
   TRI_FREE(generation.bytes);

@@ -187,6 +187,17 @@ tri_status tri_source_open_random(const char *config, const char *tokenizer, uin
   return source_parse(*out);
 }
 
+tri_status tri_source_read_carried(const tri_source *s, tri_carried *out) {
+  char        folder[TRI_CKPT_PATH_BYTES];
+  const char *path = s->path[TRI_SOURCE_TOKENIZER], *slash = strrchr(path, '/');
+
+  if (s->ckpt) return tri_carried_get(s->ckpt, out);
+  if (!s->random) return tri_carried_read(s->name, out);
+  if (!path[0]) return TRI_OK;
+  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+  return tri_carried_read(folder, out);
+}
+
 void tri_source_close(tri_source **s) {
   if (!*s) return;
   tri_safetensors_close(&(*s)->tensors);

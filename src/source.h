@@ -2,6 +2,7 @@
 #ifndef TRI_SOURCE_H
 #define TRI_SOURCE_H
 
+#include "carried.h"
 #include "io/checkpoint.h"
 #include "io/hf_config.h"
 #include "io/tokenizer.h"
@@ -45,6 +46,8 @@ void             tri_source_close(tri_source **s);
 
 const tri_model_shape *tri_source_shape(const tri_source *s);
 const tri_eos         *tri_source_eos(const tri_source *s);
+/* Not collective. The files that go with the model, from where it comes; of random weights, those beside the tokenizer. */
+TRI_CHECKED tri_status tri_source_read_carried(const tri_source *s, tri_carried *out);
 /* NULL when the model brings no tokenizer. */
 const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
 const tri_source_file *tri_source_file_at(const tri_source *s, int i);

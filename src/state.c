@@ -109,6 +109,7 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
     const tri_source_file *f = tri_source_file_at(t->source, i);
     if (f->bytes) TRI_TRY(tri_ckpt_put_file(w, f->name, f->bytes, f->n));
   }
+  TRI_TRY(tri_carried_put(&t->carried, w));
   return tri_ckpt_put_file(w, "deck.yaml", t->deck.data, t->deck.len);
 }
 
@@ -298,6 +299,8 @@ static tri_status open_outputs(tri_trainer *t) {
 tri_status tri_state_load(tri_trainer *t) {
   tri_comm *world = world_of(t);
 
+  TRI_TRY(tri_agree(world, world->rank == 0 ? tri_source_read_carried(t->source, &t->carried) : TRI_OK));
+  TRI_TRY(tri_carried_share(&t->carried, world));
   TRI_TRY(tri_source_load(t->source, "/model", tri_model_params(t->policy), world, t->se->stream));
   if (t->ref)
     TRI_TRY(tri_source_load(t->ref_source, t->ref_resumed ? "/reference" : "/model", tri_model_params(t->ref),

@@ -56,6 +56,7 @@ typedef struct tri_trainer {
   tri_health   health;
   tri_counters count;
   tri_halt    *halt;
+  tri_carried  carried; /* rank 0 has the bytes */
   double       start_s, last_save_s;
   int64_t      saved_step;                  /* of the newest checkpoint in folder; -1: none that counts */
   int64_t      first_step;                  /* the step this process began after */

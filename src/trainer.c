@@ -614,6 +614,7 @@ void tri_trainer_close(tri_trainer *t) {
   tri_dataset_close(&t->data);
   tri_source_close(&t->ref_source);
   tri_source_close(&t->source);
+  tri_carried_free(&t->carried);
   tri_text_free(&t->deck);
   tri_text_free(&t->deck_before);
   tri_halt_close(&t->halt);

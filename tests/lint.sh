@@ -79,6 +79,7 @@ src/metrics.h        5 -
 src/timeline.h       5 -
 src/session.h        5 -
 src/source.h         5 -
+src/carried.h        5 -
 src/export.h         5 -
 src/flags.h          5 -
 io/dataset.h         5 -

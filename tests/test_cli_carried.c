@@ -1,0 +1,93 @@
+/* test_cli_carried.c - files beside a model's weights that other programs want: chat template, vocabulary, merges.
+ * Judge: the exported ones are the first folder's, byte for byte. */
+#include "cli_case.h"
+
+static const char *const names[] = {"chat_template.jinja", "chat_template.json", "special_tokens_map.json",
+                                    "added_tokens.json",   "vocab.json",         "merges.txt",
+                                    "tokenizer.model"};
+enum { N = sizeof names / sizeof *names };
+
+/* The exported model once more, with files of any bytes that are in no other test's. */
+static void make_model(const char *folder) {
+  cli_sh("rm -rf %s && cp -r model %s", folder, folder);
+  for (int i = 0; i < N; i++)
+    cli_sh("printf 'file %d \\0 \\377 \\r\\n{{ no newline' >%s/%s", i, folder, names[i]);
+}
+
+static void are_equal(const char *a, const char *b) {
+  for (int i = 0; i < N; i++) cli_sh("cmp %s/%s %s/%s", a, names[i], b, names[i]);
+}
+
+static void through_training_resume_and_export(void **state) {
+  (void)state;
+  make_model("hf");
+  cli_sh("cp -r hf first");
+  cli_succeeds(TWO LOAD "model.path=hf run.output=o train.steps=1");
+  cli_sh("rm -r hf"); /* a checkpoint stands alone */
+  cli_succeeds(TWO LOAD "model.path=hf run.output=o train.steps=2");
+  cli_succeeds(ONE "export o e");
+  are_equal("first", "e");
+  cli_sh("cmp first/tokenizer.json e/tokenizer.json && cmp first/tokenizer_config.json "
+         "e/tokenizer_config.json &&"
+         " cmp first/generation_config.json e/generation_config.json");
+  cli_succeeds(ONE LOAD "model.path=o run.output=p train.steps=1"); /* from a run as from a folder */
+  cli_succeeds(ONE "export p q");
+  are_equal("first", "q");
+}
+
+static void random_weights_take_those_beside_the_tokenizer(void **state) {
+  (void)state;
+  make_model("tok");
+  cli_succeeds(ONE SFT "model.tokenizer=tok/tokenizer.json run.output=r train.steps=1");
+  cli_succeeds(ONE "export r s");
+  are_equal("tok", "s");
+}
+
+/* Hugging Face's cache: snapshots/REVISION/NAME -> ../../blobs/HASH. */
+static void a_cache_of_hugging_face_works(void **state) {
+  (void)state;
+  make_model("flat");
+  cli_sh("rm -rf cache && mkdir -p cache/blobs cache/snapshots/1 && for f in flat/*; do n=$(basename $f);"
+         " mv $f cache/blobs/b-$n && ln -s ../../blobs/b-$n cache/snapshots/1/$n; done && ln -s "
+         "cache/snapshots/1 named");
+  cli_succeeds(ONE LOAD "model.path=named run.output=c train.steps=1");
+  cli_succeeds(ONE "export c d");
+  are_equal("cache/snapshots/1", "d");
+}
+
+static void no_link_is_followed_out_of_the_folder(void **state) {
+  (void)state;
+  make_model("m");
+  cli_sh("echo secret >secret; mkdir -p blobs; cd m && rm vocab.json merges.txt added_tokens.json "
+         "tokenizer.model &&"
+         " ln -s ../secret vocab.json && ln -s \"$PWD/../secret\" merges.txt && ln -s chat_template.jinja"
+         " added_tokens.json && ln -s ../../blobs/../secret tokenizer.model");
+  cli_succeeds(ONE LOAD "model.path=m run.output=n train.steps=1");
+  cli_shows(cli_err, "m/vocab.json: is a link that leads out of its folder");
+  cli_shows(cli_err, "m/merges.txt: is a link");
+  cli_shows(cli_err, "m/tokenizer.model: is a link");
+  cli_succeeds(ONE "export n x");
+  assert_false(cli_exists("x/vocab.json") || cli_exists("x/merges.txt") || cli_exists("x/tokenizer.model"));
+  cli_sh("cmp m/chat_template.jinja x/added_tokens.json");
+}
+
+static void what_is_no_small_file_is_refused(void **state) {
+  (void)state;
+  make_model("big");
+  cli_sh("truncate --size=67108865 big/vocab.json");
+  cli_fails(64, TWO LOAD "model.path=big train.steps=1", "big/vocab.json", "67108864");
+  cli_sh("rm big/vocab.json && mkfifo big/vocab.json");
+  cli_fails(64, ONE LOAD "model.path=big train.steps=1", "big/vocab.json: is no regular file", NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(through_training_resume_and_export),
+      cmocka_unit_test(random_weights_take_those_beside_the_tokenizer),
+      cmocka_unit_test(a_cache_of_hugging_face_works),
+      cmocka_unit_test(no_link_is_followed_out_of_the_folder),
+      cmocka_unit_test(what_is_no_small_file_is_refused),
+  };
+
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
