@@ -81,9 +81,17 @@ static void generate_shows_control_characters(void **state) {
   expect_visible(ONE "generate model \"$(printf 'a\\177b')\" --max-new 4 --json");
 }
 
+static void inspect_shows_control_characters(void **state) {
+  (void)state;
+  cli_sh("sed 's/u001b/u009b/' '" TRI_TEST_DATA "/checkpoint/escape.safetensors' >c1.safetensors");
+  expect_visible(ONE "inspect c1.safetensors --json");
+  cli_shows(shown, "w\\u009B[31mred\\n");
+}
+
 int main(void) {
   const struct CMUnitTest test[] = {cmocka_unit_test(tokenize_shows_control_characters),
-                                    cmocka_unit_test(generate_shows_control_characters)};
+                                    cmocka_unit_test(generate_shows_control_characters),
+                                    cmocka_unit_test(inspect_shows_control_characters)};
 
   return cmocka_run_group_tests(test, cli_open, cli_close);
 }

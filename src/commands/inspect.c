@@ -4,6 +4,7 @@
 #include "flags.h"
 #include "io/json_text.h"
 #include "io/safetensors.h"
+#include "print.h"
 #include "runtime.h"
 #include "source.h"
 #include "visible.h"
@@ -429,7 +430,7 @@ static tri_status run(int argc, char **argv, int *code) {
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
   q.path = argv[0];
   TRI_TRY_DONE(show(&q, &out));
-  fwrite(out.data, 1, out.len, stdout); /* main() looks whether it arrived */
+  TRI_TRY_DONE(tri_print(out.data, out.len));
 done:
   tri_text_free(&out);
   return st;
