@@ -185,8 +185,9 @@ static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   const char *use = k->use == TRI_USE_SFT ? "; only sft" : k->use == TRI_USE_RL ? "; not sft" : "";
 
   tri_key_expected(k, expected, sizeof expected);
-  TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s%s\n", k->help, expected, k->unit,
-                          k->def ? k->def : "not given", use));
+  TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s%s%s\n", k->help, expected, k->unit,
+                          k->def ? k->def : "not given", use,
+                          k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : ""));
   TRI_TRY(put_aliases(k, "  # also read: ", out));
   return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && k->use != TRI_USE_SFT ? k->def : "null");
 }
@@ -204,7 +205,10 @@ tri_status tri_config_reference(tri_text *out) {
       "data.train,\n"
       "# algo.name, the length of the run and, but for sft, the two lengths without default and a reward. On "
       "the\n"
-      "# command line: section.key=value. Paths are relative to the folder the program is started in.\n"));
+      "# command line: section.key=value. Paths are relative to the folder the program is started in. What "
+      "is of "
+      "the\n"
+      "# experiment, and the rewards, a resume may change only where run.allow_changes names it.\n"));
   for (int i = 0; i < tri_n_keys; i++) {
     section.len = 0;
     TRI_TRY_DONE(put_section(i, &section, &rewards));
