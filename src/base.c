@@ -1,6 +1,7 @@
 /* base.c - status codes, the error trace, checked host allocation, log levels. */
 #include "base.h"
 
+#include "live.h"
 #include "visible.h"
 
 #include <malloc.h>
@@ -95,6 +96,7 @@ void tri_error_set(tri_status st, const char *message) {
 }
 
 void tri_assert_failed(const char *file, int line, const char *what) {
+  tri_live_wipe();
   fprintf(stderr, "trireme: internal error at %s:%d: %s\n", file, line, what);
   abort();
 }
@@ -185,18 +187,25 @@ void tri_log_file(void *file) {
   log_early_bytes = 0;
 }
 
-static bool is_shown(tri_log_level level) {
-  return level <= log_level && (level != TRI_LOG_INFO || log_rank == 0);
+/* On stderr or in the file. */
+static bool is_wanted(tri_log_level level) {
+  bool first_only = level == TRI_LOG_INFO || level == TRI_LOG_DETAIL;
+
+  return level <= (log_level > TRI_LOG_DETAIL ? log_level : TRI_LOG_DETAIL) && (!first_only || log_rank == 0);
+}
+
+static void show_log(tri_log_level level, const char *prefix, const char *text) {
+  tri_live_wipe();
+  if (level == TRI_LOG_DEBUG) fprintf(stderr, "[%d] ", log_rank);
+  fprintf(stderr, "%s%s\n", prefix, text);
+  if (level != TRI_LOG_ERROR) tri_live_redraw(); /* after an error nothing goes on */
 }
 
 /* text: visible. */
 static void put_log(tri_log_level level, const char *text) {
-  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "debug: "};
+  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "", "debug: "};
 
-  if (level == TRI_LOG_DEBUG)
-    fprintf(stderr, "[%d] %s%s\n", log_rank, prefix[level], text);
-  else
-    fprintf(stderr, "%s%s\n", prefix[level], text);
+  if (level <= log_level) show_log(level, prefix[level], text);
   if (log_copy) {
     fprintf(log_copy, "%s%s\n", prefix[level], text);
     fflush(log_copy);
@@ -211,7 +220,7 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
   char    text[MESSAGE_BYTES];
   va_list ap;
 
-  if (!is_shown(level)) return;
+  if (!is_wanted(level)) return;
   va_start(ap, fmt);
   format_visible(text, fmt, ap);
   va_end(ap);
@@ -220,7 +229,7 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
 
 void tri_log_lines(tri_log_level level, const char *text) {
   size_t n = strlen(text), cap = n * TRI_VISIBLE_MOST + 1;
-  char  *shown = is_shown(level) ? malloc(cap) : NULL;
+  char  *shown = is_wanted(level) ? malloc(cap) : NULL;
 
   if (!shown) return;
   tri_visible(text, n, "\n", shown, cap);

@@ -95,9 +95,10 @@ TRI_CHECKED tri_status tri_text_printf(tri_text *t, const char *fmt, ...)
 void tri_text_free(tri_text *t);
 
 /* Log levels by how much they may print. error and warn: any rank, once. info: rank 0, a few lines a phase.
- * debug: any rank. Everything goes to stderr and, once tri_log_file was called, to that file too. */
-typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DEBUG } tri_log_level;
-void tri_log_open(int rank, tri_log_level level); /* info is printed by rank 0 only */
+ * detail: rank 0, tables and lists. debug: any rank. What is asked for goes to stderr, out of the way of the live line
+ * (live.h), and, once tri_log_file was called, to that file too; detail to the file always. */
+typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DETAIL, TRI_LOG_DEBUG } tri_log_level;
+void tri_log_open(int rank, tri_log_level level); /* what stderr shows; info and detail: rank 0 only */
 /* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first
  * file. */
 void tri_log_file(void *file);

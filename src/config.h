@@ -60,6 +60,7 @@ typedef struct tri_config {
     char           *resume;                  /* "auto", "never" or a path */
     tri_config_list allow_changes;           /* names of keys, or "reward" */
     int             sampler;                 /* tri_config_sampler */
+    int64_t         log_every;               /* steps */
     int64_t         trace_steps;             /* steps, 0: never */
   } run;
   struct {

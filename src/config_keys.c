@@ -35,6 +35,8 @@ const tri_key tri_keys[] = {
    "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this machine's "
    "products cannot, a warning says so and it is rescore); rescore, from a training forward; trust, the sampler's as "
    "they are."},
+  {"run.log_every", TRI_KEY_I64, ALL, FREE, AT(run.log_every), COUNT, "1", "steps",
+   "Show a row of every so many steps, of each evaluated one and of the last; metrics.jsonl has every step."},
   {"run.trace_steps", TRI_KEY_I64, ALL, FREE, AT(run.trace_steps), "[0, 100]", "0", "steps",
    "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for chrome://tracing or "
    "ui.perfetto.dev; 0: never."},
@@ -208,6 +210,7 @@ const int tri_n_reward_fields = sizeof tri_reward_fields / sizeof *tri_reward_fi
 const tri_key_alias tri_key_aliases[] = {
   {"output_dir", "run.output"}, {"default_local_dir", "run.output"}, {"ckpt.output_dir", "run.output"},
   {"train.seed", "run.seed"}, {"random_seed", "run.seed"},
+  {"logging_steps", "run.log_every"}, {"steps_per_print", "run.log_every"},
   {"resume_from_checkpoint", "run.resume"}, {"resume_mode", "run.resume"}, {"load_checkpoint", "run.resume"},
   {"ckpt.load_enable", "run.resume"},
   {"model_name_or_path", "model.path"}, {"pretrain", "model.path"}, {"model_name", "model.path"},

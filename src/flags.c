@@ -7,6 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *program = "trireme";
+
+void        tri_program_set(const char *argv0) { program = argv0 && argv0[0] ? argv0 : "trireme"; }
+const char *tri_program(void) { return program; }
+
 static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
   printf("usage: trireme %s %s\n%s\n", c->name, c->usage, c->summary);
   if (n_flag) printf("\nflags:\n");

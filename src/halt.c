@@ -3,6 +3,7 @@
  * heard of the last, so that all hear the same decision from the same sum. */
 #include "halt.h"
 #include "comm_host.h"
+#include "live.h"
 #include "runtime.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
 static volatile sig_atomic_t caught; /* the signal that came first; 0: none */
 static double                caught_s;
-static char                  answer[64], term_answer[128]; /* "": nothing is said */
+static const char *volatile answer, *volatile term_answer; /* lines; NULL: nothing is said */
 
 /* Only what may be called in a handler (POSIX, signal-safety). */
 static void on_signal(int number) {
@@ -40,8 +41,9 @@ static void on_signal(int number) {
     caught = number;
     caught_s = now_s;
     const char *text = number == SIGTERM ? term_answer : answer;
-    if (write(STDERR_FILENO, text, strlen(text)) < 0) errno = kept; /* nobody reads it */
+    if (text) tri_live_interrupt(text);
   } else if (now_s - caught_s > again_s) {
+    tri_live_interrupt("");
     signal(number, SIG_DFL);
     raise(number);
   }
@@ -49,13 +51,10 @@ static void on_signal(int number) {
 }
 
 void tri_halt_catch_signals(bool answers) {
-  static const char wipe[] = "\r\033[K"; /* of the live line */
-  struct sigaction  action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
 
-  if (answers)
-    snprintf(answer, sizeof answer, "%sstopping after this step, again to end now\n",
-             isatty(STDERR_FILENO) ? wipe : "");
-  if (!tri_runtime_by_mpirun()) snprintf(term_answer, sizeof term_answer, "%s", answer);
+  answer = answers ? "stopping after this step, again to end now\n" : NULL;
+  term_answer = tri_runtime_by_mpirun() ? NULL : answer;
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < N_SIGNALS; i++) sigaddset(&action.sa_mask, signals[i].number);
   for (int i = 0; i < N_SIGNALS; i++) sigaction(signals[i].number, &action, NULL);
@@ -140,9 +139,8 @@ tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **ou
   h->margin_s = opt->margin_s;
   h->looked_s = tri_now_s() - look_s;
   h->request = MPI_REQUEST_NULL;
-  if (answer[0] && !term_answer[0])
-    snprintf(term_answer, sizeof term_answer,
-             "mpirun ends the run now; kill -USR1 mpirun, or OUTPUT/STOP, ends it after a step\n");
+  if (answer && !term_answer)
+    term_answer = "mpirun ends the run now; kill -USR1 mpirun, or OUTPUT/STOP, ends it after a step\n";
   TRI_ASSERT((size_t)snprintf(h->file, sizeof h->file, "%s", opt->file) < sizeof h->file);
   return tri_agree(world, world->rank == 0 ? forget_old_file(h->file) : TRI_OK);
 }

@@ -98,6 +98,7 @@ int main(int argc, char **argv) {
     return argc < 2 ? 64 : 0;
   }
   signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error where it is written, with a message */
+  tri_program_set(argv[0]);
   tri_log_open(tri_runtime_env_rank(), TRI_LOG_INFO);
   c = find(argv[1]);
   st = c ? c->run(argc - 2, argv + 2, &code) : TRI_EARG;

@@ -180,6 +180,8 @@ void tri_metric_end(tri_metrics *m, const char *span) {
   tri_trace_end(trace_of(m), e->traced, NULL);
 }
 
+bool tri_metric_has(const tri_metrics *m, const char *name) { return find((tri_metrics *)m, name) != NULL; }
+
 double tri_metric_get(const tri_metrics *m, const char *name) {
   for (int i = 0; i < m->n; i++)
     if (!strcmp(m->e[i].name, name)) return m->e[i].value;

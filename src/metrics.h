@@ -25,6 +25,7 @@ void tri_metrics_trace(tri_metrics *m, const tri_device *d);
 void   tri_metric_begin(tri_metrics *m, const char *span);
 void   tri_metric_end(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
+bool   tri_metric_has(const tri_metrics *m, const char *name);
 /* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that
  * do not have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
 TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);

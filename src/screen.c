@@ -1,63 +1,93 @@
-/* screen.c - what a person sees: the start screen, a live line on a terminal, one table row per step, the
- * end. */
+/* screen.c - what a person sees: the start screen, the live line on a terminal, the rows of steps, the end. */
+#include "columns.h"
+#include "flags.h"
+#include "live.h"
 #include "train.h"
+#include "visible.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+enum { HEADER_ROWS = 20, NODES_SHOWN = 3, PATH_COLUMNS = 60 }; /* chosen: all of it on a screen of 80 x 24 */
+
 static bool is_first(const tri_trainer *t) { return t->se->comm[TRI_WORLD]->rank == 0; }
 
-/* The terminal, or NULL. Open MPI gives ranks a pipe for stderr and always a terminal for stdout, so under
- * mpirun there is no way to tell that somebody watches: the rows must do. */
-static FILE *terminal(const tri_trainer *t) { return is_first(t) && isatty(STDERR_FILENO) ? stderr : NULL; }
+/* Visible, and at most `width` columns of it. */
+static const char *shown(const char *text, int width, char out[TRI_CKPT_PATH_BYTES]) {
+  char all[TRI_CKPT_PATH_BYTES * TRI_VISIBLE_MOST];
 
-/* The live line is redrawn in place; a row first wipes it. */
-static void wipe(const tri_trainer *t) {
-  FILE *to = terminal(t);
-
-  if (!to) return;
-  fputs("\r\033[K", to);
-  fflush(to);
-}
-
-static const char *duration(double s, char out[32]) {
-  if (!isfinite(s) || s < 0) s = 0;
-  int64_t n = (int64_t)s;
-  if (n >= 3600)
-    snprintf(out, 32, "%lldh%02lldm", (long long)(n / 3600), (long long)(n / 60 % 60));
-  else if (n >= 60)
-    snprintf(out, 32, "%lldm%02llds", (long long)(n / 60), (long long)(n % 60));
-  else
-    snprintf(out, 32, "%llds", (long long)n);
+  tri_visible(text, strlen(text), "", all, sizeof all);
+  tri_text_shorten(all, width, out, TRI_CKPT_PATH_BYTES);
   return out;
 }
 
-/* Collective over world. One line per node: which ranks, on which host. */
-static tri_status print_ranks(const tri_trainer *t) {
-  typedef struct place {
-    int  node, local, rank;
-    char host[64];
-  } place;
-  tri_status st;
-  place      mine = {t->se->rt.node, t->se->rt.local_rank, t->se->rt.world_rank, {0}}, *all;
-  size_t    *counts = NULL;
-  void      *got = NULL;
+/* Log what was gathered in `text`, in lines that no terminal wraps, and free it. */
+static tri_status say(tri_log_level level, tri_text *text, tri_status st) {
+  tri_text lines = {0};
 
-  snprintf(mine.host, sizeof mine.host, "%s", t->se->rt.host);
-  TRI_TRY(TRI_ALLOC(counts, t->se->rt.world_size));
-  st = tri_host_gather_all(t->se->comm[TRI_WORLD], &mine, sizeof mine, &got, counts);
-  all = got;
-  for (int node = 0; st == TRI_OK && node < t->se->rt.nodes; node++) {
-    tri_text line = {0};
-    for (int i = 0; i < t->se->rt.world_size && st == TRI_OK; i++)
+  if (st == TRI_OK) st = tri_text_wrap(text->data, TRI_SCREEN_COLUMNS, &lines);
+  if (st == TRI_OK) tri_log_lines(level, lines.data);
+  tri_text_free(&lines);
+  tri_text_free(text);
+  return st;
+}
+#define SAY(...)                                                                                             \
+  do {                                                                                                       \
+    tri_text said_ = {0};                                                                                    \
+    TRI_TRY(say(TRI_LOG_INFO, &said_, tri_text_printf(&said_, __VA_ARGS__)));                                \
+  } while (0)
+
+static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
+
+/* ---- the start screen ---- */
+
+typedef struct place {
+  int  node, local, rank;
+  char host[64];
+} place;
+
+/* One line per node: on which host, which ranks. all [n]. The screen shows the first nodes, the file every one. */
+static tri_status say_nodes(const place *all, int n, int nodes) {
+  char host[TRI_CKPT_PATH_BYTES];
+
+  for (int node = 0; node < nodes; node++) {
+    tri_text      line = {0};
+    tri_status    st = TRI_OK;
+    tri_log_level level = nodes <= NODES_SHOWN + 1 || node < NODES_SHOWN ? TRI_LOG_INFO : TRI_LOG_DETAIL;
+    for (int i = 0; i < n && st == TRI_OK; i++)
       if (all[i].node == node)
         st = line.len ? tri_text_printf(&line, " %d", all[i].rank)
-                      : tri_text_printf(&line, "  node %d (%s): ranks %d", node, all[i].host, all[i].rank);
-    if (node < 64 && line.data) tri_log(TRI_LOG_INFO, "%s", line.data);
-    tri_text_free(&line);
+                      : tri_text_printf(&line, "  node %d (%s): ranks %d", node,
+                                        shown(all[i].host, PATH_COLUMNS, host), all[i].rank);
+    if (level == TRI_LOG_INFO &&
+        line.len > TRI_SCREEN_COLUMNS) { /* many ranks: the line as a whole in the file */
+      char brief[TRI_SCREEN_COLUMNS + 8];
+      tri_text_shorten(line.data, TRI_SCREEN_COLUMNS, brief, sizeof brief);
+      tri_log(TRI_LOG_INFO, "%s", brief);
+      level = TRI_LOG_DETAIL;
+    }
+    if (line.data) TRI_TRY(say(level, &line, st));
+    TRI_TRY(st);
   }
+  if (nodes > NODES_SHOWN + 1)
+    tri_log(TRI_LOG_INFO, "  ... and %d more (log.txt, --verbose)", nodes - NODES_SHOWN);
+  return TRI_OK;
+}
+
+/* Collective over world. */
+static tri_status print_ranks(const tri_trainer *t) {
+  const tri_runtime *rt = &t->se->rt;
+  tri_status         st;
+  place              mine = {rt->node, rt->local_rank, rt->world_rank, {0}};
+  size_t            *counts = NULL;
+  void              *got = NULL;
+
+  snprintf(mine.host, sizeof mine.host, "%s", rt->host);
+  TRI_TRY(TRI_ALLOC(counts, rt->world_size));
+  st = tri_host_gather_all(t->se->comm[TRI_WORLD], &mine, sizeof mine, &got, counts);
+  if (st == TRI_OK && is_first(t)) st = say_nodes(got, rt->world_size, rt->nodes);
   TRI_FREE(got);
   TRI_FREE(counts);
   return st;
@@ -72,109 +102,239 @@ static int64_t parameters(const tri_trainer *t) {
   return n;
 }
 
-tri_status tri_screen_start(const tri_trainer *t) {
-  const tri_config      *c = t->cfg;
-  const tri_runtime     *rt = &t->se->rt;
-  const tri_model_shape *sh = tri_source_shape(t->source);
-  tri_shard_plan         p = c->shard.scope;
-  tri_text               table = {0};
+/* One line for people, the table for those who want it. */
+static tri_status say_memory(const tri_trainer *t) {
+  tri_ledger_sum sum = tri_ledger_total(t->se->ledger);
+  bool           large = sum.planned >= (int64_t)10 << 30;
+  double         unit = large ? 0x1p30 : 0x1p20;
+  tri_text       table = {0};
+  tri_status     st = tri_ledger_print(t->se->ledger, &table);
 
-  tri_log(TRI_LOG_INFO, "trireme " TRI_VERSION ": %s, %lld steps, output %s", t->algo->name,
-          (long long)t->steps, c->run.output);
-  tri_log(TRI_LOG_INFO,
-          "ranks: %d on %d node%s (%s), data_parallel_size = %d; device %s%s%s, %d thread%s each; "
-          "collectives: %s",
-          rt->world_size, rt->nodes, rt->nodes == 1 ? "" : "s", rt->launcher, rt->world_size,
-          t->se->device->ops->name, t->se->device->model[0] ? " " : "", t->se->device->model, t->se->threads,
-          t->se->threads == 1 ? "" : "s", t->se->comm[TRI_WORLD]->ops->name);
-  TRI_TRY(print_ranks(t));
-  tri_log(TRI_LOG_INFO, "model: %s, %.2f M parameters, %d layers, width %d, vocabulary %d, computes in %s",
-          sh->model_type, (double)parameters(t) / 1e6, sh->L, sh->C, sh->V,
-          c->model.dtype == TRI_CONFIG_F32 ? "f32" : "bf16");
-  tri_log(TRI_LOG_INFO, "shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
-          tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
-  tri_log(TRI_LOG_INFO, "%s", t->batch.equation);
-  TRI_TRY(tri_ledger_print(t->se->ledger, &table));
-  if (table.len) table.data[table.len - 1] = 0;
-  tri_log_lines(TRI_LOG_INFO, table.data);
+  if (st == TRI_OK) table.data[table.len - 1] = 0; /* its last newline */
+  if (st == TRI_OK) tri_log_lines(TRI_LOG_DETAIL, table.data);
   tri_text_free(&table);
-  if (t->algo->generates)
-    tri_log(TRI_LOG_INFO, "%8s %8s %8s %8s %8s %8s %9s %8s %8s", "step", "reward", "loss", "gradnorm", "kl",
-            "length", "gap", "tok/s", "eval");
-  else
-    tri_log(TRI_LOG_INFO, "%8s %8s %8s %10s %8s %8s", "step", "loss", "gradnorm", "lr", "tok/s", "eval");
+  TRI_TRY(st);
+  tri_log(TRI_LOG_INFO, "memory per rank: %.1f %s (rollout %.1f, learn %.1f, state %.1f)",
+          (double)sum.planned / unit, large ? "GiB" : "MiB", (double)sum.rollout / unit,
+          (double)sum.learn / unit, (double)sum.state / unit);
   return TRI_OK;
 }
 
-void tri_screen_phase(const tri_trainer *t, const char *phase) {
-  double  spent_s = tri_now_s() - t->start_s;
-  int64_t done = t->count.step - t->first_step;
-  FILE   *to = terminal(t);
-  char    left[32], score[32] = "-", rate[32] = "-";
+static tri_status say_model(const tri_trainer *t) {
+  const tri_model_shape *sh = tri_source_shape(t->source);
+  double                 n = (double)parameters(t);
+  char                   type[TRI_CKPT_PATH_BYTES];
 
-  if (!to) return;
-  if (!isnan(t->shown_score)) snprintf(score, sizeof score, "%.4f", t->shown_score);
-  if (!isnan(t->shown_rate)) snprintf(rate, sizeof rate, "%.0f", t->shown_rate);
-  fprintf(to, "\r\033[Kstep %lld/%lld  %-8s  %s %s  %s tokens/s  %s left",
-          (long long)(t->count.step < t->steps ? t->count.step + 1 : t->steps), (long long)t->steps, phase,
-          t->algo->generates ? "reward" : "loss", score, rate,
-          done ? duration(spent_s / (double)done * (double)(t->steps - t->count.step), left) : "?");
-  fflush(to);
+  SAY("model: %s, %.2f %s parameters, %d layers, width %d, vocabulary %d, %s",
+      shown(sh->model_type, PATH_COLUMNS, type), n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", sh->L,
+      sh->C, sh->V, t->cfg->model.dtype == TRI_CONFIG_F32 ? "f32" : "bf16");
+  return TRI_OK;
 }
 
-static const char *cell(const tri_trainer *t, const char *name, const char *fmt, char out[32]) {
-  double x = tri_metric_get(t->metrics, name);
+static tri_status say_plan(const tri_trainer *t) {
+  tri_shard_plan p = t->cfg->shard.scope;
 
-  if (isnan(x)) return snprintf(out, 32, "-"), out;
-  snprintf(out, 32, fmt, x);
+  SAY("shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
+      tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
+  SAY("%s", t->batch.equation);
+  return TRI_OK;
+}
+
+tri_status tri_screen_start(tri_trainer *t) {
+  const tri_runtime *rt = &t->se->rt;
+  const tri_device  *d = t->se->device;
+  char               output[TRI_CKPT_PATH_BYTES];
+
+  t->screen.loop_s = tri_now_s();
+  SAY("trireme " TRI_VERSION ": %s, %lld steps, output %s", t->algo->name, (long long)t->steps,
+      shown(t->cfg->run.output, PATH_COLUMNS, output));
+  SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d; collectives: %s", rt->world_size, rt->nodes,
+      plural(rt->nodes), rt->launcher, rt->world_size, t->se->comm[TRI_WORLD]->ops->name);
+  SAY("device: %s%s%s, %d thread%s each", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
+      plural(t->se->threads));
+  TRI_TRY(print_ranks(t));
+  TRI_TRY(say_model(t));
+  TRI_TRY(say_plan(t));
+  return say_memory(t);
+}
+
+/* ---- steps ---- */
+
+/* How long the rest will take, as the steps so far; NaN: not known yet. */
+static double left_s(const tri_trainer *t, int64_t step) {
+  int64_t done = step - t->first_step;
+  double  began_s = t->screen.loop_s > 0 ? t->screen.loop_s : t->start_s;
+
+  return done > 0 ? (tri_now_s() - began_s) / (double)done * (double)(t->steps - step) : NAN;
+}
+
+static const char *duration(double s, char out[TRI_CELL_BYTES]) {
+  if (isnan(s)) return "-";
+  tri_cell_duration(s, out);
   return out;
 }
 
-void tri_screen_step(tri_trainer *t, int64_t step) {
-  char        c[9][32];
-  const char *eval = "eval_pass_at_1";
+void tri_screen_phase(const tri_trainer *t, const char *phase) {
+  int64_t step = t->count.step < t->steps ? t->count.step + 1 : t->steps;
+  char    score[TRI_CELL_BYTES] = "-", rate[TRI_CELL_BYTES] = "-", left[TRI_CELL_BYTES], line[160];
 
   if (!is_first(t)) return;
-  t->shown_score = tri_metric_get(t->metrics, t->algo->generates ? "reward_mean" : "loss");
-  t->shown_rate = tri_metric_get(t->metrics, "tokens_per_s");
-  wipe(t);
-  if (t->algo->generates)
-    tri_log(TRI_LOG_INFO, "%8lld %8s %8s %8s %8s %8s %9s %8s %8s", (long long)step,
-            cell(t, "reward_mean", "%.4f", c[0]), cell(t, "loss", "%.4f", c[1]),
-            cell(t, "grad_norm", "%.3f", c[2]), cell(t, "kl_mean_nats", "%.4f", c[3]),
-            cell(t, "response_length_mean_tokens", "%.1f", c[4]), cell(t, "sampler_gap_max_nats", "%g", c[5]),
-            cell(t, "tokens_per_s", "%.0f", c[6]), cell(t, eval, "%.4f", c[7]));
+  if (!isnan(t->screen.score)) tri_cell_number(t->screen.score, 8, score);
+  if (!isnan(t->screen.rate)) tri_cell_count(t->screen.rate, 8, rate);
+  snprintf(line, sizeof line, "step %lld/%lld  %-8s  %s %s  %s tokens/s  %s left", (long long)step,
+           (long long)t->steps, phase, t->algo->generates ? "reward" : "loss", score, rate,
+           duration(left_s(t, t->count.step), left));
+  tri_live_draw(line);
+}
+
+enum { SFT = 1, RL = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };
+
+/* Columns in the order of the rows; what they like and what they need. cut: share of answers that were cut off. */
+static const struct {
+  tri_column  column;
+  int         use;
+  const char *metric;
+  void (*cell)(double x, int width, char out[TRI_CELL_BYTES]);
+} rows[] = {
+    {{"step", 0, 0}, BOTH, NULL, NULL}, /* as wide as the number of steps wants, at least STEP_LEAST */
+    {{"time", 6, 6}, BOTH, NULL, NULL},
+    {{"left", 6, 6}, BOTH, NULL, NULL},
+    {{"reward", 8, 6}, RL, "reward_mean", tri_cell_number},
+    {{"loss", 8, 6}, BOTH, "loss", tri_cell_number},
+    {{"grad", 7, 5}, BOTH, "grad_norm", tri_cell_number},
+    {{"lr", 8, 6}, SFT, "learning_rate", tri_cell_digits},
+    {{"kl", 7, 5}, RL, "kl_mean_nats", tri_cell_number},
+    {{"len", 6, 5}, RL, "response_length_mean_tokens", tri_cell_count},
+    {{"cut", 5, 4}, RL, "truncated_ratio", tri_cell_share},
+    {{"tok/s", 7, 5}, BOTH, "tokens_per_s", tri_cell_count},
+    {{"gap", 7, 5}, RL, "sampler_gap_max_nats", tri_cell_number},
+    {{"eval", 7, 5}, BOTH, "eval_pass_at_1", tri_cell_number},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
+
+static bool has_column(const tri_trainer *t, int i) {
+  if (!(rows[i].use & (t->algo->generates ? RL : SFT))) return false;
+  if (!rows[i].metric) return true;
+  if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
+  return t->cfg->eval.steps > 0 || strcmp(rows[i].metric, "eval_pass_at_1") != 0;
+}
+
+/* The columns of this run as they fit; of[k]: the row of `rows` of column k. Returns how many. */
+static int fit_columns(const tri_trainer *t, tri_column column[N_ROWS], int of[N_ROWS]) {
+  char steps[TRI_CELL_BYTES];
+  int  n = 0, wide;
+
+  for (int i = 0; i < N_ROWS; i++)
+    if (has_column(t, i)) {
+      column[n] = rows[i].column;
+      of[n++] = i;
+    }
+  wide = snprintf(steps, sizeof steps, "%lld/%lld", (long long)t->steps, (long long)t->steps);
+  column[STEP].width = wide > 7 ? wide : 7;
+  column[STEP].least = column[STEP].width < STEP_LEAST ? column[STEP].width : STEP_LEAST;
+  tri_columns_fit(column, n, TRI_SCREEN_COLUMNS);
+  return n;
+}
+
+static void put_cell(const tri_trainer *t, int64_t step, int row, int width, char out[TRI_CELL_BYTES]) {
+  if (row == STEP)
+    tri_cell_steps(step, t->steps, width, out);
+  else if (row == TIME)
+    tri_cell_duration(tri_now_s() - t->start_s, out);
+  else if (row == LEFT && step > t->first_step)
+    tri_cell_duration(left_s(t, step), out);
+  else if (rows[row].metric && tri_metric_has(t->metrics, rows[row].metric))
+    rows[row].cell(tri_metric_get(t->metrics, rows[row].metric), width, out);
   else
-    tri_log(TRI_LOG_INFO, "%8lld %8s %8s %10s %8s %8s", (long long)step, cell(t, "loss", "%.4f", c[0]),
-            cell(t, "grad_norm", "%.3f", c[1]), cell(t, "learning_rate", "%.3g", c[2]),
-            cell(t, "tokens_per_s", "%.0f", c[3]), cell(t, eval, "%.4f", c[4]));
+    snprintf(out, TRI_CELL_BYTES, "-");
+}
+
+/* Whether run.log_every wants a row of the step: an evaluated one has always one, so has the last. */
+static bool is_due(const tri_trainer *t, int64_t step) {
+  int64_t every = t->cfg->run.log_every;
+
+  return every <= 1 || step % every == 0 || step == t->steps || tri_metric_has(t->metrics, "eval_pass_at_1");
+}
+
+static void print_row(tri_trainer *t, int64_t step) {
+  tri_column column[N_ROWS];
+  int        of[N_ROWS], n = fit_columns(t, column, of), at = 0, head = 0;
+  char       cell[TRI_CELL_BYTES], line[2 * TRI_SCREEN_COLUMNS], header[2 * TRI_SCREEN_COLUMNS];
+
+  for (int k = 0; k < n; k++) {
+    put_cell(t, step, of[k], column[k].width, cell);
+    at += snprintf(line + at, sizeof line - (size_t)at, "%s%*s", k ? " " : "", column[k].width, cell);
+    head += snprintf(header + head, sizeof header - (size_t)head, "%s%*s", k ? " " : "", column[k].width,
+                     column[k].name);
+  }
+  if (t->screen.rows++ % HEADER_ROWS == 0) tri_log(TRI_LOG_INFO, "%s", header);
+  tri_log(TRI_LOG_INFO, "%s", line);
+}
+
+void tri_screen_step(tri_trainer *t, int64_t step) {
+  double gap = tri_metric_get(t->metrics, "sampler_gap_max_nats");
+
+  if (!is_first(t)) return;
+  t->screen.score = tri_metric_get(t->metrics, t->algo->generates ? "reward_mean" : "loss");
+  t->screen.rate = tri_metric_get(t->metrics, "tokens_per_s");
+  if (!t->screen.gap && tri_metric_has(t->metrics, "sampler_gap_max_nats") && gap != 0) {
+    t->screen.gap = true; /* a new column, so a new header */
+    t->screen.rows = 0;
+  }
+  if (is_due(t, step)) print_row(t, step);
+}
+
+/* ---- the end ---- */
+
+/* As a shell reads it: in quotes where it holds more than a path mostly does. */
+static tri_status put_word(const char *word, tri_text *out) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+,:@%=-";
+
+  if (word[0] && strspn(word, plain) == strlen(word)) return tri_text_printf(out, "%s", word);
+  TRI_TRY(tri_text_printf(out, "'"));
+  for (; *word; word++) TRI_TRY(tri_text_put(out, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1));
+  return tri_text_printf(out, "'");
+}
+
+/* A command to be typed next; where it is long, in two lines that a shell reads as one. */
+static void say_next(const char *lead, const char *command, const char *output, const char *rest) {
+  tri_text   program = {0}, folder = {0};
+  tri_status st = put_word(tri_program(), &program);
+
+  if (st == TRI_OK) st = put_word(output, &folder);
+  if (st == TRI_OK) {
+    size_t columns = strlen(lead) + program.len + strlen(command) + folder.len + strlen(rest) + 3;
+    tri_log(TRI_LOG_INFO, columns <= TRI_SCREEN_COLUMNS ? "%s%s %s %s %s" : "%s%s %s \\\n      %s %s", lead,
+            program.data, command, folder.data, rest);
+  }
+  tri_text_free(&program);
+  tri_text_free(&folder);
 }
 
 void tri_screen_halt(const tri_trainer *t, int64_t step) {
   if (!is_first(t)) return;
-  wipe(t);
   tri_log(TRI_LOG_INFO, t->count.step < step ? "%s: step %lld is given up" : "%s: stopping after step %lld",
           tri_halt_words(t->halt), (long long)step);
 }
 
 void tri_screen_end(const tri_trainer *t, tri_train_end end) {
-  char     latest[TRI_CKPT_PATH_BYTES + 16];
-  char     spent[32];
-  tri_text trace = {0};
+  char        latest[TRI_CKPT_PATH_BYTES + 16], spent[TRI_CELL_BYTES];
+  const char *output = t->cfg->run.output;
+  tri_text    trace = {0};
 
   if (!is_first(t)) return;
-  wipe(t);
+  tri_live_draw(NULL);
   tri_log(TRI_LOG_INFO, "%s after %lld steps, %s",
           end == TRI_TRAIN_FINISHED ? "done" : "stopped, to be resumed", (long long)t->count.step,
           duration(tri_now_s() - t->start_s, spent));
   snprintf(latest, sizeof latest, "%s/LATEST", t->folder);
-  if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s (newest: %s)", t->folder, latest);
-  tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", t->cfg->run.output);
+  if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);
+  tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", output);
   if (t->timeline && tri_timeline_words(t->timeline, &trace) == TRI_OK && trace.len)
     tri_log(TRI_LOG_INFO, "  trace        %s", trace.data);
   tri_text_free(&trace);
-  tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", t->cfg->run.output);
-  if (end == TRI_TRAIN_FINISHED && !access(latest, F_OK))
-    tri_log(TRI_LOG_INFO, "next: trireme generate %s \"...\"    or: trireme export %s FOLDER",
-            t->cfg->run.output, t->cfg->run.output);
+  tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", output);
+  if (end != TRI_TRAIN_FINISHED || access(latest, F_OK)) return;
+  say_next("next: ", "generate", output, "\"...\"");
+  say_next("  or: ", "export", output, "FOLDER");
 }

@@ -211,10 +211,8 @@ static tri_status set_aside(const tri_trainer *t) {
   snprintf(aside, sizeof aside, ".before-%d", number);
   TRI_TRY(tri_resume_move_decks(t->cfg->run.output, -1, aside));
   if (moved)
-    tri_log(TRI_LOG_INFO,
-            "run.resume: never: checkpoints, metrics, rollouts and deck of the run before are kept as "
-            "%s/*.before-%d",
-            t->cfg->run.output, number);
+    tri_log(TRI_LOG_INFO, "run.resume: never: the run before is kept as %s/*.before-%d", t->cfg->run.output,
+            number);
   return TRI_OK;
 }
 

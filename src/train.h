@@ -26,6 +26,14 @@ typedef struct tri_counters {
   int64_t cursor; /* lines of data taken, over all passes: the next one's position */
 } tri_counters;
 
+/* What screen.c keeps between rows. */
+typedef struct tri_screen {
+  double score, rate; /* of the step before, for the live line; NaN: none yet */
+  double loop_s;      /* when the first step began; 0: not known */
+  int    rows;        /* since the header */
+  bool   gap;         /* the gap has a column: it was not 0 once */
+} tri_screen;
+
 /* Everything trainer.c opened. The loop borrows all of it and closes none of it. */
 typedef struct tri_trainer {
   const tri_config *cfg;
@@ -66,9 +74,9 @@ typedef struct tri_trainer {
   char         ref_model[TRI_CKPT_PATH_BYTES];
   tri_text     deck;        /* as used */
   tri_text     deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
-  int64_t      data_lines, data_hash;   /* of data.train, 0 without it */
-  int          lock;                    /* rank 0: descriptor of the locked output folder, or -1 */
-  double       shown_score, shown_rate; /* of the step before, for the live line; NaN: none yet */
+  int64_t      data_lines, data_hash; /* of data.train, 0 without it */
+  int          lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
+  tri_screen   screen;                /* what it remembers */
 } tri_trainer;
 
 /* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */
@@ -113,10 +121,10 @@ TRI_CHECKED tri_status tri_resume_compare(tri_trainer *t, const tri_config *now)
 /* Not collective. The deck.step-NNNNNNNN.yaml of steps above `after` in the folder get a suffix, or go (NULL). */
 TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix);
 
-/* screen.c. Rank 0 prints. */
-TRI_CHECKED tri_status tri_screen_start(const tri_trainer *t);                    /* Collective over world */
+/* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
+TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);                          /* Collective over world */
 void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
-void                   tri_screen_step(tri_trainer *t, int64_t step);             /* one table row */
+void                   tri_screen_step(tri_trainer *t, int64_t step);             /* a row, if one is due */
 void                   tri_screen_halt(const tri_trainer *t, int64_t step);       /* why step is the last */
 void                   tri_screen_end(const tri_trainer *t, tri_train_end end);
 

@@ -582,8 +582,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
                      .last_save_s = tri_now_s(),
                      .saved_step = -1,
                      .lock = -1,
-                     .shown_score = NAN,
-                     .shown_rate = NAN};
+                     .screen = {.score = NAN, .rate = NAN}};
   if ((size_t)snprintf(t->folder, sizeof t->folder, "%s/checkpoints", cfg->run.output) >=
       sizeof t->folder - 64)
     TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");

@@ -15,8 +15,10 @@ trap 'rm -rf "$out"' EXIT
 headers='
 src/base.h           0 -
 src/apart.h          0 -
+src/columns.h        0 -
 src/file.h           0 -
 src/folder.h         0 -
+src/live.h           0 -
 src/print.h          0 -
 src/visible.h        0 -
 src/number.h         0 -

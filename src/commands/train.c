@@ -54,16 +54,19 @@ done:
 }
 
 static tri_status train(int argc, char **argv, int *code) {
-  bool     options = false, help;
+  bool     options = false, verbose = false, help;
   tri_flag flag[] = {
-      {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"}};
+      {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
+      {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
+       "show what else only log.txt has: the memory table, every node"}};
   tri_config cfg = {0};
   tri_text   notes = {0};
   int        n;
   tri_status st = TRI_OK;
 
-  TRI_TRY(tri_flags_parse(&tri_command_train, flag, 1, argc, argv, &n, &help));
+  TRI_TRY(tri_flags_parse(&tri_command_train, flag, 2, argc, argv, &n, &help));
   if (help) return TRI_OK;
+  if (verbose) tri_log_open(tri_runtime_env_rank(), TRI_LOG_DETAIL);
   if (options) {
     TRI_TRY(tri_config_help(&notes));
     fputs(notes.data, stdout);

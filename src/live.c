@@ -1,0 +1,67 @@
+/* live.c - one line at the end of a terminal that is drawn again and again, and out of the way of messages. */
+#include "live.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+static char                  live_line[256]; /* chosen: wider than what is shown */
+static volatile sig_atomic_t is_drawn;
+
+/* To the beginning of the line; erase from there on. */
+static const char wipe[] = "\r\033[J";
+
+static bool has_terminal(void) {
+  const char *term = getenv("TERM");
+
+  return isatty(STDERR_FILENO) && !(term && !strcmp(term, "dumb"));
+}
+
+static int columns(void) {
+  struct winsize w;
+
+  return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
+}
+
+void tri_live_wipe(void) {
+  if (is_drawn) fputs(wipe, stderr);
+  fflush(stderr);
+  is_drawn = 0;
+}
+
+void tri_live_redraw(void) {
+  if (!live_line[0]) return;
+  tri_live_wipe();
+  /* One column less: in the last one some terminals wrap at once. */
+  fprintf(stderr, "%.*s\r", columns() - 1, live_line);
+  fflush(stderr);
+  is_drawn = 1;
+}
+
+void tri_live_draw(const char *line) {
+  snprintf(live_line, sizeof live_line, "%s", line && has_terminal() ? line : "");
+  if (live_line[0])
+    tri_live_redraw();
+  else
+    tri_live_wipe();
+}
+
+/* Whether it could be written is no matter: there is nobody else to tell. */
+static void put(const char *text, size_t n) {
+  ssize_t written = write(STDERR_FILENO, text, n);
+  (void)written;
+}
+
+void tri_live_interrupt(const char *line) {
+  int before = errno;
+
+  if (is_drawn) put(wipe, sizeof wipe - 1);
+  is_drawn = 0;
+  put(line, strlen(line));
+  errno = before;
+}

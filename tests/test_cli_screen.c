@@ -1,0 +1,319 @@
+/* test_cli_screen.c - what a person sees of a run: on terminals of several sizes and in a pipe.
+ *
+ * Judge of the terminal: log.txt. A small terminal obeys what the program writes; in the end it shows the lines of
+ * log.txt, each whole, and nothing else. */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
+#include "cli_case.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+enum { RAW_BYTES = 1 << 19, ROW_BYTES = 512, WIDEST = 79 };
+
+static char raw[RAW_BYTES], screen[RAW_BYTES]; /* what came; what stands there, a line per row */
+
+/* ---- a terminal ---- */
+
+static int open_terminal(int columns, int rows, int *slave) {
+  struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows};
+  int            master = posix_openpt(O_RDWR | O_NOCTTY);
+
+  assert_true(master >= 0 && !grantpt(master) && !unlockpt(master));
+  *slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+  assert_true(*slave >= 0);
+  assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+  return master;
+}
+
+/* Runs the command with stderr on a terminal; once `narrow` columns are given and a live line was drawn, it gets so narrow. What
+ * came is in raw. */
+static int run_on_terminal(const char *command, int columns, int narrow) {
+  int    slave, status, master = open_terminal(columns, 24, &slave);
+  size_t n = 0;
+  pid_t  child = fork();
+
+  assert_true(child >= 0);
+  if (child == 0) {
+    int null = open("/dev/null", O_RDWR);
+    dup2(null, 0);
+    dup2(null, 1);
+    dup2(slave, 2);
+    close(master);
+    setenv("TERM", "xterm", 1);
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+  }
+  close(slave);
+  for (;;) {
+    ssize_t got = read(master, raw + n, sizeof raw - 1 - n);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break; /* EIO: the last writer is gone */
+    n += (size_t)got;
+    raw[n] = 0;
+    if (narrow && strstr(raw, "left\r")) {
+      struct winsize size = {.ws_col = (unsigned short)narrow, .ws_row = 24};
+      assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
+      narrow = 0;
+    }
+  }
+  raw[n] = 0;
+  close(master);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* What a terminal shows that obeys raw: \r, \n (which the line discipline sends as \r\n), erase below, printable text. A row
+ * of any length stays one row, so that the caller can see how long it is. */
+static void obey(void) {
+  char   row[ROW_BYTES] = "";
+  size_t column = 0, n = 0;
+
+  for (const char *p = raw; *p; p++) {
+    if (*p == '\r') {
+      column = 0;
+    } else if (*p == '\n') {
+      n += (size_t)snprintf(screen + n, sizeof screen - n, "%s\n", row);
+      memset(row, 0, sizeof row);
+    } else if (!strncmp(p, "\033[J", 3) || !strncmp(p, "\033[K", 3)) {
+      memset(row + column, 0, sizeof row - column);
+      p += 2;
+    } else {
+      assert_true((unsigned char)*p >= 0x20 && column + 1 < sizeof row);
+      row[column++] = *p;
+    }
+  }
+  snprintf(screen + n, sizeof screen - n, "%s", row);
+}
+
+/* Cuts the first line off *text; NULL at the end. */
+static char *next_line(char **text) {
+  char *line = *text, *end;
+
+  if (!line || !line[0]) return NULL;
+  end = strchr(line, '\n');
+  if (end) *end = 0;
+  *text = end ? end + 1 : NULL;
+  return line;
+}
+
+static bool is_table(const char *line) { /* of memory, which only the file has */
+  return !strncmp(line, "memory per rank, MiB", 20) || !strncmp(line, "  planned ", 10) ||
+         (line[0] == ' ' && line[1] == ' ' && strlen(line) == 54 && line[50] == '.');
+}
+
+/* The rows of the screen are those of the file, in order; lines are as long as a row can be at most. */
+static void screen_is_log(const char *path) {
+  static char log[CLI_TEXT_BYTES];
+  char       *rows = screen, *lines = log, *row, *line;
+
+  cli_read(path, log);
+  while ((line = next_line(&lines)) != NULL) {
+    if (is_table(line)) continue;
+    row = next_line(&rows);
+    if (!row || strcmp(row, line) != 0)
+      fail_msg("the terminal shows\n%s\nthe file has\n%s", row ? row : "", line);
+    if (strlen(row) > WIDEST && strncmp(row, "trireme: warning: ", 18) != 0)
+      fail_msg("%d columns: %s", (int)strlen(row), row);
+  }
+  if (rows && rows[0]) fail_msg("left over: %s", rows);
+}
+
+/* The longest text that was drawn and left with a \r alone: of the live line. */
+static size_t longest_live(const char *from) {
+  size_t most = 0, n = 0;
+
+  for (const char *p = from; *p; p++) {
+    if (*p == '\r' && p[1] != '\n' && n > most) most = n;
+    n = *p == '\r' || *p == '\n' || *p == '\033' ? 0 : n + 1;
+    if (*p == '\033') p += 2;
+  }
+  return most;
+}
+
+#define RUN SFT "run.output=seen run.resume=never checkpoint.save_steps=3 "
+
+static void terminal_shows_what_the_log_has(void **state) {
+  (void)state;
+  assert_int_equal(run_on_terminal(ONE RUN "train.steps=7", 80, 0), 0);
+  assert_true(longest_live(raw) > 30); /* there was a live line, and it left nothing */
+  obey();
+  cli_shows(screen, "\nstep 3: checkpoint written to seen/checkpoints");
+  screen_is_log("seen/log.txt");
+  assert_int_equal(run_on_terminal(ONE GRPO
+                                   "run.output=seen_rl train.steps=2 checkpoint.save_steps=1 eval.steps=1 "
+                                   "data.eval=rl.jsonl",
+                                   160, 0),
+                   0);
+  assert_true(longest_live(raw) > 30);
+  obey();
+  screen_is_log("seen_rl/log.txt");
+}
+
+static void narrow_terminals_get_a_narrow_line(void **state) {
+  (void)state;
+  assert_int_equal(run_on_terminal(ONE RUN "train.steps=4", 30, 0), 0);
+  assert_int_equal(longest_live(raw), 29);
+  assert_int_equal(run_on_terminal(ONE RUN "train.steps=150", 80, 40), 0);
+  assert_true(longest_live(raw) > 40);
+  /* A terminal holds back a writer who is 4 kB ahead of its reader. */
+  assert_int_equal(longest_live(raw + strlen(raw) / 4 * 3), 39);
+}
+
+static void messages_keep_their_line(void **state) {
+  (void)state;
+  assert_int_equal(
+      run_on_terminal(ONE
+                      "train grpo.yaml run.output=seen_bad run.resume=never run.sampler=exact train.steps=3 "
+                      "rollout.replay=nothing",
+                      80, 0),
+      64);
+  assert_null(strchr(raw, '\033'));
+  assert_int_equal(run_on_terminal(ONE SFT "'run.output=a\x1b]0;mine\x07\x1b[2J' train.steps=1", 80, 0), 0);
+  assert_null(strstr(raw, "\x1b]"));
+  assert_null(strstr(raw, "\x1b[2J"));
+  cli_shows(raw, "a\\x1B]0;mine");
+}
+
+/* ---- a pipe ---- */
+
+/* Rows of steps in text; *headers of them. Every line but a warning keeps to the width. */
+static int count_rows(const char *text, int *headers) {
+  static char copy[CLI_TEXT_BYTES];
+  char       *at = copy, *line;
+  int         n = 0;
+
+  *headers = 0;
+  snprintf(copy, sizeof copy, "%s", text);
+  while ((line = next_line(&at)) != NULL) {
+    const char *word = line + strspn(line, " ");
+    if (strlen(line) > WIDEST && strncmp(line, "trireme: warning: ", 18) != 0)
+      fail_msg("%d columns: %s", (int)strlen(line), line);
+    if (!strncmp(word, "step ", 5) && strstr(line, " left ")) ++*headers;
+    n += word != line && strspn(word, "0123456789") > 0 && word[strspn(word, "0123456789")] == '/';
+  }
+  return n;
+}
+
+static void pipe_gets_plain_rows_and_the_header_again(void **state) {
+  int headers;
+
+  (void)state;
+  cli_succeeds(ONE RUN "train.steps=41");
+  assert_null(strpbrk(cli_err, "\033\r"));
+  assert_int_equal(count_rows(cli_err, &headers), 41);
+  assert_int_equal(headers, 3);
+  cli_shows(cli_err, "  41/41 ");
+  cli_succeeds(TWO RUN "train.steps=2");
+  assert_null(strpbrk(cli_err, "\033\r"));
+  assert_int_equal(count_rows(cli_err, &headers), 2);
+}
+
+static int count_lines(const char *path) {
+  char text[CLI_TEXT_BYTES];
+  int  n = 0;
+
+  cli_read(path, text);
+  for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++) n++;
+  return n;
+}
+
+static void rows_come_as_often_as_asked(void **state) {
+  int headers;
+
+  (void)state;
+  cli_succeeds(ONE RUN "train.steps=10 run.log_every=4");
+  assert_int_equal(count_rows(cli_err, &headers), 3);
+  cli_shows(cli_err, " 4/10 ");
+  cli_shows(cli_err, " 8/10 ");
+  cli_shows(cli_err, " 10/10 ");
+  assert_int_equal(count_lines("seen/metrics.jsonl"), 10);
+  cli_fails(64, ONE SFT "run.log_every=0", "run.log_every = 0", ">= 1");
+}
+
+/* head ends after some rows, and the pipe that it leaves ends the run. */
+static void rows_of_long_runs_keep_to_the_width(void **state) {
+  int headers;
+
+  (void)state;
+  cli_run(ONE GRPO
+          "run.output=seen_rl run.resume=never train.steps=1000000 train.learning_rate=1e-12 eval.steps=1 "
+          "data.eval=rl.jsonl 2>&1 | head -n 20");
+  assert_true(count_rows(cli_out, &headers) > 3);
+  assert_int_equal(headers, 1);
+  cli_shows(cli_out, " cut ");
+  assert_null(strstr(cli_out, " gap"));
+}
+
+static void a_gap_gets_a_column(void **state) {
+  int headers;
+
+  (void)state;
+  cli_succeeds(ONE GRPO "run.output=seen_rl run.resume=never rollout.save_every=1");
+  assert_null(strstr(cli_err, " gap"));
+  cli_succeeds(
+      ONE GRPO
+      "run.output=seen_rl2 run.resume=never run.seed=7 run.sampler=trust eval.steps=1 data.eval=rl.jsonl "
+      "rollout.replay=seen_rl/rollouts");
+  cli_shows(cli_err, " gap ");
+  assert_int_equal(count_rows(cli_err, &headers), 2);
+  assert_int_equal(headers, 2); /* step 0, an evaluation, has none yet */
+}
+
+static void memory_is_one_line_and_a_table_for_those_who_ask(void **state) {
+  char text[CLI_TEXT_BYTES];
+
+  (void)state;
+  cli_succeeds(ONE RUN "train.steps=1");
+  cli_shows(cli_err, "memory per rank: ");
+  assert_null(strstr(cli_err, "policy moments"));
+  cli_read("seen/log.txt", text);
+  cli_shows(text, "  policy moments ");
+  cli_succeeds(ONE RUN "train.steps=1 --verbose");
+  cli_shows(cli_err, "  policy moments ");
+}
+
+/* The whole start screen and the first row with its header are on a screen of 24 rows. */
+static void start_screen_fits_a_page(void **state) {
+  int         rows = 0, headers;
+  const char *end;
+
+  (void)state;
+  cli_succeeds(TWO GRPO
+               "run.output=seen_a_long_way_from_home/and_further/and_further_still/and_yet_further/than/that "
+               "run.resume=never train.steps=1 checkpoint.save_final=false");
+  end = strstr(cli_err, " 1/1 ");
+  assert_non_null(end);
+  for (const char *p = cli_err; p < end; p++) rows += *p == '\n';
+  assert_true(rows < 20);
+  cli_err[end - cli_err] = 0;
+  assert_int_equal(count_rows(cli_err, &headers), 0);
+  cli_shows(cli_err, "...");
+}
+
+static void next_command_is_as_it_was_typed(void **state) {
+  (void)state;
+  cli_succeeds(ONE "train sft.yaml run.output=seen run.resume=never");
+  cli_shows(cli_err, TRI_PROGRAM " generate ");
+  cli_sh("mkdir -p 'in here' && ln -sf '" TRI_PROGRAM "' 'in here/trireme'");
+  cli_succeeds("'in here/trireme' train sft.yaml \"run.output=it's seen\" run.resume=never");
+  cli_shows(cli_err, "next: 'in here/trireme' generate 'it'\\''s seen' \"...\"\n");
+  cli_succeeds("PATH=\"$PWD/in here:$PATH\" trireme train sft.yaml run.output=seen run.resume=never");
+  cli_shows(cli_err, "next: trireme generate seen \"...\"\n  or: trireme export seen FOLDER\n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(terminal_shows_what_the_log_has),
+      cmocka_unit_test(narrow_terminals_get_a_narrow_line),
+      cmocka_unit_test(messages_keep_their_line),
+      cmocka_unit_test(pipe_gets_plain_rows_and_the_header_again),
+      cmocka_unit_test(rows_come_as_often_as_asked),
+      cmocka_unit_test(rows_of_long_runs_keep_to_the_width),
+      cmocka_unit_test(a_gap_gets_a_column),
+      cmocka_unit_test(memory_is_one_line_and_a_table_for_those_who_ask),
+      cmocka_unit_test(start_screen_fits_a_page),
+      cmocka_unit_test(next_command_is_as_it_was_typed),
+  };
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
