@@ -33,7 +33,7 @@ fuzz() {
 check() {
   local harness=$1 runs=50000 list=$build/work/$1/list
   [[ $harness == tok* ]] && runs=20000
-  printf '%s\n' "$build/work/$harness"/seeds/* tests/fuzz/repro/"$harness"/* | paste -sd, >"$list"
+  printf '%s\n' "$build/work/$harness"/seeds/* | paste -sd, >"$list"
   fuzz "$harness" -seed=1 -runs=$runs -seed_inputs=@"$list"
 }
 
@@ -42,8 +42,7 @@ explore() {
   local harness=$1 end=$((SECONDS + seconds)) n=0
   mkdir -p "$build/corpus/$harness"
   until ((SECONDS >= end || n++ >= 10)); do
-    fuzz "$harness" -max_total_time=$((end - SECONDS)) "$build/corpus/$harness" "$build/work/$harness/seeds" \
-      tests/fuzz/repro/"$harness"/
+    fuzz "$harness" -max_total_time=$((end - SECONDS)) "$build/corpus/$harness" "$build/work/$harness/seeds"
   done
 }
 
@@ -85,15 +84,16 @@ coverage() {
   rm -f $dir/*.profraw
   for harness in $harnesses; do
     tests/fuzz/seeds.sh "$harness" "$dir/work/$harness"
-    find "$dir/work/$harness/seeds" "$build/corpus/$harness" "tests/fuzz/repro/$harness" -type f -print0 2>/dev/null |
+    find "$dir/work/$harness/seeds" "$build/corpus/$harness" -type f -print0 2>/dev/null |
       LLVM_PROFILE_FILE=$dir/$harness-%p.profraw xargs -0 -n 1000 "$dir/fuzz_$harness" >>$dir.log 2>&1 ||
       echo "fuzz_$harness: ended badly ($dir.log)"
     objects="$objects -object $dir/fuzz_$harness"
   done
   llvm-profdata merge -o $dir/profile $dir/*.profraw || return
   # shellcheck disable=SC2086
-  llvm-cov report -instr-profile=$dir/profile $objects io src/config*.c src/reward*.c |
-    awk '/^Filename/ { printf "%-28s %7s %7s\n", "file", "lines", "branches" } $4 ~ /%/ && $10 != "0.00%" { printf "%-28s %7s %7s\n", $1, $10, $13 }'
+  llvm-cov report -instr-profile=$dir/profile ${objects# -object} "$PWD"/io "$PWD"/src/{config,reward,visible}*.c |
+    awk '/^Filename/ { printf "%-28s %7s %8s\n", "file", "lines", "branches" }
+      /\.[ch] / && $10 != "0.00%" { printf "%-28s %7s %8s\n", $1, $10, $13 }'
 }
 
 [[ $# -ge 1 ]] || usage
