@@ -15,8 +15,8 @@ typedef struct too_long {
   int64_t n;
   int     file;             /* index of the first's */
   int64_t line;             /* its number in the file */
-  int64_t n_token, longest; /* of the first; of the longest whose prompt is too long too, or whole line */
-  bool    whole;            /* the first: the line is too long, not its prompt alone */
+  int64_t n_token, longest; /* tokens of the first; the most of those that are too long in the same way */
+  bool    whole;            /* in which way: the line, else its prompt */
 } too_long;
 
 struct tri_dataset {

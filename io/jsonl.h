@@ -16,8 +16,8 @@ TRI_CHECKED tri_status tri_jsonl_open_part(const char *path, int64_t begin, int6
 TRI_CHECKED tri_status tri_jsonl_open_stdin(tri_jsonl **out);
 void                   tri_jsonl_close(tri_jsonl **r);
 
-/* Refuse lines of more than `bytes`, which are TRI_LINE_BYTES where this is not called; name: the deck's key for it, borrowed,
- * or NULL. */
+/* Refuse lines of more than `bytes`, which are TRI_LINE_BYTES where this is not called; name: the deck's key for
+ * it, borrowed, or NULL. */
 void tri_jsonl_limit(tri_jsonl *r, int64_t bytes, const char *name);
 
 /* The object of the next line that is not blank, borrowed until the next call; NULL at the end of the

@@ -6,11 +6,11 @@
 
 typedef struct tri_lines tri_lines;
 
-/* Bytes of a line at most, where nothing else is said (chosen: hundreds of times the longest context as token ids). */
+/* Bytes of a line at most, where nothing else is said (chosen: a million token ids and their log-probabilities take 20 MB). */
 enum { TRI_LINE_BYTES = 64 << 20 };
 
-/* Not collective. The lines that begin at bytes begin .. end - 1 of a regular file. The line under way at `begin` is stepped over, and never held. TRI_EINPUT says what the file is if its beginning shows
- * that it cannot be JSON lines. */
+/* Not collective. The lines that begin at bytes begin .. end - 1 of a regular file. The line under way at `begin`
+ * is stepped over, and never held. TRI_EINPUT says what the file is if its beginning shows that it cannot be JSON lines. */
 TRI_CHECKED tri_status tri_lines_open(const char *path, int64_t begin, int64_t end, tri_lines **out);
 /* The same, all lines of standard input, called "stdin" in messages. */
 TRI_CHECKED tri_status tri_lines_open_stdin(tri_lines **out);

@@ -32,8 +32,8 @@ typedef struct tri_replay_opt {
   const char *const *reward_name; /* [n_reward] whose parts to keep */
 } tri_replay_opt;
 
-/* Not collective: every rank reads and checks the whole file, a line at a time, and keeps the prompts rank, rank + size, ... (so
- * that tri_rollout_exchange can follow); all ranks come to the same error. `group` lines that follow each
+/* Not collective: every rank reads and checks the whole file, a line at a time, and keeps the prompts rank,
+ * rank + size, ... (so that tri_rollout_exchange can follow); all ranks come to the same error. `group` lines that follow each
  * other are the answers to one prompt and have one prompt_id, or none (then -1). Wanted: `tokens`. Where
  * absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos, `logprobs` and `reward` NaN,
  * parts of `rewards` NaN. out->has_logp, has_reward: every line of the file has them, alike on every rank.
