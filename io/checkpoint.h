@@ -31,11 +31,13 @@ typedef struct tri_ckpt_reader tri_ckpt_reader;
  * rank that has one may go to abandon() at once, where the others follow. */
 
 /* Collective over world (borrowed until commit or abandon). dir: OUTPUT/checkpoints, made if it is missing.
- * Removes what an earlier writer left of this step, checks that there is room, makes every data set and takes
+ * side_bytes: of the side files
+ * that will follow, together. Removes what an earlier writer left of this step, checks that there is room, makes every data set and takes
  * its space. TRI_EFILE: no room, no right to write, a folder that not every rank sees; then nothing is left
  * behind. */
 TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world,
-                                       const tri_ckpt_tensor *tensor, int n_tensor, tri_ckpt_writer **out);
+                                       const tri_ckpt_tensor *tensor, int n_tensor, int64_t side_bytes,
+                                       tri_ckpt_writer **out);
 /* Not collective. This rank's elements [begin, begin + count) of flattened tensor `tensor` (its place in
  * create's list), from host memory, in the tensor's dtype; count may be 0. The ranges of all ranks and calls
  * must cover each tensor exactly once (checked by commit). */

@@ -12,6 +12,8 @@ enum {
   TRI_CKPT_FILE_NAME_BYTES = 64,
   TRI_CKPT_FILE_BYTES =
       1 << 28, /* of a side file at most; chosen: ten times the largest tokenizer.json known */
+  TRI_CKPT_ALIGN_BYTES = 1 << 16, /* chosen: at most 6 % of a tensor of 1 MiB is lost */
+  TRI_CKPT_ALIGN_FROM_BYTES = 1 << 20,
   TRI_CKPT_SLAB_BYTES = 1 << 24 /* of one hash at most; chosen: 6000 hashes for 8 G parameters in f32 */
 };
 
@@ -109,12 +111,21 @@ TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world,
 
 /* checkpoint_room.c. Not collective. */
 
-/* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if need_bytes are free there.
- * Only this user can enter the folder until it gets its *mode, which is for the end. Where the file system cannot promise room, a file `room` in it holds spare_bytes until give(): HDF5's own
+/* What a checkpoint takes on the disk, while it is written: its tensors, and the rest, with the ends of HDF5's pieces. */
+typedef struct tri_ckpt_room {
+  int64_t tensor_bytes, rest_bytes;
+  int64_t block_bytes; /* HDF5 takes space for metadata in pieces of this size */
+} tri_ckpt_room;
+
+/* side_bytes: of the side files together. Slabs are reckoned as tri_state_save makes them: pieces of 4 MiB. */
+tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes);
+
+/* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if that much is free there.
+ * Only this user can enter the folder until it gets its *mode, which is for the end. Where the file system cannot promise room, a file `room` in it holds rest_bytes until give(): HDF5's own
  * structures are written by all ranks together, and one rank that fails there would leave the others waiting.
  */
-TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes,
-                                             int64_t spare_bytes, mode_t *mode);
+TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, const tri_ckpt_room *need,
+                                             mode_t *mode);
 TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);
 /* Every rank: does it see that folder, and may it write a file of that size? */
 TRI_CHECKED tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes);

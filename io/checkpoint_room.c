@@ -14,6 +14,32 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+enum {
+  OBJECT_BYTES = 1024,        /* measured: HDF5 1.10 takes 900 for a name of 40 bytes */
+  LINE_BYTES = 160,           /* of the manifest for a tensor, without its names; measured: 90 to 130 */
+  HEAD_BYTES = 1 << 14,       /* chosen: the manifest's head, the ends of small files' blocks */
+  BLOCK_BYTES = 1 << 16,      /* chosen: the least */
+  BLOCK_BYTES_MOST = 4 << 20, /* chosen: 4000 tensors */
+  PIECE_BYTES = 4 << 20       /* of one write and its hash */
+};
+
+tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes) {
+  tri_ckpt_room r = {0, side_bytes + HEAD_BYTES, BLOCK_BYTES};
+  int64_t n_slab = (int64_t)m->n_entry + n_rank; /* each tensor's and each rank's last piece is a short one */
+
+  /* All object headers in one piece, so that the tensors lie side by side. */
+  while (r.block_bytes < (int64_t)m->n_entry * OBJECT_BYTES && r.block_bytes < BLOCK_BYTES_MOST)
+    r.block_bytes *= 2;
+  for (int i = 0; i < m->n_entry; i++) {
+    const tri_ckpt_entry *e = &m->entry[i];
+    r.tensor_bytes += e->bytes + (e->bytes >= TRI_CKPT_ALIGN_FROM_BYTES ? TRI_CKPT_ALIGN_BYTES : 0);
+    r.rest_bytes += OBJECT_BYTES + LINE_BYTES + (int64_t)(strlen(e->t.group) + strlen(e->t.name));
+    n_slab += e->bytes / PIECE_BYTES;
+  }
+  r.rest_bytes += n_slab * (int64_t)sizeof(tri_ckpt_slab) + 2 * r.block_bytes;
+  return r;
+}
+
 /* dir and the folders above it. */
 static tri_status make_dir(const char *dir) {
   char path[TRI_CKPT_PATH_BYTES];
@@ -100,8 +126,9 @@ static tri_status try_room(const char *folder, int64_t need_bytes, int64_t spare
   return TRI_OK;
 }
 
-tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t need_bytes, int64_t spare_bytes,
+tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, const tri_ckpt_room *need,
                                  mode_t *mode) {
+  int64_t        need_bytes = need->tensor_bytes + need->rest_bytes;
   struct statvfs fs;
 
   TRI_TRY(make_dir(dir));
@@ -113,7 +140,7 @@ tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, int64_t ne
              folder, need_bytes, (double)fs.f_bavail * (double)fs.f_frsize);
   TRI_TRY(make_own(folder, mode));
   TRI_TRY(make_state(folder));
-  return try_room(folder, need_bytes, spare_bytes);
+  return try_room(folder, need_bytes, need->rest_bytes);
 }
 
 tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes) {

@@ -14,19 +14,15 @@
 #include "hash.h"
 
 static const int64_t transfer_bytes = (int64_t)1 << 30; /* below all 2 GiB limits of MPI-IO libraries */
-static const int64_t margin_bytes = (int64_t)1 << 22;   /* chosen: side files and manifest, or nearly */
-static const hsize_t align_bytes = (hsize_t)1 << 16;    /* chosen: at most 6 % of a tensor of 1 MiB is lost */
-static const hsize_t align_from_bytes = (hsize_t)1 << 20;
-static const int64_t object_bytes = 1024; /* measured: HDF5 1.10 takes 900 for a name of 40 bytes */
 
 struct tri_ckpt_writer {
   tri_comm         *world; /* borrowed */
   char              dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
   tri_ckpt_manifest m;
   hid_t             file, state, transfer;
-  hsize_t           block_bytes; /* HDF5 takes space for metadata in pieces of this size */
-  hid_t            *set;         /* [m.n_entry] data sets */
-  tri_ckpt_slab    *slab;        /* [n_slab] of this rank */
+  tri_ckpt_room     room;
+  hid_t            *set;  /* [m.n_entry] data sets */
+  tri_ckpt_slab    *slab; /* [n_slab] of this rank */
   int64_t           n_slab, slab_room;
   tri_status        mine;        /* the first failure of this rank that the others do not know of */
   mode_t            folder_mode; /* rank 0: of the finished folder */
@@ -40,10 +36,6 @@ static tri_status make_file(tri_ckpt_writer *w) {
   MPI_Comm  *comm = w->world->mpi;
   hid_t      access_list = H5Pcreate(H5P_FILE_ACCESS), create_list = H5Pcreate(H5P_FILE_CREATE);
 
-  /* Room for all object headers in one piece, so that the tensors lie side by side. */
-  w->block_bytes = 64 << 10;
-  while (w->block_bytes < (hsize_t)(w->m.n_entry * object_bytes) && w->block_bytes < (hsize_t)(4 << 20))
-    w->block_bytes *= 2;
   /* Each rank writes its ranges by itself: when one rank's write fails in a collective transfer, the others
    * wait for it for ever (measured: Open MPI 4.1, four ranks). */
   w->transfer = H5Pcreate(H5P_DATASET_XFER);
@@ -51,8 +43,8 @@ static tri_status make_file(tri_ckpt_writer *w) {
       H5Pset_dxpl_mpio(w->transfer, H5FD_MPIO_INDEPENDENT) < 0 ||
       H5Pset_fapl_mpio(access_list, *comm, MPI_INFO_NULL) < 0 ||
       H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0 ||
-      H5Pset_alignment(access_list, align_from_bytes, align_bytes) < 0 ||
-      H5Pset_meta_block_size(access_list, w->block_bytes) < 0 ||
+      H5Pset_alignment(access_list, TRI_CKPT_ALIGN_FROM_BYTES, TRI_CKPT_ALIGN_BYTES) < 0 ||
+      H5Pset_meta_block_size(access_list, (hsize_t)w->room.block_bytes) < 0 ||
       H5Pset_coll_metadata_write(access_list, 1) < 0 || H5Pset_all_coll_metadata_ops(access_list, 1) < 0 ||
       H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
     TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
@@ -71,7 +63,7 @@ static tri_status take_space(const tri_ckpt_writer *w, int64_t end) {
   for (int i = 0; i < w->m.n_entry; i++)
     if (w->m.entry[i].offset_bytes + w->m.entry[i].bytes > end)
       end = w->m.entry[i].offset_bytes + w->m.entry[i].bytes;
-  if (w->world->rank == 0) TRI_TRY(tri_ckpt_room_take(w->path, end + 2 * (int64_t)w->block_bytes));
+  if (w->world->rank == 0) TRI_TRY(tri_ckpt_room_take(w->path, end + 2 * w->room.block_bytes));
   return TRI_OK;
 }
 
@@ -124,27 +116,22 @@ static tri_status put_root(const tri_ckpt_writer *w) {
 
 /* What this rank can do without the others. */
 static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, const tri_ckpt_tensor *tensor,
-                         int n_tensor, int64_t *need_bytes) {
-  *need_bytes = margin_bytes + (int64_t)n_tensor * object_bytes;
+                         int n_tensor, int64_t side_bytes) {
   w->m.step = step;
   TRI_TRY(tri_ckpt_path(w->dir, "%s", dir));
   TRI_TRY(tri_ckpt_path(w->folder, "%s/step-%08" PRId64 ".tmp", dir, step));
   TRI_TRY(tri_ckpt_path(w->path, "%s/state.h5", w->folder));
-  for (int i = 0; i < n_tensor; i++) {
-    TRI_TRY(tri_ckpt_manifest_add(&w->m, w->folder, TRI_EINPUT, &tensor[i]));
-    *need_bytes +=
-        w->m.entry[i].bytes + (w->m.entry[i].bytes >= (int64_t)align_from_bytes ? (int64_t)align_bytes : 0);
-  }
+  for (int i = 0; i < n_tensor; i++) TRI_TRY(tri_ckpt_manifest_add(&w->m, w->folder, TRI_EINPUT, &tensor[i]));
+  w->room = tri_ckpt_room_reckon(&w->m, w->world->size, side_bytes);
   TRI_TRY(TRI_ALLOC(w->set, n_tensor));
   for (int i = 0; i < n_tensor; i++) w->set[i] = -1;
   return TRI_OK;
 }
 
 tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
-                           int n_tensor, tri_ckpt_writer **out) {
+                           int n_tensor, int64_t side_bytes, tri_ckpt_writer **out) {
   tri_status       st = TRI_OK;
   tri_ckpt_writer *w;
-  int64_t          need_bytes = 0;
 
   TRI_ASSERT(dir && dir[0] && step >= 0 && world && n_tensor > 0);
   *out = NULL;
@@ -153,12 +140,11 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   w->ended = true; /* until it is open all ranks fail together */
   w->file = w->state = w->transfer = -1;
   tri_ckpt_h5_quiet();
-  TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, &need_bytes)));
-  if (world->rank == 0)
-    st = tri_ckpt_room_prepare(w->dir, w->folder, need_bytes, margin_bytes + n_tensor * object_bytes,
-                               &w->folder_mode);
+  TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, side_bytes)));
+  if (world->rank == 0) st = tri_ckpt_room_prepare(w->dir, w->folder, &w->room, &w->folder_mode);
   TRI_TRY_DONE(tri_ckpt_agree(world, st));
-  TRI_TRY_DONE(tri_ckpt_agree(world, tri_ckpt_room_check(w->folder, world->rank, need_bytes)));
+  TRI_TRY_DONE(tri_ckpt_agree(
+      world, tri_ckpt_room_check(w->folder, world->rank, w->room.tensor_bytes + w->room.rest_bytes)));
   st = tri_ckpt_agree(world, make_file(w));
   if (st != TRI_OK) w->file = -1; /* not closed where it was opened: closing waits for all ranks */
   TRI_TRY_DONE(st);

@@ -113,11 +113,20 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   return tri_ckpt_put_file(w, "deck.yaml", t->deck.data, t->deck.len);
 }
 
+/* Of what put_files writes; rank 0 knows. */
+static int64_t side_bytes(const tri_trainer *t) {
+  size_t n = t->deck.len;
+
+  for (int i = 0; i < TRI_SOURCE_FILES; i++) n += tri_source_file_at(t->source, i)->n;
+  for (int i = 0; i < TRI_CARRIED_FILES; i++) n += t->carried.n[i];
+  return (int64_t)n;
+}
+
 static tri_status write_all(tri_trainer *t, const listing *l, float *buf) {
   tri_ckpt_writer *w = NULL;
   tri_status       st = TRI_OK;
 
-  TRI_TRY_DONE(tri_ckpt_create(t->folder, t->count.step, world_of(t), l->tensor, l->n, &w));
+  TRI_TRY_DONE(tri_ckpt_create(t->folder, t->count.step, world_of(t), l->tensor, l->n, side_bytes(t), &w));
   for (int i = 0; i < l->n; i++) TRI_TRY_DONE(write_entry(t, w, &l->e[i], i, buf));
   TRI_TRY_DONE(put_counters(t, w));
   TRI_TRY_DONE(put_files(t, w));

@@ -82,7 +82,7 @@ static inline tri_status save(const char *where, int64_t step) {
   tri_ckpt_writer *w = NULL;
   tri_status       st;
 
-  TRI_TRY(tri_ckpt_create(where, step, world, tensors, N_TENSOR, &w));
+  TRI_TRY(tri_ckpt_create(where, step, world, tensors, N_TENSOR, 0, &w));
   st = fill(w, step, N_TENSOR);
   if (st != TRI_OK) {
     tri_ckpt_abandon(&w);

@@ -2,6 +2,9 @@
  * ranks. Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
 #include "checkpoint_case.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 /* ---- writing and reading */
 
 static void every_byte_comes_back(void **state) {
@@ -88,6 +91,33 @@ static void names_values_and_files(void **state) {
   tri_ckpt_close(&r);
 }
 
+/* Judge: the files that came about. A limit of files makes create say how much it asks for. */
+static void no_more_room_is_asked_for_than_is_used(void **state) {
+  struct rlimit    limit, small;
+  tri_ckpt_writer *w;
+  int64_t          asked, used;
+  const char      *at;
+
+  (void)state;
+  new_dir("room");
+  OK(save(dir, 1));
+  used = size_of(in(dir, "step-00000001/state.h5")) + size_of(in(dir, "step-00000001/MANIFEST.json"));
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  small = limit;
+  small.rlim_cur = 1 << 16;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  assert_int_equal(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w), TRI_EFILE);
+  setrlimit(RLIMIT_FSIZE, &limit);
+  at = strstr(tri_error_message(), "/room: ");
+  assert_non_null(at);
+  asked = strtoll(at + 7, NULL, 10);
+  tri_error_clear();
+  /* Above it: two pieces of HDF5, each 64 KiB, and 64 KiB of a tensor's place. */
+  if (asked < used || asked > used + (4 << 16))
+    fail_msg("%lld bytes are asked for, %lld used", (long long)asked, (long long)used);
+}
+
 /* Judge: the modes of the folder before commit, of the finished one and its state.h5 after it. */
 static void nobody_else_enters_a_folder_while_it_is_filled(void **state) {
   tri_ckpt_writer *w;
@@ -96,7 +126,7 @@ static void nobody_else_enters_a_folder_while_it_is_filled(void **state) {
   (void)state;
   new_dir("modes");
   umask(027);
-  OK(tri_ckpt_create(dir, 1, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 1, world, tensors, N_TENSOR, 0, &w));
   assert_int_equal(stat(in(dir, "step-00000001.tmp"), &sb), 0);
   assert_int_equal(sb.st_mode & 0777, 0700);
   OK(fill(w, 1, N_TENSOR));
@@ -151,11 +181,11 @@ static void bad_tensors_are_refused(void **state) {
   (void)state;
   new_dir("refused");
   for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
-    assert_int_equal(tri_ckpt_create(dir, 1, world, &bad[k], 1, &w), TRI_EINPUT);
+    assert_int_equal(tri_ckpt_create(dir, 1, world, &bad[k], 1, 0, &w), TRI_EINPUT);
     assert_null(w);
     tri_error_clear();
   }
-  assert_int_not_equal(tri_ckpt_create(dir, 1, world, twice, 2, &w), TRI_OK);
+  assert_int_not_equal(tri_ckpt_create(dir, 1, world, twice, 2, 0, &w), TRI_OK);
   assert_null(w);
   tri_error_clear();
   assert_false(there(dir, "step-00000001.tmp"));
@@ -169,13 +199,13 @@ static void elements_never_written_are_an_error(void **state) {
   (void)state;
   new_dir("cover");
   OK(save(dir, 1));
-  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
   OK(fill(w, 2, N_TENSOR - 1));
   assert_int_equal(tri_ckpt_commit(&w), TRI_EINTERNAL);
   assert_null(w);
   assert_non_null(strstr(tri_error_message(), "/critic/byte"));
   tri_error_clear();
-  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
   OK(fill(w, 2, N_TENSOR));
   OK(tri_ckpt_write(w, 2, 0, world->rank == world->size - 1, &(float){1}));
   assert_int_equal(tri_ckpt_commit(&w), TRI_EINTERNAL);
@@ -191,7 +221,7 @@ static void abandon_leaves_nothing(void **state) {
   new_dir("abandon");
   tri_ckpt_abandon(&w);
   OK(save(dir, 1));
-  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
   OK(write_tensor(w, 0, 2));
   assert_true(there(dir, "step-00000002.tmp"));
   barrier();
@@ -326,6 +356,7 @@ int main(void) {
       cmocka_unit_test(names_values_and_files),
       cmocka_unit_test(h5dump_reads_it),
       cmocka_unit_test(nobody_else_enters_a_folder_while_it_is_filled),
+      cmocka_unit_test(no_more_room_is_asked_for_than_is_used),
       cmocka_unit_test(bad_tensors_are_refused),
       cmocka_unit_test(elements_never_written_are_an_error),
       cmocka_unit_test(abandon_leaves_nothing),

@@ -185,7 +185,7 @@ static void a_write_that_fails(void **state) {
   new_dir("write");
   OK(save(dir, 1));
   signal(SIGXFSZ, SIG_IGN);
-  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
   if (world->rank == world->size - 1) limit_files(200000);
   st = fill(w, 2, N_TENSOR);
   if (st == TRI_OK) st = tri_ckpt_commit(&w);
@@ -218,7 +218,7 @@ static void one_rank_gives_up(void **state) {
 
   (void)state;
   new_dir("gives_up");
-  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
   if (world->rank != world->size - 1) {
     st = fill(w, 2, N_TENSOR);
     assert_non_null(strstr(tri_error_message(), "abandoned"));
@@ -236,7 +236,7 @@ static void a_commit_that_fails(void **state) {
   (void)state;
   new_dir("commit");
   OK(save(dir, 1));
-  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
   OK(fill(w, 2, N_TENSOR));
   signal(SIGXFSZ, SIG_IGN);
   limit_files(100);
@@ -268,8 +268,8 @@ static void a_full_disk(void **state) {
     skip();
   }
   OK(save(dir, 1));
-  OK(tri_host_alloc(4 << 20, 1, (void **)&filler));
-  if (world->rank == 0) OK(tri_file_write(in(top, "full/filler"), filler, 4 << 20));
+  OK(tri_host_alloc(6 << 20, 1, (void **)&filler));
+  if (world->rank == 0) OK(tri_file_write(in(top, "full/filler"), filler, 6 << 20));
   barrier();
   assert_int_equal(save(dir, 2), TRI_EFILE); /* seen before anything is written */
   assert_non_null(strstr(tri_error_message(), "are free"));
@@ -277,7 +277,7 @@ static void a_full_disk(void **state) {
   barrier();
   if (world->rank == 0) unlink(in(top, "full/filler"));
   barrier();
-  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, &w));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
   if (world->rank == 0) { /* somebody else takes the rest */
     int fd = open(in(top, "full/filler"), O_CREAT | O_WRONLY, 0666);
     while (write(fd, filler, 4096) == 4096) continue;
@@ -325,7 +325,7 @@ static void be_killed(const char *point, const char *where) {
   tri_ckpt_writer *w;
   bool             created = !strcmp(point, "created"), half = !strcmp(point, "half");
 
-  if (tri_ckpt_create(where, 2, world, tensors, N_TENSOR, &w) != TRI_OK) return;
+  if (tri_ckpt_create(where, 2, world, tensors, N_TENSOR, 0, &w) != TRI_OK) return;
   if (!created && fill(w, 2, half ? 1 : N_TENSOR) != TRI_OK) return;
   raise(SIGKILL);
 }

@@ -262,7 +262,7 @@ static void mount_disk(void) {
   skip();
 }
 
-/* A file system of 8 MB, where a checkpoint wants 4.5 MB free; the filler takes more than the rest. */
+/* A file system of 8 MB, where a checkpoint wants 0.5 MB free; the filler takes more than the rest. */
 static void full_disk_keeps_the_old_checkpoint(void **state) {
   static const char *const program[] = {ONE, TWO};
   char                     command[1024];
@@ -272,7 +272,7 @@ static void full_disk_keeps_the_old_checkpoint(void **state) {
     mount_disk();
     snprintf(command, sizeof command, "%s" SFT "run.output=disk/run", program[i]);
     cli_succeeds(command);
-    cli_sh("head -c 5000000 /dev/zero >disk/filler");
+    cli_sh("head -c 7400000 /dev/zero >disk/filler");
     snprintf(command, sizeof command,
              "%s" SFT "run.output=disk/run train.steps=5 checkpoint.save_steps=2 checkpoint.save_final=false",
              program[i]);
