@@ -12,10 +12,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, FILE_LIMIT = 16 << 20 }; /* chosen: such files have a few KiB */
+enum { PATH_BYTES = 4096, FILE_LIMIT = 1 << 20 }; /* chosen: such files have a few KiB */
 
-/* Limits of sizes: far above every model, and so low that no product of them leaves int64. Chosen. */
-enum { MOST_L = 1 << 14, MOST_HEADS = 1 << 16, MOST_D = 512, MOST_WIDTH = 1 << 22, MOST_V = 1 << 28 };
+/* Limits of sizes, chosen: twice and more of what dense models have (126 layers, 53 248 wide, 262 144 tokens, 4e11
+ * parameters), so that a file that asks for the impossible is refused before anything is tried with it. */
+enum { MOST_L = 1 << 12, MOST_HEADS = 1 << 12, MOST_D = 512, MOST_WIDTH = 1 << 17, MOST_V = 1 << 22 };
+static const int64_t MOST_PARAMETERS = (int64_t)1 << 42;
 
 typedef struct family {
   const char *model_type, *architecture;
@@ -253,6 +255,17 @@ static tri_status read_heads(const source *s, const family *f, tri_model_shape *
   return TRI_OK;
 }
 
+/* Matrices alone; no term leaves int64 within the limits above. */
+static tri_status check_size(const source *s, const tri_model_shape *m) {
+  int64_t C = m->C, heads = 2 * (int64_t)(m->H + m->G) * m->D;
+  int64_t n = m->L * C * (heads + 3 * (int64_t)m->F) + (m->tied_head ? 1 : 2) * m->V * C;
+
+  if (n > MOST_PARAMETERS)
+    TRI_FAIL(TRI_EINPUT, "%s: asks for a model of %lld parameters; at most %lld are accepted", s->name,
+             (long long)n, (long long)MOST_PARAMETERS);
+  return TRI_OK;
+}
+
 static tri_status read_shape(const source *s, const family *f, tri_model_shape *out) {
   double eps, std;
 
@@ -277,6 +290,7 @@ static tri_status read_shape(const source *s, const family *f, tri_model_shape *
     out->o_bias = out->qkv_bias;
     TRI_TRY(refuse_window(s, out->max_pos));
   }
+  TRI_TRY(check_size(s, out));
   return read_rope(s, out);
 }
 

@@ -2,9 +2,9 @@
 #include "io/safetensors.h"
 
 #include "file.h"
+#include "io/model_kind.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, MOST_SHARDS = 1024 };  /* chosen: one descriptor per shard is held */
-enum { HEADER_LIMIT = 100000000 };               /* MAX_HEADER_SIZE of the reference library */
+enum { HEADER_LIMIT = 16 << 20 };                /* chosen: that of 100 000 tensors has 12 MB */
 enum { PIECE_BYTES = 8 << 20, PIECE = 1 << 20 }; /* bytes of one pread, elements of one conversion; chosen */
 
 typedef struct st_file {
@@ -179,7 +179,25 @@ static tri_status add_header(tri_safetensors *s, int file, json_t *root, int64_t
     t->file = file;
     TRI_TRY(parse_tensor(path, v, data, data_bytes, t));
   }
-  return check_cover(path, s->info + first, s->n - first, data, data_bytes);
+  return check_cover(path, s->n > first ? s->info + first : NULL, s->n - first, data, data_bytes);
+}
+
+/* A file whose header's length cannot be: what it is instead, where that is known. */
+static tri_status fail_length(const st_file *f, int64_t file_bytes, uint64_t length) {
+  char        start[64] = "";
+  int64_t     n = file_bytes < (int64_t)sizeof start ? file_bytes : (int64_t)sizeof start;
+  const char *what;
+
+  TRI_TRY(read_at(f->path, f->fd, 0, n, start));
+  what = tri_model_kind(start, (size_t)n);
+  if (what) TRI_FAIL(TRI_EINPUT, "%s: is %s", f->path, what);
+  if (length > (uint64_t)file_bytes - 8)
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: a header of %llu bytes does not fit a file of %lld bytes: not a safetensors file, or cut short",
+        f->path, (unsigned long long)length, (long long)file_bytes);
+  TRI_FAIL(TRI_EINPUT, "%s: a header of %llu bytes is too large, at most %d are accepted", f->path,
+           (unsigned long long)length, HEADER_LIMIT);
 }
 
 /* Header length n, checked against the size of the file. */
@@ -188,18 +206,11 @@ static tri_status header_length(const st_file *f, int64_t *file_bytes, int64_t *
   unsigned char b[8];
   uint64_t      length = 0;
 
-  if (fstat(f->fd, &sb) || !S_ISREG(sb.st_mode)) TRI_FAIL(TRI_EINPUT, "%s: is not a regular file", f->path);
+  if (fstat(f->fd, &sb)) TRI_FAIL(TRI_EFILE, "%s: %s", f->path, strerror(errno));
   if (sb.st_size < 8) TRI_FAIL(TRI_EINPUT, "%s: is too short for a safetensors file", f->path);
   TRI_TRY(read_at(f->path, f->fd, 0, 8, b));
   for (int i = 7; i >= 0; i--) length = length << 8 | b[i];
-  if (length > (uint64_t)sb.st_size - 8)
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: a header of %llu bytes does not fit a file of %lld bytes: not a safetensors file, or cut short",
-        f->path, (unsigned long long)length, (long long)sb.st_size);
-  if (length > HEADER_LIMIT)
-    TRI_FAIL(TRI_EINPUT, "%s: a header of %llu bytes is too large, at most %d are accepted", f->path,
-             (unsigned long long)length, HEADER_LIMIT);
+  if (length > (uint64_t)sb.st_size - 8 || length > HEADER_LIMIT) return fail_length(f, sb.st_size, length);
   *file_bytes = sb.st_size;
   *n = (int64_t)length;
   return TRI_OK;
@@ -232,9 +243,8 @@ static tri_status add_file(tri_safetensors *s, const char *path) {
 
   TRI_TRY(copy_text(path, &copy));
   f->path = (char *)copy;
-  f->fd = open(path, O_RDONLY | O_CLOEXEC);
   s->n_file++;
-  if (f->fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
+  TRI_TRY(tri_file_open(path, &f->fd));
   return read_header(s, s->n_file - 1);
 }
 
@@ -320,16 +330,26 @@ done:
 }
 
 static tri_status add_folder(tri_safetensors *s, const char *folder) {
-  char one[PATH_BYTES], index[PATH_BYTES];
+  static const char        cure[] = "load the model with transformers and save it as safetensors: "
+                                    "model.save_pretrained(FOLDER, safe_serialization=True)";
+  static const char *const other[] = {"pytorch_model.bin",   "pytorch_model.bin.index.json",
+                                      "tf_model.h5",         "flax_model.msgpack",
+                                      "consolidated.00.pth", "ggml-model.gguf"};
+  char                     one[PATH_BYTES], index[PATH_BYTES];
 
   TRI_TRY(join_path(folder, "model.safetensors", one));
   TRI_TRY(join_path(folder, "model.safetensors.index.json", index));
   if (!access(one, F_OK)) return add_only_file(s, one);
   if (!access(index, F_OK)) return add_index(s, folder, index);
+  for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+    TRI_TRY(join_path(folder, other[i], one));
+    if (!access(one, F_OK))
+      TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read; %s", folder, other[i],
+               cure);
+  }
   TRI_FAIL(TRI_EINPUT,
-           "%s: has neither model.safetensors nor model.safetensors.index.json; "
-           "a model in another format must be saved as safetensors first",
-           folder);
+           "%s: has neither model.safetensors nor model.safetensors.index.json; in another format %s", folder,
+           cure);
 }
 
 tri_status tri_safetensors_open(const char *path, tri_safetensors **out) {

@@ -2,11 +2,12 @@
 #include "io/tokenizer_impl.h"
 
 #include "file.h"
+#include "io/model_kind.h"
 
 #include <string.h>
 
-/* Chosen: ten times the largest tokenizer.json in use (about 35 MB). */
-static const size_t max_file_bytes = 400u << 20;
+/* Chosen: seven times the largest tokenizer.json in use (about 35 MB). */
+static const size_t max_file_bytes = 256u << 20;
 
 tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n) {
   TRI_TRY(tri_tok_grow((void **)&list->id, &list->cap, list->n + n, sizeof *list->id));
@@ -23,8 +24,10 @@ void tri_tokens_free(tri_tokens *list) {
 /* ---- open and close ---- */
 
 static tri_status parse_json(const char *name, const char *bytes, size_t n, json_t **out) {
+  const char  *kind = tri_model_kind(bytes, n);
   json_error_t error;
 
+  if (kind) TRI_FAIL(TRI_EINPUT, "%s: is %s", name, kind);
   if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) bytes += 3, n -= 3;
   *out = json_loadb(bytes, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
   if (!*out) TRI_FAIL(TRI_EINPUT, "%s:%d: not readable as JSON: %s", name, error.line, error.text);

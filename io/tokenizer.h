@@ -26,6 +26,10 @@
  * The id of an added token is the one the library gives it: that of the model's vocabulary where it stands
  * there too, else the next free one. Where the file says another id, that is logged as a warning. */
 typedef struct tri_tokenizer tri_tokenizer;
+/* What a message says where tokenizer.json is missing. */
+#define TRI_TOKENIZER_CURE                                                                                   \
+  "where there is tokenizer.model or vocab.json, make it with transformers: "                                \
+  "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
 
 /* Growable list of ids. Zero-initialise; free with tri_tokens_free, which leaves it zeroed. */
 typedef struct tri_tokens {

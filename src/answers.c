@@ -52,7 +52,8 @@ tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
   tri_status st = TRI_OK;
   tri_text   text = {0};
 
-  if (!tokenizer) TRI_FAIL(TRI_EINPUT, "rewards compare text, but the model brings no tokenizer.json");
+  if (!tokenizer)
+    TRI_FAIL(TRI_EINPUT, "rewards compare text, but the model brings no tokenizer.json; " TRI_TOKENIZER_CURE);
   TRI_TRY(tri_rollout_set_rewards(r, tri_reward_set_count(set)));
   for (int q = 0; q < r->n_seq; q++)
     TRI_TRY_DONE(reward_one(r, q, example[q / r->group], tokenizer, set, &text));

@@ -137,6 +137,20 @@ tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CK
   return TRI_OK;
 }
 
+tri_status tri_source_missing(const char *path) {
+  const char *slash = strchr(path, '/');
+  size_t      n = strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/");
+
+  if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n])
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: there is no such model folder, checkpoint or run; if it is a name of the Hugging Face Hub, "
+        "download it "
+        "first where there is internet (huggingface-cli download %s --local-dir FOLDER) and give the folder",
+        path, path);
+  TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
+}
+
 tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out) {
   char             file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES];
   tri_ckpt_reader *r = NULL;
@@ -149,11 +163,12 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   bool checkpoint = exists(file);
   snprintf(file, sizeof file, "%s/config.json", path);
   if (!checkpoint && exists(file)) return open_folder(path, weights, out);
-  if (!exists(path)) TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
+  if (!exists(path)) return tri_source_missing(path);
   TRI_TRY(tri_source_find_checkpoint(path, world, false, folder));
   if (!folder[0])
     TRI_FAIL(TRI_EINPUT,
-             "%s: is neither a Hugging Face folder (no config.json) nor a checkpoint (no MANIFEST.json) nor "
+             "%s: is neither a Hugging Face folder (no config.json, which every model has beside its "
+             "weights) nor a checkpoint (no MANIFEST.json) nor "
              "the output folder of a run (no checkpoints/LATEST)",
              path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));

@@ -48,6 +48,7 @@ gpu/attention_bwd_tile.cuh 1 gpu/attention_bwd.cu|gpu/attention_bwd_mma.cuh
 gpu/attention_bwd_mma.cuh 1 gpu/attention_bwd.cu
 gpu/comm_nccl.h      2 src/comm.c|gpu/*
 gpu/nccl_impl.h      2 gpu/*nccl*.c
+io/model_kind.h      1 -
 io/hf_config.h       1 -
 io/hf_config_impl.h  1 io/hf_config*.c
 io/json_text.h       1 -

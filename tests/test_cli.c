@@ -227,6 +227,16 @@ static void missing_files_are_named(void **state) {
   cli_fails(64, ONE SFT "model.config=nope.json", "nope.json", "(model.config");
   cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
   cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
+  cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: there is no such",
+            "huggingface-cli download Qwen/Qwen2.5-0.5B --local-dir FOLDER");
+  cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B", "huggingface-cli download");
+  cli_sh("mkdir -p lacking && cp model/model.safetensors lacking");
+  cli_fails(64, ONE LOAD "model.path=lacking", "lacking: is neither a Hugging Face folder (no config.json",
+            NULL);
+  cli_fails(64, ONE "tokenize lacking sft.jsonl", "lacking: has no tokenizer.json",
+            "save_pretrained(FOLDER)");
+  cli_sh("cp model/config.json lacking");
+  cli_fails(64, ONE "generate lacking hi --max-new 4", "lacking", "save_pretrained(FOLDER)");
   cli_fails(64, ONE GRPO "rollout.replay=nope", "nope", "(rollout.replay)");
   cli_fails(64, ONE SFT "run.resume=nope", "nope", NULL);
   cli_fails(64, ONE "generate nope hi", "nope", NULL);

@@ -504,6 +504,18 @@ static void test_hash(void **state) {
   for (int i = 0; i < 2; i++) tri_tokenizer_close(&t[i]);
 }
 
+static void test_foreign_file(void **state) {
+  static const char pointer[] =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:76f3\nsize 17208712\n";
+  tri_tokenizer *t;
+
+  (void)state;
+  assert_int_equal(tri_tokenizer_open_text("file.json", pointer, sizeof pointer - 1, &t), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "file.json: is a Git LFS pointer"));
+  assert_non_null(strstr(tri_error_message(), "git lfs pull"));
+  tri_error_clear();
+}
+
 /* Judge: a search that would take 2^28 steps and more is given up, with the pattern in the message. */
 static void test_endless_regex(void **state) {
   static const char text[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaa";
@@ -570,12 +582,13 @@ static void test_no_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest test[] = {
-      cmocka_unit_test(test_golden),  cmocka_unit_test(test_regexes),
-      cmocka_unit_test(test_broken),  cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_lookups), cmocka_unit_test(test_unknown),
-      cmocka_unit_test(test_no_file), cmocka_unit_test(test_invalid_utf8),
-      cmocka_unit_test(test_long),    cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_hash),    cmocka_unit_test(test_endless_regex),
+      cmocka_unit_test(test_golden),        cmocka_unit_test(test_regexes),
+      cmocka_unit_test(test_broken),        cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_lookups),       cmocka_unit_test(test_unknown),
+      cmocka_unit_test(test_no_file),       cmocka_unit_test(test_invalid_utf8),
+      cmocka_unit_test(test_long),          cmocka_unit_test(test_foreign_file),
+      cmocka_unit_test(test_threads),       cmocka_unit_test(test_hash),
+      cmocka_unit_test(test_endless_regex),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }

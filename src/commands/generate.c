@@ -29,7 +29,9 @@ typedef struct input {
 
 static tri_status read_texts(tri_infer *f, const request *q, input *in) {
   if (!f->encoder.tokenizer)
-    TRI_FAIL(TRI_EINPUT, "%s: the model brings no tokenizer.json; give --prompts with \"tokens\" lines",
+    TRI_FAIL(TRI_EINPUT,
+             "%s: the model brings no tokenizer.json; give --prompts with \"tokens\" lines, "
+             "or " TRI_TOKENIZER_CURE,
              tri_source_name(f->source));
   in->n = q->n_text;
   TRI_TRY(TRI_ALLOC(in->first, in->n + 1));

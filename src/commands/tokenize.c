@@ -49,7 +49,7 @@ static tri_status open_tokenizer(const char *path, tri_tokenizer **out) {
 
   if (strlen(path) >= TRI_CKPT_PATH_BYTES)
     TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
-  if (!exists(path)) TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
+  if (!exists(path)) return tri_source_missing(path);
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
   if (exists(file)) return open_of_checkpoint(path, out);
   snprintf(file, sizeof file, "%s/tokenizer.json", path);
@@ -59,7 +59,9 @@ static tri_status open_tokenizer(const char *path, tri_tokenizer **out) {
   if (!exists(file)) TRI_TRY(tri_source_find_checkpoint(path, NULL, false, folder));
   if (folder[0]) return open_of_checkpoint(folder, out);
   TRI_FAIL(TRI_EINPUT,
-           "%s: has no tokenizer.json, and is neither a checkpoint nor the output folder of a run", path);
+           "%s: has no tokenizer.json, and is neither a checkpoint nor the output folder of a "
+           "run; " TRI_TOKENIZER_CURE,
+           path);
 }
 
 /* {"text": ...} to "[1,2]\n" in line. */
