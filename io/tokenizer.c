@@ -131,6 +131,7 @@ tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t
   if (n) {
     TRI_TRY_DONE(tri_tok_put_lossy(&w.a, text, n));
     n = (size_t)w.a.text_n;
+    w.most_text = TRI_TOK_MOST_TIMES * w.a.text_n + TRI_TOK_MORE_BYTES;
     TRI_TRY_DONE(tri_tok_push(&w.a, (tri_tok_piece){0, n, (size_t)tri_tok_char(w.a.text, n, &c), -1}));
     TRI_TRY_DONE(tri_tok_split_added(t, &t->raw, &w.a, &w.b));
     turn(&w);

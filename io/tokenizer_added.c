@@ -179,12 +179,14 @@ static tri_status copy_text(const char *s, size_t n, tri_tok_row *out) {
 }
 
 /* What is searched for: the content, or for a normalized token what the normalizer makes of it. */
-static tri_status make_pattern(const tri_tokenizer *t, const tri_tok_row *content, tri_tok_added *a) {
+static tri_status make_pattern(tri_tokenizer *t, const tri_tok_row *content, tri_tok_added *a) {
   tri_tok_work w = {0};
   tri_status   st = TRI_OK;
 
   a->pattern = *content;
   if (!a->normalized || !t->normalizer.n) return TRI_OK;
+  t->added_in += (int64_t)content->n;
+  w.most_text = TRI_TOK_MOST_TIMES_ADDED * t->added_in + TRI_TOK_MORE_BYTES - t->added_out;
   TRI_TRY_DONE(tri_tok_put(&w.a, content->s, content->n));
   TRI_TRY_DONE(tri_tok_push(&w.a, (tri_tok_piece){0, content->n, 1, -1}));
   TRI_TRY_DONE(tri_tok_normalize(&t->normalizer, &w));
@@ -193,6 +195,7 @@ static tri_status make_pattern(const tri_tokenizer *t, const tri_tok_row *conten
                   content->s);
   TRI_TRY_DONE(copy_text(w.a.text + w.a.piece[0].at, w.a.piece[0].n, &a->pattern));
   a->pattern_owned = true;
+  t->added_out += (int64_t)a->pattern.n;
 done:
   tri_tok_work_free(&w);
   return st;

@@ -168,7 +168,7 @@ static tri_status decode_strip(const tri_tok_op *op, tri_tok_work *w) {
 static tri_status run_decoder(const tri_tok_op *op, tri_tok_work *w) {
   tri_tok_pieces t;
 
-  tri_tok_reset(&w->b);
+  tri_tok_begin(op, w);
   switch (op->kind) {
   case TRI_TOK_BYTES:
     TRI_TRY(decode_bytes(w));
@@ -229,6 +229,7 @@ tri_status tri_tokenizer_decode(const tri_tokenizer *t, const int32_t *id, int64
   tri_status   st = TRI_OK;
 
   TRI_TRY_DONE(gather_tokens(t, id, n, skip_special, &w.a));
+  w.most_text = TRI_TOK_MOST_TIMES * w.a.text_n + TRI_TOK_MORE_BYTES;
   for (int64_t i = 0; i < t->decoder.n; i++) TRI_TRY_DONE(run_decoder(t->decoder.op + i, &w));
   TRI_TRY_DONE(tri_text_put(out, "", 0));
   for (int64_t i = 0; i < w.a.n; i++) {

@@ -11,6 +11,15 @@
 /* Chosen: 16 times the largest vocabulary in use (262 144); ids above are taken for damage. */
 enum { TRI_TOK_MAX_ID = 1 << 22 };
 
+/* Steps, and the template, make at most so many times the text, and so many bytes or ids more. Chosen: real ones make
+ * 11 times (NFKC of U+FDFA), added tokens 4 times (a mark before one character). */
+enum {
+  TRI_TOK_MOST_TIMES = 64,
+  TRI_TOK_MOST_TIMES_ADDED = 16,
+  TRI_TOK_MORE_BYTES = 1 << 20,
+  TRI_TOK_MORE_IDS = 1 << 16
+};
+
 /* ---- tables ---- */
 typedef struct tri_tok_row {
   char  *s; /* the token's UTF-8, NUL-terminated; NULL: the id is a hole */
@@ -50,6 +59,8 @@ typedef struct tri_tok_piece {
 typedef struct tri_tok_pieces {
   char          *text;
   int64_t        text_n, text_cap; /* bytes */
+  const char    *maker; /* borrowed: the step that writes, which may not go beyond most_text; or NULL */
+  int64_t        most_text;
   tri_tok_piece *piece;
   int64_t        n, cap;
 } tri_tok_pieces;
@@ -74,6 +85,7 @@ typedef struct tri_tok_match {
 
 /* Scratch of one encode or decode call. Zero-initialise; tri_tok_work_free leaves it zeroed. */
 typedef struct tri_tok_work {
+  int64_t              most_text; /* bytes that a step may make */
   tri_tok_pieces       a, b;
   tri_tok_match       *match; /* [n_match] covers the piece in order */
   int64_t              n_match, cap_match;
@@ -148,6 +160,7 @@ typedef enum { TRI_TOK_ALWAYS, TRI_TOK_NEVER, TRI_TOK_FIRST } tri_tok_scheme;
 
 typedef struct tri_tok_op {
   tri_tok_kind     kind;
+  char            *name;    /* for messages: file, place and type */
   tri_tok_regex    pattern; /* SPLIT, REPLACE */
   char            *text;    /* what is put in (PREPEND, REPLACE, METASPACE) or cut off (STRIP as a decoder) */
   size_t           text_n;  /* bytes */
@@ -219,13 +232,15 @@ struct tri_tokenizer {
   tri_tok_row   *added_row;
   int32_t        n_added;
   tri_tok_map    added_map;
-  int32_t       *added_of; /* [n_row] index + 1, or 0 */
+  int64_t        added_in, added_out; /* bytes of the added tokens, and of what is searched for them */
+  int32_t       *added_of;            /* [n_row] index + 1, or 0 */
   tri_tok_trie   raw, normal;
 
   tri_tok_ops       normalizer, pre_tokenizer, decoder;
   bool              has_decoder;
   tri_tok_template *post;
   int64_t           n_post, cap_post;
+  int64_t           post_times, post_more; /* n ids become n * times + more */
 };
 
 /* tokenizer_load.c and tokenizer_steps.c: fill *t, which is zeroed but for its name, from the parsed file. */
@@ -246,7 +261,9 @@ TRI_CHECKED tri_status tri_tok_split_added(const tri_tokenizer *t, const tri_tok
 
 /* One step on one piece of w->a, whose text is s [p.n]; the result is added to w->b. */
 typedef tri_status tri_tok_step(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w);
-/* tokenizer_text.c. w->b becomes w->a after one step on each piece that is not yet an id. */
+/* tokenizer_text.c. w->b is empty and belongs to this step, within w->most_text. */
+void tri_tok_begin(const tri_tok_op *op, tri_tok_work *w);
+/* w->b becomes w->a after one step on each piece that is not yet an id. */
 TRI_CHECKED tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step);
 /* tokenizer_normalize.c, tokenizer_pre.c: run all steps from w->a, the result is w->a again. */
 TRI_CHECKED tri_status tri_tok_normalize(const tri_tok_ops *ops, tri_tok_work *w);

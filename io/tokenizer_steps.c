@@ -32,6 +32,7 @@ void tri_tok_ops_free(tri_tok_ops *ops) {
   for (int64_t i = 0; i < ops->n; i++) {
     tri_tok_regex_close(&ops->op[i].pattern);
     TRI_FREE(ops->op[i].text);
+    TRI_FREE(ops->op[i].name);
   }
   TRI_FREE(ops->op);
   *ops = (tri_tok_ops){0};
@@ -240,6 +241,18 @@ static tri_status refuse_type(const tri_tokenizer *t, const family *f, const cha
   return TRI_EINPUT;
 }
 
+/* The names of the steps from `first` on, which one object of the file became. */
+static tri_status name_steps(const tri_tokenizer *t, const char *where, const char *type, tri_tok_ops *ops,
+                             int64_t first) {
+  size_t room = strlen(t->name) + strlen(where) + strlen(type) + 8;
+
+  for (int64_t i = first; i < ops->n; i++) {
+    TRI_TRY(TRI_ALLOC(ops->op[i].name, room));
+    snprintf(ops->op[i].name, room, "%s: %s (%s)", t->name, where, type);
+  }
+  return TRI_OK;
+}
+
 /* One object of the file, a Sequence flattened. `where`: its path, for messages. */
 static tri_status load_step(const tri_tokenizer *t, const family *f, const char *where, json_t *o,
                             tri_tok_ops *ops) {
@@ -247,6 +260,7 @@ static tri_status load_step(const tri_tokenizer *t, const family *f, const char 
   json_t     *list = json_object_get(o, f->list), *part;
   char        place[160];
   size_t      i;
+  int64_t     first = ops->n;
 
   if (!type) TRI_FAIL(TRI_EINPUT, "%s: %s has no 'type'", t->name, where);
   if (!strcmp(type, "Sequence")) {
@@ -260,7 +274,8 @@ static tri_status load_step(const tri_tokenizer *t, const family *f, const char 
   for (int k = 0; k < f->n_row; k++) {
     if (strcmp(type, f->row[k].type)) continue;
     TRI_TRY(push(ops, f->row[k].kind));
-    return f->row[k].read ? f->row[k].read(t, where, o, ops) : TRI_OK;
+    if (f->row[k].read) TRI_TRY(f->row[k].read(t, where, o, ops));
+    return name_steps(t, where, type, ops, first);
   }
   return refuse_type(t, f, type);
 }
@@ -301,6 +316,23 @@ static tri_status put_special(const tri_tokenizer *t, json_t *o, const char *nam
   return TRI_OK;
 }
 
+/* Templates of a Sequence multiply. */
+static tri_status bound_template(tri_tokenizer *t, const tri_tok_template *template) {
+  int64_t times = 0;
+
+  for (int64_t i = 0; i < template->n; i++) times += template->id[i] < 0;
+  t->post_more = t->post_more * times + template->n - times;
+  t->post_times = (t->n_post == 1 ? 1 : t->post_times) * times;
+  if (t->post_times > TRI_TOK_MOST_TIMES || t->post_more > TRI_TOK_MORE_IDS)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: post_processor (TemplateProcessing) repeats the text %lld times and adds %lld ids; at most "
+             "%d and %d "
+             "are accepted",
+             t->name, (long long)t->post_times, (long long)t->post_more, TRI_TOK_MOST_TIMES,
+             TRI_TOK_MORE_IDS);
+  return TRI_OK;
+}
+
 /* tokenizers, processors/template.rs: `single` is a list of {"Sequence": ...} and {"SpecialToken": ...}. */
 static tri_status load_template(tri_tokenizer *t, json_t *o) {
   json_t           *single = json_object_get(o, "single"), *piece;
@@ -323,7 +355,7 @@ static tri_status load_template(tri_tokenizer *t, json_t *o) {
       TRI_FAIL(TRI_EINPUT, "%s: post_processor.single[%zu] must be the Sequence A or a SpecialToken", t->name,
                i);
   }
-  return TRI_OK;
+  return bound_template(t, out);
 }
 
 tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post) {

@@ -143,6 +143,9 @@ int tri_tok_char_byte(int32_t c) {
 /* ---- text cut into pieces ---- */
 
 tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes) {
+  if (p->maker && (int64_t)n_bytes > p->most_text - p->text_n)
+    TRI_FAIL(TRI_EINPUT, "%s: makes more than %lld bytes of a text, far more than a tokenizer needs",
+             p->maker, (long long)p->most_text);
   return tri_tok_grow((void **)&p->text, &p->text_cap, p->text_n + (int64_t)n_bytes, 1);
 }
 
@@ -160,7 +163,10 @@ tri_status tri_tok_push(tri_tok_pieces *p, tri_tok_piece piece) {
   return TRI_OK;
 }
 
-void tri_tok_reset(tri_tok_pieces *p) { p->n = p->text_n = 0; }
+void tri_tok_reset(tri_tok_pieces *p) {
+  p->n = p->text_n = 0;
+  p->maker = NULL;
+}
 
 void tri_tok_pieces_free(tri_tok_pieces *p) {
   TRI_FREE(p->text);
@@ -175,8 +181,14 @@ void tri_tok_take_text(tri_tok_pieces *out, tri_tok_pieces *in) {
   in->text = t.text, in->text_n = t.text_n, in->text_cap = t.text_cap;
 }
 
-tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step) {
+void tri_tok_begin(const tri_tok_op *op, tri_tok_work *w) {
   tri_tok_reset(&w->b);
+  w->b.maker = op->name;
+  w->b.most_text = w->most_text;
+}
+
+tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step) {
+  tri_tok_begin(op, w);
   for (int64_t i = 0; i < w->a.n; i++) {
     tri_tok_piece p = w->a.piece[i];
     if (p.id >= 0) /* only its id counts from here on */

@@ -504,6 +504,56 @@ static void test_hash(void **state) {
   for (int i = 0; i < 2; i++) tri_tokenizer_close(&t[i]);
 }
 
+/* 100 "a" for one. */
+#define MANY                                                                                                 \
+  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define GROW    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"" MANY "\"}"
+#define TWICE   "{\"Sequence\":{\"id\":\"A\"}},{\"Sequence\":{\"id\":\"A\"}}"
+#define EIGHT   "{\"type\":\"TemplateProcessing\",\"single\":[" TWICE "," TWICE "," TWICE "," TWICE "]}"
+#define LIST(x) "{\"type\":\"Sequence\"," x "}"
+
+static void expect_bounded(tri_status st, const char *message) {
+  assert_int_equal(st, TRI_EINPUT);
+  if (!strstr(tri_error_message(), message)) fail_msg("'%s' does not say '%s'", tri_error_message(), message);
+  tri_error_clear();
+}
+
+/* Judge: 64 times the text and a MiB, 16 times the added tokens and a MiB; the step that goes beyond is named. */
+static void test_bounds(void **state) {
+  static const char normalizers[] = LIST("\"normalizers\":[" GROW "," GROW "," GROW "," GROW "]");
+  static const char added[] = "{\"normalizer\":" LIST(
+      "\"normalizers\":[" GROW "," GROW "," GROW "," GROW
+      "]") ","
+           "\"added_tokens\":[{\"id\":2,\"content\":\"a1\",\"single_word\":false,"
+           "\"lstrip\":false,\"rstrip\":false,\"normalized\":true,\"special\":false}],"
+           "\"model\":" BPE(AB ",\"merges\":[]") "}";
+  tri_tokenizer *t;
+  tri_tokens     ids = {0};
+  tri_text       text = {0};
+
+  (void)state;
+  ok(open_with(NORMALIZER, normalizers, &t));
+  expect_bounded(tri_tokenizer_encode(t, "xa", 2, false, &ids),
+                 "file.json: normalizer.normalizers[3] (Replace): makes more than 1048704 bytes");
+  tri_tokenizer_close(&t);
+  expect_bounded(tri_tokenizer_open_text("file.json", added, sizeof added - 1, &t),
+                 "file.json: normalizer.normalizers[3] (Replace): makes more than 1048608 bytes");
+  assert_null(t);
+  ok(open_with(DECODER, LIST("\"decoders\":[" GROW "," GROW "," GROW "," GROW "]"), &t));
+  expect_bounded(tri_tokenizer_decode(t, (int32_t[]){0}, 1, false, &text),
+                 "file.json: decoder.decoders[3] (Replace): makes more than");
+  tri_tokenizer_close(&t);
+  ok(open_with(POST, LIST("\"processors\":[" EIGHT "," EIGHT "]"), &t));
+  ok(tri_tokenizer_encode(t, "a", 1, true, &ids));
+  assert_int_equal(ids.n, 64);
+  tri_tokenizer_close(&t);
+  expect_bounded(open_with(POST, LIST("\"processors\":[" EIGHT "," EIGHT "," EIGHT "]"), &t),
+                 "file.json: post_processor (TemplateProcessing) repeats the text 512 times");
+  tri_tokens_free(&ids);
+  tri_text_free(&text);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
 static void test_foreign_file(void **state) {
   static const char pointer[] =
       "version https://git-lfs.github.com/spec/v1\noid sha256:76f3\nsize 17208712\n";
@@ -582,13 +632,13 @@ static void test_no_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest test[] = {
-      cmocka_unit_test(test_golden),        cmocka_unit_test(test_regexes),
-      cmocka_unit_test(test_broken),        cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_lookups),       cmocka_unit_test(test_unknown),
-      cmocka_unit_test(test_no_file),       cmocka_unit_test(test_invalid_utf8),
-      cmocka_unit_test(test_long),          cmocka_unit_test(test_foreign_file),
-      cmocka_unit_test(test_threads),       cmocka_unit_test(test_hash),
-      cmocka_unit_test(test_endless_regex),
+      cmocka_unit_test(test_golden),  cmocka_unit_test(test_regexes),
+      cmocka_unit_test(test_broken),  cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_lookups), cmocka_unit_test(test_unknown),
+      cmocka_unit_test(test_no_file), cmocka_unit_test(test_invalid_utf8),
+      cmocka_unit_test(test_long),    cmocka_unit_test(test_foreign_file),
+      cmocka_unit_test(test_bounds),  cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_hash),    cmocka_unit_test(test_endless_regex),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }
