@@ -345,6 +345,8 @@ static tri_status load_object(const tri_hf_text *text, json_t **out) {
   const char  *bytes = text->bytes;
   size_t       n = text->n_bytes;
 
+  if (n > FILE_LIMIT)
+    TRI_FAIL(TRI_EINPUT, "%s: has %zu bytes, at most %d are accepted here", text->name, n, FILE_LIMIT);
   if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) {
     bytes += 3;
     n -= 3;

@@ -319,6 +319,24 @@ static void accepts_published_files(void **state) {
     if (parse(config[i], NULL, &shape, &eos) != TRI_OK) fail_msg("%zu: %s", i, tri_error_message());
 }
 
+/* Wherever the text comes from: a folder's file, a checkpoint's. */
+static void refuses_endless_text(void **state) {
+  enum { N = (1 << 20) + 1 };
+  char           *text = malloc(N);
+  tri_hf_text     config = {"c", text, N};
+  tri_model_shape shape;
+  tri_eos         eos;
+
+  (void)state;
+  assert_non_null(text);
+  memset(text, ' ', N);
+  memcpy(text, "{}", 2);
+  assert_int_equal(tri_hf_config_parse(&config, NULL, &shape, &eos), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "at most 1048576 are accepted"));
+  tri_error_clear();
+  free(text);
+}
+
 static void put_file(const char *path, const char *text) {
   assert_int_equal(tri_file_write(path, text, strlen(text)), TRI_OK);
 }
@@ -364,6 +382,7 @@ int main(void) {
       cmocka_unit_test(refuses_what_it_does_not_compute),
       cmocka_unit_test(accepts_what_changes_nothing),
       cmocka_unit_test(accepts_published_files),
+      cmocka_unit_test(refuses_endless_text),
       cmocka_unit_test(reads_folders_and_files),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
