@@ -28,6 +28,15 @@ done:
   return st;
 }
 
+/* An answer that the tokenizer cannot decode within its bounds: 0 from every reward. */
+static tri_status fail_text(tri_rollout *r, int q) {
+  tri_error_clear();
+  for (int i = 0; i < r->n_reward; i++) r->part[(int64_t)q * r->n_reward + i] = 0;
+  r->reward[q] = 0;
+  r->failed[q] = TRI_FAILED_TEXT;
+  return TRI_OK;
+}
+
 static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const tri_tokenizer *tokenizer,
                              tri_reward_set *set, tri_text *text) {
   const int32_t *token = r->token + r->start[q] + r->prompt_len[q];
@@ -39,9 +48,12 @@ static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const 
                       .truth_bytes = e->answer_bytes,
                       .n_token = (int)n,
                       .truncated = r->stop[q] == TRI_STOP_LENGTH};
+  tri_status     st;
 
   text->len = 0;
-  TRI_TRY(tri_answers_decode(tokenizer, token, n, true, text));
+  st = tri_answers_decode(tokenizer, token, n, true, text);
+  if (st == TRI_EINPUT) return fail_text(r, q);
+  TRI_TRY(st);
   a.response = text->data ? text->data : "";
   a.response_bytes = text->len;
   return tri_reward_set_score(set, &a, 1, r->part + (int64_t)q * r->n_reward, r->reward + q, r->failed + q);
@@ -68,6 +80,7 @@ int tri_answers_failed(const tri_rollout *r, tri_reward_set *set, bool warn) {
 
   for (int q = 0; q < r->n_seq; q++) {
     n += r->failed[q] != 0;
+    if (warn && r->failed[q] & TRI_FAILED_TEXT) tri_reward_set_warn(set, -1, r->prompt_id[q]);
     for (int i = 0; warn && i < r->n_reward; i++)
       if (r->failed[q] >> i & 1) tri_reward_set_warn(set, i, r->prompt_id[q]);
   }

@@ -242,7 +242,7 @@ tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) 
   TRI_FREE(at);
   tri_text_free(&buf);
   st = tri_agree(world_of(t), st);
-  if (st != TRI_EFILE) return st;
+  if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
   if (world_of(t)->rank == 0)
     tri_log(TRI_LOG_WARN, "step %lld: the rollout is not saved: %s; the run goes on", (long long)step,
             tri_error_message());

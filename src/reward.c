@@ -19,6 +19,7 @@ typedef struct set_row {
 
 struct tri_reward_set {
   int     n;
+  bool    warned_text;
   set_row row[TRI_REWARDS_MAX];
 };
 
@@ -126,14 +127,16 @@ done:
 }
 
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
-  set_row *row = &s->row[i];
+  bool       *warned = i < 0 ? &s->warned_text : &s->row[i].warned;
+  const char *name = i < 0 ? "" : s->row[i].name, *why = i < 0 ? NULL : s->row[i].kind->failure;
 
-  if (row->warned) return;
-  row->warned = true;
+  if (!why) why = i < 0 ? "the tokenizer's decoder fails on its tokens" : "it gave no number";
+  if (*warned) return;
+  *warned = true;
   tri_log(TRI_LOG_WARN,
-          "reward %s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
+          "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
           "reward_failures counts such answers)",
-          row->name, (long long)prompt_id, row->kind->failure ? row->kind->failure : "it gave no number");
+          i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
 }
 
 int tri_reward_set_count(const tri_reward_set *s) { return s->n; }

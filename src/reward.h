@@ -57,7 +57,8 @@ void                          tri_reward_set_close(tri_reward_set **s);
  * answer, which counts as 0 there. An infinite score is TRI_ENUMERIC, naming the reward and the prompt. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total, int32_t *failed);
-/* Not collective. The first time: a warning that reward i could not judge an answer to this prompt, with the cause. */
+/* Not collective. The first time: a warning that reward i (-1: no reward, for want of a text) could not judge an answer
+ * to this prompt, with the cause. */
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);
 /* Not collective. Why one of the rewards cannot judge answers to this truth [n], or NULL. */
 const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);

@@ -6,7 +6,7 @@
 #include "memory.h"
 
 typedef enum { TRI_STOP_EOS, TRI_STOP_STRING, TRI_STOP_LENGTH } tri_stop_reason;
-enum { TRI_REWARDS_MAX = 16 };
+enum { TRI_REWARDS_MAX = 16, TRI_FAILED_TEXT = 1 << TRI_REWARDS_MAX }; /* the latter: of tri_rollout.failed */
 
 /* Host memory, owned by the rollout or planned once for every step (tri_rollout_plan); rows are tokens,
  * packed. After tri_rollout_exchange every rank holds the whole step in the order of prompts, then answers;
@@ -20,7 +20,8 @@ typedef struct tri_rollout {
   int32_t *prompt_len, *stop;    /* [n_seq] tokens without loss at the start; tri_stop_reason */
   float   *reward;               /* [n_seq] weighted sum; NaN while unknown */
   float   *part;                 /* [n_seq,n_reward] each reward by itself, unweighted */
-  int32_t *failed;               /* [n_seq] bit i: reward i could not judge; its part is 0 */
+  int32_t *failed;               /* [n_seq] bit i: reward i could not judge; its part is 0;
+                                  * TRI_FAILED_TEXT: none could, the tokens cannot be decoded */
   int32_t *token;                /* [n_tok] */
   float   *old_logp, *ref_logp;  /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
   float   *adv;                  /* [n_tok] */

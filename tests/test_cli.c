@@ -67,6 +67,23 @@ static void an_answer_no_pattern_can_judge_counts_as_nothing(void **state) {
   cli_shows(cli_out, "\"reward_failures\": 2");
 }
 
+/* A decoder whose search has no end on any token. */
+static void an_answer_without_text_counts_as_nothing(void **state) {
+  char text[CLI_TEXT_BYTES];
+
+  (void)state;
+  cli_sh("sed 's/\"decoder\": *{[^}]*}/\"decoder\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": "
+         "\"^(?:|){30}(?!)\"}, \"content\": \"\"}/' tokenizer.json >endless.json && "
+         "! cmp -s tokenizer.json endless.json");
+  cli_succeeds(ONE GRPO
+               "run.output=textless train.steps=1 model.tokenizer=endless.json rollout.save_every=1");
+  cli_shows(cli_err, "the rewards could not judge an answer");
+  cli_shows(cli_err, "the rollout is not saved");
+  cli_read("textless/metrics.jsonl", text);
+  cli_shows(text, "\"reward_failures\": ");
+  assert_null(strstr(text, "\"reward_failures\": 0"));
+}
+
 static void tokenize_there_and_back(void **state) {
   (void)state;
   cli_write(
@@ -548,6 +565,7 @@ int main(void) {
       cmocka_unit_test(score_answers_the_same_bytes_on_two_ranks),
       cmocka_unit_test(several_rewards_are_reported_by_name),
       cmocka_unit_test(an_answer_no_pattern_can_judge_counts_as_nothing),
+      cmocka_unit_test(an_answer_without_text_counts_as_nothing),
       cmocka_unit_test(tokenize_there_and_back),
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),
