@@ -30,13 +30,28 @@ static const tri_flag *find(const tri_flag *flag, int n_flag, const char *name, 
   return NULL;
 }
 
-static tri_status unknown(const tri_flag *flag, int n_flag, const char *name) {
+/* The one flag that begins so, or the nearest; NULL: none. name [n]. */
+static const char *meant(const char *const *known, int n_known, const char *name, size_t n) {
+  const char *only = NULL;
+  char        word[64];
+  int         n_begin = 0;
+
+  snprintf(word, sizeof word, "%.*s", (int)n, name);
+  for (int i = 0; i < n_known; i++)
+    if (n > 2 && !strncmp(known[i], word, strlen(word))) {
+      only = known[i];
+      n_begin++;
+    }
+  return n_begin == 1 ? only : tri_nearest(word, known, n_known);
+}
+
+static tri_status unknown(const tri_flag *flag, int n_flag, const char *name, size_t n_name) {
   const char *known[64], *near;
   int         n = 0;
 
   for (int i = 0; i < n_flag && n < 63; i++) known[n++] = flag[i].name;
   known[n++] = "--help";
-  near = tri_nearest(name, known, n);
+  near = meant(known, n, name, n_name);
   TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s; --help lists them", name, near ? ": did you mean " : "",
            near ? near : "", near ? "?" : "");
 }
@@ -103,7 +118,7 @@ tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_fla
       return TRI_OK;
     }
     f = find(flag, n_flag, argv[i], n);
-    if (!f) return unknown(flag, n_flag, argv[i]);
+    if (!f) return unknown(flag, n_flag, argv[i], n);
     if (f->type == TRI_FLAG_BOOL) {
       if (equals) TRI_FAIL(TRI_EARG, "%s takes no value", f->name);
       *(bool *)f->where = true;

@@ -182,6 +182,8 @@ static void unknown_names_come_with_the_nearest(void **state) {
   (void)state;
   cli_fails(64, ONE "trian sft.yaml", "unknown command 'trian'", "train");
   cli_fails(64, ONE "inspect run --verfy", "--verfy", "--verify");
+  cli_fails(64, ONE "generate model hi --temp 0", "'--temp': did you mean --temperature?", NULL);
+  cli_fails(64, ONE "generate model hi --temp=0", "did you mean --temperature?", NULL);
   cli_fails(64, ONE "export run x --dtype f16", "--dtype f16", "bf16 or f32");
   cli_fails(64, ONE "generate model hi --temperature hot", "--temperature hot", NULL);
   cli_fails(64, ONE "generate model hi --seed", "--seed needs a value", NULL);
@@ -397,6 +399,10 @@ static void fields_have_other_names(void **state) {
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q --answer-key a");
   cli_succeeds(ONE "generate model --prompts named.jsonl --max-new 4 --prompt-key q");
   cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern", NULL);
+  cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
+  cli_fails(64, ONE "score model named.jsonl --prompt-key q", "named.jsonl:1: ", "completion");
+  cli_succeeds(ONE "score model named.jsonl --prompt-key q --completion-key a --json");
+  cli_shows(cli_out, "{\"tokens\": [18,");
 }
 
 static void empty_data_is_refused(void **state) {

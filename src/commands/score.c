@@ -10,7 +10,7 @@
 enum { BATCH_TOKENS = 2048 }; /* chosen: products are at their best */
 
 typedef struct request {
-  const char *data, *dtype;
+  const char *data, *dtype, *prompt_key, *completion_key;
   bool        json, help;
 } request;
 
@@ -108,6 +108,8 @@ static tri_status run(const char *model, const request *q) {
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
   tri_data_opt opt = tri_infer_data(&f, TRI_DATA_SCORE);
+  opt.prompt_key = q->prompt_key;
+  opt.completion_key = q->completion_key;
   TRI_TRY_DONE(tri_dataset_open_shared(&q->data, 1, &opt, f.se.comm[TRI_WORLD], &data));
   int64_t        longest = tri_dataset_stats(data)->longest;
   tri_infer_size size = {q->dtype, 0, 1, 0, longest > BATCH_TOKENS ? longest : BATCH_TOKENS};
@@ -126,12 +128,16 @@ static tri_status score(int argc, char **argv, int *code) {
   request  q = {0};
   tri_flag flag[] = {{"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
                       "type the model computes in (that of the run, or of the model's files)"},
+                     {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "KEY",
+                      "field of a line that holds the prompt (prompt)"},
+                     {"--completion-key", TRI_FLAG_TEXT, &q.completion_key, 0, 0, "KEY",
+                      "field of a line that holds the text behind it (completion)"},
                      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
                       "no perplexity line on stderr; the lines are JSON either way"}};
   int      n;
 
   (void)code;
-  TRI_TRY(tri_flags_parse(&tri_command_score, flag, 2, argc, argv, &n, &q.help));
+  TRI_TRY(tri_flags_parse(&tri_command_score, flag, 4, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   if (n != 2) TRI_FAIL(TRI_EARG, "usage: trireme score %s", tri_command_score.usage);
   q.data = argv[1];
