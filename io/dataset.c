@@ -9,6 +9,7 @@
 #include "rng.h"
 
 enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
+enum { BAD_LINES = 20 };        /* chosen: shown at most; more say the same again */
 enum { FIELDS_BYTES = 256 };    /* chosen: names of fields in a message */
 
 /* One line on its way in. id: the tokens so far, one buffer for all lines. */
@@ -18,9 +19,9 @@ typedef struct intake {
   tri_dataset        *d;
   tri_jsonl          *r;
   json_t             *object;
-  int32_t            *id; /* [cap] */
-  int64_t             n, cap, n_prompt;
-  int                 file; /* index of the file */
+  int32_t            *id;                      /* [cap] */
+  int64_t             n, cap, n_prompt, n_bad; /* n_bad: lines */
+  int                 file;                    /* index of the file */
 } intake;
 
 /* Fail at the place of the line. */
@@ -315,18 +316,37 @@ static tri_status add_example(intake *in, int64_t id) {
   return TRI_OK;
 }
 
+/* *more: false where the file has ended. */
+static tri_status next_line(intake *in, bool *more) {
+  bool keep;
+
+  *more = true;
+  TRI_TRY(tri_jsonl_next(in->r, &in->object));
+  *more = in->object != NULL;
+  if (!*more) return TRI_OK;
+  TRI_TRY(take_line(in));
+  TRI_TRY(limit_length(in, &keep));
+  return keep ? add_example(in, in->d->stats.n_line + tri_jsonl_taken(in->r) - 1) : TRI_OK;
+}
+
+/* With opt->problems a bad line that was read to its end is noted, up to BAD_LINES of them. */
+static tri_status note_bad_line(intake *in, tri_status st, int64_t taken_before) {
+  if (st != TRI_EINPUT || !in->opt->problems || tri_jsonl_taken(in->r) == taken_before) return st;
+  if (++in->n_bad <= BAD_LINES) return tri_error_note(st, in->opt->problems);
+  tri_error_clear();
+  return TRI_OK;
+}
+
 static tri_status read_file(intake *in, const char *path, int64_t begin, int64_t end) {
   tri_status st = TRI_OK;
-  bool       keep;
+  bool       more = true;
 
   TRI_TRY(tri_jsonl_open_part(path, begin, end, &in->r));
   if (in->opt->max_line_bytes) tri_jsonl_limit(in->r, in->opt->max_line_bytes, "data.max_line_bytes");
   for (;;) {
-    TRI_TRY_DONE(tri_jsonl_next(in->r, &in->object));
-    if (!in->object) break;
-    TRI_TRY_DONE(take_line(in));
-    TRI_TRY_DONE(limit_length(in, &keep));
-    if (keep) TRI_TRY_DONE(add_example(in, in->d->stats.n_line + tri_jsonl_taken(in->r) - 1));
+    int64_t before = tri_jsonl_taken(in->r);
+    TRI_TRY_DONE(note_bad_line(in, next_line(in, &more), before));
+    if (!more) break;
   }
   in->d->stats.n_line += tri_jsonl_taken(in->r);
 done:
@@ -350,6 +370,8 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
     const tri_data_range *r = &range[in.file];
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
   }
+  if (in.n_bad)
+    TRI_FAIL_DONE(TRI_EINPUT, "%s%s: %lld bad lines", file[0], n_file > 1 ? " ..." : "", (long long)in.n_bad);
 done:
   TRI_FREE(in.id);
   if (st != TRI_OK) tri_dataset_close(&in.d);

@@ -170,7 +170,7 @@ tri_status tri_dataset_open_shared(const char *const *file, int n_file, const tr
   tri_status      st;
 
   *out = NULL;
-  if (c->size == 1) return tri_dataset_open(file, n_file, opt, out);
+  if (c->size == 1 || !c->mpi) return tri_dataset_open(file, n_file, opt, out);
   st = TRI_ALLOC(range, n_file);
   if (st == TRI_OK) st = TRI_ALLOC(bytes, c->size);
   if (st == TRI_OK) st = TRI_ALLOC(size, n_file);

@@ -94,6 +94,10 @@ TRI_CHECKED tri_status tri_text_printf(tri_text *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void tri_text_free(tri_text *t);
 
+/* Where `problems` is not NULL and st is an error of what the user gave: its message and a newline are appended, the error
+ * is cleared, and TRI_OK comes back, so that what is behind it is looked at too. Else st. Not collective. */
+TRI_CHECKED tri_status tri_error_note(tri_status st, tri_text *problems);
+
 /* Log levels by how much they may print. error and warn: any rank, once. info: rank 0, a few lines a phase.
  * detail: rank 0, tables and lists. debug: any rank. What is asked for goes to stderr, out of the way of the live line
  * (live.h), and, once tri_log_file was called, to that file too; detail to the file always. */

@@ -55,7 +55,7 @@ struct tri_comm {
   const tri_comm_ops *ops;
   tri_scope           scope;
   int                 rank, size;
-  void               *mpi; /* MPI_Comm *: control plane and HDF5; owned */
+  void *mpi; /* MPI_Comm *: control plane and HDF5; owned. NULL: pretended, rank 0 is alone (session.h) */
 };
 
 /* Collective over world. One scope, served by the back end of d: "shm" or "mpi" for the CPU; for a GPU

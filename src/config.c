@@ -19,7 +19,7 @@ typedef struct slot {
 typedef struct loader {
   const tri_deck *deck;
   tri_config     *cfg;
-  tri_text       *notes;
+  tri_text       *notes, *problems;    /* problems: NULL where the first one ends it */
   slot            slot[MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
 } loader;
 
@@ -37,7 +37,8 @@ static tri_status collect(loader *l) {
     slot                 *s;
     int                  *at;
     if (!e->first) continue;
-    TRI_TRY(tri_key_match_entry(e, &m));
+    m.key = -1;
+    TRI_TRY(tri_error_note(tri_key_match_entry(e, &m), l->problems));
     if (m.key < 0) continue;
     s = &l->slot[m.key];
     at = e->line ? &s->file : &s->argument;
@@ -340,14 +341,17 @@ static tri_status read_algo(const loader *l) {
            near ? "; nearest: " : "", near ? near : "");
 }
 
+static tri_status refuse_one(const tri_deck_entry *e, const char *key, const char *algo) {
+  TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to algo.name %s: remove it", e->where, key, algo);
+}
+
 static tri_status refuse_unused(const loader *l) {
   const tri_config_algo *a = l->cfg->algo.row;
 
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_deck_entry *e = given(l, tri_keys[i].name);
     if (e && !(tri_keys[i].use & a->use))
-      TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to algo.name %s: remove it", e->where, tri_keys[i].name,
-               a->name);
+      TRI_TRY(tri_error_note(refuse_one(e, tri_keys[i].name, a->name), l->problems));
   }
   return TRI_OK;
 }
@@ -382,31 +386,33 @@ static tri_status refuse_contradictions(const loader *l) {
   return TRI_OK;
 }
 
-static tri_status require(const loader *l, const char *name, const char *what) {
-  if (given(l, name)) return TRI_OK;
+static tri_status refuse_missing(const loader *l, const char *name, const char *what) {
   TRI_FAIL(TRI_ECONFIG, "%s: %s is missing: %s", tri_deck_name(l->deck), name, what);
 }
 
 static tri_status check_required(const loader *l) {
   const tri_config *c = l->cfg;
-  const char       *name = tri_deck_name(l->deck);
   bool              rl = c->algo.row->use == TRI_USE_RL;
+  char              rewards[96];
+  const struct {
+    bool        missing;
+    const char *name, *what;
+  } row[] = {
+      {!given(l, "run.output"), "run.output", "the folder the run writes to"},
+      {!c->model.path && !c->model.config, "model.path",
+       "a model folder, or give model.config to start from random weights"},
+      {!c->data.train.n && !c->rollout.replay, "data.train", "the JSON lines file to train on"},
+      {!c->train.steps && !c->train.epochs, "train.steps", "the length of the run, or give train.epochs"},
+      {rl && !given(l, "rollout.rollout_batch_size"), "rollout.rollout_batch_size",
+       "the prompts of one rollout"},
+      {rl && !given(l, "rollout.max_response_length"), "rollout.max_response_length",
+       "the longest answer, in tokens"},
+      {rl && !c->reward.n && !c->rollout.replay, "reward", rewards},
+  };
 
-  TRI_TRY(require(l, "run.output", "the folder the run writes to"));
-  if (!c->model.path && !c->model.config)
-    TRI_FAIL(TRI_ECONFIG,
-             "%s: model.path is missing: a model folder, or give model.config to start from random weights",
-             name);
-  if (!c->data.train.n && !c->rollout.replay)
-    TRI_FAIL(TRI_ECONFIG, "%s: data.train is missing: the JSON lines file to train on", name);
-  if (!c->train.steps && !c->train.epochs)
-    TRI_FAIL(TRI_ECONFIG, "%s: train.steps is missing: the length of the run, or give train.epochs", name);
-  if (!rl) return TRI_OK;
-  TRI_TRY(require(l, "rollout.rollout_batch_size", "the prompts of one rollout"));
-  TRI_TRY(require(l, "rollout.max_response_length", "the longest answer, in tokens"));
-  if (!c->reward.n && !c->rollout.replay)
-    TRI_FAIL(TRI_ECONFIG, "%s: reward is missing: %s needs at least one, such as '- name: exact'", name,
-             c->algo.name);
+  snprintf(rewards, sizeof rewards, "%s needs at least one, such as '- name: exact'", c->algo.name);
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (row[i].missing) TRI_TRY(tri_error_note(refuse_missing(l, row[i].name, row[i].what), l->problems));
   return TRI_OK;
 }
 
@@ -516,38 +522,57 @@ static void resolve_plan(const loader *l) {
 
 /* ---- public ---- */
 
+/* What the values are together; every key was read without fault. */
+static tri_status check_values(loader *l) {
+  TRI_TRY(tri_error_note(refuse_unused(l), l->problems));
+  TRI_TRY(tri_error_note(refuse_contradictions(l), l->problems));
+  TRI_TRY(tri_error_note(check_required(l), l->problems));
+  TRI_TRY(tri_error_note(check_together(l), l->problems));
+  TRI_TRY(tri_error_note(check_allowed(l), l->problems));
+  return note_idle(l);
+}
+
+static tri_status load(loader *l) {
+  tri_config *c = l->cfg;
+
+  TRI_ASSERT(tri_n_keys <= MOST_KEYS);
+  *c = (tri_config){0};
+  TRI_TRY(tri_error_note(collect(l), l->problems));
+  for (int i = 0; i < tri_n_keys; i++) TRI_TRY(tri_error_note(read_key(l, i), l->problems));
+  TRI_TRY(tri_error_note(read_rewards(l), l->problems));
+  if (c->algo.name || !l->problems || !l->problems->len) TRI_TRY(tri_error_note(read_algo(l), l->problems));
+  if (!l->problems || !l->problems->len) TRI_TRY(check_values(l));
+  if (l->problems && l->problems->len) return TRI_OK;
+  resolve_plan(l);
+  if (!given(l, "algo.clip_eps_high")) c->algo.clip_eps_high = c->algo.clip_eps;
+  return TRI_OK;
+}
+
 tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes) {
   loader l = {.deck = deck, .cfg = out, .notes = notes};
 
-  TRI_ASSERT(tri_n_keys <= MOST_KEYS);
+  return load(&l);
+}
+
+tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
+                               tri_text *notes, tri_text *problems) {
+  tri_status st = TRI_OK;
+  tri_deck  *deck = NULL;
+  loader     l = {.cfg = out, .notes = notes, .problems = problems};
+
   *out = (tri_config){0};
-  TRI_TRY(collect(&l));
-  for (int i = 0; i < tri_n_keys; i++) TRI_TRY(read_key(&l, i));
-  TRI_TRY(read_rewards(&l));
-  TRI_TRY(read_algo(&l));
-  TRI_TRY(refuse_unused(&l));
-  TRI_TRY(refuse_contradictions(&l));
-  TRI_TRY(check_required(&l));
-  TRI_TRY(check_together(&l));
-  TRI_TRY(check_allowed(&l));
-  TRI_TRY(note_idle(&l));
-  resolve_plan(&l);
-  if (!given(&l, "algo.clip_eps_high")) out->algo.clip_eps_high = out->algo.clip_eps;
-  return TRI_OK;
+  TRI_TRY_DONE(tri_deck_open(path, &deck));
+  for (int i = 0; i < n_args; i++) TRI_TRY_DONE(tri_error_note(tri_deck_set(deck, args[i]), problems));
+  l.deck = deck;
+  TRI_TRY_DONE(load(&l));
+done:
+  tri_deck_close(&deck);
+  return st;
 }
 
 tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                            tri_text *notes) {
-  tri_status st = TRI_OK;
-  tri_deck  *deck = NULL;
-
-  *out = (tri_config){0};
-  TRI_TRY_DONE(tri_deck_open(path, &deck));
-  for (int i = 0; i < n_args; i++) TRI_TRY_DONE(tri_deck_set(deck, args[i]));
-  TRI_TRY_DONE(tri_config_from_deck(deck, out, notes));
-done:
-  tri_deck_close(&deck);
-  return st;
+  return tri_config_load_all(path, args, n_args, out, notes, NULL);
 }
 
 void tri_config_free(tri_config *c) {

@@ -140,6 +140,12 @@ static tri_status say_plan(const tri_trainer *t) {
   return TRI_OK;
 }
 
+tri_status tri_screen_plan(const tri_trainer *t) {
+  TRI_TRY(say_model(t));
+  TRI_TRY(say_plan(t));
+  return say_memory(t);
+}
+
 tri_status tri_screen_start(tri_trainer *t) {
   const tri_runtime *rt = &t->se->rt;
   const tri_device  *d = t->se->device;
@@ -153,9 +159,7 @@ tri_status tri_screen_start(tri_trainer *t) {
   SAY("device: %s%s%s, %d thread%s each", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
       plural(t->se->threads));
   TRI_TRY(print_ranks(t));
-  TRI_TRY(say_model(t));
-  TRI_TRY(say_plan(t));
-  return say_memory(t);
+  return tri_screen_plan(t);
 }
 
 /* ---- steps ---- */

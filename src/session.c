@@ -47,6 +47,39 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   return tri_ledger_open(&s->ledger);
 }
 
+tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, tri_session *out) {
+  tri_session *s = out;
+  int          node = opt->ranks_per_node > 0 && opt->ranks_per_node < ranks ? opt->ranks_per_node : ranks;
+
+  *s = (tri_session){0};
+  if (ranks % node)
+    TRI_FAIL(TRI_EARG, "run.ranks_per_node = %d does not divide the %d ranks of this job", node, ranks);
+  s->rt = (tri_runtime){.world_size = ranks,
+                        .local_size = node,
+                        .nodes = ranks / node,
+                        .machine_ranks = node,
+                        .cores = 1,
+                        .machine_cores = 1,
+                        .launcher = "check"};
+  s->place = (tri_place){0, node, 0, s->rt.nodes};
+  s->threads = 1;
+  TRI_TRY(tri_device_open("cpu", 0, 1, &s->device));
+  TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
+  s->pretended = true;
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) {
+    TRI_TRY(TRI_ALLOC(s->comm[scope], 1));
+    *s->comm[scope] = (tri_comm){.scope = (tri_scope)scope,
+                                 .size = scope == TRI_WORLD  ? ranks
+                                         : scope == TRI_NODE ? node
+                                                             : s->rt.nodes};
+  }
+  return tri_ledger_open(&s->ledger);
+}
+
+tri_status tri_session_check_memory(tri_session *s) {
+  return tri_ledger_check(s->ledger, s->device, 0, s->rt.machine_ranks, s->rt.machine_ranks);
+}
+
 /* What a GPU's libraries take after the plan is checked: kernels that are loaded when first used and recorded decode
  * steps, and NCCL's buffers. Chosen. */
 static size_t beside_plan(const tri_session *s) {
@@ -88,7 +121,11 @@ static void leave_alone(const tri_session *s, tri_status st) {
 
 void tri_session_close(tri_session *s, tri_status st) {
   if (st != TRI_OK && !tri_runtime_all_failed()) leave_alone(s, st);
-  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) tri_comm_close(&s->comm[scope]);
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
+    if (s->pretended)
+      TRI_FREE(s->comm[scope]);
+    else
+      tri_comm_close(&s->comm[scope]);
   tri_ledger_close(&s->ledger);
   if (s->stream) s->device->ops->stream_close(&s->stream);
   tri_device_close(&s->device);

@@ -103,7 +103,8 @@ static tri_status open_checkpoint(tri_ckpt_reader *r, tri_source **out) {
 tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
                                       char folder[TRI_CKPT_PATH_BYTES]) {
   tri_text   skipped = {0}, text = {0};
-  tri_status st = tri_ckpt_find(path, world, verify, &skipped, folder);
+  tri_comm  *readers = world && world->mpi ? world : NULL; /* one that is pretended has this process only */
+  tri_status st = tri_ckpt_find(path, readers, verify, &skipped, folder);
 
   if (st == TRI_OK && skipped.len && (!world || world->rank == 0)) {
     skipped.data[skipped.data[skipped.len - 1] == '\n' ? skipped.len - 1 : skipped.len] = 0;

@@ -255,12 +255,11 @@ static tri_status check_output(tri_trainer *t) {
            t->cfg->run.output);
 }
 
-tri_status tri_state_find(tri_trainer *t) {
+/* Collective over world. */
+static tri_status find_resume(tri_trainer *t) {
   const char *resume = t->cfg->run.resume;
   tri_status  st;
 
-  TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? check_output(t) : TRI_OK));
-  TRI_TRY(tri_ckpt_clean(t->folder, world_of(t)));
   t->resume[0] = 0;
   if (!strcmp(resume, "never")) return TRI_OK;
   st = tri_source_find_checkpoint(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true,
@@ -268,6 +267,30 @@ tri_status tri_state_find(tri_trainer *t) {
   if (st == TRI_OK && !t->resume[0] && strcmp(resume, "auto"))
     TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
   return st;
+}
+
+tri_status tri_state_find(tri_trainer *t) {
+  TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? check_output(t) : TRI_OK));
+  TRI_TRY(tri_ckpt_clean(t->folder, world_of(t)));
+  return find_resume(t);
+}
+
+/* Whether the folder, or what of its path is there, lets us write. */
+static tri_status check_writable(const char *output) {
+  char path[TRI_CKPT_PATH_BYTES + 32], *slash;
+
+  snprintf(path, sizeof path, "%s", output);
+  while (access(path, F_OK) && (slash = strrchr(path, '/')) != NULL && slash != path) *slash = 0;
+  if (access(path, F_OK)) snprintf(path, sizeof path, "%s", output[0] == '/' ? "/" : ".");
+  if (access(path, W_OK | X_OK))
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s: %s", output, path, strerror(errno));
+  return TRI_OK;
+}
+
+tri_status tri_state_look(tri_trainer *t) {
+  TRI_TRY(check_output(t));
+  TRI_TRY(check_writable(t->cfg->run.output));
+  return find_resume(t);
 }
 
 /* Rank 0. The deck as used, and beside it what held until the step the run goes on from. */

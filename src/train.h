@@ -76,6 +76,7 @@ typedef struct tri_trainer {
   tri_text     deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
   int64_t      data_lines, data_hash; /* of data.train, 0 without it */
   int          lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
+  tri_text    *problems;              /* borrowed; of a check, else NULL */
   tri_screen   screen;                /* what it remembers */
 } tri_trainer;
 
@@ -88,6 +89,10 @@ TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
  * too. */
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
 void                   tri_trainer_close(tri_trainer *t);
+/* Not collective, in a pretended session. What tri_trainer_open refuses, as far as it can be told without memory taken or
+ * anything written: all of it, a line each, in `problems`. Close too. */
+TRI_CHECKED tri_status tri_trainer_check(const tri_config *cfg, tri_session *se, tri_trainer *out,
+                                         tri_text *problems);
 
 /* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or
  * SFT's. Where the run is told to stop while it generates: none, and tri_halt_decided says so. */
@@ -111,6 +116,8 @@ TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
 /* Collective over world. Sets t->resume to the checkpoint that run.resume means, every byte of it verified.
  */
 TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
+/* Not collective. The same without any change to the folder; and whether it could be written. */
+TRI_CHECKED tri_status tri_state_look(tri_trainer *t);
 /* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
  * resume. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
@@ -122,7 +129,8 @@ TRI_CHECKED tri_status tri_resume_compare(tri_trainer *t, const tri_config *now)
 TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix);
 
 /* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
-TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);                          /* Collective over world */
+TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */
+TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t); /* its last part; not collective */
 void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
 void                   tri_screen_step(tri_trainer *t, int64_t step);             /* a row, if one is due */
 void                   tri_screen_halt(const tri_trainer *t, int64_t step);       /* why step is the last */

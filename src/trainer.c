@@ -128,7 +128,8 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .encode = encoder.tokenizer ? tri_encoder_run : NULL,
                            .ctx = &encoder,
                            .refuse = t->reward ? refuse_answer : NULL,
-                           .refuse_ctx = t->reward};
+                           .refuse_ctx = t->reward,
+                           .problems = t->problems};
 
   if (kind != TRI_DATA_SFT && answer >= context)
     TRI_FAIL(
@@ -481,6 +482,14 @@ static tri_status open_sources_and_rewards(tri_trainer *t) {
   return TRI_OK;
 }
 
+/* What a checkpoint says of data.train. */
+static void remember_data(tri_trainer *t) {
+  if (t->data) {
+    t->data_lines = tri_dataset_stats(t->data)->n_line;
+    t->data_hash = tri_dataset_hash(t->data);
+  }
+}
+
 /* Collective over world. */
 static tri_status open_inputs(tri_trainer *t, longest *l) {
   const tri_config *c = t->cfg;
@@ -500,10 +509,7 @@ static tri_status open_inputs(tri_trainer *t, longest *l) {
   if (c->data.train.n)
     TRI_TRY(tri_error_about(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data),
                             "data.train"));
-  if (t->data) {
-    t->data_lines = tri_dataset_stats(t->data)->n_line;
-    t->data_hash = tri_dataset_hash(t->data);
-  }
+  remember_data(t);
   if (c->eval.steps > 0)
     TRI_TRY(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
   TRI_TRY(tri_agree(world, plan_steps(t)));
@@ -572,10 +578,7 @@ static tri_status open_halt(tri_trainer *t) {
   return tri_halt_open(t->se->comm[TRI_WORLD], &opt, &t->halt);
 }
 
-tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
-  tri_trainer *t = out;
-  longest      l = {0};
-
+static tri_status begin(const tri_config *cfg, tri_session *se, tri_trainer *t) {
   *t = (tri_trainer){.cfg = cfg,
                      .se = se,
                      .start_s = tri_now_s(),
@@ -587,6 +590,14 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
       sizeof t->folder - 64)
     TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
   set_options(t);
+  return TRI_OK;
+}
+
+tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
+  tri_trainer *t = out;
+  longest      l = {0};
+
+  TRI_TRY(begin(cfg, se, t));
   TRI_TRY(tri_state_find(t));
   TRI_TRY(open_halt(t));
   TRI_TRY(open_inputs(t, &l));
@@ -598,6 +609,55 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   TRI_TRY(tri_state_load(t));
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
+}
+
+#define NOTE(call) TRI_TRY(tri_error_note(call, problems))
+
+/* What needs the model, and what needs nothing. */
+static tri_status check_inputs(tri_trainer *t, tri_text *problems) {
+  const tri_config *c = t->cfg;
+  tri_data_kind     asked = answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
+  size_t            before;
+  bool              has_model;
+
+  NOTE(open_rewards(t));
+  NOTE(tri_shard_plan_check(c->shard.scope));
+  before = problems->len;
+  if (c->model.path && !t->resume[0])
+    NOTE(tri_error_about(tri_source_resolve(c->model.path, t->se->comm[TRI_WORLD], t->model), "model.path"));
+  if (c->model.ref_path)
+    NOTE(tri_error_about(tri_source_resolve(c->model.ref_path, t->se->comm[TRI_WORLD], t->ref_model),
+                         "model.ref_path"));
+  if (problems->len == before) NOTE(open_sources(t));
+  if (problems->len == before) NOTE(set_endings(t));
+  has_model = problems->len == before;
+  if (has_model && c->data.train.n)
+    NOTE(tri_error_about(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data),
+                         "data.train"));
+  remember_data(t);
+  if (has_model && c->eval.steps > 0)
+    NOTE(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
+  if (t->data || c->train.steps) NOTE(plan_steps(t));
+  return TRI_OK;
+}
+
+tri_status tri_trainer_check(const tri_config *cfg, tri_session *se, tri_trainer *out, tri_text *problems) {
+  tri_trainer *t = out;
+  longest      l = {0};
+
+  TRI_TRY(begin(cfg, se, t));
+  t->problems = problems;
+  t->algo = tri_algo_find(cfg->algo.name);
+  NOTE(tri_state_look(t));
+  TRI_TRY(check_inputs(t, problems));
+  if (problems->len) return TRI_OK;
+  NOTE(measure(t, &l));
+  if (problems->len) return TRI_OK;
+  NOTE(settle_deck(t));
+  NOTE(open_models(t, &l));
+  if (problems->len) return TRI_OK;
+  NOTE(tri_session_check_memory(se));
+  return TRI_OK;
 }
 
 void tri_trainer_close(tri_trainer *t) {

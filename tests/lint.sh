@@ -91,6 +91,7 @@ io/rollout_file.h    5 -
 src/health.h         5 -
 src/config.h         6 src/config*.[ch]|src/train.h|src/commands/train.c
 src/config_keys.h    6 src/config*.c
+src/check.h          6 -
 src/infer.h          6 -
 src/train.h          6 -
 '

@@ -1,4 +1,5 @@
 /* train.c - trireme train DECK [key=value ...]: one run. */
+#include "check.h"
 #include "config.h"
 #include "file.h"
 #include "flags.h"
@@ -54,9 +55,14 @@ done:
 }
 
 static tri_status train(int argc, char **argv, int *code) {
-  bool     options = false, verbose = false, help;
+  bool     options = false, verbose = false, check = false, help;
+  int64_t  ranks = 0;
   tri_flag flag[] = {
       {"--options", TRI_FLAG_BOOL, &options, 0, 0, NULL, "print every key of a deck and leave"},
+      {"--check", TRI_FLAG_BOOL, &check, 0, 0, NULL,
+       "say all that is wrong with deck, model and data, and what the run would need; nothing is run or "
+       "written"},
+      {"--ranks", TRI_FLAG_I64, &ranks, 1, 1 << 20, "N", "with --check: as if started on so many ranks"},
       {"--verbose", TRI_FLAG_BOOL, &verbose, 0, 0, NULL,
        "show what else only log.txt has: the memory table, every node"}};
   tri_config cfg = {0};
@@ -64,7 +70,7 @@ static tri_status train(int argc, char **argv, int *code) {
   int        n;
   tri_status st = TRI_OK;
 
-  TRI_TRY(tri_flags_parse(&tri_command_train, flag, 2, argc, argv, &n, &help));
+  TRI_TRY(tri_flags_parse(&tri_command_train, flag, 4, argc, argv, &n, &help));
   if (help) return TRI_OK;
   if (verbose) tri_log_open(tri_runtime_env_rank(), TRI_LOG_DETAIL);
   if (options) {
@@ -75,6 +81,8 @@ static tri_status train(int argc, char **argv, int *code) {
   }
   if (n < 1 || (strchr(argv[0], '=') && access(argv[0], F_OK)))
     TRI_FAIL(TRI_EARG, "the deck is missing; usage: trireme train %s", tri_command_train.usage);
+  if (check) return tri_check(argv[0], argv + 1, n - 1, ranks);
+  if (ranks) TRI_FAIL(TRI_EARG, "--ranks belongs to --check; srun or mpirun start the ranks of a run");
   TRI_TRY_DONE(tri_config_load(argv[0], argv + 1, n - 1, &cfg, &notes));
   for (char *line = notes.data; line && *line;) { /* one line per spelling of another program */
     char *end = strchr(line, '\n');

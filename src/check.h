@@ -1,0 +1,12 @@
+/* check.h - all that is wrong with a deck and what it names, at once: trireme train --check. Layer 6. */
+#ifndef TRI_CHECK_H
+#define TRI_CHECK_H
+
+#include "base.h"
+
+/* Not collective: no MPI is started, and nothing is written. Reads the deck at `path` with `args` over it, its model, data and
+ * rewards, and plans batches and memory as for `ranks` ranks (0: as many as a launcher's environment says, else 1) on the CPU.
+ * Logs a summary; or a line for each fault, as the run would say it, and then TRI_ECONFIG. */
+TRI_CHECKED tri_status tri_check(const char *path, char *const *args, int n_args, int64_t ranks);
+
+#endif

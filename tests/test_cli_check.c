@@ -1,0 +1,109 @@
+/* test_cli_check.c - trireme train --check: all that is wrong at once, without MPI, nothing written. */
+#include "cli_case.h"
+
+#define CHECK " --check"
+
+/* The list stands above the one error message. */
+static void finds(const char *command, int faults, const char *const *part, int n_part) {
+  char count[64];
+  int  code = cli_run(command);
+
+  if (code != 64 || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
+  assert_string_equal(cli_out, "");
+  assert_false(cli_exists("bad"));
+  snprintf(count, sizeof count, ": %d fault", faults);
+  cli_shows(cli_err, count);
+  for (int i = 0; i < n_part; i++) cli_shows(cli_err, part[i]);
+}
+
+static void a_good_deck_gets_its_summary(void **state) {
+  (void)state;
+  cli_succeeds(ONE GRPO CHECK);
+  cli_shows(cli_err, "model: llama, 0.02 M parameters");
+  cli_shows(cli_err, "data.train: 24 examples in 24 lines");
+  cli_shows(cli_err, "16 = 8 x 2 x 1");
+  cli_shows(cli_err, "memory per rank: ");
+  cli_shows(cli_err, "grpo.yaml: no fault found; planned for 1 rank\n");
+  assert_false(cli_exists("bad"));
+  cli_succeeds(ONE GRPO CHECK " --ranks 2");
+  cli_shows(cli_err, "16 = 8 x 1 x 2");
+  cli_fails(64, ONE GRPO " --ranks 2", "--ranks belongs to --check", NULL);
+}
+
+static void every_key_is_looked_at(void **state) {
+  static const char *const part[] = {"unknown key 'train.stps'", "run.seed = x: ", "model.dtype = f8: "};
+
+  (void)state;
+  finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
+}
+
+static void values_are_looked_at_together(void **state) {
+  static const char *const part[] = {"rollout.top_k means nothing to algo.name sft",
+                                     "train.epochs and train.steps", "eval.steps = 1 needs data.eval"};
+  static const char *const missing[] = {
+      "run.output is missing: ", "data.train is missing: ", "reward is missing: "};
+  static const char *const unused[] = {"rollout.top_k means nothing", "algo.clip_eps means nothing"};
+
+  (void)state;
+  finds(ONE SFT "rollout.top_k=3 train.epochs=1 eval.steps=1" CHECK, 3, part, 3);
+  finds(ONE GRPO "run.output=null data.train=null reward=null" CHECK, 3, missing, 3);
+  finds(ONE SFT "rollout.top_k=3 algo.clip_eps=0.1" CHECK, 2, unused, 2);
+}
+
+static void files_batches_and_output_are_looked_at(void **state) {
+  static const char *const part[] = {"plain", "nope.json", "is not a legal plan", "3 = 8 x ? x 1"};
+  static const char *const data[] = {"none.jsonl: has no lines", "nope.jsonl"};
+
+  (void)state;
+  cli_write("plain", "");
+  finds(ONE GRPO "run.output=plain/x model.config=nope.json train.train_batch_size=3 shard.params=world "
+                 "shard.grads=node" CHECK,
+        4, part, 4);
+  cli_write("none.jsonl", "");
+  finds(ONE GRPO "data.train=none.jsonl data.eval=nope.jsonl eval.steps=1" CHECK, 2, data, 2);
+}
+
+static void every_bad_line_is_counted(void **state) {
+  static const char *const part[] = {
+      "bad.jsonl:2: ", "bad.jsonl:3: ", "bad.jsonl:21: ", "bad.jsonl: 25 bad lines"};
+  FILE *f = fopen("bad.jsonl", "w");
+
+  (void)state;
+  assert_non_null(f);
+  fputs("{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n", f);
+  for (int i = 0; i < 25; i++) fputs(i % 2 ? "{\"prompt\": \"1+1=\"}\n" : "{\n", f);
+  assert_int_equal(fclose(f), 0);
+  finds(ONE GRPO "data.train=bad.jsonl" CHECK, 21, part, 4);
+  assert_null(strstr(cli_err, "bad.jsonl:22: "));
+}
+
+static void no_mpi_is_started(void **state) {
+  (void)state;
+  cli_succeeds("OMPI_MCA_pml=nosuch OMPI_COMM_WORLD_SIZE=2 " ONE GRPO CHECK);
+  cli_shows(cli_err, "planned for 2 ranks\n");
+  cli_succeeds(TWO GRPO CHECK);
+  assert_null(strstr(strstr(cli_err, "no fault") + 1, "no fault")); /* said once */
+}
+
+static void a_resume_is_compared(void **state) {
+  static const char *const part[] = {"train_batch_size"};
+
+  (void)state;
+  cli_write(".before", "");
+  cli_succeeds(ONE SFT "run.output=run train.steps=3" CHECK);
+  cli_sh("test -z \"$(find run -newer .before -type f)\"");
+  finds(ONE SFT "run.output=run train.train_batch_size=4" CHECK, 1, part, 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_good_deck_gets_its_summary),
+      cmocka_unit_test(every_key_is_looked_at),
+      cmocka_unit_test(values_are_looked_at_together),
+      cmocka_unit_test(files_batches_and_output_are_looked_at),
+      cmocka_unit_test(every_bad_line_is_counted),
+      cmocka_unit_test(no_mpi_is_started),
+      cmocka_unit_test(a_resume_is_compared),
+  };
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
