@@ -300,12 +300,14 @@ static void tells_other_formats(void **state) {
     size_t      n;
     const char *part;
   } row[] = {
-      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 988097824\n", 78,
-       "run 'git lfs pull'"},
-      {"\x89HDF\r\n\x1a\n\0\0\0\0\0\x08", 14, "HDF5"},
-      {"PK\x03\x04\0\0\x08\x08\0\0", 10, "safe_serialization=True"},
-      {"\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02", 16, "safe_serialization=True"},
-      {"GGUF\x03\0\0\0\x23\x01\0\0\0\0\0\0", 16, "GGUF"},
+#define ROW(bytes, part) {bytes, sizeof bytes - 1, part}
+      ROW("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 988097824\n",
+          "run 'git lfs pull'"),
+      ROW("\x89HDF\r\n\x1a\n\0\0\0\0\0\x08", "HDF5"),
+      ROW("PK\x03\x04\0\0\x08\x08\0\0", "safe_serialization=True"),
+      ROW("\x80\x02\x8a\nl\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02", "safe_serialization=True"),
+      ROW("GGUF\x03\0\0\0\x23\x01\0\0\0\0\0\0", "GGUF"),
+#undef ROW
   };
 
   (void)state;
