@@ -404,6 +404,10 @@ done:
   return st;
 }
 
+tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p) {
+  return check_all(s, group, tri_params_options(p));
+}
+
 tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world, tri_stream *st) {
   loader l = {s, tri_params_options(p)->unit, group, st->device->threads};
 

@@ -59,6 +59,8 @@ const char            *tri_source_name(const tri_source *s); /* for messages */
  * what config.json says its weights are (float32: f32; else bf16). */
 TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
 
+/* Not collective. Whether every tensor is there in its shape; as tri_source_load says it. */
+TRI_CHECKED tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p);
 /* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint
  * ("/reference"). Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
 TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world,

@@ -656,8 +656,10 @@ tri_status tri_trainer_check(const tri_config *cfg, tri_session *se, tri_trainer
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
   if (problems->len) return TRI_OK;
-  NOTE(tri_session_check_memory(se));
-  return TRI_OK;
+  NOTE(tri_source_check(t->source, "/model", tri_model_params(t->policy)));
+  if (t->ref)
+    NOTE(tri_source_check(t->ref_source, t->ref_resumed ? "/reference" : "/model", tri_model_params(t->ref)));
+  return tri_error_note(tri_session_check_memory(se), problems);
 }
 
 void tri_trainer_close(tri_trainer *t) {

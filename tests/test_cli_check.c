@@ -63,6 +63,16 @@ static void files_batches_and_output_are_looked_at(void **state) {
   finds(ONE GRPO "data.train=none.jsonl data.eval=nope.jsonl eval.steps=1" CHECK, 2, data, 2);
 }
 
+static void tensors_are_looked_at(void **state) {
+  static const char *const part[] = {"model.embed_tokens.weight", "[257, 40]"};
+
+  (void)state;
+  cli_sh("rm -rf broken && cp -r model broken && sed -i 's/\"hidden_size\": 32/\"hidden_size\": 40/' "
+         "broken/config.json");
+  finds(ONE LOAD "model.path=broken" CHECK, 1, part, 2);
+  cli_succeeds(ONE LOAD "model.path=model" CHECK);
+}
+
 static void every_bad_line_is_counted(void **state) {
   static const char *const part[] = {
       "bad.jsonl:2: ", "bad.jsonl:3: ", "bad.jsonl:21: ", "bad.jsonl: 25 bad lines"};
@@ -101,6 +111,7 @@ int main(void) {
       cmocka_unit_test(every_key_is_looked_at),
       cmocka_unit_test(values_are_looked_at_together),
       cmocka_unit_test(files_batches_and_output_are_looked_at),
+      cmocka_unit_test(tensors_are_looked_at),
       cmocka_unit_test(every_bad_line_is_counted),
       cmocka_unit_test(no_mpi_is_started),
       cmocka_unit_test(a_resume_is_compared),
