@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # replay.sh - a harness without libFuzzer on its seeds and on what fuzzing found before: PROGRAM HARNESS.
 set -euo pipefail
+shopt -s nullglob
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$(dirname "${BASH_SOURCE[0]}")/seeds.sh" "$2" "$work"
+here=$(dirname "${BASH_SOURCE[0]}")
+"$here/seeds.sh" "$2" "$work"
 # A sanitizer has a limit of its own (ASAN_OPTIONS), and takes terabytes of addresses.
 grep -q __asan_init "$1" || ulimit -v $((512 << 10))
-"$1" "$work"/seeds/*
+"$1" "$work"/seeds/* "$here/repro/$2"/*

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# seeds.sh - makes a harness's first inputs from tests/data and repro, and its dictionary from the parser's literals.
+# seeds.sh - makes a harness's first inputs from tests/data, and its dictionary from the parser's string literals.
 #
 # tests/fuzz/seeds.sh HARNESS FOLDER    FOLDER/seeds/*, and FOLDER/dict; what the inputs are: fuzz_HARNESS.c
 set -euo pipefail
@@ -152,7 +152,6 @@ tok*) sources='io/tokenizer*.c' ;;
 *) echo "seeds.sh: there is no harness $harness" >&2 && exit 64 ;;
 esac
 make_"$harness"
-for file in tests/fuzz/repro/"$harness"/*; do cp "$file" "$folder/seeds"; done
 # shellcheck disable=SC2086
 {
   echo "# $sources"
