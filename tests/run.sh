@@ -53,7 +53,7 @@ if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize
     said=$(tests/fuzz/run.sh --check)
     code=$?
     echo "$said"
-    note cpu-fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } on && NF == 5 { n++; done += $2; finds += $5 }
+    note cpu-fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } /^== / { on = 0 } on && NF == 5 { n++; done += $2; finds += $5 }
       END { print n " harnesses, " done " executions, " finds " finds" }')"
   fi
 else

@@ -23,7 +23,8 @@ bytes() { printf '%b' "$(printf '\\x%02x' "$@")"; }
 # The texts of a JSON list with one string per line.
 texts() { sed -n 's/^"\(.*\)",\{0,1\}$/\1/p' "$1"; }
 
-header() { tail -c +9 "$1" | head -c "$(od -An -tu8 -N8 "$1" | tr -d ' ')"; }
+# No reader of a pipe may end before its writer: that is a failure under pipefail.
+header() { head -c $((8 + $(od -An -tu8 -N8 "$1"))) "$1" | tail -c +9; }
 
 # The two bytes that say how much data stands behind a file's header.
 data_bytes() {
@@ -139,14 +140,14 @@ make_visible() {
 }
 
 case $harness in
-ckpt) sources='io/checkpoint_read.c io/checkpoint_h5.c' ;;
-dataset) sources='io/jsonl.c io/dataset.c' ;;
+ckpt) sources='io/checkpoint_read.c io/checkpoint_verify.c io/checkpoint_h5.c' ;;
+dataset) sources='io/lines.c io/jsonl.c io/file_kind.c io/dataset.c' ;;
 deck) sources='io/deck.c src/config*.c' ;;
-hfconfig) sources='io/hf_config.c' ;;
+hfconfig) sources='io/hf_config*.c' ;;
 manifest) sources='io/checkpoint_manifest.c' ;;
 reward) sources='src/reward*.c' ;;
 rollout) sources='io/rollout_file.c' ;;
-safetensors) sources='io/safetensors.c' ;;
+safetensors) sources='io/safetensors.c io/model_kind.c' ;;
 visible) sources='src/visible.c' ;;
 tok*) sources='io/tokenizer*.c' ;;
 *) echo "seeds.sh: there is no harness $harness" >&2 && exit 64 ;;
