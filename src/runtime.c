@@ -6,11 +6,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
+#include <netdb.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 #if TRI_HAVE_PMIX
@@ -36,12 +39,46 @@ static long env_number(const char *name) {
   return end == text || v < 0 ? -1 : v;
 }
 
+/* Does a server listen there? uri: "1052508160.0;tcp4://127.0.0.1:35715", on this machine. */
+static bool listens(const char *uri) {
+  const struct timeval  patience = {.tv_sec = 1}; /* chosen: on this machine it takes less */
+  const struct addrinfo numbers = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
+  struct addrinfo      *address;
+  const char           *begin = strstr(uri, "://"), *colon = begin ? strrchr(begin + 3, ':') : NULL;
+  char                  host[64], port[16];
+  bool                  answers;
+  int                   fd;
+
+  if (!colon || snprintf(port, sizeof port, "%s", colon + 1) >= (int)sizeof port ||
+      snprintf(host, sizeof host, "%.*s", (int)(colon - begin - 3), begin + 3) >= (int)sizeof host ||
+      getaddrinfo(host, port, &numbers, &address))
+    return false;
+  fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  answers = fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) &&
+            !connect(fd, address->ai_addr, address->ai_addrlen);
+  if (fd >= 0) close(fd);
+  freeaddrinfo(address);
+  return answers;
+}
+
+/* The server of the first PMIX_SERVER_URI*: all of them name the same one. Asked once. */
+static bool has_server(void) {
+  static const char prefix[] = "PMIX_SERVER_URI";
+  static int        answer = -1;
+
+  for (int i = 0; answer < 0 && environ[i]; i++)
+    if (!strncmp(environ[i], prefix, sizeof prefix - 1)) answer = listens(environ[i]);
+  return answer > 0;
+}
+
 /* Variables stay behind in shells and are handed on by hand, so a launcher is believed only while something of it is
- * there. A PMIx server's (mpirun's, srun's): the folder it works in. */
+ * there. A PMIx server's (mpirun's, srun's): the folder it works in or, from inside a container that has a /tmp of its
+ * own, the port it listens on. */
 static bool has_pmix(void) {
   const char *folder = getenv("PMIX_SERVER_TMPDIR");
 
-  return getenv("PMIX_NAMESPACE") && env_number("PMIX_RANK") >= 0 && folder && !access(folder, F_OK);
+  return getenv("PMIX_NAMESPACE") && env_number("PMIX_RANK") >= 0 &&
+         ((folder && !access(folder, F_OK)) || has_server());
 }
 
 /* The older protocol: the descriptor that leads to the launcher, where one does. */
@@ -82,6 +119,24 @@ bool tri_runtime_speaks_alone(void) {
   for (size_t i = 0; i < sizeof name / sizeof *name; i++)
     if (env_number(name[i]) >= 0) return !was_together && env_number(name[i]) == 0;
   return !was_together;
+}
+
+static bool is_lost(void) { return getenv("PMIX_NAMESPACE") && !has_launcher(); }
+
+tri_status tri_runtime_check_launcher(void) {
+  static const char *const size[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+  bool                     is_one_of_many = env_number("PMIX_RANK") > 0;
+
+  for (size_t i = 0; i < sizeof size / sizeof *size; i++)
+    is_one_of_many = is_one_of_many || env_number(size[i]) > 1;
+  if (is_lost() && is_one_of_many)
+    TRI_FAIL(
+        TRI_EDEVICE,
+        "PMIX_NAMESPACE=%s says that this is one rank of several, but their launcher cannot be found: it has "
+        "ended, or a container hides it; start the run by srun or mpirun, or train on one rank after unset "
+        "PMIX_RANK OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS",
+        getenv("PMIX_NAMESPACE"));
+  return TRI_OK;
 }
 
 /* MPI would look for the launcher these are of. */
@@ -157,7 +212,7 @@ static tri_status start_mpi(int cores) {
 
   MPI_Initialized(&started);
   if (!started) {
-    if (getenv("PMIX_NAMESPACE") && !has_launcher()) forget_launcher();
+    if (is_lost()) forget_launcher();
     tune_mpi(cores);
     TRI_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
     mpi_is_ours = true;

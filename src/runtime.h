@@ -29,6 +29,9 @@ void                   tri_runtime_close(tri_runtime *rt);
 /* Not collective. Rank as the environment of a launcher says it that is there; 0: none, whatever variables a shell has
  * kept. For messages before MPI is up, and commands for one rank. */
 int tri_runtime_env_rank(void);
+/* Not collective, before MPI is up. TRI_EDEVICE: by its environment this is one rank of several, and their launcher is
+ * not there: opened, each rank would be a run of its own. */
+TRI_CHECKED tri_status tri_runtime_check_launcher(void);
 /* Not collective. Was this process started by Open MPI's mpirun, which is there? */
 bool tri_runtime_by_mpirun(void);
 /* Not collective. May this rank, which failed before MPI was up, say so beside rank 0? The first one of each node. */

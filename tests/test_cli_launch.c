@@ -13,7 +13,8 @@ static void same_as_plain(const char *variables, const char *command) {
   if (strcmp(plain, cli_out) != 0) fail_msg("%s\nprints\n%snot\n%s", all, cli_out, plain);
 }
 
-static void all_as_plain(const char *variables) {
+/* Commands for one rank print; a run is refused where it would be one of several. */
+static void all_as_plain(const char *variables, bool is_refused) {
   char command[4096];
 
   cli_write("texts.jsonl", "{\"text\": \"1+2=3\"}\n");
@@ -23,7 +24,11 @@ static void all_as_plain(const char *variables) {
   snprintf(command, sizeof command, "%s; rm -rf model2 && %sexport run model2 && test -e model2/config.json",
            variables, ONE);
   cli_succeeds(command);
-  snprintf(command, sizeof command, "%s; rm -rf run2; %s", variables, ONE SFT "run.output=run2");
+  snprintf(command, sizeof command, "%s; %s", variables, ONE SFT "run.output=bad");
+  if (is_refused) cli_fails(69, command, "one rank of several", "unset PMIX_RANK OMPI_COMM_WORLD_SIZE");
+  snprintf(command, sizeof command, "%s; %s rm -rf run2; %s", variables,
+           is_refused ? "unset PMIX_RANK OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS;" : "",
+           ONE SFT "run.output=run2");
   cli_succeeds(command);
   cli_shows(cli_err, "ranks: 1 on 1 node (single)");
   cli_shows(cli_err, "done after 2 steps");
@@ -32,10 +37,11 @@ static void all_as_plain(const char *variables) {
 /* Left in a shell, or handed on one by one. */
 static void test_stray_variables(void **state) {
   (void)state;
-  all_as_plain("export OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1");
-  all_as_plain("export PMIX_RANK=1 PMIX_NAMESPACE=1234 PMIX_SERVER_TMPDIR=/nowhere/pmix PMI_RANK=3");
+  all_as_plain("export OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=1", false);
+  all_as_plain("export PMIX_RANK=1 PMIX_NAMESPACE=1234 PMIX_SERVER_TMPDIR=/nowhere/pmix PMI_RANK=3", true);
   all_as_plain("export SLURM_JOB_ID=5 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=999999999 "
-               "SLURM_JOB_END_TIME=1000000000");
+               "SLURM_JOB_END_TIME=1000000000",
+               false);
 }
 
 /* All that mpirun gives a rank, when mpirun has ended. */
@@ -43,7 +49,16 @@ static void test_launcher_that_is_gone(void **state) {
   (void)state;
   cli_sh("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 "
          "sh -c 'test $PMIX_RANK = 0 || export -p > gone.sh'");
-  all_as_plain(". ./gone.sh");
+  all_as_plain(". ./gone.sh", true);
+}
+
+/* In a container that has a /tmp of its own mpirun's folder is out of sight, and mpirun is there. */
+static void test_launcher_behind_a_wall(void **state) {
+  (void)state;
+  cli_succeeds("'" TRI_MPIEXEC
+               "' --allow-run-as-root --oversubscribe -n 2 env PMIX_SERVER_TMPDIR=/nowhere '" TRI_PROGRAM
+               "' " SFT "run.output=run3");
+  cli_shows(cli_err, "ranks: 2 on 1 node (mpi)");
 }
 
 static int count(const char *text, const char *part) {
@@ -96,9 +111,9 @@ static void test_idle_ranks(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stray_variables), cmocka_unit_test(test_launcher_that_is_gone),
-      cmocka_unit_test(test_rank_0_prints),   cmocka_unit_test(test_failure_of_another_rank),
-      cmocka_unit_test(test_idle_ranks),
+      cmocka_unit_test(test_stray_variables),         cmocka_unit_test(test_launcher_that_is_gone),
+      cmocka_unit_test(test_launcher_behind_a_wall),  cmocka_unit_test(test_rank_0_prints),
+      cmocka_unit_test(test_failure_of_another_rank), cmocka_unit_test(test_idle_ranks),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);

@@ -32,6 +32,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   FILE           *log = NULL;
   char            path[TRI_CKPT_PATH_BYTES + 16];
 
+  TRI_TRY_DONE(tri_runtime_check_launcher());
   tri_halt_catch_signals(tri_runtime_env_rank() == 0);
   TRI_TRY_DONE(tri_session_open(&opt, &se));
   TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
