@@ -329,10 +329,10 @@ static tri_status next_line(intake *in, bool *more) {
   return keep ? add_example(in, in->d->stats.n_line + tri_jsonl_taken(in->r) - 1) : TRI_OK;
 }
 
-/* With opt->problems a bad line that was read to its end is noted, up to BAD_LINES of them. */
+/* With opt->faults a bad line that was read to its end is noted, up to BAD_LINES of them. */
 static tri_status note_bad_line(intake *in, tri_status st, int64_t taken_before) {
-  if (st != TRI_EINPUT || !in->opt->problems || tri_jsonl_taken(in->r) == taken_before) return st;
-  if (++in->n_bad <= BAD_LINES) return tri_error_note(st, in->opt->problems);
+  if (st != TRI_EINPUT || !in->opt->faults || tri_jsonl_taken(in->r) == taken_before) return st;
+  if (++in->n_bad <= BAD_LINES) return tri_error_note(st, in->opt->faults);
   tri_error_clear();
   return TRI_OK;
 }
@@ -354,6 +354,18 @@ done:
   return st;
 }
 
+/* The bad lines that were not shown, in one message. */
+static tri_status note_more_bad_lines(const intake *in, const char *const *file, int n_file) {
+  long long more = in->n_bad - BAD_LINES;
+
+  if (more <= 0) return TRI_OK;
+  in->opt->faults->n += more - 1;
+  return tri_error_note(tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
+                                 "%s%s: %lld more bad line%s, %lld in all", file[0], n_file > 1 ? " ..." : "",
+                                 more, more == 1 ? "" : "s", (long long)in->n_bad),
+                        in->opt->faults);
+}
+
 tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
                             const tri_data_range *range, tri_dataset **out) {
   tri_status st = TRI_OK;
@@ -370,11 +382,10 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
     const tri_data_range *r = &range[in.file];
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
   }
-  if (in.n_bad)
-    TRI_FAIL_DONE(TRI_EINPUT, "%s%s: %lld bad lines", file[0], n_file > 1 ? " ..." : "", (long long)in.n_bad);
+  TRI_TRY_DONE(note_more_bad_lines(&in, file, n_file));
 done:
   TRI_FREE(in.id);
-  if (st != TRI_OK) tri_dataset_close(&in.d);
+  if (st != TRI_OK || in.n_bad) tri_dataset_close(&in.d);
   *out = in.d;
   return st;
 }
@@ -410,7 +421,7 @@ tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_
   TRI_TRY(TRI_ALLOC(all, n_file));
   for (int i = 0; i < n_file; i++) all[i] = (tri_data_range){0, INT64_MAX};
   TRI_TRY_DONE(tri_dataset_read(file, n_file, opt, all, out));
-  TRI_TRY_DONE(tri_dataset_finish(*out, file, n_file, opt));
+  if (*out) TRI_TRY_DONE(tri_dataset_finish(*out, file, n_file, opt));
 done:
   TRI_FREE(all);
   if (st != TRI_OK) tri_dataset_close(out);

@@ -47,9 +47,9 @@ typedef struct tri_data_opt {
   /* RL, PROMPTS: why an answer [n] cannot be used, or NULL; makes its line a bad one. NULL: every answer can. */
   const char *(*refuse)(const void *ctx, const char *answer, size_t n);
   const void *refuse_ctx;
-  /* tri_dataset_open only. Bad lines do not end it: the first 20 get a line each here, and in the end TRI_EINPUT says how
-   * many there are. NULL: the first ends it. */
-  tri_text *problems;
+  /* tri_dataset_open only. Bad lines do not end it: all are counted here, the first 20 each with its message, and *out is
+   * NULL with TRI_OK. NULL: the first ends it. */
+  tri_faults *faults;
 } tri_data_opt;
 
 /* Borrowed from the dataset. id: the 0-based line in the files one after another, blank lines too; it keys

@@ -170,12 +170,13 @@ void tri_text_free(tri_text *t) {
   *t = (tri_text){0};
 }
 
-tri_status tri_error_note(tri_status st, tri_text *problems) {
+tri_status tri_error_note(tri_status st, tri_faults *faults) {
   bool theirs = st == TRI_EARG || st == TRI_ECONFIG || st == TRI_EINPUT || st == TRI_EFORMAT ||
                 st == TRI_EFILE || st == TRI_EABSENT;
 
-  if (!problems || !theirs) return st;
-  TRI_TRY(tri_text_printf(problems, "%s\n", error_message));
+  if (!faults || !theirs) return st;
+  TRI_TRY(tri_text_printf(&faults->text, "%s\n", error_message));
+  faults->n++;
   tri_error_clear();
   return TRI_OK;
 }

@@ -19,13 +19,6 @@ static int64_t launched_ranks(void) {
   return 1;
 }
 
-static int count_faults(const tri_text *problems) {
-  int n = 0;
-
-  for (const char *p = problems->data; p && *p; p = strchr(p, '\n'), p = p ? p + 1 : NULL) n += *p != ' ';
-  return n;
-}
-
 static void say_data(const char *key, const tri_dataset *d) {
   const tri_data_stats *s = d ? tri_dataset_stats(d) : NULL;
 
@@ -42,16 +35,16 @@ static void say_lines(tri_text *lines) {
 }
 
 /* In a session that is pretended. */
-static tri_status check_run(const tri_config *cfg, int ranks, tri_text *problems) {
+static tri_status check_run(const tri_config *cfg, int ranks, tri_faults *faults) {
   tri_session_opt opt = {"cpu", (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
   tri_session     se = {0};
   tri_trainer     t = {0};
   tri_status      st = TRI_OK;
 
-  TRI_TRY_DONE(tri_error_note(tri_session_pretend(&opt, ranks, &se), problems));
-  if (problems->len) goto done;
-  TRI_TRY_DONE(tri_trainer_check(cfg, &se, &t, problems));
-  if (problems->len) goto done;
+  TRI_TRY_DONE(tri_error_note(tri_session_pretend(&opt, ranks, &se), faults));
+  if (faults->n) goto done;
+  TRI_TRY_DONE(tri_trainer_check(cfg, &se, &t, faults));
+  if (faults->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);
   say_data("data.eval", t.eval_data);
@@ -63,23 +56,24 @@ done:
 
 tri_status tri_check(const char *path, char *const *args, int n_args, int64_t ranks) {
   tri_config cfg = {0};
-  tri_text   notes = {0}, problems = {0};
+  tri_text   notes = {0};
+  tri_faults faults = {0};
   tri_status st = TRI_OK;
 
   if (!ranks) ranks = launched_ranks();
-  st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &problems), &problems);
+  st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &faults), &faults);
   if (st == TRI_OK) say_lines(&notes);
-  if (st == TRI_OK && !problems.len) st = check_run(&cfg, (int)ranks, &problems);
-  if (st == TRI_OK && problems.len) {
-    say_lines(&problems);
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %d fault%s, listed above", path,
-                  count_faults(&problems), count_faults(&problems) == 1 ? "" : "s");
+  if (st == TRI_OK && !faults.n) st = check_run(&cfg, (int)ranks, &faults);
+  if (st == TRI_OK && faults.n) {
+    say_lines(&faults.text);
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %lld fault%s, listed above", path,
+                  (long long)faults.n, faults.n == 1 ? "" : "s");
   } else if (st == TRI_OK) {
     tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %lld rank%s", path, (long long)ranks,
             ranks == 1 ? "" : "s");
   }
   tri_text_free(&notes);
-  tri_text_free(&problems);
+  tri_text_free(&faults.text);
   tri_config_free(&cfg);
   return st;
 }

@@ -19,7 +19,8 @@ typedef struct slot {
 typedef struct loader {
   const tri_deck *deck;
   tri_config     *cfg;
-  tri_text       *notes, *problems;    /* problems: NULL where the first one ends it */
+  tri_text       *notes;
+  tri_faults     *faults;              /* NULL where the first one ends it */
   slot            slot[MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
 } loader;
 
@@ -38,7 +39,7 @@ static tri_status collect(loader *l) {
     int                  *at;
     if (!e->first) continue;
     m.key = -1;
-    TRI_TRY(tri_error_note(tri_key_match_entry(e, &m), l->problems));
+    TRI_TRY(tri_error_note(tri_key_match_entry(e, &m), l->faults));
     if (m.key < 0) continue;
     s = &l->slot[m.key];
     at = e->line ? &s->file : &s->argument;
@@ -351,7 +352,7 @@ static tri_status refuse_unused(const loader *l) {
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_deck_entry *e = given(l, tri_keys[i].name);
     if (e && !(tri_keys[i].use & a->use))
-      TRI_TRY(tri_error_note(refuse_one(e, tri_keys[i].name, a->name), l->problems));
+      TRI_TRY(tri_error_note(refuse_one(e, tri_keys[i].name, a->name), l->faults));
   }
   return TRI_OK;
 }
@@ -412,7 +413,7 @@ static tri_status check_required(const loader *l) {
 
   snprintf(rewards, sizeof rewards, "%s needs at least one, such as '- name: exact'", c->algo.name);
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-    if (row[i].missing) TRI_TRY(tri_error_note(refuse_missing(l, row[i].name, row[i].what), l->problems));
+    if (row[i].missing) TRI_TRY(tri_error_note(refuse_missing(l, row[i].name, row[i].what), l->faults));
   return TRI_OK;
 }
 
@@ -524,11 +525,11 @@ static void resolve_plan(const loader *l) {
 
 /* What the values are together; every key was read without fault. */
 static tri_status check_values(loader *l) {
-  TRI_TRY(tri_error_note(refuse_unused(l), l->problems));
-  TRI_TRY(tri_error_note(refuse_contradictions(l), l->problems));
-  TRI_TRY(tri_error_note(check_required(l), l->problems));
-  TRI_TRY(tri_error_note(check_together(l), l->problems));
-  TRI_TRY(tri_error_note(check_allowed(l), l->problems));
+  TRI_TRY(tri_error_note(refuse_unused(l), l->faults));
+  TRI_TRY(tri_error_note(refuse_contradictions(l), l->faults));
+  TRI_TRY(tri_error_note(check_required(l), l->faults));
+  TRI_TRY(tri_error_note(check_together(l), l->faults));
+  TRI_TRY(tri_error_note(check_allowed(l), l->faults));
   return note_idle(l);
 }
 
@@ -537,12 +538,12 @@ static tri_status load(loader *l) {
 
   TRI_ASSERT(tri_n_keys <= MOST_KEYS);
   *c = (tri_config){0};
-  TRI_TRY(tri_error_note(collect(l), l->problems));
-  for (int i = 0; i < tri_n_keys; i++) TRI_TRY(tri_error_note(read_key(l, i), l->problems));
-  TRI_TRY(tri_error_note(read_rewards(l), l->problems));
-  if (c->algo.name || !l->problems || !l->problems->len) TRI_TRY(tri_error_note(read_algo(l), l->problems));
-  if (!l->problems || !l->problems->len) TRI_TRY(check_values(l));
-  if (l->problems && l->problems->len) return TRI_OK;
+  TRI_TRY(tri_error_note(collect(l), l->faults));
+  for (int i = 0; i < tri_n_keys; i++) TRI_TRY(tri_error_note(read_key(l, i), l->faults));
+  TRI_TRY(tri_error_note(read_rewards(l), l->faults));
+  if (c->algo.name || !l->faults || !l->faults->n) TRI_TRY(tri_error_note(read_algo(l), l->faults));
+  if (!l->faults || !l->faults->n) TRI_TRY(check_values(l));
+  if (l->faults && l->faults->n) return TRI_OK;
   resolve_plan(l);
   if (!given(l, "algo.clip_eps_high")) c->algo.clip_eps_high = c->algo.clip_eps;
   return TRI_OK;
@@ -555,14 +556,14 @@ tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text 
 }
 
 tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
-                               tri_text *notes, tri_text *problems) {
+                               tri_text *notes, tri_faults *faults) {
   tri_status st = TRI_OK;
   tri_deck  *deck = NULL;
-  loader     l = {.cfg = out, .notes = notes, .problems = problems};
+  loader     l = {.cfg = out, .notes = notes, .faults = faults};
 
   *out = (tri_config){0};
   TRI_TRY_DONE(tri_deck_open(path, &deck));
-  for (int i = 0; i < n_args; i++) TRI_TRY_DONE(tri_error_note(tri_deck_set(deck, args[i]), problems));
+  for (int i = 0; i < n_args; i++) TRI_TRY_DONE(tri_error_note(tri_deck_set(deck, args[i]), faults));
   l.deck = deck;
   TRI_TRY_DONE(load(&l));
 done:

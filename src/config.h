@@ -178,10 +178,10 @@ extern const int     tri_n_keys;
  * program. *out is to be freed, also after a failure. */
 TRI_CHECKED tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                                        tri_text *notes);
-/* Not collective. The same, but what is wrong does not end it where `problems` is not NULL: each key, then the values
- * together, are looked at, and it gets a line for each fault; with any *out is not to be used. */
+/* Not collective. The same, but what is wrong does not end it where `faults` is not NULL: each key, then the values
+ * together, are looked at, and each fault is added; with any *out is not to be used. */
 TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
-                                           tri_text *notes, tri_text *problems);
+                                           tri_text *notes, tri_faults *faults);
 /* Not collective. The same from an open deck. */
 TRI_CHECKED tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes);
 void                   tri_config_free(tri_config *c);

@@ -76,7 +76,7 @@ typedef struct tri_trainer {
   tri_text     deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
   int64_t      data_lines, data_hash; /* of data.train, 0 without it */
   int          lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
-  tri_text    *problems;              /* borrowed; of a check, else NULL */
+  tri_faults  *faults;                /* borrowed; of a check, else NULL */
   tri_screen   screen;                /* what it remembers */
 } tri_trainer;
 
@@ -90,9 +90,9 @@ TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
 void                   tri_trainer_close(tri_trainer *t);
 /* Not collective, in a pretended session. What tri_trainer_open refuses, as far as it can be told without memory taken or
- * anything written: all of it, a line each, in `problems`. Close too. */
+ * anything written: all of it, in `faults`. Close too. */
 TRI_CHECKED tri_status tri_trainer_check(const tri_config *cfg, tri_session *se, tri_trainer *out,
-                                         tri_text *problems);
+                                         tri_faults *faults);
 
 /* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or
  * SFT's. Where the run is told to stop while it generates: none, and tri_halt_decided says so. */

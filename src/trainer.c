@@ -129,7 +129,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                            .ctx = &encoder,
                            .refuse = t->reward ? refuse_answer : NULL,
                            .refuse_ctx = t->reward,
-                           .problems = t->problems};
+                           .faults = t->faults};
 
   if (kind != TRI_DATA_SFT && answer >= context)
     TRI_FAIL(
@@ -143,7 +143,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
   }
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
   tri_tokens_free(&encoder.tokens);
-  if (st == TRI_OK) say_overlong(tri_dataset_stats(*out), files);
+  if (*out) say_overlong(tri_dataset_stats(*out), files);
   return st;
 }
 
@@ -611,26 +611,26 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   return check_sampler(t);
 }
 
-#define NOTE(call) TRI_TRY(tri_error_note(call, problems))
+#define NOTE(call) TRI_TRY(tri_error_note(call, faults))
 
 /* What needs the model, and what needs nothing. */
-static tri_status check_inputs(tri_trainer *t, tri_text *problems) {
+static tri_status check_inputs(tri_trainer *t, tri_faults *faults) {
   const tri_config *c = t->cfg;
   tri_data_kind     asked = answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
-  size_t            before;
+  int64_t           before;
   bool              has_model;
 
   NOTE(open_rewards(t));
   NOTE(tri_shard_plan_check(c->shard.scope));
-  before = problems->len;
+  before = faults->n;
   if (c->model.path && !t->resume[0])
     NOTE(tri_error_about(tri_source_resolve(c->model.path, t->se->comm[TRI_WORLD], t->model), "model.path"));
   if (c->model.ref_path)
     NOTE(tri_error_about(tri_source_resolve(c->model.ref_path, t->se->comm[TRI_WORLD], t->ref_model),
                          "model.ref_path"));
-  if (problems->len == before) NOTE(open_sources(t));
-  if (problems->len == before) NOTE(set_endings(t));
-  has_model = problems->len == before;
+  if (faults->n == before) NOTE(open_sources(t));
+  if (faults->n == before) NOTE(set_endings(t));
+  has_model = faults->n == before;
   if (has_model && c->data.train.n)
     NOTE(tri_error_about(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data),
                          "data.train"));
@@ -641,25 +641,25 @@ static tri_status check_inputs(tri_trainer *t, tri_text *problems) {
   return TRI_OK;
 }
 
-tri_status tri_trainer_check(const tri_config *cfg, tri_session *se, tri_trainer *out, tri_text *problems) {
+tri_status tri_trainer_check(const tri_config *cfg, tri_session *se, tri_trainer *out, tri_faults *faults) {
   tri_trainer *t = out;
   longest      l = {0};
 
   TRI_TRY(begin(cfg, se, t));
-  t->problems = problems;
+  t->faults = faults;
   t->algo = tri_algo_find(cfg->algo.name);
   NOTE(tri_state_look(t));
-  TRI_TRY(check_inputs(t, problems));
-  if (problems->len) return TRI_OK;
+  TRI_TRY(check_inputs(t, faults));
+  if (faults->n) return TRI_OK;
   NOTE(measure(t, &l));
-  if (problems->len) return TRI_OK;
+  if (faults->n) return TRI_OK;
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
-  if (problems->len) return TRI_OK;
+  if (faults->n) return TRI_OK;
   NOTE(tri_source_check(t->source, "/model", tri_model_params(t->policy)));
   if (t->ref)
     NOTE(tri_source_check(t->ref_source, t->ref_resumed ? "/reference" : "/model", tri_model_params(t->ref)));
-  return tri_error_note(tri_session_check_memory(se), problems);
+  return tri_error_note(tri_session_check_memory(se), faults);
 }
 
 void tri_trainer_close(tri_trainer *t) {

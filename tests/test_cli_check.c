@@ -11,7 +11,7 @@ static void finds(const char *command, int faults, const char *const *part, int 
   if (code != 64 || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
   assert_string_equal(cli_out, "");
   assert_false(cli_exists("bad"));
-  snprintf(count, sizeof count, ": %d fault", faults);
+  snprintf(count, sizeof count, ": %d fault%s, listed above", faults, faults == 1 ? "" : "s");
   cli_shows(cli_err, count);
   for (int i = 0; i < n_part; i++) cli_shows(cli_err, part[i]);
 }
@@ -75,16 +75,21 @@ static void tensors_are_looked_at(void **state) {
 
 static void every_bad_line_is_counted(void **state) {
   static const char *const part[] = {
-      "bad.jsonl:2: ", "bad.jsonl:3: ", "bad.jsonl:21: ", "bad.jsonl: 25 bad lines"};
-  FILE *f = fopen("bad.jsonl", "w");
+      "bad.jsonl:2: ", "bad.jsonl:3: ", "bad.jsonl:21: ", "bad.jsonl: 5 more bad lines, 25 in all"};
+  static const char *const two[] = {"one.jsonl:1: ", "two.jsonl:2: "};
+  FILE                    *f = fopen("bad.jsonl", "w");
 
   (void)state;
   assert_non_null(f);
   fputs("{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n", f);
   for (int i = 0; i < 25; i++) fputs(i % 2 ? "{\"prompt\": \"1+1=\"}\n" : "{\n", f);
   assert_int_equal(fclose(f), 0);
-  finds(ONE GRPO "data.train=bad.jsonl" CHECK, 21, part, 4);
+  finds(ONE GRPO "data.train=bad.jsonl" CHECK, 25, part, 4);
   assert_null(strstr(cli_err, "bad.jsonl:22: "));
+  cli_write("one.jsonl", "{\"prompt\"}\n");
+  cli_write("two.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\n");
+  finds(ONE GRPO "data.train=one.jsonl data.eval=two.jsonl eval.steps=1" CHECK, 2, two, 2);
+  assert_null(strstr(cli_err, "bad line"));
 }
 
 static void no_mpi_is_started(void **state) {
