@@ -22,6 +22,7 @@ struct tri_lines {
   int64_t     begin, end; /* bytes of the file where a line of this part may begin */
   int64_t     at;         /* byte that is taken next */
   int64_t     skipped;    /* lines before the part; -1: not counted yet */
+  bool        refused;    /* the last line was too long: its rest comes next */
 };
 
 /* What is read and not taken: *n bytes; none at the end of the file. */
@@ -45,24 +46,29 @@ static void take(tri_lines *l, size_t n) {
   l->at += (int64_t)n;
 }
 
-/* Step over the line that is under way at l->begin: it belongs to the part before. Where it does not end in this part,
- * none begins here. */
-static tri_status enter_part(tri_lines *l) {
+/* Step over the line that is under way, but not beyond the part: none of it is held. */
+static tri_status step_over(tri_lines *l) {
   const char *bytes, *newline = NULL;
   size_t      n = 1;
 
-  if (l->begin <= 0) return TRI_OK;
-  if (lseek(l->fd, l->begin - 1, SEEK_SET) < 0)
-    TRI_FAIL(TRI_EFILE, "%s: reading cannot begin at byte %lld: %s", l->path, (long long)l->begin,
-             strerror(errno));
-  l->at = l->begin - 1;
-  l->skipped = -1;
   while (!newline && n && l->at < l->end) {
     TRI_TRY(look(l, &bytes, &n));
     newline = memchr(bytes, '\n', n);
     take(l, newline ? (size_t)(newline - bytes) + 1 : n);
   }
   return TRI_OK;
+}
+
+/* The line that is under way at l->begin belongs to the part before. Where it does not end in this part, none begins
+ * here. */
+static tri_status enter_part(tri_lines *l) {
+  if (l->begin <= 0) return TRI_OK;
+  if (lseek(l->fd, l->begin - 1, SEEK_SET) < 0)
+    TRI_FAIL(TRI_EFILE, "%s: reading cannot begin at byte %lld: %s", l->path, (long long)l->begin,
+             strerror(errno));
+  l->at = l->begin - 1;
+  l->skipped = -1;
+  return step_over(l);
 }
 
 static tri_status check_kind(tri_lines *l) {
@@ -154,7 +160,8 @@ static tri_status take_line(tri_lines *l, bool *found) {
     newline = memchr(bytes, '\n', n);
     if (newline) n = (size_t)(newline - bytes);
     l->line += !*found;
-    if ((int64_t)(l->text.len + n) > l->max_bytes)
+    l->refused = (int64_t)(l->text.len + n) > l->max_bytes;
+    if (l->refused)
       TRI_FAIL(TRI_EINPUT, "%s:%lld: the line has %s%lld bytes, at most %lld are possible%s%s", l->path,
                (long long)tri_lines_number(l), newline ? "" : "more than ",
                (long long)l->text.len + (long long)n, (long long)l->max_bytes, l->max_name ? ": " : "",
@@ -175,6 +182,8 @@ tri_status tri_lines_next(tri_lines *l, const char **text, size_t *n) {
 
   *text = NULL;
   *n = 0;
+  if (l->refused) TRI_TRY(step_over(l));
+  l->refused = false;
   while (found && l->at < l->end) {
     size_t mark = 0;
     TRI_TRY(take_line(l, &found));

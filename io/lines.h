@@ -22,7 +22,7 @@ void tri_lines_limit(tri_lines *l, int64_t bytes, const char *name);
 
 /* Not collective. The next line that is more than spaces, tabs and carriage returns: *text [*n] with no newline,
  * borrowed until the next call; NULL at the end. A byte order mark at the file's start is skipped. TRI_EINPUT, with
- * "FILE:LINE: ", for a line that is too long: no more of it than the limit is held. */
+ * "FILE:LINE: ", for a line that is too long: no more of it than the limit is held, and the next call goes on behind it. */
 TRI_CHECKED tri_status tri_lines_next(tri_lines *l, const char **text, size_t *n);
 
 const char *tri_lines_path(const tri_lines *l);

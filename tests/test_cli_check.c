@@ -92,6 +92,18 @@ static void every_bad_line_is_counted(void **state) {
   assert_null(strstr(cli_err, "bad line"));
 }
 
+/* A line over the limit is one bad line, whether or not more of it was read at once than the limit. */
+static void a_long_line_is_stepped_over(void **state) {
+  static const char *const part[] = {"long.jsonl:2: the line has ",
+                                     "long.jsonl:4: ", "long.jsonl: 2 bad lines"};
+
+  (void)state;
+  cli_sh("awk 'BEGIN { good = \"{\\\"prompt\\\": \\\"1+1=\\\", \\\"answer\\\": \\\"2\\\"}\"; print good; "
+         "for (i = 0; i < 20000; i++) printf \"0123456789\"; printf \"\\n%%s\\n{\\n\", good }' > long.jsonl");
+  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=1000" CHECK, 3, part, 3);
+  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 3, part, 3);
+}
+
 static void no_mpi_is_started(void **state) {
   (void)state;
   cli_succeeds("OMPI_MCA_pml=nosuch OMPI_COMM_WORLD_SIZE=2 " ONE GRPO CHECK);
@@ -118,6 +130,7 @@ int main(void) {
       cmocka_unit_test(files_batches_and_output_are_looked_at),
       cmocka_unit_test(tensors_are_looked_at),
       cmocka_unit_test(every_bad_line_is_counted),
+      cmocka_unit_test(a_long_line_is_stepped_over),
       cmocka_unit_test(no_mpi_is_started),
       cmocka_unit_test(a_resume_is_compared),
   };
