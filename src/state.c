@@ -213,26 +213,47 @@ static tri_status set_aside(const tri_trainer *t) {
     snprintf(aside, sizeof aside, "%s.before-%d", path, number);
     if (access(path, F_OK)) continue;
     if (rename(path, aside))
-      TRI_FAIL(TRI_EFILE, "run.resume: never: %s cannot be set aside as %s: %s", path, aside,
-               strerror(errno));
+      TRI_FAIL(TRI_EFILE, "run.output: %s cannot be set aside as %s: %s", path, aside, strerror(errno));
     moved++;
   }
   snprintf(aside, sizeof aside, ".before-%d", number);
   TRI_TRY(tri_resume_move_decks(t->cfg->run.output, -1, aside));
   if (moved)
-    tri_log(TRI_LOG_INFO, "run.resume: never: the run before is kept as %s/*.before-%d", t->cfg->run.output,
-            number);
+    tri_log(TRI_LOG_INFO, "run.resume: %s%s: the run before is kept as %s/*.before-%d", t->cfg->run.resume,
+            !strcmp(t->cfg->run.resume, "auto") ? " finds no checkpoint" : "", t->cfg->run.output, number);
   return TRI_OK;
 }
 
-/* Does the checkpoint lie in the run's own folder, however it is spelled? */
-static bool is_own(const tri_trainer *t) {
-  char        parent[TRI_CKPT_PATH_BYTES + 8];
+/* Whether a run took steps in the output folder: then there is more to lose than its deck. */
+static bool has_steps(const tri_trainer *t) {
+  static const char *const name[] = {"metrics.jsonl", "rollouts", "checkpoints/LATEST"};
+  char                     path[TRI_CKPT_PATH_BYTES + 32];
+  struct stat              sb;
+
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
+    if (!stat(path, &sb) && (S_ISDIR(sb.st_mode) || sb.st_size)) return true;
+  }
+  return false;
+}
+
+static bool is_one_folder(const char *path, const char *other) {
   struct stat a, b;
 
+  return !stat(path, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Does the checkpoint lie in the run's own folder, however it is spelled, or is it linked there? */
+static bool is_own(const tri_trainer *t) {
+  char parent[TRI_CKPT_PATH_BYTES + 8], *end;
+
   snprintf(parent, sizeof parent, "%s/..", t->resume);
-  return t->resume[0] && !stat(parent, &a) && !stat(t->folder, &b) && a.st_dev == b.st_dev &&
-         a.st_ino == b.st_ino;
+  if (!t->resume[0] || is_one_folder(parent, t->folder)) return t->resume[0];
+  snprintf(parent, sizeof parent, "%s", t->resume);
+  for (end = parent + strlen(parent); end > parent && end[-1] == '/';) *--end = 0;
+  end = strrchr(parent, '/');
+  if (end) *end = 0;
+  return end && is_one_folder(parent, t->folder);
 }
 
 /* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
@@ -318,11 +339,10 @@ static tri_status open_outputs(tri_trainer *t) {
       *at = '/';
     }
     TRI_TRY(lock_output(t));
-    if (!strcmp(t->cfg->run.resume, "never")) TRI_TRY(set_aside(t));
+    if (!strcmp(t->cfg->run.resume, "never") || (!is_own(t) && has_steps(t))) TRI_TRY(set_aside(t));
     TRI_TRY(write_decks(t));
   }
   snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
-  /* Lines of another run that lies in this folder do not belong to one resumed from elsewhere. */
   return tri_metrics_open(path, is_own(t) ? t->count.step : -1, world_of(t)->rank, &t->metrics);
 }
 

@@ -67,6 +67,32 @@ static void old_decks_go_with_their_steps(void **state) {
   cli_sh("cmp c/deck.yaml.before-1 last.yaml");
 }
 
+/* As after a job that died before its first checkpoint: the lines and the deck of its steps are not lost. */
+static void a_run_without_a_checkpoint_is_set_aside(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT "run.output=n train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false");
+  cli_sh("cp n/deck.yaml first.yaml && cp n/metrics.jsonl first.jsonl && test ! -e n/checkpoints");
+  cli_succeeds(ONE SFT "run.output=n train.steps=1 run.seed=9 run.resume=auto");
+  cli_shows(cli_err, "run.resume: auto finds no checkpoint: the run before is kept as n/*.before-1");
+  cli_sh("cmp n/deck.yaml.before-1 first.yaml && cmp n/metrics.jsonl.before-1 first.jsonl");
+  cli_sh("test $(wc -l < n/metrics.jsonl) = 1 && grep -q 'seed: 9' n/deck.yaml");
+  cli_succeeds(ONE SFT "run.output=n run.resume=run/checkpoints/step-00000001");
+  cli_sh("test -e n/checkpoints.before-2/step-00000001 && test $(wc -l < n/metrics.jsonl.before-2) = 1");
+  cli_sh("mkdir o && echo 'x: 1' >o/deck.yaml");
+  cli_succeeds(ONE SFT "run.output=o train.steps=1 run.resume=auto");
+  assert_false(cli_exists("o/deck.yaml.before-1"));
+}
+
+/* A checkpoint that was moved and linked back is still the run's own. */
+static void a_linked_checkpoint_is_its_own(void **state) {
+  (void)state;
+  copy_run("q");
+  cli_sh("mkdir archive && mv q/checkpoints/step-00000002 archive && "
+         "ln -s ../../archive/step-00000002 q/checkpoints/step-00000002");
+  cli_succeeds(ONE SFT "run.output=q train.steps=3");
+  cli_sh("test $(wc -l < q/metrics.jsonl) = 3");
+}
+
 static void what_is_allowed_goes_on(void **state) {
   (void)state;
   copy_run("d");
@@ -148,6 +174,8 @@ int main(void) {
       cmocka_unit_test(another_experiment_is_refused_as_a_whole),
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(old_decks_go_with_their_steps),
+      cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
+      cmocka_unit_test(a_linked_checkpoint_is_its_own),
       cmocka_unit_test(what_is_allowed_goes_on),
       cmocka_unit_test(other_lines_under_one_name_are_refused),
       cmocka_unit_test(a_path_is_compared_likewise),
