@@ -94,14 +94,13 @@ static void every_bad_line_is_counted(void **state) {
 
 /* A line over the limit is one bad line, whether or not more of it was read at once than the limit. */
 static void a_long_line_is_stepped_over(void **state) {
-  static const char *const part[] = {"long.jsonl:2: the line has ",
-                                     "long.jsonl:4: ", "long.jsonl: 2 bad lines"};
+  static const char *const part[] = {"long.jsonl:2: the line has ", "long.jsonl:4: not JSON"};
 
   (void)state;
   cli_sh("awk 'BEGIN { good = \"{\\\"prompt\\\": \\\"1+1=\\\", \\\"answer\\\": \\\"2\\\"}\"; print good; "
          "for (i = 0; i < 20000; i++) printf \"0123456789\"; printf \"\\n%%s\\n{\\n\", good }' > long.jsonl");
-  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=1000" CHECK, 3, part, 3);
-  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 3, part, 3);
+  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=1000" CHECK, 2, part, 2);
+  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 2, part, 2);
 }
 
 static void no_mpi_is_started(void **state) {
