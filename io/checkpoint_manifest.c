@@ -14,12 +14,15 @@
 #include <unistd.h>
 
 #include "hash.h"
+#include "io/json_text.h"
 
 #define FORMAT "trireme-checkpoint"
 static const char tail_head[] = "\"manifest_hash\": \"";
 enum { HEX_DIGITS = 16 };
 static const size_t manifest_limit_bytes = (size_t)1
                                            << 24; /* chosen: 100,000 tensors, twenty times the most known */
+
+enum { MOST_NESTED = 1 << 19 }; /* chosen: twice what these tensors need */
 
 static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "i32", "i64", "u8"};
 
@@ -291,6 +294,8 @@ tri_status tri_ckpt_manifest_parse(const char *folder, const char *bytes, size_t
   TRI_TRY(tri_ckpt_path(path, "%s/MANIFEST.json", folder));
   if (!own_hash_fits(bytes, n))
     TRI_FAIL(TRI_EFORMAT, "%s: damaged: its bytes are not those that were written", path);
+  if (!tri_json_fits(bytes, n, MOST_NESTED))
+    TRI_FAIL(TRI_EFORMAT, "%s: " TRI_JSON_TOO_LARGE, path, MOST_NESTED);
   root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &err);
   if (!root) TRI_FAIL_DONE(TRI_EFORMAT, "%s:%d: is not JSON: %s", path, err.line, err.text);
   TRI_TRY_DONE(parse_fields(path, root, out));

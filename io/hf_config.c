@@ -4,6 +4,7 @@
 #include "file.h"
 
 #include "io/hf_config_impl.h"
+#include "io/json_text.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +13,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, FILE_LIMIT = 1 << 20 }; /* chosen: such files have a few KiB */
+enum {
+  PATH_BYTES = 4096,
+  FILE_LIMIT = 1 << 20,
+  MOST_NESTED = 1 << 12
+}; /* chosen: such files have a few KiB */
 
 /* Limits of sizes, chosen: twice and more of what dense models have (126 layers, 53 248 wide, 262 144 tokens, 4e11
  * parameters), so that a file that asks for the impossible is refused before anything is tried with it. */
@@ -351,6 +356,8 @@ static tri_status load_object(const tri_hf_text *text, json_t **out) {
     bytes += 3;
     n -= 3;
   }
+  if (!tri_json_fits(bytes, n, MOST_NESTED))
+    TRI_FAIL(TRI_EINPUT, "%s: " TRI_JSON_TOO_LARGE, text->name, MOST_NESTED);
   *out = json_loadb(bytes, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
   if (!*out)
     TRI_FAIL(TRI_EINPUT, "%s:%d: not JSON: %s", text->name, error.line < 1 ? 1 : error.line, error.text);

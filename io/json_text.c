@@ -1,4 +1,4 @@
-/* json_text.c - JSON strings and numbers written into a text. */
+/* json_text.c - JSON strings and numbers written into a text, and what JSON text would take in memory. */
 #include "io/json_text.h"
 
 #include "number.h"
@@ -34,4 +34,28 @@ tri_status tri_json_put_float(tri_text *t, float x) {
 
   if (isfinite(x)) tri_number_text_f32(x, text);
   return tri_text_put(t, text, strlen(text));
+}
+
+const char *tri_json_skip_string(const char *p, const char *end) {
+  for (p++; p < end && *p != '"'; p++)
+    if (*p == '\\') p++;
+  return p < end ? p + 1 : end;
+}
+
+/* Characters a, b outside of strings. */
+static int64_t count(const char *p, const char *end, char a, char b) {
+  int64_t n = 0;
+
+  while (p < end) {
+    n += *p == a || *p == b;
+    p = *p == '"' ? tri_json_skip_string(p, end) : p + 1;
+  }
+  return n;
+}
+
+int64_t tri_json_count_nested(const char *s, size_t n) { return count(s, s + n, '{', '['); }
+
+bool tri_json_fits(const char *s, size_t n, int64_t most_nested) {
+  return tri_json_count_nested(s, n) <= most_nested &&
+         count(s, s + n, ',', ',') <= TRI_JSON_VALUES_OF_NESTED * most_nested;
 }

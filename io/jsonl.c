@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/json_text.h"
 #include "io/lines.h"
 
 /* Objects and lists of one line at most (chosen: some 60 MB in jansson, which takes up to 230 bytes for the two of "{}"). */
@@ -73,24 +74,6 @@ static const char *skip_space(const char *p, const char *end) {
   return p;
 }
 
-/* p is at the opening quote; behind the closing one. */
-static const char *skip_string(const char *p, const char *end) {
-  for (p++; p < end && *p != '"'; p++)
-    if (*p == '\\') p++;
-  return p < end ? p + 1 : end;
-}
-
-/* Objects and lists that open in the text, whether or not it is JSON. */
-static int64_t count_nested(const char *p, const char *end) {
-  int64_t n = 0;
-
-  while (p < end) {
-    n += *p == '{' || *p == '[';
-    p = *p == '"' ? skip_string(p, end) : p + 1;
-  }
-  return n;
-}
-
 tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   json_error_t error;
 
@@ -99,7 +82,7 @@ tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   r->object = NULL;
   TRI_TRY(tri_lines_next(r->lines, &r->text, &r->text_bytes));
   if (!r->text) return TRI_OK;
-  if (count_nested(r->text, r->text + r->text_bytes) > MOST_NESTED)
+  if (tri_json_count_nested(r->text, r->text_bytes) > MOST_NESTED)
     TRI_FAIL(TRI_EINPUT, "%s:%lld: has more than %d objects and lists", tri_jsonl_path(r),
              (long long)tri_jsonl_line(r), MOST_NESTED);
   r->object =
@@ -136,7 +119,7 @@ static const char *skip_value(const char *p, const char *end) {
 
   while (p < end) {
     if (*p == '"') {
-      p = skip_string(p, end);
+      p = tri_json_skip_string(p, end);
     } else {
       if (depth == 0 && (*p == ',' || *p == '}' || is_space(*p))) return p;
       depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
@@ -163,7 +146,7 @@ const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes) 
   if (!json_object_get(r->object, key)) return NULL;
   p = skip_space(p, end) + 1; /* behind the { */
   while ((p = skip_space(p, end)) < end && *p == '"') {
-    const char *name = p, *name_end = skip_string(p, end), *value;
+    const char *name = p, *name_end = tri_json_skip_string(p, end), *value;
     value = skip_space(skip_space(name_end, end) + 1, end); /* behind the : */
     p = skip_value(value, end);
     if (same_key(name, name_end, key)) {

@@ -2,6 +2,7 @@
 #include "io/safetensors.h"
 
 #include "file.h"
+#include "io/json_text.h"
 #include "io/model_kind.h"
 
 #include <errno.h>
@@ -14,6 +15,7 @@
 
 enum { PATH_BYTES = 4096, MOST_SHARDS = 1024 };  /* chosen: one descriptor per shard is held */
 enum { HEADER_LIMIT = 16 << 20 };                /* chosen: that of 100 000 tensors has 12 MB */
+enum { MOST_NESTED = 1 << 19 };                  /* chosen: three for each of 170 000 tensors */
 enum { PIECE_BYTES = 8 << 20, PIECE = 1 << 20 }; /* bytes of one pread, elements of one conversion; chosen */
 
 typedef struct st_file {
@@ -228,6 +230,8 @@ static tri_status read_header(tri_safetensors *s, int file) {
   TRI_TRY_DONE(TRI_ALLOC(text, n + 1));
   TRI_TRY_DONE(read_at(f->path, f->fd, 8, n, text));
   if (text[0] != '{') TRI_FAIL_DONE(TRI_EINPUT, "%s: its header does not start with {", f->path);
+  if (!tri_json_fits(text, (size_t)n, MOST_NESTED))
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: its header " TRI_JSON_TOO_LARGE, f->path, MOST_NESTED);
   root = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &error);
   if (!root) TRI_FAIL_DONE(TRI_EINPUT, "%s: its header is not JSON: %s", f->path, error.text);
   TRI_TRY_DONE(add_header(s, file, root, 8 + n, file_bytes - 8 - n));
@@ -310,6 +314,8 @@ static tri_status add_index(tri_safetensors *s, const char *folder, const char *
   json_error_t error;
 
   TRI_TRY_DONE(tri_file_read(path, HEADER_LIMIT, &text, &n));
+  if (!tri_json_fits(text, n, MOST_NESTED))
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: " TRI_JSON_TOO_LARGE, path, MOST_NESTED);
   root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &error);
   if (!root) TRI_FAIL_DONE(TRI_EINPUT, "%s:%d: not JSON: %s", path, error.line, error.text);
   map = json_object_get(root, "weight_map");

@@ -2,12 +2,15 @@
 #include "io/tokenizer_impl.h"
 
 #include "file.h"
+#include "io/json_text.h"
 #include "io/model_kind.h"
 
 #include <string.h>
 
 /* Chosen: seven times the largest tokenizer.json in use (about 35 MB). */
 static const size_t max_file_bytes = 256u << 20;
+/* Chosen: three times the largest in use (515 000 merges as lists, 262 000 tokens). */
+enum { MOST_NESTED = 1 << 21 };
 
 tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n) {
   TRI_TRY(tri_tok_grow((void **)&list->id, &list->cap, list->n + n, sizeof *list->id));
@@ -29,6 +32,8 @@ static tri_status parse_json(const char *name, const char *bytes, size_t n, json
 
   if (kind) TRI_FAIL(TRI_EINPUT, "%s: is %s", name, kind);
   if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) bytes += 3, n -= 3;
+  if (!tri_json_fits(bytes, n, MOST_NESTED))
+    TRI_FAIL(TRI_EINPUT, "%s: " TRI_JSON_TOO_LARGE, name, MOST_NESTED);
   *out = json_loadb(bytes, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
   if (!*out) TRI_FAIL(TRI_EINPUT, "%s:%d: not readable as JSON: %s", name, error.line, error.text);
   return TRI_OK;

@@ -337,6 +337,18 @@ static void refuses_endless_text(void **state) {
   free(text);
 }
 
+static void refuses_endless_lists(void **state) {
+  tri_text text = {0};
+
+  (void)state;
+  assert_int_equal(tri_text_printf(&text, "{\"id2label\":[[]"), TRI_OK);
+  for (int i = 0; i < 4096; i++) assert_int_equal(tri_text_put(&text, ",{}", 3), TRI_OK);
+  assert_int_equal(tri_text_printf(&text, "]}"), TRI_OK);
+  check_refused(text.data, NULL, "has more than 4096 objects and lists");
+  tri_error_clear();
+  tri_text_free(&text);
+}
+
 static void put_file(const char *path, const char *text) {
   assert_int_equal(tri_file_write(path, text, strlen(text)), TRI_OK);
 }
@@ -383,6 +395,7 @@ int main(void) {
       cmocka_unit_test(accepts_what_changes_nothing),
       cmocka_unit_test(accepts_published_files),
       cmocka_unit_test(refuses_endless_text),
+      cmocka_unit_test(refuses_endless_lists),
       cmocka_unit_test(reads_folders_and_files),
   };
   return cmocka_run_group_tests(test, NULL, NULL);

@@ -76,6 +76,23 @@ static void expect_refused(const char *path, const char *part) {
   if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
 }
 
+/* Judge: the limit that safetensors.c states. */
+static void refuses_endless_json(void **state) {
+  enum { NESTED = 1 << 19 };
+  tri_text text = {0};
+
+  (void)state;
+  assert_int_equal(tri_text_printf(&text, "{\"x\":["), TRI_OK);
+  for (int i = 0; i < NESTED; i++) assert_int_equal(tri_text_put(&text, "{},", 3), TRI_OK);
+  assert_int_equal(tri_text_printf(&text, "0]}"), TRI_OK);
+  write_raw("a.safetensors", text.len, text.data, 0);
+  expect_refused(in_folder("a.safetensors"),
+                 "a.safetensors: its header has more than 524288 objects and lists");
+  write_bytes(in_folder("model.safetensors.index.json"), text.data, text.len);
+  expect_refused(folder, "model.safetensors.index.json: has more than 524288 objects and lists");
+  tri_text_free(&text);
+}
+
 /* Judge: the reference library wrote the file. */
 static void reads_reference_file(void **state) {
   static const float          half[] = {0,        -0.0f,     1,         -2.5f,    65504,
@@ -546,21 +563,14 @@ static void writes_an_index(void **state) {
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest test[] = {
-      CASE(reads_reference_file),
-      CASE(refuses_only_on_reading),
-      CASE(reads_every_half),
-      CASE(reads_folder_of_shards),
-      CASE(refuses_broken_headers),
-      CASE(refuses_broken_lengths),
-      CASE(reads_a_file_without_tensors),
-      CASE(tells_other_formats),
-      CASE(refuses_every_cut),
-      CASE(survives_changed_bytes),
-      CASE(refuses_broken_indexes),
-      CASE(writes_as_reference),
-      CASE(names_a_file_that_became_shorter),
-      CASE(reads_what_it_wrote),
-      CASE(refuses_bad_writes),
+      CASE(reads_reference_file),    CASE(refuses_endless_json),
+      CASE(refuses_only_on_reading), CASE(reads_every_half),
+      CASE(reads_folder_of_shards),  CASE(refuses_broken_headers),
+      CASE(refuses_broken_lengths),  CASE(reads_a_file_without_tensors),
+      CASE(tells_other_formats),     CASE(refuses_every_cut),
+      CASE(survives_changed_bytes),  CASE(refuses_broken_indexes),
+      CASE(writes_as_reference),     CASE(names_a_file_that_became_shorter),
+      CASE(reads_what_it_wrote),     CASE(refuses_bad_writes),
       CASE(writes_an_index),
   };
   return cmocka_run_group_tests(test, NULL, NULL);

@@ -554,6 +554,27 @@ static void test_bounds(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
+/* "{}" and "0" would take 80 and 20 times their bytes. Judge: the limits that io/tokenizer.c states. */
+static void test_bounds_json(void **state) {
+  enum { NESTED = 1 << 21 };
+  static const struct {
+    const char *item;
+    int         n;
+  } row[] = {{"{},", NESTED}, {"0,", 4 * NESTED}};
+
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    tri_text       list = {0};
+    tri_tokenizer *t;
+    ok(tri_text_printf(&list, "["));
+    for (int k = 0; k < row[i].n; k++) ok(tri_text_put(&list, row[i].item, strlen(row[i].item)));
+    ok(tri_text_printf(&list, "0]"));
+    expect_bounded(open_with(NORMALIZER, list.data, &t),
+                   "file.json: has more than 2097152 objects and lists, or four times as many values");
+    tri_text_free(&list);
+  }
+}
+
 static void test_foreign_file(void **state) {
   static const char pointer[] =
       "version https://git-lfs.github.com/spec/v1\noid sha256:76f3\nsize 17208712\n";
@@ -632,13 +653,14 @@ static void test_no_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest test[] = {
-      cmocka_unit_test(test_golden),  cmocka_unit_test(test_regexes),
-      cmocka_unit_test(test_broken),  cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_lookups), cmocka_unit_test(test_unknown),
-      cmocka_unit_test(test_no_file), cmocka_unit_test(test_invalid_utf8),
-      cmocka_unit_test(test_long),    cmocka_unit_test(test_foreign_file),
-      cmocka_unit_test(test_bounds),  cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_hash),    cmocka_unit_test(test_endless_regex),
+      cmocka_unit_test(test_golden),        cmocka_unit_test(test_regexes),
+      cmocka_unit_test(test_broken),        cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_lookups),       cmocka_unit_test(test_unknown),
+      cmocka_unit_test(test_no_file),       cmocka_unit_test(test_invalid_utf8),
+      cmocka_unit_test(test_long),          cmocka_unit_test(test_foreign_file),
+      cmocka_unit_test(test_bounds_json),   cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_threads),       cmocka_unit_test(test_hash),
+      cmocka_unit_test(test_endless_regex),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }
