@@ -77,25 +77,31 @@ static void name_rewards(const tri_health *h, char *out, size_t bytes) {
   }
 }
 
+/* Where no answer is better than another. */
+static const char *what_is_learned(const tri_health *h) {
+  return h->grad_norm == 0 ? "the gradient is 0, and nothing is learned"
+                           : "and nothing is learned from rewards: only algo.kl_coef or algo.entropy_coef "
+                             "moves the weights";
+}
+
 static void say_constant(const tri_health *h, char *out, size_t bytes) {
   char names[256];
 
   name_rewards(h, names, sizeof names);
-  snprintf(
-      out, bytes,
-      "reward %s was %g for every answer of %d steps: no answer is better than another%s, and nothing is "
-      "learned; rollout.save_every: 1 shows answers beside their rewards, and prompts that the model "
-      "solves at times, or a warm start (algo.name: sft), teach something",
-      names, (double)h->sum, TRI_HEALTH_STEPS, h->grad_norm == 0 ? ", the gradient is 0" : "");
+  snprintf(out, bytes,
+           "reward %s was %g for every answer of %d steps: no answer is better than another, %s; "
+           "rollout.save_every: 1 shows answers beside their rewards, and prompts that the model "
+           "solves at times, or a warm start (algo.name: sft), teach something",
+           names, (double)h->sum, TRI_HEALTH_STEPS, what_is_learned(h));
 }
 
 static void say_flat(const tri_health *h, char *out, size_t bytes) {
   snprintf(
       out, bytes,
       "for %d steps all answers to a prompt got equal rewards (zero_variance_ratio 1): no answer is better "
-      "than another%s, and nothing is learned; raise rollout.temperature or algo.num_generations, or give "
+      "than another, %s; raise rollout.temperature or algo.num_generations, or give "
       "prompts that the model solves at times",
-      TRI_HEALTH_STEPS, h->grad_norm == 0 ? ", the gradient is 0" : "");
+      TRI_HEALTH_STEPS, what_is_learned(h));
 }
 
 bool tri_health_next(tri_health *h, char *out, size_t bytes) {

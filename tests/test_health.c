@@ -81,6 +81,7 @@ static void equal_groups_are_another_cause(void **state) {
   assert_int_equal(observe(&h, &r, 0.1, 50, text), 1);
   has(text, "zero_variance_ratio 1");
   assert_null(strstr(text, "gradient"));
+  has(text, "only algo.kl_coef or algo.entropy_coef moves the weights");
 }
 
 /* One that counts for nothing, or is a penalty, is no cause. */
