@@ -1,13 +1,14 @@
 /* number.c - numbers as the shortest text that reads back the same. */
 #include "number.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* Where a few digits suffice, more of them are zeros, which %g leaves out: so the search may begin at the digits that every
- * decimal of so many keeps (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG) and ends at those that tell all numbers apart. */
+ * decimal of so many keeps (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG), or at one below the normal numbers, and ends at those that tell all numbers apart. */
 enum { DOUBLE_FIRST = 15, DOUBLE_LAST = 17, FLOAT_FIRST = 6, FLOAT_LAST = 9 };
 
 /* Integers and -0; false for all else. */
@@ -18,7 +19,7 @@ static bool put_whole(double x, char out[TRI_NUMBER_BYTES]) {
 
 void tri_number_text(double x, char out[TRI_NUMBER_BYTES]) {
   if (put_whole(x, out)) return;
-  for (int digits = DOUBLE_FIRST; digits <= DOUBLE_LAST; digits++) {
+  for (int digits = fabs(x) < DBL_MIN ? 1 : DOUBLE_FIRST; digits <= DOUBLE_LAST; digits++) {
     snprintf(out, TRI_NUMBER_BYTES, "%.*g", digits, x);
     if (strtod(out, NULL) == x) return;
   }
@@ -26,7 +27,7 @@ void tri_number_text(double x, char out[TRI_NUMBER_BYTES]) {
 
 void tri_number_text_f32(float x, char out[TRI_NUMBER_BYTES]) {
   if (put_whole((double)x, out)) return;
-  for (int digits = FLOAT_FIRST; digits <= FLOAT_LAST; digits++) {
+  for (int digits = fabsf(x) < FLT_MIN ? 1 : FLOAT_FIRST; digits <= FLOAT_LAST; digits++) {
     snprintf(out, TRI_NUMBER_BYTES, "%.*g", digits, (double)x);
     if (strtof(out, NULL) == x && (float)strtod(out, NULL) == x) return;
   }

@@ -39,7 +39,7 @@ static void known_numbers(void **state) {
   is_text(1e15, "1000000000000000");
   is_text(0x1p53 - 1, "9007199254740991");
   is_text(1e300, "1e+300");
-  is_text(5e-324, "4.94065645841247e-324");
+  is_text(5e-324, "5e-324");
   is_text(DBL_MAX, "1.7976931348623157e+308");
   is_text(DBL_MIN, "2.2250738585072014e-308");
   is_text(1795328426.123, "1795328426.123");
@@ -48,7 +48,7 @@ static void known_numbers(void **state) {
   is_text_f32(16777216.0f, "16777216");
   is_text_f32(-0.0f, "-0.0");
   is_text_f32(FLT_MAX, "3.4028235e+38");
-  is_text_f32(1e-45f, "1.4013e-45");
+  is_text_f32(1e-45f, "1e-45");
 }
 
 /* Random bits of both types: the same number back, and with a digit less another. */
