@@ -285,9 +285,10 @@ static int edit_distance(const char *a, const char *b) {
 
 const char *tri_nearest(const char *name, const char *const *known, int n_known) {
   const char *best = NULL;
-  int         limit = (int)strlen(name) / 3, best_distance;
+  int         n = (int)strlen(name), limit = n / 3, best_distance;
 
-  if (limit < 2) limit = 2;
+  if (limit < 2)
+    limit = n < 4 ? n / 2 : 2; /* two letters swapped are 2; of three letters 2 are another word */
   best_distance = limit + 1;
   for (int i = 0; i < n_known; i++) {
     int d = edit_distance(name, known[i]);

@@ -121,6 +121,12 @@ static void test_unknown(void **state) {
       "d.yaml:12: unknown key 'train.epsilon'; the nearest known key is 'algo.clip_eps'");
   bad(SFT, ARGS("train.stps=3"),
       "argument 'train.stps=3': unknown key 'train.stps'; the nearest known key is 'train.steps'");
+  bad(SFT, ARGS("x=1"),
+      "argument 'x=1': unknown key 'x'; known sections: run, model, data, algo, rollout, train, shard, "
+      "checkpoint, eval, reward");
+  bad(SFT, ARGS("foo.bar=1"),
+      "argument 'foo.bar=1': unknown key 'foo.bar'; known sections: run, model, data, algo, rollout, train, "
+      "shard, checkpoint, eval, reward");
   bad(SFT, ARGS("trian.steps=3"),
       "argument 'trian.steps=3': unknown key 'trian.steps'; the nearest known key is 'train.steps'");
   bad(SFT, ARGS("eval.qqqqqqqqqq=3"),
