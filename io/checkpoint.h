@@ -69,6 +69,9 @@ TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
  * a run that was wound back, and counts last. A step that is a link is kept elsewhere: it neither counts nor goes.
  * TRI_EFILE: some that should go are another user's, or cannot be removed. */
 TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world);
+/* Not collective; rank 0 works, once every rank has read the checkpoint of this step. LATEST names it, so that higher steps
+ * count last, as of a run that was wound back; *moved: it named another. */
+TRI_CHECKED tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved);
 /* Collective over world (NULL: this process alone). The checkpoint that `path` means: a step folder, a run's
  * output folder, or its checkpoints folder; of the latter two what LATEST names, then older ones, then the
  * rest, the first that opens (tri_ckpt_open with this `verify`). *skipped (borrowed, may be NULL) gets one

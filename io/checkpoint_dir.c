@@ -184,6 +184,31 @@ done:
   return st;
 }
 
+static tri_status point_latest(const char *dir, int64_t step) {
+  char link_new[TRI_CKPT_PATH_BYTES], latest[TRI_CKPT_PATH_BYTES], target[64];
+
+  TRI_TRY(tri_ckpt_path(link_new, "%s/%s", dir, link_tmp));
+  TRI_TRY(tri_ckpt_path(latest, "%s/LATEST", dir));
+  snprintf(target, sizeof target, "step-%08" PRId64, step);
+  if ((unlink(link_new) && errno != ENOENT) || symlink(target, link_new))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", link_new, strerror(errno));
+  TRI_TRY(rename_folder(link_new, latest));
+  return tri_ckpt_sync(dir);
+}
+
+tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved) {
+  int64_t latest;
+  char    whole[TRI_CKPT_PATH_BYTES];
+
+  *moved = false;
+  TRI_TRY(step_path(whole, dir, step, WHOLE));
+  if (read_latest(dir, &latest) != TRI_OK) tri_error_clear(); /* what is wrong with it goes */
+  if (latest == step || !exists(whole)) return TRI_OK;
+  TRI_TRY(point_latest(dir, step));
+  *moved = true;
+  return TRI_OK;
+}
+
 /* Newest first, but steps above LATEST's after all others: they are of a run that was wound back. */
 static void wind_back(step_list *l, int64_t latest) {
   int64_t *s = l->step;

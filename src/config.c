@@ -454,7 +454,13 @@ static tri_status check_allowed(const loader *l) {
 
   for (int i = 0; i < list->n; i++) {
     const char *name = list->item[i], *near = tri_key_nearest(name);
-    if (tri_key_find(name) || !strcmp(name, "reward")) continue;
+    if (!strcmp(name, "algo.name"))
+      TRI_FAIL(
+          TRI_ECONFIG,
+          "%s: run.allow_changes: algo.name cannot change in a resume: moments and positions in the data of "
+          "one algorithm mean nothing to another; model.path takes the weights of a checkpoint",
+          given(l, "run.allow_changes")->where);
+    if (tri_key_find(name) || !strcmp(name, "reward") || !strcmp(name, "deck")) continue;
     TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: there is no key '%.200s'; %s%s",
              given(l, "run.allow_changes")->where, name,
              near ? "the nearest known key is " : "write it as section.key", near ? near : "");

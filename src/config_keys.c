@@ -30,7 +30,8 @@ const tri_key tri_keys[] = {
   {"run.resume", TRI_KEY_TEXT, ALL, HERE, AT(run.resume), "", "auto", "path",
    "auto: go on from the newest checkpoint in run.output; never: start anew; or the path of a checkpoint."},
   {"run.allow_changes", TRI_KEY_LIST, ALL, HERE, AT(run.allow_changes), "", NULL, "1",
-   "A key that this resume may change though it is part of the experiment (or reward), or a list of them."},
+   "A key that this resume may change though it is part of the experiment, or a list of them; reward; deck: whatever a "
+   "checkpoint's deck that cannot be read hides."},
   {"run.sampler", TRI_KEY_CHOICE, RL, FREE, AT(run.sampler), "exact|rescore|trust", "exact", "1",
    "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this machine's "
    "products cannot, a warning says so and it is rescore); rescore, from a training forward; trust, the sampler's as "

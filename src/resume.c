@@ -2,7 +2,9 @@
 #include "train.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,8 +25,7 @@ static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
   return st;
 }
 
-/* What the checkpoint's deck says; false where it holds none that can be read, which is said. */
-static bool read_deck_before(tri_trainer *t, tri_ckpt_reader *r, tri_config *out) {
+static tri_status read_deck_before(tri_trainer *t, tri_ckpt_reader *r, tri_config *out) {
   tri_deck  *deck = NULL;
   char      *bytes = NULL, name[TRI_CKPT_PATH_BYTES + 16];
   size_t     n = 0;
@@ -38,11 +39,36 @@ static bool read_deck_before(tri_trainer *t, tri_ckpt_reader *r, tri_config *out
 done:
   tri_deck_close(&deck);
   TRI_FREE(bytes);
-  if (st == TRI_OK) return true;
-  tri_log(TRI_LOG_WARN, "run.resume: whether this deck is that of the checkpoint cannot be told: %s",
-          tri_error_message());
-  tri_error_clear();
-  return false;
+  return st;
+}
+
+/* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might hide any
+ * change, and run.allow_changes must name "deck". */
+static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const tri_config *now,
+                                tri_config_changes *c) {
+  tri_config before = {0};
+  bool       has_deck = tri_ckpt_has_file(r, "deck.yaml");
+  tri_status st = has_deck ? read_deck_before(t, r, &before) : TRI_OK;
+  tri_text   why = {0};
+
+  if (has_deck && st == TRI_OK) {
+    st = tri_config_compare(&before, now, c);
+  } else if (!has_deck || st == TRI_ECONFIG) {
+    st = tri_text_printf(&why, "%s", has_deck ? tri_error_message() : "it holds no deck.yaml");
+    tri_error_clear();
+    if (st == TRI_OK && has_deck && !tri_config_allows(now, "deck"))
+      st =
+          tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
+                   "the deck of %s cannot be read, and what changed cannot be told: %s; run.resume: never or "
+                   "another run.output starts anew, run.allow_changes: [deck] goes on with whatever changed",
+                   t->resume, why.data);
+    else if (st == TRI_OK)
+      tri_log(TRI_LOG_WARN, "run.resume: whether this deck is that of %s cannot be told: %s", t->resume,
+              why.data);
+  }
+  tri_text_free(&why);
+  tri_config_free(&before);
+  return st;
 }
 
 static bool is_about(const tri_config_changes *c, const char *line) {
@@ -92,13 +118,12 @@ static tri_status compare_ranks(const tri_trainer *t, tri_ckpt_reader *r, tri_co
 /* Rank 0. now: the deck as used. */
 static tri_status compare(tri_trainer *t, const tri_config *now) {
   tri_ckpt_reader   *r = tri_source_checkpoint(t->source);
-  tri_config         before = {0};
   tri_config_changes c = {0};
   tri_text           lines = {0};
   tri_status         st = TRI_OK;
 
   TRI_TRY(check_same_algo(t, r));
-  if (read_deck_before(t, r, &before)) TRI_TRY_DONE(tri_config_compare(&before, now, &c));
+  TRI_TRY_DONE(compare_decks(t, r, now, &c));
   TRI_TRY_DONE(compare_data(t, r, &c));
   if (c.refused.len) {
     st = refuse(t, &c);
@@ -112,7 +137,6 @@ static tri_status compare(tri_trainer *t, const tri_config *now) {
 done:
   tri_text_free(&lines);
   tri_config_changes_free(&c);
-  tri_config_free(&before);
   return st;
 }
 
@@ -123,25 +147,36 @@ tri_status tri_resume_compare(tri_trainer *t, const tri_config *now) {
 
 /* The step in deck.step-NNNNNNNN.yaml, or -1. */
 static int64_t step_of(const char *name) {
-  long long step;
-  int       end = 0;
+  static const char begin[] = "deck.step-";
+  char             *end;
+  long long         step;
 
-  return sscanf(name, "deck.step-%lld.yaml%n", &step, &end) == 1 && end && !name[end] ? step : -1;
+  if (strncmp(name, begin, sizeof begin - 1) || !strspn(name + sizeof begin - 1, "0123456789")) return -1;
+  errno = 0;
+  step = strtoll(name + sizeof begin - 1, &end, 10);
+  return !errno && !strcmp(end, ".yaml") ? step : -1;
+}
+
+static tri_status move_deck(const char *folder, const char *name, const char *suffix) {
+  char from[TRI_CKPT_PATH_BYTES + 300], to[TRI_CKPT_PATH_BYTES + 400];
+
+  snprintf(from, sizeof from, "%s/%s", folder, name);
+  snprintf(to, sizeof to, "%s%s", from, suffix ? suffix : "");
+  if (suffix ? rename(from, to) : unlink(from))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be %s: %s", from, suffix ? "set aside" : "removed", strerror(errno));
+  return TRI_OK;
 }
 
 tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix) {
-  char           from[TRI_CKPT_PATH_BYTES + 300], to[TRI_CKPT_PATH_BYTES + 400];
+  tri_status     st = TRI_OK;
   DIR           *dir = opendir(folder);
   struct dirent *e;
-  bool           failed = false;
 
-  while (dir && !failed && (e = readdir(dir)) != NULL) {
-    if (step_of(e->d_name) <= after) continue;
-    snprintf(from, sizeof from, "%s/%s", folder, e->d_name);
-    snprintf(to, sizeof to, "%s%s", from, suffix ? suffix : "");
-    failed = suffix ? rename(from, to) != 0 : unlink(from) != 0;
-  }
-  if (dir) closedir(dir);
-  if (failed) TRI_FAIL(TRI_EFILE, "%s: cannot be %s", from, suffix ? "set aside" : "removed");
-  return TRI_OK;
+  if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+  while ((errno = 0, e = readdir(dir)) != NULL)
+    if (step_of(e->d_name) > after) TRI_TRY_DONE(move_deck(folder, e->d_name, suffix));
+  if (errno) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+done:
+  closedir(dir);
+  return st;
 }

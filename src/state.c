@@ -318,16 +318,33 @@ tri_status tri_state_look(tri_trainer *t) {
 static tri_status write_decks(const tri_trainer *t) {
   char path[TRI_CKPT_PATH_BYTES + 64];
 
-  if (is_own(t)) TRI_TRY(tri_resume_move_decks(t->cfg->run.output, t->count.step, NULL));
+  TRI_TRY(tri_resume_move_decks(t->cfg->run.output, is_own(t) ? t->count.step - 1 : -1, NULL));
   snprintf(path, sizeof path, "%s/deck.step-%08lld.yaml", t->cfg->run.output, (long long)t->count.step);
   if (t->deck_before.len) TRI_TRY(tri_file_write(path, t->deck_before.data, t->deck_before.len));
   snprintf(path, sizeof path, "%s/deck.yaml", t->cfg->run.output);
   return tri_file_write(path, t->deck.data, t->deck.len);
 }
 
-/* Rank 0. The output folder, the deck as used, the metrics cut back. */
+/* Rank 0. Nothing of the steps that are not to be taken again stays in the way, and nothing of another run is lost. */
+static tri_status begin_outputs(tri_trainer *t) {
+  bool moved = false;
+
+  if (is_own(t)) TRI_TRY(tri_ckpt_wind_back(t->folder, t->count.step, &moved));
+  if (moved)
+    tri_log(
+        TRI_LOG_INFO,
+        "%s/LATEST names step %lld now: the run goes on from there, and checkpoints of later steps are the "
+        "first to be replaced or removed",
+        t->folder, (long long)t->count.step);
+  if (!strcmp(t->cfg->run.resume, "never") || (!is_own(t) && has_steps(t))) TRI_TRY(set_aside(t));
+  return write_decks(t);
+}
+
+/* The output folder, the deck as used, the metrics cut back; where no step will be taken, all stays as it is. */
 static tri_status open_outputs(tri_trainer *t) {
-  char path[TRI_CKPT_PATH_BYTES + 32], *at;
+  char    path[TRI_CKPT_PATH_BYTES + 32], *at;
+  bool    works = t->count.step < t->steps;
+  int64_t keep_step = is_own(t) ? t->count.step : -1;
 
   if (world_of(t)->rank == 0) {
     snprintf(path, sizeof path, "%s/", t->cfg->run.output);
@@ -339,11 +356,10 @@ static tri_status open_outputs(tri_trainer *t) {
       *at = '/';
     }
     TRI_TRY(lock_output(t));
-    if (!strcmp(t->cfg->run.resume, "never") || (!is_own(t) && has_steps(t))) TRI_TRY(set_aside(t));
-    TRI_TRY(write_decks(t));
+    if (works) TRI_TRY(begin_outputs(t));
   }
   snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
-  return tri_metrics_open(path, is_own(t) ? t->count.step : -1, world_of(t)->rank, &t->metrics);
+  return tri_metrics_open(path, works ? keep_step : INT64_MAX, world_of(t)->rank, &t->metrics);
 }
 
 tri_status tri_state_load(tri_trainer *t) {

@@ -93,6 +93,38 @@ static void a_linked_checkpoint_is_its_own(void **state) {
   cli_sh("test $(wc -l < q/metrics.jsonl) = 3");
 }
 
+/* The deck is that of the steps that were taken. */
+static void without_a_step_the_deck_stays(void **state) {
+  (void)state;
+  copy_run("r");
+  cli_succeeds(ONE SFT "run.output=r train.learning_rate=0.5");
+  cli_shows(cli_err, "nothing to do");
+  cli_sh("diff -r run r -x log.txt");
+  cli_sh("mkdir r/deck.step-00000003.yaml && touch r/deck.step-99999999999999999999.yaml");
+  cli_fails(74, ONE SFT "run.output=r train.steps=3", "r/deck.step-00000003.yaml: cannot be removed: ", NULL);
+  cli_sh("rmdir r/deck.step-00000003.yaml && cp run/deck.yaml r/deck.step-00000002.yaml");
+  cli_succeeds(ONE SFT "run.output=r train.steps=2 train.learning_rate=0.5");
+  cli_sh("rm -r r && cp -r run r && touch r/deck.step-00000002.yaml r/deck.step-99999999999999999999.yaml");
+  cli_succeeds(ONE SFT "run.output=r train.steps=3 run.resume=r/checkpoints/step-00000001");
+  assert_true(cli_exists("r/deck.step-99999999999999999999.yaml"));
+  assert_false(cli_exists("r/deck.step-00000002.yaml"));
+}
+
+/* What is gone back to is gone on from, however often the run is started again. */
+static void winding_back_holds(void **state) {
+  (void)state;
+  copy_run("w");
+  cli_succeeds(ONE SFT "run.output=w train.steps=1 run.resume=w/checkpoints/step-00000001");
+  cli_sh("diff -r run/checkpoints w/checkpoints && test $(wc -l < w/metrics.jsonl) = 2");
+  cli_succeeds(ONE SFT "run.output=w train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false "
+                       "run.resume=w/checkpoints/step-00000001");
+  cli_shows(cli_err, "w/checkpoints/LATEST names step 1 now");
+  cli_sh("test -d w/checkpoints/step-00000002");
+  cli_succeeds(ONE SFT "run.output=w train.steps=3");
+  cli_shows(cli_err, "resumed from w/checkpoints/step-00000001");
+  cli_sh("test $(wc -l < w/metrics.jsonl) = 3");
+}
+
 static void what_is_allowed_goes_on(void **state) {
   (void)state;
   copy_run("d");
@@ -149,15 +181,16 @@ static void change_deck(const char *folder, const char *from, const char *to) {
   cli_write(path, manifest);
 }
 
-/* As that of a later version, which knows more keys: said, and the run goes on. */
-static void a_deck_that_cannot_be_read_is_no_obstacle(void **state) {
+/* As that of a later version, which knows other keys: it might hide any change. */
+static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
   (void)state;
   copy_run("h");
   change_deck("h/checkpoints/step-00000002", "  seed: 42", "  sead: 42");
-  cli_succeeds(TWO SFT "run.output=h train.steps=3 run.seed=7");
-  cli_shows(
-      cli_err,
-      "whether this deck is that of the checkpoint cannot be told: h/checkpoints/step-00000002/deck.yaml:4:");
+  cli_fails(64, TWO SFT "run.output=h train.steps=3 run.seed=7",
+            "the deck of h/checkpoints/step-00000002 cannot be read", "run.allow_changes: [deck]");
+  cli_succeeds(TWO SFT "run.output=h train.steps=3 run.seed=7 'run.allow_changes=[deck]'");
+  cli_shows(cli_err, "whether this deck is that of h/checkpoints/step-00000002 cannot be told: "
+                     "h/checkpoints/step-00000002/deck.yaml:4:");
   cli_shows(cli_err, "resumed from h/checkpoints/step-00000002");
   assert_false(cli_exists("h/deck.step-00000002.yaml"));
 }
@@ -165,8 +198,9 @@ static void a_deck_that_cannot_be_read_is_no_obstacle(void **state) {
 static void another_algorithm_is_refused(void **state) {
   (void)state;
   copy_run("g");
+  cli_fails(64, ONE GRPO "run.output=g run.resume=auto", "is of a run of algo.name sft", NULL);
   cli_fails(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'",
-            "is of a run of algo.name sft", NULL);
+            "run.allow_changes: algo.name cannot change in a resume", NULL);
 }
 
 int main(void) {
@@ -176,11 +210,13 @@ int main(void) {
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
       cmocka_unit_test(a_linked_checkpoint_is_its_own),
+      cmocka_unit_test(without_a_step_the_deck_stays),
+      cmocka_unit_test(winding_back_holds),
       cmocka_unit_test(what_is_allowed_goes_on),
       cmocka_unit_test(other_lines_under_one_name_are_refused),
       cmocka_unit_test(a_path_is_compared_likewise),
       cmocka_unit_test(another_algorithm_is_refused),
-      cmocka_unit_test(a_deck_that_cannot_be_read_is_no_obstacle),
+      cmocka_unit_test(a_deck_that_cannot_be_read_must_be_allowed),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
