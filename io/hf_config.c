@@ -389,6 +389,20 @@ done:
   return st;
 }
 
+tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out) {
+  json_t     *root = NULL;
+  const char *word;
+  tri_status  st = TRI_OK;
+
+  TRI_TRY_DONE(load_object(config, &root));
+  word = json_string_value(json_object_get(root, "dtype"));
+  if (!word) word = json_string_value(json_object_get(root, "torch_dtype"));
+  *out = word && !strcmp(word, "float32") ? TRI_F32 : TRI_BF16;
+done:
+  json_decref(root);
+  return st;
+}
+
 /* The paths of config.json and generation_config.json. */
 static tri_status find_files(const char *path, char config[PATH_BYTES], char generation[PATH_BYTES]) {
   struct stat sb;

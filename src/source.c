@@ -6,7 +6,6 @@
 #include "io/safetensors.h"
 #include "rng.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -225,16 +224,10 @@ void tri_source_close(tri_source **s) {
 
 tri_status tri_source_dtype(const tri_source *s, tri_dtype *out) {
   const tri_source_file *f = &s->file[TRI_SOURCE_CONFIG];
-  json_t                *config;
-  const char            *word;
+  tri_hf_text            config = {s->path[TRI_SOURCE_CONFIG], f->bytes, f->n};
 
   if (s->ckpt) return tri_export_find_dtype(s->ckpt, out);
-  config = json_loadb(f->bytes, f->n, JSON_ALLOW_NUL, NULL); /* parsed without fault at open */
-  word = json_string_value(json_object_get(config, "dtype"));
-  if (!word) word = json_string_value(json_object_get(config, "torch_dtype"));
-  *out = word && !strcmp(word, "float32") ? TRI_F32 : TRI_BF16;
-  json_decref(config);
-  return TRI_OK;
+  return tri_hf_config_dtype(&config, out);
 }
 
 /* ---- weights ---- */

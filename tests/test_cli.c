@@ -565,10 +565,23 @@ static void broken_configs_are_refused(void **state) {
   refused_everywhere("model.embed_tokens.weight", "[257, 40]");
 }
 
+/* Judge: the same folder without the mark. */
+static void a_byte_order_mark_changes_nothing(void **state) {
+  (void)state;
+  cli_sh("rm -rf plain marked && cp -r model plain && "
+         "sed -i 's/\"bfloat16\"/\"float32\"/' plain/config.json && grep -q float32 plain/config.json && "
+         "cp -r plain marked && { printf '\\357\\273\\277'; cat plain/config.json; } > marked/config.json");
+  cli_succeeds(ONE "score plain sft.jsonl --json");
+  cli_sh("cp .out plain.out");
+  cli_succeeds(ONE "score marked sft.jsonl --json");
+  cli_sh("cmp .out plain.out");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pipeline_from_training_to_answers),
       cmocka_unit_test(score_answers_the_same_bytes_on_two_ranks),
+      cmocka_unit_test(a_byte_order_mark_changes_nothing),
       cmocka_unit_test(several_rewards_are_reported_by_name),
       cmocka_unit_test(an_answer_no_pattern_can_judge_counts_as_nothing),
       cmocka_unit_test(an_answer_without_text_counts_as_nothing),
