@@ -97,6 +97,17 @@ tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   return TRI_OK;
 }
 
+tri_status tri_jsonl_place(tri_jsonl *r, tri_status st) {
+  tri_text said = {0};
+
+  if (st != TRI_EINPUT) return st;
+  TRI_TRY(tri_text_printf(&said, "%s:%lld: %s", tri_jsonl_path(r), (long long)tri_jsonl_line(r),
+                          tri_error_message()));
+  tri_error_set(st, said.data);
+  tri_text_free(&said);
+  return st;
+}
+
 const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes) {
   void  *at = json_object_iter(r->object);
   size_t used = (size_t)snprintf(out, bytes, at ? "its fields are" : "it has no fields");

@@ -31,6 +31,9 @@ int64_t     tri_jsonl_taken(const tri_jsonl *r); /* lines so far, blank ones too
 /* The number of the last line, counted from the file's first: of a part, this reads what lies before it. */
 int64_t tri_jsonl_line(tri_jsonl *r);
 
+/* Puts "FILE:LINE: " of the last line before the message of st where that is TRI_EINPUT; returns st. */
+TRI_CHECKED tri_status tri_jsonl_place(tri_jsonl *r, tri_status st);
+
 /* "its fields are a, b", of the last object, as far as `out` [bytes] holds; "it has no fields". */
 const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes);
 

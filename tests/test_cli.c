@@ -565,13 +565,31 @@ static void broken_configs_are_refused(void **state) {
   refused_everywhere("model.embed_tokens.weight", "[257, 40]");
 }
 
+static void text_without_tokens_is_named_with_its_place(void **state) {
+  static const char tokenizer[] =
+      "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":null,\"post_"
+      "processor\":null,"
+      "\"decoder\":null,\"model\":{\"type\":\"BPE\",\"unk_token\":\"?\",\"vocab\":{\"a\":0,\"b\":1},"
+      "\"merges\":[]}}";
+
+  (void)state;
+  cli_sh("rm -rf few && cp -r model few");
+  cli_write("few/tokenizer.json", tokenizer);
+  cli_write("few.jsonl", "\n{\"text\":\"abx\",\"prompt\":\"abx\"}\n");
+  cli_fails(64, ONE "tokenize few few.jsonl", "few.jsonl:2: few/tokenizer.json", NULL);
+  cli_fails(64, ONE "score few few.jsonl --prompt-key q", "few.jsonl:2: few/tokenizer.json", NULL);
+  cli_fails(64, ONE "generate few --prompts few.jsonl", "few.jsonl:2: few/tokenizer.json", NULL);
+}
+
 /* Judge: the same folder without the mark. */
 static void a_byte_order_mark_changes_nothing(void **state) {
   (void)state;
-  cli_sh("rm -rf plain marked && cp -r model plain && "
-         "sed -i 's/\"bfloat16\"/\"float32\"/' plain/config.json && grep -q float32 plain/config.json && "
-         "cp -r plain marked && { printf '\\357\\273\\277'; cat plain/config.json; } > marked/config.json");
-  cli_succeeds(ONE "score plain sft.jsonl --json");
+  cli_sh(
+      "rm -rf unmarked marked && cp -r model unmarked && "
+      "sed -i 's/\"bfloat16\"/\"float32\"/' unmarked/config.json && grep -q float32 unmarked/config.json && "
+      "cp -r unmarked marked && { printf '\\357\\273\\277'; cat unmarked/config.json; } > "
+      "marked/config.json");
+  cli_succeeds(ONE "score unmarked sft.jsonl --json");
   cli_sh("cp .out plain.out");
   cli_succeeds(ONE "score marked sft.jsonl --json");
   cli_sh("cmp .out plain.out");
@@ -581,6 +599,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(pipeline_from_training_to_answers),
       cmocka_unit_test(score_answers_the_same_bytes_on_two_ranks),
+      cmocka_unit_test(text_without_tokens_is_named_with_its_place),
       cmocka_unit_test(a_byte_order_mark_changes_nothing),
       cmocka_unit_test(several_rewards_are_reported_by_name),
       cmocka_unit_test(an_answer_no_pattern_can_judge_counts_as_nothing),

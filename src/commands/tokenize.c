@@ -74,8 +74,8 @@ static tri_status encode(job *j, const json_t *object) {
              (long long)tri_jsonl_line(j->in), text ? "`text` is no string" : "has no `text`",
              tri_jsonl_fields(j->in, fields, sizeof fields));
   j->ids.n = 0;
-  TRI_TRY(tri_tokenizer_encode(j->tokenizer, json_string_value(text), json_string_length(text), j->special,
-                               &j->ids));
+  TRI_TRY(tri_jsonl_place(j->in, tri_tokenizer_encode(j->tokenizer, json_string_value(text),
+                                                      json_string_length(text), j->special, &j->ids)));
   TRI_TRY(tri_text_put(&j->line, "[", 1));
   for (int64_t i = 0; i < j->ids.n; i++) TRI_TRY(tri_text_printf(&j->line, i ? ",%d" : "%d", j->ids.id[i]));
   return tri_text_put(&j->line, "]\n", 2);
