@@ -50,6 +50,11 @@ static bool has(const source *s, const char *key) {
   return v && !json_is_null(v);
 }
 
+/* The value under `key`; NULL where it is not there or null. */
+static const json_t *get(const source *s, const char *key) {
+  return has(s, key) ? json_object_get(s->root, key) : NULL;
+}
+
 /* The whole number under `key`, or `missing` if the key is not there. */
 static tri_status get_int(const source *s, const char *key, int64_t missing, int64_t least, int64_t most,
                           int64_t *out) {
@@ -71,10 +76,10 @@ static tri_status get_size(const source *s, const char *key, int64_t missing, in
   return TRI_OK;
 }
 
-/* The number under `key`, or `missing` if the key is not there; NAN: it must be there. */
+/* The number under `key`, or `missing` if the key is not there or null; NAN: it must be there. */
 static tri_status get_number(const source *s, const char *key, double missing, double least, double most,
                              double *out) {
-  const json_t *v = json_object_get(s->root, key);
+  const json_t *v = get(s, key);
 
   if (!v && isnan(missing)) TRI_FAIL(TRI_EINPUT, "%s: has no `%s`", s->name, key);
   *out = v ? json_number_value(v) : missing;
@@ -85,16 +90,16 @@ static tri_status get_number(const source *s, const char *key, double missing, d
 }
 
 static tri_status get_bool(const source *s, const char *key, bool *out) {
-  const json_t *v = json_object_get(s->root, key);
+  const json_t *v = get(s, key);
 
   *out = json_is_true(v);
   if (v && !json_is_boolean(v)) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be true or false", s->name, key);
   return TRI_OK;
 }
 
-/* Text under `key`, or NULL if the key is not there. */
+/* Text under `key`, or NULL if the key is not there or null. */
 static tri_status get_text(const source *s, const char *key, const char **out) {
-  const json_t *v = json_object_get(s->root, key);
+  const json_t *v = get(s, key);
 
   *out = json_string_value(v);
   if (v && !*out) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be text", s->name, key);

@@ -107,6 +107,9 @@ static const char *const rope_known[] = {
     "original_max_position_embeddings", "partial_rotary_factor"};
 /* clang-format on */
 
+/* Published with it are models of plain attention (Qwen2.5-1M), which transformers runs as such. */
+static const char chunks[] = "dual_chunk_attention_config";
+
 static const field *find(const char *name) {
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, name)) return &known[i];
@@ -161,8 +164,8 @@ tri_status tri_hf_check_fields(const char *name, const json_t *config) {
     const field *f = find(key);
     if (!f && !json_is_null(v)) TRI_TRY_DONE(add_unknown(key, &unknown));
     if (f && !changes_nothing(f->rule, v))
-      TRI_FAIL_DONE(TRI_EINPUT, "%s: `%s` asks for %s, which this version does not compute", name, key,
-                    f->why);
+      TRI_FAIL_DONE(TRI_EINPUT, "%s: `%s` asks for %s, which this version does not compute%s", name, key,
+                    f->why, strcmp(key, chunks) ? "" : "; set it to null for plain attention");
   }
   TRI_TRY_DONE(check_auto_map(name, json_object_get(config, "auto_map")));
   if (unknown.len) TRI_TRY_DONE(fail_unknown(name, &unknown));
