@@ -42,12 +42,36 @@ tri_status tri_file_create(const char *path, int *fd) {
   return TRI_OK;
 }
 
-tri_status tri_file_append(const char *path, int *fd) {
+static tri_status open_to_append(const char *path, int *fd) {
   *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (*fd < 0 && errno == ELOOP)
     TRI_FAIL(TRI_EFILE, "%s: is a link, which is not followed; remove it or give another folder", path);
   if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
   return check_regular(path, TRI_EFILE, fd);
+}
+
+/* A copy takes the name: the other names keep the file as it is. */
+static tri_status part_from_other_names(const char *path) {
+  tri_status st = TRI_OK;
+  char      *bytes = NULL;
+  size_t     n;
+
+  TRI_TRY_DONE(tri_file_read(path, SIZE_MAX / 2, &bytes, &n));
+  TRI_TRY_DONE(tri_file_write(path, bytes, n));
+done:
+  tri_host_free((void **)&bytes);
+  return st;
+}
+
+tri_status tri_file_append(const char *path, int *fd) {
+  struct stat sb;
+
+  TRI_TRY(open_to_append(path, fd));
+  if (fstat(*fd, &sb) || sb.st_nlink <= 1) return TRI_OK;
+  close(*fd);
+  *fd = -1;
+  TRI_TRY(part_from_other_names(path));
+  return open_to_append(path, fd);
 }
 
 tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {

@@ -12,8 +12,9 @@ TRI_CHECKED tri_status tri_file_open(const char *path, int *fd);
 /* For writing: a new file, in the place of one or of a link that stands there, which is removed, never followed or
  * emptied. TRI_EFILE. The caller closes *fd. */
 TRI_CHECKED tri_status tri_file_create(const char *path, int *fd);
-/* For writing at the end: a regular file of this name, made where there is none; a link is refused. TRI_EFILE. The caller
- * closes *fd. */
+/* For writing at the end: a regular file of this name, made where there is none; a link is refused. Where the file has
+ * other names too (hard links, as `cp -al` makes them), a copy takes this name first, and they keep theirs. TRI_EFILE. The
+ * caller closes *fd. */
 TRI_CHECKED tri_status tri_file_append(const char *path, int *fd);
 
 /* Read a whole regular file; a NUL is put behind the bytes. *out by tri_host_free. limit_bytes: larger files are

@@ -110,6 +110,21 @@ static void appending_refuses_links_and_pipes(void **state) {
   assert_holds(at("lines"), "line\nline\n");
 }
 
+/* A backup made by `cp -al`. */
+static void appending_leaves_the_other_names_of_a_file(void **state) {
+  int fd = -1;
+
+  (void)state;
+  put(at("shared"), "old\n");
+  assert_int_equal(link(at("shared"), at("backup")), 0);
+  assert_int_equal(tri_file_append(at("shared"), &fd), TRI_OK);
+  assert_int_equal(write(fd, "new\n", 4), 4);
+  assert_int_equal(ftruncate(fd, 6), 0);
+  close(fd);
+  assert_holds(at("backup"), "old\n");
+  assert_holds(at("shared"), "old\nne");
+}
+
 static void assert_visible(const char *text, const char *keep, const char *shown) {
   char out[256];
 
@@ -179,6 +194,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(only_regular_files_are_opened, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(a_new_file_leaves_what_a_link_points_to, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(appending_refuses_links_and_pipes, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(appending_leaves_the_other_names_of_a_file, make_folder, remove_folder),
       cmocka_unit_test(control_characters_become_visible),
       cmocka_unit_test(a_message_has_only_the_lines_of_its_format),
       cmocka_unit_test(the_log_escapes_what_it_is_given),
