@@ -11,24 +11,49 @@
 
 enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
-static tri_status check_owner(const char *path, const char *what, const struct stat *sb) {
-  if (sb->st_uid == geteuid()) return TRI_OK;
+/* The owner that the file system gives to what this process makes beside the entry `name` of `at`: where it maps users, it
+ * is another number than geteuid(). False where nothing can be made there. */
+static bool find_owner(int at, const char *name, uid_t *owner) {
+  const char *end = strrchr(name, '/');
+  char        probe[4096];
+  struct stat sb;
+  bool        good;
+  int         fd;
+
+  if ((size_t)snprintf(probe, sizeof probe, "%.*s.owner-%ld.tmp", end ? (int)(end + 1 - name) : 0, name,
+                       (long)getpid()) >= sizeof probe)
+    return false;
+  fd = openat(at, probe, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return false;
+  good = !fstat(fd, &sb);
+  if (good) *owner = sb.st_uid;
+  close(fd);
+  unlinkat(at, probe, 0);
+  return good;
+}
+
+/* Is *sb, of the entry `name` of `at`, ours? */
+static tri_status check_owner(int at, const char *name, const char *path, const char *what,
+                              const struct stat *sb) {
+  uid_t owner;
+
+  if (sb->st_uid == geteuid() || (find_owner(at, name, &owner) && owner == sb->st_uid)) return TRI_OK;
   TRI_FAIL(TRI_EFILE, "%s: %s of another user (%u; this program runs as %u), and is left alone", path, what,
            (unsigned)sb->st_uid, (unsigned)geteuid());
 }
 
-/* The folder that a link of ours leads to. */
+/* The folder that a link of ours, or of root's, leads to. */
 static tri_status open_linked(const char *path, const struct stat *link, int *fd) {
   struct stat sb;
-  tri_status  st = check_owner(path, "is a link", link);
+  tri_status  st = link->st_uid == 0 ? TRI_OK : check_owner(AT_FDCWD, path, path, "is a link", link);
 
   if (st != TRI_OK) return st;
   *fd = open(path, FOLDER_FLAGS);
   if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: is a link that leads to no folder: %s", path, strerror(errno));
   if (fstat(*fd, &sb))
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", path, strerror(errno));
-  else
-    st = check_owner(path, "is a link to a folder", &sb);
+  else /* asked inside it: what is above it may be closed to us */
+    st = check_owner(*fd, "", path, "is a link to a folder", &sb);
   if (st == TRI_OK) return TRI_OK;
   close(*fd);
   *fd = -1;
@@ -74,7 +99,7 @@ tri_status tri_folder_check_own(int at, const char *name, const char *path) {
 
   if (fstatat(at, name, &sb, AT_SYMLINK_NOFOLLOW)) TRI_FAIL(TRI_EFILE, "%s: %s", path, strerror(errno));
   if (!S_ISDIR(sb.st_mode)) TRI_FAIL(TRI_EFILE, "%s: is no folder, and is left alone", path);
-  return check_owner(path, "is a folder", &sb);
+  return check_owner(at, name, path, "is a folder", &sb);
 }
 
 static tri_status remove_entry(int fd, const char *name, const char *path) {
@@ -106,7 +131,7 @@ static DIR *open_own(int at, const char *name, const char *path) {
   if (fd < 0 || fstat(fd, &sb))
     tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be removed as a folder: %s", path,
              strerror(errno));
-  else if (check_owner(path, "is a folder", &sb) == TRI_OK && !(d = fdopendir(fd)))
+  else if (check_owner(at, name, path, "is a folder", &sb) == TRI_OK && !(d = fdopendir(fd)))
     tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
   if (!d && fd >= 0) close(fd);
   return d;

@@ -5,8 +5,9 @@
 #include "base.h"
 
 /* All that follow are not collective. Folders above the last part of a path may be links; the last part may be one only
- * where link and folder both belong to the user who runs the program: another's link would decide what is written or
- * removed. */
+ * where the folder belongs to the user who runs the program, and the link to that user or root: another's link would decide
+ * what is written or removed. A user's is also what has the owner that the file system gives to what the user makes there
+ * (NFS and others map all users to one); to find out, an empty file is made and removed. */
 
 /* *fd: the folder, for calls as openat, -1 where nothing stands there. TRI_EFILE: it is no folder, or cannot be opened. The
  * caller closes *fd. */

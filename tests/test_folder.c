@@ -7,11 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 enum { OTHER_USER = 12345 };
 static char root[256];
+
+/* The program's user: as the system says, or one whom the file system maps to that. */
+static uid_t pretended;
+uid_t        geteuid(void) { return pretended ? pretended : (uid_t)syscall(SYS_geteuid); }
 
 static void sh(const char *command) {
   if (system(command) != 0) fail_msg("failed: %s", command);
@@ -92,6 +97,37 @@ static void another_users_are_left_alone(void **state) {
   assert_true(there("theirs/x"));
 }
 
+static void a_file_system_may_map_users(void **state) {
+  tri_status checked, opened, removed;
+  int        fd;
+
+  (void)state;
+  sh("mkdir mapped mapped_too; touch mapped/x; ln -s mapped_too to_mapped");
+  pretended = OTHER_USER;
+  checked = tri_folder_check_own(AT_FDCWD, "mapped", "mapped");
+  opened = tri_folder_open("to_mapped", &fd);
+  removed = remove_it("mapped");
+  pretended = 0;
+  assert_true(checked == TRI_OK && opened == TRI_OK && removed == TRI_OK && !there("mapped"));
+  close(fd);
+  sh("test -z \"$(find . -name '.owner*')\"");
+}
+
+/* As clusters make them from /home/me to /scratch/me. */
+static void roots_links_are_followed(void **state) {
+  tri_status st;
+  int        fd = -1;
+
+  (void)state;
+  if (geteuid() != 0) skip();
+  sh("mkdir users_own; ln -s users_own by_root");
+  if (lchown("users_own", OTHER_USER, OTHER_USER) || chmod(root, 0755) || seteuid(OTHER_USER)) skip();
+  st = tri_folder_open("by_root", &fd);
+  assert_int_equal(seteuid(0), 0);
+  assert_int_equal(st, TRI_OK);
+  close(fd);
+}
+
 static int open_root(void **state) {
   const char *base = getenv("TMPDIR");
 
@@ -115,6 +151,8 @@ int main(void) {
       cmocka_unit_test(folders_in_it_and_files_in_its_place_stay),
       cmocka_unit_test(made_once_found_twice),
       cmocka_unit_test(another_users_are_left_alone),
+      cmocka_unit_test(a_file_system_may_map_users),
+      cmocka_unit_test(roots_links_are_followed),
   };
 
   return cmocka_run_group_tests(tests, open_root, close_root);
