@@ -74,8 +74,8 @@ void                   tri_tok_take_text(tri_tok_pieces *out,
 
 /* ---- regular expressions ---- */
 typedef struct tri_tok_regex {
-  pcre2_code *code;
-  char       *name; /* for messages: file, place and pattern */
+  pcre2_code *code, *counted; /* counted: a step is counted at every item of the pattern */
+  char       *name;           /* for messages: file, place and pattern */
 } tri_tok_regex;
 
 typedef struct tri_tok_match {
@@ -93,6 +93,7 @@ typedef struct tri_tok_work {
   int64_t              cap_code;
   pcre2_match_data    *data;
   pcre2_match_context *context;
+  int64_t              steps; /* that searches may still take */
   pcre2_jit_stack     *stack;
   /* merge loop, one entry per symbol of a piece */
   int32_t  *symbol, *prev, *next;

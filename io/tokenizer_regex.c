@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Steps of a search from one place: so many, and so many more for each byte of the piece. Measured: the patterns of
- * tests/data/tokenizer need at most 2 for a byte of runs of 300 000; a million takes 2 ms (12 ms without JIT). */
-enum { LEAST_STEPS = 1000000, STEPS_PER_BYTE = 64 };
+/* Steps of all searches of a call: so many, and so many more for each byte that is searched. Measured: the patterns of
+ * tests/data/tokenizer need at most 2 for a byte of runs of 300 000. PCRE2 limits those from one place only: a search
+ * that stays below FEW_STEPS there is bounded by the length; any other begins anew with its steps counted. */
+enum { LEAST_STEPS = 1000000, STEPS_PER_BYTE = 64, FEW_STEPS = 256 };
 /* Memory of a search. Chosen: several times what those patterns take on 10 MB. */
 enum { STACK_START_BYTES = 32 << 10, STACK_BYTES = 64 << 20, HEAP_KIB = 512 << 10 };
 
@@ -43,9 +44,13 @@ tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool l
     TRI_FAIL_DONE(TRI_EINPUT, "%s: the regular expression '%.*s' cannot be used: %s", where,
                   (int)(n < 400 ? n : 400), s, why);
   }
+  out->counted = pcre2_compile((PCRE2_SPTR)(pattern.data ? pattern.data : ""), pattern.len,
+                               options | PCRE2_AUTO_CALLOUT, &code, &at, context);
+  if (!out->counted) TRI_FAIL_DONE(TRI_ENOMEM, "%s: no memory for a regular expression", where);
   TRI_TRY_DONE(name_regex(where, s, n, &out->name));
   /* without JIT, in a build that lacks it, the result is the same */
   pcre2_jit_compile(out->code, PCRE2_JIT_COMPLETE);
+  pcre2_jit_compile(out->counted, PCRE2_JIT_COMPLETE);
 done:
   tri_text_free(&pattern);
   pcre2_compile_context_free(context);
@@ -54,8 +59,14 @@ done:
 
 void tri_tok_regex_close(tri_tok_regex *x) {
   pcre2_code_free(x->code);
+  pcre2_code_free(x->counted);
   TRI_FREE(x->name);
   *x = (tri_tok_regex){0};
+}
+
+static int count_step(pcre2_callout_block *block, void *left) {
+  (void)block;
+  return --*(int64_t *)left < 0 ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
 static tri_status open_work(tri_tok_work *w) {
@@ -65,18 +76,33 @@ static tri_status open_work(tri_tok_work *w) {
   w->data = pcre2_match_data_create(1, NULL);
   if (!w->context || !w->data) TRI_FAIL(TRI_ENOMEM, "no memory to run a regular expression");
   pcre2_set_heap_limit(w->context, HEAP_KIB);
+  pcre2_set_callout(w->context, count_step, &w->steps);
+  w->steps = LEAST_STEPS;
   if (w->stack) pcre2_jit_stack_assign(w->context, NULL, w->stack);
   return TRI_OK;
+}
+
+/* As pcre2_match; where the JIT's stack is too small, the interpreter finds the same. */
+static int match(const pcre2_code *code, const char *s, size_t n, size_t at, tri_tok_work *w) {
+  int rc = pcre2_match(code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, w->data, w->context);
+
+  if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
+    rc = pcre2_match(code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, w->data, w->context);
+  return rc;
 }
 
 /* The next match at or after `at`; *found false: none. */
 static tri_status search(const tri_tok_regex *x, const char *s, size_t n, size_t at, tri_tok_work *w,
                          bool *found, size_t *from, size_t *to) {
   char why[256] = "";
-  int  rc = pcre2_match(x->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK, w->data, w->context);
+  int  rc;
 
-  if (rc == PCRE2_ERROR_JIT_STACKLIMIT)
-    rc = pcre2_match(x->code, (PCRE2_SPTR)s, n, at, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, w->data, w->context);
+  pcre2_set_match_limit(w->context, FEW_STEPS);
+  rc = match(x->code, s, n, at, w);
+  if (rc == PCRE2_ERROR_MATCHLIMIT) {
+    pcre2_set_match_limit(w->context, UINT32_MAX); /* count_step ends it */
+    rc = match(x->counted, s, n, at, w);
+  }
   *found = rc >= 0;
   if (rc == PCRE2_ERROR_NOMATCH) return TRI_OK;
   if (rc < 0) {
@@ -90,11 +116,6 @@ static tri_status search(const tri_tok_regex *x, const char *s, size_t n, size_t
   return TRI_OK;
 }
 
-static uint32_t step_limit(size_t n) {
-  return n < (UINT32_MAX - LEAST_STEPS) / STEPS_PER_BYTE ? LEAST_STEPS + STEPS_PER_BYTE * (uint32_t)n
-                                                         : UINT32_MAX;
-}
-
 /* tokenizers, pattern.rs, find_matches; onig, find.rs, FindMatches: an empty match directly behind the last
  * one is passed over. */
 tri_status tri_tok_regex_find(const tri_tok_regex *x, const char *s, size_t n, tri_tok_work *w) {
@@ -103,7 +124,7 @@ tri_status tri_tok_regex_find(const tri_tok_regex *x, const char *s, size_t n, t
   bool    found;
 
   TRI_TRY(open_work(w));
-  pcre2_set_match_limit(w->context, step_limit(n));
+  w->steps += STEPS_PER_BYTE * (int64_t)n;
   w->n_match = 0;
   while (at <= n) {
     TRI_TRY(search(x, s, n, at, w, &found, &from, &to));

@@ -6,10 +6,12 @@
 #include <pcre2.h>
 #include <string.h>
 
-/* Steps of a search from one place in an answer before it counts as endless: PCRE2's own default, stated so that
- * all builds agree; 0.02 s (0.1 s without JIT). Memory of a search: the stack of the JIT, and the heap and depth
+/* Steps of the search of an answer before it counts as endless, from all its places together. PCRE2 limits those from
+ * one place only: a search that stays below FEW_STEPS there is bounded by the answer's length; any other begins anew
+ * with a step counted at every item of the pattern. Memory of a search: the stack of the JIT, and the heap and depth
  * of the interpreter, which serves patterns that begin with (*NO_JIT) and machines without executable memory.
  * Chosen: each has room for 200 000 repeats of a group (pcre2jit(3), pcre2api(3)). */
+enum { FEW_STEPS = 256 }; /* chosen: nested repeats alone take more */
 enum { MATCH_LIMIT = 10000000, DEPTH_LIMIT = 1000000, HEAP_LIMIT_KIB = 64 * 1024 };
 enum { JIT_STACK_START = 32 * 1024, JIT_STACK_MOST = 8 * 1024 * 1024 };
 
@@ -163,17 +165,24 @@ static tri_status number_score(void *state, const tri_answer *a, int n, float *s
 }
 
 typedef struct regex {
-  pcre2_code          *code;
+  pcre2_code          *code, *counted; /* counted: calls count_step at every item */
+  int64_t              left;           /* steps, of this search */
   pcre2_match_data    *match;
   pcre2_match_context *limits;
   pcre2_jit_stack     *stack;
 } regex;
+
+static int count_step(pcre2_callout_block *block, void *left) {
+  (void)block;
+  return --*(int64_t *)left < 0 ? PCRE2_ERROR_MATCHLIMIT : 0;
+}
 
 static void regex_close(void **state) {
   regex *x = *state;
 
   if (!x) return;
   pcre2_code_free(x->code);
+  pcre2_code_free(x->counted);
   pcre2_match_data_free(x->match);
   pcre2_match_context_free(x->limits);
   pcre2_jit_stack_free(x->stack);
@@ -199,11 +208,15 @@ static tri_status regex_open(const tri_reward_opt *o, void **state) {
   }
   /* Where no executable memory is to be had, the interpreter finds the same matches. */
   (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE);
+  x->counted = pcre2_compile((PCRE2_SPTR)o->pattern, PCRE2_ZERO_TERMINATED,
+                             PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT, &error, &offset, NULL);
+  (void)pcre2_jit_compile(x->counted, PCRE2_JIT_COMPLETE);
   x->match = pcre2_match_data_create(1, NULL);
   x->limits = pcre2_match_context_create(NULL);
   x->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MOST, NULL);
-  if (!x->match || !x->limits) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for reward.pattern");
-  pcre2_set_match_limit(x->limits, MATCH_LIMIT);
+  if (!x->counted || !x->match || !x->limits)
+    TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for reward.pattern");
+  pcre2_set_callout(x->limits, count_step, &x->left);
   pcre2_set_depth_limit(x->limits, DEPTH_LIMIT);
   pcre2_set_heap_limit(x->limits, HEAP_LIMIT_KIB);
   if (x->stack) pcre2_jit_stack_assign(x->limits, NULL, x->stack);
@@ -213,12 +226,25 @@ done:
   return st;
 }
 
+/* As pcre2_match. */
+static int regex_search(regex *x, const char *s, size_t n) {
+  int rc;
+
+  x->left = MATCH_LIMIT;
+  pcre2_set_match_limit(x->limits, FEW_STEPS);
+  rc = pcre2_match(x->code, (PCRE2_SPTR)s, n, 0, 0, x->match, x->limits);
+  if (rc != PCRE2_ERROR_MATCHLIMIT) return rc;
+  x->left = MATCH_LIMIT;
+  pcre2_set_match_limit(x->limits, MATCH_LIMIT);
+  return pcre2_match(x->counted, (PCRE2_SPTR)s, n, 0, 0, x->match, x->limits);
+}
+
 static tri_status regex_score(void *state, const tri_answer *a, int n, float *score) {
   regex *x = state;
 
   for (int q = 0; q < n; q++) {
     const char *subject = a[q].response_bytes ? a[q].response : "";
-    int rc = pcre2_match(x->code, (PCRE2_SPTR)subject, a[q].response_bytes, 0, 0, x->match, x->limits);
+    int         rc = regex_search(x, subject, a[q].response_bytes);
     if (rc == PCRE2_ERROR_NOMEMORY)
       TRI_FAIL(TRI_ENOMEM, "the host has no memory left to search for reward.pattern");
     score[q] = rc >= 0 ? 1 : rc == PCRE2_ERROR_NOMATCH ? 0 : NAN;

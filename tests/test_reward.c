@@ -280,6 +280,19 @@ static void test_regex_cannot_judge(void **state) {
   free(text);
 }
 
+/* 2^21 steps from a place are few enough, from each of 50 words they are not. */
+static void test_regex_bounds_the_sum(void **state) {
+  char       text[50 * 22 + 1];
+  tri_status st;
+
+  (void)state;
+  memset(text, 'a', sizeof text - 1);
+  for (size_t i = 21; i < sizeof text; i += 22) text[i] = ' ';
+  text[sizeof text - 1] = 0;
+  assert_true(isnan(score_as("regex", "(a|a)*[bc]", answer(text, NULL), &st)) && st == TRI_OK);
+  assert_true(score_as("regex", "(a|a)*[b ]", answer(text, NULL), &st) == 1 && st == TRI_OK);
+}
+
 /* 2 exact - 0.5 regex(\d) + 1 regex(^P): "Paris" 2 + 0 + 1, "P1" 0 - 0.5 + 1, "x" 0. */
 static void test_set(void **state) {
   const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", -0.5, "\\d"), option("regex", 1, "^P")};
@@ -378,6 +391,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_regex_long, setup, teardown),
       cmocka_unit_test_setup_teardown(test_regex_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(test_regex_cannot_judge, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex_bounds_the_sum, setup, teardown),
       cmocka_unit_test_setup_teardown(test_set, setup, teardown),
       cmocka_unit_test_setup_teardown(test_set_cannot_judge, setup, teardown),
       cmocka_unit_test_setup_teardown(test_set_refused, setup, teardown),

@@ -590,6 +590,7 @@ static void test_foreign_file(void **state) {
 /* Judge: a search that would take 2^28 steps and more is given up, with the pattern in the message. */
 static void test_endless_regex(void **state) {
   static const char text[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+  char              words[20 * 19];
   tri_tokenizer    *t;
   tri_tokens        ids = {0};
 
@@ -599,6 +600,11 @@ static void test_endless_regex(void **state) {
   assert_int_equal(tri_tokenizer_encode(t, text, strlen(text), false, &ids), TRI_EINPUT);
   assert_non_null(strstr(tri_error_message(), "file.json: "));
   assert_non_null(strstr(tri_error_message(), "'(?:a|a)*c|a' fails on a text of 28 bytes"));
+  tri_error_clear();
+  /* 2^18 steps for each of 20 words */
+  for (int i = 0; i < 20; i++) memcpy(words + 19 * i, "aaaaaaaaaaaaaaaaaab", 19);
+  assert_int_equal(tri_tokenizer_encode(t, words, sizeof words, false, &ids), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "'(?:a|a)*c|a' fails on a text of 380 bytes"));
   tri_error_clear();
   tri_tokenizer_close(&t);
 }
