@@ -43,6 +43,8 @@ static tri_status plan_ranges(const char *const *file, int n_file, const tri_com
 
   for (int i = 0; i < n_file; i++) {
     TRI_TRY(size_of(file[i], &size[i]));
+    if (size[i] > INT64_MAX - total)
+      TRI_FAIL(TRI_EINPUT, "%s: with the files before it these are more bytes than can be counted", file[i]);
     total += size[i];
   }
   begin = total / c->size * c->rank;

@@ -22,9 +22,10 @@ static size_t piece_of(const char *text, size_t n) {
 }
 
 tri_status tri_print(const char *text, size_t n) {
-  bool terminal = isatty(STDOUT_FILENO);
-  char shown[PIECE_BYTES * TRI_VISIBLE_MOST + 1];
+  static int terminal = -1; /* asked once, not for each of a million lines */
+  char       shown[PIECE_BYTES * TRI_VISIBLE_MOST + 1];
 
+  if (terminal < 0) terminal = isatty(STDOUT_FILENO);
   while (n) {
     size_t      piece = terminal ? piece_of(text, n) : n, bytes = piece;
     const char *from = text;
