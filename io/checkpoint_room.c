@@ -90,13 +90,20 @@ done:
 }
 
 /* While it is filled nobody else may write there: MPI opens state.h5 by its name, on every node, and would follow a link.
- */
+ * A file system that does not let modes be set (CIFS, NFS with access lists) does no harm where nobody else may anyway. */
 static tri_status make_own(const char *folder, mode_t *mode) {
   struct stat sb;
+  int         fd, why;
 
   if (mkdir(folder, 0777)) TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", folder, strerror(errno));
-  if (lstat(folder, &sb) || chmod(folder, sb.st_mode & 07700))
-    TRI_FAIL(TRI_EFILE, "%s: cannot be closed to others: %s", folder, strerror(errno));
+  fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", folder, strerror(errno));
+  why = fstat(fd, &sb) ? errno : 0;
+  if (!why && (sb.st_mode & 0077) && fchmod(fd, sb.st_mode & 07700) && (sb.st_mode & 0022)) why = errno;
+  close(fd);
+  if (why)
+    TRI_FAIL(TRI_EFILE, "%s: others may write there, and it cannot be closed to them: %s; set umask 022",
+             folder, strerror(why));
   *mode = sb.st_mode & 07777;
   return TRI_OK;
 }

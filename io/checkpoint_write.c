@@ -4,6 +4,7 @@
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -393,6 +394,19 @@ static tri_status flush_file(tri_ckpt_writer *w) {
   return TRI_OK;
 }
 
+/* The mode that the folder had when it was made. */
+static tri_status open_to_others(const tri_ckpt_writer *w) {
+  struct stat sb;
+  int         why, fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", w->folder, strerror(errno));
+  why = fstat(fd, &sb) ? errno : 0;
+  if (!why && (sb.st_mode & 07777) != w->folder_mode && fchmod(fd, w->folder_mode)) why = errno;
+  close(fd);
+  if (why) TRI_FAIL(TRI_EFILE, "%s: its mode cannot be set: %s", w->folder, strerror(why));
+  return TRI_OK;
+}
+
 /* Rank 0's last work: the manifest, and the folder's name. */
 static tri_status finish(tri_ckpt_writer *w) {
   struct stat sb;
@@ -401,7 +415,7 @@ static tri_status finish(tri_ckpt_writer *w) {
   w->m.state_bytes = sb.st_size;
   TRI_TRY(tri_ckpt_metadata_hash(&w->m, w->folder, &w->m.metadata_hash));
   TRI_TRY(tri_ckpt_manifest_write(&w->m, w->folder));
-  if (chmod(w->folder, w->folder_mode)) TRI_FAIL(TRI_EFILE, "%s: %s", w->folder, strerror(errno));
+  TRI_TRY(open_to_others(w));
   TRI_TRY(tri_ckpt_sync(w->folder));
   TRI_TRY(tri_ckpt_publish(w->dir, w->m.step));
   return TRI_OK;

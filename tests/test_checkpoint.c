@@ -2,10 +2,28 @@
  * ranks. Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
 #include "checkpoint_case.h"
 
+#include <errno.h>
+#include <sys/syscall.h>
+
 #include <signal.h>
 #include <sys/resource.h>
 
 /* ---- writing and reading */
+
+/* A file system that refuses to change modes, as CIFS does. */
+static bool fixed_modes;
+
+int fchmod(int fd, mode_t mode) {
+  if (!fixed_modes) return (int)syscall(SYS_fchmod, fd, mode);
+  errno = EPERM;
+  return -1;
+}
+
+int chmod(const char *path, mode_t mode) {
+  if (!fixed_modes) return fchmodat(AT_FDCWD, path, mode, 0);
+  errno = EPERM;
+  return -1;
+}
 
 static void every_byte_comes_back(void **state) {
   (void)state;
@@ -136,6 +154,25 @@ static void nobody_else_enters_a_folder_while_it_is_filled(void **state) {
   assert_int_equal(stat(in(dir, "step-00000001/state.h5"), &sb), 0);
   assert_int_equal(sb.st_mode & 0777, 0640);
   umask(022);
+}
+
+/* Judge: a save under umask 022; under umask 0, where another could write, it is refused. */
+static void modes_that_cannot_be_set_stop_no_save(void **state) {
+  tri_status open_to_all;
+
+  (void)state;
+  new_dir("no_modes");
+  fixed_modes = true;
+  umask(022);
+  OK(save(dir, 1));
+  umask(0);
+  open_to_all = save(dir, 2);
+  umask(022);
+  fixed_modes = false;
+  assert_int_equal(open_to_all, TRI_EFILE);
+  assert_non_null(strstr(tri_error_message(), "others may write there"));
+  tri_error_clear();
+  must_find(dir, 1);
 }
 
 static bool dumped(const char *data_set, const char *line) {
@@ -356,6 +393,7 @@ int main(void) {
       cmocka_unit_test(names_values_and_files),
       cmocka_unit_test(h5dump_reads_it),
       cmocka_unit_test(nobody_else_enters_a_folder_while_it_is_filled),
+      cmocka_unit_test(modes_that_cannot_be_set_stop_no_save),
       cmocka_unit_test(no_more_room_is_asked_for_than_is_used),
       cmocka_unit_test(bad_tensors_are_refused),
       cmocka_unit_test(elements_never_written_are_an_error),
