@@ -121,9 +121,9 @@ typedef struct tri_ckpt_room {
 tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes);
 
 /* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if that much is free there.
- * Only this user can enter the folder until it gets its *mode, which is for the end. Where the file system cannot promise room, a file `room` in it holds rest_bytes until give(): HDF5's own
- * structures are written by all ranks together, and one rank that fails there would leave the others waiting.
- */
+ * Only this user can write in the folder until it gets its *mode, which is for the end. Where the file system cannot promise
+ * room, a file `room` in it holds rest_bytes until give(): HDF5's own structures are written by all ranks together, and one
+ * rank that fails there would leave the others waiting. */
 TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, const tri_ckpt_room *need,
                                              mode_t *mode);
 TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);

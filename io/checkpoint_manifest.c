@@ -4,7 +4,6 @@
 #include "file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -216,10 +215,21 @@ static bool plain_name(const char *name) {
   return name && name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TRI_CKPT_FILE_NAME_BYTES;
 }
 
+/* The rows of m that are there already are looked through for each: they are few. */
+static bool has_name(const tri_ckpt_manifest *m, const char *name) {
+  for (int i = 0; i < m->n_file; i++)
+    if (!strcmp(m->file[i].name, name)) return true;
+  return false;
+}
+
 static tri_status parse_files(const char *path, const json_t *list, tri_ckpt_manifest *m) {
+  enum { MOST_FILES = 64 }; /* chosen: three times what a run saves */
   size_t  i;
   json_t *row;
 
+  if (json_array_size(list) > MOST_FILES)
+    TRI_FAIL(TRI_EFORMAT, "%s: \"files\" has %zu entries, at most %d are possible", path,
+             json_array_size(list), MOST_FILES);
   json_array_foreach(list, i, row) {
     const char   *name = json_string_value(json_object_get(row, "name"));
     const json_t *bytes = json_object_get(row, "bytes");
@@ -228,6 +238,7 @@ static tri_status parse_files(const char *path, const json_t *list, tri_ckpt_man
         json_integer_value(bytes) > TRI_CKPT_FILE_BYTES ||
         !read_hex(json_string_value(json_object_get(row, "hash")), &hash))
       TRI_FAIL(TRI_EFORMAT, "%s: \"files\" has a bad entry", path);
+    if (has_name(m, name)) TRI_FAIL(TRI_EFORMAT, "%s: \"files\" names %s twice", path, name);
     TRI_TRY(tri_ckpt_manifest_add_file(m, name, json_integer_value(bytes), hash));
   }
   return TRI_OK;
@@ -370,8 +381,7 @@ tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder
   TRI_TRY_DONE(tri_host_alloc((size_t)m->n_entry, sizeof *order, (void **)&order));
   for (int i = 0; i < m->n_entry; i++) order[i] = &m->entry[i];
   qsort(order, (size_t)m->n_entry, sizeof *order, by_offset);
-  fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be opened: %s", path, strerror(errno));
+  if (tri_file_open(path, &fd) != TRI_OK) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read", path);
   for (int i = 0; i < m->n_entry; i++) {
     if (order[i]->offset_bytes < at)
       TRI_FAIL_DONE(TRI_EFORMAT, "%s: %s/%s overlaps another tensor", path, order[i]->t.group,

@@ -1,8 +1,8 @@
 /* checkpoint_verify.c - are the tensors' bytes those that were written? The rows of /integrity/slabs know. */
 #include "checkpoint_impl.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "file.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -120,8 +120,7 @@ static tri_status hash_slabs(const tri_ckpt_reader *r, int rank, int size, int64
   }
   TRI_TRY_DONE(TRI_ALLOC(w.slab, SLAB_ROWS));
   TRI_TRY_DONE(TRI_ALLOC(w.buf, most < TRI_CKPT_SLAB_BYTES ? most : TRI_CKPT_SLAB_BYTES));
-  w.fd = open(r->path, O_RDONLY | O_CLOEXEC);
-  if (w.fd < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be opened: %s", r->path, strerror(errno));
+  if (tri_file_open(r->path, &w.fd) != TRI_OK) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read", r->path);
   TRI_TRY_DONE(walk_slabs(&w));
 done:
   if (w.fd >= 0) close(w.fd);

@@ -46,6 +46,9 @@ static void outside(const char *f) { forge(f, "\"offset\": ", "\"offset\": 99999
 static void escaping_file(const char *f) {
   forge(f, "\"name\": \"config.json\"", "\"name\": \"../config.json\"");
 }
+static void one_file_twice(const char *f) {
+  forge(f, "\"name\": \"deck.yaml\"", "\"name\": \"config.json\"");
+}
 static void no_list(const char *f) { forge(f, "\"tensors\": [", "\"tensor\": ["); }
 static void no_manifest(const char *f) { unlink(in(f, "MANIFEST.json")); }
 static void no_state(const char *f) { unlink(in(f, "state.h5")); }
@@ -92,6 +95,7 @@ static void damage_is_named(void **state) {
       {huge_shape, "dimension 1"},
       {outside, "inside state.h5"},
       {escaping_file, "\"files\" has a bad entry"},
+      {one_file_twice, "names config.json twice"},
       {no_list, "an entry is missing"},
   };
   tri_text report = {0};
