@@ -3,6 +3,7 @@
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,10 +12,20 @@
 enum { MOST_BYTES = 64 << 20 }; /* chosen: five times the largest vocab.json known */
 enum { PATH_ROOM = 2 * TRI_CKPT_PATH_BYTES };
 
-static const char *const names[TRI_CARRIED_FILES] = {
-    "chat_template.jinja", "chat_template.json", "special_tokens_map.json", "added_tokens.json",
-    "vocab.json",          "merges.txt",         "tokenizer.model"};
-static const char blobs[] = "../../blobs/";
+static const char *const names[TRI_CARRIED_FILES] = {"chat_template.jinja",
+                                                     "chat_template.json",
+                                                     "special_tokens_map.json",
+                                                     "added_tokens.json",
+                                                     "vocab.json",
+                                                     "merges.txt",
+                                                     "tokenizer.model",
+                                                     "spiece.model",
+                                                     "vocab.txt",
+                                                     "LICENSE",
+                                                     "LICENSE.txt",
+                                                     "LICENSE.md",
+                                                     "USE_POLICY.md"};
+static const char        blobs[] = "../../blobs/";
 
 const char *tri_carried_name(int i) { return names[i]; }
 
@@ -26,32 +37,42 @@ static bool stays(const char *target) {
   return target[0] && !strchr(target, '/') && strcmp(target, "..") != 0;
 }
 
-/* Where the bytes of folder/name lie; "" where it is not there, or not to be followed. */
-static tri_status find_file(const char *folder, const char *name, char path[PATH_ROOM]) {
-  struct stat sb;
-  char        target[TRI_CKPT_PATH_BYTES];
-  ssize_t     n;
+/* Where the bytes of folder/name lie; false where it is a link that is not to be followed. */
+static bool find_file(const char *folder, const char *name, char path[PATH_ROOM]) {
+  char    target[TRI_CKPT_PATH_BYTES];
+  ssize_t n;
 
   snprintf(path, PATH_ROOM, "%s/%s", folder, name);
-  if (lstat(path, &sb)) {
-    path[0] = 0;
+  n = readlink(path, target, sizeof target - 1);
+  if (n < 0) return true;
+  target[n] = 0;
+  if (stays(target)) snprintf(path, PATH_ROOM, "%s/%s", folder, target);
+  return stays(target);
+}
+
+static void warn_left_out(const char *folder, const char *name, const char *what) {
+  tri_log(TRI_LOG_WARN, "%s/%s: is %s; checkpoints and exports go without it", folder, name, what);
+}
+
+/* *fd: -1 where there is none, or with a warning none that is carried. What is looked at is what is read: no name is
+ * asked twice. */
+static tri_status open_file(const char *folder, const char *name, char path[PATH_ROOM], int *fd) {
+  static const char link[] = "a link that leads out of its folder, or to no file, and is not followed";
+  struct stat       sb;
+  bool              follow = find_file(folder, name, path);
+
+  *fd = follow ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
+  if (*fd < 0 && follow && errno != ENOENT && errno != ELOOP && errno != ENXIO)
+    TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", path, strerror(errno));
+  if (*fd < 0) {
+    snprintf(path, PATH_ROOM, "%s/%s", folder, name);
+    if (!lstat(path, &sb)) warn_left_out(folder, name, S_ISLNK(sb.st_mode) ? link : "no regular file");
     return TRI_OK;
   }
-  if (S_ISLNK(sb.st_mode)) {
-    n = readlink(path, target, sizeof target - 1);
-    target[n > 0 ? n : 0] = 0;
-    if (stays(target)) snprintf(path, PATH_ROOM, "%s/%s", folder, target);
-    if (!stays(target) || lstat(path, &sb) || S_ISLNK(sb.st_mode)) {
-      tri_log(TRI_LOG_WARN,
-              "%s/%s: is a link that leads out of its folder, or to no file; it is not followed, and "
-              "checkpoints and "
-              "exports go without it",
-              folder, name);
-      path[0] = 0;
-      return TRI_OK;
-    }
-  }
-  if (!S_ISREG(sb.st_mode)) TRI_FAIL(TRI_EINPUT, "%s: is no regular file", path);
+  if (!fstat(*fd, &sb) && S_ISREG(sb.st_mode)) return TRI_OK;
+  close(*fd);
+  *fd = -1;
+  warn_left_out(folder, name, "no regular file");
   return TRI_OK;
 }
 
@@ -59,9 +80,13 @@ tri_status tri_carried_read(const char *folder, tri_carried *out) {
   char path[PATH_ROOM];
 
   for (int i = 0; i < TRI_CARRIED_FILES; i++) {
-    TRI_TRY(find_file(folder, names[i], path));
-    if (!path[0]) continue;
-    TRI_TRY(tri_file_read(path, MOST_BYTES, &out->bytes[i], &out->n[i]));
+    tri_status st;
+    int        fd;
+    TRI_TRY(open_file(folder, names[i], path, &fd));
+    if (fd < 0) continue;
+    st = tri_file_read_open(fd, path, MOST_BYTES, &out->bytes[i], &out->n[i]);
+    close(fd);
+    TRI_TRY(st);
     out->there[i] = true;
   }
   return TRI_OK;

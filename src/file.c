@@ -74,15 +74,13 @@ tri_status tri_file_append(const char *path, int *fd) {
   return open_to_append(path, fd);
 }
 
-tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {
+tri_status tri_file_read_open(int fd, const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {
   tri_status  st = TRI_OK;
   struct stat sb;
   size_t      have = 0, size;
-  int         fd;
 
   *out = NULL;
   *n_bytes = 0;
-  TRI_TRY(tri_file_open(path, &fd));
   if (fstat(fd, &sb)) TRI_FAIL_DONE(TRI_EFILE, "%s: %s", path, strerror(errno));
   size = (size_t)sb.st_size;
   if (size > limit_bytes)
@@ -98,8 +96,19 @@ tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_
   }
   *n_bytes = size;
 done:
-  close(fd);
   if (st != TRI_OK) tri_host_free((void **)out);
+  return st;
+}
+
+tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {
+  tri_status st;
+  int        fd;
+
+  *out = NULL;
+  *n_bytes = 0;
+  TRI_TRY(tri_file_open(path, &fd));
+  st = tri_file_read_open(fd, path, limit_bytes, out, n_bytes);
+  close(fd);
   return st;
 }
 

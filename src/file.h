@@ -20,6 +20,9 @@ TRI_CHECKED tri_status tri_file_append(const char *path, int *fd);
 /* Read a whole regular file; a NUL is put behind the bytes. *out by tri_host_free. limit_bytes: larger files are
  * refused. */
 TRI_CHECKED tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes);
+/* As tri_file_read, of an open file that stays the caller's; path is for messages. */
+TRI_CHECKED tri_status tri_file_read_open(int fd, const char *path, size_t limit_bytes, char **out,
+                                          size_t *n_bytes);
 /* Write path.tmp, flush, rename: whole or not at all. */
 TRI_CHECKED tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes);
 
