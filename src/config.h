@@ -196,9 +196,15 @@ typedef struct tri_config_changes {
   tri_text refused; /* the same for each with which it must not */
   tri_text keys;    /* the keys of refused: "run.seed, data.train" */
 } tri_config_changes;
-/* Not collective. Both decks as used. What now.run.allow_changes names is listed, not refused. Paths of one
- * file are equal however they are spelled. */
-TRI_CHECKED tri_status tri_config_compare(const tri_config *before, const tri_config *now,
+/* What a checkpoint says of the run before; all borrowed. */
+typedef struct tri_config_past {
+  const tri_config *deck;
+  const char *folder;    /* where it was started, for paths that are relative; NULL: where this process was */
+  bool        same_data; /* data.train holds the lines it held, wherever they lie now */
+} tri_config_past;
+/* Not collective. Both decks as used. What now.run.allow_changes names is listed, not refused, as is other paths'
+ * data.train of the same lines. Paths of one file are equal however they are spelled. */
+TRI_CHECKED tri_status tri_config_compare(const tri_config_past *before, const tri_config *now,
                                           tri_config_changes *out);
 /* Whether run.allow_changes names the key. Not collective. */
 bool tri_config_allows(const tri_config *c, const char *key);

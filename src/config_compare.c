@@ -11,23 +11,29 @@ bool tri_config_allows(const tri_config *c, const char *key) {
   return false;
 }
 
-/* What is at a path, by its one absolute name where it is there. */
-static tri_status put_path(const char *path, tri_text *out) {
-  char      *real = realpath(path, NULL);
-  tri_status st = tri_text_printf(out, "%s\n", real ? real : path);
+/* What is at a path, by its one absolute name where it is there; folder: see tri_config_past. */
+static tri_status put_path(const char *path, const char *folder, tri_text *out) {
+  tri_text   whole = {0};
+  char      *real = NULL;
+  tri_status st = tri_text_printf(&whole, "%s%s%s", folder && path[0] != '/' ? folder : "",
+                                  folder && path[0] != '/' ? "/" : "", path);
 
+  if (st == TRI_OK) {
+    real = realpath(whole.data, NULL);
+    st = tri_text_printf(out, "%s\n", real ? real : path);
+  }
   free(real);
+  tri_text_free(&whole);
   return st;
 }
 
-/* What is compared of a value: its text in the deck as used, but for paths. */
-static tri_status put_meaning(const tri_config *c, const tri_key *k, tri_text *out) {
+/* The files that a key names. */
+static tri_status put_paths(const tri_config *c, const char *folder, const tri_key *k, tri_text *out) {
   const void            *at = (const char *)c + k->offset;
   const tri_config_list *list = at;
 
-  if (strcmp(k->unit, "path") || !(k->use & c->algo.row->use)) return tri_key_put(c, k, out);
-  if (k->type == TRI_KEY_TEXT) return *(char *const *)at ? put_path(*(char *const *)at, out) : TRI_OK;
-  for (int i = 0; i < list->n; i++) TRI_TRY(put_path(list->item[i], out));
+  if (k->type == TRI_KEY_TEXT) return *(char *const *)at ? put_path(*(char *const *)at, folder, out) : TRI_OK;
+  for (int i = 0; i < list->n; i++) TRI_TRY(put_path(list->item[i], folder, out));
   return TRI_OK;
 }
 
@@ -45,38 +51,53 @@ static tri_status put_shown(const tri_config *c, const tri_key *k, tri_text *out
   return k ? tri_key_put(c, k, out) : put_all_rewards(c, out);
 }
 
-static tri_status is_same(const tri_config *before, const tri_config *now, const tri_key *k, bool *same) {
-  tri_text   a = {0}, b = {0};
-  tri_status st = k ? put_meaning(before, k, &a) : put_all_rewards(before, &a);
+static bool are_equal(const tri_text *a, const tri_text *b) {
+  return a->len == b->len && (!a->len || !memcmp(a->data, b->data, a->len));
+}
 
-  if (st == TRI_OK) st = k ? put_meaning(now, k, &b) : put_all_rewards(now, &b);
-  *same = a.len == b.len && (!a.len || !memcmp(a.data, b.data, a.len));
+/* The same text, or other names of the same files. */
+static tri_status is_same(const tri_config_past *before, const tri_config *now, const tri_key *k,
+                          bool *same) {
+  tri_text   a = {0}, b = {0};
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(put_shown(before->deck, k, &a));
+  TRI_TRY_DONE(put_shown(now, k, &b));
+  *same = are_equal(&a, &b);
+  if (*same || !k || strcmp(k->unit, "path") || !(k->use & before->deck->algo.row->use & now->algo.row->use))
+    goto done;
+  a.len = b.len = 0;
+  TRI_TRY_DONE(put_paths(before->deck, before->folder, k, &a));
+  TRI_TRY_DONE(put_paths(now, NULL, k, &b));
+  *same = are_equal(&a, &b);
+done:
   tri_text_free(&a);
   tri_text_free(&b);
   return st;
 }
 
 /* k NULL: the list of rewards. With sft answers are generated and rewarded in evaluations only. */
-static bool is_experiment(const tri_config *now, const tri_key *k) {
+static bool is_experiment(const tri_config_past *before, const tri_config *now, const tri_key *k) {
   bool answers = !k || tri_key_in_section(k->name, "rollout");
 
+  if (k && before->same_data && !strcmp(k->name, "data.train")) return false;
   return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && now->algo.row->use == TRI_USE_SFT);
 }
 
-static tri_status put_change(const tri_config *before, const tri_config *now, const tri_key *k,
+static tri_status put_change(const tri_config_past *before, const tri_config *now, const tri_key *k,
                              tri_config_changes *out) {
   const char *name = k ? k->name : "reward";
-  bool        refused = is_experiment(now, k) && !tri_config_allows(now, name);
+  bool        refused = is_experiment(before, now, k) && !tri_config_allows(now, name);
   tri_text   *to = refused ? &out->refused : &out->listed;
 
   TRI_TRY(tri_text_printf(to, "\n  %s: ", name));
-  TRI_TRY(put_shown(before, k, to));
+  TRI_TRY(put_shown(before->deck, k, to));
   TRI_TRY(tri_text_put(to, " -> ", 4));
   TRI_TRY(put_shown(now, k, to));
   return refused ? tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name) : TRI_OK;
 }
 
-tri_status tri_config_compare(const tri_config *before, const tri_config *now, tri_config_changes *out) {
+tri_status tri_config_compare(const tri_config_past *before, const tri_config *now, tri_config_changes *out) {
   for (int i = 0; i <= tri_n_keys; i++) {
     const tri_key *k = i < tri_n_keys ? &tri_keys[i] : NULL;
     bool           same;

@@ -42,6 +42,36 @@ done:
   return st;
 }
 
+/* False where the checkpoint, an older one, does not say what it held. */
+static tri_status is_same_data(const tri_trainer *t, tri_ckpt_reader *r, bool *known, bool *same) {
+  int64_t lines, hash;
+
+  *known = *same = false;
+  if (!t->data || !tri_ckpt_has_value(r, "data_hash")) return TRI_OK;
+  TRI_TRY(tri_ckpt_get_i64(r, "data_lines", &lines));
+  TRI_TRY(tri_ckpt_get_i64(r, "data_hash", &hash));
+  *known = true;
+  *same = lines == t->data_lines && hash == t->data_hash;
+  return TRI_OK;
+}
+
+/* The deck before, where it was started, and whether the data is the same. */
+static tri_status compare_with(const tri_trainer *t, tri_ckpt_reader *r, const tri_config *before,
+                               const tri_config *now, tri_config_changes *c) {
+  tri_text        folder = {0};
+  tri_config_past past = {.deck = before};
+  bool            known;
+  tri_status      st = TRI_OK;
+
+  TRI_TRY_DONE(is_same_data(t, r, &known, &past.same_data));
+  if (tri_ckpt_has_value(r, "start_folder")) TRI_TRY_DONE(tri_ckpt_get_text(r, "start_folder", &folder));
+  past.folder = folder.len ? folder.data : NULL;
+  TRI_TRY_DONE(tri_config_compare(&past, now, c));
+done:
+  tri_text_free(&folder);
+  return st;
+}
+
 /* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might hide any
  * change, and run.allow_changes must name "deck". */
 static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const tri_config *now,
@@ -52,7 +82,7 @@ static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const tri_co
   tri_text   why = {0};
 
   if (has_deck && st == TRI_OK) {
-    st = tri_config_compare(&before, now, c);
+    st = compare_with(t, r, &before, now, c);
   } else if (!has_deck || st == TRI_ECONFIG) {
     st = tri_text_printf(&why, "%s", has_deck ? tri_error_message() : "it holds no deck.yaml");
     tri_error_clear();
@@ -82,11 +112,12 @@ static tri_status compare_data(const tri_trainer *t, tri_ckpt_reader *r, tri_con
   bool        allowed = tri_config_allows(t->cfg, key);
   tri_text   *to = allowed ? &c->listed : &c->refused;
   int64_t     lines, hash;
+  bool        known, same;
 
-  if (!t->data || !tri_ckpt_has_value(r, "data_hash") || is_about(c, "\n  data.train: ")) return TRI_OK;
+  TRI_TRY(is_same_data(t, r, &known, &same));
+  if (!known || same || is_about(c, "\n  data.train: ")) return TRI_OK;
   TRI_TRY(tri_ckpt_get_i64(r, "data_lines", &lines));
   TRI_TRY(tri_ckpt_get_i64(r, "data_hash", &hash));
-  if (lines == t->data_lines && hash == t->data_hash) return TRI_OK;
   TRI_TRY(tri_text_printf(to, "\n  %s: %lld lines (hash %016llx) -> %lld lines (hash %016llx)", key,
                           (long long)lines, (unsigned long long)hash, (long long)t->data_lines,
                           (unsigned long long)t->data_hash));

@@ -88,6 +88,16 @@ static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e
   return TRI_OK;
 }
 
+/* Rank 0's: relative paths of the deck are meant from there. */
+static tri_status put_start_folder(tri_trainer *t, tri_ckpt_writer *w) {
+  char folder[TRI_CKPT_PATH_BYTES] = "";
+
+  if (world_of(t)->rank == 0 && !getcwd(folder, sizeof folder))
+    folder[0] = 0; /* too long, or gone: not kept */
+  TRI_TRY(tri_host_bcast(world_of(t), folder, sizeof folder, 0));
+  return folder[0] ? tri_ckpt_put_text(w, "start_folder", folder) : TRI_OK;
+}
+
 static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_put_i64(w, "step", t->count.step));
   TRI_TRY(tri_ckpt_put_i64(w, "update", t->count.update));
@@ -100,6 +110,7 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
     TRI_TRY(tri_ckpt_put_i64(w, "data_lines", t->data_lines));
     TRI_TRY(tri_ckpt_put_i64(w, "data_hash", t->data_hash));
   }
+  TRI_TRY(put_start_folder(t, w));
   TRI_TRY(tri_ckpt_put_text(w, "algo", t->algo->name));
   return tri_ckpt_put_text(w, "random_numbers", "philox4x32-10, keyed by run.seed");
 }

@@ -7,6 +7,19 @@ static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, t
 
 static const char *const program[] = {ONE, TWO};
 
+/* Copied to a job's own disk, or named from another folder, the data are the data. */
+static void the_same_lines_may_lie_elsewhere(void **state) {
+  (void)state;
+  cli_sh("mkdir -p copy sub && cp sft.jsonl copy/");
+  copy_run("s");
+  cli_succeeds(ONE SFT "run.output=s train.steps=3 data.train=copy/sft.jsonl");
+  cli_shows(cli_err, "  data.train: [\"sft.jsonl\"] -> [\"copy/sft.jsonl\"]\n");
+  copy_run("s");
+  cli_succeeds("cd sub && " ONE "train ../sft.yaml run.output=../s train.steps=3 data.train=../sft.jsonl "
+               "model.config=../config.json");
+  assert_null(strstr(cli_err, "  model.config: "));
+}
+
 /* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one output. */
 static void another_experiment_is_refused_as_a_whole(void **state) {
   static const char *const part[] = {
@@ -20,7 +33,7 @@ static void another_experiment_is_refused_as_a_whole(void **state) {
   char command[512];
 
   (void)state;
-  cli_sh("cp sft.jsonl other.jsonl");
+  cli_sh("tail -n +2 sft.jsonl >other.jsonl");
   copy_run("a");
   for (int i = 0; i < 2; i++) {
     snprintf(command, sizeof command,
@@ -205,6 +218,7 @@ static void another_algorithm_is_refused(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_same_lines_may_lie_elsewhere),
       cmocka_unit_test(another_experiment_is_refused_as_a_whole),
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(old_decks_go_with_their_steps),
