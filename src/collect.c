@@ -36,15 +36,17 @@ static void add_to_share(share *s, const tri_example *e) {
   s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
 }
 
-/* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. An evaluation is
- * not given up: the step it belongs to has been taken. */
-static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt *gen, bool *halted) {
-  tri_halt_cause cause = TRI_HALT_NOT;
-  tri_status     st;
+/* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
+static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt *how, bool *halted) {
+  tri_generate_opt gen = *how;
+  tri_halt_cause   cause = TRI_HALT_NOT;
+  tri_status       st;
 
-  if (gen->halt) tri_halt_watch_begin(t->halt);
-  st = tri_sampler_generate(t->sampler, s->prompt, s->n, gen, t->se->stream, &t->mine);
-  if (gen->halt) st = tri_halt_watch_end(t->halt, st, &cause);
+  gen.halt = tri_halt_watch;
+  gen.halt_ctx = t->halt;
+  tri_halt_watch_begin(t->halt);
+  st = tri_sampler_generate(t->sampler, s->prompt, s->n, &gen, t->se->stream, &t->mine);
+  st = tri_halt_watch_end(t->halt, st, &cause);
   *halted = cause != TRI_HALT_NOT;
   return st;
 }
@@ -62,6 +64,7 @@ static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt 
   TRI_TRY_DONE(sample(t, s, gen, &halted));
   if (halted) {
     tri_metric_end(t->metrics, span);
+    tri_metric_forget(t->metrics, span);
     goto done;
   }
   reward = tri_trace_phase(t->se->device->trace, "reward");
@@ -80,15 +83,12 @@ static tri_status generate(tri_trainer *t, tri_rollout *out) {
   int64_t           n = c->rollout.rollout_batch_size;
   share             s;
   tri_status        st = make_share(t, n, &s);
-  tri_generate_opt  gen = t->gen;
 
   for (int64_t k = world_of(t)->rank; st == TRI_OK && k < n; k += world_of(t)->size) {
     int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, t->count.cursor + k);
     add_to_share(&s, tri_dataset_get(t->data, i));
   }
-  gen.halt = tri_halt_watch;
-  gen.halt_ctx = t->halt;
-  if (st == TRI_OK) st = answer(t, &s, &gen, "rollout", out);
+  if (st == TRI_OK) st = answer(t, &s, &t->gen, "rollout", out);
   free_share(&s);
   return st;
 }
@@ -266,7 +266,7 @@ typedef struct eval_sum {
   double reward, pass, length, answers;
 } eval_sum;
 
-/* Collective over world. Held-out prompts begin .. end - 1. */
+/* Collective over world. Held-out prompts begin .. end - 1; none where the run is told to stop. */
 static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval_sum *sum) {
   tri_rollout *r = &t->rollout;
   float        full = full_reward(t->cfg);
@@ -277,6 +277,7 @@ static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval
   for (int64_t k = begin + world_of(t)->rank; k < end; k += world_of(t)->size)
     add_to_share(&s, tri_dataset_get(t->eval_data, k));
   TRI_TRY_DONE(answer(t, &s, &t->eval_gen, "eval", r));
+  if (tri_halt_decided(t->halt)) goto done;
   tri_answers_failed(r, t->reward, world_of(t)->rank == 0);
   for (int q = 0; q < r->n_seq; q++) {
     sum->reward += (double)r->reward[q];
@@ -291,12 +292,16 @@ done:
 }
 
 tri_status tri_evaluate(tri_trainer *t) {
-  eval_sum sum = {0};
+  eval_sum       sum = {0};
+  tri_halt_cause halt;
 
-  for (int64_t at = 0; at < t->eval_prompts; at += t->eval_at_once) {
+  TRI_TRY(tri_halt_ask(t->halt, &halt));
+  for (int64_t at = 0; at < t->eval_prompts && !tri_halt_decided(t->halt); at += t->eval_at_once) {
     int64_t end = at + t->eval_at_once < t->eval_prompts ? at + t->eval_at_once : t->eval_prompts;
     TRI_TRY(evaluate_some(t, at, end, &sum));
   }
+  t->eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
+  if (t->eval_due) return TRI_OK;
   tri_metric_add(t->metrics, "eval_reward_mean", TRI_METRIC_RANK0, sum.reward / sum.answers);
   tri_metric_add(t->metrics, "eval_pass_at_1", TRI_METRIC_RANK0, sum.pass / sum.answers);
   tri_metric_add(t->metrics, "eval_response_length_mean_tokens", TRI_METRIC_RANK0, sum.length / sum.answers);

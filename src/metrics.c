@@ -26,13 +26,22 @@ typedef struct entry {
 } entry;
 
 struct tri_metrics {
-  int               fd, rank; /* fd: -1 without a file */
-  char             *path;
-  tri_text          waiting; /* lines that are not in the file yet */
-  const tri_device *device;  /* borrowed; NULL: nothing is traced */
+  int      fd, rank; /* fd: -1 without a file */
+  char    *path;
+  bool     is_new, is_due;  /* as opened: no line was kept; the last one waits for tri_metrics_complete */
+  tri_text waiting;         /* lines that are not in the file yet */
+  const tri_device *device; /* borrowed; NULL: nothing is traced */
   int               n;
   entry             e[ENTRY_MAX];
 };
+
+/* The end of a line that is to be completed. */
+static const char due[] = ", \"eval\": \"due\"}\n";
+enum { DUE_BYTES = sizeof due - 1 };
+
+static bool ends_due(const char *text, size_t n) {
+  return n >= DUE_BYTES && !memcmp(text + n - DUE_BYTES, due, DUE_BYTES);
+}
 
 /* Length in bytes of the lines to keep: whole ones of steps up to keep_step. */
 static tri_status kept_bytes(const char *path, const char *text, size_t n, int64_t keep_step, size_t *keep) {
@@ -71,6 +80,8 @@ static tri_status file_open(tri_metrics *m, int64_t keep_step) {
   if (keep < n && ftruncate(m->fd, (off_t)keep))
     TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be cut back to step %lld: %s", m->path, (long long)keep_step,
                   strerror(errno));
+  m->is_new = keep == 0;
+  m->is_due = ends_due(text, keep);
 done:
   TRI_FREE(text);
   return st;
@@ -180,6 +191,13 @@ void tri_metric_end(tri_metrics *m, const char *span) {
   tri_trace_end(trace_of(m), e->traced, NULL);
 }
 
+void tri_metric_forget(tri_metrics *m, const char *span) {
+  entry *e = span_entry(m, span);
+
+  TRI_ASSERT(e->begun_s == 0 && e == &m->e[m->n - 1]);
+  m->n--;
+}
+
 bool tri_metric_has(const tri_metrics *m, const char *name) { return find((tri_metrics *)m, name) != NULL; }
 
 double tri_metric_get(const tri_metrics *m, const char *name) {
@@ -251,8 +269,8 @@ done:
   return st;
 }
 
-static tri_status line_make(const tri_metrics *m, int64_t step, tri_text *line) {
-  TRI_TRY(tri_text_printf(line, "{\"step\": %lld", (long long)step));
+/* Behind what a line has: all values, and its end. */
+static tri_status put_values(const tri_metrics *m, tri_text *line) {
   for (int i = 0; i < m->n; i++) {
     const entry *e = &m->e[i];
     TRI_TRY(tri_text_put(line, ", ", 2));
@@ -264,6 +282,11 @@ static tri_status line_make(const tri_metrics *m, int64_t step, tri_text *line) 
       TRI_TRY(tri_json_put_double(line, e->value));
   }
   return tri_text_put(line, "}\n", 2);
+}
+
+static tri_status line_make(const tri_metrics *m, int64_t step, tri_text *line) {
+  TRI_TRY(tri_text_printf(line, "{\"step\": %lld", (long long)step));
+  return put_values(m, line);
 }
 
 static tri_status append(const tri_metrics *m, const tri_text *line) {
@@ -297,4 +320,41 @@ tri_status tri_metrics_write(tri_metrics *m, int64_t step) {
 
   m->n = 0;
   return st == TRI_OK ? tri_metrics_flush(m) : st;
+}
+
+tri_status tri_metrics_put_off(tri_metrics *m, int64_t step) {
+  tri_metric_text(m, "eval", "due");
+  return tri_metrics_write(m, step);
+}
+
+bool tri_metrics_is_new(const tri_metrics *m) { return m->is_new; }
+bool tri_metrics_is_due(const tri_metrics *m) { return m->is_due; }
+
+/* Written anew as a whole: at no moment is there half a line. */
+static tri_status complete_file(tri_metrics *m) {
+  tri_status st = TRI_OK;
+  tri_text   all = {0};
+  char      *text = NULL;
+  size_t     n;
+
+  TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
+  if (!ends_due(text, n)) TRI_FAIL_DONE(TRI_EFORMAT, "%s: was changed by another program meanwhile", m->path);
+  TRI_TRY_DONE(tri_text_put(&all, text, n - DUE_BYTES));
+  TRI_TRY_DONE(put_values(m, &all));
+  TRI_TRY_DONE(tri_file_write(m->path, all.data, all.len));
+  close(m->fd);
+  m->fd = -1;
+  TRI_TRY_DONE(tri_file_append(m->path, &m->fd));
+done:
+  TRI_FREE(text);
+  tri_text_free(&all);
+  return st;
+}
+
+tri_status tri_metrics_complete(tri_metrics *m) {
+  tri_status st = m->fd >= 0 ? complete_file(m) : TRI_OK;
+
+  m->n = 0;
+  m->is_due = false;
+  return st;
 }

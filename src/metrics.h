@@ -22,8 +22,10 @@ void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* ra
 void tri_metrics_trace(tri_metrics *m, const tri_device *d);
 /* Not collective. Spans become time_<span>_s, the longest of the ranks. Entering one again adds. None is open
  * at reduce. span: a literal. */
-void   tri_metric_begin(tri_metrics *m, const char *span);
-void   tri_metric_end(tri_metrics *m, const char *span);
+void tri_metric_begin(tri_metrics *m, const char *span);
+void tri_metric_end(tri_metrics *m, const char *span);
+/* Not collective. The span, the last name that was added, is as if it had not been. */
+void   tri_metric_forget(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
 bool   tri_metric_has(const tri_metrics *m, const char *name);
 /* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that
@@ -33,6 +35,14 @@ TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
  * numbers as number.h writes them, not finite as null; all values are cleared. Then it is appended as
  * flush does. */
 TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
+/* Not collective. As write, of a line whose evaluation was given up: it ends with "eval": "due". */
+TRI_CHECKED tri_status tri_metrics_put_off(tri_metrics *m, int64_t step);
+/* Not collective; rank 0's alone count. As opened: there was no line to keep; the last one was put off. */
+bool tri_metrics_is_new(const tri_metrics *m);
+bool tri_metrics_is_due(const tri_metrics *m);
+/* Not collective. After open and reduce, before any write: the values take the place of the last line's "eval": "due", so
+ * that it is as if it had never been put off. The file changes as a whole, or not at all. */
+TRI_CHECKED tri_status tri_metrics_complete(tri_metrics *m);
 /* Not collective. Rank 0 appends the lines that wait. What cannot be written whole (disk full) is TRI_EFILE, leaves nothing
  * of itself in the file and waits for the next call. */
 TRI_CHECKED tri_status tri_metrics_flush(tri_metrics *m);

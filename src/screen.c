@@ -317,7 +317,10 @@ static void say_next(const char *lead, const char *command, const char *output, 
 
 void tri_screen_halt(const tri_trainer *t, int64_t step) {
   if (!is_first(t)) return;
-  tri_log(TRI_LOG_INFO, t->count.step < step ? "%s: step %lld is given up" : "%s: stopping after step %lld",
+  tri_log(TRI_LOG_INFO,
+          t->eval_due            ? "%s: the evaluation after step %lld is given up; the resumed run makes it"
+          : t->count.step < step ? "%s: step %lld is given up"
+                                 : "%s: stopping after step %lld",
           tri_halt_words(t->halt), (long long)step);
 }
 

@@ -348,7 +348,8 @@ static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
 
 /* Collective over world. The line of a step. On a full disk it waits, and the run goes on. */
 static tri_status write_metrics(tri_trainer *t, int64_t step) {
-  tri_status st = tri_agree(world_of(t), tri_metrics_write(t->metrics, step));
+  tri_status st = tri_agree(world_of(t), t->eval_due ? tri_metrics_put_off(t->metrics, step)
+                                                     : tri_metrics_write(t->metrics, step));
 
   if (st != TRI_EFILE) return st;
   if (world_of(t)->rank == 0)
@@ -369,37 +370,67 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
   return write_metrics(t, step);
 }
 
-/* Collective over world. Step 0: the evaluation before training. */
+/* Collective over world. Step 0: the evaluation before training. One that is given up leaves no line. */
 static tri_status look_before(tri_trainer *t) {
   double began_s = tri_now_s();
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
   TRI_TRY(tri_evaluate(t));
+  if (t->eval_due) return TRI_OK;
   TRI_TRY(tri_report_resources(t, began_s, 0));
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, 0);
   return write_metrics(t, 0);
 }
 
-tri_status tri_train(tri_trainer *t, tri_train_end *end) {
-  tri_halt_cause stop = TRI_HALT_NOT;
+/* Collective over world. The evaluation that the run before gave up, into the line of its last step. */
+static tri_status look_again(tri_trainer *t) {
+  TRI_TRY(tri_evaluate(t));
+  if (t->eval_due) return TRI_OK;
+  TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
+  tri_screen_step(t, t->count.step);
+  return tri_agree(world_of(t), tri_metrics_complete(t->metrics));
+}
 
-  if (t->count.step >= t->steps)
+/* Collective over world. Is the step the last one here? Then it is said, and saved; else saved if due. */
+static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
+  tri_halt_cause halt;
+
+  TRI_TRY(tri_halt_ask(t->halt, &halt));
+  *stop = halt != TRI_HALT_NOT;
+  if (*stop) tri_screen_halt(t, step);
+  return checkpoint_if_due(t, *stop && (t->count.step < t->steps || t->eval_due));
+}
+
+/* Collective over world. The evaluation that is missing before the first step of this run. */
+static tri_status begin(tri_trainer *t, bool *stop) {
+  bool is_new = tri_metrics_is_new(t->metrics), is_due = tri_metrics_is_due(t->metrics);
+
+  TRI_TRY(tri_host_bcast(world_of(t), &is_new, sizeof is_new, 0));
+  TRI_TRY(tri_host_bcast(world_of(t), &is_due, sizeof is_due, 0));
+  if (t->cfg->eval.steps > 0 && t->count.step == 0 && is_new) TRI_TRY(look_before(t));
+  if (t->cfg->eval.steps > 0 && is_due) TRI_TRY(look_again(t));
+  return t->eval_due ? rest(t, t->count.step, stop) : TRI_OK;
+}
+
+tri_status tri_train(tri_trainer *t, tri_train_end *end) {
+  bool stop = false;
+
+  TRI_TRY(begin(t, &stop));
+  if (t->first_step >= t->steps)
     tri_log(TRI_LOG_INFO,
             "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
             "run.resume: never or another run.output starts anew",
             (long long)t->count.step, (long long)t->steps);
-  if (t->count.step == 0 && !t->resume[0] && t->cfg->eval.steps > 0) TRI_TRY(look_before(t));
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
     TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));
     if (t->count.step == step) TRI_TRY(finish_step(t, step));
-    TRI_TRY(tri_halt_ask(t->halt, &stop));
-    if (stop) tri_screen_halt(t, step);
-    TRI_TRY(checkpoint_if_due(t, stop && t->count.step < t->steps));
+    TRI_TRY(rest(t, step, &stop));
     TRI_TRY(tri_timeline_end(t->timeline, stop || step == t->steps));
   }
   *end = TRI_TRAIN_FINISHED;
-  if (t->count.step < t->steps) *end = stop == TRI_HALT_FILE ? TRI_TRAIN_STOPPED_BY_FILE : TRI_TRAIN_STOPPED;
+  if (t->count.step < t->steps || t->eval_due)
+    *end = tri_halt_decided(t->halt) == TRI_HALT_FILE ? TRI_TRAIN_STOPPED_BY_FILE : TRI_TRAIN_STOPPED;
   return tri_agree(world_of(t), tri_metrics_flush(t->metrics));
 }

@@ -77,6 +77,7 @@ typedef struct tri_trainer {
   int64_t      data_lines, data_hash; /* of data.train, 0 without it */
   int          lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
   tri_faults  *faults;                /* borrowed; of a check, else NULL */
+  bool         eval_due;              /* an evaluation was given up, and its line waits for it */
   tri_screen   screen;                /* what it remembers */
 } tri_trainer;
 
@@ -101,7 +102,8 @@ TRI_CHECKED tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *ou
 bool tri_collect_due(const tri_trainer *t, int64_t step);
 /* Collective over world. Rank 0 writes the step's rollout. */
 TRI_CHECKED tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r);
-/* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. */
+/* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the run is told to stop
+ * meanwhile, nothing, and t->eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
 /* report.c. Not collective: numbers of the whole rollout, which every rank holds, into the metrics. */

@@ -282,6 +282,30 @@ static void test_full(void **state) {
   check_file("{\"step\": 1" REST "{\"step\": 2" REST "{\"step\": 3" REST); /* the line of step 2 waited */
 }
 
+/* A line that was put off is in the end as one that was not; only rank 0 has a file. */
+static void test_put_off(void **state) {
+  tri_metrics *m;
+
+  (void)state;
+  CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
+  CHECK(tri_metrics_is_new(m) && !tri_metrics_is_due(m));
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 2);
+  tri_metric_begin(m, "eval");
+  tri_metric_end(m, "eval");
+  tri_metric_forget(m, "eval");
+  CHECK(tri_metrics_put_off(m, 3) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"loss\": 2, \"eval\": \"due\"}\n");
+  CHECK(tri_metrics_open(path, 3, 0, &m) == TRI_OK);
+  CHECK(!tri_metrics_is_new(m) && tri_metrics_is_due(m));
+  tri_metric_add(m, "pass", TRI_METRIC_RANK0, 1);
+  CHECK(tri_metrics_complete(m) == TRI_OK && !tri_metrics_is_due(m));
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 4);
+  CHECK(tri_metrics_write(m, 4) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"loss\": 2, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reduce),
@@ -289,6 +313,7 @@ int main(void) {
       cmocka_unit_test(test_different_names),
       cmocka_unit_test(test_spans),
       cmocka_unit_test_setup_teardown(test_file, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_put_off, setup, teardown),
       cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
       cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
