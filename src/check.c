@@ -34,6 +34,14 @@ static void say_lines(tri_text *lines) {
   tri_log_lines(TRI_LOG_INFO, lines->data);
 }
 
+static tri_status check_tensors(const tri_trainer *t) {
+  const char *ref = t->ref_resumed ? "/reference" : "/model";
+
+  TRI_TRY(tri_error_note(tri_source_check(t->source, "/model", tri_model_params(t->policy)), t->faults));
+  if (!t->ref) return TRI_OK;
+  return tri_error_note(tri_source_check(t->ref_source, ref, tri_model_params(t->ref)), t->faults);
+}
+
 /* In a session that is pretended. */
 static tri_status check_run(const tri_config *cfg, int ranks, tri_faults *faults) {
   tri_session_opt opt = {"cpu", (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
@@ -43,7 +51,10 @@ static tri_status check_run(const tri_config *cfg, int ranks, tri_faults *faults
 
   TRI_TRY_DONE(tri_error_note(tri_session_pretend(&opt, ranks, &se), faults));
   if (faults->n) goto done;
-  TRI_TRY_DONE(tri_trainer_check(cfg, &se, &t, faults));
+  TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));
+  if (faults->n) goto done;
+  TRI_TRY_DONE(check_tensors(&t));
+  TRI_TRY_DONE(tri_error_note(tri_session_check_memory(&se), faults));
   if (faults->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);

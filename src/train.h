@@ -86,14 +86,23 @@ typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE 
 /* Collective over world. Runs steps count.step + 1 .. steps. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
+/* inputs.c. The longest sequence that is learned from and the longest prompt answered, in tokens. */
+typedef struct tri_longest {
+  int64_t learn, prompt;
+} tri_longest;
+/* Collective over world. Opens rewards, model, reference and data, and plans steps and batches. With t->faults each fault
+ * is added there, the rest is looked at too, and *l is set where there is none. */
+TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, tri_longest *l);
+
 /* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
  * too. */
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
 void                   tri_trainer_close(tri_trainer *t);
-/* Not collective, in a pretended session. What tri_trainer_open refuses, as far as it can be told without memory taken or
- * anything written: all of it, in `faults`. Close too. */
-TRI_CHECKED tri_status tri_trainer_check(const tri_config *cfg, tri_session *se, tri_trainer *out,
-                                         tri_faults *faults);
+/* Collective over world. Its first half: everything is opened and the memory planned, none taken. In a pretended session
+ * nothing is written; with `faults` (else NULL) all that is wrong is added there, and only without any is all of it
+ * opened. Close too. */
+TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
+                                        tri_trainer *out);
 
 /* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or
  * SFT's. Where the run is told to stop while it generates: none, and tri_halt_decided says so. */

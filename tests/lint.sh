@@ -117,6 +117,7 @@ src/screen.c        6
 src/state.c         6
 src/resume.c        6
 src/report.c        6
+src/inputs.c        6
 src/trainer.c       6
 src/commands/*      7
 src/main.c          7
