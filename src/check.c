@@ -2,22 +2,7 @@
 #include "check.h"
 #include "train.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-enum { MOST_RANKS = 1 << 20 };
-
-/* What srun or mpirun would start, where this runs below one. */
-static int64_t launched_ranks(void) {
-  static const char *const name[] = {"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"};
-
-  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
-    const char *text = getenv(name[i]);
-    int64_t     n = text ? strtoll(text, NULL, 10) : 0;
-    if (n >= 1 && n <= MOST_RANKS) return n;
-  }
-  return 1;
-}
 
 static void say_data(const char *key, const tri_dataset *d) {
   const tri_data_stats *s = d ? tri_dataset_stats(d) : NULL;
@@ -42,19 +27,59 @@ static tri_status check_tensors(const tri_trainer *t) {
   return tri_error_note(tri_source_check(t->ref_source, ref, tri_model_params(t->ref)), t->faults);
 }
 
-/* In a session that is pretended. */
-static tri_status check_run(const tri_config *cfg, int ranks, tri_faults *faults) {
-  tri_session_opt opt = {"cpu", (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
-  tri_session     se = {0};
-  tri_trainer     t = {0};
-  tri_status      st = TRI_OK;
+/* How many ranks: those asked for with --ranks, else those of the launcher. */
+typedef struct ranks {
+  bool asked;
+  int  all, here; /* of them on one machine */
+} ranks;
 
-  TRI_TRY_DONE(tri_error_note(tri_session_pretend(&opt, ranks, &se), faults));
-  if (faults->n) goto done;
+/* What the machine lacks. The one of a job that is only asked about may have more. */
+static tri_status note_machine(tri_status st, const ranks *n, tri_faults *faults) {
+  tri_faults note = {0};
+
+  if (!n->asked) return tri_error_note(st, faults);
+  TRI_TRY(tri_error_note(st, &note));
+  if (note.n) {
+    tri_log(TRI_LOG_WARN, "as on this machine; the nodes of a job may have more:");
+    say_lines(&note.text);
+  }
+  tri_text_free(&note.text);
+  return TRI_OK;
+}
+
+/* In a CPU build "cuda" is none; in one with CUDA this machine need not have a GPU. */
+static tri_status check_device(const char *device, tri_faults *faults) {
+  if (!strcmp(device, "auto")) return TRI_OK;
+  TRI_TRY(tri_error_note(tri_error_about(tri_device_check(device), "run.device"), faults));
+  if (strcmp(device, "cpu") && tri_device_find(device))
+    tri_log(TRI_LOG_WARN, "run.device: %s: memory and batches are planned as on the CPU", device);
+  return TRI_OK;
+}
+
+/* Ranks that do not fill nodes are a fault; then the rest is looked at as for one node. */
+static tri_status open_session(const tri_config *cfg, const ranks *n, tri_faults *faults, tri_session *se) {
+  tri_session_opt opt = {"cpu", (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
+  int64_t         before = faults->n;
+
+  TRI_TRY(tri_error_note(tri_session_pretend(&opt, n->all, n->here, se), faults));
+  if (faults->n == before) return TRI_OK;
+  opt.ranks_per_node = n->all;
+  return tri_session_pretend(&opt, n->all, n->here, se);
+}
+
+/* In a session that is pretended. */
+static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *faults) {
+  tri_session se = {0};
+  tri_trainer t = {0};
+  tri_status  st = TRI_OK;
+
+  TRI_TRY_DONE(check_device(tri_train_devices[cfg->run.device], faults));
+  TRI_TRY_DONE(open_session(cfg, n, faults, &se));
+  TRI_TRY_DONE(note_machine(tri_session_check_threads(&se), n, faults));
   TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));
-  if (faults->n) goto done;
+  if (!t.policy) goto done;
   TRI_TRY_DONE(check_tensors(&t));
-  TRI_TRY_DONE(tri_error_note(tri_session_check_memory(&se), faults));
+  TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, faults));
   if (faults->n) goto done;
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);
@@ -65,23 +90,33 @@ done:
   return st;
 }
 
-tri_status tri_check(const char *path, char *const *args, int n_args, int64_t ranks) {
+/* With --ranks a node has run.ranks_per_node of them, or it is one node. */
+static ranks count_ranks(const tri_config *cfg, int64_t asked) {
+  int64_t per_node = cfg->run.ranks_per_node;
+  ranks   n = {asked > 0, (int)asked, (int)(per_node > 0 && per_node < asked ? per_node : asked)};
+
+  if (!n.asked) tri_runtime_env_ranks(&n.all, &n.here);
+  return n;
+}
+
+tri_status tri_check(const char *path, char *const *args, int n_args, int64_t asked) {
   tri_config cfg = {0};
   tri_text   notes = {0};
   tri_faults faults = {0};
+  ranks      n;
   tri_status st = TRI_OK;
 
-  if (!ranks) ranks = launched_ranks();
   st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &faults), &faults);
   if (st == TRI_OK) say_lines(&notes);
-  if (st == TRI_OK && !faults.n) st = check_run(&cfg, (int)ranks, &faults);
+  n = count_ranks(&cfg, asked);
+  if (st == TRI_OK && !faults.n) st = check_run(&cfg, &n, &faults);
   if (st == TRI_OK && faults.n) {
     say_lines(&faults.text);
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %lld fault%s, listed above", path,
                   (long long)faults.n, faults.n == 1 ? "" : "s");
   } else if (st == TRI_OK) {
-    tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %lld rank%s", path, (long long)ranks,
-            ranks == 1 ? "" : "s");
+    tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %d rank%s%s", path, n.all, n.all == 1 ? "" : "s",
+            n.all == 1 && !n.asked ? "; --ranks N for a job of N" : "");
   }
   tri_text_free(&notes);
   tri_text_free(&faults.text);

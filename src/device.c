@@ -23,24 +23,28 @@ const tri_device_ops *tri_device_find(const char *name) {
   return NULL;
 }
 
-tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out) {
-  const tri_device_ops *ops = tri_device_find(name);
-  tri_text              known = {0};
-  tri_status            st = TRI_OK;
+tri_status tri_device_check(const char *name) {
+  tri_text   known = {0};
+  tri_status st = TRI_OK;
 
-  *out = NULL;
-  if (!ops) {
-    for (int i = 0; i < N_BACK_ENDS; i++)
-      TRI_TRY_DONE(tri_text_printf(&known, "%s%s", i ? ", " : "", back_end[i]->name));
-    TRI_FAIL_DONE(TRI_EABSENT, "the device '%s' is not in this build, which has: %s", name, known.data);
-  }
-  if (threads < 1) TRI_FAIL_DONE(TRI_EARG, "a device with %d threads cannot work: at least 1", threads);
-  if (local_rank < 0) TRI_FAIL_DONE(TRI_EARG, "the local rank %d is negative", local_rank);
-  TRI_ASSERT(ops->size == sizeof *ops);
-  TRI_TRY_DONE(ops->open(local_rank, threads, out));
+  if (tri_device_find(name)) return TRI_OK;
+  for (int i = 0; i < N_BACK_ENDS; i++)
+    TRI_TRY_DONE(tri_text_printf(&known, "%s%s", i ? ", " : "", back_end[i]->name));
+  TRI_FAIL_DONE(TRI_EABSENT, "the device '%s' is not in this build, which has: %s", name, known.data);
 done:
   tri_text_free(&known);
   return st;
+}
+
+tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out) {
+  const tri_device_ops *ops = tri_device_find(name);
+
+  *out = NULL;
+  TRI_TRY(tri_device_check(name));
+  if (threads < 1) TRI_FAIL(TRI_EARG, "a device with %d threads cannot work: at least 1", threads);
+  if (local_rank < 0) TRI_FAIL(TRI_EARG, "the local rank %d is negative", local_rank);
+  TRI_ASSERT(ops->size == sizeof *ops);
+  return ops->open(local_rank, threads, out);
 }
 
 bool tri_device_is_gpu(const tri_device *d) {

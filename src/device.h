@@ -64,6 +64,8 @@ struct tri_stream {
 };
 
 /* Open the back end called `name`. TRI_EABSENT if it was not built; never falls back to another. */
+/* Not collective. TRI_EABSENT, naming those there are, where this build has no such back end. */
+TRI_CHECKED tri_status tri_device_check(const char *name);
 TRI_CHECKED tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out);
 void                   tri_device_close(tri_device **d);
 bool                   tri_device_is_gpu(const tri_device *d); /* its memory is its own, not the host's */

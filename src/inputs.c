@@ -395,7 +395,7 @@ static tri_status open_all_data(tri_trainer *t) {
 tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_comm         *world = t->se->comm[TRI_WORLD];
-  int64_t           before;
+  int64_t           first = faults(t), before;
 
   t->algo = tri_algo_find(c->algo.name);
   TRI_ASSERT(t->algo);
@@ -405,8 +405,8 @@ tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   TRI_TRY(find_models(t));
   if (faults(t) == before) NOTE(tri_agree(world, open_policy(t)));
   if (faults(t) == before) TRI_TRY(open_all_data(t));
-  if (t->data || c->train.steps || !faults(t)) NOTE(tri_agree(world, plan_steps(t)));
-  if (faults(t)) return TRI_OK;
+  if (t->data || c->train.steps || faults(t) == first) NOTE(tri_agree(world, plan_steps(t)));
+  if (faults(t) > first) return TRI_OK;
   NOTE(measure(t, l));
   return TRI_OK;
 }

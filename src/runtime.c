@@ -111,6 +111,24 @@ int tri_runtime_env_rank(void) {
   return rank;
 }
 
+/* A PMIx server tells the number only to who asks it: its launcher's variables do. */
+void tri_runtime_env_ranks(int *ranks, int *machine_ranks) {
+  bool mpirun = has_pmix() && env_number("OMPI_COMM_WORLD_SIZE") > 0;
+  bool slurm = !mpirun && in_slurm_step();
+  bool pmi = !mpirun && !slurm && has_pmi();
+  long all = mpirun  ? env_number("OMPI_COMM_WORLD_SIZE")
+             : slurm ? env_number("SLURM_STEP_NUM_TASKS")
+             : pmi   ? env_number("PMI_SIZE")
+                     : 1;
+  long here = mpirun  ? env_number("OMPI_COMM_WORLD_LOCAL_SIZE")
+              : slurm ? env_number("SLURM_STEP_TASKS_PER_NODE")
+              : pmi   ? env_number("MPI_LOCALNRANKS")
+                      : 1;
+
+  *ranks = all > 0 && all <= TRI_RUNTIME_MOST_RANKS ? (int)all : 1;
+  *machine_ranks = here > 0 && *ranks % here == 0 ? (int)here : *ranks;
+}
+
 bool tri_runtime_by_mpirun(void) { return has_pmix() && getenv("OMPI_COMM_WORLD_SIZE"); }
 
 bool tri_runtime_speaks_alone(void) {
@@ -404,6 +422,16 @@ tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
 done:
   if (st == TRI_EARG) tri_runtime_close(out); /* else MPI stays up: its end would wait for others */
   return st;
+}
+
+tri_status tri_runtime_pretend(int ranks, int machine_ranks, int ranks_per_node, tri_runtime *out) {
+  long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+  *out = (tri_runtime){.world_size = ranks, .machine_ranks = machine_ranks, .launcher = "check"};
+  out->cores = count_cores();
+  out->machine_cores = online > out->cores && machine_ranks > 1 ? (int)online : out->cores;
+  if (out->machine_cores / machine_ranks > out->cores) out->machine_cores = out->cores * machine_ranks;
+  return pretend_nodes(out, 0, ranks_per_node > 0 ? ranks_per_node : machine_ranks);
 }
 
 static void free_comm(void **comm) {

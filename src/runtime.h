@@ -5,6 +5,8 @@
 #include "base.h"
 #include "comm.h"
 
+enum { TRI_RUNTIME_MOST_RANKS = 1 << 20 }; /* chosen: that a plan is made for */
+
 /* Who and where this process is; filled once in main(), read everywhere. */
 typedef struct tri_runtime {
   int         world_rank, world_size, local_rank, local_size, node, nodes;
@@ -32,6 +34,13 @@ int tri_runtime_env_rank(void);
 /* Not collective, before MPI is up. TRI_EDEVICE: by its environment this is one rank of several, and their launcher is
  * not there: opened, each rank would be a run of its own. */
 TRI_CHECKED tri_status tri_runtime_check_launcher(void);
+/* Not collective. By the same tests of life: the ranks a command would have that is started as this process was, and those
+ * on one machine; 1 and 1 without a launcher. */
+void tri_runtime_env_ranks(int *ranks, int *machine_ranks);
+/* Not collective, without MPI. Rank 0 of so many ranks that are not there, machine_ranks of them on this machine, with
+ * nodes as in tri_runtime_open; for plans, and not to be closed. Cores: as if each rank were bound like this process. */
+TRI_CHECKED tri_status tri_runtime_pretend(int ranks, int machine_ranks, int ranks_per_node,
+                                           tri_runtime *out);
 /* Not collective. Was this process started by Open MPI's mpirun, which is there? */
 bool tri_runtime_by_mpirun(void);
 /* Not collective. May this rank, which failed before MPI was up, say so beside rank 0? The first one of each node. */

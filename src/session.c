@@ -22,23 +22,35 @@ static tri_status find_device(const tri_runtime *rt, const char *asked, const ch
   return TRI_OK;
 }
 
+/* Threads of each rank that together use the machine. */
+static int share_of(const tri_runtime *rt) {
+  int share = rt->machine_cores / rt->machine_ranks;
+
+  if (share > rt->cores) share = rt->cores;
+  return share > 0 ? share : 1;
+}
+
+tri_status tri_session_check_threads(const tri_session *s) {
+  const tri_runtime *rt = &s->rt;
+  int64_t            all = (int64_t)s->threads * rt->machine_ranks;
+
+  if (s->threads > 1 && all > rt->machine_cores)
+    TRI_FAIL(TRI_ECONFIG,
+             "run.threads = %d: %d ranks x %d threads = %lld, but this machine gives %d cores; at most "
+             "run.threads = %d here",
+             s->threads, rt->machine_ranks, s->threads, (long long)all, rt->machine_cores, share_of(rt));
+  return TRI_OK;
+}
+
 tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   tri_session *s = out;
   const char  *name;
-  int          share;
 
   *s = (tri_session){0};
   TRI_TRY(tri_runtime_open(opt->ranks_per_node, &s->rt));
   s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
-  share = s->rt.machine_cores / s->rt.machine_ranks;
-  if (share > s->rt.cores) share = s->rt.cores;
-  s->threads = opt->threads > 0 ? opt->threads : share > 0 ? share : 1;
-  if (s->threads > 1 && s->threads * s->rt.machine_ranks > s->rt.machine_cores)
-    TRI_FAIL(TRI_ECONFIG,
-             "run.threads = %d: %d ranks x %d threads = %d, but this machine gives %d cores; at most "
-             "run.threads = %d here",
-             s->threads, s->rt.machine_ranks, s->threads, s->threads * s->rt.machine_ranks,
-             s->rt.machine_cores, share > 0 ? share : 1);
+  s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
+  TRI_TRY(tri_session_check_threads(s));
   TRI_TRY(find_device(&s->rt, opt->device, &name));
   TRI_TRY(tri_device_open(name, s->rt.machine_rank, s->threads, &s->device));
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
@@ -47,30 +59,20 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   return tri_ledger_open(&s->ledger);
 }
 
-tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, tri_session *out) {
+tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machine_ranks, tri_session *out) {
   tri_session *s = out;
-  int          node = opt->ranks_per_node > 0 && opt->ranks_per_node < ranks ? opt->ranks_per_node : ranks;
 
-  *s = (tri_session){0};
-  if (ranks % node)
-    TRI_FAIL(TRI_EARG, "run.ranks_per_node = %d does not divide the %d ranks of this job", node, ranks);
-  s->rt = (tri_runtime){.world_size = ranks,
-                        .local_size = node,
-                        .nodes = ranks / node,
-                        .machine_ranks = node,
-                        .cores = 1,
-                        .machine_cores = 1,
-                        .launcher = "check"};
-  s->place = (tri_place){0, node, 0, s->rt.nodes};
-  s->threads = 1;
+  *s = (tri_session){.pretended = true};
+  TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
+  s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
+  s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
   TRI_TRY(tri_device_open("cpu", 0, 1, &s->device));
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
-  s->pretended = true;
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) {
     TRI_TRY(TRI_ALLOC(s->comm[scope], 1));
     *s->comm[scope] = (tri_comm){.scope = (tri_scope)scope,
                                  .size = scope == TRI_WORLD  ? ranks
-                                         : scope == TRI_NODE ? node
+                                         : scope == TRI_NODE ? s->rt.local_size
                                                              : s->rt.nodes};
   }
   return tri_ledger_open(&s->ledger);

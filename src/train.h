@@ -86,12 +86,14 @@ typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE 
 /* Collective over world. Runs steps count.step + 1 .. steps. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
+extern const char *const tri_train_devices[]; /* trainer.c: the words of tri_config_device */
+
 /* inputs.c. The longest sequence that is learned from and the longest prompt answered, in tokens. */
 typedef struct tri_longest {
   int64_t learn, prompt;
 } tri_longest;
 /* Collective over world. Opens rewards, model, reference and data, and plans steps and batches. With t->faults each fault
- * is added there, the rest is looked at too, and *l is set where there is none. */
+ * is added there, the rest is looked at too, and *l is set where none was added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, tri_longest *l);
 
 /* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close

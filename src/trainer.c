@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+const char *const tri_train_devices[] = {"auto", "cpu", "cuda"};
+
 static bool is_rl(const tri_config *c) { return c->algo.row->use == TRI_USE_RL; }
 static bool generates(const tri_trainer *t) {
   return (is_rl(t->cfg) && !t->cfg->rollout.replay) || t->cfg->eval.steps > 0;
@@ -231,6 +233,7 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_trainer *t) 
 tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *out) {
   tri_trainer *t = out;
   tri_longest  l = {0};
+  int64_t      before;
 
   TRI_TRY(begin(cfg, se, t));
   t->faults = faults;
@@ -240,8 +243,9 @@ tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *
     TRI_TRY(tri_state_find(t));
     TRI_TRY(open_halt(t));
   }
+  before = faults ? faults->n : 0;
   TRI_TRY(tri_inputs_open(t, &l));
-  if (faults && faults->n) return TRI_OK;
+  if (faults && faults->n > before) return TRI_OK;
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
   return TRI_OK;

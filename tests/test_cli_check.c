@@ -2,6 +2,8 @@
 #include "cli_case.h"
 
 #define CHECK " --check"
+#define WITH_REF                                                                                             \
+  "run.resume=auto run.output=with_ref algo.kl_coef=0.1 model.ref_path=first checkpoint.save_steps=1 "
 
 /* The list stands above the one error message. */
 static void finds(const char *command, int faults, const char *const *part, int n_part) {
@@ -23,7 +25,7 @@ static void a_good_deck_gets_its_summary(void **state) {
   cli_shows(cli_err, "data.train: 24 examples in 24 lines");
   cli_shows(cli_err, "16 = 8 x 2 x 1");
   cli_shows(cli_err, "memory per rank: ");
-  cli_shows(cli_err, "grpo.yaml: no fault found; planned for 1 rank\n");
+  cli_shows(cli_err, "grpo.yaml: no fault found; planned for 1 rank; ");
   assert_false(cli_exists("bad"));
   cli_succeeds(ONE GRPO CHECK " --ranks 2");
   cli_shows(cli_err, "16 = 8 x 1 x 2");
@@ -103,11 +105,16 @@ static void a_long_line_is_stepped_over(void **state) {
   finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 2, part, 2);
 }
 
+/* Variables that a shell has kept start nothing. */
 static void no_mpi_is_started(void **state) {
   (void)state;
-  cli_succeeds("OMPI_MCA_pml=nosuch OMPI_COMM_WORLD_SIZE=2 " ONE GRPO CHECK);
+  cli_succeeds(
+      "OMPI_MCA_pml=nosuch OMPI_COMM_WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=3 " ONE GRPO CHECK);
+  cli_shows(cli_err, "planned for 1 rank; --ranks N for a job of N\n");
+  cli_succeeds("PMI_RANK=0 PMI_SIZE=2 " ONE GRPO CHECK);
   cli_shows(cli_err, "planned for 2 ranks\n");
   cli_succeeds(TWO GRPO CHECK);
+  cli_shows(cli_err, "planned for 2 ranks\n");
   assert_null(strstr(strstr(cli_err, "no fault") + 1, "no fault")); /* said once */
 }
 
@@ -121,6 +128,37 @@ static void a_resume_is_compared(void **state) {
   finds(ONE SFT "run.output=run train.train_batch_size=4" CHECK, 1, part, 1);
 }
 
+/* All of them the run refuses or warns of. */
+static void the_machine_is_looked_at(void **state) {
+  static const char *const part[] = {"run.threads = 4096: "};
+
+  (void)state;
+  finds(ONE GRPO "run.threads=4096" CHECK, 1, part, 1);
+  cli_succeeds(ONE GRPO "run.threads=4096" CHECK " --ranks 2");
+  cli_shows(cli_err, "as on this machine; the nodes of a job may have more:\nrun.threads = 4096: ");
+  cli_succeeds(ONE GRPO "rollout.rollout_batch_size=1 algo.num_generations=16 train.micro_batch_size=4" CHECK
+                        " --ranks 4");
+  cli_shows(cli_err, "ranks 1 to 3 of 4 have no prompt to answer");
+}
+
+/* A build for CPUs has no other device; one with CUDA may be asked on a machine without GPUs. */
+static void the_device_is_looked_at(void **state) {
+  static const char *const part[] = {"the device 'cuda' is not in this build", "nope.jsonl"};
+
+  (void)state;
+  if (cli_run(ONE SFT "run.device=cuda run.output=bad") == 69 && strstr(cli_err, part[0]))
+    finds(ONE SFT "run.device=cuda data.train=nope.jsonl" CHECK, 2, part, 2);
+}
+
+static void a_resume_needs_no_first_reference(void **state) {
+  (void)state;
+  cli_sh("rm -rf first && cp -r model first");
+  cli_succeeds(ONE GRPO WITH_REF "train.steps=1");
+  cli_sh("rm -rf first");
+  cli_succeeds(ONE GRPO WITH_REF "train.steps=2" CHECK);
+  cli_succeeds(ONE GRPO WITH_REF "train.steps=2");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_good_deck_gets_its_summary),
@@ -132,6 +170,9 @@ int main(void) {
       cmocka_unit_test(a_long_line_is_stepped_over),
       cmocka_unit_test(no_mpi_is_started),
       cmocka_unit_test(a_resume_is_compared),
+      cmocka_unit_test(the_machine_is_looked_at),
+      cmocka_unit_test(the_device_is_looked_at),
+      cmocka_unit_test(a_resume_needs_no_first_reference),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

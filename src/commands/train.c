@@ -10,8 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const devices[] = {"auto", "cpu", "cuda"};
-
 static tri_status open_log(const char *path, FILE **log) {
   int fd;
 
@@ -25,7 +23,8 @@ static tri_status open_log(const char *path, FILE **log) {
 /* Everything behind the deck: collective over MPI_COMM_WORLD. */
 static tri_status run(const tri_config *cfg, int *code) {
   tri_session     se = {0};
-  tri_session_opt opt = {devices[cfg->run.device], (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
+  tri_session_opt opt = {tri_train_devices[cfg->run.device], (int)cfg->run.ranks_per_node,
+                         (int)cfg->run.threads};
   tri_trainer     t = {0};
   tri_train_end   end;
   tri_status      st = TRI_OK;
