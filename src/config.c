@@ -357,6 +357,23 @@ static tri_status refuse_unused(const loader *l) {
   return TRI_OK;
 }
 
+/* Names the later one, arguments last. */
+static tri_status refuse_both(const loader *l, const char *name_a, const char *name_b) {
+  const tri_deck_entry *a = given(l, name_a), *b = given(l, name_b);
+
+  if (!a || !b) return TRI_OK;
+  if (a->line == 0 || (b->line && a->line > b->line)) {
+    const tri_deck_entry *swap = a;
+    const char           *swap_name = name_a;
+    a = b;
+    b = swap;
+    name_a = name_b;
+    name_b = swap_name;
+  }
+  TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other: keep one (%s=null takes the other back)",
+           b->where, name_b, name_a, a->where, name_a);
+}
+
 static tri_status refuse_contradictions(const loader *l) {
   static const char *const pair[][2] = {
       {"train.steps", "train.epochs"},
@@ -370,20 +387,8 @@ static tri_status refuse_contradictions(const loader *l) {
       {"model.path", "model.tokenizer"},
   };
 
-  for (size_t i = 0; i < sizeof pair / sizeof *pair; i++) {
-    const tri_deck_entry *a = given(l, pair[i][0]), *b = given(l, pair[i][1]);
-    const char           *name_a = pair[i][0], *name_b = pair[i][1];
-    if (!a || !b) continue;
-    if (a->line == 0 || (b->line && a->line > b->line)) { /* name the later one, arguments last */
-      const tri_deck_entry *swap = a;
-      a = b;
-      b = swap;
-      name_a = pair[i][1];
-      name_b = pair[i][0];
-    }
-    TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other: keep one (%s=null takes the other back)",
-             b->where, name_b, name_a, a->where, name_a);
-  }
+  for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+    TRI_TRY(tri_error_note(refuse_both(l, pair[i][0], pair[i][1]), l->faults));
   return TRI_OK;
 }
 
@@ -417,35 +422,59 @@ static tri_status check_required(const loader *l) {
   return TRI_OK;
 }
 
-static tri_status check_together(const loader *l) {
-  const tri_config     *c = l->cfg;
-  const tri_deck_entry *e = given(l, "algo.num_generations");
+static tri_status check_group(const loader *l) {
+  const tri_config *c = l->cfg;
 
-  if (c->algo.row->needs_group && c->algo.num_generations < 2)
-    TRI_FAIL(TRI_ECONFIG,
-             "%s: algo.num_generations = %lld: %s compares the answers of a group, at least 2 are needed",
-             e->where, (long long)c->algo.num_generations, c->algo.name);
-  if (c->train.min_lr_ratio > 0 && c->train.lr_scheduler == TRI_CONFIG_CONSTANT)
-    TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
-             given(l, "train.min_lr_ratio")->where);
-  for (int i = 0; i < 2; i++) {
-    const char *name = i ? "eval.temperature" : "rollout.temperature";
-    double      x = i ? c->eval.temperature : c->rollout.temperature;
-    if (x > 0 && x < 1e-4)
-      TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", given(l, name)->where, name,
-               x);
-  }
-  if (c->model.ref_path && c->algo.kl_coef == 0)
-    TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
-             given(l, "model.ref_path")->where);
-  if (c->eval.steps > 0 && !c->data.eval.n)
-    TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval: the JSON lines file to evaluate on",
-             given(l, "eval.steps")->where, (long long)c->eval.steps);
-  if (c->eval.steps > 0 && (!c->reward.n || !c->rollout.max_response_length))
-    TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
-             given(l, "eval.steps")->where, (long long)c->eval.steps,
-             c->reward.n ? "rollout.max_response_length" : "reward");
-  return TRI_OK;
+  if (!c->algo.row->needs_group || c->algo.num_generations >= 2) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: algo.num_generations = %lld: %s compares the answers of a group, at least 2 are needed",
+           given(l, "algo.num_generations")->where, (long long)c->algo.num_generations, c->algo.name);
+}
+
+static tri_status check_schedule(const loader *l) {
+  if (l->cfg->train.min_lr_ratio <= 0 || l->cfg->train.lr_scheduler != TRI_CONFIG_CONSTANT) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
+           given(l, "train.min_lr_ratio")->where);
+}
+
+static tri_status check_temperature(const loader *l, const char *name, double x) {
+  if (x <= 0 || x >= 1e-4) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", given(l, name)->where, name, x);
+}
+
+static tri_status check_reference(const loader *l) {
+  if (!l->cfg->model.ref_path || l->cfg->algo.kl_coef != 0) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
+           given(l, "model.ref_path")->where);
+}
+
+static tri_status check_eval_data(const loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (c->eval.steps <= 0 || c->data.eval.n) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval: the JSON lines file to evaluate on",
+           given(l, "eval.steps")->where, (long long)c->eval.steps);
+}
+
+static tri_status check_eval_answers(const loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (c->eval.steps <= 0 || (c->reward.n && c->rollout.max_response_length)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
+           given(l, "eval.steps")->where, (long long)c->eval.steps,
+           c->reward.n ? "rollout.max_response_length" : "reward");
+}
+
+static tri_status check_together(const loader *l) {
+  const tri_config *c = l->cfg;
+
+  TRI_TRY(tri_error_note(check_group(l), l->faults));
+  TRI_TRY(tri_error_note(check_schedule(l), l->faults));
+  TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
+  TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->faults));
+  TRI_TRY(tri_error_note(check_reference(l), l->faults));
+  TRI_TRY(tri_error_note(check_eval_data(l), l->faults));
+  return tri_error_note(check_eval_answers(l), l->faults);
 }
 
 /* run.allow_changes holds names of ours. */

@@ -41,15 +41,26 @@ static void every_key_is_looked_at(void **state) {
 
 static void values_are_looked_at_together(void **state) {
   static const char *const part[] = {"rollout.top_k means nothing to algo.name sft",
-                                     "train.epochs and train.steps", "eval.steps = 1 needs data.eval"};
+                                     "train.epochs and train.steps", "eval.steps = 1 needs data.eval",
+                                     "eval.steps = 1 needs reward"};
   static const char *const missing[] = {
       "run.output is missing: ", "data.train is missing: ", "reward is missing: "};
+  static const char *const pairs[] = {
+      "train.epochs and train.steps",   "train.warmup_steps and train.warmup_ratio",
+      "algo.num_generations = 1: ",     "train.min_lr_ratio means nothing",
+      "rollout.temperature = 1e-05: ",  "model.ref_path means nothing",
+      "eval.steps = 1 needs data.eval",
+  };
   static const char *const unused[] = {"rollout.top_k means nothing", "algo.clip_eps means nothing"};
 
   (void)state;
-  finds(ONE SFT "rollout.top_k=3 train.epochs=1 eval.steps=1" CHECK, 3, part, 3);
+  finds(ONE SFT "rollout.top_k=3 train.epochs=1 eval.steps=1" CHECK, 4, part, 4);
   finds(ONE GRPO "run.output=null data.train=null reward=null" CHECK, 3, missing, 3);
   finds(ONE SFT "rollout.top_k=3 algo.clip_eps=0.1" CHECK, 2, unused, 2);
+  finds(ONE GRPO "train.epochs=1 train.warmup_steps=1 train.warmup_ratio=0.1 algo.num_generations=1 "
+                 "train.lr_scheduler=constant train.min_lr_ratio=0.1 rollout.temperature=1e-5 "
+                 "model.ref_path=model eval.steps=1" CHECK,
+        7, pairs, 7);
 }
 
 static void files_batches_and_output_are_looked_at(void **state) {
