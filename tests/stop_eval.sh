@@ -4,7 +4,8 @@
 #   tests/stop_eval.sh PROGRAM RANKS
 # Told before the evaluation of step 0 by an allocation that is nearly over, and after a step by SIGUSR1. SFT, whose steps do
 # not generate: whenever the signal comes after step 0, it is the next evaluation that is given up. The run would last for
-# hours; it is resumed for two more steps. Judges: the metrics of a run that takes as many at once, bit for bit but for what may differ between equal runs; exit code, checkpoint, words.
+# hours; it is resumed for two more steps. Judges: the metrics of a run that takes as many at once, bit for bit but for what
+# may differ between equal runs; exit code, checkpoint, words.
 set -eu
 . "$(dirname "$0")/run_case.sh"
 write_deck
