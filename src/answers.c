@@ -109,8 +109,11 @@ bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
   for (int64_t tail = 8; text.len < longest + 16; tail *= 2) {
     text.len = 0;
     if (tail > n) tail = n;
-    if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) != TRI_OK || tail == n)
+    if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) != TRI_OK) {
+      tri_error_clear(); /* without text there is no stop string in it */
       break;
+    }
+    if (tail == n) break;
   }
   for (int i = 0; i < rule->n && !found; i++) found = holds(&text, rule->text[i]);
   tri_text_free(&text);

@@ -75,13 +75,16 @@ static void an_answer_without_text_counts_as_nothing(void **state) {
   cli_sh("sed 's/\"decoder\": *{[^}]*}/\"decoder\": {\"type\": \"Replace\", \"pattern\": {\"Regex\": "
          "\"^(?:|){30}(?!)\"}, \"content\": \"\"}/' tokenizer.json >endless.json && "
          "! cmp -s tokenizer.json endless.json");
-  cli_succeeds(ONE GRPO
-               "run.output=textless train.steps=1 model.tokenizer=endless.json rollout.save_every=1");
+  cli_succeeds(ONE GRPO "run.output=textless train.steps=1 model.tokenizer=endless.json rollout.save_every=1 "
+                        "checkpoint.save_final=true");
   cli_shows(cli_err, "the rewards could not judge an answer");
   cli_shows(cli_err, "the rollout is not saved");
   cli_read("textless/metrics.jsonl", text);
   cli_shows(text, "\"reward_failures\": ");
   assert_null(strstr(text, "\"reward_failures\": 0"));
+  cli_succeeds(ONE "generate textless --max-new 3 a");
+  cli_shows(cli_err, "answer 1 cannot be decoded; its tokens are printed");
+  assert_int_equal(strspn(cli_out, " 0123456789"), strlen(cli_out) - 1);
 }
 
 static void tokenize_there_and_back(void **state) {

@@ -80,20 +80,39 @@ static void free_input(input *in) {
   TRI_FREE(in->prompt);
 }
 
-/* Rank 0: the answers in order, as lines of text or of JSON. */
+static tri_status decode(const tri_tokenizer *tok, const tri_rollout *r, int i, tri_text *text,
+                         tri_rollout_text *view) {
+  const int32_t *token = r->token + r->start[i];
+  int64_t        n = r->start[i + 1] - r->start[i];
+  size_t         answer;
+
+  text->len = 0;
+  TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[i], false, text));
+  answer = text->len;
+  TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[i], n - r->prompt_len[i], true, text));
+  *view = (tri_rollout_text){text->data ? text->data : "", text->data ? text->data + answer : "", answer,
+                             text->len - answer};
+  return TRI_OK;
+}
+
+/* Rank 0: the answers in order, as lines of text or of JSON; as tokens where there is no tokenizer, or none that can
+ * decode them within its bounds. */
 static tri_status print_answer(const tri_infer *f, const request *q, const tri_rollout *r, int i,
                                tri_text *out, tri_text *text) {
   const tri_tokenizer *tok = f->encoder.tokenizer;
   const int32_t       *token = r->token + r->start[i];
-  int64_t              n = r->start[i + 1] - r->start[i], answer;
+  int64_t              n = r->start[i + 1] - r->start[i];
   tri_rollout_text     view = {0};
+  tri_status           st = tok ? decode(tok, r, i, text, &view) : TRI_OK;
 
-  text->len = 0;
-  if (tok) TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[i], false, text));
-  answer = (int64_t)text->len;
-  if (tok) TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[i], n - r->prompt_len[i], true, text));
-  view = (tri_rollout_text){text->data ? text->data : "", text->data ? text->data + answer : "",
-                            (size_t)answer, text->len - (size_t)answer};
+  if (st == TRI_EINPUT) {
+    tri_log(TRI_LOG_WARN, "answer %d cannot be decoded; its tokens are printed: %s", i + 1,
+            tri_error_message());
+    tri_error_clear();
+    tok = NULL;
+  } else {
+    TRI_TRY(st);
+  }
   if (q->json) {
     TRI_TRY(tri_rollout_file_line(r, i, NULL, tok ? &view : NULL, out));
   } else if (tok) {
