@@ -10,6 +10,7 @@
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -28,21 +29,41 @@ static const struct {
 } signals[] = {{SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGINT, "SIGINT"}};
 enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
-static volatile sig_atomic_t caught; /* the signal that came first; 0: none */
-static double                caught_s;
-static const char *volatile answer, *volatile term_answer; /* lines; NULL: nothing is said */
+/* Threads of OpenMP may be in the handler at the same time. */
+static atomic_int    caught;    /* the signal that came first; 0: none */
+static atomic_llong  caught_us; /* when; 0: none came */
+static atomic_int    phase;
+static volatile bool answers, by_mpirun, is_open; /* is_open: there is a run */
+static double (*now_s)(void);
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+               "a handler must not wait for a lock");
+
+static const char *const words_of[] = {[TRI_HALT_LOADING] =
+                                           "stopping as soon as the run can be resumed, again to end now\n",
+                                       [TRI_HALT_STEPS] = "stopping after this step, again to end now\n",
+                                       [TRI_HALT_LEAVING] = "the run is ending, again to end now\n"};
+
+/* mpirun's SIGTERM, which SIGKILL follows, comes when another rank failed too. */
+static const char *words_for(int number) {
+  if (!answers) return NULL;
+  if (number != SIGTERM || !by_mpirun) return words_of[phase];
+  return is_open
+             ? "told to end by mpirun (Ctrl-C, or another rank failed); kill -USR1 mpirun, or OUTPUT/STOP, "
+               "ends a run after a step\n"
+             : NULL;
+}
 
 /* Only what may be called in a handler (POSIX, signal-safety). */
 static void on_signal(int number) {
-  int    kept = errno;
-  double now_s = tri_now_s();
+  int         kept = errno;
+  long long   none = 0, now_us = (long long)(now_s() * 1e6) + 1;
+  const char *words;
 
-  if (!caught) {
+  if (atomic_compare_exchange_strong(&caught_us, &none, now_us)) {
     caught = number;
-    caught_s = now_s;
-    const char *text = number == SIGTERM ? term_answer : answer;
-    if (text) tri_live_interrupt(text);
-  } else if (now_s - caught_s > again_s) {
+    words = words_for(number);
+    if (words) tri_live_interrupt(words);
+  } else if ((double)(now_us - none) > again_s * 1e6) {
     tri_live_interrupt("");
     signal(number, SIG_DFL);
     raise(number);
@@ -50,15 +71,23 @@ static void on_signal(int number) {
   errno = kept;
 }
 
-void tri_halt_catch_signals(bool answers) {
-  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+void tri_halt_catch_signals(bool answer, double (*clock_s)(void)) {
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
 
-  answer = answers ? "stopping after this step, again to end now\n" : NULL;
-  term_answer = tri_runtime_by_mpirun() ? NULL : answer;
+  answers = answer;
+  by_mpirun = tri_runtime_by_mpirun();
+  now_s = clock_s;
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < N_SIGNALS; i++) sigaddset(&action.sa_mask, signals[i].number);
-  for (int i = 0; i < N_SIGNALS; i++) sigaction(signals[i].number, &action, NULL);
+  for (int i = 0; i < N_SIGNALS; i++) {
+    /* A script's `trireme train DECK &` goes on when the script gets Ctrl-C. */
+    if (signals[i].number == SIGINT && !sigaction(SIGINT, NULL, &before) && before.sa_handler == SIG_IGN)
+      continue;
+    sigaction(signals[i].number, &action, NULL);
+  }
 }
+
+void tri_halt_enter(tri_halt_phase now) { phase = (int)now; }
 
 static const char *signal_name(int number) {
   for (int i = 0; i < N_SIGNALS; i++)
@@ -82,6 +111,7 @@ struct tri_halt {
   int         mine[N_WORDS], all[N_WORDS];
   bool        over;   /* every rank knows how it ended */
   tri_status  broken; /* MPI's refusal of a sum */
+  tri_halt   *next;   /* of those that are kept; else NULL */
 };
 
 static bool is_there(const char *file) {
@@ -91,10 +121,10 @@ static bool is_there(const char *file) {
 }
 
 static bool is_wished_by_file(tri_halt *h) {
-  double now_s = tri_now_s();
+  double at_s = tri_now_s();
 
-  if (now_s - h->looked_s < look_s) return false;
-  h->looked_s = now_s;
+  if (at_s - h->looked_s < look_s) return false;
+  h->looked_s = at_s;
   if (!is_there(h->file)) return false;
   if (unlink(h->file))
     tri_log(TRI_LOG_WARN, "%s: is obeyed but cannot be deleted: %s", h->file, strerror(errno));
@@ -139,13 +169,22 @@ tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **ou
   h->margin_s = opt->margin_s;
   h->looked_s = tri_now_s() - look_s;
   h->request = MPI_REQUEST_NULL;
-  if (answer && !term_answer)
-    term_answer = "mpirun ends the run now; kill -USR1 mpirun, or OUTPUT/STOP, ends it after a step\n";
+  is_open = true;
   TRI_ASSERT((size_t)snprintf(h->file, sizeof h->file, "%s", opt->file) < sizeof h->file);
   return tri_agree(world, world->rank == 0 ? forget_old_file(h->file) : TRI_OK);
 }
 
-void tri_halt_close(tri_halt **h) { TRI_FREE(*h); }
+/* A rank that failed may have left a sum, into which MPI still writes: that one stays, as long as the process. */
+static tri_halt *kept;
+
+void tri_halt_close(tri_halt **h) {
+  if (*h && (*h)->request != MPI_REQUEST_NULL) {
+    (*h)->next = kept;
+    kept = *h;
+    *h = NULL;
+  }
+  TRI_FREE(*h);
+}
 
 tri_status tri_halt_ask(tri_halt *h, tri_halt_cause *out) {
   if (!h->decided) {

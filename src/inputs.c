@@ -297,7 +297,11 @@ static void say_idle(const tri_trainer *t) {
 
   if (is_rl(c) && !c->rollout.replay)
     say_idle_in(t, "rollout.rollout_batch_size", c->rollout.rollout_batch_size, "prompt to answer");
-  say_idle_in(t, "train.train_batch_size", t->batch.train_batch_size, "sequence to learn from");
+  if (c->rollout.replay) /* whose groups stay together */
+    say_idle_in(t, "train.train_batch_size / algo.num_generations",
+                t->batch.train_batch_size / c->algo.num_generations, "group to learn from");
+  else
+    say_idle_in(t, "train.train_batch_size", t->batch.train_batch_size, "sequence to learn from");
 }
 
 /* Rank 0. */

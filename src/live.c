@@ -37,10 +37,10 @@ void tri_live_wipe(void) {
 void tri_live_redraw(void) {
   if (!live_line[0]) return;
   tri_live_wipe();
+  is_drawn = 1; /* first: a signal that comes meanwhile wipes what stands there */
   /* One column less: in the last one some terminals wrap at once. */
   fprintf(stderr, "%.*s\r", columns() - 1, live_line);
   fflush(stderr);
-  is_drawn = 1;
 }
 
 void tri_live_draw(const char *line) {

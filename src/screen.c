@@ -151,7 +151,6 @@ tri_status tri_screen_start(tri_trainer *t) {
   const tri_device  *d = t->se->device;
   char               output[TRI_CKPT_PATH_BYTES];
 
-  t->screen.loop_s = tri_now_s();
   SAY("trireme " TRI_VERSION ": %s, %lld steps, output %s", t->algo->name, (long long)t->steps,
       shown(t->cfg->run.output, PATH_COLUMNS, output));
   SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d; collectives: %s", rt->world_size, rt->nodes,

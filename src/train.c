@@ -422,6 +422,8 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
             "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
             "run.resume: never or another run.output starts anew",
             (long long)t->count.step, (long long)t->steps);
+  t->screen.loop_s = tri_now_s();
+  tri_halt_enter(TRI_HALT_STEPS);
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
     TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));
@@ -429,6 +431,7 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
     TRI_TRY(rest(t, step, &stop));
     TRI_TRY(tri_timeline_end(t->timeline, stop || step == t->steps));
   }
+  tri_halt_enter(TRI_HALT_LEAVING);
   *end = TRI_TRAIN_FINISHED;
   if (t->count.step < t->steps || t->eval_due)
     *end = tri_halt_decided(t->halt) == TRI_HALT_FILE ? TRI_TRAIN_STOPPED_BY_FILE : TRI_TRAIN_STOPPED;

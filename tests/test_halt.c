@@ -170,7 +170,7 @@ static void test_signal(void **state) {
   tri_halt_cause cause = TRI_HALT_NOT;
 
   (void)state;
-  tri_halt_catch_signals(false);
+  tri_halt_catch_signals(false, tri_now_s);
   if (world->rank == world->size - 1 && !is_first()) CHECK(!raise(SIGTERM));
   CHECK(ask(h) == TRI_HALT_NOT);
   tri_halt_watch_begin(h);
@@ -187,36 +187,61 @@ static void fail_early(const char *what) {
   exit(1);
 }
 
-/* Before MPI is up. In a child whose stderr is a pipe: the first signal is answered once and survived, with its double;
- * later one ends the process. */
-static void check_signals(int number, bool answers) {
-  static const char want[] = "stopping after this step, again to end now\n";
-  char              said[256] = "";
-  size_t            n = 0;
-  ssize_t           got;
-  int               end[2], status = 0;
-  pid_t             pid;
+static double at_s; /* the clock of the child */
+static double clock_s(void) { return at_s; }
+
+/* The child: survives the first signal and its double; a later one ends it. Ignored: survives all. */
+static void get_signals(int number, bool answers, tri_halt_phase phase, bool ignored) {
+  if (ignored) signal(number, SIG_IGN);
+  tri_halt_catch_signals(answers, clock_s);
+  tri_halt_enter(phase);
+  raise(number);
+  at_s = 0.9;
+  raise(number);
+  if (write(STDERR_FILENO, "alive\n", 6) != 6) _exit(1);
+  at_s = 1.1;
+  raise(number);
+  _exit(7);
+}
+
+/* Before MPI is up, in a child whose stderr is a pipe. want: the answer, "" where there is none. */
+static void check_signals(int number, tri_halt_phase phase, bool ignored, const char *want) {
+  char    said[256] = "", all[256];
+  size_t  n = 0;
+  ssize_t got;
+  int     end[2], status = 0;
+  pid_t   pid;
 
   if (pipe(end)) fail_early("no pipe");
   if ((pid = fork()) == 0) {
     if (dup2(end[1], STDERR_FILENO) < 0) _exit(1);
     close(end[0]);
     close(end[1]);
-    tri_halt_catch_signals(answers || number == SIGTERM);
-    raise(number);
-    raise(number);
-    if (write(STDERR_FILENO, "alive\n", 6) != 6) _exit(1);
-    for (;;) raise(number);
+    get_signals(number, *want || number == SIGTERM, phase, ignored);
   }
   close(end[1]);
   while (n + 1 < sizeof said && (got = read(end[0], said + n, sizeof said - 1 - n)) > 0) n += (size_t)got;
   said[n] = 0;
   close(end[0]);
-  if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != number)
-    fail_early("the second one does not end the process");
-  if (strncmp(said, answers ? want : "", answers ? strlen(want) : 0) != 0 ||
-      strcmp(said + (answers ? strlen(want) : 0), "alive\n") != 0)
-    fail_early(said);
+  if (waitpid(pid, &status, 0) != pid || (ignored ? !WIFEXITED(status) || WEXITSTATUS(status) != 7
+                                                  : !WIFSIGNALED(status) || WTERMSIG(status) != number))
+    fail_early("the second one does not end the process, or the first one does");
+  snprintf(all, sizeof all, "%salive\n", want);
+  if (strcmp(said, all) != 0) fail_early(said);
+}
+
+/* A rank that failed may leave while the others have not come to its sum: MPI writes into it later. */
+static void test_close_in_a_sum(void **state) {
+  tri_halt *h = open_halt(0);
+
+  (void)state;
+  CHECK(is_first() || tri_host_barrier(world) == TRI_OK);
+  tri_halt_watch_begin(h);
+  CHECK(!tri_halt_watch(h));
+  tri_halt_close(&h);
+  CHECK(h == NULL);
+  CHECK(!is_first() || tri_host_barrier(world) == TRI_OK);
+  CHECK(tri_host_barrier(world) == TRI_OK);
 }
 
 static int open_all(void **state) {
@@ -242,13 +267,20 @@ int main(void) {
       cmocka_unit_test(test_watch_of_nothing),
       cmocka_unit_test(test_watch_ends_work),
       cmocka_unit_test(test_watch_of_failure),
+      cmocka_unit_test(test_close_in_a_sum),
       cmocka_unit_test(test_signal),
   };
 
   if (tri_runtime_env_rank() == 0) {
-    check_signals(SIGUSR1, true);
-    check_signals(SIGINT, false);
-    check_signals(SIGTERM, !tri_runtime_by_mpirun()); /* mpirun's is answered when there is a run */
+    static const char step[] = "stopping after this step, again to end now\n";
+    check_signals(SIGUSR1, TRI_HALT_STEPS, false, step);
+    check_signals(SIGUSR1, TRI_HALT_LOADING, false,
+                  "stopping as soon as the run can be resumed, again to end now\n");
+    check_signals(SIGUSR1, TRI_HALT_LEAVING, false, "the run is ending, again to end now\n");
+    check_signals(SIGINT, TRI_HALT_STEPS, false, "");
+    check_signals(SIGINT, TRI_HALT_STEPS, true, "");
+    check_signals(SIGTERM, TRI_HALT_STEPS, false,
+                  tri_runtime_by_mpirun() ? "" : step); /* mpirun's is answered when there is a run */
   }
   return cmocka_run_group_tests(tests, open_all, close_all);
 }

@@ -3,6 +3,7 @@
 #include "config.h"
 #include "file.h"
 #include "flags.h"
+#include "print.h"
 #include "train.h"
 
 #include <errno.h>
@@ -20,6 +21,16 @@ static tri_status open_log(const char *path, FILE **log) {
   TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
 }
 
+/* On standard output, where jobs/train.sbatch reads it. */
+static tri_status say_stopped(const tri_config *cfg) {
+  tri_text   text = {0};
+  tri_status st = tri_text_printf(&text, "stopped by %s/STOP\n", cfg->run.output);
+
+  if (st == TRI_OK) st = tri_print(text.data, text.len);
+  tri_text_free(&text);
+  return st;
+}
+
 /* Everything behind the deck: collective over MPI_COMM_WORLD. */
 static tri_status run(const tri_config *cfg, int *code) {
   tri_session     se = {0};
@@ -32,7 +43,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   char            path[TRI_CKPT_PATH_BYTES + 16];
 
   TRI_TRY_DONE(tri_runtime_check_launcher());
-  tri_halt_catch_signals(tri_runtime_env_rank() == 0);
+  tri_halt_catch_signals(tri_runtime_env_rank() == 0, tri_now_s);
   TRI_TRY_DONE(tri_session_open(&opt, &se));
   TRI_TRY_DONE(tri_trainer_open(cfg, &se, &t));
   snprintf(path, sizeof path, "%s/log.txt", cfg->run.output);
@@ -42,9 +53,9 @@ static tri_status run(const tri_config *cfg, int *code) {
   TRI_TRY_DONE(tri_train(&t, &end));
   tri_screen_end(&t, end);
   if (end != TRI_TRAIN_FINISHED) *code = 75;
-  if (end == TRI_TRAIN_STOPPED_BY_FILE && se.rt.world_rank == 0) /* jobs/train.sbatch reads it */
-    printf("stopped by %s/STOP\n", cfg->run.output);
+  if (end == TRI_TRAIN_STOPPED_BY_FILE && se.rt.world_rank == 0) TRI_TRY_DONE(say_stopped(cfg));
 done:
+  tri_halt_enter(TRI_HALT_LEAVING);
   tri_log_file(NULL);
   if (log && st != TRI_OK)
     fprintf(log, "trireme: %s\n", tri_error_message()); /* the terminal's is main.c's */
