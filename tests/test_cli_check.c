@@ -135,6 +135,7 @@ static void a_resume_is_compared(void **state) {
   (void)state;
   cli_write(".before", "");
   cli_succeeds(ONE SFT "run.output=run train.steps=3" CHECK);
+  for (int i = 0; i < 3; i++) cli_succeeds(TWO SFT "run.output=run train.steps=3" CHECK); /* one rank looks */
   cli_sh("test -z \"$(find run -newer .before -type f)\"");
   finds(ONE SFT "run.output=run train.train_batch_size=4" CHECK, 1, part, 1);
 }

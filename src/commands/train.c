@@ -92,7 +92,8 @@ static tri_status train(int argc, char **argv, int *code) {
   }
   if (n < 1 || (strchr(argv[0], '=') && access(argv[0], F_OK)))
     TRI_FAIL(TRI_EARG, "the deck is missing; usage: trireme train %s", tri_command_train.usage);
-  if (check) return tri_check(argv[0], argv + 1, n - 1, ranks);
+  if (check) /* work for one rank */
+    return tri_runtime_env_rank() == 0 ? tri_check(argv[0], argv + 1, n - 1, ranks) : TRI_OK;
   if (ranks) TRI_FAIL(TRI_EARG, "--ranks belongs to --check; srun or mpirun start the ranks of a run");
   TRI_TRY_DONE(tri_config_load(argv[0], argv + 1, n - 1, &cfg, &notes));
   for (char *line = notes.data; line && *line;) { /* one line per spelling of another program */
