@@ -353,9 +353,11 @@ static tri_status add_folder(tri_safetensors *s, const char *folder) {
       TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read; %s", folder, other[i],
                cure);
   }
-  TRI_FAIL(TRI_EINPUT,
-           "%s: has neither model.safetensors nor model.safetensors.index.json; in another format %s", folder,
-           cure);
+  TRI_FAIL(
+      TRI_EINPUT,
+      "%s: has neither model.safetensors nor model.safetensors.index.json; in another format %s; without "
+      "weights, model.config: %s/config.json starts from random ones",
+      folder, cure, folder);
 }
 
 tri_status tri_safetensors_open(const char *path, tri_safetensors **out) {

@@ -151,8 +151,8 @@ tri_status tri_screen_start(tri_trainer *t) {
   const tri_device  *d = t->se->device;
   char               output[TRI_CKPT_PATH_BYTES];
 
-  SAY("trireme " TRI_VERSION ": %s, %lld steps, output %s", t->algo->name, (long long)t->steps,
-      shown(t->cfg->run.output, PATH_COLUMNS, output));
+  SAY("trireme " TRI_VERSION ": %s, %lld step%s, output %s", t->algo->name, (long long)t->steps,
+      t->steps == 1 ? "" : "s", shown(t->cfg->run.output, PATH_COLUMNS, output));
   SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d; collectives: %s", rt->world_size, rt->nodes,
       plural(rt->nodes), rt->launcher, rt->world_size, t->se->comm[TRI_WORLD]->ops->name);
   SAY("device: %s%s%s, %d thread%s each", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
@@ -330,9 +330,9 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
 
   if (!is_first(t)) return;
   tri_live_draw(NULL);
-  tri_log(TRI_LOG_INFO, "%s after %lld steps, %s",
+  tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s",
           end == TRI_TRAIN_FINISHED ? "done" : "stopped, to be resumed", (long long)t->count.step,
-          duration(tri_now_s() - t->start_s, spent));
+          t->count.step == 1 ? "" : "s", duration(tri_now_s() - t->start_s, spent));
   snprintf(latest, sizeof latest, "%s/LATEST", t->folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);
   tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", output);

@@ -168,8 +168,8 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   if (!folder[0])
     TRI_FAIL(TRI_EINPUT,
              "%s: is neither a Hugging Face folder (no config.json, which every model has beside its "
-             "weights) nor a checkpoint (no MANIFEST.json) nor "
-             "the output folder of a run (no checkpoints/LATEST)",
+             "weights) nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
+             "checkpoints/LATEST); model.config and model.tokenizer start from random weights",
              path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));
   st = open_checkpoint(r, out);
