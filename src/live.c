@@ -43,12 +43,13 @@ void tri_live_redraw(void) {
   fflush(stderr);
 }
 
-void tri_live_draw(const char *line) {
+bool tri_live_draw(const char *line) {
   snprintf(live_line, sizeof live_line, "%s", line && has_terminal() ? line : "");
   if (live_line[0])
     tri_live_redraw();
   else
     tri_live_wipe();
+  return live_line[0] != 0;
 }
 
 /* Whether it could be written is no matter: there is nobody else to tell. */

@@ -2,13 +2,15 @@
 #ifndef TRI_LIVE_H
 #define TRI_LIVE_H
 
+#include <stdbool.h>
+
 /* Not collective, all that follow. There is a live line only where stderr is a terminal (TERM other than dumb); else
  * they do nothing. While the line stands, the cursor is at its beginning, so that wiping removes all of it, wrapped by a
  * terminal that became narrower or not. */
 
 /* Draw `line`, ASCII without control characters, cut to the terminal's width (80 where that is not known), in place of the one
- * before; copied. NULL: wipe it and forget it. */
-void tri_live_draw(const char *line);
+ * before; copied. NULL: wipe it and forget it. Whether it stands there now. */
+bool tri_live_draw(const char *line);
 /* Before and after something else is written to the terminal; tri_log does it by itself. */
 void tri_live_wipe(void);
 void tri_live_redraw(void);

@@ -187,7 +187,9 @@ void tri_screen_phase(const tri_trainer *t, const char *phase) {
   snprintf(line, sizeof line, "step %lld/%lld  %-8s  %s %s  %s tokens/s  %s left", (long long)step,
            (long long)t->steps, phase, t->algo->generates ? "reward" : "loss", score, rate,
            duration(left_s(t, t->count.step), left));
-  tri_live_draw(line);
+  if (tri_live_draw(line) || t->count.step > t->first_step || t->screen.rows > 0) return;
+  /* Without a live line a long first step would look like none. */
+  tri_log(TRI_LOG_INFO, "step %lld/%lld: %s ...", (long long)step, (long long)t->steps, phase);
 }
 
 enum { SFT = 1, RL = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };

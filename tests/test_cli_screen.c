@@ -204,6 +204,8 @@ static void pipe_gets_plain_rows_and_the_header_again(void **state) {
   assert_int_equal(count_rows(cli_err, &headers), 41);
   assert_int_equal(headers, 3);
   cli_shows(cli_err, "  41/41 ");
+  cli_shows(cli_err, "step 1/41: learn ...\n"); /* before the first row, and then no more */
+  assert_null(strstr(cli_err, "step 2/41: "));
   cli_succeeds(TWO RUN "train.steps=2");
   assert_null(strpbrk(cli_err, "\033\r"));
   assert_int_equal(count_rows(cli_err, &headers), 2);
