@@ -1,5 +1,6 @@
 /* checkpoint_dir.c - the checkpoints folder: publish, LATEST, retention, leftovers, the choice of one. */
 #include "checkpoint_impl.h"
+#include "file.h"
 #include "folder.h"
 
 #include <dirent.h>
@@ -72,13 +73,6 @@ static kind_of_name parse_name(const char *name, int64_t *step) {
 
 static tri_status step_path(char out[TRI_CKPT_PATH_BYTES], const char *dir, int64_t step, kind_of_name kind) {
   return tri_ckpt_path(out, "%s/step-%08" PRId64 "%s", dir, step, suffix[kind]);
-}
-
-/* Is there a file or folder, behind a link too? */
-static bool exists(const char *path) {
-  struct stat sb;
-
-  return stat(path, &sb) == 0;
 }
 
 static tri_status rename_folder(const char *from, const char *to) {
@@ -203,7 +197,7 @@ tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved) {
   *moved = false;
   TRI_TRY(step_path(whole, dir, step, WHOLE));
   if (read_latest(dir, &latest) != TRI_OK) tri_error_clear(); /* what is wrong with it goes */
-  if (latest == step || !exists(whole)) return TRI_OK;
+  if (latest == step || !tri_file_exists(whole)) return TRI_OK;
   TRI_TRY(point_latest(dir, step));
   *moved = true;
   return TRI_OK;
@@ -372,7 +366,7 @@ tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_c
 
 static bool holds(const char *folder, const char *name) {
   char path[TRI_CKPT_PATH_BYTES];
-  bool there = tri_ckpt_path(path, "%s/%s", folder, name) == TRI_OK && exists(path);
+  bool there = tri_ckpt_path(path, "%s/%s", folder, name) == TRI_OK && tri_file_exists(path);
 
   return there;
 }
@@ -386,7 +380,7 @@ static bool is_step_folder(const char *path) {
   while (end > path && end[-1] == '/') end--;
   for (name = end; name > path && name[-1] != '/'; name--) continue;
   snprintf(last, sizeof last, "%.*s", (int)(end - name), name);
-  return exists(path) &&
+  return tri_file_exists(path) &&
          (parse_name(last, &step) != OTHER || holds(path, "MANIFEST.json") || holds(path, "state.h5"));
 }
 
@@ -404,7 +398,7 @@ tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTE
   if (read_latest(dir, &latest) != TRI_OK) tri_error_clear(); /* tri_ckpt_find says what is wrong with it */
   if (latest < 0) return TRI_OK;
   TRI_TRY(step_path(folder, dir, latest, WHOLE));
-  if (!exists(folder)) folder[0] = 0;
+  if (!tri_file_exists(folder)) folder[0] = 0;
   return TRI_OK;
 }
 
@@ -424,7 +418,7 @@ static tri_status candidates(const char *path, tri_text *list, tri_text *notes) 
   }
   if (latest >= 0) {
     TRI_TRY_DONE(step_path(folder, dir, latest, WHOLE));
-    if (!exists(folder))
+    if (!tri_file_exists(folder))
       TRI_TRY_DONE(tri_text_printf(notes, "%s: LATEST names it, but it is not there\n", folder));
   }
   wind_back(&l, latest);

@@ -27,15 +27,6 @@ static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "i32", "i
 
 /* ---- the tensors and files it lists */
 
-static tri_status copy_text(const char *text, const char **out) {
-  char *copy = NULL;
-
-  TRI_TRY(tri_host_alloc(strlen(text) + 1, 1, (void **)&copy));
-  strcpy(copy, text);
-  *out = copy;
-  return TRI_OK;
-}
-
 /* One more element of an array of n that grows by doubling. */
 static tri_status grow(void **array, int n, size_t size) {
   void *more;
@@ -78,8 +69,8 @@ tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_st
   e->t.group = e->t.name = NULL;
   e->count = count;
   e->bytes = count * (int64_t)tri_dtype_bytes(t->dtype);
-  TRI_TRY(copy_text(t->group, &e->t.group));
-  TRI_TRY(copy_text(t->name, &e->t.name));
+  TRI_TRY(tri_copy_text(t->group, (char **)&e->t.group));
+  TRI_TRY(tri_copy_text(t->name, (char **)&e->t.name));
   return TRI_OK;
 }
 

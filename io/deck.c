@@ -41,14 +41,6 @@ typedef struct place {
   bool        first;
 } place;
 
-static tri_status copy_text(const char *text, char **out) {
-  size_t n = strlen(text) + 1;
-
-  TRI_TRY(TRI_ALLOC(*out, n));
-  memcpy(*out, text, n);
-  return TRI_OK;
-}
-
 static void where_text(const reader *r, int line, tri_text *out) {
   tri_status st = r->argument ? tri_text_printf(out, "argument '%s'", r->argument)
                               : tri_text_printf(out, "%s:%d", r->deck->name, line);
@@ -95,11 +87,11 @@ static tri_status append(const reader *r, const place *at, const char *value, bo
   n = &d->node[d->n];
   memset(n, 0, sizeof *n);
   where_text(r, at->line, &where);
-  TRI_TRY_DONE(copy_text(at->section, &n->text[0]));
-  TRI_TRY_DONE(copy_text(at->key, &n->text[1]));
-  TRI_TRY_DONE(copy_text(at->field ? at->field : "", &n->text[2]));
-  TRI_TRY_DONE(copy_text(value, &n->text[3]));
-  TRI_TRY_DONE(copy_text(where.data ? where.data : d->name, &n->text[4]));
+  TRI_TRY_DONE(tri_copy_text(at->section, &n->text[0]));
+  TRI_TRY_DONE(tri_copy_text(at->key, &n->text[1]));
+  TRI_TRY_DONE(tri_copy_text(at->field ? at->field : "", &n->text[2]));
+  TRI_TRY_DONE(tri_copy_text(value, &n->text[3]));
+  TRI_TRY_DONE(tri_copy_text(where.data ? where.data : d->name, &n->text[4]));
   n->e = (tri_deck_entry){.section = n->text[0],
                           .key = n->text[1],
                           .field = n->text[2],
@@ -178,7 +170,7 @@ static bool        is_plain(const reader *r) { return r->event.data.scalar.style
 static tri_status take_key(reader *r, char **out) {
   if (r->event.type != YAML_SCALAR_EVENT) return refuse(r, line_of(r), "a key must be a word");
   if (!scalar(r)[0]) return refuse(r, line_of(r), "a key is empty");
-  TRI_TRY(copy_text(scalar(r), out));
+  TRI_TRY(tri_copy_text(scalar(r), out));
   return TRI_OK;
 }
 
@@ -402,7 +394,7 @@ tri_status tri_deck_open_text(const char *name, const char *bytes, size_t n, tri
     r.n_bytes -= 3;
   }
   TRI_TRY_DONE(TRI_ALLOC(d, 1));
-  TRI_TRY_DONE(copy_text(name, &d->name));
+  TRI_TRY_DONE(tri_copy_text(name, &d->name));
   r.deck = d;
   TRI_TRY_DONE(with_yaml(&r, NULL));
   *out = d;
@@ -451,7 +443,7 @@ tri_status tri_deck_set(tri_deck *d, const char *argument) {
   if (!is_utf8(argument)) TRI_FAIL(TRI_ECONFIG, "argument '%s': is not UTF-8", argument);
   if (!equal || equal == argument)
     TRI_FAIL(TRI_ECONFIG, "argument '%s': expected section.key=value, such as train.steps=10", argument);
-  TRI_TRY(copy_text(argument, &name));
+  TRI_TRY(tri_copy_text(argument, &name));
   name[equal - argument] = 0;
   key = name;
   dot = strchr(name, '.');

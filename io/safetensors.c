@@ -51,17 +51,6 @@ static int compare_offset(const void *a, const void *b) {
   return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-static tri_status copy_text(const char *text, const char **out) {
-  size_t n = strlen(text) + 1;
-  char  *copy;
-
-  *out = NULL;
-  TRI_TRY(TRI_ALLOC(copy, n));
-  memcpy(copy, text, n);
-  *out = copy;
-  return TRI_OK;
-}
-
 static tri_status join_path(const char *folder, const char *name, char out[PATH_BYTES]) {
   if (snprintf(out, PATH_BYTES, "%s/%s", folder, name) >= PATH_BYTES)
     TRI_FAIL(TRI_EINPUT, "%s/%s: the path is too long", folder, name);
@@ -176,7 +165,7 @@ static tri_status add_header(tri_safetensors *s, int file, json_t *root, int64_t
     tri_safetensors_info *t = &s->info[s->n];
     if (!json_is_object(v)) TRI_FAIL(TRI_EINPUT, "%s: header entry `%s` must be an object", path, key);
     if (!strcmp(key, "__metadata__")) continue;
-    TRI_TRY(copy_text(key, &t->name));
+    TRI_TRY(tri_copy_text(key, (char **)&t->name));
     s->n++;
     t->file = file;
     TRI_TRY(parse_tensor(path, v, data, data_bytes, t));
@@ -245,7 +234,7 @@ static tri_status add_file(tri_safetensors *s, const char *path) {
   st_file    *f = &s->file[s->n_file];
   const char *copy;
 
-  TRI_TRY(copy_text(path, &copy));
+  TRI_TRY(tri_copy_text(path, (char **)&copy));
   f->path = (char *)copy;
   s->n_file++;
   TRI_TRY(tri_file_open(path, &f->fd));

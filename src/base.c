@@ -128,6 +128,14 @@ void tri_host_free(void **p) {
 
 int64_t tri_host_bytes(void) { return (int64_t)atomic_load(&host_bytes); }
 
+tri_status tri_copy_text(const char *text, char **out) {
+  size_t n = strlen(text) + 1;
+
+  TRI_TRY(TRI_ALLOC(*out, n));
+  memcpy(*out, text, n);
+  return TRI_OK;
+}
+
 static tri_status text_room(tri_text *t, size_t more) {
   size_t need = t->len + more + 1, cap = t->cap ? t->cap : 256;
   char  *data;

@@ -84,6 +84,9 @@ int64_t                tri_host_bytes(void); /* bytes held now through tri_host_
 #define TRI_ALLOC(ptr, n) tri_host_alloc((size_t)(n), sizeof *(ptr), (void **)&(ptr))
 #define TRI_FREE(ptr)     tri_host_free((void **)&(ptr))
 
+/* A copy of the text; *out by tri_host_free. Not collective. */
+TRI_CHECKED tri_status tri_copy_text(const char *text, char **out);
+
 /* Growable text, for messages and JSON. Zero-initialise; tri_text_free leaves it zeroed. */
 typedef struct tri_text {
   char  *data; /* NUL-terminated, or NULL while empty */

@@ -142,14 +142,6 @@ static bool parse_f64(const char *text, double *out) {
   return isfinite(*out) && !(errno == ERANGE && *out == 0);
 }
 
-static tri_status copy_text(const char *text, char **out) {
-  size_t n = strlen(text) + 1;
-
-  TRI_TRY(TRI_ALLOC(*out, n));
-  memcpy(*out, text, n);
-  return TRI_OK;
-}
-
 static const char *our_word(const tri_key *k, const char *alias, const char *value) {
   for (int i = 0; i < tri_n_key_words; i++)
     if ((!strcmp(tri_key_words[i].name, k->name) || (alias && !strcmp(tri_key_words[i].name, alias))) &&
@@ -190,7 +182,7 @@ static tri_status set_value(const tri_key *k, const char *alias, const char *val
     break;
   default:
     TRI_FREE(*(char **)at);
-    return copy_text(value, (char **)at);
+    return tri_copy_text(value, (char **)at);
   }
   return ok ? TRI_OK : refuse_value(k, where, value, alias);
 }
@@ -218,7 +210,7 @@ static tri_status read_list(const loader *l, const tri_key *k, int first) {
                e->field);
     if (!e->value[0] || (e->index >= 0 && e->unquoted && !strcmp(e->value, "null")))
       TRI_FAIL(TRI_ECONFIG, "%s: an item of %s is empty", e->where, k->name);
-    TRI_TRY(copy_text(e->value, &list->item[i]));
+    TRI_TRY(tri_copy_text(e->value, &list->item[i]));
     list->n = i + 1;
   }
   return TRI_OK;
@@ -269,13 +261,13 @@ static tri_status set_reward_field(tri_config_reward *r, const tri_deck_entry *e
   if (!strcmp(e->field, "name")) {
     for (int i = 0; i < tri_n_reward_rows; i++) {
       name[n++] = tri_reward_rows[i].name;
-      if (!strcmp(e->value, tri_reward_rows[i].name)) return copy_text(e->value, &r->name);
+      if (!strcmp(e->value, tri_reward_rows[i].name)) return tri_copy_text(e->value, &r->name);
     }
     near = tri_nearest(e->value, name, n);
     TRI_FAIL(TRI_ECONFIG, "%s: there is no reward '%.200s'; %s%s", e->where, e->value,
              near ? "the nearest known is " : "inputs/reference.yaml lists them", near ? near : "");
   }
-  if (!strcmp(e->field, "pattern")) return copy_text(e->value, &r->pattern);
+  if (!strcmp(e->field, "pattern")) return tri_copy_text(e->value, &r->pattern);
   TRI_ASSERT(!strcmp(e->field, "weight"));
   if (!parse_f64(e->value, &r->weight))
     TRI_FAIL(TRI_ECONFIG, "%s: reward weight = %s: must be a number", e->where, e->value);

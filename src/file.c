@@ -27,6 +27,12 @@ static tri_status check_regular(const char *path, tri_status code, int *fd) {
   TRI_FAIL(code, "%s: is %s; a regular file is wanted", path, kind_of(sb.st_mode));
 }
 
+bool tri_file_exists(const char *path) {
+  struct stat sb;
+
+  return stat(path, &sb) == 0;
+}
+
 tri_status tri_file_open(const char *path, int *fd) {
   *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (*fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));

@@ -6,6 +6,8 @@
 
 /* All that follow are not collective. Modes of new files are 0666 without the umask's bits. */
 
+/* Whether anything is there, behind a link too. */
+bool tri_file_exists(const char *path);
 /* For reading: a regular file; links to one are followed, a FIFO never waits. TRI_EINPUT says what else it is. The caller
  * closes *fd. */
 TRI_CHECKED tri_status tri_file_open(const char *path, int *fd);

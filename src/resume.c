@@ -42,28 +42,29 @@ done:
   return st;
 }
 
-/* False where the checkpoint, an older one, does not say what it held. */
-static tri_status is_same_data(const tri_trainer *t, tri_ckpt_reader *r, bool *known, bool *same) {
+/* What the checkpoint says of the lines of data.train. */
+typedef struct data_before {
+  bool    known; /* an older checkpoint says nothing */
+  bool    same;  /* as now */
   int64_t lines, hash;
+} data_before;
 
-  *known = *same = false;
-  if (!t->data || !tri_ckpt_has_value(r, "data_hash")) return TRI_OK;
-  TRI_TRY(tri_ckpt_get_i64(r, "data_lines", &lines));
-  TRI_TRY(tri_ckpt_get_i64(r, "data_hash", &hash));
-  *known = true;
-  *same = lines == t->data_lines && hash == t->data_hash;
+static tri_status get_data_before(const tri_trainer *t, tri_ckpt_reader *r, data_before *d) {
+  *d = (data_before){.known = t->data && tri_ckpt_has_value(r, "data_hash")};
+  if (!d->known) return TRI_OK;
+  TRI_TRY(tri_ckpt_get_i64(r, "data_lines", &d->lines));
+  TRI_TRY(tri_ckpt_get_i64(r, "data_hash", &d->hash));
+  d->same = d->lines == t->data_lines && d->hash == t->data_hash;
   return TRI_OK;
 }
 
 /* The deck before, where it was started, and whether the data is the same. */
-static tri_status compare_with(const tri_trainer *t, tri_ckpt_reader *r, const tri_config *before,
+static tri_status compare_with(tri_ckpt_reader *r, const data_before *data, const tri_config *before,
                                const tri_config *now, tri_config_changes *c) {
   tri_text        folder = {0};
-  tri_config_past past = {.deck = before};
-  bool            known;
+  tri_config_past past = {.deck = before, .same_data = data->same};
   tri_status      st = TRI_OK;
 
-  TRI_TRY_DONE(is_same_data(t, r, &known, &past.same_data));
   if (tri_ckpt_has_value(r, "start_folder")) TRI_TRY_DONE(tri_ckpt_get_text(r, "start_folder", &folder));
   past.folder = folder.len ? folder.data : NULL;
   TRI_TRY_DONE(tri_config_compare(&past, now, c));
@@ -74,15 +75,15 @@ done:
 
 /* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might hide any
  * change, and run.allow_changes must name "deck". */
-static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const tri_config *now,
-                                tri_config_changes *c) {
+static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const data_before *data,
+                                const tri_config *now, tri_config_changes *c) {
   tri_config before = {0};
   bool       has_deck = tri_ckpt_has_file(r, "deck.yaml");
   tri_status st = has_deck ? read_deck_before(t, r, &before) : TRI_OK;
   tri_text   why = {0};
 
   if (has_deck && st == TRI_OK) {
-    st = compare_with(t, r, &before, now, c);
+    st = compare_with(r, data, &before, now, c);
   } else if (!has_deck || st == TRI_ECONFIG) {
     st = tri_text_printf(&why, "%s", has_deck ? tri_error_message() : "it holds no deck.yaml");
     tri_error_clear();
@@ -107,19 +108,14 @@ static bool is_about(const tri_config_changes *c, const char *line) {
 }
 
 /* The same files may hold other lines by now, and the position in them would mean others. */
-static tri_status compare_data(const tri_trainer *t, tri_ckpt_reader *r, tri_config_changes *c) {
+static tri_status compare_data(const tri_trainer *t, const data_before *data, tri_config_changes *c) {
   const char *key = "data.train";
   bool        allowed = tri_config_allows(t->cfg, key);
   tri_text   *to = allowed ? &c->listed : &c->refused;
-  int64_t     lines, hash;
-  bool        known, same;
 
-  TRI_TRY(is_same_data(t, r, &known, &same));
-  if (!known || same || is_about(c, "\n  data.train: ")) return TRI_OK;
-  TRI_TRY(tri_ckpt_get_i64(r, "data_lines", &lines));
-  TRI_TRY(tri_ckpt_get_i64(r, "data_hash", &hash));
+  if (!data->known || data->same || is_about(c, "\n  data.train: ")) return TRI_OK;
   TRI_TRY(tri_text_printf(to, "\n  %s: %lld lines (hash %016llx) -> %lld lines (hash %016llx)", key,
-                          (long long)lines, (unsigned long long)hash, (long long)t->data_lines,
+                          (long long)data->lines, (unsigned long long)data->hash, (long long)t->data_lines,
                           (unsigned long long)t->data_hash));
   return allowed ? TRI_OK : tri_text_printf(&c->keys, "%s%s", c->keys.len ? ", " : "", key);
 }
@@ -151,11 +147,13 @@ static tri_status compare(tri_trainer *t, const tri_config *now) {
   tri_ckpt_reader   *r = tri_source_checkpoint(t->source);
   tri_config_changes c = {0};
   tri_text           lines = {0};
+  data_before        data;
   tri_status         st = TRI_OK;
 
   TRI_TRY(check_same_algo(t, r));
-  TRI_TRY_DONE(compare_decks(t, r, now, &c));
-  TRI_TRY_DONE(compare_data(t, r, &c));
+  TRI_TRY(get_data_before(t, r, &data));
+  TRI_TRY_DONE(compare_decks(t, r, &data, now, &c));
+  TRI_TRY_DONE(compare_data(t, &data, &c));
   if (c.refused.len) {
     st = refuse(t, &c);
     goto done;

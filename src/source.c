@@ -9,7 +9,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { SMALL_FILE_BYTES = 256 << 20 }; /* chosen: ten times the largest tokenizer.json known */
 
@@ -65,11 +64,6 @@ static tri_status read_small(tri_source *s, int i, const char *path) {
   return tri_file_read(path, SMALL_FILE_BYTES, &s->file[i].bytes, &s->file[i].n);
 }
 
-static bool exists(const char *path) {
-  struct stat sb;
-  return stat(path, &sb) == 0;
-}
-
 static tri_status open_folder(const char *path, bool weights, tri_source **out) {
   tri_source *s;
   char        file[TRI_CKPT_PATH_BYTES + 32];
@@ -78,7 +72,7 @@ static tri_status open_folder(const char *path, bool weights, tri_source **out) 
   s = *out;
   for (int i = 0; i < TRI_SOURCE_FILES; i++) {
     snprintf(file, sizeof file, "%s/%s", path, file_names[i]);
-    if (i == TRI_SOURCE_CONFIG || exists(file)) TRI_TRY(read_small(s, i, file));
+    if (i == TRI_SOURCE_CONFIG || tri_file_exists(file)) TRI_TRY(read_small(s, i, file));
   }
   TRI_TRY(source_parse(s));
   if (weights) TRI_TRY(tri_safetensors_open(path, &s->tensors));
@@ -124,11 +118,11 @@ tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CK
     TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
   snprintf(out, TRI_CKPT_PATH_BYTES, "%s", path);
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
-  if (exists(file)) {
+  if (tri_file_exists(file)) {
     plain = 0;
-  } else if (exists(path)) {
+  } else if (tri_file_exists(path)) {
     snprintf(file, sizeof file, "%s/config.json", path);
-    plain = exists(file);
+    plain = tri_file_exists(file);
   }
   TRI_TRY(tri_host_bcast(world, &plain, sizeof plain, 0)); /* what rank 0 sees */
   if (plain) return TRI_OK;
@@ -160,10 +154,10 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   if (strlen(path) >= TRI_CKPT_PATH_BYTES)
     TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
-  bool checkpoint = exists(file);
+  bool checkpoint = tri_file_exists(file);
   snprintf(file, sizeof file, "%s/config.json", path);
-  if (!checkpoint && exists(file)) return open_folder(path, weights, out);
-  if (!exists(path)) return tri_source_missing(path);
+  if (!checkpoint && tri_file_exists(file)) return open_folder(path, weights, out);
+  if (!tri_file_exists(path)) return tri_source_missing(path);
   TRI_TRY(tri_source_find_checkpoint(path, world, false, folder));
   if (!folder[0])
     TRI_FAIL(TRI_EINPUT,
@@ -191,13 +185,13 @@ tri_status tri_source_open_random(const char *config, const char *tokenizer, uin
   (*out)->seed = seed;
   TRI_TRY(read_small(*out, TRI_SOURCE_CONFIG, config));
   snprintf(file, sizeof file, "%s/generation_config.json", folder);
-  if (exists(file)) TRI_TRY(read_small(*out, TRI_SOURCE_GENERATION, file));
+  if (tri_file_exists(file)) TRI_TRY(read_small(*out, TRI_SOURCE_GENERATION, file));
   if (tokenizer) {
     TRI_TRY(read_small(*out, TRI_SOURCE_TOKENIZER, tokenizer));
     slash = strrchr(tokenizer, '/');
     snprintf(file, sizeof file, "%.*s/tokenizer_config.json", slash ? (int)(slash - tokenizer) : 1,
              slash ? tokenizer : ".");
-    if (exists(file)) TRI_TRY(read_small(*out, TRI_SOURCE_TOKENIZER_CONFIG, file));
+    if (tri_file_exists(file)) TRI_TRY(read_small(*out, TRI_SOURCE_TOKENIZER_CONFIG, file));
   }
   return source_parse(*out);
 }

@@ -1,4 +1,5 @@
 /* tokenize.c - trireme tokenize MODEL [F.jsonl]: text to ids and back, without the model's weights. */
+#include "file.h"
 #include "flags.h"
 #include "io/json_text.h"
 #include "io/jsonl.h"
@@ -9,7 +10,6 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 typedef struct job {
   tri_tokenizer *tokenizer;
@@ -18,11 +18,6 @@ typedef struct job {
   tri_text       text, line;
   bool           special;
 } job;
-
-static bool exists(const char *path) {
-  struct stat sb;
-  return stat(path, &sb) == 0;
-}
 
 static tri_status open_of_checkpoint(const char *folder, tri_tokenizer **out) {
   tri_status       st = TRI_OK;
@@ -49,14 +44,14 @@ static tri_status open_tokenizer(const char *path, tri_tokenizer **out) {
 
   if (strlen(path) >= TRI_CKPT_PATH_BYTES)
     TRI_FAIL(TRI_EINPUT, "the model's path is too long: %.100s...", path);
-  if (!exists(path)) return tri_source_missing(path);
+  if (!tri_file_exists(path)) return tri_source_missing(path);
   snprintf(file, sizeof file, "%s/MANIFEST.json", path);
-  if (exists(file)) return open_of_checkpoint(path, out);
+  if (tri_file_exists(file)) return open_of_checkpoint(path, out);
   snprintf(file, sizeof file, "%s/tokenizer.json", path);
-  if (exists(file)) return tri_tokenizer_open(file, out);
+  if (tri_file_exists(file)) return tri_tokenizer_open(file, out);
   snprintf(file, sizeof file, "%s/config.json", path);
   folder[0] = 0;
-  if (!exists(file)) TRI_TRY(tri_source_find_checkpoint(path, NULL, false, folder));
+  if (!tri_file_exists(file)) TRI_TRY(tri_source_find_checkpoint(path, NULL, false, folder));
   if (folder[0]) return open_of_checkpoint(folder, out);
   TRI_FAIL(TRI_EINPUT,
            "%s: has no tokenizer.json, and is neither a checkpoint nor the output folder of a "
