@@ -261,19 +261,31 @@ static bool is_due(const tri_trainer *t, int64_t step) {
   return every <= 1 || step % every == 0 || step == t->steps || tri_metric_has(t->metrics, "eval_pass_at_1");
 }
 
-static void print_row(tri_trainer *t, int64_t step) {
+/* The row of a step, made at its end; it may be shown later, when the run stops there. */
+static void make_row(tri_trainer *t, int64_t step) {
   tri_column column[N_ROWS];
-  int        of[N_ROWS], n = fit_columns(t, column, of), at = 0, head = 0;
-  char       cell[TRI_CELL_BYTES], line[2 * TRI_SCREEN_COLUMNS], header[2 * TRI_SCREEN_COLUMNS];
+  int        of[N_ROWS], n = fit_columns(t, column, of), at = 0;
+  char       cell[TRI_CELL_BYTES], *row = t->screen.row;
 
   for (int k = 0; k < n; k++) {
     put_cell(t, step, of[k], column[k].width, cell);
-    at += snprintf(line + at, sizeof line - (size_t)at, "%s%*s", k ? " " : "", column[k].width, cell);
-    head += snprintf(header + head, sizeof header - (size_t)head, "%s%*s", k ? " " : "", column[k].width,
-                     column[k].name);
+    at += snprintf(row + at, sizeof t->screen.row - (size_t)at, "%s%*s", k ? " " : "", column[k].width, cell);
   }
+}
+
+/* The row that was made last, unless it was shown. */
+static void show_row(tri_trainer *t) {
+  tri_column column[N_ROWS];
+  int        of[N_ROWS], n = fit_columns(t, column, of), at = 0;
+  char       header[2 * TRI_SCREEN_COLUMNS];
+
+  if (!t->screen.row[0]) return;
+  for (int k = 0; k < n; k++)
+    at += snprintf(header + at, sizeof header - (size_t)at, "%s%*s", k ? " " : "", column[k].width,
+                   column[k].name);
   if (t->screen.rows++ % HEADER_ROWS == 0) tri_log(TRI_LOG_INFO, "%s", header);
-  tri_log(TRI_LOG_INFO, "%s", line);
+  tri_log(TRI_LOG_INFO, "%s", t->screen.row);
+  t->screen.row[0] = 0;
 }
 
 void tri_screen_step(tri_trainer *t, int64_t step) {
@@ -286,7 +298,8 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
     t->screen.gap = true; /* a new column, so a new header */
     t->screen.rows = 0;
   }
-  if (is_due(t, step)) print_row(t, step);
+  make_row(t, step);
+  if (is_due(t, step)) show_row(t);
 }
 
 /* ---- the end ---- */
@@ -316,8 +329,9 @@ static void say_next(const char *lead, const char *command, const char *output, 
   tri_text_free(&folder);
 }
 
-void tri_screen_halt(const tri_trainer *t, int64_t step) {
+void tri_screen_halt(tri_trainer *t, int64_t step) {
   if (!is_first(t)) return;
+  show_row(t);
   tri_log(TRI_LOG_INFO,
           t->eval_due            ? "%s: the evaluation after step %lld is given up; the resumed run makes it"
           : t->count.step < step ? "%s: step %lld is given up"

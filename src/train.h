@@ -32,6 +32,7 @@ typedef struct tri_screen {
   double loop_s;      /* when the first step began; 0: not known */
   int    rows;        /* since the header */
   bool   gap;         /* the gap has a column: it was not 0 once */
+  char   row[160];    /* of the last finished step, until it is shown; then "" */
 } tri_screen;
 
 /* Everything trainer.c opened. The loop borrows all of it and closes none of it. */
@@ -146,7 +147,7 @@ TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over
 TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t); /* its last part; not collective */
 void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
 void                   tri_screen_step(tri_trainer *t, int64_t step);             /* a row, if one is due */
-void                   tri_screen_halt(const tri_trainer *t, int64_t step);       /* why step is the last */
-void                   tri_screen_end(const tri_trainer *t, tri_train_end end);
+void tri_screen_halt(tri_trainer *t, int64_t step); /* why step is the last; its row, if not yet shown */
+void tri_screen_end(const tri_trainer *t, tri_train_end end);
 
 #endif

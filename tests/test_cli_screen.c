@@ -233,6 +233,23 @@ static void rows_come_as_often_as_asked(void **state) {
   cli_fails(64, ONE SFT "run.log_every=0", "run.log_every = 0", ">= 1");
 }
 
+/* An allocation that is nearly over ends the run after its first step. */
+static void last_finished_step_has_its_row(void **state) {
+  static const char near_end[] = "SLURM_JOB_END_TIME=$(($(date +%s) + 59)) ";
+  char              command[CLI_TEXT_BYTES / 16];
+  int               headers;
+
+  (void)state;
+  snprintf(command, sizeof command, "%s" ONE RUN "train.steps=1000 run.log_every=1000", near_end);
+  assert_int_equal(cli_run(command), 75);
+  assert_int_equal(count_rows(cli_err, &headers), 1);
+  assert_int_equal(headers, 1);
+  cli_shows(cli_err, " 1/1000 ");
+  snprintf(command, sizeof command, "%s" ONE RUN "train.steps=1000", near_end);
+  assert_int_equal(cli_run(command), 75);
+  assert_int_equal(count_rows(cli_err, &headers), 1); /* shown already */
+}
+
 /* head ends after some rows, and the pipe that it leaves ends the run. */
 static void rows_of_long_runs_keep_to_the_width(void **state) {
   int headers;
@@ -311,6 +328,7 @@ int main(void) {
       cmocka_unit_test(messages_keep_their_line),
       cmocka_unit_test(pipe_gets_plain_rows_and_the_header_again),
       cmocka_unit_test(rows_come_as_often_as_asked),
+      cmocka_unit_test(last_finished_step_has_its_row),
       cmocka_unit_test(rows_of_long_runs_keep_to_the_width),
       cmocka_unit_test(a_gap_gets_a_column),
       cmocka_unit_test(memory_is_one_line_and_a_table_for_those_who_ask),
