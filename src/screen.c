@@ -213,7 +213,7 @@ static const struct {
     {{"cut", 5, 4}, RL, "truncated_ratio", tri_cell_share},
     {{"tok/s", 7, 5}, BOTH, "tokens_per_s", tri_cell_count},
     {{"gap", 7, 5}, RL, "sampler_gap_max_nats", tri_cell_number},
-    {{"eval", 7, 5}, BOTH, "eval_pass_at_1", tri_cell_number},
+    {{"pass@1", 7, 6}, BOTH, "eval_pass_at_1", tri_cell_number},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
