@@ -34,6 +34,12 @@ static const struct {
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
+/* Behind the [ of a list that is itself a line's: token ids, or none. */
+static bool starts_numbers(const char *p, const char *end) {
+  while (p < end && (*p == ' ' || *p == '\t')) p++;
+  return p < end && (*p == ']' || *p == '-' || (*p >= '0' && *p <= '9'));
+}
+
 const char *tri_file_kind(const char *bytes, size_t n) {
   const char *end = bytes + n;
 
@@ -41,7 +47,7 @@ const char *tri_file_kind(const char *bytes, size_t n) {
     if (n >= kind[i].n && !memcmp(bytes, kind[i].magic, kind[i].n)) return kind[i].what;
   if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) bytes += 3;
   while (bytes < end && is_space(*bytes)) bytes++;
-  if (bytes < end && *bytes == '[')
+  if (bytes < end && *bytes == '[' && !starts_numbers(bytes + 1, end))
     return "one JSON list, an object on each line is needed; jq -c '.[]' FILE >NEW writes it so";
   if (bytes == end || *bytes != '{') return NULL;
   for (bytes++; bytes < end && is_space(*bytes); bytes++)

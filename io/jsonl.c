@@ -15,8 +15,9 @@ struct tri_jsonl {
   tri_lines  *lines;
   const char *text; /* the last line [text_bytes], borrowed from lines */
   size_t      text_bytes;
-  json_t     *object; /* of the last line */
-  int32_t    *id;     /* [id_cap] */
+  json_t     *object; /* of the last line; a list where `lists` allows one */
+  bool        lists;
+  int32_t    *id; /* [id_cap] */
   int64_t     id_cap;
 };
 
@@ -63,6 +64,8 @@ void tri_jsonl_limit(tri_jsonl *r, int64_t bytes, const char *name) {
   tri_lines_limit(r->lines, bytes, name);
 }
 
+void tri_jsonl_allow_lists(tri_jsonl *r) { r->lists = true; }
+
 const char *tri_jsonl_path(const tri_jsonl *r) { return tri_lines_path(r->lines); }
 int64_t     tri_jsonl_taken(const tri_jsonl *r) { return tri_lines_taken(r->lines); }
 int64_t     tri_jsonl_line(tri_jsonl *r) { return tri_lines_number(r->lines); }
@@ -90,9 +93,9 @@ tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   if (!r->object)
     TRI_FAIL(TRI_EINPUT, "%s:%lld: not JSON: %s (column %d)", tri_jsonl_path(r), (long long)tri_jsonl_line(r),
              error.text, error.column);
-  if (!json_is_object(r->object))
-    TRI_FAIL(TRI_EINPUT, "%s:%lld: a line must be a JSON object, {...}", tri_jsonl_path(r),
-             (long long)tri_jsonl_line(r));
+  if (!json_is_object(r->object) && !(r->lists && json_is_array(r->object)))
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: a line must be a JSON object, {...}%s", tri_jsonl_path(r),
+             (long long)tri_jsonl_line(r), r->lists ? ", or a list, [...]" : "");
   *object = r->object;
   return TRI_OK;
 }
@@ -170,7 +173,8 @@ const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes) 
 }
 
 tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int32_t **id, int64_t *n) {
-  const json_t *list = json_object_get(r->object, key);
+  bool          bare = json_is_array(r->object);
+  const json_t *list = bare ? r->object : json_object_get(r->object, key);
   size_t        count = json_array_size(list);
 
   *id = NULL;
@@ -178,7 +182,7 @@ tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int
   if (!json_is_array(list))
     TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` must be a list of token ids", tri_jsonl_path(r),
              (long long)tri_jsonl_line(r), key);
-  if (!count)
+  if (!count && !bare)
     TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is empty", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key);
   if (count > INT32_MAX)
     TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s` is too long", tri_jsonl_path(r), (long long)tri_jsonl_line(r), key);

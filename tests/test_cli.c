@@ -101,6 +101,16 @@ static void tokenize_there_and_back(void **state) {
   assert_string_equal(cli_out, "\"a\\u0000\"\n\"\xef\xbf\xbd\"\n");
   cli_succeeds(ONE "tokenize model ids.jsonl --decode --special");
   assert_string_equal(cli_out, "\"a\\u0000<|end|>\"\n\"\xef\xbf\xbd\"\n");
+  cli_succeeds(ONE "tokenize model text.jsonl | " ONE "tokenize model --decode --special");
+  assert_string_equal(cli_out, "\"3+4=\"\n\"\"\n\"a\\u0000<|end|>\"\n");
+  cli_write("ids.jsonl", "{\"tokens\": [64]}\n [ 18,10 ]\n");
+  cli_succeeds(ONE "tokenize model ids.jsonl --decode");
+  assert_string_equal(cli_out, "\"a\"\n\"3+\"\n");
+  cli_write("ids.jsonl", "[64]\n\n[64,257]\n");
+  cli_fails(64, ONE "tokenize model ids.jsonl --decode >.ids", "ids.jsonl:3: `tokens`[1] = 257 is not", NULL);
+  cli_fails(64, ONE "tokenize model ids.jsonl", "ids.jsonl:1: a line must be a JSON object", NULL);
+  cli_write("ids.jsonl", "[{\"tokens\": [64]}]\n");
+  cli_fails(64, ONE "tokenize model ids.jsonl --decode", "ids.jsonl: is one JSON list", NULL);
   cli_sh("mkdir -p bare && cp tokenizer.json bare");
   cli_succeeds(ONE "tokenize bare text.jsonl");
   cli_succeeds(TWO "tokenize bare text.jsonl");

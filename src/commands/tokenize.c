@@ -76,7 +76,7 @@ static tri_status encode(job *j, const json_t *object) {
   return tri_text_put(&j->line, "]\n", 2);
 }
 
-/* {"tokens": [...]} to a JSON string in line. */
+/* {"tokens": [...]}, or [...] as encode writes it, to a JSON string in line. */
 static tri_status decode(job *j) {
   const int32_t *id;
   int64_t        n;
@@ -99,6 +99,7 @@ static tri_status work(const char *model, const char *file, bool special, bool b
 
   TRI_TRY_DONE(open_tokenizer(model, &j.tokenizer));
   TRI_TRY_DONE(file ? tri_jsonl_open(file, &j.in) : tri_jsonl_open_stdin(&j.in));
+  if (back) tri_jsonl_allow_lists(j.in);
   for (;;) {
     TRI_TRY_DONE(tri_jsonl_next(j.in, &object));
     if (!object) break;
@@ -120,7 +121,8 @@ static tri_status run(int argc, char **argv, int *code) {
   tri_flag flag[] = {
       {"--special", TRI_FLAG_BOOL, &special, 0, 0, NULL,
        "add what the tokenizer's post-processor adds; with --decode: keep special tokens in the text"},
-      {"--decode", TRI_FLAG_BOOL, &back, 0, 0, NULL, "lines of {\"tokens\": [...]} to one JSON string each"},
+      {"--decode", TRI_FLAG_BOOL, &back, 0, 0, NULL,
+       "lines of {\"tokens\": [...]} or [...] to one JSON string each"},
       {"--json", TRI_FLAG_BOOL, &json, 0, 0, NULL, "changes nothing: the lines printed are JSON in any case"},
   };
   int n;
