@@ -2,6 +2,7 @@
 #include "apart.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -23,13 +24,46 @@ static void send_all(int fd, const void *bytes, size_t n) {
   }
 }
 
-static void child(int fd, tri_apart_work work, void *ctx) {
-  struct rlimit none = {0, 0};
-  tri_text      out = {0};
-  head          h = {0};
+/* Of this process: of address space. */
+static tri_status present_bytes(int64_t *bytes) {
+  static const char path[] = "/proc/self/statm";
+  FILE             *f = fopen(path, "r");
+  long long         pages = 0;
+  bool              good = f && fscanf(f, "%lld", &pages) == 1;
 
-  setrlimit(RLIMIT_CORE, &none);
-  h.st = work(ctx, &out);
+  if (f) fclose(f);
+  if (!good) TRI_FAIL(TRI_EFILE, "%s: cannot be read, so that no child's memory can be bounded", path);
+  *bytes = pages * (int64_t)sysconf(_SC_PAGESIZE);
+  return TRI_OK;
+}
+
+/* Nobody is given more than he had. */
+static tri_status bound(int resource, int64_t most) {
+  struct rlimit l;
+
+  if (getrlimit(resource, &l)) TRI_FAIL(TRI_EINTERNAL, "getrlimit: %s", strerror(errno));
+  if (l.rlim_cur <= (rlim_t)most) return TRI_OK;
+  l.rlim_cur = (rlim_t)most;
+  if (setrlimit(resource, &l)) TRI_FAIL(TRI_EINTERNAL, "setrlimit: %s", strerror(errno));
+  return TRI_OK;
+}
+
+static tri_status bound_all(const tri_apart_limit *limit) {
+  int64_t present = 0;
+
+  TRI_TRY(bound(RLIMIT_CORE, 0));
+  if (limit->cpu_s) TRI_TRY(bound(RLIMIT_CPU, limit->cpu_s));
+  if (!limit->memory_bytes) return TRI_OK;
+  TRI_TRY(present_bytes(&present));
+  return bound(RLIMIT_AS, present + limit->memory_bytes);
+}
+
+static void child(int fd, tri_apart_work work, void *ctx, const tri_apart_limit *limit) {
+  tri_text out = {0};
+  head     h = {0};
+
+  h.st = bound_all(limit);
+  if (h.st == TRI_OK) h.st = work(ctx, &out);
   h.message_bytes = h.st == TRI_OK ? 0 : strlen(tri_error_message());
   h.result_bytes = out.len;
   send_all(fd, &h, sizeof h);
@@ -70,7 +104,18 @@ cut:
   return TRI_EFORMAT;
 }
 
-tri_status tri_apart(tri_apart_work work, void *ctx, tri_text *out, char how[TRI_APART_HOW_BYTES]) {
+static void say_how(int status, const tri_apart_limit *limit, char how[TRI_APART_HOW_BYTES]) {
+  bool signaled = WIFSIGNALED(status);
+
+  if (signaled && WTERMSIG(status) == SIGXCPU && limit->cpu_s)
+    snprintf(how, TRI_APART_HOW_BYTES, "it took over %d s of processor time", limit->cpu_s);
+  else
+    snprintf(how, TRI_APART_HOW_BYTES, signaled ? "signal %d" : "exit code %d",
+             signaled ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+tri_status tri_apart(tri_apart_work work, void *ctx, const tri_apart_limit *limit, tri_text *out,
+                     char how[TRI_APART_HOW_BYTES]) {
   tri_text   reply = {0};
   tri_status st = TRI_OK;
   int        end[2], status = 0;
@@ -81,7 +126,7 @@ tri_status tri_apart(tri_apart_work work, void *ctx, tri_text *out, char how[TRI
   pid = fork();
   if (pid == 0) {
     close(end[0]);
-    child(end[1], work, ctx);
+    child(end[1], work, ctx, limit);
   }
   close(end[1]);
   if (pid < 0)
@@ -92,8 +137,7 @@ tri_status tri_apart(tri_apart_work work, void *ctx, tri_text *out, char how[TRI
   close(end[0]);
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
   if (st == TRI_OK && status) {
-    snprintf(how, TRI_APART_HOW_BYTES, WIFSIGNALED(status) ? "signal %d" : "exit code %d",
-             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    say_how(status, limit, how);
     st = TRI_EFORMAT;
   } else if (st == TRI_OK) {
     st = take(&reply, out, how);

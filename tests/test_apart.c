@@ -34,6 +34,23 @@ static tri_status left(void *ctx, tri_text *out) {
   _exit(3);
 }
 
+static tri_status hungry(void *ctx, tri_text *out) {
+  char *much;
+
+  (void)out;
+  TRI_TRY(TRI_ALLOC(much, *(int64_t *)ctx));
+  TRI_FREE(much);
+  return TRI_OK;
+}
+
+static tri_status busy(void *ctx, tri_text *out) {
+  (void)out;
+  while (*(volatile int *)ctx) continue;
+  return TRI_OK;
+}
+
+static const tri_apart_limit none;
+
 static void a_result_comes_back(void **state) {
   tri_text out = {0};
   int      n = 100000;
@@ -41,7 +58,7 @@ static void a_result_comes_back(void **state) {
 
   (void)state;
   assert_int_equal(tri_text_put(&out, "before ", 7), TRI_OK);
-  assert_int_equal(tri_apart(many_bytes, &n, &out, how), TRI_OK);
+  assert_int_equal(tri_apart(many_bytes, &n, &none, &out, how), TRI_OK);
   assert_string_equal(how, "");
   assert_int_equal(out.len, 7 + 8 * 100000);
   assert_memory_equal(out.data, "before 0000000\n", 15);
@@ -55,7 +72,7 @@ static void an_error_comes_back(void **state) {
   char     how[TRI_APART_HOW_BYTES];
 
   (void)state;
-  assert_int_equal(tri_apart(no_luck, "x", &out, how), TRI_EINPUT);
+  assert_int_equal(tri_apart(no_luck, "x", &none, &out, how), TRI_EINPUT);
   assert_string_equal(how, "");
   assert_string_equal(tri_error_message(), "x: is not liked");
   tri_error_clear();
@@ -67,11 +84,36 @@ static void an_end_is_told(void **state) {
   char     how[TRI_APART_HOW_BYTES];
 
   (void)state;
-  assert_int_equal(tri_apart(killed, NULL, &out, how), TRI_EFORMAT);
+  assert_int_equal(tri_apart(killed, NULL, &none, &out, how), TRI_EFORMAT);
   assert_string_equal(how, "signal 15");
-  assert_int_equal(tri_apart(left, NULL, &out, how), TRI_EFORMAT);
+  assert_int_equal(tri_apart(left, NULL, &none, &out, how), TRI_EFORMAT);
   assert_string_equal(how, "exit code 3");
   assert_int_equal(out.len, 0);
+}
+
+static void memory_is_bounded(void **state) {
+  tri_apart_limit limit = {(int64_t)1 << 26, 0};
+  tri_text        out = {0};
+  int64_t         bytes = (int64_t)1 << 28;
+  char            how[TRI_APART_HOW_BYTES];
+
+  (void)state;
+  assert_int_equal(tri_apart(hungry, &bytes, &none, &out, how), TRI_OK);
+  if (tri_apart(hungry, &bytes, &limit, &out, how) == TRI_OK) fail_msg("it got more than its bound");
+  tri_error_clear();
+  bytes = (int64_t)1 << 24;
+  assert_int_equal(tri_apart(hungry, &bytes, &limit, &out, how), TRI_OK);
+}
+
+static void processor_time_is_bounded(void **state) {
+  tri_apart_limit limit = {0, 1};
+  tri_text        out = {0};
+  int             on = 1;
+  char            how[TRI_APART_HOW_BYTES];
+
+  (void)state;
+  assert_int_equal(tri_apart(busy, &on, &limit, &out, how), TRI_EFORMAT);
+  assert_string_equal(how, "it took over 1 s of processor time");
 }
 
 int main(void) {
@@ -79,6 +121,8 @@ int main(void) {
       cmocka_unit_test(a_result_comes_back),
       cmocka_unit_test(an_error_comes_back),
       cmocka_unit_test(an_end_is_told),
+      cmocka_unit_test(memory_is_bounded),
+      cmocka_unit_test(processor_time_is_bounded),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* test_checkpoint_forged.c - checkpoints whose sums fit though no trireme wrote them: nothing outside state.h5 is read, and
  * no more memory is asked for than real ones need. Judge: the status and the text of the message. */
+#define _GNU_SOURCE /* memmem */
 #include "checkpoint_case.h"
 #include "io/checkpoint_impl.h"
 
@@ -98,18 +99,17 @@ static void nothing_leads_out_of_the_file(void **state) {
   }
 }
 
-/* A state.h5 of a few blocks on the disk that says it holds one tensor of 64 GiB under one hash. */
-static void a_sparse_file_asks_for_no_memory(void **state) {
-  const tri_ckpt_tensor big = {"/model", "x", TRI_U8, 1, {(int64_t)1 << 36}};
-  tri_ckpt_manifest     m = {.step = 1, .program = "trireme " TRI_VERSION};
-  tri_ckpt_slab         slab = {0, 0, (int64_t)1 << 36, 0};
-  hsize_t               bytes = (hsize_t)1 << 36, one = 1;
-  hid_t            file, group, set, space, type = tri_ckpt_h5_slab_type(), list = tri_ckpt_h5_set_list();
-  tri_ckpt_reader *r;
-  struct stat      sb;
+/* In folder top/name: a state.h5 of a few blocks on the disk that holds one tensor of this many bytes under one hash; its
+ * manifest is *m. False: on a file system without holes. */
+static bool make_sparse(const char *name, int64_t tensor_bytes, tri_ckpt_manifest *m) {
+  const tri_ckpt_tensor big = {"/model", "x", TRI_U8, 1, {tensor_bytes}};
+  tri_ckpt_slab         slab = {0, 0, tensor_bytes, 0};
+  hsize_t               bytes = (hsize_t)tensor_bytes, one = 1;
+  hid_t       file, group, set, space, type = tri_ckpt_h5_slab_type(), list = tri_ckpt_h5_set_list();
+  struct stat sb;
 
-  (void)state;
-  snprintf(dir, sizeof dir, "%s/sparse", top);
+  *m = (tri_ckpt_manifest){.step = 1, .program = "trireme " TRI_VERSION};
+  snprintf(dir, sizeof dir, "%s/%s", top, name);
   assert_int_equal(mkdir(dir, 0777), 0);
   file = H5Fcreate(in(dir, "state.h5"), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   OK(tri_ckpt_h5_group(file, "state.h5", "/state", &group));
@@ -117,8 +117,8 @@ static void a_sparse_file_asks_for_no_memory(void **state) {
   OK(tri_ckpt_h5_group(file, "state.h5", "/model", &group));
   space = H5Screate_simple(1, &bytes, NULL);
   set = H5Dcreate2(group, "x", H5T_STD_U8LE, space, H5P_DEFAULT, list, H5P_DEFAULT);
-  OK(tri_ckpt_manifest_add(&m, "x", TRI_EFORMAT, &big));
-  m.entry[0].offset_bytes = (int64_t)H5Dget_offset(set);
+  OK(tri_ckpt_manifest_add(m, "x", TRI_EFORMAT, &big));
+  m->entry[0].offset_bytes = (int64_t)H5Dget_offset(set);
   H5Dclose(set);
   H5Sclose(space);
   H5Gclose(group);
@@ -132,15 +132,60 @@ static void a_sparse_file_asks_for_no_memory(void **state) {
   H5Tclose(type);
   H5Pclose(list);
   assert_true(H5Fclose(file) >= 0);
-  m.state_bytes = size_of(in(dir, "state.h5"));
-  OK(tri_ckpt_metadata_hash(&m, dir, &m.metadata_hash));
-  OK(tri_ckpt_manifest_write(&m, dir));
-  tri_ckpt_manifest_free(&m);
+  m->state_bytes = size_of(in(dir, "state.h5"));
   assert_int_equal(stat(in(dir, "state.h5"), &sb), 0);
-  if (sb.st_blocks > 2048) skip(); /* a file system without holes */
+  return sb.st_blocks < 2048;
+}
+
+/* Takes *m. */
+static void seal_sparse(tri_ckpt_manifest *m) {
+  OK(tri_ckpt_metadata_hash(m, dir, &m->metadata_hash));
+  OK(tri_ckpt_manifest_write(m, dir));
+  tri_ckpt_manifest_free(m);
+}
+
+static void a_sparse_file_asks_for_no_memory(void **state) {
+  tri_ckpt_manifest m;
+  tri_ckpt_reader  *r;
+
+  (void)state;
+  if (!make_sparse("sparse", (int64_t)1 << 36, &m)) skip();
+  seal_sparse(&m);
   assert_int_equal(tri_ckpt_open(dir, world, true, &r), TRI_EFORMAT);
   assert_non_null(strstr(tri_error_message(), "16777216 bytes is the most"));
   tri_error_clear();
+}
+
+/* The names of the root group are said to be `bytes` bytes in the midst of the tensor (HDF5 File Format Specification 1.1,
+ * III.D: local heap: signature, version, then size, free list and place of the data). */
+static void forge_names(int64_t bytes, int64_t at) {
+  char    head[1 << 14], *heap;
+  int64_t field[3] = {bytes, 1, at}; /* 1: no free list */
+  int     fd = open(in(dir, "state.h5"), O_RDWR);
+
+  assert_int_equal(pread(fd, head, sizeof head, 0), sizeof head);
+  heap = memmem(head, sizeof head, "HEAP", 4);
+  assert_non_null(heap);
+  assert_int_equal(pwrite(fd, field, sizeof field, heap + 8 - head), sizeof field);
+  close(fd);
+}
+
+/* HDF5 would read 6 GiB of names into memory. Judge: inspect's own bound. */
+static void inspect_gives_hdf5_no_more_than_its_bound(void **state) {
+  tri_ckpt_manifest m;
+  char              command[TRI_CKPT_PATH_BYTES + 256], said[4096] = "";
+  FILE             *f;
+
+  (void)state;
+  if (!make_sparse("names", (int64_t)1 << 36, &m)) skip();
+  forge_names((int64_t)6 << 30, m.entry[0].offset_bytes);
+  seal_sparse(&m);
+  snprintf(command, sizeof command, "'%s' inspect '%s' 2>&1; echo code $?", TRI_PROGRAM, dir);
+  f = popen(command, "r");
+  assert_non_null(f);
+  said[fread(said, 1, sizeof said - 1, f)] = 0;
+  pclose(f);
+  if (!strstr(said, "code 74") || !strstr(said, "memory")) fail_msg("%s", said);
 }
 
 static void endless_manifests_and_files_are_refused(void **state) {
@@ -159,6 +204,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_leads_out_of_the_file),
       cmocka_unit_test(a_sparse_file_asks_for_no_memory),
+      cmocka_unit_test(inspect_gives_hdf5_no_more_than_its_bound),
       cmocka_unit_test(endless_manifests_and_files_are_refused),
   };
 

@@ -14,7 +14,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { PATH_ROOM = TRI_CKPT_PATH_BYTES + 64 };
+enum {
+  PATH_ROOM = TRI_CKPT_PATH_BYTES + 64,
+  MOST_GIB = 4, /* of memory, for reading a checkpoint; chosen: ten times what a manifest of 16 MiB takes */
+  MOST_S = 600 /* of processor time, but with --verify; chosen: a hundred times what 17 GB of metadata take */
+};
 
 /* One tensor, of whichever kind of file. */
 typedef struct row {
@@ -353,17 +357,18 @@ static tri_status find_whole(void *ctx, tri_text *out) {
   return tri_text_put(out, folder, strlen(folder));
 }
 
-/* A file that no trireme wrote may crash the HDF5 library, whatever is checked before. */
+/* A file that no trireme wrote may crash the HDF5 library or make it ask for any memory, whatever is checked before. With
+ * --verify the time is what the bytes take. */
 static tri_status apart(tri_apart_work work, request *q, const char *what, tri_text *out) {
-  char       how[TRI_APART_HOW_BYTES];
-  tri_status st = tri_apart(work, q, out, how);
+  tri_apart_limit limit = {(int64_t)MOST_GIB << 30, q->verify ? 0 : MOST_S};
+  char            how[TRI_APART_HOW_BYTES];
+  tri_status      st = tri_apart(work, q, &limit, out, how);
 
   if (!how[0]) return st;
-  TRI_FAIL(
-      st,
-      "%s: its state.h5 crashed the HDF5 library (%s): it was not written by trireme or is damaged; nothing "
-      "was read",
-      what, how);
+  TRI_FAIL(st,
+           "%s: its state.h5 crashed the HDF5 library (%s; it may take %d GiB of memory): it was not written "
+           "by trireme or is damaged; nothing was read",
+           what, how, MOST_GIB);
 }
 
 /* q->folder: the checkpoint that the path means, "" when it is none. A run's LATEST is shown as it is: who inspects
@@ -419,11 +424,13 @@ static tri_status run(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_inspect, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) {
-    puts("\nA checkpoint is read in a process of its own, so that one that crashes the HDF5 library is a "
-         "message (exit\n"
-         "code 74). The other commands read it without that: trust the checkpoints you resume from, export "
-         "and generate\n"
-         "with, and inspect a stranger's first.");
+    printf("\nA checkpoint is read in a process of its own, so that one that crashes the HDF5 library is a "
+           "message (exit\n"
+           "code 74). It may take %d GiB of memory and, without --verify, %d s of processor time. The other "
+           "commands read\n"
+           "without that: trust the checkpoints you resume from, export and generate with, and inspect a "
+           "stranger's first.\n",
+           MOST_GIB, MOST_S);
     return TRI_OK;
   }
   if (n != 1) TRI_FAIL(TRI_EARG, "usage: trireme inspect %s", tri_command_inspect.usage);
