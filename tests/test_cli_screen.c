@@ -15,13 +15,14 @@ static char raw[RAW_BYTES], screen[RAW_BYTES]; /* what came; what stands there, 
 
 /* ---- a terminal ---- */
 
+/* A machine without pseudo terminals (a chroot without /dev/pts) skips the test. */
 static int open_terminal(int columns, int rows, int *slave) {
   struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows};
   int            master = posix_openpt(O_RDWR | O_NOCTTY);
 
-  assert_true(master >= 0 && !grantpt(master) && !unlockpt(master));
+  if (master < 0 || grantpt(master) || unlockpt(master)) skip();
   *slave = open(ptsname(master), O_RDWR | O_NOCTTY);
-  assert_true(*slave >= 0);
+  if (*slave < 0) skip();
   assert_int_equal(ioctl(master, TIOCSWINSZ, &size), 0);
   return master;
 }
