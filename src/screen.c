@@ -205,7 +205,7 @@ static const struct {
     {{"time", 6, 6}, BOTH, NULL, NULL},
     {{"left", 6, 6}, BOTH, NULL, NULL},
     {{"reward", 8, 6}, RL, "reward_mean", tri_cell_number},
-    {{"loss", 8, 6}, BOTH, "loss", tri_cell_number},
+    {{"loss", 8, 5}, BOTH, "loss", tri_cell_number},
     {{"grad", 7, 5}, BOTH, "grad_norm", tri_cell_number},
     {{"lr", 8, 6}, SFT, "learning_rate", tri_cell_digits},
     {{"kl", 7, 5}, RL, "kl_mean_nats", tri_cell_number},

@@ -281,6 +281,28 @@ static void a_gap_gets_a_column(void **state) {
   assert_int_equal(headers, 2); /* step 0, an evaluation, has none yet */
 }
 
+/* Every column there is, each at its narrowest; of one step's answers as many files as the run would have steps. */
+static void all_columns_keep_to_the_width(void **state) {
+  static const char small[] = "algo.num_generations=2 rollout.rollout_batch_size=1 train.train_batch_size=2 "
+                              "train.micro_batch_size=1 run.resume=never ";
+  char              command[CLI_TEXT_BYTES / 16];
+  int               headers;
+
+  (void)state;
+  snprintf(command, sizeof command, ONE GRPO "%s run.output=seen_rl rollout.save_every=1 train.steps=1",
+           small);
+  cli_succeeds(command);
+  cli_sh("mkdir many && yes \"$(cat seen_rl/rollouts/*)\" | head -n 20000 | "
+         "split -l 2 -a 8 --numeric-suffixes=1 --additional-suffix=.jsonl - many/step-");
+  snprintf(command, sizeof command,
+           ONE GRPO "%s run.output=seen_rl2 run.seed=7 run.sampler=trust eval.steps=1 data.eval=rl.jsonl "
+                    "rollout.replay=many train.steps=10000 2>&1 | head -n 18",
+           small);
+  cli_run(command);
+  assert_true(count_rows(cli_out, &headers) > 1);
+  cli_shows(cli_out, " gap pass@1\n");
+}
+
 static void memory_is_one_line_and_a_table_for_those_who_ask(void **state) {
   char text[CLI_TEXT_BYTES];
 
@@ -333,6 +355,7 @@ int main(void) {
       cmocka_unit_test(last_finished_step_has_its_row),
       cmocka_unit_test(rows_of_long_runs_keep_to_the_width),
       cmocka_unit_test(a_gap_gets_a_column),
+      cmocka_unit_test(all_columns_keep_to_the_width),
       cmocka_unit_test(memory_is_one_line_and_a_table_for_those_who_ask),
       cmocka_unit_test(start_screen_fits_a_page),
       cmocka_unit_test(next_command_is_as_it_was_typed),
