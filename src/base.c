@@ -1,6 +1,7 @@
 /* base.c - status codes, the error trace, checked host allocation, log levels. */
 #include "base.h"
 
+#include "columns.h"
 #include "live.h"
 #include "visible.h"
 
@@ -11,7 +12,11 @@
 #include <string.h>
 #include <time.h>
 
-enum { MESSAGE_BYTES = 4096, TRACE_BYTES = 4096 }; /* chosen: a screen of text each */
+enum {
+  MESSAGE_BYTES = 4096,
+  TRACE_BYTES = 4096, /* chosen: a screen of text each */
+  NARROW_COLUMNS = 20 /* chosen: less is not worth breaking lines for */
+};
 
 static _Thread_local char error_message[MESSAGE_BYTES], error_trace[TRACE_BYTES];
 
@@ -213,18 +218,36 @@ static bool is_wanted(tri_log_level level) {
   return level <= (log_level > TRI_LOG_DETAIL ? log_level : TRI_LOG_DETAIL) && (!first_only || log_rank == 0);
 }
 
-static void show_log(tri_log_level level, const char *prefix, const char *text) {
+/* Lines of `width` columns, broken at words. */
+static tri_status break_lines(const char *prefix, const char *text, int width, tri_text *out) {
+  tri_text   whole = {0};
+  tri_status st = tri_text_printf(&whole, "%s%s", prefix, text);
+
+  if (st == TRI_OK) st = tri_text_wrap(whole.data, width, out);
+  tri_text_free(&whole);
+  return st;
+}
+
+/* breaks: where a terminal is too narrow for a line, at a word; else it is laid out already. */
+static void show_log(tri_log_level level, const char *prefix, const char *text, bool breaks) {
+  int      width = breaks ? tri_live_columns() : 0;
+  tri_text lines = {0};
+
   tri_live_wipe();
   if (level == TRI_LOG_DEBUG) fprintf(stderr, "[%d] ", log_rank);
-  fprintf(stderr, "%s%s\n", prefix, text);
+  if (width >= NARROW_COLUMNS && break_lines(prefix, text, width, &lines) == TRI_OK && lines.data)
+    fprintf(stderr, "%s\n", lines.data);
+  else
+    fprintf(stderr, "%s%s\n", prefix, text);
+  tri_text_free(&lines);
   if (level != TRI_LOG_ERROR) tri_live_redraw(); /* after an error nothing goes on */
 }
 
 /* text: visible. */
-static void put_log(tri_log_level level, const char *text) {
+static void put_log(tri_log_level level, const char *text, bool breaks) {
   static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "", "debug: "};
 
-  if (level <= log_level) show_log(level, prefix[level], text);
+  if (level <= log_level) show_log(level, prefix[level], text, breaks);
   if (log_copy) {
     fprintf(log_copy, "%s%s\n", prefix[level], text);
     fflush(log_copy);
@@ -243,7 +266,7 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
   va_start(ap, fmt);
   format_visible(text, fmt, ap);
   va_end(ap);
-  put_log(level, text);
+  put_log(level, text, true);
 }
 
 void tri_log_lines(tri_log_level level, const char *text) {
@@ -252,7 +275,7 @@ void tri_log_lines(tri_log_level level, const char *text) {
 
   if (!shown) return;
   tri_visible(text, n, "\n", shown, cap);
-  put_log(level, shown);
+  put_log(level, shown, level <= TRI_LOG_WARN);
   free(shown);
 }
 

@@ -115,7 +115,8 @@ void tri_log_open(int rank, tri_log_level level); /* what stderr shows; info and
  * file. */
 void tri_log_file(void *file);
 /* As tri_fail: of the newlines only those of fmt itself stay. tri_log_lines: all newlines of text stay, so it must be one
- * that this program made. */
+ * that this program made. Where stderr is a terminal, lines too long for it are broken at words (info and detail of
+ * tri_log_lines are not: they are laid out already); in pipes and in the file every line stays whole. */
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
 

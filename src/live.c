@@ -28,6 +28,8 @@ static int columns(void) {
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 0 ? w.ws_col : 80;
 }
 
+int tri_live_columns(void) { return has_terminal() ? columns() - 1 : 0; }
+
 void tri_live_wipe(void) {
   if (is_drawn) fputs(wipe, stderr);
   fflush(stderr);

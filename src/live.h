@@ -11,6 +11,8 @@
 /* Draw `line`, ASCII without control characters, cut to the terminal's width (80 where that is not known), in place of the one
  * before; copied. NULL: wipe it and forget it. Whether it stands there now. */
 bool tri_live_draw(const char *line);
+/* Columns of a line that stderr's terminal does not wrap, one less than it has; 0 where stderr is no such terminal. */
+int tri_live_columns(void);
 /* Before and after something else is written to the terminal; tri_log does it by itself. */
 void tri_live_wipe(void);
 void tri_live_redraw(void);

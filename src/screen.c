@@ -304,9 +304,11 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
 
 /* ---- the end ---- */
 
-/* As a shell reads it: in quotes where it holds more than a path mostly does. */
-static tri_status put_word(const char *word, tri_text *out) {
+/* Visible, and as a shell reads it: in quotes where it holds more than a path mostly does. */
+static tri_status put_word(const char *name, tri_text *out) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+,:@%=-";
+  char              whole[TRI_CKPT_PATH_BYTES];
+  const char       *word = shown(name, TRI_CKPT_PATH_BYTES, whole);
 
   if (word[0] && strspn(word, plain) == strlen(word)) return tri_text_printf(out, "%s", word);
   TRI_TRY(tri_text_printf(out, "'"));
@@ -316,17 +318,19 @@ static tri_status put_word(const char *word, tri_text *out) {
 
 /* A command to be typed next; where it is long, in two lines that a shell reads as one. */
 static void say_next(const char *lead, const char *command, const char *output, const char *rest) {
-  tri_text   program = {0}, folder = {0};
+  tri_text   program = {0}, folder = {0}, line = {0};
   tri_status st = put_word(tri_program(), &program);
 
   if (st == TRI_OK) st = put_word(output, &folder);
   if (st == TRI_OK) {
     size_t columns = strlen(lead) + program.len + strlen(command) + folder.len + strlen(rest) + 3;
-    tri_log(TRI_LOG_INFO, columns <= TRI_SCREEN_COLUMNS ? "%s%s %s %s %s" : "%s%s %s \\\n      %s %s", lead,
-            program.data, command, folder.data, rest);
+    st = tri_text_printf(&line, columns <= TRI_SCREEN_COLUMNS ? "%s%s %s %s %s" : "%s%s %s \\\n      %s %s",
+                         lead, program.data, command, folder.data, rest);
   }
+  if (st == TRI_OK) tri_log_lines(TRI_LOG_INFO, line.data); /* no terminal breaks a command */
   tri_text_free(&program);
   tri_text_free(&folder);
+  tri_text_free(&line);
 }
 
 void tri_screen_halt(tri_trainer *t, int64_t step) {
