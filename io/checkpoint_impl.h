@@ -67,7 +67,8 @@ TRI_CHECKED tri_status tri_ckpt_manifest_parse(const char *folder, const char *b
 /* Are state.h5 and the side files there, and as long as they must be? */
 TRI_CHECKED tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, const char *folder);
 void                   tri_ckpt_manifest_free(tri_ckpt_manifest *m);
-/* The hash of state.h5 without its tensors. */
+/* The hash of state.h5 without its tensors. TRI_EFORMAT: tensors overlap, or more lies beside them than HDF5 needs for
+ * them. */
 TRI_CHECKED tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder, uint64_t *hash);
 /* n bytes at offset of an open file; a short file is TRI_EFORMAT. `path` is for the message. */
 TRI_CHECKED tri_status tri_ckpt_read_at(int fd, const char *path, void *buf, size_t n, int64_t offset_bytes);

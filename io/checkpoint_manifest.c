@@ -21,6 +21,10 @@ enum { HEX_DIGITS = 16 };
 static const size_t manifest_limit_bytes = (size_t)1
                                            << 24; /* chosen: 100,000 tensors, twenty times the most known */
 
+/* Of state.h5 beside its tensors. Chosen: the hashes of 140 TB in pieces of 4 MiB; and for each tensor twice what it is
+ * aligned to, which leaves 64 KiB for its header and names. */
+static const int64_t rest_limit_bytes = (int64_t)1 << 30, rest_limit_tensor_bytes = 2 * TRI_CKPT_ALIGN_BYTES;
+
 enum { MOST_NESTED = 1 << 19 }; /* chosen: twice what these tensors need */
 
 static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "i32", "i64", "u8"};
@@ -357,6 +361,26 @@ static tri_status hash_range(int fd, const char *path, int64_t begin, int64_t en
   return TRI_OK;
 }
 
+/* Orders the tensors by place and counts what lies beside them, which is hashed whole: a file of another's making may be of
+ * any size without taking room on its disk. */
+static tri_status check_rest(const tri_ckpt_manifest *m, const char *path, tri_ckpt_entry **order) {
+  int64_t at = 0, rest = 0, most = rest_limit_bytes + m->n_entry * rest_limit_tensor_bytes;
+
+  for (int i = 0; i < m->n_entry; i++) order[i] = &m->entry[i];
+  qsort(order, (size_t)m->n_entry, sizeof *order, by_offset);
+  for (int i = 0; i < m->n_entry; i++) {
+    if (order[i]->offset_bytes < at)
+      TRI_FAIL(TRI_EFORMAT, "%s: %s/%s overlaps another tensor", path, order[i]->t.group, order[i]->t.name);
+    rest += order[i]->offset_bytes - at;
+    at = order[i]->offset_bytes + order[i]->bytes;
+  }
+  rest += m->state_bytes - at;
+  if (rest > most)
+    TRI_FAIL(TRI_EFORMAT, "%s: has %" PRId64 " bytes beside its %d tensors, at most %" PRId64 " are possible",
+             path, rest, m->n_entry, most);
+  return TRI_OK;
+}
+
 tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder, uint64_t *hash) {
   enum { ROOM = 1 << 20 }; /* chosen: one read call per MiB */
   tri_status       st = TRI_OK;
@@ -370,13 +394,9 @@ tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder
   TRI_TRY(tri_ckpt_path(path, "%s/state.h5", folder));
   TRI_TRY_DONE(tri_host_alloc(room, 1, (void **)&buf));
   TRI_TRY_DONE(tri_host_alloc((size_t)m->n_entry, sizeof *order, (void **)&order));
-  for (int i = 0; i < m->n_entry; i++) order[i] = &m->entry[i];
-  qsort(order, (size_t)m->n_entry, sizeof *order, by_offset);
+  TRI_TRY_DONE(check_rest(m, path, order));
   if (tri_file_open(path, &fd) != TRI_OK) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read", path);
   for (int i = 0; i < m->n_entry; i++) {
-    if (order[i]->offset_bytes < at)
-      TRI_FAIL_DONE(TRI_EFORMAT, "%s: %s/%s overlaps another tensor", path, order[i]->t.group,
-                    order[i]->t.name);
     TRI_TRY_DONE(hash_range(fd, path, at, order[i]->offset_bytes, buf, room, hash));
     at = order[i]->offset_bytes + order[i]->bytes;
   }

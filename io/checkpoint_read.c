@@ -11,6 +11,7 @@
 
 static const hsize_t read_bytes = (hsize_t)1 << 30;       /* one H5Dread: below every 2 GiB limit */
 static const size_t  text_limit_bytes = (size_t)16 << 20; /* chosen: an attribute is not a file */
+enum { MOST_VALUES = 1024 }; /* chosen: sixty times what a run saves; HDF5 looks through them for each */
 
 /* ---- by name */
 
@@ -79,6 +80,9 @@ static tri_status open_file(tri_ckpt_reader *r) {
   TRI_TRY(tri_ckpt_h5_check_links(r->file, r->path, "/state"));
   r->state = H5Gopen2(r->file, "/state", H5P_DEFAULT);
   if (r->state < 0) TRI_FAIL(TRI_EFORMAT, "%s: has no group /state: %s", r->path, tri_ckpt_h5_reason());
+  if (tri_ckpt_value_count(r) > MOST_VALUES)
+    TRI_FAIL(TRI_EFORMAT, "%s: /state has %d attributes, at most %d are possible", r->path,
+             tri_ckpt_value_count(r), MOST_VALUES);
   return TRI_OK;
 }
 
@@ -298,7 +302,8 @@ done:
 int tri_ckpt_value_count(const tri_ckpt_reader *r) {
   H5O_info_t info;
 
-  return H5Oget_info2(r->state, &info, H5O_INFO_NUM_ATTRS) < 0 ? 0 : (int)info.num_attrs;
+  if (H5Oget_info2(r->state, &info, H5O_INFO_NUM_ATTRS) < 0) return 0;
+  return info.num_attrs < INT32_MAX ? (int)info.num_attrs : INT32_MAX;
 }
 
 tri_status tri_ckpt_value_at(tri_ckpt_reader *r, int i, tri_text *name, char *kind) {

@@ -156,6 +156,44 @@ static void a_sparse_file_asks_for_no_memory(void **state) {
   tri_error_clear();
 }
 
+static void no_more_is_hashed_than_hdf5_needs(void **state) {
+  tri_ckpt_manifest m;
+  tri_ckpt_reader  *r;
+
+  (void)state;
+  if (!make_sparse("beside", 1, &m)) skip();
+  m.state_bytes = (int64_t)1 << 36;
+  assert_int_equal(truncate(in(dir, "state.h5"), m.state_bytes), 0);
+  OK(tri_ckpt_manifest_write(&m, dir));
+  tri_ckpt_manifest_free(&m);
+  assert_int_equal(tri_ckpt_open(dir, world, false, &r), TRI_EFORMAT);
+  assert_non_null(strstr(tri_error_message(), "bytes beside its 1 tensors, at most 1073872896 are possible"));
+  tri_error_clear();
+}
+
+/* HDF5 goes through all of them for each. */
+static void state_has_few_attributes(void **state) {
+  const int64_t    one = 1;
+  char             name[32];
+  tri_ckpt_reader *r;
+  hid_t            f, group;
+
+  (void)state;
+  new_dir("attributes");
+  OK(save(dir, 1));
+  f = H5Fopen(in(dir, "step-00000001/state.h5"), H5F_ACC_RDWR, H5P_DEFAULT);
+  OK(tri_ckpt_h5_group(f, "state.h5", "/state", &group));
+  for (int i = 0; i < 1024; i++) {
+    snprintf(name, sizeof name, "more %d", i);
+    OK(tri_ckpt_h5_put(group, "state.h5", name, H5T_NATIVE_INT64, &one));
+  }
+  assert_true(H5Gclose(group) >= 0 && H5Fclose(f) >= 0);
+  seal(in(dir, "step-00000001"));
+  assert_int_equal(tri_ckpt_open(in(dir, "step-00000001"), world, false, &r), TRI_EFORMAT);
+  assert_non_null(strstr(tri_error_message(), "attributes, at most 1024 are possible"));
+  tri_error_clear();
+}
+
 /* The names of the root group are said to be `bytes` bytes in the midst of the tensor (HDF5 File Format Specification 1.1,
  * III.D: local heap: signature, version, then size, free list and place of the data). */
 static void forge_names(int64_t bytes, int64_t at) {
@@ -204,6 +242,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_leads_out_of_the_file),
       cmocka_unit_test(a_sparse_file_asks_for_no_memory),
+      cmocka_unit_test(no_more_is_hashed_than_hdf5_needs),
+      cmocka_unit_test(state_has_few_attributes),
       cmocka_unit_test(inspect_gives_hdf5_no_more_than_its_bound),
       cmocka_unit_test(endless_manifests_and_files_are_refused),
   };
