@@ -42,6 +42,41 @@ static void latest_means_what_it_means_to_resume(void **state) {
   cli_fails(74, ONE "inspect l", "which is no step folder", NULL);
 }
 
+/* Judge: what a resumed run takes. */
+static void of_a_damaged_latest_the_next_is_told(void **state) {
+  (void)state;
+  cli_sh("rm -rf d && cp -r run d && printf x >> d/checkpoints/step-00000002/state.h5");
+  cli_fails(74, ONE "inspect d", "LATEST is damaged: d/checkpoints/step-00000002/state.h5: damaged: ",
+            "; a resumed run would take d/checkpoints/step-00000001 if its tensors are whole");
+  cli_fails(74, ONE "inspect d/checkpoints --verify --json",
+            "LATEST is damaged: ", "; a resumed run would take d/checkpoints/step-00000001\n");
+  cli_fails(74, ONE "inspect d/checkpoints/step-00000002",
+            "trireme: d/checkpoints/step-00000002/state.h5: damaged: ", NULL);
+  cli_succeeds("cp -r d e && " ONE SFT "run.output=e train.steps=2");
+  cli_shows(cli_err, "resumed from e/checkpoints/step-00000001");
+  cli_sh("rm d/checkpoints/step-00000001/MANIFEST.json");
+  cli_fails(74, ONE "inspect d", "LATEST is damaged: ", "; no other was found that a resumed run could take");
+}
+
+/* Judge: the message of a resumed run. */
+static void a_hash_is_shown_as_messages_show_it(void **state) {
+  char        hash[17] = "", said[32];
+  const char *at;
+
+  (void)state;
+  cli_succeeds(ONE "inspect run --json");
+  at = strstr(cli_out, "\"data_hash\": \"");
+  if (!at || sscanf(at, "\"data_hash\": \"%16[0-9a-f]\"", hash) != 1) fail_msg("%s", cli_out);
+  snprintf(said, sizeof said, "data_hash        \"%s\"\n", hash);
+  cli_succeeds(ONE "inspect run");
+  cli_shows(cli_out, said);
+  cli_sh("rm -rf h && cp -r run h && cp sft.jsonl kept.jsonl && tail -n 1 kept.jsonl >> sft.jsonl");
+  snprintf(said, sizeof said, "lines (hash %s) -> ", hash);
+  cli_run(ONE SFT "run.output=h train.steps=3");
+  cli_sh("mv kept.jsonl sft.jsonl");
+  cli_shows(cli_err, said);
+}
+
 /* HDF5 1.10 crashes on it; other versions may find it damaged. */
 static void a_crash_of_the_library_is_a_message(void **state) {
   (void)state;
@@ -70,6 +105,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_unless_the_tensors_are_asked_for),
       cmocka_unit_test(latest_means_what_it_means_to_resume),
+      cmocka_unit_test(of_a_damaged_latest_the_next_is_told),
+      cmocka_unit_test(a_hash_is_shown_as_messages_show_it),
       cmocka_unit_test(a_crash_of_the_library_is_a_message),
       cmocka_unit_test(names_of_strangers_are_shown_not_obeyed),
       cmocka_unit_test(help_says_whom_to_trust),

@@ -11,13 +11,14 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 enum {
   PATH_ROOM = TRI_CKPT_PATH_BYTES + 64,
   MOST_GIB = 4, /* of memory, for reading a checkpoint; chosen: ten times what a manifest of 16 MiB takes */
-  MOST_S = 600 /* of processor time, but with --verify; chosen: a hundred times what 17 GB of metadata take */
+  MOST_S = 600  /* of processor time, but with --verify; chosen: ten times what the most metadata take */
 };
 
 /* One tensor, of whichever kind of file. */
@@ -31,8 +32,9 @@ typedef struct row {
 
 /* What is asked for. */
 typedef struct request {
-  const char *path; /* borrowed */
-  char        folder[TRI_CKPT_PATH_BYTES];
+  const char *path;                        /* borrowed */
+  char        folder[TRI_CKPT_PATH_BYTES]; /* the checkpoint that path means; "": none */
+  bool        latest;                      /* folder is what the run's LATEST names */
   bool        verify, json, tensors;
 } request;
 
@@ -133,7 +135,7 @@ static int64_t file_bytes(const finding *f, const char *name) {
   return stat(path, &sb) ? -1 : (int64_t)sb.st_size;
 }
 
-/* The name and the value, as JSON, of the i-th attribute of /state. */
+/* The name and the value, as JSON, of the i-th attribute of /state; a hash as messages show it. */
 static tri_status state_value(const finding *f, int i, tri_text *name, tri_text *value) {
   tri_status st = TRI_OK;
   char       kind;
@@ -145,7 +147,10 @@ static tri_status state_value(const finding *f, int i, tri_text *name, tri_text 
   TRI_TRY_DONE(tri_ckpt_value_at(f->ckpt, i, name, &kind));
   if (kind == 'i') {
     TRI_TRY_DONE(tri_ckpt_get_i64(f->ckpt, name->data, &whole));
-    TRI_TRY_DONE(tri_text_printf(value, "%lld", (long long)whole));
+    if (!strcmp(name->data, "data_hash"))
+      TRI_TRY_DONE(tri_text_printf(value, "\"%016llx\"", (unsigned long long)whole));
+    else
+      TRI_TRY_DONE(tri_text_printf(value, "%lld", (long long)whole));
   } else if (kind == 'f') {
     TRI_TRY_DONE(tri_ckpt_get_f64(f->ckpt, name->data, &real));
     TRI_TRY_DONE(tri_json_put_double(value, real));
@@ -261,32 +266,63 @@ static tri_status print_tensor(const row *r, tri_text *out) {
 }
 
 /* The tensors that lie in one group, or in no group, and have one type. */
-static tri_status print_sum(const finding *f, int64_t first, tri_text *out) {
-  char       name[TRI_VISIBLE_MOST * 256];
-  int64_t    n = 0, count = 0, bytes = 0;
-  const row *r = &f->tensor[first];
+typedef struct sum {
+  int64_t n, count, bytes;
+} sum;
 
-  for (int64_t i = 0; i < f->n_tensor; i++) {
-    const row *o = &f->tensor[i];
-    if (strcmp(o->group, r->group) != 0 || strcmp(o->dtype, r->dtype) != 0) continue;
-    if (i < first) return TRI_OK; /* shown there */
-    n++;
-    count += o->count;
-    bytes += o->bytes;
-  }
+static int compare_kinds(const row *a, const row *b) {
+  int c = strcmp(a->group, b->group);
+
+  return c ? c : strcmp(a->dtype, b->dtype);
+}
+
+/* Within a kind by place: all are of one array. */
+static int by_kind(const void *a, const void *b) {
+  const row *x = *(row *const *)a, *y = *(row *const *)b;
+  int        c = compare_kinds(x, y);
+
+  return c ? c : (x > y) - (x < y);
+}
+
+static tri_status print_sum(const row *r, const sum *s, tri_text *out) {
+  char name[TRI_VISIBLE_MOST * 256];
+
   shown(r->group[0] ? r->group : "tensors", name, sizeof name);
-  return tri_text_printf(out, "  %-24s %6lld of %-5s %14lld elements %14lld bytes\n", name, (long long)n,
-                         r->dtype, (long long)count, (long long)bytes);
+  return tri_text_printf(out, "  %-24s %6lld of %-5s %14lld elements %14lld bytes\n", name, (long long)s->n,
+                         r->dtype, (long long)s->count, (long long)s->bytes);
+}
+
+/* In the order of each kind's first tensor, where its sum is kept. */
+static tri_status print_sums(const finding *f, tri_text *out) {
+  tri_status st = TRI_OK;
+  row      **order = NULL;
+  sum       *all = NULL, *s = NULL; /* all: [n_tensor] */
+
+  TRI_TRY_DONE(TRI_ALLOC(order, f->n_tensor));
+  TRI_TRY_DONE(TRI_ALLOC(all, f->n_tensor));
+  for (int64_t i = 0; i < f->n_tensor; i++) order[i] = &f->tensor[i];
+  qsort(order, (size_t)f->n_tensor, sizeof *order, by_kind);
+  for (int64_t i = 0; i < f->n_tensor; i++) {
+    if (i == 0 || compare_kinds(order[i - 1], order[i]) != 0) s = &all[order[i] - f->tensor];
+    s->n++;
+    s->count += order[i]->count;
+    s->bytes += order[i]->bytes;
+  }
+  for (int64_t i = 0; i < f->n_tensor; i++)
+    if (all[i].n) TRI_TRY_DONE(print_sum(&f->tensor[i], &all[i], out));
+done:
+  TRI_FREE(order);
+  TRI_FREE(all);
+  return st;
 }
 
 static tri_status print_tensors(const finding *f, const request *q, tri_text *out) {
   TRI_TRY(tri_text_printf(out, q->json      ? ", \"tensors\": ["
                                : q->tensors ? "\ntensors\n"
                                             : "\ntensors (--tensors lists each)\n"));
+  if (!q->json && !q->tensors) return print_sums(f, out);
   for (int64_t i = 0; i < f->n_tensor; i++)
-    TRI_TRY(q->json      ? print_tensor_json(&f->tensor[i], i == 0, out)
-            : q->tensors ? print_tensor(&f->tensor[i], out)
-                         : print_sum(f, i, out));
+    TRI_TRY(q->json ? print_tensor_json(&f->tensor[i], i == 0, out) : print_tensor(&f->tensor[i], out));
   return q->json ? tri_text_printf(out, "]}\n") : TRI_OK;
 }
 
@@ -357,6 +393,15 @@ static tri_status find_whole(void *ctx, tri_text *out) {
   return tri_text_put(out, folder, strlen(folder));
 }
 
+/* In a child process: as find_whole, without a word about those passed over; with --verify all bytes are read. */
+static tri_status find_next(void *ctx, tri_text *out) {
+  const request *q = ctx;
+  char           folder[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(tri_ckpt_find(q->path, NULL, q->verify, NULL, folder));
+  return tri_text_put(out, folder, strlen(folder));
+}
+
 /* A file that no trireme wrote may crash the HDF5 library or make it ask for any memory, whatever is checked before. With
  * --verify the time is what the bytes take. */
 static tri_status apart(tri_apart_work work, request *q, const char *what, tri_text *out) {
@@ -371,9 +416,8 @@ static tri_status apart(tri_apart_work work, request *q, const char *what, tri_t
            what, how, MOST_GIB);
 }
 
-/* q->folder: the checkpoint that the path means, "" when it is none. A run's LATEST is shown as it is: who inspects
- * wants to know that it is damaged, not to see an older one. Where it names none that is there, it is that which a
- * resumed run would take. */
+/* A run's LATEST is shown as it is: who inspects wants to know that it is damaged, not to see an older one. Where it names
+ * none that is there, it is that which a resumed run would take. */
 static tri_status find_checkpoint(request *q) {
   tri_status st = TRI_OK;
   tri_text   found = {0};
@@ -383,12 +427,42 @@ static tri_status find_checkpoint(request *q) {
     return TRI_OK;
   }
   TRI_TRY(tri_ckpt_find_latest(q->path, q->folder));
-  if (q->folder[0]) return TRI_OK;
+  q->latest = q->folder[0];
+  if (q->latest) return TRI_OK;
   TRI_TRY_DONE(apart(find_whole, q, q->path, &found));
   snprintf(q->folder, sizeof q->folder, "%s", found.data ? found.data : "");
 done:
   tri_text_free(&found);
   return st;
+}
+
+/* The message that q->folder is damaged gains what a resumed run would do. */
+static tri_status tell_next(request *q, tri_status st) {
+  tri_text   found = {0};
+  char      *why = NULL;
+  tri_status next;
+
+  TRI_TRY(tri_copy_text(tri_error_message(), &why));
+  tri_error_clear();
+  next = apart(find_next, q, q->path, &found);
+  tri_error_clear();
+  if (next != TRI_OK || !found.len)
+    tri_fail(__FILE__, __LINE__, __func__, st,
+             "LATEST is damaged: %s; no other was found that a resumed run could take", why);
+  else if (strcmp(found.data, q->folder) != 0)
+    tri_fail(__FILE__, __LINE__, __func__, st, "LATEST is damaged: %s; a resumed run would take %s%s", why,
+             found.data, q->verify ? "" : " if its tensors are whole (--verify reads them)");
+  else
+    tri_error_set(st, why); /* a resumed run can do without what could not be shown */
+  TRI_FREE(why);
+  tri_text_free(&found);
+  return st;
+}
+
+static tri_status show_found(request *q, tri_text *out) {
+  tri_status st = apart(show_checkpoint, q, q->folder, out);
+
+  return q->latest && (st == TRI_EFORMAT || st == TRI_EFILE) ? tell_next(q, st) : st;
 }
 
 static tri_status show(request *q, tri_text *out) {
@@ -399,7 +473,7 @@ static tri_status show(request *q, tri_text *out) {
   if (stat(path, &sb)) TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
   if (!S_ISDIR(sb.st_mode)) return show_model(q, path, out);
   TRI_TRY(find_checkpoint(q));
-  if (q->folder[0]) return apart(show_checkpoint, q, q->folder, out);
+  if (q->folder[0]) return show_found(q, out);
   if (exists(path, "state.h5"))
     TRI_FAIL(TRI_EFORMAT, "%s: is no whole checkpoint: it has no MANIFEST.json, which is written last", path);
   if (exists(path, "model.safetensors") || exists(path, "model.safetensors.index.json") ||
