@@ -1,4 +1,5 @@
 /* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its data. */
+#include "file.h"
 #include "train.h"
 
 #include <dirent.h>
@@ -120,6 +121,24 @@ static tri_status compare_data(const tri_trainer *t, const data_before *data, tr
   return allowed ? TRI_OK : tri_text_printf(&c->keys, "%s%s", c->keys.len ? ", " : "", key);
 }
 
+/* What was to take the place of the former model and is not there is told before all that changed. */
+static tri_status check_paths(const tri_config *now, const tri_config_changes *c) {
+  const struct {
+    const char *key, *path;
+  } row[] = {{"model.path", now->model.path},
+             {"model.config", now->model.config},
+             {"model.tokenizer", now->model.tokenizer},
+             {"model.ref_path", now->model.ref_path}};
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    char line[32];
+    snprintf(line, sizeof line, "\n  %s: ", row[i].key);
+    if (row[i].path && strstr(c->refused.data, line) && !tri_file_exists(row[i].path))
+      TRI_FAIL(TRI_EINPUT, "%s: %s is not there", row[i].key, row[i].path);
+  }
+  return TRI_OK;
+}
+
 static tri_status refuse(const tri_trainer *t, const tri_config_changes *c) {
   bool       other = !strcmp(t->cfg->run.resume, "auto"); /* else the checkpoint was asked for by its path */
   tri_status st = tri_fail(
@@ -155,6 +174,7 @@ static tri_status compare(tri_trainer *t, const tri_config *now) {
   TRI_TRY_DONE(compare_decks(t, r, &data, now, &c));
   TRI_TRY_DONE(compare_data(t, &data, &c));
   if (c.refused.len) {
+    TRI_TRY_DONE(check_paths(now, &c));
     st = refuse(t, &c);
     goto done;
   }

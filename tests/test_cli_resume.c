@@ -48,6 +48,18 @@ static void another_experiment_is_refused_as_a_whole(void **state) {
   }
 }
 
+/* Of a deck with another model, which is misspelled: the path is what to mend first. */
+static void a_changed_path_that_is_not_there_comes_first(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    char command[512];
+    snprintf(command, sizeof command, "%s" LOAD "run.output=run train.steps=3 model.path=nope", program[i]);
+    cli_fails(64, command, "model.path: nope is not there", NULL);
+    assert_null(strstr(cli_err, "another experiment"));
+  }
+  cli_fails(64, ONE SFT "run.output=run model.tokenizer=nope", "model.tokenizer: nope is not there", NULL);
+}
+
 /* What a resume may change is said, and the deck that held until then is kept. */
 static void rate_and_length_are_listed_and_go_on(void **state) {
   (void)state;
@@ -220,6 +232,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
       cmocka_unit_test(another_experiment_is_refused_as_a_whole),
+      cmocka_unit_test(a_changed_path_that_is_not_there_comes_first),
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
