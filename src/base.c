@@ -194,6 +194,16 @@ tri_status tri_error_note(tri_status st, tri_faults *faults) {
   return TRI_OK;
 }
 
+tri_status tri_faults_miss(tri_faults *faults, const char *what) {
+  if (!faults) return TRI_OK;
+  return tri_text_printf(&faults->unseen, "%s%s", faults->unseen.len ? ", " : "", what);
+}
+
+void tri_faults_free(tri_faults *faults) {
+  tri_text_free(&faults->text);
+  tri_text_free(&faults->unseen);
+}
+
 static int           log_rank;
 static tri_log_level log_level = TRI_LOG_INFO;
 static FILE         *log_copy;

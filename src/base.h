@@ -99,12 +99,16 @@ void tri_text_free(tri_text *t);
 
 /* What is wrong with what the user gave, where all of it is looked for. Zero-initialise; the text is to be freed. */
 typedef struct tri_faults {
-  tri_text text; /* each as its message and a newline; a message may have several lines */
-  int64_t  n;    /* a message may stand for several */
+  tri_text text;   /* each as its message and a newline; a message may have several lines */
+  int64_t  n;      /* a message may stand for several */
+  tri_text unseen; /* what could not be looked at because of them, "data, memory" */
 } tri_faults;
+void tri_faults_free(tri_faults *faults);
 /* Where `faults` is not NULL and st is an error of what the user gave: its message is added, the error is cleared, and
  * TRI_OK comes back, so that what is behind it is looked at too. Else st. Not collective. */
 TRI_CHECKED tri_status tri_error_note(tri_status st, tri_faults *faults);
+/* Adds to faults->unseen, where `faults` is not NULL. Not collective. */
+TRI_CHECKED tri_status tri_faults_miss(tri_faults *faults, const char *what);
 
 /* Log levels by how much they may print. error and warn: any rank, once. info: rank 0, a few lines a phase.
  * detail: rank 0, tables and lists. debug: any rank. What is asked for goes to stderr, out of the way of the live line

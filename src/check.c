@@ -43,7 +43,7 @@ static tri_status note_machine(tri_status st, const ranks *n, tri_faults *faults
     tri_log(TRI_LOG_WARN, "as on this machine; the nodes of a job may have more:");
     say_lines(&note.text);
   }
-  tri_text_free(&note.text);
+  tri_faults_free(&note);
   return TRI_OK;
 }
 
@@ -54,6 +54,25 @@ static tri_status check_device(const char *device, tri_faults *faults) {
   if (strcmp(device, "cpu") && tri_device_find(device))
     tri_log(TRI_LOG_WARN, "run.device: %s: memory and batches are planned as on the CPU", device);
   return TRI_OK;
+}
+
+/* "auto" is a GPU where this machine has one. */
+static tri_status check_collectives(const char *device) {
+  const tri_device_ops *gpu = tri_device_find("cuda");
+
+  if (!strcmp(device, "auto")) device = gpu && gpu->count() > 0 ? "cuda" : "cpu";
+  return tri_comm_check(device);
+}
+
+/* What the run would go on from. */
+static void say_resume(const tri_trainer *t) {
+  int64_t done = t->resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->source)) : 0;
+
+  if (t->resume[0] && done >= t->steps)
+    tri_screen_idle(t, done);
+  else if (t->resume[0])
+    tri_log(TRI_LOG_INFO, "resumes from %s, after step %lld of %lld", t->resume, (long long)done,
+            (long long)t->steps);
 }
 
 /* Ranks that do not fill nodes are a fault; then the rest is looked at as for one node. */
@@ -74,9 +93,11 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   tri_status  st = TRI_OK;
 
   TRI_TRY_DONE(check_device(tri_train_devices[cfg->run.device], faults));
+  TRI_TRY_DONE(tri_error_note(check_collectives(tri_train_devices[cfg->run.device]), faults));
   TRI_TRY_DONE(open_session(cfg, n, faults, &se));
   TRI_TRY_DONE(note_machine(tri_session_check_threads(&se), n, faults));
   TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));
+  if (!t.policy) st = tri_faults_miss(faults, "tensors, memory");
   if (!t.policy) goto done;
   TRI_TRY_DONE(check_tensors(&t));
   TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, faults));
@@ -84,6 +105,7 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   TRI_TRY_DONE(tri_screen_plan(&t));
   say_data("data.train", t.data);
   say_data("data.eval", t.eval_data);
+  say_resume(&t);
 done:
   tri_trainer_close(&t);
   tri_session_close(&se, st);
@@ -99,6 +121,18 @@ static ranks count_ranks(const tri_config *cfg, int64_t asked) {
   return n;
 }
 
+/* All faults, and what they kept from being looked at. */
+static tri_status fail_with(const char *path, const tri_faults *faults) {
+  bool one = faults->n == 1;
+
+  TRI_FAIL(TRI_ECONFIG, "%s: %lld fault%s, listed above%s%s%s", path, (long long)faults->n, one ? "" : "s",
+           faults->unseen.len ? "; not looked at because of " : "",
+           !faults->unseen.len ? ""
+           : one               ? "it: "
+                               : "them: ",
+           faults->unseen.len ? faults->unseen.data : "");
+}
+
 tri_status tri_check(const char *path, char *const *args, int n_args, int64_t asked) {
   tri_config cfg = {0};
   tri_text   notes = {0};
@@ -109,17 +143,18 @@ tri_status tri_check(const char *path, char *const *args, int n_args, int64_t as
   st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &faults), &faults);
   if (st == TRI_OK) say_lines(&notes);
   n = count_ranks(&cfg, asked);
-  if (st == TRI_OK && !faults.n) st = check_run(&cfg, &n, &faults);
+  if (st == TRI_OK)
+    st = faults.n ? tri_faults_miss(&faults, "the machine, run.output, rewards, model, data, batches, memory")
+                  : check_run(&cfg, &n, &faults);
   if (st == TRI_OK && faults.n) {
     say_lines(&faults.text);
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: %lld fault%s, listed above", path,
-                  (long long)faults.n, faults.n == 1 ? "" : "s");
+    st = fail_with(path, &faults);
   } else if (st == TRI_OK) {
     tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %d rank%s%s", path, n.all, n.all == 1 ? "" : "s",
             n.all == 1 && !n.asked ? "; --ranks N for a job of N" : "");
   }
   tri_text_free(&notes);
-  tri_text_free(&faults.text);
+  tri_faults_free(&faults);
   tri_config_free(&cfg);
   return st;
 }

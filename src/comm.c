@@ -147,27 +147,47 @@ static const tri_comm_ops staged_ops = {"staged",       host_all_gather, host_re
 typedef enum { BY_SHM, BY_MPI, BY_STAGED, BY_NCCL, N_KINDS } kind;
 static const char *const kind_name[] = {"shm", "mpi", "staged", "nccl"};
 
-/* Collective over world. Rank 0's TRI_COMM decides for all. *asked: it is set. */
-static tri_status choose(const tri_runtime *rt, const tri_device *d, kind *out, bool *asked) {
-  const char *variable = getenv("TRI_COMM");
-  char        wish[32] = "";
-  bool        gpu = tri_device_is_gpu(d);
-  int         i;
+/* What TRI_COMM says, `wish`, for a device of this name. */
+static tri_status find_kind(const char *wish, const char *device, bool gpu, kind *out) {
+  int i = 0;
 
-  if (rt->world_rank == 0 && variable) snprintf(wish, sizeof wish, "%s", variable);
-  TRI_MPI(MPI_Bcast(wish, sizeof wish, MPI_CHAR, 0, *(MPI_Comm *)rt->mpi_world));
-  *asked = wish[0] != 0;
   *out = !gpu ? BY_SHM : nccl ? BY_NCCL : BY_STAGED;
-  if (!*asked) return TRI_OK;
-  for (i = 0; i < N_KINDS && strcmp(wish, kind_name[i]);) i++;
-  *out = (kind)i;
+  if (!wish[0]) return TRI_OK;
+  while (i < N_KINDS && strcmp(wish, kind_name[i])) i++;
   if (i == N_KINDS || (gpu ? i == BY_SHM || i == BY_MPI : i == BY_NCCL))
-    TRI_FAIL(TRI_ECONFIG, "TRI_COMM=%s: for run.device: %s it can be %s, or unset", wish, d->ops->name,
+    TRI_FAIL(TRI_ECONFIG, "TRI_COMM=%s: for run.device: %s it can be %s, or unset", wish, device,
              gpu ? "nccl or staged" : "shm, mpi or staged");
+  *out = (kind)i;
   if (*out == BY_NCCL && !nccl)
     TRI_FAIL(TRI_EABSENT, "TRI_COMM=nccl: this program was built without NCCL; unset it, or configure with "
                           "-DTRI_NCCL=ON");
   return TRI_OK;
+}
+
+enum { WISH_BYTES = 32 };
+
+static void get_wish(char wish[WISH_BYTES]) {
+  const char *variable = getenv("TRI_COMM");
+
+  snprintf(wish, WISH_BYTES, "%s", variable ? variable : "");
+}
+
+/* Collective over world. Rank 0's TRI_COMM decides for all. *asked: it is set. */
+static tri_status choose(const tri_runtime *rt, const tri_device *d, kind *out, bool *asked) {
+  char wish[WISH_BYTES] = "";
+
+  if (rt->world_rank == 0) get_wish(wish);
+  TRI_MPI(MPI_Bcast(wish, sizeof wish, MPI_CHAR, 0, *(MPI_Comm *)rt->mpi_world));
+  *asked = wish[0] != 0;
+  return find_kind(wish, d->ops->name, tri_device_is_gpu(d), out);
+}
+
+tri_status tri_comm_check(const char *device) {
+  char wish[WISH_BYTES];
+  kind by;
+
+  get_wish(wish);
+  return find_kind(wish, device, strcmp(device, "cpu") != 0, &by);
 }
 
 /* Collective over world. *n ranks have the GPU of this one; ranks *first and *second have the same one, if
@@ -261,6 +281,16 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
 done:
   tri_comm_close(&c);
   return st;
+}
+
+tri_status tri_comm_pretend(tri_scope scope, int size, tri_comm **out) {
+  char wish[WISH_BYTES];
+
+  get_wish(wish);
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  **out = (tri_comm){
+      .ops = strcmp(wish, kind_name[BY_STAGED]) ? &mpi_ops : &staged_ops, .scope = scope, .size = size};
+  return TRI_OK;
 }
 
 void tri_comm_close(tri_comm **c) {

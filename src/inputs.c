@@ -408,8 +408,14 @@ tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   before = faults(t);
   TRI_TRY(find_models(t));
   if (faults(t) == before) NOTE(tri_agree(world, open_policy(t)));
-  if (faults(t) == before) TRI_TRY(open_all_data(t));
-  if (t->data || c->train.steps || faults(t) == first) NOTE(tri_agree(world, plan_steps(t)));
+  if (faults(t) == before)
+    TRI_TRY(open_all_data(t));
+  else
+    TRI_TRY(tri_faults_miss(t->faults, "data"));
+  if (t->data || c->train.steps || faults(t) == first)
+    NOTE(tri_agree(world, plan_steps(t)));
+  else
+    TRI_TRY(tri_faults_miss(t->faults, "batches"));
   if (faults(t) > first) return TRI_OK;
   NOTE(measure(t, l));
   return TRI_OK;

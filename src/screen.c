@@ -343,6 +343,13 @@ void tri_screen_halt(tri_trainer *t, int64_t step) {
           tri_halt_words(t->halt), (long long)step);
 }
 
+void tri_screen_idle(const tri_trainer *t, int64_t done) {
+  tri_log(TRI_LOG_INFO,
+          "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
+          "run.resume: never or another run.output starts anew",
+          (long long)done, (long long)t->steps);
+}
+
 void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   char        latest[TRI_CKPT_PATH_BYTES + 16], spent[TRI_CELL_BYTES];
   const char *output = t->cfg->run.output;

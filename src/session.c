@@ -66,19 +66,24 @@ tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machin
   TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
   s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
   s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
-  TRI_TRY(tri_device_open("cpu", 0, 1, &s->device));
+  TRI_TRY(tri_device_open("cpu", 0, s->threads, &s->device)); /* products want memory for each thread */
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
-  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) {
-    TRI_TRY(TRI_ALLOC(s->comm[scope], 1));
-    *s->comm[scope] = (tri_comm){.scope = (tri_scope)scope,
-                                 .size = scope == TRI_WORLD  ? ranks
-                                         : scope == TRI_NODE ? s->rt.local_size
-                                                             : s->rt.nodes};
-  }
+  const int size[] = {[TRI_WORLD] = ranks, [TRI_NODE] = s->rt.local_size, [TRI_CROSS] = s->rt.nodes};
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
+    TRI_TRY(tri_comm_pretend((tri_scope)scope, size[scope], &s->comm[scope]));
   return tri_ledger_open(&s->ledger);
 }
 
+static tri_status plan_stage(tri_session *s) {
+  size_t bytes = tri_comm_stage_bytes(s->comm);
+
+  if (!bytes) return TRI_OK;
+  return tri_ledger_add(s->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "staged collectives", bytes,
+                        &s->stage);
+}
+
 tri_status tri_session_check_memory(tri_session *s) {
+  TRI_TRY(plan_stage(s));
   return tri_ledger_check(s->ledger, s->device, 0, s->rt.machine_ranks, s->rt.machine_ranks);
 }
 
@@ -94,19 +99,17 @@ static size_t beside_plan(const tri_session *s) {
 
 tri_status tri_session_take_memory(tri_session *s) {
   tri_comm *world = s->comm[TRI_WORLD];
-  void     *base, *stage = NULL;
-  size_t    bytes, stage_bytes = tri_comm_stage_bytes(s->comm);
+  void     *base;
+  size_t    bytes;
   int       sharers;
 
-  if (stage_bytes)
-    TRI_TRY(tri_ledger_add(s->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "staged collectives",
-                           stage_bytes, &stage));
+  TRI_TRY(plan_stage(s));
   TRI_TRY(tri_comm_sharers(&s->rt, world, s->device, &sharers));
   TRI_TRY(
       tri_agree(world, tri_ledger_check(s->ledger, s->device, beside_plan(s), sharers, s->rt.machine_ranks)));
   TRI_TRY(tri_agree(world, tri_ledger_take(s->ledger, s->device)));
   tri_ledger_block(s->ledger, &base, &bytes);
-  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, tri_ledger_layout(s->ledger), stage);
+  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, tri_ledger_layout(s->ledger), s->stage);
 }
 
 /* The others are in another state: say who fails, and end them. */

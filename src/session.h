@@ -14,6 +14,7 @@ typedef struct tri_session {
   tri_stream *stream;
   tri_comm   *comm[TRI_SCOPE_COUNT];
   tri_ledger *ledger;
+  void       *stage; /* in the ledger's memory, what staged collectives go through; or NULL */
   tri_place   place;
   int         threads; /* of this rank */
   bool        pretended;
@@ -33,7 +34,7 @@ TRI_CHECKED tri_status tri_session_pretend(const tri_session_opt *opt, int ranks
                                            tri_session *out);
 /* Not collective. Whether this machine has the cores for the threads of its ranks. */
 TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
-/* Not collective. Whether this machine has the planned memory, for its ranks. */
+/* Not collective, once. Whether this machine has the planned memory, for its ranks; the plan is whole then. */
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);

@@ -277,14 +277,40 @@ static tri_status lock_output(tri_trainer *t) {
            t->cfg->run.output);
 }
 
+/* What of the output folder's path is there. */
+static void find_standing(const char *output, char path[TRI_CKPT_PATH_BYTES + 32]) {
+  char *slash;
+
+  snprintf(path, TRI_CKPT_PATH_BYTES + 32, "%s", output);
+  while (access(path, F_OK) && (slash = strrchr(path, '/')) != NULL && slash != path) *slash = 0;
+  if (access(path, F_OK)) snprintf(path, TRI_CKPT_PATH_BYTES + 32, "%s", output[0] == '/' ? "/" : ".");
+}
+
+static tri_status check_folder(const char *output) {
+  char        path[TRI_CKPT_PATH_BYTES + 32];
+  struct stat sb;
+
+  find_standing(output, path);
+  if (!stat(path, &sb) && !S_ISDIR(sb.st_mode))
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s is there and no folder", output, path);
+  return TRI_OK;
+}
+
 /* In a folder that is a model and a run, later commands could mean either. */
-static tri_status check_output(tri_trainer *t) {
+static tri_status check_no_model(const tri_trainer *t) {
   char path[TRI_CKPT_PATH_BYTES + 32];
 
   snprintf(path, sizeof path, "%s/config.json", t->cfg->run.output);
-  if (access(path, F_OK)) return lock_output(t);
+  if (access(path, F_OK)) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "run.output: %s is the folder of a model (it holds config.json); give another folder",
            t->cfg->run.output);
+}
+
+/* Rank 0. */
+static tri_status check_output(tri_trainer *t) {
+  TRI_TRY(check_folder(t->cfg->run.output));
+  TRI_TRY(check_no_model(t));
+  return lock_output(t);
 }
 
 /* Collective over world. */
@@ -309,20 +335,20 @@ tri_status tri_state_find(tri_trainer *t) {
 
 /* Whether the folder, or what of its path is there, lets us write. */
 static tri_status check_writable(const char *output) {
-  char path[TRI_CKPT_PATH_BYTES + 32], *slash;
+  char path[TRI_CKPT_PATH_BYTES + 32];
 
-  snprintf(path, sizeof path, "%s", output);
-  while (access(path, F_OK) && (slash = strrchr(path, '/')) != NULL && slash != path) *slash = 0;
-  if (access(path, F_OK)) snprintf(path, sizeof path, "%s", output[0] == '/' ? "/" : ".");
+  TRI_TRY(check_folder(output));
+  find_standing(output, path);
   if (access(path, W_OK | X_OK))
     TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s: %s", output, path, strerror(errno));
   return TRI_OK;
 }
 
 tri_status tri_state_look(tri_trainer *t) {
-  TRI_TRY(check_output(t));
-  TRI_TRY(check_writable(t->cfg->run.output));
-  return find_resume(t);
+  TRI_TRY(tri_error_note(check_no_model(t), t->faults));
+  TRI_TRY(tri_error_note(lock_output(t), t->faults));
+  TRI_TRY(tri_error_note(check_writable(t->cfg->run.output), t->faults));
+  return tri_error_note(find_resume(t), t->faults);
 }
 
 /* Rank 0. The deck as used, and beside it what held until the step the run goes on from. */

@@ -417,11 +417,7 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
   bool stop = false;
 
   TRI_TRY(begin(t, &stop));
-  if (t->first_step >= t->steps)
-    tri_log(TRI_LOG_INFO,
-            "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
-            "run.resume: never or another run.output starts anew",
-            (long long)t->count.step, (long long)t->steps);
+  if (t->first_step >= t->steps) tri_screen_idle(t, t->count.step);
   t->screen.loop_s = tri_now_s();
   tri_halt_enter(TRI_HALT_STEPS);
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {

@@ -130,7 +130,7 @@ TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
 /* Collective over world. Sets t->resume to the checkpoint that run.resume means, every byte of it verified.
  */
 TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
-/* Not collective. The same without any change to the folder; and whether it could be written. */
+/* Not collective. The same without any change to the folder; and whether it could be written. Adds to t->faults. */
 TRI_CHECKED tri_status tri_state_look(tri_trainer *t);
 /* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
  * resume. */
@@ -148,6 +148,7 @@ TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t); /* its last part; 
 void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
 void                   tri_screen_step(tri_trainer *t, int64_t step);             /* a row, if one is due */
 void tri_screen_halt(tri_trainer *t, int64_t step); /* why step is the last; its row, if not yet shown */
+void tri_screen_idle(const tri_trainer *t, int64_t done); /* no step is left to take */
 void tri_screen_end(const tri_trainer *t, tri_train_end end);
 
 #endif

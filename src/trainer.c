@@ -238,14 +238,15 @@ tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *
   TRI_TRY(begin(cfg, se, t));
   t->faults = faults;
   if (se->pretended) {
-    NOTE(tri_state_look(t));
+    TRI_TRY(tri_state_look(t));
   } else {
     TRI_TRY(tri_state_find(t));
     TRI_TRY(open_halt(t));
   }
   before = faults ? faults->n : 0;
   TRI_TRY(tri_inputs_open(t, &l));
-  if (faults && faults->n > before) return TRI_OK;
+  if (faults && faults->n > before)
+    return t->resume[0] ? tri_faults_miss(faults, "what changed since the checkpoint") : TRI_OK;
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
   return TRI_OK;

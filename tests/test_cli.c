@@ -328,9 +328,10 @@ static void data_is_read_from_files_only(void **state) {
 static void unwritable_output_is_named(void **state) {
   (void)state;
   cli_write("plain", "");
-  cli_fails(74, ONE SFT "run.output=plain/x", "plain/x", NULL);
+  cli_fails(74, ONE SFT "run.output=plain/x", "run.output: ", "plain/x");
   cli_fails(74, TWO SFT "run.output=plain/x", "plain/x", NULL);
-  cli_fails(74, ONE SFT "run.output=plain", "plain/", NULL);
+  cli_fails(74, ONE SFT "run.output=plain", "run.output: ", "plain is there and no folder");
+  cli_fails(74, TWO SFT "run.output=plain/", "run.output: ", "plain is there and no folder");
   cli_fails(64, TWO SFT "run.output=model", "model is the folder of a model", NULL);
   cli_fails(74, ONE "export run plain-parent/x", "plain-parent/x", NULL);
   cli_fails(74, ONE "export run plain/x", "plain/x", NULL);

@@ -140,6 +140,74 @@ static void a_resume_is_compared(void **state) {
   finds(ONE SFT "run.output=run train.train_batch_size=4" CHECK, 1, part, 1);
 }
 
+/* As the run itself would say it. */
+static void where_a_run_goes_on_is_said(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT "run.output=run train.steps=3" CHECK);
+  cli_shows(cli_err, "resumes from run/checkpoints/step-00000002, after step 2 of 3\n");
+  cli_succeeds(ONE SFT "run.output=run" CHECK);
+  cli_shows(cli_err, "nothing to do: the checkpoint is after step 2, train.steps is 2; ");
+  cli_succeeds(ONE SFT CHECK);
+  assert_null(strstr(cli_err, "after step"));
+}
+
+/* Faults hide what is behind them, which is said. */
+static void what_is_not_looked_at_is_said(void **state) {
+  static const char *const deck[] = {
+      "1 fault, listed above; not looked at because of it: the machine, run.output, "
+      "rewards, model, data, batches, memory\n"};
+  static const char *const model[] = {
+      "nope.json", "1 fault, listed above; not looked at because of it: data, tensors, memory\n"};
+  static const char *const data[] = {
+      "not looked at because of it: what changed since the checkpoint, tensors, memory\n"};
+
+  (void)state;
+  finds(ONE SFT "run.seed=x" CHECK, 1, deck, 1);
+  finds(ONE SFT "model.config=nope.json" CHECK, 1, model, 2);
+  finds(ONE SFT "run.output=run data.train=nope.jsonl" CHECK, 1, data, 1);
+  finds(ONE SFT "run.threads=4096" CHECK, 1, NULL, 0);
+  assert_null(strstr(cli_err, "not looked at"));
+}
+
+static void all_of_the_output_is_looked_at(void **state) {
+  static const char *const part[] = {"run.output: model is the folder of a model",
+                                     "run.resume: nope: there is no checkpoint"};
+  static const char *const file[] = {
+      "run.output: the folder plain cannot be made: plain is there and no folder"};
+
+  (void)state;
+  finds(ONE SFT "run.output=model run.resume=nope" CHECK, 2, part, 2);
+  cli_write("plain", "");
+  finds(ONE SFT "run.output=plain" CHECK, 1, file, 1);
+}
+
+/* A variable that the run reads. */
+static void the_collectives_are_looked_at(void **state) {
+  static const char *const part[] = {"TRI_COMM=nosuch: for run.device: cpu it can be shm, mpi or staged",
+                                     "nope.jsonl"};
+
+  (void)state;
+  finds("TRI_COMM=nosuch " ONE SFT "run.device=cpu data.train=nope.jsonl" CHECK, 2, part, 2);
+  cli_succeeds("TRI_COMM=mpi " ONE SFT "run.device=cpu" CHECK);
+}
+
+/* Judge: the run's own table, on the threads and with the collectives of this command. */
+static void memory_is_that_of_the_run(void **state) {
+  static const char *const start[] = {ONE, TWO, "TRI_COMM=staged " TWO};
+  static const char        table[] =
+      " 2>&1 | sed -n '/^memory per rank, MiB/,/^  planned /p; /^memory per rank: /p' ";
+  char command[1024];
+
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    const char *deck = i ? "run.threads=1" : "run.threads=2";
+    snprintf(command, sizeof command, "%s" GRPO "run.device=cpu run.output=mem%d --verbose %s", start[i], i,
+             deck);
+    cli_sh("%s" CHECK "%s >check.txt", command, table);
+    cli_sh("%s%s >run.txt && test $(wc -l <run.txt) -gt 10 && cmp check.txt run.txt", command, table);
+  }
+}
+
 /* All of them the run refuses or warns of. */
 static void the_machine_is_looked_at(void **state) {
   static const char *const part[] = {"run.threads = 4096: "};
@@ -182,6 +250,11 @@ int main(void) {
       cmocka_unit_test(a_long_line_is_stepped_over),
       cmocka_unit_test(no_mpi_is_started),
       cmocka_unit_test(a_resume_is_compared),
+      cmocka_unit_test(where_a_run_goes_on_is_said),
+      cmocka_unit_test(what_is_not_looked_at_is_said),
+      cmocka_unit_test(all_of_the_output_is_looked_at),
+      cmocka_unit_test(the_collectives_are_looked_at),
+      cmocka_unit_test(memory_is_that_of_the_run),
       cmocka_unit_test(the_machine_is_looked_at),
       cmocka_unit_test(the_device_is_looked_at),
       cmocka_unit_test(a_resume_needs_no_first_reference),
