@@ -6,7 +6,9 @@
  *   A the compute type (f32 or bf16) of an array; E = (H + 2 G) D, the width of a row [q | k | v]
  *
  * Contract of every kernel. Row invariance: row i of an output has the same bits for every number of rows,
- * every position in the batch and every thread count, and attn_decode gives the bits of attn_fwd's row.
+ * every position in the batch and every thread count, and attn_decode gives the bits of attn_fwd's row. Only
+ * linear_bwd_x may add up a row in another order among other rows, or with more threads; the same call gives
+ * the same bits again, and of gradients no more is promised.
  * `_fwd` overwrites its outputs; `_bwd` overwrites activation gradients unless the line says "added", and
  * adds into weight gradients, which are f32 (linear_bwd_w only if asked to). Sums run in f32 (or wider)
  * whatever the storage type. N = 0 is legal. No kernel allocates. Shapes are asserted, not reported: a wrong
