@@ -80,15 +80,15 @@ static tri_status rename_folder(const char *from, const char *to) {
   return TRI_OK;
 }
 
-/* The step that dir/LATEST names; -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT.
- */
-static tri_status read_latest(const char *dir, int64_t *step) {
+/* The step that LATEST names in the folder `at`, AT_FDCWD where dir is its path; else that is for messages. -1 without one.
+ * A LATEST that is no link to a step folder is TRI_EFORMAT. */
+static tri_status read_latest(int at, const char *dir, int64_t *step) {
   char    path[TRI_CKPT_PATH_BYTES], target[64];
   ssize_t n;
 
   *step = -1;
   TRI_TRY(tri_ckpt_path(path, "%s/LATEST", dir));
-  n = readlink(path, target, sizeof target);
+  n = readlinkat(at, at == AT_FDCWD ? path : "LATEST", target, sizeof target);
   if (n < 0 && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
   if (n < 0) TRI_FAIL(TRI_EFORMAT, "%s: is not a symbolic link: %s", path, strerror(errno));
   target[n < (ssize_t)sizeof target ? n : (ssize_t)sizeof target - 1] = 0;
@@ -196,7 +196,7 @@ tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved) {
 
   *moved = false;
   TRI_TRY(step_path(whole, dir, step, WHOLE));
-  if (read_latest(dir, &latest) != TRI_OK) tri_error_clear(); /* what is wrong with it goes */
+  if (read_latest(AT_FDCWD, dir, &latest) != TRI_OK) tri_error_clear(); /* what is wrong with it goes */
   if (latest == step || !tri_file_exists(whole)) return TRI_OK;
   TRI_TRY(point_latest(dir, step));
   *moved = true;
@@ -215,21 +215,6 @@ static void wind_back(step_list *l, int64_t latest) {
     memmove(s, s + 1, (size_t)(l->n - 1) * sizeof *s);
     s[l->n - 1] = first;
   }
-}
-
-/* Is there a manifest that is whole, and files of the right sizes? The error is not kept. */
-static bool looks_whole(const char *folder) {
-  tri_ckpt_manifest m = {0};
-  char             *bytes = NULL;
-  size_t            n = 0;
-  tri_status        st = tri_ckpt_manifest_read(folder, &bytes, &n);
-
-  if (st == TRI_OK) st = tri_ckpt_manifest_parse(folder, bytes, n, &m);
-  if (st == TRI_OK) st = tri_ckpt_manifest_check_sizes(&m, folder);
-  tri_ckpt_manifest_free(&m);
-  tri_host_free((void **)&bytes);
-  if (st != TRI_OK) tri_error_clear();
-  return st == TRI_OK;
 }
 
 /* ---- clean and retain: rank 0's work. Entries are named relative to the open folder, so that no link on the way
@@ -319,6 +304,23 @@ static tri_status discard(const place *p, int64_t step) {
   return remove_entry(p, &trash);
 }
 
+/* Is there a manifest that is whole, and files of the right sizes? The error is not kept. */
+static bool looks_whole(const place *p, const entry_name *e) {
+  tri_ckpt_manifest m = {0};
+  char             *bytes = NULL;
+  size_t            n = 0;
+  int               fd = openat(p->fd, e->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  tri_status        st = fd < 0 ? TRI_EFILE : tri_ckpt_manifest_read(fd, e->path, &bytes, &n);
+
+  if (st == TRI_OK) st = tri_ckpt_manifest_parse(e->path, bytes, n, &m);
+  if (st == TRI_OK) st = tri_ckpt_manifest_check_sizes(&m, fd, e->path);
+  tri_ckpt_manifest_free(&m);
+  tri_host_free((void **)&bytes);
+  if (fd >= 0) close(fd);
+  if (st != TRI_OK) tri_error_clear();
+  return st == TRI_OK;
+}
+
 /* What cannot be discarded is passed over; the first of it is the error. */
 static tri_status retain(const place *p, int keep, int64_t in_use_step) {
   tri_status st = TRI_OK;
@@ -328,14 +330,14 @@ static tri_status retain(const place *p, int keep, int64_t in_use_step) {
   bool       stays = false;
   entry_name e;
 
-  TRI_TRY(read_latest(p->dir, &latest));
+  TRI_TRY(read_latest(p->fd, p->dir, &latest));
   TRI_TRY(list_steps(p->fd, ".", WHOLE, &l));
   wind_back(&l, latest);
   for (int i = 0; i < l.n; i++) {
     TRI_TRY_DONE(name_entry(p, l.step[i], WHOLE, &e));
     if (tri_folder_has_link(p->fd, e.name)) continue; /* a checkpoint that is kept elsewhere */
     if (kept < keep)
-      kept += looks_whole(e.path);
+      kept += looks_whole(p, &e);
     else if (l.step[i] != latest && l.step[i] != in_use_step)
       stays |= discard(p, l.step[i]) != TRI_OK;
   }
@@ -395,7 +397,8 @@ tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTE
 
   folder[0] = 0;
   TRI_TRY(checkpoints_of(path, dir));
-  if (read_latest(dir, &latest) != TRI_OK) tri_error_clear(); /* tri_ckpt_find says what is wrong with it */
+  if (read_latest(AT_FDCWD, dir, &latest) != TRI_OK)
+    tri_error_clear(); /* tri_ckpt_find says what is wrong with it */
   if (latest < 0) return TRI_OK;
   TRI_TRY(step_path(folder, dir, latest, WHOLE));
   if (!tri_file_exists(folder)) folder[0] = 0;
@@ -412,7 +415,7 @@ static tri_status candidates(const char *path, tri_text *list, tri_text *notes) 
   if (is_step_folder(path)) return tri_text_put(list, path, strlen(path) + 1);
   TRI_TRY(checkpoints_of(path, dir));
   TRI_TRY_DONE(list_steps(AT_FDCWD, dir, WHOLE, &l));
-  if (read_latest(dir, &latest) != TRI_OK) {
+  if (read_latest(AT_FDCWD, dir, &latest) != TRI_OK) {
     TRI_TRY_DONE(tri_text_printf(notes, "%s\n", tri_error_message()));
     tri_error_clear();
   }

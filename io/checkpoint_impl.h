@@ -60,12 +60,13 @@ TRI_CHECKED tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *w
 TRI_CHECKED tri_status tri_ckpt_manifest_add_file(tri_ckpt_manifest *m, const char *name, int64_t bytes,
                                                   uint64_t hash);
 TRI_CHECKED tri_status tri_ckpt_manifest_write(const tri_ckpt_manifest *m, const char *folder);
-/* The bytes of folder's MANIFEST.json; *bytes by tri_host_free. */
-TRI_CHECKED tri_status tri_ckpt_manifest_read(const char *folder, char **bytes, size_t *n);
+/* The bytes of MANIFEST.json in the folder `at`, AT_FDCWD where `folder` is its path; else that is for messages.
+ * *bytes by tri_host_free. */
+TRI_CHECKED tri_status tri_ckpt_manifest_read(int at, const char *folder, char **bytes, size_t *n);
 TRI_CHECKED tri_status tri_ckpt_manifest_parse(const char *folder, const char *bytes, size_t n,
                                                tri_ckpt_manifest *out);
-/* Are state.h5 and the side files there, and as long as they must be? */
-TRI_CHECKED tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, const char *folder);
+/* Are state.h5 and the side files there, and as long as they must be? at, folder: as tri_ckpt_manifest_read. */
+TRI_CHECKED tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, int at, const char *folder);
 void                   tri_ckpt_manifest_free(tri_ckpt_manifest *m);
 /* The hash of state.h5 without its tensors. TRI_EFORMAT: tensors overlap, or more lies beside them than HDF5 needs for
  * them. */

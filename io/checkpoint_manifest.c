@@ -4,6 +4,7 @@
 #include "file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -173,16 +174,24 @@ done:
 
 /* ---- reading */
 
-tri_status tri_ckpt_manifest_read(const char *folder, char **bytes, size_t *n) {
+static const char manifest_name[] = "MANIFEST.json";
+
+tri_status tri_ckpt_manifest_read(int at, const char *folder, char **bytes, size_t *n) {
   char        path[TRI_CKPT_PATH_BYTES];
+  const char *from = at == AT_FDCWD ? path : manifest_name;
   struct stat sb;
+  int         fd;
   tri_status  st;
 
   *bytes = NULL;
-  TRI_TRY(tri_ckpt_path(path, "%s/MANIFEST.json", folder));
-  if (stat(path, &sb) && errno == ENOENT)
+  TRI_TRY(tri_ckpt_path(path, "%s/%s", folder, manifest_name));
+  if (fstatat(at, from, &sb, 0) && errno == ENOENT)
     TRI_FAIL(TRI_EFORMAT, "%s: has no MANIFEST.json: it was never finished, or the file was deleted", folder);
-  st = tri_file_read(path, manifest_limit_bytes, bytes, n);
+  st = tri_file_open_at(at, from, path, &fd);
+  if (st == TRI_OK) {
+    st = tri_file_read_open(fd, path, manifest_limit_bytes, bytes, n);
+    close(fd);
+  }
   if (st == TRI_EINPUT) st = TRI_EFILE; /* a checkpoint is not the user's input */
   if (st != TRI_OK) TRI_FAIL(st, "%s: cannot be read", path);
   return TRI_OK;
@@ -311,12 +320,12 @@ done:
   return st;
 }
 
-static tri_status check_size(const char *folder, const char *name, int64_t bytes) {
+static tri_status check_size(int at, const char *folder, const char *name, int64_t bytes) {
   char        path[TRI_CKPT_PATH_BYTES];
   struct stat sb;
 
   TRI_TRY(tri_ckpt_path(path, "%s/%s", folder, name));
-  if (stat(path, &sb))
+  if (fstatat(at, at == AT_FDCWD ? path : name, &sb, 0))
     TRI_FAIL(errno == ENOENT ? TRI_EFORMAT : TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
   if (!S_ISREG(sb.st_mode)) TRI_FAIL(TRI_EFORMAT, "%s: is not a regular file", path);
   if (sb.st_size != bytes)
@@ -325,9 +334,9 @@ static tri_status check_size(const char *folder, const char *name, int64_t bytes
   return TRI_OK;
 }
 
-tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, const char *folder) {
-  TRI_TRY(check_size(folder, "state.h5", m->state_bytes));
-  for (int i = 0; i < m->n_file; i++) TRI_TRY(check_size(folder, m->file[i].name, m->file[i].bytes));
+tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, int at, const char *folder) {
+  TRI_TRY(check_size(at, folder, "state.h5", m->state_bytes));
+  for (int i = 0; i < m->n_file; i++) TRI_TRY(check_size(at, folder, m->file[i].name, m->file[i].bytes));
   return TRI_OK;
 }
 

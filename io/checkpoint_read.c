@@ -3,6 +3,7 @@
 
 #include "file.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ int tri_ckpt_find_tensor(const tri_ckpt_reader *r, const char *group, const char
 static tri_status check_folder(tri_ckpt_reader *r) {
   uint64_t hash;
 
-  TRI_TRY(tri_ckpt_manifest_check_sizes(&r->m, r->folder));
+  TRI_TRY(tri_ckpt_manifest_check_sizes(&r->m, AT_FDCWD, r->folder));
   for (int i = 0; i < r->m.n_file; i++) {
     char  *bytes;
     size_t n;
@@ -93,7 +94,7 @@ static tri_status load_manifest(tri_ckpt_reader *r, tri_comm *world) {
   size_t     n = 0;
 
   TRI_TRY_DONE(tri_ckpt_agree(
-      world, !world || world->rank == 0 ? tri_ckpt_manifest_read(r->folder, &bytes, &n) : TRI_OK));
+      world, !world || world->rank == 0 ? tri_ckpt_manifest_read(AT_FDCWD, r->folder, &bytes, &n) : TRI_OK));
   if (world) {
     TRI_TRY_DONE(tri_host_bcast(world, &n, sizeof n, 0));
     if (world->rank != 0) st = tri_host_alloc(n + 1, 1, (void **)&bytes);

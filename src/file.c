@@ -33,11 +33,13 @@ bool tri_file_exists(const char *path) {
   return stat(path, &sb) == 0;
 }
 
-tri_status tri_file_open(const char *path, int *fd) {
-  *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (*fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-  return check_regular(path, TRI_EINPUT, fd);
+tri_status tri_file_open_at(int at, const char *path, const char *shown, int *fd) {
+  *fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (*fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", shown, strerror(errno));
+  return check_regular(shown, TRI_EINPUT, fd);
 }
+
+tri_status tri_file_open(const char *path, int *fd) { return tri_file_open_at(AT_FDCWD, path, path, fd); }
 
 tri_status tri_file_create(const char *path, int *fd) {
   int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;

@@ -10,7 +10,7 @@ static void seal(const char *folder) {
   char             *bytes;
   size_t            n;
 
-  OK(tri_ckpt_manifest_read(folder, &bytes, &n));
+  OK(tri_ckpt_manifest_read(AT_FDCWD, folder, &bytes, &n));
   OK(tri_ckpt_manifest_parse(folder, bytes, n, &m));
   m.state_bytes = size_of(in(folder, "state.h5"));
   OK(tri_ckpt_metadata_hash(&m, folder, &m.metadata_hash));
