@@ -38,9 +38,9 @@ static double (*now_s)(void);
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
                "a handler must not wait for a lock");
 
-/* A handler does not know whether the step will be ended or given up. */
-static const char *const words_of[] = {[TRI_HALT_RUNNING] =
+static const char *const words_of[] = {[TRI_HALT_LOADING] =
                                            "stopping as soon as the run can be resumed, again to end now\n",
+                                       [TRI_HALT_STEPS] = "stopping after this step, again to end now\n",
                                        [TRI_HALT_LEAVING] = "the run is ending, again to end now\n"};
 
 /* mpirun's SIGTERM, which SIGKILL follows, comes when another rank failed too. */
@@ -49,7 +49,7 @@ static const char *words_for(int number) {
   if (number != SIGTERM || !by_mpirun) return words_of[phase];
   return is_open
              ? "told to end by mpirun (Ctrl-C, or another rank failed); kill -USR1 mpirun, or OUTPUT/STOP, "
-               "stops a run that can be resumed\n"
+               "ends a run after a step\n"
              : NULL;
 }
 

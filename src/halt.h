@@ -19,9 +19,9 @@ typedef enum {
  * SIGTERM, which SIGKILL follows, is answered after tri_halt_open only, and with what would work. clock_s: seconds, of a
  * function that a handler may call: tri_now_s. */
 void tri_halt_catch_signals(bool answer, double (*clock_s)(void));
-/* Not collective. What the run does now, which the answer depends on; RUNNING at first. Handlers stay while it leaves:
+/* Not collective. What the run does now, which the answer depends on; LOADING at first. Handlers stay while it leaves:
  * other ranks' signals may come when rank 0 has obeyed its own, and would end the job as one that failed. */
-typedef enum { TRI_HALT_RUNNING, TRI_HALT_LEAVING } tri_halt_phase;
+typedef enum { TRI_HALT_LOADING, TRI_HALT_STEPS, TRI_HALT_LEAVING } tri_halt_phase;
 void tri_halt_enter(tri_halt_phase now);
 
 typedef struct tri_halt_opt {

@@ -419,6 +419,7 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
   TRI_TRY(begin(t, &stop));
   if (t->first_step >= t->steps) tri_screen_idle(t, t->count.step);
   t->screen.loop_s = tri_now_s();
+  tri_halt_enter(TRI_HALT_STEPS);
   for (int64_t step = t->count.step + 1; step <= t->steps && !stop; step++) {
     TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));

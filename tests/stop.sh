@@ -33,7 +33,7 @@ tell() { # how, output folder, file, lines, of what pattern, further key=value .
   wait $pid || code=$?
   [ $code = 75 ] || fail "$how: exit code $code"
   last=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*\(.\)/\1/')
-  answers=$(grep -c 'stopping as soon as the run can be resumed, again to end now' "$dir/log" || true)
+  answers=$(grep -c 'stopping after this step, again to end now' "$dir/log" || true)
   if [ "$how" = STOP ]; then
     [ ! -L "$out/STOP" ] && [ -s "$dir/deck.yaml" ] || fail "STOP is left, or followed"
     [ "$(cat "$dir/out")" = "stopped by $out/STOP" ] && [ "$answers" = 0 ] || fail "STOP: says $(cat "$dir/out")"

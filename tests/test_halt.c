@@ -272,13 +272,15 @@ int main(void) {
   };
 
   if (tri_runtime_env_rank() == 0) {
-    static const char stopping[] = "stopping as soon as the run can be resumed, again to end now\n";
-    check_signals(SIGUSR1, TRI_HALT_RUNNING, false, stopping);
+    static const char step[] = "stopping after this step, again to end now\n";
+    check_signals(SIGUSR1, TRI_HALT_STEPS, false, step);
+    check_signals(SIGUSR1, TRI_HALT_LOADING, false,
+                  "stopping as soon as the run can be resumed, again to end now\n");
     check_signals(SIGUSR1, TRI_HALT_LEAVING, false, "the run is ending, again to end now\n");
-    check_signals(SIGINT, TRI_HALT_RUNNING, false, "");
-    check_signals(SIGINT, TRI_HALT_RUNNING, true, "");
-    check_signals(SIGTERM, TRI_HALT_RUNNING, false,
-                  tri_runtime_by_mpirun() ? "" : stopping); /* mpirun's is answered when there is a run */
+    check_signals(SIGINT, TRI_HALT_STEPS, false, "");
+    check_signals(SIGINT, TRI_HALT_STEPS, true, "");
+    check_signals(SIGTERM, TRI_HALT_STEPS, false,
+                  tri_runtime_by_mpirun() ? "" : step); /* mpirun's is answered when there is a run */
   }
   return cmocka_run_group_tests(tests, open_all, close_all);
 }
