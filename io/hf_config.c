@@ -55,10 +55,10 @@ static const json_t *get(const source *s, const char *key) {
   return has(s, key) ? json_object_get(s->root, key) : NULL;
 }
 
-/* The whole number under `key`, or `missing` if the key is not there. */
+/* The whole number under `key`, or `missing` if the key is not there or null. */
 static tri_status get_int(const source *s, const char *key, int64_t missing, int64_t least, int64_t most,
                           int64_t *out) {
-  const json_t *v = json_object_get(s->root, key);
+  const json_t *v = get(s, key);
 
   *out = v ? json_integer_value(v) : missing;
   if (v && !json_is_integer(v)) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be a whole number", s->name, key);
@@ -68,9 +68,12 @@ static tri_status get_int(const source *s, const char *key, int64_t missing, int
   return TRI_OK;
 }
 
+/* A size of the model, which null is not. */
 static tri_status get_size(const source *s, const char *key, int64_t missing, int64_t most, int *out) {
   int64_t v;
 
+  if (json_is_null(json_object_get(s->root, key)))
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` must be a whole number", s->name, key);
   TRI_TRY(get_int(s, key, missing, 1, most, &v));
   *out = (int)v;
   return TRI_OK;

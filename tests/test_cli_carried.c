@@ -45,6 +45,23 @@ static void through_training_resume_and_export(void **state) {
   are_equal("first", "q");
 }
 
+/* As published files have them; transformers takes each for a field that is not there. */
+static void a_null_in_a_config_goes_through(void **state) {
+  static const char nulls[] =
+      "\"sliding_window\": null,\\n  \"head_dim\": null,\\n  \"rope_scaling\": null,\\n  "
+      "\"rope_parameters\": null,\\n  \"pad_token_id\": null,\\n  \"dtype\": null";
+
+  (void)state;
+  cli_sh("sed '/_dtype\"/d; s/^{/{\\n  %s,/' config.json >nulls.json && ! cmp -s config.json nulls.json",
+         nulls);
+  cli_succeeds(ONE SFT "model.config=nulls.json run.output=null_run train.steps=1");
+  cli_succeeds(ONE "export null_run null_model");
+  cli_sh("for key in sliding_window head_dim rope_scaling rope_parameters pad_token_id; do "
+         "grep -q \"\\\"$key\\\": null\" null_model/config.json || exit 1; done; "
+         "grep -q '\"dtype\": \"float32\"' null_model/config.json");
+  cli_succeeds(ONE "generate null_model a --max-new 2");
+}
+
 static void random_weights_take_those_beside_the_tokenizer(void **state) {
   (void)state;
   make_model("tok");
@@ -95,6 +112,7 @@ static void large_files_are_refused_others_left_out(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(through_training_resume_and_export),
+      cmocka_unit_test(a_null_in_a_config_goes_through),
       cmocka_unit_test(random_weights_take_those_beside_the_tokenizer),
       cmocka_unit_test(a_cache_of_hugging_face_works),
       cmocka_unit_test(no_link_is_followed_out_of_the_folder),

@@ -264,6 +264,12 @@ static void accepts_what_changes_nothing(void **state) {
       LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"attention_factor\":null}}",
       LLAMA ",\"tie_word_embeddings\":null,\"rope_theta\":null,\"hidden_act\":null,\"attention_bias\":null}",
       QWEN ",\"use_sliding_window\":null,\"dual_chunk_attention_config\":null,\"rms_norm_eps\":null}",
+      LLAMA ",\"sliding_window\":null,\"rope_scaling\":null,\"head_dim\":null,\"pad_token_id\":null}",
+      LLAMA ",\"num_key_value_heads\":null,\"max_position_embeddings\":null,\"layer_types\":null,\"sliding_"
+            "window\":null}",
+      LLAMA
+      ",\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+      "\"original_max_position_embeddings\":null}}",
       LLAMA ",\"bos_token_id\":1000,\"pad_token_id\":-1}",
   };
   tri_model_shape shape;
