@@ -129,3 +129,20 @@ tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_fla
   }
   return TRI_OK;
 }
+
+tri_status tri_flags_need(const tri_command *c, const tri_need *need, int n_need, const char *extra) {
+  char   missing[256] = "";
+  size_t used = 0;
+  int    n = 0;
+
+  for (int i = 0; i < n_need; i++) {
+    if (need[i].given) continue;
+    used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", n++ ? ", " : "", need[i].what);
+    TRI_ASSERT(used < sizeof missing);
+  }
+  if (n)
+    TRI_FAIL(TRI_EARG, "%s %s missing; usage: trireme %s %s", missing, n == 1 ? "is" : "are", c->name,
+             c->usage);
+  if (extra) TRI_FAIL(TRI_EARG, "'%s' is one too many; usage: trireme %s %s", extra, c->name, c->usage);
+  return TRI_OK;
+}

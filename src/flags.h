@@ -34,6 +34,16 @@ typedef struct tri_command {
 TRI_CHECKED tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc,
                                        char **argv, int *n_rest, bool *help);
 
+/* What a command cannot do without, as its usage has it: "MODEL", "--data F.jsonl". */
+typedef struct tri_need {
+  const char *what;
+  bool        given;
+} tri_need;
+/* Not collective. TRI_EARG with the usage: all that is not given, else `extra`, an argument too many, where there is one
+ * (else NULL). */
+TRI_CHECKED tri_status tri_flags_need(const tri_command *c, const tri_need *need, int n_need,
+                                      const char *extra);
+
 /* argv[0] as it was typed: what starts this program again in the same shell. Borrowed; "trireme" until it is set. */
 void        tri_program_set(const char *argv0);
 const char *tri_program(void);

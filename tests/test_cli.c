@@ -117,6 +117,26 @@ static void tokenize_there_and_back(void **state) {
   assert_string_equal(cli_out, "[18,10,19,28]\n[]\n[64,188,256]\n");
 }
 
+/* Of several prompts each stands above its answers, in one line; of one nothing does. */
+static void answers_stand_below_their_prompts(void **state) {
+  char one[CLI_TEXT_BYTES], all[2 * CLI_TEXT_BYTES];
+
+  (void)state;
+  cli_succeeds(ONE "generate model '3+4=' --max-new 4 --temperature 0");
+  assert_null(strstr(cli_out, "prompt"));
+  memcpy(one, cli_out, sizeof one);
+  cli_succeeds(ONE "generate model '5+5=\n' --max-new 4 --temperature 0");
+  snprintf(all, sizeof all, "prompt 1: 3+4=\n%s%sprompt 2: 5+5=\\n\n%s%s", one, one, cli_out, cli_out);
+  cli_succeeds(ONE "generate model '3+4=' '5+5=\n' --max-new 4 --temperature 0 --num 2");
+  assert_string_equal(cli_out, all);
+  cli_write("two.jsonl", "{\"tokens\": [18,10]}\n{\"prompt\": \"a\"}\n");
+  cli_succeeds(TWO "generate model --prompts two.jsonl --max-new 4");
+  cli_shows(cli_out, "prompt 1: 3+\n");
+  cli_shows(cli_out, "\nprompt 2: a\n");
+  cli_succeeds(ONE "generate model 'a' 'b' --max-new 4 --json");
+  assert_null(strstr(cli_out, "prompt 1"));
+}
+
 /* Judge: every value of the checkpoint. */
 static void export_in_shards_is_the_checkpoint(void **state) {
   tri_ckpt_reader *r = NULL;
@@ -347,11 +367,25 @@ static void unwritable_output_is_named(void **state) {
 
 /* ---- data ---- */
 
+static void what_is_missing_is_said(void **state) {
+  (void)state;
+  cli_fails(64, ONE "eval model --reward exact", "--data F.jsonl is missing; usage: trireme eval MODEL",
+            NULL);
+  cli_fails(64, ONE "eval", "MODEL, --data F.jsonl, --reward R are missing; usage: ", NULL);
+  cli_fails(64, ONE "eval model rl.jsonl --data rl.jsonl --reward exact", "'rl.jsonl' is one too many", NULL);
+  cli_fails(64, ONE "generate model", "PROMPT or --prompts F.jsonl is missing", NULL);
+  cli_fails(64, ONE "generate model a --prompts rl.jsonl", "'a' and --prompts rl.jsonl: ", "not both");
+  cli_fails(64, ONE "score model", "DATA.jsonl is missing; usage: trireme score", NULL);
+  cli_fails(64, ONE "tokenize", "MODEL is missing; usage: trireme tokenize", NULL);
+  cli_fails(64, ONE "inspect --verify", "PATH is missing; usage: trireme inspect", NULL);
+  cli_fails(64, ONE "export run", "FOLDER is missing; usage: trireme export", NULL);
+}
+
 static void bad_lines_are_numbered(void **state) {
   (void)state;
   cli_write("bad.jsonl",
             "{\"prompt\": \"a\", \"completion\": \"b\"}\n\n{\"prompt\": \"a\", \"completion\"\n");
-  cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:3: ", NULL);
+  cli_fails(64, ONE SFT "data.train=bad.jsonl", "bad.jsonl:3: ", "near end of line");
   cli_fails(64, TWO SFT "data.train=bad.jsonl", "bad.jsonl:3: ", NULL);
   cli_fails(64, ONE "score model bad.jsonl", "bad.jsonl:3: ", NULL);
   cli_fails(64, ONE "generate model --prompts bad.jsonl --max-new 4", "bad.jsonl:3: ", NULL);
@@ -619,6 +653,7 @@ int main(void) {
       cmocka_unit_test(an_answer_no_pattern_can_judge_counts_as_nothing),
       cmocka_unit_test(an_answer_without_text_counts_as_nothing),
       cmocka_unit_test(tokenize_there_and_back),
+      cmocka_unit_test(answers_stand_below_their_prompts),
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),
       cmocka_unit_test(every_command_has_help),
@@ -632,6 +667,7 @@ int main(void) {
       cmocka_unit_test(data_of_other_formats_is_recognised),
       cmocka_unit_test(data_is_read_from_files_only),
       cmocka_unit_test(unwritable_output_is_named),
+      cmocka_unit_test(what_is_missing_is_said),
       cmocka_unit_test(bad_lines_are_numbered),
       cmocka_unit_test(long_lines_are_refused),
       cmocka_unit_test(fields_have_other_names),

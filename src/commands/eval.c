@@ -181,7 +181,8 @@ static tri_status eval(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
-  if (n != 1 || !q.data || !q.reward) TRI_FAIL(TRI_EARG, "usage: trireme eval %s", tri_command_eval.usage);
+  const tri_need need[] = {{"MODEL", n > 0}, {"--data F.jsonl", q.data}, {"--reward R", q.reward}};
+  TRI_TRY(tri_flags_need(&tri_command_eval, need, 3, n > 1 ? argv[1] : NULL));
   if (!strcmp(q.reward, "regex") && !q.pattern) TRI_FAIL(TRI_EARG, "--reward regex needs --pattern P");
   if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
     TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");

@@ -45,7 +45,8 @@ static tri_status run(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_export, flag, 1, argc, argv, &n, &help));
   if (help) return TRI_OK;
-  if (n != 2) TRI_FAIL(TRI_EARG, "usage: trireme export %s", tri_command_export.usage);
+  const tri_need need[] = {{"CHECKPOINT", n > 0}, {"FOLDER", n > 1}};
+  TRI_TRY(tri_flags_need(&tri_command_export, need, 2, n > 2 ? argv[2] : NULL));
   if (dtype && strcmp(dtype, "f32") != 0 && strcmp(dtype, "bf16") != 0)
     TRI_FAIL(TRI_EARG, "--dtype %s: must be bf16 or f32", dtype);
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */

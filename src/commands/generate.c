@@ -3,6 +3,7 @@
 #include "infer.h"
 #include "io/rollout_file.h"
 #include "print.h"
+#include "visible.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -123,6 +124,30 @@ static tri_status print_answer(const tri_infer *f, const request *q, const tri_r
   return tri_text_put(out, "\n", 1);
 }
 
+/* Before the answers to one of several prompts, in one line: which. */
+static tri_status print_prompt(const tri_infer *f, const tri_rollout *r, int i, tri_text *out,
+                               tri_text *text) {
+  const int32_t *token = r->token + r->start[i];
+  tri_status     st = TRI_EINPUT;
+  char          *line = NULL;
+
+  text->len = 0;
+  if (f->encoder.tokenizer)
+    st = tri_answers_decode(f->encoder.tokenizer, token, r->prompt_len[i], false, text);
+  TRI_TRY(tri_text_printf(out, "prompt %d:", i / r->group + 1));
+  if (st == TRI_EINPUT) { /* as with an answer, its tokens stand for it */
+    tri_error_clear();
+    for (int k = 0; k < r->prompt_len[i]; k++) TRI_TRY(tri_text_printf(out, " %d", token[k]));
+    return tri_text_put(out, "\n", 1);
+  }
+  TRI_TRY(st);
+  TRI_TRY(TRI_ALLOC(line, text->len * TRI_VISIBLE_MOST + 1));
+  tri_visible(text->len ? text->data : "", text->len, "", line, text->len * TRI_VISIBLE_MOST + 1);
+  st = tri_text_printf(out, " %s\n", line);
+  TRI_FREE(line);
+  return st;
+}
+
 static tri_status run(const char *model, const request *q) {
   tri_infer   f = {0};
   input       in = {0};
@@ -140,8 +165,10 @@ static tri_status run(const char *model, const request *q) {
                           .n_eos = tri_source_eos(f.source)->n};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(tri_infer_generate(&f, in.prompt, in.n, &opt, &r));
-  for (int i = 0; f.se.rt.world_rank == 0 && i < r.n_seq; i++)
+  for (int i = 0; f.se.rt.world_rank == 0 && i < r.n_seq; i++) {
+    if (in.n > 1 && !q->json && i % r.group == 0) TRI_TRY_DONE(print_prompt(&f, &r, i, &out, &text));
     TRI_TRY_DONE(print_answer(&f, q, &r, i, &out, &text));
+  }
   TRI_TRY_DONE(tri_print(out.data, out.len));
   fflush(stdout);
 done:
@@ -177,9 +204,11 @@ static tri_status generate(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_generate, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
-  if (n < 1 || (n < 2) != (q.prompts != NULL))
-    TRI_FAIL(TRI_EARG, "usage: trireme generate %s; prompts on the command line or --prompts, one of the two",
-             tri_command_generate.usage);
+  const tri_need need[] = {{"MODEL", n > 0}, {"PROMPT or --prompts F.jsonl", n > 1 || q.prompts}};
+  TRI_TRY(tri_flags_need(&tri_command_generate, need, 2, NULL));
+  if (n > 1 && q.prompts)
+    TRI_FAIL(TRI_EARG, "'%s' and --prompts %s: prompts come from the command line or from a file, not both",
+             argv[1], q.prompts);
   q.text = argv + 1;
   q.n_text = n - 1;
   return run(argv[0], &q);

@@ -507,7 +507,8 @@ static tri_status run(int argc, char **argv, int *code) {
            MOST_GIB, MOST_S);
     return TRI_OK;
   }
-  if (n != 1) TRI_FAIL(TRI_EARG, "usage: trireme inspect %s", tri_command_inspect.usage);
+  const tri_need need[] = {{"PATH", n > 0}};
+  TRI_TRY(tri_flags_need(&tri_command_inspect, need, 1, n > 1 ? argv[1] : NULL));
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
   q.path = argv[0];
   TRI_TRY_DONE(show(&q, &out));

@@ -139,7 +139,8 @@ static tri_status score(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_score, flag, 4, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
-  if (n != 2) TRI_FAIL(TRI_EARG, "usage: trireme score %s", tri_command_score.usage);
+  const tri_need need[] = {{"MODEL", n > 0}, {"DATA.jsonl", n > 1}};
+  TRI_TRY(tri_flags_need(&tri_command_score, need, 2, n > 2 ? argv[2] : NULL));
   q.data = argv[1];
   return run(argv[0], &q);
 }

@@ -130,7 +130,8 @@ static tri_status run(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_tokenize, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) return TRI_OK;
-  if (n < 1 || n > 2) TRI_FAIL(TRI_EARG, "usage: trireme tokenize %s", tri_command_tokenize.usage);
+  const tri_need need[] = {{"MODEL", n > 0}};
+  TRI_TRY(tri_flags_need(&tri_command_tokenize, need, 1, n > 2 ? argv[2] : NULL));
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
   return work(argv[0], n > 1 ? argv[1] : NULL, special, back);
 }
