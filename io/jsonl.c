@@ -77,6 +77,14 @@ static const char *skip_space(const char *p, const char *end) {
   return p;
 }
 
+/* jansson takes the end of its text for that of a file. */
+static void name_end(char *text) {
+  static const char file[] = "end of file";
+  char             *end = strlen(text) < sizeof file ? NULL : text + strlen(text) - (sizeof file - 1);
+
+  if (end && !strcmp(end, file)) memcpy(end + sizeof file - sizeof "file", "line", 4);
+}
+
 tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
   json_error_t error;
 
@@ -90,6 +98,7 @@ tri_status tri_jsonl_next(tri_jsonl *r, json_t **object) {
              (long long)tri_jsonl_line(r), MOST_NESTED);
   r->object =
       json_loadb(r->text, r->text_bytes, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &error);
+  if (!r->object) name_end(error.text);
   if (!r->object)
     TRI_FAIL(TRI_EINPUT, "%s:%lld: not JSON: %s (column %d)", tri_jsonl_path(r), (long long)tri_jsonl_line(r),
              error.text, error.column);
