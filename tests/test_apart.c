@@ -103,6 +103,7 @@ static void memory_is_bounded(void **state) {
   tri_error_clear();
   bytes = (int64_t)1 << 24;
   assert_int_equal(tri_apart(hungry, &bytes, &limit, &out, how), TRI_OK);
+  tri_text_free(&out);
 }
 
 static void processor_time_is_bounded(void **state) {
