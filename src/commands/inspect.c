@@ -18,7 +18,8 @@
 enum {
   PATH_ROOM = TRI_CKPT_PATH_BYTES + 64,
   MOST_GIB = 4, /* of memory, for reading a checkpoint; chosen: ten times what a manifest of 16 MiB takes */
-  MOST_S = 600  /* of processor time, but with --verify; chosen: ten times what the most metadata take */
+  MOST_S =
+      600 /* of processor time, but with --verify; chosen: ten times what the most metadata and side files take */
 };
 
 /* One tensor, of whichever kind of file. */
