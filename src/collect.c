@@ -36,14 +36,29 @@ static void add_to_share(share *s, const tri_example *e) {
   s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
 }
 
+/* Answers being made, of all ranks, and what is shown of them. */
+typedef struct work {
+  tri_trainer *t;
+  const char  *phase;             /* what the time is spent on */
+  int64_t      before, here, all; /* of the rollout or the evaluation: made before, now, and in the end */
+} work;
+
+static void show_progress(void *ctx, int finished, int total) {
+  const work *w = ctx;
+
+  tri_screen_answers(w->t, w->phase, w->before + w->here * finished / total, w->all);
+}
+
 /* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
-static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt *how, bool *halted) {
+static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt *how, work *w, bool *halted) {
   tri_generate_opt gen = *how;
   tri_halt_cause   cause = TRI_HALT_NOT;
   tri_status       st;
 
   gen.halt = tri_halt_watch;
   gen.halt_ctx = t->halt;
+  gen.progress = show_progress;
+  gen.progress_ctx = w;
   tri_halt_watch_begin(t->halt);
   st = tri_sampler_generate(t->sampler, s->prompt, s->n, &gen, t->se->stream, &t->mine);
   st = tri_halt_watch_end(t->halt, st, &cause);
@@ -52,19 +67,19 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt 
 }
 
 /* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere; none where the run
- * is told to stop. span: what the time is spent on. */
-static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, const char *span,
+ * is told to stop. */
+static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, work w,
                          tri_rollout *out) {
   tri_status st = TRI_OK;
   bool       halted;
   int        reward;
 
-  tri_screen_phase(t, span);
-  tri_metric_begin(t->metrics, span);
-  TRI_TRY_DONE(sample(t, s, gen, &halted));
+  tri_screen_phase(t, w.phase);
+  tri_metric_begin(t->metrics, w.phase);
+  TRI_TRY_DONE(sample(t, s, gen, &w, &halted));
   if (halted) {
-    tri_metric_end(t->metrics, span);
-    tri_metric_forget(t->metrics, span);
+    tri_metric_end(t->metrics, w.phase);
+    tri_metric_forget(t->metrics, w.phase);
     goto done;
   }
   reward = tri_trace_phase(t->se->device->trace, "reward");
@@ -72,7 +87,7 @@ static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt 
       world_of(t), tri_answers_reward(&t->mine, s->example, tri_source_tokenizer(t->source), t->reward)));
   tri_trace_end(t->se->device->trace, reward, NULL);
   TRI_TRY_DONE(tri_rollout_exchange(&t->mine, world_of(t), out));
-  tri_metric_end(t->metrics, span);
+  tri_metric_end(t->metrics, w.phase);
 done:
   tri_rollout_free(&t->mine);
   return st;
@@ -88,7 +103,7 @@ static tri_status generate(tri_trainer *t, tri_rollout *out) {
     int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, t->count.cursor + k);
     add_to_share(&s, tri_dataset_get(t->data, i));
   }
-  if (st == TRI_OK) st = answer(t, &s, &t->gen, "rollout", out);
+  if (st == TRI_OK) st = answer(t, &s, &t->gen, (work){t, "rollout", 0, t->samples, t->samples}, out);
   free_share(&s);
   return st;
 }
@@ -270,13 +285,15 @@ typedef struct eval_sum {
 static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval_sum *sum) {
   tri_rollout *r = &t->rollout;
   float        full = full_reward(t->cfg);
+  int64_t      each = t->eval_gen.group;
+  work         w = {t, "eval", begin * each, (end - begin) * each, t->eval_prompts * each};
   share        s;
   tri_status   st;
 
   TRI_TRY(make_share(t, end - begin, &s));
   for (int64_t k = begin + world_of(t)->rank; k < end; k += world_of(t)->size)
     add_to_share(&s, tri_dataset_get(t->eval_data, k));
-  TRI_TRY_DONE(answer(t, &s, &t->eval_gen, "eval", r));
+  TRI_TRY_DONE(answer(t, &s, &t->eval_gen, w, r));
   if (tri_halt_decided(t->halt)) goto done;
   tri_answers_failed(r, t->reward, world_of(t)->rank == 0);
   for (int q = 0; q < r->n_seq; q++) {

@@ -406,6 +406,7 @@ tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_
   TRI_TRY_DONE(begin(s, prompt, n_prompt, gen));
   while (s->started < s->total || s->n_row) {
     if (gen->halt && gen->halt(gen->halt_ctx)) goto done;
+    if (gen->progress) gen->progress(gen->progress_ctx, s->started - s->n_row, s->total);
     if (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(prefill(s, st_));
     while (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(start_answer(s, st_));
     TRI_TRY_DONE(decode_step(s, st_));

@@ -34,6 +34,9 @@ typedef struct tri_generate_opt {
   /* Asked between rounds; true gives all answers up. NULL: never. */
   bool (*halt)(void *halt_ctx);
   void *halt_ctx;
+  /* Told between rounds how many of this rank's answers are finished. NULL: never. */
+  void (*progress)(void *progress_ctx, int finished, int total);
+  void *progress_ctx;
 } tri_generate_opt;
 
 typedef struct tri_sampler tri_sampler;

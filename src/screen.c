@@ -177,19 +177,38 @@ static const char *duration(double s, char out[TRI_CELL_BYTES]) {
   return out;
 }
 
-void tri_screen_phase(const tri_trainer *t, const char *phase) {
+/* Draws the live line, at most 79 columns; what: the phase and how far it is. */
+static bool draw_live(const tri_trainer *t, const char *what) {
   int64_t step = t->count.step < t->steps ? t->count.step + 1 : t->steps;
-  char    score[TRI_CELL_BYTES] = "-", rate[TRI_CELL_BYTES] = "-", left[TRI_CELL_BYTES], line[160];
+  char    at[TRI_CELL_BYTES], score[TRI_CELL_BYTES] = "-", rate[TRI_CELL_BYTES] = "-", left[TRI_CELL_BYTES],
+                           line[160];
 
+  tri_cell_steps(step, t->steps, 10, at);
+  if (!isnan(t->screen.score)) tri_cell_number(t->screen.score, 6, score);
+  if (!isnan(t->screen.rate)) tri_cell_count(t->screen.rate, 6, rate);
+  snprintf(line, sizeof line, "step %s  %-8s  %s %s  %s tok/s  %s left", at, what,
+           t->algo->generates ? "reward" : "loss", score, rate, duration(left_s(t, t->count.step), left));
+  return tri_live_draw(line);
+}
+
+void tri_screen_phase(tri_trainer *t, const char *phase) {
+  int64_t step = t->count.step < t->steps ? t->count.step + 1 : t->steps;
+
+  t->screen.answers = -1;
   if (!is_first(t)) return;
-  if (!isnan(t->screen.score)) tri_cell_number(t->screen.score, 8, score);
-  if (!isnan(t->screen.rate)) tri_cell_count(t->screen.rate, 8, rate);
-  snprintf(line, sizeof line, "step %lld/%lld  %-8s  %s %s  %s tokens/s  %s left", (long long)step,
-           (long long)t->steps, phase, t->algo->generates ? "reward" : "loss", score, rate,
-           duration(left_s(t, t->count.step), left));
-  if (tri_live_draw(line) || t->count.step > t->first_step || t->screen.rows > 0) return;
+  if (draw_live(t, phase) || t->count.step > t->first_step || t->screen.rows > 0) return;
   /* Without a live line a long first step would look like none. */
   tri_log(TRI_LOG_INFO, "step %lld/%lld: %s ...", (long long)step, (long long)t->steps, phase);
+}
+
+void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t all) {
+  char count[TRI_CELL_BYTES], what[2 * TRI_CELL_BYTES];
+
+  if (!is_first(t) || (t->screen.answers >= 0 && (done - t->screen.answers) * 100 < all)) return;
+  t->screen.answers = done;
+  tri_cell_steps(done, all, 11, count);
+  snprintf(what, sizeof what, "%s %s%s", phase, t->se->rt.world_size > 1 ? "~" : "", count);
+  (void)draw_live(t, what);
 }
 
 enum { SFT = 1, RL = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };

@@ -28,11 +28,12 @@ typedef struct tri_counters {
 
 /* What screen.c keeps between rows. */
 typedef struct tri_screen {
-  double score, rate; /* of the step before, for the live line; NaN: none yet */
-  double loop_s;      /* when the first step began; 0: not known */
-  int    rows;        /* since the header */
-  bool   gap;         /* the gap has a column: it was not 0 once */
-  char   row[160];    /* of the last finished step, until it is shown; then "" */
+  double  score, rate; /* of the step before, for the live line; NaN: none yet */
+  double  loop_s;      /* when the first step began; 0: not known */
+  int64_t answers;     /* finished, as the live line has it; -1: it does not */
+  int     rows;        /* since the header */
+  bool    gap;         /* the gap has a column: it was not 0 once */
+  char    row[160];    /* of the last finished step, until it is shown; then "" */
 } tri_screen;
 
 /* Everything trainer.c opened. The loop borrows all of it and closes none of it. */
@@ -145,8 +146,10 @@ TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, 
 /* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */
 TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t); /* its last part; not collective */
-void                   tri_screen_phase(const tri_trainer *t, const char *phase); /* the live line */
-void                   tri_screen_step(tri_trainer *t, int64_t step);             /* a row, if one is due */
+void                   tri_screen_phase(tri_trainer *t, const char *phase); /* the live line */
+/* The same with the answers finished, redrawn for each hundredth of all; as rank 0's share of them is, a guess on several. */
+void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t all);
+void tri_screen_step(tri_trainer *t, int64_t step); /* a row, if one is due */
 void tri_screen_halt(tri_trainer *t, int64_t step); /* why step is the last; its row, if not yet shown */
 void tri_screen_idle(const tri_trainer *t, int64_t done); /* no step is left to take */
 void tri_screen_end(const tri_trainer *t, tri_train_end end);

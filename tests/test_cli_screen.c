@@ -189,6 +189,27 @@ static void terminal_shows_what_the_log_has(void **state) {
   screen_is_log("seen_rl/log.txt", 160);
 }
 
+/* 256 answers are made at once. Two ranks write to the terminal themselves, not through mpirun. */
+static void live_line_counts_answers(void **state) {
+  static const char many[] = "run.resume=never rollout.rollout_batch_size=512 algo.num_generations=2 "
+                             "train.train_batch_size=1024 eval.steps=1 data.eval=rl.jsonl run.output=";
+  char              command[CLI_TEXT_BYTES / 16];
+
+  (void)state;
+  snprintf(command, sizeof command, ONE GRPO "%s%s", many, "seen_one");
+  assert_int_equal(run_on_terminal(command, 80, 0), 0);
+  cli_shows(raw, "step 1/1  eval 0/24  reward -  - tok/s  - left\r");
+  cli_shows(raw, "step 1/1  rollout 256/1024  reward -  ");
+  cli_shows(raw, "step 1/1  rollout 768/1024  reward ");
+  assert_in_range(longest_live(raw), 50, 79);
+  snprintf(command, sizeof command,
+           "export T=$(readlink /proc/self/fd/2); '%s' --allow-run-as-root --oversubscribe -n 2 "
+           "sh -c \"'%s' " GRPO "%s%s 2>\\$T\"",
+           TRI_MPIEXEC, TRI_PROGRAM, many, "seen_two");
+  assert_int_equal(run_on_terminal(command, 80, 0), 0);
+  cli_shows(raw, "step 1/1  rollout ~512/1024  reward ");
+}
+
 static void narrow_terminals_get_a_narrow_line(void **state) {
   const char *narrow;
 
@@ -411,6 +432,7 @@ static void next_command_is_as_it_was_typed(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(terminal_shows_what_the_log_has),
+      cmocka_unit_test(live_line_counts_answers),
       cmocka_unit_test(narrow_terminals_get_a_narrow_line),
       cmocka_unit_test(long_messages_break_at_words),
       cmocka_unit_test(messages_keep_their_line),
