@@ -18,8 +18,7 @@
 enum {
   PATH_ROOM = TRI_CKPT_PATH_BYTES + 64,
   MOST_GIB = 4, /* of memory, for reading a checkpoint; chosen: ten times what a manifest of 16 MiB takes */
-  MOST_S =
-      600 /* of processor time, but with --verify; chosen: ten times what the most metadata and side files take */
+  MOST_S = 600  /* of processor time, without --verify; chosen: ten times what all but tensors can take */
 };
 
 /* One tensor, of whichever kind of file. */
