@@ -21,11 +21,17 @@ static size_t piece_of(const char *text, size_t n) {
   return piece;
 }
 
-tri_status tri_print(const char *text, size_t n) {
+bool tri_print_is_terminal(void) {
   static int terminal = -1; /* asked once, not for each of a million lines */
-  char       shown[PIECE_BYTES * TRI_VISIBLE_MOST + 1];
 
   if (terminal < 0) terminal = isatty(STDOUT_FILENO);
+  return terminal;
+}
+
+tri_status tri_print(const char *text, size_t n) {
+  bool terminal = tri_print_is_terminal();
+  char shown[PIECE_BYTES * TRI_VISIBLE_MOST + 1];
+
   while (n) {
     size_t      piece = terminal ? piece_of(text, n) : n, bytes = piece;
     const char *from = text;

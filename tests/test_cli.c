@@ -117,26 +117,6 @@ static void tokenize_there_and_back(void **state) {
   assert_string_equal(cli_out, "[18,10,19,28]\n[]\n[64,188,256]\n");
 }
 
-/* Of several prompts each stands above its answers, in one line; of one nothing does. */
-static void answers_stand_below_their_prompts(void **state) {
-  char one[CLI_TEXT_BYTES], all[2 * CLI_TEXT_BYTES];
-
-  (void)state;
-  cli_succeeds(ONE "generate model '3+4=' --max-new 4 --temperature 0");
-  assert_null(strstr(cli_out, "prompt"));
-  memcpy(one, cli_out, sizeof one);
-  cli_succeeds(ONE "generate model '5+5=\n' --max-new 4 --temperature 0");
-  snprintf(all, sizeof all, "prompt 1: 3+4=\n%s%sprompt 2: 5+5=\\n\n%s%s", one, one, cli_out, cli_out);
-  cli_succeeds(ONE "generate model '3+4=' '5+5=\n' --max-new 4 --temperature 0 --num 2");
-  assert_string_equal(cli_out, all);
-  cli_write("two.jsonl", "{\"tokens\": [18,10]}\n{\"prompt\": \"a\"}\n");
-  cli_succeeds(TWO "generate model --prompts two.jsonl --max-new 4");
-  cli_shows(cli_out, "prompt 1: 3+\n");
-  cli_shows(cli_out, "\nprompt 2: a\n");
-  cli_succeeds(ONE "generate model 'a' 'b' --max-new 4 --json");
-  assert_null(strstr(cli_out, "prompt 1"));
-}
-
 /* Judge: every value of the checkpoint. */
 static void export_in_shards_is_the_checkpoint(void **state) {
   tri_ckpt_reader *r = NULL;
@@ -653,7 +633,6 @@ int main(void) {
       cmocka_unit_test(an_answer_no_pattern_can_judge_counts_as_nothing),
       cmocka_unit_test(an_answer_without_text_counts_as_nothing),
       cmocka_unit_test(tokenize_there_and_back),
-      cmocka_unit_test(answers_stand_below_their_prompts),
       cmocka_unit_test(export_in_shards_is_the_checkpoint),
       cmocka_unit_test(export_names_its_type),
       cmocka_unit_test(every_command_has_help),

@@ -1,6 +1,6 @@
 /* test_cli_terminal.c - results on a terminal: control characters of answers and files are shown, not obeyed.
  * Judge: the same command's bytes in a pipe, which stay as they are, and tri_visible (test_visible.c). */
-#define _XOPEN_SOURCE 700 /* terminals */
+#define _GNU_SOURCE /* terminals, memmem */
 #include "cli_case.h"
 
 #include <fcntl.h>
@@ -77,8 +77,28 @@ static void tokenize_shows_control_characters(void **state) {
 /* A model from random numbers writes bytes of every kind. Little enough for the buffer of a terminal. */
 static void generate_shows_control_characters(void **state) {
   (void)state;
-  expect_visible(ONE "generate model a b c --num 4 --max-new 24 --temperature 50");
+  expect_visible(ONE "generate model a --num 12 --max-new 24 --temperature 50");
   expect_visible(ONE "generate model \"$(printf 'a\\177b')\" --max-new 4 --json");
+}
+
+/* Of several prompts each stands above its answers, in one line, but in a pipe are answers only. */
+static void answers_stand_below_their_prompts(void **state) {
+  char   one[MOST];
+  size_t n_one, n_piped, n_shown, n = 0;
+
+  (void)state;
+  run_both(ONE "generate model '3+4=' --max-new 4 --temperature 0 --num 2", &n_one, &n_shown);
+  memcpy(one, piped, n_one);
+  assert_null(memmem(shown, n_shown, "prompt", 6));
+  run_both(ONE "generate model '3+4=' '5+5=\n' --max-new 4 --temperature 0 --num 2", &n_piped, &n_shown);
+  assert_true(n_piped > n_one);
+  assert_memory_equal(piped, one, n_one);
+  n = (size_t)sprintf(wanted, "prompt 1: 3+4=\n");
+  n += tri_visible(piped, n_one, "\n\t", wanted + n, sizeof wanted - n);
+  n += (size_t)sprintf(wanted + n, "prompt 2: 5+5=\\n\n");
+  n += tri_visible(piped + n_one, n_piped - n_one, "\n\t", wanted + n, sizeof wanted - n);
+  assert_int_equal(n_shown, n);
+  assert_memory_equal(shown, wanted, n);
 }
 
 static void inspect_shows_control_characters(void **state) {
@@ -91,6 +111,7 @@ static void inspect_shows_control_characters(void **state) {
 int main(void) {
   const struct CMUnitTest test[] = {cmocka_unit_test(tokenize_shows_control_characters),
                                     cmocka_unit_test(generate_shows_control_characters),
+                                    cmocka_unit_test(answers_stand_below_their_prompts),
                                     cmocka_unit_test(inspect_shows_control_characters)};
 
   return cmocka_run_group_tests(test, cli_open, cli_close);

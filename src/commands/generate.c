@@ -154,6 +154,7 @@ static tri_status run(const char *model, const request *q) {
   tri_rollout r = {0};
   tri_text    out = {0}, text = {0};
   tri_status  st = TRI_OK;
+  bool        names; /* a person sees each prompt; a script counts on answers only */
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
@@ -165,8 +166,9 @@ static tri_status run(const char *model, const request *q) {
                           .n_eos = tri_source_eos(f.source)->n};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(tri_infer_generate(&f, in.prompt, in.n, &opt, &r));
+  names = in.n > 1 && !q->json && tri_print_is_terminal();
   for (int i = 0; f.se.rt.world_rank == 0 && i < r.n_seq; i++) {
-    if (in.n > 1 && !q->json && i % r.group == 0) TRI_TRY_DONE(print_prompt(&f, &r, i, &out, &text));
+    if (names && i % r.group == 0) TRI_TRY_DONE(print_prompt(&f, &r, i, &out, &text));
     TRI_TRY_DONE(print_answer(&f, q, &r, i, &out, &text));
   }
   TRI_TRY_DONE(tri_print(out.data, out.len));
