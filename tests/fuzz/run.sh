@@ -11,6 +11,7 @@ set -uo pipefail
 shopt -s nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 build=build/cpu-fuzz
+cores=$(nproc) # which is 1 where one thread is asked for
 # Chosen: an input takes milliseconds and megabytes; one that goes past these is a find.
 limits='-timeout=10 -rss_limit_mb=512 -malloc_limit_mb=512'
 export OMP_NUM_THREADS=1 ASAN_OPTIONS=quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
@@ -60,7 +61,7 @@ one() {
 each() {
   local harness
   for harness in $harnesses; do
-    while (($(jobs -rp | wc -l) >= $(nproc))); do wait -n; done
+    while (($(jobs -rp | wc -l) >= cores)); do wait -n; done
     one "$harness" &
   done
   wait
@@ -83,7 +84,7 @@ table() {
 coverage() {
   local dir=build/fuzz-coverage harness objects=''
   cmake --preset cpu-debug -B $dir -DCMAKE_C_COMPILER=clang -DCMAKE_C_FLAGS='-fprofile-instr-generate -fcoverage-mapping' >$dir.log &&
-    cmake --build $dir --parallel "$(nproc)" --target fuzz >>$dir.log || return
+    cmake --build $dir --parallel "$cores" --target fuzz >>$dir.log || return
   rm -f $dir/*.profraw
   for harness in $harnesses; do
     tests/fuzz/seeds.sh "$harness" "$dir/work/$harness"
