@@ -51,8 +51,9 @@ TRI_CHECKED tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, c
  * 0's bytes are written, those of other ranks may be NULL. */
 TRI_CHECKED tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n);
 /* Collective over world. Makes everything durable, writes the manifest, renames the folder, swaps LATEST. A
- * checkpoint of the same step is replaced. On failure (TRI_EFILE) the folder is removed and LATEST is as it
- * was. *w is freed and NULL either way. */
+ * checkpoint of the same step is replaced; those between LATEST's and this one are of a run that was wound back, and are
+ * removed before (a step that is a link stays). On failure (TRI_EFILE) the folder is removed and LATEST is as it was. *w
+ * is freed and NULL either way. */
 TRI_CHECKED tri_status tri_ckpt_commit(tri_ckpt_writer **w);
 /* Collective over world. Closes and removes the unfinished folder. Accepts NULL, leaves NULL. */
 void tri_ckpt_abandon(tri_ckpt_writer **w);
@@ -70,7 +71,7 @@ TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
  * TRI_EFILE: some that should go are another user's, or cannot be removed. */
 TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world);
 /* Not collective; rank 0 works, once every rank has read the checkpoint of this step. LATEST names it, so that higher steps
- * count last, as of a run that was wound back; *moved: it named another. */
+ * count last, as of a run that was wound back, and go as saves pass them; *moved: it named another. */
 TRI_CHECKED tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved);
 /* Collective over world (NULL: this process alone). The checkpoint that `path` means: a step folder, a run's
  * output folder, or its checkpoints folder; of the latter two what LATEST names, then older ones, then the

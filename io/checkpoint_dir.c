@@ -347,6 +347,44 @@ done:
   return st;
 }
 
+/* Those between the checkpoint the run went on from, which LATEST names, and the one it saves now. */
+static tri_status discard_abandoned(const place *p, int64_t next_step) {
+  step_list  l = {0};
+  int64_t    latest;
+  entry_name e;
+
+  if (read_latest(p->fd, p->dir, &latest) != TRI_OK) tri_error_clear(); /* of a damaged one nothing follows */
+  if (latest < 0) return TRI_OK;
+  TRI_TRY(name_entry(p, latest, WHOLE, &e));
+  if (!tri_folder_has(p->fd, e.name)) return TRI_OK;
+  TRI_TRY(list_steps(p->fd, ".", WHOLE, &l));
+  for (int i = 0; i < l.n; i++) {
+    if (l.step[i] <= latest || l.step[i] >= next_step || name_entry(p, l.step[i], WHOLE, &e) != TRI_OK ||
+        tri_folder_has_link(p->fd, e.name))
+      continue;
+    if (discard(p, l.step[i]) == TRI_OK)
+      tri_log(TRI_LOG_INFO, "%s: removed, as the run went back to step %" PRId64 " and on from there", e.path,
+              latest);
+    else
+      tri_log(TRI_LOG_WARN, "%s: stays, though the run went back to step %" PRId64 ": %s", e.path, latest,
+              tri_error_message());
+    tri_error_clear();
+  }
+  TRI_FREE(l.step);
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_discard_abandoned(const char *dir, int64_t next_step) {
+  tri_status st;
+  place      p = {dir, -1};
+
+  TRI_TRY(tri_folder_open(dir, &p.fd));
+  if (p.fd < 0) return TRI_OK;
+  st = discard_abandoned(&p, next_step);
+  close(p.fd);
+  return st;
+}
+
 static tri_status open_and_retain(const char *dir, int keep, int64_t in_use_step) {
   tri_status st;
   place      p = {dir, -1};

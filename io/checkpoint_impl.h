@@ -146,5 +146,9 @@ TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the
 TRI_CHECKED tri_status tri_ckpt_remove(const char *folder);
 /* dir/step-%08d.tmp becomes dir/step-%08d and LATEST names it; both or neither. */
 TRI_CHECKED tri_status tri_ckpt_publish(const char *dir, int64_t step);
+/* Before step next_step is published: removes the steps between it and the one LATEST names, as of a run that was wound
+ * back, and says so, each with a line. Links stay, and what cannot be removed is a warning. Without a LATEST that names a
+ * step that is there, nothing goes. */
+TRI_CHECKED tri_status tri_ckpt_discard_abandoned(const char *dir, int64_t next_step);
 
 #endif

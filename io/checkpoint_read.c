@@ -12,7 +12,7 @@
 
 static const hsize_t read_bytes = (hsize_t)1 << 30;       /* one H5Dread: below every 2 GiB limit */
 static const size_t  text_limit_bytes = (size_t)16 << 20; /* chosen: an attribute is not a file */
-enum { MOST_VALUES = 1024 }; /* chosen: sixty times what a run saves; HDF5 looks through them for each */
+enum { MOST_VALUES = 1024 }; /* chosen: eighty times what a run saves; HDF5 looks through them for each */
 
 /* ---- by name */
 

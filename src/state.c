@@ -370,8 +370,8 @@ static tri_status begin_outputs(tri_trainer *t) {
   if (moved)
     tri_log(
         TRI_LOG_INFO,
-        "%s/LATEST names step %lld now: the run goes on from there, and checkpoints of later steps are the "
-        "first to be replaced or removed",
+        "%s/LATEST names step %lld now: the run goes on from there, and each save removes the checkpoints of "
+        "later steps up to its own",
         t->folder, (long long)t->count.step);
   if (!strcmp(t->cfg->run.resume, "never") || (!is_own(t) && has_steps(t))) TRI_TRY(set_aside(t));
   return write_decks(t);

@@ -265,7 +265,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
 }
 
 void tri_trainer_close(tri_trainer *t) {
-  if (t->lock > 0) close(t->lock);
+  if (t->lock >= 0) close(t->lock);
   tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);
   tri_sampler_close(&t->sampler);

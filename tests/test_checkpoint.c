@@ -303,6 +303,31 @@ static void retention_keeps_the_newest(void **state) {
   assert_int_equal(entries(dir), 2);
 }
 
+/* Steps between LATEST's and the one saved; without a LATEST that names one, none. */
+static void a_save_removes_what_it_passes(void **state) {
+  bool moved;
+
+  (void)state;
+  new_dir("pass");
+  for (int64_t step = 2; step <= 8; step += 2) OK(save(dir, step));
+  if (world->rank == 0) OK(tri_ckpt_wind_back(dir, 2, &moved));
+  barrier();
+  OK(save(dir, 5));
+  assert_true(there(dir, "step-00000002") && !there(dir, "step-00000004") && there(dir, "step-00000006"));
+  assert_true(there(dir, "step-00000005") && there(dir, "step-00000008"));
+  barrier();
+  if (world->rank == 0) assert_int_equal(unlink(in(dir, "LATEST")), 0);
+  barrier();
+  OK(save(dir, 7));
+  assert_true(there(dir, "step-00000005") && there(dir, "step-00000006"));
+  barrier();
+  if (world->rank == 0)
+    assert_false(unlink(in(dir, "LATEST")) || symlink("step-00000003", in(dir, "LATEST")));
+  barrier();
+  OK(save(dir, 9));
+  assert_int_equal(entries(dir), 7);
+}
+
 /* ---- finding */
 
 static void nothing_to_find_is_no_error(void **state) {
@@ -400,6 +425,7 @@ int main(void) {
       cmocka_unit_test(abandon_leaves_nothing),
       cmocka_unit_test(a_step_is_replaced),
       cmocka_unit_test(retention_keeps_the_newest),
+      cmocka_unit_test(a_save_removes_what_it_passes),
       cmocka_unit_test(nothing_to_find_is_no_error),
       cmocka_unit_test(the_one_before_is_found),
       cmocka_unit_test(a_latest_that_names_nothing),

@@ -150,6 +150,41 @@ static void winding_back_holds(void **state) {
   cli_sh("test $(wc -l < w/metrics.jsonl) = 3");
 }
 
+#define EVERY_2 "checkpoint.save_steps=2 checkpoint.save_total_limit=2 train.lr_scheduler=constant "
+#define NEXT_AT "checkpoint.save_steps=0 checkpoint.save_total_limit=2 train.lr_scheduler=constant "
+
+static void has_checkpoints(const char *run, const char *steps) {
+  cli_sh("test \"$(cd %s/checkpoints && echo step-* LATEST)\" = '%s LATEST'", run, steps);
+}
+
+/* What was gone on from is kept, and what was given up goes, on purpose or because the newest is damaged. */
+static void what_was_given_up_goes_first(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT EVERY_2 "run.output=back train.steps=4");
+  has_checkpoints("back", "step-00000002 step-00000004");
+  cli_sh(
+      "cp -r back worn && dd if=/dev/zero of=worn/checkpoints/step-00000004/state.h5 bs=1 seek=9000 count=99 "
+      "conv=notrunc status=none");
+  cli_succeeds(ONE SFT NEXT_AT "run.output=worn train.steps=5");
+  cli_shows(cli_err, "resumed from worn/checkpoints/step-00000002");
+  cli_shows(cli_err, "worn/checkpoints/step-00000004: removed, as the run went back to step 2");
+  has_checkpoints("worn", "step-00000002 step-00000005");
+  cli_succeeds(TWO SFT NEXT_AT "run.output=back train.steps=5 run.resume=back/checkpoints/step-00000002");
+  has_checkpoints("back", "step-00000002 step-00000005");
+  cli_sh("rm -r back/checkpoints/step-00000005/MANIFEST.json");
+  cli_succeeds(ONE SFT NEXT_AT "run.output=back train.steps=6");
+  cli_shows(cli_err, "resumed from back/checkpoints/step-00000002");
+}
+
+static void what_is_kept_elsewhere_is_not_given_up(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT EVERY_2 "run.output=far train.steps=4");
+  cli_sh("mv far/checkpoints/step-00000004 four && ln -s ../../four far/checkpoints/step-00000004");
+  cli_succeeds(ONE SFT NEXT_AT "run.output=far train.steps=5 run.resume=far/checkpoints/step-00000002");
+  has_checkpoints("far", "step-00000002 step-00000004 step-00000005");
+  cli_sh("test -f four/state.h5");
+}
+
 static void what_is_allowed_goes_on(void **state) {
   (void)state;
   copy_run("d");
@@ -239,6 +274,8 @@ int main(void) {
       cmocka_unit_test(a_linked_checkpoint_is_its_own),
       cmocka_unit_test(without_a_step_the_deck_stays),
       cmocka_unit_test(winding_back_holds),
+      cmocka_unit_test(what_was_given_up_goes_first),
+      cmocka_unit_test(what_is_kept_elsewhere_is_not_given_up),
       cmocka_unit_test(what_is_allowed_goes_on),
       cmocka_unit_test(other_lines_under_one_name_are_refused),
       cmocka_unit_test(a_path_is_compared_likewise),
