@@ -29,6 +29,8 @@ struct tri_metrics {
   int      fd, rank; /* fd: -1 without a file */
   char    *path;
   bool     is_new, is_due;  /* as opened: no line was kept; the last one waits for tri_metrics_complete */
+  bool     is_replaced;     /* a new file has the name of fd's */
+  tri_text completion;      /* what is not yet in the place of the last line's `due` */
   tri_text waiting;         /* lines that are not in the file yet */
   const tri_device *device; /* borrowed; NULL: nothing is traced */
   int               n;
@@ -110,6 +112,7 @@ void tri_metrics_close(tri_metrics **m) {
   if (!*m) return;
   if ((*m)->fd >= 0) close((*m)->fd);
   TRI_FREE((*m)->path);
+  tri_text_free(&(*m)->completion);
   tri_text_free(&(*m)->waiting);
   TRI_FREE(*m);
 }
@@ -308,8 +311,41 @@ static tri_status append(const tri_metrics *m, const tri_text *line) {
   return TRI_OK;
 }
 
+/* Written anew as a whole: at no moment is there half a line. */
+static tri_status complete_file(tri_metrics *m) {
+  tri_status st = TRI_OK;
+  tri_text   all = {0};
+  char      *text = NULL;
+  size_t     n;
+
+  TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
+  if (!ends_due(text, n)) TRI_FAIL_DONE(TRI_EFORMAT, "%s: was changed by another program meanwhile", m->path);
+  TRI_TRY_DONE(tri_text_put(&all, text, n - DUE_BYTES));
+  TRI_TRY_DONE(tri_text_put(&all, m->completion.data, m->completion.len));
+  TRI_TRY_DONE(tri_file_write(m->path, all.data, all.len));
+  m->completion.len = 0;
+  m->is_replaced = true;
+done:
+  TRI_FREE(text);
+  tri_text_free(&all);
+  return st;
+}
+
+static tri_status reopen(tri_metrics *m) {
+  int fd;
+
+  TRI_TRY(tri_file_append(m->path, &fd));
+  close(m->fd);
+  m->fd = fd;
+  m->is_replaced = false;
+  return TRI_OK;
+}
+
 tri_status tri_metrics_flush(tri_metrics *m) {
-  if (m->fd < 0 || !m->waiting.len) return TRI_OK;
+  if (m->fd < 0) return TRI_OK;
+  if (m->completion.len) TRI_TRY(complete_file(m));
+  if (m->is_replaced) TRI_TRY(reopen(m));
+  if (!m->waiting.len) return TRI_OK;
   TRI_TRY(append(m, &m->waiting));
   m->waiting.len = 0;
   return TRI_OK;
@@ -330,31 +366,10 @@ tri_status tri_metrics_put_off(tri_metrics *m, int64_t step) {
 bool tri_metrics_is_new(const tri_metrics *m) { return m->is_new; }
 bool tri_metrics_is_due(const tri_metrics *m) { return m->is_due; }
 
-/* Written anew as a whole: at no moment is there half a line. */
-static tri_status complete_file(tri_metrics *m) {
-  tri_status st = TRI_OK;
-  tri_text   all = {0};
-  char      *text = NULL;
-  size_t     n;
-
-  TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
-  if (!ends_due(text, n)) TRI_FAIL_DONE(TRI_EFORMAT, "%s: was changed by another program meanwhile", m->path);
-  TRI_TRY_DONE(tri_text_put(&all, text, n - DUE_BYTES));
-  TRI_TRY_DONE(put_values(m, &all));
-  TRI_TRY_DONE(tri_file_write(m->path, all.data, all.len));
-  close(m->fd);
-  m->fd = -1;
-  TRI_TRY_DONE(tri_file_append(m->path, &m->fd));
-done:
-  TRI_FREE(text);
-  tri_text_free(&all);
-  return st;
-}
-
 tri_status tri_metrics_complete(tri_metrics *m) {
-  tri_status st = m->fd >= 0 ? complete_file(m) : TRI_OK;
+  tri_status st = m->fd >= 0 ? put_values(m, &m->completion) : TRI_OK;
 
   m->n = 0;
   m->is_due = false;
-  return st;
+  return st == TRI_OK ? tri_metrics_flush(m) : st;
 }

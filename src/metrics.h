@@ -41,9 +41,10 @@ TRI_CHECKED tri_status tri_metrics_put_off(tri_metrics *m, int64_t step);
 bool tri_metrics_is_new(const tri_metrics *m);
 bool tri_metrics_is_due(const tri_metrics *m);
 /* Not collective. After open and reduce, before any write: the values take the place of the last line's "eval": "due", so
- * that it is as if it had never been put off. The file changes as a whole, or not at all. */
+ * that it is as if it had never been put off. The file changes as a whole, or not at all: then, and that is TRI_EFILE, the
+ * values wait for the next flush, and all lines behind them. */
 TRI_CHECKED tri_status tri_metrics_complete(tri_metrics *m);
-/* Not collective. Rank 0 appends the lines that wait. What cannot be written whole (disk full) is TRI_EFILE, leaves nothing
+/* Not collective. Rank 0 writes what waits. What cannot be written whole (disk full) is TRI_EFILE, leaves nothing
  * of itself in the file and waits for the next call. */
 TRI_CHECKED tri_status tri_metrics_flush(tri_metrics *m);
 

@@ -121,10 +121,8 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
   if (t->cfg->rollout.replay)
     TRI_FAIL(TRI_ECONFIG,
              "step %lld: the gap between replayed and trainer log-probabilities is %g nats, and run.sampler: "
-             "exact "
-             "promises 0; those of another policy, or of a run whose sums had another order, want "
-             "run.sampler: trust "
-             "or rescore",
+             "exact promises 0; those of another policy, or of a run whose sums had another order, want "
+             "run.sampler: trust or rescore",
              (long long)t->count.step + 1, sum->gap);
   TRI_FAIL(
       TRI_ENUMERIC,
@@ -346,10 +344,12 @@ static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
   return TRI_OK;
 }
 
-/* Collective over world. The line of a step. On a full disk it waits, and the run goes on. */
-static tri_status write_metrics(tri_trainer *t, int64_t step) {
-  tri_status st = tri_agree(world_of(t), t->eval_due ? tri_metrics_put_off(t->metrics, step)
-                                                     : tri_metrics_write(t->metrics, step));
+/* Collective over world. The line of a step; or, again, what is missing from it. On a full disk it waits, and the run goes
+ * on. */
+static tri_status write_metrics(tri_trainer *t, int64_t step, bool again) {
+  tri_status st = tri_agree(world_of(t), again         ? tri_metrics_complete(t->metrics)
+                                         : t->eval_due ? tri_metrics_put_off(t->metrics, step)
+                                                       : tri_metrics_write(t->metrics, step));
 
   if (st != TRI_EFILE) return st;
   if (world_of(t)->rank == 0)
@@ -367,7 +367,7 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, step);
   tri_health_warn(&t->health, step, world_of(t)->rank == 0);
-  return write_metrics(t, step);
+  return write_metrics(t, step, false);
 }
 
 /* Collective over world. Step 0: the evaluation before training. One that is given up leaves no line. */
@@ -380,7 +380,7 @@ static tri_status look_before(tri_trainer *t) {
   TRI_TRY(tri_report_resources(t, began_s, 0));
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, 0);
-  return write_metrics(t, 0);
+  return write_metrics(t, 0, false);
 }
 
 /* Collective over world. The evaluation that the run before gave up, into the line of its last step. */
@@ -389,7 +389,7 @@ static tri_status look_again(tri_trainer *t) {
   if (t->eval_due) return TRI_OK;
   TRI_TRY(tri_metrics_reduce(t->metrics, world_of(t)));
   tri_screen_step(t, t->count.step);
-  return tri_agree(world_of(t), tri_metrics_complete(t->metrics));
+  return write_metrics(t, t->count.step, true);
 }
 
 /* Collective over world. Is the step the last one here? Then it is said, and saved; else saved if due. */

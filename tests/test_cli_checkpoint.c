@@ -234,6 +234,29 @@ static void metrics_on_a_full_disk_wait(void **state) {
          "n/metrics.jsonl");
 }
 
+/* So does the evaluation that the run before gave up: a folder stands where its file would be written. */
+static void a_due_evaluation_on_a_full_disk_waits(void **state) {
+  static const char again[] = ONE "train look.yaml run.output=v train.steps=3";
+
+  (void)state;
+  copy_run("v");
+  cli_sh("{ cat sft.yaml && echo 'data: {train: sft.jsonl, eval: rl.jsonl}' && echo 'reward: [{name: "
+         "exact}]' && "
+         "echo 'rollout: {max_response_length: 4}' && echo 'eval: {steps: 2}'; } | sed '/^data: .train: "
+         "sft.jsonl.$/d' "
+         "> look.yaml");
+  cli_sh("sed -i '$ s/}$/, \"eval\": \"due\"}/' v/metrics.jsonl && cp v/metrics.jsonl due.jsonl && "
+         "mkdir -p v/metrics.jsonl.tmp/full");
+  assert_int_equal(cli_run(again), 74);
+  cli_shows(cli_err, "step 2: its metrics wait: v/metrics.jsonl.tmp: ");
+  cli_shows(cli_err, "step 3: its metrics wait: v/metrics.jsonl.tmp: ");
+  assert_int_equal(cli_errors(), 1);
+  cli_sh("cmp v/metrics.jsonl due.jsonl && rm -r v/metrics.jsonl.tmp");
+  cli_succeeds(again);
+  cli_sh("test $(wc -l < v/metrics.jsonl) = 3 && sed -n 2p v/metrics.jsonl | grep '\"eval_reward_mean\"' && "
+         "! grep due v/metrics.jsonl");
+}
+
 /* The checkpoint stands alone: nothing of the folders the run began from is needed, but another model is noticed. */
 static void resume_without_the_first_models(void **state) {
   (void)state;
@@ -312,6 +335,7 @@ int main(void) {
       cmocka_unit_test(leftovers_of_a_killed_writer_are_no_checkpoint),
       cmocka_unit_test(save_that_fails_is_reported_and_the_run_goes_on),
       cmocka_unit_test(metrics_on_a_full_disk_wait),
+      cmocka_unit_test(a_due_evaluation_on_a_full_disk_waits),
       cmocka_unit_test(resume_without_the_first_models),
       cmocka_unit_test(full_disk_keeps_the_old_checkpoint),
   };

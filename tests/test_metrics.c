@@ -255,25 +255,29 @@ static void test_digits(void **state) {
   tri_host_free((void **)&text);
 }
 
+/* Files of more bytes cannot be written, until the next call: -1, no bound. */
+static void bound_files(int64_t bytes) {
+  struct rlimit l;
+
+  signal(SIGXFSZ, bytes < 0 ? SIG_DFL : SIG_IGN);
+  CHECK(!getrlimit(RLIMIT_FSIZE, &l));
+  l.rlim_cur = bytes < 0 ? l.rlim_max : (rlim_t)bytes;
+  CHECK(!setrlimit(RLIMIT_FSIZE, &l));
+}
+
 /* A disk that is full after ten more bytes: an error, the file as it was, and the next step is written again.
  * */
 static void test_full(void **state) {
-  struct rlimit was, tight;
-  void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
   tri_metrics *m;
 
   (void)state;
   CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
   write_step(m, 1);
-  CHECK(!getrlimit(RLIMIT_FSIZE, &was));
-  tight = was;
-  tight.rlim_cur = strlen("{\"step\": 1" REST) + 10;
-  CHECK(!setrlimit(RLIMIT_FSIZE, &tight));
+  bound_files((int64_t)strlen("{\"step\": 1" REST) + 10);
   add_all(m);
   CHECK(tri_metrics_reduce(m, NULL) == TRI_OK);
   tri_status st = tri_metrics_write(m, 2);
-  CHECK(!setrlimit(RLIMIT_FSIZE, &was));
-  signal(SIGXFSZ, handler);
+  bound_files(-1);
   CHECK(st == TRI_EFILE && strstr(tri_error_message(), path));
   tri_error_clear();
   check_file("{\"step\": 1" REST);
@@ -306,6 +310,32 @@ static void test_put_off(void **state) {
   check_file("{\"step\": 3, \"loss\": 2, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n");
 }
 
+/* On a full disk the evaluation that was put off waits, the lines of later steps behind it. */
+static void test_put_off_full(void **state) {
+  static const char due[] = "{\"step\": 3, \"eval\": \"due\"}\n";
+  tri_metrics      *m;
+  tri_status        st[2];
+
+  (void)state;
+  put_file(due);
+  CHECK(tri_metrics_open(path, 3, 0, &m) == TRI_OK);
+  bound_files(10);
+  tri_metric_add(m, "pass", TRI_METRIC_RANK0, 1);
+  st[0] = tri_metrics_complete(m);
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 4);
+  st[1] = tri_metrics_write(m, 4);
+  bound_files(-1);
+  CHECK(st[0] == TRI_EFILE && st[1] == TRI_EFILE && strstr(tri_error_message(), path));
+  tri_error_clear();
+  check_file(due);
+  CHECK(tri_metrics_flush(m) == TRI_OK);
+  check_file("{\"step\": 3, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n");
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 5);
+  CHECK(tri_metrics_write(m, 5) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n{\"step\": 5, \"loss\": 5}\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reduce),
@@ -314,6 +344,7 @@ int main(void) {
       cmocka_unit_test(test_spans),
       cmocka_unit_test_setup_teardown(test_file, setup, teardown),
       cmocka_unit_test_setup_teardown(test_put_off, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_put_off_full, setup, teardown),
       cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
       cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
