@@ -26,12 +26,18 @@ static const double look_s = 1;  /* chosen: a file system shared by many is aske
 static const struct {
   int         number;
   const char *name;
-} signals[] = {{SIGTERM, "SIGTERM"}, {SIGUSR1, "SIGUSR1"}, {SIGINT, "SIGINT"}};
+  bool        can_be_ignored; /* by whoever starts the program */
+} signals[] = {
+    {SIGTERM, "SIGTERM", false},
+    {SIGUSR1, "SIGUSR1", false},
+    {SIGINT, "SIGINT", true}, /* a script's `trireme train DECK &` goes on when the script gets Ctrl-C */
+    {SIGHUP, "SIGHUP", true}, /* nohup */
+    {SIGPIPE, "SIGPIPE: what reads the output is gone", true}};
 enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
 /* Threads of OpenMP may be in the handler at the same time. */
-static atomic_int    caught;    /* the signal that came first; 0: none */
-static atomic_llong  caught_us; /* when; 0: none came */
+static atomic_int    caught;    /* the signal that came first, or took SIGPIPE's place; 0: none */
+static atomic_llong  caught_us; /* when one came that was not SIGPIPE; 0: none did */
 static atomic_int    phase;
 static volatile bool answers, by_mpirun, is_open; /* is_open: there is a run */
 static double (*now_s)(void);
@@ -53,6 +59,18 @@ static const char *words_for(int number) {
              : NULL;
 }
 
+/* A lost terminal is told of by the kernel and by the shell, at times that nobody bounds. */
+static bool ends_at_once(int number, long long waited_us) {
+  return number != SIGHUP && (double)waited_us > again_s * 1e6;
+}
+
+/* With every line that is written. Not answered: there is nobody to read it. */
+static void on_sigpipe(int number) {
+  int none = 0;
+
+  atomic_compare_exchange_strong(&caught, &none, number);
+}
+
 /* Only what may be called in a handler (POSIX, signal-safety). */
 static void on_signal(int number) {
   int         kept = errno;
@@ -63,7 +81,7 @@ static void on_signal(int number) {
     caught = number;
     words = words_for(number);
     if (words) tri_live_interrupt(words);
-  } else if ((double)(now_us - none) > again_s * 1e6) {
+  } else if (ends_at_once(number, now_us - none)) {
     tri_live_interrupt("");
     signal(number, SIG_DFL);
     raise(number);
@@ -72,7 +90,7 @@ static void on_signal(int number) {
 }
 
 void tri_halt_catch_signals(bool answer, double (*clock_s)(void)) {
-  struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART}, before;
+  struct sigaction action = {.sa_flags = SA_RESTART}, before;
 
   answers = answer;
   by_mpirun = tri_runtime_by_mpirun();
@@ -80,10 +98,11 @@ void tri_halt_catch_signals(bool answer, double (*clock_s)(void)) {
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < N_SIGNALS; i++) sigaddset(&action.sa_mask, signals[i].number);
   for (int i = 0; i < N_SIGNALS; i++) {
-    /* A script's `trireme train DECK &` goes on when the script gets Ctrl-C. */
-    if (signals[i].number == SIGINT && !sigaction(SIGINT, NULL, &before) && before.sa_handler == SIG_IGN)
+    int number = signals[i].number;
+    if (signals[i].can_be_ignored && !sigaction(number, NULL, &before) && before.sa_handler == SIG_IGN)
       continue;
-    sigaction(signals[i].number, &action, NULL);
+    action.sa_handler = number == SIGPIPE ? on_sigpipe : on_signal;
+    sigaction(number, &action, NULL);
   }
 }
 

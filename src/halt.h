@@ -14,10 +14,11 @@ typedef enum {
   TRI_HALT_FAILED /* a rank could not go on; of a watch alone */
 } tri_halt_cause;
 
-/* Not collective. From here on SIGTERM, SIGUSR1 and SIGINT (unless it was ignored until now) ask the run to stop. Where
- * `answer`, the first one is answered on stderr at once. Another one, more than a second later, ends the process. mpirun's
- * SIGTERM, which SIGKILL follows, is answered after tri_halt_open only, and with what would work. clock_s: seconds, of a
- * function that a handler may call: tri_now_s. */
+/* Not collective. From here on SIGTERM, SIGUSR1, SIGINT, SIGHUP and SIGPIPE (the last three unless ignored until now) ask the
+ * run to stop. Where `answer`, the first one is answered on stderr at once, SIGPIPE never. Another SIGTERM, SIGUSR1 or SIGINT,
+ * more than a second after the first that was not SIGPIPE, ends the process. mpirun's SIGTERM, which SIGKILL follows, is
+ * answered after tri_halt_open only, and with what would work. clock_s: seconds, of a function that a handler may call:
+ * tri_now_s. */
 void tri_halt_catch_signals(bool answer, double (*clock_s)(void));
 /* Not collective. What the run does now, which the answer depends on; LOADING at first. Handlers stay while it leaves:
  * other ranks' signals may come when rank 0 has obeyed its own, and would end the job as one that failed. */

@@ -333,6 +333,19 @@ static void last_finished_step_has_its_row(void **state) {
   assert_int_equal(count_rows(cli_err, &headers), 1); /* shown already */
 }
 
+/* What reads the output ends first, as tee does of Ctrl-C: the run ends as one that is told to stop. */
+static void output_that_nobody_reads_stops_the_run(void **state) {
+  char text[CLI_TEXT_BYTES];
+
+  (void)state;
+  cli_run("{ " ONE RUN "train.steps=1000000 train.learning_rate=1e-12; echo $? > rc; } 2>&1 | head -n 3");
+  cli_read("rc", text);
+  assert_string_equal(text, "75\n");
+  cli_read("seen/log.txt", text);
+  cli_shows(text, "\nSIGPIPE: what reads the output is gone: stopping after step ");
+  assert_true(cli_exists("seen/checkpoints/LATEST"));
+}
+
 /* head ends after some rows, and the pipe that it leaves ends the run. */
 static void rows_of_long_runs_keep_to_the_width(void **state) {
   int headers;
@@ -439,6 +452,7 @@ int main(void) {
       cmocka_unit_test(pipe_gets_plain_rows_and_the_header_again),
       cmocka_unit_test(rows_come_as_often_as_asked),
       cmocka_unit_test(last_finished_step_has_its_row),
+      cmocka_unit_test(output_that_nobody_reads_stops_the_run),
       cmocka_unit_test(rows_of_long_runs_keep_to_the_width),
       cmocka_unit_test(a_gap_gets_a_column),
       cmocka_unit_test(all_columns_keep_to_the_width),

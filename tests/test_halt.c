@@ -187,19 +187,22 @@ static void fail_early(const char *what) {
   exit(1);
 }
 
-static double at_s; /* the clock of the child */
-static double clock_s(void) { return at_s; }
+static volatile double at_s; /* the clock of the child, read in its handlers */
+static double          clock_s(void) { return at_s; }
 
-/* The child: survives the first signal and its double; a later one ends it. Ignored: survives all. */
+/* The child: survives the first signal and its double; a later one ends it. Ignored, or of a kind that is sent more than once
+ * anyhow: survives all. A SIGPIPE long before changes nothing. */
 static void get_signals(int number, bool answers, tri_halt_phase phase, bool ignored) {
   if (ignored) signal(number, SIG_IGN);
   tri_halt_catch_signals(answers, clock_s);
   tri_halt_enter(phase);
+  raise(SIGPIPE);
+  at_s = 5;
   raise(number);
-  at_s = 0.9;
+  at_s = 5.9;
   raise(number);
   if (write(STDERR_FILENO, "alive\n", 6) != 6) _exit(1);
-  at_s = 1.1;
+  at_s = 6.1;
   raise(number);
   _exit(7);
 }
@@ -209,6 +212,7 @@ static void check_signals(int number, tri_halt_phase phase, bool ignored, const 
   char    said[256] = "", all[256];
   size_t  n = 0;
   ssize_t got;
+  bool    survives = ignored || number == SIGHUP || number == SIGPIPE;
   int     end[2], status = 0;
   pid_t   pid;
 
@@ -217,15 +221,15 @@ static void check_signals(int number, tri_halt_phase phase, bool ignored, const 
     if (dup2(end[1], STDERR_FILENO) < 0) _exit(1);
     close(end[0]);
     close(end[1]);
-    get_signals(number, *want || number == SIGTERM, phase, ignored);
+    get_signals(number, *want || number != SIGINT || ignored, phase, ignored);
   }
   close(end[1]);
   while (n + 1 < sizeof said && (got = read(end[0], said + n, sizeof said - 1 - n)) > 0) n += (size_t)got;
   said[n] = 0;
   close(end[0]);
-  if (waitpid(pid, &status, 0) != pid || (ignored ? !WIFEXITED(status) || WEXITSTATUS(status) != 7
-                                                  : !WIFSIGNALED(status) || WTERMSIG(status) != number))
-    fail_early("the second one does not end the process, or the first one does");
+  if (waitpid(pid, &status, 0) != pid || (survives ? !WIFEXITED(status) || WEXITSTATUS(status) != 7
+                                                   : !WIFSIGNALED(status) || WTERMSIG(status) != number))
+    fail_early("the process ends when it should not, or does not when it should");
   snprintf(all, sizeof all, "%salive\n", want);
   if (strcmp(said, all) != 0) fail_early(said);
 }
@@ -279,6 +283,9 @@ int main(void) {
     check_signals(SIGUSR1, TRI_HALT_LEAVING, false, "the run is ending, again to end now\n");
     check_signals(SIGINT, TRI_HALT_STEPS, false, "");
     check_signals(SIGINT, TRI_HALT_STEPS, true, "");
+    check_signals(SIGHUP, TRI_HALT_STEPS, false, step);
+    check_signals(SIGHUP, TRI_HALT_STEPS, true, "");
+    check_signals(SIGPIPE, TRI_HALT_STEPS, false, "");
     check_signals(SIGTERM, TRI_HALT_STEPS, false,
                   tri_runtime_by_mpirun() ? "" : step); /* mpirun's is answered when there is a run */
   }
