@@ -4,10 +4,8 @@
 #include "file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -267,14 +265,41 @@ static bool is_own(const tri_trainer *t) {
   return end && is_one_folder(parent, t->folder);
 }
 
-/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
- * without locks is no obstacle. */
+enum { NO_LOCK = -2 }; /* tried in vain, and said */
+
+/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. */
 static tri_status lock_output(tri_trainer *t) {
-  if (t->lock >= 0) return TRI_OK;
-  t->lock = open(t->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (t->lock < 0 || !flock(t->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s; wait for its end or give another folder",
-           t->cfg->run.output);
+  char       path[TRI_CKPT_PATH_BYTES + 8];
+  bool       held;
+  tri_status st;
+
+  if (t->lock != -1) return TRI_OK;
+  snprintf(path, sizeof path, "%s/.lock", t->cfg->run.output);
+  st = tri_file_lock(path, &t->lock, &held);
+  if (held)
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "run.output: another run is writing to %s (it holds %s); wait for its end or give another folder",
+        t->cfg->run.output, path);
+  if (st == TRI_OK) return TRI_OK;
+  tri_log(TRI_LOG_WARN, "run.output: that no other run writes to %s is not made sure: %s", t->cfg->run.output,
+          tri_error_message());
+  tri_error_clear();
+  t->lock = NO_LOCK;
+  return TRI_OK;
+}
+
+/* Is another run writing there? Nothing is made, and the lock not kept. */
+static tri_status check_lock(tri_trainer *t) {
+  char       path[TRI_CKPT_PATH_BYTES + 8];
+  tri_status st;
+
+  snprintf(path, sizeof path, "%s/.lock", t->cfg->run.output);
+  if (!tri_file_exists(path)) return TRI_OK;
+  st = lock_output(t);
+  if (t->lock >= 0) close(t->lock);
+  t->lock = -1;
+  return st;
 }
 
 /* What of the output folder's path is there. */
@@ -310,7 +335,7 @@ static tri_status check_no_model(const tri_trainer *t) {
 static tri_status check_output(tri_trainer *t) {
   TRI_TRY(check_folder(t->cfg->run.output));
   TRI_TRY(check_no_model(t));
-  return lock_output(t);
+  return tri_file_exists(t->cfg->run.output) ? lock_output(t) : TRI_OK;
 }
 
 /* Collective over world. */
@@ -346,7 +371,7 @@ static tri_status check_writable(const char *output) {
 
 tri_status tri_state_look(tri_trainer *t) {
   TRI_TRY(tri_error_note(check_no_model(t), t->faults));
-  TRI_TRY(tri_error_note(lock_output(t), t->faults));
+  TRI_TRY(tri_error_note(check_lock(t), t->faults));
   TRI_TRY(tri_error_note(check_writable(t->cfg->run.output), t->faults));
   return tri_error_note(find_resume(t), t->faults);
 }

@@ -1,6 +1,8 @@
 /* test_cli_check.c - trireme train --check: all that is wrong at once, without MPI, nothing written. */
 #include "cli_case.h"
 
+#include "train.h"
+
 #define CHECK " --check"
 #define WITH_REF                                                                                             \
   "run.resume=auto run.output=with_ref algo.kl_coef=0.1 model.ref_path=first checkpoint.save_steps=1 "
@@ -181,6 +183,41 @@ static void all_of_the_output_is_looked_at(void **state) {
   finds(ONE SFT "run.output=plain" CHECK, 1, file, 1);
 }
 
+/* That of another run is seen; a check has none of its own while it reads the data, and makes no file. */
+static void the_lock_is_looked_at_and_not_kept(void **state) {
+  static const char *const part[] = {"run.output: another run is writing to locked (it holds locked/.lock)"};
+  static char *const       key[] = {"run.output=locked"};
+  tri_session_opt          opt = {"cpu", 0, 1};
+  tri_session              se = {0};
+  tri_trainer              t = {0};
+  tri_config               cfg = {0};
+  tri_faults               faults = {0};
+  tri_text                 notes = {0};
+
+  (void)state;
+  cli_sh("mkdir locked");
+  cli_succeeds(ONE SFT "run.output=locked" CHECK);
+  cli_sh("test -z \"$(ls -A locked)\" && touch locked/.lock");
+  finds("flock locked/.lock " ONE SFT "run.output=locked" CHECK, 1, part, 1);
+  cli_fails(64, "flock locked/.lock " ONE SFT "run.output=locked", part[0], NULL);
+  cli_fails(64, "flock locked/.lock " TWO SFT "run.output=locked", part[0], NULL);
+  assert_int_equal(tri_config_load("sft.yaml", key, 1, &cfg, &notes), TRI_OK);
+  assert_int_equal(tri_session_pretend(&opt, 1, 1, &se), TRI_OK);
+  assert_int_equal(tri_trainer_plan(&cfg, &se, &faults, &t), TRI_OK);
+  cli_sh("flock --nonblock locked/.lock true");
+  tri_trainer_close(&t);
+  tri_session_close(&se, TRI_OK);
+  tri_text_free(&notes);
+  tri_faults_free(&faults);
+  tri_config_free(&cfg);
+  cli_succeeds(ONE SFT "run.output=locked"); /* the file is no run's trace */
+  assert_null(strstr(cli_err, "before-1"));
+  cli_sh("rm locked/.lock && ln -s ../far locked/.lock");
+  cli_succeeds(ONE SFT "run.output=locked train.steps=3");
+  cli_shows(cli_err, "that no other run writes to locked is not made sure: locked/.lock: is a link");
+  assert_false(cli_exists("far"));
+}
+
 /* A variable that the run reads. */
 static void the_collectives_are_looked_at(void **state) {
   static const char *const part[] = {"TRI_COMM=nosuch: for run.device: cpu it can be shm, mpi or staged",
@@ -253,6 +290,7 @@ int main(void) {
       cmocka_unit_test(where_a_run_goes_on_is_said),
       cmocka_unit_test(what_is_not_looked_at_is_said),
       cmocka_unit_test(all_of_the_output_is_looked_at),
+      cmocka_unit_test(the_lock_is_looked_at_and_not_kept),
       cmocka_unit_test(the_collectives_are_looked_at),
       cmocka_unit_test(memory_is_that_of_the_run),
       cmocka_unit_test(the_machine_is_looked_at),
