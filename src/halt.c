@@ -54,7 +54,7 @@ static const char *words_for(int number) {
   if (!answers) return NULL;
   if (number != SIGTERM || !by_mpirun) return words_of[phase];
   return is_open
-             ? "told to end by mpirun (Ctrl-C, or another rank failed); kill -USR1 mpirun, or OUTPUT/STOP, "
+             ? "told to end by mpirun (Ctrl-C, or another rank failed); pkill -USR1 mpirun, or OUTPUT/STOP, "
                "ends a run after a step\n"
              : NULL;
 }
@@ -82,7 +82,7 @@ static void on_signal(int number) {
     words = words_for(number);
     if (words) tri_live_interrupt(words);
   } else if (ends_at_once(number, now_us - none)) {
-    tri_live_interrupt("");
+    tri_live_interrupt(answers ? "ended now; what was not saved is lost\n" : "");
     signal(number, SIG_DFL);
     raise(number);
   }

@@ -15,7 +15,7 @@ typedef enum {
 } tri_halt_cause;
 
 /* Not collective. From here on SIGTERM, SIGUSR1, SIGINT, SIGHUP and SIGPIPE (the last three unless ignored until now) ask the
- * run to stop. Where `answer`, the first one is answered on stderr at once, SIGPIPE never. Another SIGTERM, SIGUSR1 or SIGINT,
+ * run to stop. Where `answer`, it is answered on stderr at once, SIGPIPE never. Another SIGTERM, SIGUSR1 or SIGINT,
  * more than a second after the first that was not SIGPIPE, ends the process. mpirun's SIGTERM, which SIGKILL follows, is
  * answered after tri_halt_open only, and with what would work. clock_s: seconds, of a function that a handler may call:
  * tri_now_s. */

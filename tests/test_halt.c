@@ -212,16 +212,17 @@ static void check_signals(int number, tri_halt_phase phase, bool ignored, const 
   char    said[256] = "", all[256];
   size_t  n = 0;
   ssize_t got;
-  bool    survives = ignored || number == SIGHUP || number == SIGPIPE;
-  int     end[2], status = 0;
-  pid_t   pid;
+  bool    survives = ignored || number == SIGHUP || number == SIGPIPE,
+       answers = *want || number != SIGINT || ignored;
+  int   end[2], status = 0;
+  pid_t pid;
 
   if (pipe(end)) fail_early("no pipe");
   if ((pid = fork()) == 0) {
     if (dup2(end[1], STDERR_FILENO) < 0) _exit(1);
     close(end[0]);
     close(end[1]);
-    get_signals(number, *want || number != SIGINT || ignored, phase, ignored);
+    get_signals(number, answers, phase, ignored);
   }
   close(end[1]);
   while (n + 1 < sizeof said && (got = read(end[0], said + n, sizeof said - 1 - n)) > 0) n += (size_t)got;
@@ -230,7 +231,8 @@ static void check_signals(int number, tri_halt_phase phase, bool ignored, const 
   if (waitpid(pid, &status, 0) != pid || (survives ? !WIFEXITED(status) || WEXITSTATUS(status) != 7
                                                    : !WIFSIGNALED(status) || WTERMSIG(status) != number))
     fail_early("the process ends when it should not, or does not when it should");
-  snprintf(all, sizeof all, "%salive\n", want);
+  snprintf(all, sizeof all, "%salive\n%s", want,
+           answers && !survives ? "ended now; what was not saved is lost\n" : "");
   if (strcmp(said, all) != 0) fail_early(said);
 }
 
