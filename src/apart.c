@@ -24,45 +24,63 @@ static void send_all(int fd, const void *bytes, size_t n) {
   }
 }
 
-/* Of this process: of address space. */
-static tri_status present_bytes(int64_t *bytes) {
+/* Of this process: of address space; -1: it cannot be told, and no child's can be bounded. */
+static int64_t present_bytes(void) {
   static const char path[] = "/proc/self/statm";
+  static bool       said;
   FILE             *f = fopen(path, "r");
   long long         pages = 0;
   bool              good = f && fscanf(f, "%lld", &pages) == 1;
 
   if (f) fclose(f);
-  if (!good) TRI_FAIL(TRI_EFILE, "%s: cannot be read, so that no child's memory can be bounded", path);
-  *bytes = pages * (int64_t)sysconf(_SC_PAGESIZE);
+  if (good) return pages * (int64_t)sysconf(_SC_PAGESIZE);
+  if (!said)
+    tri_log(TRI_LOG_WARN, "%s cannot be read: what a child process takes of memory is not bounded", path);
+  said = true;
+  return -1;
+}
+
+/* Nobody is given more than he had; most < 0: as much. */
+static tri_status lowered(int resource, int64_t most, struct rlimit *l) {
+  if (getrlimit(resource, l)) TRI_FAIL(TRI_EINTERNAL, "getrlimit: %s", strerror(errno));
+  if (most < 0) return TRI_OK;
+  if (l->rlim_cur > (rlim_t)most) l->rlim_cur = (rlim_t)most;
+  if (l->rlim_max > l->rlim_cur + 1) l->rlim_max = l->rlim_cur + 1; /* who ignores SIGXCPU is killed there */
   return TRI_OK;
 }
 
-/* Nobody is given more than he had. */
 static tri_status bound(int resource, int64_t most) {
   struct rlimit l;
 
-  if (getrlimit(resource, &l)) TRI_FAIL(TRI_EINTERNAL, "getrlimit: %s", strerror(errno));
-  if (l.rlim_cur <= (rlim_t)most) return TRI_OK;
-  l.rlim_cur = (rlim_t)most;
+  TRI_TRY(lowered(resource, most, &l));
   if (setrlimit(resource, &l)) TRI_FAIL(TRI_EINTERNAL, "setrlimit: %s", strerror(errno));
   return TRI_OK;
 }
 
-static tri_status bound_all(const tri_apart_limit *limit) {
-  int64_t present = 0;
+static int64_t cpu_most_s(const tri_apart_limit *limit) { return limit->cpu_s ? limit->cpu_s : -1; }
 
-  TRI_TRY(bound(RLIMIT_CORE, 0));
-  if (limit->cpu_s) TRI_TRY(bound(RLIMIT_CPU, limit->cpu_s));
-  if (!limit->memory_bytes) return TRI_OK;
-  TRI_TRY(present_bytes(&present));
-  return bound(RLIMIT_AS, present + limit->memory_bytes);
+/* A signal that the caller's caller ignored or held back would be so here too. */
+static void let_end_by(int number) {
+  sigset_t set;
+
+  signal(number, SIG_DFL);
+  sigemptyset(&set);
+  sigaddset(&set, number);
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static void child(int fd, tri_apart_work work, void *ctx, const tri_apart_limit *limit) {
+static tri_status bound_all(const tri_apart_limit *limit, int64_t most_bytes) {
+  let_end_by(SIGXCPU);
+  TRI_TRY(bound(RLIMIT_CORE, 0));
+  TRI_TRY(bound(RLIMIT_CPU, cpu_most_s(limit)));
+  return bound(RLIMIT_AS, most_bytes);
+}
+
+static void child(int fd, tri_apart_work work, void *ctx, const tri_apart_limit *limit, int64_t most_bytes) {
   tri_text out = {0};
   head     h = {0};
 
-  h.st = bound_all(limit);
+  h.st = bound_all(limit, most_bytes);
   if (h.st == TRI_OK) h.st = work(ctx, &out);
   h.message_bytes = h.st == TRI_OK ? 0 : strlen(tri_error_message());
   h.result_bytes = out.len;
@@ -104,14 +122,19 @@ cut:
   return TRI_EFORMAT;
 }
 
-static void say_how(int status, const tri_apart_limit *limit, char how[TRI_APART_HOW_BYTES]) {
-  bool signaled = WIFSIGNALED(status);
+/* Why it did not end by itself. */
+static tri_status say_how(int status, const tri_apart_limit *limit, char how[TRI_APART_HOW_BYTES]) {
+  bool          signaled = WIFSIGNALED(status);
+  struct rlimit cpu;
 
-  if (signaled && WTERMSIG(status) == SIGXCPU && limit->cpu_s)
-    snprintf(how, TRI_APART_HOW_BYTES, "it took over %d s of processor time", limit->cpu_s);
-  else
-    snprintf(how, TRI_APART_HOW_BYTES, signaled ? "signal %d" : "exit code %d",
-             signaled ? WTERMSIG(status) : WEXITSTATUS(status));
+  if (signaled && WTERMSIG(status) == SIGXCPU) {
+    TRI_TRY(lowered(RLIMIT_CPU, cpu_most_s(limit), &cpu));
+    snprintf(how, TRI_APART_HOW_BYTES, "it took over %lld s of processor time", (long long)cpu.rlim_cur);
+    return TRI_EFILE;
+  }
+  snprintf(how, TRI_APART_HOW_BYTES, signaled ? "signal %d" : "exit code %d",
+           signaled ? WTERMSIG(status) : WEXITSTATUS(status));
+  return TRI_EFORMAT;
 }
 
 tri_status tri_apart(tri_apart_work work, void *ctx, const tri_apart_limit *limit, tri_text *out,
@@ -119,6 +142,7 @@ tri_status tri_apart(tri_apart_work work, void *ctx, const tri_apart_limit *limi
   tri_text   reply = {0};
   tri_status st = TRI_OK;
   int        end[2], status = 0;
+  int64_t    present = limit->memory_bytes ? present_bytes() : -1;
   pid_t      pid;
 
   how[0] = 0;
@@ -126,7 +150,7 @@ tri_status tri_apart(tri_apart_work work, void *ctx, const tri_apart_limit *limi
   pid = fork();
   if (pid == 0) {
     close(end[0]);
-    child(end[1], work, ctx, limit);
+    child(end[1], work, ctx, limit, present < 0 ? -1 : present + limit->memory_bytes);
   }
   close(end[1]);
   if (pid < 0)
@@ -136,12 +160,7 @@ tri_status tri_apart(tri_apart_work work, void *ctx, const tri_apart_limit *limi
     st = receive_all(end[0], &reply);
   close(end[0]);
   while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-  if (st == TRI_OK && status) {
-    say_how(status, limit, how);
-    st = TRI_EFORMAT;
-  } else if (st == TRI_OK) {
-    st = take(&reply, out, how);
-  }
+  if (st == TRI_OK) st = status ? say_how(status, limit, how) : take(&reply, out, how);
   tri_text_free(&reply);
   return st;
 }

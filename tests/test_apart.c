@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -47,6 +48,11 @@ static tri_status busy(void *ctx, tri_text *out) {
   (void)out;
   while (*(volatile int *)ctx) continue;
   return TRI_OK;
+}
+
+static tri_status stubborn(void *ctx, tri_text *out) {
+  signal(SIGXCPU, SIG_IGN);
+  return busy(ctx, out);
 }
 
 static const tri_apart_limit none;
@@ -113,8 +119,52 @@ static void processor_time_is_bounded(void **state) {
   char            how[TRI_APART_HOW_BYTES];
 
   (void)state;
-  assert_int_equal(tri_apart(busy, &on, &limit, &out, how), TRI_EFORMAT);
+  assert_int_equal(tri_apart(busy, &on, &limit, &out, how), TRI_EFILE);
   assert_string_equal(how, "it took over 1 s of processor time");
+}
+
+/* `trap '' XCPU` in the shell, or a parent that blocks it. */
+static void who_ignores_the_signal_is_bounded_too(void **state) {
+  tri_apart_limit limit = {0, 1};
+  tri_text        out = {0};
+  int             on = 1;
+  char            how[TRI_APART_HOW_BYTES];
+  sigset_t        set;
+
+  (void)state;
+  signal(SIGXCPU, SIG_IGN);
+  sigemptyset(&set);
+  sigaddset(&set, SIGXCPU);
+  sigprocmask(SIG_BLOCK, &set, NULL);
+  assert_int_equal(tri_apart(busy, &on, &limit, &out, how), TRI_EFILE);
+  assert_string_equal(how, "it took over 1 s of processor time");
+  assert_int_equal(tri_apart(stubborn, &on, &limit, &out, how), TRI_EFORMAT);
+  assert_string_equal(how, "signal 9");
+  sigprocmask(SIG_UNBLOCK, &set, NULL);
+  signal(SIGXCPU, SIG_DFL);
+}
+
+/* The test itself runs in a child, whose limit nobody can raise again. */
+static tri_status with_one_second(void *ctx, tri_text *out) {
+  tri_apart_limit limit = {0, 600};
+  struct rlimit   one = {1, 600};
+  char            how[TRI_APART_HOW_BYTES];
+  tri_status      st;
+
+  if (setrlimit(RLIMIT_CPU, &one)) TRI_FAIL(TRI_EINTERNAL, "setrlimit");
+  st = tri_apart(busy, ctx, &limit, out, how);
+  return tri_text_printf(out, "%s, %s", tri_status_text(st), how);
+}
+
+static void the_limit_in_force_is_named(void **state) {
+  tri_text out = {0};
+  int      on = 1;
+  char     how[TRI_APART_HOW_BYTES];
+
+  (void)state;
+  assert_int_equal(tri_apart(with_one_second, &on, &none, &out, how), TRI_OK);
+  assert_string_equal(out.data, "file error, it took over 1 s of processor time");
+  tri_text_free(&out);
 }
 
 int main(void) {
@@ -124,6 +174,8 @@ int main(void) {
       cmocka_unit_test(an_end_is_told),
       cmocka_unit_test(memory_is_bounded),
       cmocka_unit_test(processor_time_is_bounded),
+      cmocka_unit_test(who_ignores_the_signal_is_bounded_too),
+      cmocka_unit_test(the_limit_in_force_is_named),
   };
 
   return cmocka_run_group_tests(tests, NULL, NULL);

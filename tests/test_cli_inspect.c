@@ -58,6 +58,42 @@ static void of_a_damaged_latest_the_next_is_told(void **state) {
   cli_fails(74, ONE "inspect d", "LATEST is damaged: ", "; no other was found that a resumed run could take");
 }
 
+/* Judge: what a resumed run takes, which reads every byte. */
+static void verify_finds_what_resume_takes(void **state) {
+  (void)state;
+  cli_sh("rm -rf g && cp -r run g && rm g/checkpoints/LATEST && cd g/checkpoints/step-00000002 && "
+         "printf '\\377' | dd of=state.h5 bs=1 seek=$(($(wc -c < state.h5) / 2)) conv=notrunc 2>/dev/null");
+  cli_succeeds(ONE "inspect g --verify");
+  cli_shows(cli_out, "g/checkpoints/step-00000001\n");
+  cli_shows(cli_err, "damaged checkpoints were passed over; taken: g/checkpoints/step-00000001:");
+  cli_succeeds(ONE SFT "run.output=g train.steps=2");
+  cli_shows(cli_err, "resumed from g/checkpoints/step-00000001");
+}
+
+/* Root may read all unless that right is taken from it. */
+static void what_cannot_be_read_is_not_called_damaged(void **state) {
+  const char *command =
+      geteuid() ? ONE "inspect p" : "setpriv --bounding-set -dac_override,-dac_read_search " ONE "inspect p";
+
+  (void)state;
+  if (!geteuid() && cli_run("setpriv --bounding-set -dac_override,-dac_read_search true")) skip();
+  cli_sh("rm -rf p && cp -r run p && chmod 000 p/checkpoints/step-00000002/state.h5");
+  cli_fails(
+      74, command,
+      "LATEST cannot be read: p/checkpoints/step-00000002/state.h5: cannot be opened: Permission denied; ",
+      "a resumed run would take p/checkpoints/step-00000001 if");
+  cli_sh("chmod 600 p/checkpoints/step-00000002/state.h5");
+}
+
+static void without_proc_memory_has_no_bound(void **state) {
+  (void)state;
+  if (cli_run("unshare -m mount -t tmpfs none /proc")) skip();
+  cli_succeeds("unshare -m sh -c 'mount -t tmpfs none /proc && exec \"$0\" inspect run' " ONE);
+  cli_shows(cli_out, "run/checkpoints/step-00000002\n");
+  cli_shows(cli_err,
+            "warning: /proc/self/statm cannot be read: what a child process takes of memory is not bounded");
+}
+
 /* Judge: the message of a resumed run. */
 static void a_hash_is_shown_as_messages_show_it(void **state) {
   char        hash[17] = "", said[32];
@@ -106,6 +142,9 @@ int main(void) {
       cmocka_unit_test(sums_unless_the_tensors_are_asked_for),
       cmocka_unit_test(latest_means_what_it_means_to_resume),
       cmocka_unit_test(of_a_damaged_latest_the_next_is_told),
+      cmocka_unit_test(verify_finds_what_resume_takes),
+      cmocka_unit_test(what_cannot_be_read_is_not_called_damaged),
+      cmocka_unit_test(without_proc_memory_has_no_bound),
       cmocka_unit_test(a_hash_is_shown_as_messages_show_it),
       cmocka_unit_test(a_crash_of_the_library_is_a_message),
       cmocka_unit_test(names_of_strangers_are_shown_not_obeyed),

@@ -384,16 +384,16 @@ static tri_status show_checkpoint(void *ctx, tri_text *out) {
   return st;
 }
 
-/* In a child process: the newest that is whole. */
+/* In a child process: the newest that is whole; with --verify all bytes are read. */
 static tri_status find_whole(void *ctx, tri_text *out) {
   const request *q = ctx;
   char           folder[TRI_CKPT_PATH_BYTES];
 
-  TRI_TRY(tri_source_find_checkpoint(q->path, NULL, false, folder));
+  TRI_TRY(tri_source_find_checkpoint(q->path, NULL, q->verify, folder));
   return tri_text_put(out, folder, strlen(folder));
 }
 
-/* In a child process: as find_whole, without a word about those passed over; with --verify all bytes are read. */
+/* In a child process: as find_whole, without a word about those passed over. */
 static tri_status find_next(void *ctx, tri_text *out) {
   const request *q = ctx;
   char           folder[TRI_CKPT_PATH_BYTES];
@@ -410,6 +410,7 @@ static tri_status apart(tri_apart_work work, request *q, const char *what, tri_t
   tri_status      st = tri_apart(work, q, &limit, out, how);
 
   if (!how[0]) return st;
+  if (st == TRI_EFILE) TRI_FAIL(st, "%s: reading its state.h5 was ended: %s; nothing was read", what, how);
   TRI_FAIL(st,
            "%s: its state.h5 crashed the HDF5 library (%s; it may take %d GiB of memory): it was not written "
            "by trireme or is damaged; nothing was read",
@@ -436,11 +437,12 @@ done:
   return st;
 }
 
-/* The message that q->folder is damaged gains what a resumed run would do. */
+/* The message of what is wrong with q->folder gains what a resumed run would do. */
 static tri_status tell_next(request *q, tri_status st) {
-  tri_text   found = {0};
-  char      *why = NULL;
-  tri_status next;
+  const char *is = st == TRI_EFORMAT ? "is damaged" : "cannot be read";
+  tri_text    found = {0};
+  char       *why = NULL;
+  tri_status  next;
 
   TRI_TRY(tri_copy_text(tri_error_message(), &why));
   tri_error_clear();
@@ -448,9 +450,9 @@ static tri_status tell_next(request *q, tri_status st) {
   tri_error_clear();
   if (next != TRI_OK || !found.len)
     tri_fail(__FILE__, __LINE__, __func__, st,
-             "LATEST is damaged: %s; no other was found that a resumed run could take", why);
+             "LATEST %s: %s; no other was found that a resumed run could take", is, why);
   else if (strcmp(found.data, q->folder) != 0)
-    tri_fail(__FILE__, __LINE__, __func__, st, "LATEST is damaged: %s; a resumed run would take %s%s", why,
+    tri_fail(__FILE__, __LINE__, __func__, st, "LATEST %s: %s; a resumed run would take %s%s", is, why,
              found.data, q->verify ? "" : " if its tensors are whole (--verify reads them)");
   else
     tri_error_set(st, why); /* a resumed run can do without what could not be shown */
