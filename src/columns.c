@@ -33,7 +33,10 @@ static void put_exponent(double x, int width, char out[TRI_CELL_BYTES]) {
     strip_exponent(out);
     if (fits(out, width)) return;
   }
-  put_too_long(width, out);
+  if (fabs(x) < 1)
+    snprintf(out, TRI_CELL_BYTES, x < 0 ? "-0" : "0");
+  else
+    put_too_long(width, out);
 }
 
 /* With at most `digits` decimals; false: it is too long, or too small to show that it is not 0. */

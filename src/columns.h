@@ -7,7 +7,8 @@
 enum { TRI_CELL_BYTES = 32, TRI_SCREEN_COLUMNS = 79 }; /* 79: a terminal of 80 never wraps it */
 
 /* Pure, all of them. A number as it fits into `width` columns, 4 <= width < TRI_CELL_BYTES: with fewer decimals, in parts
- * of a thousand, with an exponent; where even that is too long, #. "nan", "inf" and "-inf" are numbers too. */
+ * of a thousand, with an exponent; where even that is too long, 0 or -0 for what is less than 1, else #. "nan", "inf" and
+ * "-inf" are numbers too. */
 void tri_cell_number(double x, int width, char out[TRI_CELL_BYTES]); /* 0.4312, 3.0e-5 */
 void tri_cell_digits(double x, int width, char out[TRI_CELL_BYTES]); /* three of them: 0.00298, 7.34e-5 */
 void tri_cell_count(double x, int width, char out[TRI_CELL_BYTES]);  /* 940, 12345, 1.2M */

@@ -376,7 +376,8 @@ static void a_gap_gets_a_column(void **state) {
   assert_int_equal(headers, 2); /* step 0, an evaluation, has none yet */
 }
 
-/* Every column there is, each at its narrowest; of one step's answers as many files as the run would have steps. */
+/* Every column there is, each at its narrowest, and a loss of -4e-10, as rounding leaves it; of one step's answers as many
+ * files as the run would have steps. */
 static void all_columns_keep_to_the_width(void **state) {
   static const char small[] = "algo.num_generations=2 rollout.rollout_batch_size=1 train.train_batch_size=2 "
                               "train.micro_batch_size=1 run.resume=never ";
@@ -387,15 +388,20 @@ static void all_columns_keep_to_the_width(void **state) {
   snprintf(command, sizeof command, ONE GRPO "%s run.output=seen_rl rollout.save_every=1 train.steps=1",
            small);
   cli_succeeds(command);
-  cli_sh("mkdir many && yes \"$(cat seen_rl/rollouts/*)\" | head -n 20000 | "
+  cli_sh("sed -i '1s/\"reward\": 0, \"rewards\": {\"exact\": 0}/"
+         "\"reward\": 1e-8, \"rewards\": {\"exact\": 1e-8}/' "
+         "seen_rl/rollouts/* && mkdir many && yes \"$(cat seen_rl/rollouts/*)\" | head -n 20000 | "
          "split -l 2 -a 8 --numeric-suffixes=1 --additional-suffix=.jsonl - many/step-");
   snprintf(command, sizeof command,
            ONE GRPO "%s run.output=seen_rl2 run.seed=7 run.sampler=trust eval.steps=1 data.eval=rl.jsonl "
-                    "rollout.replay=many train.steps=10000 2>&1 | head -n 18",
+                    "rollout.replay=many train.steps=10000 train.learning_rate=1e-12 algo.scale_rewards=none "
+                    "algo.clip_eps=0.99 algo.clip_eps_high=100 2>&1 | head -n 18",
            small);
   cli_run(command);
   assert_true(count_rows(cli_out, &headers) > 1);
   cli_shows(cli_out, " gap pass@1\n");
+  cli_shows(cli_out, " 5.0e-9    -0  5e-8 ");
+  assert_null(strchr(cli_out, '#'));
 }
 
 static void memory_is_one_line_and_a_table_for_those_who_ask(void **state) {

@@ -31,7 +31,13 @@ static void numbers_give_up_decimals_first(void **state) {
   shows(tri_cell_number, 0.0096, 4, "0.01");
   shows(tri_cell_number, NAN, 5, "nan");
   shows(tri_cell_number, -INFINITY, 5, "-inf");
-  shows(tri_cell_number, -1e-300, 5, "#####");
+  shows(tri_cell_number, -7.45e-10, 6, "-7e-10");
+  shows(tri_cell_number, -7.45e-10, 5, "-0");
+  shows(tri_cell_number, 7.45e-10, 5, "7e-10");
+  shows(tri_cell_number, 1e-300, 5, "0");
+  shows(tri_cell_number, -1e-300, 5, "-0");
+  shows(tri_cell_number, -1e100, 5, "#####");
+  shows(tri_cell_digits, -1.5e-10, 5, "-0");
   shows(tri_cell_digits, 0.002984, 8, "0.00298");
   shows(tri_cell_digits, 7.34e-5, 8, "7.34e-5");
   shows(tri_cell_digits, 0, 8, "0");
