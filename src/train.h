@@ -147,7 +147,8 @@ TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, 
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */
 TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t); /* its last part; not collective */
 void                   tri_screen_phase(tri_trainer *t, const char *phase); /* the live line */
-/* The same with the answers finished, redrawn for each hundredth of all; as rank 0's share of them is, a guess on several. */
+/* The same with the answers finished, redrawn for each hundredth of all. On several ranks how many are finished is estimated
+ * from rank 0's share of them, and marked with ~. */
 void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t all);
 void tri_screen_step(tri_trainer *t, int64_t step); /* a row, if one is due */
 void tri_screen_halt(tri_trainer *t, int64_t step); /* why step is the last; its row, if not yet shown */

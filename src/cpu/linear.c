@@ -166,7 +166,7 @@ static int64_t block_width(int64_t n) {
 }
 
 /* b_row, b_col: where b lies when it is packed, see tri_gemm_spec; b_row 0: dense rows of one block's
- * columns. exact: for row invariance, which bwd_x does without for the sake of quicker tiles. */
+ * columns. exact: only tiles that keep row invariance when they are tried; bwd_x does not promise it. */
 static tri_status product_open(tri_linear *l, tri_product *p, int64_t n, int64_t k, int64_t b_row,
                                int64_t b_col, bool exact) {
   p->n = n;

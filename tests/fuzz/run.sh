@@ -11,7 +11,7 @@ set -uo pipefail
 shopt -s nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 build=build/cpu-fuzz
-cores=$(nproc) # which is 1 where one thread is asked for
+cores=$(nproc) # here, as nproc obeys OMP_NUM_THREADS, which is set below
 # Chosen: an input takes milliseconds and megabytes; one that goes past these is a find.
 limits='-timeout=10 -rss_limit_mb=512 -malloc_limit_mb=512'
 export OMP_NUM_THREADS=1 ASAN_OPTIONS=quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
