@@ -376,9 +376,9 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
 
   if (!is_first(t)) return;
   tri_live_draw(NULL);
-  tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s",
-          end == TRI_TRAIN_FINISHED ? "done" : "stopped, to be resumed", (long long)t->count.step,
-          t->count.step == 1 ? "" : "s", duration(tri_now_s() - t->start_s, spent));
+  tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s%s", end == TRI_TRAIN_FINISHED ? "done" : "stopped",
+          (long long)t->count.step, plural(t->count.step), duration(tri_now_s() - t->start_s, spent),
+          end == TRI_TRAIN_FINISHED ? "" : "; to be resumed");
   snprintf(latest, sizeof latest, "%s/LATEST", t->folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);
   tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", output);

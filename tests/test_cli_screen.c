@@ -328,6 +328,8 @@ static void last_finished_step_has_its_row(void **state) {
   assert_int_equal(count_rows(cli_err, &headers), 1);
   assert_int_equal(headers, 1);
   cli_shows(cli_err, " 1/1000 ");
+  cli_shows(cli_err, "\nstopped after 1 step, ");
+  cli_shows(cli_err, "s; to be resumed\n");
   snprintf(command, sizeof command, "%s" ONE RUN "train.steps=1000", near_end);
   assert_int_equal(cli_run(command), 75);
   assert_int_equal(count_rows(cli_err, &headers), 1); /* shown already */
