@@ -229,3 +229,13 @@ done:
   closedir(dir);
   return st;
 }
+
+bool tri_resume_has_decks(const char *folder) {
+  DIR           *dir = opendir(folder);
+  struct dirent *e;
+  bool           has = false;
+
+  while (dir && !has && (e = readdir(dir)) != NULL) has = step_of(e->d_name) >= 0;
+  if (dir) closedir(dir);
+  return has;
+}

@@ -2,8 +2,11 @@
 #include "train.h"
 
 #include "file.h"
+#include "folder.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -201,22 +204,31 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
+/* The first N that no entry of the folder has as its .before-N. */
+static tri_status find_number(const char *folder, int *number) {
+  DIR           *d = opendir(folder);
+  struct dirent *e;
+  int            n;
+
+  *number = 1;
+  if (!d) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", folder, strerror(errno));
+  while ((e = readdir(d)) != NULL) {
+    const char *end = strstr(e->d_name, ".before-");
+    if (end && sscanf(end, ".before-%9d", &n) == 1 && n >= *number) *number = n + 1;
+  }
+  closedir(d);
+  return TRI_OK;
+}
+
 /* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
  * other names. */
 static tri_status set_aside(const tri_trainer *t) {
   static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace", "deck.yaml"};
   enum { N = sizeof name / sizeof *name };
   char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
-  int  number = 0, taken = 1, moved = 0;
+  int  number, moved = 0;
 
-  while (taken > 0) {
-    taken = 0;
-    number++;
-    for (int i = 0; i < N; i++) {
-      snprintf(aside, sizeof aside, "%s/%s.before-%d", t->cfg->run.output, name[i], number);
-      taken += !access(aside, F_OK);
-    }
-  }
+  TRI_TRY(find_number(t->cfg->run.output, &number));
   for (int i = 0; i < N; i++) {
     snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
     snprintf(aside, sizeof aside, "%s.before-%d", path, number);
@@ -233,6 +245,16 @@ static tri_status set_aside(const tri_trainer *t) {
   return TRI_OK;
 }
 
+static bool is_empty_folder(const char *path) {
+  DIR           *d = opendir(path);
+  struct dirent *e;
+  bool           empty = d;
+
+  while (empty && (e = readdir(d)) != NULL) empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+  if (d) closedir(d);
+  return empty;
+}
+
 /* Whether a run took steps in the output folder: then there is more to lose than its deck. */
 static bool has_steps(const tri_trainer *t) {
   static const char *const name[] = {"metrics.jsonl", "rollouts", "checkpoints/LATEST"};
@@ -241,9 +263,9 @@ static bool has_steps(const tri_trainer *t) {
 
   for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
     snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
-    if (!stat(path, &sb) && (S_ISDIR(sb.st_mode) || sb.st_size)) return true;
+    if (!stat(path, &sb) && (S_ISDIR(sb.st_mode) ? !is_empty_folder(path) : sb.st_size > 0)) return true;
   }
-  return false;
+  return tri_resume_has_decks(t->cfg->run.output);
 }
 
 static bool is_one_folder(const char *path, const char *other) {
@@ -307,8 +329,9 @@ static void find_standing(const char *output, char path[TRI_CKPT_PATH_BYTES + 32
   char *slash;
 
   snprintf(path, TRI_CKPT_PATH_BYTES + 32, "%s", output);
-  while (access(path, F_OK) && (slash = strrchr(path, '/')) != NULL && slash != path) *slash = 0;
-  if (access(path, F_OK)) snprintf(path, TRI_CKPT_PATH_BYTES + 32, "%s", output[0] == '/' ? "/" : ".");
+  while (!tri_folder_has(AT_FDCWD, path) && (slash = strrchr(path, '/')) != NULL && slash != path) *slash = 0;
+  if (!tri_folder_has(AT_FDCWD, path))
+    snprintf(path, TRI_CKPT_PATH_BYTES + 32, "%s", output[0] == '/' ? "/" : ".");
 }
 
 static tri_status check_folder(const char *output) {
@@ -316,7 +339,9 @@ static tri_status check_folder(const char *output) {
   struct stat sb;
 
   find_standing(output, path);
-  if (!stat(path, &sb) && !S_ISDIR(sb.st_mode))
+  if (stat(path, &sb))
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: the link %s leads nowhere", output, path);
+  if (!S_ISDIR(sb.st_mode))
     TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s is there and no folder", output, path);
   return TRI_OK;
 }
@@ -331,10 +356,22 @@ static tri_status check_no_model(const tri_trainer *t) {
            t->cfg->run.output);
 }
 
+/* Before anything is changed: the run will write there. */
+static tri_status check_log(const tri_trainer *t) {
+  char        path[TRI_CKPT_PATH_BYTES + 32];
+  struct stat sb;
+
+  snprintf(path, sizeof path, "%s/log.txt", t->cfg->run.output);
+  if (lstat(path, &sb) || S_ISREG(sb.st_mode)) return TRI_OK;
+  TRI_FAIL(TRI_EFILE, "run.output: %s: is %s; remove it or give another folder", path,
+           S_ISLNK(sb.st_mode) ? "a link, which is not followed" : "no regular file");
+}
+
 /* Rank 0. */
 static tri_status check_output(tri_trainer *t) {
   TRI_TRY(check_folder(t->cfg->run.output));
   TRI_TRY(check_no_model(t));
+  TRI_TRY(check_log(t));
   return tri_file_exists(t->cfg->run.output) ? lock_output(t) : TRI_OK;
 }
 
@@ -371,6 +408,7 @@ static tri_status check_writable(const char *output) {
 
 tri_status tri_state_look(tri_trainer *t) {
   TRI_TRY(tri_error_note(check_no_model(t), t->faults));
+  TRI_TRY(tri_error_note(check_log(t), t->faults));
   TRI_TRY(tri_error_note(check_lock(t), t->faults));
   TRI_TRY(tri_error_note(check_writable(t->cfg->run.output), t->faults));
   return tri_error_note(find_resume(t), t->faults);
@@ -380,7 +418,7 @@ tri_status tri_state_look(tri_trainer *t) {
 static tri_status write_decks(const tri_trainer *t) {
   char path[TRI_CKPT_PATH_BYTES + 64];
 
-  TRI_TRY(tri_resume_move_decks(t->cfg->run.output, is_own(t) ? t->count.step - 1 : -1, NULL));
+  if (is_own(t)) TRI_TRY(tri_resume_move_decks(t->cfg->run.output, t->count.step - 1, NULL));
   snprintf(path, sizeof path, "%s/deck.step-%08lld.yaml", t->cfg->run.output, (long long)t->count.step);
   if (t->deck_before.len) TRI_TRY(tri_file_write(path, t->deck_before.data, t->deck_before.len));
   snprintf(path, sizeof path, "%s/deck.yaml", t->cfg->run.output);

@@ -142,6 +142,7 @@ TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 TRI_CHECKED tri_status tri_resume_compare(tri_trainer *t, const tri_config *now);
 /* Not collective. The deck.step-NNNNNNNN.yaml of steps above `after` in the folder get a suffix, or go (NULL). */
 TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix);
+bool                   tri_resume_has_decks(const char *folder); /* any of them; not collective */
 
 /* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */

@@ -183,6 +183,28 @@ static void all_of_the_output_is_looked_at(void **state) {
   finds(ONE SFT "run.output=plain" CHECK, 1, file, 1);
 }
 
+/* The run does so before it sets anything aside. */
+static void links_of_the_output_are_looked_at(void **state) {
+  static const char *const dangling[] = {
+      "run.output: the folder dl cannot be made: the link dl leads nowhere"};
+  static const char *const below[] = {
+      "run.output: the folder dl/x cannot be made: the link dl leads nowhere"};
+  static const char *const link[] = {"run.output: old/log.txt: is a link"};
+  static const char *const log[] = {"run.output: old/log.txt: is no regular file"};
+
+  (void)state;
+  cli_sh("ln -s nowhere dl && mkdir old && echo 1 >old/metrics.jsonl && ln -s ../far old/log.txt");
+  finds(ONE SFT "run.output=dl" CHECK, 1, dangling, 1);
+  finds(ONE SFT "run.output=dl/x" CHECK, 1, below, 1);
+  cli_fails(74, ONE SFT "run.output=dl", dangling[0], NULL);
+  finds(ONE SFT "run.output=old" CHECK, 1, link, 1);
+  cli_fails(74, TWO SFT "run.output=old", link[0], NULL);
+  cli_sh("rm old/log.txt && mkdir old/log.txt");
+  finds(ONE SFT "run.output=old" CHECK, 1, log, 1);
+  cli_fails(74, ONE SFT "run.output=old", log[0], NULL);
+  assert_true(cli_exists("old/metrics.jsonl") && !cli_exists("old/metrics.jsonl.before-1"));
+}
+
 /* That of another run is seen; a check has none of its own while it reads the data, and makes no file. */
 static void the_lock_is_looked_at_and_not_kept(void **state) {
   static const char *const part[] = {"run.output: another run is writing to locked (it holds locked/.lock)"};
@@ -290,6 +312,7 @@ int main(void) {
       cmocka_unit_test(where_a_run_goes_on_is_said),
       cmocka_unit_test(what_is_not_looked_at_is_said),
       cmocka_unit_test(all_of_the_output_is_looked_at),
+      cmocka_unit_test(links_of_the_output_are_looked_at),
       cmocka_unit_test(the_lock_is_looked_at_and_not_kept),
       cmocka_unit_test(the_collectives_are_looked_at),
       cmocka_unit_test(memory_is_that_of_the_run),

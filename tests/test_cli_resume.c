@@ -108,6 +108,26 @@ static void a_run_without_a_checkpoint_is_set_aside(void **state) {
   assert_false(cli_exists("o/deck.yaml.before-1"));
 }
 
+/* As after its user archived the rest of the run. */
+static void decks_of_an_archived_run_are_set_aside(void **state) {
+  (void)state;
+  copy_run("v");
+  cli_succeeds(ONE SFT "run.output=v train.steps=3");
+  cli_sh("rm -r v/checkpoints v/metrics.jsonl && cp v/deck.yaml last.yaml");
+  cli_sh("touch v/deck.step-00000002.yaml.before-4");
+  cli_succeeds(ONE SFT "run.output=v train.steps=1 run.resume=auto");
+  cli_sh("cmp v/deck.step-00000002.yaml.before-5 run/deck.yaml && cmp v/deck.yaml.before-5 last.yaml");
+  assert_false(cli_exists("v/deck.step-00000002.yaml"));
+}
+
+/* Made beforehand where there is room. */
+static void an_empty_folder_is_no_older_run(void **state) {
+  (void)state;
+  cli_sh("mkdir y roomy && ln -s ../roomy y/rollouts && ln -s ../roomy y/trace");
+  cli_succeeds(ONE SFT "run.output=y train.steps=1 run.trace_steps=1");
+  cli_sh("test -L y/rollouts -a -L y/trace -a -f roomy/rank-0.json -a ! -e y/rollouts.before-1");
+}
+
 /* A checkpoint that was moved and linked back is still the run's own. */
 static void a_linked_checkpoint_is_its_own(void **state) {
   (void)state;
@@ -271,6 +291,8 @@ int main(void) {
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
+      cmocka_unit_test(decks_of_an_archived_run_are_set_aside),
+      cmocka_unit_test(an_empty_folder_is_no_older_run),
       cmocka_unit_test(a_linked_checkpoint_is_its_own),
       cmocka_unit_test(without_a_step_the_deck_stays),
       cmocka_unit_test(winding_back_holds),
