@@ -108,6 +108,15 @@ void tri_cell_steps(int64_t step, int64_t steps, int width, char out[TRI_CELL_BY
   if (!fits(out, width)) put_too_long(width, out);
 }
 
+void tri_cell_bytes(int64_t n, char out[TRI_CELL_BYTES]) {
+  static const char *const unit[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double                   x = (double)n;
+  int                      i = 0;
+
+  for (; x >= 1023.5; i++) x /= 1024;
+  snprintf(out, TRI_CELL_BYTES, "%.*f %s", i && x < 9.995 ? 2 : i && x < 99.95 ? 1 : 0, x, unit[i]);
+}
+
 void tri_cell_duration(double s, char out[TRI_CELL_BYTES]) {
   long long n = isfinite(s) && s > 0 ? (long long)(s < 1e12 ? s : 1e12) : 0, minutes = n / 60,
             hours = n / 3600, days = n / 86400;

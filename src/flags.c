@@ -1,5 +1,6 @@
 /* flags.c - command-line flags from a table: parsing and --help are the same rows. */
 #include "flags.h"
+#include "columns.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,16 +13,35 @@ static const char *program = "trireme";
 void        tri_program_set(const char *argv0) { program = argv0 && argv0[0] ? argv0 : "trireme"; }
 const char *tri_program(void) { return program; }
 
+void tri_flags_row(const char *left, int indent, const char *text) {
+  int lead = left[0] ? 2 : 0, column = printf("%*s%-*s", lead, "", indent - lead, left);
+
+  for (bool first = true; *text; first = false) {
+    int word = (int)strcspn(text, " ");
+    if (!first && column + 1 + word > TRI_SCREEN_COLUMNS) {
+      column = printf("\n%*s", indent, "") - 1;
+      first = true;
+    }
+    column += printf("%s%.*s", first ? "" : " ", word, text);
+    text += word;
+    text += strspn(text, " ");
+  }
+  printf("\n");
+}
+
+enum { HELP_INDENT = 25 }; /* chosen: the longest flag with its value, "--completion-key KEY", and space */
+
 static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
-  printf("usage: trireme %s %s\n%s\n", c->name, c->usage, c->summary);
+  printf("usage: trireme %s %s\n", c->name, c->usage);
+  tri_flags_row("", 0, c->summary);
   if (n_flag) printf("\nflags:\n");
   for (int i = 0; i < n_flag; i++) {
     char left[64];
     snprintf(left, sizeof left, "%s%s%s", flag[i].name, flag[i].value ? " " : "",
              flag[i].value ? flag[i].value : "");
-    printf("  %-24s %s\n", left, flag[i].help);
+    tri_flags_row(left, HELP_INDENT, flag[i].help);
   }
-  printf("  %-24s %s\n", "--help", "this text");
+  tri_flags_row("--help", HELP_INDENT, "this text");
 }
 
 static const tri_flag *find(const tri_flag *flag, int n_flag, const char *name, size_t n) {

@@ -44,6 +44,10 @@ typedef struct tri_need {
 TRI_CHECKED tri_status tri_flags_need(const tri_command *c, const tri_need *need, int n_need,
                                       const char *extra);
 
+/* Not collective. On stdout, in lines that no terminal wraps: `left` behind two spaces, and from column `indent`, which it
+ * must not reach, the words of `text`. left "": only these. */
+void tri_flags_row(const char *left, int indent, const char *text);
+
 /* argv[0] as it was typed: what starts this program again in the same shell. Borrowed; "trireme" until it is set. */
 void        tri_program_set(const char *argv0);
 const char *tri_program(void);

@@ -16,14 +16,13 @@ static const tri_command *const commands[] = {&tri_command_train, &tri_command_g
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_help(void) {
-  printf("trireme " TRI_VERSION
-         ": reinforcement learning of language models, one MPI rank per GPU or share of cores\n\n"
+  printf("trireme " TRI_VERSION ": reinforcement learning of language models,\n"
+         "one MPI rank per GPU or share of cores\n\n"
          "usage: trireme COMMAND ...    (under srun or mpirun, or plainly for one rank)\n\ncommands:\n");
-  for (int i = 0; i < N_COMMANDS; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-  printf("\ntrireme COMMAND --help tells more; every option of a deck stands in inputs/reference.yaml.\n"
-         "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal, 74 input/output, 75 requeue "
-         "me,\n"
-         "76 a peer hung or died\n");
+  for (int i = 0; i < N_COMMANDS; i++) tri_flags_row(commands[i]->name, 13, commands[i]->summary);
+  printf("\ntrireme COMMAND --help tells more; all options of a deck: inputs/reference.yaml\n"
+         "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal,\n"
+         "74 input/output, 75 requeue me, 76 a peer hung or died\n");
 }
 
 /* Names that stand for work still to come: refused as such, not as spelling mistakes. */

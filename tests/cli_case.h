@@ -96,6 +96,12 @@ static inline void cli_shows(const char *text, const char *part) {
   if (!strstr(text, part)) fail_msg("'%s' is missing in\n%s", part, text);
 }
 
+/* No terminal of 80 columns wraps a line of the text, of ASCII. */
+static inline void cli_fits(const char *text) {
+  for (const char *at = text; *at; at += strcspn(at, "\n"), at += *at == '\n')
+    if (strcspn(at, "\n") > 79) fail_msg("a line of %zu columns: %.*s", strcspn(at, "\n"), 200, at);
+}
+
 /* The command ends with this exit code and exactly one message, which holds both parts (NULL: none asked
  * for); stdout is empty; no output folder named bad came about, and nothing half-written is left. */
 static inline void cli_fails(int code, const char *command, const char *part, const char *other) {

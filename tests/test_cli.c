@@ -12,7 +12,7 @@ static void pipeline_from_training_to_answers(void **state) {
 
   (void)state;
   cli_succeeds(ONE "inspect run --verify --tensors");
-  cli_shows(cli_out, "/model/model.embed_tokens.weight");
+  cli_shows(cli_out, "tensors in /model\n  model.embed_tokens.weight");
   cli_shows(cli_out, "after step 2");
   cli_shows(cli_out, "verified");
   cli_succeeds(ONE "inspect model --json");
@@ -182,8 +182,12 @@ static void every_command_has_help(void **state) {
     cli_succeeds(command);
     cli_shows(cli_out, "usage: trireme ");
     assert_string_equal(cli_err, "");
+    cli_fits(cli_out);
   }
   cli_succeeds(ONE "--help");
+  cli_fits(cli_out);
+  cli_succeeds(ONE "train --options");
+  cli_fits(cli_out);
   cli_succeeds(ONE "--version");
   assert_string_equal(cli_out, tri_device_find("cuda") ? "trireme " TRI_VERSION " (cpu, cuda)\n"
                                                        : "trireme " TRI_VERSION " (cpu)\n");

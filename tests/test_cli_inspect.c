@@ -8,14 +8,37 @@ static void sums_unless_the_tensors_are_asked_for(void **state) {
   cli_shows(cli_out, "\n  /optimizer/exp_avg_sq ");
   assert_null(strstr(cli_out, "model.norm.weight"));
   cli_succeeds(ONE "inspect run --tensors");
-  cli_shows(cli_out, "\n  /model/model.norm.weight ");
-  cli_shows(cli_out, "\n  /optimizer/exp_avg_sq/model.norm.weight ");
+  cli_shows(cli_out, "\ntensors in /model\n  model.embed_tokens.weight ");
+  cli_shows(cli_out, "\ntensors in /optimizer/exp_avg_sq\n  model.embed_tokens.weight ");
   cli_succeeds(ONE "inspect run --json");
   cli_shows(cli_out, "{\"group\": \"/model\", \"name\": \"model.norm.weight\", ");
   cli_succeeds(ONE "inspect model");
   assert_null(strstr(cli_out, "model.norm.weight"));
   cli_succeeds(ONE "inspect model --tensors");
   cli_shows(cli_out, "\n  model.norm.weight ");
+}
+
+/* With sizes for people; --json has them exactly. A name of 61 bytes stands above its row. */
+static void no_row_wraps(void **state) {
+  static const char *const command[] = {ONE "inspect run", ONE "inspect run --tensors --verify",
+                                        ONE "inspect model", ONE "inspect model --tensors",
+                                        ONE "inspect long.safetensors --tensors"};
+  static const char header[] = "{\"model.layers.0.self_attn.a_name_longer_than_those_of_llama.weight\":"
+                               "{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}";
+  FILE             *f = fopen("long.safetensors", "wb");
+
+  (void)state;
+  assert_non_null(f);
+  fprintf(f, "%c%c%c%c%c%c%c%c%s0000", (int)strlen(header), 0, 0, 0, 0, 0, 0, 0, header);
+  assert_int_equal(fclose(f), 0);
+  for (size_t i = 0; i < sizeof command / sizeof *command; i++) {
+    cli_succeeds(command[i]);
+    cli_fits(cli_out);
+  }
+  cli_shows(cli_out, "longer_than_those_of_llama.weight\n                   ");
+  cli_succeeds(ONE "inspect model");
+  cli_shows(cli_out, "tensors, 92.8 KiB\n");
+  cli_shows(cli_out, "\n  all ");
 }
 
 /* Judge: a resumed run, which takes the same checkpoint with the same warning. */
@@ -134,12 +157,13 @@ static void help_says_whom_to_trust(void **state) {
   (void)state;
   cli_succeeds(ONE "inspect --help");
   cli_shows(cli_out, "--tensors");
-  cli_shows(cli_out, "inspect a stranger's first");
+  cli_shows(cli_out, "stranger's first");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_unless_the_tensors_are_asked_for),
+      cmocka_unit_test(no_row_wraps),
       cmocka_unit_test(latest_means_what_it_means_to_resume),
       cmocka_unit_test(of_a_damaged_latest_the_next_is_told),
       cmocka_unit_test(verify_finds_what_resume_takes),

@@ -86,6 +86,27 @@ static void steps_and_durations(void **state) {
   }
 }
 
+static void bytes_have_binary_units(void **state) {
+  static const struct {
+    int64_t     n;
+    const char *text;
+  } row[] = {{0, "0 B"},
+             {1023, "1023 B"},
+             {1024, "1.00 KiB"},
+             {284928, "278 KiB"},
+             {(1 << 20) - 1, "1.00 MiB"},
+             {(int64_t)65971697664, "61.4 GiB"},
+             {INT64_MAX, "8.00 EiB"}};
+  char out[TRI_CELL_BYTES];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_cell_bytes(row[i].n, out);
+    assert_string_equal(out, row[i].text);
+    assert_true(strlen(out) <= 8);
+  }
+}
+
 static void no_number_is_wider_than_its_column(void **state) {
   static const cell_fn fn[] = {tri_cell_number, tri_cell_digits, tri_cell_count, tri_cell_share};
   char                 out[TRI_CELL_BYTES];
@@ -149,6 +170,7 @@ int main(void) {
       cmocka_unit_test(numbers_give_up_decimals_first),
       cmocka_unit_test(counts_and_shares),
       cmocka_unit_test(steps_and_durations),
+      cmocka_unit_test(bytes_have_binary_units),
       cmocka_unit_test(no_number_is_wider_than_its_column),
       cmocka_unit_test(columns_give_what_they_can),
       cmocka_unit_test(long_text_loses_its_middle),

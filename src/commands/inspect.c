@@ -1,6 +1,7 @@
 /* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are
  * right. */
 #include "apart.h"
+#include "columns.h"
 #include "flags.h"
 #include "io/json_text.h"
 #include "io/safetensors.h"
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 
 enum {
+  NAME_COLUMNS = 47, /* chosen: model.layers.31.post_attention_layernorm.weight */
   PATH_ROOM = TRI_CKPT_PATH_BYTES + 64,
   MOST_GIB = 4, /* of memory, for reading a checkpoint; chosen: ten times what a manifest of 16 MiB takes */
   MOST_S = 600  /* of processor time, without --verify; chosen: ten times what all but tensors can take */
@@ -173,12 +175,12 @@ static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out
         "\"context_tokens\": %lld, \"tied_head\": %s}",
         s->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
         s->tied_head ? "true" : "false");
-  return tri_text_printf(
-      out,
-      "model       %s, %d layers, width %d, %d heads (%d of keys and values) of %d, feed-forward %d, "
-      "vocabulary %d, context %lld tokens, %s head\n",
-      s->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
-      s->tied_head ? "tied" : "own");
+  return tri_text_printf(out,
+                         "model       %s, %d layers, width %d, feed-forward %d, %s head,\n"
+                         "            %d heads of %d, %d of keys and values,\n"
+                         "            vocabulary %d, context %lld tokens\n",
+                         s->model_type, s->L, s->C, s->F, s->tied_head ? "tied" : "own", s->H, s->D, s->G,
+                         s->V, (long long)s->max_pos);
 }
 
 /* Of one attribute. */
@@ -222,14 +224,15 @@ static tri_status print_files(const finding *f, bool json, tri_text *out) {
   TRI_TRY(tri_text_printf(out, json ? ", \"files\": [" : "\nfiles\n"));
   for (int i = -1; i < tri_ckpt_file_count(f->ckpt); i++) {
     const char *name = i < 0 ? "state.h5" : tri_ckpt_file_at(f->ckpt, i);
-    char        text[TRI_VISIBLE_MOST * 64];
+    char        text[TRI_VISIBLE_MOST * 64], size[TRI_CELL_BYTES];
     if (json) {
       TRI_TRY(tri_text_printf(out, i < 0 ? "{\"name\": " : ", {\"name\": "));
       TRI_TRY(tri_json_put_string(out, name, strlen(name)));
       TRI_TRY(tri_text_printf(out, ", \"bytes\": %lld}", (long long)file_bytes(f, name)));
     } else {
       shown(name, text, sizeof text);
-      TRI_TRY(tri_text_printf(out, "  %-24s %14lld bytes\n", text, (long long)file_bytes(f, name)));
+      tri_cell_bytes(file_bytes(f, name), size);
+      TRI_TRY(tri_text_printf(out, "  %-24s %8s\n", text, size));
     }
   }
   if (json) TRI_TRY(tri_text_put(out, "]", 1));
@@ -251,18 +254,37 @@ static tri_status print_tensor_json(const row *r, bool first, tri_text *out) {
   return tri_text_printf(out, "], \"bytes\": %lld}", (long long)r->bytes);
 }
 
+/* In one line where that is as wide as a screen, else the name above the rest. */
 static tri_status print_tensor(const row *r, tri_text *out) {
-  char   name[TRI_VISIBLE_MOST * 1300], shape[128] = "[";
+  char   name[TRI_VISIBLE_MOST * 1300], shape[128] = "[", size[TRI_CELL_BYTES], rest[256];
   size_t n = 1;
+  int    pad, width;
 
   for (int k = 0; k < r->ndim; k++)
     n += (size_t)snprintf(shape + n, sizeof shape - n, k ? ", %lld" : "%lld", (long long)r->dim[k]);
   snprintf(shape + n, sizeof shape - n, "]");
-  n = shown(r->group, name, sizeof name);
-  if (n) name[n++] = '/';
-  shown(r->name, name + n, sizeof name - n);
-  return tri_text_printf(out, "  %-72s %-5s %-20s %14lld bytes\n", name, r->dtype, shape,
-                         (long long)r->bytes);
+  tri_cell_bytes(r->bytes, size);
+  width = snprintf(rest, sizeof rest, "%-4s %-15s %8s", r->dtype, shape, size);
+  n = shown(r->name, name, sizeof name);
+  pad = NAME_COLUMNS - tri_text_columns(name, n);
+  if (pad >= 0 && 2 + NAME_COLUMNS + 1 + width <= TRI_SCREEN_COLUMNS)
+    return tri_text_printf(out, "  %s%*s %s\n", name, pad, "", rest);
+  return tri_text_printf(out, "  %s\n%*s\n", name, TRI_SCREEN_COLUMNS, rest);
+}
+
+/* In the order of the file, under a heading for the group they lie in. */
+static tri_status print_each(const finding *f, tri_text *out) {
+  char name[TRI_VISIBLE_MOST * 256];
+
+  for (int64_t i = 0; i < f->n_tensor; i++) {
+    const row *r = &f->tensor[i];
+    if (i == 0 || strcmp(f->tensor[i - 1].group, r->group) != 0) {
+      shown(r->group, name, sizeof name);
+      TRI_TRY(tri_text_printf(out, "\ntensors%s%s\n", name[0] ? " in " : "", name));
+    }
+    TRI_TRY(print_tensor(r, out));
+  }
+  return TRI_OK;
 }
 
 /* The tensors that lie in one group, or in no group, and have one type. */
@@ -285,11 +307,12 @@ static int by_kind(const void *a, const void *b) {
 }
 
 static tri_status print_sum(const row *r, const sum *s, tri_text *out) {
-  char name[TRI_VISIBLE_MOST * 256];
+  char name[TRI_VISIBLE_MOST * 256], size[TRI_CELL_BYTES];
 
-  shown(r->group[0] ? r->group : "tensors", name, sizeof name);
-  return tri_text_printf(out, "  %-24s %6lld of %-5s %14lld elements %14lld bytes\n", name, (long long)s->n,
-                         r->dtype, (long long)s->count, (long long)s->bytes);
+  shown(r->group[0] ? r->group : "all", name, sizeof name);
+  tri_cell_bytes(s->bytes, size);
+  return tri_text_printf(out, "  %-21s %6lld of %-5s %15lld elements %8s\n", name, (long long)s->n, r->dtype,
+                         (long long)s->count, size);
 }
 
 /* In the order of each kind's first tensor, where its sum is kept. */
@@ -317,13 +340,11 @@ done:
 }
 
 static tri_status print_tensors(const finding *f, const request *q, tri_text *out) {
-  TRI_TRY(tri_text_printf(out, q->json      ? ", \"tensors\": ["
-                               : q->tensors ? "\ntensors\n"
-                                            : "\ntensors (--tensors lists each)\n"));
-  if (!q->json && !q->tensors) return print_sums(f, out);
-  for (int64_t i = 0; i < f->n_tensor; i++)
-    TRI_TRY(q->json ? print_tensor_json(&f->tensor[i], i == 0, out) : print_tensor(&f->tensor[i], out));
-  return q->json ? tri_text_printf(out, "]}\n") : TRI_OK;
+  if (!q->json && q->tensors) return print_each(f, out);
+  TRI_TRY(tri_text_printf(out, q->json ? ", \"tensors\": [" : "\ntensors (--tensors lists each)\n"));
+  if (!q->json) return print_sums(f, out);
+  for (int64_t i = 0; i < f->n_tensor; i++) TRI_TRY(print_tensor_json(&f->tensor[i], i == 0, out));
+  return tri_text_printf(out, "]}\n");
 }
 
 static tri_status print_head_json(const finding *f, tri_text *out) {
@@ -339,7 +360,7 @@ static tri_status print_head_json(const finding *f, tri_text *out) {
 }
 
 static tri_status print_head(const finding *f, tri_text *out) {
-  char text[TRI_VISIBLE_MOST * TRI_CKPT_PATH_BYTES];
+  char text[TRI_VISIBLE_MOST * TRI_CKPT_PATH_BYTES], size[TRI_CELL_BYTES];
 
   shown(f->path, text, sizeof text);
   TRI_TRY(tri_text_printf(out, "%-11s %s\n", f->ckpt ? "checkpoint" : "folder", text));
@@ -348,8 +369,9 @@ static tri_status print_head(const finding *f, tri_text *out) {
     TRI_TRY(tri_text_printf(out, "written     by %s, after step %lld\n", text,
                             (long long)tri_ckpt_step(f->ckpt)));
   }
-  return tri_text_printf(out, "size        %lld parameters; %lld tensors, %lld bytes\n",
-                         (long long)f->parameters, (long long)f->n_tensor, (long long)f->bytes);
+  tri_cell_bytes(f->bytes, size);
+  return tri_text_printf(out, "size        %lld parameters; %lld tensors, %s\n", (long long)f->parameters,
+                         (long long)f->n_tensor, size);
 }
 
 static tri_status print(const finding *f, const request *q, tri_text *out) {
@@ -500,11 +522,10 @@ static tri_status run(int argc, char **argv, int *code) {
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_inspect, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
   if (help) {
-    printf("\nA checkpoint is read in a process of its own, so that one that crashes the HDF5 library is a "
-           "message (exit\n"
-           "code 74). It may take %d GiB of memory and, without --verify, %d s of processor time. The other "
-           "commands read\n"
-           "without that: trust the checkpoints you resume from, export and generate with, and inspect a "
+    printf("\nA checkpoint is read in a process of its own, so that one that crashes the HDF5\n"
+           "library is a message (exit code 74). It may take %d GiB of memory and, without\n"
+           "--verify, %d s of processor time. The other commands read without that: trust\n"
+           "the checkpoints you resume from, export and generate with, and inspect a\n"
            "stranger's first.\n",
            MOST_GIB, MOST_S);
     return TRI_OK;

@@ -11,6 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Lines as tri_config_help makes them, each at most as wide as a screen; ends them with NULs. */
+static void print_options(char *text) {
+  for (char *line = text; *line;) {
+    char *end = strchr(line, '\n');
+    int   indent = (int)strspn(line, " ");
+    if (end) *end = 0;
+    tri_flags_row("", indent, line + indent);
+    line = end ? end + 1 : line + strlen(line);
+  }
+}
+
 static tri_status open_log(const char *path, FILE **log) {
   int fd;
 
@@ -86,7 +97,7 @@ static tri_status train(int argc, char **argv, int *code) {
   if (verbose) tri_log_open(tri_runtime_env_rank(), TRI_LOG_DETAIL);
   if (options) {
     TRI_TRY(tri_config_help(&notes));
-    fputs(notes.data, stdout);
+    print_options(notes.data);
     tri_text_free(&notes);
     return TRI_OK;
   }
