@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CUT_MOST 0.2 /* chosen: of healthy runs some answers in a hundred are cut */
+#define CUT_MOST   0.2 /* chosen: of healthy runs some answers in a hundred are cut */
+#define CUT_MOSTLY 0.5 /* chosen: then the length, not the model, decides what is earned */
 
 /* Bits of `said`; those of single rewards follow. */
 enum { SAID_NO_BETTER, SAID_CUT, SAID_STILL, SAID_REWARD };
@@ -84,15 +85,39 @@ static const char *what_is_learned(const tri_health *h) {
                              "moves the weights";
 }
 
+/* Whether the constant sum is the highest there is, each reward being 0 or 1; of a replay, whose rewards are not known: more
+ * than 0. */
+static bool is_highest(const tri_health *h) {
+  double highest = 0;
+
+  for (int i = 0; i < h->n_reward; i++) highest += h->weight[i] > 0 ? h->weight[i] : 0;
+  if (!h->n_reward) return h->sum > 0;
+  return (double)h->sum > highest - 1e-6 * (1 + highest); /* 1e-6: sums are f32 */
+}
+
+/* What makes answers differ. */
+static const char *cure_constant(const tri_health *h) {
+  if (is_highest(h)) return "give harder prompts or a stricter reward";
+  if (h->cut_ratio > CUT_MOSTLY) return "most answers were cut before their end, which may be why";
+  return "give prompts that the model solves at times, or a warm start (algo.name: sft)";
+}
+
 static void say_constant(const tri_health *h, char *out, size_t bytes) {
   char names[256];
 
   name_rewards(h, names, sizeof names);
   snprintf(out, bytes,
-           "reward %s was %g for every answer of %d steps: no answer is better than another, %s; "
-           "rollout.save_every: 1 shows answers beside their rewards, and prompts that the model "
-           "solves at times, or a warm start (algo.name: sft), teach something",
-           names, (double)h->sum, TRI_HEALTH_STEPS, what_is_learned(h));
+           "reward %s was %g for every answer of %d steps: no answer is better than another, %s; %s; "
+           "rollout.save_every: 1 writes answers beside their rewards",
+           names, (double)h->sum, TRI_HEALTH_STEPS, what_is_learned(h), cure_constant(h));
+}
+
+static void say_cut(const tri_health *h, char *out, size_t bytes) {
+  snprintf(out, bytes,
+           "over 20 %% of the answers were cut at rollout.max_response_length = %lld for %d steps (now %.0f "
+           "%%), and what they come to is not seen; raise it, or let answers end earlier (rollout.stop, a "
+           "warm start on finished answers)",
+           (long long)h->max_response_length, TRI_HEALTH_STEPS, 100 * h->cut_ratio);
 }
 
 static void say_flat(const tri_health *h, char *out, size_t bytes) {
@@ -105,6 +130,10 @@ static void say_flat(const tri_health *h, char *out, size_t bytes) {
 }
 
 bool tri_health_next(tri_health *h, char *out, size_t bytes) {
+  if (is_due(h, h->cut, SAID_CUT)) { /* first: it may be why no answer earns anything */
+    say_cut(h, out, bytes);
+    return true;
+  }
   if (is_due(h, h->flat, SAID_NO_BETTER)) {
     if (h->constant >= TRI_HEALTH_STEPS)
       say_constant(h, out, bytes);
@@ -116,21 +145,11 @@ bool tri_health_next(tri_health *h, char *out, size_t bytes) {
     if (is_due(h, h->unearned[i], SAID_REWARD + i)) {
       snprintf(
           out, bytes,
-          "reward %s was 0 for every answer of %d steps; rollout.save_every: 1 shows answers beside their "
+          "reward %s was 0 for every answer of %d steps; rollout.save_every: 1 writes answers beside their "
           "rewards",
           h->name[i], TRI_HEALTH_STEPS);
       return true;
     }
-  if (is_due(h, h->cut, SAID_CUT)) {
-    snprintf(
-        out, bytes,
-        "over 20 %% of the answers were cut at rollout.max_response_length = %lld for %d steps (now %.0f "
-        "%%), "
-        "and what they come to is not seen; raise it, or let answers end earlier (rollout.stop, a warm start "
-        "on finished answers)",
-        (long long)h->max_response_length, TRI_HEALTH_STEPS, 100 * h->cut_ratio);
-    return true;
-  }
   if (is_due(h, h->still, SAID_STILL)) {
     snprintf(out, bytes, "the gradient was 0 for %d steps, and nothing is learned; %s", TRI_HEALTH_STEPS,
              h->n_reward ? "look at clip_ratio in metrics.jsonl and at algo.clip_eps"

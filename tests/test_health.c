@@ -1,6 +1,7 @@
 /* test_health.c - which steps make a warning, and that each cause makes one. Judge: exact. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -68,6 +69,47 @@ static void constant_reward_is_named_once(void **state) {
   assert_int_equal(observe(&h, &r, 0, 50, text), 1);
   has(text, "reward exact was 0 for every answer");
   has(text, "the gradient is 0");
+  has(text, "give prompts that the model solves at times, or a warm start");
+}
+
+/* Weights 1 and 0.1, of a penalty -1: at its highest the sum asks for more, below for less. */
+static void the_cure_follows_the_value(void **state) {
+  static const struct {
+    float sum, weight;
+    int   n_reward;
+    bool  high;
+  } row[] = {{1, 0, 1, true},        {0, 0, 1, false},   {1.1F, 0.1F, 2, true},
+             {0.1F, 0.1F, 2, false}, {1, -1, 2, true},   {0, -1, 2, false},
+             {-1, -1, 2, false},     {0.5F, 0, 0, true}, {0, 0, 0, false}};
+  static const char harder[] = "give harder prompts or a stricter reward";
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    float reward[N] = {row[i].sum, row[i].sum, row[i].sum, row[i].sum},
+          part[2 * N] = {1, 1, 1, 1, 1, 1, 1, 1};
+    tri_rollout r = step_of(reward, part, row[i].n_reward, 0);
+    tri_health  h = health_of(row[i].n_reward);
+    char        text[4096];
+    h.weight[1] = (double)row[i].weight;
+    assert_int_equal(observe(&h, &r, 0, 50, text), 1);
+    assert_int_equal(strstr(text, harder) != NULL, row[i].high);
+    assert_int_equal(strstr(text, "solves at times, or a warm start") != NULL, !row[i].high);
+  }
+}
+
+/* All answers cut: the cut is told first, and the reward's warning sends nobody to a warm start. */
+static void a_cut_is_the_first_cause(void **state) {
+  float       reward[N] = {0};
+  tri_rollout r = step_of(reward, reward, 1, N);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  assert_int_equal(observe(&h, &r, 0, 50, text), 2);
+  assert_true(!strncmp(text, "over 20 % of the answers were cut", 33));
+  has(text, "\nreward exact was 0 for every answer");
+  assert_null(strstr(strchr(text, '\n'), "warm start"));
+  has(text, "most answers were cut before their end");
 }
 
 /* The groups differ from each other, not within. */
@@ -133,6 +175,8 @@ static void no_gradient(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(learning_is_no_cause),
                                      cmocka_unit_test(constant_reward_is_named_once),
+                                     cmocka_unit_test(the_cure_follows_the_value),
+                                     cmocka_unit_test(a_cut_is_the_first_cause),
                                      cmocka_unit_test(equal_groups_are_another_cause),
                                      cmocka_unit_test(reward_never_earned_is_named),
                                      cmocka_unit_test(cut_answers),
