@@ -84,6 +84,14 @@ static bool is_experiment(const tri_config_past *before, const tri_config *now, 
   return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && now->algo.row->use == TRI_USE_SFT);
 }
 
+/* Of what a resume names anew and does not read. */
+static const char *remark(const tri_config *now, const tri_key *k) {
+  bool names = k && ((!strcmp(k->name, "model.path") && now->model.path) ||
+                     (!strcmp(k->name, "model.config") && now->model.config));
+
+  return names ? " (the weights stay the checkpoint's; another run.output starts from the new ones)" : "";
+}
+
 static tri_status put_change(const tri_config_past *before, const tri_config *now, const tri_key *k,
                              tri_config_changes *out) {
   const char *name = k ? k->name : "reward";
@@ -94,7 +102,8 @@ static tri_status put_change(const tri_config_past *before, const tri_config *no
   TRI_TRY(put_shown(before->deck, k, to));
   TRI_TRY(tri_text_put(to, " -> ", 4));
   TRI_TRY(put_shown(now, k, to));
-  return refused ? tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name) : TRI_OK;
+  if (!refused) return tri_text_printf(to, "%s", remark(now, k));
+  return tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name);
 }
 
 tri_status tri_config_compare(const tri_config_past *before, const tri_config *now, tri_config_changes *out) {

@@ -11,17 +11,32 @@
 
 static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
 
+/* Was the checkpoint found, and not asked for by its path? */
+static bool is_auto(const tri_trainer *t) { return !strcmp(t->cfg->run.resume, "auto"); }
+
+static tri_status refuse_algo(const tri_trainer *t, const char *before) {
+  const char *instead = t->cfg->model.config ? " in place of model.config" : "";
+
+  if (is_auto(t))
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "%s is of a run of algo.name %s, the deck says %s; give another run.output (and there model.path: "
+        "%s%s, to start from its weights), or run.resume: never (starts anew; the old run is set aside)",
+        t->resume, before, t->algo->name, t->resume, instead);
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s is of a run of algo.name %s, the deck says %s; give run.resume: never (starts anew), and to start "
+      "from its weights model.path: %s%s and a run.output that it does not lie in",
+      t->resume, before, t->algo->name, t->resume, instead);
+}
+
 /* Moments and positions in the data of one algorithm mean nothing to another. */
 static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
   tri_text   algo = {0};
   tri_status st = tri_ckpt_get_text(r, "algo", &algo);
 
   if (st == TRI_OK && (!algo.data || strcmp(algo.data, t->algo->name)))
-    st = tri_fail(
-        __FILE__, __LINE__, __func__, TRI_ECONFIG,
-        "%s is of a run of algo.name %s, the deck says %s; give run.resume: never, another run.output, or "
-        "model.path: %s to start from its weights",
-        t->resume, algo.data ? algo.data : "", t->algo->name, t->resume);
+    st = refuse_algo(t, algo.data ? algo.data : "");
   tri_text_free(&algo);
   return st;
 }
@@ -74,6 +89,18 @@ done:
   return st;
 }
 
+/* What is allowed already and these keys, "a, b", with `between` between all. */
+static tri_status put_allowed(const tri_config *now, const char *keys, const char *between, tri_text *out) {
+  const tri_config_list *list = &now->run.allow_changes;
+
+  for (int i = 0; i < list->n; i++) TRI_TRY(tri_text_printf(out, "%s%s", list->item[i], between));
+  for (const char *at = keys, *end; at; at = *end ? end + 2 : NULL) {
+    end = at + strcspn(at, ",");
+    TRI_TRY(tri_text_printf(out, "%.*s%s", (int)(end - at), at, *end ? between : ""));
+  }
+  return TRI_OK;
+}
+
 /* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might hide any
  * change, and run.allow_changes must name "deck". */
 static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const data_before *data,
@@ -81,24 +108,26 @@ static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const data_b
   tri_config before = {0};
   bool       has_deck = tri_ckpt_has_file(r, "deck.yaml");
   tri_status st = has_deck ? read_deck_before(t, r, &before) : TRI_OK;
-  tri_text   why = {0};
+  tri_text   why = {0}, keys = {0};
 
   if (has_deck && st == TRI_OK) {
     st = compare_with(r, data, &before, now, c);
   } else if (!has_deck || st == TRI_ECONFIG) {
     st = tri_text_printf(&why, "%s", has_deck ? tri_error_message() : "it holds no deck.yaml");
     tri_error_clear();
+    if (st == TRI_OK) st = put_allowed(now, "deck", ", ", &keys);
     if (st == TRI_OK && has_deck && !tri_config_allows(now, "deck"))
       st =
           tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
                    "the deck of %s cannot be read, and what changed cannot be told: %s; run.resume: never or "
-                   "another run.output starts anew, run.allow_changes: [deck] goes on with whatever changed",
-                   t->resume, why.data);
+                   "another run.output starts anew, run.allow_changes: [%s] goes on with whatever changed",
+                   t->resume, why.data, keys.data);
     else if (st == TRI_OK)
       tri_log(TRI_LOG_WARN, "run.resume: whether this deck is that of %s cannot be told: %s", t->resume,
               why.data);
   }
   tri_text_free(&why);
+  tri_text_free(&keys);
   tri_config_free(&before);
   return st;
 }
@@ -139,16 +168,27 @@ static tri_status check_paths(const tri_config *now, const tri_config_changes *c
   return TRI_OK;
 }
 
+/* Each way out as the deck has it, then as a shell reads it. */
 static tri_status refuse(const tri_trainer *t, const tri_config_changes *c) {
-  bool       other = !strcmp(t->cfg->run.resume, "auto"); /* else the checkpoint was asked for by its path */
-  tri_status st = tri_fail(
-      __FILE__, __LINE__, __func__, TRI_ECONFIG,
-      "%s is of another experiment than this deck; %s%s, run.allow_changes: [%s] goes on with what changed:",
-      t->resume,
-      other ? "run.resume: never or another run.output starts anew" : "run.resume: never with model.path: ",
-      other ? "" : t->resume, c->keys.data);
+  const char *model = is_auto(t) ? "" : t->resume;
+  tri_text    keys = {0}, typed = {0};
+  tri_status  st = TRI_OK;
 
+  TRI_TRY_DONE(put_allowed(t->cfg, c->keys.data, ", ", &keys));
+  TRI_TRY_DONE(put_allowed(t->cfg, c->keys.data, ",", &typed));
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
+                "%s is of another experiment than this deck; %s%s, run.allow_changes: [%s] goes on with what "
+                "changed; on the "
+                "command line: run.resume=never%s%s%s%s, or 'run.allow_changes=[%s]':",
+                t->resume,
+                *model ? "run.resume: never with model.path: "
+                       : "run.resume: never or another run.output starts anew",
+                model, keys.data, *model ? " 'model.path=" : "", model, *model ? "'" : "",
+                *model && t->cfg->model.config ? " model.config=null model.tokenizer=null" : "", typed.data);
   tri_error_lines(c->refused.data);
+done:
+  tri_text_free(&keys);
+  tri_text_free(&typed);
   return st;
 }
 

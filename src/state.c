@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -220,17 +221,19 @@ static tri_status find_number(const char *folder, int *number) {
   return TRI_OK;
 }
 
+static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace",
+                                              "deck.yaml"};
+enum { N_SET_ASIDE = sizeof set_aside_names / sizeof *set_aside_names };
+
 /* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
  * other names. */
 static tri_status set_aside(const tri_trainer *t) {
-  static const char *const name[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace", "deck.yaml"};
-  enum { N = sizeof name / sizeof *name };
   char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
   int  number, moved = 0;
 
   TRI_TRY(find_number(t->cfg->run.output, &number));
-  for (int i = 0; i < N; i++) {
-    snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
+  for (int i = 0; i < N_SET_ASIDE; i++) {
+    snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, set_aside_names[i]);
     snprintf(aside, sizeof aside, "%s.before-%d", path, number);
     if (access(path, F_OK)) continue;
     if (rename(path, aside))
@@ -285,6 +288,47 @@ static bool is_own(const tri_trainer *t) {
   end = strrchr(parent, '/');
   if (end) *end = 0;
   return end && is_one_folder(parent, t->folder);
+}
+
+static bool sets_aside(const tri_trainer *t) {
+  return !strcmp(t->cfg->run.resume, "never") || (!is_own(t) && has_steps(t));
+}
+
+static bool is_within(const char *path, const char *folder) {
+  char  *at = realpath(path, NULL), *top = realpath(folder, NULL);
+  size_t n = top ? strlen(top) : 0;
+  bool   within = at && top && !strncmp(at, top, n) && (at[n] == '/' || !at[n]);
+
+  free(at);
+  free(top);
+  return within;
+}
+
+/* Rank 0. */
+static tri_status check_aside(const tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  const struct {
+    const char *key, *path;
+  } row[] = {{"model.path", t->model},
+             {"model.config", c->model.config},
+             {"model.tokenizer", c->model.tokenizer},
+             {"model.ref_path", t->ref_model},
+             {"rollout.replay", c->rollout.replay}};
+  char folder[TRI_CKPT_PATH_BYTES + 32];
+
+  for (size_t i = 0; i < sizeof row / sizeof *row * N_SET_ASIDE && sets_aside(t); i++) {
+    const char *key = row[i / N_SET_ASIDE].key, *path = row[i / N_SET_ASIDE].path;
+    snprintf(folder, sizeof folder, "%s/%s", c->run.output, set_aside_names[i % N_SET_ASIDE]);
+    if (path && is_within(path, folder))
+      TRI_FAIL(TRI_ECONFIG,
+               "%s: %s lies in %s, which is about to be set aside (run.resume: %s); give another run.output",
+               key, path, folder, c->run.resume);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_state_check_aside(tri_trainer *t) {
+  return tri_agree(world_of(t), world_of(t)->rank == 0 ? check_aside(t) : TRI_OK);
 }
 
 enum { NO_LOCK = -2 }; /* tried in vain, and said */
@@ -436,7 +480,7 @@ static tri_status begin_outputs(tri_trainer *t) {
         "%s/LATEST names step %lld now: the run goes on from there, and each save removes the checkpoints of "
         "later steps up to its own",
         t->folder, (long long)t->count.step);
-  if (!strcmp(t->cfg->run.resume, "never") || (!is_own(t) && has_steps(t))) TRI_TRY(set_aside(t));
+  if (sets_aside(t)) TRI_TRY(set_aside(t));
   return write_decks(t);
 }
 

@@ -133,6 +133,9 @@ TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
 TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
 /* Not collective. The same without any change to the folder; and whether it could be written. Adds to t->faults. */
 TRI_CHECKED tri_status tri_state_look(tri_trainer *t);
+/* Collective over world, after tri_inputs_open. TRI_ECONFIG where a model or a replay is one of the files that a run which
+ * starts anew in an older one's folder sets aside first. */
+TRI_CHECKED tri_status tri_state_check_aside(tri_trainer *t);
 /* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
  * resume. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);

@@ -247,6 +247,7 @@ tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *
   TRI_TRY(tri_inputs_open(t, &l));
   if (faults && faults->n > before)
     return t->resume[0] ? tri_faults_miss(faults, "what changed since the checkpoint") : TRI_OK;
+  NOTE(tri_state_check_aside(t));
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
   return TRI_OK;

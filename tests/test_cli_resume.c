@@ -275,9 +275,63 @@ static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
   assert_false(cli_exists("h/deck.step-00000002.yaml"));
 }
 
+/* What is offered holds what was allowed already, and is taken as it is printed. */
+static void ways_out_can_be_typed(void **state) {
+  static const char command[] = ONE SFT "run.output=i train.steps=3 run.seed=7 data.train=other.jsonl ";
+  char                              line[1024], *offer, *end;
+
+  (void)state;
+  copy_run("i");
+  cli_sh("tail -n +2 sft.jsonl >other.jsonl");
+  snprintf(line, sizeof line, "%srun.allow_changes=data.train", command);
+  assert_int_equal(cli_run(line), 64);
+  cli_shows(cli_err, "on the command line: run.resume=never, or 'run.allow_changes=[data.train,run.seed]':");
+  cli_shows(cli_err, "run.allow_changes: [data.train, run.seed] goes on");
+  offer = strstr(cli_err, "'run.allow_changes=");
+  assert_non_null(offer);
+  end = strchr(offer, ':');
+  assert_non_null(end);
+  snprintf(line, sizeof line, "%s%.*s", command, (int)(end - offer), offer);
+  cli_succeeds(line);
+  cli_fails(64, ONE SFT "run.resume=run/checkpoints/step-00000001 run.seed=7",
+            "run.resume=never 'model.path=run/checkpoints/step-00000001' model.config=null "
+            "model.tokenizer=null, or",
+            NULL);
+}
+
+/* The weights of a resumed run are its checkpoint's, whatever model the deck names. */
+static void another_model_is_listed_as_not_read(void **state) {
+  (void)state;
+  copy_run("j");
+  cli_succeeds(ONE LOAD "run.output=j train.steps=3 model.path=model "
+                        "'run.allow_changes=[model.path,model.config,model.tokenizer]'");
+  cli_shows(cli_err,
+            "  model.path: null -> \"model\" (the weights stay the checkpoint's; another run.output starts "
+            "from the new ones)\n");
+  cli_shows(cli_err, "  model.config: \"config.json\" -> null\n");
+}
+
+/* A run that starts anew would move it away before the deck that names it is written. */
+static void what_is_set_aside_is_no_model(void **state) {
+  (void)state;
+  copy_run("k");
+  for (int i = 0; i < 2; i++) {
+    char command[512];
+    snprintf(command, sizeof command, "%s" LOAD "run.output=k run.resume=never model.path=./k", program[i]);
+    cli_fails(64, command, "model.path: ", "give another run.output");
+    cli_sh("diff -r run k -x log.txt");
+  }
+  cli_fails(64, ONE LOAD "run.output=k run.resume=never model.path=k/checkpoints/step-00000001 --check",
+            "model.path: ", "give another run.output");
+  cli_succeeds(ONE LOAD "run.output=l run.resume=never model.path=k/checkpoints/step-00000001");
+}
+
 static void another_algorithm_is_refused(void **state) {
   (void)state;
   copy_run("g");
+  cli_fails(64, ONE GRPO "run.output=g run.resume=auto",
+            "give another run.output (and there model.path: g/checkpoints/step-00000002",
+            "or run.resume: never (starts anew; the old run is set aside)");
   cli_fails(64, ONE GRPO "run.output=g run.resume=auto", "is of a run of algo.name sft", NULL);
   cli_fails(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'",
             "run.allow_changes: algo.name cannot change in a resume", NULL);
@@ -301,6 +355,9 @@ int main(void) {
       cmocka_unit_test(what_is_allowed_goes_on),
       cmocka_unit_test(other_lines_under_one_name_are_refused),
       cmocka_unit_test(a_path_is_compared_likewise),
+      cmocka_unit_test(ways_out_can_be_typed),
+      cmocka_unit_test(another_model_is_listed_as_not_read),
+      cmocka_unit_test(what_is_set_aside_is_no_model),
       cmocka_unit_test(another_algorithm_is_refused),
       cmocka_unit_test(a_deck_that_cannot_be_read_must_be_allowed),
   };
