@@ -181,10 +181,20 @@ const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes) 
   return NULL;
 }
 
+/* A list that is the whole line has no key. */
+static tri_status fail_entry(tri_jsonl *r, const char *key, size_t i, const char *why) {
+  const char *at = tri_jsonl_path(r);
+  long long   line = (long long)tri_jsonl_line(r);
+
+  if (json_is_array(r->object)) TRI_FAIL(TRI_EINPUT, "%s:%lld: entry %zu %s", at, line, i, why);
+  TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] %s", at, line, key, i, why);
+}
+
 tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int32_t **id, int64_t *n) {
   bool          bare = json_is_array(r->object);
   const json_t *list = bare ? r->object : json_object_get(r->object, key);
   size_t        count = json_array_size(list);
+  char          why[96];
 
   *id = NULL;
   *n = 0;
@@ -204,12 +214,11 @@ tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int
   for (size_t i = 0; i < count; i++) {
     const json_t *v = json_array_get(list, i);
     int64_t       value = json_integer_value(v);
-    if (!json_is_integer(v))
-      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] is not a whole number", tri_jsonl_path(r),
-               (long long)tri_jsonl_line(r), key, i);
-    if (value < 0 || value >= vocab)
-      TRI_FAIL(TRI_EINPUT, "%s:%lld: `%s`[%zu] = %lld is not in the vocabulary, 0 .. %d", tri_jsonl_path(r),
-               (long long)tri_jsonl_line(r), key, i, (long long)value, vocab - 1);
+    if (!json_is_integer(v)) return fail_entry(r, key, i, "is not a whole number");
+    if (value < 0 || value >= vocab) {
+      snprintf(why, sizeof why, "= %lld is not in the vocabulary, 0 .. %d", (long long)value, vocab - 1);
+      return fail_entry(r, key, i, why);
+    }
     r->id[i] = (int32_t)value;
   }
   *id = r->id;

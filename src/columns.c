@@ -186,16 +186,16 @@ void tri_text_shorten(const char *text, int width, char *out, size_t cap) {
 
 /* Bytes of the first line of text [n] in `width` columns; the space behind it is not counted. */
 static size_t line_bytes(const char *text, size_t n, int width) {
-  size_t space = 0, stop = 0;
+  size_t space = 0, stop = 0, first = strspn(text, " "); /* behind nothing but spaces is no break */
   int    columns = 0;
 
   for (size_t i = 0; i < n; i++) {
-    if (text[i] == ' ' && i && columns <= width) space = i;
-    if (text[i] == ' ' && i && columns <= width && columns > width / 2 && strchr(":;,", text[i - 1]))
-      stop = i;
+    bool gap = text[i] == ' ' && i > first;
+    if (gap && columns <= width) space = i;
+    if (gap && columns <= width && columns > width / 2 && strchr(":;,", text[i - 1])) stop = i;
     columns += columns_of(text[i]);
     if (columns > width && space) return stop ? stop : space;
-    if (columns > width && text[i] == ' ') return i;
+    if (columns > width && gap) return i;
   }
   return n;
 }

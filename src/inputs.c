@@ -124,8 +124,8 @@ static tri_status open_reference(tri_trainer *t) {
   t->ref_resumed = r && tri_ckpt_find_tensor(r, "/reference", "model.norm.weight") >= 0;
   if (t->ref_resumed) return tri_source_open(t->resume, NULL, true, &t->ref_source);
   if (t->cfg->model.ref_path)
-    TRI_FAIL(TRI_EINPUT, "model.ref_path: %s is not there, and %s holds no reference", t->cfg->model.ref_path,
-             t->resume);
+    return tri_error_about(tri_source_missing(t->cfg->model.ref_path),
+                           "model.ref_path; the checkpoint holds no reference");
   return open_deck_model(t, true, &t->ref_source);
 }
 

@@ -154,16 +154,18 @@ static tri_status compare_data(const tri_trainer *t, const data_before *data, tr
 static tri_status check_paths(const tri_config *now, const tri_config_changes *c) {
   const struct {
     const char *key, *path;
-  } row[] = {{"model.path", now->model.path},
-             {"model.config", now->model.config},
-             {"model.tokenizer", now->model.tokenizer},
-             {"model.ref_path", now->model.ref_path}};
+    bool        is_model;
+  } row[] = {{"model.path", now->model.path, true},
+             {"model.config", now->model.config, false},
+             {"model.tokenizer", now->model.tokenizer, false},
+             {"model.ref_path", now->model.ref_path, true}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     char line[32];
     snprintf(line, sizeof line, "\n  %s: ", row[i].key);
-    if (row[i].path && strstr(c->refused.data, line) && !tri_file_exists(row[i].path))
-      TRI_FAIL(TRI_EINPUT, "%s: %s is not there", row[i].key, row[i].path);
+    if (!row[i].path || !strstr(c->refused.data, line) || tri_file_exists(row[i].path)) continue;
+    if (row[i].is_model) return tri_error_about(tri_source_missing(row[i].path), row[i].key);
+    TRI_FAIL(TRI_EINPUT, "%s: %s (%s)", row[i].path, strerror(errno), row[i].key);
   }
   return TRI_OK;
 }

@@ -6,9 +6,11 @@
 #include "io/safetensors.h"
 #include "rng.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { SMALL_FILE_BYTES = 256 << 20 }; /* chosen: ten times the largest tokenizer.json known */
 
@@ -134,7 +136,10 @@ tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CK
 tri_status tri_source_missing(const char *path) {
   const char *slash = strchr(path, '/');
   size_t      n = strspn(path, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/");
+  struct stat sb;
 
+  if (stat(path, &sb) && errno != ENOENT && errno != ENOTDIR)
+    TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
   if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n])
     TRI_FAIL(
         TRI_EINPUT,

@@ -28,7 +28,8 @@ typedef struct tri_source tri_source;
 /* Collective over world (NULL: this process alone). path: a Hugging Face folder, a checkpoint folder, or a
  * run's output folder (its LATEST). weights false: only the small files are read. */
 TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out);
-/* Not collective. TRI_EINPUT: there is nothing at this path; a name of the Hugging Face Hub, OWNER/NAME, is told. */
+/* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the Hugging Face Hub,
+ * OWNER/NAME, is told. */
 TRI_CHECKED tri_status tri_source_missing(const char *path);
 /* Collective over world (NULL: this process alone). As tri_ckpt_find, with a warning that names the damaged
  * checkpoints that were passed over and the one taken. */

@@ -107,7 +107,10 @@ static void tokenize_there_and_back(void **state) {
   cli_succeeds(ONE "tokenize model ids.jsonl --decode");
   assert_string_equal(cli_out, "\"a\"\n\"3+\"\n");
   cli_write("ids.jsonl", "[64]\n\n[64,257]\n");
-  cli_fails(64, ONE "tokenize model ids.jsonl --decode >.ids", "ids.jsonl:3: `tokens`[1] = 257 is not", NULL);
+  cli_fails(64, ONE "tokenize model ids.jsonl --decode >.ids", "ids.jsonl:3: entry 1 = 257 is not", NULL);
+  cli_write("ids.jsonl", "[64,2.5]\n");
+  cli_fails(64, ONE "tokenize model ids.jsonl --decode", "ids.jsonl:1: entry 1 is not a whole number", NULL);
+  cli_write("ids.jsonl", "[64]\n\n[64,257]\n");
   cli_fails(64, ONE "tokenize model ids.jsonl", "ids.jsonl:1: a line must be a JSON object", NULL);
   cli_write("ids.jsonl", "[{\"tokens\": [64]}]\n");
   cli_fails(64, ONE "tokenize model ids.jsonl --decode", "ids.jsonl: is one JSON list", NULL);

@@ -54,10 +54,39 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
   for (int i = 0; i < 2; i++) {
     char command[512];
     snprintf(command, sizeof command, "%s" LOAD "run.output=run train.steps=3 model.path=nope", program[i]);
-    cli_fails(64, command, "model.path: nope is not there", NULL);
+    cli_fails(64, command, "nope: there is no such model folder, checkpoint or run (model.path)", NULL);
     assert_null(strstr(cli_err, "another experiment"));
   }
-  cli_fails(64, ONE SFT "run.output=run model.tokenizer=nope", "model.tokenizer: nope is not there", NULL);
+  cli_fails(64, ONE LOAD "run.output=run train.steps=3 model.path=Qwen/Qwen2.5-0.5B",
+            "huggingface-cli download Qwen/Qwen2.5-0.5B --local-dir FOLDER", "(model.path)");
+  for (int with = 0; with < 2; with++) { /* a reference in the checkpoint */
+    char command[512];
+    snprintf(command, sizeof command,
+             ONE GRPO "run.output=kl%d run.resume=auto checkpoint.save_final=true "
+                      "algo.kl_coef=%d",
+             with, with);
+    cli_succeeds(command);
+    snprintf(command, sizeof command,
+             ONE GRPO "run.output=kl%d run.resume=auto train.steps=2 algo.kl_coef=1 "
+                      "model.ref_path=Qwen/Qwen2.5-0.5B",
+             with);
+    cli_fails(64, command, "huggingface-cli download Qwen/Qwen2.5-0.5B --local-dir FOLDER",
+              with ? "(model.ref_path)" : "(model.ref_path; the checkpoint holds no reference)");
+  }
+  cli_fails(64, ONE SFT "run.output=run model.tokenizer=nope",
+            "nope: No such file or directory (model.tokenizer)", NULL);
+}
+
+#define LOCKED ONE LOAD "run.output=run train.steps=3 model.path=locked/model"
+#define BOUND  "setpriv --bounding-set -dac_override,-dac_read_search "
+
+/* Root may look everywhere unless that right is taken from it. */
+static void a_path_that_may_not_be_looked_at_is_not_called_missing(void **state) {
+  (void)state;
+  if (!geteuid() && cli_run(BOUND "true")) skip();
+  cli_sh("mkdir -p locked/model && chmod 000 locked");
+  cli_fails(64, geteuid() ? LOCKED : BOUND LOCKED, "locked/model: Permission denied (model.path)", NULL);
+  cli_sh("chmod 700 locked");
 }
 
 /* What a resume may change is said, and the deck that held until then is kept. */
@@ -342,6 +371,7 @@ int main(void) {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
       cmocka_unit_test(another_experiment_is_refused_as_a_whole),
       cmocka_unit_test(a_changed_path_that_is_not_there_comes_first),
+      cmocka_unit_test(a_path_that_may_not_be_looked_at_is_not_called_missing),
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
