@@ -367,6 +367,20 @@ static tri_status note_more_bad_lines(const intake *in, const char *const *file,
                         in->opt->faults);
 }
 
+static tri_status refuse_too_long(const tri_dataset *d, const char *const *file, const tri_data_opt *opt) {
+  const too_long *t = &d->too_long;
+  const char     *prompt_name = opt->max_prompt_name ? opt->max_prompt_name : "data.max_prompt_length";
+
+  TRI_FAIL(TRI_EINPUT,
+           "%s:%lld: %s %lld tokens, at most %lld are possible: %s%s; too long are %lld of %lld lines, up to "
+           "%lld tokens",
+           file[t->file], (long long)t->line, t->whole ? "has" : "its prompt has", (long long)t->n_token,
+           (long long)(t->whole ? opt->max_total_tokens : opt->max_prompt_tokens),
+           t->whole ? opt->max_total_name : prompt_name,
+           opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "", (long long)t->n,
+           (long long)d->stats.n_line, (long long)t->longest);
+}
+
 tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
                             const tri_data_range *range, tri_dataset **out) {
   tri_status st = TRI_OK;
@@ -384,25 +398,13 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
   }
   TRI_TRY_DONE(note_more_bad_lines(&in, file, n_file));
+  if (in.n_bad && in.d->too_long.n) /* else tri_dataset_finish says it, of all parts */
+    TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->faults));
 done:
   TRI_FREE(in.id);
   if (st != TRI_OK || in.n_bad) tri_dataset_close(&in.d);
   *out = in.d;
   return st;
-}
-
-static tri_status refuse_too_long(const tri_dataset *d, const char *const *file, const tri_data_opt *opt) {
-  const too_long *t = &d->too_long;
-  const char     *prompt_name = opt->max_prompt_name ? opt->max_prompt_name : "data.max_prompt_length";
-
-  TRI_FAIL(TRI_EINPUT,
-           "%s:%lld: %s %lld tokens, at most %lld are possible: %s%s; too long are %lld of %lld lines, up to "
-           "%lld tokens",
-           file[t->file], (long long)t->line, t->whole ? "has" : "its prompt has", (long long)t->n_token,
-           (long long)(t->whole ? opt->max_total_tokens : opt->max_prompt_tokens),
-           t->whole ? opt->max_total_name : prompt_name,
-           opt->from_deck ? " (data.overlong_prompt: drop or truncate)" : "", (long long)t->n,
-           (long long)d->stats.n_line, (long long)t->longest);
 }
 
 tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file, const tri_data_opt *opt) {

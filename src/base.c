@@ -189,6 +189,8 @@ tri_status tri_error_note(tri_status st, tri_faults *faults) {
 
   if (!faults || !theirs) return st;
   TRI_TRY(tri_text_printf(&faults->text, "%s\n", error_message));
+  if (faults->n && tri_status_exit_code(st) != tri_status_exit_code(faults->st)) st = TRI_ECONFIG;
+  faults->st = st;
   faults->n++;
   tri_error_clear();
   return TRI_OK;

@@ -99,9 +99,10 @@ void tri_text_free(tri_text *t);
 
 /* What is wrong with what the user gave, where all of it is looked for. Zero-initialise; the text is to be freed. */
 typedef struct tri_faults {
-  tri_text text;   /* each as its message and a newline; a message may have several lines */
-  int64_t  n;      /* a message may stand for several */
-  tri_text unseen; /* what could not be looked at because of them, "data, memory" */
+  tri_text   text;   /* each as its message and a newline; a message may have several lines */
+  int64_t    n;      /* a message may stand for several */
+  tri_status st;     /* with the exit code of all, or TRI_ECONFIG where these differ */
+  tri_text   unseen; /* what could not be looked at because of them, "data, memory" */
 } tri_faults;
 void tri_faults_free(tri_faults *faults);
 /* Where `faults` is not NULL and st is an error of what the user gave: its message is added, the error is cleared, and

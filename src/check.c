@@ -125,7 +125,7 @@ static ranks count_ranks(const tri_config *cfg, int64_t asked) {
 static tri_status fail_with(const char *path, const tri_faults *faults) {
   bool one = faults->n == 1;
 
-  TRI_FAIL(TRI_ECONFIG, "%s: %lld fault%s, listed above%s%s%s", path, (long long)faults->n, one ? "" : "s",
+  TRI_FAIL(faults->st, "%s: %lld fault%s, listed above%s%s%s", path, (long long)faults->n, one ? "" : "s",
            faults->unseen.len ? "; not looked at because of " : "",
            !faults->unseen.len ? ""
            : one               ? "it: "

@@ -190,34 +190,30 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                             tri_dataset **out) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->source)->max_pos;
-  int64_t           answer = kind == TRI_DATA_SFT ? 0 : c->rollout.max_response_length;
-  const tri_eos    *eos = tri_source_eos(t->source);
-  tri_encoder       encoder = {tri_source_tokenizer(t->source), {0}};
-  tri_status        st;
-  tri_data_opt      opt = {.kind = kind,
-                           .prompt_key = c->data.prompt_key,
-                           .answer_key = c->data.answer_key,
-                           .completion_key = c->data.completion_key,
-                           .overlong = (tri_overlong)c->data.overlong_prompt,
-                           .max_prompt_tokens = c->data.max_prompt_length,
-                           .from_deck = true,
-                           .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
-                           .max_total_name = "the model's max_position_embeddings",
-                           .max_line_bytes = c->data.max_line_bytes,
-                           .vocab = tri_source_shape(t->source)->V,
-                           .completion_end = eos->n ? eos->id[0] : -1,
-                           .text_end = eos->n ? eos->id[0] : -1,
-                           .encode = encoder.tokenizer ? tri_encoder_run : NULL,
-                           .ctx = &encoder,
-                           .refuse = t->reward ? refuse_answer : NULL,
-                           .refuse_ctx = t->reward,
-                           .faults = t->faults};
+  bool    room = kind != TRI_DATA_SFT && c->rollout.max_response_length < context; /* else it is said */
+  int64_t answer = room ? c->rollout.max_response_length : 0;
+  const tri_eos *eos = tri_source_eos(t->source);
+  tri_encoder    encoder = {tri_source_tokenizer(t->source), {0}};
+  tri_status     st;
+  tri_data_opt   opt = {.kind = kind,
+                        .prompt_key = c->data.prompt_key,
+                        .answer_key = c->data.answer_key,
+                        .completion_key = c->data.completion_key,
+                        .overlong = (tri_overlong)c->data.overlong_prompt,
+                        .max_prompt_tokens = c->data.max_prompt_length,
+                        .from_deck = true,
+                        .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
+                        .max_total_name = "the model's max_position_embeddings",
+                        .max_line_bytes = c->data.max_line_bytes,
+                        .vocab = tri_source_shape(t->source)->V,
+                        .completion_end = eos->n ? eos->id[0] : -1,
+                        .text_end = eos->n ? eos->id[0] : -1,
+                        .encode = encoder.tokenizer ? tri_encoder_run : NULL,
+                        .ctx = &encoder,
+                        .refuse = t->reward ? refuse_answer : NULL,
+                        .refuse_ctx = t->reward,
+                        .faults = t->faults};
 
-  if (kind != TRI_DATA_SFT && answer >= context)
-    TRI_FAIL(
-        TRI_ECONFIG,
-        "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
-        (long long)answer, (long long)context);
   if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) {
     opt.max_prompt_tokens = context - answer;
     opt.max_prompt_name = "the model's max_position_embeddings less rollout.max_response_length";
@@ -381,11 +377,26 @@ static tri_status find_models(tri_trainer *t) {
   return TRI_OK;
 }
 
+/* Whether answers leave room for prompts, where there are any. */
+static tri_status check_room(const tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  int64_t           context = tri_source_shape(t->source)->max_pos, answer = c->rollout.max_response_length;
+  bool              prompts = (is_rl(c) && c->data.train.n) || c->eval.steps > 0;
+
+  if (!prompts || answer < context) return TRI_OK;
+  TRI_TRY(tri_faults_miss(t->faults, "the length of prompts"));
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "rollout.max_response_length = %lld leaves no room for a prompt: the model's context is %lld tokens",
+      (long long)answer, (long long)context);
+}
+
 /* Collective over world. */
 static tri_status open_all_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
   tri_data_kind     asked = answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
 
+  NOTE(check_room(t));
   if (c->data.train.n)
     NOTE(tri_error_about(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data),
                          "data.train"));

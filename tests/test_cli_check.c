@@ -8,16 +8,20 @@
   "run.resume=auto run.output=with_ref algo.kl_coef=0.1 model.ref_path=first checkpoint.save_steps=1 "
 
 /* The list stands above the one error message. */
-static void finds(const char *command, int faults, const char *const *part, int n_part) {
+static void ends(int want, const char *command, int faults, const char *const *part, int n_part) {
   char count[64];
   int  code = cli_run(command);
 
-  if (code != 64 || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
+  if (code != want || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
   assert_string_equal(cli_out, "");
   assert_false(cli_exists("bad"));
   snprintf(count, sizeof count, ": %d fault%s, listed above", faults, faults == 1 ? "" : "s");
   cli_shows(cli_err, count);
   for (int i = 0; i < n_part; i++) cli_shows(cli_err, part[i]);
+}
+
+static void finds(const char *command, int faults, const char *const *part, int n_part) {
+  ends(64, command, faults, part, n_part);
 }
 
 static void a_good_deck_gets_its_summary(void **state) {
@@ -147,6 +151,7 @@ static void where_a_run_goes_on_is_said(void **state) {
   (void)state;
   cli_succeeds(ONE SFT "run.output=run train.steps=3" CHECK);
   cli_shows(cli_err, "resumes from run/checkpoints/step-00000002, after step 2 of 3\n");
+  cli_shows(cli_err, "changed since run/checkpoints/step-00000002 was written:\n  train.steps: 2 -> 3\n");
   cli_succeeds(ONE SFT "run.output=run" CHECK);
   cli_shows(cli_err, "nothing to do: the checkpoint is after step 2, train.steps is 2; ");
   cli_succeeds(ONE SFT CHECK);
@@ -154,6 +159,49 @@ static void where_a_run_goes_on_is_said(void **state) {
 }
 
 /* Faults hide what is behind them, which is said. */
+/* Once, and the data is looked at nevertheless. */
+static void no_room_for_prompts_is_one_fault(void **state) {
+  static const char *const part[] = {"rollout.max_response_length = 100000 leaves no room for a prompt",
+                                     "torn.jsonl:1: ", "nope.jsonl",
+                                     "not looked at because of them: the length of prompts, "};
+
+  (void)state;
+  cli_write("torn.jsonl", "{\"prompt\"}\n");
+  finds(ONE GRPO
+        "rollout.max_response_length=100000 data.train=torn.jsonl data.eval=nope.jsonl eval.steps=1" CHECK,
+        3, part, 4);
+}
+
+static void a_bad_line_hides_no_long_one(void **state) {
+  static const char *const part[] = {"mixed.jsonl:3: `prompt` has no tokens",
+                                     "mixed.jsonl:1: its prompt has 40 tokens, at most 28 are possible"};
+
+  (void)state;
+  cli_write("mixed.jsonl",
+            "{\"prompt\": \"1234567890123456789012345678901234567890\", \"answer\": \"2\"}\n"
+            "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"\", \"answer\": \"2\"}\n");
+  finds(ONE GRPO "data.train=mixed.jsonl" CHECK, 2, part, 2);
+}
+
+/* Judge: the run's own; 64 where the faults have several. */
+static void the_exit_code_is_that_of_the_run(void **state) {
+  static const char *const row[] = {"run.output=plain", "data.train=nope.jsonl", "run.device=cuda",
+                                    "model.config=nope.json"};
+  char                     command[512];
+  int                      code;
+
+  (void)state;
+  cli_write("plain", "");
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    snprintf(command, sizeof command, ONE SFT "%s", row[i]);
+    code = cli_run(command);
+    if (strstr(row[i], "cuda") && !strstr(cli_err, "is not in this build")) continue;
+    strcat(command, CHECK);
+    ends(code, command, 1, NULL, 0);
+  }
+  finds(ONE SFT "run.output=plain data.train=nope.jsonl" CHECK, 2, NULL, 0);
+}
+
 static void what_is_not_looked_at_is_said(void **state) {
   static const char *const deck[] = {
       "1 fault, listed above; not looked at because of it: the machine, run.output, "
@@ -180,7 +228,7 @@ static void all_of_the_output_is_looked_at(void **state) {
   (void)state;
   finds(ONE SFT "run.output=model run.resume=nope" CHECK, 2, part, 2);
   cli_write("plain", "");
-  finds(ONE SFT "run.output=plain" CHECK, 1, file, 1);
+  ends(74, ONE SFT "run.output=plain" CHECK, 1, file, 1);
 }
 
 /* The run does so before it sets anything aside. */
@@ -194,13 +242,13 @@ static void links_of_the_output_are_looked_at(void **state) {
 
   (void)state;
   cli_sh("ln -s nowhere dl && mkdir old && echo 1 >old/metrics.jsonl && ln -s ../far old/log.txt");
-  finds(ONE SFT "run.output=dl" CHECK, 1, dangling, 1);
-  finds(ONE SFT "run.output=dl/x" CHECK, 1, below, 1);
+  ends(74, ONE SFT "run.output=dl" CHECK, 1, dangling, 1);
+  ends(74, ONE SFT "run.output=dl/x" CHECK, 1, below, 1);
   cli_fails(74, ONE SFT "run.output=dl", dangling[0], NULL);
-  finds(ONE SFT "run.output=old" CHECK, 1, link, 1);
+  ends(74, ONE SFT "run.output=old" CHECK, 1, link, 1);
   cli_fails(74, TWO SFT "run.output=old", link[0], NULL);
   cli_sh("rm old/log.txt && mkdir old/log.txt");
-  finds(ONE SFT "run.output=old" CHECK, 1, log, 1);
+  ends(74, ONE SFT "run.output=old" CHECK, 1, log, 1);
   cli_fails(74, ONE SFT "run.output=old", log[0], NULL);
   assert_true(cli_exists("old/metrics.jsonl") && !cli_exists("old/metrics.jsonl.before-1"));
 }
@@ -310,6 +358,9 @@ int main(void) {
       cmocka_unit_test(no_mpi_is_started),
       cmocka_unit_test(a_resume_is_compared),
       cmocka_unit_test(where_a_run_goes_on_is_said),
+      cmocka_unit_test(no_room_for_prompts_is_one_fault),
+      cmocka_unit_test(a_bad_line_hides_no_long_one),
+      cmocka_unit_test(the_exit_code_is_that_of_the_run),
       cmocka_unit_test(what_is_not_looked_at_is_said),
       cmocka_unit_test(all_of_the_output_is_looked_at),
       cmocka_unit_test(links_of_the_output_are_looked_at),
