@@ -240,7 +240,7 @@ static tri_status break_lines(const char *prefix, const char *text, int width, t
   return st;
 }
 
-/* breaks: where a terminal is too narrow for a line, at a word; else it is laid out already. */
+/* breaks: where a terminal is too narrow for a line, at a word. */
 static void show_log(tri_log_level level, const char *prefix, const char *text, bool breaks) {
   int      width = breaks ? tri_live_columns() : 0;
   tri_text lines = {0};
@@ -281,15 +281,18 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
   put_log(level, text, true);
 }
 
-void tri_log_lines(tri_log_level level, const char *text) {
+static void log_lines(tri_log_level level, const char *text, bool breaks) {
   size_t n = strlen(text), cap = n * TRI_VISIBLE_MOST + 1;
   char  *shown = is_wanted(level) ? malloc(cap) : NULL;
 
   if (!shown) return;
   tri_visible(text, n, "\n", shown, cap);
-  put_log(level, shown, level <= TRI_LOG_WARN);
+  put_log(level, shown, breaks);
   free(shown);
 }
+
+void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, text, true); }
+void tri_log_table(tri_log_level level, const char *text) { log_lines(level, text, false); }
 
 double tri_unix_s(void) {
   struct timespec t;

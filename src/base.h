@@ -120,10 +120,11 @@ void tri_log_open(int rank, tri_log_level level); /* what stderr shows; info and
  * file. */
 void tri_log_file(void *file);
 /* As tri_fail: of the newlines only those of fmt itself stay. tri_log_lines: all newlines of text stay, so it must be one
- * that this program made. Where stderr is a terminal, lines too long for it are broken at words (info and detail of
- * tri_log_lines are not: they are laid out already); in pipes and in the file every line stays whole. */
+ * that this program made. Where stderr is a terminal, lines too long for it are broken at words; in pipes and in the file
+ * every line stays whole. tri_log_table: as tri_log_lines, but nothing is broken: a table, or a command to be typed. */
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
+void tri_log_table(tri_log_level level, const char *text);
 
 double tri_now_s(void);  /* monotonic clock, seconds */
 double tri_unix_s(void); /* seconds since 1970, to the millisecond */

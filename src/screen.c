@@ -23,7 +23,7 @@ static const char *shown(const char *text, int width, char out[TRI_CKPT_PATH_BYT
   return out;
 }
 
-/* Log what was gathered in `text`, in lines that no terminal wraps, and free it. */
+/* Log what was gathered in `text`, in lines that keep to the width in pipes and in the file too, and free it. */
 static tri_status say(tri_log_level level, tri_text *text, tri_status st) {
   tri_text lines = {0};
 
@@ -111,7 +111,7 @@ static tri_status say_memory(const tri_trainer *t) {
   tri_status     st = tri_ledger_print(t->se->ledger, &table);
 
   if (st == TRI_OK) table.data[table.len - 1] = 0; /* its last newline */
-  if (st == TRI_OK) tri_log_lines(TRI_LOG_DETAIL, table.data);
+  if (st == TRI_OK) tri_log_table(TRI_LOG_DETAIL, table.data);
   tri_text_free(&table);
   TRI_TRY(st);
   tri_log(TRI_LOG_INFO, "memory per rank: %.1f %s (rollout %.1f, learn %.1f, state %.1f)",
@@ -346,7 +346,7 @@ static void say_next(const char *lead, const char *command, const char *output, 
     st = tri_text_printf(&line, columns <= TRI_SCREEN_COLUMNS ? "%s%s %s %s %s" : "%s%s %s \\\n      %s %s",
                          lead, program.data, command, folder.data, rest);
   }
-  if (st == TRI_OK) tri_log_lines(TRI_LOG_INFO, line.data); /* no terminal breaks a command */
+  if (st == TRI_OK) tri_log_table(TRI_LOG_INFO, line.data);
   tri_text_free(&program);
   tri_text_free(&folder);
   tri_text_free(&line);

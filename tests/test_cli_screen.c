@@ -243,6 +243,30 @@ static void long_messages_break_at_words(void **state) {
   assert_in_range(strcspn(screen, "\n"), 1, 49);
 }
 
+/* Judge: what a pipe gets. */
+static void screen_is_pipe(const char *command, int columns, int code) {
+  assert_int_equal(run_on_terminal(command, columns, 0), code);
+  obey();
+  assert_int_equal(cli_run(command), code);
+  screen_is_log(".err", columns);
+}
+
+static void lists_break_at_words(void **state) {
+  static const char faulty[] =
+      ONE GRPO "data.train=nope.jsonl rollout.rollout_batch_size=3 run.threads=4096 run.output=bad --check";
+  static const char changed[] = ONE SFT "run.output=seen_list data.train=more.jsonl train.steps=3 "
+                                        "run.allow_changes=[data.train] --check";
+
+  (void)state;
+  screen_is_pipe(faulty, 80, 64);
+  cli_shows(cli_err, "3 faults, listed above");
+  cli_succeeds(ONE SFT "run.output=seen_list");
+  cli_sh("cat sft.jsonl sft.jsonl >more.jsonl");
+  screen_is_pipe(changed, 60, 0);
+  cli_shows(cli_err, "changed since seen_list/checkpoints/");
+  cli_shows(cli_err, "\n  data.train: ");
+}
+
 static void messages_keep_their_line(void **state) {
   (void)state;
   assert_int_equal(
@@ -456,6 +480,7 @@ int main(void) {
       cmocka_unit_test(live_line_counts_answers),
       cmocka_unit_test(narrow_terminals_get_a_narrow_line),
       cmocka_unit_test(long_messages_break_at_words),
+      cmocka_unit_test(lists_break_at_words),
       cmocka_unit_test(messages_keep_their_line),
       cmocka_unit_test(pipe_gets_plain_rows_and_the_header_again),
       cmocka_unit_test(rows_come_as_often_as_asked),
