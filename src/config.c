@@ -2,6 +2,7 @@
 #include "config.h"
 #include "config_keys.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -150,6 +151,18 @@ static const char *our_word(const tri_key *k, const char *alias, const char *val
   return value;
 }
 
+/* A shell's home and variables would be names of files here. */
+static tri_status check_path(const tri_key *k, const char *value, const char *where) {
+  const char *at = strchr(value, '$');
+
+  if (strcmp(k->unit, "path")) return TRI_OK;
+  while (at && !isalpha((unsigned char)at[1]) && at[1] != '_' && at[1] != '{') at = strchr(at + 1, '$');
+  if (value[0] == '~' || at)
+    TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: %s is not expanded here; write the path out", where, k->name,
+             value, at ? "$" : "~");
+  return TRI_OK;
+}
+
 /* One scalar into the member of its row (not for lists). */
 static tri_status set_value(const tri_key *k, const char *alias, const char *value, const char *where,
                             tri_config *c) {
@@ -181,6 +194,7 @@ static tri_status set_value(const tri_key *k, const char *alias, const char *val
       }
     break;
   default:
+    TRI_TRY(check_path(k, value, where));
     TRI_FREE(*(char **)at);
     return tri_copy_text(value, (char **)at);
   }
@@ -210,6 +224,7 @@ static tri_status read_list(const loader *l, const tri_key *k, int first) {
                e->field);
     if (!e->value[0] || (e->index >= 0 && e->unquoted && !strcmp(e->value, "null")))
       TRI_FAIL(TRI_ECONFIG, "%s: an item of %s is empty", e->where, k->name);
+    TRI_TRY(check_path(k, e->value, e->where));
     TRI_TRY(tri_copy_text(e->value, &list->item[i]));
     list->n = i + 1;
   }

@@ -214,6 +214,15 @@ static void test_values(void **state) {
       "argument 'algo.name=grpp': algo.name = grpp: must be one of sft, grpo; nearest: grpo");
   bad(SFT, ARGS("data.train=[{a: 1}]"),
       "argument 'data.train=[{a: 1}]': data.train is a list of texts: 'a:' does not belong in it");
+  bad(SFT, ARGS("run.output=~/x"),
+      "argument 'run.output=~/x': run.output = ~/x: ~ is not expanded here; write the path out");
+  bad(SFT, ARGS("model.path=a/${HOME}"),
+      "argument 'model.path=a/${HOME}': model.path = a/${HOME}: $ is not expanded here; write the path out");
+  bad(SFT, ARGS("data.eval=[e, $$HOME/e]"),
+      "argument 'data.eval=[e, $$HOME/e]': data.eval = $$HOME/e: $ is not expanded here; write the path out");
+  tri_config odd = good(SFT, ARGS("run.output=./~x/a~$1$", "data.prompt_key=$x"));
+  assert_string_equal(odd.run.output, "./~x/a~$1$");
+  tri_config_free(&odd);
   bad(SFT, ARGS("data.train=[a, '']"), "argument 'data.train=[a, '']': an item of data.train is empty");
 }
 
@@ -517,7 +526,7 @@ static void test_round_trip(void **state) {
   round_trip(
       GRPO,
       ARGS("rollout.stop=[\"a\\\"b\\\\\\n\\t\\e\\x85\\u2028\\uFEFF\\U0001F600\\xE9\", 'null', '- x: #']",
-           "run.output=null # not", "run.resume=~/a b", "model.ref_path=\x7F", "algo.kl_coef=0.1",
+           "run.output=null # not", "run.resume=./~/a b", "model.ref_path=\x7F", "algo.kl_coef=0.1",
            "reward=[{name: regex, pattern: '\\d+\"', weight: 0.1}, {name: number, weight: -3}]"));
 }
 
