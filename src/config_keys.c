@@ -282,6 +282,8 @@ const int tri_n_key_aliases = sizeof tri_key_aliases / sizeof *tri_key_aliases;
 const tri_key_word tri_key_words[] = {
   {"run.resume", "true", "auto"}, {"run.resume", "false", "never"},
   {"run.resume", "True", "auto"}, {"run.resume", "False", "never"},
+  {"run.resume", "yes", "auto"}, {"run.resume", "no", "never"},
+  {"run.resume", "Auto", "auto"}, {"run.resume", "Never", "never"},
   {"resume_mode", "disable", "never"},
   {"run.device", "gpu", "cuda"},
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},

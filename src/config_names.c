@@ -133,6 +133,18 @@ done:
   return st;
 }
 
+/* A value where a section's keys belong. */
+static tri_status refuse_section(const tri_deck_entry *e) {
+  tri_text   known = {0};
+  tri_status st = list_known(e->key, &known);
+
+  if (st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: '%s' is a section, with keys below it: %s",
+                  e->where, e->key, known.data);
+  tri_text_free(&known);
+  return st;
+}
+
 tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *m) {
   char full[2 * TRI_KEY_NAME_BYTES];
   bool top = !e->section[0];
@@ -155,6 +167,7 @@ tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *m) {
     return TRI_OK;
   }
   *m = find_name(full);
+  if (top && is_own_section(e->key) && (e->line > 0 || m->key < 0)) return refuse_section(e);
   if (m->key < 0) return refuse_unknown(e, full);
   if (top && e->line > 0)
     TRI_FAIL(TRI_ECONFIG, "%s: '%s' stands outside of a section: write it as '%s' below '%.*s:'", e->where,

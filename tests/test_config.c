@@ -139,6 +139,16 @@ static void test_unknown(void **state) {
   bad(SFT "trian:\n", NULL, "d.yaml:12: unknown section 'trian'; the nearest known section is 'train'");
   bad(SFT "eps_clip: 0.1\n", NULL,
       "d.yaml:12: 'eps_clip' stands outside of a section: write it as 'clip_eps' below 'algo:'");
+  bad("run: x\n", NULL,
+      "d.yaml:1: 'run' is a section, with keys below it: output, seed, device, ranks_per_node, threads, "
+      "resume, "
+      "allow_changes, sampler, log_every, trace_steps");
+  bad(SFT, ARGS("run=x"),
+      "argument 'run=x': 'run' is a section, with keys below it: output, seed, device, ranks_per_node, "
+      "threads, "
+      "resume, allow_changes, sampler, log_every, trace_steps");
+  bad(SFT "eval: 5\n", NULL,
+      "d.yaml:12: 'eval' is a section, with keys below it: steps, max_prompts, num_generations, temperature");
   bad(SFT "eval:\n  - a\n", NULL, "d.yaml:13: section 'eval' holds keys, not a list");
   bad(SFT "actor:\n  ppo_mini_batch_size: 3\n", NULL,
       "d.yaml:13: unknown key 'actor.ppo_mini_batch_size': it counts prompts; train.train_batch_size counts "
@@ -391,6 +401,9 @@ static void test_aliases(void **state) {
         "run.resume=auto");
   alias("run.resume=False", "argument 'run.resume=False': False is read as run.resume: never\n",
         "run.resume=never");
+  alias("run.resume=no", "argument 'run.resume=no': no is read as run.resume: never\n", "run.resume=never");
+  alias("run.resume=Auto", "argument 'run.resume=Auto': Auto is read as run.resume: auto\n",
+        "run.resume=auto");
   alias("resume_from_checkpoint=true",
         "argument 'resume_from_checkpoint=true': resume_from_checkpoint is read as run.resume\n"
         "argument 'resume_from_checkpoint=true': true is read as run.resume: auto\n",
