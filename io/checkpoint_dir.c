@@ -490,6 +490,19 @@ done:
   return st;
 }
 
+/* Each damaged one in a line, which a newline ends. */
+static tri_status fail_all(char *notes) {
+  size_t first = strcspn(notes, "\n"), all = strlen(notes);
+
+  notes[first] = 0;
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EFORMAT, "%s", notes);
+  if (first + 1 >= all) return TRI_EFORMAT;
+  notes[first] = '\n';
+  notes[all - 1] = 0;
+  tri_error_lines(notes + first);
+  return TRI_EFORMAT;
+}
+
 tri_status tri_ckpt_find(const char *path, tri_comm *world, bool verify, tri_text *skipped,
                          char folder[TRI_CKPT_PATH_BYTES]) {
   tri_status st;
@@ -514,8 +527,8 @@ tri_status tri_ckpt_find(const char *path, tri_comm *world, bool verify, tri_tex
     st = TRI_OK;
   }
   if (!folder[0] && notes.len) {
-    notes.data[strcspn(notes.data, "\n")] = 0;
-    TRI_FAIL_DONE(TRI_EFORMAT, "%s", notes.data);
+    st = fail_all(notes.data);
+    goto done;
   }
   if (skipped && notes.len) TRI_TRY_DONE(tri_text_put(skipped, notes.data, notes.len));
 done:

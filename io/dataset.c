@@ -100,8 +100,8 @@ static tri_status encode(intake *in, const char *key, const char *text, size_t n
   int64_t        n_id = 0;
 
   if (!in->opt->encode)
-    FAIL_LINE(in, "`%s` is text, but the model has no tokenizer; give `tokens` instead, or model.tokenizer",
-              key);
+    FAIL_LINE(in, "`%s` is text, but the model has no tokenizer; give `tokens` instead%s", key,
+              in->opt->from_deck ? ", or model.tokenizer" : "");
   TRI_TRY(tri_jsonl_place(in->r, in->opt->encode(in->opt->ctx, text, n, special, &id, &n_id)));
   for (int64_t i = 0; i < n_id; i++)
     if (id[i] < 0 || id[i] >= in->opt->vocab)

@@ -110,8 +110,9 @@ static tri_status parse_tensor(const char *path, const json_t *v, int64_t data, 
   if (json_array_size(offsets) != 2 || !json_is_integer(begin_json) || !json_is_integer(end_json))
     TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: `data_offsets` must be two whole numbers", path, t->name);
   if (begin < 0 || begin > end || end > data_bytes)
-    TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: bytes %lld to %lld do not lie in the %lld bytes of data", path,
-             t->name, (long long)begin, (long long)end, (long long)data_bytes);
+    TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: bytes %lld to %lld do not lie in the %lld bytes of data%s", path,
+             t->name, (long long)begin, (long long)end, (long long)data_bytes,
+             begin >= 0 && begin <= end ? ": the file is cut short; get it again" : "");
   if (__builtin_mul_overflow(t->count, (int64_t)dtype_row[row].bits, &bits) || bits % 8)
     TRI_FAIL(TRI_EINPUT, "%s: tensor `%s`: its size is not a number of bytes", path, t->name);
   if (end - begin != bits / 8)
@@ -182,6 +183,8 @@ static tri_status fail_length(const st_file *f, int64_t file_bytes, uint64_t len
   TRI_TRY(read_at(f->path, f->fd, 0, n, start));
   what = tri_model_kind(start, (size_t)n);
   if (what) TRI_FAIL(TRI_EINPUT, "%s: is %s", f->path, what);
+  if (n > 8 && start[8] != '{') /* with which a header begins */
+    TRI_FAIL(TRI_EINPUT, "%s: is no checkpoint, model folder or safetensors file", f->path);
   if (length > (uint64_t)file_bytes - 8)
     TRI_FAIL(
         TRI_EINPUT,
@@ -342,11 +345,9 @@ static tri_status add_folder(tri_safetensors *s, const char *folder) {
       TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read; %s", folder, other[i],
                cure);
   }
-  TRI_FAIL(
-      TRI_EINPUT,
-      "%s: has neither model.safetensors nor model.safetensors.index.json; in another format %s; without "
-      "weights, model.config: %s/config.json starts from random ones",
-      folder, cure, folder);
+  TRI_FAIL(TRI_EINPUT,
+           "%s: has neither model.safetensors nor model.safetensors.index.json; in another format %s", folder,
+           cure);
 }
 
 tri_status tri_safetensors_open(const char *path, tri_safetensors **out) {

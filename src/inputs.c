@@ -1,4 +1,5 @@
 /* inputs.c - what a deck names: rewards, model, reference, data; and the steps and lengths that follow from them. */
+#include "file.h"
 #include "io/rollout_file.h"
 #include "train.h"
 
@@ -39,13 +40,28 @@ static tri_status open_rewards(tri_trainer *t) {
 
 /* ---- models ---- */
 
+/* Whether a folder is there, but not what every model has. */
+static bool lacks_model(const char *folder) {
+  static const char *const name[] = {"config.json", "model.safetensors", "model.safetensors.index.json"};
+  bool                     has[3];
+  char                     path[TRI_CKPT_PATH_BYTES + 32];
+
+  for (int i = 0; i < 3; i++) {
+    snprintf(path, sizeof path, "%s/%s", folder, name[i]);
+    has[i] = tri_file_exists(path);
+  }
+  return tri_file_exists(folder) && !(has[0] && (has[1] || has[2]));
+}
+
 /* The model the deck names, from files or from random numbers. */
 static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
   const tri_config *c = t->cfg;
 
   if (c->model.path)
     return tri_error_about(tri_source_open(t->model[0] ? t->model : c->model.path, NULL, weights, out),
-                           "model.path");
+                           lacks_model(c->model.path)
+                               ? "model.path; model.config and model.tokenizer start from random weights"
+                               : "model.path");
   return tri_error_about(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out),
                          c->model.tokenizer ? "model.config, model.tokenizer" : "model.config");
 }

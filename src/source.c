@@ -150,6 +150,18 @@ tri_status tri_source_missing(const char *path) {
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
 
+static bool has_file(const char *folder, const char *name) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+
+  return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && tri_file_exists(path);
+}
+
+tri_status tri_source_check_output(const char *path) {
+  if (has_file(path, "log.txt") && (has_file(path, "deck.yaml") || has_file(path, "metrics.jsonl")))
+    TRI_FAIL(TRI_EINPUT, "%s: is the output folder of a run that has no checkpoint yet", path);
+  return TRI_OK;
+}
+
 tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out) {
   char             file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES];
   tri_ckpt_reader *r = NULL;
@@ -164,11 +176,12 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   if (!checkpoint && tri_file_exists(file)) return open_folder(path, weights, out);
   if (!tri_file_exists(path)) return tri_source_missing(path);
   TRI_TRY(tri_source_find_checkpoint(path, world, false, folder));
+  if (!folder[0]) TRI_TRY(tri_source_check_output(path));
   if (!folder[0])
     TRI_FAIL(TRI_EINPUT,
              "%s: is neither a Hugging Face folder (no config.json, which every model has beside its "
              "weights) nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
-             "checkpoints/LATEST); model.config and model.tokenizer start from random weights",
+             "checkpoints/LATEST)",
              path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));
   st = open_checkpoint(r, out);

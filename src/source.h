@@ -31,6 +31,9 @@ TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool w
 /* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the Hugging Face Hub,
  * OWNER/NAME, is told. */
 TRI_CHECKED tri_status tri_source_missing(const char *path);
+/* Not collective. TRI_EINPUT where `path` is the output folder of a run that has no checkpoint yet: for a path at which none
+ * was found. */
+TRI_CHECKED tri_status tri_source_check_output(const char *path);
 /* Collective over world (NULL: this process alone). As tri_ckpt_find, with a warning that names the damaged
  * checkpoints that were passed over and the one taken. */
 TRI_CHECKED tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,

@@ -428,6 +428,8 @@ static tri_status find_resume(tri_trainer *t) {
   if (!strcmp(resume, "never")) return TRI_OK;
   st = tri_source_find_checkpoint(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true,
                                   t->resume);
+  if (st == TRI_EFORMAT && !strcmp(resume, "auto"))
+    tri_error_lines("\nno other checkpoint is there; run.resume: never or another run.output starts anew");
   if (st == TRI_OK && !t->resume[0] && strcmp(resume, "auto"))
     TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
   return st;

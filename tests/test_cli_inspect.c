@@ -41,6 +41,31 @@ static void no_row_wraps(void **state) {
   cli_shows(cli_out, "\n  all ");
 }
 
+static void what_is_no_checkpoint_is_named(void **state) {
+  static const char no_file[] = ": is no checkpoint, model folder or safetensors file\n";
+  static const char no_checkpoint[] = "early: is the output folder of a run that has no checkpoint yet\n";
+
+  (void)state;
+  cli_fails(64, ONE "inspect sft.jsonl", "sft.jsonl", no_file);
+  cli_fails(64, ONE "inspect sft.yaml", "sft.yaml", no_file);
+  cli_sh("mkdir -p early && touch early/deck.yaml early/log.txt early/metrics.jsonl");
+  cli_fails(64, ONE "inspect early", no_checkpoint, NULL);
+  cli_fails(64, ONE "generate early hi", no_checkpoint, NULL);
+  cli_fails(64, ONE "export early x", no_checkpoint, NULL);
+  cli_sh("mkdir -p nothing");
+  assert_int_equal(cli_run(ONE "generate nothing hi"), 64);
+  cli_shows(cli_err, "nothing: is neither a Hugging Face folder");
+  assert_null(strstr(cli_err, "model.config"));
+  assert_int_equal(cli_run(ONE "generate . hi"), 64);
+  cli_shows(cli_err, ".: has neither model.safetensors nor");
+  assert_null(strstr(cli_err, "model.config"));
+  cli_sh("mkdir -p bare && cp model/model.safetensors bare");
+  cli_succeeds(ONE "inspect bare");
+  cli_shows(cli_out, "there is no config.json");
+  cli_sh("truncate --size=-1 bare/model.safetensors");
+  cli_fails(64, ONE "inspect bare", "bytes of data: the file is cut short; get it again\n", NULL);
+}
+
 /* Judge: a resumed run, which takes the same checkpoint with the same warning. */
 static void latest_means_what_it_means_to_resume(void **state) {
   static const struct {
@@ -164,6 +189,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_unless_the_tensors_are_asked_for),
       cmocka_unit_test(no_row_wraps),
+      cmocka_unit_test(what_is_no_checkpoint_is_named),
       cmocka_unit_test(latest_means_what_it_means_to_resume),
       cmocka_unit_test(of_a_damaged_latest_the_next_is_told),
       cmocka_unit_test(verify_finds_what_resume_takes),

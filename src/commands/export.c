@@ -18,6 +18,7 @@ static tri_status work(const char *path, const char *folder, const char *dtype) 
 
   if (stat(path, &sb)) TRI_FAIL(TRI_EINPUT, "%s: there is no such checkpoint or run", path);
   TRI_TRY(tri_source_find_checkpoint(path, NULL, true, from));
+  if (!from[0]) TRI_TRY(tri_source_check_output(path));
   if (!from[0])
     TRI_FAIL(TRI_EINPUT,
              "%s: is neither a checkpoint (no MANIFEST.json) nor the output folder of a run (no "

@@ -377,6 +377,9 @@ static tri_status print_head(const finding *f, tri_text *out) {
 static tri_status print(const finding *f, const request *q, tri_text *out) {
   TRI_TRY(q->json ? print_head_json(f, out) : print_head(f, out));
   if (f->has_shape) TRI_TRY(print_shape(&f->shape, q->json, out));
+  if (!q->json && f->model && !f->has_shape && exists(f->path, ".")) /* a folder, no file */
+    TRI_TRY(tri_text_printf(
+        out, "model       not known: there is no config.json, without which it cannot be used\n"));
   if (f->ckpt) TRI_TRY(print_state(f, q->json, out));
   if (f->ckpt) TRI_TRY(print_files(f, q->json, out));
   TRI_TRY(print_tensors(f, q, out));
@@ -503,6 +506,7 @@ static tri_status show(request *q, tri_text *out) {
   if (exists(path, "model.safetensors") || exists(path, "model.safetensors.index.json") ||
       exists(path, "config.json"))
     return show_model(q, path, out);
+  TRI_TRY(tri_source_check_output(path));
   TRI_FAIL(TRI_EINPUT, "%s: is neither a checkpoint, nor the output folder of a run, nor a model folder",
            path);
 }
