@@ -8,8 +8,9 @@ static void say_data(const char *key, const tri_dataset *d) {
   const tri_data_stats *s = d ? tri_dataset_stats(d) : NULL;
 
   if (s)
-    tri_log(TRI_LOG_INFO, "%s: %lld examples in %lld lines, the longest of %d tokens", key,
-            (long long)tri_dataset_count(d), (long long)s->n_line, s->longest);
+    tri_log(TRI_LOG_INFO, "%s: %lld example%s in %lld line%s, the longest of %d tokens", key,
+            (long long)tri_dataset_count(d), tri_dataset_count(d) == 1 ? "" : "s", (long long)s->n_line,
+            s->n_line == 1 ? "" : "s", s->longest);
 }
 
 /* Lines that end with a newline. */

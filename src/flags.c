@@ -50,9 +50,9 @@ static const tri_flag *find(const tri_flag *flag, int n_flag, const char *name, 
   return NULL;
 }
 
-/* The one flag that begins so, or the nearest; NULL: none. name [n]. */
+/* The one flag that begins so, or the longest with which it begins, or the nearest; NULL: none. name [n]. */
 static const char *meant(const char *const *known, int n_known, const char *name, size_t n) {
-  const char *only = NULL;
+  const char *only = NULL, *begun = NULL;
   char        word[64];
   int         n_begin = 0;
 
@@ -62,7 +62,13 @@ static const char *meant(const char *const *known, int n_known, const char *name
       only = known[i];
       n_begin++;
     }
-  return n_begin == 1 ? only : tri_nearest(word, known, n_known);
+  for (int i = 0; i < n_known; i++) {
+    size_t all = strlen(known[i]);
+    if (!strncmp(known[i], word, all) && word[all] == '-' && (!begun || all > strlen(begun)))
+      begun = known[i];
+  }
+  if (n_begin == 1) return only;
+  return begun ? begun : tri_nearest(word, known, n_known);
 }
 
 static tri_status unknown(const tri_flag *flag, int n_flag, const char *name, size_t n_name) {

@@ -109,14 +109,15 @@ static tri_status say_memory(const tri_trainer *t) {
   double         unit = large ? 0x1p30 : 0x1p20;
   tri_text       table = {0};
   tri_status     st = tri_ledger_print(t->se->ledger, &table);
+  char           rollout[40] = ""; /* of a run that generates */
 
   if (st == TRI_OK) table.data[table.len - 1] = 0; /* its last newline */
   if (st == TRI_OK) tri_log_table(TRI_LOG_DETAIL, table.data);
   tri_text_free(&table);
   TRI_TRY(st);
-  tri_log(TRI_LOG_INFO, "memory per rank: %.1f %s (rollout %.1f, learn %.1f, state %.1f)",
-          (double)sum.planned / unit, large ? "GiB" : "MiB", (double)sum.rollout / unit,
-          (double)sum.learn / unit, (double)sum.state / unit);
+  if (t->sampler) snprintf(rollout, sizeof rollout, "rollout %.1f, ", (double)sum.rollout / unit);
+  tri_log(TRI_LOG_INFO, "memory per rank: %.1f %s (%slearn %.1f, state %.1f)", (double)sum.planned / unit,
+          large ? "GiB" : "MiB", rollout, (double)sum.learn / unit, (double)sum.state / unit);
   return TRI_OK;
 }
 

@@ -36,9 +36,10 @@ tri_status tri_session_check_threads(const tri_session *s) {
 
   if (s->threads > 1 && all > rt->machine_cores)
     TRI_FAIL(TRI_ECONFIG,
-             "run.threads = %d: %d ranks x %d threads = %lld, but this machine gives %d cores; at most "
+             "run.threads = %d: %d rank%s x %d threads = %lld, but this machine gives %d cores; at most "
              "run.threads = %d here",
-             s->threads, rt->machine_ranks, s->threads, (long long)all, rt->machine_cores, share_of(rt));
+             s->threads, rt->machine_ranks, rt->machine_ranks == 1 ? "" : "s", s->threads, (long long)all,
+             rt->machine_cores, share_of(rt));
   return TRI_OK;
 }
 

@@ -38,6 +38,16 @@ static void a_good_deck_gets_its_summary(void **state) {
   cli_fails(64, ONE GRPO " --ranks 2", "--ranks belongs to --check", NULL);
 }
 
+static void one_is_no_plural(void **state) {
+  (void)state;
+  cli_sh("head -n 1 rl.jsonl >single.jsonl");
+  cli_succeeds(ONE GRPO "data.train=single.jsonl" CHECK);
+  cli_shows(cli_err, "data.train: 1 example in 1 line, the longest");
+  cli_shows(cli_err, " MiB (rollout ");
+  cli_succeeds(ONE SFT CHECK);
+  cli_shows(cli_err, " MiB (learn ");
+}
+
 static void every_key_is_looked_at(void **state) {
   static const char *const part[] = {"unknown key 'train.stps'", "run.seed = x: ", "model.dtype = f8: "};
 
@@ -321,6 +331,7 @@ static void the_machine_is_looked_at(void **state) {
 
   (void)state;
   finds(ONE GRPO "run.threads=4096" CHECK, 1, part, 1);
+  cli_shows(cli_err, ": 1 rank x 4096 threads = 4096, ");
   cli_succeeds(ONE GRPO "run.threads=4096" CHECK " --ranks 2");
   cli_shows(cli_err, "as on this machine; the nodes of a job may have more:\nrun.threads = 4096: ");
   cli_succeeds(ONE GRPO "rollout.rollout_batch_size=1 algo.num_generations=16 train.micro_batch_size=4" CHECK
@@ -349,6 +360,7 @@ static void a_resume_needs_no_first_reference(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_good_deck_gets_its_summary),
+      cmocka_unit_test(one_is_no_plural),
       cmocka_unit_test(every_key_is_looked_at),
       cmocka_unit_test(values_are_looked_at_together),
       cmocka_unit_test(files_batches_and_output_are_looked_at),

@@ -178,6 +178,20 @@ static void names_of_strangers_are_shown_not_obeyed(void **state) {
   assert_null(strchr(cli_out, 0x1b));
 }
 
+/* Of the commands that need no run. */
+static void what_was_meant_is_told(void **state) {
+  (void)state;
+  cli_fails(64, ONE "generate model hi --num-generations 2", "'--num-generations': did you mean --num?",
+            NULL);
+  cli_fails(64, ONE "generate model hi --max-new-tokens 2", "did you mean --max-new?", NULL);
+  cli_write("strings.jsonl", "\"one\"\n");
+  cli_fails(64, ONE "tokenize model strings.jsonl", "strings.jsonl:1: a line must be a JSON object",
+            "(lines of {\"text\": \"...\"} are needed)\n");
+  cli_write("texts.jsonl", "{\"text\": \"one\"}\n");
+  cli_fails(64, ONE "tokenize model texts.jsonl --decode",
+            "texts.jsonl:1: has `text`, not `tokens`; leave out --decode", NULL);
+}
+
 static void help_says_whom_to_trust(void **state) {
   (void)state;
   cli_succeeds(ONE "inspect --help");
@@ -198,6 +212,7 @@ int main(void) {
       cmocka_unit_test(a_hash_is_shown_as_messages_show_it),
       cmocka_unit_test(a_crash_of_the_library_is_a_message),
       cmocka_unit_test(names_of_strangers_are_shown_not_obeyed),
+      cmocka_unit_test(what_was_meant_is_told),
       cmocka_unit_test(help_says_whom_to_trust),
   };
 

@@ -77,10 +77,13 @@ static tri_status encode(job *j, const json_t *object) {
 }
 
 /* {"tokens": [...]}, or [...] as encode writes it, to a JSON string in line. */
-static tri_status decode(job *j) {
+static tri_status decode(job *j, const json_t *object) {
   const int32_t *id;
   int64_t        n;
 
+  if (json_object_get(object, "text") && !json_object_get(object, "tokens"))
+    TRI_FAIL(TRI_EINPUT, "%s:%lld: has `text`, not `tokens`; leave out --decode to get its ids",
+             tri_jsonl_path(j->in), (long long)tri_jsonl_line(j->in));
   TRI_TRY(tri_jsonl_ids(j->in, "tokens", tri_tokenizer_vocab_size(j->tokenizer), &id, &n));
   for (int64_t i = 0; i < n; i++)
     if (!tri_tokenizer_token(j->tokenizer, id[i]))
@@ -101,10 +104,12 @@ static tri_status work(const char *model, const char *file, bool special, bool b
   TRI_TRY_DONE(file ? tri_jsonl_open(file, &j.in) : tri_jsonl_open_stdin(&j.in));
   if (back) tri_jsonl_allow_lists(j.in);
   for (;;) {
-    TRI_TRY_DONE(tri_jsonl_next(j.in, &object));
+    TRI_TRY_DONE(tri_error_about(tri_jsonl_next(j.in, &object),
+                                 back ? "lines of {\"tokens\": [...]} or [...] are needed"
+                                      : "lines of {\"text\": \"...\"} are needed"));
     if (!object) break;
     j.line.len = 0;
-    TRI_TRY_DONE(back ? decode(&j) : encode(&j, object));
+    TRI_TRY_DONE(back ? decode(&j, object) : encode(&j, object));
     TRI_TRY_DONE(tri_print(j.line.data, j.line.len));
   }
 done:
