@@ -113,7 +113,10 @@ static inline void cli_fails(int code, const char *command, const char *part, co
   if (other) cli_shows(cli_err, other);
   if (cli_out[0]) fail_msg("%s\nprints to stdout: %s", command, cli_out);
   if (cli_exists("bad")) fail_msg("%s\nleft its output folder behind", command);
-  if (cli_run("find . -name '*.tmp*' | grep .") == 0) fail_msg("%s\nleft behind: %s", command, cli_out);
+  if (system("find . -name '*.tmp*' | grep . >.left") == 0) { /* cli_err is the caller's */
+    cli_read(".left", cli_out);
+    fail_msg("%s\nleft behind: %s", command, cli_out);
+  }
 }
 
 /* The folder, its data files, a finished run "run" (steps 1 and 2) and its export "model". */
