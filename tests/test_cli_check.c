@@ -168,7 +168,6 @@ static void where_a_run_goes_on_is_said(void **state) {
   assert_null(strstr(cli_err, "after step"));
 }
 
-/* Faults hide what is behind them, which is said. */
 /* Once, and the data is looked at nevertheless. */
 static void no_room_for_prompts_is_one_fault(void **state) {
   static const char *const part[] = {"rollout.max_response_length = 100000 leaves no room for a prompt",
@@ -212,6 +211,7 @@ static void the_exit_code_is_that_of_the_run(void **state) {
   finds(ONE SFT "run.output=plain data.train=nope.jsonl" CHECK, 2, NULL, 0);
 }
 
+/* Faults hide what is behind them, which is said. */
 static void what_is_not_looked_at_is_said(void **state) {
   static const char *const deck[] = {
       "1 fault, listed above; not looked at because of it: the machine, run.output, "
