@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,8 +50,8 @@ tri_status tri_file_create(const char *path, int *fd) {
   return TRI_OK;
 }
 
-static tri_status open_or_make(const char *path, int flags, int *fd) {
-  *fd = open(path, flags | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+static tri_status open_to_append(const char *path, int *fd) {
+  *fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
   if (*fd < 0 && errno == ELOOP)
     TRI_FAIL(TRI_EFILE, "%s: is a link, which is not followed; remove it or give another folder", path);
   if (*fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
@@ -75,27 +74,12 @@ done:
 tri_status tri_file_append(const char *path, int *fd) {
   struct stat sb;
 
-  TRI_TRY(open_or_make(path, O_WRONLY | O_APPEND, fd));
+  TRI_TRY(open_to_append(path, fd));
   if (fstat(*fd, &sb) || sb.st_nlink <= 1) return TRI_OK;
   close(*fd);
   *fd = -1;
   TRI_TRY(part_from_other_names(path));
-  return open_or_make(path, O_WRONLY | O_APPEND, fd);
-}
-
-/* Open for writing: else NFS has no exclusive lock for it. */
-tri_status tri_file_lock(const char *path, int *fd, bool *held) {
-  int why;
-
-  *held = false;
-  TRI_TRY(open_or_make(path, O_RDWR, fd));
-  if (!flock(*fd, LOCK_EX | LOCK_NB)) return TRI_OK;
-  why = errno;
-  close(*fd);
-  *fd = -1;
-  *held = why == EWOULDBLOCK;
-  if (!*held) TRI_FAIL(TRI_EFILE, "%s: cannot be locked: %s", path, strerror(why));
-  return TRI_OK;
+  return open_to_append(path, fd);
 }
 
 tri_status tri_file_read_open(int fd, const char *path, size_t limit_bytes, char **out, size_t *n_bytes) {

@@ -20,10 +20,6 @@ TRI_CHECKED tri_status tri_file_create(const char *path, int *fd);
  * other names too (hard links, as `cp -al` makes them), a copy takes this name first, and they keep theirs. TRI_EFILE. The
  * caller closes *fd. */
 TRI_CHECKED tri_status tri_file_append(const char *path, int *fd);
-/* A lock that other processes respect until the caller closes *fd, on other machines too where the file system carries
- * locks: on a regular file of this name, made where there is none; a link is refused. *held: another process has it, and *fd
- * is -1. TRI_EFILE: it cannot be opened or locked. */
-TRI_CHECKED tri_status tri_file_lock(const char *path, int *fd, bool *held);
 
 /* Read a whole regular file; a NUL is put behind the bytes. *out by tri_host_free. limit_bytes: larger files are
  * refused. */

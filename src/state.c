@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -331,38 +332,20 @@ tri_status tri_state_check_aside(tri_trainer *t) {
   return tri_agree(world_of(t), world_of(t)->rank == 0 ? check_aside(t) : TRI_OK);
 }
 
-enum { NO_LOCK = -2 }; /* tried in vain, and said */
-
-/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. */
+/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
+ * without locks is no obstacle. */
 static tri_status lock_output(tri_trainer *t) {
-  char       path[TRI_CKPT_PATH_BYTES + 8];
-  bool       held;
-  tri_status st;
-
-  if (t->lock != -1) return TRI_OK;
-  snprintf(path, sizeof path, "%s/.lock", t->cfg->run.output);
-  st = tri_file_lock(path, &t->lock, &held);
-  if (held)
-    TRI_FAIL(
-        TRI_ECONFIG,
-        "run.output: another run is writing to %s (it holds %s); wait for its end or give another folder",
-        t->cfg->run.output, path);
-  if (st == TRI_OK) return TRI_OK;
-  tri_log(TRI_LOG_WARN, "run.output: that no other run writes to %s is not made sure: %s", t->cfg->run.output,
-          tri_error_message());
-  tri_error_clear();
-  t->lock = NO_LOCK;
-  return TRI_OK;
+  if (t->lock >= 0) return TRI_OK;
+  t->lock = open(t->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (t->lock < 0 || !flock(t->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s; wait for its end or give another folder",
+           t->cfg->run.output);
 }
 
-/* Is another run writing there? Nothing is made, and the lock not kept. */
+/* Is another run writing there? The lock is not kept. */
 static tri_status check_lock(tri_trainer *t) {
-  char       path[TRI_CKPT_PATH_BYTES + 8];
-  tri_status st;
+  tri_status st = lock_output(t);
 
-  snprintf(path, sizeof path, "%s/.lock", t->cfg->run.output);
-  if (!tri_file_exists(path)) return TRI_OK;
-  st = lock_output(t);
   if (t->lock >= 0) close(t->lock);
   t->lock = -1;
   return st;

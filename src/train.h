@@ -77,7 +77,7 @@ typedef struct tri_trainer {
   tri_text     deck;        /* as used */
   tri_text     deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
   int64_t      data_lines, data_hash; /* of data.train, 0 without it */
-  int          lock;                  /* rank 0: descriptor of OUTPUT/.lock; negative: none */
+  int          lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
   tri_faults  *faults;                /* borrowed; of a check, else NULL */
   bool         eval_due;              /* an evaluation was given up, and its line waits for it */
   tri_screen   screen;                /* what it remembers */
