@@ -1,6 +1,7 @@
 /* config.c - deck to tri_config: find each key, read its value, refuse what contradicts. */
 #include "config.h"
 #include "config_keys.h"
+#include "file.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -22,6 +23,7 @@ typedef struct loader {
   tri_config     *cfg;
   tri_text       *notes;
   tri_faults     *faults;              /* NULL where the first one ends it */
+  bool            is_typed;            /* by a user, whose paths may be meant for a shell */
   slot            slot[MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
 } loader;
 
@@ -151,16 +153,26 @@ static const char *our_word(const tri_key *k, const char *alias, const char *val
   return value;
 }
 
-/* A shell's home and variables would be names of files here. */
-static tri_status check_path(const tri_key *k, const char *value, const char *where) {
-  const char *at = strchr(value, '$');
+/* The last variable of a shell, or NULL. */
+static const char *find_variable(const char *value) {
+  const char *found = NULL;
 
-  if (strcmp(k->unit, "path")) return TRI_OK;
-  while (at && !isalpha((unsigned char)at[1]) && at[1] != '_' && at[1] != '{') at = strchr(at + 1, '$');
-  if (value[0] == '~' || at)
-    TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: %s is not expanded here; write the path out", where, k->name,
-             value, at ? "$" : "~");
-  return TRI_OK;
+  for (const char *at = value; (at = strchr(at, '$')) != NULL; at++)
+    if (isalpha((unsigned char)at[1]) || at[1] == '_' || at[1] == '{') found = at;
+  return found;
+}
+
+/* A shell's home and variables would be names of files here: that is meant only where there are such. */
+static tri_status check_path(const tri_key *k, const char *value, const char *where) {
+  const char *at = find_variable(value), *last = at ? at : value;
+  size_t      n = (size_t)(last - value) + strcspn(last, "/");
+  char        named[4096];
+
+  if (strcmp(k->unit, "path") || (value[0] != '~' && !at)) return TRI_OK;
+  snprintf(named, sizeof named, "%.*s", (int)(n < sizeof named ? n : 0), value);
+  if (tri_file_exists(named)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: %s is not expanded here; write the path out", where, k->name, value,
+           at ? "$" : "~");
 }
 
 /* One scalar into the member of its row (not for lists). */
@@ -194,7 +206,6 @@ static tri_status set_value(const tri_key *k, const char *alias, const char *val
       }
     break;
   default:
-    TRI_TRY(check_path(k, value, where));
     TRI_FREE(*(char **)at);
     return tri_copy_text(value, (char **)at);
   }
@@ -224,7 +235,7 @@ static tri_status read_list(const loader *l, const tri_key *k, int first) {
                e->field);
     if (!e->value[0] || (e->index >= 0 && e->unquoted && !strcmp(e->value, "null")))
       TRI_FAIL(TRI_ECONFIG, "%s: an item of %s is empty", e->where, k->name);
-    TRI_TRY(check_path(k, e->value, e->where));
+    if (l->is_typed) TRI_TRY(check_path(k, e->value, e->where));
     TRI_TRY(tri_copy_text(e->value, &list->item[i]));
     list->n = i + 1;
   }
@@ -247,6 +258,7 @@ static tri_status read_key(const loader *l, int row) {
   value = our_word(k, alias, e->value);
   if (value != e->value && l->notes)
     TRI_TRY(tri_text_printf(l->notes, "%s: %s is read as %s: %s\n", e->where, e->value, k->name, value));
+  if (l->is_typed) TRI_TRY(check_path(k, value, e->where));
   return set_value(k, alias, value, e->where, l->cfg);
 }
 
@@ -601,7 +613,7 @@ tri_status tri_config_load_all(const char *path, char *const *args, int n_args, 
                                tri_text *notes, tri_faults *faults) {
   tri_status st = TRI_OK;
   tri_deck  *deck = NULL;
-  loader     l = {.cfg = out, .notes = notes, .faults = faults};
+  loader     l = {.cfg = out, .notes = notes, .faults = faults, .is_typed = true};
 
   *out = (tri_config){0};
   TRI_TRY_DONE(tri_deck_open(path, &deck));

@@ -304,6 +304,14 @@ static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
   assert_false(cli_exists("h/deck.step-00000002.yaml"));
 }
 
+/* The data of a run may have lain in a folder that a shell would read otherwise. */
+static void odd_names_of_a_run_before_are_no_fault(void **state) {
+  (void)state;
+  copy_run("m");
+  change_deck("m/checkpoints/step-00000002", "\"sft.jsonl\"", "\"s$t.jsonl\"");
+  cli_succeeds(ONE SFT "run.output=m train.steps=3");
+}
+
 /* What is offered holds what was allowed already, and is taken as it is printed. */
 static void ways_out_can_be_typed(void **state) {
   static const char command[] = ONE SFT "run.output=i train.steps=3 run.seed=7 data.train=other.jsonl ";
@@ -386,6 +394,7 @@ int main(void) {
       cmocka_unit_test(other_lines_under_one_name_are_refused),
       cmocka_unit_test(a_path_is_compared_likewise),
       cmocka_unit_test(ways_out_can_be_typed),
+      cmocka_unit_test(odd_names_of_a_run_before_are_no_fault),
       cmocka_unit_test(another_model_is_listed_as_not_read),
       cmocka_unit_test(what_is_set_aside_is_no_model),
       cmocka_unit_test(another_algorithm_is_refused),

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define SFT                                                                                                  \
   "run:\n  output: out\nmodel:\n  path: m\ndata:\n  train: t.jsonl\nalgo:\n  name: sft\n"                    \
@@ -224,16 +226,47 @@ static void test_values(void **state) {
       "argument 'algo.name=grpp': algo.name = grpp: must be one of sft, grpo; nearest: grpo");
   bad(SFT, ARGS("data.train=[{a: 1}]"),
       "argument 'data.train=[{a: 1}]': data.train is a list of texts: 'a:' does not belong in it");
-  bad(SFT, ARGS("run.output=~/x"),
-      "argument 'run.output=~/x': run.output = ~/x: ~ is not expanded here; write the path out");
-  bad(SFT, ARGS("model.path=a/${HOME}"),
-      "argument 'model.path=a/${HOME}': model.path = a/${HOME}: $ is not expanded here; write the path out");
-  bad(SFT, ARGS("data.eval=[e, $$HOME/e]"),
-      "argument 'data.eval=[e, $$HOME/e]': data.eval = $$HOME/e: $ is not expanded here; write the path out");
-  tri_config odd = good(SFT, ARGS("run.output=./~x/a~$1$", "data.prompt_key=$x"));
-  assert_string_equal(odd.run.output, "./~x/a~$1$");
-  tri_config_free(&odd);
   bad(SFT, ARGS("data.train=[a, '']"), "argument 'data.train=[a, '']': an item of data.train is empty");
+}
+
+static tri_status load_typed(const char *argument) {
+  char      *arg = strdup(argument);
+  tri_config c;
+  tri_status st;
+
+  tri_error_clear();
+  st = tri_config_load("d.yaml", &arg, 1, &c, NULL);
+  tri_config_free(&c);
+  free(arg);
+  return st;
+}
+
+/* What a shell would expand is refused in what a user typed, unless there are files of that name; what a checkpoint has
+ * is what its files were called. */
+static void test_words_of_a_shell(void **state) {
+  static const char *const bad[][2] = {
+      {"run.output=~/x", "run.output = ~/x: ~ is not expanded here; write the path out"},
+      {"run.output=$RUN", "run.output = $RUN: $ is not expanded here; write the path out"},
+      {"run.output=we$ird/$RUN", "run.output = we$ird/$RUN: $ is not"},
+      {"model.path=a/${HOME}", "model.path = a/${HOME}: $ is not expanded here; write the path out"},
+      {"data.train=[e, $$HOME/e]", "data.train = $$HOME/e: $ is not expanded here; write the path out"}};
+  static const char *const good_too[] = {"run.output=we$ird", "run.output=we$ird/new", "data.train=we$ird/a",
+                                         "run.output=./~x/a~$1$", "data.prompt_key=$x"};
+  char                     folder[] = "/tmp/trireme-config-XXXXXX", *before = getcwd(NULL, 0);
+
+  (void)state;
+  assert_true(before && mkdtemp(folder) && !chdir(folder) && !mkdir("we$ird", 0700));
+  assert_int_equal(tri_file_write("d.yaml", SFT, strlen(SFT)), TRI_OK);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(load_typed(bad[i][0]), TRI_ECONFIG);
+    assert_non_null(strstr(tri_error_message(), bad[i][1]));
+    tri_config c = good(SFT, ARGS(bad[i][0]));
+    tri_config_free(&c);
+  }
+  for (size_t i = 0; i < sizeof good_too / sizeof *good_too; i++)
+    if (load_typed(good_too[i]) != TRI_OK) fail_msg("%s", tri_error_message());
+  assert_true(!unlink("d.yaml") && !rmdir("we$ird") && !chdir(before) && !rmdir(folder));
+  free(before);
 }
 
 static void test_rewards(void **state) {
@@ -619,21 +652,15 @@ static void test_help(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_defaults),
-                                     cmocka_unit_test(test_arguments_win),
-                                     cmocka_unit_test(test_unknown),
-                                     cmocka_unit_test(test_peers_keys),
-                                     cmocka_unit_test(test_values),
-                                     cmocka_unit_test(test_rewards),
-                                     cmocka_unit_test(test_contradictions),
-                                     cmocka_unit_test(test_missing),
-                                     cmocka_unit_test(test_aliases),
-                                     cmocka_unit_test(test_idle_keys),
-                                     cmocka_unit_test(test_plans),
-                                     cmocka_unit_test(test_round_trip),
-                                     cmocka_unit_test(test_print),
-                                     cmocka_unit_test(test_reference),
-                                     cmocka_unit_test(test_reference_is_defaults),
-                                     cmocka_unit_test(test_help)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_defaults),   cmocka_unit_test(test_arguments_win),
+      cmocka_unit_test(test_unknown),    cmocka_unit_test(test_words_of_a_shell),
+      cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_values),
+      cmocka_unit_test(test_rewards),    cmocka_unit_test(test_contradictions),
+      cmocka_unit_test(test_missing),    cmocka_unit_test(test_aliases),
+      cmocka_unit_test(test_idle_keys),  cmocka_unit_test(test_plans),
+      cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
+      cmocka_unit_test(test_reference),  cmocka_unit_test(test_reference_is_defaults),
+      cmocka_unit_test(test_help)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
