@@ -36,8 +36,9 @@ static const struct {
 enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
 /* Threads of OpenMP may be in the handler at the same time. */
-static atomic_int    caught;    /* the signal that came first, or took SIGPIPE's place; 0: none */
-static atomic_llong  caught_us; /* when one came that was not SIGPIPE; 0: none did */
+static atomic_int    caught;    /* the signal that came first, or took SIGPIPE's or SIGHUP's place; 0: none */
+static atomic_llong  caught_us; /* when one came that was neither; 0: none did */
+static atomic_int    hung_up;   /* 1: SIGHUP came */
 static atomic_int    phase;
 static volatile bool answers, by_mpirun, is_open; /* is_open: there is a run */
 static double (*now_s)(void);
@@ -59,16 +60,24 @@ static const char *words_for(int number) {
              : NULL;
 }
 
-/* A lost terminal is told of by the kernel and by the shell, at times that nobody bounds. */
-static bool ends_at_once(int number, long long waited_us) {
-  return number != SIGHUP && (double)waited_us > again_s * 1e6;
-}
-
 /* With every line that is written. Not answered: there is nobody to read it. */
 static void on_sigpipe(int number) {
   int none = 0;
 
   atomic_compare_exchange_strong(&caught, &none, number);
+}
+
+/* A lost terminal is told of by the kernel and by the shell, at times that nobody bounds, and the end of a login adds its
+ * SIGTERM: that one is the first. */
+static void on_sighup(int number) {
+  int         kept = errno;
+  const char *words = words_for(number);
+
+  if (!caught_us && !atomic_exchange(&hung_up, 1)) {
+    caught = number;
+    if (words) tri_live_interrupt(words);
+  }
+  errno = kept;
 }
 
 /* Only what may be called in a handler (POSIX, signal-safety). */
@@ -81,7 +90,7 @@ static void on_signal(int number) {
     caught = number;
     words = words_for(number);
     if (words) tri_live_interrupt(words);
-  } else if (ends_at_once(number, now_us - none)) {
+  } else if ((double)(now_us - none) > again_s * 1e6) {
     tri_live_interrupt(answers ? "ended now; what was not saved is lost\n" : "");
     signal(number, SIG_DFL);
     raise(number);
@@ -101,7 +110,7 @@ void tri_halt_catch_signals(bool answer, double (*clock_s)(void)) {
     int number = signals[i].number;
     if (signals[i].can_be_ignored && !sigaction(number, NULL, &before) && before.sa_handler == SIG_IGN)
       continue;
-    action.sa_handler = number == SIGPIPE ? on_sigpipe : on_signal;
+    action.sa_handler = number == SIGPIPE ? on_sigpipe : number == SIGHUP ? on_sighup : on_signal;
     sigaction(number, &action, NULL);
   }
 }

@@ -16,7 +16,7 @@ typedef enum {
 
 /* Not collective. From here on SIGTERM, SIGUSR1, SIGINT, SIGHUP and SIGPIPE (the last three unless ignored until now) ask the
  * run to stop. Where `answer`, it is answered on stderr at once, SIGPIPE never. Another SIGTERM, SIGUSR1 or SIGINT,
- * more than a second after the first that was not SIGPIPE, ends the process. mpirun's SIGTERM, which SIGKILL follows, is
+ * more than a second after the first of these three, ends the process. mpirun's SIGTERM, which SIGKILL follows, is
  * answered after tri_halt_open only, and with what would work. clock_s: seconds, of a function that a handler may call:
  * tri_now_s. */
 void tri_halt_catch_signals(bool answer, double (*clock_s)(void));

@@ -191,12 +191,12 @@ static volatile double at_s; /* the clock of the child, read in its handlers */
 static double          clock_s(void) { return at_s; }
 
 /* The child: survives the first signal and its double; a later one ends it. Ignored, or of a kind that is sent more than once
- * anyhow: survives all. A SIGPIPE long before changes nothing. */
-static void get_signals(int number, bool answers, tri_halt_phase phase, bool ignored) {
+ * anyhow: survives all. What came long `before`, SIGPIPE or SIGHUP, changes nothing. */
+static void get_signals(int before, int number, bool answers, tri_halt_phase phase, bool ignored) {
   if (ignored) signal(number, SIG_IGN);
   tri_halt_catch_signals(answers, clock_s);
   tri_halt_enter(phase);
-  raise(SIGPIPE);
+  raise(before);
   at_s = 5;
   raise(number);
   at_s = 5.9;
@@ -208,7 +208,7 @@ static void get_signals(int number, bool answers, tri_halt_phase phase, bool ign
 }
 
 /* Before MPI is up, in a child whose stderr is a pipe. want: the answer, "" where there is none. */
-static void check_signals(int number, tri_halt_phase phase, bool ignored, const char *want) {
+static void check_signals(int before, int number, tri_halt_phase phase, bool ignored, const char *want) {
   char    said[256] = "", all[256];
   size_t  n = 0;
   ssize_t got;
@@ -222,7 +222,7 @@ static void check_signals(int number, tri_halt_phase phase, bool ignored, const 
     if (dup2(end[1], STDERR_FILENO) < 0) _exit(1);
     close(end[0]);
     close(end[1]);
-    get_signals(number, answers, phase, ignored);
+    get_signals(before, number, answers, phase, ignored);
   }
   close(end[1]);
   while (n + 1 < sizeof said && (got = read(end[0], said + n, sizeof said - 1 - n)) > 0) n += (size_t)got;
@@ -279,16 +279,18 @@ int main(void) {
 
   if (tri_runtime_env_rank() == 0) {
     static const char step[] = "stopping after this step, again to end now\n";
-    check_signals(SIGUSR1, TRI_HALT_STEPS, false, step);
-    check_signals(SIGUSR1, TRI_HALT_LOADING, false,
+    check_signals(SIGPIPE, SIGUSR1, TRI_HALT_STEPS, false, step);
+    check_signals(SIGPIPE, SIGUSR1, TRI_HALT_LOADING, false,
                   "stopping as soon as the run can be resumed, again to end now\n");
-    check_signals(SIGUSR1, TRI_HALT_LEAVING, false, "the run is ending, again to end now\n");
-    check_signals(SIGINT, TRI_HALT_STEPS, false, "");
-    check_signals(SIGINT, TRI_HALT_STEPS, true, "");
-    check_signals(SIGHUP, TRI_HALT_STEPS, false, step);
-    check_signals(SIGHUP, TRI_HALT_STEPS, true, "");
-    check_signals(SIGPIPE, TRI_HALT_STEPS, false, "");
-    check_signals(SIGTERM, TRI_HALT_STEPS, false,
+    check_signals(SIGPIPE, SIGUSR1, TRI_HALT_LEAVING, false, "the run is ending, again to end now\n");
+    check_signals(SIGPIPE, SIGINT, TRI_HALT_STEPS, false, "");
+    check_signals(SIGPIPE, SIGINT, TRI_HALT_STEPS, true, "");
+    check_signals(SIGPIPE, SIGHUP, TRI_HALT_STEPS, false, step);
+    check_signals(SIGPIPE, SIGHUP, TRI_HALT_STEPS, true, "");
+    check_signals(SIGPIPE, SIGPIPE, TRI_HALT_STEPS, false, "");
+    check_signals(SIGHUP, SIGUSR1, TRI_HALT_STEPS, false, /* also SIGTERM at the end of a login */
+                  "stopping after this step, again to end now\nstopping after this step, again to end now\n");
+    check_signals(SIGPIPE, SIGTERM, TRI_HALT_STEPS, false,
                   tri_runtime_by_mpirun() ? "" : step); /* mpirun's is answered when there is a run */
   }
   return cmocka_run_group_tests(tests, open_all, close_all);
