@@ -68,7 +68,7 @@ static tri_status part_from_other_names(const char *path) {
   TRI_TRY_DONE(tri_file_write(path, bytes, n));
 done:
   tri_host_free((void **)&bytes);
-  return st;
+  return st == TRI_EINPUT ? TRI_EFILE : st; /* the file is not the user's input */
 }
 
 tri_status tri_file_append(const char *path, int *fd) {

@@ -328,7 +328,7 @@ static tri_status complete_file(tri_metrics *m) {
 done:
   TRI_FREE(text);
   tri_text_free(&all);
-  return st;
+  return st == TRI_EINPUT ? TRI_EFILE : st; /* the file is not the user's input */
 }
 
 static tri_status reopen(tri_metrics *m) {

@@ -364,7 +364,8 @@ static void output_that_nobody_reads_stops_the_run(void **state) {
   char text[CLI_TEXT_BYTES];
 
   (void)state;
-  cli_run("{ " ONE RUN "train.steps=1000000 train.learning_rate=1e-12; echo $? > rc; } 2>&1 | head -n 3");
+  cli_run("{ timeout 120 " ONE RUN
+          "train.steps=1000000 train.learning_rate=1e-12; echo $? > rc; } 2>&1 | head -n 3");
   cli_read("rc", text);
   assert_string_equal(text, "75\n");
   cli_read("seen/log.txt", text);
@@ -377,7 +378,7 @@ static void rows_of_long_runs_keep_to_the_width(void **state) {
   int headers;
 
   (void)state;
-  cli_run(ONE GRPO
+  cli_run("timeout 120 " ONE GRPO
           "run.output=seen_rl run.resume=never train.steps=1000000 train.learning_rate=1e-12 eval.steps=1 "
           "data.eval=rl.jsonl 2>&1 | head -n 20");
   assert_true(count_rows(cli_out, &headers) > 3);
@@ -493,5 +494,7 @@ int main(void) {
       cmocka_unit_test(start_screen_fits_a_page),
       cmocka_unit_test(next_command_is_as_it_was_typed),
   };
+
+  signal(SIGPIPE, SIG_DFL); /* a service manager may have it ignored */
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -336,6 +336,26 @@ static void test_put_off_full(void **state) {
   check_file("{\"step\": 3, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n{\"step\": 5, \"loss\": 5}\n");
 }
 
+/* A file that is gone for a while is an error of files, not of what the user gave. */
+static void test_put_off_gone(void **state) {
+  static const char due[] = "{\"step\": 3, \"eval\": \"due\"}\n";
+  char              away[sizeof path + 8];
+  tri_metrics      *m;
+
+  (void)state;
+  snprintf(away, sizeof away, "%s.away", path);
+  put_file(due);
+  CHECK(tri_metrics_open(path, 3, 0, &m) == TRI_OK);
+  tri_metric_add(m, "pass", TRI_METRIC_RANK0, 1);
+  CHECK(!rename(path, away));
+  CHECK(tri_metrics_complete(m) == TRI_EFILE && strstr(tri_error_message(), path));
+  tri_error_clear();
+  CHECK(!rename(away, path));
+  CHECK(tri_metrics_flush(m) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"pass\": 1}\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_reduce),
@@ -345,6 +365,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_file, setup, teardown),
       cmocka_unit_test_setup_teardown(test_put_off, setup, teardown),
       cmocka_unit_test_setup_teardown(test_put_off_full, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_put_off_gone, setup, teardown),
       cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
       cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
