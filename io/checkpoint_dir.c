@@ -347,6 +347,22 @@ done:
   return st;
 }
 
+/* What fails is a message, no more: the next save is what counts. */
+static void discard_one(const place *p, int64_t step, int64_t latest) {
+  entry_name e;
+  tri_status st = name_entry(p, step, WHOLE, &e);
+
+  if (st == TRI_OK && tri_folder_has_link(p->fd, e.name)) return;
+  if (st == TRI_OK) st = discard(p, step);
+  if (st == TRI_OK)
+    tri_log(TRI_LOG_INFO, "%s/%s: removed, as the run went back to step %" PRId64 " and on from there",
+            p->dir, e.name, latest);
+  else
+    tri_log(TRI_LOG_WARN, "%s/%s: stays, though the run went back to step %" PRId64 ": %s", p->dir, e.name,
+            latest, tri_error_message());
+  tri_error_clear();
+}
+
 /* Those between the checkpoint the run went on from, which LATEST names, and the one it saves now. */
 static tri_status discard_abandoned(const place *p, int64_t next_step) {
   step_list  l = {0};
@@ -358,18 +374,8 @@ static tri_status discard_abandoned(const place *p, int64_t next_step) {
   TRI_TRY(name_entry(p, latest, WHOLE, &e));
   if (!tri_folder_has(p->fd, e.name)) return TRI_OK;
   TRI_TRY(list_steps(p->fd, ".", WHOLE, &l));
-  for (int i = 0; i < l.n; i++) {
-    if (l.step[i] <= latest || l.step[i] >= next_step || name_entry(p, l.step[i], WHOLE, &e) != TRI_OK ||
-        tri_folder_has_link(p->fd, e.name))
-      continue;
-    if (discard(p, l.step[i]) == TRI_OK)
-      tri_log(TRI_LOG_INFO, "%s: removed, as the run went back to step %" PRId64 " and on from there", e.path,
-              latest);
-    else
-      tri_log(TRI_LOG_WARN, "%s: stays, though the run went back to step %" PRId64 ": %s", e.path, latest,
-              tri_error_message());
-    tri_error_clear();
-  }
+  for (int i = 0; i < l.n; i++)
+    if (l.step[i] > latest && l.step[i] < next_step) discard_one(p, l.step[i], latest);
   TRI_FREE(l.step);
   return TRI_OK;
 }
