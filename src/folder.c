@@ -82,6 +82,15 @@ tri_status tri_folder_make(const char *path) {
   return TRI_OK;
 }
 
+tri_status tri_folder_set_aside(const char *path, const char *aside) {
+  struct stat sb;
+  int         why = lstat(aside, &sb) ? errno : EEXIST;
+
+  if (why == ENOENT) why = rename(path, aside) ? errno : 0;
+  if (why) TRI_FAIL(TRI_EFILE, "%s: cannot be set aside as %s: %s", path, aside, strerror(why));
+  return TRI_OK;
+}
+
 bool tri_folder_has(int at, const char *name) {
   struct stat sb;
 

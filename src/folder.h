@@ -14,6 +14,9 @@
 TRI_CHECKED tri_status tri_folder_open(const char *path, int *fd);
 /* The folder is there afterwards: made with mode 0777 without the umask's bits, or found. TRI_EFILE. */
 TRI_CHECKED tri_status tri_folder_make(const char *path);
+/* Another name in the same file system for a file, folder or link. TRI_EFILE: it cannot be had, or is taken: what stands there
+ * is not replaced. */
+TRI_CHECKED tri_status tri_folder_set_aside(const char *path, const char *aside);
 
 /* The entry `name` of the open folder `at` (AT_FDCWD, and any path: as openat). `path` is for messages. */
 

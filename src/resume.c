@@ -1,5 +1,6 @@
 /* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its data. */
 #include "file.h"
+#include "folder.h"
 #include "train.h"
 
 #include <dirent.h>
@@ -253,8 +254,8 @@ static tri_status move_deck(const char *folder, const char *name, const char *su
 
   snprintf(from, sizeof from, "%s/%s", folder, name);
   snprintf(to, sizeof to, "%s%s", from, suffix ? suffix : "");
-  if (suffix ? rename(from, to) : unlink(from))
-    TRI_FAIL(TRI_EFILE, "%s: cannot be %s: %s", from, suffix ? "set aside" : "removed", strerror(errno));
+  if (suffix) return tri_folder_set_aside(from, to);
+  if (unlink(from)) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", from, strerror(errno));
   return TRI_OK;
 }
 
@@ -272,12 +273,17 @@ done:
   return st;
 }
 
-bool tri_resume_has_decks(const char *folder) {
+tri_status tri_resume_has_decks(const char *folder, bool *has) {
+  tri_status     st = TRI_OK;
   DIR           *dir = opendir(folder);
   struct dirent *e;
-  bool           has = false;
 
-  while (dir && !has && (e = readdir(dir)) != NULL) has = step_of(e->d_name) >= 0;
-  if (dir) closedir(dir);
-  return has;
+  *has = false;
+  if (!dir && (errno == ENOTDIR || !tri_file_exists(folder))) return TRI_OK;
+  if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+  while (!*has && (errno = 0, e = readdir(dir)) != NULL) *has = step_of(e->d_name) >= 0;
+  if (!*has && errno) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+done:
+  closedir(dir);
+  return st;
 }

@@ -210,15 +210,17 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
 static tri_status find_number(const char *folder, int *number) {
   DIR           *d = opendir(folder);
   struct dirent *e;
-  int            n;
+  int            n, why;
 
   *number = 1;
   if (!d) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", folder, strerror(errno));
-  while ((e = readdir(d)) != NULL) {
+  while ((errno = 0, e = readdir(d)) != NULL) {
     const char *end = strstr(e->d_name, ".before-");
     if (end && sscanf(end, ".before-%9d", &n) == 1 && n >= *number) *number = n + 1;
   }
+  why = errno;
   closedir(d);
+  if (why) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", folder, strerror(why));
   return TRI_OK;
 }
 
@@ -237,8 +239,7 @@ static tri_status set_aside(const tri_trainer *t) {
     snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, set_aside_names[i]);
     snprintf(aside, sizeof aside, "%s.before-%d", path, number);
     if (access(path, F_OK)) continue;
-    if (rename(path, aside))
-      TRI_FAIL(TRI_EFILE, "run.output: %s cannot be set aside as %s: %s", path, aside, strerror(errno));
+    TRI_TRY(tri_folder_set_aside(path, aside));
     moved++;
   }
   snprintf(aside, sizeof aside, ".before-%d", number);
@@ -249,27 +250,39 @@ static tri_status set_aside(const tri_trainer *t) {
   return TRI_OK;
 }
 
-static bool is_empty_folder(const char *path) {
+static tri_status look_empty(const char *path, bool *empty) {
   DIR           *d = opendir(path);
   struct dirent *e;
-  bool           empty = d;
+  int            why;
 
-  while (empty && (e = readdir(d)) != NULL) empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
-  if (d) closedir(d);
-  return empty;
+  *empty = true;
+  if (!d) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", path, strerror(errno));
+  while (*empty && (errno = 0, e = readdir(d)) != NULL)
+    *empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+  why = *empty ? errno : 0;
+  closedir(d);
+  if (why) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", path, strerror(why));
+  return TRI_OK;
 }
 
 /* Whether a run took steps in the output folder: then there is more to lose than its deck. */
-static bool has_steps(const tri_trainer *t) {
-  static const char *const name[] = {"metrics.jsonl", "rollouts", "checkpoints/LATEST"};
+static tri_status has_steps(const tri_trainer *t, bool *has) {
+  static const char *const name[] = {"metrics.jsonl", "rollouts", "checkpoints"};
   char                     path[TRI_CKPT_PATH_BYTES + 32];
   struct stat              sb;
 
   for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    bool empty = true;
     snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
-    if (!stat(path, &sb) && (S_ISDIR(sb.st_mode) ? !is_empty_folder(path) : sb.st_size > 0)) return true;
+    if (stat(path, &sb)) continue;
+    if (S_ISDIR(sb.st_mode))
+      TRI_TRY(look_empty(path, &empty));
+    else
+      empty = sb.st_size == 0;
+    *has = !empty;
+    if (*has) return TRI_OK;
   }
-  return tri_resume_has_decks(t->cfg->run.output);
+  return tri_resume_has_decks(t->cfg->run.output, has);
 }
 
 static bool is_one_folder(const char *path, const char *other) {
@@ -291,8 +304,9 @@ static bool is_own(const tri_trainer *t) {
   return end && is_one_folder(parent, t->folder);
 }
 
-static bool sets_aside(const tri_trainer *t) {
-  return !strcmp(t->cfg->run.resume, "never") || (!is_own(t) && has_steps(t));
+static tri_status sets_aside(const tri_trainer *t, bool *out) {
+  *out = !strcmp(t->cfg->run.resume, "never");
+  return *out || is_own(t) ? TRI_OK : has_steps(t, out);
 }
 
 static bool is_within(const char *path, const char *folder) {
@@ -305,26 +319,35 @@ static bool is_within(const char *path, const char *folder) {
   return within;
 }
 
+static tri_status check_stays(const tri_trainer *t, const char *key, const char *path) {
+  char folder[TRI_CKPT_PATH_BYTES + 32];
+
+  for (int i = 0; i < N_SET_ASIDE && path; i++) {
+    snprintf(folder, sizeof folder, "%s/%s", t->cfg->run.output, set_aside_names[i]);
+    if (is_within(path, folder))
+      TRI_FAIL(TRI_ECONFIG,
+               "%s: %s lies in %s, which is about to be set aside (run.resume: %s); give another run.output",
+               key, path, folder, t->cfg->run.resume);
+  }
+  return TRI_OK;
+}
+
 /* Rank 0. */
 static tri_status check_aside(const tri_trainer *t) {
   const tri_config *c = t->cfg;
-  const struct {
-    const char *key, *path;
-  } row[] = {{"model.path", t->model},
-             {"model.config", c->model.config},
-             {"model.tokenizer", c->model.tokenizer},
-             {"model.ref_path", t->ref_model},
-             {"rollout.replay", c->rollout.replay}};
-  char folder[TRI_CKPT_PATH_BYTES + 32];
+  bool              aside;
 
-  for (size_t i = 0; i < sizeof row / sizeof *row * N_SET_ASIDE && sets_aside(t); i++) {
-    const char *key = row[i / N_SET_ASIDE].key, *path = row[i / N_SET_ASIDE].path;
-    snprintf(folder, sizeof folder, "%s/%s", c->run.output, set_aside_names[i % N_SET_ASIDE]);
-    if (path && is_within(path, folder))
-      TRI_FAIL(TRI_ECONFIG,
-               "%s: %s lies in %s, which is about to be set aside (run.resume: %s); give another run.output",
-               key, path, folder, c->run.resume);
+  TRI_TRY(sets_aside(t, &aside));
+  if (!aside) return TRI_OK;
+  if (!t->resume[0]) { /* else they are the checkpoint's */
+    TRI_TRY(check_stays(t, "model.path", t->model));
+    TRI_TRY(check_stays(t, "model.config", c->model.config));
+    TRI_TRY(check_stays(t, "model.tokenizer", c->model.tokenizer));
   }
+  TRI_TRY(check_stays(t, "model.ref_path", t->ref_model));
+  TRI_TRY(check_stays(t, "rollout.replay", c->rollout.replay));
+  for (int i = 0; i < c->data.train.n; i++) TRI_TRY(check_stays(t, "data.train", c->data.train.item[i]));
+  for (int i = 0; i < c->data.eval.n; i++) TRI_TRY(check_stays(t, "data.eval", c->data.eval.item[i]));
   return TRI_OK;
 }
 
@@ -366,8 +389,10 @@ static tri_status check_folder(const char *output) {
   struct stat sb;
 
   find_standing(output, path);
-  if (stat(path, &sb))
+  if (stat(path, &sb) && errno == ENOENT)
     TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: the link %s leads nowhere", output, path);
+  if (stat(path, &sb))
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s: %s", output, path, strerror(errno));
   if (!S_ISDIR(sb.st_mode))
     TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s is there and no folder", output, path);
   return TRI_OK;
@@ -383,22 +408,32 @@ static tri_status check_no_model(const tri_trainer *t) {
            t->cfg->run.output);
 }
 
-/* Before anything is changed: the run will write there. */
-static tri_status check_log(const tri_trainer *t) {
+/* Before anything is changed: the run will write at the end of this file of its output, if it is there. */
+static tri_status check_file(const tri_trainer *t, const char *name) {
   char        path[TRI_CKPT_PATH_BYTES + 32];
   struct stat sb;
 
-  snprintf(path, sizeof path, "%s/log.txt", t->cfg->run.output);
-  if (lstat(path, &sb) || S_ISREG(sb.st_mode)) return TRI_OK;
-  TRI_FAIL(TRI_EFILE, "run.output: %s: is %s; remove it or give another folder", path,
-           S_ISLNK(sb.st_mode) ? "a link, which is not followed" : "no regular file");
+  snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name);
+  if (lstat(path, &sb)) return TRI_OK;
+  if (!S_ISREG(sb.st_mode))
+    TRI_FAIL(TRI_EFILE, "run.output: %s: is %s; remove it or give another folder", path,
+             S_ISLNK(sb.st_mode) ? "a link, which is not followed" : "no regular file");
+  if (access(path, W_OK))
+    TRI_FAIL(TRI_EFILE, "run.output: %s: cannot be written: %s; let it be written or give another folder",
+             path, strerror(errno));
+  return TRI_OK;
+}
+
+/* One that starts anew sets it aside. */
+static tri_status check_metrics(const tri_trainer *t) {
+  return is_own(t) ? check_file(t, "metrics.jsonl") : TRI_OK;
 }
 
 /* Rank 0. */
 static tri_status check_output(tri_trainer *t) {
   TRI_TRY(check_folder(t->cfg->run.output));
   TRI_TRY(check_no_model(t));
-  TRI_TRY(check_log(t));
+  TRI_TRY(check_file(t, "log.txt"));
   return tri_file_exists(t->cfg->run.output) ? lock_output(t) : TRI_OK;
 }
 
@@ -412,7 +447,8 @@ static tri_status find_resume(tri_trainer *t) {
   st = tri_source_find_checkpoint(!strcmp(resume, "auto") ? t->cfg->run.output : resume, world_of(t), true,
                                   t->resume);
   if (st == TRI_EFORMAT && !strcmp(resume, "auto"))
-    tri_error_lines("\nno other checkpoint is there; run.resume: never or another run.output starts anew");
+    tri_error_lines(
+        "\nnone that could be taken is there; run.resume: never or another run.output starts anew");
   if (st == TRI_OK && !t->resume[0] && strcmp(resume, "auto"))
     TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
   return st;
@@ -421,7 +457,8 @@ static tri_status find_resume(tri_trainer *t) {
 tri_status tri_state_find(tri_trainer *t) {
   TRI_TRY(tri_agree(world_of(t), world_of(t)->rank == 0 ? check_output(t) : TRI_OK));
   TRI_TRY(tri_ckpt_clean(t->folder, world_of(t)));
-  return find_resume(t);
+  TRI_TRY(find_resume(t));
+  return tri_agree(world_of(t), world_of(t)->rank == 0 ? check_metrics(t) : TRI_OK);
 }
 
 /* Whether the folder, or what of its path is there, lets us write. */
@@ -437,10 +474,11 @@ static tri_status check_writable(const char *output) {
 
 tri_status tri_state_look(tri_trainer *t) {
   TRI_TRY(tri_error_note(check_no_model(t), t->faults));
-  TRI_TRY(tri_error_note(check_log(t), t->faults));
+  TRI_TRY(tri_error_note(check_file(t, "log.txt"), t->faults));
   TRI_TRY(tri_error_note(check_lock(t), t->faults));
   TRI_TRY(tri_error_note(check_writable(t->cfg->run.output), t->faults));
-  return tri_error_note(find_resume(t), t->faults);
+  TRI_TRY(tri_error_note(find_resume(t), t->faults));
+  return tri_error_note(check_metrics(t), t->faults);
 }
 
 /* Rank 0. The deck as used, and beside it what held until the step the run goes on from. */
@@ -456,7 +494,7 @@ static tri_status write_decks(const tri_trainer *t) {
 
 /* Rank 0. Nothing of the steps that are not to be taken again stays in the way, and nothing of another run is lost. */
 static tri_status begin_outputs(tri_trainer *t) {
-  bool moved = false;
+  bool moved = false, aside;
 
   if (is_own(t)) TRI_TRY(tri_ckpt_wind_back(t->folder, t->count.step, &moved));
   if (moved)
@@ -465,7 +503,8 @@ static tri_status begin_outputs(tri_trainer *t) {
         "%s/LATEST names step %lld now: the run goes on from there, and each save removes the checkpoints of "
         "later steps up to its own",
         t->folder, (long long)t->count.step);
-  if (sets_aside(t)) TRI_TRY(set_aside(t));
+  TRI_TRY(sets_aside(t, &aside));
+  if (aside) TRI_TRY(set_aside(t));
   return write_decks(t);
 }
 

@@ -133,8 +133,8 @@ TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
 TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
 /* Not collective. The same without any change to the folder; and whether it could be written. Adds to t->faults. */
 TRI_CHECKED tri_status tri_state_look(tri_trainer *t);
-/* Collective over world, after tri_inputs_open. TRI_ECONFIG where a model or a replay is one of the files that a run which
- * starts anew in an older one's folder sets aside first. */
+/* Collective over world, after tri_inputs_open. TRI_ECONFIG where a model, a replay or data is one of the files that a run
+ * which starts anew in an older one's folder sets aside first. */
 TRI_CHECKED tri_status tri_state_check_aside(tri_trainer *t);
 /* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
  * resume. */
@@ -145,7 +145,8 @@ TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 TRI_CHECKED tri_status tri_resume_compare(tri_trainer *t, const tri_config *now);
 /* Not collective. The deck.step-NNNNNNNN.yaml of steps above `after` in the folder get a suffix, or go (NULL). */
 TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix);
-bool                   tri_resume_has_decks(const char *folder); /* any of them; not collective */
+/* Not collective. Whether there are any of them; none where there is no folder. TRI_EFILE: it cannot be read. */
+TRI_CHECKED tri_status tri_resume_has_decks(const char *folder, bool *has);
 
 /* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */

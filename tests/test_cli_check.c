@@ -251,10 +251,13 @@ static void links_of_the_output_are_looked_at(void **state) {
   static const char *const log[] = {"run.output: old/log.txt: is no regular file"};
 
   (void)state;
-  cli_sh("ln -s nowhere dl && mkdir old && echo 1 >old/metrics.jsonl && ln -s ../far old/log.txt");
+  cli_sh("ln -s nowhere dl && ln -s lo lo && mkdir old && echo 1 >old/metrics.jsonl && ln -s ../far "
+         "old/log.txt");
   ends(74, ONE SFT "run.output=dl" CHECK, 1, dangling, 1);
   ends(74, ONE SFT "run.output=dl/x" CHECK, 1, below, 1);
   cli_fails(74, ONE SFT "run.output=dl", dangling[0], NULL);
+  cli_fails(74, ONE SFT "run.output=lo",
+            "run.output: the folder lo cannot be made: lo: Too many levels of symbolic links", NULL);
   ends(74, ONE SFT "run.output=old" CHECK, 1, link, 1);
   cli_fails(74, TWO SFT "run.output=old", link[0], NULL);
   cli_sh("rm old/log.txt && mkdir old/log.txt");

@@ -87,7 +87,7 @@ static void only_damaged_ones_are_no_new_start(void **state) {
   change_norm("b/checkpoints/step-00000002");
   cli_fails(74, ONE SFT "run.output=b train.steps=3", "step-00000002", "/model/model.norm.weight");
   cli_fails(74, ONE SFT "run.output=b train.steps=3", "\nb/checkpoints/step-00000001",
-            "\nno other checkpoint is there; run.resume: never or another run.output starts anew\n");
+            "\nnone that could be taken is there; run.resume: never or another run.output starts anew\n");
   cli_fails(74, TWO SFT "run.output=b train.steps=3", "step-00000002", "/model/model.norm.weight");
   cli_fails(74, ONE "export b x", "step-00000002", NULL);
   assert_false(cli_exists("x"));

@@ -137,6 +137,38 @@ static void a_run_without_a_checkpoint_is_set_aside(void **state) {
   assert_false(cli_exists("o/deck.yaml.before-1"));
 }
 
+/* As after a copy that left the link out: they are no steps that the new run went back from. */
+static void checkpoints_without_latest_are_set_aside(void **state) {
+  (void)state;
+  cli_sh("mkdir z && cp -r run/checkpoints z && rm z/checkpoints/LATEST && mkdir u u/checkpoints");
+  cli_sh("mv z/checkpoints/step-00000002 z/checkpoints/step-00000005");
+  cli_succeeds(ONE SFT "run.output=z train.steps=6 checkpoint.save_steps=2 "
+                       "run.resume=run/checkpoints/step-00000002");
+  assert_null(strstr(cli_err, "removed, as the run went back"));
+  assert_true(cli_exists("z/checkpoints.before-1/step-00000005/state.h5"));
+  cli_succeeds(ONE SFT "run.output=u train.steps=1");
+  assert_false(cli_exists("u/checkpoints.before-1"));
+}
+
+/* Root may write everywhere unless that right is taken from it. */
+static void files_that_may_not_be_written_come_first(void **state) {
+  static const char *const file[] = {"log.txt", "metrics.jsonl"};
+  static const char *const more[] = {"run.resume=never", "train.steps=3"};
+  char                     command[512], part[128];
+
+  (void)state;
+  if (!geteuid() && cli_run(BOUND "true")) skip();
+  for (int i = 0; i < 4; i++) {
+    copy_run("ro");
+    cli_sh("chmod 444 ro/%s && ls -A ro >listed", file[i / 2]);
+    snprintf(command, sizeof command, "%s" ONE SFT "run.output=ro %s%s", geteuid() ? "" : BOUND, more[i / 2],
+             i % 2 ? " --check" : "");
+    snprintf(part, sizeof part, "run.output: ro/%s: cannot be written: Permission denied", file[i / 2]);
+    cli_fails(74, command, part, NULL);
+    cli_sh("ls -A ro | diff - listed && diff -r run ro -x log.txt");
+  }
+}
+
 /* As after its user archived the rest of the run. */
 static void decks_of_an_archived_run_are_set_aside(void **state) {
   (void)state;
@@ -360,7 +392,17 @@ static void what_is_set_aside_is_no_model(void **state) {
   }
   cli_fails(64, ONE LOAD "run.output=k run.resume=never model.path=k/checkpoints/step-00000001 --check",
             "model.path: ", "give another run.output");
+  cli_sh("mkdir k/rollouts && cp sft.jsonl k/rollouts && cp config.json k/rollouts");
+  cli_fails(64, TWO SFT "run.output=k run.resume=never data.train=[sft.jsonl,k/rollouts/sft.jsonl]",
+            "data.train: k/rollouts/sft.jsonl lies in k/rollouts", NULL);
+  cli_fails(64, ONE SFT "run.output=k run.resume=never data.eval=k/rollouts/sft.jsonl",
+            "data.eval: k/rollouts/sft.jsonl lies in k/rollouts", NULL);
+  cli_fails(64, ONE SFT "run.output=k run.resume=never model.config=k/rollouts/config.json",
+            "model.config: ", "give another run.output");
   cli_succeeds(ONE LOAD "run.output=l run.resume=never model.path=k/checkpoints/step-00000001");
+  cli_succeeds(ONE SFT "run.output=k run.resume=run/checkpoints/step-00000001 "
+                       "model.config=k/rollouts/config.json run.allow_changes=model.config");
+  cli_shows(cli_err, "kept as k/*.before-1");
 }
 
 static void another_algorithm_is_refused(void **state) {
@@ -383,6 +425,8 @@ int main(void) {
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
+      cmocka_unit_test(checkpoints_without_latest_are_set_aside),
+      cmocka_unit_test(files_that_may_not_be_written_come_first),
       cmocka_unit_test(decks_of_an_archived_run_are_set_aside),
       cmocka_unit_test(an_empty_folder_is_no_older_run),
       cmocka_unit_test(a_linked_checkpoint_is_its_own),
