@@ -120,8 +120,9 @@ void tri_log_open(int rank, tri_log_level level); /* what stderr shows; info and
  * file. */
 void tri_log_file(void *file);
 /* As tri_fail: of the newlines only those of fmt itself stay. tri_log_lines: all newlines of text stay, so it must be one
- * that this program made. Where stderr is a terminal, lines too long for it are broken at words; in pipes and in the file
- * every line stays whole. tri_log_table: as tri_log_lines, but nothing is broken: a table, or a command to be typed. */
+ * that this program made. Where stderr is a terminal, lines too long for it are broken at words (not those that begin with
+ * just four spaces, commands to be typed); in pipes and in the file every line stays whole. tri_log_table: as
+ * tri_log_lines, but nothing is broken. */
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
 void tri_log_table(tri_log_level level, const char *text);

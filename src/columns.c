@@ -205,7 +205,9 @@ tri_status tri_text_wrap(const char *text, int width, tri_text *out) {
   size_t            n_indent = 0;
 
   while (*text) {
-    size_t all = strcspn(text, "\n"), n = line_bytes(text, all, width - (int)n_indent);
+    size_t all = strcspn(text, "\n");
+    bool   is_command = !n_indent && strspn(text, " ") == sizeof indent - 1;
+    size_t n = is_command ? all : line_bytes(text, all, width - (int)n_indent);
     TRI_TRY(tri_text_put(out, indent, n_indent));
     TRI_TRY(tri_text_put(out, text, n));
     n_indent = n < all ? sizeof indent - 1 : 0;

@@ -32,7 +32,8 @@ int tri_text_columns(const char *text, size_t n);
 /* Pure. The text, or its beginning, "..." and its end in at most `width` columns, width >= 5. out [cap]. */
 void tri_text_shorten(const char *text, int width, char *out, size_t cap);
 /* Appends the text to out with its lines broken after at most `width` columns: behind a colon, comma or semicolon of the
- * line's second half, else at a space; what goes on is indented by four. A word that is longer stands on a line of its own. */
+ * line's second half, else at a space; what goes on is indented by four. A word that is longer stands on a line of its own. A line that begins with
+ * just four spaces is a command to be typed: it stays whole. */
 TRI_CHECKED tri_status tri_text_wrap(const char *text, int width, tri_text *out);
 
 #endif

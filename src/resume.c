@@ -174,20 +174,24 @@ static tri_status check_paths(const tri_config *now, const tri_config_changes *c
 /* Each way out as the deck has it, then as a shell reads it. */
 static tri_status refuse(const tri_trainer *t, const tri_config_changes *c) {
   const char *model = is_auto(t) ? "" : t->resume;
+  bool        is_aside = *model && tri_state_would_move(t->cfg, model);
   tri_text    keys = {0}, typed = {0};
   tri_status  st = TRI_OK;
 
   TRI_TRY_DONE(put_allowed(t->cfg, c->keys.data, ", ", &keys));
   TRI_TRY_DONE(put_allowed(t->cfg, c->keys.data, ",", &typed));
-  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
-                "%s is of another experiment than this deck; %s%s, run.allow_changes: [%s] goes on with what "
-                "changed; on the "
-                "command line: run.resume=never%s%s%s%s, or 'run.allow_changes=[%s]':",
-                t->resume,
-                *model ? "run.resume: never with model.path: "
-                       : "run.resume: never or another run.output starts anew",
-                model, keys.data, *model ? " 'model.path=" : "", model, *model ? "'" : "",
-                *model && t->cfg->model.config ? " model.config=null model.tokenizer=null" : "", typed.data);
+  st = tri_fail(
+      __FILE__, __LINE__, __func__, TRI_ECONFIG,
+      "%s is of another experiment than this deck; %s%s%s starts anew, run.allow_changes: [%s] goes on "
+      "with what changed; on the command line, in place of these keys there, one of\n"
+      "    run.resume=never%s%s%s%s%s\n"
+      "    'run.allow_changes=[%s]'\n"
+      "changed:",
+      t->resume, *model ? "run.resume: never with model.path: " : "run.resume: never or another run.output",
+      model, is_aside ? " and a run.output that this does not lie in" : "", keys.data,
+      *model ? " 'model.path=" : "", model, *model ? "'" : "",
+      *model && t->cfg->model.config ? " model.config=null model.tokenizer=null" : "",
+      is_aside ? " run.output=OTHER" : "", typed.data);
   tri_error_lines(c->refused.data);
 done:
   tri_text_free(&keys);

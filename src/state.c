@@ -319,17 +319,26 @@ static bool is_within(const char *path, const char *folder) {
   return within;
 }
 
-static tri_status check_stays(const tri_trainer *t, const char *key, const char *path) {
+/* Of what is set aside: the name of what the path lies in, or NULL. */
+static const char *find_aside(const tri_config *c, const char *path) {
   char folder[TRI_CKPT_PATH_BYTES + 32];
 
-  for (int i = 0; i < N_SET_ASIDE && path; i++) {
-    snprintf(folder, sizeof folder, "%s/%s", t->cfg->run.output, set_aside_names[i]);
-    if (is_within(path, folder))
-      TRI_FAIL(TRI_ECONFIG,
-               "%s: %s lies in %s, which is about to be set aside (run.resume: %s); give another run.output",
-               key, path, folder, t->cfg->run.resume);
+  for (int i = 0; i < N_SET_ASIDE; i++) {
+    snprintf(folder, sizeof folder, "%s/%s", c->run.output, set_aside_names[i]);
+    if (is_within(path, folder)) return set_aside_names[i];
   }
-  return TRI_OK;
+  return NULL;
+}
+
+bool tri_state_would_move(const tri_config *c, const char *path) { return find_aside(c, path) != NULL; }
+
+static tri_status check_stays(const tri_trainer *t, const char *key, const char *path) {
+  const char *name = path ? find_aside(t->cfg, path) : NULL;
+
+  if (!name) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: %s lies in %s/%s, which is about to be set aside (run.resume: %s); give another run.output",
+           key, path, t->cfg->run.output, name, t->cfg->run.resume);
 }
 
 /* Rank 0. */

@@ -136,6 +136,8 @@ TRI_CHECKED tri_status tri_state_look(tri_trainer *t);
 /* Collective over world, after tri_inputs_open. TRI_ECONFIG where a model, a replay or data is one of the files that a run
  * which starts anew in an older one's folder sets aside first. */
 TRI_CHECKED tri_status tri_state_check_aside(tri_trainer *t);
+/* Not collective. Does the path lie in what a run that starts anew in run.output sets aside? */
+bool tri_state_would_move(const tri_config *c, const char *path);
 /* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
  * resume. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);

@@ -267,6 +267,17 @@ static void lists_break_at_words(void **state) {
   cli_shows(cli_err, "\n  data.train: ");
 }
 
+static void commands_to_be_typed_are_not_broken(void **state) {
+  (void)state;
+  cli_sh("rm -rf seen_typed && cp -r run seen_typed");
+  assert_int_equal(
+      run_on_terminal(
+          ONE SFT "run.output=seen_typed run.resume=seen_typed/checkpoints/step-00000002 run.seed=7", 80, 0),
+      64);
+  cli_shows(raw, "    run.resume=never 'model.path=seen_typed/checkpoints/step-00000002' model.config=null "
+                 "model.tokenizer=null run.output=OTHER\r\n");
+}
+
 static void messages_keep_their_line(void **state) {
   (void)state;
   assert_int_equal(
@@ -482,6 +493,7 @@ int main(void) {
       cmocka_unit_test(narrow_terminals_get_a_narrow_line),
       cmocka_unit_test(long_messages_break_at_words),
       cmocka_unit_test(lists_break_at_words),
+      cmocka_unit_test(commands_to_be_typed_are_not_broken),
       cmocka_unit_test(messages_keep_their_line),
       cmocka_unit_test(pipe_gets_plain_rows_and_the_header_again),
       cmocka_unit_test(rows_come_as_often_as_asked),

@@ -163,6 +163,9 @@ static void lines_are_broken_where_a_reader_pauses(void **state) {
   assert_int_equal(tri_text_wrap("in /a/very/long/path/of/one/word it is", 12, &out), TRI_OK);
   assert_string_equal(out.data, "in\n    /a/very/long/path/of/one/word\n    it is");
   out.len = 0;
+  assert_int_equal(tri_text_wrap("type one of\n    these two words\nor none at all", 12, &out), TRI_OK);
+  assert_string_equal(out.data, "type one of\n    these two words\nor none at\n    all");
+  out.len = 0;
   assert_int_equal(tri_text_wrap("  /a/very/long/path/of/one/word it is\n                one", 12, &out),
                    TRI_OK);
   assert_string_equal(out.data, "  /a/very/long/path/of/one/word\n    it is\n                one");
