@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <mpi.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -32,7 +33,7 @@ static const struct {
     {SIGUSR1, "SIGUSR1", false},
     {SIGINT, "SIGINT", true}, /* a script's `trireme train DECK &` goes on when the script gets Ctrl-C */
     {SIGHUP, "SIGHUP", true}, /* nohup */
-    {SIGPIPE, "SIGPIPE: what reads the output is gone", true}};
+    {SIGPIPE, "SIGPIPE", true}};
 enum { N_SIGNALS = sizeof signals / sizeof *signals };
 
 /* Threads of OpenMP may be in the handler at the same time. */
@@ -160,13 +161,25 @@ static bool is_wished_by_file(tri_halt *h) {
   return true;
 }
 
+/* Connections of MPI break too, where a process ends that is at their other end. */
+static bool is_output_unread(void) {
+  struct pollfd end[2] = {{.fd = STDOUT_FILENO}, {.fd = STDERR_FILENO}};
+
+  return poll(end, 2, 0) > 0 && ((end[0].revents | end[1].revents) & (POLLERR | POLLHUP));
+}
+
+static const char *words_about(int number) {
+  if (number != SIGPIPE) return signal_name(number);
+  return is_output_unread() ? "SIGPIPE: what reads the output is gone" : "SIGPIPE: a connection broke";
+}
+
 /* What this rank knows. Rank 0 alone decides. */
 static tri_halt_cause look(tri_halt *h) {
   double left_s = h->end_unix_s - (double)time(NULL);
 
   if (h->wish || h->world->rank != 0) return h->wish;
   if (caught) {
-    snprintf(h->words, sizeof h->words, "%s", signal_name(caught));
+    snprintf(h->words, sizeof h->words, "%s", words_about(caught));
     h->wish = TRI_HALT_SIGNAL;
   } else if (h->end_unix_s > 0 && left_s <= h->margin_s) {
     snprintf(h->words, sizeof h->words, "the allocation ends in %.0f s", left_s);
