@@ -410,13 +410,6 @@ tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_c
 
 /* ---- the choice */
 
-static bool holds(const char *folder, const char *name) {
-  char path[TRI_CKPT_PATH_BYTES];
-  bool there = tri_ckpt_path(path, "%s/%s", folder, name) == TRI_OK && tri_file_exists(path);
-
-  return there;
-}
-
 /* Is path itself a checkpoint, by its name or by what lies in it? */
 static bool is_step_folder(const char *path) {
   const char *end = path + strlen(path), *name;
@@ -426,13 +419,13 @@ static bool is_step_folder(const char *path) {
   while (end > path && end[-1] == '/') end--;
   for (name = end; name > path && name[-1] != '/'; name--) continue;
   snprintf(last, sizeof last, "%.*s", (int)(end - name), name);
-  return tri_file_exists(path) &&
-         (parse_name(last, &step) != OTHER || holds(path, "MANIFEST.json") || holds(path, "state.h5"));
+  return tri_file_exists(path) && (parse_name(last, &step) != OTHER || tri_file_in(path, "MANIFEST.json") ||
+                                   tri_file_in(path, "state.h5"));
 }
 
 /* The folder whose step folders `path` means. */
 static tri_status checkpoints_of(const char *path, char dir[TRI_CKPT_PATH_BYTES]) {
-  return tri_ckpt_path(dir, "%s%s", path, holds(path, "checkpoints") ? "/checkpoints" : "");
+  return tri_ckpt_path(dir, "%s%s", path, tri_file_in(path, "checkpoints") ? "/checkpoints" : "");
 }
 
 tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTES]) {

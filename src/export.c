@@ -9,7 +9,6 @@
 #include "io/safetensors.h"
 #include "io/tokenizer.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
@@ -44,17 +43,12 @@ typedef struct job {
 /* ---- the folder ---- */
 
 static tri_status check_free(const char *folder) {
-  struct dirent *e;
-  bool           empty = true;
-  DIR           *d;
+  bool empty;
 
   if (!tri_folder_has(AT_FDCWD, folder)) return TRI_OK; /* or mkdir will say what is wrong */
   if (tri_folder_has_link(AT_FDCWD, folder))
     TRI_FAIL(TRI_EINPUT, "%s: is a link; name the folder it leads to, or another", folder);
-  d = opendir(folder);
-  if (!d) TRI_FAIL(TRI_EINPUT, "%s: cannot be the folder of the export: %s", folder, strerror(errno));
-  while (empty && (e = readdir(d))) empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
-  closedir(d);
+  if (tri_folder_is_empty(folder, &empty) != TRI_OK) return TRI_EINPUT; /* another can be named */
   if (!empty)
     TRI_FAIL(TRI_EINPUT, "%s: is there and not empty; name another folder or remove it first", folder);
   return TRI_OK;

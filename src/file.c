@@ -33,6 +33,12 @@ bool tri_file_exists(const char *path) {
   return stat(path, &sb) == 0;
 }
 
+bool tri_file_in(const char *folder, const char *name) {
+  char path[4096 + 256]; /* PATH_MAX, NAME_MAX */
+
+  return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && tri_file_exists(path);
+}
+
 tri_status tri_file_open_at(int at, const char *path, const char *shown, int *fd) {
   *fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (*fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", shown, strerror(errno));

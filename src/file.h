@@ -8,6 +8,7 @@
 
 /* Whether anything is there, behind a link too. */
 bool tri_file_exists(const char *path);
+bool tri_file_in(const char *folder, const char *name); /* of folder/name */
 /* For reading: a regular file; links to one are followed, a FIFO never waits. TRI_EINPUT says what else it is. The caller
  * closes *fd. */
 TRI_CHECKED tri_status tri_file_open(const char *path, int *fd);

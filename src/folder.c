@@ -82,6 +82,21 @@ tri_status tri_folder_make(const char *path) {
   return TRI_OK;
 }
 
+tri_status tri_folder_is_empty(const char *path, bool *empty) {
+  DIR           *d = opendir(path);
+  struct dirent *e;
+  int            why;
+
+  *empty = true;
+  if (!d) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
+  while (*empty && (errno = 0, e = readdir(d)) != NULL)
+    *empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+  why = *empty ? errno : 0;
+  closedir(d);
+  if (why) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", path, strerror(why));
+  return TRI_OK;
+}
+
 tri_status tri_folder_set_aside(const char *path, const char *aside) {
   struct stat sb;
   int         why = lstat(aside, &sb) ? errno : EEXIST;

@@ -14,6 +14,8 @@
 TRI_CHECKED tri_status tri_folder_open(const char *path, int *fd);
 /* The folder is there afterwards: made with mode 0777 without the umask's bits, or found. TRI_EFILE. */
 TRI_CHECKED tri_status tri_folder_make(const char *path);
+/* Whether there is nothing in the folder. TRI_EFILE: it cannot be read. */
+TRI_CHECKED tri_status tri_folder_is_empty(const char *path, bool *empty);
 /* Another name in the same file system for a file, folder or link. TRI_EFILE: it cannot be had, or is taken: what stands there
  * is not replaced. */
 TRI_CHECKED tri_status tri_folder_set_aside(const char *path, const char *aside);

@@ -42,15 +42,10 @@ static tri_status open_rewards(tri_trainer *t) {
 
 /* Whether a folder is there, but not what every model has. */
 static bool lacks_model(const char *folder) {
-  static const char *const name[] = {"config.json", "model.safetensors", "model.safetensors.index.json"};
-  bool                     has[3];
-  char                     path[TRI_CKPT_PATH_BYTES + 32];
+  bool weights =
+      tri_file_in(folder, "model.safetensors") || tri_file_in(folder, "model.safetensors.index.json");
 
-  for (int i = 0; i < 3; i++) {
-    snprintf(path, sizeof path, "%s/%s", folder, name[i]);
-    has[i] = tri_file_exists(path);
-  }
-  return tri_file_exists(folder) && !(has[0] && (has[1] || has[2]));
+  return tri_file_exists(folder) && !(weights && tri_file_in(folder, "config.json"));
 }
 
 /* The model the deck names, from files or from random numbers. */

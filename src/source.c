@@ -150,14 +150,8 @@ tri_status tri_source_missing(const char *path) {
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
 
-static bool has_file(const char *folder, const char *name) {
-  char path[TRI_CKPT_PATH_BYTES + 32];
-
-  return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && tri_file_exists(path);
-}
-
 tri_status tri_source_check_output(const char *path) {
-  if (has_file(path, "log.txt") && (has_file(path, "deck.yaml") || has_file(path, "metrics.jsonl")))
+  if (tri_file_in(path, "log.txt") && (tri_file_in(path, "deck.yaml") || tri_file_in(path, "metrics.jsonl")))
     TRI_FAIL(TRI_EINPUT, "%s: is the output folder of a run that has no checkpoint yet", path);
   return TRI_OK;
 }

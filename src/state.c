@@ -250,21 +250,6 @@ static tri_status set_aside(const tri_trainer *t) {
   return TRI_OK;
 }
 
-static tri_status look_empty(const char *path, bool *empty) {
-  DIR           *d = opendir(path);
-  struct dirent *e;
-  int            why;
-
-  *empty = true;
-  if (!d) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", path, strerror(errno));
-  while (*empty && (errno = 0, e = readdir(d)) != NULL)
-    *empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
-  why = *empty ? errno : 0;
-  closedir(d);
-  if (why) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", path, strerror(why));
-  return TRI_OK;
-}
-
 /* Whether a run took steps in the output folder: then there is more to lose than its deck. */
 static tri_status has_steps(const tri_trainer *t, bool *has) {
   static const char *const name[] = {"metrics.jsonl", "rollouts", "checkpoints"};
@@ -276,7 +261,7 @@ static tri_status has_steps(const tri_trainer *t, bool *has) {
     snprintf(path, sizeof path, "%s/%s", t->cfg->run.output, name[i]);
     if (stat(path, &sb)) continue;
     if (S_ISDIR(sb.st_mode))
-      TRI_TRY(look_empty(path, &empty));
+      TRI_TRY(tri_folder_is_empty(path, &empty));
     else
       empty = sb.st_size == 0;
     *has = !empty;

@@ -2,6 +2,7 @@
  * right. */
 #include "apart.h"
 #include "columns.h"
+#include "file.h"
 #include "flags.h"
 #include "io/json_text.h"
 #include "io/safetensors.h"
@@ -57,13 +58,6 @@ static size_t shown(const char *text, char *out, size_t cap) {
   return tri_visible(text, strlen(text), "", out, cap);
 }
 
-static bool exists(const char *folder, const char *name) {
-  char        path[PATH_ROOM];
-  struct stat sb;
-
-  return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && stat(path, &sb) == 0;
-}
-
 static void add_row(finding *f, const row *r) {
   f->tensor[f->n_tensor++] = *r;
   f->bytes += r->bytes;
@@ -113,7 +107,7 @@ static tri_status open_model(finding *f, const char *path, bool verify) {
       r.dtype[k] = (char)(t->dtype[k] >= 'A' && t->dtype[k] <= 'Z' ? t->dtype[k] - 'A' + 'a' : t->dtype[k]);
     add_row(f, &r);
   }
-  if (exists(path, "config.json")) {
+  if (tri_file_in(path, "config.json")) {
     TRI_TRY(tri_hf_config_read(path, &f->shape, &f->eos));
     f->has_shape = true;
   }
@@ -377,7 +371,7 @@ static tri_status print_head(const finding *f, tri_text *out) {
 static tri_status print(const finding *f, const request *q, tri_text *out) {
   TRI_TRY(q->json ? print_head_json(f, out) : print_head(f, out));
   if (f->has_shape) TRI_TRY(print_shape(&f->shape, q->json, out));
-  if (!q->json && f->model && !f->has_shape && exists(f->path, ".")) /* a folder, no file */
+  if (!q->json && f->model && !f->has_shape && tri_file_in(f->path, ".")) /* a folder, no file */
     TRI_TRY(tri_text_printf(
         out, "model       not known: there is no config.json, without which it cannot be used\n"));
   if (f->ckpt) TRI_TRY(print_state(f, q->json, out));
@@ -448,7 +442,7 @@ static tri_status find_checkpoint(request *q) {
   tri_status st = TRI_OK;
   tri_text   found = {0};
 
-  if (exists(q->path, "MANIFEST.json")) {
+  if (tri_file_in(q->path, "MANIFEST.json")) {
     snprintf(q->folder, sizeof q->folder, "%s", q->path);
     return TRI_OK;
   }
@@ -501,10 +495,10 @@ static tri_status show(request *q, tri_text *out) {
   if (!S_ISDIR(sb.st_mode)) return show_model(q, path, out);
   TRI_TRY(find_checkpoint(q));
   if (q->folder[0]) return show_found(q, out);
-  if (exists(path, "state.h5"))
+  if (tri_file_in(path, "state.h5"))
     TRI_FAIL(TRI_EFORMAT, "%s: is no whole checkpoint: it has no MANIFEST.json, which is written last", path);
-  if (exists(path, "model.safetensors") || exists(path, "model.safetensors.index.json") ||
-      exists(path, "config.json"))
+  if (tri_file_in(path, "model.safetensors") || tri_file_in(path, "model.safetensors.index.json") ||
+      tri_file_in(path, "config.json"))
     return show_model(q, path, out);
   TRI_TRY(tri_source_check_output(path));
   TRI_FAIL(TRI_EINPUT, "%s: is neither a checkpoint, nor the output folder of a run, nor a model folder",
