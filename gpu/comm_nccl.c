@@ -213,12 +213,13 @@ static tri_status register_arena(tri_comm *world, hub *h, void *base) {
 }
 
 static tri_status nccl_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              void *base, size_t bytes, uint64_t layout) {
+                              void *base, size_t bytes, uint64_t layout, void *stage) {
   tri_comm  *world = comm[TRI_WORLD];
   card       mine = {.arena = {bytes, layout, (uintptr_t)base % (uintptr_t)sysconf(_SC_PAGESIZE)}};
   hub       *h = NULL;
   tri_status st = TRI_OK;
 
+  (void)stage;
   if (world->size == 1) return TRI_OK; /* every collective is a copy */
   st = TRI_ALLOC(h, 1);
   if (h) { /* before the ranks agree: hub_close takes all of it down */
@@ -362,7 +363,8 @@ static tri_status nccl_wait(tri_comm *c, tri_req *req, tri_stream *s) {
   return TRI_OK;
 }
 
-static const tri_comm_ops nccl_ops = {"nccl",         nccl_all_gather, nccl_reduce_scatter, nccl_all_reduce,
+static const tri_comm_ops nccl_ops = {"nccl",         (size_t)1 << 30, /* chosen: buffers of its channels */
+                                      nccl_attach,    nccl_all_gather, nccl_reduce_scatter, nccl_all_reduce,
                                       nccl_broadcast, nccl_wait,       nccl_close};
 
 static tri_status nccl_open(tri_device *d, tri_comm **out) {
@@ -375,4 +377,4 @@ static tri_status nccl_open(tri_device *d, tri_comm **out) {
   return TRI_OK;
 }
 
-const tri_comm_maker tri_nccl_maker = {nccl_open, nccl_attach};
+const tri_comm_maker tri_nccl_maker = {"nccl", nccl_open};

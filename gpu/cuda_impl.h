@@ -31,18 +31,6 @@ static inline cudaStream_t tri_cuda_stream_of(tri_stream *s) { return ((tri_cuda
 static inline void        *tri_cuda_scratch(tri_stream *s) { return ((tri_cuda_stream *)s)->scratch; }
 static inline int          tri_cuda_n_sm(const tri_stream *s) { return ((tri_cuda_device *)s->device)->n_sm; }
 
-/* gemm_cublas.c: closes d->blas. */
-void tri_cuda_blas_close(tri_cuda_device *d);
-/* gemm_rows.cu, for gemm_cublas.c. y f32 [M,n] = bias[n] of either type (+ base f32 [M,n], which may be y, or NULL). */
-TRI_CHECKED tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base);
-/* x f32 or bf16: numbers in (-1, 1), a function of seed and place. */
-TRI_CHECKED tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed);
-/* x bf16 = -x. */
-TRI_CHECKED tri_status tri_cuda_negate(tri_stream *s, tri_out x);
-/* Device memory all three; *differ becomes 1 if the bytes (an even number) are not the same, else 0. */
-TRI_CHECKED tri_status tri_cuda_differ(tri_stream *s, int32_t *differ, const void *a, const void *b,
-                                       size_t bytes);
-
 /* The status of a CUDA error: TRI_ENOMEM or TRI_EDEVICE, with a message saying what was done and where. */
 static inline tri_status tri_cuda_failed(const char *file, int line, const char *func, cudaError_t e,
                                          const char *what) {

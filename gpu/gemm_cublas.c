@@ -4,6 +4,7 @@
  * picks an algorithm for one number of rows, and two algorithms may add in different orders. So those in use are chosen
  * when the shape is opened, and all that serve fwd give a row the same bits (gemm_agree.c). What NVIDIA promises is less:
  * the same bits from run to run of one call on one sort of GPU by one version ("Results Reproducibility"). */
+#include "gpu/gemm.h"
 #include "gpu/gemm_impl.h"
 
 static cudaDataType_t lt_type(tri_dtype t) { return t == TRI_F32 ? CUDA_R_32F : CUDA_R_16BF; }

@@ -3,6 +3,7 @@
 #define TRI_GPU_GEMM_IMPL_H
 
 #include "gpu/cuda_impl.h"
+#include "gpu/gemm_rows.h"
 
 #include <cublasLt.h>
 

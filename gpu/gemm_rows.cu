@@ -1,6 +1,10 @@
 /* gemm_rows.cu - what gemm_cublas.c needs beside products: a bias of another type, noise, and a comparison of bits. */
 #include "gpu/cuda_util.cuh"
 
+extern "C" {
+#include "gpu/gemm_rows.h"
+}
+
 enum { THREADS = 256 }; /* chosen */
 
 /* y[M,n] f32 = bias[n] (+ base[M,n], which may be y, if ADD), bias B. Grid: tri_grid over the elements; judge: tri_cpu_linear_fwd. */

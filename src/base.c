@@ -29,6 +29,11 @@ static const struct {
 #undef TRI_X
 };
 
+static const char *program = "trireme";
+
+void        tri_program_set(const char *argv0) { program = argv0 && argv0[0] ? argv0 : "trireme"; }
+const char *tri_program(void) { return program; }
+
 const char *tri_status_text(tri_status st) {
   return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].text : "unknown status";
 }

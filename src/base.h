@@ -9,6 +9,10 @@
 
 #define TRI_VERSION "0.1.0"
 
+/* argv[0] as it was typed: what starts this program again in the same shell. Borrowed; "trireme" until it is set. */
+void        tri_program_set(const char *argv0);
+const char *tri_program(void);
+
 /* X(name, text, process exit code) - exit codes as in sysexits.h where they fit. */
 /* clang-format off */
 #define TRI_STATUS_LIST(X)                                                                    \

@@ -5,19 +5,12 @@
  * the host and takes the second. comm->ops->name says which it is. */
 #include "comm.h"
 #include "comm_host.h"
-#include "cpu/device_cpu.h"
 #include "runtime.h"
 
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if TRI_HAVE_NCCL
-#include "gpu/comm_nccl.h"
-static const tri_comm_maker *const nccl = &tri_nccl_maker;
-#else
-static const tri_comm_maker *const nccl = NULL;
-#endif
 
 enum { MESSAGE_BYTES = 4096, BCAST_PIECE = 1 << 30, SUM_PIECE = 4096 }; /* bytes; chosen: below 2^31 */
 
@@ -135,21 +128,34 @@ static void host_close(tri_comm **c) {
   *c = NULL;
 }
 
-static const tri_comm_ops mpi_ops = {"mpi",          host_all_gather, host_reduce_scatter, host_all_reduce,
-                                     host_broadcast, host_wait,       host_close};
-static const tri_comm_ops shm_ops = {"shm",          host_all_gather, host_reduce_scatter, host_all_reduce,
-                                     host_broadcast, host_wait,       host_close};
-static const tri_comm_ops staged_ops = {"staged",       host_all_gather, host_reduce_scatter, host_all_reduce,
-                                        host_broadcast, host_wait,       host_close};
+static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                              void *base, size_t bytes, uint64_t layout, void *stage);
+
+#define HOST_OPS(name)                                                                                       \
+  {                                                                                                          \
+    name, 0, host_attach, host_all_gather, host_reduce_scatter, host_all_reduce, host_broadcast, host_wait,  \
+        host_close                                                                                           \
+  }
+static const tri_comm_ops mpi_ops = HOST_OPS("mpi"), shm_ops = HOST_OPS("shm"),
+                          staged_ops = HOST_OPS("staged");
 
 /* ---- which communicator ---- */
 
 typedef enum { BY_SHM, BY_MPI, BY_STAGED, BY_NCCL, N_KINDS } kind;
 static const char *const kind_name[] = {"shm", "mpi", "staged", "nccl"};
 
+/* Of the GPUs of this build; NULL: it has none. */
+static const tri_comm_maker *find_nccl(void) {
+  const tri_backend *b = tri_backends;
+
+  while (b->device && !b->collectives) b++;
+  return b->collectives;
+}
+
 /* What TRI_COMM says, `wish`, for a device of this name. */
 static tri_status find_kind(const char *wish, const char *device, bool gpu, kind *out) {
-  int i = 0;
+  bool nccl = find_nccl() != NULL;
+  int  i = 0;
 
   *out = !gpu ? BY_SHM : nccl ? BY_NCCL : BY_STAGED;
   if (!wish[0]) return TRI_OK;
@@ -271,7 +277,7 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
   *out = NULL;
   TRI_ASSERT((unsigned)scope < TRI_SCOPE_COUNT);
   TRI_TRY(choose(rt, d, &by, &asked));
-  TRI_TRY_DONE(by == BY_NCCL ? nccl->open(d, &c) : open_host(d, by, &c));
+  TRI_TRY_DONE(by == BY_NCCL ? find_nccl()->open(d, &c) : open_host(d, by, &c));
   TRI_TRY_DONE(open_scope(rt, scope, c));
   if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
   if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
@@ -311,11 +317,16 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 
 tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                            void *base, size_t bytes, uint64_t layout, void *stage) {
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
+  return comm[TRI_WORLD]->ops->attach(rt, comm, d, base, bytes, layout, stage);
+}
+
+static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                              void *base, size_t bytes, uint64_t layout, void *stage) {
   tri_host_comm *h[TRI_SCOPE_COUNT];
   bool           attached = false;
 
-  for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
-  if (!strcmp(comm[TRI_WORLD]->ops->name, "nccl")) return nccl->attach(rt, comm, d, base, bytes, layout);
+  (void)layout; /* of libraries that need it to be the same on every rank */
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
     h[i] = (tri_host_comm *)comm[i];
     TRI_ASSERT(!h[i]->shm && h[i]->started == h[i]->finished);
@@ -323,7 +334,7 @@ tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE
   }
   if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1)
     tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI%s",
-            nccl ? "" : ": this program was built without NCCL");
+            find_nccl() ? "" : ": this program was built without NCCL");
   if (tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(tri_shm_way_attach(rt, h, d, base, bytes, h[TRI_WORLD]->direct, &attached));
   for (int i = 0; attached && i < TRI_SCOPE_COUNT; i++)

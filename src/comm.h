@@ -35,6 +35,11 @@ typedef struct tri_req {
  * that switches make (NVLS, SHARP), whose order is not NCCL's, are off unless the user sets NCCL_ALGO. */
 typedef struct tri_comm_ops {
   const char *name;
+  /* Device memory that its library takes beside the plan where there is more than one rank. */
+  size_t beside_bytes;
+  /* The world's is called for all scopes; as tri_comm_attach. */
+  tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                       void *base, size_t bytes, uint64_t layout, void *stage);
   /* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
   tri_status (*all_gather)(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
                            tri_stream *s, tri_req *req);

@@ -48,13 +48,11 @@ struct tri_host_comm {
   struct tri_staged_way *staged;          /* owned, comm_staged.c; NULL if this is another way */
 };
 
-/* A communicator of another library; the row of comm.c for it. */
+/* A communicator of another library, as a back end brings it (device.h, tri_backend). */
 typedef struct tri_comm_maker {
+  const char *name; /* what TRI_COMM says */
   /* Not collective. The back end's own struct with ops set and the rest of its first member zero. */
   tri_status (*open)(tri_device *d, tri_comm **out);
-  /* Collective over world. As tri_comm_attach. */
-  tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                       void *base, size_t bytes, uint64_t layout);
 } tri_comm_maker;
 
 const char *tri_scope_text(tri_scope s);

@@ -1,25 +1,22 @@
-/* device.c - the list of device back ends in this build. */
+/* device.c - a device of this build, by name. */
 #include "device.h"
-#include "cpu/device_cpu.h"
-#if TRI_HAVE_CUDA
-#include "gpu/gpu.h"
-#endif
 
 #include <string.h>
 
-static const tri_device_ops *const back_end[] = {
-    &tri_cpu_device_ops,
-#if TRI_HAVE_CUDA
-    &tri_cuda_device_ops,
-#endif
-};
-enum { N_BACK_ENDS = sizeof back_end / sizeof back_end[0] };
+static int n_back_ends(void) {
+  int n = 0;
 
-const tri_device_ops *tri_device_at(int i) { return i >= 0 && i < N_BACK_ENDS ? back_end[i] : NULL; }
+  while (tri_backends[n].device) n++;
+  return n;
+}
+
+const tri_device_ops *tri_device_at(int i) {
+  return i >= 0 && i < n_back_ends() ? tri_backends[i].device : NULL;
+}
 
 const tri_device_ops *tri_device_find(const char *name) {
-  for (int i = 0; i < N_BACK_ENDS; i++)
-    if (!strcmp(back_end[i]->name, name)) return back_end[i];
+  for (const tri_backend *b = tri_backends; b->device; b++)
+    if (!strcmp(b->device->name, name)) return b->device;
   return NULL;
 }
 
@@ -28,8 +25,8 @@ tri_status tri_device_check(const char *name) {
   tri_status st = TRI_OK;
 
   if (tri_device_find(name)) return TRI_OK;
-  for (int i = 0; i < N_BACK_ENDS; i++)
-    TRI_TRY_DONE(tri_text_printf(&known, "%s%s", i ? ", " : "", back_end[i]->name));
+  for (const tri_backend *b = tri_backends; b->device; b++)
+    TRI_TRY_DONE(tri_text_printf(&known, "%s%s", known.len ? ", " : "", b->device->name));
   TRI_FAIL_DONE(TRI_EABSENT, "the device '%s' is not in this build, which has: %s", name, known.data);
 done:
   tri_text_free(&known);

@@ -50,6 +50,14 @@ typedef struct tri_device_ops {
   void (*graph_close)(tri_graph **g); /* its runs are done, and were waited for */
 } tri_device_ops;
 
+/* A back end of this build: its device, and, for memory the host cannot reach, what makes its communicators (comm_host.h;
+ * NULL: this build has none, they are staged). */
+typedef struct tri_backend {
+  const tri_device_ops        *device;
+  const struct tri_comm_maker *collectives;
+} tri_backend;
+extern const tri_backend tri_backends[]; /* registry.c; the last row has no device */
+
 /* First member of each back end's own struct, so one pointer serves both. */
 struct tri_device {
   const tri_device_ops *ops;

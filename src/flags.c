@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *program = "trireme";
-
-void        tri_program_set(const char *argv0) { program = argv0 && argv0[0] ? argv0 : "trireme"; }
-const char *tri_program(void) { return program; }
-
 void tri_flags_row(const char *left, int indent, const char *text) {
   int lead = left[0] ? 2 : 0, column = printf("%*s%-*s", lead, "", indent - lead, left);
 

@@ -48,10 +48,6 @@ TRI_CHECKED tri_status tri_flags_need(const tri_command *c, const tri_need *need
  * must not reach, the words of `text`. left "": only these. */
 void tri_flags_row(const char *left, int indent, const char *text);
 
-/* argv[0] as it was typed: what starts this program again in the same shell. Borrowed; "trireme" until it is set. */
-void        tri_program_set(const char *argv0);
-const char *tri_program(void);
-
 extern const tri_command tri_command_train, tri_command_generate, tri_command_score, tri_command_eval,
     tri_command_tokenize, tri_command_inspect, tri_command_export;
 

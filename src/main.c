@@ -1,4 +1,5 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
+#include "base.h"
 #include "device.h"
 #include "flags.h"
 #include "runtime.h"

@@ -1,6 +1,5 @@
 /* screen.c - what a person sees: the start screen, the live line on a terminal, the rows of steps, the end. */
 #include "columns.h"
-#include "flags.h"
 #include "live.h"
 #include "train.h"
 #include "visible.h"

@@ -89,13 +89,12 @@ tri_status tri_session_check_memory(tri_session *s) {
 }
 
 /* What a GPU's libraries take after the plan is checked: kernels that are loaded when first used and recorded decode
- * steps, and NCCL's buffers. Chosen. */
+ * steps. Chosen. */
 static size_t beside_plan(const tri_session *s) {
-  const size_t    gib = (size_t)1 << 30;
   const tri_comm *world = s->comm[TRI_WORLD];
 
   if (!tri_device_is_gpu(s->device)) return 0;
-  return world->size > 1 && !strcmp(world->ops->name, "nccl") ? 2 * gib : gib;
+  return ((size_t)1 << 30) + (world->size > 1 ? world->ops->beside_bytes : 0);
 }
 
 tri_status tri_session_take_memory(tri_session *s) {

@@ -5,8 +5,8 @@
 
 #include "comm.h"
 #include "memory.h"
+#include "place.h"
 #include "runtime.h"
-#include "shard.h"
 
 typedef struct tri_session {
   tri_runtime rt;

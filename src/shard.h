@@ -3,6 +3,7 @@
 #define TRI_SHARD_H
 
 #include "base.h"
+#include "place.h"
 
 typedef enum { TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_WORLD } tri_shard_scope;
 
@@ -17,11 +18,6 @@ typedef struct tri_shard_plan {
 typedef struct tri_range {
   int64_t begin, count;
 } tri_range;
-
-/* The position of a rank, enough for every range. */
-typedef struct tri_place {
-  int local_rank, local_size, node, nodes;
-} tri_place;
 
 const char *tri_shard_scope_name(tri_shard_scope s);
 /* TRI_ECONFIG naming the two keys that contradict each other. Not collective. */

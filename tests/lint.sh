@@ -24,6 +24,7 @@ src/visible.h        0 -
 src/number.h         0 -
 src/tensor.h         0 -
 src/rng.h            0 -
+src/place.h          0 -
 src/formula.h        0 -
 src/inline.h         0 -
 src/model_shape.h    0 -
@@ -35,10 +36,13 @@ src/device.h         1 -
 src/kernels.h        1 -
 src/trace.h          1 -
 src/cpu/cpu.h        1 src/cpu/*
-src/cpu/device_cpu.h 1 src/cpu/*|src/device.c|src/comm*.c
+src/cpu/device_cpu.h 1 src/cpu/*|src/registry.c|src/comm*.c
 src/cpu/gemm.h       1 src/cpu/*
 src/cpu/linear.h     1 src/cpu/*
-gpu/gpu.h            1 src/device.c|gpu/*
+gpu/gpu.h            1 gpu/*
+gpu/device_cuda.h    1 src/registry.c|gpu/device_cuda.c
+gpu/gemm.h           1 gpu/*
+gpu/gemm_rows.h      1 gpu/gemm_*
 gpu/cuda_impl.h      1 gpu/*
 gpu/gemm_impl.h      1 gpu/gemm_*.c
 gpu/cuda_util.cuh    1 gpu/*
@@ -46,7 +50,7 @@ gpu/logprob.cuh      1 gpu/*
 gpu/attention_tile.cuh 1 gpu/attention*.cu
 gpu/attention_bwd_tile.cuh 1 gpu/attention_bwd.cu|gpu/attention_bwd_mma.cuh
 gpu/attention_bwd_mma.cuh 1 gpu/attention_bwd.cu
-gpu/comm_nccl.h      2 src/comm.c|gpu/*
+gpu/comm_nccl.h      2 src/registry.c|gpu/*
 gpu/nccl_impl.h      2 gpu/*nccl*.c
 io/model_kind.h      1 -
 io/hf_config.h       1 -
@@ -121,6 +125,7 @@ src/inputs.c        6
 src/trainer.c       6
 src/commands/*      7
 src/main.c          7
+src/registry.c      7
 tests/*             9
 '
 # Headers of libraries and where they may be included; TRI_HAVE_ switches and where they may be tested.
@@ -138,15 +143,15 @@ cublas*   gpu/*|tests/emulate/*|tests/test_emulate.cpp
 nccl*     gpu/*|tests/emulate/*|tests/test_emulate_nccl.cpp
 '
 switches='
-TRI_HAVE_CUDA   src/device.c
-TRI_HAVE_NCCL   src/comm.c
+TRI_HAVE_CUDA   src/registry.c
+TRI_HAVE_NCCL   src/registry.c
 TRI_HAVE_PMIX   src/runtime.c
 TRI_HAVE_ONEDNN src/cpu/gemm_*.c
 '
 # The hour of a newcomer: what is read first stays this short together.
 first_hour='src/main.c src/train.c src/algo.h src/algo_group.c src/model.h src/model.c src/shard.h src/params.h
 src/device.h src/kernels.h src/comm.h'
-first_hour_lines=2000
+first_hour_lines=2010
 # Headers the CUDA back end includes: they must be C++ too.
 gpu_headers='src/base.h src/tensor.h src/rng.h src/formula.h src/device.h src/kernels.h src/comm.h'
 

@@ -1,0 +1,18 @@
+/* registry.c - the back ends of this build: the only file that names them. */
+#include "cpu/device_cpu.h"
+#if TRI_HAVE_CUDA
+#include "gpu/device_cuda.h"
+#endif
+#if TRI_HAVE_NCCL
+#include "gpu/comm_nccl.h"
+#endif
+
+const tri_backend tri_backends[] = {
+    {&tri_cpu_device_ops, NULL},
+#if TRI_HAVE_CUDA && TRI_HAVE_NCCL
+    {&tri_cuda_device_ops, &tri_nccl_maker},
+#elif TRI_HAVE_CUDA
+    {&tri_cuda_device_ops, NULL},
+#endif
+    {NULL, NULL},
+};
