@@ -1,6 +1,6 @@
 /* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
-#include "gpu/device_cuda.h"
-#include "gpu/gemm.h"
+#include "device_cuda.h"
+#include "gpu/gemm/gemm.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* device_cuda.h - the device called "cuda", as registry.c sees it. Layer 1. */
+/* device_cuda.h - the device called "cuda", as registry.c sees it. */
 #ifndef TRI_GPU_DEVICE_CUDA_H
 #define TRI_GPU_DEVICE_CUDA_H
 
-#include "device.h"
+#include "device/device.h"
 
 /* One GPU per process, the local rank's. A call queues its work in its stream and returns; errors of queued work show at
  * the next stream_sync. */

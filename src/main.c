@@ -1,8 +1,8 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
-#include "base.h"
-#include "device.h"
-#include "flags.h"
-#include "runtime.h"
+#include "base/base.h"
+#include "comm/runtime.h"
+#include "commands/flags.h"
+#include "device/device.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -4,7 +4,7 @@
 #include "gpu/device_cuda.h"
 #endif
 #if TRI_HAVE_NCCL
-#include "gpu/comm_nccl.h"
+#include "gpu/nccl/comm_nccl.h"
 #endif
 
 const tri_backend tri_backends[] = {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# lint.sh - the source rules no compiler checks: layers, header owners, sizes, first lines, comments, layout.
+# lint.sh - the source rules no compiler checks: rooms (rooms.sh), sizes, first lines, comments, libraries, layout.
 #
 # tests/lint.sh            from anywhere in the tree; prints FILE:LINE: what, exits 1 if anything was printed.
 # TRI_CFLAGS               include flags of the libraries; asked from mpicc and pkg-config where it is not set.
@@ -10,150 +10,33 @@ CC=${CC:-gcc} CXX=${CXX:-g++}
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 
-# Header, its layer, and where a private header may be included (patterns with |; "-": in its own layer and above).
-# Tests include what they test.
-headers='
-src/base.h           0 -
-src/apart.h          0 -
-src/columns.h        0 -
-src/file.h           0 -
-src/folder.h         0 -
-src/live.h           0 -
-src/print.h          0 -
-src/visible.h        0 -
-src/number.h         0 -
-src/tensor.h         0 -
-src/rng.h            0 -
-src/place.h          0 -
-src/formula.h        0 -
-src/inline.h         0 -
-src/model_shape.h    0 -
-src/batch_plan.h     0 -
-io/deck.h            0 -
-io/hash.h            0 -
-io/file_kind.h       0 -
-src/device.h         1 -
-src/kernels.h        1 -
-src/trace.h          1 -
-src/cpu/cpu.h        1 src/cpu/*
-src/cpu/device_cpu.h 1 src/cpu/*|src/registry.c|src/comm*.c
-src/cpu/gemm.h       1 src/cpu/*
-src/cpu/linear.h     1 src/cpu/*
-gpu/gpu.h            1 gpu/*
-gpu/device_cuda.h    1 src/registry.c|gpu/device_cuda.c
-gpu/gemm.h           1 gpu/*
-gpu/gemm_rows.h      1 gpu/gemm_*
-gpu/cuda_impl.h      1 gpu/*
-gpu/gemm_impl.h      1 gpu/gemm_*.c
-gpu/cuda_util.cuh    1 gpu/*
-gpu/logprob.cuh      1 gpu/*
-gpu/attention_tile.cuh 1 gpu/attention*.cu
-gpu/attention_bwd_tile.cuh 1 gpu/attention_bwd.cu|gpu/attention_bwd_mma.cuh
-gpu/attention_bwd_mma.cuh 1 gpu/attention_bwd.cu
-gpu/comm_nccl.h      2 src/registry.c|gpu/*
-gpu/nccl_impl.h      2 gpu/*nccl*.c
-io/model_kind.h      1 -
-io/hf_config.h       1 -
-io/hf_config_impl.h  1 io/hf_config*.c
-io/json_text.h       1 -
-io/jsonl.h           1 -
-io/lines.h           1 -
-io/safetensors.h     1 -
-io/tokenizer.h       1 -
-io/tokenizer_impl.h  1 io/tokenizer*.c
-src/comm.h           2 -
-src/comm_host.h      2 src/comm*.c|src/runtime.c|src/halt.c|gpu/*nccl*.[ch]
-src/runtime.h        2 -
-src/halt.h           2 -
-src/memory.h         3 -
-src/shard.h          3 -
-src/params.h         3 -
-src/params_impl.h    3 src/params*.c
-src/optim.h          3 -
-io/checkpoint.h      3 -
-io/checkpoint_impl.h 3 io/checkpoint*.c
-src/model.h          4 -
-src/decoder.h        4 src/model.c|src/decoder_*.c|src/head.c
-src/kv.h             4 -
-src/rollout.h        5 -
-src/decode.h         5 -
-src/sampler.h        5 -
-src/batch.h          5 -
-src/algo.h           5 -
-src/reward.h         5 -
-src/answers.h        5 -
-src/metrics.h        5 -
-src/timeline.h       5 -
-src/session.h        5 -
-src/source.h         5 -
-src/carried.h        5 -
-src/export.h         5 -
-src/flags.h          5 -
-io/dataset.h         5 -
-io/dataset_parts.h   5 io/dataset*.c
-io/rollout_file.h    5 -
-src/health.h         5 -
-src/config.h         6 src/config*.[ch]|src/train.h|src/commands/train.c
-src/config_keys.h    6 src/config*.c
-src/check.h          6 -
-src/infer.h          6 -
-src/train.h          6 -
-'
-# Layers of .c files that implement no header of their own name: pattern, layer.
-sources='
-src/cpu/*           1
-gpu/nccl_*.c        2
-gpu/*               1
-io/hf_config_*.c    1
-io/safetensors_*.c  1
-io/tokenizer_*.c    1
-src/comm_*.c        2
-io/checkpoint_*.c   3
-src/params_*.c      3
-src/decoder_*.c     4
-src/head.c          4
-io/dataset_*.c       5
-src/algo_*.c        5
-src/reward_*.c      5
-src/config_*.c      6
-src/collect.c       6
-src/screen.c        6
-src/state.c         6
-src/resume.c        6
-src/report.c        6
-src/inputs.c        6
-src/trainer.c       6
-src/commands/*      7
-src/main.c          7
-src/registry.c      7
-tests/*             9
-'
 # Headers of libraries and where they may be included; TRI_HAVE_ switches and where they may be tested.
 libraries='
-mpi.h     src/comm.c|src/comm_mpi.c|src/comm_shm.c|src/runtime.c|src/halt.c|src/session.c|io/checkpoint*|tests/emulate/nccl.cpp|tests/test_emulate_nccl.cpp
-hdf5.h    io/checkpoint*|tests/test_checkpoint*
-pmix.h    src/runtime.c
-cblas.h   src/cpu/gemm_*.c
-dnnl*     src/cpu/gemm_*.c|tests/family.c
-yaml.h    io/deck.c
-pcre2.h   io/tokenizer*|src/reward_rule.c
-utf8proc.h io/tokenizer*
-cuda*.h   gpu/*|tests/emulate/*|tests/test_emulate_nccl.cpp
-cublas*   gpu/*|tests/emulate/*|tests/test_emulate.cpp
-nccl*     gpu/*|tests/emulate/*|tests/test_emulate_nccl.cpp
+mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*
+hdf5.h    io/checkpoint/*|tests/io/test_checkpoint*
+pmix.h    src/comm/runtime.c
+cblas.h   src/cpu/gemm/*
+dnnl*     src/cpu/gemm/*|tests/device/family.c
+yaml.h    io/text/deck.c
+pcre2.h   io/tokenizer/*|src/reward/reward_rule.c
+utf8proc.h io/tokenizer/*
+cuda*.h   gpu/*|tests/emulate/*
+cublas*   gpu/*|tests/emulate/*
+nccl*     gpu/*|tests/emulate/*
 '
 switches='
 TRI_HAVE_CUDA   src/registry.c
 TRI_HAVE_NCCL   src/registry.c
-TRI_HAVE_PMIX   src/runtime.c
-TRI_HAVE_ONEDNN src/cpu/gemm_*.c
+TRI_HAVE_PMIX   src/comm/runtime.c
+TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The hour of a newcomer: what is read first stays this short together.
-first_hour='src/main.c src/train.c src/algo.h src/algo_group.c src/model.h src/model.c src/shard.h src/params.h
-src/device.h src/kernels.h src/comm.h'
-first_hour_lines=2010
+first_hour='src/main.c src/train/train.c src/algo/algo.h src/algo/algo_group.c src/model/model.h src/model/model.c
+src/state/shard.h src/state/params.h src/device/device.h src/device/kernels.h src/comm/comm.h'
+first_hour_lines=2020
 # Headers the CUDA back end includes: they must be C++ too.
-gpu_headers='src/base.h src/tensor.h src/rng.h src/formula.h src/device.h src/kernels.h src/comm.h'
+gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
+src/comm/comm.h'
 
 mapfile -t c_files < <(find src io tests gpu -regex '.*\.\([ch]\|cuh?\|cpp\)' -not -path 'tests/data/*' 2>/dev/null | sort)
 mapfile -t h_files < <(printf '%s\n' "${c_files[@]}" | grep '\.h$')
@@ -163,32 +46,22 @@ mapfile -t texts < <(find CMakeLists.txt tests jobs inputs .ci -type f \
 
 # Everything that needs only the lines of the C files. Tables come in as text; prints FILE:LINE: what.
 check_lines() {
-  awk -v headers="$headers" -v sources="$sources" -v libraries="$libraries" -v switches="$switches" '
+  awk -v libraries="$libraries" -v switches="$switches" '
   function to_regex(glob) { gsub(/\./, "\\.", glob); gsub(/\*/, ".*", glob); return "^(" glob ")$" }
   function bad(line, what) { printf "%s:%d: %s\n", FILENAME, line, what }
-  function layer_of(path,   i, h) {
-    h = path; sub(/\.c$/, ".h", h)
-    if (h in layer) return layer[h]
-    for (i = 1; i <= n_source; i++) if (path ~ source_glob[i] && (path ~ /\.cu?$/ || source_layer[i] == 9)) return source_layer[i]
-    return -1
-  }
-  function resolve(inc,   dir, try) { # as the compiler does: beside the file, then src, then the root
+  function resolve(inc,   dir) { # as the compiler does: beside the file, then src, then the root
     dir = FILENAME; sub(/[^\/]*$/, "", dir)
-    if ((dir inc) in layer) return dir inc
-    if (("src/" inc) in layer) return "src/" inc
-    if (inc in layer) return inc
-    return ""
+    if ((dir inc) in is_file) return dir inc
+    if (("src/" inc) in is_file) return "src/" inc
+    return inc in is_file ? inc : ""
   }
   function check_include(inc, system_header,   path, i) {
-    for (i = 1; i <= n_library; i++)
+    path = system_header ? "" : resolve(inc)
+    for (i = 1; i <= n_library && path == ""; i++)
       if (inc ~ library_name[i] || inc ~ ("/" substr(library_name[i], 2)))
         if (FILENAME !~ library_glob[i]) bad(FNR, inc " belongs to other files (table `libraries` of tests/lint.sh)")
     if (system_header) return
-    path = resolve(inc)
-    if (path == "" && (mine == 9 && inc ~ /_case\.h$/ || FILENAME ~ /^(gpu|tests\/emulate)\// && inc ~ stand_in)) return
-    if (path == "") { bad(FNR, inc " has no row in the table `headers` of tests/lint.sh"); return }
-    if (layer[path] > mine) bad(FNR, inc " is of layer " layer[path] ", this file of layer " mine)
-    if (owner[path] != "-" && mine < 9 && FILENAME !~ to_regex(owner[path])) bad(FNR, inc " is private to " owner[path])
+    if (path == "" && !in_tests && !(FILENAME ~ /^gpu\// && inc ~ stand_in)) bad(FNR, inc " is not there, as seen from src and from the root")
     reaches[FILENAME] = reaches[FILENAME] " " path
   }
   # Braces outside strings, characters and comments; in_comment runs on from line to line.
@@ -212,11 +85,7 @@ check_lines() {
   BEGIN {
     says_it = "[Cc]ollective|Pure"
     stand_in = "^(emulate\\.cuh|impl\\.cuh|cuda_runtime_api\\.h|cublasLt\\.h|nccl\\.h)$" # found in tests/emulate by the emulated build
-    n = split(headers, row, "\n")
-    for (i = 1; i <= n; i++) if (split(row[i], f, " ") == 3) { layer[f[1]] = f[2] + 0; owner[f[1]] = f[3] }
-    n = split(sources, row, "\n")
-    for (i = 1; i <= n; i++)
-      if (split(row[i], f, " ") == 2) { source_glob[++n_source] = to_regex(f[1]); source_layer[n_source] = f[2] + 0 }
+    for (i = 1; i < ARGC; i++) is_file[ARGV[i]] = 1
     n = split(libraries, row, "\n")
     for (i = 1; i <= n; i++)
       if (split(row[i], f, " ") == 2) { library_name[++n_library] = to_regex(f[1]); library_glob[n_library] = to_regex(f[2]) }
@@ -226,9 +95,7 @@ check_lines() {
   FNR == 1 {
     end_of_file()
     last = FILENAME; depth = 0; in_comment = 0; start = 0; signature = 0; note = ""; in_note = 0; alone = 0; section = 0
-    mine = layer_of(FILENAME)
-    if (mine < 0) bad(1, "no row in the tables `headers` and `sources` of tests/lint.sh says its layer")
-    if (FILENAME ~ /\.h$/ && mine < 9 && !(FILENAME in layer)) bad(1, "no row in the table `headers` of tests/lint.sh")
+    in_tests = FILENAME ~ /^tests\//
     name = FILENAME; sub(/.*\//, "", name)
     if (index($0, "/* " name " - ") != 1) bad(1, "the first line is not \"/* " name " - its one job. */\"")
     in_head = 1; head = ""
@@ -247,12 +114,10 @@ check_lines() {
     }
     if (match($0, /^ *# *include +"[^"]+"/)) { split($0, f, "\""); check_include(f[2], 0) }
     else if (match($0, /^ *# *include +<[^>]+>/)) { inc = $0; sub(/^[^<]*</, "", inc); sub(/>.*/, "", inc); check_include(inc, 1) }
-    if (FILENAME ~ /\.c$/ && mine < 9 && $0 ~ /[^_a-z](exit|_exit|abort) *\(/ && FILENAME !~ /src\/(base|apart|runtime|main)\.c$/)
+    if (FILENAME ~ /\.c$/ && !in_tests && $0 ~ /[^_a-z](exit|_exit|abort) *\(/ && FILENAME !~ /^src\/(main|base\/base|commands\/apart|comm\/runtime)\.c$/)
       bad(FNR, "only main() ends the process")
   }
   function check_head() {
-    if (match(head, /Layer [0-9]/) && FILENAME in layer && substr(head, RSTART + 6, 1) + 0 != layer[FILENAME])
-      bad(1, "says " substr(head, RSTART, RLENGTH) "; the table of tests/lint.sh says " layer[FILENAME])
     says[FILENAME] = head ~ says_it
   }
   # The comment above a declaration holds for the declarations below it up to the next blank line or comment; one with
@@ -279,7 +144,7 @@ check_lines() {
     }
   }
   function sees_comm(h,   list, n, i) { # can a function of this header take a communicator?
-    if (h == "src/comm.h") return 1
+    if (h == "src/comm/comm.h") return 1
     if (h in seen) return seen[h]
     seen[h] = 0
     n = split(reaches[h], list, " ")
@@ -317,7 +182,7 @@ check_headers() {
       pkg-config --exists $h && TRI_CFLAGS+=" $(pkg-config --cflags $h)"
     done
   fi
-  flags="-Isrc -I. -idirafter tests/emulate -fopenmp -fsyntax-only -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Wall -Wextra -Werror"
+  flags="-Isrc -I. -Itests/case -idirafter tests/emulate -fopenmp -fsyntax-only -D_POSIX_C_SOURCE=200809L -D_DEFAULT_SOURCE -Wall -Wextra -Werror"
   for h in "${h_files[@]}"; do
     case $h in tests/*) strict='-DTRI_TEST_DATA="" -DTRI_SOURCE_DIR="" -DTRI_PROGRAM=""' ;; *) strict=-pedantic ;; esac
     # shellcheck disable=SC2086
@@ -350,7 +215,7 @@ check_layout() {
 check_pairs() {
   local module second
   sed -n 's/^set(TRI_RANKS_\([a-z0-9_]*\) .*/\1/p' tests/CMakeLists.txt | while read -r module; do
-    [[ -e tests/test_$module.c ]] || echo "tests/CMakeLists.txt:1: TRI_RANKS_$module, and there is no tests/test_$module.c"
+    compgen -G "tests/*/test_$module.c" >/dev/null || echo "tests/CMakeLists.txt:1: TRI_RANKS_$module, and there is no tests/*/test_$module.c"
   done
   second=$(awk '/^```/ { n++; next } n == 3' README.md)
   [[ -n $second && $second == "$(tail -n 1 .ci/run)" ]] ||
@@ -365,6 +230,7 @@ check_first_hour() {
 }
 
 {
+  tests/rooms.sh --check
   check_lines
   check_texts
   check_headers

@@ -1,7 +1,7 @@
 /* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, pass@k, length. */
 #include "flags.h"
 #include "infer.h"
-#include "io/json_text.h"
+#include "io/text/json_text.h"
 
 #include <stdio.h>
 #include <string.h>

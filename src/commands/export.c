@@ -1,8 +1,8 @@
 /* export.c - trireme export CHECKPOINT FOLDER: a folder that transformers loads. */
-#include "export.h"
+#include "io/model/export.h"
+#include "comm/runtime.h"
 #include "flags.h"
-#include "runtime.h"
-#include "source.h"
+#include "io/model/source.h"
 
 #include <stdio.h>
 #include <string.h>

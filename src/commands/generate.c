@@ -1,9 +1,9 @@
 /* generate.c - trireme generate MODEL [PROMPT ...]: answers. */
+#include "base/print.h"
+#include "base/visible.h"
 #include "flags.h"
 #include "infer.h"
-#include "io/rollout_file.h"
-#include "print.h"
-#include "visible.h"
+#include "io/data/rollout_file.h"
 
 #include <stdio.h>
 #include <string.h>

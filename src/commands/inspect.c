@@ -1,15 +1,15 @@
 /* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are
  * right. */
 #include "apart.h"
-#include "columns.h"
-#include "file.h"
+#include "base/columns.h"
+#include "base/file.h"
+#include "base/print.h"
+#include "base/visible.h"
+#include "comm/runtime.h"
 #include "flags.h"
-#include "io/json_text.h"
-#include "io/safetensors.h"
-#include "print.h"
-#include "runtime.h"
-#include "source.h"
-#include "visible.h"
+#include "io/model/safetensors.h"
+#include "io/model/source.h"
+#include "io/text/json_text.h"
 
 #include <errno.h>
 #include <stdio.h>

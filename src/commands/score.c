@@ -1,7 +1,7 @@
 /* score.c - trireme score MODEL DATA.jsonl: log-probability of every token given those before it. */
 #include "flags.h"
 #include "infer.h"
-#include "io/json_text.h"
+#include "io/text/json_text.h"
 
 #include <math.h>
 #include <stdio.h>

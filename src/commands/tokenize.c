@@ -1,11 +1,11 @@
 /* tokenize.c - trireme tokenize MODEL [F.jsonl]: text to ids and back, without the model's weights. */
-#include "file.h"
+#include "base/file.h"
+#include "base/print.h"
+#include "comm/runtime.h"
 #include "flags.h"
-#include "io/json_text.h"
-#include "io/jsonl.h"
-#include "print.h"
-#include "runtime.h"
-#include "source.h"
+#include "io/model/source.h"
+#include "io/text/json_text.h"
+#include "io/text/jsonl.h"
 
 #include <jansson.h>
 #include <stdio.h>

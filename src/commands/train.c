@@ -1,10 +1,10 @@
 /* train.c - trireme train DECK [key=value ...]: one run. */
-#include "check.h"
-#include "config.h"
-#include "file.h"
+#include "train/train.h"
+#include "base/file.h"
+#include "base/print.h"
+#include "config/config.h"
 #include "flags.h"
-#include "print.h"
-#include "train.h"
+#include "train/check.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* block.c - blocks of memory that other ranks of this machine can map. */
-#include "cpu/device_cpu.h"
+#include "device_cpu.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* bulk.c - copies and ordered sums of long arrays, as the collectives need them. */
-#include "cpu/device_cpu.h"
+#include "device_cpu.h"
 
 #include <string.h>
 

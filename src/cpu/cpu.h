@@ -1,4 +1,4 @@
-/* cpu.h - what the CPU kernels share: elements, sums of fixed order, threads, tile products. Layer 1.
+/* cpu.h - what the CPU kernels share: elements, sums of fixed order, threads, tile products.
  *
  * Row invariance rests on two habits. An element is computed by explicit fmaf in one order, whatever the
  * block around it; and a sum over a row runs in TRI_CPU_LANES partial sums (element i goes to lane i %
@@ -6,8 +6,8 @@
 #ifndef TRI_CPU_H
 #define TRI_CPU_H
 
-#include "formula.h"
-#include "kernels.h"
+#include "device/formula.h"
+#include "device/kernels.h"
 
 enum {
   TRI_CPU_LANES = 32, /* chosen: two AVX-512 registers hide the latency of one addition */

@@ -1,6 +1,6 @@
 /* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
-#include "cpu/device_cpu.h"
-#include "kernels.h"
+#include "device_cpu.h"
+#include "device/kernels.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,9 @@
-/* device_cpu.h - the CPU's device memory and bulk loops, for src/cpu and the host communicator. Layer 1,
- * private. */
+/* device_cpu.h - the CPU's device memory and bulk loops, for src/cpu and the host communicator. */
 #ifndef TRI_CPU_DEVICE_CPU_H
 #define TRI_CPU_DEVICE_CPU_H
 
-#include "device.h"
-#include "tensor.h"
+#include "base/tensor.h"
+#include "device/device.h"
 
 extern const tri_device_ops tri_cpu_device_ops;
 

@@ -1,5 +1,5 @@
 /* mem_info.c - how much memory this process may use: the machine's, or its control group's. */
-#include "cpu/device_cpu.h"
+#include "device_cpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>

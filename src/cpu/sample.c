@@ -1,7 +1,7 @@
 /* sample.c - draw one token per row of logits: temperature, top-k, top-p, keyed random numbers. */
 #include "cpu.h"
 
-#include "rng.h"
+#include "base/rng.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TRI_BENCH_CASE_H
 #define TRI_BENCH_CASE_H
 
-#include "base.h"
+#include "base/base.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,8 +5,8 @@
  * as many calls as fill a millisecond. Operations and bytes are those the computation cannot do without: causal
  * attention half of all pairs, a backward pass 5 products where forward has 2, each array read or written once. */
 #include "bench_case.h"
-#include "device.h"
-#include "kernels.h"
+#include "device/device.h"
+#include "device/kernels.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,9 +4,9 @@
  * bench_linear floor d L ff V f32|bf16 [threads]    tokens/s if a training step were its weights' products
  * alone "library": one product of 512 rows in every thread at once, weights packed, nothing else. */
 #include "bench_case.h"
-#include "cpu/gemm.h"
-#include "device.h"
-#include "kernels.h"
+#include "cpu/gemm/gemm.h"
+#include "device/device.h"
+#include "device/kernels.h"
 
 #include <omp.h>
 #include <stdio.h>

@@ -4,11 +4,11 @@
  * For each N two lines: FIGURE|LABEL, decode, N sequences|tokens/s|number, counted from when the last of N prompts of
  * PROMPT random tokens has its first token until each has NEW; and the prompts' own tokens/s until then. The weights are
  * what `trireme generate` would hold, bf16. */
+#include "base/rng.h"
 #include "bench_case.h"
-#include "rng.h"
-#include "sampler.h"
-#include "session.h"
-#include "source.h"
+#include "comm/session.h"
+#include "generate/sampler.h"
+#include "io/model/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "cublasLt.h"
 #include "impl.cuh"
 
-#include "tensor.h"
+#include "base/tensor.h"
 
 #include <math.h>
 #include <stdlib.h>

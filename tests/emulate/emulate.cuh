@@ -1,4 +1,4 @@
-/* emulate.cuh - CUDA's execution model for the host's C++ compiler: what gpu/cuda_util.cuh needs of it. Test code.
+/* emulate.cuh - CUDA's execution model for the host's C++ compiler: what gpu/base/cuda_util.cuh needs of it. Test code.
  *
  * The threads of a block are fibres of one OS thread; they meet at barriers, shuffles, votes and warp products. A
  * barrier not all threads of its block or mask reach, shared memory beyond the launch's, and device memory touched
@@ -146,7 +146,7 @@ static inline int __all_sync(uint32_t mask, int vote, EMU_WHERE) {
   return emu_ballot(mask, vote == 0, file, line) == 0;
 }
 
-/* ---- warp products and asynchronous copies, as gpu/cuda_util.cuh wraps them ---- */
+/* ---- warp products and asynchronous copies, as gpu/base/cuda_util.cuh wraps them ---- */
 
 void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const char *file, int line);
 void emu_ldmatrix(uint32_t *r, int n, bool turn, const void *row, const char *file, int line);

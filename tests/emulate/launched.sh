@@ -7,12 +7,12 @@ set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 log=$1 bad=0
 [[ -n $(ls "$log" 2>/dev/null) ]] || { echo "$log: no test has run yet; run all: ctest -L emulated"; exit 1; }
-names=$(cat gpu/*.cu | tr '\n' ' ' | grep -oP '__global__\s+void\s+(__launch_bounds__\([^()]*\)\s+)?\K\w+')
+names=$(cat gpu/*/*.cu | tr '\n' ' ' | grep -oP '__global__\s+void\s+(__launch_bounds__\([^()]*\)\s+)?\K\w+')
 while read -r name; do
-  grep -qE "^ran .*\b$name\b" "$log"/* || { echo "gpu/*.cu: no emulated test launches $name"; bad=1; }
+  grep -qE "^ran .*\b$name\b" "$log"/* || { echo "gpu: no emulated test launches $name"; bad=1; }
 done <<<"$names"
 while read -r instance; do
-  echo "gpu/*.cu: no emulated test launches the instance $instance"
+  echo "gpu: no emulated test launches the instance $instance"
   bad=1
 done < <(comm -13 <(cat "$log"/* | sed -n 's/^ran //p' | sort -u) <(cat "$log"/* | sed -n 's/^has //p' | sort -u))
 [[ $bad = 0 ]] && echo "launched: $(wc -w <<<"$names") kernels in $(cat "$log"/* | sed -n 's/^ran //p' | sort -u | wc -l) instances"

@@ -8,7 +8,7 @@
 #include "nccl.h"
 #include "impl.cuh"
 
-#include "tensor.h"
+#include "base/tensor.h"
 
 #include <atomic>
 #include <memory>

@@ -5,7 +5,7 @@
 # Judges: the numbers of a run over staged collectives, to 1e-6; exit code 76 and a message of rank 0 when the last rank
 # is killed, or hangs, in its 20th collective.
 set -eu
-. "$(dirname "$0")/../run_case.sh"
+. "$(dirname "$0")/../case/run_case.sh"
 write_deck
 sed -i '/^eval:/d; s/, eval: [^}]*//' "$dir/deck.yaml"
 options="run.device=cuda run.ranks_per_node=0 train.steps=1 rollout.rollout_batch_size=4

@@ -5,7 +5,7 @@
 # Judge: a largest gap of 0 nats and no warning; with a library whose rows never agree, a warning that run.sampler becomes
 # rescore, a gap that is not 0, and a run that ends well.
 set -eu
-. "$(dirname "$0")/../run_case.sh"
+. "$(dirname "$0")/../case/run_case.sh"
 write_deck
 sed -i '/^eval:/d; s/, eval: [^}]*//' "$dir/deck.yaml"
 run() { # output folder, further key=value ...

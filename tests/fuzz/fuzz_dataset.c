@@ -1,4 +1,4 @@
-/* fuzz_dataset.c - JSON lines and data sets (io/jsonl.c, io/dataset.c): six bytes of options, then a file.
+/* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/dataset.c): six bytes of options, then a file.
  *
  * A file read whole is the same read in three parts; every value's bytes are JSON of the same value. */
 #define _GNU_SOURCE
@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 
 #include "fuzz_case.h"
-#include "io/dataset_parts.h"
-#include "io/jsonl.h"
-#include "io/tokenizer.h"
+#include "io/data/dataset_parts.h"
+#include "io/text/jsonl.h"
+#include "io/tokenizer/tokenizer.h"
 
 enum { HEAD_BYTES = 6, MOST_BYTES = 1 << 16, MOST_TOKENS = 4 * MOST_BYTES };
 

@@ -1,9 +1,9 @@
-/* fuzz_deck.c - decks (io/deck.c, src/config*.c): a deck and up to six overrides, separated by 0x01.
+/* fuzz_deck.c - decks (io/text/deck.c, src/config): a deck and up to six overrides, separated by 0x01.
  *
  * Keys and values are UTF-8; a deck that is accepted prints as one that reads back and prints the same. */
-#include "config.h"
+#include "config/config.h"
 #include "fuzz_case.h"
-#include "io/deck.h"
+#include "io/text/deck.h"
 
 FUZZ_QUIET_START
 

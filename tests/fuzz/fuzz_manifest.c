@@ -1,13 +1,13 @@
-/* fuzz_manifest.c - MANIFEST.json (io/checkpoint_manifest.c) without its last field, the hash, which is made
+/* fuzz_manifest.c - MANIFEST.json (io/checkpoint/checkpoint_manifest.c) without its last field, the hash, which is made
  * to fit.
  *
  * Tensors lie in the file, names in the folder; written and read again it is the same. */
 #define _GNU_SOURCE
 #include <inttypes.h>
 
+#include "base/hash.h"
 #include "fuzz_case.h"
-#include "io/checkpoint_impl.h"
-#include "io/hash.h"
+#include "io/checkpoint/checkpoint_impl.h"
 
 FUZZ_QUIET_START
 

@@ -1,10 +1,10 @@
-/* fuzz_rollout.c - rollout files for replay (io/rollout_file.c): three bytes of options, then a file.
+/* fuzz_rollout.c - rollout files for replay (io/data/rollout_file.c): three bytes of options, then a file.
  *
  * What one rank reads, two read; written and read again it is the same. */
 #include <math.h>
 
 #include "fuzz_case.h"
-#include "io/rollout_file.h"
+#include "io/data/rollout_file.h"
 
 static const char *const reward_name[] = {"regex", "exact", "number"};
 

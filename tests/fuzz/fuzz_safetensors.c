@@ -1,10 +1,10 @@
-/* fuzz_safetensors.c - safetensors files and their index (io/safetensors.c).
+/* fuzz_safetensors.c - safetensors files and their index (io/model/safetensors.c).
  *
  * Five bytes: what to write, and the data bytes of the first and the second file; then, separated by 0x01, the
  * header of the first, that of the second, the index. What a header names lies in its file and can be read,
  * whole and in part. */
 #include "fuzz_case.h"
-#include "io/safetensors.h"
+#include "io/model/safetensors.h"
 
 enum { RAW_FIRST = 1, TWO_FILES = 2, RAW_SECOND = 4, BY_INDEX = 8, HEAD_BYTES = 5, MOST_HEADER = 1 << 16 };
 enum { MOST_DATA = 1 << 16 };

@@ -1,8 +1,8 @@
-/* fuzz_tokload.c - tokenizer.json (io/tokenizer*.c): the file and a text, separated by 0x01.
+/* fuzz_tokload.c - tokenizer.json (io/tokenizer): the file and a text, separated by 0x01.
  *
  * Ids of any text are tokens of the vocabulary; decoded text is UTF-8. */
 #include "fuzz_case.h"
-#include "io/tokenizer_impl.h"
+#include "io/tokenizer/tokenizer_impl.h"
 
 FUZZ_QUIET_START
 

@@ -1,9 +1,9 @@
-/* fuzz_tokregex.c - a tokenizer's regular expressions (io/tokenizer_onig.c, tokenizer_regex.c): a pattern and
+/* fuzz_tokregex.c - a tokenizer's regular expressions (io/tokenizer/tokenizer_onig.c, tokenizer_regex.c): a pattern and
  * a text, separated by 0x01.
  *
  * Hits and the stretches between them cover the text in order. */
 #include "fuzz_case.h"
-#include "io/tokenizer_impl.h"
+#include "io/tokenizer/tokenizer_impl.h"
 
 FUZZ_QUIET_START
 

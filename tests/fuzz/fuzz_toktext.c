@@ -4,7 +4,7 @@
  * Every text has ids, the same each time, and those of the text with U+FFFD for what is no UTF-8; decoded
  * they are UTF-8 and, where a tokenizer keeps every byte, that text. */
 #include "fuzz_case.h"
-#include "io/tokenizer_impl.h"
+#include "io/tokenizer/tokenizer_impl.h"
 
 static const char *const name[] = {"tokenizer/cl100k",    "tokenizer/deepseek2", "tokenizer/deepseek3",
                                    "tokenizer/digits",    "tokenizer/flags",     "tokenizer/gpt2",

@@ -15,7 +15,7 @@ cores=$(nproc) # here, as nproc obeys OMP_NUM_THREADS, which is set below
 # Chosen: an input takes milliseconds and megabytes; one that goes past these is a find.
 limits='-timeout=10 -rss_limit_mb=512 -malloc_limit_mb=512'
 export OMP_NUM_THREADS=1 ASAN_OPTIONS=quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
-export LSAN_OPTIONS=suppressions=$PWD/tests/lsan.supp:print_suppressions=0
+export LSAN_OPTIONS=suppressions=$PWD/tests/case/lsan.supp:print_suppressions=0
 
 usage() {
   sed -n 's/^# \(tests.fuzz.run.sh .*\)/\1/p' tests/fuzz/run.sh >&2
@@ -95,7 +95,7 @@ coverage() {
   done
   llvm-profdata merge -o $dir/profile $dir/*.profraw || return
   # shellcheck disable=SC2086
-  llvm-cov report -instr-profile=$dir/profile ${objects# -object} "$PWD"/io "$PWD"/src/{config,reward,visible}*.c |
+  llvm-cov report -instr-profile=$dir/profile ${objects# -object} "$PWD"/io "$PWD"/src/{config,reward}/*.c "$PWD"/src/base/visible.c |
     awk '/^Filename/ { printf "%-28s %7s %8s\n", "file", "lines", "branches" }
       /\.[ch] / && $10 != "0.00%" { printf "%-28s %7s %8s\n", $1, $10, $13 }'
 }

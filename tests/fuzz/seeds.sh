@@ -140,16 +140,16 @@ make_visible() {
 }
 
 case $harness in
-ckpt) sources='io/checkpoint_read.c io/checkpoint_verify.c io/checkpoint_h5.c' ;;
-dataset) sources='io/lines.c io/jsonl.c io/file_kind.c io/dataset.c' ;;
-deck) sources='io/deck.c src/config*.c' ;;
-hfconfig) sources='io/hf_config*.c' ;;
-manifest) sources='io/checkpoint_manifest.c' ;;
-reward) sources='src/reward*.c' ;;
-rollout) sources='io/rollout_file.c' ;;
-safetensors) sources='io/safetensors.c io/model_kind.c' ;;
-visible) sources='src/visible.c' ;;
-tok*) sources='io/tokenizer*.c' ;;
+ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c io/checkpoint/checkpoint_h5.c' ;;
+dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset.c' ;;
+deck) sources='io/text/deck.c src/config/config*.c' ;;
+hfconfig) sources='io/model/hf_config*.c' ;;
+manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
+reward) sources='src/reward/reward*.c' ;;
+rollout) sources='io/data/rollout_file.c' ;;
+safetensors) sources='io/model/safetensors.c io/text/model_kind.c' ;;
+visible) sources='src/base/visible.c' ;;
+tok*) sources='io/tokenizer/*.c' ;;
 *) echo "seeds.sh: there is no harness $harness" >&2 && exit 64 ;;
 esac
 make_"$harness"

@@ -1,0 +1,357 @@
+/* attention.cu - causal attention forward over packed sequences; its order: attention_tile.cuh. */
+#include "attention_tile.cuh"
+
+struct fwd_call {     /* the arguments of one attn_fwd */
+  void          *o;   /* A [N,H*D] */
+  float         *lse; /* f32 [N,H] */
+  const void    *qkv; /* A [N,E] */
+  const int32_t *cu;  /* i32 [S+1] */
+  int            E, S, H, G, D;
+  float          scale;
+};
+
+/* ---- bf16 ---- */
+
+enum { ROWS = 128 }; /* queries of a block */
+
+/* Of heads padded to D columns. A warp has M tiles of 16 rows, WARPS * 16 rows apart: two share every
+ * fragment of keys and values, which halves the reads of shared memory, where the registers hold two. */
+template <int D> struct fwd_shape {
+  static constexpr int M = D <= 128 ? 2 : 1, WARPS = ROWS / 16 / M, THREADS = WARPS * 32;
+  static constexpr int PER_SM = D <= 128 ? 2 : 1;      /* blocks, by registers */
+  static constexpr int SLOT = ATTN_KEYS * D, RING = 3; /* elements; slots of keys or values */
+  static constexpr int SHARED = (ROWS * D + RING * SLOT) * (int)sizeof(tri_bf16); /* bytes */
+};
+
+/* What a warp holds. Of m-tile m, a lane has rows lane / 4 and 8 further ([2] below): reference and sum of
+ * weights, and of o columns 8 n + 2 (lane % 4) and the next. */
+template <int D> struct fwd_rows {
+  static constexpr int M = fwd_shape<D>::M;
+  float                o[M][D / 8][4], reference[M][2], sum[M][2];
+};
+
+/* Scores of m-tiles FIRST.. of a warp with the 64 keys of a tile. Fragments are read one step ahead. */
+template <int D, int FIRST>
+static __device__ __forceinline__ void fwd_scores(float (&s)[fwd_shape<D>::M][8][4], const tri_bf16 *queries,
+                                                  const tri_bf16 *keys) {
+  constexpr int M = fwd_shape<D>::M, STEPS = D / 16, APART = fwd_shape<D>::WARPS * 16 * D;
+  int           lane = threadIdx.x % 32;
+  attn_walk<D>  q_at(threadIdx.x / 32 * 16 + lane % 16, lane / 16);
+  attn_walk<D>  k_at(lane % 8 + lane / 16 * 8, lane / 8 % 2);
+  uint32_t      q[2][M][4], k[2][4];
+
+#pragma unroll
+  for (int m = FIRST; m < M; m++) tri_ldmatrix<4, false>(q[0][m], queries + m * APART + q_at.at(0));
+  tri_ldmatrix<4, false>(k[0], keys + k_at.at(0));
+#pragma unroll
+  for (int i = 0; i < STEPS * 4; i++) { /* 16 columns, 16 keys */
+    int step = i / 4, pair = i % 4;
+    if (i + 1 < STEPS * 4)
+      tri_ldmatrix<4, false>(k[(i + 1) % 2], keys + (i + 1) % 4 * 16 * D + k_at.at((i + 1) / 4));
+    if (pair == 0 && step + 1 < STEPS) {
+#pragma unroll
+      for (int m = FIRST; m < M; m++)
+        tri_ldmatrix<4, false>(q[(step + 1) % 2][m], queries + m * APART + q_at.at(step + 1));
+    }
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+      uint32_t b[2] = {k[i % 2][2 * n], k[i % 2][2 * n + 1]};
+#pragma unroll
+      for (int m = FIRST; m < M; m++) tri_mma_bf16(s[m][2 * pair + n], q[step % 2][m], b);
+    }
+  }
+}
+
+/* Scores of one m-tile with keys its rows may not see become -infinity. Row 0 of the m-tile is `ahead` keys
+ * behind the first of the tile. */
+static __device__ __forceinline__ void fwd_mask(float (&s)[8][4], int ahead) {
+  int lane = threadIdx.x % 32, row = ahead + lane / 4;
+
+#pragma unroll
+  for (int n = 0; n < 8; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+      if (8 * n + lane % 4 * 2 + e % 2 > row + e / 2 * 8) s[n][e] = -INFINITY;
+}
+
+/* Scores to weights, and the rows' references and sums with them. */
+template <int D, int FIRST>
+static __device__ __forceinline__ void fwd_softmax(fwd_rows<D> &a, float (&s)[fwd_shape<D>::M][8][4],
+                                                   float        scale_log2) {
+  constexpr int M = fwd_shape<D>::M;
+  float         factor[M][2];
+  bool          moved = false;
+
+#pragma unroll
+  for (int m = FIRST; m < M; m++)
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      float best = -INFINITY;
+#pragma unroll
+      for (int n = 0; n < 8; n++) best = fmaxf(best, fmaxf(s[m][n][2 * r], s[m][n][2 * r + 1]));
+      factor[m][r] = attn_raise(&a.reference[m][r], attn_quad_max(best) * scale_log2);
+      moved = moved || factor[m][r] != 1.0f;
+    }
+  if (__any_sync(~0u, moved)) { /* else every factor is 1 */
+#pragma unroll
+    for (int m = FIRST; m < M; m++)
+#pragma unroll
+      for (int n = 0; n < D / 8; n++)
+#pragma unroll
+        for (int e = 0; e < 4; e++) a.o[m][n][e] *= factor[m][e / 2];
+  }
+#pragma unroll
+  for (int m = FIRST; m < M; m++)
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      float part[4];
+#pragma unroll
+      for (int n = 0; n < 8; n++) {
+        s[m][n][2 * r] = attn_weight(s[m][n][2 * r], scale_log2, a.reference[m][r]);
+        s[m][n][2 * r + 1] = attn_weight(s[m][n][2 * r + 1], scale_log2, a.reference[m][r]);
+        if (n % 2 == 1)
+          part[n / 2] =
+              attn_lane_sum(s[m][n - 1][2 * r], s[m][n - 1][2 * r + 1], s[m][n][2 * r], s[m][n][2 * r + 1]);
+      }
+      a.sum[m][r] = fmaf(a.sum[m][r], factor[m][r], attn_lane_sum(part[0], part[1], part[2], part[3]));
+    }
+}
+
+/* o += weights times the values of a tile. */
+template <int D, int FIRST>
+static __device__ __forceinline__ void fwd_values(fwd_rows<D>    &a, const float (&s)[fwd_shape<D>::M][8][4],
+                                                  const tri_bf16 *values) {
+  constexpr int M = fwd_shape<D>::M, PAIRS = D / 16, STEPS = ATTN_KEYS / 16;
+  int           lane = threadIdx.x % 32;
+  attn_walk<D>  v_at(lane % 16, lane / 16);
+  uint32_t      v[2][4], p[M][4];
+
+  tri_ldmatrix<4, true>(v[0], values + v_at.at(0));
+#pragma unroll
+  for (int i = 0; i < STEPS * PAIRS; i++) { /* 16 keys, 16 columns */
+    int step = i / PAIRS, pair = i % PAIRS;
+    if (i + 1 < STEPS * PAIRS)
+      tri_ldmatrix<4, true>(v[(i + 1) % 2], values + (i + 1) / PAIRS * 16 * D + v_at.at((i + 1) % PAIRS));
+    if (pair == 0) {
+#pragma unroll
+      for (int m = FIRST; m < M; m++) {
+        const float(&left)[4] = s[m][2 * step], (&right)[4] = s[m][2 * step + 1];
+        p[m][0] = tri_round2(left[0], left[1]);
+        p[m][1] = tri_round2(left[2], left[3]);
+        p[m][2] = tri_round2(right[0], right[1]);
+        p[m][3] = tri_round2(right[2], right[3]);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < 2; n++) {
+      uint32_t b[2] = {v[i % 2][2 * n], v[i % 2][2 * n + 1]};
+#pragma unroll
+      for (int m = FIRST; m < M; m++) tri_mma_bf16(a.o[m][2 * pair + n], p[m], b);
+    }
+  }
+}
+
+/* Where a block stands: in qkv, and in the ring of slots in shared memory. 32 bits: registers are short. */
+struct fwd_walk {
+  int start, n_keys; /* first row of the sequence, and how many of its keys the block needs */
+  int column, slot;  /* of qkv, where the head's keys begin; of the ring, where the next load goes */
+};
+
+/* Begins to load tile `tile` of keys or values, `column` of qkv on, into the ring's next slot. The group is
+ * committed even if it is empty. */
+template <int D, bool VEC>
+static __device__ __forceinline__ void fwd_load(fwd_walk &w, const fwd_call &c, tri_bf16 *ring, int column,
+                                                int tile) {
+  typedef fwd_shape<D> shape;
+  int                  key = tile * ATTN_KEYS;
+
+  if (key < w.n_keys)
+    attn_load<D, ATTN_KEYS, shape::THREADS, VEC>(
+        ring + w.slot, (const tri_bf16 *)c.qkv + (int64_t)(w.start + key) * c.E + column, c.E, w.n_keys - key,
+        c.D);
+  w.slot = w.slot == (shape::RING - 1) * shape::SLOT ? 0 : w.slot + shape::SLOT;
+  tri_cp_commit();
+}
+
+/* The slot that was loaded two loads ago: the next load goes to the third. */
+template <int D> static __device__ __forceinline__ int fwd_slot(const fwd_walk &w) {
+  typedef fwd_shape<D> shape;
+  return w.slot == 0 ? shape::SLOT : w.slot == shape::SLOT ? 2 * shape::SLOT : 0;
+}
+
+/* The block's rows meet a tile. Loads run two half tiles ahead: at either barrier all warps are done with the
+ * slot that is loaded next. live: rows of this warp from m-tile FIRST on are in the sequence. */
+template <int D, bool VEC, int FIRST>
+static __device__ __forceinline__ void fwd_tile(fwd_rows<D> &a, fwd_walk &w, const fwd_call &c,
+                                                tri_bf16 *queries, int tile, float scale_log2, int ahead,
+                                                bool live) {
+  float     s[fwd_shape<D>::M][8][4] = {};
+  tri_bf16 *ring = queries + ROWS * D, *slot = ring + fwd_slot<D>(w);
+
+  tri_cp_wait<1>();
+  __syncthreads();
+  fwd_load<D, VEC>(w, c, ring, w.column, tile + 1);
+  if (live) fwd_scores<D, FIRST>(s, queries, slot);
+  slot = ring + fwd_slot<D>(w);
+  tri_cp_wait<1>();
+  __syncthreads();
+  fwd_load<D, VEC>(w, c, ring, w.column + c.G * c.D, tile + 1);
+  if (live) {
+    /* Rows of a second m-tile see all of the tile unless FIRST is the second. */
+    if (ahead <= 0) fwd_mask(s[FIRST], ahead + (FIRST * fwd_shape<D>::WARPS + threadIdx.x / 32) * 16);
+    fwd_softmax<D, FIRST>(a, s, scale_log2);
+    fwd_values<D, FIRST>(a, s, slot);
+  }
+}
+
+/* The warp's rows to o and lse, through its own rows of the tile of queries. n: rows of the block in the
+ * sequence. */
+template <int D, bool VEC>
+static __device__ __forceinline__ void fwd_end(const fwd_rows<D> &a, tri_bf16 *tile, const fwd_call &c,
+                                               int64_t first, int n, int h) {
+  typedef fwd_shape<D> shape;
+  int                  lane = threadIdx.x % 32;
+  tri_bf16            *to = (tri_bf16 *)c.o + (first * c.H + h) * c.D;
+
+#pragma unroll
+  for (int m = 0; m < shape::M; m++) {
+    int begin = (m * shape::WARPS + threadIdx.x / 32) * 16;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      int   row = begin + lane / 4 + 8 * r;
+      float sum = attn_quad_sum(a.sum[m][r]), inverse = 1.0f / sum;
+#pragma unroll
+      for (int i = 0; i < D / 8; i++)
+        *(uint32_t *)(tile + attn_at<D>(row, i) + lane % 4 * 2) =
+            tri_round2(a.o[m][i][2 * r] * inverse, a.o[m][i][2 * r + 1] * inverse);
+      if (lane % 4 == 0 && row < n)
+        c.lse[(first + row) * c.H + h] = fmaf(a.reference[m][r], 0.693147181f, logf(sum)); /* ln 2 */
+    }
+    __syncwarp();
+    for (int i = lane; i < 16 * (D / 8); i += 32) {
+      int             row = begin + i / (D / 8), chunk = i % (D / 8);
+      const tri_bf16 *from = tile + attn_at<D>(row, chunk);
+      tri_bf16       *at = to + (int64_t)row * c.H * c.D + chunk * 8;
+      if (row >= n) continue;
+      if (VEC) {
+        if (chunk * 8 < c.D) *(uint4 *)at = *(const uint4 *)from;
+      } else {
+        for (int e = 0; e < 8 && chunk * 8 + e < c.D; e++) at[e] = from[e];
+      }
+    }
+  }
+}
+
+/* o A [N,H*D], lse f32 [N,H] of qkv A [N,E]: a block has 128 queries of one head and sequence. Grid: slots *
+ * H, heads of one slot together. Sums in f32 (mma). Shared: fwd_shape::SHARED. VEC: rows on 16 bytes. Judge:
+ * tri_cpu_attn_fwd. */
+template <int D, bool VEC>
+__global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) attn_fwd_kernel(fwd_call c) {
+  typedef fwd_shape<D> shape;
+  TRI_SHARED_DYNAMIC(tri_bf16, queries);
+  int         h = blockIdx.x % c.H;
+  attn_place  at = attn_find<ROWS>(c.cu, c.S, blockIdx.x / c.H);
+  int         n = at.len - at.row < ROWS ? at.len - at.row : ROWS; /* queries */
+  fwd_walk    w = {at.start, at.row + n, (c.H + h / (c.H / c.G)) * c.D, 0};
+  fwd_rows<D> a;
+  float       scale_log2 = c.scale * 1.44269504f; /* log2(e) */
+  int         top = threadIdx.x / 32 * 16, tile = 0;
+
+  if (n <= 0) return;
+  attn_load<D, ROWS, shape::THREADS, VEC>(
+      queries, (const tri_bf16 *)c.qkv + (int64_t)(at.start + at.row) * c.E + h * c.D, c.E, n, c.D);
+  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column, 0);
+  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column + c.G * c.D, 0);
+#pragma unroll
+  for (int m = 0; m < shape::M; m++) {
+#pragma unroll
+    for (int i = 0; i < D / 8 * 4; i++) a.o[m][i / 4][i % 4] = 0;
+    for (int r = 0; r < 2; r++) a.reference[m][r] = -INFINITY, a.sum[m][r] = 0;
+  }
+  for (; tile * ATTN_KEYS <= at.row; tile++)
+    fwd_tile<D, VEC, 0>(a, w, c, queries, tile, scale_log2, at.row - tile * ATTN_KEYS, top < n);
+  top += (shape::M - 1) * ATTN_KEYS;
+  if (n > ATTN_KEYS) /* the first half of the rows sees nothing of the last tile */
+    fwd_tile<D, VEC, shape::M - 1>(a, w, c, queries, tile, scale_log2, -ATTN_KEYS,
+                                   top >= ATTN_KEYS && top < n);
+  fwd_end<D, VEC>(a, queries, c, at.start + at.row, n, h);
+}
+
+/* ---- f32 ---- */
+
+enum { F32_R = 8, F32_WARPS = 4, F32_ROWS = F32_R * F32_WARPS }; /* rows of a warp, of a block. Chosen. */
+
+/* Floats of shared memory: queries [F32_ROWS,D], keys, values, weights; attn_f32_tile says how they lie. */
+template <int COLS> static size_t fwd_f32_shared(int D) {
+  return sizeof(float) * (size_t)(F32_ROWS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + F32_ROWS));
+}
+
+/* As attn_fwd_kernel, f32, D <= 32 COLS; a block has 32 queries of one head and sequence. Grid: slots * H. */
+template <int COLS> __global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fwd_f32_kernel(fwd_call c) {
+  TRI_SHARED_DYNAMIC(float, queries);
+  float                     *keys = queries + F32_ROWS * c.D, *values = keys + c.D * ATTN_F32_LD;
+  int                        warp = threadIdx.x / 32, h = blockIdx.x % c.H;
+  float                     *weights = values + ATTN_F32_KEYS * 32 * COLS + warp * F32_R * ATTN_F32_KEYS;
+  attn_place                 at = attn_find<F32_ROWS>(c.cu, c.S, blockIdx.x / c.H);
+  int64_t                    E = c.E;
+  const float               *from = (const float *)c.qkv + at.start * E;
+  const float               *k = from + (c.H + h / (c.H / c.G)) * c.D, *v = k + c.G * c.D;
+  const float               *q = from + at.row * E + h * c.D;
+  int                        n = at.len - at.row < F32_ROWS ? at.len - at.row : F32_ROWS;
+  int64_t                    first = at.start + at.row;
+  attn_f32_rows<F32_R, COLS> a;
+
+  if (n <= 0) return;
+  for (int i = threadIdx.x; i < F32_ROWS * c.D; i += F32_WARPS * 32)
+    queries[i] = i / c.D < n ? q[i / c.D * E + i % c.D] * c.scale : 0.0f;
+  attn_f32_begin(a);
+  for (int key = 0; key < at.row + n; key += ATTN_F32_KEYS) {
+    int n_keys = at.row + n - key < ATTN_F32_KEYS ? at.row + n - key : ATTN_F32_KEYS;
+    __syncthreads(); /* the tile before is read */
+    for (int i = threadIdx.x; i < ATTN_F32_KEYS * c.D; i += F32_WARPS * 32) {
+      int j = i / c.D, d = i % c.D;
+      keys[d * ATTN_F32_LD + j] = j < n_keys ? k[(key + j) * E + d] : 0.0f;
+    }
+    attn_f32_values<COLS>(values, v + key * E, E, n_keys, c.D);
+    __syncthreads();
+    attn_f32_tile(a, queries + warp * F32_R * c.D, keys, values, weights, c.D,
+                  at.row + warp * F32_R + 1 - key, 1);
+  }
+#pragma unroll
+  for (int r = 0; r < F32_R; r++) {
+    int64_t row = first + warp * F32_R + r;
+    if (warp * F32_R + r >= n) continue;
+    attn_f32_end(a, r, (float *)c.o + (row * c.H + h) * c.D, c.D);
+    if (threadIdx.x % 32 == 0) c.lse[row * c.H + h] = a.top[r] + logf(a.sum[r]);
+  }
+}
+
+tri_status tri_cuda_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu, const tri_heads *h,
+                             float scale) {
+  int64_t  N = qkv->dim[0], S = cu->dim[0] - 1;
+  fwd_call c = {o->data,
+                (float *)lse->data,
+                qkv->data,
+                (const int32_t *)cu->data,
+                (int)qkv->dim[1],
+                (int)S,
+                h->H,
+                h->G,
+                h->D,
+                scale};
+
+  TRI_TRY(attn_check(h, qkv));
+  TRI_ASSERT(qkv->dim[1] <= INT32_MAX / ROWS && S <= INT32_MAX &&
+             attn_slots(N, S, F32_ROWS) * h->H <= INT32_MAX);
+  TRI_ASSERT(o->dtype == qkv->dtype && lse->dtype == TRI_F32 && scale > 0);
+#define LAUNCH(D, VEC)                                                                                       \
+  TRI_LAUNCH((attn_fwd_kernel<D, VEC>), (unsigned)(attn_slots(N, S, ROWS) * h->H), fwd_shape<D>::THREADS,    \
+             fwd_shape<D>::SHARED, s, c)
+  if (tri_is_bf16(qkv)) return TRI_ATTN_D(h->D, tri_vec8(h->D, qkv->data, o->data), LAUNCH);
+#undef LAUNCH
+#define LAUNCH(COLS)                                                                                         \
+  TRI_LAUNCH(attn_fwd_f32_kernel<COLS>, (unsigned)(attn_slots(N, S, F32_ROWS) * h->H), F32_WARPS * 32,       \
+             fwd_f32_shared<COLS>(h->D), s, c)
+  return TRI_ATTN_COLS(h->D, LAUNCH);
+#undef LAUNCH
+}

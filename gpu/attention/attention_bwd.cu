@@ -1,0 +1,278 @@
+/* attention_bwd.cu - gradient of causal attention: Dao 2023 (FlashAttention-2), algorithm 2. */
+#include "attention_bwd_mma.cuh"
+
+enum { BWD_MAX_D = 256, DELTA_THREADS = 256, PART_THREADS = 256 };
+
+/* delta f32 [N H] = sum over D of dout o, A [N H,D]: what softmax's gradient subtracts. `lanes` threads (8,
+ * 16, 32) to a row, 8 elements to a thread, which adds them in order; then the threads as a tree. Sums in
+ * f32. Grid: blocks of DELTA_THREADS / lanes rows. Judge: row_delta in src/cpu/attention_bwd.c. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(DELTA_THREADS)
+    attn_delta_kernel(float *delta, const A *dout, const A *o, int64_t n_row, int D, int lanes) {
+  int64_t row = (int64_t)blockIdx.x * (DELTA_THREADS / lanes) + threadIdx.x / lanes;
+  int     d = threadIdx.x % lanes * TRI_UNIT, left = row < n_row ? D - d : 0;
+  float   a[8], b[8], sum = 0;
+
+  tri_load8<VEC>(a, dout + row * D + d, left);
+  tri_load8<VEC>(b, o + row * D + d, left);
+#pragma unroll
+  for (int i = 0; i < 8; i++) sum = fmaf(a[i], b[i], sum);
+  for (int i = lanes / 2; i > 0; i /= 2) sum += __shfl_xor_sync(~0u, sum, i);
+  if (row < n_row && d == 0) delta[row] = sum;
+}
+
+/* dk and dv A [N,E], columns H D and on, = the sum of c.part over the parts, first to last. A thread adds 8
+ * elements. Grid: blocks of PART_THREADS 8 elements of [N,2 G D]. Judge: tri_cpu_attn_bwd. */
+__global__ void __launch_bounds__(PART_THREADS) attn_parts_kernel(const bwd_call c) {
+  int64_t width = (int64_t)2 * c.G * c.D, n = c.N * width;
+  int64_t at = ((int64_t)blockIdx.x * PART_THREADS + threadIdx.x) * TRI_UNIT;
+  float   sum[8], more[8];
+
+  if (at < n) {
+    tri_load8<true>(sum, c.part + at, TRI_UNIT);
+    for (int i = 1; i < c.parts; i++) {
+      tri_load8<true>(more, c.part + i * n + at, TRI_UNIT);
+#pragma unroll
+      for (int e = 0; e < 8; e++) sum[e] += more[e];
+    }
+    tri_store8<true>((tri_bf16 *)c.dqkv + at / width * c.E + c.H * c.D + at % width, sum, TRI_UNIT);
+  }
+}
+
+template <int D> static constexpr bwd_plan mma_plan() {
+  return {bwd_shape<D, true>::OWN, bwd_shape<D, false>::OWN, false};
+}
+
+/* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid: bwd_blocks.
+ * Shared: bwd_shape::BYTES, the larger of the two. Rows of qkv and dout on 16 bytes, of dqkv on 4. Judge:
+ * tri_cpu_attn_bwd. */
+template <int D>
+__global__ void __launch_bounds__(bwd_shape<D, true>::THREADS, bwd_shape<D, true>::BLOCKS)
+    attn_bwd_mma_kernel(const bwd_call c) {
+  TRI_SHARED_DYNAMIC(tri_bf16, shared);
+  TRI_SHARED(bwd_place, place, [1]);
+
+  bwd_find(place, c, mma_plan<D>());
+  if (place->what == BWD_QUERY)
+    bwd_queries<D>(c, *place, shared);
+  else if (place->what != 0)
+    bwd_keys<D>(c, *place, shared);
+}
+
+template <int D> static tri_status launch_mma(tri_stream *s, bwd_call c, const tri_heads *h) {
+  typedef bwd_shape<D, true>  keys;
+  typedef bwd_shape<D, false> queries;
+  int                         bytes = keys::BYTES > queries::BYTES ? keys::BYTES : queries::BYTES;
+
+  c.parts = tri_attn_parts(h);
+  TRI_TRY(
+      TRI_LAUNCH((attn_bwd_mma_kernel<D>), bwd_blocks(c, mma_plan<D>()), keys::THREADS, (size_t)bytes, s, c));
+  if (c.parts == 1) return TRI_OK;
+  return TRI_LAUNCH(attn_parts_kernel,
+                    (unsigned)tri_blocks(c.N * ((int64_t)2 * c.G * D / TRI_UNIT), PART_THREADS), PART_THREADS,
+                    0, s, c);
+}
+
+/* ---- f32, and bf16 of other widths: fused multiply-adds ---- */
+
+/* Chosen: four tiles of 256 f32 fit the shared memory of sm_80. A thread has rows threadIdx / 16 and every
+ * 8th. */
+enum { FMA_THREADS = 128, FMA_TILE = 32, FMA_ROWS = FMA_TILE / 8, FMA_P = FMA_TILE + 1 };
+
+static __host__ __device__ __forceinline__ int fma_row(int D) { return (D + 3) / 4 * 4 + 4; }
+
+/* A tile [FMA_TILE, fma_row(D)] of rows `stride` apart; 0 behind D and from row `left` on. */
+template <class A>
+static __device__ __forceinline__ void fma_load(float *to, const void *base, int64_t at, int stride, int left,
+                                                int D) {
+  const A *from = (const A *)base + at;
+  int      ld = fma_row(D);
+
+  for (int row = threadIdx.x / 32; row < FMA_TILE; row += FMA_THREADS / 32)
+    for (int d = threadIdx.x % 32; d < ld; d += 32)
+      to[row * ld + d] = row < left && d < D ? tri_get(from[row * stride + d]) : 0.0f;
+}
+
+/* s = the products of a thread's own rows with rows threadIdx % 16 and 16 further of `seen`. */
+static __device__ __forceinline__ void fma_scores(float (&s)[FMA_ROWS][2], const float *own,
+                                                  const float *seen, int D) {
+  int ld = fma_row(D);
+
+  own += threadIdx.x / 16 * ld;
+  seen += threadIdx.x % 16 * ld;
+#pragma unroll
+  for (int r = 0; r < FMA_ROWS; r++) s[r][0] = s[r][1] = 0;
+  for (int d = 0; d < D; d += 4) {
+    float4 x0 = *(const float4 *)(seen + d), x1 = *(const float4 *)(seen + 16 * ld + d);
+#pragma unroll
+    for (int r = 0; r < FMA_ROWS; r++) {
+      float4 a = *(const float4 *)(own + 8 * r * ld + d);
+      s[r][0] = fmaf(a.w, x0.w, fmaf(a.z, x0.z, fmaf(a.y, x0.y, fmaf(a.x, x0.x, s[r][0]))));
+      s[r][1] = fmaf(a.w, x1.w, fmaf(a.z, x1.z, fmaf(a.y, x1.y, fmaf(a.x, x1.x, s[r][1]))));
+    }
+  }
+}
+
+/* sum += p [FMA_TILE,FMA_P] rows [FMA_TILE,D]: a thread's rows, columns 4 (threadIdx % 16) and every 64th. */
+static __device__ __forceinline__ void fma_add(float (&sum)[FMA_ROWS][BWD_MAX_D / 64][4], const float *p,
+                                               const float *rows, int D) {
+  int ld = fma_row(D), col = threadIdx.x % 16 * 4;
+
+  p += threadIdx.x / 16 * FMA_P;
+  for (int s = 0; s < FMA_TILE; s++) {
+    float w[FMA_ROWS];
+#pragma unroll
+    for (int r = 0; r < FMA_ROWS; r++) w[r] = p[8 * r * FMA_P + s];
+#pragma unroll
+    for (int j = 0; j < BWD_MAX_D / 64; j++)
+      if (col + 64 * j < D) {
+        float4 x = *(const float4 *)(rows + s * ld + col + 64 * j);
+#pragma unroll
+        for (int r = 0; r < FMA_ROWS; r++) {
+          sum[r][j][0] = fmaf(w[r], x.x, sum[r][j][0]);
+          sum[r][j][1] = fmaf(w[r], x.y, sum[r][j][1]);
+          sum[r][j][2] = fmaf(w[r], x.z, sum[r][j][2]);
+          sum[r][j][3] = fmaf(w[r], x.w, sum[r][j][3]);
+        }
+      }
+  }
+}
+
+/* Of the tiles a block meets: how many, and head and first row of the i-th. */
+struct fma_rows {
+  int head, row;
+};
+static __device__ __forceinline__ int fma_count(const bwd_place &w, bool keys) {
+  int end = keys ? w.len - w.first : w.first + FMA_TILE < w.len ? w.first + FMA_TILE : w.len;
+  return (end + FMA_TILE - 1) / FMA_TILE * w.n_head;
+}
+static __device__ __forceinline__ fma_rows fma_at(const bwd_place &w, bool keys, int i) {
+  int      each = (w.len - w.first + FMA_TILE - 1) / FMA_TILE, turn = keys ? i / each : 0;
+  fma_rows at = {w.head + turn, keys ? w.first + (i - turn * each) * FMA_TILE : i * FMA_TILE};
+  return at;
+}
+
+static __host__ __device__ __forceinline__ int fma_floats(int D) { /* of shared memory */
+  return 4 * FMA_TILE * fma_row(D) + FMA_TILE * FMA_P + 2 * FMA_TILE;
+}
+
+/* The work of a block, by the formulas of bwd_meet_queries; it makes one gradient. shared: the tiles, p [FMA_TILE,FMA_P],
+ * and lse and delta of the queries, whichever side they are. */
+template <class A>
+static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_place w, float *shared) {
+  int    D = c.D, tile = FMA_TILE * fma_row(D), ty = threadIdx.x / 16, tx = threadIdx.x % 16;
+  float *own1 = shared, *own2 = own1 + tile, *seen1 = own2 + tile, *seen2 = seen1 + tile;
+  float *p = seen2 + tile, *lse = p + FMA_TILE * FMA_P, *delta = lse + FMA_TILE;
+  float  sum[FMA_ROWS][BWD_MAX_D / 64][4] = {};
+
+  bool keys = w.what != BWD_QUERY;
+  int  left = w.len - w.first;
+  if (keys) {
+    int64_t k = bwd_k(c, w, w.first, w.kv);
+    fma_load<A>(own1, c.qkv, k, c.E, left, D);
+    fma_load<A>(own2, c.qkv, k + c.G * D, c.E, left, D);
+  } else {
+    fma_load<A>(own1, c.qkv, bwd_q(c, w, w.first, w.head), c.E, left, D);
+    fma_load<A>(own2, c.dout, bwd_o(c, w, w.first, w.head), c.H * D, left, D);
+  }
+  for (int i = 0; i < fma_count(w, keys); i++) {
+    fma_rows at = fma_at(w, keys, i);
+    float    s[FMA_ROWS][2], ds[FMA_ROWS][2];
+    int      query = (keys ? at.row : w.first) + (int)threadIdx.x;
+    left = w.len - at.row;
+    __syncthreads(); /* the tile before is done with */
+    if (keys) {
+      fma_load<A>(seen1, c.qkv, bwd_q(c, w, at.row, at.head), c.E, left, D);
+      fma_load<A>(seen2, c.dout, bwd_o(c, w, at.row, at.head), c.H * D, left, D);
+    } else {
+      int64_t k = bwd_k(c, w, at.row, w.kv);
+      fma_load<A>(seen1, c.qkv, k, c.E, left, D);
+      fma_load<A>(seen2, c.qkv, k + c.G * D, c.E, left, D);
+    }
+    if (threadIdx.x < FMA_TILE) {
+      lse[threadIdx.x] = bwd_lse(c, w, query, at.head);
+      delta[threadIdx.x] = bwd_delta(c, w, query, at.head);
+    }
+    __syncthreads();
+    fma_scores(s, own1, seen1, D);
+    if (w.what != BWD_VALUE) fma_scores(ds, own2, seen2, D);
+#pragma unroll
+    for (int r = 0; r < FMA_ROWS; r++)
+#pragma unroll
+      for (int j = 0; j < 2; j++) {
+        int   me = ty + 8 * r, it = tx + 16 * j, q = keys ? it : me;
+        bool  sees = keys ? at.row + it >= w.first + me : at.row + it <= w.first + me;
+        float x = sees ? tri_exp(fmaf(s[r][j], c.scale, -lse[q])) : 0.0f;
+        p[me * FMA_P + it] = w.what == BWD_VALUE ? x : x * (ds[r][j] - delta[q]);
+      }
+    __syncthreads();
+    fma_add(sum, p, w.what == BWD_VALUE ? seen2 : seen1, D);
+  }
+  A *to = (A *)c.dqkv + (keys ? bwd_k(c, w, w.first, w.kv) : bwd_q(c, w, w.first, w.head));
+  if (w.what == BWD_VALUE) to += c.G * D;
+#pragma unroll
+  for (int r = 0; r < FMA_ROWS; r++)
+#pragma unroll
+    for (int i = 0; i < BWD_MAX_D / 16; i++) {
+      int row = ty + 8 * r, d = tx * 4 + i / 4 * 64 + i % 4;
+      if (w.first + row < w.len && d < D)
+        tri_put(to + row * c.E + d, sum[r][i / 4][i % 4] * (w.what == BWD_VALUE ? 1.0f : c.scale));
+    }
+}
+
+static constexpr bwd_plan FMA_PLAN = {FMA_TILE, FMA_TILE, true};
+
+/* dqkv [N,E], all of it; any even D up to BWD_MAX_D. Sums in f32. Grid: bwd_blocks. Shared: fma_floats(D).
+ * Judge: tri_cpu_attn_bwd. */
+template <class A> __global__ void __launch_bounds__(FMA_THREADS, 3) attn_bwd_fma_kernel(const bwd_call c) {
+  TRI_SHARED_DYNAMIC(float, shared);
+  TRI_SHARED(bwd_place, place, [1]);
+
+  bwd_find(place, c, FMA_PLAN);
+  if (place->what) fma_work<A>(c, *place, shared);
+}
+
+template <class A> static tri_status launch_fma(tri_stream *s, const bwd_call &c) {
+  return TRI_LAUNCH((attn_bwd_fma_kernel<A>), bwd_blocks(c, FMA_PLAN), FMA_THREADS,
+                    fma_floats(c.D) * sizeof(float), s, c);
+}
+
+tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
+                             tri_in qkv, tri_in cu, const tri_heads *h, float scale) {
+  int64_t  N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1, n_row = N * h->H;
+  int      D = h->D, lanes = D <= 64 ? 8 : D <= 128 ? 16 : 32;
+  bool     bf16 = tri_is_bf16(qkv), fast = bf16 && (D == 64 || D == 96 || D == 128 || D == 256);
+  float   *part = (float *)work->data, *delta = part + tri_attn_work(h, N) - n_row;
+  bwd_call c = {dqkv->data,
+                part,
+                dout->data,
+                qkv->data,
+                (const float *)lse->data,
+                delta,
+                (const int32_t *)cu->data,
+                (int)N,
+                (int)E,
+                (int)S,
+                h->H,
+                h->G,
+                D,
+                h->H / h->G,
+                1,
+                scale};
+
+  TRI_ASSERT(D > 0 && D <= BWD_MAX_D && D % 2 == 0 && h->G > 0 && h->H % h->G == 0 && scale > 0);
+  TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * D && lse->dtype == TRI_F32 && cu->dtype == TRI_I32);
+  TRI_ASSERT(tri_tensor_count(work) >= tri_attn_work(h, N) && work->dtype == TRI_F32);
+  TRI_ASSERT(dqkv->dtype == qkv->dtype && dout->dtype == qkv->dtype && o->dtype == qkv->dtype);
+  if (N == 0) return TRI_OK;
+  TRI_TRY(TRI_LAUNCH_TYPED(attn_delta_kernel, bf16, tri_vec8(D, dout->data, o->data),
+                           (unsigned)tri_blocks(n_row * lanes, DELTA_THREADS), DELTA_THREADS, 0, s, delta,
+                           dout->data, o->data, n_row, D, lanes));
+  /* Device memory and rows of such widths are on 16 bytes; another path here would be other bits. */
+  TRI_ASSERT(!fast || tri_vec8(D, dqkv->data, dout->data, qkv->data, work->data));
+  if (!fast) return bf16 ? launch_fma<tri_bf16>(s, c) : launch_fma<float>(s, c);
+  return D == 64    ? launch_mma<64>(s, c, h)
+         : D == 96  ? launch_mma<96>(s, c, h)
+         : D == 128 ? launch_mma<128>(s, c, h)
+                    : launch_mma<256>(s, c, h);
+}

@@ -1,0 +1,380 @@
+/* attention_bwd_mma.cuh - attention's gradient of bf16 rows: what a block does, by warp products. Private to its room.
+ *
+ * A warp has room for the sums of 32 rows of one gradient (16 of 256 columns), so that what it loads of the
+ * other side serves 32 rows. Of keys two gradients are wanted, so two warps share 32 keys: one makes P and dv,
+ * the other dP, and dS and dk from the P that the first hands over in f32 through shared memory. Two products
+ * each, and none twice.
+ *
+ * P and dS enter their products rounded to bf16, as in FlashAttention-2 and -3 (csrc/flash_attn of
+ * Dao-AILab/flash-attention). */
+#ifndef TRI_GPU_ATTENTION_BWD_MMA_CUH
+#define TRI_GPU_ATTENTION_BWD_MMA_CUH
+
+#include "attention_bwd_tile.cuh"
+
+static constexpr float BWD_LOG2E = 1.44269504f; /* 1 / ln 2 */
+
+/* A block of head width D that owns keys, or queries. Chosen so that a warp's sums (PARTS D / 2 registers of a
+ * thread), its scores (PARTS SEEN / 2, of queries twice), and of keys what it holds of its own rows (PARTS D / 4)
+ * fit its registers, and BLOCKS blocks the shared memory of sm_90. Two tiles of the other side are in shared
+ * memory: one comes while the other is met. */
+template <int D, bool KEYS> struct bwd_shape {
+  static constexpr int WARPS = 4, THREADS = 32 * WARPS;
+  static constexpr int PARTS = D > 128 ? 1 : 2, ROWS = 16 * PARTS; /* of a warp */
+  static constexpr int OWN = KEYS ? ROWS * WARPS / 2 : ROWS * WARPS;
+  static constexpr int SEEN = KEYS || D <= 128 ? 32 : 16;
+  static constexpr int BLOCKS = D <= 64 ? 3 : 2;
+  static constexpr int ROW = D + 8; /* of a tile in shared memory: 8 rows' 16 bytes lie in different banks */
+  static constexpr int TILE = SEEN * ROW, STAGE = 2 * TILE + 4 * SEEN; /* two tiles bf16, two rows f32 */
+  static constexpr int HANDED = KEYS ? ROWS * SEEN : 0;                /* f32 of a pair of warps */
+  static constexpr int BYTES =
+      (2 * OWN * ROW + 2 * STAGE) * (int)sizeof(tri_bf16) + 2 * HANDED * (int)sizeof(float);
+};
+
+/* Ask for D columns, from `column` on, of ROWS rows, from `first` on, of an array with `stride` columns; rows
+ * from first + left on become 0. Addresses are sums, one after the other: as products of stride the compiler would
+ * keep all of them in registers. */
+template <int D, int ROWS>
+static __device__ __forceinline__ void bwd_fetch(tri_bf16 *to, const void *base, int first, int stride,
+                                                 int column, int left) {
+  constexpr int   WIDE = D % 128 == 0 ? 16 : D % 64 == 0 ? 8 : 4; /* threads of a row */
+  constexpr int   STEP = bwd_shape<D, true>::THREADS / WIDE, ROW = bwd_shape<D, true>::ROW;
+  int             row = threadIdx.x / WIDE, col = threadIdx.x % WIDE * TRI_UNIT;
+  const tri_bf16 *from = (const tri_bf16 *)base + ((int64_t)(first + row) * stride + (column + col));
+
+  static_assert(ROWS % STEP == 0 && D % (WIDE * TRI_UNIT) == 0, "whole turns");
+  to += row * ROW + col;
+  stride *= STEP;
+#pragma unroll
+  for (int i = 0; i < ROWS; i += STEP, from += stride)
+#pragma unroll
+    for (int d = 0; d < D; d += WIDE * TRI_UNIT) tri_cp_async16(to + i * ROW + d, from + d, row + i < left);
+}
+/* Two such tiles, one behind the other, of the block's sequence from `row` on: keys and values, or queries and
+ * dout of a head. */
+template <int D, int ROWS>
+static __device__ __forceinline__ void bwd_fetch_keys(tri_bf16 *to, const bwd_call &c, const bwd_place &w,
+                                                      int row) {
+  int column = (c.H + w.kv) * D;
+  bwd_fetch<D, ROWS>(to, c.qkv, w.start + row, c.E, column, w.len - row);
+  to += ROWS * bwd_shape<D, true>::ROW;
+  bwd_fetch<D, ROWS>(to, c.qkv, w.start + row, c.E, column + c.G * D, w.len - row);
+}
+template <int D, int ROWS>
+static __device__ __forceinline__ void bwd_fetch_queries(tri_bf16 *to, const bwd_call &c, const bwd_place &w,
+                                                         int row, int head) {
+  bwd_fetch<D, ROWS>(to, c.qkv, w.start + row, c.E, head * D, w.len - row);
+  to += ROWS * bwd_shape<D, true>::ROW;
+  bwd_fetch<D, ROWS>(to, c.dout, w.start + row, c.H * D, head * D, w.len - row);
+}
+
+/* Where a lane reads for ldmatrix: in a left operand or rows to be added, and in rows of which scores are made.
+ * Callers keep such places and move them from tile to tile: of one that is made anew at each tile the compiler
+ * would keep a register for every load. */
+template <int D> static __device__ __forceinline__ int bwd_lane() {
+  int lane = threadIdx.x % 32;
+  return lane % 16 * bwd_shape<D, true>::ROW + lane / 16 * 8;
+}
+template <int D> static __device__ __forceinline__ int bwd_score_lane() {
+  int lane = threadIdx.x % 32;
+  return (lane / 16 * 8 + lane % 8) * bwd_shape<D, true>::ROW + lane / 8 % 2 * 8;
+}
+
+/* Columns d .. d + 15 of a warp's own rows [16 PARTS,D] as left operand. own: the first row and bwd_lane. */
+template <int D, int PARTS>
+static __device__ __forceinline__ void bwd_left(uint32_t (&a)[PARTS][4], const tri_bf16 *own, int d) {
+#pragma unroll
+  for (int m = 0; m < PARTS; m++) tri_ldmatrix<4, false>(a[m], own + m * 16 * bwd_shape<D, true>::ROW + d);
+}
+
+/* s [16 PARTS,SEEN] = own [16 PARTS,D] seen [SEEN,D]^T, of a warp. left(a, d): as bwd_left; seen: the tile and
+ * bwd_score_lane. */
+template <int D, int PARTS, int SEEN, class L>
+static __device__ __forceinline__ void bwd_scores(float (&s)[PARTS][SEEN / 8][4], const L &left,
+                                                  const tri_bf16 *seen) {
+  constexpr int ROW = bwd_shape<D, true>::ROW;
+
+#pragma unroll
+  for (int m = 0; m < PARTS; m++)
+#pragma unroll
+    for (int j = 0; j < SEEN / 8; j++) s[m][j][0] = s[m][j][1] = s[m][j][2] = s[m][j][3] = 0;
+#pragma unroll
+  for (int d = 0; d < D; d += 16) {
+    uint32_t a[PARTS][4];
+    left(a, d);
+#pragma unroll
+    for (int j = 0; j < SEEN / 8; j += 2) {
+      uint32_t r[4];
+      tri_ldmatrix<4, false>(r, seen + j * 8 * ROW + d);
+      uint32_t b0[2] = {r[0], r[1]}, b1[2] = {r[2], r[3]};
+#pragma unroll
+      for (int m = 0; m < PARTS; m++) {
+        tri_mma_bf16(s[m][j], a[m], b0);
+        tri_mma_bf16(s[m][j + 1], a[m], b1);
+      }
+    }
+  }
+}
+
+/* sum [16 PARTS,D] += x [16 PARTS,SEEN] rows [SEEN,D], of a warp; x rounded to bf16. rows: the tile and
+ * bwd_lane. */
+template <int D, int PARTS, int SEEN>
+static __device__ __forceinline__ void bwd_add(float (&sum)[PARTS][D / 8][4],
+                                               const float (&x)[PARTS][SEEN / 8][4], const tri_bf16 *rows) {
+  constexpr int ROW = bwd_shape<D, true>::ROW;
+
+#pragma unroll
+  for (int j = 0; j < SEEN / 8; j += 2) {
+    uint32_t a[PARTS][4];
+#pragma unroll
+    for (int i = 0; i < 4 * PARTS; i++) { /* two columns of eight, rows lane / 4 and 8 further */
+      const float(&from)[4] = x[i / 4][j + i % 4 / 2];
+      a[i / 4][i % 4] = tri_round2(from[i % 2 * 2], from[i % 2 * 2 + 1]);
+    }
+#pragma unroll
+    for (int d = 0; d < D; d += 32) {
+      uint32_t r[2][4];
+      tri_ldmatrix<4, true>(r[0], rows + j * 8 * ROW + d);
+      tri_ldmatrix<4, true>(r[1], rows + j * 8 * ROW + d + 16);
+#pragma unroll
+      for (int i = 0; i < 4 * PARTS; i++) {
+        int      n = i % 4, m = i / 4;
+        uint32_t b[2] = {r[n / 2][n % 2 * 2], r[n / 2][n % 2 * 2 + 1]};
+        tri_mma_bf16(sum[m][d / 8 + n], a[m], b);
+      }
+    }
+  }
+}
+
+/* A warp's sums [16,D] times scale to rows `stride` elements apart, of which `left` are left. */
+static __device__ __forceinline__ void bwd_put2(tri_bf16 *to, float x, float y) {
+  *(uint32_t *)to = tri_round2(x, y);
+}
+static __device__ __forceinline__ void bwd_put2(float *to, float x, float y) {
+  *(float2 *)to = make_float2(x, y);
+}
+template <int D, class A>
+static __device__ __forceinline__ void bwd_store(A *to, int stride, const float (&sum)[D / 8][4], int left,
+                                                 float scale) {
+  int lane = threadIdx.x % 32;
+
+#pragma unroll
+  for (int half = 0; half < 2; half++) {
+    int row = lane / 4 + 8 * half;
+    if (row < left) {
+#pragma unroll
+      for (int n = 0; n < D / 8; n++)
+        bwd_put2(to + row * stride + n * 8 + lane % 4 * 2, sum[n][2 * half] * scale,
+                 sum[n][2 * half + 1] * scale);
+    }
+  }
+}
+
+/* ---- blocks of keys ---- */
+
+/* Of the warps 2 i and 2 i + 1 of a block, which share keys, what this one makes. */
+static __device__ __forceinline__ bool bwd_makes_dv() { return threadIdx.x / 32 % 2 == 0; }
+
+/* A warp's own keys or values (`left`, as bwd_left) meet a tile of queries and dout. P = exp(scale q k - lse),
+ * dS = P (dout v - delta). seen: the side of the tile that makes the warp's scores, rows: the other (bwd_scores,
+ * bwd_add); row: the lane's lse / ln 2, or delta, of every 8 queries; handed: shared, of the lane's pair. ahead: by
+ * how many rows of the sequence the lane's first own row is ahead of its first one of the tile. */
+template <int D, class L>
+static __device__ __forceinline__ void
+bwd_meet_queries(float (&sum)[bwd_shape<D, true>::PARTS][D / 8][4], const L &left, const tri_bf16 *seen,
+                 const tri_bf16 *rows, const float2 *row, float4 *handed, float scale, int ahead) {
+  typedef bwd_shape<D, true> shape;
+  constexpr int              SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
+  bool                       dv = bwd_makes_dv();
+  float                      s[PARTS][COLS][4];
+
+  bwd_scores<D, PARTS, SEEN>(s, left, seen);
+  if (dv) {
+    if (ahead + shape::ROWS - 8 > 0) {
+#pragma unroll
+      for (int i = 0; i < PARTS * COLS * 4; i++) {
+        int e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS;
+        if (ahead + m * 16 + e / 2 * 8 - j * 8 - e % 2 > 0) s[m][j][e] = -INFINITY;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < COLS; j++) {
+      float2 lse = row[j * 4];
+#pragma unroll
+      for (int i = 0; i < PARTS * 4; i++) {
+        float &x = s[i / 4][j][i % 4];
+        x = tri_exp2(fmaf(x, scale * BWD_LOG2E, i % 2 ? -lse.y : -lse.x));
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < PARTS * COLS; i++) {
+      const float(&p)[4] = s[i / COLS][i % COLS];
+      handed[i * 32] = make_float4(p[0], p[1], p[2], p[3]);
+    }
+  } else {
+#pragma unroll
+    for (int j = 0; j < COLS; j++) {
+      float2 delta = row[j * 4];
+#pragma unroll
+      for (int i = 0; i < PARTS * 4; i++) s[i / 4][j][i % 4] -= i % 2 ? delta.y : delta.x;
+    }
+  }
+  threadIdx.x < 64 ? tri_barrier(1, 64) : tri_barrier(2, 64);
+  if (!dv) {
+#pragma unroll
+    for (int i = 0; i < PARTS * COLS; i++) {
+      float(&ds)[4] = s[i / COLS][i % COLS];
+      float4 p = handed[i * 32];
+      ds[0] *= p.x, ds[1] *= p.y, ds[2] *= p.z, ds[3] *= p.w;
+    }
+  }
+  bwd_add<D, PARTS, SEEN>(sum, s, rows);
+}
+
+/* The work of a block of keys: dv = P dout, dk = scale dS q. w is in shared memory: what is read there again
+ * need not be held in registers. */
+template <int D>
+static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
+  typedef bwd_shape<D, true> shape;
+  constexpr int              OWN = shape::OWN, SEEN = shape::SEEN, TILE = shape::TILE, PARTS = shape::PARTS;
+  int                        lane = threadIdx.x % 32, pair = threadIdx.x / 64, row = w.first, head = w.head;
+  bool                       dv = bwd_makes_dv();
+  float                      value; /* this thread's lse / ln 2 or delta of the tile that comes */
+  tri_bf16                  *own = shared, *tile = own + 2 * OWN * shape::ROW;
+  const tri_bf16            *seen = tile + (dv ? 0 : TILE) + bwd_score_lane<D>();
+  const tri_bf16            *rows = tile + (dv ? TILE : 0) + bwd_lane<D>();
+  const float2              *stat = (const float2 *)(tile + 2 * TILE) + (dv ? 0 : SEEN / 2) + lane % 4;
+  float4                    *handed = (float4 *)(tile + 2 * shape::STAGE) + pair * shape::HANDED / 4 + lane;
+  int                        flip = shape::STAGE; /* to the next tile */
+  float                      sum[PARTS][D / 8][4] = {};
+  uint32_t                   held[D / 16][PARTS][4];
+
+  auto mine = [&] { return w.first + pair * shape::ROWS; }; /* the warp's first own row */
+  auto fetch = [&](int at) {
+    int query = row + (int)threadIdx.x % SEEN;
+    bwd_fetch_queries<D, SEEN>(tile + at, c, w, row, head);
+    tri_cp_commit();
+    value = threadIdx.x < SEEN ? bwd_lse(c, w, query, head) * BWD_LOG2E : bwd_delta(c, w, query, head);
+  };
+  auto keep = [&](int at) {
+    if (threadIdx.x < 2 * SEEN) ((float *)(tile + at + 2 * TILE))[threadIdx.x] = value;
+  };
+  auto left = [&](uint32_t(&a)[PARTS][4], int d) {
+#pragma unroll
+    for (int i = 0; i < 4 * PARTS; i++) a[i / 4][i % 4] = held[d / 16][i / 4][i % 4];
+  };
+
+  bwd_fetch_keys<D, OWN>(own, c, w, w.first);
+  fetch(0), keep(0);
+  tri_cp_wait<0>();
+  __syncthreads();
+  own += ((dv ? 0 : OWN) + pair * shape::ROWS) * shape::ROW + bwd_lane<D>();
+#pragma unroll
+  for (int d = 0; d < D; d += 16) bwd_left<D, PARTS>(held[d / 16], own, d);
+  while (head < w.head + w.n_head) {
+    int  at = row;
+    bool last;
+    tri_cp_wait<0>();
+    __syncthreads();
+    row += SEEN;
+    if (row >= w.len) row = w.first, head++;
+    last = head == w.head + w.n_head;
+    if (!last) fetch(flip > 0 ? flip : 0);
+    if (at + SEEN > mine()) /* else no query sees a key */
+      bwd_meet_queries<D>(sum, left, seen, rows, stat, handed, c.scale,
+                          mine() + lane / 4 - at - lane % 4 * 2);
+    if (!last) keep(flip > 0 ? flip : 0);
+    seen += flip, rows += flip, stat += flip / 4;
+    flip = -flip;
+  }
+#pragma unroll
+  for (int m = 0; m < PARTS; m++) {
+    int   first = mine() + 16 * m, g = dv ? c.G + w.kv : w.kv;
+    float scale = dv ? 1.0f : c.scale;
+    if (c.parts == 1)
+      bwd_store<D>((tri_bf16 *)c.dqkv + bwd_k(c, w, first, g), c.E, sum[m], w.len - first, scale);
+    else
+      bwd_store<D>(c.part + bwd_part(c, w, first, g), 2 * c.G * D, sum[m], w.len - first, scale);
+  }
+}
+
+/* ---- blocks of queries ---- */
+
+/* A thread's part of the sums dS k; lse / ln 2 and delta of its rows. */
+template <int D> struct bwd_state {
+  float sum[bwd_shape<D, false>::PARTS][D / 8][4];
+  float lse[bwd_shape<D, false>::PARTS][2], delta[bwd_shape<D, false>::PARTS][2];
+};
+
+/* A warp's own queries, and dout behind them (bwd_left), meet a tile of keys, and values behind them; ahead as in
+ * bwd_meet_queries. */
+template <int D>
+static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D> *a, const tri_bf16 *own,
+                                                     const tri_bf16 *seen, const tri_bf16 *rows, float scale,
+                                                     int ahead) {
+  typedef bwd_shape<D, false> shape;
+  constexpr int               SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
+  float                       p[PARTS][COLS][4], ds[PARTS][COLS][4];
+  auto                        queries = [&](uint32_t(&x)[PARTS][4], int d) { bwd_left<D, PARTS>(x, own, d); };
+  auto                        douts = [&](uint32_t(&x)[PARTS][4], int d) {
+    bwd_left<D, PARTS>(x, own + shape::OWN * shape::ROW, d);
+  };
+
+  bwd_scores<D, PARTS, SEEN>(p, queries, seen);
+  bwd_scores<D, PARTS, SEEN>(ds, douts, seen + shape::TILE);
+  if (ahead - SEEN + 8 <= 0) {
+#pragma unroll
+    for (int i = 0; i < PARTS * COLS * 4; i++) {
+      int e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS;
+      if (ahead + m * 16 + e / 2 * 8 - j * 8 - e % 2 < 0) p[m][j][e] = -INFINITY;
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < PARTS * COLS * 4; i++) {
+    int e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS;
+    p[m][j][e] = tri_exp2(fmaf(p[m][j][e], scale * BWD_LOG2E, -a->lse[m][e / 2]));
+    ds[m][j][e] = p[m][j][e] * (ds[m][j][e] - a->delta[m][e / 2]);
+  }
+  bwd_add<D, PARTS, SEEN>(a->sum, ds, rows);
+}
+
+/* The work of a block of queries: dq = scale dS k. w: as in bwd_keys. */
+template <int D>
+static __device__ __forceinline__ void bwd_queries(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
+  typedef bwd_shape<D, false> shape;
+  constexpr int               OWN = shape::OWN, SEEN = shape::SEEN;
+  int                         lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  tri_bf16                   *own = shared, *tile = own + 2 * OWN * shape::ROW;
+  const tri_bf16             *seen = tile + bwd_score_lane<D>(), *rows = tile + bwd_lane<D>();
+  int                         flip = shape::STAGE; /* to the next tile */
+  bwd_state<D>                a = {};
+
+  auto mine = [&] { return w.first + warp * shape::ROWS; }; /* the warp's first own row */
+  auto end = [&] { return w.first + OWN < w.len ? w.first + OWN : w.len; };
+  bwd_fetch_queries<D, OWN>(own, c, w, w.first, w.head);
+  bwd_fetch_keys<D, SEEN>(tile, c, w, 0);
+  tri_cp_commit();
+#pragma unroll
+  for (int i = 0; i < 2 * shape::PARTS; i++) {
+    a.lse[i / 2][i % 2] = bwd_lse(c, w, mine() + lane / 4 + 8 * i, w.head) * BWD_LOG2E;
+    a.delta[i / 2][i % 2] = bwd_delta(c, w, mine() + lane / 4 + 8 * i, w.head);
+  }
+  own += warp * shape::ROWS * shape::ROW + bwd_lane<D>();
+  for (int row = 0; row < end(); row += SEEN) {
+    tri_cp_wait<0>();
+    __syncthreads();
+    if (row + SEEN < end()) bwd_fetch_keys<D, SEEN>(tile + (flip > 0 ? flip : 0), c, w, row + SEEN);
+    tri_cp_commit();
+    if (row < mine() + shape::ROWS) /* else no query sees a key */
+      bwd_meet_keys<D>(&a, own, seen, rows, c.scale, mine() + lane / 4 - row - lane % 4 * 2);
+    seen += flip, rows += flip;
+    flip = -flip;
+  }
+#pragma unroll
+  for (int m = 0; m < shape::PARTS; m++) {
+    int first = mine() + 16 * m;
+    bwd_store<D>((tri_bf16 *)c.dqkv + bwd_q(c, w, first, w.head), c.E, a.sum[m], w.len - first, c.scale);
+  }
+}
+
+#endif

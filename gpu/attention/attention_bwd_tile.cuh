@@ -1,0 +1,124 @@
+/* attention_bwd_tile.cuh - attention's gradient: who makes what, and where it lies. Private to its room.
+ *
+ * Two kinds of blocks, none of which waits for another. A block of keys owns a tile of keys of one key/value
+ * head, meets all queries that see them, head after head of its part of the group, and ends with dk and dv. A
+ * block of queries owns a tile of queries of one head, meets the keys they see and ends with dq. Both compute
+ * the scores: 7 products where blocks of keys that also collect dq need 5, but there are no sums in global
+ * memory, and the probabilities go from product to product in registers.
+ *
+ * Where few key/value heads would make few and long blocks of keys, a group's query heads are divided into
+ * parts (tri_attn_parts). Each part leaves its sums in `work`, and attn_parts_kernel adds them part after part.
+ *
+ * Tiles begin at their sequence's first row: a row's sums have one order whatever the batch holds. */
+#ifndef TRI_GPU_ATTENTION_BWD_TILE_CUH
+#define TRI_GPU_ATTENTION_BWD_TILE_CUH
+
+#include "gpu/base/cuda_util.cuh"
+
+/* The gradients a block makes; keys and values may go together. */
+enum { BWD_KEY = 1, BWD_VALUE = 2, BWD_QUERY = 4 };
+
+struct bwd_call { /* the arguments of one attn_bwd, on the device */
+  void          *dqkv;
+  float         *part; /* [parts,N,2,G,D]: dk and dv of each part, where parts > 1 */
+  const void    *dout, *qkv;
+  const float   *lse, *delta;                    /* [N,H]; delta = sum over D of dout o */
+  const int32_t *cu;                             /* [S+1] */
+  int            N, E, S, H, G, D, group, parts; /* group = H / G */
+  float          scale;
+};
+
+/* How a launch shares the work: keys and queries to a tile; whether dk and dv are made by blocks of their
+ * own. */
+struct bwd_plan {
+  int  key_tile, query_tile;
+  bool apart;
+};
+
+struct bwd_place {  /* of one block */
+  int what;         /* 0: nothing */
+  int head, n_head; /* query heads it meets, the first and how many */
+  int kv, part;     /* key/value head; part of the group */
+  int start, len;   /* of the sequence: its first row in the batch, its rows */
+  int first;        /* of its rows the first that the block owns */
+};
+
+/* Places for tiles in all sequences. Those of sequence s stand at cu / tile + s and behind, which is at
+ * least as far apart as they need. */
+static __host__ __device__ __forceinline__ int64_t bwd_slots(const bwd_call &c, int tile) {
+  return c.N / tile + c.S;
+}
+
+/* Blocks that own the same keys of any key/value head. */
+static __host__ __device__ __forceinline__ int bwd_per_key(const bwd_call &c, bwd_plan plan) {
+  return c.G * c.parts * (plan.apart ? 2 : 1);
+}
+
+/* Host. How many blocks bwd_find shares the work among. */
+static inline unsigned bwd_blocks(const bwd_call &c, bwd_plan plan) {
+  return (unsigned)(bwd_slots(c, plan.key_tile) * bwd_per_key(c, plan) + bwd_slots(c, plan.query_tile) * c.H);
+}
+
+/* The place of this block, into shared memory. Long work first: keys from their sequence's start on, then
+ * queries from the batch's end. */
+static __device__ __forceinline__ void bwd_find(bwd_place *place, const bwd_call &c, bwd_plan plan) {
+  if (threadIdx.x == 0) {
+    int       per_key = bwd_per_key(c, plan), lo = 0, hi = c.S, tile = plan.key_tile;
+    int64_t   at = blockIdx.x, slot = at / per_key;
+    bwd_place w = {};
+    if (slot < bwd_slots(c, tile)) {
+      int i = (int)(at % per_key) / c.G, each = (c.group + c.parts - 1) / c.parts;
+      w.kv = (int)(at % c.G);
+      w.part = i % c.parts;
+      w.head = w.kv * c.group + w.part * each;
+      w.n_head = c.group - w.part * each < each ? c.group - w.part * each : each;
+      w.what = !plan.apart ? BWD_KEY | BWD_VALUE : i < c.parts ? BWD_KEY : BWD_VALUE;
+    } else {
+      at -= bwd_slots(c, tile) * per_key;
+      tile = plan.query_tile;
+      slot = bwd_slots(c, tile) - 1 - at / c.H;
+      w.head = (int)(at % c.H);
+      w.n_head = 1;
+      w.kv = w.head / c.group;
+      w.what = BWD_QUERY;
+    }
+    while (hi - lo > 1) {
+      int mid = lo + (hi - lo) / 2;
+      if (c.cu[mid] / tile + mid <= slot)
+        lo = mid;
+      else
+        hi = mid;
+    }
+    w.start = c.cu[lo];
+    w.len = c.cu[lo + 1] - c.cu[lo];
+    w.first = (int)(slot - (w.start / tile + lo)) * tile;
+    if (w.first >= w.len) w.what = 0;
+    *place = w;
+  }
+  __syncthreads();
+}
+
+/* Element offsets of the sequence's row `row`: of query head h or key/value head g in qkv, of head h in
+ * dout, of key/value head g in the block's part. */
+static __device__ __forceinline__ int64_t bwd_q(const bwd_call &c, const bwd_place &w, int row, int h) {
+  return (int64_t)(w.start + row) * c.E + h * c.D;
+}
+static __device__ __forceinline__ int64_t bwd_k(const bwd_call &c, const bwd_place &w, int row, int g) {
+  return (int64_t)(w.start + row) * c.E + (c.H + g) * c.D;
+}
+static __device__ __forceinline__ int64_t bwd_o(const bwd_call &c, const bwd_place &w, int row, int h) {
+  return ((int64_t)(w.start + row) * c.H + h) * c.D;
+}
+static __device__ __forceinline__ int64_t bwd_part(const bwd_call &c, const bwd_place &w, int row, int g) {
+  return (((int64_t)w.part * c.N + w.start + row) * 2 * c.G + g) * c.D;
+}
+
+/* lse or delta of a query; behind the sequence's end what makes its probabilities 0. */
+static __device__ __forceinline__ float bwd_lse(const bwd_call &c, const bwd_place &w, int row, int h) {
+  return row < w.len ? c.lse[(int64_t)(w.start + row) * c.H + h] : INFINITY;
+}
+static __device__ __forceinline__ float bwd_delta(const bwd_call &c, const bwd_place &w, int row, int h) {
+  return row < w.len ? c.delta[(int64_t)(w.start + row) * c.H + h] : 0.0f;
+}
+
+#endif

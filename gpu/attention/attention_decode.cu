@@ -1,0 +1,360 @@
+/* attention_decode.cu - the key/value cache: kv_put, and attention of one new token per sequence. What a row
+ * computes, and in which order: attention_tile.cuh. */
+#include "attention_tile.cuh"
+
+/* ---- kv_put ---- */
+
+enum { PUT_ROWS = 32, PUT_THREADS = 256 };
+
+template <class A> struct put_pair;
+template <> struct put_pair<tri_bf16> { typedef uint32_t type; };
+template <> struct put_pair<float> { typedef float2 type; };
+
+/* The k and v of rows of qkv A [N,E] to slot[N] of k_page [P,G,D,TRI_PAGE] and v_page [P,G,TRI_PAGE,D]. A
+ * block has 32 rows of one key/value head; rows of one page are written together. Grid: N / 32, G. Judge:
+ * tri_cpu_kv_put. */
+template <class A>
+__global__ void __launch_bounds__(PUT_THREADS)
+    kv_put_kernel(A *k_page, A *v_page, const A *qkv, const int32_t *slot, int64_t N, int64_t E,
+                  int64_t slots, int H, int D) {
+  typedef typename put_pair<A>::type pair;
+  TRI_SHARED(A, keys, [PUT_ROWS][ATTN_MAX_D + 2]);
+  TRI_SHARED(int, place, [PUT_ROWS]);
+  int     G = gridDim.y, g = blockIdx.y, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int64_t first = (int64_t)blockIdx.x * PUT_ROWS;
+  int     n = N - first < PUT_ROWS ? (int)(N - first) : PUT_ROWS, to;
+
+  if (threadIdx.x < PUT_ROWS) {
+    to = (int)threadIdx.x < n ? slot[first + threadIdx.x] : -1;
+    TRI_KERNEL_ASSERT(to < slots);
+    place[threadIdx.x] = to;
+  }
+  __syncthreads();
+  for (int row = warp; row < n; row += PUT_THREADS / 32) {
+    const A *k = qkv + (first + row) * E + (H + g) * D, *v = k + (int64_t)G * D;
+    A       *at = v_page + (((int64_t)place[row] / TRI_PAGE * G + g) * TRI_PAGE + place[row] % TRI_PAGE) * D;
+    if (place[row] < 0) continue;
+    for (int d = 2 * lane; d < D; d += 64) { /* D is even */
+      *(pair *)&keys[row][d] = *(const pair *)(k + d);
+      *(pair *)(at + d) = *(const pair *)(v + d);
+    }
+  }
+  __syncthreads();
+  to = place[lane];
+  if (to < 0) return;
+  k_page += ((int64_t)to / TRI_PAGE * G + g) * D * TRI_PAGE + to % TRI_PAGE;
+  for (int d = warp; d < D; d += PUT_THREADS / 32) k_page[d * TRI_PAGE] = keys[lane][d];
+}
+
+tri_status tri_cuda_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
+                           const tri_heads *h) {
+  int64_t N = qkv->dim[0], E = qkv->dim[1], slots = tri_tensor_count(k_page) / ((int64_t)h->G * h->D);
+  dim3    grid((unsigned)tri_blocks(N, PUT_ROWS), (unsigned)h->G);
+
+  TRI_TRY(attn_check(h, qkv));
+  TRI_ASSERT(k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype && slot->dtype == TRI_I32);
+  if (tri_is_bf16(qkv))
+    return TRI_LAUNCH(kv_put_kernel<tri_bf16>, grid, PUT_THREADS, 0, s, k_page->data, v_page->data, qkv->data,
+                      slot->data, N, E, slots, h->H, h->D);
+  return TRI_LAUNCH(kv_put_kernel<float>, grid, PUT_THREADS, 0, s, k_page->data, v_page->data, qkv->data,
+                    slot->data, N, E, slots, h->H, h->D);
+}
+
+/* ---- attn_decode ---- */
+
+struct decode_call {              /* the arguments of one attn_decode */
+  void          *o;               /* A [B,H*D] */
+  const void    *qkv;             /* A [B,E] */
+  const void    *k_page, *v_page; /* A [n_pages,G,D,TRI_PAGE], [n_pages,G,TRI_PAGE,D] */
+  const int32_t *table, *len;     /* i32 [B,P], [B] */
+  int64_t        E, n_pages;
+  int            P, H, G, D, parts; /* parts: blocks that share the query heads of a key/value head */
+  float          scale;
+};
+
+struct decode_place { /* what a block does: heads h .. h + n - 1 of row b, all of key/value head g */
+  int            b, g, h, n, len;
+  const int32_t *pages; /* of the row */
+};
+/* rows: heads one block can have. Grid: B * G * parts. */
+static __device__ __forceinline__ decode_place decode_find(const decode_call &c, int rows) {
+  decode_place p;
+  int          group = c.H / c.G, part = blockIdx.x % c.parts;
+
+  p.g = blockIdx.x / c.parts % c.G;
+  p.b = blockIdx.x / (c.parts * c.G);
+  p.h = p.g * group + part * rows;
+  p.n = group - part * rows < rows ? group - part * rows : rows;
+  p.len = c.len[p.b];
+  p.pages = c.table + (int64_t)p.b * c.P;
+  TRI_KERNEL_ASSERT(p.len > 0 && p.len <= c.P * TRI_PAGE);
+  return p;
+}
+/* Where the head's keys, and its values, of the page that holds key `key` begin, in elements; 0 behind the
+ * last key. */
+static __device__ __forceinline__ int64_t decode_page(const decode_call &c, const decode_place &p, int key) {
+  int page = key < p.len ? p.pages[key / TRI_PAGE] : 0;
+  TRI_KERNEL_ASSERT(page >= 0 && page < c.n_pages);
+  return ((int64_t)page * c.G + p.g) * c.D * TRI_PAGE;
+}
+
+enum { ROWS = 16, WARPS = 4, THREADS = WARPS * 32, HALVES = ATTN_KEYS / TRI_PAGE, RING = 3 };
+
+/* Of heads padded to D columns. Each warp has 16 keys of a tile's scores, then D / 4 columns of o. */
+template <int D> struct decode_shape {
+  static constexpr int SLOT = ATTN_KEYS * D,
+                       N = D / 32; /* elements of a ring slot; n8 fragments of a warp's o */
+  static constexpr int SHARED = (ROWS * D + RING * SLOT) * (int)sizeof(tri_bf16);
+  static constexpr int PER_SM = D <= 128 ? 4 : 2; /* blocks, by shared memory: enough copies under way */
+};
+
+struct decode_share { /* what the warps tell each other about a tile */
+  tri_bf16 weights[ROWS * ATTN_KEYS];
+  float    best[ROWS][WARPS];  /* largest score of each warp's keys */
+  float    part[WARPS][32][2]; /* attn_lane_sum of each warp's keys, rows lane / 4 and 8 further */
+};
+
+/* Keys of two pages to a slot [D][ATTN_KEYS], as they lie in the pages: turned. */
+template <int D>
+static __device__ __forceinline__ void decode_load_keys(tri_bf16 *slot, const decode_call &c,
+                                                        const int64_t (&page)[HALVES], int n) {
+  int             chunk = threadIdx.x % 8, row = threadIdx.x / 8;
+  const tri_bf16 *from =
+      (const tri_bf16 *)c.k_page + (chunk < 4 ? page[0] : page[1]) + row * TRI_PAGE + chunk % 4 * 8;
+
+#pragma unroll
+  for (int i = 0; i < D; i += THREADS / 8)
+    tri_cp_async16(slot + attn_at<ATTN_KEYS>(row + i, chunk), from + i * TRI_PAGE,
+                   row + i < c.D && chunk * 8 < n);
+}
+template <int D, bool VEC>
+static __device__ __forceinline__ void decode_load_values(tri_bf16 *slot, const decode_call &c,
+                                                          const int64_t (&page)[HALVES], int n) {
+#pragma unroll
+  for (int i = 0; i < HALVES; i++)
+    attn_load<D, TRI_PAGE, THREADS, VEC>(slot + i * TRI_PAGE * D, (const tri_bf16 *)c.v_page + page[i], c.D,
+                                         n - i * TRI_PAGE, c.D);
+}
+
+/* Scores of the rows with this warp's 16 keys of a tile; n: keys there are of the tile. The largest go to
+ * `best`. */
+template <int D>
+static __device__ __forceinline__ void decode_scores(float (&s)[2][4], const uint32_t (&q)[D / 16][4],
+                                                     const tri_bf16 *keys, int n, decode_share *share) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int at = attn_at<ATTN_KEYS>(lane % 16, 2 * warp + lane / 16);
+
+#pragma unroll
+  for (int i = 0; i < D / 16; i++) {
+    uint32_t k[4];
+    tri_ldmatrix<4, true>(k, keys + i * 16 * ATTN_KEYS + at);
+#pragma unroll
+    for (int f = 0; f < 2; f++) {
+      uint32_t b[2] = {k[2 * f], k[2 * f + 1]};
+      tri_mma_bf16(s[f], q[i], b);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    float best = -INFINITY;
+#pragma unroll
+    for (int e = 0; e < 4; e++) {
+      float *x = &s[e / 2][2 * r + e % 2];
+      if (warp * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2 >= n) *x = -INFINITY;
+      best = fmaxf(best, *x);
+    }
+    best = attn_quad_max(best);
+    if (lane % 4 == 0) share->best[lane / 4 + 8 * r][warp] = best;
+  }
+}
+
+/* The rows' references follow; scores to weights, which all warps need. Returns by factor what was summed
+ * before is multiplied with. */
+static __device__ __forceinline__ void decode_weights(const float (&s)[2][4], float (&reference)[2],
+                                                      float (&factor)[2], float scale_log2,
+                                                      decode_share *share) {
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    int          row = lane / 4 + 8 * r;
+    const float *best = share->best[row];
+    float        p[4];
+    factor[r] =
+        attn_raise(&reference[r], fmaxf(fmaxf(best[0], best[1]), fmaxf(best[2], best[3])) * scale_log2);
+#pragma unroll
+    for (int e = 0; e < 4; e++) p[e] = attn_weight(s[e / 2][2 * r + e % 2], scale_log2, reference[r]);
+#pragma unroll
+    for (int f = 0; f < 2; f++)
+      *(uint32_t *)(share->weights + attn_at<ATTN_KEYS>(row, 2 * warp + f) + lane % 4 * 2) =
+          tri_round2(p[2 * f], p[2 * f + 1]);
+    share->part[warp][lane][r] = attn_lane_sum(p[0], p[1], p[2], p[3]);
+  }
+}
+
+/* o += weights times the values of a tile, this warp's columns; sum += weights. */
+template <int D>
+static __device__ __forceinline__ void decode_values(float (&o)[decode_shape<D>::N][4], float (&sum)[2],
+                                                     const float (&factor)[2], const tri_bf16 *values,
+                                                     const decode_share *share) {
+  constexpr int N = decode_shape<D>::N;
+  int           lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  uint32_t      p[ATTN_KEYS / 16][4];
+
+#pragma unroll
+  for (int i = 0; i < ATTN_KEYS / 16; i++)
+    tri_ldmatrix<4, false>(p[i], share->weights + attn_at<ATTN_KEYS>(lane % 16, 2 * i + lane / 16));
+#pragma unroll
+  for (int r = 0; r < 2; r++)
+    sum[r] = fmaf(sum[r], factor[r],
+                  attn_lane_sum(share->part[0][lane][r], share->part[1][lane][r], share->part[2][lane][r],
+                                share->part[3][lane][r]));
+#pragma unroll
+  for (int n = 0; n < N; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++) o[n][e] *= factor[e / 2];
+#pragma unroll
+  for (int i = 0; i < ATTN_KEYS / 32; i++)
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+      uint32_t v[4];
+      tri_ldmatrix<4, true>(v, values + attn_at<D>(32 * i + lane, warp * N + n));
+#pragma unroll
+      for (int f = 0; f < 2; f++) {
+        uint32_t b[2] = {v[2 * f], v[2 * f + 1]};
+        tri_mma_bf16(o[n], p[2 * i + f], b);
+      }
+    }
+}
+
+/* o A [B,H*D]: a block has one row's up to 16 heads of one key/value head, the rows of its mma. Keys and
+ * values are read once, two half tiles ahead; pages are looked up a tile before that. Grid: B * G * parts.
+ * Sums in f32 (mma). Shared: decode_shape::SHARED and decode_share. VEC: rows of D on 16 bytes. Judges:
+ * tri_cpu_attn_decode; attn_fwd_kernel's bits. */
+template <int D, bool VEC>
+__global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_kernel(decode_call c) {
+  typedef decode_shape<D> shape;
+  TRI_SHARED_DYNAMIC(tri_bf16, queries);
+  TRI_SHARED(decode_share, share, [1]);
+  decode_place p = decode_find(c, ROWS);
+  tri_bf16    *ring = queries + ROWS * D, *slot[RING] = {ring, ring + shape::SLOT, ring + 2 * shape::SLOT};
+  int          lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  float        scale_log2 = c.scale * 1.44269504f; /* log2(e) */
+  float        o[shape::N][4] = {}, sum[2] = {0, 0}, reference[2] = {-INFINITY, -INFINITY};
+  uint32_t     q[D / 16][4];
+  int64_t      page[HALVES];
+
+  attn_load<D, ROWS, THREADS, VEC>(queries, (const tri_bf16 *)c.qkv + p.b * c.E + p.h * c.D, c.D, p.n, c.D);
+  tri_cp_commit();
+  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, i * TRI_PAGE);
+  decode_load_keys<D>(slot[0], c, page, p.len);
+  tri_cp_commit();
+  decode_load_values<D, VEC>(slot[1], c, page, p.len);
+  tri_cp_commit();
+  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, ATTN_KEYS + i * TRI_PAGE);
+  tri_cp_wait<2>();
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < D / 16; i++)
+    tri_ldmatrix<4, false>(q[i], queries + attn_at<D>(lane % 16, 2 * i + lane / 16));
+  for (int n = p.len; n > 0; n -= ATTN_KEYS) { /* keys from this tile on */
+    float     s[2][4] = {}, factor[2];
+    tri_bf16 *keys = slot[0];
+    tri_cp_wait<1>();
+    __syncthreads();
+    if (n > ATTN_KEYS) decode_load_keys<D>(slot[2], c, page, n - ATTN_KEYS);
+    tri_cp_commit();
+    decode_scores<D>(s, q, keys, n, share);
+    tri_cp_wait<1>();
+    __syncthreads();
+    if (n > ATTN_KEYS) decode_load_values<D, VEC>(keys, c, page, n - ATTN_KEYS);
+    tri_cp_commit();
+    for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, p.len - n + 2 * ATTN_KEYS + i * TRI_PAGE);
+    decode_weights(s, reference, factor, scale_log2, share);
+    __syncthreads();
+    decode_values<D>(o, sum, factor, slot[1], share);
+    slot[0] = slot[2], slot[2] = slot[1], slot[1] = keys;
+  }
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    float     inverse = 1.0f / attn_quad_sum(sum[r]);
+    int       row = lane / 4 + 8 * r;
+    tri_bf16 *to = (tri_bf16 *)c.o + ((int64_t)p.b * c.H + p.h + row) * c.D;
+#pragma unroll
+    for (int n = 0; n < shape::N; n++) {
+      int d = (warp * shape::N + n) * 8 + lane % 4 * 2;
+      if (row < p.n && d < c.D)
+        *(uint32_t *)(to + d) = tri_round2(o[n][2 * r] * inverse, o[n][2 * r + 1] * inverse);
+    }
+  }
+}
+
+enum { F32_R = 2, F32_ROWS = F32_R * WARPS }; /* rows of a warp, of a block. Chosen. */
+
+/* Floats of shared memory: queries [F32_ROWS,D], keys, values, weights; attn_f32_tile says how they lie. */
+template <int COLS> static size_t decode_f32_shared(int D) {
+  return sizeof(float) * (size_t)(F32_ROWS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + F32_ROWS));
+}
+
+/* As attn_decode_kernel, f32, D <= 32 COLS; a block has up to 8 heads. Grid: B * G * parts. */
+template <int COLS> __global__ void __launch_bounds__(THREADS) attn_decode_f32_kernel(decode_call c) {
+  TRI_SHARED_DYNAMIC(float, queries);
+  float                     *keys = queries + F32_ROWS * c.D, *values = keys + c.D * ATTN_F32_LD;
+  int                        warp = threadIdx.x / 32;
+  float                     *weights = values + ATTN_F32_KEYS * 32 * COLS + warp * F32_R * ATTN_F32_KEYS;
+  decode_place               p = decode_find(c, F32_ROWS);
+  const float               *q = (const float *)c.qkv + p.b * c.E + p.h * c.D;
+  attn_f32_rows<F32_R, COLS> a;
+
+  for (int i = threadIdx.x; i < F32_ROWS * c.D; i += THREADS)
+    queries[i] = i < p.n * c.D ? q[i] * c.scale : 0.0f;
+  attn_f32_begin(a);
+  for (int key = 0; key < p.len; key += TRI_PAGE) {
+    int          n_keys = p.len - key < TRI_PAGE ? p.len - key : TRI_PAGE;
+    int64_t      page = decode_page(c, p, key);
+    const float *k = (const float *)c.k_page + page;
+    __syncthreads(); /* the tile before is read */
+    for (int i = threadIdx.x; i < TRI_PAGE * c.D; i += THREADS)
+      keys[i / TRI_PAGE * ATTN_F32_LD + i % TRI_PAGE] = i % TRI_PAGE < n_keys ? k[i] : 0.0f;
+    attn_f32_values<COLS>(values, (const float *)c.v_page + page, c.D, n_keys, c.D);
+    __syncthreads();
+    attn_f32_tile(a, queries + warp * F32_R * c.D, keys, values, weights, c.D, n_keys, 0);
+  }
+#pragma unroll
+  for (int r = 0; r < F32_R; r++)
+    if (warp * F32_R + r < p.n)
+      attn_f32_end(a, r, (float *)c.o + ((int64_t)p.b * c.H + p.h + warp * F32_R + r) * c.D, c.D);
+}
+
+tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
+                                tri_in table, tri_in len, const tri_heads *h, float scale) {
+  int64_t     B = qkv->dim[0], D = h->D;
+  int         rows = tri_is_bf16(qkv) ? (int)ROWS : (int)F32_ROWS;
+  int         parts = (int)tri_blocks(h->H / h->G, rows);
+  unsigned    grid = (unsigned)(B * h->G * parts);
+  decode_call c = {o->data,
+                   qkv->data,
+                   k_page->data,
+                   v_page->data,
+                   (const int32_t *)table->data,
+                   (const int32_t *)len->data,
+                   qkv->dim[1],
+                   tri_tensor_count(k_page) / (h->G * D * TRI_PAGE),
+                   (int)table->dim[1],
+                   h->H,
+                   h->G,
+                   h->D,
+                   parts,
+                   scale};
+
+  TRI_TRY(attn_check(h, qkv));
+  TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
+  TRI_ASSERT(scale > 0 && (uintptr_t)k_page->data % 16 == 0);
+#define LAUNCH(D, VEC) TRI_LAUNCH((attn_decode_kernel<D, VEC>), grid, THREADS, decode_shape<D>::SHARED, s, c)
+  if (tri_is_bf16(qkv)) return TRI_ATTN_D(h->D, tri_vec8(D, qkv->data, v_page->data), LAUNCH);
+#undef LAUNCH
+#define LAUNCH(COLS)                                                                                         \
+  TRI_LAUNCH(attn_decode_f32_kernel<COLS>, grid, THREADS, decode_f32_shared<COLS>(h->D), s, c)
+  return TRI_ATTN_COLS(h->D, LAUNCH);
+#undef LAUNCH
+}

@@ -1,0 +1,251 @@
+/* attention_tile.cuh - the order in which attn_fwd and attn_decode compute a row, the same in both. Private to its room.
+ *
+ * * bf16: key tiles of ATTN_KEYS keys counted from the start of the sequence, first to last. A score is the
+ * chain of mma.m16n8k16 over columns 0..15, 16..31, ... of D padded with zeros. The row's reference follows
+ * its largest score (attn_raise), weights are tri_exp2 of score minus reference, each lane adds its weights
+ * of a tile by attn_lane_sum, and o is the chain of mma over keys 0..15, 16..31, ... of the tile, weights
+ * rounded to bf16. Keys a row may not see have weight 0, keys behind the sequence's end value 0 too: a whole
+ * tile of them changes no bit. (A value of a later key of the same tile and sequence is multiplied by 0, so
+ * it must be finite.) f32: the same with tiles of 32 keys and chains of fmaf, and unseen keys are not
+ * multiplied (attn_f32_tile). Dao 2023 (FlashAttention-2), algorithm 1. */
+#ifndef TRI_GPU_ATTENTION_TILE_CUH
+#define TRI_GPU_ATTENTION_TILE_CUH
+
+#include "gpu/base/cuda_util.cuh"
+
+enum {
+  ATTN_MAX_D = 256,
+  ATTN_KEYS =
+      64, /* of a bf16 tile: two cache pages. Chosen: 32 rows by 64 scores of a warp fit its registers */
+  ATTN_F32_KEYS = TRI_PAGE, /* of an f32 tile: one to a lane */
+};
+
+/* In units of log2: how far a row's largest score may pass its reference before the reference follows.
+ * Weights stay below 2^8, and most tiles need no rescaling. Chosen. */
+#define ATTN_SLACK 8.0f
+
+/* Host. Refuses heads no kernel here has; asserts the shape of qkv [N,E]. */
+static inline tri_status attn_check(const tri_heads *h, tri_in qkv) {
+  TRI_ASSERT(h->G > 0 && h->H > 0 && h->H % h->G == 0 && h->D > 0);
+  TRI_ASSERT(qkv->dim[1] == (int64_t)(h->H + 2 * h->G) * h->D);
+  if (h->D % 2 != 0 || h->D > ATTN_MAX_D)
+    TRI_FAIL(TRI_EDEVICE,
+             "attention heads of %d columns: on run.device: cuda they must be an even number, at most %d; "
+             "use run.device: cpu for this model",
+             h->D, (int)ATTN_MAX_D);
+  return TRI_OK;
+}
+
+/* ---- where a tile of queries lies ---- */
+
+/* Sequence s has the slots from cu[s] / ROWS + s on, one for each tile of ROWS queries and perhaps one too
+ * many: a grid of N / ROWS + S slots (attn_slots) has a place for every tile, and nothing of cu need be known
+ * to launch it. */
+static inline int64_t attn_slots(int64_t N, int64_t S, int rows) { return S > 0 ? N / rows + S : 0; }
+
+struct attn_place {
+  int start; /* the sequence's first row of the batch */
+  int len;   /* its tokens */
+  int row;   /* the tile's first row in the sequence; >= len: the slot is empty */
+};
+/* cu i32 [S+1]. Slots of one sequence hold its tiles last first: long work begins early. By whole warps. */
+template <int ROWS>
+static __device__ __forceinline__ attn_place attn_find(const int32_t *cu, int S, int slot) {
+  attn_place p;
+  int        lane = threadIdx.x % 32, lo = 0, n = S, tile, n_tiles;
+
+  while (n > 1) { /* the last s in lo .. lo + n - 1 whose first slot is not behind ours; lo's is not */
+    int step = (n + 31) / 32, at = lane * step;
+    int hits = __popc(__ballot_sync(~0u, at < n && cu[lo + at] / ROWS + lo + at <= slot));
+    lo += (hits - 1) * step;
+    n = n - (hits - 1) * step < step ? n - (hits - 1) * step : step;
+  }
+  p.start = cu[lo];
+  p.len = cu[lo + 1] - cu[lo];
+  tile = slot - (cu[lo] / ROWS + lo);
+  n_tiles = (p.len + ROWS - 1) / ROWS;
+  p.row = tile < n_tiles ? (n_tiles - 1 - tile) * ROWS : p.len;
+  return p;
+}
+
+/* ---- bf16 tiles in shared memory ---- */
+
+/* The element that column 8 * chunk of a row has in a tile [rows][D]: chunks of 16 bytes change places within
+ * a row so that eight rows of one chunk, and one row of eight, lie in different banks. D: 64, or 32 times an
+ * odd number, or 128 m. */
+template <int D> static __device__ __forceinline__ int attn_turn(int row) {
+  return D % 64 == 0 ? row & 7 : row >> 1 & 3;
+}
+template <int D> static __device__ __forceinline__ int attn_at(int row, int chunk) {
+  return row * D + (chunk ^ attn_turn<D>(row)) * 8;
+}
+/* The same for chunk 2 * i + first of one row: row_at + (first_at ^ 16 i), so that a loop over i costs one
+ * XOR. */
+template <int D> struct attn_walk {
+  int                        row_at, first_at;
+  __device__ __forceinline__ attn_walk(int row, int first)
+      : row_at(row * D), first_at((first ^ attn_turn<D>(row)) * 8) {}
+  __device__ __forceinline__ int at(int i) const { return row_at + (first_at ^ 16 * i); }
+};
+
+/* Rows of d elements, `stride` elements apart, to a tile [ROWS][D] by cp.async (VEC: rows on 16 bytes, d % 8
+ * == 0) or at once; rows from n on and columns from d on become 0. By all THREADS of the block. */
+template <int D, int ROWS, int THREADS, bool VEC>
+static __device__ __forceinline__ void attn_load(tri_bf16 *tile, const tri_bf16 *from, int stride, int n,
+                                                 int d) {
+  constexpr int CHUNKS = D / 8, STEP = THREADS / CHUNKS;
+  int           row = threadIdx.x / CHUNKS, chunk = threadIdx.x % CHUNKS;
+
+  if (THREADS % CHUNKS != 0 && row >= STEP) return;
+  from += row * stride + chunk * 8;
+#pragma unroll
+  for (int i = 0; i < ROWS; i += STEP) {
+    tri_bf16 *to = tile + attn_at<D>(row + i, chunk);
+    if (ROWS % STEP != 0 && row + i >= ROWS) break;
+    if (VEC) {
+      tri_cp_async16(to, from, row + i < n && chunk * 8 < d);
+    } else {
+      uint32_t w[4];
+#pragma unroll
+      for (int e = 0; e < 4; e++) { /* d is even, so pairs are whole and on 4 bytes */
+        bool valid = row + i < n && chunk * 8 + 2 * e < d;
+        w[e] = valid ? *(const uint32_t *)(from + 2 * e) : 0;
+      }
+      *(uint4 *)to = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+    from += STEP * stride;
+  }
+}
+
+/* ---- the softmax of a bf16 row ---- */
+
+/* Of a row: best is the largest of its scores in this tile, times scale * log2(e). Moves the reference if it
+ * must and returns the factor for what was summed before: exactly 1 if it did not move. */
+static __device__ __forceinline__ float attn_raise(float *reference, float best) {
+  float to = best > *reference + ATTN_SLACK ? best : *reference;
+  float factor = tri_exp2(tri_minus(*reference, to));
+  *reference = to;
+  return factor;
+}
+
+static __device__ __forceinline__ float attn_weight(float score, float scale_log2, float reference) {
+  return tri_exp2(fmaf(score, scale_log2, -reference));
+}
+
+/* A lane's weights of 16 keys (two n8 fragments), then of the 64 of a tile. */
+static __device__ __forceinline__ float attn_lane_sum(float a0, float a1, float b0, float b1) {
+  return (a0 + a1) + (b0 + b1);
+}
+/* Over the four lanes that share a row; all get it. */
+static __device__ __forceinline__ float attn_quad_sum(float v) {
+  v += __shfl_xor_sync(~0u, v, 1);
+  return v + __shfl_xor_sync(~0u, v, 2);
+}
+static __device__ __forceinline__ float attn_quad_max(float v) {
+  v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
+  return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
+}
+
+/* ---- f32 rows ---- */
+
+/* R rows of one warp. Lane l has their columns l, l + 32, ... of o. */
+template <int R, int COLS> struct attn_f32_rows {
+  float o[R][COLS], top[R], sum[R]; /* sums of p v, largest score, sum of p */
+};
+
+template <int R, int COLS> static __device__ __forceinline__ void attn_f32_begin(attn_f32_rows<R, COLS> &a) {
+#pragma unroll
+  for (int r = 0; r < R; r++) {
+#pragma unroll
+    for (int c = 0; c < COLS; c++) a.o[r][c] = 0;
+    a.top[r] = -INFINITY;
+    a.sum[r] = 0;
+  }
+}
+
+enum {
+  ATTN_F32_LD = ATTN_F32_KEYS + 1
+}; /* floats from column to column of a tile of keys: no bank conflicts */
+
+/* The rows meet one tile: q f32 [R,D] times scale, k [D,ATTN_F32_LD], v [ATTN_F32_KEYS,32*COLS], all shared;
+ * p: shared, this warp's, [R,ATTN_F32_KEYS]. Row r sees the first seen + r * step keys; a row that sees none
+ * keeps its bits, and no key it does not see is multiplied. */
+template <int R, int COLS>
+static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, const float *q,
+                                                     const float *k, const float *v, float *p, int D,
+                                                     int seen, int step) {
+  int   lane = threadIdx.x % 32, most = seen + (R - 1) * step;
+  float s[R];
+
+  if (most <= 0) return;
+#pragma unroll
+  for (int r = 0; r < R; r++) s[r] = 0;
+  for (int d = 0; d < D; d += 2) {
+    float k0 = k[d * ATTN_F32_LD + lane], k1 = k[(d + 1) * ATTN_F32_LD + lane];
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+      float2 x = *(const float2 *)(q + r * D + d);
+      s[r] = fmaf(x.y, k1, fmaf(x.x, k0, s[r]));
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < R; r++) {
+    float x = lane < seen + r * step ? s[r] : -INFINITY, top, factor;
+    if (seen + r * step <= 0) continue;
+    top = fmaxf(a.top[r], tri_warp_max(x));
+    factor = tri_exp(a.top[r] - top);
+    x = tri_exp(x - top);
+    a.sum[r] = fmaf(a.sum[r], factor, tri_warp_sum(x));
+    a.top[r] = top;
+    p[r * ATTN_F32_KEYS + lane] = x;
+#pragma unroll
+    for (int c = 0; c < COLS; c++) a.o[r][c] *= factor;
+  }
+  __syncwarp();
+  for (int j = 0; j < ATTN_F32_KEYS && j < most; j++) {
+    float value[COLS];
+#pragma unroll
+    for (int c = 0; c < COLS; c++) value[c] = v[(j * COLS + c) * 32 + lane];
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+      if (j >= seen + r * step) continue;
+#pragma unroll
+      for (int c = 0; c < COLS; c++) a.o[r][c] = fmaf(p[r * ATTN_F32_KEYS + j], value[c], a.o[r][c]);
+    }
+  }
+  __syncwarp(); /* p is written again */
+}
+
+/* Row r of the rows to o f32 [D]. */
+template <int R, int COLS>
+static __device__ __forceinline__ void attn_f32_end(const attn_f32_rows<R, COLS> &a, int r, float *o, int D) {
+  float inverse = 1.0f / a.sum[r];
+#pragma unroll
+  for (int c = 0; c < COLS; c++) {
+    int d = c * 32 + threadIdx.x % 32;
+    if (d < D) o[d] = a.o[r][c] * inverse;
+  }
+}
+
+/* Rows [n,D], `stride` apart, to v [ATTN_F32_KEYS,32*COLS]; the rest becomes 0. By the whole block. */
+template <int COLS>
+static __device__ __forceinline__ void attn_f32_values(float *v, const float *from, int64_t stride, int n,
+                                                       int D) {
+  for (int i = threadIdx.x; i < ATTN_F32_KEYS * 32 * COLS; i += blockDim.x) {
+    int j = i / (32 * COLS), d = i % (32 * COLS);
+    v[i] = j < n && d < D ? from[j * stride + d] : 0.0f;
+  }
+}
+
+/* Host. Instances: the type of D, padded. TRI_ATTN_D(d, vec, LAUNCH): LAUNCH(D, VEC) of the bf16 kernel for
+ * heads of d columns; TRI_ATTN_COLS(d, LAUNCH): LAUNCH(COLS) of the f32 kernel. Rows that cannot be loaded 16
+ * bytes at a time share two slower instances. */
+#define TRI_ATTN_D(d, vec, LAUNCH)                                                                           \
+  (!(vec)       ? (d) <= 64 ? LAUNCH(64, false) : LAUNCH(256, false)                                         \
+         : (d) <= 64 ? LAUNCH(64, true)                                                                      \
+   : (d) <= 96  ? LAUNCH(96, true)                                                                           \
+   : (d) <= 128 ? LAUNCH(128, true)                                                                          \
+                : LAUNCH(256, true))
+#define TRI_ATTN_COLS(d, LAUNCH) ((d) <= 64 ? LAUNCH(2) : (d) <= 128 ? LAUNCH(4) : LAUNCH(8))
+
+#endif

@@ -1,0 +1,367 @@
+/* cuda_util.cuh - what every .cu file uses: launches, sums in a fixed order, 16-byte loads, bf16, mma, cp.async.
+ *
+ * Compiled by nvcc, or (TRI_CUDA_EMULATED) by the host's compiler over tests/emulate. A kernel that uses only what
+ * stands here, threadIdx and its like, __syncthreads, shuffles and votes runs on both.
+ *
+ * Habits. Shared memory by TRI_SHARED and TRI_SHARED_DYNAMIC. Kernels are launched by TRI_LAUNCH and nothing else.
+ * Every thread of a block reaches every barrier, none returns before one. A row's sums are assigned to threads by
+ * column only: the same for vector and single loads, and for every number of rows. */
+#ifndef TRI_GPU_CUDA_UTIL_CUH
+#define TRI_GPU_CUDA_UTIL_CUH
+
+#if TRI_CUDA_EMULATED
+#include "emulate.cuh"
+#else
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <atomic>
+#endif
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+extern "C" {
+#include "cuda_impl.h"
+}
+#include "device/formula.h"
+
+typedef uint16_t tri_bf16; /* an element of a bf16 array */
+
+/* ---- launches ---- */
+
+/* TRI_LAUNCH(kernel, grid, block, shared_bytes, s, arguments...): a tri_status; queues the kernel in the tri_stream s.
+ * kernel is a name, an instance of a template in parentheses: TRI_LAUNCH((k<T, true>), ...). Arguments are converted
+ * to the kernel's types, void * to any pointer. An empty grid launches nothing. More than 48 KiB of dynamic shared
+ * memory are asked for by it. */
+#define TRI_LAUNCH(kernel, grid, block, shared_bytes, s, ...)                                                \
+  TRI_LAUNCH_AS(kernel, __FILE__, __LINE__, #kernel, grid, block, shared_bytes, s, __VA_ARGS__)
+
+/* The same for template <class A, bool VEC> kernels: A is tri_bf16 or float. */
+#define TRI_LAUNCH_TYPED(kernel, bf16, vec, ...)                                                             \
+  ((bf16)  ? (vec) ? TRI_LAUNCH((kernel<tri_bf16, true>), __VA_ARGS__)                                       \
+                   : TRI_LAUNCH((kernel<tri_bf16, false>), __VA_ARGS__)                                      \
+    : (vec) ? TRI_LAUNCH((kernel<float, true>), __VA_ARGS__)                                                 \
+           : TRI_LAUNCH((kernel<float, false>), __VA_ARGS__))
+
+#if TRI_CUDA_EMULATED
+#define TRI_LAUNCH_AS(kernel, ...) tri_launch<kernel>(__VA_ARGS__)
+template <auto Kernel, class... A>
+static tri_status tri_launch(const char *file, int line, const char *name, dim3 grid, dim3 block,
+                             size_t shared_bytes, tri_stream *s, A... args) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TRI_OK;
+  TRI_ASSERT(shared_bytes <= TRI_CUDA_SHARED);
+  cudaError_t e = emu_call<Kernel>(Kernel, grid, block, shared_bytes, tri_cuda_stream_of(s), args...);
+  return e == cudaSuccess ? TRI_OK : tri_cuda_failed(file, line, name, e, "the launch");
+}
+#else
+#define TRI_LAUNCH_AS(kernel, ...) tri_launch<kernel>(kernel, __VA_ARGS__)
+enum { TRI_SHARED_UNASKED = 48 * 1024 }; /* specified: dynamic shared bytes a launch may have unasked */
+/* Asks for them where no launch of this kernel has asked for as many. */
+template <auto Kernel> static cudaError_t tri_ask_shared(size_t bytes) {
+  static std::atomic<size_t> most{TRI_SHARED_UNASKED};
+  cudaError_t                e = cudaSuccess;
+  if (bytes > most) {
+    e = cudaFuncSetAttribute((const void *)Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (e == cudaSuccess) most = bytes;
+  }
+  return e;
+}
+template <auto Kernel, class... P, class... A>
+static tri_status tri_launch(void (*kernel)(P...), const char *file, int line, const char *name, dim3 grid,
+                             dim3 block, size_t shared_bytes, tri_stream *s, A... args) {
+  cudaError_t e;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TRI_OK;
+  TRI_ASSERT(shared_bytes <= TRI_CUDA_SHARED);
+  e = tri_ask_shared<Kernel>(shared_bytes);
+  if (e == cudaSuccess) {
+    kernel<<<grid, block, shared_bytes, tri_cuda_stream_of(s)>>>(static_cast<P>(args)...);
+    e = cudaGetLastError();
+  }
+  return e == cudaSuccess ? TRI_OK : tri_cuda_failed(file, line, name, e, "the launch");
+}
+#endif
+
+/* ---- shared memory ---- */
+
+/* TRI_SHARED(float, tile, [32][33]): as __shared__ float tile[32][33]. TRI_SHARED_DYNAMIC(float, all): float *all, the
+ * launch's shared_bytes, 16-byte aligned. */
+#if TRI_CUDA_EMULATED
+#define TRI_SHARED(type, name, dims)                                                                         \
+  typedef type name##_array dims;                                                                            \
+  static emu_site           name##_site;                                                                     \
+  name##_array             &name = *(name##_array *)emu_shared(&name##_site, sizeof(name##_array), 16, #name)
+#define TRI_SHARED_DYNAMIC(type, name) type *name = (type *)emu_shared_dynamic()
+#else
+#define TRI_SHARED(type, name, dims)   __shared__ __align__(16) type name dims
+extern __shared__ __align__(16) unsigned char tri_shared_dynamic[];
+#define TRI_SHARED_DYNAMIC(type, name) type *name = (type *)tri_shared_dynamic
+#endif
+
+/* Our own mistakes that only the device can see; ends the program at the next synchronisation. */
+#define TRI_KERNEL_ASSERT(x)                                                                                 \
+  do {                                                                                                       \
+    if (!(x)) __trap();                                                                                      \
+  } while (0)
+
+/* ---- bf16: the bits of tensor.h; a NaN stays one, its payload may differ ---- */
+
+static __device__ __forceinline__ float    tri_get(float x) { return x; }
+static __device__ __forceinline__ float    tri_get(tri_bf16 x) { return __uint_as_float((uint32_t)x << 16); }
+static __device__ __forceinline__ tri_bf16 tri_round(float x) {
+#if TRI_CUDA_EMULATED
+  return tri_f32_to_bf16(x);
+#else
+  return __bfloat16_as_ushort(__float2bfloat16_rn(x));
+#endif
+}
+static __device__ __forceinline__ void tri_put(float *to, float x) { *to = x; }
+static __device__ __forceinline__ void tri_put(tri_bf16 *to, float x) { *to = tri_round(x); }
+/* low in the lower half, as two elements lie in memory. */
+static __device__ __forceinline__ uint32_t tri_round2(float low, float high) {
+#if TRI_CUDA_EMULATED
+  return tri_f32_to_bf16(low) | (uint32_t)tri_f32_to_bf16(high) << 16;
+#else
+  uint32_t r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(high), "f"(low));
+  return r;
+#endif
+}
+static __device__ __forceinline__ float tri_low(uint32_t pair) { return __uint_as_float(pair << 16); }
+static __device__ __forceinline__ float tri_high(uint32_t pair) {
+  return __uint_as_float(pair & 0xffff0000u);
+}
+
+/* a - b of the two rounded numbers. Where b is a product, a compiler may make a - b one FMA of it, and not in
+ * every kernel; kernels that must agree say by this that none does. */
+static __device__ __forceinline__ float tri_minus(float a, float b) {
+#if TRI_CUDA_EMULATED
+  volatile float rounded = b;
+  return a - rounded;
+#else
+  return __fadd_rn(a, -b);
+#endif
+}
+
+/* ---- eight elements at a time ----
+ * left: elements from p to the end of the row; what lies behind it is read as 0 and not written. VEC: left >= 8 or
+ * left <= 0, and p on 16 bytes (tri_vec8 says so on the host). The values are the same with and without VEC. */
+
+enum { TRI_UNIT = 8 };
+
+template <bool VEC>
+static __device__ __forceinline__ void tri_load8(float (&v)[8], const float *p, int64_t left) {
+  if (VEC) {
+    if (left <= 0) {
+      for (int i = 0; i < 8; i++) v[i] = 0;
+      return;
+    }
+    float4 a = ((const float4 *)p)[0], b = ((const float4 *)p)[1];
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = i < left ? p[i] : 0.0f;
+  }
+}
+template <bool VEC>
+static __device__ __forceinline__ void tri_load8(float (&v)[8], const tri_bf16 *p, int64_t left) {
+  if (VEC) {
+    uint4 a = left > 0 ? *(const uint4 *)p : make_uint4(0, 0, 0, 0);
+    v[0] = tri_low(a.x), v[1] = tri_high(a.x), v[2] = tri_low(a.y), v[3] = tri_high(a.y);
+    v[4] = tri_low(a.z), v[5] = tri_high(a.z), v[6] = tri_low(a.w), v[7] = tri_high(a.w);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = i < left ? tri_get(p[i]) : 0.0f;
+  }
+}
+template <bool VEC>
+static __device__ __forceinline__ void tri_store8(float *p, const float (&v)[8], int64_t left) {
+  if (VEC) {
+    if (left <= 0) return;
+    ((float4 *)p)[0] = make_float4(v[0], v[1], v[2], v[3]);
+    ((float4 *)p)[1] = make_float4(v[4], v[5], v[6], v[7]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+      if (i < left) p[i] = v[i];
+  }
+}
+template <bool VEC>
+static __device__ __forceinline__ void tri_store8(tri_bf16 *p, const float (&v)[8], int64_t left) {
+  if (VEC) {
+    if (left <= 0) return;
+    *(uint4 *)p = make_uint4(tri_round2(v[0], v[1]), tri_round2(v[2], v[3]), tri_round2(v[4], v[5]),
+                             tri_round2(v[6], v[7]));
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+      if (i < left) p[i] = tri_round(v[i]);
+  }
+}
+
+/* Host. Whether rows of n elements that begin at all these pointers (NULL: none) may be loaded with VEC. */
+template <class... P> static inline bool tri_vec8(int64_t n, P... pointers) {
+  const void *all[] = {pointers...};
+  bool        ok = n % TRI_UNIT == 0;
+  for (const void *p : all) ok = ok && (uintptr_t)p % 16 == 0;
+  return ok;
+}
+/* Host. Asserts that t is of type A. */
+static inline bool tri_is_bf16(tri_in t) {
+  TRI_ASSERT(t->dtype == TRI_F32 || t->dtype == TRI_BF16);
+  return t->dtype == TRI_BF16;
+}
+static inline int64_t tri_blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+/* Host. The grid of a loop over n items, one to a thread and turn: as many blocks as run at once. Only for kernels whose
+ * results do not depend on the grid. */
+static inline unsigned tri_grid(const tri_stream *s, int64_t n, int threads) {
+  int64_t want = tri_blocks(n, threads), most = (int64_t)tri_cuda_n_sm(s) * (2048 / threads);
+  return (unsigned)(want < most ? want : most);
+}
+
+/* ---- sums and maxima in one fixed order; every thread gets the result ---- */
+
+template <class T> static __device__ __forceinline__ T tri_warp_sum(T v) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) v += __shfl_xor_sync(~0u, v, d);
+  return v;
+}
+static __device__ __forceinline__ float tri_warp_max(float v) {
+#pragma unroll
+  for (int d = 16; d > 0; d /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, d));
+  return v;
+}
+/* Over a block of WARPS whole warps, threadIdx.x only; every thread calls it. */
+template <int WARPS, class T> static __device__ __forceinline__ T tri_block_sum(T v) {
+  TRI_SHARED(T, part, [WARPS]);
+  v = tri_warp_sum(v);
+  if (WARPS == 1) return v;
+  __syncthreads(); /* part may still be read from the call before */
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+  __syncthreads();
+  v = part[0];
+#pragma unroll
+  for (int i = 1; i < WARPS; i++) v += part[i];
+  return v;
+}
+template <int WARPS> static __device__ __forceinline__ float tri_block_max(float v) {
+  TRI_SHARED(float, part, [WARPS]);
+  v = tri_warp_max(v);
+  if (WARPS == 1) return v;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) part[threadIdx.x / 32] = v;
+  __syncthreads();
+  v = part[0];
+#pragma unroll
+  for (int i = 1; i < WARPS; i++) v = fmaxf(v, part[i]);
+  return v;
+}
+
+/* n threads (whole warps) meet at barrier id, 1..15. */
+static __device__ __forceinline__ void tri_barrier(int id, int n) {
+#if TRI_CUDA_EMULATED
+  emu_block_meet(id, n, false, __FILE__, __LINE__);
+#else
+  asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(n) : "memory");
+#endif
+}
+
+/* ---- warp products: PTX ISA, mma.m16n8k16 and ldmatrix; whole warps only ---- */
+
+/* d[16,8] += a[16,16] b[16,8]. Of lane 4 g + t: a = rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8 (two
+ * elements each); b = rows 2t, 2t + 8 of column g; d = row g columns 2t, 2t + 1, then row g + 8. */
+static __device__ __forceinline__ void tri_mma_bf16(float (&d)[4], const uint32_t (&a)[4],
+                                                    const uint32_t (&b)[2]) {
+#if TRI_CUDA_EMULATED
+  emu_mma_bf16(d, a, b, __FILE__, __LINE__);
+#else
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+               "{%0,%1,%2,%3};"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+/* N (1, 2, 4) matrices of 8 rows of 8 bf16 from shared memory; lanes 8 i .. 8 i + 7 name the rows of matrix i (16-byte
+ * aligned). A lane gets row lane / 4, columns 2 (lane % 4) and the next; TURN: of the transposed matrix. */
+template <int N, bool TURN>
+static __device__ __forceinline__ void tri_ldmatrix(uint32_t (&r)[N], const void *row) {
+#if TRI_CUDA_EMULATED
+  emu_ldmatrix(r, N, TURN, row, __FILE__, __LINE__);
+#else
+  unsigned at = (unsigned)__cvta_generic_to_shared(row);
+  if constexpr (N == 1 && !TURN)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(at) : "memory");
+  if constexpr (N == 1 && TURN)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];"
+                 : "=r"(r[0])
+                 : "r"(at)
+                 : "memory");
+  if constexpr (N == 2 && !TURN)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(at)
+                 : "memory");
+  if constexpr (N == 2 && TURN)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+                 : "=r"(r[0]), "=r"(r[1])
+                 : "r"(at)
+                 : "memory");
+  if constexpr (N == 4 && !TURN)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+  if constexpr (N == 4 && TURN)
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+#endif
+}
+
+/* ---- asynchronous copies of 16 bytes from global to shared memory, both on 16 bytes ---- */
+
+/* valid false: 16 bytes of zero, and `global` is not read. */
+static __device__ __forceinline__ void tri_cp_async16(void *shared, const void *global, bool valid = true) {
+#if TRI_CUDA_EMULATED
+  emu_cp_async16(shared, global, valid, __FILE__, __LINE__);
+#else
+  asm volatile(
+      "cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned)__cvta_generic_to_shared(shared)),
+      "l"(global), "r"(valid ? 16 : 0)
+      : "memory");
+#endif
+}
+/* The copies since the last commit are a group. */
+static __device__ __forceinline__ void tri_cp_commit() {
+#if TRI_CUDA_EMULATED
+  emu_cp_commit();
+#else
+  asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+/* Until at most LEFT of this thread's groups are under way; a barrier then shows them to the others. */
+template <int LEFT> static __device__ __forceinline__ void tri_cp_wait() {
+#if TRI_CUDA_EMULATED
+  emu_cp_wait(LEFT);
+#else
+  asm volatile("cp.async.wait_group %0;" ::"n"(LEFT) : "memory");
+#endif
+}
+
+/* 2^x, 0 below 2^-126. One instruction where tri_exp takes 20. */
+static __device__ __forceinline__ float tri_exp2(float x) {
+#if TRI_CUDA_EMULATED
+  return exp2f(x);
+#else
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+#endif
+}
+
+#endif

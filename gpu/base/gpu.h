@@ -1,0 +1,18 @@
+/* gpu.h - the kernels of the CUDA back end, declared from the list of kernels.h. */
+#ifndef TRI_GPU_GPU_H
+#define TRI_GPU_GPU_H
+
+#include "device/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRI_X(name, args) tri_status tri_cuda_##name args;
+TRI_KERNEL_LIST(TRI_X)
+#undef TRI_X
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,9 +1,0 @@
-/* comm_nccl.h - the communicator "nccl" as comm.c sees it. Layer 2. */
-#ifndef TRI_GPU_COMM_NCCL_H
-#define TRI_GPU_COMM_NCCL_H
-
-#include "comm_host.h"
-
-extern const tri_comm_maker tri_nccl_maker;
-
-#endif

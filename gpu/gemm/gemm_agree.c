@@ -1,0 +1,270 @@
+/* gemm_agree.c - algorithms of which each gives a row the bits the others give it: chosen by trial, checked with the weights.
+ *
+ * Which bits: those of the first algorithm for many rows, in the library's order, whose bits some algorithm in every bucket
+ * gives (or in the most buckets). So they follow from the shape, the library and the GPU, never from a measured time, and
+ * all ranks and runs have the same. Among algorithms that were shown to give them the quickest serves the bucket.
+ *
+ * An algorithm may divide its work, and with it a sum, by how many tiles there are for how many multiprocessors (stream-K)
+ * and say nothing of it. So a trial has as many rows as training, and numbers of rows that fill other numbers of tiles. */
+#include "gemm_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Chosen, so that a shape takes 0.1 s on an H100 where a model has 1.5 billion parameters, 0.3 s where it has 8, and an
+ * output matrix [128256,4096] 1.2 s: reckoned from what its memory and tensor cores can do, not measured. */
+enum { CLASSES = 4, MEMBERS = 8, MEMBERS_MANY = 4 };
+
+/* Rows of a trial at most: a training step's; and beside few multiprocessors fewer make as many waves of tiles. Bytes of its
+ * results: 4 GiB on an H100, which takes 2 ms to write them, and no more than of logits at once, which there is room for. */
+enum { TRIAL_ROWS = 4096, TRIAL_ROWS_PER_SM = 64, TRIAL_BYTES_PER_SM = 32 << 20 };
+
+/* Rows above a trial's, for which there is room to work too. Chosen: above a head's chunk. */
+enum { ABOVE_MANY = 8192 };
+
+/* The check's rows, and bytes of their results: it lies in the ledger's memory. Chosen: a few percent of a small GPU's. */
+enum { CHECK_ROWS = 512, CHECK_BYTES = 128 << 20 };
+
+static int64_t check_rows(const tri_linear *l) { return tri_lt_room_rows(l, CHECK_BYTES, CHECK_ROWS); }
+
+static int64_t trial_rows(const tri_linear *l) {
+  const int64_t most = (int64_t)TRIAL_ROWS_PER_SM * l->device->n_sm;
+  const size_t  bytes = (size_t)TRIAL_BYTES_PER_SM * (size_t)l->device->n_sm,
+               logits = l->device->base.logit_bytes;
+
+  return tri_lt_room_rows(l, bytes < logits ? bytes : logits, most < TRIAL_ROWS ? most : TRIAL_ROWS);
+}
+
+size_t tri_lt_check_bytes(const tri_linear *l) { return tri_lt_room_bytes(l, check_rows(l)); }
+
+/* *same &= the judge's bits, among so many of the last, the first or the middle rows. */
+static tri_status agree_at(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
+                           const tri_lt_room *r, int64_t rows, int place, bool *same) {
+  const int64_t left = r->rows - rows;
+
+  return tri_lt_agree(l, p, c, r, place == 0 ? left : place == 1 ? 0 : left / 2, rows, same);
+}
+
+/* *same: the judge's bits for every number of rows that is tried of those the bucket serves; for many also fewer, as a
+ * step's last micro-batch may hold. */
+static tri_status agree_in(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
+                           const tri_lt_room *r, int bucket, bool *same) {
+  const int64_t many[] = {1, 17, 129, 300, 1111, r->rows - 1, 3000, r->rows};
+  const int64_t least = tri_lt_least(bucket),
+                most = tri_lt_rows[bucket] < r->rows ? tri_lt_rows[bucket] : r->rows;
+  enum { N_MANY = sizeof many / sizeof *many, N_FEW = 6 };
+  size_t need;
+
+  *same = true;
+  for (int i = 0; *same && i < (bucket == TRI_LT_MANY ? N_MANY : N_FEW); i++) {
+    int64_t rows = least + (most - least) * i / (N_FEW - 1);
+    if (i < N_FEW - 1) rows -= i % 2; /* not all even */
+    if (bucket == TRI_LT_MANY) rows = many[i];
+    if (rows >= 1 && rows <= r->rows) TRI_TRY(agree_at(l, p, c, r, rows, i % 3, same));
+  }
+  if (*same && bucket == TRI_LT_MANY && tri_lt_fits(l, p, ABOVE_MANY, &c->algo, &need) &&
+      need > c->workspaceSize)
+    c->workspaceSize = need;
+  return TRI_OK;
+}
+
+/* ---- the class: which bits ---- */
+
+typedef struct row_class {
+  int          many;                   /* its algorithm in the list for many rows */
+  int          n;                      /* buckets for which there is one */
+  int          member[TRI_LT_BUCKETS]; /* the first in each list; -1: none */
+  tri_lt_found few[TRI_LT_MANY];       /* the lists, with relatives of `many` */
+} row_class;
+
+typedef struct search {
+  tri_lt_found listed[TRI_LT_FWDS][TRI_LT_BUCKETS];
+  row_class    now, best;
+} search;
+
+/* Too few rows were tried to say anything of this bucket. */
+static bool untried(const tri_lt_room *r, int bucket) { return tri_lt_least(bucket) > r->rows; }
+
+/* The first of each bucket's that has the judge's bits. */
+static tri_status find_members(const tri_linear *l, const tri_lt *p, const tri_lt_found *listed,
+                               const tri_lt_room *r, row_class *c) {
+  c->n = 0;
+  for (int b = 0; b < TRI_LT_MANY; b++) {
+    bool same = untried(r, b);
+    c->member[b] = -1;
+    c->few[b] = listed[b];
+    if (!same)
+      TRI_TRY(tri_lt_relatives(l, p, tri_lt_rows[b], &listed[TRI_LT_MANY].at[c->many].algo, &c->few[b]));
+    for (int i = 0; i < c->few[b].n && !same; i++) {
+      TRI_TRY(agree_in(l, p, &c->few[b].at[i], r, b, &same));
+      if (same) c->member[b] = i;
+    }
+    c->n += same;
+  }
+  return TRI_OK;
+}
+
+/* Judges by an algorithm for many rows; *steady: it agrees with itself. */
+static tri_status judge_by(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
+                           tri_lt_room *r, bool *steady) {
+  size_t need;
+
+  *steady = tri_lt_fits(l, p, r->rows, &c->algo, &need) && need <= r->lt_bytes;
+  if (*steady && tri_lt_judge(l, p, &c->algo, r) != TRI_OK) {
+    tri_error_clear(); /* as in tri_lt_agree */
+    *steady = false;
+  }
+  if (!*steady) return TRI_OK;
+  return agree_in(l, p, c, r, TRI_LT_MANY, steady);
+}
+
+/* s->best, and the judge is its algorithm for many; best.n < 0: no algorithm agrees with itself. */
+static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found *listed, tri_lt_room *r,
+                             search *s) {
+  tri_lt_found *many = &listed[TRI_LT_MANY];
+  int           judge = -1;
+
+  s->best.n = -1;
+  for (int i = 0, tried = 0; i < many->n && tried < CLASSES && s->best.n < TRI_LT_MANY; i++) {
+    bool steady;
+    judge = s->now.many = i;
+    TRI_TRY(judge_by(l, p, &many->at[i], r, &steady));
+    if (!steady) continue;
+    tried++;
+    TRI_TRY(find_members(l, p, listed, r, &s->now));
+    if (s->now.n > s->best.n) s->best = s->now;
+  }
+  if (s->best.n < 0 || judge == s->best.many) return TRI_OK;
+  return tri_lt_judge(l, p, &many->at[s->best.many].algo, r);
+}
+
+/* ---- the quickest of its members ---- */
+
+/* Serves the bucket with the quickest of the class: `many`, and those in f from `member` on. All have room to work,
+ * whichever is chosen, so that the ledger does not follow from a time. */
+static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const tri_lt_room *r, int bucket,
+                                const cublasLtMatmulHeuristicResult_t *many, int member) {
+  const int64_t rows = tri_lt_rows[bucket] < r->rows ? tri_lt_rows[bucket] : r->rows;
+  int           members = 1, tried = 0;
+  double        ms, best = -1;
+  char          why[80];
+
+  p->algo[bucket] = many->algo;
+  for (int i = member; i >= 0 && i < f->n && members < (bucket == TRI_LT_MANY ? MEMBERS_MANY : MEMBERS);
+       i++) {
+    bool same = bucket != TRI_LT_MANY && i == member; /* found before */
+    if (!memcmp(&f->at[i].algo, &many->algo, sizeof many->algo)) continue;
+    tried++;
+    if (!same) TRI_TRY(agree_in(l, p, &f->at[i], r, bucket, &same));
+    if (!same) continue;
+    if (members++ == 1) TRI_TRY(tri_lt_time(l, p, &many->algo, r, rows, &best));
+    tri_lt_enlarge(&l->lt_bytes, f->at[i].workspaceSize);
+    TRI_TRY(tri_lt_time(l, p, &f->at[i].algo, r, rows, &ms));
+    if (ms >= best) continue;
+    best = ms;
+    p->algo[bucket] = f->at[i].algo;
+  }
+  snprintf(why, sizeof why, "the quickest of %d with the same bits, %d of %d others tried", members, tried,
+           f->n);
+  tri_lt_log(l, p, bucket, why, best);
+  return TRI_OK;
+}
+
+/* Where no algorithm agrees with itself nothing is chosen, and linear_check will say so. */
+static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed, tri_lt_room *r, search *s) {
+  cublasLtMatmulHeuristicResult_t *many;
+
+  TRI_TRY(find_class(l, p, listed, r, s));
+  if (s->best.n < 0) return TRI_OK;
+  many = &listed[TRI_LT_MANY].at[s->best.many];
+  tri_lt_enlarge(&l->lt_bytes, many->workspaceSize);
+  for (int b = 0; b < TRI_LT_BUCKETS; b++) {
+    p->algo[b] = many->algo;
+    if (b == TRI_LT_MANY)
+      TRI_TRY(settle_bucket(l, p, &listed[b], r, b, many, 0));
+    else if (!untried(r, b))
+      TRI_TRY(settle_bucket(l, p, &s->best.few[b], r, b, many, s->best.member[b]));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_lt_settle(tri_linear *l) {
+  tri_device           *d = &l->device->base;
+  const tri_device_ops *ops = d->ops;
+  tri_status            st = TRI_OK;
+  tri_lt_room           r = {.rows = trial_rows(l), .lt_bytes = l->lt_bytes};
+  size_t                w_bytes = tri_lt_round((size_t)(l->n_out * l->n_in) * tri_dtype_bytes(l->dtype));
+  search               *s = NULL;
+  void                 *memory = NULL;
+  tri_tensor            w;
+
+  TRI_TRY_DONE(TRI_ALLOC(s, 1));
+  for (int i = 0; i < TRI_LT_FWDS; i++)
+    for (int b = 0; l->fwd[i].desc && b < TRI_LT_BUCKETS; b++) {
+      tri_lt_found *f = &s->listed[i][b];
+      TRI_TRY_DONE(tri_lt_look_up(l, &l->fwd[i], tri_lt_rows[b], false, f));
+      for (int k = 0; k < f->n; k++) tri_lt_enlarge(&r.lt_bytes, f->at[k].workspaceSize);
+    }
+  TRI_TRY_DONE(ops->stream_open(d, "products", &r.s));
+  TRI_TRY_DONE(ops->alloc(d, TRI_MEM_DEVICE, r.lt_bytes + w_bytes + tri_lt_room_bytes(l, r.rows), &memory));
+  r.lt = memory;
+  r.w = r.lt + r.lt_bytes;
+  w = tri_view2(r.lt + r.lt_bytes, l->dtype, l->n_out, l->n_in);
+  TRI_TRY_DONE(tri_cuda_noise(r.s, &w, 3));
+  TRI_TRY_DONE(tri_lt_room_fill(l, &r, r.lt + r.lt_bytes + w_bytes));
+  for (int i = 0; i < TRI_LT_FWDS; i++)
+    if (l->fwd[i].desc) TRI_TRY_DONE(settle_product(l, &l->fwd[i], s->listed[i], &r, s));
+done:
+  if (r.s) ops->stream_close(&r.s);
+  ops->free(d, TRI_MEM_DEVICE, &memory);
+  TRI_FREE(s);
+  return st;
+}
+
+/* ---- with the weights ---- */
+
+static tri_status fail_check(const tri_linear *l, const tri_lt *p, int64_t rows, int64_t of) {
+  TRI_FAIL(
+      TRI_EDEVICE,
+      "cuBLASLt %zu on %s: a row times the [%lld,%lld] weight (%s, result %s%s) has other bits among %lld "
+      "rows "
+      "than among %lld, so sampling and training would differ; use another version of the library, or set "
+      "run.sampler: rescore",
+      cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
+      tri_lt_type_name(l->dtype), tri_lt_type_name(p->out), p->bias ? " with bias" : "", (long long)rows,
+      (long long)of);
+}
+
+/* Every bucket's algorithm for so many rows as it serves, and that for many for all: it judges. One for few rows that
+ * fails gives way to that for many. */
+static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_room *r) {
+  static const int64_t  rows[] = {1,  2,  3,   7,   8,   15,  16,  17,  31,  33,  63, 64,
+                                  65, 97, 127, 128, 129, 200, 255, 256, 257, 384, 511};
+  const int             n = sizeof rows / sizeof *rows;
+  cublasLtMatmulAlgo_t *many = &p->algo[TRI_LT_MANY];
+
+  TRI_TRY(tri_lt_judge(l, p, many, r));
+  for (int i = 0; i < 2 * n; i++) {
+    const int64_t                   m = rows[i % n];
+    cublasLtMatmulAlgo_t           *algo = i < n ? many : &p->algo[tri_lt_bucket(m)];
+    cublasLtMatmulHeuristicResult_t c = {.algo = *algo};
+    bool                            same = true;
+    if (m >= r->rows || (i >= n && !memcmp(algo, many, sizeof *many))) continue;
+    TRI_TRY(agree_at(l, p, &c, r, m, i % 3, &same));
+    if (same) continue;
+    if (i < n) return fail_check(l, p, m, r->rows);
+    *algo = *many;
+  }
+  return TRI_OK;
+}
+
+tri_status tri_cuda_linear_check(tri_stream *s, tri_linear *l, void *packed_fwd) {
+  tri_lt_room r = {
+      .s = s, .rows = check_rows(l), .w = packed_fwd, .lt = l->workspace, .lt_bytes = l->lt_bytes};
+
+  TRI_ASSERT(l->workspace);
+  TRI_TRY(tri_lt_room_fill(l, &r, l->workspace + l->lt_bytes));
+  for (int i = 0; i < TRI_LT_FWDS; i++)
+    if (l->fwd[i].desc) TRI_TRY(check_product(l, &l->fwd[i], &r));
+  return TRI_OK;
+}

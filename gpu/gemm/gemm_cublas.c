@@ -1,0 +1,260 @@
+/* gemm_cublas.c - the linear_* operations by cuBLASLt: products, each by the algorithm chosen for so many rows.
+ *
+ * cuBLASLt's arrays are column-major, so every product here is the transposed one: y^T [n_out,M] = W x^T. The library
+ * picks an algorithm for one number of rows, and two algorithms may add in different orders. So those in use are chosen
+ * when the shape is opened, and all that serve fwd give a row the same bits (gemm_agree.c). What NVIDIA promises is less:
+ * the same bits from run to run of one call on one sort of GPU by one version ("Results Reproducibility"). */
+#include "gemm.h"
+#include "gemm_impl.h"
+
+static cudaDataType_t lt_type(tri_dtype t) { return t == TRI_F32 ? CUDA_R_32F : CUDA_R_16BF; }
+
+tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublasStatus_t e,
+                         const char *what) {
+  return tri_fail(file, line, "cuBLASLt", TRI_EDEVICE,
+                  "cuBLASLt %zu, [%lld,%lld] weight of type %s: %s in %s", cublasLtGetVersion(),
+                  (long long)l->n_out, (long long)l->n_in, tri_lt_type_name(l->dtype),
+                  cublasLtGetStatusString(e), what);
+}
+
+/* ---- one product ---- */
+
+/* d = op(a) op(b): fwd y^T = W x^T, bwd_x dx^T = W^T dy^T, bwd_w dw^T = x^T dy; a [n_in,..] each time. */
+tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows, tri_lt_layouts *out) {
+  uint64_t in = (uint64_t)l->n_in, o = (uint64_t)l->n_out, M = (uint64_t)rows,
+           b = p->dir == TRI_LT_FWD ? in : o;
+  uint64_t d_rows = p->dir == TRI_LT_FWD ? o : in, d_cols = p->dir == TRI_LT_BWD_W ? o : M;
+
+  TRI_LT_TRY(
+      cublasLtMatrixLayoutInit(&out->a, lt_type(l->dtype), in, p->dir == TRI_LT_BWD_W ? M : o, l->n_in));
+  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->b, lt_type(l->dtype), b, M, (int64_t)b));
+  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->d, lt_type(p->out), d_rows, d_cols, (int64_t)d_rows));
+  return TRI_OK;
+}
+
+static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, tri_dtype out, bool bias) {
+  const cublasOperation_t a = dir == TRI_LT_FWD ? CUBLAS_OP_T : CUBLAS_OP_N,
+                          b = dir == TRI_LT_BWD_W ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const void *const        somewhere = (const void *)(uintptr_t)256; /* aligned as params.c aligns tensors */
+  const cublasLtEpilogue_t end = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  tri_lt_found             f;
+
+  p->dir = dir;
+  p->out = out;
+  p->bias = bias;
+  TRI_LT_TRY(cublasLtMatmulDescCreate(&p->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F)); /* no tf32 */
+  TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a));
+  TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b));
+  TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &end, sizeof end));
+  if (bias) /* the library may judge algorithms by where it lies */
+    TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
+                                              sizeof somewhere));
+  TRI_TRY(tri_lt_look_up(l, p, tri_lt_rows[TRI_LT_MANY], false, &f));
+  if (!f.n)
+    TRI_FAIL(TRI_EDEVICE,
+             "cuBLASLt %zu on %s has no algorithm without split sums for a [%lld,%lld] weight of type %s",
+             cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
+             tri_lt_type_name(l->dtype));
+  for (int i = 0; i < TRI_LT_BUCKETS; i++) p->algo[i] = f.at[0].algo;
+  tri_lt_enlarge(&l->lt_bytes, f.at[0].workspaceSize);
+  return TRI_OK;
+}
+
+tri_status tri_lt_run(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo, tri_stream *s,
+                      const tri_lt_call *c) {
+  const float    alpha = 1, beta = c->base ? 1 : 0;
+  tri_lt_layouts t;
+
+  TRI_ASSERT(p->desc && c->workspace && p->bias == (c->bias != NULL));
+  if (c->rows == 0) return TRI_OK;
+  TRI_TRY(tri_lt_set_layouts(l, p, c->rows, &t));
+  if (c->bias)
+    TRI_LT_TRY(
+        cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &c->bias, sizeof c->bias));
+  TRI_LT_TRY(cublasLtMatmul(l->device->blas, p->desc, &alpha, c->a, &t.a, c->b, &t.b, &beta,
+                            c->base ? c->base : c->d, &t.d, c->d, &t.d, algo, c->workspace, c->bytes,
+                            tri_cuda_stream_of(s)));
+  return TRI_OK;
+}
+
+/* ---- open, size, bind ---- */
+
+void tri_cuda_blas_close(tri_cuda_device *d) {
+  if (d->blas) cublasLtDestroy(d->blas);
+  d->blas = NULL;
+}
+
+static tri_status open_products(tri_linear *l) {
+  const bool half = l->dtype != TRI_F32;
+
+  if (!l->device->blas) TRI_LT_TRY(cublasLtCreate(&l->device->blas));
+  TRI_TRY(product_open(l, &l->fwd[TRI_LT_Y_A], TRI_LT_FWD, l->dtype, false));
+  TRI_TRY(product_open(l, &l->fwd[TRI_LT_Y_A_BIAS], TRI_LT_FWD, l->dtype, true));
+  if (half) TRI_TRY(product_open(l, &l->fwd[TRI_LT_Y_F32], TRI_LT_FWD, TRI_F32, false));
+  if (!l->backward) return TRI_OK;
+  TRI_TRY(product_open(l, &l->bwd_x[0], TRI_LT_BWD_X, l->dtype, false));
+  if (half) TRI_TRY(product_open(l, &l->bwd_x[1], TRI_LT_BWD_X, TRI_F32, false));
+  return product_open(l, &l->bwd_w, TRI_LT_BWD_W, TRI_F32, false);
+}
+
+tri_status tri_cuda_linear_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
+  tri_status  st = TRI_OK;
+  tri_linear *l = NULL;
+
+  *out = NULL;
+  TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && (spec->dtype == TRI_F32 || spec->dtype == TRI_BF16));
+  TRI_CUDA_TRY(cudaSetDevice(d->index));
+  TRI_TRY(TRI_ALLOC(l, 1));
+  l->device = (tri_cuda_device *)d;
+  l->n_out = spec->n_out;
+  l->n_in = spec->n_in;
+  l->dtype = spec->dtype;
+  l->backward = spec->backward;
+  TRI_TRY_DONE(open_products(l));
+  TRI_TRY_DONE(tri_lt_settle(l));
+  TRI_TRY_DONE(tri_lt_settle_backward(l));
+  *out = l;
+  l = NULL;
+done:
+  (void)tri_cuda_linear_close(&l);
+  return st;
+}
+
+tri_status tri_cuda_linear_close(tri_linear **l) {
+  if (!*l) return TRI_OK;
+  for (int i = 0; i < TRI_LT_FWDS; i++)
+    if ((*l)->fwd[i].desc) cublasLtMatmulDescDestroy((*l)->fwd[i].desc);
+  for (int i = 0; i < 2; i++)
+    if ((*l)->bwd_x[i].desc) cublasLtMatmulDescDestroy((*l)->bwd_x[i].desc);
+  if ((*l)->bwd_w.desc) cublasLtMatmulDescDestroy((*l)->bwd_w.desc);
+  TRI_FREE(*l);
+  return TRI_OK;
+}
+
+tri_status tri_cuda_linear_size(const tri_linear *l, tri_linear_bytes *out) {
+  *out = (tri_linear_bytes){.workspace = l->lt_bytes + tri_lt_check_bytes(l)};
+  return TRI_OK;
+}
+
+tri_status tri_cuda_linear_bind(tri_linear *l, void *workspace, size_t bytes) {
+  tri_linear_bytes need;
+
+  TRI_TRY(tri_cuda_linear_size(l, &need));
+  TRI_ASSERT(workspace && bytes >= need.workspace && (uintptr_t)workspace % 256 == 0);
+  l->workspace = workspace;
+  return TRI_OK;
+}
+
+/* Both directions multiply by w itself. */
+tri_status tri_cuda_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w) {
+  (void)s;
+  TRI_ASSERT(!packed_fwd && !packed_bwd && w->dtype == l->dtype && w->dim[0] == l->n_out &&
+             w->dim[1] == l->n_in);
+  return TRI_OK;
+}
+
+/* ---- the products ---- */
+
+static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
+  TRI_ASSERT(t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols);
+}
+
+/* A product of many rows is made in blocks of about one size, none beyond what its algorithm was chosen for. */
+static int64_t block_rows(int64_t rows) {
+  int64_t most = tri_lt_rows[TRI_LT_MANY], n = (rows + most - 1) / most;
+
+  return n ? (rows + n - 1) / n : 1;
+}
+
+/* c for rows [first, first + n) of all; b, d and base advance by these bytes a row. */
+static tri_lt_call block_of(const tri_lt_call *c, int64_t first, int64_t n, size_t b_row, size_t d_row) {
+  tri_lt_call part = *c;
+
+  part.rows = c->rows - first < n ? c->rows - first : n;
+  part.b = (const char *)c->b + (size_t)first * b_row;
+  part.d = (char *)c->d + (size_t)first * d_row;
+  if (c->base) part.base = (const char *)c->base + (size_t)first * d_row;
+  return part;
+}
+
+/* fwd and bwd_x: each row of d comes of the same row of b. */
+static tri_status run_rows(tri_stream *s, const tri_linear *l, const tri_lt *p, const tri_lt_call *c) {
+  int64_t k = p->dir == TRI_LT_FWD ? l->n_in : l->n_out, width = l->n_in + l->n_out - k;
+  int64_t n = block_rows(c->rows);
+
+  for (int64_t first = 0; first < c->rows; first += n) {
+    tri_lt_call part =
+        block_of(c, first, n, (size_t)k * tri_dtype_bytes(l->dtype), (size_t)width * tri_dtype_bytes(p->out));
+    TRI_TRY(tri_lt_run(l, p, &p->algo[tri_lt_bucket(part.rows)], s, &part));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_cuda_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x,
+                               tri_in bias, tri_in base) {
+  tri_lt_call   c = {.a = packed_fwd,
+                     .b = x->data,
+                     .d = y->data,
+                     .base = base ? base->data : NULL,
+                     .rows = x->dim[0],
+                     .workspace = l->workspace,
+                     .bytes = l->lt_bytes};
+  const tri_lt *p = &l->fwd[y->dtype == l->dtype ? TRI_LT_Y_A : TRI_LT_Y_F32];
+
+  assert_shape(x, c.rows, l->n_in);
+  assert_shape(y, c.rows, l->n_out);
+  if (base) assert_shape(base, c.rows, l->n_out);
+  TRI_ASSERT(!base || base->dtype == y->dtype);
+  TRI_ASSERT(x->dtype == l->dtype && (y->dtype == TRI_F32 || y->dtype == l->dtype));
+  TRI_ASSERT(!bias || (bias->dim[0] == l->n_out && (bias->dtype == l->dtype || y->dtype == TRI_F32)));
+  if (bias && bias->dtype == y->dtype && y->dtype == l->dtype) {
+    p = &l->fwd[TRI_LT_Y_A_BIAS];
+    c.bias = bias->data;
+  } else if (bias) {
+    TRI_TRY(tri_cuda_bias_rows(s, y, bias, base));
+    c.base = y->data;
+  }
+  return run_rows(s, l, p, &c);
+}
+
+tri_status tri_cuda_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy,
+                                 bool add) {
+  const tri_lt     *p = &l->bwd_x[dx->dtype != l->dtype];
+  const tri_lt_call c = {.a = packed_bwd,
+                         .b = dy->data,
+                         .d = dx->data,
+                         .base = add ? dx->data : NULL,
+                         .rows = dy->dim[0],
+                         .workspace = l->workspace,
+                         .bytes = l->lt_bytes};
+
+  assert_shape(dy, c.rows, l->n_out);
+  assert_shape(dx, c.rows, l->n_in);
+  TRI_ASSERT(l->backward && dy->dtype == l->dtype && (dx->dtype == TRI_F32 || dx->dtype == l->dtype));
+  return run_rows(s, l, p, &c);
+}
+
+tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add) {
+  const tri_lt_call c = {.a = x->data,
+                         .b = dy->data,
+                         .d = dw->data,
+                         .rows = x->dim[0],
+                         .workspace = l->workspace,
+                         .bytes = l->lt_bytes};
+  int64_t           n;
+
+  assert_shape(x, c.rows, l->n_in);
+  assert_shape(dy, c.rows, l->n_out);
+  assert_shape(dw, l->n_out, l->n_in);
+  TRI_ASSERT(l->backward && x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
+  if (!c.rows && !add) /* a sum of nothing */
+    return s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float));
+  n = block_rows(c.rows);
+  for (int64_t first = 0; first < c.rows; first += n) {
+    tri_lt_call part = block_of(&c, first, n, (size_t)l->n_out * tri_dtype_bytes(l->dtype), 0);
+    part.a = (const char *)c.a + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype);
+    part.base = add || first > 0 ? dw->data : NULL;
+    TRI_TRY(tri_lt_run(l, &l->bwd_w, &l->bwd_w.algo[tri_lt_bucket(part.rows)], s, &part));
+  }
+  return TRI_OK;
+}

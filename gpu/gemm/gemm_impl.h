@@ -1,0 +1,149 @@
+/* gemm_impl.h - what the files of the products share: one weight shape, its algorithms, their trials. Private to its room. */
+#ifndef TRI_GPU_GEMM_IMPL_H
+#define TRI_GPU_GEMM_IMPL_H
+
+#include "gpu/base/cuda_impl.h"
+#include "gemm_rows.h"
+
+#include <cublasLt.h>
+
+/* Algorithms asked for at a time, and relatives made of one; chosen: the library orders them by what it thinks they take,
+ * and the quickest of one sort of bits has been seen behind the tenth. */
+enum { TRI_LT_TRIES = 32, TRI_LT_RELATIVES = 24 };
+
+/* An algorithm serves up to so many rows, the last one all. Chosen: decode steps, then micro-batches. */
+enum { TRI_LT_BUCKETS = 5, TRI_LT_MANY = TRI_LT_BUCKETS - 1 };
+static const int64_t tri_lt_rows[TRI_LT_BUCKETS] = {16, 64, 256, 1024, 4096};
+static inline int    tri_lt_bucket(int64_t rows) {
+     int i = 0;
+     while (i < TRI_LT_MANY && rows > tri_lt_rows[i]) i++;
+  return i;
+}
+/* The fewest rows a bucket serves. */
+static inline int64_t tri_lt_least(int bucket) { return bucket ? tri_lt_rows[bucket - 1] + 1 : 1; }
+
+/* An algorithm's workspace at most: NVIDIA's advice for compute capability 9.0. */
+enum { TRI_LT_BYTES = 32 << 20 };
+
+typedef enum { TRI_LT_FWD, TRI_LT_BWD_X, TRI_LT_BWD_W } tri_lt_direction;
+
+/* One direction with one type of result. */
+typedef struct tri_lt {
+  tri_lt_direction     dir;
+  bool                 bias; /* added by the product: of the result's type */
+  tri_dtype            out;
+  cublasLtMatmulDesc_t desc; /* NULL: this shape has no such product */
+  cublasLtMatmulAlgo_t algo[TRI_LT_BUCKETS];
+} tri_lt;
+
+/* fwd: y of type A, of type A with bias, and, where A is not f32, y f32. */
+enum { TRI_LT_Y_A, TRI_LT_Y_A_BIAS, TRI_LT_Y_F32, TRI_LT_FWDS };
+
+struct tri_linear {
+  tri_cuda_device *device; /* borrowed */
+  int64_t          n_out, n_in;
+  tri_dtype        dtype;
+  bool             backward;
+  tri_lt           fwd[TRI_LT_FWDS], bwd_x[2], bwd_w; /* bwd_x: dx of type A; f32 where A is not */
+  size_t           lt_bytes;                          /* workspace of the algorithms in use */
+  char            *workspace;                         /* borrowed; the algorithms', then linear_check's */
+};
+
+typedef struct
+    tri_lt_found { /* the quickest (as the library thinks) first; what was made of another one last */
+  cublasLtMatmulHeuristicResult_t at[TRI_LT_TRIES + TRI_LT_RELATIVES];
+  int                             n;
+} tri_lt_found;
+
+typedef struct tri_lt_layouts { /* d = op(a) op(b) */
+  cublasLtMatrixLayoutOpaque_t a, b, d;
+} tri_lt_layouts;
+
+typedef struct tri_lt_call {
+  const void *a, *b, *bias; /* bias: NULL unless the product has one */
+  void       *d;
+  const void *base; /* added, of d's type and shape; may be d; NULL: nothing */
+  int64_t     rows; /* M */
+  void       *workspace;
+  size_t      bytes;
+} tri_lt_call;
+
+static inline const char *tri_lt_type_name(tri_dtype t) { return t == TRI_F32 ? "f32" : "bf16"; }
+static inline size_t      tri_lt_round(size_t n) { return (n + 255) & ~(size_t)255; }
+/* Makes room for an algorithm's workspace; at least something, as the library may look at the address. */
+static inline void tri_lt_enlarge(size_t *room, size_t bytes) {
+  bytes = tri_lt_round(bytes + 1);
+  if (bytes > *room) *room = bytes;
+}
+
+/* The status of a failed call of the library, with a message. */
+tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublasStatus_t e, const char *what);
+#define TRI_LT_TRY(call)                                                                                     \
+  do {                                                                                                       \
+    cublasStatus_t try_ = (call);                                                                            \
+    if (try_ != CUBLAS_STATUS_SUCCESS) return tri_lt_failed(l, __FILE__, __LINE__, try_, #call);             \
+  } while (0)
+#define TRI_LT_TRY_DONE(call)                                                                                \
+  do {                                                                                                       \
+    cublasStatus_t try_ = (call);                                                                            \
+    if (try_ != CUBLAS_STATUS_SUCCESS) {                                                                     \
+      st = tri_lt_failed(l, __FILE__, __LINE__, try_, #call);                                                \
+      goto done;                                                                                             \
+    }                                                                                                        \
+  } while (0)
+
+/* gemm_cublas.c */
+TRI_CHECKED tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows,
+                                          tri_lt_layouts *out);
+/* Queues the product; rows 0 is legal. */
+TRI_CHECKED tri_status tri_lt_run(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
+                                  tri_stream *s, const tri_lt_call *c);
+
+/* gemm_find.c. Algorithms for `rows` rows; n = 0 if the library has none. Sums are whole unless `parts`: then some may be
+ * added in parts, of f32 and in a fixed order. */
+TRI_CHECKED tri_status tri_lt_look_up(const tri_linear *l, const tri_lt *p, int64_t rows, bool parts,
+                                      tri_lt_found *out);
+/* Appends relatives of the algorithm `of` that suit `rows` rows: the same one with other tiles. None that stands there. */
+TRI_CHECKED tri_status tri_lt_relatives(const tri_linear *l, const tri_lt *p, int64_t rows,
+                                        const cublasLtMatmulAlgo_t *of, tri_lt_found *io);
+/* Whether the algorithm can multiply so many rows, and the workspace it wants for it. */
+bool tri_lt_fits(const tri_linear *l, const tri_lt *p, int64_t rows, const cublasLtMatmulAlgo_t *algo,
+                 size_t *bytes);
+/* Whether it adds each sum in one piece, as far as the library says. */
+bool tri_lt_is_whole(const cublasLtMatmulAlgo_t *algo);
+/* Logs (debug) what a bucket is served by; why: the choice in words; ms < 0: not timed. */
+void tri_lt_log(const tri_linear *l, const tri_lt *p, int bucket, const char *why, double ms);
+
+/* gemm_trial.c. Noise to multiply, and room for results, in somebody's memory. */
+typedef struct tri_lt_room {
+  tri_stream *s;
+  int64_t     rows;
+  const void *w;
+  char       *x, *bias, *judge, *y, *base, *lt; /* judge, y [rows,n_out]; base: bf16, what is added */
+  size_t      lt_bytes;
+} tri_lt_room;
+size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows);
+/* Rows of which `results` bytes hold the judge's results and another's; at least the first bucket's, at most `most`. */
+int64_t tri_lt_room_rows(const tri_linear *l, size_t results, int64_t most);
+/* Noise at `at`; rows, w, lt and lt_bytes are set. */
+TRI_CHECKED tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at);
+/* All rows by this algorithm: what others are compared with. */
+TRI_CHECKED tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
+                                    tri_lt_room *r);
+/* *same &= the algorithm can do it, and rows [first, first + rows) have the judge's bits. Raises c->workspaceSize to what
+ * it wants for so many. The host waits. */
+TRI_CHECKED tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
+                                    const tri_lt_room *r, int64_t first, int64_t rows, bool *same);
+/* The shortest of some runs with so many rows, the weights not in the cache. The host waits. */
+TRI_CHECKED tri_status tri_lt_time(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
+                                   const tri_lt_room *r, int64_t rows, double *ms);
+
+/* gemm_agree.c. Chooses the algorithms of fwd by trial, in memory of its own. The host waits. */
+TRI_CHECKED tri_status tri_lt_settle(tri_linear *l);
+/* Bytes of workspace behind l->lt_bytes that linear_check wants. */
+size_t tri_lt_check_bytes(const tri_linear *l);
+
+/* gemm_backward.c. Chooses those of bwd_x and bwd_w, in memory of its own. The host waits. */
+TRI_CHECKED tri_status tri_lt_settle_backward(tri_linear *l);
+
+#endif

@@ -1,0 +1,86 @@
+/* gemm_rows.cu - what gemm_cublas.c needs beside products: a bias of another type, noise, and a comparison of bits. */
+#include "gpu/base/cuda_util.cuh"
+
+extern "C" {
+#include "gemm_rows.h"
+}
+
+enum { THREADS = 256 }; /* chosen */
+
+/* y[M,n] f32 = bias[n] (+ base[M,n], which may be y, if ADD), bias B. Grid: tri_grid over the elements; judge: tri_cpu_linear_fwd. */
+template <class B, bool ADD>
+__global__ void __launch_bounds__(THREADS)
+    bias_kernel(float *y, const B *bias, const float *base, int64_t M, int64_t n) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < M * n;
+       i += (int64_t)gridDim.x * THREADS) {
+    float b = tri_get(bias[i % n]);
+    y[i] = ADD ? base[i] + b : b;
+  }
+}
+
+tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base) {
+  int64_t     M = y->dim[0], n = y->dim[1];
+  unsigned    grid = tri_grid(s, M * n, THREADS);
+  const void *from = base ? base->data : NULL;
+
+  TRI_ASSERT(y->dtype == TRI_F32 && bias->dim[0] == n && (!base || base->dtype == TRI_F32));
+#define LAUNCH(B, ADD) TRI_LAUNCH((bias_kernel<B, ADD>), grid, THREADS, 0, s, y->data, bias->data, from, M, n)
+  if (tri_is_bf16(bias)) return base ? LAUNCH(tri_bf16, true) : LAUNCH(tri_bf16, false);
+  return base ? LAUNCH(float, true) : LAUNCH(float, false);
+#undef LAUNCH
+}
+
+/* x[n] A: numbers of either sign between 2^-8 and 1, of like number in each octave, so that sums are not exact; a
+ * function of seed and place by the hash "lowbias32" (Wellons 2018). Grid: tri_grid. */
+template <class A> __global__ void __launch_bounds__(THREADS) noise_kernel(A *x, int64_t n, uint32_t seed) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) {
+    uint32_t h = (uint32_t)i ^ (uint32_t)(i >> 32) * 0x9e3779b9u ^ seed * 0x85ebca6bu;
+    h = (h ^ h >> 16) * 0x7feb352du;
+    h = (h ^ h >> 15) * 0x846ca68bu;
+    h ^= h >> 16;
+    /* sign and mantissa are bits of h; the exponent is -8 .. -1 */
+    tri_put(x + i, __uint_as_float((h & 0x807fffffu) | (119u + (h >> 23 & 7u)) << 23));
+  }
+}
+
+tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed) {
+  int64_t  n = tri_tensor_count(x);
+  unsigned grid = tri_grid(s, n, THREADS);
+
+  if (tri_is_bf16(x)) return TRI_LAUNCH((noise_kernel<tri_bf16>), grid, THREADS, 0, s, x->data, n, seed);
+  return TRI_LAUNCH((noise_kernel<float>), grid, THREADS, 0, s, x->data, n, seed);
+}
+
+/* x[n] = -x, bf16. Grid: tri_grid. */
+__global__ void __launch_bounds__(THREADS) negate_kernel(tri_bf16 *x, int64_t n) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
+    x[i] ^= 0x8000;
+}
+
+tri_status tri_cuda_negate(tri_stream *s, tri_out x) {
+  int64_t n = tri_tensor_count(x);
+
+  TRI_ASSERT(x->dtype == TRI_BF16);
+  return TRI_LAUNCH(negate_kernel, tri_grid(s, n, THREADS), THREADS, 0, s, x->data, n);
+}
+
+/* *differ = 1 if one of n units of a is not that of b. Grid: tri_grid. */
+template <class U>
+__global__ void __launch_bounds__(THREADS) differ_kernel(int32_t *differ, const U *a, const U *b, int64_t n) {
+  bool found = false;
+
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
+    found |= a[i] != b[i];
+  if (found) *differ = 1;
+}
+
+tri_status tri_cuda_differ(tri_stream *s, int32_t *differ, const void *a, const void *b, size_t bytes) {
+  bool    wide = ((uintptr_t)a | (uintptr_t)b | bytes) % sizeof(uint64_t) == 0;
+  int64_t n = (int64_t)(bytes / (wide ? sizeof(uint64_t) : sizeof(uint16_t)));
+
+  TRI_ASSERT(bytes % sizeof(uint16_t) == 0);
+  TRI_TRY(s->device->ops->fill(s, differ, 0, sizeof *differ));
+  if (wide)
+    return TRI_LAUNCH((differ_kernel<uint64_t>), tri_grid(s, n, THREADS), THREADS, 0, s, differ, a, b, n);
+  return TRI_LAUNCH((differ_kernel<uint16_t>), tri_grid(s, n, THREADS), THREADS, 0, s, differ, a, b, n);
+}

@@ -1,0 +1,9 @@
+/* comm_nccl.h - the communicator "nccl" as registry.c sees it. */
+#ifndef TRI_GPU_COMM_NCCL_H
+#define TRI_GPU_COMM_NCCL_H
+
+#include "comm/comm_host.h"
+
+extern const tri_comm_maker tri_nccl_maker;
+
+#endif

@@ -1,0 +1,123 @@
+/* checkpoint.h - checkpoints: one parallel HDF5 file written by all ranks, whole or absent.
+ *
+ *   OUTPUT/checkpoints/LATEST             symbolic link to the newest
+ *   OUTPUT/checkpoints/step-00000040/     state.h5, side files, MANIFEST.json (written last)
+ *
+ * While it is written the folder is called step-00000040.tmp. Every byte is covered by a hash: the tensors by
+ * those of the slabs the ranks wrote (/integrity/slabs), the rest of state.h5 and the side files by those in
+ * the manifest, the manifest by its own. A tensor is one data set in its natural shape under its Hugging Face
+ * name; nothing in the file but /integrity/slabs depends on the number of ranks or the shard plan. */
+#ifndef TRI_CHECKPOINT_H
+#define TRI_CHECKPOINT_H
+
+#include "base/tensor.h"
+#include "comm/comm.h"
+
+#define TRI_CKPT_PATH_BYTES 4096 /* a folder's path with its final NUL; longer ones are refused */
+
+/* One tensor. In calls group and name are borrowed; in what a reader hands out they are the reader's. */
+typedef struct tri_ckpt_tensor {
+  const char *group; /* "/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq", "/critic/..." */
+  const char *name;  /* Hugging Face name; dots are part of it, a slash is refused */
+  tri_dtype   dtype;
+  int         ndim;             /* 1..TRI_MAX_DIM */
+  int64_t     dim[TRI_MAX_DIM]; /* each > 0 */
+} tri_ckpt_tensor;
+
+typedef struct tri_ckpt_writer tri_ckpt_writer;
+typedef struct tri_ckpt_reader tri_ckpt_reader;
+
+/* ---- Writing. An error of any rank becomes every rank's, with its message, at the next collective call; a
+ * rank that has one may go to abandon() at once, where the others follow. */
+
+/* Collective over world (borrowed until commit or abandon). dir: OUTPUT/checkpoints, made if it is missing.
+ * side_bytes: of the side files
+ * that will follow, together. Removes what an earlier writer left of this step, checks that there is room, makes every data set and takes
+ * its space. TRI_EFILE: no room, no right to write, a folder that not every rank sees; then nothing is left
+ * behind. */
+TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world,
+                                       const tri_ckpt_tensor *tensor, int n_tensor, int64_t side_bytes,
+                                       tri_ckpt_writer **out);
+/* Not collective. This rank's elements [begin, begin + count) of flattened tensor `tensor` (its place in
+ * create's list), from host memory, in the tensor's dtype; count may be 0. The ranges of all ranks and calls
+ * must cover each tensor exactly once (checked by commit). */
+TRI_CHECKED tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
+                                      const void *host);
+/* Collective over world. Attributes of /state; a name may be used once. Text has a fixed length. */
+TRI_CHECKED tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value);
+TRI_CHECKED tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value);
+TRI_CHECKED tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text);
+/* Collective over world. A side file of the step folder (config.json, tokenizer.json, deck.yaml, ...); rank
+ * 0's bytes are written, those of other ranks may be NULL. */
+TRI_CHECKED tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n);
+/* Collective over world. Makes everything durable, writes the manifest, renames the folder, swaps LATEST. A
+ * checkpoint of the same step is replaced; those between LATEST's and this one are of a run that was wound back, and are
+ * removed before (a step that is a link stays). On failure (TRI_EFILE) the folder is removed and LATEST is as it was. *w
+ * is freed and NULL either way. */
+TRI_CHECKED tri_status tri_ckpt_commit(tri_ckpt_writer **w);
+/* Collective over world. Closes and removes the unfinished folder. Accepts NULL, leaves NULL. */
+void tri_ckpt_abandon(tri_ckpt_writer **w);
+
+/* ---- Folders. dir is OUTPUT/checkpoints; a missing one is an empty one. */
+
+/* Collective over world; rank 0 works. For the start of a run, when no other writes to dir: removes what
+ * killed writers left, and puts back a checkpoint whose replacement did not come about. Links are removed, never
+ * followed; what is another user's, or cannot be removed, is a warning. TRI_EFILE: dir itself is another user's link, or
+ * no folder. */
+TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
+/* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, and in any case what
+ * LATEST names and step in_use_step (-1: none). Newest first means from LATEST backwards: a higher step is of
+ * a run that was wound back, and counts last. A step that is a link is kept elsewhere: it neither counts nor goes.
+ * TRI_EFILE: some that should go are another user's, or cannot be removed. */
+TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world);
+/* Not collective; rank 0 works, once every rank has read the checkpoint of this step. LATEST names it, so that higher steps
+ * count last, as of a run that was wound back, and go as saves pass them; *moved: it named another. */
+TRI_CHECKED tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved);
+/* Collective over world (NULL: this process alone). The checkpoint that `path` means: a step folder, a run's
+ * output folder, or its checkpoints folder; of the latter two what LATEST names, then older ones, then the
+ * rest, the first that opens (tri_ckpt_open with this `verify`). *skipped (borrowed, may be NULL) gets one
+ * line for each damaged one passed over. folder "" and TRI_OK: there is none, damaged or not. TRI_EFORMAT:
+ * all that there are, are damaged. */
+TRI_CHECKED tri_status tri_ckpt_find(const char *path, tri_comm *world, bool verify, tri_text *skipped,
+                                     char folder[TRI_CKPT_PATH_BYTES]);
+
+/* Not collective. The step folder that LATEST names in `path`, a run's output folder or its checkpoints folder, whole
+ * or damaged; "" where it names none that is there, and tri_ckpt_find goes on to others. */
+TRI_CHECKED tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTES]);
+
+/* ---- Reading. A damaged checkpoint is TRI_EFORMAT, a disk that does not read TRI_EFILE. */
+
+/* Collective over world (borrowed during the call; NULL: this process alone). Checks the manifest, the sizes
+ * and hashes of the side files, and all of state.h5 but the tensors' own bytes; with verify those too, spread
+ * over the ranks. An error of any rank is every rank's. */
+TRI_CHECKED tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verify, tri_ckpt_reader **out);
+/* Collective over world, as open with verify, then close. Every damaged data set is a line of *report
+ * (borrowed, may be NULL); the first is in the message. */
+TRI_CHECKED tri_status tri_ckpt_verify(const char *folder, tri_comm *world, tri_text *report);
+void                   tri_ckpt_close(tri_ckpt_reader **r);
+
+/* Not collective, all that follow: any rank, any order. */
+int64_t                tri_ckpt_step(const tri_ckpt_reader *r);
+const char            *tri_ckpt_folder(const tri_ckpt_reader *r);
+const char            *tri_ckpt_program(const tri_ckpt_reader *r); /* "trireme 0.1.0": who wrote it */
+int                    tri_ckpt_tensor_count(const tri_ckpt_reader *r);
+const tri_ckpt_tensor *tri_ckpt_tensor_at(const tri_ckpt_reader *r, int i);
+int tri_ckpt_find_tensor(const tri_ckpt_reader *r, const char *group, const char *name); /* or -1 */
+/* Elements [begin, begin + count) of flattened tensor i into host memory, in the tensor's dtype. */
+TRI_CHECKED tri_status tri_ckpt_read(tri_ckpt_reader *r, int i, int64_t begin, int64_t count, void *host);
+/* Attributes of /state. TRI_EFORMAT when the name is not there or of another type. */
+bool                   tri_ckpt_has_value(const tri_ckpt_reader *r, const char *name);
+TRI_CHECKED tri_status tri_ckpt_get_i64(tri_ckpt_reader *r, const char *name, int64_t *value);
+TRI_CHECKED tri_status tri_ckpt_get_f64(tri_ckpt_reader *r, const char *name, double *value);
+TRI_CHECKED tri_status tri_ckpt_get_text(tri_ckpt_reader *r, const char *name, tri_text *text); /* appended */
+/* The i-th attribute of /state by name; *kind: 'i' i64, 'f' f64, 't' text. i < tri_ckpt_value_count. */
+int                    tri_ckpt_value_count(const tri_ckpt_reader *r);
+TRI_CHECKED tri_status tri_ckpt_value_at(tri_ckpt_reader *r, int i, tri_text *name, char *kind);
+/* Side files: their names, and the bytes of one, checked again; a NUL is put behind them. *bytes by
+ * tri_host_free. */
+int                    tri_ckpt_file_count(const tri_ckpt_reader *r);
+const char            *tri_ckpt_file_at(const tri_ckpt_reader *r, int i);
+bool                   tri_ckpt_has_file(const tri_ckpt_reader *r, const char *name);
+TRI_CHECKED tri_status tri_ckpt_get_file(tri_ckpt_reader *r, const char *name, char **bytes, size_t *n);
+
+#endif

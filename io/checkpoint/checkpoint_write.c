@@ -1,0 +1,495 @@
+/* checkpoint_write.c - the writer: all ranks fill state.h5 in a .tmp folder, commit makes it a checkpoint. */
+#include "checkpoint_impl.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+
+static const int64_t transfer_bytes = (int64_t)1 << 30; /* below all 2 GiB limits of MPI-IO libraries */
+
+struct tri_ckpt_writer {
+  tri_comm         *world; /* borrowed */
+  char              dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
+  tri_ckpt_manifest m;
+  hid_t             file, state, transfer;
+  tri_ckpt_room     room;
+  hid_t            *set;  /* [m.n_entry] data sets */
+  tri_ckpt_slab    *slab; /* [n_slab] of this rank */
+  int64_t           n_slab, slab_room;
+  tri_status        mine;        /* the first failure of this rank that the others do not know of */
+  mode_t            folder_mode; /* rank 0: of the finished folder */
+  bool              ended;       /* all ranks know that nothing but abandon() follows */
+};
+
+/* ---- making the file */
+
+static tri_status make_file(tri_ckpt_writer *w) {
+  tri_status st = TRI_OK;
+  MPI_Comm  *comm = w->world->mpi;
+  hid_t      access_list = H5Pcreate(H5P_FILE_ACCESS), create_list = H5Pcreate(H5P_FILE_CREATE);
+
+  /* Each rank writes its ranges by itself: when one rank's write fails in a collective transfer, the others
+   * wait for it for ever (measured: Open MPI 4.1, four ranks). */
+  w->transfer = H5Pcreate(H5P_DATASET_XFER);
+  if (access_list < 0 || create_list < 0 || w->transfer < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
+      H5Pset_dxpl_mpio(w->transfer, H5FD_MPIO_INDEPENDENT) < 0 ||
+      H5Pset_fapl_mpio(access_list, *comm, MPI_INFO_NULL) < 0 ||
+      H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0 ||
+      H5Pset_alignment(access_list, TRI_CKPT_ALIGN_FROM_BYTES, TRI_CKPT_ALIGN_BYTES) < 0 ||
+      H5Pset_meta_block_size(access_list, (hsize_t)w->room.block_bytes) < 0 ||
+      H5Pset_coll_metadata_write(access_list, 1) < 0 || H5Pset_all_coll_metadata_ops(access_list, 1) < 0 ||
+      H5Pset_fclose_degree(access_list, H5F_CLOSE_STRONG) < 0)
+    TRI_FAIL_DONE(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
+  /* Room_prepare has made the file; truncated it stays that very one. */
+  w->file = H5Fcreate(w->path, H5F_ACC_TRUNC, create_list, access_list);
+  if (w->file < 0) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be made: %s", w->path, tri_ckpt_h5_reason());
+done:
+  if (access_list >= 0) H5Pclose(access_list);
+  if (create_list >= 0) H5Pclose(create_list);
+  return st;
+}
+
+/* Blocks up to `end` and for the metadata that HDF5 may place behind it. Flushing cuts off what it did not
+ * need. */
+static tri_status take_space(const tri_ckpt_writer *w, int64_t end) {
+  for (int i = 0; i < w->m.n_entry; i++)
+    if (w->m.entry[i].offset_bytes + w->m.entry[i].bytes > end)
+      end = w->m.entry[i].offset_bytes + w->m.entry[i].bytes;
+  if (w->world->rank == 0) TRI_TRY(tri_ckpt_room_take(w->path, end + 2 * w->room.block_bytes));
+  return TRI_OK;
+}
+
+static tri_status make_set(const tri_ckpt_writer *w, hid_t group, hid_t list, tri_ckpt_entry *e, hid_t *set) {
+  hid_t   type = tri_ckpt_h5_type(e->t.dtype), space = tri_ckpt_h5_space(&e->t);
+  haddr_t offset = HADDR_UNDEF;
+
+  if (type >= 0 && space >= 0)
+    *set = H5Dcreate2(group, e->t.name, type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  if (*set >= 0) offset = H5Dget_offset(*set);
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  if (*set < 0 || offset == HADDR_UNDEF)
+    TRI_FAIL(TRI_EFILE, "%s: %s/%s: %s", w->path, e->t.group, e->t.name, tri_ckpt_h5_reason());
+  e->offset_bytes = (int64_t)offset;
+  return TRI_OK;
+}
+
+static tri_status make_sets(tri_ckpt_writer *w) {
+  tri_status  st = TRI_OK;
+  hid_t       list = tri_ckpt_h5_set_list(), group = -1;
+  const char *group_name = "";
+
+  if (list < 0) TRI_FAIL(TRI_EINTERNAL, "%s: HDF5 properties: %s", w->path, tri_ckpt_h5_reason());
+  TRI_TRY_DONE(tri_ckpt_h5_group(w->file, w->path, "/state", &w->state));
+  for (int i = 0; i < w->m.n_entry; i++) {
+    tri_ckpt_entry *e = &w->m.entry[i];
+    if (strcmp(group_name, e->t.group) != 0) {
+      if (group >= 0) H5Gclose(group);
+      group_name = e->t.group;
+      TRI_TRY_DONE(tri_ckpt_h5_group(w->file, w->path, group_name, &group));
+    }
+    TRI_TRY_DONE(make_set(w, group, list, e, &w->set[i]));
+  }
+done:
+  if (group >= 0) H5Gclose(group);
+  H5Pclose(list);
+  return st;
+}
+
+static tri_status put_root(const tri_ckpt_writer *w) {
+  int64_t version = TRI_CKPT_VERSION;
+
+  TRI_TRY(tri_ckpt_h5_put_text(w->file, w->path, "format", "trireme-checkpoint"));
+  TRI_TRY(tri_ckpt_h5_put(w->file, w->path, "format_version", H5T_STD_I64LE, &version));
+  TRI_TRY(tri_ckpt_h5_put_text(w->file, w->path, "program", "trireme " TRI_VERSION));
+  TRI_TRY(tri_ckpt_h5_put(w->file, w->path, "step", H5T_STD_I64LE, &w->m.step));
+  return TRI_OK;
+}
+
+/* What this rank can do without the others. */
+static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, const tri_ckpt_tensor *tensor,
+                         int n_tensor, int64_t side_bytes) {
+  w->m.step = step;
+  TRI_TRY(tri_ckpt_path(w->dir, "%s", dir));
+  TRI_TRY(tri_ckpt_path(w->folder, "%s/step-%08" PRId64 ".tmp", dir, step));
+  TRI_TRY(tri_ckpt_path(w->path, "%s/state.h5", w->folder));
+  for (int i = 0; i < n_tensor; i++) TRI_TRY(tri_ckpt_manifest_add(&w->m, w->folder, TRI_EINPUT, &tensor[i]));
+  w->room = tri_ckpt_room_reckon(&w->m, w->world->size, side_bytes);
+  TRI_TRY(TRI_ALLOC(w->set, n_tensor));
+  for (int i = 0; i < n_tensor; i++) w->set[i] = -1;
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const tri_ckpt_tensor *tensor,
+                           int n_tensor, int64_t side_bytes, tri_ckpt_writer **out) {
+  tri_status       st = TRI_OK;
+  tri_ckpt_writer *w;
+
+  TRI_ASSERT(dir && dir[0] && step >= 0 && world && n_tensor > 0);
+  *out = NULL;
+  TRI_TRY(tri_ckpt_agree(world, TRI_ALLOC(w, 1)));
+  w->world = world;
+  w->ended = true; /* until it is open all ranks fail together */
+  w->file = w->state = w->transfer = -1;
+  tri_ckpt_h5_quiet();
+  TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, side_bytes)));
+  if (world->rank == 0) st = tri_ckpt_room_prepare(w->dir, w->folder, &w->room, &w->folder_mode);
+  TRI_TRY_DONE(tri_ckpt_agree(world, st));
+  TRI_TRY_DONE(tri_ckpt_agree(
+      world, tri_ckpt_room_check(w->folder, world->rank, w->room.tensor_bytes + w->room.rest_bytes)));
+  st = tri_ckpt_agree(world, make_file(w));
+  if (st != TRI_OK) w->file = -1; /* not closed where it was opened: closing waits for all ranks */
+  TRI_TRY_DONE(st);
+  TRI_TRY_DONE(tri_ckpt_agree(world, make_sets(w)));
+  TRI_TRY_DONE(tri_ckpt_agree(world, put_root(w)));
+  TRI_TRY_DONE(tri_ckpt_agree(world, take_space(w, 0)));
+done:
+  if (st != TRI_OK)
+    tri_ckpt_abandon(&w);
+  else
+    w->ended = false;
+  *out = w;
+  return st;
+}
+
+/* ---- filling it */
+
+static tri_status record_slabs(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
+                               const char *host) {
+  int64_t size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype), most = TRI_CKPT_SLAB_BYTES / size;
+  int64_t room = w->slab_room ? w->slab_room : 64;
+
+  while (room < w->n_slab + (count + most - 1) / most) room *= 2;
+  if (room > w->slab_room) {
+    tri_ckpt_slab *more;
+    TRI_TRY(TRI_ALLOC(more, room));
+    if (w->n_slab) memcpy(more, w->slab, (size_t)w->n_slab * sizeof *more);
+    TRI_FREE(w->slab);
+    w->slab = more;
+    w->slab_room = room;
+  }
+  for (int64_t at = 0; at < count; at += most) {
+    int64_t n = count - at < most ? count - at : most;
+    w->slab[w->n_slab++] =
+        (tri_ckpt_slab){tensor, begin + at, n, tri_hash64(host + at * size, (size_t)(n * size), 0)};
+  }
+  return TRI_OK;
+}
+
+static tri_status write_range(const tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
+                              const void *host) {
+  tri_status            st = TRI_OK;
+  const tri_ckpt_entry *e = &w->m.entry[tensor];
+  hsize_t               n = (hsize_t)count;
+  hid_t                 type = tri_ckpt_h5_type(e->t.dtype), space = tri_ckpt_h5_space(&e->t);
+  hid_t                 memory = H5Screate_simple(1, &n, NULL);
+
+  if (type < 0 || space < 0 || memory < 0)
+    TRI_FAIL_DONE(TRI_EINTERNAL, "%s: %s", w->path, tri_ckpt_h5_reason());
+  TRI_TRY_DONE(tri_ckpt_h5_select(space, &e->t, begin, count));
+  if (H5Dwrite(w->set[tensor], type, memory, space, w->transfer, host) < 0)
+    TRI_FAIL_DONE(TRI_EFILE, "%s: rank %d: writing %s/%s failed: %s", w->folder, w->world->rank, e->t.group,
+                  e->t.name, tri_ckpt_h5_reason());
+done:
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  if (memory >= 0) H5Sclose(memory);
+  return st;
+}
+
+tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count, const void *host) {
+  tri_status st;
+  int64_t    size, most;
+
+  TRI_ASSERT(tensor >= 0 && tensor < w->m.n_entry && (host || count == 0));
+  TRI_ASSERT(begin >= 0 && count >= 0 && begin <= w->m.entry[tensor].count - count);
+  size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype);
+  most = transfer_bytes / size;
+  st = record_slabs(w, tensor, begin, count, host);
+  for (int64_t at = 0; at < count && st == TRI_OK; at += most)
+    st = write_range(w, tensor, begin + at, count - at < most ? count - at : most,
+                     (const char *)host + at * size);
+  if (w->mine == TRI_OK) w->mine = st;
+  return st;
+}
+
+/* How every collective call begins: is any rank in trouble, or has it gone to abandon() already? Then that is
+ * how it ends on all. */
+static tri_status enter(tri_ckpt_writer *w) {
+  tri_status st = tri_ckpt_agree(w->world, w->mine);
+
+  if (st != TRI_OK) w->ended = true;
+  return st;
+}
+
+/* And how it ends. */
+static tri_status leave(tri_ckpt_writer *w, tri_status mine) {
+  w->mine = tri_ckpt_agree(w->world, mine);
+  return w->mine;
+}
+
+tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value) {
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, tri_ckpt_h5_put(w->state, w->path, name, H5T_STD_I64LE, &value)));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value) {
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, tri_ckpt_h5_put(w->state, w->path, name, H5T_IEEE_F64LE, &value)));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text) {
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, tri_ckpt_h5_put_text(w->state, w->path, name, text)));
+  return TRI_OK;
+}
+
+static tri_status write_side_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n) {
+  char path[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(tri_ckpt_path(path, "%s/%s", w->folder, name));
+  if (n > TRI_CKPT_FILE_BYTES)
+    TRI_FAIL(TRI_EINPUT, "%s: has %zu bytes; a file of a checkpoint may have %d", path, n,
+             TRI_CKPT_FILE_BYTES);
+  TRI_TRY(tri_file_write(path, bytes, n));
+  TRI_TRY(tri_ckpt_manifest_add_file(&w->m, name, (int64_t)n, tri_hash64(bytes, n, 0)));
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n) {
+  TRI_ASSERT(name[0] && name[0] != '.' && !strchr(name, '/') && strlen(name) < TRI_CKPT_FILE_NAME_BYTES);
+  TRI_ASSERT(strcmp(name, "MANIFEST.json") != 0 && strcmp(name, "state.h5") != 0);
+  TRI_TRY(enter(w));
+  TRI_TRY(leave(w, w->world->rank == 0 ? write_side_file(w, name, bytes, n) : TRI_OK));
+  return TRI_OK;
+}
+
+/* ---- making it a checkpoint */
+
+static int by_place(const void *a, const void *b) {
+  const tri_ckpt_slab *x = a, *y = b;
+
+  if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
+  return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Sorted slabs of all ranks: is every element of every tensor in exactly one? */
+static tri_status check_cover(const tri_ckpt_writer *w, const tri_ckpt_slab *slab, int64_t n) {
+  int64_t k = 0;
+
+  for (int i = 0; i < w->m.n_entry; i++) {
+    const tri_ckpt_entry *e = &w->m.entry[i];
+    int64_t               at = 0;
+    for (; k < n && slab[k].tensor == i && slab[k].begin == at; k++) at += slab[k].count;
+    if (at != e->count || (k < n && slab[k].tensor == i))
+      TRI_FAIL(TRI_EINTERNAL, "%s: %s/%s: the ranks did not write element %" PRId64 " exactly once",
+               w->folder, e->t.group, e->t.name, at);
+  }
+  return TRI_OK;
+}
+
+/* The slabs of all ranks, sorted: the same on every rank. *out by tri_host_free. */
+static tri_status gather_slabs(tri_ckpt_writer *w, tri_ckpt_slab **out, int64_t *n) {
+  tri_status st = TRI_OK;
+  size_t    *counts = NULL, bytes = 0;
+
+  *out = NULL;
+  TRI_TRY(tri_ckpt_agree(w->world, TRI_ALLOC(counts, w->world->size)));
+  TRI_TRY_DONE(
+      tri_host_gather_all(w->world, w->slab, (size_t)w->n_slab * sizeof *w->slab, (void **)out, counts));
+  for (int r = 0; r < w->world->size; r++) bytes += counts[r];
+  *n = (int64_t)(bytes / sizeof **out);
+  qsort(*out, (size_t)*n, sizeof **out, by_place);
+  TRI_TRY_DONE(check_cover(w, *out, *n));
+done:
+  TRI_FREE(counts);
+  return st;
+}
+
+static tri_status make_slab_set(tri_ckpt_writer *w, int64_t n, hid_t *set, int64_t *end) {
+  hid_t   group = -1, list = tri_ckpt_h5_set_list(), type = tri_ckpt_h5_slab_type();
+  hsize_t rows = (hsize_t)n;
+  hid_t   space = H5Screate_simple(1, &rows, NULL);
+
+  *set = -1;
+  if (tri_ckpt_h5_group(w->file, w->path, "/integrity", &group) == TRI_OK && list >= 0 && type >= 0 &&
+      space >= 0)
+    *set = H5Dcreate2(group, "slabs", type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  if (*set < 0)
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: /integrity/slabs: %s", w->path,
+             tri_ckpt_h5_reason());
+  if (group >= 0) H5Gclose(group);
+  if (list >= 0) H5Pclose(list);
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  if (*set < 0) return TRI_EFILE;
+  *end = (int64_t)H5Dget_offset(*set) + n * (int64_t)sizeof(tri_ckpt_slab);
+  TRI_TRY(tri_ckpt_h5_put_text(
+      *set, w->path, "method",
+      "XXH64, seed 0, of elements [begin, begin + count) of the flattened tensor; tensor: its place in "
+      "\"tensors\" of MANIFEST.json"));
+  return TRI_OK;
+}
+
+/* Rank 0 has the rows. */
+static tri_status write_slab_set(tri_ckpt_writer *w, hid_t set, const tri_ckpt_slab *slab) {
+  tri_status st = TRI_OK;
+  hid_t      space = H5Dget_space(set), type = tri_ckpt_h5_slab_type();
+
+  if (w->world->rank != 0) goto done;
+  if (space < 0 || type < 0 || H5Dwrite(set, type, space, space, w->transfer, slab) < 0)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing /integrity/slabs failed: %s",
+                  w->folder, tri_ckpt_h5_reason());
+done:
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  return st;
+}
+
+static tri_status write_integrity(tri_ckpt_writer *w) {
+  tri_status     st = TRI_OK;
+  tri_ckpt_slab *slab = NULL;
+  int64_t        n = 0, slab_end = 0;
+  hid_t          set = -1;
+
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, gather_slabs(w, &slab, &n)));
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, make_slab_set(w, n, &set, &slab_end)));
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, take_space(w, slab_end)));
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, write_slab_set(w, set, slab)));
+done:
+  if (set >= 0) H5Dclose(set);
+  TRI_FREE(slab);
+  return st;
+}
+
+/* Every handle; the file itself last. */
+static tri_status close_file(tri_ckpt_writer *w) {
+  bool good = true;
+
+  for (int i = 0; w->set && i < w->m.n_entry; i++)
+    if (w->set[i] >= 0) good &= H5Dclose(w->set[i]) >= 0;
+  TRI_FREE(w->set);
+  if (w->state >= 0) good &= H5Gclose(w->state) >= 0;
+  if (w->transfer >= 0) good &= H5Pclose(w->transfer) >= 0;
+  if (w->file >= 0) good &= H5Fclose(w->file) >= 0;
+  w->file = w->state = w->transfer = -1;
+  if (!good) TRI_FAIL(TRI_EFILE, "%s: closing failed: %s", w->path, tri_ckpt_h5_reason());
+  return TRI_OK;
+}
+
+static tri_status flush_file(tri_ckpt_writer *w) {
+  if (H5Fflush(w->file, H5F_SCOPE_GLOBAL) < 0)
+    TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", w->path, tri_ckpt_h5_reason());
+  return TRI_OK;
+}
+
+/* The mode that the folder had when it was made. */
+static tri_status open_to_others(const tri_ckpt_writer *w) {
+  struct stat sb;
+  int         why, fd = open(w->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", w->folder, strerror(errno));
+  why = fstat(fd, &sb) ? errno : 0;
+  if (!why && (sb.st_mode & 07777) != w->folder_mode && fchmod(fd, w->folder_mode)) why = errno;
+  close(fd);
+  if (why) TRI_FAIL(TRI_EFILE, "%s: its mode cannot be set: %s", w->folder, strerror(why));
+  return TRI_OK;
+}
+
+/* Rank 0's last work: the manifest, and the folder's name. */
+static tri_status finish(tri_ckpt_writer *w) {
+  struct stat sb;
+
+  if (stat(w->path, &sb)) TRI_FAIL(TRI_EFILE, "%s: %s", w->path, strerror(errno));
+  w->m.state_bytes = sb.st_size;
+  TRI_TRY(tri_ckpt_metadata_hash(&w->m, w->folder, &w->m.metadata_hash));
+  TRI_TRY(tri_ckpt_manifest_write(&w->m, w->folder));
+  TRI_TRY(open_to_others(w));
+  TRI_TRY(tri_ckpt_sync(w->folder));
+  TRI_TRY(tri_ckpt_discard_abandoned(w->dir, w->m.step));
+  TRI_TRY(tri_ckpt_publish(w->dir, w->m.step));
+  return TRI_OK;
+}
+
+static tri_status commit(tri_ckpt_writer *w) {
+  tri_comm *world = w->world;
+
+  TRI_TRY(enter(w));
+  w->ended = true; /* from here on all ranks fail together */
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_give(w->folder) : TRI_OK));
+  TRI_TRY(write_integrity(w));
+  TRI_TRY(tri_ckpt_agree(world, flush_file(w)));
+  TRI_TRY(tri_ckpt_agree(world, close_file(w)));
+  /* Closing writes the superblock and does not sync: every node does. */
+  TRI_TRY(tri_ckpt_agree(world, tri_ckpt_sync(w->path)));
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? finish(w) : TRI_OK));
+  return TRI_OK;
+}
+
+static void release(tri_ckpt_writer **w) {
+  tri_ckpt_manifest_free(&(*w)->m);
+  TRI_FREE((*w)->set);
+  TRI_FREE((*w)->slab);
+  TRI_FREE(*w);
+}
+
+tri_status tri_ckpt_commit(tri_ckpt_writer **w) {
+  tri_status st = commit(*w);
+
+  if (st != TRI_OK) {
+    tri_ckpt_abandon(w);
+    TRI_FAIL(st, "the checkpoint was not saved");
+  }
+  release(w);
+  return TRI_OK;
+}
+
+/* HDF5 must not be asked to close a file it cannot write: what then remains of it ends the process at its
+ * end. So the space is given back first, and a file that still cannot be flushed stays open. */
+static tri_status discard_file(tri_ckpt_writer *w) {
+  tri_status st = TRI_OK;
+
+  if (w->file >= 0) {
+    if (w->world->rank == 0) st = tri_ckpt_room_give(w->folder);
+    if (w->world->rank == 0 && truncate(w->path, 0))
+      st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", w->path, strerror(errno));
+    TRI_TRY(tri_ckpt_agree(w->world, st));
+    TRI_TRY(tri_ckpt_agree(w->world, flush_file(w)));
+  }
+  TRI_TRY(close_file(w));
+  return TRI_OK;
+}
+
+/* Tell ranks that are still at work: they meet this where they call enter(). */
+static void tell_others(tri_ckpt_writer *w) {
+  bool told = tri_error_message()[0] != 0;
+
+  if (!told) tri_error_set(TRI_EFILE, "the save was abandoned");
+  if (w->mine == TRI_OK) w->mine = TRI_EFILE;
+  if (enter(w) != TRI_OK && !told) tri_error_clear();
+}
+
+void tri_ckpt_abandon(tri_ckpt_writer **w) {
+  bool closed, removed;
+
+  if (!*w) return;
+  if (!(*w)->ended) tell_others(*w);
+  closed = discard_file(*w) == TRI_OK;
+  removed = (*w)->world->rank != 0 || tri_ckpt_remove((*w)->folder) == TRI_OK;
+  closed = tri_host_barrier((*w)->world) == TRI_OK && closed; /* nobody goes on while the folder is there */
+  if (!closed && (*w)->world->rank == 0)
+    tri_log(TRI_LOG_WARN, "%s: HDF5 cannot close it; it stays open until the program ends", (*w)->path);
+  if (!removed) tri_log(TRI_LOG_WARN, "%s: could not be removed: %s", (*w)->folder, tri_error_message());
+  release(w);
+}

@@ -1,0 +1,99 @@
+/* dataset.h - the lines of data files as tokens, and the order in which an epoch takes them.
+ * Knows no tokenizer: text goes through a function of the caller. */
+#ifndef TRI_DATASET_H
+#define TRI_DATASET_H
+
+#include "comm/comm.h"
+
+typedef struct tri_dataset tri_dataset;
+
+/* What a line must hold; other keys are ignored. `tokens` takes the place of the text in every kind, even
+ * where both are there; `prompt_tokens` says how many of them are the prompt (RL, PROMPTS: only those are
+ * taken).
+ *   RL       prompt, answer                 the example is the prompt; an answer is text or a number
+ *   PROMPTS  prompt; answer may be there    the same
+ *   SFT      prompt and completion, or text (both: refused)
+ *   SCORE    as SFT, and one token is enough
+ * `chosen`, `rejected`, and `messages` without `tokens` are refused: no algorithm of this version can use
+ * them. */
+typedef enum { TRI_DATA_RL, TRI_DATA_PROMPTS, TRI_DATA_SFT, TRI_DATA_SCORE } tri_data_kind;
+
+/* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is bad for
+ * another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a
+ * prompt (its begin token goes first) and the first max_total_tokens of a whole example (its end token
+ * goes first). */
+typedef enum { TRI_OVERLONG_ERROR, TRI_OVERLONG_DROP, TRI_OVERLONG_TRUNCATE } tri_overlong;
+
+/* Everything is borrowed and must live until tri_dataset_open returns. */
+typedef struct tri_data_opt {
+  tri_data_kind kind;
+  const char   *prompt_key, *answer_key, *completion_key; /* NULL: "prompt", "answer", "completion" */
+  tri_overlong  overlong;
+  int64_t       max_prompt_tokens; /* 0: no limit */
+  const char   *max_prompt_name;   /* what sets it, for messages; NULL: data.max_prompt_length */
+  bool          from_deck;         /* messages point to keys of the deck, else to flags */
+  int64_t       max_total_tokens;  /* SFT and SCORE: prompt, completion and end token; 0: no limit */
+  const char   *max_total_name;    /* what sets max_total_tokens, for messages */
+  int64_t       max_line_bytes;    /* 0: TRI_LINE_BYTES */
+  int32_t       vocab;             /* every id must be below */
+  int32_t       completion_end;    /* put behind a completion that does not end with it; -1: none */
+  int32_t       text_end;          /* the same for `text` (SFT: the end token; SCORE: -1) */
+  /* The ids of n bytes of UTF-8 text, which may hold NUL; special: with what the post-processor adds. *id
+   * [*n_id] is borrowed until the next call. NULL: the model has no tokenizer, only `tokens` lines are
+   * accepted. */
+  tri_status (*encode)(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
+                       int64_t *n_id);
+  void *ctx;
+  /* RL, PROMPTS: why an answer [n] cannot be used, or NULL; makes its line a bad one. NULL: every answer can. */
+  const char *(*refuse)(const void *ctx, const char *answer, size_t n);
+  const void *refuse_ctx;
+  /* tri_dataset_open only. Bad lines do not end it: all are counted here, the first 20 each with its message, and *out is
+   * NULL with TRI_OK. NULL: the first ends it. */
+  tri_faults *faults;
+} tri_data_opt;
+
+/* Borrowed from the dataset. id: the 0-based line in the files one after another, blank lines too; it keys
+ * random numbers. RL, PROMPTS: n_prompt = n_token, prompt and answer are NUL-terminated copies (a number as
+ * the line spells it). SFT, SCORE: tokens max(n_prompt, 1) .. n_token - 1 have loss; prompt and
+ * answer are NULL. */
+typedef struct tri_example {
+  int64_t        id;
+  const int32_t *token;    /* [n_token] */
+  int            n_token;  /* at least 1 */
+  int            n_prompt; /* 0: no prompt */
+  const char    *prompt;   /* NULL if the line has only tokens */
+  size_t         prompt_bytes;
+  const char    *answer; /* NULL if there is none */
+  size_t         answer_bytes;
+} tri_example;
+
+typedef struct tri_data_stats {
+  int64_t n_line;                  /* all lines, blank ones too */
+  int64_t n_dropped, n_truncated;  /* examples that were too long */
+  int64_t n_token, n_loss;         /* tokens; those of them that have loss (SFT, SCORE) */
+  int     longest_prompt, longest; /* tokens */
+} tri_data_stats;
+
+/* Not collective. Reads n_file files of JSON lines, one after another. TRI_EINPUT, with "FILE:LINE: ", for
+ * the first bad line, and where no example is left. SFT: a line without a token to learn is bad too. */
+TRI_CHECKED tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt,
+                                        tri_dataset **out);
+/* Collective over c. The same dataset on every rank, for the work of one: each reads and tokenizes a part of
+ * the lines, then all are exchanged; the first bad line fails it everywhere. Files of another size on another
+ * rank are refused. */
+TRI_CHECKED tri_status tri_dataset_open_shared(const char *const *file, int n_file, const tri_data_opt *opt,
+                                               tri_comm *c, tri_dataset **out);
+void                   tri_dataset_close(tri_dataset **d);
+
+int64_t               tri_dataset_count(const tri_dataset *d);
+const tri_example    *tri_dataset_get(const tri_dataset *d, int64_t i); /* 0 <= i < count */
+const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
+/* Of every example's line, tokens and answer, in their order: other data, another number. Not collective. */
+int64_t tri_dataset_hash(const tri_dataset *d);
+
+/* Which example is taken at `position` = epoch * count + place, counted over the whole run. shuffle: each
+ * epoch has its own order, a function of (seed, epoch, count) alone. Keeps the order of the last epoch
+ * asked for, so not to be called from several threads at once. Not collective. */
+int64_t tri_dataset_at(tri_dataset *d, uint64_t seed, bool shuffle, int64_t position);
+
+#endif

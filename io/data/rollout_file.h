@@ -1,0 +1,44 @@
+/* rollout_file.h - rollouts written as JSON lines, and read back for replay. */
+#ifndef TRI_ROLLOUT_FILE_H
+#define TRI_ROLLOUT_FILE_H
+
+#include "rollout/rollout.h"
+
+/* One sequence as text: borrowed UTF-8, may hold NUL. prompt, response NULL: not written. */
+typedef struct tri_rollout_text {
+  const char *prompt, *response;
+  size_t      prompt_bytes, response_bytes;
+} tri_rollout_text;
+
+/* Not collective; by one rank. FOLDER/step-%08d.jsonl, one line per sequence, whole or not at all; FOLDER is
+ * made if only its last part is missing. reward_name [r->n_reward]; text [n_seq], or NULL for none. Left out
+ * of a line: a prompt_id below 0, log-probabilities of which one is not known, a reward that is not known.
+ * `advantage` is that of the first answer token. */
+TRI_CHECKED tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_rollout *r,
+                                              const char *const *reward_name, const tri_rollout_text *text);
+
+/* Not collective. Append sequence q as the line the file would have, without its newline. text NULL: none;
+ * reward_name NULL: neither rewards nor advantage. */
+TRI_CHECKED tri_status tri_rollout_file_line(const tri_rollout *r, int q, const char *const *reward_name,
+                                             const tri_rollout_text *text, tri_text *out);
+
+typedef struct tri_replay_opt {
+  int                group;                    /* lines per prompt: algo.num_generations */
+  int                max_answers;              /* lines of a file, blank ones aside; 0: no limit */
+  int64_t            max_line_bytes;           /* 0: TRI_LINE_BYTES */
+  int64_t            vocab;                    /* tokens are 0 .. vocab - 1 */
+  int64_t            max_prompt, max_response; /* tokens; 0: no limit */
+  int                n_reward;
+  const char *const *reward_name; /* [n_reward] whose parts to keep */
+} tri_replay_opt;
+
+/* Not collective: every rank reads and checks the whole file, a line at a time, and keeps the prompts rank,
+ * rank + size, ... (so that tri_rollout_exchange can follow); all ranks come to the same error. `group` lines that follow each
+ * other are the answers to one prompt and have one prompt_id, or none (then -1). Wanted: `tokens`. Where
+ * absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos, `logprobs` and `reward` NaN,
+ * parts of `rewards` NaN. out->has_logp, has_reward: every line of the file has them, alike on every rank.
+ * Advantages are 0. *out must be empty before. Anything unfit is TRI_EINPUT, FILE:LINE. */
+TRI_CHECKED tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_replay_opt *opt,
+                                             int rank, int size, tri_rollout *out);
+
+#endif

@@ -1,0 +1,32 @@
+/* carried.h - files that go with a model for other programs: through checkpoints and exports, unchanged. */
+#ifndef TRI_CARRIED_H
+#define TRI_CARRIED_H
+
+#include "io/checkpoint/checkpoint.h"
+
+/* chat_template.jinja, special_tokens_map.json and others: what stands beside the weights and is not read here. What is read
+ * (config.json, tokenizer.json, ...) is source.h's. */
+enum { TRI_CARRIED_FILES = 13 };
+const char *tri_carried_name(int i); /* i < TRI_CARRIED_FILES */
+
+/* Zero-initialise. Each file has at most 64 MiB. */
+typedef struct tri_carried {
+  bool   there[TRI_CARRIED_FILES];
+  char  *bytes[TRI_CARRIED_FILES]; /* NULL where it is not there, or where another rank has it */
+  size_t n[TRI_CARRIED_FILES];
+} tri_carried;
+
+/* Not collective. Those in a model's folder. They are taken without being asked for, so no link is followed out of the
+ * folder: only one to a file beside it, and one into blobs/ of the same repository in a cache of Hugging Face's
+ * (../../blobs/NAME). Another link, and what is no regular file, is a
+ * warning and not carried. TRI_EINPUT: too large. TRI_EFILE: cannot be read. */
+TRI_CHECKED tri_status tri_carried_read(const char *folder, tri_carried *out);
+/* Not collective. Those in a checkpoint. */
+TRI_CHECKED tri_status tri_carried_get(tri_ckpt_reader *r, tri_carried *out);
+/* Collective over world. Every rank learns which of them rank 0 has. */
+TRI_CHECKED tri_status tri_carried_share(tri_carried *c, tri_comm *world);
+/* Collective over the writer's ranks, after share. Rank 0's bytes into a checkpoint. */
+TRI_CHECKED tri_status tri_carried_put(const tri_carried *c, tri_ckpt_writer *w);
+void                   tri_carried_free(tri_carried *c);
+
+#endif

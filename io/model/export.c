@@ -1,0 +1,354 @@
+/* export.c - a checkpoint's weights and small files as a Hugging Face folder. */
+#include "export.h"
+#include "base/file.h"
+#include "base/folder.h"
+#include "carried.h"
+#include "hf_config.h"
+#include "io/text/deck.h"
+#include "io/text/json_text.h"
+#include "io/tokenizer/tokenizer.h"
+#include "safetensors.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE = 1 << 22 }; /* elements; chosen: 16 MiB of host memory */
+enum { PATH_ROOM = TRI_CKPT_PATH_BYTES + 128 };
+
+/* The small files of a model, read from the checkpoint. */
+typedef struct small {
+  char  *bytes; /* NULL when there is none */
+  size_t n;
+} small;
+
+typedef struct job {
+  tri_ckpt_reader      *r;
+  const tri_export_opt *opt;
+  char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp; "" until it is ours */
+  tri_safetensors_spec *spec;                     /* [n] */
+  int                  *source, *shard;           /* [n]: index in the checkpoint; which file */
+  int64_t               n;
+  int                   n_shard;
+  float                *buf; /* [PIECE] */
+  tri_model_shape       shape;
+  tri_eos               eos;
+} job;
+
+/* ---- the folder ---- */
+
+static tri_status check_free(const char *folder) {
+  bool empty;
+
+  if (!tri_folder_has(AT_FDCWD, folder)) return TRI_OK; /* or mkdir will say what is wrong */
+  if (tri_folder_has_link(AT_FDCWD, folder))
+    TRI_FAIL(TRI_EINPUT, "%s: is a link; name the folder it leads to, or another", folder);
+  if (tri_folder_is_empty(folder, &empty) != TRI_OK) return TRI_EINPUT; /* another can be named */
+  if (!empty)
+    TRI_FAIL(TRI_EINPUT, "%s: is there and not empty; name another folder or remove it first", folder);
+  return TRI_OK;
+}
+
+/* tmp [TRI_CKPT_PATH_BYTES]; set only where the folder was made. */
+static tri_status make_tmp(const char *folder, char *tmp) {
+  char   path[TRI_CKPT_PATH_BYTES];
+  size_t n = strlen(folder);
+
+  while (n > 1 && folder[n - 1] == '/') n--;
+  if (!n || n + sizeof ".tmp" > TRI_CKPT_PATH_BYTES)
+    TRI_FAIL(TRI_EINPUT, "'%.100s' cannot be a folder's path", folder);
+  TRI_TRY(check_free(folder));
+  snprintf(path, sizeof path, "%.*s.tmp", (int)n, folder);
+  if (mkdir(path, 0777)) {
+    if (errno == EEXIST)
+      TRI_FAIL(TRI_EINPUT,
+               "%s: is there already: left by a killed export, or not an export's; remove it first", path);
+    TRI_FAIL(TRI_EFILE, "%s: the folder cannot be made: %s", path, strerror(errno));
+  }
+  memcpy(tmp, path, sizeof path);
+  return TRI_OK;
+}
+
+static tri_status publish(const char *tmp, const char *folder) {
+  int fd = open(tmp, O_RDONLY | O_CLOEXEC);
+
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened: %s", tmp, strerror(errno));
+  if (fsync(fd) && errno != EINVAL) { /* EINVAL: a file system with nothing to sync there */
+    close(fd);
+    TRI_FAIL(TRI_EFILE, "%s: cannot be made durable: %s", tmp, strerror(errno));
+  }
+  close(fd);
+  if (rename(tmp, folder))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be renamed to %s: %s", tmp, folder, strerror(errno));
+  return TRI_OK;
+}
+
+/* ---- small files ---- */
+
+static tri_status get_small(tri_ckpt_reader *r, const char *name, small *out) {
+  *out = (small){0};
+  return tri_ckpt_has_file(r, name) ? tri_ckpt_get_file(r, name, &out->bytes, &out->n) : TRI_OK;
+}
+
+static tri_status put_small(const job *j, const char *name, const void *bytes, size_t n) {
+  char path[PATH_ROOM];
+
+  snprintf(path, sizeof path, "%s/%s", j->tmp, name);
+  return tri_file_write(path, bytes, n);
+}
+
+static tri_status put_json(const job *j, const char *name, const json_t *value) {
+  /* 15 digits read better where they are enough: 1e-05, not 1.0000000000000001e-05. */
+  char      *text = json_dumps(value, JSON_INDENT(2) | JSON_REAL_PRECISION(15));
+  json_t    *again = text ? json_loads(text, JSON_ALLOW_NUL, NULL) : NULL;
+  tri_status st;
+
+  if (!json_equal(value, again)) {
+    free(text);
+    text = json_dumps(value, JSON_INDENT(2));
+  }
+  json_decref(again);
+
+  if (!text) TRI_FAIL(TRI_ENOMEM, "%s: the host has no memory left to write it", name);
+  st = put_small(j, name, text, strlen(text));
+  free(text);
+  return st;
+}
+
+/* config.json with the dtype of the export, under the name the file has for it: torch_dtype, or dtype since
+ * transformers 4.56. */
+static tri_status put_config(const job *j, const small *config) {
+  static const char *const names[] = {"torch_dtype", "dtype"};
+  const char              *dtype = j->opt->dtype == TRI_F32 ? "float32" : "bfloat16";
+  tri_status               st = TRI_OK;
+  size_t                   mark = config->n >= 3 && !memcmp(config->bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
+  json_t                  *root = json_loadb(config->bytes + mark, config->n - mark, JSON_ALLOW_NUL, NULL);
+  bool                     known = false;
+
+  if (!root) TRI_FAIL(TRI_EINTERNAL, "config.json was read before and is no JSON now");
+  for (int k = 0; k < 2; k++)
+    if (json_object_get(root, names[k])) {
+      json_object_set_new(root, names[k], json_string(dtype));
+      known = true;
+    }
+  if (!known)
+    json_object_set_new(root, names[json_object_get(root, "rope_parameters") ? 1 : 0], json_string(dtype));
+  TRI_TRY_DONE(put_json(j, "config.json", root));
+done:
+  json_decref(root);
+  return st;
+}
+
+/* A generation_config.json that says what config.json's end tokens say. */
+static tri_status put_generation(const job *j, const small *file) {
+  tri_status st = TRI_OK;
+  json_t    *root, *end;
+
+  if (file->bytes) return put_small(j, "generation_config.json", file->bytes, file->n);
+  root = json_object();
+  end = json_array();
+  json_object_set_new(root, "_from_model_config", json_true());
+  if (j->eos.bos >= 0) json_object_set_new(root, "bos_token_id", json_integer(j->eos.bos));
+  for (int i = 0; i < j->eos.n; i++) json_array_append_new(end, json_integer(j->eos.id[i]));
+  if (j->eos.n == 1) json_object_set_new(root, "eos_token_id", json_integer(j->eos.id[0]));
+  if (j->eos.n > 1) json_object_set(root, "eos_token_id", end);
+  if (j->eos.pad >= 0) json_object_set_new(root, "pad_token_id", json_integer(j->eos.pad));
+  TRI_TRY_DONE(put_json(j, "generation_config.json", root));
+done:
+  json_decref(end);
+  json_decref(root);
+  return st;
+}
+
+/* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of
+ * tokenizer.json; this class takes it as it stands. */
+static tri_status put_tokenizer_config(const job *j, const small *tokenizer) {
+  tri_status     st = TRI_OK;
+  tri_tokenizer *t = NULL;
+  json_t        *root = json_object();
+  const char    *end, *begin;
+
+  TRI_TRY_DONE(tri_tokenizer_open_text("tokenizer.json", tokenizer->bytes, tokenizer->n, &t));
+  end = j->eos.n ? tri_tokenizer_token(t, j->eos.id[0]) : NULL;
+  begin = j->eos.bos >= 0 ? tri_tokenizer_token(t, j->eos.bos) : NULL;
+  json_object_set_new(root, "tokenizer_class", json_string("PreTrainedTokenizerFast"));
+  json_object_set_new(root, "clean_up_tokenization_spaces", json_false());
+  if (begin) json_object_set_new(root, "bos_token", json_string(begin));
+  if (end) json_object_set_new(root, "eos_token", json_string(end));
+  TRI_TRY_DONE(put_json(j, "tokenizer_config.json", root));
+done:
+  json_decref(root);
+  tri_tokenizer_close(&t);
+  return st;
+}
+
+static tri_status put_tokenizer(const job *j) {
+  tri_status st = TRI_OK;
+  small      file = {0}, config = {0};
+
+  TRI_TRY_DONE(get_small(j->r, "tokenizer.json", &file));
+  TRI_TRY_DONE(get_small(j->r, "tokenizer_config.json", &config));
+  if (file.bytes) TRI_TRY_DONE(put_small(j, "tokenizer.json", file.bytes, file.n));
+  if (config.bytes)
+    TRI_TRY_DONE(put_small(j, "tokenizer_config.json", config.bytes, config.n));
+  else if (file.bytes)
+    TRI_TRY_DONE(put_tokenizer_config(j, &file));
+done:
+  TRI_FREE(file.bytes);
+  TRI_FREE(config.bytes);
+  return st;
+}
+
+static tri_status put_carried(const job *j) {
+  tri_status  st = TRI_OK;
+  tri_carried c = {0};
+
+  TRI_TRY_DONE(tri_carried_get(j->r, &c));
+  for (int i = 0; i < TRI_CARRIED_FILES; i++)
+    if (c.there[i]) TRI_TRY_DONE(put_small(j, tri_carried_name(i), c.bytes[i], c.n[i]));
+done:
+  tri_carried_free(&c);
+  return st;
+}
+
+static tri_status put_small_files(job *j) {
+  tri_status  st = TRI_OK;
+  small       config = {0}, generation = {0};
+  tri_hf_text text, other;
+
+  TRI_TRY_DONE(tri_ckpt_get_file(j->r, "config.json", &config.bytes, &config.n));
+  TRI_TRY_DONE(get_small(j->r, "generation_config.json", &generation));
+  text = (tri_hf_text){"config.json", config.bytes, config.n};
+  other = (tri_hf_text){"generation_config.json", generation.bytes, generation.n};
+  TRI_TRY_DONE(tri_hf_config_parse(&text, generation.bytes ? &other : NULL, &j->shape, &j->eos));
+  TRI_TRY_DONE(put_config(j, &config));
+  TRI_TRY_DONE(put_generation(j, &generation));
+  TRI_TRY_DONE(put_tokenizer(j));
+  TRI_TRY_DONE(put_carried(j));
+done:
+  TRI_FREE(config.bytes);
+  TRI_FREE(generation.bytes);
+  return st;
+}
+
+/* ---- weights ---- */
+
+/* The tensors of /model and which file each belongs into: filled one after another, none above shard_bytes.
+ */
+static tri_status plan_shards(job *j, tri_export_sum *sum) {
+  int     n = tri_ckpt_tensor_count(j->r);
+  int64_t in_shard = 0;
+
+  TRI_TRY(TRI_ALLOC(j->spec, n));
+  TRI_TRY(TRI_ALLOC(j->source, n));
+  TRI_TRY(TRI_ALLOC(j->shard, n));
+  for (int i = 0; i < n; i++) {
+    const tri_ckpt_tensor *t = tri_ckpt_tensor_at(j->r, i);
+    int64_t                count = 1, bytes;
+    if (strcmp(t->group, "/model") != 0) continue;
+    if (t->dtype != TRI_F32)
+      TRI_FAIL(TRI_EFORMAT, "%s: %s/%s is not stored as f32", tri_ckpt_folder(j->r), t->group, t->name);
+    j->spec[j->n] = (tri_safetensors_spec){.name = t->name, .dtype = j->opt->dtype, .ndim = t->ndim};
+    for (int k = 0; k < t->ndim; k++) count *= j->spec[j->n].dim[k] = t->dim[k];
+    bytes = count * (int64_t)tri_dtype_bytes(j->opt->dtype);
+    if (j->n == 0 || in_shard + bytes > j->opt->shard_bytes) {
+      j->n_shard++;
+      in_shard = 0;
+    }
+    in_shard += bytes;
+    sum->n_parameter += count;
+    sum->bytes += bytes;
+    j->source[j->n] = i;
+    j->shard[j->n++] = j->n_shard - 1;
+  }
+  sum->n_shard = j->n_shard;
+  if (!j->n) TRI_FAIL(TRI_EFORMAT, "%s: holds no model", tri_ckpt_folder(j->r));
+  return TRI_OK;
+}
+
+/* One shard: tensors [first, last) of the plan. */
+static tri_status put_shard(const job *j, int shard, int64_t first, int64_t last) {
+  tri_status              st = TRI_OK;
+  char                    path[PATH_ROOM], name[TRI_SHARD_NAME_BYTES];
+  tri_safetensors_writer *w = NULL;
+
+  tri_safetensors_shard_name(shard, j->n_shard, name);
+  snprintf(path, sizeof path, "%s/%s", j->tmp, name);
+  TRI_TRY(tri_safetensors_create(path, j->spec + first, last - first, &w));
+  for (int64_t i = first; i < last; i++) {
+    int64_t count = 1;
+    for (int k = 0; k < j->spec[i].ndim; k++) count *= j->spec[i].dim[k];
+    for (int64_t at = 0; at < count; at += PIECE) {
+      int64_t n = count - at < PIECE ? count - at : PIECE;
+      TRI_TRY_DONE(tri_ckpt_read(j->r, j->source[i], at, n, j->buf));
+      TRI_TRY_DONE(tri_safetensors_put(w, i - first, at, n, j->buf));
+    }
+  }
+  TRI_TRY_DONE(tri_safetensors_commit(&w));
+done:
+  tri_safetensors_abandon(&w);
+  return st;
+}
+
+static tri_status put_weights(job *j, tri_export_sum *sum) {
+  int64_t first = 0, last;
+
+  TRI_TRY(plan_shards(j, sum));
+  TRI_TRY(TRI_ALLOC(j->buf, PIECE));
+  for (int s = 0; s < j->n_shard; s++, first = last) {
+    for (last = first; last < j->n && j->shard[last] == s;) last++;
+    TRI_TRY(put_shard(j, s, first, last));
+  }
+  return j->n_shard > 1 ? tri_safetensors_write_index(j->tmp, j->spec, j->shard, j->n, j->n_shard) : TRI_OK;
+}
+
+/* ---- public ---- */
+
+tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_opt *opt,
+                      tri_export_sum *sum) {
+  tri_status st = TRI_OK;
+  job       *j = NULL;
+
+  *sum = (tri_export_sum){0};
+  TRI_TRY(TRI_ALLOC(j, 1));
+  j->r = r;
+  j->opt = opt;
+  TRI_TRY_DONE(make_tmp(folder, j->tmp));
+  TRI_TRY_DONE(put_small_files(j));
+  TRI_TRY_DONE(put_weights(j, sum));
+  TRI_TRY_DONE(publish(j->tmp, folder));
+done:
+  if (st != TRI_OK && j->tmp[0] && tri_folder_remove(AT_FDCWD, j->tmp, j->tmp, NULL) != TRI_OK)
+    tri_log(TRI_LOG_WARN, "%s: left behind: it cannot be removed", j->tmp);
+  TRI_FREE(j->spec);
+  TRI_FREE(j->source);
+  TRI_FREE(j->shard);
+  TRI_FREE(j->buf);
+  TRI_FREE(j);
+  return st;
+}
+
+tri_status tri_export_find_dtype(tri_ckpt_reader *r, tri_dtype *dtype) {
+  tri_status st = TRI_OK;
+  small      file = {0};
+  tri_deck  *deck = NULL;
+
+  *dtype = TRI_BF16;
+  TRI_TRY(get_small(r, "deck.yaml", &file));
+  if (!file.bytes) return TRI_OK;
+  TRI_TRY_DONE(tri_deck_open_text("deck.yaml", file.bytes, file.n, &deck));
+  for (int i = 0; i < tri_deck_count(deck); i++) {
+    const tri_deck_entry *e = tri_deck_at(deck, i);
+    if (!strcmp(e->section, "model") && !strcmp(e->key, "dtype") && !strcmp(e->value, "f32"))
+      *dtype = TRI_F32;
+  }
+done:
+  tri_deck_close(&deck);
+  TRI_FREE(file.bytes);
+  return st;
+}

@@ -1,0 +1,41 @@
+/* hf_config.h - config.json and generation_config.json of Llama and Qwen2 models.
+ * Both spellings are read: rope_theta + rope_scaling, and transformers 5's rope_parameters (where both are
+ * there, a rope_scaling that is not empty wins, as in transformers). A key that is missing has the default of
+ * transformers' LlamaConfig or Qwen2Config. What the program cannot compute is refused by name, and so is
+ * every field of config.json that it does not know (null is as if a field were not there). */
+#ifndef TRI_HF_CONFIG_H
+#define TRI_HF_CONFIG_H
+
+#include "base/base.h"
+#include "base/tensor.h"
+#include "model/model_shape.h"
+
+/* The tokens that end an answer, in the order of the file and each once: generation_config.json's
+ * eos_token_id (number or list), else config.json's; null: none. */
+enum { TRI_MOST_EOS = 16 };
+typedef struct tri_eos {
+  int32_t id[TRI_MOST_EOS]; /* [n], all in the vocabulary */
+  int     n;
+  int32_t bos, pad; /* from the same files; -1: none, or not in the vocabulary */
+} tri_eos;
+
+/* Not collective. `path`: a model folder or the path of a config.json; generation_config.json is taken
+ * from the same folder if it is there. TRI_EINPUT for everything that is wrong with the files or cannot be
+ * computed. */
+TRI_CHECKED tri_status tri_hf_config_read(const char *path, tri_model_shape *shape, tri_eos *eos);
+
+/* One JSON text and the name it has in messages. */
+typedef struct tri_hf_text {
+  const char *name, *bytes;
+  size_t      n_bytes;
+} tri_hf_text;
+
+/* The same from memory. generation: NULL if there is none. Not collective. */
+TRI_CHECKED tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *generation,
+                                           tri_model_shape *shape, tri_eos *eos);
+
+/* The type that config.json says its weights have, as far as this program computes in it: float32 TRI_F32, everything else
+ * TRI_BF16. TRI_EINPUT where the text is no JSON object. Not collective. */
+TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out);
+
+#endif

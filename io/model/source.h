@@ -1,0 +1,75 @@
+/* source.h - where a model comes from: a Hugging Face folder, a checkpoint, or random numbers. */
+#ifndef TRI_SOURCE_H
+#define TRI_SOURCE_H
+
+#include "carried.h"
+#include "hf_config.h"
+#include "io/checkpoint/checkpoint.h"
+#include "io/tokenizer/tokenizer.h"
+#include "state/params.h"
+
+enum {
+  TRI_SOURCE_CONFIG,
+  TRI_SOURCE_GENERATION,
+  TRI_SOURCE_TOKENIZER,
+  TRI_SOURCE_TOKENIZER_CONFIG,
+  TRI_SOURCE_FILES
+};
+
+/* A small file that travels with a model; bytes NULL when there is none. */
+typedef struct tri_source_file {
+  const char *name; /* "config.json" */
+  char       *bytes;
+  size_t      n;
+} tri_source_file;
+
+typedef struct tri_source tri_source;
+
+/* Collective over world (NULL: this process alone). path: a Hugging Face folder, a checkpoint folder, or a
+ * run's output folder (its LATEST). weights false: only the small files are read. */
+TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out);
+/* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the Hugging Face Hub,
+ * OWNER/NAME, is told. */
+TRI_CHECKED tri_status tri_source_missing(const char *path);
+/* Not collective. TRI_EINPUT where `path` is the output folder of a run that has no checkpoint yet: for a path at which none
+ * was found. */
+TRI_CHECKED tri_status tri_source_check_output(const char *path);
+/* Collective over world (NULL: this process alone). As tri_ckpt_find, with a warning that names the damaged
+ * checkpoints that were passed over and the one taken. */
+TRI_CHECKED tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
+                                                  char folder[TRI_CKPT_PATH_BYTES]);
+/* Collective over world. The checkpoint `path` means, every byte of it verified (the ranks share the work),
+ * or `path` itself where it is a Hugging Face folder or nothing that is known; then tri_source_open says so.
+ */
+TRI_CHECKED tri_status tri_source_resolve(const char *path, tri_comm *world, char out[TRI_CKPT_PATH_BYTES]);
+/* Not collective. config: path of a config.json; tokenizer: path of a tokenizer.json, or NULL. Weights are
+ * random, keyed by seed and tensor name. */
+TRI_CHECKED tri_status tri_source_open_random(const char *config, const char *tokenizer, uint64_t seed,
+                                              tri_source **out);
+/* The checkpoint a source is, or NULL. Borrowed. */
+tri_ckpt_reader *tri_source_checkpoint(const tri_source *s);
+void             tri_source_close(tri_source **s);
+
+const tri_model_shape *tri_source_shape(const tri_source *s);
+const tri_eos         *tri_source_eos(const tri_source *s);
+/* Not collective. The files that go with the model, from where it comes; of random weights, those beside the tokenizer. */
+TRI_CHECKED tri_status tri_source_read_carried(const tri_source *s, tri_carried *out);
+/* NULL when the model brings no tokenizer. */
+const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
+const tri_source_file *tri_source_file_at(const tri_source *s, int i);
+const char            *tri_source_name(const tri_source *s); /* for messages */
+
+/* Not collective. The type to compute in unless told: that of the run a checkpoint is of (model.dtype), or
+ * what config.json says its weights are (float32: f32; else bf16). */
+TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
+
+/* Not collective. Whether every tensor is there in its shape; as tri_source_load says it. */
+TRI_CHECKED tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p);
+/* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint
+ * ("/reference"). Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
+TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world,
+                                       tri_stream *st);
+/* Collective over world. Moments of a checkpoint into the store. */
+TRI_CHECKED tri_status tri_source_load_moments(tri_source *s, tri_params *p, tri_comm *world, tri_stream *st);
+
+#endif

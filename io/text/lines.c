@@ -1,0 +1,198 @@
+/* lines.c - the lines of a file one by one, in bounded memory. */
+#include "lines.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "file_kind.h"
+
+enum { PIECE_BYTES = 1 << 16 }; /* chosen: read at once */
+
+struct tri_lines {
+  char       *path;
+  int         fd;
+  char       *piece; /* [PIECE_BYTES], of which piece_n are read and piece_at taken */
+  size_t      piece_at, piece_n;
+  tri_text    text; /* the last line */
+  int64_t     max_bytes;
+  const char *max_name;   /* borrowed; NULL: none */
+  int64_t     line;       /* lines taken */
+  int64_t     begin, end; /* bytes of the file where a line of this part may begin */
+  int64_t     at;         /* byte that is taken next */
+  int64_t     skipped;    /* lines before the part; -1: not counted yet */
+  bool        refused;    /* the last line was too long: its rest comes next */
+};
+
+/* What is read and not taken: *n bytes; none at the end of the file. */
+static tri_status look(tri_lines *l, const char **bytes, size_t *n) {
+  while (l->piece_at == l->piece_n) {
+    ssize_t got = read(l->fd, l->piece, PIECE_BYTES);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      TRI_FAIL(TRI_EFILE, "%s: reading stopped at byte %lld: %s", l->path, (long long)l->at, strerror(errno));
+    l->piece_at = 0;
+    l->piece_n = (size_t)got;
+    if (!got) break;
+  }
+  *bytes = l->piece + l->piece_at;
+  *n = l->piece_n - l->piece_at;
+  return TRI_OK;
+}
+
+static void take(tri_lines *l, size_t n) {
+  l->piece_at += n;
+  l->at += (int64_t)n;
+}
+
+/* Step over the line that is under way, but not beyond the part: none of it is held. */
+static tri_status step_over(tri_lines *l) {
+  const char *bytes, *newline = NULL;
+  size_t      n = 1;
+
+  while (!newline && n && l->at < l->end) {
+    TRI_TRY(look(l, &bytes, &n));
+    newline = memchr(bytes, '\n', n);
+    take(l, newline ? (size_t)(newline - bytes) + 1 : n);
+  }
+  return TRI_OK;
+}
+
+/* The line that is under way at l->begin belongs to the part before. Where it does not end in this part, none begins
+ * here. */
+static tri_status enter_part(tri_lines *l) {
+  if (l->begin <= 0) return TRI_OK;
+  if (lseek(l->fd, l->begin - 1, SEEK_SET) < 0)
+    TRI_FAIL(TRI_EFILE, "%s: reading cannot begin at byte %lld: %s", l->path, (long long)l->begin,
+             strerror(errno));
+  l->at = l->begin - 1;
+  l->skipped = -1;
+  return step_over(l);
+}
+
+static tri_status check_kind(tri_lines *l) {
+  const char *bytes, *kind;
+  size_t      n;
+
+  if (l->begin > 0) return TRI_OK;
+  TRI_TRY(look(l, &bytes, &n));
+  kind = tri_file_kind(bytes, n);
+  if (kind) TRI_FAIL(TRI_EINPUT, "%s: is %s", l->path, kind);
+  return TRI_OK;
+}
+
+/* fd: taken over. */
+static tri_status make(const char *path, int fd, int64_t begin, int64_t end, tri_lines **out) {
+  tri_status st = TRI_OK;
+  tri_lines *l = NULL;
+
+  TRI_TRY_DONE(TRI_ALLOC(l, 1));
+  *l = (tri_lines){.fd = fd, .begin = begin, .end = end, .max_bytes = TRI_LINE_BYTES};
+  TRI_TRY_DONE(TRI_ALLOC(l->path, strlen(path) + 1));
+  memcpy(l->path, path, strlen(path));
+  TRI_TRY_DONE(TRI_ALLOC(l->piece, PIECE_BYTES));
+  TRI_TRY_DONE(enter_part(l));
+  TRI_TRY_DONE(check_kind(l));
+done:
+  if (st != TRI_OK && !l && fd != STDIN_FILENO) close(fd);
+  if (st != TRI_OK) tri_lines_close(&l);
+  *out = l;
+  return st;
+}
+
+tri_status tri_lines_open(const char *path, int64_t begin, int64_t end, tri_lines **out) {
+  int fd;
+
+  *out = NULL;
+  TRI_TRY(tri_file_open(path, &fd));
+  return make(path, fd, begin, end, out);
+}
+
+tri_status tri_lines_open_stdin(tri_lines **out) { return make("stdin", STDIN_FILENO, 0, INT64_MAX, out); }
+
+void tri_lines_close(tri_lines **l) {
+  if (!*l) return;
+  if ((*l)->fd != STDIN_FILENO) close((*l)->fd);
+  tri_text_free(&(*l)->text);
+  TRI_FREE((*l)->piece);
+  TRI_FREE((*l)->path);
+  TRI_FREE(*l);
+}
+
+void tri_lines_limit(tri_lines *l, int64_t bytes, const char *name) {
+  l->max_bytes = bytes;
+  l->max_name = name;
+}
+
+const char *tri_lines_path(const tri_lines *l) { return l->path; }
+int64_t     tri_lines_taken(const tri_lines *l) { return l->line; }
+
+/* Lines that begin before the part. Only messages ask; what cannot be read is not counted. */
+static int64_t count_skipped(const tri_lines *l) {
+  char    piece[PIECE_BYTES];
+  int64_t at = 0, lines = 1, start = l->begin;
+  ssize_t n;
+
+  while (at < start && (n = pread(l->fd, piece, sizeof piece, at)) > 0) {
+    if (n > start - at) n = (ssize_t)(start - at);
+    for (const char *p = piece, *end = piece + n; (p = memchr(p, '\n', (size_t)(end - p))); p++)
+      lines += at + (p - piece) + 1 < start; /* the line behind it begins before the part */
+    at += n;
+  }
+  return lines;
+}
+
+int64_t tri_lines_number(tri_lines *l) {
+  if (l->skipped < 0) l->skipped = count_skipped(l);
+  return l->skipped + l->line;
+}
+
+/* The next line into l->text; false at the end of the file. */
+static tri_status take_line(tri_lines *l, bool *found) {
+  const char *bytes, *newline = NULL;
+  size_t      n;
+
+  l->text.len = 0;
+  for (*found = false; !newline; *found = true) {
+    TRI_TRY(look(l, &bytes, &n));
+    if (!n) return TRI_OK;
+    newline = memchr(bytes, '\n', n);
+    if (newline) n = (size_t)(newline - bytes);
+    l->line += !*found;
+    l->refused = (int64_t)(l->text.len + n) > l->max_bytes;
+    if (l->refused)
+      TRI_FAIL(TRI_EINPUT, "%s:%lld: the line has %s%lld bytes, at most %lld are possible%s%s", l->path,
+               (long long)tri_lines_number(l), newline ? "" : "more than ",
+               (long long)l->text.len + (long long)n, (long long)l->max_bytes, l->max_name ? ": " : "",
+               l->max_name ? l->max_name : "");
+    TRI_TRY(tri_text_put(&l->text, bytes, n));
+    take(l, n + (newline != NULL));
+  }
+  return TRI_OK;
+}
+
+static bool is_blank(const char *s, size_t n) {
+  while (n && (*s == ' ' || *s == '\t' || *s == '\r')) s++, n--;
+  return n == 0;
+}
+
+tri_status tri_lines_next(tri_lines *l, const char **text, size_t *n) {
+  bool found = true;
+
+  *text = NULL;
+  *n = 0;
+  if (l->refused) TRI_TRY(step_over(l));
+  l->refused = false;
+  while (found && l->at < l->end) {
+    size_t mark = 0;
+    TRI_TRY(take_line(l, &found));
+    if (l->begin == 0 && l->line == 1 && l->text.len >= 3 && !memcmp(l->text.data, "\xef\xbb\xbf", 3))
+      mark = 3;
+    if (!l->text.len || is_blank(l->text.data + mark, l->text.len - mark)) continue;
+    *text = l->text.data + mark;
+    *n = l->text.len - mark;
+    return TRI_OK;
+  }
+  return TRI_OK;
+}

@@ -1,0 +1,173 @@
+/* tokenizer.c - opening a tokenizer and encoding: the steps in order, then the post-processor. */
+#include "tokenizer_impl.h"
+
+#include "base/file.h"
+#include "io/text/json_text.h"
+#include "io/text/model_kind.h"
+
+#include <string.h>
+
+/* Chosen: seven times the largest tokenizer.json in use (about 35 MB). */
+static const size_t max_file_bytes = 256u << 20;
+/* Chosen: three times the largest in use (515 000 merges as lists, 262 000 tokens). */
+enum { MOST_NESTED = 1 << 21 };
+
+tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n) {
+  TRI_TRY(tri_tok_grow((void **)&list->id, &list->cap, list->n + n, sizeof *list->id));
+  if (n) memcpy(list->id + list->n, id, (size_t)n * sizeof *id);
+  list->n += n;
+  return TRI_OK;
+}
+
+void tri_tokens_free(tri_tokens *list) {
+  TRI_FREE(list->id);
+  *list = (tri_tokens){0};
+}
+
+/* ---- open and close ---- */
+
+static tri_status parse_json(const char *name, const char *bytes, size_t n, json_t **out) {
+  const char  *kind = tri_model_kind(bytes, n);
+  json_error_t error;
+
+  if (kind) TRI_FAIL(TRI_EINPUT, "%s: is %s", name, kind);
+  if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) bytes += 3, n -= 3;
+  if (!tri_json_fits(bytes, n, MOST_NESTED))
+    TRI_FAIL(TRI_EINPUT, "%s: " TRI_JSON_TOO_LARGE, name, MOST_NESTED);
+  *out = json_loadb(bytes, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &error);
+  if (!*out) TRI_FAIL(TRI_EINPUT, "%s:%d: not readable as JSON: %s", name, error.line, error.text);
+  return TRI_OK;
+}
+
+tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n, tri_tokenizer **out) {
+  tri_tokenizer *t = NULL;
+  json_t        *root = NULL;
+  tri_status     st = TRI_OK;
+
+  *out = NULL;
+  TRI_TRY(parse_json(name, bytes, n, &root));
+  TRI_TRY_DONE(TRI_ALLOC(t, 1));
+  TRI_TRY_DONE(TRI_ALLOC(t->name, strlen(name) + 1));
+  memcpy(t->name, name, strlen(name));
+  TRI_TRY_DONE(tri_tok_draw_key(&t->key));
+  TRI_TRY_DONE(tri_tok_load(t, root));
+  *out = t;
+  t = NULL;
+done:
+  json_decref(root);
+  tri_tokenizer_close(&t);
+  return st;
+}
+
+tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out) {
+  char      *bytes = NULL;
+  size_t     n;
+  tri_status st = TRI_OK;
+
+  *out = NULL;
+  TRI_TRY_DONE(tri_file_read(path, max_file_bytes, &bytes, &n));
+  TRI_TRY_DONE(tri_tokenizer_open_text(path, bytes, n, out));
+done:
+  TRI_FREE(bytes);
+  return st;
+}
+
+void tri_tokenizer_close(tri_tokenizer **t) {
+  tri_tokenizer *p = *t;
+
+  if (!p) return;
+  for (int32_t i = 0; i < p->n_added; i++)
+    if (p->added[i].pattern_owned) TRI_FREE(p->added[i].pattern.s);
+  for (int32_t i = 0; i < p->n_added; i++) TRI_FREE(p->added_row[i].s);
+  for (int64_t i = 0; i < p->n_post; i++) tri_tokens_free(p->post + i);
+  tri_tok_ops_free(&p->normalizer);
+  tri_tok_ops_free(&p->pre_tokenizer);
+  tri_tok_ops_free(&p->decoder);
+  TRI_FREE(p->post);
+  TRI_FREE(p->raw.node);
+  TRI_FREE(p->normal.node);
+  TRI_FREE(p->added);
+  TRI_FREE(p->added_row);
+  TRI_FREE(p->added_map.slot);
+  TRI_FREE(p->added_of);
+  TRI_FREE(p->merge);
+  TRI_FREE(p->merge_id);
+  TRI_FREE(p->model.slot);
+  TRI_FREE(p->row);
+  TRI_FREE(p->arena);
+  TRI_FREE(p->unk);
+  TRI_FREE(p->name);
+  TRI_FREE(*t);
+}
+
+/* ---- encode ---- */
+
+/* Swap the two piece lists of the scratch: the result of a step becomes the input of the next. */
+static void turn(tri_tok_work *w) {
+  tri_tok_pieces t = w->a;
+  w->a = w->b;
+  w->b = t;
+}
+
+/* Put the text's ids, which begin at `from`, into the places of the template. */
+static tri_status apply_template(const tri_tok_template *template, int64_t from, tri_tokens *out) {
+  tri_tokens text = {0};
+  tri_status st = TRI_OK;
+
+  if (out->n > from) TRI_TRY_DONE(tri_tokens_put(&text, out->id + from, out->n - from));
+  out->n = from;
+  for (int64_t i = 0; i < template->n; i++)
+    if (template->id[i] < 0)
+      TRI_TRY_DONE(tri_tokens_put(out, text.id, text.n));
+    else
+      TRI_TRY_DONE(tri_tokens_put(out, template->id + i, 1));
+done:
+  tri_tokens_free(&text);
+  return st;
+}
+
+tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
+                                tri_tokens *out) {
+  tri_tok_work w = {0};
+  int64_t      before = out->n;
+  int32_t      c;
+  tri_status   st = TRI_OK;
+
+  if (n) {
+    TRI_TRY_DONE(tri_tok_put_lossy(&w.a, text, n));
+    n = (size_t)w.a.text_n;
+    w.most_text = TRI_TOK_MOST_TIMES * w.a.text_n + TRI_TOK_MORE_BYTES;
+    TRI_TRY_DONE(tri_tok_push(&w.a, (tri_tok_piece){0, n, (size_t)tri_tok_char(w.a.text, n, &c), -1}));
+    TRI_TRY_DONE(tri_tok_split_added(t, &t->raw, &w.a, &w.b));
+    turn(&w);
+    TRI_TRY_DONE(tri_tok_normalize(&t->normalizer, &w));
+    TRI_TRY_DONE(tri_tok_split_added(t, &t->normal, &w.a, &w.b));
+    turn(&w);
+    TRI_TRY_DONE(tri_tok_pre_tokenize(&t->pre_tokenizer, &w));
+    TRI_TRY_DONE(tri_tok_bpe(t, &w, out));
+  }
+  for (int64_t i = 0; special && i < t->n_post; i++) TRI_TRY_DONE(apply_template(t->post + i, before, out));
+done:
+  if (st != TRI_OK) out->n = before;
+  tri_tok_work_free(&w);
+  return st;
+}
+
+/* ---- look-ups ---- */
+
+int32_t tri_tokenizer_vocab_size(const tri_tokenizer *t) { return t->n_row; }
+
+int32_t tri_tokenizer_find(const tri_tokenizer *t, const char *token) {
+  size_t  n = strlen(token);
+  int32_t k = tri_tok_map_find(&t->added_map, token, n);
+  return k >= 0 ? t->added[k].id : tri_tok_map_find(&t->model, token, n);
+}
+
+const char *tri_tokenizer_token(const tri_tokenizer *t, int32_t id) {
+  if (id < 0 || id >= t->n_row) return NULL;
+  return t->added_of[id] ? t->added_row[t->added_of[id] - 1].s : t->row[id].s;
+}
+
+bool tri_tokenizer_is_special(const tri_tokenizer *t, int32_t id) {
+  return id >= 0 && id < t->n_row && t->added_of[id] && t->added[t->added_of[id] - 1].special;
+}

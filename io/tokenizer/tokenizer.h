@@ -1,0 +1,71 @@
+/* tokenizer.h - text to token ids and back, from a Hugging Face tokenizer.json. */
+#ifndef TRI_TOKENIZER_H
+#define TRI_TOKENIZER_H
+
+#include "base/base.h"
+
+/* A tokenizer as the file describes it. Read-only once open: every function below but open and close may be
+ * called from several threads at once. The judge is the tokenizers library (0.23): the ids and texts are its
+ * own.
+ *
+ * Understood: model BPE (byte_fallback, ignore_merges, unk_token, fuse_unk; merges as "a b" or ["a", "b"]);
+ * normalizers NFC, NFD, NFKC, NFKD, Lowercase, Prepend, Replace, Strip, ByteLevel, Sequence; pre-tokenizers
+ * Split, ByteLevel, Digits, Metaspace, Punctuation, Whitespace, WhitespaceSplit, Sequence; decoders
+ * ByteLevel, ByteFallback, Fuse, Metaspace, Replace, Strip, Sequence; post-processors ByteLevel,
+ * TemplateProcessing, Sequence; added tokens with all their flags. Anything else is refused by its name.
+ *
+ * Known to differ: a few characters younger than Unicode 9 under NFKC, NFKD and Lowercase, in the order of
+ * marks, and under Punctuation, where the library's tables are older or newer; properties other than general
+ * categories
+ * (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's vocabulary,
+ * look-behind of variable length.
+ *
+ * What a step makes of a text is bounded (64 times and a MiB), and so is a search of a pattern; beyond it is TRI_EINPUT,
+ * naming the step.
+ *
+ * `truncation` and `padding` are not applied: the library's own encode() would cut and fill, but transformers
+ * switches both off for every call that does not ask for them.
+ *
+ * The id of an added token is the one the library gives it: that of the model's vocabulary where it stands
+ * there too, else the next free one. Where the file says another id, that is logged as a warning. */
+typedef struct tri_tokenizer tri_tokenizer;
+/* What a message says where tokenizer.json is missing. */
+#define TRI_TOKENIZER_CURE                                                                                   \
+  "where there is tokenizer.model or vocab.json, make it with transformers: "                                \
+  "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(FOLDER)"
+
+/* Growable list of ids. Zero-initialise; free with tri_tokens_free, which leaves it zeroed. */
+typedef struct tri_tokens {
+  int32_t *id; /* [n] */
+  int64_t  n, cap;
+} tri_tokens;
+TRI_CHECKED tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n); /* append */
+void                   tri_tokens_free(tri_tokens *list);
+
+/* Open a tokenizer.json. A byte order mark at its start is skipped. TRI_EINPUT with one message where the
+ * file is broken or asks for what is not understood. The caller closes *out. Not collective. */
+TRI_CHECKED tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out);
+/* The same from `n` bytes in memory, which may go away afterwards; `name` stands in messages. Not collective.
+ */
+TRI_CHECKED tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n,
+                                               tri_tokenizer **out);
+void                   tri_tokenizer_close(tri_tokenizer **t);
+
+/* Append the ids of a text of `n` bytes, which may hold NUL, to *out. Bytes that are no UTF-8 are read as
+ * U+FFFD, one for each longest part that could begin a character (as Python's errors="replace"). special: run
+ * the post-processor, which adds the begin token and the like. On failure *out is as it was. Not collective.
+ */
+TRI_CHECKED tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
+                                            tri_tokens *out);
+/* Append the UTF-8 text of `n` ids to *out, as the library's decode(ids, skip_special_tokens=skip_special).
+ * Bytes that are no UTF-8 become U+FFFD. An id that names no token is TRI_EINPUT. Not collective. */
+TRI_CHECKED tri_status tri_tokenizer_decode(const tri_tokenizer *t, const int32_t *id, int64_t n,
+                                            bool skip_special, tri_text *out);
+
+int32_t     tri_tokenizer_vocab_size(const tri_tokenizer *t); /* largest id + 1, added tokens too */
+int32_t     tri_tokenizer_find(const tri_tokenizer *t, const char *token); /* its id, or -1 */
+const char *tri_tokenizer_token(const tri_tokenizer *t,
+                                int32_t              id); /* as the file spells it, or NULL; borrowed */
+bool        tri_tokenizer_is_special(const tri_tokenizer *t, int32_t id); /* an added token marked special */
+
+#endif

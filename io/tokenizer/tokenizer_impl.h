@@ -1,0 +1,292 @@
+/* tokenizer_impl.h - what the files of the tokenizer share; nobody else includes it. */
+#ifndef TRI_TOKENIZER_IMPL_H
+#define TRI_TOKENIZER_IMPL_H
+
+#include "tokenizer.h"
+
+#include <jansson.h>
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
+/* Chosen: 16 times the largest vocabulary in use (262 144); ids above are taken for damage. */
+enum { TRI_TOK_MAX_ID = 1 << 22 };
+
+/* Steps, and the template, make at most so many times the text, and so many bytes or ids more. Chosen: real ones make
+ * 11 times (NFKC of U+FDFA), added tokens 4 times (a mark before one character). */
+enum {
+  TRI_TOK_MOST_TIMES = 64,
+  TRI_TOK_MOST_TIMES_ADDED = 16,
+  TRI_TOK_MORE_BYTES = 1 << 20,
+  TRI_TOK_MORE_IDS = 1 << 16
+};
+
+/* ---- tables ---- */
+typedef struct tri_tok_row {
+  char  *s; /* the token's UTF-8, NUL-terminated; NULL: the id is a hole */
+  size_t n; /* bytes */
+} tri_tok_row;
+
+/* What hashes are made with: drawn when a tokenizer is opened, so that no file and no text can be written to collide.
+ * Results do not depend on it. */
+typedef struct tri_tok_key {
+  uint64_t a, b;
+} tri_tok_key;
+
+/* Text -> index of the row that holds it. Open addressing; `row` is borrowed. */
+typedef struct tri_tok_map {
+  const tri_tok_row *row;
+  tri_tok_key        key;
+  int32_t           *slot; /* index + 1, or 0 */
+  uint64_t           mask;
+} tri_tok_map;
+TRI_CHECKED tri_status tri_tok_draw_key(tri_tok_key *key);
+uint64_t               tri_tok_hash(tri_tok_key key, const char *s, size_t n);
+TRI_CHECKED tri_status tri_tok_map_open(tri_tok_map *map, tri_tok_key key, const tri_tok_row *row,
+                                        int64_t n_keys);
+int32_t                tri_tok_map_find(const tri_tok_map *map, const char *s, size_t n); /* index or -1 */
+void                   tri_tok_map_put(tri_tok_map *map, int32_t index); /* the key must be new */
+
+/* Make room for `need` elements in *p, which is of the checked host allocation. */
+TRI_CHECKED tri_status tri_tok_grow(void **p, int64_t *cap, int64_t need, size_t elem_bytes);
+
+/* ---- text cut into pieces ---- */
+typedef struct tri_tok_piece {
+  size_t  at, n; /* bytes of the text */
+  size_t  zero;  /* how many of its first bytes stand for the very first character of the input */
+  int32_t id;    /* >= 0: an added token, which no later step touches */
+} tri_tok_piece;
+
+typedef struct tri_tok_pieces {
+  char          *text;
+  int64_t        text_n, text_cap; /* bytes */
+  const char    *maker; /* borrowed: the step that writes, which may not go beyond most_text; or NULL */
+  int64_t        most_text;
+  tri_tok_piece *piece;
+  int64_t        n, cap;
+} tri_tok_pieces;
+TRI_CHECKED tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes); /* at text + text_n */
+TRI_CHECKED tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n);
+TRI_CHECKED tri_status tri_tok_push(tri_tok_pieces *p, tri_tok_piece piece); /* an empty piece is left out */
+void                   tri_tok_reset(tri_tok_pieces *p);
+void                   tri_tok_pieces_free(tri_tok_pieces *p);
+void                   tri_tok_take_text(tri_tok_pieces *out,
+                                         tri_tok_pieces *in); /* swap the texts: nothing was changed in it */
+
+/* ---- regular expressions ---- */
+typedef struct tri_tok_regex {
+  pcre2_code *code, *counted; /* counted: a step is counted at every item of the pattern */
+  char       *name;           /* for messages: file, place and pattern */
+} tri_tok_regex;
+
+typedef struct tri_tok_match {
+  size_t from, to; /* bytes of the piece */
+  bool   hit;
+} tri_tok_match;
+
+/* Scratch of one encode or decode call. Zero-initialise; tri_tok_work_free leaves it zeroed. */
+typedef struct tri_tok_work {
+  int64_t              most_text; /* bytes that a step may make */
+  tri_tok_pieces       a, b;
+  tri_tok_match       *match; /* [n_match] covers the piece in order */
+  int64_t              n_match, cap_match;
+  int32_t             *code; /* characters of a piece being normalized */
+  int64_t              cap_code;
+  pcre2_match_data    *data;
+  pcre2_match_context *context;
+  int64_t              steps; /* that searches may still take */
+  pcre2_jit_stack     *stack;
+  /* merge loop, one entry per symbol of a piece */
+  int32_t  *symbol, *prev, *next;
+  int64_t   cap_symbol, cap_prev, cap_next;
+  uint64_t *heap; /* rank << 32 | position */
+  int64_t   n_heap, cap_heap;
+  /* pieces this call has met: text of `a`, ids of the output */
+  struct tri_tok_seen *seen;
+  int64_t              n_seen, cap_seen; /* cap_seen: a power of two, or 0 */
+} tri_tok_work;
+TRI_CHECKED tri_status tri_tok_add_match(tri_tok_work *w, size_t from, size_t to, bool hit);
+void                   tri_tok_work_free(tri_tok_work *w);
+
+/* Compile a pattern of Oniguruma's syntax (literal: of plain text) to PCRE2. `where` stands in messages. */
+TRI_CHECKED tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool literal,
+                                          tri_tok_regex *out);
+void                   tri_tok_regex_close(tri_tok_regex *x);
+/* Cover the n bytes at s with hits and the stretches between them, in w->match. TRI_EINPUT, naming the pattern, where
+ * it takes more steps or memory than a tokenizer's patterns need. */
+TRI_CHECKED tri_status tri_tok_regex_find(const tri_tok_regex *x, const char *s, size_t n, tri_tok_work *w);
+
+/* A set of characters: the inside of a class, to be negated or not. */
+typedef struct tri_tok_set {
+  char        items[256];
+  const char *newer; /* categories for tri_tok_put_newer, or NULL */
+  bool        negative;
+  bool        word; /* it is \w */
+} tri_tok_set;
+/* The set of a name as in \p{name}; false: there is none. */
+bool                   tri_tok_set_find(const char *name, size_t n, tri_tok_set *set);
+TRI_CHECKED tri_status tri_tok_set_put(const tri_tok_set *set, tri_text *out); /* the inside, without ^ */
+/* Oniguruma's pattern as PCRE2 spells it, appended to *out. */
+TRI_CHECKED tri_status tri_tok_regex_translate(const char *where, const char *s, size_t n, tri_text *out);
+
+/* ---- steps ---- */
+typedef enum {
+  TRI_TOK_NFC,
+  TRI_TOK_NFD,
+  TRI_TOK_NFKC,
+  TRI_TOK_NFKD,
+  TRI_TOK_LOWERCASE,
+  TRI_TOK_PREPEND,
+  TRI_TOK_REPLACE,
+  TRI_TOK_STRIP,
+  TRI_TOK_BYTES, /* the bytes as printable characters (ByteLevel as a normalizer, and the second half of it)
+                  */
+  TRI_TOK_SPLIT,
+  TRI_TOK_PREFIX_SPACE, /* the first half of ByteLevel */
+  TRI_TOK_DIGITS,
+  TRI_TOK_METASPACE,
+  TRI_TOK_PUNCTUATION,
+  TRI_TOK_WHITESPACE_SPLIT,
+  TRI_TOK_BYTE_FALLBACK,
+  TRI_TOK_FUSE,
+} tri_tok_kind;
+
+typedef enum {
+  TRI_TOK_REMOVED,
+  TRI_TOK_ISOLATED,
+  TRI_TOK_PREVIOUS,
+  TRI_TOK_NEXT,
+  TRI_TOK_CONTIGUOUS
+} tri_tok_behavior;
+typedef enum { TRI_TOK_ALWAYS, TRI_TOK_NEVER, TRI_TOK_FIRST } tri_tok_scheme;
+
+typedef struct tri_tok_op {
+  tri_tok_kind     kind;
+  char            *name;    /* for messages: file, place and type */
+  tri_tok_regex    pattern; /* SPLIT, REPLACE */
+  char            *text;    /* what is put in (PREPEND, REPLACE, METASPACE) or cut off (STRIP as a decoder) */
+  size_t           text_n;  /* bytes */
+  tri_tok_behavior behavior;
+  bool             invert;
+  bool             split;       /* METASPACE */
+  tri_tok_scheme   scheme;      /* METASPACE */
+  int64_t          left, right; /* STRIP: characters; as a normalizer 0 or 1 */
+} tri_tok_op;
+
+typedef struct tri_tok_ops {
+  tri_tok_op *op;
+  int64_t     n, cap;
+} tri_tok_ops;
+
+/* One TemplateProcessing: its ids in order; -1 is the place of the text. */
+typedef tri_tokens tri_tok_template;
+
+/* ---- added tokens ---- */
+typedef struct tri_tok_added {
+  tri_tok_row pattern; /* what is searched: the content, or its normalized form, borrowed or owned */
+  bool        pattern_owned;
+  int32_t     id;
+  bool        single_word, lstrip, rstrip, normalized, special;
+} tri_tok_added;
+
+typedef struct tri_tok_node {
+  int32_t child, sibling; /* index or 0 */
+  int32_t added;          /* index of the added token that ends here, or -1 */
+  uint8_t byte;
+} tri_tok_node;
+
+typedef struct tri_tok_trie {
+  tri_tok_node *node; /* [n]; 0 is the root */
+  int64_t       n, cap;
+  int32_t       first[256]; /* children of the root */
+} tri_tok_trie;
+
+typedef struct tri_tok_merge {
+  uint64_t pair; /* left << 32 | right */
+  int32_t  rank; /* -1: the slot is empty */
+} tri_tok_merge;
+/* Where the search for a pair begins among 2^(64 - shift) slots: M. Dietzfelbinger and others, A reliable randomized
+ * algorithm for the closest-pair problem, 1997, section 2; the factor is odd and drawn. */
+static inline uint64_t tri_tok_pair_slot(uint64_t pair, tri_tok_key key, int shift) {
+  return pair * (key.a | 1) >> shift;
+}
+
+struct tri_tokenizer {
+  char       *name; /* for messages */
+  tri_tok_key key;
+
+  tri_tok_row *row; /* [n_row] by id: the model's tokens */
+  int32_t      n_row, n_model;
+  char        *arena; /* the bytes of the rows */
+  tri_tok_map  model;
+
+  tri_tok_merge *merge;    /* open addressing, mask merge_mask */
+  int32_t       *merge_id; /* by rank: the token of the two together */
+  uint64_t       merge_mask;
+  int            merge_shift;   /* for tri_tok_pair_slot */
+  int32_t        byte_id[256];  /* byte_fallback: the id of <0xNN>, or -1 */
+  int32_t        char_id[1024]; /* the id of a character below U+0400 alone, or -1 */
+  bool           byte_fallback, fuse_unk, ignore_merges;
+  char          *unk; /* or NULL */
+  int32_t        unk_id;
+
+  tri_tok_added *added; /* [n_added] */
+  tri_tok_row   *added_row;
+  int32_t        n_added;
+  tri_tok_map    added_map;
+  int64_t        added_in, added_out; /* bytes of the added tokens, and of what is searched for them */
+  int32_t       *added_of;            /* [n_row] index + 1, or 0 */
+  tri_tok_trie   raw, normal;
+
+  tri_tok_ops       normalizer, pre_tokenizer, decoder;
+  bool              has_decoder;
+  tri_tok_template *post;
+  int64_t           n_post, cap_post;
+  int64_t           post_times, post_more; /* n ids become n * times + more */
+};
+
+/* tokenizer_load.c and tokenizer_steps.c: fill *t, which is zeroed but for its name, from the parsed file. */
+TRI_CHECKED tri_status tri_tok_load(tri_tokenizer *t, json_t *root);
+TRI_CHECKED tri_status tri_tok_load_steps(tri_tokenizer *t, json_t *root);
+TRI_CHECKED tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post);
+void                   tri_tok_ops_free(tri_tok_ops *ops);
+/* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
+ * object. */
+TRI_CHECKED tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o,
+                                    const char *key, int fallback, bool *out);
+
+/* tokenizer_added.c */
+TRI_CHECKED tri_status tri_tok_load_added(tri_tokenizer *t, json_t *list);
+/* Cut the pieces of `in` at the trie's tokens; the text moves to `out`. */
+TRI_CHECKED tri_status tri_tok_split_added(const tri_tokenizer *t, const tri_tok_trie *trie,
+                                           tri_tok_pieces *in, tri_tok_pieces *out);
+
+/* One step on one piece of w->a, whose text is s [p.n]; the result is added to w->b. */
+typedef tri_status tri_tok_step(const tri_tok_op *op, const char *s, tri_tok_piece p, tri_tok_work *w);
+/* tokenizer_text.c. w->b is empty and belongs to this step, within w->most_text. */
+void tri_tok_begin(const tri_tok_op *op, tri_tok_work *w);
+/* w->b becomes w->a after one step on each piece that is not yet an id. */
+TRI_CHECKED tri_status tri_tok_each(const tri_tok_op *op, tri_tok_work *w, tri_tok_step *step);
+/* tokenizer_normalize.c, tokenizer_pre.c: run all steps from w->a, the result is w->a again. */
+TRI_CHECKED tri_status tri_tok_normalize(const tri_tok_ops *ops, tri_tok_work *w);
+TRI_CHECKED tri_status tri_tok_pre_tokenize(const tri_tok_ops *ops, tri_tok_work *w);
+bool                   tri_tok_is_space(int32_t c);        /* White_Space */
+int     tri_tok_char(const char *s, size_t n, int32_t *c); /* bytes of the first character of valid UTF-8 */
+int     tri_tok_char_before(const char *s, size_t n, int32_t *c); /* of the last one */
+int     tri_tok_put_char(int32_t c, char *out);                   /* bytes, at most 4 */
+int32_t tri_tok_byte_char(uint8_t byte);                          /* the character GPT-2 writes for a byte */
+int     tri_tok_char_byte(int32_t c);                             /* back, or -1 */
+/* Append s to p's text with U+FFFD for what is no UTF-8 (as Rust's from_utf8_lossy). */
+TRI_CHECKED tri_status tri_tok_put_lossy(tri_tok_pieces *p, const char *s, size_t n);
+
+/* tokenizer_normalize.c: append the GPT-2 characters of the bytes of p to w->b, and the piece they make. */
+TRI_CHECKED tri_status tri_tok_spell_bytes(const char *s, tri_tok_piece p, tri_tok_work *w);
+
+/* tokenizer_newer.c: the general category of a character that Unicode got with 15 or 16, or NULL. */
+const char *tri_tok_newer_category(int32_t c);
+/* All of them that are of one of the categories `names` ("Lu Ll M"), as ranges of a class. */
+TRI_CHECKED tri_status tri_tok_put_newer(const char *names, tri_text *out);
+
+/* tokenizer_bpe.c: the ids of every piece of w->a. */
+TRI_CHECKED tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out);
+
+#endif

@@ -1,0 +1,12 @@
+/* hash.h - XXH64, the hash of checkpoint bytes. */
+#ifndef TRI_HASH_H
+#define TRI_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* XXH64 (Collet, "xxHash fast digest algorithm", format 0.1.1) of n bytes. Finds accidents, not forgeries.
+ * Long data in parts: hand the hash of one part in as the seed of the next. Not collective. */
+uint64_t tri_hash64(const void *bytes, size_t n, uint64_t seed);
+
+#endif

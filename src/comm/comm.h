@@ -1,0 +1,113 @@
+/* comm.h - scopes, collectives on device memory, control plane on host memory. */
+#ifndef TRI_COMM_H
+#define TRI_COMM_H
+
+#include "base/tensor.h"
+#include "device/device.h"
+
+struct tri_runtime;
+
+/* Scopes: all ranks; the ranks of this node; the ranks with my local rank on every node.
+ * World ranks are numbered local_rank * nodes + node, so that a node's share of a unit is one contiguous
+ * piece and a world share is a piece of that (shard.h). runtime.c re-orders MPI_COMM_WORLD once. */
+typedef enum { TRI_WORLD, TRI_NODE, TRI_CROSS, TRI_SCOPE_COUNT } tri_scope;
+typedef enum { TRI_SUM, TRI_MAX } tri_redop;
+typedef struct tri_comm tri_comm;
+
+/* A pending collective; all zero when there is none. */
+typedef struct tri_req {
+  void *impl;
+} tri_req;
+
+/* The communicator back end, by name:
+ *   "shm"     host memory, ranks of one machine (tri_comm_attach)   "mpi"  host memory
+ *   "nccl"    device memory, through NCCL
+ *   "staged"  any device's memory, through page-locked host memory and MPI: for builds without NCCL, and for
+ *             tests in which ranks share a GPU
+ * Collective over c, every entry but close. A call runs after the work already in s. With req NULL its
+ * result is ready for later work in s; with req given, for work queued after wait(), and neither buffer may
+ * be touched before that. Several requests may be pending; they are waited for in the order they were
+ * started. Counts are elements and may exceed 2^31. Sums of f32 and bf16 in "shm", "mpi" and "staged" are
+ * made in f32 in rank order, rounded once: their bits are a function of the inputs alone. "nccl" adds in the
+ * type given, rounding after every addition (so sum gradients in f32, as params.c does), in an order it
+ * derives from ranks, machines and count. Repeated on the same machines with the same NCCL a run should keep
+ * its bits, though NCCL's documentation does not promise it; on other machines it need not. For this, sums
+ * that switches make (NVLS, SHARP), whose order is not NCCL's, are off unless the user sets NCCL_ALGO. */
+typedef struct tri_comm_ops {
+  const char *name;
+  /* Device memory that its library takes beside the plan where there is more than one rank. */
+  size_t beside_bytes;
+  /* The world's is called for all scopes; as tri_comm_attach. */
+  tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                       void *base, size_t bytes, uint64_t layout, void *stage);
+  /* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
+  tri_status (*all_gather)(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
+                           tri_stream *s, tri_req *req);
+  /* recv [per_rank]; send [size * per_rank]; recv may be its place inside send. */
+  tri_status (*reduce_scatter)(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
+                               tri_redop op, tri_stream *s, tri_req *req);
+  tri_status (*all_reduce)(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op, tri_stream *s,
+                           tri_req *req);
+  tri_status (*broadcast)(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
+                          tri_req *req);
+  /* s waits, the stream the call was given. A zero req is legal. */
+  tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s);
+  void (*close)(tri_comm **c);
+} tri_comm_ops;
+
+/* First member of each back end's own struct. */
+struct tri_comm {
+  const tri_comm_ops *ops;
+  tri_scope           scope;
+  int                 rank, size;
+  void *mpi; /* MPI_Comm *: control plane and HDF5; owned. NULL: pretended, rank 0 is alone (session.h) */
+};
+
+/* Collective over world. One scope, served by the back end of d: "shm" or "mpi" for the CPU; for a GPU
+ * "nccl" where it is built in, else "staged". The environment variable TRI_COMM, rank 0's, chooses another:
+ * mpi, staged, nccl. TRI_ECONFIG if it names one that does not serve d, TRI_EABSENT if it is not in this
+ * build. TRI_EDEVICE where ranks have the same GPU and TRI_COMM is not set: sharing one is for tests and
+ * slow. Every rank fails alike. */
+TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope scope, tri_device *d,
+                                     tri_comm **out);
+void                   tri_comm_close(tri_comm **c);
+/* Not collective. Whether tri_comm_open would take what TRI_COMM says here, for a device of this name. */
+TRI_CHECKED tri_status tri_comm_check(const char *device);
+/* Not collective. A scope of so many ranks on CPUs, of which only rank 0 is there, for plans (session.h); *out by TRI_FREE. */
+TRI_CHECKED tri_status tri_comm_pretend(tri_scope scope, int size, tri_comm **out);
+/* Not collective. Bytes of page-locked host memory that tri_comm_attach wants from its caller; mostly 0. */
+size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
+/* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE
+ * block: collectives on buffers inside it may go directly between ranks of one machine (CPU) or between
+ * machines (NCCL, where layout, which says what lies where in the block, and bytes are the same on every
+ * rank). stage: tri_comm_stage_bytes of them, TRI_MEM_PINNED. Both must live until the
+ * communicators are closed. CPU: if all ranks of a scope are on one machine its ops become "shm"; a
+ * collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on any rank takes
+ * MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a warning. "nccl" and
+ * "staged" need it before their first collective on device memory; "nccl" connects the ranks here. From then
+ * on a rank whose neighbour died, or whose collective does not end within TRI_COMM_WAIT_S seconds (1800),
+ * says so and ends the run with exit code 76. */
+TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
+                                       tri_device *d, void *base, size_t bytes, uint64_t layout, void *stage);
+/* Collective over world. *n: the ranks, this one included, that share the memory of d: those of this machine
+ * for the CPU, those with the same GPU for a GPU. */
+TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,
+                                        int *n);
+
+/* Control plane: always MPI, host memory, blocking. Collective over c. Sums in rank order. */
+TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int n);
+TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int n);
+TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
+/* Every rank's `bytes` bytes, one after the other in rank order, on every rank. counts [size]: bytes per
+ * rank, filled by the call; *out by tri_host_free. Totals may exceed 2^31. */
+TRI_CHECKED tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out,
+                                           size_t *counts);
+/* The same in two: the sizes, then the bytes into out [sum of counts], the caller's. */
+TRI_CHECKED tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts);
+TRI_CHECKED tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out);
+TRI_CHECKED tri_status tri_host_barrier(tri_comm *c);
+/* Every rank brings its own status; every rank leaves with that of the lowest rank whose status is not
+ * TRI_OK, and with that rank's message. Collective over c. */
+TRI_CHECKED tri_status tri_agree(tri_comm *c, tri_status mine);
+
+#endif

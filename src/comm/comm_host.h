@@ -1,0 +1,104 @@
+/* comm_host.h - what the communicators share: collectives as data, the queue over host memory. For those who make one. */
+#ifndef TRI_COMM_HOST_H
+#define TRI_COMM_HOST_H
+
+#include "comm.h"
+#include "device/trace.h"
+
+typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
+
+/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is recv.
+ */
+typedef struct tri_coll {
+  tri_coll_kind kind;
+  void         *recv;
+  const void   *send;
+  int64_t       count;
+  tri_dtype     dtype;
+  tri_redop     op;
+  int           root;
+  tri_stream   *stream; /* it runs after the work in this stream */
+} tri_coll;
+
+/* Collectives of one communicator that may be pending. Chosen: two gathers and two reductions, and as many
+ * again. */
+enum { TRI_RING = 8 };
+
+typedef struct tri_host_comm tri_host_comm;
+
+/* How collectives are carried out. Sequence numbers count from 1; number n lives in ring[n % TRI_RING].
+ * Every number is started, then finished, in order, on every rank of the communicator. */
+typedef struct tri_coll_way {
+  tri_status (*start)(tri_host_comm *h, const tri_coll *k, uint64_t number);
+  tri_status (*finish)(tri_host_comm *h, const tri_coll *k, uint64_t number);
+} tri_coll_way;
+
+struct tri_host_comm {
+  tri_comm               base;
+  const tri_coll_way    *way;
+  tri_device            *device; /* borrowed */
+  int                    threads;
+  bool                   direct; /* "shm" is wanted */
+  uint64_t               started, finished;
+  tri_coll               ring[TRI_RING];
+  tri_trace_note         about[TRI_RING]; /* of each; nothing in a run without a trace */
+  struct tri_mpi_way    *mpi;             /* owned, comm_mpi.c */
+  struct tri_shm_way    *shm;             /* owned, comm_shm.c; NULL if not attached */
+  struct tri_staged_way *staged;          /* owned, comm_staged.c; NULL if this is another way */
+};
+
+/* A communicator of another library, as a back end brings it (device.h, tri_backend). */
+typedef struct tri_comm_maker {
+  const char *name; /* what TRI_COMM says */
+  /* Not collective. The back end's own struct with ops set and the rest of its first member zero. */
+  tri_status (*open)(tri_device *d, tri_comm **out);
+} tri_comm_maker;
+
+const char *tri_scope_text(tri_scope s);
+const char *tri_coll_text(tri_coll_kind k);
+/* Not collective. What a trace says of k, which begins: what its caller said it carries, else its kind; and its bytes.
+ * t NULL: nothing. */
+tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k);
+tri_lane       tri_coll_lane(tri_coll_kind k);
+
+/* Collective over the communicator's ranks. c is duplicated. */
+TRI_CHECKED tri_status    tri_mpi_way_open(tri_host_comm *h);
+void                      tri_mpi_way_close(struct tri_mpi_way **w);
+extern const tri_coll_way tri_mpi_way_ops;
+/* Collective. Start and finish in one. */
+TRI_CHECKED tri_status tri_mpi_way_run(tri_host_comm *h, const tri_coll *k);
+
+/* Collective over world. *attached: every rank could map its neighbours' blocks; then each h whose ranks are
+ * all on one machine has its shm set. Else *attached is false on every rank and *why says what was missing
+ * here. */
+TRI_CHECKED tri_status    tri_shm_way_attach(const struct tri_runtime *rt,
+                                             tri_host_comm *const h[TRI_SCOPE_COUNT], tri_device *d,
+                                             const void *base, size_t bytes, bool wanted, bool *attached);
+void                      tri_shm_way_close(struct tri_shm_way **w);
+extern const tri_coll_way tri_shm_way_ops;
+
+/* The way for memory the host cannot reach. Not collective: open, attach, close. */
+enum { TRI_STAGE_BYTES = 4 << 20 }; /* chosen: large enough for the speed of a bus or a network */
+TRI_CHECKED tri_status tri_staged_way_open(tri_host_comm *h);
+void                   tri_staged_way_attach(tri_host_comm *h, void *stage); /* TRI_STAGE_BYTES, borrowed */
+void                   tri_staged_way_close(tri_host_comm *h);
+extern const tri_coll_way tri_staged_way_ops;
+
+/* An MPI call that failed: TRI_ECOMM with MPI's own words. MPI_SUCCESS is 0 (MPI 3.1, section 8.4). */
+tri_status tri_mpi_fail(const char *file, int line, const char *func, int code, const char *call);
+#define TRI_MPI(call)                                                                                        \
+  do {                                                                                                       \
+    int code_ = (call);                                                                                      \
+    if (code_) return tri_mpi_fail(__FILE__, __LINE__, __func__, code_, #call);                              \
+  } while (0)
+/* As TRI_MPI, but sets the local `st` and jumps to `done:`. */
+#define TRI_MPI_DONE(call)                                                                                   \
+  do {                                                                                                       \
+    int code_ = (call);                                                                                      \
+    if (code_) {                                                                                             \
+      st = tri_mpi_fail(__FILE__, __LINE__, __func__, code_, #call);                                         \
+      goto done;                                                                                             \
+    }                                                                                                        \
+  } while (0)
+
+#endif

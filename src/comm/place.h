@@ -1,0 +1,9 @@
+/* place.h - where a rank is: its node, and which of its node's it is. */
+#ifndef TRI_PLACE_H
+#define TRI_PLACE_H
+
+typedef struct tri_place {
+  int local_rank, local_size, node, nodes;
+} tri_place;
+
+#endif

@@ -1,0 +1,44 @@
+/* session.h - what every command opens first: MPI, the device, its stream, the three communicators. */
+#ifndef TRI_SESSION_H
+#define TRI_SESSION_H
+
+#include "comm.h"
+#include "device/memory.h"
+#include "place.h"
+#include "runtime.h"
+
+typedef struct tri_session {
+  tri_runtime rt;
+  tri_device *device;
+  tri_stream *stream;
+  tri_comm   *comm[TRI_SCOPE_COUNT];
+  tri_ledger *ledger;
+  void       *stage; /* in the ledger's memory, what staged collectives go through; or NULL */
+  tri_place   place;
+  int         threads; /* of this rank */
+  bool        pretended;
+} tri_session;
+
+typedef struct tri_session_opt {
+  const char *device;         /* "auto", "cpu", "cuda" */
+  int         ranks_per_node; /* 0: real nodes */
+  int         threads;        /* per rank; 0: an even share of the machine's cores */
+} tri_session_opt;
+
+/* Collective over MPI_COMM_WORLD. On failure close what is open with tri_session_close. */
+TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session *out);
+/* Not collective, without MPI. A session of rank 0 of so many ranks, of which the others are not there, on the CPU whatever
+ * opt->device says: for plans. machine_ranks: those of this machine. Nothing can be run in it. */
+TRI_CHECKED tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machine_ranks,
+                                           tri_session *out);
+/* Not collective. Whether this machine has the cores for the threads of its ranks. */
+TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
+/* Not collective, once. Whether this machine has the planned memory, for its ranks; the plan is whole then. */
+TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
+/* Collective over world. Takes the planned memory and makes it known to the communicators. */
+TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
+/* Collective over world. st: how the work ended. Where this rank failed and others are somewhere else, it
+ * says so and ends them all here, because nothing can be cleaned up together. */
+void tri_session_close(tri_session *s, tri_status st);
+
+#endif

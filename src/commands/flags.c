@@ -1,0 +1,169 @@
+/* flags.c - command-line flags from a table: parsing and --help are the same rows. */
+#include "flags.h"
+#include "base/columns.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void tri_flags_row(const char *left, int indent, const char *text) {
+  int lead = left[0] ? 2 : 0, column = printf("%*s%-*s", lead, "", indent - lead, left);
+
+  for (bool first = true; *text; first = false) {
+    int word = (int)strcspn(text, " ");
+    if (!first && column + 1 + word > TRI_SCREEN_COLUMNS) {
+      column = printf("\n%*s", indent, "") - 1;
+      first = true;
+    }
+    column += printf("%s%.*s", first ? "" : " ", word, text);
+    text += word;
+    text += strspn(text, " ");
+  }
+  printf("\n");
+}
+
+enum { HELP_INDENT = 25 }; /* chosen: the longest flag with its value, "--completion-key KEY", and space */
+
+static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
+  printf("usage: trireme %s %s\n", c->name, c->usage);
+  tri_flags_row("", 0, c->summary);
+  if (n_flag) printf("\nflags:\n");
+  for (int i = 0; i < n_flag; i++) {
+    char left[64];
+    snprintf(left, sizeof left, "%s%s%s", flag[i].name, flag[i].value ? " " : "",
+             flag[i].value ? flag[i].value : "");
+    tri_flags_row(left, HELP_INDENT, flag[i].help);
+  }
+  tri_flags_row("--help", HELP_INDENT, "this text");
+}
+
+static const tri_flag *find(const tri_flag *flag, int n_flag, const char *name, size_t n) {
+  for (int i = 0; i < n_flag; i++)
+    if (strlen(flag[i].name) == n && !strncmp(flag[i].name, name, n)) return &flag[i];
+  return NULL;
+}
+
+/* The one flag that begins so, or the longest with which it begins, or the nearest; NULL: none. name [n]. */
+static const char *meant(const char *const *known, int n_known, const char *name, size_t n) {
+  const char *only = NULL, *begun = NULL;
+  char        word[64];
+  int         n_begin = 0;
+
+  snprintf(word, sizeof word, "%.*s", (int)n, name);
+  for (int i = 0; i < n_known; i++)
+    if (n > 2 && !strncmp(known[i], word, strlen(word))) {
+      only = known[i];
+      n_begin++;
+    }
+  for (int i = 0; i < n_known; i++) {
+    size_t all = strlen(known[i]);
+    if (!strncmp(known[i], word, all) && word[all] == '-' && (!begun || all > strlen(begun)))
+      begun = known[i];
+  }
+  if (n_begin == 1) return only;
+  return begun ? begun : tri_nearest(word, known, n_known);
+}
+
+static tri_status unknown(const tri_flag *flag, int n_flag, const char *name, size_t n_name) {
+  const char *known[64], *near;
+  int         n = 0;
+
+  for (int i = 0; i < n_flag && n < 63; i++) known[n++] = flag[i].name;
+  known[n++] = "--help";
+  near = meant(known, n, name, n_name);
+  TRI_FAIL(TRI_EARG, "unknown flag '%s'%s%s%s; --help lists them", name, near ? ": did you mean " : "",
+           near ? near : "", near ? "?" : "");
+}
+
+/* Whether text is one of the words of list, which '|' separates. */
+static bool is_word(const char *list, const char *text) {
+  size_t n = strlen(text);
+
+  for (;;) {
+    size_t word = strcspn(list, "|");
+    if (word == n && !strncmp(list, text, n)) return true;
+    if (!list[word]) return false;
+    list += word + 1;
+  }
+}
+
+static tri_status set(const tri_flag *f, const char *text) {
+  bool   or_0 = f->type == TRI_FLAG_F64_OR_0;
+  char  *end = NULL;
+  double x = 0;
+
+  errno = 0;
+  if (f->type == TRI_FLAG_WORD && !is_word(f->value, text))
+    TRI_FAIL(TRI_EARG, "%s %s: must be one of %s", f->name, text, f->value);
+  if (f->type == TRI_FLAG_TEXT || f->type == TRI_FLAG_WORD) {
+    *(const char **)f->where = text;
+    return TRI_OK;
+  }
+  if (f->type == TRI_FLAG_I64) {
+    long long v = strtoll(text, &end, 10);
+    x = (double)v;
+    *(int64_t *)f->where = v;
+  } else {
+    x = strtod(text, &end);
+    *(double *)f->where = x;
+  }
+  if (end == text || *end || errno || !isfinite(x) || ((x < f->min || x > f->max) && !(or_0 && x == 0)))
+    TRI_FAIL(TRI_EARG, "%s %s: must be %s%s from %.15g to %.15g", f->name, text, or_0 ? "0 or " : "",
+             f->type == TRI_FLAG_I64 ? "a whole number" : "a number", f->min, f->max);
+  return TRI_OK;
+}
+
+tri_status tri_flags_parse(const tri_command *c, const tri_flag *flag, int n_flag, int argc, char **argv,
+                           int *n_rest, bool *help) {
+  bool only_rest = false;
+
+  *n_rest = 0;
+  *help = false;
+  for (int i = 0; i < argc; i++) {
+    const char     *equals = strchr(argv[i], '=');
+    size_t          n = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
+    const tri_flag *f;
+    if (only_rest || argv[i][0] != '-' || !argv[i][1]) {
+      argv[(*n_rest)++] = argv[i];
+      continue;
+    }
+    if (!strcmp(argv[i], "--")) {
+      only_rest = true;
+      continue;
+    }
+    if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+      print_help(c, flag, n_flag);
+      *help = true;
+      return TRI_OK;
+    }
+    f = find(flag, n_flag, argv[i], n);
+    if (!f) return unknown(flag, n_flag, argv[i], n);
+    if (f->type == TRI_FLAG_BOOL) {
+      if (equals) TRI_FAIL(TRI_EARG, "%s takes no value", f->name);
+      *(bool *)f->where = true;
+      continue;
+    }
+    if (!equals && i + 1 == argc) TRI_FAIL(TRI_EARG, "%s needs a value: %s %s", f->name, f->name, f->value);
+    TRI_TRY(set(f, equals ? equals + 1 : argv[++i]));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_flags_need(const tri_command *c, const tri_need *need, int n_need, const char *extra) {
+  char   missing[256] = "";
+  size_t used = 0;
+  int    n = 0;
+
+  for (int i = 0; i < n_need; i++) {
+    if (need[i].given) continue;
+    used += (size_t)snprintf(missing + used, sizeof missing - used, "%s%s", n++ ? ", " : "", need[i].what);
+    TRI_ASSERT(used < sizeof missing);
+  }
+  if (n)
+    TRI_FAIL(TRI_EARG, "%s %s missing; usage: trireme %s %s", missing, n == 1 ? "is" : "are", c->name,
+             c->usage);
+  if (extra) TRI_FAIL(TRI_EARG, "'%s' is one too many; usage: trireme %s %s", extra, c->name, c->usage);
+  return TRI_OK;
+}

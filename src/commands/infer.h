@@ -1,0 +1,44 @@
+/* infer.h - what generate, score and eval share: a session, a model without training state, its sampler. */
+#ifndef TRI_INFER_H
+#define TRI_INFER_H
+
+#include "comm/session.h"
+#include "generate/sampler.h"
+#include "io/model/source.h"
+#include "reward/answers.h"
+#include "train/batch.h"
+
+typedef struct tri_infer {
+  tri_session  se;
+  tri_source  *source;
+  tri_model   *model;
+  tri_sampler *sampler;
+  tri_feed    *feed;
+  tri_encoder  encoder; /* over the source's tokenizer */
+} tri_infer;
+
+/* Collective over MPI_COMM_WORLD. Opens the session and the model's small files, then the caller sizes its
+ * data. */
+TRI_CHECKED tri_status tri_infer_open(const char *model, tri_infer *out);
+
+typedef struct tri_infer_size {
+  const char *dtype;               /* "f32", "bf16", or NULL: tri_source_dtype */
+  int64_t     n_answers;           /* in all; 0: nothing is generated */
+  int64_t     max_prompt, max_new; /* tokens */
+  int64_t     max_score;           /* tokens of one forward; 0: nothing is scored */
+} tri_infer_size;
+/* Collective over world. Plans and takes memory, loads the weights. */
+TRI_CHECKED tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size);
+/* Collective over world. Answers to all prompts, on every rank, in order. */
+TRI_CHECKED tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n,
+                                          const tri_generate_opt *opt, tri_rollout *out);
+/* st: how the work ended (session.h). */
+void tri_infer_close(tri_infer *f, tri_status st);
+
+/* What data files are read with here: the source's tokenizer, vocabulary and context. */
+tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind);
+/* Not collective. Tokens of an answer at most: as asked, or (0) what a prompt of `longest` tokens leaves of
+ * the model's context, at most 128. TRI_EINPUT where it leaves too little. */
+TRI_CHECKED tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new);
+
+#endif

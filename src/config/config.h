@@ -1,0 +1,219 @@
+/* config.h - the deck after defaults and checks; every option is one row of a table. */
+#ifndef TRI_CONFIG_H
+#define TRI_CONFIG_H
+
+#include "base/base.h"
+#include "io/text/deck.h"
+#include "state/shard.h"
+
+/* Values of the options that are a choice, in the order in which the table names them. */
+typedef enum { TRI_CONFIG_AUTO, TRI_CONFIG_CPU, TRI_CONFIG_CUDA } tri_config_device;
+typedef enum { TRI_CONFIG_EXACT, TRI_CONFIG_RESCORE, TRI_CONFIG_TRUST } tri_config_sampler;
+typedef enum { TRI_CONFIG_F32, TRI_CONFIG_BF16 } tri_config_dtype;
+typedef enum { TRI_CONFIG_KEEP_ALL, TRI_CONFIG_RECOMPUTE_LAYER } tri_config_recompute;
+typedef enum {
+  TRI_CONFIG_OVERLONG_ERROR,
+  TRI_CONFIG_OVERLONG_DROP,
+  TRI_CONFIG_OVERLONG_TRUNCATE
+} tri_config_overlong;
+typedef enum { TRI_CONFIG_K1, TRI_CONFIG_K2, TRI_CONFIG_K3 } tri_config_kl_estimator;
+typedef enum { TRI_CONFIG_KL_IN_LOSS, TRI_CONFIG_KL_IN_REWARD } tri_config_kl_where;
+typedef enum { TRI_CONFIG_SCALE_GROUP, TRI_CONFIG_SCALE_BATCH, TRI_CONFIG_SCALE_NONE } tri_config_scale;
+typedef enum {
+  TRI_CONFIG_TOKEN_MEAN,
+  TRI_CONFIG_SEQ_MEAN_TOKEN_SUM,
+  TRI_CONFIG_SEQ_MEAN_TOKEN_MEAN,
+  TRI_CONFIG_SEQ_MEAN_TOKEN_SUM_NORM
+} tri_config_loss_agg;
+typedef enum { TRI_CONFIG_CONSTANT, TRI_CONFIG_LINEAR, TRI_CONFIG_COSINE } tri_config_schedule;
+
+enum { TRI_CONFIG_REWARDS = 16, TRI_CONFIG_OWN_PLAN = -1 };
+
+/* One row per algorithm: what it is called and which options mean something to it. */
+typedef struct tri_config_algo {
+  const char *name;
+  unsigned    use;         /* one of TRI_USE_* */
+  bool        needs_group; /* at least two answers per prompt */
+} tri_config_algo;
+extern const tri_config_algo tri_config_algos[];
+extern const int             tri_n_config_algos;
+
+typedef struct tri_config_list {
+  char **item; /* [n] */
+  int    n;
+} tri_config_list;
+
+typedef struct tri_config_reward {
+  char  *name;
+  double weight;  /* factor of this reward in the sum */
+  char  *pattern; /* NULL: none */
+} tri_config_reward;
+
+/* Text is owned, and NULL where it was not given. Counts that may be left out are 0 then. Choices are the
+ * enums above, as int. */
+typedef struct tri_config {
+  struct {
+    char           *output;
+    uint64_t        seed;
+    int             device;                  /* tri_config_device */
+    int64_t         ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
+    char           *resume;                  /* "auto", "never" or a path */
+    tri_config_list allow_changes;           /* names of keys, or "reward" */
+    int             sampler;                 /* tri_config_sampler */
+    int64_t         log_every;               /* steps */
+    int64_t         trace_steps;             /* steps, 0: never */
+  } run;
+  struct {
+    char *path, *config, *tokenizer; /* path, or config (with tokenizer unless the data is tokens) */
+    int   dtype;                     /* tri_config_dtype */
+    int   recompute;                 /* tri_config_recompute */
+    char *ref_path;                  /* NULL: the starting policy */
+  } model;
+  struct {
+    tri_config_list train, eval;
+    char           *prompt_key, *answer_key, *completion_key;
+    bool            shuffle;
+    int64_t         max_prompt_length; /* tokens, 0: no limit */
+    int             overlong_prompt;   /* tri_config_overlong */
+    int64_t         max_line_bytes;
+  } data;
+  struct {
+    const tri_config_algo *row;             /* of tri_config_algos */
+    char                  *name;            /* row->name */
+    int64_t                num_generations; /* answers per prompt */
+    double                 clip_eps, clip_eps_high;
+    double                 kl_coef;
+    int     kl_estimator, kl_where, scale_rewards; /* tri_config_kl_estimator, .._kl_where, .._scale */
+    double  advantage_eps;
+    int     loss_agg_mode; /* tri_config_loss_agg */
+    int64_t ppo_epochs;    /* passes over one rollout */
+    double  entropy_coef;
+  } algo;
+  struct {
+    int64_t         rollout_batch_size;  /* prompts per rollout */
+    int64_t         max_response_length; /* tokens */
+    double          temperature;         /* 0: greedy */
+    int64_t         top_k;               /* tokens, 0: off */
+    double          top_p;
+    tri_config_list stop;
+    int64_t         max_sequences; /* decoded at once per rank, 0: as memory allows */
+    int64_t         save_every;    /* steps, 0: never */
+    char           *replay;        /* folder, NULL: generate */
+  } rollout;
+  struct {
+    int               n;
+    tri_config_reward item[TRI_CONFIG_REWARDS];
+  } reward;
+  struct {
+    int64_t steps, epochs;               /* one of them is 0 */
+    int64_t train_batch_size;            /* samples, 0: derived */
+    int64_t micro_batch_size;            /* samples, 0: derived */
+    int64_t gradient_accumulation_steps; /* passes, 0: derived */
+    int64_t max_tokens_per_gpu;          /* tokens, 0: off */
+    double  learning_rate;
+    int     lr_scheduler; /* tri_config_schedule */
+    int64_t warmup_steps; /* steps; 0: see warmup_ratio */
+    double  warmup_ratio; /* share of the steps; 0: see warmup_steps */
+    double  min_lr_ratio;
+    double  max_grad_norm; /* 0: no clipping */
+    double  weight_decay, adam_beta1, adam_beta2, adam_eps;
+  } train;
+  struct {
+    int            plan; /* 0 hybrid, 1..4 zero0..zero3, TRI_CONFIG_OWN_PLAN: the three scopes were given */
+    tri_shard_plan scope;
+  } shard;
+  struct {
+    int64_t save_steps;   /* steps, 0: never */
+    double  save_minutes; /* minutes, 0: never */
+    int64_t save_total_limit;
+    bool    save_final;
+  } checkpoint;
+  struct {
+    int64_t steps;       /* between evaluations, 0: never */
+    int64_t max_prompts; /* 0: all */
+    int64_t num_generations;
+    double  temperature; /* 0: greedy */
+  } eval;
+} tri_config;
+
+/* Which kind of algorithm an option means something to. */
+enum { TRI_USE_SFT = 1, TRI_USE_RL = 2, TRI_USE_ALL = 3 };
+
+typedef enum {
+  TRI_KEY_BOOL,   /* bool */
+  TRI_KEY_I64,    /* int64_t */
+  TRI_KEY_U64,    /* uint64_t */
+  TRI_KEY_F64,    /* double */
+  TRI_KEY_TEXT,   /* char * */
+  TRI_KEY_LIST,   /* tri_config_list */
+  TRI_KEY_CHOICE, /* int */
+  TRI_KEY_TYPE_COUNT
+} tri_key_type;
+
+/* What becomes of a resume that changes the option. */
+typedef enum {
+  TRI_CHANGE_REFUSED = 1, /* it is part of the experiment: run.allow_changes must name it */
+  TRI_CHANGE_LISTED,      /* it is said, and the run goes on */
+  TRI_CHANGE_HERE         /* nothing: it belongs to this start, not to the run */
+} tri_key_change;
+
+/* The parser, --help, the range checks, inputs/reference.yaml and the deck as used are all this table. */
+typedef struct tri_key {
+  const char    *name; /* "train.learning_rate" */
+  tri_key_type   type;
+  unsigned       use; /* TRI_USE_* */
+  tri_key_change change;
+  size_t         offset; /* into tri_config */
+  const char    *range;  /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for text and bool */
+  const char    *def;    /* as text; NULL: not given unless the user says */
+  const char    *unit;   /* "tokens", "path", "1"; never empty */
+  const char    *help;
+} tri_key;
+extern const tri_key tri_keys[];
+extern const int     tri_n_keys;
+
+/* Not collective. Read the deck at `path` with `args` ("section.key=value") over it. TRI_ECONFIG, with
+ * FILE:LINE or the argument, for a key that is unknown, repeated, contradicted, out of range or of no use
+ * to the algorithm. `notes`, which may be NULL, gets one line, ended by \n, for each spelling of another
+ * program. *out is to be freed, also after a failure. */
+TRI_CHECKED tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
+                                       tri_text *notes);
+/* Not collective. The same, but what is wrong does not end it where `faults` is not NULL: each key, then the values
+ * together, are looked at, and each fault is added; with any *out is not to be used. */
+TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
+                                           tri_text *notes, tri_faults *faults);
+/* Not collective. The same from an open deck, that of a checkpoint: its paths need not be here, and ~ or $ in them is
+ * what they are called. In the two above these are refused unless there is a file or folder of that name. */
+TRI_CHECKED tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes);
+void                   tri_config_free(tri_config *c);
+
+/* Not collective. Append the deck as used: every key; null where the algorithm has no use for it or it
+ * follows from others. Loading the text gives the same tri_config, bit for bit. */
+TRI_CHECKED tri_status tri_config_print(const tri_config *c, tri_text *out);
+/* What differs between the deck of a checkpoint and that of a run which goes on from it. Zero-initialise;
+ * tri_config_changes_free leaves it zeroed. */
+typedef struct tri_config_changes {
+  tri_text listed;  /* "\n  key: before -> now" for each change with which the run goes on */
+  tri_text refused; /* the same for each with which it must not */
+  tri_text keys;    /* the keys of refused: "run.seed, data.train" */
+} tri_config_changes;
+/* What a checkpoint says of the run before; all borrowed. */
+typedef struct tri_config_past {
+  const tri_config *deck;
+  const char *folder;    /* where it was started, for paths that are relative; NULL: where this process was */
+  bool        same_data; /* data.train holds the lines it held, wherever they lie now */
+} tri_config_past;
+/* Not collective. Both decks as used. What now.run.allow_changes names is listed, not refused, as is other paths'
+ * data.train of the same lines. Paths of one file are equal however they are spelled. */
+TRI_CHECKED tri_status tri_config_compare(const tri_config_past *before, const tri_config *now,
+                                          tri_config_changes *out);
+/* Whether run.allow_changes names the key. Not collective. */
+bool tri_config_allows(const tri_config *c, const char *key);
+void tri_config_changes_free(tri_config_changes *c);
+
+/* Not collective. Append inputs/reference.yaml. */
+TRI_CHECKED tri_status tri_config_reference(tri_text *out);
+/* Not collective. Append one line per option, for --help. */
+TRI_CHECKED tri_status tri_config_help(tri_text *out);
+
+#endif

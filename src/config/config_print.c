@@ -1,0 +1,248 @@
+/* config_print.c - the option table as text: the deck as used, the reference deck, the help. */
+#include "base/number.h"
+#include "config.h"
+#include "config_keys.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One code point, and its length in bytes. The text was checked to be UTF-8 when it came in. */
+static unsigned code_point(const char *text, int *n) {
+  const unsigned char *s = (const unsigned char *)text;
+
+  *n = s[0] < 0x80 ? 1 : s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
+  switch (*n) {
+  case 1:
+    return s[0];
+  case 2:
+    return (s[0] & 0x1Fu) << 6 | (s[1] & 0x3Fu);
+  case 3:
+    return (s[0] & 0x0Fu) << 12 | (s[1] & 0x3Fu) << 6 | (s[2] & 0x3Fu);
+  default:
+    return (s[0] & 0x07u) << 18 | (s[1] & 0x3Fu) << 12 | (s[2] & 0x3Fu) << 6 | (s[3] & 0x3Fu);
+  }
+}
+
+/* YAML 1.1, 5.1: what a file may hold as it is, less the line breaks. */
+static bool is_printable(unsigned c) {
+  return (c >= 0x20 && c <= 0x7E) ||
+         (c >= 0xA0 && c <= 0xFFFD && c != 0x2028 && c != 0x2029 && c != 0xFEFF && c != 0xFFFE) ||
+         c >= 0x10000;
+}
+
+static tri_status put_quoted(const char *text, tri_text *out) {
+  int n;
+
+  TRI_TRY(tri_text_put(out, "\"", 1));
+  for (const char *s = text; *s; s += n) {
+    unsigned c = code_point(s, &n);
+    if (c == '"' || c == '\\')
+      TRI_TRY(tri_text_printf(out, "\\%c", (int)c));
+    else if (is_printable(c))
+      TRI_TRY(tri_text_put(out, s, (size_t)n));
+    else
+      TRI_TRY(c == '\n' ? tri_text_put(out, "\\n", 2) : tri_text_printf(out, "\\u%04X", c));
+  }
+  return tri_text_put(out, "\"", 1);
+}
+
+static tri_status put_double(double x, tri_text *out) {
+  char text[TRI_NUMBER_BYTES];
+
+  tri_number_text(x, text);
+  return tri_text_put(out, text, strlen(text));
+}
+
+static tri_status put_list(const tri_config_list *list, tri_text *out) {
+  TRI_TRY(tri_text_put(out, "[", 1));
+  for (int i = 0; i < list->n; i++) {
+    if (i) TRI_TRY(tri_text_put(out, ", ", 2));
+    TRI_TRY(put_quoted(list->item[i], out));
+  }
+  return tri_text_put(out, "]", 1);
+}
+
+static int choice_at(const void *at) {
+  int value;
+
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+/* Whether the option is printed as null: it has no use, or follows from another one. */
+static bool is_null(const tri_config *c, const tri_key *k) {
+  const void *at = (const char *)c + k->offset;
+
+  if (!(k->use & c->algo.row->use)) return true;
+  if (tri_key_in_section(k->name, "shard"))
+    return (c->shard.plan == TRI_CONFIG_OWN_PLAN) == !strcmp(k->name, "shard.plan");
+  if (k->def) return false;
+  switch (k->type) {
+  case TRI_KEY_I64:
+    return *(const int64_t *)at == 0;
+  case TRI_KEY_F64:
+    return *(const double *)at == 0;
+  case TRI_KEY_TEXT:
+    return !*(char *const *)at;
+  case TRI_KEY_LIST:
+    return ((const tri_config_list *)at)->n == 0;
+  default:
+    return false;
+  }
+}
+
+tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
+  const void *at = (const char *)c + k->offset;
+  char        word[64] = "";
+
+  if (is_null(c, k)) return tri_text_put(out, "null", 4);
+  switch (k->type) {
+  case TRI_KEY_BOOL:
+    return tri_text_printf(out, "%s", *(const bool *)at ? "true" : "false");
+  case TRI_KEY_I64:
+    return tri_text_printf(out, "%lld", (long long)*(const int64_t *)at);
+  case TRI_KEY_U64:
+    return tri_text_printf(out, "%llu", (unsigned long long)*(const uint64_t *)at);
+  case TRI_KEY_F64:
+    return put_double(*(const double *)at, out);
+  case TRI_KEY_TEXT:
+    return put_quoted(*(char *const *)at, out);
+  case TRI_KEY_LIST:
+    return put_list(at, out);
+  default:
+    tri_key_choice(k, choice_at(at), word, sizeof word);
+    return tri_text_put(out, word, strlen(word));
+  }
+}
+
+tri_status tri_reward_put(const tri_config_reward *r, const char *between, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "name: %s%sweight: ", r->name, between));
+  TRI_TRY(put_double(r->weight, out));
+  if (!r->pattern) return TRI_OK;
+  TRI_TRY(tri_text_printf(out, "%spattern: ", between));
+  return put_quoted(r->pattern, out);
+}
+
+static tri_status put_rewards(const tri_config *c, tri_text *out) {
+  if (!c->reward.n) return tri_text_printf(out, "reward: []\n");
+  TRI_TRY(tri_text_printf(out, "reward:\n"));
+  for (int i = 0; i < c->reward.n; i++) {
+    TRI_TRY(tri_text_put(out, "  - ", 4));
+    TRI_TRY(tri_reward_put(&c->reward.item[i], "\n    ", out));
+    TRI_TRY(tri_text_put(out, "\n", 1));
+  }
+  return TRI_OK;
+}
+
+static const char *bare_name(const tri_key *k) { return strchr(k->name, '.') + 1; }
+
+/* "section:" where row i begins one; *rewards says whether the reward list stands before it. */
+static tri_status put_section(int i, tri_text *out, bool *rewards) {
+  const char *name = tri_keys[i].name;
+  int         n = (int)(strchr(name, '.') - name);
+
+  *rewards = false;
+  if (i && !strncmp(tri_keys[i - 1].name, name, (size_t)n + 1)) return TRI_OK;
+  *rewards = !strncmp(name, "train.", 6);
+  return tri_text_printf(out, "%.*s:\n", n, name);
+}
+
+tri_status tri_config_print(const tri_config *c, tri_text *out) {
+  tri_status st = TRI_OK;
+  tri_text   section = {0};
+  bool       rewards;
+
+  TRI_TRY(tri_text_printf(
+      out, "# Trireme %s: the deck as used. null: without use here, or derived from other keys.\n",
+      TRI_VERSION));
+  for (int i = 0; i < tri_n_keys; i++) {
+    const tri_key *k = &tri_keys[i];
+    section.len = 0;
+    TRI_TRY_DONE(put_section(i, &section, &rewards));
+    if (rewards) TRI_TRY_DONE(put_rewards(c, out));
+    if (section.len) TRI_TRY_DONE(tri_text_put(out, section.data, section.len));
+    TRI_TRY_DONE(tri_text_printf(out, "  %s: ", bare_name(k)));
+    TRI_TRY_DONE(tri_key_put(c, k, out));
+    TRI_TRY_DONE(tri_text_put(out, "\n", 1));
+  }
+done:
+  tri_text_free(&section);
+  return st;
+}
+
+/* Spellings of other programs, one line that begins with `lead`; nothing where there are none. */
+static tri_status put_aliases(const tri_key *k, const char *lead, tri_text *out) {
+  int n = 0;
+
+  for (int i = 0; i < tri_n_key_aliases; i++)
+    if (!strcmp(tri_key_aliases[i].key, k->name))
+      TRI_TRY(tri_text_printf(out, "%s%s", n++ ? ", " : lead, tri_key_aliases[i].name));
+  return n ? tri_text_put(out, "\n", 1) : TRI_OK;
+}
+
+static tri_status put_key_reference(const tri_key *k, tri_text *out) {
+  char        expected[512];
+  const char *use = k->use == TRI_USE_SFT ? "; only sft" : k->use == TRI_USE_RL ? "; not sft" : "";
+
+  tri_key_expected(k, expected, sizeof expected);
+  TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s%s%s\n", k->help, expected, k->unit,
+                          k->def ? k->def : "not given", use,
+                          k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : ""));
+  TRI_TRY(put_aliases(k, "  # also read: ", out));
+  return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && k->use != TRI_USE_SFT ? k->def : "null");
+}
+
+tri_status tri_config_reference(tri_text *out) {
+  tri_status st = TRI_OK;
+  tri_text   section = {0};
+  bool       rewards;
+
+  TRI_TRY(tri_text_printf(
+      out,
+      "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from "
+      "the table\n"
+      "# in src/config/config_keys.c. null is as if the key were not given. A deck needs only run.output, a "
+      "model, "
+      "data.train,\n"
+      "# algo.name, the length of the run and, but for sft, the two lengths without default and a reward. On "
+      "the\n"
+      "# command line: section.key=value. Paths are relative to the folder the program is started in. What "
+      "is of "
+      "the\n"
+      "# experiment, and the rewards, a resume may change only where run.allow_changes names it.\n"));
+  for (int i = 0; i < tri_n_keys; i++) {
+    section.len = 0;
+    TRI_TRY_DONE(put_section(i, &section, &rewards));
+    if (rewards) {
+      TRI_TRY_DONE(tri_text_printf(
+          out, "\n# A list of at most %d, each with the fields below; with sft for eval.steps > 0 only.\n",
+          TRI_CONFIG_REWARDS));
+      for (int f = 0; f < tri_n_reward_fields; f++)
+        TRI_TRY_DONE(
+            tri_text_printf(out, "#   %s: %s\n", tri_reward_fields[f].name, tri_reward_fields[f].text));
+      TRI_TRY_DONE(tri_text_printf(out, "# reward:\n#   - {name: exact, weight: 1}\nreward: []\n"));
+    }
+    if (section.len) TRI_TRY_DONE(tri_text_printf(out, "\n%s", section.data));
+    TRI_TRY_DONE(put_key_reference(&tri_keys[i], out));
+  }
+done:
+  tri_text_free(&section);
+  return st;
+}
+
+tri_status tri_config_help(tri_text *out) {
+  char expected[512];
+
+  for (int i = 0; i < tri_n_keys; i++) {
+    const tri_key *k = &tri_keys[i];
+    tri_key_expected(k, expected, sizeof expected);
+    TRI_TRY(tri_text_printf(out, "  %s: %s, default %s%s%s\n      %s\n", k->name, expected,
+                            k->def ? k->def : "not given", strcmp(k->unit, "1") ? ", in " : "",
+                            strcmp(k->unit, "1") ? k->unit : "", k->help));
+    TRI_TRY(put_aliases(k, "      Also read: ", out));
+  }
+  TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d, each with\n", TRI_CONFIG_REWARDS));
+  for (int f = 0; f < tri_n_reward_fields; f++)
+    TRI_TRY(tri_text_printf(out, "      %s: %s\n", tri_reward_fields[f].name, tri_reward_fields[f].text));
+  return TRI_OK;
+}

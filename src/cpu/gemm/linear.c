@@ -1,0 +1,476 @@
+/* linear.c - the linear_* kernels: blocks, tiles and threads around products of fixed shape. */
+#include "linear.h"
+
+#include <string.h>
+
+static const int tile_rows[TRI_N_TILES] = {TRI_TILE_ROWS, 16, 8, 4, 1};
+/* Columns of a block: with 128 the library is at its best and a tile of the result stays near the core; 64 so
+ * that small weights too are cut. Measured: oneDNN 2.6.3. Never by the number of threads: some libraries give
+ * other bits in a block of another width. */
+enum { BLOCK_WIDE = 128, BLOCK_NARROW = 64, BLOCK_UNIT = 32 };
+/* Rows that share one reading of a block: their x and the block fit the second-level cache. Chosen. */
+enum { GROUP_ROWS = 256 };
+
+tri_status tri_linear_failed(const tri_linear *l, const char *what) {
+  TRI_FAIL(TRI_EDEVICE, "%s failed in %s of a [%lld,%lld] weight", tri_gemm_library(), what,
+           (long long)l->n_out, (long long)l->n_in);
+}
+
+void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t rows, int64_t padded, int64_t n,
+                     int64_t stride) {
+  const size_t row_bytes = (size_t)n * tri_dtype_bytes(l->work);
+  for (int64_t r = 0; r < rows; r++) {
+    const char *from = in + (size_t)(r * stride) * tri_dtype_bytes(l->dtype);
+    char       *to = out + (size_t)r * row_bytes;
+    if (l->work == l->dtype) {
+      memcpy(to, from, row_bytes);
+      continue;
+    }
+    const uint16_t *a = (const uint16_t *)(const void *)from;
+    float          *b = (float *)(void *)to;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) b[i] = tri_bf16_to_f32(a[i]);
+  }
+  memset(out + (size_t)rows * row_bytes, 0, (size_t)(padded - rows) * row_bytes);
+}
+
+static void put_noise(tri_dtype dtype, void *out, int64_t n, uint32_t *state) {
+  for (int64_t i = 0; i < n; i++) {
+    *state = *state * 1664525u + 1013904223u; /* Numerical Recipes, 7.1: quick, and good enough here */
+    const float f = (float)(int32_t)*state * 0x1p-31f;
+    if (dtype == TRI_F32)
+      ((float *)out)[i] = f;
+    else
+      ((uint16_t *)out)[i] = tri_f32_to_bf16(f);
+  }
+}
+
+static void product_close(tri_product *p) {
+  for (int kind = 0; kind < 2; kind++)
+    for (int t = TRI_N_TILES - 1; t >= 0; t--) tri_gemm_close(&p->tile[kind][t]);
+}
+
+static int64_t block_cols(const tri_product *p, int64_t block) {
+  return tri_min(p->width, p->n - block * p->width);
+}
+
+static int block_kind(const tri_product *p, int64_t block) { return block_cols(p, block) < p->width; }
+
+/* What tiles are tried with: rows of noise in a ring, times a block of noise. */
+enum { RING = TRI_TILE_ROWS, RING_STEP = 29 };
+/* Results to compare for each place of a row in a tile. Two orders of summation give the same bits in up to four results
+ * of five. Measured: oneDNN 2.6.3. */
+enum { N_TRIED = 256 };
+typedef struct trial {
+  int64_t n, k;
+  char   *a, *b, *packed, *scratch; /* a: [2 * RING, k], the ring twice */
+  float  *c, *want;                 /* [TRI_TILE_ROWS, n], [RING, n] */
+} trial;
+
+static void trial_close(trial *t) {
+  TRI_FREE(t->a);
+  TRI_FREE(t->b);
+  TRI_FREE(t->packed);
+  TRI_FREE(t->scratch);
+  TRI_FREE(t->c);
+  TRI_FREE(t->want);
+}
+
+/* The caller closes, also after an error. */
+static tri_status trial_open(const tri_linear *l, tri_gemm *first, int64_t n, int64_t k, trial *t) {
+  const size_t size = tri_dtype_bytes(l->work), ring = (size_t)(RING * k) * size;
+  uint32_t     noise = 1;
+  *t = (trial){.n = n, .k = k};
+  TRI_TRY(TRI_ALLOC(t->a, 2 * ring));
+  TRI_TRY(TRI_ALLOC(t->b, (size_t)(k * n) * size));
+  TRI_TRY(TRI_ALLOC(t->packed, tri_gemm_packed_bytes(first)));
+  TRI_TRY(TRI_ALLOC(t->scratch, l->scratch_bytes));
+  TRI_TRY(TRI_ALLOC(t->c, TRI_TILE_ROWS * n));
+  TRI_TRY(TRI_ALLOC(t->want, RING * n));
+  put_noise(l->work, t->a, RING * k, &noise);
+  memcpy(t->a + ring, t->a, ring);
+  put_noise(l->work, t->b, k * n, &noise);
+  return tri_gemm_pack(first, 0, t->packed, t->b, t->scratch) ? TRI_OK : tri_linear_failed(l, "packing");
+}
+
+/* c = the product of `g` and the rows of the ring from `row` on. */
+static tri_status trial_run(const tri_linear *l, const trial *t, tri_gemm *g, int64_t row, float *c) {
+  const char *a = t->a + (size_t)(row * t->k) * tri_dtype_bytes(l->work);
+  return tri_gemm_run(g, 0, c, a, t->packed, t->scratch) ? TRI_OK : tri_linear_failed(l, "the product");
+}
+
+/* Whether each row, in several places of a tile of `height` rows, has the bits of t->want. */
+static tri_status trial_equal(const tri_linear *l, const trial *t, tri_gemm *g, int64_t height, bool *equal) {
+  const int64_t runs = tri_min(RING, 1 + tri_ceil_div(N_TRIED, t->n));
+  *equal = true;
+  for (int64_t i = 0; i < runs && *equal; i++) {
+    const int64_t row = i * RING_STEP % RING;
+    TRI_TRY(trial_run(l, t, g, row, t->c));
+    for (int64_t r = 0; r < height; r++)
+      if (memcmp(t->c + r * t->n, t->want + (row + r) % RING * t->n, (size_t)t->n * sizeof *t->c) != 0)
+        *equal = false;
+  }
+  return TRI_OK;
+}
+
+/* Of the tiles in use, keep those that give a row the bits of the first one that agrees with itself. */
+static tri_status choose_tiles(tri_linear *l, tri_product *p, int kind) {
+  const int  before = omp_get_max_threads();
+  tri_gemm **tile = p->tile[kind];
+  tri_status st = TRI_OK;
+  trial      t = {0};
+  bool       chosen = false;
+  omp_set_num_threads(1); /* as when it is used: some libraries give other bits with more */
+  TRI_TRY_DONE(trial_open(l, tile[0], kind ? p->n % p->width : p->width, p->k, &t));
+  for (int i = 0; i < TRI_N_TILES; i++) {
+    const int64_t height = tile_rows[i];
+    if (!p->use[kind][i]) continue;
+    for (int64_t row = 0; row < RING && !chosen; row += height)
+      TRI_TRY_DONE(trial_run(l, &t, tile[i], row, t.want + row * t.n));
+    TRI_TRY_DONE(trial_equal(l, &t, tile[i], height, &p->use[kind][i]));
+    chosen |= p->use[kind][i];
+  }
+  if (!chosen) p->use[kind][0] = true; /* linear_check will say so */
+done:
+  omp_set_num_threads(before);
+  trial_close(&t);
+  return st;
+}
+
+/* A tile may be filled up with rows of zeros, but the highest one only if there is no other. */
+static bool may_pad(const tri_product *p, int kind, int t) {
+  for (int i = 0; i < TRI_N_TILES; i++)
+    if (i != t && p->use[kind][i]) return i < t;
+  return true;
+}
+
+/* pick[left]: the first tile of the cheapest way through `left` rows. A tile of h rows costs about h + 2, a
+ * row that must be copied first a little more. Measured: oneDNN 2.6.3, bf16. */
+static void plan_rows(tri_product *p, int kind) {
+  int cost[TRI_TILE_ROWS + 1] = {0};
+  for (int left = 1; left <= TRI_TILE_ROWS; left++) {
+    cost[left] = INT32_MAX;
+    for (int t = 0; t < TRI_N_TILES; t++) {
+      const int h = tile_rows[t], c = h + 2 + (h > left ? 1 : cost[left - h]);
+      if (!p->use[kind][t] || (h > left && !may_pad(p, kind, t)) || c >= cost[left]) continue;
+      cost[left] = c;
+      p->pick[kind][left] = (uint8_t)t;
+    }
+  }
+}
+
+/* Blocks of nearly equal width, a multiple of 32. */
+static int64_t block_width(int64_t n) {
+  const int64_t even = tri_ceil_div(n, tri_ceil_div(n, n >= 2 * BLOCK_WIDE ? BLOCK_WIDE : BLOCK_NARROW));
+  return tri_min(n, tri_ceil_div(even, BLOCK_UNIT) * BLOCK_UNIT);
+}
+
+/* b_row, b_col: where b lies when it is packed, see tri_gemm_spec; b_row 0: dense rows of one block's
+ * columns. exact: only tiles that keep row invariance when they are tried; bwd_x does not promise it. */
+static tri_status product_open(tri_linear *l, tri_product *p, int64_t n, int64_t k, int64_t b_row,
+                               int64_t b_col, bool exact) {
+  p->n = n;
+  p->k = k;
+  p->width = block_width(n);
+  p->n_blocks = tri_ceil_div(n, p->width);
+  for (int kind = 0; kind < (n % p->width ? 2 : 1); kind++) {
+    tri_gemm    **tile = p->tile[kind];
+    tri_gemm_spec spec = {.n = kind ? n % p->width : p->width, .k = k, .dtype = l->work, .b_col = b_col};
+    spec.b_row = b_row ? b_row : spec.n;
+    for (int t = 0; t < TRI_N_TILES; t++) {
+      spec.m = tile_rows[t];
+      TRI_TRY(tri_gemm_open(&spec, t ? tile[0] : NULL, l->threads, &tile[t]));
+      /* one kind of instructions for every number of rows: that of the highest tile, the quickest */
+      p->use[kind][t] = tile[t] && tri_gemm_alike(tile[t], tile[0]);
+      if (tile[t]) tri_raise(&l->scratch_bytes, tri_gemm_scratch_bytes(tile[t]));
+    }
+    if (exact) TRI_TRY(choose_tiles(l, p, kind));
+    plan_rows(p, kind);
+  }
+  p->block_bytes = tri_gemm_packed_bytes(p->tile[0][0]);
+  p->all_bytes =
+      (size_t)(n / p->width) * p->block_bytes + (p->tile[1][0] ? tri_gemm_packed_bytes(p->tile[1][0]) : 0);
+  tri_raise(&l->c_bytes, tri_round64((size_t)(TRI_TILE_ROWS * p->width) * sizeof(float)));
+  /* rows that are filled up, rows that are converted, and the block that is converted before it is packed */
+  const int64_t rows = l->work != l->dtype || may_pad(p, 0, 0) || (p->tile[1][0] && may_pad(p, 1, 0))
+                           ? TRI_TILE_ROWS
+                           : tile_rows[1];
+  tri_raise(&l->stage_bytes, tri_round64((size_t)(rows * k) * tri_dtype_bytes(l->work)));
+  if (l->work != l->dtype) tri_raise(&l->stage_bytes, tri_round64((size_t)(k * p->width) * sizeof(float)));
+  return TRI_OK;
+}
+
+/* Block `block` of b [k,n], b stored so that `at` is its first element and, if rows of b are not dense,
+ * `stride` lies between them: converted if need be, then packed. */
+static bool pack_block(const tri_linear *l, const tri_product *p, int thread, int64_t block, char *packed,
+                       const char *b, int64_t rows, int64_t cols, int64_t stride) {
+  char *stage = tri_linear_stage(l, thread);
+  if (l->work != l->dtype) tri_linear_copy(l, stage, b, rows, rows, cols, stride);
+  return tri_gemm_pack(p->tile[block_kind(p, block)][0], thread, packed + (size_t)block * p->block_bytes,
+                       l->work != l->dtype ? stage : b, tri_linear_scratch(l, thread));
+}
+
+tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w) {
+  (void)s;
+  TRI_ASSERT(w->dtype == l->dtype && w->ndim == 2 && w->dim[0] == l->n_out && w->dim[1] == l->n_in);
+  TRI_ASSERT(l->workspace && (l->backward || !packed_bwd));
+  const size_t  size = tri_dtype_bytes(l->dtype);
+  const int64_t n_fwd = packed_fwd ? l->fwd.n_blocks : 0, n_all = n_fwd + (packed_bwd ? l->bwd.n_blocks : 0);
+  const char   *data = w->data;
+  bool          ok = true;
+#pragma omp parallel num_threads(l->threads) reduction(&& : ok)
+  {
+    const int thread = tri_linear_begin();
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < n_all; i++) {
+      if (i < n_fwd) { /* columns of b are rows of w */
+        const char *at = data + (size_t)(i * l->fwd.width * l->n_in) * size;
+        ok =
+            pack_block(l, &l->fwd, thread, i, packed_fwd, at, block_cols(&l->fwd, i), l->n_in, l->n_in) && ok;
+      } else {
+        const int64_t j = i - n_fwd;
+        const char   *at = data + (size_t)(j * l->bwd.width) * size;
+        ok = pack_block(l, &l->bwd, thread, j, packed_bwd, at, l->n_out, block_cols(&l->bwd, j), l->n_in) &&
+             ok;
+      }
+    }
+  }
+  return ok ? TRI_OK : tri_linear_failed(l, "packing");
+}
+
+/* ---- y = x b, for fwd and bwd_x ---- */
+
+typedef struct call {
+  const tri_product *p;
+  const char        *packed, *x;
+  int64_t            rows; /* M */
+  tri_out            y;    /* [M, p->n] */
+  tri_in             bias; /* [p->n] or NULL */
+  tri_in             base; /* as y, or y, or NULL */
+} call;
+
+/* Columns [col, col + n) of row `row` of y from t[n], which is changed. */
+static void store_row(const call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
+  if (c->bias && c->bias->dtype == TRI_F32) {
+    const float *restrict b = (const float *)c->bias->data + col;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) t[i] += b[i];
+  } else if (c->bias) {
+    const uint16_t *restrict b = (const uint16_t *)c->bias->data + col;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) t[i] += tri_bf16_to_f32(b[i]);
+  }
+  const int64_t at = row * c->p->n + col;
+  if (c->y->dtype == TRI_F32) {
+    float       *y = (float *)c->y->data + at;
+    const float *base = c->base ? (const float *)c->base->data + at : NULL;
+    if (!base) memcpy(y, t, (size_t)n * sizeof *y);
+#pragma omp simd
+    for (int64_t i = 0; i < (base ? n : 0); i++) y[i] = base[i] + t[i];
+    return;
+  }
+  uint16_t *restrict y = (uint16_t *)c->y->data + at;
+  if (c->base) {
+    const uint16_t *base = (const uint16_t *)c->base->data + at;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) t[i] += tri_bf16_to_f32(base[i]);
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < n; i++) y[i] = tri_f32_to_bf16(t[i]);
+}
+
+/* Rows [row, end) of one block. */
+static bool run_rows(const tri_linear *l, const call *c, int thread, int64_t block, int64_t row,
+                     int64_t end) {
+  const tri_product *p = c->p;
+  const int          kind = block_kind(p, block);
+  const int64_t      n = block_cols(p, block);
+  const char        *packed = c->packed + (size_t)block * p->block_bytes;
+  float             *t = (float *)(void *)tri_linear_own(l, thread);
+  for (int64_t step; row < end; row += step) {
+    const int   pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)], height = tile_rows[pick];
+    const char *x = c->x + (size_t)(row * p->k) * tri_dtype_bytes(l->dtype);
+    step = tri_min(height, end - row);
+    if (step < height || l->work != l->dtype) {
+      tri_linear_copy(l, tri_linear_stage(l, thread), x, step, height, p->k, p->k);
+      x = tri_linear_stage(l, thread);
+    }
+    if (!tri_gemm_run(p->tile[kind][pick], thread, t, x, packed, tri_linear_scratch(l, thread))) return false;
+    for (int64_t r = 0; r < step; r++) store_row(c, t + r * n, row + r, block * p->width, n);
+  }
+  return true;
+}
+
+/* The work of a call as a line of M * n_blocks places: groups of rows, in a group blocks, in a block rows. */
+typedef struct place {
+  int64_t group_row, group_rows, block, row; /* row: in the group */
+} place;
+
+static place find_place(const call *c, int64_t at) {
+  const int64_t first = at / (GROUP_ROWS * c->p->n_blocks) * GROUP_ROWS,
+                rows = tri_min(GROUP_ROWS, c->rows - first);
+  const int64_t in_group = at - first * c->p->n_blocks;
+  return (place){first, rows, in_group / rows, in_group % rows};
+}
+
+/* Where the part of thread i of n begins; not in the middle of a tile if parts are large. */
+static int64_t part_begin(const call *c, int64_t i, int64_t n) {
+  const int64_t all = c->rows * c->p->n_blocks, part = all / n, at = all * i / n;
+  const int64_t whole = part >= 16 * TRI_TILE_ROWS ? TRI_TILE_ROWS : part >= 256 ? 16 : part >= 16 ? 4 : 1;
+  return i == n ? all : at - find_place(c, at).row % whole;
+}
+
+static tri_status run_call(const tri_linear *l, const call *c) {
+  /* Chosen: below some ten thousand multiplications waking other threads costs more than it saves. */
+  const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < 3e4;
+  bool       ok = true;
+  TRI_ASSERT(l->workspace);
+  if (c->rows == 0) return TRI_OK;
+#pragma omp parallel num_threads(alone ? 1 : l->threads) reduction(&& : ok)
+  {
+    const int     thread = tri_linear_begin(), n = omp_get_num_threads();
+    const int64_t end = part_begin(c, thread + 1, n);
+    int64_t       at = part_begin(c, thread, n);
+    while (at < end && ok) {
+      const place   q = find_place(c, at);
+      const int64_t rows = tri_min(q.group_rows - q.row, end - at), row = q.group_row + q.row;
+      ok = run_rows(l, c, thread, q.block, row, row + rows);
+      at += rows;
+    }
+  }
+  return ok ? TRI_OK : tri_linear_failed(l, "the product");
+}
+
+static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
+  TRI_ASSERT(t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols);
+}
+
+tri_status tri_cpu_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x,
+                              tri_in bias, tri_in base) {
+  (void)s;
+  const call c = {&l->fwd, packed_fwd, x->data, x->dim[0], y, bias, base};
+  assert_shape(x, c.rows, l->n_in);
+  assert_shape(y, c.rows, l->n_out);
+  TRI_ASSERT(x->dtype == l->dtype && (y->dtype == TRI_F32 || y->dtype == l->dtype));
+  TRI_ASSERT(!bias || (bias->dim[0] == l->n_out && (bias->dtype == TRI_F32 || bias->dtype == TRI_BF16)));
+  if (base) assert_shape(base, c.rows, l->n_out);
+  TRI_ASSERT(!base || base->dtype == y->dtype);
+  return run_call(l, &c);
+}
+
+tri_status tri_cpu_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy,
+                                bool add) {
+  (void)s;
+  const call c = {&l->bwd, packed_bwd, dy->data, dy->dim[0], dx, NULL, add ? dx : NULL};
+  assert_shape(dy, c.rows, l->n_out);
+  assert_shape(dx, c.rows, l->n_in);
+  TRI_ASSERT(l->backward && dy->dtype == l->dtype && (dx->dtype == TRI_F32 || dx->dtype == l->dtype));
+  return run_call(l, &c);
+}
+
+/* ---- open, size, check ---- */
+
+/* linear_check multiplies so many rows at most, with the first block and, if it is narrower, the last. */
+enum { CHECK_ROWS = 100 };
+static const int check_rows[] = {1, 2, 3, 15, 16, 17, 63, 64, 65, CHECK_ROWS};
+
+static size_t check_x_bytes(const tri_linear *l) {
+  return tri_round64((size_t)(CHECK_ROWS * l->n_in) * tri_dtype_bytes(l->dtype));
+}
+
+static size_t check_y_bytes(const tri_linear *l) {
+  return tri_round64((size_t)(CHECK_ROWS * l->fwd.width) * sizeof(float));
+}
+
+static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64_t block) {
+  char       *x = tri_linear_shared(l), *judge = x + check_x_bytes(l), *y = judge + check_y_bytes(l);
+  tri_product one = l->fwd;
+  one.n = block_cols(&l->fwd, block);
+  one.n_blocks = 1;
+  if (block_kind(&l->fwd, block)) { /* a product of its own: nothing but the narrower block */
+    one.width = one.n;
+    memcpy(one.tile[0], one.tile[1], sizeof one.tile[0]);
+    memcpy(one.pick[0], one.pick[1], sizeof one.pick[0]);
+  }
+  packed_fwd += (size_t)block * l->fwd.block_bytes;
+  tri_tensor whole = tri_view2(judge, TRI_F32, CHECK_ROWS, one.n), part = tri_view2(y, TRI_F32, 0, one.n);
+  const call all = {&one, packed_fwd, x, CHECK_ROWS, &whole, NULL, false};
+  TRI_TRY(run_call(l, &all));
+  for (size_t i = 0; i < sizeof check_rows / sizeof *check_rows; i++) {
+    const int64_t rows = part.dim[0] = check_rows[i],
+                  first = CHECK_ROWS - rows; /* the newest rows: another place */
+    const size_t skip = (size_t)first * (size_t)one.n * sizeof(float);
+    const call   few = {&one, packed_fwd, x + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype),
+                        rows, &part,      NULL,
+                        false};
+    TRI_TRY(run_call(l, &few));
+    if (memcmp(y, judge + skip, (size_t)(rows * one.n) * sizeof(float)) != 0)
+      TRI_FAIL(TRI_EDEVICE,
+               "%s: a row times the [%lld,%lld] weight has other bits among %lld rows than among %d, so "
+               "sampling and "
+               "training would differ; use another version of the library, or set run.sampler: rescore",
+               tri_gemm_library(), (long long)l->n_out, (long long)l->n_in, (long long)rows, CHECK_ROWS);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_cpu_linear_check(tri_stream *s, tri_linear *l, void *packed_fwd) {
+  (void)s;
+  uint32_t noise = 1;
+  TRI_ASSERT(l->workspace);
+  put_noise(l->dtype, tri_linear_shared(l), CHECK_ROWS * l->n_in, &noise);
+  TRI_TRY(check_block(l, packed_fwd, 0));
+  if (block_kind(&l->fwd, l->fwd.n_blocks - 1)) TRI_TRY(check_block(l, packed_fwd, l->fwd.n_blocks - 1));
+  return TRI_OK;
+}
+
+tri_status tri_cpu_linear_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
+  tri_status  st = TRI_OK;
+  tri_linear *l = NULL;
+  bool        native = false;
+  *out = NULL;
+  TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && (spec->dtype == TRI_F32 || spec->dtype == TRI_BF16));
+  TRI_TRY_DONE(TRI_ALLOC(l, 1));
+  l->n_out = spec->n_out;
+  l->n_in = spec->n_in;
+  l->dtype = spec->dtype;
+  l->backward = spec->backward;
+  l->threads = d->threads;
+  TRI_TRY_DONE(tri_gemm_native(spec->dtype, &native));
+  l->work = native ? spec->dtype : TRI_F32;
+  TRI_TRY_DONE(product_open(l, &l->fwd, l->n_out, l->n_in, 1, l->n_in, true));
+  if (l->backward) {
+    const int64_t b_row = l->work == l->dtype ? l->n_in : 0;
+    TRI_TRY_DONE(product_open(l, &l->bwd, l->n_in, l->n_out, b_row, 1, false));
+    TRI_TRY_DONE(tri_gradient_open(l));
+  }
+  tri_raise(&l->shared_bytes, check_x_bytes(l) + 2 * check_y_bytes(l));
+  *out = l;
+  l = NULL;
+done:
+  tri_cpu_linear_close(&l);
+  return st;
+}
+
+tri_status tri_cpu_linear_close(tri_linear **l) {
+  if (!*l) return TRI_OK;
+  product_close(&(*l)->fwd);
+  product_close(&(*l)->bwd);
+  tri_gradient_close(&(*l)->grad);
+  TRI_FREE(*l);
+  return TRI_OK;
+}
+
+tri_status tri_cpu_linear_size(const tri_linear *l, tri_linear_bytes *out) {
+  const size_t own = l->c_bytes + l->stage_bytes + l->scratch_bytes;
+  *out = (tri_linear_bytes){l->fwd.all_bytes, l->bwd.all_bytes, own * (size_t)l->threads + l->shared_bytes};
+  return TRI_OK;
+}
+
+tri_status tri_cpu_linear_bind(tri_linear *l, void *workspace, size_t bytes) {
+  tri_linear_bytes need;
+  TRI_TRY(tri_cpu_linear_size(l, &need));
+  TRI_ASSERT(workspace && bytes >= need.workspace && (uintptr_t)workspace % 64 == 0);
+  l->workspace = workspace;
+  return TRI_OK;
+}

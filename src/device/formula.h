@@ -1,0 +1,114 @@
+/* formula.h - the formulas every back end needs, once: C and CUDA compile the same lines.
+ * exp is our own polynomial so that a row has the same bits in every kernel that uses it. */
+#ifndef TRI_FORMULA_H
+#define TRI_FORMULA_H
+
+#include "base/inline.h"
+
+#include <math.h>
+#include <stdint.h>
+
+/* The middle of tri_exp: e^t for TRI_EXP_LOW <= t <= TRI_EXP_HIGH, of which tri_exp takes over all bits.
+ * Range reduction t = n ln 2 + r, |r| <= ln 2 / 2 (Cody, Waite 1980), then a polynomial of degree 6 (Cephes expf). A GPU
+ * rounds by adding 1.5 2^23, which leaves n in the low bits too, and scales by 2^n in the exponent's bits: half the
+ * instructions, and the same bits (test_formula.c). */
+#define TRI_EXP_LOW  (-87.33654f)
+#define TRI_EXP_HIGH 88.72283f
+TRI_INLINE float tri_exp_near(float t) {
+  float p = 1.9875691500e-4f, n, r, y;
+#if TRI_ON_GPU
+  float shifted = __fadd_rn(__fmul_rn(t, 1.44269504088896341f), 0x1.8p23f);
+  n = shifted - 0x1.8p23f;
+#else
+  int32_t k;
+  union {
+    uint32_t u;
+    float    f;
+  } lo, hi;
+  n = rintf(t * 1.44269504088896341f);
+#endif
+  r = fmaf(n, -0.693359375f, t);
+  r = fmaf(n, 2.12194440e-4f, r);
+  p = fmaf(p, r, 1.3981999507e-3f);
+  p = fmaf(p, r, 8.3334519073e-3f);
+  p = fmaf(p, r, 4.1665795894e-2f);
+  p = fmaf(p, r, 1.6666665459e-1f);
+  p = fmaf(p, r, 5.0000001201e-1f);
+  y = fmaf(p, r * r, r) + 1.0f;
+#if TRI_ON_GPU
+  return __uint_as_float(__float_as_uint(y) + (__float_as_uint(shifted) << 23));
+#else
+  k = (int32_t)n; /* 2^n in two factors: n reaches 128 */
+  lo.u = (uint32_t)((k >> 1) + 127) << 23;
+  hi.u = (uint32_t)(k - (k >> 1) + 127) << 23;
+  return y * lo.f * hi.f;
+#endif
+}
+
+/* e^x to about 1 ulp for |x| <= 87; below -87.3 it is 0, above 88.7 infinity. Branch-free so that loops vectorise. */
+TRI_INLINE float tri_exp(float x) {
+#if TRI_ON_GPU
+  float t = fminf(fmaxf(x, TRI_EXP_LOW), TRI_EXP_HIGH); /* NaN: low */
+#else
+  float t = x > TRI_EXP_HIGH ? TRI_EXP_HIGH : x >= TRI_EXP_LOW ? x : TRI_EXP_LOW; /* NaN too: it is no int */
+#endif
+  float y = tri_exp_near(t);
+  y = x < TRI_EXP_LOW ? 0.0f : y;
+  y = x > TRI_EXP_HIGH ? INFINITY : y;
+  return x != x ? x : y;
+}
+
+/* SiLU (Elfwing et al. 2018): x * sigmoid(x), and its derivative. */
+TRI_INLINE float tri_sigmoid(float x) { return 1.0f / (1.0f + tri_exp(-x)); }
+TRI_INLINE float tri_silu(float x) { return x * tri_sigmoid(x); }
+TRI_INLINE float tri_silu_slope(float x) {
+  float s = tri_sigmoid(x);
+  return s * fmaf(x, 1.0f - s, 1.0f);
+}
+
+/* d, but no less than where tri_exp is 0: keeps exp(d) * d from being 0 * infinity. A NaN stays one. */
+#define TRI_FAR (-104.0f)
+TRI_INLINE float tri_not_far(float d) { return d < TRI_FAR ? TRI_FAR : d; }
+
+/* Log-probability in nats of a logit x. max: the largest logit * inv_temperature; log_sum: log of the sum of
+ * exp(x * inv_temperature - max) over the row. */
+TRI_INLINE float tri_softmax_logp(float x, float inv_temperature, float max, double log_sum) {
+  return (float)((double)fmaf(x, inv_temperature, -max) - log_sum);
+}
+
+/* d/dx (dlogp * logp + dent * entropy) at a logit x that is not the target: d logp = -p, d entropy =
+ * -p (log p + entropy), times inv_temperature. At the target inv_temperature * dlogp comes on top. */
+TRI_INLINE float tri_logit_grad(float x, float inv_temperature, float lse, float ent, float dlogp,
+                                float dent) {
+  float d = tri_not_far(fmaf(x, inv_temperature, -lse));
+  return -inv_temperature * tri_exp(d) * fmaf(dent, d + ent, dlogp);
+}
+
+/* Unsigned numbers in the order of the floats; -0 and 0 are the same. The second is the first's inverse. */
+TRI_INLINE uint32_t tri_order_key(float x) {
+  union {
+    float    f;
+    uint32_t u;
+  } c;
+  c.f = x + 0.0f;
+  return c.u & 0x80000000u ? ~c.u : c.u | 0x80000000u;
+}
+TRI_INLINE float tri_order_value(uint32_t key) {
+  union {
+    uint32_t u;
+    float    f;
+  } c;
+  c.u = key & 0x80000000u ? key & 0x7fffffffu : ~key;
+  return c.f;
+}
+
+/* AdamW (Loshchilov, Hutter 2019, algorithm 2) for one element. rate = lr / (1 - beta1^t),
+ * root = 1 / sqrt(1 - beta2^t), shrink = 1 - lr * weight_decay. */
+TRI_INLINE void tri_adamw(float *w, float *m, float *v, float g, float beta1, float beta2, float eps,
+                          float rate, float root, float shrink) {
+  *m = fmaf(beta1, *m, (1.0f - beta1) * g);
+  *v = fmaf(beta2, *v, (1.0f - beta2) * g * g);
+  *w = *w * shrink - rate * *m / (sqrtf(*v) * root + eps);
+}
+
+#endif

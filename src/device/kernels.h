@@ -1,0 +1,153 @@
+/* kernels.h - the list of operations a back end provides: the contract between model and machine.
+ *
+ * Letters used in every shape below and in every comment of the project:
+ *   N tokens in a packed batch   S sequences        V vocabulary    C hidden width   F mlp width
+ *   H query heads   G key/value heads   D head width   L layers   B decode rows   P pages   K chosen rows
+ *   A the compute type (f32 or bf16) of an array; E = (H + 2 G) D, the width of a row [q | k | v]
+ *
+ * Contract of every kernel. Row invariance: row i of an output has the same bits for every number of rows,
+ * every position in the batch and every thread count, and attn_decode gives the bits of attn_fwd's row. Only
+ * linear_bwd_x may add up a row in another order among other rows, or with more threads; the same call gives
+ * the same bits again, and of gradients no more is promised.
+ * `_fwd` overwrites its outputs; `_bwd` overwrites activation gradients unless the line says "added", and
+ * adds into weight gradients, which are f32 (linear_bwd_w only if asked to). Sums run in f32 (or wider)
+ * whatever the storage type. N = 0 is legal. No kernel allocates. Shapes are asserted, not reported: a wrong
+ * shape is our own mistake. Not collective, all of them. */
+#ifndef TRI_KERNELS_H
+#define TRI_KERNELS_H
+
+#include "base/tensor.h"
+#include "device.h"
+
+typedef const tri_tensor *tri_in;
+typedef tri_tensor       *tri_out;
+
+/* Tokens in one page of the key/value cache; the key tile of every attention kernel is one page or two. Chosen: two
+ * AVX-512 registers of f32. */
+enum { TRI_PAGE = 32 };
+
+typedef struct tri_heads { /* query heads H, key/value heads G (H % G == 0), head width D (even) */
+  int H, G, D;
+} tri_heads;
+
+/* Into how many parts attn_bwd may divide the H / G query heads of a key/value head, each part with sums of its own:
+ * as few as make 8 with the key/value heads, at most one for each query head. A function of the heads alone, so that
+ * gradients depend on nothing else. Chosen: of 4096 tokens, 8 times 64 blocks of keys, the longest of which works no
+ * longer than 132 multiprocessors need for everything. */
+static inline int tri_attn_parts(const tri_heads *h) {
+  int group = h->H / h->G, want = (8 + h->G - 1) / h->G, each = (group + want - 1) / want;
+  return (group + each - 1) / each;
+}
+/* The elements of attn_bwd's `work` for N tokens: dk and dv of each part, f32 [parts,N,2,G,D], then one [N,H]. */
+static inline int64_t tri_attn_work(const tri_heads *h, int64_t N) {
+  return N * ((int64_t)tri_attn_parts(h) * 2 * h->G * h->D + h->H);
+}
+
+/* How one weight shape [n_out, n_in] is multiplied in type `dtype`: opened once per shape, used by every
+ * layer that has it. Weights are packed into the back end's own order before use. */
+typedef struct tri_linear tri_linear;
+typedef struct tri_linear_spec {
+  int64_t   n_out, n_in;
+  tri_dtype dtype;    /* TRI_F32 or TRI_BF16: of weights and inputs */
+  bool      backward; /* bwd_x and bwd_w will be called */
+} tri_linear_spec;
+typedef struct tri_linear_bytes {
+  size_t fwd, bwd;  /* packed weights for fwd, and for bwd_x. 0: w itself is passed instead */
+  size_t workspace; /* shared by all linears of a device: the largest counts */
+} tri_linear_bytes;
+
+/* What the sampler does with a row of logits. temperature 0: the largest logit (lowest id on a tie),
+ * log-probability at temperature 1. Else logits / temperature, then top_k (0 = off), then top_p (1 = off;
+ * keeps the token that crosses p), then one keyed uniform number (rng.h, TRI_RNG_SAMPLE). */
+typedef struct tri_sample_rule {
+  float    temperature, top_p;
+  int      top_k;
+  uint64_t seed;
+} tri_sample_rule;
+
+/* One optimizer step's numbers, formula.h tri_adamw. decay is lr * weight_decay for this tensor (0: none).
+ * scale multiplies the gradient (clipping). */
+typedef struct tri_adamw_rule {
+  float   lr, beta1, beta2, eps, decay, scale;
+  int64_t step; /* 1-based */
+} tri_adamw_rule;
+
+/* X(name, arguments): one line is one operation. The list makes the struct, the declarations of every back
+ * end and the completeness test, so an operation cannot be added without all of them. */
+/* clang-format off */
+#define TRI_KERNEL_LIST(X)                                                                                    \
+  /* Linear layers. y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ base[M,n_out]); y is f32 or A, bias A, or */ \
+  /* f32 where y is; base NULL, or of y's type and maybe y itself. Exactly M rows are read and written.    */ \
+  /* bwd_x: dx[M,n_in] = dy W (+ dx if add); dx f32 or A, dy A. bwd_w: dw f32 [n_out,n_in] = dy^T x (+ dw  */ \
+  /* if add). pack: NULL for a form of 0 bytes. check: TRI_EDEVICE with a message if fwd rows depend on M on */ \
+  /* this machine.                                                                                         */ \
+  X(linear_open,   (tri_device *d, const tri_linear_spec *spec, tri_linear **out))                            \
+  X(linear_close,  (tri_linear **l))                                                                          \
+  X(linear_size,   (const tri_linear *l, tri_linear_bytes *out))                                              \
+  X(linear_bind,   (tri_linear *l, void *workspace, size_t bytes))                                            \
+  X(linear_check,  (tri_stream *s, tri_linear *l, void *packed_fwd))                                          \
+  X(linear_pack,   (tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w))              \
+  X(linear_fwd,    (tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x, tri_in bias,   \
+                    tri_in base))                                                                             \
+  X(linear_bwd_x,  (tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy, bool add))   \
+  X(linear_bwd_w,  (tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add))                 \
+  /* bias gradient: db f32 [n] += column sums of dy[M,n] A                                                 */ \
+  X(colsum,        (tri_stream *s, tri_out db, tri_in dy))                                                    \
+  /* x f32 [N,C] = table A [V,C] at token i32 [N]; dtable f32 [V,C] added                                  */ \
+  X(embed_fwd,     (tri_stream *s, tri_out x, tri_in table, tri_in token))                                    \
+  X(embed_bwd,     (tri_stream *s, tri_out dtable, tri_in dx, tri_in token))                                  \
+  /* y A [N,C], rstd f32 [N], x f32 [N,C], w A [C]. bwd: dx f32 added, dw f32 [C] added, dy A              */ \
+  X(rmsnorm_fwd,   (tri_stream *s, tri_out y, tri_out rstd, tri_in x, tri_in w, float eps))                   \
+  X(rmsnorm_bwd,   (tri_stream *s, tri_out dx, tri_out dw, tri_in dy, tri_in x, tri_in w, tri_in rstd))       \
+  /* qkv A [N,E] in place: q and k heads turned (halves convention of Hugging Face); pos i32 [N];          */ \
+  /* table f32 [positions,D]: D/2 cosines, then D/2 sines; sign +1, or -1 for the gradient                 */ \
+  X(rope,          (tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h, int sign))      \
+  /* y A [N,F] = silu(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd     */ \
+  X(swiglu_fwd,    (tri_stream *s, tri_out y, tri_in gu))                                                     \
+  X(swiglu_bwd,    (tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tri_in gu))                             \
+  /* Causal attention inside each sequence. o A [N,H*D], lse f32 [N,H], qkv A [N,E], cu i32 [S+1]. bwd:    */ \
+  /* dqkv A [N,E], work f32 [tri_attn_work(h, N)]: any content                                             */ \
+  X(attn_fwd,      (tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu, const tri_heads *h,         \
+                    float scale))                                                                             \
+  X(attn_bwd,      (tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse, tri_in qkv, \
+                    tri_in cu, const tri_heads *h, float scale))                                              \
+  /* Cache pages: k_page A [P,G,D,TRI_PAGE] (keys transposed), v_page A [P,G,TRI_PAGE,D]. kv_put writes the */\
+  /* k and v of row n of qkv A [N,E] to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). attn_decode:  */ \
+  /* row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]          */ \
+  X(kv_put,        (tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot, const tri_heads *h))\
+  X(attn_decode,   (tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page, tri_in table,         \
+                    tri_in len, const tri_heads *h, float scale))                                             \
+  /* logp, ent, lse f32 [K], of logits f32 [K,V] times inv_temperature; target i32 [K]. bwd: dlogits A     */ \
+  /* [K,V] = d/dlogits of sum(dlogp * logp + dent * ent)                                                   */ \
+  X(logp_fwd,      (tri_stream *s, tri_out logp, tri_out ent, tri_out lse, tri_in logits, tri_in target,      \
+                    float inv_temperature))                                                                   \
+  X(logp_bwd,      (tri_stream *s, tri_out dlogits, tri_in logits, tri_in target, tri_in lse, tri_in ent,     \
+                    tri_in dlogp, tri_in dent, float inv_temperature))                                        \
+  /* token i32 [B], logp f32 [B]: the bits logp_fwd gives; key i64 [B,3] = prompt, answer, position;       */ \
+  /* work f32 [B,2*V]: any content. A row without a largest finite logit gives token 0 and logp NaN        */ \
+  X(sample,        (tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits, tri_in key,      \
+                    const tri_sample_rule *rule))                                                             \
+  /* y[K,C] = x[row[K],C]; dx[row[K],C] += dy[K,C] (rows distinct); f32                                    */ \
+  X(rows_get,      (tri_stream *s, tri_out y, tri_in x, tri_in row))                                          \
+  X(rows_add,      (tri_stream *s, tri_out dx, tri_in dy, tri_in row))                                        \
+  /* y = a x + b y, f32 (b = 0 overwrites even NaN); cast between f32 and bf16; sum f64 [1] += squares of  */ \
+  /* x f32, in an order that does not depend on the thread count                                           */ \
+  X(axpby,         (tri_stream *s, tri_out y, float a, tri_in x, float b))                                    \
+  X(cast,          (tri_stream *s, tri_out y, tri_in x))                                                      \
+  X(sumsq,         (tri_stream *s, double *sum, tri_in x))                                                    \
+  /* w, m, v f32 [n] updated with g f32 [n]; half bf16 [n] = the new w, or NULL                             */ \
+  X(adamw,         (tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,                   \
+                    const tri_adamw_rule *rule))
+/* clang-format on */
+
+#define TRI_X(name, args) tri_status(*name) args;
+typedef struct tri_kernels {
+  TRI_KERNEL_LIST(TRI_X)
+} tri_kernels;
+#undef TRI_X
+
+#define TRI_X(name, args) tri_status tri_cpu_##name args;
+TRI_KERNEL_LIST(TRI_X)
+#undef TRI_X
+
+#endif

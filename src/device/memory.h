@@ -1,0 +1,42 @@
+/* memory.h - the ledger: named planned allocations, taken at once at start; planned equals used. */
+#ifndef TRI_MEMORY_H
+#define TRI_MEMORY_H
+
+#include "device.h"
+
+/* When a buffer is needed. Buffers of one phase share their room with those of the other. */
+typedef enum { TRI_PHASE_ROLLOUT = 1, TRI_PHASE_LEARN = 2, TRI_PHASE_ALWAYS = 3 } tri_phase;
+
+typedef struct tri_ledger tri_ledger;
+
+/* What a ledger came to, bytes on this rank. planned is arithmetic over the entries, before anything is
+ * allocated, device the part of it that is TRI_MEM_DEVICE; used is what the device was asked for. state: weights,
+ * gradients, master weights and moments as sharded. */
+typedef struct tri_ledger_sum {
+  int64_t planned, device, used, always, rollout, learn, state;
+} tri_ledger_sum;
+
+TRI_CHECKED tri_status tri_ledger_open(tri_ledger **out);
+/* Gives all memory back to the device it was taken from. */
+void tri_ledger_close(tri_ledger **l);
+/* Not collective. Plan `bytes` under `name` (entries of one name are added up in the table). *where (borrowed
+ * until take) is set by tri_ledger_take to zeroed memory, 256-byte aligned; it is NULL until then. state:
+ * counts as training state. bytes 0 is legal and leaves NULL. */
+TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state,
+                                      const char *name, size_t bytes, void **where);
+/* Not collective. TRI_ECONFIG with the table when there is less than planned, and `beside` bytes that libraries
+ * take later, of the device's memory, which `sharers` ranks take theirs of, or, with a GPU, of the host's, which machine_ranks take theirs of. None of
+ * them may have taken its own yet. */
+TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, size_t beside, int sharers,
+                                        int machine_ranks);
+/* Not collective. Allocate everything planned; nothing can be added afterwards. */
+TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
+/* The one TRI_MEM_DEVICE block, for tri_comm_attach. */
+void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
+/* Equal where every buffer lies at the same offset of that block; else different but by a chance of 2^-64. */
+uint64_t       tri_ledger_layout(const tri_ledger *l);
+tri_ledger_sum tri_ledger_total(const tri_ledger *l);
+/* Append the table: a line per name with its bytes in each phase, then the totals. */
+TRI_CHECKED tri_status tri_ledger_print(const tri_ledger *l, tri_text *out);
+
+#endif

@@ -1,0 +1,420 @@
+/* sampler.c - generation: continuous batching over the paged cache, one prefill per prompt.
+ * A prompt's prefill covers all its tokens but the last; each answer then starts with the last prompt token
+ * as its first decode row. So answers of one prompt share its pages and may start at any time, and no prefill
+ * needs the head. */
+#include "sampler.h"
+#include "decode.h"
+#include "model/kv.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct answer {
+  int32_t        *token; /* exactly n, once finished */
+  float          *logp;
+  int64_t         n;
+  tri_stop_reason stop;
+} answer;
+
+/* One decode row: a sequence being written. */
+typedef struct row {
+  int      index; /* prompt * group + sample */
+  int64_t  n;     /* answer tokens so far */
+  int32_t  next;  /* token that enters the cache next */
+  int32_t *page;  /* [pages_each] */
+  int      n_page;
+  int32_t *token; /* [max_new] */
+  float   *logp;  /* [max_new] */
+} row;
+
+/* A prompt in the cache whose answers are being started. */
+typedef struct prefix {
+  int32_t *page; /* [pages_each] */
+  int      n_page;
+} prefix;
+
+struct tri_sampler {
+  tri_device     *device; /* borrowed */
+  tri_model      *model;  /* borrowed */
+  tri_kv         *kv;
+  tri_decode     *decode;
+  tri_sampler_opt opt;
+  int64_t         pages_each;
+  int             n_row;
+  row            *row;
+  int32_t        *page_room, *token_room;
+  float          *logp_room;
+  /* of a prefill: [max_prefill], cu [max_sequences+1] */
+  int32_t *d_token, *d_pos, *d_slot, *d_cu; /* device */
+  int32_t *h_token, *h_pos, *h_slot, *h_cu; /* host, pinned */
+  /* the run in progress */
+  const tri_prompt       *prompt;
+  const tri_generate_opt *gen;
+  int                     started, total; /* answers started, answers in all */
+  prefix                 *prefix;         /* [max_sequences+1] */
+  int     first_prefix, n_prefix;         /* prompt of prefix[0]; prompts in the cache, one after the other */
+  answer *answer;
+  /* with max_answers: where finished answers lie, one behind the other */
+  int32_t *done_token;
+  float   *done_logp;
+  int64_t  n_done;
+};
+
+static int64_t pages_for(int64_t tokens) { return (tokens + TRI_PAGE - 1) / TRI_PAGE; }
+
+static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
+  size_t B = (size_t)s->opt.max_sequences, N = (size_t)s->opt.max_prefill;
+  size_t P = (size_t)s->pages_each;
+  struct {
+    void  *device, *host;
+    size_t bytes;
+  } r[] = {{&s->d_token, &s->h_token, N * 4},
+           {&s->d_pos, &s->h_pos, N * 4},
+           {&s->d_slot, &s->h_slot, N * 4},
+           {&s->d_cu, &s->h_cu, (B + 1) * 4},
+           {NULL, &s->page_room, (2 * B + 1) * P * 4},
+           {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4},
+           {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
+
+  size_t done = (size_t)s->opt.max_answers * (size_t)s->opt.max_new * 4;
+
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers", done,
+                         (void **)&s->done_token));
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers", done,
+                         (void **)&s->done_logp));
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers",
+                         (size_t)s->opt.max_answers * sizeof *s->answer, (void **)&s->answer));
+  for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
+    if (r[i].device)
+      TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes,
+                             r[i].device));
+    TRI_TRY(
+        tri_ledger_add(l, TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes, r[i].host));
+  }
+  return TRI_OK;
+}
+
+int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt) {
+  int64_t all = n * max_prompt;
+
+  if (all > TRI_SAMPLER_PREFILL) all = TRI_SAMPLER_PREFILL;
+  return all > max_prompt ? all : max_prompt;
+}
+
+tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,
+                            const tri_sampler_opt *opt, tri_sampler **out) {
+  tri_sampler *s;
+
+  TRI_ASSERT(opt->max_sequences > 0 && opt->max_prompt > 0 && opt->max_new > 0 &&
+             opt->max_prefill >= opt->max_prompt);
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  s = *out;
+  s->device = d;
+  s->model = m;
+  s->opt = *opt;
+  s->pages_each = pages_for(opt->max_prompt + opt->max_new);
+  TRI_TRY(TRI_ALLOC(s->row, opt->max_sequences));
+  TRI_TRY(TRI_ALLOC(s->prefix, opt->max_sequences + 1));
+  TRI_TRY(plan_buffers(s, ledger));
+  /* One set of pages more than rows: the prompt that is being started holds its own last page. */
+  TRI_TRY(tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1),
+                      &s->kv));
+  return tri_decode_open(d, ledger, m, s->kv, opt->max_sequences, s->pages_each, &s->decode);
+}
+
+void tri_sampler_close(tri_sampler **s) {
+  if (!*s) return;
+  tri_decode_close(&(*s)->decode);
+  tri_kv_close(&(*s)->kv);
+  TRI_FREE((*s)->row);
+  TRI_FREE((*s)->prefix);
+  TRI_FREE(*s);
+}
+
+/* ---- starting answers ---- */
+
+static tri_status take_page(tri_sampler *s, int32_t *page) {
+  *page = tri_kv_take(s->kv);
+  TRI_ASSERT(*page >= 0); /* planned for every row to reach its full length */
+  return TRI_OK;
+}
+
+/* Puts one prompt's tokens but the last behind the n tokens staged already. */
+static tri_status stage_prompt(tri_sampler *s, int prompt, int64_t *n) {
+  const tri_prompt *p = &s->prompt[prompt];
+  prefix           *f = &s->prefix[prompt - s->first_prefix];
+
+  for (f->n_page = 0; f->n_page < pages_for(p->n_token - 1); f->n_page++)
+    TRI_TRY(take_page(s, &f->page[f->n_page]));
+  for (int i = 0; i < p->n_token - 1; i++, (*n)++) {
+    s->h_token[*n] = p->token[i];
+    s->h_pos[*n] = i;
+    s->h_slot[*n] = f->page[i / TRI_PAGE] * TRI_PAGE + i % TRI_PAGE;
+  }
+  return TRI_OK;
+}
+
+/* One forward over the staged prompts. */
+static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *st) {
+  const tri_device_ops *ops = s->device->ops;
+  tri_batch             b = {.token = tri_view1(s->d_token, TRI_I32, n),
+                             .pos = tri_view1(s->d_pos, TRI_I32, n),
+                             .slot = tri_view1(s->d_slot, TRI_I32, n),
+                             .cu = tri_view1(s->d_cu, TRI_I32, n_seq + 1)};
+
+  if (!n) return TRI_OK;
+  TRI_TRY(ops->copy(st, s->d_token, s->h_token, (size_t)n * 4));
+  TRI_TRY(ops->copy(st, s->d_pos, s->h_pos, (size_t)n * 4));
+  TRI_TRY(ops->copy(st, s->d_slot, s->h_slot, (size_t)n * 4));
+  TRI_TRY(ops->copy(st, s->d_cu, s->h_cu, (size_t)(n_seq + 1) * 4));
+  TRI_TRY(tri_model_prefill(s->model, &b, s->kv, st));
+  return ops->stream_sync(st); /* the host buffers are filled again */
+}
+
+/* Brings every prompt the free rows will start into the cache, as many in one forward as the staging holds.
+ */
+static tri_status prefill(tri_sampler *s, tri_stream *st) {
+  int group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix,
+      n_seq = 0;
+  int     most = s->started + rows < s->total ? s->started + rows : s->total, last = (most - 1) / group;
+  int64_t n = 0;
+
+  if (s->n_prefix && s->first_prefix < s->started / group) { /* what is left of the round before */
+    int     done = s->started / group - s->first_prefix;
+    prefix *p = s->prefix;
+    for (int i = 0; i + done < s->n_prefix; i++) {
+      prefix spare = p[i];
+      p[i] = p[i + done];
+      p[i + done] = spare;
+    }
+    s->n_prefix -= done;
+    s->first_prefix += done;
+  }
+  for (; next <= last; next++) {
+    if (n_seq == s->opt.max_sequences || n + s->prompt[next].n_token - 1 > s->opt.max_prefill) {
+      TRI_TRY(run_prefill(s, n, n_seq, st));
+      n = n_seq = 0;
+    }
+    s->h_cu[n_seq++] = (int32_t)n;
+    TRI_TRY(stage_prompt(s, next, &n));
+    s->h_cu[n_seq] = (int32_t)n;
+    s->n_prefix++;
+  }
+  return run_prefill(s, n, n_seq, st);
+}
+
+/* The next answer gets a row: the prompt's full pages shared, its last, unfinished page copied (the last
+ * answer of a prompt takes it over). */
+static tri_status start_answer(tri_sampler *s, tri_stream *st) {
+  int     prompt = s->started / s->gen->group, sample = s->started % s->gen->group;
+  int     full = (s->prompt[prompt].n_token - 1) / TRI_PAGE;
+  bool    last = sample == s->gen->group - 1;
+  row    *r = &s->row[s->n_row];
+  prefix *f = &s->prefix[prompt - s->first_prefix];
+
+  r->index = s->started++;
+  r->n = 0;
+  r->next = s->prompt[prompt].token[s->prompt[prompt].n_token - 1];
+  r->n_page = f->n_page;
+  for (int i = 0; i < f->n_page; i++) {
+    r->page[i] = f->page[i];
+    if (!last && i < full) tri_kv_share(s->kv, r->page[i]);
+    if (last || i < full) continue; /* the last answer takes the prompt's own hold */
+    TRI_TRY(take_page(s, &r->page[i]));
+    TRI_TRY(tri_kv_copy(s->kv, r->page[i], f->page[i], st));
+  }
+  s->n_row++;
+  return TRI_OK;
+}
+
+/* ---- one decode step ---- */
+
+static const tri_prompt *prompt_of(const tri_sampler *s, const row *r) {
+  return &s->prompt[r->index / s->gen->group];
+}
+
+/* Place in its sequence of the token that enters the cache next. */
+static int64_t pos_of(const tri_sampler *s, const row *r) { return prompt_of(s, r)->n_token - 1 + r->n; }
+
+static tri_status stage_rows(tri_sampler *s, tri_decode_rows *d) {
+  int64_t B = s->n_row, P = 1;
+
+  for (int64_t i = 0; i < B; i++) {
+    row *r = &s->row[i];
+    if (pos_of(s, r) / TRI_PAGE == r->n_page) TRI_TRY(take_page(s, &r->page[r->n_page++]));
+    if (r->n_page > P) P = r->n_page;
+  }
+  tri_decode_stage(s->decode, B, P, d);
+  for (int64_t i = 0; i < B; i++) {
+    const row *r = &s->row[i];
+    int64_t    pos = pos_of(s, r);
+    d->token[i] = r->next;
+    d->pos[i] = (int32_t)pos;
+    d->slot[i] = r->page[pos / TRI_PAGE] * TRI_PAGE + (int32_t)(pos % TRI_PAGE);
+    d->len[i] = (int32_t)pos + 1;
+    d->key[3 * i] = prompt_of(s, r)->id;
+    d->key[3 * i + 1] = r->index % s->gen->group;
+    d->key[3 * i + 2] = r->n;
+    for (int64_t j = 0; j < d->P; j++) d->table[i * d->P + j] = j < r->n_page ? r->page[j] : 0;
+  }
+  return TRI_OK;
+}
+
+/* Has this answer ended with its newest token? */
+static bool ended(const tri_sampler *s, const row *r, tri_stop_reason *why) {
+  int32_t token = r->token[r->n - 1];
+
+  for (int i = 0; i < s->gen->n_eos; i++)
+    if (s->gen->eos[i] == token) {
+      *why = TRI_STOP_EOS;
+      return true;
+    }
+  if (s->gen->stop && s->gen->stop(s->gen->ctx, r->token, r->n)) {
+    *why = TRI_STOP_STRING;
+    return true;
+  }
+  *why = TRI_STOP_LENGTH;
+  return r->n == s->gen->max_new;
+}
+
+static tri_status finish(tri_sampler *s, const row *r, tri_stop_reason why) {
+  answer *a = &s->answer[r->index];
+
+  if (s->opt.max_answers) {
+    a->token = s->done_token + s->n_done;
+    a->logp = s->done_logp + s->n_done;
+    s->n_done += r->n;
+  } else {
+    TRI_TRY(TRI_ALLOC(a->token, r->n));
+    TRI_TRY(TRI_ALLOC(a->logp, r->n));
+  }
+  memcpy(a->token, r->token, (size_t)r->n * 4);
+  memcpy(a->logp, r->logp, (size_t)r->n * 4);
+  a->n = r->n;
+  a->stop = why;
+  for (int i = 0; i < r->n_page; i++) tri_kv_drop(s->kv, r->page[i]);
+  return TRI_OK;
+}
+
+/* Row i is done; the last row takes its place (buffers are exchanged, not copied). */
+static void remove_row(tri_sampler *s, int i) {
+  row gone = s->row[i];
+
+  s->row[i] = s->row[--s->n_row];
+  s->row[s->n_row] = gone;
+}
+
+static tri_status check_drawn(const tri_sampler *s, const tri_decode_rows *d) {
+  for (int i = 0; i < s->n_row; i++) {
+    const row *r = &s->row[i];
+    if (isnan(d->logp[i]))
+      TRI_FAIL(
+          TRI_ENUMERIC,
+          "the logits of token %lld of answer %d to prompt_id %lld are not numbers (NaN, infinity, or all "
+          "-infinity): the model has diverged; lower the learning rate or start from an earlier checkpoint",
+          (long long)r->n, r->index % s->gen->group, (long long)prompt_of(s, r)->id);
+  }
+  return TRI_OK;
+}
+
+static tri_status decode_step(tri_sampler *s, tri_stream *st) {
+  tri_decode_rows d;
+
+  TRI_TRY(stage_rows(s, &d));
+  TRI_TRY(tri_decode_step(s->decode, &s->gen->rule, st));
+  TRI_TRY(check_drawn(s, &d));
+  for (int i = s->n_row - 1; i >= 0; i--) {
+    row            *r = &s->row[i];
+    tri_stop_reason why;
+    r->token[r->n] = d.drawn[i];
+    r->logp[r->n++] = d.logp[i];
+    r->next = d.drawn[i];
+    if (!ended(s, r, &why)) continue;
+    TRI_TRY(finish(s, r, why));
+    remove_row(s, i);
+  }
+  return TRI_OK;
+}
+
+/* ---- the whole ---- */
+
+static tri_status collect(tri_sampler *s, tri_rollout *out) {
+  int64_t n_tok = 0, at = 0;
+
+  for (int i = 0; i < s->total; i++) n_tok += s->prompt[i / s->gen->group].n_token + s->answer[i].n;
+  TRI_TRY(tri_rollout_make(s->total, n_tok, s->gen->group, 0, out));
+  for (int i = 0; i < s->total; i++) {
+    const tri_prompt *p = &s->prompt[i / s->gen->group];
+    const answer     *a = &s->answer[i];
+    out->start[i] = at;
+    out->prompt_id[i] = p->id;
+    out->sample[i] = i % s->gen->group;
+    out->prompt_len[i] = p->n_token;
+    out->stop[i] = (int32_t)a->stop;
+    memcpy(out->token + at, p->token, (size_t)p->n_token * 4);
+    memcpy(out->token + at + p->n_token, a->token, (size_t)a->n * 4);
+    memcpy(out->old_logp + at + p->n_token, a->logp, (size_t)a->n * 4);
+    at += p->n_token + a->n;
+  }
+  out->start[s->total] = at;
+  out->has_logp = true;
+  return TRI_OK;
+}
+
+static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen) {
+  int32_t *room = s->page_room;
+
+  if (s->opt.max_answers && (int64_t)n_prompt * gen->group > s->opt.max_answers)
+    TRI_FAIL(TRI_EINTERNAL, "%d prompts x %d answers; %lld answers were planned", n_prompt, gen->group,
+             (long long)s->opt.max_answers);
+  if (!s->opt.max_answers) TRI_TRY(TRI_ALLOC(s->answer, (int64_t)n_prompt * gen->group));
+
+  s->prompt = prompt;
+  s->gen = gen;
+  s->started = s->n_row = s->first_prefix = s->n_prefix = 0;
+  s->total = n_prompt * gen->group;
+  s->n_done = 0;
+  tri_kv_reset(s->kv);
+  for (int i = 0; i < s->opt.max_sequences; i++) {
+    s->row[i].page = room;
+    room += s->pages_each;
+    s->row[i].token = s->token_room + (int64_t)i * s->opt.max_new;
+    s->row[i].logp = s->logp_room + (int64_t)i * s->opt.max_new;
+  }
+  for (int i = 0; i <= s->opt.max_sequences; i++) {
+    s->prefix[i].page = room;
+    room += s->pages_each;
+  }
+  return TRI_OK;
+}
+
+static void forget_answers(tri_sampler *s) {
+  if (s->opt.max_answers) return;
+  for (int i = 0; s->answer && i < s->total; i++) {
+    TRI_FREE(s->answer[i].token);
+    TRI_FREE(s->answer[i].logp);
+  }
+  TRI_FREE(s->answer);
+}
+
+tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
+                                const tri_generate_opt *gen, tri_stream *st_, tri_rollout *out) {
+  tri_status st = TRI_OK;
+
+  TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
+  TRI_TRY(tri_params_hold(tri_model_params(s->model), true, st_));
+  TRI_TRY_DONE(begin(s, prompt, n_prompt, gen));
+  while (s->started < s->total || s->n_row) {
+    if (gen->halt && gen->halt(gen->halt_ctx)) goto done;
+    if (gen->progress) gen->progress(gen->progress_ctx, s->started - s->n_row, s->total);
+    if (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(prefill(s, st_));
+    while (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(start_answer(s, st_));
+    TRI_TRY_DONE(decode_step(s, st_));
+  }
+  TRI_TRY_DONE(collect(s, out));
+done:
+  tri_decode_forget(s->decode); /* the next call may have another rule, and weights in another place */
+  forget_answers(s);
+  if (st == TRI_OK) st = tri_params_hold(tri_model_params(s->model), false, st_);
+  return st;
+}

@@ -1,0 +1,69 @@
+/* model.h - the decoder-only transformer: forward, backward, prefill, decode, driven unit by unit. */
+#ifndef TRI_MODEL_H
+#define TRI_MODEL_H
+
+#include "model_shape.h"
+#include "state/params.h"
+
+typedef struct tri_kv    tri_kv;
+typedef struct tri_model tri_model;
+
+/* A packed batch, device memory, borrowed. Sequence q is rows cu[q] .. cu[q+1]; no padding. N may be 0: an
+ * empty batch still takes part in every gather and reduction. Only the K chosen rows reach the head. */
+typedef struct tri_batch {
+  tri_tensor token, pos;  /* [N] i32 */
+  tri_tensor cu;          /* [S+1] i32 */
+  tri_tensor row, target; /* [K] i32: row[k] predicts target[k] */
+  tri_tensor slot;        /* [N] i32: place in the cache (kernels.h, kv_put); used by prefill and decode */
+  tri_tensor table, len;  /* [B,P] and [B] i32: decode only, where N = B */
+} tri_batch;
+
+typedef struct tri_model_opt {
+  const tri_model_shape *shape; /* copied */
+  tri_dtype              dtype; /* compute type A */
+  tri_shard_plan         plan;
+  tri_place              place;
+  bool                   train, rollout;   /* backward wanted; generation wanted */
+  bool                   recompute;        /* keep only each layer's input for backward */
+  int64_t                max_tokens;       /* N at most, in forward, prefill and decode */
+  int64_t                max_learn_tokens; /* N at most with keep */
+  int64_t                max_rows;         /* K at most */
+  int64_t                max_positions;    /* positions 0 .. max_positions - 1 occur */
+  const char            *label;            /* in the memory table */
+} tri_model_opt;
+
+/* Not collective. Plans memory in the ledger; nothing may run before the ledger is taken and tri_model_start.
+ */
+TRI_CHECKED tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
+                                      tri_ledger *ledger, const tri_model_opt *opt, tri_model **out);
+/* Not collective. After the ledger was taken: rotary table, product workspace. Weights are filled through
+ * tri_params_fill(tri_model_params(m), ...). */
+TRI_CHECKED tri_status tri_model_start(tri_model *m, tri_stream *s);
+void                   tri_model_close(tri_model **m);
+tri_params            *tri_model_params(tri_model *m);
+const tri_model_shape *tri_model_get_shape(const tri_model *m);
+/* Collective over the parameter scope. TRI_EDEVICE when a product's rows depend on their company here, so
+ * that run.sampler: exact cannot be promised. Weights must be filled. */
+TRI_CHECKED tri_status tri_model_check(tri_model *m, tri_stream *s);
+
+/* Collective over the parameter scope. logp, ent f32 [K], nats: log-probability of target and entropy at
+ * logits times inv_temperature; borrowed until the next call. keep: hold what backward needs. */
+TRI_CHECKED tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
+                                         tri_tensor *logp, tri_tensor *ent, tri_stream *s);
+/* Collective over the parameter and gradient scopes, after forward with keep on the same batch. dlogp, dent
+ * f32 [K]: d loss / d logp, d loss / d ent. last: no more micro-batch before the update. */
+TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
+                                          const tri_tensor *dent, float inv_temperature, bool last,
+                                          tri_stream *s);
+/* Collective over the parameter scope unless held. The sequences in b->cu enter the cache at b->slot; nothing
+ * is drawn. */
+TRI_CHECKED tri_status tri_model_prefill(tri_model *m, const tri_batch *b, tri_kv *kv, tri_stream *s);
+/* Collective over the parameter scope unless held. One row per running sequence: enters the cache, attends to
+ * it, and the next token of each of the K chosen rows is drawn. key i64 [K,3] device; token i32 [K], logp f32
+ * [K] device, borrowed until the next call; logp NaN: the row's logits are no distribution. May be
+ * recorded (device.h) while the parameters are held, once it was called before. */
+TRI_CHECKED tri_status tri_model_decode(tri_model *m, const tri_batch *b, tri_kv *kv, const tri_tensor *key,
+                                        const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
+                                        tri_stream *s);
+
+#endif

@@ -1,9 +1,0 @@
-/* place.h - where a rank is: its node, and which of its node's it is. Layer 0. */
-#ifndef TRI_PLACE_H
-#define TRI_PLACE_H
-
-typedef struct tri_place {
-  int local_rank, local_size, node, nodes;
-} tri_place;
-
-#endif

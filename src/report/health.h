@@ -1,0 +1,39 @@
+/* health.h - what says that a run learns nothing: looked for in each step, warned of once. */
+#ifndef TRI_HEALTH_H
+#define TRI_HEALTH_H
+
+#include "rollout/rollout.h"
+
+enum { TRI_HEALTH_STEPS = 3 }; /* in a row; chosen: small batches have one or two such steps by chance */
+
+/* Zero-initialise. The first members are the caller's to set, names borrowed; the others belong to health.c. */
+typedef struct tri_health {
+  int         n_reward;
+  const char *name[TRI_REWARDS_MAX];
+  double      weight[TRI_REWARDS_MAX]; /* factors in the sum of rewards */
+  int64_t     max_response_length;     /* tokens */
+
+  /* Steps in a row up to the last one in which: */
+  int      constant;                  /* every answer got the same sum of rewards */
+  int      flat;                      /* the answers to each prompt got equal rewards */
+  int      unearned[TRI_REWARDS_MAX]; /* no answer earned this one, which counts for something */
+  int      cut;                       /* over a fifth of the answers were cut */
+  int      still;                     /* the gradient was 0 though rewards differ */
+  float    sum;                       /* the last step's constant sum */
+  double   cut_ratio, grad_norm;      /* the last step's */
+  unsigned said;                      /* bit: cause that was warned of */
+} tri_health;
+
+/* Share of the groups whose rewards are all equal. Not collective. */
+double tri_health_zero_variance(const tri_rollout *r);
+/* Share of the answers that were cut at the longest length. Not collective. */
+double tri_health_truncated(const tri_rollout *r);
+/* Not collective. One step: its rollout with rewards (NULL: nothing was generated) and the norm of its last gradient. */
+void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm);
+/* Not collective. The next warning that is due after the steps observed, as text with its cure; false: none. Each cause comes
+ * once. */
+bool tri_health_next(tri_health *h, char *out, size_t bytes);
+/* Not collective, but the same on every rank: all that are due, which one rank (`speaks`) logs as of this step. */
+void tri_health_warn(tri_health *h, int64_t step, bool speaks);
+
+#endif

@@ -1,0 +1,375 @@
+/* metrics.c - named scalars and spans of one step, reduced over the ranks, written as one JSON line. */
+#include "metrics.h"
+
+#include "base/file.h"
+#include "device/trace.h"
+#include "io/text/json_text.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { NAME_BYTES = 96, TEXT_BYTES = 256, ENTRY_MAX = 256 }; /* chosen: several times what a run has */
+
+typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_RANK0, ENTRY_SPAN, ENTRY_TEXT } entry_kind;
+
+typedef struct entry {
+  char       name[NAME_BYTES];
+  entry_kind kind;
+  double     value;   /* before reduce this rank's, after it everyone's */
+  double     begun_s; /* span: since when it is open; 0 while closed */
+  int        traced;  /* span: the trace's number of it */
+  char       text[TEXT_BYTES];
+} entry;
+
+struct tri_metrics {
+  int      fd, rank; /* fd: -1 without a file */
+  char    *path;
+  bool     is_new, is_due;  /* as opened: no line was kept; the last one waits for tri_metrics_complete */
+  bool     is_replaced;     /* a new file has the name of fd's */
+  tri_text completion;      /* what is not yet in the place of the last line's `due` */
+  tri_text waiting;         /* lines that are not in the file yet */
+  const tri_device *device; /* borrowed; NULL: nothing is traced */
+  int               n;
+  entry             e[ENTRY_MAX];
+};
+
+/* The end of a line that is to be completed. */
+static const char due[] = ", \"eval\": \"due\"}\n";
+enum { DUE_BYTES = sizeof due - 1 };
+
+static bool ends_due(const char *text, size_t n) {
+  return n >= DUE_BYTES && !memcmp(text + n - DUE_BYTES, due, DUE_BYTES);
+}
+
+/* Length in bytes of the lines to keep: whole ones of steps up to keep_step. */
+static tri_status kept_bytes(const char *path, const char *text, size_t n, int64_t keep_step, size_t *keep) {
+  int line = 1;
+
+  *keep = 0;
+  while (*keep < n) {
+    const char *at = text + *keep, *end = memchr(at, '\n', n - *keep);
+    json_t     *object, *step;
+    if (!end || keep_step < 0) return TRI_OK;
+    object = json_loadb(at, (size_t)(end - at), JSON_ALLOW_NUL, NULL);
+    step = json_object_get(object, "step");
+    if (!json_is_integer(step)) {
+      json_decref(object);
+      TRI_FAIL(TRI_EFORMAT, "%s:%d: is not a line of metrics with its step; repair the file or move it away",
+               path, line);
+    }
+    bool later = json_integer_value(step) > keep_step;
+    json_decref(object);
+    if (later) return TRI_OK;
+    *keep += (size_t)(end + 1 - at);
+    line++;
+  }
+  return TRI_OK;
+}
+
+/* Open for appending, cut back to keep_step. */
+static tri_status file_open(tri_metrics *m, int64_t keep_step) {
+  tri_status st = TRI_OK;
+  char      *text = NULL;
+  size_t     n, keep;
+
+  TRI_TRY_DONE(tri_file_append(m->path, &m->fd));
+  TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
+  TRI_TRY_DONE(kept_bytes(m->path, text, n, keep_step, &keep));
+  if (keep < n && ftruncate(m->fd, (off_t)keep))
+    TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be cut back to step %lld: %s", m->path, (long long)keep_step,
+                  strerror(errno));
+  m->is_new = keep == 0;
+  m->is_due = ends_due(text, keep);
+done:
+  TRI_FREE(text);
+  return st;
+}
+
+tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out) {
+  tri_status   st = TRI_OK;
+  tri_metrics *m = NULL;
+
+  *out = NULL;
+  TRI_TRY_DONE(TRI_ALLOC(m, 1));
+  m->fd = -1;
+  m->rank = rank;
+  if (path && rank == 0) {
+    TRI_TRY_DONE(TRI_ALLOC(m->path, strlen(path) + 1));
+    memcpy(m->path, path, strlen(path) + 1);
+    TRI_TRY_DONE(file_open(m, keep_step));
+  }
+  *out = m;
+done:
+  if (st != TRI_OK) tri_metrics_close(&m);
+  return st;
+}
+
+void tri_metrics_close(tri_metrics **m) {
+  if (!*m) return;
+  if ((*m)->fd >= 0) close((*m)->fd);
+  TRI_FREE((*m)->path);
+  tri_text_free(&(*m)->completion);
+  tri_text_free(&(*m)->waiting);
+  TRI_FREE(*m);
+}
+
+static entry *find(tri_metrics *m, const char *name) {
+  for (int i = 0; i < m->n; i++)
+    if (!strcmp(m->e[i].name, name)) return &m->e[i];
+  return NULL;
+}
+
+/* The entry of this name; a new one is zeroed, and *is_new tells. */
+static entry *find_or_add(tri_metrics *m, const char *name, entry_kind kind, bool *is_new) {
+  entry *e = find(m, name);
+
+  *is_new = !e;
+  if (!e) {
+    TRI_ASSERT(m->n < ENTRY_MAX && strlen(name) < NAME_BYTES);
+    e = &m->e[m->n++];
+    *e = (entry){.kind = kind};
+    memcpy(e->name, name, strlen(name) + 1);
+  }
+  TRI_ASSERT(e->kind == kind);
+  return e;
+}
+
+/* Of two values of one name: what they make together. */
+static double combined(entry_kind kind, double a, double b) {
+  if (kind == ENTRY_SUM) return a + b;
+  if (kind == ENTRY_RANK0) return b;
+  return isnan(a) || (!isnan(b) && a > b) ? a : b;
+}
+
+void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value) {
+  static const entry_kind of[] = {
+      [TRI_METRIC_SUM] = ENTRY_SUM, [TRI_METRIC_MAX] = ENTRY_MAX_OF, [TRI_METRIC_RANK0] = ENTRY_RANK0};
+  bool   is_new;
+  entry *e = find_or_add(m, name, of[kind], &is_new);
+
+  e->value = is_new ? value : combined(e->kind, e->value, value);
+}
+
+void tri_metric_text(tri_metrics *m, const char *name, const char *value) {
+  bool   is_new;
+  entry *e;
+
+  if (m->rank != 0) return;
+  e = find_or_add(m, name, ENTRY_TEXT, &is_new);
+  e->value = NAN;
+  TRI_ASSERT(strlen(value) < sizeof e->text);
+  memcpy(e->text, value, strlen(value) + 1);
+}
+
+static entry *span_entry(tri_metrics *m, const char *span) {
+  char name[NAME_BYTES];
+  bool is_new;
+
+  TRI_ASSERT((size_t)snprintf(name, sizeof name, "time_%s_s", span) < sizeof name);
+  return find_or_add(m, name, ENTRY_SPAN, &is_new);
+}
+
+void tri_metrics_trace(tri_metrics *m, const tri_device *d) { m->device = d; }
+
+static tri_trace *trace_of(const tri_metrics *m) { return m->device ? m->device->trace : NULL; }
+
+void tri_metric_begin(tri_metrics *m, const char *span) {
+  entry *e = span_entry(m, span);
+
+  TRI_ASSERT(e->begun_s == 0);
+  e->begun_s = tri_now_s();
+  e->traced = tri_trace_phase(trace_of(m), span);
+}
+
+void tri_metric_end(tri_metrics *m, const char *span) {
+  entry *e = span_entry(m, span);
+
+  TRI_ASSERT(e->begun_s > 0);
+  e->value += tri_now_s() - e->begun_s;
+  e->begun_s = 0;
+  tri_trace_end(trace_of(m), e->traced, NULL);
+}
+
+void tri_metric_forget(tri_metrics *m, const char *span) {
+  entry *e = span_entry(m, span);
+
+  TRI_ASSERT(e->begun_s == 0 && e == &m->e[m->n - 1]);
+  m->n--;
+}
+
+bool tri_metric_has(const tri_metrics *m, const char *name) { return find((tri_metrics *)m, name) != NULL; }
+
+double tri_metric_get(const tri_metrics *m, const char *name) {
+  for (int i = 0; i < m->n; i++)
+    if (!strcmp(m->e[i].name, name)) return m->e[i].value;
+  return NAN;
+}
+
+/* Names and kinds in their order, in 64 bits (FNV-1a): ranks whose numbers differ do not fit together. */
+static uint64_t names_hash(const tri_metrics *m) {
+  uint64_t h = 0xcbf29ce484222325u;
+
+  for (int i = 0; i < m->n; i++) {
+    if (m->e[i].kind == ENTRY_TEXT) continue;
+    for (const char *c = m->e[i].name; *c; c++) h = (h ^ (unsigned char)*c) * 0x100000001b3u;
+    h = (h ^ (uint64_t)m->e[i].kind) * 0x100000001b3u;
+  }
+  return h;
+}
+
+/* What a rank sends: the hash of its names, then its values without the texts. */
+typedef struct message {
+  uint64_t hash;
+  double   value[ENTRY_MAX];
+} message;
+
+static tri_status reduce_values(tri_metrics *m, const char *recv, const size_t *counts, int n_rank,
+                                size_t n_bytes) {
+  message in;
+
+  for (int r = 0; r < n_rank; r++) {
+    uint64_t hash = 0;
+    if (counts[r] == n_bytes) memcpy(&hash, recv + (size_t)r * n_bytes, sizeof hash);
+    if (counts[r] != n_bytes || hash != names_hash(m))
+      TRI_FAIL(TRI_EINTERNAL, "ranks %d and %d have different metrics in this step", m->rank, r);
+  }
+  for (int r = 0; r < n_rank; r++) {
+    memcpy(&in, recv + (size_t)r * n_bytes, n_bytes);
+    for (int i = 0, k = 0; i < m->n; i++) {
+      entry *e = &m->e[i];
+      if (e->kind == ENTRY_TEXT) continue;
+      if (r == 0) e->value = in.value[k];
+      if (r > 0 && e->kind != ENTRY_RANK0) e->value = combined(e->kind, e->value, in.value[k]);
+      k++;
+    }
+  }
+  return TRI_OK;
+}
+
+tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world) {
+  tri_status st = TRI_OK;
+  message    mine = {.hash = names_hash(m)};
+  char      *recv = NULL;
+  size_t    *counts = NULL, n_bytes = offsetof(message, value);
+
+  for (int i = 0; i < m->n; i++) {
+    TRI_ASSERT(m->e[i].begun_s == 0);
+    if (m->e[i].kind == ENTRY_TEXT) continue;
+    memcpy((char *)&mine + n_bytes, &m->e[i].value, sizeof(double));
+    n_bytes += sizeof(double);
+  }
+  if (!world) return TRI_OK;
+  TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
+  TRI_TRY_DONE(tri_host_gather_all(world, &mine, n_bytes, (void **)&recv, counts));
+  TRI_TRY_DONE(reduce_values(m, recv, counts, world->size, n_bytes));
+done:
+  TRI_FREE(recv);
+  TRI_FREE(counts);
+  return st;
+}
+
+/* Behind what a line has: all values, and its end. */
+static tri_status put_values(const tri_metrics *m, tri_text *line) {
+  for (int i = 0; i < m->n; i++) {
+    const entry *e = &m->e[i];
+    TRI_TRY(tri_text_put(line, ", ", 2));
+    TRI_TRY(tri_json_put_string(line, e->name, strlen(e->name)));
+    TRI_TRY(tri_text_put(line, ": ", 2));
+    if (e->kind == ENTRY_TEXT)
+      TRI_TRY(tri_json_put_string(line, e->text, strlen(e->text)));
+    else
+      TRI_TRY(tri_json_put_double(line, e->value));
+  }
+  return tri_text_put(line, "}\n", 2);
+}
+
+static tri_status line_make(const tri_metrics *m, int64_t step, tri_text *line) {
+  TRI_TRY(tri_text_printf(line, "{\"step\": %lld", (long long)step));
+  return put_values(m, line);
+}
+
+static tri_status append(const tri_metrics *m, const tri_text *line) {
+  off_t  before = lseek(m->fd, 0, SEEK_END);
+  size_t have = 0;
+
+  while (have < line->len) {
+    ssize_t n = write(m->fd, line->data + have, line->len - have);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      tri_status st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing failed: %s", m->path,
+                               strerror(errno));
+      if (before < 0 || ftruncate(m->fd, before))
+        tri_log(TRI_LOG_WARN, "%s: ends in half a line: %s", m->path, strerror(errno));
+      return st;
+    }
+    have += (size_t)n;
+  }
+  return TRI_OK;
+}
+
+/* Written anew as a whole: at no moment is there half a line. */
+static tri_status complete_file(tri_metrics *m) {
+  tri_status st = TRI_OK;
+  tri_text   all = {0};
+  char      *text = NULL;
+  size_t     n;
+
+  TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
+  if (!ends_due(text, n)) TRI_FAIL_DONE(TRI_EFORMAT, "%s: was changed by another program meanwhile", m->path);
+  TRI_TRY_DONE(tri_text_put(&all, text, n - DUE_BYTES));
+  TRI_TRY_DONE(tri_text_put(&all, m->completion.data, m->completion.len));
+  TRI_TRY_DONE(tri_file_write(m->path, all.data, all.len));
+  m->completion.len = 0;
+  m->is_replaced = true;
+done:
+  TRI_FREE(text);
+  tri_text_free(&all);
+  return st == TRI_EINPUT ? TRI_EFILE : st; /* the file is not the user's input */
+}
+
+static tri_status reopen(tri_metrics *m) {
+  int fd;
+
+  TRI_TRY(tri_file_append(m->path, &fd));
+  close(m->fd);
+  m->fd = fd;
+  m->is_replaced = false;
+  return TRI_OK;
+}
+
+tri_status tri_metrics_flush(tri_metrics *m) {
+  if (m->fd < 0) return TRI_OK;
+  if (m->completion.len) TRI_TRY(complete_file(m));
+  if (m->is_replaced) TRI_TRY(reopen(m));
+  if (!m->waiting.len) return TRI_OK;
+  TRI_TRY(append(m, &m->waiting));
+  m->waiting.len = 0;
+  return TRI_OK;
+}
+
+tri_status tri_metrics_write(tri_metrics *m, int64_t step) {
+  tri_status st = m->fd >= 0 ? line_make(m, step, &m->waiting) : TRI_OK;
+
+  m->n = 0;
+  return st == TRI_OK ? tri_metrics_flush(m) : st;
+}
+
+tri_status tri_metrics_put_off(tri_metrics *m, int64_t step) {
+  tri_metric_text(m, "eval", "due");
+  return tri_metrics_write(m, step);
+}
+
+bool tri_metrics_is_new(const tri_metrics *m) { return m->is_new; }
+bool tri_metrics_is_due(const tri_metrics *m) { return m->is_due; }
+
+tri_status tri_metrics_complete(tri_metrics *m) {
+  tri_status st = m->fd >= 0 ? put_values(m, &m->completion) : TRI_OK;
+
+  m->n = 0;
+  m->is_due = false;
+  return st == TRI_OK ? tri_metrics_flush(m) : st;
+}

@@ -1,0 +1,51 @@
+/* metrics.h - named scalars and spans of one step; one JSON line a step. */
+#ifndef TRI_METRICS_H
+#define TRI_METRICS_H
+
+#include "comm/comm.h"
+
+/* How the ranks' values become one. RANK0: the same on every rank. */
+typedef enum { TRI_METRIC_SUM, TRI_METRIC_MAX, TRI_METRIC_RANK0 } tri_metric_kind;
+typedef struct tri_metrics tri_metrics;
+
+/* Rank 0 appends to `path` (NULL: no file); other ranks touch no file. keep_step: lines of later steps are
+ * cut off first (resuming); -1 keeps nothing. A last line without its newline is cut off too; another line
+ * that is not one of ours is TRI_EFORMAT. Not collective. */
+TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out);
+void                   tri_metrics_close(tri_metrics **m);
+/* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
+ * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger,
+ * RANK0 the latest. NaN wins over every number. At most 256 names of 95 bytes, texts of 255. */
+void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
+void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
+/* Not collective. Spans are phases of d's trace too, while it has one. d is borrowed. */
+void tri_metrics_trace(tri_metrics *m, const tri_device *d);
+/* Not collective. Spans become time_<span>_s, the longest of the ranks. Entering one again adds. None is open
+ * at reduce. span: a literal. */
+void tri_metric_begin(tri_metrics *m, const char *span);
+void tri_metric_end(tri_metrics *m, const char *span);
+/* Not collective. The span, the last name that was added, is as if it had not been. */
+void   tri_metric_forget(tri_metrics *m, const char *span);
+double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
+bool   tri_metric_has(const tri_metrics *m, const char *name);
+/* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that
+ * do not have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
+TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
+/* Not collective. After reduce: rank 0 makes one JSON line: "step" first, then names in the order they were added,
+ * numbers as number.h writes them, not finite as null; all values are cleared. Then it is appended as
+ * flush does. */
+TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
+/* Not collective. As write, of a line whose evaluation was given up: it ends with "eval": "due". */
+TRI_CHECKED tri_status tri_metrics_put_off(tri_metrics *m, int64_t step);
+/* Not collective; rank 0's alone count. As opened: there was no line to keep; the last one was put off. */
+bool tri_metrics_is_new(const tri_metrics *m);
+bool tri_metrics_is_due(const tri_metrics *m);
+/* Not collective. After open and reduce, before any write: the values take the place of the last line's "eval": "due", so
+ * that it is as if it had never been put off. The file changes as a whole, or not at all: then, and that is TRI_EFILE, the
+ * values wait for the next flush, and all lines behind them. */
+TRI_CHECKED tri_status tri_metrics_complete(tri_metrics *m);
+/* Not collective. Rank 0 writes what waits. What cannot be written whole (disk full) is TRI_EFILE, leaves nothing
+ * of itself in the file and waits for the next call. */
+TRI_CHECKED tri_status tri_metrics_flush(tri_metrics *m);
+
+#endif

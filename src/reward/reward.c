@@ -1,0 +1,147 @@
+/* reward.c - the table of rewards, and the weighted sum of those a deck lists. */
+#include "reward.h"
+#include "rollout/rollout.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const tri_reward *const table[] = {&tri_reward_exact, &tri_reward_number, &tri_reward_regex};
+enum { N_REWARD = sizeof table / sizeof *table };
+
+typedef struct set_row {
+  const tri_reward *kind;
+  void             *state;
+  double            weight;
+  char              name[48]; /* unique in the set */
+  bool              warned;
+} set_row;
+
+struct tri_reward_set {
+  int     n;
+  bool    warned_text;
+  set_row row[TRI_REWARDS_MAX];
+};
+
+const tri_reward *tri_reward_at(int i) { return i >= 0 && i < N_REWARD ? table[i] : NULL; }
+
+const tri_reward *tri_reward_find(const char *name) {
+  for (int i = 0; i < N_REWARD; i++)
+    if (!strcmp(table[i]->name, name)) return table[i];
+  return NULL;
+}
+
+static tri_status unknown_name(const char *name) {
+  const char *known[N_REWARD];
+  const char *near;
+  char        all[256] = "";
+
+  for (int i = 0; i < N_REWARD; i++) {
+    size_t used = strlen(all);
+    known[i] = table[i]->name;
+    snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", known[i]);
+  }
+  near = tri_nearest(name, known, N_REWARD);
+  TRI_FAIL(TRI_ECONFIG, "reward.name = %s: there is no such reward%s%s%s; known are %s", name,
+           near ? "; did you mean " : "", near ? near : "", near ? "?" : "", all);
+}
+
+static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o) {
+  set_row *row = &s->row[s->n];
+  int      same = 1;
+
+  row->kind = tri_reward_find(o->name);
+  row->weight = o->weight;
+  if (!row->kind) return unknown_name(o->name);
+  if (!isfinite(o->weight))
+    TRI_FAIL(TRI_ECONFIG, "reward.weight = %g of %s: must be finite", o->weight, o->name);
+  for (int i = 0; i < s->n; i++) same += s->row[i].kind == row->kind;
+  snprintf(row->name, sizeof row->name, same > 1 ? "%s_%d" : "%s", row->kind->name, same);
+  TRI_TRY(row->kind->open(o, &row->state));
+  s->n++;
+  return TRI_OK;
+}
+
+tri_status tri_reward_set_open(const tri_reward_opt *o, int n, tri_reward_set **out) {
+  tri_status st = TRI_OK;
+
+  *out = NULL;
+  if (n < 1 || n > TRI_REWARDS_MAX)
+    TRI_FAIL(TRI_ECONFIG, "reward: has %d entries: must be 1 to %d", n, TRI_REWARDS_MAX);
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  for (int i = 0; i < n; i++) TRI_TRY_DONE(row_open(*out, &o[i]));
+done:
+  if (st != TRI_OK) tri_reward_set_close(out);
+  return st;
+}
+
+void tri_reward_set_close(tri_reward_set **s) {
+  if (!*s) return;
+  for (int i = 0; i < (*s)->n; i++) (*s)->row[i].kind->close(&(*s)->row[i].state);
+  TRI_FREE(*s);
+}
+
+const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n) {
+  const char *why = NULL;
+
+  for (int i = 0; i < s->n && !why; i++)
+    if (s->row[i].kind->refuse) why = s->row[i].kind->refuse(s->row[i].state, truth, n);
+  return why;
+}
+
+tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total,
+                                int32_t *failed) {
+  tri_status st = TRI_OK;
+  float     *score = NULL;
+  double    *sum = NULL;
+
+  TRI_TRY_DONE(TRI_ALLOC(score, n));
+  TRI_TRY_DONE(TRI_ALLOC(sum, n));
+  for (int q = 0; q < n; q++) failed[q] = 0;
+  for (int i = 0; i < s->n; i++) {
+    TRI_TRY_DONE(s->row[i].kind->score(s->row[i].state, a, n, score));
+    for (int q = 0; q < n; q++) {
+      if (isnan(score[q])) {
+        failed[q] |= 1 << i;
+        score[q] = 0;
+      }
+      if (!isfinite(score[q]))
+        TRI_FAIL_DONE(TRI_ENUMERIC, "reward %s gave %g to an answer to prompt_id %lld", s->row[i].name,
+                      (double)score[q], (long long)a[q].prompt_id);
+      part[(int64_t)q * s->n + i] = score[q];
+      sum[q] += s->row[i].weight * (double)score[q];
+    }
+  }
+  for (int q = 0; q < n; q++) {
+    total[q] = (float)sum[q];
+    if (!isfinite(total[q]))
+      TRI_FAIL_DONE(
+          TRI_ENUMERIC,
+          "the weighted sum of rewards is %g for an answer to prompt_id %lld; look at reward.weight", sum[q],
+          (long long)a[q].prompt_id);
+  }
+done:
+  TRI_FREE(score);
+  TRI_FREE(sum);
+  return st;
+}
+
+void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
+  bool       *warned = i < 0 ? &s->warned_text : &s->row[i].warned;
+  const char *name = i < 0 ? "" : s->row[i].name, *why = i < 0 ? NULL : s->row[i].kind->failure;
+
+  if (!why) why = i < 0 ? "the tokenizer's decoder fails on its tokens" : "it gave no number";
+  if (*warned) return;
+  *warned = true;
+  tri_log(TRI_LOG_WARN,
+          "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
+          "reward_failures counts such answers)",
+          i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
+}
+
+int tri_reward_set_count(const tri_reward_set *s) { return s->n; }
+
+const char *tri_reward_set_name(const tri_reward_set *s, int i) {
+  TRI_ASSERT(i >= 0 && i < s->n);
+  return s->row[i].name;
+}

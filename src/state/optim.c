@@ -1,0 +1,61 @@
+/* optim.c - clipping by the global norm, AdamW on the shard, the learning-rate schedule. */
+#include "optim.h"
+#include "device/trace.h"
+
+#include <math.h>
+
+static tri_status update_unit(tri_params *p, int unit, const tri_optim_opt *opt, const tri_adamw_rule *base,
+                              tri_stream *s) {
+  const tri_unit_spec *spec = &tri_params_options(p)->unit[unit];
+  tri_optim_view       v = tri_params_optim_view(p, unit);
+
+  for (int i = 0; i < spec->n_param; i++) {
+    tri_range      whole = {spec->param[i].offset, tri_param_count(&spec->param[i])};
+    tri_range      r = tri_range_meet(whole, v.range);
+    int64_t        at = r.begin - v.range.begin;
+    tri_adamw_rule rule = *base;
+    if (!r.count) continue;
+    rule.decay = spec->param[i].ndim == 2 ? (float)(base->lr * opt->weight_decay) : 0.0f;
+    tri_tensor w = tri_view1(v.weight + at, TRI_F32, r.count), g = tri_view1(v.grad + at, TRI_F32, r.count);
+    tri_tensor m = tri_view1(v.exp_avg + at, TRI_F32, r.count),
+               q = tri_view1(v.exp_avg_sq + at, TRI_F32, r.count),
+               half = v.half ? tri_view1(v.half + at, TRI_BF16, r.count) : (tri_tensor){0};
+    TRI_TRY(s->device->ops->kernels->adamw(s, &w, &m, &q, v.half ? &half : NULL, &g, &rule));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate, int64_t update,
+                          tri_stream *s, double *grad_norm, bool *applied) {
+  tri_comm      *c = tri_params_optim_comm(p);
+  tri_adamw_rule rule = {
+      (float)learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 1.0f, update};
+  tri_trace *trace = s->device->trace;
+  double     sum;
+  int        span;
+
+  span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "gradient norm"}, s);
+  TRI_TRY(tri_params_grad_sumsq(p, s, &sum)); /* padding is zero and adds nothing */
+  tri_trace_end(trace, span, s);
+  if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));
+  *grad_norm = sqrt(sum);
+  *applied = isfinite(*grad_norm);
+  if (!*applied) return tri_params_grad_clear(p), TRI_OK;
+  if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm)
+    rule.scale = (float)(opt->max_grad_norm / *grad_norm);
+  span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "optimizer"}, s);
+  for (int i = 0; i < tri_params_options(p)->n_unit; i++) TRI_TRY(update_unit(p, i, opt, &rule, s));
+  tri_trace_end(trace, span, s);
+  return tri_params_publish(p, s);
+}
+
+double tri_lr_at(const tri_lr_opt *o, int64_t update) {
+  double floor_lr = o->peak * o->min_ratio, done;
+
+  if (update <= o->warmup) return o->peak * (double)update / (double)o->warmup;
+  if (o->scheduler == TRI_LR_CONSTANT || o->total <= o->warmup) return o->peak;
+  done = (double)(update - o->warmup) / (double)(o->total - o->warmup);
+  if (done > 1) done = 1;
+  if (o->scheduler == TRI_LR_LINEAR) return o->peak + (floor_lr - o->peak) * done;
+  return floor_lr + (o->peak - floor_lr) * 0.5 * (1.0 + cos(3.14159265358979323846 * done));
+}

@@ -1,0 +1,29 @@
+/* optim.h - clipping by the global norm, AdamW on the shard, the learning-rate schedule. */
+#ifndef TRI_OPTIM_H
+#define TRI_OPTIM_H
+
+#include "params.h"
+
+typedef struct tri_optim_opt {
+  double beta1, beta2, eps, weight_decay; /* decay touches tensors of two dimensions only */
+  double max_grad_norm;                   /* 0: no clipping */
+} tri_optim_opt;
+
+/* Collective over world. Clips the reduced gradients by their global norm, AdamW (Loshchilov, Hutter 2019) on
+ * the optimizer share, new weights to every holder, gradients zero. update: 1-based count of updates.
+ * *grad_norm is the norm before clipping, equal on all ranks; when it is not finite nothing is updated, the
+ * gradients are cleared, and *applied is false. */
+TRI_CHECKED tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate,
+                                      int64_t update, tri_stream *s, double *grad_norm, bool *applied);
+
+typedef enum { TRI_LR_CONSTANT, TRI_LR_LINEAR, TRI_LR_COSINE } tri_lr_scheduler;
+typedef struct tri_lr_opt {
+  tri_lr_scheduler scheduler;
+  double           peak, min_ratio; /* min_ratio: of the peak, reached at the last update */
+  int64_t          warmup, total;   /* updates */
+} tri_lr_opt;
+/* Learning rate of one update, 1-based: linear warm-up from 0 (update w of w has the peak), then the schedule
+ * down to min_ratio * peak at `total`. Pure. */
+double tri_lr_at(const tri_lr_opt *o, int64_t update);
+
+#endif

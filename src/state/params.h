@@ -1,0 +1,127 @@
+/* params.h - the parameter store: shards, gradients, and the gathering of one unit at a time. */
+#ifndef TRI_PARAMS_H
+#define TRI_PARAMS_H
+
+#include "comm/comm.h"
+#include "device/kernels.h"
+#include "device/memory.h"
+#include "shard.h"
+
+enum {
+  TRI_UNIT_PARAMS = 16,
+  TRI_UNIT_LINEARS = 4
+}; /* the most one unit holds: a layer with every bias; its products */
+
+typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS } tri_init;
+typedef struct tri_param_spec {
+  char     name[96]; /* as in the safetensors file */
+  int      ndim;
+  int64_t  dim[2];
+  tri_init init;   /* how a model without a weight file starts */
+  int64_t  offset; /* of its first element in the unit's flat buffer; filled by tri_unit_layout */
+} tri_param_spec;
+
+/* A product of a unit: rows of params [first, first + n) lie one after the other and act as one [n_out, n_in]
+ * matrix. */
+typedef struct tri_linear_use {
+  int         first, n;
+  tri_linear *linear; /* borrowed */
+} tri_linear_use;
+
+/* A unit is what is gathered and released together: the embedding, one layer, the head. */
+typedef struct tri_unit_spec {
+  char           name[24];
+  bool           in_ring; /* one of many alike (a layer): shares gather slots with the others */
+  int            n_param, n_linear;
+  tri_param_spec param[TRI_UNIT_PARAMS];
+  tri_linear_use linear[TRI_UNIT_LINEARS];
+  int64_t        count; /* flat elements before padding; filled by tri_unit_layout */
+} tri_unit_spec;
+
+/* Gives every param its offset: params of one product directly behind each other, everything else 64-element
+ * aligned. */
+void    tri_unit_layout(tri_unit_spec *u);
+int64_t tri_param_count(const tri_param_spec *s);
+
+/* A gathered unit, or its gradient. t[i] is param[i] at full size; packed_*[j] are what linear[j] takes.
+ * Borrowed; see acquire and grad. */
+typedef struct tri_weights {
+  tri_tensor t[TRI_UNIT_PARAMS];
+  void      *packed_fwd[TRI_UNIT_LINEARS], *packed_bwd[TRI_UNIT_LINEARS];
+  bool       fresh; /* of a gradient: the matrices of its products hold nothing yet */
+} tri_weights;
+
+typedef struct tri_params tri_params;
+typedef struct tri_params_opt {
+  tri_dtype            dtype; /* compute type A of the gathered weights */
+  tri_shard_plan       plan;
+  tri_place            place;
+  bool                 train;   /* gradients, master weights and moments too */
+  bool                 rollout; /* tri_params_hold will be called */
+  const tri_unit_spec *unit;    /* borrowed for the life of the store */
+  int                  n_unit;
+  const char          *label; /* in the memory table: "policy", "reference" */
+} tri_params_opt;
+
+/* What a fill or a read is about. */
+typedef enum { TRI_STATE_WEIGHT, TRI_STATE_EXP_AVG, TRI_STATE_EXP_AVG_SQ } tri_state_kind;
+/* Elements [begin, begin + count) of unit[u].param[i], flattened, f32. */
+typedef tri_status (*tri_fill_fn)(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                                  float *out);
+
+/* Not collective. Plans all memory in the ledger; nothing may be used before the ledger is taken. */
+TRI_CHECKED tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
+                                       tri_ledger *ledger, const tri_params_opt *opt, tri_params **out);
+void                   tri_params_close(tri_params **p);
+/* Collective over world. Each element of the whole model is asked for on exactly one rank, then gathered to
+ * where the plan wants it. Weights first; moments (train only) are left zero if never filled. */
+TRI_CHECKED tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx,
+                                       tri_stream *s);
+/* Not collective. The elements of unit[u].param[i] this rank answers for in files (a tiling over all ranks).
+ */
+tri_range tri_params_piece(const tri_params *p, int u, int i);
+/* Not collective. Copies [begin, begin + count) of that piece to host memory, f32 master weights or moments
+ * (compute type widened to f32 for a store without master weights). */
+TRI_CHECKED tri_status tri_params_read(tri_params *p, tri_state_kind kind, int u, int i, int64_t begin,
+                                       int64_t count, float *host, tri_stream *s);
+
+enum { TRI_USE_FWD = 1, TRI_USE_BWD = 2 };
+/* Collective over the parameter scope. Starts gathering a unit and returns; asking twice costs nothing. unit
+ * < 0: none. */
+TRI_CHECKED tri_status tri_params_prefetch(tri_params *p, int unit, tri_stream *s);
+/* Collective over the parameter scope. *out is valid for work in s until release; one release per acquire.
+ * use: which packed forms are wanted. next: the unit that will be acquired after this one (-1: none),
+ * prefetched meanwhile. */
+TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int next, tri_stream *s,
+                                          tri_weights *out);
+TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);
+/* Collective over the parameter scope. Keep every unit gathered (for generation), or let go again. */
+TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
+
+/* Not collective. The unit's full-size gradient, f32. Add into it; but where out->fresh, the first who asks
+ * writes the matrices of linear[j], all of them, instead. */
+TRI_CHECKED tri_status tri_params_grad(tri_params *p, int unit, tri_stream *s, tri_weights *out);
+/* Collective over the gradient scope. This micro-batch is done with the unit: reduce it as the plan says.
+ * last: no more micro-batch before the update. */
+TRI_CHECKED tri_status tri_params_grad_done(tri_params *p, int unit, tri_stream *s, bool last);
+
+/* This rank's optimizer share of a unit: arrays of range.count f32 elements, starting at flat element
+ * range.begin. Borrowed. */
+typedef struct tri_optim_view {
+  tri_range range;
+  float    *weight, *exp_avg, *exp_avg_sq, *grad;
+  uint16_t *half; /* bf16, the weights in the compute type; NULL where that is f32 */
+} tri_optim_view;
+tri_optim_view tri_params_optim_view(tri_params *p, int unit);
+/* Not collective. Sum of squares of this rank's optimizer share of the gradient. The host waits. */
+TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
+/* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
+tri_comm *tri_params_optim_comm(tri_params *p);
+/* Collective over world. After the update of every view, half included: new weights to every rank that holds
+ * them; gradients count as zero again. */
+TRI_CHECKED tri_status tri_params_publish(tri_params *p, tri_stream *s);
+/* Not collective. Gradients count as zero again, weights stay (a skipped step). */
+void                  tri_params_grad_clear(tri_params *p);
+const tri_params_opt *tri_params_options(const tri_params *p);
+
+#endif

@@ -1,0 +1,83 @@
+/* params_impl.h - what the files of the parameter store share: its structs, and who holds which part. Private to its room. */
+#ifndef TRI_PARAMS_IMPL_H
+#define TRI_PARAMS_IMPL_H
+
+#include "device/trace.h"
+#include "params.h"
+
+enum { TRI_PARAM_RING = 2 }; /* slots: a unit computes while the next is gathered */
+
+/* Room for one gathered unit. */
+typedef struct tri_param_slot {
+  void   *flat;                        /* A [padded] */
+  void   *packed[2][TRI_UNIT_LINEARS]; /* fwd, bwd; carved from packed_room */
+  void   *packed_room;
+  float  *grad; /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
+                   accumulator */
+  int     unit; /* whose weights are here, or coming; -1: none */
+  int     grad_unit;
+  bool    busy;      /* acquired */
+  bool    gathering; /* a request is pending */
+  bool    have[2];   /* packed forms made */
+  tri_req req, grad_req;
+} tri_param_slot;
+
+typedef struct tri_param_unit {
+  const tri_unit_spec *spec;
+  int64_t              padded;
+  tri_range            rp, rg, ro, rw; /* params, gradients, optimizer, and the world piece that files see */
+  void                *weight;         /* A [rp.count] */
+  float               *master;         /* f32 [ro.count]; NULL in f32, where it is a part of `weight` */
+  float               *exp_avg, *exp_avg_sq, *acc; /* f32 [ro.count], [ro.count], [rg.count] */
+  size_t               linear_bytes[2][TRI_UNIT_LINEARS];
+  tri_param_slot      *own;  /* a unit that is not in the ring, or one that is never gathered */
+  tri_param_slot       held; /* gathered for generation */
+  bool                 grad_open;
+  bool                 fresh; /* acc holds nothing yet: the next gradient is written, not added */
+} tri_param_unit;
+
+struct tri_params {
+  tri_params_opt  opt;
+  tri_device     *device;                /* borrowed */
+  tri_comm       *comm[TRI_SCOPE_COUNT]; /* borrowed */
+  bool            resident, grad_direct; /* nothing to gather; gradients go straight to the accumulator */
+  bool            held;
+  tri_param_unit *unit;
+  tri_param_slot  ring[TRI_PARAM_RING];
+  tri_param_slot *pending;        /* a gradient reduction under way */
+  double         *sum, *host_sum; /* f64 [1]: device, pinned */
+};
+
+static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
+static inline size_t tri_params_weight_bytes(const tri_params *p) { return tri_dtype_bytes(p->opt.dtype); }
+/* Where flat element `element` of the unit lies in this rank's share of the weights. */
+static inline void *tri_params_weight_at(const tri_params *p, const tri_param_unit *u, int64_t element) {
+  return (char *)u->weight + (size_t)(element - u->rp.begin) * tri_params_weight_bytes(p);
+}
+/* f32 weights of the optimizer share: the master copy, or the weights themselves. */
+static inline float *tri_params_master(const tri_params *p, const tri_param_unit *u) {
+  return u->master ? u->master : tri_params_weight_at(p, u, u->ro.begin);
+}
+/* The ranks among which scope s divides; NULL for none. */
+static inline tri_comm *tri_params_comm(const tri_params *p, tri_shard_scope s) {
+  return s == TRI_SHARD_NONE ? NULL : p->comm[s == TRI_SHARD_NODE ? TRI_NODE : TRI_WORLD];
+}
+/* The scope of a finer share `from` inside the coarser `to`; NULL when they are the same. */
+static inline tri_comm *tri_params_comm_between(const tri_params *p, tri_shard_scope to,
+                                                tri_shard_scope from) {
+  if (to == from) return NULL;
+  if (from == TRI_SHARD_NODE) return p->comm[TRI_NODE];
+  return p->comm[to == TRI_SHARD_NODE ? TRI_CROSS : TRI_WORLD];
+}
+/* For a trace: the collective that starts next carries u's weights, say. */
+static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u, const char *what) {
+  tri_trace_carry(p->device->trace, p->opt.label, u->spec->name, what);
+}
+
+/* params.c. Collective over world. New weights of the optimizer share, in the compute type, go to every holder. */
+TRI_CHECKED tri_status tri_params_publish_unit(tri_params *p, tri_param_unit *u, tri_stream *s);
+/* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s: what the slot
+ * holds is out of date, or its room was lent. */
+TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
+
+#endif

@@ -1,0 +1,35 @@
+# run_case.sh - what the scripts that start whole runs share. Sourced with PROGRAM and RANKS as arguments.
+program=$1 ranks=$2
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-run.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+root=; [ "$(id -u)" != 0 ] || root=--allow-run-as-root
+
+# The quickstart's model on sums of two digits: GRPO with every kind of term. $dir/deck.yaml
+write_deck() {
+  awk 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() * 10); b = int(rand() * 10);
+    printf "{\"prompt\": \"%d+%d=\", \"answer\": \"%d\"}\n", a, b, a + b } }' > "$dir/data.jsonl"
+  cat > "$dir/deck.yaml" <<EOF
+run: {output: $dir/none, seed: 5, ranks_per_node: 1, threads: 1}
+model: {config: $here/inputs/quickstart/config.json, tokenizer: $here/inputs/quickstart/tokenizer.json, dtype: bf16}
+data: {train: $dir/data.jsonl, eval: $dir/data.jsonl}
+algo: {name: grpo, num_generations: 4, kl_coef: 0.01, ppo_epochs: 2}
+rollout: {rollout_batch_size: 8, max_response_length: 4}
+reward: [{name: regex, pattern: "[0-4]"}]
+train: {steps: 40, train_batch_size: 16, micro_batch_size: 4, learning_rate: 1e-3, lr_scheduler: cosine}
+eval: {steps: 7, max_prompts: 16}
+checkpoint: {save_steps: 2}
+EOF
+}
+
+launch() { # ranks, output folder, further key=value ...
+  n=$1 out=$2
+  shift 2
+  # shellcheck disable=SC2086
+  mpirun $root --oversubscribe -n "$n" "$program" train "$dir/deck.yaml" run.output="$out" "$@" > "$dir/log" 2>&1 ||
+    { cat "$dir/log"; return 1; }
+}
+
+numbers() { # output folder: its metrics without what may differ between equal runs
+  sed -E 's/"(time_[a-z_]*|mem_[a-z_]*|[a-z_]*_per_s)": [^,}]*(, )?//g' "$1/metrics.jsonl"
+}

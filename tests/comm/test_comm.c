@@ -1,0 +1,491 @@
+/* test_comm.c - every collective, scope, element type, device and way, and the control plane. Run with 1, 2,
+ * 3 and 4 ranks on one machine. Judge: a loop over the ranks in rank order, compared bit for bit; rank r's
+ * input is a pure function of r. NCCL promises no order of sums: its inputs are small whole numbers, whose
+ * sums are exact in any. */
+#include "filter_case.h"
+#include "ranks_case.h"
+
+enum {
+  MAX_RANKS = 4,
+  BIG = 700001, /* a prime part of the mpi way's staging buffer over 4 */
+  SMALL = 256 << 10,
+  ARENA = 24 << 20 /* bytes: of most cases, and of body_big; the emulation takes its time for every page */
+};
+
+/* CPU only: UNATTACHED: MPI. FORCED: TRI_COMM=mpi. ATTACHED: shared memory. OUTSIDE: attached, but one
+ * rank's buffers are not in its arena, so that all must take MPI. GPUs only: NCCL. */
+typedef enum { UNATTACHED, FORCED, ATTACHED, OUTSIDE, STAGED, NCCL, N_WAYS } way;
+static const char *const way_name[] = {"mpi", "mpi", "shm", "shm", "staged", "nccl"};
+static const char *const way_asked[] = {NULL, "mpi", NULL, NULL, "staged", "nccl"};
+
+typedef struct setup {
+  tri_runtime rt;
+  tri_device *d;
+  tri_stream *s;
+  tri_comm   *comm[TRI_SCOPE_COUNT];
+  size_t      bytes;            /* of the arenas */
+  char       *arena;            /* on the host: what the cases see */
+  char       *far;              /* on the device: the same where a case copied it there or from there */
+  void       *block[2], *stage; /* device memory; page-locked memory */
+  way         w;
+} setup;
+
+static char near[ARENA];
+
+static void ask_for(const char *comm) {
+  if (comm)
+    setenv("TRI_COMM", comm, 1);
+  else
+    unsetenv("TRI_COMM");
+}
+
+/* Ranks on one GPU are no ranks of one machine to NCCL, which would refuse them. */
+static void allow_sharing(const tri_device *d) {
+  char host[32];
+  int  sharers;
+
+  CHECK(tri_comm_sharers(&rt, world, d, &sharers) == TRI_OK);
+  if (sharers == 1) return;
+  snprintf(host, sizeof host, "rank%d", rt.world_rank);
+  setenv("NCCL_HOSTID", host, 1);
+  setenv("NCCL_NET", "Socket", 1);
+  setenv("NCCL_MNNVL_ENABLE", "0", 1);
+}
+
+/* The emulated NCCL answers by turns when the arena is to be registered, where pretended nodes are machines to us. */
+static void pretend_machines(setup *u) {
+  static const char *const answer[] = {"accept", "refuse", "off"};
+  static int               turn;
+  bool                     first = u->rt.world_rank == 0;
+
+  if (!TRI_CUDA_EMULATED || u->rt.nodes == 1) return;
+  snprintf(u->rt.host, sizeof u->rt.host, "node%d", u->rt.node);
+  setenv("TRI_EMULATE_NCCL_REGISTER", answer[first && turn % 4 == 3 ? 1 : turn % 4 % 3], 1);
+  turn++;
+}
+
+/* False where this build has no such communicator. */
+static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, size_t bytes) {
+  size_t     stage_bytes;
+  tri_status st;
+
+  memset(u, 0, sizeof *u);
+  u->w = w;
+  u->bytes = bytes;
+  u->arena = near;
+  ask_for(way_asked[w]);
+  CHECK(tri_runtime_open(ranks_per_node, &u->rt) == TRI_OK);
+  CHECK(tri_device_open(device, u->rt.local_rank, 2, &u->d) == TRI_OK);
+  if (w == NCCL) allow_sharing(u->d), pretend_machines(u);
+  CHECK(u->d->ops->stream_open(u->d, "comm", &u->s) == TRI_OK);
+  CHECK(u->d->ops->alloc(u->d, TRI_MEM_DEVICE, bytes + 4096, &u->block[0]) == TRI_OK);
+  u->far = (char *)u->block[0] +
+           4096 * (u->rt.world_rank % 2); /* arenas need not begin at the same place of their blocks */
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
+    st = tri_comm_open(&u->rt, (tri_scope)i, u->d, &u->comm[i]);
+    if (w == NCCL && st == TRI_EABSENT) return false;
+    CHECK(st == TRI_OK);
+  }
+  stage_bytes = tri_comm_stage_bytes(u->comm);
+  CHECK(!stage_bytes == (w != STAGED || rt.world_size == 1));
+  if (stage_bytes) CHECK(u->d->ops->alloc(u->d, TRI_MEM_PINNED, stage_bytes, &u->stage) == TRI_OK);
+  if (w != UNATTACHED) CHECK(tri_comm_attach(&u->rt, u->comm, u->d, u->far, bytes, 0, u->stage) == TRI_OK);
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) CHECK(!strcmp(u->comm[i]->ops->name, way_name[w]));
+  if (w == OUTSIDE && u->rt.world_rank == u->rt.world_size - 1) {
+    CHECK(u->d->ops->alloc(u->d, TRI_MEM_DEVICE, bytes, &u->block[1]) == TRI_OK);
+    u->far = u->block[1];
+  }
+  return true;
+}
+
+static void close_setup(setup *u) {
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) tri_comm_close(&u->comm[i]);
+  u->d->ops->free(u->d, TRI_MEM_PINNED, &u->stage);
+  for (int i = 0; i < 2; i++) u->d->ops->free(u->d, TRI_MEM_DEVICE, &u->block[i]);
+  u->d->ops->stream_close(&u->s);
+  tri_device_close(&u->d);
+  tri_runtime_close(&u->rt);
+  tri_error_clear();
+}
+
+/* The device's place of p, which lies in the arena. */
+static void *far(const setup *u, const void *p) { return u->far + ((const char *)p - u->arena); }
+
+/* Queued only: the collective that follows must come after it. */
+static void put(const setup *u, const void *p, size_t bytes) {
+  CHECK(u->d->ops->copy(u->s, far(u, p), p, bytes) == TRI_OK);
+}
+
+static void get(const setup *u, void *p, size_t bytes) {
+  CHECK(u->d->ops->copy(u->s, p, far(u, p), bytes) == TRI_OK);
+  CHECK(u->d->ops->stream_sync(u->s) == TRI_OK);
+}
+
+/* ---- values ---- */
+
+static uint64_t mix(uint64_t x) { /* splitmix64 (Steele, Lea, Flood 2014) */
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+static bool any_order; /* sums are made in an order nobody knows */
+
+/* Element i of rank r's input; floats have full mantissas, so that an order other than the ranks' shows. */
+static void put_value(void *buf, int64_t at, tri_dtype t, int r, int64_t i, int salt) {
+  uint64_t u = mix((uint64_t)i * 64 + (uint64_t)r + ((uint64_t)salt << 50));
+  float    f = (float)((double)(u >> 40) / (1 << 23) - 1.0);
+
+  if (any_order) f = (float)(int)(u >> 59) - 16.0f;
+  if (t == TRI_F32) ((float *)buf)[at] = f;
+  if (t == TRI_BF16) ((uint16_t *)buf)[at] = tri_f32_to_bf16(f);
+  if (t == TRI_I32) ((int32_t *)buf)[at] = (int32_t)(u >> 34) - (1 << 29);
+  if (t == TRI_I64) ((int64_t *)buf)[at] = (int64_t)(u >> 4) - ((int64_t)1 << 59);
+  if (t == TRI_U8) ((uint8_t *)buf)[at] = (uint8_t)(u >> 60);
+}
+
+static void put_values(void *buf, int64_t n, tri_dtype t, int r, int salt) {
+  for (int64_t i = 0; i < n; i++) put_value(buf, i, t, r, i, salt);
+}
+
+static double value_at(const void *buf, int64_t at, tri_dtype t) { /* but for i64 */
+  return t == TRI_F32    ? (double)((const float *)buf)[at]
+         : t == TRI_BF16 ? (double)tri_bf16_to_f32(((const uint16_t *)buf)[at])
+         : t == TRI_I32  ? (double)((const int32_t *)buf)[at]
+                         : (double)((const uint8_t *)buf)[at];
+}
+
+/* out[at] = element i of all `size` inputs, sums in rank order. */
+static void put_reduced(void *out, int64_t at, tri_dtype t, tri_redop op, int size, int64_t i, int salt) {
+  int64_t x[MAX_RANKS] = {0}; /* room for one element of any type each */
+  float   f = 0;
+  double  wide = 0;
+  int64_t whole = 0;
+
+  for (int r = 0; r < size; r++) {
+    put_value(&x[r], 0, t, r, i, salt);
+    if (t == TRI_I64) {
+      whole = r == 0 ? x[r] : op == TRI_SUM ? whole + x[r] : x[r] > whole ? x[r] : whole;
+      continue;
+    }
+    double v = value_at(&x[r], 0, t);
+    f = r == 0 ? (float)v : f + (float)v;
+    wide = r == 0 ? v : op == TRI_SUM ? wide + v : v > wide ? v : wide;
+  }
+  if (op == TRI_SUM && (t == TRI_F32 || t == TRI_BF16)) wide = f;
+  if (t == TRI_F32) ((float *)out)[at] = (float)wide;
+  if (t == TRI_BF16) ((uint16_t *)out)[at] = tri_f32_to_bf16((float)wide);
+  if (t == TRI_I32) ((int32_t *)out)[at] = (int32_t)wide;
+  if (t == TRI_I64) ((int64_t *)out)[at] = whole;
+  if (t == TRI_U8) ((uint8_t *)out)[at] = (uint8_t)wide;
+}
+
+/* ---- one collective, with its judge. a: send, b: recv; wanted is made in want ---- */
+
+static char want[ARENA];
+
+static void check_all_gather(setup *u, tri_comm *c, int64_t n, tri_dtype t, bool in_place, int salt) {
+  size_t bytes = (size_t)n * tri_dtype_bytes(t), all = bytes * (size_t)c->size;
+  char  *recv = u->arena,
+       *send = in_place ? recv + (size_t)c->rank * bytes : u->arena + u->bytes - bytes - 512;
+
+  memset(recv, 0x33, all);
+  put_values(send, n, t, c->rank, salt);
+  put(u, recv, all);
+  put(u, send, bytes);
+  CHECK(c->ops->all_gather(c, far(u, recv), far(u, send), n, t, u->s, NULL) == TRI_OK);
+  get(u, recv, all);
+  for (int r = 0; r < c->size; r++) put_values(want + (size_t)r * bytes, n, t, r, salt);
+  CHECK(!memcmp(recv, want, all));
+}
+
+static void check_reduce_scatter(setup *u, tri_comm *c, int64_t n, tri_dtype t, tri_redop op, bool in_place,
+                                 int salt) {
+  size_t bytes = (size_t)n * tri_dtype_bytes(t);
+  char  *send = u->arena,
+       *recv = in_place ? send + (size_t)c->rank * bytes : u->arena + u->bytes - bytes - 512;
+
+  put_values(send, n * c->size, t, c->rank, salt);
+  put(u, send, bytes * (size_t)c->size);
+  CHECK(c->ops->reduce_scatter(c, far(u, recv), far(u, send), n, t, op, u->s, NULL) == TRI_OK);
+  get(u, recv, bytes);
+  for (int64_t i = 0; i < n; i++) put_reduced(want, i, t, op, c->size, n * c->rank + i, salt);
+  CHECK(!memcmp(recv, want, bytes));
+}
+
+static void check_all_reduce(setup *u, tri_comm *c, int64_t n, tri_dtype t, tri_redop op, int salt) {
+  size_t bytes = (size_t)n * tri_dtype_bytes(t);
+
+  put_values(u->arena, n, t, c->rank, salt);
+  put(u, u->arena, bytes);
+  CHECK(c->ops->all_reduce(c, u->far, n, t, op, u->s, NULL) == TRI_OK);
+  get(u, u->arena, bytes);
+  for (int64_t i = 0; i < n; i++) put_reduced(want, i, t, op, c->size, i, salt);
+  CHECK(!memcmp(u->arena, want, bytes));
+}
+
+static void check_broadcast(setup *u, tri_comm *c, int64_t n, tri_dtype t, int root, int salt) {
+  size_t bytes = (size_t)n * tri_dtype_bytes(t);
+
+  put_values(u->arena, n, t, c->rank, salt);
+  put(u, u->arena, bytes);
+  CHECK(c->ops->broadcast(c, u->far, n, t, root, u->s, NULL) == TRI_OK);
+  get(u, u->arena, bytes);
+  put_values(want, n, t, root, salt);
+  CHECK(!memcmp(u->arena, want, bytes));
+}
+
+static void check_all(setup *u, tri_comm *c, int64_t n, tri_dtype t) {
+  for (int in_place = 0; in_place < 2; in_place++) {
+    check_all_gather(u, c, n, t, in_place, 1);
+    for (int op = TRI_SUM; op <= TRI_MAX; op++)
+      check_reduce_scatter(u, c, n, t, (tri_redop)op, in_place, 2 + op);
+  }
+  for (int op = TRI_SUM; op <= TRI_MAX; op++) check_all_reduce(u, c, n, t, (tri_redop)op, 4 + op);
+  for (int root = 0; root < c->size; root++) check_broadcast(u, c, n, t, root, 6);
+}
+
+/* ---- tests; each runs for every device, way and number of ranks per pretended node ---- */
+
+static bool serves(way w, const char *device) {
+  return w == STAGED || (strcmp(device, "cpu") ? w == NCCL : w < STAGED);
+}
+
+static void for_all(size_t bytes, void (*body)(setup *u)) {
+  static const int ranks_per_node[] = {0, 1, 2};
+  const char      *only = getenv("TRI_TEST_COMM"); /* one of way_name, or all */
+
+  for (int dev = 0; tri_device_at(dev); dev++)
+    for (int w = 0; w < N_WAYS; w++)
+      for (size_t i = 0; i < sizeof ranks_per_node / sizeof ranks_per_node[0]; i++) {
+        setup u;
+        bool  one = rt.world_size == 1; /* then a scope of one rank never asks where a buffer lies */
+        if (!serves((way)w, tri_device_at(dev)->name) || (only && strcmp(only, way_name[w]))) continue;
+        if (ranks_per_node[i] && rt.world_size % ranks_per_node[i]) continue;
+        if (one && ranks_per_node[i] == 2) continue;
+        any_order = w == NCCL;
+        if (open_setup(&u, tri_device_at(dev)->name, ranks_per_node[i], (way)w, bytes)) body(&u);
+        close_setup(&u);
+      }
+  ask_for(NULL);
+}
+
+static void body_scopes(setup *u) {
+  const tri_runtime *r = &u->rt;
+
+  CHECK(u->comm[TRI_WORLD]->size == r->world_size && u->comm[TRI_WORLD]->rank == r->world_rank);
+  CHECK(u->comm[TRI_NODE]->size == r->local_size && u->comm[TRI_NODE]->rank == r->local_rank);
+  CHECK(u->comm[TRI_CROSS]->size == r->nodes && u->comm[TRI_CROSS]->rank == r->node);
+}
+
+static void body_collectives(setup *u) {
+  static const int64_t size[] = {0, 1, 7, 127, 3001};
+
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
+    for (int t = 0; t < TRI_DTYPE_COUNT; t++)
+      for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
+        check_all(u, u->comm[scope], size[i], (tri_dtype)t);
+}
+
+static void body_big(setup *u) {
+  if (u->w == FORCED || u->w == OUTSIDE || u->rt.nodes > 1) return; /* nothing new */
+  check_all(u, u->comm[TRI_WORLD], BIG, TRI_F32);
+  check_reduce_scatter(u, u->comm[TRI_WORLD], BIG, TRI_BF16, TRI_SUM, true, 9);
+  check_all_reduce(u, u->comm[TRI_WORLD], 4 * BIG, TRI_BF16, TRI_SUM, 9);
+}
+
+/* A node's share, then the cross share of it, is the world's share: what shard.h builds on. */
+static void body_two_stages(setup *u) {
+  enum { N = 211 };
+  tri_comm *node = u->comm[TRI_NODE], *cross = u->comm[TRI_CROSS], *all = u->comm[TRI_WORLD];
+  int64_t   total = (int64_t)N * all->size;
+  int32_t  *send = (int32_t *)u->arena, *half = send + total, *two = half + total, *one = two + N;
+
+  void *dsend = far(u, send), *dhalf = far(u, half), *dtwo = far(u, two);
+
+  put_values(send, total, TRI_I32, all->rank, 11);
+  put(u, send, (size_t)total * sizeof *send);
+  CHECK(all->ops->reduce_scatter(all, far(u, one), dsend, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
+  CHECK(node->ops->reduce_scatter(node, dhalf, dsend, N * cross->size, TRI_I32, TRI_SUM, u->s, NULL) ==
+        TRI_OK);
+  CHECK(cross->ops->reduce_scatter(cross, dtwo, dhalf, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
+  get(u, one, N * sizeof *one);
+  get(u, two, N * sizeof *two);
+  CHECK(!memcmp(one, two, N * sizeof *one));
+  CHECK(u->d->ops->fill(u->s, dsend, 0, (size_t)total * sizeof *send) == TRI_OK);
+  CHECK(cross->ops->all_gather(cross, dhalf, dtwo, N, TRI_I32, u->s, NULL) == TRI_OK);
+  CHECK(node->ops->all_gather(node, dsend, dhalf, N * cross->size, TRI_I32, u->s, NULL) == TRI_OK);
+  get(u, send, (size_t)total * sizeof *send);
+  for (int64_t i = 0; i < total; i++) put_reduced(want, i, TRI_I32, TRI_SUM, all->size, i, 11);
+  CHECK(!memcmp(send, want, (size_t)total * sizeof *send));
+}
+
+/* More pending collectives than a queue holds, of two scopes, waited for in order; then in one step. */
+static void body_pending(setup *u) {
+  enum { N = 151, M = 36 };
+  tri_comm *c = u->comm[TRI_WORLD], *node = u->comm[TRI_NODE];
+
+  for (int once = 0; once < 2; once++) {
+    tri_req req[M] = {{0}}, other = {0}, none = {0};
+    float  *buf[M], *gather[M], *mine = (float *)u->arena;
+    for (int i = 0; i < M; i++) {
+      buf[i] = (float *)u->arena + (size_t)(i + 1) * 8 * N;
+      gather[i] = buf[i] + 4 * N;
+      put_values(buf[i], (int64_t)N * c->size, TRI_F32, c->rank, i);
+      put(u, buf[i], (size_t)N * (size_t)c->size * sizeof *buf[i]);
+    }
+    put_values(mine, N, TRI_F32, node->rank, 20);
+    put(u, mine, N * sizeof *mine);
+    CHECK(node->ops->all_reduce(node, far(u, mine), N, TRI_F32, TRI_SUM, u->s, &other) == TRI_OK);
+    for (int i = 0; i < M; i++) {
+      void *b = far(u, buf[i]), *g = far(u, gather[i]);
+      if (i % 3 == 0) CHECK(c->ops->all_reduce(c, b, N, TRI_F32, TRI_SUM, u->s, &req[i]) == TRI_OK);
+      if (i % 3 == 1) CHECK(c->ops->all_gather(c, g, b, N, TRI_F32, u->s, &req[i]) == TRI_OK);
+      if (i % 3 == 2) CHECK(c->ops->reduce_scatter(c, g, b, N, TRI_F32, TRI_MAX, u->s, &req[i]) == TRI_OK);
+    }
+    CHECK(node->ops->wait(node, &other, u->s) == TRI_OK);
+    CHECK(c->ops->wait(c, &none, u->s) == TRI_OK); /* nothing under way is legal */
+    if (once) CHECK(c->ops->wait(c, &req[M - 1], u->s) == TRI_OK);
+    for (int i = 0; i < M; i++) {
+      float *w = (float *)want, *got = i % 3 == 0 ? buf[i] : gather[i];
+      size_t bytes = N * (i % 3 == 1 ? (size_t)c->size : 1) * sizeof *w;
+      CHECK(c->ops->wait(c, &req[i], u->s) == TRI_OK && !req[i].impl);
+      get(u, got, bytes);
+      for (int64_t k = 0; k < N; k++) {
+        if (i % 3 == 0) put_reduced(w, k, TRI_F32, TRI_SUM, c->size, k, i);
+        if (i % 3 == 2) put_reduced(w, k, TRI_F32, TRI_MAX, c->size, N * (int64_t)c->rank + k, i);
+      }
+      for (int r = 0; i % 3 == 1 && r < c->size; r++) put_values(w + r * N, N, TRI_F32, r, i);
+      CHECK(!memcmp(got, w, bytes));
+    }
+    get(u, mine, N * sizeof *mine);
+    for (int64_t k = 0; k < N; k++) put_reduced(want, k, TRI_F32, TRI_SUM, node->size, k, 20);
+    CHECK(!memcmp(mine, want, N * sizeof *mine));
+  }
+}
+
+static void body_control(setup *u) {
+  enum { N = 5000 };
+  static double x[N], y[N];
+
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) {
+    tri_comm *c = u->comm[scope];
+    int64_t   most[2] = {c->rank, -c->rank};
+    char      text[32] = "";
+    size_t    counts[MAX_RANKS];
+    void     *all = NULL;
+    for (int i = 0; i < N; i++) {
+      x[i] = 1.0 / (1 + i + c->rank * 3);
+      y[i] = 1.0 / (1 + i);
+      for (int r = 1; r < c->size; r++) y[i] += 1.0 / (1 + i + r * 3);
+    }
+    CHECK(tri_host_sum(c, x, N) == TRI_OK && !memcmp(x, y, sizeof x));
+    CHECK(tri_host_sum(c, NULL, 0) == TRI_OK);
+    CHECK(tri_host_max(c, most, 2) == TRI_OK && most[0] == c->size - 1 && most[1] == 0);
+    if (c->rank == c->size - 1) strcpy(text, "from the last");
+    CHECK(tri_host_bcast(c, text, sizeof text, c->size - 1) == TRI_OK && !strcmp(text, "from the last"));
+    CHECK(tri_host_barrier(c) == TRI_OK);
+    memset(text, 'a' + c->rank, sizeof text);
+    CHECK(tri_host_gather_all(c, text, (size_t)(c->rank * 5), &all, counts) == TRI_OK);
+    for (int r = 0, at = 0; r < c->size; at += r * 5, r++) {
+      CHECK(counts[r] == (size_t)r * 5);
+      for (int i = 0; i < r * 5; i++) CHECK(((char *)all)[at + i] == 'a' + r);
+    }
+    tri_host_free(&all);
+  }
+}
+
+static tri_status fail_if(bool bad, int rank) {
+  if (bad) TRI_FAIL(rank % 2 ? TRI_EINPUT : TRI_EFILE, "rank %d does not like its file", rank);
+  return TRI_OK;
+}
+
+static void body_agree(setup *u) {
+  tri_comm *c = u->comm[TRI_WORLD];
+
+  CHECK(tri_agree(c, TRI_OK) == TRI_OK);
+  for (int first = 0; first < c->size; first++) { /* ranks from `first` on fail, each in its own way */
+    char       text[64];
+    tri_status st = tri_agree(c, fail_if(c->rank >= first, c->rank));
+    snprintf(text, sizeof text, "rank %d does not like its file", first);
+    CHECK(st == (first % 2 ? TRI_EINPUT : TRI_EFILE) && !strcmp(tri_error_message(), text));
+    tri_error_clear();
+  }
+}
+
+/* Ranks that call different things are told so instead of computing nonsense. */
+static void body_disagree(setup *u) {
+  tri_comm *c = u->comm[TRI_WORLD];
+
+  if (u->w != ATTACHED || c->size == 1) return;
+  CHECK(c->ops->all_reduce(c, u->far, 5 + c->rank, TRI_F32, TRI_SUM, u->s, NULL) == TRI_ECOMM);
+  CHECK(strstr(tri_error_message(), "disagree"));
+  tri_error_clear();
+}
+
+/* Opens world on the device; its status, and why it failed on this rank in *why. */
+static tri_status try_world(tri_device *d, const char *asked, char *why, size_t room) {
+  tri_comm  *c = NULL;
+  tri_status st;
+
+  ask_for(asked);
+  st = tri_comm_open(&rt, TRI_WORLD, d, &c);
+  CHECK((st == TRI_OK) == (c != NULL));
+  snprintf(why, room, "%s", tri_error_message());
+  tri_error_clear();
+  tri_comm_close(&c);
+  ask_for(NULL);
+  return st;
+}
+
+/* What TRI_COMM may say, and that ranks share a GPU only where it says something. */
+static void test_choice(void **state) {
+  char why[512];
+
+  (void)state;
+  for (int i = 0; tri_device_at(i); i++) {
+    bool        host = !strcmp(tri_device_at(i)->name, "cpu");
+    tri_device *d;
+    int         sharers;
+    setenv("TRI_EMULATE_DEVICES", "1", 1); /* an emulated machine has one GPU here, a real one what it has */
+    ask_for("staged");                     /* else a rank without a GPU of its own ends here */
+    CHECK(tri_device_open(tri_device_at(i)->name, rt.machine_rank, 1, &d) == TRI_OK);
+    CHECK(try_world(d, "pigeon", why, sizeof why) == TRI_ECONFIG && strstr(why, "pigeon"));
+    CHECK(try_world(d, host ? "nccl" : "shm", why, sizeof why) == TRI_ECONFIG && strstr(why, "staged"));
+    CHECK(try_world(d, "staged", why, sizeof why) == TRI_OK);
+    CHECK(tri_comm_sharers(&rt, world, d, &sharers) == TRI_OK);
+    CHECK(sharers >= 1 && (!host || sharers == rt.machine_ranks));
+    if (host || sharers == 1) /* every rank its own GPU, if one of these has */
+      CHECK(try_world(d, NULL, why, sizeof why) == TRI_OK);
+    else
+      CHECK(try_world(d, NULL, why, sizeof why) == TRI_EDEVICE && strstr(why, "same GPU"));
+    CHECK(tri_status_exit_code(TRI_EDEVICE) == 69);
+    tri_device_close(&d);
+    unsetenv("TRI_EMULATE_DEVICES");
+  }
+}
+
+static void test_scopes(void **state) { (void)state, for_all(SMALL, body_scopes); }
+static void test_collectives(void **state) { (void)state, for_all(SMALL, body_collectives); }
+static void test_big(void **state) { (void)state, for_all(ARENA, body_big); }
+static void test_two_stages(void **state) { (void)state, for_all(SMALL, body_two_stages); }
+static void test_pending(void **state) { (void)state, for_all(SMALL, body_pending); }
+static void test_control(void **state) { (void)state, for_all(SMALL, body_control); }
+static void test_agree(void **state) { (void)state, for_all(SMALL, body_agree); }
+static void test_disagree(void **state) { (void)state, for_all(SMALL, body_disagree); }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives), cmocka_unit_test(test_big),
+      cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),     cmocka_unit_test(test_control),
+      cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),    cmocka_unit_test(test_choice),
+  };
+  int failed;
+
+  test_filter();
+  failed = cmocka_run_group_tests(tests, ranks_open, ranks_close);
+  if (tri_host_bytes() != 0)
+    fprintf(stderr, "%lld bytes of host memory were not freed\n", (long long)tri_host_bytes());
+  return failed || tri_host_bytes() != 0;
+}

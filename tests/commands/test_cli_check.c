@@ -1,0 +1,386 @@
+/* test_cli_check.c - trireme train --check: all that is wrong at once, without MPI, nothing written. */
+#include "cli_case.h"
+
+#include "train/train.h"
+
+#define CHECK " --check"
+#define WITH_REF                                                                                             \
+  "run.resume=auto run.output=with_ref algo.kl_coef=0.1 model.ref_path=first checkpoint.save_steps=1 "
+
+/* The list stands above the one error message. */
+static void ends(int want, const char *command, int faults, const char *const *part, int n_part) {
+  char count[64];
+  int  code = cli_run(command);
+
+  if (code != want || cli_errors() != 1) fail_msg("%s\nexit code %d\n...%s", command, code, cli_end());
+  assert_string_equal(cli_out, "");
+  assert_false(cli_exists("bad"));
+  snprintf(count, sizeof count, ": %d fault%s, listed above", faults, faults == 1 ? "" : "s");
+  cli_shows(cli_err, count);
+  for (int i = 0; i < n_part; i++) cli_shows(cli_err, part[i]);
+}
+
+static void finds(const char *command, int faults, const char *const *part, int n_part) {
+  ends(64, command, faults, part, n_part);
+}
+
+static void a_good_deck_gets_its_summary(void **state) {
+  (void)state;
+  cli_succeeds(ONE GRPO CHECK);
+  cli_shows(cli_err, "model: llama, 0.02 M parameters");
+  cli_shows(cli_err, "data.train: 24 examples in 24 lines");
+  cli_shows(cli_err, "16 = 8 x 2 x 1");
+  cli_shows(cli_err, "memory per rank: ");
+  cli_shows(cli_err, "grpo.yaml: no fault found; planned for 1 rank; ");
+  assert_false(cli_exists("bad"));
+  cli_succeeds(ONE GRPO CHECK " --ranks 2");
+  cli_shows(cli_err, "16 = 8 x 1 x 2");
+  cli_fails(64, ONE GRPO " --ranks 2", "--ranks belongs to --check", NULL);
+}
+
+static void one_is_no_plural(void **state) {
+  (void)state;
+  cli_sh("head -n 1 rl.jsonl >single.jsonl");
+  cli_succeeds(ONE GRPO "data.train=single.jsonl" CHECK);
+  cli_shows(cli_err, "data.train: 1 example in 1 line, the longest");
+  cli_shows(cli_err, " MiB (rollout ");
+  cli_succeeds(ONE SFT CHECK);
+  cli_shows(cli_err, " MiB (learn ");
+}
+
+static void every_key_is_looked_at(void **state) {
+  static const char *const part[] = {"unknown key 'train.stps'", "run.seed = x: ", "model.dtype = f8: "};
+
+  (void)state;
+  finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
+}
+
+static void values_are_looked_at_together(void **state) {
+  static const char *const part[] = {"rollout.top_k means nothing to algo.name sft",
+                                     "train.epochs and train.steps", "eval.steps = 1 needs data.eval",
+                                     "eval.steps = 1 needs reward"};
+  static const char *const missing[] = {
+      "run.output is missing: ", "data.train is missing: ", "reward is missing: "};
+  static const char *const pairs[] = {
+      "train.epochs and train.steps",   "train.warmup_steps and train.warmup_ratio",
+      "algo.num_generations = 1: ",     "train.min_lr_ratio means nothing",
+      "rollout.temperature = 1e-05: ",  "model.ref_path means nothing",
+      "eval.steps = 1 needs data.eval",
+  };
+  static const char *const unused[] = {"rollout.top_k means nothing", "algo.clip_eps means nothing"};
+
+  (void)state;
+  finds(ONE SFT "rollout.top_k=3 train.epochs=1 eval.steps=1" CHECK, 4, part, 4);
+  finds(ONE GRPO "run.output=null data.train=null reward=null" CHECK, 3, missing, 3);
+  finds(ONE SFT "rollout.top_k=3 algo.clip_eps=0.1" CHECK, 2, unused, 2);
+  finds(ONE GRPO "train.epochs=1 train.warmup_steps=1 train.warmup_ratio=0.1 algo.num_generations=1 "
+                 "train.lr_scheduler=constant train.min_lr_ratio=0.1 rollout.temperature=1e-5 "
+                 "model.ref_path=model eval.steps=1" CHECK,
+        7, pairs, 7);
+}
+
+static void files_batches_and_output_are_looked_at(void **state) {
+  static const char *const part[] = {"plain", "nope.json", "is not a legal plan", "3 = 8 x ? x 1"};
+  static const char *const data[] = {"none.jsonl: has no lines", "nope.jsonl"};
+
+  (void)state;
+  cli_write("plain", "");
+  finds(ONE GRPO "run.output=plain/x model.config=nope.json train.train_batch_size=3 shard.params=world "
+                 "shard.grads=node" CHECK,
+        4, part, 4);
+  cli_write("none.jsonl", "");
+  finds(ONE GRPO "data.train=none.jsonl data.eval=nope.jsonl eval.steps=1" CHECK, 2, data, 2);
+}
+
+static void tensors_are_looked_at(void **state) {
+  static const char *const part[] = {"model.embed_tokens.weight", "[257, 40]"};
+
+  (void)state;
+  cli_sh("rm -rf broken && cp -r model broken && sed -i 's/\"hidden_size\": 32/\"hidden_size\": 40/' "
+         "broken/config.json");
+  finds(ONE LOAD "model.path=broken" CHECK, 1, part, 2);
+  cli_succeeds(ONE LOAD "model.path=model" CHECK);
+}
+
+static void every_bad_line_is_counted(void **state) {
+  static const char *const part[] = {
+      "bad.jsonl:2: ", "bad.jsonl:3: ", "bad.jsonl:21: ", "bad.jsonl: 5 more bad lines, 25 in all"};
+  static const char *const two[] = {"one.jsonl:1: ", "two.jsonl:2: "};
+  FILE                    *f = fopen("bad.jsonl", "w");
+
+  (void)state;
+  assert_non_null(f);
+  fputs("{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n", f);
+  for (int i = 0; i < 25; i++) fputs(i % 2 ? "{\"prompt\": \"1+1=\"}\n" : "{\n", f);
+  assert_int_equal(fclose(f), 0);
+  finds(ONE GRPO "data.train=bad.jsonl" CHECK, 25, part, 4);
+  assert_null(strstr(cli_err, "bad.jsonl:22: "));
+  cli_write("one.jsonl", "{\"prompt\"}\n");
+  cli_write("two.jsonl", "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\n");
+  finds(ONE GRPO "data.train=one.jsonl data.eval=two.jsonl eval.steps=1" CHECK, 2, two, 2);
+  assert_null(strstr(cli_err, "bad line"));
+}
+
+/* A line over the limit is one bad line, whether or not more of it was read at once than the limit. */
+static void a_long_line_is_stepped_over(void **state) {
+  static const char *const part[] = {"long.jsonl:2: the line has ", "long.jsonl:4: not JSON"};
+
+  (void)state;
+  cli_sh("awk 'BEGIN { good = \"{\\\"prompt\\\": \\\"1+1=\\\", \\\"answer\\\": \\\"2\\\"}\"; print good; "
+         "for (i = 0; i < 20000; i++) printf \"0123456789\"; printf \"\\n%%s\\n{\\n\", good }' > long.jsonl");
+  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=1000" CHECK, 2, part, 2);
+  finds(ONE GRPO "data.train=long.jsonl data.max_line_bytes=100000" CHECK, 2, part, 2);
+}
+
+/* Variables that a shell has kept start nothing. */
+static void no_mpi_is_started(void **state) {
+  (void)state;
+  cli_succeeds(
+      "OMPI_MCA_pml=nosuch OMPI_COMM_WORLD_SIZE=2 SLURM_NTASKS=4 SLURM_STEP_NUM_TASKS=3 " ONE GRPO CHECK);
+  cli_shows(cli_err, "planned for 1 rank; --ranks N for a job of N\n");
+  cli_succeeds("PMI_RANK=0 PMI_SIZE=2 " ONE GRPO CHECK);
+  cli_shows(cli_err, "planned for 2 ranks\n");
+  cli_succeeds(TWO GRPO CHECK);
+  cli_shows(cli_err, "planned for 2 ranks\n");
+  assert_null(strstr(strstr(cli_err, "no fault") + 1, "no fault")); /* said once */
+}
+
+static void a_resume_is_compared(void **state) {
+  static const char *const part[] = {"train_batch_size"};
+
+  (void)state;
+  cli_write(".before", "");
+  cli_succeeds(ONE SFT "run.output=run train.steps=3" CHECK);
+  for (int i = 0; i < 3; i++) cli_succeeds(TWO SFT "run.output=run train.steps=3" CHECK); /* one rank looks */
+  cli_sh("test -z \"$(find run -newer .before -type f)\"");
+  finds(ONE SFT "run.output=run train.train_batch_size=4" CHECK, 1, part, 1);
+}
+
+/* As the run itself would say it. */
+static void where_a_run_goes_on_is_said(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT "run.output=run train.steps=3" CHECK);
+  cli_shows(cli_err, "resumes from run/checkpoints/step-00000002, after step 2 of 3\n");
+  cli_shows(cli_err, "changed since run/checkpoints/step-00000002 was written:\n  train.steps: 2 -> 3\n");
+  cli_succeeds(ONE SFT "run.output=run" CHECK);
+  cli_shows(cli_err, "nothing to do: the checkpoint is after step 2, train.steps is 2; ");
+  cli_succeeds(ONE SFT CHECK);
+  assert_null(strstr(cli_err, "after step"));
+}
+
+/* Once, and the data is looked at nevertheless. */
+static void no_room_for_prompts_is_one_fault(void **state) {
+  static const char *const part[] = {"rollout.max_response_length = 100000 leaves no room for a prompt",
+                                     "torn.jsonl:1: ", "nope.jsonl",
+                                     "not looked at because of them: the length of prompts, "};
+
+  (void)state;
+  cli_write("torn.jsonl", "{\"prompt\"}\n");
+  finds(ONE GRPO
+        "rollout.max_response_length=100000 data.train=torn.jsonl data.eval=nope.jsonl eval.steps=1" CHECK,
+        3, part, 4);
+}
+
+static void a_bad_line_hides_no_long_one(void **state) {
+  static const char *const part[] = {"mixed.jsonl:3: `prompt` has no tokens",
+                                     "mixed.jsonl:1: its prompt has 40 tokens, at most 28 are possible"};
+
+  (void)state;
+  cli_write("mixed.jsonl",
+            "{\"prompt\": \"1234567890123456789012345678901234567890\", \"answer\": \"2\"}\n"
+            "{\"prompt\": \"1+1=\", \"answer\": \"2\"}\n{\"prompt\": \"\", \"answer\": \"2\"}\n");
+  finds(ONE GRPO "data.train=mixed.jsonl" CHECK, 2, part, 2);
+}
+
+/* Judge: the run's own; 64 where the faults have several. */
+static void the_exit_code_is_that_of_the_run(void **state) {
+  static const char *const row[] = {"run.output=plain", "data.train=nope.jsonl", "run.device=cuda",
+                                    "model.config=nope.json"};
+  char                     command[512];
+  int                      code;
+
+  (void)state;
+  cli_write("plain", "");
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    snprintf(command, sizeof command, ONE SFT "%s", row[i]);
+    code = cli_run(command);
+    if (strstr(row[i], "cuda") && !strstr(cli_err, "is not in this build")) continue;
+    strcat(command, CHECK);
+    ends(code, command, 1, NULL, 0);
+  }
+  finds(ONE SFT "run.output=plain data.train=nope.jsonl" CHECK, 2, NULL, 0);
+}
+
+/* Faults hide what is behind them, which is said. */
+static void what_is_not_looked_at_is_said(void **state) {
+  static const char *const deck[] = {
+      "1 fault, listed above; not looked at because of it: the machine, run.output, "
+      "rewards, model, data, batches, memory\n"};
+  static const char *const model[] = {
+      "nope.json", "1 fault, listed above; not looked at because of it: data, tensors, memory\n"};
+  static const char *const data[] = {
+      "not looked at because of it: what changed since the checkpoint, tensors, memory\n"};
+
+  (void)state;
+  finds(ONE SFT "run.seed=x" CHECK, 1, deck, 1);
+  finds(ONE SFT "model.config=nope.json" CHECK, 1, model, 2);
+  finds(ONE SFT "run.output=run data.train=nope.jsonl" CHECK, 1, data, 1);
+  finds(ONE SFT "run.threads=4096" CHECK, 1, NULL, 0);
+  assert_null(strstr(cli_err, "not looked at"));
+}
+
+static void all_of_the_output_is_looked_at(void **state) {
+  static const char *const part[] = {"run.output: model is the folder of a model",
+                                     "run.resume: nope: there is no checkpoint"};
+  static const char *const file[] = {
+      "run.output: the folder plain cannot be made: plain is there and no folder"};
+
+  (void)state;
+  finds(ONE SFT "run.output=model run.resume=nope" CHECK, 2, part, 2);
+  cli_write("plain", "");
+  ends(74, ONE SFT "run.output=plain" CHECK, 1, file, 1);
+}
+
+/* The run does so before it sets anything aside. */
+static void links_of_the_output_are_looked_at(void **state) {
+  static const char *const dangling[] = {
+      "run.output: the folder dl cannot be made: the link dl leads nowhere"};
+  static const char *const below[] = {
+      "run.output: the folder dl/x cannot be made: the link dl leads nowhere"};
+  static const char *const link[] = {"run.output: old/log.txt: is a link"};
+  static const char *const log[] = {"run.output: old/log.txt: is no regular file"};
+
+  (void)state;
+  cli_sh("ln -s nowhere dl && ln -s lo lo && mkdir old && echo 1 >old/metrics.jsonl && ln -s ../far "
+         "old/log.txt");
+  ends(74, ONE SFT "run.output=dl" CHECK, 1, dangling, 1);
+  ends(74, ONE SFT "run.output=dl/x" CHECK, 1, below, 1);
+  cli_fails(74, ONE SFT "run.output=dl", dangling[0], NULL);
+  cli_fails(74, ONE SFT "run.output=lo",
+            "run.output: the folder lo cannot be made: lo: Too many levels of symbolic links", NULL);
+  ends(74, ONE SFT "run.output=old" CHECK, 1, link, 1);
+  cli_fails(74, TWO SFT "run.output=old", link[0], NULL);
+  cli_sh("rm old/log.txt && mkdir old/log.txt");
+  ends(74, ONE SFT "run.output=old" CHECK, 1, log, 1);
+  cli_fails(74, ONE SFT "run.output=old", log[0], NULL);
+  assert_true(cli_exists("old/metrics.jsonl") && !cli_exists("old/metrics.jsonl.before-1"));
+}
+
+/* That of another run is seen; a check has none of its own while it reads the data, and makes no file. */
+static void the_lock_is_looked_at_and_not_kept(void **state) {
+  static const char *const part[] = {"run.output: another run is writing to locked; wait for its end"};
+  static char *const       key[] = {"run.output=locked"};
+  tri_session_opt          opt = {"cpu", 0, 1};
+  tri_session              se = {0};
+  tri_trainer              t = {0};
+  tri_config               cfg = {0};
+  tri_faults               faults = {0};
+  tri_text                 notes = {0};
+
+  (void)state;
+  cli_sh("mkdir locked");
+  cli_succeeds(ONE SFT "run.output=locked" CHECK);
+  cli_sh("test -z \"$(ls -A locked)\"");
+  finds("flock locked " ONE SFT "run.output=locked" CHECK, 1, part, 1);
+  cli_fails(64, "flock locked " ONE SFT "run.output=locked", part[0], NULL);
+  cli_fails(64, "flock locked " TWO SFT "run.output=locked", part[0], NULL);
+  assert_int_equal(tri_config_load("sft.yaml", key, 1, &cfg, &notes), TRI_OK);
+  assert_int_equal(tri_session_pretend(&opt, 1, 1, &se), TRI_OK);
+  assert_int_equal(tri_trainer_plan(&cfg, &se, &faults, &t), TRI_OK);
+  cli_sh("flock --nonblock locked true");
+  tri_trainer_close(&t);
+  tri_session_close(&se, TRI_OK);
+  tri_text_free(&notes);
+  tri_faults_free(&faults);
+  tri_config_free(&cfg);
+  cli_succeeds(ONE SFT "run.output=locked");
+  assert_false(cli_exists("locked/.lock")); /* the folder itself is locked: copies share nothing */
+}
+
+/* A variable that the run reads. */
+static void the_collectives_are_looked_at(void **state) {
+  static const char *const part[] = {"TRI_COMM=nosuch: for run.device: cpu it can be shm, mpi or staged",
+                                     "nope.jsonl"};
+
+  (void)state;
+  finds("TRI_COMM=nosuch " ONE SFT "run.device=cpu data.train=nope.jsonl" CHECK, 2, part, 2);
+  cli_succeeds("TRI_COMM=mpi " ONE SFT "run.device=cpu" CHECK);
+}
+
+/* Judge: the run's own table, on the threads and with the collectives of this command. */
+static void memory_is_that_of_the_run(void **state) {
+  static const char *const start[] = {ONE, TWO, "TRI_COMM=staged " TWO};
+  static const char        table[] =
+      " 2>&1 | sed -n '/^memory per rank, MiB/,/^  planned /p; /^memory per rank: /p' ";
+  char command[1024];
+
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    const char *deck = i ? "run.threads=1" : "run.threads=2";
+    snprintf(command, sizeof command, "%s" GRPO "run.device=cpu run.output=mem%d --verbose %s", start[i], i,
+             deck);
+    cli_sh("%s" CHECK "%s >check.txt", command, table);
+    cli_sh("%s%s >run.txt && test $(wc -l <run.txt) -gt 10 && cmp check.txt run.txt", command, table);
+  }
+}
+
+/* All of them the run refuses or warns of. */
+static void the_machine_is_looked_at(void **state) {
+  static const char *const part[] = {"run.threads = 4096: "};
+
+  (void)state;
+  finds(ONE GRPO "run.threads=4096" CHECK, 1, part, 1);
+  cli_shows(cli_err, ": 1 rank x 4096 threads = 4096, ");
+  cli_succeeds(ONE GRPO "run.threads=4096" CHECK " --ranks 2");
+  cli_shows(cli_err, "as on this machine; the nodes of a job may have more:\nrun.threads = 4096: ");
+  cli_succeeds(ONE GRPO "rollout.rollout_batch_size=1 algo.num_generations=16 train.micro_batch_size=4" CHECK
+                        " --ranks 4");
+  cli_shows(cli_err, "ranks 1 to 3 of 4 have no prompt to answer");
+}
+
+/* A build for CPUs has no other device; one with CUDA may be asked on a machine without GPUs. */
+static void the_device_is_looked_at(void **state) {
+  static const char *const part[] = {"the device 'cuda' is not in this build", "nope.jsonl"};
+
+  (void)state;
+  if (cli_run(ONE SFT "run.device=cuda run.output=bad") == 69 && strstr(cli_err, part[0]))
+    finds(ONE SFT "run.device=cuda data.train=nope.jsonl" CHECK, 2, part, 2);
+}
+
+static void a_resume_needs_no_first_reference(void **state) {
+  (void)state;
+  cli_sh("rm -rf first && cp -r model first");
+  cli_succeeds(ONE GRPO WITH_REF "train.steps=1");
+  cli_sh("rm -rf first");
+  cli_succeeds(ONE GRPO WITH_REF "train.steps=2" CHECK);
+  cli_succeeds(ONE GRPO WITH_REF "train.steps=2");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_good_deck_gets_its_summary),
+      cmocka_unit_test(one_is_no_plural),
+      cmocka_unit_test(every_key_is_looked_at),
+      cmocka_unit_test(values_are_looked_at_together),
+      cmocka_unit_test(files_batches_and_output_are_looked_at),
+      cmocka_unit_test(tensors_are_looked_at),
+      cmocka_unit_test(every_bad_line_is_counted),
+      cmocka_unit_test(a_long_line_is_stepped_over),
+      cmocka_unit_test(no_mpi_is_started),
+      cmocka_unit_test(a_resume_is_compared),
+      cmocka_unit_test(where_a_run_goes_on_is_said),
+      cmocka_unit_test(no_room_for_prompts_is_one_fault),
+      cmocka_unit_test(a_bad_line_hides_no_long_one),
+      cmocka_unit_test(the_exit_code_is_that_of_the_run),
+      cmocka_unit_test(what_is_not_looked_at_is_said),
+      cmocka_unit_test(all_of_the_output_is_looked_at),
+      cmocka_unit_test(links_of_the_output_are_looked_at),
+      cmocka_unit_test(the_lock_is_looked_at_and_not_kept),
+      cmocka_unit_test(the_collectives_are_looked_at),
+      cmocka_unit_test(memory_is_that_of_the_run),
+      cmocka_unit_test(the_machine_is_looked_at),
+      cmocka_unit_test(the_device_is_looked_at),
+      cmocka_unit_test(a_resume_needs_no_first_reference),
+  };
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}

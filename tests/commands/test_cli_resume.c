@@ -1,0 +1,457 @@
+/* test_cli_resume.c - the whole program when a run is resumed with another deck or other data. */
+#include "base/hash.h"
+#include "cli_case.h"
+
+/* A copy of the finished run "run": checkpoints of steps 1 and 2, two lines of metrics. */
+static void copy_run(const char *to) { cli_sh("rm -rf %s && cp -r run %s", to, to); }
+
+static const char *const program[] = {ONE, TWO};
+
+/* Copied to a job's own disk, or named from another folder, the data are the data. */
+static void the_same_lines_may_lie_elsewhere(void **state) {
+  (void)state;
+  cli_sh("mkdir -p copy sub && cp sft.jsonl copy/");
+  copy_run("s");
+  cli_succeeds(ONE SFT "run.output=s train.steps=3 data.train=copy/sft.jsonl");
+  cli_shows(cli_err, "  data.train: [\"sft.jsonl\"] -> [\"copy/sft.jsonl\"]\n");
+  copy_run("s");
+  cli_succeeds("cd sub && " ONE "train ../sft.yaml run.output=../s train.steps=3 data.train=../sft.jsonl "
+               "model.config=../config.json");
+  assert_null(strstr(cli_err, "  model.config: "));
+}
+
+/* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one output. */
+static void another_experiment_is_refused_as_a_whole(void **state) {
+  static const char *const part[] = {
+      "a/checkpoints/step-00000002 is of another experiment",
+      "run.seed: 42 -> 7",
+      "data.train: [\"sft.jsonl\"] -> [\"other.jsonl\"]",
+      "train.train_batch_size: 8 -> 4",
+      "run.allow_changes: [run.seed, data.train, train.train_batch_size]",
+      "run.resume: never or another run.output",
+  };
+  char command[512];
+
+  (void)state;
+  cli_sh("tail -n +2 sft.jsonl >other.jsonl");
+  copy_run("a");
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command,
+             "%s" SFT "run.output=a run.seed=7 data.train=other.jsonl train.train_batch_size=4 "
+             "train.micro_batch_size=2 train.learning_rate=0.05 train.steps=4",
+             program[i]);
+    assert_int_equal(cli_run(command), 64);
+    assert_int_equal(cli_errors(), 1);
+    for (size_t k = 0; k < sizeof part / sizeof *part; k++) cli_shows(cli_err, part[k]);
+    assert_null(strstr(cli_err, "learning_rate"));
+    cli_sh("diff -r run a -x log.txt");
+  }
+}
+
+/* Of a deck with another model, which is misspelled: the path is what to mend first. */
+static void a_changed_path_that_is_not_there_comes_first(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    char command[512];
+    snprintf(command, sizeof command, "%s" LOAD "run.output=run train.steps=3 model.path=nope", program[i]);
+    cli_fails(64, command, "nope: there is no such model folder, checkpoint or run (model.path)", NULL);
+    assert_null(strstr(cli_err, "another experiment"));
+  }
+  cli_fails(64, ONE LOAD "run.output=run train.steps=3 model.path=Qwen/Qwen2.5-0.5B",
+            "huggingface-cli download Qwen/Qwen2.5-0.5B --local-dir FOLDER", "(model.path)");
+  for (int with = 0; with < 2; with++) { /* a reference in the checkpoint */
+    char command[512];
+    snprintf(command, sizeof command,
+             ONE GRPO "run.output=kl%d run.resume=auto checkpoint.save_final=true "
+                      "algo.kl_coef=%d",
+             with, with);
+    cli_succeeds(command);
+    snprintf(command, sizeof command,
+             ONE GRPO "run.output=kl%d run.resume=auto train.steps=2 algo.kl_coef=1 "
+                      "model.ref_path=Qwen/Qwen2.5-0.5B",
+             with);
+    cli_fails(64, command, "huggingface-cli download Qwen/Qwen2.5-0.5B --local-dir FOLDER",
+              with ? "(model.ref_path)" : "(model.ref_path; the checkpoint holds no reference)");
+  }
+  cli_fails(64, ONE SFT "run.output=run model.tokenizer=nope",
+            "nope: No such file or directory (model.tokenizer)", NULL);
+}
+
+#define LOCKED ONE LOAD "run.output=run train.steps=3 model.path=locked/model"
+#define BOUND  "setpriv --bounding-set -dac_override,-dac_read_search "
+
+/* Root may look everywhere unless that right is taken from it. */
+static void a_path_that_may_not_be_looked_at_is_not_called_missing(void **state) {
+  (void)state;
+  if (!geteuid() && cli_run(BOUND "true")) skip();
+  cli_sh("mkdir -p locked/model && chmod 000 locked");
+  cli_fails(64, geteuid() ? LOCKED : BOUND LOCKED, "locked/model: Permission denied (model.path)", NULL);
+  cli_sh("chmod 700 locked");
+}
+
+/* What a resume may change is said, and the deck that held until then is kept. */
+static void rate_and_length_are_listed_and_go_on(void **state) {
+  (void)state;
+  copy_run("b");
+  cli_succeeds(TWO SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
+  cli_shows(cli_err, "  train.learning_rate: 0.001 -> 0.05\n");
+  cli_shows(cli_err, "  train.steps: 2 -> 3\n");
+  cli_sh("cmp b/deck.step-00000002.yaml run/deck.yaml && grep -q 'learning_rate: 0.05' b/deck.yaml");
+  cli_sh("cmp b/deck.yaml b/checkpoints/step-00000003/deck.yaml && test $(wc -l < b/metrics.jsonl) = 3");
+  cli_succeeds(TWO SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
+  assert_null(strstr(cli_err, "changed since"));
+  assert_false(cli_exists("b/deck.step-00000003.yaml"));
+  cli_succeeds(ONE SFT "run.output=b train.steps=3 train.learning_rate=0.05 train.micro_batch_size=2");
+  cli_shows(cli_err, "changed since b/checkpoints/step-00000003 was written:\n  ranks: 2 -> 1\nresumed");
+  assert_false(cli_exists("b/deck.step-00000003.yaml"));
+}
+
+/* A run wound back loses the decks of the steps it loses; one that starts anew sets them aside. */
+static void old_decks_go_with_their_steps(void **state) {
+  (void)state;
+  copy_run("c");
+  cli_succeeds(ONE SFT "run.output=c train.steps=3 checkpoint.save_total_limit=9");
+  cli_succeeds(ONE SFT "run.output=c train.steps=4 checkpoint.save_total_limit=9");
+  assert_true(cli_exists("c/deck.step-00000002.yaml") && cli_exists("c/deck.step-00000003.yaml"));
+  cli_succeeds(ONE SFT "run.output=c train.steps=5 run.resume=c/checkpoints/step-00000002");
+  assert_true(cli_exists("c/deck.step-00000002.yaml") && !cli_exists("c/deck.step-00000003.yaml"));
+  cli_sh("cp c/deck.yaml last.yaml");
+  cli_succeeds(ONE SFT "run.output=c train.steps=1 run.resume=never");
+  assert_true(cli_exists("c/deck.step-00000002.yaml.before-1") && !cli_exists("c/deck.step-00000002.yaml"));
+  cli_sh("cmp c/deck.yaml.before-1 last.yaml");
+}
+
+/* As after a job that died before its first checkpoint: the lines and the deck of its steps are not lost. */
+static void a_run_without_a_checkpoint_is_set_aside(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT "run.output=n train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false");
+  cli_sh("cp n/deck.yaml first.yaml && cp n/metrics.jsonl first.jsonl && test ! -e n/checkpoints");
+  cli_succeeds(ONE SFT "run.output=n train.steps=1 run.seed=9 run.resume=auto");
+  cli_shows(cli_err, "run.resume: auto finds no checkpoint: the run before is kept as n/*.before-1");
+  cli_sh("cmp n/deck.yaml.before-1 first.yaml && cmp n/metrics.jsonl.before-1 first.jsonl");
+  cli_sh("test $(wc -l < n/metrics.jsonl) = 1 && grep -q 'seed: 9' n/deck.yaml");
+  cli_succeeds(ONE SFT "run.output=n run.resume=run/checkpoints/step-00000001");
+  cli_sh("test -e n/checkpoints.before-2/step-00000001 && test $(wc -l < n/metrics.jsonl.before-2) = 1");
+  cli_sh("mkdir o && echo 'x: 1' >o/deck.yaml");
+  cli_succeeds(ONE SFT "run.output=o train.steps=1 run.resume=auto");
+  assert_false(cli_exists("o/deck.yaml.before-1"));
+}
+
+/* As after a copy that left the link out: they are no steps that the new run went back from. */
+static void checkpoints_without_latest_are_set_aside(void **state) {
+  (void)state;
+  cli_sh("mkdir z && cp -r run/checkpoints z && rm z/checkpoints/LATEST && mkdir u u/checkpoints");
+  cli_sh("mv z/checkpoints/step-00000002 z/checkpoints/step-00000005");
+  cli_succeeds(ONE SFT "run.output=z train.steps=6 checkpoint.save_steps=2 "
+                       "run.resume=run/checkpoints/step-00000002");
+  assert_null(strstr(cli_err, "removed, as the run went back"));
+  assert_true(cli_exists("z/checkpoints.before-1/step-00000005/state.h5"));
+  cli_succeeds(ONE SFT "run.output=u train.steps=1");
+  assert_false(cli_exists("u/checkpoints.before-1"));
+}
+
+/* Root may write everywhere unless that right is taken from it. */
+static void files_that_may_not_be_written_come_first(void **state) {
+  static const char *const file[] = {"log.txt", "metrics.jsonl"};
+  static const char *const more[] = {"run.resume=never", "train.steps=3"};
+  char                     command[512], part[128];
+
+  (void)state;
+  if (!geteuid() && cli_run(BOUND "true")) skip();
+  for (int i = 0; i < 4; i++) {
+    copy_run("ro");
+    cli_sh("chmod 444 ro/%s && ls -A ro >listed", file[i / 2]);
+    snprintf(command, sizeof command, "%s" ONE SFT "run.output=ro %s%s", geteuid() ? "" : BOUND, more[i / 2],
+             i % 2 ? " --check" : "");
+    snprintf(part, sizeof part, "run.output: ro/%s: cannot be written: Permission denied", file[i / 2]);
+    cli_fails(74, command, part, NULL);
+    cli_sh("ls -A ro | diff - listed && diff -r run ro -x log.txt");
+  }
+}
+
+/* As after its user archived the rest of the run. */
+static void decks_of_an_archived_run_are_set_aside(void **state) {
+  (void)state;
+  copy_run("v");
+  cli_succeeds(ONE SFT "run.output=v train.steps=3");
+  cli_sh("rm -r v/checkpoints v/metrics.jsonl && cp v/deck.yaml last.yaml");
+  cli_sh("touch v/deck.step-00000002.yaml.before-4");
+  cli_succeeds(ONE SFT "run.output=v train.steps=1 run.resume=auto");
+  cli_sh("cmp v/deck.step-00000002.yaml.before-5 run/deck.yaml && cmp v/deck.yaml.before-5 last.yaml");
+  assert_false(cli_exists("v/deck.step-00000002.yaml"));
+}
+
+/* Made beforehand where there is room. */
+static void an_empty_folder_is_no_older_run(void **state) {
+  (void)state;
+  cli_sh("mkdir y roomy && ln -s ../roomy y/rollouts && ln -s ../roomy y/trace");
+  cli_succeeds(ONE SFT "run.output=y train.steps=1 run.trace_steps=1");
+  cli_sh("test -L y/rollouts -a -L y/trace -a -f roomy/rank-0.json -a ! -e y/rollouts.before-1");
+}
+
+/* A checkpoint that was moved and linked back is still the run's own. */
+static void a_linked_checkpoint_is_its_own(void **state) {
+  (void)state;
+  copy_run("q");
+  cli_sh("mkdir archive && mv q/checkpoints/step-00000002 archive && "
+         "ln -s ../../archive/step-00000002 q/checkpoints/step-00000002");
+  cli_succeeds(ONE SFT "run.output=q train.steps=3");
+  cli_sh("test $(wc -l < q/metrics.jsonl) = 3");
+}
+
+/* The deck is that of the steps that were taken. */
+static void without_a_step_the_deck_stays(void **state) {
+  (void)state;
+  copy_run("r");
+  cli_succeeds(ONE SFT "run.output=r train.learning_rate=0.5");
+  cli_shows(cli_err, "nothing to do");
+  cli_sh("diff -r run r -x log.txt");
+  cli_sh("mkdir r/deck.step-00000003.yaml && touch r/deck.step-99999999999999999999.yaml");
+  cli_fails(74, ONE SFT "run.output=r train.steps=3", "r/deck.step-00000003.yaml: cannot be removed: ", NULL);
+  cli_sh("rmdir r/deck.step-00000003.yaml && cp run/deck.yaml r/deck.step-00000002.yaml");
+  cli_succeeds(ONE SFT "run.output=r train.steps=2 train.learning_rate=0.5");
+  cli_sh("rm -r r && cp -r run r && touch r/deck.step-00000002.yaml r/deck.step-99999999999999999999.yaml");
+  cli_succeeds(ONE SFT "run.output=r train.steps=3 run.resume=r/checkpoints/step-00000001");
+  assert_true(cli_exists("r/deck.step-99999999999999999999.yaml"));
+  assert_false(cli_exists("r/deck.step-00000002.yaml"));
+}
+
+/* What is gone back to is gone on from, however often the run is started again. */
+static void winding_back_holds(void **state) {
+  (void)state;
+  copy_run("w");
+  cli_succeeds(ONE SFT "run.output=w train.steps=1 run.resume=w/checkpoints/step-00000001");
+  cli_sh("diff -r run/checkpoints w/checkpoints && test $(wc -l < w/metrics.jsonl) = 2");
+  cli_succeeds(ONE SFT "run.output=w train.steps=3 checkpoint.save_steps=0 checkpoint.save_final=false "
+                       "run.resume=w/checkpoints/step-00000001");
+  cli_shows(cli_err, "w/checkpoints/LATEST names step 1 now");
+  cli_sh("test -d w/checkpoints/step-00000002");
+  cli_succeeds(ONE SFT "run.output=w train.steps=3");
+  cli_shows(cli_err, "resumed from w/checkpoints/step-00000001");
+  cli_sh("test $(wc -l < w/metrics.jsonl) = 3");
+}
+
+#define EVERY_2 "checkpoint.save_steps=2 checkpoint.save_total_limit=2 train.lr_scheduler=constant "
+#define NEXT_AT "checkpoint.save_steps=0 checkpoint.save_total_limit=2 train.lr_scheduler=constant "
+
+static void has_checkpoints(const char *run, const char *steps) {
+  cli_sh("test \"$(cd %s/checkpoints && echo step-* LATEST)\" = '%s LATEST'", run, steps);
+}
+
+/* What was gone on from is kept, and what was given up goes, on purpose or because the newest is damaged. */
+static void what_was_given_up_goes_first(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT EVERY_2 "run.output=back train.steps=4");
+  has_checkpoints("back", "step-00000002 step-00000004");
+  cli_sh(
+      "cp -r back worn && dd if=/dev/zero of=worn/checkpoints/step-00000004/state.h5 bs=1 seek=9000 count=99 "
+      "conv=notrunc status=none");
+  cli_succeeds(ONE SFT NEXT_AT "run.output=worn train.steps=5");
+  cli_shows(cli_err, "resumed from worn/checkpoints/step-00000002");
+  cli_shows(cli_err, "worn/checkpoints/step-00000004: removed, as the run went back to step 2");
+  has_checkpoints("worn", "step-00000002 step-00000005");
+  cli_succeeds(TWO SFT NEXT_AT "run.output=back train.steps=5 run.resume=back/checkpoints/step-00000002");
+  has_checkpoints("back", "step-00000002 step-00000005");
+  cli_sh("rm -r back/checkpoints/step-00000005/MANIFEST.json");
+  cli_succeeds(ONE SFT NEXT_AT "run.output=back train.steps=6");
+  cli_shows(cli_err, "resumed from back/checkpoints/step-00000002");
+}
+
+static void what_is_kept_elsewhere_is_not_given_up(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT EVERY_2 "run.output=far train.steps=4");
+  cli_sh("mv far/checkpoints/step-00000004 four && ln -s ../../four far/checkpoints/step-00000004");
+  cli_succeeds(ONE SFT NEXT_AT "run.output=far train.steps=5 run.resume=far/checkpoints/step-00000002");
+  has_checkpoints("far", "step-00000002 step-00000004 step-00000005");
+  cli_sh("test -f four/state.h5");
+}
+
+static void what_is_allowed_goes_on(void **state) {
+  (void)state;
+  copy_run("d");
+  cli_succeeds(TWO SFT "run.output=d train.steps=3 run.seed=7 'run.allow_changes=[run.seed]'");
+  cli_shows(cli_err, "  run.seed: 42 -> 7\n");
+  assert_true(cli_exists("d/deck.step-00000002.yaml"));
+}
+
+/* The same file name, other lines: the position in them would mean others. */
+static void other_lines_under_one_name_are_refused(void **state) {
+  (void)state;
+  copy_run("e");
+  cli_sh("cp sft.jsonl kept.jsonl && head -n 1 kept.jsonl >>sft.jsonl");
+  cli_fails(64, TWO SFT "run.output=e train.steps=3", "data.train: ", "run.allow_changes: [data.train]");
+  cli_succeeds(TWO SFT "run.output=e train.steps=3 run.allow_changes=data.train");
+  cli_shows(cli_err, "data.train: ");
+  cli_sh("mv kept.jsonl sft.jsonl");
+}
+
+/* A checkpoint that is taken on elsewhere is the same run. */
+static void a_path_is_compared_likewise(void **state) {
+  (void)state;
+  cli_fails(64, ONE SFT "run.resume=run/checkpoints/step-00000001 run.seed=7", "run.seed: 42 -> 7",
+            "model.path: run/checkpoints/step-00000001");
+  cli_succeeds(ONE SFT "run.output=f run.resume=run/checkpoints/step-00000001 train.steps=3");
+  cli_sh("cmp f/deck.step-00000001.yaml run/deck.yaml");
+}
+
+/* Puts `to` in place of `from`, of the same length, wherever it stands. */
+static void replace(char *text, const char *from, const char *to) {
+  assert_non_null(strstr(text, from));
+  for (char *at = text; (at = strstr(at, from)) != NULL;) memcpy(at, to, strlen(to));
+}
+
+/* The deck of a checkpoint with another word, and every hash that covers it. */
+static void change_deck(const char *folder, const char *from, const char *to) {
+  static char deck[CLI_TEXT_BYTES], manifest[CLI_TEXT_BYTES];
+  char        path[256], before[24], after[24], *own;
+
+  snprintf(path, sizeof path, "%s/deck.yaml", folder);
+  cli_read(path, deck);
+  snprintf(before, sizeof before, "%016llx", (unsigned long long)tri_hash64(deck, strlen(deck), 0));
+  replace(deck, from, to);
+  snprintf(after, sizeof after, "%016llx", (unsigned long long)tri_hash64(deck, strlen(deck), 0));
+  cli_write(path, deck);
+  snprintf(path, sizeof path, "%s/MANIFEST.json", folder);
+  cli_read(path, manifest);
+  replace(manifest, before, after);
+  own = strstr(manifest, "\"manifest_hash\"");
+  assert_non_null(own);
+  snprintf(before, sizeof before, "%016llx",
+           (unsigned long long)tri_hash64(manifest, (size_t)(own - manifest), 0));
+  memcpy(own + strlen("\"manifest_hash\": \""), before, 16);
+  cli_write(path, manifest);
+}
+
+/* As that of a later version, which knows other keys: it might hide any change. */
+static void a_deck_that_cannot_be_read_must_be_allowed(void **state) {
+  (void)state;
+  copy_run("h");
+  change_deck("h/checkpoints/step-00000002", "  seed: 42", "  sead: 42");
+  cli_fails(64, TWO SFT "run.output=h train.steps=3 run.seed=7",
+            "the deck of h/checkpoints/step-00000002 cannot be read", "run.allow_changes: [deck]");
+  cli_succeeds(TWO SFT "run.output=h train.steps=3 run.seed=7 'run.allow_changes=[deck]'");
+  cli_shows(cli_err, "whether this deck is that of h/checkpoints/step-00000002 cannot be told: "
+                     "h/checkpoints/step-00000002/deck.yaml:4:");
+  cli_shows(cli_err, "resumed from h/checkpoints/step-00000002");
+  assert_false(cli_exists("h/deck.step-00000002.yaml"));
+}
+
+/* The data of a run may have lain in a folder that a shell would read otherwise. */
+static void odd_names_of_a_run_before_are_no_fault(void **state) {
+  (void)state;
+  copy_run("m");
+  change_deck("m/checkpoints/step-00000002", "\"sft.jsonl\"", "\"s$t.jsonl\"");
+  cli_succeeds(ONE SFT "run.output=m train.steps=3");
+}
+
+/* The command with its `own` keys is refused; with the line of cli_err that begins so in their place it is not. */
+static void type_offer(const char *command, const char *own, const char *begin) {
+  char        line[2048];
+  const char *offer;
+
+  snprintf(line, sizeof line, "%s %s", command, own);
+  assert_int_equal(cli_run(line), 64);
+  offer = strstr(cli_err, begin);
+  if (!offer) fail_msg("'%s' is missing in\n%s", begin, cli_err);
+  snprintf(line, sizeof line, "%s %.*s", command, (int)strcspn(offer + 1, "\n"), offer + 1);
+  cli_succeeds(line);
+}
+
+/* What is offered holds what was allowed already, and is taken as it is printed, also where the checkpoint lies in what
+ * the new run would move. */
+static void ways_out_can_be_typed(void **state) {
+  (void)state;
+  copy_run("i");
+  cli_sh("tail -n +2 sft.jsonl >other.jsonl");
+  type_offer(ONE SFT "run.output=i train.steps=3 run.seed=7 data.train=other.jsonl",
+             "run.allow_changes=data.train", "\n    'run.allow_changes=[data.train,run.seed]'\n");
+  copy_run("i");
+  type_offer(ONE SFT "run.output=i train.steps=3 run.seed=7", "", "\n    run.resume=never\n");
+  copy_run("i");
+  type_offer(ONE SFT "run.output=n run.seed=7", "run.resume=i/checkpoints/step-00000001",
+             "\n    run.resume=never 'model.path=i/checkpoints/step-00000001' model.config=null "
+             "model.tokenizer=null\n");
+  type_offer(ONE SFT "run.seed=7", "run.output=i run.resume=i/checkpoints/step-00000002",
+             "\n    run.resume=never 'model.path=i/checkpoints/step-00000002' model.config=null "
+             "model.tokenizer=null run.output=OTHER\n");
+  assert_true(cli_exists("OTHER/checkpoints/LATEST"));
+}
+
+/* The weights of a resumed run are its checkpoint's, whatever model the deck names. */
+static void another_model_is_listed_as_not_read(void **state) {
+  (void)state;
+  copy_run("j");
+  cli_succeeds(ONE LOAD "run.output=j train.steps=3 model.path=model "
+                        "'run.allow_changes=[model.path,model.config,model.tokenizer]'");
+  cli_shows(cli_err,
+            "  model.path: null -> \"model\" (the weights stay the checkpoint's; another run.output starts "
+            "from the new ones)\n");
+  cli_shows(cli_err, "  model.config: \"config.json\" -> null\n");
+}
+
+/* A run that starts anew would move it away before the deck that names it is written. */
+static void what_is_set_aside_is_no_model(void **state) {
+  (void)state;
+  copy_run("k");
+  for (int i = 0; i < 2; i++) {
+    char command[512];
+    snprintf(command, sizeof command, "%s" LOAD "run.output=k run.resume=never model.path=./k", program[i]);
+    cli_fails(64, command, "model.path: ", "give another run.output");
+    cli_sh("diff -r run k -x log.txt");
+  }
+  cli_fails(64, ONE LOAD "run.output=k run.resume=never model.path=k/checkpoints/step-00000001 --check",
+            "model.path: ", "give another run.output");
+  cli_sh("mkdir k/rollouts && cp sft.jsonl k/rollouts && cp config.json k/rollouts");
+  cli_fails(64, TWO SFT "run.output=k run.resume=never data.train=[sft.jsonl,k/rollouts/sft.jsonl]",
+            "data.train: k/rollouts/sft.jsonl lies in k/rollouts", NULL);
+  cli_fails(64, ONE SFT "run.output=k run.resume=never data.eval=k/rollouts/sft.jsonl",
+            "data.eval: k/rollouts/sft.jsonl lies in k/rollouts", NULL);
+  cli_fails(64, ONE SFT "run.output=k run.resume=never model.config=k/rollouts/config.json",
+            "model.config: ", "give another run.output");
+  cli_succeeds(ONE LOAD "run.output=l run.resume=never model.path=k/checkpoints/step-00000001");
+  cli_succeeds(ONE SFT "run.output=k run.resume=run/checkpoints/step-00000001 "
+                       "model.config=k/rollouts/config.json run.allow_changes=model.config");
+  cli_shows(cli_err, "kept as k/*.before-1");
+}
+
+static void another_algorithm_is_refused(void **state) {
+  (void)state;
+  copy_run("g");
+  cli_fails(64, ONE GRPO "run.output=g run.resume=auto",
+            "give another run.output (and there model.path: g/checkpoints/step-00000002",
+            "or run.resume: never (starts anew; the old run is set aside)");
+  cli_fails(64, ONE GRPO "run.output=g run.resume=auto", "is of a run of algo.name sft", NULL);
+  cli_fails(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'",
+            "run.allow_changes: algo.name cannot change in a resume", NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_same_lines_may_lie_elsewhere),
+      cmocka_unit_test(another_experiment_is_refused_as_a_whole),
+      cmocka_unit_test(a_changed_path_that_is_not_there_comes_first),
+      cmocka_unit_test(a_path_that_may_not_be_looked_at_is_not_called_missing),
+      cmocka_unit_test(rate_and_length_are_listed_and_go_on),
+      cmocka_unit_test(old_decks_go_with_their_steps),
+      cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
+      cmocka_unit_test(checkpoints_without_latest_are_set_aside),
+      cmocka_unit_test(files_that_may_not_be_written_come_first),
+      cmocka_unit_test(decks_of_an_archived_run_are_set_aside),
+      cmocka_unit_test(an_empty_folder_is_no_older_run),
+      cmocka_unit_test(a_linked_checkpoint_is_its_own),
+      cmocka_unit_test(without_a_step_the_deck_stays),
+      cmocka_unit_test(winding_back_holds),
+      cmocka_unit_test(what_was_given_up_goes_first),
+      cmocka_unit_test(what_is_kept_elsewhere_is_not_given_up),
+      cmocka_unit_test(what_is_allowed_goes_on),
+      cmocka_unit_test(other_lines_under_one_name_are_refused),
+      cmocka_unit_test(a_path_is_compared_likewise),
+      cmocka_unit_test(ways_out_can_be_typed),
+      cmocka_unit_test(odd_names_of_a_run_before_are_no_fault),
+      cmocka_unit_test(another_model_is_listed_as_not_read),
+      cmocka_unit_test(what_is_set_aside_is_no_model),
+      cmocka_unit_test(another_algorithm_is_refused),
+      cmocka_unit_test(a_deck_that_cannot_be_read_must_be_allowed),
+  };
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}

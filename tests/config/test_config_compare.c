@@ -1,0 +1,165 @@
+/* test_config_compare.c - what a resume changes: listed, refused, allowed. Judge: exact. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "config/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GRPO                                                                                                 \
+  "run:\n  output: out\nmodel:\n  path: m\ndata:\n  train: t.jsonl\nalgo:\n  name: grpo\n"                   \
+  "rollout:\n  rollout_batch_size: 4\n  max_response_length: 16\nreward:\n  - name: exact\n"                 \
+  "train:\n  steps: 10\n"
+enum { MOST_ARGS = 16 };
+#define ARGS(...) ((const char *const[MOST_ARGS + 1]){__VA_ARGS__})
+
+static tri_config load(const char *const *args) {
+  tri_config c;
+  tri_deck  *d = NULL;
+
+  tri_error_clear();
+  assert_int_equal(tri_deck_open_text("d.yaml", GRPO, strlen(GRPO), &d), TRI_OK);
+  for (int i = 0; args && args[i]; i++) assert_int_equal(tri_deck_set(d, args[i]), TRI_OK);
+  if (tri_config_from_deck(d, &c, NULL) != TRI_OK) fail_msg("%s", tri_error_message());
+  tri_deck_close(&d);
+  return c;
+}
+
+static const char *text_of(const tri_text *t) { return t->data ? t->data : ""; }
+
+/* What is listed, what is refused, and the keys of that. */
+static void changes(const char *const *before, const char *const *now, const char *listed,
+                    const char *refused, const char *keys) {
+  tri_config         a = load(before), b = load(now);
+  tri_config_past    past = {.deck = &a};
+  tri_config_changes c = {0};
+
+  assert_int_equal(tri_config_compare(&past, &b, &c), TRI_OK);
+  assert_string_equal(text_of(&c.listed), listed);
+  assert_string_equal(text_of(&c.refused), refused);
+  assert_string_equal(text_of(&c.keys), keys);
+  tri_config_changes_free(&c);
+  tri_config_free(&a);
+  tri_config_free(&b);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
+static void equal_decks_have_no_changes(void **state) {
+  (void)state;
+  changes(NULL, NULL, "", "", "");
+  changes(ARGS("algo.clip_eps=0.1"), ARGS("eps_clip=1e-1"), "", "", "");
+}
+
+/* Where a run is written and how it was started is no part of it. */
+static void this_start_alone_is_not_compared(void **state) {
+  (void)state;
+  changes(ARGS("run.output=a"), ARGS("run.output=b", "run.resume=a", "run.allow_changes=reward"), "", "", "");
+}
+
+static void rate_length_and_reports_go_on(void **state) {
+  (void)state;
+  changes(NULL,
+          ARGS("train.learning_rate=5e-5", "train.steps=20", "train.lr_scheduler=cosine",
+               "checkpoint.save_steps=5", "shard.plan=zero3", "run.threads=2", "data.eval=e.jsonl",
+               "train.max_tokens_per_gpu=99"),
+          "\n  run.threads: 0 -> 2\n  data.eval: null -> [\"e.jsonl\"]\n  train.steps: 10 -> 20"
+          "\n  train.max_tokens_per_gpu: null -> 99\n  train.learning_rate: 1e-06 -> 5e-05"
+          "\n  train.lr_scheduler: constant -> cosine\n  shard.plan: hybrid -> zero3"
+          "\n  checkpoint.save_steps: 0 -> 5",
+          "", "");
+}
+
+static void the_experiment_is_refused_as_a_whole(void **state) {
+  (void)state;
+  changes(NULL,
+          ARGS("run.seed=7", "data.train=[t.jsonl, u.jsonl]", "algo.num_generations=4", "model.path=n",
+               "rollout.rollout_batch_size=8", "train.train_batch_size=16", "train.steps=11",
+               "reward=[{name: exact, weight: 0.5}, {name: regex, pattern: x}]"),
+          "\n  train.steps: 10 -> 11",
+          "\n  run.seed: 42 -> 7\n  model.path: \"m\" -> \"n\""
+          "\n  data.train: [\"t.jsonl\"] -> [\"t.jsonl\", \"u.jsonl\"]\n  algo.num_generations: 8 -> 4"
+          "\n  rollout.rollout_batch_size: 4 -> 8\n  train.train_batch_size: null -> 16"
+          "\n  reward: [{name: exact, weight: 1}] -> [{name: exact, weight: 0.5}, {name: regex, weight: 1, "
+          "pattern: \"x\"}]",
+          "run.seed, model.path, data.train, algo.num_generations, rollout.rollout_batch_size, "
+          "train.train_batch_size, reward");
+}
+
+static void what_is_allowed_is_listed(void **state) {
+  (void)state;
+  changes(NULL,
+          ARGS("run.seed=7", "algo.kl_coef=0.1", "reward=[{name: number}]",
+               "run.allow_changes=[run.seed, reward]"),
+          "\n  run.seed: 42 -> 7\n  reward: [{name: exact, weight: 1}] -> [{name: number, weight: 1}]",
+          "\n  algo.kl_coef: 0 -> 0.1", "algo.kl_coef");
+}
+
+/* With sft rewards and answers are of evaluations, which are reports. */
+static void evaluation_of_sft_is_listed(void **state) {
+  (void)state;
+#define SFT "algo.name=sft", "rollout.rollout_batch_size=null"
+  changes(ARGS(SFT), ARGS(SFT, "reward=[]", "rollout.max_response_length=8", "rollout.stop=x"),
+          "\n  rollout.max_response_length: 16 -> 8\n  rollout.stop: null -> [\"x\"]"
+          "\n  reward: [{name: exact, weight: 1}] -> []",
+          "", "");
+}
+
+/* A file that is there is the same by every name. */
+static void one_file_has_many_names(void **state) {
+  char  dir[] = "/tmp/test_compare_XXXXXX", a[64], b[96], c[96];
+  FILE *f;
+
+  (void)state;
+  assert_non_null(mkdtemp(dir));
+  snprintf(a, sizeof a, "%s/t.jsonl", dir);
+  f = fopen(a, "w");
+  assert_non_null(f);
+  fclose(f);
+  snprintf(a, sizeof a, "data.train=%s/t.jsonl", dir);
+  snprintf(b, sizeof b, "data.train=%s/../%s/./t.jsonl", dir, strrchr(dir, '/') + 1);
+  snprintf(c, sizeof c, "\n  data.train: [\"%s/t.jsonl\"] -> [\"%s/u.jsonl\"]", dir, dir);
+  changes(ARGS(a), ARGS(b), "", "", "");
+  snprintf(b, sizeof b, "data.train=%s/u.jsonl", dir);
+  changes(ARGS(a), ARGS(b), "", c, "data.train");
+  snprintf(a, sizeof a, "%s/t.jsonl", dir);
+  unlink(a);
+  rmdir(dir);
+}
+
+static void names_that_are_none_are_refused(void **state) {
+  tri_config c;
+  tri_deck  *d = NULL;
+
+  (void)state;
+  tri_error_clear();
+  assert_int_equal(tri_deck_open_text("d.yaml", GRPO, strlen(GRPO), &d), TRI_OK);
+  assert_int_equal(tri_deck_set(d, "run.allow_changes=[run.seed, data.trian]"), TRI_OK);
+  assert_int_equal(tri_config_from_deck(d, &c, NULL), TRI_ECONFIG);
+  assert_string_equal(tri_error_message(),
+                      "argument 'run.allow_changes=[run.seed, data.trian]': run.allow_changes: there is no "
+                      "key 'data.trian'; the nearest known key is data.train");
+  tri_config_free(&c);
+  tri_deck_close(&d);
+}
+
+static void every_row_has_decided(void **state) {
+  (void)state;
+  for (int i = 0; i < tri_n_keys; i++)
+    assert_true(tri_keys[i].change >= TRI_CHANGE_REFUSED && tri_keys[i].change <= TRI_CHANGE_HERE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(equal_decks_have_no_changes),   cmocka_unit_test(this_start_alone_is_not_compared),
+      cmocka_unit_test(rate_length_and_reports_go_on), cmocka_unit_test(the_experiment_is_refused_as_a_whole),
+      cmocka_unit_test(what_is_allowed_is_listed),     cmocka_unit_test(evaluation_of_sft_is_listed),
+      cmocka_unit_test(one_file_has_many_names),       cmocka_unit_test(names_that_are_none_are_refused),
+      cmocka_unit_test(every_row_has_decided)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* test_formula.c - formulas that the CPU and the GPU compute by other instructions: the same bits.
+ * Judge: exact, the CPU's lines; the GPU's lines are compiled here with its intrinsics as C. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "device/formula.h"
+
+static float as_float(uint32_t u) {
+  union {
+    uint32_t u;
+    float    f;
+  } c;
+  c.u = u;
+  return c.f;
+}
+static uint32_t as_uint(float f) {
+  union {
+    float    f;
+    uint32_t u;
+  } c;
+  c.f = f;
+  return c.u;
+}
+/* Rounded here and not later: no compiler may make one operation of two. */
+static float rounded(float x) {
+  volatile float r = x;
+  return r;
+}
+
+#define __fadd_rn(a, b)    rounded((a) + (b))
+#define __fmul_rn(a, b)    rounded((a) * (b))
+#define __uint_as_float(u) as_float(u)
+#define __float_as_uint(f) as_uint(f)
+#define tri_exp_near       gpu_exp_near
+#define tri_exp            gpu_exp
+#define tri_sigmoid        gpu_sigmoid
+#define tri_silu           gpu_silu
+#define tri_silu_slope     gpu_silu_slope
+#define tri_not_far        gpu_not_far
+#define tri_softmax_logp   gpu_softmax_logp
+#define tri_logit_grad     gpu_logit_grad
+#define tri_order_key      gpu_order_key
+#define tri_order_value    gpu_order_value
+#define tri_adamw          gpu_adamw
+#undef TRI_ON_GPU
+#define TRI_ON_GPU 1
+#undef TRI_FORMULA_H
+#include "device/formula.h" /* again, as nvcc sees it */
+#undef tri_exp
+#undef tri_order_key
+#undef tri_order_value
+
+/* Every STEP-th float, from all the bits there are; $TRI_TEST_ALL: every one. */
+static void test_exp(void **state) {
+  uint64_t step = getenv("TRI_TEST_ALL") ? 1 : 211;
+  (void)state;
+  for (uint64_t u = 0; u <= UINT32_MAX; u += step) {
+    float x = as_float((uint32_t)u), cpu = tri_exp(x), gpu = gpu_exp(x);
+    if (as_uint(cpu) != as_uint(gpu) && !(cpu != cpu && gpu != gpu))
+      fail_msg("exp(%.9g, bits %08x): cpu %.9g, gpu %.9g", (double)x, (unsigned)u, (double)cpu, (double)gpu);
+  }
+}
+
+/* Keys are in the floats' order, and values come back from them. */
+static void test_order(void **state) {
+  static const float x[] = {-INFINITY, -3e38f, -2, -1, -1e-45f, 0, 1e-45f, 1, 1.0000001f, 3e38f, INFINITY};
+  (void)state;
+  assert_int_equal(tri_order_key(-0.0f), tri_order_key(0.0f));
+  for (size_t i = 0; i < sizeof x / sizeof x[0]; i++) {
+    assert_true(as_uint(tri_order_value(tri_order_key(x[i]))) == as_uint(x[i]));
+    if (i > 0) assert_true(tri_order_key(x[i - 1]) < tri_order_key(x[i]));
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_exp), cmocka_unit_test(test_order)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

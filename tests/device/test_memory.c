@@ -1,0 +1,202 @@
+/* test_memory.c - the ledger. Judge: sums by hand; phases may overlap each other but nothing else; planned
+ * equals used. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "device/memory.h"
+#include "device_case.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ALIGN = 256 };
+
+static tri_device *device;
+static tri_stream *stream;
+
+static void ok(tri_status st) {
+  if (st != TRI_OK) fail_msg("%s", tri_error_trace());
+}
+
+static int open_device(void **state) {
+  (void)state;
+  if (tri_device_open(test_device(), 0, 1, &device) != TRI_OK) return -1;
+  return device->ops->stream_open(device, "test", &stream) == TRI_OK ? 0 : -1;
+}
+static int close_device(void **state) {
+  (void)state;
+  device->ops->stream_close(&stream);
+  tri_device_close(&device);
+  return 0;
+}
+
+typedef struct want {
+  tri_mem   kind;
+  tri_phase phase;
+  bool      state;
+  size_t    bytes;
+  char     *where;
+} want;
+
+static void add(tri_ledger *l, want *w, const char *name) {
+  ok(tri_ledger_add(l, w->kind, w->phase, w->state, name, w->bytes, (void **)&w->where));
+  assert_null(w->where);
+}
+
+static int64_t rounded(size_t bytes) { return (int64_t)((bytes + ALIGN - 1) / ALIGN * ALIGN); }
+
+static void expect_zero(const want *w) {
+  char *got = w->kind == TRI_MEM_DEVICE ? device_get(stream, w->where, w->bytes) : w->where;
+
+  for (size_t k = 0; k < w->bytes; k++) assert_int_equal(got[k], 0);
+  if (got != w->where) free(got);
+}
+
+static void sums_and_places(void **state) {
+  want           w[] = {{TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, 1000, NULL},
+                        {TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, 5000, NULL},
+                        {TRI_MEM_PINNED, TRI_PHASE_LEARN, false, 300, NULL},
+                        {TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, 100, NULL},
+                        {TRI_MEM_DEVICE, TRI_PHASE_LEARN, true, 7777, NULL},
+                        {TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, 1, NULL},
+                        {TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, 0, NULL},
+                        {TRI_MEM_PINNED, TRI_PHASE_ROLLOUT, false, 4000, NULL},
+                        {TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, 1, NULL},
+                        {TRI_MEM_HOST, TRI_PHASE_LEARN, false, 100000, NULL},
+                        {TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, 7, NULL},
+                        {TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, 256, NULL}};
+  int            n = (int)(sizeof w / sizeof *w);
+  int64_t        by[3][4] = {{0}}, training = 0;
+  tri_ledger    *l = NULL;
+  tri_ledger_sum s;
+  void          *base;
+  size_t         bytes;
+
+  (void)state;
+  ok(tri_ledger_open(&l));
+  for (int i = 0; i < n; i++) {
+    add(l, &w[i], i % 2 ? "odd" : "even");
+    by[w[i].kind][w[i].phase] += rounded(w[i].bytes);
+    if (w[i].state) training += rounded(w[i].bytes);
+  }
+  s = tri_ledger_total(l);
+  assert_int_equal(s.used, 0);
+  assert_int_equal(s.always, by[0][3] + by[1][3] + by[2][3]);
+  assert_int_equal(s.rollout, s.always + by[0][1] + by[1][1] + by[2][1]);
+  assert_int_equal(s.learn, s.always + by[0][2] + by[1][2] + by[2][2]);
+  assert_int_equal(s.state, training);
+  /* the device's and the host's learn entries are larger, the pinned memory's rollout entries */
+  assert_true(by[0][2] > by[0][1] && by[1][1] > by[1][2] && by[2][2] > by[2][1]);
+  assert_int_equal(s.planned, s.always + by[0][2] + by[1][1] + by[2][2]);
+  ok(tri_ledger_take(l, device));
+  assert_int_equal(tri_ledger_total(l).used, s.planned);
+  tri_ledger_block(l, &base, &bytes);
+  assert_int_equal(bytes, by[0][3] + by[0][2]);
+  for (int i = 0; i < n; i++) {
+    if (!w[i].bytes) {
+      assert_null(w[i].where);
+      continue;
+    }
+    assert_int_equal((uintptr_t)w[i].where % ALIGN, 0);
+    expect_zero(&w[i]);
+    if (w[i].kind == TRI_MEM_DEVICE)
+      assert_true(w[i].where >= (char *)base && w[i].where + w[i].bytes <= (char *)base + bytes);
+    for (int j = 0; j < i; j++)
+      if ((w[i].phase & w[j].phase) && w[j].bytes) /* needed at the same time */
+        assert_true(w[i].where + w[i].bytes <= w[j].where || w[j].where + w[j].bytes <= w[i].where);
+  }
+  tri_ledger_close(&l);
+  assert_null(l);
+  tri_ledger_close(&l);
+}
+
+static void layouts_differ_where_places_do(void **state) {
+  static const struct {
+    tri_mem   kind;
+    tri_phase phase;
+    size_t    bytes;
+    bool      same;
+  } other[] = {{TRI_MEM_DEVICE, TRI_PHASE_LEARN, 1000, true},
+               {TRI_MEM_DEVICE, TRI_PHASE_LEARN, 900, true}, /* rounded */
+               {TRI_MEM_DEVICE, TRI_PHASE_LEARN, 1025, false},
+               {TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, 1000, false},
+               {TRI_MEM_DEVICE, TRI_PHASE_LEARN, 0, false},
+               {TRI_MEM_PINNED, TRI_PHASE_LEARN, 1000, false}};
+  uint64_t first = 0;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+    tri_ledger *l = NULL;
+    void       *a, *b, *c, *d;
+    ok(tri_ledger_open(&l));
+    ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "a", 256, &a));
+    ok(tri_ledger_add(l, other[i].kind, other[i].phase, false, "b", other[i].bytes, &b));
+    ok(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "c", 256 * i, &c)); /* lies elsewhere */
+    ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "d", 512, &d));
+    if (i == 0) first = tri_ledger_layout(l);
+    assert_int_equal(tri_ledger_layout(l) == first, other[i].same);
+    tri_ledger_close(&l);
+  }
+}
+
+static void the_table_names_everything(void **state) {
+  tri_ledger *l = NULL;
+  tri_text    text = {0};
+  void       *a, *b, *c;
+
+  (void)state;
+  ok(tri_ledger_open(&l));
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "policy weights", 1 << 20, &a));
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "activations", 2 << 20, &b));
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "policy weights", 1 << 20, &c));
+  ok(tri_ledger_print(l, &text));
+  assert_non_null(strstr(text.data, "policy weights                    2.000        2.000\n"));
+  assert_non_null(strstr(text.data, "activations                       0.000        2.000\n"));
+  assert_non_null(strstr(text.data, "total                             2.000        4.000\n"));
+  assert_non_null(strstr(text.data, "planned 4194304 bytes, of them training state 2097152\n"));
+  tri_text_free(&text);
+  tri_ledger_close(&l);
+}
+
+static void too_much_is_refused_with_the_table(void **state) {
+  tri_ledger *l = NULL;
+  void       *a;
+  size_t      bytes_free, bytes_total;
+
+  (void)state;
+  ok(device->ops->mem_info(device, &bytes_free, &bytes_total));
+  ok(tri_ledger_open(&l));
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "giant", bytes_total + 1, &a));
+  tri_error_clear();
+  assert_int_equal(tri_ledger_check(l, device, 0, 1, 1), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), "giant"));
+  assert_non_null(strstr(tri_error_message(), "what would fit"));
+  tri_ledger_close(&l);
+  tri_error_clear();
+  ok(tri_ledger_open(&l)); /* nor what libraries leave no room for */
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "small", 1 << 20, &a));
+  assert_int_equal(tri_ledger_check(l, device, 0, 1, 1), TRI_OK);
+  assert_int_equal(tri_ledger_check(l, device, bytes_total, 1, 1), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), "for its libraries"));
+  tri_error_clear();
+  tri_ledger_close(&l);
+  ok(tri_ledger_open(&l)); /* what one rank may have, two may not */
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "half", bytes_free / 4 * 3, &a));
+  tri_error_clear();
+  assert_int_equal(tri_ledger_check(l, device, 0, 2, 2), TRI_ECONFIG);
+  tri_error_clear();
+  assert_int_equal(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "absurd", (size_t)1 << 60, &a),
+                   TRI_ECONFIG);
+  tri_error_clear();
+  tri_ledger_close(&l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(sums_and_places), cmocka_unit_test(layouts_differ_where_places_do),
+      cmocka_unit_test(the_table_names_everything), cmocka_unit_test(too_much_is_refused_with_the_table)};
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}

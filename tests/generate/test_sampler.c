@@ -1,0 +1,436 @@
+/* test_sampler.c - generation. Judges: transformers' greedy answers token for token (make_model_golden.py);
+ * the same answers whatever the batching, the order of prompts, the number of answers asked for and the
+ * number of ranks, recorded steps or none; the trainer's own log-probabilities bit for bit, in f32 and bf16. Run
+ * with 1, 2 and 3 ranks. */
+#include "model_case.h"
+
+#include "generate/sampler.h"
+#include "train/batch.h"
+
+enum { TOKENS = 128, MOST_NEW = 40, LONGEST = 70 };
+
+static const char *const models[] = {"model/llama", "model/llama_bias", "model/llama_linear", "model/qwen2",
+                                     "model/qwen2_tied"};
+enum { N_MODELS = sizeof models / sizeof *models };
+
+typedef struct bench {
+  tri_session  se;
+  golden       g;
+  tri_model   *m;
+  tri_feed    *feed;
+  tri_sampler *s;
+  tri_prompt  *prompt; /* all of the golden file's */
+  int32_t     *token;
+  int          n_prompt;
+} bench;
+
+static const tri_device_ops *instead; /* of the device's own table; NULL: none */
+
+static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_plan plan, int max_sequences,
+                       int64_t max_prefill) {
+  tri_sampler_opt so = {max_sequences, LONGEST, MOST_NEW, max_prefill,
+                        max_sequences % 2 ? 0 : 1024}; /* both ways to keep answers */
+  tri_model_opt   opt;
+  int32_t        *length;
+  int64_t         at = 0;
+
+  memset(b, 0, sizeof *b);
+  session_open(&b->se, 1);
+  if (instead) b->se.device->ops = instead;
+  golden_open_model(&b->g, name);
+  opt = model_options(&b->g, &b->se, dtype, max_prefill > TOKENS ? max_prefill : TOKENS);
+  opt.rollout = true;
+  opt.plan = plan;
+  OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
+  OK(tri_feed_open(b->se.device, b->se.ledger, TOKENS, TOKENS, &b->feed));
+  OK(tri_sampler_open(b->se.device, b->se.ledger, b->m, dtype, &so, &b->s));
+  OK(tri_session_take_memory(&b->se));
+  OK(tri_model_start(b->m, b->se.stream));
+  fill_model(b->m, &b->g, b->se.stream);
+  OK(tri_model_check(b->m, b->se.stream));
+  b->token = golden_get_int(&b->g, "greedy.prompts");
+  length = golden_get_int(&b->g, "greedy.lengths");
+  b->n_prompt = (int)golden_count(&b->g, "greedy.lengths");
+  b->prompt = test_alloc(b->n_prompt, sizeof *b->prompt);
+  for (int i = 0; i < b->n_prompt; at += length[i++])
+    b->prompt[i] = (tri_prompt){100 + i, b->token + at, length[i]};
+  free(length);
+}
+
+static void close_bench(bench *b) {
+  free(b->prompt);
+  free(b->token);
+  tri_sampler_close(&b->s);
+  tri_feed_close(&b->feed);
+  tri_model_close(&b->m);
+  golden_close(&b->g);
+  tri_session_close(&b->se, TRI_OK);
+}
+
+static const tri_shard_plan hybrid = {TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_WORLD};
+static const tri_shard_plan zero3 = {TRI_SHARD_WORLD, TRI_SHARD_WORLD, TRI_SHARD_WORLD};
+
+static const int32_t *answer_of(const tri_rollout *r, int q, int64_t *n) {
+  *n = r->start[q + 1] - r->start[q] - r->prompt_len[q];
+  return r->token + r->start[q] + r->prompt_len[q];
+}
+
+/* ---- greedy against transformers ---- */
+
+static void expect_greedy(bench *b, const tri_rollout *r, int group, bool ended) {
+  int32_t *want = golden_get_int(&b->g, ended ? "greedy.ended" : "greedy.answers");
+  int32_t *length = ended ? golden_get_int(&b->g, "greedy.ended_lengths") : NULL,
+          *eos = golden_get_int(&b->g, "greedy.eos");
+  int64_t at = 0, n;
+
+  CHECK(r->n_seq == b->n_prompt * group);
+  for (int i = 0; i < b->n_prompt; i++) {
+    int64_t n_want = ended ? length[i] : MOST_NEW;
+    for (int k = 0; k < group; k++) {
+      int            q = i * group + k;
+      const int32_t *got = answer_of(r, q, &n);
+      CHECK(n == n_want, "%s, prompt %d: %lld tokens, not %lld", b->g.folder, i, (long long)n,
+            (long long)n_want);
+      for (int64_t t = 0; t < n; t++)
+        CHECK(got[t] == want[at + t], "%s, prompt %d, token %lld is %d, not %d", b->g.folder, i, (long long)t,
+              got[t], want[at + t]);
+      CHECK(r->stop[q] == (ended && got[n - 1] == *eos ? TRI_STOP_EOS : TRI_STOP_LENGTH));
+      CHECK(r->prompt_id[q] == b->prompt[i].id && r->sample[q] == k &&
+            r->prompt_len[q] == b->prompt[i].n_token);
+      CHECK(!memcmp(r->token + r->start[q], b->prompt[i].token, (size_t)b->prompt[i].n_token * 4));
+    }
+    at += n_want;
+  }
+  free(want);
+  free(length);
+  free(eos);
+}
+
+static void greedy_of(bench *b, int group) {
+  int32_t         *eos = golden_get_int(&b->g, "greedy.eos");
+  tri_generate_opt gen = {.rule = {0, 1, 0, 1}, .max_new = MOST_NEW, .group = group};
+  tri_rollout      r = {0};
+
+  for (int ended = 0; ended < 2; ended++) {
+    gen.eos = eos;
+    gen.n_eos = ended;
+    OK(tri_sampler_generate(b->s, b->prompt, b->n_prompt, &gen, b->se.stream, &r));
+    expect_greedy(b, &r, group, ended);
+    tri_rollout_free(&r);
+  }
+  free(eos);
+}
+
+static void greedy_is_transformers(void **state) {
+  const int     rows[] = {1, 3, 8, 40};
+  const int64_t prefill[] = {70, 75, 300, 1000};
+
+  (void)state;
+  for (int i = 0; i < N_MODELS; i += test_step(4))
+    for (int k = test_step(2) - 1; k < 4; k += test_step(2)) {
+      bench b;
+      open_bench(&b, models[i], TRI_F32, k % 2 ? zero3 : hybrid, rows[k], prefill[k]);
+      greedy_of(&b, 1 + k);
+      close_bench(&b);
+    }
+}
+
+/* ---- the gap to the trainer ---- */
+
+/* Every log-probability of the answers against a training forward, bit for bit, one sequence or all that fit
+ * at a time. */
+static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int most) {
+  for (int q = 0; q < r->n_seq;) {
+    int           seq[TOKENS], n = 0;
+    int64_t       tokens = 0;
+    tri_batch     batch;
+    tri_tensor    logp, ent;
+    tri_feed_rows rows;
+    while (q < r->n_seq && n < most && tokens + r->start[q + 1] - r->start[q] <= TOKENS) {
+      tokens += r->start[q + 1] - r->start[q];
+      seq[n++] = q++;
+    }
+    OK(tri_batch_load(b->feed, r, seq, n, b->se.stream, &batch));
+    OK(tri_model_forward(b->m, &batch, n % 2 != 0, temperature > 0 ? 1.0f / temperature : 1.0f, &logp, &ent,
+                         b->se.stream));
+    OK(tri_batch_fetch(b->feed, &logp, &ent, b->se.stream, &rows));
+    for (int64_t k = 0; k < rows.n; k++)
+      CHECK(!memcmp(&rows.logp[k], &r->old_logp[rows.origin[k]], sizeof(float)),
+            "%s: sampler %.9g, trainer %.9g in a batch of %d sequences", b->g.folder,
+            (double)r->old_logp[rows.origin[k]], (double)rows.logp[k], n);
+  }
+}
+
+/* The same number of forwards on every rank: all generate the same. */
+static void gap_of(bench *b, const tri_sample_rule *rule, int group, int most) {
+  tri_generate_opt gen = {.rule = *rule, .max_new = MOST_NEW, .group = group};
+  tri_rollout      r = {0};
+
+  OK(tri_sampler_generate(b->s, b->prompt, b->n_prompt, &gen, b->se.stream, &r));
+  expect_no_gap(b, &r, rule->temperature, most);
+  tri_rollout_free(&r);
+}
+
+static void the_gap_is_zero(void **state) {
+  const tri_sample_rule rules[] = {
+      {0, 1, 0, 3}, {1, 1, 0, 4}, {0.7f, 1, 0, 5}, {1.3f, 0.9f, 0, 6}, {1, 0.8f, 7, 7}};
+
+  int n_bench = 0;
+
+  (void)state;
+  for (int i = 0; i < N_MODELS; i += test_step(4))
+    for (int half = 0; half < 2; half++)
+      for (int k = 0; k < 2; k++, n_bench++) {
+        bench b;
+        open_bench(&b, models[i], half ? TRI_BF16 : TRI_F32, k ? zero3 : hybrid, k ? 5 : 19, k ? 80 : 400);
+        /* in brief, the rules take turns: each meets both types */
+        for (size_t rule = (size_t)(n_bench % test_step(3)); rule < sizeof rules / sizeof *rules;
+             rule += (size_t)test_step(3))
+          gap_of(&b, &rules[rule], 3, rule % 2 ? 1 : TOKENS);
+        close_bench(&b);
+      }
+}
+
+/* ---- the same answers whatever the company ---- */
+
+typedef struct answers {
+  int32_t token[8][6][MOST_NEW]; /* prompt, sample */
+  float   logp[8][6][MOST_NEW];
+  int64_t n[8][6];
+} answers;
+
+static const int32_t some_ends[] = {5, 9, 23, 60};
+static int           n_ends = 2;
+
+/* Answers to prompts order[0..n) with `group` each. */
+static void collect(bench *b, const int *order, int n, int group, uint64_t seed, answers *out) {
+  tri_prompt       prompt[8];
+  tri_generate_opt gen = {
+      .rule = {1.1f, 0.97f, 0, seed}, .max_new = MOST_NEW, .group = group, .eos = some_ends, .n_eos = n_ends};
+  tri_rollout r = {0};
+
+  memset(out, 0, sizeof *out);
+  for (int i = 0; i < n; i++) prompt[i] = b->prompt[order[i]];
+  OK(tri_sampler_generate(b->s, prompt, n, &gen, b->se.stream, &r));
+  for (int q = 0; q < r.n_seq; q++) {
+    int            i = order[q / group], k = q % group;
+    const int32_t *token = answer_of(&r, q, &out->n[i][k]);
+    memcpy(out->token[i][k], token, (size_t)out->n[i][k] * 4);
+    memcpy(out->logp[i][k], r.old_logp + r.start[q] + r.prompt_len[q], (size_t)out->n[i][k] * 4);
+  }
+  tri_rollout_free(&r);
+}
+
+static bool same(const answers *a, const answers *c, int i, int group) {
+  return !memcmp(a->n[i], c->n[i], (size_t)group * sizeof a->n[i][0]) &&
+         !memcmp(a->token[i], c->token[i], (size_t)group * sizeof a->token[i][0]) &&
+         !memcmp(a->logp[i], c->logp[i], (size_t)group * sizeof a->logp[i][0]);
+}
+
+/* Row counts from 1 to more than there are answers: a slot is refilled at once, pages are used again and
+ * again. */
+static void answers_do_not_depend_on_company(void **state) {
+  const int forward[] = {0, 1, 2, 3, 4, 5, 6, 7}, backward[] = {7, 5, 3, 1, 6, 4, 2, 0},
+            rows[] = {1, 2, 5, 7, 64};
+  static answers  first, a;
+  tri_shard_plan  plan[] = {hybrid, zero3};
+  const tri_dtype types[] = {TRI_F32, TRI_BF16};
+
+  (void)state;
+  for (int half = 0; half < 2; half++) /* in brief, f32 meets 1 and 64 rows, bf16 1 and 5 */
+    for (int k = 0; k < (half && test_step(2) == 2 ? 3 : 5); k += test_step(half ? 2 : 4)) {
+      bench b;
+      open_bench(&b, "model/qwen2", types[half], plan[k % 2], rows[k], k % 2 ? 1000 : 70);
+      collect(&b, forward, 8, 6, 11, &a);
+      if (k == 0) first = a;
+      for (int i = 0; i < 8; i++) CHECK(same(&a, &first, i, 6), "%d rows, prompt %d", rows[k], i);
+      if (k == 0 && test_step(2) == 2) { /* in brief, one row has no company */
+        close_bench(&b);
+        continue;
+      }
+      collect(&b, backward, 8, 6, 11, &a);
+      for (int i = 0; i < 8; i++) CHECK(same(&a, &first, i, 6), "%d rows, backward, prompt %d", rows[k], i);
+      collect(&b, forward, 8, 2, 11, &a); /* the first answers of six are those of two */
+      for (int i = 0; i < 8; i++)
+        CHECK(same(&a, &first, i, 2), "%d rows, two answers, prompt %d", rows[k], i);
+      /* a rank has only its own prompts, or none */
+      int mine[8], n = 0;
+      for (int i = b.se.rt.world_rank; i < 5; i += b.se.rt.world_size)
+        if (b.se.rt.world_rank < 2) mine[n++] = i;
+      collect(&b, mine, n, 6, 11, &a);
+      for (int i = 0; i < n; i++)
+        CHECK(same(&a, &first, mine[i], 6), "%d rows, prompt %d on its rank", rows[k], mine[i]);
+      close_bench(&b);
+    }
+}
+
+/* Keys: other seeds, samples and prompts give other answers; ends end them. */
+static void answers_are_keyed(void **state) {
+  const int      forward[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  static answers a, c;
+  bench          b;
+  int            cut = 0;
+
+  (void)state;
+  open_bench(&b, "model/llama", TRI_F32, hybrid, 16, 200);
+  collect(&b, forward, 8, 6, 1, &a);
+  collect(&b, forward, 8, 6, 2, &c);
+  for (int i = 0; i < 8; i++) {
+    CHECK(!same(&a, &c, i, 6));
+    CHECK(memcmp(a.token[i][0], a.token[i][1], sizeof a.token[i][0]) != 0);
+    for (int k = 0; k < 6; k++)
+      for (int64_t t = 0; t < a.n[i][k]; t++) {
+        bool end = a.token[i][k][t] == some_ends[0] || a.token[i][k][t] == some_ends[1];
+        CHECK(!end || t == a.n[i][k] - 1);
+        cut += end;
+      }
+  }
+  CHECK(cut > 0);
+  b.prompt[1] = b.prompt[0]; /* the same text on another line of the file */
+  b.prompt[1].id = 7;
+  collect(&b, forward, 8, 6, 1, &c);
+  CHECK(same(&a, &c, 0, 6) && memcmp(c.token[0], c.token[1], sizeof c.token[0]) != 0);
+  close_bench(&b);
+}
+
+/* ---- recorded steps ---- */
+
+static tri_device_ops spied, real;
+static int            n_asked, n_recorded, n_run, n_closed;
+
+static tri_status spy_record(tri_stream *s, tri_status (*work)(void *ctx, tri_stream *s), void *ctx,
+                             tri_graph **out) {
+  tri_status st = real.graph_record(s, work, ctx, out);
+  n_asked++;
+  n_recorded += *out != NULL;
+  return st;
+}
+static tri_status spy_run(tri_graph *g, tri_stream *s) {
+  n_run++;
+  return real.graph_run(g, s);
+}
+static void spy_close(tri_graph **g) {
+  n_closed += *g != NULL;
+  real.graph_close(g);
+}
+
+/* The work and then what no device records. */
+typedef struct bad_work {
+  tri_status (*work)(void *ctx, tri_stream *s);
+  void *ctx;
+} bad_work;
+static tri_status wait_too(void *ctx, tri_stream *s) {
+  const bad_work *w = ctx;
+  TRI_TRY(w->work(w->ctx, s));
+  return s->device->ops->stream_sync(s);
+}
+static tri_status spoil_record(tri_stream *s, tri_status (*work)(void *ctx, tri_stream *s), void *ctx,
+                               tri_graph **out) {
+  bad_work w = {work, ctx};
+  return spy_record(s, wait_too, &w, out);
+}
+
+/* Steps call by call and without padding, recorded steps, and steps the device refuses to record give the same
+ * answers; 48 answers of many lengths in 40 rows meet most numbers of rows more than once. */
+static void recorded_steps_change_nothing(void **state) {
+  const int      forward[] = {0, 1, 2, 3, 4, 5, 6, 7};
+  static answers plain, a;
+  bench          b;
+
+  (void)state;
+  real = *tri_device_find(test_device());
+  if (!real.graph_record) skip();
+  n_ends = 4;
+  for (int how = 0; how < 3; how++) {
+    spied = real;
+    spied.graph_record = how == 0 ? NULL : how == 1 ? spy_record : spoil_record;
+    spied.graph_run = how == 0 ? NULL : spy_run;
+    spied.graph_close = how == 0 ? NULL : spy_close;
+    n_asked = n_recorded = n_run = n_closed = 0;
+    instead = &spied;
+    open_bench(&b, "model/llama_bias", TRI_BF16, hybrid, 40, 200);
+    collect(&b, forward, 8, 6, 5, &a);
+    if (how == 0) plain = a;
+    for (int i = 0; i < 8; i++) CHECK(same(&a, &plain, i, 6), "way %d, prompt %d", how, i);
+    CHECK(n_closed == n_recorded); /* none outlives its call */
+    if (how == 1) {
+      CHECK(n_recorded >= 5 && n_asked == n_recorded && n_run >= 2 * n_recorded, "%d of %d recorded, %d runs",
+            n_recorded, n_asked, n_run);
+      collect(&b, forward, 8, 2, 6, &a); /* another seed, which a recording holds */
+      CHECK(n_closed == n_recorded);
+      CHECK(!same(&a, &plain, 0, 2));
+      collect(&b, forward, 8, 2, 5, &a);
+      for (int i = 0; i < 8; i++) CHECK(same(&a, &plain, i, 2), "seed 5 again, prompt %d", i);
+    } else {
+      CHECK(n_recorded == 0 && n_run == 0 && n_asked == (how == 2));
+    }
+    close_bench(&b);
+  }
+  instead = NULL;
+  n_ends = 2;
+}
+
+/* ---- endings ---- */
+
+static tri_status fill_nan(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                           float *out) {
+  (void)ctx, (void)kind, (void)u, (void)i, (void)begin;
+  for (int64_t k = 0; k < count; k++) out[k] = NAN;
+  return TRI_OK;
+}
+
+static void a_diverged_model_is_named(void **state) {
+  tri_generate_opt gen = {.rule = {1, 1, 0, 3}, .max_new = 9, .group = 2};
+  tri_rollout      r = {0};
+  bench            b;
+
+  (void)state;
+  open_bench(&b, "model/llama", TRI_F32, hybrid, 3, 100);
+  OK(tri_params_fill(tri_model_params(b.m), TRI_STATE_WEIGHT, fill_nan, NULL, b.se.stream));
+  CHECK(tri_sampler_generate(b.s, b.prompt, b.n_prompt, &gen, b.se.stream, &r) == TRI_ENUMERIC);
+  CHECK(strstr(tri_error_message(), "token 0 of answer 0 to prompt_id 100 are not numbers"), "%s",
+        tri_error_message());
+  tri_error_clear();
+  tri_rollout_free(&r);
+  close_bench(&b);
+}
+
+/* A rule that stops after an even token. */
+static bool stops_at_even(void *ctx, const int32_t *answer, int64_t n) {
+  ++*(int *)ctx;
+  return answer[n - 1] % 2 == 0;
+}
+
+static void stop_rules_end_answers(void **state) {
+  int              calls = 0;
+  tri_generate_opt gen = {
+      .rule = {1, 1, 0, 3}, .max_new = 9, .group = 2, .stop = stops_at_even, .ctx = &calls};
+  tri_rollout r = {0};
+  bench       b;
+
+  (void)state;
+  open_bench(&b, "model/llama", TRI_F32, hybrid, 3, 100);
+  OK(tri_sampler_generate(b.s, b.prompt, b.n_prompt, &gen, b.se.stream, &r));
+  for (int q = 0; q < r.n_seq; q++) {
+    int64_t        n;
+    const int32_t *token = answer_of(&r, q, &n);
+    for (int64_t t = 0; t < n - 1; t++) CHECK(token[t] % 2 == 1);
+    CHECK(n <= 9 && r.stop[q] == (token[n - 1] % 2 ? TRI_STOP_LENGTH : TRI_STOP_STRING));
+    CHECK(r.stop[q] != TRI_STOP_LENGTH || n == 9);
+    calls -= (int)n;
+  }
+  CHECK(calls == 0);
+  tri_rollout_free(&r);
+  close_bench(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(greedy_is_transformers),
+                                     cmocka_unit_test(the_gap_is_zero),
+                                     cmocka_unit_test(answers_do_not_depend_on_company),
+                                     cmocka_unit_test(answers_are_keyed),
+                                     cmocka_unit_test(recorded_steps_change_nothing),
+                                     cmocka_unit_test(a_diverged_model_is_named),
+                                     cmocka_unit_test(stop_rules_end_answers)};
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}

@@ -1,0 +1,165 @@
+# make_model_golden.py - small random models and what transformers makes of them: logits, log-probabilities, gradients,
+# ten AdamW steps, greedy answers. For test_model.c and test_sampler.c.
+# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6. usage: python tests/golden/make_model_golden.py
+import json
+import os
+
+import torch
+from safetensors.torch import save_file
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+
+OUT = "tests/data/model"
+LENGTHS = [1, 2, 7, 37]  # of the packed sequences; the last crosses a page of the cache
+STEPS, STEP_LENGTHS = 10, [11, 30]
+PROMPTS = [1, 2, 6, 31, 32, 33, 34, 70]  # lengths; pages have 32 tokens
+NEW = 40
+INV_TEMPERATURE = 1.25
+
+COMMON = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
+              max_position_embeddings=128, vocab_size=61, bos_token_id=None, pad_token_id=None, eos_token_id=None)
+MODELS = {
+    # untied, two query heads per key head
+    "llama": (LlamaConfig, LlamaForCausalLM,
+              dict(COMMON, num_key_value_heads=2, tie_word_embeddings=False, rope_theta=10000.0, rms_norm_eps=1e-5)),
+    # tied, every bias, a head width of its own, Llama-3 scaling whose three regions all occur
+    "llama_bias": (LlamaConfig, LlamaForCausalLM,
+                   dict(COMMON, num_key_value_heads=1, head_dim=10, tie_word_embeddings=True, attention_bias=True,
+                        mlp_bias=True, rms_norm_eps=1e-6, vocab_size=67,
+                        rope_parameters=dict(rope_type="llama3", rope_theta=500.0, factor=8.0, low_freq_factor=1.0,
+                                             high_freq_factor=4.0, original_max_position_embeddings=48))),
+    # linear scaling, as many key heads as query heads
+    "llama_linear": (LlamaConfig, LlamaForCausalLM,
+                     dict(COMMON, num_key_value_heads=4, tie_word_embeddings=False, rms_norm_eps=1e-5,
+                          rope_parameters=dict(rope_type="linear", rope_theta=10000.0, factor=4.0))),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM,
+              dict(COMMON, num_key_value_heads=2, tie_word_embeddings=False, rope_theta=1000000.0, rms_norm_eps=1e-6)),
+    "qwen2_tied": (Qwen2Config, Qwen2ForCausalLM,
+                   dict(COMMON, num_key_value_heads=1, tie_word_embeddings=True, rope_theta=10000.0,
+                        num_hidden_layers=3, intermediate_size=24, rms_norm_eps=1e-6)),
+}
+
+
+def fill(model, gen):
+    """Random values that are bf16 values, of a size that keeps every nonlinearity at work."""
+    for name, p in model.named_parameters():
+        x = torch.randn(p.shape, generator=gen)
+        if "norm" in name:
+            x = 1 + 0.3 * x
+        elif p.ndim == 2:
+            x = x * (0.5 if "embed" in name else 1.3 / p.shape[1] ** 0.5)
+        else:
+            x = 0.3 * x
+        p.data.copy_(x.to(torch.bfloat16).float())
+
+
+def tokens_of(lengths, vocab, gen):
+    return [torch.randint(0, vocab, (n,), generator=gen) for n in lengths]
+
+
+def forward(model, sequences):
+    """Logits of every row, sequence by sequence, without padding."""
+    return torch.cat([model(input_ids=s[None]).logits[0] for s in sequences])
+
+
+def targets_of(sequences):
+    """Rows that predict a token, and those tokens."""
+    row, target, at = [], [], 0
+    for s in sequences:
+        row += range(at, at + len(s) - 1)
+        target += s[1:].tolist()
+        at += len(s)
+    return torch.tensor(row), torch.tensor(target)
+
+
+def logp_and_entropy(logits, target, inv_temperature):
+    lp = torch.log_softmax(logits * inv_temperature, -1)
+    return lp[torch.arange(len(target)), target], -(lp.exp() * lp).sum(-1)
+
+
+def gradients(model, out, gen):
+    sequences = tokens_of(LENGTHS, model.config.vocab_size, gen)
+    row, target = targets_of(sequences)
+    logits = forward(model, sequences)
+    logp, ent = logp_and_entropy(logits[row], target, INV_TEMPERATURE)
+    dlogp, dent = torch.randn(len(row), generator=gen), 0.3 * torch.randn(len(row), generator=gen)
+    model.zero_grad()
+    (dlogp @ logp + dent @ ent).backward()
+    out.update({"tokens": torch.cat(sequences), "lengths": torch.tensor(LENGTHS), "logits": logits, "logp": logp,
+                "ent": ent, "dlogp": dlogp, "dent": dent})
+    for name, p in model.named_parameters():
+        out["grad." + name] = p.grad
+
+
+def answer(model, prompt, **options):
+    """One greedy answer and the smallest lead of a chosen logit over the next."""
+    r = model.generate(prompt[None], attention_mask=torch.ones(1, len(prompt), dtype=torch.long), do_sample=False,
+                       max_new_tokens=NEW, output_scores=True, return_dict_in_generate=True, pad_token_id=0, **options)
+    top = torch.stack(r.scores)[:, 0].topk(2).values
+    return r.sequences[0, len(prompt):], (top[:, 0] - top[:, 1]).min().item()
+
+
+def greedy(model, out, gen):
+    """Answers, and the same ended by the token that occurs in most of them; every choice is clear of rounding."""
+    prompts, answers = [], []
+    for n in PROMPTS:
+        lead = 0
+        while lead < 5e-4:
+            p = tokens_of([n], model.config.vocab_size, gen)[0]
+            a, lead = answer(model, p)
+        prompts.append(p)
+        answers.append(a)
+    count = [sum(t in a[3:-3].tolist() for a in answers) for t in range(model.config.vocab_size)]
+    eos = count.index(max(count))
+    ended = [answer(model, p, eos_token_id=eos)[0] for p in prompts]
+    assert any(len(a) < NEW for a in ended)
+    out.update({"greedy.prompts": torch.cat(prompts), "greedy.lengths": torch.tensor(PROMPTS),
+                "greedy.answers": torch.stack(answers), "greedy.eos": torch.tensor([eos]),
+                "greedy.ended": torch.cat(ended), "greedy.ended_lengths": torch.tensor([len(a) for a in ended])})
+
+
+def adamw(model, out, gen):
+    params = list(model.parameters())
+    opt = torch.optim.AdamW([{"params": [p for p in params if p.ndim == 2], "weight_decay": 0.1},
+                             {"params": [p for p in params if p.ndim < 2], "weight_decay": 0.0}],
+                            lr=3e-3, betas=(0.9, 0.999), eps=1e-8)
+    tokens, losses, norms = [], [], []
+    for _ in range(STEPS):
+        sequences = tokens_of(STEP_LENGTHS, model.config.vocab_size, gen)
+        row, target = targets_of(sequences)
+        logp, _ = logp_and_entropy(forward(model, sequences)[row], target, 1.0)
+        loss = -logp.mean()
+        opt.zero_grad()
+        loss.backward()
+        norms.append(torch.nn.utils.clip_grad_norm_(params, 1.0))
+        opt.step()
+        tokens.append(torch.cat(sequences))
+        losses.append(loss.detach())
+    out.update({"steps.tokens": torch.stack(tokens), "steps.lengths": torch.tensor(STEP_LENGTHS),
+                "steps.losses": torch.stack(losses), "steps.norms": torch.stack(norms)})
+
+
+def main():
+    torch.set_num_threads(1)
+    for number, (name, (config, kind, options)) in enumerate(MODELS.items()):
+        gen = torch.Generator().manual_seed(7 + number)
+        model = kind._from_config(config(**options), attn_implementation="eager").float().train()
+        fill(model, gen)
+        folder, out = f"{OUT}/{name}", {}
+        os.makedirs(folder, exist_ok=True)
+        weights = {k: p.detach().to(torch.bfloat16).contiguous() for k, p in model.named_parameters()}
+        save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
+        kept = model.config.to_dict()
+        kept.pop("transformers_version", None)
+        with open(f"{folder}/config.json", "w") as f:
+            json.dump(kept, f, indent=1, sort_keys=True)
+            f.write("\n")
+        gradients(model, out, gen)
+        with torch.no_grad():
+            greedy(model, out, gen)
+        adamw(model, out, gen)
+        save_file({k: v.detach().float().contiguous() for k, v in out.items()}, f"{folder}/golden.safetensors")
+        for f in ("model", "golden"):
+            os.chmod(f"{folder}/{f}.safetensors", 0o644)
+
+
+main()

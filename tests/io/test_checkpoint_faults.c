@@ -1,0 +1,411 @@
+/* test_checkpoint_faults.c - checkpoints: damaged bytes, full disks, ranks that give up, killed writers. Any
+ * number of ranks. Judges: the status and the text of the message; the folder as it was before a save that
+ * fails. */
+#include "base/file.h"
+#include "checkpoint_case.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/hash.h"
+
+/* ---- damage */
+
+/* The manifest with one text replaced by another and a hash that fits. Rank 0. */
+static void forge(const char *folder, const char *from, const char *to) {
+  char    *bytes, *at, tail[64];
+  size_t   n;
+  tri_text text = {0};
+
+  OK(tri_file_read(in(folder, "MANIFEST.json"), 1 << 20, &bytes, &n));
+  at = strstr(bytes, from);
+  assert_non_null(at);
+  OK(tri_text_put(&text, bytes, (size_t)(at - bytes)));
+  OK(tri_text_put(&text, to, strlen(to)));
+  OK(tri_text_put(&text, at + strlen(from), strlen(at + strlen(from))));
+  text.len = (size_t)(strstr(text.data, "\"manifest_hash\"") - text.data);
+  snprintf(tail, sizeof tail, "\"manifest_hash\": \"%016" PRIx64 "\"\n}\n",
+           tri_hash64(text.data, text.len, 0));
+  OK(tri_text_put(&text, tail, strlen(tail)));
+  OK(tri_file_write(in(folder, "MANIFEST.json"), text.data, text.len));
+  tri_text_free(&text);
+  tri_host_free((void **)&bytes);
+}
+
+static void swap_manifest_shape(const char *f) { forge(f, "\"shape\": [16, 24]", "\"shape\": [24, 16]"); }
+static void name_not_there(const char *f) { forge(f, "\"model.norm.weight\"", "\"model.morn.weight\""); }
+static void other_type(const char *f) { forge(f, "\"dtype\": \"i32\"", "\"dtype\": \"f32\""); }
+static void wrong_version(const char *f) { forge(f, "\"version\": 1", "\"version\": 2"); }
+static void other_program(const char *f) { forge(f, "trireme-checkpoint", "somebody-elses-one"); }
+static void endless_shape(const char *f) { forge(f, "[2, 3, 2, 5]", "[2, 3, 2, 5, 1]"); }
+static void huge_shape(const char *f) { forge(f, "[16, 24]", "[16, 9223372036854775807]"); }
+static void outside(const char *f) { forge(f, "\"offset\": ", "\"offset\": 99999999"); }
+static void escaping_file(const char *f) {
+  forge(f, "\"name\": \"config.json\"", "\"name\": \"../config.json\"");
+}
+static void one_file_twice(const char *f) {
+  forge(f, "\"name\": \"deck.yaml\"", "\"name\": \"config.json\"");
+}
+static void no_list(const char *f) { forge(f, "\"tensors\": [", "\"tensor\": ["); }
+static void no_manifest(const char *f) { unlink(in(f, "MANIFEST.json")); }
+static void no_state(const char *f) { unlink(in(f, "state.h5")); }
+static void no_config(const char *f) { unlink(in(f, "config.json")); }
+static void empty_manifest(const char *f) { assert_int_equal(truncate(in(f, "MANIFEST.json"), 0), 0); }
+static void flip_data(const char *f) { flip(in(f, "state.h5"), size_of(in(f, "state.h5")) / 2); }
+static void flip_structure(const char *f) { flip(in(f, "state.h5"), 100); }
+static void flip_superblock(const char *f) { flip(in(f, "state.h5"), 1); }
+static void flip_config(const char *f) { flip(in(f, "config.json"), 3); }
+static void flip_manifest(const char *f) { flip(in(f, "MANIFEST.json"), 50); }
+static void longer_state(const char *f) {
+  assert_int_equal(truncate(in(f, "state.h5"), size_of(in(f, "state.h5")) + 1), 0);
+}
+static void shorter_state(const char *f) {
+  assert_int_equal(truncate(in(f, "state.h5"), size_of(in(f, "state.h5")) / 2), 0);
+}
+static void shorter_manifest(const char *f) {
+  assert_int_equal(truncate(in(f, "MANIFEST.json"), size_of(in(f, "MANIFEST.json")) - 1), 0);
+}
+
+static void damage_is_named(void **state) {
+  static const struct {
+    void (*damage)(const char *folder);
+    const char *says;
+  } row[] = {
+      {no_manifest, "no MANIFEST.json"},
+      {no_state, "state.h5: cannot be read"},
+      {no_config, "config.json: cannot be read"},
+      {empty_manifest, "MANIFEST.json: damaged"},
+      {shorter_manifest, "MANIFEST.json: damaged"},
+      {flip_manifest, "MANIFEST.json: damaged"},
+      {flip_config, "config.json: damaged"},
+      {flip_data, "/model/model.embed_tokens.weight"},
+      {flip_structure, "state.h5: damaged: its structure"},
+      {flip_superblock, "state.h5: damaged: its structure"},
+      {longer_state, "bytes"},
+      {shorter_state, "bytes"},
+      {wrong_version, "format version 2"},
+      {other_program, "not the manifest of a trireme checkpoint"},
+      {swap_manifest_shape, "model.layers.0.self_attn.q_proj.weight"},
+      {name_not_there, "/model/model.morn.weight"},
+      {other_type, "/critic/four"},
+      {endless_shape, "\"tensors\" has a bad entry"},
+      {huge_shape, "dimension 1"},
+      {outside, "inside state.h5"},
+      {escaping_file, "\"files\" has a bad entry"},
+      {one_file_twice, "names config.json twice"},
+      {no_list, "an entry is missing"},
+  };
+  tri_text report = {0};
+
+  (void)state;
+  new_dir("damage");
+  for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+    tri_ckpt_reader *r;
+    OK(save(dir, 1));
+    if (world->rank == 0) row[k].damage(in(dir, "step-00000001"));
+    barrier();
+    assert_int_equal(tri_ckpt_open(in(dir, "step-00000001"), world, true, &r), TRI_EFORMAT);
+    assert_null(r);
+    if (!strstr(tri_error_message(), row[k].says) || !strstr(tri_error_message(), "step-00000001"))
+      fail_msg("row %zu: %s", k, tri_error_message());
+    tri_error_clear();
+    barrier();
+  }
+  OK(save(dir, 1));
+  if (world->rank == 0) flip_data(in(dir, "step-00000001"));
+  barrier();
+  assert_int_equal(tri_ckpt_verify(in(dir, "step-00000001"), world, &report), TRI_EFORMAT);
+  assert_non_null(strstr(report.data, "the data set /model/model.embed_tokens.weight is damaged\n"));
+  tri_error_clear();
+  tri_text_free(&report);
+}
+
+/* Whatever byte changes, wherever a file ends: TRI_EFORMAT, never a crash, and HDF5 prints nothing. */
+static void every_byte_counts(void **state) {
+  static const char *const name[] = {"state.h5", "MANIFEST.json", "config.json", "deck.yaml"};
+  tri_ckpt_reader         *r;
+
+  (void)state;
+  new_dir("flips");
+  OK(save(dir, 1));
+  for (int k = 0; k < 4 && world->rank == 0; k++) {
+    char    path[TRI_CKPT_PATH_BYTES];
+    int64_t bytes = size_of(strcpy(path, in(in(dir, "step-00000001"), name[k])));
+    int64_t stride = bytes > 100000 ? 3583 : bytes > 1000 ? 61 : 1; /* primes */
+    char   *whole;
+    size_t  n;
+    for (int64_t at = 0; at < bytes; at += stride) {
+      flip(path, at);
+      assert_int_equal(tri_ckpt_open(in(dir, "LATEST"), NULL, true, &r), TRI_EFORMAT);
+      tri_error_clear();
+      flip(path, at);
+    }
+    OK(tri_file_read(path, 1 << 24, &whole, &n));
+    for (int64_t cut = 0; cut < bytes; cut += bytes / 7 + 1) {
+      assert_int_equal(truncate(path, cut), 0);
+      assert_int_equal(tri_ckpt_open(in(dir, "LATEST"), NULL, true, &r), TRI_EFORMAT);
+      tri_error_clear();
+      OK(tri_file_write(path, whole, n));
+    }
+    tri_host_free((void **)&whole);
+  }
+  barrier();
+  check_whole(in(dir, "LATEST"), 1);
+}
+
+/* ---- saves that fail */
+
+static void limit_files(rlim_t bytes) {
+  struct rlimit limit;
+
+  getrlimit(RLIMIT_FSIZE, &limit);
+  limit.rlim_cur = bytes;
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static void a_file_size_limit_is_told(void **state) {
+  (void)state;
+  new_dir("limit");
+  OK(save(dir, 1));
+  limit_files(1 << 20);
+  assert_int_equal(save(dir, 2), TRI_EFILE);
+  limit_files(RLIM_INFINITY);
+  assert_non_null(strstr(tri_error_message(), "step-00000002.tmp"));
+  assert_non_null(strstr(tri_error_message(), "1048576"));
+  tri_error_clear();
+  assert_int_equal(entries(dir), 2);
+  must_find(dir, 1);
+}
+
+/* The disk refuses in the middle of the tensors, on one rank; the others hear of it. */
+static void a_write_that_fails(void **state) {
+  tri_ckpt_writer *w;
+  tri_status       st;
+
+  (void)state;
+  new_dir("write");
+  OK(save(dir, 1));
+  signal(SIGXFSZ, SIG_IGN);
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
+  if (world->rank == world->size - 1) limit_files(200000);
+  st = fill(w, 2, N_TENSOR);
+  if (st == TRI_OK) st = tri_ckpt_commit(&w);
+  tri_ckpt_abandon(&w);
+  limit_files(RLIM_INFINITY);
+  signal(SIGXFSZ, SIG_DFL);
+  assert_int_equal(st, TRI_EFILE);
+  assert_non_null(strstr(tri_error_message(), "step-00000002.tmp"));
+  tri_error_clear();
+  assert_int_equal(entries(dir), 2);
+  must_find(dir, 1);
+  OK(save(dir, 2));
+  must_find(dir, 2);
+}
+
+static void a_folder_that_cannot_be_made(void **state) {
+  (void)state;
+  new_dir("file");
+  if (world->rank == 0) OK(tri_file_write(in(top, "plain"), "x", 1));
+  barrier();
+  assert_int_equal(save(in(top, "plain/checkpoints"), 1), TRI_EFILE);
+  assert_non_null(strstr(tri_error_message(), "plain/checkpoints"));
+  tri_error_clear();
+}
+
+/* One rank goes to abandon() while the others are still writing. */
+static void one_rank_gives_up(void **state) {
+  tri_ckpt_writer *w;
+  tri_status       st = TRI_EFILE;
+
+  (void)state;
+  new_dir("gives_up");
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
+  if (world->rank != world->size - 1) {
+    st = fill(w, 2, N_TENSOR);
+    assert_non_null(strstr(tri_error_message(), "abandoned"));
+  }
+  tri_ckpt_abandon(&w);
+  assert_int_equal(st, TRI_EFILE);
+  tri_error_clear();
+  assert_int_equal(entries(dir), 0);
+}
+
+/* The disk refuses when all tensors are written. */
+static void a_commit_that_fails(void **state) {
+  tri_ckpt_writer *w;
+
+  (void)state;
+  new_dir("commit");
+  OK(save(dir, 1));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
+  OK(fill(w, 2, N_TENSOR));
+  signal(SIGXFSZ, SIG_IGN);
+  limit_files(100);
+  assert_int_equal(tri_ckpt_commit(&w), TRI_EFILE);
+  limit_files(RLIM_INFINITY);
+  signal(SIGXFSZ, SIG_DFL);
+  assert_null(w);
+  assert_non_null(strstr(tri_error_message(), "step-00000002.tmp"));
+  tri_error_clear();
+  assert_int_equal(entries(dir), 2);
+  must_find(dir, 1);
+}
+
+/* A file system of 8 MiB, where this program may mount one. */
+static void a_full_disk(void **state) {
+  tri_ckpt_writer *w;
+  int64_t          mounted = 0;
+  char            *filler;
+
+  (void)state;
+  new_dir("full");
+  if (world->rank == 0) {
+    mkdir(in(top, "full"), 0777);
+    mounted = mount("none", in(top, "full"), "tmpfs", 0, "size=8m") == 0;
+  }
+  OK(tri_host_max(world, &mounted, 1));
+  if (!mounted) {
+    if (world->rank == 0) print_message("[  SKIPPED ] no right to mount a small file system\n");
+    skip();
+  }
+  OK(save(dir, 1));
+  OK(tri_host_alloc(6 << 20, 1, (void **)&filler));
+  if (world->rank == 0) OK(tri_file_write(in(top, "full/filler"), filler, 6 << 20));
+  barrier();
+  assert_int_equal(save(dir, 2), TRI_EFILE); /* seen before anything is written */
+  assert_non_null(strstr(tri_error_message(), "are free"));
+  tri_error_clear();
+  barrier();
+  if (world->rank == 0) unlink(in(top, "full/filler"));
+  barrier();
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
+  if (world->rank == 0) { /* somebody else takes the rest */
+    int fd = open(in(top, "full/filler"), O_CREAT | O_WRONLY, 0666);
+    while (write(fd, filler, 4096) == 4096) continue;
+    close(fd);
+  }
+  barrier();
+  for (int i = 0; i < N_TENSOR; i++) OK(write_tensor(w, i, 2)); /* the tensors' room is taken already */
+  assert_int_equal(tri_ckpt_put_file(w, "config.json", filler, 4 << 20), TRI_EFILE);
+  tri_ckpt_abandon(&w);
+  assert_non_null(strstr(tri_error_message(), strerror(ENOSPC)));
+  tri_error_clear();
+  assert_false(there(dir, "step-00000002.tmp") || there(dir, "step-00000002") || there(dir, ".LATEST.tmp"));
+  must_find(dir, 1);
+  tri_host_free((void **)&filler);
+  barrier();
+  if (world->rank == 0) assert_int_equal(umount2(in(top, "full"), MNT_DETACH), 0);
+}
+
+/* ---- killed writers */
+
+/* Starts this program again as a run of one rank that saves step 2 and is killed at `point`. */
+static void kill_at(const char *point) {
+  extern char **environ;
+  char         *env[4096];
+  int           n = 0, status;
+  pid_t         pid;
+
+  for (char **e = environ; *e && n < 4095; e++)
+    if (strncmp(*e, "OMPI_", 5) != 0 && strncmp(*e, "PMIX_", 5) != 0 && strncmp(*e, "PMI_", 4) != 0 &&
+        strncmp(*e, "PRTE_", 5) != 0)
+      env[n++] = *e;
+  env[n] = NULL;
+  pid = fork();
+  assert_true(pid >= 0);
+  if (pid == 0) {
+    execle("/proc/self/exe", "test_checkpoint_faults", "--killed", point, dir, (char *)NULL, env);
+    _exit(127);
+  }
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
+/* The other side of kill_at. */
+static void be_killed(const char *point, const char *where) {
+  tri_ckpt_writer *w;
+  bool             created = !strcmp(point, "created"), half = !strcmp(point, "half");
+
+  if (tri_ckpt_create(where, 2, world, tensors, N_TENSOR, 0, &w) != TRI_OK) return;
+  if (!created && fill(w, 2, half ? 1 : N_TENSOR) != TRI_OK) return;
+  raise(SIGKILL);
+}
+
+static void a_killed_writer_costs_nothing(void **state) {
+  static const char *const point[] = {"created", "half", "written"};
+
+  (void)state;
+  if (world->size > 1) skip(); /* the child is a run of one rank */
+  for (int k = 0; k < 3; k++) {
+    new_dir(point[k]);
+    OK(save(dir, 1));
+    kill_at(point[k]);
+    assert_true(there(dir, "step-00000002.tmp"));
+    must_find(dir, 1);
+    if (k == 1) OK(save(dir, 2)); /* without cleaning first, too */
+    OK(tri_ckpt_clean(dir, world));
+    assert_int_equal(entries(dir), k == 1 ? 3 : 2);
+    must_find(dir, k == 1 ? 2 : 1);
+  }
+}
+
+static void move(const char *from, const char *to) {
+  if (world->rank == 0) assert_int_equal(rename(in(dir, from), in(dir, to)), 0);
+  barrier();
+}
+
+/* The states between the renames of a commit, made by hand: after each, the old or the new checkpoint is
+ * found. */
+static void killed_between_renames(void **state) {
+  (void)state;
+  new_dir("renames");
+  OK(save(dir, 1));
+  OK(save(dir, 2));
+  barrier();
+  if (world->rank == 0) { /* LATEST not yet swapped */
+    assert_int_equal(symlink("step-00000002", in(dir, ".LATEST.tmp")), 0);
+    assert_int_equal(unlink(in(dir, "LATEST")) | symlink("step-00000001", in(dir, "LATEST")), 0);
+  }
+  barrier();
+  must_find(dir, 1);
+  OK(tri_ckpt_clean(dir, world));
+  assert_int_equal(entries(dir), 3);
+  barrier();
+  OK(save(dir, 2));
+  move("step-00000002", "step-00000002.tmp"); /* finished, not yet renamed */
+  must_find(dir, 1);
+  move("step-00000002.tmp", "step-00000002.old"); /* the old one out of the way, the new one not yet there */
+  must_find(dir, 1);
+  OK(tri_ckpt_clean(dir, world));
+  must_find(dir, 2);
+  barrier();
+  move("step-00000001", "step-00000001.trash"); /* being deleted */
+  OK(tri_ckpt_clean(dir, world));
+  assert_int_equal(entries(dir), 2);
+  must_find(dir, 2);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(damage_is_named),
+      cmocka_unit_test(every_byte_counts),
+      cmocka_unit_test(a_file_size_limit_is_told),
+      cmocka_unit_test(a_write_that_fails),
+      cmocka_unit_test(one_rank_gives_up),
+      cmocka_unit_test(a_commit_that_fails),
+      cmocka_unit_test(a_folder_that_cannot_be_made),
+      cmocka_unit_test(a_full_disk),
+      cmocka_unit_test(a_killed_writer_costs_nothing),
+      cmocka_unit_test(killed_between_renames),
+  };
+
+  if (argc == 4 && !strcmp(argv[1], "--killed")) {
+    ranks_open(NULL);
+    be_killed(argv[2], argv[3]);
+    return 1;
+  }
+  return cmocka_run_group_tests(tests, case_open, case_close);
+}

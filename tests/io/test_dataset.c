@@ -1,0 +1,560 @@
+/* test_dataset.c - data files, their bad lines, and the order of an epoch.
+ * Judges: exact values worked out by hand from the contract; for an order, that it is a permutation, and the
+ * same formula worked out by another program. */
+#include "base/file.h"
+#include "io/data/dataset.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { BOS = 1, END = 2, FIRST_BYTE = 3, VOCAB = 300 };
+
+static char folder[64], path_a[96], path_b[96];
+
+static int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  snprintf(folder, sizeof folder, "/tmp/tri_dataset_XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(path_a, sizeof path_a, "%s/a.jsonl", folder);
+  snprintf(path_b, sizeof path_b, "%s/b.jsonl", folder);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  unlink(path_a);
+  unlink(path_b);
+  assert_int_equal(tri_host_bytes(), 0);
+  return rmdir(folder);
+}
+
+static void put_file(const char *path, const char *bytes, size_t n) {
+  assert_int_equal(tri_file_write(path, bytes, n), TRI_OK);
+}
+
+/* A tokenizer of bytes: byte b is token 3 + b, and `special` adds a begin token. ctx: [4096] buffer.
+ * "FAIL" fails. */
+static tri_status encode_bytes(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
+                               int64_t *n_id) {
+  int32_t *buffer = ctx;
+  int64_t  k = 0;
+
+  if (n == 4 && !memcmp(text, "FAIL", 4)) TRI_FAIL(TRI_EINTERNAL, "the tokenizer failed");
+  if (special) buffer[k++] = BOS;
+  for (size_t i = 0; i < n && k < 4096; i++) {
+    if (text[i] == '$') /* the end token, spelled in the text */
+      buffer[k++] = END;
+    else
+      buffer[k++] = FIRST_BYTE + (unsigned char)text[i];
+  }
+  *id = buffer;
+  *n_id = k;
+  return TRI_OK;
+}
+
+static int32_t buffer[4096];
+
+static tri_data_opt options(tri_data_kind kind) {
+  return (tri_data_opt){.kind = kind,
+                        .vocab = VOCAB,
+                        .completion_end = END,
+                        .text_end = kind == TRI_DATA_SFT ? END : -1,
+                        .max_total_name = "the limit of the test",
+                        .from_deck = true,
+                        .encode = encode_bytes,
+                        .ctx = buffer};
+}
+
+static tri_dataset *open_bytes(const char *bytes, size_t n, const tri_data_opt *opt) {
+  const char  *file[] = {path_a};
+  tri_dataset *d;
+
+  put_file(path_a, bytes, n);
+  tri_error_clear();
+  if (tri_dataset_open(file, 1, opt, &d) != TRI_OK) fail_msg("%s", tri_error_message());
+  return d;
+}
+
+static tri_dataset *open_text(const char *text, const tri_data_opt *opt) {
+  return open_bytes(text, strlen(text), opt);
+}
+
+/* The file is refused with `part`, and every message starts with its path. */
+static void expect_refused(const char *bytes, size_t n, const tri_data_opt *opt, tri_status status,
+                           const char *part) {
+  const char  *file[] = {path_a};
+  tri_dataset *d;
+
+  put_file(path_a, bytes, n);
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 1, opt, &d), status);
+  assert_null(d);
+  if (status == TRI_EINPUT && strncmp(tri_error_message(), path_a, strlen(path_a)))
+    fail_msg("`%s` does not name the file", tri_error_message());
+  if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
+}
+
+/* Tokens written as text: ^ begin, $ end, else the byte. */
+static void expect_tokens(const tri_example *e, const char *want, int n_prompt) {
+  assert_int_equal(e->n_token, strlen(want));
+  assert_int_equal(e->n_prompt, n_prompt);
+  for (int i = 0; i < e->n_token; i++)
+    assert_int_equal(e->token[i], want[i] == '^'   ? BOS
+                                  : want[i] == '$' ? END
+                                                   : FIRST_BYTE + (unsigned char)want[i]);
+}
+
+static void reads_rl_lines(void **state) {
+  static const char text[] =
+      "\xef\xbb\xbf{\"prompt\":\"2+3=\",\"answer\":\"5\",\"other\":[1]}\r\n"
+      "\n  \t\r\n"
+      "{\"answer\":3.50,\"prompt\":\"x\\u0000y\"}\n"
+      "{\"tokens\":[7,8,9],\"answer\":-12}\n"
+      "{\"tokens\":[7,8,9],\"prompt_tokens\":2,\"prompt\":\"seven\",\"a\":{\"answer\":1},\"answer\" : 1e5 }";
+  tri_data_opt          opt = options(TRI_DATA_RL);
+  tri_dataset          *d = open_text(text, &opt);
+  const tri_example    *e;
+  const tri_data_stats *s = tri_dataset_stats(d);
+
+  (void)state;
+  assert_int_equal(tri_dataset_count(d), 4);
+  e = tri_dataset_get(d, 0);
+  expect_tokens(e, "^2+3=", 5);
+  assert_int_equal(e->id, 0);
+  assert_string_equal(e->prompt, "2+3=");
+  assert_string_equal(e->answer, "5");
+  assert_int_equal(e->answer_bytes, 1);
+  e = tri_dataset_get(d, 1);
+  assert_int_equal(e->id, 3); /* blank lines count */
+  assert_int_equal(e->prompt_bytes, 3);
+  assert_memory_equal(e->prompt, "x\0y", 4);
+  assert_int_equal(e->n_token, 4);
+  assert_int_equal(e->token[2], FIRST_BYTE);
+  assert_string_equal(e->answer, "3.50"); /* as it stands in the file */
+  e = tri_dataset_get(d, 2);
+  assert_int_equal(e->n_token, 3);
+  assert_int_equal(e->n_prompt, 3);
+  assert_null(e->prompt);
+  assert_string_equal(e->answer, "-12");
+  e = tri_dataset_get(d, 3);
+  assert_int_equal(e->n_token, 2);
+  assert_int_equal(e->token[1], 8);
+  assert_string_equal(e->prompt, "seven");
+  assert_string_equal(e->answer, "1e5");
+  assert_int_equal(s->n_line, 6);
+  assert_int_equal(s->n_token, 5 + 4 + 3 + 2);
+  assert_int_equal(s->longest_prompt, 5);
+  assert_int_equal(s->longest, 5);
+  assert_int_equal(s->n_dropped, 0);
+  tri_dataset_close(&d);
+  assert_null(d);
+  tri_dataset_close(&d);
+}
+
+static void reads_prompts_by_other_keys(void **state) {
+  tri_data_opt opt = options(TRI_DATA_PROMPTS);
+  tri_dataset *d;
+
+  (void)state;
+  opt.prompt_key = "question";
+  opt.answer_key = "sol\"ution";
+  d = open_text("{\"question\":\"a\",\"sol\\\"ution\":7,\"prompt\":3}\n{\"question\":\"b\"}\n"
+                "{\"question\":\"c\",\"sol\\\"ution\":null}\n{\"question\":\"d\",\"sol\\u0022ution\":0.10}\n",
+                &opt);
+  assert_int_equal(tri_dataset_count(d), 4);
+  assert_string_equal(tri_dataset_get(d, 0)->answer, "7");
+  assert_null(tri_dataset_get(d, 1)->answer);
+  assert_null(tri_dataset_get(d, 2)->answer);
+  assert_string_equal(tri_dataset_get(d, 3)->answer, "0.10");
+  expect_tokens(tri_dataset_get(d, 3), "^d", 2);
+  tri_dataset_close(&d);
+}
+
+static void reads_sft_lines(void **state) {
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d =
+      open_text("{\"prompt\":\"ab\",\"completion\":\"cd\"}\n"
+                "{\"prompt\":\"ab\",\"completion\":\"cd$\"}\n" /* its end token is there already */
+                "{\"prompt\":\"ab$\",\"completion\":\"\"}\n"
+                "{\"text\":\"xyz\"}\n{\"text\":\"xyz$\"}\n"
+                "{\"tokens\":[5,6,7],\"text\":\"not this\"}\n"
+                "{\"tokens\":[5,6,7],\"prompt_tokens\":2}\n",
+                &opt);
+
+  (void)state;
+  assert_int_equal(tri_dataset_count(d), 7);
+  expect_tokens(tri_dataset_get(d, 0), "^abcd$", 3);
+  expect_tokens(tri_dataset_get(d, 1), "^abcd$", 3);
+  expect_tokens(tri_dataset_get(d, 2), "^ab$$", 4);
+  expect_tokens(tri_dataset_get(d, 3), "^xyz$", 0);
+  expect_tokens(tri_dataset_get(d, 4), "^xyz$", 0);
+  assert_int_equal(tri_dataset_get(d, 5)->n_token, 3); /* nothing is added to tokens */
+  assert_int_equal(tri_dataset_get(d, 5)->n_prompt, 0);
+  assert_int_equal(tri_dataset_get(d, 6)->n_prompt, 2);
+  assert_null(tri_dataset_get(d, 0)->prompt);
+  assert_int_equal(tri_dataset_stats(d)->n_loss, 3 + 3 + 1 + 4 + 4 + 2 + 1);
+  tri_dataset_close(&d);
+}
+
+static void reads_score_lines(void **state) {
+  tri_data_opt opt = options(TRI_DATA_SCORE);
+  tri_dataset *d = open_text("{\"text\":\"xyz\"}\n{\"prompt\":\"\",\"completion\":\"c\"}\n{\"tokens\":[5]}\n"
+                             "{\"tokens\":[5,6],\"prompt_tokens\":2}\n",
+                             &opt);
+
+  (void)state;
+  expect_tokens(tri_dataset_get(d, 0), "^xyz", 0);
+  expect_tokens(tri_dataset_get(d, 1), "^c$", 1);
+  assert_int_equal(tri_dataset_get(d, 2)->n_token, 1);
+  assert_int_equal(tri_dataset_get(d, 3)->n_prompt, 2);
+  tri_dataset_close(&d);
+}
+
+static void needs_no_tokenizer_for_tokens(void **state) {
+  static const char text[] = "{\"tokens\":[5,6]}\n{\"prompt\":\"a\",\"completion\":\"b\"}\n";
+  tri_data_opt      opt = options(TRI_DATA_SFT);
+  tri_dataset      *d;
+
+  (void)state;
+  opt.encode = NULL;
+  d = open_text("{\"tokens\":[5,6]}\n", &opt);
+  tri_dataset_close(&d);
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 ":2: `prompt` is text, but the model has no tokenizer");
+}
+
+typedef struct bad_line {
+  const char *line, *part;
+} bad_line;
+
+/* Each line stands third, after a good and a blank one. */
+static void refuse_each(const bad_line *row, size_t n, const char *good, const tri_data_opt *opt) {
+  char text[1024], part[512];
+
+  for (size_t i = 0; i < n; i++) {
+    snprintf(text, sizeof text, "%s\n\n%s\n%s\n", good, row[i].line, good);
+    snprintf(part, sizeof part, "a.jsonl:3: %s", row[i].part);
+    expect_refused(text, strlen(text), opt, TRI_EINPUT, part);
+  }
+}
+
+static void refuses_bad_lines_of_every_kind(void **state) {
+  static const bad_line row[] = {
+      {"{", "not JSON"},
+      {"x", "not JSON"},
+      {"{\"prompt\":\"a\"} {}", "not JSON"},
+      {"{\"prompt\":\"a\",}", "not JSON"},
+      {"{'prompt':'a'}", "not JSON"},
+      {"{\"prompt\":\"\xff\"}", "not JSON"},
+      {"{\"prompt\":\"\\ud800\"}", "not JSON"},
+      {"{\"prompt\":NaN}", "not JSON"},
+      {"[]", "a line must be a JSON object"},
+      {"\"prompt\"", "a line must be a JSON object"},
+      {"3", "a line must be a JSON object"},
+      {"null", "a line must be a JSON object"},
+      {"{\"prompt\":\"a\",\"prompt\":\"a\"}", "not JSON: duplicate"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
+       "has `chosen`: pairs need a preference algorithm"},
+      {"{\"prompt\":\"a\",\"rejected\":\"c\"}", "has `rejected`: pairs need a preference algorithm"},
+      {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
+       "has `messages`: that needs a chat template"},
+      {"{\"tokens\":[]}", "`tokens` is empty"},
+      {"{\"tokens\":5}", "`tokens` must be a list"},
+      {"{\"tokens\":null}", "`tokens` must be a list"},
+      {"{\"tokens\":{\"0\":1}}", "`tokens` must be a list"},
+      {"{\"tokens\":[1,2.5]}", "`tokens`[1] is not a whole number"},
+      {"{\"tokens\":[true]}", "`tokens`[0] is not a whole number"},
+      {"{\"tokens\":[[1]]}", "`tokens`[0] is not a whole number"},
+      {"{\"tokens\":[5,300]}", "`tokens`[1] = 300 is not in the vocabulary, 0 .. 299"},
+      {"{\"tokens\":[-1]}", "`tokens`[0] = -1 is not in the vocabulary"},
+      {"{\"tokens\":[4294967297]}", "`tokens`[0] = 4294967297 is not in the vocabulary"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":3}", "`prompt_tokens` = 3: must be in"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":-1}", "`prompt_tokens` = -1: must be in"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":1.0}", "`prompt_tokens` must be a whole number"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":null}", "`prompt_tokens` must be a whole number"},
+  };
+  static const char *const good[] = {"{\"prompt\":\"a\",\"answer\":\"b\"}", "{\"prompt\":\"a\"}",
+                                     "{\"text\":\"ab\"}", "{\"text\":\"ab\"}"};
+
+  (void)state;
+  for (int kind = TRI_DATA_RL; kind <= TRI_DATA_SCORE; kind++) {
+    tri_data_opt opt = options((tri_data_kind)kind);
+    refuse_each(row, sizeof row / sizeof *row, good[kind], &opt);
+  }
+}
+
+static void refuses_bad_prompts(void **state) {
+  static const bad_line row[] = {
+      {"{}", "has no `prompt`; it has no fields; set data.prompt_key"},
+      {"{\"question\":\"a\",\"answer\":5}",
+       "has no `prompt`; its fields are question, answer; set data.prompt_key"},
+      {"{\"prompt\":5,\"answer\":\"a\"}", "`prompt` must be text"},
+      {"{\"prompt\":null,\"answer\":\"a\"}", "`prompt` must be text"},
+      {"{\"prompt\":[{\"role\":\"user\"}],\"answer\":\"a\"}",
+       "`prompt` must be text; a list of messages needs"},
+      {"{\"prompt\":\"a\"}", "has no `answer`; its fields are prompt; set data.answer_key"},
+      {"{\"tokens\":[5]}", "has no `answer`; its fields are tokens; set data.answer_key"},
+      {"{\"prompt\":\"a\",\"answer\":null}", "`answer` must be text or a number"},
+      {"{\"prompt\":\"a\",\"answer\":true}", "`answer` must be text or a number"},
+      {"{\"prompt\":\"a\",\"answer\":[\"b\"]}", "`answer` must be text or a number"},
+      {"{\"prompt\":\"a\",\"answer\":99999999999999999999}", "not JSON: too big integer"},
+      {"{\"tokens\":[5],\"prompt_tokens\":0,\"answer\":\"a\"}", "`prompt_tokens` = 0: must be in 1 .. 1"},
+  };
+  tri_data_opt opt = options(TRI_DATA_RL);
+
+  (void)state;
+  refuse_each(row, sizeof row / sizeof *row, "{\"prompt\":\"a\",\"answer\":\"b\"}", &opt);
+}
+
+static void refuses_bad_sft_lines(void **state) {
+  static const bad_line row[] = {
+      {"{\"q\":\"a\",\"b\":1}",
+       "needs `prompt` and `completion`, or `text`, or `tokens`; its fields are q, b; set "
+       "data.prompt_key, data.completion_key"},
+      {"{\"prompt\":\"a\"}", "needs `prompt` and `completion`"},
+      {"{\"completion\":\"a\"}", "has no `prompt`; its fields are completion; set data.prompt_key"},
+      {"{\"prompt\":\"a\",\"completion\":5}", "`completion` must be text"},
+      {"{\"prompt\":5,\"completion\":\"a\"}", "`prompt` must be text"},
+      {"{\"text\":[\"a\"]}", "`text` must be text"},
+      {"{\"prompt\":\"a\",\"completion\":\"b\",\"text\":\"c\"}", "has both `completion` and `text`"},
+      {"{\"tokens\":[5]}", "has no token to learn: 1 tokens, 0 of them the prompt"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":2}", "`prompt_tokens` = 2: must be in 0 .. 1"},
+  };
+  tri_data_opt opt = options(TRI_DATA_SFT);
+
+  (void)state;
+  refuse_each(row, sizeof row / sizeof *row, "{\"text\":\"ab\"}", &opt);
+}
+
+static void refuses_what_the_tokenizer_makes(void **state) {
+  tri_data_opt opt = options(TRI_DATA_SFT);
+
+  (void)state;
+  opt.vocab = 100;
+  expect_refused("{\"text\":\"ab\"}", 13, &opt, TRI_EINPUT,
+                 ":1: the tokenizer makes token 100 of `text`, but the model's vocabulary is 0 .. 99");
+  opt.vocab = VOCAB;
+  opt.text_end = VOCAB;
+  expect_refused("{\"text\":\"ab\"}", 13, &opt, TRI_EINPUT, ":1: the end token 300");
+  expect_refused("{\"text\":\"FAIL\"}", 15, &opt, TRI_EINTERNAL, "the tokenizer failed");
+  opt = options(TRI_DATA_SCORE);
+  opt.completion_end = -1;
+  expect_refused("{\"prompt\":\"\",\"completion\":5}", 28, &opt, TRI_EINPUT, "`completion` must be text");
+}
+
+static void refuses_files_without_lines(void **state) {
+  const char  *file[] = {"/nonexistent/a.jsonl"};
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d;
+
+  (void)state;
+  expect_refused("", 0, &opt, TRI_EINPUT, "has no lines");
+  expect_refused("\xef\xbb\xbf\n \r\n", 7, &opt, TRI_EINPUT, "has no lines");
+  expect_refused("\0", 1, &opt, TRI_EINPUT, ":1: not JSON");
+  expect_refused("{\"text\":\"a\0b\"}", 14, &opt, TRI_EINPUT, ":1: not JSON");
+  expect_refused("\n\xef\xbb\xbf{\"text\":\"ab\"}", 17, &opt, TRI_EINPUT,
+                 ":2: not JSON"); /* only at the start */
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "cannot be opened"));
+  file[0] = folder;
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "is a folder"));
+}
+
+static void joins_files(void **state) {
+  static const char a[] = "{\"text\":\"aa\"}\n\n{\"text\":\"bb\"}",
+                    b[] = "\xef\xbb\xbf\n{\"text\":\"cc\"}\n[]\n";
+  const char  *file[] = {path_a, path_b};
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d;
+
+  (void)state;
+  put_file(path_a, a, sizeof a - 1);
+  put_file(path_b, b, sizeof b - 4); /* without its last line */
+  assert_int_equal(tri_dataset_open(file, 2, &opt, &d), TRI_OK);
+  assert_int_equal(tri_dataset_count(d), 3);
+  assert_int_equal(tri_dataset_get(d, 0)->id, 0);
+  assert_int_equal(tri_dataset_get(d, 1)->id, 2);
+  assert_int_equal(tri_dataset_get(d, 2)->id, 4);
+  assert_int_equal(tri_dataset_stats(d)->n_line, 5);
+  tri_dataset_close(&d);
+  put_file(path_b, b, sizeof b - 1);
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 2, &opt, &d), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "b.jsonl:3: a line must be a JSON object"));
+}
+
+static void limits_prompts(void **state) {
+  static const char text[] =
+      "{\"prompt\":\"abc\",\"answer\":\"1\"}\n{\"prompt\":\"abcdef\",\"answer\":\"2\"}\n"
+      "{\"prompt\":\"abcdefgh\",\"answer\":\"3\"}\n";
+  tri_data_opt opt = options(TRI_DATA_RL);
+  tri_dataset *d;
+
+  (void)state;
+  opt.max_prompt_tokens = 4;
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 ":2: its prompt has 7 tokens, at most 4 are possible: data.max_prompt_length "
+                 "(data.overlong_prompt: drop or truncate); too long are 2 of 3 lines, up to 9 tokens");
+  opt.overlong = TRI_OVERLONG_DROP;
+  d = open_text(text, &opt);
+  assert_int_equal(tri_dataset_count(d), 1);
+  assert_int_equal(tri_dataset_stats(d)->n_dropped, 2);
+  assert_int_equal(tri_dataset_stats(d)->longest_prompt, 4);
+  tri_dataset_close(&d);
+  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  d = open_text(text, &opt);
+  expect_tokens(tri_dataset_get(d, 0), "^abc", 4);
+  expect_tokens(tri_dataset_get(d, 1), "cdef", 4);
+  assert_int_equal(tri_dataset_stats(d)->n_truncated, 2);
+  tri_dataset_close(&d);
+  opt.overlong = TRI_OVERLONG_DROP;
+  opt.max_prompt_tokens = 1;
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT, "all 3 examples are too long");
+}
+
+static void limits_whole_examples(void **state) {
+  static const char text[] =
+      "{\"prompt\":\"a\",\"completion\":\"b\"}\n{\"prompt\":\"abc\",\"completion\":\"def\"}\n"
+      "{\"text\":\"uvwxyz\"}\n";
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d;
+
+  (void)state;
+  opt.max_total_tokens = 5;
+  expect_refused(
+      text, sizeof text - 1, &opt, TRI_EINPUT,
+      ":2: has 8 tokens, at most 5 are possible: the limit of the test (data.overlong_prompt: drop or "
+      "truncate); too long are 2 of 3 lines, up to 8 tokens");
+  opt.overlong = TRI_OVERLONG_DROP;
+  d = open_text(text, &opt);
+  assert_int_equal(tri_dataset_count(d), 1);
+  assert_int_equal(tri_dataset_stats(d)->n_dropped, 2);
+  tri_dataset_close(&d);
+  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  opt.max_prompt_tokens = 3;
+  d = open_text(text, &opt);
+  expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
+  expect_tokens(tri_dataset_get(d, 1), "abcde", 3);
+  expect_tokens(tri_dataset_get(d, 2), "^uvwx", 0);
+  assert_int_equal(tri_dataset_stats(d)->n_truncated, 2);
+  assert_int_equal(tri_dataset_stats(d)->longest, 5);
+  tri_dataset_close(&d);
+  opt.max_total_tokens = 3;
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 ":2: its prompt has 3 tokens, so that nothing else fits into 3");
+}
+
+/* Every epoch takes every example once; the order is a function of (seed, epoch), however it is asked for. */
+static void shuffles_by_seed_and_epoch(void **state) {
+  enum { N = 97, EPOCHS = 4 };
+  static const int first[10] = {10, 62, 34, 19, 96, 47, 7, 82, 31, 27}; /* five of epoch 0, five of epoch 1 */
+  tri_data_opt     opt = options(TRI_DATA_SFT);
+  tri_text         text = {0};
+  tri_dataset     *d;
+  int64_t          order[EPOCHS * N];
+  int              same_place = 0, same_seed = 0;
+
+  (void)state;
+  for (int i = 0; i < N; i++) assert_int_equal(tri_text_printf(&text, "{\"tokens\":[%d,1]}\n", i), TRI_OK);
+  d = open_bytes(text.data, text.len, &opt);
+  for (int64_t p = 0; p < EPOCHS * N; p++) {
+    assert_int_equal(tri_dataset_at(d, 7, false, p), p % N);
+    order[p] = tri_dataset_at(d, 7, true, p);
+  }
+  for (int e = 0; e < EPOCHS; e++) {
+    bool seen[N] = {false};
+    for (int i = 0; i < N; i++) {
+      assert_in_range(order[e * N + i], 0, N - 1);
+      assert_false(seen[order[e * N + i]]);
+      seen[order[e * N + i]] = true;
+      same_place += order[e * N + i] == i || (e && order[e * N + i] == order[(e - 1) * N + i]);
+      same_seed += order[e * N + i] == tri_dataset_at(d, 8, true, e * N + i);
+    }
+  }
+  assert_true(same_place < 40 && same_seed < 20); /* about 7 and 4 are expected */
+  tri_dataset_close(&d);
+  d = open_bytes(text.data, text.len, &opt);
+  for (int64_t p = EPOCHS * N - 1; p >= 0; p -= 5) assert_int_equal(tri_dataset_at(d, 7, true, p), order[p]);
+  /* Judge: the same formula worked out by another program; saved runs stand on this order. */
+  for (int i = 0; i < 10; i++) assert_int_equal(order[i / 5 * N + i % 5], first[i]);
+  tri_dataset_close(&d);
+  tri_text_free(&text);
+}
+
+/* 100000 lines, tokens longer than an arena block among them. */
+static void reads_large_files(void **state) {
+  enum { N = 100000, LONG = 300000 };
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_text     text = {0};
+  tri_dataset *d;
+  double       start;
+
+  (void)state;
+  assert_int_equal(tri_text_printf(&text, "{\"tokens\":[1"), TRI_OK);
+  for (int i = 1; i < LONG; i++) assert_int_equal(tri_text_put(&text, ",2", 2), TRI_OK);
+  assert_int_equal(tri_text_printf(&text, "]}\n"), TRI_OK);
+  for (int i = 0; i < N; i++)
+    assert_int_equal(tri_text_printf(&text,
+                                     "{\"prompt\":\"what is %d plus %d?\",\"completion\":\"it is %d\"}\n", i,
+                                     i, 2 * i),
+                     TRI_OK);
+  put_file(path_a, text.data, text.len);
+  tri_text_free(&text);
+  const char *file[] = {path_a};
+  start = tri_now_s();
+  assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_OK);
+  print_message("%d lines in %.2f s\n", N + 1, tri_now_s() - start);
+  assert_int_equal(tri_dataset_count(d), N + 1);
+  assert_int_equal(tri_dataset_get(d, 0)->n_token, LONG);
+  assert_int_equal(tri_dataset_get(d, 0)->token[LONG - 1], 2);
+  expect_tokens(tri_dataset_get(d, N), "^what is 99999 plus 99999?it is 199998$", 26);
+  assert_int_equal(tri_dataset_stats(d)->longest, LONG);
+  tri_dataset_close(&d);
+}
+
+static void bounds_lines(void **state) {
+  static const char text[] =
+      "{\"text\":\"abcdefghij\"}\r\n\n{\"text\":\"abcdefghijkl\"}\n"; /* 22, 0, 23 bytes */
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d;
+
+  (void)state;
+  opt.max_line_bytes = 23;
+  d = open_text(text, &opt);
+  tri_dataset_close(&d);
+  opt.max_line_bytes = 22;
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 "a.jsonl:3: the line has 23 bytes, at most 22 are possible: data.max_line_bytes");
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+  const struct CMUnitTest test[] = {
+      CASE(reads_rl_lines),
+      CASE(reads_prompts_by_other_keys),
+      CASE(reads_sft_lines),
+      CASE(reads_score_lines),
+      CASE(needs_no_tokenizer_for_tokens),
+      CASE(refuses_bad_lines_of_every_kind),
+      CASE(refuses_bad_prompts),
+      CASE(refuses_bad_sft_lines),
+      CASE(refuses_what_the_tokenizer_makes),
+      CASE(refuses_files_without_lines),
+      CASE(joins_files),
+      CASE(limits_prompts),
+      CASE(limits_whole_examples),
+      CASE(shuffles_by_seed_and_epoch),
+      CASE(reads_large_files),
+      CASE(bounds_lines),
+  };
+  return cmocka_run_group_tests(test, NULL, NULL);
+}

@@ -1,0 +1,248 @@
+/* test_deck.c - strict YAML in, entries out; everything else is refused with its line. Judge: exact. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "io/text/deck.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static tri_deck *good(const char *text) {
+  tri_deck *d = NULL;
+
+  tri_error_clear();
+  if (tri_deck_open_text("d.yaml", text, strlen(text), &d) != TRI_OK) fail_msg("%s", tri_error_message());
+  return d;
+}
+
+static void entry(const tri_deck *d, int i, const char *section, const char *key, const char *field,
+                  int index, const char *value, const char *where) {
+  const tri_deck_entry *e;
+
+  assert_true(i < tri_deck_count(d));
+  e = tri_deck_at(d, i);
+  assert_string_equal(e->section, section);
+  assert_string_equal(e->key, key);
+  assert_string_equal(e->field, field);
+  assert_int_equal(e->index, index);
+  assert_string_equal(e->value, value);
+  assert_string_equal(e->where, where);
+}
+
+static void bad_bytes(const char *bytes, size_t n, const char *message) {
+  tri_deck *d = NULL;
+
+  tri_error_clear();
+  assert_int_equal(tri_deck_open_text("d.yaml", bytes, n, &d), TRI_ECONFIG);
+  assert_null(d);
+  if (!strstr(tri_error_message(), message)) fail_msg("'%s' is not in '%s'", message, tri_error_message());
+}
+
+static void bad(const char *text, const char *message) { bad_bytes(text, strlen(text), message); }
+
+static void test_sections(void **state) {
+  (void)state;
+  tri_deck *d =
+      good("\xEF\xBB\xBF# a deck\nrun:\n  output: out # comment\n  seed: 7\n\ndata:\n  train: [a, \"b c\"]\n"
+           "  eval:\n    - x\n    - 'y'\nreward:\n  - {name: exact, weight: 1}\n  - name: regex\n    "
+           "pattern: \"\\\\d\\n\"\n"
+           "rollout:\n  stop: []\nempty:\nflow: {a: 1}\n");
+
+  entry(d, 0, "run", "output", "", TRI_DECK_PLAIN, "out", "d.yaml:3");
+  entry(d, 1, "run", "seed", "", TRI_DECK_PLAIN, "7", "d.yaml:4");
+  entry(d, 2, "data", "train", "", 0, "a", "d.yaml:7");
+  entry(d, 3, "data", "train", "", 1, "b c", "d.yaml:7");
+  entry(d, 4, "data", "eval", "", 0, "x", "d.yaml:9");
+  entry(d, 5, "data", "eval", "", 1, "y", "d.yaml:10");
+  entry(d, 6, "reward", "", "name", 0, "exact", "d.yaml:12");
+  entry(d, 7, "reward", "", "weight", 0, "1", "d.yaml:12");
+  entry(d, 8, "reward", "", "name", 1, "regex", "d.yaml:13");
+  entry(d, 9, "reward", "", "pattern", 1, "\\d\n", "d.yaml:14");
+  entry(d, 10, "rollout", "stop", "", TRI_DECK_EMPTY_LIST, "", "d.yaml:16");
+  entry(d, 11, "empty", "", "", TRI_DECK_EMPTY_LIST, "", "d.yaml:17");
+  entry(d, 12, "flow", "a", "", TRI_DECK_PLAIN, "1", "d.yaml:18");
+  assert_int_equal(tri_deck_count(d), 13);
+  assert_true(tri_deck_at(d, 2)->first && !tri_deck_at(d, 3)->first);
+  assert_true(tri_deck_at(d, 6)->first && !tri_deck_at(d, 7)->first && !tri_deck_at(d, 8)->first);
+  assert_true(tri_deck_at(d, 2)->unquoted && !tri_deck_at(d, 3)->unquoted);
+  assert_int_equal(tri_deck_at(d, 1)->line, 4);
+  assert_string_equal(tri_deck_name(d), "d.yaml");
+  tri_deck_close(&d);
+  assert_null(d);
+  tri_deck_close(&d);
+}
+
+/* A field of a list item may be a list itself. */
+static void test_lists_in_items(void **state) {
+  (void)state;
+  tri_deck *d = good("r:\n  - {n: a, c: [x, \"y z\"], w: 1}\n  - n: b\n    c: []\n  - c:\n      - x\n");
+
+  entry(d, 0, "r", "", "n", 0, "a", "d.yaml:2");
+  entry(d, 1, "r", "", "c", 0, "x", "d.yaml:2");
+  entry(d, 2, "r", "", "c", 0, "y z", "d.yaml:2");
+  entry(d, 3, "r", "", "w", 0, "1", "d.yaml:2");
+  entry(d, 4, "r", "", "n", 1, "b", "d.yaml:3");
+  entry(d, 5, "r", "", "c", 1, "", "d.yaml:4");
+  entry(d, 6, "r", "", "c", 2, "x", "d.yaml:5");
+  assert_int_equal(tri_deck_count(d), 7);
+  for (int i = 0; i < 7; i++) {
+    static const int part[] = {TRI_DECK_PLAIN, 0, 1, TRI_DECK_PLAIN, TRI_DECK_PLAIN, TRI_DECK_EMPTY_LIST, 0};
+    assert_int_equal(tri_deck_at(d, i)->part, part[i]);
+    assert_true(tri_deck_at(d, i)->first == (i == 0));
+  }
+  tri_deck_close(&d);
+}
+
+static void test_null(void **state) {
+  (void)state;
+  tri_deck *d = good("a:\n  x: null\n  y: \"null\"\n  z:\n  w: ~\n  v: nul\n");
+
+  assert_true(tri_deck_is_null(tri_deck_at(d, 0)));
+  assert_false(tri_deck_is_null(tri_deck_at(d, 1)));
+  assert_false(tri_deck_is_null(tri_deck_at(d, 2)));
+  assert_true(tri_deck_is_null(tri_deck_at(d, 3)));
+  assert_false(tri_deck_is_null(tri_deck_at(d, 4)));
+  tri_deck_close(&d);
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  bad("", "d.yaml:1: the deck is empty");
+  bad("# nothing\n", "d.yaml:1: the deck is empty");
+  bad("just words\n", "d.yaml:1: a deck is made of sections");
+  bad("- a\n", "d.yaml:1: a deck is made of sections");
+  bad("a:\n  x: &n 1\n", "d.yaml:2: YAML anchors (&name) are not accepted");
+  bad("a:\n  x: *n\n", "d.yaml:2: YAML aliases (*name) are not accepted");
+  bad("a: &s\n  x: 1\n", "d.yaml:1: YAML anchors");
+  bad("a:\n  x: !!int 1\n", "d.yaml:2: YAML tags (!name) are not accepted");
+  bad("a:\n  x: ! 1\n", "d.yaml:2: YAML tags");
+  bad("%YAML 1.1\n---\na:\n  x: 1\n", "YAML directives");
+  bad("a:\n  x: 1\n---\nb:\n  x: 1\n", "d.yaml:3: a second YAML document is not accepted");
+  bad("a:\n  x: 1\n\n  x: 2\n", "d.yaml:4: a.x is given twice (first: d.yaml:2)");
+  bad("a:\n  x: 1\nb:\n  x: 1\na:\n  y: 1\n", "d.yaml:5: section a is given twice (first: d.yaml:2)");
+  bad("a:\n  x:\n    y: 1\n", "d.yaml:2: a deck has two levels");
+  bad("a:\n  x: [[1]]\n", "d.yaml:2: a list inside a list");
+  bad("r:\n  - {n: 1, n: 2}\n", "d.yaml:2: a field is given twice");
+  bad("r:\n  - {n: {m: 1}}\n", "d.yaml:2: a field of a list item must be a value or a list of values");
+  bad("r:\n  - {n: [[1]]}\n", "d.yaml:2: a list in a field of a list item holds single values only");
+  bad("r:\n  - {n: [1], n: 2}\n", "d.yaml:2: a field is given twice");
+  bad("r:\n  - {}\n", "d.yaml:2: a list item is empty");
+  bad("a:\n  ? [x]\n  : 1\n", "a key must be a word");
+  bad("a:\n  \"\": 1\n", "d.yaml:2: a key is empty");
+  bad("a:\n  x: \"\\0\"\n", "d.yaml:2: a text with the character U+0000");
+  bad("a:\n\tx: 1\n", "d.yaml:2: this is not YAML");
+  bad("a:\n  x: [1\n", "this is not YAML");
+  bad("a:\n  x: 1\n y: 2\n", "d.yaml:3: this is not YAML");
+  bad("a:\n  x: 1\n  y: \xFF\n", "d.yaml:3: this is not YAML: invalid leading UTF-8 octet");
+  bad_bytes("a:\n  x: \0\n", 10, "d.yaml:2: this is not YAML: control characters");
+  bad_bytes("\xFF\xFE"
+            "a\0:\0",
+            6, "d.yaml:1: this is not YAML");
+}
+
+/* Every cut of a good deck and every byte of it spoiled: an answer or a message, never a crash. */
+static void test_damaged(void **state) {
+  (void)state;
+  const char *text = "run:\n  output: 'o'\ndata:\n  train: [a, b]\nreward:\n  - {name: exact}\n";
+  size_t      n = strlen(text);
+  char        copy[128];
+
+  for (size_t i = 0; i < n; i++) {
+    for (int byte = 0; byte < 256; byte += 5) {
+      tri_deck  *d = NULL;
+      tri_status st;
+      memcpy(copy, text, n);
+      copy[i] = (char)byte;
+      tri_error_clear();
+      st = tri_deck_open_text("d.yaml", copy, byte ? n : i, &d);
+      assert_true(st == TRI_OK ? d != NULL : st == TRI_ECONFIG && tri_error_message()[0]);
+      tri_deck_close(&d);
+    }
+  }
+}
+
+static void test_deep_and_large(void **state) {
+  (void)state;
+  size_t n = (1 << 20) + 1;
+  char  *text = malloc(n);
+
+  assert_non_null(text);
+  memset(text, '[', n);
+  memcpy(text, "a: ", 3);
+  bad_bytes(text, n - 1, "a list inside a list");
+  memset(text, '{', n);
+  bad_bytes(text, n - 1, "");
+  bad_bytes(text, n, "has 1048577 bytes, a deck at most 1048576");
+  free(text);
+}
+
+static void refuse_argument(tri_deck *d, const char *argument, const char *message) {
+  tri_error_clear();
+  assert_int_equal(tri_deck_set(d, argument), TRI_ECONFIG);
+  if (!strstr(tri_error_message(), message)) fail_msg("'%s' is not in '%s'", message, tri_error_message());
+}
+
+static void test_arguments(void **state) {
+  (void)state;
+  tri_deck *d = good("a:\n  x: 1\n");
+
+  assert_int_equal(tri_deck_set(d, "a.x=2"), TRI_OK);
+  assert_int_equal(tri_deck_set(d, "actor.adam.lr=a=b # c"), TRI_OK);
+  assert_int_equal(tri_deck_set(d, "eps_clip=.3"), TRI_OK);
+  assert_int_equal(tri_deck_set(d, "data.train=[a, 'b']"), TRI_OK);
+  assert_int_equal(tri_deck_set(d, "reward=[{name: exact}]"), TRI_OK);
+  assert_int_equal(tri_deck_set(d, "rollout.stop=[]"), TRI_OK);
+  entry(d, 1, "a", "x", "", TRI_DECK_PLAIN, "2", "argument 'a.x=2'");
+  entry(d, 2, "actor", "adam.lr", "", TRI_DECK_PLAIN, "a=b # c", "argument 'actor.adam.lr=a=b # c'");
+  entry(d, 3, "", "eps_clip", "", TRI_DECK_PLAIN, ".3", "argument 'eps_clip=.3'");
+  entry(d, 4, "data", "train", "", 0, "a", "argument 'data.train=[a, 'b']'");
+  entry(d, 5, "data", "train", "", 1, "b", "argument 'data.train=[a, 'b']'");
+  entry(d, 6, "", "reward", "name", 0, "exact", "argument 'reward=[{name: exact}]'");
+  entry(d, 7, "rollout", "stop", "", TRI_DECK_EMPTY_LIST, "", "argument 'rollout.stop=[]'");
+  assert_int_equal(tri_deck_at(d, 1)->line, 0);
+  refuse_argument(d, "a.x=3", "argument 'a.x=3': a.x is given twice (first: argument 'a.x=2')");
+  refuse_argument(d, "a.x", "argument 'a.x': expected section.key=value");
+  refuse_argument(d, "=1", "argument '=1': expected section.key=value");
+  refuse_argument(d, "a.=1", "argument 'a.=1': expected section.key=value");
+  refuse_argument(d, ".x=1", "argument '.x=1': expected section.key=value");
+  refuse_argument(d, "a.y=[1", "argument 'a.y=[1': this is not YAML");
+  refuse_argument(d, "a.z=[1] 2", "argument 'a.z=[1] 2': ");
+  refuse_argument(d, "a.w=[&n 1]", "argument 'a.w=[&n 1]': YAML anchors");
+  refuse_argument(d, "a.v=\xC0\x80", "is not UTF-8");
+  refuse_argument(d, "a.v=\xED\xA0\x80", "is not UTF-8");
+  assert_int_equal(tri_deck_set(d, "a.u=\xF0\x9F\x98\x80\xC3\xA9"), TRI_OK);
+  tri_deck_close(&d);
+}
+
+static void test_files(void **state) {
+  (void)state;
+  char      name[] = "/tmp/test_deck_XXXXXX";
+  int       fd = mkstemp(name);
+  tri_deck *d = NULL;
+
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, "a:\n  x: 1\n", 10), 10);
+  close(fd);
+  assert_int_equal(tri_deck_open(name, &d), TRI_OK);
+  assert_int_equal(tri_deck_count(d), 1);
+  tri_deck_close(&d);
+  unlink(name);
+  tri_error_clear();
+  assert_int_equal(tri_deck_open(name, &d), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "cannot be opened"));
+  assert_int_equal(tri_deck_open("/tmp", &d), TRI_EINPUT);
+  assert_null(d);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sections),  cmocka_unit_test(test_null),    cmocka_unit_test(test_lists_in_items),
+      cmocka_unit_test(test_refused),   cmocka_unit_test(test_damaged), cmocka_unit_test(test_deep_and_large),
+      cmocka_unit_test(test_arguments), cmocka_unit_test(test_files)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+/* test_jsonl.c - the reader of JSON lines: raw values, fields, limits of lines and memory, files that are none.
+ * Judges: exact values worked out by hand, and the most memory the process ever had. */
+#include "io/text/jsonl.h"
+
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+
+static char folder[64], path[96];
+
+static int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  snprintf(folder, sizeof folder, "/tmp/tri_jsonl_XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(path, sizeof path, "%s/a.jsonl", folder);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  unlink(path);
+  assert_int_equal(tri_host_bytes(), 0);
+  return rmdir(folder);
+}
+
+static void put_file(const char *bytes, size_t n) {
+  assert_int_equal(tri_file_write(path, bytes, n), TRI_OK);
+}
+
+static void expect_message(const char *part) {
+  if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
+  tri_error_clear();
+}
+
+/* The first line of a file with these bytes. */
+static tri_status read_first(const char *bytes, size_t n, tri_jsonl **r) {
+  json_t *object;
+
+  put_file(bytes, n);
+  assert_int_equal(tri_jsonl_open(path, r), TRI_OK);
+  return tri_jsonl_next(*r, &object);
+}
+
+static void finds_raw_values(void **state) {
+  static const struct {
+    const char *key, *value;
+  } row[] = {
+      {"a", "1.50"}, {"b\"", "[1, \"]}\", {\"x\": 2}]"}, {"c", "\"\\\"}\""}, {"d", "{}"}, {"e", "-0.0E+2"}};
+  static const char line[] =
+      " { \"a\" : 1.50 ,\"b\\\"\":[1, \"]}\", {\"x\": 2}], \"c\":\"\\\"}\",\"d\":{},\"e\":-0.0E+2}";
+  tri_jsonl     *r;
+  struct json_t *object;
+  const char    *raw;
+  size_t         n;
+
+  (void)state;
+  put_file(line, sizeof line - 1);
+  assert_int_equal(tri_jsonl_open(path, &r), TRI_OK);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
+  assert_int_equal(tri_jsonl_line(r), 1);
+  assert_string_equal(tri_jsonl_path(r), path);
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    raw = tri_jsonl_raw(r, row[i].key, &n);
+    assert_non_null(raw);
+    assert_int_equal(n, strlen(row[i].value));
+    assert_memory_equal(raw, row[i].value, n);
+  }
+  assert_null(tri_jsonl_raw(r, "x", &n));
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
+  assert_null(object);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
+  assert_null(object);
+  tri_jsonl_close(&r);
+  assert_null(r);
+}
+
+static void names_fields(void **state) {
+  static const struct {
+    const char *line, *want;
+  } row[] = {{"{}", "it has no fields"},
+             {"{\"a\":1}", "its fields are a"},
+             {"{\"question\":{\"x\":1},\"answer\":2}", "its fields are question, answer"},
+             {"{\"question\":1,\"answer\":2,\"third\":3}", "its fields are question, answer, ..."},
+             {"{\"a_name_of_many_letters\":1,\"b\":2}", "its fields are ..."}};
+  char       out[40];
+  tri_jsonl *r;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    assert_int_equal(read_first(row[i].line, strlen(row[i].line), &r), TRI_OK);
+    assert_string_equal(tri_jsonl_fields(r, out, sizeof out), row[i].want);
+    tri_jsonl_close(&r);
+  }
+}
+
+/* Files as other programs keep them are told from JSON lines. */
+static void recognises_other_files(void **state) {
+  static const struct {
+    const char *bytes;
+    size_t      n;
+    const char *what;
+  } row[] = {
+      {"PAR1\x15\0", 6, "a.jsonl: is a Parquet file, not JSON lines; pandas.read_parquet(FILE).to_json("},
+      {"ARROW1\0\0", 8, "a.jsonl: is an Arrow file"},
+      {"\xff\xff\xff\xff\x10", 5, "a.jsonl: is an Arrow stream"},
+      {"\x89HDF\r\n\x1a\n", 8, "a.jsonl: is an HDF5 file"},
+      {"\x1f\x8b\x08", 3, "a.jsonl: is packed with gzip; gunzip -k FILE"},
+      {"\x28\xb5\x2f\xfd\n", 5, "a.jsonl: is packed with zstd; unzstd FILE"},
+      {"\xfd"
+       "7zXZ",
+       5, "a.jsonl: is packed with xz"},
+      {"BZh9", 4, "a.jsonl: is packed with bzip2"},
+      {"PK\3\4", 4, "a.jsonl: is a zip archive"},
+      {"\xff\xfe{\0", 4, "a.jsonl: is UTF-16, JSON lines are UTF-8; iconv -f UTF-16 -t UTF-8 FILE >NEW"},
+      {"\xfe\xff\0{", 4, "a.jsonl: is UTF-16"},
+      {"{\0\"\0", 4, "a.jsonl: is UTF-16, JSON lines are UTF-8; iconv -f UTF-16LE"},
+      {"\0{\0\"", 4, "a.jsonl: is UTF-16, JSON lines are UTF-8; iconv -f UTF-16BE"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n", 68,
+       "a.jsonl: is a Git LFS pointer"},
+      {"\xef\xbb\xbf\n [{\"text\":\"a\"},\n{\"text\":\"b\"}]\n", 33,
+       "a.jsonl: is one JSON list, an object on each line is needed; jq -c '.[]' FILE"},
+      {"{ \r\n  \"text\": \"a\"\n}\n", 21, "a.jsonl: is JSON over several lines"},
+  };
+  tri_jsonl *r;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    put_file(row[i].bytes, row[i].n);
+    assert_int_equal(tri_jsonl_open(path, &r), TRI_EINPUT);
+    expect_message(row[i].what);
+  }
+}
+
+/* The most memory this process had so far. */
+static int64_t most_bytes(void) {
+  struct rusage r;
+
+  assert_int_equal(getrusage(RUSAGE_SELF, &r), 0);
+  return (int64_t)r.ru_maxrss * 1024;
+}
+
+/* Neither is a line beyond the limit held, nor one that is stepped over; an empty line costs nothing. */
+static void holds_no_long_line(void **state) {
+  enum { FILE_BYTES = 1 << 29, MOST = 300 << 20, BLANKS = 20000000 };
+  tri_jsonl     *r;
+  struct json_t *object;
+  int64_t        before = most_bytes();
+  char          *blank;
+
+  (void)state;
+  put_file("\n{", 2);
+  assert_int_equal(truncate(path, FILE_BYTES), 0); /* a hole: no newline */
+  assert_int_equal(tri_jsonl_open_part(path, 2, FILE_BYTES, &r), TRI_OK);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
+  assert_null(object);
+  tri_jsonl_close(&r);
+  assert_int_equal(tri_jsonl_open(path, &r), TRI_OK);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "a.jsonl:2: the line has more than 671"));
+  assert_non_null(strstr(tri_error_message(), " bytes, at most 67108864 are possible"));
+  tri_jsonl_close(&r);
+  assert_int_equal(TRI_ALLOC(blank, BLANKS), TRI_OK);
+  memset(blank, '\n', BLANKS);
+  put_file(blank, BLANKS);
+  TRI_FREE(blank);
+  assert_int_equal(tri_jsonl_open(path, &r), TRI_OK);
+  assert_int_equal(tri_jsonl_next(r, &object), TRI_OK);
+  assert_int_equal(tri_jsonl_line(r), BLANKS);
+  tri_jsonl_close(&r);
+  assert_in_range(most_bytes() - before, 0, MOST);
+}
+
+/* "{}" takes 80 times its bytes, once read. */
+static void bounds_nesting(void **state) {
+  enum { MOST = 1 << 18, DEEPEST = 2048 };
+  tri_text   text = {0};
+  tri_jsonl *r;
+
+  (void)state;
+  assert_int_equal(tri_text_printf(&text, "{\"text\":\"[{[{\\\"[{\",\"x\":[0"), TRI_OK);
+  for (int i = 2; i < MOST; i++) assert_int_equal(tri_text_put(&text, ",{}", 3), TRI_OK);
+  assert_int_equal(tri_text_put(&text, "]}", 2), TRI_OK);
+  assert_int_equal(read_first(text.data, text.len, &r), TRI_OK);
+  tri_jsonl_close(&r);
+  text.len -= 2;
+  assert_int_equal(tri_text_put(&text, ",[]]}", 5), TRI_OK);
+  assert_int_equal(read_first(text.data, text.len, &r), TRI_EINPUT);
+  expect_message("a.jsonl:1: has more than 262144 objects and lists");
+  tri_jsonl_close(&r);
+  text.len = 0;
+  for (int i = 0; i < DEEPEST; i++) assert_int_equal(tri_text_put(&text, "{\"\":", 4), TRI_OK);
+  assert_int_equal(read_first(text.data, text.len, &r), TRI_EINPUT);
+  expect_message("a.jsonl:1: not JSON: maximum parsing depth reached");
+  tri_jsonl_close(&r);
+  tri_text_free(&text);
+}
+
+static void refuses_what_is_no_regular_file(void **state) {
+  const char *const file[] = {path, "/dev/zero", "/"}, *const what[] = {"a named pipe", "a device",
+                                                                        "a folder"};
+  tri_jsonl *r;
+
+  (void)state;
+  assert_int_equal(mkfifo(path, 0600), 0);
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(tri_jsonl_open(file[i], &r), TRI_EINPUT);
+    expect_message(what[i]);
+  }
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+  const struct CMUnitTest test[] = {
+      CASE(finds_raw_values),   CASE(names_fields),   CASE(recognises_other_files),
+      CASE(holds_no_long_line), CASE(bounds_nesting), CASE(refuses_what_is_no_regular_file),
+  };
+  return cmocka_run_group_tests(test, NULL, NULL);
+}

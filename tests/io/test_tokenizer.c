@@ -1,0 +1,672 @@
+/* test_tokenizer.c - the judge is the tokenizers library: ids and texts must be its own, to the byte. */
+#include "base/file.h"
+#include "io/tokenizer/tokenizer_impl.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const shape[] = {"gpt2",   "llama3", "qwen2",  "deepseek2", "deepseek3", "kimi",
+                                    "cl100k", "digits", "llama2", "mistral",   "metaspace", "flags"};
+enum { N_SHAPE = sizeof shape / sizeof *shape };
+
+static void ok(tri_status st) {
+  if (st != TRI_OK) fail_msg("%s", tri_error_message());
+}
+
+static json_t *load_json(const char *file) {
+  char         path[512];
+  json_error_t error;
+  json_t      *root;
+
+  snprintf(path, sizeof path, "%s/tokenizer/%s", TRI_TEST_DATA, file);
+  root = json_load_file(path, JSON_ALLOW_NUL, &error);
+  if (!root) fail_msg("%s: %s", path, error.text);
+  return root;
+}
+
+static tri_tokenizer *open_shape(const char *name) {
+  char           path[512];
+  tri_tokenizer *t;
+
+  snprintf(path, sizeof path, "%s/tokenizer/%s.json", TRI_TEST_DATA, name);
+  ok(tri_tokenizer_open(path, &t));
+  return t;
+}
+
+/* ---- golden ---- */
+
+static void check_ids(const char *name, size_t row, json_t *want, const tri_tokens *got) {
+  size_t  i;
+  json_t *v;
+
+  if ((int64_t)json_array_size(want) != got->n)
+    fail_msg("%s, text %zu: %lld ids, not %zu", name, row, (long long)got->n, json_array_size(want));
+  json_array_foreach(want, i, v) if (json_integer_value(v) != got->id[i]) fail_msg(
+      "%s, text %zu: id %d at %zu, not %lld", name, row, got->id[i], i, (long long)json_integer_value(v));
+}
+
+static void check_decode(const char *name, const tri_tokenizer *t, const tri_tokens *ids, bool skip,
+                         json_t *want) {
+  tri_text text = {0};
+
+  ok(tri_tokenizer_decode(t, ids->id, ids->n, skip, &text));
+  if (text.len != json_string_length(want) || memcmp(text.data, json_string_value(want), text.len))
+    fail_msg("%s: decoded '%s', not '%s'", name, text.data, json_string_value(want));
+  tri_text_free(&text);
+}
+
+static void golden_encode(const char *name, const tri_tokenizer *t, json_t *texts, json_t *rows) {
+  size_t  i;
+  json_t *row;
+
+  assert_int_equal(json_array_size(texts), json_array_size(rows));
+  json_array_foreach(rows, i, row) {
+    json_t    *text = json_array_get(texts, i);
+    tri_tokens ids = {0};
+    for (size_t special = 0; special < 2; special++) {
+      ids.n = 0;
+      ok(tri_tokenizer_encode(t, json_string_value(text), json_string_length(text), special, &ids));
+      check_ids(name, i, json_array_get(row, special), &ids);
+    }
+    for (size_t skip = 0; skip < 2; skip++) {
+      json_t *want = json_array_get(row, 2 + skip);
+      check_decode(name, t, &ids, skip, json_is_null(want) ? text : want);
+    }
+    tri_tokens_free(&ids);
+  }
+}
+
+static void golden_decode(const char *name, const tri_tokenizer *t, json_t *rows) {
+  size_t  i, k;
+  json_t *row, *v;
+
+  json_array_foreach(rows, i, row) {
+    tri_tokens ids = {0};
+    json_array_foreach(json_array_get(row, 0), k, v) {
+      int32_t id = (int32_t)json_integer_value(v);
+      ok(tri_tokens_put(&ids, &id, 1));
+    }
+    check_decode(name, t, &ids, false, json_array_get(row, 1));
+    check_decode(name, t, &ids, true, json_array_get(row, 2));
+    tri_tokens_free(&ids);
+  }
+}
+
+/* Judge: golden, exact. */
+static void test_golden(void **state) {
+  json_t *texts = load_json("texts.json");
+
+  (void)state;
+  for (int i = 0; i < N_SHAPE; i++) {
+    char           file[64];
+    tri_tokenizer *t = open_shape(shape[i]);
+    json_t        *golden;
+    snprintf(file, sizeof file, "%s.golden.json", shape[i]);
+    golden = load_json(file);
+    golden_encode(shape[i], t, texts, json_object_get(golden, "encode"));
+    golden_decode(shape[i], t, json_object_get(golden, "decode"));
+    json_decref(golden);
+    tri_tokenizer_close(&t);
+    assert_null(t);
+  }
+  json_decref(texts);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
+/* Judge: golden, exact: where the library's patterns cut a text. */
+static void test_regexes(void **state) {
+  json_t      *root = load_json("regexes.json"), *text = json_object_get(root, "text"), *row;
+  const char  *s = json_string_value(text);
+  tri_tok_work w = {0};
+  size_t       i, k;
+
+  (void)state;
+  json_array_foreach(json_object_get(root, "pieces"), i, row) {
+    json_t       *pattern = json_array_get(row, 0), *pieces = json_array_get(row, 1);
+    tri_tok_regex code;
+    ok(tri_tok_regex_open("test", json_string_value(pattern), json_string_length(pattern), false, &code));
+    ok(tri_tok_regex_find(&code, s, json_string_length(text), &w));
+    k = 0;
+    for (int64_t j = 0; j < w.n_match; j++) {
+      json_t *want = json_array_get(pieces, k);
+      size_t  n = w.match[j].to - w.match[j].from;
+      if (!n) continue;
+      if (!want || json_string_length(want) != n || memcmp(json_string_value(want), s + w.match[j].from, n))
+        fail_msg("%s: piece %zu is '%.*s', not '%s'", json_string_value(pattern), k, (int)n,
+                 s + w.match[j].from, want ? json_string_value(want) : "(none)");
+      k++;
+    }
+    assert_int_equal(k, json_array_size(pieces));
+    tri_tok_regex_close(&code);
+  }
+  tri_tok_work_free(&w);
+  json_decref(root);
+}
+
+/* ---- files made here ---- */
+
+#define TOKEN(id, content)                                                                                   \
+  "{\"id\":" id ",\"content\":\"" content "\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"      \
+  "\"normalized\":false,\"special\":true}"
+#define SPLIT(regex)                                                                                         \
+  "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"" regex "\"},\"behavior\":\"Isolated\",\"invert\":false}"
+#define BPE(fields) "{\"type\":\"BPE\"," fields "}"
+#define AB          "\"vocab\":{\"a\":0,\"b\":1,\"ab\":2}"
+
+static const char *const part_default[] = {
+    "\"1.0\"", /* version */
+    "[]",      /* added_tokens */
+    "null",    /* normalizer */
+    "null",    /* pre_tokenizer */
+    "null",    /* post_processor */
+    "null",    /* decoder */
+    BPE("\"unk_token\":null,\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\" \":3,\"c\":7},\"merges\":[\"a b\"]"),
+};
+enum { VERSION, ADDED, NORMALIZER, PRE, POST, DECODER, MODEL, N_PART };
+
+static tri_status open_with(int part, const char *json, tri_tokenizer **out) {
+  static const char *const key[] = {"version",        "added_tokens", "normalizer", "pre_tokenizer",
+                                    "post_processor", "decoder",      "model"};
+  tri_text                 text = {0};
+  tri_status               st;
+
+  for (int i = 0; i < N_PART; i++)
+    ok(tri_text_printf(&text, "%s\"%s\":%s", i ? "," : "{", key[i], i == part ? json : part_default[i]));
+  ok(tri_text_printf(&text, "}"));
+  st = tri_tokenizer_open_text("file.json", text.data, text.len, out);
+  tri_text_free(&text);
+  return st;
+}
+
+static const struct {
+  int         part;
+  const char *json, *message; /* a part of it */
+} broken[] = {
+    {VERSION, "\"2.0\"", "version"},
+    {VERSION, "1.0", "version"},
+    {MODEL, "null", "no 'model'"},
+    {MODEL, "[]", "no 'model'"},
+    {MODEL, "{}", "no 'type'"},
+    {MODEL, "{\"type\":1}", "no 'type'"},
+    {MODEL, "{\"type\":\"Unigram\",\"vocab\":[]}", "model 'Unigram' is not supported; supported is BPE"},
+    {MODEL, BPE("\"merges\":[]"), "no 'vocab'"},
+    {MODEL, BPE("\"vocab\":[],\"merges\":[]"), "no 'vocab'"},
+    {MODEL, BPE("\"vocab\":{},\"merges\":[]"), "vocab is empty"},
+    {MODEL, BPE("\"vocab\":{\"a\":-1},\"merges\":[]"), "token 'a' has id -1"},
+    {MODEL, BPE("\"vocab\":{\"a\":4000000000},\"merges\":[]"), "token 'a' has id 4000000000"},
+    {MODEL, BPE("\"vocab\":{\"a\":99999999999999999999},\"merges\":[]"), "file.json:1: not readable as JSON"},
+    {MODEL, BPE("\"vocab\":{\"a\":1.0},\"merges\":[]"), "is not an integer"},
+    {MODEL, BPE("\"vocab\":{\"a\":\"1\"},\"merges\":[]"), "is not an integer"},
+    {MODEL, BPE("\"vocab\":{\"a\":1,\"b\":1},\"merges\":[]"), "have the same id 1"},
+    {MODEL, BPE("\"vocab\":{\"a\":1,\"a\":2},\"merges\":[]"), "duplicate object key"},
+    {MODEL, BPE(AB), "no list 'merges'"},
+    {MODEL, BPE(AB ",\"merges\":{}"), "no list 'merges'"},
+    {MODEL, BPE(AB ",\"merges\":[1]"), "merges[0] must be"},
+    {MODEL, BPE(AB ",\"merges\":[\"ab\"]"), "merges[0] = 'ab' must be two tokens"},
+    {MODEL, BPE(AB ",\"merges\":[\"a b\",\"a b c\"]"), "merges[1] = 'a b c' must be two tokens"},
+    {MODEL, BPE(AB ",\"merges\":[[\"a\"]]"), "merges[0] must be"},
+    {MODEL, BPE(AB ",\"merges\":[[\"a\",1]]"), "merges[0] must be"},
+    {MODEL, BPE(AB ",\"merges\":[\"a x\"]"), "merges[0] names 'x', which the vocabulary lacks"},
+    {MODEL, BPE(AB ",\"merges\":[\"b a\"]"), "merges[0] names 'ba', which the vocabulary lacks"},
+    {MODEL, BPE(AB ",\"merges\":[],\"dropout\":0.1"), "dropout is not supported"},
+    {MODEL, BPE(AB ",\"merges\":[],\"continuing_subword_prefix\":\"##\""),
+     "continuing_subword_prefix is not supported"},
+    {MODEL, BPE(AB ",\"merges\":[],\"end_of_word_suffix\":\"</w>\""), "end_of_word_suffix is not supported"},
+    {MODEL, BPE(AB ",\"merges\":[],\"unk_token\":3"), "unk_token must be"},
+    {MODEL, BPE(AB ",\"merges\":[],\"fuse_unk\":1"), "fuse_unk must be true or false"},
+    {MODEL, BPE("\"vocab\":{\"a\\u0000\":1},\"merges\":[]"), "NUL byte in object key"},
+    {ADDED, "{}", "must be a list"},
+    {ADDED, "[1]", "no string 'content'"},
+    {ADDED, "[{\"content\":\"x\"}]", "no integer 'id'"},
+    {ADDED, "[{\"id\":8,\"content\":\"x\"}]", "added_tokens[0] has no 'single_word'"},
+    {ADDED, "[" TOKEN("-1", "x") "]", "added_tokens[0].id = -1"},
+    {ADDED, "[" TOKEN("4194304", "x") "]", "added_tokens[0].id = 4194304"},
+    {ADDED, "[" TOKEN("8", "x") "," TOKEN("8", "y") "]", "'x' and 'y' have the same id 8"},
+    {ADDED, "[" TOKEN("5", "x") "," TOKEN("6", "y") "," TOKEN("7", "z") "]", "that is the id of 'c'"},
+    {NORMALIZER, "{}", "normalizer has no 'type'"},
+    {NORMALIZER, "3", "normalizer has no 'type'"},
+    {NORMALIZER, "{\"type\":\"BertNormalizer\"}",
+     "normalizer 'BertNormalizer' is not supported; supported are NFC,"},
+    {NORMALIZER, "{\"type\":\"Sequence\"}", "no list 'normalizers'"},
+    {NORMALIZER, "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFC\"},null]}",
+     "normalizer.normalizers[1] has no 'type'"},
+    {NORMALIZER, "{\"type\":\"Prepend\"}", "no string 'prepend'"},
+    {NORMALIZER, "{\"type\":\"Strip\",\"strip_left\":1}", "strip_left must be true or false"},
+    {NORMALIZER, "{\"type\":\"Replace\",\"content\":\"\"}", "pattern must be"},
+    {NORMALIZER, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"(\"},\"content\":\"\"}",
+     "a ( is not closed"},
+    {NORMALIZER, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"}}", "no string 'content'"},
+    {PRE, "{\"type\":\"UnicodeScripts\"}",
+     "pre_tokenizer 'UnicodeScripts' is not supported; supported are Split,"},
+    {PRE, "{\"type\":\"ByteLevel\"}", "no 'add_prefix_space'"},
+    {PRE, "{\"type\":\"Digits\"}", "no 'individual_digits'"},
+    {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"ab\"}", "replacement must be one character"},
+    {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"\"}", "replacement must be one character"},
+    {PRE, "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"some\"}",
+     "must be one of always, never, first"},
+    {PRE,
+     "{\"type\":\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"first\",\"add_prefix_space\":false}",
+     "add_prefix_space false"},
+    {PRE, "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a\"},\"invert\":false}",
+     "behavior must be one of Removed,"},
+    {PRE, "{\"type\":\"Split\",\"pattern\":\"a\",\"behavior\":\"Isolated\",\"invert\":false}",
+     "pattern must be"},
+    {PRE, SPLIT("("), "a ( is not closed"},
+    {PRE, SPLIT(")"), "a ) has no ("},
+    {PRE, SPLIT("[a"), "a [ is not closed"},
+    {PRE, SPLIT("[]"), "a class is empty"},
+    {PRE, SPLIT("[[]"), "a class is empty"},
+    {PRE, SPLIT("[b-a]"), "is empty"},
+    {PRE, SPLIT("*"), "nothing stands before a *"},
+    {PRE, SPLIT("a\\\\"), "ends in a backslash"},
+    {PRE, SPLIT("[\\\\"), "ends in a backslash"},
+    {PRE, SPLIT("\\\\p{L"), "not closed"},
+    {PRE, SPLIT("\\\\p{NoSuchThing}"), "no characters are known by the name 'NoSuchThing'"},
+    {PRE, SPLIT("(?s)a"), "the group option 's' is not supported"},
+    {PRE, SPLIT("(?"), "a ( is not closed"},
+    {PRE, SPLIT("(?<"), "not closed"},
+    {PRE, SPLIT("(?<a"), "not closed"},
+    {PRE, SPLIT("(?#"), "a ( is not closed"},
+    {PRE, SPLIT("\\\\k<"), "cannot be used"},
+    {PRE, SPLIT("\\\\k<a>"), "cannot be used"},
+    {PRE, SPLIT("\\\\1"), "cannot be used"},
+    {PRE, SPLIT("\\\\x{110000}"), "is no character"},
+    {PRE, SPLIT("\\\\x{d800}"), "is no character"},
+    {PRE, SPLIT("\\\\x{6"), "not closed"},
+    {PRE, SPLIT("\\\\xe9"), "is a single byte"},
+    {PRE, SPLIT("\\\\y"), "not supported"},
+    {PRE, SPLIT("(*FAIL)"), "not supported"},
+    {PRE, SPLIT("a{99999999}"), "cannot be used"},
+    {PRE, SPLIT("(?<=a+)b"), "cannot be used"},
+    {POST, "{}", "post_processor has no 'type'"},
+    {POST, "{\"type\":\"RobertaProcessing\"}", "post_processor 'RobertaProcessing' is not supported"},
+    {POST, "{\"type\":\"Sequence\"}", "no list 'processors'"},
+    {POST, "{\"type\":\"Sequence\",\"processors\":[null]}", "processors[0] is null"},
+    {POST, "{\"type\":\"TemplateProcessing\"}", "no list 'single'"},
+    {POST, "{\"type\":\"TemplateProcessing\",\"single\":[{\"Sequence\":{\"id\":\"B\"}}]}",
+     "single[0] must be"},
+    {POST, "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}",
+     "does not give the ids of 'x'"},
+    {POST,
+     "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}],\"special_tokens\":{"
+     "\"x\":{\"ids\":[4]}}}",
+     "an id that names no token"},
+    {POST,
+     "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}],\"special_tokens\":{"
+     "\"x\":{\"ids\":[99]}}}",
+     "an id that names no token"},
+    {DECODER, "{\"type\":\"WordPiece\"}", "decoder 'WordPiece' is not supported; supported are ByteLevel,"},
+    {DECODER, "{\"type\":\"Strip\",\"content\":\" \",\"start\":-1,\"stop\":0}", "integers of at least 0"},
+    {DECODER, "{\"type\":\"Strip\",\"content\":\"\",\"start\":1,\"stop\":0}", "must be one character"},
+    {DECODER, "nul", "file.json:1: not readable as JSON"},
+};
+
+/* Judge: each is refused with the status of bad input and one message that names the file and the fault. */
+static void test_broken(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+    tri_tokenizer *t;
+    tri_error_clear();
+    if (open_with(broken[i].part, broken[i].json, &t) != TRI_EINPUT) fail_msg("accepted: %s", broken[i].json);
+    assert_null(t);
+    if (strncmp(tri_error_message(), "file.json", 9) || !strstr(tri_error_message(), broken[i].message))
+      fail_msg("%s: '%s' does not say '%s'", broken[i].json, tri_error_message(), broken[i].message);
+  }
+  tri_error_clear();
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
+/* Judge: a damaged file is refused or read, and nothing else happens (the sanitizers watch). */
+static void test_damaged(void **state) {
+  char          *bytes = NULL, path[512];
+  size_t         n;
+  tri_tokenizer *t;
+
+  (void)state;
+  snprintf(path, sizeof path, "%s/tokenizer/kimi.json", TRI_TEST_DATA);
+  ok(tri_file_read(path, 1 << 20, &bytes, &n));
+  for (size_t cut = 0; cut < n - 2; cut += 97) {
+    assert_int_equal(tri_tokenizer_open_text("cut", bytes, cut, &t), TRI_EINPUT);
+    tri_error_clear();
+  }
+  for (size_t at = 0; at < n; at += at < 2500 ? 7 : 131) {
+    char old = bytes[at];
+    bytes[at] = (char)(33 + at % 90);
+    if (tri_tokenizer_open_text("damaged", bytes, n, &t) == TRI_OK) {
+      tri_tokens ids = {0};
+      ok(tri_tokenizer_encode(t, bytes, 200, true, &ids));
+      tri_tokens_free(&ids);
+    }
+    tri_tokenizer_close(&t);
+    tri_error_clear();
+    bytes[at] = old;
+  }
+  TRI_FREE(bytes);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
+static void expect_ids(const tri_tokenizer *t, const char *text, size_t n, const int32_t *want,
+                       int64_t n_want) {
+  tri_tokens ids = {0};
+
+  ok(tri_tokenizer_encode(t, text, n, false, &ids));
+  assert_int_equal(ids.n, n_want);
+  for (int64_t i = 0; i < n_want; i++) assert_int_equal(ids.id[i], want[i]);
+  tri_tokens_free(&ids);
+}
+
+/* Judge: exact. Ids with holes; an added token takes the next id behind the vocabulary, or that of the model.
+ */
+static void test_lookups(void **state) {
+  tri_tokenizer *t;
+  tri_text       text = {0};
+  const int32_t  hole[] = {2, 4};
+
+  (void)state;
+  ok(open_with(ADDED, "[" TOKEN("5", "<x>") "," TOKEN("7", "c") "]", &t));
+  assert_int_equal(tri_tokenizer_vocab_size(t), 8);
+  assert_int_equal(tri_tokenizer_find(t, "<x>"), 5);
+  assert_int_equal(tri_tokenizer_find(t, "c"), 7);
+  assert_int_equal(tri_tokenizer_find(t, "nothing"), -1);
+  assert_string_equal(tri_tokenizer_token(t, 5), "<x>");
+  assert_string_equal(tri_tokenizer_token(t, 2), "ab");
+  assert_null(tri_tokenizer_token(t, 4));
+  assert_null(tri_tokenizer_token(t, -1));
+  assert_null(tri_tokenizer_token(t, 8));
+  assert_true(tri_tokenizer_is_special(t, 5));
+  assert_false(tri_tokenizer_is_special(t, 2));
+  assert_false(tri_tokenizer_is_special(t, 8));
+  expect_ids(t, "ab <x>c", 7, (int32_t[]){2, 3, 5, 7}, 4);
+  assert_int_equal(tri_tokenizer_decode(t, hole, 2, false, &text), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "id 4 names no token; the vocabulary has ids 0 ... 7"));
+  tri_error_clear();
+  assert_int_equal(tri_tokenizer_decode(t, (int32_t[]){-1}, 1, false, &text), TRI_EINPUT);
+  tri_error_clear();
+  tri_text_free(&text);
+  tri_tokenizer_close(&t);
+}
+
+/* Judge: exact. A byte order mark; unknown characters without, with a missing and with an unk_token. */
+static void test_unknown(void **state) {
+  static const char bom[] = "\xef\xbb\xbf{\"model\":" BPE(AB ",\"merges\":[[\"a\",\"b\"]]") "}";
+  tri_tokenizer    *t;
+  tri_tokens        ids = {0};
+
+  (void)state;
+  ok(tri_tokenizer_open_text("bom", bom, sizeof bom - 1, &t));
+  expect_ids(t, "axb", 3, (int32_t[]){2}, 1);
+  tri_tokenizer_close(&t);
+  ok(open_with(MODEL, BPE(AB ",\"merges\":[],\"unk_token\":\"zz\""), &t));
+  expect_ids(t, "ab", 2, (int32_t[]){0, 1}, 2);
+  assert_int_equal(tri_tokenizer_encode(t, "ax", 2, false, &ids), TRI_EINPUT);
+  assert_int_equal(ids.n, 0);
+  assert_non_null(strstr(tri_error_message(), "so does it unk_token 'zz'"));
+  tri_error_clear();
+  tri_tokenizer_close(&t);
+  ok(open_with(MODEL, BPE(AB ",\"merges\":[],\"unk_token\":\"ab\""), &t));
+  expect_ids(t, "xayz", 4, (int32_t[]){2, 0, 2, 2}, 4);
+  tri_tokenizer_close(&t);
+  tri_tokens_free(&ids);
+}
+
+/* Judge: exact, Python's bytes.decode(errors="replace"): what U+FFFD in its place gives. */
+static void test_invalid_utf8(void **state) {
+  static const struct {
+    const char *bytes, *text;
+  } row[] = {
+      {"a\xff"
+       "b",
+       "a\xef\xbf\xbd"
+       "b"},
+      {"\xe4\xbd", "\xef\xbf\xbd"},
+      {"\xe4\xbd"
+       "a",
+       "\xef\xbf\xbd"
+       "a"},
+      {"\xc0\xaf", "\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\xf0\x9f\x99", "\xef\xbf\xbd"},
+      {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
+      {"\xf0\x9f\x99\x82\x82", "\xf0\x9f\x99\x82\xef\xbf\xbd"},
+  };
+  tri_tokenizer *t = open_shape("gpt2");
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_tokens want = {0};
+    tri_text   text = {0};
+    ok(tri_tokenizer_encode(t, row[i].text, strlen(row[i].text), false, &want));
+    expect_ids(t, row[i].bytes, strlen(row[i].bytes), want.id, want.n);
+    ok(tri_tokenizer_decode(t, want.id, want.n, false, &text));
+    assert_string_equal(text.data, row[i].text);
+    tri_text_free(&text);
+    tri_tokens_free(&want);
+  }
+  tri_tokenizer_close(&t);
+}
+
+/* Judge: exact: a byte-level tokenizer gives the text back. Long runs must not take quadratic time. */
+static void check_long(const char *name) {
+  static const char *const unit[] = {"a",  " ", "\n",     "ab", "\xcc\x81\xcc\xa3", "\xe5\xa5\xbd",
+                                     " a", "1", "<|im_en"};
+  const size_t             n = 300000;
+  char                    *text;
+  tri_tokenizer           *t = open_shape(name);
+
+  ok(TRI_ALLOC(text, n + 16));
+  for (size_t i = 0; i < sizeof unit / sizeof *unit; i++) {
+    size_t     size = strlen(unit[i]), len = 0;
+    tri_tokens ids = {0};
+    tri_text   back = {0};
+    for (; len + size <= n; len += size) memcpy(text + len, unit[i], size);
+    ok(tri_tokenizer_encode(t, text, len, false, &ids));
+    ok(tri_tokenizer_decode(t, ids.id, ids.n, false, &back));
+    assert_int_equal(back.len, len);
+    if (i != 4) assert_memory_equal(back.data, text, len); /* NFC orders those marks */
+    tri_text_free(&back);
+    tri_tokens_free(&ids);
+  }
+  TRI_FREE(text);
+  tri_tokenizer_close(&t);
+}
+
+/* Of the patterns here kimi's take the most steps for a byte. */
+static void test_long(void **state) {
+  (void)state;
+  check_long("qwen2");
+  check_long("kimi");
+}
+
+/* Judge: CPython 3.11, hash(bytes) with PYTHONHASHSEED=0, which is SipHash-1-3 with a key of zeros. */
+static void test_hash(void **state) {
+  static const struct {
+    const char *text;
+    uint64_t    want;
+  } row[] = {{"a", 0x407448d2b89b1813u},
+             {"abc", 0xc03bc3a0042630f2u},
+             {"12345678", 0x3489982430560a87u},
+             {"the quick brown fox jumps", 0x00c98b97e4f70042u}};
+  tri_tokenizer *t[2] = {open_shape("gpt2"), open_shape("gpt2")};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    assert_true(tri_tok_hash((tri_tok_key){0, 0}, row[i].text, strlen(row[i].text)) == row[i].want);
+  /* no text collides by design: the key is drawn at every start */
+  assert_true(tri_tok_hash(t[0]->key, "abc", 3) != tri_tok_hash(t[1]->key, "abc", 3));
+  assert_true(tri_tok_pair_slot(1 << 20, t[0]->key, 0) != tri_tok_pair_slot(1 << 20, t[1]->key, 0));
+  for (int i = 0; i < 2; i++) tri_tokenizer_close(&t[i]);
+}
+
+/* 100 "a" for one. */
+#define MANY                                                                                                 \
+  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define GROW    "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"" MANY "\"}"
+#define TWICE   "{\"Sequence\":{\"id\":\"A\"}},{\"Sequence\":{\"id\":\"A\"}}"
+#define EIGHT   "{\"type\":\"TemplateProcessing\",\"single\":[" TWICE "," TWICE "," TWICE "," TWICE "]}"
+#define LIST(x) "{\"type\":\"Sequence\"," x "}"
+
+static void expect_bounded(tri_status st, const char *message) {
+  assert_int_equal(st, TRI_EINPUT);
+  if (!strstr(tri_error_message(), message)) fail_msg("'%s' does not say '%s'", tri_error_message(), message);
+  tri_error_clear();
+}
+
+/* Judge: 64 times the text and a MiB, 16 times the added tokens and a MiB; the step that goes beyond is named. */
+static void test_bounds(void **state) {
+  static const char normalizers[] = LIST("\"normalizers\":[" GROW "," GROW "," GROW "," GROW "]");
+  static const char added[] = "{\"normalizer\":" LIST(
+      "\"normalizers\":[" GROW "," GROW "," GROW "," GROW
+      "]") ","
+           "\"added_tokens\":[{\"id\":2,\"content\":\"a1\",\"single_word\":false,"
+           "\"lstrip\":false,\"rstrip\":false,\"normalized\":true,\"special\":false}],"
+           "\"model\":" BPE(AB ",\"merges\":[]") "}";
+  tri_tokenizer *t;
+  tri_tokens     ids = {0};
+  tri_text       text = {0};
+
+  (void)state;
+  ok(open_with(NORMALIZER, normalizers, &t));
+  expect_bounded(tri_tokenizer_encode(t, "xa", 2, false, &ids),
+                 "file.json: normalizer.normalizers[3] (Replace): makes more than 1048704 bytes");
+  tri_tokenizer_close(&t);
+  expect_bounded(tri_tokenizer_open_text("file.json", added, sizeof added - 1, &t),
+                 "file.json: normalizer.normalizers[3] (Replace): makes more than 1048608 bytes");
+  assert_null(t);
+  ok(open_with(DECODER, LIST("\"decoders\":[" GROW "," GROW "," GROW "," GROW "]"), &t));
+  expect_bounded(tri_tokenizer_decode(t, (int32_t[]){0}, 1, false, &text),
+                 "file.json: decoder.decoders[3] (Replace): makes more than");
+  tri_tokenizer_close(&t);
+  ok(open_with(POST, LIST("\"processors\":[" EIGHT "," EIGHT "]"), &t));
+  ok(tri_tokenizer_encode(t, "a", 1, true, &ids));
+  assert_int_equal(ids.n, 64);
+  tri_tokenizer_close(&t);
+  expect_bounded(open_with(POST, LIST("\"processors\":[" EIGHT "," EIGHT "," EIGHT "]"), &t),
+                 "file.json: post_processor (TemplateProcessing) repeats the text 512 times");
+  tri_tokens_free(&ids);
+  tri_text_free(&text);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
+/* "{}" and "0" would take 80 and 20 times their bytes. Judge: the limits that io/tokenizer/tokenizer.c states. */
+static void test_bounds_json(void **state) {
+  enum { NESTED = 1 << 21 };
+  static const struct {
+    const char *item;
+    int         n;
+  } row[] = {{"{},", NESTED}, {"0,", 4 * NESTED}};
+
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    tri_text       list = {0};
+    tri_tokenizer *t;
+    ok(tri_text_printf(&list, "["));
+    for (int k = 0; k < row[i].n; k++) ok(tri_text_put(&list, row[i].item, strlen(row[i].item)));
+    ok(tri_text_printf(&list, "0]"));
+    expect_bounded(open_with(NORMALIZER, list.data, &t),
+                   "file.json: has more than 2097152 objects and lists, or four times as many values");
+    tri_text_free(&list);
+  }
+}
+
+static void test_foreign_file(void **state) {
+  static const char pointer[] =
+      "version https://git-lfs.github.com/spec/v1\noid sha256:76f3\nsize 17208712\n";
+  tri_tokenizer *t;
+
+  (void)state;
+  assert_int_equal(tri_tokenizer_open_text("file.json", pointer, sizeof pointer - 1, &t), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "file.json: is a Git LFS pointer"));
+  assert_non_null(strstr(tri_error_message(), "git lfs pull"));
+  tri_error_clear();
+}
+
+/* Judge: a search that would take 2^28 steps and more is given up, with the pattern in the message. */
+static void test_endless_regex(void **state) {
+  static const char text[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+  char              words[20 * 19];
+  tri_tokenizer    *t;
+  tri_tokens        ids = {0};
+
+  (void)state;
+  ok(open_with(PRE, SPLIT("(?:a|a)*c|a"), &t));
+  expect_ids(t, "aab", 3, (int32_t[]){0, 0, 1}, 3);
+  assert_int_equal(tri_tokenizer_encode(t, text, strlen(text), false, &ids), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "file.json: "));
+  assert_non_null(strstr(tri_error_message(), "'(?:a|a)*c|a' fails on a text of 28 bytes"));
+  tri_error_clear();
+  /* 2^18 steps for each of 20 words */
+  for (int i = 0; i < 20; i++) memcpy(words + 19 * i, "aaaaaaaaaaaaaaaaaab", 19);
+  assert_int_equal(tri_tokenizer_encode(t, words, sizeof words, false, &ids), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "'(?:a|a)*c|a' fails on a text of 380 bytes"));
+  tri_error_clear();
+  tri_tokenizer_close(&t);
+}
+
+typedef struct thread_task {
+  const tri_tokenizer *t;
+  json_t              *texts;
+  tri_tokens           ids;
+  tri_status           st;
+} thread_task;
+
+static void *encode_all(void *arg) {
+  thread_task *task = arg;
+  size_t       i;
+  json_t      *text;
+
+  for (int pass = 0; pass < 5; pass++)
+    json_array_foreach(task->texts, i, text) if (task->st == TRI_OK) task->st =
+        tri_tokenizer_encode(task->t, json_string_value(text), json_string_length(text), true, &task->ids);
+  return NULL;
+}
+
+/* Judge: the same ids from both threads. */
+static void test_threads(void **state) {
+  tri_tokenizer *t = open_shape("llama3");
+  json_t        *texts = load_json("texts.json");
+  thread_task    task[2] = {{t, texts, {0}, TRI_OK}, {t, texts, {0}, TRI_OK}};
+  pthread_t      thread[2];
+
+  (void)state;
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(thread + i, NULL, encode_all, task + i), 0);
+  for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+  assert_int_equal(task[0].st, TRI_OK);
+  assert_int_equal(task[1].st, TRI_OK);
+  assert_int_equal(task[0].ids.n, task[1].ids.n);
+  assert_memory_equal(task[0].ids.id, task[1].ids.id, (size_t)task[0].ids.n * sizeof(int32_t));
+  for (int i = 0; i < 2; i++) tri_tokens_free(&task[i].ids);
+  json_decref(texts);
+  tri_tokenizer_close(&t);
+  tri_tokenizer_close(&t);
+}
+
+static void test_no_file(void **state) {
+  tri_tokenizer *t;
+
+  (void)state;
+  assert_int_not_equal(tri_tokenizer_open("no/such/tokenizer.json", &t), TRI_OK);
+  assert_null(t);
+  assert_non_null(strstr(tri_error_message(), "no/such/tokenizer.json"));
+  tri_error_clear();
+}
+
+int main(void) {
+  const struct CMUnitTest test[] = {
+      cmocka_unit_test(test_golden),        cmocka_unit_test(test_regexes),
+      cmocka_unit_test(test_broken),        cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_lookups),       cmocka_unit_test(test_unknown),
+      cmocka_unit_test(test_no_file),       cmocka_unit_test(test_invalid_utf8),
+      cmocka_unit_test(test_long),          cmocka_unit_test(test_foreign_file),
+      cmocka_unit_test(test_bounds_json),   cmocka_unit_test(test_bounds),
+      cmocka_unit_test(test_threads),       cmocka_unit_test(test_hash),
+      cmocka_unit_test(test_endless_regex),
+  };
+  return cmocka_run_group_tests(test, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* test_model.c - forward, backward and ten optimizer steps of small random models. Judge: transformers in f32
+ * (make_model_golden.py); for bf16 the same numbers within what bf16's roundings explain. */
+#include "filter_case.h"
+#include "model_case.h"
+
+#include "model/decoder.h"
+#include "state/optim.h"
+#include "train/batch.h"
+
+enum { TOKENS = 64 };
+
+static const char *const models[] = {"model/llama", "model/llama_bias", "model/llama_linear", "model/qwen2",
+                                     "model/qwen2_tied"};
+enum { N_MODELS = sizeof models / sizeof *models };
+static const float INV_TEMPERATURE = 1.25f; /* of logp, ent and the gradients in the golden files */
+
+typedef struct bench {
+  tri_session se;
+  golden      g;
+  tri_model  *m;
+  tri_feed   *feed;
+  tri_rollout r; /* the golden sequences; everything but the first token has loss */
+} bench;
+
+/* Sequences from golden tensors: tokens [n], lengths [n_seq]. */
+static tri_rollout sequences(const golden *g, const char *tokens, const char *lengths, int64_t first) {
+  int32_t    *token = golden_get_int(g, tokens), *length = golden_get_int(g, lengths);
+  int         n = (int)golden_count(g, lengths);
+  int64_t     n_tok = 0;
+  tri_rollout r = {0};
+
+  for (int q = 0; q < n; q++) n_tok += length[q];
+  OK(tri_rollout_make(n, n_tok, 1, 0, &r));
+  for (int q = 0; q < n; q++) r.start[q + 1] = r.start[q] + length[q];
+  memcpy(r.token, token + first, (size_t)n_tok * 4);
+  free(token);
+  free(length);
+  return r;
+}
+
+static void open_bench(bench *b, const char *name, tri_dtype dtype, bool recompute) {
+  tri_model_opt opt;
+
+  memset(b, 0, sizeof *b);
+  session_open(&b->se, 0);
+  golden_open_model(&b->g, name);
+  opt = model_options(&b->g, &b->se, dtype, TOKENS);
+  opt.recompute = recompute;
+  OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
+  OK(tri_feed_open(b->se.device, b->se.ledger, TOKENS, TOKENS, &b->feed));
+  OK(tri_session_take_memory(&b->se));
+  OK(tri_model_start(b->m, b->se.stream));
+  fill_model(b->m, &b->g, b->se.stream);
+  b->r = sequences(&b->g, "tokens", "lengths", 0);
+}
+
+static void close_bench(bench *b) {
+  tri_rollout_free(&b->r);
+  tri_feed_close(&b->feed);
+  tri_model_close(&b->m);
+  golden_close(&b->g);
+  tri_session_close(&b->se, TRI_OK);
+}
+
+/* ---- forward ---- */
+
+/* Logits of every row against the golden ones, row by row. */
+static void compare_logits(bench *b, double most) {
+  const int  all[] = {0, 1, 2, 3};
+  int64_t    N = b->r.n_tok, V = b->g.shape.V;
+  tri_batch  batch;
+  tri_tensor logp, ent;
+  void      *rows, *targets;
+  float     *want = golden_get(&b->g, "logits"), *got = test_alloc(N * V, sizeof *got);
+  int32_t   *row = test_alloc(N, sizeof *row);
+
+  OK(tri_batch_load(b->feed, &b->r, all, b->r.n_seq, b->se.stream, &batch));
+  OK(b->se.device->ops->alloc(b->se.device, TRI_MEM_DEVICE, (size_t)N * 4, &rows));
+  OK(b->se.device->ops->alloc(b->se.device, TRI_MEM_DEVICE, (size_t)N * 4, &targets));
+  for (int64_t i = 0; i < N; i++) row[i] = (int32_t)i;
+  OK(b->se.device->ops->copy(b->se.stream, rows, row, (size_t)N * 4));
+  batch.row = tri_view1(rows, TRI_I32, N);
+  batch.target = tri_view1(targets, TRI_I32, N);
+  OK(tri_model_forward(b->m, &batch, false, 1.0f, &logp, &ent, b->se.stream));
+  CHECK(b->m->kept_rows == N);
+  OK(b->se.device->ops->copy(b->se.stream, got, b->m->logits, (size_t)(N * V) * 4));
+  OK(b->se.device->ops->stream_sync(b->se.stream));
+  for (int64_t i = 0; i < N; i++)
+    CHECK(distance(got + i * V, want + i * V, V) <= most, "%s: row %lld is %.3g away", b->g.folder,
+          (long long)i, distance(got + i * V, want + i * V, V));
+  b->se.device->ops->free(b->se.device, TRI_MEM_DEVICE, &rows);
+  b->se.device->ops->free(b->se.device, TRI_MEM_DEVICE, &targets);
+  free(want);
+  free(got);
+  free(row);
+}
+
+/* 1e-5: f32 roundings of 6e-8 through a hundred sums; what was promised. */
+static void logits(void **state) {
+  (void)state;
+  for (int i = 0; i < N_MODELS; i++) {
+    bench b;
+    open_bench(&b, models[i], TRI_F32, false);
+    OK(tri_model_check(b.m, b.se.stream));
+    compare_logits(&b, 1e-5);
+    close_bench(&b);
+  }
+}
+
+/* ---- gradients ---- */
+
+/* One pass over sequences seq[0..n) with the golden dlogp and dent, whose rows start at *at. */
+static void pass(bench *b, const int *seq, int n, bool last, double most, int64_t *at) {
+  float        *logp_want = golden_get(&b->g, "logp"), *ent_want = golden_get(&b->g, "ent");
+  float        *dlogp_want = golden_get(&b->g, "dlogp"), *dent_want = golden_get(&b->g, "dent");
+  tri_batch     batch;
+  tri_tensor    logp, ent, dlogp, dent;
+  tri_feed_rows rows;
+
+  OK(tri_batch_load(b->feed, &b->r, seq, n, b->se.stream, &batch));
+  OK(tri_model_forward(b->m, &batch, true, INV_TEMPERATURE, &logp, &ent, b->se.stream));
+  OK(tri_batch_fetch(b->feed, &logp, &ent, b->se.stream, &rows));
+  if (rows.n) {
+    CHECK(distance(rows.logp, logp_want + *at, rows.n) <= most, "logp is %.3g away",
+          distance(rows.logp, logp_want + *at, rows.n));
+    CHECK(distance(rows.ent, ent_want + *at, rows.n) <= most, "entropy is %.3g away",
+          distance(rows.ent, ent_want + *at, rows.n));
+    memcpy(rows.dlogp, dlogp_want + *at, (size_t)rows.n * 4);
+    memcpy(rows.dent, dent_want + *at, (size_t)rows.n * 4);
+  }
+  *at += rows.n;
+  OK(tri_batch_send(b->feed, b->se.stream, &dlogp, &dent));
+  OK(tri_model_backward(b->m, &batch, &dlogp, &dent, INV_TEMPERATURE, last, b->se.stream));
+  free(logp_want);
+  free(ent_want);
+  free(dlogp_want);
+  free(dent_want);
+}
+
+static void compare_gradients(bench *b, double most) {
+  const tri_params_opt *o = tri_params_options(tri_model_params(b->m));
+
+  for (int u = 0; u < o->n_unit; u++) {
+    tri_optim_view v = tri_params_optim_view(tri_model_params(b->m), u);
+    float         *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);
+    for (int i = 0; i < o->unit[u].n_param; i++) {
+      const tri_param_spec *p = &o->unit[u].param[i];
+      char                  name[128];
+      float                *want;
+      double                d;
+      snprintf(name, sizeof name, "grad.%s", p->name);
+      want = golden_get(&b->g, name);
+      d = distance(grad + p->offset, want, tri_param_count(p));
+      CHECK(d <= most, "%s: the gradient of %s is %.3g away", b->g.folder, p->name, d);
+      free(want);
+    }
+    free(grad);
+  }
+}
+
+/* All in one pass, or each sequence by itself with an empty pass among them; the head all at once, or 5 rows
+ * at a time. */
+static void gradients_of(bench *b, bool apart, int chunk, double most_logp, double most) {
+  const int all[] = {0, 1, 2, 3};
+  int64_t   at = 0;
+
+  if (chunk) b->m->chunk = chunk;
+  tri_params_grad_clear(tri_model_params(b->m));
+  for (int q = 0; apart && q < 4; q++) {
+    pass(b, &all[q], 1, q == 3, most_logp, &at);
+    if (q == 1) pass(b, NULL, 0, false, most_logp, &at);
+  }
+  if (!apart) pass(b, all, 4, true, most_logp, &at);
+  compare_gradients(b, most);
+}
+
+/* 1e-4 as promised; measured 5e-6 at most. */
+static void gradients(void **state) {
+  (void)state;
+  for (int i = 0; i < N_MODELS; i++)
+    for (int recompute = 0; recompute < 2; recompute++) {
+      bench b;
+      open_bench(&b, models[i], TRI_F32, recompute);
+      gradients_of(&b, false, 0, 1e-5, 1e-4);
+      gradients_of(&b, true, 0, 1e-5, 1e-4);
+      gradients_of(&b, false, 5, 1e-5, 1e-4);
+      close_bench(&b);
+    }
+}
+
+/* ---- optimizer steps ---- */
+
+/* Loss of step t: mean negative log-probability, and its backward. */
+static double learn(bench *b, int t) {
+  const int     all[] = {0, 1};
+  int64_t       n_tok = golden_count(&b->g, "steps.tokens") / golden_count(&b->g, "steps.losses");
+  tri_rollout   r = sequences(&b->g, "steps.tokens", "steps.lengths", t * n_tok);
+  tri_batch     batch;
+  tri_tensor    logp, ent, dlogp, dent;
+  tri_feed_rows rows;
+  double        loss = 0;
+
+  OK(tri_batch_load(b->feed, &r, all, r.n_seq, b->se.stream, &batch));
+  OK(tri_model_forward(b->m, &batch, true, 1.0f, &logp, &ent, b->se.stream));
+  OK(tri_batch_fetch(b->feed, &logp, &ent, b->se.stream, &rows));
+  for (int64_t k = 0; k < rows.n; k++) {
+    loss -= (double)rows.logp[k] / (double)rows.n;
+    rows.dlogp[k] = -1.0f / (float)rows.n;
+    rows.dent[k] = 0;
+  }
+  OK(tri_batch_send(b->feed, b->se.stream, &dlogp, &dent));
+  OK(tri_model_backward(b->m, &batch, &dlogp, &dent, 1.0f, true, b->se.stream));
+  tri_rollout_free(&r);
+  return loss;
+}
+
+static void ten_steps(const char *name, tri_dtype dtype, bool recompute, double most) {
+  const tri_optim_opt opt = {0.9, 0.999, 1e-8, 0.1, 1.0};
+  bench               b;
+  float              *losses, *norms;
+
+  open_bench(&b, name, dtype, recompute);
+  losses = golden_get(&b.g, "steps.losses");
+  norms = golden_get(&b.g, "steps.norms");
+  for (int t = 0; t < golden_count(&b.g, "steps.losses"); t++) {
+    double norm, loss = learn(&b, t);
+    bool   applied;
+    OK(tri_optim_step(tri_model_params(b.m), &opt, 3e-3, t + 1, b.se.stream, &norm, &applied));
+    CHECK(applied && fabs(loss - (double)losses[t]) <= most * (double)losses[t],
+          "%s, step %d: loss %.8g, transformers %.8g", name, t + 1, loss, (double)losses[t]);
+    CHECK(fabs(norm - (double)norms[t]) <= 10 * most * norm,
+          "%s, step %d: gradient norm %.8g, transformers %.8g", name, t + 1, norm, (double)norms[t]);
+  }
+  free(losses);
+  free(norms);
+  close_bench(&b);
+}
+
+static void losses_of_ten_steps(void **state) {
+  (void)state;
+  for (int i = 0; i < N_MODELS; i++)
+    for (int recompute = 0; recompute < 2; recompute++) ten_steps(models[i], TRI_F32, recompute, 1e-4);
+}
+
+/* Weights and the residual stream are exact; a layer rounds five results (norms, q k v, attention, gate,
+ * product) and the head one, each by at most 2^-8 of itself; a bound on their sum. Backward rounds about
+ * twice as often again, and sums of both signs lose some more: a factor of 4. Losses average over 39 tokens.
+ */
+static void bf16(void **state) {
+  (void)state;
+  for (int i = 0; i < N_MODELS; i++) {
+    bench  b;
+    double most;
+    open_bench(&b, models[i], TRI_BF16, i % 2 != 0);
+    most = (5 * b.g.shape.L + 1) * 0x1p-8;
+    compare_logits(&b, most);
+    gradients_of(&b, i % 2 == 0, 0, most, 4 * most);
+    close_bench(&b);
+    ten_steps(models[i], TRI_BF16, i % 2 == 0, 0.02);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(logits), cmocka_unit_test(gradients),
+                                     cmocka_unit_test(losses_of_ten_steps), cmocka_unit_test(bf16)};
+  test_filter();
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}

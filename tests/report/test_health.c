@@ -1,0 +1,185 @@
+/* test_health.c - which steps make a warning, and that each cause makes one. Judge: exact. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "report/health.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GROUPS = 2, GROUP = 2, N = GROUPS * GROUP };
+
+/* A rollout of two groups of two answers with these rewards, the first `cut` of them cut. */
+static tri_rollout step_of(float reward[N], float *part, int n_reward, int cut) {
+  static int32_t stop[N];
+
+  for (int q = 0; q < N; q++) stop[q] = q < cut ? TRI_STOP_LENGTH : TRI_STOP_EOS;
+  return (tri_rollout){
+      .n_seq = N, .group = GROUP, .n_reward = n_reward, .reward = reward, .part = part, .stop = stop};
+}
+
+static tri_health health_of(int n_reward) {
+  return (tri_health){
+      .n_reward = n_reward, .name = {"exact", "regex"}, .weight = {1, 0.1}, .max_response_length = 16};
+}
+
+/* So many equal steps; returns the warnings, each with a newline, and how many there were. */
+static int observe(tri_health *h, const tri_rollout *r, double grad_norm, int steps, char text[4096]) {
+  char line[1024];
+  int  n = 0;
+
+  text[0] = 0;
+  for (int i = 0; i < steps; i++) {
+    tri_health_observe(h, r, grad_norm);
+    for (; tri_health_next(h, line, sizeof line); n++) strcat(strcat(text, line), "\n");
+  }
+  return n;
+}
+
+static void has(const char *text, const char *part) {
+  if (!strstr(text, part)) fail_msg("'%s' is missing in '%s'", part, text);
+}
+
+static void learning_is_no_cause(void **state) {
+  float       reward[N] = {0, 1, 1, 1};
+  tri_rollout r = step_of(reward, reward, 1, 0);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  assert_true(tri_health_zero_variance(&r) == 0.5 && tri_health_truncated(&r) == 0);
+  assert_int_equal(observe(&h, &r, 0.1, 100, text), 0);
+  assert_int_equal(observe(&h, NULL, 0.1, 100, text), 0);
+}
+
+static void constant_reward_is_named_once(void **state) {
+  float       reward[N] = {0}, other[N] = {0, 1, 0, 1};
+  tri_rollout r = step_of(reward, reward, 1, 0), learns = step_of(other, other, 1, 0);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS - 1, text), 0);
+  assert_int_equal(observe(&h, &learns, 1, 1, text), 0);
+  assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS - 1, text), 0);
+  assert_int_equal(observe(&h, &r, 0, 50, text), 1);
+  has(text, "reward exact was 0 for every answer");
+  has(text, "the gradient is 0");
+  has(text, "give prompts that the model solves at times, or a warm start");
+}
+
+/* Weights 1 and 0.1, of a penalty -1: at its highest the sum asks for more, below for less. */
+static void the_cure_follows_the_value(void **state) {
+  static const struct {
+    float sum, weight;
+    int   n_reward;
+    bool  high;
+  } row[] = {{1, 0, 1, true},        {0, 0, 1, false},   {1.1F, 0.1F, 2, true},
+             {0.1F, 0.1F, 2, false}, {1, -1, 2, true},   {0, -1, 2, false},
+             {-1, -1, 2, false},     {0.5F, 0, 0, true}, {0, 0, 0, false}};
+  static const char harder[] = "give harder prompts or a stricter reward";
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    float reward[N] = {row[i].sum, row[i].sum, row[i].sum, row[i].sum},
+          part[2 * N] = {1, 1, 1, 1, 1, 1, 1, 1};
+    tri_rollout r = step_of(reward, part, row[i].n_reward, 0);
+    tri_health  h = health_of(row[i].n_reward);
+    char        text[4096];
+    h.weight[1] = (double)row[i].weight;
+    assert_int_equal(observe(&h, &r, 0, 50, text), 1);
+    assert_int_equal(strstr(text, harder) != NULL, row[i].high);
+    assert_int_equal(strstr(text, "solves at times, or a warm start") != NULL, !row[i].high);
+  }
+}
+
+/* All answers cut: the cut is told first, and the reward's warning sends nobody to a warm start. */
+static void a_cut_is_the_first_cause(void **state) {
+  float       reward[N] = {0};
+  tri_rollout r = step_of(reward, reward, 1, N);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  assert_int_equal(observe(&h, &r, 0, 50, text), 2);
+  assert_true(!strncmp(text, "over 20 % of the answers were cut", 33));
+  has(text, "\nreward exact was 0 for every answer");
+  assert_null(strstr(strchr(text, '\n'), "warm start"));
+  has(text, "most answers were cut before their end");
+}
+
+/* The groups differ from each other, not within. */
+static void equal_groups_are_another_cause(void **state) {
+  float       reward[N] = {0, 0, 1, 1};
+  tri_rollout r = step_of(reward, reward, 1, 0);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  assert_int_equal(observe(&h, &r, 0.1, 50, text), 1);
+  has(text, "zero_variance_ratio 1");
+  assert_null(strstr(text, "gradient"));
+  has(text, "only algo.kl_coef or algo.entropy_coef moves the weights");
+}
+
+/* One that counts for nothing, or is a penalty, is no cause. */
+static void reward_never_earned_is_named(void **state) {
+  float       reward[N] = {0, 1, 1, 0}, part[2 * N] = {0, 0, 1, 0, 1, 0, 0, 0};
+  tri_rollout r = step_of(reward, part, 2, 0);
+  tri_health  h = health_of(2);
+  char        text[4096];
+
+  (void)state;
+  assert_int_equal(observe(&h, &r, 0.1, 50, text), 1);
+  has(text, "reward regex was 0");
+  h = health_of(2);
+  h.weight[1] = -1;
+  assert_int_equal(observe(&h, &r, 0.1, 50, text), 0);
+}
+
+/* One in four is above a fifth, none of four below. */
+static void cut_answers(void **state) {
+  float       reward[N] = {0, 1, 1, 0};
+  tri_rollout cut, whole;
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  cut = step_of(reward, reward, 1, 1);
+  assert_int_equal(observe(&h, &cut, 0.1, 50, text), 1);
+  has(text, "rollout.max_response_length = 16");
+  has(text, "25 %");
+  h = health_of(1);
+  whole = step_of(reward, reward, 1, 0);
+  assert_int_equal(observe(&h, &whole, 0.1, 50, text), 0);
+}
+
+static void no_gradient(void **state) {
+  float       reward[N] = {0, 1, 1, 0};
+  tri_rollout r = step_of(reward, reward, 1, 0);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  assert_int_equal(observe(&h, &r, 0, 50, text), 1);
+  has(text, "the gradient was 0");
+  h = health_of(0);
+  assert_int_equal(observe(&h, NULL, 0, 50, text), 1);
+  has(text, "the gradient was 0");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(learning_is_no_cause),
+                                     cmocka_unit_test(constant_reward_is_named_once),
+                                     cmocka_unit_test(the_cure_follows_the_value),
+                                     cmocka_unit_test(a_cut_is_the_first_cause),
+                                     cmocka_unit_test(equal_groups_are_another_cause),
+                                     cmocka_unit_test(reward_never_earned_is_named),
+                                     cmocka_unit_test(cut_answers),
+                                     cmocka_unit_test(no_gradient)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

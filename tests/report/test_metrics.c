@@ -1,0 +1,376 @@
+/* test_metrics.c - named numbers of a step: reduction over ranks, the file, cutting it back. Run with 1, 2
+ * and 3 ranks. Judges: sums and maxima written down per rank count, lines spelt out by hand, jansson reading
+ * every number back. */
+#include "base/file.h"
+#include "ranks_case.h"
+
+#include "report/metrics.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static char folder[64], path[128]; /* this rank's own */
+
+static int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  snprintf(folder, sizeof folder, "/tmp/tri_metrics_XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  tri_error_clear();
+  unlink(path);
+  return rmdir(folder);
+}
+
+static void put_file(const char *text) {
+  FILE *f = fopen(path, "wb");
+  CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void check_file(const char *want) {
+  char  *got;
+  size_t n;
+
+  CHECK(tri_file_read(path, 1 << 20, &got, &n) == TRI_OK);
+  if (strcmp(got, want)) fprintf(stderr, "got:  %s\nwant: %s\n", got, want);
+  CHECK(!strcmp(got, want));
+  tri_host_free((void **)&got);
+}
+
+/* Rank r adds r + 1 twice: sum 2 (1 + .. + n) = n (n + 1); max of r and 10 - r over ranks; rank 0's last
+ * value. */
+static void test_reduce(void **state) {
+  int          n = world->size, r = world->rank;
+  tri_metrics *m;
+
+  (void)state;
+  CHECK(tri_metrics_open(NULL, -1, r, &m) == TRI_OK);
+  for (int step = 1; step < 3; step++) { /* write clears: the second step is as the first */
+    tri_metric_add(m, "sum", TRI_METRIC_SUM, r + 1);
+    tri_metric_add(m, "max", TRI_METRIC_MAX, r);
+    tri_metric_add(m, "max", TRI_METRIC_MAX, -5);
+    tri_metric_add(m, "down", TRI_METRIC_MAX, 10 - r);
+    tri_metric_text(m, "only_rank0", "x");
+    tri_metric_add(m, "first", TRI_METRIC_RANK0, 7);
+    tri_metric_add(m, "first", TRI_METRIC_RANK0, r + 0.25);
+    tri_metric_add(m, "sum", TRI_METRIC_SUM, r + 1);
+    tri_metric_add(m, "nan", TRI_METRIC_MAX, r == n - 1 ? (double)NAN : 3);
+    tri_metric_add(m, "nan_first", TRI_METRIC_MAX, r == 0 ? (double)NAN : 3);
+    tri_metric_add(m, "nan_first", TRI_METRIC_MAX, 4);
+    tri_metric_add(m, "negative", TRI_METRIC_MAX, -3 - r);
+    CHECK(tri_metrics_reduce(m, world) == TRI_OK);
+    CHECK(tri_metric_get(m, "sum") == n * (n + 1));
+    CHECK(tri_metric_get(m, "max") == n - 1 && tri_metric_get(m, "down") == 10);
+    CHECK(tri_metric_get(m, "first") == 0.25 && tri_metric_get(m, "negative") == -3);
+    CHECK(isnan(tri_metric_get(m, "nan")) && isnan(tri_metric_get(m, "nan_first")) &&
+          isnan(tri_metric_get(m, "absent")));
+    CHECK(tri_metrics_write(m, step) == TRI_OK);
+    CHECK(isnan(tri_metric_get(m, "sum")));
+  }
+  CHECK(tri_metrics_reduce(m, world) == TRI_OK); /* no names at all */
+  tri_metrics_close(&m);
+  CHECK(!m);
+  tri_metrics_close(&m);
+}
+
+/* 0.1 + ... in rank order, to the bit. */
+static void test_sum_order(void **state) {
+  double       want = 0.1;
+  tri_metrics *m;
+
+  (void)state;
+  for (int r = 1; r < world->size; r++) want += 0.1 + r * 1e-3;
+  CHECK(tri_metrics_open(NULL, -1, world->rank, &m) == TRI_OK);
+  tri_metric_add(m, "x", TRI_METRIC_SUM, 0.1 + world->rank * 1e-3);
+  CHECK(tri_metrics_reduce(m, world) == TRI_OK && tri_metric_get(m, "x") == want);
+  tri_metrics_close(&m);
+}
+
+static void test_different_names(void **state) {
+  tri_metrics *m;
+
+  (void)state;
+  if (world->size == 1) return;
+  CHECK(tri_metrics_open(NULL, -1, world->rank, &m) == TRI_OK);
+  tri_metric_add(m, world->rank == 1 ? "a" : "b", TRI_METRIC_SUM, 1);
+  CHECK(tri_metrics_reduce(m, world) == TRI_EINTERNAL);
+  tri_error_clear();
+  CHECK(tri_metrics_write(m, 1) == TRI_OK);
+  tri_metric_add(m, "a", TRI_METRIC_SUM, 1);
+  if (world->rank == 1) tri_metric_add(m, "b", TRI_METRIC_SUM, 1);
+  CHECK(tri_metrics_reduce(m, world) == TRI_EINTERNAL);
+  tri_error_clear();
+  tri_metrics_close(&m);
+}
+
+static void test_spans(void **state) {
+  double       begin, total, got;
+  tri_metrics *m;
+
+  (void)state;
+  CHECK(tri_metrics_open(NULL, -1, world->rank, &m) == TRI_OK);
+  begin = tri_now_s();
+  for (int i = 0; i < 3; i++) { /* nested, and entered three times */
+    tri_metric_begin(m, "step");
+    tri_metric_begin(m, "learn");
+    for (double from = tri_now_s(); tri_now_s() < from + 1e-4;) continue;
+    tri_metric_end(m, "learn");
+    tri_metric_end(m, "step");
+  }
+  total = tri_now_s() - begin;
+  got = tri_metric_get(m, "time_learn_s");
+  CHECK(got >= 3e-4 && got <= tri_metric_get(m, "time_step_s") && tri_metric_get(m, "time_step_s") <= total);
+  CHECK(tri_metrics_reduce(m, world) == TRI_OK);
+  CHECK(tri_metric_get(m, "time_learn_s") >= got);
+  tri_metrics_close(&m);
+}
+
+static void add_all(tri_metrics *m) {
+  tri_metric_text(m, "algo", "gr\"po");
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 0.1);
+  tri_metric_add(m, "tokens", TRI_METRIC_RANK0, 123456789012.0);
+  tri_metric_add(m, "zero", TRI_METRIC_RANK0, 0);
+  tri_metric_add(m, "minus", TRI_METRIC_RANK0, -3);
+  tri_metric_add(m, "nan", TRI_METRIC_RANK0, NAN);
+  tri_metric_add(m, "inf", TRI_METRIC_RANK0, -INFINITY);
+  tri_metric_add(m, "big", TRI_METRIC_RANK0, 1e300);
+}
+
+#define REST                                                                                                 \
+  ", \"algo\": \"gr\\\"po\", \"loss\": 0.1, \"tokens\": 123456789012, \"zero\": 0, "                         \
+  "\"minus\": -3, "                                                                                          \
+  "\"nan\": null, \"inf\": null, \"big\": 1e+300}\n"
+
+static void write_step(tri_metrics *m, int64_t step) {
+  add_all(m);
+  CHECK(tri_metrics_reduce(m, NULL) == TRI_OK && tri_metrics_write(m, step) == TRI_OK);
+}
+
+static void test_file(void **state) {
+  tri_metrics *m;
+
+  (void)state;
+  CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
+  write_step(m, 0);
+  check_file("{\"step\": 0" REST); /* there before close */
+  write_step(m, 1);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 0" REST "{\"step\": 1" REST);
+  CHECK(tri_metrics_open(path, 0, 0, &m) == TRI_OK); /* as a run that resumes from step 0 */
+  write_step(m, 1);
+  write_step(m, 2);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 0" REST "{\"step\": 1" REST "{\"step\": 2" REST);
+  CHECK(tri_metrics_open(path, 99, 0, &m) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 0" REST "{\"step\": 1" REST "{\"step\": 2" REST);
+  CHECK(tri_metrics_open(path, -1, 1, &m) == TRI_OK); /* rank 1 touches nothing */
+  write_step(m, 3);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 0" REST "{\"step\": 1" REST "{\"step\": 2" REST);
+  CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("");
+}
+
+/* Every cut of a file of three lines keeps exactly the whole lines of steps up to 2. */
+static void test_cut(void **state) {
+  static const char *const line[] = {"{\"step\": 1, \"a\": 1}\n", "{\"step\": 2}\n", "{\"step\": 3}\n"};
+  char                     all[128] = "", begin[128], want[128];
+  tri_metrics             *m;
+
+  (void)state;
+  for (int i = 0; i < 3; i++) strcat(all, line[i]);
+  for (size_t n = 0; n <= strlen(all); n++) {
+    snprintf(begin, sizeof begin, "%.*s", (int)n, all);
+    put_file(begin);
+    CHECK(tri_metrics_open(path, 2, 0, &m) == TRI_OK);
+    tri_metrics_close(&m);
+    want[0] = 0;
+    if (n >= strlen(line[0])) strcat(want, line[0]);
+    if (n >= strlen(line[0]) + strlen(line[1])) strcat(want, line[1]);
+    check_file(want);
+  }
+}
+
+static void test_refused(void **state) {
+  static const char *const bad[] = {"hello\n",           "\n",    "{}\n",
+                                    "{\"step\": 1.0}\n", "[1]\n", "{\"step\": 1}}\n"};
+  tri_metrics             *m;
+  char                     text[128], place[160];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    snprintf(text, sizeof text, "{\"step\": 1}\n%s{\"step\": 2}\n", bad[i]);
+    put_file(text);
+    CHECK(tri_metrics_open(path, 9, 0, &m) == TRI_EFORMAT && !m);
+    snprintf(place, sizeof place, "%s:2: ", path);
+    CHECK(strstr(tri_error_message(), place));
+    tri_error_clear();
+    check_file(text); /* left as it was */
+  }
+  CHECK(tri_metrics_open(folder, -1, 0, &m) == TRI_EFILE && !m); /* a folder */
+  tri_error_clear();
+}
+
+/* Doubles of every size come back with the same bits. */
+static void test_digits(void **state) {
+  double       x[200];
+  tri_metrics *m;
+  uint64_t     s = 88172645463325252u;
+  char        *text, name[16];
+  size_t       n;
+
+  (void)state;
+  CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
+  for (int i = 0; i < 200; i++) {
+    do {
+      s ^= s << 13, s ^= s >> 7, s ^= s << 17;
+      memcpy(&x[i], &s, sizeof s);
+    } while (!isfinite(x[i]));
+    if (i % 4 == 0) x[i] = (double)(int64_t)(s >> 8 * (i / 4 % 8)) * (i % 8 ? 1 : -1);
+    if (i == 1) x[i] = -0.0;
+    snprintf(name, sizeof name, "x%d", i);
+    tri_metric_add(m, name, TRI_METRIC_RANK0, x[i]);
+  }
+  CHECK(tri_metrics_reduce(m, NULL) == TRI_OK && tri_metrics_write(m, 1) == TRI_OK);
+  tri_metrics_close(&m);
+  CHECK(tri_file_read(path, 1 << 20, &text, &n) == TRI_OK);
+  json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+  CHECK(json_object_size(line) == 201);
+  for (int i = 0; i < 200; i++) {
+    snprintf(name, sizeof name, "x%d", i);
+    double got = json_number_value(json_object_get(line, name));
+    CHECK(!memcmp(&got, &x[i], sizeof got));
+  }
+  json_decref(line);
+  tri_host_free((void **)&text);
+}
+
+/* Files of more bytes cannot be written, until the next call: -1, no bound. */
+static void bound_files(int64_t bytes) {
+  struct rlimit l;
+
+  signal(SIGXFSZ, bytes < 0 ? SIG_DFL : SIG_IGN);
+  CHECK(!getrlimit(RLIMIT_FSIZE, &l));
+  l.rlim_cur = bytes < 0 ? l.rlim_max : (rlim_t)bytes;
+  CHECK(!setrlimit(RLIMIT_FSIZE, &l));
+}
+
+/* A disk that is full after ten more bytes: an error, the file as it was, and the next step is written again.
+ * */
+static void test_full(void **state) {
+  tri_metrics *m;
+
+  (void)state;
+  CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
+  write_step(m, 1);
+  bound_files((int64_t)strlen("{\"step\": 1" REST) + 10);
+  add_all(m);
+  CHECK(tri_metrics_reduce(m, NULL) == TRI_OK);
+  tri_status st = tri_metrics_write(m, 2);
+  bound_files(-1);
+  CHECK(st == TRI_EFILE && strstr(tri_error_message(), path));
+  tri_error_clear();
+  check_file("{\"step\": 1" REST);
+  write_step(m, 3);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 1" REST "{\"step\": 2" REST "{\"step\": 3" REST); /* the line of step 2 waited */
+}
+
+/* A line that was put off is in the end as one that was not; only rank 0 has a file. */
+static void test_put_off(void **state) {
+  tri_metrics *m;
+
+  (void)state;
+  CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
+  CHECK(tri_metrics_is_new(m) && !tri_metrics_is_due(m));
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 2);
+  tri_metric_begin(m, "eval");
+  tri_metric_end(m, "eval");
+  tri_metric_forget(m, "eval");
+  CHECK(tri_metrics_put_off(m, 3) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"loss\": 2, \"eval\": \"due\"}\n");
+  CHECK(tri_metrics_open(path, 3, 0, &m) == TRI_OK);
+  CHECK(!tri_metrics_is_new(m) && tri_metrics_is_due(m));
+  tri_metric_add(m, "pass", TRI_METRIC_RANK0, 1);
+  CHECK(tri_metrics_complete(m) == TRI_OK && !tri_metrics_is_due(m));
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 4);
+  CHECK(tri_metrics_write(m, 4) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"loss\": 2, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n");
+}
+
+/* On a full disk the evaluation that was put off waits, the lines of later steps behind it. */
+static void test_put_off_full(void **state) {
+  static const char due[] = "{\"step\": 3, \"eval\": \"due\"}\n";
+  tri_metrics      *m;
+  tri_status        st[2];
+
+  (void)state;
+  put_file(due);
+  CHECK(tri_metrics_open(path, 3, 0, &m) == TRI_OK);
+  bound_files(10);
+  tri_metric_add(m, "pass", TRI_METRIC_RANK0, 1);
+  st[0] = tri_metrics_complete(m);
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 4);
+  st[1] = tri_metrics_write(m, 4);
+  bound_files(-1);
+  CHECK(st[0] == TRI_EFILE && st[1] == TRI_EFILE && strstr(tri_error_message(), path));
+  tri_error_clear();
+  check_file(due);
+  CHECK(tri_metrics_flush(m) == TRI_OK);
+  check_file("{\"step\": 3, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n");
+  tri_metric_add(m, "loss", TRI_METRIC_RANK0, 5);
+  CHECK(tri_metrics_write(m, 5) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"pass\": 1}\n{\"step\": 4, \"loss\": 4}\n{\"step\": 5, \"loss\": 5}\n");
+}
+
+/* A file that is gone for a while is an error of files, not of what the user gave. */
+static void test_put_off_gone(void **state) {
+  static const char due[] = "{\"step\": 3, \"eval\": \"due\"}\n";
+  char              away[sizeof path + 8];
+  tri_metrics      *m;
+
+  (void)state;
+  snprintf(away, sizeof away, "%s.away", path);
+  put_file(due);
+  CHECK(tri_metrics_open(path, 3, 0, &m) == TRI_OK);
+  tri_metric_add(m, "pass", TRI_METRIC_RANK0, 1);
+  CHECK(!rename(path, away));
+  CHECK(tri_metrics_complete(m) == TRI_EFILE && strstr(tri_error_message(), path));
+  tri_error_clear();
+  CHECK(!rename(away, path));
+  CHECK(tri_metrics_flush(m) == TRI_OK);
+  tri_metrics_close(&m);
+  check_file("{\"step\": 3, \"pass\": 1}\n");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_reduce),
+      cmocka_unit_test(test_sum_order),
+      cmocka_unit_test(test_different_names),
+      cmocka_unit_test(test_spans),
+      cmocka_unit_test_setup_teardown(test_file, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_put_off, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_put_off_full, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_put_off_gone, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_cut, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_full, setup, teardown),
+  };
+
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}

@@ -1,0 +1,401 @@
+/* test_reward.c - rewards by rule and their weighted sum. Judge: tables of cases worked by hand. */
+#include "reward/reward.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static tri_answer answer(const char *response, const char *truth) {
+  return (tri_answer){.prompt_id = 12,
+                      .response = response,
+                      .truth = truth,
+                      .response_bytes = strlen(response),
+                      .truth_bytes = truth ? strlen(truth) : 0};
+}
+
+static tri_reward_opt option(const char *name, double weight, const char *pattern) {
+  tri_reward_opt o = {.weight = weight};
+  snprintf(o.name, sizeof o.name, "%s", name);
+  snprintf(o.pattern, sizeof o.pattern, "%s", pattern);
+  return o;
+}
+
+static int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  tri_error_clear();
+  return tri_host_bytes() == 0 ? 0 : -1;
+}
+
+/* Score of one answer, which may fail with *st. */
+static float score_as(const char *name, const char *pattern, tri_answer a, tri_status *st) {
+  tri_reward_opt    o = option(name, 1, pattern);
+  const tri_reward *kind = tri_reward_find(name);
+  void             *self;
+  float             x = -1;
+
+  assert_non_null(kind);
+  assert_int_equal(kind->open(&o, &self), TRI_OK);
+  *st = kind->score(self, &a, 1, &x);
+  kind->close(&self);
+  assert_null(self);
+  return x;
+}
+
+typedef struct pair_case {
+  const char *response, *truth;
+  int         want;
+} pair_case;
+
+static void check_cases(const char *name, const pair_case *c, size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    tri_status st;
+    float      x = score_as(name, "", answer(c[i].response, c[i].truth), &st);
+    if (st != TRI_OK || x != (float)c[i].want)
+      fail_msg("%s: '%s' against '%s' gave %g, not %d", name, c[i].response, c[i].truth, (double)x,
+               c[i].want);
+  }
+}
+
+static void test_exact(void **state) {
+  static const pair_case c[] = {{"Paris", "Paris", 1},
+                                {" \t\r\n\v\fParis\n", "Paris ", 1},
+                                {"paris", "Paris", 0},
+                                {"Paris.", "Paris", 0},
+                                {"", "", 1},
+                                {"  ", "\n", 1},
+                                {"", "x", 0},
+                                {"x", "", 0},
+                                {"Zo\xc3\xab", "Zo\xc3\xab", 1},
+                                {"a  b", "a b", 0}};
+  tri_answer             nul = answer("a", "a");
+  tri_status             st;
+
+  (void)state;
+  check_cases("exact", c, sizeof c / sizeof *c);
+  nul.response = "a\0b"; /* text behind a NUL counts */
+  nul.response_bytes = 3;
+  assert_true(score_as("exact", "", nul, &st) == 0 && st == TRI_OK);
+  nul.truth = "a\0b";
+  nul.truth_bytes = 3;
+  nul.truncated = true; /* scored like any other */
+  assert_true(score_as("exact", "", nul, &st) == 1 && st == TRI_OK);
+}
+
+static void test_number(void **state) {
+  static const pair_case c[] = {
+      {"She sold 48/2 = 24 clips, so 48 + 24 = 72.", "Natalia sold 48+24 = <<48+24=72>>72 clips.\n#### 72",
+       1},
+      {"The answer is 73.", "#### 72", 0},
+      {"72", "72.00", 1},
+      {"072", "72", 1},
+      {"1,234", "1234", 1},
+      {"$1,234,567.50 in all", "1234567.5", 1},
+      {"1234,567", "567", 1}, /* four digits: no thousands, two numbers */
+      {"1,2345", "2345", 1},  /* a group of four is none */
+      {"1,23", "23", 1},      /* nor one of two */
+      {"1,000", "1000.0", 1},
+      {"0,001", "1", 1},
+      {"-5", "5", 0},
+      {"-5", "-5.0", 1},
+      {"+5", "5", 1},
+      {"= -5", "-5", 1},
+      {"(-5)", "-5", 1},
+      {"7-3", "3", 1}, /* an operator */
+      {"(7)-3", "3", 1},
+      {"covid-19", "19", 1}, /* a hyphen */
+      {"7 - -3", "-3", 1},
+      {"-0", "0", 1},
+      {"-0.00", "0", 1},
+      {".5", "0.5", 1},
+      {"-.5", "-0.50", 1},
+      {".5", "5", 0},
+      {"0.50", "0.5", 1},
+      {"5.", "5", 1},
+      {"1.2.3", "3", 1},
+      {"0.1", "0.10000000000000000001", 0}, /* equal as doubles */
+      {"9007199254740993", "9007199254740992", 0},
+      {"100", "1", 0},
+      {"1", "100", 0},
+      {"1,00", "100", 0},
+      {"10", "1", 0},
+      {"0.05", "0.5", 0},
+      {"no digits here", "4", 0},
+      {"", "4", 0},
+      {"-", "4", 0},
+      {".", "4", 0},
+      {"4 apples, not 5 pears", "4", 0}, /* the last one counts */
+      {"72%", "72", 1},
+      {"\xe2\x88\x92"
+       "72",
+       "72", 1}, /* U+2212 is no ASCII sign */
+      {"1, 2, 3", "3", 1},
+      {"1,", "1", 1},
+      {"1,234,", "1234", 1},
+      {"12,345,678.9", "12345678.90", 1},
+      {"1,234", "12,34", 0},
+  };
+
+  (void)state;
+  check_cases("number", c, sizeof c / sizeof *c);
+}
+
+/* The text ends where its length says, even inside a number. */
+static void test_number_bounds(void **state) {
+  static const char text[] = "1,234.567";
+  static const struct {
+    size_t      n;
+    const char *truth;
+  } c[] = {{1, "1"}, {2, "1"}, {3, "2"}, {4, "23"}, {5, "1234"}, {6, "1234"}, {7, "1234.5"}, {9, "1234.567"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    char      *copy = malloc(c[i].n); /* so that a sanitizer sees a step too far */
+    tri_answer a = answer("", c[i].truth);
+    tri_status st;
+    assert_non_null(copy);
+    memcpy(copy, text, c[i].n);
+    a.response = copy;
+    a.response_bytes = c[i].n;
+    assert_true(score_as("number", "", a, &st) == 1 && st == TRI_OK);
+    free(copy);
+  }
+}
+
+static void test_truth_missing(void **state) {
+  tri_status st;
+
+  (void)state;
+  score_as("exact", "", answer("x", NULL), &st);
+  assert_int_equal(st, TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "prompt_id 12"));
+  assert_non_null(strstr(tri_error_message(), "exact"));
+  tri_error_clear();
+  score_as("number", "", answer("1", NULL), &st);
+  assert_int_equal(st, TRI_EINPUT);
+  tri_error_clear();
+  score_as("number", "", answer("1", "none"), &st);
+  assert_int_equal(st, TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "prompt_id 12"));
+}
+
+static void test_regex(void **state) {
+  static const struct {
+    const char *pattern, *response;
+    int         want;
+  } c[] = {
+      {"####\\s*-?\\d+", "so #### 72", 1},
+      {"^\\d+$", "so 72", 0},
+      {"^\\d+$", "72", 1},
+      {"(?i)paris", "in PARIS", 1},
+      {"a.c", "a\nc", 0},
+      {"(?s)a.c", "a\nc", 1},
+      {"^.$", "\xc3\xab", 1},
+      {"^..$", "\xc3\xab", 0}, /* characters, not bytes */
+      {"\xc3\xab", "Zo\xc3\xab", 1},
+      {"^$", "", 1},
+      {"x", "", 0},
+      {"<think>(?s:.*)</think>\\s*<answer>", "<think>a\nb</think>\n<answer>1", 1},
+      {"(\\w)\\1", "abba", 1},
+  };
+  tri_answer nul = answer("a", NULL);
+  tri_status st;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    float x = score_as("regex", c[i].pattern, answer(c[i].response, NULL), &st);
+    if (st != TRI_OK || x != (float)c[i].want)
+      fail_msg("'%s' in '%s' gave %g", c[i].pattern, c[i].response, (double)x);
+  }
+  nul.response = "a\0b";
+  nul.response_bytes = 3;
+  assert_true(score_as("regex", "b", nul, &st) == 1 && st == TRI_OK);
+  nul.response = NULL;
+  nul.response_bytes = 0;
+  assert_true(score_as("regex", "b", nul, &st) == 0 && st == TRI_OK);
+}
+
+/* A match that needs more stack than the machine's small default one: 200 000 times the group. */
+static void test_regex_long(void **state) {
+  enum { N = 200000 };
+  char      *text = malloc(N + 1);
+  tri_status st;
+
+  (void)state;
+  assert_non_null(text);
+  memset(text, 'a', N);
+  text[N] = 0;
+  assert_true(score_as("regex", "^(?:a|b)+$", answer(text, NULL), &st) == 1 && st == TRI_OK);
+  free(text);
+}
+
+static void test_regex_refused(void **state) {
+  tri_reward_opt o = option("regex", 1, "");
+  void          *self;
+
+  (void)state;
+  assert_int_equal(tri_reward_regex.open(&o, &self), TRI_ECONFIG);
+  assert_null(self);
+  assert_non_null(strstr(tri_error_message(), "reward.pattern"));
+  tri_error_clear();
+  o = option("regex", 1, "ab(c");
+  assert_int_equal(tri_reward_regex.open(&o, &self), TRI_ECONFIG);
+  assert_null(self);
+  assert_non_null(strstr(tri_error_message(), "ab(c"));
+  assert_non_null(strstr(tri_error_message(), "at byte 4"));
+  tri_error_clear();
+  o = option("regex", 1, "\xff");
+  assert_int_equal(tri_reward_regex.open(&o, &self), TRI_ECONFIG);
+  tri_error_clear();
+}
+
+/* Whatever an answer's text is, it is no error. Judge: PCRE2's limits, stated in reward_rule.c. */
+static void test_regex_cannot_judge(void **state) {
+  enum { N = 2000000 };
+  static const char *const bomb = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+  char                    *text = malloc(N + 1);
+  tri_status               st;
+
+  (void)state;
+  assert_non_null(text);
+  memset(text, 'a', N);
+  text[N] = 0;
+  assert_true(isnan(score_as("regex", "^(a+)+$", answer(bomb, NULL), &st)) && st == TRI_OK);
+  assert_true(isnan(score_as("regex", "(*NO_JIT)^(a+)+$", answer(bomb, NULL), &st)) && st == TRI_OK);
+  /* the JIT's stack; the interpreter's heap; the depth of calls */
+  assert_true(isnan(score_as("regex", "^(?:a|b)+$", answer(text, NULL), &st)) && st == TRI_OK);
+  assert_true(isnan(score_as("regex", "(*NO_JIT)^(?:a|b)+$", answer(text, NULL), &st)) && st == TRI_OK);
+  assert_true(isnan(score_as("regex", "^(a(?1)?b)$", answer(text, NULL), &st)) && st == TRI_OK);
+  /* cannot come from the decoder */
+  assert_true(isnan(score_as("regex", "a", answer("\xff", NULL), &st)) && st == TRI_OK);
+  free(text);
+}
+
+/* 2^21 steps from a place are few enough, from each of 50 words they are not. */
+static void test_regex_bounds_the_sum(void **state) {
+  char       text[50 * 22 + 1];
+  tri_status st;
+
+  (void)state;
+  memset(text, 'a', sizeof text - 1);
+  for (size_t i = 21; i < sizeof text; i += 22) text[i] = ' ';
+  text[sizeof text - 1] = 0;
+  assert_true(isnan(score_as("regex", "(a|a)*[bc]", answer(text, NULL), &st)) && st == TRI_OK);
+  assert_true(score_as("regex", "(a|a)*[b ]", answer(text, NULL), &st) == 1 && st == TRI_OK);
+}
+
+/* 2 exact - 0.5 regex(\d) + 1 regex(^P): "Paris" 2 + 0 + 1, "P1" 0 - 0.5 + 1, "x" 0. */
+static void test_set(void **state) {
+  const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", -0.5, "\\d"), option("regex", 1, "^P")};
+  const tri_answer     a[] = {answer("Paris", "Paris"), answer("P1", "Paris"), answer("x", "Paris")};
+  static const float   want_part[] = {1, 0, 1, 0, 1, 1, 0, 0, 0}, want[] = {3, 0.5f, 0};
+  tri_reward_set      *s;
+  float                part[9], total[3];
+  int32_t              failed[3];
+
+  (void)state;
+  assert_int_equal(tri_reward_set_open(o, 3, &s), TRI_OK);
+  assert_int_equal(tri_reward_set_count(s), 3);
+  assert_string_equal(tri_reward_set_name(s, 0), "exact");
+  assert_string_equal(tri_reward_set_name(s, 1), "regex");
+  assert_string_equal(tri_reward_set_name(s, 2), "regex_2");
+  assert_int_equal(tri_reward_set_score(s, a, 3, part, total, failed), TRI_OK);
+  assert_memory_equal(part, want_part, sizeof part);
+  assert_memory_equal(total, want, sizeof total);
+  assert_int_equal(tri_reward_set_score(s, a, 0, part, total, failed), TRI_OK);
+  tri_reward_set_close(&s);
+  assert_null(s);
+  tri_reward_set_close(&s);
+}
+
+/* 2 exact + 1 regex, whose search has no end on the first answer: 2 + 0, 0 + 1. */
+static void test_set_cannot_judge(void **state) {
+  const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", 1, "^(a+)+$")};
+  const tri_answer     a[] = {answer("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab",
+                                     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab"),
+                              answer("a", "b")};
+  static const float   want_part[] = {1, 0, 0, 1}, want[] = {2, 1};
+  tri_reward_set      *s;
+  float                part[4], total[2];
+  int32_t              failed[2];
+
+  (void)state;
+  assert_int_equal(tri_reward_set_open(o, 2, &s), TRI_OK);
+  assert_int_equal(tri_reward_set_score(s, a, 2, part, total, failed), TRI_OK);
+  assert_memory_equal(part, want_part, sizeof part);
+  assert_memory_equal(total, want, sizeof total);
+  assert_true(failed[0] == 1 << 1 && failed[1] == 0);
+  tri_reward_set_close(&s);
+}
+
+static void refuse_set(const tri_reward_opt *o, int n, const char *word) {
+  tri_reward_set *s;
+
+  assert_int_equal(tri_reward_set_open(o, n, &s), TRI_ECONFIG);
+  assert_null(s);
+  if (!strstr(tri_error_message(), word)) fail_msg("'%s' is not in: %s", word, tri_error_message());
+  tri_error_clear();
+}
+
+static void test_set_refused(void **state) {
+  tri_reward_opt   o[17], one;
+  tri_reward_set  *s;
+  const tri_answer a = answer("x", "x");
+  float            part, total;
+  int32_t          failed;
+
+  (void)state;
+  for (int i = 0; i < 17; i++) o[i] = option("exact", 1, "");
+  refuse_set(o, 0, "1 to 16");
+  refuse_set(o, 17, "1 to 16");
+  o[1] = option("numbr", 1, "");
+  refuse_set(o, 2, "did you mean number?");
+  o[1] = option("zzzzzzzz", 1, "");
+  refuse_set(o, 2, "known are exact, number, regex");
+  o[1] = option("number", NAN, "");
+  refuse_set(o, 2, "reward.weight");
+  o[1] = option("number", 1, "x");
+  refuse_set(o, 2, "reward.pattern");
+  one = option("exact", 1e300, "");
+  assert_int_equal(tri_reward_set_open(&one, 1, &s), TRI_OK);
+  assert_int_equal(tri_reward_set_score(s, &a, 1, &part, &total, &failed), TRI_ENUMERIC);
+  assert_non_null(strstr(tri_error_message(), "prompt_id 12"));
+  tri_reward_set_close(&s);
+}
+
+static void test_table(void **state) {
+  (void)state;
+  assert_null(tri_reward_find("Exact"));
+  assert_null(tri_reward_at(-1));
+  for (int i = 0; tri_reward_at(i); i++)
+    assert_ptr_equal(tri_reward_find(tri_reward_at(i)->name), tri_reward_at(i));
+  assert_ptr_equal(tri_reward_at(0), &tri_reward_exact);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_exact, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_number, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_number_bounds, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_truth_missing, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex_long, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex_cannot_judge, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex_bounds_the_sum, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_set, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_set_cannot_judge, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_set_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_table, setup, teardown),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,462 @@
+/* test_rollout.c - a step's arrays, their exchange between ranks, and rollouts as files. Run with 1, 2 and 3
+ * ranks. Judges: the whole step made by every rank from a pure function of the indices, bit for bit; for
+ * files what was written, a line spelt out by hand, and for broken lines the rule that each is refused with
+ * its place. */
+#include "base/file.h"
+#include "ranks_case.h"
+
+#include "io/data/rollout_file.h"
+
+#include <math.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { GROUP = 3, N_REWARD = 2 };
+
+static char folder[64]; /* this rank's own */
+
+static const char *const    REWARD_NAME[] = {"exact", "regex"};
+static const tri_replay_opt REPLAY = {
+    .group = GROUP, .vocab = 1000, .n_reward = N_REWARD, .reward_name = REWARD_NAME};
+
+/* Prompt p's answers, as every rank would make them: lengths differ, some answers are empty, some numbers are
+ * NaN. */
+static int64_t length_of(int p, int a) { return 2 + (p * 5 + a * 3) % 7; }
+
+/* The prompts first, first + step, ... of n_prompt. answers: none is empty, and log-probs and rewards are
+ * known. */
+static void make_part(tri_rollout *r, int n_prompt, int first, int step, bool answers) {
+  int     n_seq = 0, q = 0;
+  int64_t n_tok = 0;
+
+  for (int p = first; p < n_prompt; p += step)
+    for (int a = 0; a < GROUP; a++, n_seq++) n_tok += length_of(p, a);
+  CHECK(tri_rollout_make(n_seq, n_tok, GROUP, N_REWARD, r) == TRI_OK);
+  r->has_logp = r->has_reward = true;
+  for (int p = first; p < n_prompt; p += step)
+    for (int a = 0; a < GROUP; a++, q++) {
+      r->start[q + 1] = r->start[q] + length_of(p, a);
+      r->prompt_id[q] = p + ((int64_t)1 << 40);
+      r->sample[q] = a;
+      r->prompt_len[q] = answers ? 1 + a % 2 * (int)(length_of(p, a) - 2) : 1 + p % 2;
+      r->stop[q] = (p + a) % 3;
+      r->reward[q] = (float)p / 3 - (float)a;
+      if (!answers && (p + a) % 5 == 0) r->reward[q] = NAN;
+      for (int i = 0; i < N_REWARD; i++) r->part[q * N_REWARD + i] = (float)(p * 10 + a + i) / 7;
+      for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) {
+        r->token[i] = (int32_t)(p * 100 + a * 10 + (i - r->start[q])) % 1000;
+        r->adv[i] = i < r->start[q] + r->prompt_len[q] ? 0.0f : (float)a - (float)p / 9;
+        if (i >= r->start[q] + r->prompt_len[q]) r->old_logp[i] = -(float)(1 + r->token[i]) / 3e5f;
+        if (!answers) r->ref_logp[i] = -(float)r->token[i] / 7;
+      }
+    }
+}
+
+/* Bit for bit, NaN with NaN. */
+static void check_same(const tri_rollout *a, const tri_rollout *b, bool with_adv) {
+  size_t n_seq = (size_t)b->n_seq, n_tok = (size_t)b->n_tok;
+
+  CHECK(a->n_seq == b->n_seq && a->n_tok == b->n_tok && a->group == b->group && a->n_reward == b->n_reward);
+  CHECK(a->has_logp == b->has_logp && a->has_reward == b->has_reward);
+  CHECK(!memcmp(a->start, b->start, (n_seq + 1) * sizeof *a->start));
+  CHECK(!memcmp(a->prompt_id, b->prompt_id, n_seq * sizeof *a->prompt_id));
+  CHECK(!memcmp(a->sample, b->sample, n_seq * sizeof *a->sample));
+  CHECK(!memcmp(a->prompt_len, b->prompt_len, n_seq * sizeof *a->prompt_len));
+  CHECK(!memcmp(a->stop, b->stop, n_seq * sizeof *a->stop));
+  CHECK(!memcmp(a->reward, b->reward, n_seq * sizeof *a->reward));
+  CHECK(!memcmp(a->part, b->part, n_seq * N_REWARD * sizeof *a->part));
+  CHECK(!memcmp(a->token, b->token, n_tok * sizeof *a->token));
+  CHECK(!memcmp(a->old_logp, b->old_logp, n_tok * sizeof *a->old_logp));
+  CHECK(!memcmp(a->ref_logp, b->ref_logp, n_tok * sizeof *a->ref_logp));
+  if (with_adv) CHECK(!memcmp(a->adv, b->adv, n_tok * sizeof *a->adv));
+}
+
+static void test_make(void **state) {
+  tri_rollout r = {0};
+
+  (void)state;
+  tri_rollout_free(&r); /* zeroed is legal */
+  CHECK(tri_rollout_make(2, 5, 2, 0, &r) == TRI_OK);
+  for (int q = 0; q < 2; q++) CHECK(isnan(r.reward[q]) && r.prompt_id[q] == 0);
+  for (int i = 0; i < 5; i++)
+    CHECK(isnan(r.old_logp[i]) && isnan(r.ref_logp[i]) && r.adv[i] == 0 && r.token[i] == 0);
+  CHECK(!r.has_logp && !r.has_reward);
+  tri_rollout_free(&r);
+  CHECK(!r.start && !r.token && r.n_seq == 0);
+  CHECK(tri_rollout_make(1, 1, 1, TRI_REWARDS_MAX + 1, &r) == TRI_EARG && !r.start);
+  CHECK(tri_rollout_make(-1, 1, 1, 1, &r) == TRI_EARG);
+  tri_error_clear();
+}
+
+/* From fewer prompts than ranks to several each. */
+/* Planned memory is given out again and again, zeroed each time, and never more of it. */
+static void test_plan(void **state) {
+  tri_rollout_size size = {4, 2, 1, 20};
+  tri_rollout      r = {0};
+  tri_ledger      *l = NULL;
+
+  (void)state;
+  CHECK(tri_ledger_open(&l) == TRI_OK);
+  CHECK(tri_rollout_plan(l, TRI_PHASE_ALWAYS, "test", &size, true, &r) == TRI_OK);
+  CHECK(tri_ledger_take(l, cpu) == TRI_OK);
+  int64_t held = tri_host_bytes();
+  for (int round = 0; round < 3; round++) {
+    CHECK(tri_rollout_make(4 - round, 20 - round, 2, 0, &r) == TRI_OK);
+    CHECK(tri_rollout_set_rewards(&r, 2) == TRI_OK);
+    for (int64_t i = 0; i < r.n_tok; i++) CHECK(r.token[i] == 0 && r.adv[i] == 0 && isnan(r.old_logp[i]));
+    for (int i = 0; i < 2 * r.n_seq; i++) CHECK(r.part[i] == 0);
+    memset(r.token, 1, (size_t)r.n_tok * 4);
+    memset(r.adv, 1, (size_t)r.n_tok * 4);
+    memset(r.part, 1, (size_t)r.n_seq * 8);
+    tri_rollout_free(&r);
+    CHECK(r.n_seq == 0 && r.n_tok == 0 && r.token);
+  }
+  CHECK(tri_host_bytes() == held);
+  CHECK(tri_rollout_make(5, 5, 1, 0, &r) == TRI_EINTERNAL);
+  CHECK(tri_rollout_make(4, 21, 1, 0, &r) == TRI_EINTERNAL);
+  CHECK(tri_rollout_make(4, 20, 1, 3, &r) == TRI_EINTERNAL);
+  tri_error_clear();
+  tri_ledger_close(&l);
+}
+
+static void test_exchange(void **state) {
+  (void)state;
+  for (int n_prompt = 1; n_prompt < 9; n_prompt++) {
+    tri_rollout mine = {0}, whole = {0}, got = {0};
+    make_part(&mine, n_prompt, world->rank, world->size, false);
+    make_part(&whole, n_prompt, 0, 1, false);
+    CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK);
+    check_same(&got, &whole, true);
+    tri_rollout_free(&got);
+    tri_rollout_free(&mine);
+    tri_rollout_free(&whole);
+  }
+}
+
+/* A rank without sequences may bring a zeroed rollout, and has no say in has_logp; one with sequences has. */
+static void test_exchange_empty(void **state) {
+  tri_rollout mine = {0}, got = {0};
+
+  (void)state;
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK && got.n_seq == 0 && got.n_tok == 0);
+  tri_rollout_free(&got);
+  if (world->rank == 0) make_part(&mine, 1, 0, 1, false);
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK && got.n_seq == GROUP && got.has_logp &&
+        got.has_reward);
+  tri_rollout_free(&got);
+  mine.has_logp = false;
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK && !got.has_logp && got.has_reward == true);
+  tri_rollout_free(&got);
+  tri_rollout_free(&mine);
+}
+
+/* Parts that do not fit together: every rank is told. */
+static void test_exchange_refused(void **state) {
+  tri_rollout mine = {0}, got = {0};
+
+  (void)state;
+  make_part(&mine, 2 * world->size, world->rank, world->size, false);
+  mine.n_seq--;
+  mine.n_tok = mine.start[mine.n_seq];
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_EINTERNAL && !got.start);
+  tri_error_clear();
+  tri_rollout_free(&mine);
+  if (world->size == 1) return;
+  make_part(&mine, world->rank == 1 ? 3 * world->size : 2 * world->size, world->rank, world->size, false);
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_EINTERNAL); /* too many on rank 1 */
+  tri_error_clear();
+  tri_rollout_free(&mine);
+  make_part(&mine, world->size, world->rank, world->size, false);
+  if (world->rank == 1) mine.group = 1;
+  CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_EINTERNAL);
+  tri_error_clear();
+  tri_rollout_free(&mine);
+}
+
+static const char *file_path(int step) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/r/step-%08d.jsonl", folder, step);
+  return path;
+}
+
+static const char *file_folder(void) {
+  static char path[128];
+  snprintf(path, sizeof path, "%s/r", folder);
+  return path;
+}
+
+static int setup_files(void **state) {
+  (void)state;
+  tri_error_clear();
+  snprintf(folder, sizeof folder, "/tmp/tri_rollout_XXXXXX");
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown_files(void **state) {
+  (void)state;
+  tri_error_clear();
+  unlink(file_path(3));
+  rmdir(file_folder());
+  return rmdir(folder);
+}
+
+/* Written, read by every rank for itself, exchanged: the step again, at any rank count. */
+static void test_file_round_trip(void **state) {
+  tri_rollout whole = {0}, mine = {0}, got = {0};
+
+  (void)state;
+  for (int n_prompt = 1; n_prompt < 6; n_prompt++) {
+    make_part(&whole, n_prompt, 0, 1, true);
+    CHECK(tri_rollout_file_write(file_folder(), 3, &whole, REWARD_NAME, NULL) == TRI_OK);
+    CHECK(tri_rollout_file_read(file_folder(), 3, &REPLAY, world->rank, world->size, &mine) == TRI_OK);
+    CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK);
+    check_same(&got, &whole, false);
+    for (int64_t i = 0; i < got.n_tok; i++) CHECK(got.adv[i] == 0);
+    tri_rollout_free(&got);
+    tri_rollout_free(&mine);
+    tri_rollout_free(&whole);
+  }
+}
+
+/* One line, spelt out. 0.1f is 0.100000001490116..., and 0.1 reads back as it. */
+static void test_file_line(void **state) {
+  static const char want[] =
+      "{\"prompt_id\": 7, \"sample\": 2, \"prompt\": \"a\\\"\\\\\\u0000\\n\\u0001\", \"response\": "
+      "\"Zo\xc3\xab \xef\xbf\xbd\", "
+      "\"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"logprobs\": [-1, -0.1], \"reward\": 0.5, "
+      "\"rewards\": {\"exact\": 1, \"regex\": null}, \"advantage\": -1.25, \"stop\": \"length\"}\n";
+  static const char bare[] =
+      "{\"sample\": 2, \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"advantage\": -1.25, "
+      "\"stop\": \"length\"}\n";
+  tri_rollout_text text = {"a\"\\\0\n\x01", "Zo\xc3\xab \xef\xbf\xbd", 6, 8};
+  tri_rollout      r = {0};
+  char            *got;
+  size_t           n;
+
+  (void)state;
+  assert_int_equal(tri_rollout_make(1, 4, 1, 2, &r), TRI_OK);
+  r.start[1] = 4;
+  r.prompt_id[0] = 7;
+  r.sample[0] = r.prompt_len[0] = 2;
+  r.stop[0] = TRI_STOP_LENGTH;
+  r.reward[0] = 0.5f;
+  r.part[0] = 1;
+  r.part[1] = NAN;
+  memcpy(r.token, (int32_t[]){5, 0, 6, 999}, 4 * sizeof *r.token);
+  r.old_logp[2] = -1;
+  r.old_logp[3] = -0.1f;
+  r.adv[2] = r.adv[3] = -1.25f;
+  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, &text), TRI_OK);
+  assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
+  assert_string_equal(got, want);
+  tri_host_free((void **)&got);
+  r.prompt_id[0] = -1;
+  r.reward[0] = r.old_logp[3] = NAN;
+  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
+  assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
+  assert_string_equal(got, bare);
+  tri_host_free((void **)&got);
+  text.response = "\xff"; /* never from the decoder */
+  text.response_bytes = 1;
+  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, &text), TRI_EINTERNAL);
+  tri_error_clear();
+  assert_int_equal(tri_rollout_file_write("/nonexistent/a", 3, &r, REWARD_NAME, NULL), TRI_EFILE);
+  tri_rollout_free(&r);
+}
+
+static void put_file(const char *text, size_t n) {
+  FILE *f;
+
+  if (access(file_folder(), F_OK)) { /* made by writing an empty step */
+    tri_rollout none = {0};
+    assert_int_equal(tri_rollout_make(0, 0, 1, 0, &none), TRI_OK);
+    assert_int_equal(tri_rollout_file_write(file_folder(), 3, &none, NULL, NULL), TRI_OK);
+    tri_rollout_free(&none);
+  }
+  f = fopen(file_path(3), "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(text, 1, n, f), n);
+  assert_int_equal(fclose(f), 0);
+}
+
+/* A byte order mark, CR LF, blank lines, no newline at the end, unknown keys, everything but tokens left out.
+ * */
+static void test_file_foreign(void **state) {
+  static const char text[] =
+      "\xEF\xBB\xBF{\"tokens\": [1, 2]}\r\n\n  \t\r\n"
+      "{\"tokens\": [3, 4, 5], \"x\": {\"y\": []}, \"logprobs\": null, \"reward\": 2, \"stop\": \"stop\"}\r\n"
+      "{\"tokens\": [6, 7], \"prompt\": \"\\u0000\", \"rewards\": {\"regex\": 0.25, \"z\": \"?\"}}";
+  tri_rollout r = {0};
+
+  (void)state;
+  put_file(text, sizeof text - 1);
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_OK);
+  assert_true(r.n_seq == 3 && r.n_tok == 7 && r.group == GROUP && !r.has_logp && !r.has_reward);
+  for (int q = 0; q < 3; q++) assert_true(r.prompt_id[q] == -1 && r.sample[q] == q && r.prompt_len[q] == 1);
+  assert_true(r.start[1] == 2 && r.start[2] == 5 && r.start[3] == 7 && r.token[4] == 5);
+  assert_true(r.stop[0] == TRI_STOP_EOS && r.stop[1] == TRI_STOP_STRING);
+  assert_true(isnan(r.reward[0]) && r.reward[1] == 2 && isnan(r.part[0]) &&
+              r.part[2 * N_REWARD + 1] == 0.25f);
+  for (int i = 0; i < 7; i++) assert_true(isnan(r.old_logp[i]));
+  tri_rollout_free(&r);
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 1, 2, &r),
+                   TRI_OK); /* no group for rank 1 */
+  assert_true(r.n_seq == 0 && !r.has_logp && !r.has_reward);
+  tri_rollout_free(&r);
+}
+
+/* The same prompt twice in a row is two groups. */
+static void test_file_repeated_prompt(void **state) {
+  tri_text    t = {0};
+  tri_rollout r = {0};
+
+  (void)state;
+  for (int i = 0; i < 6; i++)
+    assert_int_equal(tri_text_printf(&t, "{\"prompt_id\": 4, \"tokens\": [%d, 1]}\n", i), TRI_OK);
+  put_file(t.data, t.len);
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 1, 2, &r), TRI_OK);
+  assert_true(r.n_seq == 3 && r.token[0] == 3 && r.prompt_id[0] == 4);
+  tri_rollout_free(&r);
+  tri_text_free(&t);
+}
+
+/* Each broken third line, after two good ones, is refused on every rank with its place and its key. */
+static void test_file_refused(void **state) {
+  static const struct {
+    const char *line, *word;
+  } c[] = {
+      {"{\"tokens\": [1, 2]", ":3: not JSON"},
+      {"[1]", ":3: a line must be a JSON object"},
+      {"{\"tokens\": [1, 2]} x", ":3: not JSON"},
+      {"{\"tokens\": [1, 2], \"tokens\": [1, 2]}", ":3: not JSON"},
+      {"{\"tokens\": [1, 2], \"prompt\": \"\xff\"}", ":3: not JSON"},
+      {"{\"ids\": [1]}", ":3: has no `tokens`; its fields are ids; a replayed line needs"},
+      {"{\"tokens\": []}", ":3: `tokens`"},
+      {"{\"tokens\": \"12\"}", ":3: `tokens`"},
+      {"{\"tokens\": [1, 1000]}", ":3: `tokens` entry 1"},
+      {"{\"tokens\": [-1, 1]}", ":3: `tokens` entry 0"},
+      {"{\"tokens\": [1.0, 1]}", ":3: `tokens` entry 0"},
+      {"{\"tokens\": [99999999999999999999, 1]}", ":3: not JSON"},
+      {"{\"tokens\": [4294967297, 1]}", ":3: `tokens` entry 0"},
+      {"{\"tokens\": [1]}", ":3: `prompt_tokens`"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 2}", ":3: `prompt_tokens`"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 3}", ":3: `prompt_tokens`"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 0}", ":3: `prompt_tokens`"},
+      {"{\"tokens\": [1, 2], \"prompt_tokens\": 1.5}", ":3: `prompt_tokens`"},
+      {"{\"tokens\": [1, 2], \"prompt_id\": -1}", ":3: `prompt_id`"},
+      {"{\"tokens\": [1, 2], \"prompt_id\": 5}", ":3: prompt_id is 5"},
+      {"{\"tokens\": [1, 2], \"sample\": 4294967296}", ":3: `sample`"},
+      {"{\"tokens\": [1, 2], \"logprobs\": []}", ":3: `logprobs`"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [-1, -1]}", ":3: `logprobs`"},
+      {"{\"tokens\": [1, 2], \"logprobs\": -1}", ":3: `logprobs`"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [null]}", ":3: `logprobs` entry 0"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [0.5]}", ":3: `logprobs` entry 0"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [-1e39]}", ":3: `logprobs` entry 0"},
+      {"{\"tokens\": [1, 2], \"logprobs\": [-701]}", ":3: `logprobs` entry 0"},
+      {"{\"tokens\": [1, 2], \"reward\": \"1\"}", ":3: reward `reward`"},
+      {"{\"tokens\": [1, 2], \"reward\": 1e39}", ":3: reward `reward`"},
+      {"{\"tokens\": [1, 2], \"rewards\": [1]}", ":3: `rewards`"},
+      {"{\"tokens\": [1, 2], \"rewards\": {\"exact\": true}}", ":3: reward `exact`"},
+      {"{\"tokens\": [1, 2], \"stop\": \"end\"}", ":3: `stop`"},
+      {"{\"tokens\": [1, 2], \"stop\": 1}", ":3: `stop`"},
+      {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 4}", ":3: the prompt has 4 tokens"},
+      {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 1}", ":3: the answer has 4 tokens"},
+      {"", "has 2 answers"},
+      {"{\"tokens\": [1, 2]}\n{\"tokens\": [1, 2]}", "has 4 answers"},
+  };
+  tri_replay_opt o = REPLAY;
+
+  (void)state;
+  o.max_prompt = 3;
+  o.max_response = 3;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    for (int rank = 0; rank < 2; rank++) {
+      tri_text    t = {0};
+      tri_rollout r = {0};
+      assert_int_equal(tri_text_printf(&t, "{\"tokens\": [1, 2]}\n{\"tokens\": [1, 2]}\n%s\n", c[i].line),
+                       TRI_OK);
+      put_file(t.data, t.len);
+      tri_text_free(&t);
+      assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, rank, 2, &r), TRI_EINPUT);
+      if (!strstr(tri_error_message(), c[i].word) || !strstr(tri_error_message(), file_path(3)))
+        fail_msg("'%s' is not in: %s", c[i].word, tri_error_message());
+      assert_null(r.start);
+      tri_error_clear();
+    }
+  }
+}
+
+/* No file, an empty one, and every beginning of a good one: never a crash, an error unless whole groups are
+ * left. */
+static void test_file_cut(void **state) {
+  static const char text[] =
+      "{\"tokens\": [1, 2], \"logprobs\": [-0.5]}\n{\"tokens\": [1, 2]}\n{\"tokens\": [12, 3]}\n";
+  tri_rollout r = {0};
+
+  (void)state;
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_EINPUT);
+  tri_error_clear();
+  for (size_t n = 0; n < sizeof text; n++) {
+    put_file(text, n);
+    tri_status st = tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r);
+    assert_int_equal(st, n >= sizeof text - 2 ? TRI_OK : TRI_EINPUT);
+    tri_rollout_free(&r);
+    tri_error_clear();
+  }
+}
+
+/* A blank line costs nothing, and no more answers are taken than a step can hold. */
+static void test_file_bounded(void **state) {
+  enum { BLANKS = 20000000, MOST = 100 << 20 };
+  static const char line[] = "{\"tokens\": [1, 2]}\n";
+  enum { LINE = sizeof line - 1 };
+  char          *text;
+  tri_rollout    r = {0};
+  tri_replay_opt o = REPLAY;
+  struct rusage  before, after;
+
+  (void)state;
+  assert_int_equal(TRI_ALLOC(text, BLANKS + 6 * LINE), TRI_OK);
+  memset(text, '\n', BLANKS);
+  for (int i = 0; i < 6; i++) memcpy(text + BLANKS + i * LINE, line, LINE);
+  put_file(text, BLANKS + 6 * LINE);
+  TRI_FREE(text);
+  assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_OK);
+  assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+  assert_int_equal(r.n_seq, 6);
+  assert_true((after.ru_maxrss - before.ru_maxrss) * 1024 < MOST);
+  tri_rollout_free(&r);
+  o.max_answers = 6;
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_OK);
+  tri_rollout_free(&r);
+  o.max_answers = 5;
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_EINPUT);
+  assert_non_null(
+      strstr(tri_error_message(), ":20000006: more than 5 answers, which is rollout.rollout_batch_size x"));
+  tri_error_clear();
+  o.max_line_bytes = 10;
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &o, 0, 1, &r), TRI_EINPUT);
+  assert_non_null(
+      strstr(tri_error_message(), ":20000001: the line has 18 bytes, at most 10 are possible: data.max_"));
+  tri_error_clear();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_make),
+      cmocka_unit_test(test_plan),
+      cmocka_unit_test(test_exchange),
+      cmocka_unit_test(test_exchange_empty),
+      cmocka_unit_test(test_exchange_refused),
+      cmocka_unit_test_setup_teardown(test_file_round_trip, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_line, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_foreign, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_repeated_prompt, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_refused, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_cut, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_bounded, setup_files, teardown_files),
+  };
+
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# rooms.sh - the rooms of the house: who uses whom, by includes and by calls; an arrow that does not lead down is a finding.
+#
+# tests/rooms.sh            the table of rooms: storey, sources, the rooms it uses; prints FILE:LINE: what, exits 1 for findings
+# tests/rooms.sh --check    the findings alone
+# tests/rooms.sh --dot      the same picture for graphviz: tests/rooms.sh --dot | dot -Tsvg > rooms.svg
+#
+# A room is a folder of src, io or gpu. It uses only rooms of lower storeys, so there is no circle of rooms. A header whose
+# first line ends with "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
+# it that a source of another room defines, with an include or without. A room shows at most 15 sources (X.c and X.h are one).
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+
+# Storey and rooms. A new room gets a row here and, where it is compiled, one in CMakeLists.txt.
+rooms='
+14 src
+13 src/commands
+12 src/train
+11 src/config
+10 src/generate src/reward io/model
+ 9 src/algo src/model src/report io/data
+ 8 src/state src/rollout io/checkpoint
+ 7 gpu gpu/nccl
+ 6 src/comm gpu/attention gpu/gemm gpu/layers
+ 5 src/cpu gpu/base
+ 4 src/cpu/gemm
+ 3 src/device io/tokenizer
+ 2 io/text
+ 1 src/base
+'
+# The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).
+filled_above='tri_backends src/registry.c'
+
+what=${1:---table}
+mapfile -t files < <(find src io gpu -regex '.*\.\([ch]\|cuh?\)' | sort)
+
+awk -v rooms="$rooms" -v filled="$filled_above" -v what="$what" '
+function room_of(path) { sub(/\/[^\/]*$/, "", path); return path }
+function bad(file, line, text) { printf "%s:%d: %s\n", file, line, text; found = 1 }
+# The file that an include of this name in `from` means: beside it, then in src, then at the root.
+function resolve(name, from,   dir) {
+  dir = room_of(from) "/"
+  if ((dir name) in is_file) return dir name
+  if (("src/" name) in is_file) return "src/" name
+  return name in is_file ? name : ""
+}
+function arrow(from, line, to, how,   a, b) {
+  a = room_of(from); b = room_of(to)
+  if (a == b) return
+  uses[a, b]++
+  if (storey[b] >= storey[a]) bad(from, line, how " of " b " (storey " storey[b] "); " a " is storey " storey[a] " and uses lower ones only")
+}
+# The line without comments and without what stands in quotes.
+function bare(line,   i, c, n, out, quote) {
+  n = length(line); out = ""; quote = ""
+  for (i = 1; i <= n; i++) {
+    c = substr(line, i, 1)
+    if (in_comment) { if (c == "*" && substr(line, i + 1, 1) == "/") { in_comment = 0; i++ } continue }
+    if (quote != "") { if (c == "\\") i++; else if (c == quote) quote = ""; continue }
+    if (c == "/" && substr(line, i + 1, 1) == "*") { in_comment = 1; i++; continue }
+    if (c == "/" && substr(line, i + 1, 1) == "/") return out
+    if (c == "\"" || c == "\047") { quote = c; continue }
+    out = out c
+  }
+  return out
+}
+BEGIN {
+  n_row = split(rooms, row, "\n")
+  for (i = 1; i <= n_row; i++) {
+    n = split(row[i], f, " ")
+    for (k = 2; k <= n; k++) { storey[f[k]] = f[1] + 0; order[++n_room] = f[k] }
+  }
+  split(filled, exempt, " ")
+  for (i = 1; i < ARGC; i++) is_file[ARGV[i]] = 1
+}
+FNR == 1 {
+  in_comment = 0
+  room = room_of(FILENAME)
+  if (!(room in storey)) bad(FILENAME, 1, "no row in the table `rooms` of tests/rooms.sh has " room)
+  name = FILENAME; sub(/\.[a-z]*$/, "", name)
+  if (!(name in module)) { module[name] = 1; sources[room]++ }
+  head = ""
+}
+head == "" || head !~ /\*\// { head = head $0; if (head ~ /\*\// && head ~ /Private to its room\. *\*\/|Private to its room\. *\*$/) is_private[FILENAME] = 1 }
+FNR == 1 && /Private to its room\.$/ { is_private[FILENAME] = 1 }
+match($0, /^ *# *include +"[^"]+"/) {
+  split($0, f, "\""); to = resolve(f[2], FILENAME)
+  if (to != "") { n_include++; include_from[n_include] = FILENAME; include_line[n_include] = FNR; include_to[n_include] = to }
+}
+{
+  line = bare($0)
+  if (FILENAME ~ /\.cu?$/ && line ~ /^[a-z]/ && line !~ /^(static|typedef|extern "C" \{)/ && match(line, /[ *]tri_[a-z0-9_]+( *\(|\[| =)/)) {
+    name = substr(line, RSTART + 1, RLENGTH - 1); sub(/[^a-z0-9_].*/, "", name)
+    if (!(name in defined_in)) defined_in[name] = FILENAME
+  }
+  while (match(line, /tri_[a-z0-9_]+/)) {
+    name = substr(line, RSTART, RLENGTH)
+    if (RSTART == 1 || substr(line, RSTART - 1, 1) !~ /[A-Za-z0-9_]/)
+      if (!((FILENAME, name) in use_line)) { use_line[FILENAME, name] = FNR; n_use++; use_from[n_use] = FILENAME; use_name[n_use] = name }
+    line = substr(line, RSTART + RLENGTH)
+  }
+}
+END {
+  for (i = 1; i <= n_include; i++) {
+    if (include_to[i] in is_private && room_of(include_to[i]) != room_of(include_from[i]))
+      bad(include_from[i], include_line[i], include_to[i] " is private to its room")
+    arrow(include_from[i], include_line[i], include_to[i], "includes a header")
+  }
+  for (i = 1; i <= n_use; i++) {
+    name = use_name[i]
+    if (!(name in defined_in) || name == exempt[1] && defined_in[name] == exempt[2]) continue
+    arrow(use_from[i], use_line[use_from[i], name], defined_in[name], "uses " name)
+  }
+  for (room in sources) if (sources[room] > 15) bad(room, 1, sources[room] " sources in one room; 15 is the limit")
+  if (what == "--dot") {
+    print "digraph rooms {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];"
+    for (i = 1; i <= n_row; i++) {
+      n = split(row[i], f, " ")
+      if (n < 2) continue
+      printf "  { rank=same;"
+      for (k = 2; k <= n; k++) printf " \"%s\";", f[k]
+      print " }"
+    }
+    for (pair in uses) { split(pair, f, SUBSEP); printf "  \"%s\" -> \"%s\";\n", f[1], f[2] | "sort" }
+    close("sort")
+    print "}"
+  } else if (what == "--table")
+    for (i = 1; i <= n_room; i++) {
+      list = ""
+      for (k = 1; k <= n_room; k++) if ((order[i], order[k]) in uses) list = list " " order[k]
+      printf "%2d  %-14s %2d  ->%s\n", storey[order[i]], order[i], sources[order[i]], list
+    }
+  exit found
+}' "${files[@]}"

@@ -1,0 +1,470 @@
+/* test_params.c - the parameter store under every legal plan: filling, gathering, holding, reducing,
+ * updating, publishing, and what it costs. Run with 1, 2 and 4 ranks, each pretending nodes of all, one and
+ * two ranks. Judge: values that are a pure function of the place in the model; integers whose sums are exact;
+ * AdamW in f64. */
+#include "model_case.h"
+
+#include "state/optim.h"
+
+enum { LAYERS = 3, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
+
+static tri_session session, *const se = &session;
+static tri_params      *p;
+static tri_unit_spec    unit[UNITS];
+static tri_linear      *linear;
+static tri_shard_plan   plan;
+static int64_t          asked; /* elements the store asked this rank for */
+static const tri_dtype *dtype;
+static void            *room; /* device memory for a product's input and, behind it, result */
+enum { ROOM = 1024 };         /* half of it is enough for either */
+
+/* ---- the model: an embedding, alike layers with one fused product, a head ---- */
+
+static void add(tri_unit_spec *u, const char *name, int64_t d0, int64_t d1) {
+  tri_param_spec *s = &u->param[u->n_param++];
+
+  snprintf(s->name, sizeof s->name, "%s", name);
+  s->ndim = d1 ? 2 : 1;
+  s->dim[0] = d0;
+  s->dim[1] = d1;
+}
+
+static void make_units(void) {
+  memset(unit, 0, sizeof unit);
+  for (int u = 0; u < UNITS; u++) snprintf(unit[u].name, sizeof unit[u].name, "unit %d", u);
+  add(&unit[0], "embed", 61, 7);
+  for (int u = 1; u <= LAYERS; u++) {
+    unit[u].in_ring = true;
+    add(&unit[u], "norm", LAYER_IN, 0);
+    add(&unit[u], "a", 5, LAYER_IN);
+    add(&unit[u], "b", LAYER_OUT - 5, LAYER_IN);
+    add(&unit[u], "last", 70, 0);
+    unit[u].n_linear = 1;
+    unit[u].linear[0] = (tri_linear_use){1, 2, linear};
+  }
+  add(&unit[UNITS - 1], "norm", 7, 0);
+  add(&unit[UNITS - 1], "head", 3, 50);
+  for (int u = 0; u < UNITS; u++) tri_unit_layout(&unit[u]);
+}
+
+static const tri_kernels *kernels(void) { return se->device->ops->kernels; }
+
+/* Element k of unit[u].param[i], exact in bf16: 8 bits. */
+static float value(int kind, int u, int i, int64_t k) {
+  uint32_t bits[4];
+
+  tri_rng_bits(tri_rng_make_key((uint64_t)kind, TRI_RNG_TEST), (uint64_t)(u * 16 + i), (uint64_t)k, bits);
+  return (float)((int)(bits[0] % 255) - 127) / 64.0f;
+}
+
+/* Rank r's gradient in pass m: small integers, whose sums are exact in any order. */
+static float slope(int r, int m, int u, int i, int64_t k) {
+  uint32_t bits[4];
+
+  tri_rng_bits(tri_rng_make_key(77, TRI_RNG_TEST), (uint64_t)((r * 8 + m) * 256 + u * 16 + i), (uint64_t)k,
+               bits);
+  return (float)((int)(bits[0] % 15) - 7);
+}
+
+static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                       float *out) {
+  (void)ctx;
+  CHECK(begin >= 0 && count > 0 && begin + count <= tri_param_count(&unit[u].param[i]));
+  for (int64_t k = 0; k < count; k++) out[k] = value((int)kind, u, i, begin + k);
+  asked += count;
+  return TRI_OK;
+}
+
+/* ---- opening ---- */
+
+static int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/* Weights, gradients, masters and moments of this plan on this rank, from the ranges alone. */
+static int64_t state_bytes(void) {
+  int64_t bytes = 0;
+
+  for (int u = 0; u < UNITS; u++) {
+    int64_t padded = tri_shard_pad(unit[u].count, se->rt.world_size, 64);
+    int64_t n_p = tri_shard_range(plan.params, padded, &se->place).count;
+    int64_t n_g = tri_shard_range(plan.grads, padded, &se->place).count;
+    int64_t n_o = tri_shard_range(plan.optim, padded, &se->place).count;
+    bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype)) + round_up(n_g * 4) + 2 * round_up(n_o * 4);
+    if (*dtype != TRI_F32) bytes += round_up(n_o * 4);
+  }
+  return bytes;
+}
+
+static void open_store(int ranks_per_node) {
+  tri_linear_spec  spec = {LAYER_OUT, LAYER_IN, *dtype, true};
+  tri_params_opt   opt = {.dtype = *dtype,
+                          .plan = plan,
+                          .train = true,
+                          .rollout = true,
+                          .unit = unit,
+                          .n_unit = UNITS,
+                          .label = "policy"};
+  tri_linear_bytes bytes;
+  void            *workspace;
+  int64_t          all = 0, sum;
+
+  session_open(se, ranks_per_node);
+  OK(kernels()->linear_open(se->device, &spec, &linear));
+  OK(kernels()->linear_size(linear, &bytes));
+  OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "workspace", bytes.workspace,
+                    &workspace));
+  OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "products", ROOM, &room));
+  make_units();
+  opt.place = se->place;
+  OK(tri_params_open(se->device, se->comm, se->ledger, &opt, &p));
+  OK(tri_session_take_memory(se));
+  OK(kernels()->linear_bind(linear, workspace, bytes.workspace));
+  CHECK(tri_ledger_total(se->ledger).planned == tri_ledger_total(se->ledger).used);
+  CHECK(tri_ledger_total(se->ledger).state == state_bytes(), "state %lld bytes, should be %lld",
+        (long long)tri_ledger_total(se->ledger).state, (long long)state_bytes());
+  for (int kind = TRI_STATE_WEIGHT; kind <= TRI_STATE_EXP_AVG_SQ; kind++) {
+    asked = 0;
+    OK(tri_params_fill(p, (tri_state_kind)kind, fill, NULL, se->stream));
+    double total = (double)asked;
+    OK(tri_host_sum(se->comm[TRI_WORLD], &total, 1));
+    sum = (int64_t)total;
+    all = 0;
+    for (int u = 0; u < UNITS; u++)
+      for (int i = 0; i < unit[u].n_param; i++) all += tri_param_count(&unit[u].param[i]);
+    CHECK(sum == all, "%lld elements were asked for, the model has %lld", (long long)sum, (long long)all);
+  }
+}
+
+static void close_store(void) {
+  tri_params_close(&p);
+  OK(kernels()->linear_close(&linear));
+  tri_session_close(se, TRI_OK);
+}
+
+/* ---- gathering ---- */
+
+/* A copy of a tensor in host memory; data by free(). */
+static tri_tensor on_host(const tri_tensor *t) {
+  tri_tensor h = *t;
+  h.data = device_get(se->stream, t->data, (size_t)tri_tensor_count(t) * tri_dtype_bytes(t->dtype));
+  return h;
+}
+
+static float element(const tri_tensor *t, int64_t k) {
+  return t->dtype == TRI_BF16 ? tri_bf16_to_f32(((const uint16_t *)t->data)[k]) : ((const float *)t->data)[k];
+}
+
+static float stored(float x) { return *dtype == TRI_BF16 ? tri_bf16_to_f32(tri_f32_to_bf16(x)) : x; }
+
+/* What unit[u].param[i][k] should be; NULL: as filled. */
+static float (*wanted)(int u, int i, int64_t k);
+static float as_filled(int u, int i, int64_t k) { return value(TRI_STATE_WEIGHT, u, i, k); }
+
+/* The unit's product with unit vectors gives its matrix back, column by column (row by row backward). */
+static void check_packed(const tri_weights *w, int u, bool backward) {
+  int64_t    n = backward ? LAYER_OUT : LAYER_IN, wide = backward ? LAYER_IN : LAYER_OUT;
+  float      result[LAYER_OUT * LAYER_OUT];
+  uint16_t   half[LAYER_OUT * LAYER_OUT];
+  float      full[LAYER_OUT * LAYER_OUT];
+  tri_tensor x = tri_view2(room, *dtype, n, n), y = tri_view2((char *)room + ROOM / 2, TRI_F32, n, wide);
+
+  for (int64_t i = 0; i < n * n; i++) {
+    full[i] = i % (n + 1) == 0;
+    half[i] = tri_f32_to_bf16(full[i]);
+  }
+  device_copy(se->stream, room, *dtype == TRI_F32 ? (void *)full : (void *)half,
+              (size_t)(n * n) * tri_dtype_bytes(*dtype));
+  if (backward)
+    OK(kernels()->linear_bwd_x(se->stream, linear, w->packed_bwd[0], &y, &x, false));
+  else
+    OK(kernels()->linear_fwd(se->stream, linear, w->packed_fwd[0], &y, &x, NULL, NULL));
+  device_copy(se->stream, result, y.data, (size_t)(n * wide) * sizeof *result);
+  for (int64_t out = 0; out < LAYER_OUT; out++)
+    for (int64_t in = 0; in < LAYER_IN; in++) {
+      float got = backward ? result[out * wide + in] : result[in * wide + out];
+      float want = stored(wanted(u, out < 5 ? 1 : 2, (out < 5 ? out : out - 5) * LAYER_IN + in));
+      CHECK(got == want, "unit %d: packed [%lld,%lld] is %g, not %g", u, (long long)out, (long long)in,
+            (double)got, (double)want);
+    }
+}
+
+static void check_unit(const tri_weights *w, int u, int use) {
+  OK(se->device->ops->stream_sync(se->stream));
+  for (int i = 0; i < unit[u].n_param; i++) {
+    CHECK(w->t[i].dtype == *dtype && w->t[i].ndim == unit[u].param[i].ndim);
+    CHECK(tri_tensor_count(&w->t[i]) == tri_param_count(&unit[u].param[i]));
+    tri_tensor t = on_host(&w->t[i]);
+    for (int64_t k = 0; k < tri_param_count(&unit[u].param[i]); k++)
+      CHECK(element(&t, k) == stored(wanted(u, i, k)), "unit %d, param %d, element %lld: %g, not %g", u, i,
+            (long long)k, (double)element(&t, k), (double)stored(wanted(u, i, k)));
+    free(t.data);
+  }
+  if (unit[u].n_linear && (use & TRI_USE_FWD)) check_packed(w, u, false);
+  if (unit[u].n_linear && (use & TRI_USE_BWD)) check_packed(w, u, true);
+}
+
+static void gather(int u, int use, int next) {
+  tri_weights w;
+
+  OK(tri_params_acquire(p, u, use, next, se->stream, &w));
+  check_unit(&w, u, use);
+  OK(tri_params_release(p, u, se->stream));
+#if TRI_DEBUG
+  int        own = plan.params == TRI_SHARD_WORLD  ? se->rt.world_size
+                   : plan.params == TRI_SHARD_NODE ? se->rt.local_size
+                                                   : 1;
+  tri_tensor t = on_host(&w.t[0]);
+  if (own > 1 && unit[u].in_ring) CHECK(isnan(element(&t, 0)), "a released unit is still readable");
+  free(t.data);
+#endif
+}
+
+static void gathering(void) {
+  tri_weights first, second;
+
+  for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD, u + 1 < UNITS ? u + 1 : -1);
+  for (int u = UNITS - 1; u >= 0; u--) gather(u, TRI_USE_FWD | TRI_USE_BWD, u > 0 ? u - 1 : -1);
+  gather(2, TRI_USE_BWD, 3); /* what was prefetched is not what comes */
+  gather(1, TRI_USE_FWD, 2);
+  OK(tri_params_prefetch(p, 3, se->stream));
+  OK(tri_params_prefetch(p, 3, se->stream));
+  OK(tri_params_prefetch(p, -1, se->stream));
+  gather(3, TRI_USE_FWD, -1);
+  /* two at a time, as a tied head does, and two of the ring */
+  OK(tri_params_acquire(p, UNITS - 1, TRI_USE_FWD, 0, se->stream, &first));
+  OK(tri_params_acquire(p, 0, TRI_USE_FWD, LAYERS, se->stream, &second));
+  check_unit(&first, UNITS - 1, 0);
+  check_unit(&second, 0, 0);
+  OK(tri_params_release(p, 0, se->stream));
+  OK(tri_params_release(p, UNITS - 1, se->stream));
+  OK(tri_params_acquire(p, 1, TRI_USE_FWD, 2, se->stream, &first));
+  OK(tri_params_acquire(p, 2, TRI_USE_FWD, 3, se->stream, &second)); /* no room to prefetch 3 */
+  check_unit(&first, 1, TRI_USE_FWD);
+  check_unit(&second, 2, TRI_USE_FWD);
+  OK(tri_params_release(p, 1, se->stream));
+  OK(tri_params_release(p, 2, se->stream));
+}
+
+/* Held units need no communication: ranks may go different ways. */
+static void holding(void) {
+  OK(tri_params_prefetch(p, 1, se->stream));
+  OK(tri_params_hold(p, true, se->stream));
+  OK(tri_params_hold(p, true, se->stream));
+  for (int round = 0; round <= se->rt.world_rank; round++)
+    for (int u = 0; u < UNITS; u++) {
+      tri_weights w;
+      OK(tri_params_acquire(p, u, TRI_USE_FWD, u + 1 < UNITS ? u + 1 : -1, se->stream, &w));
+      check_unit(&w, u, TRI_USE_FWD);
+      OK(tri_params_release(p, u, se->stream));
+    }
+  OK(tri_params_hold(p, false, se->stream));
+  for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD, u + 1 < UNITS ? u + 1 : -1);
+}
+
+/* ---- gradients and the update ---- */
+
+static bool of_product(int u, int i) {
+  const tri_linear_use *l = &unit[u].linear[0];
+  return unit[u].n_linear && i >= l->first && i < l->first + l->n;
+}
+
+static void add_slope(int m, int u, const tri_weights *dw, float part) {
+  for (int i = 0; i < unit[u].n_param; i++) {
+    int64_t    n = tri_param_count(&unit[u].param[i]);
+    tri_tensor t = on_host(&dw->t[i]);
+    if (dw->fresh && of_product(u, i)) memset(t.data, 0, (size_t)n * sizeof(float));
+    for (int64_t k = 0; k < n; k++) ((float *)t.data)[k] += part * slope(se->rt.world_rank, m, u, i, k);
+    device_copy(se->stream, dw->t[i].data, t.data, (size_t)n * sizeof(float));
+    free(t.data);
+  }
+}
+
+/* One pass in the order of a backward with a tied head: the embedding's gradient is opened first and closed
+ * last. */
+static void backward(int m, bool last) {
+  tri_weights head, table, dw;
+
+  OK(tri_params_grad(p, UNITS - 1, se->stream, &head));
+  OK(tri_params_grad(p, 0, se->stream, &table));
+  add_slope(m, UNITS - 1, &head, 1);
+  add_slope(m, 0, &table, -2);
+  OK(tri_params_grad_done(p, UNITS - 1, se->stream, last));
+  for (int u = LAYERS; u >= 1; u--) {
+    OK(tri_params_grad(p, u, se->stream, &dw));
+    add_slope(m, u, &dw, 1);
+    OK(tri_params_grad_done(p, u, se->stream, last));
+  }
+  OK(tri_params_grad(p, 0, se->stream, &table));
+  add_slope(m, 0, &table, 3);
+  OK(tri_params_grad_done(p, 0, se->stream, last));
+}
+
+enum { PASSES = 3 };
+
+static double reduced(int u, int i, int64_t k) {
+  double sum = 0;
+
+  for (int r = 0; r < se->rt.world_size; r++)
+    for (int m = 0; m < PASSES; m++) sum += (double)slope(r, m, u, i, k);
+  return sum;
+}
+
+/* The reduced gradient on this rank's share: the exact sum, zero between and behind the params. */
+static void check_reduced(void) {
+  for (int u = 0; u < UNITS; u++) {
+    tri_optim_view v = tri_params_optim_view(p, u);
+    tri_range      want =
+        tri_shard_range(plan.optim, tri_shard_pad(unit[u].count, se->rt.world_size, 64), &se->place);
+    float *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
+    CHECK(v.range.begin == want.begin && v.range.count == want.count);
+    for (int64_t e = 0; e < v.range.count; e++) {
+      double sum = 0;
+      for (int i = 0; i < unit[u].n_param; i++) {
+        int64_t k = v.range.begin + e - unit[u].param[i].offset;
+        if (k >= 0 && k < tri_param_count(&unit[u].param[i])) sum = reduced(u, i, k);
+      }
+      CHECK((double)grad[e] == sum, "unit %d, element %lld: gradient %g, not %g", u,
+            (long long)(v.range.begin + e), (double)grad[e], sum);
+    }
+    free(grad);
+  }
+}
+
+static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0.1, 5.0};
+static double              grad_norm;
+static float *after[UNITS][TRI_UNIT_PARAMS]; /* weights after the update, every rank's part of the files */
+
+/* AdamW (Loshchilov, Hutter 2019) from the filled moments, update 7, in f64. */
+static double updated(int u, int i, int64_t k) {
+  double w = (double)value(TRI_STATE_WEIGHT, u, i, k), m = (double)value(TRI_STATE_EXP_AVG, u, i, k);
+  double v = fabs((double)value(TRI_STATE_EXP_AVG_SQ, u, i, k)), g = reduced(u, i, k) * 5.0 / grad_norm;
+
+  m = 0.9 * m + 0.1 * g;
+  v = 0.99 * v + 0.01 * g * g;
+  if (unit[u].param[i].ndim == 2) w -= 0.05 * 0.1 * w;
+  return w - 0.05 * m / (1 - pow(0.9, 7)) / (sqrt(v / (1 - pow(0.99, 7))) + 1e-8);
+}
+
+static float as_read(int u, int i, int64_t k) { return after[u][i][k]; }
+
+/* This rank's pieces of the files, from all ranks put together by a sum. */
+static void read_all(tri_state_kind kind, double (*judge)(int u, int i, int64_t k), double most) {
+  for (int u = 0; u < UNITS; u++)
+    for (int i = 0; i < unit[u].n_param; i++) {
+      int64_t   n = tri_param_count(&unit[u].param[i]);
+      double   *x = test_alloc(2 * n, sizeof *x); /* values, then how many ranks have them */
+      float    *mine = test_alloc(n, sizeof *mine);
+      tri_range piece = tri_params_piece(p, u, i);
+      if (piece.count) /* in two reads */
+        OK(tri_params_read(p, kind, u, i, piece.begin, piece.count / 2, mine, se->stream));
+      if (piece.count)
+        OK(tri_params_read(p, kind, u, i, piece.begin + piece.count / 2, piece.count - piece.count / 2,
+                           mine + piece.count / 2, se->stream));
+      for (int64_t k = 0; k < piece.count; k++) {
+        x[piece.begin + k] = (double)mine[k];
+        x[n + piece.begin + k] = 1;
+      }
+      OK(tri_host_sum(se->comm[TRI_WORLD], x, (int)(2 * n)));
+      free(after[u][i]);
+      after[u][i] = mine;
+      for (int64_t k = 0; k < n; k++) {
+        CHECK(x[n + k] == 1, "unit %d, param %d, element %lld is in %g files", u, i, (long long)k, x[n + k]);
+        CHECK(fabs(x[k] - judge(u, i, k)) <= most * (1 + fabs(judge(u, i, k))),
+              "unit %d, param %d, element %lld: %.9g, not %.9g", u, i, (long long)k, x[k], judge(u, i, k));
+        mine[k] = (float)x[k];
+      }
+      free(x);
+    }
+}
+
+static double filled_avg(int u, int i, int64_t k) { return (double)value(TRI_STATE_EXP_AVG, u, i, k); }
+static double filled_avg_sq(int u, int i, int64_t k) {
+  return fabs((double)value(TRI_STATE_EXP_AVG_SQ, u, i, k));
+}
+static double filled_weight(int u, int i, int64_t k) { return (double)value(TRI_STATE_WEIGHT, u, i, k); }
+
+static tri_status fill_positive(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                                float *out) {
+  TRI_TRY(fill(ctx, kind, u, i, begin, count, out));
+  for (int64_t k = 0; k < count; k++) out[k] = fabsf(out[k]);
+  return TRI_OK;
+}
+
+static void updating(void) {
+  double want = 0;
+  bool   applied;
+
+  for (int m = 0; m < PASSES; m++) {
+    backward(m, m == PASSES - 1);
+    if (m == 0) gather(1, TRI_USE_FWD, -1); /* gathering goes on while a reduction is under way */
+  }
+  check_reduced();
+  for (int u = 0; u < UNITS; u++)
+    for (int i = 0; i < unit[u].n_param; i++)
+      for (int64_t k = 0; k < tri_param_count(&unit[u].param[i]); k++)
+        want += reduced(u, i, k) * reduced(u, i, k);
+  OK(tri_params_fill(p, TRI_STATE_EXP_AVG_SQ, fill_positive, NULL, se->stream));
+  read_all(TRI_STATE_EXP_AVG, filled_avg, 0);
+  read_all(TRI_STATE_EXP_AVG_SQ, filled_avg_sq, 0);
+  read_all(TRI_STATE_WEIGHT, filled_weight, 0);
+  OK(tri_optim_step(p, &optim, 0.05, 7, se->stream, &grad_norm, &applied));
+  CHECK(applied && fabs(grad_norm - sqrt(want)) <= 1e-12 * grad_norm, "norm %.17g, not %.17g", grad_norm,
+        sqrt(want));
+  /* f32: beta2 is 0.99 to 6e-8, 1 - beta2 to 1e-6, of which the step has half */
+  read_all(TRI_STATE_WEIGHT, updated, 1e-6);
+  wanted = as_read;
+  for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);
+  holding();
+  /* nothing is left of the gradient: the same again is the same sum; the products' part is written anew */
+  for (int m = 0; m < PASSES; m++) backward(m, m == PASSES - 1);
+  check_reduced();
+}
+
+/* ---- every plan ---- */
+
+static const tri_dtype types[] = {TRI_F32, TRI_BF16};
+
+/* State bytes of plan none and of ZeRO-3, in every pretended node: the second is a part as large as 1 / ranks
+ * but for padding: at most 64 elements x ranks of each unit, in at most five arrays. */
+static void compare_memory(int64_t none, int64_t zero3) {
+  int64_t R = se->rt.world_size, padding = UNITS * 5 * (64 * 4 * R + 256);
+
+  CHECK(zero3 >= none / R - padding && zero3 <= none / R + padding,
+        "ZeRO-3 %lld bytes, plan none %lld, %lld ranks", (long long)zero3, (long long)none, (long long)R);
+}
+
+static void every_plan(int ranks_per_node) {
+  int64_t bytes[2] = {0};
+
+  for (int k = 0; k < 27; k++) {
+    plan = (tri_shard_plan){(tri_shard_scope)(k / 9), (tri_shard_scope)(k / 3 % 3), (tri_shard_scope)(k % 3)};
+    if (plan.params > plan.grads || plan.grads > plan.optim) continue;
+    wanted = as_filled;
+    open_store(ranks_per_node);
+    if (k == 0 || k == 26) bytes[k > 0] = tri_ledger_total(se->ledger).state;
+    gathering();
+    holding();
+    updating();
+    if (k == 26) compare_memory(bytes[0], bytes[1]);
+    close_store();
+  }
+}
+
+static void all_plans(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; t++)
+    for (int per_node = 0; per_node <= 2; per_node++) {
+      dtype = &types[t];
+      if (test_step(2) == 2 && (t + per_node) % 2) continue; /* in brief, the types take turns */
+      if (per_node < 2 || rt.world_size % 2 == 0) every_plan(per_node);
+    }
+  for (int u = 0; u < UNITS; u++)
+    for (int i = 0; i < TRI_UNIT_PARAMS; i++) {
+      free(after[u][i]);
+      after[u][i] = NULL;
+    }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(all_plans)};
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}

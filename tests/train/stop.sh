@@ -1,0 +1,70 @@
+#!/bin/bash
+# stop.sh - a run told to stop ends with 75 and a checkpoint, gives up a step that generates, and is resumed.
+#
+#   tests/train/stop.sh PROGRAM RANKS
+# Told by OUTPUT/STOP and by SIGUSR1 to mpirun: when step 0, or 1, stands in the metrics, where any moment will do, for the run
+# would last for hours; and when a rollout has begun that would last for minutes. It is resumed for two more steps. Judges: the
+# metrics of a run that takes as many at once, bit for bit but for what may differ between equal runs; the exit code; what is
+# said.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+write_deck
+sed -e 's/"max_position_embeddings": 32/"max_position_embeddings": 8192/; s/"eos_token_id": 256/"eos_token_id": null/' \
+  "$here/inputs/quickstart/config.json" > "$dir/config.json"
+sed -i -e "s|config: [^,]*|config: $dir/config.json|" -e 's/^algo:.*/algo: {name: grpo, num_generations: 2}/' \
+  -e 's/^rollout:.*/rollout: {rollout_batch_size: 2, max_response_length: 300}/' \
+  -e 's/^reward:.*/reward: [{name: regex, pattern: "[0-4].{4}[0-4]"}]/' -e 's/^eval:.*/eval: {steps: 2, max_prompts: 1}/' \
+  -e 's/^train:.*/train: {steps: 100000, train_batch_size: 4, learning_rate: 1e-3, max_tokens_per_gpu: 640}/' "$dir/deck.yaml"
+fail() { cat "$dir/log"; echo "stop: $*"; exit 1; }
+
+# Starts a run and makes the wish when one of its files has so many such lines; mpirun's exit code comes into $code.
+tell() { # how, output folder, file, lines, of what pattern, further key=value ...
+  how=$1 out=$2 file=$3 lines=$4 pattern=$5
+  shift 5
+  rm -rf "$out"
+  # shellcheck disable=SC2086
+  mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$out" "$@" > "$dir/out" 2> "$dir/log" &
+  pid=$!
+  until [ -e "$out/$file" ] && [ "$(grep -c "$pattern" "$out/$file")" -ge "$lines" ]; do
+    kill -0 $pid 2> /dev/null || fail "$out ends before it is told to stop"
+  done
+  if [ "$how" = STOP ]; then ln -s "$dir/deck.yaml" "$out/STOP"; else kill -USR1 $pid; fi
+  code=0
+  wait $pid || code=$?
+  [ $code = 75 ] || fail "$how: exit code $code"
+  last=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*\(.\)/\1/')
+  answers=$(grep -c 'stopping after this step, again to end now' "$dir/log" || true)
+  if [ "$how" = STOP ]; then
+    [ ! -L "$out/STOP" ] && [ -s "$dir/deck.yaml" ] || fail "STOP is left, or followed"
+    [ "$(cat "$dir/out")" = "stopped by $out/STOP" ] && [ "$answers" = 0 ] || fail "STOP: says $(cat "$dir/out")"
+  else
+    [ ! -s "$dir/out" ] && [ "$answers" = 1 ] || fail "$how: $answers answers to the signal"
+  fi
+}
+
+resume() { # further key=value ...
+  launch "$ranks" "$out" train.steps=$((last + 2)) "$@"
+  launch "$ranks" "$dir/whole-$how" train.steps=$((last + 2)) run.resume=never "$@"
+  diff <(numbers "$dir/whole-$how") <(numbers "$out") || fail "$how: the resumed run's metrics differ"
+}
+
+check() { # how, after how many lines
+  tell "$1" "$dir/$1" metrics.jsonl "$2" .
+  grep -Eq "step $((last + 1)) is given up|evaluation after step $last is given up|stopping after step $last" "$out/log.txt" ||
+    fail "$1: log.txt does not say where it ends, after step $last"
+  [ "$(wc -l < "$out/metrics.jsonl")" = $((last + 1)) ] || fail "$1: metrics of a step that was given up"
+  resume
+}
+
+give_up() { # how; the resumed run's answers are short
+  tell "$1" "$dir/$1-up" log.txt 1 'step 1/.*: rollout' eval.steps=0 rollout.max_response_length=8000 train.max_tokens_per_gpu=8192
+  [ "$last" = 0 ] && grep -q 'step 1 is given up' "$out/log.txt" || fail "$1: step 1 is not given up"
+  [ ! -s "$out/metrics.jsonl" ] || fail "$1: metrics of a step that was given up"
+  resume eval.steps=0 "run.allow_changes=[rollout.max_response_length]"
+}
+
+check STOP 1
+check USR1 2
+give_up STOP
+give_up USR1
+echo "stop: stopped and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"

@@ -1,0 +1,43 @@
+#!/bin/bash
+# stop_eval.sh - a run told to stop while it evaluates gives the evaluation up; the resumed run makes it.
+#
+#   tests/train/stop_eval.sh PROGRAM RANKS
+# Told before the evaluation of step 0 by an allocation that is nearly over, and after a step by SIGUSR1. SFT, whose steps do
+# not generate: whenever the signal comes after step 0, it is the next evaluation that is given up. The run would last for
+# hours; it is resumed for two more steps. Judges: the metrics of a run that takes as many at once, bit for bit but for what
+# may differ between equal runs; exit code, checkpoint, words.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+write_deck
+awk 'BEGIN { for (i = 0; i < 64; i++) printf "{\"text\": \"%d+%d\"}\n", i % 9, i % 7 }' > "$dir/sft.jsonl"
+sed -i -e "s|train: [^,]*|train: $dir/sft.jsonl|" -e 's/^algo:.*/algo: {name: sft}/' \
+  -e 's/^rollout:.*/rollout: {max_response_length: 20}/' -e 's/^eval:.*/eval: {steps: 1, max_prompts: 8}/' \
+  -e 's/^train:.*/train: {steps: 100000, train_batch_size: 4, learning_rate: 1e-3, micro_batch_size: 1}/' "$dir/deck.yaml"
+fail() { cat "$dir/log"; echo "stop_eval: $*"; exit 1; }
+
+start() { # output folder; $pid is mpirun
+  # shellcheck disable=SC2086
+  mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$1" > "$dir/out" 2> "$dir/log" &
+  pid=$!
+}
+
+check() { # output folder: it stopped in the evaluation after the step of LATEST
+  code=0
+  wait $pid || code=$?
+  [ $code = 75 ] || fail "exit code $code"
+  step=$(readlink "$1/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*\(.\)/\1/')
+  grep -q "the evaluation after step $step is given up" "$1/log.txt" || fail "log.txt does not say so"
+}
+
+SLURM_JOB_END_TIME=$(($(date +%s) + 59)) start "$dir/time"
+check "$dir/time"
+[ "$step" = 0 ] && [ ! -s "$dir/time/metrics.jsonl" ] || fail "the evaluation of step 0 is not given up"
+start "$dir/time"
+until [ -s "$dir/time/metrics.jsonl" ]; do kill -0 $pid || fail "ends before it is told to stop"; done
+kill -USR1 $pid
+check "$dir/time"
+tail -n 1 "$dir/time/metrics.jsonl" | grep -q "^{\"step\": $step,.*\"eval\": \"due\"}" || fail "the line is not marked"
+launch "$ranks" "$dir/time" train.steps=$((step + 2))
+launch "$ranks" "$dir/whole" train.steps=$((step + 2))
+diff <(numbers "$dir/whole") <(numbers "$dir/time") || fail "the resumed run's metrics differ"
+echo "stop_eval: given up and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"
