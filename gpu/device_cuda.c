@@ -17,7 +17,8 @@ struct tri_graph {
 
 enum { ALIGN = 256 }; /* specified: device.h */
 
-/* The GPU of this local rank. Ranks share one only where the user set TRI_COMM (comm.h), else the run ends. */
+/* The GPU of this local rank. Ranks share one only where the user set TRI_COMM (comm.h), else the run
+ * ends. */
 static tri_status choose(int local_rank, int *ordinal) {
   int         n = 0;
   cudaError_t e = cudaGetDeviceCount(&n);
@@ -26,8 +27,7 @@ static tri_status choose(int local_rank, int *ordinal) {
     (void)cudaGetLastError();
     TRI_FAIL(TRI_EDEVICE,
              "run.device: cuda, and this machine shows no GPU (%s); ask the scheduler for one "
-             "(--gpus-per-node), look "
-             "at nvidia-smi and CUDA_VISIBLE_DEVICES, or set run.device: cpu",
+             "(--gpus-per-node), look at nvidia-smi and CUDA_VISIBLE_DEVICES, or set run.device: cpu",
              e != cudaSuccess ? cudaGetErrorString(e) : "the driver found none");
   }
   /* A scheduler that shows each rank its own GPU shows one. */
@@ -53,8 +53,9 @@ static int cuda_count(void) {
   return 0;
 }
 
-/* A power of two, at least 64 MiB and at most an 18th of the GPU's memory, 4 GiB where there are 80 GB: a chunk of rows
- * reads the output matrix and adds to its gradient, 12 bytes per element, so a pass of 4,096 tokens wants to be one. */
+/* A power of two, at least 64 MiB and at most an 18th of the GPU's memory, 4 GiB where there are 80 GB: a
+ * chunk of rows reads the output matrix and adds to its gradient, 12 bytes per element, so a pass of 4,096
+ * tokens wants to be one. */
 static size_t logit_bytes(size_t total) {
   size_t bytes = (size_t)64 << 20;
 

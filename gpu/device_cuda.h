@@ -4,8 +4,8 @@
 
 #include "device/device.h"
 
-/* One GPU per process, the local rank's. A call queues its work in its stream and returns; errors of queued work show at
- * the next stream_sync. */
+/* One GPU per process, the local rank's. A call queues its work in its stream and returns; errors of queued
+ * work show at the next stream_sync. */
 extern const tri_device_ops tri_cuda_device_ops;
 
 #endif

@@ -96,6 +96,7 @@ check_lines() {
     end_of_file()
     last = FILENAME; depth = 0; in_comment = 0; start = 0; signature = 0; note = ""; in_note = 0; alone = 0; section = 0
     in_tests = FILENAME ~ /^tests\//
+    unformatted = 0
     name = FILENAME; sub(/.*\//, "", name)
     if (index($0, "/* " name " - ") != 1) bad(1, "the first line is not \"/* " name " - its one job. */\"")
     in_head = 1; head = ""
@@ -103,6 +104,9 @@ check_lines() {
   {
     lines = FNR
     if (in_head) { head = head $0; if ($0 ~ /\*\//) { in_head = 0; check_head() } }
+    if ($0 ~ /clang-format off/) unformatted = 1
+    if (length($0) > 110 && !unformatted && !in_tests) bad(FNR, "a line of " length($0) " columns; 110 is the limit")
+    if ($0 ~ /clang-format on/) unformatted = 0
     if ($0 ~ /TODO|FIXME/ && $0 !~ /#[0-9]+/) bad(FNR, "TODO without an issue number")
     if ($0 ~ /^ *# *ifn?def +TRI_/ && !(FILENAME ~ /\.(h|cuh)$/ && $0 ~ /_(H|CUH)$/)) bad(FNR, "macros are 0 or 1 and tested with #if")
     if ($0 ~ /^ *# *if/) {

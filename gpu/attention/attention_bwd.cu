@@ -43,9 +43,9 @@ template <int D> static constexpr bwd_plan mma_plan() {
   return {bwd_shape<D, true>::OWN, bwd_shape<D, false>::OWN, false};
 }
 
-/* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid: bwd_blocks.
- * Shared: bwd_shape::BYTES, the larger of the two. Rows of qkv and dout on 16 bytes, of dqkv on 4. Judge:
- * tri_cpu_attn_bwd. */
+/* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid:
+ * bwd_blocks. Shared: bwd_shape::BYTES, the larger of the two. Rows of qkv and dout on 16 bytes, of dqkv on
+ * 4. Judge: tri_cpu_attn_bwd. */
 template <int D>
 __global__ void __launch_bounds__(bwd_shape<D, true>::THREADS, bwd_shape<D, true>::BLOCKS)
     attn_bwd_mma_kernel(const bwd_call c) {
@@ -156,8 +156,8 @@ static __host__ __device__ __forceinline__ int fma_floats(int D) { /* of shared 
   return 4 * FMA_TILE * fma_row(D) + FMA_TILE * FMA_P + 2 * FMA_TILE;
 }
 
-/* The work of a block, by the formulas of bwd_meet_queries; it makes one gradient. shared: the tiles, p [FMA_TILE,FMA_P],
- * and lse and delta of the queries, whichever side they are. */
+/* The work of a block, by the formulas of bwd_meet_queries; it makes one gradient. shared: the tiles, p
+ * [FMA_TILE,FMA_P], and lse and delta of the queries, whichever side they are. */
 template <class A>
 static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_place w, float *shared) {
   int    D = c.D, tile = FMA_TILE * fma_row(D), ty = threadIdx.x / 16, tx = threadIdx.x % 16;

@@ -1,9 +1,10 @@
-/* attention_bwd_mma.cuh - attention's gradient of bf16 rows: what a block does, by warp products. Private to its room.
+/* attention_bwd_mma.cuh - attention's gradient of bf16 rows: what a block does, by warp products. Private to
+ * its room.
  *
  * A warp has room for the sums of 32 rows of one gradient (16 of 256 columns), so that what it loads of the
- * other side serves 32 rows. Of keys two gradients are wanted, so two warps share 32 keys: one makes P and dv,
- * the other dP, and dS and dk from the P that the first hands over in f32 through shared memory. Two products
- * each, and none twice.
+ * other side serves 32 rows. Of keys two gradients are wanted, so two warps share 32 keys: one makes P and
+ * dv, the other dP, and dS and dk from the P that the first hands over in f32 through shared memory. Two
+ * products each, and none twice.
  *
  * P and dS enter their products rounded to bf16, as in FlashAttention-2 and -3 (csrc/flash_attn of
  * Dao-AILab/flash-attention). */
@@ -14,10 +15,10 @@
 
 static constexpr float BWD_LOG2E = 1.44269504f; /* 1 / ln 2 */
 
-/* A block of head width D that owns keys, or queries. Chosen so that a warp's sums (PARTS D / 2 registers of a
- * thread), its scores (PARTS SEEN / 2, of queries twice), and of keys what it holds of its own rows (PARTS D / 4)
- * fit its registers, and BLOCKS blocks the shared memory of sm_90. Two tiles of the other side are in shared
- * memory: one comes while the other is met. */
+/* A block of head width D that owns keys, or queries. Chosen so that a warp's sums (PARTS D / 2 registers of
+ * a thread), its scores (PARTS SEEN / 2, of queries twice), and of keys what it holds of its own rows (PARTS
+ * D / 4) fit its registers, and BLOCKS blocks the shared memory of sm_90. Two tiles of the other side are in
+ * shared memory: one comes while the other is met. */
 template <int D, bool KEYS> struct bwd_shape {
   static constexpr int WARPS = 4, THREADS = 32 * WARPS;
   static constexpr int PARTS = D > 128 ? 1 : 2, ROWS = 16 * PARTS; /* of a warp */
@@ -32,8 +33,8 @@ template <int D, bool KEYS> struct bwd_shape {
 };
 
 /* Ask for D columns, from `column` on, of ROWS rows, from `first` on, of an array with `stride` columns; rows
- * from first + left on become 0. Addresses are sums, one after the other: as products of stride the compiler would
- * keep all of them in registers. */
+ * from first + left on become 0. Addresses are sums, one after the other: as products of stride the compiler
+ * would keep all of them in registers. */
 template <int D, int ROWS>
 static __device__ __forceinline__ void bwd_fetch(tri_bf16 *to, const void *base, int first, int stride,
                                                  int column, int left) {
@@ -50,8 +51,8 @@ static __device__ __forceinline__ void bwd_fetch(tri_bf16 *to, const void *base,
 #pragma unroll
     for (int d = 0; d < D; d += WIDE * TRI_UNIT) tri_cp_async16(to + i * ROW + d, from + d, row + i < left);
 }
-/* Two such tiles, one behind the other, of the block's sequence from `row` on: keys and values, or queries and
- * dout of a head. */
+/* Two such tiles, one behind the other, of the block's sequence from `row` on: keys and values, or queries
+ * and dout of a head. */
 template <int D, int ROWS>
 static __device__ __forceinline__ void bwd_fetch_keys(tri_bf16 *to, const bwd_call &c, const bwd_place &w,
                                                       int row) {
@@ -68,9 +69,9 @@ static __device__ __forceinline__ void bwd_fetch_queries(tri_bf16 *to, const bwd
   bwd_fetch<D, ROWS>(to, c.dout, w.start + row, c.H * D, head * D, w.len - row);
 }
 
-/* Where a lane reads for ldmatrix: in a left operand or rows to be added, and in rows of which scores are made.
- * Callers keep such places and move them from tile to tile: of one that is made anew at each tile the compiler
- * would keep a register for every load. */
+/* Where a lane reads for ldmatrix: in a left operand or rows to be added, and in rows of which scores are
+ * made. Callers keep such places and move them from tile to tile: of one that is made anew at each tile the
+ * compiler would keep a register for every load. */
 template <int D> static __device__ __forceinline__ int bwd_lane() {
   int lane = threadIdx.x % 32;
   return lane % 16 * bwd_shape<D, true>::ROW + lane / 16 * 8;
@@ -87,8 +88,8 @@ static __device__ __forceinline__ void bwd_left(uint32_t (&a)[PARTS][4], const t
   for (int m = 0; m < PARTS; m++) tri_ldmatrix<4, false>(a[m], own + m * 16 * bwd_shape<D, true>::ROW + d);
 }
 
-/* s [16 PARTS,SEEN] = own [16 PARTS,D] seen [SEEN,D]^T, of a warp. left(a, d): as bwd_left; seen: the tile and
- * bwd_score_lane. */
+/* s [16 PARTS,SEEN] = own [16 PARTS,D] seen [SEEN,D]^T, of a warp. left(a, d): as bwd_left; seen: the tile
+ * and bwd_score_lane. */
 template <int D, int PARTS, int SEEN, class L>
 static __device__ __forceinline__ void bwd_scores(float (&s)[PARTS][SEEN / 8][4], const L &left,
                                                   const tri_bf16 *seen) {
@@ -175,10 +176,11 @@ static __device__ __forceinline__ void bwd_store(A *to, int stride, const float 
 /* Of the warps 2 i and 2 i + 1 of a block, which share keys, what this one makes. */
 static __device__ __forceinline__ bool bwd_makes_dv() { return threadIdx.x / 32 % 2 == 0; }
 
-/* A warp's own keys or values (`left`, as bwd_left) meet a tile of queries and dout. P = exp(scale q k - lse),
- * dS = P (dout v - delta). seen: the side of the tile that makes the warp's scores, rows: the other (bwd_scores,
- * bwd_add); row: the lane's lse / ln 2, or delta, of every 8 queries; handed: shared, of the lane's pair. ahead: by
- * how many rows of the sequence the lane's first own row is ahead of its first one of the tile. */
+/* A warp's own keys or values (`left`, as bwd_left) meet a tile of queries and dout. P = exp(scale q k -
+ * lse), dS = P (dout v - delta). seen: the side of the tile that makes the warp's scores, rows: the other
+ * (bwd_scores, bwd_add); row: the lane's lse / ln 2, or delta, of every 8 queries; handed: shared, of the
+ * lane's pair. ahead: by how many rows of the sequence the lane's first own row is ahead of its first one of
+ * the tile. */
 template <int D, class L>
 static __device__ __forceinline__ void
 bwd_meet_queries(float (&sum)[bwd_shape<D, true>::PARTS][D / 8][4], const L &left, const tri_bf16 *seen,
@@ -306,8 +308,8 @@ template <int D> struct bwd_state {
   float lse[bwd_shape<D, false>::PARTS][2], delta[bwd_shape<D, false>::PARTS][2];
 };
 
-/* A warp's own queries, and dout behind them (bwd_left), meet a tile of keys, and values behind them; ahead as in
- * bwd_meet_queries. */
+/* A warp's own queries, and dout behind them (bwd_left), meet a tile of keys, and values behind them; ahead
+ * as in bwd_meet_queries. */
 template <int D>
 static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D> *a, const tri_bf16 *own,
                                                      const tri_bf16 *seen, const tri_bf16 *rows, float scale,

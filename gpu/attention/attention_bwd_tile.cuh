@@ -7,7 +7,8 @@
  * memory, and the probabilities go from product to product in registers.
  *
  * Where few key/value heads would make few and long blocks of keys, a group's query heads are divided into
- * parts (tri_attn_parts). Each part leaves its sums in `work`, and attn_parts_kernel adds them part after part.
+ * parts (tri_attn_parts). Each part leaves its sums in `work`, and attn_parts_kernel adds them part after
+ * part.
  *
  * Tiles begin at their sequence's first row: a row's sums have one order whatever the batch holds. */
 #ifndef TRI_GPU_ATTENTION_BWD_TILE_CUH

@@ -1,4 +1,5 @@
-/* attention_tile.cuh - the order in which attn_fwd and attn_decode compute a row, the same in both. Private to its room.
+/* attention_tile.cuh - the order in which attn_fwd and attn_decode compute a row, the same in both. Private
+ * to its room.
  *
  * * bf16: key tiles of ATTN_KEYS keys counted from the start of the sequence, first to last. A score is the
  * chain of mma.m16n8k16 over columns 0..15, 16..31, ... of D padded with zeros. The row's reference follows

@@ -6,12 +6,13 @@
 
 #include <cuda_runtime_api.h>
 
-/* Bytes each stream holds for the partial sums of kernels that need two passes. Chosen: 16 parts of 16,384 f32. */
+/* Bytes each stream holds for the partial sums of kernels that need two passes. Chosen: 16 parts of 16,384
+ * f32. */
 enum { TRI_CUDA_SCRATCH = 1 << 20 };
 
-/* Shared bytes a block may have: 163 KiB on compute capability 8.0 (A100), 227 on 9.0 and 10.0 (H100, H200, B200).
- * Specified: CUDA C++ programming guide, compute capabilities. Kernels are made for that, up to 160 KiB (attn_fwd of
- * heads of 256 columns); 8.6, 8.9 and 12.0 have 99. */
+/* Shared bytes a block may have: 163 KiB on compute capability 8.0 (A100), 227 on 9.0 and 10.0 (H100, H200,
+ * B200). Specified: CUDA C++ programming guide, compute capabilities. Kernels are made for that, up to 160
+ * KiB (attn_fwd of heads of 256 columns); 8.6, 8.9 and 12.0 have 99. */
 enum { TRI_CUDA_SHARED = 163 * 1024 };
 
 typedef struct tri_cuda_device {

@@ -1,11 +1,12 @@
-/* cuda_util.cuh - what every .cu file uses: launches, sums in a fixed order, 16-byte loads, bf16, mma, cp.async.
+/* cuda_util.cuh - what every .cu file uses: launches, sums in a fixed order, 16-byte loads, bf16, mma,
+ * cp.async.
  *
- * Compiled by nvcc, or (TRI_CUDA_EMULATED) by the host's compiler over tests/emulate. A kernel that uses only what
- * stands here, threadIdx and its like, __syncthreads, shuffles and votes runs on both.
+ * Compiled by nvcc, or (TRI_CUDA_EMULATED) by the host's compiler over tests/emulate. A kernel that uses only
+ * what stands here, threadIdx and its like, __syncthreads, shuffles and votes runs on both.
  *
- * Habits. Shared memory by TRI_SHARED and TRI_SHARED_DYNAMIC. Kernels are launched by TRI_LAUNCH and nothing else.
- * Every thread of a block reaches every barrier, none returns before one. A row's sums are assigned to threads by
- * column only: the same for vector and single loads, and for every number of rows. */
+ * Habits. Shared memory by TRI_SHARED and TRI_SHARED_DYNAMIC. Kernels are launched by TRI_LAUNCH and nothing
+ * else. Every thread of a block reaches every barrier, none returns before one. A row's sums are assigned to
+ * threads by column only: the same for vector and single loads, and for every number of rows. */
 #ifndef TRI_GPU_CUDA_UTIL_CUH
 #define TRI_GPU_CUDA_UTIL_CUH
 
@@ -32,10 +33,10 @@ typedef uint16_t tri_bf16; /* an element of a bf16 array */
 
 /* ---- launches ---- */
 
-/* TRI_LAUNCH(kernel, grid, block, shared_bytes, s, arguments...): a tri_status; queues the kernel in the tri_stream s.
- * kernel is a name, an instance of a template in parentheses: TRI_LAUNCH((k<T, true>), ...). Arguments are converted
- * to the kernel's types, void * to any pointer. An empty grid launches nothing. More than 48 KiB of dynamic shared
- * memory are asked for by it. */
+/* TRI_LAUNCH(kernel, grid, block, shared_bytes, s, arguments...): a tri_status; queues the kernel in the
+ * tri_stream s. kernel is a name, an instance of a template in parentheses: TRI_LAUNCH((k<T, true>), ...).
+ * Arguments are converted to the kernel's types, void * to any pointer. An empty grid launches nothing. More
+ * than 48 KiB of dynamic shared memory are asked for by it. */
 #define TRI_LAUNCH(kernel, grid, block, shared_bytes, s, ...)                                                \
   TRI_LAUNCH_AS(kernel, __FILE__, __LINE__, #kernel, grid, block, shared_bytes, s, __VA_ARGS__)
 
@@ -86,8 +87,8 @@ static tri_status tri_launch(void (*kernel)(P...), const char *file, int line, c
 
 /* ---- shared memory ---- */
 
-/* TRI_SHARED(float, tile, [32][33]): as __shared__ float tile[32][33]. TRI_SHARED_DYNAMIC(float, all): float *all, the
- * launch's shared_bytes, 16-byte aligned. */
+/* TRI_SHARED(float, tile, [32][33]): as __shared__ float tile[32][33]. TRI_SHARED_DYNAMIC(float, all): float
+ * *all, the launch's shared_bytes, 16-byte aligned. */
 #if TRI_CUDA_EMULATED
 #define TRI_SHARED(type, name, dims)                                                                         \
   typedef type name##_array dims;                                                                            \
@@ -146,8 +147,9 @@ static __device__ __forceinline__ float tri_minus(float a, float b) {
 }
 
 /* ---- eight elements at a time ----
- * left: elements from p to the end of the row; what lies behind it is read as 0 and not written. VEC: left >= 8 or
- * left <= 0, and p on 16 bytes (tri_vec8 says so on the host). The values are the same with and without VEC. */
+ * left: elements from p to the end of the row; what lies behind it is read as 0 and not written. VEC: left >=
+ * 8 or left <= 0, and p on 16 bytes (tri_vec8 says so on the host). The values are the same with and without
+ * VEC. */
 
 enum { TRI_UNIT = 8 };
 
@@ -215,8 +217,8 @@ static inline bool tri_is_bf16(tri_in t) {
 }
 static inline int64_t tri_blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
-/* Host. The grid of a loop over n items, one to a thread and turn: as many blocks as run at once. Only for kernels whose
- * results do not depend on the grid. */
+/* Host. The grid of a loop over n items, one to a thread and turn: as many blocks as run at once. Only for
+ * kernels whose results do not depend on the grid. */
 static inline unsigned tri_grid(const tri_stream *s, int64_t n, int threads) {
   int64_t want = tri_blocks(n, threads), most = (int64_t)tri_cuda_n_sm(s) * (2048 / threads);
   return (unsigned)(want < most ? want : most);
@@ -271,8 +273,8 @@ static __device__ __forceinline__ void tri_barrier(int id, int n) {
 
 /* ---- warp products: PTX ISA, mma.m16n8k16 and ldmatrix; whole warps only ---- */
 
-/* d[16,8] += a[16,16] b[16,8]. Of lane 4 g + t: a = rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8 (two
- * elements each); b = rows 2t, 2t + 8 of column g; d = row g columns 2t, 2t + 1, then row g + 8. */
+/* d[16,8] += a[16,16] b[16,8]. Of lane 4 g + t: a = rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8
+ * (two elements each); b = rows 2t, 2t + 8 of column g; d = row g columns 2t, 2t + 1, then row g + 8. */
 static __device__ __forceinline__ void tri_mma_bf16(float (&d)[4], const uint32_t (&a)[4],
                                                     const uint32_t (&b)[2]) {
 #if TRI_CUDA_EMULATED
@@ -285,8 +287,9 @@ static __device__ __forceinline__ void tri_mma_bf16(float (&d)[4], const uint32_
 #endif
 }
 
-/* N (1, 2, 4) matrices of 8 rows of 8 bf16 from shared memory; lanes 8 i .. 8 i + 7 name the rows of matrix i (16-byte
- * aligned). A lane gets row lane / 4, columns 2 (lane % 4) and the next; TURN: of the transposed matrix. */
+/* N (1, 2, 4) matrices of 8 rows of 8 bf16 from shared memory; lanes 8 i .. 8 i + 7 name the rows of matrix i
+ * (16-byte aligned). A lane gets row lane / 4, columns 2 (lane % 4) and the next; TURN: of the transposed
+ * matrix. */
 template <int N, bool TURN>
 static __device__ __forceinline__ void tri_ldmatrix(uint32_t (&r)[N], const void *row) {
 #if TRI_CUDA_EMULATED

@@ -1,28 +1,34 @@
-/* gemm_agree.c - algorithms of which each gives a row the bits the others give it: chosen by trial, checked with the weights.
+/* gemm_agree.c - algorithms of which each gives a row the bits the others give it: chosen by trial, checked
+ * with the weights.
  *
- * Which bits: those of the first algorithm for many rows, in the library's order, whose bits some algorithm in every bucket
- * gives (or in the most buckets). So they follow from the shape, the library and the GPU, never from a measured time, and
- * all ranks and runs have the same. Among algorithms that were shown to give them the quickest serves the bucket.
+ * Which bits: those of the first algorithm for many rows, in the library's order, whose bits some algorithm
+ * in every bucket gives (or in the most buckets). So they follow from the shape, the library and the GPU,
+ * never from a measured time, and all ranks and runs have the same. Among algorithms that were shown to give
+ * them the quickest serves the bucket.
  *
- * An algorithm may divide its work, and with it a sum, by how many tiles there are for how many multiprocessors (stream-K)
- * and say nothing of it. So a trial has as many rows as training, and numbers of rows that fill other numbers of tiles. */
+ * An algorithm may divide its work, and with it a sum, by how many tiles there are for how many
+ * multiprocessors (stream-K) and say nothing of it. So a trial has as many rows as training, and numbers of
+ * rows that fill other numbers of tiles. */
 #include "gemm_impl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen, so that a shape takes 0.1 s on an H100 where a model has 1.5 billion parameters, 0.3 s where it has 8, and an
- * output matrix [128256,4096] 1.2 s: reckoned from what its memory and tensor cores can do, not measured. */
+/* Chosen, so that a shape takes 0.1 s on an H100 where a model has 1.5 billion parameters, 0.3 s where it has
+ * 8, and an output matrix [128256,4096] 1.2 s: reckoned from what its memory and tensor cores can do, not
+ * measured. */
 enum { CLASSES = 4, MEMBERS = 8, MEMBERS_MANY = 4 };
 
-/* Rows of a trial at most: a training step's; and beside few multiprocessors fewer make as many waves of tiles. Bytes of its
- * results: 4 GiB on an H100, which takes 2 ms to write them, and no more than of logits at once, which there is room for. */
+/* Rows of a trial at most: a training step's; and beside few multiprocessors fewer make as many waves of
+ * tiles. Bytes of its results: 4 GiB on an H100, which takes 2 ms to write them, and no more than of logits
+ * at once, which there is room for. */
 enum { TRIAL_ROWS = 4096, TRIAL_ROWS_PER_SM = 64, TRIAL_BYTES_PER_SM = 32 << 20 };
 
 /* Rows above a trial's, for which there is room to work too. Chosen: above a head's chunk. */
 enum { ABOVE_MANY = 8192 };
 
-/* The check's rows, and bytes of their results: it lies in the ledger's memory. Chosen: a few percent of a small GPU's. */
+/* The check's rows, and bytes of their results: it lies in the ledger's memory. Chosen: a few percent of a
+ * small GPU's. */
 enum { CHECK_ROWS = 512, CHECK_BYTES = 128 << 20 };
 
 static int64_t check_rows(const tri_linear *l) { return tri_lt_room_rows(l, CHECK_BYTES, CHECK_ROWS); }
@@ -45,8 +51,8 @@ static tri_status agree_at(const tri_linear *l, const tri_lt *p, cublasLtMatmulH
   return tri_lt_agree(l, p, c, r, place == 0 ? left : place == 1 ? 0 : left / 2, rows, same);
 }
 
-/* *same: the judge's bits for every number of rows that is tried of those the bucket serves; for many also fewer, as a
- * step's last micro-batch may hold. */
+/* *same: the judge's bits for every number of rows that is tried of those the bucket serves; for many also
+ * fewer, as a step's last micro-batch may hold. */
 static tri_status agree_in(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
                            const tri_lt_room *r, int bucket, bool *same) {
   const int64_t many[] = {1, 17, 129, 300, 1111, r->rows - 1, 3000, r->rows};
@@ -140,8 +146,8 @@ static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found 
 
 /* ---- the quickest of its members ---- */
 
-/* Serves the bucket with the quickest of the class: `many`, and those in f from `member` on. All have room to work,
- * whichever is chosen, so that the ledger does not follow from a time. */
+/* Serves the bucket with the quickest of the class: `many`, and those in f from `member` on. All have room to
+ * work, whichever is chosen, so that the ledger does not follow from a time. */
 static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const tri_lt_room *r, int bucket,
                                 const cublasLtMatmulHeuristicResult_t *many, int member) {
   const int64_t rows = tri_lt_rows[bucket] < r->rows ? tri_lt_rows[bucket] : r->rows;
@@ -227,16 +233,15 @@ static tri_status fail_check(const tri_linear *l, const tri_lt *p, int64_t rows,
   TRI_FAIL(
       TRI_EDEVICE,
       "cuBLASLt %zu on %s: a row times the [%lld,%lld] weight (%s, result %s%s) has other bits among %lld "
-      "rows "
-      "than among %lld, so sampling and training would differ; use another version of the library, or set "
-      "run.sampler: rescore",
+      "rows than among %lld, so sampling and training would differ; use another version of the library, or "
+      "set run.sampler: rescore",
       cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
       tri_lt_type_name(l->dtype), tri_lt_type_name(p->out), p->bias ? " with bias" : "", (long long)rows,
       (long long)of);
 }
 
-/* Every bucket's algorithm for so many rows as it serves, and that for many for all: it judges. One for few rows that
- * fails gives way to that for many. */
+/* Every bucket's algorithm for so many rows as it serves, and that for many for all: it judges. One for few
+ * rows that fails gives way to that for many. */
 static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_room *r) {
   static const int64_t  rows[] = {1,  2,  3,   7,   8,   15,  16,  17,  31,  33,  63, 64,
                                   65, 97, 127, 128, 129, 200, 255, 256, 257, 384, 511};

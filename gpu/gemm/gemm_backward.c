@@ -1,10 +1,12 @@
-/* gemm_backward.c - algorithms of the gradients' products: the library's first for so many rows, sums in parts allowed.
+/* gemm_backward.c - algorithms of the gradients' products: the library's first for so many rows, sums in
+ * parts allowed.
  *
- * A gradient's bits may depend on the number of rows, not on the run: so the choice follows from the shape, the library and
- * the GPU, and parts of a sum are added in a fixed order (gemm_find.c). The number of rows is the length of bwd_w's sums,
- * and versions 12 and 13 of the library have dropped the end of a sum in parts whose length is not a multiple of a tile
- * (Triton's pull request 2767 of facebookexperimental). So an algorithm with parts is used only once it has given, of small
- * whole numbers, whose sums are exact in any order, what a whole sum gives. */
+ * A gradient's bits may depend on the number of rows, not on the run: so the choice follows from the shape,
+ * the library and the GPU, and parts of a sum are added in a fixed order (gemm_find.c). The number of rows is
+ * the length of bwd_w's sums, and versions 12 and 13 of the library have dropped the end of a sum in parts
+ * whose length is not a multiple of a tile (Triton's pull request 2767 of facebookexperimental). So an
+ * algorithm with parts is used only once it has given, of small whole numbers, whose sums are exact in any
+ * order, what a whole sum gives. */
 #include "gemm_impl.h"
 
 #include <stdio.h>
@@ -15,8 +17,8 @@ enum { ABOVE_MANY = 7001 };
 enum { ROWS_PER_SM = 64 };
 enum { COUNTS = 6 }; /* numbers of rows tried of a bucket */
 
-/* Parts pay where the result has few tiles and the sum is long: bwd_w's with many rows; bwd_x's with few, and there the
- * parts' room grows with the rows, which the last bucket does not bound. f32 is not for speed. */
+/* Parts pay where the result has few tiles and the sum is long: bwd_w's with many rows; bwd_x's with few, and
+ * there the parts' room grows with the rows, which the last bucket does not bound. f32 is not for speed. */
 static bool may_have_parts(const tri_linear *l, const tri_lt *p, int bucket) {
   if (l->dtype == TRI_F32) return false;
   return p->dir == TRI_LT_BWD_W ? tri_lt_least(bucket) > 256 : bucket < TRI_LT_MANY;
@@ -111,7 +113,8 @@ done:
   return st;
 }
 
-/* The library's first that can do the fewest rows and the most, and does it right. If none can, the one that serves stays. */
+/* The library's first that can do the fewest rows and the most, and does it right. If none can, the one that
+ * serves stays. */
 static tri_status settle_bucket(tri_linear *l, tri_lt *p, int bucket) {
   const cublasLtMatmulAlgo_t whole = p->algo[bucket];
   tri_lt_found               f;

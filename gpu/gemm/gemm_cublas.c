@@ -1,9 +1,11 @@
-/* gemm_cublas.c - the linear_* operations by cuBLASLt: products, each by the algorithm chosen for so many rows.
+/* gemm_cublas.c - the linear_* operations by cuBLASLt: products, each by the algorithm chosen for so many
+ * rows.
  *
- * cuBLASLt's arrays are column-major, so every product here is the transposed one: y^T [n_out,M] = W x^T. The library
- * picks an algorithm for one number of rows, and two algorithms may add in different orders. So those in use are chosen
- * when the shape is opened, and all that serve fwd give a row the same bits (gemm_agree.c). What NVIDIA promises is less:
- * the same bits from run to run of one call on one sort of GPU by one version ("Results Reproducibility"). */
+ * cuBLASLt's arrays are column-major, so every product here is the transposed one: y^T [n_out,M] = W x^T. The
+ * library picks an algorithm for one number of rows, and two algorithms may add in different orders. So those
+ * in use are chosen when the shape is opened, and all that serve fwd give a row the same bits (gemm_agree.c).
+ * What NVIDIA promises is less: the same bits from run to run of one call on one sort of GPU by one version
+ * ("Results Reproducibility"). */
 #include "gemm.h"
 #include "gemm_impl.h"
 
@@ -159,7 +161,8 @@ static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
   TRI_ASSERT(t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols);
 }
 
-/* A product of many rows is made in blocks of about one size, none beyond what its algorithm was chosen for. */
+/* A product of many rows is made in blocks of about one size, none beyond what its algorithm was chosen
+ * for. */
 static int64_t block_rows(int64_t rows) {
   int64_t most = tri_lt_rows[TRI_LT_MANY], n = (rows + most - 1) / most;
 

@@ -7,7 +7,8 @@
 enum { ALIGN_WEIGHTS = 128 }; /* bytes; 64 elements, which params.c keeps to, in the smaller type */
 enum { MAX_IDS = 1024 };      /* above CUBLASLT_MATMUL_TILE_END of version 13 */
 
-/* What the address of any row of n elements is a multiple of, if that of the first is one of ALIGN_WEIGHTS. */
+/* What the address of any row of n elements is a multiple of, if that of the first is one of
+ * ALIGN_WEIGHTS. */
 static uint32_t row_align(int64_t n, tri_dtype t) {
   uint32_t bytes = ALIGN_WEIGHTS;
 
@@ -24,9 +25,9 @@ static void alignments(const tri_linear *l, const tri_lt *p, uint32_t out[4]) {
   out[2] = out[3] = w ? ALIGN_WEIGHTS : row_align(fwd ? l->n_out : l->n_in, p->out);
 }
 
-/* Parts of a sum lie in the workspace as f32 and are added by a kernel of their own, in order. Not allowed: adding them in
- * the result (INPLACE), whose order some have seen change from run to run though counters are to keep it (NVIDIA's
- * CUDALibrarySamples, issue 243), and parts of the result's type, which rounds them. */
+/* Parts of a sum lie in the workspace as f32 and are added by a kernel of their own, in order. Not allowed:
+ * adding them in the result (INPLACE), whose order some have seen change from run to run though counters are
+ * to keep it (NVIDIA's CUDALibrarySamples, issue 243), and parts of the result's type, which rounds them. */
 static uint32_t scheme_of(bool parts) {
   return parts ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE : CUBLASLT_REDUCTION_SCHEME_NONE;
 }
@@ -75,8 +76,8 @@ static bool in_order(const cublasLtMatmulAlgo_t *algo) {
          config(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, 0) == CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
-/* Up to `want` that the library names, at out->at + out->n, and the useful among them kept. of: only with its id; NULL:
- * any. */
+/* Up to `want` that the library names, at out->at + out->n, and the useful among them kept. of: only with its
+ * id; NULL: any. */
 static tri_status ask(const tri_linear *l, const tri_lt *p, int64_t rows, bool parts,
                       const cublasLtMatmulAlgo_t *of, int want, tri_lt_found *out) {
   tri_status                       st = TRI_OK;
@@ -133,8 +134,9 @@ bool tri_lt_fits(const tri_linear *l, const tri_lt *p, int64_t rows, const cubla
 
 /* ---- relatives of an algorithm ---- */
 
-/* Tiles of cublasLtMatmulTile_t as numbers, which older headers have no names for: elements of y's width, then rows.
- * Those that fill 64 to 256 of the width and are known of Ampere's and Hopper's kernels, the most rows first. */
+/* Tiles of cublasLtMatmulTile_t as numbers, which older headers have no names for: elements of y's width,
+ * then rows. Those that fill 64 to 256 of the width and are known of Ampere's and Hopper's kernels, the most
+ * rows first. */
 static const struct tile {
   uint32_t id;
   int64_t  width, rows;
@@ -167,7 +169,8 @@ static bool stands(const tri_lt_found *f, int n, const cublasLtMatmulAlgo_t *alg
   return false;
 }
 
-/* The same id, its own choice of order within a tile, these tiles and stages, and the cluster that the library picks. */
+/* The same id, its own choice of order within a tile, these tiles and stages, and the cluster that the
+ * library picks. */
 static bool configure(const cublasLtMatmulAlgo_t *blank, const cublasLtMatmulAlgo_t *of, uint32_t tile,
                       uint32_t stages, cublasLtMatmulAlgo_t *out) {
   static const cublasLtMatmulAlgoConfigAttributes_t kept[] = {CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION,

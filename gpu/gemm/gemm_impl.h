@@ -1,4 +1,5 @@
-/* gemm_impl.h - what the files of the products share: one weight shape, its algorithms, their trials. Private to its room. */
+/* gemm_impl.h - what the files of the products share: one weight shape, its algorithms, their trials. Private
+ * to its room. */
 #ifndef TRI_GPU_GEMM_IMPL_H
 #define TRI_GPU_GEMM_IMPL_H
 
@@ -7,8 +8,8 @@
 
 #include <cublasLt.h>
 
-/* Algorithms asked for at a time, and relatives made of one; chosen: the library orders them by what it thinks they take,
- * and the quickest of one sort of bits has been seen behind the tenth. */
+/* Algorithms asked for at a time, and relatives made of one; chosen: the library orders them by what it
+ * thinks they take, and the quickest of one sort of bits has been seen behind the tenth. */
 enum { TRI_LT_TRIES = 32, TRI_LT_RELATIVES = 24 };
 
 /* An algorithm serves up to so many rows, the last one all. Chosen: decode steps, then micro-batches. */
@@ -99,11 +100,12 @@ TRI_CHECKED tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, 
 TRI_CHECKED tri_status tri_lt_run(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                                   tri_stream *s, const tri_lt_call *c);
 
-/* gemm_find.c. Algorithms for `rows` rows; n = 0 if the library has none. Sums are whole unless `parts`: then some may be
- * added in parts, of f32 and in a fixed order. */
+/* gemm_find.c. Algorithms for `rows` rows; n = 0 if the library has none. Sums are whole unless `parts`: then
+ * some may be added in parts, of f32 and in a fixed order. */
 TRI_CHECKED tri_status tri_lt_look_up(const tri_linear *l, const tri_lt *p, int64_t rows, bool parts,
                                       tri_lt_found *out);
-/* Appends relatives of the algorithm `of` that suit `rows` rows: the same one with other tiles. None that stands there. */
+/* Appends relatives of the algorithm `of` that suit `rows` rows: the same one with other tiles. None that
+ * stands there. */
 TRI_CHECKED tri_status tri_lt_relatives(const tri_linear *l, const tri_lt *p, int64_t rows,
                                         const cublasLtMatmulAlgo_t *of, tri_lt_found *io);
 /* Whether the algorithm can multiply so many rows, and the workspace it wants for it. */
@@ -123,15 +125,16 @@ typedef struct tri_lt_room {
   size_t      lt_bytes;
 } tri_lt_room;
 size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows);
-/* Rows of which `results` bytes hold the judge's results and another's; at least the first bucket's, at most `most`. */
+/* Rows of which `results` bytes hold the judge's results and another's; at least the first bucket's, at most
+ * `most`. */
 int64_t tri_lt_room_rows(const tri_linear *l, size_t results, int64_t most);
 /* Noise at `at`; rows, w, lt and lt_bytes are set. */
 TRI_CHECKED tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at);
 /* All rows by this algorithm: what others are compared with. */
 TRI_CHECKED tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                                     tri_lt_room *r);
-/* *same &= the algorithm can do it, and rows [first, first + rows) have the judge's bits. Raises c->workspaceSize to what
- * it wants for so many. The host waits. */
+/* *same &= the algorithm can do it, and rows [first, first + rows) have the judge's bits. Raises
+ * c->workspaceSize to what it wants for so many. The host waits. */
 TRI_CHECKED tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
                                     const tri_lt_room *r, int64_t first, int64_t rows, bool *same);
 /* The shortest of some runs with so many rows, the weights not in the cache. The host waits. */

@@ -1,4 +1,5 @@
-/* gemm_rows.cu - what gemm_cublas.c needs beside products: a bias of another type, noise, and a comparison of bits. */
+/* gemm_rows.cu - what gemm_cublas.c needs beside products: a bias of another type, noise, and a comparison of
+ * bits. */
 #include "gpu/base/cuda_util.cuh"
 
 extern "C" {
@@ -7,7 +8,8 @@ extern "C" {
 
 enum { THREADS = 256 }; /* chosen */
 
-/* y[M,n] f32 = bias[n] (+ base[M,n], which may be y, if ADD), bias B. Grid: tri_grid over the elements; judge: tri_cpu_linear_fwd. */
+/* y[M,n] f32 = bias[n] (+ base[M,n], which may be y, if ADD), bias B. Grid: tri_grid over the elements;
+ * judge: tri_cpu_linear_fwd. */
 template <class B, bool ADD>
 __global__ void __launch_bounds__(THREADS)
     bias_kernel(float *y, const B *bias, const float *base, int64_t M, int64_t n) {
@@ -30,8 +32,8 @@ tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base
 #undef LAUNCH
 }
 
-/* x[n] A: numbers of either sign between 2^-8 and 1, of like number in each octave, so that sums are not exact; a
- * function of seed and place by the hash "lowbias32" (Wellons 2018). Grid: tri_grid. */
+/* x[n] A: numbers of either sign between 2^-8 and 1, of like number in each octave, so that sums are not
+ * exact; a function of seed and place by the hash "lowbias32" (Wellons 2018). Grid: tri_grid. */
 template <class A> __global__ void __launch_bounds__(THREADS) noise_kernel(A *x, int64_t n, uint32_t seed) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS) {
     uint32_t h = (uint32_t)i ^ (uint32_t)(i >> 32) * 0x9e3779b9u ^ seed * 0x85ebca6bu;

@@ -4,7 +4,8 @@
 
 #include "gpu/base/cuda_impl.h"
 
-/* All that follow queue their work in s. y f32 [M,n] = bias[n] of either type (+ base f32 [M,n], which may be y, or NULL). */
+/* All that follow queue their work in s. y f32 [M,n] = bias[n] of either type (+ base f32 [M,n], which may be
+ * y, or NULL). */
 TRI_CHECKED tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base);
 /* x f32 or bf16: numbers in (-1, 1), a function of seed and place. */
 TRI_CHECKED tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed);

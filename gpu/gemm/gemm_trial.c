@@ -1,13 +1,15 @@
-/* gemm_trial.c - a product tried with noise: whether algorithms give rows the same bits, and how long one takes.
+/* gemm_trial.c - a product tried with noise: whether algorithms give rows the same bits, and how long one
+ * takes.
  *
- * A bf16 result hides what f32 sums differ in. So such a product is compared with -y of its judge added: what is left
- * of a sum when its upper 8 bits are taken away. */
+ * A bf16 result hides what f32 sums differ in. So such a product is compared with -y of its judge added: what
+ * is left of a sum when its upper 8 bits are taken away. */
 #include "gemm_impl.h"
 
 #include <math.h>
 
 enum { TURNS = 3 }; /* runs of which the shortest counts; chosen */
-/* Written before each timed run, so that the weights come from memory as in a model; twice an H100's cache of 50 MB. */
+/* Written before each timed run, so that the weights come from memory as in a model; twice an H100's cache of
+ * 50 MB. */
 enum { EVICT_BYTES = 128 << 20 };
 
 static size_t x_bytes(const tri_linear *l, int64_t rows) {

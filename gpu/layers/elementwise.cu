@@ -1,4 +1,5 @@
-/* elementwise.cu - operations on flat arrays and on rows: axpby, cast, sum of squares, AdamW, rows_get, rows_add. */
+/* elementwise.cu - operations on flat arrays and on rows: axpby, cast, sum of squares, AdamW, rows_get,
+ * rows_add. */
 #include "gpu/base/cuda_util.cuh"
 
 enum {
@@ -73,8 +74,8 @@ tri_status tri_cuda_cast(tri_stream *s, tri_out y, tri_in x) {
   return TRI_LAUNCH((cast_kernel<float, tri_bf16, false>), grid_of(s, n), THREADS, 0, s, y->data, x->data, n);
 }
 
-/* part[block] = sum of x^2 over elements [block each, (block + 1) each), f64; each is a multiple of TRI_UNIT. Which
- * thread adds what depends on n alone. Grid: the parts. */
+/* part[block] = sum of x^2 over elements [block each, (block + 1) each), f64; each is a multiple of TRI_UNIT.
+ * Which thread adds what depends on n alone. Grid: the parts. */
 template <bool VEC>
 __global__ void __launch_bounds__(THREADS)
     sumsq_kernel(double *part, const float *x, int64_t n, int64_t each) {
@@ -119,7 +120,8 @@ struct adamw_numbers { /* of tri_adamw */
   float beta1, beta2, eps, rate, root, shrink, scale;
 };
 
-/* One pass over w, m, v, g [n] f32 and, unless NULL, half [n] = w: 30 bytes an element. Grid: grid_of; judge: tri_cpu_adamw. */
+/* One pass over w, m, v, g [n] f32 and, unless NULL, half [n] = w: 30 bytes an element. Grid: grid_of; judge:
+ * tri_cpu_adamw. */
 template <bool VEC>
 __global__ void __launch_bounds__(THREADS)
     adamw_kernel(float *w, float *m, float *v, tri_bf16 *half, const float *g, adamw_numbers a, int64_t n) {
@@ -163,7 +165,8 @@ tri_status tri_cuda_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_ou
                     g->data, a, n);
 }
 
-/* y[K,C] = x[row[K],C] (x has n_rows); ADD: y[row[K],C] += x[K,C] (y has n_rows). Grid: K. Judges: tri_cpu_rows_*. */
+/* y[K,C] = x[row[K],C] (x has n_rows); ADD: y[row[K],C] += x[K,C] (y has n_rows). Grid: K. Judges:
+ * tri_cpu_rows_*. */
 template <bool ADD, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     rows_kernel(float *y, const float *x, const int32_t *row, int64_t n_rows, int64_t C) {

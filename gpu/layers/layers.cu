@@ -51,8 +51,9 @@ static __device__ __forceinline__ bool any_before(const int32_t *token, int64_t 
   return false;
 }
 
-/* dtable[V,C] += dx[N,C] at token[N], f32. The block of a token's first occurrence adds all of them in their order.
- * Grid: N. Shared: the places of a token in THREADS * FIND ids. Judge: tri_cpu_embed_bwd, whose bits it has. */
+/* dtable[V,C] += dx[N,C] at token[N], f32. The block of a token's first occurrence adds all of them in their
+ * order. Grid: N. Shared: the places of a token in THREADS * FIND ids. Judge: tri_cpu_embed_bwd, whose bits
+ * it has. */
 __global__ void __launch_bounds__(THREADS)
     embed_bwd_kernel(float *dtable, const float *dx, const int32_t *token, int64_t N, int64_t V, int64_t C) {
   TRI_SHARED(int, place, [THREADS * FIND]);
@@ -128,9 +129,9 @@ static column_parts parts_of(int64_t N, int64_t C) {
   return {(int)n, tri_blocks(N, n)};
 }
 
-/* total[C] += column sums of dy A [N,C], or (NORM) of dy * x * rstd with x f32 [N,C], rstd f32 [N]; with several parts
- * of `rows` rows total[part,C] = the part's sums. A row lane adds its rows in order, then the lanes are added in order.
- * Grid: parts * (C / COLUMNS). Judges: tri_cpu_colsum, tri_cpu_rmsnorm_bwd. */
+/* total[C] += column sums of dy A [N,C], or (NORM) of dy * x * rstd with x f32 [N,C], rstd f32 [N]; with
+ * several parts of `rows` rows total[part,C] = the part's sums. A row lane adds its rows in order, then the
+ * lanes are added in order. Grid: parts * (C / COLUMNS). Judges: tri_cpu_colsum, tri_cpu_rmsnorm_bwd. */
 template <class A, bool NORM>
 __global__ void __launch_bounds__(COLUMNS *ROW_LANES)
     column_kernel(float *total, const A *dy, const float *x, const float *rstd, int64_t N, int64_t C,
@@ -194,7 +195,8 @@ tri_status tri_cuda_colsum(tri_stream *s, tri_out db, tri_in dy) {
                          : add_columns<float, false>(s, db->data, dy->data, nullptr, nullptr, N, C);
 }
 
-/* RMSNorm: Zhang, Sennrich 2019, eq. 4. y A [N,C] = x rstd w, rstd[N] f32. Grid: N. Judge: tri_cpu_rmsnorm_fwd. */
+/* RMSNorm: Zhang, Sennrich 2019, eq. 4. y A [N,C] = x rstd w, rstd[N] f32. Grid: N. Judge:
+ * tri_cpu_rmsnorm_fwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(NORM_THREADS)
     rmsnorm_fwd_kernel(A *y, float *rstd, const float *x, const A *w, float eps, int64_t C) {
@@ -269,9 +271,9 @@ tri_status tri_cuda_rmsnorm_bwd(tri_stream *s, tri_out dx, tri_out dw, tri_in dy
               : add_columns<float, true>(s, dw->data, dy->data, x->data, rstd->data, N, C);
 }
 
-/* Rotary positions (Su et al. 2021), halves convention: (a, b) = x[0..D/2), x[D/2..D) of a head become (a cos - b sin,
- * b cos + a sin). qkv A [N,E], table f32 [positions,D] = cosines, sines. Grid: N; a thread takes 8 pairs of one head
- * at a time. Judge: tri_cpu_rope. */
+/* Rotary positions (Su et al. 2021), halves convention: (a, b) = x[0..D/2), x[D/2..D) of a head become (a cos
+ * - b sin, b cos + a sin). qkv A [N,E], table f32 [positions,D] = cosines, sines. Grid: N; a thread takes 8
+ * pairs of one head at a time. Judge: tri_cpu_rope. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     rope_kernel(A *qkv, const int32_t *pos, const float *table, int64_t positions, int heads, int half,
@@ -311,7 +313,8 @@ tri_status tri_cuda_rope(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, c
                           h->H + h->G, h->D / 2, E, (float)sign);
 }
 
-/* y A [N,F] = silu(g) u, gu A [N,2F] = [g | u]. Grid: any; units of 8 columns, row by row. Judge: tri_cpu_swiglu_fwd. */
+/* y A [N,F] = silu(g) u, gu A [N,2F] = [g | u]. Grid: any; units of 8 columns, row by row. Judge:
+ * tri_cpu_swiglu_fwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS) swiglu_fwd_kernel(A *y, const A *gu, int64_t N, int64_t F) {
   int64_t units = (F + TRI_UNIT - 1) / TRI_UNIT;
@@ -329,7 +332,8 @@ __global__ void __launch_bounds__(THREADS) swiglu_fwd_kernel(A *y, const A *gu, 
   }
 }
 
-/* dgu = [dy u silu'(g) | dy silu(g)]; y, unless NULL, as swiglu_fwd_kernel gives it. Judge: tri_cpu_swiglu_bwd. */
+/* dgu = [dy u silu'(g) | dy silu(g)]; y, unless NULL, as swiglu_fwd_kernel gives it. Judge:
+ * tri_cpu_swiglu_bwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     swiglu_bwd_kernel(A *dgu, A *y, const A *dy, const A *gu, int64_t N, int64_t F) {

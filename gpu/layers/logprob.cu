@@ -31,8 +31,8 @@ tri_status tri_cuda_logp_fwd(tri_stream *s, tri_out logp, tri_out ent, tri_out l
                          lse->data, logits->data, target->data, V, inv_temperature);
 }
 
-/* dlogits A [K,V] = d/dlogits of sum(dlogp * logp + dent * ent); rows with both 0 are written without being read.
- * Grid: K rows of `tiles` blocks, 8 columns to a thread. Judge: tri_cpu_logp_bwd. */
+/* dlogits A [K,V] = d/dlogits of sum(dlogp * logp + dent * ent); rows with both 0 are written without being
+ * read. Grid: K rows of `tiles` blocks, 8 columns to a thread. Judge: tri_cpu_logp_bwd. */
 template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     logp_bwd_kernel(A *dlogits, const float *logits, const int32_t *target, const float *lse,

@@ -1,11 +1,13 @@
-/* logprob.cuh - the softmax of a row of logits by one block: logp_fwd and sample get the same bits from it. */
+/* logprob.cuh - the softmax of a row of logits by one block: logp_fwd and sample get the same bits from
+ * it. */
 #ifndef TRI_GPU_LOGPROB_CUH
 #define TRI_GPU_LOGPROB_CUH
 
 #include "gpu/base/cuda_util.cuh"
 
 /* Threads of a row's block, by V alone, so that a row's bits depend on V alone. Chosen: one block fills a
- * multiprocessor where the vocabulary is a real one, as a chunk has about as many rows as there are of those. */
+ * multiprocessor where the vocabulary is a real one, as a chunk has about as many rows as there are of
+ * those. */
 enum {
   TRI_ROW_FEW = 32,
   TRI_ROW_SOME = 256,
@@ -31,8 +33,8 @@ template <class... P> static inline bool tri_vec4(int64_t V, P... pointers) {
   return ok;
 }
 
-/* Four logits from p on, `left` before the end of the row: -infinity behind it. VEC: p is on 16 bytes, and the memory
- * reaches to the next multiple of 4; what lies behind `left` in it is given as it is. */
+/* Four logits from p on, `left` before the end of the row: -infinity behind it. VEC: p is on 16 bytes, and
+ * the memory reaches to the next multiple of 4; what lies behind `left` in it is given as it is. */
 template <bool VEC>
 static __device__ __forceinline__ void tri_logits4(float (&v)[4], const float *p, int left) {
   if (VEC) {
@@ -61,9 +63,10 @@ typedef struct tri_row_softmax {
                        * with a NaN, an infinity, or logits beyond 10^9 whose rounding is all there is left */
 } tri_row_softmax;
 
-/* Of x [V] f32; every thread of the block calls it and gets the result. One pass: a thread keeps its own maximum and
- * its sums relative to that (Milakov, Gimelshein 2018), 16 logits at a time. Sums in f32, over threads in f64. What is
- * 87 below the maximum counts as e^-87, not as 0: the sum is at least 1. Judge: tri_cpu_softmax_row. */
+/* Of x [V] f32; every thread of the block calls it and gets the result. One pass: a thread keeps its own
+ * maximum and its sums relative to that (Milakov, Gimelshein 2018), 16 logits at a time. Sums in f32, over
+ * threads in f64. What is 87 below the maximum counts as e^-87, not as 0: the sum is at least 1. Judge:
+ * tri_cpu_softmax_row. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ tri_row_softmax tri_softmax_row(const float *x, int V,
                                                                   float inv_temperature) {

@@ -1,15 +1,17 @@
 /* sample.cu - draw one token per row of logits: temperature, top-k, top-p, keyed random numbers.
  *
- * The judge is src/cpu/sample.c, and the steps are its steps. Weights exp(scaled logit - max) have the CPU's bits and
- * are then cut to whole multiples of 2^-(62 - log2 V) (2^-44 for 150,000 tokens; exact down to weights of 2^-21), so
- * that every sum here is one of whole numbers, the same in any order. The token is the CPU's but where that decides:
- * - the CPU's draw without filters takes the sum of weights from logp's f32 sums, 1e-7 apart, and its other sums round
- *   in f64: a uniform number that close to the border of two tokens may give the neighbour;
- * - tokens lighter than 2^-44 of the heaviest are never drawn here, and top-p that ends within 1e-8 of the border of
- *   two tokens may keep one more or less.
+ * The judge is src/cpu/sample.c, and the steps are its steps. Weights exp(scaled logit - max) have the
+ * CPU's bits and are then cut to whole multiples of 2^-(62 - log2 V) (2^-44 for 150,000 tokens; exact down
+ * to weights of 2^-21), so that every sum here is one of whole numbers, the same in any order. The token
+ * is the CPU's but where that decides:
+ * - the CPU's draw without filters takes the sum of weights from logp's f32 sums, 1e-7 apart, and its
+ *   other sums round in f64: a uniform number that close to the border of two tokens may give the
+ *   neighbour;
+ * - tokens lighter than 2^-44 of the heaviest are never drawn here, and top-p that ends within 1e-8 of the
+ *   border of two tokens may keep one more or less.
  *
- * Each warp owns a stretch of the row and keeps the candidates of its stretch in order of id, at the stretch's own place
- * in `work`; blocks meet for histograms and for sums over warps only. */
+ * Each warp owns a stretch of the row and keeps the candidates of its stretch in order of id, at the
+ * stretch's own place in `work`; blocks meet for histograms and for sums over warps only. */
 #include "logprob.cuh"
 #include "base/rng.h"
 
@@ -69,7 +71,8 @@ template <int THREADS> static __device__ __forceinline__ mass *share(mass own) {
   return part;
 }
 
-/* Weights of bins in two words: the hardware adds words in shared memory at once, and 64 bits by trying again. */
+/* Weights of bins in two words: the hardware adds words in shared memory at once, and 64 bits by trying
+ * again. */
 struct bins {
   uint32_t low[BINS], high[BINS];
 };
@@ -82,7 +85,8 @@ static __device__ __forceinline__ void add_to_bin(bins *b, uint32_t i, mass weig
   if (high) atomicAdd(b->high + i, high);
 }
 
-/* b = weight of the candidates whose key begins as `cut` does, by the `width` bits of the key from `shift` on. */
+/* b = weight of the candidates whose key begins as `cut` does, by the `width` bits of the key from `shift`
+ * on. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ void fill_bins(bins *b, const candidates &c, const weighing &w,
                                                  bool by_mass, uint32_t cut, int shift, int width) {
@@ -107,8 +111,8 @@ static __device__ __forceinline__ void fill_bins(bins *b, const candidates &c, c
   }
 }
 
-/* The bin in which the weight, from the last bin down, reaches `need`; above += that of the bins beyond it. `whole`:
- * share() of the warps' own bins, the same number to each. Every warp finds the same. */
+/* The bin in which the weight, from the last bin down, reaches `need`; above += that of the bins beyond it.
+ * `whole`: share() of the warps' own bins, the same number to each. Every warp finds the same. */
 template <int THREADS>
 static __device__ __forceinline__ int find_bin(const bins &b, const mass *whole, mass need, mass *above) {
   enum { EACH = BINS / (THREADS / 32), LANE_BINS = EACH / 32 };
@@ -147,8 +151,8 @@ static __device__ __forceinline__ int rank_in_tile(const bool (&flag)[4], int *t
   return rank;
 }
 
-/* Keeps the candidates above `cut` and, of those equal to it, as many as `ties` says, the first ones of the row; moves
- * them to the front of the stretch's place in work [2*V]. */
+/* Keeps the candidates above `cut` and, of those equal to it, as many as `ties` says, the first ones of the
+ * row; moves them to the front of the stretch's place in work [2*V]. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ void keep(candidates *c, float *work, int V, uint32_t cut, uint32_t ties) {
   const float *x = c->x + c->first;
@@ -200,9 +204,9 @@ static __device__ __forceinline__ void keep(candidates *c, float *work, int V, u
   c->moved = true;
 }
 
-/* Keep the candidates with the largest logits, lowest id first among equals, as many as it takes for their weight to
- * reach top_k (1 each), or by_mass top_p of the weight of all; at least one. A radix selection as the CPU's. After the
- * first turn what lies below its bin is dropped, so that later turns read few. */
+/* Keep the candidates with the largest logits, lowest id first among equals, as many as it takes for their
+ * weight to reach top_k (1 each), or by_mass top_p of the weight of all; at least one. A radix selection as
+ * the CPU's. After the first turn what lies below its bin is dropped, so that later turns read few. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ void keep_largest(candidates *c, float *work, int V, const weighing &w,
                                                     const rule_numbers &rule, bool by_mass) {
@@ -239,7 +243,8 @@ static __device__ __forceinline__ void keep_largest(candidates *c, float *work, 
   keep<THREADS, VEC>(c, work, V, cut, (uint32_t)need);
 }
 
-/* The part of the row, by warps, in which the running sum passes *target, which then counts from the part's start. */
+/* The part of the row, by warps, in which the running sum passes *target, which then counts from the part's
+ * start. */
 template <int THREADS> static __device__ __forceinline__ int pass(const mass *part, mass *target) {
   int w = 0;
 #pragma unroll 1
@@ -283,8 +288,8 @@ static __device__ __forceinline__ int first_past(const float *x, int n, mass tar
   return n;
 }
 
-/* The token whose running sum of weights, in order of id, passes u times the weight of all; -1 if all weigh 0. The block
- * narrows the place down by parts, one to a warp; stretches lie `stretch` elements apart. */
+/* The token whose running sum of weights, in order of id, passes u times the weight of all; -1 if all weigh
+ * 0. The block narrows the place down by parts, one to a warp; stretches lie `stretch` elements apart. */
 template <int THREADS, bool VEC>
 static __device__ __forceinline__ int32_t draw(const candidates &c, const weighing &w, int V, int stretch,
                                                uint64_t seed, const int64_t *key) {
@@ -352,8 +357,8 @@ static __device__ __forceinline__ int32_t draw_row(const float *x, int V, float 
   return draw<THREADS, VEC>(c, w, V, stretch, rule.seed, key);
 }
 
-/* token i32, logp f32 [B] of logits f32 [B,V]; key i64 [B,3], work f32 [B,2*V] = per row logits [V], ids [V]. Grid: B.
- * Judge: tri_cpu_sample. */
+/* token i32, logp f32 [B] of logits f32 [B,V]; key i64 [B,3], work f32 [B,2*V] = per row logits [V], ids [V].
+ * Grid: B. Judge: tri_cpu_sample. */
 template <int THREADS, bool VEC>
 __global__ void __launch_bounds__(THREADS)
     sample_kernel(int32_t *token, float *logp, float *work, const float *logits, const int64_t *key, int V,

@@ -183,11 +183,11 @@ static int find_other_layout(const hub *h) {
   return -1;
 }
 
-/* Collective over world. Gathers between machines need no copy on their way where their buffers are registered: on all
- * ranks, at one offset in the arena, or NCCL promises nothing (user guide, "User Buffer Registration"). Inside a machine
- * NCCL wants memory of ncclMemAlloc and refuses cudaMalloc's at every collective anew, and it registers neither
- * ReduceScatter nor sums in place (2.28, coll_reg.cc): so only gathers that reach over machines are asked for. A run goes
- * on without. */
+/* Collective over world. Gathers between machines need no copy on their way where their buffers are
+ * registered: on all ranks, at one offset in the arena, or NCCL promises nothing (user guide, "User Buffer
+ * Registration"). Inside a machine NCCL wants memory of ncclMemAlloc and refuses cudaMalloc's at every
+ * collective anew, and it registers neither ReduceScatter nor sums in place (2.28, coll_reg.cc): so only
+ * gathers that reach over machines are asked for. A run goes on without. */
 static tri_status register_arena(tri_comm *world, hub *h, void *base) {
   const int at[] = {h->use[TRI_WORLD][GATHER], h->use[TRI_CROSS][GATHER]};
   int       other = find_other_layout(h);
@@ -281,8 +281,8 @@ static ncclResult_t launch(const tri_coll *k, ncclComm_t comm, cudaStream_t stre
   return ncclBroadcast(k->recv, k->recv, n, type, k->root, comm, stream);
 }
 
-/* The lock is held, p->ready recorded. about: for a trace, in which a collective begins once its data is there and the ones before it in
- * its stream are done; it may then still wait for the other ranks. */
+/* The lock is held, p->ready recorded. about: for a trace, in which a collective begins once its data is
+ * there and the ones before it in its stream are done; it may then still wait for the other ranks. */
 static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_note about, pending *p) {
   int          lane = tri_coll_lane(k->kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
   tri_stream  *s = &h->lane[lane].base;
@@ -320,7 +320,8 @@ static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
   TRI_ASSERT(h);
   p = &h->at[(h->started + 1) % PENDING];
   if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long past */
-  /* Without the lock: it waits where the caller's stream is full of work, and the watchdog must look meanwhile. */
+  /* Without the lock: it waits where the caller's stream is full of work, and the watchdog must look
+   * meanwhile. */
   TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k.stream)));
   pthread_mutex_lock(&h->lock);
   st = start(h, c->scope, &k, about, p);

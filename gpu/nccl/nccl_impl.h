@@ -71,8 +71,8 @@ tri_status tri_nccl_failed(const char *file, int line, const char *func, ncclRes
 /* Asks everything that runs to quit, and frees all communicators at once, as one may wait for another. Not
  * collective. */
 void tri_nccl_abort(tri_nccl_hub *h);
-/* Collective over comm's ranks. Until comm is done with what returned r (of ncclCommSplit: the parent). A call that fails, a rank that is
- * gone or wait_s of silence abort all. */
+/* Collective over comm's ranks. Until comm is done with what returned r (of ncclCommSplit: the parent). A
+ * call that fails, a rank that is gone or wait_s of silence abort all. */
 TRI_CHECKED tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, const char *what);
 /* Collective over comm's ranks. Finalizes and frees it; waits some seconds for the others. False if that
  * failed. */

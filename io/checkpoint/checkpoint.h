@@ -32,9 +32,9 @@ typedef struct tri_ckpt_reader tri_ckpt_reader;
 
 /* Collective over world (borrowed until commit or abandon). dir: OUTPUT/checkpoints, made if it is missing.
  * side_bytes: of the side files
- * that will follow, together. Removes what an earlier writer left of this step, checks that there is room, makes every data set and takes
- * its space. TRI_EFILE: no room, no right to write, a folder that not every rank sees; then nothing is left
- * behind. */
+ * that will follow, together. Removes what an earlier writer left of this step, checks that there is room,
+ * makes every data set and takes its space. TRI_EFILE: no room, no right to write, a folder that not every
+ * rank sees; then nothing is left behind. */
 TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world,
                                        const tri_ckpt_tensor *tensor, int n_tensor, int64_t side_bytes,
                                        tri_ckpt_writer **out);
@@ -51,9 +51,9 @@ TRI_CHECKED tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, c
  * 0's bytes are written, those of other ranks may be NULL. */
 TRI_CHECKED tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n);
 /* Collective over world. Makes everything durable, writes the manifest, renames the folder, swaps LATEST. A
- * checkpoint of the same step is replaced; those between LATEST's and this one are of a run that was wound back, and are
- * removed before (a step that is a link stays). On failure (TRI_EFILE) the folder is removed and LATEST is as it was. *w
- * is freed and NULL either way. */
+ * checkpoint of the same step is replaced; those between LATEST's and this one are of a run that was wound
+ * back, and are removed before (a step that is a link stays). On failure (TRI_EFILE) the folder is removed
+ * and LATEST is as it was. *w is freed and NULL either way. */
 TRI_CHECKED tri_status tri_ckpt_commit(tri_ckpt_writer **w);
 /* Collective over world. Closes and removes the unfinished folder. Accepts NULL, leaves NULL. */
 void tri_ckpt_abandon(tri_ckpt_writer **w);
@@ -61,17 +61,18 @@ void tri_ckpt_abandon(tri_ckpt_writer **w);
 /* ---- Folders. dir is OUTPUT/checkpoints; a missing one is an empty one. */
 
 /* Collective over world; rank 0 works. For the start of a run, when no other writes to dir: removes what
- * killed writers left, and puts back a checkpoint whose replacement did not come about. Links are removed, never
- * followed; what is another user's, or cannot be removed, is a warning. TRI_EFILE: dir itself is another user's link, or
- * no folder. */
+ * killed writers left, and puts back a checkpoint whose replacement did not come about. Links are removed,
+ * never followed; what is another user's, or cannot be removed, is a warning. TRI_EFILE: dir itself is
+ * another user's link, or no folder. */
 TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
 /* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, and in any case what
  * LATEST names and step in_use_step (-1: none). Newest first means from LATEST backwards: a higher step is of
- * a run that was wound back, and counts last. A step that is a link is kept elsewhere: it neither counts nor goes.
- * TRI_EFILE: some that should go are another user's, or cannot be removed. */
+ * a run that was wound back, and counts last. A step that is a link is kept elsewhere: it neither counts nor
+ * goes. TRI_EFILE: some that should go are another user's, or cannot be removed. */
 TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world);
-/* Not collective; rank 0 works, once every rank has read the checkpoint of this step. LATEST names it, so that higher steps
- * count last, as of a run that was wound back, and go as saves pass them; *moved: it named another. */
+/* Not collective; rank 0 works, once every rank has read the checkpoint of this step. LATEST names it, so
+ * that higher steps count last, as of a run that was wound back, and go as saves pass them; *moved: it named
+ * another. */
 TRI_CHECKED tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved);
 /* Collective over world (NULL: this process alone). The checkpoint that `path` means: a step folder, a run's
  * output folder, or its checkpoints folder; of the latter two what LATEST names, then older ones, then the
@@ -81,8 +82,8 @@ TRI_CHECKED tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *m
 TRI_CHECKED tri_status tri_ckpt_find(const char *path, tri_comm *world, bool verify, tri_text *skipped,
                                      char folder[TRI_CKPT_PATH_BYTES]);
 
-/* Not collective. The step folder that LATEST names in `path`, a run's output folder or its checkpoints folder, whole
- * or damaged; "" where it names none that is there, and tri_ckpt_find goes on to others. */
+/* Not collective. The step folder that LATEST names in `path`, a run's output folder or its checkpoints
+ * folder, whole or damaged; "" where it names none that is there, and tri_ckpt_find goes on to others. */
 TRI_CHECKED tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CKPT_PATH_BYTES]);
 
 /* ---- Reading. A damaged checkpoint is TRI_EFORMAT, a disk that does not read TRI_EFILE. */

@@ -80,8 +80,8 @@ static tri_status rename_folder(const char *from, const char *to) {
   return TRI_OK;
 }
 
-/* The step that LATEST names in the folder `at`, AT_FDCWD where dir is its path; else that is for messages. -1 without one.
- * A LATEST that is no link to a step folder is TRI_EFORMAT. */
+/* The step that LATEST names in the folder `at`, AT_FDCWD where dir is its path; else that is for messages.
+ * -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT. */
 static tri_status read_latest(int at, const char *dir, int64_t *step) {
   char    path[TRI_CKPT_PATH_BYTES], target[64];
   ssize_t n;
@@ -153,8 +153,8 @@ static int newest_first(const void *a, const void *b) {
   return (*x < *y) - (*x > *y);
 }
 
-/* Steps of the entries of this kind in the folder dir, a path from the open folder `at`, newest first. l->step by
- * tri_host_free. */
+/* Steps of the entries of this kind in the folder dir, a path from the open folder `at`, newest first.
+ * l->step by tri_host_free. */
 static tri_status list_steps(int at, const char *dir, kind_of_name kind, step_list *l) {
   tri_status     st = TRI_OK;
   struct dirent *entry;
@@ -217,8 +217,8 @@ static void wind_back(step_list *l, int64_t latest) {
   }
 }
 
-/* ---- clean and retain: rank 0's work. Entries are named relative to the open folder, so that no link on the way
- * to it can change where they lie. */
+/* ---- clean and retain: rank 0's work. Entries are named relative to the open folder, so that no link on the
+ * way to it can change where they lie. */
 
 /* The checkpoints folder. */
 typedef struct place {

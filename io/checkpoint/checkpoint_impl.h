@@ -60,16 +60,17 @@ TRI_CHECKED tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *w
 TRI_CHECKED tri_status tri_ckpt_manifest_add_file(tri_ckpt_manifest *m, const char *name, int64_t bytes,
                                                   uint64_t hash);
 TRI_CHECKED tri_status tri_ckpt_manifest_write(const tri_ckpt_manifest *m, const char *folder);
-/* The bytes of MANIFEST.json in the folder `at`, AT_FDCWD where `folder` is its path; else that is for messages.
- * *bytes by tri_host_free. */
+/* The bytes of MANIFEST.json in the folder `at`, AT_FDCWD where `folder` is its path; else that is for
+ * messages. *bytes by tri_host_free. */
 TRI_CHECKED tri_status tri_ckpt_manifest_read(int at, const char *folder, char **bytes, size_t *n);
 TRI_CHECKED tri_status tri_ckpt_manifest_parse(const char *folder, const char *bytes, size_t n,
                                                tri_ckpt_manifest *out);
-/* Are state.h5 and the side files there, and as long as they must be? at, folder: as tri_ckpt_manifest_read. */
+/* Are state.h5 and the side files there, and as long as they must be? at, folder: as
+ * tri_ckpt_manifest_read. */
 TRI_CHECKED tri_status tri_ckpt_manifest_check_sizes(const tri_ckpt_manifest *m, int at, const char *folder);
 void                   tri_ckpt_manifest_free(tri_ckpt_manifest *m);
-/* The hash of state.h5 without its tensors. TRI_EFORMAT: tensors overlap, or more lies beside them than HDF5 needs for
- * them. */
+/* The hash of state.h5 without its tensors. TRI_EFORMAT: tensors overlap, or more lies beside them than HDF5
+ * needs for them. */
 TRI_CHECKED tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const char *folder, uint64_t *hash);
 /* n bytes at offset of an open file; a short file is TRI_EFORMAT. `path` is for the message. */
 TRI_CHECKED tri_status tri_ckpt_read_at(int fd, const char *path, void *buf, size_t n, int64_t offset_bytes);
@@ -90,8 +91,8 @@ hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t);
 /* A group and those above it, made where they are missing; *out by H5Gclose. `file_path` is for the message.
  */
 TRI_CHECKED tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, const char *path, hid_t *out);
-/* Is every part of `object`, a path in the file, a plain link to an object of this same file? Others could lead to any
- * file of the reader's; no trireme writes them. TRI_EFORMAT, also where there is none. */
+/* Is every part of `object`, a path in the file, a plain link to an object of this same file? Others could
+ * lead to any file of the reader's; no trireme writes them. TRI_EFORMAT, also where there is none. */
 TRI_CHECKED tri_status tri_ckpt_h5_check_links(hid_t file, const char *file_path, const char *object);
 /* Does the data set have its bytes in one piece of its own file? */
 bool tri_ckpt_h5_is_plain(hid_t set);
@@ -104,28 +105,31 @@ TRI_CHECKED tri_status tri_ckpt_h5_put(hid_t object, const char *path, const cha
 TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, const char *name,
                                             const char *text);
 
-/* checkpoint_read.c. Not collective. Is entry e's data set of the manifest's shape, type and place? *set by H5Dclose, -1 on
- * failure, which is TRI_EFORMAT. */
+/* checkpoint_read.c. Not collective. Is entry e's data set of the manifest's shape, type and place? *set by
+ * H5Dclose, -1 on failure, which is TRI_EFORMAT. */
 TRI_CHECKED tri_status tri_ckpt_open_set(tri_ckpt_reader *r, const tri_ckpt_entry *e, hid_t *set);
-/* checkpoint_verify.c. Collective over world (NULL: this process alone), which shares the work. Every data set, and every
- * hash of its bytes. One line of *report (borrowed, may be NULL) for each that is damaged; the first is the message. */
+/* checkpoint_verify.c. Collective over world (NULL: this process alone), which shares the work. Every data
+ * set, and every hash of its bytes. One line of *report (borrowed, may be NULL) for each that is damaged; the
+ * first is the message. */
 TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world, tri_text *report);
 
 /* checkpoint_room.c. Not collective. */
 
-/* What a checkpoint takes on the disk, while it is written: its tensors, and the rest, with the ends of HDF5's pieces. */
+/* What a checkpoint takes on the disk, while it is written: its tensors, and the rest, with the ends of
+ * HDF5's pieces. */
 typedef struct tri_ckpt_room {
   int64_t tensor_bytes, rest_bytes;
   int64_t block_bytes; /* HDF5 takes space for metadata in pieces of this size */
 } tri_ckpt_room;
 
-/* side_bytes: of the side files together. Slabs are reckoned as tri_state_save makes them: pieces of 4 MiB. */
+/* side_bytes: of the side files together. Slabs are reckoned as tri_state_save makes them: pieces of 4
+ * MiB. */
 tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes);
 
-/* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if that much is free there.
- * Only this user can write in the folder until it gets its *mode, which is for the end. Where the file system cannot promise
- * room, a file `room` in it holds rest_bytes until give(): HDF5's own structures are written by all ranks together, and one
- * rank that fails there would leave the others waiting. */
+/* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if that much is
+ * free there. Only this user can write in the folder until it gets its *mode, which is for the end. Where the
+ * file system cannot promise room, a file `room` in it holds rest_bytes until give(): HDF5's own structures
+ * are written by all ranks together, and one rank that fails there would leave the others waiting. */
 TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder, const tri_ckpt_room *need,
                                              mode_t *mode);
 TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);
@@ -142,13 +146,14 @@ TRI_CHECKED tri_status tri_ckpt_agree(tri_comm *world, tri_status mine);
 TRI_CHECKED tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the disk */
-/* A folder of plain files of this user's, the manifest first; a link is removed itself. TRI_OK when it is not there. */
+/* A folder of plain files of this user's, the manifest first; a link is removed itself. TRI_OK when it is not
+ * there. */
 TRI_CHECKED tri_status tri_ckpt_remove(const char *folder);
 /* dir/step-%08d.tmp becomes dir/step-%08d and LATEST names it; both or neither. */
 TRI_CHECKED tri_status tri_ckpt_publish(const char *dir, int64_t step);
-/* Before step next_step is published: removes the steps between it and the one LATEST names, as of a run that was wound
- * back, and says so, each with a line. Links stay, and what cannot be removed is a warning. Without a LATEST that names a
- * step that is there, nothing goes. */
+/* Before step next_step is published: removes the steps between it and the one LATEST names, as of a run that
+ * was wound back, and says so, each with a line. Links stay, and what cannot be removed is a warning. Without
+ * a LATEST that names a step that is there, nothing goes. */
 TRI_CHECKED tri_status tri_ckpt_discard_abandoned(const char *dir, int64_t next_step);
 
 #endif

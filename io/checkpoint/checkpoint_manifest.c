@@ -22,8 +22,8 @@ enum { HEX_DIGITS = 16 };
 static const size_t manifest_limit_bytes = (size_t)1
                                            << 24; /* chosen: 100,000 tensors, twenty times the most known */
 
-/* Of state.h5 beside its tensors. Chosen: the hashes of 140 TB in pieces of 4 MiB; and for each tensor twice what it is
- * aligned to, which leaves 64 KiB for its header and names. */
+/* Of state.h5 beside its tensors. Chosen: the hashes of 140 TB in pieces of 4 MiB; and for each tensor twice
+ * what it is aligned to, which leaves 64 KiB for its header and names. */
 static const int64_t rest_limit_bytes = (int64_t)1 << 30, rest_limit_tensor_bytes = 2 * TRI_CKPT_ALIGN_BYTES;
 
 enum { MOST_NESTED = 1 << 19 }; /* chosen: twice what these tensors need */
@@ -370,8 +370,8 @@ static tri_status hash_range(int fd, const char *path, int64_t begin, int64_t en
   return TRI_OK;
 }
 
-/* Orders the tensors by place and counts what lies beside them, which is hashed whole: a file of another's making may be of
- * any size without taking room on its disk. */
+/* Orders the tensors by place and counts what lies beside them, which is hashed whole: a file of another's
+ * making may be of any size without taking room on its disk. */
 static tri_status check_rest(const tri_ckpt_manifest *m, const char *path, tri_ckpt_entry **order) {
   int64_t at = 0, rest = 0, most = rest_limit_bytes + m->n_entry * rest_limit_tensor_bytes;
 

@@ -64,8 +64,8 @@ static tri_status check_limit(const char *path, int64_t bytes) {
   return TRI_OK;
 }
 
-/* Grow the open file to this size with blocks behind it, and close it. *promised: false where the file system cannot
- * promise blocks. */
+/* Grow the open file to this size with blocks behind it, and close it. *promised: false where the file system
+ * cannot promise blocks. */
 static tri_status take(const char *path, int fd, int64_t bytes, bool *promised) {
   int err;
 
@@ -89,8 +89,9 @@ done:
   return st;
 }
 
-/* While it is filled nobody else may write there: MPI opens state.h5 by its name, on every node, and would follow a link.
- * A file system that does not let modes be set (CIFS, NFS with access lists) does no harm where nobody else may anyway. */
+/* While it is filled nobody else may write there: MPI opens state.h5 by its name, on every node, and would
+ * follow a link. A file system that does not let modes be set (CIFS, NFS with access lists) does no harm
+ * where nobody else may anyway. */
 static tri_status make_own(const char *folder, mode_t *mode) {
   struct stat sb;
   int         fd, why;

@@ -18,10 +18,10 @@ typedef struct tri_dataset tri_dataset;
  * them. */
 typedef enum { TRI_DATA_RL, TRI_DATA_PROMPTS, TRI_DATA_SFT, TRI_DATA_SCORE } tri_data_kind;
 
-/* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is bad for
- * another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a
- * prompt (its begin token goes first) and the first max_total_tokens of a whole example (its end token
- * goes first). */
+/* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is
+ * bad for another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a
+ * prompt (its begin token goes first) and the first max_total_tokens of a whole example (its end token goes
+ * first). */
 typedef enum { TRI_OVERLONG_ERROR, TRI_OVERLONG_DROP, TRI_OVERLONG_TRUNCATE } tri_overlong;
 
 /* Everything is borrowed and must live until tri_dataset_open returns. */
@@ -44,11 +44,12 @@ typedef struct tri_data_opt {
   tri_status (*encode)(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                        int64_t *n_id);
   void *ctx;
-  /* RL, PROMPTS: why an answer [n] cannot be used, or NULL; makes its line a bad one. NULL: every answer can. */
+  /* RL, PROMPTS: why an answer [n] cannot be used, or NULL; makes its line a bad one. NULL: every answer
+   * can. */
   const char *(*refuse)(const void *ctx, const char *answer, size_t n);
   const void *refuse_ctx;
-  /* tri_dataset_open only. Bad lines do not end it: all are counted here, the first 20 each with its message, and *out is
-   * NULL with TRI_OK. NULL: the first ends it. */
+  /* tri_dataset_open only. Bad lines do not end it: all are counted here, the first 20 each with its message,
+   * and *out is NULL with TRI_OK. NULL: the first ends it. */
   tri_faults *faults;
 } tri_data_opt;
 

@@ -33,11 +33,11 @@ typedef struct tri_replay_opt {
 } tri_replay_opt;
 
 /* Not collective: every rank reads and checks the whole file, a line at a time, and keeps the prompts rank,
- * rank + size, ... (so that tri_rollout_exchange can follow); all ranks come to the same error. `group` lines that follow each
- * other are the answers to one prompt and have one prompt_id, or none (then -1). Wanted: `tokens`. Where
- * absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos, `logprobs` and `reward` NaN,
- * parts of `rewards` NaN. out->has_logp, has_reward: every line of the file has them, alike on every rank.
- * Advantages are 0. *out must be empty before. Anything unfit is TRI_EINPUT, FILE:LINE. */
+ * rank + size, ... (so that tri_rollout_exchange can follow); all ranks come to the same error. `group` lines
+ * that follow each other are the answers to one prompt and have one prompt_id, or none (then -1). Wanted:
+ * `tokens`. Where absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos, `logprobs`
+ * and `reward` NaN, parts of `rewards` NaN. out->has_logp, has_reward: every line of the file has them, alike
+ * on every rank. Advantages are 0. *out must be empty before. Anything unfit is TRI_EINPUT, FILE:LINE. */
 TRI_CHECKED tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_replay_opt *opt,
                                              int rank, int size, tri_rollout *out);
 

@@ -54,8 +54,8 @@ static void warn_left_out(const char *folder, const char *name, const char *what
   tri_log(TRI_LOG_WARN, "%s/%s: is %s; checkpoints and exports go without it", folder, name, what);
 }
 
-/* *fd: -1 where there is none, or with a warning none that is carried. What is looked at is what is read: no name is
- * asked twice. */
+/* *fd: -1 where there is none, or with a warning none that is carried. What is looked at is what is read: no
+ * name is asked twice. */
 static tri_status open_file(const char *folder, const char *name, char path[PATH_ROOM], int *fd) {
   static const char link[] = "a link that leads out of its folder, or to no file, and is not followed";
   struct stat       sb;

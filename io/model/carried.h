@@ -4,8 +4,8 @@
 
 #include "io/checkpoint/checkpoint.h"
 
-/* chat_template.jinja, special_tokens_map.json and others: what stands beside the weights and is not read here. What is read
- * (config.json, tokenizer.json, ...) is source.h's. */
+/* chat_template.jinja, special_tokens_map.json and others: what stands beside the weights and is not read
+ * here. What is read (config.json, tokenizer.json, ...) is source.h's. */
 enum { TRI_CARRIED_FILES = 13 };
 const char *tri_carried_name(int i); /* i < TRI_CARRIED_FILES */
 
@@ -16,9 +16,9 @@ typedef struct tri_carried {
   size_t n[TRI_CARRIED_FILES];
 } tri_carried;
 
-/* Not collective. Those in a model's folder. They are taken without being asked for, so no link is followed out of the
- * folder: only one to a file beside it, and one into blobs/ of the same repository in a cache of Hugging Face's
- * (../../blobs/NAME). Another link, and what is no regular file, is a
+/* Not collective. Those in a model's folder. They are taken without being asked for, so no link is followed
+ * out of the folder: only one to a file beside it, and one into blobs/ of the same repository in a cache of
+ * Hugging Face's (../../blobs/NAME). Another link, and what is no regular file, is a
  * warning and not carried. TRI_EINPUT: too large. TRI_EFILE: cannot be read. */
 TRI_CHECKED tri_status tri_carried_read(const char *folder, tri_carried *out);
 /* Not collective. Those in a checkpoint. */

@@ -19,8 +19,9 @@ enum {
   MOST_NESTED = 1 << 12
 }; /* chosen: such files have a few KiB */
 
-/* Limits of sizes, chosen: twice and more of what dense models have (126 layers, 53 248 wide, 262 144 tokens, 4e11
- * parameters), so that a file that asks for the impossible is refused before anything is tried with it. */
+/* Limits of sizes, chosen: twice and more of what dense models have (126 layers, 53 248 wide, 262 144 tokens,
+ * 4e11 parameters), so that a file that asks for the impossible is refused before anything is tried with
+ * it. */
 enum { MOST_L = 1 << 12, MOST_HEADS = 1 << 12, MOST_D = 512, MOST_WIDTH = 1 << 17, MOST_V = 1 << 22 };
 static const int64_t MOST_PARAMETERS = (int64_t)1 << 42;
 
@@ -158,8 +159,8 @@ static tri_status refuse_unknown(const source *s) {
   return tri_hf_check_fields(s->name, s->root);
 }
 
-/* A llama with a window of attention, which other programs apply though transformers does not. Qwen2 has one only
- * with use_sliding_window, which is refused. */
+/* A llama with a window of attention, which other programs apply though transformers does not. Qwen2 has one
+ * only with use_sliding_window, which is refused. */
 static tri_status refuse_window(const source *s, int64_t max_pos) {
   const json_t *size = json_object_get(s->root, "sliding_window");
 

@@ -34,8 +34,8 @@ typedef struct tri_hf_text {
 TRI_CHECKED tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *generation,
                                            tri_model_shape *shape, tri_eos *eos);
 
-/* The type that config.json says its weights have, as far as this program computes in it: float32 TRI_F32, everything else
- * TRI_BF16. TRI_EINPUT where the text is no JSON object. Not collective. */
+/* The type that config.json says its weights have, as far as this program computes in it: float32 TRI_F32,
+ * everything else TRI_BF16. TRI_EINPUT where the text is no JSON object. Not collective. */
 TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out);
 
 #endif

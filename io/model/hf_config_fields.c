@@ -1,4 +1,5 @@
-/* hf_config_fields.c - the fields a config.json may have: which are read, which change nothing, which are refused. */
+/* hf_config_fields.c - the fields a config.json may have: which are read, which change nothing, which are
+ * refused. */
 #include "hf_config_impl.h"
 
 #include <string.h>
@@ -12,8 +13,8 @@ typedef struct field {
   const char *why; /* what another value asks for; NULL with ANY */
 } field;
 
-/* LlamaConfig, Qwen2Config and PreTrainedConfig of transformers 4.45 and 5.23, the generation parameters of both, and
- * what published files hold besides. */
+/* LlamaConfig, Qwen2Config and PreTrainedConfig of transformers 4.45 and 5.23, the generation parameters of
+ * both, and what published files hold besides. */
 /* clang-format off */
 static const field known[] = {
     /* read by hf_config.c, which checks the values */
@@ -126,7 +127,8 @@ static bool changes_nothing(rule r, const json_t *v) {
          (json_is_object(v) && !json_object_size(v));
 }
 
-/* Code of the model's own, which transformers would run instead of its Llama or Qwen2 when told to trust it. */
+/* Code of the model's own, which transformers would run instead of its Llama or Qwen2 when told to trust
+ * it. */
 static tri_status check_auto_map(const char *name, const json_t *map) {
   const char *key;
   json_t     *v;
@@ -135,8 +137,7 @@ static tri_status check_auto_map(const char *name, const json_t *map) {
     if (strncmp(key, "AutoModel", 9) && strcmp(key, "AutoConfig")) continue;
     TRI_FAIL(TRI_EINPUT,
              "%s: `auto_map` names code of the model's own (%s), which is not run here; remove `auto_map` "
-             "from the "
-             "file if the model computes what a plain one does",
+             "from the file if the model computes what a plain one does",
              name, key);
   }
   return TRI_OK;
@@ -145,8 +146,7 @@ static tri_status check_auto_map(const char *name, const json_t *map) {
 static tri_status fail_unknown(const char *name, const tri_text *unknown) {
   TRI_FAIL(TRI_EINPUT,
            "%s: has fields that this version does not know: %s; a field that does not change what the model "
-           "computes "
-           "can be removed from the file, or set to null",
+           "computes can be removed from the file, or set to null",
            name, unknown->data);
 }
 

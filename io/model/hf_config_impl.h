@@ -6,8 +6,8 @@
 
 #include <jansson.h>
 
-/* Every field of a config.json is read, known to change nothing, or refused by name: TRI_EINPUT, `name` first in the
- * message. null is always as if the field were not there. Not collective. */
+/* Every field of a config.json is read, known to change nothing, or refused by name: TRI_EINPUT, `name` first
+ * in the message. null is always as if the field were not there. Not collective. */
 TRI_CHECKED tri_status tri_hf_check_fields(const char *name, const json_t *config);
 /* The same for the object of rope_scaling or rope_parameters. */
 TRI_CHECKED tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope);

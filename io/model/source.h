@@ -28,11 +28,11 @@ typedef struct tri_source tri_source;
 /* Collective over world (NULL: this process alone). path: a Hugging Face folder, a checkpoint folder, or a
  * run's output folder (its LATEST). weights false: only the small files are read. */
 TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out);
-/* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the Hugging Face Hub,
- * OWNER/NAME, is told. */
+/* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the
+ * Hugging Face Hub, OWNER/NAME, is told. */
 TRI_CHECKED tri_status tri_source_missing(const char *path);
-/* Not collective. TRI_EINPUT where `path` is the output folder of a run that has no checkpoint yet: for a path at which none
- * was found. */
+/* Not collective. TRI_EINPUT where `path` is the output folder of a run that has no checkpoint yet: for a
+ * path at which none was found. */
 TRI_CHECKED tri_status tri_source_check_output(const char *path);
 /* Collective over world (NULL: this process alone). As tri_ckpt_find, with a warning that names the damaged
  * checkpoints that were passed over and the one taken. */
@@ -52,7 +52,8 @@ void             tri_source_close(tri_source **s);
 
 const tri_model_shape *tri_source_shape(const tri_source *s);
 const tri_eos         *tri_source_eos(const tri_source *s);
-/* Not collective. The files that go with the model, from where it comes; of random weights, those beside the tokenizer. */
+/* Not collective. The files that go with the model, from where it comes; of random weights, those beside the
+ * tokenizer. */
 TRI_CHECKED tri_status tri_source_read_carried(const tri_source *s, tri_carried *out);
 /* NULL when the model brings no tokenizer. */
 const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);

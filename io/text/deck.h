@@ -8,8 +8,9 @@ typedef struct tri_deck tri_deck;
 
 enum { TRI_DECK_PLAIN = -1, TRI_DECK_EMPTY_LIST = -2 };
 
-/* One scalar. A list is one entry per item (or, where its items are mappings, one per field of each item, and one
- * per part of a field that is a list), in order and next to each other. All text is valid UTF-8, NUL-terminated and borrowed from the deck. */
+/* One scalar. A list is one entry per item (or, where its items are mappings, one per field of each item, and
+ * one per part of a field that is a list), in order and next to each other. All text is valid UTF-8,
+ * NUL-terminated and borrowed from the deck. */
 typedef struct tri_deck_entry {
   const char *section; /* "" for what stands at the top level, and for an argument without a dot */
   const char *key;     /* "" where the section itself is a list, or is empty */

@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Not collective. For a file that begins with these bytes: what it is and how it becomes JSON lines, to go on behind
- * "FILE: is "; NULL: nothing speaks against JSON lines. */
+/* Not collective. For a file that begins with these bytes: what it is and how it becomes JSON lines, to go on
+ * behind "FILE: is "; NULL: nothing speaks against JSON lines. */
 const char *tri_file_kind(const char *bytes, size_t n);
 
 #endif

@@ -7,13 +7,14 @@
 /* "..." with what JSON wants escaped; n bytes of UTF-8, which may hold NUL. TRI_EINTERNAL if they are not
  * UTF-8. */
 TRI_CHECKED tri_status tri_json_put_string(tri_text *t, const char *s, size_t n);
-/* As number.h writes it: the shortest text that reads back as the same double (same float). Not finite: null. */
+/* As number.h writes it: the shortest text that reads back as the same double (same float). Not finite:
+ * null. */
 TRI_CHECKED tri_status tri_json_put_double(tri_text *t, double x);
 TRI_CHECKED tri_status tri_json_put_float(tri_text *t, float x);
 
-/* jansson takes up to 230 bytes for an object or list, even for the two of "{}", and some 50 for another value. Whether
- * the text opens at most so many objects and lists, and has at most TRI_JSON_VALUES_OF_NESTED times as many commas, whether or
- * not it is JSON. Every foreign file is asked before it is parsed. Pure. */
+/* jansson takes up to 230 bytes for an object or list, even for the two of "{}", and some 50 for another
+ * value. Whether the text opens at most so many objects and lists, and has at most TRI_JSON_VALUES_OF_NESTED
+ * times as many commas, whether or not it is JSON. Every foreign file is asked before it is parsed. Pure. */
 enum { TRI_JSON_VALUES_OF_NESTED = 4 }; /* chosen: the files read have up to three */
 bool tri_json_fits(const char *s, size_t n, int64_t most_nested);
 /* How messages put it; takes most_nested, an int. */

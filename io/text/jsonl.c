@@ -8,7 +8,8 @@
 #include "json_text.h"
 #include "lines.h"
 
-/* Objects and lists of one line at most (chosen: some 60 MB in jansson, which takes up to 230 bytes for the two of "{}"). */
+/* Objects and lists of one line at most (chosen: some 60 MB in jansson, which takes up to 230 bytes for the
+ * two of "{}"). */
 enum { MOST_NESTED = 1 << 18 };
 
 struct tri_jsonl {

@@ -16,17 +16,18 @@ TRI_CHECKED tri_status tri_jsonl_open_part(const char *path, int64_t begin, int6
 TRI_CHECKED tri_status tri_jsonl_open_stdin(tri_jsonl **out);
 void                   tri_jsonl_close(tri_jsonl **r);
 
-/* Refuse lines of more than `bytes`, which are TRI_LINE_BYTES where this is not called; name: the deck's key for
- * it, borrowed, or NULL. */
+/* Refuse lines of more than `bytes`, which are TRI_LINE_BYTES where this is not called; name: the deck's key
+ * for it, borrowed, or NULL. */
 void tri_jsonl_limit(tri_jsonl *r, int64_t bytes, const char *name);
 
-/* From now on a line may be a list too: tri_jsonl_next gives it out, and it is what tri_jsonl_ids reads, empty or not. */
+/* From now on a line may be a list too: tri_jsonl_next gives it out, and it is what tri_jsonl_ids reads,
+ * empty or not. */
 void tri_jsonl_allow_lists(tri_jsonl *r);
 
-/* The object of the next line that is not blank, borrowed until the next call; NULL at the end of the
- * file. A byte order mark at the file's start is skipped. TRI_EINPUT, with "FILE:LINE: ", for a line that
- * is too long, not JSON in UTF-8, nested deeper than 2048 or more than 2^18 times, not an object, or has a key twice.
- * Text may hold U+0000. Takes up to 30 times the line's bytes. Not collective. */
+/* The object of the next line that is not blank, borrowed until the next call; NULL at the end of the file. A
+ * byte order mark at the file's start is skipped. TRI_EINPUT, with "FILE:LINE: ", for a line that is too
+ * long, not JSON in UTF-8, nested deeper than 2048 or more than 2^18 times, not an object, or has a key
+ * twice. Text may hold U+0000. Takes up to 30 times the line's bytes. Not collective. */
 TRI_CHECKED tri_status tri_jsonl_next(tri_jsonl *r, struct json_t **object);
 
 const char *tri_jsonl_path(const tri_jsonl *r);

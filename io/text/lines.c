@@ -59,8 +59,8 @@ static tri_status step_over(tri_lines *l) {
   return TRI_OK;
 }
 
-/* The line that is under way at l->begin belongs to the part before. Where it does not end in this part, none begins
- * here. */
+/* The line that is under way at l->begin belongs to the part before. Where it does not end in this part, none
+ * begins here. */
 static tri_status enter_part(tri_lines *l) {
   if (l->begin <= 0) return TRI_OK;
   if (lseek(l->fd, l->begin - 1, SEEK_SET) < 0)

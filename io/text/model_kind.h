@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* Not collective. For a file that begins with these bytes: what it is and what to do, to go on behind "FILE: is "; NULL:
- * none of those known. */
+/* Not collective. For a file that begins with these bytes: what it is and what to do, to go on behind "FILE:
+ * is "; NULL: none of those known. */
 const char *tri_model_kind(const char *bytes, size_t n);
 
 #endif

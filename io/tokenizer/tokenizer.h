@@ -20,8 +20,8 @@
  * (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's vocabulary,
  * look-behind of variable length.
  *
- * What a step makes of a text is bounded (64 times and a MiB), and so is a search of a pattern; beyond it is TRI_EINPUT,
- * naming the step.
+ * What a step makes of a text is bounded (64 times and a MiB), and so is a search of a pattern; beyond it is
+ * TRI_EINPUT, naming the step.
  *
  * `truncation` and `padding` are not applied: the library's own encode() would cut and fill, but transformers
  * switches both off for every call that does not ask for them.

@@ -11,8 +11,8 @@
 /* Chosen: 16 times the largest vocabulary in use (262 144); ids above are taken for damage. */
 enum { TRI_TOK_MAX_ID = 1 << 22 };
 
-/* Steps, and the template, make at most so many times the text, and so many bytes or ids more. Chosen: real ones make
- * 11 times (NFKC of U+FDFA), added tokens 4 times (a mark before one character). */
+/* Steps, and the template, make at most so many times the text, and so many bytes or ids more. Chosen: real
+ * ones make 11 times (NFKC of U+FDFA), added tokens 4 times (a mark before one character). */
 enum {
   TRI_TOK_MOST_TIMES = 64,
   TRI_TOK_MOST_TIMES_ADDED = 16,
@@ -26,8 +26,8 @@ typedef struct tri_tok_row {
   size_t n; /* bytes */
 } tri_tok_row;
 
-/* What hashes are made with: drawn when a tokenizer is opened, so that no file and no text can be written to collide.
- * Results do not depend on it. */
+/* What hashes are made with: drawn when a tokenizer is opened, so that no file and no text can be written to
+ * collide. Results do not depend on it. */
 typedef struct tri_tok_key {
   uint64_t a, b;
 } tri_tok_key;
@@ -111,8 +111,8 @@ void                   tri_tok_work_free(tri_tok_work *w);
 TRI_CHECKED tri_status tri_tok_regex_open(const char *where, const char *s, size_t n, bool literal,
                                           tri_tok_regex *out);
 void                   tri_tok_regex_close(tri_tok_regex *x);
-/* Cover the n bytes at s with hits and the stretches between them, in w->match. TRI_EINPUT, naming the pattern, where
- * it takes more steps or memory than a tokenizer's patterns need. */
+/* Cover the n bytes at s with hits and the stretches between them, in w->match. TRI_EINPUT, naming the
+ * pattern, where it takes more steps or memory than a tokenizer's patterns need. */
 TRI_CHECKED tri_status tri_tok_regex_find(const tri_tok_regex *x, const char *s, size_t n, tri_tok_work *w);
 
 /* A set of characters: the inside of a class, to be negated or not. */
@@ -204,8 +204,8 @@ typedef struct tri_tok_merge {
   uint64_t pair; /* left << 32 | right */
   int32_t  rank; /* -1: the slot is empty */
 } tri_tok_merge;
-/* Where the search for a pair begins among 2^(64 - shift) slots: M. Dietzfelbinger and others, A reliable randomized
- * algorithm for the closest-pair problem, 1997, section 2; the factor is odd and drawn. */
+/* Where the search for a pair begins among 2^(64 - shift) slots: M. Dietzfelbinger and others, A reliable
+ * randomized algorithm for the closest-pair problem, 1997, section 2; the factor is odd and drawn. */
 static inline uint64_t tri_tok_pair_slot(uint64_t pair, tri_tok_key key, int shift) {
   return pair * (key.a | 1) >> shift;
 }

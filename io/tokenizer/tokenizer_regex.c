@@ -4,9 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Steps of all searches of a call: so many, and so many more for each byte that is searched. Measured: the patterns of
- * tests/data/tokenizer need at most 2 for a byte of runs of 300 000. PCRE2 limits those from one place only: a search
- * that stays below FEW_STEPS there is bounded by the length; any other begins anew with its steps counted. */
+/* Steps of all searches of a call: so many, and so many more for each byte that is searched. Measured: the
+ * patterns of tests/data/tokenizer need at most 2 for a byte of runs of 300 000. PCRE2 limits those from one
+ * place only: a search that stays below FEW_STEPS there is bounded by the length; any other begins anew with
+ * its steps counted. */
 enum { LEAST_STEPS = 1000000, STEPS_PER_BYTE = 64, FEW_STEPS = 256 };
 /* Memory of a search. Chosen: several times what those patterns take on 10 MB. */
 enum { STACK_START_BYTES = 32 << 10, STACK_BYTES = 64 << 20, HEAP_KIB = 512 << 10 };

@@ -325,9 +325,8 @@ static tri_status bound_template(tri_tokenizer *t, const tri_tok_template *templ
   t->post_times = (t->n_post == 1 ? 1 : t->post_times) * times;
   if (t->post_times > TRI_TOK_MOST_TIMES || t->post_more > TRI_TOK_MORE_IDS)
     TRI_FAIL(TRI_EINPUT,
-             "%s: post_processor (TemplateProcessing) repeats the text %lld times and adds %lld ids; at most "
-             "%d and %d "
-             "are accepted",
+             "%s: post_processor (TemplateProcessing) repeats the text %lld times and adds %lld ids; at "
+             "most %d and %d are accepted",
              t->name, (long long)t->post_times, (long long)t->post_more, TRI_TOK_MOST_TIMES,
              TRI_TOK_MORE_IDS);
   return TRI_OK;

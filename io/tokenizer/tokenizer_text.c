@@ -42,7 +42,8 @@ static void sip_word(uint64_t v[4], uint64_t word) {
   v[0] ^= word;
 }
 
-/* SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, SipHash: a fast short-input PRF, 2012), as in Rust and Python. */
+/* SipHash-1-3 (J.-P. Aumasson, D. J. Bernstein, SipHash: a fast short-input PRF, 2012), as in Rust and
+ * Python. */
 uint64_t tri_tok_hash(tri_tok_key key, const char *s, size_t n) {
   uint64_t v[4] = {key.a ^ 0x736f6d6570736575u, key.b ^ 0x646f72616e646f6du, key.a ^ 0x6c7967656e657261u,
                    key.b ^ 0x7465646279746573u};

@@ -113,8 +113,8 @@ static tri_status group_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_l
         TRI_FAIL(
             TRI_ENUMERIC,
             "answer token %lld of sequence %d of a micro-batch has no finite loss: log-probability %g, old "
-            "%g, "
-            "reference %g, entropy %g nats, advantage %g; look at the rewards, or lower train.learning_rate",
+            "%g, reference %g, entropy %g nats, advantage %g; look at the rewards, or lower "
+            "train.learning_rate",
             (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->old_logp[i],
             in->ref_logp ? (double)in->ref_logp[i] : 0.0, (double)in->ent[i], (double)in->adv[i]);
     }

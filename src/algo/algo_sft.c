@@ -17,9 +17,8 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
       out->ent_sum += (double)in->ent[i];
       if (!isfinite(in->logp[i]) || !isfinite(in->ent[i]))
         TRI_FAIL(TRI_ENUMERIC,
-                 "token %lld with loss of sequence %d of a micro-batch: log-probability %g, entropy %g nats: "
-                 "not a "
-                 "finite number; look at the model's weights, or lower train.learning_rate",
+                 "token %lld with loss of sequence %d of a micro-batch: log-probability %g, entropy %g "
+                 "nats: not a finite number; look at the model's weights, or lower train.learning_rate",
                  (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->ent[i]);
     }
   }

@@ -40,8 +40,8 @@ const char *tri_status_text(tri_status st) {
 
 int tri_status_exit_code(tri_status st) { return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70; }
 
-/* Formats and makes visible; of the newlines only those of fmt itself stay. They are found by formatting twice with
- * another character in their place: where the texts differ stood one. */
+/* Formats and makes visible; of the newlines only those of fmt itself stay. They are found by formatting
+ * twice with another character in their place: where the texts differ stood one. */
 static void format_visible(char out[MESSAGE_BYTES], const char *fmt, va_list ap) {
   char   text[2][MESSAGE_BYTES], own[MESSAGE_BYTES];
   size_t have = 0, from = 0, at = 0;

@@ -9,7 +9,8 @@
 
 #define TRI_VERSION "0.1.0"
 
-/* argv[0] as it was typed: what starts this program again in the same shell. Borrowed; "trireme" until it is set. */
+/* argv[0] as it was typed: what starts this program again in the same shell. Borrowed; "trireme" until it is
+ * set. */
 void        tri_program_set(const char *argv0);
 const char *tri_program(void);
 
@@ -39,7 +40,8 @@ int         tri_status_exit_code(tri_status st);
 #define TRI_CHECKED __attribute__((warn_unused_result))
 
 /* Append one line to this thread's error trace and hand `st` back. What the arguments hold is made visible
- * (visible.h): no file, deck or answer can write a line of its own; newlines of fmt itself stay. Not collective. */
+ * (visible.h): no file, deck or answer can write a line of its own; newlines of fmt itself stay. Not
+ * collective. */
 tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 #define TRI_FAIL(st, ...) return tri_fail(__FILE__, __LINE__, __func__, (st), __VA_ARGS__)
@@ -101,7 +103,8 @@ TRI_CHECKED tri_status tri_text_printf(tri_text *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void tri_text_free(tri_text *t);
 
-/* What is wrong with what the user gave, where all of it is looked for. Zero-initialise; the text is to be freed. */
+/* What is wrong with what the user gave, where all of it is looked for. Zero-initialise; the text is to be
+ * freed. */
 typedef struct tri_faults {
   tri_text   text;   /* each as its message and a newline; a message may have several lines */
   int64_t    n;      /* a message may stand for several */
@@ -109,24 +112,24 @@ typedef struct tri_faults {
   tri_text   unseen; /* what could not be looked at because of them, "data, memory" */
 } tri_faults;
 void tri_faults_free(tri_faults *faults);
-/* Where `faults` is not NULL and st is an error of what the user gave: its message is added, the error is cleared, and
- * TRI_OK comes back, so that what is behind it is looked at too. Else st. Not collective. */
+/* Where `faults` is not NULL and st is an error of what the user gave: its message is added, the error is
+ * cleared, and TRI_OK comes back, so that what is behind it is looked at too. Else st. Not collective. */
 TRI_CHECKED tri_status tri_error_note(tri_status st, tri_faults *faults);
 /* Adds to faults->unseen, where `faults` is not NULL. Not collective. */
 TRI_CHECKED tri_status tri_faults_miss(tri_faults *faults, const char *what);
 
 /* Log levels by how much they may print. error and warn: any rank, once. info: rank 0, a few lines a phase.
- * detail: rank 0, tables and lists. debug: any rank. What is asked for goes to stderr, out of the way of the live line
- * (live.h), and, once tri_log_file was called, to that file too; detail to the file always. */
+ * detail: rank 0, tables and lists. debug: any rank. What is asked for goes to stderr, out of the way of the
+ * live line (live.h), and, once tri_log_file was called, to that file too; detail to the file always. */
 typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DETAIL, TRI_LOG_DEBUG } tri_log_level;
 void tri_log_open(int rank, tri_log_level level); /* what stderr shows; info and detail: rank 0 only */
 /* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first
  * file. */
 void tri_log_file(void *file);
-/* As tri_fail: of the newlines only those of fmt itself stay. tri_log_lines: all newlines of text stay, so it must be one
- * that this program made. Where stderr is a terminal, lines too long for it are broken at words (not those that begin with
- * just four spaces, commands to be typed); in pipes and in the file every line stays whole. tri_log_table: as
- * tri_log_lines, but nothing is broken. */
+/* As tri_fail: of the newlines only those of fmt itself stay. tri_log_lines: all newlines of text stay, so it
+ * must be one that this program made. Where stderr is a terminal, lines too long for it are broken at words
+ * (not those that begin with just four spaces, commands to be typed); in pipes and in the file every line
+ * stays whole. tri_log_table: as tri_log_lines, but nothing is broken. */
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
 void tri_log_table(tri_log_level level, const char *text);

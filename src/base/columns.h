@@ -6,9 +6,9 @@
 
 enum { TRI_CELL_BYTES = 32, TRI_SCREEN_COLUMNS = 79 }; /* 79: a terminal of 80 never wraps it */
 
-/* Pure, all of them. A number as it fits into `width` columns, 4 <= width < TRI_CELL_BYTES: with fewer decimals, in parts
- * of a thousand, with an exponent; where even that is too long, 0 or -0 for what is less than 1, else #. "nan", "inf" and
- * "-inf" are numbers too. */
+/* Pure, all of them. A number as it fits into `width` columns, 4 <= width < TRI_CELL_BYTES: with fewer
+ * decimals, in parts of a thousand, with an exponent; where even that is too long, 0 or -0 for what is less
+ * than 1, else #. "nan", "inf" and "-inf" are numbers too. */
 void tri_cell_number(double x, int width, char out[TRI_CELL_BYTES]); /* 0.4312, 3.0e-5 */
 void tri_cell_digits(double x, int width, char out[TRI_CELL_BYTES]); /* three of them: 0.00298, 7.34e-5 */
 void tri_cell_count(double x, int width, char out[TRI_CELL_BYTES]);  /* 940, 12345, 1.2M */
@@ -24,16 +24,18 @@ typedef struct tri_column {
   const char *name; /* not longer than least */
   int         width, least;
 } tri_column;
-/* Not collective. Takes from those that can give most until the columns and the spaces between them fit into `most`. */
+/* Not collective. Takes from those that can give most until the columns and the spaces between them fit into
+ * `most`. */
 void tri_columns_fit(tri_column *c, int n, int most);
 
 /* Pure. Columns of UTF-8 text on a terminal, wide characters as 2 (a few narrow ones too). */
 int tri_text_columns(const char *text, size_t n);
 /* Pure. The text, or its beginning, "..." and its end in at most `width` columns, width >= 5. out [cap]. */
 void tri_text_shorten(const char *text, int width, char *out, size_t cap);
-/* Appends the text to out with its lines broken after at most `width` columns: behind a colon, comma or semicolon of the
- * line's second half, else at a space; what goes on is indented by four. A word that is longer stands on a line of its own. A line that begins with
- * just four spaces is a command to be typed: it stays whole. */
+/* Appends the text to out with its lines broken after at most `width` columns: behind a colon, comma or
+ * semicolon of the line's second half, else at a space; what goes on is indented by four. A word that is
+ * longer stands on a line of its own. A line that begins with just four spaces is a command to be typed: it
+ * stays whole. */
 TRI_CHECKED tri_status tri_text_wrap(const char *text, int width, tri_text *out);
 
 #endif

@@ -9,21 +9,21 @@
 /* Whether anything is there, behind a link too. */
 bool tri_file_exists(const char *path);
 bool tri_file_in(const char *folder, const char *name); /* of folder/name */
-/* For reading: a regular file; links to one are followed, a FIFO never waits. TRI_EINPUT says what else it is. The caller
- * closes *fd. */
+/* For reading: a regular file; links to one are followed, a FIFO never waits. TRI_EINPUT says what else it
+ * is. The caller closes *fd. */
 TRI_CHECKED tri_status tri_file_open(const char *path, int *fd);
 /* As tri_file_open, of a path from the open folder `at`, as openat; shown: the path in messages. */
 TRI_CHECKED tri_status tri_file_open_at(int at, const char *path, const char *shown, int *fd);
-/* For writing: a new file, in the place of one or of a link that stands there, which is removed, never followed or
- * emptied. TRI_EFILE. The caller closes *fd. */
+/* For writing: a new file, in the place of one or of a link that stands there, which is removed, never
+ * followed or emptied. TRI_EFILE. The caller closes *fd. */
 TRI_CHECKED tri_status tri_file_create(const char *path, int *fd);
-/* For writing at the end: a regular file of this name, made where there is none; a link is refused. Where the file has
- * other names too (hard links, as `cp -al` makes them), a copy takes this name first, and they keep theirs. TRI_EFILE. The
- * caller closes *fd. */
+/* For writing at the end: a regular file of this name, made where there is none; a link is refused. Where the
+ * file has other names too (hard links, as `cp -al` makes them), a copy takes this name first, and they keep
+ * theirs. TRI_EFILE. The caller closes *fd. */
 TRI_CHECKED tri_status tri_file_append(const char *path, int *fd);
 
-/* Read a whole regular file; a NUL is put behind the bytes. *out by tri_host_free. limit_bytes: larger files are
- * refused. */
+/* Read a whole regular file; a NUL is put behind the bytes. *out by tri_host_free. limit_bytes: larger files
+ * are refused. */
 TRI_CHECKED tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_t *n_bytes);
 /* As tri_file_read, of an open file that stays the caller's; path is for messages. */
 TRI_CHECKED tri_status tri_file_read_open(int fd, const char *path, size_t limit_bytes, char **out,

@@ -11,8 +11,8 @@
 
 enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
-/* The owner that the file system gives to what this process makes beside the entry `name` of `at`: where it maps users, it
- * is another number than geteuid(). False where nothing can be made there. */
+/* The owner that the file system gives to what this process makes beside the entry `name` of `at`: where it
+ * maps users, it is another number than geteuid(). False where nothing can be made there. */
 static bool find_owner(int at, const char *name, uid_t *owner) {
   const char *end = strrchr(name, '/');
   char        probe[4096];

@@ -1,4 +1,5 @@
-/* live.c - one line at the end of a terminal that is drawn again and again, and out of the way of messages. */
+/* live.c - one line at the end of a terminal that is drawn again and again, and out of the way of
+ * messages. */
 #include "live.h"
 
 #include <errno.h>

@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Where a few digits suffice, more of them are zeros, which %g leaves out: so the search may begin at the digits that every
- * decimal of so many keeps (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG), or at one below the normal numbers, and ends at those that tell all numbers apart. */
+/* Where a few digits suffice, more of them are zeros, which %g leaves out: so the search may begin at the
+ * digits that every decimal of so many keeps (C11, 5.2.4.2.2: DBL_DIG, FLT_DIG), or at one below the normal
+ * numbers, and ends at those that tell all numbers apart. */
 enum { DOUBLE_FIRST = 15, DOUBLE_LAST = 17, FLOAT_FIRST = 6, FLOAT_LAST = 9 };
 
 /* Integers and -0; false for all else. */

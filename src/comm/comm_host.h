@@ -1,4 +1,5 @@
-/* comm_host.h - what the communicators share: collectives as data, the queue over host memory. For those who make one. */
+/* comm_host.h - what the communicators share: collectives as data, the queue over host memory. For those who
+ * make one. */
 #ifndef TRI_COMM_HOST_H
 #define TRI_COMM_HOST_H
 
@@ -56,8 +57,8 @@ typedef struct tri_comm_maker {
 
 const char *tri_scope_text(tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
-/* Not collective. What a trace says of k, which begins: what its caller said it carries, else its kind; and its bytes.
- * t NULL: nothing. */
+/* Not collective. What a trace says of k, which begins: what its caller said it carries, else its kind; and
+ * its bytes. t NULL: nothing. */
 tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k);
 tri_lane       tri_coll_lane(tri_coll_kind k);
 

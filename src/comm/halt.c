@@ -1,6 +1,6 @@
-/* halt.c - when a run ends early: a signal, the end of the allocation, a file; and how every rank hears of it.
- * In a watch the ranks carry on a chain of small sums that nobody waits for: each takes part in the next one when it has
- * heard of the last, so that all hear the same decision from the same sum. */
+/* halt.c - when a run ends early: a signal, the end of the allocation, a file; and how every rank hears of
+ * it. In a watch the ranks carry on a chain of small sums that nobody waits for: each takes part in the next
+ * one when it has heard of the last, so that all hear the same decision from the same sum. */
 #include "halt.h"
 #include "base/live.h"
 #include "comm_host.h"
@@ -68,8 +68,8 @@ static void on_sigpipe(int number) {
   atomic_compare_exchange_strong(&caught, &none, number);
 }
 
-/* A lost terminal is told of by the kernel and by the shell, at times that nobody bounds, and the end of a login adds its
- * SIGTERM: that one is the first. */
+/* A lost terminal is told of by the kernel and by the shell, at times that nobody bounds, and the end of a
+ * login adds its SIGTERM: that one is the first. */
 static void on_sighup(int number) {
   int         kept = errno;
   const char *words = words_for(number);
@@ -215,7 +215,8 @@ tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **ou
   return tri_agree(world, world->rank == 0 ? forget_old_file(h->file) : TRI_OK);
 }
 
-/* A rank that failed may have left a sum, into which MPI still writes: that one stays, as long as the process. */
+/* A rank that failed may have left a sum, into which MPI still writes: that one stays, as long as the
+ * process. */
 static tri_halt *kept;
 
 void tri_halt_close(tri_halt **h) {
@@ -251,7 +252,8 @@ static tri_status join(tri_halt *h, tri_halt_cause cause, bool busy) {
   return TRI_OK;
 }
 
-/* Has this rank heard of the sum it takes part in? Then the watch may be over: for all ranks, since all hear the same. */
+/* Has this rank heard of the sum it takes part in? Then the watch may be over: for all ranks, since all hear
+ * the same. */
 static tri_status hear(tri_halt *h) {
   int heard = 0;
 

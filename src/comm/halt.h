@@ -1,4 +1,5 @@
-/* halt.h - when a run ends early: a signal, the end of the allocation, a file; and how every rank hears of it. */
+/* halt.h - when a run ends early: a signal, the end of the allocation, a file; and how every rank hears of
+ * it. */
 #ifndef TRI_HALT_H
 #define TRI_HALT_H
 
@@ -14,14 +15,15 @@ typedef enum {
   TRI_HALT_FAILED /* a rank could not go on; of a watch alone */
 } tri_halt_cause;
 
-/* Not collective. From here on SIGTERM, SIGUSR1, SIGINT, SIGHUP and SIGPIPE (the last three unless ignored until now) ask the
- * run to stop. Where `answer`, it is answered on stderr at once, SIGPIPE never. Another SIGTERM, SIGUSR1 or SIGINT,
- * more than a second after the first of these three, ends the process. mpirun's SIGTERM, which SIGKILL follows, is
- * answered after tri_halt_open only, and with what would work. clock_s: seconds, of a function that a handler may call:
- * tri_now_s. */
+/* Not collective. From here on SIGTERM, SIGUSR1, SIGINT, SIGHUP and SIGPIPE (the last three unless ignored
+ * until now) ask the run to stop. Where `answer`, it is answered on stderr at once, SIGPIPE never. Another
+ * SIGTERM, SIGUSR1 or SIGINT, more than a second after the first of these three, ends the process. mpirun's
+ * SIGTERM, which SIGKILL follows, is answered after tri_halt_open only, and with what would work. clock_s:
+ * seconds, of a function that a handler may call: tri_now_s. */
 void tri_halt_catch_signals(bool answer, double (*clock_s)(void));
-/* Not collective. What the run does now, which the answer depends on; LOADING at first. Handlers stay while it leaves:
- * other ranks' signals may come when rank 0 has obeyed its own, and would end the job as one that failed. */
+/* Not collective. What the run does now, which the answer depends on; LOADING at first. Handlers stay while
+ * it leaves: other ranks' signals may come when rank 0 has obeyed its own, and would end the job as one that
+ * failed. */
 typedef enum { TRI_HALT_LOADING, TRI_HALT_STEPS, TRI_HALT_LEAVING } tri_halt_phase;
 void tri_halt_enter(tri_halt_phase now);
 
@@ -33,25 +35,28 @@ typedef struct tri_halt_opt {
 
 typedef struct tri_halt tri_halt;
 
-/* Collective over world, which is borrowed. Rank 0 alone decides: it looks for signals, at its clock and, at most once a
- * second, for the file (of any kind but a folder, never followed), which it deletes as it obeys. One that is there
- * before is no wish of this run: it is deleted with a warning; TRI_EFILE where that fails. */
+/* Collective over world, which is borrowed. Rank 0 alone decides: it looks for signals, at its clock and, at
+ * most once a second, for the file (of any kind but a folder, never followed), which it deletes as it obeys.
+ * One that is there before is no wish of this run: it is deleted with a warning; TRI_EFILE where that
+ * fails. */
 TRI_CHECKED tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **out);
 /* Not collective. */
 void tri_halt_close(tri_halt **h);
 /* Collective over world. The decision, the same on every rank; once made it stays. */
 TRI_CHECKED tri_status tri_halt_ask(tri_halt *h, tri_halt_cause *out);
-/* Not collective. The decision as all ranks know it, and rank 0's words for it: "SIGUSR1", the file's path, ... */
+/* Not collective. The decision as all ranks know it, and rank 0's words for it: "SIGUSR1", the file's path,
+ * ... */
 tri_halt_cause tri_halt_decided(const tri_halt *h);
 const char    *tri_halt_words(const tri_halt *h);
 
-/* Between begin and end ranks work by themselves, each in rounds of its own number, and none waits for another.
- * Not collective: true ends this rank's work, as it will every other's. ctx: the tri_halt. */
+/* Between begin and end ranks work by themselves, each in rounds of its own number, and none waits for
+ * another. Not collective: true ends this rank's work, as it will every other's. ctx: the tri_halt. */
 bool tri_halt_watch(void *ctx);
 /* Not collective. */
 void tri_halt_watch_begin(tri_halt *h);
-/* Collective over world. st: how this rank's work ended. A rank that failed makes the others end theirs, and all return
- * as tri_agree does; where they do not come within seconds it returns alone. *out: the decision. */
+/* Collective over world. st: how this rank's work ended. A rank that failed makes the others end theirs, and
+ * all return as tri_agree does; where they do not come within seconds it returns alone. *out: the
+ * decision. */
 TRI_CHECKED tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out);
 
 #endif

@@ -71,9 +71,9 @@ static bool has_server(void) {
   return answer > 0;
 }
 
-/* Variables stay behind in shells and are handed on by hand, so a launcher is believed only while something of it is
- * there. A PMIx server's (mpirun's, srun's): the folder it works in or, from inside a container that has a /tmp of its
- * own, the port it listens on. */
+/* Variables stay behind in shells and are handed on by hand, so a launcher is believed only while something
+ * of it is there. A PMIx server's (mpirun's, srun's): the folder it works in or, from inside a container that
+ * has a /tmp of its own, the port it listens on. */
 static bool has_pmix(void) {
   const char *folder = getenv("PMIX_SERVER_TMPDIR");
 
@@ -89,8 +89,8 @@ static bool has_pmi(void) {
          (fd < 0 || fcntl((int)fd, F_GETFD) >= 0);
 }
 
-/* A task of srun, which lives: this process or one above it. A batch script and what it starts without srun have the
- * step "batch" or none. */
+/* A task of srun, which lives: this process or one above it. A batch script and what it starts without srun
+ * have the step "batch" or none. */
 static bool in_slurm_step(void) {
   long task = env_number("SLURM_TASK_PID");
 

@@ -28,22 +28,24 @@ typedef struct tri_runtime {
  * way out. */
 TRI_CHECKED tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out);
 void                   tri_runtime_close(tri_runtime *rt);
-/* Not collective. Rank as the environment of a launcher says it that is there; 0: none, whatever variables a shell has
- * kept. For messages before MPI is up, and commands for one rank. */
+/* Not collective. Rank as the environment of a launcher says it that is there; 0: none, whatever variables a
+ * shell has kept. For messages before MPI is up, and commands for one rank. */
 int tri_runtime_env_rank(void);
-/* Not collective, before MPI is up. TRI_EDEVICE: by its environment this is one rank of several, and their launcher is
- * not there: opened, each rank would be a run of its own. */
+/* Not collective, before MPI is up. TRI_EDEVICE: by its environment this is one rank of several, and their
+ * launcher is not there: opened, each rank would be a run of its own. */
 TRI_CHECKED tri_status tri_runtime_check_launcher(void);
-/* Not collective. By the same tests of life: the ranks a command would have that is started as this process was, and those
- * on one machine; 1 and 1 without a launcher. */
+/* Not collective. By the same tests of life: the ranks a command would have that is started as this process
+ * was, and those on one machine; 1 and 1 without a launcher. */
 void tri_runtime_env_ranks(int *ranks, int *machine_ranks);
-/* Not collective, without MPI. Rank 0 of so many ranks that are not there, machine_ranks of them on this machine, with
- * nodes as in tri_runtime_open; for plans, and not to be closed. Cores: as if each rank were bound like this process. */
+/* Not collective, without MPI. Rank 0 of so many ranks that are not there, machine_ranks of them on this
+ * machine, with nodes as in tri_runtime_open; for plans, and not to be closed. Cores: as if each rank were
+ * bound like this process. */
 TRI_CHECKED tri_status tri_runtime_pretend(int ranks, int machine_ranks, int ranks_per_node,
                                            tri_runtime *out);
 /* Not collective. Was this process started by Open MPI's mpirun, which is there? */
 bool tri_runtime_by_mpirun(void);
-/* Not collective. May this rank, which failed before MPI was up, say so beside rank 0? The first one of each node. */
+/* Not collective. May this rank, which failed before MPI was up, say so beside rank 0? The first one of each
+ * node. */
 bool tri_runtime_speaks_alone(void);
 /* Called by a rank that has failed and has nothing else to say to the others: have all ranks of the job come
  * here (true), or are some elsewhere, so that only tri_runtime_abort remains? Waits a few seconds. True where

@@ -88,8 +88,8 @@ tri_status tri_session_check_memory(tri_session *s) {
   return tri_ledger_check(s->ledger, s->device, 0, s->rt.machine_ranks, s->rt.machine_ranks);
 }
 
-/* What a GPU's libraries take after the plan is checked: kernels that are loaded when first used and recorded decode
- * steps. Chosen. */
+/* What a GPU's libraries take after the plan is checked: kernels that are loaded when first used and recorded
+ * decode steps. Chosen. */
 static size_t beside_plan(const tri_session *s) {
   const tri_comm *world = s->comm[TRI_WORLD];
 

@@ -27,13 +27,15 @@ typedef struct tri_session_opt {
 
 /* Collective over MPI_COMM_WORLD. On failure close what is open with tri_session_close. */
 TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session *out);
-/* Not collective, without MPI. A session of rank 0 of so many ranks, of which the others are not there, on the CPU whatever
- * opt->device says: for plans. machine_ranks: those of this machine. Nothing can be run in it. */
+/* Not collective, without MPI. A session of rank 0 of so many ranks, of which the others are not there, on
+ * the CPU whatever opt->device says: for plans. machine_ranks: those of this machine. Nothing can be run in
+ * it. */
 TRI_CHECKED tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machine_ranks,
                                            tri_session *out);
 /* Not collective. Whether this machine has the cores for the threads of its ranks. */
 TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
-/* Not collective, once. Whether this machine has the planned memory, for its ranks; the plan is whole then. */
+/* Not collective, once. Whether this machine has the planned memory, for its ranks; the plan is whole
+ * then. */
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);

@@ -39,13 +39,13 @@ typedef struct tri_need {
   const char *what;
   bool        given;
 } tri_need;
-/* Not collective. TRI_EARG with the usage: all that is not given, else `extra`, an argument too many, where there is one
- * (else NULL). */
+/* Not collective. TRI_EARG with the usage: all that is not given, else `extra`, an argument too many, where
+ * there is one (else NULL). */
 TRI_CHECKED tri_status tri_flags_need(const tri_command *c, const tri_need *need, int n_need,
                                       const char *extra);
 
-/* Not collective. On stdout, in lines that no terminal wraps: `left` behind two spaces, and from column `indent`, which it
- * must not reach, the words of `text`. left "": only these. */
+/* Not collective. On stdout, in lines that no terminal wraps: `left` behind two spaces, and from column
+ * `indent`, which it must not reach, the words of `text`. left "": only these. */
 void tri_flags_row(const char *left, int indent, const char *text);
 
 extern const tri_command tri_command_train, tri_command_generate, tri_command_score, tri_command_eval,

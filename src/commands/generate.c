@@ -96,8 +96,8 @@ static tri_status decode(const tri_tokenizer *tok, const tri_rollout *r, int i, 
   return TRI_OK;
 }
 
-/* Rank 0: the answers in order, as lines of text or of JSON; as tokens where there is no tokenizer, or none that can
- * decode them within its bounds. */
+/* Rank 0: the answers in order, as lines of text or of JSON; as tokens where there is no tokenizer, or none
+ * that can decode them within its bounds. */
 static tri_status print_answer(const tri_infer *f, const request *q, const tri_rollout *r, int i,
                                tri_text *out, tri_text *text) {
   const tri_tokenizer *tok = f->encoder.tokenizer;

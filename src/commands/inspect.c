@@ -421,8 +421,8 @@ static tri_status find_next(void *ctx, tri_text *out) {
   return tri_text_put(out, folder, strlen(folder));
 }
 
-/* A file that no trireme wrote may crash the HDF5 library or make it ask for any memory, whatever is checked before. With
- * --verify the time is what the bytes take. */
+/* A file that no trireme wrote may crash the HDF5 library or make it ask for any memory, whatever is checked
+ * before. With --verify the time is what the bytes take. */
 static tri_status apart(tri_apart_work work, request *q, const char *what, tri_text *out) {
   tri_apart_limit limit = {(int64_t)MOST_GIB << 30, q->verify ? 0 : MOST_S};
   char            how[TRI_APART_HOW_BYTES];
@@ -436,8 +436,8 @@ static tri_status apart(tri_apart_work work, request *q, const char *what, tri_t
            what, how, MOST_GIB);
 }
 
-/* A run's LATEST is shown as it is: who inspects wants to know that it is damaged, not to see an older one. Where it names
- * none that is there, it is that which a resumed run would take. */
+/* A run's LATEST is shown as it is: who inspects wants to know that it is damaged, not to see an older one.
+ * Where it names none that is there, it is that which a resumed run would take. */
 static tri_status find_checkpoint(request *q) {
   tri_status st = TRI_OK;
   tri_text   found = {0};

@@ -178,12 +178,13 @@ extern const int     tri_n_keys;
  * program. *out is to be freed, also after a failure. */
 TRI_CHECKED tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                                        tri_text *notes);
-/* Not collective. The same, but what is wrong does not end it where `faults` is not NULL: each key, then the values
- * together, are looked at, and each fault is added; with any *out is not to be used. */
+/* Not collective. The same, but what is wrong does not end it where `faults` is not NULL: each key, then the
+ * values together, are looked at, and each fault is added; with any *out is not to be used. */
 TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
                                            tri_text *notes, tri_faults *faults);
-/* Not collective. The same from an open deck, that of a checkpoint: its paths need not be here, and ~ or $ in them is
- * what they are called. In the two above these are refused unless there is a file or folder of that name. */
+/* Not collective. The same from an open deck, that of a checkpoint: its paths need not be here, and ~ or $ in
+ * them is what they are called. In the two above these are refused unless there is a file or folder of that
+ * name. */
 TRI_CHECKED tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes);
 void                   tri_config_free(tri_config *c);
 
@@ -203,8 +204,8 @@ typedef struct tri_config_past {
   const char *folder;    /* where it was started, for paths that are relative; NULL: where this process was */
   bool        same_data; /* data.train holds the lines it held, wherever they lie now */
 } tri_config_past;
-/* Not collective. Both decks as used. What now.run.allow_changes names is listed, not refused, as is other paths'
- * data.train of the same lines. Paths of one file are equal however they are spelled. */
+/* Not collective. Both decks as used. What now.run.allow_changes names is listed, not refused, as is other
+ * paths' data.train of the same lines. Paths of one file are equal however they are spelled. */
 TRI_CHECKED tri_status tri_config_compare(const tri_config_past *before, const tri_config *now,
                                           tri_config_changes *out);
 /* Whether run.allow_changes names the key. Not collective. */

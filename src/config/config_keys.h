@@ -54,8 +54,8 @@ const tri_key *tri_key_find(const char *name);
 /* Its index in tri_keys; the name must be one of ours. */
 int tri_key_row(const char *name);
 
-/* Not collective. Append the value of a row as the deck as used has it: null where the algorithm has no use for
- * it or it follows from others. */
+/* Not collective. Append the value of a row as the deck as used has it: null where the algorithm has no use
+ * for it or it follows from others. */
 TRI_CHECKED tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out);
 /* Not collective. Append the fields of a reward, with `between` between them. */
 TRI_CHECKED tri_status tri_reward_put(const tri_config_reward *r, const char *between, tri_text *out);

@@ -202,13 +202,11 @@ tri_status tri_config_reference(tri_text *out) {
       "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from "
       "the table\n"
       "# in src/config/config_keys.c. null is as if the key were not given. A deck needs only run.output, a "
-      "model, "
-      "data.train,\n"
-      "# algo.name, the length of the run and, but for sft, the two lengths without default and a reward. On "
-      "the\n"
+      "model, data.train,\n"
+      "# algo.name, the length of the run and, but for sft, the two lengths without default and a reward. "
+      "On the\n"
       "# command line: section.key=value. Paths are relative to the folder the program is started in. What "
-      "is of "
-      "the\n"
+      "is of the\n"
       "# experiment, and the rewards, a resume may change only where run.allow_changes names it.\n"));
   for (int i = 0; i < tri_n_keys; i++) {
     section.len = 0;

@@ -14,8 +14,8 @@ typedef struct tri_graph  tri_graph;  /* work recorded once, to be run again and
 struct tri_kernels;
 struct tri_trace;
 
-/* The device back end. Every entry is required but the last three; tests/device/test_device.c checks each one. Not
- * collective. */
+/* The device back end. Every entry is required but the last three; tests/device/test_device.c checks each
+ * one. Not collective. */
 typedef struct tri_device_ops {
   size_t      size;   /* sizeof(tri_device_ops): a stale back end is refused at open */
   const char *name;   /* "cpu", "cuda": what the deck's run.device says */
@@ -40,18 +40,19 @@ typedef struct tri_device_ops {
   tri_status (*stream_wait)(tri_stream *s, tri_event *e); /* the stream waits, the host does not */
   tri_status (*event_ms)(tri_event *from, tri_event *to, double *ms);
   const struct tri_kernels *kernels;
-  /* Recorded work; all three NULL on a device that has none. graph_record calls work(ctx, s) once; what that gives s is
-   * kept instead of done. It may neither wait nor allocate or free memory of the device, use no other stream, and copy
-   * only to and from memory of the device and pinned memory. Where it fails, or the device refuses, that is the status,
-   * *out is NULL, and s is as before. graph_run: the same work at the same addresses, with what lies there then. */
+  /* Recorded work; all three NULL on a device that has none. graph_record calls work(ctx, s) once; what that
+   * gives s is kept instead of done. It may neither wait nor allocate or free memory of the device, use no
+   * other stream, and copy only to and from memory of the device and pinned memory. Where it fails, or the
+   * device refuses, that is the status, *out is NULL, and s is as before. graph_run: the same work at the
+   * same addresses, with what lies there then. */
   tri_status (*graph_record)(tri_stream *s, tri_status (*work)(void *ctx, tri_stream *s), void *ctx,
                              tri_graph **out);
   tri_status (*graph_run)(tri_graph *g, tri_stream *s);
   void (*graph_close)(tri_graph **g); /* its runs are done, and were waited for */
 } tri_device_ops;
 
-/* A back end of this build: its device, and, for memory the host cannot reach, what makes its communicators (comm_host.h;
- * NULL: this build has none, they are staged). */
+/* A back end of this build: its device, and, for memory the host cannot reach, what makes its communicators
+ * (comm_host.h; NULL: this build has none, they are staged). */
 typedef struct tri_backend {
   const tri_device_ops        *device;
   const struct tri_comm_maker *collectives;

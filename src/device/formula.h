@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /* The middle of tri_exp: e^t for TRI_EXP_LOW <= t <= TRI_EXP_HIGH, of which tri_exp takes over all bits.
- * Range reduction t = n ln 2 + r, |r| <= ln 2 / 2 (Cody, Waite 1980), then a polynomial of degree 6 (Cephes expf). A GPU
- * rounds by adding 1.5 2^23, which leaves n in the low bits too, and scales by 2^n in the exponent's bits: half the
- * instructions, and the same bits (test_formula.c). */
+ * Range reduction t = n ln 2 + r, |r| <= ln 2 / 2 (Cody, Waite 1980), then a polynomial of degree 6 (Cephes
+ * expf). A GPU rounds by adding 1.5 2^23, which leaves n in the low bits too, and scales by 2^n in the
+ * exponent's bits: half the instructions, and the same bits (test_formula.c). */
 #define TRI_EXP_LOW  (-87.33654f)
 #define TRI_EXP_HIGH 88.72283f
 TRI_INLINE float tri_exp_near(float t) {
@@ -45,7 +45,8 @@ TRI_INLINE float tri_exp_near(float t) {
 #endif
 }
 
-/* e^x to about 1 ulp for |x| <= 87; below -87.3 it is 0, above 88.7 infinity. Branch-free so that loops vectorise. */
+/* e^x to about 1 ulp for |x| <= 87; below -87.3 it is 0, above 88.7 infinity. Branch-free so that loops
+ * vectorise. */
 TRI_INLINE float tri_exp(float x) {
 #if TRI_ON_GPU
   float t = fminf(fmaxf(x, TRI_EXP_LOW), TRI_EXP_HIGH); /* NaN: low */

@@ -22,23 +22,24 @@
 typedef const tri_tensor *tri_in;
 typedef tri_tensor       *tri_out;
 
-/* Tokens in one page of the key/value cache; the key tile of every attention kernel is one page or two. Chosen: two
- * AVX-512 registers of f32. */
+/* Tokens in one page of the key/value cache; the key tile of every attention kernel is one page or two.
+ * Chosen: two AVX-512 registers of f32. */
 enum { TRI_PAGE = 32 };
 
 typedef struct tri_heads { /* query heads H, key/value heads G (H % G == 0), head width D (even) */
   int H, G, D;
 } tri_heads;
 
-/* Into how many parts attn_bwd may divide the H / G query heads of a key/value head, each part with sums of its own:
- * as few as make 8 with the key/value heads, at most one for each query head. A function of the heads alone, so that
- * gradients depend on nothing else. Chosen: of 4096 tokens, 8 times 64 blocks of keys, the longest of which works no
- * longer than 132 multiprocessors need for everything. */
+/* Into how many parts attn_bwd may divide the H / G query heads of a key/value head, each part with sums of
+ * its own: as few as make 8 with the key/value heads, at most one for each query head. A function of the
+ * heads alone, so that gradients depend on nothing else. Chosen: of 4096 tokens, 8 times 64 blocks of keys,
+ * the longest of which works no longer than 132 multiprocessors need for everything. */
 static inline int tri_attn_parts(const tri_heads *h) {
   int group = h->H / h->G, want = (8 + h->G - 1) / h->G, each = (group + want - 1) / want;
   return (group + each - 1) / each;
 }
-/* The elements of attn_bwd's `work` for N tokens: dk and dv of each part, f32 [parts,N,2,G,D], then one [N,H]. */
+/* The elements of attn_bwd's `work` for N tokens: dk and dv of each part, f32 [parts,N,2,G,D], then one
+ * [N,H]. */
 static inline int64_t tri_attn_work(const tri_heads *h, int64_t N) {
   return N * ((int64_t)tri_attn_parts(h) * 2 * h->G * h->D + h->H);
 }

@@ -128,8 +128,8 @@ tri_trace_note tri_trace_take_note(tri_trace *t) {
   return note;
 }
 
-/* Both ends from the one base: event_ms rounds to f32 (31 microseconds in a step of five minutes), and rounding
- * keeps the order of spans. */
+/* Both ends from the one base: event_ms rounds to f32 (31 microseconds in a step of five minutes), and
+ * rounding keeps the order of spans. */
 static tri_status resolve(tri_trace *t, record *r) {
   double from_ms, to_ms;
 

@@ -1,6 +1,7 @@
-/* decode.c - one decode step: its arrays in one block, the model, the draw; on a GPU, steps recorded and run again.
- * On a device that records, a step has one of a few numbers of rows and always max_pages pages a row, so that few
- * recordings serve all steps. Rows do not depend on their company, so padding changes no result. */
+/* decode.c - one decode step: its arrays in one block, the model, the draw; on a GPU, steps recorded and run
+ * again. On a device that records, a step has one of a few numbers of rows and always max_pages pages a row,
+ * so that few recordings serve all steps. Rows do not depend on their company, so padding changes no
+ * result. */
 #include "decode.h"
 #include "device/trace.h"
 
@@ -80,8 +81,8 @@ void tri_decode_close(tri_decode **d) {
   TRI_FREE(*d);
 }
 
-/* Rows of the step that serves n rows. Chosen: 1 to 15, then steps of 1/8 of the power of two at or below n: 47 sizes
- * up to 256 rows, of which at most 1/9 is padding. */
+/* Rows of the step that serves n rows. Chosen: 1 to 15, then steps of 1/8 of the power of two at or below n:
+ * 47 sizes up to 256 rows, of which at most 1/9 is padding. */
 static int64_t padded(const tri_decode *d, int64_t n) {
   int64_t step = 1;
 
@@ -164,8 +165,8 @@ tri_status tri_decode_step(tri_decode *d, const tri_sample_rule *rule, tri_strea
   step_of               of = {d, rule};
   int                   span;
 
-  /* The first time everything the work needs is made ready, such as kernels the driver loads when they are first used.
-   */
+  /* The first time everything the work needs is made ready, such as kernels the driver loads when they are
+   * first used. */
   if (d->records && !d->refused && r->met && !r->graph) TRI_TRY(record(d, &of, s));
   r->met = true;
   span = tri_trace_begin(d->device->trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "decode"}, s);

@@ -49,8 +49,8 @@ TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_m
 void                   tri_sampler_close(tri_sampler **s);
 /* Collective over the parameter scope (it holds the weights; n_prompt may differ and be 0). Fills *out, empty
  * before, with this rank's answers in the order of prompts, then samples: tokens, old_logp of the answers,
- * stop; given up, it stays empty. The random number behind token t of answer k depends on (seed, prompt id, k, t) only, and rows never
- * depend on their company, so neither do answers. */
+ * stop; given up, it stays empty. The random number behind token t of answer k depends on (seed, prompt id,
+ * k, t) only, and rows never depend on their company, so neither do answers. */
 TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
                                             const tri_generate_opt *opt, tri_stream *st, tri_rollout *out);
 

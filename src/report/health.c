@@ -85,8 +85,8 @@ static const char *what_is_learned(const tri_health *h) {
                              "moves the weights";
 }
 
-/* Whether the constant sum is the highest there is, each reward being 0 or 1; of a replay, whose rewards are not known: more
- * than 0. */
+/* Whether the constant sum is the highest there is, each reward being 0 or 1; of a replay, whose rewards are
+ * not known: more than 0. */
 static bool is_highest(const tri_health *h) {
   double highest = 0;
 

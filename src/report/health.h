@@ -6,7 +6,8 @@
 
 enum { TRI_HEALTH_STEPS = 3 }; /* in a row; chosen: small batches have one or two such steps by chance */
 
-/* Zero-initialise. The first members are the caller's to set, names borrowed; the others belong to health.c. */
+/* Zero-initialise. The first members are the caller's to set, names borrowed; the others belong to
+ * health.c. */
 typedef struct tri_health {
   int         n_reward;
   const char *name[TRI_REWARDS_MAX];
@@ -28,12 +29,14 @@ typedef struct tri_health {
 double tri_health_zero_variance(const tri_rollout *r);
 /* Share of the answers that were cut at the longest length. Not collective. */
 double tri_health_truncated(const tri_rollout *r);
-/* Not collective. One step: its rollout with rewards (NULL: nothing was generated) and the norm of its last gradient. */
+/* Not collective. One step: its rollout with rewards (NULL: nothing was generated) and the norm of its last
+ * gradient. */
 void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm);
-/* Not collective. The next warning that is due after the steps observed, as text with its cure; false: none. Each cause comes
- * once. */
+/* Not collective. The next warning that is due after the steps observed, as text with its cure; false: none.
+ * Each cause comes once. */
 bool tri_health_next(tri_health *h, char *out, size_t bytes);
-/* Not collective, but the same on every rank: all that are due, which one rank (`speaks`) logs as of this step. */
+/* Not collective, but the same on every rank: all that are due, which one rank (`speaks`) logs as of this
+ * step. */
 void tri_health_warn(tri_health *h, int64_t step, bool speaks);
 
 #endif

@@ -31,8 +31,8 @@ bool   tri_metric_has(const tri_metrics *m, const char *name);
 /* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that
  * do not have the same names are TRI_EINTERNAL. world NULL: this rank is alone. */
 TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
-/* Not collective. After reduce: rank 0 makes one JSON line: "step" first, then names in the order they were added,
- * numbers as number.h writes them, not finite as null; all values are cleared. Then it is appended as
+/* Not collective. After reduce: rank 0 makes one JSON line: "step" first, then names in the order they were
+ * added, numbers as number.h writes them, not finite as null; all values are cleared. Then it is appended as
  * flush does. */
 TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
 /* Not collective. As write, of a line whose evaluation was given up: it ends with "eval": "due". */
@@ -40,12 +40,12 @@ TRI_CHECKED tri_status tri_metrics_put_off(tri_metrics *m, int64_t step);
 /* Not collective; rank 0's alone count. As opened: there was no line to keep; the last one was put off. */
 bool tri_metrics_is_new(const tri_metrics *m);
 bool tri_metrics_is_due(const tri_metrics *m);
-/* Not collective. After open and reduce, before any write: the values take the place of the last line's "eval": "due", so
- * that it is as if it had never been put off. The file changes as a whole, or not at all: then, and that is TRI_EFILE, the
- * values wait for the next flush, and all lines behind them. */
+/* Not collective. After open and reduce, before any write: the values take the place of the last line's
+ * "eval": "due", so that it is as if it had never been put off. The file changes as a whole, or not at all:
+ * then, and that is TRI_EFILE, the values wait for the next flush, and all lines behind them. */
 TRI_CHECKED tri_status tri_metrics_complete(tri_metrics *m);
-/* Not collective. Rank 0 writes what waits. What cannot be written whole (disk full) is TRI_EFILE, leaves nothing
- * of itself in the file and waits for the next call. */
+/* Not collective. Rank 0 writes what waits. What cannot be written whole (disk full) is TRI_EFILE, leaves
+ * nothing of itself in the file and waits for the next call. */
 TRI_CHECKED tri_status tri_metrics_flush(tri_metrics *m);
 
 #endif

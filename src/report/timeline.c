@@ -1,9 +1,9 @@
-/* timeline.c - a run's first steps as a file for chrome://tracing or ui.perfetto.dev, and how far communication ran
- * beside compute.
+/* timeline.c - a run's first steps as a file for chrome://tracing or ui.perfetto.dev, and how far
+ * communication ran beside compute.
  *
- * Format: "Trace Event Format" of the Chromium project, JSON object form: X (complete), C (counter) and M (names)
- * events. A rank is a process, a lane a thread of it. Times are microseconds of the machine's monotonic clock, so that
- * the files of one machine's ranks fit together. */
+ * Format: "Trace Event Format" of the Chromium project, JSON object form: X (complete), C (counter) and M
+ * (names) events. A rank is a process, a lane a thread of it. Times are microseconds of the machine's
+ * monotonic clock, so that the files of one machine's ranks fit together. */
 #include "timeline.h"
 #include "base/file.h"
 #include "base/folder.h"

@@ -22,8 +22,8 @@ typedef struct tri_answer {
 } tri_answer;
 
 /* The reward plug-in. Not collective. A wrong option is TRI_ECONFIG at open; a prompt whose truth the reward
- * cannot use is TRI_EINPUT, naming it. score [n]; NAN: the reward cannot judge this answer, whose text is never
- * an error. */
+ * cannot use is TRI_EINPUT, naming it. score [n]; NAN: the reward cannot judge this answer, whose text is
+ * never an error. */
 typedef struct tri_reward {
   const char *name;
   tri_status (*open)(const tri_reward_opt *o, void **state);
@@ -40,8 +40,8 @@ typedef struct tri_reward {
  * "72.00", "1,234.50" is "1234.5". A number is ASCII digits, with commas only between groups of three,
  * perhaps a fraction
  *   (".5" too), perhaps a sign, unless that follows a letter, a digit or a closing bracket: "7-3" ends in 3.
- * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or memory
- *   cannot judge. */
+ * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
+ *   memory cannot judge. */
 extern const tri_reward tri_reward_exact, tri_reward_number, tri_reward_regex;
 
 const tri_reward *tri_reward_find(const char *name); /* NULL if there is none */
@@ -53,12 +53,13 @@ const tri_reward *tri_reward_at(int i);              /* NULL past the last */
 typedef struct tri_reward_set tri_reward_set;
 TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, tri_reward_set **out);
 void                          tri_reward_set_close(tri_reward_set **s);
-/* part [n,n_reward] unweighted, total [n] weighted sum. failed [n]: bit i says that reward i could not judge the
- * answer, which counts as 0 there. An infinite score is TRI_ENUMERIC, naming the reward and the prompt. */
+/* part [n,n_reward] unweighted, total [n] weighted sum. failed [n]: bit i says that reward i could not judge
+ * the answer, which counts as 0 there. An infinite score is TRI_ENUMERIC, naming the reward and the
+ * prompt. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total, int32_t *failed);
-/* Not collective. The first time: a warning that reward i (-1: no reward, for want of a text) could not judge an answer
- * to this prompt, with the cause. */
+/* Not collective. The first time: a warning that reward i (-1: no reward, for want of a text) could not judge
+ * an answer to this prompt, with the cause. */
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);
 /* Not collective. Why one of the rewards cannot judge answers to this truth [n], or NULL. */
 const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);

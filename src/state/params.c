@@ -186,7 +186,8 @@ static tri_status cast_master(tri_params *p, unit *u, tri_stream *s) {
   return tri_params_kernels(p)->cast(s, &to, &from);
 }
 
-/* Copy f32 `from`, host memory, to flat element `at` of the unit's state of this kind, in that state's type. */
+/* Copy f32 `from`, host memory, to flat element `at` of the unit's state of this kind, in that state's
+ * type. */
 static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, float *from, int64_t n,
                       tri_stream *s) {
   float *base = kind == TRI_STATE_WEIGHT ? NULL : kind == TRI_STATE_EXP_AVG ? u->exp_avg : u->exp_avg_sq;

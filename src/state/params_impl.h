@@ -1,4 +1,5 @@
-/* params_impl.h - what the files of the parameter store share: its structs, and who holds which part. Private to its room. */
+/* params_impl.h - what the files of the parameter store share: its structs, and who holds which part. Private
+ * to its room. */
 #ifndef TRI_PARAMS_IMPL_H
 #define TRI_PARAMS_IMPL_H
 
@@ -74,10 +75,11 @@ static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u
   tri_trace_carry(p->device->trace, p->opt.label, u->spec->name, what);
 }
 
-/* params.c. Collective over world. New weights of the optimizer share, in the compute type, go to every holder. */
+/* params.c. Collective over world. New weights of the optimizer share, in the compute type, go to every
+ * holder. */
 TRI_CHECKED tri_status tri_params_publish_unit(tri_params *p, tri_param_unit *u, tri_stream *s);
-/* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s: what the slot
- * holds is out of date, or its room was lent. */
+/* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s:
+ * what the slot holds is out of date, or its room was lent. */
 TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
 
 #endif

@@ -66,8 +66,8 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt 
   return st;
 }
 
-/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere; none where the run
- * is told to stop. */
+/* Collective over world. Answers to this rank's prompts, rewarded, then the whole step everywhere; none where
+ * the run is told to stop. */
 static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, work w,
                          tri_rollout *out) {
   tri_status st = TRI_OK;

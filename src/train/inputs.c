@@ -1,4 +1,5 @@
-/* inputs.c - what a deck names: rewards, model, reference, data; and the steps and lengths that follow from them. */
+/* inputs.c - what a deck names: rewards, model, reference, data; and the steps and lengths that follow from
+ * them. */
 #include "base/file.h"
 #include "io/data/rollout_file.h"
 #include "train.h"
@@ -96,10 +97,8 @@ static tri_status check_same_model(const tri_source *from, const tri_source *dec
   if (!other) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
            "%s holds another model than the deck's, %s differs: %s, %d layers of width %d, vocabulary %d, "
-           "against %s, "
-           "%d layers of width %d, vocabulary %d; give run.resume: never, another run.output, or the model "
-           "the run was "
-           "started with",
+           "against %s, %d layers of width %d, vocabulary %d; give run.resume: never, another run.output, "
+           "or the model the run was started with",
            tri_source_name(from), other, a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
 }
 
@@ -284,7 +283,8 @@ static tri_status measure(tri_trainer *t, tri_longest *l) {
 
 /* ---- how long, how many ---- */
 
-/* Rank 0 names the ranks to which a step of n pieces gives none: pieces are dealt one to a rank, from rank 0 on. */
+/* Rank 0 names the ranks to which a step of n pieces gives none: pieces are dealt one to a rank, from rank 0
+ * on. */
 static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const char *what) {
   int  ranks = t->se->rt.world_size;
   char idle[64];
@@ -320,8 +320,8 @@ static void say_repeats(const tri_trainer *t) {
     return;
   tri_log(TRI_LOG_WARN,
           "data.train has %lld prompts, fewer than rollout.rollout_batch_size = %lld: a prompt that comes "
-          "twice in one "
-          "rollout brings the same answers twice (random numbers are keyed by line, answer and position)",
+          "twice in one rollout brings the same answers twice (random numbers are keyed by line, answer and "
+          "position)",
           (long long)tri_dataset_count(t->data), (long long)c->rollout.rollout_batch_size);
 }
 

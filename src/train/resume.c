@@ -1,4 +1,5 @@
-/* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its data. */
+/* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its
+ * data. */
 #include "base/file.h"
 #include "base/folder.h"
 #include "train.h"
@@ -102,8 +103,8 @@ static tri_status put_allowed(const tri_config *now, const char *keys, const cha
   return TRI_OK;
 }
 
-/* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might hide any
- * change, and run.allow_changes must name "deck". */
+/* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might
+ * hide any change, and run.allow_changes must name "deck". */
 static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const data_before *data,
                                 const tri_config *now, tri_config_changes *c) {
   tri_config before = {0};

@@ -1,4 +1,5 @@
-/* screen.c - what a person sees: the start screen, the live line on a terminal, the rows of steps, the end. */
+/* screen.c - what a person sees: the start screen, the live line on a terminal, the rows of steps, the
+ * end. */
 #include "base/columns.h"
 #include "base/live.h"
 #include "base/visible.h"
@@ -22,7 +23,8 @@ static const char *shown(const char *text, int width, char out[TRI_CKPT_PATH_BYT
   return out;
 }
 
-/* Log what was gathered in `text`, in lines that keep to the width in pipes and in the file too, and free it. */
+/* Log what was gathered in `text`, in lines that keep to the width in pipes and in the file too, and free
+ * it. */
 static tri_status say(tri_log_level level, tri_text *text, tri_status st) {
   tri_text lines = {0};
 
@@ -47,7 +49,8 @@ typedef struct place {
   char host[64];
 } place;
 
-/* One line per node: on which host, which ranks. all [n]. The screen shows the first nodes, the file every one. */
+/* One line per node: on which host, which ranks. all [n]. The screen shows the first nodes, the file every
+ * one. */
 static tri_status say_nodes(const place *all, int n, int nodes) {
   char host[TRI_CKPT_PATH_BYTES];
 
@@ -213,7 +216,8 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
 
 enum { SFT = 1, RL = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };
 
-/* Columns in the order of the rows; what they like and what they need. cut: share of answers that were cut off. */
+/* Columns in the order of the rows; what they like and what they need. cut: share of answers that were cut
+ * off. */
 static const struct {
   tri_column  column;
   int         use;

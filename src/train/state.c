@@ -486,7 +486,8 @@ static tri_status write_decks(const tri_trainer *t) {
   return tri_file_write(path, t->deck.data, t->deck.len);
 }
 
-/* Rank 0. Nothing of the steps that are not to be taken again stays in the way, and nothing of another run is lost. */
+/* Rank 0. Nothing of the steps that are not to be taken again stays in the way, and nothing of another run is
+ * lost. */
 static tri_status begin_outputs(tri_trainer *t) {
   bool moved = false, aside;
 
@@ -502,7 +503,8 @@ static tri_status begin_outputs(tri_trainer *t) {
   return write_decks(t);
 }
 
-/* The output folder, the deck as used, the metrics cut back; where no step will be taken, all stays as it is. */
+/* The output folder, the deck as used, the metrics cut back; where no step will be taken, all stays as it
+ * is. */
 static tri_status open_outputs(tri_trainer *t) {
   char    path[TRI_CKPT_PATH_BYTES + 32], *at;
   bool    works = t->count.step < t->steps;

@@ -290,9 +290,9 @@ done:
   return st;
 }
 
-/* Collective over world. One step: generate, score, learn; or none, where the run is told to stop while it generates:
- * count.step tells. The one thing that happens out of sight is the gathering of parameters (params.h,
- * tri_params_acquire). */
+/* Collective over world. One step: generate, score, learn; or none, where the run is told to stop while it
+ * generates: count.step tells. The one thing that happens out of sight is the gathering of parameters
+ * (params.h, tri_params_acquire). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status  st = TRI_OK;
   tri_rollout replayed = {0}, *r = t->cfg->rollout.replay ? &replayed : &t->rollout;
@@ -344,8 +344,8 @@ static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
   return TRI_OK;
 }
 
-/* Collective over world. The line of a step; or, again, what is missing from it. On a full disk it waits, and the run goes
- * on. */
+/* Collective over world. The line of a step; or, again, what is missing from it. On a full disk it waits, and
+ * the run goes on. */
 static tri_status write_metrics(tri_trainer *t, int64_t step, bool again) {
   tri_status st = tri_agree(world_of(t), again         ? tri_metrics_complete(t->metrics)
                                          : t->eval_due ? tri_metrics_put_off(t->metrics, step)

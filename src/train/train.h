@@ -94,17 +94,17 @@ extern const char *const tri_train_devices[]; /* trainer.c: the words of tri_con
 typedef struct tri_longest {
   int64_t learn, prompt;
 } tri_longest;
-/* Collective over world. Opens rewards, model, reference and data, and plans steps and batches. With t->faults each fault
- * is added there, the rest is looked at too, and *l is set where none was added. */
+/* Collective over world. Opens rewards, model, reference and data, and plans steps and batches. With
+ * t->faults each fault is added there, the rest is looked at too, and *l is set where none was added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, tri_longest *l);
 
 /* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
  * too. */
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
 void                   tri_trainer_close(tri_trainer *t);
-/* Collective over world. Its first half: everything is opened and the memory planned, none taken. In a pretended session
- * nothing is written; with `faults` (else NULL) all that is wrong is added there, and only without any is all of it
- * opened. Close too. */
+/* Collective over world. Its first half: everything is opened and the memory planned, none taken. In a
+ * pretended session nothing is written; with `faults` (else NULL) all that is wrong is added there, and only
+ * without any is all of it opened. Close too. */
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
 
@@ -115,14 +115,14 @@ TRI_CHECKED tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *ou
 bool tri_collect_due(const tri_trainer *t, int64_t step);
 /* Collective over world. Rank 0 writes the step's rollout. */
 TRI_CHECKED tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r);
-/* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the run is told to stop
- * meanwhile, nothing, and t->eval_due says so. */
+/* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the run is told
+ * to stop meanwhile, nothing, and t->eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
 /* report.c. Not collective: numbers of the whole rollout, which every rank holds, into the metrics. */
 void tri_report_rollout(tri_trainer *t, const tri_rollout *r);
-/* Not collective. Time since began_s, so many tokens, memory. mem_gpu_used_bytes is what the driver says: its own context
- * and other programs' memory are in it. */
+/* Not collective. Time since began_s, so many tokens, memory. mem_gpu_used_bytes is what the driver says: its
+ * own context and other programs' memory are in it. */
 TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens);
 
 /* state.c. Collective over world. A checkpoint of step count.step. Failure is reported and counted, *saved
@@ -131,10 +131,11 @@ TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
 /* Collective over world. Sets t->resume to the checkpoint that run.resume means, every byte of it verified.
  */
 TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
-/* Not collective. The same without any change to the folder; and whether it could be written. Adds to t->faults. */
+/* Not collective. The same without any change to the folder; and whether it could be written. Adds to
+ * t->faults. */
 TRI_CHECKED tri_status tri_state_look(tri_trainer *t);
-/* Collective over world, after tri_inputs_open. TRI_ECONFIG where a model, a replay or data is one of the files that a run
- * which starts anew in an older one's folder sets aside first. */
+/* Collective over world, after tri_inputs_open. TRI_ECONFIG where a model, a replay or data is one of the
+ * files that a run which starts anew in an older one's folder sets aside first. */
 TRI_CHECKED tri_status tri_state_check_aside(tri_trainer *t);
 /* Not collective. Does the path lie in what a run that starts anew in run.output sets aside? */
 bool tri_state_would_move(const tri_config *c, const char *path);
@@ -142,20 +143,22 @@ bool tri_state_would_move(const tri_config *c, const char *path);
  * resume. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 
-/* resume.c. Collective over world. Compares a resumed run with its checkpoint: the algorithm, the deck as used `now`, the
- * lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
+/* resume.c. Collective over world. Compares a resumed run with its checkpoint: the algorithm, the deck as
+ * used `now`, the lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
 TRI_CHECKED tri_status tri_resume_compare(tri_trainer *t, const tri_config *now);
-/* Not collective. The deck.step-NNNNNNNN.yaml of steps above `after` in the folder get a suffix, or go (NULL). */
+/* Not collective. The deck.step-NNNNNNNN.yaml of steps above `after` in the folder get a suffix, or go
+ * (NULL). */
 TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix);
-/* Not collective. Whether there are any of them; none where there is no folder. TRI_EFILE: it cannot be read. */
+/* Not collective. Whether there are any of them; none where there is no folder. TRI_EFILE: it cannot be
+ * read. */
 TRI_CHECKED tri_status tri_resume_has_decks(const char *folder, bool *has);
 
 /* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */
 TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t); /* its last part; not collective */
 void                   tri_screen_phase(tri_trainer *t, const char *phase); /* the live line */
-/* The same with the answers finished, redrawn for each hundredth of all. On several ranks how many are finished is estimated
- * from rank 0's share of them, and marked with ~. */
+/* The same with the answers finished, redrawn for each hundredth of all. On several ranks how many are
+ * finished is estimated from rank 0's share of them, and marked with ~. */
 void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t all);
 void tri_screen_step(tri_trainer *t, int64_t step); /* a row, if one is due */
 void tri_screen_halt(tri_trainer *t, int64_t step); /* why step is the last; its row, if not yet shown */

@@ -88,8 +88,8 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
                         (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
-/* Collective over world. Answers decoded at once by a rank: what a step or an evaluation gives it, as far as half of its memory
- * goes. */
+/* Collective over world. Answers decoded at once by a rank: what a step or an evaluation gives it, as far as
+ * half of its memory goes. */
 static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_t *out) {
   const tri_config      *c = t->cfg;
   const tri_model_shape *sh = tri_source_shape(t->source);
@@ -158,7 +158,8 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   return tri_sampler_open(se->device, se->ledger, t->policy, dtype, &so, &t->sampler);
 }
 
-/* Collective over world. The deck as used: with the numbers that followed from others and do not depend on the ranks. */
+/* Collective over world. The deck as used: with the numbers that followed from others and do not depend on
+ * the ranks. */
 static tri_status settle_deck(tri_trainer *t) {
   tri_config used = *t->cfg;
 
@@ -169,7 +170,8 @@ static tri_status settle_deck(tri_trainer *t) {
   return tri_resume_compare(t, &used);
 }
 
-/* Collective over world. Where products depend on the number of rows, old log-probabilities are computed again. */
+/* Collective over world. Where products depend on the number of rows, old log-probabilities are computed
+ * again. */
 static tri_status check_sampler(tri_trainer *t) {
   tri_comm  *world = t->se->comm[TRI_WORLD];
   tri_status st;

@@ -1,4 +1,5 @@
-/* test_columns.c - numbers and text that keep to a width. Judges: literals; widths of numbers of every size. */
+/* test_columns.c - numbers and text that keep to a width. Judges: literals; widths of numbers of every
+ * size. */
 #include "base/columns.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* test_file.c - what stands under a name is never waited for, followed or emptied; and what messages may hold. */
+/* test_file.c - what stands under a name is never waited for, followed or emptied; and what messages may
+ * hold. */
 #include "base/file.h"
 #include "base/visible.h"
 

@@ -1,4 +1,5 @@
-/* test_folder.c - folders opened, made and removed without following links. Judge: what stands there afterwards. */
+/* test_folder.c - folders opened, made and removed without following links. Judge: what stands there
+ * afterwards. */
 #include "base/folder.h"
 
 #include <fcntl.h>

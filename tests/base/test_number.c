@@ -1,4 +1,5 @@
-/* test_number.c - numbers as text. Judge: exact, and every shorter text, which must read back as another number. */
+/* test_number.c - numbers as text. Judge: exact, and every shorter text, which must read back as another
+ * number. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* bench_case.h - what the bench programs share: a call that must succeed, or the program ends with its error. Test code. */
+/* bench_case.h - what the bench programs share: a call that must succeed, or the program ends with its error.
+ * Test code. */
 #ifndef TRI_BENCH_CASE_H
 #define TRI_BENCH_CASE_H
 

@@ -274,7 +274,8 @@ static void swiglu_bwd(bench *b, void *ctx) {
   OK(b->k->swiglu_bwd(b->s, &f->c, NULL, &f->a, &f->b));
 }
 
-/* Bytes an element: AdamW reads and writes w, m, v and reads g, all f32, and writes the new weights in bf16. */
+/* Bytes an element: AdamW reads and writes w, m, v and reads g, all f32, and writes the new weights in
+ * bf16. */
 static void bench_optimizer(bench *b, int64_t n) {
   flat f;
 

@@ -1,9 +1,9 @@
 /* bench_model.c - speed of generation: a model of random weights answers, many sequences at once. Not a test.
  *
  * bench_model DEVICE LABEL CONFIG.json PROMPT NEW N [N ...]
- * For each N two lines: FIGURE|LABEL, decode, N sequences|tokens/s|number, counted from when the last of N prompts of
- * PROMPT random tokens has its first token until each has NEW; and the prompts' own tokens/s until then. The weights are
- * what `trireme generate` would hold, bf16. */
+ * For each N two lines: FIGURE|LABEL, decode, N sequences|tokens/s|number, counted from when the last of N
+ * prompts of PROMPT random tokens has its first token until each has NEW; and the prompts' own tokens/s until
+ * then. The weights are what `trireme generate` would hold, bf16. */
 #include "base/rng.h"
 #include "bench_case.h"
 #include "comm/session.h"
@@ -77,7 +77,8 @@ static void close_all(bench *b) {
   tri_session_close(&b->se, TRI_OK);
 }
 
-/* What the sampler's question after each token tells: when all answers have begun, and with how many tokens. */
+/* What the sampler's question after each token tells: when all answers have begun, and with how many
+ * tokens. */
 typedef struct progress {
   int64_t sequences, begun, tokens, tokens_then;
   double  then_s;

@@ -52,7 +52,8 @@ static void allow_sharing(const tri_device *d) {
   setenv("NCCL_MNNVL_ENABLE", "0", 1);
 }
 
-/* The emulated NCCL answers by turns when the arena is to be registered, where pretended nodes are machines to us. */
+/* The emulated NCCL answers by turns when the arena is to be registered, where pretended nodes are machines
+ * to us. */
 static void pretend_machines(setup *u) {
   static const char *const answer[] = {"accept", "refuse", "off"};
   static int               turn;

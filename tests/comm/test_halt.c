@@ -1,4 +1,5 @@
-/* test_halt.c - when a run ends early, and how every rank hears of it. Run with 1, 2 and 4 ranks. Judge: exact values. */
+/* test_halt.c - when a run ends early, and how every rank hears of it. Run with 1, 2 and 4 ranks. Judge:
+ * exact values. */
 
 #include "comm/halt.h"
 #include "ranks_case.h"
@@ -206,8 +207,8 @@ static void fail_early(const char *what) {
 static volatile double at_s; /* the clock of the child, read in its handlers */
 static double          clock_s(void) { return at_s; }
 
-/* The child: survives the first signal and its double; a later one ends it. Ignored, or of a kind that is sent more than once
- * anyhow: survives all. What came long `before`, SIGPIPE or SIGHUP, changes nothing. */
+/* The child: survives the first signal and its double; a later one ends it. Ignored, or of a kind that is
+ * sent more than once anyhow: survives all. What came long `before`, SIGPIPE or SIGHUP, changes nothing. */
 static void get_signals(int before, int number, bool answers, tri_halt_phase phase, bool ignored) {
   if (ignored) signal(number, SIG_IGN);
   tri_halt_catch_signals(answers, clock_s);

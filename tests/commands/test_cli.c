@@ -237,10 +237,8 @@ static void illegal_plan_names_both_keys(void **state) {
 static void too_little_memory_shows_the_table(void **state) {
   (void)state;
   cli_sh("sed 's/\"hidden_size\": 32/\"hidden_size\": 40000/; s/\"intermediate_size\": "
-         "48/\"intermediate_size\": 90000/;"
-         "s/\"num_hidden_layers\": 2/\"num_hidden_layers\": 99/; s/\"num_attention_heads\": "
-         "4/\"num_attention_heads\": "
-         "400/' config.json >large.json");
+         "48/\"intermediate_size\": 90000/;s/\"num_hidden_layers\": 2/\"num_hidden_layers\": 99/; "
+         "s/\"num_attention_heads\": 4/\"num_attention_heads\": 400/' config.json >large.json");
   cli_fails(64, ONE SFT "model.config=large.json", "policy weights", "what would fit");
   cli_fails(64, TWO SFT "model.config=large.json", "policy weights", "what would fit");
 }

@@ -1,5 +1,5 @@
-/* test_cli_carried.c - files beside a model's weights that other programs want: chat template, vocabulary, merges.
- * Judge: the exported ones are the first folder's, byte for byte. */
+/* test_cli_carried.c - files beside a model's weights that other programs want: chat template, vocabulary,
+ * merges. Judge: the exported ones are the first folder's, byte for byte. */
 #include "cli_case.h"
 
 static const char *const names[] = {"chat_template.jinja",
@@ -38,8 +38,7 @@ static void through_training_resume_and_export(void **state) {
   cli_succeeds(ONE "export o e");
   are_equal("first", "e");
   cli_sh("cmp first/tokenizer.json e/tokenizer.json && cmp first/tokenizer_config.json "
-         "e/tokenizer_config.json &&"
-         " cmp first/generation_config.json e/generation_config.json");
+         "e/tokenizer_config.json && cmp first/generation_config.json e/generation_config.json");
   cli_succeeds(ONE LOAD "model.path=o run.output=p train.steps=1"); /* from a run as from a folder */
   cli_succeeds(ONE "export p q");
   are_equal("first", "q");
@@ -86,9 +85,8 @@ static void no_link_is_followed_out_of_the_folder(void **state) {
   (void)state;
   make_model("m");
   cli_sh("echo secret >secret; mkdir -p blobs; cd m && rm vocab.json merges.txt added_tokens.json "
-         "tokenizer.model &&"
-         " ln -s ../secret vocab.json && ln -s \"$PWD/../secret\" merges.txt && ln -s chat_template.jinja"
-         " added_tokens.json && ln -s ../../blobs/../secret tokenizer.model");
+         "tokenizer.model && ln -s ../secret vocab.json && ln -s \"$PWD/../secret\" merges.txt && ln -s "
+         "chat_template.jinja added_tokens.json && ln -s ../../blobs/../secret tokenizer.model");
   cli_succeeds(ONE LOAD "model.path=m run.output=n train.steps=1");
   cli_shows(cli_err, "m/vocab.json: is a link that leads out of its folder");
   cli_shows(cli_err, "m/merges.txt: is a link");

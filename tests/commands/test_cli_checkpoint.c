@@ -179,8 +179,7 @@ static void leftovers_of_a_killed_writer_are_no_checkpoint(void **state) {
   (void)state;
   copy_run("e");
   cli_sh("cp -r e/checkpoints/step-00000002 e/checkpoints/step-00000003.tmp && rm "
-         "e/checkpoints/*.tmp/MANIFEST.json &&"
-         "ln -s step-00000003 e/checkpoints/.LATEST.tmp");
+         "e/checkpoints/*.tmp/MANIFEST.json &&ln -s step-00000003 e/checkpoints/.LATEST.tmp");
   assert_int_equal(cli_run(ONE "inspect e/checkpoints/step-00000003.tmp"), 74);
   cli_shows(cli_err, "MANIFEST.json");
   assert_int_equal(cli_errors(), 1);
@@ -232,8 +231,7 @@ static void metrics_on_a_full_disk_wait(void **state) {
   cli_shows(cli_err, "its metrics wait: n/metrics.jsonl: writing failed");
   assert_int_equal(cli_errors(), 1);
   cli_sh("test $(wc -c < n/metrics.jsonl) -le 4096 && tail -c 1 n/metrics.jsonl | cmp - newline && grep -q "
-         "'\"step\": 3,' "
-         "n/metrics.jsonl");
+         "'\"step\": 3,' n/metrics.jsonl");
 }
 
 /* So does the evaluation that the run before gave up: a folder stands where its file would be written. */
@@ -243,10 +241,8 @@ static void a_due_evaluation_on_a_full_disk_waits(void **state) {
   (void)state;
   copy_run("v");
   cli_sh("{ cat sft.yaml && echo 'data: {train: sft.jsonl, eval: rl.jsonl}' && echo 'reward: [{name: "
-         "exact}]' && "
-         "echo 'rollout: {max_response_length: 4}' && echo 'eval: {steps: 2}'; } | sed '/^data: .train: "
-         "sft.jsonl.$/d' "
-         "> look.yaml");
+         "exact}]' && echo 'rollout: {max_response_length: 4}' && echo 'eval: {steps: 2}'; } | sed '/^data: "
+         ".train: sft.jsonl.$/d' > look.yaml");
   cli_sh("sed -i '$ s/}$/, \"eval\": \"due\"}/' v/metrics.jsonl && cp v/metrics.jsonl due.jsonl && "
          "mkdir -p v/metrics.jsonl.tmp/full");
   assert_int_equal(cli_run(again), 74);
@@ -259,23 +255,22 @@ static void a_due_evaluation_on_a_full_disk_waits(void **state) {
          "! grep due v/metrics.jsonl");
 }
 
-/* The checkpoint stands alone: nothing of the folders the run began from is needed, but another model is noticed. */
+/* The checkpoint stands alone: nothing of the folders the run began from is needed, but another model is
+ * noticed. */
 static void resume_without_the_first_models(void **state) {
   (void)state;
   cli_sh("cp -r model first && cp -r model ref");
   cli_succeeds(TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null "
-                        "model.path=first model.ref_path=ref "
-                        "algo.kl_coef=0.1 train.steps=1 checkpoint.save_final=true");
+                        "model.path=first model.ref_path=ref algo.kl_coef=0.1 train.steps=1 "
+                        "checkpoint.save_final=true");
   cli_sh("mv ref gone && sed -i 's/10000.0/20000.0/' first/config.json");
   cli_fails(64,
             TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null model.path=first "
-                     "model.ref_path=ref "
-                     "algo.kl_coef=0.1 train.steps=2",
+                     "model.ref_path=ref algo.kl_coef=0.1 train.steps=2",
             "another model", "rope_theta");
   cli_sh("echo '{' > first/config.json");
   cli_succeeds(TWO GRPO "run.output=o run.resume=auto model.config=null model.tokenizer=null "
-                        "model.path=first model.ref_path=ref "
-                        "algo.kl_coef=0.1 train.steps=2");
+                        "model.path=first model.ref_path=ref algo.kl_coef=0.1 train.steps=2");
   cli_shows(cli_err, "stands alone");
   cli_shows(cli_err, "resumed from o/checkpoints/step-00000001");
 }

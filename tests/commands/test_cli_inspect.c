@@ -1,4 +1,5 @@
-/* test_cli_inspect.c - trireme inspect: what it shows, which checkpoint a run's folder means, files of strangers. */
+/* test_cli_inspect.c - trireme inspect: what it shows, which checkpoint a run's folder means, files of
+ * strangers. */
 #include "cli_case.h"
 
 static void sums_unless_the_tensors_are_asked_for(void **state) {

@@ -1,4 +1,5 @@
-/* test_cli_launch.c - the program with the variables of launchers in its environment, beside a launcher and without. */
+/* test_cli_launch.c - the program with the variables of launchers in its environment, beside a launcher and
+ * without. */
 #include "cli_case.h"
 
 /* Output of a command for one rank, variables or not. */
@@ -47,8 +48,8 @@ static void test_stray_variables(void **state) {
 /* All that mpirun gives a rank, when mpirun has ended. */
 static void test_launcher_that_is_gone(void **state) {
   (void)state;
-  cli_sh("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 "
-         "sh -c 'test $PMIX_RANK = 0 || export -p > gone.sh'");
+  cli_sh("'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 sh -c 'test $PMIX_RANK = 0 || export "
+         "-p > gone.sh'");
   all_as_plain(". ./gone.sh", true);
 }
 

@@ -20,7 +20,8 @@ static void the_same_lines_may_lie_elsewhere(void **state) {
   assert_null(strstr(cli_err, "  model.config: "));
 }
 
-/* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one output. */
+/* As in the middle of a study: another seed, other data, another batch, a 50 times higher rate, one
+ * output. */
 static void another_experiment_is_refused_as_a_whole(void **state) {
   static const char *const part[] = {
       "a/checkpoints/step-00000002 is of another experiment",
@@ -344,7 +345,8 @@ static void odd_names_of_a_run_before_are_no_fault(void **state) {
   cli_succeeds(ONE SFT "run.output=m train.steps=3");
 }
 
-/* The command with its `own` keys is refused; with the line of cli_err that begins so in their place it is not. */
+/* The command with its `own` keys is refused; with the line of cli_err that begins so in their place it is
+ * not. */
 static void type_offer(const char *command, const char *own, const char *begin) {
   char        line[2048];
   const char *offer;
@@ -357,8 +359,8 @@ static void type_offer(const char *command, const char *own, const char *begin) 
   cli_succeeds(line);
 }
 
-/* What is offered holds what was allowed already, and is taken as it is printed, also where the checkpoint lies in what
- * the new run would move. */
+/* What is offered holds what was allowed already, and is taken as it is printed, also where the checkpoint
+ * lies in what the new run would move. */
 static void ways_out_can_be_typed(void **state) {
   (void)state;
   copy_run("i");

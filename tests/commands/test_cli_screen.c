@@ -1,7 +1,7 @@
 /* test_cli_screen.c - what a person sees of a run: on terminals of several sizes and in a pipe.
  *
- * Judge of the terminal: log.txt. A small terminal obeys what the program writes; in the end it shows the lines of
- * log.txt, each whole, and nothing else. */
+ * Judge of the terminal: log.txt. A small terminal obeys what the program writes; in the end it shows the
+ * lines of log.txt, each whole, and nothing else. */
 #define _XOPEN_SOURCE 700 /* posix_openpt */
 #include "cli_case.h"
 
@@ -28,7 +28,8 @@ static int open_terminal(int columns, int rows, int *slave) {
   return master;
 }
 
-/* The next text that was drawn and left with a \r alone, of the live line: where it ends, and its columns. NULL: none. */
+/* The next text that was drawn and left with a \r alone, of the live line: where it ends, and its columns.
+ * NULL: none. */
 static const char *next_live(const char *from, size_t *columns) {
   for (*columns = 0; *from; from++) {
     if (*from == '\r' && from[1] && from[1] != '\n' && *columns) return from;
@@ -61,8 +62,9 @@ static void set_columns(int terminal, int columns) {
   assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
 }
 
-/* Runs the command with stderr on a terminal. Where `narrow` columns are given the terminal gets so narrow as soon as a live line
- * was drawn; as soon as one was drawn for these columns the run is told to stop. What came is in raw. */
+/* Runs the command with stderr on a terminal. Where `narrow` columns are given the terminal gets so narrow as
+ * soon as a live line was drawn; as soon as one was drawn for these columns the run is told to stop. What
+ * came is in raw. */
 static int run_on_terminal(const char *command, int columns, int narrow) {
   int    slave, status, master = open_terminal(columns, 24, &slave);
   bool   is_narrow = false;
@@ -102,8 +104,8 @@ static int run_on_terminal(const char *command, int columns, int narrow) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* What a terminal shows that obeys raw: \r, \n (which the line discipline sends as \r\n), erase below, printable text. A row
- * of any length stays one row, so that the caller can see how long it is. */
+/* What a terminal shows that obeys raw: \r, \n (which the line discipline sends as \r\n), erase below,
+ * printable text. A row of any length stays one row, so that the caller can see how long it is. */
 static void obey(void) {
   char   row[ROW_BYTES] = "";
   size_t column = 0, n = 0;
@@ -153,7 +155,8 @@ static bool is_line(const char *line, const char *row, char **below) {
   return !strcmp(text, line);
 }
 
-/* The rows of the screen are the lines of the file, in order, broken at words where they are too long for it. */
+/* The rows of the screen are the lines of the file, in order, broken at words where they are too long for
+ * it. */
 static void screen_is_log(const char *path, int columns) {
   static char log[CLI_TEXT_BYTES];
   char       *rows = screen, *lines = log, *row, *line;
@@ -414,8 +417,8 @@ static void a_gap_gets_a_column(void **state) {
   assert_int_equal(headers, 2); /* step 0, an evaluation, has none yet */
 }
 
-/* Every column there is, each at its narrowest, and a loss of -4e-10, as rounding leaves it; of one step's answers as many
- * files as the run would have steps. */
+/* Every column there is, each at its narrowest, and a loss of -4e-10, as rounding leaves it; of one step's
+ * answers as many files as the run would have steps. */
 static void all_columns_keep_to_the_width(void **state) {
   static const char small[] = "algo.num_generations=2 rollout.rollout_batch_size=1 train.train_batch_size=2 "
                               "train.micro_batch_size=1 run.resume=never ";

@@ -1,5 +1,5 @@
-/* test_cli_trace.c - the trace of a run on two ranks: what is in it, and that the run is the same with it. Judges:
- * jansson, the names of the model's layers, a run without a trace. */
+/* test_cli_trace.c - the trace of a run on two ranks: what is in it, and that the run is the same with it.
+ * Judges: jansson, the names of the model's layers, a run without a trace. */
 #include "cli_case.h"
 
 #include <jansson.h>
@@ -77,8 +77,8 @@ static void check_trace(const char *path, const want *w, int n) {
   json_decref(file);
 }
 
-/* One micro-batch of one step. Everything is shared: a layer's weights are gathered for forward and for backward, the
- * embedding's and the head's once; gradients are reduced once. */
+/* One micro-batch of one step. Everything is shared: a layer's weights are gathered for forward and for
+ * backward, the embedding's and the head's once; gradients are reduced once. */
 static void every_layer_and_collective_has_its_span(void **state) {
   static const want w[] = {{"phases", "step 1", 1},
                            {"phases", "step 2", 0},

@@ -95,9 +95,8 @@ static void test_does_not_hold(void **state) {
   (void)state;
   bad(REQUEST(RANKS = 7, TOTAL = 256, MICRO = 2, ACCUM = 18),
       "train_batch_size = micro_batch_size x gradient_accumulation_steps x ranks: 256 = 2 x 18 x 7 does not "
-      "hold, the product is "
-      "252. Nearest choices that hold:\n  252 = 2 x 18 x 7\n  266 = 2 x 19 x 7\n  238 = 2 x 17 x 7\n  126 = "
-      "2 x 9 x 7\n"
+      "hold, the product is 252. Nearest choices that hold:\n  252 = 2 x 18 x 7\n  266 = 2 x 19 x 7\n  238 "
+      "= 2 x 17 x 7\n  126 = 2 x 9 x 7\n"
       "  256 = 2 x 32 x 4 (4 ranks)\n  256 = 2 x 16 x 8 (8 ranks)");
   bad(REQUEST(RANKS = 7, TOTAL = 256, MICRO = 2),
       "256 = 2 x ? x 7 has no whole solution. Nearest choices that hold:\n  252 = 2 x 18 x 7\n");

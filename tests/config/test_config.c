@@ -136,26 +136,22 @@ static void test_unknown(void **state) {
       "num_generations, temperature");
   bad(SFT, ARGS("zzzzz.qqqqqqqqqqqq=3"),
       "argument 'zzzzz.qqqqqqqqqqqq=3': unknown key 'zzzzz.qqqqqqqqqqqq'; known sections: run, model, data, "
-      "algo, rollout, "
-      "train, shard, checkpoint, eval, reward");
+      "algo, rollout, train, shard, checkpoint, eval, reward");
   bad(SFT "trian:\n", NULL, "d.yaml:12: unknown section 'trian'; the nearest known section is 'train'");
   bad(SFT "eps_clip: 0.1\n", NULL,
       "d.yaml:12: 'eps_clip' stands outside of a section: write it as 'clip_eps' below 'algo:'");
   bad("run: x\n", NULL,
       "d.yaml:1: 'run' is a section, with keys below it: output, seed, device, ranks_per_node, threads, "
-      "resume, "
-      "allow_changes, sampler, log_every, trace_steps");
+      "resume, allow_changes, sampler, log_every, trace_steps");
   bad(SFT, ARGS("run=x"),
       "argument 'run=x': 'run' is a section, with keys below it: output, seed, device, ranks_per_node, "
-      "threads, "
-      "resume, allow_changes, sampler, log_every, trace_steps");
+      "threads, resume, allow_changes, sampler, log_every, trace_steps");
   bad(SFT "eval: 5\n", NULL,
       "d.yaml:12: 'eval' is a section, with keys below it: steps, max_prompts, num_generations, temperature");
   bad(SFT "eval:\n  - a\n", NULL, "d.yaml:13: section 'eval' holds keys, not a list");
   bad(SFT "actor:\n  ppo_mini_batch_size: 3\n", NULL,
       "d.yaml:13: unknown key 'actor.ppo_mini_batch_size': it counts prompts; train.train_batch_size counts "
-      "samples: prompts x "
-      "algo.num_generations");
+      "samples: prompts x algo.num_generations");
 }
 
 /* Keys of other programs that mean nothing here: a sentence says what does. */
@@ -241,8 +237,8 @@ static tri_status load_typed(const char *argument) {
   return st;
 }
 
-/* What a shell would expand is refused in what a user typed, unless there are files of that name; what a checkpoint has
- * is what its files were called. */
+/* What a shell would expand is refused in what a user typed, unless there are files of that name; what a
+ * checkpoint has is what its files were called. */
 static void test_words_of_a_shell(void **state) {
   static const char *const bad[][2] = {
       {"run.output=~/x", "run.output = ~/x: ~ is not expanded here; write the path out"},
@@ -307,30 +303,25 @@ static void test_contradictions(void **state) {
       "takes the other back)");
   bad(SFT "  micro_batch_size: 2\n", ARGS("train.max_tokens_per_gpu=64"),
       "argument 'train.max_tokens_per_gpu=64': train.max_tokens_per_gpu and train.micro_batch_size "
-      "(d.yaml:12) contradict each "
-      "other: keep one (train.micro_batch_size=null takes the other back)");
+      "(d.yaml:12) contradict each other: keep one (train.micro_batch_size=null takes the other back)");
   bad(SFT "  max_tokens_per_gpu: 64\n", ARGS("train.micro_batch_size=2"),
       "argument 'train.micro_batch_size=2': train.micro_batch_size and train.max_tokens_per_gpu (d.yaml:12) "
-      "contradict each "
-      "other: keep one (train.max_tokens_per_gpu=null takes the other back)");
+      "contradict each other: keep one (train.max_tokens_per_gpu=null takes the other back)");
   bad(SFT "  warmup_steps: 1\n  warmup_ratio: 0.1\n", NULL,
       "d.yaml:13: train.warmup_ratio and train.warmup_steps (d.yaml:12) contradict each other: keep one "
-      "(train.warmup_steps=null "
-      "takes the other back)");
+      "(train.warmup_steps=null takes the other back)");
   bad(SFT "shard:\n  plan: zero3\n  grads: none\n", NULL,
       "d.yaml:14: shard.grads and shard.plan (d.yaml:13) contradict each other: keep one (shard.plan=null "
       "takes the other back)");
   bad(SFT, ARGS("model.config=c.json"),
       "argument 'model.config=c.json': model.config and model.path (d.yaml:4) contradict each other: keep "
-      "one (model.path=null "
-      "takes the other back)");
+      "one (model.path=null takes the other back)");
   bad(GRPO "  clip_eps: 0.2\n  eps_clip: 0.2\n", NULL,
       "d.yaml:17: algo.eps_clip and algo.clip_eps (d.yaml:16) contradict each other: both mean "
       "algo.clip_eps, keep one");
   bad(GRPO, ARGS("algo.clip_eps=0.2", "clip_ratio=0.2"),
       "argument 'clip_ratio=0.2': clip_ratio and algo.clip_eps (argument 'algo.clip_eps=0.2') contradict "
-      "each other: both mean "
-      "algo.clip_eps, keep one");
+      "each other: both mean algo.clip_eps, keep one");
   bad(SFT "  min_lr_ratio: 0.1\n", NULL,
       "d.yaml:12: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it");
   bad(SFT, ARGS("algo.clip_eps=0.2"),
@@ -473,9 +464,8 @@ static void test_aliases(void **state) {
         "argument 'algo.scale_rewards=false': false is read as algo.scale_rewards: none\n",
         "algo.scale_rewards=none");
   bad(GRPO, ARGS("fsdp_size=4"),
-      "argument 'fsdp_size=4': shard.plan = 4: must be one of hybrid, zero0, zero1, zero2, zero3; a group of "
-      "ranks is a node here: "
-      "give run.ranks_per_node, and node to shard.params, .grads and .optimizer");
+      "argument 'fsdp_size=4': shard.plan = 4: must be one of hybrid, zero0, zero1, zero2, zero3; a group "
+      "of ranks is a node here: give run.ranks_per_node, and node to shard.params, .grads and .optimizer");
   bad(SFT "shard:\n  plan: zero1\nzero:\n  stage: 1\n", NULL,
       "d.yaml:15: zero.stage and shard.plan (d.yaml:13) contradict each other: both mean shard.plan, keep "
       "one");
@@ -494,8 +484,7 @@ static void test_idle_keys(void **state) {
   assert_string_equal(notes.data,
                       "argument 'rollout.top_k=5': rollout.top_k has no effect: rollout.temperature is 0\n"
                       "argument 'rollout.temperature=0': rollout.temperature is 0: the answers to a prompt "
-                      "are all alike, and a "
-                      "group of equal rewards teaches nothing\n");
+                      "are all alike, and a group of equal rewards teaches nothing\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(

@@ -19,8 +19,9 @@ enum { N_CASES = sizeof cases / sizeof cases[0] };
 
 /* More for the gradient: the borders of its tiles (16 to 128), groups of 1, 4 and 7 in widths that have a
  * kernel of their own, widths that are no whole vectors, sequences that are empty at either end, and no token
- * at all. Then groups that are divided into parts (tri_attn_parts): of 2 heads and a last one of 1 (9 / 1, 7 / 2,
- * 3 / 4, 5 / 3), of 4 and 3 (7 / 4), of 2 (12 / 1), of 1 (6 / 1, 8 / 1), and 4 / 8, which are not divided. */
+ * at all. Then groups that are divided into parts (tri_attn_parts): of 2 heads and a last one of 1 (9 / 1, 7
+ * / 2, 3 / 4, 5 / 3), of 4 and 3 (7 / 4), of 2 (12 / 1), of 1 (6 / 1, 8 / 1), and 4 / 8, which are not
+ * divided. */
 static const attn_case bwd_cases[] = {
     {3, 3, 64, 2, {65, 130}}, {4, 1, 64, 3, {64, 127, 1}},       {7, 1, 96, 2, {63, 66}},
     {2, 2, 128, 1, {129}},    {4, 1, 128, 2, {64, 65}},          {7, 1, 128, 1, {63}},

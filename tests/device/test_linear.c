@@ -373,8 +373,8 @@ static void same_tile_bits(int64_t n_out, int64_t n_in, tri_dtype dtype, int64_t
   layer_close(&a);
 }
 
-/* Every width of a last block of columns, with inner sizes from 8 to 200 in turn and some odd ones; and a vocabulary
- * with a few added tokens. */
+/* Every width of a last block of columns, with inner sizes from 8 to 200 in turn and some odd ones; and a
+ * vocabulary with a few added tokens. */
 static void test_tile_bits(void **state) {
   enum { BLOCK = 64 };
   static const int64_t odd[] = {1, 7, 17, 31, 33, 67, 99, 131, 255, 256, 257};
@@ -456,7 +456,8 @@ static void test_pack_again(void **state) {
   layer_close(&a);
 }
 
-/* A library whose rows never agree is found out: a message that names the shape, and not a word about the others. */
+/* A library whose rows never agree is found out: a message that names the shape, and not a word about the
+ * others. */
 static void test_check_fails(void **state) {
   (void)state;
   if (on_cpu() || !TRI_CUDA_EMULATED) skip(); /* only the emulated library can be told to */
@@ -475,8 +476,8 @@ static void test_check_fails(void **state) {
 
 enum { LT_OUT = 96, LT_IN = 67 };
 
-/* y f32 of a layer opened while the library offers that (tests/emulate/cublasLt.h), checked, and the seconds it took by the
- * device's clock, which only the offer's flag s moves by whole ones. */
+/* y f32 of a layer opened while the library offers that (tests/emulate/cublasLt.h), checked, and the seconds
+ * it took by the device's clock, which only the offer's flag s moves by whole ones. */
 static fence y_offered(const char *offer, int64_t rows, tri_dtype dtype, double *took_s) {
   fence      x = fence_noise(rows * LT_IN, dtype, 2), y = fence_open((size_t)(rows * LT_OUT) * 4);
   tri_tensor xt = tri_view2(x.device, dtype, rows, LT_IN), yt = tri_view2(y.device, TRI_F32, rows, LT_OUT);
@@ -519,8 +520,8 @@ static double seconds_offered(const char *offer, int64_t rows) {
   return took_s;
 }
 
-/* An algorithm that is steady up to 128 rows, and cuts its sums by how many tiles there are above, is passed over for
- * the next; where there is no other the check says so. */
+/* An algorithm that is steady up to 128 rows, and cuts its sums by how many tiles there are above, is passed
+ * over for the next; where there is no other the check says so. */
 static void test_grid_dependence(void **state) {
   (void)state;
   if (on_cpu() || !TRI_CUDA_EMULATED) skip();
@@ -537,8 +538,8 @@ static void test_grid_dependence(void **state) {
   layer_close(&a);
 }
 
-/* Which bits: of the first algorithm for many rows that others for few rows agree with, whatever each takes; of the first
- * of all where none has others. */
+/* Which bits: of the first algorithm for many rows that others for few rows agree with, whatever each takes;
+ * of the first of all where none has others. */
 static void test_class(void **state) {
   (void)state;
   if (on_cpu() || !TRI_CUDA_EMULATED) skip();
@@ -571,7 +572,8 @@ static void test_quickest(void **state) {
   assert_int_equal((int)seconds_offered("oO:o:s", 5) / 50, 2);
 }
 
-/* Gradients' sums may be in parts, if an algorithm does that right: its room is there, and the values are those of loops. */
+/* Gradients' sums may be in parts, if an algorithm does that right: its room is there, and the values are
+ * those of loops. */
 static void test_parts(void **state) {
   (void)state;
   if (on_cpu() || !TRI_CUDA_EMULATED) skip();

@@ -62,7 +62,8 @@ static void     same_for_threads(bench *b, const tri_tensor *t) {
     assert_true(seen[at_seen++] == h);
 }
 
-/* What the rows are like: any numbers and one forbidden token; equal logits; all tokens but the target forbidden. */
+/* What the rows are like: any numbers and one forbidden token; equal logits; all tokens but the target
+ * forbidden. */
 enum { ANY, EQUAL, ONE_LEFT, N_KINDS };
 static double *logits(int kind, int64_t K, int64_t V, const int32_t *target) {
   double *x = numbers(1, K * V, 14);
@@ -74,10 +75,10 @@ static double *logits(int kind, int64_t K, int64_t V, const int32_t *target) {
   return x;
 }
 
-/* Derived: lse is below 2^5 (logits below 16, V below 2^18), so its f32 value errs by 2^5 eps; d = x - max
- * by the rounding of max, 2^4 eps; sums of one lane or thread by 2048 / 32 + 40 eps relative, or by 262144 / 1024 + 40;
- * entropy <= 12 takes the same relative error with moments up to 12 + log. The gradient takes lse's error through
- * p <= 1. */
+/* Derived: lse is below 2^5 (logits below 16, V below 2^18), so its f32 value errs by 2^5 eps; d = x - max by
+ * the rounding of max, 2^4 eps; sums of one lane or thread by 2048 / 32 + 40 eps relative, or by 262144 /
+ * 1024 + 40; entropy <= 12 takes the same relative error with moments up to 12 + log. The gradient takes
+ * lse's error through p <= 1. */
 static void check_shape(bench *b, int kind, int64_t K, int64_t V, double inv) {
   double    *dlogp = numbers(2, K, 1), *dent = numbers(3, K, 1), error = 600 * EPS_F32;
   double    *logp = host((size_t)K, 8), *ent = host((size_t)K, 8), *lse = host((size_t)K, 8);

@@ -1,5 +1,5 @@
-/* test_trace.c - spans on the device and on the host, the limit of a step, the shares beside compute, the file. Judges:
- * numbers worked by hand, jansson reading the file back. */
+/* test_trace.c - spans on the device and on the host, the limit of a step, the shares beside compute, the
+ * file. Judges: numbers worked by hand, jansson reading the file back. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

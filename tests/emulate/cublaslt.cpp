@@ -1,4 +1,5 @@
-/* cublaslt.cpp - cuBLASLt of the emulation: what is asked for is checked, then multiplied in plain loops. Test code. */
+/* cublaslt.cpp - cuBLASLt of the emulation: what is asked for is checked, then multiplied in plain loops.
+ * Test code. */
 #include "cublasLt.h"
 #include "impl.cuh"
 
@@ -236,7 +237,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t  
   return CUBLAS_STATUS_SUCCESS;
 }
 
-/* Sums in parts head the list if allowed and not so long that trying them takes minutes, first one that is wrong. */
+/* Sums in parts head the list if allowed and not so long that trying them takes minutes, first one that is
+ * wrong. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t out,

@@ -1,7 +1,9 @@
-/* cuda_runtime_api.h - the part of the CUDA runtime gpu/ calls, with NVIDIA's names, for the emulation. Test code.
+/* cuda_runtime_api.h - the part of the CUDA runtime gpu/ calls, with NVIDIA's names, for the emulation. Test
+ * code.
  *
- * Every call does what NVIDIA's reference says, as late as it allows: work queued in a stream runs when the host waits
- * for it. Device memory can be touched by queued work only. A mistake ends the program with a message. */
+ * Every call does what NVIDIA's reference says, as late as it allows: work queued in a stream runs when the
+ * host waits for it. Device memory can be touched by queued work only. A mistake ends the program with a
+ * message. */
 #ifndef TRI_TESTS_EMULATE_CUDA_RUNTIME_API_H
 #define TRI_TESTS_EMULATE_CUDA_RUNTIME_API_H
 

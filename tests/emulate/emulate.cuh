@@ -1,9 +1,11 @@
-/* emulate.cuh - CUDA's execution model for the host's C++ compiler: what gpu/base/cuda_util.cuh needs of it. Test code.
+/* emulate.cuh - CUDA's execution model for the host's C++ compiler: what gpu/base/cuda_util.cuh needs of it.
+ * Test code.
  *
- * The threads of a block are fibres of one OS thread; they meet at barriers, shuffles, votes and warp products. A
- * barrier not all threads of its block or mask reach, shared memory beyond the launch's, and device memory touched
- * from outside end the program with a message. Shared memory is filled with NaN before every block; blocks, and the
- * threads between two barriers, run in an order that changes from launch to launch. */
+ * The threads of a block are fibres of one OS thread; they meet at barriers, shuffles, votes and warp
+ * products. A barrier not all threads of its block or mask reach, shared memory beyond the launch's, and
+ * device memory touched from outside end the program with a message. Shared memory is filled with NaN before
+ * every block; blocks, and the threads between two barriers, run in an order that changes from launch to
+ * launch. */
 #ifndef TRI_TESTS_EMULATE_EMULATE_CUH
 #define TRI_TESTS_EMULATE_EMULATE_CUH
 
@@ -74,7 +76,8 @@ enum { warpSize = 32 };
 
 #define EMU_WHERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
-/* Named barrier `id` (0: all threads of the block); n threads, a multiple of 32. Returns how many brought `vote`. */
+/* Named barrier `id` (0: all threads of the block); n threads, a multiple of 32. Returns how many brought
+ * `vote`. */
 int emu_block_meet(int id, int n, bool vote, const char *file, int line);
 /* The lanes of mask bring `own`; the last to come runs apply on all of them (NULL: no such lane). */
 typedef void (*emu_apply)(void **lane, uint32_t mask);

@@ -1,4 +1,5 @@
-/* fibre.cpp - the threads of a block as fibres: switching, barriers, warps, shared memory, grids. Test code. */
+/* fibre.cpp - the threads of a block as fibres: switching, barriers, warps, shared memory, grids. Test
+ * code. */
 #include "impl.cuh"
 
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* nccl.cpp - NCCL of the emulation: communicators that take their time, collectives over MPI. Test code.
  *
- * Before the data of a collective, every two of its ranks tell each other what they are at. These notes pass through one
- * MPI communicator in the order of the collectives, whatever theirs are: ranks that call several in different order
- * read each other's note and end, where NCCL would hang. */
+ * Before the data of a collective, every two of its ranks tell each other what they are at. These notes pass
+ * through one MPI communicator in the order of the collectives, whatever theirs are: ranks that call several
+ * in different order read each other's note and end, where NCCL would hang. */
 #define OMPI_SKIP_MPICXX  1 /* MPI's C++ classes need a library more: Open MPI's, MPICH's */
 #define MPICH_SKIP_MPICXX 1
 #include "nccl.h"
@@ -226,9 +226,8 @@ void compare_notes(const ncclComm *k, const call &c, uint64_t number) {
   for (int r = 0; r < k->size; r++) {
     const note &o = got[(size_t)r];
     if (r == k->rank || !memcmp(&o, &mine, sizeof mine)) continue;
-    emu_fail("NCCL: ranks disagree: rank %d is at %s number %llu of communicator %s (%llu elements, type %d, "
-             "op %d, "
-             "root %d), rank %d at %s number %llu of %s (%llu elements, type %d, op %d, root %d)",
+    emu_fail("NCCL: ranks disagree: rank %d is at %s number %llu of communicator %s (%llu elements, type "
+             "%d, op %d, root %d), rank %d at %s number %llu of %s (%llu elements, type %d, op %d, root %d)",
              k->kin->rank, mine.what, (unsigned long long)mine.number, mine.comm, (unsigned long long)mine.n,
              mine.type, mine.op, mine.root, k->member[(size_t)r], o.what, (unsigned long long)o.number,
              o.comm, (unsigned long long)o.n, o.type, o.op, o.root);

@@ -1,12 +1,14 @@
 /* nccl.h - the part of NCCL 2.28 gpu/ calls, with NVIDIA's names, for the emulation. Test code.
  *
- * Ranks meet over MPI; the first communicator holds all of MPI_COMM_WORLD. Communicators do not block, and every call
- * takes as long as it may: a number of looks by ncclCommGetAsyncError, until which nothing of it has happened. A call is
- * collective where NVIDIA's reference says so. Ranks that call different things, or in different order, end the program
- * with a message, as every misuse does. Sums are made in rank order, rounded to the type after each addition.
+ * Ranks meet over MPI; the first communicator holds all of MPI_COMM_WORLD. Communicators do not block, and
+ * every call takes as long as it may: a number of looks by ncclCommGetAsyncError, until which nothing of it
+ * has happened. A call is collective where NVIDIA's reference says so. Ranks that call different things, or
+ * in different order, end the program with a message, as every misuse does. Sums are made in rank order,
+ * rounded to the type after each addition.
  *
  * $TRI_EMULATE_NCCL_REGISTER: ncclCommRegister says: refuse: an error; off: success without a handle.
- * $TRI_EMULATE_NCCL_STOP=RANK:NUMBER:SIGNAL: that rank sends itself the signal in its NUMBER-th collective. */
+ * $TRI_EMULATE_NCCL_STOP=RANK:NUMBER:SIGNAL: that rank sends itself the signal in its NUMBER-th
+ * collective. */
 #ifndef TRI_TESTS_EMULATE_NCCL_H
 #define TRI_TESTS_EMULATE_NCCL_H
 

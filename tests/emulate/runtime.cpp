@@ -1,8 +1,9 @@
-/* runtime.cpp - the CUDA runtime of the emulation: device memory, streams, events, copies, graphs, faults. Test code.
+/* runtime.cpp - the CUDA runtime of the emulation: device memory, streams, events, copies, graphs, faults.
+ * Test code.
  *
- * One large range of addresses is set aside; device memory is given out of it, each block between pages nobody may
- * touch, and can itself be touched only while queued work runs. A stream's work runs when the host waits for it. One
- * thread calls; others may ask for its events only, which starts nothing. */
+ * One large range of addresses is set aside; device memory is given out of it, each block between pages
+ * nobody may touch, and can itself be touched only while queued work runs. A stream's work runs when the host
+ * waits for it. One thread calls; others may ask for its events only, which starts nothing. */
 #include "impl.cuh"
 
 #include <atomic>

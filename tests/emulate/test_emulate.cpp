@@ -1,5 +1,5 @@
-/* test_emulate.cpp - the emulation itself: meetings, shuffles, products, memory, order; mistakes end with a message.
- * Judges: plain loops, and the message a child process leaves. */
+/* test_emulate.cpp - the emulation itself: meetings, shuffles, products, memory, order; mistakes end with a
+ * message. Judges: plain loops, and the message a child process leaves. */
 #include "gpu/base/cuda_util.cuh"
 
 #include <cublasLt.h>
@@ -220,7 +220,8 @@ static void test_product(void **) {
   device_free(da), device_free(db), device_free(dd);
 }
 
-/* The library's misuses: parts of sums whose order is not fixed; too little room; an algorithm out of thin air. */
+/* The library's misuses: parts of sums whose order is not fixed; too little room; an algorithm out of thin
+ * air. */
 static cublasLtHandle_t     lt;
 static cublasLtMatmulDesc_t lt_desc;
 
@@ -360,7 +361,8 @@ static void test_device_memory(void **) {
       "outside of every device allocation");
 }
 
-/* What was queued runs when it is waited for, not before; a copy from page-locked memory takes its bytes then. */
+/* What was queued runs when it is waited for, not before; a copy from page-locked memory takes its bytes
+ * then. */
 static void test_late(void **) {
   int   y = 0, *dy = (int *)device_alloc(sizeof y), *pinned = NULL;
   void *p = NULL;

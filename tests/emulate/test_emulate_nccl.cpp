@@ -1,6 +1,8 @@
-/* test_emulate_nccl.cpp - the emulated NCCL on two ranks: what is right gives numbers, each misuse ends with its message.
+/* test_emulate_nccl.cpp - the emulated NCCL on two ranks: what is right gives numbers, each misuse ends with
+ * its message.
  *
- * Without an argument it starts itself by mpirun for each case. Judge: what the ranks say, and their exit code. */
+ * Without an argument it starts itself by mpirun for each case. Judge: what the ranks say, and their exit
+ * code. */
 #include <cuda_runtime_api.h>
 #define OMPI_SKIP_MPICXX  1
 #define MPICH_SKIP_MPICXX 1

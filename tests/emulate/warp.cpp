@@ -25,8 +25,9 @@ static float widen(uint32_t pair, int high) {
   return __uint_as_float(high ? pair & 0xffff0000u : pair << 16);
 }
 
-/* PTX ISA 9.7.14, "Matrix fragments for mma.m16n8k16": lane = 4 g + t holds of a rows g, g + 8 and columns 2t, 2t + 1,
- * then the same 8 further; of b rows 2t, 2t + 1 and 8 further, column g; of d rows g, g + 8, columns 2t, 2t + 1. */
+/* PTX ISA 9.7.14, "Matrix fragments for mma.m16n8k16": lane = 4 g + t holds of a rows g, g + 8 and columns
+ * 2t, 2t + 1, then the same 8 further; of b rows 2t, 2t + 1 and 8 further, column g; of d rows g, g + 8,
+ * columns 2t, 2t + 1. */
 void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const char *file, int line) {
   struct part {
     float          *d;
@@ -58,8 +59,8 @@ void emu_mma_bf16(float d[4], const uint32_t a[4], const uint32_t b[2], const ch
       file, line);
 }
 
-/* PTX ISA, ldmatrix: lanes 8 i .. 8 i + 7 name the rows of matrix i; a lane gets row lane / 4, columns 2 (lane % 4) and
- * the next of each; turned: column lane / 4, rows 2 (lane % 4) and the next. */
+/* PTX ISA, ldmatrix: lanes 8 i .. 8 i + 7 name the rows of matrix i; a lane gets row lane / 4, columns 2
+ * (lane % 4) and the next of each; turned: column lane / 4, rows 2 (lane % 4) and the next. */
 void emu_ldmatrix(uint32_t *r, int n, bool turn, const void *row, const char *file, int line) {
   struct part {
     uint32_t   *r;

@@ -1,9 +1,10 @@
-/* fuzz_ckpt.c - state.h5 (io/checkpoint/checkpoint_read.c): bytes that say where a checkpoint departs from a whole one.
+/* fuzz_ckpt.c - state.h5 (io/checkpoint/checkpoint_read.c): bytes that say where a checkpoint departs from a
+ * whole one.
  *
- * HDF5 1.10 crashes on bytes it did not write, whoever calls it, so that every file here is one it wrote: with
- * other types, shapes, layouts, places and links than a checkpoint has, and a manifest that fits. Nothing
- * departs where the bytes have ended or are 0. Such a checkpoint is read and verified; of any other, what is
- * verified can be read, and has the bytes that were written. */
+ * HDF5 1.10 crashes on bytes it did not write, whoever calls it, so that every file here is one it wrote:
+ * with other types, shapes, layouts, places and links than a checkpoint has, and a manifest that fits.
+ * Nothing departs where the bytes have ended or are 0. Such a checkpoint is read and verified; of any other,
+ * what is verified can be read, and has the bytes that were written. */
 #include "base/hash.h"
 #include "fuzz_case.h"
 #include "io/checkpoint/checkpoint_impl.h"

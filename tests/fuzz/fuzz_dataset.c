@@ -1,4 +1,5 @@
-/* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/dataset.c): six bytes of options, then a file.
+/* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/dataset.c): six bytes of options, then
+ * a file.
  *
  * A file read whole is the same read in three parts; every value's bytes are JSON of the same value. */
 #define _GNU_SOURCE

@@ -1,4 +1,5 @@
-/* fuzz_hfconfig.c - config.json and generation_config.json (io/model/hf_config.c): the two, separated by 0x01.
+/* fuzz_hfconfig.c - config.json and generation_config.json (io/model/hf_config.c): the two, separated by
+ * 0x01.
  *
  * What is accepted is a model: its sizes fit each other and its ids lie in the vocabulary. */
 #include "fuzz_case.h"

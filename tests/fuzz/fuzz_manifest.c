@@ -1,5 +1,5 @@
-/* fuzz_manifest.c - MANIFEST.json (io/checkpoint/checkpoint_manifest.c) without its last field, the hash, which is made
- * to fit.
+/* fuzz_manifest.c - MANIFEST.json (io/checkpoint/checkpoint_manifest.c) without its last field, the hash,
+ * which is made to fit.
  *
  * Tensors lie in the file, names in the folder; written and read again it is the same. */
 #define _GNU_SOURCE

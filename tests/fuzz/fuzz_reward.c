@@ -1,5 +1,5 @@
-/* fuzz_reward.c - the rule rewards (src/reward/reward_rule.c): a byte that says which, then two texts separated by
- * 0x01.
+/* fuzz_reward.c - the rule rewards (src/reward/reward_rule.c): a byte that says which, then two texts
+ * separated by 0x01.
  *
  * Odd: a pattern and a response, which get 0 or 1, whatever the text. Even: two answers; what exact and
  * number say of them does not depend on their order, and each is right about itself. */

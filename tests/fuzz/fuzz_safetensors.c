@@ -1,8 +1,8 @@
 /* fuzz_safetensors.c - safetensors files and their index (io/model/safetensors.c).
  *
- * Five bytes: what to write, and the data bytes of the first and the second file; then, separated by 0x01, the
- * header of the first, that of the second, the index. What a header names lies in its file and can be read,
- * whole and in part. */
+ * Five bytes: what to write, and the data bytes of the first and the second file; then, separated by 0x01,
+ * the header of the first, that of the second, the index. What a header names lies in its file and can be
+ * read, whole and in part. */
 #include "fuzz_case.h"
 #include "io/model/safetensors.h"
 

@@ -1,5 +1,5 @@
-/* fuzz_tokregex.c - a tokenizer's regular expressions (io/tokenizer/tokenizer_onig.c, tokenizer_regex.c): a pattern and
- * a text, separated by 0x01.
+/* fuzz_tokregex.c - a tokenizer's regular expressions (io/tokenizer/tokenizer_onig.c, tokenizer_regex.c): a
+ * pattern and a text, separated by 0x01.
  *
  * Hits and the stretches between them cover the text in order. */
 #include "fuzz_case.h"

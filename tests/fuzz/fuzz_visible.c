@@ -1,5 +1,5 @@
-/* fuzz_visible.c - text made safe to show (src/base/visible.h): a byte that says what is kept and how much room there
- * is, then the text.
+/* fuzz_visible.c - text made safe to show (src/base/visible.h): a byte that says what is kept and how much
+ * room there is, then the text.
  *
  * What comes out is UTF-8 without control characters but those kept, ends in its room, is not changed by
  * showing it again, and in less room is the beginning of the same. */

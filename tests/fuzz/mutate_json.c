@@ -1,6 +1,7 @@
 /* mutate_json.c - libFuzzer's inputs of JSON, changed by values where bytes are changed otherwise.
  *
- * An input is JSON up to a byte 0x01 or its end; what follows stays. Half of the changes are libFuzzer's own, of bytes. */
+ * An input is JSON up to a byte 0x01 or its end; what follows stays. Half of the changes are libFuzzer's own,
+ * of bytes. */
 #include <jansson.h>
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* no_random.c - what is keyed with random bytes has the same key every time here, so that the same inputs take
- * the same way. */
+/* no_random.c - what is keyed with random bytes has the same key every time here, so that the same inputs
+ * take the same way. */
 #include <jansson.h>
 #include <string.h>
 #include <sys/random.h>

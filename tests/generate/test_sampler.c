@@ -1,7 +1,7 @@
 /* test_sampler.c - generation. Judges: transformers' greedy answers token for token (make_model_golden.py);
  * the same answers whatever the batching, the order of prompts, the number of answers asked for and the
- * number of ranks, recorded steps or none; the trainer's own log-probabilities bit for bit, in f32 and bf16. Run
- * with 1, 2 and 3 ranks. */
+ * number of ranks, recorded steps or none; the trainer's own log-probabilities bit for bit, in f32 and bf16.
+ * Run with 1, 2 and 3 ranks. */
 #include "model_case.h"
 
 #include "generate/sampler.h"
@@ -330,8 +330,8 @@ static tri_status spoil_record(tri_stream *s, tri_status (*work)(void *ctx, tri_
   return spy_record(s, wait_too, &w, out);
 }
 
-/* Steps call by call and without padding, recorded steps, and steps the device refuses to record give the same
- * answers; 48 answers of many lengths in 40 rows meet most numbers of rows more than once. */
+/* Steps call by call and without padding, recorded steps, and steps the device refuses to record give the
+ * same answers; 48 answers of many lengths in 40 rows meet most numbers of rows more than once. */
 static void recorded_steps_change_nothing(void **state) {
   const int      forward[] = {0, 1, 2, 3, 4, 5, 6, 7};
   static answers plain, a;

@@ -1,5 +1,6 @@
-/* test_checkpoint_forged.c - checkpoints whose sums fit though no trireme wrote them: nothing outside state.h5 is read, and
- * no more memory is asked for than real ones need. Judge: the status and the text of the message. */
+/* test_checkpoint_forged.c - checkpoints whose sums fit though no trireme wrote them: nothing outside
+ * state.h5 is read, and no more memory is asked for than real ones need. Judge: the status and the text of
+ * the message. */
 #define _GNU_SOURCE /* memmem */
 #include "checkpoint_case.h"
 #include "io/checkpoint/checkpoint_impl.h"
@@ -99,8 +100,8 @@ static void nothing_leads_out_of_the_file(void **state) {
   }
 }
 
-/* In folder top/name: a state.h5 of a few blocks on the disk that holds one tensor of this many bytes under one hash; its
- * manifest is *m. False: on a file system without holes. */
+/* In folder top/name: a state.h5 of a few blocks on the disk that holds one tensor of this many bytes under
+ * one hash; its manifest is *m. False: on a file system without holes. */
 static bool make_sparse(const char *name, int64_t tensor_bytes, tri_ckpt_manifest *m) {
   const tri_ckpt_tensor big = {"/model", "x", TRI_U8, 1, {tensor_bytes}};
   tri_ckpt_slab         slab = {0, 0, tensor_bytes, 0};
@@ -194,8 +195,8 @@ static void state_has_few_attributes(void **state) {
   tri_error_clear();
 }
 
-/* The names of the root group are said to be `bytes` bytes in the midst of the tensor (HDF5 File Format Specification 1.1,
- * III.D: local heap: signature, version, then size, free list and place of the data). */
+/* The names of the root group are said to be `bytes` bytes in the midst of the tensor (HDF5 File Format
+ * Specification 1.1, III.D: local heap: signature, version, then size, free list and place of the data). */
 static void forge_names(int64_t bytes, int64_t at) {
   char    head[1 << 14], *heap;
   int64_t field[3] = {bytes, 1, at}; /* 1: no free list */
@@ -208,7 +209,8 @@ static void forge_names(int64_t bytes, int64_t at) {
   close(fd);
 }
 
-/* HDF5 would read 6 GiB of names into memory. Judge: it is HDF5 that was given none; nobody ended the process. */
+/* HDF5 would read 6 GiB of names into memory. Judge: it is HDF5 that was given none; nobody ended the
+ * process. */
 static void inspect_gives_hdf5_no_more_than_its_bound(void **state) {
   tri_ckpt_manifest m;
   char              command[TRI_CKPT_PATH_BYTES + 256], said[4096] = "";

@@ -287,11 +287,7 @@ static void accepts_published_files(void **state) {
   static const char *const config[] = {
       /* Llama 1 */
       LLAMA
-      ",\"architectures\":[\"LlamaForCausalLM\"],\"bos_token_id\":1,\"eos_token_id\":2,\"hidden_act\":"
-      "\"silu\","
-      "\"initializer_range\":0.02,\"intermediate_size\":96,\"max_position_embeddings\":2048,"
-      "\"max_sequence_length\":2048,\"pad_token_id\":0,\"rms_norm_eps\":1e-06,\"tie_word_embeddings\":false,"
-      "\"torch_dtype\":\"float16\",\"transformers_version\":\"4.28.0.dev0\",\"use_cache\":true}",
+      ",\"architectures\":[\"LlamaForCausalLM\"],\"bos_token_id\":1,\"eos_token_id\":2,\"hidden_act\":\"silu\",\"initializer_range\":0.02,\"intermediate_size\":96,\"max_position_embeddings\":2048,\"max_sequence_length\":2048,\"pad_token_id\":0,\"rms_norm_eps\":1e-06,\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\",\"transformers_version\":\"4.28.0.dev0\",\"use_cache\":true}",
       /* Llama 2, TinyLlama, Yi */
       LLAMA
       ",\"_name_or_path\":\"meta-llama/Llama-2-7b-hf\",\"architectures\":[\"LlamaForCausalLM\"],"
@@ -304,9 +300,8 @@ static void accepts_published_files(void **state) {
       "factor\":1.0,"
       "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"},\"unsloth_version\":\"2025.3\"}",
       /* SmolLM, SmolLM2 */
-      LLAMA ",\"is_llama_config\":true,\"rope_interleaved\":false,\"rope_theta\":100000,\"tie_word_"
-            "embeddings\":true,"
-            "\"transformers.js_config\":{\"kv_cache_dtype\":{\"q4f16\":\"float16\"}}}",
+      LLAMA
+      ",\"is_llama_config\":true,\"rope_interleaved\":false,\"rope_theta\":100000,\"tie_word_embeddings\":true,\"transformers.js_config\":{\"kv_cache_dtype\":{\"q4f16\":\"float16\"}}}",
       /* DeepSeek-R1-Distill-Qwen, Qwen2 */
       QWEN ",\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":50,\"eos_"
            "token_id\":50,"

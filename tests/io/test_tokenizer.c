@@ -518,7 +518,8 @@ static void expect_bounded(tri_status st, const char *message) {
   tri_error_clear();
 }
 
-/* Judge: 64 times the text and a MiB, 16 times the added tokens and a MiB; the step that goes beyond is named. */
+/* Judge: 64 times the text and a MiB, 16 times the added tokens and a MiB; the step that goes beyond is
+ * named. */
 static void test_bounds(void **state) {
   static const char normalizers[] = LIST("\"normalizers\":[" GROW "," GROW "," GROW "," GROW "]");
   static const char added[] = "{\"normalizer\":" LIST(
@@ -554,7 +555,8 @@ static void test_bounds(void **state) {
   assert_int_equal(tri_host_bytes(), 0);
 }
 
-/* "{}" and "0" would take 80 and 20 times their bytes. Judge: the limits that io/tokenizer/tokenizer.c states. */
+/* "{}" and "0" would take 80 and 20 times their bytes. Judge: the limits that io/tokenizer/tokenizer.c
+ * states. */
 static void test_bounds_json(void **state) {
   enum { NESTED = 1 << 21 };
   static const struct {

@@ -222,9 +222,9 @@ static void test_file_round_trip(void **state) {
 static void test_file_line(void **state) {
   static const char want[] =
       "{\"prompt_id\": 7, \"sample\": 2, \"prompt\": \"a\\\"\\\\\\u0000\\n\\u0001\", \"response\": "
-      "\"Zo\xc3\xab \xef\xbf\xbd\", "
-      "\"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"logprobs\": [-1, -0.1], \"reward\": 0.5, "
-      "\"rewards\": {\"exact\": 1, \"regex\": null}, \"advantage\": -1.25, \"stop\": \"length\"}\n";
+      "\"Zo\xc3\xab \xef\xbf\xbd\", \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"logprobs\": [-1, "
+      "-0.1], \"reward\": 0.5, \"rewards\": {\"exact\": 1, \"regex\": null}, \"advantage\": -1.25, "
+      "\"stop\": \"length\"}\n";
   static const char bare[] =
       "{\"sample\": 2, \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"advantage\": -1.25, "
       "\"stop\": \"length\"}\n";

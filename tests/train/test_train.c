@@ -1,8 +1,8 @@
 /* test_train.c - five steps of GRPO under every plan, with other micro-batches and token budgets. Run with 1,
- * 2 and 4 ranks, each pretending nodes of one and of two ranks, on $TRI_TEST_DEVICE. Judge: the program itself on one rank with
- * the default plan, started by rank 0 before MPI is up. What is computed never depends on the way: losses and
- * gradient norms agree to 1e-5; a run is compared up to the first token that rounding flipped, and such runs
- * are rare. */
+ * 2 and 4 ranks, each pretending nodes of one and of two ranks, on $TRI_TEST_DEVICE. Judge: the program
+ * itself on one rank with the default plan, started by rank 0 before MPI is up. What is computed never
+ * depends on the way: losses and gradient norms agree to 1e-5; a run is compared up to the first token that
+ * rounding flipped, and such runs are rare. */
 #include "base/file.h"
 #include "filter_case.h"
 #include "model_case.h"

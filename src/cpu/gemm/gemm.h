@@ -29,7 +29,8 @@ size_t      tri_gemm_packed_bytes(const tri_gemm *g);  /* of b, a multiple of 64
 size_t      tri_gemm_scratch_bytes(const tri_gemm *g); /* of `scratch` below, a multiple of 64 */
 const char *tri_gemm_library(void);                    /* name and version, for messages */
 int64_t     tri_gemm_count(void);                      /* library objects created so far in this process */
-/* Whether the library runs both by the same instructions; others add up a row in another order. Not collective. */
+/* Whether the library runs both by the same instructions; others add up a row in another order. Not
+ * collective. */
 bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other);
 
 /* thread in [0, threads). packed and scratch are 64-byte aligned. False if the library failed. Not

@@ -120,9 +120,9 @@ static bool kernel_is(const_dnnl_primitive_desc_t pd, const char *start) {
   return strncmp(kernel_name(pd), start, strlen(start)) == 0;
 }
 
-/* Where a processor has AMX, oneDNN 2.6.3 (brgemm_matmul_utils.cpp, is_small_shapes) takes AVX512-BF16 instead if
- * k <= 16, if m <= 32 and m n <= 256, or if m = 1 and k = 256; other versions draw the line elsewhere. The two add up
- * a row in different orders; each keeps to its own for every m and n. */
+/* Where a processor has AMX, oneDNN 2.6.3 (brgemm_matmul_utils.cpp, is_small_shapes) takes AVX512-BF16
+ * instead if k <= 16, if m <= 32 and m n <= 256, or if m = 1 and k = 256; other versions draw the line
+ * elsewhere. The two add up a row in different orders; each keeps to its own for every m and n. */
 bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other) {
   const_dnnl_primitive_desc_t a = NULL, b = NULL;
   return dnnl_primitive_get_primitive_desc(g->run, &a) == dnnl_success &&

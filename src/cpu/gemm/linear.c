@@ -58,8 +58,8 @@ static int block_kind(const tri_product *p, int64_t block) { return block_cols(p
 
 /* What tiles are tried with: rows of noise in a ring, times a block of noise. */
 enum { RING = TRI_TILE_ROWS, RING_STEP = 29 };
-/* Results to compare for each place of a row in a tile. Two orders of summation give the same bits in up to four results
- * of five. Measured: oneDNN 2.6.3. */
+/* Results to compare for each place of a row in a tile. Two orders of summation give the same bits in up to
+ * four results of five. Measured: oneDNN 2.6.3. */
 enum { N_TRIED = 256 };
 typedef struct trial {
   int64_t n, k;
@@ -407,8 +407,8 @@ static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64
     if (memcmp(y, judge + skip, (size_t)(rows * one.n) * sizeof(float)) != 0)
       TRI_FAIL(TRI_EDEVICE,
                "%s: a row times the [%lld,%lld] weight has other bits among %lld rows than among %d, so "
-               "sampling and "
-               "training would differ; use another version of the library, or set run.sampler: rescore",
+               "sampling and training would differ; use another version of the library, or set run.sampler: "
+               "rescore",
                tri_gemm_library(), (long long)l->n_out, (long long)l->n_in, (long long)rows, CHECK_ROWS);
   }
   return TRI_OK;
