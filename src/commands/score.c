@@ -40,12 +40,12 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
   TRI_TRY_DONE(TRI_ALLOC(sum, r->n_tok));
   for (int i = 0; i < sp.n_micro; i++) {
     tri_batch     b;
-    tri_tensor    logp, ent;
+    tri_rows_out  given;
     tri_feed_rows rows;
     TRI_TRY_DONE(
         tri_batch_load(f->feed, r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i], f->se.stream, &b));
-    TRI_TRY_DONE(tri_model_forward(f->model, &b, false, 1.0f, &logp, &ent, f->se.stream));
-    TRI_TRY_DONE(tri_batch_fetch(f->feed, &logp, &ent, f->se.stream, &rows));
+    TRI_TRY_DONE(tri_model_forward(f->model, &b, false, 1.0f, &given, f->se.stream));
+    TRI_TRY_DONE(tri_batch_fetch(f->feed, &given, f->se.stream, &rows));
     for (int64_t k = 0; k < rows.n; k++) sum[rows.origin[k]] = (double)rows.logp[k];
   }
   /* Each row was computed by one rank; adding zeros keeps its bits. */

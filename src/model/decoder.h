@@ -74,11 +74,9 @@ TRI_CHECKED tri_status tri_layer_backward(tri_model *m, const tri_weights *w, co
 /* The head, head.c. Collective over the parameter scope. */
 TRI_CHECKED tri_status tri_head_plan(tri_model *m, tri_ledger *l);
 TRI_CHECKED tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x,
-                                        float inv_temperature, tri_tensor *logp, tri_tensor *ent,
-                                        tri_stream *s);
-TRI_CHECKED tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
-                                         const tri_tensor *dent, float inv_temperature, bool last,
-                                         tri_stream *s);
+                                        float inv_temperature, tri_rows_out *out, tri_stream *s);
+TRI_CHECKED tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d,
+                                         float inv_temperature, bool last, tri_stream *s);
 TRI_CHECKED tri_status tri_head_sample(tri_model *m, const tri_batch *b, const void *x, const tri_tensor *key,
                                        const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
                                        tri_stream *s);

@@ -95,13 +95,12 @@ static tri_tensor part(void *data, tri_dtype t, int64_t first, int64_t n) {
 }
 
 tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, float inv_temperature,
-                            tri_tensor *logp, tri_tensor *ent, tri_stream *s) {
+                            tri_rows_out *out, tri_stream *s) {
   int64_t     K = b->row.dim[0];
   tri_weights w, table;
   int         span;
 
-  *logp = part(m->logp, TRI_F32, 0, K);
-  *ent = part(m->ent, TRI_F32, 0, K);
+  *out = (tri_rows_out){.logp = part(m->logp, TRI_F32, 0, K), .ent = part(m->ent, TRI_F32, 0, K)};
   m->kept_rows = 0;
   TRI_TRY(acquire(m, TRI_USE_FWD, -1, &w, &table, s));
   span = tri_unit_span(m, tri_unit_of_head(m), "forward", s);
@@ -120,9 +119,8 @@ tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x, flo
 
 /* One chunk of rows: dlogits, then the output matrix's gradient (added to what is there, if add) and dhs. */
 static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_weights *table,
-                                 tri_tensor *dtable, bool add, const tri_tensor *dlogp,
-                                 const tri_tensor *dent, float inv_temperature, int64_t first, int64_t n,
-                                 tri_stream *s) {
+                                 tri_tensor *dtable, bool add, const tri_rows_out *d, float inv_temperature,
+                                 int64_t first, int64_t n, tri_stream *s) {
   int64_t    C = m->shape.C;
   tri_tensor all = tri_rows_act(m, m->hs, m->opt.max_rows, C), hs = tri_rows(&all, first, n);
   tri_tensor dall = tri_rows_act(m, m->dhs, m->opt.max_rows, C), dhs = tri_rows(&dall, first, n);
@@ -130,7 +128,7 @@ static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_wei
              dlogits = tri_rows_act(m, m->dlogits, n, m->shape.V);
   tri_tensor lse = part(m->lse, TRI_F32, first, n), ent = part(m->ent, TRI_F32, first, n);
   tri_tensor target = part(b->target.data, TRI_I32, first, n);
-  tri_tensor dl = part(dlogp->data, TRI_F32, first, n), de = part(dent->data, TRI_F32, first, n);
+  tri_tensor dl = part(d->logp.data, TRI_F32, first, n), de = part(d->ent.data, TRI_F32, first, n);
 
   if (m->kept_rows != b->row.dim[0]) TRI_TRY(logits_of(m, table, first, n, m->logits, &logits, s));
   TRI_TRY(m->k->logp_bwd(s, &dlogits, &logits, &target, &lse, &ent, &dl, &de, inv_temperature));
@@ -138,8 +136,8 @@ static tri_status chunk_backward(tri_model *m, const tri_batch *b, const tri_wei
   return m->k->linear_bwd_x(s, m->linear[TRI_LIN_HEAD], table->packed_bwd[0], &dhs, &dlogits, false);
 }
 
-tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
-                             const tri_tensor *dent, float inv_temperature, bool last, tri_stream *s) {
+tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d, float inv_temperature,
+                             bool last, tri_stream *s) {
   int64_t     K = b->row.dim[0], C = m->shape.C, N = b->token.dim[0], first = 0;
   tri_weights w, table, dw, dtable;
   tri_tensor *dw_table;
@@ -155,8 +153,8 @@ tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_tensor 
   span = tri_unit_span(m, tri_unit_of_head(m), "backward", s);
   do { /* no rows at all are a chunk too: its gradient is zero */
     int64_t n = least(K - first, chunk_rows(m, K));
-    TRI_TRY(chunk_backward(m, b, &table, dw_table, first > 0 || !dtable.fresh, dlogp, dent, inv_temperature,
-                           first, n, s));
+    TRI_TRY(
+        chunk_backward(m, b, &table, dw_table, first > 0 || !dtable.fresh, d, inv_temperature, first, n, s));
     first += n;
   } while (first < K);
   m->kept_rows = 0;

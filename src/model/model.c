@@ -313,19 +313,19 @@ static tri_status run_layers(tri_model *m, const tri_batch *b, bool keep, tri_kv
 }
 
 tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
-                             tri_tensor *logp, tri_tensor *ent, tri_stream *s) {
+                             tri_rows_out *out, tri_stream *s) {
   TRI_TRY(run_layers(m, b, keep, NULL, false, s));
-  return tri_head_forward(m, b, m->x, inv_temperature, logp, ent, s);
+  return tri_head_forward(m, b, m->x, inv_temperature, out, s);
 }
 
-tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
-                              const tri_tensor *dent, float inv_temperature, bool last, tri_stream *s) {
+tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d, float inv_temperature,
+                              bool last, tri_stream *s) {
   int         span;
   tri_weights w, dw;
   tri_tensor  dx = tri_rows_f32(m->dx, b->token.dim[0], m->shape.C);
 
   TRI_ASSERT(m->opt.train);
-  TRI_TRY(tri_head_backward(m, b, dlogp, dent, inv_temperature, last, s));
+  TRI_TRY(tri_head_backward(m, b, d, inv_temperature, last, s));
   for (int layer = m->shape.L - 1; layer >= 0; layer--) {
     int            unit = tri_unit_of_layer(layer);
     void          *out;

@@ -32,8 +32,7 @@ typedef struct tri_model_opt {
   const char            *label;            /* in the memory table */
 } tri_model_opt;
 
-/* Not collective. Plans memory in the ledger; nothing may run before the ledger is taken and tri_model_start.
- */
+/* Not collective. Plans memory in the ledger; nothing may run before that is taken and tri_model_start. */
 TRI_CHECKED tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
                                       tri_ledger *ledger, const tri_model_opt *opt, tri_model **out);
 /* Not collective. After the ledger was taken: rotary table, product workspace. Weights are filled through
@@ -46,15 +45,19 @@ const tri_model_shape *tri_model_get_shape(const tri_model *m);
  * that run.sampler: exact cannot be promised. Weights must be filled. */
 TRI_CHECKED tri_status tri_model_check(tri_model *m, tri_stream *s);
 
-/* Collective over the parameter scope. logp, ent f32 [K], nats: log-probability of target and entropy at
- * logits times inv_temperature; borrowed until the next call. keep: hold what backward needs. */
+/* What the head makes of the K chosen rows, device memory f32 [K]; data NULL: this model's head has none. */
+typedef struct tri_rows_out {
+  tri_tensor logp, ent; /* nats: log-probability of target, and entropy, at logits times inv_temperature */
+  tri_tensor value;     /* a scalar head's number for the row */
+} tri_rows_out;
+
+/* Collective over the parameter scope. *out: borrowed until the next call. keep: hold what backward needs. */
 TRI_CHECKED tri_status tri_model_forward(tri_model *m, const tri_batch *b, bool keep, float inv_temperature,
-                                         tri_tensor *logp, tri_tensor *ent, tri_stream *s);
-/* Collective over the parameter and gradient scopes, after forward with keep on the same batch. dlogp, dent
- * f32 [K]: d loss / d logp, d loss / d ent. last: no more micro-batch before the update. */
-TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_tensor *dlogp,
-                                          const tri_tensor *dent, float inv_temperature, bool last,
-                                          tri_stream *s);
+                                         tri_rows_out *out, tri_stream *s);
+/* Collective over the parameter and gradient scopes, after forward with keep on the same batch. d: d loss / d
+ * each member that forward gave. last: no more micro-batch before the update. */
+TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d,
+                                          float inv_temperature, bool last, tri_stream *s);
 /* Collective over the parameter scope unless held. The sequences in b->cu enter the cache at b->slot; nothing
  * is drawn. */
 TRI_CHECKED tri_status tri_model_prefill(tri_model *m, const tri_batch *b, tri_kv *kv, tri_stream *s);

@@ -188,21 +188,20 @@ tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int
   return TRI_OK;
 }
 
-tri_status tri_batch_fetch(tri_feed *f, const tri_tensor *logp, const tri_tensor *ent, tri_stream *s,
-                           tri_feed_rows *out) {
-  TRI_ASSERT(logp->dim[0] == f->n_rows);
-  TRI_TRY(f->device->ops->copy(s, f->h_logp, logp->data, (size_t)f->n_rows * 4));
-  TRI_TRY(f->device->ops->copy(s, f->h_ent, ent->data, (size_t)f->n_rows * 4));
+tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, tri_stream *s, tri_feed_rows *out) {
+  TRI_ASSERT(from->logp.dim[0] == f->n_rows);
+  TRI_TRY(f->device->ops->copy(s, f->h_logp, from->logp.data, (size_t)f->n_rows * 4));
+  TRI_TRY(f->device->ops->copy(s, f->h_ent, from->ent.data, (size_t)f->n_rows * 4));
   TRI_TRY(f->device->ops->stream_sync(s));
   *out = (tri_feed_rows){f->n_seq,   f->n_rows, f->h_start,  f->h_origin, f->h_logp, f->h_ent,
                          f->h_dlogp, f->h_dent, f->old_logp, f->ref_logp, f->adv,    f->weight};
   return TRI_OK;
 }
 
-tri_status tri_batch_send(tri_feed *f, tri_stream *s, tri_tensor *dlogp, tri_tensor *dent) {
+tri_status tri_batch_send(tri_feed *f, tri_stream *s, tri_rows_out *d) {
   TRI_TRY(f->device->ops->copy(s, f->dlogp, f->h_dlogp, (size_t)f->n_rows * 4));
   TRI_TRY(f->device->ops->copy(s, f->dent, f->h_dent, (size_t)f->n_rows * 4));
-  *dlogp = tri_view1(f->dlogp, TRI_F32, f->n_rows);
-  *dent = tri_view1(f->dent, TRI_F32, f->n_rows);
+  *d = (tri_rows_out){.logp = tri_view1(f->dlogp, TRI_F32, f->n_rows),
+                      .ent = tri_view1(f->dent, TRI_F32, f->n_rows)};
   return TRI_OK;
 }

@@ -48,9 +48,9 @@ typedef struct tri_feed_rows {
   double        *weight;
 } tri_feed_rows;
 /* Not collective. Device results to the host. */
-TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_tensor *logp, const tri_tensor *ent,
-                                       tri_stream *s, tri_feed_rows *out);
+TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, tri_stream *s,
+                                       tri_feed_rows *out);
 /* Not collective. dlogp and dent of the host view to the device. */
-TRI_CHECKED tri_status tri_batch_send(tri_feed *f, tri_stream *s, tri_tensor *dlogp, tri_tensor *dent);
+TRI_CHECKED tri_status tri_batch_send(tri_feed *f, tri_stream *s, tri_rows_out *d);
 
 #endif

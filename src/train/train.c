@@ -50,13 +50,13 @@ static tri_status score_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
                               tally *sum) {
   tri_model    *m = what == SCORE_REF ? t->ref : t->policy;
   tri_batch     b;
-  tri_tensor    logp, ent;
+  tri_rows_out  given;
   tri_feed_rows rows;
 
   TRI_TRY(
       tri_batch_load(t->feed, r, sp->seq + sp->first[i], sp->first[i + 1] - sp->first[i], t->se->stream, &b));
-  TRI_TRY(tri_model_forward(m, &b, false, t->inv_temperature, &logp, &ent, t->se->stream));
-  TRI_TRY(tri_batch_fetch(t->feed, &logp, &ent, t->se->stream, &rows));
+  TRI_TRY(tri_model_forward(m, &b, false, t->inv_temperature, &given, t->se->stream));
+  TRI_TRY(tri_batch_fetch(t->feed, &given, t->se->stream, &rows));
   for (int64_t k = 0; k < rows.n; k++) {
     if (what == SCORE_REF)
       r->ref_logp[rows.origin[k]] = rows.logp[k];
@@ -173,13 +173,13 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
   const int    *seq = sp->seq + sp->first[i];
   tri_stream   *s = t->se->stream;
   tri_batch     b;
-  tri_tensor    logp, ent, dlogp, dent;
+  tri_rows_out  given, d;
   tri_feed_rows rows;
   tri_loss_out  out = {0};
 
   TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], s, &b));
-  TRI_TRY(tri_model_forward(t->policy, &b, true, t->inv_temperature, &logp, &ent, s));
-  TRI_TRY(tri_batch_fetch(t->feed, &logp, &ent, s, &rows));
+  TRI_TRY(tri_model_forward(t->policy, &b, true, t->inv_temperature, &given, s));
+  TRI_TRY(tri_batch_fetch(t->feed, &given, s, &rows));
   for (int64_t k = 0; first && k < rows.n; k++) meet_old(t, &r->old_logp[rows.origin[k]], rows.logp[k], sum);
   add_rollout_rows(r, seq, weight, &rows);
   tri_loss_in in = {.n = rows.n,
@@ -194,8 +194,8 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
   out.dlogp = rows.dlogp;
   out.dent = rows.dent;
   TRI_TRY(t->algo->loss(&t->algo_opt, &in, &out));
-  TRI_TRY(tri_batch_send(t->feed, s, &dlogp, &dent));
-  TRI_TRY(tri_model_backward(t->policy, &b, &dlogp, &dent, t->inv_temperature, i == sp->n_micro - 1, s));
+  TRI_TRY(tri_batch_send(t->feed, s, &d));
+  TRI_TRY(tri_model_backward(t->policy, &b, &d, t->inv_temperature, i == sp->n_micro - 1, s));
   sum->loss += out.loss;
   sum->kl += out.kl_sum;
   sum->entropy += out.ent_sum;

@@ -144,16 +144,16 @@ static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int
     int           seq[TOKENS], n = 0;
     int64_t       tokens = 0;
     tri_batch     batch;
-    tri_tensor    logp, ent;
+    tri_rows_out  given;
     tri_feed_rows rows;
     while (q < r->n_seq && n < most && tokens + r->start[q + 1] - r->start[q] <= TOKENS) {
       tokens += r->start[q + 1] - r->start[q];
       seq[n++] = q++;
     }
     OK(tri_batch_load(b->feed, r, seq, n, b->se.stream, &batch));
-    OK(tri_model_forward(b->m, &batch, n % 2 != 0, temperature > 0 ? 1.0f / temperature : 1.0f, &logp, &ent,
+    OK(tri_model_forward(b->m, &batch, n % 2 != 0, temperature > 0 ? 1.0f / temperature : 1.0f, &given,
                          b->se.stream));
-    OK(tri_batch_fetch(b->feed, &logp, &ent, b->se.stream, &rows));
+    OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
     for (int64_t k = 0; k < rows.n; k++)
       CHECK(!memcmp(&rows.logp[k], &r->old_logp[rows.origin[k]], sizeof(float)),
             "%s: sampler %.9g, trainer %.9g in a batch of %d sequences", b->g.folder,

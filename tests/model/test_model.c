@@ -66,13 +66,13 @@ static void close_bench(bench *b) {
 
 /* Logits of every row against the golden ones, row by row. */
 static void compare_logits(bench *b, double most) {
-  const int  all[] = {0, 1, 2, 3};
-  int64_t    N = b->r.n_tok, V = b->g.shape.V;
-  tri_batch  batch;
-  tri_tensor logp, ent;
-  void      *rows, *targets;
-  float     *want = golden_get(&b->g, "logits"), *got = test_alloc(N * V, sizeof *got);
-  int32_t   *row = test_alloc(N, sizeof *row);
+  const int    all[] = {0, 1, 2, 3};
+  int64_t      N = b->r.n_tok, V = b->g.shape.V;
+  tri_batch    batch;
+  tri_rows_out given;
+  void        *rows, *targets;
+  float       *want = golden_get(&b->g, "logits"), *got = test_alloc(N * V, sizeof *got);
+  int32_t     *row = test_alloc(N, sizeof *row);
 
   OK(tri_batch_load(b->feed, &b->r, all, b->r.n_seq, b->se.stream, &batch));
   OK(b->se.device->ops->alloc(b->se.device, TRI_MEM_DEVICE, (size_t)N * 4, &rows));
@@ -81,7 +81,7 @@ static void compare_logits(bench *b, double most) {
   OK(b->se.device->ops->copy(b->se.stream, rows, row, (size_t)N * 4));
   batch.row = tri_view1(rows, TRI_I32, N);
   batch.target = tri_view1(targets, TRI_I32, N);
-  OK(tri_model_forward(b->m, &batch, false, 1.0f, &logp, &ent, b->se.stream));
+  OK(tri_model_forward(b->m, &batch, false, 1.0f, &given, b->se.stream));
   CHECK(b->m->kept_rows == N);
   OK(b->se.device->ops->copy(b->se.stream, got, b->m->logits, (size_t)(N * V) * 4));
   OK(b->se.device->ops->stream_sync(b->se.stream));
@@ -114,12 +114,12 @@ static void pass(bench *b, const int *seq, int n, bool last, double most, int64_
   float        *logp_want = golden_get(&b->g, "logp"), *ent_want = golden_get(&b->g, "ent");
   float        *dlogp_want = golden_get(&b->g, "dlogp"), *dent_want = golden_get(&b->g, "dent");
   tri_batch     batch;
-  tri_tensor    logp, ent, dlogp, dent;
+  tri_rows_out  given, d;
   tri_feed_rows rows;
 
   OK(tri_batch_load(b->feed, &b->r, seq, n, b->se.stream, &batch));
-  OK(tri_model_forward(b->m, &batch, true, INV_TEMPERATURE, &logp, &ent, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &logp, &ent, b->se.stream, &rows));
+  OK(tri_model_forward(b->m, &batch, true, INV_TEMPERATURE, &given, b->se.stream));
+  OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
   if (rows.n) {
     CHECK(distance(rows.logp, logp_want + *at, rows.n) <= most, "logp is %.3g away",
           distance(rows.logp, logp_want + *at, rows.n));
@@ -129,8 +129,8 @@ static void pass(bench *b, const int *seq, int n, bool last, double most, int64_
     memcpy(rows.dent, dent_want + *at, (size_t)rows.n * 4);
   }
   *at += rows.n;
-  OK(tri_batch_send(b->feed, b->se.stream, &dlogp, &dent));
-  OK(tri_model_backward(b->m, &batch, &dlogp, &dent, INV_TEMPERATURE, last, b->se.stream));
+  OK(tri_batch_send(b->feed, b->se.stream, &d));
+  OK(tri_model_backward(b->m, &batch, &d, INV_TEMPERATURE, last, b->se.stream));
   free(logp_want);
   free(ent_want);
   free(dlogp_want);
@@ -196,20 +196,20 @@ static double learn(bench *b, int t) {
   int64_t       n_tok = golden_count(&b->g, "steps.tokens") / golden_count(&b->g, "steps.losses");
   tri_rollout   r = sequences(&b->g, "steps.tokens", "steps.lengths", t * n_tok);
   tri_batch     batch;
-  tri_tensor    logp, ent, dlogp, dent;
+  tri_rows_out  given, d;
   tri_feed_rows rows;
   double        loss = 0;
 
   OK(tri_batch_load(b->feed, &r, all, r.n_seq, b->se.stream, &batch));
-  OK(tri_model_forward(b->m, &batch, true, 1.0f, &logp, &ent, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &logp, &ent, b->se.stream, &rows));
+  OK(tri_model_forward(b->m, &batch, true, 1.0f, &given, b->se.stream));
+  OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
   for (int64_t k = 0; k < rows.n; k++) {
     loss -= (double)rows.logp[k] / (double)rows.n;
     rows.dlogp[k] = -1.0f / (float)rows.n;
     rows.dent[k] = 0;
   }
-  OK(tri_batch_send(b->feed, b->se.stream, &dlogp, &dent));
-  OK(tri_model_backward(b->m, &batch, &dlogp, &dent, 1.0f, true, b->se.stream));
+  OK(tri_batch_send(b->feed, b->se.stream, &d));
+  OK(tri_model_backward(b->m, &batch, &d, 1.0f, true, b->se.stream));
   tri_rollout_free(&r);
   return loss;
 }

@@ -174,7 +174,7 @@ static int32_t at(bench *b, const tri_tensor *t, int64_t i) {
  * row before. */
 static void check_load(bench *b, const tri_rollout *r, const int *seq, int n) {
   tri_batch     batch;
-  tri_tensor    dlogp, dent;
+  tri_rows_out  given = {0}, d;
   tri_feed_rows rows;
   int64_t       row = 0, k = 0;
   float         value[MOST * 20];
@@ -183,9 +183,9 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n) {
   assert_int_equal(batch.cu.dim[0], n + 1);
   for (int i = 0; i < MOST * 20; i++) value[i] = (float)i;
   device_copy(b->s, b->value, value, sizeof value);
-  tri_tensor logp = tri_view1(b->value, TRI_F32, batch.row.dim[0]),
-             ent = tri_view1(b->value + 1, TRI_F32, batch.row.dim[0]);
-  ok(tri_batch_fetch(b->f, &logp, &ent, b->s, &rows));
+  given.logp = tri_view1(b->value, TRI_F32, batch.row.dim[0]);
+  given.ent = tri_view1(b->value + 1, TRI_F32, batch.row.dim[0]);
+  ok(tri_batch_fetch(b->f, &given, b->s, &rows));
   assert_int_equal(rows.n_seq, n);
   for (int q = 0; q < n; q++) {
     int64_t begin = r->start[seq[q]], first = r->prompt_len[seq[q]] > 1 ? r->prompt_len[seq[q]] : 1;
@@ -208,10 +208,10 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n) {
   assert_int_equal(batch.token.dim[0], row);
   assert_int_equal(batch.row.dim[0], k);
   assert_true(rows.n == k && rows.start[n] == k);
-  ok(tri_batch_send(b->f, b->s, &dlogp, &dent));
-  assert_true(dlogp.dim[0] == k && dent.dim[0] == k);
-  float *sent = device_get(b->s, dlogp.data, (size_t)k * 4),
-        *sent_ent = device_get(b->s, dent.data, (size_t)k * 4);
+  ok(tri_batch_send(b->f, b->s, &d));
+  assert_true(d.logp.dim[0] == k && d.ent.dim[0] == k);
+  float *sent = device_get(b->s, d.logp.data, (size_t)k * 4),
+        *sent_ent = device_get(b->s, d.ent.data, (size_t)k * 4);
   for (int64_t i = 0; i < k; i++) assert_true(sent[i] == (float)(3 * i) && sent_ent[i] == (float)(5 * i));
   free(sent);
   free(sent_ent);

@@ -109,13 +109,13 @@ static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const do
                     int n) {
   int           seq[] = {0, 1, 2, 3, 4, 5};
   tri_batch     batch;
-  tri_tensor    logp, ent, dlogp, dent;
+  tri_rows_out  given, d;
   tri_feed_rows rows;
   float         old[TOKENS], ref[TOKENS], adv[TOKENS];
 
   OK(tri_batch_load(b->feed, &b->r, seq + first, n, b->se.stream, &batch));
-  OK(tri_model_forward(b->m, &batch, true, 1.0f / TEMPERATURE, &logp, &ent, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &logp, &ent, b->se.stream, &rows));
+  OK(tri_model_forward(b->m, &batch, true, 1.0f / TEMPERATURE, &given, b->se.stream));
+  OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
   for (int64_t k = 0; k < rows.n; k++) {
     old[k] = b->r.old_logp[rows.origin[k]];
     ref[k] = b->r.ref_logp[rows.origin[k]];
@@ -132,9 +132,8 @@ static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const do
                      .weight = weight + first};
   tri_loss_out out = {.dlogp = rows.dlogp, .dent = rows.dent};
   OK(tri_algo_grpo.loss(o, &in, &out));
-  OK(tri_batch_send(b->feed, b->se.stream, &dlogp, &dent));
-  OK(tri_model_backward(b->m, &batch, &dlogp, &dent, 1.0f / TEMPERATURE, first + n == b->r.n_seq,
-                        b->se.stream));
+  OK(tri_batch_send(b->feed, b->se.stream, &d));
+  OK(tri_model_backward(b->m, &batch, &d, 1.0f / TEMPERATURE, first + n == b->r.n_seq, b->se.stream));
   return out.loss;
 }
 
