@@ -33,7 +33,7 @@ TRI_HAVE_ONEDNN src/cpu/gemm/*
 # The hour of a newcomer: what is read first stays this short together.
 first_hour='src/main.c src/train/train.c src/algo/algo.h src/algo/algo_group.c src/model/model.h src/model/model.c
 src/state/shard.h src/state/params.h src/device/device.h src/device/kernels.h src/comm/comm.h'
-first_hour_lines=2020
+first_hour_lines=2080
 # Headers the CUDA back end includes: they must be C++ too.
 gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
 src/comm/comm.h'

@@ -23,31 +23,50 @@ typedef struct tri_algo_opt {
   int64_t           max_response_length; /* tokens; the constant of seq-mean-token-sum-norm */
 } tri_algo_opt;
 
-/* Host arrays, borrowed: the answer tokens of one micro-batch. Sequences are never cut. weight is each
- * token's share of the loss, counted over all ranks and micro-batches of the optimizer step before backward,
- * so that losses and gradients only ever add up. "grpo" wants old_logp and adv, and ref_logp with kl_coef >
- * 0; "sft" wants logp and ent only. */
+/* Host arrays, borrowed: the rows with loss (answer tokens) of one micro-batch. A sequence is never cut, and
+ * the answers to one prompt, such as the two of a pair, are neighbours in one micro-batch where the algorithm
+ * needs them together. What no one computed for this algorithm or these options is NULL. */
 typedef struct tri_loss_in {
-  int64_t        n;
+  int64_t        n; /* 0 is legal: a rank with nothing to do */
   int            n_seq;
-  const int64_t *start; /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
-  const float   *logp, *ent, *old_logp, *ref_logp, *adv; /* [n] nats; old_logp, ref_logp NULL if unused */
-  const double  *weight;                                 /* [n_seq] */
+  const int64_t *start;               /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
+  const int64_t *origin;              /* [n] the row of the rollout each one is */
+  const float   *logp, *ent;          /* [n] nats, of the policy as it is */
+  const float   *old_logp, *ref_logp; /* [n] nats, of the policy that generated, of the reference */
+  const float   *adv;                 /* [n] */
+  const float   *value, *old_value;   /* [n] in rewards: of a scalar head now, and before the first update */
+  const float   *ret;                 /* [n] in rewards: what value is to become */
+  const float   *score;               /* [n_seq] of the whole sequence: its reward */
+  const double  *weight;              /* [n_seq] of each token of a sequence, in the loss of all micro-batches
+                                       * and ranks of the optimizer step: losses and gradients only add up */
 } tri_loss_in;
+
+enum { TRI_ALGO_METRICS = 8 };
+/* A metric, summed over micro-batches and ranks before it is divided; not shown where `of` is 0. */
+typedef struct tri_mean {
+  double sum, of;
+} tri_mean;
 typedef struct tri_loss_out {
-  float  *dlogp, *dent;    /* [n], the caller's; every element is written: d loss / d logp, d loss / d ent */
-  double  loss;            /* sum of this micro-batch's weighted token losses */
-  double  kl_sum, ent_sum; /* over tokens, nats; kl by the chosen estimator, 0 without a reference */
-  int64_t clipped;         /* tokens whose gradient the clip removed */
+  float   *dlogp, *dent; /* [n], the caller's; every element is written: d loss / d logp, .. / d ent */
+  float   *dvalue;       /* [n] d loss / d value; NULL where value is */
+  double   loss;         /* sum of this micro-batch's weighted token losses */
+  tri_mean metric[TRI_ALGO_METRICS]; /* of the names in tri_algo.metric */
 } tri_loss_out;
 
-/* The algorithm plug-in. advantage: fills r->adv at answer tokens, 0 elsewhere; every rank holds the same
- * whole rollout and computes the same numbers; Not collective; NULL when there are none. A reward that is
- * unknown or not finite is TRI_ENUMERIC, naming the prompt. loss: Not collective. A token whose loss is not
- * finite is TRI_ENUMERIC, naming it. */
+/* What an algorithm lives on; nothing: demonstrations, given sequences of which the completion is learned. */
+enum { TRI_NEEDS_ANSWERS = 1 }; /* generated or replayed, and rewarded */
+
+/* The algorithm plug-in; the one table that the deck, the trainer and the screen read. advantage: fills
+ * r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout and computes the same
+ * numbers; Not collective; NULL when there are none. A reward that is unknown or not finite is TRI_ENUMERIC,
+ * naming the prompt. loss: Not collective; writes all of *out. A token whose loss is not finite is
+ * TRI_ENUMERIC, naming it. */
 typedef struct tri_algo {
-  const char *name;
-  bool generates; /* answers are generated (or replayed) and rewarded; else the data are demonstrations */
+  const char        *name;
+  unsigned           needs;       /* TRI_NEEDS_*, or 0 */
+  int                least_group; /* answers to one prompt */
+  const char *const *option;      /* keys of the deck it reads, "algo.clip_eps", NULL at the end */
+  const char *const *metric;      /* metrics its loss gives, units in the name, NULL at the end */
   tri_status (*advantage)(const tri_algo_opt *o, tri_rollout *r);
   tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 } tri_algo;

@@ -2,6 +2,14 @@
 #include "algo.h"
 
 #include <math.h>
+#include <string.h>
+
+enum { ENTROPY, KL, CLIPPED };
+static const char *const options[] = {"algo.num_generations", "algo.clip_eps",      "algo.clip_eps_high",
+                                      "algo.kl_coef",         "algo.kl_estimator",  "algo.kl_where",
+                                      "algo.scale_rewards",   "algo.advantage_eps", "algo.loss_agg_mode",
+                                      "algo.ppo_epochs",      "algo.entropy_coef",  NULL};
+static const char *const metrics[] = {"entropy_mean_nats", "kl_mean_nats", "clip_ratio", NULL};
 
 /* Reward of sequence q, less the KL part if it belongs to the reward: score - kl_coef sum_t k(old_logp -
  * ref_logp) (verl, core_algos.py, apply_kl_penalty). */
@@ -98,17 +106,19 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, in
 static tri_status group_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
   TRI_ASSERT(in->start[0] == 0 && in->start[in->n_seq] == in->n);
   TRI_ASSERT(in->n == 0 || (in->old_logp && in->adv && (in->ref_logp || o->kl_in_reward || o->kl_coef == 0)));
-  out->loss = out->kl_sum = out->ent_sum = 0;
-  out->clipped = 0;
+  out->loss = 0;
+  memset(out->metric, 0, sizeof out->metric);
+  out->metric[ENTROPY].of = out->metric[CLIPPED].of = (double)in->n;
+  out->metric[KL].of = in->ref_logp ? (double)in->n : 0;
   for (int q = 0; q < in->n_seq; q++) {
     for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
       token_loss t = loss_of_token(o, in, i);
       out->dlogp[i] = (float)(in->weight[q] * t.by_logp);
       out->dent[i] = (float)(in->weight[q] * t.by_ent);
       out->loss += in->weight[q] * t.loss;
-      out->kl_sum += t.kl;
-      out->ent_sum += (double)in->ent[i];
-      out->clipped += t.clipped;
+      out->metric[KL].sum += t.kl;
+      out->metric[ENTROPY].sum += (double)in->ent[i];
+      out->metric[CLIPPED].sum += t.clipped;
       if (!isfinite(t.loss) || !isfinite(t.kl) || !isfinite(in->ent[i]) || !isfinite(out->dlogp[i]))
         TRI_FAIL(
             TRI_ENUMERIC,
@@ -122,5 +132,10 @@ static tri_status group_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_l
   return TRI_OK;
 }
 
-const tri_algo tri_algo_grpo = {
-    .name = "grpo", .generates = true, .advantage = group_advantage, .loss = group_loss};
+const tri_algo tri_algo_grpo = {.name = "grpo",
+                                .needs = TRI_NEEDS_ANSWERS,
+                                .least_group = 2,
+                                .option = options,
+                                .metric = metrics,
+                                .advantage = group_advantage,
+                                .loss = group_loss};

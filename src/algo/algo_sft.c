@@ -2,19 +2,25 @@
 #include "algo.h"
 
 #include <math.h>
+#include <string.h>
+
+enum { ENTROPY };
+static const char *const options[] = {NULL};
+static const char *const metrics[] = {"entropy_mean_nats", NULL};
 
 /* loss = - sum weight logp; the entropy is only reported. */
 static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
   (void)o;
   TRI_ASSERT(in->start[0] == 0 && in->start[in->n_seq] == in->n);
-  out->loss = out->kl_sum = out->ent_sum = 0;
-  out->clipped = 0;
+  out->loss = 0;
+  memset(out->metric, 0, sizeof out->metric);
+  out->metric[ENTROPY].of = (double)in->n;
   for (int q = 0; q < in->n_seq; q++) {
     for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
       out->dlogp[i] = (float)-in->weight[q];
       out->dent[i] = 0;
       out->loss -= in->weight[q] * (double)in->logp[i];
-      out->ent_sum += (double)in->ent[i];
+      out->metric[ENTROPY].sum += (double)in->ent[i];
       if (!isfinite(in->logp[i]) || !isfinite(in->ent[i]))
         TRI_FAIL(TRI_ENUMERIC,
                  "token %lld with loss of sequence %d of a micro-batch: log-probability %g, entropy %g "
@@ -25,4 +31,4 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
   return TRI_OK;
 }
 
-const tri_algo tri_algo_sft = {.name = "sft", .generates = false, .advantage = NULL, .loss = sft_loss};
+const tri_algo tri_algo_sft = {.name = "sft", .option = options, .metric = metrics, .loss = sft_loss};

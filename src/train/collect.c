@@ -204,7 +204,7 @@ static tri_status demonstrations(tri_trainer *t, tri_rollout *out) {
 }
 
 tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out) {
-  if (!t->algo->generates) return tri_agree(world_of(t), demonstrations(t, out));
+  if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) return tri_agree(world_of(t), demonstrations(t, out));
   if (t->cfg->rollout.replay) return tri_agree(world_of(t), replay(t, step, out));
   return generate(t, out);
 }
@@ -239,7 +239,7 @@ static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout 
 bool tri_collect_due(const tri_trainer *t, int64_t step) {
   int64_t every = t->cfg->rollout.save_every;
 
-  return t->algo->generates && every > 0 && step % every == 0;
+  return (t->algo->needs & TRI_NEEDS_ANSWERS) && every > 0 && step % every == 0;
 }
 
 tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) {

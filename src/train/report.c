@@ -25,16 +25,16 @@ void tri_report_rollout(tri_trainer *t, const tri_rollout *r) {
 
   for (int q = 0; q < r->n_seq; q++) {
     tokens += answer_tokens(r, q);
-    if (!t->algo->generates) continue;
+    if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) continue;
     mean += (double)r->reward[q];
     length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
   }
   mean /= r->n_seq;
-  for (int q = 0; t->algo->generates && q < r->n_seq; q++)
+  for (int q = 0; (t->algo->needs & TRI_NEEDS_ANSWERS) && q < r->n_seq; q++)
     square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
   t->count.tokens += tokens;
   tri_metric_add(t->metrics, "tokens", TRI_METRIC_RANK0, (double)tokens);
-  if (!t->algo->generates) return;
+  if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) return;
   tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);
   tri_metric_add(t->metrics, "reward_std", TRI_METRIC_RANK0,
                  r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);

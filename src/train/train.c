@@ -6,9 +6,10 @@
 
 /* What one step adds up over its micro-batches. */
 typedef struct tally {
-  double  loss, kl, entropy, gap; /* sums over tokens; gap: largest */
-  int64_t tokens, clipped, updates;
-  double  grad_norm, learning_rate;
+  double   loss, gap; /* sum over tokens; largest */
+  tri_mean metric[TRI_ALGO_METRICS];
+  int64_t  updates;
+  double   grad_norm, learning_rate;
 } tally;
 
 static tri_comm  *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
@@ -134,8 +135,8 @@ static tri_status check_gap(tri_trainer *t, tally *sum) {
 /* Collective over world. Old log-probabilities as run.sampler says, and the reference's. True *at_first:
  * those of mini-batch 0 are met by the first training forward. */
 static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally *sum) {
-  *at_first = t->algo->generates;
-  if (!t->algo->generates) return TRI_OK;
+  *at_first = t->algo->needs & TRI_NEEDS_ANSWERS;
+  if (!*at_first) return TRI_OK;
   if (t->ref) {
     tri_metric_begin(t->metrics, "reference");
     TRI_TRY(score(t, r, 0, SCORE_REF, sum));
@@ -185,9 +186,10 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
   tri_loss_in in = {.n = rows.n,
                     .n_seq = rows.n_seq,
                     .start = rows.start,
+                    .origin = rows.origin,
                     .logp = rows.logp,
                     .ent = rows.ent,
-                    .old_logp = t->algo->generates ? rows.old_logp : NULL,
+                    .old_logp = t->algo->needs & TRI_NEEDS_ANSWERS ? rows.old_logp : NULL,
                     .ref_logp = t->ref ? rows.ref_logp : NULL,
                     .adv = rows.adv,
                     .weight = rows.weight};
@@ -197,10 +199,10 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
   TRI_TRY(tri_batch_send(t->feed, s, &d));
   TRI_TRY(tri_model_backward(t->policy, &b, &d, t->inv_temperature, i == sp->n_micro - 1, s));
   sum->loss += out.loss;
-  sum->kl += out.kl_sum;
-  sum->entropy += out.ent_sum;
-  sum->clipped += out.clipped;
-  sum->tokens += rows.n;
+  for (int k = 0; k < TRI_ALGO_METRICS; k++) {
+    sum->metric[k].sum += out.metric[k].sum;
+    sum->metric[k].of += out.metric[k].of;
+  }
   return TRI_OK;
 }
 
@@ -253,18 +255,21 @@ done:
 
 /* Collective over world. Sums of all ranks, in rank order, into the metrics. */
 static tri_status report_learning(tri_trainer *t, const tally *sum) {
-  double x[5] = {sum->loss, sum->kl, sum->entropy, (double)sum->clipped, (double)sum->tokens};
+  struct {
+    double   loss;
+    tri_mean metric[TRI_ALGO_METRICS];
+  } all = {.loss = sum->loss};
 
-  TRI_TRY(tri_host_sum(world_of(t), x, 5));
-  tri_metric_add(t->metrics, "loss", TRI_METRIC_RANK0, x[0] / (double)sum->updates);
+  memcpy(all.metric, sum->metric, sizeof all.metric);
+  TRI_TRY(tri_host_sum(world_of(t), &all.loss, sizeof all / sizeof(double)));
+  tri_metric_add(t->metrics, "loss", TRI_METRIC_RANK0, all.loss / (double)sum->updates);
   tri_metric_add(t->metrics, "grad_norm", TRI_METRIC_RANK0, sum->grad_norm);
   tri_metric_add(t->metrics, "learning_rate", TRI_METRIC_RANK0, sum->learning_rate);
-  tri_metric_add(t->metrics, "entropy_mean_nats", TRI_METRIC_RANK0, x[2] / x[4]);
-  if (t->algo->generates) {
-    if (t->ref) tri_metric_add(t->metrics, "kl_mean_nats", TRI_METRIC_RANK0, x[1] / x[4]);
-    tri_metric_add(t->metrics, "clip_ratio", TRI_METRIC_RANK0, x[3] / x[4]);
+  for (int k = 0; t->algo->metric[k]; k++)
+    if (all.metric[k].of > 0)
+      tri_metric_add(t->metrics, t->algo->metric[k], TRI_METRIC_RANK0, all.metric[k].sum / all.metric[k].of);
+  if (t->algo->needs & TRI_NEEDS_ANSWERS)
     tri_metric_add(t->metrics, "sampler_gap_max_nats", TRI_METRIC_RANK0, sum->gap);
-  }
   tri_metric_add(t->metrics, "skipped_steps", TRI_METRIC_RANK0, (double)t->count.skipped_steps);
   tri_metric_add(t->metrics, "failed_saves", TRI_METRIC_RANK0, (double)t->count.failed_saves);
   return TRI_OK;
@@ -311,7 +316,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   /* 3. what came of it */
   TRI_TRY_DONE(report_learning(t, &sum));
   tri_report_rollout(t, r);
-  tri_health_observe(&t->health, t->algo->generates ? r : NULL, sum.grad_norm);
+  tri_health_observe(&t->health, t->algo->needs & TRI_NEEDS_ANSWERS ? r : NULL, sum.grad_norm);
   TRI_TRY_DONE(tri_report_resources(t, began_s, t->count.tokens - tokens_before));
   if (tri_collect_due(t, step)) {
     if (!knows_old(t, r)) TRI_TRY_DONE(share_logp(t, r, r->old_logp));

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+/* What tri_algo_grpo.metric names, in its order. */
+enum { ENTROPY, KL, CLIPPED };
+
 enum { MAX_SEQ = 8, MAX_TOK = 64 };
 
 static const tri_algo_opt PLAIN = {.clip_eps = 0.2,
@@ -33,8 +36,15 @@ typedef struct micro {
 static void micro_make(micro *m, const int64_t *length, int n_seq, bool with_ref) {
   memset(m, 0, sizeof *m);
   for (int q = 0; q < n_seq; q++) m->start[q + 1] = m->start[q] + length[q];
-  m->in = (tri_loss_in){m->start[n_seq],          n_seq,  m->start, m->logp, m->ent, m->old,
-                        with_ref ? m->ref : NULL, m->adv, m->weight};
+  m->in = (tri_loss_in){.n = m->start[n_seq],
+                        .n_seq = n_seq,
+                        .start = m->start,
+                        .logp = m->logp,
+                        .ent = m->ent,
+                        .old_logp = m->old,
+                        .ref_logp = with_ref ? m->ref : NULL,
+                        .adv = m->adv,
+                        .weight = m->weight};
   m->out.dlogp = m->dlogp;
   m->out.dent = m->dent;
 }
@@ -176,7 +186,8 @@ static void test_advantage_refuses(void **state) {
 static void test_clip(void **state) {
   static const double  ratio[] = {2, 2, 0.5, 0.5, 1, 1.25}, adv[] = {1, -1, 1, -1, 3, 1};
   static const double  loss[] = {-1.28, 2, -0.5, 0.8, -3, -1.25}, slope[] = {0, 2, -0.5, 0, -3, -1.25};
-  static const int64_t clipped[] = {1, 0, 0, 1, 0, 0}, one = 1;
+  static const double  clipped[] = {1, 0, 0, 1, 0, 0};
+  static const int64_t one = 1;
   tri_algo_opt         o = PLAIN;
   micro                m;
 
@@ -191,8 +202,8 @@ static void test_clip(void **state) {
     assert_int_equal(tri_algo_grpo.loss(&o, &m.in, &m.out), TRI_OK);
     assert_true(fabs(m.out.loss - loss[k]) < 1e-6 &&
                 fabs((double)m.dlogp[0] - slope[k]) < 1e-6); /* log in f32 */
-    assert_int_equal(m.out.clipped, clipped[k]);
-    assert_true(m.out.ent_sum == 0.5 && m.out.kl_sum == 0 && m.dent[0] == 0);
+    assert_true(m.out.metric[CLIPPED].sum == clipped[k]);
+    assert_true(m.out.metric[ENTROPY].sum == 0.5 && m.out.metric[KL].sum == 0 && m.dent[0] == 0);
   }
 }
 
@@ -220,7 +231,7 @@ static void test_kl_and_entropy(void **state) {
     m.ent[0] = 3;
     assert_int_equal(tri_algo_grpo.loss(&o, &m.in, &m.out), TRI_OK);
     assert_true(fabs(m.out.loss - (in_loss * 0.1 * kl[k % 3] - 0.03) / 2) < 1e-15);
-    assert_true(fabs(m.out.kl_sum - kl[k % 3]) < 1e-15);
+    assert_true(fabs(m.out.metric[KL].sum - kl[k % 3]) < 1e-15);
     assert_true(fabs((double)m.dlogp[0] - in_loss * 0.05 * slope[k % 3]) < 1e-8); /* f32 */
     assert_true(fabs((double)m.dent[0] + 0.005) < 1e-9);
   }
@@ -310,9 +321,10 @@ static void test_differences(void **state) {
       check_differences(&tri_algo_grpo, &o, &m);
       check_differences(&tri_algo_sft, &o, &m);
     }
-  assert_true(m.out.clipped == 0 && m.out.kl_sum == 0); /* sft was last */
+  assert_true(m.out.metric[CLIPPED].sum == 0 && m.out.metric[KL].sum == 0); /* sft was last */
   assert_int_equal(tri_algo_grpo.loss(&PLAIN, &m.in, &m.out), TRI_OK);
-  assert_true(m.out.clipped > 0 && m.out.clipped < m.in.n); /* both sides of the clip were seen */
+  assert_true(m.out.metric[CLIPPED].sum > 0 &&
+              m.out.metric[CLIPPED].sum < (double)m.in.n); /* both sides of the clip were seen */
 }
 
 /* Any way to cut the sequences into micro-batches gives the same bits of gradient; loss up to the order of
@@ -331,8 +343,7 @@ static void test_split(void **state) {
     tri_loss_weights((tri_loss_agg)mode, 7, length, 6, all.weight);
     assert_int_equal(tri_algo_grpo.loss(&o, &all.in, &all.out), TRI_OK);
     for (unsigned cuts = 0; cuts < 32; cuts++) { /* bit q: cut behind sequence q */
-      double  loss = 0, kl = 0, ent = 0;
-      int64_t clipped = 0;
+      double loss = 0, kl = 0, ent = 0, clipped = 0;
       for (int first = 0, q = 0; q < 6; q++) {
         if (q < 5 && !(cuts >> q & 1)) continue;
         micro_make(&part, length + first, q + 1 - first, true);
@@ -347,13 +358,13 @@ static void test_split(void **state) {
         assert_memory_equal(part.dlogp, all.dlogp + at, (size_t)n * sizeof(float));
         assert_memory_equal(part.dent, all.dent + at, (size_t)n * sizeof(float));
         loss += part.out.loss;
-        kl += part.out.kl_sum;
-        ent += part.out.ent_sum;
-        clipped += part.out.clipped;
+        kl += part.out.metric[KL].sum;
+        ent += part.out.metric[ENTROPY].sum;
+        clipped += part.out.metric[CLIPPED].sum;
         first = q + 1;
       }
-      assert_true(fabs(loss - all.out.loss) < 1e-13 && fabs(kl - all.out.kl_sum) < 1e-13);
-      assert_true(fabs(ent - all.out.ent_sum) < 1e-13 && clipped == all.out.clipped);
+      assert_true(fabs(loss - all.out.loss) < 1e-13 && fabs(kl - all.out.metric[KL].sum) < 1e-13);
+      assert_true(fabs(ent - all.out.metric[ENTROPY].sum) < 1e-13 && clipped == all.out.metric[CLIPPED].sum);
     }
   }
 }
@@ -370,7 +381,8 @@ static void test_sft(void **state) {
   tri_loss_weights(TRI_TOKEN_MEAN, 0, length, 2, m.weight);
   m.in.old_logp = m.in.adv = NULL;
   assert_int_equal(tri_algo_sft.loss(&PLAIN, &m.in, &m.out), TRI_OK);
-  assert_true(fabs(m.out.loss - 2) < 1e-15 && m.out.ent_sum == 7 && m.out.kl_sum == 0 && m.out.clipped == 0);
+  assert_true(fabs(m.out.loss - 2) < 1e-15 && m.out.metric[ENTROPY].sum == 7 && m.out.metric[KL].sum == 0 &&
+              m.out.metric[CLIPPED].sum == 0);
   for (int i = 0; i < 3; i++) assert_true(m.dlogp[i] == (float)(-1.0 / 3) && m.dent[i] == 0);
   m.logp[2] = -INFINITY;
   assert_int_equal(tri_algo_sft.loss(&PLAIN, &m.in, &m.out), TRI_ENUMERIC);
@@ -411,7 +423,7 @@ static void test_table(void **state) {
     const tri_algo *a = tri_algo_at(i);
     assert_ptr_equal(tri_algo_find(a->name), a);
     assert_non_null(a->loss);
-    assert_true((a->advantage != NULL) == a->generates);
+    assert_true((a->advantage != NULL) == ((a->needs & TRI_NEEDS_ANSWERS) != 0));
   }
 }
 
@@ -469,14 +481,14 @@ static void check_trl_case(const json_t *file, const json_t *c, micro *m, const 
   m->in.old_logp = json_is_true(json_object_get(c, "off_policy")) ? m->old : m->logp;
   assert_int_equal(tri_algo_grpo.loss(&o, &m->in, &m->out), TRI_OK);
   assert_true(fabs(m->out.loss - number(c, "loss")) < 1e-14); /* both sums in f64 */
-  assert_true(fabs((double)m->out.clipped / (double)m->in.n - number(c, "clip_ratio")) <
+  assert_true(fabs((double)m->out.metric[CLIPPED].sum / m->out.metric[CLIPPED].of - number(c, "clip_ratio")) <
               1e-7); /* TRL's in f32 */
   assert_int_equal(json_array_size(grad), m->in.n);
   for (int64_t i = 0; i < m->in.n; i++) {
     double want = json_number_value(json_array_get(grad, (size_t)i));
     assert_true(fabs((double)m->dlogp[i] - want) <= 1e-7 * fabs(want)); /* ours is rounded to f32 */
   }
-  if (o.kl_coef > 0) assert_true(fabs(m->out.kl_sum / (double)m->in.n - number(c, "kl")) < 1e-7);
+  if (o.kl_coef > 0) assert_true(fabs(m->out.metric[KL].sum / m->out.metric[KL].of - number(c, "kl")) < 1e-7);
 }
 
 static void test_trl(void **state) {
