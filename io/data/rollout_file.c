@@ -364,6 +364,6 @@ done:
   for (int q = 0; q < f.n; q++) line_free(&f.line[q]);
   TRI_FREE(f.line);
   tri_jsonl_close(&in);
-  if (st != TRI_OK) tri_rollout_free(out);
+  if (st != TRI_OK) tri_rollout_clear(out);
   return st;
 }

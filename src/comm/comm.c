@@ -347,15 +347,15 @@ static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
 
 /* ---- the control plane ---- */
 
-tri_status tri_host_sum(tri_comm *c, double *x, int n) {
+tri_status tri_host_sum(tri_comm *c, double *x, int64_t n) {
   double    *all = NULL;
   tri_status st = TRI_OK;
-  int        piece = n < SUM_PIECE ? n : SUM_PIECE;
+  int        piece = n < SUM_PIECE ? (int)n : SUM_PIECE;
 
   if (is_alone(c)) return TRI_OK;
   TRI_TRY(TRI_ALLOC(all, (int64_t)piece * c->size));
-  for (int begin = 0; begin < n; begin += piece) {
-    int m = n - begin < piece ? n - begin : piece;
+  for (int64_t begin = 0; begin < n; begin += piece) {
+    int m = n - begin < piece ? (int)(n - begin) : piece;
     TRI_MPI_DONE(MPI_Allgather(x + begin, m, MPI_DOUBLE, all, m, MPI_DOUBLE, mpi_of(c)));
     for (int i = 0; i < m; i++) {
       double sum = all[i];

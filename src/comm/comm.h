@@ -96,7 +96,7 @@ TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *
                                         int *n);
 
 /* Control plane: always MPI, host memory, blocking. Collective over c. Sums in rank order. */
-TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int n);
+TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int64_t n);
 TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int n);
 TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
 /* Every rank's `bytes` bytes, one after the other in rank order, on every rank. counts [size]: bytes per

@@ -113,7 +113,7 @@ tri_status tri_session_take_memory(tri_session *s) {
 }
 
 /* The others are in another state: say who fails, and end them. */
-static void leave_alone(const tri_session *s, tri_status st) {
+static void end_all(const tri_session *s, tri_status st) {
   tri_text text = {0};
 
   if (tri_text_printf(&text, "rank %d on %s: %s", s->rt.world_rank, s->rt.host, tri_error_message()) ==
@@ -124,8 +124,7 @@ static void leave_alone(const tri_session *s, tri_status st) {
   tri_runtime_abort(tri_status_exit_code(st));
 }
 
-void tri_session_close(tri_session *s, tri_status st) {
-  if (st != TRI_OK && !tri_runtime_all_failed()) leave_alone(s, st);
+void tri_session_close(tri_session *s) {
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
     if (s->pretended)
       TRI_FREE(s->comm[scope]);
@@ -135,4 +134,9 @@ void tri_session_close(tri_session *s, tri_status st) {
   if (s->stream) s->device->ops->stream_close(&s->stream);
   tri_device_close(&s->device);
   tri_runtime_close(&s->rt);
+}
+
+void tri_session_leave(tri_session *s, tri_status st) {
+  if (st != TRI_OK && !tri_runtime_all_failed()) end_all(s, st);
+  tri_session_close(s);
 }

@@ -39,8 +39,11 @@ TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
-/* Collective over world. st: how the work ended. Where this rank failed and others are somewhere else, it
- * says so and ends them all here, because nothing can be cleaned up together. */
-void tri_session_close(tri_session *s, tri_status st);
+/* Collective over world. */
+void tri_session_close(tri_session *s);
+/* Collective over world. How a command ends: with what became of its work. Where this rank failed and others
+ * are somewhere else, it says so and does not return: it ends all ranks with the exit code of st, because
+ * nothing can be cleaned up together. Else closes. */
+void tri_session_leave(tri_session *s, tri_status st);
 
 #endif

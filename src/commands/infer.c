@@ -98,5 +98,5 @@ void tri_infer_close(tri_infer *f, tri_status st) {
   tri_model_close(&f->model);
   tri_source_close(&f->source);
   tri_tokens_free(&f->encoder.tokens);
-  tri_session_close(&f->se, st);
+  tri_session_leave(&f->se, st);
 }

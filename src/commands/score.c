@@ -49,8 +49,7 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
     for (int64_t k = 0; k < rows.n; k++) sum[rows.origin[k]] = (double)rows.logp[k];
   }
   /* Each row was computed by one rank; adding zeros keeps its bits. */
-  for (int64_t at = 0; at < r->n_tok; at += 1 << 24)
-    TRI_TRY_DONE(tri_host_sum(world, sum + at, (int)(r->n_tok - at < 1 << 24 ? r->n_tok - at : 1 << 24)));
+  TRI_TRY_DONE(tri_host_sum(world, sum, r->n_tok));
   for (int64_t i = 0; i < r->n_tok; i++) {
     if (isnan(sum[i]))
       TRI_FAIL_DONE(TRI_ENUMERIC, "the model gives a token a log-probability that is not a number: its "

@@ -72,7 +72,7 @@ done:
     fprintf(log, "trireme: %s\n", tri_error_message()); /* the terminal's is main.c's */
   if (log) fclose(log);
   tri_trainer_close(&t);
-  tri_session_close(&se, st);
+  tri_session_leave(&se, st);
   return st;
 }
 

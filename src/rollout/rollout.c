@@ -45,49 +45,49 @@ static size_t array_rows(int k, int64_t n_seq, int64_t n_tok) {
 
 static void array_set(tri_rollout *r, int k, void *p) { memcpy((char *)r + array[k].member, &p, sizeof p); }
 
-tri_status tri_rollout_plan(tri_ledger *l, tri_phase phase, const char *name, const tri_rollout_size *size,
-                            bool exchange, tri_rollout *r) {
-  pack_head h = {.n_seq = size->n_seq, .n_tok = size->n_tok, .n_reward = size->n_reward};
-  size_t    start_bytes = ((size_t)size->n_seq + 1) * sizeof *r->start,
-         wire = (size_t)size->n_part * (sizeof h + N_ARRAY * 8) + start_bytes;
+tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *name,
+                                  const tri_rollout_size *most, bool exchange, tri_rollout_store *out) {
+  pack_head h = {.n_seq = most->n_seq, .n_tok = most->n_tok, .n_reward = most->n_reward};
+  size_t    start_bytes = ((size_t)most->n_seq + 1) * sizeof *out->arrays.start,
+         wire = (size_t)most->n_part * (sizeof h + N_ARRAY * 8) + start_bytes;
 
-  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, start_bytes, (void **)&r->start));
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, start_bytes, (void **)&out->arrays.start));
   for (int k = 0; k < N_ARRAY; k++) {
     size_t bytes = array_rows(k, h.n_seq, h.n_tok) * array_width(k, h.n_reward);
     TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, bytes,
-                           (void **)(void *)((char *)r + array[k].member)));
+                           (void **)(void *)((char *)&out->arrays + array[k].member)));
     wire += packed_bytes(k, &h);
   }
-  r->room_seq = size->n_seq;
-  r->room_tok = size->n_tok;
-  r->room_reward = size->n_reward;
-  r->room_wire = exchange ? wire : 0;
-  return tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "exchange of answers", r->room_wire,
-                        (void **)&r->wire);
+  out->most = *most;
+  out->wire_bytes = exchange ? wire : 0;
+  return tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "exchange of answers", out->wire_bytes,
+                        (void **)&out->wire);
 }
 
-/* Zeroed memory for array k: the planned one's front, or its own. */
+/* Zeroed memory for array k: the front of the store's, or its own. */
 static tri_status array_take(tri_rollout *r, int k) {
   size_t rows = array_rows(k, r->n_seq, r->n_tok), width = array_width(k, r->n_reward);
-  void  *p = array_get(r, k);
+  void  *p = NULL;
 
-  if (!r->room_seq) {
+  if (r->store)
+    p = array_get(&r->store->arrays, k);
+  else
     TRI_TRY(tri_host_alloc(rows, width, &p));
-    array_set(r, k, p);
-  } else if (rows > 0 && width > 0) {
-    memset(p, 0, rows * width);
-  }
+  array_set(r, k, p);
+  if (r->store && rows > 0 && width > 0) memset(p, 0, rows * width);
   return TRI_OK;
 }
 
 static tri_status check_room(const tri_rollout *r, int n_seq, int64_t n_tok, int n_reward) {
+  const tri_rollout_size *most = r->store ? &r->store->most : NULL;
+
   if (n_seq < 0 || n_tok < 0 || n_reward < 0 || n_reward > TRI_REWARDS_MAX)
     TRI_FAIL(TRI_EARG, "a rollout of %d sequences, %lld tokens, %d rewards cannot be", n_seq,
              (long long)n_tok, n_reward);
-  if (r->room_seq && (n_seq > r->room_seq || n_tok > r->room_tok || n_reward > r->room_reward))
+  if (r->store && (n_seq > most->n_seq || n_tok > most->n_tok || n_reward > most->n_reward))
     TRI_FAIL(TRI_EINTERNAL,
              "a rollout of %d sequences, %lld tokens, %d rewards; room was planned for %d, %lld, %d", n_seq,
-             (long long)n_tok, n_reward, r->room_seq, (long long)r->room_tok, r->room_reward);
+             (long long)n_tok, n_reward, most->n_seq, (long long)most->n_tok, most->n_reward);
   return TRI_OK;
 }
 
@@ -96,56 +96,72 @@ tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, t
 
   TRI_TRY(check_room(out, n_seq, n_tok, n_reward));
   if (group < 0) TRI_FAIL(TRI_EARG, "a rollout with groups of %d cannot be", group);
+  if (out->store && out->store->lent) TRI_FAIL(TRI_EINTERNAL, "another rollout is in this one's memory");
   out->n_seq = n_seq;
   out->group = group;
   out->n_reward = n_reward;
   out->n_tok = n_tok;
   out->has_logp = out->has_reward = false;
-  if (!out->room_seq) TRI_TRY_DONE(TRI_ALLOC(out->start, (size_t)n_seq + 1));
+  if (out->store) {
+    out->store->lent = true;
+    out->start = out->store->arrays.start;
+  } else {
+    TRI_TRY_DONE(TRI_ALLOC(out->start, (size_t)n_seq + 1));
+  }
   memset(out->start, 0, ((size_t)n_seq + 1) * sizeof *out->start);
   for (int k = 0; k < N_ARRAY; k++) TRI_TRY_DONE(array_take(out, k));
   for (int q = 0; q < n_seq; q++) out->reward[q] = NAN;
   for (int64_t i = 0; i < n_tok; i++) out->old_logp[i] = out->ref_logp[i] = NAN;
 done:
-  if (st != TRI_OK) tri_rollout_free(out);
+  if (st != TRI_OK) tri_rollout_clear(out);
   return st;
 }
 
 tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward) {
   TRI_TRY(check_room(r, r->n_seq, r->n_tok, n_reward));
   r->n_reward = n_reward;
-  if (!r->room_seq) TRI_FREE(r->part);
+  if (!r->store) TRI_FREE(r->part);
   for (int k = 0; k < N_ARRAY; k++)
     if (array[k].per == PER_PART) TRI_TRY(array_take(r, k));
   return TRI_OK;
 }
 
-void tri_rollout_free(tri_rollout *r) {
-  if (r->room_seq) {
-    r->n_seq = r->group = r->n_reward = 0;
-    r->n_tok = 0;
-    r->has_logp = r->has_reward = false;
-    return;
-  }
-  TRI_FREE(r->start);
-  for (int k = 0; k < N_ARRAY; k++) {
+void tri_rollout_clear(tri_rollout *r) {
+  tri_rollout_store *store = r->store;
+
+  if (store && r->start) store->lent = false; /* an empty one has nothing of it */
+  if (!store) TRI_FREE(r->start);
+  for (int k = 0; !store && k < N_ARRAY; k++) {
     void *p = array_get(r, k);
     tri_host_free(&p);
   }
-  *r = (tri_rollout){0};
+  *r = (tri_rollout){.store = store};
+}
+
+void tri_rollout_free(tri_rollout *r) {
+  tri_rollout_clear(r);
+  r->store = NULL;
+}
+
+/* Where its bytes in an exchange lie; NULL: nowhere, they are allocated. */
+static const tri_rollout_store *wire_of(const tri_rollout *r) {
+  return r->store && r->store->wire_bytes ? r->store : NULL;
 }
 
 /* The bytes to send, in the planned memory or their own, which the caller frees. */
 static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
-  pack_head h = {r->n_seq, r->n_tok, r->group, r->n_reward, r->has_logp, r->has_reward};
-  size_t    at = sizeof h + (size_t)r->n_seq * sizeof(int64_t);
+  pack_head                h = {r->n_seq, r->n_tok, r->group, r->n_reward, r->has_logp, r->has_reward};
+  size_t                   at = sizeof h + (size_t)r->n_seq * sizeof(int64_t);
+  const tri_rollout_store *store = wire_of(r);
 
   *n_bytes = at;
   for (int k = 0; k < N_ARRAY; k++) *n_bytes += packed_bytes(k, &h);
-  if (r->room_wire && *n_bytes > r->room_wire)
-    TRI_FAIL(TRI_EINTERNAL, "%zu bytes of a rollout, room was planned for %zu", *n_bytes, r->room_wire);
-  if (!r->room_wire) TRI_TRY(tri_host_alloc(*n_bytes, 1, (void **)out));
-  if (r->room_wire) *out = r->wire;
+  if (store && *n_bytes > store->wire_bytes)
+    TRI_FAIL(TRI_EINTERNAL, "%zu bytes of a rollout, room was planned for %zu", *n_bytes, store->wire_bytes);
+  if (store)
+    *out = store->wire;
+  else
+    TRI_TRY(tri_host_alloc(*n_bytes, 1, (void **)out));
   memcpy(*out, &h, sizeof h);
   for (int q = 0; q < r->n_seq; q++) {
     int64_t n = r->start[q + 1] - r->start[q];
@@ -236,17 +252,18 @@ static tri_status total_head(const cursor *c, int n_rank, pack_head *sum) {
  * caller frees. */
 static tri_status gather(tri_comm *world, const char *mine, size_t n_bytes, const tri_rollout *out,
                          size_t *counts, char **recv) {
-  size_t     total = 0;
-  tri_status st = TRI_OK;
+  const tri_rollout_store *store = wire_of(out);
+  size_t                   total = 0;
+  tri_status               st = TRI_OK;
 
-  if (!out->room_wire) return tri_host_gather_all(world, mine, n_bytes, (void **)recv, counts);
+  if (!store) return tri_host_gather_all(world, mine, n_bytes, (void **)recv, counts);
   TRI_TRY(tri_host_gather_sizes(world, n_bytes, counts));
   for (int k = 0; k < world->size; k++) total += counts[k];
-  if (total > out->room_wire)
+  if (total > store->wire_bytes)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINTERNAL,
-                  "%zu bytes of all ranks' rollouts, room was planned for %zu", total, out->room_wire);
+                  "%zu bytes of all ranks' rollouts, room was planned for %zu", total, store->wire_bytes);
   TRI_TRY(tri_agree(world, st));
-  *recv = out->wire;
+  *recv = store->wire;
   return tri_host_gather_into(world, mine, counts, *recv);
 }
 
@@ -269,10 +286,10 @@ tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_ro
   out->has_reward = sum.has_reward != 0;
   for (int q = 0; q < out->n_seq; q++) cursor_take(&c[q / out->group % world->size], out, q);
 done:
-  if (!mine->room_wire) TRI_FREE(send);
-  if (!out->room_wire) TRI_FREE(recv);
+  if (!wire_of(mine)) TRI_FREE(send);
+  if (!wire_of(out)) TRI_FREE(recv);
   TRI_FREE(counts);
   TRI_FREE(c);
-  if (st != TRI_OK) tri_rollout_free(out);
+  if (st != TRI_OK) tri_rollout_clear(out);
   return st;
 }

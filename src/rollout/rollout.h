@@ -8,29 +8,25 @@
 typedef enum { TRI_STOP_EOS, TRI_STOP_STRING, TRI_STOP_LENGTH } tri_stop_reason;
 enum { TRI_REWARDS_MAX = 16, TRI_FAILED_TEXT = 1 << TRI_REWARDS_MAX }; /* the latter: of tri_rollout.failed */
 
-/* Host memory, owned by the rollout or planned once for every step (tri_rollout_plan); rows are tokens,
- * packed. After tri_rollout_exchange every rank holds the whole step in the order of prompts, then answers;
- * sequences q = prompt * group + answer. Zeroed is a legal empty rollout. */
+/* Host memory: its own, or what a store lends it; rows are tokens, packed. After tri_rollout_exchange every
+ * rank holds the whole step in the order of prompts, then answers; sequences q = prompt * group + answer.
+ * Zeroed is a legal empty rollout, and so is {.store = s}: the next tri_rollout_make takes from s. */
 typedef struct tri_rollout {
   int      n_seq, group, n_reward;
   int64_t  n_tok;
-  int64_t *start;                /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
-  int64_t *prompt_id;            /* [n_seq] line of the prompt file; keys the random numbers */
-  int32_t *sample;               /* [n_seq] number of the answer among those to its prompt */
-  int32_t *prompt_len, *stop;    /* [n_seq] tokens without loss at the start; tri_stop_reason */
-  float   *reward;               /* [n_seq] weighted sum; NaN while unknown */
-  float   *part;                 /* [n_seq,n_reward] each reward by itself, unweighted */
-  int32_t *failed;               /* [n_seq] bit i: reward i could not judge; its part is 0;
+  int64_t *start;                  /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
+  int64_t *prompt_id;              /* [n_seq] line of the prompt file; keys the random numbers */
+  int32_t *sample;                 /* [n_seq] number of the answer among those to its prompt */
+  int32_t *prompt_len, *stop;      /* [n_seq] tokens without loss at the start; tri_stop_reason */
+  float   *reward;                 /* [n_seq] weighted sum; NaN while unknown */
+  float   *part;                   /* [n_seq,n_reward] each reward by itself, unweighted */
+  int32_t *failed;                 /* [n_seq] bit i: reward i could not judge; its part is 0;
                                   * TRI_FAILED_TEXT: none could, the tokens cannot be decoded */
-  int32_t *token;                /* [n_tok] */
-  float   *old_logp, *ref_logp;  /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
-  float   *adv;                  /* [n_tok] */
-  bool     has_logp, has_reward; /* old_logp, reward came with the data */
-  /* Where memory was planned, the most it holds; else 0 */
-  int     room_seq, room_reward;
-  int64_t room_tok;
-  char   *wire; /* [room_wire] bytes of the exchange, which the rollout sends or is made of */
-  size_t  room_wire;
+  int32_t *token;                  /* [n_tok] */
+  float   *old_logp, *ref_logp;    /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
+  float   *adv;                    /* [n_tok] */
+  bool     has_logp, has_reward;   /* old_logp, reward came with the data */
+  struct tri_rollout_store *store; /* borrowed; whose memory the arrays are, NULL: the rollout's own */
 } tri_rollout;
 
 /* The most one rollout will hold, as the parts of n_part ranks. */
@@ -38,17 +34,36 @@ typedef struct tri_rollout_size {
   int     n_seq, n_reward, n_part;
   int64_t n_tok;
 } tri_rollout_size;
-/* Not collective. Plans host memory for r, which must be zeroed and stay where it is; exchange: and for its
- * bytes in an exchange. After tri_ledger_take tri_rollout_make gives out this memory and tri_rollout_free
- * takes it back. */
-TRI_CHECKED tri_status tri_rollout_plan(tri_ledger *l, tri_phase phase, const char *name,
-                                        const tri_rollout_size *size, bool exchange, tri_rollout *r);
+/* Planned memory that rollouts take turns in: one at a time has it, from tri_rollout_make to
+ * tri_rollout_clear. */
+typedef struct tri_rollout_store {
+  tri_rollout_size most;
+  tri_rollout      arrays; /* where they lie; each as long as `most` wants */
+  char            *wire;   /* [wire_bytes] of an exchange, which the rollout sends or is made of */
+  size_t           wire_bytes;
+  bool             lent;
+} tri_rollout_store;
+/* Not collective. Plans host memory for rollouts up to `most`; exchange: and for their bytes in an exchange.
+ * *out must be zeroed and stay where it is; it lends after tri_ledger_take. */
+TRI_CHECKED tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *name,
+                                              const tri_rollout_size *most, bool exchange,
+                                              tri_rollout_store *out);
+
 /* Not collective. Arrays for n_seq sequences and n_tok tokens, zeroed; old_logp, ref_logp and reward NaN.
- * *out must be empty: zeroed, or planned. TRI_EINTERNAL when it is more than was planned. */
+ * *out must be empty. TRI_EINTERNAL: its store has less, or is lent to another. */
 TRI_CHECKED tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out);
 /* Not collective. Makes room for the parts of n_reward rewards, zeroed; what was there is gone. */
 TRI_CHECKED tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward);
-void                   tri_rollout_free(tri_rollout *r); /* leaves *r empty; NULL members are fine */
+/* *r is empty again, to be made anew from the same store if it has one, which has its memory back; memory of
+ * its own is freed. NULL members are fine. */
+void tri_rollout_clear(tri_rollout *r);
+/* The same, and the store is let go: *r is zeroed. */
+void tri_rollout_free(tri_rollout *r);
+/* The row of sequence q's first token with loss: a token is predicted by those before it, so never row
+ * start[q]. */
+static inline int64_t tri_rollout_first_row(const tri_rollout *r, int q) {
+  return r->start[q] + (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
+}
 /* Collective over world. Rank k's sequences of `mine` belong to prompts k, k + size, k + 2 size, ...; *out is
  * the whole step in prompt order, on every rank; it must be empty before. */
 TRI_CHECKED tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out);

@@ -144,8 +144,7 @@ void tri_feed_close(tri_feed **f) {
 
 /* Rows of one sequence behind what is there already. */
 static void put_sequence(tri_feed *f, const tri_rollout *r, int q, int64_t *n_tok) {
-  int64_t begin = r->start[q], len = r->start[q + 1] - begin,
-          first = r->prompt_len[q] > 1 ? r->prompt_len[q] : 1;
+  int64_t begin = r->start[q], len = r->start[q + 1] - begin, first = tri_rollout_first_row(r, q) - begin;
 
   for (int64_t i = 0; i < len; i++) {
     f->h_token[*n_tok + i] = r->token[begin + i];

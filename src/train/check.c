@@ -109,7 +109,7 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   say_resume(&t);
 done:
   tri_trainer_close(&t);
-  tri_session_close(&se, st);
+  tri_session_leave(&se, st);
   return st;
 }
 

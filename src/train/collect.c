@@ -50,7 +50,8 @@ static void show_progress(void *ctx, int finished, int total) {
 }
 
 /* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
-static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt *how, work *w, bool *halted) {
+static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt *how, work *w,
+                         tri_rollout *mine, bool *halted) {
   tri_generate_opt gen = *how;
   tri_halt_cause   cause = TRI_HALT_NOT;
   tri_status       st;
@@ -60,7 +61,7 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt 
   gen.progress = show_progress;
   gen.progress_ctx = w;
   tri_halt_watch_begin(t->halt);
-  st = tri_sampler_generate(t->sampler, s->prompt, s->n, &gen, t->se->stream, &t->mine);
+  st = tri_sampler_generate(t->sampler, s->prompt, s->n, &gen, t->se->stream, mine);
   st = tri_halt_watch_end(t->halt, st, &cause);
   *halted = cause != TRI_HALT_NOT;
   return st;
@@ -70,26 +71,27 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt 
  * the run is told to stop. */
 static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt *gen, work w,
                          tri_rollout *out) {
-  tri_status st = TRI_OK;
-  bool       halted;
-  int        reward;
+  tri_rollout mine = {.store = &t->mine};
+  tri_status  st = TRI_OK;
+  bool        halted;
+  int         reward;
 
   tri_screen_phase(t, w.phase);
   tri_metric_begin(t->metrics, w.phase);
-  TRI_TRY_DONE(sample(t, s, gen, &w, &halted));
+  TRI_TRY_DONE(sample(t, s, gen, &w, &mine, &halted));
   if (halted) {
     tri_metric_end(t->metrics, w.phase);
     tri_metric_forget(t->metrics, w.phase);
     goto done;
   }
   reward = tri_trace_phase(t->se->device->trace, "reward");
-  TRI_TRY_DONE(tri_agree(
-      world_of(t), tri_answers_reward(&t->mine, s->example, tri_source_tokenizer(t->source), t->reward)));
+  TRI_TRY_DONE(tri_agree(world_of(t),
+                         tri_answers_reward(&mine, s->example, tri_source_tokenizer(t->source), t->reward)));
   tri_trace_end(t->se->device->trace, reward, NULL);
-  TRI_TRY_DONE(tri_rollout_exchange(&t->mine, world_of(t), out));
+  TRI_TRY_DONE(tri_rollout_exchange(&mine, world_of(t), out));
   tri_metric_end(t->metrics, w.phase);
 done:
-  tri_rollout_free(&t->mine);
+  tri_rollout_free(&mine);
   return st;
 }
 
@@ -283,12 +285,12 @@ typedef struct eval_sum {
 
 /* Collective over world. Held-out prompts begin .. end - 1; none where the run is told to stop. */
 static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval_sum *sum) {
-  tri_rollout *r = &t->rollout;
-  float        full = full_reward(t->cfg);
-  int64_t      each = t->eval_gen.group;
-  work         w = {t, "eval", begin * each, (end - begin) * each, t->eval_prompts * each};
-  share        s;
-  tri_status   st;
+  tri_rollout all = {.store = &t->whole}, *r = &all;
+  float       full = full_reward(t->cfg);
+  int64_t     each = t->eval_gen.group;
+  work        w = {t, "eval", begin * each, (end - begin) * each, t->eval_prompts * each};
+  share       s;
+  tri_status  st;
 
   TRI_TRY(make_share(t, end - begin, &s));
   for (int64_t k = begin + world_of(t)->rank; k < end; k += world_of(t)->size)

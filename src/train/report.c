@@ -4,10 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 
-static int64_t answer_tokens(const tri_rollout *r, int q) {
-  return r->start[q + 1] - r->start[q] - (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
-}
-
 /* With several rewards, what each gave by itself: reward_<name>_mean. */
 static void report_parts(tri_trainer *t, const tri_rollout *r) {
   for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
@@ -24,7 +20,7 @@ void tri_report_rollout(tri_trainer *t, const tri_rollout *r) {
   int64_t tokens = 0;
 
   for (int q = 0; q < r->n_seq; q++) {
-    tokens += answer_tokens(r, q);
+    tokens += r->start[q + 1] - tri_rollout_first_row(r, q);
     if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) continue;
     mean += (double)r->reward[q];
     length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);

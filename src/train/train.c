@@ -105,8 +105,7 @@ static tri_status share_logp(tri_trainer *t, const tri_rollout *r, float *logp) 
         x[i] = isnan(logp[i]) ? 0.0 : (double)logp[i];
     if (st == TRI_OK) tri_split_free(&sp);
   }
-  for (int64_t at = 0; at < r->n_tok && st == TRI_OK; at += 1 << 24)
-    st = tri_host_sum(world_of(t), x + at, (int)(r->n_tok - at < 1 << 24 ? r->n_tok - at : 1 << 24));
+  if (st == TRI_OK) st = tri_host_sum(world_of(t), x, r->n_tok);
   for (int64_t i = 0; i < r->n_tok && st == TRI_OK; i++) logp[i] = (float)x[i];
   return st;
 }
@@ -212,8 +211,8 @@ static tri_status weigh(const tri_trainer *t, const tri_rollout *r, int64_t m, d
 
   TRI_TRY(TRI_ALLOC(answers, n));
   for (int64_t q = 0; q < n; q++) {
-    int64_t all = m * n + q, len = r->start[all + 1] - r->start[all];
-    answers[q] = len - (r->prompt_len[all] > 1 ? r->prompt_len[all] : 1);
+    int all = (int)(m * n + q);
+    answers[q] = r->start[all + 1] - tri_rollout_first_row(r, all);
   }
   tri_loss_weights(t->algo_opt.loss_agg_mode, t->algo_opt.max_response_length, answers, (int)n,
                    weight + m * n);
@@ -300,7 +299,7 @@ done:
  * (params.h, tri_params_acquire). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status  st = TRI_OK;
-  tri_rollout replayed = {0}, *r = t->cfg->rollout.replay ? &replayed : &t->rollout;
+  tri_rollout all = {.store = t->cfg->rollout.replay ? NULL : &t->whole}, *r = &all;
   tally       sum = {0};
   double      began_s = tri_now_s();
   int64_t     tokens_before = t->count.tokens;

@@ -59,28 +59,29 @@ typedef struct tri_trainer {
   int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
   int64_t max_tokens;                   /* of one sequence, as planned */
   int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
-  tri_rollout  rollout, mine;           /* a step's sequences; this rank's answers before the exchange */
-  double      *token_sum;       /* host; where log-probabilities of tokens are added up over ranks, or NULL */
-  int          sampler_mode;    /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
-  float        inv_temperature; /* of log-probabilities, in sampling and in the loss */
-  tri_health   health;
-  tri_counters count;
-  tri_halt    *halt;
-  tri_carried  carried; /* rank 0 has the bytes */
-  double       start_s, last_save_s;
-  int64_t      saved_step;                  /* of the newest checkpoint in folder; -1: none that counts */
-  int64_t      first_step;                  /* the step this process began after */
-  char         folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
-  char         resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
-  char         model[TRI_CKPT_PATH_BYTES];  /* what model.path and model.ref_path mean; "": not asked for */
-  char         ref_model[TRI_CKPT_PATH_BYTES];
-  tri_text     deck;        /* as used */
-  tri_text     deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
-  int64_t      data_lines, data_hash; /* of data.train, 0 without it */
-  int          lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
-  tri_faults  *faults;                /* borrowed; of a check, else NULL */
-  bool         eval_due;              /* an evaluation was given up, and its line waits for it */
-  tri_screen   screen;                /* what it remembers */
+  tri_rollout_store whole; /* for a step's sequences, or an evaluation's answers, which comes between steps */
+  tri_rollout_store mine;  /* for this rank's answers before the exchange */
+  double           *token_sum; /* host; where log-probabilities of tokens are added up over ranks, or NULL */
+  int               sampler_mode;    /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
+  float             inv_temperature; /* of log-probabilities, in sampling and in the loss */
+  tri_health        health;
+  tri_counters      count;
+  tri_halt         *halt;
+  tri_carried       carried; /* rank 0 has the bytes */
+  double            start_s, last_save_s;
+  int64_t           saved_step; /* of the newest checkpoint in folder; -1: none that counts */
+  int64_t           first_step; /* the step this process began after */
+  char              folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
+  char              resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
+  char        model[TRI_CKPT_PATH_BYTES]; /* what model.path and model.ref_path mean; "": not asked for */
+  char        ref_model[TRI_CKPT_PATH_BYTES];
+  tri_text    deck;        /* as used */
+  tri_text    deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
+  int64_t     data_lines, data_hash; /* of data.train, 0 without it */
+  int         lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
+  tri_faults *faults;                /* borrowed; of a check, else NULL */
+  bool        eval_due;              /* an evaluation was given up, and its line waits for it */
+  tri_screen  screen;                /* what it remembers */
 } tri_trainer;
 
 /* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */

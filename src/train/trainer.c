@@ -80,9 +80,10 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   tri_rollout_size all = {(int)samples, c->reward.n, t->se->rt.world_size, samples * most};
   tri_rollout_size own = {(int)mine, c->reward.n, 1, mine * answer};
   if (samples)
-    TRI_TRY(tri_rollout_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->rollout));
+    TRI_TRY(
+        tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
   if (mine)
-    TRI_TRY(tri_rollout_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
+    TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
   if ((!t->algo_opt.kl_in_reward || !t->ref) && !c->rollout.save_every) return TRI_OK;
   return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
                         (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);

@@ -74,7 +74,7 @@ static void close_all(bench *b) {
   tri_sampler_close(&b->sampler);
   tri_model_close(&b->model);
   tri_source_close(&b->source);
-  tri_session_close(&b->se, TRI_OK);
+  tri_session_close(&b->se);
 }
 
 /* What the sampler's question after each token tells: when all answers have begun, and with how many

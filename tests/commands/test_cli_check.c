@@ -289,7 +289,7 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
   assert_int_equal(tri_trainer_plan(&cfg, &se, &faults, &t), TRI_OK);
   cli_sh("flock --nonblock locked true");
   tri_trainer_close(&t);
-  tri_session_close(&se, TRI_OK);
+  tri_session_close(&se);
   tri_text_free(&notes);
   tri_faults_free(&faults);
   tri_config_free(&cfg);

@@ -64,7 +64,7 @@ static void close_bench(bench *b) {
   tri_feed_close(&b->feed);
   tri_model_close(&b->m);
   golden_close(&b->g);
-  tri_session_close(&b->se, TRI_OK);
+  tri_session_close(&b->se);
 }
 
 static const tri_shard_plan hybrid = {TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_WORLD};

@@ -88,16 +88,16 @@ static void test_make(void **state) {
   tri_error_clear();
 }
 
-/* From fewer prompts than ranks to several each. */
-/* Planned memory is given out again and again, zeroed each time, and never more of it. */
-static void test_plan(void **state) {
-  tri_rollout_size size = {4, 2, 1, 20};
-  tri_rollout      r = {0};
-  tri_ledger      *l = NULL;
+/* A store lends its memory again and again, zeroed each time, to one at a time, and never more of it. */
+static void test_store(void **state) {
+  tri_rollout_store store = {0};
+  tri_rollout_size  most = {4, 2, 1, 20};
+  tri_rollout       r = {.store = &store}, other = {.store = &store};
+  tri_ledger       *l = NULL;
 
   (void)state;
   CHECK(tri_ledger_open(&l) == TRI_OK);
-  CHECK(tri_rollout_plan(l, TRI_PHASE_ALWAYS, "test", &size, true, &r) == TRI_OK);
+  CHECK(tri_rollout_store_plan(l, TRI_PHASE_ALWAYS, "test", &most, true, &store) == TRI_OK);
   CHECK(tri_ledger_take(l, cpu) == TRI_OK);
   int64_t held = tri_host_bytes();
   for (int round = 0; round < 3; round++) {
@@ -108,17 +108,25 @@ static void test_plan(void **state) {
     memset(r.token, 1, (size_t)r.n_tok * 4);
     memset(r.adv, 1, (size_t)r.n_tok * 4);
     memset(r.part, 1, (size_t)r.n_seq * 8);
-    tri_rollout_free(&r);
-    CHECK(r.n_seq == 0 && r.n_tok == 0 && r.token);
+    CHECK(tri_rollout_make(1, 1, 1, 0, &other) == TRI_EINTERNAL); /* one at a time */
+    tri_rollout_clear(&other);
+    CHECK(tri_rollout_make(1, 1, 1, 0, &other) == TRI_EINTERNAL);
+    tri_rollout_clear(&r);
+    CHECK(r.n_seq == 0 && r.n_tok == 0 && !r.token && r.store == &store);
+    CHECK(tri_rollout_make(1, 1, 1, 0, &other) == TRI_OK);
+    tri_rollout_clear(&other);
   }
   CHECK(tri_host_bytes() == held);
   CHECK(tri_rollout_make(5, 5, 1, 0, &r) == TRI_EINTERNAL);
   CHECK(tri_rollout_make(4, 21, 1, 0, &r) == TRI_EINTERNAL);
   CHECK(tri_rollout_make(4, 20, 1, 3, &r) == TRI_EINTERNAL);
   tri_error_clear();
+  tri_rollout_free(&r);
+  CHECK(!r.store && !store.lent);
   tri_ledger_close(&l);
 }
 
+/* From fewer prompts than ranks to several each. */
 static void test_exchange(void **state) {
   (void)state;
   for (int n_prompt = 1; n_prompt < 9; n_prompt++) {
@@ -445,7 +453,7 @@ static void test_file_bounded(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_make),
-      cmocka_unit_test(test_plan),
+      cmocka_unit_test(test_store),
       cmocka_unit_test(test_exchange),
       cmocka_unit_test(test_exchange_empty),
       cmocka_unit_test(test_exchange_refused),

@@ -53,7 +53,7 @@ static void open_bench(bench *b, tri_dtype dtype) {
 static void close_bench(bench *b) {
   tri_params_close(&b->p);
   golden_close(&b->g);
-  tri_session_close(&b->se, TRI_OK);
+  tri_session_close(&b->se);
 }
 
 /* Gradient of update t, scaled; x takes its place where it is not NaN. */

@@ -137,7 +137,7 @@ static void open_store(int ranks_per_node) {
 static void close_store(void) {
   tri_params_close(&p);
   OK(kernels()->linear_close(&linear));
-  tri_session_close(se, TRI_OK);
+  tri_session_close(se);
 }
 
 /* ---- gathering ---- */

@@ -100,7 +100,7 @@ static void close_bench(bench *b) {
   tri_feed_close(&b->feed);
   tri_model_close(&b->m);
   golden_close(&b->g);
-  tri_session_close(&b->se, TRI_OK);
+  tri_session_close(&b->se);
 }
 
 /* One optimizer step's loss with sequences [first, first + n); weights are of the whole step. Returns its
@@ -256,7 +256,7 @@ static void replay(const trl_case *c, int number) {
   OK(tri_trainer_open(&cfg, &se, &t));
   OK(tri_train(&t, &end));
   tri_trainer_close(&t);
-  tri_session_close(&se, TRI_OK);
+  tri_session_close(&se);
   tri_config_free(&cfg);
   if (rt.world_rank) return;
   snprintf(path, sizeof path, "%s/%d/metrics.jsonl", folder, number);

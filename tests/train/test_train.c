@@ -101,7 +101,7 @@ static void train_here(const arguments *a, int ranks_per_node) {
   OK(tri_train(&t, &end));
   CHECK(end == TRI_TRAIN_FINISHED);
   tri_trainer_close(&t);
-  tri_session_close(&se, TRI_OK);
+  tri_session_close(&se);
   tri_config_free(&cfg);
 }
 
