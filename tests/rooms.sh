@@ -6,7 +6,7 @@
 # tests/rooms.sh --dot      the same picture for graphviz: tests/rooms.sh --dot | dot -Tsvg > rooms.svg
 #
 # A room is a folder of src, io or gpu. It uses only rooms of lower storeys, so there is no circle of rooms. A header whose
-# first line ends with "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
+# first comment says "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
 # it that a source of another room defines, with an include or without. A room shows at most 15 sources (X.c and X.h are one).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -79,18 +79,21 @@ FNR == 1 {
   if (!(room in storey)) bad(FILENAME, 1, "no row in the table `rooms` of tests/rooms.sh has " room)
   name = FILENAME; sub(/\.[a-z]*$/, "", name)
   if (!(name in module)) { module[name] = 1; sources[room]++ }
-  head = ""
+  head = ""; in_head = 1
 }
-head == "" || head !~ /\*\// { head = head $0; if (head ~ /\*\// && head ~ /Private to its room\. *\*\/|Private to its room\. *\*$/) is_private[FILENAME] = 1 }
-FNR == 1 && /Private to its room\.$/ { is_private[FILENAME] = 1 }
+in_head {
+  line = $0; sub(/^ \* ?/, "", line)
+  head = head " " line
+  if (line ~ /\*\//) { in_head = 0; if (FILENAME ~ /h$/ && head ~ /Private to its room\./) is_private[FILENAME] = 1 }
+}
 match($0, /^ *# *include +"[^"]+"/) {
   split($0, f, "\""); to = resolve(f[2], FILENAME)
   if (to != "") { n_include++; include_from[n_include] = FILENAME; include_line[n_include] = FNR; include_to[n_include] = to }
 }
 {
   line = bare($0)
-  if (FILENAME ~ /\.cu?$/ && line ~ /^[a-z]/ && line !~ /^(static|typedef|extern "C" \{)/ && match(line, /[ *]tri_[a-z0-9_]+( *\(|\[| =)/)) {
-    name = substr(line, RSTART + 1, RLENGTH - 1); sub(/[^a-z0-9_].*/, "", name)
+  if (FILENAME ~ /\.cu?$/ && line ~ /^[a-z]/ && line !~ /^(static|typedef|extern "C" \{)/ && match(line, /^[^({=]*[ *]tri_[a-z0-9_]+( *\(|\[| =)/)) {
+    name = substr(line, 1, RLENGTH); sub(/.*[ *]tri_/, "tri_", name); sub(/[^a-z0-9_].*/, "", name)
     if (!(name in defined_in)) defined_in[name] = FILENAME
   }
   while (match(line, /tri_[a-z0-9_]+/)) {

@@ -31,11 +31,13 @@ build_and_test() {
   note "$preset" $? "$(grep -e 'tests passed' -e '(Skipped)' "build/$preset/ctest.log" || echo 'no test ran')"
 }
 
-echo "== lint"
-said=$(tests/lint.sh)
-code=$?
-echo "$said"
-note lint $code "$(echo "$said" | tail -n 1)"
+for script in lint lint_planted; do
+  echo "== $script"
+  said=$("tests/$script.sh")
+  code=$?
+  echo "$said"
+  note $script $code "$(echo "$said" | tail -n 1)"
+done
 
 build_and_test cpu-release --label-exclude lint
 build_and_test cpu-clang --label-exclude 'lint|ranks|family'

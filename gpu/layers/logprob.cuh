@@ -1,5 +1,5 @@
 /* logprob.cuh - the softmax of a row of logits by one block: logp_fwd and sample get the same bits from
- * it. */
+ * it. Private to its room. */
 #ifndef TRI_GPU_LOGPROB_CUH
 #define TRI_GPU_LOGPROB_CUH
 

@@ -1,4 +1,4 @@
-/* hf_config_impl.h - what the files of hf_config share; nobody else includes it. */
+/* hf_config_impl.h - what the files of hf_config share. Private to its room. */
 #ifndef TRI_HF_CONFIG_IMPL_H
 #define TRI_HF_CONFIG_IMPL_H
 

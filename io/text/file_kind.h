@@ -1,4 +1,4 @@
-/* file_kind.h - what a file is that is not JSON lines, from its first bytes. */
+/* file_kind.h - what a file is that is not JSON lines, from its first bytes. Private to its room. */
 #ifndef TRI_FILE_KIND_H
 #define TRI_FILE_KIND_H
 

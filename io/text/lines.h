@@ -1,4 +1,5 @@
-/* lines.h - the lines of a file one by one, in bounded memory, and their numbers for messages. */
+/* lines.h - the lines of a file one by one, in bounded memory, and their numbers for messages. Private to
+ * its room. */
 #ifndef TRI_LINES_H
 #define TRI_LINES_H
 

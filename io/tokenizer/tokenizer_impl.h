@@ -1,4 +1,4 @@
-/* tokenizer_impl.h - what the files of the tokenizer share; nobody else includes it. */
+/* tokenizer_impl.h - what the files of the tokenizer share. Private to its room. */
 #ifndef TRI_TOKENIZER_IMPL_H
 #define TRI_TOKENIZER_IMPL_H
 

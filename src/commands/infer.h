@@ -1,4 +1,5 @@
-/* infer.h - what generate, score and eval share: a session, a model without training state, its sampler. */
+/* infer.h - what generate, score and eval share: a session, a model without training state, its sampler.
+ * Private to its room. */
 #ifndef TRI_INFER_H
 #define TRI_INFER_H
 

@@ -1,4 +1,5 @@
 /* cpu.h - what the CPU kernels share: elements, sums of fixed order, threads, tile products.
+ * Private to its room.
  *
  * Row invariance rests on two habits. An element is computed by explicit fmaf in one order, whatever the
  * block around it; and a sum over a row runs in TRI_CPU_LANES partial sums (element i goes to lane i %

@@ -1,5 +1,5 @@
 /* decode.h - one decode step: its arrays in one block, the model, the draw; on a GPU, steps recorded and run
- * again. */
+ * again. Private to its room. */
 #ifndef TRI_DECODE_H
 #define TRI_DECODE_H
 
