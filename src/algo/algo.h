@@ -5,6 +5,9 @@
 #include "rollout/rollout.h"
 
 typedef enum { TRI_KL_K1, TRI_KL_K2, TRI_KL_K3 } tri_kl_estimator;
+/* Where the KL term is added. */
+typedef enum { TRI_KL_IN_LOSS, TRI_KL_IN_REWARD } tri_kl_where;
+/* Whose standard deviation divides the advantage. */
 typedef enum { TRI_SCALE_GROUP, TRI_SCALE_BATCH, TRI_SCALE_NONE } tri_scale_rewards;
 /* verl's four words; peers.md 3.1. */
 typedef enum {
@@ -14,13 +17,13 @@ typedef enum {
   TRI_SEQ_MEAN_TOKEN_SUM_NORM
 } tri_loss_agg;
 
+/* What the functions below read of the deck, by the names of its keys: algo.clip_eps. */
 typedef struct tri_algo_opt {
   double            clip_eps, clip_eps_high, kl_coef, entropy_coef, advantage_eps;
   tri_kl_estimator  kl_estimator;
-  bool              kl_in_reward;
+  tri_kl_where      kl_where;
   tri_scale_rewards scale_rewards;
   tri_loss_agg      loss_agg_mode;
-  int64_t           max_response_length; /* tokens; the constant of seq-mean-token-sum-norm */
 } tri_algo_opt;
 
 /* Host arrays, borrowed: the rows with loss (answer tokens) of one micro-batch. A sequence is never cut, and
@@ -53,8 +56,9 @@ typedef struct tri_loss_out {
   tri_mean metric[TRI_ALGO_METRICS]; /* of the names in tri_algo.metric */
 } tri_loss_out;
 
-/* What an algorithm lives on; nothing: demonstrations, given sequences of which the completion is learned. */
-enum { TRI_NEEDS_ANSWERS = 1 }; /* generated or replayed, and rewarded */
+/* What an algorithm lives on: given sequences of which the completion is learned; sequences that are
+ * generated or replayed, and rewarded. */
+enum { TRI_NEEDS_DEMONSTRATIONS = 1, TRI_NEEDS_ANSWERS = 2 };
 
 /* The algorithm plug-in; the one table that the deck, the trainer and the screen read. advantage: fills
  * r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout and computes the same
@@ -63,7 +67,7 @@ enum { TRI_NEEDS_ANSWERS = 1 }; /* generated or replayed, and rewarded */
  * TRI_ENUMERIC, naming it. */
 typedef struct tri_algo {
   const char        *name;
-  unsigned           needs;       /* TRI_NEEDS_*, or 0 */
+  unsigned           needs;       /* TRI_NEEDS_* */
   int                least_group; /* answers to one prompt */
   const char *const *option;      /* keys of the deck it reads, "algo.clip_eps", NULL at the end */
   const char *const *metric;      /* metrics its loss gives, units in the name, NULL at the end */
@@ -77,7 +81,8 @@ const tri_algo *tri_algo_find(const char *name); /* NULL if there is none */
 const tri_algo *tri_algo_at(int i);              /* NULL past the last */
 
 /* Pure. weight [n_seq]: the share of each token of sequence q, which has n_answer[q] tokens with loss (0
- * tokens: weight 0, and the sequence is not counted). All sequences of one optimizer step, of all ranks. */
+ * tokens: weight 0, and the sequence is not counted). max_response_length: the constant of
+ * seq-mean-token-sum-norm. All sequences of one optimizer step, of all ranks. */
 void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int64_t *n_answer, int n_seq,
                       double *weight);
 /* Pure. k1, k2, k3 of delta = log pi - log ref, nats (Schulman 2020, "Approximating KL divergence"); slope:

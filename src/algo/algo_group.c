@@ -16,7 +16,7 @@ static const char *const metrics[] = {"entropy_mean_nats", "kl_mean_nats", "clip
 static tri_status answer_score(const tri_algo_opt *o, const tri_rollout *r, int q, double *score) {
   double kl = 0;
 
-  if (o->kl_in_reward && o->kl_coef != 0)
+  if (o->kl_where == TRI_KL_IN_REWARD && o->kl_coef != 0)
     for (int64_t i = r->start[q] + r->prompt_len[q]; i < r->start[q + 1]; i++)
       kl += tri_kl_value(o->kl_estimator, (double)r->old_logp[i] - (double)r->ref_logp[i], NULL);
   *score = (double)r->reward[q] - o->kl_coef * kl;
@@ -94,7 +94,7 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, in
     t.loss = NAN; /* the clip must not hide it, nor exp(-inf) = 0 */
   if (in->ref_logp) {
     t.kl = tri_kl_value(o->kl_estimator, (double)in->logp[i] - (double)in->ref_logp[i], &slope);
-    if (!o->kl_in_reward) {
+    if (o->kl_where == TRI_KL_IN_LOSS) {
       t.loss += o->kl_coef * t.kl;
       t.by_logp += o->kl_coef * slope;
     }
@@ -105,7 +105,8 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, in
 
 static tri_status group_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
   TRI_ASSERT(in->start[0] == 0 && in->start[in->n_seq] == in->n);
-  TRI_ASSERT(in->n == 0 || (in->old_logp && in->adv && (in->ref_logp || o->kl_in_reward || o->kl_coef == 0)));
+  TRI_ASSERT(in->n == 0 || (in->old_logp && in->adv &&
+                            (in->ref_logp || o->kl_where == TRI_KL_IN_REWARD || o->kl_coef == 0)));
   out->loss = 0;
   memset(out->metric, 0, sizeof out->metric);
   out->metric[ENTROPY].of = out->metric[CLIPPED].of = (double)in->n;

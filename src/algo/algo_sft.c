@@ -31,4 +31,5 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
   return TRI_OK;
 }
 
-const tri_algo tri_algo_sft = {.name = "sft", .option = options, .metric = metrics, .loss = sft_loss};
+const tri_algo tri_algo_sft = {
+    .name = "sft", .needs = TRI_NEEDS_DEMONSTRATIONS, .option = options, .metric = metrics, .loss = sft_loss};

@@ -175,6 +175,8 @@ static tri_status check_path(const tri_key *k, const char *value, const char *wh
            at ? "$" : "~");
 }
 
+_Static_assert(sizeof(tri_kl_estimator) == sizeof(int), "set_value writes a choice as int");
+
 /* One scalar into the member of its row (not for lists). */
 static tri_status set_value(const tri_key *k, const char *alias, const char *value, const char *where,
                             tri_config *c) {
@@ -350,12 +352,9 @@ static tri_status read_algo(const loader *l) {
 
   tri_key_expected(tri_key_find("algo.name"), expected, sizeof expected);
   if (!e) TRI_FAIL(TRI_ECONFIG, "%s: algo.name is missing: %s", tri_deck_name(l->deck), expected);
-  TRI_ASSERT(tri_n_config_algos <= 16);
-  for (int i = 0; i < tri_n_config_algos; i++) {
-    known[n++] = tri_config_algos[i].name;
-    if (!strcmp(l->cfg->algo.name, tri_config_algos[i].name)) l->cfg->algo.row = &tri_config_algos[i];
-  }
+  l->cfg->algo.row = tri_algo_find(l->cfg->algo.name);
   if (l->cfg->algo.row) return TRI_OK;
+  for (; tri_algo_at(n) && n < 16; n++) known[n] = tri_algo_at(n)->name;
   near = tri_nearest(l->cfg->algo.name, known, n);
   TRI_FAIL(TRI_ECONFIG, "%s: algo.name = %.200s: must be %s%s%s", e->where, l->cfg->algo.name, expected,
            near ? "; nearest: " : "", near ? near : "");
@@ -366,11 +365,11 @@ static tri_status refuse_one(const tri_deck_entry *e, const char *key, const cha
 }
 
 static tri_status refuse_unused(const loader *l) {
-  const tri_config_algo *a = l->cfg->algo.row;
+  const tri_algo *a = l->cfg->algo.row;
 
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_deck_entry *e = given(l, tri_keys[i].name);
-    if (e && !(tri_keys[i].use & a->use))
+    if (e && !tri_key_is_used(&tri_keys[i], a))
       TRI_TRY(tri_error_note(refuse_one(e, tri_keys[i].name, a->name), l->faults));
   }
   return TRI_OK;
@@ -417,7 +416,7 @@ static tri_status refuse_missing(const loader *l, const char *name, const char *
 
 static tri_status check_required(const loader *l) {
   const tri_config *c = l->cfg;
-  bool              rl = c->algo.row->use == TRI_USE_RL;
+  bool              answers = c->algo.row->needs & TRI_NEEDS_ANSWERS;
   char              rewards[96];
   const struct {
     bool        missing;
@@ -428,11 +427,11 @@ static tri_status check_required(const loader *l) {
        "a model folder, or give model.config to start from random weights"},
       {!c->data.train.n && !c->rollout.replay, "data.train", "the JSON lines file to train on"},
       {!c->train.steps && !c->train.epochs, "train.steps", "the length of the run, or give train.epochs"},
-      {rl && !given(l, "rollout.rollout_batch_size"), "rollout.rollout_batch_size",
+      {answers && !given(l, "rollout.rollout_batch_size"), "rollout.rollout_batch_size",
        "the prompts of one rollout"},
-      {rl && !given(l, "rollout.max_response_length"), "rollout.max_response_length",
+      {answers && !given(l, "rollout.max_response_length"), "rollout.max_response_length",
        "the longest answer, in tokens"},
-      {rl && !c->reward.n && !c->rollout.replay, "reward", rewards},
+      {answers && !c->reward.n && !c->rollout.replay, "reward", rewards},
   };
 
   snprintf(rewards, sizeof rewards, "%s needs at least one, such as '- name: exact'", c->algo.name);
@@ -444,14 +443,15 @@ static tri_status check_required(const loader *l) {
 static tri_status check_group(const loader *l) {
   const tri_config *c = l->cfg;
 
-  if (!c->algo.row->needs_group || c->algo.num_generations >= 2) return TRI_OK;
+  if (c->algo.num_generations >= c->algo.row->least_group) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
-           "%s: algo.num_generations = %lld: %s compares the answers of a group, at least 2 are needed",
-           given(l, "algo.num_generations")->where, (long long)c->algo.num_generations, c->algo.name);
+           "%s: algo.num_generations = %lld: %s compares the answers of a group, at least %d are needed",
+           given(l, "algo.num_generations")->where, (long long)c->algo.num_generations, c->algo.name,
+           c->algo.row->least_group);
 }
 
 static tri_status check_schedule(const loader *l) {
-  if (l->cfg->train.min_lr_ratio <= 0 || l->cfg->train.lr_scheduler != TRI_CONFIG_CONSTANT) return TRI_OK;
+  if (l->cfg->train.lr.min_ratio <= 0 || l->cfg->train.lr.scheduler != TRI_LR_CONSTANT) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
            given(l, "train.min_lr_ratio")->where);
 }
@@ -462,7 +462,7 @@ static tri_status check_temperature(const loader *l, const char *name, double x)
 }
 
 static tri_status check_reference(const loader *l) {
-  if (!l->cfg->model.ref_path || l->cfg->algo.kl_coef != 0) return TRI_OK;
+  if (!l->cfg->model.ref_path || l->cfg->algo.opt.kl_coef != 0) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
            given(l, "model.ref_path")->where);
 }
@@ -520,8 +520,8 @@ static tri_status check_allowed(const loader *l) {
  * for a while. */
 static tri_status note_idle(const loader *l) {
   const tri_config *c = l->cfg;
-  const bool no_kl = c->algo.kl_coef == 0, no_eval = c->eval.steps == 0, greedy = c->rollout.temperature == 0,
-             replay = c->rollout.replay != NULL;
+  const bool        no_kl = c->algo.opt.kl_coef == 0, no_eval = c->eval.steps == 0,
+             greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL;
   const struct {
     const char *name, *why;
     bool        idle;
@@ -599,7 +599,7 @@ static tri_status load(loader *l) {
   if (!l->faults || !l->faults->n) TRI_TRY(check_values(l));
   if (l->faults && l->faults->n) return TRI_OK;
   resolve_plan(l);
-  if (!given(l, "algo.clip_eps_high")) c->algo.clip_eps_high = c->algo.clip_eps;
+  if (!given(l, "algo.clip_eps_high")) c->algo.opt.clip_eps_high = c->algo.opt.clip_eps;
   return TRI_OK;
 }
 

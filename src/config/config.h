@@ -2,41 +2,21 @@
 #ifndef TRI_CONFIG_H
 #define TRI_CONFIG_H
 
+#include "algo/algo.h"
 #include "base/base.h"
+#include "base/tensor.h"
+#include "io/data/dataset.h"
 #include "io/text/deck.h"
+#include "state/optim.h"
 #include "state/shard.h"
 
-/* Values of the options that are a choice, in the order in which the table names them. */
+/* Values of the options that are a choice, in the order in which the table names them; of others see algo.h,
+ * optim.h, dataset.h, tensor.h. */
 typedef enum { TRI_CONFIG_AUTO, TRI_CONFIG_CPU, TRI_CONFIG_CUDA } tri_config_device;
 typedef enum { TRI_CONFIG_EXACT, TRI_CONFIG_RESCORE, TRI_CONFIG_TRUST } tri_config_sampler;
-typedef enum { TRI_CONFIG_F32, TRI_CONFIG_BF16 } tri_config_dtype;
 typedef enum { TRI_CONFIG_KEEP_ALL, TRI_CONFIG_RECOMPUTE_LAYER } tri_config_recompute;
-typedef enum {
-  TRI_CONFIG_OVERLONG_ERROR,
-  TRI_CONFIG_OVERLONG_DROP,
-  TRI_CONFIG_OVERLONG_TRUNCATE
-} tri_config_overlong;
-typedef enum { TRI_CONFIG_K1, TRI_CONFIG_K2, TRI_CONFIG_K3 } tri_config_kl_estimator;
-typedef enum { TRI_CONFIG_KL_IN_LOSS, TRI_CONFIG_KL_IN_REWARD } tri_config_kl_where;
-typedef enum { TRI_CONFIG_SCALE_GROUP, TRI_CONFIG_SCALE_BATCH, TRI_CONFIG_SCALE_NONE } tri_config_scale;
-typedef enum {
-  TRI_CONFIG_TOKEN_MEAN,
-  TRI_CONFIG_SEQ_MEAN_TOKEN_SUM,
-  TRI_CONFIG_SEQ_MEAN_TOKEN_MEAN,
-  TRI_CONFIG_SEQ_MEAN_TOKEN_SUM_NORM
-} tri_config_loss_agg;
-typedef enum { TRI_CONFIG_CONSTANT, TRI_CONFIG_LINEAR, TRI_CONFIG_COSINE } tri_config_schedule;
 
 enum { TRI_CONFIG_REWARDS = 16, TRI_CONFIG_OWN_PLAN = -1 };
-
-/* One row per algorithm: what it is called and which options mean something to it. */
-typedef struct tri_config_algo {
-  const char *name;
-  unsigned    use;         /* one of TRI_USE_* */
-  bool        needs_group; /* at least two answers per prompt */
-} tri_config_algo;
-extern const tri_config_algo tri_config_algos[];
-extern const int             tri_n_config_algos;
 
 typedef struct tri_config_list {
   char **item; /* [n] */
@@ -50,44 +30,39 @@ typedef struct tri_config_reward {
 } tri_config_reward;
 
 /* Text is owned, and NULL where it was not given. Counts that may be left out are 0 then. Choices are the
- * enums above, as int. */
+ * enums, each as wide as int. */
 typedef struct tri_config {
   struct {
-    char           *output;
-    uint64_t        seed;
-    int             device;                  /* tri_config_device */
-    int64_t         ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
-    char           *resume;                  /* "auto", "never" or a path */
-    tri_config_list allow_changes;           /* names of keys, or "reward" */
-    int             sampler;                 /* tri_config_sampler */
-    int64_t         log_every;               /* steps */
-    int64_t         trace_steps;             /* steps, 0: never */
+    char             *output;
+    uint64_t          seed;
+    tri_config_device device;                  /* where the work is done */
+    int64_t           ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
+    char             *resume;                  /* "auto", "never" or a path */
+    tri_config_list   allow_changes;           /* names of keys, or "reward" */
+    tri_config_sampler sampler;                /* whose old log-probabilities count */
+    int64_t            log_every;              /* steps */
+    int64_t            trace_steps;            /* steps, 0: never */
   } run;
   struct {
-    char *path, *config, *tokenizer; /* path, or config (with tokenizer unless the data is tokens) */
-    int   dtype;                     /* tri_config_dtype */
-    int   recompute;                 /* tri_config_recompute */
-    char *ref_path;                  /* NULL: the starting policy */
+    char     *path, *config, *tokenizer; /* path, or config (and tokenizer unless the data is tokens) */
+    tri_dtype dtype;                     /* TRI_F32 or TRI_BF16 */
+    tri_config_recompute recompute;      /* instead of keeping what backward needs */
+    char                *ref_path;       /* NULL: the starting policy */
   } model;
   struct {
     tri_config_list train, eval;
     char           *prompt_key, *answer_key, *completion_key;
     bool            shuffle;
     int64_t         max_prompt_length; /* tokens, 0: no limit */
-    int             overlong_prompt;   /* tri_config_overlong */
+    tri_overlong    overlong_prompt;   /* what becomes of a longer one */
     int64_t         max_line_bytes;
   } data;
   struct {
-    const tri_config_algo *row;             /* of tri_config_algos */
-    char                  *name;            /* row->name */
-    int64_t                num_generations; /* answers per prompt */
-    double                 clip_eps, clip_eps_high;
-    double                 kl_coef;
-    int     kl_estimator, kl_where, scale_rewards; /* tri_config_kl_estimator, .._kl_where, .._scale */
-    double  advantage_eps;
-    int     loss_agg_mode; /* tri_config_loss_agg */
-    int64_t ppo_epochs;    /* passes over one rollout */
-    double  entropy_coef;
+    const tri_algo *row;
+    char           *name;            /* row->name */
+    int64_t         num_generations; /* answers per prompt */
+    int64_t         ppo_epochs;      /* passes over one rollout */
+    tri_algo_opt    opt;
   } algo;
   struct {
     int64_t         rollout_batch_size;  /* prompts per rollout */
@@ -105,18 +80,14 @@ typedef struct tri_config {
     tri_config_reward item[TRI_CONFIG_REWARDS];
   } reward;
   struct {
-    int64_t steps, epochs;               /* one of them is 0 */
-    int64_t train_batch_size;            /* samples, 0: derived */
-    int64_t micro_batch_size;            /* samples, 0: derived */
-    int64_t gradient_accumulation_steps; /* passes, 0: derived */
-    int64_t max_tokens_per_gpu;          /* tokens, 0: off */
-    double  learning_rate;
-    int     lr_scheduler; /* tri_config_schedule */
-    int64_t warmup_steps; /* steps; 0: see warmup_ratio */
-    double  warmup_ratio; /* share of the steps; 0: see warmup_steps */
-    double  min_lr_ratio;
-    double  max_grad_norm; /* 0: no clipping */
-    double  weight_decay, adam_beta1, adam_beta2, adam_eps;
+    int64_t       steps, epochs;               /* one of them is 0 */
+    int64_t       train_batch_size;            /* samples, 0: derived */
+    int64_t       micro_batch_size;            /* samples, 0: derived */
+    int64_t       gradient_accumulation_steps; /* passes, 0: derived */
+    int64_t       max_tokens_per_gpu;          /* tokens, 0: off */
+    tri_lr_opt    lr;                          /* warmup 0: see warmup_ratio; total: of the trainer */
+    double        warmup_ratio;                /* share of the updates; 0: see lr.warmup */
+    tri_optim_opt optim;
   } train;
   struct {
     int            plan; /* 0 hybrid, 1..4 zero0..zero3, TRI_CONFIG_OWN_PLAN: the three scopes were given */
@@ -136,9 +107,6 @@ typedef struct tri_config {
   } eval;
 } tri_config;
 
-/* Which kind of algorithm an option means something to. */
-enum { TRI_USE_SFT = 1, TRI_USE_RL = 2, TRI_USE_ALL = 3 };
-
 typedef enum {
   TRI_KEY_BOOL,   /* bool */
   TRI_KEY_I64,    /* int64_t */
@@ -146,7 +114,7 @@ typedef enum {
   TRI_KEY_F64,    /* double */
   TRI_KEY_TEXT,   /* char * */
   TRI_KEY_LIST,   /* tri_config_list */
-  TRI_KEY_CHOICE, /* int */
+  TRI_KEY_CHOICE, /* an enum */
   TRI_KEY_TYPE_COUNT
 } tri_key_type;
 
@@ -159,9 +127,10 @@ typedef enum {
 
 /* The parser, --help, the range checks, inputs/reference.yaml and the deck as used are all this table. */
 typedef struct tri_key {
-  const char    *name; /* "train.learning_rate" */
-  tri_key_type   type;
-  unsigned       use; /* TRI_USE_* */
+  const char  *name; /* "train.learning_rate" */
+  tri_key_type type;
+  unsigned     needs; /* TRI_NEEDS_*: of use to algorithms that live on one of these; 0: to all, and algo.* to
+                         * those whose list of options has it */
   tri_key_change change;
   size_t         offset; /* into tri_config */
   const char    *range;  /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for text and bool */

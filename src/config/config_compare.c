@@ -64,8 +64,8 @@ static tri_status is_same(const tri_config_past *before, const tri_config *now, 
   TRI_TRY_DONE(put_shown(before->deck, k, &a));
   TRI_TRY_DONE(put_shown(now, k, &b));
   *same = are_equal(&a, &b);
-  if (*same || !k || strcmp(k->unit, "path") || !(k->use & before->deck->algo.row->use & now->algo.row->use))
-    goto done;
+  if (*same || !k || strcmp(k->unit, "path")) goto done;
+  if (!tri_key_is_used(k, before->deck->algo.row) || !tri_key_is_used(k, now->algo.row)) goto done;
   a.len = b.len = 0;
   TRI_TRY_DONE(put_paths(before->deck, before->folder, k, &a));
   TRI_TRY_DONE(put_paths(now, NULL, k, &b));
@@ -76,12 +76,12 @@ done:
   return st;
 }
 
-/* k NULL: the list of rewards. With sft answers are generated and rewarded in evaluations only. */
+/* k NULL: the list of rewards. An algorithm that lives on no answers has them in evaluations only. */
 static bool is_experiment(const tri_config_past *before, const tri_config *now, const tri_key *k) {
   bool answers = !k || tri_key_in_section(k->name, "rollout");
 
   if (k && before->same_data && !strcmp(k->name, "data.train")) return false;
-  return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && now->algo.row->use == TRI_USE_SFT);
+  return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && !(now->algo.row->needs & TRI_NEEDS_ANSWERS));
 }
 
 /* Of what a resume names anew and does not read. */

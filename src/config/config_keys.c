@@ -7,9 +7,10 @@
 #define AT(member) offsetof(tri_config, member)
 #define COUNT      "[1, 1000000000]"
 #define COUNT0     "[0, 1000000000]"
-#define ALL        TRI_USE_ALL
-#define RL         TRI_USE_RL
-#define SFT        TRI_USE_SFT
+#define ALL        0
+#define LISTED     0 /* in the algorithms' lists of options */
+#define ANSWERS    TRI_NEEDS_ANSWERS
+#define GIVEN      TRI_NEEDS_DEMONSTRATIONS
 #define FIXED      TRI_CHANGE_REFUSED
 #define FREE       TRI_CHANGE_LISTED
 #define HERE       TRI_CHANGE_HERE
@@ -32,7 +33,7 @@ const tri_key tri_keys[] = {
   {"run.allow_changes", TRI_KEY_LIST, ALL, HERE, AT(run.allow_changes), "", NULL, "1",
    "A key that this resume may change though it is part of the experiment, or a list of them; reward; deck: whatever a "
    "checkpoint's deck that cannot be read hides."},
-  {"run.sampler", TRI_KEY_CHOICE, RL, FREE, AT(run.sampler), "exact|rescore|trust", "exact", "1",
+  {"run.sampler", TRI_KEY_CHOICE, ANSWERS, FREE, AT(run.sampler), "exact|rescore|trust", "exact", "1",
    "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this machine's "
    "products cannot, a warning says so and it is rescore); rescore, from a training forward; trust, the sampler's as "
    "they are."},
@@ -52,7 +53,7 @@ const tri_key tri_keys[] = {
    "Type the model computes in; master weights and optimizer state are always f32."},
   {"model.recompute", TRI_KEY_CHOICE, ALL, FREE, AT(model.recompute), "none|layer", "none", "1",
    "layer: keep only the input of each layer and compute the rest again in the backward pass."},
-  {"model.ref_path", TRI_KEY_TEXT, RL, FIXED, AT(model.ref_path), "", NULL, "path",
+  {"model.ref_path", TRI_KEY_TEXT, ANSWERS, FIXED, AT(model.ref_path), "", NULL, "path",
    "Reference policy of the KL term; not given: the starting policy."},
 
   {"data.train", TRI_KEY_LIST, ALL, FIXED, AT(data.train), "", NULL, "path",
@@ -63,7 +64,7 @@ const tri_key tri_keys[] = {
    "Field of a line that holds the prompt."},
   {"data.answer_key", TRI_KEY_TEXT, ALL, FIXED, AT(data.answer_key), "", "answer", "1",
    "Field of a line that holds the right answer, for the rewards."},
-  {"data.completion_key", TRI_KEY_TEXT, SFT, FIXED, AT(data.completion_key), "", "completion", "1",
+  {"data.completion_key", TRI_KEY_TEXT, GIVEN, FIXED, AT(data.completion_key), "", "completion", "1",
    "Field of a line that holds the text to be learned."},
   {"data.shuffle", TRI_KEY_BOOL, ALL, FIXED, AT(data.shuffle), "", "true", "1",
    "Go through the lines in a new order in each epoch."},
@@ -76,47 +77,47 @@ const tri_key tri_keys[] = {
    "Longest line of a data or replay file; while it is read it takes up to 30 times its bytes."},
 
   {"algo.name", TRI_KEY_TEXT, ALL, FIXED, AT(algo.name), "", NULL, "1", "The algorithm; must be given."},
-  {"algo.num_generations", TRI_KEY_I64, RL, FIXED, AT(algo.num_generations), COUNT, "8", "samples",
+  {"algo.num_generations", TRI_KEY_I64, LISTED, FIXED, AT(algo.num_generations), COUNT, "8", "samples",
    "Answers per prompt: the group."},
-  {"algo.clip_eps", TRI_KEY_F64, RL, FIXED, AT(algo.clip_eps), "(0, 1)", "0.2", "1",
+  {"algo.clip_eps", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.clip_eps), "(0, 1)", "0.2", "1",
    "The policy ratio is clipped below 1 - clip_eps."},
-  {"algo.clip_eps_high", TRI_KEY_F64, RL, FIXED, AT(algo.clip_eps_high), "(0, inf)", NULL, "1",
+  {"algo.clip_eps_high", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.clip_eps_high), "(0, inf)", NULL, "1",
    "The policy ratio is clipped above 1 + clip_eps_high; not given: clip_eps."},
-  {"algo.kl_coef", TRI_KEY_F64, RL, FIXED, AT(algo.kl_coef), "[0, inf)", "0", "1",
+  {"algo.kl_coef", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.kl_coef), "[0, inf)", "0", "1",
    "Weight of the KL term; 0: no reference policy."},
-  {"algo.kl_estimator", TRI_KEY_CHOICE, RL, FIXED, AT(algo.kl_estimator), "k1|k2|k3", "k3", "1",
+  {"algo.kl_estimator", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.kl_estimator), "k1|k2|k3", "k3", "1",
    "Estimator of the KL term."},
-  {"algo.kl_where", TRI_KEY_CHOICE, RL, FIXED, AT(algo.kl_where), "loss|reward", "loss", "1",
+  {"algo.kl_where", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.kl_where), "loss|reward", "loss", "1",
    "Where the KL term is added."},
-  {"algo.scale_rewards", TRI_KEY_CHOICE, RL, FIXED, AT(algo.scale_rewards), "group|batch|none", "group", "1",
+  {"algo.scale_rewards", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.scale_rewards), "group|batch|none", "group", "1",
    "Whose standard deviation divides the advantage."},
-  {"algo.advantage_eps", TRI_KEY_F64, RL, FIXED, AT(algo.advantage_eps), "[0, inf)", "1e-4", "1",
+  {"algo.advantage_eps", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.advantage_eps), "[0, inf)", "1e-4", "1",
    "Added to the standard deviation that divides the advantage."},
-  {"algo.loss_agg_mode", TRI_KEY_CHOICE, RL, FIXED, AT(algo.loss_agg_mode),
+  {"algo.loss_agg_mode", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.loss_agg_mode),
    "token-mean|seq-mean-token-sum|seq-mean-token-mean|seq-mean-token-sum-norm", "token-mean", "1",
    "How the loss of the tokens becomes one number."},
-  {"algo.ppo_epochs", TRI_KEY_I64, RL, FIXED, AT(algo.ppo_epochs), COUNT, "1", "epochs",
+  {"algo.ppo_epochs", TRI_KEY_I64, LISTED, FIXED, AT(algo.ppo_epochs), COUNT, "1", "epochs",
    "Passes over the samples of one rollout."},
-  {"algo.entropy_coef", TRI_KEY_F64, RL, FIXED, AT(algo.entropy_coef), "[0, inf)", "0", "1",
+  {"algo.entropy_coef", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.entropy_coef), "[0, inf)", "0", "1",
    "Weight of the entropy bonus."},
 
-  {"rollout.rollout_batch_size", TRI_KEY_I64, RL, FIXED, AT(rollout.rollout_batch_size), COUNT, NULL, "prompts",
+  {"rollout.rollout_batch_size", TRI_KEY_I64, ANSWERS, FIXED, AT(rollout.rollout_batch_size), COUNT, NULL, "prompts",
    "Prompts of one rollout, over all ranks; must be given."},
   {"rollout.max_response_length", TRI_KEY_I64, ALL, FIXED, AT(rollout.max_response_length), COUNT, NULL, "tokens",
    "Longest answer; must be given where answers are generated: with RL, and for eval.steps > 0."},
-  {"rollout.temperature", TRI_KEY_F64, RL, FIXED, AT(rollout.temperature), "[0, inf)", "1", "1",
+  {"rollout.temperature", TRI_KEY_F64, ANSWERS, FIXED, AT(rollout.temperature), "[0, inf)", "1", "1",
    "Divides the logits; 0: greedy."},
-  {"rollout.top_k", TRI_KEY_I64, RL, FIXED, AT(rollout.top_k), COUNT0, "0", "tokens",
+  {"rollout.top_k", TRI_KEY_I64, ANSWERS, FIXED, AT(rollout.top_k), COUNT0, "0", "tokens",
    "Sample among so many tokens; 0: all."},
-  {"rollout.top_p", TRI_KEY_F64, RL, FIXED, AT(rollout.top_p), "(0, 1]", "1", "1",
+  {"rollout.top_p", TRI_KEY_F64, ANSWERS, FIXED, AT(rollout.top_p), "(0, 1]", "1", "1",
    "Sample among the likeliest tokens up to this probability, the one that crosses it included."},
   {"rollout.stop", TRI_KEY_LIST, ALL, FIXED, AT(rollout.stop), "", NULL, "1",
    "A text that ends an answer, or a list of them."},
   {"rollout.max_sequences", TRI_KEY_I64, ALL, FREE, AT(rollout.max_sequences), COUNT0, "0", "samples",
    "Answers decoded at once by each rank; 0: as many as memory allows."},
-  {"rollout.save_every", TRI_KEY_I64, RL, FREE, AT(rollout.save_every), COUNT0, "0", "steps",
+  {"rollout.save_every", TRI_KEY_I64, ANSWERS, FREE, AT(rollout.save_every), COUNT0, "0", "steps",
    "Write the rollout of every so many steps; 0: never."},
-  {"rollout.replay", TRI_KEY_TEXT, RL, FIXED, AT(rollout.replay), "", NULL, "path",
+  {"rollout.replay", TRI_KEY_TEXT, ANSWERS, FIXED, AT(rollout.replay), "", NULL, "path",
    "Folder of step-NNNNNNNN.jsonl files used instead of generating. A line needs tokens and prompt_tokens; "
    "logprobs are computed where a file lacks them, so is the reward, from the line of data.train that prompt_id names. "
    "Several steps on several ranks want run.sampler: trust, because a replay adds up in another order than the run that wrote it."},
@@ -136,26 +137,26 @@ const tri_key tri_keys[] = {
    "Passes of each rank before an optimizer step."},
   {"train.max_tokens_per_gpu", TRI_KEY_I64, ALL, FREE, AT(train.max_tokens_per_gpu), COUNT, NULL, "tokens",
    "Pack samples into passes of at most so many tokens, instead of micro_batch_size."},
-  {"train.learning_rate", TRI_KEY_F64, ALL, FREE, AT(train.learning_rate), "(0, inf)", "1e-6", "1",
+  {"train.learning_rate", TRI_KEY_F64, ALL, FREE, AT(train.lr.peak), "(0, inf)", "1e-6", "1",
    "Learning rate after the warm-up."},
-  {"train.lr_scheduler", TRI_KEY_CHOICE, ALL, FREE, AT(train.lr_scheduler), "constant|linear|cosine", "constant",
+  {"train.lr_scheduler", TRI_KEY_CHOICE, ALL, FREE, AT(train.lr.scheduler), "constant|linear|cosine", "constant",
    "1",
    "How the learning rate falls after the warm-up."},
-  {"train.warmup_steps", TRI_KEY_I64, ALL, FREE, AT(train.warmup_steps), COUNT0, NULL, "updates",
+  {"train.warmup_steps", TRI_KEY_I64, ALL, FREE, AT(train.lr.warmup), COUNT0, NULL, "updates",
    "Optimizer updates in which the learning rate rises from 0 (a step of RL may make several)."},
   {"train.warmup_ratio", TRI_KEY_F64, ALL, FREE, AT(train.warmup_ratio), "[0, 1]", NULL, "1",
    "The same as a share of all steps."},
-  {"train.min_lr_ratio", TRI_KEY_F64, ALL, FREE, AT(train.min_lr_ratio), "[0, 1]", "0", "1",
+  {"train.min_lr_ratio", TRI_KEY_F64, ALL, FREE, AT(train.lr.min_ratio), "[0, 1]", "0", "1",
    "Where linear and cosine end, as a share of learning_rate."},
-  {"train.max_grad_norm", TRI_KEY_F64, ALL, FREE, AT(train.max_grad_norm), "[0, inf)", "1", "1",
+  {"train.max_grad_norm", TRI_KEY_F64, ALL, FREE, AT(train.optim.max_grad_norm), "[0, inf)", "1", "1",
    "Scale the gradient down to this norm; 0: never."},
-  {"train.weight_decay", TRI_KEY_F64, ALL, FREE, AT(train.weight_decay), "[0, inf)", "0", "1",
+  {"train.weight_decay", TRI_KEY_F64, ALL, FREE, AT(train.optim.weight_decay), "[0, inf)", "0", "1",
    "Decoupled weight decay of the tensors of two dimensions."},
-  {"train.adam_beta1", TRI_KEY_F64, ALL, FREE, AT(train.adam_beta1), "[0, 1)", "0.9", "1",
+  {"train.adam_beta1", TRI_KEY_F64, ALL, FREE, AT(train.optim.beta1), "[0, 1)", "0.9", "1",
    "Decay of the first moment."},
-  {"train.adam_beta2", TRI_KEY_F64, ALL, FREE, AT(train.adam_beta2), "[0, 1)", "0.95", "1",
+  {"train.adam_beta2", TRI_KEY_F64, ALL, FREE, AT(train.optim.beta2), "[0, 1)", "0.95", "1",
    "Decay of the second moment."},
-  {"train.adam_eps", TRI_KEY_F64, ALL, FREE, AT(train.adam_eps), "(0, inf)", "1e-8", "1",
+  {"train.adam_eps", TRI_KEY_F64, ALL, FREE, AT(train.optim.eps), "(0, inf)", "1e-8", "1",
    "Added to the root of the second moment."},
 
   {"shard.plan", TRI_KEY_CHOICE, ALL, FREE, AT(shard.plan), "hybrid|zero0|zero1|zero2|zero3", "hybrid", "1",
@@ -190,12 +191,6 @@ const tri_key tri_keys[] = {
    "Divides the logits; 0: greedy."},
 };
 const int tri_n_keys = sizeof tri_keys / sizeof *tri_keys;
-
-const tri_config_algo tri_config_algos[] = {
-  {"sft", TRI_USE_SFT, false},
-  {"grpo", TRI_USE_RL, true},
-};
-const int tri_n_config_algos = sizeof tri_config_algos / sizeof *tri_config_algos;
 
 const tri_reward_row tri_reward_rows[] = {{"exact", false}, {"number", false}, {"regex", true}};
 const int            tri_n_reward_rows = sizeof tri_reward_rows / sizeof *tri_reward_rows;
@@ -407,6 +402,14 @@ bool tri_key_in_section(const char *name, const char *section) {
   return !strncmp(name, section, n) && name[n] == '.';
 }
 
+bool tri_key_is_used(const tri_key *k, const tri_algo *a) {
+  if (!tri_key_in_section(k->name, "algo") || !strcmp(k->name, "algo.name"))
+    return !k->needs || (k->needs & a->needs);
+  for (int i = 0; a->option[i]; i++)
+    if (!strcmp(a->option[i], k->name)) return true;
+  return false;
+}
+
 bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes) {
   const char *at = k->range;
 
@@ -432,9 +435,9 @@ static void interval_text(const char *range, char *out, size_t bytes) {
 
 static void list_algos(char *out, size_t bytes) {
   snprintf(out, bytes, "one of");
-  for (int i = 0; i < tri_n_config_algos; i++) {
+  for (int i = 0; tri_algo_at(i); i++) {
     size_t used = strlen(out);
-    snprintf(out + used, bytes - used, "%s %s", i ? "," : "", tri_config_algos[i].name);
+    snprintf(out + used, bytes - used, "%s %s", i ? "," : "", tri_algo_at(i)->name);
   }
 }
 

@@ -49,6 +49,8 @@ extern const int              tri_n_reward_fields;
 void tri_key_expected(const tri_key *k, char *out, size_t bytes);
 /* Not collective. The i-th word of "a|b|c" into `out`; false when there is none. */
 bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes);
+/* Whether the option means something to the algorithm. */
+bool tri_key_is_used(const tri_key *k, const tri_algo *a);
 /* The row named so, or NULL. */
 const tri_key *tri_key_find(const char *name);
 /* Its index in tri_keys; the name must be one of ours. */

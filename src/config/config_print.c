@@ -73,7 +73,7 @@ static int choice_at(const void *at) {
 static bool is_null(const tri_config *c, const tri_key *k) {
   const void *at = (const char *)c + k->offset;
 
-  if (!(k->use & c->algo.row->use)) return true;
+  if (!tri_key_is_used(k, c->algo.row)) return true;
   if (tri_key_in_section(k->name, "shard"))
     return (c->shard.plan == TRI_CONFIG_OWN_PLAN) == !strcmp(k->name, "shard.plan");
   if (k->def) return false;
@@ -180,16 +180,38 @@ static tri_status put_aliases(const tri_key *k, const char *lead, tri_text *out)
   return n ? tri_text_put(out, "\n", 1) : TRI_OK;
 }
 
-static tri_status put_key_reference(const tri_key *k, tri_text *out) {
-  char        expected[512];
-  const char *use = k->use == TRI_USE_SFT ? "; only sft" : k->use == TRI_USE_RL ? "; not sft" : "";
+/* "; only A, B" or "; not A, B": the shorter list, of two as long the one with the first algorithm of the
+ * table; "" where all use it. */
+static void name_users(const tri_key *k, char *out, size_t bytes) {
+  int  n_user = 0, n_algo = 0, n = 0;
+  bool only;
 
+  for (; tri_algo_at(n_algo); n_algo++) n_user += tri_key_is_used(k, tri_algo_at(n_algo));
+  only = 2 * n_user < n_algo || (2 * n_user == n_algo && tri_key_is_used(k, tri_algo_at(0)));
+  out[0] = 0;
+  for (int i = 0; i < n_algo && n_user < n_algo; i++) {
+    size_t used = strlen(out);
+    if (tri_key_is_used(k, tri_algo_at(i)) != only) continue;
+    snprintf(out + used, bytes - used, "%s%s",
+             n++    ? ", "
+             : only ? "; only "
+                    : "; not ",
+             tri_algo_at(i)->name);
+  }
+}
+
+static tri_status put_key_reference(const tri_key *k, tri_text *out) {
+  char expected[512];
+  bool only_given = k->needs == TRI_NEEDS_DEMONSTRATIONS;
+  char use[256];
+
+  name_users(k, use, sizeof use);
   tri_key_expected(k, expected, sizeof expected);
   TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s%s%s\n", k->help, expected, k->unit,
                           k->def ? k->def : "not given", use,
                           k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : ""));
   TRI_TRY(put_aliases(k, "  # also read: ", out));
-  return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && k->use != TRI_USE_SFT ? k->def : "null");
+  return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && !only_given ? k->def : "null");
 }
 
 tri_status tri_config_reference(tri_text *out) {

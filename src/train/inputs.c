@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_rl(const tri_config *c) { return c->algo.row->use == TRI_USE_RL; }
+static bool is_rl(const tri_config *c) { return c->algo.row->needs & TRI_NEEDS_ANSWERS; }
 
 /* ---- rewards ---- */
 
@@ -142,7 +142,7 @@ static tri_status open_reference(tri_trainer *t) {
 /* The starting policy and, where a KL term wants one, the reference. */
 static tri_status open_sources(tri_trainer *t) {
   TRI_TRY(t->resume[0] ? open_resumed(t) : open_deck_model(t, true, &t->source));
-  if (!is_rl(t->cfg) || t->cfg->algo.kl_coef <= 0) return TRI_OK;
+  if (!is_rl(t->cfg) || t->cfg->algo.opt.kl_coef <= 0) return TRI_OK;
   TRI_TRY(open_reference(t));
   if (tri_source_shape(t->ref_source)->V != tri_source_shape(t->source)->V)
     TRI_FAIL(TRI_ECONFIG, "model.ref_path: the reference has a vocabulary of %d, the policy one of %d",
@@ -209,7 +209,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                         .prompt_key = c->data.prompt_key,
                         .answer_key = c->data.answer_key,
                         .completion_key = c->data.completion_key,
-                        .overlong = (tri_overlong)c->data.overlong_prompt,
+                        .overlong = c->data.overlong_prompt,
                         .max_prompt_tokens = c->data.max_prompt_length,
                         .from_deck = true,
                         .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
@@ -349,11 +349,8 @@ static tri_status plan_steps(tri_trainer *t) {
              "train.epochs with rollout.replay: a replay has no passes over data; give train.steps");
   if (!t->steps) t->steps = (c->train.epochs * tri_dataset_count(t->data) + per_step - 1) / per_step;
   updates = t->steps * t->mini_batches * c->algo.ppo_epochs;
-  t->lr = (tri_lr_opt){.scheduler = (tri_lr_scheduler)c->train.lr_scheduler,
-                       .peak = c->train.learning_rate,
-                       .min_ratio = c->train.min_lr_ratio,
-                       .warmup = c->train.warmup_steps,
-                       .total = updates};
+  t->lr = c->train.lr;
+  t->lr.total = updates;
   if (c->train.warmup_ratio > 0) t->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
   say_idle(t);
   say_repeats(t);
@@ -423,8 +420,7 @@ tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   tri_comm         *world = t->se->comm[TRI_WORLD];
   int64_t           first = faults(t), before;
 
-  t->algo = tri_algo_find(c->algo.name);
-  TRI_ASSERT(t->algo);
+  t->algo = c->algo.row;
   NOTE(tri_agree(world, open_rewards(t)));
   NOTE(tri_agree(world, tri_shard_plan_check(c->shard.scope)));
   before = faults(t);

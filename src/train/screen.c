@@ -130,7 +130,7 @@ static tri_status say_model(const tri_trainer *t) {
 
   SAY("model: %s, %.2f %s parameters, %d layers, width %d, vocabulary %d, %s",
       shown(sh->model_type, PATH_COLUMNS, type), n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", sh->L,
-      sh->C, sh->V, t->cfg->model.dtype == TRI_CONFIG_F32 ? "f32" : "bf16");
+      sh->C, sh->V, t->cfg->model.dtype == TRI_F32 ? "f32" : "bf16");
   return TRI_OK;
 }
 

@@ -141,7 +141,7 @@ static tri_status annotate(tri_trainer *t, tri_rollout *r, bool *at_first, tally
     TRI_TRY(score(t, r, 0, SCORE_REF, sum));
     tri_metric_end(t->metrics, "reference");
   }
-  if (t->ref && t->algo_opt.kl_in_reward) {
+  if (t->ref && t->cfg->algo.opt.kl_where == TRI_KL_IN_REWARD) {
     TRI_TRY(share_logp(t, r, r->ref_logp));
     if (!knows_old(t, r)) { /* the reward needs them before the first training forward */
       TRI_TRY(score(t, r, 0, SCORE_OLD, sum));
@@ -194,7 +194,7 @@ static tri_status learn_micro(tri_trainer *t, tri_rollout *r, const tri_split *s
                     .weight = rows.weight};
   out.dlogp = rows.dlogp;
   out.dent = rows.dent;
-  TRI_TRY(t->algo->loss(&t->algo_opt, &in, &out));
+  TRI_TRY(t->algo->loss(&t->cfg->algo.opt, &in, &out));
   TRI_TRY(tri_batch_send(t->feed, s, &d));
   TRI_TRY(tri_model_backward(t->policy, &b, &d, t->inv_temperature, i == sp->n_micro - 1, s));
   sum->loss += out.loss;
@@ -214,7 +214,7 @@ static tri_status weigh(const tri_trainer *t, const tri_rollout *r, int64_t m, d
     int all = (int)(m * n + q);
     answers[q] = r->start[all + 1] - tri_rollout_first_row(r, all);
   }
-  tri_loss_weights(t->algo_opt.loss_agg_mode, t->algo_opt.max_response_length, answers, (int)n,
+  tri_loss_weights(t->cfg->algo.opt.loss_agg_mode, t->cfg->rollout.max_response_length, answers, (int)n,
                    weight + m * n);
   TRI_FREE(answers);
   return TRI_OK;
@@ -235,7 +235,7 @@ static tri_status learn(tri_trainer *t, tri_rollout *r, int64_t m, double *weigh
   sum->updates++;
   sum->learning_rate = tri_lr_at(&t->lr, t->count.update);
   span = tri_trace_phase(trace_of(t), "update");
-  TRI_TRY_DONE(tri_optim_step(tri_model_params(t->policy), &t->optim, sum->learning_rate,
+  TRI_TRY_DONE(tri_optim_step(tri_model_params(t->policy), &t->cfg->train.optim, sum->learning_rate,
                               t->count.update - t->count.skipped_steps, t->se->stream, &sum->grad_norm,
                               &applied));
   tri_trace_end(trace_of(t), span, NULL);
@@ -281,7 +281,7 @@ static tri_status learn_all(tri_trainer *t, tri_rollout *r, tally *sum) {
   bool       at_first;
 
   TRI_TRY(annotate(t, r, &at_first, sum));
-  if (t->algo->advantage) TRI_TRY(t->algo->advantage(&t->algo_opt, r));
+  if (t->algo->advantage) TRI_TRY(t->algo->advantage(&t->cfg->algo.opt, r));
   TRI_TRY(TRI_ALLOC(weight, r->n_seq));
   tri_metric_begin(t->metrics, "learn");
   tri_screen_phase(t, "learn");

@@ -46,13 +46,11 @@ typedef struct tri_trainer {
   tri_feed         *feed;
   tri_dataset      *data, *eval_data;
   const tri_algo   *algo;
-  tri_algo_opt      algo_opt;
   bool              ref_resumed; /* ref_source is the checkpoint resumed from, whose /reference counts */
   tri_reward_set   *reward;
   tri_metrics      *metrics;
   tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
   tri_batch_plan    batch;
-  tri_optim_opt     optim;
   tri_lr_opt        lr;
   tri_generate_opt  gen, eval_gen;
   tri_stop_rule     stop_rule;

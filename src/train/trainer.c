@@ -8,7 +8,7 @@
 
 const char *const tri_train_devices[] = {"auto", "cpu", "cuda"};
 
-static bool is_rl(const tri_config *c) { return c->algo.row->use == TRI_USE_RL; }
+static bool is_rl(const tri_config *c) { return c->algo.row->needs & TRI_NEEDS_ANSWERS; }
 static bool generates(const tri_trainer *t) {
   return (is_rl(t->cfg) && !t->cfg->rollout.replay) || t->cfg->eval.steps > 0;
 }
@@ -18,18 +18,6 @@ static bool generates(const tri_trainer *t) {
 static void set_options(tri_trainer *t) {
   const tri_config *c = t->cfg;
 
-  t->algo_opt = (tri_algo_opt){.clip_eps = c->algo.clip_eps,
-                               .clip_eps_high = c->algo.clip_eps_high,
-                               .kl_coef = c->algo.kl_coef,
-                               .entropy_coef = c->algo.entropy_coef,
-                               .advantage_eps = c->algo.advantage_eps,
-                               .kl_estimator = (tri_kl_estimator)c->algo.kl_estimator,
-                               .kl_in_reward = c->algo.kl_where == TRI_CONFIG_KL_IN_REWARD,
-                               .scale_rewards = (tri_scale_rewards)c->algo.scale_rewards,
-                               .loss_agg_mode = (tri_loss_agg)c->algo.loss_agg_mode,
-                               .max_response_length = c->rollout.max_response_length};
-  t->optim = (tri_optim_opt){c->train.adam_beta1, c->train.adam_beta2, c->train.adam_eps,
-                             c->train.weight_decay, c->train.max_grad_norm};
   t->inv_temperature = is_rl(c) && c->rollout.temperature > 0 ? 1.0f / (float)c->rollout.temperature : 1.0f;
   t->gen = (tri_generate_opt){
       .rule = {(float)c->rollout.temperature, (float)c->rollout.top_p, (int)c->rollout.top_k, c->run.seed},
@@ -84,7 +72,7 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
         tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
   if (mine)
     TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
-  if ((!t->algo_opt.kl_in_reward || !t->ref) && !c->rollout.save_every) return TRI_OK;
+  if ((c->algo.opt.kl_where == TRI_KL_IN_LOSS || !t->ref) && !c->rollout.save_every) return TRI_OK;
   return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
                         (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
@@ -104,7 +92,7 @@ static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_
   }
   TRI_TRY(t->se->device->ops->mem_info(t->se->device, &bytes_free, &bytes_total));
   each = (l->prompt + c->rollout.max_response_length + TRI_PAGE) * sh->L * sh->G * sh->D *
-         (c->model.dtype == TRI_CONFIG_F32 ? 8 : 4);
+         (c->model.dtype == TRI_F32 ? 8 : 4);
   if (n > TRI_SAMPLER_SEQUENCES) n = TRI_SAMPLER_SEQUENCES;
   TRI_TRY(tri_comm_sharers(&t->se->rt, t->se->comm[TRI_WORLD], t->se->device, &sharers));
   while (n > 1 && n * each > (int64_t)(bytes_total / (size_t)sharers / 2)) n /= 2;
@@ -116,7 +104,6 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_session      *se = t->se;
   int64_t           learn = c->train.max_tokens_per_gpu, decode = 0, prefill = 0, rows;
-  tri_dtype         dtype = c->model.dtype == TRI_CONFIG_F32 ? TRI_F32 : TRI_BF16;
 
   if (t->batch.micro_batch_size) learn = t->batch.micro_batch_size * l->learn;
   if (learn < l->learn)
@@ -132,7 +119,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   if (is_rl(c) && t->batch.micro_batch_size && !c->rollout.replay)
     rows = t->batch.micro_batch_size * c->rollout.max_response_length;
   tri_model_opt mo = {.shape = tri_source_shape(t->source),
-                      .dtype = dtype,
+                      .dtype = c->model.dtype,
                       .plan = c->shard.scope,
                       .place = se->place,
                       .train = true,
@@ -156,7 +143,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   TRI_TRY(plan_rollouts(t, l));
   if (!generates(t)) return TRI_OK;
   tri_sampler_opt so = {(int)decode, l->prompt, c->rollout.max_response_length, prefill, answers_here(t)};
-  return tri_sampler_open(se->device, se->ledger, t->policy, dtype, &so, &t->sampler);
+  return tri_sampler_open(se->device, se->ledger, t->policy, c->model.dtype, &so, &t->sampler);
 }
 
 /* Collective over world. The deck as used: with the numbers that followed from others and do not depend on

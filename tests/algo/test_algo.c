@@ -20,8 +20,7 @@ static const tri_algo_opt PLAIN = {.clip_eps = 0.2,
                                    .clip_eps_high = 0.2,
                                    .kl_estimator = TRI_KL_K3,
                                    .scale_rewards = TRI_SCALE_GROUP,
-                                   .loss_agg_mode = TRI_TOKEN_MEAN,
-                                   .max_response_length = 7};
+                                   .loss_agg_mode = TRI_TOKEN_MEAN};
 
 /* One micro-batch with room for the results. */
 typedef struct micro {
@@ -121,7 +120,7 @@ static void test_equal_rewards(void **state) {
   }
   tri_rollout_free(&r);
   rollout_make(&r, (float[10]){0}, 10, 10);
-  o.kl_in_reward = true;
+  o.kl_where = TRI_KL_IN_REWARD;
   o.kl_coef = 0.1;
   for (int i = 0; i < 30; i++) r.old_logp[i] = -1, r.ref_logp[i] = -1.3f;
   for (int s = TRI_SCALE_GROUP; s <= TRI_SCALE_NONE; s++) {
@@ -147,7 +146,7 @@ static void test_kl_in_reward(void **state) {
   rollout_make(&r, reward, 2, 2);
   memcpy(r.old_logp, (float[]){0, -1, -1, 0, -2, -1}, 6 * sizeof(float));
   memcpy(r.ref_logp, (float[]){-8, -1.5f, -1.5f, -8, -1.5f, -1.25f}, 6 * sizeof(float));
-  o.kl_in_reward = true;
+  o.kl_where = TRI_KL_IN_REWARD;
   o.kl_coef = 2;
   o.scale_rewards = TRI_SCALE_NONE;
   o.kl_estimator = TRI_KL_K1;
@@ -155,7 +154,7 @@ static void test_kl_in_reward(void **state) {
   o.kl_estimator = TRI_KL_K2;
   check_advantage(&o, &r, (double[]){-0.09375, 0.09375});
   assert_true(r.reward[0] == 1 && r.reward[1] == 1);
-  o.kl_in_reward = false;
+  o.kl_where = TRI_KL_IN_LOSS;
   check_advantage(&o, &r, (double[]){0, 0});
   tri_rollout_free(&r);
 }
@@ -171,7 +170,7 @@ static void test_advantage_refuses(void **state) {
   assert_non_null(strstr(tri_error_message(), "answer 1 to prompt_id 40"));
   tri_error_clear();
   r.reward[1] = 0;
-  o.kl_in_reward = true; /* the reference is unknown: NaN */
+  o.kl_where = TRI_KL_IN_REWARD; /* the reference is unknown: NaN */
   o.kl_coef = 0.1;
   assert_int_equal(tri_algo_grpo.advantage(&o, &r), TRI_ENUMERIC);
   tri_error_clear();
@@ -223,7 +222,7 @@ static void test_kl_and_entropy(void **state) {
   for (int k = 0; k < 6; k++) {
     double in_loss = k < 3;
     o.kl_estimator = (tri_kl_estimator)(k % 3);
-    o.kl_in_reward = k >= 3;
+    o.kl_where = k >= 3;
     micro_make(&m, &one, 1, true);
     m.weight[0] = 0.5;
     m.logp[0] = m.old[0] = -1;
@@ -309,7 +308,7 @@ static void test_differences(void **state) {
     for (int bits = 0; bits < 3 * 2 * 2 * 2 * 2; bits++) {
       tri_algo_opt o = PLAIN;
       o.kl_estimator = (tri_kl_estimator)(bits % 3);
-      o.kl_in_reward = bits / 3 & 1;
+      o.kl_where = bits / 3 & 1;
       o.kl_coef = bits / 6 & 1 ? 0.3 : 0;
       o.entropy_coef = bits / 12 & 1 ? 0.2 : 0;
       o.clip_eps_high = bits / 24 & 1 ? 0.28 : 0.2;

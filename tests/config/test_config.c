@@ -63,23 +63,23 @@ static void test_defaults(void **state) {
   assert_int_equal(c.run.sampler, TRI_CONFIG_EXACT);
   assert_string_equal(c.run.resume, "auto");
   assert_null(c.model.config);
-  assert_int_equal(c.model.dtype, TRI_CONFIG_BF16);
+  assert_int_equal(c.model.dtype, TRI_BF16);
   assert_int_equal(c.data.train.n, 1);
   assert_string_equal(c.data.train.item[0], "t.jsonl");
   assert_string_equal(c.data.prompt_key, "prompt");
   assert_true(c.data.shuffle);
   assert_string_equal(c.algo.row->name, "grpo");
   assert_int_equal(c.algo.num_generations, 8);
-  assert_true(c.algo.clip_eps == 0.2 && c.algo.clip_eps_high == 0.2 && c.algo.kl_coef == 0);
-  assert_int_equal(c.algo.kl_estimator, TRI_CONFIG_K3);
-  assert_true(c.algo.advantage_eps == 1e-4);
+  assert_true(c.algo.opt.clip_eps == 0.2 && c.algo.opt.clip_eps_high == 0.2 && c.algo.opt.kl_coef == 0);
+  assert_int_equal(c.algo.opt.kl_estimator, TRI_KL_K3);
+  assert_true(c.algo.opt.advantage_eps == 1e-4);
   assert_int_equal(c.rollout.rollout_batch_size, 4);
   assert_int_equal(c.rollout.stop.n, 0);
   assert_int_equal(c.reward.n, 1);
   assert_true(c.reward.item[0].weight == 1);
   assert_int_equal(c.train.steps, 10);
   assert_int_equal(c.train.train_batch_size, 0);
-  assert_true(c.train.learning_rate == 1e-6 && c.train.adam_beta2 == 0.95);
+  assert_true(c.train.lr.peak == 1e-6 && c.train.optim.beta2 == 0.95);
   assert_int_equal(c.shard.plan, 0);
   assert_int_equal(c.shard.scope.params, TRI_SHARD_NODE);
   assert_int_equal(c.shard.scope.grads, TRI_SHARD_NODE);
@@ -98,7 +98,7 @@ static void test_arguments_win(void **state) {
                            "reward=[{name: regex, pattern: 'x+', weight: -2e-1}, {name: number}]",
                            "rollout.stop=\n", "shard.params=world", "run.seed=18446744073709551615"));
 
-  assert_true(c.algo.clip_eps == 0.3 && c.algo.clip_eps_high == 0.3);
+  assert_true(c.algo.opt.clip_eps == 0.3 && c.algo.opt.clip_eps_high == 0.3);
   assert_int_equal(c.train.steps, 0);
   assert_int_equal(c.train.epochs, 2);
   assert_int_equal(c.data.train.n, 2);
@@ -628,6 +628,24 @@ static void test_reference_is_defaults(void **state) {
   tri_config_free(&a);
 }
 
+/* Options of algorithms are keys, and a key of algo is one of some algorithm. */
+static void test_options(void **state) {
+  (void)state;
+  for (int i = 0; i < tri_n_keys; i++) {
+    int n = !strcmp(tri_keys[i].name, "algo.name") || strncmp(tri_keys[i].name, "algo.", 5) != 0;
+    for (int a = 0; tri_algo_at(a); a++)
+      for (int k = 0; tri_algo_at(a)->option[k]; k++)
+        n += !strcmp(tri_algo_at(a)->option[k], tri_keys[i].name);
+    if (!n) fail_msg("no algorithm has %s in its list of options", tri_keys[i].name);
+  }
+  for (int a = 0; tri_algo_at(a); a++)
+    for (int k = 0; tri_algo_at(a)->option[k]; k++) {
+      int n = 0;
+      for (int i = 0; i < tri_n_keys; i++) n += !strcmp(tri_algo_at(a)->option[k], tri_keys[i].name);
+      if (n != 1) fail_msg("%s of %s is no key", tri_algo_at(a)->option[k], tri_algo_at(a)->name);
+    }
+}
+
 static void test_help(void **state) {
   (void)state;
   tri_text t = {0};
@@ -650,6 +668,6 @@ int main(void) {
       cmocka_unit_test(test_idle_keys),  cmocka_unit_test(test_plans),
       cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
       cmocka_unit_test(test_reference),  cmocka_unit_test(test_reference_is_defaults),
-      cmocka_unit_test(test_help)};
+      cmocka_unit_test(test_help),       cmocka_unit_test(test_options)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
