@@ -3,6 +3,7 @@
 #
 # tests/rooms.sh            the table of rooms: storey, sources, the rooms it uses; prints FILE:LINE: what, exits 1 for findings
 # tests/rooms.sh --check    the findings alone
+# tests/rooms.sh --circles  the findings, and sources of one room that call each other in a circle
 # tests/rooms.sh --dot      the same picture for graphviz: tests/rooms.sh --dot | dot -Tsvg > rooms.svg
 #
 # A room is a folder of src, io or gpu. It uses only rooms of lower storeys, so there is no circle of rooms. A header whose
@@ -49,6 +50,22 @@ function arrow(from, line, to, how,   a, b) {
   if (a == b) return
   uses[a, b]++
   if (storey[b] >= storey[a]) bad(from, line, how " of " b " (storey " storey[b] "); " a " is storey " storey[a] " and uses lower ones only")
+}
+# The sources that a source reaches by calls inside its room.
+function reach(start, at,   i, n, f) {
+  n = split(calls[at], f, " ")
+  for (i = 1; i <= n; i++)
+    if (!((start, f[i]) in reached)) { reached[start, f[i]] = 1; reach(start, f[i]) }
+}
+function find_circles(   a, b, list, told, i, n) {
+  for (i = 1; i < ARGC; i++) if (ARGV[i] in calls) reach(ARGV[i], ARGV[i])
+  for (i = 1; i < ARGC; i++) {
+    a = ARGV[i]
+    if (!((a, a) in reached) || a in told) continue
+    list = ""
+    for (n = 1; n < ARGC; n++) { b = ARGV[n]; if ((a, b) in reached && (b, a) in reached) { told[b] = 1; list = list (list ? " " : "") b } }
+    bad(a, 1, "calls in a circle: " list)
+  }
 }
 # The line without comments and without what stands in quotes.
 function bare(line,   i, c, n, out, quote) {
@@ -112,8 +129,11 @@ END {
   for (i = 1; i <= n_use; i++) {
     name = use_name[i]
     if (!(name in defined_in) || name == exempt[1] && defined_in[name] == exempt[2]) continue
+    if (room_of(use_from[i]) == room_of(defined_in[name]) && use_from[i] ~ /\.cu?$/ && use_from[i] != defined_in[name])
+      calls[use_from[i]] = calls[use_from[i]] " " defined_in[name]
     arrow(use_from[i], use_line[use_from[i], name], defined_in[name], "uses " name)
   }
+  if (what == "--circles") find_circles()
   for (room in sources) if (sources[room] > 15) bad(room, 1, sources[room] " sources in one room; 15 is the limit")
   if (what == "--dot") {
     print "digraph rooms {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];"

@@ -77,6 +77,7 @@ static inline void tri_lt_enlarge(size_t *room, size_t bytes) {
   if (bytes > *room) *room = bytes;
 }
 
+/* gemm_product.c, where no call leads to another file of this list; each file below uses those above it. */
 /* The status of a failed call of the library, with a message. */
 tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublasStatus_t e, const char *what);
 #define TRI_LT_TRY(call)                                                                                     \
@@ -93,7 +94,6 @@ tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublas
     }                                                                                                        \
   } while (0)
 
-/* gemm_cublas.c */
 TRI_CHECKED tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows,
                                           tri_lt_layouts *out);
 /* Queues the product; rows 0 is legal. */

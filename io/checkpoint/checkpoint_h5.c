@@ -190,3 +190,33 @@ tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, const char *name
   H5Tclose(type);
   return st;
 }
+
+tri_status tri_ckpt_h5_open(hid_t file, const char *file_path, const tri_ckpt_entry *e, hid_t *set) {
+  char    name[2048];
+  hid_t   space = -1, type = -1, want = tri_ckpt_h5_type(e->t.dtype);
+  hsize_t dim[H5S_MAX_RANK];
+  bool    good;
+
+  *set = -1;
+  snprintf(name, sizeof name, "%s/%s", e->t.group, e->t.name);
+  TRI_TRY(tri_ckpt_h5_check_links(file, file_path, name));
+  *set = H5Dopen2(file, name, H5P_DEFAULT);
+  if (*set >= 0) {
+    space = H5Dget_space(*set);
+    type = H5Dget_type(*set);
+  }
+  good = space >= 0 && type >= 0 && want >= 0 && tri_ckpt_h5_is_plain(*set) && H5Tequal(type, want) > 0 &&
+         H5Sget_simple_extent_ndims(space) == e->t.ndim &&
+         H5Sget_simple_extent_dims(space, dim, NULL) == e->t.ndim &&
+         H5Dget_offset(*set) == (haddr_t)e->offset_bytes;
+  for (int d = 0; good && d < e->t.ndim; d++) good = dim[d] == (hsize_t)e->t.dim[d];
+  if (space >= 0) H5Sclose(space);
+  if (type >= 0) H5Tclose(type);
+  if (want >= 0) H5Tclose(want);
+  if (good) return TRI_OK;
+  if (*set >= 0) H5Dclose(*set);
+  *set = -1;
+  TRI_FAIL(TRI_EFORMAT,
+           "%s: the data set %s is not there, or not of the type, shape and place in MANIFEST.json",
+           file_path, name);
+}

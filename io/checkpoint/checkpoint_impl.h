@@ -52,6 +52,14 @@ struct tri_ckpt_reader {
   hid_t             file, state;
 };
 
+/* checkpoint_path.c. Not collective, but for agree. */
+
+/* Collective over world; the status itself where world is NULL. */
+TRI_CHECKED tri_status tri_ckpt_agree(tri_comm *world, tri_status mine);
+TRI_CHECKED tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the disk */
+
 /* checkpoint_manifest.c. Not collective. */
 
 /* Appends a copy of *t; `bad` is the status when it cannot be a tensor of a checkpoint. */
@@ -96,6 +104,10 @@ TRI_CHECKED tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, cons
 TRI_CHECKED tri_status tri_ckpt_h5_check_links(hid_t file, const char *file_path, const char *object);
 /* Does the data set have its bytes in one piece of its own file? */
 bool tri_ckpt_h5_is_plain(hid_t set);
+/* Opens entry e's data set; is it of the manifest's shape, type and place? *set by H5Dclose, -1 on failure,
+ * which is TRI_EFORMAT. */
+TRI_CHECKED tri_status tri_ckpt_h5_open(hid_t file, const char *file_path, const tri_ckpt_entry *e,
+                                        hid_t *set);
 /* How data sets are made: contiguous, placed at once, never filled, so that their bytes are exactly what the
  * ranks write. By H5Pclose; negative on failure. */
 hid_t tri_ckpt_h5_set_list(void);
@@ -105,9 +117,6 @@ TRI_CHECKED tri_status tri_ckpt_h5_put(hid_t object, const char *path, const cha
 TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, const char *name,
                                             const char *text);
 
-/* checkpoint_read.c. Not collective. Is entry e's data set of the manifest's shape, type and place? *set by
- * H5Dclose, -1 on failure, which is TRI_EFORMAT. */
-TRI_CHECKED tri_status tri_ckpt_open_set(tri_ckpt_reader *r, const tri_ckpt_entry *e, hid_t *set);
 /* checkpoint_verify.c. Collective over world (NULL: this process alone), which shares the work. Every data
  * set, and every hash of its bytes. One line of *report (borrowed, may be NULL) for each that is damaged; the
  * first is the message. */
@@ -139,13 +148,33 @@ TRI_CHECKED tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t
  * room. */
 TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
 
-/* checkpoint_dir.c. Not collective, but for agree. */
+/* checkpoint_steps.c. Not collective. */
 
-/* Collective over world; the status itself where world is NULL. */
-TRI_CHECKED tri_status tri_ckpt_agree(tri_comm *world, tri_status mine);
-TRI_CHECKED tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the disk */
+/* A step folder's states: step-N.tmp (being written) -> step-N -> step-N.trash (being deleted);
+ * step-N -> step-N.old while another step-N takes its place. */
+typedef enum { TRI_CKPT_WHOLE, TRI_CKPT_TMP, TRI_CKPT_TRASH, TRI_CKPT_OLD, TRI_CKPT_OTHER } tri_ckpt_kind;
+typedef struct tri_ckpt_steps {
+  int64_t *step; /* [n] */
+  int      n, room;
+} tri_ckpt_steps;
+
+/* step-00000040, step-00000040.tmp and so on. */
+void tri_ckpt_step_name(char out[TRI_CKPT_FILE_NAME_BYTES], int64_t step, tri_ckpt_kind kind);
+TRI_CHECKED tri_status tri_ckpt_step_path(char out[TRI_CKPT_PATH_BYTES], const char *dir, int64_t step,
+                                          tri_ckpt_kind kind);
+/* *step is set unless TRI_CKPT_OTHER. */
+tri_ckpt_kind tri_ckpt_parse_name(const char *name, int64_t *step);
+/* The step that LATEST names in the folder `at`, AT_FDCWD where dir is its path; else that is for messages.
+ * -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT. */
+TRI_CHECKED tri_status tri_ckpt_latest(int at, const char *dir, int64_t *step);
+/* Steps of the entries of this kind in the folder dir, a path from the open folder `at`, newest first.
+ * l->step by tri_host_free. */
+TRI_CHECKED tri_status tri_ckpt_list(int at, const char *dir, tri_ckpt_kind kind, tri_ckpt_steps *l);
+/* Newest first, but steps above LATEST's after all others: they are of a run that was wound back. */
+void tri_ckpt_order(tri_ckpt_steps *l, int64_t latest);
+
+/* checkpoint_dir.c. Not collective. */
+
 /* A folder of plain files of this user's, the manifest first; a link is removed itself. TRI_OK when it is not
  * there. */
 TRI_CHECKED tri_status tri_ckpt_remove(const char *folder);

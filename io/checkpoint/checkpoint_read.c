@@ -109,36 +109,6 @@ done:
   return st;
 }
 
-tri_status tri_ckpt_open_set(tri_ckpt_reader *r, const tri_ckpt_entry *e, hid_t *set) {
-  char    name[2048];
-  hid_t   space = -1, type = -1, want = tri_ckpt_h5_type(e->t.dtype);
-  hsize_t dim[H5S_MAX_RANK];
-  bool    good;
-
-  *set = -1;
-  snprintf(name, sizeof name, "%s/%s", e->t.group, e->t.name);
-  TRI_TRY(tri_ckpt_h5_check_links(r->file, r->path, name));
-  *set = H5Dopen2(r->file, name, H5P_DEFAULT);
-  if (*set >= 0) {
-    space = H5Dget_space(*set);
-    type = H5Dget_type(*set);
-  }
-  good = space >= 0 && type >= 0 && want >= 0 && tri_ckpt_h5_is_plain(*set) && H5Tequal(type, want) > 0 &&
-         H5Sget_simple_extent_ndims(space) == e->t.ndim &&
-         H5Sget_simple_extent_dims(space, dim, NULL) == e->t.ndim &&
-         H5Dget_offset(*set) == (haddr_t)e->offset_bytes;
-  for (int d = 0; good && d < e->t.ndim; d++) good = dim[d] == (hsize_t)e->t.dim[d];
-  if (space >= 0) H5Sclose(space);
-  if (type >= 0) H5Tclose(type);
-  if (want >= 0) H5Tclose(want);
-  if (good) return TRI_OK;
-  if (*set >= 0) H5Dclose(*set);
-  *set = -1;
-  TRI_FAIL(TRI_EFORMAT,
-           "%s: the data set %s is not there, or not of the type, shape and place in MANIFEST.json", r->path,
-           name);
-}
-
 static tri_status open_reader(tri_ckpt_reader *r, tri_comm *world, const char *folder) {
   TRI_TRY(tri_ckpt_agree(world, tri_ckpt_path(r->folder, "%s", folder)));
   TRI_TRY(tri_ckpt_agree(world, tri_ckpt_path(r->path, "%s/state.h5", folder)));
@@ -232,7 +202,7 @@ tri_status tri_ckpt_read(tri_ckpt_reader *r, int i, int64_t begin, int64_t count
   TRI_ASSERT(begin >= 0 && count >= 0 && begin <= e->count - count);
   size = (int64_t)tri_dtype_bytes(e->t.dtype);
   most = (int64_t)read_bytes / size;
-  TRI_TRY(tri_ckpt_open_set(r, e, &set));
+  TRI_TRY(tri_ckpt_h5_open(r->file, r->path, e, &set));
   for (int64_t at = 0; at < count && st == TRI_OK; at += most)
     st = read_range(r, e, set, begin + at, count - at < most ? count - at : most, (char *)host + at * size);
   H5Dclose(set);

@@ -151,7 +151,7 @@ static tri_status prepare_verify(tri_ckpt_reader *r, int64_t **bad) {
   hid_t set;
 
   for (int i = 0; i < r->m.n_entry; i++) {
-    TRI_TRY(tri_ckpt_open_set(r, &r->m.entry[i], &set));
+    TRI_TRY(tri_ckpt_h5_open(r->file, r->path, &r->m.entry[i], &set));
     H5Dclose(set);
   }
   return TRI_ALLOC(*bad, r->m.n_entry);

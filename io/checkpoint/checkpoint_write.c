@@ -120,7 +120,7 @@ static tri_status set_up(tri_ckpt_writer *w, const char *dir, int64_t step, cons
                          int n_tensor, int64_t side_bytes) {
   w->m.step = step;
   TRI_TRY(tri_ckpt_path(w->dir, "%s", dir));
-  TRI_TRY(tri_ckpt_path(w->folder, "%s/step-%08" PRId64 ".tmp", dir, step));
+  TRI_TRY(tri_ckpt_step_path(w->folder, dir, step, TRI_CKPT_TMP));
   TRI_TRY(tri_ckpt_path(w->path, "%s/state.h5", w->folder));
   for (int i = 0; i < n_tensor; i++) TRI_TRY(tri_ckpt_manifest_add(&w->m, w->folder, TRI_EINPUT, &tensor[i]));
   w->room = tri_ckpt_room_reckon(&w->m, w->world->size, side_bytes);

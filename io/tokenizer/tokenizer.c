@@ -12,18 +12,6 @@ static const size_t max_file_bytes = 256u << 20;
 /* Chosen: three times the largest in use (515 000 merges as lists, 262 000 tokens). */
 enum { MOST_NESTED = 1 << 21 };
 
-tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n) {
-  TRI_TRY(tri_tok_grow((void **)&list->id, &list->cap, list->n + n, sizeof *list->id));
-  if (n) memcpy(list->id + list->n, id, (size_t)n * sizeof *id);
-  list->n += n;
-  return TRI_OK;
-}
-
-void tri_tokens_free(tri_tokens *list) {
-  TRI_FREE(list->id);
-  *list = (tri_tokens){0};
-}
-
 /* ---- open and close ---- */
 
 static tri_status parse_json(const char *name, const char *bytes, size_t n, json_t **out) {

@@ -48,6 +48,10 @@ void                   tri_tok_map_put(tri_tok_map *map, int32_t index); /* the 
 
 /* Make room for `need` elements in *p, which is of the checked host allocation. */
 TRI_CHECKED tri_status tri_tok_grow(void **p, int64_t *cap, int64_t need, size_t elem_bytes);
+/* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
+ * object. */
+TRI_CHECKED tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o,
+                                    const char *key, int fallback, bool *out);
 
 /* ---- text cut into pieces ---- */
 typedef struct tri_tok_piece {
@@ -249,10 +253,6 @@ TRI_CHECKED tri_status tri_tok_load(tri_tokenizer *t, json_t *root);
 TRI_CHECKED tri_status tri_tok_load_steps(tri_tokenizer *t, json_t *root);
 TRI_CHECKED tri_status tri_tok_load_post(tri_tokenizer *t, json_t *post);
 void                   tri_tok_ops_free(tri_tok_ops *ops);
-/* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
- * object. */
-TRI_CHECKED tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o,
-                                    const char *key, int fallback, bool *out);
 
 /* tokenizer_added.c */
 TRI_CHECKED tri_status tri_tok_load_added(tri_tokenizer *t, json_t *list);

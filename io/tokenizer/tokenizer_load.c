@@ -4,20 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o, const char *key,
-                        int fallback, bool *out) {
-  const json_t *v = json_object_get(o, key);
-
-  if ((!v || json_is_null(v)) && (fallback == 0 || fallback == 1)) {
-    *out = fallback == 1;
-    return TRI_OK;
-  }
-  if (!v) TRI_FAIL(TRI_EINPUT, "%s: %s has no '%s'", t->name, where, key);
-  if (!json_is_boolean(v)) TRI_FAIL(TRI_EINPUT, "%s: %s.%s must be true or false", t->name, where, key);
-  *out = json_is_true(v);
-  return TRI_OK;
-}
-
 /* ---- vocabulary ---- */
 
 static tri_status check_vocab(const tri_tokenizer *t, json_t *vocab, int32_t *n_row, size_t *n_bytes) {

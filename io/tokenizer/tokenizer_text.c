@@ -1,5 +1,5 @@
-/* tokenizer_text.c - the tokenizer's small tools: characters, byte spelling, hash table, text cut into
- * pieces. */
+/* tokenizer_text.c - the tokenizer's small tools: lists, a field of the file, hash table, characters, pieces
+ * of text. */
 #include "tokenizer_impl.h"
 
 #include <errno.h>
@@ -18,6 +18,32 @@ tri_status tri_tok_grow(void **p, int64_t *cap, int64_t need, size_t elem_bytes)
   tri_host_free(p);
   *p = fresh;
   *cap = more;
+  return TRI_OK;
+}
+
+tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n) {
+  TRI_TRY(tri_tok_grow((void **)&list->id, &list->cap, list->n + n, sizeof *list->id));
+  if (n) memcpy(list->id + list->n, id, (size_t)n * sizeof *id);
+  list->n += n;
+  return TRI_OK;
+}
+
+void tri_tokens_free(tri_tokens *list) {
+  TRI_FREE(list->id);
+  *list = (tri_tokens){0};
+}
+
+tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o, const char *key,
+                        int fallback, bool *out) {
+  const json_t *v = json_object_get(o, key);
+
+  if ((!v || json_is_null(v)) && (fallback == 0 || fallback == 1)) {
+    *out = fallback == 1;
+    return TRI_OK;
+  }
+  if (!v) TRI_FAIL(TRI_EINPUT, "%s: %s has no '%s'", t->name, where, key);
+  if (!json_is_boolean(v)) TRI_FAIL(TRI_EINPUT, "%s: %s.%s must be true or false", t->name, where, key);
+  *out = json_is_true(v);
   return TRI_OK;
 }
 

@@ -1,7 +1,6 @@
-/* base.c - status codes, the error trace, checked host allocation, log levels. */
+/* base.c - status codes, the error trace, checked host allocation, clocks. */
 #include "base.h"
 
-#include "columns.h"
 #include "live.h"
 #include "visible.h"
 
@@ -12,13 +11,9 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-  MESSAGE_BYTES = 4096,
-  TRACE_BYTES = 4096, /* chosen: a screen of text each */
-  NARROW_COLUMNS = 20 /* chosen: less is not worth breaking lines for */
-};
+enum { TRACE_BYTES = 4096 }; /* chosen: a screen of text */
 
-static _Thread_local char error_message[MESSAGE_BYTES], error_trace[TRACE_BYTES];
+static _Thread_local char error_message[TRI_MESSAGE_BYTES], error_trace[TRACE_BYTES];
 
 static const struct {
   const char *text;
@@ -40,37 +35,13 @@ const char *tri_status_text(tri_status st) {
 
 int tri_status_exit_code(tri_status st) { return (unsigned)st < TRI_STATUS_COUNT ? status_row[st].code : 70; }
 
-/* Formats and makes visible; of the newlines only those of fmt itself stay. They are found by formatting
- * twice with another character in their place: where the texts differ stood one. */
-static void format_visible(char out[MESSAGE_BYTES], const char *fmt, va_list ap) {
-  char   text[2][MESSAGE_BYTES], own[MESSAGE_BYTES];
-  size_t have = 0, from = 0, at = 0;
-
-  for (int k = 0; k < 2; k++) {
-    va_list again;
-    snprintf(own, sizeof own, "%s", fmt);
-    for (char *p = own; (p = strchr(p, '\n')) != NULL; p++) *p = (char)(1 + k);
-    va_copy(again, ap);
-    vsnprintf(text[k], MESSAGE_BYTES, own, again);
-    va_end(again);
-  }
-  do {
-    while (text[0][at] && text[0][at] == text[1][at]) at++;
-    have += tri_visible(text[0] + from, at - from, "", out + have, MESSAGE_BYTES - have);
-    if (!text[0][at] || have + 1 >= MESSAGE_BYTES) break;
-    out[have++] = '\n';
-    out[have] = 0;
-    from = ++at;
-  } while (true);
-}
-
 tri_status tri_fail(const char *file, int line, const char *func, tri_status st, const char *fmt, ...) {
-  char    text[MESSAGE_BYTES];
+  char    text[TRI_MESSAGE_BYTES];
   va_list ap;
   size_t  used = strlen(error_trace);
 
   va_start(ap, fmt);
-  format_visible(text, fmt, ap);
+  tri_visible_format(text, fmt, ap);
   va_end(ap);
   if (!error_message[0]) {
     snprintf(error_message, sizeof error_message, "%s", text);
@@ -210,94 +181,6 @@ void tri_faults_free(tri_faults *faults) {
   tri_text_free(&faults->text);
   tri_text_free(&faults->unseen);
 }
-
-static int           log_rank;
-static tri_log_level log_level = TRI_LOG_INFO;
-static FILE         *log_copy;
-static char          log_early[1 << 16]; /* until a file is there */
-static size_t        log_early_bytes;
-
-void tri_log_open(int rank, tri_log_level level) {
-  log_rank = rank;
-  log_level = level;
-}
-
-void tri_log_file(void *file) {
-  log_copy = file;
-  if (file) fwrite(log_early, 1, log_early_bytes, file);
-  log_early_bytes = 0;
-}
-
-/* On stderr or in the file. */
-static bool is_wanted(tri_log_level level) {
-  bool first_only = level == TRI_LOG_INFO || level == TRI_LOG_DETAIL;
-
-  return level <= (log_level > TRI_LOG_DETAIL ? log_level : TRI_LOG_DETAIL) && (!first_only || log_rank == 0);
-}
-
-/* Lines of `width` columns, broken at words. */
-static tri_status break_lines(const char *prefix, const char *text, int width, tri_text *out) {
-  tri_text   whole = {0};
-  tri_status st = tri_text_printf(&whole, "%s%s", prefix, text);
-
-  if (st == TRI_OK) st = tri_text_wrap(whole.data, width, out);
-  tri_text_free(&whole);
-  return st;
-}
-
-/* breaks: where a terminal is too narrow for a line, at a word. */
-static void show_log(tri_log_level level, const char *prefix, const char *text, bool breaks) {
-  int      width = breaks ? tri_live_columns() : 0;
-  tri_text lines = {0};
-
-  tri_live_wipe();
-  if (level == TRI_LOG_DEBUG) fprintf(stderr, "[%d] ", log_rank);
-  if (width >= NARROW_COLUMNS && break_lines(prefix, text, width, &lines) == TRI_OK && lines.data)
-    fprintf(stderr, "%s\n", lines.data);
-  else
-    fprintf(stderr, "%s%s\n", prefix, text);
-  tri_text_free(&lines);
-  if (level != TRI_LOG_ERROR) tri_live_redraw(); /* after an error nothing goes on */
-}
-
-/* text: visible. */
-static void put_log(tri_log_level level, const char *text, bool breaks) {
-  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "", "debug: "};
-
-  if (level <= log_level) show_log(level, prefix[level], text, breaks);
-  if (log_copy) {
-    fprintf(log_copy, "%s%s\n", prefix[level], text);
-    fflush(log_copy);
-  } else {
-    int n = snprintf(log_early + log_early_bytes, sizeof log_early - log_early_bytes, "%s%s\n", prefix[level],
-                     text);
-    if (n > 0 && (size_t)n < sizeof log_early - log_early_bytes) log_early_bytes += (size_t)n;
-  }
-}
-
-void tri_log(tri_log_level level, const char *fmt, ...) {
-  char    text[MESSAGE_BYTES];
-  va_list ap;
-
-  if (!is_wanted(level)) return;
-  va_start(ap, fmt);
-  format_visible(text, fmt, ap);
-  va_end(ap);
-  put_log(level, text, true);
-}
-
-static void log_lines(tri_log_level level, const char *text, bool breaks) {
-  size_t n = strlen(text), cap = n * TRI_VISIBLE_MOST + 1;
-  char  *shown = is_wanted(level) ? malloc(cap) : NULL;
-
-  if (!shown) return;
-  tri_visible(text, n, "\n", shown, cap);
-  put_log(level, shown, breaks);
-  free(shown);
-}
-
-void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, text, true); }
-void tri_log_table(tri_log_level level, const char *text) { log_lines(level, text, false); }
 
 double tri_unix_s(void) {
   struct timespec t;

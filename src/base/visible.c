@@ -59,3 +59,25 @@ size_t tri_visible(const char *text, size_t n, const char *keep, char *out, size
   if (cap) out[have] = 0;
   return have;
 }
+
+void tri_visible_format(char out[TRI_MESSAGE_BYTES], const char *fmt, va_list ap) {
+  char   text[2][TRI_MESSAGE_BYTES], own[TRI_MESSAGE_BYTES];
+  size_t have = 0, from = 0, at = 0;
+
+  for (int k = 0; k < 2; k++) {
+    va_list again;
+    snprintf(own, sizeof own, "%s", fmt);
+    for (char *p = own; (p = strchr(p, '\n')) != NULL; p++) *p = (char)(1 + k);
+    va_copy(again, ap);
+    vsnprintf(text[k], TRI_MESSAGE_BYTES, own, again);
+    va_end(again);
+  }
+  do {
+    while (text[0][at] && text[0][at] == text[1][at]) at++;
+    have += tri_visible(text[0] + from, at - from, "", out + have, TRI_MESSAGE_BYTES - have);
+    if (!text[0][at] || have + 1 >= TRI_MESSAGE_BYTES) break;
+    out[have++] = '\n';
+    out[have] = 0;
+    from = ++at;
+  } while (true);
+}

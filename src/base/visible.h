@@ -2,6 +2,7 @@
 #ifndef TRI_VISIBLE_H
 #define TRI_VISIBLE_H
 
+#include <stdarg.h>
 #include <stddef.h>
 
 enum { TRI_VISIBLE_MOST = 8 }; /* bytes that one character of the text becomes at most */
@@ -12,5 +13,11 @@ enum { TRI_VISIBLE_MOST = 8 }; /* bytes that one character of the text becomes a
  * does not change. out [cap] ends with a NUL; what does not fit is left out from a whole character on.
  * Returns the bytes written, without the NUL. Not collective. */
 size_t tri_visible(const char *text, size_t n, const char *keep, char *out, size_t cap);
+
+enum { TRI_MESSAGE_BYTES = 4096 }; /* chosen: a screen of text */
+/* Formats and makes visible; of the newlines only those of fmt itself stay. They are found by formatting
+ * twice with another character in their place: where the texts differ stood one. Not
+ * collective. */
+void tri_visible_format(char out[TRI_MESSAGE_BYTES], const char *fmt, va_list ap);
 
 #endif

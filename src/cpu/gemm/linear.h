@@ -71,8 +71,8 @@ static inline int tri_linear_begin(void) {
   return omp_get_thread_num();
 }
 
-/* in: `rows` rows of n elements of l->dtype, `stride` elements apart. out: the same of l->work, dense, then
- * zeros up to row `padded`. Not collective. */
+/* linear_rows.c. in: `rows` rows of n elements of l->dtype, `stride` elements apart. out: the same of
+ * l->work, dense, then zeros up to row `padded`. Not collective. */
 void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t rows, int64_t padded, int64_t n,
                      int64_t stride);
 /* TRI_EDEVICE: the library failed in `what`. */

@@ -1,0 +1,37 @@
+/* checkpoint_path.c - what each of them needs: a path, a file made durable, the ranks' agreement. */
+#include "checkpoint_impl.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+tri_status tri_ckpt_agree(tri_comm *world, tri_status mine) { return world ? tri_agree(world, mine) : mine; }
+
+tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...) {
+  va_list ap;
+  int     n;
+
+  va_start(ap, fmt);
+  n = vsnprintf(out, TRI_CKPT_PATH_BYTES, fmt, ap);
+  va_end(ap);
+  if (n < 0 || n >= TRI_CKPT_PATH_BYTES) {
+    out[0] = 0;
+    TRI_FAIL(TRI_EFILE, "a path of %d bytes is too long, at most %d are possible", n,
+             TRI_CKPT_PATH_BYTES - 1);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_sync(const char *path) {
+  int fd = open(path, O_RDONLY | O_CLOEXEC), bad;
+
+  if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be opened to be made durable: %s", path, strerror(errno));
+  bad = fsync(fd) && errno != EINVAL; /* EINVAL: a file system that has nothing to sync there */
+  if (bad)
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be made durable: %s", path,
+             strerror(errno));
+  close(fd);
+  return bad ? TRI_EFILE : TRI_OK;
+}

@@ -1,0 +1,109 @@
+/* checkpoint_steps.c - the step folders of a checkpoints folder: their names, LATEST, which are there. */
+#include "checkpoint_impl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char *const suffix[] = {"", ".tmp", ".trash", ".old"};
+
+void tri_ckpt_step_name(char out[TRI_CKPT_FILE_NAME_BYTES], int64_t step, tri_ckpt_kind kind) {
+  snprintf(out, TRI_CKPT_FILE_NAME_BYTES, "step-%08" PRId64 "%s", step, suffix[kind]);
+}
+
+tri_ckpt_kind tri_ckpt_parse_name(const char *name, int64_t *step) {
+  char again[TRI_CKPT_FILE_NAME_BYTES], *end;
+  int  k;
+
+  if (strncmp(name, "step-", 5) != 0 || strspn(name + 5, "0123456789") < 8) return TRI_CKPT_OTHER;
+  errno = 0;
+  *step = strtoll(name + 5, &end, 10);
+  for (k = TRI_CKPT_WHOLE; k < TRI_CKPT_OTHER && strcmp(end, suffix[k]) != 0; k++) continue;
+  tri_ckpt_step_name(again, *step, k < TRI_CKPT_OTHER ? (tri_ckpt_kind)k : TRI_CKPT_WHOLE);
+  return errno == 0 && !strcmp(again, name) ? (tri_ckpt_kind)k : TRI_CKPT_OTHER;
+}
+
+tri_status tri_ckpt_step_path(char out[TRI_CKPT_PATH_BYTES], const char *dir, int64_t step,
+                              tri_ckpt_kind kind) {
+  char name[TRI_CKPT_FILE_NAME_BYTES];
+
+  tri_ckpt_step_name(name, step, kind);
+  return tri_ckpt_path(out, "%s/%s", dir, name);
+}
+
+tri_status tri_ckpt_latest(int at, const char *dir, int64_t *step) {
+  char    path[TRI_CKPT_PATH_BYTES], target[64];
+  ssize_t n;
+
+  *step = -1;
+  TRI_TRY(tri_ckpt_path(path, "%s/LATEST", dir));
+  n = readlinkat(at, at == AT_FDCWD ? path : "LATEST", target, sizeof target);
+  if (n < 0 && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
+  if (n < 0) TRI_FAIL(TRI_EFORMAT, "%s: is not a symbolic link: %s", path, strerror(errno));
+  target[n < (ssize_t)sizeof target ? n : (ssize_t)sizeof target - 1] = 0;
+  if (tri_ckpt_parse_name(target, step) != TRI_CKPT_WHOLE) {
+    *step = -1;
+    TRI_FAIL(TRI_EFORMAT, "%s: names '%s', which is no step folder", path, target);
+  }
+  return TRI_OK;
+}
+
+static tri_status step_list_add(tri_ckpt_steps *l, int64_t step) {
+  if (l->n == l->room) {
+    int64_t *more;
+    TRI_TRY(TRI_ALLOC(more, 2 * l->room + 64));
+    if (l->n) memcpy(more, l->step, (size_t)l->n * sizeof *more);
+    TRI_FREE(l->step);
+    l->step = more;
+    l->room = 2 * l->room + 64;
+  }
+  l->step[l->n++] = step;
+  return TRI_OK;
+}
+
+static int newest_first(const void *a, const void *b) {
+  const int64_t *x = a, *y = b;
+
+  return (*x < *y) - (*x > *y);
+}
+
+tri_status tri_ckpt_list(int at, const char *dir, tri_ckpt_kind kind, tri_ckpt_steps *l) {
+  tri_status     st = TRI_OK;
+  struct dirent *entry;
+  int64_t        step;
+  int            fd = openat(at, dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR           *d = fd < 0 ? NULL : fdopendir(fd);
+
+  *l = (tri_ckpt_steps){0};
+  if (fd < 0 && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
+  if (!d) {
+    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be read: %s", dir, strerror(errno));
+    if (fd >= 0) close(fd);
+    return TRI_EFILE;
+  }
+  while ((entry = readdir(d)))
+    if (tri_ckpt_parse_name(entry->d_name, &step) == kind) TRI_TRY_DONE(step_list_add(l, step));
+  if (l->n) qsort(l->step, (size_t)l->n, sizeof *l->step, newest_first);
+done:
+  closedir(d);
+  if (st != TRI_OK) TRI_FREE(l->step);
+  return st;
+}
+
+void tri_ckpt_order(tri_ckpt_steps *l, int64_t latest) {
+  int64_t *s = l->step;
+  int      above = 0;
+
+  while (above < l->n && s[above] > latest) above++;
+  if (latest < 0 || above == l->n) return;
+  for (int k = 0; k < above; k++) { /* one rotation each; lists are short */
+    int64_t first = s[0];
+    memmove(s, s + 1, (size_t)(l->n - 1) * sizeof *s);
+    s[l->n - 1] = first;
+  }
+}

@@ -1,0 +1,100 @@
+/* log.c - what a run says: by level and rank, on the terminal, broken to its width, and in
+ * the file. */
+#include "base.h"
+#include "columns.h"
+#include "live.h"
+#include "visible.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NARROW_COLUMNS = 20 }; /* chosen: less is not worth breaking lines for */
+
+static int           log_rank;
+static tri_log_level log_level = TRI_LOG_INFO;
+static FILE         *log_copy;
+static char          log_early[1 << 16]; /* until a file is there */
+static size_t        log_early_bytes;
+
+void tri_log_open(int rank, tri_log_level level) {
+  log_rank = rank;
+  log_level = level;
+}
+
+void tri_log_file(void *file) {
+  log_copy = file;
+  if (file) fwrite(log_early, 1, log_early_bytes, file);
+  log_early_bytes = 0;
+}
+
+/* On stderr or in the file. */
+static bool is_wanted(tri_log_level level) {
+  bool first_only = level == TRI_LOG_INFO || level == TRI_LOG_DETAIL;
+
+  return level <= (log_level > TRI_LOG_DETAIL ? log_level : TRI_LOG_DETAIL) && (!first_only || log_rank == 0);
+}
+
+/* Lines of `width` columns, broken at words. */
+static tri_status break_lines(const char *prefix, const char *text, int width, tri_text *out) {
+  tri_text   whole = {0};
+  tri_status st = tri_text_printf(&whole, "%s%s", prefix, text);
+
+  if (st == TRI_OK) st = tri_text_wrap(whole.data, width, out);
+  tri_text_free(&whole);
+  return st;
+}
+
+/* breaks: where a terminal is too narrow for a line, at a word. */
+static void show_log(tri_log_level level, const char *prefix, const char *text, bool breaks) {
+  int      width = breaks ? tri_live_columns() : 0;
+  tri_text lines = {0};
+
+  tri_live_wipe();
+  if (level == TRI_LOG_DEBUG) fprintf(stderr, "[%d] ", log_rank);
+  if (width >= NARROW_COLUMNS && break_lines(prefix, text, width, &lines) == TRI_OK && lines.data)
+    fprintf(stderr, "%s\n", lines.data);
+  else
+    fprintf(stderr, "%s%s\n", prefix, text);
+  tri_text_free(&lines);
+  if (level != TRI_LOG_ERROR) tri_live_redraw(); /* after an error nothing goes on */
+}
+
+/* text: visible. */
+static void put_log(tri_log_level level, const char *text, bool breaks) {
+  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "", "debug: "};
+
+  if (level <= log_level) show_log(level, prefix[level], text, breaks);
+  if (log_copy) {
+    fprintf(log_copy, "%s%s\n", prefix[level], text);
+    fflush(log_copy);
+  } else {
+    int n = snprintf(log_early + log_early_bytes, sizeof log_early - log_early_bytes, "%s%s\n", prefix[level],
+                     text);
+    if (n > 0 && (size_t)n < sizeof log_early - log_early_bytes) log_early_bytes += (size_t)n;
+  }
+}
+
+void tri_log(tri_log_level level, const char *fmt, ...) {
+  char    text[TRI_MESSAGE_BYTES];
+  va_list ap;
+
+  if (!is_wanted(level)) return;
+  va_start(ap, fmt);
+  tri_visible_format(text, fmt, ap);
+  va_end(ap);
+  put_log(level, text, true);
+}
+
+static void log_lines(tri_log_level level, const char *text, bool breaks) {
+  size_t n = strlen(text), cap = n * TRI_VISIBLE_MOST + 1;
+  char  *shown = is_wanted(level) ? malloc(cap) : NULL;
+
+  if (!shown) return;
+  tri_visible(text, n, "\n", shown, cap);
+  put_log(level, shown, breaks);
+  free(shown);
+}
+
+void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, text, true); }
+void tri_log_table(tri_log_level level, const char *text) { log_lines(level, text, false); }
