@@ -14,9 +14,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 # Storey and rooms. A new room gets a row here and, where it is compiled, one in CMakeLists.txt.
 rooms='
-14 src
-13 src/commands
-12 src/train
+15 src
+14 src/commands
+13 src/train
+12 src/run
 11 src/config
 10 src/generate src/reward io/model
  9 src/algo src/model src/report io/data

@@ -246,8 +246,6 @@ typedef struct loader {
 
 enum { PARALLEL_ELEMENTS = 1 << 15 }; /* chosen: a millisecond of one thread */
 
-static const char *const moment_group[] = {NULL, "/optimizer/exp_avg", "/optimizer/exp_avg_sq"};
-
 /* Two normal numbers from 64 random bits (Box, Muller 1958). */
 static void normal_pair(tri_rng_key key, uint64_t name, uint64_t counter, float out[2]) {
   uint32_t bits[4];
@@ -279,9 +277,9 @@ static void fill_random(const loader *l, const tri_param_spec *p, int64_t begin,
   }
 }
 
-static tri_status fill_checkpoint(const loader *l, const char *group, const char *name, int64_t begin,
-                                  int64_t count, float *out) {
-  int i = tri_ckpt_find_tensor(l->source->ckpt, group, name);
+static tri_status fill_checkpoint(const loader *l, const char *name, int64_t begin, int64_t count,
+                                  float *out) {
+  int i = tri_ckpt_find_tensor(l->source->ckpt, l->group, name);
 
   TRI_ASSERT(i >= 0);
   if (tri_ckpt_tensor_at(l->source->ckpt, i)->dtype == TRI_F32)
@@ -302,13 +300,12 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
   const loader         *l = ctx;
   const tri_param_spec *p = &l->unit[u].param[i];
 
+  (void)kind;
   if (l->source->random) {
     fill_random(l, p, begin, count, out);
     return TRI_OK;
   }
-  if (l->source->ckpt)
-    return fill_checkpoint(l, kind == TRI_STATE_WEIGHT ? l->group : moment_group[kind], p->name, begin, count,
-                           out);
+  if (l->source->ckpt) return fill_checkpoint(l, p->name, begin, count, out);
   return tri_safetensors_read_f32(l->source->tensors, tri_safetensors_find(l->source->tensors, p->name),
                                   begin, count, out);
 }
@@ -415,12 +412,11 @@ tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_
   return tri_params_fill(p, TRI_STATE_WEIGHT, fill, &l, st);
 }
 
-tri_status tri_source_load_moments(tri_source *s, tri_params *p, tri_comm *world, tri_stream *st) {
-  loader l = {s, tri_params_options(p)->unit, NULL, st->device->threads};
+tri_status tri_source_load_moments(tri_source *s, tri_state_kind kind, const char *group, tri_params *p,
+                                   tri_comm *world, tri_stream *st) {
+  loader l = {s, tri_params_options(p)->unit, group, st->device->threads};
 
-  TRI_ASSERT(s->ckpt);
-  TRI_TRY(tri_agree(world, check_all(s, moment_group[TRI_STATE_EXP_AVG], tri_params_options(p))));
-  TRI_TRY(tri_agree(world, check_all(s, moment_group[TRI_STATE_EXP_AVG_SQ], tri_params_options(p))));
-  TRI_TRY(tri_params_fill(p, TRI_STATE_EXP_AVG, fill, &l, st));
-  return tri_params_fill(p, TRI_STATE_EXP_AVG_SQ, fill, &l, st);
+  TRI_ASSERT(s->ckpt && kind != TRI_STATE_WEIGHT);
+  TRI_TRY(tri_agree(world, check_all(s, group, tri_params_options(p))));
+  return tri_params_fill(p, kind, fill, &l, st);
 }

@@ -70,7 +70,9 @@ TRI_CHECKED tri_status tri_source_check(const tri_source *s, const char *group, 
  * ("/reference"). Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
 TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world,
                                        tri_stream *st);
-/* Collective over world. Moments of a checkpoint into the store. */
-TRI_CHECKED tri_status tri_source_load_moments(tri_source *s, tri_params *p, tri_comm *world, tri_stream *st);
+/* Collective over world. One kind of moments from a group of a checkpoint ("/optimizer/exp_avg") into the
+ * store. */
+TRI_CHECKED tri_status tri_source_load_moments(tri_source *s, tri_state_kind kind, const char *group,
+                                               tri_params *p, tri_comm *world, tri_stream *st);
 
 #endif

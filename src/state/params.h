@@ -64,7 +64,7 @@ typedef struct tri_params_opt {
 } tri_params_opt;
 
 /* What a fill or a read is about. */
-typedef enum { TRI_STATE_WEIGHT, TRI_STATE_EXP_AVG, TRI_STATE_EXP_AVG_SQ } tri_state_kind;
+typedef enum { TRI_STATE_WEIGHT, TRI_STATE_EXP_AVG, TRI_STATE_EXP_AVG_SQ, TRI_STATE_COUNT } tri_state_kind;
 /* Elements [begin, begin + count) of unit[u].param[i], flattened, f32. */
 typedef tri_status (*tri_fill_fn)(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                                   float *out);

@@ -21,11 +21,13 @@ static void say_lines(tri_text *lines) {
 }
 
 static tri_status check_tensors(const tri_trainer *t) {
-  const char *ref = t->ref_resumed ? "/reference" : "/model";
-
-  TRI_TRY(tri_error_note(tri_source_check(t->source, "/model", tri_model_params(t->policy)), t->faults));
-  if (!t->ref) return TRI_OK;
-  return tri_error_note(tri_source_check(t->ref_source, ref, tri_model_params(t->ref)), t->faults);
+  for (int i = 0; i < TRI_ROLE_COUNT; i++) {
+    const tri_learner *l = &t->learner[i];
+    if (l->model)
+      TRI_TRY(
+          tri_error_note(tri_source_check(l->source, l->from, tri_model_params(l->model)), t->run.faults));
+  }
+  return TRI_OK;
 }
 
 /* How many ranks: those asked for with --ranks, else those of the launcher. */
@@ -67,13 +69,13 @@ static tri_status check_collectives(const char *device) {
 
 /* What the run would go on from. */
 static void say_resume(const tri_trainer *t) {
-  int64_t done = t->resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->source)) : 0;
+  int64_t done = t->run.resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->learner[TRI_POLICY].source)) : 0;
 
-  if (t->resume[0] && done >= t->steps)
+  if (t->run.resume[0] && done >= t->plan.steps)
     tri_screen_idle(t, done);
-  else if (t->resume[0])
-    tri_log(TRI_LOG_INFO, "resumes from %s, after step %lld of %lld", t->resume, (long long)done,
-            (long long)t->steps);
+  else if (t->run.resume[0])
+    tri_log(TRI_LOG_INFO, "resumes from %s, after step %lld of %lld", t->run.resume, (long long)done,
+            (long long)t->plan.steps);
 }
 
 /* Ranks that do not fill nodes are a fault; then the rest is looked at as for one node. */
@@ -98,8 +100,8 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   TRI_TRY_DONE(open_session(cfg, n, faults, &se));
   TRI_TRY_DONE(note_machine(tri_session_check_threads(&se), n, faults));
   TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));
-  if (!t.policy) st = tri_faults_miss(faults, "tensors, memory");
-  if (!t.policy) goto done;
+  if (!t.learner[TRI_POLICY].model) st = tri_faults_miss(faults, "tensors, memory");
+  if (!t.learner[TRI_POLICY].model) goto done;
   TRI_TRY_DONE(check_tensors(&t));
   TRI_TRY_DONE(note_machine(tri_session_check_memory(&se), n, faults));
   if (faults->n) goto done;

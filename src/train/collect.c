@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
-
 /* The prompts of positions begin + k, begin + k + size, ... of a list of n that this rank answers. */
 typedef struct share {
   tri_prompt         *prompt;
@@ -23,7 +21,7 @@ static void free_share(share *s) {
 }
 
 static tri_status make_share(const tri_trainer *t, int64_t n, share *s) {
-  int64_t room = n / world_of(t)->size + 1;
+  int64_t room = n / tri_world_of(t)->size + 1;
 
   *s = (share){0};
   TRI_TRY(TRI_ALLOC(s->prompt, room));
@@ -61,7 +59,7 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_generate_opt 
   gen.progress = show_progress;
   gen.progress_ctx = w;
   tri_halt_watch_begin(t->halt);
-  st = tri_sampler_generate(t->sampler, s->prompt, s->n, &gen, t->se->stream, mine);
+  st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &gen, t->se->stream, mine);
   st = tri_halt_watch_end(t->halt, st, &cause);
   *halted = cause != TRI_HALT_NOT;
   return st;
@@ -85,10 +83,11 @@ static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt 
     goto done;
   }
   reward = tri_trace_phase(t->se->device->trace, "reward");
-  TRI_TRY_DONE(tri_agree(world_of(t),
-                         tri_answers_reward(&mine, s->example, tri_source_tokenizer(t->source), t->reward)));
+  TRI_TRY_DONE(tri_agree(
+      tri_world_of(t),
+      tri_answers_reward(&mine, s->example, tri_source_tokenizer(t->learner[TRI_POLICY].source), t->reward)));
   tri_trace_end(t->se->device->trace, reward, NULL);
-  TRI_TRY_DONE(tri_rollout_exchange(&mine, world_of(t), out));
+  TRI_TRY_DONE(tri_rollout_exchange(&mine, tri_world_of(t), out));
   tri_metric_end(t->metrics, w.phase);
 done:
   tri_rollout_free(&mine);
@@ -101,11 +100,12 @@ static tri_status generate(tri_trainer *t, tri_rollout *out) {
   share             s;
   tri_status        st = make_share(t, n, &s);
 
-  for (int64_t k = world_of(t)->rank; st == TRI_OK && k < n; k += world_of(t)->size) {
-    int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, t->count.cursor + k);
+  for (int64_t k = tri_world_of(t)->rank; st == TRI_OK && k < n; k += tri_world_of(t)->size) {
+    int64_t i = tri_dataset_at(t->data, c->run.seed, c->data.shuffle, t->progress.cursor + k);
     add_to_share(&s, tri_dataset_get(t->data, i));
   }
-  if (st == TRI_OK) st = answer(t, &s, &t->gen, (work){t, "rollout", 0, t->samples, t->samples}, out);
+  if (st == TRI_OK)
+    st = answer(t, &s, &t->sampling.step, (work){t, "rollout", 0, t->plan.samples, t->plan.samples}, out);
   free_share(&s);
   return st;
 }
@@ -146,7 +146,8 @@ static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
                     "data.train (counted from 0)",
                     t->cfg->rollout.replay, (long long)step, g, (long long)r->prompt_id[g * r->group]);
   }
-  TRI_TRY_DONE(tri_answers_reward(r, example, tri_source_tokenizer(t->source), t->reward));
+  TRI_TRY_DONE(
+      tri_answers_reward(r, example, tri_source_tokenizer(t->learner[TRI_POLICY].source), t->reward));
   for (int q = 0; q < r->n_seq; q++) {
     if (isnan(brought[q])) continue;
     r->reward[q] = brought[q];
@@ -163,40 +164,40 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
   const tri_config *c = t->cfg;
   const char       *name[TRI_CONFIG_REWARDS];
   tri_replay_opt    opt = {.group = (int)c->algo.num_generations,
-                           .max_answers = (int)t->samples,
+                           .max_answers = (int)t->plan.samples,
                            .max_line_bytes = c->data.max_line_bytes,
-                           .vocab = tri_source_shape(t->source)->V,
+                           .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
                            .max_response = c->rollout.max_response_length,
                            .n_reward = c->reward.n,
                            .reward_name = name};
 
   for (int i = 0; i < c->reward.n; i++) name[i] = tri_reward_set_name(t->reward, i);
   TRI_TRY(tri_rollout_file_read(c->rollout.replay, step, &opt, 0, 1, out));
-  if (out->n_seq != t->samples)
+  if (out->n_seq != t->plan.samples)
     TRI_FAIL(TRI_EINPUT, "%s: step %lld has %d lines, the deck says %lld = %lld prompts x %lld generations",
-             c->rollout.replay, (long long)step, out->n_seq, (long long)t->samples,
+             c->rollout.replay, (long long)step, out->n_seq, (long long)t->plan.samples,
              (long long)c->rollout.rollout_batch_size, (long long)c->algo.num_generations);
   for (int q = 0; q < out->n_seq; q++)
-    if (out->start[q + 1] - out->start[q] > t->max_tokens)
+    if (out->start[q + 1] - out->start[q] > t->plan.max_tokens)
       TRI_FAIL(TRI_EINPUT,
                "%s: step %lld, answer %d has %lld tokens, more than any line had at the start (%lld)",
                c->rollout.replay, (long long)step, q, (long long)(out->start[q + 1] - out->start[q]),
-               (long long)t->max_tokens);
+               (long long)t->plan.max_tokens);
   return reward_replay(t, step, out);
 }
 
 /* The next train_batch_size examples. */
 static tri_status demonstrations(tri_trainer *t, tri_rollout *out) {
-  int64_t n = t->samples, n_tok = 0;
+  int64_t n = t->plan.samples, n_tok = 0;
 
   for (int64_t k = 0; k < n; k++)
     n_tok += tri_dataset_get(t->data, tri_dataset_at(t->data, t->cfg->run.seed, t->cfg->data.shuffle,
-                                                     t->count.cursor + k))
+                                                     t->progress.cursor + k))
                  ->n_token;
   TRI_TRY(tri_rollout_make((int)n, n_tok, 1, 0, out));
   for (int64_t k = 0; k < n; k++) {
     const tri_example *e = tri_dataset_get(
-        t->data, tri_dataset_at(t->data, t->cfg->run.seed, t->cfg->data.shuffle, t->count.cursor + k));
+        t->data, tri_dataset_at(t->data, t->cfg->run.seed, t->cfg->data.shuffle, t->progress.cursor + k));
     out->prompt_id[k] = e->id;
     out->prompt_len[k] = e->n_prompt;
     out->start[k + 1] = out->start[k] + e->n_token;
@@ -206,8 +207,8 @@ static tri_status demonstrations(tri_trainer *t, tri_rollout *out) {
 }
 
 tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out) {
-  if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) return tri_agree(world_of(t), demonstrations(t, out));
-  if (t->cfg->rollout.replay) return tri_agree(world_of(t), replay(t, step, out));
+  if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) return tri_agree(tri_world_of(t), demonstrations(t, out));
+  if (t->cfg->rollout.replay) return tri_agree(tri_world_of(t), replay(t, step, out));
   return generate(t, out);
 }
 
@@ -216,7 +217,7 @@ tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out) {
 /* Rank 0. Prompts and answers as text beside the tokens, where there is a tokenizer. */
 static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout *r, tri_rollout_text *text,
                                 tri_text *buf, int64_t *at) {
-  const tri_tokenizer *tok = tri_source_tokenizer(t->source);
+  const tri_tokenizer *tok = tri_source_tokenizer(t->learner[TRI_POLICY].source);
   const char          *name[TRI_CONFIG_REWARDS];
   char                 folder[TRI_CKPT_PATH_BYTES + 16];
 
@@ -250,7 +251,7 @@ tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) 
   tri_text          buf = {0};
   tri_status        st = TRI_OK;
 
-  if (world_of(t)->rank == 0) {
+  if (tri_world_of(t)->rank == 0) {
     st = TRI_ALLOC(text, r->n_seq);
     if (st == TRI_OK) st = TRI_ALLOC(at, 2 * (int64_t)r->n_seq + 1);
     if (st == TRI_OK) st = write_rollout(t, step, r, text, &buf, at);
@@ -258,9 +259,9 @@ tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r) 
   TRI_FREE(text);
   TRI_FREE(at);
   tri_text_free(&buf);
-  st = tri_agree(world_of(t), st);
+  st = tri_agree(tri_world_of(t), st);
   if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
-  if (world_of(t)->rank == 0)
+  if (tri_world_of(t)->rank == 0)
     tri_log(TRI_LOG_WARN, "step %lld: the rollout is not saved: %s; the run goes on", (long long)step,
             tri_error_message());
   tri_error_clear();
@@ -287,17 +288,17 @@ typedef struct eval_sum {
 static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval_sum *sum) {
   tri_rollout all = {.store = &t->whole}, *r = &all;
   float       full = full_reward(t->cfg);
-  int64_t     each = t->eval_gen.group;
-  work        w = {t, "eval", begin * each, (end - begin) * each, t->eval_prompts * each};
+  int64_t     each = t->sampling.eval.group;
+  work        w = {t, "eval", begin * each, (end - begin) * each, t->plan.eval_prompts * each};
   share       s;
   tri_status  st;
 
   TRI_TRY(make_share(t, end - begin, &s));
-  for (int64_t k = begin + world_of(t)->rank; k < end; k += world_of(t)->size)
+  for (int64_t k = begin + tri_world_of(t)->rank; k < end; k += tri_world_of(t)->size)
     add_to_share(&s, tri_dataset_get(t->eval_data, k));
-  TRI_TRY_DONE(answer(t, &s, &t->eval_gen, w, r));
+  TRI_TRY_DONE(answer(t, &s, &t->sampling.eval, w, r));
   if (tri_halt_decided(t->halt)) goto done;
-  tri_answers_failed(r, t->reward, world_of(t)->rank == 0);
+  tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0);
   for (int q = 0; q < r->n_seq; q++) {
     sum->reward += (double)r->reward[q];
     sum->pass += r->reward[q] >= full;
@@ -315,12 +316,13 @@ tri_status tri_evaluate(tri_trainer *t) {
   tri_halt_cause halt;
 
   TRI_TRY(tri_halt_ask(t->halt, &halt));
-  for (int64_t at = 0; at < t->eval_prompts && !tri_halt_decided(t->halt); at += t->eval_at_once) {
-    int64_t end = at + t->eval_at_once < t->eval_prompts ? at + t->eval_at_once : t->eval_prompts;
+  for (int64_t at = 0; at < t->plan.eval_prompts && !tri_halt_decided(t->halt); at += t->plan.eval_at_once) {
+    int64_t end =
+        at + t->plan.eval_at_once < t->plan.eval_prompts ? at + t->plan.eval_at_once : t->plan.eval_prompts;
     TRI_TRY(evaluate_some(t, at, end, &sum));
   }
-  t->eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
-  if (t->eval_due) return TRI_OK;
+  t->progress.eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
+  if (t->progress.eval_due) return TRI_OK;
   tri_metric_add(t->metrics, "eval_reward_mean", TRI_METRIC_RANK0, sum.reward / sum.answers);
   tri_metric_add(t->metrics, "eval_pass_at_1", TRI_METRIC_RANK0, sum.pass / sum.answers);
   tri_metric_add(t->metrics, "eval_response_length_mean_tokens", TRI_METRIC_RANK0, sum.length / sum.answers);

@@ -28,7 +28,7 @@ void tri_report_rollout(tri_trainer *t, const tri_rollout *r) {
   mean /= r->n_seq;
   for (int q = 0; (t->algo->needs & TRI_NEEDS_ANSWERS) && q < r->n_seq; q++)
     square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
-  t->count.tokens += tokens;
+  t->progress.tokens += tokens;
   tri_metric_add(t->metrics, "tokens", TRI_METRIC_RANK0, (double)tokens);
   if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) return;
   tri_metric_add(t->metrics, "reward_mean", TRI_METRIC_RANK0, mean);

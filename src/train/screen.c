@@ -96,7 +96,7 @@ static tri_status print_ranks(const tri_trainer *t) {
 }
 
 static int64_t parameters(const tri_trainer *t) {
-  const tri_params_opt *o = tri_params_options(tri_model_params(t->policy));
+  const tri_params_opt *o = tri_params_options(tri_model_params(t->learner[TRI_POLICY].model));
   int64_t               n = 0;
 
   for (int u = 0; u < o->n_unit; u++)
@@ -117,14 +117,14 @@ static tri_status say_memory(const tri_trainer *t) {
   if (st == TRI_OK) tri_log_table(TRI_LOG_DETAIL, table.data);
   tri_text_free(&table);
   TRI_TRY(st);
-  if (t->sampler) snprintf(rollout, sizeof rollout, "rollout %.1f, ", (double)sum.rollout / unit);
+  if (t->sampling.sampler) snprintf(rollout, sizeof rollout, "rollout %.1f, ", (double)sum.rollout / unit);
   tri_log(TRI_LOG_INFO, "memory per rank: %.1f %s (%slearn %.1f, state %.1f)", (double)sum.planned / unit,
           large ? "GiB" : "MiB", rollout, (double)sum.learn / unit, (double)sum.state / unit);
   return TRI_OK;
 }
 
 static tri_status say_model(const tri_trainer *t) {
-  const tri_model_shape *sh = tri_source_shape(t->source);
+  const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
   double                 n = (double)parameters(t);
   char                   type[TRI_CKPT_PATH_BYTES];
 
@@ -139,7 +139,7 @@ static tri_status say_plan(const tri_trainer *t) {
 
   SAY("shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
       tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
-  SAY("%s", t->batch.equation);
+  SAY("%s", t->plan.batch.equation);
   return TRI_OK;
 }
 
@@ -154,8 +154,8 @@ tri_status tri_screen_start(tri_trainer *t) {
   const tri_device  *d = t->se->device;
   char               output[TRI_CKPT_PATH_BYTES];
 
-  SAY("trireme " TRI_VERSION ": %s, %lld step%s, output %s", t->algo->name, (long long)t->steps,
-      t->steps == 1 ? "" : "s", shown(t->cfg->run.output, PATH_COLUMNS, output));
+  SAY("trireme " TRI_VERSION ": %s, %lld step%s, output %s", t->algo->name, (long long)t->plan.steps,
+      t->plan.steps == 1 ? "" : "s", shown(t->cfg->run.output, PATH_COLUMNS, output));
   SAY("ranks: %d on %d node%s (%s), data_parallel_size = %d; collectives: %s", rt->world_size, rt->nodes,
       plural(rt->nodes), rt->launcher, rt->world_size, t->se->comm[TRI_WORLD]->ops->name);
   SAY("device: %s%s%s, %d thread%s each", d->ops->name, d->model[0] ? " " : "", d->model, t->se->threads,
@@ -168,10 +168,10 @@ tri_status tri_screen_start(tri_trainer *t) {
 
 /* How long the rest will take, as the steps so far; NaN: not known yet. */
 static double left_s(const tri_trainer *t, int64_t step) {
-  int64_t done = step - t->first_step;
-  double  began_s = t->screen.loop_s > 0 ? t->screen.loop_s : t->start_s;
+  int64_t done = step - t->progress.first_step;
+  double  began_s = t->screen.loop_s > 0 ? t->screen.loop_s : t->progress.start_s;
 
-  return done > 0 ? (tri_now_s() - began_s) / (double)done * (double)(t->steps - step) : NAN;
+  return done > 0 ? (tri_now_s() - began_s) / (double)done * (double)(t->plan.steps - step) : NAN;
 }
 
 static const char *duration(double s, char out[TRI_CELL_BYTES]) {
@@ -182,27 +182,27 @@ static const char *duration(double s, char out[TRI_CELL_BYTES]) {
 
 /* Draws the live line, at most 79 columns; what: the phase and how far it is. */
 static bool draw_live(const tri_trainer *t, const char *what) {
-  int64_t step = t->count.step < t->steps ? t->count.step + 1 : t->steps;
+  int64_t step = t->progress.step < t->plan.steps ? t->progress.step + 1 : t->plan.steps;
   char    at[TRI_CELL_BYTES], score[TRI_CELL_BYTES] = "-", rate[TRI_CELL_BYTES] = "-", left[TRI_CELL_BYTES],
                            line[160];
 
-  tri_cell_steps(step, t->steps, 10, at);
+  tri_cell_steps(step, t->plan.steps, 10, at);
   if (!isnan(t->screen.score)) tri_cell_number(t->screen.score, 6, score);
   if (!isnan(t->screen.rate)) tri_cell_count(t->screen.rate, 6, rate);
   snprintf(line, sizeof line, "step %s  %-8s  %s %s  %s tok/s  %s left", at, what,
            t->algo->needs & TRI_NEEDS_ANSWERS ? "reward" : "loss", score, rate,
-           duration(left_s(t, t->count.step), left));
+           duration(left_s(t, t->progress.step), left));
   return tri_live_draw(line);
 }
 
 void tri_screen_phase(tri_trainer *t, const char *phase) {
-  int64_t step = t->count.step < t->steps ? t->count.step + 1 : t->steps;
+  int64_t step = t->progress.step < t->plan.steps ? t->progress.step + 1 : t->plan.steps;
 
   t->screen.answers = -1;
   if (!is_first(t)) return;
-  if (draw_live(t, phase) || t->count.step > t->first_step || t->screen.rows > 0) return;
+  if (draw_live(t, phase) || t->progress.step > t->progress.first_step || t->screen.rows > 0) return;
   /* Without a live line a long first step would look like none. */
-  tri_log(TRI_LOG_INFO, "step %lld/%lld: %s ...", (long long)step, (long long)t->steps, phase);
+  tri_log(TRI_LOG_INFO, "step %lld/%lld: %s ...", (long long)step, (long long)t->plan.steps, phase);
 }
 
 void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t all) {
@@ -258,7 +258,7 @@ static int fit_columns(const tri_trainer *t, tri_column column[N_ROWS], int of[N
       column[n] = rows[i].column;
       of[n++] = i;
     }
-  wide = snprintf(steps, sizeof steps, "%lld/%lld", (long long)t->steps, (long long)t->steps);
+  wide = snprintf(steps, sizeof steps, "%lld/%lld", (long long)t->plan.steps, (long long)t->plan.steps);
   column[STEP].width = wide > 7 ? wide : 7;
   column[STEP].least = column[STEP].width < STEP_LEAST ? column[STEP].width : STEP_LEAST;
   tri_columns_fit(column, n, TRI_SCREEN_COLUMNS);
@@ -267,10 +267,10 @@ static int fit_columns(const tri_trainer *t, tri_column column[N_ROWS], int of[N
 
 static void put_cell(const tri_trainer *t, int64_t step, int row, int width, char out[TRI_CELL_BYTES]) {
   if (row == STEP)
-    tri_cell_steps(step, t->steps, width, out);
+    tri_cell_steps(step, t->plan.steps, width, out);
   else if (row == TIME)
-    tri_cell_duration(tri_now_s() - t->start_s, out);
-  else if (row == LEFT && step > t->first_step)
+    tri_cell_duration(tri_now_s() - t->progress.start_s, out);
+  else if (row == LEFT && step > t->progress.first_step)
     tri_cell_duration(left_s(t, step), out);
   else if (rows[row].metric && tri_metric_has(t->metrics, rows[row].metric))
     rows[row].cell(tri_metric_get(t->metrics, rows[row].metric), width, out);
@@ -282,7 +282,8 @@ static void put_cell(const tri_trainer *t, int64_t step, int row, int width, cha
 static bool is_due(const tri_trainer *t, int64_t step) {
   int64_t every = t->cfg->run.log_every;
 
-  return every <= 1 || step % every == 0 || step == t->steps || tri_metric_has(t->metrics, "eval_pass_at_1");
+  return every <= 1 || step % every == 0 || step == t->plan.steps ||
+         tri_metric_has(t->metrics, "eval_pass_at_1");
 }
 
 /* The row of a step, made at its end; it may be shown later, when the run stops there. */
@@ -361,9 +362,9 @@ void tri_screen_halt(tri_trainer *t, int64_t step) {
   if (!is_first(t)) return;
   show_row(t);
   tri_log(TRI_LOG_INFO,
-          t->eval_due            ? "%s: the evaluation after step %lld is given up; the resumed run makes it"
-          : t->count.step < step ? "%s: step %lld is given up"
-                                 : "%s: stopping after step %lld",
+          t->progress.eval_due ? "%s: the evaluation after step %lld is given up; the resumed run makes it"
+          : t->progress.step < step ? "%s: step %lld is given up"
+                                    : "%s: stopping after step %lld",
           tri_halt_words(t->halt), (long long)step);
 }
 
@@ -371,7 +372,7 @@ void tri_screen_idle(const tri_trainer *t, int64_t done) {
   tri_log(TRI_LOG_INFO,
           "nothing to do: the checkpoint is after step %lld, train.steps is %lld; more steps go on, "
           "run.resume: never or another run.output starts anew",
-          (long long)done, (long long)t->steps);
+          (long long)done, (long long)t->plan.steps);
 }
 
 void tri_screen_end(const tri_trainer *t, tri_train_end end) {
@@ -382,9 +383,10 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   if (!is_first(t)) return;
   tri_live_draw(NULL);
   tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s%s", end == TRI_TRAIN_FINISHED ? "done" : "stopped",
-          (long long)t->count.step, plural(t->count.step), duration(tri_now_s() - t->start_s, spent),
+          (long long)t->progress.step, plural(t->progress.step),
+          duration(tri_now_s() - t->progress.start_s, spent),
           end == TRI_TRAIN_FINISHED ? "" : "; to be resumed");
-  snprintf(latest, sizeof latest, "%s/LATEST", t->folder);
+  snprintf(latest, sizeof latest, "%s/LATEST", t->run.folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);
   tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", output);
   if (t->timeline && tri_timeline_words(t->timeline, &trace) == TRI_OK && trace.len)

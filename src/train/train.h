@@ -1,4 +1,4 @@
-/* train.h - the loop: generate, score, learn. */
+/* train.h - a training run: what it has open, and who of this room does what with it. */
 #ifndef TRI_TRAIN_H
 #define TRI_TRAIN_H
 
@@ -9,22 +9,41 @@
 #include "config/batch_plan.h"
 #include "config/config.h"
 #include "generate/sampler.h"
-#include "io/model/source.h"
+#include "learner.h"
 #include "report/health.h"
 #include "report/metrics.h"
 #include "report/timeline.h"
 #include "reward/answers.h"
-#include "state/optim.h"
+#include "run/run.h"
 
-/* All there is to carry over to a resumed run. */
-typedef struct tri_counters {
-  int64_t step;          /* finished */
-  int64_t update;        /* optimizer steps taken or skipped */
-  int64_t skipped_steps; /* optimizer steps left out because the gradient was not finite */
+/* How far the run is. The first four are carried over to a resumed one. */
+typedef struct tri_progress {
+  int64_t step; /* finished */
   int64_t failed_saves;
-  int64_t tokens; /* trained */
-  int64_t cursor; /* lines of data taken, over all passes: the next one's position */
-} tri_counters;
+  int64_t tokens;                 /* trained */
+  int64_t cursor;                 /* lines of data taken, over all passes: the next one's position */
+  int64_t first_step, saved_step; /* the step this process began after; of the newest checkpoint in the run's
+                                   * folder, -1: none that counts */
+  double  start_s, last_save_s;   /* when, as tri_now_s */
+  bool    eval_due;               /* an evaluation was given up, and its line waits for it */
+} tri_progress;
+
+/* How many: settled when the inputs are known. */
+typedef struct tri_step_plan {
+  tri_batch_plan batch;
+  int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
+  int64_t max_tokens;                   /* of one sequence */
+  int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
+} tri_step_plan;
+
+/* How answers are made, and log-probabilities with them. */
+typedef struct tri_sampling {
+  tri_sampler     *sampler; /* NULL: this run generates nothing */
+  tri_generate_opt step, eval;
+  tri_stop_rule    stop_rule;
+  int              mode;            /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
+  float            inv_temperature; /* of log-probabilities, in sampling and in the loss */
+} tri_sampling;
 
 /* What screen.c keeps between rows. */
 typedef struct tri_screen {
@@ -40,51 +59,31 @@ typedef struct tri_screen {
 typedef struct tri_trainer {
   const tri_config *cfg;
   tri_session      *se;
-  tri_source       *source, *ref_source; /* the starting policy; the reference, NULL unless kl_coef > 0 */
-  tri_model        *policy, *ref;
-  tri_sampler      *sampler;
-  tri_feed         *feed;
-  tri_dataset      *data, *eval_data;
+  tri_run           run;
+  tri_progress      progress;
+  tri_step_plan     plan;
+  tri_learner       learner[TRI_ROLE_COUNT];
   const tri_algo   *algo;
-  bool              ref_resumed; /* ref_source is the checkpoint resumed from, whose /reference counts */
-  tri_reward_set   *reward;
+  tri_sampling      sampling;
+  tri_feed         *feed;
+  tri_dataset      *data, *eval_data; /* NULL: the deck names none */
+  tri_reward_set   *reward;           /* the same */
+  tri_rollout_store whole;     /* for a step's sequences, or an evaluation's, which comes between steps */
+  tri_rollout_store mine;      /* for this rank's answers before the exchange */
+  double           *token_sum; /* host; where log-probabilities of tokens are added up over ranks, or NULL */
+  tri_carried       carried;   /* rank 0 has the bytes */
   tri_metrics      *metrics;
   tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
-  tri_batch_plan    batch;
-  tri_lr_opt        lr;
-  tri_generate_opt  gen, eval_gen;
-  tri_stop_rule     stop_rule;
-  int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
-  int64_t max_tokens;                   /* of one sequence, as planned */
-  int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
-  tri_rollout_store whole; /* for a step's sequences, or an evaluation's answers, which comes between steps */
-  tri_rollout_store mine;  /* for this rank's answers before the exchange */
-  double           *token_sum; /* host; where log-probabilities of tokens are added up over ranks, or NULL */
-  int               sampler_mode;    /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
-  float             inv_temperature; /* of log-probabilities, in sampling and in the loss */
   tri_health        health;
-  tri_counters      count;
   tri_halt         *halt;
-  tri_carried       carried; /* rank 0 has the bytes */
-  double            start_s, last_save_s;
-  int64_t           saved_step; /* of the newest checkpoint in folder; -1: none that counts */
-  int64_t           first_step; /* the step this process began after */
-  char              folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
-  char              resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
-  char        model[TRI_CKPT_PATH_BYTES]; /* what model.path and model.ref_path mean; "": not asked for */
-  char        ref_model[TRI_CKPT_PATH_BYTES];
-  tri_text    deck;        /* as used */
-  tri_text    deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
-  int64_t     data_lines, data_hash; /* of data.train, 0 without it */
-  int         lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
-  tri_faults *faults;                /* borrowed; of a check, else NULL */
-  bool        eval_due;              /* an evaluation was given up, and its line waits for it */
-  tri_screen  screen;                /* what it remembers */
+  tri_screen        screen;
 } tri_trainer;
+
+static inline tri_comm *tri_world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
 
 /* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */
 typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE } tri_train_end;
-/* Collective over world. Runs steps count.step + 1 .. steps. */
+/* Collective over world. Runs steps progress.step + 1 .. plan.steps. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
 extern const char *const tri_train_devices[]; /* trainer.c: the words of tri_config_device */
@@ -93,8 +92,8 @@ extern const char *const tri_train_devices[]; /* trainer.c: the words of tri_con
 typedef struct tri_longest {
   int64_t learn, prompt;
 } tri_longest;
-/* Collective over world. Opens rewards, model, reference and data, and plans steps and batches. With
- * t->faults each fault is added there, the rest is looked at too, and *l is set where none was added. */
+/* Collective over world. Opens rewards, sources of models and data, and plans steps and batches. With
+ * t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, tri_longest *l);
 
 /* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
@@ -115,7 +114,7 @@ bool tri_collect_due(const tri_trainer *t, int64_t step);
 /* Collective over world. Rank 0 writes the step's rollout. */
 TRI_CHECKED tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r);
 /* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the run is told
- * to stop meanwhile, nothing, and t->eval_due says so. */
+ * to stop meanwhile, nothing, and t->progress.eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
 /* report.c. Not collective: numbers of the whole rollout, which every rank holds, into the metrics. */
@@ -124,33 +123,12 @@ void tri_report_rollout(tri_trainer *t, const tri_rollout *r);
  * own context and other programs' memory are in it. */
 TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens);
 
-/* state.c. Collective over world. A checkpoint of step count.step. Failure is reported and counted, *saved
+/* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
  * false. */
 TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
-/* Collective over world. Sets t->resume to the checkpoint that run.resume means, every byte of it verified.
- */
-TRI_CHECKED tri_status tri_state_find(tri_trainer *t);
-/* Not collective. The same without any change to the folder; and whether it could be written. Adds to
- * t->faults. */
-TRI_CHECKED tri_status tri_state_look(tri_trainer *t);
-/* Collective over world, after tri_inputs_open. TRI_ECONFIG where a model, a replay or data is one of the
- * files that a run which starts anew in an older one's folder sets aside first. */
-TRI_CHECKED tri_status tri_state_check_aside(tri_trainer *t);
-/* Not collective. Does the path lie in what a run that starts anew in run.output sets aside? */
-bool tri_state_would_move(const tri_config *c, const char *path);
-/* Collective over world. Weights from the source, and all other state where the source is the checkpoint to
- * resume. */
+/* Collective over world. Every learner's weights from its source; where the run goes on from a checkpoint,
+ * all other state from there. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
-
-/* resume.c. Collective over world. Compares a resumed run with its checkpoint: the algorithm, the deck as
- * used `now`, the lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
-TRI_CHECKED tri_status tri_resume_compare(tri_trainer *t, const tri_config *now);
-/* Not collective. The deck.step-NNNNNNNN.yaml of steps above `after` in the folder get a suffix, or go
- * (NULL). */
-TRI_CHECKED tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix);
-/* Not collective. Whether there are any of them; none where there is no folder. TRI_EFILE: it cannot be
- * read. */
-TRI_CHECKED tri_status tri_resume_has_decks(const char *folder, bool *has);
 
 /* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */

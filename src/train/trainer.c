@@ -9,7 +9,7 @@
 const char *const tri_train_devices[] = {"auto", "cpu", "cuda"};
 
 static bool is_rl(const tri_config *c) { return c->algo.row->needs & TRI_NEEDS_ANSWERS; }
-static bool generates(const tri_trainer *t) {
+static bool wants_sampler(const tri_trainer *t) {
   return (is_rl(t->cfg) && !t->cfg->rollout.replay) || t->cfg->eval.steps > 0;
 }
 
@@ -18,14 +18,15 @@ static bool generates(const tri_trainer *t) {
 static void set_options(tri_trainer *t) {
   const tri_config *c = t->cfg;
 
-  t->inv_temperature = is_rl(c) && c->rollout.temperature > 0 ? 1.0f / (float)c->rollout.temperature : 1.0f;
-  t->gen = (tri_generate_opt){
+  t->sampling.inv_temperature =
+      is_rl(c) && c->rollout.temperature > 0 ? 1.0f / (float)c->rollout.temperature : 1.0f;
+  t->sampling.step = (tri_generate_opt){
       .rule = {(float)c->rollout.temperature, (float)c->rollout.top_p, (int)c->rollout.top_k, c->run.seed},
       .max_new = c->rollout.max_response_length,
       .group = (int)c->algo.num_generations};
-  t->eval_gen = t->gen;
-  t->eval_gen.rule = (tri_sample_rule){(float)c->eval.temperature, 1.0f, 0, c->run.seed};
-  t->eval_gen.group = (int)c->eval.num_generations;
+  t->sampling.eval = t->sampling.step;
+  t->sampling.eval.rule = (tri_sample_rule){(float)c->eval.temperature, 1.0f, 0, c->run.seed};
+  t->sampling.eval.group = (int)c->eval.num_generations;
 }
 
 /* ---- models ---- */
@@ -36,12 +37,13 @@ enum { EVAL_ANSWERS = 1024 }; /* chosen: generated together in an evaluation, if
 
 static void plan_eval(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  int64_t           most = at_least(t->samples, EVAL_ANSWERS) / c->eval.num_generations;
+  int64_t           most = at_least(t->plan.samples, EVAL_ANSWERS) / c->eval.num_generations;
 
   if (!t->eval_data) return;
-  t->eval_prompts = tri_dataset_count(t->eval_data);
-  if (c->eval.max_prompts && c->eval.max_prompts < t->eval_prompts) t->eval_prompts = c->eval.max_prompts;
-  t->eval_at_once = most < t->eval_prompts ? at_least(most, 1) : t->eval_prompts;
+  t->plan.eval_prompts = tri_dataset_count(t->eval_data);
+  if (c->eval.max_prompts && c->eval.max_prompts < t->plan.eval_prompts)
+    t->plan.eval_prompts = c->eval.max_prompts;
+  t->plan.eval_at_once = most < t->plan.eval_prompts ? at_least(most, 1) : t->plan.eval_prompts;
 }
 
 /* Answers of one rank in a step or an evaluation, whichever has more. */
@@ -50,7 +52,7 @@ static int64_t answers_here(const tri_trainer *t) {
 
   if (is_rl(t->cfg) && !t->cfg->rollout.replay)
     n = (t->cfg->rollout.rollout_batch_size + R - 1) / R * t->cfg->algo.num_generations;
-  return at_least(n, (t->eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
+  return at_least(n, (t->plan.eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
 
 /* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its
@@ -58,9 +60,9 @@ static int64_t answers_here(const tri_trainer *t) {
 static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_ledger       *ledger = t->se->ledger;
-  int64_t           eval = t->eval_at_once * c->eval.num_generations, most = l->learn,
+  int64_t           eval = t->plan.eval_at_once * c->eval.num_generations, most = l->learn,
           answer = l->prompt + c->rollout.max_response_length;
-  int64_t samples = at_least(c->rollout.replay ? 0 : t->samples, eval), mine = answers_here(t);
+  int64_t samples = at_least(c->rollout.replay ? 0 : t->plan.samples, eval), mine = answers_here(t);
 
   if (t->eval_data) most = at_least(most, answer);
   if (samples > INT32_MAX / 2)
@@ -72,16 +74,17 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
         tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
   if (mine)
     TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
-  if ((c->algo.opt.kl_where == TRI_KL_IN_LOSS || !t->ref) && !c->rollout.save_every) return TRI_OK;
+  if ((c->algo.opt.kl_where == TRI_KL_IN_LOSS || !t->learner[TRI_REFERENCE].model) && !c->rollout.save_every)
+    return TRI_OK;
   return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
-                        (size_t)(t->samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
+                        (size_t)(t->plan.samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
 /* Collective over world. Answers decoded at once by a rank: what a step or an evaluation gives it, as far as
  * half of its memory goes. */
 static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_t *out) {
   const tri_config      *c = t->cfg;
-  const tri_model_shape *sh = tri_source_shape(t->source);
+  const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
   int64_t                n = at_least(answers_here(t), 1), each;
   size_t                 bytes_free, bytes_total;
   int                    sharers;
@@ -100,50 +103,71 @@ static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_
   return TRI_OK;
 }
 
+/* Tokens and rows of one batch, at most: of a pass of learning, of decoding, of a prefill. */
+typedef struct batch_room {
+  int64_t learn, learn_rows, decode, prefill;
+} batch_room;
+
+/* Collective over world. */
+static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room *b) {
+  const tri_config *c = t->cfg;
+  int64_t           micro = t->plan.batch.micro_batch_size;
+
+  *b = (batch_room){.learn = micro ? micro * l->learn : c->train.max_tokens_per_gpu};
+  if (b->learn < l->learn)
+    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
+             (long long)b->learn, (long long)l->learn);
+  b->learn_rows = b->learn;
+  if (is_rl(c) && micro && !c->rollout.replay) b->learn_rows = micro * c->rollout.max_response_length;
+  if (!wants_sampler(t)) return TRI_OK;
+  TRI_TRY(plan_decode(t, l, &b->decode));
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* memory differs by node */
+  b->prefill = tri_sampler_prefill(b->decode, l->prompt);
+  return TRI_OK;
+}
+
+/* The policy also generates. */
+static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b,
+                             const tri_longest *longest) {
+  const tri_config *c = t->cfg;
+  bool              rollout = l == &t->learner[TRI_POLICY] && wants_sampler(t);
+  tri_model_opt     mo = {.shape = tri_source_shape(l->source),
+                          .dtype = c->model.dtype,
+                          .plan = c->shard.scope,
+                          .place = t->se->place,
+                          .train = l->train,
+                          .rollout = rollout,
+                          .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
+                          .max_tokens = b->learn,
+                          .max_learn_tokens = b->learn,
+                          .max_rows = b->learn_rows,
+                          .max_positions =
+                              at_least(longest->learn, longest->prompt + c->rollout.max_response_length),
+                          .label = l->name};
+
+  if (rollout) {
+    mo.max_tokens = at_least(b->learn, at_least(b->prefill, b->decode));
+    mo.max_rows = at_least(b->learn_rows, b->decode);
+  }
+  return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
+}
+
+/* Collective over world. All that holds planned memory. */
 static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_session      *se = t->se;
-  int64_t           learn = c->train.max_tokens_per_gpu, decode = 0, prefill = 0, rows;
+  batch_room        b;
 
-  if (t->batch.micro_batch_size) learn = t->batch.micro_batch_size * l->learn;
-  if (learn < l->learn)
-    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
-             (long long)learn, (long long)l->learn);
   plan_eval(t);
-  if (generates(t)) {
-    TRI_TRY(plan_decode(t, l, &decode));
-    TRI_TRY(tri_host_bcast(se->comm[TRI_WORLD], &decode, sizeof decode, 0)); /* memory differs by node */
-    prefill = tri_sampler_prefill(decode, l->prompt);
-  }
-  rows = learn;
-  if (is_rl(c) && t->batch.micro_batch_size && !c->rollout.replay)
-    rows = t->batch.micro_batch_size * c->rollout.max_response_length;
-  tri_model_opt mo = {.shape = tri_source_shape(t->source),
-                      .dtype = c->model.dtype,
-                      .plan = c->shard.scope,
-                      .place = se->place,
-                      .train = true,
-                      .rollout = generates(t),
-                      .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
-                      .max_tokens = at_least(learn, at_least(prefill, decode)),
-                      .max_learn_tokens = learn,
-                      .max_rows = at_least(rows, decode),
-                      .max_positions = at_least(l->learn, l->prompt + c->rollout.max_response_length),
-                      .label = "policy"};
-  TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &t->policy));
-  if (t->ref_source) {
-    mo.shape = tri_source_shape(t->ref_source);
-    mo.train = mo.rollout = false;
-    mo.max_tokens = learn;
-    mo.max_rows = rows;
-    mo.label = "reference";
-    TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &t->ref));
-  }
-  TRI_TRY(tri_feed_open(se->device, se->ledger, learn, rows, &t->feed));
+  TRI_TRY(plan_batches(t, l, &b));
+  for (int i = 0; i < TRI_ROLE_COUNT; i++)
+    if (t->learner[i].source) TRI_TRY(open_model(t, &t->learner[i], &b, l));
+  TRI_TRY(tri_feed_open(se->device, se->ledger, b.learn, b.learn_rows, &t->feed));
   TRI_TRY(plan_rollouts(t, l));
-  if (!generates(t)) return TRI_OK;
-  tri_sampler_opt so = {(int)decode, l->prompt, c->rollout.max_response_length, prefill, answers_here(t)};
-  return tri_sampler_open(se->device, se->ledger, t->policy, c->model.dtype, &so, &t->sampler);
+  if (!wants_sampler(t)) return TRI_OK;
+  tri_sampler_opt so = {(int)b.decode, l->prompt, c->rollout.max_response_length, b.prefill, answers_here(t)};
+  return tri_sampler_open(se->device, se->ledger, t->learner[TRI_POLICY].model, c->model.dtype, &so,
+                          &t->sampling.sampler);
 }
 
 /* Collective over world. The deck as used: with the numbers that followed from others and do not depend on
@@ -151,11 +175,11 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
 static tri_status settle_deck(tri_trainer *t) {
   tri_config used = *t->cfg;
 
-  used.train.steps = t->steps;
+  used.train.steps = t->plan.steps;
   used.train.epochs = 0;
-  used.train.train_batch_size = t->batch.train_batch_size;
-  TRI_TRY(tri_config_print(&used, &t->deck));
-  return tri_resume_compare(t, &used);
+  used.train.train_batch_size = t->plan.batch.train_batch_size;
+  TRI_TRY(tri_config_print(&used, &t->run.deck));
+  return tri_run_compare(&t->run, tri_source_checkpoint(t->learner[TRI_POLICY].source), &used);
 }
 
 /* Collective over world. Where products depend on the number of rows, old log-probabilities are computed
@@ -164,16 +188,16 @@ static tri_status check_sampler(tri_trainer *t) {
   tri_comm  *world = t->se->comm[TRI_WORLD];
   tri_status st;
 
-  t->sampler_mode = t->cfg->run.sampler;
-  if (!is_rl(t->cfg) || t->sampler_mode != TRI_CONFIG_EXACT) return TRI_OK;
-  st = tri_agree(world, tri_model_check(t->policy, t->se->stream));
+  t->sampling.mode = t->cfg->run.sampler;
+  if (!is_rl(t->cfg) || t->sampling.mode != TRI_CONFIG_EXACT) return TRI_OK;
+  st = tri_agree(world, tri_model_check(t->learner[TRI_POLICY].model, t->se->stream));
   if (st != TRI_EDEVICE) return st;
   /* A device that failed is not one whose rows vary: it fails again here. */
   TRI_TRY(tri_agree(world, t->se->device->ops->stream_sync(t->se->stream)));
   if (world->rank == 0)
     tri_log(TRI_LOG_WARN, "run.sampler: exact becomes rescore in this run: %s", tri_error_message());
   tri_error_clear();
-  t->sampler_mode = TRI_CONFIG_RESCORE;
+  t->sampling.mode = TRI_CONFIG_RESCORE;
   return TRI_OK;
 }
 
@@ -203,41 +227,50 @@ static tri_status open_halt(tri_trainer *t) {
   return tri_halt_open(t->se->comm[TRI_WORLD], &opt, &t->halt);
 }
 
-static tri_status begin(const tri_config *cfg, tri_session *se, tri_trainer *t) {
+static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *t) {
   *t = (tri_trainer){.cfg = cfg,
                      .se = se,
-                     .start_s = tri_now_s(),
-                     .last_save_s = tri_now_s(),
-                     .saved_step = -1,
-                     .lock = -1,
+                     .progress = {.start_s = tri_now_s(), .last_save_s = tri_now_s(), .saved_step = -1},
                      .screen = {.score = NAN, .rate = NAN}};
-  if ((size_t)snprintf(t->folder, sizeof t->folder, "%s/checkpoints", cfg->run.output) >=
-      sizeof t->folder - 64)
-    TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
+  memcpy(t->learner, tri_learner_roles, sizeof t->learner);
+  TRI_TRY(tri_run_open(cfg, tri_world_of(t), faults, &t->run));
   set_options(t);
   return TRI_OK;
 }
 
-#define NOTE(call) TRI_TRY(tri_error_note(call, t->faults))
+/* Of the models, what a run that starts anew would move out of its own way; a checkpoint's are in it. */
+static tri_status check_aside(const tri_trainer *t) {
+  const tri_config   *c = t->cfg;
+  const tri_learner  *policy = &t->learner[TRI_POLICY], *ref = &t->learner[TRI_REFERENCE];
+  bool                anew = !t->run.resume[0];
+  const tri_run_input input[] = {{policy->key, anew ? policy->path : NULL},
+                                 {"model.config", anew ? c->model.config : NULL},
+                                 {"model.tokenizer", anew ? c->model.tokenizer : NULL},
+                                 {ref->key, ref->path}};
+
+  return tri_run_check_aside(&t->run, input, sizeof input / sizeof *input);
+}
+
+#define NOTE(call) TRI_TRY(tri_error_note(call, faults))
 
 tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *out) {
   tri_trainer *t = out;
   tri_longest  l = {0};
   int64_t      before;
 
-  TRI_TRY(begin(cfg, se, t));
-  t->faults = faults;
+  TRI_TRY(begin(cfg, se, faults, t));
   if (se->pretended) {
-    TRI_TRY(tri_state_look(t));
+    TRI_TRY(tri_run_look(&t->run));
   } else {
-    TRI_TRY(tri_state_find(t));
+    TRI_TRY(tri_run_claim(&t->run));
+    TRI_TRY(tri_run_find(&t->run));
     TRI_TRY(open_halt(t));
   }
   before = faults ? faults->n : 0;
   TRI_TRY(tri_inputs_open(t, &l));
   if (faults && faults->n > before)
-    return t->resume[0] ? tri_faults_miss(faults, "what changed since the checkpoint") : TRI_OK;
-  NOTE(tri_state_check_aside(t));
+    return t->run.resume[0] ? tri_faults_miss(faults, "what changed since the checkpoint") : TRI_OK;
+  NOTE(check_aside(t));
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
   return TRI_OK;
@@ -248,28 +281,23 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
 
   TRI_TRY(tri_trainer_plan(cfg, se, NULL, t));
   TRI_TRY(tri_session_take_memory(se));
-  TRI_TRY(tri_model_start(t->policy, se->stream));
-  if (t->ref) TRI_TRY(tri_model_start(t->ref, se->stream));
+  for (int i = 0; i < TRI_ROLE_COUNT; i++)
+    if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load(t));
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
 }
 
 void tri_trainer_close(tri_trainer *t) {
-  if (t->lock >= 0) close(t->lock);
   tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);
-  tri_sampler_close(&t->sampler);
+  tri_sampler_close(&t->sampling.sampler);
   tri_feed_close(&t->feed);
-  tri_model_close(&t->ref);
-  tri_model_close(&t->policy);
+  for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_learner_close(&t->learner[i]);
   tri_reward_set_close(&t->reward);
   tri_dataset_close(&t->eval_data);
   tri_dataset_close(&t->data);
-  tri_source_close(&t->ref_source);
-  tri_source_close(&t->source);
   tri_carried_free(&t->carried);
-  tri_text_free(&t->deck);
-  tri_text_free(&t->deck_before);
   tri_halt_close(&t->halt);
+  tri_run_close(&t->run);
 }

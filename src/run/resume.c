@@ -1,8 +1,10 @@
 /* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its
  * data. */
+#include "run.h"
+
 #include "base/file.h"
 #include "base/folder.h"
-#include "train.h"
+#include "io/model/source.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -11,49 +13,47 @@
 #include <string.h>
 #include <unistd.h>
 
-static tri_comm *world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
-
 /* Was the checkpoint found, and not asked for by its path? */
-static bool is_auto(const tri_trainer *t) { return !strcmp(t->cfg->run.resume, "auto"); }
+static bool is_auto(const tri_run *r) { return !strcmp(r->cfg->run.resume, "auto"); }
 
-static tri_status refuse_algo(const tri_trainer *t, const char *before) {
-  const char *instead = t->cfg->model.config ? " in place of model.config" : "";
+static tri_status refuse_algo(const tri_run *r, const char *before) {
+  const char *instead = r->cfg->model.config ? " in place of model.config" : "";
 
-  if (is_auto(t))
+  if (is_auto(r))
     TRI_FAIL(
         TRI_ECONFIG,
         "%s is of a run of algo.name %s, the deck says %s; give another run.output (and there model.path: "
         "%s%s, to start from its weights), or run.resume: never (starts anew; the old run is set aside)",
-        t->resume, before, t->algo->name, t->resume, instead);
+        r->resume, before, r->cfg->algo.name, r->resume, instead);
   TRI_FAIL(
       TRI_ECONFIG,
       "%s is of a run of algo.name %s, the deck says %s; give run.resume: never (starts anew), and to start "
       "from its weights model.path: %s%s and a run.output that it does not lie in",
-      t->resume, before, t->algo->name, t->resume, instead);
+      r->resume, before, r->cfg->algo.name, r->resume, instead);
 }
 
 /* Moments and positions in the data of one algorithm mean nothing to another. */
-static tri_status check_same_algo(const tri_trainer *t, tri_ckpt_reader *r) {
+static tri_status check_same_algo(const tri_run *r, tri_ckpt_reader *from) {
   tri_text   algo = {0};
-  tri_status st = tri_ckpt_get_text(r, "algo", &algo);
+  tri_status st = tri_ckpt_get_text(from, "algo", &algo);
 
-  if (st == TRI_OK && (!algo.data || strcmp(algo.data, t->algo->name)))
-    st = refuse_algo(t, algo.data ? algo.data : "");
+  if (st == TRI_OK && (!algo.data || strcmp(algo.data, r->cfg->algo.name)))
+    st = refuse_algo(r, algo.data ? algo.data : "");
   tri_text_free(&algo);
   return st;
 }
 
-static tri_status read_deck_before(tri_trainer *t, tri_ckpt_reader *r, tri_config *out) {
+static tri_status read_deck_before(tri_run *r, tri_ckpt_reader *from, tri_config *out) {
   tri_deck  *deck = NULL;
   char      *bytes = NULL, name[TRI_CKPT_PATH_BYTES + 16];
   size_t     n = 0;
   tri_status st = TRI_OK;
 
-  snprintf(name, sizeof name, "%s/deck.yaml", t->resume);
-  TRI_TRY_DONE(tri_ckpt_get_file(r, "deck.yaml", &bytes, &n));
+  snprintf(name, sizeof name, "%s/deck.yaml", r->resume);
+  TRI_TRY_DONE(tri_ckpt_get_file(from, "deck.yaml", &bytes, &n));
   TRI_TRY_DONE(tri_deck_open_text(name, bytes, n, &deck));
   TRI_TRY_DONE(tri_config_from_deck(deck, out, NULL));
-  TRI_TRY_DONE(tri_text_put(&t->deck_before, bytes, n));
+  TRI_TRY_DONE(tri_text_put(&r->deck_before, bytes, n));
 done:
   tri_deck_close(&deck);
   TRI_FREE(bytes);
@@ -67,23 +67,24 @@ typedef struct data_before {
   int64_t lines, hash;
 } data_before;
 
-static tri_status get_data_before(const tri_trainer *t, tri_ckpt_reader *r, data_before *d) {
-  *d = (data_before){.known = t->data && tri_ckpt_has_value(r, "data_hash")};
+static tri_status get_data_before(const tri_run *r, tri_ckpt_reader *from, data_before *d) {
+  *d = (data_before){.known = r->cfg->data.train.n > 0 && tri_ckpt_has_value(from, "data_hash")};
   if (!d->known) return TRI_OK;
-  TRI_TRY(tri_ckpt_get_i64(r, "data_lines", &d->lines));
-  TRI_TRY(tri_ckpt_get_i64(r, "data_hash", &d->hash));
-  d->same = d->lines == t->data_lines && d->hash == t->data_hash;
+  TRI_TRY(tri_ckpt_get_i64(from, "data_lines", &d->lines));
+  TRI_TRY(tri_ckpt_get_i64(from, "data_hash", &d->hash));
+  d->same = d->lines == r->data_lines && d->hash == r->data_hash;
   return TRI_OK;
 }
 
 /* The deck before, where it was started, and whether the data is the same. */
-static tri_status compare_with(tri_ckpt_reader *r, const data_before *data, const tri_config *before,
+static tri_status compare_with(tri_ckpt_reader *from, const data_before *data, const tri_config *before,
                                const tri_config *now, tri_config_changes *c) {
   tri_text        folder = {0};
   tri_config_past past = {.deck = before, .same_data = data->same};
   tri_status      st = TRI_OK;
 
-  if (tri_ckpt_has_value(r, "start_folder")) TRI_TRY_DONE(tri_ckpt_get_text(r, "start_folder", &folder));
+  if (tri_ckpt_has_value(from, "start_folder"))
+    TRI_TRY_DONE(tri_ckpt_get_text(from, "start_folder", &folder));
   past.folder = folder.len ? folder.data : NULL;
   TRI_TRY_DONE(tri_config_compare(&past, now, c));
 done:
@@ -105,15 +106,15 @@ static tri_status put_allowed(const tri_config *now, const char *keys, const cha
 
 /* The changes of the decks. A checkpoint without a deck is an older one; one whose deck cannot be read might
  * hide any change, and run.allow_changes must name "deck". */
-static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const data_before *data,
+static tri_status compare_decks(tri_run *r, tri_ckpt_reader *from, const data_before *data,
                                 const tri_config *now, tri_config_changes *c) {
   tri_config before = {0};
-  bool       has_deck = tri_ckpt_has_file(r, "deck.yaml");
-  tri_status st = has_deck ? read_deck_before(t, r, &before) : TRI_OK;
+  bool       has_deck = tri_ckpt_has_file(from, "deck.yaml");
+  tri_status st = has_deck ? read_deck_before(r, from, &before) : TRI_OK;
   tri_text   why = {0}, keys = {0};
 
   if (has_deck && st == TRI_OK) {
-    st = compare_with(r, data, &before, now, c);
+    st = compare_with(from, data, &before, now, c);
   } else if (!has_deck || st == TRI_ECONFIG) {
     st = tri_text_printf(&why, "%s", has_deck ? tri_error_message() : "it holds no deck.yaml");
     tri_error_clear();
@@ -123,9 +124,9 @@ static tri_status compare_decks(tri_trainer *t, tri_ckpt_reader *r, const data_b
           tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
                    "the deck of %s cannot be read, and what changed cannot be told: %s; run.resume: never or "
                    "another run.output starts anew, run.allow_changes: [%s] goes on with whatever changed",
-                   t->resume, why.data, keys.data);
+                   r->resume, why.data, keys.data);
     else if (st == TRI_OK)
-      tri_log(TRI_LOG_WARN, "run.resume: whether this deck is that of %s cannot be told: %s", t->resume,
+      tri_log(TRI_LOG_WARN, "run.resume: whether this deck is that of %s cannot be told: %s", r->resume,
               why.data);
   }
   tri_text_free(&why);
@@ -140,15 +141,15 @@ static bool is_about(const tri_config_changes *c, const char *line) {
 }
 
 /* The same files may hold other lines by now, and the position in them would mean others. */
-static tri_status compare_data(const tri_trainer *t, const data_before *data, tri_config_changes *c) {
+static tri_status compare_data(const tri_run *r, const data_before *data, tri_config_changes *c) {
   const char *key = "data.train";
-  bool        allowed = tri_config_allows(t->cfg, key);
+  bool        allowed = tri_config_allows(r->cfg, key);
   tri_text   *to = allowed ? &c->listed : &c->refused;
 
   if (!data->known || data->same || is_about(c, "\n  data.train: ")) return TRI_OK;
   TRI_TRY(tri_text_printf(to, "\n  %s: %lld lines (hash %016llx) -> %lld lines (hash %016llx)", key,
-                          (long long)data->lines, (unsigned long long)data->hash, (long long)t->data_lines,
-                          (unsigned long long)t->data_hash));
+                          (long long)data->lines, (unsigned long long)data->hash, (long long)r->data_lines,
+                          (unsigned long long)r->data_hash));
   return allowed ? TRI_OK : tri_text_printf(&c->keys, "%s%s", c->keys.len ? ", " : "", key);
 }
 
@@ -173,14 +174,14 @@ static tri_status check_paths(const tri_config *now, const tri_config_changes *c
 }
 
 /* Each way out as the deck has it, then as a shell reads it. */
-static tri_status refuse(const tri_trainer *t, const tri_config_changes *c) {
-  const char *model = is_auto(t) ? "" : t->resume;
-  bool        is_aside = *model && tri_state_would_move(t->cfg, model);
+static tri_status refuse(const tri_run *r, const tri_config_changes *c) {
+  const char *model = is_auto(r) ? "" : r->resume;
+  bool        is_aside = *model && tri_run_would_move(r->cfg, model);
   tri_text    keys = {0}, typed = {0};
   tri_status  st = TRI_OK;
 
-  TRI_TRY_DONE(put_allowed(t->cfg, c->keys.data, ", ", &keys));
-  TRI_TRY_DONE(put_allowed(t->cfg, c->keys.data, ",", &typed));
+  TRI_TRY_DONE(put_allowed(r->cfg, c->keys.data, ", ", &keys));
+  TRI_TRY_DONE(put_allowed(r->cfg, c->keys.data, ",", &typed));
   st = tri_fail(
       __FILE__, __LINE__, __func__, TRI_ECONFIG,
       "%s is of another experiment than this deck; %s%s%s starts anew, run.allow_changes: [%s] goes on "
@@ -188,10 +189,10 @@ static tri_status refuse(const tri_trainer *t, const tri_config_changes *c) {
       "    run.resume=never%s%s%s%s%s\n"
       "    'run.allow_changes=[%s]'\n"
       "changed:",
-      t->resume, *model ? "run.resume: never with model.path: " : "run.resume: never or another run.output",
+      r->resume, *model ? "run.resume: never with model.path: " : "run.resume: never or another run.output",
       model, is_aside ? " and a run.output that this does not lie in" : "", keys.data,
       *model ? " 'model.path=" : "", model, *model ? "'" : "",
-      *model && t->cfg->model.config ? " model.config=null model.tokenizer=null" : "",
+      *model && r->cfg->model.config ? " model.config=null model.tokenizer=null" : "",
       is_aside ? " run.output=OTHER" : "", typed.data);
   tri_error_lines(c->refused.data);
 done:
@@ -201,35 +202,34 @@ done:
 }
 
 /* On other numbers of ranks sums are made in another order. */
-static tri_status compare_ranks(const tri_trainer *t, tri_ckpt_reader *r, tri_config_changes *c) {
+static tri_status compare_ranks(const tri_run *r, tri_ckpt_reader *from, tri_config_changes *c) {
   int64_t ranks;
 
-  TRI_TRY(tri_ckpt_get_i64(r, "ranks", &ranks));
-  if (ranks == world_of(t)->size) return TRI_OK;
-  return tri_text_printf(&c->listed, "\n  ranks: %lld -> %d", (long long)ranks, world_of(t)->size);
+  TRI_TRY(tri_ckpt_get_i64(from, "ranks", &ranks));
+  if (ranks == r->world->size) return TRI_OK;
+  return tri_text_printf(&c->listed, "\n  ranks: %lld -> %d", (long long)ranks, r->world->size);
 }
 
 /* Rank 0. now: the deck as used. */
-static tri_status compare(tri_trainer *t, const tri_config *now) {
-  tri_ckpt_reader   *r = tri_source_checkpoint(t->source);
+static tri_status compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now) {
   tri_config_changes c = {0};
   tri_text           lines = {0};
   data_before        data;
   tri_status         st = TRI_OK;
 
-  TRI_TRY(check_same_algo(t, r));
-  TRI_TRY(get_data_before(t, r, &data));
-  TRI_TRY_DONE(compare_decks(t, r, &data, now, &c));
-  TRI_TRY_DONE(compare_data(t, &data, &c));
+  TRI_TRY(check_same_algo(r, from));
+  TRI_TRY(get_data_before(r, from, &data));
+  TRI_TRY_DONE(compare_decks(r, from, &data, now, &c));
+  TRI_TRY_DONE(compare_data(r, &data, &c));
   if (c.refused.len) {
     TRI_TRY_DONE(check_paths(now, &c));
-    st = refuse(t, &c);
+    st = refuse(r, &c);
     goto done;
   }
-  if (!c.listed.len) tri_text_free(&t->deck_before);
-  TRI_TRY_DONE(compare_ranks(t, r, &c));
+  if (!c.listed.len) tri_text_free(&r->deck_before);
+  TRI_TRY_DONE(compare_ranks(r, from, &c));
   if (!c.listed.len) goto done;
-  TRI_TRY_DONE(tri_text_printf(&lines, "changed since %s was written:%s", t->resume, c.listed.data));
+  TRI_TRY_DONE(tri_text_printf(&lines, "changed since %s was written:%s", r->resume, c.listed.data));
   tri_log_lines(TRI_LOG_INFO, lines.data);
 done:
   tri_text_free(&lines);
@@ -237,58 +237,7 @@ done:
   return st;
 }
 
-tri_status tri_resume_compare(tri_trainer *t, const tri_config *now) {
-  if (!t->resume[0]) return TRI_OK;
-  return tri_agree(world_of(t), world_of(t)->rank == 0 ? compare(t, now) : TRI_OK);
-}
-
-/* The step in deck.step-NNNNNNNN.yaml, or -1. */
-static int64_t step_of(const char *name) {
-  static const char begin[] = "deck.step-";
-  char             *end;
-  long long         step;
-
-  if (strncmp(name, begin, sizeof begin - 1) || !strspn(name + sizeof begin - 1, "0123456789")) return -1;
-  errno = 0;
-  step = strtoll(name + sizeof begin - 1, &end, 10);
-  return !errno && !strcmp(end, ".yaml") ? step : -1;
-}
-
-static tri_status move_deck(const char *folder, const char *name, const char *suffix) {
-  char from[TRI_CKPT_PATH_BYTES + 300], to[TRI_CKPT_PATH_BYTES + 400];
-
-  snprintf(from, sizeof from, "%s/%s", folder, name);
-  snprintf(to, sizeof to, "%s%s", from, suffix ? suffix : "");
-  if (suffix) return tri_folder_set_aside(from, to);
-  if (unlink(from)) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", from, strerror(errno));
-  return TRI_OK;
-}
-
-tri_status tri_resume_move_decks(const char *folder, int64_t after, const char *suffix) {
-  tri_status     st = TRI_OK;
-  DIR           *dir = opendir(folder);
-  struct dirent *e;
-
-  if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
-  while ((errno = 0, e = readdir(dir)) != NULL)
-    if (step_of(e->d_name) > after) TRI_TRY_DONE(move_deck(folder, e->d_name, suffix));
-  if (errno) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
-done:
-  closedir(dir);
-  return st;
-}
-
-tri_status tri_resume_has_decks(const char *folder, bool *has) {
-  tri_status     st = TRI_OK;
-  DIR           *dir = opendir(folder);
-  struct dirent *e;
-
-  *has = false;
-  if (!dir && (errno == ENOTDIR || !tri_file_exists(folder))) return TRI_OK;
-  if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
-  while (!*has && (errno = 0, e = readdir(dir)) != NULL) *has = step_of(e->d_name) >= 0;
-  if (!*has && errno) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
-done:
-  closedir(dir);
-  return st;
+tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now) {
+  if (!r->resume[0]) return TRI_OK;
+  return tri_agree(r->world, r->world->rank == 0 ? compare(r, from, now) : TRI_OK);
 }

@@ -1,0 +1,413 @@
+/* output.c - the output folder of a run: claimed and locked, an older run set aside, decks written. */
+#include "run.h"
+
+#include "base/file.h"
+#include "base/folder.h"
+#include "io/model/source.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_faults *faults, tri_run *out) {
+  *out = (tri_run){.cfg = cfg, .world = world, .faults = faults, .lock = -1};
+  if ((size_t)snprintf(out->folder, sizeof out->folder, "%s/checkpoints", cfg->run.output) >=
+      sizeof out->folder - 64)
+    TRI_FAIL(TRI_ECONFIG, "run.output: the path is too long");
+  return TRI_OK;
+}
+
+void tri_run_close(tri_run *r) {
+  if (r->cfg && r->lock >= 0) close(r->lock);
+  tri_text_free(&r->deck);
+  tri_text_free(&r->deck_before);
+  *r = (tri_run){.lock = -1};
+}
+
+/* ---- decks of earlier steps ---- */
+
+/* The step in deck.step-NNNNNNNN.yaml, or -1. */
+static int64_t step_of(const char *name) {
+  static const char begin[] = "deck.step-";
+  char             *end;
+  long long         step;
+
+  if (strncmp(name, begin, sizeof begin - 1) || !strspn(name + sizeof begin - 1, "0123456789")) return -1;
+  errno = 0;
+  step = strtoll(name + sizeof begin - 1, &end, 10);
+  return !errno && !strcmp(end, ".yaml") ? step : -1;
+}
+
+static tri_status move_deck(const char *folder, const char *name, const char *suffix) {
+  char from[TRI_CKPT_PATH_BYTES + 300], to[TRI_CKPT_PATH_BYTES + 400];
+
+  snprintf(from, sizeof from, "%s/%s", folder, name);
+  snprintf(to, sizeof to, "%s%s", from, suffix ? suffix : "");
+  if (suffix) return tri_folder_set_aside(from, to);
+  if (unlink(from)) TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", from, strerror(errno));
+  return TRI_OK;
+}
+
+/* The deck.step-NNNNNNNN.yaml of steps above `after` get a suffix, or go (NULL). */
+static tri_status move_decks(const char *folder, int64_t after, const char *suffix) {
+  tri_status     st = TRI_OK;
+  DIR           *dir = opendir(folder);
+  struct dirent *e;
+
+  if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+  while ((errno = 0, e = readdir(dir)) != NULL)
+    if (step_of(e->d_name) > after) TRI_TRY_DONE(move_deck(folder, e->d_name, suffix));
+  if (errno) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+done:
+  closedir(dir);
+  return st;
+}
+
+/* Whether there are any of them; none where there is no folder. */
+static tri_status has_decks(const char *folder, bool *has) {
+  tri_status     st = TRI_OK;
+  DIR           *dir = opendir(folder);
+  struct dirent *e;
+
+  *has = false;
+  if (!dir && (errno == ENOTDIR || !tri_file_exists(folder))) return TRI_OK;
+  if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+  while (!*has && (errno = 0, e = readdir(dir)) != NULL) *has = step_of(e->d_name) >= 0;
+  if (!*has && errno) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be read: %s", folder, strerror(errno));
+done:
+  closedir(dir);
+  return st;
+}
+
+/* ---- what a run that starts anew sets aside ---- */
+
+/* The first N that no entry of the folder has as its .before-N. */
+static tri_status find_number(const char *folder, int *number) {
+  DIR           *d = opendir(folder);
+  struct dirent *e;
+  int            n, why;
+
+  *number = 1;
+  if (!d) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", folder, strerror(errno));
+  while ((errno = 0, e = readdir(d)) != NULL) {
+    const char *end = strstr(e->d_name, ".before-");
+    if (end && sscanf(end, ".before-%9d", &n) == 1 && n >= *number) *number = n + 1;
+  }
+  why = errno;
+  closedir(d);
+  if (why) TRI_FAIL(TRI_EFILE, "run.output: %s cannot be read: %s", folder, strerror(why));
+  return TRI_OK;
+}
+
+static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace",
+                                              "deck.yaml"};
+enum { N_SET_ASIDE = sizeof set_aside_names / sizeof *set_aside_names };
+
+/* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
+ * other names. */
+static tri_status set_aside(const tri_run *r) {
+  char path[TRI_CKPT_PATH_BYTES + 32], aside[TRI_CKPT_PATH_BYTES + 64];
+  int  number, moved = 0;
+
+  TRI_TRY(find_number(r->cfg->run.output, &number));
+  for (int i = 0; i < N_SET_ASIDE; i++) {
+    snprintf(path, sizeof path, "%s/%s", r->cfg->run.output, set_aside_names[i]);
+    snprintf(aside, sizeof aside, "%s.before-%d", path, number);
+    if (access(path, F_OK)) continue;
+    TRI_TRY(tri_folder_set_aside(path, aside));
+    moved++;
+  }
+  snprintf(aside, sizeof aside, ".before-%d", number);
+  TRI_TRY(move_decks(r->cfg->run.output, -1, aside));
+  if (moved)
+    tri_log(TRI_LOG_INFO, "run.resume: %s%s: the run before is kept as %s/*.before-%d", r->cfg->run.resume,
+            !strcmp(r->cfg->run.resume, "auto") ? " finds no checkpoint" : "", r->cfg->run.output, number);
+  return TRI_OK;
+}
+
+/* Whether a run took steps in the output folder: then there is more to lose than its deck. */
+static tri_status has_steps(const tri_run *r, bool *has) {
+  static const char *const name[] = {"metrics.jsonl", "rollouts", "checkpoints"};
+  char                     path[TRI_CKPT_PATH_BYTES + 32];
+  struct stat              sb;
+
+  for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    bool empty = true;
+    snprintf(path, sizeof path, "%s/%s", r->cfg->run.output, name[i]);
+    if (stat(path, &sb)) continue;
+    if (S_ISDIR(sb.st_mode))
+      TRI_TRY(tri_folder_is_empty(path, &empty));
+    else
+      empty = sb.st_size == 0;
+    *has = !empty;
+    if (*has) return TRI_OK;
+  }
+  return has_decks(r->cfg->run.output, has);
+}
+
+static bool is_one_folder(const char *path, const char *other) {
+  struct stat a, b;
+
+  return !stat(path, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* Or is it linked there? */
+bool tri_run_is_own(const tri_run *r) {
+  char parent[TRI_CKPT_PATH_BYTES + 8], *end;
+
+  snprintf(parent, sizeof parent, "%s/..", r->resume);
+  if (!r->resume[0] || is_one_folder(parent, r->folder)) return r->resume[0];
+  snprintf(parent, sizeof parent, "%s", r->resume);
+  for (end = parent + strlen(parent); end > parent && end[-1] == '/';) *--end = 0;
+  end = strrchr(parent, '/');
+  if (end) *end = 0;
+  return end && is_one_folder(parent, r->folder);
+}
+
+static tri_status sets_aside(const tri_run *r, bool *out) {
+  *out = !strcmp(r->cfg->run.resume, "never");
+  return *out || tri_run_is_own(r) ? TRI_OK : has_steps(r, out);
+}
+
+static bool is_within(const char *path, const char *folder) {
+  char  *at = realpath(path, NULL), *top = realpath(folder, NULL);
+  size_t n = top ? strlen(top) : 0;
+  bool   within = at && top && !strncmp(at, top, n) && (at[n] == '/' || !at[n]);
+
+  free(at);
+  free(top);
+  return within;
+}
+
+/* Of what is set aside: the name of what the path lies in, or NULL. */
+static const char *find_aside(const tri_config *c, const char *path) {
+  char folder[TRI_CKPT_PATH_BYTES + 32];
+
+  for (int i = 0; i < N_SET_ASIDE; i++) {
+    snprintf(folder, sizeof folder, "%s/%s", c->run.output, set_aside_names[i]);
+    if (is_within(path, folder)) return set_aside_names[i];
+  }
+  return NULL;
+}
+
+bool tri_run_would_move(const tri_config *c, const char *path) { return find_aside(c, path) != NULL; }
+
+static tri_status check_stays(const tri_run *r, const char *key, const char *path) {
+  const char *name = path && path[0] ? find_aside(r->cfg, path) : NULL;
+
+  if (!name) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: %s lies in %s/%s, which is about to be set aside (run.resume: %s); give another run.output",
+           key, path, r->cfg->run.output, name, r->cfg->run.resume);
+}
+
+/* Rank 0. */
+static tri_status check_aside(const tri_run *r, const tri_run_input *input, int n) {
+  const tri_config *c = r->cfg;
+  bool              aside;
+
+  TRI_TRY(sets_aside(r, &aside));
+  if (!aside) return TRI_OK;
+  for (int i = 0; i < n; i++) TRI_TRY(check_stays(r, input[i].key, input[i].path));
+  TRI_TRY(check_stays(r, "rollout.replay", c->rollout.replay));
+  for (int i = 0; i < c->data.train.n; i++) TRI_TRY(check_stays(r, "data.train", c->data.train.item[i]));
+  for (int i = 0; i < c->data.eval.n; i++) TRI_TRY(check_stays(r, "data.eval", c->data.eval.item[i]));
+  return TRI_OK;
+}
+
+tri_status tri_run_check_aside(const tri_run *r, const tri_run_input *input, int n) {
+  return tri_agree(r->world, r->world->rank == 0 ? check_aside(r, input, n) : TRI_OK);
+}
+
+/* ---- claiming ---- */
+
+/* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
+ * without locks is no obstacle. */
+static tri_status lock_output(tri_run *r) {
+  if (r->lock >= 0) return TRI_OK;
+  r->lock = open(r->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (r->lock < 0 || !flock(r->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s; wait for its end or give another folder",
+           r->cfg->run.output);
+}
+
+/* Is another run writing there? The lock is not kept. */
+static tri_status check_lock(tri_run *r) {
+  tri_status st = lock_output(r);
+
+  if (r->lock >= 0) close(r->lock);
+  r->lock = -1;
+  return st;
+}
+
+/* What of the output folder's path is there. */
+static void find_standing(const char *output, char path[TRI_CKPT_PATH_BYTES + 32]) {
+  char *slash;
+
+  snprintf(path, TRI_CKPT_PATH_BYTES + 32, "%s", output);
+  while (!tri_folder_has(AT_FDCWD, path) && (slash = strrchr(path, '/')) != NULL && slash != path) *slash = 0;
+  if (!tri_folder_has(AT_FDCWD, path))
+    snprintf(path, TRI_CKPT_PATH_BYTES + 32, "%s", output[0] == '/' ? "/" : ".");
+}
+
+static tri_status check_folder(const char *output) {
+  char        path[TRI_CKPT_PATH_BYTES + 32];
+  struct stat sb;
+
+  find_standing(output, path);
+  if (stat(path, &sb) && errno == ENOENT)
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: the link %s leads nowhere", output, path);
+  if (stat(path, &sb))
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s: %s", output, path, strerror(errno));
+  if (!S_ISDIR(sb.st_mode))
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s is there and no folder", output, path);
+  return TRI_OK;
+}
+
+/* In a folder that is a model and a run, later commands could mean either. */
+static tri_status check_no_model(const tri_run *r) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+
+  snprintf(path, sizeof path, "%s/config.json", r->cfg->run.output);
+  if (access(path, F_OK)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "run.output: %s is the folder of a model (it holds config.json); give another folder",
+           r->cfg->run.output);
+}
+
+/* Before anything is changed: the run will write at the end of this file of its output, if it is there. */
+static tri_status check_file(const tri_run *r, const char *name) {
+  char        path[TRI_CKPT_PATH_BYTES + 32];
+  struct stat sb;
+
+  snprintf(path, sizeof path, "%s/%s", r->cfg->run.output, name);
+  if (lstat(path, &sb)) return TRI_OK;
+  if (!S_ISREG(sb.st_mode))
+    TRI_FAIL(TRI_EFILE, "run.output: %s: is %s; remove it or give another folder", path,
+             S_ISLNK(sb.st_mode) ? "a link, which is not followed" : "no regular file");
+  if (access(path, W_OK))
+    TRI_FAIL(TRI_EFILE, "run.output: %s: cannot be written: %s; let it be written or give another folder",
+             path, strerror(errno));
+  return TRI_OK;
+}
+
+/* One that starts anew sets it aside. */
+static tri_status check_metrics(const tri_run *r) {
+  return tri_run_is_own(r) ? check_file(r, "metrics.jsonl") : TRI_OK;
+}
+
+/* Rank 0. */
+static tri_status check_output(tri_run *r) {
+  TRI_TRY(check_folder(r->cfg->run.output));
+  TRI_TRY(check_no_model(r));
+  TRI_TRY(check_file(r, "log.txt"));
+  return tri_file_exists(r->cfg->run.output) ? lock_output(r) : TRI_OK;
+}
+
+tri_status tri_run_claim(tri_run *r) {
+  TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? check_output(r) : TRI_OK));
+  return tri_ckpt_clean(r->folder, r->world);
+}
+
+/* Collective over world. */
+static tri_status find_resume(tri_run *r) {
+  const char *resume = r->cfg->run.resume;
+  tri_status  st;
+
+  r->resume[0] = 0;
+  if (!strcmp(resume, "never")) return TRI_OK;
+  st = tri_source_find_checkpoint(!strcmp(resume, "auto") ? r->cfg->run.output : resume, r->world, true,
+                                  r->resume);
+  if (st == TRI_EFORMAT && !strcmp(resume, "auto"))
+    tri_error_lines(
+        "\nnone that could be taken is there; run.resume: never or another run.output starts anew");
+  if (st == TRI_OK && !r->resume[0] && strcmp(resume, "auto"))
+    TRI_FAIL(TRI_EINPUT, "run.resume: %s: there is no checkpoint", resume);
+  return st;
+}
+
+tri_status tri_run_find(tri_run *r) {
+  TRI_TRY(find_resume(r));
+  return tri_agree(r->world, r->world->rank == 0 ? check_metrics(r) : TRI_OK);
+}
+
+/* Whether the folder, or what of its path is there, lets us write. */
+static tri_status check_writable(const char *output) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+
+  TRI_TRY(check_folder(output));
+  find_standing(output, path);
+  if (access(path, W_OK | X_OK))
+    TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s: %s", output, path, strerror(errno));
+  return TRI_OK;
+}
+
+tri_status tri_run_look(tri_run *r) {
+  TRI_TRY(tri_error_note(check_no_model(r), r->faults));
+  TRI_TRY(tri_error_note(check_file(r, "log.txt"), r->faults));
+  TRI_TRY(tri_error_note(check_lock(r), r->faults));
+  TRI_TRY(tri_error_note(check_writable(r->cfg->run.output), r->faults));
+  TRI_TRY(tri_error_note(find_resume(r), r->faults));
+  return tri_error_note(check_metrics(r), r->faults);
+}
+
+/* ---- the first files ---- */
+
+/* Rank 0. The deck as used, and beside it what held until the step the run goes on from. */
+static tri_status write_decks(const tri_run *r, int64_t step) {
+  char path[TRI_CKPT_PATH_BYTES + 64];
+
+  if (tri_run_is_own(r)) TRI_TRY(move_decks(r->cfg->run.output, step - 1, NULL));
+  snprintf(path, sizeof path, "%s/deck.step-%08lld.yaml", r->cfg->run.output, (long long)step);
+  if (r->deck_before.len) TRI_TRY(tri_file_write(path, r->deck_before.data, r->deck_before.len));
+  snprintf(path, sizeof path, "%s/deck.yaml", r->cfg->run.output);
+  return tri_file_write(path, r->deck.data, r->deck.len);
+}
+
+/* Rank 0. Nothing of the steps that are not to be taken again stays in the way, and nothing of another run is
+ * lost. */
+static tri_status make_ready(const tri_run *r, int64_t step) {
+  bool moved = false, aside;
+
+  if (tri_run_is_own(r)) TRI_TRY(tri_ckpt_wind_back(r->folder, step, &moved));
+  if (moved)
+    tri_log(
+        TRI_LOG_INFO,
+        "%s/LATEST names step %lld now: the run goes on from there, and each save removes the checkpoints of "
+        "later steps up to its own",
+        r->folder, (long long)step);
+  TRI_TRY(sets_aside(r, &aside));
+  if (aside) TRI_TRY(set_aside(r));
+  return write_decks(r, step);
+}
+
+/* Rank 0. */
+static tri_status make_folder(const char *output) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+
+  snprintf(path, sizeof path, "%s/", output);
+  for (char *at = path + 1; *at; at++) {
+    if (*at != '/') continue;
+    *at = 0;
+    if (mkdir(path, 0777) && errno != EEXIST)
+      TRI_FAIL(TRI_EFILE, "run.output: the folder %s cannot be made: %s", path, strerror(errno));
+    *at = '/';
+  }
+  return TRI_OK;
+}
+
+/* Rank 0. */
+static tri_status begin(tri_run *r, int64_t step, bool works) {
+  TRI_TRY(make_folder(r->cfg->run.output));
+  TRI_TRY(lock_output(r));
+  return works ? make_ready(r, step) : TRI_OK;
+}
+
+tri_status tri_run_begin(tri_run *r, int64_t step, bool works) {
+  return tri_agree(r->world, r->world->rank == 0 ? begin(r, step, works) : TRI_OK);
+}

@@ -1,0 +1,56 @@
+/* run.h - what a run is to its output folder: the deck, the lock, the checkpoint it goes on from. */
+#ifndef TRI_RUN_H
+#define TRI_RUN_H
+
+#include "comm/comm.h"
+#include "config/config.h"
+#include "io/checkpoint/checkpoint.h"
+
+typedef struct tri_run {
+  const tri_config *cfg; /* borrowed, as all pointers here */
+  tri_comm         *world;
+  tri_faults       *faults;                      /* of a check, else NULL */
+  char              folder[TRI_CKPT_PATH_BYTES]; /* OUTPUT/checkpoints */
+  char              resume[TRI_CKPT_PATH_BYTES]; /* the checkpoint this run goes on from; "": none */
+  tri_text          deck;                        /* as used */
+  tri_text deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
+  int64_t  data_lines, data_hash; /* of data.train; 0 without it */
+  int      lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
+} tri_run;
+
+/* Not collective. Nothing is looked at yet. Close too after a failure. */
+TRI_CHECKED tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_faults *faults, tri_run *out);
+void                   tri_run_close(tri_run *r); /* the folder is another's to lock; zeroed is legal */
+
+/* output.c. Collective over world. Makes the output folder this run's, where it is there already: locks it,
+ * and removes what saves that did not end left in it. TRI_ECONFIG: another run has it, or it is a model's;
+ * TRI_EFILE: it could not be made, or not be written. */
+TRI_CHECKED tri_status tri_run_claim(tri_run *r);
+/* Collective over world. Sets r->resume to the checkpoint that run.resume means, every byte of it verified.
+ * Changes no file. */
+TRI_CHECKED tri_status tri_run_find(tri_run *r);
+/* Not collective. What claim and find would say, without any change to the folder; and whether it could be
+ * written. Adds to r->faults. */
+TRI_CHECKED tri_status tri_run_look(tri_run *r);
+/* Not collective. Does the checkpoint lie in the run's own folder, however it is spelled? */
+bool tri_run_is_own(const tri_run *r);
+
+/* A file or folder that the run will read; path NULL or "": none. */
+typedef struct tri_run_input {
+  const char *key, *path;
+} tri_run_input;
+/* Collective over world. TRI_ECONFIG where one of input [n] or of the deck's own data or replay is among the
+ * files that a run which starts anew in an older one's folder sets aside first. */
+TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input *input, int n);
+/* Not collective. Does the path lie in what a run that starts anew in run.output sets aside? */
+bool tri_run_would_move(const tri_config *c, const char *path);
+/* Collective over world. Makes and locks the output folder. Where the run will take steps after `step`, the
+ * folder is made ready: what another run left there is set aside, what this one wrote of later steps is gone
+ * or out of the way, and the deck as used is written. */
+TRI_CHECKED tri_status tri_run_begin(tri_run *r, int64_t step, bool works);
+
+/* resume.c. Collective over world. Compares a resumed run with its checkpoint: the algorithm, the deck as
+ * used `now`, the lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
+TRI_CHECKED tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now);
+
+#endif

@@ -1,0 +1,190 @@
+/* learner.c - the models of a run by role: opened, stepped, closed. */
+#include "learner.h"
+
+#include "base/file.h"
+#include "train.h"
+
+#include <string.h>
+#include <unistd.h>
+
+const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
+    [TRI_POLICY] = {.name = "policy",
+                    .key = "model.path",
+                    .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq"},
+                    .update_name = "update",
+                    .skipped_name = "skipped_steps",
+                    .train = true,
+                    .from = "/model"},
+    /* Kept so that a resumed run needs the first model's folder no more. */
+    [TRI_REFERENCE] = {
+        .name = "reference", .key = "model.ref_path", .group = {"/reference"}, .from = "/model"}};
+
+/* ---- where they come from ---- */
+
+/* Whether a folder is there, but not what every model has. */
+static bool lacks_model(const char *folder) {
+  bool weights =
+      tri_file_in(folder, "model.safetensors") || tri_file_in(folder, "model.safetensors.index.json");
+
+  return tri_file_exists(folder) && !(weights && tri_file_in(folder, "config.json"));
+}
+
+/* The model the deck names, from files or from random numbers. */
+static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
+  const tri_config *c = t->cfg;
+  const char       *found = t->learner[TRI_POLICY].path;
+
+  if (c->model.path)
+    return tri_error_about(tri_source_open(found[0] ? found : c->model.path, NULL, weights, out),
+                           lacks_model(c->model.path)
+                               ? "model.path; model.config and model.tokenizer start from random weights"
+                               : "model.path");
+  return tri_error_about(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out),
+                         c->model.tokenizer ? "model.config, model.tokenizer" : "model.config");
+}
+
+/* What config.json calls the first thing in which two models differ, or NULL. */
+static const char *difference(const tri_model_shape *a, const tri_model_shape *b) {
+  const struct {
+    const char *name;
+    bool        same;
+  } row[] = {{"model_type", !strcmp(a->model_type, b->model_type)},
+             {"num_hidden_layers", a->L == b->L},
+             {"num_attention_heads", a->H == b->H},
+             {"num_key_value_heads", a->G == b->G},
+             {"head_dim", a->D == b->D},
+             {"hidden_size", a->C == b->C},
+             {"intermediate_size", a->F == b->F},
+             {"vocab_size", a->V == b->V},
+             {"tie_word_embeddings", a->tied_head == b->tied_head},
+             {"attention_bias", a->qkv_bias == b->qkv_bias && a->o_bias == b->o_bias},
+             {"mlp_bias", a->mlp_bias == b->mlp_bias},
+             {"rms_norm_eps", a->norm_eps == b->norm_eps},
+             {"rope_theta", a->rope_theta == b->rope_theta},
+             {"rope_scaling", a->rope_type == b->rope_type && a->rope_factor == b->rope_factor &&
+                                  a->rope_low_freq == b->rope_low_freq &&
+                                  a->rope_high_freq == b->rope_high_freq &&
+                                  a->rope_original_max_pos == b->rope_original_max_pos}};
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (!row[i].same) return row[i].name;
+  return NULL;
+}
+
+static tri_status check_same_model(const tri_source *from, const tri_source *deck) {
+  const tri_model_shape *a = tri_source_shape(from), *b = tri_source_shape(deck);
+  const char            *other = difference(a, b);
+
+  if (!other) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s holds another model than the deck's, %s differs: %s, %d layers of width %d, vocabulary %d, "
+           "against %s, %d layers of width %d, vocabulary %d; give run.resume: never, another run.output, "
+           "or the model the run was started with",
+           tri_source_name(from), other, a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
+}
+
+/* A checkpoint stands alone; the first model's folder is compared with it where it is still there. */
+static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
+  const char *path = t->cfg->model.path ? t->cfg->model.path : t->cfg->model.config;
+  tri_source *deck = NULL;
+  tri_status  st;
+
+  TRI_TRY(tri_source_open(t->run.resume, NULL, true, &l->source));
+  if (access(path, R_OK)) return TRI_OK;
+  st = open_deck_model(t, false, &deck);
+  if (st == TRI_OK) {
+    st = check_same_model(l->source, deck);
+  } else if (st == TRI_EINPUT || st == TRI_EFORMAT || st == TRI_EFILE) {
+    if (t->se->rt.world_rank == 0)
+      tri_log(TRI_LOG_WARN,
+              "the checkpoint cannot be compared with the model it began from, and stands alone: %s",
+              tri_error_message());
+    tri_error_clear();
+    st = TRI_OK;
+  }
+  tri_source_close(&deck);
+  return st;
+}
+
+static tri_status open_policy(tri_trainer *t, tri_learner *l) {
+  return t->run.resume[0] ? open_resumed(t, l) : open_deck_model(t, true, &l->source);
+}
+
+static bool has_group(const tri_ckpt_reader *r, const char *group) {
+  for (int i = 0; i < tri_ckpt_tensor_count(r); i++)
+    if (!strcmp(tri_ckpt_tensor_at(r, i)->group, group)) return true;
+  return false;
+}
+
+/* model.ref_path, unless it is gone; then, or without it, the checkpoint's own; else the starting policy. */
+static tri_status find_reference(tri_trainer *t, tri_learner *l) {
+  const char *own = l->group[TRI_STATE_WEIGHT];
+
+  if (l->path[0]) return tri_error_about(tri_source_open(l->path, NULL, true, &l->source), l->key);
+  if (t->run.resume[0] && has_group(tri_source_checkpoint(t->learner[TRI_POLICY].source), own)) {
+    l->from = own;
+    return tri_source_open(t->run.resume, NULL, true, &l->source);
+  }
+  if (t->cfg->model.ref_path)
+    return tri_error_about(tri_source_missing(t->cfg->model.ref_path),
+                           "model.ref_path; the checkpoint holds no reference");
+  return open_deck_model(t, true, &l->source);
+}
+
+/* Where a KL term wants one. */
+static tri_status open_reference(tri_trainer *t, tri_learner *l) {
+  const tri_source *policy = t->learner[TRI_POLICY].source;
+
+  if (!(t->algo->needs & TRI_NEEDS_ANSWERS) || t->cfg->algo.opt.kl_coef <= 0) return TRI_OK;
+  TRI_TRY(find_reference(t, l));
+  if (tri_source_shape(l->source)->V != tri_source_shape(policy)->V)
+    TRI_FAIL(TRI_ECONFIG, "model.ref_path: the reference has a vocabulary of %d, the policy one of %d",
+             tri_source_shape(l->source)->V, tri_source_shape(policy)->V);
+  return TRI_OK;
+}
+
+tri_status tri_learner_open_sources(tri_trainer *t) {
+  static tri_status (*const open[TRI_ROLE_COUNT])(tri_trainer *, tri_learner *) = {
+      [TRI_POLICY] = open_policy, [TRI_REFERENCE] = open_reference};
+
+  for (int i = 0; i < TRI_ROLE_COUNT; i++) TRI_TRY(open[i](t, &t->learner[i]));
+  return TRI_OK;
+}
+
+/* Collective over world. What the path, of the deck's key, means. */
+static tri_status resolve(tri_trainer *t, tri_learner *l, const char *path) {
+  tri_status st = tri_error_about(tri_source_resolve(path, tri_world_of(t), l->path), l->key);
+
+  return tri_error_note(st, t->run.faults);
+}
+
+tri_status tri_learner_resolve(tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  bool              gone = c->model.ref_path && t->run.resume[0] && access(c->model.ref_path, F_OK);
+
+  if (c->model.path && !t->run.resume[0]) TRI_TRY(resolve(t, &t->learner[TRI_POLICY], c->model.path));
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &gone, sizeof gone, 0));
+  if (c->model.ref_path && !gone) TRI_TRY(resolve(t, &t->learner[TRI_REFERENCE], c->model.ref_path));
+  return TRI_OK;
+}
+
+/* ---- learning ---- */
+
+tri_status tri_learner_update(tri_learner *l, int64_t step, tri_stream *s) {
+  bool applied;
+
+  l->update++;
+  l->learning_rate = tri_lr_at(&l->lr, l->update);
+  TRI_TRY(tri_optim_step(tri_model_params(l->model), &l->optim, l->learning_rate, l->update - l->skipped, s,
+                         &l->grad_norm, &applied));
+  if (applied) return TRI_OK;
+  l->skipped++;
+  tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
+          (long long)step, (long long)l->skipped);
+  return TRI_OK;
+}
+
+void tri_learner_close(tri_learner *l) {
+  tri_model_close(&l->model);
+  tri_source_close(&l->source);
+}

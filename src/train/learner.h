@@ -1,0 +1,45 @@
+/* learner.h - the models of a run by role: where they come from, how they train, what checkpoints keep. */
+#ifndef TRI_LEARNER_H
+#define TRI_LEARNER_H
+
+#include "io/model/source.h"
+#include "model/model.h"
+#include "state/optim.h"
+
+struct tri_trainer;
+
+/* POLICY: what the run is about; it generates, and is what commands find in a checkpoint. REFERENCE: the
+ * policy that a KL term compares with. */
+typedef enum { TRI_POLICY, TRI_REFERENCE, TRI_ROLE_COUNT } tri_role;
+
+typedef struct tri_learner {
+  const char   *name;                   /* "policy": in the memory table and the trace */
+  const char   *key;                    /* of the deck, whose value `path` is: "model.path" */
+  const char   *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
+  const char   *update_name, *skipped_name; /* of these two counters in a checkpoint; NULL: never trained */
+  bool          train;
+  char          path[TRI_CKPT_PATH_BYTES]; /* what the deck's key means; "": not asked for */
+  tri_source   *source;                    /* NULL: this run has no such model */
+  const char   *from;                      /* group of `source` its weights come from, "/model" */
+  tri_model    *model;                     /* as source, once memory is planned */
+  tri_optim_opt optim;
+  tri_lr_opt    lr;
+  int64_t       update, skipped;          /* optimizer steps, and of them those that a gradient that was not
+                                           * finite forbade; over all of a resumed run */
+  double        grad_norm, learning_rate; /* of the last one */
+} tri_learner;
+
+/* The members that a role is born with; all else is zero. */
+extern const tri_learner tri_learner_roles[TRI_ROLE_COUNT];
+
+/* Collective over world. Sets the paths that the deck's keys mean. A resumed run goes on without
+ * model.ref_path where that is gone. Faults go to t->run.faults. */
+TRI_CHECKED tri_status tri_learner_resolve(struct tri_trainer *t);
+/* Not collective. Opens the sources of the learners that this run has; no weight is read. */
+TRI_CHECKED tri_status tri_learner_open_sources(struct tri_trainer *t);
+/* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
+ * skipped, and said. step: of the run, for the message. */
+TRI_CHECKED tri_status tri_learner_update(tri_learner *l, int64_t step, tri_stream *s);
+void                   tri_learner_close(tri_learner *l);
+
+#endif
