@@ -4,7 +4,6 @@
 #include "base/folder.h"
 #include "carried.h"
 #include "hf_config.h"
-#include "io/text/deck.h"
 #include "io/text/json_text.h"
 #include "io/tokenizer/tokenizer.h"
 #include "safetensors.h"
@@ -120,26 +119,12 @@ static tri_status put_json(const job *j, const char *name, const json_t *value) 
   return st;
 }
 
-/* config.json with the dtype of the export, under the name the file has for it: torch_dtype, or dtype since
- * transformers 4.56. */
-static tri_status put_config(const job *j, const small *config) {
-  static const char *const names[] = {"torch_dtype", "dtype"};
-  const char              *dtype = j->opt->dtype == TRI_F32 ? "float32" : "bfloat16";
-  tri_status               st = TRI_OK;
-  size_t                   mark = config->n >= 3 && !memcmp(config->bytes, "\xef\xbb\xbf", 3) ? 3 : 0;
-  json_t                  *root = json_loadb(config->bytes + mark, config->n - mark, JSON_ALLOW_NUL, NULL);
-  bool                     known = false;
+static tri_status put_config(const job *j, const tri_hf_text *config) {
+  json_t    *root;
+  tri_status st;
 
-  if (!root) TRI_FAIL(TRI_EINTERNAL, "config.json was read before and is no JSON now");
-  for (int k = 0; k < 2; k++)
-    if (json_object_get(root, names[k])) {
-      json_object_set_new(root, names[k], json_string(dtype));
-      known = true;
-    }
-  if (!known)
-    json_object_set_new(root, names[json_object_get(root, "rope_parameters") ? 1 : 0], json_string(dtype));
-  TRI_TRY_DONE(put_json(j, "config.json", root));
-done:
+  TRI_TRY(tri_hf_config_with_dtype(config, j->opt->dtype, &root));
+  st = put_json(j, "config.json", root);
   json_decref(root);
   return st;
 }
@@ -226,7 +211,7 @@ static tri_status put_small_files(job *j) {
   text = (tri_hf_text){"config.json", config.bytes, config.n};
   other = (tri_hf_text){"generation_config.json", generation.bytes, generation.n};
   TRI_TRY_DONE(tri_hf_config_parse(&text, generation.bytes ? &other : NULL, &j->shape, &j->eos));
-  TRI_TRY_DONE(put_config(j, &config));
+  TRI_TRY_DONE(put_config(j, &text));
   TRI_TRY_DONE(put_generation(j, &generation));
   TRI_TRY_DONE(put_tokenizer(j));
   TRI_TRY_DONE(put_carried(j));
@@ -330,25 +315,5 @@ done:
   TRI_FREE(j->shard);
   TRI_FREE(j->buf);
   TRI_FREE(j);
-  return st;
-}
-
-tri_status tri_export_find_dtype(tri_ckpt_reader *r, tri_dtype *dtype) {
-  tri_status st = TRI_OK;
-  small      file = {0};
-  tri_deck  *deck = NULL;
-
-  *dtype = TRI_BF16;
-  TRI_TRY(get_small(r, "deck.yaml", &file));
-  if (!file.bytes) return TRI_OK;
-  TRI_TRY_DONE(tri_deck_open_text("deck.yaml", file.bytes, file.n, &deck));
-  for (int i = 0; i < tri_deck_count(deck); i++) {
-    const tri_deck_entry *e = tri_deck_at(deck, i);
-    if (!strcmp(e->section, "model") && !strcmp(e->key, "dtype") && !strcmp(e->value, "f32"))
-      *dtype = TRI_F32;
-  }
-done:
-  tri_deck_close(&deck);
-  TRI_FREE(file.bytes);
   return st;
 }

@@ -24,7 +24,5 @@ typedef struct tri_export_sum {
  * of weights at a time. TRI_EINPUT: folder is there and not empty; TRI_EFILE: it cannot be written. */
 TRI_CHECKED tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_opt *opt,
                                   tri_export_sum *sum);
-/* Not collective. The type the run computed in, as the checkpoint's deck.yaml says: model.dtype. */
-TRI_CHECKED tri_status tri_export_find_dtype(tri_ckpt_reader *r, tri_dtype *dtype);
 
 #endif

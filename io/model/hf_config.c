@@ -398,18 +398,37 @@ done:
   return st;
 }
 
+/* The type's names in config.json: dtype since transformers 4.56, before that torch_dtype. */
+static const char *const dtype_key[] = {"dtype", "torch_dtype"};
+
 tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out) {
   json_t     *root = NULL;
   const char *word;
   tri_status  st = TRI_OK;
 
   TRI_TRY_DONE(load_object(config, &root));
-  word = json_string_value(json_object_get(root, "dtype"));
-  if (!word) word = json_string_value(json_object_get(root, "torch_dtype"));
+  word = json_string_value(json_object_get(root, dtype_key[0]));
+  if (!word) word = json_string_value(json_object_get(root, dtype_key[1]));
   *out = word && !strcmp(word, "float32") ? TRI_F32 : TRI_BF16;
 done:
   json_decref(root);
   return st;
+}
+
+tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, struct json_t **out) {
+  const char *word = dtype == TRI_F32 ? "float32" : "bfloat16";
+  bool        known = false;
+
+  *out = NULL;
+  TRI_TRY(load_object(config, out));
+  for (int k = 0; k < 2; k++)
+    if (json_object_get(*out, dtype_key[k])) {
+      json_object_set_new(*out, dtype_key[k], json_string(word));
+      known = true;
+    }
+  if (!known)
+    json_object_set_new(*out, dtype_key[json_object_get(*out, "rope_parameters") ? 0 : 1], json_string(word));
+  return TRI_OK;
 }
 
 /* The paths of config.json and generation_config.json. */

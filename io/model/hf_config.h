@@ -10,6 +10,8 @@
 #include "base/tensor.h"
 #include "model/model_shape.h"
 
+struct json_t; /* jansson.h */
+
 /* The tokens that end an answer, in the order of the file and each once: generation_config.json's
  * eos_token_id (number or list), else config.json's; null: none. */
 enum { TRI_MOST_EOS = 16 };
@@ -37,5 +39,10 @@ TRI_CHECKED tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_
 /* The type that config.json says its weights have, as far as this program computes in it: float32 TRI_F32,
  * everything else TRI_BF16. TRI_EINPUT where the text is no JSON object. Not collective. */
 TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out);
+/* The object of a config.json that tri_hf_config_parse took, with this type of weights under the names the
+ * file has for it (without one: under the one its transformers writes). *out by json_decref. Not collective.
+ */
+TRI_CHECKED tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype,
+                                                struct json_t **out);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "io/text/json_text.h"
-#include "io/text/model_kind.h"
+#include "io/text/file_kind.h"
 
 #include <errno.h>
 #include <jansson.h>

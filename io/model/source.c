@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rng.h"
-#include "export.h"
+#include "io/text/deck.h"
 #include "safetensors.h"
 
 #include <errno.h>
@@ -227,11 +227,31 @@ void tri_source_close(tri_source **s) {
   TRI_FREE(*s);
 }
 
+tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out) {
+  tri_status st = TRI_OK;
+  char      *bytes = NULL;
+  size_t     n;
+  tri_deck  *deck = NULL;
+
+  *out = TRI_BF16;
+  if (!tri_ckpt_has_file(r, "deck.yaml")) return TRI_OK;
+  TRI_TRY(tri_ckpt_get_file(r, "deck.yaml", &bytes, &n));
+  TRI_TRY_DONE(tri_deck_open_text("deck.yaml", bytes, n, &deck));
+  for (int i = 0; i < tri_deck_count(deck); i++) {
+    const tri_deck_entry *e = tri_deck_at(deck, i);
+    if (!strcmp(e->section, "model") && !strcmp(e->key, "dtype") && !strcmp(e->value, "f32")) *out = TRI_F32;
+  }
+done:
+  tri_deck_close(&deck);
+  TRI_FREE(bytes);
+  return st;
+}
+
 tri_status tri_source_dtype(const tri_source *s, tri_dtype *out) {
   const tri_source_file *f = &s->file[TRI_SOURCE_CONFIG];
   tri_hf_text            config = {s->path[TRI_SOURCE_CONFIG], f->bytes, f->n};
 
-  if (s->ckpt) return tri_export_find_dtype(s->ckpt, out);
+  if (s->ckpt) return tri_source_checkpoint_dtype(s->ckpt, out);
   return tri_hf_config_dtype(&config, out);
 }
 

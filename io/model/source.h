@@ -64,6 +64,9 @@ const char            *tri_source_name(const tri_source *s); /* for messages */
  * what config.json says its weights are (float32: f32; else bf16). */
 TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
 
+/* Not collective. The type the run computed in, as the checkpoint's deck.yaml says: model.dtype. */
+TRI_CHECKED tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out);
+
 /* Not collective. Whether every tensor is there in its shape; as tri_source_load says it. */
 TRI_CHECKED tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p);
 /* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint

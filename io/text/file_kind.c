@@ -1,36 +1,56 @@
-/* file_kind.c - what a file is that is not JSON lines. */
+/* file_kind.c - what a file is that is not what was expected: one table of magic numbers. */
 #include "file_kind.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Specified: the magic numbers of each format. */
+#define SAVE                                                                                                 \
+  "; load the model with transformers and save it: model.save_pretrained(FOLDER, safe_serialization=True)"
+#define ARROW       " datasets.Dataset.from_file(FILE).to_json(NEW) writes some"
+#define UTF16(from) "UTF-16, JSON lines are UTF-8; iconv -f " from " -t UTF-8 FILE >NEW writes it so"
+
+/* Specified: the magic numbers of each format. lines, model: the words where JSON lines or a file of a model
+ * was expected; NULL: it is not looked for there. */
 static const struct {
   const char *magic;
   size_t      n;
-  const char *what;
+  const char *lines, *model;
 } kind[] = {
     {"PAR1", 4,
      "a Parquet file, not JSON lines; pandas.read_parquet(FILE).to_json(NEW, orient='records', lines=True) "
-     "writes some"},
-    {"ARROW1", 6, "an Arrow file, not JSON lines; datasets.Dataset.from_file(FILE).to_json(NEW) writes some"},
-    {"\xff\xff\xff\xff", 4,
-     "an Arrow stream, not JSON lines; datasets.Dataset.from_file(FILE).to_json(NEW) writes some"},
-    {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file, not JSON lines"},
-    {"\x1f\x8b", 2, "packed with gzip; gunzip -k FILE unpacks it"},
-    {"\x28\xb5\x2f\xfd", 4, "packed with zstd; unzstd FILE unpacks it"},
-    {"\xfd"
-     "7zXZ",
-     5, "packed with xz; unxz -k FILE unpacks it"},
-    {"BZh", 3, "packed with bzip2; bunzip2 -k FILE unpacks it"},
-    {"PK\3\4", 4, "a zip archive; unzip FILE unpacks it"},
-    {"\xff\xfe", 2, "UTF-16, JSON lines are UTF-8; iconv -f UTF-16 -t UTF-8 FILE >NEW writes it so"},
-    {"\xfe\xff", 2, "UTF-16, JSON lines are UTF-8; iconv -f UTF-16 -t UTF-8 FILE >NEW writes it so"},
-    {"{\0", 2, "UTF-16, JSON lines are UTF-8; iconv -f UTF-16LE -t UTF-8 FILE >NEW writes it so"},
-    {"\0{", 2, "UTF-16, JSON lines are UTF-8; iconv -f UTF-16BE -t UTF-8 FILE >NEW writes it so"},
-    {"version https://git-lfs.github.com/spec/", 40,
-     "a Git LFS pointer, the data was never fetched; git lfs pull brings it"},
+     "writes some",
+     NULL},
+    {"ARROW1", 6, "an Arrow file, not JSON lines;" ARROW, NULL},
+    {"\xff\xff\xff\xff", 4, "an Arrow stream, not JSON lines;" ARROW, NULL},
+    {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file, not JSON lines",
+     "an HDF5 file; a checkpoint is given by its folder, a Keras model must be saved as safetensors first"},
+    {"\x1f\x8b", 2, "packed with gzip; gunzip -k FILE unpacks it", NULL},
+    {"\x28\xb5\x2f\xfd", 4, "packed with zstd; unzstd FILE unpacks it", NULL},
+    {"\3757zXZ", 5, "packed with xz; unxz -k FILE unpacks it", NULL},
+    {"BZh", 3, "packed with bzip2; bunzip2 -k FILE unpacks it", NULL},
+    {"PK\3\4", 4, "a zip archive; unzip FILE unpacks it",
+     "a PyTorch file (a zip of pickles), which is not read" SAVE},
+    {"\x80\x02", 2, NULL, "a PyTorch file (a pickle), which is not read" SAVE},
+    {"\x80\x04", 2, NULL, "a PyTorch file (a pickle), which is not read" SAVE},
+    {"GGUF", 4, NULL, "a GGUF file, which is not read; take the model's safetensors"},
+    {"\xff\xfe", 2, UTF16("UTF-16"), NULL},
+    {"\xfe\xff", 2, UTF16("UTF-16"), NULL},
+    {"{\0", 2, UTF16("UTF-16LE"), NULL},
+    {"\0{", 2, UTF16("UTF-16BE"), NULL},
+    {"version https://git-lfs", 23, "a Git LFS pointer, the data was never fetched; git lfs pull brings it",
+     "a Git LFS pointer, not the file itself; run 'git lfs pull' in its folder, or download the file again"},
 };
+enum { N_KIND = sizeof kind / sizeof *kind };
+
+static bool starts(const char *bytes, size_t n, int k) {
+  return n >= kind[k].n && !memcmp(bytes, kind[k].magic, kind[k].n);
+}
+
+const char *tri_model_kind(const char *bytes, size_t n) {
+  for (int k = 0; k < N_KIND; k++)
+    if (kind[k].model && starts(bytes, n, k)) return kind[k].model;
+  return NULL;
+}
 
 static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
@@ -40,11 +60,11 @@ static bool starts_numbers(const char *p, const char *end) {
   return p < end && (*p == ']' || *p == '-' || (*p >= '0' && *p <= '9'));
 }
 
-const char *tri_file_kind(const char *bytes, size_t n) {
+const char *tri_lines_kind(const char *bytes, size_t n) {
   const char *end = bytes + n;
 
-  for (size_t i = 0; i < sizeof kind / sizeof *kind; i++)
-    if (n >= kind[i].n && !memcmp(bytes, kind[i].magic, kind[i].n)) return kind[i].what;
+  for (int k = 0; k < N_KIND; k++)
+    if (kind[k].lines && starts(bytes, n, k)) return kind[k].lines;
   if (n >= 3 && !memcmp(bytes, "\xef\xbb\xbf", 3)) bytes += 3;
   while (bytes < end && is_space(*bytes)) bytes++;
   if (bytes < end && *bytes == '[' && !starts_numbers(bytes + 1, end))

@@ -77,7 +77,7 @@ static tri_status check_kind(tri_lines *l) {
 
   if (l->begin > 0) return TRI_OK;
   TRI_TRY(look(l, &bytes, &n));
-  kind = tri_file_kind(bytes, n);
+  kind = tri_lines_kind(bytes, n);
   if (kind) TRI_FAIL(TRI_EINPUT, "%s: is %s", l->path, kind);
   return TRI_OK;
 }

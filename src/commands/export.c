@@ -25,7 +25,7 @@ static tri_status work(const char *path, const char *folder, const char *dtype) 
              "checkpoints/LATEST)",
              path);
   TRI_TRY_DONE(tri_ckpt_open(from, NULL, false, &r)); /* find has verified every byte */
-  TRI_TRY_DONE(tri_export_find_dtype(r, &opt.dtype));
+  TRI_TRY_DONE(tri_source_checkpoint_dtype(r, &opt.dtype));
   if (dtype) opt.dtype = !strcmp(dtype, "f32") ? TRI_F32 : TRI_BF16;
   TRI_TRY_DONE(tri_export(r, folder, &opt, &sum));
   tri_log(TRI_LOG_INFO, "%s: %.2f M parameters in %s%s, %d file%s, from %s", folder,

@@ -147,7 +147,7 @@ hfconfig) sources='io/model/hf_config*.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
 reward) sources='src/reward/reward*.c' ;;
 rollout) sources='io/data/rollout_file.c' ;;
-safetensors) sources='io/model/safetensors.c io/text/model_kind.c' ;;
+safetensors) sources='io/model/safetensors.c io/text/file_kind.c' ;;
 visible) sources='src/base/visible.c' ;;
 tok*) sources='io/tokenizer/*.c' ;;
 *) echo "seeds.sh: there is no harness $harness" >&2 && exit 64 ;;
