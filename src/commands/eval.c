@@ -7,7 +7,7 @@
 #include <string.h>
 
 typedef struct request {
-  const char *data, *reward, *pattern, *dtype, *prompt_key, *answer_key;
+  const char *data, *reward, *dtype, *prompt_key, *answer_key;
   int64_t     max_new, top_k, num, seed, max_prompts;
   double      temperature, top_p;
   bool        json, help;
@@ -95,7 +95,7 @@ static tri_status answer(tri_infer *f, const request *q, const tri_dataset *d, i
     prompt[i] = (tri_prompt){example[i]->id, example[i]->token, example[i]->n_token};
   }
   TRI_TRY_DONE(tri_infer_generate(f, prompt, n, &opt, out));
-  TRI_TRY_DONE(tri_answers_reward(out, example, f->encoder.tokenizer, set));
+  TRI_TRY_DONE(tri_answers_reward(out, example, f->encoder.tokenizer, set, f->se.comm[TRI_WORLD]));
 done:
   TRI_FREE(prompt);
   TRI_FREE(example);
@@ -107,7 +107,8 @@ static const char *refuse_answer(const void *rewards, const char *answer, size_t
 }
 
 static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set *set, tri_dataset **out) {
-  tri_data_opt opt = tri_infer_data(f, strcmp(q->reward, "regex") ? TRI_DATA_RL : TRI_DATA_PROMPTS);
+  bool         truths = tri_reward_set_needs(set) & TRI_REWARD_TRUTH;
+  tri_data_opt opt = tri_infer_data(f, truths ? TRI_DATA_RL : TRI_DATA_PROMPTS);
   int64_t      context = tri_source_shape(f->source)->max_pos;
 
   if (q->max_new >= context)
@@ -121,15 +122,17 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
   return tri_dataset_open(&q->data, 1, &opt, out);
 }
 
-static tri_status run(const char *model, const request *q, tri_reward_set *set) {
-  tri_infer    f = {0};
-  tri_dataset *data = NULL;
-  tri_rollout  r = {0};
-  result       x;
-  int64_t      max_new;
-  tri_status   st = TRI_OK;
+static tri_status run(const char *model, const request *q, const tri_reward_opt *reward) {
+  tri_reward_set *set = NULL;
+  tri_infer       f = {0};
+  tri_dataset    *data = NULL;
+  tri_rollout     r = {0};
+  result          x;
+  int64_t         max_new;
+  tri_status      st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &f.se, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
   int64_t n = tri_dataset_count(data);
   if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
@@ -146,52 +149,90 @@ static tri_status run(const char *model, const request *q, tri_reward_set *set) 
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
 done:
   tri_rollout_free(&r);
+  tri_reward_set_close(&set);
   tri_dataset_close(&data);
   tri_infer_close(&f, st);
   return st;
 }
 
+enum { FIELDS = 16, FLAGS = 32 };
+/* A flag for each field of each reward: --pattern. */
+typedef struct fields {
+  int         n;
+  const char *name[FIELDS], *value[FIELDS];
+  char        flag[FIELDS][40], help[FIELDS][160];
+} fields;
+
+static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
+  const tri_reward *kind;
+
+  for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
+    for (const tri_reward_field *f = kind->field; f && f->name; f++) {
+      int n = x->n++;
+      TRI_ASSERT(n < FIELDS && *n_flag < FLAGS);
+      x->name[n] = f->name;
+      snprintf(x->flag[n], sizeof x->flag[n], "--%s", f->name);
+      snprintf(x->help[n], sizeof x->help[n], "%s with --reward %s. %s", f->must ? "must be given" : "only",
+               kind->name, f->help);
+      flag[(*n_flag)++] = (tri_flag){x->flag[n], TRI_FLAG_TEXT, &x->value[n], 0, 0, "TEXT", x->help[n]};
+    }
+}
+
+/* The request's reward as a row of a deck. */
+static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o) {
+  const tri_reward *kind = tri_reward_find(q->reward);
+
+  *o = (tri_reward_opt){.name = (char *)q->reward, .weight = 1};
+  for (int i = 0; i < x->n; i++) {
+    if (!x->value[i]) continue;
+    if (o->n_field == TRI_REWARD_FIELDS)
+      TRI_FAIL(TRI_EARG, "--%s is one field of a reward too many", x->name[i]);
+    o->field[o->n_field].name = x->name[i];
+    o->field[o->n_field++].value = (char *)x->value[i];
+  }
+  for (const tri_reward_field *f = kind ? kind->field : NULL; f && f->name; f++)
+    if (f->must && !tri_reward_get(o, f->name))
+      TRI_FAIL(TRI_EARG, "--reward %s needs --%s TEXT", q->reward, f->name);
+  return tri_reward_check(o);
+}
+
 static tri_status eval(int argc, char **argv, int *code) {
-  request         q = {.num = 1, .seed = 42, .top_p = 1};
-  tri_reward_set *set = NULL;
-  tri_status      st;
-  tri_flag        flag[] = {
-             {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
-             {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", "exact, number or regex; must be given"},
-             {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
-              "field of a line that holds the prompt (prompt)"},
-             {"--answer-key", TRI_FLAG_TEXT, &q.answer_key, 0, 0, "K", "field of the right answer (answer)"},
-             {"--pattern", TRI_FLAG_TEXT, &q.pattern, 0, 0, "P", "the expression of --reward regex"},
-             {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
-              "tokens of an answer at most (128, or what the context leaves)"},
-             {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use so many lines; 0: all (0)"},
-             {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
-              "divides the logits; 0 is greedy (0)"},
-             {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "draw from the K likeliest tokens; 0: all (0)"},
-             {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
-              "sample among the likeliest tokens up to probability P (1)"},
-             {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
-             {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
-             {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
-              "type the model computes in (that of the run, or of the model's files)"},
-             {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
-  tri_reward_opt opt = {.weight = 1};
-  int            n;
+  request        q = {.num = 1, .seed = 42, .top_p = 1};
+  fields         x = {0};
+  tri_reward_opt row;
+  char           names[200];
+  tri_flag       flag[FLAGS] = {
+            {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
+            {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", names},
+            {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
+             "field of a line that holds the prompt (prompt)"},
+            {"--answer-key", TRI_FLAG_TEXT, &q.answer_key, 0, 0, "K", "field of the right answer (answer)"},
+            {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
+             "tokens of an answer at most (128, or what the context leaves)"},
+            {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use so many lines; 0: all (0)"},
+            {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
+             "divides the logits; 0 is greedy (0)"},
+            {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "draw from the K likeliest tokens; 0: all (0)"},
+            {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
+             "sample among the likeliest tokens up to probability P (1)"},
+            {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
+            {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
+            {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
+             "type the model computes in (that of the run, or of the model's files)"},
+            {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
+  int n, n_flag = 0;
 
   (void)code;
-  TRI_TRY(tri_flags_parse(&tri_command_eval, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
+  tri_reward_names(names, sizeof names - 20);
+  strcat(names, "; must be given");
+  while (flag[n_flag].name) n_flag++;
+  add_fields(&x, flag, &n_flag);
+  TRI_TRY(tri_flags_parse(&tri_command_eval, flag, n_flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   const tri_need need[] = {{"MODEL", n > 0}, {"--data F.jsonl", q.data}, {"--reward R", q.reward}};
   TRI_TRY(tri_flags_need(&tri_command_eval, need, 3, n > 1 ? argv[1] : NULL));
-  if (!strcmp(q.reward, "regex") && !q.pattern) TRI_FAIL(TRI_EARG, "--reward regex needs --pattern P");
-  if (strlen(q.reward) >= sizeof opt.name || (q.pattern && strlen(q.pattern) >= sizeof opt.pattern))
-    TRI_FAIL(TRI_EARG, "--reward or --pattern is too long");
-  snprintf(opt.name, sizeof opt.name, "%s", q.reward);
-  if (q.pattern) snprintf(opt.pattern, sizeof opt.pattern, "%s", q.pattern);
-  TRI_TRY(tri_reward_set_open(&opt, 1, &set));
-  st = run(argv[0], &q, set);
-  tri_reward_set_close(&set);
-  return st;
+  TRI_TRY(make_row(&q, &x, &row));
+  return run(argv[0], &q, &row);
 }
 
 const tri_command tri_command_eval = {"eval", "MODEL --data F.jsonl --reward R [flags]",

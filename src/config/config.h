@@ -7,6 +7,7 @@
 #include "base/tensor.h"
 #include "io/data/dataset.h"
 #include "io/text/deck.h"
+#include "reward/reward.h"
 #include "state/optim.h"
 #include "state/shard.h"
 
@@ -16,18 +17,12 @@ typedef enum { TRI_CONFIG_AUTO, TRI_CONFIG_CPU, TRI_CONFIG_CUDA } tri_config_dev
 typedef enum { TRI_CONFIG_EXACT, TRI_CONFIG_RESCORE, TRI_CONFIG_TRUST } tri_config_sampler;
 typedef enum { TRI_CONFIG_KEEP_ALL, TRI_CONFIG_RECOMPUTE_LAYER } tri_config_recompute;
 
-enum { TRI_CONFIG_REWARDS = 16, TRI_CONFIG_OWN_PLAN = -1 };
+enum { TRI_CONFIG_OWN_PLAN = -1 };
 
 typedef struct tri_config_list {
   char **item; /* [n] */
   int    n;
 } tri_config_list;
-
-typedef struct tri_config_reward {
-  char  *name;
-  double weight;  /* factor of this reward in the sum */
-  char  *pattern; /* NULL: none */
-} tri_config_reward;
 
 /* Text is owned, and NULL where it was not given. Counts that may be left out are 0 then. Choices are the
  * enums, each as wide as int. */
@@ -76,8 +71,8 @@ typedef struct tri_config {
     char           *replay;        /* folder, NULL: generate */
   } rollout;
   struct {
-    int               n;
-    tri_config_reward item[TRI_CONFIG_REWARDS];
+    int            n;
+    tri_reward_opt item[TRI_REWARDS_MAX];
   } reward;
   struct {
     int64_t       steps, epochs;               /* one of them is 0 */

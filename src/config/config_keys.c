@@ -192,17 +192,6 @@ const tri_key tri_keys[] = {
 };
 const int tri_n_keys = sizeof tri_keys / sizeof *tri_keys;
 
-const tri_reward_row tri_reward_rows[] = {{"exact", false}, {"number", false}, {"regex", true}};
-const int            tri_n_reward_rows = sizeof tri_reward_rows / sizeof *tri_reward_rows;
-
-const tri_reward_field tri_reward_fields[] = {
-  {"name", "exact|number|regex; unit 1; must be given. exact: the trimmed answer equals; number: "
-           "the last number equals; regex: pattern is found in the answer. Each is 1 or 0."},
-  {"weight", "number; unit 1; any; default 1. Factor of this reward in the sum."},
-  {"pattern", "text; unit 1; must be given with regex. A PCRE2 expression."},
-};
-const int tri_n_reward_fields = sizeof tri_reward_fields / sizeof *tri_reward_fields;
-
 const tri_key_alias tri_key_aliases[] = {
   {"output_dir", "run.output"}, {"default_local_dir", "run.output"}, {"ckpt.output_dir", "run.output"},
   {"train.seed", "run.seed"}, {"random_seed", "run.seed"},

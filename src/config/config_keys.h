@@ -32,19 +32,6 @@ extern const int          tri_n_key_hints;
 extern const char *const tri_peer_sections[];
 extern const int         tri_n_peer_sections;
 
-/* Rewards that can stand in the list, and the fields of one. */
-typedef struct tri_reward_row {
-  const char *name;
-  bool        pattern; /* needs one */
-} tri_reward_row;
-extern const tri_reward_row tri_reward_rows[];
-extern const int            tri_n_reward_rows;
-typedef struct tri_reward_field {
-  const char *name, *text; /* text: type; range; unit; default. sentence */
-} tri_reward_field;
-extern const tri_reward_field tri_reward_fields[];
-extern const int              tri_n_reward_fields;
-
 /* Not collective. "must be ..." for the range of a key, such as "a number > 0"; `out` [bytes]. */
 void tri_key_expected(const tri_key *k, char *out, size_t bytes);
 /* Not collective. The i-th word of "a|b|c" into `out`; false when there is none. */
@@ -60,7 +47,7 @@ int tri_key_row(const char *name);
  * for it or it follows from others. */
 TRI_CHECKED tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out);
 /* Not collective. Append the fields of a reward, with `between` between them. */
-TRI_CHECKED tri_status tri_reward_put(const tri_config_reward *r, const char *between, tri_text *out);
+TRI_CHECKED tri_status tri_reward_put(const tri_reward_opt *r, const char *between, tri_text *out);
 
 enum { TRI_KEY_NAME_BYTES = 256 };
 /* How a name was understood. */

@@ -115,12 +115,14 @@ tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
   }
 }
 
-tri_status tri_reward_put(const tri_config_reward *r, const char *between, tri_text *out) {
+tri_status tri_reward_put(const tri_reward_opt *r, const char *between, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "name: %s%sweight: ", r->name, between));
   TRI_TRY(put_double(r->weight, out));
-  if (!r->pattern) return TRI_OK;
-  TRI_TRY(tri_text_printf(out, "%spattern: ", between));
-  return put_quoted(r->pattern, out);
+  for (int i = 0; i < r->n_field; i++) {
+    TRI_TRY(tri_text_printf(out, "%s%s: ", between, r->field[i].name));
+    TRI_TRY(put_quoted(r->field[i].value, out));
+  }
+  return TRI_OK;
 }
 
 static tri_status put_rewards(const tri_config *c, tri_text *out) {
@@ -214,6 +216,25 @@ static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && !only_given ? k->def : "null");
 }
 
+/* A line for each field a row of the reward list may have. */
+static tri_status put_reward_fields(const char *lead, tri_text *out) {
+  const tri_reward *kind;
+
+  TRI_TRY(tri_text_printf(out, "%sname: ", lead));
+  for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
+    TRI_TRY(tri_text_printf(out, "%s%s", i ? "|" : "", kind->name));
+  TRI_TRY(tri_text_printf(out, "; unit 1; must be given."));
+  for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
+    TRI_TRY(tri_text_printf(out, "%s %s: %s", i ? ";" : "", kind->name, kind->help));
+  TRI_TRY(tri_text_printf(
+      out, ".\n%sweight: number; unit 1; any; default 1. Factor of this reward in the sum.\n", lead));
+  for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
+    for (const tri_reward_field *f = kind->field; f && f->name; f++)
+      TRI_TRY(tri_text_printf(out, "%s%s: text; unit %s; %s with %s. %s\n", lead, f->name, f->unit,
+                              f->must ? "must be given" : "only", kind->name, f->help));
+  return TRI_OK;
+}
+
 tri_status tri_config_reference(tri_text *out) {
   tri_status st = TRI_OK;
   tri_text   section = {0};
@@ -236,10 +257,8 @@ tri_status tri_config_reference(tri_text *out) {
     if (rewards) {
       TRI_TRY_DONE(tri_text_printf(
           out, "\n# A list of at most %d, each with the fields below; with sft for eval.steps > 0 only.\n",
-          TRI_CONFIG_REWARDS));
-      for (int f = 0; f < tri_n_reward_fields; f++)
-        TRI_TRY_DONE(
-            tri_text_printf(out, "#   %s: %s\n", tri_reward_fields[f].name, tri_reward_fields[f].text));
+          TRI_REWARDS_MAX));
+      TRI_TRY_DONE(put_reward_fields("#   ", out));
       TRI_TRY_DONE(tri_text_printf(out, "# reward:\n#   - {name: exact, weight: 1}\nreward: []\n"));
     }
     if (section.len) TRI_TRY_DONE(tri_text_printf(out, "\n%s", section.data));
@@ -261,8 +280,6 @@ tri_status tri_config_help(tri_text *out) {
                             strcmp(k->unit, "1") ? k->unit : "", k->help));
     TRI_TRY(put_aliases(k, "      Also read: ", out));
   }
-  TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d, each with\n", TRI_CONFIG_REWARDS));
-  for (int f = 0; f < tri_n_reward_fields; f++)
-    TRI_TRY(tri_text_printf(out, "      %s: %s\n", tri_reward_fields[f].name, tri_reward_fields[f].text));
-  return TRI_OK;
+  TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d, each with\n", TRI_REWARDS_MAX));
+  return put_reward_fields("      ", out);
 }

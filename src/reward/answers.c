@@ -28,50 +28,107 @@ done:
   return st;
 }
 
-/* An answer that the tokenizer cannot decode within its bounds: 0 from every reward. */
-static tri_status fail_text(tri_rollout *r, int q) {
-  tri_error_clear();
-  for (int i = 0; i < r->n_reward; i++) r->part[(int64_t)q * r->n_reward + i] = 0;
-  r->reward[q] = 0;
-  r->failed[q] = TRI_FAILED_TEXT;
-  return TRI_OK;
+/* The answers that can be judged: all, but those the tokenizer cannot decode within its bounds. */
+typedef struct judged {
+  tri_answer *a;     /* [n] */
+  int        *seq;   /* [n] of the rollout */
+  size_t     *begin; /* [n] of its response in text */
+  float      *part;  /* [n,n_reward] */
+  float      *total; /* [n] */
+  int32_t    *failed;
+  int         n;
+  tri_text    text; /* all responses */
+} judged;
+
+static void free_judged(judged *j) {
+  TRI_FREE(j->a);
+  TRI_FREE(j->seq);
+  TRI_FREE(j->begin);
+  TRI_FREE(j->part);
+  TRI_FREE(j->total);
+  TRI_FREE(j->failed);
+  tri_text_free(&j->text);
 }
 
-static tri_status reward_one(tri_rollout *r, int q, const tri_example *e, const tri_tokenizer *tokenizer,
-                             tri_reward_set *set, tri_text *text) {
-  const int32_t *token = r->token + r->start[q] + r->prompt_len[q];
-  int64_t        n = r->start[q + 1] - r->start[q] - r->prompt_len[q];
-  tri_answer     a = {.prompt_id = r->prompt_id[q],
+static tri_status make_judged(const tri_rollout *r, judged *j) {
+  TRI_TRY(TRI_ALLOC(j->a, r->n_seq));
+  TRI_TRY(TRI_ALLOC(j->seq, r->n_seq));
+  TRI_TRY(TRI_ALLOC(j->begin, r->n_seq));
+  TRI_TRY(TRI_ALLOC(j->part, (int64_t)r->n_seq * r->n_reward));
+  TRI_TRY(TRI_ALLOC(j->total, r->n_seq));
+  return TRI_ALLOC(j->failed, r->n_seq);
+}
+
+static tri_answer answer_of(const tri_rollout *r, int q, const tri_example *e) {
+  return (tri_answer){.prompt_id = r->prompt_id[q],
                       .prompt = e->prompt ? e->prompt : "",
+                      .response = "",
                       .prompt_bytes = e->prompt ? e->prompt_bytes : 0,
                       .truth = e->answer,
                       .truth_bytes = e->answer_bytes,
-                      .n_token = (int)n,
+                      .token = r->token + r->start[q],
+                      .n_prompt = r->prompt_len[q],
+                      .n_token = (int)(r->start[q + 1] - r->start[q] - r->prompt_len[q]),
                       .truncated = r->stop[q] == TRI_STOP_LENGTH};
-  tri_status     st;
+}
 
-  text->len = 0;
-  st = tri_answers_decode(tokenizer, token, n, true, text);
-  if (st == TRI_EINPUT) return fail_text(r, q);
-  TRI_TRY(st);
-  a.response = text->data ? text->data : "";
-  a.response_bytes = text->len;
-  return tri_reward_set_score(set, &a, 1, r->part + (int64_t)q * r->n_reward, r->reward + q, r->failed + q);
+/* tokenizer NULL: no reward needs texts. One that cannot be decoded gets 0 from every reward. */
+static tri_status gather(tri_rollout *r, const tri_example *const *example, const tri_tokenizer *tokenizer,
+                         judged *j) {
+  for (int q = 0; q < r->n_seq; q++) {
+    tri_answer a = answer_of(r, q, example[q / r->group]);
+    size_t     begin = j->text.len;
+    tri_status st = TRI_OK;
+    if (tokenizer) st = tri_answers_decode(tokenizer, a.token + a.n_prompt, a.n_token, true, &j->text);
+    if (st == TRI_EINPUT) {
+      tri_error_clear();
+      j->text.len = begin;
+      r->reward[q] = 0; /* and the parts are */
+      r->failed[q] = TRI_FAILED_TEXT;
+      continue;
+    }
+    TRI_TRY(st);
+    a.response_bytes = j->text.len - begin;
+    j->begin[j->n] = begin;
+    j->seq[j->n] = q;
+    j->a[j->n++] = a;
+  }
+  for (int k = 0; k < j->n; k++)
+    if (j->a[k].response_bytes) j->a[k].response = j->text.data + j->begin[k];
+  return TRI_OK;
+}
+
+static void put_scores(const judged *j, tri_rollout *r) {
+  for (int k = 0; k < j->n; k++) {
+    memcpy(r->part + (int64_t)j->seq[k] * r->n_reward, j->part + (int64_t)k * r->n_reward,
+           (size_t)r->n_reward * sizeof *j->part);
+    r->reward[j->seq[k]] = j->total[k];
+    r->failed[j->seq[k]] = j->failed[k];
+  }
+  r->has_reward = true;
+}
+
+static tri_status prepare(tri_rollout *r, const tri_example *const *example, const tri_tokenizer *tokenizer,
+                          const tri_reward_set *set, judged *j) {
+  bool texts = tri_reward_set_needs(set) & TRI_REWARD_TEXT;
+
+  if (texts && !tokenizer)
+    TRI_FAIL(TRI_EINPUT, "rewards compare text, but the model brings no tokenizer.json; " TRI_TOKENIZER_CURE);
+  TRI_TRY(tri_rollout_set_rewards(r, tri_reward_set_count(set)));
+  TRI_TRY(make_judged(r, j));
+  return gather(r, example, texts ? tokenizer : NULL, j);
 }
 
 tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
-                              const tri_tokenizer *tokenizer, tri_reward_set *set) {
+                              const tri_tokenizer *tokenizer, tri_reward_set *set, tri_comm *world) {
   tri_status st = TRI_OK;
-  tri_text   text = {0};
+  judged     j = {0};
 
-  if (!tokenizer)
-    TRI_FAIL(TRI_EINPUT, "rewards compare text, but the model brings no tokenizer.json; " TRI_TOKENIZER_CURE);
-  TRI_TRY(tri_rollout_set_rewards(r, tri_reward_set_count(set)));
-  for (int q = 0; q < r->n_seq; q++)
-    TRI_TRY_DONE(reward_one(r, q, example[q / r->group], tokenizer, set, &text));
-  r->has_reward = true;
+  TRI_TRY_DONE(tri_agree(world, prepare(r, example, tokenizer, set, &j)));
+  TRI_TRY_DONE(tri_agree(world, tri_reward_set_score(set, j.a, j.n, j.part, j.total, j.failed)));
+  put_scores(&j, r);
 done:
-  tri_text_free(&text);
+  free_judged(&j);
   return st;
 }
 

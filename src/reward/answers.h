@@ -11,10 +11,12 @@
  * its tokenizer's) have no text, as in transformers. */
 TRI_CHECKED tri_status tri_answers_decode(const tri_tokenizer *tokenizer, const int32_t *id, int64_t n,
                                           bool skip_special, tri_text *out);
-/* Not collective. Fills reward, part and failed of every sequence of r, whose sequences are `group` answers
- * to each of example[0 .. n_seq/group). tokenizer NULL: TRI_EINPUT, rewards compare text. */
+/* Collective over world; each rank has its own r, which may be empty. Fills reward, part and failed of every
+ * sequence of r, whose sequences are `group` answers to each of example[0 .. n_seq/group). tokenizer NULL:
+ * TRI_EINPUT where a reward needs texts. */
 TRI_CHECKED tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
-                                          const tri_tokenizer *tokenizer, tri_reward_set *set);
+                                          const tri_tokenizer *tokenizer, tri_reward_set *set,
+                                          tri_comm *world);
 /* Not collective. How many answers some reward could not judge. warn: and the warning, once for each
  * reward. */
 int tri_answers_failed(const tri_rollout *r, tri_reward_set *set, bool warn);

@@ -31,45 +31,77 @@ const tri_reward *tri_reward_find(const char *name) {
   return NULL;
 }
 
+void tri_reward_names(char *out, size_t bytes) {
+  out[0] = 0;
+  for (int i = 0; i < N_REWARD; i++) {
+    size_t used = strlen(out);
+    snprintf(out + used, bytes - used, "%s%s", i ? ", " : "", table[i]->name);
+  }
+}
+
+const char *tri_reward_get(const tri_reward_opt *o, const char *field) {
+  for (int i = 0; i < o->n_field; i++)
+    if (!strcmp(o->field[i].name, field)) return o->field[i].value;
+  return NULL;
+}
+
 static tri_status unknown_name(const char *name) {
   const char *known[N_REWARD];
   const char *near;
-  char        all[256] = "";
+  char        all[256];
 
-  for (int i = 0; i < N_REWARD; i++) {
-    size_t used = strlen(all);
-    known[i] = table[i]->name;
-    snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", known[i]);
-  }
+  for (int i = 0; i < N_REWARD; i++) known[i] = table[i]->name;
   near = tri_nearest(name, known, N_REWARD);
+  tri_reward_names(all, sizeof all);
   TRI_FAIL(TRI_ECONFIG, "reward.name = %s: there is no such reward%s%s%s; known are %s", name,
            near ? "; did you mean " : "", near ? near : "", near ? "?" : "", all);
 }
 
-static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o) {
+bool tri_reward_takes(const tri_reward *kind, const char *field) {
+  for (const tri_reward_field *f = kind->field; f && f->name; f++)
+    if (!strcmp(f->name, field)) return true;
+  return false;
+}
+
+tri_status tri_reward_check(const tri_reward_opt *o) {
+  const tri_reward *kind = tri_reward_find(o->name);
+
+  if (!kind) return unknown_name(o->name);
+  if (!isfinite(o->weight))
+    TRI_FAIL(TRI_ECONFIG, "reward.weight = %g of %s: must be finite", o->weight, o->name);
+  for (int i = 0; i < o->n_field; i++)
+    if (!tri_reward_takes(kind, o->field[i].name))
+      TRI_FAIL(TRI_ECONFIG, "reward.%s is given, but reward %s uses none", o->field[i].name, o->name);
+  for (const tri_reward_field *f = kind->field; f && f->name; f++) {
+    const char *value = tri_reward_get(o, f->name);
+    if (f->must && !(value && value[0]))
+      TRI_FAIL(TRI_ECONFIG, "reward.%s is missing: reward %s needs one", f->name, o->name);
+  }
+  return TRI_OK;
+}
+
+static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o, tri_session *se) {
   set_row *row = &s->row[s->n];
   int      same = 1;
 
+  TRI_TRY(tri_reward_check(o));
   row->kind = tri_reward_find(o->name);
   row->weight = o->weight;
-  if (!row->kind) return unknown_name(o->name);
-  if (!isfinite(o->weight))
-    TRI_FAIL(TRI_ECONFIG, "reward.weight = %g of %s: must be finite", o->weight, o->name);
   for (int i = 0; i < s->n; i++) same += s->row[i].kind == row->kind;
   snprintf(row->name, sizeof row->name, same > 1 ? "%s_%d" : "%s", row->kind->name, same);
-  TRI_TRY(row->kind->open(o, &row->state));
+  TRI_TRY(row->kind->open(o, se, &row->state));
   s->n++;
   return TRI_OK;
 }
 
-tri_status tri_reward_set_open(const tri_reward_opt *o, int n, tri_reward_set **out) {
+tri_status tri_reward_set_open(const tri_reward_opt *o, int n, tri_session *se, tri_reward_set **out) {
   tri_status st = TRI_OK;
 
   *out = NULL;
   if (n < 1 || n > TRI_REWARDS_MAX)
     TRI_FAIL(TRI_ECONFIG, "reward: has %d entries: must be 1 to %d", n, TRI_REWARDS_MAX);
   TRI_TRY(TRI_ALLOC(*out, 1));
-  for (int i = 0; i < n; i++) TRI_TRY_DONE(row_open(*out, &o[i]));
+  for (int i = 0; i < n; i++) TRI_TRY_DONE(row_open(*out, &o[i], se));
 done:
   if (st != TRI_OK) tri_reward_set_close(out);
   return st;
@@ -89,6 +121,16 @@ const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, si
   return why;
 }
 
+static tri_status score_row(const set_row *row, const tri_answer *a, int n, float *score) {
+  for (int q = 0; q < n && (row->kind->needs & TRI_REWARD_TRUTH); q++)
+    if (!a[q].truth)
+      TRI_FAIL(TRI_EINPUT,
+               "prompt_id %lld has no answer that reward %s could compare with; look at data.answer_key",
+               (long long)a[q].prompt_id, row->kind->name);
+  if (!n && !(row->kind->needs & TRI_REWARD_COLLECTIVE)) return TRI_OK;
+  return row->kind->score(row->state, a, n, score);
+}
+
 tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total,
                                 int32_t *failed) {
   tri_status st = TRI_OK;
@@ -99,7 +141,7 @@ tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, f
   TRI_TRY_DONE(TRI_ALLOC(sum, n));
   for (int q = 0; q < n; q++) failed[q] = 0;
   for (int i = 0; i < s->n; i++) {
-    TRI_TRY_DONE(s->row[i].kind->score(s->row[i].state, a, n, score));
+    TRI_TRY_DONE(score_row(&s->row[i], a, n, score));
     for (int q = 0; q < n; q++) {
       if (isnan(score[q])) {
         failed[q] |= 1 << i;
@@ -137,6 +179,13 @@ void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
           "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
           "reward_failures counts such answers)",
           i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
+}
+
+unsigned tri_reward_set_needs(const tri_reward_set *s) {
+  unsigned needs = 0;
+
+  for (int i = 0; s && i < s->n; i++) needs |= s->row[i].kind->needs;
+  return needs;
 }
 
 int tri_reward_set_count(const tri_reward_set *s) { return s->n; }

@@ -3,59 +3,86 @@
 #define TRI_REWARD_H
 
 #include "base/base.h"
+#include "comm/session.h"
 
-/* One row of the deck's `reward` list. */
+enum { TRI_REWARD_FIELDS = 4 }; /* of one reward, besides name and weight */
+/* One row of the deck's `reward` list; who made it owns the texts. */
 typedef struct tri_reward_opt {
-  char   name[32];
-  double weight;
-  char   pattern[1024]; /* regex */
+  char  *name;
+  double weight; /* factor of this reward in the sum */
+  int    n_field;
+  struct {
+    const char *name; /* as the plug-in has it */
+    char       *value;
+  } field[TRI_REWARD_FIELDS];
 } tri_reward_opt;
 
-/* One finished answer; texts are borrowed UTF-8 and may hold NUL. truth NULL: the prompt came without an
- * answer. */
+/* One finished answer; all is borrowed. Texts are UTF-8 and may hold NUL. truth NULL: the prompt came without
+ * an answer. */
 typedef struct tri_answer {
-  int64_t     prompt_id;
-  const char *prompt, *response, *truth;
-  size_t      prompt_bytes, response_bytes, truth_bytes;
-  int         n_token;
-  bool        truncated;
+  int64_t        prompt_id;
+  const char    *prompt, *response, *truth; /* response: "" unless some reward needs texts */
+  size_t         prompt_bytes, response_bytes, truth_bytes;
+  const int32_t *token; /* [n_prompt + n_token] the prompt's, then the answer's */
+  int            n_prompt, n_token;
+  bool           truncated;
 } tri_answer;
 
-/* The reward plug-in. Not collective. A wrong option is TRI_ECONFIG at open; a prompt whose truth the reward
- * cannot use is TRI_EINPUT, naming it. score [n]; NAN: the reward cannot judge this answer, whose text is
- * never an error. */
+/* What the deck may say of a reward besides name and weight. */
+typedef struct tri_reward_field {
+  const char *name, *unit, *help; /* "pattern", "1", a sentence */
+  bool        must;               /* be given, and not empty */
+} tri_reward_field;
+
+/* What a reward lives on. TRUTH: answers without one are refused. TEXT: responses are decoded. COLLECTIVE:
+ * score communicates over world, so every rank calls it in every step, also with n = 0. */
+enum { TRI_REWARD_TRUTH = 1, TRI_REWARD_TEXT = 2, TRI_REWARD_COLLECTIVE = 4 };
+
+/* The reward plug-in; the one table that the deck, its reference and `trireme eval` read. Not collective, but
+ * what says COLLECTIVE. A wrong option is TRI_ECONFIG at open; a prompt whose truth the reward cannot use is
+ * TRI_EINPUT, naming it. score [n]: of all answers of this rank at once; NAN: the reward cannot judge this
+ * answer, whose text is never an error. */
 typedef struct tri_reward {
-  const char *name;
-  tri_status (*open)(const tri_reward_opt *o, void **state);
+  const char             *name, *help;
+  unsigned                needs; /* TRI_REWARD_* */
+  const tri_reward_field *field; /* ended by a name NULL; NULL: none */
+  const char *failure; /* why an answer's score may be NAN and what to do, for a warning; NULL: it never is */
+  tri_status (*open)(const tri_reward_opt *o, tri_session *se, void **state); /* se is borrowed until close */
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
   void (*close)(void **state);
-  const char *failure; /* why an answer's score may be NAN and what to do, for a warning; NULL: it never is */
 } tri_reward;
 
 /* reward_rule.c. 1 or 0 each, truncated answers like any other. Space is ASCII space, tab, CR, LF, VT, FF.
  * exact: answer and truth are the same bytes, space around them aside.
  * number: the last number of the answer equals the truth's last, compared as decimals, unrounded: "72" is
- * "72.00", "1,234.50" is "1234.5". A number is ASCII digits, with commas only between groups of three,
- * perhaps a fraction
- *   (".5" too), perhaps a sign, unless that follows a letter, a digit or a closing bracket: "7-3" ends in 3.
+ *   "72.00", "1,234.50" is "1234.5". A number is ASCII digits, with commas only between groups of three,
+ *   perhaps a fraction (".5" too), perhaps a sign, unless that follows a letter, a digit or a closing bracket:
+ *   "7-3" ends in 3.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge. */
 extern const tri_reward tri_reward_exact, tri_reward_number, tri_reward_regex;
 
-const tri_reward *tri_reward_find(const char *name); /* NULL if there is none */
-const tri_reward *tri_reward_at(int i);              /* NULL past the last */
+const tri_reward *tri_reward_find(const char *name);         /* NULL if there is none */
+const tri_reward *tri_reward_at(int i);                      /* NULL past the last */
+void              tri_reward_names(char *out, size_t bytes); /* "exact, number" of the table */
+
+const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* its value; NULL: not given */
+bool        tri_reward_takes(const tri_reward *kind, const char *field);
+/* Not collective. TRI_ECONFIG: an unknown name, a field too many or too few, a weight that is not finite. */
+TRI_CHECKED tri_status tri_reward_check(const tri_reward_opt *o);
 
 /* The deck's list, opened: a weighted sum. Not collective. 1 to TRI_REWARDS_MAX rows; anything else, an
- * unknown name or a weight that is not finite is TRI_ECONFIG. Names are made unique: the second "regex" is
- * called "regex_2". */
+ * option that tri_reward_check refuses is TRI_ECONFIG. Names are made unique: the second "regex" is called
+ * "regex_2". se is borrowed until close. */
 typedef struct tri_reward_set tri_reward_set;
-TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, tri_reward_set **out);
+TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, tri_session *se,
+                                                  tri_reward_set **out);
 void                          tri_reward_set_close(tri_reward_set **s);
-/* part [n,n_reward] unweighted, total [n] weighted sum. failed [n]: bit i says that reward i could not judge
- * the answer, which counts as 0 there. An infinite score is TRI_ENUMERIC, naming the reward and the
- * prompt. */
+/* Collective over world where a reward is, else not. part [n,n_reward] unweighted, total [n] weighted sum.
+ * failed [n]: bit i says that reward i could not judge the answer, which counts as 0 there. An infinite score
+ * is TRI_ENUMERIC, naming the reward and the prompt. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total, int32_t *failed);
 /* Not collective. The first time: a warning that reward i (-1: no reward, for want of a text) could not judge
@@ -63,6 +90,7 @@ TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer 
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);
 /* Not collective. Why one of the rewards cannot judge answers to this truth [n], or NULL. */
 const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);
+unsigned    tri_reward_set_needs(const tri_reward_set *s); /* TRI_REWARD_* of all; s NULL: 0 */
 int         tri_reward_set_count(const tri_reward_set *s);
 const char *tri_reward_set_name(const tri_reward_set *s, int i);
 

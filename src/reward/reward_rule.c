@@ -26,21 +26,14 @@ static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-static tri_status no_pattern(const tri_reward_opt *o, void **state) {
+static tri_status no_open(const tri_reward_opt *o, tri_session *se, void **state) {
+  (void)o;
+  (void)se;
   *state = NULL;
-  if (o->pattern[0]) TRI_FAIL(TRI_ECONFIG, "reward.pattern is given, but reward %s uses none", o->name);
   return TRI_OK;
 }
 
 static void no_state(void **state) { (void)state; }
-
-static tri_status need_truth(const char *name, const tri_answer *a) {
-  if (!a->truth)
-    TRI_FAIL(TRI_EINPUT,
-             "prompt_id %lld has no answer that reward %s could compare with; look at data.answer_key",
-             (long long)a->prompt_id, name);
-  return TRI_OK;
-}
 
 static span trimmed(const char *at, size_t n) {
   while (n && is_space(*at)) {
@@ -55,10 +48,8 @@ static bool same_bytes(span a, span b) { return a.n == b.n && (!a.n || !memcmp(a
 
 static tri_status exact_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
-  for (int q = 0; q < n; q++) {
-    TRI_TRY(need_truth("exact", &a[q]));
+  for (int q = 0; q < n; q++)
     score[q] = same_bytes(trimmed(a[q].response, a[q].response_bytes), trimmed(a[q].truth, a[q].truth_bytes));
-  }
   return TRI_OK;
 }
 
@@ -154,7 +145,6 @@ static tri_status number_score(void *state, const tri_answer *a, int n, float *s
   (void)state;
   for (int q = 0; q < n; q++) {
     decimal want, got;
-    TRI_TRY(need_truth("number", &a[q]));
     if (!last_decimal(a[q].truth, a[q].truth_bytes, &want))
       TRI_FAIL(TRI_EINPUT,
                "the answer given with prompt_id %lld holds no number, so reward number cannot judge; look at "
@@ -190,26 +180,26 @@ static void regex_close(void **state) {
   tri_host_free(state);
 }
 
-static tri_status regex_open(const tri_reward_opt *o, void **state) {
+static tri_status regex_open(const tri_reward_opt *o, tri_session *se, void **state) {
+  const char *pattern = tri_reward_get(o, "pattern");
   tri_status  st = TRI_OK;
   regex      *x = NULL;
   int         error;
   PCRE2_SIZE  offset;
   PCRE2_UCHAR text[256];
 
+  (void)se;
   *state = NULL;
-  if (!o->pattern[0]) TRI_FAIL(TRI_ECONFIG, "reward.pattern is missing: reward regex needs one");
   TRI_TRY(TRI_ALLOC(x, 1));
-  x->code = pcre2_compile((PCRE2_SPTR)o->pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C,
+  x->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C,
                           &error, &offset, NULL);
   if (!x->code) {
     pcre2_get_error_message(error, text, sizeof text);
-    TRI_FAIL_DONE(TRI_ECONFIG, "reward.pattern = %s: %s (at byte %zu)", o->pattern, (const char *)text,
-                  offset);
+    TRI_FAIL_DONE(TRI_ECONFIG, "reward.pattern = %s: %s (at byte %zu)", pattern, (const char *)text, offset);
   }
   /* Where no executable memory is to be had, the interpreter finds the same matches. */
   (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE);
-  x->counted = pcre2_compile((PCRE2_SPTR)o->pattern, PCRE2_ZERO_TERMINATED,
+  x->counted = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
                              PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT, &error, &offset, NULL);
   (void)pcre2_jit_compile(x->counted, PCRE2_JIT_COMPLETE);
   x->match = pcre2_match_data_create(1, NULL);
@@ -253,12 +243,29 @@ static tri_status regex_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
-const tri_reward tri_reward_exact = {"exact", no_pattern, exact_score, NULL, no_state, NULL};
-const tri_reward tri_reward_number = {"number", no_pattern, number_score, number_refuse, no_state, NULL};
-const tri_reward tri_reward_regex = {
-    "regex",
-    regex_open,
-    regex_score,
-    NULL,
-    regex_close,
-    "the search for reward.pattern reached its limit of steps or memory; write it with fewer nested repeats"};
+#define NO_END                                                                                               \
+  "the search for reward.pattern reached its limit of steps or memory; write it with fewer nested repeats"
+static const tri_reward_field regex_field[] = {
+    {.name = "pattern", .unit = "1", .help = "A PCRE2 expression.", .must = true}, {NULL}};
+
+const tri_reward tri_reward_exact = {.name = "exact",
+                                     .help = "1 where the trimmed answer equals, else 0",
+                                     .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
+                                     .open = no_open,
+                                     .score = exact_score,
+                                     .close = no_state};
+const tri_reward tri_reward_number = {.name = "number",
+                                      .help = "1 where the last number equals, else 0",
+                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
+                                      .open = no_open,
+                                      .score = number_score,
+                                      .refuse = number_refuse,
+                                      .close = no_state};
+const tri_reward tri_reward_regex = {.name = "regex",
+                                     .help = "1 where pattern is found in the answer, else 0",
+                                     .needs = TRI_REWARD_TEXT,
+                                     .field = regex_field,
+                                     .failure = NO_END,
+                                     .open = regex_open,
+                                     .score = regex_score,
+                                     .close = regex_close};

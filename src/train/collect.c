@@ -83,9 +83,8 @@ static tri_status answer(tri_trainer *t, const share *s, const tri_generate_opt 
     goto done;
   }
   reward = tri_trace_phase(t->se->device->trace, "reward");
-  TRI_TRY_DONE(tri_agree(
-      tri_world_of(t),
-      tri_answers_reward(&mine, s->example, tri_source_tokenizer(t->learner[TRI_POLICY].source), t->reward)));
+  TRI_TRY_DONE(tri_answers_reward(&mine, s->example, tri_source_tokenizer(t->learner[TRI_POLICY].source),
+                                  t->reward, tri_world_of(t)));
   tri_trace_end(t->se->device->trace, reward, NULL);
   TRI_TRY_DONE(tri_rollout_exchange(&mine, tri_world_of(t), out));
   tri_metric_end(t->metrics, w.phase);
@@ -124,45 +123,56 @@ static const tri_example *example_of(const tri_dataset *d, int64_t id) {
   return low < tri_dataset_count(d) && tri_dataset_get(d, low)->id == id ? tri_dataset_get(d, low) : NULL;
 }
 
-/* Rewards the lines do not bring, from the truths of data.train; those they bring stay. */
+/* What a replay without rewards is judged by. */
+typedef struct unjudged {
+  const tri_example **example; /* [groups] the line of data.train each answers */
+  float              *brought; /* [n_seq] rewards of some lines, else NaN */
+} unjudged;
+
+static tri_status find_examples(const tri_trainer *t, int64_t step, const tri_rollout *r, unjudged *u) {
+  TRI_TRY(TRI_ALLOC(u->example, r->n_seq / r->group));
+  TRI_TRY(TRI_ALLOC(u->brought, r->n_seq));
+  memcpy(u->brought, r->reward, (size_t)r->n_seq * sizeof *u->brought);
+  for (int g = 0; g < r->n_seq / r->group; g++) {
+    u->example[g] = example_of(t->data, r->prompt_id[g * r->group]);
+    if (!u->example[g])
+      TRI_FAIL(TRI_EINPUT,
+               "%s: step %lld, group %d has no reward and prompt_id %lld, which is no line of data.train "
+               "(counted from 0)",
+               t->cfg->rollout.replay, (long long)step, g, (long long)r->prompt_id[g * r->group]);
+  }
+  return TRI_OK;
+}
+
+/* Collective over world. Rewards the lines do not bring, from the truths of data.train; those they bring
+ * stay. */
 static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
-  const tri_example **example = NULL;
-  float              *brought = NULL;
-  tri_status          st = TRI_OK;
+  unjudged   u = {0};
+  tri_status st = TRI_OK;
 
   if (r->has_reward) return TRI_OK;
   if (!t->data || !t->reward)
     TRI_FAIL(TRI_EINPUT,
              "%s: lines without a reward need data.train (prompt_id is its line) and a reward in the deck",
              t->cfg->rollout.replay);
-  TRI_TRY(TRI_ALLOC(example, r->n_seq / r->group));
-  TRI_TRY_DONE(TRI_ALLOC(brought, r->n_seq));
-  memcpy(brought, r->reward, (size_t)r->n_seq * sizeof *brought);
-  for (int g = 0; g < r->n_seq / r->group; g++) {
-    example[g] = example_of(t->data, r->prompt_id[g * r->group]);
-    if (!example[g])
-      TRI_FAIL_DONE(TRI_EINPUT,
-                    "%s: step %lld, group %d has no reward and prompt_id %lld, which is no line of "
-                    "data.train (counted from 0)",
-                    t->cfg->rollout.replay, (long long)step, g, (long long)r->prompt_id[g * r->group]);
-  }
-  TRI_TRY_DONE(
-      tri_answers_reward(r, example, tri_source_tokenizer(t->learner[TRI_POLICY].source), t->reward));
+  TRI_TRY_DONE(tri_agree(tri_world_of(t), find_examples(t, step, r, &u)));
+  TRI_TRY_DONE(tri_answers_reward(r, u.example, tri_source_tokenizer(t->learner[TRI_POLICY].source),
+                                  t->reward, tri_world_of(t)));
   for (int q = 0; q < r->n_seq; q++) {
-    if (isnan(brought[q])) continue;
-    r->reward[q] = brought[q];
+    if (isnan(u.brought[q])) continue;
+    r->reward[q] = u.brought[q];
     r->failed[q] = 0;
   }
 done:
-  TRI_FREE(example);
-  TRI_FREE(brought);
+  TRI_FREE(u.example);
+  TRI_FREE(u.brought);
   return st;
 }
 
 /* Replayed lines: every rank reads them all. */
 static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
   const tri_config *c = t->cfg;
-  const char       *name[TRI_CONFIG_REWARDS];
+  const char       *name[TRI_REWARDS_MAX];
   tri_replay_opt    opt = {.group = (int)c->algo.num_generations,
                            .max_answers = (int)t->plan.samples,
                            .max_line_bytes = c->data.max_line_bytes,
@@ -183,7 +193,7 @@ static tri_status replay(tri_trainer *t, int64_t step, tri_rollout *out) {
                "%s: step %lld, answer %d has %lld tokens, more than any line had at the start (%lld)",
                c->rollout.replay, (long long)step, q, (long long)(out->start[q + 1] - out->start[q]),
                (long long)t->plan.max_tokens);
-  return reward_replay(t, step, out);
+  return TRI_OK;
 }
 
 /* The next train_batch_size examples. */
@@ -208,8 +218,9 @@ static tri_status demonstrations(tri_trainer *t, tri_rollout *out) {
 
 tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out) {
   if (!(t->algo->needs & TRI_NEEDS_ANSWERS)) return tri_agree(tri_world_of(t), demonstrations(t, out));
-  if (t->cfg->rollout.replay) return tri_agree(tri_world_of(t), replay(t, step, out));
-  return generate(t, out);
+  if (!t->cfg->rollout.replay) return generate(t, out);
+  TRI_TRY(tri_agree(tri_world_of(t), replay(t, step, out)));
+  return reward_replay(t, step, out);
 }
 
 /* ---- writing rollouts ---- */
@@ -218,7 +229,7 @@ tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out) {
 static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout *r, tri_rollout_text *text,
                                 tri_text *buf, int64_t *at) {
   const tri_tokenizer *tok = tri_source_tokenizer(t->learner[TRI_POLICY].source);
-  const char          *name[TRI_CONFIG_REWARDS];
+  const char          *name[TRI_REWARDS_MAX];
   char                 folder[TRI_CKPT_PATH_BYTES + 16];
 
   for (int i = 0; i < r->n_reward; i++) name[i] = t->reward ? tri_reward_set_name(t->reward, i) : "";

@@ -24,17 +24,9 @@ static void set_health(tri_trainer *t) {
 }
 
 static tri_status open_rewards(tri_trainer *t) {
-  tri_reward_opt opt[TRI_CONFIG_REWARDS] = {0};
+  const tri_config *c = t->cfg;
 
-  for (int i = 0; i < t->cfg->reward.n; i++) {
-    const tri_config_reward *r = &t->cfg->reward.item[i];
-    snprintf(opt[i].name, sizeof opt[i].name, "%s", r->name);
-    opt[i].weight = r->weight;
-    if (r->pattern && strlen(r->pattern) >= sizeof opt[i].pattern)
-      TRI_FAIL(TRI_ECONFIG, "reward %d: the pattern is longer than %zu bytes", i, sizeof opt[i].pattern - 1);
-    if (r->pattern) snprintf(opt[i].pattern, sizeof opt[i].pattern, "%s", r->pattern);
-  }
-  if (t->cfg->reward.n) TRI_TRY(tri_reward_set_open(opt, t->cfg->reward.n, &t->reward));
+  if (c->reward.n) TRI_TRY(tri_reward_set_open(c->reward.item, c->reward.n, t->se, &t->reward));
   set_health(t);
   return TRI_OK;
 }
@@ -63,12 +55,6 @@ static tri_status open_models(tri_trainer *t) {
 }
 
 /* ---- data ---- */
-
-static bool answers_needed(const tri_config *c) {
-  for (int i = 0; i < c->reward.n; i++)
-    if (strcmp(c->reward.item[i].name, "regex")) return true;
-  return false;
-}
 
 static const char *refuse_answer(const void *rewards, const char *answer, size_t n) {
   return tri_reward_set_refuse(rewards, answer, n);
@@ -283,7 +269,8 @@ static tri_status check_room(const tri_trainer *t) {
 /* Collective over world. */
 static tri_status open_all_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  tri_data_kind     asked = answers_needed(c) ? TRI_DATA_RL : TRI_DATA_PROMPTS;
+  bool              truths = tri_reward_set_needs(t->reward) & TRI_REWARD_TRUTH;
+  tri_data_kind     asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS;
 
   NOTE(check_room(t));
   if (c->data.train.n)

@@ -104,7 +104,7 @@ static void test_arguments_win(void **state) {
   assert_int_equal(c.data.train.n, 2);
   assert_string_equal(c.data.train.item[1], "b");
   assert_int_equal(c.reward.n, 2);
-  assert_string_equal(c.reward.item[0].pattern, "x+");
+  assert_string_equal(tri_reward_get(&c.reward.item[0], "pattern"), "x+");
   assert_true(c.reward.item[0].weight == -0.2 && c.reward.item[1].weight == 1);
   assert_string_equal(c.rollout.stop.item[0], "\n");
   assert_int_equal(c.shard.plan, TRI_CONFIG_OWN_PLAN);

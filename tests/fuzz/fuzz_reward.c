@@ -9,16 +9,16 @@
 FUZZ_QUIET_START
 
 static void check_pattern(fuzz_part pattern, fuzz_part text) {
-  tri_reward_opt  o = {.name = "regex", .weight = 1};
+  char            copy[1024] = "";
+  tri_reward_opt  o = {.name = (char *)"regex", .weight = 1, .n_field = 1, .field = {{"pattern", copy}}};
   tri_answer      answer = {.prompt = "", .response = text.p, .response_bytes = text.n};
   tri_reward_set *set = NULL;
   float           part[1], total;
   int32_t         failed;
 
-  if (memchr(pattern.p, 0, pattern.n) || pattern.n >= sizeof o.pattern || !fuzz_is_utf8(text.p, text.n))
-    return;
-  memcpy(o.pattern, pattern.p, pattern.n);
-  if (tri_reward_set_open(&o, 1, &set) == TRI_OK) {
+  if (memchr(pattern.p, 0, pattern.n) || pattern.n >= sizeof copy || !fuzz_is_utf8(text.p, text.n)) return;
+  memcpy(copy, pattern.p, pattern.n);
+  if (tri_reward_set_open(&o, 1, NULL, &set) == TRI_OK) {
     FUZZ_CHECK(tri_reward_set_score(set, &answer, 1, part, &total, &failed) == TRI_OK);
     FUZZ_CHECK((total == 0 || (total == 1 && !failed)) && part[0] == total && (failed & ~1) == 0);
   }
@@ -26,7 +26,8 @@ static void check_pattern(fuzz_part pattern, fuzz_part text) {
 }
 
 static void check_pair(fuzz_part a, fuzz_part b) {
-  static const tri_reward_opt rule[2] = {{.name = "exact", .weight = 1}, {.name = "number", .weight = 1}};
+  static const tri_reward_opt rule[2] = {{.name = (char *)"exact", .weight = 1},
+                                         {.name = (char *)"number", .weight = 1}};
   tri_answer                  answer[3] = {
                        {.prompt = "", .response = b.p, .response_bytes = b.n, .truth = a.p, .truth_bytes = a.n},
                        {.prompt = "", .response = a.p, .response_bytes = a.n, .truth = b.p, .truth_bytes = b.n},
@@ -36,7 +37,7 @@ static void check_pair(fuzz_part a, fuzz_part b) {
   int32_t         failed;
   bool            good[3];
 
-  FUZZ_CHECK(tri_reward_set_open(rule, 2, &set) == TRI_OK);
+  FUZZ_CHECK(tri_reward_set_open(rule, 2, NULL, &set) == TRI_OK);
   for (int i = 0; i < 3; i++) {
     good[i] = !tri_reward_set_refuse(set, answer[i].truth, answer[i].truth_bytes);
     FUZZ_CHECK((tri_reward_set_score(set, &answer[i], 1, part[i], &total, &failed) == TRI_OK) == good[i]);

@@ -1,0 +1,213 @@
+/* config_check.c - what must and must not stand together in a deck. */
+#include "config_keys.h"
+#include "config_load.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static tri_status refuse_one(const tri_deck_entry *e, const char *key, const char *algo) {
+  TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to algo.name %s: remove it", e->where, key, algo);
+}
+
+static tri_status refuse_unused(const tri_loader *l) {
+  const tri_algo *a = l->cfg->algo.row;
+
+  for (int i = 0; i < tri_n_keys; i++) {
+    const tri_deck_entry *e = tri_loader_given(l, tri_keys[i].name);
+    if (e && !tri_key_is_used(&tri_keys[i], a))
+      TRI_TRY(tri_error_note(refuse_one(e, tri_keys[i].name, a->name), l->faults));
+  }
+  return TRI_OK;
+}
+
+/* Names the later one, arguments last. */
+static tri_status refuse_both(const tri_loader *l, const char *name_a, const char *name_b) {
+  const tri_deck_entry *a = tri_loader_given(l, name_a), *b = tri_loader_given(l, name_b);
+
+  if (!a || !b) return TRI_OK;
+  if (a->line == 0 || (b->line && a->line > b->line)) {
+    const tri_deck_entry *swap = a;
+    const char           *swap_name = name_a;
+    a = b;
+    b = swap;
+    name_a = name_b;
+    name_b = swap_name;
+  }
+  TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other: keep one (%s=null takes the other back)",
+           b->where, name_b, name_a, a->where, name_a);
+}
+
+static tri_status refuse_contradictions(const tri_loader *l) {
+  static const char *const pair[][2] = {
+      {"train.steps", "train.epochs"},
+      {"train.micro_batch_size", "train.max_tokens_per_gpu"},
+      {"train.gradient_accumulation_steps", "train.max_tokens_per_gpu"},
+      {"train.warmup_steps", "train.warmup_ratio"},
+      {"shard.plan", "shard.params"},
+      {"shard.plan", "shard.grads"},
+      {"shard.plan", "shard.optimizer"},
+      {"model.path", "model.config"},
+      {"model.path", "model.tokenizer"},
+  };
+
+  for (size_t i = 0; i < sizeof pair / sizeof *pair; i++)
+    TRI_TRY(tri_error_note(refuse_both(l, pair[i][0], pair[i][1]), l->faults));
+  return TRI_OK;
+}
+
+static tri_status refuse_missing(const tri_loader *l, const char *name, const char *what) {
+  TRI_FAIL(TRI_ECONFIG, "%s: %s is missing: %s", tri_deck_name(l->deck), name, what);
+}
+
+static tri_status check_required(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+  bool              answers = c->algo.row->needs & TRI_NEEDS_ANSWERS;
+  char              rewards[96];
+  const struct {
+    bool        missing;
+    const char *name, *what;
+  } row[] = {
+      {!tri_loader_given(l, "run.output"), "run.output", "the folder the run writes to"},
+      {!c->model.path && !c->model.config, "model.path",
+       "a model folder, or give model.config to start from random weights"},
+      {!c->data.train.n && !c->rollout.replay, "data.train", "the JSON lines file to train on"},
+      {!c->train.steps && !c->train.epochs, "train.steps", "the length of the run, or give train.epochs"},
+      {answers && !tri_loader_given(l, "rollout.rollout_batch_size"), "rollout.rollout_batch_size",
+       "the prompts of one rollout"},
+      {answers && !tri_loader_given(l, "rollout.max_response_length"), "rollout.max_response_length",
+       "the longest answer, in tokens"},
+      {answers && !c->reward.n && !c->rollout.replay, "reward", rewards},
+  };
+
+  snprintf(rewards, sizeof rewards, "%s needs at least one, such as '- name: exact'", c->algo.name);
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (row[i].missing) TRI_TRY(tri_error_note(refuse_missing(l, row[i].name, row[i].what), l->faults));
+  return TRI_OK;
+}
+
+static tri_status check_group(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (c->algo.num_generations >= c->algo.row->least_group) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: algo.num_generations = %lld: %s compares the answers of a group, at least %d are needed",
+           tri_loader_given(l, "algo.num_generations")->where, (long long)c->algo.num_generations,
+           c->algo.name, c->algo.row->least_group);
+}
+
+static tri_status check_schedule(const tri_loader *l) {
+  if (l->cfg->train.lr.min_ratio <= 0 || l->cfg->train.lr.scheduler != TRI_LR_CONSTANT) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
+           tri_loader_given(l, "train.min_lr_ratio")->where);
+}
+
+static tri_status check_temperature(const tri_loader *l, const char *name, double x) {
+  if (x <= 0 || x >= 1e-4) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", tri_loader_given(l, name)->where,
+           name, x);
+}
+
+static tri_status check_reference(const tri_loader *l) {
+  if (!l->cfg->model.ref_path || l->cfg->algo.opt.kl_coef != 0) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
+           tri_loader_given(l, "model.ref_path")->where);
+}
+
+static tri_status check_eval_data(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (c->eval.steps <= 0 || c->data.eval.n) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval: the JSON lines file to evaluate on",
+           tri_loader_given(l, "eval.steps")->where, (long long)c->eval.steps);
+}
+
+static tri_status check_eval_answers(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (c->eval.steps <= 0 || (c->reward.n && c->rollout.max_response_length)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
+           tri_loader_given(l, "eval.steps")->where, (long long)c->eval.steps,
+           c->reward.n ? "rollout.max_response_length" : "reward");
+}
+
+static tri_status check_together(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  TRI_TRY(tri_error_note(check_group(l), l->faults));
+  TRI_TRY(tri_error_note(check_schedule(l), l->faults));
+  TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
+  TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->faults));
+  TRI_TRY(tri_error_note(check_reference(l), l->faults));
+  TRI_TRY(tri_error_note(check_eval_data(l), l->faults));
+  return tri_error_note(check_eval_answers(l), l->faults);
+}
+
+/* run.allow_changes holds names of ours. */
+static tri_status check_allowed(const tri_loader *l) {
+  const tri_config_list *list = &l->cfg->run.allow_changes;
+
+  for (int i = 0; i < list->n; i++) {
+    const char *name = list->item[i], *near = tri_key_nearest(name);
+    if (!strcmp(name, "algo.name"))
+      TRI_FAIL(
+          TRI_ECONFIG,
+          "%s: run.allow_changes: algo.name cannot change in a resume: moments and positions in the data of "
+          "one algorithm mean nothing to another; model.path takes the weights of a checkpoint",
+          tri_loader_given(l, "run.allow_changes")->where);
+    if (tri_key_find(name) || !strcmp(name, "reward") || !strcmp(name, "deck")) continue;
+    TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: there is no key '%.200s'; %s%s",
+             tri_loader_given(l, "run.allow_changes")->where, name,
+             near ? "the nearest known key is " : "write it as section.key", near ? near : "");
+  }
+  return TRI_OK;
+}
+
+/* A line for each key that is given but sleeps because of another: that one is the kind of key one turns off
+ * for a while. */
+static tri_status note_idle(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+  const bool        no_kl = c->algo.opt.kl_coef == 0, no_eval = c->eval.steps == 0,
+             greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL;
+  const struct {
+    const char *name, *why;
+    bool        idle;
+  } row[] = {
+      {"algo.kl_estimator", "algo.kl_coef is 0", no_kl},
+      {"algo.kl_where", "algo.kl_coef is 0", no_kl},
+      {"data.eval", "eval.steps is 0", no_eval},
+      {"eval.max_prompts", "eval.steps is 0", no_eval},
+      {"eval.num_generations", "eval.steps is 0", no_eval},
+      {"eval.temperature", "eval.steps is 0", no_eval},
+      {"rollout.top_k", "rollout.temperature is 0", greedy},
+      {"rollout.top_p", "rollout.temperature is 0", greedy},
+      {"rollout.top_k", "rollout.replay is given", replay},
+      {"rollout.top_p", "rollout.replay is given", replay},
+      {"rollout.stop", "rollout.replay is given and eval.steps is 0", replay && no_eval},
+      {"rollout.max_sequences", "rollout.replay is given and eval.steps is 0", replay && no_eval},
+      {"data.shuffle", "rollout.replay is given", replay},
+      {"data.max_prompt_length", "rollout.replay is given", replay && !c->data.train.n},
+  };
+
+  for (size_t i = 0; i < sizeof row / sizeof *row && l->notes; i++) {
+    const tri_deck_entry *e = row[i].idle ? tri_loader_given(l, row[i].name) : NULL;
+    const char           *def = tri_keys[tri_key_row(row[i].name)].def;
+    if (e && !(def && !strcmp(e->value, def)))
+      TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, row[i].name, row[i].why));
+  }
+  if (l->notes && greedy && !replay)
+    TRI_TRY(
+        tri_text_printf(l->notes,
+                        "%s: rollout.temperature is 0: the answers to a prompt are all alike, and a group "
+                        "of equal rewards teaches nothing\n",
+                        tri_loader_given(l, "rollout.temperature")->where));
+  return TRI_OK;
+}
+
+tri_status tri_config_check(const tri_loader *l) {
+  TRI_TRY(tri_error_note(refuse_unused(l), l->faults));
+  TRI_TRY(tri_error_note(refuse_contradictions(l), l->faults));
+  TRI_TRY(tri_error_note(check_required(l), l->faults));
+  TRI_TRY(tri_error_note(check_together(l), l->faults));
+  TRI_TRY(tri_error_note(check_allowed(l), l->faults));
+  return note_idle(l);
+}

@@ -1,0 +1,43 @@
+/* config_load.h - what the files share that make a tri_config of a deck. Private to its room. */
+#ifndef TRI_CONFIG_LOAD_H
+#define TRI_CONFIG_LOAD_H
+
+#include "config.h"
+
+enum { TRI_MOST_KEYS = 128 };
+
+/* What the deck says about one key: the first of its entries, -1 for none. */
+typedef struct tri_key_slot {
+  int         file, argument;
+  const char *alias; /* row of tri_key_aliases the winning entry was found by, or NULL */
+} tri_key_slot;
+
+typedef struct tri_loader {
+  const tri_deck *deck;
+  tri_config     *cfg;
+  tri_text       *notes;
+  tri_faults     *faults;                  /* NULL where the first one ends it */
+  bool            is_typed;                /* by a user, whose paths may be meant for a shell */
+  tri_key_slot    slot[TRI_MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
+} tri_loader;
+
+/* The first entry that counts for a row of tri_keys, or for the reward list (tri_n_keys); -1: there is none. */
+int tri_loader_entry(const tri_loader *l, int key);
+/* The entry that sets the key ("reward" too), or NULL where it is not given (or null). */
+const tri_deck_entry *tri_loader_given(const tri_loader *l, const char *name);
+/* Entries of the key that begins at `first`. */
+int tri_loader_group(const tri_deck *d, int first);
+/* Whether nothing stands behind the colon. */
+bool tri_loader_is_empty(const tri_deck_entry *e);
+
+/* config_values.c. Not collective. The default of a row of tri_keys, then what the deck says. */
+TRI_CHECKED tri_status tri_config_read_key(const tri_loader *l, int row);
+/* A finite number as YAML has it. */
+bool tri_config_parse_f64(const char *text, double *out);
+/* config_rewards.c. Not collective. */
+TRI_CHECKED tri_status tri_config_read_rewards(const tri_loader *l);
+/* config_check.c. Not collective. What the values are together, each key having been read without fault:
+ * what has no use, contradicts or is missing, and a note for each key that sleeps. */
+TRI_CHECKED tri_status tri_config_check(const tri_loader *l);
+
+#endif

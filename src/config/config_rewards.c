@@ -1,0 +1,111 @@
+/* config_rewards.c - the deck's list of rewards: rows of names, weights and fields that the plug-ins declare. */
+#include "config_keys.h"
+#include "config_load.h"
+
+#include <string.h>
+
+enum { MOST_NAMES = 64 };
+
+/* All names a field may have, each once; into name [MOST_NAMES]. */
+static int list_fields(const char **name) {
+  const tri_reward *kind;
+  int               n = 0;
+
+  name[n++] = "name";
+  name[n++] = "weight";
+  for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
+    for (const tri_reward_field *f = kind->field; f && f->name; f++) {
+      bool known = false;
+      for (int k = 0; k < n; k++) known = known || !strcmp(name[k], f->name);
+      TRI_ASSERT(n < MOST_NAMES);
+      if (!known) name[n++] = f->name;
+    }
+  return n;
+}
+
+static tri_status refuse_field(const tri_deck_entry *e, const char *const *name, int n) {
+  const char *near = tri_nearest(e->field, name, n);
+  tri_text    known = {0};
+  tri_status  st = TRI_OK;
+
+  for (int i = 0; i < n && !near; i++)
+    TRI_TRY_DONE(tri_text_printf(&known, "%s%s", i ? ", " : "known: ", name[i]));
+  st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG, "%s: unknown field '%s' of a reward; %s%s",
+                e->where, e->field, near ? "the nearest known field is " : "", near ? near : known.data);
+done:
+  tri_text_free(&known);
+  return st;
+}
+
+static tri_status set_name(const tri_deck_entry *e, char **out) {
+  const char *name[MOST_NAMES], *near;
+  int         n = 0;
+
+  if (tri_reward_find(e->value)) return tri_copy_text(e->value, out);
+  for (; tri_reward_at(n) && n < MOST_NAMES; n++) name[n] = tri_reward_at(n)->name;
+  near = tri_nearest(e->value, name, n);
+  TRI_FAIL(TRI_ECONFIG, "%s: there is no reward '%.200s'; %s%s", e->where, e->value,
+           near ? "the nearest known is " : "inputs/reference.yaml lists them", near ? near : "");
+}
+
+static tri_status set_field(tri_reward_opt *r, const tri_deck_entry *e) {
+  const char *name[MOST_NAMES];
+  int         n = list_fields(name), i = 0;
+
+  while (i < n && strcmp(e->field, name[i]) != 0) i++;
+  if (i == n) return refuse_field(e, name, n);
+  if (e->part != TRI_DECK_PLAIN)
+    TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward takes one value, not a list", e->where, e->field);
+  if (tri_loader_is_empty(e)) TRI_FAIL(TRI_ECONFIG, "%s: %s has no value", e->where, e->field);
+  if (!strcmp(e->field, "name")) return set_name(e, &r->name);
+  if (!strcmp(e->field, "weight")) {
+    if (tri_config_parse_f64(e->value, &r->weight)) return TRI_OK;
+    TRI_FAIL(TRI_ECONFIG, "%s: reward weight = %s: must be a number", e->where, e->value);
+  }
+  if (r->n_field == TRI_REWARD_FIELDS)
+    TRI_FAIL(TRI_ECONFIG, "%s: %s is one field of a reward too many", e->where, e->field);
+  r->field[r->n_field].name = name[i];
+  return tri_copy_text(e->value, &r->field[r->n_field++].value);
+}
+
+/* Every field it must have, and none it has no use for. */
+static tri_status check_reward(const tri_reward_opt *r, const char *where) {
+  const tri_reward *kind;
+
+  if (!r->name) TRI_FAIL(TRI_ECONFIG, "%s: a reward needs a name", where);
+  kind = tri_reward_find(r->name);
+  for (const tri_reward_field *f = kind->field; f && f->name; f++)
+    if (f->must && !tri_reward_get(r, f->name))
+      TRI_FAIL(TRI_ECONFIG, "%s: reward %s needs a %s", where, r->name, f->name);
+  for (int i = 0; i < r->n_field; i++)
+    if (!tri_reward_takes(kind, r->field[i].name))
+      TRI_FAIL(TRI_ECONFIG, "%s: reward %s has no use for a %s", where, r->name, r->field[i].name);
+  return TRI_OK;
+}
+
+tri_status tri_config_read_rewards(const tri_loader *l) {
+  const tri_deck_entry *e = tri_loader_given(l, "reward");
+  int                   first = tri_loader_entry(l, tri_n_keys), n;
+  tri_reward_opt       *r = NULL;
+  const char           *where = NULL;
+
+  if (!e || e->index == TRI_DECK_EMPTY_LIST) return TRI_OK;
+  n = tri_loader_group(l->deck, first);
+  for (int i = 0; i < n; i++) {
+    e = tri_deck_at(l->deck, first + i);
+    if (!e->field[0])
+      TRI_FAIL(TRI_ECONFIG,
+               "%s: reward is a list: write '- name: exact' below 'reward:', or 'reward=[{name: exact}]'",
+               e->where);
+    if (e->index >= TRI_REWARDS_MAX)
+      TRI_FAIL(TRI_ECONFIG, "%s: more than %d rewards", e->where, TRI_REWARDS_MAX);
+    if (e->index == l->cfg->reward.n) {
+      if (r) TRI_TRY(check_reward(r, where));
+      r = &l->cfg->reward.item[l->cfg->reward.n++];
+      r->weight = 1;
+      where = e->where;
+    }
+    TRI_TRY(set_field(r, e));
+  }
+  return check_reward(r, where);
+}
