@@ -1,4 +1,4 @@
-/* config_rewards.c - the deck's list of rewards: rows of names, weights and fields that the plug-ins declare. */
+/* config_rewards.c - the list of rewards: rows of names, weights and fields that the plug-ins declare. */
 #include "config_keys.h"
 #include "config_load.h"
 
