@@ -58,7 +58,7 @@ typedef struct tri_reward {
  * exact: answer and truth are the same bytes, space around them aside.
  * number: the last number of the answer equals the truth's last, compared as decimals, unrounded: "72" is
  *   "72.00", "1,234.50" is "1234.5". A number is ASCII digits, with commas only between groups of three,
- *   perhaps a fraction (".5" too), perhaps a sign, unless a letter, a digit or a closing bracket is before it:
+ *   perhaps a fraction (".5" too), perhaps a sign, unless a letter, a digit or a closing bracket is before:
  *   "7-3" ends in 3.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge. */
