@@ -263,7 +263,7 @@ static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_room *r) {
   return TRI_OK;
 }
 
-tri_status tri_cuda_linear_check(tri_stream *s, tri_linear *l, void *packed_fwd) {
+tri_status tri_cuda_linear_check(tri_stream *s, tri_linear *l, const void *packed_fwd) {
   tri_lt_room r = {
       .s = s, .rows = check_rows(l), .w = packed_fwd, .lt = l->workspace, .lt_bytes = l->lt_bytes};
 

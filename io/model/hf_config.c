@@ -5,6 +5,7 @@
 
 #include "hf_config_impl.h"
 #include "io/text/json_text.h"
+#include "model/family.h"
 
 #include <errno.h>
 #include <math.h>
@@ -24,21 +25,6 @@ enum {
  * it. */
 enum { MOST_L = 1 << 12, MOST_HEADS = 1 << 12, MOST_D = 512, MOST_WIDTH = 1 << 17, MOST_V = 1 << 22 };
 static const int64_t MOST_PARAMETERS = (int64_t)1 << 42;
-
-typedef struct family {
-  const char *model_type, *architecture;
-  int         V, C, F, L, H, G; /* defaults; G = 0: as H */
-  int64_t     max_pos;
-  int32_t     bos, eos;        /* defaults; -1: none */
-  bool        qkv_bias, llama; /* always a bias at q, k and v; what only LlamaConfig has is read */
-} family;
-
-/* LlamaConfig and Qwen2Config of transformers 5. */
-static const family family_row[] = {
-    {"llama", "LlamaForCausalLM", 32000, 4096, 11008, 32, 32, 0, 2048, 1, 2, false, true},
-    {"qwen2", "Qwen2ForCausalLM", 151936, 4096, 22016, 32, 32, 32, 32768, -1, -1, true, false},
-};
-enum { N_FAMILY = sizeof family_row / sizeof family_row[0] };
 
 /* A parsed object and its name in messages. */
 typedef struct source {
@@ -110,17 +96,28 @@ static tri_status get_text(const source *s, const char *key, const char **out) {
   return TRI_OK;
 }
 
-static tri_status find_family(const source *s, const family **out) {
+/* The families there are, joined by `last`: "llama or qwen2". */
+static void list_families(const char *last, char *out, size_t bytes) {
+  size_t at = 0;
+
+  for (const tri_family *const *f = tri_families; *f && at < bytes; f++)
+    at += (size_t)snprintf(out + at, bytes - at, "%s%s",
+                           f == tri_families ? ""
+                           : f[1]            ? ", "
+                                             : last,
+                           (*f)->model_type);
+}
+
+static tri_status find_family(const source *s, const tri_family **out) {
   const json_t *list = json_object_get(s->root, "architectures");
   const char   *type;
-  int           row = 0;
+  char          known[PATH_BYTES];
 
   TRI_TRY(get_text(s, "model_type", &type));
-  if (!type) TRI_FAIL(TRI_EINPUT, "%s: has no `model_type`; it must be llama or qwen2", s->name);
-  while (row < N_FAMILY && strcmp(type, family_row[row].model_type)) row++;
-  if (row == N_FAMILY)
-    TRI_FAIL(TRI_EINPUT, "%s: `model_type` is `%s`; this version knows llama and qwen2", s->name, type);
-  *out = &family_row[row];
+  list_families(type ? " and " : " or ", known, sizeof known);
+  if (!type) TRI_FAIL(TRI_EINPUT, "%s: has no `model_type`; it must be %s", s->name, known);
+  *out = tri_family_find(type);
+  if (!*out) TRI_FAIL(TRI_EINPUT, "%s: `model_type` is `%s`; this version knows %s", s->name, type, known);
   if (!list || json_is_null(list)) return TRI_OK;
   for (size_t i = 0; i < json_array_size(list); i++) {
     const char *name = json_string_value(json_array_get(list, i));
@@ -212,7 +209,7 @@ static tri_status read_rope(const source *s, tri_model_shape *out) {
   TRI_TRY(get_rope_object(s, "rope_scaling", &scaling));
   TRI_TRY(get_rope_object(s, "rope_parameters", &parameters));
   TRI_TRY(refuse_partial_rotary(s));
-  TRI_TRY(get_number(s, "rope_theta", 10000, least, most, &theta));
+  TRI_TRY(get_number(s, "rope_theta", out->rope_theta, least, most, &theta));
   place = scaling ? "rope_scaling" : "rope_parameters";
   snprintf(name, sizeof name, "%s: `%s`", s->name, place);
   r = (source){name, scaling ? scaling : parameters};
@@ -242,18 +239,18 @@ static tri_status read_rope(const source *s, tri_model_shape *out) {
                  &out->rope_original_max_pos);
 }
 
-static tri_status read_heads(const source *s, const family *f, tri_model_shape *out) {
+static tri_status read_heads(const source *s, tri_model_shape *out) {
   /* null means "as many as query heads"; a missing key has the family's default */
   if (json_is_null(json_object_get(s->root, "num_key_value_heads")))
     out->G = out->H;
   else
-    TRI_TRY(get_size(s, "num_key_value_heads", f->G ? f->G : out->H, MOST_HEADS, &out->G));
+    TRI_TRY(get_size(s, "num_key_value_heads", out->G ? out->G : out->H, MOST_HEADS, &out->G));
   if (out->H % out->G)
     TRI_FAIL(TRI_EINPUT, "%s: `num_attention_heads` = %d is not a multiple of `num_key_value_heads` = %d",
              s->name, out->H, out->G);
   if (has(s, "head_dim")) {
     TRI_TRY(get_size(s, "head_dim", 0, MOST_D, &out->D));
-  } else {
+  } else if (!out->D) {
     if (out->C % out->H)
       TRI_FAIL(TRI_EINPUT, "%s: `hidden_size` = %d is not a multiple of `num_attention_heads` = %d", s->name,
                out->C, out->H);
@@ -280,30 +277,33 @@ static tri_status check_size(const source *s, const tri_model_shape *m) {
   return TRI_OK;
 }
 
-static tri_status read_shape(const source *s, const family *f, tri_model_shape *out) {
+/* What the family's own keys say of its tensors. */
+static tri_status read_flags(const source *s, tri_model_shape *out) {
+  for (const tri_config_flag *f = out->family->flag; f->key; f++)
+    if (has(s, f->key)) TRI_TRY(get_bool(s, f->key, (bool *)((char *)out + f->where)));
+  return TRI_OK;
+}
+
+static tri_status read_shape(const source *s, const tri_family *f, tri_model_shape *out) {
   double eps, std;
 
-  snprintf(out->model_type, sizeof out->model_type, "%s", f->model_type);
+  *out = f->silent;
+  out->family = f;
   TRI_TRY(refuse_unknown(s));
-  TRI_TRY(get_size(s, "num_hidden_layers", f->L, MOST_L, &out->L));
-  TRI_TRY(get_size(s, "num_attention_heads", f->H, MOST_HEADS, &out->H));
-  TRI_TRY(get_size(s, "hidden_size", f->C, MOST_WIDTH, &out->C));
-  TRI_TRY(get_size(s, "intermediate_size", f->F, MOST_WIDTH, &out->F));
-  TRI_TRY(get_size(s, "vocab_size", f->V, MOST_V, &out->V));
-  TRI_TRY(read_heads(s, f, out));
-  TRI_TRY(get_int(s, "max_position_embeddings", f->max_pos, 1, INT32_MAX, &out->max_pos));
-  TRI_TRY(get_number(s, "rms_norm_eps", 1e-6, 1e-30, 1, &eps));
-  TRI_TRY(get_number(s, "initializer_range", 0.02, 0, 1, &std));
+  TRI_TRY(get_size(s, "num_hidden_layers", out->L, MOST_L, &out->L));
+  TRI_TRY(get_size(s, "num_attention_heads", out->H, MOST_HEADS, &out->H));
+  TRI_TRY(get_size(s, "hidden_size", out->C, MOST_WIDTH, &out->C));
+  TRI_TRY(get_size(s, "intermediate_size", out->F, MOST_WIDTH, &out->F));
+  TRI_TRY(get_size(s, "vocab_size", out->V, MOST_V, &out->V));
+  TRI_TRY(read_heads(s, out));
+  TRI_TRY(get_int(s, "max_position_embeddings", out->max_pos, 1, INT32_MAX, &out->max_pos));
+  TRI_TRY(get_number(s, "rms_norm_eps", (double)out->norm_eps, 1e-30, 1, &eps));
+  TRI_TRY(get_number(s, "initializer_range", (double)out->init_std, 0, 1, &std));
   out->norm_eps = (float)eps;
   out->init_std = (float)std;
-  TRI_TRY(get_bool(s, "tie_word_embeddings", &out->tied_head));
-  out->qkv_bias = f->qkv_bias;
-  if (f->llama) {
-    TRI_TRY(get_bool(s, "attention_bias", &out->qkv_bias));
-    TRI_TRY(get_bool(s, "mlp_bias", &out->mlp_bias));
-    out->o_bias = out->qkv_bias;
-    TRI_TRY(refuse_window(s, out->max_pos));
-  }
+  if (has(s, "tie_word_embeddings")) TRI_TRY(get_bool(s, "tie_word_embeddings", &out->tied_head));
+  TRI_TRY(read_flags(s, out));
+  if (!f->window_by_switch) TRI_TRY(refuse_window(s, out->max_pos));
   TRI_TRY(check_size(s, out));
   return read_rope(s, out);
 }
@@ -376,10 +376,10 @@ static tri_status load_object(const tri_hf_text *text, json_t **out) {
 
 tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *generation,
                                tri_model_shape *shape, tri_eos *eos) {
-  tri_status    st = TRI_OK;
-  json_t       *root = NULL, *generation_root = NULL;
-  source        c, g = {0};
-  const family *f = NULL;
+  tri_status        st = TRI_OK;
+  json_t           *root = NULL, *generation_root = NULL;
+  source            c, g = {0};
+  const tri_family *f = NULL;
 
   *shape = (tri_model_shape){0};
   *eos = (tri_eos){.bos = -1, .pad = -1};

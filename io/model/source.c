@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "io/text/deck.h"
+#include "model/family.h"
 #include "safetensors.h"
 
 #include <errno.h>
@@ -376,9 +377,9 @@ static void warn_unused(const tri_source *s, const tri_params_opt *o, int rank) 
   for (int64_t i = 0; i < tri_safetensors_count(s->tensors); i++) {
     const char *name = tri_safetensors_at(s->tensors, i)->name;
     if (is_known(o, name) || strstr(name, "rotary_emb.inv_freq")) continue;
-    if (s->shape.tied_head && !strcmp(name, "lm_head.weight")) continue;
+    if (s->shape.tied_head && !strcmp(name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD))) continue;
     tri_log(TRI_LOG_WARN, "%s: tensor %s is not part of a %s model and is not used", s->name, name,
-            s->shape.model_type);
+            s->shape.family->model_type);
   }
 }
 
@@ -387,19 +388,20 @@ enum { COMPARE_ELEMENTS = 1 << 16 };
 /* A tied head may be stored once more. If that copy is another matrix, the files mean an untied head. */
 static tri_status check_tied_copy(const tri_source *s) {
   const tri_safetensors_info *head, *embed;
+  const char                 *head_name = tri_family_tensor(s->shape.family, TRI_SLOT_HEAD);
+  const char                 *embed_name = tri_family_tensor(s->shape.family, TRI_SLOT_EMBED);
   float                      *a = NULL, *b = NULL;
   int64_t                     n = 1;
   tri_status                  st = TRI_OK;
 
   if (!s->tensors || !s->shape.tied_head) return TRI_OK;
-  head = tri_safetensors_find(s->tensors, "lm_head.weight");
-  embed = tri_safetensors_find(s->tensors, "model.embed_tokens.weight");
+  head = tri_safetensors_find(s->tensors, head_name);
+  embed = tri_safetensors_find(s->tensors, embed_name);
   if (!head || head->refused || !embed) return TRI_OK;
   if (head->ndim != embed->ndim || head->dim[0] != embed->dim[0] || head->dim[1] != embed->dim[1])
     TRI_FAIL(TRI_EINPUT,
-             "%s: lm_head.weight has another shape than model.embed_tokens.weight, though config.json says "
-             "tie_word_embeddings: true",
-             s->name);
+             "%s: %s has another shape than %s, though config.json says tie_word_embeddings: true", s->name,
+             head_name, embed_name);
   for (int k = 0; k < embed->ndim; k++) n *= embed->dim[k];
   TRI_TRY_DONE(TRI_ALLOC(a, COMPARE_ELEMENTS));
   TRI_TRY_DONE(TRI_ALLOC(b, COMPARE_ELEMENTS));
@@ -409,9 +411,9 @@ static tri_status check_tied_copy(const tri_source *s) {
     TRI_TRY_DONE(tri_safetensors_read_f32(s->tensors, embed, at, count, b));
     if (memcmp(a, b, (size_t)count * sizeof *a))
       TRI_FAIL_DONE(TRI_EINPUT,
-                    "%s: lm_head.weight differs from model.embed_tokens.weight, though config.json says "
-                    "tie_word_embeddings: true; if the head is its own, say false",
-                    s->name);
+                    "%s: %s differs from %s, though config.json says tie_word_embeddings: true; if the head "
+                    "is its own, say false",
+                    s->name, head_name, embed_name);
   }
 done:
   TRI_FREE(a);

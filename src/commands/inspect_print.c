@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/visible.h"
 #include "io/text/json_text.h"
+#include "model/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,14 +63,14 @@ static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out
         ", \"model\": {\"model_type\": \"%s\", \"layers\": %d, \"width\": %d, \"heads\": %d, "
         "\"key_value_heads\": %d, \"head_width\": %d, \"feed_forward_width\": %d, \"vocabulary\": %d, "
         "\"context_tokens\": %lld, \"tied_head\": %s}",
-        s->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
+        s->family->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
         s->tied_head ? "true" : "false");
   return tri_text_printf(out,
                          "model       %s, %d layers, width %d, feed-forward %d, %s head,\n"
                          "            %d heads of %d, %d of keys and values,\n"
                          "            vocabulary %d, context %lld tokens\n",
-                         s->model_type, s->L, s->C, s->F, s->tied_head ? "tied" : "own", s->H, s->D, s->G,
-                         s->V, (long long)s->max_pos);
+                         s->family->model_type, s->L, s->C, s->F, s->tied_head ? "tied" : "own", s->H, s->D,
+                         s->G, s->V, (long long)s->max_pos);
 }
 
 /* Of one attribute. */

@@ -63,7 +63,7 @@ extern const tri_backend tri_backends[]; /* registry.c; the last row has no devi
 struct tri_device {
   const tri_device_ops *ops;
   int                   index, threads;
-  size_t                logit_bytes; /* of logits worth having at once (head.c) */
+  size_t                logit_bytes; /* of logits worth having at once (head_tokens.c) */
   unsigned char         uuid[16];    /* of the GPU: equal means the same one; zero: no GPU */
   char                  model[64];   /* the GPU's, as its maker calls it; empty: no GPU */
   struct tri_trace     *trace;       /* borrowed; NULL unless steps are traced (trace.h) */

@@ -86,7 +86,7 @@ typedef struct tri_adamw_rule {
   X(linear_close,  (tri_linear **l))                                                                          \
   X(linear_size,   (const tri_linear *l, tri_linear_bytes *out))                                              \
   X(linear_bind,   (tri_linear *l, void *workspace, size_t bytes))                                            \
-  X(linear_check,  (tri_stream *s, tri_linear *l, void *packed_fwd))                                          \
+  X(linear_check,  (tri_stream *s, tri_linear *l, const void *packed_fwd))                                    \
   X(linear_pack,   (tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w))              \
   X(linear_fwd,    (tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x, tri_in bias,   \
                     tri_in base))                                                                             \

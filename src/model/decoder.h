@@ -1,16 +1,19 @@
-/* decoder.h - what model.c, the decoder blocks and the head share. Private to its room. */
+/* decoder.h - the model's insides: what model.c, its units, the decoder blocks, the products and the head
+ * share. Private to its room. */
 #ifndef TRI_DECODER_H
 #define TRI_DECODER_H
 
 #include "device/trace.h"
+#include "family.h"
+#include "head.h"
 #include "kv.h"
 #include "model.h"
 
-/* Where a layer's tensors stand in its unit; -1: this family has none. */
-typedef struct tri_layer_index {
-  int norm1, q, q_bias, o, o_bias, norm2, gate, gate_bias, down, down_bias;
-} tri_layer_index;
-enum { TRI_LIN_QKV, TRI_LIN_O, TRI_LIN_GATE_UP, TRI_LIN_DOWN, TRI_LIN_HEAD, TRI_LIN_COUNT };
+/* Where a unit's tensors stand. */
+typedef struct tri_unit_slots {
+  int param[TRI_SLOT_COUNT];      /* the first of the slot; -1: this unit has none */
+  int product[TRI_SLOT_PRODUCTS]; /* which of the unit's products, where it has the slot */
+} tri_unit_slots;
 
 /* What one layer leaves for its backward: [N,...] rows. Without keep, every layer uses the same set and x,
  * mid and out are one buffer. */
@@ -21,64 +24,103 @@ typedef struct tri_layer_acts {
   void *gate_up; /* A [N,2F] */
 } tri_layer_acts;
 
+/* What only backward writes. */
+typedef struct tri_layer_grads {
+  void *dx;                     /* f32 [N,C]: of the residual stream, from block to block */
+  void *dxa;                    /* A [N,C]: the same in the compute type, where that is not f32 */
+  void *dh;                     /* A [N,C]: of a norm's output */
+  void *dy, *dgu, *dqkv, *dout; /* A [N,F], [N,2F], [N,E], [N,H*D] */
+  void *work;                   /* attention's */
+} tri_layer_grads;
+
 struct tri_model {
   tri_model_opt      opt;
   tri_model_shape    shape;
+  bool               tied; /* the head multiplies with the embedding's table */
   tri_heads          heads;
   int64_t            E;      /* (H + 2 G) D */
   tri_device        *device; /* borrowed */
   const tri_kernels *k;
   tri_params        *params;
-  tri_unit_spec     *unit; /* embed, L layers, head */
+  tri_unit_spec     *unit;  /* [n_unit]: embed, L layers, head */
+  tri_unit_slots    *slots; /* [n_unit] */
   int                n_unit;
-  tri_layer_index    index;
-  tri_linear        *linear[TRI_LIN_COUNT];
+  tri_linear        *linear[TRI_SLOT_PRODUCTS];
   void              *workspace; /* of the products */
   size_t             workspace_bytes;
   float             *rope; /* f32 [max_positions,D] */
-  tri_layer_acts    *acts; /* [L] with train, else [1] */
+  tri_layer_acts    *acts; /* [L] with train, else none */
   tri_layer_acts     scratch;
-  void              *x, *h, *rstd, *y;                              /* f32 [N,C], A [N,C], f32 [N], A [N,F] */
-  void              *dx, *dxa, *dy, *dgu, *dh, *dqkv, *dout, *work; /* backward, see decoder_bwd.c */
-  /* head: K rows, chunk rows of logits, draw_chunk of them drawn from at once */
-  int64_t chunk, draw_chunk;
-  void *xs, *hs, *rstd_s, *logits, *dlogits, *dhs, *dxs, *logp, *ent, *lse, *drawn, *draw_logits, *draw_work;
-  int64_t kept_rows; /* logits of this many rows are still in `logits`; 0: none */
+  void              *x, *h, *rstd, *y; /* f32 [N,C], A [N,C], f32 [N], A [N,F] */
+  tri_layer_grads    back;
+  tri_head           head;
 };
 
-/* For a trace: the unit's work in s, once its weights are there. Ended by tri_trace_end. */
-static inline int tri_unit_span(const tri_model *m, int unit, const char *how, tri_stream *s) {
-  return tri_trace_begin(m->device->trace, TRI_LANE_COMPUTE,
-                         (tri_trace_note){m->unit[unit].name, how, m->opt.label, 0}, s);
+/* How a block is passed. */
+typedef enum {
+  TRI_BLOCK_FORWARD, /* whole sequences */
+  TRI_BLOCK_PREFILL, /* the same, and they enter the cache */
+  TRI_BLOCK_DECODE,  /* one row per sequence, which enters the cache and reads it */
+  TRI_BLOCK_AGAIN,   /* forward once more, up to what backward wants */
+  TRI_BLOCK_BACKWARD
+} tri_block_mode;
+
+/* One unit at work: everything its block and its products may want to know. */
+typedef struct tri_block_call {
+  tri_block_mode        mode;
+  int                   unit;
+  tri_weights           w, dw; /* the unit's, while it is acquired; dw: backward only */
+  const tri_batch      *batch;
+  const tri_layer_acts *acts; /* of a layer */
+  void                 *out;  /* f32 [N,C]: a layer's result, may be acts->x; not of AGAIN and BACKWARD */
+  tri_kv               *kv;   /* PREFILL and DECODE */
+} tri_block_call;
+
+static inline int tri_unit_of_layer(int layer) { return layer + 1; } /* embed is 0 */
+static inline int tri_layer_of(int unit) { return unit - 1; }
+static inline int tri_unit_of_head(const tri_model *m) { return m->shape.L + 1; }
+
+/* Views of a buffer with n rows: f32, and in the compute type. */
+static inline tri_tensor tri_rows_f32(void *data, int64_t n, int64_t width) {
+  return tri_view2(data, TRI_F32, n, width);
+}
+static inline tri_tensor tri_rows_act(const tri_model *m, void *data, int64_t n, int64_t width) {
+  return tri_view2(data, m->opt.dtype, n, width);
 }
 
-int tri_unit_of_layer(int layer); /* embed is 0 */
-int tri_unit_of_head(const tri_model *m);
-/* x f32 [N,C] view of a buffer with the batch's N rows. */
-tri_tensor tri_rows_f32(void *data, int64_t n, int64_t width);
-tri_tensor tri_rows_act(const tri_model *m, void *data, int64_t n, int64_t width);
-/* Fused bias of a unit's product: A [n]; NULL data when absent (pass NULL then). */
-const tri_tensor *tri_bias_view(const tri_weights *w, int first, int64_t n, tri_tensor *view);
+/* The call's tensor in a slot; the unit has it. */
+static inline const tri_tensor *tri_weight_at(const tri_model *m, const tri_block_call *c, tri_slot slot) {
+  return &c->w.t[m->slots[c->unit].param[slot]];
+}
+static inline const tri_tensor *tri_grad_at(const tri_model *m, const tri_block_call *c, tri_slot slot) {
+  return &c->dw.t[m->slots[c->unit].param[slot]];
+}
 
-/* One block: a->x to out (f32 [N,C]; may be a->x). kv NULL: training attention only. decode: one row per
- * sequence reads the cache. upto_gate: stop once a->gate_up is there (recompute for backward). Not
- * collective. */
-TRI_CHECKED tri_status tri_layer_forward(tri_model *m, int layer, const tri_weights *w, const tri_batch *b,
-                                         const tri_layer_acts *a, void *out, tri_kv *kv, bool decode,
-                                         bool upto_gate, tri_stream *s);
-/* m->dx f32 [N,C]: gradient of the block's output, becomes that of its input. dw: added into. Not collective.
- */
-TRI_CHECKED tri_status tri_layer_backward(tri_model *m, const tri_weights *w, const tri_weights *dw,
-                                          const tri_batch *b, const tri_layer_acts *a, tri_stream *s);
+/* For a trace: the unit's work in s, once its weights are there. Ended by tri_trace_end. A decode step is one
+ * span of the sampler's. */
+static inline int tri_unit_span(const tri_model *m, const tri_block_call *c, tri_stream *s) {
+  if (c->mode == TRI_BLOCK_DECODE) return -1;
+  return tri_trace_begin(m->device->trace, TRI_LANE_COMPUTE,
+                         (tri_trace_note){m->unit[c->unit].name,
+                                          c->mode == TRI_BLOCK_BACKWARD ? "backward" : "forward",
+                                          m->opt.label, 0},
+                         s);
+}
 
-/* The head, head.c. Collective over the parameter scope. */
-TRI_CHECKED tri_status tri_head_plan(tri_model *m, tri_ledger *l);
-TRI_CHECKED tri_status tri_head_forward(tri_model *m, const tri_batch *b, const void *x,
-                                        float inv_temperature, tri_rows_out *out, tri_stream *s);
-TRI_CHECKED tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d,
-                                         float inv_temperature, bool last, tri_stream *s);
-TRI_CHECKED tri_status tri_head_sample(tri_model *m, const tri_batch *b, const void *x, const tri_tensor *key,
-                                       const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
-                                       tri_stream *s);
+/* units.c. Not collective. Fills m->unit and m->slots, of products that are open. */
+TRI_CHECKED tri_status tri_units_make(tri_model *m);
+void                   tri_units_free(tri_model *m);
+
+/* rope.c. Not collective. Fills m->rope. The host waits. */
+TRI_CHECKED tri_status tri_rope_fill(tri_model *m, tri_stream *s);
+
+/* model.c. Collective over the parameter scope. c->unit's weights, in backward with its gradient; next: the
+ * unit that comes after it (-1: none). use: TRI_USE_* of its products. */
+TRI_CHECKED tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s);
+
+/* One block, decoder_fwd.c and decoder_bwd.c. Not collective. Backward: m->back.dx, the gradient of the
+ * block's output, becomes that of its input; c->dw is added into. */
+TRI_CHECKED tri_status tri_block_forward(tri_model *m, const tri_block_call *c, tri_stream *s);
+TRI_CHECKED tri_status tri_block_backward(tri_model *m, const tri_block_call *c, tri_stream *s);
 
 #endif

@@ -18,8 +18,12 @@ typedef struct tri_batch {
   tri_tensor table, len;  /* [B,P] and [B] i32: decode only, where N = B */
 } tri_batch;
 
+/* What follows the last block: log-probabilities of tokens, or one number a row. */
+typedef enum { TRI_HEAD_TOKENS, TRI_HEAD_SCALAR } tri_head_kind;
+
 typedef struct tri_model_opt {
   const tri_model_shape *shape; /* copied */
+  tri_head_kind          head;
   tri_dtype              dtype; /* compute type A */
   tri_shard_plan         plan;
   tri_place              place;
@@ -62,9 +66,9 @@ TRI_CHECKED tri_status tri_model_backward(tri_model *m, const tri_batch *b, cons
  * is drawn. */
 TRI_CHECKED tri_status tri_model_prefill(tri_model *m, const tri_batch *b, tri_kv *kv, tri_stream *s);
 /* Collective over the parameter scope unless held. One row per running sequence: enters the cache, attends to
- * it, and the next token of each of the K chosen rows is drawn. key i64 [K,3] device; token i32 [K], logp f32
- * [K] device, borrowed until the next call; logp NaN: the row's logits are no distribution. May be
- * recorded (device.h) while the parameters are held, once it was called before. */
+ * it, and the next token of each of the K chosen rows is drawn, by a head of tokens. key i64 [K,3] device;
+ * token i32 [K], logp f32 [K] device, borrowed until the next call; logp NaN: the row's logits are no
+ * distribution. May be recorded (device.h) while the parameters are held, once it was called before. */
 TRI_CHECKED tri_status tri_model_decode(tri_model *m, const tri_batch *b, tri_kv *kv, const tri_tensor *key,
                                         const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
                                         tri_stream *s);

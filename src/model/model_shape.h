@@ -4,17 +4,19 @@
 
 #include "base/base.h"
 
+struct tri_family;
+
 typedef enum { TRI_ROPE_DEFAULT, TRI_ROPE_LINEAR, TRI_ROPE_LLAMA3 } tri_rope_type;
 
 /* Letters as in kernels.h. */
 typedef struct tri_model_shape {
-  char          model_type[32];
-  int           L, H, G, D, C, F, V;
-  int64_t       max_pos; /* tokens of context the model was made for */
-  float         norm_eps;
-  float         init_std; /* of random weights */
-  bool          tied_head, qkv_bias, o_bias, mlp_bias;
-  tri_rope_type rope_type;
+  const struct tri_family *family; /* family.h */
+  int                      L, H, G, D, C, F, V;
+  int64_t                  max_pos; /* tokens of context the model was made for */
+  float                    norm_eps;
+  float                    init_std; /* of random weights */
+  bool                     tied_head, qkv_bias, o_bias, mlp_bias;
+  tri_rope_type            rope_type;
   double  rope_theta, rope_factor, rope_low_freq, rope_high_freq; /* the last two, and the next: llama3 */
   int64_t rope_original_max_pos;
 } tri_model_shape;

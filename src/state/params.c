@@ -23,14 +23,7 @@ void tri_unit_layout(tri_unit_spec *u) {
   int64_t at = 0;
 
   for (int i = 0; i < u->n_param; i++) {
-    bool inside = false;
-    for (int j = 0; j < u->n_linear; j++)
-      if (i > u->linear[j].first && i < u->linear[j].first + u->linear[j].n) inside = true;
-    /* A fused bias lies like its fused rows: vectors of one dimension behind each other too. */
-    if (i > 0 && u->param[i].ndim == 1 && u->param[i - 1].ndim == 1 && strstr(u->param[i].name, ".bias") &&
-        strstr(u->param[i - 1].name, ".bias"))
-      inside = true;
-    if (!inside) at = (at + PAD_ELEMENTS - 1) / PAD_ELEMENTS * PAD_ELEMENTS;
+    if (!u->param[i].joined) at = (at + PAD_ELEMENTS - 1) / PAD_ELEMENTS * PAD_ELEMENTS;
     u->param[i].offset = at;
     at += tri_param_count(&u->param[i]);
   }
@@ -50,21 +43,39 @@ static tri_status plan(tri_ledger *l, const tri_params *p, tri_phase phase, bool
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, state, name, bytes, where);
 }
 
-static tri_status linear_bytes_of(tri_params *p, unit *u) {
-  for (int j = 0; j < u->spec->n_linear; j++) {
+/* What acquire and grad hand out lies with the unit; the sizes of its packed forms. */
+static tri_status open_views(tri_params *p, unit *u) {
+  int n_linear = u->spec->n_linear;
+
+  TRI_TRY(TRI_ALLOC(u->view, u->spec->n_param));
+  TRI_TRY(TRI_ALLOC(u->grad_view, u->spec->n_param));
+  for (int use = 0; use < 2; use++) {
+    TRI_TRY(TRI_ALLOC(u->packed[use], n_linear));
+    TRI_TRY(TRI_ALLOC(u->packed_bytes[use], n_linear));
+  }
+  for (int j = 0; j < n_linear; j++) {
     tri_linear_bytes b;
     TRI_TRY(tri_params_kernels(p)->linear_size(u->spec->linear[j].linear, &b));
-    u->linear_bytes[0][j] = (b.fwd + 255) / 256 * 256;
-    u->linear_bytes[1][j] = p->opt.train ? (b.bwd + 255) / 256 * 256 : 0;
+    u->packed_bytes[0][j] = (b.fwd + 255) / 256 * 256;
+    u->packed_bytes[1][j] = (b.bwd + 255) / 256 * 256;
   }
   return TRI_OK;
+}
+
+static void close_views(unit *u) {
+  TRI_FREE(u->view);
+  TRI_FREE(u->grad_view);
+  for (int use = 0; use < 2; use++) {
+    TRI_FREE(u->packed[use]);
+    TRI_FREE(u->packed_bytes[use]);
+  }
 }
 
 static size_t packed_bytes(const unit *u, int n_use) {
   size_t bytes = 0;
 
   for (int use = 0; use < n_use; use++)
-    for (int j = 0; j < u->spec->n_linear; j++) bytes += u->linear_bytes[use][j];
+    for (int j = 0; j < u->spec->n_linear; j++) bytes += u->packed_bytes[use][j];
   return bytes;
 }
 
@@ -96,11 +107,10 @@ static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot 
 static tri_status plan_slots(tri_params *p, tri_ledger *l) {
   int64_t ring_flat = 0;
   size_t  ring_packed = 0;
-  int     n_use = p->opt.train ? 2 : 1;
 
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit  *u = &p->unit[i];
-    size_t packed = packed_bytes(u, n_use);
+    size_t packed = packed_bytes(u, tri_params_uses(p));
     if (u->spec->in_ring && u->padded > ring_flat) ring_flat = u->padded;
     if (u->spec->in_ring && packed > ring_packed) ring_packed = packed;
     if (p->resident || !u->spec->in_ring) {
@@ -138,7 +148,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
     u->ro = opt->train ? tri_shard_range(opt->plan.optim, u->padded, &opt->place) : u->rp;
     u->rw = tri_shard_range(TRI_SHARD_WORLD, u->padded, &opt->place);
     u->fresh = true;
-    TRI_TRY(linear_bytes_of(p, u));
+    TRI_TRY(open_views(p, u));
     TRI_TRY(plan_state(p, ledger, u));
   }
   if (opt->train) {
@@ -151,7 +161,10 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
 
 void tri_params_close(tri_params **p) {
   if (!*p) return;
-  for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) TRI_FREE((*p)->unit[i].own);
+  for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) {
+    close_views(&(*p)->unit[i]);
+    TRI_FREE((*p)->unit[i].own);
+  }
   TRI_FREE((*p)->unit);
   TRI_FREE(*p);
 }

@@ -7,22 +7,17 @@
 #include "device/memory.h"
 #include "shard.h"
 
-enum {
-  TRI_UNIT_PARAMS = 16,
-  TRI_UNIT_LINEARS = 4
-}; /* the most one unit holds: a layer with every bias; its products */
-
 typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS } tri_init;
 typedef struct tri_param_spec {
   char     name[96]; /* as in the safetensors file */
   int      ndim;
-  int64_t  dim[2];
+  int64_t  dim[3];
   tri_init init;   /* how a model without a weight file starts */
+  bool     joined; /* directly behind the param before it: rows of one fused matrix, or of its bias */
   int64_t  offset; /* of its first element in the unit's flat buffer; filled by tri_unit_layout */
 } tri_param_spec;
 
-/* A product of a unit: rows of params [first, first + n) lie one after the other and act as one [n_out, n_in]
- * matrix. */
+/* A product of a unit: params [first, first + n), all but the first joined, are one matrix [n_out,n_in]. */
 typedef struct tri_linear_use {
   int         first, n;
   tri_linear *linear; /* borrowed */
@@ -30,25 +25,23 @@ typedef struct tri_linear_use {
 
 /* A unit is what is gathered and released together: the embedding, one layer, the head. */
 typedef struct tri_unit_spec {
-  char           name[24];
-  bool           in_ring; /* one of many alike (a layer): shares gather slots with the others */
-  int            n_param, n_linear;
-  tri_param_spec param[TRI_UNIT_PARAMS];
-  tri_linear_use linear[TRI_UNIT_LINEARS];
-  int64_t        count; /* flat elements before padding; filled by tri_unit_layout */
+  char            name[24];
+  bool            in_ring; /* one of many alike (a layer): shares gather slots with the others */
+  int             n_param, n_linear;
+  tri_param_spec *param;  /* [n_param], of whoever made the unit */
+  tri_linear_use *linear; /* [n_linear], the same; in the order of their params */
+  int64_t         count;  /* flat elements before padding; filled by tri_unit_layout */
 } tri_unit_spec;
 
-/* Gives every param its offset: params of one product directly behind each other, everything else 64-element
- * aligned. */
+/* Gives every param its offset: a joined one right behind the one before, the others 64-element aligned. */
 void    tri_unit_layout(tri_unit_spec *u);
 int64_t tri_param_count(const tri_param_spec *s);
 
-/* A gathered unit, or its gradient. t[i] is param[i] at full size; packed_*[j] are what linear[j] takes.
- * Borrowed; see acquire and grad. */
+/* A gathered unit, or its gradient, which has no packed forms. Borrowed; see acquire and grad. */
 typedef struct tri_weights {
-  tri_tensor t[TRI_UNIT_PARAMS];
-  void      *packed_fwd[TRI_UNIT_LINEARS], *packed_bwd[TRI_UNIT_LINEARS];
-  bool       fresh; /* of a gradient: the matrices of its products hold nothing yet */
+  const tri_tensor  *t;                              /* [n_param]: param[i] at full size */
+  const void *const *packed_fwd, *const *packed_bwd; /* [n_linear]: what the calls of linear[j] take */
+  bool fresh; /* of a gradient: the matrices of its products hold nothing yet */
 } tri_weights;
 
 typedef struct tri_params tri_params;
@@ -56,9 +49,10 @@ typedef struct tri_params_opt {
   tri_dtype            dtype; /* compute type A of the gathered weights */
   tri_shard_plan       plan;
   tri_place            place;
-  bool                 train;   /* gradients, master weights and moments too */
-  bool                 rollout; /* tri_params_hold will be called */
-  const tri_unit_spec *unit;    /* borrowed for the life of the store */
+  bool                 train;    /* gradients, master weights and moments too */
+  bool                 backward; /* TRI_USE_BWD will be asked for */
+  bool                 rollout;  /* tri_params_hold will be called */
+  const tri_unit_spec *unit;     /* borrowed for the life of the store */
   int                  n_unit;
   const char          *label; /* in the memory table: "policy", "reference" */
 } tri_params_opt;

@@ -33,14 +33,13 @@ static slot *find_slot(tri_params *p, int index) {
   return NULL;
 }
 
-static void carve(const unit *u, slot *s, int n_use) {
-  char *at = s->packed_room;
+/* Where linear[j]'s form for this use lies in the slot; NULL: w itself serves. */
+static void *packed_at(const unit *u, const slot *s, int use, int j) {
+  size_t at = 0;
 
-  for (int use = 0; use < n_use; use++)
-    for (int j = 0; j < u->spec->n_linear; j++) {
-      s->packed[use][j] = u->linear_bytes[use][j] ? at : NULL;
-      at += u->linear_bytes[use][j];
-    }
+  for (int k = 0; k < (use ? u->spec->n_linear : j); k++) at += u->packed_bytes[0][k];
+  for (int k = 0; use && k < j; k++) at += u->packed_bytes[1][k];
+  return u->packed_bytes[use][j] ? (char *)s->packed_room + at : NULL;
 }
 
 static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s) {
@@ -64,23 +63,32 @@ tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {
   return start_gather(p, index, sl, s);
 }
 
-static tri_status pack_unit(tri_params *p, unit *u, slot *sl, const char *flat, int use, tri_stream *s) {
+static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int use, tri_stream *s) {
   bool fwd = (use & TRI_USE_FWD) && !sl->have[0], bwd = (use & TRI_USE_BWD) && !sl->have[1];
 
   if (!fwd && !bwd) return TRI_OK;
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
-    const tri_param_spec *first = &u->spec->param[l->first];
-    int64_t               n_out = 0;
-    for (int i = 0; i < l->n; i++) n_out += u->spec->param[l->first + i].dim[0];
-    tri_tensor w = tri_view2((char *)flat + (size_t)first->offset * tri_params_weight_bytes(p), p->opt.dtype,
-                             n_out, first->dim[1]);
-    TRI_TRY(tri_params_kernels(p)->linear_pack(s, l->linear, fwd ? sl->packed[0][j] : NULL,
-                                               bwd ? sl->packed[1][j] : NULL, &w));
+    tri_tensor            w = tri_param_view(&u->spec->param[l->first], flat, p->opt.dtype);
+    TRI_ASSERT(w.ndim == 2);
+    for (int i = 1; i < l->n; i++) w.dim[0] += u->spec->param[l->first + i].dim[0];
+    TRI_TRY(tri_params_kernels(p)->linear_pack(s, l->linear, fwd ? packed_at(u, sl, 0, j) : NULL,
+                                               bwd ? packed_at(u, sl, 1, j) : NULL, &w));
   }
   sl->have[0] |= fwd;
   sl->have[1] |= bwd;
   return TRI_OK;
+}
+
+static void show(const tri_params *p, unit *u, const slot *sl, char *flat, tri_weights *out) {
+  for (int i = 0; i < u->spec->n_param; i++)
+    u->view[i] = tri_param_view(&u->spec->param[i], flat, p->opt.dtype);
+  for (int use = 0; use < 2; use++)
+    for (int j = 0; j < u->spec->n_linear; j++) {
+      const void *packed = sl->have[use] ? packed_at(u, sl, use, j) : NULL;
+      u->packed[use][j] = packed ? packed : u->view[u->spec->linear[j].first].data;
+    }
+  *out = (tri_weights){.t = u->view, .packed_fwd = u->packed[0], .packed_bwd = u->packed[1]};
 }
 
 tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_stream *s, tri_weights *out) {
@@ -89,25 +97,15 @@ tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_s
   char *flat;
 
   TRI_ASSERT(sl && (p->held || p->resident || !sl->busy || sl->unit == index));
+  TRI_ASSERT(!(use & TRI_USE_BWD) || (p->opt.backward && !p->held)); /* held: no room for backward forms */
   if (!p->resident && !p->held) {
     if (sl->unit != index) TRI_TRY(start_gather(p, index, sl, s));
     TRI_TRY(finish_gather(p, sl, s));
   }
-  if (!p->held) carve(u, sl, p->opt.train ? 2 : 1);
   sl->busy = true;
   flat = p->resident ? u->weight : sl->flat;
   TRI_TRY(pack_unit(p, u, sl, flat, use, s));
-  for (int i = 0; i < u->spec->n_param; i++) {
-    const tri_param_spec *f = &u->spec->param[i];
-    out->t[i] = tri_view2(flat + (size_t)f->offset * tri_params_weight_bytes(p), p->opt.dtype, f->dim[0],
-                          f->ndim > 1 ? f->dim[1] : 1);
-    out->t[i].ndim = f->ndim;
-  }
-  for (int j = 0; j < u->spec->n_linear; j++) {
-    void *w = out->t[u->spec->linear[j].first].data;
-    out->packed_fwd[j] = sl->packed[0][j] ? sl->packed[0][j] : w;
-    out->packed_bwd[j] = sl->packed[1][j] ? sl->packed[1][j] : w;
-  }
+  show(p, u, sl, flat, out);
   return tri_params_prefetch(p, next, s);
 }
 
@@ -143,9 +141,7 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
     unit *u = &p->unit[i];
     tri_params_carry(p, u, "weights");
     TRI_TRY(c->ops->all_gather(c, u->held.flat, u->weight, u->rp.count, p->opt.dtype, s, NULL));
-    carve(u, &u->held, 1);
     u->held.have[0] = false;
-    u->held.have[1] = true; /* no backward forms here */
     TRI_TRY(pack_unit(p, u, &u->held, u->held.flat, TRI_USE_FWD, s));
   }
   return TRI_OK;

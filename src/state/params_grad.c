@@ -54,7 +54,7 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
   unit  *u = &p->unit[index];
   float *base = u->acc;
 
-  out->fresh = p->grad_direct ? u->fresh : !u->grad_open;
+  *out = (tri_weights){.t = u->grad_view, .fresh = p->grad_direct ? u->fresh : !u->grad_open};
   if (!p->grad_direct) {
     slot *sl = grad_slot(p, index);
     if (!sl || (p->pending && sl == p->pending)) {
@@ -68,11 +68,8 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
   if (out->fresh) TRI_TRY(clear_rest(p, u, base, s));
   if (p->grad_direct) u->fresh = false;
   u->grad_open = true;
-  for (int i = 0; i < u->spec->n_param; i++) {
-    const tri_param_spec *f = &u->spec->param[i];
-    out->t[i] = tri_view2(base + f->offset, TRI_F32, f->dim[0], f->ndim > 1 ? f->dim[1] : 1);
-    out->t[i].ndim = f->ndim;
-  }
+  for (int i = 0; i < u->spec->n_param; i++)
+    u->grad_view[i] = tri_param_view(&u->spec->param[i], base, TRI_F32);
   return TRI_OK;
 }
 

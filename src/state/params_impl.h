@@ -10,12 +10,11 @@ enum { TRI_PARAM_RING = 2 }; /* slots: a unit computes while the next is gathere
 
 /* Room for one gathered unit. */
 typedef struct tri_param_slot {
-  void   *flat;                        /* A [padded] */
-  void   *packed[2][TRI_UNIT_LINEARS]; /* fwd, bwd; carved from packed_room */
-  void   *packed_room;
-  float  *grad; /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
+  void   *flat;        /* A [padded] */
+  void   *packed_room; /* the unit's packed forms, see tri_param_unit */
+  float  *grad;        /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
                    accumulator */
-  int     unit; /* whose weights are here, or coming; -1: none */
+  int     unit;        /* whose weights are here, or coming; -1: none */
   int     grad_unit;
   bool    busy;      /* acquired */
   bool    gathering; /* a request is pending */
@@ -30,11 +29,13 @@ typedef struct tri_param_unit {
   void                *weight;         /* A [rp.count] */
   float               *master;         /* f32 [ro.count]; NULL in f32, where it is a part of `weight` */
   float               *exp_avg, *exp_avg_sq, *acc; /* f32 [ro.count], [ro.count], [rg.count] */
-  size_t               linear_bytes[2][TRI_UNIT_LINEARS];
-  tri_param_slot      *own;  /* a unit that is not in the ring, or one that is never gathered */
-  tri_param_slot       held; /* gathered for generation */
-  bool                 grad_open;
-  bool                 fresh; /* acc holds nothing yet: the next gradient is written, not added */
+  size_t         *packed_bytes[2];  /* [n_linear] of packed_room for fwd, then for bwd; 0: w itself serves */
+  const void    **packed[2];        /* [n_linear] of the acquired unit */
+  tri_tensor     *view, *grad_view; /* [n_param] of the acquired unit, and of its gradient */
+  tri_param_slot *own;              /* a unit that is not in the ring, or one that is never gathered */
+  tri_param_slot  held;             /* gathered for generation */
+  bool            grad_open;
+  bool            fresh; /* acc holds nothing yet: the next gradient is written, not added */
 } tri_param_unit;
 
 struct tri_params {
@@ -51,6 +52,14 @@ struct tri_params {
 
 static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
 static inline size_t tri_params_weight_bytes(const tri_params *p) { return tri_dtype_bytes(p->opt.dtype); }
+/* Packed forms a unit is gathered with: for fwd alone, or for bwd too. */
+static inline int tri_params_uses(const tri_params *p) { return p->opt.backward ? 2 : 1; }
+/* The param of a unit whose flat buffer is `flat`. */
+static inline tri_tensor tri_param_view(const tri_param_spec *f, void *flat, tri_dtype t) {
+  tri_tensor v = {(char *)flat + (size_t)f->offset * tri_dtype_bytes(t), t, f->ndim, {1, 1, 1, 1}};
+  for (int i = 0; i < f->ndim; i++) v.dim[i] = f->dim[i];
+  return v;
+}
 /* Where flat element `element` of the unit lies in this rank's share of the weights. */
 static inline void *tri_params_weight_at(const tri_params *p, const tri_param_unit *u, int64_t element) {
   return (char *)u->weight + (size_t)(element - u->rp.begin) * tri_params_weight_bytes(p);

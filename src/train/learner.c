@@ -2,6 +2,7 @@
 #include "learner.h"
 
 #include "base/file.h"
+#include "model/family.h"
 #include "train.h"
 
 #include <string.h>
@@ -48,7 +49,7 @@ static const char *difference(const tri_model_shape *a, const tri_model_shape *b
   const struct {
     const char *name;
     bool        same;
-  } row[] = {{"model_type", !strcmp(a->model_type, b->model_type)},
+  } row[] = {{"model_type", a->family == b->family},
              {"num_hidden_layers", a->L == b->L},
              {"num_attention_heads", a->H == b->H},
              {"num_key_value_heads", a->G == b->G},
@@ -80,7 +81,8 @@ static tri_status check_same_model(const tri_source *from, const tri_source *dec
            "%s holds another model than the deck's, %s differs: %s, %d layers of width %d, vocabulary %d, "
            "against %s, %d layers of width %d, vocabulary %d; give run.resume: never, another run.output, "
            "or the model the run was started with",
-           tri_source_name(from), other, a->model_type, a->L, a->C, a->V, b->model_type, b->L, b->C, b->V);
+           tri_source_name(from), other, a->family->model_type, a->L, a->C, a->V, b->family->model_type, b->L,
+           b->C, b->V);
 }
 
 /* A checkpoint stands alone; the first model's folder is compared with it where it is still there. */

@@ -3,6 +3,7 @@
 #include "base/columns.h"
 #include "base/live.h"
 #include "base/visible.h"
+#include "model/family.h"
 #include "train.h"
 
 #include <math.h>
@@ -129,8 +130,8 @@ static tri_status say_model(const tri_trainer *t) {
   char                   type[TRI_CKPT_PATH_BYTES];
 
   SAY("model: %s, %.2f %s parameters, %d layers, width %d, vocabulary %d, %s",
-      shown(sh->model_type, PATH_COLUMNS, type), n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", sh->L,
-      sh->C, sh->V, t->cfg->model.dtype == TRI_F32 ? "f32" : "bf16");
+      shown(sh->family->model_type, PATH_COLUMNS, type), n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G",
+      sh->L, sh->C, sh->V, t->cfg->model.dtype == TRI_F32 ? "f32" : "bf16");
   return TRI_OK;
 }
 

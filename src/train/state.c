@@ -29,7 +29,7 @@ static void list_group(listing *l, tri_params *p, const char *group, tri_state_k
   for (int u = 0; u < o->n_unit; u++)
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *s = &o->unit[u].param[i];
-      tri_ckpt_tensor       t = {group, s->name, stored, s->ndim, {s->dim[0], s->dim[1]}};
+      tri_ckpt_tensor       t = {group, s->name, stored, s->ndim, {s->dim[0], s->dim[1], s->dim[2]}};
       l->e[l->n] = (entry){t, p, kind, u, i};
       l->tensor[l->n++] = t;
     }

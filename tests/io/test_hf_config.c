@@ -3,6 +3,7 @@
  * refused by name. */
 #include "base/file.h"
 #include "io/model/hf_config.h"
+#include "model/family.h"
 
 #include <jansson.h>
 #include <setjmp.h>
@@ -54,7 +55,7 @@ static void check_case(const json_t *want, const tri_model_shape *s, const tri_e
   assert_true((float)number(want, "norm_eps") == s->norm_eps);
   assert_true((float)number(want, "init_std") == s->init_std);
   assert_string_equal(json_string_value(json_object_get(want, "rope_type")), rope[s->rope_type]);
-  assert_string_equal(json_string_value(json_object_get(want, "model_type")), s->model_type);
+  assert_string_equal(json_string_value(json_object_get(want, "model_type")), s->family->model_type);
   assert_int_equal(json_array_size(ids), eos->n);
   for (int i = 0; i < eos->n; i++)
     assert_int_equal(json_integer_value(json_array_get(ids, (size_t)i)), eos->id[i]);

@@ -82,8 +82,8 @@ static void compare_logits(bench *b, double most) {
   batch.row = tri_view1(rows, TRI_I32, N);
   batch.target = tri_view1(targets, TRI_I32, N);
   OK(tri_model_forward(b->m, &batch, false, 1.0f, &given, b->se.stream));
-  CHECK(b->m->kept_rows == N);
-  OK(b->se.device->ops->copy(b->se.stream, got, b->m->logits, (size_t)(N * V) * 4));
+  CHECK(b->m->head.kept_rows == N);
+  OK(b->se.device->ops->copy(b->se.stream, got, b->m->head.logits, (size_t)(N * V) * 4));
   OK(b->se.device->ops->stream_sync(b->se.stream));
   for (int64_t i = 0; i < N; i++)
     CHECK(distance(got + i * V, want + i * V, V) <= most, "%s: row %lld is %.3g away", b->g.folder,
@@ -164,7 +164,7 @@ static void gradients_of(bench *b, bool apart, int chunk, double most_logp, doub
   const int all[] = {0, 1, 2, 3};
   int64_t   at = 0;
 
-  if (chunk) b->m->chunk = chunk;
+  if (chunk) b->m->head.chunk = chunk;
   tri_params_grad_clear(tri_model_params(b->m));
   for (int q = 0; apart && q < 4; q++) {
     pass(b, &all[q], 1, q == 3, most_logp, &at);

@@ -5,10 +5,11 @@
 #include "state/optim.h"
 
 typedef struct bench {
-  tri_session   se;
-  golden        g;
-  tri_unit_spec unit[2];
-  tri_params   *p;
+  tri_session    se;
+  golden         g;
+  tri_unit_spec  unit[2];
+  tri_param_spec param[2][2];
+  tri_params    *p;
 } bench;
 
 static void add(tri_unit_spec *u, const char *name, int64_t d0, int64_t d1) {
@@ -32,11 +33,13 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
 }
 
 static void open_bench(bench *b, tri_dtype dtype) {
-  tri_params_opt opt = {.dtype = dtype, .train = true, .unit = b->unit, .n_unit = 2, .label = "policy"};
+  tri_params_opt opt = {
+      .dtype = dtype, .train = true, .backward = true, .unit = b->unit, .n_unit = 2, .label = "policy"};
 
   memset(b, 0, sizeof *b);
   golden_open(&b->g, "optim");
   session_open(&b->se, 0);
+  for (int u = 0; u < 2; u++) b->unit[u].param = b->param[u];
   snprintf(b->unit[0].name, sizeof b->unit[0].name, "a");
   snprintf(b->unit[1].name, sizeof b->unit[1].name, "b");
   add(&b->unit[0], "a.weight", 5, 13);

@@ -20,6 +20,10 @@ enum { ROOM = 1024 };         /* half of it is enough for either */
 
 /* ---- the model: an embedding, alike layers with one fused product, a head ---- */
 
+enum { MOST_PARAMS = 4 };
+static tri_param_spec param[UNITS][MOST_PARAMS];
+static tri_linear_use product[UNITS];
+
 static void add(tri_unit_spec *u, const char *name, int64_t d0, int64_t d1) {
   tri_param_spec *s = &u->param[u->n_param++];
 
@@ -31,13 +35,19 @@ static void add(tri_unit_spec *u, const char *name, int64_t d0, int64_t d1) {
 
 static void make_units(void) {
   memset(unit, 0, sizeof unit);
-  for (int u = 0; u < UNITS; u++) snprintf(unit[u].name, sizeof unit[u].name, "unit %d", u);
+  memset(param, 0, sizeof param);
+  for (int u = 0; u < UNITS; u++) {
+    snprintf(unit[u].name, sizeof unit[u].name, "unit %d", u);
+    unit[u].param = param[u];
+    unit[u].linear = &product[u];
+  }
   add(&unit[0], "embed", 61, 7);
   for (int u = 1; u <= LAYERS; u++) {
     unit[u].in_ring = true;
     add(&unit[u], "norm", LAYER_IN, 0);
     add(&unit[u], "a", 5, LAYER_IN);
     add(&unit[u], "b", LAYER_OUT - 5, LAYER_IN);
+    param[u][2].joined = true;
     add(&unit[u], "last", 70, 0);
     unit[u].n_linear = 1;
     unit[u].linear[0] = (tri_linear_use){1, 2, linear};
@@ -99,6 +109,7 @@ static void open_store(int ranks_per_node) {
   tri_params_opt   opt = {.dtype = *dtype,
                           .plan = plan,
                           .train = true,
+                          .backward = true,
                           .rollout = true,
                           .unit = unit,
                           .n_unit = UNITS,
@@ -331,7 +342,7 @@ static void check_reduced(void) {
 
 static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0.1, 5.0};
 static double              grad_norm;
-static float *after[UNITS][TRI_UNIT_PARAMS]; /* weights after the update, every rank's part of the files */
+static float *after[UNITS][MOST_PARAMS]; /* weights after the update, every rank's part of the files */
 
 /* AdamW (Loshchilov, Hutter 2019) from the filled moments, update 7, in f64. */
 static double updated(int u, int i, int64_t k) {
@@ -458,7 +469,7 @@ static void all_plans(void **state) {
       if (per_node < 2 || rt.world_size % 2 == 0) every_plan(per_node);
     }
   for (int u = 0; u < UNITS; u++)
-    for (int i = 0; i < TRI_UNIT_PARAMS; i++) {
+    for (int i = 0; i < MOST_PARAMS; i++) {
       free(after[u][i]);
       after[u][i] = NULL;
     }

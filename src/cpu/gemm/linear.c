@@ -391,7 +391,7 @@ static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64
   return TRI_OK;
 }
 
-tri_status tri_cpu_linear_check(tri_stream *s, tri_linear *l, void *packed_fwd) {
+tri_status tri_cpu_linear_check(tri_stream *s, tri_linear *l, const void *packed_fwd) {
   (void)s;
   uint32_t noise = 1;
   TRI_ASSERT(l->workspace);

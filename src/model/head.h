@@ -1,0 +1,59 @@
+/* head.h - the head's buffers and its kinds: what follows the last block, on the K chosen rows. Private to
+ * its room. */
+#ifndef TRI_HEAD_H
+#define TRI_HEAD_H
+
+#include "device/memory.h"
+#include "model.h"
+
+struct tri_block_call;
+struct tri_head_ops;
+
+typedef struct tri_head {
+  const struct tri_head_ops *ops;
+  void                      *xs, *hs,
+      *rstd;       /* of the chosen rows: f32 [K,C] as the last block left them, A [K,C] normed, f32 [K] */
+  void *dxs, *dhs; /* f32 [K,C], A [K,C] */
+  /* tokens: chunk rows of logits exist at once, draw_chunk of them where tokens are drawn */
+  int64_t chunk, draw_chunk;
+  int64_t kept_rows;                       /* logits of this many rows are still in `logits`; 0: none */
+  void   *logits, *dlogits;                /* f32, A [chunk,V] */
+  void   *logp, *ent, *lse;                /* f32 [K] */
+  void   *drawn, *draw_logits, *draw_work; /* i32 [K], f32 [draw_chunk,V], f32 [draw_chunk,2V] */
+  void   *value, *dvalue;                  /* scalar: f32 [K], A [K] */
+} tri_head;
+
+/* A kind of head. Not collective, all of them; c: the unit of TRI_SLOT_HEAD, acquired. */
+typedef struct tri_head_ops {
+  int64_t (*n_out)(const tri_model *m); /* rows of its matrix */
+  tri_status (*plan)(tri_model *m, tri_ledger *l);
+  /* out of the normed rows head.hs. */
+  tri_status (*forward)(tri_model *m, const struct tri_block_call *c, float inv_temperature,
+                        tri_rows_out *out, tri_stream *s);
+  /* head.dhs, overwritten, and the gradient of the matrix. */
+  tri_status (*backward)(tri_model *m, struct tri_block_call *c, const tri_rows_out *d, float inv_temperature,
+                         tri_stream *s);
+  /* Tokens of the normed rows; NULL: this head has none. */
+  tri_status (*sample)(tri_model *m, const struct tri_block_call *c, const tri_tensor *key,
+                       const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp, tri_stream *s);
+} tri_head_ops;
+extern const tri_head_ops tri_head_tokens, tri_head_scalar; /* head_tokens.c, head_scalar.c */
+
+/* head.c. Not collective. opt.head's kind, its buffers in the ledger. */
+TRI_CHECKED tri_status tri_head_plan(tri_model *m, tri_ledger *l);
+/* Collective over the parameter scope. Of m->x, the last block's result; as tri_model_forward. */
+TRI_CHECKED tri_status tri_head_forward(tri_model *m, const tri_batch *b, float inv_temperature,
+                                        tri_rows_out *out, tri_stream *s);
+/* Collective over the parameter and gradient scopes. Leaves the gradient of m->x in m->back.dx. */
+TRI_CHECKED tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d,
+                                         float inv_temperature, bool last, tri_stream *s);
+/* Collective over the parameter scope. As tri_model_decode. */
+TRI_CHECKED tri_status tri_head_sample(tri_model *m, const tri_batch *b, const tri_tensor *key,
+                                       const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
+                                       tri_stream *s);
+/* Not collective. For the kinds: one more of the head's buffers, and elements [first, first + n) of one. */
+TRI_CHECKED tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
+                                     void *where);
+tri_tensor             tri_head_part(void *data, tri_dtype t, int64_t first, int64_t n);
+
+#endif

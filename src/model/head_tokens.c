@@ -1,0 +1,126 @@
+/* head_tokens.c - logits of the chosen rows over the vocabulary, a chunk at a time: log-probabilities,
+ * entropy, backward, sampling. The logits of a long batch never exist at once; a batch of one chunk keeps
+ * them for backward. */
+#include "decoder.h"
+#include "product.h"
+
+/* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from. */
+enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20 };
+
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static int64_t rows_of(size_t bytes, int64_t V) {
+  int64_t rows = (int64_t)bytes / (4 * V);
+
+  return rows < LEAST_ROWS ? LEAST_ROWS : rows;
+}
+
+static int64_t vocabulary(const tri_model *m) { return m->shape.V; }
+
+static tri_status plan(tri_model *m, tri_ledger *l) {
+  tri_head *h = &m->head;
+  int64_t   V = m->shape.V;
+  size_t    K = (size_t)m->opt.max_rows;
+
+  h->chunk = least(rows_of(m->device->logit_bytes, V), m->opt.max_rows);
+  h->draw_chunk = least(rows_of(DRAW_BYTES, V), h->chunk);
+  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->logp));
+  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->ent));
+  TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->lse));
+  TRI_TRY(tri_head_room(l, TRI_PHASE_LEARN, "logits", (size_t)(h->chunk * V) * 4, &h->logits));
+  if (m->opt.rollout) {
+    TRI_TRY(tri_head_room(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(h->draw_chunk * V) * 4, &h->draw_logits));
+    TRI_TRY(tri_head_room(l, TRI_PHASE_ROLLOUT, "head", K * 4, &h->drawn));
+    TRI_TRY(tri_head_room(l, TRI_PHASE_ROLLOUT, "logits", (size_t)(h->draw_chunk * V) * 8, &h->draw_work));
+  }
+  if (!m->opt.train) return TRI_OK;
+  return tri_head_room(l, TRI_PHASE_LEARN, "logits", (size_t)(h->chunk * V) * tri_dtype_bytes(m->opt.dtype),
+                       &h->dlogits);
+}
+
+/* Logits of chosen rows [first, first + n), to `to`. */
+static tri_status logits_of(tri_model *m, const tri_block_call *c, int64_t first, int64_t n, void *to,
+                            tri_tensor *logits, tri_stream *s) {
+  tri_tensor all = tri_rows_act(m, m->head.hs, m->opt.max_rows, m->shape.C), hs = tri_rows(&all, first, n);
+
+  *logits = tri_rows_f32(to, n, m->shape.V);
+  return tri_product_fwd(m, c, TRI_SLOT_HEAD, logits, &hs, NULL, s);
+}
+
+/* K rows in as few chunks as there are, all of about one size. */
+static int64_t chunk_rows(const tri_model *m, int64_t K) {
+  int64_t n = (K + m->head.chunk - 1) / m->head.chunk;
+
+  return n ? (K + n - 1) / n : 0;
+}
+
+static tri_status forward(tri_model *m, const tri_block_call *c, float inv_temperature, tri_rows_out *out,
+                          tri_stream *s) {
+  tri_head *h = &m->head;
+  int64_t   K = c->batch->row.dim[0];
+
+  *out = (tri_rows_out){.logp = tri_head_part(h->logp, TRI_F32, 0, K),
+                        .ent = tri_head_part(h->ent, TRI_F32, 0, K)};
+  for (int64_t first = 0, n; first < K; first += n) {
+    n = least(K - first, chunk_rows(m, K));
+    tri_tensor logits, logp = tri_rows(&out->logp, first, n), ent = tri_rows(&out->ent, first, n);
+    tri_tensor lse = tri_head_part(h->lse, TRI_F32, first, n), target = tri_rows(&c->batch->target, first, n);
+    TRI_TRY(logits_of(m, c, first, n, h->logits, &logits, s));
+    TRI_TRY(m->k->logp_fwd(s, &logp, &ent, &lse, &logits, &target, inv_temperature));
+  }
+  h->kept_rows = K <= h->chunk ? K : 0;
+  return TRI_OK;
+}
+
+/* One chunk of rows: dlogits, then the matrix's gradient and dhs. */
+static tri_status chunk_backward(tri_model *m, const tri_block_call *c, const tri_rows_out *d,
+                                 float inv_temperature, int64_t first, int64_t n, tri_stream *s) {
+  tri_head  *h = &m->head;
+  int64_t    C = m->shape.C;
+  tri_tensor all = tri_rows_act(m, h->hs, m->opt.max_rows, C), hs = tri_rows(&all, first, n);
+  tri_tensor dall = tri_rows_act(m, h->dhs, m->opt.max_rows, C), dhs = tri_rows(&dall, first, n);
+  tri_tensor logits = tri_rows_f32(h->logits, n, m->shape.V),
+             dlogits = tri_rows_act(m, h->dlogits, n, m->shape.V);
+  tri_tensor lse = tri_head_part(h->lse, TRI_F32, first, n), ent = tri_head_part(h->ent, TRI_F32, first, n);
+  tri_tensor target = tri_rows(&c->batch->target, first, n);
+  tri_tensor dlogp = tri_rows(&d->logp, first, n), dent = tri_rows(&d->ent, first, n);
+
+  if (h->kept_rows != c->batch->row.dim[0]) TRI_TRY(logits_of(m, c, first, n, h->logits, &logits, s));
+  TRI_TRY(m->k->logp_bwd(s, &dlogits, &logits, &target, &lse, &ent, &dlogp, &dent, inv_temperature));
+  TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_HEAD, &dlogits, &hs, s));
+  return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dlogits, s);
+}
+
+static tri_status backward(tri_model *m, tri_block_call *c, const tri_rows_out *d, float inv_temperature,
+                           tri_stream *s) {
+  int64_t K = c->batch->row.dim[0], first = 0;
+
+  do { /* no rows at all are a chunk too: its gradient is zero */
+    int64_t n = least(K - first, chunk_rows(m, K));
+    TRI_TRY(chunk_backward(m, c, d, inv_temperature, first, n, s));
+    c->dw.fresh = false;
+    first += n;
+  } while (first < K);
+  m->head.kept_rows = 0;
+  return TRI_OK;
+}
+
+static tri_status sample(tri_model *m, const tri_block_call *c, const tri_tensor *key,
+                         const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp, tri_stream *s) {
+  tri_head *h = &m->head;
+  int64_t   K = c->batch->row.dim[0];
+
+  *token = tri_head_part(h->drawn, TRI_I32, 0, K);
+  *logp = tri_head_part(h->logp, TRI_F32, 0, K);
+  h->kept_rows = 0; /* their room is used */
+  for (int64_t first = 0; first < K; first += h->draw_chunk) {
+    int64_t    n = least(K - first, h->draw_chunk);
+    tri_tensor logits, tok = tri_rows(token, first, n), lp = tri_rows(logp, first, n);
+    tri_tensor keys = tri_rows(key, first, n), work = tri_rows_f32(h->draw_work, n, 2 * m->shape.V);
+    TRI_TRY(logits_of(m, c, first, n, h->draw_logits, &logits, s));
+    TRI_TRY(m->k->sample(s, &tok, &lp, &work, &logits, &keys, rule));
+  }
+  return TRI_OK;
+}
+
+const tri_head_ops tri_head_tokens = {vocabulary, plan, forward, backward, sample};

@@ -1,0 +1,37 @@
+/* product.c - the one door from the model's blocks to its products. */
+#include "product.h"
+
+static int which(const tri_model *m, const tri_block_call *c, tri_slot slot) {
+  return m->slots[c->unit].product[slot];
+}
+
+/* The fused bias of a product, [n]; NULL: none. */
+static const tri_tensor *bias_of(const tri_model *m, const tri_block_call *c, const tri_weights *w,
+                                 tri_slot slot, int64_t n, tri_tensor *view) {
+  int first = m->slots[c->unit].param[slot + TRI_SLOT_PRODUCTS];
+
+  if (first < 0) return NULL;
+  *view = tri_view1(w->t[first].data, w->t[first].dtype, n);
+  return view;
+}
+
+tri_status tri_product_fwd(tri_model *m, const tri_block_call *c, tri_slot slot, tri_out y, tri_in x,
+                           tri_in base, tri_stream *s) {
+  tri_tensor view;
+
+  return m->k->linear_fwd(s, m->linear[slot], c->w.packed_fwd[which(m, c, slot)], y, x,
+                          bias_of(m, c, &c->w, slot, y->dim[1], &view), base);
+}
+
+tri_status tri_product_bwd_x(tri_model *m, const tri_block_call *c, tri_slot slot, tri_out dx, tri_in dy,
+                             tri_stream *s) {
+  return m->k->linear_bwd_x(s, m->linear[slot], c->w.packed_bwd[which(m, c, slot)], dx, dy, false);
+}
+
+tri_status tri_product_bwd_w(tri_model *m, const tri_block_call *c, tri_slot slot, tri_in dy, tri_in x,
+                             tri_stream *s) {
+  tri_tensor view, dw = tri_view2(tri_grad_at(m, c, slot)->data, TRI_F32, dy->dim[1], x->dim[1]);
+
+  if (bias_of(m, c, &c->dw, slot, dy->dim[1], &view)) TRI_TRY(m->k->colsum(s, &view, dy));
+  return m->k->linear_bwd_w(s, m->linear[slot], &dw, dy, x, !c->dw.fresh);
+}

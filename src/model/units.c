@@ -1,0 +1,107 @@
+/* units.c - a model's units from the rows of its family: which tensors each holds, and where its blocks find
+ * them. */
+#include "decoder.h"
+
+#include <stdio.h>
+
+/* A model with a scalar head has this in place of its family's: transformers, e.g.
+ * LlamaForSequenceClassification. */
+static const tri_tensor_row score_row = {TRI_IN_HEAD, "score.weight", "1C", TRI_SLOT_HEAD, 0};
+
+static bool applies(const tri_model *m, const tri_tensor_row *row) {
+  if (row->slot == TRI_SLOT_HEAD && row != &score_row) return !m->tied && m->opt.head == TRI_HEAD_TOKENS;
+  return !row->only_if || *(const bool *)((const char *)&m->shape + row->only_if);
+}
+
+static int64_t size_of(const tri_model_shape *sh, char letter) {
+  switch (letter) {
+  case 'C':
+    return sh->C;
+  case 'D':
+    return sh->D;
+  case 'F':
+    return sh->F;
+  case 'V':
+    return sh->V;
+  case 'Q':
+    return (int64_t)sh->H * sh->D;
+  case 'K':
+    return (int64_t)sh->G * sh->D;
+  }
+  TRI_ASSERT(letter == '1');
+  return 1;
+}
+
+static tri_init init_of(tri_slot slot) {
+  if (slot < TRI_SLOT_PRODUCTS || slot == TRI_SLOT_EMBED) return TRI_INIT_NORMAL;
+  return slot < 2 * TRI_SLOT_PRODUCTS ? TRI_INIT_ZEROS : TRI_INIT_ONES;
+}
+
+/* The next param of the unit; the first of its slot is what the blocks find. */
+static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
+  tri_unit_spec  *u = &m->unit[unit];
+  tri_unit_slots *at = &m->slots[unit];
+  tri_param_spec *p = &u->param[u->n_param];
+
+  snprintf(p->name, sizeof p->name, row->name, tri_layer_of(unit)); /* NOLINT: a family's row */
+  for (const char *c = row->shape; *c; c++) p->dim[p->ndim++] = size_of(&m->shape, *c);
+  p->init = init_of(row->slot);
+  p->joined = at->param[row->slot] >= 0;
+  if (row->slot < TRI_SLOT_PRODUCTS && !p->joined) {
+    at->product[row->slot] = u->n_linear;
+    u->linear[u->n_linear++] = (tri_linear_use){u->n_param, 0, m->linear[row->slot]};
+  }
+  if (row->slot < TRI_SLOT_PRODUCTS) u->linear[at->product[row->slot]].n++;
+  if (!p->joined) at->param[row->slot] = u->n_param;
+  u->n_param++;
+}
+
+static tri_status make_unit(tri_model *m, int unit, tri_part part) {
+  const tri_family *f = m->shape.family;
+  tri_unit_slots   *at = &m->slots[unit];
+
+  for (int i = 0; i < TRI_SLOT_COUNT; i++) at->param[i] = -1;
+  TRI_TRY(TRI_ALLOC(m->unit[unit].param, f->n_tensor + 1));
+  TRI_TRY(TRI_ALLOC(m->unit[unit].linear, TRI_SLOT_PRODUCTS));
+  for (int i = 0; i < f->n_tensor; i++)
+    if (f->tensor[i].part == part && applies(m, &f->tensor[i])) add_row(m, unit, &f->tensor[i]);
+  if (part == TRI_IN_HEAD && m->opt.head == TRI_HEAD_SCALAR) add_row(m, unit, &score_row);
+  return TRI_OK;
+}
+
+/* The embedding's table is the head's matrix too. */
+static void tie(tri_model *m) {
+  tri_unit_spec  *u = &m->unit[0];
+  tri_unit_slots *at = &m->slots[0];
+
+  at->param[TRI_SLOT_HEAD] = at->param[TRI_SLOT_EMBED];
+  at->product[TRI_SLOT_HEAD] = u->n_linear;
+  u->linear[u->n_linear++] = (tri_linear_use){at->param[TRI_SLOT_EMBED], 1, m->linear[TRI_SLOT_HEAD]};
+}
+
+tri_status tri_units_make(tri_model *m) {
+  m->n_unit = m->shape.L + 2;
+  TRI_TRY(TRI_ALLOC(m->unit, m->n_unit));
+  TRI_TRY(TRI_ALLOC(m->slots, m->n_unit));
+  for (int i = 0; i < m->n_unit; i++) {
+    tri_part part = i == 0 ? TRI_IN_EMBEDDING : i == tri_unit_of_head(m) ? TRI_IN_HEAD : TRI_IN_LAYER;
+    if (part == TRI_IN_LAYER)
+      snprintf(m->unit[i].name, sizeof m->unit[i].name, "layer %d", tri_layer_of(i));
+    else
+      snprintf(m->unit[i].name, sizeof m->unit[i].name, part == TRI_IN_HEAD ? "head" : "embedding");
+    m->unit[i].in_ring = part == TRI_IN_LAYER;
+    TRI_TRY(make_unit(m, i, part));
+  }
+  if (m->tied) tie(m);
+  for (int i = 0; i < m->n_unit; i++) tri_unit_layout(&m->unit[i]);
+  return TRI_OK;
+}
+
+void tri_units_free(tri_model *m) {
+  for (int i = 0; m->unit && i < m->n_unit; i++) {
+    TRI_FREE(m->unit[i].param);
+    TRI_FREE(m->unit[i].linear);
+  }
+  TRI_FREE(m->unit);
+  TRI_FREE(m->slots);
+}
