@@ -67,23 +67,23 @@ void tri_tokenizer_close(tri_tokenizer **t) {
   for (int32_t i = 0; i < p->n_added; i++)
     if (p->added[i].pattern_owned) TRI_FREE(p->added[i].pattern.s);
   for (int32_t i = 0; i < p->n_added; i++) TRI_FREE(p->added_row[i].s);
-  for (int64_t i = 0; i < p->n_post; i++) tri_tokens_free(p->post + i);
+  for (int64_t i = 0; i < p->post.n; i++) tri_tokens_free(p->post.template + i);
   tri_tok_ops_free(&p->normalizer);
   tri_tok_ops_free(&p->pre_tokenizer);
   tri_tok_ops_free(&p->decoder);
-  TRI_FREE(p->post);
+  TRI_FREE(p->post.template);
   TRI_FREE(p->raw.node);
   TRI_FREE(p->normal.node);
   TRI_FREE(p->added);
   TRI_FREE(p->added_row);
   TRI_FREE(p->added_map.slot);
   TRI_FREE(p->added_of);
-  TRI_FREE(p->merge);
-  TRI_FREE(p->merge_id);
+  TRI_FREE(p->bpe.merge);
+  TRI_FREE(p->bpe.id);
   TRI_FREE(p->model.slot);
   TRI_FREE(p->row);
   TRI_FREE(p->arena);
-  TRI_FREE(p->unk);
+  TRI_FREE(p->bpe.unk);
   TRI_FREE(p->name);
   TRI_FREE(*t);
 }
@@ -134,7 +134,8 @@ tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t
     TRI_TRY_DONE(tri_tok_pre_tokenize(&t->pre_tokenizer, &w));
     TRI_TRY_DONE(tri_tok_bpe(t, &w, out));
   }
-  for (int64_t i = 0; special && i < t->n_post; i++) TRI_TRY_DONE(apply_template(t->post + i, before, out));
+  for (int64_t i = 0; special && i < t->post.n; i++)
+    TRI_TRY_DONE(apply_template(t->post.template + i, before, out));
 done:
   if (st != TRI_OK) out->n = before;
   tri_tok_work_free(&w);

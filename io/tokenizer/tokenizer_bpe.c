@@ -46,9 +46,9 @@ static uint64_t heap_pop(tri_tok_work *w) {
 static int32_t find_rank(const tri_tokenizer *t, int32_t left, int32_t right) {
   uint64_t pair = (uint64_t)left << 32 | (uint32_t)right, i;
 
-  for (i = tri_tok_pair_slot(pair, t->key, t->merge_shift); t->merge[i].rank >= 0;
-       i = (i + 1) & t->merge_mask)
-    if (t->merge[i].pair == pair) return t->merge[i].rank;
+  for (i = tri_tok_pair_slot(pair, t->key, t->bpe.shift); t->bpe.merge[i].rank >= 0;
+       i = (i + 1) & t->bpe.mask)
+    if (t->bpe.merge[i].pair == pair) return t->bpe.merge[i].rank;
   return -1;
 }
 
@@ -69,11 +69,11 @@ static void merge_all(const tri_tokenizer *t, tri_tok_work *w, int64_t n) {
 
   while (w->n_heap) {
     uint64_t top = heap_pop(w);
-    int32_t  at = (int32_t)(top & 0xffffffffu), id = t->merge_id[top >> 32], right = next[at];
+    int32_t  at = (int32_t)(top & 0xffffffffu), id = t->bpe.id[top >> 32], right = next[at];
 
     if (c[at] < 0 || right < 0) continue;
     rank = find_rank(t, c[at], c[right]);
-    if (rank < 0 || t->merge_id[rank] != id) continue;
+    if (rank < 0 || t->bpe.id[rank] != id) continue;
     c[at] = id;
     c[right] = -1;
     next[at] = next[right];
@@ -89,12 +89,12 @@ static int32_t find_char(const tri_tokenizer *t, const char *s, int n) {
   int32_t c;
 
   tri_tok_char(s, (size_t)n, &c);
-  return c < 1024 ? t->char_id[c] : tri_tok_map_find(&t->model, s, (size_t)n);
+  return c < 1024 ? t->bpe.char_id[c] : tri_tok_map_find(&t->model, s, (size_t)n);
 }
 
 static bool has_bytes(const tri_tokenizer *t, const char *s, int n) {
   for (int i = 0; i < n; i++)
-    if (t->byte_id[(uint8_t)s[i]] < 0) return false;
+    if (t->bpe.byte_id[(uint8_t)s[i]] < 0) return false;
   return true;
 }
 
@@ -111,21 +111,21 @@ static tri_status fill_symbols(const tri_tokenizer *t, const char *s, size_t n, 
     step = tri_tok_char(s + i, n - i, &c);
     id = find_char(t, s + i, step);
     if (id >= 0) {
-      if (waiting) symbol[k++] = t->unk_id;
+      if (waiting) symbol[k++] = t->bpe.unk_id;
       waiting = false;
       symbol[k++] = id;
-    } else if (t->byte_fallback && has_bytes(t, s + i, step)) {
-      for (int j = 0; j < step; j++) symbol[k++] = t->byte_id[(uint8_t)s[i + (size_t)j]];
-    } else if (t->unk) {
-      if (t->unk_id < 0)
+    } else if (t->bpe.byte_fallback && has_bytes(t, s + i, step)) {
+      for (int j = 0; j < step; j++) symbol[k++] = t->bpe.byte_id[(uint8_t)s[i + (size_t)j]];
+    } else if (t->bpe.unk) {
+      if (t->bpe.unk_id < 0)
         TRI_FAIL(TRI_EINPUT,
                  "%s: the text holds U+%04X, which the vocabulary lacks, and so does it unk_token '%s'",
-                 t->name, (unsigned)c, t->unk);
-      if (waiting && !t->fuse_unk) symbol[k++] = t->unk_id;
+                 t->name, (unsigned)c, t->bpe.unk);
+      if (waiting && !t->bpe.fuse_unk) symbol[k++] = t->bpe.unk_id;
       waiting = true;
     }
   }
-  if (waiting) symbol[k++] = t->unk_id;
+  if (waiting) symbol[k++] = t->bpe.unk_id;
   *n_symbol = k;
   return TRI_OK;
 }
@@ -135,7 +135,8 @@ static tri_status encode_piece(const tri_tokenizer *t, tri_tok_work *w, const ch
   int64_t need = (int64_t)n + 1, n_symbol = 0, k = 0;
   int32_t id;
 
-  if (t->ignore_merges && (id = tri_tok_map_find(&t->model, s, n)) >= 0) return tri_tokens_put(out, &id, 1);
+  if (t->bpe.ignore_merges && (id = tri_tok_map_find(&t->model, s, n)) >= 0)
+    return tri_tokens_put(out, &id, 1);
   if (need > INT32_MAX)
     TRI_FAIL(TRI_EINPUT, "%s: a piece of text of %zu bytes is too long to encode", t->name, n);
   TRI_TRY(tri_tok_grow((void **)&w->symbol, &w->cap_symbol, need, sizeof *w->symbol));

@@ -214,6 +214,26 @@ static inline uint64_t tri_tok_pair_slot(uint64_t pair, tri_tok_key key, int shi
   return pair * (key.a | 1) >> shift;
 }
 
+/* What the model does with the pieces. */
+typedef struct tri_tok_merges {
+  tri_tok_merge *merge; /* open addressing, by mask */
+  int32_t       *id;    /* by rank: the token of the two together */
+  uint64_t       mask;
+  int            shift;         /* for tri_tok_pair_slot */
+  int32_t        byte_id[256];  /* byte_fallback: the id of <0xNN>, or -1 */
+  int32_t        char_id[1024]; /* the id of a character below U+0400 alone, or -1 */
+  bool           byte_fallback, fuse_unk, ignore_merges;
+  char          *unk; /* or NULL */
+  int32_t        unk_id;
+} tri_tok_merges;
+
+/* What the post-processor puts around a text. */
+typedef struct tri_tok_post {
+  tri_tok_template *template; /* [n] */
+  int64_t n, cap;
+  int64_t times, more; /* n ids become n * times + more */
+} tri_tok_post;
+
 struct tri_tokenizer {
   char       *name; /* for messages */
   tri_tok_key key;
@@ -223,15 +243,7 @@ struct tri_tokenizer {
   char        *arena; /* the bytes of the rows */
   tri_tok_map  model;
 
-  tri_tok_merge *merge;    /* open addressing, mask merge_mask */
-  int32_t       *merge_id; /* by rank: the token of the two together */
-  uint64_t       merge_mask;
-  int            merge_shift;   /* for tri_tok_pair_slot */
-  int32_t        byte_id[256];  /* byte_fallback: the id of <0xNN>, or -1 */
-  int32_t        char_id[1024]; /* the id of a character below U+0400 alone, or -1 */
-  bool           byte_fallback, fuse_unk, ignore_merges;
-  char          *unk; /* or NULL */
-  int32_t        unk_id;
+  tri_tok_merges bpe;
 
   tri_tok_added *added; /* [n_added] */
   tri_tok_row   *added_row;
@@ -241,11 +253,9 @@ struct tri_tokenizer {
   int32_t       *added_of;            /* [n_row] index + 1, or 0 */
   tri_tok_trie   raw, normal;
 
-  tri_tok_ops       normalizer, pre_tokenizer, decoder;
-  bool              has_decoder;
-  tri_tok_template *post;
-  int64_t           n_post, cap_post;
-  int64_t           post_times, post_more; /* n ids become n * times + more */
+  tri_tok_ops  normalizer, pre_tokenizer, decoder;
+  bool         has_decoder;
+  tri_tok_post post;
 };
 
 /* tokenizer_load.c and tokenizer_steps.c: fill *t, which is zeroed but for its name, from the parsed file. */

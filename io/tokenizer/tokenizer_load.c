@@ -59,10 +59,10 @@ static void fill_shortcuts(tri_tokenizer *t) {
   char text[8];
 
   for (int32_t c = 0; c < 1024; c++)
-    t->char_id[c] = tri_tok_map_find(&t->model, text, (size_t)tri_tok_put_char(c, text));
+    t->bpe.char_id[c] = tri_tok_map_find(&t->model, text, (size_t)tri_tok_put_char(c, text));
   for (int b = 0; b < 256; b++) {
     snprintf(text, sizeof text, "<0x%02X>", b);
-    t->byte_id[b] = tri_tok_map_find(&t->model, text, 6);
+    t->bpe.byte_id[b] = tri_tok_map_find(&t->model, text, 6);
   }
 }
 
@@ -107,11 +107,11 @@ static tri_status merge_part(const tri_tokenizer *t, size_t i, tri_tok_row part,
 static void put_merge(tri_tokenizer *t, int32_t left, int32_t right, int32_t rank, int32_t id) {
   uint64_t pair = (uint64_t)left << 32 | (uint32_t)right, i;
 
-  for (i = tri_tok_pair_slot(pair, t->key, t->merge_shift);
-       t->merge[i].rank >= 0 && t->merge[i].pair != pair;)
-    i = (i + 1) & t->merge_mask;
-  t->merge[i] = (tri_tok_merge){pair, rank};
-  t->merge_id[rank] = id;
+  for (i = tri_tok_pair_slot(pair, t->key, t->bpe.shift);
+       t->bpe.merge[i].rank >= 0 && t->bpe.merge[i].pair != pair;)
+    i = (i + 1) & t->bpe.mask;
+  t->bpe.merge[i] = (tri_tok_merge){pair, rank};
+  t->bpe.id[rank] = id;
 }
 
 static tri_status load_merges(tri_tokenizer *t, json_t *merges) {
@@ -125,12 +125,12 @@ static tri_status load_merges(tri_tokenizer *t, json_t *merges) {
 
   if (!json_is_array(merges)) TRI_FAIL(TRI_EINPUT, "%s: model has no list 'merges'", t->name);
   if (n >= INT32_MAX / 4) TRI_FAIL(TRI_EINPUT, "%s: model.merges has %zu entries, too many", t->name, n);
-  t->merge_shift = 60;
-  for (; n_slot < 2 * n; n_slot *= 2) t->merge_shift--;
-  TRI_TRY(TRI_ALLOC(t->merge, n_slot));
-  TRI_TRY(TRI_ALLOC(t->merge_id, n));
-  t->merge_mask = n_slot - 1;
-  for (i = 0; i < n_slot; i++) t->merge[i].rank = -1;
+  t->bpe.shift = 60;
+  for (; n_slot < 2 * n; n_slot *= 2) t->bpe.shift--;
+  TRI_TRY(TRI_ALLOC(t->bpe.merge, n_slot));
+  TRI_TRY(TRI_ALLOC(t->bpe.id, n));
+  t->bpe.mask = n_slot - 1;
+  for (i = 0; i < n_slot; i++) t->bpe.merge[i].rank = -1;
   json_array_foreach(merges, i, merge) {
     TRI_TRY_DONE(merge_halves(t, i, merge, &left, &right));
     if (!left.s) continue;
@@ -174,17 +174,17 @@ static tri_status load_model(tri_tokenizer *t, json_t *model) {
     TRI_FAIL(TRI_EINPUT, "%s: model '%s' is not supported; supported is BPE", t->name,
              json_string_value(type));
   TRI_TRY(refuse_fields(t, model));
-  TRI_TRY(tri_tok_bool(t, "model", model, "byte_fallback", 0, &t->byte_fallback));
-  TRI_TRY(tri_tok_bool(t, "model", model, "fuse_unk", 0, &t->fuse_unk));
-  TRI_TRY(tri_tok_bool(t, "model", model, "ignore_merges", 0, &t->ignore_merges));
+  TRI_TRY(tri_tok_bool(t, "model", model, "byte_fallback", 0, &t->bpe.byte_fallback));
+  TRI_TRY(tri_tok_bool(t, "model", model, "fuse_unk", 0, &t->bpe.fuse_unk));
+  TRI_TRY(tri_tok_bool(t, "model", model, "ignore_merges", 0, &t->bpe.ignore_merges));
   TRI_TRY(load_vocab(t, json_object_get(model, "vocab")));
   TRI_TRY(load_merges(t, json_object_get(model, "merges")));
   fill_shortcuts(t);
   if (!unk || json_is_null(unk)) return TRI_OK;
   if (!json_is_string(unk)) TRI_FAIL(TRI_EINPUT, "%s: model.unk_token must be a string or null", t->name);
-  TRI_TRY(TRI_ALLOC(t->unk, json_string_length(unk) + 1));
-  memcpy(t->unk, json_string_value(unk), json_string_length(unk) + 1);
-  t->unk_id = tri_tok_map_find(&t->model, t->unk, json_string_length(unk));
+  TRI_TRY(TRI_ALLOC(t->bpe.unk, json_string_length(unk) + 1));
+  memcpy(t->bpe.unk, json_string_value(unk), json_string_length(unk) + 1);
+  t->bpe.unk_id = tri_tok_map_find(&t->model, t->bpe.unk, json_string_length(unk));
   return TRI_OK;
 }
 

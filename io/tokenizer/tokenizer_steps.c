@@ -321,13 +321,13 @@ static tri_status bound_template(tri_tokenizer *t, const tri_tok_template *templ
   int64_t times = 0;
 
   for (int64_t i = 0; i < template->n; i++) times += template->id[i] < 0;
-  t->post_more = t->post_more * times + template->n - times;
-  t->post_times = (t->n_post == 1 ? 1 : t->post_times) * times;
-  if (t->post_times > TRI_TOK_MOST_TIMES || t->post_more > TRI_TOK_MORE_IDS)
+  t->post.more = t->post.more * times + template->n - times;
+  t->post.times = (t->post.n == 1 ? 1 : t->post.times) * times;
+  if (t->post.times > TRI_TOK_MOST_TIMES || t->post.more > TRI_TOK_MORE_IDS)
     TRI_FAIL(TRI_EINPUT,
              "%s: post_processor (TemplateProcessing) repeats the text %lld times and adds %lld ids; at "
              "most %d and %d are accepted",
-             t->name, (long long)t->post_times, (long long)t->post_more, TRI_TOK_MOST_TIMES,
+             t->name, (long long)t->post.times, (long long)t->post.more, TRI_TOK_MOST_TIMES,
              TRI_TOK_MORE_IDS);
   return TRI_OK;
 }
@@ -340,8 +340,8 @@ static tri_status load_template(tri_tokenizer *t, json_t *o) {
   const int32_t     text = -1;
 
   if (!json_is_array(single)) TRI_FAIL(TRI_EINPUT, "%s: post_processor has no list 'single'", t->name);
-  TRI_TRY(tri_tok_grow((void **)&t->post, &t->cap_post, t->n_post + 1, sizeof *t->post));
-  out = t->post + t->n_post++;
+  TRI_TRY(tri_tok_grow((void **)&t->post.template, &t->post.cap, t->post.n + 1, sizeof *t->post.template));
+  out = t->post.template + t->post.n++;
   *out = (tri_tok_template){0};
   json_array_foreach(single, i, piece) {
     json_t *sequence = json_object_get(piece, "Sequence"), *special = json_object_get(piece, "SpecialToken");

@@ -33,6 +33,12 @@ typedef struct prefix {
   int      n_page;
 } prefix;
 
+/* The tokens of a prefill. */
+typedef struct staging {
+  int32_t *token, *pos, *slot; /* [max_prefill] */
+  int32_t *cu;                 /* [max_sequences+1] */
+} staging;
+
 struct tri_sampler {
   tri_device     *device; /* borrowed */
   tri_model      *model;  /* borrowed */
@@ -44,9 +50,7 @@ struct tri_sampler {
   row            *row;
   int32_t        *page_room, *token_room;
   float          *logp_room;
-  /* of a prefill: [max_prefill], cu [max_sequences+1] */
-  int32_t *d_token, *d_pos, *d_slot, *d_cu; /* device */
-  int32_t *h_token, *h_pos, *h_slot, *h_cu; /* host, pinned */
+  staging         d, h; /* device; host, pinned */
   /* the run in progress */
   const tri_prompt       *prompt;
   const tri_generate_opt *gen;
@@ -68,10 +72,10 @@ static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
   struct {
     void  *device, *host;
     size_t bytes;
-  } r[] = {{&s->d_token, &s->h_token, N * 4},
-           {&s->d_pos, &s->h_pos, N * 4},
-           {&s->d_slot, &s->h_slot, N * 4},
-           {&s->d_cu, &s->h_cu, (B + 1) * 4},
+  } r[] = {{&s->d.token, &s->h.token, N * 4},
+           {&s->d.pos, &s->h.pos, N * 4},
+           {&s->d.slot, &s->h.slot, N * 4},
+           {&s->d.cu, &s->h.cu, (B + 1) * 4},
            {NULL, &s->page_room, (2 * B + 1) * P * 4},
            {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4},
            {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
@@ -147,33 +151,33 @@ static tri_status stage_prompt(tri_sampler *s, int prompt, int64_t *n) {
   for (f->n_page = 0; f->n_page < pages_for(p->n_token - 1); f->n_page++)
     TRI_TRY(take_page(s, &f->page[f->n_page]));
   for (int i = 0; i < p->n_token - 1; i++, (*n)++) {
-    s->h_token[*n] = p->token[i];
-    s->h_pos[*n] = i;
-    s->h_slot[*n] = f->page[i / TRI_PAGE] * TRI_PAGE + i % TRI_PAGE;
+    s->h.token[*n] = p->token[i];
+    s->h.pos[*n] = i;
+    s->h.slot[*n] = f->page[i / TRI_PAGE] * TRI_PAGE + i % TRI_PAGE;
   }
   return TRI_OK;
 }
 
 /* One forward over the staged prompts. */
-static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *st) {
+static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *stream) {
   const tri_device_ops *ops = s->device->ops;
-  tri_batch             b = {.token = tri_view1(s->d_token, TRI_I32, n),
-                             .pos = tri_view1(s->d_pos, TRI_I32, n),
-                             .slot = tri_view1(s->d_slot, TRI_I32, n),
-                             .cu = tri_view1(s->d_cu, TRI_I32, n_seq + 1)};
+  tri_batch             b = {.token = tri_view1(s->d.token, TRI_I32, n),
+                             .pos = tri_view1(s->d.pos, TRI_I32, n),
+                             .slot = tri_view1(s->d.slot, TRI_I32, n),
+                             .cu = tri_view1(s->d.cu, TRI_I32, n_seq + 1)};
 
   if (!n) return TRI_OK;
-  TRI_TRY(ops->copy(st, s->d_token, s->h_token, (size_t)n * 4));
-  TRI_TRY(ops->copy(st, s->d_pos, s->h_pos, (size_t)n * 4));
-  TRI_TRY(ops->copy(st, s->d_slot, s->h_slot, (size_t)n * 4));
-  TRI_TRY(ops->copy(st, s->d_cu, s->h_cu, (size_t)(n_seq + 1) * 4));
-  TRI_TRY(tri_model_prefill(s->model, &b, s->kv, st));
-  return ops->stream_sync(st); /* the host buffers are filled again */
+  TRI_TRY(ops->copy(stream, s->d.token, s->h.token, (size_t)n * 4));
+  TRI_TRY(ops->copy(stream, s->d.pos, s->h.pos, (size_t)n * 4));
+  TRI_TRY(ops->copy(stream, s->d.slot, s->h.slot, (size_t)n * 4));
+  TRI_TRY(ops->copy(stream, s->d.cu, s->h.cu, (size_t)(n_seq + 1) * 4));
+  TRI_TRY(tri_model_prefill(s->model, &b, s->kv, stream));
+  return ops->stream_sync(stream); /* the host buffers are filled again */
 }
 
 /* Brings every prompt the free rows will start into the cache, as many in one forward as the staging holds.
  */
-static tri_status prefill(tri_sampler *s, tri_stream *st) {
+static tri_status prefill(tri_sampler *s, tri_stream *stream) {
   int group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix,
       n_seq = 0;
   int     most = s->started + rows < s->total ? s->started + rows : s->total, last = (most - 1) / group;
@@ -192,20 +196,20 @@ static tri_status prefill(tri_sampler *s, tri_stream *st) {
   }
   for (; next <= last; next++) {
     if (n_seq == s->opt.max_sequences || n + s->prompt[next].n_token - 1 > s->opt.max_prefill) {
-      TRI_TRY(run_prefill(s, n, n_seq, st));
+      TRI_TRY(run_prefill(s, n, n_seq, stream));
       n = n_seq = 0;
     }
-    s->h_cu[n_seq++] = (int32_t)n;
+    s->h.cu[n_seq++] = (int32_t)n;
     TRI_TRY(stage_prompt(s, next, &n));
-    s->h_cu[n_seq] = (int32_t)n;
+    s->h.cu[n_seq] = (int32_t)n;
     s->n_prefix++;
   }
-  return run_prefill(s, n, n_seq, st);
+  return run_prefill(s, n, n_seq, stream);
 }
 
 /* The next answer gets a row: the prompt's full pages shared, its last, unfinished page copied (the last
  * answer of a prompt takes it over). */
-static tri_status start_answer(tri_sampler *s, tri_stream *st) {
+static tri_status start_answer(tri_sampler *s, tri_stream *stream) {
   int     prompt = s->started / s->gen->group, sample = s->started % s->gen->group;
   int     full = (s->prompt[prompt].n_token - 1) / TRI_PAGE;
   bool    last = sample == s->gen->group - 1;
@@ -221,7 +225,7 @@ static tri_status start_answer(tri_sampler *s, tri_stream *st) {
     if (!last && i < full) tri_kv_share(s->kv, r->page[i]);
     if (last || i < full) continue; /* the last answer takes the prompt's own hold */
     TRI_TRY(take_page(s, &r->page[i]));
-    TRI_TRY(tri_kv_copy(s->kv, r->page[i], f->page[i], st));
+    TRI_TRY(tri_kv_copy(s->kv, r->page[i], f->page[i], stream));
   }
   s->n_row++;
   return TRI_OK;
@@ -317,11 +321,11 @@ static tri_status check_drawn(const tri_sampler *s, const tri_decode_rows *d) {
   return TRI_OK;
 }
 
-static tri_status decode_step(tri_sampler *s, tri_stream *st) {
+static tri_status decode_step(tri_sampler *s, tri_stream *stream) {
   tri_decode_rows d;
 
   TRI_TRY(stage_rows(s, &d));
-  TRI_TRY(tri_decode_step(s->decode, &s->gen->rule, st));
+  TRI_TRY(tri_decode_step(s->decode, &s->gen->rule, stream));
   TRI_TRY(check_drawn(s, &d));
   for (int i = s->n_row - 1; i >= 0; i--) {
     row            *r = &s->row[i];
@@ -398,23 +402,23 @@ static void forget_answers(tri_sampler *s) {
 }
 
 tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
-                                const tri_generate_opt *gen, tri_stream *st_, tri_rollout *out) {
+                                const tri_generate_opt *gen, tri_stream *stream, tri_rollout *out) {
   tri_status st = TRI_OK;
 
   TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
-  TRI_TRY(tri_params_hold(tri_model_params(s->model), true, st_));
+  TRI_TRY(tri_params_hold(tri_model_params(s->model), true, stream));
   TRI_TRY_DONE(begin(s, prompt, n_prompt, gen));
   while (s->started < s->total || s->n_row) {
     if (gen->halt && gen->halt(gen->halt_ctx)) goto done;
     if (gen->progress) gen->progress(gen->progress_ctx, s->started - s->n_row, s->total);
-    if (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(prefill(s, st_));
-    while (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(start_answer(s, st_));
-    TRI_TRY_DONE(decode_step(s, st_));
+    if (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(prefill(s, stream));
+    while (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(start_answer(s, stream));
+    TRI_TRY_DONE(decode_step(s, stream));
   }
   TRI_TRY_DONE(collect(s, out));
 done:
   tri_decode_forget(s->decode); /* the next call may have another rule, and weights in another place */
   forget_answers(s);
-  if (st == TRI_OK) st = tri_params_hold(tri_model_params(s->model), false, st_);
+  if (st == TRI_OK) st = tri_params_hold(tri_model_params(s->model), false, stream);
   return st;
 }

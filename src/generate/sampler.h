@@ -52,6 +52,7 @@ void                   tri_sampler_close(tri_sampler **s);
  * stop; given up, it stays empty. The random number behind token t of answer k depends on (seed, prompt id,
  * k, t) only, and rows never depend on their company, so neither do answers. */
 TRI_CHECKED tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
-                                            const tri_generate_opt *opt, tri_stream *st, tri_rollout *out);
+                                            const tri_generate_opt *opt, tri_stream *stream,
+                                            tri_rollout *out);
 
 #endif
