@@ -107,23 +107,6 @@ static tri_status cuda_mem_info(tri_device *d, size_t *bytes_free, size_t *bytes
   return TRI_OK;
 }
 
-/* Zeroed without being touched; the address calloc gave lies before the block. */
-static tri_status alloc_host(size_t bytes, void **out) {
-  char *got = bytes > PTRDIFF_MAX - 2 * ALIGN ? NULL : calloc(bytes + 2 * ALIGN, 1);
-
-  if (!got) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
-  *out = got + 2 * ALIGN - (uintptr_t)got % ALIGN;
-  memcpy((char *)*out - sizeof got, &got, sizeof got);
-  return TRI_OK;
-}
-
-static void free_host(void *p) {
-  char *got;
-
-  memcpy(&got, (char *)p - sizeof got, sizeof got);
-  free(got);
-}
-
 /* Zeroed before anything else can use it: in a stream of its own, waited for. */
 static tri_status zero(void *p, size_t bytes) {
   tri_status   st = TRI_OK;
@@ -169,7 +152,7 @@ static tri_status alloc_pinned(size_t bytes, void **out) {
 
 static tri_status cuda_alloc(tri_device *d, tri_mem kind, size_t bytes, void **out) {
   *out = NULL;
-  if (kind == TRI_MEM_HOST) return alloc_host(bytes, out);
+  if (kind == TRI_MEM_HOST) return tri_pages_alloc(bytes, out);
   TRI_CUDA_TRY(cudaSetDevice(d->index));
   bytes = bytes ? bytes : 1;
   return kind == TRI_MEM_DEVICE ? alloc_device(bytes, out) : alloc_pinned(bytes, out);
@@ -181,7 +164,7 @@ static void cuda_free(tri_device *d, tri_mem kind, void **p) {
   (void)d;
   if (!*p) return;
   if (kind == TRI_MEM_HOST)
-    free_host(*p);
+    tri_pages_free(*p);
   else
     e = kind == TRI_MEM_DEVICE ? cudaFree(*p) : cudaFreeHost(*p);
   TRI_ASSERT(e != cudaErrorInvalidValue); /* not the start of a block; other errors are of earlier work */

@@ -35,8 +35,9 @@ typedef struct tri_ckpt_manifest {
   uint64_t        metadata_hash; /* of all bytes of state.h5 that belong to no tensor */
   char            program[64];
   int             n_file, n_entry;
-  tri_ckpt_file  *file;  /* [n_file] */
-  tri_ckpt_entry *entry; /* [n_entry] in the order of create's list */
+  int64_t         file_room, entry_room; /* elements there is room for */
+  tri_ckpt_file  *file;                  /* [n_file] */
+  tri_ckpt_entry *entry;                 /* [n_entry] in the order of create's list */
 } tri_ckpt_manifest;
 
 /* The hash of elements [begin, begin + count) of one tensor: a row of /integrity/slabs. */
@@ -155,7 +156,8 @@ TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
 typedef enum { TRI_CKPT_WHOLE, TRI_CKPT_TMP, TRI_CKPT_TRASH, TRI_CKPT_OLD, TRI_CKPT_OTHER } tri_ckpt_kind;
 typedef struct tri_ckpt_steps {
   int64_t *step; /* [n] */
-  int      n, room;
+  int64_t  room;
+  int      n;
 } tri_ckpt_steps;
 
 /* step-00000040, step-00000040.tmp and so on. */

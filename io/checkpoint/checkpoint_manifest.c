@@ -32,18 +32,6 @@ static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "i32", "i
 
 /* ---- the tensors and files it lists */
 
-/* One more element of an array of n that grows by doubling. */
-static tri_status grow(void **array, int n, size_t size) {
-  void *more;
-
-  if (n > 0 && (n & (n - 1))) return TRI_OK;
-  TRI_TRY(tri_host_alloc(n ? 2 * (size_t)n : 1, size, &more));
-  if (n > 0) memcpy(more, *array, (size_t)n * size);
-  tri_host_free(array);
-  *array = more;
-  return TRI_OK;
-}
-
 static bool group_is_good(const char *group) {
   size_t n = strlen(group);
 
@@ -68,7 +56,7 @@ tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_st
       TRI_FAIL(bad, "%s: %s/%s: dimension %d is %" PRId64 ": no such tensor can be stored", where, t->group,
                t->name, d, t->dim[d]);
   if (m->n_entry == INT32_MAX / 2) TRI_FAIL(bad, "%s: too many tensors", where);
-  TRI_TRY(grow((void **)&m->entry, m->n_entry, sizeof *m->entry));
+  TRI_TRY(TRI_GROW(m->entry, m->entry_room, m->n_entry + 1));
   e = &m->entry[m->n_entry++];
   e->t = *t;
   e->t.group = e->t.name = NULL;
@@ -80,7 +68,7 @@ tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_st
 }
 
 tri_status tri_ckpt_manifest_add_file(tri_ckpt_manifest *m, const char *name, int64_t bytes, uint64_t hash) {
-  TRI_TRY(grow((void **)&m->file, m->n_file, sizeof *m->file));
+  TRI_TRY(TRI_GROW(m->file, m->file_room, m->n_file + 1));
   snprintf(m->file[m->n_file].name, sizeof m->file[0].name, "%s", name);
   m->file[m->n_file].bytes = bytes;
   m->file[m->n_file].hash = hash;

@@ -53,19 +53,6 @@ tri_status tri_ckpt_latest(int at, const char *dir, int64_t *step) {
   return TRI_OK;
 }
 
-static tri_status step_list_add(tri_ckpt_steps *l, int64_t step) {
-  if (l->n == l->room) {
-    int64_t *more;
-    TRI_TRY(TRI_ALLOC(more, 2 * l->room + 64));
-    if (l->n) memcpy(more, l->step, (size_t)l->n * sizeof *more);
-    TRI_FREE(l->step);
-    l->step = more;
-    l->room = 2 * l->room + 64;
-  }
-  l->step[l->n++] = step;
-  return TRI_OK;
-}
-
 static int newest_first(const void *a, const void *b) {
   const int64_t *x = a, *y = b;
 
@@ -87,7 +74,10 @@ tri_status tri_ckpt_list(int at, const char *dir, tri_ckpt_kind kind, tri_ckpt_s
     return TRI_EFILE;
   }
   while ((entry = readdir(d)))
-    if (tri_ckpt_parse_name(entry->d_name, &step) == kind) TRI_TRY_DONE(step_list_add(l, step));
+    if (tri_ckpt_parse_name(entry->d_name, &step) == kind) {
+      TRI_TRY_DONE(TRI_GROW(l->step, l->room, l->n + 1));
+      l->step[l->n++] = step;
+    }
   if (l->n) qsort(l->step, (size_t)l->n, sizeof *l->step, newest_first);
 done:
   closedir(d);

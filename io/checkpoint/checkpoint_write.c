@@ -166,17 +166,8 @@ done:
 static tri_status record_slabs(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
                                const char *host) {
   int64_t size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype), most = TRI_CKPT_SLAB_BYTES / size;
-  int64_t room = w->slab_room ? w->slab_room : 64;
 
-  while (room < w->n_slab + (count + most - 1) / most) room *= 2;
-  if (room > w->slab_room) {
-    tri_ckpt_slab *more;
-    TRI_TRY(TRI_ALLOC(more, room));
-    if (w->n_slab) memcpy(more, w->slab, (size_t)w->n_slab * sizeof *more);
-    TRI_FREE(w->slab);
-    w->slab = more;
-    w->slab_room = room;
-  }
+  TRI_TRY(TRI_GROW(w->slab, w->slab_room, w->n_slab + (count + most - 1) / most));
   for (int64_t at = 0; at < count; at += most) {
     int64_t n = count - at < most ? count - at : most;
     w->slab[w->n_slab++] =

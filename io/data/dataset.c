@@ -286,25 +286,12 @@ static tri_status take_texts(intake *in, tri_example *e) {
   return arena_put(in->d, text, e->answer_bytes, &e->answer);
 }
 
-static tri_status grow_examples(tri_dataset *d) {
-  tri_example *grown;
-  int64_t      cap = d->cap ? 2 * d->cap : 1024;
-
-  if (d->n < d->cap) return TRI_OK;
-  TRI_TRY(TRI_ALLOC(grown, cap));
-  if (d->n) memcpy(grown, d->example, (size_t)d->n * sizeof *grown);
-  TRI_FREE(d->example);
-  d->example = grown;
-  d->cap = cap;
-  return TRI_OK;
-}
-
 static tri_status add_example(intake *in, int64_t id) {
   tri_dataset    *d = in->d;
   tri_data_stats *s = &d->stats;
   tri_example    *e;
 
-  TRI_TRY(grow_examples(d));
+  TRI_TRY(TRI_GROW(d->example, d->cap, d->n + 1));
   e = &d->example[d->n];
   *e = (tri_example){.id = id, .n_token = (int)in->n, .n_prompt = (int)in->n_prompt};
   if (is_prompt_kind(in->opt)) TRI_TRY(take_texts(in, e));

@@ -259,23 +259,10 @@ static void line_free(saved_line *l) {
 /* What the whole file came to: the lines of this rank's groups, and what holds for all. */
 typedef struct saved_file {
   saved_line *line; /* [n] of this rank */
-  int         n, cap, n_all;
+  int64_t     cap;
+  int         n, n_all;
   bool        has_logp, has_reward;
 } saved_file;
-
-/* Room for one more. */
-static tri_status grow(saved_file *f) {
-  saved_line *grown;
-  int         cap = f->cap ? 2 * f->cap : 64;
-
-  if (f->n < f->cap) return TRI_OK;
-  TRI_TRY(TRI_ALLOC(grown, cap));
-  if (f->n) memcpy(grown, f->line, (size_t)f->n * sizeof *grown);
-  TRI_FREE(f->line);
-  f->line = grown;
-  f->cap = cap;
-  return TRI_OK;
-}
 
 /* Line number n_all of the file (blank ones not counted): check it, keep it if its group is this rank's. */
 static tri_status take_line(const place *p, const json_t *object, int rank, int size, int64_t *group_id,
@@ -298,7 +285,7 @@ static tri_status take_line(const place *p, const json_t *object, int rank, int 
   f->has_logp = f->has_logp && l.has_logp;
   f->has_reward = f->has_reward && !isnan(l.reward);
   if (f->n_all / p->opt->group % size == rank) {
-    TRI_TRY_DONE(grow(f));
+    TRI_TRY_DONE(TRI_GROW(f->line, f->cap, f->n + 1));
     f->line[f->n++] = l;
     l = (saved_line){0};
   }

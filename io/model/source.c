@@ -186,12 +186,18 @@ tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_
   return st;
 }
 
+/* The folder that a file's path names. */
+static void folder_of(const char *path, char out[TRI_CKPT_PATH_BYTES]) {
+  const char *slash = strrchr(path, '/');
+
+  snprintf(out, TRI_CKPT_PATH_BYTES, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+}
+
 tri_status tri_source_open_random(const char *config, const char *tokenizer, uint64_t seed,
                                   tri_source **out) {
-  char        folder[TRI_CKPT_PATH_BYTES], file[TRI_CKPT_PATH_BYTES + 32];
-  const char *slash = strrchr(config, '/');
+  char folder[TRI_CKPT_PATH_BYTES], file[TRI_CKPT_PATH_BYTES + 32];
 
-  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - config) : 1, slash ? config : ".");
+  folder_of(config, folder);
   TRI_TRY(source_make(folder, out));
   (*out)->random = true;
   (*out)->seed = seed;
@@ -200,9 +206,8 @@ tri_status tri_source_open_random(const char *config, const char *tokenizer, uin
   if (tri_file_exists(file)) TRI_TRY(read_small(*out, TRI_SOURCE_GENERATION, file));
   if (tokenizer) {
     TRI_TRY(read_small(*out, TRI_SOURCE_TOKENIZER, tokenizer));
-    slash = strrchr(tokenizer, '/');
-    snprintf(file, sizeof file, "%.*s/tokenizer_config.json", slash ? (int)(slash - tokenizer) : 1,
-             slash ? tokenizer : ".");
+    folder_of(tokenizer, folder);
+    snprintf(file, sizeof file, "%s/tokenizer_config.json", folder);
     if (tri_file_exists(file)) TRI_TRY(read_small(*out, TRI_SOURCE_TOKENIZER_CONFIG, file));
   }
   return source_parse(*out);
@@ -210,12 +215,12 @@ tri_status tri_source_open_random(const char *config, const char *tokenizer, uin
 
 tri_status tri_source_read_carried(const tri_source *s, tri_carried *out) {
   char        folder[TRI_CKPT_PATH_BYTES];
-  const char *path = s->path[TRI_SOURCE_TOKENIZER], *slash = strrchr(path, '/');
+  const char *path = s->path[TRI_SOURCE_TOKENIZER];
 
   if (s->ckpt) return tri_carried_get(s->ckpt, out);
   if (!s->random) return tri_carried_read(s->name, out);
   if (!path[0]) return TRI_OK;
-  snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+  folder_of(path, folder);
   return tri_carried_read(folder, out);
 }
 

@@ -20,7 +20,8 @@ typedef struct entry_node {
 struct tri_deck {
   char       *name;
   entry_node *node;
-  int         n, cap;
+  int64_t     cap;
+  int         n;
 };
 
 /* What is being read: a file, or the value of one argument. */
@@ -59,19 +60,6 @@ static tri_status refuse(const reader *r, int line, const char *what) {
   return st;
 }
 
-static tri_status grow(tri_deck *d) {
-  entry_node *node = NULL;
-  int         cap = d->cap ? 2 * d->cap : 64;
-
-  if (d->n < d->cap) return TRI_OK;
-  TRI_TRY(TRI_ALLOC(node, cap));
-  if (d->n) memcpy(node, d->node, (size_t)d->n * sizeof *node);
-  TRI_FREE(d->node);
-  d->node = node;
-  d->cap = cap;
-  return TRI_OK;
-}
-
 static void free_node(entry_node *n) {
   for (int i = 0; i < 5; i++) TRI_FREE(n->text[i]);
 }
@@ -83,7 +71,7 @@ static tri_status append(const reader *r, const place *at, const char *value, bo
   entry_node *n;
 
   if (d->n == DECK_ENTRIES) return refuse(r, at->line, "the deck has too many entries");
-  TRI_TRY(grow(d));
+  TRI_TRY(TRI_GROW(d->node, d->cap, d->n + 1));
   n = &d->node[d->n];
   memset(n, 0, sizeof *n);
   where_text(r, at->line, &where);

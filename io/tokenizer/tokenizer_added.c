@@ -20,7 +20,7 @@ static tri_status trie_put(tri_tok_trie *trie, tri_tok_row pattern, int32_t adde
   for (size_t k = 0; k < pattern.n; k++, at = i) {
     uint8_t byte = (uint8_t)pattern.s[k];
     if ((i = find_child(trie, at, byte)) > 0) continue;
-    TRI_TRY(tri_tok_grow((void **)&trie->node, &trie->cap, (trie->n ? trie->n : 1) + 1, sizeof *trie->node));
+    TRI_TRY(TRI_GROW(trie->node, trie->cap, (trie->n ? trie->n : 1) + 1));
     if (!trie->n) trie->node[trie->n++] = (tri_tok_node){0, 0, -1, 0};
     i = (int32_t)trie->n++;
     trie->node[i] = (tri_tok_node){0, at ? trie->node[at].child : 0, -1, byte};

@@ -139,11 +139,11 @@ static tri_status encode_piece(const tri_tokenizer *t, tri_tok_work *w, const ch
     return tri_tokens_put(out, &id, 1);
   if (need > INT32_MAX)
     TRI_FAIL(TRI_EINPUT, "%s: a piece of text of %zu bytes is too long to encode", t->name, n);
-  TRI_TRY(tri_tok_grow((void **)&w->symbol, &w->cap_symbol, need, sizeof *w->symbol));
-  TRI_TRY(tri_tok_grow((void **)&w->prev, &w->cap_prev, need, sizeof *w->prev));
-  TRI_TRY(tri_tok_grow((void **)&w->next, &w->cap_next, need, sizeof *w->next));
+  TRI_TRY(TRI_GROW(w->symbol, w->cap_symbol, need));
+  TRI_TRY(TRI_GROW(w->prev, w->cap_prev, need));
+  TRI_TRY(TRI_GROW(w->next, w->cap_next, need));
   /* every merge takes one symbol and adds at most two entries to the n - 1 of the start */
-  TRI_TRY(tri_tok_grow((void **)&w->heap, &w->cap_heap, 2 * need, sizeof *w->heap));
+  TRI_TRY(TRI_GROW(w->heap, w->cap_heap, 2 * need));
   TRI_TRY(fill_symbols(t, s, n, w->symbol, &n_symbol));
   merge_all(t, w, n_symbol);
   for (int64_t i = 0; i < n_symbol; i++)
@@ -191,7 +191,7 @@ tri_status tri_tok_bpe(const tri_tokenizer *t, tri_tok_work *w, tri_tokens *out)
       seen = find_seen(w, hash, s, p.n);
       if (seen->n) {
         int64_t n = seen->n_out;
-        TRI_TRY(tri_tok_grow((void **)&out->id, &out->cap, out->n + n, sizeof *out->id));
+        TRI_TRY(TRI_GROW(out->id, out->cap, out->n + n));
         if (n) memcpy(out->id + out->n, out->id + seen->out, (size_t)n * sizeof *out->id);
         out->n += n;
         continue;

@@ -9,7 +9,7 @@
 /* A token may be empty, but there is always a text for it to point into. */
 static tri_status begin_token(tri_tok_pieces *out) {
   TRI_TRY(tri_tok_room(out, 1));
-  TRI_TRY(tri_tok_grow((void **)&out->piece, &out->cap, out->n + 1, sizeof *out->piece));
+  TRI_TRY(TRI_GROW(out->piece, out->cap, out->n + 1));
   out->piece[out->n++] = (tri_tok_piece){(size_t)out->text_n, 0, 0, -1};
   return TRI_OK;
 }

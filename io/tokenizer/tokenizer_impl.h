@@ -46,8 +46,6 @@ TRI_CHECKED tri_status tri_tok_map_open(tri_tok_map *map, tri_tok_key key, const
 int32_t                tri_tok_map_find(const tri_tok_map *map, const char *s, size_t n); /* index or -1 */
 void                   tri_tok_map_put(tri_tok_map *map, int32_t index); /* the key must be new */
 
-/* Make room for `need` elements in *p, which is of the checked host allocation. */
-TRI_CHECKED tri_status tri_tok_grow(void **p, int64_t *cap, int64_t need, size_t elem_bytes);
 /* Field `key` of an object as a bool; absent is an error unless `fallback` is 0 or 1. `where` names the
  * object. */
 TRI_CHECKED tri_status tri_tok_bool(const tri_tokenizer *t, const char *where, const json_t *o,

@@ -36,7 +36,7 @@ static tri_status decompose(const char *s, size_t n, utf8proc_option_t options, 
   for (size_t i = 0; i < n; i += (size_t)step) {
     step = tri_tok_char(s + i, n - i, &c);
     /* one character becomes at most 18 (U+FDFA); twice, for the ordering */
-    TRI_TRY(tri_tok_grow((void **)&w->code, &w->cap_code, 2 * (*n_code + 32), sizeof *w->code));
+    TRI_TRY(TRI_GROW(w->code, w->cap_code, 2 * (*n_code + 32)));
     more = utf8proc_decompose_char(c, w->code + *n_code, 32, options, &class);
     if (more < 0 || more > 32)
       TRI_FAIL(TRI_EINTERNAL, "U+%04X cannot be decomposed: %s", (unsigned)c, utf8proc_errmsg(more));

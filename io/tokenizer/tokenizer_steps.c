@@ -21,7 +21,7 @@ typedef struct family {
 } family;
 
 static tri_status push(tri_tok_ops *ops, tri_tok_kind kind) {
-  TRI_TRY(tri_tok_grow((void **)&ops->op, &ops->cap, ops->n + 1, sizeof *ops->op));
+  TRI_TRY(TRI_GROW(ops->op, ops->cap, ops->n + 1));
   ops->op[ops->n++] = (tri_tok_op){.kind = kind};
   return TRI_OK;
 }
@@ -340,7 +340,7 @@ static tri_status load_template(tri_tokenizer *t, json_t *o) {
   const int32_t     text = -1;
 
   if (!json_is_array(single)) TRI_FAIL(TRI_EINPUT, "%s: post_processor has no list 'single'", t->name);
-  TRI_TRY(tri_tok_grow((void **)&t->post.template, &t->post.cap, t->post.n + 1, sizeof *t->post.template));
+  TRI_TRY(TRI_GROW(t->post.template, t->post.cap, t->post.n + 1));
   out = t->post.template + t->post.n++;
   *out = (tri_tok_template){0};
   json_array_foreach(single, i, piece) {

@@ -7,22 +7,8 @@
 #include <sys/random.h>
 #include <utf8proc.h>
 
-tri_status tri_tok_grow(void **p, int64_t *cap, int64_t need, size_t elem_bytes) {
-  int64_t more = *cap ? *cap : 64;
-  void   *fresh;
-
-  if (need <= *cap) return TRI_OK;
-  while (more < need) more *= 2;
-  TRI_TRY(tri_host_alloc((size_t)more, elem_bytes, &fresh));
-  if (*p) memcpy(fresh, *p, (size_t)*cap * elem_bytes);
-  tri_host_free(p);
-  *p = fresh;
-  *cap = more;
-  return TRI_OK;
-}
-
 tri_status tri_tokens_put(tri_tokens *list, const int32_t *id, int64_t n) {
-  TRI_TRY(tri_tok_grow((void **)&list->id, &list->cap, list->n + n, sizeof *list->id));
+  TRI_TRY(TRI_GROW(list->id, list->cap, list->n + n));
   if (n) memcpy(list->id + list->n, id, (size_t)n * sizeof *id);
   list->n += n;
   return TRI_OK;
@@ -173,7 +159,7 @@ tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes) {
   if (p->maker && (int64_t)n_bytes > p->most_text - p->text_n)
     TRI_FAIL(TRI_EINPUT, "%s: makes more than %lld bytes of a text, far more than a tokenizer needs",
              p->maker, (long long)p->most_text);
-  return tri_tok_grow((void **)&p->text, &p->text_cap, p->text_n + (int64_t)n_bytes, 1);
+  return tri_grow((void **)&p->text, &p->text_cap, p->text_n + (int64_t)n_bytes, 1);
 }
 
 tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n) {
@@ -185,7 +171,7 @@ tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n) {
 
 tri_status tri_tok_push(tri_tok_pieces *p, tri_tok_piece piece) {
   if (!piece.n) return TRI_OK;
-  TRI_TRY(tri_tok_grow((void **)&p->piece, &p->cap, p->n + 1, sizeof *p->piece));
+  TRI_TRY(tri_grow((void **)&p->piece, &p->cap, p->n + 1, sizeof *p->piece));
   p->piece[p->n++] = piece;
   return TRI_OK;
 }
@@ -263,7 +249,7 @@ tri_status tri_tok_put_lossy(tri_tok_pieces *p, const char *s, size_t n) {
 /* ---- scratch of one call ---- */
 
 tri_status tri_tok_add_match(tri_tok_work *w, size_t from, size_t to, bool hit) {
-  TRI_TRY(tri_tok_grow((void **)&w->match, &w->cap_match, w->n_match + 1, sizeof *w->match));
+  TRI_TRY(TRI_GROW(w->match, w->cap_match, w->n_match + 1));
   w->match[w->n_match++] = (tri_tok_match){from, to, hit};
   return TRI_OK;
 }

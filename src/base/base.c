@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+enum { PAGES_ALIGN = 256 };  /* specified: device.h */
 enum { TRACE_BYTES = 4096 }; /* chosen: a screen of text */
 
 static _Thread_local char error_message[TRI_MESSAGE_BYTES], error_trace[TRACE_BYTES];
@@ -105,6 +106,37 @@ void tri_host_free(void **p) {
   atomic_fetch_sub(&host_bytes, (int_fast64_t)malloc_usable_size(*p));
   free(*p);
   *p = NULL;
+}
+
+tri_status tri_grow(void **p, int64_t *cap, int64_t need, size_t size) {
+  int64_t more = *cap ? *cap : 64;
+  void   *fresh;
+
+  if (need <= *cap) return TRI_OK;
+  while (more < need) more *= 2;
+  TRI_TRY(tri_host_alloc((size_t)more, size, &fresh));
+  if (*p) memcpy(fresh, *p, (size_t)*cap * size);
+  tri_host_free(p);
+  *p = fresh;
+  *cap = more;
+  return TRI_OK;
+}
+
+/* calloc zeroes without touching; the address it gave lies before the block. */
+tri_status tri_pages_alloc(size_t bytes, void **out) {
+  char *got = bytes > PTRDIFF_MAX - 2 * PAGES_ALIGN ? NULL : calloc(bytes + 2 * PAGES_ALIGN, 1);
+
+  if (!got) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  *out = got + 2 * PAGES_ALIGN - (uintptr_t)got % PAGES_ALIGN;
+  memcpy((char *)*out - sizeof got, &got, sizeof got);
+  return TRI_OK;
+}
+
+void tri_pages_free(void *p) {
+  char *got;
+
+  memcpy(&got, (char *)p - sizeof got, sizeof got);
+  free(got);
 }
 
 int64_t tri_host_bytes(void) { return (int64_t)atomic_load(&host_bytes); }

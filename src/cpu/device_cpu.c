@@ -48,23 +48,6 @@ static tri_status alloc_pinned(size_t bytes, void **out) {
   return TRI_OK;
 }
 
-/* Zeroed without being touched; the address calloc gave lies before the block. */
-static tri_status alloc_host(size_t bytes, void **out) {
-  char *got = bytes > PTRDIFF_MAX - 2 * ALIGN ? NULL : calloc(bytes + 2 * ALIGN, 1);
-
-  if (!got) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
-  *out = got + 2 * ALIGN - (uintptr_t)got % ALIGN;
-  memcpy((char *)*out - sizeof got, &got, sizeof got);
-  return TRI_OK;
-}
-
-static void free_host(void *p) {
-  char *got;
-
-  memcpy(&got, (char *)p - sizeof got, sizeof got);
-  free(got);
-}
-
 static tri_status cpu_alloc(tri_device *d, tri_mem kind, size_t bytes, void **out) {
   cpu_device    *c = (cpu_device *)d;
   tri_cpu_block *b = NULL;
@@ -72,7 +55,7 @@ static tri_status cpu_alloc(tri_device *d, tri_mem kind, size_t bytes, void **ou
 
   *out = NULL;
   if (kind == TRI_MEM_PINNED) return alloc_pinned(bytes, out);
-  if (kind == TRI_MEM_HOST) return alloc_host(bytes, out);
+  if (kind == TRI_MEM_HOST) return tri_pages_alloc(bytes, out);
   TRI_TRY(TRI_ALLOC(b, 1));
   TRI_TRY_DONE(tri_cpu_block_open(bytes, b));
   if (c->unnamed) tri_cpu_block_unname(b);
@@ -91,7 +74,7 @@ static void cpu_free(tri_device *d, tri_mem kind, void **p) {
   if (kind == TRI_MEM_PINNED) {
     free(*p);
   } else if (kind == TRI_MEM_HOST) {
-    free_host(*p);
+    tri_pages_free(*p);
   } else {
     while (*at && (*at)->data != *p) at = &(*at)->next;
     TRI_ASSERT(*at); /* not the start of a block of this device */

@@ -17,7 +17,8 @@ typedef struct entry {
 
 struct tri_ledger {
   entry      *e;
-  int         n, cap;
+  int64_t     cap;
+  int         n;
   tri_device *device; /* borrowed; NULL until taken */
   void       *block[KINDS];
   size_t      block_bytes[KINDS];
@@ -36,18 +37,6 @@ void tri_ledger_close(tri_ledger **l) {
   TRI_FREE(*l);
 }
 
-static tri_status grow(tri_ledger *l) {
-  int    cap = l->cap ? 2 * l->cap : 64;
-  entry *e;
-
-  TRI_TRY(TRI_ALLOC(e, cap));
-  if (l->n) memcpy(e, l->e, (size_t)l->n * sizeof *e);
-  TRI_FREE(l->e);
-  l->e = e;
-  l->cap = cap;
-  return TRI_OK;
-}
-
 tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state, const char *name,
                           size_t bytes, void **where) {
   entry *e;
@@ -55,7 +44,7 @@ tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool sta
   TRI_ASSERT(!l->device);
   *where = NULL;
   if (bytes > (size_t)1 << 50) TRI_FAIL(TRI_ECONFIG, "memory plan: %s wants %zu bytes", name, bytes);
-  if (l->n == l->cap) TRI_TRY(grow(l));
+  TRI_TRY(TRI_GROW(l->e, l->cap, l->n + 1));
   e = &l->e[l->n++];
   snprintf(e->name, sizeof e->name, "%s", name);
   e->kind = kind;
