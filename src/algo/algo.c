@@ -4,7 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-static const tri_algo *const table[] = {&tri_algo_sft, &tri_algo_grpo};
+#define POINTER(name) &tri_algo_##name,
+static const tri_algo *const table[] = {TRI_ALGO_LIST(POINTER)};
 enum { N_ALGO = sizeof table / sizeof *table };
 
 const tri_algo *tri_algo_at(int i) { return i >= 0 && i < N_ALGO ? table[i] : NULL; }

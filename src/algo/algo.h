@@ -75,7 +75,10 @@ typedef struct tri_algo {
   tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 } tri_algo;
 
-extern const tri_algo tri_algo_sft, tri_algo_grpo; /* algo_sft.c, algo_group.c */
+/* The table: NAME is tri_algo_NAME of algo_sft.c, algo_group.c. */
+#define TRI_ALGO_LIST(ROW)     ROW(sft) ROW(grpo)
+#define TRI_ALGO_DECLARE(name) extern const tri_algo tri_algo_##name;
+TRI_ALGO_LIST(TRI_ALGO_DECLARE)
 
 const tri_algo *tri_algo_find(const char *name); /* NULL if there is none */
 const tri_algo *tri_algo_at(int i);              /* NULL past the last */

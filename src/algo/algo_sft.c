@@ -10,16 +10,17 @@ static const char *const metrics[] = {"entropy_mean_nats", NULL};
 
 /* loss = - sum weight logp; the entropy is only reported. */
 static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+  double loss = 0;
+
   (void)o;
   TRI_ASSERT(in->start[0] == 0 && in->start[in->n_seq] == in->n);
-  out->loss = 0;
   memset(out->metric, 0, sizeof out->metric);
   out->metric[ENTROPY].of = (double)in->n;
   for (int q = 0; q < in->n_seq; q++) {
     for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
       out->dlogp[i] = (float)-in->weight[q];
       out->dent[i] = 0;
-      out->loss -= in->weight[q] * (double)in->logp[i];
+      loss -= in->weight[q] * (double)in->logp[i];
       out->metric[ENTROPY].sum += (double)in->ent[i];
       if (!isfinite(in->logp[i]) || !isfinite(in->ent[i]))
         TRI_FAIL(TRI_ENUMERIC,
@@ -28,6 +29,7 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
                  (long long)(i - in->start[q]), q, (double)in->logp[i], (double)in->ent[i]);
     }
   }
+  out->loss = loss;
   return TRI_OK;
 }
 

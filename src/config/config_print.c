@@ -235,29 +235,40 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
   return TRI_OK;
 }
 
+/* "sft": the algorithms that live on no answers. */
+static void name_unanswered(char *out, size_t bytes) {
+  out[0] = 0;
+  for (int i = 0; tri_algo_at(i); i++) {
+    size_t used = strlen(out);
+    if (tri_algo_at(i)->needs & TRI_NEEDS_ANSWERS) continue;
+    snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", tri_algo_at(i)->name);
+  }
+}
+
 tri_status tri_config_reference(tri_text *out) {
   tri_status st = TRI_OK;
   tri_text   section = {0};
   bool       rewards;
+  char       given[128];
 
+  name_unanswered(given, sizeof given);
+  /* clang-format off */
   TRI_TRY(tri_text_printf(
       out,
-      "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from "
-      "the table\n"
-      "# in src/config/config_keys.c. null is as if the key were not given. A deck needs only run.output, a "
-      "model, data.train,\n"
-      "# algo.name, the length of the run and, but for sft, the two lengths without default and a reward. "
-      "On the\n"
-      "# command line: section.key=value. Paths are relative to the folder the program is started in. What "
-      "is of the\n"
-      "# experiment, and the rewards, a resume may change only where run.allow_changes names it.\n"));
+      "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from the table\n"
+      "# in src/config/config_keys.c. null is as if the key were not given. A deck needs only run.output, a model, data.train,\n"
+      "# algo.name, the length of the run and, but for %s, the two lengths without default and a reward. On the\n"
+      "# command line: section.key=value. Paths are relative to the folder the program is started in. What is of the\n"
+      "# experiment, and the rewards, a resume may change only where run.allow_changes names it.\n",
+      given));
+  /* clang-format on */
   for (int i = 0; i < tri_n_keys; i++) {
     section.len = 0;
     TRI_TRY_DONE(put_section(i, &section, &rewards));
     if (rewards) {
       TRI_TRY_DONE(tri_text_printf(
-          out, "\n# A list of at most %d, each with the fields below; with sft for eval.steps > 0 only.\n",
-          TRI_REWARDS_MAX));
+          out, "\n# A list of at most %d, each with the fields below; with %s for eval.steps > 0 only.\n",
+          TRI_REWARDS_MAX, given));
       TRI_TRY_DONE(put_reward_fields("#   ", out));
       TRI_TRY_DONE(tri_text_printf(out, "# reward:\n#   - {name: exact, weight: 1}\nreward: []\n"));
     }

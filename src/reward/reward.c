@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const tri_reward *const table[] = {&tri_reward_exact, &tri_reward_number, &tri_reward_regex};
+#define POINTER(name) &tri_reward_##name,
+static const tri_reward *const table[] = {TRI_REWARD_LIST(POINTER)};
 enum { N_REWARD = sizeof table / sizeof *table };
 
 typedef struct set_row {

@@ -62,7 +62,9 @@ typedef struct tri_reward {
  *   "7-3" ends in 3.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge. */
-extern const tri_reward tri_reward_exact, tri_reward_number, tri_reward_regex;
+#define TRI_REWARD_LIST(ROW)     ROW(exact) ROW(number) ROW(regex) /* the table: NAME is tri_reward_NAME */
+#define TRI_REWARD_DECLARE(name) extern const tri_reward tri_reward_##name;
+TRI_REWARD_LIST(TRI_REWARD_DECLARE)
 
 const tri_reward *tri_reward_find(const char *name);         /* NULL if there is none */
 const tri_reward *tri_reward_at(int i);                      /* NULL past the last */
