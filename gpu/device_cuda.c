@@ -289,7 +289,7 @@ static tri_status cuda_graph_run(tri_graph *g, tri_stream *s) {
   return TRI_OK;
 }
 
-#define TRI_X(name, args) .name = tri_cuda_##name,
+#define TRI_X(name) .name = tri_cuda_##name,
 static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X)};
 #undef TRI_X
 

@@ -326,24 +326,19 @@ template <int COLS> __global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fw
   }
 }
 
-tri_status tri_cuda_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu, const tri_heads *h,
-                             float scale) {
+tri_status tri_cuda_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu,
+                             const tri_attn_rule *rule) {
+  const tri_heads *h = &rule->heads;
+
   int64_t  N = qkv->dim[0], S = cu->dim[0] - 1;
-  fwd_call c = {o->data,
-                (float *)lse->data,
-                qkv->data,
-                (const int32_t *)cu->data,
-                (int)qkv->dim[1],
-                (int)S,
-                h->H,
-                h->G,
-                h->D,
-                scale};
+  fwd_call c = {
+      o->data, (float *)lse->data, qkv->data, (const int32_t *)cu->data, (int)qkv->dim[1], (int)S, h->H, h->G,
+      h->D,    rule->scale};
 
   TRI_TRY(attn_check(h, qkv));
   TRI_ASSERT(qkv->dim[1] <= INT32_MAX / ROWS && S <= INT32_MAX &&
              attn_slots(N, S, F32_ROWS) * h->H <= INT32_MAX);
-  TRI_ASSERT(o->dtype == qkv->dtype && lse->dtype == TRI_F32 && scale > 0);
+  TRI_ASSERT(o->dtype == qkv->dtype && lse->dtype == TRI_F32 && rule->scale > 0);
 #define LAUNCH(D, VEC)                                                                                       \
   TRI_LAUNCH((attn_fwd_kernel<D, VEC>), (unsigned)(attn_slots(N, S, ROWS) * h->H), fwd_shape<D>::THREADS,    \
              fwd_shape<D>::SHARED, s, c)

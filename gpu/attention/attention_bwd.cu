@@ -238,7 +238,9 @@ template <class A> static tri_status launch_fma(tri_stream *s, const bwd_call &c
 }
 
 tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
-                             tri_in qkv, tri_in cu, const tri_heads *h, float scale) {
+                             tri_in qkv, tri_in cu, const tri_attn_rule *rule) {
+  const tri_heads *h = &rule->heads;
+
   int64_t  N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1, n_row = N * h->H;
   int      D = h->D, lanes = D <= 64 ? 8 : D <= 128 ? 16 : 32;
   bool     bf16 = tri_is_bf16(qkv), fast = bf16 && (D == 64 || D == 96 || D == 128 || D == 256);
@@ -258,9 +260,9 @@ tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in d
                 D,
                 h->H / h->G,
                 1,
-                scale};
+                rule->scale};
 
-  TRI_ASSERT(D > 0 && D <= BWD_MAX_D && D % 2 == 0 && h->G > 0 && h->H % h->G == 0 && scale > 0);
+  TRI_ASSERT(D > 0 && D <= BWD_MAX_D && D % 2 == 0 && h->G > 0 && h->H % h->G == 0 && rule->scale > 0);
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * D && lse->dtype == TRI_F32 && cu->dtype == TRI_I32);
   TRI_ASSERT(tri_tensor_count(work) >= tri_attn_work(h, N) && work->dtype == TRI_F32);
   TRI_ASSERT(dqkv->dtype == qkv->dtype && dout->dtype == qkv->dtype && o->dtype == qkv->dtype);

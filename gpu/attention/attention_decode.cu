@@ -327,7 +327,9 @@ template <int COLS> __global__ void __launch_bounds__(THREADS) attn_decode_f32_k
 }
 
 tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
-                                tri_in table, tri_in len, const tri_heads *h, float scale) {
+                                tri_in table, tri_in len, const tri_attn_rule *rule) {
+  const tri_heads *h = &rule->heads;
+
   int64_t     B = qkv->dim[0], D = h->D;
   int         rows = tri_is_bf16(qkv) ? (int)ROWS : (int)F32_ROWS;
   int         parts = (int)tri_blocks(h->H / h->G, rows);
@@ -345,11 +347,11 @@ tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_p
                    h->G,
                    h->D,
                    parts,
-                   scale};
+                   rule->scale};
 
   TRI_TRY(attn_check(h, qkv));
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
-  TRI_ASSERT(scale > 0 && (uintptr_t)k_page->data % 16 == 0);
+  TRI_ASSERT(rule->scale > 0 && (uintptr_t)k_page->data % 16 == 0);
 #define LAUNCH(D, VEC) TRI_LAUNCH((attn_decode_kernel<D, VEC>), grid, THREADS, decode_shape<D>::SHARED, s, c)
   if (tri_is_bf16(qkv)) return TRI_ATTN_D(h->D, tri_vec8(D, qkv->data, v_page->data), LAUNCH);
 #undef LAUNCH

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define TRI_X(name, args) tri_status tri_cuda_##name args;
+#define TRI_X(name) tri_##name##_fn tri_cuda_##name;
 TRI_KERNEL_LIST(TRI_X)
 #undef TRI_X
 

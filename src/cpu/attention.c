@@ -154,14 +154,16 @@ static void check_heads(const tri_heads *h, int64_t E) {
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D);
 }
 
-tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu, const tri_heads *h,
-                            float scale) {
-  const int32_t *first_row = cu->data;
-  attn_call c = {o->data, lse->data, qkv->data, tri_cpu_is_bf16(qkv), qkv->dim[1], h->H, h->G, h->D, scale};
-  int64_t   N = qkv->dim[0], S = cu->dim[0] - 1;
-  int       group = h->H / h->G, n_head = group < BLOCK ? group : BLOCK;
-  int       n_token = ROWS / n_head / BLOCK * BLOCK, n_part = (group + n_head - 1) / n_head;
-  int64_t   n_block = (N + n_token - 1) / n_token;
+tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu,
+                            const tri_attn_rule *rule) {
+  const tri_heads *h = &rule->heads;
+  const int32_t   *first_row = cu->data;
+  attn_call        c = {o->data, lse->data, qkv->data, tri_cpu_is_bf16(qkv), qkv->dim[1],
+                        h->H,    h->G,      h->D,      rule->scale};
+  int64_t          N = qkv->dim[0], S = cu->dim[0] - 1;
+  int              group = h->H / h->G, n_head = group < BLOCK ? group : BLOCK;
+  int              n_token = ROWS / n_head / BLOCK * BLOCK, n_part = (group + n_head - 1) / n_head;
+  int64_t          n_block = (N + n_token - 1) / n_token;
 
   check_heads(h, c.E);
   TRI_ASSERT(o->dtype == qkv->dtype && first_row[S] == N);
@@ -241,12 +243,13 @@ static void decode_heads(attend_state *a, const decode_call *c, int n_row, int g
 }
 
 tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
-                               tri_in table, tri_in len, const tri_heads *h, float scale) {
-  const int32_t *n_key = len->data;
-  int64_t        B = qkv->dim[0], E = qkv->dim[1], D = h->D, work = 0;
-  int64_t        n_page = tri_tensor_count(k_page) / (h->G * D * TRI_PAGE);
-  int            group = h->H / h->G;
-  bool           bf16 = tri_cpu_is_bf16(qkv);
+                               tri_in table, tri_in len, const tri_attn_rule *rule) {
+  const tri_heads *h = &rule->heads;
+  const int32_t   *n_key = len->data;
+  int64_t          B = qkv->dim[0], E = qkv->dim[1], D = h->D, work = 0;
+  int64_t          n_page = tri_tensor_count(k_page) / (h->G * D * TRI_PAGE);
+  int              group = h->H / h->G;
+  bool             bf16 = tri_cpu_is_bf16(qkv);
 
   check_heads(h, E);
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
@@ -265,7 +268,7 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
         int     n_row = group - at < BLOCK ? group - at : BLOCK;
         int64_t head = (int64_t)g * group + at;
         tri_cpu_tile_rows(a.q, a.ld, tri_cpu_at(qkv->data, bf16, b * E + head * D), bf16, D, n_row, h->D,
-                          scale);
+                          rule->scale);
         attend_begin(&a, 0, n_row, h->D);
         decode_heads(&a, &c, n_row, g);
         for (int r = 0; r < n_row; r++) attend_end(&a, r, o->data, bf16, (b * h->H + head + r) * D, h->D);

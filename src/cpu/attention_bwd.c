@@ -143,11 +143,12 @@ static void grad_sequence(grad_state *a, const grad_call *c, int64_t start, int6
 }
 
 tri_status tri_cpu_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
-                            tri_in qkv, tri_in cu, const tri_heads *h, float scale) {
-  const int32_t *first_row = cu->data;
-  int64_t        N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1;
-  grad_call      c = {dqkv->data,           dout->data, o->data, qkv->data, lse->data, work->data,
-                      tri_cpu_is_bf16(qkv), E,          h->H,    h->G,      h->D,      scale};
+                            tri_in qkv, tri_in cu, const tri_attn_rule *rule) {
+  const tri_heads *h = &rule->heads;
+  const int32_t   *first_row = cu->data;
+  int64_t          N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1;
+  grad_call        c = {dqkv->data,           dout->data, o->data, qkv->data, lse->data, work->data,
+                        tri_cpu_is_bf16(qkv), E,          h->H,    h->G,      h->D,      rule->scale};
 
   TRI_ASSERT(h->D > 0 && h->D <= TRI_CPU_MAX_D && h->G > 0 && h->H % h->G == 0);
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D && first_row[S] == N);

@@ -164,7 +164,7 @@ static tri_status cpu_event_ms(tri_event *from, tri_event *to, double *ms) {
   return TRI_OK;
 }
 
-#define TRI_X(name, args) .name = tri_cpu_##name,
+#define TRI_X(name) .name = tri_cpu_##name,
 static const tri_kernels cpu_kernels = {TRI_KERNEL_LIST(TRI_X)};
 #undef TRI_X
 

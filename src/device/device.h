@@ -14,9 +14,10 @@ typedef struct tri_graph  tri_graph;  /* work recorded once, to be run again and
 struct tri_kernels;
 struct tri_trace;
 
-/* The device back end. Every entry is required but the last three; tests/device/test_device.c checks each
- * one. Not collective. */
+/* The device back end; tests/device/test_device.c checks each entry. Not collective. */
 typedef struct tri_device_ops {
+  /* REQUIRED: every back end has all of them. */
+
   size_t      size;   /* sizeof(tri_device_ops): a stale back end is refused at open */
   const char *name;   /* "cpu", "cuda": what the deck's run.device says */
   int (*count)(void); /* devices of this kind this process sees */
@@ -40,13 +41,15 @@ typedef struct tri_device_ops {
   tri_status (*stream_wait)(tri_stream *s, tri_event *e); /* the stream waits, the host does not */
   tri_status (*event_ms)(tri_event *from, tri_event *to, double *ms);
   const struct tri_kernels *kernels;
-  /* Recorded work; all three NULL on a device that has none. graph_record calls work(ctx, s) once; what that
-   * gives s is kept instead of done. It may neither wait nor allocate or free memory of the device, use no
-   * other stream, and copy only to and from memory of the device and pinned memory. Where it fails, or the
-   * device refuses, that is the status, *out is NULL, and s is as before. graph_run: the same work at the
-   * same addresses, with what lies there then. */
+
+  /* OPTIONAL: recorded work. All three, or NULL three times: then callers do the work anew each time. */
+
+  /* Calls work(ctx, s) once; what that gives s is kept instead of done. It may neither wait nor allocate or
+   * free memory of the device, use no other stream, and copy only to and from memory of the device and pinned
+   * memory. Where it fails, or the device refuses, that is the status, *out is NULL, and s is as before. */
   tri_status (*graph_record)(tri_stream *s, tri_status (*work)(void *ctx, tri_stream *s), void *ctx,
                              tri_graph **out);
+  /* The same work at the same addresses, with what lies there then. */
   tri_status (*graph_run)(tri_graph *g, tri_stream *s);
   void (*graph_close)(tri_graph **g); /* its runs are done, and were waited for */
 } tri_device_ops;

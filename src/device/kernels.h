@@ -30,10 +30,15 @@ typedef struct tri_heads { /* query heads H, key/value heads G (H % G == 0), hea
   int H, G, D;
 } tri_heads;
 
+/* How attention meets its keys: scores are `scale` times q k. */
+typedef struct tri_attn_rule {
+  tri_heads heads;
+  float     scale; /* > 0 */
+} tri_attn_rule;
+
 /* Into how many parts attn_bwd may divide the H / G query heads of a key/value head, each part with sums of
  * its own: as few as make 8 with the key/value heads, at most one for each query head. A function of the
- * heads alone, so that gradients depend on nothing else. Chosen: of 4096 tokens, 8 times 64 blocks of keys,
- * the longest of which works no longer than 132 multiprocessors need for everything. */
+ * heads alone, so that gradients depend on nothing else. Chosen: see gpu/attention/attention_bwd_tile.cuh. */
 static inline int tri_attn_parts(const tri_heads *h) {
   int group = h->H / h->G, want = (8 + h->G - 1) / h->G, each = (group + want - 1) / want;
   return (group + each - 1) / each;
@@ -73,81 +78,111 @@ typedef struct tri_adamw_rule {
   int64_t step; /* 1-based */
 } tri_adamw_rule;
 
-/* X(name, arguments): one line is one operation. The list makes the struct, the declarations of every back
- * end and the completeness test, so an operation cannot be added without all of them. */
+/* ---- products: y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ base[M,n_out]) ---- */
+
+typedef tri_status tri_linear_open_fn(tri_device *d, const tri_linear_spec *spec, tri_linear **out);
+typedef tri_status tri_linear_close_fn(tri_linear **l);
+typedef tri_status tri_linear_size_fn(const tri_linear *l, tri_linear_bytes *out);
+typedef tri_status tri_linear_bind_fn(tri_linear *l, void *workspace, size_t bytes);
+/* TRI_EDEVICE with a message if fwd rows depend on M on this machine. */
+typedef tri_status tri_linear_check_fn(tri_stream *s, tri_linear *l, const void *packed_fwd);
+/* NULL for a form of 0 bytes. */
+typedef tri_status tri_linear_pack_fn(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd,
+                                      tri_in w);
+/* y f32 or A; bias A, or f32 where y is; base NULL, or of y's type and maybe y itself. Exactly M rows are
+ * read and written. */
+typedef tri_status tri_linear_fwd_fn(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y,
+                                     tri_in x, tri_in bias, tri_in base);
+/* dx[M,n_in] f32 or A = dy A W (+ dx if add). */
+typedef tri_status tri_linear_bwd_x_fn(tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx,
+                                       tri_in dy, bool add);
+/* dw f32 [n_out,n_in] = dy^T x (+ dw if add). */
+typedef tri_status tri_linear_bwd_w_fn(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x,
+                                       bool add);
+/* Bias gradient: db f32 [n] += column sums of dy A [M,n]. */
+typedef tri_status tri_colsum_fn(tri_stream *s, tri_out db, tri_in dy);
+
+/* ---- layers ---- */
+
+/* x f32 [N,C] = table A [V,C] at token i32 [N]. bwd: dtable f32 [V,C] added. */
+typedef tri_status tri_embed_fwd_fn(tri_stream *s, tri_out x, tri_in table, tri_in token);
+typedef tri_status tri_embed_bwd_fn(tri_stream *s, tri_out dtable, tri_in dx, tri_in token);
+/* y A [N,C], rstd f32 [N], x f32 [N,C], w A [C]. bwd: dx f32 added, dw f32 [C] added, dy A. */
+typedef tri_status tri_rmsnorm_fwd_fn(tri_stream *s, tri_out y, tri_out rstd, tri_in x, tri_in w, float eps);
+typedef tri_status tri_rmsnorm_bwd_fn(tri_stream *s, tri_out dx, tri_out dw, tri_in dy, tri_in x, tri_in w,
+                                      tri_in rstd);
+/* qkv A [N,E] in place: q and k heads turned (halves convention of Hugging Face); pos i32 [N]; table f32
+ * [positions,D]: D/2 cosines, then D/2 sines; sign +1, or -1 for the gradient. */
+typedef tri_status tri_rope_fn(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h,
+                               int sign);
+/* y A [N,F] = silu(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd. */
+typedef tri_status tri_swiglu_fwd_fn(tri_stream *s, tri_out y, tri_in gu);
+typedef tri_status tri_swiglu_bwd_fn(tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tri_in gu);
+/* Causal attention inside each sequence. o A [N,H*D], lse f32 [N,H], qkv A [N,E], cu i32 [S+1]. bwd: dqkv A
+ * [N,E], work f32 [tri_attn_work(heads, N)]: any content. */
+typedef tri_status tri_attn_fwd_fn(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu,
+                                   const tri_attn_rule *rule);
+typedef tri_status tri_attn_bwd_fn(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o,
+                                   tri_in lse, tri_in qkv, tri_in cu, const tri_attn_rule *rule);
+/* Cache pages: k_page A [P,G,D,TRI_PAGE] (keys transposed), v_page A [P,G,TRI_PAGE,D]. The k and v of row n
+ * of qkv A [N,E] go to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). */
+typedef tri_status tri_kv_put_fn(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
+                                 const tri_heads *h);
+/* Row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]. */
+typedef tri_status tri_attn_decode_fn(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
+                                      tri_in table, tri_in len, const tri_attn_rule *rule);
+
+/* ---- loss and sampling ---- */
+
+/* logp, ent, lse f32 [K], of logits f32 [K,V] times inv_temperature; target i32 [K]. bwd: dlogits A [K,V] =
+ * d/dlogits of sum(dlogp * logp + dent * ent). */
+typedef tri_status tri_logp_fwd_fn(tri_stream *s, tri_out logp, tri_out ent, tri_out lse, tri_in logits,
+                                   tri_in target, float inv_temperature);
+typedef tri_status tri_logp_bwd_fn(tri_stream *s, tri_out dlogits, tri_in logits, tri_in target, tri_in lse,
+                                   tri_in ent, tri_in dlogp, tri_in dent, float inv_temperature);
+/* token i32 [B], logp f32 [B]: the bits logp_fwd gives; key i64 [B,3] = prompt, answer, position; work f32
+ * [B,2*V]: any content. A row without a largest finite logit gives token 0 and logp NaN. */
+typedef tri_status tri_sample_fn(tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits,
+                                 tri_in key, const tri_sample_rule *rule);
+/* y[K,C] = x[row[K],C]; dx[row[K],C] += dy[K,C] (rows distinct); f32. */
+typedef tri_status tri_rows_get_fn(tri_stream *s, tri_out y, tri_in x, tri_in row);
+typedef tri_status tri_rows_add_fn(tri_stream *s, tri_out dx, tri_in dy, tri_in row);
+
+/* ---- flat arrays ---- */
+
+/* y = a x + b y, f32 (b = 0 overwrites even NaN). */
+typedef tri_status tri_axpby_fn(tri_stream *s, tri_out y, float a, tri_in x, float b);
+/* Between f32 and bf16. */
+typedef tri_status tri_cast_fn(tri_stream *s, tri_out y, tri_in x);
+/* sum f64 [1] += squares of x f32, in an order that does not depend on the thread count. */
+typedef tri_status tri_sumsq_fn(tri_stream *s, double *sum, tri_in x);
+/* w, m, v f32 [n] updated with g f32 [n]; half bf16 [n] = the new w, or NULL. */
+typedef tri_status tri_adamw_fn(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,
+                                const tri_adamw_rule *rule);
+
+/* ---- the table ---- */
+
+/* The names, once more. They make the struct, the declarations of every back end and the completeness test,
+ * so an operation cannot be added to one back end alone. */
 /* clang-format off */
-#define TRI_KERNEL_LIST(X)                                                                                    \
-  /* Linear layers. y[M,n_out] = x[M,n_in] W^T (+ bias[n_out]) (+ base[M,n_out]); y is f32 or A, bias A, or */ \
-  /* f32 where y is; base NULL, or of y's type and maybe y itself. Exactly M rows are read and written.    */ \
-  /* bwd_x: dx[M,n_in] = dy W (+ dx if add); dx f32 or A, dy A. bwd_w: dw f32 [n_out,n_in] = dy^T x (+ dw  */ \
-  /* if add). pack: NULL for a form of 0 bytes. check: TRI_EDEVICE with a message if fwd rows depend on M on */ \
-  /* this machine.                                                                                         */ \
-  X(linear_open,   (tri_device *d, const tri_linear_spec *spec, tri_linear **out))                            \
-  X(linear_close,  (tri_linear **l))                                                                          \
-  X(linear_size,   (const tri_linear *l, tri_linear_bytes *out))                                              \
-  X(linear_bind,   (tri_linear *l, void *workspace, size_t bytes))                                            \
-  X(linear_check,  (tri_stream *s, tri_linear *l, const void *packed_fwd))                                    \
-  X(linear_pack,   (tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w))              \
-  X(linear_fwd,    (tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x, tri_in bias,   \
-                    tri_in base))                                                                             \
-  X(linear_bwd_x,  (tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy, bool add))   \
-  X(linear_bwd_w,  (tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add))                 \
-  /* bias gradient: db f32 [n] += column sums of dy[M,n] A                                                 */ \
-  X(colsum,        (tri_stream *s, tri_out db, tri_in dy))                                                    \
-  /* x f32 [N,C] = table A [V,C] at token i32 [N]; dtable f32 [V,C] added                                  */ \
-  X(embed_fwd,     (tri_stream *s, tri_out x, tri_in table, tri_in token))                                    \
-  X(embed_bwd,     (tri_stream *s, tri_out dtable, tri_in dx, tri_in token))                                  \
-  /* y A [N,C], rstd f32 [N], x f32 [N,C], w A [C]. bwd: dx f32 added, dw f32 [C] added, dy A              */ \
-  X(rmsnorm_fwd,   (tri_stream *s, tri_out y, tri_out rstd, tri_in x, tri_in w, float eps))                   \
-  X(rmsnorm_bwd,   (tri_stream *s, tri_out dx, tri_out dw, tri_in dy, tri_in x, tri_in w, tri_in rstd))       \
-  /* qkv A [N,E] in place: q and k heads turned (halves convention of Hugging Face); pos i32 [N];          */ \
-  /* table f32 [positions,D]: D/2 cosines, then D/2 sines; sign +1, or -1 for the gradient                 */ \
-  X(rope,          (tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h, int sign))      \
-  /* y A [N,F] = silu(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd     */ \
-  X(swiglu_fwd,    (tri_stream *s, tri_out y, tri_in gu))                                                     \
-  X(swiglu_bwd,    (tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tri_in gu))                             \
-  /* Causal attention inside each sequence. o A [N,H*D], lse f32 [N,H], qkv A [N,E], cu i32 [S+1]. bwd:    */ \
-  /* dqkv A [N,E], work f32 [tri_attn_work(h, N)]: any content                                             */ \
-  X(attn_fwd,      (tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu, const tri_heads *h,         \
-                    float scale))                                                                             \
-  X(attn_bwd,      (tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse, tri_in qkv, \
-                    tri_in cu, const tri_heads *h, float scale))                                              \
-  /* Cache pages: k_page A [P,G,D,TRI_PAGE] (keys transposed), v_page A [P,G,TRI_PAGE,D]. kv_put writes the */\
-  /* k and v of row n of qkv A [N,E] to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). attn_decode:  */ \
-  /* row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]          */ \
-  X(kv_put,        (tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot, const tri_heads *h))\
-  X(attn_decode,   (tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page, tri_in table,         \
-                    tri_in len, const tri_heads *h, float scale))                                             \
-  /* logp, ent, lse f32 [K], of logits f32 [K,V] times inv_temperature; target i32 [K]. bwd: dlogits A     */ \
-  /* [K,V] = d/dlogits of sum(dlogp * logp + dent * ent)                                                   */ \
-  X(logp_fwd,      (tri_stream *s, tri_out logp, tri_out ent, tri_out lse, tri_in logits, tri_in target,      \
-                    float inv_temperature))                                                                   \
-  X(logp_bwd,      (tri_stream *s, tri_out dlogits, tri_in logits, tri_in target, tri_in lse, tri_in ent,     \
-                    tri_in dlogp, tri_in dent, float inv_temperature))                                        \
-  /* token i32 [B], logp f32 [B]: the bits logp_fwd gives; key i64 [B,3] = prompt, answer, position;       */ \
-  /* work f32 [B,2*V]: any content. A row without a largest finite logit gives token 0 and logp NaN        */ \
-  X(sample,        (tri_stream *s, tri_out token, tri_out logp, tri_out work, tri_in logits, tri_in key,      \
-                    const tri_sample_rule *rule))                                                             \
-  /* y[K,C] = x[row[K],C]; dx[row[K],C] += dy[K,C] (rows distinct); f32                                    */ \
-  X(rows_get,      (tri_stream *s, tri_out y, tri_in x, tri_in row))                                          \
-  X(rows_add,      (tri_stream *s, tri_out dx, tri_in dy, tri_in row))                                        \
-  /* y = a x + b y, f32 (b = 0 overwrites even NaN); cast between f32 and bf16; sum f64 [1] += squares of  */ \
-  /* x f32, in an order that does not depend on the thread count                                           */ \
-  X(axpby,         (tri_stream *s, tri_out y, float a, tri_in x, float b))                                    \
-  X(cast,          (tri_stream *s, tri_out y, tri_in x))                                                      \
-  X(sumsq,         (tri_stream *s, double *sum, tri_in x))                                                    \
-  /* w, m, v f32 [n] updated with g f32 [n]; half bf16 [n] = the new w, or NULL                             */ \
-  X(adamw,         (tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,                   \
-                    const tri_adamw_rule *rule))
+#define TRI_PRODUCT_KERNELS(X) \
+  X(linear_open) X(linear_close) X(linear_size) X(linear_bind) X(linear_check) X(linear_pack) \
+  X(linear_fwd) X(linear_bwd_x) X(linear_bwd_w) X(colsum)
+#define TRI_LAYER_KERNELS(X) \
+  X(embed_fwd) X(embed_bwd) X(rmsnorm_fwd) X(rmsnorm_bwd) X(rope) X(swiglu_fwd) X(swiglu_bwd) \
+  X(attn_fwd) X(attn_bwd) X(kv_put) X(attn_decode)
+#define TRI_LOSS_KERNELS(X) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
+#define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw)
+#define TRI_KERNEL_LIST(X) TRI_PRODUCT_KERNELS(X) TRI_LAYER_KERNELS(X) TRI_LOSS_KERNELS(X) TRI_FLAT_KERNELS(X)
 /* clang-format on */
 
-#define TRI_X(name, args) tri_status(*name) args;
+#define TRI_X(name) tri_##name##_fn *name;
 typedef struct tri_kernels {
   TRI_KERNEL_LIST(TRI_X)
 } tri_kernels;
 #undef TRI_X
 
-#define TRI_X(name, args) tri_status tri_cpu_##name args;
+#define TRI_X(name) tri_##name##_fn tri_cpu_##name;
 TRI_KERNEL_LIST(TRI_X)
 #undef TRI_X
 

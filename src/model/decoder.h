@@ -37,7 +37,7 @@ struct tri_model {
   tri_model_opt      opt;
   tri_model_shape    shape;
   bool               tied; /* the head multiplies with the embedding's table */
-  tri_heads          heads;
+  tri_attn_rule      rule;
   int64_t            E;      /* (H + 2 G) D */
   tri_device        *device; /* borrowed */
   const tri_kernels *k;

@@ -3,8 +3,6 @@
 #include "decoder.h"
 #include "product.h"
 
-#include <math.h>
-
 /* The gradient of the residual stream in the compute type: itself in f32. */
 static tri_status residual_grad(tri_model *m, int64_t n, tri_tensor *out, tri_stream *s) {
   tri_tensor dx = tri_rows_f32(m->back.dx, n, m->shape.C);
@@ -54,15 +52,14 @@ static tri_status attention_backward(tri_model *m, const tri_block_call *c, int6
   tri_tensor       o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dout, n, HD);
   tri_tensor qkv = tri_rows_act(m, c->acts->qkv, n, m->E), dqkv = tri_rows_act(m, m->back.dqkv, n, m->E);
   tri_tensor lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
-  tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_work(&m->heads, n));
+  tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_work(&m->rule.heads, n));
   tri_tensor rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
-  float      scale = (float)(1.0 / sqrt((double)m->shape.D));
 
   TRI_TRY(residual_grad(m, n, &dout, s));
   TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_O, &dout, &o, s));
   TRI_TRY(tri_product_bwd_x(m, c, TRI_SLOT_O, &dattn, &dout, s));
-  TRI_TRY(m->k->attn_bwd(s, &dqkv, &work, &dattn, &o, &lse, &qkv, &b->cu, &m->heads, scale));
-  TRI_TRY(m->k->rope(s, &dqkv, &b->pos, &rope, &m->heads, -1));
+  TRI_TRY(m->k->attn_bwd(s, &dqkv, &work, &dattn, &o, &lse, &qkv, &b->cu, &m->rule));
+  TRI_TRY(m->k->rope(s, &dqkv, &b->pos, &rope, &m->rule.heads, -1));
   return norm_and_product(m, c, TRI_SLOT_NORM1, &x, TRI_SLOT_QKV, &dqkv, s);
 }
 

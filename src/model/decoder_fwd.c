@@ -2,8 +2,6 @@
 #include "decoder.h"
 #include "product.h"
 
-#include <math.h>
-
 static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s) {
   const tri_batch *b = c->batch;
   int64_t          n = b->token.dim[0];
@@ -12,16 +10,15 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   tri_tensor o = tri_rows_act(m, c->acts->o, n, (int64_t)m->shape.H * m->shape.D),
              lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
   tri_tensor k_page, v_page;
-  float      scale = (float)(1.0 / sqrt((double)m->shape.D));
 
-  TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &m->heads, 1));
+  TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &m->rule.heads, 1));
   if (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE) {
     tri_kv_layer(c->kv, tri_layer_of(c->unit), &k_page, &v_page);
-    TRI_TRY(m->k->kv_put(s, &k_page, &v_page, &qkv, &b->slot, &m->heads));
+    TRI_TRY(m->k->kv_put(s, &k_page, &v_page, &qkv, &b->slot, &m->rule.heads));
   }
   if (c->mode == TRI_BLOCK_DECODE)
-    return m->k->attn_decode(s, &o, &qkv, &k_page, &v_page, &b->table, &b->len, &m->heads, scale);
-  return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, &m->heads, scale);
+    return m->k->attn_decode(s, &o, &qkv, &k_page, &v_page, &b->table, &b->len, &m->rule);
+  return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, &m->rule);
 }
 
 tri_status tri_block_forward(tri_model *m, const tri_block_call *c, tri_stream *s) {

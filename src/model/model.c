@@ -2,6 +2,7 @@
 #include "model.h"
 #include "decoder.h"
 
+#include <math.h>
 #include <stdio.h>
 
 tri_params            *tri_model_params(tri_model *m) { return m->params; }
@@ -81,7 +82,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->back.dh, T * C, A, TRI_PHASE_LEARN},
                    {&m->back.dqkv, T * m->E, A, TRI_PHASE_LEARN},
                    {&m->back.dout, T * HD, A, TRI_PHASE_LEARN},
-                   {&m->back.work, tri_attn_work(&m->heads, T), TRI_F32, TRI_PHASE_LEARN}};
+                   {&m->back.work, tri_attn_work(&m->rule.heads, T), TRI_F32, TRI_PHASE_LEARN}};
 
   TRI_TRY(plan_rooms(m, l, r, (int)(sizeof r / sizeof *r)));
   if (m->opt.train) TRI_TRY(plan_kept(m, l));
@@ -106,7 +107,7 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
   m->shape = *opt->shape;
   m->tied = m->shape.tied_head && opt->head == TRI_HEAD_TOKENS;
   m->head.ops = opt->head == TRI_HEAD_TOKENS ? &tri_head_tokens : &tri_head_scalar;
-  m->heads = (tri_heads){m->shape.H, m->shape.G, m->shape.D};
+  m->rule = (tri_attn_rule){{m->shape.H, m->shape.G, m->shape.D}, (float)(1.0 / sqrt((double)m->shape.D))};
   m->E = ((int64_t)m->shape.H + 2 * m->shape.G) * m->shape.D;
   m->device = d;
   m->k = d->ops->kernels;

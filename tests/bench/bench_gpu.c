@@ -125,18 +125,17 @@ static bool begin(bench *b, const char *fmt, ...) {
 /* ---- attention of sequences ---- */
 
 typedef struct attention {
-  tri_heads  h;
-  float      scale;
-  tri_tensor qkv, o, lse, cu, dout, dqkv, work;
+  tri_attn_rule rule;
+  tri_tensor    qkv, o, lse, cu, dout, dqkv, work;
 } attention;
 
 static void attention_fwd(bench *b, void *ctx) {
   attention *a = ctx;
-  OK(b->k->attn_fwd(b->s, &a->o, &a->lse, &a->qkv, &a->cu, &a->h, a->scale));
+  OK(b->k->attn_fwd(b->s, &a->o, &a->lse, &a->qkv, &a->cu, &a->rule));
 }
 static void attention_bwd(bench *b, void *ctx) {
   attention *a = ctx;
-  OK(b->k->attn_bwd(b->s, &a->dqkv, &a->work, &a->dout, &a->o, &a->lse, &a->qkv, &a->cu, &a->h, a->scale));
+  OK(b->k->attn_bwd(b->s, &a->dqkv, &a->work, &a->dout, &a->o, &a->lse, &a->qkv, &a->cu, &a->rule));
 }
 
 /* N tokens in all, in sequences of T. */
@@ -145,7 +144,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   const double  flop =
       2.0 * (double)T * (double)T * h.H * h.D * (double)S; /* of two products over half of all pairs */
   int32_t  *cu = host_numbers(S + 1);
-  attention a = {.h = h, .scale = 1 / sqrtf((float)h.D)};
+  attention a = {.rule = {h, 1 / sqrtf((float)h.D)}};
 
   for (int64_t i = 0; i <= S; i++) cu[i] = (int32_t)(i * T);
   a.qkv = array(b, TRI_BF16, N, E);
@@ -167,21 +166,20 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
 /* ---- attention of decoding ---- */
 
 typedef struct decode {
-  tri_heads  h;
-  float      scale;
-  tri_tensor qkv, o, k_page, v_page, table, len;
+  tri_attn_rule rule;
+  tri_tensor    qkv, o, k_page, v_page, table, len;
 } decode;
 
 static void decode_run(bench *b, void *ctx) {
   decode *a = ctx;
-  OK(b->k->attn_decode(b->s, &a->o, &a->qkv, &a->k_page, &a->v_page, &a->table, &a->len, &a->h, a->scale));
+  OK(b->k->attn_decode(b->s, &a->o, &a->qkv, &a->k_page, &a->v_page, &a->table, &a->len, &a->rule));
 }
 
 /* rows sequences of len tokens each, every one with pages of its own. */
 static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len) {
   const int64_t pages = (len + TRI_PAGE - 1) / TRI_PAGE, P = rows * pages, E = (h.H + 2 * h.G) * h.D;
   int32_t      *table = host_numbers(P), *lens = host_numbers(rows);
-  decode        a = {.h = h, .scale = 1 / sqrtf((float)h.D)};
+  decode        a = {.rule = {h, 1 / sqrtf((float)h.D)}};
 
   if (begin(b, "attention decode, %d/%d heads of %d, %lld rows of %lld tokens", h.H, h.G, h.D,
             (long long)rows, (long long)len)) {

@@ -50,9 +50,9 @@ typedef struct attn_data { /* host copies in f64, and the device's arrays */
   const attn_case *c;
   int64_t          N, E;
   int32_t          cu[7];
-  double     scale, grown, *qkv, *dout, *o, *lse; /* grown: the largest factor run_growing put to a key */
-  tri_tensor d_qkv, d_dout, d_o, d_lse, d_cu;
-  tri_heads  heads;
+  double        scale, grown, *qkv, *dout, *o, *lse; /* grown: the largest factor run_growing put to a key */
+  tri_tensor    d_qkv, d_dout, d_o, d_lse, d_cu;
+  tri_attn_rule rule;
 } attn_data;
 
 static void naive_fwd(const attn_data *a, double *o, double *lse) {
@@ -118,9 +118,10 @@ static void load(bench *b, attn_data *a, const attn_case *c, tri_dtype type) {
   a->E = (c->H + 2 * c->G) * c->D;
   for (int s = 0; s < c->S; s++) a->cu[s + 1] = a->cu[s] + c->len[s];
   a->N = a->cu[c->S];
-  a->scale = (double)(1.0f / sqrtf((float)c->D));
+  a->rule.scale = 1.0f / sqrtf((float)c->D);
+  a->scale = (double)a->rule.scale;
   a->grown = 1;
-  a->heads = (tri_heads){c->H, c->G, c->D};
+  a->rule.heads = (tri_heads){c->H, c->G, c->D};
   a->qkv = numbers(1, a->N * a->E, 2);
   a->dout = numbers(2, a->N * c->H * c->D, 1);
   a->o = host((size_t)(a->N * c->H * c->D), sizeof *a->o);
@@ -133,7 +134,7 @@ static void load(bench *b, attn_data *a, const attn_case *c, tri_dtype type) {
 }
 
 static void forward(bench *b, attn_data *a) {
-  ok(b->k->attn_fwd(b->stream, &a->d_o, &a->d_lse, &a->d_qkv, &a->d_cu, &a->heads, (float)a->scale));
+  ok(b->k->attn_fwd(b->stream, &a->d_o, &a->d_lse, &a->d_qkv, &a->d_cu, &a->rule));
 }
 
 /* o and lse by the judge, as the device would store them: what comes back from attn_bwd is its own doing. */
@@ -153,9 +154,8 @@ static void unload(bench *b, attn_data *a) {
 
 static tri_tensor backward(bench *b, attn_data *a) {
   tri_tensor dqkv = make(b, a->d_qkv.dtype, a->N, a->E);
-  tri_tensor work = make(b, TRI_F32, tri_attn_work(&a->heads, a->N), 0);
-  ok(b->k->attn_bwd(b->stream, &dqkv, &work, &a->d_dout, &a->d_o, &a->d_lse, &a->d_qkv, &a->d_cu, &a->heads,
-                    (float)a->scale));
+  tri_tensor work = make(b, TRI_F32, tri_attn_work(&a->rule.heads, a->N), 0);
+  ok(b->k->attn_bwd(b->stream, &dqkv, &work, &a->d_dout, &a->d_o, &a->d_lse, &a->d_qkv, &a->d_cu, &a->rule));
   return dqkv;
 }
 
@@ -281,7 +281,7 @@ static void run_company(bench *b) {
           int        keep = b->n_arrays, len = a.c->len[s] > cut ? a.c->len[s] - cut : a.c->len[s];
           attn_alone one = alone(b, &a, s, len);
           tri_tensor o = make(b, a.d_o.dtype, len, a.c->H * a.c->D), lse = make(b, TRI_F32, len, a.c->H);
-          ok(b->k->attn_fwd(b->stream, &o, &lse, &one.qkv, &one.cu, &a.heads, (float)a.scale));
+          ok(b->k->attn_fwd(b->stream, &o, &lse, &one.qkv, &one.cu, &a.rule));
           expect_same_rows(b, "o of a sequence alone", &one.o, 0, &o, 0, len);
           expect_same_rows(b, "lse of a sequence alone", &one.lse, 0, &lse, 0, len);
           drop_arrays(b, keep);
@@ -307,9 +307,8 @@ static void run_bwd_company(bench *b) {
         int        keep = b->n_arrays, len = a.c->len[s];
         attn_alone one = alone(b, &a, s, len);
         tri_tensor dq = make(b, a.d_o.dtype, len, a.E);
-        tri_tensor work = make(b, TRI_F32, tri_attn_work(&a.heads, len), 0);
-        ok(b->k->attn_bwd(b->stream, &dq, &work, &one.dout, &one.o, &one.lse, &one.qkv, &one.cu, &a.heads,
-                          (float)a.scale));
+        tri_tensor work = make(b, TRI_F32, tri_attn_work(&a.rule.heads, len), 0);
+        ok(b->k->attn_bwd(b->stream, &dq, &work, &one.dout, &one.o, &one.lse, &one.qkv, &one.cu, &a.rule));
         expect_same_rows(b, "dqkv of a sequence alone", &dqkv, a.cu[s], &dq, 0, len);
         drop_arrays(b, keep);
       }
@@ -342,7 +341,7 @@ static void fill_cache(bench *b, attn_data *a, int P, tri_tensor *k_page, tri_te
     for (int i = 0; i < a->c->len[s]; i++)
       slot[a->cu[s] + i] = page_of[s * P + i / TRI_PAGE] * TRI_PAGE + i % TRI_PAGE;
   d_slot = put_i32(b, a->N, 0, slot);
-  ok(b->k->kv_put(b->stream, k_page, v_page, &a->d_qkv, &d_slot, &a->heads));
+  ok(b->k->kv_put(b->stream, k_page, v_page, &a->d_qkv, &d_slot, &a->rule.heads));
   free(slot);
 }
 
@@ -363,13 +362,12 @@ static void expect_decode(bench *b, attn_data *a) {
   d_table = put_i32(b, a->N, P, table);
   d_len = put_i32(b, a->N, 0, len);
   o = make(b, a->d_o.dtype, a->N, a->c->H * a->c->D);
-  ok(b->k->attn_decode(b->stream, &o, &a->d_qkv, &k_page, &v_page, &d_table, &d_len, &a->heads,
-                       (float)a->scale));
+  ok(b->k->attn_decode(b->stream, &o, &a->d_qkv, &k_page, &v_page, &d_table, &d_len, &a->rule));
   expect_same_rows(b, "attn_decode of all rows", &a->d_o, 0, &o, 0, a->N);
   for (int64_t n = 0; n < a->N; n += 1 + a->N / 7) {
     tri_tensor one = tri_rows(&o, 0, 1), x = tri_rows(&a->d_qkv, n, 1);
     tri_tensor row = tri_rows(&d_table, n, 1), length = tri_rows(&d_len, n, 1);
-    ok(b->k->attn_decode(b->stream, &one, &x, &k_page, &v_page, &row, &length, &a->heads, (float)a->scale));
+    ok(b->k->attn_decode(b->stream, &one, &x, &k_page, &v_page, &row, &length, &a->rule));
     expect_same_rows(b, "attn_decode of one row", &a->d_o, n, &one, 0, 1);
   }
   free(table);
@@ -418,15 +416,15 @@ static void test_growing(void **state) {
 /* 300 sequences of 0 to 2 tokens: each is found; a row that sees only itself gives back its own v. */
 static void run_many(bench *b) {
   enum { S = 300, H = 2, G = 1, D = 16, E = (H + 2 * G) * D, N = S };
-  tri_heads  h = {H, G, D};
-  int32_t   *cu = host(S + 1, sizeof *cu);
-  double    *x = numbers(1, N * E, 2), *got;
-  tri_tensor qkv = put_real(b, TRI_BF16, N, E, x), out = make(b, TRI_BF16, N, H * D);
-  tri_tensor lse = make(b, TRI_F32, N, H), d_cu;
+  tri_attn_rule rule = {{H, G, D}, 0.25f};
+  int32_t      *cu = host(S + 1, sizeof *cu);
+  double       *x = numbers(1, N * E, 2), *got;
+  tri_tensor    qkv = put_real(b, TRI_BF16, N, E, x), out = make(b, TRI_BF16, N, H * D);
+  tri_tensor    lse = make(b, TRI_F32, N, H), d_cu;
   for (int s = 0; s < S; s++) cu[s + 1] = cu[s] + (s + 1) % 3;
   d_cu = put_i32(b, S + 1, 0, cu);
   qkv.dim[0] = out.dim[0] = lse.dim[0] = cu[S];
-  ok(b->k->attn_fwd(b->stream, &out, &lse, &qkv, &d_cu, &h, 0.25f));
+  ok(b->k->attn_fwd(b->stream, &out, &lse, &qkv, &d_cu, &rule));
   got = get_real(b, &out);
   for (int s = 0; s < S; s++)
     for (int e = 0; e < H * D && cu[s + 1] > cu[s]; e++)
@@ -448,7 +446,7 @@ static void run_wide(bench *b) {
   attn_data  a;
   tri_status st;
   load(b, &a, &c, TRI_BF16);
-  st = b->k->attn_fwd(b->stream, &a.d_o, &a.d_lse, &a.d_qkv, &a.d_cu, &a.heads, (float)a.scale);
+  st = b->k->attn_fwd(b->stream, &a.d_o, &a.d_lse, &a.d_qkv, &a.d_cu, &a.rule);
   if (st == TRI_OK) {
     expect_fwd(b, &a);
   } else {
@@ -508,7 +506,7 @@ static void run_nan(bench *b) {
   a.d_qkv = put_real(b, TRI_F32, a.N, a.E, a.qkv);
   o = make(b, TRI_F32, a.N, c.H * c.D);
   lse = make(b, TRI_F32, a.N, c.H);
-  ok(b->k->attn_fwd(b->stream, &o, &lse, &a.d_qkv, &a.d_cu, &a.heads, (float)a.scale));
+  ok(b->k->attn_fwd(b->stream, &o, &lse, &a.d_qkv, &a.d_cu, &a.rule));
   expect_same_rows(b, "rows before a NaN", &a.d_o, 0, &o, 0, 13);
   unload(b, &a);
 }
@@ -524,7 +522,7 @@ static void run_sequence_nan(bench *b) {
     a.d_qkv = put_real(b, (tri_dtype)t, a.N, a.E, a.qkv);
     o = make(b, (tri_dtype)t, a.N, c.H * c.D);
     lse = make(b, TRI_F32, a.N, c.H);
-    ok(b->k->attn_fwd(b->stream, &o, &lse, &a.d_qkv, &a.d_cu, &a.heads, (float)a.scale));
+    ok(b->k->attn_fwd(b->stream, &o, &lse, &a.d_qkv, &a.d_cu, &a.rule));
     expect_same_rows(b, "rows before a NaN's sequence", &a.d_o, 0, &o, 0, a.cu[1]);
     expect_same_rows(b, "rows behind a NaN's sequence", &a.d_o, a.cu[2], &o, a.cu[2], c.len[2]);
     unload(b, &a);
