@@ -60,7 +60,8 @@ typedef struct tri_loss_out {
  * generated or replayed, and rewarded. */
 enum { TRI_NEEDS_DEMONSTRATIONS = 1, TRI_NEEDS_ANSWERS = 2 };
 
-/* The algorithm plug-in; the one table that the deck, the trainer and the screen read. advantage: fills
+/* The algorithm plug-in; the one table that the deck, the trainer and the screen read. weigh: as
+ * tri_loss_weights, in the mode that the algorithm or its options have. advantage: fills
  * r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout and computes the same
  * numbers; Not collective; NULL when there are none. A reward that is unknown or not finite is TRI_ENUMERIC,
  * naming the prompt. loss: Not collective; writes all of *out. A token whose loss is not finite is
@@ -71,6 +72,8 @@ typedef struct tri_algo {
   int                least_group; /* answers to one prompt */
   const char *const *option;      /* keys of the deck it reads, "algo.clip_eps", NULL at the end */
   const char *const *metric;      /* metrics its loss gives, units in the name, NULL at the end */
+  void (*weigh)(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
+                double *weight);
   tri_status (*advantage)(const tri_algo_opt *o, tri_rollout *r);
   tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 } tri_algo;

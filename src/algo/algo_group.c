@@ -70,6 +70,11 @@ done:
   return st;
 }
 
+static void weigh(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
+                  double *weight) {
+  tri_loss_weights(o->loss_agg_mode, max_response_length, n_answer, n_seq, weight);
+}
+
 /* Token i's loss before its weight, with its derivatives by logp and by the entropy. */
 typedef struct token_loss {
   double loss, by_logp, by_ent, kl;
@@ -138,5 +143,6 @@ const tri_algo tri_algo_grpo = {.name = "grpo",
                                 .least_group = 2,
                                 .option = options,
                                 .metric = metrics,
+                                .weigh = weigh,
                                 .advantage = group_advantage,
                                 .loss = group_loss};

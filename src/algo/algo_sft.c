@@ -8,6 +8,12 @@ enum { ENTROPY };
 static const char *const options[] = {NULL};
 static const char *const metrics[] = {"entropy_mean_nats", NULL};
 
+static void mean_over_tokens(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer,
+                             int n_seq, double *weight) {
+  (void)o;
+  tri_loss_weights(TRI_TOKEN_MEAN, max_response_length, n_answer, n_seq, weight);
+}
+
 /* loss = - sum weight logp; the entropy is only reported. */
 static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
   double loss = 0;
@@ -33,5 +39,9 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
   return TRI_OK;
 }
 
-const tri_algo tri_algo_sft = {
-    .name = "sft", .needs = TRI_NEEDS_DEMONSTRATIONS, .option = options, .metric = metrics, .loss = sft_loss};
+const tri_algo tri_algo_sft = {.name = "sft",
+                               .needs = TRI_NEEDS_DEMONSTRATIONS,
+                               .option = options,
+                               .metric = metrics,
+                               .weigh = mean_over_tokens,
+                               .loss = sft_loss};
