@@ -35,18 +35,20 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
   double    *sum = NULL;
   tri_status st = TRI_OK;
 
-  tri_split_opt opt = {.n = r->n_seq, .rank = world->rank, .size = world->size, .max_tokens = max_tokens};
+  tri_split_opt opt = {
+      .n = r->n_seq, .together = 1, .rank = world->rank, .size = world->size, .max_tokens = max_tokens};
   TRI_TRY(tri_split_make(r, &opt, &sp));
   TRI_TRY_DONE(TRI_ALLOC(sum, r->n_tok));
   for (int i = 0; i < sp.n_micro; i++) {
-    tri_batch     b;
-    tri_rows_out  given;
-    tri_feed_rows rows;
+    tri_batch    b;
+    tri_rows_out given;
+    tri_loss_in  in;
+    tri_loss_out out;
     TRI_TRY_DONE(
         tri_batch_load(f->feed, r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i], f->se.stream, &b));
     TRI_TRY_DONE(tri_model_forward(f->model, &b, false, 1.0f, &given, f->se.stream));
-    TRI_TRY_DONE(tri_batch_fetch(f->feed, &given, f->se.stream, &rows));
-    for (int64_t k = 0; k < rows.n; k++) sum[rows.origin[k]] = (double)rows.logp[k];
+    TRI_TRY_DONE(tri_batch_fetch(f->feed, &given, NULL, f->se.stream, &in, &out));
+    for (int64_t k = 0; k < in.n; k++) sum[in.origin[k]] = (double)in.logp[k];
   }
   /* Each row was computed by one rank; adding zeros keeps its bits. */
   TRI_TRY_DONE(tri_host_sum(world, sum, r->n_tok));

@@ -1,8 +1,7 @@
-/* metrics.c - named scalars and spans of one step, reduced over the ranks, written as one JSON line. */
+/* metrics.c - named scalars and times of one step, reduced over the ranks, written as one JSON line. */
 #include "metrics.h"
 
 #include "base/file.h"
-#include "device/trace.h"
 #include "io/text/json_text.h"
 
 #include <errno.h>
@@ -19,22 +18,19 @@ typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_RANK0, ENTRY_SPAN, ENTRY_TEXT } en
 typedef struct entry {
   char       name[NAME_BYTES];
   entry_kind kind;
-  double     value;   /* before reduce this rank's, after it everyone's */
-  double     begun_s; /* span: since when it is open; 0 while closed */
-  int        traced;  /* span: the trace's number of it */
+  double     value; /* before reduce this rank's, after it everyone's */
   char       text[TEXT_BYTES];
 } entry;
 
 struct tri_metrics {
   int      fd, rank; /* fd: -1 without a file */
   char    *path;
-  bool     is_new, is_due;  /* as opened: no line was kept; the last one waits for tri_metrics_complete */
-  bool     is_replaced;     /* a new file has the name of fd's */
-  tri_text completion;      /* what is not yet in the place of the last line's `due` */
-  tri_text waiting;         /* lines that are not in the file yet */
-  const tri_device *device; /* borrowed; NULL: nothing is traced */
-  int               n;
-  entry             e[ENTRY_MAX];
+  bool     is_new, is_due; /* as opened: no line was kept; the last one waits for tri_metrics_complete */
+  bool     is_replaced;    /* a new file has the name of fd's */
+  tri_text completion;     /* what is not yet in the place of the last line's `due` */
+  tri_text waiting;        /* lines that are not in the file yet */
+  int      n;
+  entry    e[ENTRY_MAX];
 };
 
 /* The end of a line that is to be completed. */
@@ -165,40 +161,26 @@ void tri_metric_text(tri_metrics *m, const char *name, const char *value) {
   memcpy(e->text, value, strlen(value) + 1);
 }
 
-static entry *span_entry(tri_metrics *m, const char *span) {
+static const char *time_name(const char *span, char out[NAME_BYTES]) {
+  int n = snprintf(out, NAME_BYTES, "time_%s_s", span);
+
+  TRI_ASSERT(n > 0 && n < NAME_BYTES);
+  return out;
+}
+
+void tri_metric_time(tri_metrics *m, const char *span, double spent_s) {
   char name[NAME_BYTES];
   bool is_new;
 
-  TRI_ASSERT((size_t)snprintf(name, sizeof name, "time_%s_s", span) < sizeof name);
-  return find_or_add(m, name, ENTRY_SPAN, &is_new);
+  find_or_add(m, time_name(span, name), ENTRY_SPAN, &is_new)->value += spent_s;
 }
 
-void tri_metrics_trace(tri_metrics *m, const tri_device *d) { m->device = d; }
+void tri_metric_forget_time(tri_metrics *m, const char *span) {
+  char   name[NAME_BYTES];
+  entry *e = find(m, time_name(span, name));
 
-static tri_trace *trace_of(const tri_metrics *m) { return m->device ? m->device->trace : NULL; }
-
-void tri_metric_begin(tri_metrics *m, const char *span) {
-  entry *e = span_entry(m, span);
-
-  TRI_ASSERT(e->begun_s == 0);
-  e->begun_s = tri_now_s();
-  e->traced = tri_trace_phase(trace_of(m), span);
-}
-
-void tri_metric_end(tri_metrics *m, const char *span) {
-  entry *e = span_entry(m, span);
-
-  TRI_ASSERT(e->begun_s > 0);
-  e->value += tri_now_s() - e->begun_s;
-  e->begun_s = 0;
-  tri_trace_end(trace_of(m), e->traced, NULL);
-}
-
-void tri_metric_forget(tri_metrics *m, const char *span) {
-  entry *e = span_entry(m, span);
-
-  TRI_ASSERT(e->begun_s == 0 && e == &m->e[m->n - 1]);
-  m->n--;
+  TRI_ASSERT(!e || e == &m->e[m->n - 1]);
+  if (e) m->n--;
 }
 
 bool tri_metric_has(const tri_metrics *m, const char *name) { return find((tri_metrics *)m, name) != NULL; }
@@ -257,7 +239,6 @@ tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world) {
   size_t    *counts = NULL, n_bytes = offsetof(message, value);
 
   for (int i = 0; i < m->n; i++) {
-    TRI_ASSERT(m->e[i].begun_s == 0);
     if (m->e[i].kind == ENTRY_TEXT) continue;
     memcpy((char *)&mine + n_bytes, &m->e[i].value, sizeof(double));
     n_bytes += sizeof(double);

@@ -1,4 +1,4 @@
-/* metrics.h - named scalars and spans of one step; one JSON line a step. */
+/* metrics.h - named scalars and times of one step; one JSON line a step. */
 #ifndef TRI_METRICS_H
 #define TRI_METRICS_H
 
@@ -18,14 +18,10 @@ void                   tri_metrics_close(tri_metrics **m);
  * RANK0 the latest. NaN wins over every number. At most 256 names of 95 bytes, texts of 255. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
-/* Not collective. Spans are phases of d's trace too, while it has one. d is borrowed. */
-void tri_metrics_trace(tri_metrics *m, const tri_device *d);
-/* Not collective. Spans become time_<span>_s, the longest of the ranks. Entering one again adds. None is open
- * at reduce. span: a literal. */
-void tri_metric_begin(tri_metrics *m, const char *span);
-void tri_metric_end(tri_metrics *m, const char *span);
-/* Not collective. The span, the last name that was added, is as if it had not been. */
-void   tri_metric_forget(tri_metrics *m, const char *span);
+/* Not collective. Adds to time_<span>_s, the longest of the ranks. */
+void tri_metric_time(tri_metrics *m, const char *span, double spent_s);
+/* Not collective. time_<span>_s, if it is there the last name that was added, is as if it had not been. */
+void   tri_metric_forget_time(tri_metrics *m, const char *span);
 double tri_metric_get(const tri_metrics *m, const char *name); /* after reduce; NaN if there is none */
 bool   tri_metric_has(const tri_metrics *m, const char *name);
 /* Collective over world. One reduction for all names, once in a step; sums are made in rank order. Ranks that

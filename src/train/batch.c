@@ -6,6 +6,7 @@
 
 /* ---- who trains on what ---- */
 
+/* `together` neighbours, from sequence seq on. */
 typedef struct item {
   int64_t tokens;
   int     seq, rank;
@@ -17,21 +18,33 @@ static int longest_first(const void *a, const void *b) {
   return x->seq - y->seq;
 }
 
+static int in_order(const void *a, const void *b) { return ((const item *)a)->seq - ((const item *)b)->seq; }
+
 /* Give the n items, longest first, to ranks: by turns there and back, so that counts are equal and tokens
  * nearly. */
 static void deal(item *it, int n, int size) {
+  qsort(it, (size_t)n, sizeof *it, longest_first);
   for (int j = 0; j < n; j++) {
     int turn = j / size, place = j % size;
     it[j].rank = turn % 2 ? size - 1 - place : place;
   }
+  qsort(it, (size_t)n, sizeof *it, in_order);
+}
+
+/* Whole blocks of `block` sequences, as many for each rank as can be; the last block may be smaller. */
+static void give_blocks(item *it, int n, const tri_split_opt *o) {
+  int blocks = (o->n + o->block - 1) / o->block;
+
+  for (int j = 0; j < n; j++)
+    it[j].rank = (int)((int64_t)((it[j].seq - o->begin) / o->block) * o->size / blocks);
 }
 
 /* Micro-batches of one rank, in the order of sequences. first and seq may be NULL to count only. */
-static int cut(const item *it, const tri_split_opt *o, int rank, int *first, int *seq) {
+static int cut(const item *it, int n, const tri_split_opt *o, int rank, int *first, int *seq) {
   int64_t tokens = 0;
   int     n_micro = 0, in_micro = 0, at = 0, micro = o->micro_batch_size;
 
-  for (int j = 0; j < o->n; j++) {
+  for (int j = 0; j < n; j++) {
     if (it[j].rank != rank) continue;
     bool full = micro > 0 ? in_micro == micro : in_micro > 0 && tokens + it[j].tokens > o->max_tokens;
     if (!in_micro || full) {
@@ -40,45 +53,52 @@ static int cut(const item *it, const tri_split_opt *o, int rank, int *first, int
       in_micro = 0;
       tokens = 0;
     }
-    if (seq) seq[at] = it[j].seq;
-    at++;
-    in_micro++;
+    for (int k = 0; k < o->together; k++, at++)
+      if (seq) seq[at] = it[j].seq + k;
+    in_micro += o->together;
     tokens += it[j].tokens;
   }
   if (first) first[n_micro] = at;
   return n_micro;
 }
 
-static int in_order(const void *a, const void *b) { return ((const item *)a)->seq - ((const item *)b)->seq; }
+static tri_status check_fits(const tri_split_opt *o, const item *it) {
+  if (o->micro_batch_size > 0 || it->tokens <= o->max_tokens) return TRI_OK;
+  if (o->together > 1)
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%d sequences that belong together have %lld tokens, which do not fit train.max_tokens_per_gpu = "
+        "%lld",
+        o->together, (long long)it->tokens, (long long)o->max_tokens);
+  TRI_FAIL(TRI_EINPUT, "a sequence of %lld tokens does not fit train.max_tokens_per_gpu = %lld",
+           (long long)it->tokens, (long long)o->max_tokens);
+}
 
 tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_split *out) {
   tri_status st = TRI_OK;
+  int        n = o->n / o->together;
   item      *it = NULL;
-  int unit = r->group > 0 && o->n / r->group >= o->size && o->n / r->group % o->size == 0 ? r->group : 1;
 
   *out = (tri_split){0};
-  if (o->micro_batch_size <= 0 && r->group > 0 && o->n / r->group >= o->size) unit = r->group;
-  TRI_TRY(TRI_ALLOC(it, o->n));
-  for (int j = 0; j < o->n; j++) {
-    int q = o->begin + j;
-    it[j] = (item){r->start[q + 1] - r->start[q], q,
-                   (int)((int64_t)(j / unit) * o->size / ((o->n + unit - 1) / unit))};
-    if (o->micro_batch_size <= 0 && it[j].tokens > o->max_tokens)
-      TRI_FAIL_DONE(TRI_EINPUT, "a sequence of %lld tokens does not fit train.max_tokens_per_gpu = %lld",
-                    (long long)it[j].tokens, (long long)o->max_tokens);
+  TRI_ASSERT(o->together > 0 && o->n % o->together == 0 && o->micro_batch_size % o->together == 0 &&
+             o->block % o->together == 0);
+  TRI_TRY(TRI_ALLOC(it, n));
+  for (int j = 0; j < n; j++) {
+    int q = o->begin + j * o->together;
+    it[j] = (item){r->start[q + o->together] - r->start[q], q, 0};
+    TRI_TRY_DONE(check_fits(o, &it[j]));
   }
-  if (!o->in_blocks) {
-    qsort(it, (size_t)o->n, sizeof *it, longest_first);
-    deal(it, o->n, o->size);
-    qsort(it, (size_t)o->n, sizeof *it, in_order);
-  }
+  if (o->block)
+    give_blocks(it, n, o);
+  else
+    deal(it, n, o->size);
   for (int k = 0; k < o->size; k++) {
-    int micros = cut(it, o, k, NULL, NULL);
+    int micros = cut(it, n, o, k, NULL, NULL);
     if (micros > out->n_micro) out->n_micro = micros;
   }
   TRI_TRY_DONE(TRI_ALLOC(out->first, out->n_micro + 1));
   TRI_TRY_DONE(TRI_ALLOC(out->seq, o->n));
-  int mine = cut(it, o, o->rank, out->first, out->seq);
+  int mine = cut(it, n, o, o->rank, out->first, out->seq);
   for (int k = mine + 1; k <= out->n_micro; k++) out->first[k] = out->first[mine]; /* empty ones */
 done:
   TRI_FREE(it);
@@ -94,47 +114,72 @@ void tri_split_free(tri_split *s) {
 
 /* ---- staging ---- */
 
+/* What a loss wants of a rollout's rows: where it lies there, and where the loss looks for it. */
+static const struct {
+  unsigned want;
+  size_t   from, to;
+} column[] = {{TRI_FEED_OLD_LOGP, offsetof(tri_rollout, old_logp), offsetof(tri_loss_in, old_logp)},
+              {TRI_FEED_REF_LOGP, offsetof(tri_rollout, ref_logp), offsetof(tri_loss_in, ref_logp)},
+              {TRI_FEED_ADV, offsetof(tri_rollout, adv), offsetof(tri_loss_in, adv)}};
+enum { N_COLUMN = sizeof column / sizeof *column };
+
+/* Device results and the derivatives by them, in the order of tri_rows_out. */
+enum { LOGP, ENT, VALUE, N_RESULT };
+
 struct tri_feed {
-  tri_device *device; /* borrowed */
-  int64_t     max_tokens, max_rows, n_rows;
-  int         n_seq;
-  int32_t    *token, *pos, *cu, *row, *target;                  /* device */
-  int32_t    *h_token, *h_pos, *h_cu, *h_row, *h_target;        /* host, pinned */
-  float      *dlogp, *dent, *h_logp, *h_ent, *h_dlogp, *h_dent; /* device, then host [max_rows] */
-  int64_t    *h_start, *h_origin;                               /* host */
-  float      *old_logp, *ref_logp, *adv;                        /* host [max_rows] */
-  double     *weight;                                           /* host */
+  tri_device        *device; /* borrowed */
+  tri_feed_opt       opt;
+  const tri_rollout *rollout; /* borrowed; of the loaded rows */
+  const int         *seq;     /* [n_seq] of it; borrowed */
+  int                n_seq;
+  int64_t            n_rows;
+  struct {
+    int32_t *token, *pos, *cu, *row, *target;
+  } device_rows, host_rows;                             /* [N], [N], [S+1], [K], [K]; the host's pinned */
+  float   *derivative[N_RESULT];                        /* device [K] */
+  float   *host_result[N_RESULT], *host_grad[N_RESULT]; /* [K], pinned */
+  float   *host_column[N_COLUMN];                       /* [K]; NULL: not wanted */
+  int64_t *start, *origin;                              /* host [S+1], [K] */
+  double  *weight;                                      /* host [S] */
 };
 
-tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, int64_t max_tokens, int64_t max_rows,
-                         tri_feed **out) {
+/* Results that rows may have here. */
+static int result_count(const tri_feed *f) { return f->opt.wants & TRI_FEED_VALUE ? N_RESULT : VALUE; }
+
+static tri_status plan(tri_ledger *l, tri_mem kind, size_t bytes, void *where) {
+  return tri_ledger_add(l, kind, TRI_PHASE_LEARN, false, "batch staging", bytes, where);
+}
+
+tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *opt, tri_feed **out) {
+  size_t    n = (size_t)opt->max_tokens + 1, k = (size_t)opt->max_rows;
   tri_feed *f;
 
   TRI_TRY(TRI_ALLOC(*out, 1));
   f = *out;
   f->device = d;
-  f->max_tokens = max_tokens;
-  f->max_rows = max_rows;
-  size_t n = (size_t)max_tokens + 1, k = (size_t)max_rows;
+  f->opt = *opt;
   struct {
-    void   *where;
-    tri_mem kind;
-    size_t  bytes;
-  } r[] = {{&f->token, TRI_MEM_DEVICE, n * 4},    {&f->pos, TRI_MEM_DEVICE, n * 4},
-           {&f->cu, TRI_MEM_DEVICE, n * 4},       {&f->row, TRI_MEM_DEVICE, k * 4},
-           {&f->target, TRI_MEM_DEVICE, k * 4},   {&f->dlogp, TRI_MEM_DEVICE, k * 4},
-           {&f->dent, TRI_MEM_DEVICE, k * 4},     {&f->h_token, TRI_MEM_PINNED, n * 4},
-           {&f->h_pos, TRI_MEM_PINNED, n * 4},    {&f->h_cu, TRI_MEM_PINNED, n * 4},
-           {&f->h_row, TRI_MEM_PINNED, k * 4},    {&f->h_target, TRI_MEM_PINNED, k * 4},
-           {&f->h_logp, TRI_MEM_PINNED, k * 4},   {&f->h_ent, TRI_MEM_PINNED, k * 4},
-           {&f->h_dlogp, TRI_MEM_PINNED, k * 4},  {&f->h_dent, TRI_MEM_PINNED, k * 4},
-           {&f->h_start, TRI_MEM_PINNED, n * 8},  {&f->h_origin, TRI_MEM_PINNED, k * 8},
-           {&f->old_logp, TRI_MEM_PINNED, k * 4}, {&f->ref_logp, TRI_MEM_PINNED, k * 4},
-           {&f->adv, TRI_MEM_PINNED, k * 4},      {&f->weight, TRI_MEM_PINNED, n * 8}};
-  for (size_t i = 0; i < sizeof r / sizeof *r; i++)
-    TRI_TRY(
-        tri_ledger_add(ledger, r[i].kind, TRI_PHASE_LEARN, false, "batch staging", r[i].bytes, r[i].where));
-  return TRI_OK;
+    int32_t **device, **host;
+    size_t    bytes;
+  } row[] = {{&f->device_rows.token, &f->host_rows.token, n * 4},
+             {&f->device_rows.pos, &f->host_rows.pos, n * 4},
+             {&f->device_rows.cu, &f->host_rows.cu, n * 4},
+             {&f->device_rows.row, &f->host_rows.row, k * 4},
+             {&f->device_rows.target, &f->host_rows.target, k * 4}};
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    TRI_TRY(plan(ledger, TRI_MEM_DEVICE, row[i].bytes, row[i].device));
+    TRI_TRY(plan(ledger, TRI_MEM_PINNED, row[i].bytes, row[i].host));
+  }
+  for (int i = 0; i < result_count(f); i++) {
+    TRI_TRY(plan(ledger, TRI_MEM_DEVICE, k * 4, &f->derivative[i]));
+    TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_result[i]));
+    TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_grad[i]));
+  }
+  for (int i = 0; i < N_COLUMN; i++)
+    if (opt->wants & column[i].want) TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_column[i]));
+  TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 8, &f->start));
+  TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 8, &f->origin));
+  return plan(ledger, TRI_MEM_PINNED, n * 8, &f->weight);
 }
 
 void tri_feed_close(tri_feed **f) {
@@ -147,13 +192,13 @@ static void put_sequence(tri_feed *f, const tri_rollout *r, int q, int64_t *n_to
   int64_t begin = r->start[q], len = r->start[q + 1] - begin, first = tri_rollout_first_row(r, q) - begin;
 
   for (int64_t i = 0; i < len; i++) {
-    f->h_token[*n_tok + i] = r->token[begin + i];
-    f->h_pos[*n_tok + i] = (int32_t)i;
+    f->host_rows.token[*n_tok + i] = r->token[begin + i];
+    f->host_rows.pos[*n_tok + i] = (int32_t)i;
   }
   for (int64_t i = first; i < len; i++) {
-    f->h_row[f->n_rows] = (int32_t)(*n_tok + i - 1);
-    f->h_target[f->n_rows] = r->token[begin + i];
-    f->h_origin[f->n_rows++] = begin + i;
+    f->host_rows.row[f->n_rows] = (int32_t)(*n_tok + i - 1);
+    f->host_rows.target[f->n_rows] = r->token[begin + i];
+    f->origin[f->n_rows++] = begin + i;
   }
   *n_tok += len;
 }
@@ -163,44 +208,79 @@ tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int
   const tri_device_ops *ops = f->device->ops;
   int64_t               n_tok = 0;
 
+  f->rollout = r;
+  f->seq = seq;
   f->n_rows = 0;
   f->n_seq = n;
-  f->h_cu[0] = 0;
-  f->h_start[0] = 0;
+  f->host_rows.cu[0] = 0;
+  f->start[0] = 0;
   for (int k = 0; k < n; k++) {
-    TRI_ASSERT(n_tok + r->start[seq[k] + 1] - r->start[seq[k]] <= f->max_tokens);
+    TRI_ASSERT(n_tok + r->start[seq[k] + 1] - r->start[seq[k]] <= f->opt.max_tokens);
     put_sequence(f, r, seq[k], &n_tok);
-    f->h_cu[k + 1] = (int32_t)n_tok;
-    f->h_start[k + 1] = f->n_rows;
+    f->host_rows.cu[k + 1] = (int32_t)n_tok;
+    f->start[k + 1] = f->n_rows;
   }
-  TRI_ASSERT(f->n_rows <= f->max_rows);
-  TRI_TRY(ops->copy(s, f->token, f->h_token, (size_t)n_tok * 4));
-  TRI_TRY(ops->copy(s, f->pos, f->h_pos, (size_t)n_tok * 4));
-  TRI_TRY(ops->copy(s, f->cu, f->h_cu, (size_t)(n + 1) * 4));
-  TRI_TRY(ops->copy(s, f->row, f->h_row, (size_t)f->n_rows * 4));
-  TRI_TRY(ops->copy(s, f->target, f->h_target, (size_t)f->n_rows * 4));
-  *out = (tri_batch){.token = tri_view1(f->token, TRI_I32, n_tok),
-                     .pos = tri_view1(f->pos, TRI_I32, n_tok),
-                     .cu = tri_view1(f->cu, TRI_I32, n + 1),
-                     .row = tri_view1(f->row, TRI_I32, f->n_rows),
-                     .target = tri_view1(f->target, TRI_I32, f->n_rows)};
+  TRI_ASSERT(f->n_rows <= f->opt.max_rows);
+  TRI_TRY(ops->copy(s, f->device_rows.token, f->host_rows.token, (size_t)n_tok * 4));
+  TRI_TRY(ops->copy(s, f->device_rows.pos, f->host_rows.pos, (size_t)n_tok * 4));
+  TRI_TRY(ops->copy(s, f->device_rows.cu, f->host_rows.cu, (size_t)(n + 1) * 4));
+  TRI_TRY(ops->copy(s, f->device_rows.row, f->host_rows.row, (size_t)f->n_rows * 4));
+  TRI_TRY(ops->copy(s, f->device_rows.target, f->host_rows.target, (size_t)f->n_rows * 4));
+  *out = (tri_batch){.token = tri_view1(f->device_rows.token, TRI_I32, n_tok),
+                     .pos = tri_view1(f->device_rows.pos, TRI_I32, n_tok),
+                     .cu = tri_view1(f->device_rows.cu, TRI_I32, n + 1),
+                     .row = tri_view1(f->device_rows.row, TRI_I32, f->n_rows),
+                     .target = tri_view1(f->device_rows.target, TRI_I32, f->n_rows)};
   return TRI_OK;
 }
 
-tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, tri_stream *s, tri_feed_rows *out) {
-  TRI_ASSERT(from->logp.dim[0] == f->n_rows);
-  TRI_TRY(f->device->ops->copy(s, f->h_logp, from->logp.data, (size_t)f->n_rows * 4));
-  TRI_TRY(f->device->ops->copy(s, f->h_ent, from->ent.data, (size_t)f->n_rows * 4));
+void tri_batch_refresh(tri_feed *f) {
+  for (int i = 0; i < N_COLUMN; i++) {
+    const float *from;
+    if (!f->host_column[i]) continue;
+    memcpy(&from, (const char *)f->rollout + column[i].from, sizeof from);
+    for (int64_t k = 0; k < f->n_rows; k++) f->host_column[i][k] = from[f->origin[k]];
+  }
+}
+
+tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *weight, tri_stream *s,
+                           tri_loss_in *in, tri_loss_out *out) {
+  const tri_tensor *result[N_RESULT] = {&from->logp, &from->ent, &from->value};
+  float            *got[N_RESULT] = {NULL}, *grad[N_RESULT] = {NULL};
+
+  for (int i = 0; i < N_RESULT; i++) {
+    if (!result[i]->data) continue;
+    TRI_ASSERT(i < result_count(f) && result[i]->dim[0] == f->n_rows);
+    TRI_TRY(f->device->ops->copy(s, f->host_result[i], result[i]->data, (size_t)f->n_rows * 4));
+    got[i] = f->host_result[i];
+    grad[i] = f->host_grad[i];
+  }
+  tri_batch_refresh(f);
+  for (int k = 0; weight && k < f->n_seq; k++) f->weight[k] = weight[f->seq[k]];
   TRI_TRY(f->device->ops->stream_sync(s));
-  *out = (tri_feed_rows){f->n_seq,   f->n_rows, f->h_start,  f->h_origin, f->h_logp, f->h_ent,
-                         f->h_dlogp, f->h_dent, f->old_logp, f->ref_logp, f->adv,    f->weight};
+  *in = (tri_loss_in){.n = f->n_rows,
+                      .n_seq = f->n_seq,
+                      .start = f->start,
+                      .origin = f->origin,
+                      .logp = got[LOGP],
+                      .ent = got[ENT],
+                      .value = got[VALUE],
+                      .weight = weight ? f->weight : NULL};
+  for (int i = 0; i < N_COLUMN; i++)
+    memcpy((char *)in + column[i].to, &f->host_column[i], sizeof f->host_column[i]);
+  *out = (tri_loss_out){.dlogp = grad[LOGP], .dent = grad[ENT], .dvalue = grad[VALUE]};
   return TRI_OK;
 }
 
-tri_status tri_batch_send(tri_feed *f, tri_stream *s, tri_rows_out *d) {
-  TRI_TRY(f->device->ops->copy(s, f->dlogp, f->h_dlogp, (size_t)f->n_rows * 4));
-  TRI_TRY(f->device->ops->copy(s, f->dent, f->h_dent, (size_t)f->n_rows * 4));
-  *d = (tri_rows_out){.logp = tri_view1(f->dlogp, TRI_F32, f->n_rows),
-                      .ent = tri_view1(f->dent, TRI_F32, f->n_rows)};
+tri_status tri_batch_send(tri_feed *f, const tri_loss_out *out, tri_stream *s, tri_rows_out *d) {
+  const float *grad[N_RESULT] = {out->dlogp, out->dent, out->dvalue};
+  tri_tensor  *to[N_RESULT] = {&d->logp, &d->ent, &d->value};
+
+  *d = (tri_rows_out){.logp = {.data = NULL}};
+  for (int i = 0; i < N_RESULT; i++) {
+    if (!grad[i]) continue;
+    TRI_TRY(f->device->ops->copy(s, f->derivative[i], grad[i], (size_t)f->n_rows * 4));
+    *to[i] = tri_view1(f->derivative[i], TRI_F32, f->n_rows);
+  }
   return TRI_OK;
 }

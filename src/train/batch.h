@@ -2,6 +2,7 @@
 #ifndef TRI_BATCH_H
 #define TRI_BATCH_H
 
+#include "algo/algo.h"
 #include "model/model.h"
 #include "rollout/rollout.h"
 
@@ -14,43 +15,46 @@ typedef struct tri_split {
 /* Which sequences, for which rank. */
 typedef struct tri_split_opt {
   int     begin, n; /* sequences of the rollout */
+  int     together; /* neighbours that are never parted, such as a pair; n and micro_batch_size are multiples
+                     * of it; 1: each for itself */
+  int     block;    /* each rank gets one run of neighbours, in whole blocks of so many; 0: they are dealt so
+                     * that every rank has as many tokens, nearly */
   int     rank, size;
   int     micro_batch_size; /* sequences of a micro-batch; 0: as many as fit max_tokens */
   int64_t max_tokens;
-  bool in_blocks; /* each rank a block of neighbours, whole groups where there are enough of them (and, with
-                                micro_batch_size, where they divide evenly); else dealt so that tokens are
-                     even */
 } tri_split_opt;
 
 /* Pure; the same n_micro on every rank (some may be empty). Every rank gets n / size sequences where that
- * divides. TRI_EINPUT when one sequence alone is longer than max_tokens. */
+ * divides. TRI_EINPUT when what is never parted is longer than max_tokens. */
 TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *opt, tri_split *out);
 void                   tri_split_free(tri_split *s);
 
 typedef struct tri_feed tri_feed; /* device and host staging of one micro-batch */
+/* What a loss wants besides logp and ent: columns of the rollout, and what a scalar head gives. What is not
+ * asked for is NULL in tri_loss_in. */
+enum { TRI_FEED_OLD_LOGP = 1, TRI_FEED_REF_LOGP = 2, TRI_FEED_ADV = 4, TRI_FEED_VALUE = 8 };
+typedef struct tri_feed_opt {
+  int64_t  max_tokens, max_rows; /* N and K at most */
+  unsigned wants;                /* TRI_FEED_* */
+} tri_feed_opt;
 /* Not collective. Plans its memory in the ledger. */
-TRI_CHECKED tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, int64_t max_tokens, int64_t max_rows,
+TRI_CHECKED tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *opt,
                                      tri_feed **out);
 void                   tri_feed_close(tri_feed **f);
 /* Not collective. Sequences seq[0..n) of the rollout as a packed batch whose chosen rows are those that
- * predict the answers. The batch borrows from the feed until the next load. */
+ * predict the answers. The batch borrows from the feed, and the feed r and seq, until the next load. */
 TRI_CHECKED tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int n, tri_stream *s,
                                       tri_batch *out);
-
-/* Host view of the loaded rows. start [n_seq+1]; origin [K]: the rollout row each answer token is; logp, ent,
- * dlogp, dent [K] f32. old_logp, ref_logp, adv [K] and weight [n_seq]: room for what a loss wants to know
- * besides, filled by the caller. Borrowed until the next load. */
-typedef struct tri_feed_rows {
-  int            n_seq;
-  int64_t        n;
-  const int64_t *start, *origin;
-  float         *logp, *ent, *dlogp, *dent, *old_logp, *ref_logp, *adv;
-  double        *weight;
-} tri_feed_rows;
-/* Not collective. Device results to the host. */
-TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, tri_stream *s,
-                                       tri_feed_rows *out);
-/* Not collective. dlogp and dent of the host view to the device. */
-TRI_CHECKED tri_status tri_batch_send(tri_feed *f, tri_stream *s, tri_rows_out *d);
+/* Not collective. What a loss takes and gives, for the loaded rows, in host memory of the feed until the next
+ * load. *in: the device results in `from`, the rollout's columns that the feed was opened for, and each
+ * sequence's weight, of weight [r->n_seq], which may be NULL. *out: room for the derivatives by what `from`
+ * has. */
+TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *weight,
+                                       tri_stream *s, tri_loss_in *in, tri_loss_out *out);
+/* Not collective. The rollout's columns in what fetch gave out are taken from it again. */
+void tri_batch_refresh(tri_feed *f);
+/* Not collective. The derivatives in what fetch gave out to the device: *d has those members that `from`
+ * had. */
+TRI_CHECKED tri_status tri_batch_send(tri_feed *f, const tri_loss_out *out, tri_stream *s, tri_rows_out *d);
 
 #endif

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_rl(const tri_config *c) { return c->algo.row->needs & TRI_NEEDS_ANSWERS; }
-
 /* ---- rewards ---- */
 
 /* What warnings about rewards and lengths say. */
@@ -143,7 +141,7 @@ static tri_status measure(tri_trainer *t, tri_longest *l) {
     TRI_TRY(tri_error_about(tri_agree(world, measure_replay(t, world->rank, sharers, &l->learn)),
                             "rollout.replay"));
     TRI_TRY(tri_host_max(world, &l->learn, 1));
-  } else if (is_rl(c)) {
+  } else if (tri_has_answers(t)) {
     l->prompt = tri_dataset_stats(t->data)->longest_prompt;
     l->learn = l->prompt + c->rollout.max_response_length;
   } else {
@@ -179,7 +177,7 @@ static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const 
 static void say_idle(const tri_trainer *t) {
   const tri_config *c = t->cfg;
 
-  if (is_rl(c) && !c->rollout.replay)
+  if (tri_has_answers(t) && !c->rollout.replay)
     say_idle_in(t, "rollout.rollout_batch_size", c->rollout.rollout_batch_size, "prompt to answer");
   if (c->rollout.replay) /* whose groups stay together */
     say_idle_in(t, "train.train_batch_size / algo.num_generations",
@@ -192,7 +190,7 @@ static void say_idle(const tri_trainer *t) {
 static void say_repeats(const tri_trainer *t) {
   const tri_config *c = t->cfg;
 
-  if (t->se->rt.world_rank != 0 || !t->data || !is_rl(c) ||
+  if (t->se->rt.world_rank != 0 || !t->data || !tri_has_answers(t) ||
       c->rollout.rollout_batch_size <= tri_dataset_count(t->data))
     return;
   tri_log(TRI_LOG_WARN,
@@ -209,14 +207,14 @@ static tri_status plan_steps(tri_trainer *t) {
                          .micro_batch_size = c->train.micro_batch_size,
                          .gradient_accumulation_steps = c->train.gradient_accumulation_steps,
                          .max_tokens_per_gpu = c->train.max_tokens_per_gpu,
-                         .rollout_batch_size = is_rl(c) ? c->rollout.rollout_batch_size : 0,
-                         .num_generations = is_rl(c) ? c->algo.num_generations : 0};
+                         .rollout_batch_size = tri_has_answers(t) ? c->rollout.rollout_batch_size : 0,
+                         .num_generations = tri_has_answers(t) ? c->algo.num_generations : 0};
   tri_learner      *policy = &t->learner[TRI_POLICY];
   int64_t           per_step, updates;
 
   TRI_TRY(tri_batch_plan_make(&q, &t->plan.batch));
-  per_step = is_rl(c) ? c->rollout.rollout_batch_size : t->plan.batch.train_batch_size;
-  t->plan.samples = is_rl(c) ? t->plan.batch.rollout_samples : t->plan.batch.train_batch_size;
+  per_step = tri_has_answers(t) ? c->rollout.rollout_batch_size : t->plan.batch.train_batch_size;
+  t->plan.samples = tri_has_answers(t) ? t->plan.batch.rollout_samples : t->plan.batch.train_batch_size;
   t->plan.mini_batches = t->plan.samples / t->plan.batch.train_batch_size;
   if (t->plan.samples > INT32_MAX / 2)
     TRI_FAIL(TRI_ECONFIG, "%lld samples in one step are more than this program handles",
@@ -256,7 +254,7 @@ static tri_status check_room(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos,
           answer = c->rollout.max_response_length;
-  bool prompts = (is_rl(c) && c->data.train.n) || c->eval.steps > 0;
+  bool prompts = (tri_has_answers(t) && c->data.train.n) || c->eval.steps > 0;
 
   if (!prompts || answer < context) return TRI_OK;
   TRI_TRY(tri_faults_miss(t->run.faults, "the length of prompts"));
@@ -274,7 +272,7 @@ static tri_status open_all_data(tri_trainer *t) {
 
   NOTE(check_room(t));
   if (c->data.train.n)
-    NOTE(tri_error_about(open_data(t, &c->data.train, is_rl(c) ? asked : TRI_DATA_SFT, &t->data),
+    NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : TRI_DATA_SFT, &t->data),
                          "data.train"));
   remember_data(t);
   if (c->eval.steps > 0)
@@ -288,7 +286,6 @@ tri_status tri_inputs_open(tri_trainer *t, tri_longest *l) {
   tri_comm         *world = t->se->comm[TRI_WORLD];
   int64_t           first = faults(t), before;
 
-  t->algo = c->algo.row;
   NOTE(tri_agree(world, open_rewards(t)));
   NOTE(tri_agree(world, tri_shard_plan_check(c->shard.scope)));
   before = faults(t);

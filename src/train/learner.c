@@ -137,7 +137,7 @@ static tri_status find_reference(tri_trainer *t, tri_learner *l) {
 static tri_status open_reference(tri_trainer *t, tri_learner *l) {
   const tri_source *policy = t->learner[TRI_POLICY].source;
 
-  if (!(t->algo->needs & TRI_NEEDS_ANSWERS) || t->cfg->algo.opt.kl_coef <= 0) return TRI_OK;
+  if (!tri_has_answers(t) || t->cfg->algo.opt.kl_coef <= 0) return TRI_OK;
   TRI_TRY(find_reference(t, l));
   if (tri_source_shape(l->source)->V != tri_source_shape(policy)->V)
     TRI_FAIL(TRI_ECONFIG, "model.ref_path: the reference has a vocabulary of %d, the policy one of %d",

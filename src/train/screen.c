@@ -191,8 +191,7 @@ static bool draw_live(const tri_trainer *t, const char *what) {
   if (!isnan(t->screen.score)) tri_cell_number(t->screen.score, 6, score);
   if (!isnan(t->screen.rate)) tri_cell_count(t->screen.rate, 6, rate);
   snprintf(line, sizeof line, "step %s  %-8s  %s %s  %s tok/s  %s left", at, what,
-           t->algo->needs & TRI_NEEDS_ANSWERS ? "reward" : "loss", score, rate,
-           duration(left_s(t, t->progress.step), left));
+           tri_has_answers(t) ? "reward" : "loss", score, rate, duration(left_s(t, t->progress.step), left));
   return tri_live_draw(line);
 }
 
@@ -243,7 +242,7 @@ static const struct {
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
 static bool has_column(const tri_trainer *t, int i) {
-  if (!(rows[i].use & (t->algo->needs & TRI_NEEDS_ANSWERS ? RL : SFT))) return false;
+  if (!(rows[i].use & (tri_has_answers(t) ? RL : SFT))) return false;
   if (!rows[i].metric) return true;
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
   return t->cfg->eval.steps > 0 || strcmp(rows[i].metric, "eval_pass_at_1") != 0;
@@ -318,7 +317,7 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
   double gap = tri_metric_get(t->metrics, "sampler_gap_max_nats");
 
   if (!is_first(t)) return;
-  t->screen.score = tri_metric_get(t->metrics, t->algo->needs & TRI_NEEDS_ANSWERS ? "reward_mean" : "loss");
+  t->screen.score = tri_metric_get(t->metrics, tri_has_answers(t) ? "reward_mean" : "loss");
   t->screen.rate = tri_metric_get(t->metrics, "tokens_per_s");
   if (!t->screen.gap && tri_metric_has(t->metrics, "sampler_gap_max_nats") && gap != 0) {
     t->screen.gap = true; /* a new column, so a new header */

@@ -170,7 +170,7 @@ done:
 tri_status tri_state_save(tri_trainer *t, bool *saved) {
   listing    l = {0};
   float     *buf = NULL;
-  double     began_s = tri_now_s();
+  tri_span   span = tri_span_begin(&t->spans, "save", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
   tri_status st = make_listing(t, &l);
 
   if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
@@ -183,11 +183,11 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
   if (*saved) t->progress.saved_step = t->progress.step;
   t->progress.last_save_s = tri_now_s();
   if (*saved) {
-    tri_metric_add(t->metrics, "time_save_s", TRI_METRIC_MAX, t->progress.last_save_s - began_s);
     tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)t->progress.step,
-            t->run.folder, t->progress.last_save_s - began_s);
+            t->run.folder, tri_span_end(&t->spans, &span));
     return TRI_OK;
   }
+  tri_span_give_up(&t->spans, &span);
   if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
   t->progress.failed_saves++;
   if (tri_world_of(t)->rank == 0)

@@ -11,10 +11,11 @@
 #include "generate/sampler.h"
 #include "learner.h"
 #include "report/health.h"
-#include "report/metrics.h"
+#include "report/span.h"
 #include "report/timeline.h"
 #include "reward/answers.h"
 #include "run/run.h"
+#include "supply.h"
 
 /* How far the run is. The first four are carried over to a resumed one. */
 typedef struct tri_progress {
@@ -45,6 +46,14 @@ typedef struct tri_sampling {
   float            inv_temperature; /* of log-probabilities, in sampling and in the loss */
 } tri_sampling;
 
+/* What one step adds up over its micro-batches. */
+typedef struct tri_tally {
+  double   began_s; /* the step */
+  double   loss;
+  tri_mean metric[TRI_ALGO_METRICS];
+  int64_t  updates;
+} tri_tally;
+
 /* What screen.c keeps between rows. */
 typedef struct tri_screen {
   double  score, rate; /* of the step before, for the live line; NaN: none yet */
@@ -64,22 +73,26 @@ typedef struct tri_trainer {
   tri_step_plan     plan;
   tri_learner       learner[TRI_ROLE_COUNT];
   const tri_algo   *algo;
+  const tri_supply *supply;
   tri_sampling      sampling;
   tri_feed         *feed;
   tri_dataset      *data, *eval_data; /* NULL: the deck names none */
   tri_reward_set   *reward;           /* the same */
-  tri_rollout_store whole;     /* for a step's sequences, or an evaluation's, which comes between steps */
+  tri_rollout_store whole;     /* for a step's sequences, then for an evaluation's, never for both at once */
   tri_rollout_store mine;      /* for this rank's answers before the exchange */
   double           *token_sum; /* host; where log-probabilities of tokens are added up over ranks, or NULL */
   tri_carried       carried;   /* rank 0 has the bytes */
   tri_metrics      *metrics;
   tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
+  tri_spans         spans;
   tri_health        health;
   tri_halt         *halt;
   tri_screen        screen;
 } tri_trainer;
 
 static inline tri_comm *tri_world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
+/* Does this run learn from rewarded answers? Else from demonstrations. */
+static inline bool tri_has_answers(const tri_trainer *t) { return t->algo->needs & TRI_NEEDS_ANSWERS; }
 
 /* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */
 typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE } tri_train_end;
@@ -106,22 +119,30 @@ void                   tri_trainer_close(tri_trainer *t);
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
 
-/* collect.c. Collective over world. One step's sequences on every rank: generated and rewarded, replayed, or
- * SFT's. Where the run is told to stop while it generates: none, and tri_halt_decided says so. */
-TRI_CHECKED tri_status tri_collect(tri_trainer *t, int64_t step, tri_rollout *out);
-/* Whether rollout.save_every wants this step's rollout; the same on every rank. */
-bool tri_collect_due(const tri_trainer *t, int64_t step);
-/* Collective over world. Rank 0 writes the step's rollout. */
-TRI_CHECKED tri_status tri_collect_save(tri_trainer *t, int64_t step, const tri_rollout *r);
-/* Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the run is told
- * to stop meanwhile, nothing, and t->progress.eval_due says so. */
+/* trainer.c. Pure, the same n_micro on every rank. This rank's part of mini-batch m of the rollout. */
+TRI_CHECKED tri_status tri_trainer_split(const tri_trainer *t, const tri_rollout *r, int64_t m,
+                                         tri_split *out);
+/* Not collective. (*weight)[r->n_seq]: each sequence's share of the loss, from counts over its whole
+ * mini-batch, all ranks; by TRI_FREE. */
+TRI_CHECKED tri_status tri_trainer_weigh(const tri_trainer *t, const tri_rollout *r, double **weight);
+
+/* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the
+ * run is told to stop meanwhile, nothing, and t->progress.eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
-/* report.c. Not collective: numbers of the whole rollout, which every rank holds, into the metrics. */
-void tri_report_rollout(tri_trainer *t, const tri_rollout *r);
+struct tri_gap;
+/* report_step.c. Collective over world. Into the metrics: what the finished step learned, its rollout, time
+ * and memory. The rollout becomes a file where rollout.save_every wants it. */
+TRI_CHECKED tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
+                                       const struct tri_gap *gap);
 /* Not collective. Time since began_s, so many tokens, memory. mem_gpu_used_bytes is what the driver says: its
  * own context and other programs' memory are in it. */
 TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens);
+/* Collective over world. The step's metrics as its line and on the screen, with what warnings are due; again:
+ * what was missing from the line. On a full disk it waits, and the run goes on. */
+TRI_CHECKED tri_status tri_report_line(tri_trainer *t, int64_t step, bool again);
+/* Pure. */
+void tri_tally_add(tri_tally *sum, const tri_loss_out *out);
 
 /* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
  * false. */

@@ -8,9 +8,12 @@
 
 const char *const tri_train_devices[] = {"auto", "cpu", "cuda"};
 
-static bool is_rl(const tri_config *c) { return c->algo.row->needs & TRI_NEEDS_ANSWERS; }
-static bool wants_sampler(const tri_trainer *t) {
-  return (is_rl(t->cfg) && !t->cfg->rollout.replay) || t->cfg->eval.steps > 0;
+/* Answers are made in this run: to learn from, or in evaluations. */
+static bool wants_sampler(const tri_trainer *t) { return t->supply->generates || t->cfg->eval.steps > 0; }
+
+static const tri_supply *choose_supply(const tri_config *c) {
+  if (!(c->algo.row->needs & TRI_NEEDS_ANSWERS)) return &tri_supply_data;
+  return c->rollout.replay ? &tri_supply_replay : &tri_supply_generate;
 }
 
 /* ---- options ---- */
@@ -19,7 +22,7 @@ static void set_options(tri_trainer *t) {
   const tri_config *c = t->cfg;
 
   t->sampling.inv_temperature =
-      is_rl(c) && c->rollout.temperature > 0 ? 1.0f / (float)c->rollout.temperature : 1.0f;
+      tri_has_answers(t) && c->rollout.temperature > 0 ? 1.0f / (float)c->rollout.temperature : 1.0f;
   t->sampling.step = (tri_generate_opt){
       .rule = {(float)c->rollout.temperature, (float)c->rollout.top_p, (int)c->rollout.top_k, c->run.seed},
       .max_new = c->rollout.max_response_length,
@@ -50,7 +53,7 @@ static void plan_eval(tri_trainer *t) {
 static int64_t answers_here(const tri_trainer *t) {
   int64_t R = t->se->rt.world_size, n = 0;
 
-  if (is_rl(t->cfg) && !t->cfg->rollout.replay)
+  if (t->supply->generates)
     n = (t->cfg->rollout.rollout_batch_size + R - 1) / R * t->cfg->algo.num_generations;
   return at_least(n, (t->plan.eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
@@ -62,7 +65,7 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   tri_ledger       *ledger = t->se->ledger;
   int64_t           eval = t->plan.eval_at_once * c->eval.num_generations, most = l->learn,
           answer = l->prompt + c->rollout.max_response_length;
-  int64_t samples = at_least(c->rollout.replay ? 0 : t->plan.samples, eval), mine = answers_here(t);
+  int64_t samples = at_least(t->supply->comes_packed ? 0 : t->plan.samples, eval), mine = answers_here(t);
 
   if (t->eval_data) most = at_least(most, answer);
   if (samples > INT32_MAX / 2)
@@ -118,7 +121,7 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
     TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
              (long long)b->learn, (long long)l->learn);
   b->learn_rows = b->learn;
-  if (is_rl(c) && micro && !c->rollout.replay) b->learn_rows = micro * c->rollout.max_response_length;
+  if (t->supply->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;
   if (!wants_sampler(t)) return TRI_OK;
   TRI_TRY(plan_decode(t, l, &b->decode));
   TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* memory differs by node */
@@ -152,6 +155,12 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
   return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
 }
 
+static unsigned feed_wants(const tri_trainer *t) {
+  unsigned wants = tri_has_answers(t) ? TRI_FEED_OLD_LOGP | TRI_FEED_ADV : 0;
+
+  return t->learner[TRI_REFERENCE].source ? wants | TRI_FEED_REF_LOGP : wants;
+}
+
 /* Collective over world. All that holds planned memory. */
 static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
@@ -162,7 +171,8 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   TRI_TRY(plan_batches(t, l, &b));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].source) TRI_TRY(open_model(t, &t->learner[i], &b, l));
-  TRI_TRY(tri_feed_open(se->device, se->ledger, b.learn, b.learn_rows, &t->feed));
+  TRI_TRY(
+      tri_feed_open(se->device, se->ledger, &(tri_feed_opt){b.learn, b.learn_rows, feed_wants(t)}, &t->feed));
   TRI_TRY(plan_rollouts(t, l));
   if (!wants_sampler(t)) return TRI_OK;
   tri_sampler_opt so = {(int)b.decode, l->prompt, c->rollout.max_response_length, b.prefill, answers_here(t)};
@@ -189,7 +199,7 @@ static tri_status check_sampler(tri_trainer *t) {
   tri_status st;
 
   t->sampling.mode = t->cfg->run.sampler;
-  if (!is_rl(t->cfg) || t->sampling.mode != TRI_CONFIG_EXACT) return TRI_OK;
+  if (!tri_has_answers(t) || t->sampling.mode != TRI_CONFIG_EXACT) return TRI_OK;
   st = tri_agree(world, tri_model_check(t->learner[TRI_POLICY].model, t->se->stream));
   if (st != TRI_EDEVICE) return st;
   /* A device that failed is not one whose rows vary: it fails again here. */
@@ -212,7 +222,6 @@ static tri_status open_timeline(tri_trainer *t) {
 
   if (!opt.steps) return TRI_OK;
   snprintf(folder, sizeof folder, "%s/trace", t->cfg->run.output);
-  tri_metrics_trace(t->metrics, t->se->device);
   return tri_timeline_open(t->se->device, &opt, &t->timeline);
 }
 
@@ -232,6 +241,8 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
                      .se = se,
                      .progress = {.start_s = tri_now_s(), .last_save_s = tri_now_s(), .saved_step = -1},
                      .screen = {.score = NAN, .rate = NAN}};
+  t->algo = cfg->algo.row;
+  t->supply = choose_supply(cfg);
   memcpy(t->learner, tri_learner_roles, sizeof t->learner);
   TRI_TRY(tri_run_open(cfg, tri_world_of(t), faults, &t->run));
   set_options(t);
@@ -276,6 +287,8 @@ tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *
   return TRI_OK;
 }
 
+static void show_phase(void *trainer, const char *phase) { tri_screen_phase(trainer, phase); }
+
 tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
   tri_trainer *t = out;
 
@@ -284,8 +297,48 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load(t));
+  t->spans = (tri_spans){t->metrics, se->device, show_phase, t};
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
+}
+
+/* ---- who learns from what ---- */
+
+/* A replay's whole groups, where every rank gets as many; packed by tokens, where every rank gets one. */
+static int block_of(const tri_rollout *r, int n, int ranks, bool packed) {
+  int groups = n / r->group;
+
+  return groups >= ranks && (packed || groups % ranks == 0) ? r->group : 1;
+}
+
+tri_status tri_trainer_split(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
+  const tri_comm *world = tri_world_of(t);
+  int             n = (int)t->plan.batch.train_batch_size, micro = (int)t->plan.batch.micro_batch_size;
+  tri_split_opt   opt = {.begin = (int)m * n,
+                         .n = n,
+                         .together = 1,
+                         .block = t->supply->comes_packed ? block_of(r, n, world->size, !micro) : 0,
+                         .rank = world->rank,
+                         .size = world->size,
+                         .micro_batch_size = micro,
+                         .max_tokens = t->cfg->train.max_tokens_per_gpu};
+
+  return tri_split_make(r, &opt, out);
+}
+
+tri_status tri_trainer_weigh(const tri_trainer *t, const tri_rollout *r, double **weight) {
+  int64_t    n = t->plan.batch.train_batch_size, *answers = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(*weight, r->n_seq));
+  TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
+  for (int q = 0; q < r->n_seq; q++) answers[q] = r->start[q + 1] - tri_rollout_first_row(r, q);
+  for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
+    tri_loss_weights(t->cfg->algo.opt.loss_agg_mode, t->cfg->rollout.max_response_length, answers + q, (int)n,
+                     *weight + q);
+done:
+  TRI_FREE(answers);
+  return st;
 }
 
 void tri_trainer_close(tri_trainer *t) {

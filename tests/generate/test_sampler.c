@@ -42,7 +42,7 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_pl
   opt.rollout = true;
   opt.plan = plan;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, TOKENS, TOKENS, &b->feed));
+  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0}, &b->feed));
   OK(tri_sampler_open(b->se.device, b->se.ledger, b->m, dtype, &so, &b->s));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
@@ -141,11 +141,12 @@ static void greedy_is_transformers(void **state) {
  * at a time. */
 static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int most) {
   for (int q = 0; q < r->n_seq;) {
-    int           seq[TOKENS], n = 0;
-    int64_t       tokens = 0;
-    tri_batch     batch;
-    tri_rows_out  given;
-    tri_feed_rows rows;
+    int          seq[TOKENS], n = 0;
+    int64_t      tokens = 0;
+    tri_batch    batch;
+    tri_rows_out given;
+    tri_loss_in  in;
+    tri_loss_out out;
     while (q < r->n_seq && n < most && tokens + r->start[q + 1] - r->start[q] <= TOKENS) {
       tokens += r->start[q + 1] - r->start[q];
       seq[n++] = q++;
@@ -153,11 +154,11 @@ static void expect_no_gap(bench *b, const tri_rollout *r, float temperature, int
     OK(tri_batch_load(b->feed, r, seq, n, b->se.stream, &batch));
     OK(tri_model_forward(b->m, &batch, n % 2 != 0, temperature > 0 ? 1.0f / temperature : 1.0f, &given,
                          b->se.stream));
-    OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
-    for (int64_t k = 0; k < rows.n; k++)
-      CHECK(!memcmp(&rows.logp[k], &r->old_logp[rows.origin[k]], sizeof(float)),
+    OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+    for (int64_t k = 0; k < in.n; k++)
+      CHECK(!memcmp(&in.logp[k], &r->old_logp[in.origin[k]], sizeof(float)),
             "%s: sampler %.9g, trainer %.9g in a batch of %d sequences", b->g.folder,
-            (double)r->old_logp[rows.origin[k]], (double)rows.logp[k], n);
+            (double)r->old_logp[in.origin[k]], (double)in.logp[k], n);
   }
 }
 

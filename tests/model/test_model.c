@@ -47,7 +47,7 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, bool recompu
   opt = model_options(&b->g, &b->se, dtype, TOKENS);
   opt.recompute = recompute;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, TOKENS, TOKENS, &b->feed));
+  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0}, &b->feed));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   fill_model(b->m, &b->g, b->se.stream);
@@ -111,25 +111,26 @@ static void logits(void **state) {
 
 /* One pass over sequences seq[0..n) with the golden dlogp and dent, whose rows start at *at. */
 static void pass(bench *b, const int *seq, int n, bool last, double most, int64_t *at) {
-  float        *logp_want = golden_get(&b->g, "logp"), *ent_want = golden_get(&b->g, "ent");
-  float        *dlogp_want = golden_get(&b->g, "dlogp"), *dent_want = golden_get(&b->g, "dent");
-  tri_batch     batch;
-  tri_rows_out  given, d;
-  tri_feed_rows rows;
+  float       *logp_want = golden_get(&b->g, "logp"), *ent_want = golden_get(&b->g, "ent");
+  float       *dlogp_want = golden_get(&b->g, "dlogp"), *dent_want = golden_get(&b->g, "dent");
+  tri_batch    batch;
+  tri_rows_out given, d;
+  tri_loss_in  in;
+  tri_loss_out out;
 
   OK(tri_batch_load(b->feed, &b->r, seq, n, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, INV_TEMPERATURE, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
-  if (rows.n) {
-    CHECK(distance(rows.logp, logp_want + *at, rows.n) <= most, "logp is %.3g away",
-          distance(rows.logp, logp_want + *at, rows.n));
-    CHECK(distance(rows.ent, ent_want + *at, rows.n) <= most, "entropy is %.3g away",
-          distance(rows.ent, ent_want + *at, rows.n));
-    memcpy(rows.dlogp, dlogp_want + *at, (size_t)rows.n * 4);
-    memcpy(rows.dent, dent_want + *at, (size_t)rows.n * 4);
+  OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+  if (in.n) {
+    CHECK(distance(in.logp, logp_want + *at, in.n) <= most, "logp is %.3g away",
+          distance(in.logp, logp_want + *at, in.n));
+    CHECK(distance(in.ent, ent_want + *at, in.n) <= most, "entropy is %.3g away",
+          distance(in.ent, ent_want + *at, in.n));
+    memcpy(out.dlogp, dlogp_want + *at, (size_t)in.n * 4);
+    memcpy(out.dent, dent_want + *at, (size_t)in.n * 4);
   }
-  *at += rows.n;
-  OK(tri_batch_send(b->feed, b->se.stream, &d));
+  *at += in.n;
+  OK(tri_batch_send(b->feed, &out, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, INV_TEMPERATURE, last, b->se.stream));
   free(logp_want);
   free(ent_want);
@@ -192,23 +193,24 @@ static void gradients(void **state) {
 
 /* Loss of step t: mean negative log-probability, and its backward. */
 static double learn(bench *b, int t) {
-  const int     all[] = {0, 1};
-  int64_t       n_tok = golden_count(&b->g, "steps.tokens") / golden_count(&b->g, "steps.losses");
-  tri_rollout   r = sequences(&b->g, "steps.tokens", "steps.lengths", t * n_tok);
-  tri_batch     batch;
-  tri_rows_out  given, d;
-  tri_feed_rows rows;
-  double        loss = 0;
+  const int    all[] = {0, 1};
+  int64_t      n_tok = golden_count(&b->g, "steps.tokens") / golden_count(&b->g, "steps.losses");
+  tri_rollout  r = sequences(&b->g, "steps.tokens", "steps.lengths", t * n_tok);
+  tri_batch    batch;
+  tri_rows_out given, d;
+  tri_loss_in  in;
+  tri_loss_out out;
+  double       loss = 0;
 
   OK(tri_batch_load(b->feed, &r, all, r.n_seq, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, 1.0f, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
-  for (int64_t k = 0; k < rows.n; k++) {
-    loss -= (double)rows.logp[k] / (double)rows.n;
-    rows.dlogp[k] = -1.0f / (float)rows.n;
-    rows.dent[k] = 0;
+  OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+  for (int64_t k = 0; k < in.n; k++) {
+    loss -= (double)in.logp[k] / (double)in.n;
+    out.dlogp[k] = -1.0f / (float)in.n;
+    out.dent[k] = 0;
   }
-  OK(tri_batch_send(b->feed, b->se.stream, &d));
+  OK(tri_batch_send(b->feed, &out, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, 1.0f, true, b->se.stream));
   tri_rollout_free(&r);
   return loss;

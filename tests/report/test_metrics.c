@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "ranks_case.h"
 
-#include "report/metrics.h"
+#include "report/span.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -111,20 +111,30 @@ static void test_different_names(void **state) {
   tri_metrics_close(&m);
 }
 
+static void show(void *ctx, const char *name) {
+  CHECK(!strcmp(name, "step"));
+  ++*(int *)ctx;
+}
+
 static void test_spans(void **state) {
   double       begin, total, got;
+  int          shown = 0;
   tri_metrics *m;
 
   (void)state;
   CHECK(tri_metrics_open(NULL, -1, world->rank, &m) == TRI_OK);
+  const tri_spans spans = {m, cpu, show, &shown};
   begin = tri_now_s();
   for (int i = 0; i < 3; i++) { /* nested, and entered three times */
-    tri_metric_begin(m, "step");
-    tri_metric_begin(m, "learn");
+    tri_span step = tri_span_begin(&spans, "step", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
+    tri_span learn = tri_span_begin(&spans, "learn", TRI_SPAN_TIMED),
+             update = tri_span_begin(&spans, "update", 0);
     for (double from = tri_now_s(); tri_now_s() < from + 1e-4;) continue;
-    tri_metric_end(m, "learn");
-    tri_metric_end(m, "step");
+    CHECK(tri_span_end(&spans, &update) >= 1e-4 && tri_span_end(&spans, &learn) >= 1e-4);
+    tri_span_end(&spans, &step);
+    CHECK(shown == i + 1); /* "step" alone */
   }
+  CHECK(!tri_metric_has(m, "time_update_s"));
   total = tri_now_s() - begin;
   got = tri_metric_get(m, "time_learn_s");
   CHECK(got >= 3e-4 && got <= tri_metric_get(m, "time_step_s") && tri_metric_get(m, "time_step_s") <= total);
@@ -294,9 +304,12 @@ static void test_put_off(void **state) {
   CHECK(tri_metrics_open(path, -1, 0, &m) == TRI_OK);
   CHECK(tri_metrics_is_new(m) && !tri_metrics_is_due(m));
   tri_metric_add(m, "loss", TRI_METRIC_RANK0, 2);
-  tri_metric_begin(m, "eval");
-  tri_metric_end(m, "eval");
-  tri_metric_forget(m, "eval");
+  const tri_spans spans = {m, cpu, NULL, NULL};
+  for (int i = 0; i < 2; i++) { /* the second part is given up, and with it the first */
+    tri_span eval = tri_span_begin(&spans, "eval", TRI_SPAN_TIMED);
+    if (i == 0) tri_span_end(&spans, &eval);
+    if (i == 1) tri_span_give_up(&spans, &eval);
+  }
   CHECK(tri_metrics_put_off(m, 3) == TRI_OK);
   tri_metrics_close(&m);
   check_file("{\"step\": 3, \"loss\": 2, \"eval\": \"due\"}\n");

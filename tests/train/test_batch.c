@@ -38,7 +38,12 @@ static tri_rollout make_rollout(uint64_t seed, int n) {
     r.start[q + 1] = r.start[q] + len;
     r.prompt_len[q] = (int32_t)number(seed, 1000 + (uint64_t)q, (uint32_t)len + 1);
   }
-  for (int64_t i = 0; i < tokens; i++) r.token[i] = (int32_t)(1000 + i);
+  for (int64_t i = 0; i < tokens; i++) {
+    r.token[i] = (int32_t)(1000 + i);
+    r.old_logp[i] = (float)-i;
+    r.ref_logp[i] = (float)(-2 * i);
+    r.adv[i] = (float)(3 * i);
+  }
   return r;
 }
 
@@ -46,12 +51,12 @@ static int64_t length(const tri_rollout *r, int q) { return r->start[q + 1] - r-
 
 /* One split over all ranks: every sequence exactly once, the same n_micro, limits kept. */
 static void check_way(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens,
-                      bool in_blocks) {
+                      int together, int block) {
   int seen[MOST] = {0}, n_micro = -1, next = begin;
 
   for (int rank = 0; rank < size; rank++) {
     tri_split s;
-    ok(tri_split_make(r, &(tri_split_opt){begin, n, rank, size, micro, most_tokens, in_blocks}, &s));
+    ok(tri_split_make(r, &(tri_split_opt){begin, n, together, block, rank, size, micro, most_tokens}, &s));
     if (n_micro < 0) n_micro = s.n_micro;
     assert_int_equal(s.n_micro, n_micro);
     assert_int_equal(s.first[0], 0);
@@ -60,15 +65,20 @@ static void check_way(const tri_rollout *r, int begin, int n, int size, int micr
       for (int k = s.first[i]; k < s.first[i + 1]; k++) {
         assert_true(s.seq[k] >= begin && s.seq[k] < begin + n);
         seen[s.seq[k] - begin]++;
-        if (in_blocks) assert_int_equal(s.seq[k], next++); /* over all ranks, in order */
+        if (block) assert_int_equal(s.seq[k], next++); /* over all ranks, in order */
         tokens += length(r, s.seq[k]);
       }
       assert_true(s.first[i] <= s.first[i + 1]);
+      for (int k = s.first[i]; k < s.first[i + 1]; k++) /* what belongs together is here, side by side */
+        assert_int_equal((s.seq[k] - begin) % together, (k - s.first[i]) % together);
+      assert_int_equal((s.first[i + 1] - s.first[i]) % together, 0);
       if (micro > 0) assert_true(s.first[i + 1] - s.first[i] <= micro);
       if (micro <= 0) assert_true(tokens <= most_tokens);
     }
-    if (n % size == 0) assert_int_equal(s.first[s.n_micro], n / size);
-    if (micro > 0 && n % (size * micro) == 0) assert_int_equal(s.n_micro, n / size / micro);
+    if (n % (size * (block > together ? block : together)) == 0)
+      assert_int_equal(s.first[s.n_micro], n / size);
+    if (block > 1 && n % block == 0) assert_int_equal(s.first[s.n_micro] % block, 0);
+    if (micro > 0 && n % (size * micro) == 0 && block <= 1) assert_int_equal(s.n_micro, n / size / micro);
     tri_split_free(&s);
     assert_null(s.seq);
   }
@@ -76,8 +86,14 @@ static void check_way(const tri_rollout *r, int begin, int n, int size, int micr
 }
 
 static void check_split(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens) {
-  check_way(r, begin, n, size, micro, most_tokens, false);
-  check_way(r, begin, n, size, micro, most_tokens, true);
+  check_way(r, begin, n, size, micro, most_tokens, 1, 0);
+  check_way(r, begin, n, size, micro, most_tokens, 1, 1);
+  check_way(r, begin, n, size, micro, most_tokens, 1, 4);
+  for (int together = 2; together <= 3; together++)
+    if (n % together == 0 && micro % together == 0 && (micro || most_tokens >= 20 * together)) {
+      check_way(r, begin, n, size, micro, most_tokens, together, 0);
+      check_way(r, begin, n, size, micro, most_tokens, together, 2 * together);
+    }
 }
 
 static void every_sequence_once(void **state) {
@@ -109,7 +125,7 @@ static void ranks_are_even(void **state) {
       for (int rank = 0; rank < size; rank++) {
         tri_split s;
         int64_t   tokens = 0;
-        ok(tri_split_make(&r, &(tri_split_opt){0, 48, rank, size, 4, 0, false}, &s));
+        ok(tri_split_make(&r, &(tri_split_opt){0, 48, 1, 0, rank, size, 4, 0}, &s));
         for (int k = 0; k < s.first[s.n_micro]; k++) tokens += length(&r, s.seq[k]);
         if (tokens > most) most = tokens;
         if (tokens < least) least = tokens;
@@ -130,8 +146,11 @@ static void a_sequence_over_the_budget_is_refused(void **state) {
   r.start[1] = 3;
   r.start[2] = 12;
   tri_error_clear();
-  assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 0, 2, 0, 8, false}, &s), TRI_EINPUT);
+  assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 1, 0, 0, 2, 0, 8}, &s), TRI_EINPUT);
   assert_non_null(strstr(tri_error_message(), "9 tokens"));
+  tri_error_clear();
+  assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 2, 0, 0, 2, 0, 11}, &s), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), "12 tokens"));
   assert_null(s.seq);
   tri_error_clear();
   tri_rollout_free(&r);
@@ -145,11 +164,11 @@ typedef struct bench {
   float      *value; /* device [MOST * 20] */
 } bench;
 
-static void open_bench(bench *b, int64_t tokens, int64_t rows) {
+static void open_bench(bench *b, int64_t tokens, int64_t rows, unsigned wants) {
   ok(tri_device_open(test_device(), 0, 1, &b->d));
   ok(b->d->ops->stream_open(b->d, "test", &b->s));
   ok(tri_ledger_open(&b->l));
-  ok(tri_feed_open(b->d, b->l, tokens, rows, &b->f));
+  ok(tri_feed_open(b->d, b->l, &(tri_feed_opt){tokens, rows, wants}, &b->f));
   ok(tri_ledger_add(b->l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "results", MOST * 20 * sizeof *b->value,
                     (void **)&b->value));
   ok(tri_ledger_take(b->l, b->d));
@@ -172,49 +191,67 @@ static int32_t at(bench *b, const tri_tensor *t, int64_t i) {
 
 /* The packed batch of sequences seq[0..n): tokens and positions in order; each answer token predicted by the
  * row before. */
-static void check_load(bench *b, const tri_rollout *r, const int *seq, int n) {
-  tri_batch     batch;
-  tri_rows_out  given = {0}, d;
-  tri_feed_rows rows;
-  int64_t       row = 0, k = 0;
-  float         value[MOST * 20];
+static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, unsigned wants) {
+  tri_batch    batch;
+  tri_rows_out given = {0}, d;
+  double       weight[MOST];
+  tri_loss_in  in;
+  tri_loss_out out;
+  int64_t      row = 0, k = 0;
+  float        value[MOST * 20];
+  bool         scalar = wants & TRI_FEED_VALUE;
 
+  for (int q = 0; q < MOST; q++) weight[q] = 0.5 * q;
   ok(tri_batch_load(b->f, r, seq, n, b->s, &batch));
   assert_int_equal(batch.cu.dim[0], n + 1);
   for (int i = 0; i < MOST * 20; i++) value[i] = (float)i;
   device_copy(b->s, b->value, value, sizeof value);
   given.logp = tri_view1(b->value, TRI_F32, batch.row.dim[0]);
   given.ent = tri_view1(b->value + 1, TRI_F32, batch.row.dim[0]);
-  ok(tri_batch_fetch(b->f, &given, b->s, &rows));
-  assert_int_equal(rows.n_seq, n);
+  if (scalar) given.value = tri_view1(b->value + 2, TRI_F32, batch.row.dim[0]);
+  ok(tri_batch_fetch(b->f, &given, weight, b->s, &in, &out));
+  assert_true(!in.value == !scalar && !out.dvalue == !scalar);
+  assert_true(!in.old_logp == !(wants & TRI_FEED_OLD_LOGP) && !in.ref_logp == !(wants & TRI_FEED_REF_LOGP));
+  assert_int_equal(in.n_seq, n);
   for (int q = 0; q < n; q++) {
     int64_t begin = r->start[seq[q]], first = r->prompt_len[seq[q]] > 1 ? r->prompt_len[seq[q]] : 1;
     assert_int_equal(at(b, &batch.cu, q), row);
-    assert_int_equal(rows.start[q], k);
+    assert_int_equal(in.start[q], k);
+    assert_true(in.weight[q] == 0.5 * seq[q]);
     for (int64_t i = 0; i < length(r, seq[q]); i++, row++) {
       assert_int_equal(at(b, &batch.token, row), r->token[begin + i]);
       assert_int_equal(at(b, &batch.pos, row), i);
       if (i < first) continue;
       assert_int_equal(at(b, &batch.row, k), row - 1);
       assert_int_equal(at(b, &batch.target, k), r->token[begin + i]);
-      assert_int_equal(rows.origin[k], begin + i);
-      assert_true(rows.logp[k] == (float)k && rows.ent[k] == (float)(k + 1));
-      rows.dlogp[k] = (float)(3 * k);
-      rows.dent[k] = (float)(5 * k);
+      assert_int_equal(in.origin[k], begin + i);
+      assert_true(in.logp[k] == (float)k && in.ent[k] == (float)(k + 1));
+      out.dlogp[k] = (float)(3 * k);
+      out.dent[k] = (float)(5 * k);
+      if (scalar) assert_true(in.value[k] == (float)(k + 2));
+      if (scalar) out.dvalue[k] = (float)(7 * k);
+      if (in.old_logp) assert_true(in.old_logp[k] == r->old_logp[begin + i]);
+      if (in.ref_logp) assert_true(in.ref_logp[k] == r->ref_logp[begin + i]);
+      if (in.adv) assert_true(in.adv[k] == r->adv[begin + i]);
       k++;
     }
   }
   assert_int_equal(at(b, &batch.cu, n), row);
   assert_int_equal(batch.token.dim[0], row);
   assert_int_equal(batch.row.dim[0], k);
-  assert_true(rows.n == k && rows.start[n] == k);
-  ok(tri_batch_send(b->f, b->s, &d));
+  assert_true(in.n == k && in.start[n] == k);
+  ok(tri_batch_send(b->f, &out, b->s, &d));
   assert_true(d.logp.dim[0] == k && d.ent.dim[0] == k);
   float *sent = device_get(b->s, d.logp.data, (size_t)k * 4),
         *sent_ent = device_get(b->s, d.ent.data, (size_t)k * 4);
   for (int64_t i = 0; i < k; i++) assert_true(sent[i] == (float)(3 * i) && sent_ent[i] == (float)(5 * i));
   free(sent);
   free(sent_ent);
+  assert_true(scalar || !d.value.data);
+  if (!scalar) return;
+  float *sent_value = device_get(b->s, d.value.data, (size_t)k * 4);
+  for (int64_t i = 0; i < k; i++) assert_true(sent_value[i] == (float)(7 * i));
+  free(sent_value);
 }
 
 static void batches_hold_what_was_asked(void **state) {
@@ -224,9 +261,10 @@ static void batches_hold_what_was_asked(void **state) {
   for (uint64_t seed = 20; seed < 24; seed++) {
     tri_rollout r = make_rollout(seed, MOST);
     bench       b;
-    open_bench(&b, 100, 100);
+    unsigned    wants = number(seed, 7, 16);
+    open_bench(&b, 100, 100, wants);
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
-      for (int n = 0; n <= 5; n++) check_load(&b, &r, sets[i], n);
+      for (int n = 0; n <= 5; n++) check_load(&b, &r, sets[i], n, wants);
     close_bench(&b);
     tri_rollout_free(&r);
   }

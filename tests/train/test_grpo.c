@@ -88,7 +88,9 @@ static void open_bench(bench *b) {
   opt = model_options(&b->g, &b->se, TRI_F32, TOKENS);
   opt.plan = (tri_shard_plan){TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE};
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, TOKENS, TOKENS, &b->feed));
+  OK(tri_feed_open(b->se.device, b->se.ledger,
+                   &(tri_feed_opt){TOKENS, TOKENS, TRI_FEED_OLD_LOGP | TRI_FEED_REF_LOGP | TRI_FEED_ADV},
+                   &b->feed));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   fill_model(b->m, &b->g, b->se.stream);
@@ -107,32 +109,18 @@ static void close_bench(bench *b) {
  * part. */
 static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const double *weight, int first,
                     int n) {
-  int           seq[] = {0, 1, 2, 3, 4, 5};
-  tri_batch     batch;
-  tri_rows_out  given, d;
-  tri_feed_rows rows;
-  float         old[TOKENS], ref[TOKENS], adv[TOKENS];
+  int          seq[] = {0, 1, 2, 3, 4, 5};
+  tri_batch    batch;
+  tri_rows_out given, d;
+  tri_loss_in  in;
+  tri_loss_out out;
 
   OK(tri_batch_load(b->feed, &b->r, seq + first, n, b->se.stream, &batch));
   OK(tri_model_forward(b->m, &batch, true, 1.0f / TEMPERATURE, &given, b->se.stream));
-  OK(tri_batch_fetch(b->feed, &given, b->se.stream, &rows));
-  for (int64_t k = 0; k < rows.n; k++) {
-    old[k] = b->r.old_logp[rows.origin[k]];
-    ref[k] = b->r.ref_logp[rows.origin[k]];
-    adv[k] = b->r.adv[rows.origin[k]];
-  }
-  tri_loss_in  in = {.n = rows.n,
-                     .n_seq = rows.n_seq,
-                     .start = rows.start,
-                     .logp = rows.logp,
-                     .ent = rows.ent,
-                     .old_logp = old,
-                     .ref_logp = c->kl_coef > 0 ? ref : NULL,
-                     .adv = adv,
-                     .weight = weight + first};
-  tri_loss_out out = {.dlogp = rows.dlogp, .dent = rows.dent};
+  OK(tri_batch_fetch(b->feed, &given, weight, b->se.stream, &in, &out));
+  if (c->kl_coef == 0) in.ref_logp = NULL;
   OK(tri_algo_grpo.loss(o, &in, &out));
-  OK(tri_batch_send(b->feed, b->se.stream, &d));
+  OK(tri_batch_send(b->feed, &out, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, 1.0f / TEMPERATURE, first + n == b->r.n_seq, b->se.stream));
   return out.loss;
 }

@@ -1,0 +1,37 @@
+/* span.h - a piece of a step, in one call: its time in the metrics, its name on the screen, its place in the
+ * trace. */
+#ifndef TRI_SPAN_H
+#define TRI_SPAN_H
+
+#include "device/device.h"
+#include "metrics.h"
+
+/* Every span is a phase of the trace; TIMED: the metric time_<name>_s too; SHOWN: what a person is told is
+ * under way. */
+enum { TRI_SPAN_TIMED = 1, TRI_SPAN_SHOWN = 2 };
+
+/* Where spans are written; all borrowed. */
+typedef struct tri_spans {
+  tri_metrics      *metrics;
+  const tri_device *device;                  /* whose trace; it may have none */
+  void (*show)(void *ctx, const char *name); /* NULL: to nobody */
+  void *ctx;
+} tri_spans;
+
+typedef struct tri_span {
+  const char *name; /* a literal */
+  unsigned    how;  /* TRI_SPAN_* */
+  double      begun_s;
+  int         traced; /* the trace's number of it */
+} tri_span;
+
+/* Not collective, all that follow, but every rank ends the same timed ones in the same order. Spans lie
+ * inside one another; those of one name in a step are added up. */
+tri_span tri_span_begin(const tri_spans *s, const char *name, unsigned how);
+/* Returns the seconds it took. */
+double tri_span_end(const tri_spans *s, const tri_span *span);
+/* Ends one whose work came to nothing: time_<name>_s is left out, also what was added to it before, and must
+ * be the newest metric if it is there. */
+void tri_span_give_up(const tri_spans *s, const tri_span *span);
+
+#endif

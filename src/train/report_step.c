@@ -1,0 +1,190 @@
+/* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; its rollout as a
+ * file; its line. */
+#include "gap.h"
+#include "io/data/rollout_file.h"
+#include "train.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+void tri_tally_add(tri_tally *sum, const tri_loss_out *out) {
+  sum->loss += out->loss;
+  for (int k = 0; k < TRI_ALGO_METRICS; k++) {
+    sum->metric[k].sum += out->metric[k].sum;
+    sum->metric[k].of += out->metric[k].of;
+  }
+}
+
+/* ---- metrics ---- */
+
+static void add(tri_trainer *t, const char *name, double value) {
+  tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
+}
+
+/* Collective over world. Sums of all ranks, in rank order. */
+static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tri_gap *gap) {
+  const tri_learner *policy = &t->learner[TRI_POLICY];
+  struct {
+    double   loss;
+    tri_mean metric[TRI_ALGO_METRICS];
+  } all = {.loss = sum->loss};
+
+  memcpy(all.metric, sum->metric, sizeof all.metric);
+  TRI_TRY(tri_host_sum(tri_world_of(t), &all.loss, sizeof all / sizeof(double)));
+  add(t, "loss", all.loss / (double)sum->updates);
+  add(t, "grad_norm", policy->grad_norm);
+  add(t, "learning_rate", policy->learning_rate);
+  for (int k = 0; t->algo->metric[k]; k++)
+    if (all.metric[k].of > 0) add(t, t->algo->metric[k], all.metric[k].sum / all.metric[k].of);
+  if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
+  add(t, "skipped_steps", (double)policy->skipped);
+  add(t, "failed_saves", (double)t->progress.failed_saves);
+  return TRI_OK;
+}
+
+/* With several rewards, what each gave by itself: reward_<name>_mean. */
+static void report_parts(tri_trainer *t, const tri_rollout *r) {
+  for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
+    char   name[96];
+    double mean = 0;
+    for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i];
+    snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));
+    add(t, name, mean / r->n_seq);
+  }
+}
+
+/* Of answers: what they earned, how long they are. */
+static void report_answers(tri_trainer *t, const tri_rollout *r) {
+  double mean = 0, square = 0, length = 0;
+
+  for (int q = 0; q < r->n_seq; q++) {
+    mean += (double)r->reward[q];
+    length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+  }
+  mean /= r->n_seq;
+  for (int q = 0; q < r->n_seq; q++) square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
+  add(t, "reward_mean", mean);
+  add(t, "reward_std", r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
+  add(t, "zero_variance_ratio", tri_health_zero_variance(r));
+  report_parts(t, r);
+  add(t, "reward_failures", tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0));
+  add(t, "response_length_mean_tokens", length / r->n_seq);
+  add(t, "truncated_ratio", tri_health_truncated(r));
+}
+
+static int64_t tokens_of(const tri_rollout *r) {
+  int64_t tokens = 0;
+
+  for (int q = 0; q < r->n_seq; q++) tokens += r->start[q + 1] - tri_rollout_first_row(r, q);
+  return tokens;
+}
+
+tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) {
+  tri_ledger_sum mem = tri_ledger_total(t->se->ledger);
+  tri_device    *d = t->se->device;
+  size_t         bytes_free, bytes_total;
+  double         spent_s = tri_now_s() - began_s;
+
+  add(t, "time_unix_s", tri_unix_s());
+  tri_metric_add(t->metrics, "time_step_s", TRI_METRIC_MAX, spent_s);
+  add(t, "tokens_per_s", (double)tokens / spent_s);
+  tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);
+  tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);
+  tri_metric_add(t->metrics, "mem_state_bytes", TRI_METRIC_MAX, (double)mem.state);
+  if (!tri_device_is_gpu(d)) return TRI_OK;
+  TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
+  tri_metric_add(t->metrics, "mem_gpu_planned_bytes", TRI_METRIC_MAX, (double)mem.device);
+  tri_metric_add(t->metrics, "mem_gpu_used_bytes", TRI_METRIC_MAX, (double)(bytes_total - bytes_free));
+  return TRI_OK;
+}
+
+/* ---- the rollout as a file ---- */
+
+/* Rank 0. Prompts and answers as text beside the tokens, where there is a tokenizer. */
+static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout *r, tri_rollout_text *text,
+                                tri_text *buf, int64_t *at) {
+  const tri_tokenizer *tok = tri_source_tokenizer(t->learner[TRI_POLICY].source);
+  const char          *name[TRI_REWARDS_MAX];
+  char                 folder[TRI_CKPT_PATH_BYTES + 16];
+
+  for (int i = 0; i < r->n_reward; i++) name[i] = t->reward ? tri_reward_set_name(t->reward, i) : "";
+  for (int q = 0; tok && q < r->n_seq; q++) {
+    const int32_t *token = r->token + r->start[q];
+    int64_t        n = r->start[q + 1] - r->start[q];
+    at[2 * q] = (int64_t)buf->len;
+    TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[q], false, buf));
+    at[2 * q + 1] = (int64_t)buf->len;
+    TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[q], n - r->prompt_len[q], true, buf));
+    at[2 * q + 2] = (int64_t)buf->len;
+  }
+  for (int q = 0; tok && q < r->n_seq; q++)
+    text[q] =
+        (tri_rollout_text){buf->data + at[2 * q], buf->data + at[2 * q + 1],
+                           (size_t)(at[2 * q + 1] - at[2 * q]), (size_t)(at[2 * q + 2] - at[2 * q + 1])};
+  snprintf(folder, sizeof folder, "%s/rollouts", t->cfg->run.output);
+  return tri_rollout_file_write(folder, step, r, name, tok && buf->data ? text : NULL);
+}
+
+static bool is_file_due(const tri_trainer *t, int64_t step) {
+  int64_t every = t->cfg->rollout.save_every;
+
+  return tri_has_answers(t) && every > 0 && step % every == 0;
+}
+
+/* Collective over world. Rank 0 writes. */
+static tri_status save_rollout(tri_trainer *t, int64_t step, const tri_rollout *r) {
+  tri_rollout_text *text = NULL;
+  int64_t          *at = NULL;
+  tri_text          buf = {0};
+  tri_status        st = TRI_OK;
+
+  if (tri_world_of(t)->rank == 0) {
+    st = TRI_ALLOC(text, r->n_seq);
+    if (st == TRI_OK) st = TRI_ALLOC(at, 2 * (int64_t)r->n_seq + 1);
+    if (st == TRI_OK) st = write_rollout(t, step, r, text, &buf, at);
+  }
+  TRI_FREE(text);
+  TRI_FREE(at);
+  tri_text_free(&buf);
+  st = tri_agree(tri_world_of(t), st);
+  if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "step %lld: the rollout is not saved: %s; the run goes on", (long long)step,
+            tri_error_message());
+  tri_error_clear();
+  return TRI_OK;
+}
+
+/* ---- a step ---- */
+
+tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum, const tri_gap *gap) {
+  int64_t step = t->progress.step, tokens = tokens_of(r);
+
+  TRI_TRY(report_learning(t, sum, gap));
+  t->progress.tokens += tokens;
+  add(t, "tokens", (double)tokens);
+  if (tri_has_answers(t)) report_answers(t, r);
+  tri_health_observe(&t->health, tri_has_answers(t) ? r : NULL, t->learner[TRI_POLICY].grad_norm);
+  TRI_TRY(tri_report_resources(t, sum->began_s, tokens));
+  if (!is_file_due(t, step)) return TRI_OK;
+  TRI_TRY(tri_share_old(t, r));
+  return save_rollout(t, step, r);
+}
+
+tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
+  tri_status st;
+
+  TRI_TRY(tri_metrics_reduce(t->metrics, tri_world_of(t)));
+  tri_screen_step(t, step);
+  tri_health_warn(&t->health, step, tri_world_of(t)->rank == 0);
+  st = tri_agree(tri_world_of(t), again                  ? tri_metrics_complete(t->metrics)
+                                  : t->progress.eval_due ? tri_metrics_put_off(t->metrics, step)
+                                                         : tri_metrics_write(t->metrics, step));
+  if (st != TRI_EFILE) return st;
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "step %lld: its metrics wait: %s; the run goes on", (long long)step,
+            tri_error_message());
+  tri_error_clear();
+  return TRI_OK;
+}

@@ -1,0 +1,37 @@
+/* supply.h - where a step's sequences come from. */
+#ifndef TRI_SUPPLY_H
+#define TRI_SUPPLY_H
+
+#include "generate/sampler.h"
+#include "io/data/dataset.h"
+#include "rollout/rollout.h"
+
+struct tri_trainer;
+
+typedef struct tri_supply {
+  const char *name;
+  bool        generates;    /* wants the sampler, and planned memory for answers */
+  bool        comes_packed; /* in memory of its own, of any size; ranks learn from whole groups of it */
+  /* Collective over world. Sequences of step `step` on every rank, alike; *out is zeroed before. Where the
+   * run is told to stop meanwhile: none, and tri_halt_decided says so. */
+  tri_status (*next)(struct tri_trainer *t, int64_t step, tri_rollout *out);
+} tri_supply;
+
+extern const tri_supply tri_supply_data;     /* supply_data.c: demonstrations, the next ones of data.train */
+extern const tri_supply tri_supply_replay;   /* supply_replay.c: written rollouts */
+extern const tri_supply tri_supply_generate; /* supply_generate.c: answers to the next prompts, rewarded */
+
+/* Prompts that all ranks answer together. */
+typedef struct tri_ask {
+  tri_dataset            *data;
+  bool                    shuffle;  /* positions are of the shuffled passes, else of the file */
+  int64_t                 begin, n; /* positions */
+  const tri_generate_opt *how;
+  const char             *phase;       /* what the time is spent on: "rollout" */
+  int64_t                 before, all; /* answers of the whole piece of work: already made; in the end */
+} tri_ask;
+/* supply_generate.c. Collective over world. Answers, rewarded, on every rank, in t->whole. Where the run is
+ * told to stop meanwhile: none. *out is zeroed before, and to be cleared. */
+TRI_CHECKED tri_status tri_supply_ask(struct tri_trainer *t, const tri_ask *ask, tri_rollout *out);
+
+#endif

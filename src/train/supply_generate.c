@@ -1,0 +1,114 @@
+/* supply_generate.c - a step's sequences made by the policy: prompts answered by all ranks, and rewarded. */
+#include "supply.h"
+
+#include "train.h"
+
+/* The prompts of positions rank, rank + size, ... of those asked: what this rank answers. */
+typedef struct share {
+  tri_prompt         *prompt;
+  const tri_example **example;
+  int                 n;
+} share;
+
+static void free_share(share *s) {
+  TRI_FREE(s->prompt);
+  TRI_FREE(s->example);
+}
+
+static tri_status make_share(const tri_trainer *t, const tri_ask *ask, share *s) {
+  const tri_comm *world = tri_world_of(t);
+  int64_t         room = ask->n / world->size + 1;
+
+  *s = (share){0};
+  TRI_TRY(TRI_ALLOC(s->prompt, room));
+  TRI_TRY(TRI_ALLOC(s->example, room));
+  for (int64_t k = world->rank; k < ask->n; k += world->size) {
+    int64_t            i = tri_dataset_at(ask->data, t->cfg->run.seed, ask->shuffle, ask->begin + k);
+    const tri_example *e = tri_dataset_get(ask->data, i);
+    s->example[s->n] = e;
+    s->prompt[s->n++] = (tri_prompt){e->id, e->token, e->n_token};
+  }
+  return TRI_OK;
+}
+
+/* Whose answers are being made, for the live line. */
+typedef struct work {
+  tri_trainer   *t;
+  const tri_ask *ask;
+} work;
+
+static void show_progress(void *ctx, int finished, int total) {
+  const work    *w = ctx;
+  const tri_ask *ask = w->ask;
+
+  tri_screen_answers(w->t, ask->phase, ask->before + ask->n * ask->how->group * finished / total, ask->all);
+}
+
+/* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
+static tri_status sample(tri_trainer *t, const share *s, const tri_ask *ask, tri_rollout *mine,
+                         bool *halted) {
+  work             w = {t, ask};
+  tri_generate_opt how = *ask->how;
+  tri_halt_cause   cause = TRI_HALT_NOT;
+  tri_status       st;
+
+  how.halt = tri_halt_watch;
+  how.halt_ctx = t->halt;
+  how.progress = show_progress;
+  how.progress_ctx = &w;
+  tri_halt_watch_begin(t->halt);
+  st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
+  st = tri_halt_watch_end(t->halt, st, &cause);
+  *halted = cause != TRI_HALT_NOT;
+  return st;
+}
+
+/* Collective over world. Answers to this rank's prompts, rewarded. */
+static tri_status reward(tri_trainer *t, const share *s, tri_rollout *mine) {
+  tri_span span = tri_span_begin(&t->spans, "reward", 0);
+
+  TRI_TRY(tri_answers_reward(mine, s->example, tri_source_tokenizer(t->learner[TRI_POLICY].source), t->reward,
+                             tri_world_of(t)));
+  tri_span_end(&t->spans, &span);
+  return TRI_OK;
+}
+
+tri_status tri_supply_ask(tri_trainer *t, const tri_ask *ask, tri_rollout *out) {
+  tri_rollout mine = {.store = &t->mine};
+  share       s;
+  tri_span    span;
+  bool        halted;
+  tri_status  st = make_share(t, ask, &s);
+
+  out->store = &t->whole;
+  TRI_TRY_DONE(st);
+  span = tri_span_begin(&t->spans, ask->phase, TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
+  TRI_TRY_DONE(sample(t, &s, ask, &mine, &halted));
+  if (halted) {
+    tri_span_give_up(&t->spans, &span);
+    goto done;
+  }
+  TRI_TRY_DONE(reward(t, &s, &mine));
+  TRI_TRY_DONE(tri_rollout_exchange(&mine, tri_world_of(t), out));
+  tri_span_end(&t->spans, &span);
+done:
+  tri_rollout_clear(&mine);
+  free_share(&s);
+  return st;
+}
+
+static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
+  const tri_config *c = t->cfg;
+  tri_ask           ask = {.data = t->data,
+                           .shuffle = c->data.shuffle,
+                           .begin = t->progress.cursor,
+                           .n = c->rollout.rollout_batch_size,
+                           .how = &t->sampling.step,
+                           .phase = "rollout",
+                           .all = t->plan.samples};
+
+  (void)step; /* the cursor says which prompts */
+  return tri_supply_ask(t, &ask, out);
+}
+
+const tri_supply tri_supply_generate = {.name = "generate", .generates = true, .next = next};

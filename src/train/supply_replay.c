@@ -1,0 +1,102 @@
+/* supply_replay.c - a step's sequences from a written rollout: every rank reads them all. */
+#include "supply.h"
+
+#include "io/data/rollout_file.h"
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The example a replayed group answers; ids ascend. NULL: none. */
+static const tri_example *example_of(const tri_dataset *d, int64_t id) {
+  int64_t low = 0, high = tri_dataset_count(d);
+
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (tri_dataset_get(d, middle)->id < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < tri_dataset_count(d) && tri_dataset_get(d, low)->id == id ? tri_dataset_get(d, low) : NULL;
+}
+
+/* What a replay without rewards is judged by. */
+typedef struct unjudged {
+  const tri_example **example; /* [groups] the line of data.train each answers */
+  float              *brought; /* [n_seq] rewards of some lines, else NaN */
+} unjudged;
+
+static tri_status find_examples(const tri_trainer *t, int64_t step, const tri_rollout *r, unjudged *u) {
+  TRI_TRY(TRI_ALLOC(u->example, r->n_seq / r->group));
+  TRI_TRY(TRI_ALLOC(u->brought, r->n_seq));
+  memcpy(u->brought, r->reward, (size_t)r->n_seq * sizeof *u->brought);
+  for (int g = 0; g < r->n_seq / r->group; g++) {
+    u->example[g] = example_of(t->data, r->prompt_id[g * r->group]);
+    if (!u->example[g])
+      TRI_FAIL(TRI_EINPUT,
+               "%s: step %lld, group %d has no reward and prompt_id %lld, which is no line of data.train "
+               "(counted from 0)",
+               t->cfg->rollout.replay, (long long)step, g, (long long)r->prompt_id[g * r->group]);
+  }
+  return TRI_OK;
+}
+
+/* Collective over world. Rewards the lines do not bring, from the truths of data.train; those they bring
+ * stay. */
+static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
+  unjudged   u = {0};
+  tri_status st = TRI_OK;
+
+  if (r->has_reward) return TRI_OK;
+  if (!t->data || !t->reward)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: lines without a reward need data.train (prompt_id is its line) and a reward in the deck",
+             t->cfg->rollout.replay);
+  TRI_TRY_DONE(tri_agree(tri_world_of(t), find_examples(t, step, r, &u)));
+  TRI_TRY_DONE(tri_answers_reward(r, u.example, tri_source_tokenizer(t->learner[TRI_POLICY].source),
+                                  t->reward, tri_world_of(t)));
+  for (int q = 0; q < r->n_seq; q++) {
+    if (isnan(u.brought[q])) continue;
+    r->reward[q] = u.brought[q];
+    r->failed[q] = 0;
+  }
+done:
+  TRI_FREE(u.example);
+  TRI_FREE(u.brought);
+  return st;
+}
+
+/* Every rank reads all lines. */
+static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
+  const tri_config *c = t->cfg;
+  const char       *name[TRI_REWARDS_MAX];
+  tri_replay_opt    opt = {.group = (int)c->algo.num_generations,
+                           .max_answers = (int)t->plan.samples,
+                           .max_line_bytes = c->data.max_line_bytes,
+                           .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
+                           .max_response = c->rollout.max_response_length,
+                           .n_reward = c->reward.n,
+                           .reward_name = name};
+
+  for (int i = 0; i < c->reward.n; i++) name[i] = tri_reward_set_name(t->reward, i);
+  TRI_TRY(tri_rollout_file_read(c->rollout.replay, step, &opt, 0, 1, out));
+  if (out->n_seq != t->plan.samples)
+    TRI_FAIL(TRI_EINPUT, "%s: step %lld has %d lines, the deck says %lld = %lld prompts x %lld generations",
+             c->rollout.replay, (long long)step, out->n_seq, (long long)t->plan.samples,
+             (long long)c->rollout.rollout_batch_size, (long long)c->algo.num_generations);
+  for (int q = 0; q < out->n_seq; q++)
+    if (out->start[q + 1] - out->start[q] > t->plan.max_tokens)
+      TRI_FAIL(TRI_EINPUT,
+               "%s: step %lld, answer %d has %lld tokens, more than any line had at the start (%lld)",
+               c->rollout.replay, (long long)step, q, (long long)(out->start[q + 1] - out->start[q]),
+               (long long)t->plan.max_tokens);
+  return TRI_OK;
+}
+
+static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
+  TRI_TRY(tri_agree(tri_world_of(t), read_step(t, step, out)));
+  return reward_replay(t, step, out);
+}
+
+const tri_supply tri_supply_replay = {.name = "replay", .comes_packed = true, .next = next};
