@@ -303,53 +303,26 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   return TRI_OK;
 }
 
-static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
+static tri_status nccl_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   nccl_comm     *n = (nccl_comm *)c;
   hub           *h = n->hub;
   pending       *p;
   tri_status     st;
-  tri_trace_note about = tri_coll_note(n->device->trace, c, &k);
+  tri_trace_note about = tri_coll_note(n->device->trace, c, k);
 
-  if (req) req->impl = NULL;
-  TRI_ASSERT(k.count >= 0 && (unsigned)k.dtype < TRI_DTYPE_COUNT && k.root >= 0 && k.root < c->size);
-  if (k.count == 0) return TRI_OK;
-  if (c->size == 1) {
-    if (!k.send || k.send == k.recv) return TRI_OK;
-    return n->device->ops->copy(k.stream, k.recv, k.send, (size_t)k.count * tri_dtype_bytes(k.dtype));
-  }
   TRI_ASSERT(h);
   p = &h->at[(h->started + 1) % PENDING];
   if (p->number) TRI_CUDA_TRY(cudaEventSynchronize(p->done)); /* a request never waited for, or long past */
   /* Without the lock: it waits where the caller's stream is full of work, and the watchdog must look
    * meanwhile. */
-  TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k.stream)));
+  TRI_CUDA_TRY(cudaEventRecord(p->ready, tri_cuda_stream_of(k->stream)));
   pthread_mutex_lock(&h->lock);
-  st = start(h, c->scope, &k, about, p);
+  st = start(h, c->scope, k, about, p);
   pthread_mutex_unlock(&h->lock);
   TRI_TRY(st);
-  if (!req) TRI_CUDA_TRY(cudaStreamWaitEvent(tri_cuda_stream_of(k.stream), p->done, 0));
+  if (!req) TRI_CUDA_TRY(cudaStreamWaitEvent(tri_cuda_stream_of(k->stream), p->done, 0));
   if (req) req->impl = (void *)(uintptr_t)p->number;
   return TRI_OK;
-}
-
-static tri_status nccl_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
-                                  tri_stream *s, tri_req *req) {
-  return submit(c, (tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, 0, s}, req);
-}
-
-static tri_status nccl_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank,
-                                      tri_dtype t, tri_redop op, tri_stream *s, tri_req *req) {
-  return submit(c, (tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, 0, s}, req);
-}
-
-static tri_status nccl_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
-                                  tri_stream *s, tri_req *req) {
-  return submit(c, (tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, 0, s}, req);
-}
-
-static tri_status nccl_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
-                                 tri_req *req) {
-  return submit(c, (tri_coll){TRI_BROADCAST, buf, NULL, count, t, TRI_SUM, root, s}, req);
 }
 
 /* A place that holds a later collective was waited for when it was taken again. */
@@ -364,9 +337,8 @@ static tri_status nccl_wait(tri_comm *c, tri_req *req, tri_stream *s) {
   return TRI_OK;
 }
 
-static const tri_comm_ops nccl_ops = {"nccl",         (size_t)1 << 30, /* chosen: buffers of its channels */
-                                      nccl_attach,    nccl_all_gather, nccl_reduce_scatter, nccl_all_reduce,
-                                      nccl_broadcast, nccl_wait,       nccl_close};
+static const tri_comm_ops nccl_ops = {"nccl",      (size_t)1 << 30, /* chosen: buffers of its channels */
+                                      nccl_attach, nccl_submit,     nccl_wait, nccl_close};
 
 static tri_status nccl_open(tri_device *d, tri_comm **out) {
   nccl_comm *n;

@@ -42,47 +42,20 @@ static tri_status finish_up_to(tri_host_comm *h, uint64_t number) {
   return TRI_OK;
 }
 
-static tri_status submit(tri_comm *c, tri_coll k, tri_req *req) {
+static tri_status host_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   tri_host_comm *h = (tri_host_comm *)c;
   uint64_t       number;
-  tri_trace_note about = tri_coll_note(h->device->trace, c, &k);
+  tri_trace_note about = tri_coll_note(h->device->trace, c, k);
 
-  if (req) req->impl = NULL;
-  TRI_ASSERT(k.count >= 0 && (unsigned)k.dtype < TRI_DTYPE_COUNT && k.root >= 0 && k.root < c->size);
-  if (k.count == 0) return TRI_OK;
-  if (c->size == 1) {
-    if (!k.send || k.send == k.recv) return TRI_OK;
-    return h->device->ops->copy(k.stream, k.recv, k.send, (size_t)k.count * tri_dtype_bytes(k.dtype));
-  }
   if (h->started - h->finished == TRI_RING) TRI_TRY(finish_up_to(h, h->finished + 1));
   number = h->started + 1;
-  h->ring[number % TRI_RING] = k;
+  h->ring[number % TRI_RING] = *k;
   h->about[number % TRI_RING] = about;
   TRI_TRY(h->way->start(h, &h->ring[number % TRI_RING], number));
   h->started = number;
   if (!req) return finish_up_to(h, number);
   req->impl = (void *)(uintptr_t)number;
   return TRI_OK;
-}
-
-static tri_status host_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
-                                  tri_stream *s, tri_req *req) {
-  return submit(c, (tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, 0, s}, req);
-}
-
-static tri_status host_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank,
-                                      tri_dtype t, tri_redop op, tri_stream *s, tri_req *req) {
-  return submit(c, (tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, 0, s}, req);
-}
-
-static tri_status host_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
-                                  tri_stream *s, tri_req *req) {
-  return submit(c, (tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, 0, s}, req);
-}
-
-static tri_status host_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
-                                 tri_req *req) {
-  return submit(c, (tri_coll){TRI_BROADCAST, buf, NULL, count, t, TRI_SUM, root, s}, req);
 }
 
 static tri_status host_wait(tri_comm *c, tri_req *req, tri_stream *s) {
@@ -108,10 +81,7 @@ static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
                               void *base, size_t bytes, uint64_t layout, void *stage);
 
 #define HOST_OPS(name)                                                                                       \
-  {                                                                                                          \
-    name, 0, host_attach, host_all_gather, host_reduce_scatter, host_all_reduce, host_broadcast, host_wait,  \
-        host_close                                                                                           \
-  }
+  { name, 0, host_attach, host_submit, host_wait, host_close }
 static const tri_comm_ops mpi_ops = HOST_OPS("mpi"), shm_ops = HOST_OPS("shm"),
                           staged_ops = HOST_OPS("staged");
 

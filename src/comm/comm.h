@@ -19,12 +19,27 @@ typedef struct tri_req {
   void *impl;
 } tri_req;
 
+typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
+
+/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is recv.
+ */
+typedef struct tri_coll {
+  tri_coll_kind kind;
+  void         *recv;
+  const void   *send;
+  int64_t       count;
+  tri_dtype     dtype;
+  tri_redop     op;
+  int           root;
+  tri_stream   *stream; /* it runs after the work in this stream */
+} tri_coll;
+
 /* The communicator back end, by name:
  *   "shm"     host memory, ranks of one machine (tri_comm_attach)   "mpi"  host memory
  *   "nccl"    device memory, through NCCL
  *   "staged"  any device's memory, through page-locked host memory and MPI: for builds without NCCL, and for
  *             tests in which ranks share a GPU
- * Collective over c, every entry but close. A call runs after the work already in s. With req NULL its
+ * Collective over c, every entry but close. A collective runs after the work already in s. With req NULL its
  * result is ready for later work in s; with req given, for work queued after wait(), and neither buffer may
  * be touched before that. Several requests may be pending; they are waited for in the order they were
  * started. Counts are elements and may exceed 2^31. Sums of f32 and bf16 in "shm", "mpi" and "staged" are
@@ -40,16 +55,8 @@ typedef struct tri_comm_ops {
   /* The world's is called for all scopes; as tri_comm_attach. */
   tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                        void *base, size_t bytes, uint64_t layout, void *stage);
-  /* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
-  tri_status (*all_gather)(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
-                           tri_stream *s, tri_req *req);
-  /* recv [per_rank]; send [size * per_rank]; recv may be its place inside send. */
-  tri_status (*reduce_scatter)(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
-                               tri_redop op, tri_stream *s, tri_req *req);
-  tri_status (*all_reduce)(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op, tri_stream *s,
-                           tri_req *req);
-  tri_status (*broadcast)(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
-                          tri_req *req);
+  /* What the doors below pass on: c has several ranks and k->count is not 0. req->impl is NULL before. */
+  tri_status (*submit)(tri_comm *c, const tri_coll *k, tri_req *req);
   /* s waits, the stream the call was given. A zero req is legal. */
   tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s);
   void (*close)(tri_comm **c);
@@ -94,6 +101,20 @@ TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *c
  * for the CPU, those with the same GPU for a GPU. */
 TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,
                                         int *n);
+
+/* Collective over c, all that follow: as tri_comm_ops says. recv [size * per_rank]; send [per_rank], which
+ * may be its place inside recv. */
+TRI_CHECKED tri_status tri_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank,
+                                      tri_dtype t, tri_stream *s, tri_req *req);
+/* recv [per_rank]; send [size * per_rank]; recv may be its place inside send. */
+TRI_CHECKED tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank,
+                                          tri_dtype t, tri_redop op, tri_stream *s, tri_req *req);
+TRI_CHECKED tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
+                                      tri_stream *s, tri_req *req);
+TRI_CHECKED tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root,
+                                     tri_stream *s, tri_req *req);
+/* s waits, the stream the call was given. A zero req is legal. */
+TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
 
 /* Control plane: always MPI, host memory, blocking. Collective over c. Sums in rank order. */
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int64_t n);

@@ -1,5 +1,37 @@
-/* comm_coll.c - a collective in words, for messages and traces. */
+/* comm_coll.c - the doors to the collectives; a collective in words, for messages and traces. */
 #include "comm_host.h"
+
+static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
+  if (req) req->impl = NULL;
+  TRI_ASSERT(k->count >= 0 && (unsigned)k->dtype < TRI_DTYPE_COUNT && k->root >= 0 && k->root < c->size);
+  if (k->count == 0) return TRI_OK;
+  if (c->size > 1) return c->ops->submit(c, k, req);
+  if (!k->send || k->send == k->recv) return TRI_OK;
+  return k->stream->device->ops->copy(k->stream, k->recv, k->send,
+                                      (size_t)k->count * tri_dtype_bytes(k->dtype));
+}
+
+tri_status tri_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
+                          tri_stream *s, tri_req *req) {
+  return submit(c, &(tri_coll){TRI_ALL_GATHER, recv, send, per_rank, t, TRI_SUM, 0, s}, req);
+}
+
+tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *send, int64_t per_rank, tri_dtype t,
+                              tri_redop op, tri_stream *s, tri_req *req) {
+  return submit(c, &(tri_coll){TRI_REDUCE_SCATTER, recv, send, per_rank, t, op, 0, s}, req);
+}
+
+tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op, tri_stream *s,
+                          tri_req *req) {
+  return submit(c, &(tri_coll){TRI_ALL_REDUCE, buf, NULL, count, t, op, 0, s}, req);
+}
+
+tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root, tri_stream *s,
+                         tri_req *req) {
+  return submit(c, &(tri_coll){TRI_BROADCAST, buf, NULL, count, t, TRI_SUM, root, s}, req);
+}
+
+tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) { return c->ops->wait(c, req, s); }
 
 const char *tri_scope_text(tri_scope s) {
   static const char *const text[] = {"world", "node", "cross"};

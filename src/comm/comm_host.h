@@ -6,21 +6,6 @@
 #include "comm.h"
 #include "device/trace.h"
 
-typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
-
-/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is recv.
- */
-typedef struct tri_coll {
-  tri_coll_kind kind;
-  void         *recv;
-  const void   *send;
-  int64_t       count;
-  tri_dtype     dtype;
-  tri_redop     op;
-  int           root;
-  tri_stream   *stream; /* it runs after the work in this stream */
-} tri_coll;
-
 /* Collectives of one communicator that may be pending. Chosen: two gathers and two reductions, and as many
  * again. */
 enum { TRI_RING = 8 };
@@ -55,6 +40,7 @@ typedef struct tri_comm_maker {
   tri_status (*open)(tri_device *d, tri_comm **out);
 } tri_comm_maker;
 
+/* comm_coll.c */
 const char *tri_scope_text(tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
 /* Not collective. What a trace says of k, which begins: what its caller said it carries, else its kind; and

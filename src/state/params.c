@@ -181,7 +181,7 @@ static tri_status spread(tri_params *p, const unit *u, void *buf, tri_dtype t, t
 
   if (!c || c->size == 1) return TRI_OK;
   tri_params_carry(p, u, "new weights"); /* moments are spread at the start only */
-  return c->ops->all_gather(c, buf, mine, from_range.count, t, s, NULL);
+  return tri_all_gather(c, buf, mine, from_range.count, t, s, NULL);
 }
 
 tri_status tri_params_publish_unit(tri_params *p, unit *u, tri_stream *s) {

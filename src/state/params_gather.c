@@ -9,7 +9,7 @@ static tri_status finish_gather(tri_params *p, slot *sl, tri_stream *s) {
 
   if (!sl->gathering) return TRI_OK;
   sl->gathering = false;
-  return c->ops->wait(c, &sl->req, s);
+  return tri_comm_wait(c, &sl->req, s);
 }
 
 tri_status tri_params_forget(tri_params *p, slot *sl, tri_stream *s) {
@@ -49,7 +49,7 @@ static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s
   TRI_TRY(tri_params_forget(p, sl, s)); /* something prefetched and never used */
   sl->unit = index;
   tri_params_carry(p, u, "weights");
-  TRI_TRY(c->ops->all_gather(c, sl->flat, u->weight, u->rp.count, p->opt.dtype, s, &sl->req));
+  TRI_TRY(tri_all_gather(c, sl->flat, u->weight, u->rp.count, p->opt.dtype, s, &sl->req));
   sl->gathering = true;
   return TRI_OK;
 }
@@ -140,7 +140,7 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit *u = &p->unit[i];
     tri_params_carry(p, u, "weights");
-    TRI_TRY(c->ops->all_gather(c, u->held.flat, u->weight, u->rp.count, p->opt.dtype, s, NULL));
+    TRI_TRY(tri_all_gather(c, u->held.flat, u->weight, u->rp.count, p->opt.dtype, s, NULL));
     u->held.have[0] = false;
     TRI_TRY(pack_unit(p, u, &u->held, u->held.flat, TRI_USE_FWD, s));
   }

@@ -24,7 +24,7 @@ static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   p->pending = NULL;
   u = &p->unit[sl->grad_unit];
   sl->grad_unit = -1;
-  TRI_TRY(c->ops->wait(c, &sl->grad_req, s));
+  TRI_TRY(tri_comm_wait(c, &sl->grad_req, s));
   acc = tri_view1(u->acc, TRI_F32, u->rg.count);
   part = tri_view1(sl->grad + u->rg.begin, TRI_F32, u->rg.count);
   TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, u->fresh ? 0.0f : 1.0f));
@@ -82,14 +82,14 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
 
   if (c && c->size > 1) {
     tri_params_carry(p, u, "gradients");
-    TRI_TRY(c->ops->reduce_scatter(c, mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
+    TRI_TRY(tri_reduce_scatter(c, mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
   }
   /* Replicas that hold the same share. */
   if (o == TRI_SHARD_NONE) rest = p->comm[TRI_WORLD];
   if (o == TRI_SHARD_NODE) rest = p->comm[TRI_CROSS];
   if (!rest || rest->size == 1) return TRI_OK;
   tri_params_carry(p, u, "gradients");
-  return rest->ops->all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL);
+  return tri_all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL);
 }
 
 tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool last) {
@@ -104,8 +104,8 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   TRI_ASSERT(sl && sl->grad_unit == index && sl != before);
   TRI_TRY(finish_reduce(p, s));
   tri_params_carry(p, u, "gradients");
-  TRI_TRY(c->ops->reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s,
-                                 &sl->grad_req));
+  TRI_TRY(tri_reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s,
+                             &sl->grad_req));
   p->pending = sl;
   if (!last) return TRI_OK;
   TRI_TRY(finish_reduce(p, s));

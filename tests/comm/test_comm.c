@@ -195,7 +195,7 @@ static void check_all_gather(setup *u, tri_comm *c, int64_t n, tri_dtype t, bool
   put_values(send, n, t, c->rank, salt);
   put(u, recv, all);
   put(u, send, bytes);
-  CHECK(c->ops->all_gather(c, far(u, recv), far(u, send), n, t, u->s, NULL) == TRI_OK);
+  CHECK(tri_all_gather(c, far(u, recv), far(u, send), n, t, u->s, NULL) == TRI_OK);
   get(u, recv, all);
   for (int r = 0; r < c->size; r++) put_values(want + (size_t)r * bytes, n, t, r, salt);
   CHECK(!memcmp(recv, want, all));
@@ -209,7 +209,7 @@ static void check_reduce_scatter(setup *u, tri_comm *c, int64_t n, tri_dtype t, 
 
   put_values(send, n * c->size, t, c->rank, salt);
   put(u, send, bytes * (size_t)c->size);
-  CHECK(c->ops->reduce_scatter(c, far(u, recv), far(u, send), n, t, op, u->s, NULL) == TRI_OK);
+  CHECK(tri_reduce_scatter(c, far(u, recv), far(u, send), n, t, op, u->s, NULL) == TRI_OK);
   get(u, recv, bytes);
   for (int64_t i = 0; i < n; i++) put_reduced(want, i, t, op, c->size, n * c->rank + i, salt);
   CHECK(!memcmp(recv, want, bytes));
@@ -220,7 +220,7 @@ static void check_all_reduce(setup *u, tri_comm *c, int64_t n, tri_dtype t, tri_
 
   put_values(u->arena, n, t, c->rank, salt);
   put(u, u->arena, bytes);
-  CHECK(c->ops->all_reduce(c, u->far, n, t, op, u->s, NULL) == TRI_OK);
+  CHECK(tri_all_reduce(c, u->far, n, t, op, u->s, NULL) == TRI_OK);
   get(u, u->arena, bytes);
   for (int64_t i = 0; i < n; i++) put_reduced(want, i, t, op, c->size, i, salt);
   CHECK(!memcmp(u->arena, want, bytes));
@@ -231,7 +231,7 @@ static void check_broadcast(setup *u, tri_comm *c, int64_t n, tri_dtype t, int r
 
   put_values(u->arena, n, t, c->rank, salt);
   put(u, u->arena, bytes);
-  CHECK(c->ops->broadcast(c, u->far, n, t, root, u->s, NULL) == TRI_OK);
+  CHECK(tri_broadcast(c, u->far, n, t, root, u->s, NULL) == TRI_OK);
   get(u, u->arena, bytes);
   put_values(want, n, t, root, salt);
   CHECK(!memcmp(u->arena, want, bytes));
@@ -307,16 +307,15 @@ static void body_two_stages(setup *u) {
 
   put_values(send, total, TRI_I32, all->rank, 11);
   put(u, send, (size_t)total * sizeof *send);
-  CHECK(all->ops->reduce_scatter(all, far(u, one), dsend, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
-  CHECK(node->ops->reduce_scatter(node, dhalf, dsend, N * cross->size, TRI_I32, TRI_SUM, u->s, NULL) ==
-        TRI_OK);
-  CHECK(cross->ops->reduce_scatter(cross, dtwo, dhalf, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
+  CHECK(tri_reduce_scatter(all, far(u, one), dsend, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
+  CHECK(tri_reduce_scatter(node, dhalf, dsend, N * cross->size, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
+  CHECK(tri_reduce_scatter(cross, dtwo, dhalf, N, TRI_I32, TRI_SUM, u->s, NULL) == TRI_OK);
   get(u, one, N * sizeof *one);
   get(u, two, N * sizeof *two);
   CHECK(!memcmp(one, two, N * sizeof *one));
   CHECK(u->d->ops->fill(u->s, dsend, 0, (size_t)total * sizeof *send) == TRI_OK);
-  CHECK(cross->ops->all_gather(cross, dhalf, dtwo, N, TRI_I32, u->s, NULL) == TRI_OK);
-  CHECK(node->ops->all_gather(node, dsend, dhalf, N * cross->size, TRI_I32, u->s, NULL) == TRI_OK);
+  CHECK(tri_all_gather(cross, dhalf, dtwo, N, TRI_I32, u->s, NULL) == TRI_OK);
+  CHECK(tri_all_gather(node, dsend, dhalf, N * cross->size, TRI_I32, u->s, NULL) == TRI_OK);
   get(u, send, (size_t)total * sizeof *send);
   for (int64_t i = 0; i < total; i++) put_reduced(want, i, TRI_I32, TRI_SUM, all->size, i, 11);
   CHECK(!memcmp(send, want, (size_t)total * sizeof *send));
@@ -338,20 +337,20 @@ static void body_pending(setup *u) {
     }
     put_values(mine, N, TRI_F32, node->rank, 20);
     put(u, mine, N * sizeof *mine);
-    CHECK(node->ops->all_reduce(node, far(u, mine), N, TRI_F32, TRI_SUM, u->s, &other) == TRI_OK);
+    CHECK(tri_all_reduce(node, far(u, mine), N, TRI_F32, TRI_SUM, u->s, &other) == TRI_OK);
     for (int i = 0; i < M; i++) {
       void *b = far(u, buf[i]), *g = far(u, gather[i]);
-      if (i % 3 == 0) CHECK(c->ops->all_reduce(c, b, N, TRI_F32, TRI_SUM, u->s, &req[i]) == TRI_OK);
-      if (i % 3 == 1) CHECK(c->ops->all_gather(c, g, b, N, TRI_F32, u->s, &req[i]) == TRI_OK);
-      if (i % 3 == 2) CHECK(c->ops->reduce_scatter(c, g, b, N, TRI_F32, TRI_MAX, u->s, &req[i]) == TRI_OK);
+      if (i % 3 == 0) CHECK(tri_all_reduce(c, b, N, TRI_F32, TRI_SUM, u->s, &req[i]) == TRI_OK);
+      if (i % 3 == 1) CHECK(tri_all_gather(c, g, b, N, TRI_F32, u->s, &req[i]) == TRI_OK);
+      if (i % 3 == 2) CHECK(tri_reduce_scatter(c, g, b, N, TRI_F32, TRI_MAX, u->s, &req[i]) == TRI_OK);
     }
-    CHECK(node->ops->wait(node, &other, u->s) == TRI_OK);
-    CHECK(c->ops->wait(c, &none, u->s) == TRI_OK); /* nothing under way is legal */
-    if (once) CHECK(c->ops->wait(c, &req[M - 1], u->s) == TRI_OK);
+    CHECK(tri_comm_wait(node, &other, u->s) == TRI_OK);
+    CHECK(tri_comm_wait(c, &none, u->s) == TRI_OK); /* nothing under way is legal */
+    if (once) CHECK(tri_comm_wait(c, &req[M - 1], u->s) == TRI_OK);
     for (int i = 0; i < M; i++) {
       float *w = (float *)want, *got = i % 3 == 0 ? buf[i] : gather[i];
       size_t bytes = N * (i % 3 == 1 ? (size_t)c->size : 1) * sizeof *w;
-      CHECK(c->ops->wait(c, &req[i], u->s) == TRI_OK && !req[i].impl);
+      CHECK(tri_comm_wait(c, &req[i], u->s) == TRI_OK && !req[i].impl);
       get(u, got, bytes);
       for (int64_t k = 0; k < N; k++) {
         if (i % 3 == 0) put_reduced(w, k, TRI_F32, TRI_SUM, c->size, k, i);
@@ -420,7 +419,7 @@ static void body_disagree(setup *u) {
   tri_comm *c = u->comm[TRI_WORLD];
 
   if (u->w != ATTACHED || c->size == 1) return;
-  CHECK(c->ops->all_reduce(c, u->far, 5 + c->rank, TRI_F32, TRI_SUM, u->s, NULL) == TRI_ECOMM);
+  CHECK(tri_all_reduce(c, u->far, 5 + c->rank, TRI_F32, TRI_SUM, u->s, NULL) == TRI_ECOMM);
   CHECK(strstr(tri_error_message(), "disagree"));
   tri_error_clear();
 }
