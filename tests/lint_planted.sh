@@ -80,6 +80,11 @@ passes rooms
 echo '/* planted_15.c - planted. */' >"$copy/src/rollout/planted_15.c"
 names rooms 'src/rollout:1: 16 sources in one room'
 
+plant src/rollout/planted_a.c 'int tri_planted_a(void) { return tri_planted_b(); }'
+echo '/* planted_b.c - planted. */
+int tri_planted_b(void) { return tri_planted_a(); }' >"$copy/src/rollout/planted_b.c"
+names rooms 'src/rollout/planted_a.c:1: calls in a circle: src/rollout/planted_a.c src/rollout/planted_b.c'
+
 plant src/rollout/planted.c "$(repeat 'int planted_%;' 499)"
 passes lines
 plant src/rollout/planted.c "$(repeat 'int planted_%;' 500)"

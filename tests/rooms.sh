@@ -3,12 +3,12 @@
 #
 # tests/rooms.sh            the table of rooms: storey, sources, the rooms it uses; prints FILE:LINE: what, exits 1 for findings
 # tests/rooms.sh --check    the findings alone
-# tests/rooms.sh --circles  the findings, and sources of one room that call each other in a circle
 # tests/rooms.sh --dot      the same picture for graphviz: tests/rooms.sh --dot | dot -Tsvg > rooms.svg
 #
 # A room is a folder of src, io or gpu. It uses only rooms of lower storeys, so there is no circle of rooms. A header whose
 # first comment says "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
-# it that a source of another room defines, with an include or without. A room shows at most 15 sources (X.c and X.h are one).
+# it that a source of another room defines, with an include or without. A room shows at most 15 sources (X.c and X.h are one),
+# and they do not call each other in a circle.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -134,7 +134,7 @@ END {
       calls[use_from[i]] = calls[use_from[i]] " " defined_in[name]
     arrow(use_from[i], use_line[use_from[i], name], defined_in[name], "uses " name)
   }
-  if (what == "--circles") find_circles()
+  find_circles()
   for (room in sources) if (sources[room] > 15) bad(room, 1, sources[room] " sources in one room; 15 is the limit")
   if (what == "--dot") {
     print "digraph rooms {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];"

@@ -21,6 +21,8 @@ typedef struct tri_loader {
   tri_key_slot    slot[TRI_MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
 } tri_loader;
 
+/* config_load.c. Not collective. */
+
 /* The first entry that counts for a row of tri_keys, or for the reward list (tri_n_keys); -1: none. */
 int tri_loader_entry(const tri_loader *l, int key);
 /* The entry that sets the key ("reward" too), or NULL where it is not given (or null). */

@@ -114,7 +114,7 @@ void                   tri_units_free(tri_model *m);
 /* rope.c. Not collective. Fills m->rope. The host waits. */
 TRI_CHECKED tri_status tri_rope_fill(tri_model *m, tri_stream *s);
 
-/* model.c. Collective over the parameter scope. c->unit's weights, in backward with its gradient; next: the
+/* units.c. Collective over the parameter scope. c->unit's weights, in backward with its gradient; next: the
  * unit that comes after it (-1: none). use: TRI_USE_* of its products. */
 TRI_CHECKED tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s);
 

@@ -157,11 +157,6 @@ tri_status tri_model_check(tri_model *m, tri_stream *s) {
 
 /* ---- the order of the blocks ---- */
 
-tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s) {
-  TRI_TRY(tri_params_acquire(m->params, c->unit, use, next, s, &c->w));
-  return c->mode == TRI_BLOCK_BACKWARD ? tri_params_grad(m->params, c->unit, s, &c->dw) : TRI_OK;
-}
-
 static tri_status embed(tri_model *m, const tri_batch *b, void *to, tri_block_mode mode, tri_stream *s) {
   tri_block_call c = {.mode = mode, .unit = 0, .batch = b};
   tri_tensor     x = tri_rows_f32(to, b->token.dim[0], m->shape.C);

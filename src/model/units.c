@@ -105,3 +105,8 @@ void tri_units_free(tri_model *m) {
   TRI_FREE(m->unit);
   TRI_FREE(m->slots);
 }
+
+tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s) {
+  TRI_TRY(tri_params_acquire(m->params, c->unit, use, next, s, &c->w));
+  return c->mode == TRI_BLOCK_BACKWARD ? tri_params_grad(m->params, c->unit, s, &c->dw) : TRI_OK;
+}
