@@ -118,9 +118,11 @@ tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
 tri_status tri_reward_put(const tri_reward_opt *r, const char *between, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "name: %s%sweight: ", r->name, between));
   TRI_TRY(put_double(r->weight, out));
-  for (int i = 0; i < r->n_field; i++) {
-    TRI_TRY(tri_text_printf(out, "%s%s: ", between, r->field[i].name));
-    TRI_TRY(put_quoted(r->field[i].value, out));
+  for (const tri_reward_field *f = tri_reward_find(r->name)->field; f && f->name; f++) {
+    const char *value = tri_reward_get(r, f->name);
+    if (!value) continue;
+    TRI_TRY(tri_text_printf(out, "%s%s: ", between, f->name));
+    TRI_TRY(put_quoted(value, out));
   }
   return TRI_OK;
 }

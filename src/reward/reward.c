@@ -122,48 +122,61 @@ const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, si
   return why;
 }
 
-static tri_status score_row(const set_row *row, const tri_answer *a, int n, float *score) {
-  for (int q = 0; q < n && (row->kind->needs & TRI_REWARD_TRUTH); q++)
+static tri_status check_truths(const tri_reward *kind, const tri_answer *a, int n) {
+  for (int q = 0; q < n && (kind->needs & TRI_REWARD_TRUTH); q++)
     if (!a[q].truth)
       TRI_FAIL(TRI_EINPUT,
                "prompt_id %lld has no answer that reward %s could compare with; look at data.answer_key",
-               (long long)a[q].prompt_id, row->kind->name);
-  if (!n && !(row->kind->needs & TRI_REWARD_COLLECTIVE)) return TRI_OK;
-  return row->kind->score(row->state, a, n, score);
+               (long long)a[q].prompt_id, kind->name);
+  return TRI_OK;
+}
+
+/* What one reward said, into its column of part [n,s->n] and into the sum. */
+static tri_status add_scores(const tri_reward_set *s, int i, const tri_answer *a, int n, float *score,
+                             float *part, double *sum, int32_t *failed) {
+  for (int q = 0; q < n; q++) {
+    if (isnan(score[q])) {
+      failed[q] |= 1 << i;
+      score[q] = 0;
+    }
+    if (!isfinite(score[q]))
+      TRI_FAIL(TRI_ENUMERIC, "reward %s gave %g to an answer to prompt_id %lld", s->row[i].name,
+               (double)score[q], (long long)a[q].prompt_id);
+    part[(int64_t)q * s->n + i] = score[q];
+    sum[q] += s->row[i].weight * (double)score[q];
+  }
+  return TRI_OK;
+}
+
+static tri_status put_totals(const tri_answer *a, int n, const double *sum, float *total) {
+  for (int q = 0; q < n; q++) {
+    total[q] = (float)sum[q];
+    if (!isfinite(total[q]))
+      TRI_FAIL(TRI_ENUMERIC,
+               "the weighted sum of rewards is %g for an answer to prompt_id %lld; look at reward.weight",
+               sum[q], (long long)a[q].prompt_id);
+  }
+  return TRI_OK;
 }
 
 tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part, float *total,
                                 int32_t *failed) {
-  tri_status st = TRI_OK;
   float     *score = NULL;
   double    *sum = NULL;
+  tri_status st = TRI_ALLOC(score, n), one;
 
-  TRI_TRY_DONE(TRI_ALLOC(score, n));
-  TRI_TRY_DONE(TRI_ALLOC(sum, n));
+  if (st == TRI_OK) st = TRI_ALLOC(sum, n);
   for (int q = 0; q < n; q++) failed[q] = 0;
   for (int i = 0; i < s->n; i++) {
-    TRI_TRY_DONE(score_row(&s->row[i], a, n, score));
-    for (int q = 0; q < n; q++) {
-      if (isnan(score[q])) {
-        failed[q] |= 1 << i;
-        score[q] = 0;
-      }
-      if (!isfinite(score[q]))
-        TRI_FAIL_DONE(TRI_ENUMERIC, "reward %s gave %g to an answer to prompt_id %lld", s->row[i].name,
-                      (double)score[q], (long long)a[q].prompt_id);
-      part[(int64_t)q * s->n + i] = score[q];
-      sum[q] += s->row[i].weight * (double)score[q];
-    }
+    const tri_reward *kind = s->row[i].kind;
+    if (st == TRI_OK) st = check_truths(kind, a, n);
+    int here = st == TRI_OK ? n : 0; /* a rank that failed still takes its part in what is collective */
+    one = TRI_OK;
+    if (here || (kind->needs & TRI_REWARD_COLLECTIVE)) one = kind->score(s->row[i].state, a, here, score);
+    if (st == TRI_OK) st = one;
+    if (st == TRI_OK) st = add_scores(s, i, a, n, score, part, sum, failed);
   }
-  for (int q = 0; q < n; q++) {
-    total[q] = (float)sum[q];
-    if (!isfinite(total[q]))
-      TRI_FAIL_DONE(
-          TRI_ENUMERIC,
-          "the weighted sum of rewards is %g for an answer to prompt_id %lld; look at reward.weight", sum[q],
-          (long long)a[q].prompt_id);
-  }
-done:
+  if (st == TRI_OK) st = put_totals(a, n, sum, total);
   TRI_FREE(score);
   TRI_FREE(sum);
   return st;
