@@ -334,8 +334,7 @@ tri_status tri_trainer_weigh(const tri_trainer *t, const tri_rollout *r, double 
   TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
   for (int q = 0; q < r->n_seq; q++) answers[q] = r->start[q + 1] - tri_rollout_first_row(r, q);
   for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
-    tri_loss_weights(t->cfg->algo.opt.loss_agg_mode, t->cfg->rollout.max_response_length, answers + q, (int)n,
-                     *weight + q);
+    t->algo->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n, *weight + q);
 done:
   TRI_FREE(answers);
   return st;
