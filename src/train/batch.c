@@ -1,6 +1,8 @@
 /* batch.c - rollout rows to device micro-batches and back; which rank trains on which sequence. */
 #include "batch.h"
 
+#include "train.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,8 +82,12 @@ tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_spli
   item      *it = NULL;
 
   *out = (tri_split){0};
-  TRI_ASSERT(o->together > 0 && o->n % o->together == 0 && o->micro_batch_size % o->together == 0 &&
-             o->block % o->together == 0);
+  TRI_ASSERT(o->together > 0 && o->block % o->together == 0);
+  if (o->n % o->together || o->micro_batch_size % o->together)
+    TRI_FAIL(TRI_ECONFIG,
+             "train.train_batch_size = %d with train.micro_batch_size = %d would part what belongs together; "
+             "give multiples of %d",
+             o->n, o->micro_batch_size, o->together);
   TRI_TRY(TRI_ALLOC(it, n));
   for (int j = 0; j < n; j++) {
     int q = o->begin + j * o->together;
@@ -110,6 +116,44 @@ void tri_split_free(tri_split *s) {
   TRI_FREE(s->first);
   TRI_FREE(s->seq);
   *s = (tri_split){0};
+}
+
+/* ---- a step of the run ---- */
+
+/* A replay's whole groups, where every rank gets as many; packed by tokens, where every rank gets one. */
+static int block_of(const tri_rollout *r, int n, int ranks, bool packed) {
+  int groups = n / r->group;
+
+  return groups >= ranks && (packed || groups % ranks == 0) ? r->group : 1;
+}
+
+tri_status tri_step_split(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
+  const tri_comm *world = tri_world_of(t);
+  int             n = (int)t->plan.batch.train_batch_size, micro = (int)t->plan.batch.micro_batch_size;
+  tri_split_opt   opt = {.begin = (int)m * n,
+                         .n = n,
+                         .together = t->supply->together,
+                         .block = t->supply->comes_packed ? block_of(r, n, world->size, !micro) : 0,
+                         .rank = world->rank,
+                         .size = world->size,
+                         .micro_batch_size = micro,
+                         .max_tokens = t->cfg->train.max_tokens_per_gpu};
+
+  return tri_split_make(r, &opt, out);
+}
+
+tri_status tri_step_weigh(const tri_trainer *t, const tri_rollout *r, double **weight) {
+  int64_t    n = t->plan.batch.train_batch_size, *answers = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(*weight, r->n_seq));
+  TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
+  for (int q = 0; q < r->n_seq; q++) answers[q] = r->start[q + 1] - tri_rollout_first_row(r, q);
+  for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
+    t->algo->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n, *weight + q);
+done:
+  TRI_FREE(answers);
+  return st;
 }
 
 /* ---- staging ---- */

@@ -15,8 +15,7 @@ typedef struct tri_split {
 /* Which sequences, for which rank. */
 typedef struct tri_split_opt {
   int     begin, n; /* sequences of the rollout */
-  int     together; /* neighbours that are never parted, such as a pair; n and micro_batch_size are multiples
-                     * of it; 1: each for itself */
+  int     together; /* neighbours that are never parted, such as a pair; 1: each for itself */
   int     block;    /* each rank gets one run of neighbours, in whole blocks of so many; 0: they are dealt so
                      * that every rank has as many tokens, nearly */
   int     rank, size;
@@ -25,9 +24,18 @@ typedef struct tri_split_opt {
 } tri_split_opt;
 
 /* Pure; the same n_micro on every rank (some may be empty). Every rank gets n / size sequences where that
- * divides. TRI_EINPUT when what is never parted is longer than max_tokens. */
+ * divides. TRI_EINPUT when what is never parted is longer than max_tokens, TRI_ECONFIG when n or
+ * micro_batch_size is no multiple of together. */
 TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *opt, tri_split *out);
 void                   tri_split_free(tri_split *s);
+
+struct tri_trainer;
+/* Pure. That of mini-batch m of a run's step, for this rank. */
+TRI_CHECKED tri_status tri_step_split(const struct tri_trainer *t, const tri_rollout *r, int64_t m,
+                                      tri_split *out);
+/* Not collective. (*weight)[r->n_seq]: the share of each token of a sequence in the loss, from counts over
+ * its whole mini-batch, all ranks; by TRI_FREE. */
+TRI_CHECKED tri_status tri_step_weigh(const struct tri_trainer *t, const tri_rollout *r, double **weight);
 
 typedef struct tri_feed tri_feed; /* device and host staging of one micro-batch */
 /* What a loss wants besides logp and ent: columns of the rollout, and what a scalar head gives. What is not

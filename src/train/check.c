@@ -24,8 +24,7 @@ static tri_status check_tensors(const tri_trainer *t) {
   for (int i = 0; i < TRI_ROLE_COUNT; i++) {
     const tri_learner *l = &t->learner[i];
     if (l->model)
-      TRI_TRY(
-          tri_error_note(tri_source_check(l->source, l->from, tri_model_params(l->model)), t->run.faults));
+      TRI_TRY(tri_error_note(tri_source_check(l->source, l->from, tri_learner_params(l)), t->run.faults));
   }
   return TRI_OK;
 }

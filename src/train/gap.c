@@ -83,7 +83,7 @@ static tri_status score(tri_trainer *t, tri_model *m, tri_rollout *r, int64_t fr
     tri_split   sp;
     tri_loss_in in;
     tri_status  st = TRI_OK;
-    TRI_TRY(tri_trainer_split(t, r, batch, &sp));
+    TRI_TRY(tri_step_split(t, r, batch, &sp));
     for (int i = 0; i < sp.n_micro && st == TRI_OK; i++) {
       st = score_micro(t, m, r, &sp, i, &in);
       if (st == TRI_OK) take(t, r, &in, gap);
@@ -106,7 +106,7 @@ static tri_status share(tri_trainer *t, const tri_rollout *r, float *logp) {
   memset(x, 0, (size_t)r->n_tok * sizeof *x);
   for (int64_t m = 0; m < t->plan.mini_batches && st == TRI_OK; m++) {
     tri_split sp;
-    st = tri_trainer_split(t, r, m, &sp);
+    st = tri_step_split(t, r, m, &sp);
     for (int k = 0; st == TRI_OK && k < sp.first[sp.n_micro]; k++)
       for (int64_t i = r->start[sp.seq[k]]; i < r->start[sp.seq[k] + 1]; i++)
         x[i] = isnan(logp[i]) ? 0.0 : (double)logp[i];

@@ -209,7 +209,6 @@ static tri_status plan_steps(tri_trainer *t) {
                          .max_tokens_per_gpu = c->train.max_tokens_per_gpu,
                          .rollout_batch_size = tri_has_answers(t) ? c->rollout.rollout_batch_size : 0,
                          .num_generations = tri_has_answers(t) ? c->algo.num_generations : 0};
-  tri_learner      *policy = &t->learner[TRI_POLICY];
   int64_t           per_step, updates;
 
   TRI_TRY(tri_batch_plan_make(&q, &t->plan.batch));
@@ -226,10 +225,13 @@ static tri_status plan_steps(tri_trainer *t) {
   if (!t->plan.steps)
     t->plan.steps = (c->train.epochs * tri_dataset_count(t->data) + per_step - 1) / per_step;
   updates = t->plan.steps * t->plan.mini_batches * c->algo.ppo_epochs;
-  policy->optim = c->train.optim;
-  policy->lr = c->train.lr;
-  policy->lr.total = updates;
-  if (c->train.warmup_ratio > 0) policy->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
+    if (!l->train) continue;
+    l->optim = c->train.optim;
+    l->lr = c->train.lr;
+    l->lr.total = updates;
+    if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
+  }
   say_idle(t);
   say_repeats(t);
   return TRI_OK;

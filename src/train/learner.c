@@ -14,11 +14,15 @@ const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
                     .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq"},
                     .update_name = "update",
                     .skipped_name = "skipped_steps",
+                    .head = TRI_HEAD_TOKENS,
                     .train = true,
                     .from = "/model"},
     /* Kept so that a resumed run needs the first model's folder no more. */
-    [TRI_REFERENCE] = {
-        .name = "reference", .key = "model.ref_path", .group = {"/reference"}, .from = "/model"}};
+    [TRI_REFERENCE] = {.name = "reference",
+                       .key = "model.ref_path",
+                       .group = {"/reference"},
+                       .head = TRI_HEAD_TOKENS,
+                       .from = "/model"}};
 
 /* ---- where they come from ---- */
 
@@ -177,7 +181,7 @@ tri_status tri_learner_update(tri_learner *l, int64_t step, tri_stream *s) {
 
   l->update++;
   l->learning_rate = tri_lr_at(&l->lr, l->update);
-  TRI_TRY(tri_optim_step(tri_model_params(l->model), &l->optim, l->learning_rate, l->update - l->skipped, s,
+  TRI_TRY(tri_optim_step(tri_learner_params(l), &l->optim, l->learning_rate, l->update - l->skipped, s,
                          &l->grad_norm, &applied));
   if (applied) return TRI_OK;
   l->skipped++;

@@ -17,6 +17,7 @@ typedef struct tri_learner {
   const char   *key;                    /* of the deck, whose value `path` is: "model.path" */
   const char   *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
   const char   *update_name, *skipped_name; /* of these two counters in a checkpoint; NULL: never trained */
+  tri_head_kind head;
   bool          train;
   char          path[TRI_CKPT_PATH_BYTES]; /* what the deck's key means; "": not asked for */
   tri_source   *source;                    /* NULL: this run has no such model */
@@ -28,6 +29,9 @@ typedef struct tri_learner {
                                            * finite forbade; over all of a resumed run */
   double        grad_norm, learning_rate; /* of the last one */
 } tri_learner;
+
+/* What the learner trains, keeps and loads. */
+static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_params(l->model); }
 
 /* The members that a role is born with; all else is zero. */
 extern const tri_learner tri_learner_roles[TRI_ROLE_COUNT];

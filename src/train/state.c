@@ -37,7 +37,7 @@ static void list_group(listing *l, tri_params *p, const char *group, tri_state_k
 
 /* A store without master weights is kept in its own type. */
 static void list_learner(listing *l, const tri_learner *own) {
-  tri_params *p = tri_model_params(own->model);
+  tri_params *p = tri_learner_params(own);
 
   for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
     if (own->group[kind])
@@ -45,8 +45,8 @@ static void list_learner(listing *l, const tri_learner *own) {
                  own->train ? TRI_F32 : tri_params_options(p)->dtype);
 }
 
-static int64_t count_params(tri_model *m) {
-  const tri_params_opt *o = tri_params_options(tri_model_params(m));
+static int64_t count_params(const tri_learner *own) {
+  const tri_params_opt *o = tri_params_options(tri_learner_params(own));
   int64_t               n = 0;
 
   for (int u = 0; u < o->n_unit; u++) n += o->unit[u].n_param;
@@ -58,7 +58,7 @@ static tri_status make_listing(tri_trainer *t, listing *l) {
 
   *l = (listing){0};
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
-    if (t->learner[i].model) n += TRI_STATE_COUNT * count_params(t->learner[i].model);
+    if (t->learner[i].model) n += TRI_STATE_COUNT * count_params(&t->learner[i]);
   TRI_TRY(TRI_ALLOC(l->e, n));
   TRI_TRY(TRI_ALLOC(l->tensor, n));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
@@ -229,7 +229,7 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
 
 /* Collective over world. */
 static tri_status load_learner(const tri_trainer *t, tri_learner *l) {
-  tri_params *p = tri_model_params(l->model);
+  tri_params *p = tri_learner_params(l);
 
   TRI_TRY(tri_source_load(l->source, l->from, p, tri_world_of(t), t->se->stream));
   for (int kind = TRI_STATE_WEIGHT + 1; t->run.resume[0] && kind < TRI_STATE_COUNT; kind++)

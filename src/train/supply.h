@@ -11,6 +11,7 @@ struct tri_trainer;
 typedef struct tri_supply {
   const char *name;
   bool        generates;    /* wants the sampler, and planned memory for answers */
+  int         together;     /* sequences that are learned from together, such as a pair; else 1 */
   bool        comes_packed; /* in memory of its own, of any size; ranks learn from whole groups of it */
   /* Collective over world. Sequences of step `step` on every rank, alike; *out is zeroed before. Where the
    * run is told to stop meanwhile: none, and tri_halt_decided says so. */

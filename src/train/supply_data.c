@@ -34,4 +34,4 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   return tri_agree(tri_world_of(t), make(t, out));
 }
 
-const tri_supply tri_supply_data = {.name = "data", .next = next};
+const tri_supply tri_supply_data = {.name = "data", .together = 1, .next = next};

@@ -111,4 +111,4 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   return tri_supply_ask(t, &ask, out);
 }
 
-const tri_supply tri_supply_generate = {.name = "generate", .generates = true, .next = next};
+const tri_supply tri_supply_generate = {.name = "generate", .generates = true, .together = 1, .next = next};

@@ -99,4 +99,4 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   return reward_replay(t, step, out);
 }
 
-const tri_supply tri_supply_replay = {.name = "replay", .comes_packed = true, .next = next};
+const tri_supply tri_supply_replay = {.name = "replay", .together = 1, .comes_packed = true, .next = next};

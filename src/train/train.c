@@ -43,11 +43,12 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   tri_split  sp;
   tri_span   span;
 
-  TRI_TRY(tri_trainer_split(t, &w->r, m, &sp));
+  TRI_TRY(tri_step_split(t, &w->r, m, &sp));
   for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn(t, w, &sp, i));
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
   span = tri_span_begin(&t->spans, "update", 0);
-  TRI_TRY_DONE(tri_learner_update(&t->learner[TRI_POLICY], t->progress.step + 1, t->se->stream));
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (l->model && l->train) TRI_TRY_DONE(tri_learner_update(l, t->progress.step + 1, t->se->stream));
   tri_span_end(&t->spans, &span);
   w->sum.updates++;
 done:
@@ -69,7 +70,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* log-probabilities before learning */
   TRI_TRY_DONE(tri_score_old(t, &w.r, &w.gap));
   if (t->algo->advantage) TRI_TRY_DONE(t->algo->advantage(&t->cfg->algo.opt, &w.r));
-  TRI_TRY_DONE(tri_trainer_weigh(t, &w.r, &w.weight));
+  TRI_TRY_DONE(tri_step_weigh(t, &w.r, &w.weight));
   span = tri_span_begin(&t->spans, "learn", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
   for (int64_t epoch = 0; epoch < t->cfg->algo.ppo_epochs; epoch++)
     for (int64_t m = 0; m < t->plan.mini_batches; m++) TRI_TRY_DONE(update(t, &w, m));

@@ -119,13 +119,6 @@ void                   tri_trainer_close(tri_trainer *t);
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
 
-/* trainer.c. Pure, the same n_micro on every rank. This rank's part of mini-batch m of the rollout. */
-TRI_CHECKED tri_status tri_trainer_split(const tri_trainer *t, const tri_rollout *r, int64_t m,
-                                         tri_split *out);
-/* Not collective. (*weight)[r->n_seq]: each sequence's share of the loss, from counts over its whole
- * mini-batch, all ranks; by TRI_FREE. */
-TRI_CHECKED tri_status tri_trainer_weigh(const tri_trainer *t, const tri_rollout *r, double **weight);
-
 /* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the
  * run is told to stop meanwhile, nothing, and t->progress.eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);

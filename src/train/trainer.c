@@ -138,6 +138,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
                           .dtype = c->model.dtype,
                           .plan = c->shard.scope,
                           .place = t->se->place,
+                          .head = l->head,
                           .train = l->train,
                           .rollout = rollout,
                           .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
@@ -300,44 +301,6 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   t->spans = (tri_spans){t->metrics, se->device, show_phase, t};
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
-}
-
-/* ---- who learns from what ---- */
-
-/* A replay's whole groups, where every rank gets as many; packed by tokens, where every rank gets one. */
-static int block_of(const tri_rollout *r, int n, int ranks, bool packed) {
-  int groups = n / r->group;
-
-  return groups >= ranks && (packed || groups % ranks == 0) ? r->group : 1;
-}
-
-tri_status tri_trainer_split(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
-  const tri_comm *world = tri_world_of(t);
-  int             n = (int)t->plan.batch.train_batch_size, micro = (int)t->plan.batch.micro_batch_size;
-  tri_split_opt   opt = {.begin = (int)m * n,
-                         .n = n,
-                         .together = 1,
-                         .block = t->supply->comes_packed ? block_of(r, n, world->size, !micro) : 0,
-                         .rank = world->rank,
-                         .size = world->size,
-                         .micro_batch_size = micro,
-                         .max_tokens = t->cfg->train.max_tokens_per_gpu};
-
-  return tri_split_make(r, &opt, out);
-}
-
-tri_status tri_trainer_weigh(const tri_trainer *t, const tri_rollout *r, double **weight) {
-  int64_t    n = t->plan.batch.train_batch_size, *answers = NULL;
-  tri_status st = TRI_OK;
-
-  TRI_TRY_DONE(TRI_ALLOC(*weight, r->n_seq));
-  TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
-  for (int q = 0; q < r->n_seq; q++) answers[q] = r->start[q + 1] - tri_rollout_first_row(r, q);
-  for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
-    t->algo->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n, *weight + q);
-done:
-  TRI_FREE(answers);
-  return st;
 }
 
 void tri_trainer_close(tri_trainer *t) {

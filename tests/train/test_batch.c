@@ -137,7 +137,7 @@ static void ranks_are_even(void **state) {
   }
 }
 
-static void a_sequence_over_the_budget_is_refused(void **state) {
+static void what_would_be_parted_is_refused(void **state) {
   tri_rollout r = {0};
   tri_split   s;
 
@@ -151,6 +151,9 @@ static void a_sequence_over_the_budget_is_refused(void **state) {
   tri_error_clear();
   assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 2, 0, 0, 2, 0, 11}, &s), TRI_EINPUT);
   assert_non_null(strstr(tri_error_message(), "12 tokens"));
+  tri_error_clear();
+  assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 2, 2, 0, 0, 2, 1, 0}, &s), TRI_ECONFIG);
+  assert_int_equal(tri_split_make(&r, &(tri_split_opt){0, 1, 2, 0, 0, 2, 0, 20}, &s), TRI_ECONFIG);
   assert_null(s.seq);
   tri_error_clear();
   tri_rollout_free(&r);
@@ -272,7 +275,7 @@ static void batches_hold_what_was_asked(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(every_sequence_once), cmocka_unit_test(ranks_are_even),
-                                     cmocka_unit_test(a_sequence_over_the_budget_is_refused),
+                                     cmocka_unit_test(what_would_be_parted_is_refused),
                                      cmocka_unit_test(batches_hold_what_was_asked)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
