@@ -1,0 +1,267 @@
+/* test_head_scalar.c - a model that gives one number a row. Judges: the head's formula in f64; finite differences
+ * of the whole model; the f32 gradients for those in bf16. Run with 1, 2 and 4 ranks, of which the last has no
+ * sequence. */
+#include "model_case.h"
+
+#include "model/decoder.h"
+#include "train/batch.h"
+
+enum { TOKENS = 64, SEQUENCES = 3 };
+
+typedef struct bench {
+  tri_session se;
+  golden      g;
+  tri_model  *m;
+  tri_feed   *feed;
+  tri_rollout r;
+  int         seq; /* the sequence that is loaded */
+  int         unit, param;
+  double      step;   /* added to the weights of unit[unit].param[param], times the sign of their gradient */
+  double    **slopes; /* the gradients, once there are any: as all_gradients */
+} bench;
+
+static const tri_params_opt *options(const bench *b) { return tri_params_options(tri_model_params(b->m)); }
+
+static int n_tensors(const bench *b) {
+  int n = 0;
+
+  for (int u = 0; u < options(b)->n_unit; u++) n += options(b)->unit[u].n_param;
+  return n;
+}
+
+/* The place of unit[u].param[i] among all tensors. */
+static int place(const bench *b, int u, int i) {
+  for (int k = 0; k < u; k++) i += options(b)->unit[k].n_param;
+  return i;
+}
+
+static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                       float *out) {
+  bench               *b = ctx;
+  const tri_unit_spec *unit = options(b)->unit;
+  fill_from            from = {&b->g, unit};
+
+  if (strcmp(unit[u].param[i].name, "score.weight"))
+    TRI_TRY(fill_golden(&from, kind, u, i, begin, count, out));
+  else
+    for (int64_t k = 0; k < count; k++) out[k] = sinf((float)(begin + k) + 0.5f);
+  if (b->step == 0 || u != b->unit || i != b->param) return TRI_OK;
+  for (int64_t k = 0; k < count; k++)
+    out[k] += (float)(b->slopes[place(b, u, i)][begin + k] < 0 ? -b->step : b->step);
+  return TRI_OK;
+}
+
+static void refill(bench *b) {
+  OK(tri_params_fill(tri_model_params(b->m), TRI_STATE_WEIGHT, fill, b, b->se.stream));
+}
+
+static void open_bench(bench *b, const char *name, tri_dtype dtype) {
+  tri_model_opt opt;
+  int32_t      *token;
+
+  memset(b, 0, sizeof *b);
+  session_open(&b->se, 0);
+  golden_open_model(&b->g, name);
+  opt = model_options(&b->g, &b->se, dtype, TOKENS);
+  opt.head = TRI_HEAD_SCALAR;
+  OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
+  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, TRI_FEED_VALUE}, &b->feed));
+  OK(tri_session_take_memory(&b->se));
+  OK(tri_model_start(b->m, b->se.stream));
+  refill(b);
+  OK(tri_rollout_make(SEQUENCES, 9 + 1 + 14, 1, 0, &b->r));
+  memcpy(b->r.start, (int64_t[]){0, 9, 10, 24}, sizeof(int64_t[SEQUENCES + 1])); /* one token: no rows */
+  token = golden_get_int(&b->g, "tokens");
+  memcpy(b->r.token, token, 24 * sizeof *token);
+  free(token);
+}
+
+static void close_bench(bench *b) {
+  for (int k = 0; b->slopes && k < n_tensors(b); k++) free(b->slopes[k]);
+  free(b->slopes);
+  tri_rollout_free(&b->r);
+  tri_feed_close(&b->feed);
+  tri_model_close(&b->m);
+  golden_close(&b->g);
+  tri_session_close(&b->se);
+}
+
+/* d loss / d value of row k of sequence q. */
+static double slope(int q, int64_t k) { return cos(7 * q + 3.0 * (double)k); }
+
+/* Loads this rank's sequence j, or nothing: sequences go round the ranks. Returns which, or -1. */
+static int load(bench *b, int j, tri_batch *out) {
+  const tri_comm *c = b->se.comm[TRI_WORLD];
+
+  b->seq = j * c->size + c->rank;
+  OK(tri_batch_load(b->feed, &b->r, &b->seq, b->seq < SEQUENCES, b->se.stream, out));
+  return b->seq < SEQUENCES ? b->seq : -1;
+}
+
+/* Collective. Values of all sequences times their slopes, and with `learn` backward too. */
+static double loss(bench *b, bool learn) {
+  tri_comm *c = b->se.comm[TRI_WORLD];
+  double    sum = 0;
+  int       n = (SEQUENCES + c->size - 1) / c->size;
+
+  for (int j = 0; j < n; j++) {
+    tri_batch    batch;
+    tri_rows_out given, d;
+    tri_loss_in  in;
+    tri_loss_out out;
+    int          q = load(b, j, &batch);
+    OK(tri_model_forward(b->m, &batch, learn, 1.0f, &given, b->se.stream));
+    OK(tri_batch_fetch(b->feed, &given, NULL, b->se.stream, &in, &out));
+    CHECK(in.n == batch.row.dim[0] && in.value && !in.logp && !in.ent);
+    for (int64_t k = 0; k < in.n; k++) sum += slope(q, k) * (double)in.value[k];
+    if (!learn) continue;
+    for (int64_t k = 0; k < in.n; k++) out.dvalue[k] = (float)slope(q, k);
+    OK(tri_batch_send(b->feed, &out, b->se.stream, &d));
+    CHECK(d.value.dim[0] == in.n && !d.logp.data && !d.ent.data);
+    OK(tri_model_backward(b->m, &batch, &d, 1.0f, j == n - 1, b->se.stream));
+  }
+  OK(tri_host_sum(c, &sum, 1));
+  return sum;
+}
+
+/* Collective. Gradients of all tensors, whole, on every rank: [n_tensors][elements], by free(). */
+static double **all_gradients(bench *b) {
+  const tri_params_opt *o = options(b);
+  double              **all = test_alloc(n_tensors(b), sizeof *all);
+
+  for (int u = 0; u < o->n_unit; u++) {
+    tri_optim_view v = tri_params_optim_view(tri_model_params(b->m), u);
+    float         *own = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *own);
+    for (int i = 0; i < o->unit[u].n_param; i++) {
+      const tri_param_spec *p = &o->unit[u].param[i];
+      int64_t               n = tri_param_count(p);
+      double               *whole = all[place(b, u, i)] = test_alloc(n, sizeof *whole);
+      for (int64_t k = 0; k < n; k++) {
+        int64_t at = p->offset + k - v.range.begin;
+        if (at >= 0 && at < v.range.count) whole[k] = (double)own[at];
+      }
+      OK(tri_host_sum(b->se.comm[TRI_WORLD], whole, n));
+    }
+    free(own);
+  }
+  return all;
+}
+
+/* ---- the head ---- */
+
+/* norm (Zhang, Sennrich 2019) and dot product in f64, from the residual stream's chosen rows. */
+static void values_are_right(bench *b, double most) {
+  int64_t   C = b->g.shape.C;
+  tri_batch batch;
+
+  for (int j = 0; j < SEQUENCES; j++) {
+    tri_rows_out given;
+    load(b, j, &batch);
+    OK(tri_model_forward(b->m, &batch, false, 1.0f, &given, b->se.stream));
+    int64_t K = batch.row.dim[0];
+    float  *x = device_get(b->se.stream, b->m->head.xs, (size_t)(K * C) * sizeof *x);
+    float  *got = device_get(b->se.stream, given.value.data, (size_t)K * sizeof *got);
+    float  *w = test_alloc(C, sizeof *w);
+    OK(tri_safetensors_read_f32(b->g.weights, tri_safetensors_find(b->g.weights, "model.norm.weight"), 0, C,
+                                w));
+    for (int64_t k = 0; k < K; k++) {
+      double square = 0, want = 0, size = 0;
+      for (int64_t c = 0; c < C; c++) square += (double)x[k * C + c] * (double)x[k * C + c];
+      for (int64_t c = 0; c < C; c++) {
+        double term = (double)x[k * C + c] / sqrt(square / (double)C + (double)b->g.shape.norm_eps) *
+                      (double)w[c] * (double)sinf((float)c + 0.5f);
+        want += term;
+        size += fabs(term);
+      }
+      CHECK(fabs((double)got[k] - want) <= most * size, "row %lld: %g, not %g", (long long)k, (double)got[k],
+            want);
+    }
+    free(x);
+    free(got);
+    free(w);
+  }
+}
+
+/* Derived: C = 32 products and sums of f32, each rounded by 2^-24; in bf16 the norm's result and the weight,
+ * each by 2^-9. Nothing of the vocabulary is planned or gathered, tied or not. */
+static void a_number_for_each_row(void **state) {
+  static const char *const models[] = {"model/llama", "model/qwen2_tied"};
+
+  (void)state;
+  for (int i = 0; i < 2; i++)
+    for (int half = 0; half < 2; half++) {
+      bench b;
+      open_bench(&b, models[i], half ? TRI_BF16 : TRI_F32);
+      const tri_unit_spec *u = options(&b)->unit, *head = &u[tri_unit_of_head(b.m)];
+      CHECK(head->n_param == 2 && !strcmp(head->param[1].name, "score.weight"));
+      CHECK(head->param[1].ndim == 2 && head->param[1].dim[0] == 1 && head->param[1].dim[1] == b.g.shape.C);
+      CHECK(u[0].n_param == 1 && u[0].n_linear == 0 && !b.m->head.logits && !b.m->head.dlogits);
+      OK(tri_model_check(b.m, b.se.stream));
+      values_are_right(&b, half ? 2 * 0x1p-8 : 32 * 0x1p-24);
+      close_bench(&b);
+    }
+}
+
+/* ---- gradients ---- */
+
+/* Along the signs of a tensor's gradient the loss rises by the sum of its sizes. Measured: with STEP
+ * they are 2.3e-3 apart at most. */
+static void gradients_are_slopes(void **state) {
+  static const double STEP = 1e-3;
+  bench               b;
+
+  (void)state;
+  open_bench(&b, "model/llama_bias", TRI_F32);
+  tri_params_grad_clear(tri_model_params(b.m));
+  (void)loss(&b, true);
+  b.slopes = all_gradients(&b);
+  for (b.unit = 0; b.unit < options(&b)->n_unit; b.unit++)
+    for (b.param = 0; b.param < options(&b)->unit[b.unit].n_param; b.param++) {
+      const tri_param_spec *p = &options(&b)->unit[b.unit].param[b.param];
+      double                up, down, got, want = 0;
+      if (place(&b, b.unit, b.param) % test_step(7)) continue;
+      for (int64_t k = 0; k < tri_param_count(p); k++) want += fabs(b.slopes[place(&b, b.unit, b.param)][k]);
+      b.step = STEP;
+      refill(&b);
+      up = loss(&b, false);
+      b.step = -STEP;
+      refill(&b);
+      down = loss(&b, false);
+      got = (up - down) / (2 * STEP);
+      CHECK(want > 0 && fabs(got - want) <= 5e-3 * want, "%s: slope %g, gradient %g", p->name, got, want);
+    }
+  close_bench(&b);
+}
+
+/* As test_model.c's bf16: backward rounds about twice as often as forward, and sums of both signs lose more. */
+static void bf16_gradients_are_near(void **state) {
+  bench full, half;
+
+  (void)state;
+  open_bench(&full, "model/qwen2", TRI_F32);
+  (void)loss(&full, true);
+  full.slopes = all_gradients(&full);
+  open_bench(&half, "model/qwen2", TRI_BF16);
+  (void)loss(&half, true);
+  half.slopes = all_gradients(&half);
+  for (int u = 0; u < options(&full)->n_unit; u++)
+    for (int i = 0; i < options(&full)->unit[u].n_param; i++) {
+      const tri_param_spec *p = &options(&full)->unit[u].param[i];
+      const double         *a = full.slopes[place(&full, u, i)], *b = half.slopes[place(&half, u, i)];
+      double                away = 0, size = 0, most = 4 * (5 * full.g.shape.L + 1) * 0x1p-8;
+      for (int64_t k = 0; k < tri_param_count(p); k++) {
+        away += (a[k] - b[k]) * (a[k] - b[k]);
+        size += a[k] * a[k];
+      }
+      CHECK(sqrt(away) <= most * sqrt(size), "the gradient of %s is %.3g away", p->name, sqrt(away / size));
+    }
+  close_bench(&half);
+  close_bench(&full);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_number_for_each_row),
+                                     cmocka_unit_test(gradients_are_slopes),
+                                     cmocka_unit_test(bf16_gradients_are_near)};
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}
