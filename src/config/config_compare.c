@@ -40,7 +40,7 @@ static tri_status put_paths(const tri_config *c, const char *folder, const tri_k
 static tri_status put_all_rewards(const tri_config *c, tri_text *out) {
   for (int i = 0; i < c->reward.n; i++) {
     TRI_TRY(tri_text_put(out, i ? ", {" : "[{", i ? 3 : 2));
-    TRI_TRY(tri_reward_put(&c->reward.item[i], ", ", out));
+    TRI_TRY(tri_key_put_reward(&c->reward.item[i], ", ", out));
     TRI_TRY(tri_text_put(out, "}", 1));
   }
   return tri_text_printf(out, "%s", c->reward.n ? "]" : "[]");

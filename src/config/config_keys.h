@@ -1,4 +1,4 @@
-/* config_keys.h - the tables behind config.h that only its own files read. */
+/* config_keys.h - the tables behind config.h and what is asked of them. Private to its room. */
 #ifndef TRI_CONFIG_KEYS_H
 #define TRI_CONFIG_KEYS_H
 
@@ -47,7 +47,7 @@ int tri_key_row(const char *name);
  * for it or it follows from others. */
 TRI_CHECKED tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out);
 /* Not collective. Append the fields of a reward, with `between` between them. */
-TRI_CHECKED tri_status tri_reward_put(const tri_reward_opt *r, const char *between, tri_text *out);
+TRI_CHECKED tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out);
 
 enum { TRI_KEY_NAME_BYTES = 256 };
 /* How a name was understood. */

@@ -115,7 +115,7 @@ tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
   }
 }
 
-tri_status tri_reward_put(const tri_reward_opt *r, const char *between, tri_text *out) {
+tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "name: %s%sweight: ", r->name, between));
   TRI_TRY(put_double(r->weight, out));
   for (const tri_reward_field *f = tri_reward_find(r->name)->field; f && f->name; f++) {
@@ -132,7 +132,7 @@ static tri_status put_rewards(const tri_config *c, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "reward:\n"));
   for (int i = 0; i < c->reward.n; i++) {
     TRI_TRY(tri_text_put(out, "  - ", 4));
-    TRI_TRY(tri_reward_put(&c->reward.item[i], "\n    ", out));
+    TRI_TRY(tri_key_put_reward(&c->reward.item[i], "\n    ", out));
     TRI_TRY(tri_text_put(out, "\n", 1));
   }
   return TRI_OK;

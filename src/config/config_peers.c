@@ -1,0 +1,191 @@
+/* config_peers.c - the spellings of other programs: names, values, and what to do instead. */
+#include "config_keys.h"
+
+/* clang-format off */
+const tri_key_alias tri_key_aliases[] = {
+  {"output_dir", "run.output"}, {"default_local_dir", "run.output"}, {"ckpt.output_dir", "run.output"},
+  {"train.seed", "run.seed"}, {"random_seed", "run.seed"},
+  {"logging_steps", "run.log_every"}, {"steps_per_print", "run.log_every"},
+  {"resume_from_checkpoint", "run.resume"}, {"resume_mode", "run.resume"}, {"load_checkpoint", "run.resume"},
+  {"ckpt.load_enable", "run.resume"},
+  {"model_name_or_path", "model.path"}, {"pretrain", "model.path"}, {"model_name", "model.path"},
+  {"param_dtype", "model.dtype"}, {"torch_dtype", "model.dtype"},
+  {"gradient_checkpointing", "model.recompute"},
+  {"ref_model", "model.ref_path"}, {"ref.model_name_or_path", "model.ref_path"},
+  {"train_files", "data.train"}, {"prompt_data", "data.train"}, {"val_files", "data.eval"},
+  {"input_key", "data.prompt_key"}, {"label_key", "data.answer_key"}, {"output_key", "data.completion_key"},
+  {"max_prompt_seq_len", "data.max_prompt_length"}, {"prompt_max_len", "data.max_prompt_length"},
+  {"max_input_seq_length", "data.max_prompt_length"},
+  {"adv_estimator", "algo.name"}, {"advantage_estimator", "algo.name"}, {"advantage.estimator", "algo.name"},
+  {"n_samples_per_prompt", "algo.num_generations"}, {"num_generations_per_prompt", "algo.num_generations"},
+  {"rollout.n", "algo.num_generations"}, {"rollout.n_samples_per_prompt", "algo.num_generations"},
+  {"rollout.num_generations", "algo.num_generations"},
+  {"eps_clip", "algo.clip_eps"}, {"clip_ratio", "algo.clip_eps"}, {"clip_ratio_low", "algo.clip_eps"},
+  {"epsilon", "algo.clip_eps"}, {"cliprange", "algo.clip_eps"}, {"ratio_clip_min", "algo.clip_eps"},
+  {"clip_ratio_high", "algo.clip_eps_high"}, {"epsilon_high", "algo.clip_eps_high"},
+  {"ratio_clip_max", "algo.clip_eps_high"},
+  {"beta", "algo.kl_coef"}, {"kl_loss_coef", "algo.kl_coef"}, {"init_kl_coef", "algo.kl_coef"},
+  {"kl.init_coef", "algo.kl_coef"},
+  {"reference_policy_kl_penalty", "algo.kl_coef"}, {"kl_ctl", "algo.kl_coef"},
+  {"kl.estimator", "algo.kl_estimator"}, {"kl_loss_type", "algo.kl_estimator"},
+  {"kl_penalty", "algo.kl_estimator"},
+  {"reference_policy_kl_type", "algo.kl_estimator"},
+  {"norm_adv_by_std_in_grpo", "algo.scale_rewards"}, {"normalize_rewards", "algo.scale_rewards"},
+  {"loss_type", "algo.loss_agg_mode"},
+  {"num_iterations", "algo.ppo_epochs"}, {"num_ppo_epochs", "algo.ppo_epochs"},
+  {"max_epochs", "algo.ppo_epochs"},
+  {"train.max_epochs", "algo.ppo_epochs"}, {"train.ppo_epochs", "algo.ppo_epochs"},
+  {"entropy_coeff", "algo.entropy_coef"},
+  {"rollout.batch_size", "rollout.rollout_batch_size"},
+  {"num_prompts_per_step", "rollout.rollout_batch_size"},
+  {"data.train_batch_size", "rollout.rollout_batch_size"},
+  {"max_new_tokens", "rollout.max_response_length"}, {"generate_max_len", "rollout.max_response_length"},
+  {"max_completion_length", "rollout.max_response_length"},
+  {"response_length", "rollout.max_response_length"},
+  {"data.max_response_length", "rollout.max_response_length"},
+  {"max_answer_seq_len", "rollout.max_response_length"},
+  {"stop_strings", "rollout.stop"},
+  {"max_steps", "train.steps"}, {"total_training_steps", "train.steps"}, {"max_num_steps", "train.steps"},
+  {"num_train_epochs", "train.epochs"}, {"num_episodes", "train.epochs"}, {"total_epochs", "train.epochs"},
+  {"max_num_epochs", "train.epochs"},
+  {"train.batch_size", "train.train_batch_size"}, {"train_global_batch_size", "train.train_batch_size"},
+  {"per_device_train_batch_size", "train.micro_batch_size"},
+  {"micro_train_batch_size", "train.micro_batch_size"},
+  {"ppo_micro_batch_size_per_gpu", "train.micro_batch_size"},
+  {"train_micro_batch_size", "train.micro_batch_size"},
+  {"train_micro_batch_size_per_gpu", "train.micro_batch_size"},
+  {"per_device_training_batch_size", "train.micro_batch_size"},
+  {"ppo_max_token_len_per_gpu", "train.max_tokens_per_gpu"}, {"train_mb_tokens", "train.max_tokens_per_gpu"},
+  {"lr", "train.learning_rate"}, {"adam.lr", "train.learning_rate"}, {"optim.lr", "train.learning_rate"},
+  {"actor_learning_rate", "train.learning_rate"},
+  {"lr_scheduler_type", "train.lr_scheduler"}, {"lr_warmup_steps", "train.warmup_steps"},
+  {"num_warmup_steps", "train.warmup_steps"}, {"lr_warmup_ratio", "train.warmup_ratio"},
+  {"max_norm", "train.max_grad_norm"}, {"clip_grad", "train.max_grad_norm"},
+  {"gradient_clipping", "train.max_grad_norm"},
+  {"adam_epsilon", "train.adam_eps"},
+  {"zero.stage", "shard.plan"}, {"zero_optimization.stage", "shard.plan"}, {"zero_stage", "shard.plan"},
+  {"fsdp_size", "shard.plan"}, {"fsdp_config.fsdp_size", "shard.plan"},
+  {"save_freq", "checkpoint.save_steps"}, {"save_period", "checkpoint.save_steps"},
+  {"train.save_steps", "checkpoint.save_steps"},
+  {"max_num", "checkpoint.save_total_limit"}, {"max_actor_ckpt_to_keep", "checkpoint.save_total_limit"},
+  {"keep_top_k", "checkpoint.save_total_limit"}, {"train.save_total_limit", "checkpoint.save_total_limit"},
+  {"eval_steps", "eval.steps"}, {"test_freq", "eval.steps"},
+};
+const int tri_n_key_aliases = sizeof tri_key_aliases / sizeof *tri_key_aliases;
+
+const tri_key_word tri_key_words[] = {
+  {"run.resume", "true", "auto"}, {"run.resume", "false", "never"},
+  {"run.resume", "True", "auto"}, {"run.resume", "False", "never"},
+  {"run.resume", "yes", "auto"}, {"run.resume", "no", "never"},
+  {"run.resume", "Auto", "auto"}, {"run.resume", "Never", "never"},
+  {"resume_mode", "disable", "never"},
+  {"run.device", "gpu", "cuda"},
+  {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
+  {"gradient_checkpointing", "true", "layer"}, {"gradient_checkpointing", "false", "none"},
+  {"advantage.estimator", "group_norm", "grpo"}, {"advantage_estimator", "group_norm", "grpo"},
+  {"algo.name", "GRPO", "grpo"}, {"algo.name", "SFT", "sft"},
+  {"rollout.top_k", "-1", "0"},
+  {"algo.kl_estimator", "kl", "k1"}, {"algo.kl_estimator", "mse", "k2"},
+  {"algo.kl_estimator", "low_var_kl", "k3"},
+  {"algo.scale_rewards", "true", "group"}, {"algo.scale_rewards", "false", "none"},
+  {"loss_type", "dapo", "token-mean"}, {"loss_type", "grpo", "seq-mean-token-mean"},
+  {"loss_type", "dr_grpo", "seq-mean-token-sum-norm"},
+  {"train.lr_scheduler", "constant_with_warmup", "constant"},
+  {"train.lr_scheduler", "cosine_with_min_lr", "cosine"},
+  {"zero.stage", "0", "zero0"}, {"zero.stage", "1", "zero1"}, {"zero.stage", "2", "zero2"},
+  {"zero.stage", "3", "zero3"},
+  {"zero_optimization.stage", "0", "zero0"}, {"zero_optimization.stage", "1", "zero1"},
+  {"zero_optimization.stage", "2", "zero2"}, {"zero_optimization.stage", "3", "zero3"},
+  {"zero_stage", "0", "zero0"}, {"zero_stage", "1", "zero1"}, {"zero_stage", "2", "zero2"},
+  {"zero_stage", "3", "zero3"},
+  {"fsdp_size", "-1", "zero3"}, {"fsdp_config.fsdp_size", "-1", "zero3"},
+};
+const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
+
+#define NODE_GROUP                                                                                          \
+  "a group of ranks is a node here: give run.ranks_per_node, and node to shard.params, .grads and .optimizer"
+#define DECODED     "answers are decoded as fast as slots free up; rollout.max_sequences limits how many at once"
+#define DTYPE       "give model.dtype: bf16 or f32"
+#define RANKS       "ranks and nodes come from srun or mpirun, one rank per GPU"
+#define ONE_PROGRAM "the training ranks generate, each on its own GPU; there is no second engine to set up"
+#define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
+#define EACH_STEP   "metrics.jsonl has a line for every step"
+#define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
+#define NO_CRITIC   "grpo compares the answers to one prompt: it has no critic, and neither gamma nor lambda"
+#define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact'"
+#define LESS_MEMORY "nothing is offloaded; shard.plan: zero3, model.recompute: layer and more ranks take less memory of each"
+#define ONE_RANK    "a sequence is computed by one rank; shard.plan says what ranks share"
+#define CHOSEN      "kernels are chosen by the device"
+#define OVERLAPPED  "gathers and reductions run beside compute by themselves"
+#define PACKED      "train.max_tokens_per_gpu packs sequences into passes"
+#define LENGTHS     "data.max_prompt_length and rollout.max_response_length are the limits; an SFT line's is the model's context"
+#define READ_ONCE   "data is read whole at the start; fields of a line that no key names are ignored"
+#define INTERVALS   "checkpoint.save_steps, checkpoint.save_minutes and eval.steps say when"
+#define ADAMW       "the optimizer is AdamW: train.learning_rate, adam_beta1, adam_beta2, adam_eps and weight_decay"
+#define FIXED_REF   "the reference stays as it is at the start, or is model.ref_path"
+#define AS_IT_IS    "a prompt is taken as it stands: render its chat template beforehand"
+#define UNSCALED    "bf16 and f32 need no scaling of the loss"
+#define SHARDED     "shard.plan: zero0 to zero3 or hybrid takes the place of such a file"
+const tri_key_hint tri_key_hints[] = {
+  {"report_to", LOGS}, {"logger", LOGS}, {"use_wandb", LOGS}, {"wandb.", LOGS}, {"wandb_project", LOGS},
+  {"project_name", LOGS}, {"experiment_name", LOGS}, {"run_name", LOGS}, {"logging_dir", LOGS},
+  {"use_tensorboard", LOGS}, {"push_to_hub", LOGS}, {"hub_model_id", LOGS},
+  {"logging_steps", EACH_STEP}, {"logging_strategy", EACH_STEP}, {"logging_first_step", EACH_STEP},
+  {"lora.", FULL}, {"lora_r", FULL}, {"lora_rank", FULL}, {"lora_dim", FULL}, {"lora_alpha", FULL},
+  {"lora_dropout", FULL}, {"lora_target_modules", FULL}, {"target_modules", FULL}, {"use_peft", FULL},
+  {"peft_config", FULL}, {"load_in_4bit", FULL}, {"load_in_8bit", FULL},
+  {"critic.", NO_CRITIC}, {"critic_learning_rate", NO_CRITIC}, {"critic_pretrain", NO_CRITIC}, {"gamma", NO_CRITIC},
+  {"lam", NO_CRITIC}, {"lambd", NO_CRITIC}, {"gae_gamma", NO_CRITIC}, {"gae_lambda", NO_CRITIC},
+  {"vf_coef", NO_CRITIC}, {"value_clip", NO_CRITIC}, {"cliprange_value", NO_CRITIC},
+  {"reward_funcs", REWARDS}, {"reward_model", REWARDS}, {"reward_pretrain", REWARDS}, {"remote_rm_url", REWARDS},
+  {"reward_model.", REWARDS}, {"custom_reward_function.", REWARDS},
+  {"offload", LESS_MEMORY}, {"adam_offload", LESS_MEMORY}, {"param_offload", LESS_MEMORY},
+  {"optimizer_offload", LESS_MEMORY}, {"offload_optimizer", LESS_MEMORY}, {"offload_param", LESS_MEMORY},
+  {"ring_attn_size", ONE_RANK}, {"cp_size", ONE_RANK}, {"sp_size", ONE_RANK}, {"context_parallel_size", ONE_RANK},
+  {"ulysses_sequence_parallel_size", ONE_RANK}, {"sequence_parallel_size", ONE_RANK},
+  {"pipeline_model_parallel_size", ONE_RANK},
+  {"attn_implementation", CHOSEN}, {"flash_attn", CHOSEN}, {"use_liger_kernel", CHOSEN}, {"torch_compile", CHOSEN},
+  {"overlap_comm", OVERLAPPED}, {"reduce_bucket_size", OVERLAPPED}, {"allgather_bucket_size", OVERLAPPED},
+  {"stage3_prefetch_bucket_size", OVERLAPPED}, {"stage3_param_persistence_threshold", OVERLAPPED},
+  {"packing", PACKED}, {"use_dynamic_bsz", PACKED}, {"dynamic_batch_enable", PACKED},
+  {"max_length", LENGTHS}, {"max_len", LENGTHS}, {"max_seq_length", LENGTHS}, {"max_total_sequence_length", LENGTHS},
+  {"dataloader_num_workers", READ_ONCE}, {"remove_unused_columns", READ_ONCE},
+  {"save_strategy", INTERVALS}, {"eval_strategy", INTERVALS}, {"evaluation_strategy", INTERVALS},
+  {"val_before_train", "where eval.steps is above 0 an evaluation also runs before the first step"},
+  {"optim", ADAMW}, {"optimizer", ADAMW},
+  {"sync_ref_model", FIXED_REF}, {"ref_model_mixup_alpha", FIXED_REF}, {"ref_model_sync_steps", FIXED_REF},
+  {"chat_template", AS_IT_IS}, {"apply_chat_template", AS_IT_IS}, {"system_prompt", AS_IT_IS},
+  {"loss_scale", UNSCALED}, {"initial_scale_power", UNSCALED}, {"deepspeed", SHARDED}, {"deepspeed_config", SHARDED},
+  {"fsdp_size", NODE_GROUP}, {"fsdp_config.fsdp_size", NODE_GROUP}, {"mics_shard_size", NODE_GROUP},
+  {"shard_size", NODE_GROUP},
+  {"zpg", "a second copy of the weights in each node is shard.plan: hybrid"},
+  {"zero_hpz_partition_size", "a second copy of the weights in each node is shard.plan: hybrid"},
+  {"ppo_mini_batch_size",
+   "it counts prompts; train.train_batch_size counts samples: prompts x algo.num_generations"},
+  {"generation_batch_size",
+   "it counts samples; rollout.rollout_batch_size counts prompts: samples / algo.num_generations"},
+  {"per_device_generation_batch_size",
+   "it counts per rank; rollout.rollout_batch_size counts the prompts of all ranks"},
+  {"eps_clip_low_high", "give algo.clip_eps and algo.clip_eps_high"},
+  {"use_kl_loss", "algo.kl_coef above 0 with algo.kl_where: loss does this"},
+  {"use_kl_in_reward", "algo.kl_coef above 0 with algo.kl_where: reward does this"},
+  {"adam_betas", "give train.adam_beta1 and train.adam_beta2"},
+  {"betas", "give train.adam_beta1 and train.adam_beta2"},
+  {"truncation", "data.overlong_prompt is error, drop or truncate"},
+  {"micro_rollout_batch_size", DECODED}, {"rollout_micro_batch_size", DECODED},
+  {"log_prob_micro_batch_size_per_gpu", "log-probabilities are computed in passes of train.micro_batch_size"},
+  {"bf16", DTYPE}, {"fp16", DTYPE},
+  {"n_gpus_per_node", RANKS}, {"gpus_per_node", RANKS}, {"num_gpus_per_node", RANKS}, {"nnodes", RANKS},
+  {"num_nodes", RANKS}, {"actor_num_nodes", RANKS}, {"actor_num_gpus_per_node", RANKS},
+  {"use_vllm", ONE_PROGRAM}, {"gpu_memory_utilization", ONE_PROGRAM}, {"vllm_gpu_memory_utilization", ONE_PROGRAM},
+  {"tensor_model_parallel_size", ONE_PROGRAM}, {"vllm_tensor_parallel_size", ONE_PROGRAM},
+};
+const int tri_n_key_hints = sizeof tri_key_hints / sizeof *tri_key_hints;
+
+const char *const tri_peer_sections[] = {
+  "actor_rollout_ref", "actor", "actor_rollout", "policy", "algorithm", "trainer", "training_args", "args",
+  "grpo", "sft", "ds", "deepspeed", "ckpt", "checkpointing", "optim", "loss_fn", "fsdp_config", "generation",
+  "ppo",
+};
+const int tri_n_peer_sections = sizeof tri_peer_sections / sizeof *tri_peer_sections;
+/* clang-format on */
