@@ -1,4 +1,4 @@
-/* inputs.c - what a deck names: rewards, model, reference, data; and the steps and lengths that follow from
+/* inputs.c - what a deck names: rewards, models (learner.c), data; and the steps and lengths that follow from
  * them. */
 #include "base/file.h"
 #include "io/data/rollout_file.h"

@@ -1,6 +1,6 @@
 /* check.c - all that is wrong with a deck and what it names, at once: trireme train --check. */
 #include "check.h"
-#include "train.h"
+#include "train/train.h"
 
 #include <string.h>
 
