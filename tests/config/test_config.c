@@ -95,7 +95,7 @@ static void test_arguments_win(void **state) {
   (void)state;
   tri_config c = good(GRPO "  clip_eps: 0.1\n",
                       ARGS("algo.eps_clip=0.3", "train.steps=null", "train.epochs=2", "data.train=[a, b]",
-                           "reward=[{name: regex, pattern: 'x+', weight: -2e-1}, {name: number}]",
+                           "reward=[{pattern: 'x+', name: regex, weight: -2e-1}, {name: number}]",
                            "rollout.stop=\n", "shard.params=world", "run.seed=18446744073709551615"));
 
   assert_true(c.algo.opt.clip_eps == 0.3 && c.algo.opt.clip_eps_high == 0.3);
