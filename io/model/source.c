@@ -321,13 +321,19 @@ static tri_status fill_checkpoint(const loader *l, const char *name, int64_t beg
   return TRI_OK;
 }
 
+/* A tensor that a weight file may lack, and does. */
+static bool lacks(const tri_source *s, const char *group, const tri_param_spec *p) {
+  if (!p->added || s->random) return false;
+  return s->ckpt ? tri_ckpt_find_tensor(s->ckpt, group, p->name) < 0
+                 : !tri_safetensors_find(s->tensors, p->name);
+}
+
 static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                        float *out) {
   const loader         *l = ctx;
   const tri_param_spec *p = &l->unit[u].param[i];
 
-  (void)kind;
-  if (l->source->random) {
+  if (l->source->random || (kind == TRI_STATE_WEIGHT && lacks(l->source, l->group, p))) {
     fill_random(l, p, begin, count, out);
     return TRI_OK;
   }
@@ -362,10 +368,13 @@ static tri_status check_tensor(const tri_source *s, const char *group, const tri
   return check_shape(s, p, info->ndim, info->dim);
 }
 
-static tri_status check_all(const tri_source *s, const char *group, const tri_params_opt *o) {
+static tri_status check_all(const tri_source *s, const char *group, tri_state_kind kind,
+                            const tri_params_opt *o) {
   if (s->random) return TRI_OK;
   for (int u = 0; u < o->n_unit; u++)
-    for (int i = 0; i < o->unit[u].n_param; i++) TRI_TRY(check_tensor(s, group, &o->unit[u].param[i]));
+    for (int i = 0; i < o->unit[u].n_param; i++)
+      if (kind != TRI_STATE_WEIGHT || !lacks(s, group, &o->unit[u].param[i]))
+        TRI_TRY(check_tensor(s, group, &o->unit[u].param[i]));
   return TRI_OK;
 }
 
@@ -376,13 +385,19 @@ static bool is_known(const tri_params_opt *o, const char *name) {
   return false;
 }
 
-/* Tensors nobody asks for are named once; a tied head's copy and rotary buffers are no surprise. */
-static void warn_unused(const tri_source *s, const tri_params_opt *o, int rank) {
-  if (!s->tensors || rank) return;
+/* Tensors that start by init, and tensors nobody asks for; a head that is tied or replaced and rotary buffers
+ * are no surprise. */
+static void say_differences(const tri_source *s, const char *group, const tri_params_opt *o) {
+  for (int u = 0; u < o->n_unit; u++)
+    for (int i = 0; i < o->unit[u].n_param; i++)
+      if (lacks(s, group, &o->unit[u].param[i]))
+        tri_log(TRI_LOG_INFO, "%s: has no %s, which starts from random numbers", s->name,
+                o->unit[u].param[i].name);
+  if (!s->tensors) return;
   for (int64_t i = 0; i < tri_safetensors_count(s->tensors); i++) {
     const char *name = tri_safetensors_at(s->tensors, i)->name;
     if (is_known(o, name) || strstr(name, "rotary_emb.inv_freq")) continue;
-    if (s->shape.tied_head && !strcmp(name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD))) continue;
+    if (!strcmp(name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD))) continue;
     tri_log(TRI_LOG_WARN, "%s: tensor %s is not part of a %s model and is not used", s->name, name,
             s->shape.family->model_type);
   }
@@ -427,15 +442,15 @@ done:
 }
 
 tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p) {
-  return check_all(s, group, tri_params_options(p));
+  return check_all(s, group, TRI_STATE_WEIGHT, tri_params_options(p));
 }
 
 tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world, tri_stream *st) {
   loader l = {s, tri_params_options(p)->unit, group, st->device->threads};
 
-  TRI_TRY(tri_agree(world, check_all(s, group, tri_params_options(p))));
+  TRI_TRY(tri_agree(world, check_all(s, group, TRI_STATE_WEIGHT, tri_params_options(p))));
   TRI_TRY(tri_agree(world, world->rank == 0 ? check_tied_copy(s) : TRI_OK));
-  warn_unused(s, tri_params_options(p), world->rank);
+  if (world->rank == 0) say_differences(s, group, tri_params_options(p));
   return tri_params_fill(p, TRI_STATE_WEIGHT, fill, &l, st);
 }
 
@@ -444,6 +459,6 @@ tri_status tri_source_load_moments(tri_source *s, tri_state_kind kind, const cha
   loader l = {s, tri_params_options(p)->unit, group, st->device->threads};
 
   TRI_ASSERT(s->ckpt && kind != TRI_STATE_WEIGHT);
-  TRI_TRY(tri_agree(world, check_all(s, group, tri_params_options(p))));
+  TRI_TRY(tri_agree(world, check_all(s, group, kind, tri_params_options(p))));
   return tri_params_fill(p, kind, fill, &l, st);
 }

@@ -35,9 +35,10 @@ static tri_status acquire(tri_model *m, tri_block_call *head, tri_block_call *ta
   return tri_unit_acquire(m, table, use, next, s);
 }
 
-static tri_status release(tri_model *m, tri_stream *s) {
-  if (m->tied) TRI_TRY(tri_params_release(m->params, 0, s));
-  return tri_params_release(m->params, tri_unit_of_head(m), s);
+static tri_status release(tri_model *m, const tri_block_call *head, const tri_block_call *table,
+                          tri_stream *s) {
+  if (m->tied) TRI_TRY(tri_unit_release(m, table, s));
+  return tri_unit_release(m, head, s);
 }
 
 /* head.hs = norm of the chosen rows of m->x. */
@@ -76,7 +77,7 @@ tri_status tri_head_forward(tri_model *m, const tri_batch *b, float inv_temperat
   TRI_TRY(choose_rows(m, &c, s));
   TRI_TRY(m->head.ops->forward(m, &table, inv_temperature, out, s));
   tri_trace_end(m->device->trace, span, s);
-  return release(m, s);
+  return release(m, &c, &table, s);
 }
 
 tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_rows_out *d, float inv_temperature,
@@ -89,8 +90,8 @@ tri_status tri_head_backward(tri_model *m, const tri_batch *b, const tri_rows_ou
   TRI_TRY(m->head.ops->backward(m, &table, d, inv_temperature, s));
   TRI_TRY(rows_backward(m, &c, s));
   tri_trace_end(m->device->trace, span, s);
-  TRI_TRY(release(m, s));
-  return tri_params_grad_done(m->params, c.unit, s, last);
+  TRI_TRY(release(m, &c, &table, s));
+  return tri_unit_learned(m, &c, last, s);
 }
 
 tri_status tri_head_sample(tri_model *m, const tri_batch *b, const tri_tensor *key,
@@ -101,5 +102,5 @@ tri_status tri_head_sample(tri_model *m, const tri_batch *b, const tri_tensor *k
   TRI_TRY(acquire(m, &c, &table, -1, s));
   TRI_TRY(choose_rows(m, &c, s));
   TRI_TRY(m->head.ops->sample(m, &table, key, rule, token, logp, s));
-  return release(m, s);
+  return release(m, &c, &table, s);
 }

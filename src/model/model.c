@@ -144,7 +144,7 @@ static tri_status check_products(tri_model *m, int unit, int first, int end, tri
   TRI_TRY(tri_unit_acquire(m, &c, TRI_USE_FWD, -1, s));
   for (int i = first; i < end && *st == TRI_OK; i++)
     *st = m->k->linear_check(s, m->linear[i], c.w.packed_fwd[m->slots[unit].product[i]]);
-  return tri_params_release(m->params, unit, s);
+  return tri_unit_release(m, &c, s);
 }
 
 tri_status tri_model_check(tri_model *m, tri_stream *s) {
@@ -166,7 +166,7 @@ static tri_status embed(tri_model *m, const tri_batch *b, void *to, tri_block_mo
   span = tri_unit_span(m, &c, s);
   TRI_TRY(m->k->embed_fwd(s, &x, tri_weight_at(m, &c, TRI_SLOT_EMBED), &b->token));
   tri_trace_end(m->device->trace, span, s);
-  return tri_params_release(m->params, 0, s);
+  return tri_unit_release(m, &c, s);
 }
 
 static tri_status embed_backward(tri_model *m, const tri_batch *b, bool last, tri_stream *s) {
@@ -179,7 +179,7 @@ static tri_status embed_backward(tri_model *m, const tri_batch *b, bool last, tr
   span = tri_unit_span(m, &c, s);
   TRI_TRY(m->k->embed_bwd(s, &dtable, &dx, &b->token));
   tri_trace_end(m->device->trace, span, s);
-  return tri_params_grad_done(m->params, 0, s, last);
+  return tri_unit_learned(m, &c, last, s);
 }
 
 /* The buffers layer l works in, and where its output goes. */
@@ -210,7 +210,7 @@ static tri_status run_layers(tri_model *m, const tri_batch *b, bool keep, tri_kv
     span = tri_unit_span(m, &c, s);
     TRI_TRY(tri_block_forward(m, &c, s));
     tri_trace_end(m->device->trace, span, s);
-    TRI_TRY(tri_params_release(m->params, c.unit, s));
+    TRI_TRY(tri_unit_release(m, &c, s));
   }
   return TRI_OK;
 }
@@ -237,8 +237,8 @@ tri_status tri_model_backward(tri_model *m, const tri_batch *b, const tri_rows_o
     if (m->opt.recompute) TRI_TRY(tri_block_forward(m, &again, s));
     TRI_TRY(tri_block_backward(m, &c, s));
     tri_trace_end(m->device->trace, span, s);
-    TRI_TRY(tri_params_release(m->params, c.unit, s));
-    TRI_TRY(tri_params_grad_done(m->params, c.unit, s, last));
+    TRI_TRY(tri_unit_release(m, &c, s));
+    TRI_TRY(tri_unit_learned(m, &c, last, s));
   }
   return embed_backward(m, b, last, s);
 }

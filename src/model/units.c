@@ -46,6 +46,7 @@ static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
   snprintf(p->name, sizeof p->name, row->name, tri_layer_of(unit)); /* NOLINT: a family's row */
   for (const char *c = row->shape; *c; c++) p->dim[p->ndim++] = size_of(&m->shape, *c);
   p->init = init_of(row->slot);
+  p->added = row == &score_row;
   p->joined = at->param[row->slot] >= 0;
   if (row->slot < TRI_SLOT_PRODUCTS && !p->joined) {
     at->product[row->slot] = u->n_linear;
@@ -109,4 +110,12 @@ void tri_units_free(tri_model *m) {
 tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s) {
   TRI_TRY(tri_params_acquire(m->params, c->unit, use, next, s, &c->w));
   return c->mode == TRI_BLOCK_BACKWARD ? tri_params_grad(m->params, c->unit, s, &c->dw) : TRI_OK;
+}
+
+tri_status tri_unit_release(tri_model *m, const tri_block_call *c, tri_stream *s) {
+  return tri_params_release(m->params, c->unit, s);
+}
+
+tri_status tri_unit_learned(tri_model *m, const tri_block_call *c, bool last, tri_stream *s) {
+  return tri_params_grad_done(m->params, c->unit, s, last);
 }

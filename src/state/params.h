@@ -13,6 +13,7 @@ typedef struct tri_param_spec {
   int      ndim;
   int64_t  dim[3];
   tri_init init;   /* how a model without a weight file starts */
+  bool     added;  /* weight files may lack it: it then starts by init */
   bool     joined; /* directly behind the param before it: rows of one fused matrix, or of its bias */
   int64_t  offset; /* of its first element in the unit's flat buffer; filled by tri_unit_layout */
 } tri_param_spec;

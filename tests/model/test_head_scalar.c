@@ -3,6 +3,7 @@
  * sequence. */
 #include "model_case.h"
 
+#include "io/model/source.h"
 #include "model/decoder.h"
 #include "train/batch.h"
 
@@ -202,6 +203,41 @@ static void a_number_for_each_row(void **state) {
     }
 }
 
+/* A folder of a model with a head of tokens: everything but the score comes from it. */
+static void starts_from_a_language_model(void **state) {
+  bench       b;
+  tri_source *source;
+  float      *score, *want;
+  double      sum = 0;
+
+  (void)state;
+  open_bench(&b, "model/llama", TRI_F32);
+  OK(tri_source_open(b.g.folder, b.se.comm[TRI_WORLD], true, &source));
+  OK(tri_source_load(source, "/model", tri_model_params(b.m), b.se.comm[TRI_WORLD], b.se.stream));
+  for (int i = 0; i < 2; i++) {
+    int       u = tri_unit_of_head(b.m);
+    tri_range piece = tri_params_piece(tri_model_params(b.m), u, i);
+    score = test_alloc(piece.count, sizeof *score);
+    want = test_alloc(piece.count, sizeof *want);
+    OK(tri_params_read(tri_model_params(b.m), TRI_STATE_WEIGHT, u, i, piece.begin, piece.count, score,
+                       b.se.stream));
+    if (i == 0 && piece.count)
+      OK(tri_safetensors_read_f32(b.g.weights, tri_safetensors_find(b.g.weights, "model.norm.weight"),
+                                  piece.begin, piece.count, want));
+    for (int64_t k = 0; k < piece.count; k++) {
+      CHECK(i == 1 || score[k] == want[k]);
+      CHECK(i == 0 || (isfinite(score[k]) && fabsf(score[k]) < 6 * b.g.shape.init_std));
+      if (i == 1) sum += fabs((double)score[k]);
+    }
+    free(score);
+    free(want);
+  }
+  OK(tri_host_sum(b.se.comm[TRI_WORLD], &sum, 1));
+  CHECK(sum > 0);
+  tri_source_close(&source);
+  close_bench(&b);
+}
+
 /* ---- gradients ---- */
 
 /* Along the signs of a tensor's gradient the loss rises by the sum of its sizes. Measured: with STEP
@@ -260,8 +296,8 @@ static void bf16_gradients_are_near(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(a_number_for_each_row),
-                                     cmocka_unit_test(gradients_are_slopes),
-                                     cmocka_unit_test(bf16_gradients_are_near)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_number_for_each_row), cmocka_unit_test(starts_from_a_language_model),
+      cmocka_unit_test(gradients_are_slopes), cmocka_unit_test(bf16_gradients_are_near)};
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }
