@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
   LOOK_MS = 500,      /* chosen: how soon a dead rank is noticed */

@@ -3,14 +3,11 @@
 #include "base/folder.h"
 #include "checkpoint_impl.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char link_tmp[] = ".LATEST.tmp";
@@ -25,21 +22,30 @@ static tri_status rename_folder(const char *from, const char *to) {
   return TRI_OK;
 }
 
+/* dir/.LATEST.tmp, a link to the step's folder; what it is to become is *latest. */
+static tri_status make_link(const char *dir, int64_t step, char link_new[TRI_CKPT_PATH_BYTES],
+                            char latest[TRI_CKPT_PATH_BYTES]) {
+  char target[TRI_CKPT_FILE_NAME_BYTES];
+
+  TRI_TRY(tri_ckpt_path(link_new, "%s/%s", dir, link_tmp));
+  TRI_TRY(tri_ckpt_path(latest, "%s/LATEST", dir));
+  tri_ckpt_step_name(target, step, TRI_CKPT_WHOLE);
+  if ((unlink(link_new) && errno != ENOENT) || symlink(target, link_new))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", link_new, strerror(errno));
+  return TRI_OK;
+}
+
 tri_status tri_ckpt_publish(const char *dir, int64_t step) {
   tri_status st = TRI_OK;
   char       tmp[TRI_CKPT_PATH_BYTES], whole[TRI_CKPT_PATH_BYTES], old[TRI_CKPT_PATH_BYTES];
-  char       link_new[TRI_CKPT_PATH_BYTES], latest[TRI_CKPT_PATH_BYTES], target[TRI_CKPT_FILE_NAME_BYTES];
+  char       link_new[TRI_CKPT_PATH_BYTES], latest[TRI_CKPT_PATH_BYTES];
   bool       replaced = false, renamed = false;
 
   TRI_TRY(tri_ckpt_step_path(tmp, dir, step, TRI_CKPT_TMP));
   TRI_TRY(tri_ckpt_step_path(whole, dir, step, TRI_CKPT_WHOLE));
   TRI_TRY(tri_ckpt_step_path(old, dir, step, TRI_CKPT_OLD));
-  TRI_TRY(tri_ckpt_path(link_new, "%s/%s", dir, link_tmp));
-  TRI_TRY(tri_ckpt_path(latest, "%s/LATEST", dir));
-  tri_ckpt_step_name(target, step, TRI_CKPT_WHOLE);
   /* Everything that takes space comes before the first rename. */
-  if ((unlink(link_new) && errno != ENOENT) || symlink(target, link_new))
-    TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", link_new, strerror(errno));
+  TRI_TRY(make_link(dir, step, link_new, latest));
   TRI_TRY_DONE(tri_ckpt_remove(old));
   replaced = tri_folder_has(AT_FDCWD, whole);
   if (replaced) TRI_TRY_DONE(rename_folder(whole, old));
@@ -59,13 +65,9 @@ done: /* only failures come here: everything as it was */
 }
 
 static tri_status point_latest(const char *dir, int64_t step) {
-  char link_new[TRI_CKPT_PATH_BYTES], latest[TRI_CKPT_PATH_BYTES], target[TRI_CKPT_FILE_NAME_BYTES];
+  char link_new[TRI_CKPT_PATH_BYTES], latest[TRI_CKPT_PATH_BYTES];
 
-  TRI_TRY(tri_ckpt_path(link_new, "%s/%s", dir, link_tmp));
-  TRI_TRY(tri_ckpt_path(latest, "%s/LATEST", dir));
-  tri_ckpt_step_name(target, step, TRI_CKPT_WHOLE);
-  if ((unlink(link_new) && errno != ENOENT) || symlink(target, link_new))
-    TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", link_new, strerror(errno));
+  TRI_TRY(make_link(dir, step, link_new, latest));
   TRI_TRY(rename_folder(link_new, latest));
   return tri_ckpt_sync(dir);
 }
@@ -91,6 +93,19 @@ typedef struct place {
   const char *dir; /* borrowed */
   int         fd;
 } place;
+
+/* Its work on the open folder, where that is there. */
+static tri_status in_folder(const char *dir, tri_status (*work)(const place *p, const void *what),
+                            const void *what) {
+  tri_status st;
+  place      p = {dir, -1};
+
+  TRI_TRY(tri_folder_open(dir, &p.fd));
+  if (p.fd < 0) return TRI_OK;
+  st = work(&p, what);
+  close(p.fd);
+  return st;
+}
 
 typedef struct entry_name {
   char name[TRI_CKPT_FILE_NAME_BYTES], path[TRI_CKPT_PATH_BYTES];
@@ -128,9 +143,10 @@ static void warn_left(tri_status st) {
   if (st != TRI_OK) tri_error_clear();
 }
 
-static tri_status clean(const place *p) {
+static tri_status clean(const place *p, const void *what) {
   tri_ckpt_steps l = {0};
 
+  (void)what;
   for (tri_ckpt_kind kind = TRI_CKPT_TMP; kind <= TRI_CKPT_OLD; kind++) {
     TRI_TRY(tri_ckpt_list(p->fd, ".", kind, &l));
     for (int i = 0; i < l.n; i++) warn_left(clean_entry(p, l.step[i], kind));
@@ -142,19 +158,8 @@ static tri_status clean(const place *p) {
   return TRI_OK;
 }
 
-static tri_status open_and_clean(const char *dir) {
-  tri_status st;
-  place      p = {dir, -1};
-
-  TRI_TRY(tri_folder_open(dir, &p.fd));
-  if (p.fd < 0) return TRI_OK;
-  st = clean(&p);
-  close(p.fd);
-  return st;
-}
-
 tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? open_and_clean(dir) : TRI_OK));
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? in_folder(dir, clean, NULL) : TRI_OK));
   return TRI_OK;
 }
 
@@ -187,14 +192,21 @@ static bool looks_whole(const place *p, const entry_name *e) {
   return st == TRI_OK;
 }
 
+/* Which checkpoints stay (tri_ckpt_retain). */
+typedef struct retention {
+  int     keep;
+  int64_t in_use_step;
+} retention;
+
 /* What cannot be discarded is passed over; the first of it is the error. */
-static tri_status retain(const place *p, int keep, int64_t in_use_step) {
-  tri_status     st = TRI_OK;
-  tri_ckpt_steps l = {0};
-  int64_t        latest;
-  int            kept = 0;
-  bool           stays = false;
-  entry_name     e;
+static tri_status retain(const place *p, const void *what) {
+  const retention *r = what;
+  tri_status       st = TRI_OK;
+  tri_ckpt_steps   l = {0};
+  int64_t          latest;
+  int              kept = 0;
+  bool             stays = false;
+  entry_name       e;
 
   TRI_TRY(tri_ckpt_latest(p->fd, p->dir, &latest));
   TRI_TRY(tri_ckpt_list(p->fd, ".", TRI_CKPT_WHOLE, &l));
@@ -202,9 +214,9 @@ static tri_status retain(const place *p, int keep, int64_t in_use_step) {
   for (int i = 0; i < l.n; i++) {
     TRI_TRY_DONE(name_entry(p, l.step[i], TRI_CKPT_WHOLE, &e));
     if (tri_folder_has_link(p->fd, e.name)) continue; /* a checkpoint that is kept elsewhere */
-    if (kept < keep)
+    if (kept < r->keep)
       kept += looks_whole(p, &e);
-    else if (l.step[i] != latest && l.step[i] != in_use_step)
+    else if (l.step[i] != latest && l.step[i] != r->in_use_step)
       stays |= discard(p, l.step[i]) != TRI_OK;
   }
   if (stays) st = TRI_EFILE;
@@ -230,7 +242,8 @@ static void discard_one(const place *p, int64_t step, int64_t latest) {
 }
 
 /* Those between the checkpoint the run went on from, which LATEST names, and the one it saves now. */
-static tri_status discard_abandoned(const place *p, int64_t next_step) {
+static tri_status discard_abandoned(const place *p, const void *what) {
+  const int64_t *next_step = what;
   tri_ckpt_steps l = {0};
   int64_t        latest;
   entry_name     e;
@@ -242,35 +255,19 @@ static tri_status discard_abandoned(const place *p, int64_t next_step) {
   if (!tri_folder_has(p->fd, e.name)) return TRI_OK;
   TRI_TRY(tri_ckpt_list(p->fd, ".", TRI_CKPT_WHOLE, &l));
   for (int i = 0; i < l.n; i++)
-    if (l.step[i] > latest && l.step[i] < next_step) discard_one(p, l.step[i], latest);
+    if (l.step[i] > latest && l.step[i] < *next_step) discard_one(p, l.step[i], latest);
   TRI_FREE(l.step);
   return TRI_OK;
 }
 
 tri_status tri_ckpt_discard_abandoned(const char *dir, int64_t next_step) {
-  tri_status st;
-  place      p = {dir, -1};
-
-  TRI_TRY(tri_folder_open(dir, &p.fd));
-  if (p.fd < 0) return TRI_OK;
-  st = discard_abandoned(&p, next_step);
-  close(p.fd);
-  return st;
-}
-
-static tri_status open_and_retain(const char *dir, int keep, int64_t in_use_step) {
-  tri_status st;
-  place      p = {dir, -1};
-
-  TRI_TRY(tri_folder_open(dir, &p.fd));
-  if (p.fd < 0) return TRI_OK;
-  st = retain(&p, keep, in_use_step);
-  close(p.fd);
-  return st;
+  return in_folder(dir, discard_abandoned, &next_step);
 }
 
 tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world) {
+  const retention r = {keep, in_use_step};
+
   TRI_ASSERT(keep >= 1);
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? open_and_retain(dir, keep, in_use_step) : TRI_OK));
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? in_folder(dir, retain, &r) : TRI_OK));
   return TRI_OK;
 }

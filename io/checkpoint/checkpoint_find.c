@@ -70,18 +70,14 @@ done:
 /* Rank 0's text on every rank. Collective over world. */
 static tri_status share_text(tri_comm *world, tri_text *text) {
   tri_status st = TRI_OK;
-  int64_t    n = (int64_t)text->len;
-  char      *bytes = NULL;
+  bool       gets = world && world->rank != 0;
+  size_t     n = text->len;
+  char      *bytes = gets ? NULL : text->data; /* of rank 0: borrowed */
 
-  if (!world) return TRI_OK;
-  TRI_TRY(tri_host_bcast(world, &n, sizeof n, 0));
-  TRI_TRY(tri_ckpt_agree(world, tri_host_alloc((size_t)n + 1, 1, (void **)&bytes)));
-  if (n && world->rank == 0) memcpy(bytes, text->data, (size_t)n);
-  TRI_TRY_DONE(tri_host_bcast(world, bytes, (size_t)n, 0));
-  if (world->rank != 0) st = tri_text_put(text, bytes, (size_t)n);
-  TRI_TRY_DONE(tri_ckpt_agree(world, st));
+  TRI_TRY_DONE(tri_ckpt_share(world, &bytes, &n));
+  TRI_TRY_DONE(tri_ckpt_agree(world, gets ? tri_text_put(text, bytes, n) : TRI_OK));
 done:
-  tri_host_free((void **)&bytes);
+  if (gets) tri_host_free((void **)&bytes);
   return st;
 }
 

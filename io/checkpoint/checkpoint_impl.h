@@ -53,10 +53,13 @@ struct tri_ckpt_reader {
   hid_t             file, state;
 };
 
-/* checkpoint_path.c. Not collective, but for agree. */
+/* checkpoint_path.c. Not collective, but for agree and share. */
 
 /* Collective over world; the status itself where world is NULL. */
 TRI_CHECKED tri_status tri_ckpt_agree(tri_comm *world, tri_status mine);
+/* Collective over world; nothing where that is NULL. Rank 0's bytes and their number on every rank; on others
+ * *bytes, NULL before, is theirs by tri_host_free, with a NUL behind. */
+TRI_CHECKED tri_status tri_ckpt_share(tri_comm *world, char **bytes, size_t *n);
 TRI_CHECKED tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the disk */

@@ -9,6 +9,16 @@
 
 tri_status tri_ckpt_agree(tri_comm *world, tri_status mine) { return world ? tri_agree(world, mine) : mine; }
 
+tri_status tri_ckpt_share(tri_comm *world, char **bytes, size_t *n) {
+  tri_status st = TRI_OK;
+
+  if (!world) return TRI_OK;
+  TRI_TRY(tri_host_bcast(world, n, sizeof *n, 0));
+  if (world->rank != 0) st = tri_host_alloc(*n + 1, 1, (void **)bytes);
+  TRI_TRY(tri_ckpt_agree(world, st));
+  return *n ? tri_host_bcast(world, *bytes, *n, 0) : TRI_OK;
+}
+
 tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *fmt, ...) {
   va_list ap;
   int     n;

@@ -4,7 +4,6 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,12 +94,7 @@ static tri_status load_manifest(tri_ckpt_reader *r, tri_comm *world) {
 
   TRI_TRY_DONE(tri_ckpt_agree(
       world, !world || world->rank == 0 ? tri_ckpt_manifest_read(AT_FDCWD, r->folder, &bytes, &n) : TRI_OK));
-  if (world) {
-    TRI_TRY_DONE(tri_host_bcast(world, &n, sizeof n, 0));
-    if (world->rank != 0) st = tri_host_alloc(n + 1, 1, (void **)&bytes);
-    TRI_TRY_DONE(tri_ckpt_agree(world, st));
-    TRI_TRY_DONE(tri_host_bcast(world, bytes, n, 0));
-  }
+  TRI_TRY_DONE(tri_ckpt_share(world, &bytes, &n));
   st = tri_ckpt_manifest_parse(r->folder, bytes, n, &r->m);
   if (st == TRI_OK) st = sort_names(r);
   TRI_TRY_DONE(tri_ckpt_agree(world, st));

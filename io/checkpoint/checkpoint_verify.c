@@ -4,7 +4,6 @@
 #include "base/file.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/hash.h"

@@ -8,7 +8,6 @@
 
 #include <mpi.h>
 #include <limits.h>
-#include <string.h>
 
 /* Chosen: bytes of one staging buffer; large enough for full speed of a network, small beside a model. */
 enum { STAGE_BYTES = 8 << 20, STAGE_BUFFERS = 2 };

@@ -4,7 +4,6 @@
 #include "flags.h"
 #include "io/model/source.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
