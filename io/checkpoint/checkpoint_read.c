@@ -2,12 +2,11 @@
 #include "checkpoint_impl.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/hash.h"
 
 static const hsize_t read_bytes = (hsize_t)1 << 30;       /* one H5Dread: below every 2 GiB limit */
 static const size_t  text_limit_bytes = (size_t)16 << 20; /* chosen: an attribute is not a file */

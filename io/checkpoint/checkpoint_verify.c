@@ -2,11 +2,10 @@
 #include "checkpoint_impl.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 
 #include <inttypes.h>
 #include <unistd.h>
-
-#include "base/hash.h"
 
 /* /integrity/slabs and its rows. *set by H5Dclose, -1 on failure. */
 static tri_status open_slabs(const tri_ckpt_reader *r, hid_t *set, int64_t *n) {
