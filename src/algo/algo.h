@@ -9,7 +9,7 @@ typedef enum { TRI_KL_K1, TRI_KL_K2, TRI_KL_K3 } tri_kl_estimator;
 typedef enum { TRI_KL_IN_LOSS, TRI_KL_IN_REWARD } tri_kl_where;
 /* Whose standard deviation divides the advantage. */
 typedef enum { TRI_SCALE_GROUP, TRI_SCALE_BATCH, TRI_SCALE_NONE } tri_scale_rewards;
-/* verl's four words; peers.md 3.1. */
+/* verl's four words (core_algos.py, agg_loss). */
 typedef enum {
   TRI_TOKEN_MEAN,
   TRI_SEQ_MEAN_TOKEN_SUM,

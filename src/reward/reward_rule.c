@@ -246,7 +246,7 @@ static tri_status regex_score(void *state, const tri_answer *a, int n, float *sc
 #define NO_END                                                                                               \
   "the search for reward.pattern reached its limit of steps or memory; write it with fewer nested repeats"
 static const tri_reward_field regex_field[] = {
-    {.name = "pattern", .unit = "1", .help = "A PCRE2 expression.", .must = true}, {NULL}};
+    {.name = "pattern", .unit = "1", .help = "A PCRE2 expression.", .must = true}, {.name = NULL}};
 
 const tri_reward tri_reward_exact = {.name = "exact",
                                      .help = "1 where the trimmed answer equals, else 0",
