@@ -233,6 +233,8 @@ static tri_status lock_output(tri_run *r) {
   if (r->lock >= 0) return TRI_OK;
   r->lock = open(r->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (r->lock < 0 || !flock(r->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
+  close(r->lock);
+  r->lock = -1;
   TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s; wait for its end or give another folder",
            r->cfg->run.output);
 }

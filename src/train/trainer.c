@@ -250,7 +250,7 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
   return TRI_OK;
 }
 
-/* Of the models, what a run that starts anew would move out of its own way; a checkpoint's are in it. */
+/* No model of the deck may be what a run that starts anew moves out of its own way. */
 static tri_status check_aside(const tri_trainer *t) {
   const tri_config   *c = t->cfg;
   const tri_learner  *policy = &t->learner[TRI_POLICY], *ref = &t->learner[TRI_REFERENCE];
