@@ -20,7 +20,7 @@ typedef struct tri_learner {
   tri_head_kind head;
   bool          train;
   char          path[TRI_CKPT_PATH_BYTES]; /* what the deck's key means; "": not asked for */
-  tri_source   *source;                    /* NULL: this run has no such model */
+  tri_source   *source;                    /* owned, as model; NULL: this run has no such model */
   const char   *from;                      /* group of `source` its weights come from, "/model" */
   tri_model    *model;                     /* as source, once memory is planned */
   tri_optim_opt optim;

@@ -64,7 +64,8 @@ typedef struct tri_screen {
   char    row[160];    /* of the last finished step, until it is shown; then "" */
 } tri_screen;
 
-/* Everything trainer.c opened. The loop borrows all of it and closes none of it. */
+/* Everything trainer.c opened. The loop borrows all of it and closes none of it. A role that this run does
+ * without has no source and no model. */
 typedef struct tri_trainer {
   const tri_config *cfg;
   tri_session      *se;
@@ -80,7 +81,8 @@ typedef struct tri_trainer {
   tri_reward_set   *reward;           /* the same */
   tri_rollout_store whole;     /* for a step's sequences, then for an evaluation's, never for both at once */
   tri_rollout_store mine;      /* for this rank's answers before the exchange */
-  double           *token_sum; /* host; where log-probabilities of tokens are added up over ranks, or NULL */
+  double           *token_sum; /* host [tokens of a step]; where their log-probabilities are added up over
+                                * ranks; NULL where none are */
   tri_carried       carried;   /* rank 0 has the bytes */
   tri_metrics      *metrics;
   tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
