@@ -107,20 +107,29 @@ static inline int tri_unit_span(const tri_model *m, const tri_block_call *c, tri
                          s);
 }
 
+/* Collective over the parameter scope. c->unit's weights, in backward with its gradient; next: the unit that
+ * comes after it (-1: none). use: TRI_USE_* of its products. */
+TRI_CHECKED static inline tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next,
+                                                      tri_stream *s) {
+  TRI_TRY(tri_params_acquire(m->params, c->unit, use, next, s, &c->w));
+  return c->mode == TRI_BLOCK_BACKWARD ? tri_params_grad(m->params, c->unit, s, &c->dw) : TRI_OK;
+}
+/* Collective over the parameter scope. The end of c's use of the weights. */
+TRI_CHECKED static inline tri_status tri_unit_release(tri_model *m, const tri_block_call *c, tri_stream *s) {
+  return tri_params_release(m->params, c->unit, s);
+}
+/* Collective over the gradient scope. c->dw has all of this micro-batch; last: as tri_model_backward. */
+TRI_CHECKED static inline tri_status tri_unit_learned(tri_model *m, const tri_block_call *c, bool last,
+                                                      tri_stream *s) {
+  return tri_params_grad_done(m->params, c->unit, s, last);
+}
+
 /* units.c. Not collective. Fills m->unit and m->slots, of products that are open. */
 TRI_CHECKED tri_status tri_units_make(tri_model *m);
 void                   tri_units_free(tri_model *m);
 
 /* rope.c. Not collective. Fills m->rope. The host waits. */
 TRI_CHECKED tri_status tri_rope_fill(tri_model *m, tri_stream *s);
-
-/* units.c. Collective over the parameter scope. c->unit's weights, in backward with its gradient; next: the
- * unit that comes after it (-1: none). use: TRI_USE_* of its products. */
-TRI_CHECKED tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s);
-/* Collective over the parameter scope. The end of c's use of the weights. */
-TRI_CHECKED tri_status tri_unit_release(tri_model *m, const tri_block_call *c, tri_stream *s);
-/* Collective over the gradient scope. c->dw has all of this micro-batch; last: as tri_model_backward. */
-TRI_CHECKED tri_status tri_unit_learned(tri_model *m, const tri_block_call *c, bool last, tri_stream *s);
 
 /* One block, decoder_fwd.c and decoder_bwd.c. Not collective. Backward: m->back.dx, the gradient of the
  * block's output, becomes that of its input; c->dw is added into. */

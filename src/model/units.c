@@ -106,16 +106,3 @@ void tri_units_free(tri_model *m) {
   TRI_FREE(m->unit);
   TRI_FREE(m->slots);
 }
-
-tri_status tri_unit_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s) {
-  TRI_TRY(tri_params_acquire(m->params, c->unit, use, next, s, &c->w));
-  return c->mode == TRI_BLOCK_BACKWARD ? tri_params_grad(m->params, c->unit, s, &c->dw) : TRI_OK;
-}
-
-tri_status tri_unit_release(tri_model *m, const tri_block_call *c, tri_stream *s) {
-  return tri_params_release(m->params, c->unit, s);
-}
-
-tri_status tri_unit_learned(tri_model *m, const tri_block_call *c, bool last, tri_stream *s) {
-  return tri_params_grad_done(m->params, c->unit, s, last);
-}
