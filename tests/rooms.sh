@@ -27,7 +27,7 @@ rooms='
  5 src/cpu gpu/base
  4 src/cpu/gemm
  3 src/device io/tokenizer
- 2 io/text
+ 2 io/text src/family
  1 src/base
 '
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).

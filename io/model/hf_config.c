@@ -3,9 +3,9 @@
 
 #include "base/file.h"
 
+#include "family/family.h"
 #include "hf_config_impl.h"
 #include "io/text/json_text.h"
-#include "model/family.h"
 
 #include <errno.h>
 #include <math.h>

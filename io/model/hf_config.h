@@ -8,7 +8,7 @@
 
 #include "base/base.h"
 #include "base/tensor.h"
-#include "model/model_shape.h"
+#include "family/model_shape.h"
 
 struct json_t; /* jansson.h */
 

@@ -2,8 +2,8 @@
 #include "safetensors.h"
 
 #include "base/file.h"
-#include "io/text/json_text.h"
 #include "io/text/file_kind.h"
+#include "io/text/json_text.h"
 
 #include <errno.h>
 #include <jansson.h>

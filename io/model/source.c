@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/rng.h"
+#include "family/family.h"
 #include "io/text/deck.h"
-#include "model/family.h"
 #include "safetensors.h"
 
 #include <errno.h>

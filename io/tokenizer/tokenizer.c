@@ -2,8 +2,8 @@
 #include "tokenizer_impl.h"
 
 #include "base/file.h"
-#include "io/text/json_text.h"
 #include "io/text/file_kind.h"
+#include "io/text/json_text.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
 #include "base/columns.h"
 #include "base/file.h"
 #include "base/visible.h"
+#include "family/family.h"
 #include "io/text/json_text.h"
-#include "model/family.h"
 
 #include <stdio.h>
 #include <stdlib.h>

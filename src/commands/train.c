@@ -1,10 +1,10 @@
 /* train.c - trireme train DECK [key=value ...]: one run. */
+#include "train/train.h"
 #include "base/file.h"
 #include "base/print.h"
 #include "check.h"
 #include "config/config.h"
 #include "flags.h"
-#include "train/train.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #define TRI_DECODER_H
 
 #include "device/trace.h"
-#include "family.h"
+#include "family/family.h"
 #include "head.h"
 #include "kv.h"
 #include "model.h"

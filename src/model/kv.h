@@ -4,7 +4,7 @@
 
 #include "device/kernels.h"
 #include "device/memory.h"
-#include "model_shape.h"
+#include "family/model_shape.h"
 
 /* Pages may be shared by several sequences (a group's prompt): they are counted. */
 typedef struct tri_kv tri_kv;

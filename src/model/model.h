@@ -2,7 +2,7 @@
 #ifndef TRI_MODEL_H
 #define TRI_MODEL_H
 
-#include "model_shape.h"
+#include "family/model_shape.h"
 #include "state/params.h"
 
 typedef struct tri_kv    tri_kv;

@@ -2,7 +2,7 @@
 #include "learner.h"
 
 #include "base/file.h"
-#include "model/family.h"
+#include "family/family.h"
 #include "train.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "base/columns.h"
 #include "base/live.h"
 #include "base/visible.h"
-#include "model/family.h"
+#include "family/family.h"
 #include "train.h"
 
 #include <math.h>

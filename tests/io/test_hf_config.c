@@ -2,8 +2,8 @@
  * Judges: transformers (make_hf_config_golden.py), and for what cannot be computed the rule that it is
  * refused by name. */
 #include "base/file.h"
+#include "family/family.h"
 #include "io/model/hf_config.h"
-#include "model/family.h"
 
 #include <jansson.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "model/family.h"
+#include "family/family.h"
 
 static const struct {
   tri_slot slot;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const tri_family *const tri_families[] = {&tri_family_llama, &tri_family_qwen2, NULL};
+#define POINTER(name) &tri_family_##name,
+const tri_family *const tri_families[] = {TRI_FAMILY_LIST(POINTER) NULL};
 
 const tri_family *tri_family_find(const char *model_type) {
   for (const tri_family *const *f = tri_families; *f; f++)

@@ -1,6 +1,6 @@
 /* family.h - families of decoder-only models as rows of data: the tensors of their files, what a config.json
- * that is silent means, and which of its keys are read. One family is one family_*.c and one row of
- * family.c. */
+ * that is silent means, and which of its keys are read. A family is a file family_NAME.c and a row of
+ * TRI_FAMILY_LIST. */
 #ifndef TRI_FAMILY_H
 #define TRI_FAMILY_H
 
@@ -54,8 +54,10 @@ typedef struct tri_family {
   int                    n_tensor;
 } tri_family;
 
-extern const tri_family        tri_family_llama, tri_family_qwen2; /* family_llama.c */
-extern const tri_family *const tri_families[];                     /* all; ends with NULL */
+#define TRI_FAMILY_LIST(ROW)     ROW(llama) ROW(qwen2) /* the table: NAME is tri_family_NAME */
+#define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;
+TRI_FAMILY_LIST(TRI_FAMILY_DECLARE)
+extern const tri_family *const tri_families[]; /* all; ends with NULL */
 
 /* By config.json's model_type; NULL: none. */
 const tri_family *tri_family_find(const char *model_type);
