@@ -16,6 +16,7 @@ typedef struct tri_spans {
   const tri_device *device;                  /* whose trace; it may have none */
   void (*show)(void *ctx, const char *name); /* NULL: to nobody */
   void *ctx;
+  int   n_open; /* begun and not ended; 0 where a step's metrics are reduced */
 } tri_spans;
 
 typedef struct tri_span {
@@ -27,11 +28,11 @@ typedef struct tri_span {
 
 /* Not collective, all that follow, but every rank ends the same timed ones in the same order. Spans lie
  * inside one another; those of one name in a step are added up. */
-tri_span tri_span_begin(const tri_spans *s, const char *name, unsigned how);
+tri_span tri_span_begin(tri_spans *s, const char *name, unsigned how);
 /* Returns the seconds it took. */
-double tri_span_end(const tri_spans *s, const tri_span *span);
-/* Ends one whose work came to nothing: time_<name>_s is left out, also what was added to it before, and must
- * be the newest metric if it is there. */
-void tri_span_give_up(const tri_spans *s, const tri_span *span);
+double tri_span_end(tri_spans *s, const tri_span *span);
+/* Ends one whose work came to nothing: of a timed one time_<name>_s is left out, also what was added to it
+ * before, and must be the newest metric if it is there. */
+void tri_span_give_up(tri_spans *s, const tri_span *span);
 
 #endif

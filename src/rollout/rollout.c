@@ -96,6 +96,8 @@ tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, t
 
   TRI_TRY(check_room(out, n_seq, n_tok, n_reward));
   if (group < 0) TRI_FAIL(TRI_EARG, "a rollout with groups of %d cannot be", group);
+  if (out->store && !out->store->arrays.start)
+    TRI_FAIL(TRI_EINTERNAL, "a rollout in memory that was not planned, or not taken yet");
   if (out->store && out->store->lent) TRI_FAIL(TRI_EINTERNAL, "another rollout is in this one's memory");
   out->n_seq = n_seq;
   out->group = group;

@@ -50,7 +50,7 @@ TRI_CHECKED tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, co
                                               tri_rollout_store *out);
 
 /* Not collective. Arrays for n_seq sequences and n_tok tokens, zeroed; old_logp, ref_logp and reward NaN.
- * *out must be empty. TRI_EINTERNAL: its store has less, or is lent to another. */
+ * *out must be empty. TRI_EINTERNAL: its store has less or nothing yet, or is lent to another. */
 TRI_CHECKED tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out);
 /* Not collective. Makes room for the parts of n_reward rewards, zeroed; what was there is gone. */
 TRI_CHECKED tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward);

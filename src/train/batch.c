@@ -278,12 +278,14 @@ tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int
   return TRI_OK;
 }
 
-void tri_batch_refresh(tri_feed *f) {
+void tri_batch_refresh(tri_feed *f, tri_loss_in *in) {
   for (int i = 0; i < N_COLUMN; i++) {
+    float *to = f->host_column[i];
+    memcpy((char *)in + column[i].to, &to, sizeof to);
+    if (!to) continue;
     const float *from;
-    if (!f->host_column[i]) continue;
     memcpy(&from, (const char *)f->rollout + column[i].from, sizeof from);
-    for (int64_t k = 0; k < f->n_rows; k++) f->host_column[i][k] = from[f->origin[k]];
+    for (int64_t k = 0; k < f->n_rows; k++) to[k] = from[f->origin[k]];
   }
 }
 
@@ -299,9 +301,7 @@ tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *
     got[i] = f->host_result[i];
     grad[i] = f->host_grad[i];
   }
-  tri_batch_refresh(f);
   for (int k = 0; weight && k < f->n_seq; k++) f->weight[k] = weight[f->seq[k]];
-  TRI_TRY(f->device->ops->stream_sync(s));
   *in = (tri_loss_in){.n = f->n_rows,
                       .n_seq = f->n_seq,
                       .start = f->start,
@@ -310,10 +310,9 @@ tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *
                       .ent = got[ENT],
                       .value = got[VALUE],
                       .weight = weight ? f->weight : NULL};
-  for (int i = 0; i < N_COLUMN; i++)
-    memcpy((char *)in + column[i].to, &f->host_column[i], sizeof f->host_column[i]);
+  tri_batch_refresh(f, in);
   *out = (tri_loss_out){.dlogp = grad[LOGP], .dent = grad[ENT], .dvalue = grad[VALUE]};
-  return TRI_OK;
+  return f->device->ops->stream_sync(s);
 }
 
 tri_status tri_batch_send(tri_feed *f, const tri_loss_out *out, tri_stream *s, tri_rows_out *d) {

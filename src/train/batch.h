@@ -59,8 +59,8 @@ TRI_CHECKED tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const i
  * has. */
 TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *weight,
                                        tri_stream *s, tri_loss_in *in, tri_loss_out *out);
-/* Not collective. The rollout's columns in what fetch gave out are taken from it again. */
-void tri_batch_refresh(tri_feed *f);
+/* Not collective. The rollout's columns in *in, which fetch gave out, are taken from it again. */
+void tri_batch_refresh(tri_feed *f, tri_loss_in *in);
 /* Not collective. The derivatives in what fetch gave out to the device: *d has those members that `from`
  * had. */
 TRI_CHECKED tri_status tri_batch_send(tri_feed *f, const tri_loss_out *out, tri_stream *s, tri_rows_out *d);

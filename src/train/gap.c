@@ -23,10 +23,10 @@ static void meet(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tr
   }
 }
 
-void tri_gap_meet(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
+void tri_gap_meet(const tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap) {
   if (!gap->open) return;
   meet(t, r, in, gap);
-  tri_batch_refresh(t->feed);
+  tri_batch_refresh(t->feed, in);
 }
 
 tri_status tri_gap_close(const tri_trainer *t, tri_gap *gap) {

@@ -20,7 +20,7 @@ TRI_CHECKED tri_status tri_score_reference(struct tri_trainer *t, tri_rollout *r
 TRI_CHECKED tri_status tri_score_old(struct tri_trainer *t, tri_rollout *r, tri_gap *gap);
 /* Not collective. While the gap is open: what a training forward of the loaded rows says (in->logp) meets
  * what the sampler said of them, and *in has the outcome. */
-void tri_gap_meet(const struct tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap);
+void tri_gap_meet(const struct tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap);
 /* Collective over world. If it is open: the largest of all ranks, which run.sampler: exact wants to be 0.
  * TRI_ENUMERIC, or TRI_ECONFIG of a replay, where it is not. */
 TRI_CHECKED tri_status tri_gap_close(const struct tri_trainer *t, tri_gap *gap);

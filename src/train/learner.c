@@ -8,22 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
-    [TRI_POLICY] = {.name = "policy",
-                    .key = "model.path",
-                    .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq"},
-                    .update_name = "update",
-                    .skipped_name = "skipped_steps",
-                    .head = TRI_HEAD_TOKENS,
-                    .train = true,
-                    .from = "/model"},
-    /* Kept so that a resumed run needs the first model's folder no more. */
-    [TRI_REFERENCE] = {.name = "reference",
-                       .key = "model.ref_path",
-                       .group = {"/reference"},
-                       .head = TRI_HEAD_TOKENS,
-                       .from = "/model"}};
-
 /* ---- where they come from ---- */
 
 /* Whether a folder is there, but not what every model has. */
@@ -149,11 +133,27 @@ static tri_status open_reference(tri_trainer *t, tri_learner *l) {
   return TRI_OK;
 }
 
-tri_status tri_learner_open_sources(tri_trainer *t) {
-  static tri_status (*const open[TRI_ROLE_COUNT])(tri_trainer *, tri_learner *) = {
-      [TRI_POLICY] = open_policy, [TRI_REFERENCE] = open_reference};
+const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
+    [TRI_POLICY] = {.name = "policy",
+                    .key = "model.path",
+                    .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq"},
+                    .prefix = "",
+                    .head = TRI_HEAD_TOKENS,
+                    .train = true,
+                    .generates = true,
+                    .open = open_policy,
+                    .from = "/model"},
+    /* Kept so that a resumed run needs the first model's folder no more. */
+    [TRI_REFERENCE] = {.name = "reference",
+                       .key = "model.ref_path",
+                       .group = {"/reference"},
+                       .prefix = "reference_",
+                       .head = TRI_HEAD_TOKENS,
+                       .open = open_reference,
+                       .from = "/model"}};
 
-  for (int i = 0; i < TRI_ROLE_COUNT; i++) TRI_TRY(open[i](t, &t->learner[i]));
+tri_status tri_learner_open_sources(tri_trainer *t) {
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) TRI_TRY(l->open(t, l));
   return TRI_OK;
 }
 

@@ -16,9 +16,11 @@ typedef struct tri_learner {
   const char   *name;                   /* "policy": in the memory table and the trace */
   const char   *key;                    /* of the deck, whose value `path` is: "model.path" */
   const char   *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
-  const char   *update_name, *skipped_name; /* of these two counters in a checkpoint; NULL: never trained */
+  const char   *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
   tri_head_kind head;
-  bool          train;
+  bool          train, generates; /* generates: it is who answers */
+  /* Not collective. Opens `source`, or leaves it where this run has no such model. */
+  tri_status (*open)(struct tri_trainer *t, struct tri_learner *l);
   char          path[TRI_CKPT_PATH_BYTES]; /* what the deck's key means; "": not asked for */
   tri_source   *source;                    /* owned, as model; NULL: this run has no such model */
   const char   *from;                      /* group of `source` its weights come from, "/model" */
@@ -30,6 +32,8 @@ typedef struct tri_learner {
   double        grad_norm, learning_rate; /* of the last one */
 } tri_learner;
 
+/* Has this run such a model, and does it learn? */
+static inline bool tri_learner_trains(const tri_learner *l) { return l->model && l->train; }
 /* What the learner trains, keeps and loads. */
 static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_params(l->model); }
 
@@ -44,6 +48,7 @@ TRI_CHECKED tri_status tri_learner_open_sources(struct tri_trainer *t);
 /* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
  * skipped, and said. step: of the run, for the message. */
 TRI_CHECKED tri_status tri_learner_update(tri_learner *l, int64_t step, tri_stream *s);
-void                   tri_learner_close(tri_learner *l);
+/* Closes what it owns; a zeroed one is legal. */
+void tri_learner_close(tri_learner *l);
 
 #endif

@@ -22,23 +22,35 @@ static void add(tri_trainer *t, const char *name, double value) {
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
+/* Of one learner, under its prefix: "grad_norm". */
+static void add_of(tri_trainer *t, const tri_learner *l, const char *what, double value) {
+  char name[96];
+
+  snprintf(name, sizeof name, "%s%s", l->prefix, what);
+  add(t, name, value);
+}
+
 /* Collective over world. Sums of all ranks, in rank order. */
 static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tri_gap *gap) {
-  const tri_learner *policy = &t->learner[TRI_POLICY];
-  struct {
-    double   loss;
-    tri_mean metric[TRI_ALGO_METRICS];
-  } all = {.loss = sum->loss};
+  const tri_learner *l, *end = t->learner + TRI_ROLE_COUNT;
+  double all[1 + 2 * TRI_ALGO_METRICS] = {sum->loss}; /* then of each metric the sum and the `of` */
 
-  memcpy(all.metric, sum->metric, sizeof all.metric);
-  TRI_TRY(tri_host_sum(tri_world_of(t), &all.loss, sizeof all / sizeof(double)));
-  add(t, "loss", all.loss / (double)sum->updates);
-  add(t, "grad_norm", policy->grad_norm);
-  add(t, "learning_rate", policy->learning_rate);
+  for (int k = 0; k < TRI_ALGO_METRICS; k++) {
+    all[1 + 2 * k] = sum->metric[k].sum;
+    all[2 + 2 * k] = sum->metric[k].of;
+  }
+  TRI_TRY(tri_host_sum(tri_world_of(t), all, sizeof all / sizeof *all));
+  add(t, "loss", all[0] / (double)sum->updates);
+  for (l = t->learner; l < end; l++) {
+    if (!tri_learner_trains(l)) continue;
+    add_of(t, l, "grad_norm", l->grad_norm);
+    add_of(t, l, "learning_rate", l->learning_rate);
+  }
   for (int k = 0; t->algo->metric[k]; k++)
-    if (all.metric[k].of > 0) add(t, t->algo->metric[k], all.metric[k].sum / all.metric[k].of);
+    if (all[2 + 2 * k] > 0) add(t, t->algo->metric[k], all[1 + 2 * k] / all[2 + 2 * k]);
   if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
-  add(t, "skipped_steps", (double)policy->skipped);
+  for (l = t->learner; l < end; l++)
+    if (tri_learner_trains(l)) add_of(t, l, "skipped_steps", (double)l->skipped);
   add(t, "failed_saves", (double)t->progress.failed_saves);
   return TRI_OK;
 }
@@ -175,6 +187,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
 tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
   tri_status st;
 
+  TRI_ASSERT(t->spans.n_open == 0);
   TRI_TRY(tri_metrics_reduce(t->metrics, tri_world_of(t)));
   tri_screen_step(t, step);
   tri_health_warn(&t->health, step, tri_world_of(t)->rank == 0);

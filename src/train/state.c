@@ -106,12 +106,20 @@ static tri_status put_start_folder(tri_trainer *t, tri_ckpt_writer *w) {
   return folder[0] ? tri_ckpt_put_text(w, "start_folder", folder) : TRI_OK;
 }
 
+enum { COUNTER_BYTES = 64 };
+/* What a checkpoint calls a learner's counter. */
+static const char *counter(const tri_learner *l, const char *what, char name[COUNTER_BYTES]) {
+  snprintf(name, COUNTER_BYTES, "%s%s", l->prefix, what);
+  return name;
+}
+
 static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_put_i64(w, "step", t->progress.step));
   for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
-    if (!l->model || !l->train) continue;
-    TRI_TRY(tri_ckpt_put_i64(w, l->update_name, l->update));
-    TRI_TRY(tri_ckpt_put_i64(w, l->skipped_name, l->skipped));
+    char name[COUNTER_BYTES];
+    if (!tri_learner_trains(l)) continue;
+    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "update", name), l->update));
+    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "skipped_steps", name), l->skipped));
   }
   TRI_TRY(tri_ckpt_put_i64(w, "failed_saves", t->progress.failed_saves));
   TRI_TRY(tri_ckpt_put_i64(w, "tokens", t->progress.tokens));
@@ -217,9 +225,10 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   TRI_TRY(tri_ckpt_get_i64(r, "prompt_cursor", &p->cursor));
   TRI_TRY(tri_ckpt_get_i64(r, "tokens", &p->tokens));
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
-    if (!l->model || !l->train) continue;
-    TRI_TRY(tri_ckpt_get_i64(r, l->update_name, &l->update));
-    TRI_TRY(tri_ckpt_get_i64(r, l->skipped_name, &l->skipped));
+    char name[COUNTER_BYTES];
+    if (!tri_learner_trains(l)) continue;
+    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "update", name), &l->update));
+    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "skipped_steps", name), &l->skipped));
     if (l->update < 0 || l->skipped < 0) return refuse_counters(t);
   }
   if (p->step != tri_ckpt_step(r) || p->failed_saves < 0 || p->cursor < 0 || p->tokens < 0)
@@ -227,15 +236,18 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
-/* Collective over world. */
-static tri_status load_learner(const tri_trainer *t, tri_learner *l) {
-  tri_params *p = tri_learner_params(l);
+/* Collective over world. One kind of every learner's state; the moments are those of a checkpoint. */
+static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
+  tri_comm *world = tri_world_of(t);
 
-  TRI_TRY(tri_source_load(l->source, l->from, p, tri_world_of(t), t->se->stream));
-  for (int kind = TRI_STATE_WEIGHT + 1; t->run.resume[0] && kind < TRI_STATE_COUNT; kind++)
-    if (l->group[kind])
-      TRI_TRY(tri_source_load_moments(l->source, (tri_state_kind)kind, l->group[kind], p, tri_world_of(t),
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
+    if (!l->model) continue;
+    if (kind == TRI_STATE_WEIGHT)
+      TRI_TRY(tri_source_load(l->source, l->from, tri_learner_params(l), world, t->se->stream));
+    else if (l->group[kind])
+      TRI_TRY(tri_source_load_moments(l->source, kind, l->group[kind], tri_learner_params(l), world,
                                       t->se->stream));
+  }
   return TRI_OK;
 }
 
@@ -256,8 +268,8 @@ tri_status tri_state_load(tri_trainer *t) {
 
   TRI_TRY(tri_agree(world, world->rank == 0 ? tri_source_read_carried(source, &t->carried) : TRI_OK));
   TRI_TRY(tri_carried_share(&t->carried, world));
-  for (int i = 0; i < TRI_ROLE_COUNT; i++)
-    if (t->learner[i].model) TRI_TRY(load_learner(t, &t->learner[i]));
+  for (int kind = 0; kind < (t->run.resume[0] ? TRI_STATE_COUNT : TRI_STATE_WEIGHT + 1); kind++)
+    TRI_TRY(load_kind(t, (tri_state_kind)kind));
   if (t->run.resume[0]) {
     TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(source))));
     tri_log(TRI_LOG_INFO, "resumed from %s, after step %lld", t->run.resume, (long long)t->progress.step);

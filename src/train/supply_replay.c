@@ -48,11 +48,6 @@ static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
   unjudged   u = {0};
   tri_status st = TRI_OK;
 
-  if (r->has_reward) return TRI_OK;
-  if (!t->data || !t->reward)
-    TRI_FAIL(TRI_EINPUT,
-             "%s: lines without a reward need data.train (prompt_id is its line) and a reward in the deck",
-             t->cfg->rollout.replay);
   TRI_TRY_DONE(tri_agree(tri_world_of(t), find_examples(t, step, r, &u)));
   TRI_TRY_DONE(tri_answers_reward(r, u.example, tri_source_tokenizer(t->learner[TRI_POLICY].source),
                                   t->reward, tri_world_of(t)));
@@ -91,12 +86,31 @@ static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
                "%s: step %lld, answer %d has %lld tokens, more than any line had at the start (%lld)",
                c->rollout.replay, (long long)step, q, (long long)(out->start[q + 1] - out->start[q]),
                (long long)t->plan.max_tokens);
+  if (!out->has_reward && (!t->data || !t->reward))
+    TRI_FAIL(TRI_EINPUT,
+             "%s: lines without a reward need data.train (prompt_id is its line) and a reward in the deck",
+             t->cfg->rollout.replay);
   return TRI_OK;
 }
 
+static tri_status check_rewarded(const tri_trainer *t, int64_t step, bool here, bool on_rank0) {
+  if (here == on_rank0) return TRI_OK;
+  TRI_FAIL(
+      TRI_EINPUT,
+      "%s: step %lld reads on rank %d as lines %s rewards, on rank 0 it does not; all ranks must see the "
+      "same files, which nothing may write meanwhile",
+      t->cfg->rollout.replay, (long long)step, tri_world_of(t)->rank, here ? "with" : "without");
+}
+
 static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
-  TRI_TRY(tri_agree(tri_world_of(t), read_step(t, step, out)));
-  return reward_replay(t, step, out);
+  tri_comm *world = tri_world_of(t);
+  bool      rewarded;
+
+  TRI_TRY(tri_agree(world, read_step(t, step, out)));
+  rewarded = out->has_reward;
+  TRI_TRY(tri_host_bcast(world, &rewarded, sizeof rewarded, 0));
+  TRI_TRY(tri_agree(world, check_rewarded(t, step, out->has_reward, rewarded)));
+  return rewarded ? TRI_OK : reward_replay(t, step, out);
 }
 
 const tri_supply tri_supply_replay = {.name = "replay", .together = 1, .comes_packed = true, .next = next};

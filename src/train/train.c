@@ -14,11 +14,32 @@ typedef struct work {
   tri_tally   sum;
 } work;
 
-/* Collective over the parameter and gradient scopes. Forward, loss, backward of one micro-batch. */
+/* Collective over the parameter scope. What every learner that trains says of the chosen rows: each head its
+ * own members of *rows. */
+static tri_status forward(tri_trainer *t, const tri_batch *b, tri_rows_out *rows) {
+  *rows = (tri_rows_out){.logp = {.data = NULL}};
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
+    tri_rows_out own;
+    if (!tri_learner_trains(l)) continue;
+    TRI_TRY(tri_model_forward(l->model, b, true, t->sampling.inv_temperature, &own, t->se->stream));
+    if (own.logp.data) rows->logp = own.logp;
+    if (own.ent.data) rows->ent = own.ent;
+    if (own.value.data) rows->value = own.value;
+  }
+  return TRI_OK;
+}
+
+/* Collective over the parameter and gradient scopes. d: of all that forward gave. */
+static tri_status backward(tri_trainer *t, const tri_batch *b, const tri_rows_out *d, bool last) {
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (tri_learner_trains(l))
+      TRI_TRY(tri_model_backward(l->model, b, d, t->sampling.inv_temperature, last, t->se->stream));
+  return TRI_OK;
+}
+
+/* Collective over the parameter and gradient scopes. Forward, one loss, backward of one micro-batch. */
 static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
-  tri_model   *m = t->learner[TRI_POLICY].model;
   tri_stream  *s = t->se->stream;
-  float        scale = t->sampling.inv_temperature;
   const int   *seq = sp->seq + sp->first[i];
   tri_batch    b;
   tri_rows_out rows, d;
@@ -26,12 +47,12 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   tri_loss_out out;
 
   TRI_TRY(tri_batch_load(t->feed, &w->r, seq, sp->first[i + 1] - sp->first[i], s, &b));
-  TRI_TRY(tri_model_forward(m, &b, true, scale, &rows, s));
+  TRI_TRY(forward(t, &b, &rows));
   TRI_TRY(tri_batch_fetch(t->feed, &rows, w->weight, s, &in, &out));
   tri_gap_meet(t, &w->r, &in, &w->gap);
   TRI_TRY(t->algo->loss(&t->cfg->algo.opt, &in, &out));
   TRI_TRY(tri_batch_send(t->feed, &out, s, &d));
-  TRI_TRY(tri_model_backward(m, &b, &d, scale, i == sp->n_micro - 1, s));
+  TRI_TRY(backward(t, &b, &d, i == sp->n_micro - 1));
   tri_tally_add(&w->sum, &out);
   return TRI_OK;
 }
@@ -48,7 +69,7 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
   span = tri_span_begin(&t->spans, "update", 0);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
-    if (l->model && l->train) TRI_TRY_DONE(tri_learner_update(l, t->progress.step + 1, t->se->stream));
+    if (tri_learner_trains(l)) TRI_TRY_DONE(tri_learner_update(l, t->progress.step + 1, t->se->stream));
   tri_span_end(&t->spans, &span);
   w->sum.updates++;
 done:

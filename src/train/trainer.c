@@ -129,11 +129,10 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
   return TRI_OK;
 }
 
-/* The policy also generates. */
 static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b,
                              const tri_longest *longest) {
   const tri_config *c = t->cfg;
-  bool              rollout = l == &t->learner[TRI_POLICY] && wants_sampler(t);
+  bool              rollout = l->generates && wants_sampler(t);
   tri_model_opt     mo = {.shape = tri_source_shape(l->source),
                           .dtype = c->model.dtype,
                           .plan = c->shard.scope,
@@ -298,7 +297,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load(t));
-  t->spans = (tri_spans){t->metrics, se->device, show_phase, t};
+  t->spans = (tri_spans){.metrics = t->metrics, .device = se->device, .show = show_phase, .ctx = t};
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
 }
