@@ -156,77 +156,100 @@ done:
 }
 
 enum { FIELDS = 16, FLAGS = 32 };
-/* A flag for each field of each reward: --pattern. */
+/* A flag for each field of a reward, --pattern; rewards with a field of one name share its flag. */
 typedef struct fields {
   int         n;
   const char *name[FIELDS], *value[FIELDS];
-  char        flag[FIELDS][40], help[FIELDS][160];
+  char        flag[FIELDS][40], help[FIELDS][200];
 } fields;
+
+static void add_field(fields *x, const tri_reward *kind, const tri_reward_field *f, tri_flag *flag,
+                      int *n_flag) {
+  int i = 0;
+
+  while (i < x->n && strcmp(x->name[i], f->name) != 0) i++;
+  if (i < x->n) {
+    size_t used = strlen(x->help[i]);
+    snprintf(x->help[i] + used, sizeof x->help[i] - used, ", %s", kind->name);
+    return;
+  }
+  TRI_ASSERT(i < FIELDS && *n_flag < FLAGS);
+  x->n++;
+  x->name[i] = f->name;
+  snprintf(x->flag[i], sizeof x->flag[i], "--%s", f->name);
+  snprintf(x->help[i], sizeof x->help[i], "%s of --reward %s", f->what, kind->name);
+  flag[(*n_flag)++] = (tri_flag){x->flag[i], TRI_FLAG_TEXT, &x->value[i], 0, 0, f->value, x->help[i]};
+}
 
 static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
   const tri_reward *kind;
 
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
-    for (const tri_reward_field *f = kind->field; f && f->name; f++) {
-      int n = x->n++;
-      TRI_ASSERT(n < FIELDS && *n_flag < FLAGS);
-      x->name[n] = f->name;
-      snprintf(x->flag[n], sizeof x->flag[n], "--%s", f->name);
-      snprintf(x->help[n], sizeof x->help[n], "%s with --reward %s. %s", f->must ? "must be given" : "only",
-               kind->name, f->help);
-      flag[(*n_flag)++] = (tri_flag){x->flag[n], TRI_FLAG_TEXT, &x->value[n], 0, 0, "TEXT", x->help[n]};
-    }
+    for (const tri_reward_field *f = kind->field; f && f->name; f++) add_field(x, kind, f, flag, n_flag);
 }
 
-/* The request's reward as a row of a deck. */
+/* The request's reward as a row of a deck. An empty value is as if the flag were not given. */
 static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o) {
   const tri_reward *kind = tri_reward_find(q->reward);
 
-  *o = (tri_reward_opt){.name = (char *)q->reward, .weight = 1};
+  *o = (tri_reward_opt){.name = q->reward, .weight = 1};
   for (int i = 0; i < x->n; i++) {
-    if (!x->value[i]) continue;
+    if (!x->value[i] || !x->value[i][0]) continue;
     if (o->n_field == TRI_REWARD_FIELDS)
       TRI_FAIL(TRI_EARG, "--%s is one field of a reward too many", x->name[i]);
     o->field[o->n_field].name = x->name[i];
-    o->field[o->n_field++].value = (char *)x->value[i];
+    o->field[o->n_field++].value = x->value[i];
   }
   for (const tri_reward_field *f = kind ? kind->field : NULL; f && f->name; f++)
     if (f->must && !tri_reward_get(o, f->name))
-      TRI_FAIL(TRI_EARG, "--reward %s needs --%s TEXT", q->reward, f->name);
+      TRI_FAIL(TRI_EARG, "--reward %s needs --%s %s", q->reward, f->name, f->value);
   return tri_reward_check(o);
+}
+
+/* The command's flags into flag [FLAGS]; reward_help is that of --reward. Returns how many. */
+static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *flag) {
+  const tri_flag data[] = {
+      {"--data", TRI_FLAG_TEXT, &q->data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
+      {"--reward", TRI_FLAG_TEXT, &q->reward, 0, 0, "R", reward_help},
+      {"--prompt-key", TRI_FLAG_TEXT, &q->prompt_key, 0, 0, "K",
+       "field of a line that holds the prompt (prompt)"},
+      {"--answer-key", TRI_FLAG_TEXT, &q->answer_key, 0, 0, "K",
+       "field that holds the right answer (answer)"}};
+  const tri_flag answers[] = {
+      {"--max-new", TRI_FLAG_I64, &q->max_new, 1, 1e9, "N",
+       "tokens of an answer at most (128, or what the context leaves)"},
+      {"--max-prompts", TRI_FLAG_I64, &q->max_prompts, 0, 1e9, "N", "use only so many lines; 0: all (0)"},
+      {"--temperature", TRI_FLAG_F64_OR_0, &q->temperature, 1e-4, 1e6, "T",
+       "divides the logits; 0 is greedy (0)"},
+      {"--top-k", TRI_FLAG_I64, &q->top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
+      {"--top-p", TRI_FLAG_F64, &q->top_p, 1e-9, 1, "P",
+       "sample among the likeliest tokens up to probability P (1)"},
+      {"--num", TRI_FLAG_I64, &q->num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
+      {"--seed", TRI_FLAG_I64, &q->seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
+      {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16",
+       "type the model computes in (that of the run, or of the model's files)"},
+      {"--json", TRI_FLAG_BOOL, &q->json, 0, 0, NULL, "one JSON object"}};
+  int n = sizeof data / sizeof *data;
+
+  memcpy(flag, data, sizeof data);
+  add_fields(x, flag, &n);
+  TRI_ASSERT(n + (int)(sizeof answers / sizeof *answers) <= FLAGS);
+  memcpy(flag + n, answers, sizeof answers);
+  return n + (int)(sizeof answers / sizeof *answers);
 }
 
 static tri_status eval(int argc, char **argv, int *code) {
   request        q = {.num = 1, .seed = 42, .top_p = 1};
   fields         x = {0};
   tri_reward_opt row;
-  char           names[200];
-  tri_flag       flag[FLAGS] = {
-            {"--data", TRI_FLAG_TEXT, &q.data, 0, 0, "F.jsonl", "prompts and answers; must be given"},
-            {"--reward", TRI_FLAG_TEXT, &q.reward, 0, 0, "R", names},
-            {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
-             "field of a line that holds the prompt (prompt)"},
-            {"--answer-key", TRI_FLAG_TEXT, &q.answer_key, 0, 0, "K", "field of the right answer (answer)"},
-            {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
-             "tokens of an answer at most (128, or what the context leaves)"},
-            {"--max-prompts", TRI_FLAG_I64, &q.max_prompts, 0, 1e9, "N", "use so many lines; 0: all (0)"},
-            {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
-             "divides the logits; 0 is greedy (0)"},
-            {"--top-k", TRI_FLAG_I64, &q.top_k, 0, 1e9, "K", "draw from the K likeliest tokens; 0: all (0)"},
-            {"--top-p", TRI_FLAG_F64, &q.top_p, 1e-9, 1, "P",
-             "sample among the likeliest tokens up to probability P (1)"},
-            {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
-            {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
-            {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
-             "type the model computes in (that of the run, or of the model's files)"},
-            {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object"}};
-  int n, n_flag = 0;
+  char           names[200], reward_help[sizeof names + 20];
+  tri_flag       flag[FLAGS];
+  int            n, n_flag;
 
   (void)code;
-  tri_reward_names(names, sizeof names - 20);
-  strcat(names, "; must be given");
-  while (flag[n_flag].name) n_flag++;
-  add_fields(&x, flag, &n_flag);
+  tri_reward_names(" or ", names, sizeof names);
+  snprintf(reward_help, sizeof reward_help, "%s; must be given", names);
+  n_flag = list_flags(&q, &x, reward_help, flag);
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, n_flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   const tri_need need[] = {{"MODEL", n > 0}, {"--data F.jsonl", q.data}, {"--reward R", q.reward}};

@@ -218,8 +218,16 @@ static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && !only_given ? k->def : "null");
 }
 
+/* "1 or 0" where that is what every reward gives, else NULL. */
+static const char *common_values(void) {
+  for (int i = 1; tri_reward_at(i); i++)
+    if (strcmp(tri_reward_at(i)->values, tri_reward_at(0)->values)) return NULL;
+  return tri_reward_at(0)->values;
+}
+
 /* A line for each field a row of the reward list may have. */
 static tri_status put_reward_fields(const char *lead, tri_text *out) {
+  const char       *each = common_values();
   const tri_reward *kind;
 
   TRI_TRY(tri_text_printf(out, "%sname: ", lead));
@@ -227,9 +235,11 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
     TRI_TRY(tri_text_printf(out, "%s%s", i ? "|" : "", kind->name));
   TRI_TRY(tri_text_printf(out, "; unit 1; must be given."));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
-    TRI_TRY(tri_text_printf(out, "%s %s: %s", i ? ";" : "", kind->name, kind->help));
+    TRI_TRY(tri_text_printf(out, "%s %s: %s%s%s", i ? ";" : "", kind->name, kind->help, each ? "" : ": ",
+                            each ? "" : kind->values));
+  TRI_TRY(tri_text_printf(out, "%s%s.", each ? ". Each is " : "", each ? each : ""));
   TRI_TRY(tri_text_printf(
-      out, ".\n%sweight: number; unit 1; any; default 1. Factor of this reward in the sum.\n", lead));
+      out, "\n%sweight: number; unit 1; any; default 1. Factor of this reward in the sum.\n", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
     for (const tri_reward_field *f = kind->field; f && f->name; f++)
       TRI_TRY(tri_text_printf(out, "%s%s: text; unit %s; %s with %s. %s\n", lead, f->name, f->unit,

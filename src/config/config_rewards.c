@@ -37,11 +37,19 @@ done:
   return st;
 }
 
-static tri_status set_name(const tri_deck_entry *e, char **out) {
+static tri_status set_text(const tri_deck_entry *e, const char **out) {
+  char *copy = NULL;
+
+  TRI_TRY(tri_copy_text(e->value, &copy));
+  *out = copy;
+  return TRI_OK;
+}
+
+static tri_status set_name(const tri_deck_entry *e, const char **out) {
   const char *name[MOST_NAMES], *near;
   int         n = 0;
 
-  if (tri_reward_find(e->value)) return tri_copy_text(e->value, out);
+  if (tri_reward_find(e->value)) return set_text(e, out);
   for (; tri_reward_at(n) && n < MOST_NAMES; n++) name[n] = tri_reward_at(n)->name;
   near = tri_nearest(e->value, name, n);
   TRI_FAIL(TRI_ECONFIG, "%s: there is no reward '%.200s'; %s%s", e->where, e->value,
@@ -65,22 +73,18 @@ static tri_status set_field(tri_reward_opt *r, const tri_deck_entry *e) {
   if (r->n_field == TRI_REWARD_FIELDS)
     TRI_FAIL(TRI_ECONFIG, "%s: %s is one field of a reward too many", e->where, e->field);
   r->field[r->n_field].name = name[i];
-  return tri_copy_text(e->value, &r->field[r->n_field++].value);
+  return set_text(e, &r->field[r->n_field++].value);
 }
 
 /* Every field it must have, and none it has no use for. */
 static tri_status check_reward(const tri_reward_opt *r, const char *where) {
-  const tri_reward *kind;
+  const char *field;
+  bool        missing;
 
   if (!r->name) TRI_FAIL(TRI_ECONFIG, "%s: a reward needs a name", where);
-  kind = tri_reward_find(r->name);
-  for (const tri_reward_field *f = kind->field; f && f->name; f++)
-    if (f->must && !tri_reward_get(r, f->name))
-      TRI_FAIL(TRI_ECONFIG, "%s: reward %s needs a %s", where, r->name, f->name);
-  for (int i = 0; i < r->n_field; i++)
-    if (!tri_reward_takes(kind, r->field[i].name))
-      TRI_FAIL(TRI_ECONFIG, "%s: reward %s has no use for a %s", where, r->name, r->field[i].name);
-  return TRI_OK;
+  field = tri_reward_misfit(r, &missing);
+  if (!field) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: reward %s %s a %s", where, r->name, missing ? "needs" : "has no use for", field);
 }
 
 tri_status tri_config_read_rewards(const tri_loader *l) {

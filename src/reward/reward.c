@@ -32,11 +32,11 @@ const tri_reward *tri_reward_find(const char *name) {
   return NULL;
 }
 
-void tri_reward_names(char *out, size_t bytes) {
+void tri_reward_names(const char *last, char *out, size_t bytes) {
   out[0] = 0;
   for (int i = 0; i < N_REWARD; i++) {
     size_t used = strlen(out);
-    snprintf(out + used, bytes - used, "%s%s", i ? ", " : "", table[i]->name);
+    snprintf(out + used, bytes - used, "%s%s", !i ? "" : i < N_REWARD - 1 ? ", " : last, table[i]->name);
   }
 }
 
@@ -53,32 +53,50 @@ static tri_status unknown_name(const char *name) {
 
   for (int i = 0; i < N_REWARD; i++) known[i] = table[i]->name;
   near = tri_nearest(name, known, N_REWARD);
-  tri_reward_names(all, sizeof all);
+  tri_reward_names(", ", all, sizeof all);
   TRI_FAIL(TRI_ECONFIG, "reward.name = %s: there is no such reward%s%s%s; known are %s", name,
            near ? "; did you mean " : "", near ? near : "", near ? "?" : "", all);
 }
 
-bool tri_reward_takes(const tri_reward *kind, const char *field) {
+static bool takes(const tri_reward *kind, const char *field) {
   for (const tri_reward_field *f = kind->field; f && f->name; f++)
     if (!strcmp(f->name, field)) return true;
   return false;
 }
 
+const char *tri_reward_misfit(const tri_reward_opt *o, bool *missing) {
+  const tri_reward *kind = tri_reward_find(o->name);
+
+  *missing = true;
+  for (const tri_reward_field *f = kind->field; f && f->name; f++) {
+    const char *value = tri_reward_get(o, f->name);
+    if (f->must && !(value && value[0])) return f->name;
+  }
+  *missing = false;
+  for (int i = 0; i < o->n_field; i++)
+    if (!takes(kind, o->field[i].name)) return o->field[i].name;
+  return NULL;
+}
+
 tri_status tri_reward_check(const tri_reward_opt *o) {
   const tri_reward *kind = tri_reward_find(o->name);
+  const char       *field;
+  bool              missing;
 
   if (!kind) return unknown_name(o->name);
   if (!isfinite(o->weight))
     TRI_FAIL(TRI_ECONFIG, "reward.weight = %g of %s: must be finite", o->weight, o->name);
-  for (int i = 0; i < o->n_field; i++)
-    if (!tri_reward_takes(kind, o->field[i].name))
-      TRI_FAIL(TRI_ECONFIG, "reward.%s is given, but reward %s uses none", o->field[i].name, o->name);
-  for (const tri_reward_field *f = kind->field; f && f->name; f++) {
-    const char *value = tri_reward_get(o, f->name);
-    if (f->must && !(value && value[0]))
-      TRI_FAIL(TRI_ECONFIG, "reward.%s is missing: reward %s needs one", f->name, o->name);
-  }
-  return TRI_OK;
+  field = tri_reward_misfit(o, &missing);
+  if (field && missing) TRI_FAIL(TRI_ECONFIG, "reward.%s is missing: reward %s needs one", field, o->name);
+  if (field) TRI_FAIL(TRI_ECONFIG, "reward.%s is given, but reward %s uses none", field, o->name);
+  return kind->check ? kind->check(o) : TRI_OK;
+}
+
+unsigned tri_reward_needs(const tri_reward_opt *o, int n) {
+  unsigned needs = 0;
+
+  for (int i = 0; i < n; i++) needs |= tri_reward_find(o[i].name)->needs;
+  return needs;
 }
 
 static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o, tri_session *se) {
@@ -198,7 +216,7 @@ void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
 unsigned tri_reward_set_needs(const tri_reward_set *s) {
   unsigned needs = 0;
 
-  for (int i = 0; s && i < s->n; i++) needs |= s->row[i].kind->needs;
+  for (int i = 0; i < s->n; i++) needs |= s->row[i].kind->needs;
   return needs;
 }
 

@@ -8,12 +8,11 @@
 enum { TRI_REWARD_FIELDS = 4 }; /* of one reward, besides name and weight */
 /* One row of the deck's `reward` list; who made it owns the texts. */
 typedef struct tri_reward_opt {
-  char  *name;
-  double weight; /* factor of this reward in the sum */
-  int    n_field;
+  const char *name;
+  double      weight; /* factor of this reward in the sum */
+  int         n_field;
   struct {
-    const char *name; /* as the plug-in has it */
-    char       *value;
+    const char *name, *value; /* name: as the plug-in has it */
   } field[TRI_REWARD_FIELDS];
 } tri_reward_opt;
 
@@ -30,7 +29,8 @@ typedef struct tri_answer {
 
 /* What the deck may say of a reward besides name and weight. */
 typedef struct tri_reward_field {
-  const char *name, *unit, *help; /* "pattern", "1", a sentence */
+  const char *name, *unit, *help; /* "pattern", "1", "A PCRE2 expression." */
+  const char *value, *what;       /* "P", "the expression": in the help of `trireme eval` */
   bool        must;               /* be given, and not empty */
 } tri_reward_field;
 
@@ -39,14 +39,18 @@ typedef struct tri_reward_field {
 enum { TRI_REWARD_TRUTH = 1, TRI_REWARD_TEXT = 2, TRI_REWARD_COLLECTIVE = 4 };
 
 /* The reward plug-in; the one table that the deck, its reference and `trireme eval` read. Not collective, but
- * what says COLLECTIVE. A wrong option is TRI_ECONFIG at open; a prompt whose truth the reward cannot use is
- * TRI_EINPUT, naming it. score [n]: of all answers of this rank at once; NAN: the reward cannot judge this
- * answer, whose text is never an error. */
+ * score where it says COLLECTIVE: open and close never communicate, so such a reward sets up in its first
+ * score what it needs. A prompt whose truth the reward cannot use is TRI_EINPUT, naming it. score [n]: of all
+ * answers of this rank at once, which after a replay and in `trireme eval` are those of all ranks; NAN: the
+ * reward cannot judge this answer, whose text is never an error. */
 typedef struct tri_reward {
-  const char             *name, *help;
-  unsigned                needs; /* TRI_REWARD_* */
-  const tri_reward_field *field; /* ended by a name NULL; NULL: none */
+  const char             *name, *help, *values; /* help: when, values: "1 or 0" */
+  unsigned                needs;                /* TRI_REWARD_* */
+  const tri_reward_field *field;                /* ended by a name NULL; NULL: none */
   const char *failure; /* why an answer's score may be NAN and what to do, for a warning; NULL: it never is */
+  /* A value that is wrong is TRI_ECONFIG; its fields are those above. Asked before anything is opened. NULL:
+   * every value will do. */
+  tri_status (*check)(const tri_reward_opt *o);
   tri_status (*open)(const tri_reward_opt *o, tri_session *se, void **state); /* se is borrowed until close */
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
@@ -66,14 +70,20 @@ typedef struct tri_reward {
 #define TRI_REWARD_DECLARE(name) extern const tri_reward tri_reward_##name;
 TRI_REWARD_LIST(TRI_REWARD_DECLARE)
 
-const tri_reward *tri_reward_find(const char *name);         /* NULL if there is none */
-const tri_reward *tri_reward_at(int i);                      /* NULL past the last */
-void              tri_reward_names(char *out, size_t bytes); /* "exact, number" of the table */
+const tri_reward *tri_reward_find(const char *name); /* NULL if there is none */
+const tri_reward *tri_reward_at(int i);              /* NULL past the last */
+/* "exact, number or regex" of the table, where last is " or ". */
+void tri_reward_names(const char *last, char *out, size_t bytes);
 
 const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* its value; NULL: not given */
-bool        tri_reward_takes(const tri_reward *kind, const char *field);
-/* Not collective. TRI_ECONFIG: an unknown name, a field too many or too few, a weight that is not finite. */
+/* Of a row whose name is known: the field that must be given and is not, or is empty (*missing), or else one
+ * that the reward has no use for. NULL: neither. */
+const char *tri_reward_misfit(const tri_reward_opt *o, bool *missing);
+/* Not collective. TRI_ECONFIG: an unknown name, a misfit, a weight that is not finite, a value that the
+ * reward refuses. */
 TRI_CHECKED tri_status tri_reward_check(const tri_reward_opt *o);
+/* TRI_REWARD_* of all n rows, whose names are known. */
+unsigned tri_reward_needs(const tri_reward_opt *o, int n);
 
 /* The deck's list, opened: a weighted sum. Not collective. 1 to TRI_REWARDS_MAX rows; anything else, an
  * option that tri_reward_check refuses is TRI_ECONFIG. Names are made unique: the second "regex" is called
@@ -92,7 +102,7 @@ TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer 
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);
 /* Not collective. Why one of the rewards cannot judge answers to this truth [n], or NULL. */
 const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);
-unsigned    tri_reward_set_needs(const tri_reward_set *s); /* TRI_REWARD_* of all; s NULL: 0 */
+unsigned    tri_reward_set_needs(const tri_reward_set *s); /* TRI_REWARD_* of all */
 int         tri_reward_set_count(const tri_reward_set *s);
 const char *tri_reward_set_name(const tri_reward_set *s, int i);
 

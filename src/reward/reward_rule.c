@@ -180,33 +180,44 @@ static void regex_close(void **state) {
   tri_host_free(state);
 }
 
-static tri_status regex_open(const tri_reward_opt *o, tri_session *se, void **state) {
+/* more: options of PCRE2 beside those of every pattern. */
+static tri_status compile(const tri_reward_opt *o, uint32_t more, pcre2_code **out) {
   const char *pattern = tri_reward_get(o, "pattern");
-  tri_status  st = TRI_OK;
-  regex      *x = NULL;
   int         error;
   PCRE2_SIZE  offset;
   PCRE2_UCHAR text[256];
 
+  *out = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | more,
+                       &error, &offset, NULL);
+  if (*out) return TRI_OK;
+  pcre2_get_error_message(error, text, sizeof text);
+  TRI_FAIL(TRI_ECONFIG, "reward.pattern = %s: %s (at byte %zu)", pattern, (const char *)text, offset);
+}
+
+static tri_status regex_check(const tri_reward_opt *o) {
+  pcre2_code *code;
+
+  TRI_TRY(compile(o, PCRE2_AUTO_CALLOUT, &code)); /* the larger of the two */
+  pcre2_code_free(code);
+  return TRI_OK;
+}
+
+static tri_status regex_open(const tri_reward_opt *o, tri_session *se, void **state) {
+  tri_status st = TRI_OK;
+  regex     *x = NULL;
+
   (void)se;
   *state = NULL;
   TRI_TRY(TRI_ALLOC(x, 1));
-  x->code = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C,
-                          &error, &offset, NULL);
-  if (!x->code) {
-    pcre2_get_error_message(error, text, sizeof text);
-    TRI_FAIL_DONE(TRI_ECONFIG, "reward.pattern = %s: %s (at byte %zu)", pattern, (const char *)text, offset);
-  }
+  TRI_TRY_DONE(compile(o, 0, &x->code));
+  TRI_TRY_DONE(compile(o, PCRE2_AUTO_CALLOUT, &x->counted));
   /* Where no executable memory is to be had, the interpreter finds the same matches. */
   (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE);
-  x->counted = pcre2_compile((PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED,
-                             PCRE2_UTF | PCRE2_NEVER_BACKSLASH_C | PCRE2_AUTO_CALLOUT, &error, &offset, NULL);
   (void)pcre2_jit_compile(x->counted, PCRE2_JIT_COMPLETE);
   x->match = pcre2_match_data_create(1, NULL);
   x->limits = pcre2_match_context_create(NULL);
   x->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MOST, NULL);
-  if (!x->counted || !x->match || !x->limits)
-    TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for reward.pattern");
+  if (!x->match || !x->limits) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for reward.pattern");
   pcre2_set_callout(x->limits, count_step, &x->left);
   pcre2_set_depth_limit(x->limits, DEPTH_LIMIT);
   pcre2_set_heap_limit(x->limits, HEAP_LIMIT_KIB);
@@ -245,27 +256,37 @@ static tri_status regex_score(void *state, const tri_answer *a, int n, float *sc
 
 #define NO_END                                                                                               \
   "the search for reward.pattern reached its limit of steps or memory; write it with fewer nested repeats"
-static const tri_reward_field regex_field[] = {
-    {.name = "pattern", .unit = "1", .help = "A PCRE2 expression.", .must = true}, {.name = NULL}};
+static const tri_reward_field regex_field[] = {{.name = "pattern",
+                                                .unit = "1",
+                                                .help = "A PCRE2 expression.",
+                                                .value = "P",
+                                                .what = "the expression",
+                                                .must = true},
+                                               {.name = NULL}};
 
+#define VALUES "1 or 0"
 const tri_reward tri_reward_exact = {.name = "exact",
-                                     .help = "1 where the trimmed answer equals, else 0",
+                                     .help = "the trimmed answer equals",
+                                     .values = VALUES,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                      .open = no_open,
                                      .score = exact_score,
                                      .close = no_state};
 const tri_reward tri_reward_number = {.name = "number",
-                                      .help = "1 where the last number equals, else 0",
+                                      .help = "the last number equals",
+                                      .values = VALUES,
                                       .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                       .open = no_open,
                                       .score = number_score,
                                       .refuse = number_refuse,
                                       .close = no_state};
 const tri_reward tri_reward_regex = {.name = "regex",
-                                     .help = "1 where pattern is found in the answer, else 0",
+                                     .help = "pattern is found in the answer",
+                                     .values = VALUES,
                                      .needs = TRI_REWARD_TEXT,
                                      .field = regex_field,
                                      .failure = NO_END,
+                                     .check = regex_check,
                                      .open = regex_open,
                                      .score = regex_score,
                                      .close = regex_close};

@@ -269,8 +269,9 @@ static tri_status check_room(const tri_trainer *t) {
 /* Collective over world. */
 static tri_status open_all_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  bool              truths = tri_reward_set_needs(t->reward) & TRI_REWARD_TRUTH;
-  tri_data_kind     asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS;
+  /* the deck's, not the set's: a reward that could not be opened hides no fault of the data */
+  bool          truths = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
+  tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS;
 
   NOTE(check_room(t));
   if (c->data.train.n)

@@ -431,7 +431,13 @@ static void fields_have_other_names(void **state) {
             "named.jsonl:1: has no `answer`; its fields are q, a; set --answer-key", NULL);
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q --answer-key a");
   cli_succeeds(ONE "generate model --prompts named.jsonl --max-new 4 --prompt-key q");
-  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern", NULL);
+  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern P", NULL);
+  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern x", "reward exact uses none",
+            NULL);
+  cli_fails(64, ONE "eval nomodel --data named.jsonl --reward regex --pattern 'a('",
+            "reward.pattern = a(: ", "at byte 2");
+  cli_succeeds(ONE "eval model --data named.jsonl --reward exact --pattern '' --max-new 4 --prompt-key q "
+                   "--answer-key a");
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");
   cli_fails(64, ONE "score model named.jsonl --prompt-key q", "named.jsonl:1: ", "completion");
   cli_succeeds(ONE "score model named.jsonl --prompt-key q --completion-key a --json");

@@ -121,6 +121,16 @@ static void every_bad_line_is_counted(void **state) {
   assert_null(strstr(cli_err, "bad line"));
 }
 
+/* exact compares with answers, which no line has. */
+static void a_bad_reward_hides_no_line(void **state) {
+  static const char *const part[] = {"reward.pattern = a(: ", "asked.jsonl:1: ", "asked.jsonl:2: "};
+
+  (void)state;
+  cli_write("asked.jsonl", "{\"prompt\": \"1+1=\"}\n{\"prompt\": \"1+2=\"}\n");
+  finds(ONE GRPO "data.train=asked.jsonl \"reward=[{name: exact},{name: regex, pattern: 'a('}]\"" CHECK, 3,
+        part, 3);
+}
+
 /* A line over the limit is one bad line, whether or not more of it was read at once than the limit. */
 static void a_long_line_is_stepped_over(void **state) {
   static const char *const part[] = {"long.jsonl:2: the line has ", "long.jsonl:4: not JSON"};
@@ -365,6 +375,7 @@ int main(void) {
       cmocka_unit_test(files_batches_and_output_are_looked_at),
       cmocka_unit_test(tensors_are_looked_at),
       cmocka_unit_test(every_bad_line_is_counted),
+      cmocka_unit_test(a_bad_reward_hides_no_line),
       cmocka_unit_test(a_long_line_is_stepped_over),
       cmocka_unit_test(no_mpi_is_started),
       cmocka_unit_test(a_resume_is_compared),

@@ -272,6 +272,8 @@ static void test_rewards(void **state) {
   bad(GRPO, ARGS("reward=[{weight: 1}]"), "argument 'reward=[{weight: 1}]': a reward needs a name");
   bad(GRPO, ARGS("reward=[{name: regex}]"),
       "argument 'reward=[{name: regex}]': reward regex needs a pattern");
+  bad(GRPO, ARGS("reward=[{name: regex, pattern: ''}]"),
+      "argument 'reward=[{name: regex, pattern: ''}]': pattern has no value");
   bad(GRPO, ARGS("reward=[{name: exact, pattern: x}]"),
       "argument 'reward=[{name: exact, pattern: x}]': reward exact has no use for a pattern");
   bad(GRPO, ARGS("reward=[{name: exact, wieght: 1}]"),

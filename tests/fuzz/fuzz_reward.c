@@ -10,7 +10,7 @@ FUZZ_QUIET_START
 
 static void check_pattern(fuzz_part pattern, fuzz_part text) {
   char            copy[1024] = "";
-  tri_reward_opt  o = {.name = (char *)"regex", .weight = 1, .n_field = 1, .field = {{"pattern", copy}}};
+  tri_reward_opt  o = {.name = "regex", .weight = 1, .n_field = 1, .field = {{"pattern", copy}}};
   tri_answer      answer = {.prompt = "", .response = text.p, .response_bytes = text.n};
   tri_reward_set *set = NULL;
   float           part[1], total;
@@ -26,8 +26,7 @@ static void check_pattern(fuzz_part pattern, fuzz_part text) {
 }
 
 static void check_pair(fuzz_part a, fuzz_part b) {
-  static const tri_reward_opt rule[2] = {{.name = (char *)"exact", .weight = 1},
-                                         {.name = (char *)"number", .weight = 1}};
+  static const tri_reward_opt rule[2] = {{.name = "exact", .weight = 1}, {.name = "number", .weight = 1}};
   tri_answer                  answer[3] = {
                        {.prompt = "", .response = b.p, .response_bytes = b.n, .truth = a.p, .truth_bytes = a.n},
                        {.prompt = "", .response = a.p, .response_bytes = a.n, .truth = b.p, .truth_bytes = b.n},

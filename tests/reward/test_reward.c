@@ -18,10 +18,10 @@ static tri_answer answer(const char *response, const char *truth) {
 }
 
 static tri_reward_opt option(const char *name, double weight, const char *pattern) {
-  tri_reward_opt o = {.name = (char *)name, .weight = weight};
+  tri_reward_opt o = {.name = name, .weight = weight};
   if (pattern[0]) {
     o.field[0].name = "pattern";
-    o.field[o.n_field++].value = (char *)pattern;
+    o.field[o.n_field++].value = pattern;
   }
   return o;
 }
@@ -245,6 +245,7 @@ static void test_regex_refused(void **state) {
 
   (void)state;
   assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_ECONFIG);
+  assert_int_equal(tri_reward_check(&o), TRI_ECONFIG);
   assert_null(set);
   assert_non_null(strstr(tri_error_message(), "reward.pattern"));
   tri_error_clear();
@@ -254,9 +255,27 @@ static void test_regex_refused(void **state) {
   assert_non_null(strstr(tri_error_message(), "ab(c"));
   assert_non_null(strstr(tri_error_message(), "at byte 4"));
   tri_error_clear();
+  assert_int_equal(tri_reward_check(&o), TRI_ECONFIG); /* without opening it */
+  assert_non_null(strstr(tri_error_message(), "at byte 4"));
+  tri_error_clear();
   o = option("regex", 1, "\xff");
   assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_ECONFIG);
   tri_error_clear();
+}
+
+/* A pattern has no limit but PCRE2's: of 2000 alternatives the last is found. */
+static void test_regex_long_pattern(void **state) {
+  enum { N = 4000 };
+  char      *pattern = malloc(N + 4);
+  tri_status st;
+
+  (void)state;
+  assert_non_null(pattern);
+  for (int i = 0; i < N; i += 2) memcpy(pattern + i, "a|", 2);
+  memcpy(pattern + N, "bcd", 4);
+  assert_true(score_as("regex", pattern, answer("xbcdx", NULL), &st) == 1 && st == TRI_OK);
+  assert_true(score_as("regex", pattern, answer("xbcx", NULL), &st) == 0 && st == TRI_OK);
+  free(pattern);
 }
 
 /* Whatever an answer's text is, it is no error. Judge: PCRE2's limits, stated in reward_rule.c. */
@@ -374,12 +393,26 @@ static void test_set_refused(void **state) {
 }
 
 static void test_table(void **state) {
+  char names[64];
+
   (void)state;
   assert_null(tri_reward_find("Exact"));
   assert_null(tri_reward_at(-1));
   for (int i = 0; tri_reward_at(i); i++)
     assert_ptr_equal(tri_reward_find(tri_reward_at(i)->name), tri_reward_at(i));
   assert_ptr_equal(tri_reward_at(0), &tri_reward_exact);
+  tri_reward_names(" or ", names, sizeof names);
+  assert_string_equal(names, "exact, number or regex");
+}
+
+/* Those of the rows, whether or not they can be opened. */
+static void test_needs(void **state) {
+  const tri_reward_opt o[] = {option("regex", 1, "a("), option("exact", 1, "")};
+
+  (void)state;
+  assert_int_equal(tri_reward_needs(o, 0), 0);
+  assert_int_equal(tri_reward_needs(o, 1), TRI_REWARD_TEXT);
+  assert_int_equal(tri_reward_needs(o, 2), TRI_REWARD_TEXT | TRI_REWARD_TRUTH);
 }
 
 int main(void) {
@@ -396,6 +429,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_set, setup, teardown),
       cmocka_unit_test_setup_teardown(test_set_cannot_judge, setup, teardown),
       cmocka_unit_test_setup_teardown(test_set_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_regex_long_pattern, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_needs, setup, teardown),
       cmocka_unit_test_setup_teardown(test_table, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
