@@ -81,9 +81,9 @@ tri_status tri_rollout_file_line(const tri_rollout *r, int q, const char *const 
   TRI_TRY(tri_text_printf(t, "], \"prompt_tokens\": %d", (int)r->prompt_len[q]));
   TRI_TRY(put_logprobs(t, r->old_logp + answer, r->start[q + 1] - answer));
   TRI_TRY(put_rewards(t, r, q, reward_name));
-  if (reward_name && answer < r->start[q + 1]) {
+  if (reward_name && tri_rollout_loss_tokens(r, q) > 0) {
     TRI_TRY(tri_text_printf(t, ", \"advantage\": "));
-    TRI_TRY(tri_json_put_float(t, r->adv[answer]));
+    TRI_TRY(tri_json_put_float(t, r->adv[tri_rollout_first_row(r, q)]));
   }
   return tri_text_printf(t, ", \"stop\": \"%s\"}", stop_word[r->stop[q]]);
 }

@@ -46,6 +46,11 @@ void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int6
   }
 }
 
+void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
+                       double *weight) {
+  tri_loss_weights(o->loss_agg_mode, max_response_length, n_answer, n_seq, weight);
+}
+
 double tri_kl_value(tri_kl_estimator e, double delta, double *slope) {
   double value = delta, by_delta = 1;
 

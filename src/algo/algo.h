@@ -17,7 +17,9 @@ typedef enum {
   TRI_SEQ_MEAN_TOKEN_SUM_NORM
 } tri_loss_agg;
 
-/* What the functions below read of the deck, by the names of its keys: algo.clip_eps. */
+/* What the functions below read of the deck, by the names of its keys: algo.clip_eps. A key that the
+ * algorithm does not list cannot be given and is at its default, so that a term whose coefficient is 0 by
+ * default (KL, entropy) is off. */
 typedef struct tri_algo_opt {
   double            clip_eps, clip_eps_high, kl_coef, entropy_coef, advantage_eps;
   tri_kl_estimator  kl_estimator;
@@ -78,7 +80,7 @@ typedef struct tri_algo {
   tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 } tri_algo;
 
-/* The table: NAME is tri_algo_NAME of algo_sft.c, algo_group.c. */
+/* The table: NAME is tri_algo_NAME of its file. */
 #define TRI_ALGO_LIST(ROW)     ROW(sft) ROW(grpo)
 #define TRI_ALGO_DECLARE(name) extern const tri_algo tri_algo_##name;
 TRI_ALGO_LIST(TRI_ALGO_DECLARE)
@@ -94,5 +96,29 @@ void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int6
 /* Pure. k1, k2, k3 of delta = log pi - log ref, nats (Schulman 2020, "Approximating KL divergence"); slope:
  * its derivative by log pi, NULL if not wanted. */
 double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
+
+/* What algorithms share that learn from rewarded answers; Not collective. Who differs in the advantage alone
+ * writes a function for that, takes tri_weigh_by_mode and tri_clip_loss, and lists the keys it lets a deck
+ * give. */
+
+/* weigh in the mode of the option algo.loss_agg_mode. */
+void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
+                       double *weight);
+/* What tri_clip_loss and tri_answer_scores read of the deck, for tri_algo.option, and the first metrics of
+ * tri_clip_loss, for tri_algo.metric. */
+#define TRI_CLIP_OPTIONS                                                                                     \
+  "algo.clip_eps", "algo.clip_eps_high", "algo.kl_coef", "algo.kl_estimator", "algo.kl_where",               \
+      "algo.entropy_coef"
+#define TRI_CLIP_METRICS "entropy_mean_nats", "kl_mean_nats", "clip_ratio"
+enum { TRI_CLIP_ENTROPY, TRI_CLIP_KL, TRI_CLIP_CLIPPED }; /* their places in tri_loss_out.metric */
+/* tri_algo.loss: - min(ratio A, clip(ratio) A) + kl_coef k - entropy_coef H of each token, ratio = pi / old
+ * pi; the KL where it belongs to the loss. */
+TRI_CHECKED tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
+/* *score [n_seq], the caller's to TRI_FREE: what each answer earned, in rewards, less kl_coef times the sum of
+ * its tokens' KL where that belongs to the reward. A score that is not finite: TRI_ENUMERIC, naming the
+ * prompt, and *score NULL. */
+TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score);
+/* r->adv of sequence q: adv at every token with loss, 0 before them. */
+void tri_answer_advantage(tri_rollout *r, int q, double adv);
 
 #endif

@@ -64,6 +64,10 @@ void tri_rollout_free(tri_rollout *r);
 static inline int64_t tri_rollout_first_row(const tri_rollout *r, int q) {
   return r->start[q] + (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
 }
+/* Tokens of sequence q with loss: the rows from there to start[q+1]. */
+static inline int64_t tri_rollout_loss_tokens(const tri_rollout *r, int q) {
+  return r->start[q + 1] - tri_rollout_first_row(r, q);
+}
 /* Collective over world. Rank k's sequences of `mine` belong to prompts k, k + size, k + 2 size, ...; *out is
  * the whole step in prompt order, on every rank; it must be empty before. */
 TRI_CHECKED tri_status tri_rollout_exchange(const tri_rollout *mine, tri_comm *world, tri_rollout *out);

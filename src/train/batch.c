@@ -148,7 +148,7 @@ tri_status tri_step_weigh(const tri_trainer *t, const tri_rollout *r, double **w
 
   TRI_TRY_DONE(TRI_ALLOC(*weight, r->n_seq));
   TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
-  for (int q = 0; q < r->n_seq; q++) answers[q] = r->start[q + 1] - tri_rollout_first_row(r, q);
+  for (int q = 0; q < r->n_seq; q++) answers[q] = tri_rollout_loss_tokens(r, q);
   for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
     t->algo->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n, *weight + q);
 done:

@@ -88,7 +88,7 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
 static int64_t tokens_of(const tri_rollout *r) {
   int64_t tokens = 0;
 
-  for (int q = 0; q < r->n_seq; q++) tokens += r->start[q + 1] - tri_rollout_first_row(r, q);
+  for (int q = 0; q < r->n_seq; q++) tokens += tri_rollout_loss_tokens(r, q);
   return tokens;
 }
 

@@ -11,8 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* What tri_algo_grpo.metric names, in its order. */
-enum { ENTROPY, KL, CLIPPED };
+enum { ENTROPY = TRI_CLIP_ENTROPY, KL = TRI_CLIP_KL, CLIPPED = TRI_CLIP_CLIPPED };
 
 enum { MAX_SEQ = 8, MAX_TOK = 64 };
 
@@ -62,10 +61,14 @@ static void micro_fill(micro *m) {
   }
 }
 
-static void rollout_make(tri_rollout *r, const float *reward, int n_seq, int group) {
-  assert_int_equal(tri_rollout_make(n_seq, 3 * n_seq, group, 0, r), TRI_OK);
+/* Prompts of 1 token; answers of length[q], or of 2 tokens where it is NULL. */
+static void rollout_make(tri_rollout *r, const float *reward, const int64_t *length, int n_seq, int group) {
+  int64_t n_tok = 0;
+
+  for (int q = 0; q < n_seq; q++) n_tok += 1 + (length ? length[q] : 2);
+  assert_int_equal(tri_rollout_make(n_seq, n_tok, group, 0, r), TRI_OK);
   for (int q = 0; q < n_seq; q++) {
-    r->start[q + 1] = 3 * (q + 1);
+    r->start[q + 1] = r->start[q] + 1 + (length ? length[q] : 2);
     r->prompt_len[q] = 1;
     r->prompt_id[q] = 40 + q / group;
     r->sample[q] = q % group;
@@ -73,15 +76,15 @@ static void rollout_make(tri_rollout *r, const float *reward, int n_seq, int gro
   }
 }
 
-/* Advantage `want[q]` at both answer tokens of sequence q, 0 at its prompt token. */
-static void check_advantage(const tri_algo_opt *o, tri_rollout *r, const double *want) {
+/* Advantage `want[q]` at every answer token of sequence q, 0 before them. */
+static void check_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r, const double *want) {
   for (int64_t i = 0; i < r->n_tok; i++) r->adv[i] = 99;
-  assert_int_equal(tri_algo_grpo.advantage(o, r), TRI_OK);
-  for (int q = 0; q < r->n_seq; q++) {
-    assert_true(r->adv[3 * q] == 0);
-    assert_true(fabs((double)r->adv[3 * q + 1] - want[q]) <= 1e-6 * fabs(want[q])); /* one rounding to f32 */
-    assert_true(r->adv[3 * q + 1] == r->adv[3 * q + 2]);
-  }
+  assert_int_equal(a->advantage(o, r), TRI_OK);
+  for (int q = 0; q < r->n_seq; q++)
+    for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) {
+      double x = i < tri_rollout_first_row(r, q) ? 0 : want[q];
+      assert_true(fabs((double)r->adv[i] - x) <= 1e-6 * fabs(x)); /* one rounding to f32 */
+    }
 }
 
 /* Rewards 1, 0, 1/2: mean 1/2, squares 1/4 + 1/4, over G - 1 = 2: std 1/2. The second group is all equal:
@@ -93,15 +96,15 @@ static void test_advantage(void **state) {
   tri_rollout  r = {0};
 
   (void)state;
-  rollout_make(&r, reward, 6, 3);
-  check_advantage(&o, &r, (double[]){1, -1, 0, 0, 0, 0});
+  rollout_make(&r, reward, NULL, 6, 3);
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){1, -1, 0, 0, 0, 0});
   o.advantage_eps = 0.5; /* 0.5 / (0.5 + 0.5) */
-  check_advantage(&o, &r, (double[]){0.5, -0.5, 0, 0, 0, 0});
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){0.5, -0.5, 0, 0, 0, 0});
   o.scale_rewards = TRI_SCALE_NONE;
-  check_advantage(&o, &r, (double[]){0.5, -0.5, 0, 0, 0, 0});
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){0.5, -0.5, 0, 0, 0, 0});
   o.scale_rewards = TRI_SCALE_BATCH;
   double a = 0.5 / (sqrt(0.775) + 0.5);
-  check_advantage(&o, &r, (double[]){a, -a, 0, 0, 0, 0});
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){a, -a, 0, 0, 0, 0});
   tri_rollout_free(&r);
 }
 
@@ -113,23 +116,42 @@ static void test_equal_rewards(void **state) {
   tri_rollout  r = {0};
 
   (void)state;
-  rollout_make(&r, reward, 6, 3);
+  rollout_make(&r, reward, NULL, 6, 3);
   for (int s = TRI_SCALE_GROUP; s <= TRI_SCALE_NONE; s++) {
     o.scale_rewards = (tri_scale_rewards)s;
-    check_advantage(&o, &r, (double[]){0, 0, 0, 0, 0, 0});
+    check_advantage(&tri_algo_grpo, &o, &r, (double[]){0, 0, 0, 0, 0, 0});
   }
   tri_rollout_free(&r);
-  rollout_make(&r, (float[10]){0}, 10, 10);
+  rollout_make(&r, (float[10]){0}, NULL, 10, 10);
   o.kl_where = TRI_KL_IN_REWARD;
   o.kl_coef = 0.1;
   for (int i = 0; i < 30; i++) r.old_logp[i] = -1, r.ref_logp[i] = -1.3f;
   for (int s = TRI_SCALE_GROUP; s <= TRI_SCALE_NONE; s++) {
     o.scale_rewards = (tri_scale_rewards)s;
-    check_advantage(&o, &r, (double[10]){0});
+    check_advantage(&tri_algo_grpo, &o, &r, (double[10]){0});
   }
   tri_rollout_free(&r);
+}
+
+/* Answers of 3, 0, 1 and 2 tokens; one without a prompt, whose first token nothing predicts; and none. */
+static void test_advantage_rows(void **state) {
+  static const int64_t length[] = {3, 0, 1, 2};
+  const float          reward[] = {1, 0, 0, 1};
+  tri_algo_opt         o = PLAIN;
+  tri_rollout          r = {0};
+
+  (void)state;
+  o.scale_rewards = TRI_SCALE_NONE;
+  rollout_make(&r, reward, length, 4, 2);
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){0.5, -0.5, -0.5, 0.5});
+  r.prompt_len[3] = 0;
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){0.5, -0.5, -0.5, 0.5});
+  assert_int_equal(tri_rollout_loss_tokens(&r, 0), 3);
+  assert_int_equal(tri_rollout_loss_tokens(&r, 1), 0);
+  assert_int_equal(tri_rollout_loss_tokens(&r, 3), 2);
+  tri_rollout_free(&r);
   assert_int_equal(tri_rollout_make(0, 0, 3, 0, &r), TRI_OK);
-  assert_int_equal(tri_algo_grpo.advantage(&o, &r), TRI_OK);
+  check_advantage(&tri_algo_grpo, &o, &r, NULL);
   tri_rollout_free(&r);
 }
 
@@ -143,19 +165,19 @@ static void test_kl_in_reward(void **state) {
   tri_rollout  r = {0};
 
   (void)state;
-  rollout_make(&r, reward, 2, 2);
+  rollout_make(&r, reward, NULL, 2, 2);
   memcpy(r.old_logp, (float[]){0, -1, -1, 0, -2, -1}, 6 * sizeof(float));
   memcpy(r.ref_logp, (float[]){-8, -1.5f, -1.5f, -8, -1.5f, -1.25f}, 6 * sizeof(float));
   o.kl_where = TRI_KL_IN_REWARD;
   o.kl_coef = 2;
   o.scale_rewards = TRI_SCALE_NONE;
   o.kl_estimator = TRI_KL_K1;
-  check_advantage(&o, &r, (double[]){-1.25, 1.25});
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){-1.25, 1.25});
   o.kl_estimator = TRI_KL_K2;
-  check_advantage(&o, &r, (double[]){-0.09375, 0.09375});
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){-0.09375, 0.09375});
   assert_true(r.reward[0] == 1 && r.reward[1] == 1);
   o.kl_where = TRI_KL_IN_LOSS;
-  check_advantage(&o, &r, (double[]){0, 0});
+  check_advantage(&tri_algo_grpo, &o, &r, (double[]){0, 0});
   tri_rollout_free(&r);
 }
 
@@ -165,7 +187,7 @@ static void test_advantage_refuses(void **state) {
   tri_rollout  r = {0};
 
   (void)state;
-  rollout_make(&r, reward, 4, 2);
+  rollout_make(&r, reward, NULL, 4, 2);
   assert_int_equal(tri_algo_grpo.advantage(&o, &r), TRI_ENUMERIC);
   assert_non_null(strstr(tri_error_message(), "answer 1 to prompt_id 40"));
   tri_error_clear();
@@ -452,7 +474,7 @@ static void check_trl_advantages(const json_t *file) {
   tri_rollout              r = {0};
 
   o.advantage_eps = 1e-4;
-  rollout_make(&r, reward, n, (int)number(file, "group"));
+  rollout_make(&r, reward, NULL, n, (int)number(file, "group"));
   for (int s = 0; s < 3; s++) {
     const json_t *want = json_object_get(json_object_get(file, "advantages"), word[s]);
     o.scale_rewards = (tri_scale_rewards)s;
@@ -525,13 +547,21 @@ static void test_trl(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_advantage),    cmocka_unit_test(test_equal_rewards),
-      cmocka_unit_test(test_kl_in_reward), cmocka_unit_test(test_advantage_refuses),
-      cmocka_unit_test(test_clip),         cmocka_unit_test(test_kl_and_entropy),
-      cmocka_unit_test(test_kl_small),     cmocka_unit_test(test_weights),
-      cmocka_unit_test(test_differences),  cmocka_unit_test(test_split),
-      cmocka_unit_test(test_sft),          cmocka_unit_test(test_not_finite),
-      cmocka_unit_test(test_table),        cmocka_unit_test(test_trl),
+      cmocka_unit_test(test_advantage),
+      cmocka_unit_test(test_equal_rewards),
+      cmocka_unit_test(test_kl_in_reward),
+      cmocka_unit_test(test_advantage_refuses),
+      cmocka_unit_test(test_clip),
+      cmocka_unit_test(test_kl_and_entropy),
+      cmocka_unit_test(test_kl_small),
+      cmocka_unit_test(test_weights),
+      cmocka_unit_test(test_differences),
+      cmocka_unit_test(test_split),
+      cmocka_unit_test(test_sft),
+      cmocka_unit_test(test_not_finite),
+      cmocka_unit_test(test_table),
+      cmocka_unit_test(test_trl),
+      cmocka_unit_test(test_advantage_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
