@@ -108,9 +108,15 @@ static tri_status check_temperature(const tri_loader *l, const char *name, doubl
 }
 
 static tri_status check_reference(const tri_loader *l) {
-  if (!l->cfg->model.ref_path || l->cfg->algo.opt.kl_coef != 0) return TRI_OK;
+  const tri_config     *c = l->cfg;
+  const tri_deck_entry *e = c->model.ref_path ? tri_loader_given(l, "model.ref_path") : NULL;
+
+  if (!e || c->algo.opt.kl_coef != 0 || !tri_key_is_used(tri_key_find("model.ref_path"), c->algo.row))
+    return TRI_OK;
+  if (!tri_key_is_used(tri_key_find("algo.kl_coef"), c->algo.row))
+    return refuse_one(e, "model.ref_path", c->algo.name);
   TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
-           tri_loader_given(l, "model.ref_path")->where);
+           e->where);
 }
 
 static tri_status check_eval_data(const tri_loader *l) {

@@ -83,7 +83,6 @@ const tri_key_word tri_key_words[] = {
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
   {"gradient_checkpointing", "true", "layer"}, {"gradient_checkpointing", "false", "none"},
   {"advantage.estimator", "group_norm", "grpo"}, {"advantage_estimator", "group_norm", "grpo"},
-  {"algo.name", "GRPO", "grpo"}, {"algo.name", "SFT", "sft"},
   {"rollout.top_k", "-1", "0"},
   {"algo.kl_estimator", "kl", "k1"}, {"algo.kl_estimator", "mse", "k2"},
   {"algo.kl_estimator", "low_var_kl", "k3"},
@@ -111,7 +110,7 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
 #define EACH_STEP   "metrics.jsonl has a line for every step"
 #define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
-#define NO_CRITIC   "grpo compares the answers to one prompt: it has no critic, and neither gamma nor lambda"
+#define NO_CRITIC   "no algorithm of this version has a critic, gamma or lambda: grpo compares the answers to one prompt"
 #define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact'"
 #define LESS_MEMORY "nothing is offloaded; shard.plan: zero3, model.recompute: layer and more ranks take less memory of each"
 #define ONE_RANK    "a sequence is computed by one rank; shard.plan says what ranks share"

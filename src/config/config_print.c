@@ -204,18 +204,26 @@ static void name_users(const tri_key *k, char *out, size_t bytes) {
   }
 }
 
-static tri_status put_key_reference(const tri_key *k, tri_text *out) {
-  char expected[512];
-  bool only_given = k->needs == TRI_NEEDS_DEMONSTRATIONS;
-  char use[256];
+/* "; not A; of the experiment": whose the key is, and what a resume may do. */
+static tri_status put_use(const tri_key *k, tri_text *out) {
+  char users[256];
 
-  name_users(k, use, sizeof use);
+  name_users(k, users, sizeof users);
+  return tri_text_printf(out, "%s%s", users, k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : "");
+}
+
+/* The reference deck is one of GRPO: what only others read must not be given there. */
+static tri_status put_key_reference(const tri_key *k, tri_text *out) {
+  bool given = k->def && tri_key_is_used(k, &tri_algo_grpo);
+  char expected[512];
+
   tri_key_expected(k, expected, sizeof expected);
-  TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s%s%s\n", k->help, expected, k->unit,
-                          k->def ? k->def : "not given", use,
-                          k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : ""));
+  TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s", k->help, expected, k->unit,
+                          k->def ? k->def : "not given"));
+  TRI_TRY(put_use(k, out));
+  TRI_TRY(tri_text_put(out, "\n", 1));
   TRI_TRY(put_aliases(k, "  # also read: ", out));
-  return tri_text_printf(out, "  %s: %s\n", bare_name(k), k->def && !only_given ? k->def : "null");
+  return tri_text_printf(out, "  %s: %s\n", bare_name(k), given ? k->def : "null");
 }
 
 /* "1 or 0" where that is what every reward gives, else NULL. */
@@ -298,9 +306,10 @@ tri_status tri_config_help(tri_text *out) {
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_key *k = &tri_keys[i];
     tri_key_expected(k, expected, sizeof expected);
-    TRI_TRY(tri_text_printf(out, "  %s: %s, default %s%s%s\n      %s\n", k->name, expected,
-                            k->def ? k->def : "not given", strcmp(k->unit, "1") ? ", in " : "",
-                            strcmp(k->unit, "1") ? k->unit : "", k->help));
+    TRI_TRY(tri_text_printf(out, "  %s: %s, default %s%s%s", k->name, expected, k->def ? k->def : "not given",
+                            strcmp(k->unit, "1") ? ", in " : "", strcmp(k->unit, "1") ? k->unit : ""));
+    TRI_TRY(put_use(k, out));
+    TRI_TRY(tri_text_printf(out, "\n      %s\n", k->help));
     TRI_TRY(put_aliases(k, "      Also read: ", out));
   }
   TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d, each with\n", TRI_REWARDS_MAX));

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 static tri_status refuse_value(const tri_key *k, const char *where, const char *value, const char *alias) {
   char        expected[512], word[64];
@@ -79,11 +80,15 @@ bool tri_config_parse_f64(const char *text, double *out) {
   return isfinite(*out) && !(errno == ERANGE && *out == 0);
 }
 
+/* The value in our words: names of algorithms in small letters, other programs' words as the table has them. */
 static const char *our_word(const tri_key *k, const char *alias, const char *value) {
   for (int i = 0; i < tri_n_key_words; i++)
     if ((!strcmp(tri_key_words[i].name, k->name) || (alias && !strcmp(tri_key_words[i].name, alias))) &&
         !strcmp(tri_key_words[i].value, value))
       return tri_key_words[i].ours;
+  for (int i = 0; k == tri_key_find("algo.name") && tri_algo_at(i); i++)
+    if (!strcasecmp(tri_algo_at(i)->name, value) && strcmp(tri_algo_at(i)->name, value))
+      return tri_algo_at(i)->name;
   return value;
 }
 

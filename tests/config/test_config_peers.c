@@ -1,0 +1,153 @@
+/* test_config_peers.c - the spellings of other programs, read or refused with what does it here. Judge: exact. */
+#include "config_case.h"
+
+/* Keys of other programs that mean nothing here: a sentence says what does. */
+static void test_peers_keys(void **state) {
+  static const char *const row[][2] = {
+      {"report_to=wandb", "'report_to': metrics.jsonl"},
+      {"trainer.logger=[console]", "'trainer.logger': metrics.jsonl"},
+      {"train.logging_steps=10", "'train.logging_steps': metrics.jsonl has a line"},
+      {"lora_r=16", "'lora_r': all weights are trained"},
+      {"lora.rank=16", "'lora.rank': all weights are trained"},
+      {"train.bf16=true", "'train.bf16': give model.dtype"},
+      {"critic.optim.lr=1e-5", "'critic.optim.lr': no algorithm of this version"},
+      {"reward_model.path=x", "'reward_model.path': rewards stand in the list"},
+      {"training_args.optim=adamw_torch", "'training_args.optim': the optimizer is AdamW"},
+      {"deepspeed=ds.json", "'deepspeed': shard.plan"},
+      {"train.max_length=1024", "'train.max_length': data.max_prompt_length"},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_config c;
+    assert_int_equal(load(GRPO, &c, NULL, ARGS(row[i][0])), TRI_ECONFIG);
+    tri_config_free(&c);
+    if (!strstr(tri_error_message(), row[i][1]))
+      fail_msg("'%s' is not in '%s'", row[i][1], tri_error_message());
+  }
+  bad(GRPO "critic:\n  path: x\n", NULL,
+      "d.yaml:17: unknown key 'critic.path': no algorithm of this version has a critic, gamma or lambda: grpo "
+      "compares the answers to one prompt");
+  bad(GRPO "wandb:\n", NULL,
+      "d.yaml:16: unknown key 'wandb': metrics.jsonl and log.txt in run.output hold what is known of a run; "
+      "nothing is sent anywhere");
+}
+
+/* One spelling of another program, the note it leaves and what it set. */
+static void alias(const char *arg, const char *note, const char *canonical) {
+  tri_config a, b;
+  tri_text   notes = {0}, print_a = {0}, print_b = {0};
+
+  if (load(GRPO, &a, &notes, ARGS(arg)) != TRI_OK) fail_msg("%s", tri_error_message());
+  assert_non_null(notes.data);
+  assert_string_equal(notes.data, note);
+  if (load(GRPO, &b, NULL, ARGS(canonical)) != TRI_OK) fail_msg("%s", tri_error_message());
+  assert_int_equal(tri_config_print(&a, &print_a), TRI_OK);
+  assert_int_equal(tri_config_print(&b, &print_b), TRI_OK);
+  assert_string_equal(print_a.data, print_b.data);
+  tri_text_free(&notes);
+  tri_text_free(&print_a);
+  tri_text_free(&print_b);
+  tri_config_free(&a);
+  tri_config_free(&b);
+}
+
+static void test_aliases(void **state) {
+  (void)state;
+  alias("eps_clip=0.3", "argument 'eps_clip=0.3': eps_clip is read as algo.clip_eps\n", "algo.clip_eps=0.3");
+  alias("actor.eps_clip=0.3", "argument 'actor.eps_clip=0.3': actor.eps_clip is read as algo.clip_eps\n",
+        "algo.clip_eps=0.3");
+  alias("algo.clip_ratio=0.3", "argument 'algo.clip_ratio=0.3': algo.clip_ratio is read as algo.clip_eps\n",
+        "algo.clip_eps=0.3");
+  alias("epsilon=0.3", "argument 'epsilon=0.3': epsilon is read as algo.clip_eps\n", "algo.clip_eps=0.3");
+  alias("beta=0.1", "argument 'beta=0.1': beta is read as algo.kl_coef\n", "algo.kl_coef=0.1");
+  alias("algo.kl.init_coef=0.1",
+        "argument 'algo.kl.init_coef=0.1': algo.kl.init_coef is read as algo.kl_coef\n", "algo.kl_coef=0.1");
+  alias("rollout.n=4", "argument 'rollout.n=4': rollout.n is read as algo.num_generations\n",
+        "algo.num_generations=4");
+  alias("actor_rollout_ref.rollout.n=4",
+        "argument 'actor_rollout_ref.rollout.n=4': actor_rollout_ref.rollout.n is read as "
+        "algo.num_generations\n",
+        "algo.num_generations=4");
+  alias("num_generations=4",
+        "argument 'num_generations=4': num_generations is read as algo.num_generations\n",
+        "algo.num_generations=4");
+  alias("num_iterations=4", "argument 'num_iterations=4': num_iterations is read as algo.ppo_epochs\n",
+        "algo.ppo_epochs=4");
+  alias("max_completion_length=4",
+        "argument 'max_completion_length=4': max_completion_length is read as rollout.max_response_length\n",
+        "rollout.max_response_length=4");
+  alias("data.max_response_length=4",
+        "argument 'data.max_response_length=4': data.max_response_length is read as "
+        "rollout.max_response_length\n",
+        "rollout.max_response_length=4");
+  alias("per_device_train_batch_size=4",
+        "argument 'per_device_train_batch_size=4': per_device_train_batch_size is read as "
+        "train.micro_batch_size\n",
+        "train.micro_batch_size=4");
+  alias("data.train_batch_size=4",
+        "argument 'data.train_batch_size=4': data.train_batch_size is read as rollout.rollout_batch_size\n",
+        "rollout.rollout_batch_size=4");
+  alias("gradient_clipping=4",
+        "argument 'gradient_clipping=4': gradient_clipping is read as train.max_grad_norm\n",
+        "train.max_grad_norm=4");
+  alias("trainer.save_freq=4",
+        "argument 'trainer.save_freq=4': trainer.save_freq is read as checkpoint.save_steps\n",
+        "checkpoint.save_steps=4");
+  alias("resume_from_checkpoint=ck",
+        "argument 'resume_from_checkpoint=ck': resume_from_checkpoint is read as run.resume\n",
+        "run.resume=ck");
+  alias("run.resume=true", "argument 'run.resume=true': true is read as run.resume: auto\n",
+        "run.resume=auto");
+  alias("run.resume=False", "argument 'run.resume=False': False is read as run.resume: never\n",
+        "run.resume=never");
+  alias("run.resume=no", "argument 'run.resume=no': no is read as run.resume: never\n", "run.resume=never");
+  alias("run.resume=Auto", "argument 'run.resume=Auto': Auto is read as run.resume: auto\n",
+        "run.resume=auto");
+  alias("resume_from_checkpoint=true",
+        "argument 'resume_from_checkpoint=true': resume_from_checkpoint is read as run.resume\n"
+        "argument 'resume_from_checkpoint=true': true is read as run.resume: auto\n",
+        "run.resume=auto");
+  alias("data.prompt_max_len=64",
+        "argument 'data.prompt_max_len=64': data.prompt_max_len is read as data.max_prompt_length\n",
+        "data.max_prompt_length=64");
+  alias("algo.advantage_estimator=group_norm",
+        "argument 'algo.advantage_estimator=group_norm': algo.advantage_estimator is read as algo.name\n"
+        "argument 'algo.advantage_estimator=group_norm': group_norm is read as algo.name: grpo\n",
+        "algo.name=grpo");
+  alias("rollout.top_k=-1", "argument 'rollout.top_k=-1': -1 is read as rollout.top_k: 0\n",
+        "rollout.top_k=0");
+  alias("zero.stage=2",
+        "argument 'zero.stage=2': zero.stage is read as shard.plan\nargument 'zero.stage=2': 2 is read as "
+        "shard.plan: zero2\n",
+        "shard.plan=zero2");
+  alias("zero_optimization.stage=0",
+        "argument 'zero_optimization.stage=0': zero_optimization.stage is read as shard.plan\n"
+        "argument 'zero_optimization.stage=0': 0 is read as shard.plan: zero0\n",
+        "shard.plan=zero0");
+  alias("fsdp_size=-1",
+        "argument 'fsdp_size=-1': fsdp_size is read as shard.plan\nargument 'fsdp_size=-1': -1 is read as "
+        "shard.plan: zero3\n",
+        "shard.plan=zero3");
+  alias("actor.kl_loss_type=low_var_kl",
+        "argument 'actor.kl_loss_type=low_var_kl': actor.kl_loss_type is read as algo.kl_estimator\n"
+        "argument 'actor.kl_loss_type=low_var_kl': low_var_kl is read as algo.kl_estimator: k3\n"
+        "argument 'actor.kl_loss_type=low_var_kl': algo.kl_estimator has no effect: algo.kl_coef is 0\n",
+        "algo.kl_estimator=k3");
+  alias("algo.scale_rewards=false",
+        "argument 'algo.scale_rewards=false': false is read as algo.scale_rewards: none\n",
+        "algo.scale_rewards=none");
+  bad(GRPO, ARGS("fsdp_size=4"),
+      "argument 'fsdp_size=4': shard.plan = 4: must be one of hybrid, zero0, zero1, zero2, zero3; a group "
+      "of ranks is a node here: give run.ranks_per_node, and node to shard.params, .grads and .optimizer");
+  bad(SFT "shard:\n  plan: zero1\nzero:\n  stage: 1\n", NULL,
+      "d.yaml:15: zero.stage and shard.plan (d.yaml:13) contradict each other: both mean shard.plan, keep "
+      "one");
+  bad(SFT "shard:\n  params: none\n", ARGS("zero.stage=4"),
+      "argument 'zero.stage=4': shard.plan = 4: must be one of hybrid, zero0, zero1, zero2, zero3");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_aliases)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
