@@ -114,9 +114,9 @@ enum { TRI_CLIP_ENTROPY, TRI_CLIP_KL, TRI_CLIP_CLIPPED }; /* their places in tri
 /* tri_algo.loss: - min(ratio A, clip(ratio) A) + kl_coef k - entropy_coef H of each token, ratio = pi / old
  * pi; the KL where it belongs to the loss. */
 TRI_CHECKED tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
-/* *score [n_seq], the caller's to TRI_FREE: what each answer earned, in rewards, less kl_coef times the sum of
- * its tokens' KL where that belongs to the reward. A score that is not finite: TRI_ENUMERIC, naming the
- * prompt, and *score NULL. */
+/* *score [n_seq], the caller's to TRI_FREE: what each answer earned, in rewards, less kl_coef times the sum
+ * of its tokens' KL where that belongs to the reward. One that is not finite is TRI_ENUMERIC, naming the
+ * prompt; *score is then NULL. */
 TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score);
 /* r->adv of sequence q: adv at every token with loss, 0 before them. */
 void tri_answer_advantage(tri_rollout *r, int q, double adv);

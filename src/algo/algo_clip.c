@@ -1,4 +1,4 @@
-/* algo_clip.c - what algorithms share that learn from rewarded answers: scores, advantages, the clipped loss. */
+/* algo_clip.c - what algorithms on rewarded answers share: scores, advantages, the clipped loss. */
 #include "algo.h"
 
 #include <math.h>

@@ -80,7 +80,7 @@ bool tri_config_parse_f64(const char *text, double *out) {
   return isfinite(*out) && !(errno == ERANGE && *out == 0);
 }
 
-/* The value in our words: names of algorithms in small letters, other programs' words as the table has them. */
+/* The value in our words: names of algorithms in small letters, words of other programs by their table. */
 static const char *our_word(const tri_key *k, const char *alias, const char *value) {
   for (int i = 0; i < tri_n_key_words; i++)
     if ((!strcmp(tri_key_words[i].name, k->name) || (alias && !strcmp(tri_key_words[i].name, alias))) &&
