@@ -39,7 +39,8 @@ typedef struct tri_loss_in {
   const float   *logp, *ent;          /* [n] nats, of the policy as it is */
   const float   *old_logp, *ref_logp; /* [n] nats, of the policy that generated, of the reference */
   const float   *adv;                 /* [n] */
-  const float   *value, *old_value;   /* [n] in rewards: of a scalar head now, and before the first update */
+  const float   *value, *old_value;   /* [n] in rewards: of a scalar head now, and before the first update;
+                                       * old_value and ret are NULL: no algorithm of the table has a critic */
   const float   *ret;                 /* [n] in rewards: what value is to become */
   const float   *score;               /* [n_seq] of the whole sequence: its reward */
   const double  *weight;              /* [n_seq] of each token of a sequence, in the loss of all micro-batches
@@ -62,12 +63,12 @@ typedef struct tri_loss_out {
  * generated or replayed, and rewarded. */
 enum { TRI_NEEDS_DEMONSTRATIONS = 1, TRI_NEEDS_ANSWERS = 2 };
 
-/* The algorithm plug-in; the one table that the deck, the trainer and the screen read. weigh: as
- * tri_loss_weights, in the mode that the algorithm or its options have. advantage: fills
- * r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout and computes the same
- * numbers; Not collective; NULL when there are none. A reward that is unknown or not finite is TRI_ENUMERIC,
- * naming the prompt. loss: Not collective; writes all of *out. A token whose loss is not finite is
- * TRI_ENUMERIC, naming it. */
+/* The algorithm plug-in; the one table that the deck and the trainer read (the screen: what it needs).
+ * weigh: as tri_loss_weights, in the mode that the algorithm or its options have. advantage: fills r->adv
+ * at answer tokens, 0 elsewhere; every rank holds the same whole rollout and computes the same numbers;
+ * Not collective; NULL when there are none. A reward that is unknown or not finite is TRI_ENUMERIC, naming
+ * the prompt. loss: Not collective; writes all of *out. A token whose loss is not finite is TRI_ENUMERIC,
+ * naming it. */
 typedef struct tri_algo {
   const char        *name;
   unsigned           needs;       /* TRI_NEEDS_* */

@@ -9,10 +9,10 @@ enum { TRI_APART_HOW_BYTES = 64 };
 
 /* What the child may take; 0, and at most: whatever its caller may. */
 typedef struct tri_apart_limit {
-  int64_t
-      memory_bytes; /* address space beyond the caller's own; what asks for more gets none. Where the system
-                         * does not tell the caller's own (no /proc), a warning says that there is no bound */
-  int cpu_s;        /* processor time; who takes more is ended */
+  int64_t memory_bytes; /* address space beyond the caller's own; what asks for more gets none. Where the
+                         * system does not tell the caller's own (no /proc), a warning says that there is no
+                         * bound */
+  int     cpu_s;        /* processor time; who takes more is ended */
 } tri_apart_limit;
 
 /* What it appends to *out is its result; ctx is the caller's. */

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/print.h"
 #include "check.h"
+#include "comm/halt.h"
 #include "config/config.h"
 #include "flags.h"
 

@@ -1,7 +1,6 @@
 /* answers.c - finished answers as text: decoding, rewards, stop strings. */
 #include "answers.h"
 
-#include <math.h>
 #include <string.h>
 
 tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id,

@@ -1,5 +1,5 @@
 /* output.c - the output folder of a run: claimed and locked, an older run set aside, decks written. */
-#include "run.h"
+#include "output.h"
 
 #include "base/file.h"
 #include "base/folder.h"
@@ -157,7 +157,7 @@ static bool is_one_folder(const char *path, const char *other) {
   return !stat(path, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* Or is it linked there? */
+/* The checkpoint's own parent may be another than the folder it is linked into. */
 bool tri_run_is_own(const tri_run *r) {
   char parent[TRI_CKPT_PATH_BYTES + 8], *end;
 
@@ -196,7 +196,7 @@ static const char *find_aside(const tri_config *c, const char *path) {
   return NULL;
 }
 
-bool tri_run_would_move(const tri_config *c, const char *path) { return find_aside(c, path) != NULL; }
+bool tri_output_would_move(const tri_config *c, const char *path) { return find_aside(c, path) != NULL; }
 
 static tri_status check_stays(const tri_run *r, const char *key, const char *path) {
   const char *name = path && path[0] ? find_aside(r->cfg, path) : NULL;

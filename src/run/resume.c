@@ -1,17 +1,13 @@
 /* resume.c - whether a resumed run is the one its checkpoint is of: its algorithm, its deck, the lines of its
  * data. */
-#include "run.h"
+#include "output.h"
 
 #include "base/file.h"
-#include "base/folder.h"
 #include "io/model/source.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Was the checkpoint found, and not asked for by its path? */
 static bool is_auto(const tri_run *r) { return !strcmp(r->cfg->run.resume, "auto"); }
@@ -176,7 +172,7 @@ static tri_status check_paths(const tri_config *now, const tri_config_changes *c
 /* Each way out as the deck has it, then as a shell reads it. */
 static tri_status refuse(const tri_run *r, const tri_config_changes *c) {
   const char *model = is_auto(r) ? "" : r->resume;
-  bool        is_aside = *model && tri_run_would_move(r->cfg, model);
+  bool        is_aside = *model && tri_output_would_move(r->cfg, model);
   tri_text    keys = {0}, typed = {0};
   tri_status  st = TRI_OK;
 

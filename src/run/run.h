@@ -29,8 +29,8 @@ TRI_CHECKED tri_status tri_run_claim(tri_run *r);
 /* Collective over world. Sets r->resume to the checkpoint that run.resume means, every byte of it verified.
  * Changes no file. */
 TRI_CHECKED tri_status tri_run_find(tri_run *r);
-/* Not collective. What claim and find would say, without any change to the folder; and whether it could be
- * written. Adds to r->faults. */
+/* Not collective, for a pretended session, whose world is one rank's. What claim and find would say,
+ * without any change to the folder; and whether it could be written. Adds to r->faults. */
 TRI_CHECKED tri_status tri_run_look(tri_run *r);
 /* Not collective. Does the checkpoint lie in the run's own folder, however it is spelled? */
 bool tri_run_is_own(const tri_run *r);
@@ -42,8 +42,6 @@ typedef struct tri_run_input {
 /* Collective over world. TRI_ECONFIG where one of input [n] or of the deck's own data or replay is among the
  * files that a run which starts anew in an older one's folder sets aside first. */
 TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input *input, int n);
-/* Not collective. Does the path lie in what a run that starts anew in run.output sets aside? */
-bool tri_run_would_move(const tri_config *c, const char *path);
 /* Collective over world. Makes and locks the output folder. Where the run will take steps after `step`, the
  * folder is made ready: what another run left there is set aside, what this one wrote of later steps is gone
  * or out of the way, and the deck as used is written. */

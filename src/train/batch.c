@@ -1,8 +1,6 @@
 /* batch.c - rollout rows to device micro-batches and back; which rank trains on which sequence. */
 #include "batch.h"
 
-#include "train.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +31,20 @@ static void deal(item *it, int n, int size) {
   qsort(it, (size_t)n, sizeof *it, in_order);
 }
 
+/* Neighbours that stay on one rank: a group where every rank gets as many of them; packed by tokens, where
+ * every rank gets one. */
+static int block_of(const tri_rollout *r, const tri_split_opt *o) {
+  int groups = o->n / r->group;
+
+  return groups >= o->size && (!o->micro_batch_size || groups % o->size == 0) ? r->group : o->together;
+}
+
 /* Whole blocks of `block` sequences, as many for each rank as can be; the last block may be smaller. */
-static void give_blocks(item *it, int n, const tri_split_opt *o) {
-  int blocks = (o->n + o->block - 1) / o->block;
+static void give_blocks(item *it, int n, const tri_split_opt *o, int block) {
+  int blocks = (o->n + block - 1) / block;
 
   for (int j = 0; j < n; j++)
-    it[j].rank = (int)((int64_t)((it[j].seq - o->begin) / o->block) * o->size / blocks);
+    it[j].rank = (int)((int64_t)((it[j].seq - o->begin) / block) * o->size / blocks);
 }
 
 /* Micro-batches of one rank, in the order of sequences. first and seq may be NULL to count only. */
@@ -78,11 +84,12 @@ static tri_status check_fits(const tri_split_opt *o, const item *it) {
 
 tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_split *out) {
   tri_status st = TRI_OK;
-  int        n = o->n / o->together;
   item      *it = NULL;
+  int        n;
 
   *out = (tri_split){0};
-  TRI_ASSERT(o->together > 0 && o->block % o->together == 0);
+  TRI_ASSERT(o->together > 0 && (!o->whole_groups || (r->group > 0 && r->group % o->together == 0)));
+  n = o->n / o->together;
   if (o->n % o->together || o->micro_batch_size % o->together)
     TRI_FAIL(TRI_ECONFIG,
              "train.train_batch_size = %d with train.micro_batch_size = %d would part what belongs together; "
@@ -94,8 +101,8 @@ tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_spli
     it[j] = (item){r->start[q + o->together] - r->start[q], q, 0};
     TRI_TRY_DONE(check_fits(o, &it[j]));
   }
-  if (o->block)
-    give_blocks(it, n, o);
+  if (o->whole_groups)
+    give_blocks(it, n, o, block_of(r, o));
   else
     deal(it, n, o->size);
   for (int k = 0; k < o->size; k++) {
@@ -116,44 +123,6 @@ void tri_split_free(tri_split *s) {
   TRI_FREE(s->first);
   TRI_FREE(s->seq);
   *s = (tri_split){0};
-}
-
-/* ---- a step of the run ---- */
-
-/* A replay's whole groups, where every rank gets as many; packed by tokens, where every rank gets one. */
-static int block_of(const tri_rollout *r, int n, int ranks, bool packed) {
-  int groups = n / r->group;
-
-  return groups >= ranks && (packed || groups % ranks == 0) ? r->group : 1;
-}
-
-tri_status tri_step_split(const tri_trainer *t, const tri_rollout *r, int64_t m, tri_split *out) {
-  const tri_comm *world = tri_world_of(t);
-  int             n = (int)t->plan.batch.train_batch_size, micro = (int)t->plan.batch.micro_batch_size;
-  tri_split_opt   opt = {.begin = (int)m * n,
-                         .n = n,
-                         .together = t->supply->together,
-                         .block = t->supply->comes_packed ? block_of(r, n, world->size, !micro) : 0,
-                         .rank = world->rank,
-                         .size = world->size,
-                         .micro_batch_size = micro,
-                         .max_tokens = t->cfg->train.max_tokens_per_gpu};
-
-  return tri_split_make(r, &opt, out);
-}
-
-tri_status tri_step_weigh(const tri_trainer *t, const tri_rollout *r, double **weight) {
-  int64_t    n = t->plan.batch.train_batch_size, *answers = NULL;
-  tri_status st = TRI_OK;
-
-  TRI_TRY_DONE(TRI_ALLOC(*weight, r->n_seq));
-  TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
-  for (int q = 0; q < r->n_seq; q++) answers[q] = tri_rollout_loss_tokens(r, q);
-  for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
-    t->algo->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n, *weight + q);
-done:
-  TRI_FREE(answers);
-  return st;
 }
 
 /* ---- staging ---- */
@@ -185,6 +154,7 @@ struct tri_feed {
   float   *host_column[N_COLUMN];                       /* [K]; NULL: not wanted */
   int64_t *start, *origin;                              /* host [S+1], [K] */
   double  *weight;                                      /* host [S] */
+  float   *score;                                       /* host [S]; NULL: not wanted */
 };
 
 /* Results that rows may have here. */
@@ -223,6 +193,7 @@ tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *
     if (opt->wants & column[i].want) TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_column[i]));
   TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 8, &f->start));
   TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 8, &f->origin));
+  if (opt->wants & TRI_FEED_SCORE) TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 4, &f->score));
   return plan(ledger, TRI_MEM_PINNED, n * 8, &f->weight);
 }
 
@@ -302,6 +273,7 @@ tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *
     grad[i] = f->host_grad[i];
   }
   for (int k = 0; weight && k < f->n_seq; k++) f->weight[k] = weight[f->seq[k]];
+  for (int k = 0; f->score && k < f->n_seq; k++) f->score[k] = f->rollout->reward[f->seq[k]];
   *in = (tri_loss_in){.n = f->n_rows,
                       .n_seq = f->n_seq,
                       .start = f->start,
@@ -309,6 +281,7 @@ tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *
                       .logp = got[LOGP],
                       .ent = got[ENT],
                       .value = got[VALUE],
+                      .score = f->score,
                       .weight = weight ? f->weight : NULL};
   tri_batch_refresh(f, in);
   *out = (tri_loss_out){.dlogp = grad[LOGP], .dent = grad[ENT], .dvalue = grad[VALUE]};

@@ -14,33 +14,34 @@ typedef struct tri_split {
 
 /* Which sequences, for which rank. */
 typedef struct tri_split_opt {
-  int     begin, n; /* sequences of the rollout */
-  int     together; /* neighbours that are never parted, such as a pair; 1: each for itself */
-  int     block;    /* each rank gets one run of neighbours, in whole blocks of so many; 0: they are dealt so
-                     * that every rank has as many tokens, nearly */
+  int     begin, n;     /* sequences of the rollout */
+  int     together;     /* neighbours that are never parted, such as a pair; 1: each for itself */
+  bool    whole_groups; /* each rank gets one run of neighbours, of whole groups of the rollout where all
+                         * ranks get as many, or, packed by max_tokens, one at least; else they are dealt so
+                         * that every rank has as many tokens, nearly */
   int     rank, size;
   int     micro_batch_size; /* sequences of a micro-batch; 0: as many as fit max_tokens */
   int64_t max_tokens;
 } tri_split_opt;
 
-/* Pure; the same n_micro on every rank (some may be empty). Every rank gets n / size sequences where that
- * divides. TRI_EINPUT when what is never parted is longer than max_tokens, TRI_ECONFIG when n or
- * micro_batch_size is no multiple of together. */
+/* Not collective, and without regard to anything but its arguments: the same n_micro on every rank (some may
+ * be empty). Every rank gets n / size sequences where that divides. *out is to be freed. TRI_EINPUT when what
+ * is never parted is longer than max_tokens, TRI_ECONFIG when n or micro_batch_size is no multiple of
+ * together. */
 TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *opt, tri_split *out);
-void                   tri_split_free(tri_split *s);
-
-struct tri_trainer;
-/* Pure. That of mini-batch m of a run's step, for this rank. */
-TRI_CHECKED tri_status tri_step_split(const struct tri_trainer *t, const tri_rollout *r, int64_t m,
-                                      tri_split *out);
-/* Not collective. (*weight)[r->n_seq]: the share of each token of a sequence in the loss, from counts over
- * its whole mini-batch, all ranks; by TRI_FREE. */
-TRI_CHECKED tri_status tri_step_weigh(const struct tri_trainer *t, const tri_rollout *r, double **weight);
+/* *s is zeroed, which is legal before too. */
+void tri_split_free(tri_split *s);
 
 typedef struct tri_feed tri_feed; /* device and host staging of one micro-batch */
 /* What a loss wants besides logp and ent: columns of the rollout, and what a scalar head gives. What is not
  * asked for is NULL in tri_loss_in. */
-enum { TRI_FEED_OLD_LOGP = 1, TRI_FEED_REF_LOGP = 2, TRI_FEED_ADV = 4, TRI_FEED_VALUE = 8 };
+enum {
+  TRI_FEED_OLD_LOGP = 1,
+  TRI_FEED_REF_LOGP = 2,
+  TRI_FEED_ADV = 4,
+  TRI_FEED_VALUE = 8,
+  TRI_FEED_SCORE = 16
+};
 typedef struct tri_feed_opt {
   int64_t  max_tokens, max_rows; /* N and K at most */
   unsigned wants;                /* TRI_FEED_* */
@@ -48,15 +49,16 @@ typedef struct tri_feed_opt {
 /* Not collective. Plans its memory in the ledger. */
 TRI_CHECKED tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *opt,
                                      tri_feed **out);
-void                   tri_feed_close(tri_feed **f);
+/* The planned memory is the ledger's. NULL is legal. */
+void tri_feed_close(tri_feed **f);
 /* Not collective. Sequences seq[0..n) of the rollout as a packed batch whose chosen rows are those that
  * predict the answers. The batch borrows from the feed, and the feed r and seq, until the next load. */
 TRI_CHECKED tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int n, tri_stream *s,
                                       tri_batch *out);
-/* Not collective. What a loss takes and gives, for the loaded rows, in host memory of the feed until the next
- * load. *in: the device results in `from`, the rollout's columns that the feed was opened for, and each
- * sequence's weight, of weight [r->n_seq], which may be NULL. *out: room for the derivatives by what `from`
- * has. */
+/* Not collective. What a loss takes and gives, for the loaded rows, in host memory of the feed until the
+ * next load. *in: the device results in `from`, what of the rollout the feed was opened for (score: the
+ * rewards), and each sequence's weight, of weight [r->n_seq], which may be NULL. *out: room for the
+ * derivatives by what `from` has. */
 TRI_CHECKED tri_status tri_batch_fetch(tri_feed *f, const tri_rows_out *from, const double *weight,
                                        tri_stream *s, tri_loss_in *in, tri_loss_out *out);
 /* Not collective. The rollout's columns in *in, which fetch gave out, are taken from it again. */

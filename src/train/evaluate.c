@@ -1,4 +1,5 @@
 /* evaluate.c - held-out prompts: reward, pass@1 and length of the policy's answers. */
+#include "comm/halt.h"
 #include "supply.h"
 #include "train.h"
 

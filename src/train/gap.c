@@ -1,6 +1,7 @@
 /* gap.c - log-probabilities before learning: the reference's, and the policy's own against the sampler's. */
 #include "gap.h"
 
+#include "supply.h"
 #include "train.h"
 
 #include <math.h>
@@ -39,17 +40,11 @@ tri_status tri_gap_close(const tri_trainer *t, tri_gap *gap) {
   TRI_TRY(tri_host_max(tri_world_of(t), &bits, 1));
   memcpy(&gap->nats, &bits, sizeof bits);
   if (t->sampling.mode != TRI_CONFIG_EXACT || gap->nats == 0) return TRI_OK;
-  if (t->cfg->rollout.replay)
-    TRI_FAIL(TRI_ECONFIG,
-             "step %lld: the gap between replayed and trainer log-probabilities is %g nats, and run.sampler: "
-             "exact promises 0; those of another policy, or of a run whose sums had another order, want "
-             "run.sampler: trust or rescore",
-             (long long)t->progress.step + 1, gap->nats);
-  TRI_FAIL(
-      TRI_ENUMERIC,
-      "step %lld: the gap between sampler and trainer log-probabilities is %g nats, and run.sampler: exact "
-      "promises 0",
-      (long long)t->progress.step + 1, gap->nats);
+  TRI_FAIL(t->supply->gap_advice ? TRI_ECONFIG : TRI_ENUMERIC,
+           "step %lld: the gap between %s and trainer log-probabilities is %g nats, and run.sampler: exact "
+           "promises 0%s%s",
+           (long long)t->progress.step + 1, t->supply->gap_from, gap->nats, t->supply->gap_advice ? "; " : "",
+           t->supply->gap_advice ? t->supply->gap_advice : "");
 }
 
 /* ---- forward only ---- */
@@ -122,7 +117,7 @@ static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
   return r->has_logp && t->sampling.mode != TRI_CONFIG_RESCORE;
 }
 
-tri_status tri_share_old(tri_trainer *t, tri_rollout *r) {
+tri_status tri_gap_share(tri_trainer *t, tri_rollout *r) {
   return knows_old(t, r) ? TRI_OK : share(t, r, r->old_logp);
 }
 
@@ -133,7 +128,7 @@ static bool kl_in_reward(const tri_trainer *t) {
 
 /* ---- before learning ---- */
 
-tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
+tri_status tri_gap_score_reference(tri_trainer *t, tri_rollout *r) {
   tri_model *m = t->learner[TRI_REFERENCE].model;
   tri_span   span;
 
@@ -144,7 +139,7 @@ tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
   return kl_in_reward(t) ? share(t, r, r->ref_logp) : TRI_OK;
 }
 
-tri_status tri_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
+tri_status tri_gap_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
   tri_model *m = t->learner[TRI_POLICY].model;
 
   *gap = (tri_gap){.open = tri_has_answers(t)};

@@ -14,10 +14,10 @@ typedef struct tri_gap {
 
 /* Collective over world. Fills r->ref_logp of the sequences this rank learns from, of all where KL belongs to
  * the reward. Without a reference: nothing. */
-TRI_CHECKED tri_status tri_score_reference(struct tri_trainer *t, tri_rollout *r);
+TRI_CHECKED tri_status tri_gap_score_reference(struct tri_trainer *t, tri_rollout *r);
 /* Collective over world. Old log-probabilities as run.sampler says, wherever the policy must be asked before
  * the first update: of all sequences where KL belongs to the reward, else of mini-batches 1 and on. */
-TRI_CHECKED tri_status tri_score_old(struct tri_trainer *t, tri_rollout *r, tri_gap *gap);
+TRI_CHECKED tri_status tri_gap_score_old(struct tri_trainer *t, tri_rollout *r, tri_gap *gap);
 /* Not collective. While the gap is open: what a training forward of the loaded rows says (in->logp) meets
  * what the sampler said of them, and *in has the outcome. */
 void tri_gap_meet(const struct tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap);
@@ -25,6 +25,6 @@ void tri_gap_meet(const struct tri_trainer *t, tri_rollout *r, tri_loss_in *in, 
  * TRI_ENUMERIC, or TRI_ECONFIG of a replay, where it is not. */
 TRI_CHECKED tri_status tri_gap_close(const struct tri_trainer *t, tri_gap *gap);
 /* Collective over world. r->old_logp of all sequences on every rank. */
-TRI_CHECKED tri_status tri_share_old(struct tri_trainer *t, tri_rollout *r);
+TRI_CHECKED tri_status tri_gap_share(struct tri_trainer *t, tri_rollout *r);
 
 #endif

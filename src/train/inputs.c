@@ -1,13 +1,10 @@
 /* inputs.c - what a deck names: rewards, models (learner.c), data; and the steps and lengths that follow from
  * them. */
-#include "base/file.h"
-#include "io/data/rollout_file.h"
+#include "supply.h"
 #include "train.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- rewards ---- */
 
@@ -110,43 +107,10 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
   return st;
 }
 
-/* The longest line of every size-th replayed step this run will take, from its own first + rank on. */
-static tri_status measure_replay(const tri_trainer *t, int rank, int size, int64_t *out) {
-  tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
-                        .max_answers = (int)t->plan.samples,
-                        .max_line_bytes = t->cfg->data.max_line_bytes,
-                        .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
-                        .max_response = t->cfg->rollout.max_response_length};
-
-  int64_t done = t->run.resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->learner[TRI_POLICY].source)) : 0;
-
-  for (int64_t step = done + 1 + rank; step <= t->plan.steps; step += size) {
-    tri_rollout r = {0};
-    TRI_TRY(tri_rollout_file_read(t->cfg->rollout.replay, step, &opt, 0, 1, &r));
-    for (int q = 0; q < r.n_seq; q++)
-      if (r.start[q + 1] - r.start[q] > *out) *out = r.start[q + 1] - r.start[q];
-    tri_rollout_free(&r);
-  }
-  return TRI_OK;
-}
-
 /* Collective over world. */
 static tri_status measure(tri_trainer *t, tri_longest *l) {
-  const tri_config *c = t->cfg;
-  tri_comm         *world = t->se->comm[TRI_WORLD];
-  int               sharers = t->se->pretended ? 1 : world->size;
-
   *l = (tri_longest){0, 1};
-  if (c->rollout.replay) { /* every rank reads its share of the files */
-    TRI_TRY(tri_error_about(tri_agree(world, measure_replay(t, world->rank, sharers, &l->learn)),
-                            "rollout.replay"));
-    TRI_TRY(tri_host_max(world, &l->learn, 1));
-  } else if (tri_has_answers(t)) {
-    l->prompt = tri_dataset_stats(t->data)->longest_prompt;
-    l->learn = l->prompt + c->rollout.max_response_length;
-  } else {
-    l->learn = tri_dataset_stats(t->data)->longest;
-  }
+  TRI_TRY(t->supply->measure(t, l));
   if (t->eval_data && tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
     l->prompt = tri_dataset_stats(t->eval_data)->longest_prompt;
   if (l->learn > tri_source_shape(t->learner[TRI_POLICY].source)->max_pos)
@@ -177,9 +141,9 @@ static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const 
 static void say_idle(const tri_trainer *t) {
   const tri_config *c = t->cfg;
 
-  if (tri_has_answers(t) && !c->rollout.replay)
+  if (t->supply->generates)
     say_idle_in(t, "rollout.rollout_batch_size", c->rollout.rollout_batch_size, "prompt to answer");
-  if (c->rollout.replay) /* whose groups stay together */
+  if (t->supply->whole_groups)
     say_idle_in(t, "train.train_batch_size / algo.num_generations",
                 t->plan.batch.train_batch_size / c->algo.num_generations, "group to learn from");
   else
@@ -198,6 +162,16 @@ static void say_repeats(const tri_trainer *t) {
           "twice in one rollout brings the same answers twice (random numbers are keyed by line, answer and "
           "position)",
           (long long)tri_dataset_count(t->data), (long long)c->rollout.rollout_batch_size);
+}
+
+static void plan_split(tri_trainer *t) {
+  t->plan.split = (tri_split_opt){.n = (int)t->plan.batch.train_batch_size,
+                                  .together = t->supply->together,
+                                  .whole_groups = t->supply->whole_groups,
+                                  .rank = tri_world_of(t)->rank,
+                                  .size = tri_world_of(t)->size,
+                                  .micro_batch_size = (int)t->plan.batch.micro_batch_size,
+                                  .max_tokens = t->cfg->train.max_tokens_per_gpu};
 }
 
 static tri_status plan_steps(tri_trainer *t) {
@@ -232,6 +206,7 @@ static tri_status plan_steps(tri_trainer *t) {
     l->lr.total = updates;
     if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
   }
+  plan_split(t);
   say_idle(t);
   say_repeats(t);
   return TRI_OK;

@@ -180,7 +180,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   tri_health_observe(&t->health, tri_has_answers(t) ? r : NULL, t->learner[TRI_POLICY].grad_norm);
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));
   if (!is_file_due(t, step)) return TRI_OK;
-  TRI_TRY(tri_share_old(t, r));
+  TRI_TRY(tri_gap_share(t, r));
   return save_rollout(t, step, r);
 }
 

@@ -3,7 +3,9 @@
 #include "base/columns.h"
 #include "base/live.h"
 #include "base/visible.h"
+#include "comm/halt.h"
 #include "family/family.h"
+#include "report/timeline.h"
 #include "train.h"
 
 #include <math.h>
@@ -215,9 +217,10 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
   (void)draw_live(t, what);
 }
 
-enum { SFT = 1, RL = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };
+enum { GIVEN = 1, ANSWERS = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };
 
-/* Columns in the order of the rows; what they like and what they need. cut: share of answers that were cut
+/* Columns in the order of the rows; what they like and what they need; whether they are of sequences that are
+ * given or answered. cut: share of answers that were cut
  * off. */
 static const struct {
   tri_column  column;
@@ -228,21 +231,21 @@ static const struct {
     {{"step", 0, 0}, BOTH, NULL, NULL}, /* as wide as the number of steps wants, at least STEP_LEAST */
     {{"time", 6, 6}, BOTH, NULL, NULL},
     {{"left", 6, 6}, BOTH, NULL, NULL},
-    {{"reward", 8, 6}, RL, "reward_mean", tri_cell_number},
+    {{"reward", 8, 6}, ANSWERS, "reward_mean", tri_cell_number},
     {{"loss", 8, 5}, BOTH, "loss", tri_cell_number},
     {{"grad", 7, 5}, BOTH, "grad_norm", tri_cell_number},
-    {{"lr", 8, 6}, SFT, "learning_rate", tri_cell_digits},
-    {{"kl", 7, 5}, RL, "kl_mean_nats", tri_cell_number},
-    {{"len", 6, 5}, RL, "response_length_mean_tokens", tri_cell_count},
-    {{"cut", 5, 4}, RL, "truncated_ratio", tri_cell_share},
+    {{"lr", 8, 6}, GIVEN, "learning_rate", tri_cell_digits},
+    {{"kl", 7, 5}, ANSWERS, "kl_mean_nats", tri_cell_number},
+    {{"len", 6, 5}, ANSWERS, "response_length_mean_tokens", tri_cell_count},
+    {{"cut", 5, 4}, ANSWERS, "truncated_ratio", tri_cell_share},
     {{"tok/s", 7, 5}, BOTH, "tokens_per_s", tri_cell_count},
-    {{"gap", 7, 5}, RL, "sampler_gap_max_nats", tri_cell_number},
+    {{"gap", 7, 5}, ANSWERS, "sampler_gap_max_nats", tri_cell_number},
     {{"pass@1", 7, 6}, BOTH, "eval_pass_at_1", tri_cell_number},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
 static bool has_column(const tri_trainer *t, int i) {
-  if (!(rows[i].use & (tri_has_answers(t) ? RL : SFT))) return false;
+  if (!(rows[i].use & (tri_has_answers(t) ? ANSWERS : GIVEN))) return false;
   if (!rows[i].metric) return true;
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
   return t->cfg->eval.steps > 0 || strcmp(rows[i].metric, "eval_pass_at_1") != 0;

@@ -8,11 +8,20 @@
 
 struct tri_trainer;
 
+/* The longest sequence that is learned from and the longest prompt answered, in tokens. */
+typedef struct tri_longest {
+  int64_t learn, prompt;
+} tri_longest;
+
 typedef struct tri_supply {
-  const char *name;
   bool        generates;    /* wants the sampler, and planned memory for answers */
+  bool        own_memory;   /* in memory of its own, of any size: none is planned */
+  bool        whole_groups; /* ranks learn from whole groups (tri_split_opt) */
   int         together;     /* sequences that are learned from together, such as a pair; else 1 */
-  bool        comes_packed; /* in memory of its own, of any size; ranks learn from whole groups of it */
+  const char *gap_from;     /* whose log-probabilities the gap is from: "sampler"; NULL: they have none */
+  const char *gap_advice;   /* what a user can do where run.sampler: exact finds one; NULL: it is our fault */
+  /* Collective over world. What this run's steps will have at most, into *l, which is {0, 1}. */
+  tri_status (*measure)(struct tri_trainer *t, tri_longest *l);
   /* Collective over world. Sequences of step `step` on every rank, alike; *out is zeroed before. Where the
    * run is told to stop meanwhile: none, and tri_halt_decided says so. */
   tri_status (*next)(struct tri_trainer *t, int64_t step, tri_rollout *out);

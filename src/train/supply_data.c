@@ -34,4 +34,9 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   return tri_agree(tri_world_of(t), make(t, out));
 }
 
-const tri_supply tri_supply_data = {.name = "data", .together = 1, .next = next};
+static tri_status measure(tri_trainer *t, tri_longest *l) {
+  l->learn = tri_dataset_stats(t->data)->longest;
+  return TRI_OK;
+}
+
+const tri_supply tri_supply_data = {.together = 1, .measure = measure, .next = next};

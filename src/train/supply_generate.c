@@ -1,6 +1,7 @@
 /* supply_generate.c - a step's sequences made by the policy: prompts answered by all ranks, and rewarded. */
 #include "supply.h"
 
+#include "comm/halt.h"
 #include "train.h"
 
 /* The prompts of positions rank, rank + size, ... of those asked: what this rank answers. */
@@ -111,4 +112,11 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   return tri_supply_ask(t, &ask, out);
 }
 
-const tri_supply tri_supply_generate = {.name = "generate", .generates = true, .together = 1, .next = next};
+static tri_status measure(tri_trainer *t, tri_longest *l) {
+  l->prompt = tri_dataset_stats(t->data)->longest_prompt;
+  l->learn = l->prompt + t->cfg->rollout.max_response_length;
+  return TRI_OK;
+}
+
+const tri_supply tri_supply_generate = {
+    .generates = true, .together = 1, .gap_from = "sampler", .measure = measure, .next = next};

@@ -113,4 +113,43 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   return rewarded ? TRI_OK : reward_replay(t, step, out);
 }
 
-const tri_supply tri_supply_replay = {.name = "replay", .together = 1, .comes_packed = true, .next = next};
+/* The longest line of every size-th replayed step this run will take, from its own first + rank on. */
+static tri_status measure_files(const tri_trainer *t, int rank, int size, int64_t *out) {
+  tri_replay_opt opt = {.group = (int)t->cfg->algo.num_generations,
+                        .max_answers = (int)t->plan.samples,
+                        .max_line_bytes = t->cfg->data.max_line_bytes,
+                        .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
+                        .max_response = t->cfg->rollout.max_response_length};
+
+  int64_t done = t->run.resume[0] ? tri_ckpt_step(tri_source_checkpoint(t->learner[TRI_POLICY].source)) : 0;
+
+  for (int64_t step = done + 1 + rank; step <= t->plan.steps; step += size) {
+    tri_rollout r = {0};
+    TRI_TRY(tri_rollout_file_read(t->cfg->rollout.replay, step, &opt, 0, 1, &r));
+    for (int q = 0; q < r.n_seq; q++)
+      if (r.start[q + 1] - r.start[q] > *out) *out = r.start[q + 1] - r.start[q];
+    tri_rollout_free(&r);
+  }
+  return TRI_OK;
+}
+
+/* Every rank reads its share of the files. */
+static tri_status measure(tri_trainer *t, tri_longest *l) {
+  tri_comm *world = tri_world_of(t);
+  int       sharers = t->se->pretended ? 1 : world->size;
+
+  TRI_TRY(
+      tri_error_about(tri_agree(world, measure_files(t, world->rank, sharers, &l->learn)), "rollout.replay"));
+  return tri_host_max(world, &l->learn, 1);
+}
+
+const tri_supply tri_supply_replay = {
+    .own_memory = true,
+    .whole_groups = true,
+    .together = 1,
+    .gap_from = "replayed",
+    .gap_advice =
+        "those of another policy, or of a run whose sums had another order, want run.sampler: trust "
+        "or rescore",
+    .measure = measure,
+    .next = next};

@@ -1,7 +1,9 @@
 /* train.c - the loop: collect, score, learn. Read train_step first. */
 #include "train.h"
 
+#include "comm/halt.h"
 #include "gap.h"
+#include "report/timeline.h"
 #include "supply.h"
 
 /* ---- one step ---- */
@@ -77,6 +79,23 @@ done:
   return st;
 }
 
+/* Not collective. w->weight, from counts over each sequence's whole mini-batch, all ranks. */
+static tri_status weigh(const tri_trainer *t, work *w) {
+  const tri_rollout *r = &w->r;
+  int64_t            n = t->plan.split.n, *answers = NULL;
+  tri_status         st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(w->weight, r->n_seq));
+  TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
+  for (int q = 0; q < r->n_seq; q++) answers[q] = tri_rollout_loss_tokens(r, q);
+  for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
+    t->algo->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n,
+                   w->weight + q);
+done:
+  TRI_FREE(answers);
+  return st;
+}
+
 /* Collective over world. One step; or none, where the run is told to stop while it collects: progress.step
  * tells. The one thing that happens out of sight is the gathering of parameters (params.h,
  * tri_params_acquire). */
@@ -88,10 +107,10 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_metric_text(t->metrics, "algo", t->algo->name);
   TRI_TRY_DONE(t->supply->next(t, step, &w.r)); /* sequences: prompts are a function of (seed, step) */
   if (tri_halt_decided(t->halt)) goto done;
-  TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* log-probabilities before learning */
-  TRI_TRY_DONE(tri_score_old(t, &w.r, &w.gap));
+  TRI_TRY_DONE(tri_gap_score_reference(t, &w.r)); /* log-probabilities before learning */
+  TRI_TRY_DONE(tri_gap_score_old(t, &w.r, &w.gap));
   if (t->algo->advantage) TRI_TRY_DONE(t->algo->advantage(&t->cfg->algo.opt, &w.r));
-  TRI_TRY_DONE(tri_step_weigh(t, &w.r, &w.weight));
+  TRI_TRY_DONE(weigh(t, &w));
   span = tri_span_begin(&t->spans, "learn", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
   for (int64_t epoch = 0; epoch < t->cfg->algo.ppo_epochs; epoch++)
     for (int64_t m = 0; m < t->plan.mini_batches; m++) TRI_TRY_DONE(update(t, &w, m));

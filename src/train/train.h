@@ -4,7 +4,6 @@
 
 #include "algo/algo.h"
 #include "batch.h"
-#include "comm/halt.h"
 #include "comm/session.h"
 #include "config/batch_plan.h"
 #include "config/config.h"
@@ -12,10 +11,14 @@
 #include "learner.h"
 #include "report/health.h"
 #include "report/span.h"
-#include "report/timeline.h"
 #include "reward/answers.h"
 #include "run/run.h"
-#include "supply.h"
+
+struct tri_gap;
+struct tri_halt;
+struct tri_longest;
+struct tri_supply;
+struct tri_timeline;
 
 /* How far the run is. The first four are carried over to a resumed one. */
 typedef struct tri_progress {
@@ -35,6 +38,7 @@ typedef struct tri_step_plan {
   int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
   int64_t max_tokens;                   /* of one sequence */
   int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
+  tri_split_opt split;                  /* of a step's first mini-batch, for this rank */
 } tri_step_plan;
 
 /* How answers are made, and log-probabilities with them. */
@@ -67,32 +71,39 @@ typedef struct tri_screen {
 /* Everything trainer.c opened. The loop borrows all of it and closes none of it. A role that this run does
  * without has no source and no model. */
 typedef struct tri_trainer {
-  const tri_config *cfg;
-  tri_session      *se;
-  tri_run           run;
-  tri_progress      progress;
-  tri_step_plan     plan;
-  tri_learner       learner[TRI_ROLE_COUNT];
-  const tri_algo   *algo;
-  const tri_supply *supply;
-  tri_sampling      sampling;
-  tri_feed         *feed;
-  tri_dataset      *data, *eval_data; /* NULL: the deck names none */
-  tri_reward_set   *reward;           /* the same */
-  tri_rollout_store whole;     /* for a step's sequences, then for an evaluation's, never for both at once */
-  tri_rollout_store mine;      /* for this rank's answers before the exchange */
-  double           *token_sum; /* host [tokens of a step]; where their log-probabilities are added up over
-                                * ranks; NULL where none are */
-  tri_carried       carried;   /* rank 0 has the bytes */
-  tri_metrics      *metrics;
-  tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
-  tri_spans         spans;
-  tri_health        health;
-  tri_halt         *halt;
-  tri_screen        screen;
+  const tri_config        *cfg;
+  tri_session             *se;
+  tri_run                  run;
+  tri_progress             progress;
+  tri_step_plan            plan;
+  tri_learner              learner[TRI_ROLE_COUNT];
+  const tri_algo          *algo;
+  const struct tri_supply *supply;
+  tri_sampling             sampling;
+  tri_feed                *feed;
+  tri_dataset             *data, *eval_data; /* NULL: the deck names none */
+  tri_reward_set          *reward;           /* the same */
+  tri_rollout_store        whole;            /* for a step's sequences or an evaluation's, never both */
+  tri_rollout_store        mine;             /* for this rank's answers before the exchange */
+  double                  *token_sum; /* host [tokens of a step], of a sum over ranks; NULL: none is made */
+  tri_carried              carried;   /* rank 0 has the bytes */
+  tri_metrics             *metrics;
+  struct tri_timeline     *timeline; /* NULL unless run.trace_steps > 0 */
+  tri_spans                spans;
+  tri_health               health;
+  struct tri_halt         *halt;
+  tri_screen               screen;
 } tri_trainer;
 
 static inline tri_comm *tri_world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
+/* Not collective. This rank's part of mini-batch m of a step. */
+TRI_CHECKED static inline tri_status tri_step_split(const tri_trainer *t, const tri_rollout *r, int64_t m,
+                                                    tri_split *out) {
+  tri_split_opt o = t->plan.split;
+
+  o.begin = (int)m * o.n;
+  return tri_split_make(r, &o, out);
+}
 /* Does this run learn from rewarded answers? Else from demonstrations. */
 static inline bool tri_has_answers(const tri_trainer *t) { return t->algo->needs & TRI_NEEDS_ANSWERS; }
 
@@ -103,18 +114,16 @@ TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
 extern const char *const tri_train_devices[]; /* trainer.c: the words of tri_config_device */
 
-/* inputs.c. The longest sequence that is learned from and the longest prompt answered, in tokens. */
-typedef struct tri_longest {
-  int64_t learn, prompt;
-} tri_longest;
-/* Collective over world. Opens rewards, sources of models and data, and plans steps and batches. With
- * t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was added. */
-TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, tri_longest *l);
+/* inputs.c. Collective over world. Opens rewards, sources of models and data, and plans steps and batches.
+ * With t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was
+ * added. */
+TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
 
 /* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
  * too. */
 TRI_CHECKED tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out);
-void                   tri_trainer_close(tri_trainer *t);
+/* Closes all that was opened, be it half of it; the session and its memory stay. Zeroed is legal. */
+void tri_trainer_close(tri_trainer *t);
 /* Collective over world. Its first half: everything is opened and the memory planned, none taken. In a
  * pretended session nothing is written; with `faults` (else NULL) all that is wrong is added there, and only
  * without any is all of it opened. Close too. */
@@ -125,7 +134,6 @@ TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, 
  * run is told to stop meanwhile, nothing, and t->progress.eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
-struct tri_gap;
 /* report_step.c. Collective over world. Into the metrics: what the finished step learned, its rollout, time
  * and memory. The rollout becomes a file where rollout.save_every wants it. */
 TRI_CHECKED tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
@@ -136,7 +144,7 @@ TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int6
 /* Collective over world. The step's metrics as its line and on the screen, with what warnings are due; again:
  * what was missing from the line. On a full disk it waits, and the run goes on. */
 TRI_CHECKED tri_status tri_report_line(tri_trainer *t, int64_t step, bool again);
-/* Pure. */
+/* Not collective. Adds to *sum. */
 void tri_tally_add(tri_tally *sum, const tri_loss_out *out);
 
 /* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved

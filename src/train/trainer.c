@@ -1,10 +1,12 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
+#include "comm/halt.h"
+#include "report/timeline.h"
+#include "supply.h"
 #include "train.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 const char *const tri_train_devices[] = {"auto", "cpu", "cuda"};
 
@@ -65,7 +67,7 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   tri_ledger       *ledger = t->se->ledger;
   int64_t           eval = t->plan.eval_at_once * c->eval.num_generations, most = l->learn,
           answer = l->prompt + c->rollout.max_response_length;
-  int64_t samples = at_least(t->supply->comes_packed ? 0 : t->plan.samples, eval), mine = answers_here(t);
+  int64_t samples = at_least(t->supply->own_memory ? 0 : t->plan.samples, eval), mine = answers_here(t);
 
   if (t->eval_data) most = at_least(most, answer);
   if (samples > INT32_MAX / 2)

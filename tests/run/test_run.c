@@ -1,7 +1,7 @@
 /* test_run.c - a run and its output folder: claimed by one, an older run's files set aside. Judge: the files
  * that are there afterwards. */
 #include "base/file.h"
-#include "run/run.h"
+#include "run/output.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -125,7 +125,7 @@ static void an_older_run_is_set_aside(void **state) {
   refused(tri_run_check_aside(&r, &inside, 1), TRI_ECONFIG, "model.path");
   ok(tri_run_check_aside(&r, &none, 1));
   ok(tri_run_check_aside(&r, &beside, 1));
-  assert_true(tri_run_would_move(&cfg, inside.path) && !tri_run_would_move(&cfg, beside.path));
+  assert_true(tri_output_would_move(&cfg, inside.path) && !tri_output_would_move(&cfg, beside.path));
   ok(tri_run_begin(&r, 0, false)); /* takes no step */
   check_text("out/deck.yaml", "# old\n");
   ok(tri_run_begin(&r, 0, true));

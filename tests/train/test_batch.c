@@ -38,6 +38,7 @@ static tri_rollout make_rollout(uint64_t seed, int n) {
     r.start[q + 1] = r.start[q] + len;
     r.prompt_len[q] = (int32_t)number(seed, 1000 + (uint64_t)q, (uint32_t)len + 1);
   }
+  for (int q = 0; q < n; q++) r.reward[q] = (float)(11 * q);
   for (int64_t i = 0; i < tokens; i++) {
     r.token[i] = (int32_t)(1000 + i);
     r.old_logp[i] = (float)-i;
@@ -51,12 +52,14 @@ static int64_t length(const tri_rollout *r, int q) { return r->start[q + 1] - r-
 
 /* One split over all ranks: every sequence exactly once, the same n_micro, limits kept. */
 static void check_way(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens,
-                      int together, int block) {
-  int seen[MOST] = {0}, n_micro = -1, next = begin;
+                      int together, bool whole) {
+  int  seen[MOST] = {0}, n_micro = -1, next = begin, groups = n / r->group;
+  bool parted = !whole || groups < size || (micro && groups % size); /* what belongs to a group may be */
+  int  unit = parted ? together : r->group;
 
   for (int rank = 0; rank < size; rank++) {
     tri_split s;
-    ok(tri_split_make(r, &(tri_split_opt){begin, n, together, block, rank, size, micro, most_tokens}, &s));
+    ok(tri_split_make(r, &(tri_split_opt){begin, n, together, whole, rank, size, micro, most_tokens}, &s));
     if (n_micro < 0) n_micro = s.n_micro;
     assert_int_equal(s.n_micro, n_micro);
     assert_int_equal(s.first[0], 0);
@@ -65,7 +68,7 @@ static void check_way(const tri_rollout *r, int begin, int n, int size, int micr
       for (int k = s.first[i]; k < s.first[i + 1]; k++) {
         assert_true(s.seq[k] >= begin && s.seq[k] < begin + n);
         seen[s.seq[k] - begin]++;
-        if (block) assert_int_equal(s.seq[k], next++); /* over all ranks, in order */
+        if (whole) assert_int_equal(s.seq[k], next++); /* over all ranks, in order */
         tokens += length(r, s.seq[k]);
       }
       assert_true(s.first[i] <= s.first[i + 1]);
@@ -75,10 +78,10 @@ static void check_way(const tri_rollout *r, int begin, int n, int size, int micr
       if (micro > 0) assert_true(s.first[i + 1] - s.first[i] <= micro);
       if (micro <= 0) assert_true(tokens <= most_tokens);
     }
-    if (n % (size * (block > together ? block : together)) == 0)
-      assert_int_equal(s.first[s.n_micro], n / size);
-    if (block > 1 && n % block == 0) assert_int_equal(s.first[s.n_micro] % block, 0);
-    if (micro > 0 && n % (size * micro) == 0 && block <= 1) assert_int_equal(s.n_micro, n / size / micro);
+    if (n % (size * unit) == 0) assert_int_equal(s.first[s.n_micro], n / size);
+    if (n % unit == 0) assert_int_equal(s.first[s.n_micro] % unit, 0);
+    if (micro > 0 && n % (size * micro) == 0 && (parted || groups * r->group == n))
+      assert_int_equal(s.n_micro, n / size / micro);
     tri_split_free(&s);
     assert_null(s.seq);
   }
@@ -86,13 +89,17 @@ static void check_way(const tri_rollout *r, int begin, int n, int size, int micr
 }
 
 static void check_split(const tri_rollout *r, int begin, int n, int size, int micro, int64_t most_tokens) {
-  check_way(r, begin, n, size, micro, most_tokens, 1, 0);
-  check_way(r, begin, n, size, micro, most_tokens, 1, 1);
-  check_way(r, begin, n, size, micro, most_tokens, 1, 4);
+  tri_rollout grouped = *r;
+
+  check_way(r, begin, n, size, micro, most_tokens, 1, false);
+  check_way(r, begin, n, size, micro, most_tokens, 1, true);
+  grouped.group = 4;
+  check_way(&grouped, begin, n, size, micro, most_tokens, 1, true);
   for (int together = 2; together <= 3; together++)
     if (n % together == 0 && micro % together == 0 && (micro || most_tokens >= 20 * together)) {
-      check_way(r, begin, n, size, micro, most_tokens, together, 0);
-      check_way(r, begin, n, size, micro, most_tokens, together, 2 * together);
+      check_way(r, begin, n, size, micro, most_tokens, together, false);
+      grouped.group = 2 * together;
+      check_way(&grouped, begin, n, size, micro, most_tokens, together, true);
     }
 }
 
@@ -112,6 +119,28 @@ static void every_sequence_once(void **state) {
       }
     tri_rollout_free(&r);
   }
+}
+
+/* Sequences of each rank, of 24 in groups of 4. */
+static void replayed_groups_stay_whole(void **state) {
+  static const struct {
+    int size, micro, mine[8];
+  } way[] = {{3, 2, {8, 8, 8}},
+             {4, 2, {6, 6, 6, 6}}, /* not as many groups for each: cut between sequences */
+             {4, 0, {8, 4, 8, 4}}, /* packed: one group at least */
+             {8, 0, {3, 3, 3, 3, 3, 3, 3, 3}}};
+  tri_rollout r = make_rollout(3, MOST);
+
+  (void)state;
+  r.group = 4;
+  for (size_t w = 0; w < sizeof way / sizeof *way; w++)
+    for (int rank = 0; rank < way[w].size; rank++) {
+      tri_split s;
+      ok(tri_split_make(&r, &(tri_split_opt){0, 24, 1, true, rank, way[w].size, way[w].micro, 90}, &s));
+      assert_int_equal(s.first[s.n_micro], way[w].mine[rank]);
+      tri_split_free(&s);
+    }
+  tri_rollout_free(&r);
 }
 
 /* Tokens of a rank are at most one longest sequence away from any other's: the sequences are dealt there and
@@ -215,12 +244,13 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, un
   ok(tri_batch_fetch(b->f, &given, weight, b->s, &in, &out));
   assert_true(!in.value == !scalar && !out.dvalue == !scalar);
   assert_true(!in.old_logp == !(wants & TRI_FEED_OLD_LOGP) && !in.ref_logp == !(wants & TRI_FEED_REF_LOGP));
+  assert_true(!in.score == !(wants & TRI_FEED_SCORE) && !in.old_value && !in.ret);
   assert_int_equal(in.n_seq, n);
   for (int q = 0; q < n; q++) {
     int64_t begin = r->start[seq[q]], first = r->prompt_len[seq[q]] > 1 ? r->prompt_len[seq[q]] : 1;
     assert_int_equal(at(b, &batch.cu, q), row);
     assert_int_equal(in.start[q], k);
-    assert_true(in.weight[q] == 0.5 * seq[q]);
+    assert_true(in.weight[q] == 0.5 * seq[q] && (!in.score || in.score[q] == (float)(11 * seq[q])));
     for (int64_t i = 0; i < length(r, seq[q]); i++, row++) {
       assert_int_equal(at(b, &batch.token, row), r->token[begin + i]);
       assert_int_equal(at(b, &batch.pos, row), i);
@@ -264,7 +294,7 @@ static void batches_hold_what_was_asked(void **state) {
   for (uint64_t seed = 20; seed < 24; seed++) {
     tri_rollout r = make_rollout(seed, MOST);
     bench       b;
-    unsigned    wants = number(seed, 7, 16);
+    unsigned    wants = number(seed, 7, 32);
     open_bench(&b, 100, 100, wants);
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
       for (int n = 0; n <= 5; n++) check_load(&b, &r, sets[i], n, wants);
@@ -273,9 +303,33 @@ static void batches_hold_what_was_asked(void **state) {
   }
 }
 
+/* What was found out of the old log-probabilities after the fetch is what the loss then sees. */
+static void a_refresh_follows_the_rollout(void **state) {
+  const int    seq[] = {5, 2};
+  tri_rollout  r = make_rollout(30, MOST);
+  tri_rows_out none = {.logp = {.data = NULL}};
+  tri_batch    batch;
+  tri_loss_in  in;
+  tri_loss_out out;
+  bench        b;
+
+  (void)state;
+  open_bench(&b, 100, 100, TRI_FEED_OLD_LOGP);
+  ok(tri_batch_load(b.f, &r, seq, 2, b.s, &batch));
+  ok(tri_batch_fetch(b.f, &none, NULL, b.s, &in, &out));
+  assert_true(in.n > 0 && !in.adv);
+  for (int64_t i = 0; i < r.n_tok; i++) r.old_logp[i] += 0.5f;
+  tri_batch_refresh(b.f, &in);
+  for (int64_t k = 0; k < in.n; k++) assert_true(in.old_logp[k] == 0.5f - (float)in.origin[k]);
+  assert_null(in.adv);
+  close_bench(&b);
+  tri_rollout_free(&r);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_sequence_once), cmocka_unit_test(ranks_are_even),
-                                     cmocka_unit_test(what_would_be_parted_is_refused),
-                                     cmocka_unit_test(batches_hold_what_was_asked)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_sequence_once),         cmocka_unit_test(ranks_are_even),
+      cmocka_unit_test(replayed_groups_stay_whole),  cmocka_unit_test(what_would_be_parted_is_refused),
+      cmocka_unit_test(batches_hold_what_was_asked), cmocka_unit_test(a_refresh_follows_the_rollout)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
