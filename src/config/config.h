@@ -120,12 +120,14 @@ typedef enum {
   TRI_CHANGE_HERE         /* nothing: it belongs to this start, not to the run */
 } tri_key_change;
 
+/* Of use to the algorithms whose list of options has the key; a bit beside TRI_NEEDS_*. */
+enum { TRI_KEY_BY_ALGO = 1 << 30 };
+
 /* The parser, --help, the range checks, inputs/reference.yaml and the deck as used are all this table. */
 typedef struct tri_key {
   const char  *name; /* "train.learning_rate" */
   tri_key_type type;
-  unsigned     needs; /* TRI_NEEDS_*: of use to algorithms that live on one of these; 0: to all, and algo.* to
-                         * those whose list of options has it */
+  unsigned needs; /* of use to algorithms that live on one of these TRI_NEEDS_*; TRI_KEY_BY_ALGO; 0: to all */
   tri_key_change change;
   size_t         offset; /* into tri_config */
   const char    *range;  /* an interval such as "(0, inf)", or "a|b|c" for a choice; "" for text and bool */

@@ -8,7 +8,7 @@
 #define COUNT      "[1, 1000000000]"
 #define COUNT0     "[0, 1000000000]"
 #define ALL        0
-#define LISTED     0 /* in the algorithms' lists of options */
+#define LISTED     TRI_KEY_BY_ALGO
 #define ANSWERS    TRI_NEEDS_ANSWERS
 #define GIVEN      TRI_NEEDS_DEMONSTRATIONS
 #define FIXED      TRI_CHANGE_REFUSED
@@ -31,17 +31,17 @@ const tri_key tri_keys[] = {
   {"run.resume", TRI_KEY_TEXT, ALL, HERE, AT(run.resume), "", "auto", "path",
    "auto: go on from the newest checkpoint in run.output; never: start anew; or the path of a checkpoint."},
   {"run.allow_changes", TRI_KEY_LIST, ALL, HERE, AT(run.allow_changes), "", NULL, "1",
-   "A key that this resume may change though it is part of the experiment, or a list of them; reward; deck: whatever a "
-   "checkpoint's deck that cannot be read hides."},
+   "A key that this resume may change though it is part of the experiment, or a list of them; reward; deck: "
+   "whatever a checkpoint's deck that cannot be read hides."},
   {"run.sampler", TRI_KEY_CHOICE, ANSWERS, FREE, AT(run.sampler), "exact|rescore|trust", "exact", "1",
-   "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this machine's "
-   "products cannot, a warning says so and it is rescore); rescore, from a training forward; trust, the sampler's as "
-   "they are."},
+   "Old log-probabilities: exact, the sampler's, and trainer and sampler must agree to the bit (where this "
+   "machine's products cannot, a warning says so and it is rescore); rescore, from a training forward; "
+   "trust, the sampler's as they are."},
   {"run.log_every", TRI_KEY_I64, ALL, FREE, AT(run.log_every), COUNT, "1", "steps",
    "Show a row of every so many steps, of each evaluated one and of the last; metrics.jsonl has every step."},
   {"run.trace_steps", TRI_KEY_I64, ALL, FREE, AT(run.trace_steps), "[0, 100]", "0", "steps",
-   "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for chrome://tracing or "
-   "ui.perfetto.dev; 0: never."},
+   "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for "
+   "chrome://tracing or ui.perfetto.dev; 0: never."},
 
   {"model.path", TRI_KEY_TEXT, ALL, FIXED, AT(model.path), "", NULL, "path",
    "Hugging Face folder, checkpoint or output folder to start from; or else model.config."},
@@ -71,8 +71,8 @@ const tri_key tri_keys[] = {
   {"data.max_prompt_length", TRI_KEY_I64, ALL, FIXED, AT(data.max_prompt_length), COUNT, NULL, "tokens",
    "Longest prompt; not given: what the model can hold."},
   {"data.overlong_prompt", TRI_KEY_CHOICE, ALL, FIXED, AT(data.overlong_prompt), "error|drop|truncate", "error", "1",
-   "A longer prompt: error ends the run before its first step, drop leaves the line out, truncate keeps the prompt's "
-   "end."},
+   "A longer prompt: error ends the run before its first step, drop leaves the line out, truncate keeps the "
+   "prompt's end."},
   {"data.max_line_bytes", TRI_KEY_I64, ALL, FREE, AT(data.max_line_bytes), "[1, 2147483647]", "67108864", "bytes",
    "Longest line of a data or replay file; while it is read it takes up to 30 times its bytes."},
 
@@ -119,17 +119,17 @@ const tri_key tri_keys[] = {
    "Write the rollout of every so many steps; 0: never."},
   {"rollout.replay", TRI_KEY_TEXT, ANSWERS, FIXED, AT(rollout.replay), "", NULL, "path",
    "Folder of step-NNNNNNNN.jsonl files used instead of generating. A line needs tokens and prompt_tokens; "
-   "logprobs are computed where a file lacks them, so is the reward, from the line of data.train that prompt_id names. "
-   "Several steps on several ranks want run.sampler: trust, because a replay adds up in another order than the run that wrote it."},
+   "logprobs are computed where a file lacks them, so is the reward, from the line of data.train that "
+   "prompt_id names. Several steps on several ranks want run.sampler: trust, because a replay adds up in "
+   "another order than the run that wrote it."},
 
   {"train.steps", TRI_KEY_I64, ALL, FREE, AT(train.steps), COUNT, NULL, "steps",
    "Length of the run; this or train.epochs must be given."},
   {"train.epochs", TRI_KEY_I64, ALL, FREE, AT(train.epochs), COUNT, NULL, "epochs",
    "Length of the run in passes over the data."},
   {"train.train_batch_size", TRI_KEY_I64, ALL, FIXED, AT(train.train_batch_size), COUNT, NULL, "samples",
-   "Samples of one optimizer step = micro_batch_size x gradient_accumulation_steps x ranks; any two of "
-   "the three give the "
-   "third; not given with RL: all samples of a rollout."},
+   "Samples of one optimizer step = micro_batch_size x gradient_accumulation_steps x ranks; any two of the "
+   "three give the third; not given with RL: all samples of a rollout."},
   {"train.micro_batch_size", TRI_KEY_I64, ALL, FREE, AT(train.micro_batch_size), COUNT, NULL, "samples",
    "Samples of one pass on one rank."},
   {"train.gradient_accumulation_steps", TRI_KEY_I64, ALL, FREE, AT(train.gradient_accumulation_steps), COUNT, NULL,
@@ -161,8 +161,7 @@ const tri_key tri_keys[] = {
 
   {"shard.plan", TRI_KEY_CHOICE, ALL, FREE, AT(shard.plan), "hybrid|zero0|zero1|zero2|zero3", "hybrid", "1",
    "Who shares what: hybrid is params node, grads node, optimizer world; zero0 shares nothing, zero1 the "
-   "optimizer state, zero2 "
-   "also the gradients, zero3 also the parameters, over all ranks."},
+   "optimizer state, zero2 also the gradients, zero3 also the parameters, over all ranks."},
   {"shard.params", TRI_KEY_CHOICE, ALL, FREE, AT(shard.scope.params), "none|node|world", NULL, "1",
    "Ranks that share one copy of the parameters, instead of shard.plan; not given: as in hybrid."},
   {"shard.grads", TRI_KEY_CHOICE, ALL, FREE, AT(shard.scope.grads), "none|node|world", NULL, "1",
@@ -181,8 +180,8 @@ const tri_key tri_keys[] = {
    "Write a checkpoint after the last step."},
 
   {"eval.steps", TRI_KEY_I64, ALL, FREE, AT(eval.steps), COUNT0, "0", "steps",
-   "Steps between evaluations on data.eval by generated answers and rewards; also before step 1 and after the last; 0: "
-   "never."},
+   "Steps between evaluations on data.eval by generated answers and rewards; also before step 1 and after "
+   "the last; 0: never."},
   {"eval.max_prompts", TRI_KEY_I64, ALL, FREE, AT(eval.max_prompts), COUNT0, "0", "prompts",
    "Use only so many lines; 0: all."},
   {"eval.num_generations", TRI_KEY_I64, ALL, FREE, AT(eval.num_generations), COUNT, "1", "samples",
@@ -205,8 +204,7 @@ bool tri_key_in_section(const char *name, const char *section) {
 }
 
 bool tri_key_is_used(const tri_key *k, const tri_algo *a) {
-  if (!tri_key_in_section(k->name, "algo") || !strcmp(k->name, "algo.name"))
-    return !k->needs || (k->needs & a->needs);
+  if (!(k->needs & TRI_KEY_BY_ALGO)) return !k->needs || (k->needs & a->needs);
   for (int i = 0; a->option[i]; i++)
     if (!strcmp(a->option[i], k->name)) return true;
   return false;
