@@ -1,0 +1,202 @@
+/* test_answers.c - a rank's answers through rewards: who is asked with what, what a failure does to the others.
+ * Judge: numbers worked by hand. Runs on 1 and 2 ranks; the last one has all answers. */
+#include "ranks_case.h"
+#include "reward/answers.h"
+
+/* reward.c's table made of stand-ins; the program then takes nothing from the room's own. */
+#undef TRI_REWARD_LIST
+#define TRI_REWARD_LIST(ROW) ROW(tokens) ROW(census) ROW(bytes)
+extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes;
+#include "reward/reward.c"
+
+enum { PROMPTS = 2, GROUP = 2, ANSWERS = PROMPTS * GROUP, FIRST_ID = 40 };
+static const int32_t TOKEN = 3; /* of the byte-level tokenizer's first few: one byte each */
+
+typedef struct calls {
+  int n_call, n_answer;
+} calls;
+static calls tokens_got, census_got;
+static bool  tokens_fails;
+
+static tri_status no_open(const tri_reward_opt *o, tri_session *se, void **state) {
+  (void)o;
+  (void)se;
+  *state = NULL;
+  return TRI_OK;
+}
+
+static void no_close(void **state) { (void)state; }
+
+/* The answer's tokens; it cannot judge a truncated one. */
+static tri_status tokens_score(void *state, const tri_answer *a, int n, float *score) {
+  (void)state;
+  tokens_got.n_call++;
+  tokens_got.n_answer += n;
+  if (tokens_fails) TRI_FAIL(TRI_EINPUT, "prompt_id %lld is refused", (long long)a[0].prompt_id);
+  for (int q = 0; q < n; q++) score[q] = a[q].truncated ? NAN : (float)a[q].n_token;
+  return TRI_OK;
+}
+
+/* How many answers all ranks have. */
+static tri_status census_score(void *state, const tri_answer *a, int n, float *score) {
+  double all = n;
+
+  (void)state;
+  (void)a;
+  census_got.n_call++;
+  census_got.n_answer += n;
+  TRI_TRY(tri_host_sum(world, &all, 1));
+  for (int q = 0; q < n; q++) score[q] = (float)all;
+  return TRI_OK;
+}
+
+static tri_status bytes_score(void *state, const tri_answer *a, int n, float *score) {
+  (void)state;
+  for (int q = 0; q < n; q++) score[q] = (float)a[q].response_bytes;
+  return TRI_OK;
+}
+
+const tri_reward tri_reward_tokens = {
+    .name = "tokens", .needs = TRI_REWARD_TRUTH, .open = no_open, .score = tokens_score, .close = no_close};
+const tri_reward tri_reward_census = {.name = "census",
+                                      .needs = TRI_REWARD_COLLECTIVE,
+                                      .open = no_open,
+                                      .score = census_score,
+                                      .close = no_close};
+const tri_reward tri_reward_bytes = {
+    .name = "bytes", .needs = TRI_REWARD_TEXT, .open = no_open, .score = bytes_score, .close = no_close};
+
+static bool last(void) { return rt.world_rank == rt.world_size - 1; }
+
+/* The step of one rank: sequence q has a prompt of one token and an answer of q + 1. */
+typedef struct step {
+  tri_rollout        r;
+  tri_example        example[PROMPTS];
+  const tri_example *list[PROMPTS];
+  tri_reward_set    *set;
+} step;
+
+static void step_make(step *s, const tri_reward_opt *o, int n_reward) {
+  int     n = last() ? ANSWERS : 0;
+  int64_t n_tok = 0;
+
+  *s = (step){0};
+  tokens_got = census_got = (calls){0};
+  tokens_fails = false;
+  for (int q = 0; q < n; q++) n_tok += 1 + q + 1;
+  OK(tri_rollout_make(n, n_tok, GROUP, 0, &s->r));
+  for (int q = 0; q < n; q++) {
+    s->r.start[q + 1] = s->r.start[q] + 1 + q + 1;
+    s->r.prompt_len[q] = 1;
+    s->r.prompt_id[q] = FIRST_ID + q / GROUP;
+    s->r.stop[q] = TRI_STOP_EOS;
+  }
+  for (int64_t i = 0; i < n_tok; i++) s->r.token[i] = TOKEN;
+  for (int p = 0; p < PROMPTS; p++) {
+    s->example[p] = (tri_example){.id = FIRST_ID + p, .answer = "x", .answer_bytes = 1};
+    s->list[p] = &s->example[p];
+  }
+  OK(tri_reward_set_open(o, n_reward, NULL, &s->set));
+}
+
+static tri_status step_reward(step *s, const tri_tokenizer *tokenizer) {
+  return tri_answers_reward(&s->r, s->list, tokenizer, s->set, world);
+}
+
+static void step_free(step *s) {
+  tri_rollout_free(&s->r);
+  tri_reward_set_close(&s->set);
+  tri_error_clear();
+}
+
+static const tri_reward_opt BOTH[] = {{.name = "tokens", .weight = 2}, {.name = "census", .weight = -1}};
+
+/* 2 (q + 1) - 4. A rank without answers is asked by the collective reward alone, with none. */
+static void a_collective_reward_asks_every_rank(void **state) {
+  step s;
+
+  (void)state;
+  step_make(&s, BOTH, 2);
+  OK(step_reward(&s, NULL));
+  CHECK(s.r.has_reward && s.r.n_reward == 2);
+  CHECK(tokens_got.n_call == last() && tokens_got.n_answer == s.r.n_seq);
+  CHECK(census_got.n_call == 1 && census_got.n_answer == s.r.n_seq);
+  for (int q = 0; q < s.r.n_seq; q++) {
+    CHECK(s.r.part[2 * q] == (float)(q + 1) && s.r.part[2 * q + 1] == ANSWERS);
+    CHECK(s.r.reward[q] == (float)(2 * (q + 1) - ANSWERS) && s.r.failed[q] == 0);
+  }
+  step_free(&s);
+}
+
+/* The rank that failed takes its part in what is collective, with none, and every rank leaves with its error. */
+static void a_rank_that_failed_keeps_none_waiting(void **state) {
+  step s;
+
+  (void)state;
+  for (int missing = 0; missing < 2; missing++) { /* the reward fails; a truth is not there */
+    step_make(&s, BOTH, 2);
+    tokens_fails = !missing;
+    if (missing) s.example[1].answer = NULL;
+    CHECK(step_reward(&s, NULL) == TRI_EINPUT);
+    CHECK(strstr(tri_error_message(), missing ? "prompt_id 41 has no answer" : "prompt_id 40 is refused"));
+    CHECK(tokens_got.n_call == (last() && !missing));
+    CHECK(census_got.n_call == 1 && census_got.n_answer == 0);
+    CHECK(!s.r.has_reward);
+    step_free(&s);
+  }
+}
+
+/* Counts as 0, and the other reward stands. */
+static void what_cannot_be_judged_is_marked(void **state) {
+  step s;
+
+  (void)state;
+  step_make(&s, BOTH, 2);
+  if (last()) s.r.stop[2] = TRI_STOP_LENGTH;
+  OK(step_reward(&s, NULL));
+  CHECK(tri_answers_failed(&s.r, s.set, false) == last());
+  for (int q = 0; q < s.r.n_seq; q++) {
+    CHECK(s.r.failed[q] == (q == 2));
+    CHECK(s.r.reward[q] == (float)(q == 2 ? -ANSWERS : 2 * (q + 1) - ANSWERS));
+  }
+  step_free(&s);
+}
+
+/* Decoded where a reward needs text; without a tokenizer every rank is told so. */
+static void texts_need_a_tokenizer(void **state) {
+  static const tri_reward_opt bytes = {.name = "bytes", .weight = 1};
+  tri_tokenizer              *tokenizer = NULL;
+  step                        s;
+
+  (void)state;
+  step_make(&s, &bytes, 1);
+  CHECK(step_reward(&s, NULL) == TRI_EINPUT && strstr(tri_error_message(), "tokenizer.json"));
+  tri_error_clear();
+  OK(tri_tokenizer_open(TRI_TEST_DATA "/tokenizer/gpt2.json", &tokenizer));
+  OK(step_reward(&s, tokenizer));
+  for (int q = 0; q < s.r.n_seq; q++) CHECK(s.r.reward[q] == (float)(q + 1), "%g", (double)s.r.reward[q]);
+  tri_tokenizer_close(&tokenizer);
+  step_free(&s);
+}
+
+static void nothing_is_held(void **state) {
+  int64_t before = tri_host_bytes();
+  step    s;
+
+  (void)state;
+  step_make(&s, BOTH, 2);
+  OK(step_reward(&s, NULL));
+  step_free(&s);
+  CHECK(tri_host_bytes() == before);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_collective_reward_asks_every_rank),
+      cmocka_unit_test(a_rank_that_failed_keeps_none_waiting),
+      cmocka_unit_test(what_cannot_be_judged_is_marked),
+      cmocka_unit_test(texts_need_a_tokenizer),
+      cmocka_unit_test(nothing_is_held),
+  };
+  return cmocka_run_group_tests(tests, ranks_open, ranks_close);
+}
