@@ -31,10 +31,9 @@ typedef struct tri_ckpt_reader tri_ckpt_reader;
  * rank that has one may go to abandon() at once, where the others follow. */
 
 /* Collective over world (borrowed until commit or abandon). dir: OUTPUT/checkpoints, made if it is missing.
- * side_bytes: of the side files
- * that will follow, together. Removes what an earlier writer left of this step, checks that there is room,
- * makes every data set and takes its space. TRI_EFILE: no room, no right to write, a folder that not every
- * rank sees; then nothing is left behind. */
+ * side_bytes: of the side files that will follow, together. Removes what an earlier writer left of this step,
+ * checks that there is room, makes every data set and takes its space. TRI_EFILE: no room, no right to write,
+ * a folder that not every rank sees; then nothing is left behind. */
 TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world,
                                        const tri_ckpt_tensor *tensor, int n_tensor, int64_t side_bytes,
                                        tri_ckpt_writer **out);

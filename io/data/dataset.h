@@ -19,9 +19,8 @@ typedef struct tri_dataset tri_dataset;
 typedef enum { TRI_DATA_RL, TRI_DATA_PROMPTS, TRI_DATA_SFT, TRI_DATA_SCORE } tri_data_kind;
 
 /* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is
- * bad for another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a
- * prompt (its begin token goes first) and the first max_total_tokens of a whole example (its end token goes
- * first). */
+ * bad for another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a prompt (its begin token goes
+ * first) and the first max_total_tokens of a whole example (its end token goes first). */
 typedef enum { TRI_OVERLONG_ERROR, TRI_OVERLONG_DROP, TRI_OVERLONG_TRUNCATE } tri_overlong;
 
 /* Everything is borrowed and must live until tri_dataset_open returns. */

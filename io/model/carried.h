@@ -19,8 +19,8 @@ typedef struct tri_carried {
 
 /* Not collective. Those in a model's folder. They are taken without being asked for, so no link is followed
  * out of the folder: only one to a file beside it, and one into blobs/ of the same repository in a cache of
- * Hugging Face's (../../blobs/NAME). Another link, and what is no regular file, is a
- * warning and not carried. TRI_EINPUT: too large. TRI_EFILE: cannot be read. */
+ * Hugging Face's (../../blobs/NAME). Another link, and what is no regular file, is a warning and not carried.
+ * TRI_EINPUT: too large. TRI_EFILE: cannot be read. */
 TRI_CHECKED tri_status tri_carried_read(const char *folder, tri_carried *out);
 /* Not collective. Those in a checkpoint. */
 TRI_CHECKED tri_status tri_carried_get(tri_ckpt_reader *r, tri_carried *out);

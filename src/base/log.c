@@ -1,5 +1,4 @@
-/* log.c - what a run says: by level and rank, on the terminal, broken to its width, and in
- * the file. */
+/* log.c - what a run says: by level and rank, on the terminal, broken to its width, and in the file. */
 #include "base.h"
 #include "columns.h"
 #include "live.h"

@@ -16,8 +16,7 @@ size_t tri_visible(const char *text, size_t n, const char *keep, char *out, size
 
 enum { TRI_MESSAGE_BYTES = 4096 }; /* chosen: a screen of text */
 /* Formats and makes visible; of the newlines only those of fmt itself stay. They are found by formatting
- * twice with another character in their place: where the texts differ stood one. Not
- * collective. */
+ * twice with another character in their place: where the texts differ stood one. Not collective. */
 void tri_visible_format(char out[TRI_MESSAGE_BYTES], const char *fmt, va_list ap);
 
 #endif

@@ -287,34 +287,38 @@ static void accepts_what_changes_nothing(void **state) {
 static void accepts_published_files(void **state) {
   static const char *const config[] = {
       /* Llama 1 */
-      LLAMA
-      ",\"architectures\":[\"LlamaForCausalLM\"],\"bos_token_id\":1,\"eos_token_id\":2,\"hidden_act\":\"silu\",\"initializer_range\":0.02,\"intermediate_size\":96,\"max_position_embeddings\":2048,\"max_sequence_length\":2048,\"pad_token_id\":0,\"rms_norm_eps\":1e-06,\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\",\"transformers_version\":\"4.28.0.dev0\",\"use_cache\":true}",
+      LLAMA ",\"architectures\":[\"LlamaForCausalLM\"],\"bos_token_id\":1,\"eos_token_id\":2"
+            ",\"hidden_act\":\"silu\",\"initializer_range\":0.02,\"intermediate_size\":96"
+            ",\"max_position_embeddings\":2048,\"max_sequence_length\":2048,\"pad_token_id\":0"
+            ",\"rms_norm_eps\":1e-06,\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\""
+            ",\"transformers_version\":\"4.28.0.dev0\",\"use_cache\":true}",
       /* Llama 2, TinyLlama, Yi */
       LLAMA
-      ",\"_name_or_path\":\"meta-llama/Llama-2-7b-hf\",\"architectures\":[\"LlamaForCausalLM\"],"
-      "\"attention_bias\":false,\"attention_dropout\":0.0,\"num_key_value_heads\":4,\"pretraining_tp\":1,"
-      "\"rope_scaling\":null,\"rope_theta\":5000000.0,\"torch_dtype\":\"bfloat16\",\"use_cache\":false}",
+      ",\"_name_or_path\":\"meta-llama/Llama-2-7b-hf\",\"architectures\":[\"LlamaForCausalLM\"]"
+      ",\"attention_bias\":false,\"attention_dropout\":0.0,\"num_key_value_heads\":4,\"pretraining_tp\":1"
+      ",\"rope_scaling\":null,\"rope_theta\":5000000.0,\"torch_dtype\":\"bfloat16\",\"use_cache\":false}",
       /* Llama 3.2 as an adapter's author saved it again */
       LLAMA
-      ",\"_attn_implementation_autoset\":true,\"_commit_hash\":\"4e20\",\"mlp_bias\":false,\"head_dim\":32,"
-      "\"eos_token_id\":[3,4,5],\"rope_scaling\":{\"factor\":32.0,\"high_freq_factor\":4.0,\"low_freq_"
-      "factor\":1.0,"
-      "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"},\"unsloth_version\":\"2025.3\"}",
+      ",\"_attn_implementation_autoset\":true,\"_commit_hash\":\"4e20\",\"mlp_bias\":false,\"head_dim\":32"
+      ",\"eos_token_id\":[3,4,5],\"rope_scaling\":{\"factor\":32.0,\"high_freq_factor\":4.0"
+      ",\"low_freq_factor\":1.0,\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}"
+      ",\"unsloth_version\":\"2025.3\"}",
       /* SmolLM, SmolLM2 */
-      LLAMA
-      ",\"is_llama_config\":true,\"rope_interleaved\":false,\"rope_theta\":100000,\"tie_word_embeddings\":true,\"transformers.js_config\":{\"kv_cache_dtype\":{\"q4f16\":\"float16\"}}}",
+      LLAMA ",\"is_llama_config\":true,\"rope_interleaved\":false,\"rope_theta\":100000"
+            ",\"tie_word_embeddings\":true"
+            ",\"transformers.js_config\":{\"kv_cache_dtype\":{\"q4f16\":\"float16\"}}}",
       /* DeepSeek-R1-Distill-Qwen, Qwen2 */
-      QWEN ",\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":50,\"eos_"
-           "token_id\":50,"
-           "\"max_window_layers\":21,\"rope_theta\":10000,\"sliding_window\":4096,\"use_mrope\":false,"
-           "\"use_sliding_window\":false,\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.44.0\"}",
+      QWEN ",\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":50"
+           ",\"eos_token_id\":50,\"max_window_layers\":21,\"rope_theta\":10000,\"sliding_window\":4096"
+           ",\"use_mrope\":false,\"use_sliding_window\":false,\"torch_dtype\":\"bfloat16\""
+           ",\"transformers_version\":\"4.44.0\"}",
       /* transformers 5, a classifier's leftovers, generation parameters of old */
       QWEN
-      ",\"dtype\":\"bfloat16\",\"layer_types\":[\"full_attention\",\"full_attention\"],\"sliding_window\":"
-      "null,"
-      "\"rope_parameters\":{\"rope_theta\":1000000.0,\"rope_type\":\"default\"},\"id2label\":{\"0\":\"A\"},"
-      "\"label2id\":{\"A\":0},\"num_labels\":1,\"problem_type\":\"regression\",\"torchscript\":false,"
-      "\"do_sample\":true,\"temperature\":0.7,\"top_p\":0.8,\"repetition_penalty\":1.1,\"max_length\":20}",
+      ",\"dtype\":\"bfloat16\",\"layer_types\":[\"full_attention\",\"full_attention\"]"
+      ",\"sliding_window\":null,\"rope_parameters\":{\"rope_theta\":1000000.0,\"rope_type\":\"default\"}"
+      ",\"id2label\":{\"0\":\"A\"},\"label2id\":{\"A\":0},\"num_labels\":1,\"problem_type\":\"regression\""
+      ",\"torchscript\":false,\"do_sample\":true,\"temperature\":0.7,\"top_p\":0.8"
+      ",\"repetition_penalty\":1.1,\"max_length\":20}",
   };
   tri_model_shape shape;
   tri_eos         eos;
