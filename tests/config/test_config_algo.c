@@ -148,10 +148,31 @@ static void test_reference_gives(void **state) {
   tri_text_free(&t);
 }
 
+/* --options says so of a key that some algorithms do not read. */
+static void test_help_says_whose(void **state) {
+  tri_text help = {0};
+
+  (void)state;
+  assert_int_equal(tri_config_help(&help), TRI_OK);
+  for (int i = 0; i < tri_n_keys; i++) {
+    char name[80], line[512];
+    bool all = true;
+    if (strncmp(tri_keys[i].name, "algo.", 5) != 0 || !strcmp(tri_keys[i].name, "algo.name")) continue;
+    for (int a = 0; tri_algo_at(a); a++) all = all && reads(tri_algo_at(a), tri_keys[i].name);
+    snprintf(name, sizeof name, "  %s: ", tri_keys[i].name);
+    const char *at = strstr(help.data, name);
+    assert_non_null(at);
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(at, "\n"), at);
+    assert_true(all == (!strstr(line, "; only ") && !strstr(line, "; not ")));
+  }
+  tri_text_free(&help);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options),          cmocka_unit_test(test_defaults_of_all),
-      cmocka_unit_test(test_listed),           cmocka_unit_test(test_names),
-      cmocka_unit_test(test_reference_policy), cmocka_unit_test(test_reference_gives)};
+      cmocka_unit_test(test_options),         cmocka_unit_test(test_help_says_whose),
+      cmocka_unit_test(test_defaults_of_all), cmocka_unit_test(test_listed),
+      cmocka_unit_test(test_names),           cmocka_unit_test(test_reference_policy),
+      cmocka_unit_test(test_reference_gives)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
