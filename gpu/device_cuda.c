@@ -164,7 +164,7 @@ static void cuda_free(tri_device *d, tri_mem kind, void **p) {
   (void)d;
   if (!*p) return;
   if (kind == TRI_MEM_HOST)
-    tri_pages_free(*p);
+    tri_pages_free(p);
   else
     e = kind == TRI_MEM_DEVICE ? cudaFree(*p) : cudaFreeHost(*p);
   TRI_ASSERT(e != cudaErrorInvalidValue); /* not the start of a block; other errors are of earlier work */

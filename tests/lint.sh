@@ -7,6 +7,7 @@
 # CC, CXX, CLANG_FORMAT    the programs to use; clang-format must be version 14, others lay out differently.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+export LC_ALL=C # columns are bytes, sorting is the same everywhere
 CC=${CC:-gcc} CXX=${CXX:-g++}
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
@@ -22,8 +23,8 @@ yaml.h    io/text/deck.c
 pcre2.h   io/tokenizer/*|src/reward/reward_rule.c
 utf8proc.h io/tokenizer/*
 cuda*.h   gpu/*|tests/emulate/*
-cublas*   gpu/*|tests/emulate/*
-nccl*     gpu/*|tests/emulate/*
+cublas*   gpu/gemm/*|tests/emulate/*
+nccl*     gpu/nccl/*|tests/emulate/*
 '
 switches='
 TRI_HAVE_CUDA   src/registry.c
@@ -36,7 +37,7 @@ step_files=20
 first_hour_lines=4000
 # Headers the CUDA back end includes: they must be C++ too.
 gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
-src/comm/comm.h'
+src/comm/comm.h gpu/device_cuda.h gpu/base/gpu.h gpu/base/cuda_impl.h gpu/gemm/gemm.h gpu/gemm/gemm_rows.h'
 
 mapfile -t c_files < <(find src io tests gpu -regex '.*\.\([ch]\|cuh?\|cpp\)' -not -path 'tests/data/*' 2>/dev/null | sort)
 mapfile -t h_files < <(printf '%s\n' "${c_files[@]}" | grep '\.h$')
@@ -82,7 +83,8 @@ check_lines() {
         else if (c == "}") { d--; close_brace() }
         else if (c == "(") { round++; if (substr(line, i + 1, 1) == "*") points[level]++ }
         else if (c == ")") round--
-        else if (round == 0 && is_struct[level] && (c == ";" || c == ",")) members[level]++
+        else if (round == 0 && is_struct[level] && (c == ";" || c == ",")) members[level] += c == ";" && nameless ? nameless : 1
+        if (c != " " && c != "}") nameless = 0
         if (!in_macro) said = c == ";" || c == "{" || c == "}" ? "" : said c
       }
     }
@@ -90,6 +92,7 @@ check_lines() {
     return d
   }
   function open_brace() {
+    gsub(/__attribute__ *\(\([^()]*(\([^()]*\))?\)\)/, "", said)
     is_struct[++level] = (" " said " ") ~ /[^a-z_0-9](struct|union)[^a-z_0-9]/ && said !~ /[(=]/
     members[level] = points[level] = 0; struct_at[level] = FNR
   }
@@ -97,6 +100,7 @@ check_lines() {
     if (level < 1) return
     if (is_struct[level] && members[level] > 24 && 2 * points[level] <= members[level] && !in_tests)
       bad(struct_at[level], "struct of " members[level] " members; 24 is the limit")
+    nameless = is_struct[level] ? members[level] : 0 # of a struct without a name in a struct, if ; comes next
     level--
   }
   function end_of_file(   limit) {
@@ -157,16 +161,23 @@ check_lines() {
     if ($0 ~ /^TRI_CHECKED/ && note !~ says_it && !section) { silent[++n_silent] = FILENAME; silent_line[n_silent] = FNR }
   }
   # A function is a line at the margin with a ( and, there or below, the { that leaves depth 0.
-  depth == 0 && !in_comment && /^[^ \t#\/{}].*\(/ { signature = FNR }
+  depth == 0 && !in_comment && /^[^ \t#\/{}].*\(/ { signature = FNR; call = $0 }
   {
     before = depth
     depth += depth_change($0)
+    if (before == 0 && (depth > 0 || /\}$/) && signature) check_name(call, FNR)
     if (before == 0 && depth > 0) { start = signature; signature = 0 }
     if (before == 0 && depth == 0 && /;$/) signature = 0
     if (before > 0 && depth == 0 && start) {
       if (FNR - start + 1 > 100) bad(start, "function of " FNR - start + 1 " lines; 100 is the limit")
       start = 0
     }
+  }
+  # Functions that other files see are called tri_*: rooms.sh knows them by it.
+  function check_name(call, line) {
+    if (FILENAME !~ /^(src|io|gpu)\/.*\.c$/ || call ~ /^(static|typedef|struct|union|enum|TRI_|extern)[^a-z_]/) return
+    sub(/ *\(.*/, "", call); sub(/.*[ *]/, "", call)
+    if (call !~ /^tri_/ && call != "main") bad(line, "the function " call " is neither static nor called tri_...")
   }
   function sees_comm(h,   list, n, i) { # can a function of this header take a communicator?
     if (h == "src/comm/comm.h") return 1

@@ -31,12 +31,14 @@ rooms='
  1 src/base
 '
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).
-filled_above='tri_backends src/registry.c'
+filled_above='tri_backends src/registry.c src/device/device.h src/device/device.c'
+# Rooms whose functions stand in a table by pasted names (TRI_KERNEL_LIST), which no search sees.
+by_list='src/cpu:src/cpu/gemm gpu:gpu/attention gpu:gpu/gemm gpu:gpu/layers'
 
 what=${1:---table}
 mapfile -t files < <(find src io gpu -regex '.*\.\([ch]\|cuh?\)' | sort)
 
-awk -v rooms="$rooms" -v filled="$filled_above" -v what="$what" '
+awk -v rooms="$rooms" -v filled="$filled_above" -v by_list="$by_list" -v what="$what" '
 function room_of(path) { sub(/\/[^\/]*$/, "", path); return path }
 function bad(file, line, text) { printf "%s:%d: %s\n", file, line, text; found = 1 }
 # The file that an include of this name in `from` means: beside it, then in src, then at the root.
@@ -104,15 +106,21 @@ in_head {
   head = head " " line
   if (line ~ /\*\//) { in_head = 0; if (FILENAME ~ /h$/ && head ~ /Private to its room\./) is_private[FILENAME] = 1 }
 }
-match($0, /^ *# *include +"[^"]+"/) {
-  split($0, f, "\""); to = resolve(f[2], FILENAME)
+match($0, /^ *# *include +["<][^">]+[">]/) {
+  split($0, f, "[\"<>]"); to = resolve(f[2], FILENAME)
   if (to != "") { n_include++; include_from[n_include] = FILENAME; include_line[n_include] = FNR; include_to[n_include] = to }
 }
 {
   line = bare($0)
-  if (FILENAME ~ /\.cu?$/ && line ~ /^[a-z]/ && line !~ /^(static|typedef|extern "C" \{)/ && match(line, /^[^({=]*[ *]tri_[a-z0-9_]+( *\(|\[| =)/)) {
-    name = substr(line, 1, RLENGTH); sub(/.*[ *]tri_/, "tri_", name); sub(/[^a-z0-9_].*/, "", name)
-    if (!(name in defined_in)) defined_in[name] = FILENAME
+  # A definition: at the margin, neither static nor only declared; its type may stand on a line before.
+  if (FILENAME ~ /\.cu?$/ && line ~ /^[a-z]/ && line !~ /^(static|typedef|extern)[^a-z_]/ && match(" " line, /^[^({=;]*[ *]tri_[a-z0-9_]+( *\(|\[| =|;|,|$)/)) {
+    name = substr(" " line, 1, RLENGTH); sub(/.*[ *]tri_/, "tri_", name); sub(/[^a-z0-9_].*/, "", name)
+    if (line ~ /\{/ || line !~ /\) *;/) { defines[FILENAME, name] = 1; if (!(name in defined_in)) defined_in[name] = FILENAME }
+  }
+  # What a private header declares is for its room.
+  if (FILENAME in is_private && line ~ /^[A-Za-z]/ && match(line, /^[^({=;]*[ *]tri_[a-z0-9_]+\(/)) {
+    name = substr(line, 1, RLENGTH - 1); sub(/.*[ *]tri_/, "tri_", name)
+    own[name] = FILENAME
   }
   while (match(line, /tri_[a-z0-9_]+/)) {
     name = substr(line, RSTART, RLENGTH)
@@ -125,15 +133,22 @@ END {
   for (i = 1; i <= n_include; i++) {
     if (include_to[i] in is_private && room_of(include_to[i]) != room_of(include_from[i]))
       bad(include_from[i], include_line[i], include_to[i] " is private to its room")
+    else if (include_to[i] in is_private && include_from[i] ~ /h$/ && !(include_from[i] in is_private))
+      bad(include_from[i], include_line[i], include_to[i] " is private to its room, and this header is not")
     arrow(include_from[i], include_line[i], include_to[i], "includes a header")
   }
   for (i = 1; i <= n_use; i++) {
     name = use_name[i]
-    if (!(name in defined_in) || name == exempt[1] && defined_in[name] == exempt[2]) continue
+    if (name in own && room_of(own[name]) != room_of(use_from[i]))
+      bad(use_from[i], use_line[use_from[i], name], name " is declared in " own[name] ", which is private to its room")
+    if (!(name in defined_in) || (use_from[i], name) in defines) continue
+    if (name == exempt[1] && defined_in[name] == exempt[2] && (use_from[i] == exempt[3] || use_from[i] == exempt[4])) continue
     if (room_of(use_from[i]) == room_of(defined_in[name]) && use_from[i] ~ /\.cu?$/ && use_from[i] != defined_in[name])
       calls[use_from[i]] = calls[use_from[i]] " " defined_in[name]
     arrow(use_from[i], use_line[use_from[i], name], defined_in[name], "uses " name)
   }
+  n = split(by_list, row_of_list, " ")
+  for (i = 1; i <= n; i++) { split(row_of_list[i], f, ":"); arrow(f[1] "/", 1, f[2] "/", "lists kernels") }
   find_circles()
   for (room in sources) if (sources[room] > 15) bad(room, 1, sources[room] " sources in one room; 15 is the limit")
   if (what == "--dot") {

@@ -350,4 +350,4 @@ static tri_status nccl_open(tri_device *d, tri_comm **out) {
   return TRI_OK;
 }
 
-const tri_comm_maker tri_nccl_maker = {"nccl", nccl_open};
+const tri_comm_maker tri_nccl_maker = {nccl_open};

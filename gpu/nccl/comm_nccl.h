@@ -2,7 +2,7 @@
 #ifndef TRI_GPU_COMM_NCCL_H
 #define TRI_GPU_COMM_NCCL_H
 
-#include "comm/comm_host.h"
+#include "comm/comm_maker.h"
 
 extern const tri_comm_maker tri_nccl_maker;
 

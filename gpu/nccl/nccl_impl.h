@@ -3,7 +3,7 @@
 #ifndef TRI_GPU_NCCL_IMPL_H
 #define TRI_GPU_NCCL_IMPL_H
 
-#include "comm/comm_host.h"
+#include "comm/comm_maker.h"
 #include "gpu/base/cuda_impl.h"
 
 #include <nccl.h>

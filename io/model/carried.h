@@ -1,5 +1,5 @@
 /* carried.h - files that go with a model for other programs: through checkpoints and exports, unchanged.
- * Private to its room. */
+ * */
 #ifndef TRI_CARRIED_H
 #define TRI_CARRIED_H
 

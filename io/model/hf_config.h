@@ -1,8 +1,8 @@
-/* hf_config.h - config.json and generation_config.json of Llama and Qwen2 models.
+/* hf_config.h - config.json and generation_config.json of the families of models (family.h).
  * Both spellings are read: rope_theta + rope_scaling, and transformers 5's rope_parameters (where both are
- * there, a rope_scaling that is not empty wins, as in transformers). A key that is missing has the default of
- * transformers' LlamaConfig or Qwen2Config. What the program cannot compute is refused by name, and so is
- * every field of config.json that it does not know (null is as if a field were not there). */
+ * there, a rope_scaling that is not empty wins, as in transformers). A key that is missing has its family's
+ * default. What the program cannot compute is refused by name, and so is every field of config.json that it
+ * does not know (null is as if a field were not there). */
 #ifndef TRI_HF_CONFIG_H
 #define TRI_HF_CONFIG_H
 

@@ -74,7 +74,7 @@ TRI_CHECKED tri_status tri_source_check(const tri_source *s, const char *group, 
 TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world,
                                        tri_stream *st);
 /* Collective over world. One kind of moments from a group of a checkpoint ("/optimizer/exp_avg") into the
- * store. */
+ * store. s is a checkpoint, kind not TRI_STATE_WEIGHT. */
 TRI_CHECKED tri_status tri_source_load_moments(tri_source *s, tri_state_kind kind, const char *group,
                                                tri_params *p, tri_comm *world, tri_stream *st);
 

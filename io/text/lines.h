@@ -1,5 +1,4 @@
-/* lines.h - the lines of a file one by one, in bounded memory, and their numbers for messages. Private to
- * its room. */
+/* lines.h - the lines of a file one by one, in bounded memory, and their numbers for messages. */
 #ifndef TRI_LINES_H
 #define TRI_LINES_H
 

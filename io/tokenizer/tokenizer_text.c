@@ -159,7 +159,7 @@ tri_status tri_tok_room(tri_tok_pieces *p, size_t n_bytes) {
   if (p->maker && (int64_t)n_bytes > p->most_text - p->text_n)
     TRI_FAIL(TRI_EINPUT, "%s: makes more than %lld bytes of a text, far more than a tokenizer needs",
              p->maker, (long long)p->most_text);
-  return tri_grow((void **)&p->text, &p->text_cap, p->text_n + (int64_t)n_bytes, 1);
+  return TRI_GROW(p->text, p->text_cap, p->text_n + (int64_t)n_bytes);
 }
 
 tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n) {
@@ -171,7 +171,7 @@ tri_status tri_tok_put(tri_tok_pieces *p, const char *s, size_t n) {
 
 tri_status tri_tok_push(tri_tok_pieces *p, tri_tok_piece piece) {
   if (!piece.n) return TRI_OK;
-  TRI_TRY(tri_grow((void **)&p->piece, &p->cap, p->n + 1, sizeof *p->piece));
+  TRI_TRY(TRI_GROW(p->piece, p->cap, p->n + 1));
   p->piece[p->n++] = piece;
   return TRI_OK;
 }

@@ -1,4 +1,4 @@
-/* base.c - status codes, the error trace, checked host allocation, clocks. */
+/* base.c - status codes, the error trace, host memory, text, clocks, the program's name. */
 #include "base.h"
 
 #include "live.h"
@@ -132,11 +132,13 @@ tri_status tri_pages_alloc(size_t bytes, void **out) {
   return TRI_OK;
 }
 
-void tri_pages_free(void *p) {
+void tri_pages_free(void **p) {
   char *got;
 
-  memcpy(&got, (char *)p - sizeof got, sizeof got);
+  if (!*p) return;
+  memcpy(&got, (char *)*p - sizeof got, sizeof got);
   free(got);
+  *p = NULL;
 }
 
 int64_t tri_host_bytes(void) { return (int64_t)atomic_load(&host_bytes); }

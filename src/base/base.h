@@ -1,4 +1,4 @@
-/* base.h - status codes, the error trace, checked host allocation, log levels. */
+/* base.h - status codes, the error trace, host memory, text, clocks, log levels, the program's name. */
 #ifndef TRI_BASE_H
 #define TRI_BASE_H
 
@@ -93,9 +93,10 @@ int64_t                tri_host_bytes(void); /* bytes held now through tri_host_
  * least twice as many where it has not. What lies there stays. Not collective. */
 TRI_CHECKED tri_status tri_grow(void **p, int64_t *cap, int64_t need, size_t size);
 #define TRI_GROW(ptr, cap, need) tri_grow((void **)&(ptr), &(cap), need, sizeof *(ptr))
-/* Zeroed, 256-byte aligned, not counted; the system gives its pages as they are written. Not collective. */
+/* Zeroed, 256-byte aligned, not counted; the system gives its pages as they are written. To be freed by
+ * tri_pages_free, which accepts NULL and leaves *p NULL. Not collective. */
 TRI_CHECKED tri_status tri_pages_alloc(size_t bytes, void **out);
-void                   tri_pages_free(void *p);
+void                   tri_pages_free(void **p);
 
 /* A copy of the text; *out by tri_host_free. Not collective. */
 TRI_CHECKED tri_status tri_copy_text(const char *text, char **out);

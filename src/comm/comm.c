@@ -4,6 +4,7 @@
  * the scope are on one machine, else "mpi" (comm_mpi.c); "staged" (comm_staged.c) brings device memory to
  * the host and takes the second. comm->ops->name says which it is. */
 #include "comm.h"
+#include "base/visible.h"
 #include "comm_host.h"
 #include "runtime.h"
 
@@ -12,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MESSAGE_BYTES = 4096, BCAST_PIECE = 1 << 30, SUM_PIECE = 4096 }; /* bytes; chosen: below 2^31 */
+/* Chosen, below 2^31: bytes; numbers. */
+enum { BCAST_PIECE = 1 << 30, SUM_PIECE = 4096, MAX_PIECE = 1 << 24 };
 
 static MPI_Comm mpi_of(const tri_comm *c) { return *(MPI_Comm *)c->mpi; }
 
@@ -90,17 +92,9 @@ static const tri_comm_ops mpi_ops = HOST_OPS("mpi"), shm_ops = HOST_OPS("shm"),
 typedef enum { BY_SHM, BY_MPI, BY_STAGED, BY_NCCL, N_KINDS } kind;
 static const char *const kind_name[] = {"shm", "mpi", "staged", "nccl"};
 
-/* Of the GPUs of this build; NULL: it has none. */
-static const tri_comm_maker *find_nccl(void) {
-  const tri_backend *b = tri_backends;
-
-  while (b->device && !b->collectives) b++;
-  return b->collectives;
-}
-
 /* What TRI_COMM says, `wish`, for a device of this name. */
 static tri_status find_kind(const char *wish, const char *device, bool gpu, kind *out) {
-  bool nccl = find_nccl() != NULL;
+  bool nccl = tri_device_collectives(device) != NULL;
   int  i = 0;
 
   *out = !gpu ? BY_SHM : nccl ? BY_NCCL : BY_STAGED;
@@ -139,7 +133,7 @@ tri_status tri_comm_check(const char *device) {
   kind by;
 
   get_wish(wish);
-  return find_kind(wish, device, strcmp(device, "cpu") != 0, &by);
+  return find_kind(wish, device, strcmp(device, tri_device_host()) != 0, &by);
 }
 
 /* Collective over world. *n ranks have the GPU of this one; ranks *first and *second have the same one, if
@@ -223,7 +217,7 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
   *out = NULL;
   TRI_ASSERT((unsigned)scope < TRI_SCOPE_COUNT);
   TRI_TRY(choose(rt, d, &by, &asked));
-  TRI_TRY_DONE(by == BY_NCCL ? find_nccl()->open(d, &c) : open_host(d, by, &c));
+  TRI_TRY_DONE(by == BY_NCCL ? tri_device_collectives(d->ops->name)->open(d, &c) : open_host(d, by, &c));
   TRI_TRY_DONE(open_scope(rt, scope, c));
   if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
   if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
@@ -280,7 +274,7 @@ static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
   }
   if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1)
     tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI%s",
-            find_nccl() ? "" : ": this program was built without NCCL");
+            tri_device_collectives(d->ops->name) ? "" : ": this program was built without NCCL");
   if (tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(tri_shm_way_attach(rt, h, d, base, bytes, h[TRI_WORLD]->direct, &attached));
   for (int i = 0; attached && i < TRI_SCOPE_COUNT; i++)
@@ -314,9 +308,12 @@ done:
   return st;
 }
 
-tri_status tri_host_max(tri_comm *c, int64_t *x, int n) {
+tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n) {
   if (is_alone(c)) return TRI_OK;
-  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, x, n, MPI_INT64_T, MPI_MAX, mpi_of(c)));
+  for (int64_t begin = 0; begin < n; begin += MAX_PIECE) {
+    int64_t m = n - begin < MAX_PIECE ? n - begin : MAX_PIECE;
+    TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, x + begin, (int)m, MPI_INT64_T, MPI_MAX, mpi_of(c)));
+  }
   return TRI_OK;
 }
 
@@ -384,7 +381,7 @@ tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void
 }
 
 tri_status tri_agree(tri_comm *c, tri_status mine) {
-  char message[MESSAGE_BYTES] = "";
+  char message[TRI_MESSAGE_BYTES] = "";
   int  first = mine == TRI_OK ? c->size : c->rank, status = (int)mine;
 
   if (is_alone(c)) return mine;

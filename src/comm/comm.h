@@ -39,15 +39,7 @@ typedef struct tri_coll {
  *   "nccl"    device memory, through NCCL
  *   "staged"  any device's memory, through page-locked host memory and MPI: for builds without NCCL, and for
  *             tests in which ranks share a GPU
- * Collective over c, every entry but close. A collective runs after the work already in s. With req NULL its
- * result is ready for later work in s; with req given, for work queued after wait(), and neither buffer may
- * be touched before that. Several requests may be pending; they are waited for in the order they were
- * started. Counts are elements and may exceed 2^31. Sums of f32 and bf16 in "shm", "mpi" and "staged" are
- * made in f32 in rank order, rounded once: their bits are a function of the inputs alone. "nccl" adds in the
- * type given, rounding after every addition (so sum gradients in f32, as params.c does), in an order it
- * derives from ranks, machines and count. Repeated on the same machines with the same NCCL a run should keep
- * its bits, though NCCL's documentation does not promise it; on other machines it need not. For this, sums
- * that switches make (NVLS, SHARP), whose order is not NCCL's, are off unless the user sets NCCL_ALGO. */
+ * Collective over c but for close; attach: over world. What the doors below promise is kept by it. */
 typedef struct tri_comm_ops {
   const char *name;
   /* Device memory that its library takes beside the plan where there is more than one rank. */
@@ -102,8 +94,19 @@ TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *c
 TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,
                                         int *n);
 
-/* Collective over c, all that follow: as tri_comm_ops says. recv [size * per_rank]; send [per_rank], which
- * may be its place inside recv. */
+/* Collectives on device memory, comm_coll.c. Collective over c, all that follow. Counts are elements and may
+ * exceed 2^31; 0 is legal. A collective runs after the work already in s. With req NULL its result is ready
+ * for later work in s; with req given, for work queued after tri_comm_wait, and neither buffer may be touched
+ * before that. Several requests may be pending; they are waited for in the order they were started.
+ *
+ * Sums of f32 and bf16 in "shm", "mpi" and "staged" are made in f32 in rank order, rounded once: their bits
+ * are a function of the inputs alone. "nccl" adds in the type given, rounding after every addition (so sum
+ * gradients in f32, as params_grad.c does), in an order it derives from ranks, machines and count. Repeated
+ * on the same machines with the same NCCL a run should keep its bits, though NCCL's documentation does not
+ * promise it; on other machines it need not. For this, sums that switches make (NVLS, SHARP), whose order is
+ * not NCCL's, are off unless the user sets NCCL_ALGO. */
+
+/* recv [size * per_rank]; send [per_rank], which may be its place inside recv. */
 TRI_CHECKED tri_status tri_all_gather(tri_comm *c, void *recv, const void *send, int64_t per_rank,
                                       tri_dtype t, tri_stream *s, tri_req *req);
 /* recv [per_rank]; send [size * per_rank]; recv may be its place inside send. */
@@ -118,7 +121,7 @@ TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
 
 /* Control plane: always MPI, host memory, blocking. Collective over c. Sums in rank order. */
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int64_t n);
-TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int n);
+TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n);
 TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);
 /* Every rank's `bytes` bytes, one after the other in rank order, on every rank. counts [size]: bytes per
  * rank, filled by the call; *out by tri_host_free. Totals may exceed 2^31. */

@@ -1,10 +1,9 @@
-/* comm_host.h - what the communicators share: collectives as data, the queue over host memory. For those who
- * make one. */
+/* comm_host.h - the communicators over host memory: the queue of pending collectives, the ways to carry them
+ * out. Private to its room. */
 #ifndef TRI_COMM_HOST_H
 #define TRI_COMM_HOST_H
 
-#include "comm.h"
-#include "device/trace.h"
+#include "comm_maker.h"
 
 /* Collectives of one communicator that may be pending. Chosen: two gathers and two reductions, and as many
  * again. */
@@ -32,21 +31,6 @@ struct tri_host_comm {
   struct tri_shm_way    *shm;             /* owned, comm_shm.c; NULL if not attached */
   struct tri_staged_way *staged;          /* owned, comm_staged.c; NULL if this is another way */
 };
-
-/* A communicator of another library, as a back end brings it (device.h, tri_backend). */
-typedef struct tri_comm_maker {
-  const char *name; /* what TRI_COMM says */
-  /* Not collective. The back end's own struct with ops set and the rest of its first member zero. */
-  tri_status (*open)(tri_device *d, tri_comm **out);
-} tri_comm_maker;
-
-/* comm_coll.c */
-const char *tri_scope_text(tri_scope s);
-const char *tri_coll_text(tri_coll_kind k);
-/* Not collective. What a trace says of k, which begins: what its caller said it carries, else its kind; and
- * its bytes. t NULL: nothing. */
-tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k);
-tri_lane       tri_coll_lane(tri_coll_kind k);
 
 /* Collective over the communicator's ranks. c is duplicated. */
 TRI_CHECKED tri_status    tri_mpi_way_open(tri_host_comm *h);

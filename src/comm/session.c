@@ -7,15 +7,15 @@
 
 /* Collective over world. "auto" is GPUs where every rank sees one. */
 static tri_status find_device(const tri_runtime *rt, const char *asked, const char **name) {
-  const tri_device_ops *gpu = tri_device_find("cuda");
-  int                   has = gpu && gpu->count() > 0, sum[2] = {has, 1};
+  const char *mine = tri_device_auto(), *host = tri_device_host();
+  int         sum[2] = {strcmp(mine, host) != 0, 1};
 
   *name = asked;
   if (strcmp(asked, "auto")) return TRI_OK;
   if (MPI_Allreduce(MPI_IN_PLACE, sum, 2, MPI_INT, MPI_SUM, *(MPI_Comm *)rt->mpi_world))
     TRI_FAIL(TRI_ECOMM, "MPI_Allreduce failed");
-  *name = sum[0] == sum[1] ? "cuda" : "cpu";
-  if (gpu && sum[0] < sum[1] && rt->world_rank == 0)
+  *name = sum[0] == sum[1] ? mine : host;
+  if (tri_device_at(1) && sum[0] < sum[1] && rt->world_rank == 0)
     tri_log(TRI_LOG_WARN,
             "run.device: auto: %d of %d ranks see a GPU, so the CPU is used (cuda would insist)", sum[0],
             sum[1]);
@@ -67,7 +67,8 @@ tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machin
   TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
   s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
   s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
-  TRI_TRY(tri_device_open("cpu", 0, s->threads, &s->device)); /* products want memory for each thread */
+  TRI_TRY(tri_device_open(tri_device_host(), 0, s->threads,
+                          &s->device)); /* products want memory for each thread */
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   const int size[] = {[TRI_WORLD] = ranks, [TRI_NODE] = s->rt.local_size, [TRI_CROSS] = s->rt.nodes};
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)

@@ -25,7 +25,7 @@ typedef struct tri_session_opt {
   int         threads;        /* per rank; 0: an even share of the machine's cores */
 } tri_session_opt;
 
-/* Collective over MPI_COMM_WORLD. On failure close what is open with tri_session_close. */
+/* Collective over MPI_COMM_WORLD. On failure leave with tri_session_leave. */
 TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session *out);
 /* Not collective, without MPI. A session of rank 0 of so many ranks, of which the others are not there, on
  * the CPU whatever opt->device says: for plans. machine_ranks: those of this machine. Nothing can be run in
@@ -39,7 +39,7 @@ TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
-/* Collective over world. */
+/* Collective over world, where no rank failed. */
 void tri_session_close(tri_session *s);
 /* Collective over world. How a command ends: with what became of its work. Where this rank failed and others
  * are somewhere else, it says so and does not return: it ends all ranks with the exit code of st, because

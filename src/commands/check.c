@@ -53,17 +53,13 @@ static tri_status note_machine(tri_status st, const ranks *n, tri_faults *faults
 static tri_status check_device(const char *device, tri_faults *faults) {
   if (!strcmp(device, "auto")) return TRI_OK;
   TRI_TRY(tri_error_note(tri_error_about(tri_device_check(device), "run.device"), faults));
-  if (strcmp(device, "cpu") && tri_device_find(device))
+  if (strcmp(device, tri_device_host()) && tri_device_find(device))
     tri_log(TRI_LOG_WARN, "run.device: %s: memory and batches are planned as on the CPU", device);
   return TRI_OK;
 }
 
-/* "auto" is a GPU where this machine has one. */
 static tri_status check_collectives(const char *device) {
-  const tri_device_ops *gpu = tri_device_find("cuda");
-
-  if (!strcmp(device, "auto")) device = gpu && gpu->count() > 0 ? "cuda" : "cpu";
-  return tri_comm_check(device);
+  return tri_comm_check(strcmp(device, "auto") ? device : tri_device_auto());
 }
 
 /* What the run would go on from. */
@@ -79,7 +75,7 @@ static void say_resume(const tri_trainer *t) {
 
 /* Ranks that do not fill nodes are a fault; then the rest is looked at as for one node. */
 static tri_status open_session(const tri_config *cfg, const ranks *n, tri_faults *faults, tri_session *se) {
-  tri_session_opt opt = {"cpu", (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
+  tri_session_opt opt = {tri_device_host(), (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
   int64_t         before = faults->n;
 
   TRI_TRY(tri_error_note(tri_session_pretend(&opt, n->all, n->here, se), faults));

@@ -7,8 +7,8 @@
 #ifndef TRI_CPU_H
 #define TRI_CPU_H
 
+#include "cpu/gemm/kernels_cpu.h"
 #include "device/formula.h"
-#include "device/kernels.h"
 
 enum {
   TRI_CPU_LANES = 32, /* chosen: two AVX-512 registers hide the latency of one addition */

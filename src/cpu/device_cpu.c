@@ -1,6 +1,6 @@
 /* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
 #include "device_cpu.h"
-#include "device/kernels.h"
+#include "cpu/gemm/kernels_cpu.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +74,7 @@ static void cpu_free(tri_device *d, tri_mem kind, void **p) {
   if (kind == TRI_MEM_PINNED) {
     free(*p);
   } else if (kind == TRI_MEM_HOST) {
-    tri_pages_free(*p);
+    tri_pages_free(p);
   } else {
     while (*at && (*at)->data != *p) at = &(*at)->next;
     TRI_ASSERT(*at); /* not the start of a block of this device */

@@ -20,6 +20,20 @@ const tri_device_ops *tri_device_find(const char *name) {
   return NULL;
 }
 
+const char *tri_device_host(void) { return tri_backends[0].device->name; }
+
+const char *tri_device_auto(void) {
+  for (const tri_backend *b = tri_backends + 1; b->device; b++)
+    if (b->device->count() > 0) return b->device->name;
+  return tri_device_host();
+}
+
+const struct tri_comm_maker *tri_device_collectives(const char *name) {
+  for (const tri_backend *b = tri_backends; b->device; b++)
+    if (!strcmp(b->device->name, name)) return b->collectives;
+  return NULL;
+}
+
 tri_status tri_device_check(const char *name) {
   tri_text   known = {0};
   tri_status st = TRI_OK;

@@ -60,7 +60,7 @@ typedef struct tri_backend {
   const tri_device_ops        *device;
   const struct tri_comm_maker *collectives;
 } tri_backend;
-extern const tri_backend tri_backends[]; /* registry.c; the last row has no device */
+extern const tri_backend tri_backends[]; /* registry.c; first the host; the last has no device */
 
 /* First member of each back end's own struct, so one pointer serves both. */
 struct tri_device {
@@ -75,14 +75,21 @@ struct tri_stream {
   tri_device *device;
 };
 
-/* Open the back end called `name`. TRI_EABSENT if it was not built; never falls back to another. */
-/* Not collective. TRI_EABSENT, naming those there are, where this build has no such back end. */
+/* Not collective, all that follow. TRI_EABSENT, naming those there are, where this build has no such back
+ * end. */
 TRI_CHECKED tri_status tri_device_check(const char *name);
+/* Open the back end called `name`. TRI_EABSENT if it was not built; never falls back to another. */
 TRI_CHECKED tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out);
 void                   tri_device_close(tri_device **d);
 bool                   tri_device_is_gpu(const tri_device *d); /* its memory is its own, not the host's */
 /* The table itself, or NULL if it was not built. i counts from 0; for tests that run every back end. */
 const tri_device_ops *tri_device_find(const char *name);
 const tri_device_ops *tri_device_at(int i);
+/* The name of the back end whose memory is the host's, which every build has. */
+const char *tri_device_host(void);
+/* What run.device: auto is in this process: a back end of GPUs that sees one, else tri_device_host. */
+const char *tri_device_auto(void);
+/* Of the back end called `name`: what makes its communicators; NULL: none of its own, or not built. */
+const struct tri_comm_maker *tri_device_collectives(const char *name);
 
 #endif

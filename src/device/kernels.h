@@ -182,8 +182,4 @@ typedef struct tri_kernels {
 } tri_kernels;
 #undef TRI_X
 
-#define TRI_X(name) tri_##name##_fn tri_cpu_##name;
-TRI_KERNEL_LIST(TRI_X)
-#undef TRI_X
-
 #endif

@@ -1,7 +1,7 @@
 /* head.c - the frame of every head: the chosen rows, their norm, the way back into the residual stream. */
 #include "decoder.h"
 
-tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes, void *where) {
+tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes, void **where) {
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, where);
 }
 

@@ -11,9 +11,9 @@ struct tri_head_ops;
 
 typedef struct tri_head {
   const struct tri_head_ops *ops;
-  void                      *xs, *hs,
-      *rstd;       /* of the chosen rows: f32 [K,C] as the last block left them, A [K,C] normed, f32 [K] */
-  void *dxs, *dhs; /* f32 [K,C], A [K,C] */
+  void                      *xs;        /* f32 [K,C]: the chosen rows as the last block left them */
+  void                      *hs, *rstd; /* A [K,C], f32 [K]: normed */
+  void                      *dxs, *dhs; /* f32 [K,C], A [K,C] */
   /* tokens: chunk rows of logits exist at once, draw_chunk of them where tokens are drawn */
   int64_t chunk, draw_chunk;
   int64_t kept_rows;                       /* logits of this many rows are still in `logits`; 0: none */
@@ -53,7 +53,7 @@ TRI_CHECKED tri_status tri_head_sample(tri_model *m, const tri_batch *b, const t
                                        tri_stream *s);
 /* Not collective. For the kinds: one more of the head's buffers, and elements [first, first + n) of one. */
 TRI_CHECKED tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
-                                     void *where);
+                                     void **where);
 tri_tensor             tri_head_part(void *data, tri_dtype t, int64_t first, int64_t n);
 
 #endif

@@ -59,6 +59,7 @@ static tri_status forward(tri_model *m, const tri_block_call *c, float inv_tempe
   tri_head *h = &m->head;
   int64_t   K = c->batch->row.dim[0];
 
+  h->kept_rows = 0;
   *out = (tri_rows_out){.logp = tri_head_part(h->logp, TRI_F32, 0, K),
                         .ent = tri_head_part(h->ent, TRI_F32, 0, K)};
   for (int64_t first = 0, n; first < K; first += n) {

@@ -86,7 +86,8 @@ enum { TRI_USE_FWD = 1, TRI_USE_BWD = 2 };
 TRI_CHECKED tri_status tri_params_prefetch(tri_params *p, int unit, tri_stream *s);
 /* Collective over the parameter scope. *out is valid for work in s until release; one release per acquire.
  * use: which packed forms are wanted. next: the unit that will be acquired after this one (-1: none),
- * prefetched meanwhile. */
+ * prefetched meanwhile. A unit has one holder at a time: the views in *out lie with it, and what is acquired,
+ * or asked for by tri_params_grad, again takes their place. */
 TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int next, tri_stream *s,
                                           tri_weights *out);
 TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);

@@ -7,7 +7,7 @@ set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 log=$1 bad=0
 [[ -n $(ls "$log" 2>/dev/null) ]] || { echo "$log: no test has run yet; run all: ctest -L emulated"; exit 1; }
-names=$(cat gpu/*/*.cu | tr '\n' ' ' | grep -oP '__global__\s+void\s+(__launch_bounds__\([^()]*\)\s+)?\K\w+')
+names=$(find gpu -name '*.cu' -exec cat {} + | tr '\n' ' ' | grep -oP '__global__\s+void\s+(__launch_bounds__\([^()]*\)\s+)?\K\w+')
 while read -r name; do
   grep -qE "^ran .*\b$name\b" "$log"/* || { echo "gpu: no emulated test launches $name"; bad=1; }
 done <<<"$names"

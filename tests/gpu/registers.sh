@@ -24,7 +24,7 @@ export -f compile
 if [[ ${1-} = --from ]] && grep -q 'Compiling entry function' "$2"; then
   cp "$2" "$dir/build.log" # only what that build compiled: all, from a clean checkout
 else
-  for arch in 80 90; do printf '%s\n' gpu/*/*.cu | sed "s/$/ $arch/"; done |
+  for arch in 80 90; do find gpu -name '*.cu' | sort | sed "s/$/ $arch/"; done |
     xargs -P "${JOBS:-2}" -L 1 bash -c 'compile "$@"' _
 fi
 

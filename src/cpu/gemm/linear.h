@@ -3,8 +3,8 @@
 #ifndef TRI_CPU_LINEAR_H
 #define TRI_CPU_LINEAR_H
 
-#include "device/kernels.h"
 #include "gemm.h"
+#include "kernels_cpu.h"
 
 #include <omp.h>
 
