@@ -305,6 +305,12 @@ static void test_put_off(void **state) {
   CHECK(tri_metrics_is_new(m) && !tri_metrics_is_due(m));
   tri_metric_add(m, "loss", TRI_METRIC_RANK0, 2);
   tri_spans spans = {.metrics = m, .device = cpu};
+  tri_span  loss = tri_span_begin(&spans, "loss", TRI_SPAN_TIMED), part;
+  tri_span_end(&spans, &loss);
+  part = tri_span_begin(&spans, "loss", 0);
+  tri_span_give_up(&spans, &part); /* without a time: nothing is left out */
+  CHECK(tri_metric_has(m, "time_loss_s") && spans.n_open == 0);
+  tri_metric_forget_time(m, "loss");
   for (int i = 0; i < 2; i++) { /* the second part is given up, and with it the first */
     tri_span eval = tri_span_begin(&spans, "eval", TRI_SPAN_TIMED);
     if (i == 0) tri_span_end(&spans, &eval);

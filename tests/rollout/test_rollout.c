@@ -97,6 +97,8 @@ static void test_store(void **state) {
 
   (void)state;
   CHECK(tri_ledger_open(&l) == TRI_OK);
+  CHECK(tri_rollout_make(0, 0, 1, 0, &r) == TRI_EINTERNAL); /* not planned, be it for nothing */
+  tri_error_clear();
   CHECK(tri_rollout_store_plan(l, TRI_PHASE_ALWAYS, "test", &most, true, &store) == TRI_OK);
   CHECK(tri_ledger_take(l, cpu) == TRI_OK);
   int64_t held = tri_host_bytes();

@@ -1,22 +1,16 @@
 /* test_run.c - a run and its output folder: claimed by one, an older run's files set aside. Judge: the files
  * that are there afterwards. */
+#include "ranks_case.h"
+
 #include "base/file.h"
+#include "base/folder.h"
 #include "run/output.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static tri_comm *world; /* of one rank, without MPI */
-static char      top[256];
+static char top[256];
 
 static void ok(tri_status st) {
   if (st != TRI_OK) fail_msg("%s", tri_error_trace());
@@ -60,6 +54,10 @@ static tri_run open_run(tri_config *cfg, char *output, char *resume) {
   ok(tri_run_open(cfg, world, NULL, &r));
   ok(tri_text_printf(&r.deck, "# %s\n", resume));
   return r;
+}
+
+static void make_folders(const char *const *name) {
+  for (; *name; name++) ok(tri_folder_make(path_of(*name)));
 }
 
 static void remove_all(const char *const *name) {
@@ -141,26 +139,160 @@ static void an_older_run_is_set_aside(void **state) {
                                    "out/notes", "out", NULL});
 }
 
+/* ---- which checkpoints are its own ---- */
+
+static void own_checkpoints_by_any_name(void **state) {
+  char       output[300], resume[] = "never";
+  tri_config cfg;
+  const struct {
+    const char *name;
+    bool        own;
+  } row[] = {{"out/checkpoints/step-00000001", true},
+             {"out/checkpoints/step-00000001/", true},
+             {"out/checkpoints/step-00000002", true}, /* a link to what lies elsewhere */
+             {"alias/checkpoints/step-00000001", true},
+             {"other/step-00000002", false},
+             {"out", false}};
+
+  (void)state;
+  snprintf(output, sizeof output, "%s/out", top);
+  make_folders((const char *const[]){"out", "out/checkpoints", "out/checkpoints/step-00000001", "other",
+                                     "other/step-00000002", NULL});
+  assert_int_equal(symlink("../../other/step-00000002", path_of("out/checkpoints/step-00000002")), 0);
+  assert_int_equal(symlink("out", path_of("alias")), 0);
+  tri_run r = open_run(&cfg, output, resume);
+  assert_false(tri_run_is_own(&r));
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    snprintf(r.resume, sizeof r.resume, "%s", path_of(row[i].name));
+    assert_int_equal(tri_run_is_own(&r), row[i].own);
+  }
+  tri_run_close(&r);
+  remove_all((const char *const[]){"alias", "other/step-00000002", "other", "out/checkpoints/step-00000002",
+                                   "out/checkpoints/step-00000001", "out/checkpoints", "out", NULL});
+}
+
+/* ---- looking without touching ---- */
+
+static void a_look_changes_nothing(void **state) {
+  char       output[300], resume[] = "auto", missing[320];
+  tri_config cfg[3];
+  tri_faults faults = {0};
+
+  (void)state;
+  snprintf(output, sizeof output, "%s/out", top);
+  snprintf(missing, sizeof missing, "%s/none", top);
+  tri_run r = open_run(&cfg[0], output, resume);
+  r.faults = &faults;
+  ok(tri_run_look(&r));
+  assert_true(faults.n == 0 && !is_there("out"));
+  tri_run holder = open_run(&cfg[1], output, resume);
+  ok(tri_run_begin(&holder, 0, true));
+  write_text("out/config.json", "{}");
+  assert_int_equal(symlink("config.json", path_of("out/log.txt")), 0);
+  cfg[0].run.resume = missing;
+  ok(tri_run_look(&r));
+  assert_int_equal(faults.n, 4); /* a model, a link, a run that is writing, no checkpoint */
+  assert_true(strstr(faults.text.data, "the folder of a model") && strstr(faults.text.data, "is a link") &&
+              strstr(faults.text.data, "another run is writing") && strstr(faults.text.data, missing));
+  assert_true(r.lock < 0);
+  tri_faults_free(&faults);
+  tri_run_close(&holder);
+  tri_run_close(&r);
+  remove_all((const char *const[]){"out/log.txt", "out/config.json", "out/deck.yaml", "out", NULL});
+}
+
+/* ---- a resumed run ---- */
+
+static const char sft_deck[] =
+    "run: {output: out}\nmodel: {path: m}\ndata: {train: [t.jsonl]}\nalgo: {name: sft}\n"
+    "train: {steps: 10, train_batch_size: 4, micro_batch_size: 2}\n";
+
+static tri_config load_deck(const char *arg) {
+  tri_config c;
+  tri_deck  *d = NULL;
+
+  ok(tri_deck_open_text("d.yaml", sft_deck, strlen(sft_deck), &d));
+  if (arg) ok(tri_deck_set(d, arg));
+  ok(tri_config_from_deck(d, &c, NULL));
+  tri_deck_close(&d);
+  return c;
+}
+
+/* A run of five lines of data, after step 3. */
+static void write_checkpoint(void) {
+  const tri_ckpt_tensor one = {"/model", "x", TRI_F32, 1, {1}};
+  const float           x = 1;
+  tri_ckpt_writer      *w;
+
+  ok(tri_ckpt_create(path_of("out/checkpoints"), 3, world, &one, 1, sizeof sft_deck, &w));
+  ok(tri_ckpt_write(w, 0, 0, 1, &x));
+  ok(tri_ckpt_put_i64(w, "step", 3));
+  ok(tri_ckpt_put_i64(w, "ranks", 1));
+  ok(tri_ckpt_put_i64(w, "data_lines", 5));
+  ok(tri_ckpt_put_i64(w, "data_hash", 77));
+  ok(tri_ckpt_put_text(w, "algo", "sft"));
+  ok(tri_ckpt_put_file(w, "deck.yaml", sft_deck, sizeof sft_deck - 1));
+  ok(tri_ckpt_commit(&w));
+}
+
+/* The deck changed by one argument, the data by its lines; refusal NULL: it goes on. */
+static void check_resumed(const char *arg, int64_t lines, const char *refusal, bool deck_kept) {
+  tri_config       cfg = load_deck(arg);
+  tri_ckpt_reader *from;
+  tri_run          r;
+
+  TRI_FREE(cfg.run.output);
+  ok(tri_host_alloc(300, 1, (void **)&cfg.run.output));
+  snprintf(cfg.run.output, 300, "%s/out", top);
+  ok(tri_run_open(&cfg, world, NULL, &r));
+  ok(tri_run_find(&r));
+  assert_true(tri_run_is_own(&r));
+  r.data_lines = lines;
+  r.data_hash = 77;
+  ok(tri_ckpt_open(r.resume, world, false, &from));
+  if (refusal)
+    refused(tri_run_compare(&r, from, &cfg), TRI_ECONFIG, refusal);
+  else
+    ok(tri_run_compare(&r, from, &cfg));
+  assert_int_equal(r.deck_before.len > 0, deck_kept);
+  tri_ckpt_close(&from);
+  tri_run_close(&r);
+  tri_config_free(&cfg);
+}
+
+static void a_resumed_run_is_the_one_before(void **state) {
+  (void)state;
+  make_folders((const char *const[]){"out", NULL});
+  write_checkpoint();
+  check_resumed(NULL, 5, NULL, false);
+  check_resumed("train.steps=20", 5, NULL, true);
+  check_resumed("run.seed=7", 5, "run.allow_changes: [run.seed]", true);
+  check_resumed("train.steps=20", 6, "data.train: 5 lines", true);
+  check_resumed("run.allow_changes=data.train", 6, NULL, true);
+  ok(tri_folder_remove(AT_FDCWD, path_of("out/checkpoints/step-00000003"), top, NULL));
+  remove_all((const char *const[]){"out/checkpoints/LATEST", "out/checkpoints", "out", NULL});
+}
+
 static int open_folder(void **state) {
   const char *tmp = getenv("TMPDIR");
 
-  (void)state;
+  ranks_open(state);
   tri_log_open(0, TRI_LOG_WARN);
-  ok(tri_comm_pretend(TRI_WORLD, 1, &world));
   snprintf(top, sizeof top, "%s/trireme-test-XXXXXX", tmp ? tmp : "/tmp");
   return mkdtemp(top) ? 0 : -1;
 }
 
 static int close_folder(void **state) {
-  (void)state;
-  TRI_FREE(world);
+  ranks_close(state);
+  assert_int_equal(tri_host_bytes(), 0);
   return rmdir(top);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(one_run_at_a_time),
-                                     cmocka_unit_test(a_folder_that_is_no_runs_is_refused),
-                                     cmocka_unit_test(an_older_run_is_set_aside)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(one_run_at_a_time),         cmocka_unit_test(a_folder_that_is_no_runs_is_refused),
+      cmocka_unit_test(an_older_run_is_set_aside), cmocka_unit_test(own_checkpoints_by_any_name),
+      cmocka_unit_test(a_look_changes_nothing),    cmocka_unit_test(a_resumed_run_is_the_one_before)};
 
   return cmocka_run_group_tests(tests, open_folder, close_folder);
 }

@@ -1,0 +1,134 @@
+/* test_gap.c - what the sampler said of tokens against what the trainer says: which becomes the old
+ * log-probability, how wide the gap is, when it ends a run. Judge: exact. */
+#include "comm/comm.h"
+#include "device_case.h"
+#include "train/gap.h"
+#include "train/supply.h"
+#include "train/train.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { N_TOK = 6, N_ROW = 4 }; /* two sequences of three tokens; the first of each is never predicted */
+
+typedef struct bench {
+  tri_session se; /* of it: device, stream, world */
+  tri_ledger *ledger;
+  tri_rollout r;
+  tri_trainer t;
+  float      *logp; /* device [N_ROW] */
+} bench;
+
+static void ok(tri_status st) {
+  if (st != TRI_OK) fail_msg("%s", tri_error_trace());
+}
+
+static void open_bench(bench *b) {
+  memset(b, 0, sizeof *b);
+  ok(tri_device_open("cpu", 0, 1, &b->se.device));
+  ok(b->se.device->ops->stream_open(b->se.device, "test", &b->se.stream));
+  ok(tri_comm_pretend(TRI_WORLD, 1, &b->se.comm[TRI_WORLD]));
+  ok(tri_ledger_open(&b->ledger));
+  ok(tri_feed_open(b->se.device, b->ledger, &(tri_feed_opt){N_TOK, N_TOK, TRI_FEED_OLD_LOGP}, &b->t.feed));
+  ok(tri_ledger_add(b->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "logp", N_ROW * sizeof *b->logp,
+                    (void **)&b->logp));
+  ok(tri_ledger_take(b->ledger, b->se.device));
+  ok(tri_rollout_make(2, N_TOK, 1, 0, &b->r));
+  b->r.start[1] = 3;
+  b->r.start[2] = 6;
+  b->t.se = &b->se;
+}
+
+static void close_bench(bench *b) {
+  tri_rollout_free(&b->r);
+  tri_feed_close(&b->t.feed);
+  tri_ledger_close(&b->ledger);
+  TRI_FREE(b->se.comm[TRI_WORLD]);
+  b->se.device->ops->stream_close(&b->se.stream);
+  tri_device_close(&b->se.device);
+  assert_int_equal(tri_host_bytes(), 0);
+}
+
+/* One forward: the sampler said old, the trainer says now, of the rows that are predicted; want: what the
+ * loss then has. */
+static void meet(bench *b, int mode, const float old[N_ROW], const float now[N_ROW], tri_gap *gap,
+                 const float want[N_ROW]) {
+  static const int64_t row[N_ROW] = {1, 2, 4, 5};
+  const int            seq[] = {0, 1};
+  tri_rows_out         given = {.logp = tri_view1(b->logp, TRI_F32, N_ROW)};
+  tri_batch            batch;
+  tri_loss_in          in;
+  tri_loss_out         out;
+
+  b->t.sampling.mode = mode;
+  for (int k = 0; k < N_ROW; k++) b->r.old_logp[row[k]] = old[k];
+  device_copy(b->se.stream, b->logp, now, N_ROW * sizeof *now);
+  ok(tri_batch_load(b->t.feed, &b->r, seq, 2, b->se.stream, &batch));
+  ok(tri_batch_fetch(b->t.feed, &given, NULL, b->se.stream, &in, &out));
+  assert_int_equal(in.n, N_ROW);
+  tri_gap_meet(&b->t, &b->r, &in, gap);
+  for (int k = 0; k < N_ROW; k++) {
+    assert_int_equal(in.origin[k], row[k]);
+    assert_true(in.old_logp[k] == want[k] || (isnan(in.old_logp[k]) && isnan(want[k])));
+    assert_memory_equal(&b->r.old_logp[row[k]], &in.old_logp[k], sizeof(float));
+  }
+}
+
+static void old_is_what_run_sampler_says(void **state) {
+  const float old[] = {-1, NAN, -2, -3}, now[] = {-1, -4, -2.5f, -3}, known[] = {-1, -4, -2, -3};
+  tri_gap     gap = {.open = true}, closed = {.nats = 0}, strange = {.open = true};
+  bench       b;
+
+  (void)state;
+  open_bench(&b);
+  meet(&b, TRI_CONFIG_EXACT, old, now, &gap, known);
+  assert_true(gap.nats == 0.5);
+  meet(&b, TRI_CONFIG_TRUST, old, now, &gap, known);
+  meet(&b, TRI_CONFIG_RESCORE, old, now, &gap, now);
+  assert_true(gap.nats == 0.5); /* a number that is not known makes none */
+  meet(&b, TRI_CONFIG_RESCORE, old, now, &closed, old);
+  assert_true(closed.nats == 0);
+  meet(&b, TRI_CONFIG_EXACT, old, (const float[]){NAN, -4, -9, -3}, &strange, known);
+  assert_true(isnan(strange.nats));
+  close_bench(&b);
+}
+
+static void exact_allows_no_gap(void **state) {
+  const tri_supply *supply[] = {&tri_supply_generate, &tri_supply_replay};
+  const tri_status  want[] = {TRI_ENUMERIC, TRI_ECONFIG};
+  const char *const words[] = {"between sampler and trainer", "between replayed and trainer"};
+  bench             b;
+
+  (void)state;
+  open_bench(&b);
+  for (int i = 0; i < 2; i++) {
+    tri_gap none = {.open = true}, some = {.open = true, .nats = 0.25}, known = {.nats = 0.25};
+    b.t.supply = supply[i];
+    b.t.sampling.mode = TRI_CONFIG_EXACT;
+    ok(tri_gap_close(&b.t, &none));
+    ok(tri_gap_close(&b.t, &known)); /* said before */
+    assert_int_equal(tri_gap_close(&b.t, &some), want[i]);
+    assert_non_null(strstr(tri_error_message(), words[i]));
+    assert_non_null(strstr(tri_error_message(), "0.25 nats"));
+    assert_int_equal(strstr(tri_error_message(), "want run.sampler: trust or rescore") != NULL, i == 1);
+    tri_error_clear();
+    b.t.sampling.mode = TRI_CONFIG_TRUST;
+    some.open = true;
+    ok(tri_gap_close(&b.t, &some));
+    assert_true(!some.open && some.nats == 0.25);
+  }
+  close_bench(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(old_is_what_run_sampler_says),
+                                     cmocka_unit_test(exact_allows_no_gap)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
