@@ -16,9 +16,8 @@
  *
  * Known to differ: a few characters younger than Unicode 9 under NFKC, NFKD and Lowercase, in the order of
  * marks, and under Punctuation, where the library's tables are older or newer; properties other than general
- * categories
- * (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's vocabulary,
- * look-behind of variable length.
+ * categories (\p{Emoji}) follow the Unicode of the PCRE2 at hand. Refused: NUL in a token of the model's
+ * vocabulary, look-behind of variable length.
  *
  * What a step makes of a text is bounded (64 times and a MiB), and so is a search of a pattern; beyond it is
  * TRI_EINPUT, naming the step.

@@ -242,7 +242,7 @@ static tri_status eval(int argc, char **argv, int *code) {
   request        q = {.num = 1, .seed = 42, .top_p = 1};
   fields         x = {0};
   tri_reward_opt row;
-  char           names[200], reward_help[sizeof names + 20];
+  char           names[200], reward_help[sizeof names + sizeof "; must be given"];
   tri_flag       flag[FLAGS];
   int            n, n_flag;
 

@@ -220,8 +220,7 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
 enum { GIVEN = 1, ANSWERS = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };
 
 /* Columns in the order of the rows; what they like and what they need; whether they are of sequences that are
- * given or answered. cut: share of answers that were cut
- * off. */
+ * given or answered. cut: share of answers that were cut off. */
 static const struct {
   tri_column  column;
   int         use;

@@ -1,5 +1,5 @@
-/* test_answers.c - a rank's answers through rewards: who is asked with what, what a failure does to the others.
- * Judge: numbers worked by hand. Runs on 1 and 2 ranks; the last one has all answers. */
+/* test_answers.c - a rank's answers through rewards: who is asked with what, what a failure does to the
+ * others. Judge: numbers worked by hand. Runs on 1 and 2 ranks; the last one has all answers. */
 #include "ranks_case.h"
 #include "reward/answers.h"
 
@@ -128,7 +128,8 @@ static void a_collective_reward_asks_every_rank(void **state) {
   step_free(&s);
 }
 
-/* The rank that failed takes its part in what is collective, with none, and every rank leaves with its error. */
+/* The rank that failed takes its part in what is collective, with none, and every rank leaves with its
+ * error. */
 static void a_rank_that_failed_keeps_none_waiting(void **state) {
   step s;
 
