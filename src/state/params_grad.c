@@ -73,8 +73,7 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
   return TRI_OK;
 }
 
-/* Collective. The accumulator's last reduction, from the gradient share to the optimizer share (architecture
- * c.5, 6). */
+/* Collective. The accumulator's last reduction, from the gradient share to the optimizer share. */
 static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   tri_shard_scope g = p->opt.plan.grads, o = p->opt.plan.optim;
   float          *mine = u->acc + (u->ro.begin - u->rg.begin);
