@@ -153,7 +153,10 @@ const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
                        .from = "/model"}};
 
 tri_status tri_learner_open_sources(tri_trainer *t) {
-  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) TRI_TRY(l->open(t, l));
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
+    TRI_ASSERT(l->open && l->prefix);
+    TRI_TRY(l->open(t, l));
+  }
   return TRI_OK;
 }
 

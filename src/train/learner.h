@@ -19,7 +19,7 @@ typedef struct tri_learner {
   const char   *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
   tri_head_kind head;
   bool          train, generates; /* generates: it is who answers */
-  /* Not collective. Opens `source`, or leaves it where this run has no such model. */
+  /* Not collective. Opens `source`; leaves it NULL where this run has no such model. */
   tri_status (*open)(struct tri_trainer *t, struct tri_learner *l);
   char          path[TRI_CKPT_PATH_BYTES]; /* what the deck's key means; "": not asked for */
   tri_source   *source;                    /* owned, as model; NULL: this run has no such model */

@@ -93,13 +93,15 @@ static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
   return TRI_OK;
 }
 
+/* Every rank reads for itself; what it finds decides which collectives follow. */
 static tri_status check_rewarded(const tri_trainer *t, int64_t step, bool here, bool on_rank0) {
   if (here == on_rank0) return TRI_OK;
   TRI_FAIL(
       TRI_EINPUT,
-      "%s: step %lld reads on rank %d as lines %s rewards, on rank 0 it does not; all ranks must see the "
-      "same files, which nothing may write meanwhile",
-      t->cfg->rollout.replay, (long long)step, tri_world_of(t)->rank, here ? "with" : "without");
+      "%s: in step %lld rank %d reads lines %s, rank 0 %s; all ranks must see the same files, and nothing "
+      "may write to them meanwhile",
+      t->cfg->rollout.replay, (long long)step, tri_world_of(t)->rank,
+      here ? "with rewards" : "without a reward", here ? "without" : "with rewards");
 }
 
 static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
