@@ -406,7 +406,7 @@ tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_
   tri_status st = TRI_OK;
 
   TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
-  TRI_TRY(tri_params_hold(tri_model_params(s->model), true, stream));
+  TRI_TRY(tri_model_hold(s->model, true, stream));
   TRI_TRY_DONE(begin(s, prompt, n_prompt, gen));
   while (s->started < s->total || s->n_row) {
     if (gen->halt && gen->halt(gen->halt_ctx)) goto done;
@@ -419,6 +419,6 @@ tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_
 done:
   tri_decode_forget(s->decode); /* the next call may have another rule, and weights in another place */
   forget_answers(s);
-  if (st == TRI_OK) st = tri_params_hold(tri_model_params(s->model), false, stream);
+  if (st == TRI_OK) st = tri_model_hold(s->model, false, stream);
   return st;
 }

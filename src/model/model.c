@@ -136,6 +136,10 @@ tri_status tri_model_start(tri_model *m, tri_stream *s) {
   return tri_rope_fill(m, s);
 }
 
+tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s) {
+  return tri_params_hold(m->params, hold, s);
+}
+
 /* Products [first, end) with the unit's weights, if *st is still good: a rank whose products fail takes part
  * in the gathers of the others. */
 static tri_status check_products(tri_model *m, int unit, int first, int end, tri_status *st, tri_stream *s) {

@@ -45,6 +45,8 @@ TRI_CHECKED tri_status tri_model_start(tri_model *m, tri_stream *s);
 void                   tri_model_close(tri_model **m);
 tri_params            *tri_model_params(tri_model *m);
 const tri_model_shape *tri_model_get_shape(const tri_model *m);
+/* Collective over the parameter scope. All weights stay gathered (for generation), or are let go again. */
+TRI_CHECKED tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s);
 /* Collective over the parameter scope. TRI_EDEVICE when a product's rows depend on their company here, so
  * that run.sampler: exact cannot be promised. Weights must be filled. */
 TRI_CHECKED tri_status tri_model_check(tri_model *m, tri_stream *s);

@@ -123,7 +123,7 @@ tri_status tri_gap_share(tri_trainer *t, tri_rollout *r) {
 
 /* The reward of a whole sequence wants log-probabilities before there is an advantage to learn from. */
 static bool kl_in_reward(const tri_trainer *t) {
-  return t->learner[TRI_REFERENCE].model && t->cfg->algo.opt.kl_where == TRI_KL_IN_REWARD;
+  return tri_has_reference(t) && t->cfg->algo.opt.kl_where == TRI_KL_IN_REWARD;
 }
 
 /* ---- before learning ---- */
@@ -132,7 +132,7 @@ tri_status tri_gap_score_reference(tri_trainer *t, tri_rollout *r) {
   tri_model *m = t->learner[TRI_REFERENCE].model;
   tri_span   span;
 
-  if (!m) return TRI_OK;
+  if (!tri_has_reference(t)) return TRI_OK;
   span = tri_span_begin(&t->spans, "reference", TRI_SPAN_TIMED);
   TRI_TRY(score(t, m, r, 0, take_reference, NULL));
   tri_span_end(&t->spans, &span);

@@ -23,8 +23,10 @@ typedef struct listing {
   int              n;
 } listing;
 
-static void list_group(listing *l, tri_params *p, const char *group, tri_state_kind kind, tri_dtype stored) {
+/* One kind of a store's state. Without master weights it is kept in its own type. */
+static void list_group(listing *l, tri_params *p, const char *group, tri_state_kind kind) {
   const tri_params_opt *o = tri_params_options(p);
+  tri_dtype             stored = o->train ? TRI_F32 : o->dtype;
 
   for (int u = 0; u < o->n_unit; u++)
     for (int i = 0; i < o->unit[u].n_param; i++) {
@@ -35,18 +37,18 @@ static void list_group(listing *l, tri_params *p, const char *group, tri_state_k
     }
 }
 
-/* A store without master weights is kept in its own type. */
-static void list_learner(listing *l, const tri_learner *own) {
-  tri_params *p = tri_learner_params(own);
-
-  for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
-    if (own->group[kind])
-      list_group(l, p, own->group[kind], (tri_state_kind)kind,
-                 own->train ? TRI_F32 : tri_params_options(p)->dtype);
+/* What is not trained has weights alone. */
+static bool keeps(const tri_params *p, const char *const *group, int kind) {
+  return group[kind] && (kind == TRI_STATE_WEIGHT || tri_params_options(p)->train);
 }
 
-static int64_t count_params(const tri_learner *own) {
-  const tri_params_opt *o = tri_params_options(tri_learner_params(own));
+static void list_store(listing *l, tri_params *p, const char *const *group) {
+  for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
+    if (keeps(p, group, kind)) list_group(l, p, group[kind], (tri_state_kind)kind);
+}
+
+static int64_t count_params(const tri_params *p) {
+  const tri_params_opt *o = tri_params_options(p);
   int64_t               n = 0;
 
   for (int u = 0; u < o->n_unit; u++) n += o->unit[u].n_param;
@@ -58,11 +60,11 @@ static tri_status make_listing(tri_trainer *t, listing *l) {
 
   *l = (listing){0};
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
-    if (t->learner[i].model) n += TRI_STATE_COUNT * count_params(&t->learner[i]);
+    if (t->learner[i].model) n += TRI_STATE_COUNT * count_params(tri_learner_params(&t->learner[i]));
   TRI_TRY(TRI_ALLOC(l->e, n));
   TRI_TRY(TRI_ALLOC(l->tensor, n));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
-    if (t->learner[i].model) list_learner(l, &t->learner[i]);
+    if (t->learner[i].model) list_store(l, tri_learner_params(&t->learner[i]), t->learner[i].group);
   return TRI_OK;
 }
 
@@ -244,7 +246,7 @@ static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
     if (!l->model) continue;
     if (kind == TRI_STATE_WEIGHT)
       TRI_TRY(tri_source_load(l->source, l->from, tri_learner_params(l), world, t->se->stream));
-    else if (l->group[kind])
+    else if (keeps(tri_learner_params(l), l->group, kind))
       TRI_TRY(tri_source_load_moments(l->source, kind, l->group[kind], tri_learner_params(l), world,
                                       t->se->stream));
   }

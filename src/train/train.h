@@ -107,6 +107,9 @@ TRI_CHECKED static inline tri_status tri_step_split(const tri_trainer *t, const 
 /* Does this run learn from rewarded answers? Else from demonstrations. */
 static inline bool tri_has_answers(const tri_trainer *t) { return t->algo->needs & TRI_NEEDS_ANSWERS; }
 
+/* Does a KL term compare the policy with anything? From when the sources are open. */
+static inline bool tri_has_reference(const tri_trainer *t) { return t->learner[TRI_REFERENCE].source; }
+
 /* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */
 typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE } tri_train_end;
 /* Collective over world. Runs steps progress.step + 1 .. plan.steps. */

@@ -79,7 +79,7 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
         tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
   if (mine)
     TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
-  if ((c->algo.opt.kl_where == TRI_KL_IN_LOSS || !t->learner[TRI_REFERENCE].model) && !c->rollout.save_every)
+  if ((c->algo.opt.kl_where == TRI_KL_IN_LOSS || !tri_has_reference(t)) && !c->rollout.save_every)
     return TRI_OK;
   return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
                         (size_t)(t->plan.samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
@@ -160,7 +160,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
 static unsigned feed_wants(const tri_trainer *t) {
   unsigned wants = tri_has_answers(t) ? TRI_FEED_OLD_LOGP | TRI_FEED_ADV : 0;
 
-  return t->learner[TRI_REFERENCE].source ? wants | TRI_FEED_REF_LOGP : wants;
+  return tri_has_reference(t) ? wants | TRI_FEED_REF_LOGP : wants;
 }
 
 /* Collective over world. All that holds planned memory. */
