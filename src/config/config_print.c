@@ -243,8 +243,8 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
     TRI_TRY(tri_text_printf(out, "%s%s", i ? "|" : "", kind->name));
   TRI_TRY(tri_text_printf(out, "; unit 1; must be given."));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
-    TRI_TRY(tri_text_printf(out, "%s %s: %s%s%s", i ? ";" : "", kind->name, kind->help, each ? "" : ": ",
-                            each ? "" : kind->values));
+    TRI_TRY(tri_text_printf(out, "%s %s: %s%s%s%s", i ? ";" : "", kind->name, kind->help, each ? "" : " (",
+                            each ? "" : kind->values, each ? "" : ")"));
   TRI_TRY(tri_text_printf(out, "%s%s.", each ? ". Each is " : "", each ? each : ""));
   TRI_TRY(tri_text_printf(
       out, "\n%sweight: number; unit 1; any; default 1. Factor of this reward in the sum.\n", lead));
