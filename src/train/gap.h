@@ -9,7 +9,7 @@ struct tri_trainer;
 /* How far the trainer's log-probabilities of the answers were from the sampler's, before any update. */
 typedef struct tri_gap {
   double nats; /* the largest; NaN counts as larger than anything */
-  bool   open; /* those of mini-batch 0 are still to be met, by the first training forward */
+  bool   open; /* those of mini-batch 0 are still to be met, by the forwards of the first update */
 } tri_gap;
 
 /* Collective over world. Fills r->ref_logp of the sequences this rank learns from, of all where KL belongs to

@@ -97,15 +97,14 @@ done:
 }
 
 /* Collective over world. One step; or none, where the run is told to stop while it collects: progress.step
- * tells. The one thing that happens out of sight is the gathering of parameters (params.h,
- * tri_params_acquire). */
+ * tells. What ranks exchange happens inside: answers (rollout.h), weights and gradients (params.h). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status st = TRI_OK;
   work       w = {.sum.began_s = tri_now_s()};
   tri_span   span;
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
-  TRI_TRY_DONE(t->supply->next(t, step, &w.r)); /* sequences: prompts are a function of (seed, step) */
+  TRI_TRY_DONE(t->supply->next(t, step, &w.r)); /* sequences: which follows from seed and cursor */
   if (tri_halt_decided(t->halt)) goto done;
   TRI_TRY_DONE(tri_gap_score_reference(t, &w.r)); /* log-probabilities before learning */
   TRI_TRY_DONE(tri_gap_score_old(t, &w.r, &w.gap));
