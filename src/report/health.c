@@ -46,7 +46,8 @@ static void count(int *steps, bool again) { *steps = again ? *steps + 1 : 0; }
 static void observe_rewards(tri_health *h, const tri_rollout *r) {
   bool constant = is_constant(r);
 
-  count(&h->flat, tri_health_zero_variance(r) == 1);
+  /* One answer is compared with no other to its prompt, but with all of the step. */
+  count(&h->flat, r->group > 1 ? tri_health_zero_variance(r) == 1 : constant);
   if (h->constant && r->reward[0] != h->sum) h->constant = 0; /* constant, but another constant */
   count(&h->constant, constant);
   h->sum = r->reward[0];

@@ -126,6 +126,8 @@ static bool kl_in_reward(const tri_trainer *t) {
   return tri_has_reference(t) && t->cfg->algo.opt.kl_where == TRI_KL_IN_REWARD;
 }
 
+bool tri_gap_shares(const tri_trainer *t) { return kl_in_reward(t) || t->cfg->rollout.save_every > 0; }
+
 /* ---- before learning ---- */
 
 tri_status tri_gap_score_reference(tri_trainer *t, tri_rollout *r) {

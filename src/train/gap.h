@@ -24,6 +24,9 @@ void tri_gap_meet(const struct tri_trainer *t, tri_rollout *r, tri_loss_in *in, 
 /* Collective over world. If it is open: the largest of all ranks, which run.sampler: exact wants to be 0.
  * TRI_ENUMERIC, or TRI_ECONFIG of a replay, where it is not. */
 TRI_CHECKED tri_status tri_gap_close(const struct tri_trainer *t, tri_gap *gap);
+/* Not collective. Whether steps spread log-probabilities over ranks, for which t->token_sum is; from when the
+ * sources are open. */
+bool tri_gap_shares(const struct tri_trainer *t);
 /* Collective over world. r->old_logp of all sequences on every rank. */
 TRI_CHECKED tri_status tri_gap_share(struct tri_trainer *t, tri_rollout *r);
 

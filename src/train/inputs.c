@@ -5,6 +5,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- rewards ---- */
 
@@ -203,6 +204,7 @@ static tri_status plan_steps(tri_trainer *t) {
     if (!l->train) continue;
     l->optim = c->train.optim;
     l->lr = c->train.lr;
+    memcpy(&l->lr.peak, (const char *)c + l->rate, sizeof l->lr.peak);
     l->lr.total = updates;
     if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
   }

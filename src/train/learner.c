@@ -138,6 +138,7 @@ const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
                     .key = "model.path",
                     .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq"},
                     .prefix = "",
+                    .rate = offsetof(tri_config, train.lr.peak),
                     .head = TRI_HEAD_TOKENS,
                     .train = true,
                     .generates = true,

@@ -17,6 +17,7 @@ typedef struct tri_learner {
   const char   *key;                    /* of the deck, whose value `path` is: "model.path" */
   const char   *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
   const char   *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
+  size_t        rate;   /* where in tri_config its learning rate is, if it trains; the schedule is train's */
   tri_head_kind head;
   bool          train, generates; /* generates: it is who answers */
   /* Not collective. Opens `source`; leaves it NULL where this run has no such model. */

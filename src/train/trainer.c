@@ -1,5 +1,6 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
 #include "comm/halt.h"
+#include "gap.h"
 #include "report/timeline.h"
 #include "supply.h"
 #include "train.h"
@@ -79,8 +80,7 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
         tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
   if (mine)
     TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
-  if ((c->algo.opt.kl_where == TRI_KL_IN_LOSS || !tri_has_reference(t)) && !c->rollout.save_every)
-    return TRI_OK;
+  if (!tri_gap_shares(t)) return TRI_OK;
   return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
                         (size_t)(t->plan.samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
@@ -253,14 +253,13 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
 
 /* No model of the deck may be what a run that starts anew moves out of its own way. */
 static tri_status check_aside(const tri_trainer *t) {
-  const tri_config   *c = t->cfg;
-  const tri_learner  *policy = &t->learner[TRI_POLICY], *ref = &t->learner[TRI_REFERENCE];
-  bool                anew = !t->run.resume[0];
-  const tri_run_input input[] = {{policy->key, anew ? policy->path : NULL},
-                                 {"model.config", anew ? c->model.config : NULL},
-                                 {"model.tokenizer", anew ? c->model.tokenizer : NULL},
-                                 {ref->key, ref->path}};
+  const tri_config *c = t->cfg;
+  bool              anew = !t->run.resume[0];
+  tri_run_input     input[TRI_ROLE_COUNT + 2];
 
+  for (int i = 0; i < TRI_ROLE_COUNT; i++) input[i] = (tri_run_input){t->learner[i].key, t->learner[i].path};
+  input[TRI_ROLE_COUNT] = (tri_run_input){"model.config", anew ? c->model.config : NULL};
+  input[TRI_ROLE_COUNT + 1] = (tri_run_input){"model.tokenizer", anew ? c->model.tokenizer : NULL};
   return tri_run_check_aside(&t->run, input, sizeof input / sizeof *input);
 }
 

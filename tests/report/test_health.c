@@ -126,6 +126,21 @@ static void equal_groups_are_another_cause(void **state) {
   has(text, "only algo.kl_coef or algo.entropy_coef moves the weights");
 }
 
+/* An algorithm that asks for one answer to a prompt compares it with those to others. */
+static void one_answer_is_no_group(void **state) {
+  float       reward[N] = {0, 0, 1, 1}, same[N] = {0};
+  tri_rollout r = step_of(reward, reward, 1, 0);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  r.group = 1;
+  assert_int_equal(observe(&h, &r, 0.1, 50, text), 0);
+  r.reward = same;
+  assert_int_equal(observe(&h, &r, 0.1, 50, text), 1);
+  has(text, "reward exact was 0 for every answer");
+}
+
 /* One that counts for nothing, or is a penalty, is no cause. */
 static void reward_never_earned_is_named(void **state) {
   float       reward[N] = {0, 1, 1, 0}, part[2 * N] = {0, 0, 1, 0, 1, 0, 0, 0};
@@ -178,6 +193,7 @@ int main(void) {
                                      cmocka_unit_test(the_cure_follows_the_value),
                                      cmocka_unit_test(a_cut_is_the_first_cause),
                                      cmocka_unit_test(equal_groups_are_another_cause),
+                                     cmocka_unit_test(one_answer_is_no_group),
                                      cmocka_unit_test(reward_never_earned_is_named),
                                      cmocka_unit_test(cut_answers),
                                      cmocka_unit_test(no_gradient)};
