@@ -153,6 +153,8 @@ TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, 
  * name. */
 TRI_CHECKED tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes);
 void                   tri_config_free(tri_config *c);
+/* Not collective. Whether learning compares with a reference policy. */
+bool tri_config_wants_reference(const tri_config *c);
 
 /* Not collective. Append the deck as used: every key; null where the algorithm has no use for it or it
  * follows from others. Loading the text gives the same tri_config, bit for bit. */

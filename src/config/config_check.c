@@ -107,11 +107,14 @@ static tri_status check_temperature(const tri_loader *l, const char *name, doubl
            name, x);
 }
 
+/* algo.kl_coef is 0 with an algorithm that does not read it. */
+bool tri_config_wants_reference(const tri_config *c) { return c->algo.opt.kl_coef > 0; }
+
 static tri_status check_reference(const tri_loader *l) {
   const tri_config     *c = l->cfg;
   const tri_deck_entry *e = c->model.ref_path ? tri_loader_given(l, "model.ref_path") : NULL;
 
-  if (!e || c->algo.opt.kl_coef != 0 || !tri_key_is_used(tri_key_find("model.ref_path"), c->algo.row))
+  if (!e || tri_config_wants_reference(c) || !tri_key_is_used(tri_key_find("model.ref_path"), c->algo.row))
     return TRI_OK;
   if (!tri_key_is_used(tri_key_find("algo.kl_coef"), c->algo.row))
     return refuse_one(e, "model.ref_path", c->algo.name);

@@ -121,11 +121,10 @@ static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   return open_deck_model(t, true, &l->source);
 }
 
-/* Where a KL term wants one; algo.kl_coef is 0 with an algorithm that does not read it. */
 static tri_status open_reference(tri_trainer *t, tri_learner *l) {
   const tri_source *policy = t->learner[TRI_POLICY].source;
 
-  if (t->cfg->algo.opt.kl_coef <= 0) return TRI_OK;
+  if (!tri_config_wants_reference(t->cfg)) return TRI_OK;
   TRI_TRY(find_reference(t, l));
   if (tri_source_shape(l->source)->V != tri_source_shape(policy)->V)
     TRI_FAIL(TRI_ECONFIG, "model.ref_path: the reference has a vocabulary of %d, the policy one of %d",
