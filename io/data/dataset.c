@@ -27,10 +27,6 @@ typedef struct intake {
   TRI_FAIL(TRI_EINPUT, "%s:%lld: " fmt, tri_jsonl_path((in)->r), (long long)tri_jsonl_line((in)->r),         \
            __VA_ARGS__)
 
-static bool is_prompt_kind(const tri_data_opt *opt) {
-  return opt->kind == TRI_DATA_RL || opt->kind == TRI_DATA_PROMPTS;
-}
-
 /* Copy n bytes into the arena, with a NUL behind them. */
 static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *out) {
   size_t       need = (n + 1 + 7) / 8 * 8;
@@ -120,7 +116,7 @@ static tri_status put_end(intake *in, int64_t first, int32_t end) {
 
 static tri_status take_tokens(intake *in) {
   const json_t  *prompt = json_object_get(in->object, "prompt_tokens");
-  bool           is_prompt = is_prompt_kind(in->opt);
+  bool           is_prompt = tri_data_is_prompts(in->opt->kind);
   const int32_t *id;
   int64_t        n, least = is_prompt, most;
 
@@ -147,7 +143,7 @@ static tri_status take_prompt(intake *in) {
   TRI_TRY(get_text(in, in->prompt_key, &text, &n));
   TRI_TRY(encode(in, in->prompt_key, text, n, true));
   in->n_prompt = in->n;
-  if (!in->n && is_prompt_kind(in->opt)) FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
+  if (!in->n && tri_data_is_prompts(in->opt->kind)) FAIL_LINE(in, "`%s` has no tokens", in->prompt_key);
   return TRI_OK;
 }
 
@@ -194,7 +190,7 @@ static tri_status take_line(intake *in) {
   TRI_TRY(refuse_other_forms(in));
   if (json_object_get(in->object, "tokens"))
     TRI_TRY(take_tokens(in));
-  else if (is_prompt_kind(in->opt))
+  else if (tri_data_is_prompts(in->opt->kind))
     TRI_TRY(take_prompt(in));
   else
     TRI_TRY(take_text_or_completion(in));
@@ -219,7 +215,8 @@ static bool prompt_is_long(const intake *in) {
   return in->opt->max_prompt_tokens > 0 && in->n_prompt > in->opt->max_prompt_tokens;
 }
 static bool line_is_long(const intake *in) {
-  return in->opt->max_total_tokens > 0 && !is_prompt_kind(in->opt) && in->n > in->opt->max_total_tokens;
+  return in->opt->max_total_tokens > 0 && !tri_data_is_prompts(in->opt->kind) &&
+         in->n > in->opt->max_total_tokens;
 }
 
 /* Keep the end of a prompt and the beginning of a line. */
@@ -292,11 +289,11 @@ static tri_status add_example(intake *in, int64_t id) {
   TRI_TRY(TRI_GROW(d->example, d->cap, d->n + 1));
   e = &d->example[d->n];
   *e = (tri_example){.id = id, .n_token = (int)in->n, .n_prompt = (int)in->n_prompt};
-  if (is_prompt_kind(in->opt)) TRI_TRY(take_texts(in, e));
+  if (tri_data_is_prompts(in->opt->kind)) TRI_TRY(take_texts(in, e));
   TRI_TRY(arena_put(d, in->id, (size_t)in->n * sizeof *in->id, &e->token));
   d->n++;
   s->n_token += in->n;
-  if (!is_prompt_kind(in->opt)) s->n_loss += in->n - (e->n_prompt > 1 ? e->n_prompt : 1);
+  if (!tri_data_is_prompts(in->opt->kind)) s->n_loss += in->n - (e->n_prompt > 1 ? e->n_prompt : 1);
   if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;
   if (e->n_token > s->longest) s->longest = e->n_token;
   return TRI_OK;

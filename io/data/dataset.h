@@ -18,6 +18,9 @@ typedef struct tri_dataset tri_dataset;
  * them. */
 typedef enum { TRI_DATA_RL, TRI_DATA_PROMPTS, TRI_DATA_SFT, TRI_DATA_SCORE } tri_data_kind;
 
+/* Whether examples of the kind are prompts alone; else what is behind them is learned or scored. */
+static inline bool tri_data_is_prompts(tri_data_kind k) { return k == TRI_DATA_RL || k == TRI_DATA_PROMPTS; }
+
 /* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is
  * bad for another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a prompt (its begin token goes
  * first) and the first max_total_tokens of a whole example (its end token goes first). */

@@ -73,7 +73,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                             tri_dataset **out) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
-  bool    room = kind != TRI_DATA_SFT && c->rollout.max_response_length < context; /* else it is said */
+  bool    room = tri_data_is_prompts(kind) && c->rollout.max_response_length < context; /* else it is said */
   int64_t answer = room ? c->rollout.max_response_length : 0;
   const tri_eos *eos = tri_source_eos(t->learner[TRI_POLICY].source);
   tri_encoder    encoder = {tri_source_tokenizer(t->learner[TRI_POLICY].source), {0}};
@@ -85,7 +85,7 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                         .overlong = c->data.overlong_prompt,
                         .max_prompt_tokens = c->data.max_prompt_length,
                         .from_deck = true,
-                        .max_total_tokens = kind == TRI_DATA_SFT ? context : 0,
+                        .max_total_tokens = tri_data_is_prompts(kind) ? 0 : context,
                         .max_total_name = "the model's max_position_embeddings",
                         .max_line_bytes = c->data.max_line_bytes,
                         .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
