@@ -89,12 +89,8 @@ tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *o, tri_spli
 
   *out = (tri_split){0};
   TRI_ASSERT(o->together > 0 && (!o->whole_groups || (r->group > 0 && r->group % o->together == 0)));
+  TRI_ASSERT(o->n % o->together == 0 && o->micro_batch_size % o->together == 0);
   n = o->n / o->together;
-  if (o->n % o->together || o->micro_batch_size % o->together)
-    TRI_FAIL(TRI_ECONFIG,
-             "train.train_batch_size = %d with train.micro_batch_size = %d would part what belongs together; "
-             "give multiples of %d",
-             o->n, o->micro_batch_size, o->together);
   TRI_TRY(TRI_ALLOC(it, n));
   for (int j = 0; j < n; j++) {
     int q = o->begin + j * o->together;

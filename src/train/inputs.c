@@ -165,13 +165,15 @@ static void say_repeats(const tri_trainer *t) {
           (long long)tri_dataset_count(t->data), (long long)c->rollout.rollout_batch_size);
 }
 
+int64_t tri_sequences(const tri_trainer *t, int64_t samples) { return samples * t->supply->together; }
+
 static void plan_split(tri_trainer *t) {
-  t->plan.split = (tri_split_opt){.n = (int)t->plan.batch.train_batch_size,
+  t->plan.split = (tri_split_opt){.n = (int)tri_sequences(t, t->plan.batch.train_batch_size),
                                   .together = t->supply->together,
                                   .whole_groups = t->supply->whole_groups,
                                   .rank = tri_world_of(t)->rank,
                                   .size = tri_world_of(t)->size,
-                                  .micro_batch_size = (int)t->plan.batch.micro_batch_size,
+                                  .micro_batch_size = (int)tri_sequences(t, t->plan.batch.micro_batch_size),
                                   .max_tokens = t->cfg->train.max_tokens_per_gpu};
 }
 
@@ -190,7 +192,7 @@ static tri_status plan_steps(tri_trainer *t) {
   per_step = tri_has_answers(t) ? c->rollout.rollout_batch_size : t->plan.batch.train_batch_size;
   t->plan.samples = tri_has_answers(t) ? t->plan.batch.rollout_samples : t->plan.batch.train_batch_size;
   t->plan.mini_batches = t->plan.samples / t->plan.batch.train_batch_size;
-  if (t->plan.samples > INT32_MAX / 2)
+  if (tri_sequences(t, t->plan.samples) > INT32_MAX / 2)
     TRI_FAIL(TRI_ECONFIG, "%lld samples in one step are more than this program handles",
              (long long)t->plan.samples);
   t->plan.steps = c->train.steps;

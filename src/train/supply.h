@@ -13,11 +13,13 @@ typedef struct tri_longest {
   int64_t learn, prompt;
 } tri_longest;
 
+/* Samples are what the deck counts: train.train_batch_size, train.micro_batch_size. One is `together`
+ * sequences, side by side in the rollout, which tri_sequences (train.h) counts. */
 typedef struct tri_supply {
   bool        generates;    /* wants the sampler, and planned memory for answers */
   bool        own_memory;   /* in memory of its own, of any size: none is planned */
   bool        whole_groups; /* ranks learn from whole groups (tri_split_opt) */
-  int         together;     /* sequences that are learned from together, such as a pair; else 1 */
+  int         together;     /* sequences of one sample, learned from together, such as a pair; else 1 */
   const char *gap_from;     /* whose log-probabilities the gap is from: "sampler"; NULL: they have none */
   const char *gap_advice;   /* what a user can do where run.sampler: exact finds one; NULL: it is our fault */
   /* Collective over world. What this run's steps will have at most, into *l, which is {0, 1}. */

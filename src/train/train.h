@@ -121,6 +121,8 @@ extern const char *const tri_train_devices[]; /* trainer.c: the words of tri_con
  * With t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was
  * added. */
 TRI_CHECKED tri_status tri_inputs_open(tri_trainer *t, struct tri_longest *l);
+/* inputs.c. Not collective. So many samples in sequences (supply.h). */
+int64_t tri_sequences(const tri_trainer *t, int64_t samples);
 
 /* trainer.c. Collective over world. Opens everything the deck asks for and loads or resumes. On failure close
  * too. */

@@ -43,7 +43,7 @@ enum { EVAL_ANSWERS = 1024 }; /* chosen: generated together in an evaluation, if
 
 static void plan_eval(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  int64_t           most = at_least(t->plan.samples, EVAL_ANSWERS) / c->eval.num_generations;
+  int64_t most = at_least(tri_sequences(t, t->plan.samples), EVAL_ANSWERS) / c->eval.num_generations;
 
   if (!t->eval_data) return;
   t->plan.eval_prompts = tri_dataset_count(t->eval_data);
@@ -68,21 +68,22 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   tri_ledger       *ledger = t->se->ledger;
   int64_t           eval = t->plan.eval_at_once * c->eval.num_generations, most = l->learn,
           answer = l->prompt + c->rollout.max_response_length;
-  int64_t samples = at_least(t->supply->own_memory ? 0 : t->plan.samples, eval), mine = answers_here(t);
+  int64_t step = tri_sequences(t, t->plan.samples), mine = answers_here(t),
+          n = at_least(t->supply->own_memory ? 0 : step, eval);
 
   if (t->eval_data) most = at_least(most, answer);
-  if (samples > INT32_MAX / 2)
-    TRI_FAIL(TRI_ECONFIG, "%lld samples at once are more than this program handles", (long long)samples);
-  tri_rollout_size all = {(int)samples, c->reward.n, t->se->rt.world_size, samples * most};
+  if (n > INT32_MAX / 2)
+    TRI_FAIL(TRI_ECONFIG, "%lld samples at once are more than this program handles", (long long)n);
+  tri_rollout_size all = {(int)n, c->reward.n, t->se->rt.world_size, n * most};
   tri_rollout_size own = {(int)mine, c->reward.n, 1, mine * answer};
-  if (samples)
+  if (n)
     TRI_TRY(
         tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
   if (mine)
     TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
   if (!tri_gap_shares(t)) return TRI_OK;
   return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
-                        (size_t)(t->plan.samples * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
+                        (size_t)(step * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
 /* Collective over world. Answers decoded at once by a rank: what a step or an evaluation gives it, as far as
@@ -116,12 +117,13 @@ typedef struct batch_room {
 /* Collective over world. */
 static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room *b) {
   const tri_config *c = t->cfg;
-  int64_t           micro = t->plan.batch.micro_batch_size;
+  int64_t           micro = tri_sequences(t, t->plan.batch.micro_batch_size),
+          least = tri_sequences(t, 1) * l->learn; /* tokens of the longest sample */
 
   *b = (batch_room){.learn = micro ? micro * l->learn : c->train.max_tokens_per_gpu};
-  if (b->learn < l->learn)
-    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
-             (long long)b->learn, (long long)l->learn);
+  if (b->learn < least)
+    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sample here can have %lld tokens",
+             (long long)b->learn, (long long)least);
   b->learn_rows = b->learn;
   if (t->supply->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;
   if (!wants_sampler(t)) return TRI_OK;
