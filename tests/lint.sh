@@ -18,7 +18,7 @@ mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*
 hdf5.h    io/checkpoint/*|tests/io/test_checkpoint*
 pmix.h    src/comm/runtime.c
 cblas.h   src/cpu/gemm/*
-dnnl*     src/cpu/gemm/*|tests/device/family.c
+dnnl*     src/cpu/gemm/*|tests/device/isa.c
 yaml.h    io/text/deck.c
 pcre2.h   io/tokenizer/*|src/reward/reward_rule.c
 utf8proc.h io/tokenizer/*

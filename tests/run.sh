@@ -40,11 +40,11 @@ for script in lint lint_planted; do
 done
 
 build_and_test cpu-release --label-exclude lint
-build_and_test cpu-clang --label-exclude 'lint|ranks|family'
+build_and_test cpu-clang --label-exclude 'lint|ranks|isa'
 # Sanitizers look at the code, not at the numbers: slow tests leave out the cases that run the same code again.
 TRI_TEST_BRIEF=1
 export TRI_TEST_BRIEF
-build_and_test cpu-asan --label-exclude 'lint|family'
+build_and_test cpu-asan --label-exclude 'lint|isa'
 unset TRI_TEST_BRIEF
 
 build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU

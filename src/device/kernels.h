@@ -3,6 +3,7 @@
  * Letters used in every shape below and in every comment of the project:
  *   N tokens in a packed batch   S sequences        V vocabulary    C hidden width   F mlp width
  *   H query heads   G key/value heads   D head width   L layers   B decode rows   P pages   K chosen rows
+ *   M rows of a product
  *   A the compute type (f32 or bf16) of an array; E = (H + 2 G) D, the width of a row [q | k | v]
  *
  * Contract of every kernel. Row invariance: row i of an output has the same bits for every number of rows,
@@ -162,8 +163,10 @@ typedef tri_status tri_adamw_fn(tri_stream *s, tri_out w, tri_out m, tri_out v, 
 
 /* ---- the table ---- */
 
-/* The names, once more. They make the struct, the declarations of every back end and the completeness test,
- * so an operation cannot be added to one back end alone. */
+/* The names, once more, by what they work on: products; a layer's rows; a row of logits, and chosen rows;
+ * flat arrays. They make the struct, the declarations and the tables of all back ends: a build fails to link
+ * as long as one of its back ends (src/cpu; gpu, in tests the preset cpu-emulated) lacks an operation. A
+ * kernel of gpu/ has a row in tests/gpu/registers.txt too. */
 /* clang-format off */
 #define TRI_PRODUCT_KERNELS(X) \
   X(linear_open) X(linear_close) X(linear_size) X(linear_bind) X(linear_check) X(linear_pack) \

@@ -13,9 +13,9 @@ const tri_family *tri_family_find(const char *model_type) {
 }
 
 const char *tri_family_tensor(const tri_family *f, tri_slot slot) {
-  int i = 0;
+  const tri_tensor_row *r = f->tensor;
 
-  while (i < f->n_tensor && f->tensor[i].slot != slot) i++;
-  TRI_ASSERT(i < f->n_tensor);
-  return f->tensor[i].name;
+  while (r->name && r->slot != slot) r++;
+  TRI_ASSERT(r->name);
+  return r->name;
 }

@@ -50,9 +50,10 @@ typedef struct tri_family {
   int32_t                bos, eos;         /* the same of its tokens; -1: none */
   const tri_config_flag *flag;             /* ended by key NULL */
   bool                   window_by_switch; /* sliding_window means nothing without use_sliding_window */
-  const tri_tensor_row  *tensor;           /* [n_tensor] */
-  int                    n_tensor;
+  const tri_tensor_row  *tensor;           /* ended by name NULL */
 } tri_family;
+
+extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all families that have the same */
 
 #define TRI_FAMILY_LIST(ROW)     ROW(llama) ROW(qwen2) /* the table: NAME is tri_family_NAME */
 #define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;

@@ -1,5 +1,4 @@
-/* family_llama.c - Llama and Qwen2: their tensors, and the defaults of LlamaConfig and Qwen2Config of
- * transformers 5. */
+/* family_llama.c - Llama: its tensors, and the defaults of LlamaConfig of transformers 5. */
 #include "family.h"
 
 #include <stddef.h>
@@ -7,7 +6,7 @@
 #define IF(flag)    offsetof(tri_model_shape, flag)
 #define LAYER(what) "model.layers.%d." what
 
-static const tri_tensor_row tensors[] = {
+const tri_tensor_row tri_tensors_llama[] = {
     {TRI_IN_EMBEDDING, "model.embed_tokens.weight", "VC", TRI_SLOT_EMBED, 0},
     {TRI_IN_LAYER, LAYER("input_layernorm.weight"), "C", TRI_SLOT_NORM1, 0},
     {TRI_IN_LAYER, LAYER("self_attn.q_proj.weight"), "QC", TRI_SLOT_QKV, 0},
@@ -27,39 +26,26 @@ static const tri_tensor_row tensors[] = {
     {TRI_IN_LAYER, LAYER("mlp.down_proj.bias"), "C", TRI_SLOT_DOWN_BIAS, IF(mlp_bias)},
     {TRI_IN_HEAD, "model.norm.weight", "C", TRI_SLOT_FINAL_NORM, 0},
     {TRI_IN_HEAD, "lm_head.weight", "VC", TRI_SLOT_HEAD, 0},
+    {.name = NULL},
 };
-#define TENSORS .tensor = tensors, .n_tensor = sizeof tensors / sizeof *tensors
-#define OF_BOTH .norm_eps = 1e-6f, .init_std = 0.02f, .rope_theta = 10000
 
 static const tri_config_flag llama_flags[] = {
     {"attention_bias", IF(qkv_bias)}, {"attention_bias", IF(o_bias)}, {"mlp_bias", IF(mlp_bias)}, {NULL, 0}};
-static const tri_config_flag no_flags[] = {{NULL, 0}};
 
 const tri_family tri_family_llama = {
     .model_type = "llama",
     .architecture = "LlamaForCausalLM",
-    .silent = {.V = 32000, .C = 4096, .F = 11008, .L = 32, .H = 32, .max_pos = 2048, OF_BOTH},
+    .silent = {.V = 32000,
+               .C = 4096,
+               .F = 11008,
+               .L = 32,
+               .H = 32,
+               .max_pos = 2048,
+               .norm_eps = 1e-6f,
+               .init_std = 0.02f,
+               .rope_theta = 10000},
     .bos = 1,
     .eos = 2,
     .flag = llama_flags,
-    TENSORS,
-};
-
-const tri_family tri_family_qwen2 = {
-    .model_type = "qwen2",
-    .architecture = "Qwen2ForCausalLM",
-    .silent = {.V = 151936,
-               .C = 4096,
-               .F = 22016,
-               .L = 32,
-               .H = 32,
-               .G = 32,
-               .max_pos = 32768,
-               .qkv_bias = true,
-               OF_BOTH},
-    .bos = -1,
-    .eos = -1,
-    .flag = no_flags,
-    .window_by_switch = true,
-    TENSORS,
+    .tensor = tri_tensors_llama,
 };

@@ -58,14 +58,16 @@ static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
 }
 
 static tri_status make_unit(tri_model *m, int unit, tri_part part) {
-  const tri_family *f = m->shape.family;
-  tri_unit_slots   *at = &m->slots[unit];
+  const tri_tensor_row *rows = m->shape.family->tensor;
+  tri_unit_slots       *at = &m->slots[unit];
+  int                   n = 0;
 
+  while (rows[n].name) n++;
   for (int i = 0; i < TRI_SLOT_COUNT; i++) at->param[i] = -1;
-  TRI_TRY(TRI_ALLOC(m->unit[unit].param, f->n_tensor + 1));
+  TRI_TRY(TRI_ALLOC(m->unit[unit].param, n + 1));
   TRI_TRY(TRI_ALLOC(m->unit[unit].linear, TRI_SLOT_PRODUCTS));
-  for (int i = 0; i < f->n_tensor; i++)
-    if (f->tensor[i].part == part && applies(m, &f->tensor[i])) add_row(m, unit, &f->tensor[i]);
+  for (int i = 0; i < n; i++)
+    if (rows[i].part == part && applies(m, &rows[i])) add_row(m, unit, &rows[i]);
   if (part == TRI_IN_HEAD && m->opt.head == TRI_HEAD_SCALAR) add_row(m, unit, &score_row);
   return TRI_OK;
 }

@@ -26,6 +26,11 @@ static inline void session_open(tri_session *se, int ranks_per_node) {
   OK(tri_session_open(&opt, se));
 }
 
+/* The models of tests/golden/make_model_golden.py, folders of tests/data: one or more of each family. */
+static const char *const golden_models[] = {"model/llama", "model/llama_bias", "model/llama_linear",
+                                            "model/qwen2", "model/qwen2_tied"};
+enum { N_MODELS = sizeof golden_models / sizeof *golden_models };
+
 /* A folder under tests/data with golden.safetensors; numbers of the peers, by name. */
 typedef struct golden {
   char             folder[512];

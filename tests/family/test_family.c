@@ -31,7 +31,7 @@ static void blocks_find_their_tensors(void **state) {
   for (const tri_family *const *f = tri_families; *f; f++)
     for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
       int n = 0;
-      for (int i = 0; i < (*f)->n_tensor; i++) {
+      for (int i = 0; (*f)->tensor[i].name; i++) {
         const tri_tensor_row *r = &(*f)->tensor[i];
         if (r->slot != wanted[k].slot) continue;
         assert_int_equal(r->part, wanted[k].part);
@@ -48,7 +48,7 @@ static void blocks_find_their_tensors(void **state) {
 static void rows_are_sound(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++)
-    for (int i = 0; i < (*f)->n_tensor; i++) {
+    for (int i = 0; (*f)->tensor[i].name; i++) {
       const tri_tensor_row *r = &(*f)->tensor[i];
       const char           *place = strchr(r->name, '%');
       bool                  product = r->slot < TRI_SLOT_PRODUCTS;

@@ -9,10 +9,6 @@
 
 enum { TOKENS = 128, MOST_NEW = 40, LONGEST = 70 };
 
-static const char *const models[] = {"model/llama", "model/llama_bias", "model/llama_linear", "model/qwen2",
-                                     "model/qwen2_tied"};
-enum { N_MODELS = sizeof models / sizeof *models };
-
 typedef struct bench {
   tri_session  se;
   golden       g;
@@ -129,7 +125,7 @@ static void greedy_is_transformers(void **state) {
   for (int i = 0; i < N_MODELS; i += test_step(4))
     for (int k = test_step(2) - 1; k < 4; k += test_step(2)) {
       bench b;
-      open_bench(&b, models[i], TRI_F32, k % 2 ? zero3 : hybrid, rows[k], prefill[k]);
+      open_bench(&b, golden_models[i], TRI_F32, k % 2 ? zero3 : hybrid, rows[k], prefill[k]);
       greedy_of(&b, 1 + k);
       close_bench(&b);
     }
@@ -183,7 +179,8 @@ static void the_gap_is_zero(void **state) {
     for (int half = 0; half < 2; half++)
       for (int k = 0; k < 2; k++, n_bench++) {
         bench b;
-        open_bench(&b, models[i], half ? TRI_BF16 : TRI_F32, k ? zero3 : hybrid, k ? 5 : 19, k ? 80 : 400);
+        open_bench(&b, golden_models[i], half ? TRI_BF16 : TRI_F32, k ? zero3 : hybrid, k ? 5 : 19,
+                   k ? 80 : 400);
         /* in brief, the rules take turns: each meets both types */
         for (size_t rule = (size_t)(n_bench % test_step(3)); rule < sizeof rules / sizeof *rules;
              rule += (size_t)test_step(3))

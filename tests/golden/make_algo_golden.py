@@ -1,5 +1,5 @@
 # make_algo_golden.py - what TRL's GRPOTrainer makes of given log-probs, for test_algo.c.
-# Made with trl 1.16, torch 2.15, Python 3.11. Run by hand: python make_algo_golden.py data/algo/grpo.json
+# Made with trl 1.16, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_algo_golden.py tests/data/algo/grpo.json (from the root)
 # GRPOTrainer._compute_loss itself is called, on a stand-in for the trainer, in f64; one optimizer step in one batch, no
 # accumulation. The advantages are by the lines of GRPOTrainer._generate_and_score_completions (nanstd is TRL's).
 import json

@@ -1,5 +1,5 @@
 # make_hf_config_golden.py - what transformers makes of config.json files, for test_hf_config.c.
-# Made with transformers 5.23, torch 2.15, Python 3.11. Run by hand: python make_hf_config_golden.py data/hf_config
+# Made with transformers 5.23, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
 # One JSON line per case: the texts of the files and the values of the loaded config and of the module built from it.
 import json
 import os

@@ -90,7 +90,7 @@ static void agrees_with_transformers(void **state) {
 #define LLAMA "{\"model_type\":\"llama\"," BASE
 #define QWEN  "{\"model_type\":\"qwen2\",\"num_key_value_heads\":2," BASE
 
-/* Judge: interface.md, "End tokens". */
+/* Judge: values by hand; generation_config.json counts before config.json. */
 static void finds_end_tokens(void **state) {
   static const struct {
     const char *config, *generation;

@@ -9,9 +9,6 @@
 
 enum { TOKENS = 64 };
 
-static const char *const models[] = {"model/llama", "model/llama_bias", "model/llama_linear", "model/qwen2",
-                                     "model/qwen2_tied"};
-enum { N_MODELS = sizeof models / sizeof *models };
 static const float INV_TEMPERATURE = 1.25f; /* of logp, ent and the gradients in the golden files */
 
 typedef struct bench {
@@ -100,7 +97,7 @@ static void logits(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i++) {
     bench b;
-    open_bench(&b, models[i], TRI_F32, false);
+    open_bench(&b, golden_models[i], TRI_F32, false);
     OK(tri_model_check(b.m, b.se.stream));
     compare_logits(&b, 1e-5);
     close_bench(&b);
@@ -181,7 +178,7 @@ static void gradients(void **state) {
   for (int i = 0; i < N_MODELS; i++)
     for (int recompute = 0; recompute < 2; recompute++) {
       bench b;
-      open_bench(&b, models[i], TRI_F32, recompute);
+      open_bench(&b, golden_models[i], TRI_F32, recompute);
       gradients_of(&b, false, 0, 1e-5, 1e-4);
       gradients_of(&b, true, 0, 1e-5, 1e-4);
       gradients_of(&b, false, 5, 1e-5, 1e-4);
@@ -241,7 +238,7 @@ static void ten_steps(const char *name, tri_dtype dtype, bool recompute, double 
 static void losses_of_ten_steps(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i++)
-    for (int recompute = 0; recompute < 2; recompute++) ten_steps(models[i], TRI_F32, recompute, 1e-4);
+    for (int recompute = 0; recompute < 2; recompute++) ten_steps(golden_models[i], TRI_F32, recompute, 1e-4);
 }
 
 /* Weights and the residual stream are exact; a layer rounds five results (norms, q k v, attention, gate,
@@ -253,12 +250,12 @@ static void bf16(void **state) {
   for (int i = 0; i < N_MODELS; i++) {
     bench  b;
     double most;
-    open_bench(&b, models[i], TRI_BF16, i % 2 != 0);
+    open_bench(&b, golden_models[i], TRI_BF16, i % 2 != 0);
     most = (5 * b.g.shape.L + 1) * 0x1p-8;
     compare_logits(&b, most);
     gradients_of(&b, i % 2 == 0, 0, most, 4 * most);
     close_bench(&b);
-    ten_steps(models[i], TRI_BF16, i % 2 == 0, 0.02);
+    ten_steps(golden_models[i], TRI_BF16, i % 2 == 0, 0.02);
   }
 }
 

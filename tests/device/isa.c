@@ -1,6 +1,6 @@
-/* family.c - runs a program with the matrix products of another processor: those of one instruction family of oneDNN.
+/* isa.c - runs a program with the matrix products of another processor: those of one instruction family of oneDNN.
  *
- * family FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the program's; 77
+ * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the program's; 77
  * if this processor, or the library, does not have the family. */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
@@ -21,12 +21,12 @@ static const struct {
 int main(int argc, char **argv) {
   size_t i = 0, n = sizeof families / sizeof *families;
   if (argc < 3) {
-    fprintf(stderr, "usage: family FAMILY PROGRAM [ARGUMENT...]\n");
+    fprintf(stderr, "usage: isa FAMILY PROGRAM [ARGUMENT...]\n");
     return 2;
   }
   while (i < n && strcmp(families[i].name, argv[1])) i++;
   if (i == n) {
-    fprintf(stderr, "family: %s is none of the families in the table\n", argv[1]);
+    fprintf(stderr, "isa: %s is none of the families in the table\n", argv[1]);
     return 2;
   }
   setenv("ONEDNN_MAX_CPU_ISA", argv[1], 1);

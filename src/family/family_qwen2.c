@@ -1,0 +1,26 @@
+/* family_qwen2.c - Qwen2 and Qwen2.5: the tensors of Llama with biases at q, k and v, and the defaults of
+ * Qwen2Config of transformers 5. */
+#include "family.h"
+
+static const tri_config_flag no_flags[] = {{NULL, 0}};
+
+const tri_family tri_family_qwen2 = {
+    .model_type = "qwen2",
+    .architecture = "Qwen2ForCausalLM",
+    .silent = {.V = 151936,
+               .C = 4096,
+               .F = 22016,
+               .L = 32,
+               .H = 32,
+               .G = 32,
+               .max_pos = 32768,
+               .qkv_bias = true,
+               .norm_eps = 1e-6f,
+               .init_std = 0.02f,
+               .rope_theta = 10000},
+    .bos = -1,
+    .eos = -1,
+    .flag = no_flags,
+    .window_by_switch = true,
+    .tensor = tri_tensors_llama,
+};
