@@ -2,7 +2,7 @@
  * 2 and 4 ranks, each pretending nodes of one and of two ranks, on $TRI_TEST_DEVICE. Judge: the program
  * itself on one rank with the default plan, started by rank 0 before MPI is up. What is computed never
  * depends on the way: losses and gradient norms agree to 1e-5; a run is compared up to the first token that
- * rounding flipped, and such runs are rare. */
+ * rounding flipped, and such runs are rare. $TRI_TEST_FILTER (filter_case.h) takes some of the cases. */
 #include "base/file.h"
 #include "filter_case.h"
 #include "model_case.h"
@@ -319,11 +319,11 @@ static int open_all(void **state) {
   return 0;
 }
 
-/* Flipped tokens must be rare over all that ran. */
+/* Flipped tokens must be rare over all that ran; a case alone may compare nothing. */
 static int close_all(void **state) {
   if (rt.world_rank == 0) {
     printf("%d runs compared, %d with a flipped token, largest difference %.2g\n", runs, flips, largest);
-    CHECK(runs > 0 && flips <= runs / 10);
+    CHECK((runs > 0 || getenv("TRI_TEST_FILTER")) && flips <= runs / 10);
     remove_run("");
   }
   return ranks_close(state);
