@@ -66,6 +66,15 @@ tri_status tri_error_about(tri_status st, const char *what) {
   return st;
 }
 
+tri_status tri_error_at(tri_status st, const char *where) {
+  char why[sizeof error_message];
+
+  if (st == TRI_OK) return st;
+  snprintf(why, sizeof why, "%s", error_message);
+  snprintf(error_message, sizeof error_message, "%.*s: %s", (int)sizeof why / 2, where, why);
+  return st;
+}
+
 void tri_error_lines(const char *text) {
   size_t used = strlen(error_message);
 

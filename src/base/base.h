@@ -73,6 +73,8 @@ void        tri_error_clear(void);
 /* Hands st back. Where it is an error, its message gains " (what)": the deck's key that named the file, say.
  */
 TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
+/* Hands st back. Where it is an error, its message begins with "where: ": the deck's line, say. */
+TRI_CHECKED tri_status tri_error_at(tri_status st, const char *where);
 /* Add to the message lines that this program made: newlines stay, all else is made visible. */
 void tri_error_lines(const char *text);
 /* Replace the message, keeping nothing of the trace: for an error that another rank found. */

@@ -203,7 +203,7 @@ static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o)
   for (const tri_reward_field *f = kind ? kind->field : NULL; f && f->name; f++)
     if (f->must && !tri_reward_get(o, f->name))
       TRI_FAIL(TRI_EARG, "--reward %s needs --%s %s", q->reward, f->name, f->value);
-  return tri_reward_check(o);
+  return kind ? tri_error_at(tri_reward_check(o), "--reward") : tri_reward_check(o);
 }
 
 /* The command's flags into flag [FLAGS]; reward_help is that of --reward. Returns how many. */

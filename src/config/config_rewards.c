@@ -87,29 +87,39 @@ static tri_status check_reward(const tri_reward_opt *r, const char *where) {
   TRI_FAIL(TRI_ECONFIG, "%s: reward %s %s a %s", where, r->name, missing ? "needs" : "has no use for", field);
 }
 
+/* The entries [first, first + n) of one row. What its fields are together is asked only where each is well. */
+static tri_status read_reward(const tri_loader *l, int first, int n) {
+  const tri_deck_entry *e = tri_deck_at(l->deck, first);
+  int64_t               before = l->faults ? l->faults->n : 0;
+  tri_reward_opt       *r;
+
+  if (!e->field[0])
+    TRI_FAIL(TRI_ECONFIG,
+             "%s: reward is a list: write '- name: exact' below 'reward:', or 'reward=[{name: exact}]'",
+             e->where);
+  if (e->index >= TRI_REWARDS_MAX)
+    TRI_FAIL(TRI_ECONFIG, "%s: more than %d rewards", e->where, TRI_REWARDS_MAX);
+  r = &l->cfg->reward.item[l->cfg->reward.n++];
+  r->weight = 1;
+  for (int i = 0; i < n; i++) {
+    const tri_deck_entry *field = tri_deck_at(l->deck, first + i);
+    if (field->part <= 0) TRI_TRY(tri_error_note(set_field(r, field), l->faults));
+  }
+  if (l->faults && l->faults->n > before) return TRI_OK;
+  return check_reward(r, e->where);
+}
+
 tri_status tri_config_read_rewards(const tri_loader *l) {
   const tri_deck_entry *e = tri_loader_given(l, "reward");
   int                   first = tri_loader_entry(l, tri_n_keys), n;
-  tri_reward_opt       *r = NULL;
-  const char           *where = NULL;
 
   if (!e || e->index == TRI_DECK_EMPTY_LIST) return TRI_OK;
   n = tri_loader_group(l->deck, first);
-  for (int i = 0; i < n; i++) {
-    e = tri_deck_at(l->deck, first + i);
-    if (!e->field[0])
-      TRI_FAIL(TRI_ECONFIG,
-               "%s: reward is a list: write '- name: exact' below 'reward:', or 'reward=[{name: exact}]'",
-               e->where);
-    if (e->index >= TRI_REWARDS_MAX)
-      TRI_FAIL(TRI_ECONFIG, "%s: more than %d rewards", e->where, TRI_REWARDS_MAX);
-    if (e->index == l->cfg->reward.n) {
-      if (r) TRI_TRY(check_reward(r, where));
-      r = &l->cfg->reward.item[l->cfg->reward.n++];
-      r->weight = 1;
-      where = e->where;
-    }
-    TRI_TRY(set_field(r, e));
+  for (int at = first, m; at < first + n; at += m) {
+    e = tri_deck_at(l->deck, at);
+    for (m = 1; at + m < first + n && tri_deck_at(l->deck, at + m)->index == e->index;) m++;
+    TRI_TRY(tri_error_note(read_reward(l, at, m), l->faults));
+    if (e->index >= TRI_REWARDS_MAX) break;
   }
-  return check_reward(r, where);
+  return TRI_OK;
 }

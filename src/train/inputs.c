@@ -19,9 +19,23 @@ static void set_health(tri_trainer *t) {
   }
 }
 
+/* Every row's values. */
+static tri_status check_rewards(tri_trainer *t) {
+  for (int i = 0; i < t->cfg->reward.n; i++) {
+    const tri_reward_opt *o = &t->cfg->reward.item[i];
+    char                  row[80];
+    snprintf(row, sizeof row, "reward %d (%s)", i + 1, o->name);
+    TRI_TRY(tri_error_note(tri_error_at(tri_reward_check(o), row), t->run.faults));
+  }
+  return TRI_OK;
+}
+
 static tri_status open_rewards(tri_trainer *t) {
   const tri_config *c = t->cfg;
+  int64_t           before = t->run.faults ? t->run.faults->n : 0;
 
+  TRI_TRY(check_rewards(t));
+  if (t->run.faults && t->run.faults->n > before) return TRI_OK;
   if (c->reward.n) TRI_TRY(tri_reward_set_open(c->reward.item, c->reward.n, t->se, &t->reward));
   set_health(t);
   return TRI_OK;

@@ -435,7 +435,7 @@ static void fields_have_other_names(void **state) {
   cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern x", "reward exact uses none",
             NULL);
   cli_fails(64, ONE "eval nomodel --data named.jsonl --reward regex --pattern 'a('",
-            "reward.pattern = a(: ", "at byte 2");
+            "--reward: reward.pattern = a(: ", "at byte 2");
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --pattern '' --max-new 4 --prompt-key q "
                    "--answer-key a");
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");

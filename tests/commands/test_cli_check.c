@@ -55,6 +55,20 @@ static void every_key_is_looked_at(void **state) {
   finds(ONE SFT "run.seed=x train.stps=3 model.dtype=f8" CHECK, 3, part, 3);
 }
 
+static void every_reward_is_looked_at(void **state) {
+  static const char *const rows[] = {"unknown field 'wieght'", "there is no reward 'numbr'",
+                                     "reward regex needs a pattern"};
+  static const char *const values[] = {"reward 1 (regex): reward.pattern = a(: ",
+                                       "reward 3 (regex): reward.pattern = b(: "};
+
+  (void)state;
+  finds(ONE GRPO
+        "'reward=[{name: exact, wieght: [1, 2]}, {name: numbr}, {name: exact}, {name: regex}]'" CHECK,
+        3, rows, 3);
+  finds(ONE GRPO "'reward=[{name: regex, pattern: a(}, {name: exact}, {name: regex, pattern: b(}]'" CHECK, 2,
+        values, 2);
+}
+
 static void values_are_looked_at_together(void **state) {
   static const char *const part[] = {"rollout.top_k means nothing to algo.name sft",
                                      "train.epochs and train.steps", "eval.steps = 1 needs data.eval",
@@ -371,6 +385,7 @@ int main(void) {
       cmocka_unit_test(a_good_deck_gets_its_summary),
       cmocka_unit_test(one_is_no_plural),
       cmocka_unit_test(every_key_is_looked_at),
+      cmocka_unit_test(every_reward_is_looked_at),
       cmocka_unit_test(values_are_looked_at_together),
       cmocka_unit_test(files_batches_and_output_are_looked_at),
       cmocka_unit_test(tensors_are_looked_at),
