@@ -81,8 +81,11 @@ typedef struct tri_algo {
   tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 } tri_algo;
 
-/* The table: NAME is tri_algo_NAME of its file. */
-#define TRI_ALGO_LIST(ROW)     ROW(sft) ROW(grpo)
+/* clang-format off */
+#define TRI_ALGO_LIST(ROW) /* the table: NAME is tri_algo_NAME of its file */ \
+  ROW(sft)                                                                    \
+  ROW(grpo)
+/* clang-format on */
 #define TRI_ALGO_DECLARE(name) extern const tri_algo tri_algo_##name;
 TRI_ALGO_LIST(TRI_ALGO_DECLARE)
 

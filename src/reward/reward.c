@@ -108,7 +108,8 @@ static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o, tri_sessi
   row->weight = o->weight;
   for (int i = 0; i < s->n; i++) same += s->row[i].kind == row->kind;
   snprintf(row->name, sizeof row->name, same > 1 ? "%s_%d" : "%s", row->kind->name, same);
-  TRI_TRY(row->kind->open(o, se, &row->state));
+  row->state = NULL;
+  if (row->kind->open) TRI_TRY(row->kind->open(o, se, &row->state));
   s->n++;
   return TRI_OK;
 }
@@ -128,7 +129,8 @@ done:
 
 void tri_reward_set_close(tri_reward_set **s) {
   if (!*s) return;
-  for (int i = 0; i < (*s)->n; i++) (*s)->row[i].kind->close(&(*s)->row[i].state);
+  for (int i = 0; i < (*s)->n; i++)
+    if ((*s)->row[i].kind->close) (*s)->row[i].kind->close(&(*s)->row[i].state);
   TRI_FREE(*s);
 }
 

@@ -51,7 +51,8 @@ typedef struct tri_reward {
   /* A value that is wrong is TRI_ECONFIG; its fields are those above. Asked before anything is opened. NULL:
    * every value will do. */
   tri_status (*check)(const tri_reward_opt *o);
-  tri_status (*open)(const tri_reward_opt *o, tri_session *se, void **state); /* se is borrowed until close */
+  /* se is borrowed until close. NULL, as close may be: there is no state, which score gets as NULL. */
+  tri_status (*open)(const tri_reward_opt *o, tri_session *se, void **state);
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
@@ -66,7 +67,12 @@ typedef struct tri_reward {
  *   "7-3" ends in 3.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge. */
-#define TRI_REWARD_LIST(ROW)     ROW(exact) ROW(number) ROW(regex) /* the table: NAME is tri_reward_NAME */
+/* clang-format off */
+#define TRI_REWARD_LIST(ROW) /* the table: NAME is tri_reward_NAME */ \
+  ROW(exact)                                                          \
+  ROW(number)                                                         \
+  ROW(regex)
+/* clang-format on */
 #define TRI_REWARD_DECLARE(name) extern const tri_reward tri_reward_##name;
 TRI_REWARD_LIST(TRI_REWARD_DECLARE)
 

@@ -26,15 +26,6 @@ static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-static tri_status no_open(const tri_reward_opt *o, tri_session *se, void **state) {
-  (void)o;
-  (void)se;
-  *state = NULL;
-  return TRI_OK;
-}
-
-static void no_state(void **state) { (void)state; }
-
 static span trimmed(const char *at, size_t n) {
   while (n && is_space(*at)) {
     at++;
@@ -269,17 +260,13 @@ const tri_reward tri_reward_exact = {.name = "exact",
                                      .help = "the trimmed answer equals",
                                      .values = VALUES,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
-                                     .open = no_open,
-                                     .score = exact_score,
-                                     .close = no_state};
+                                     .score = exact_score};
 const tri_reward tri_reward_number = {.name = "number",
                                       .help = "the last number equals",
                                       .values = VALUES,
                                       .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
-                                      .open = no_open,
                                       .score = number_score,
-                                      .refuse = number_refuse,
-                                      .close = no_state};
+                                      .refuse = number_refuse};
 const tri_reward tri_reward_regex = {.name = "regex",
                                      .help = "pattern is found in the answer",
                                      .values = VALUES,

@@ -18,15 +18,6 @@ typedef struct calls {
 static calls tokens_got, census_got;
 static bool  tokens_fails;
 
-static tri_status no_open(const tri_reward_opt *o, tri_session *se, void **state) {
-  (void)o;
-  (void)se;
-  *state = NULL;
-  return TRI_OK;
-}
-
-static void no_close(void **state) { (void)state; }
-
 /* The answer's tokens; it cannot judge a truncated one. */
 static tri_status tokens_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
@@ -56,15 +47,10 @@ static tri_status bytes_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
-const tri_reward tri_reward_tokens = {
-    .name = "tokens", .needs = TRI_REWARD_TRUTH, .open = no_open, .score = tokens_score, .close = no_close};
-const tri_reward tri_reward_census = {.name = "census",
-                                      .needs = TRI_REWARD_COLLECTIVE,
-                                      .open = no_open,
-                                      .score = census_score,
-                                      .close = no_close};
-const tri_reward tri_reward_bytes = {
-    .name = "bytes", .needs = TRI_REWARD_TEXT, .open = no_open, .score = bytes_score, .close = no_close};
+const tri_reward tri_reward_tokens = {.name = "tokens", .needs = TRI_REWARD_TRUTH, .score = tokens_score};
+const tri_reward tri_reward_census = {
+    .name = "census", .needs = TRI_REWARD_COLLECTIVE, .score = census_score};
+const tri_reward tri_reward_bytes = {.name = "bytes", .needs = TRI_REWARD_TEXT, .score = bytes_score};
 
 static bool last(void) { return rt.world_rank == rt.world_size - 1; }
 
