@@ -7,14 +7,20 @@
 #define AT(member) offsetof(tri_config, member)
 #define COUNT      "[1, 1000000000]"
 #define COUNT0     "[0, 1000000000]"
-#define ALL        0
-#define LISTED     TRI_KEY_BY_ALGO
-#define ANSWERS    TRI_NEEDS_ANSWERS
-#define GIVEN      TRI_NEEDS_DEMONSTRATIONS
-#define FIXED      TRI_CHANGE_REFUSED
-#define FREE       TRI_CHANGE_LISTED
-#define HERE       TRI_CHANGE_HERE
+/* Whose the key is; a deck with another algorithm that gives it is refused. */
+#define ALL     0                        /* every algorithm's */
+#define LISTED  TRI_KEY_BY_ALGO          /* that of the algorithms whose list of options names it */
+#define ANSWERS TRI_NEEDS_ANSWERS        /* where answers are generated in each step */
+#define GIVEN   TRI_NEEDS_DEMONSTRATIONS /* where the answers stand in the data */
+/* What a resume does that gives it another value. */
+#define FIXED TRI_CHANGE_REFUSED /* end, unless run.allow_changes names it: it is part of the experiment */
+#define FREE  TRI_CHANGE_LISTED  /* say so and go on */
+#define HERE  TRI_CHANGE_HERE    /* nothing: it belongs to this start */
 
+/* Rows of a section stand together: a section of the reference begins where its name changes. A key that is
+ * given without its section means the first row of that name: a new row stands below the one that keeps it,
+ * as eval.steps below train.steps. A key that has no effect while another is off (eval.* while eval.steps is 0)
+ * also gets a row in note_idle of config_check.c, which says so to who gives it; nothing else asks. */
 /* clang-format off */
 const tri_key tri_keys[] = {
   {"run.output", TRI_KEY_TEXT, ALL, HERE, AT(run.output), "", NULL, "path",

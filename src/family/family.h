@@ -55,7 +55,11 @@ typedef struct tri_family {
 
 extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all families that have the same */
 
-#define TRI_FAMILY_LIST(ROW)     ROW(llama) ROW(qwen2) /* the table: NAME is tri_family_NAME */
+/* clang-format off */
+#define TRI_FAMILY_LIST(ROW) /* the table: NAME is tri_family_NAME */ \
+  ROW(llama)                                                          \
+  ROW(qwen2)
+/* clang-format on */
 #define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;
 TRI_FAMILY_LIST(TRI_FAMILY_DECLARE)
 extern const tri_family *const tri_families[]; /* all; ends with NULL */
