@@ -87,7 +87,7 @@ static tri_status check_reward(const tri_reward_opt *r, const char *where) {
   TRI_FAIL(TRI_ECONFIG, "%s: reward %s %s a %s", where, r->name, missing ? "needs" : "has no use for", field);
 }
 
-/* The entries [first, first + n) of one row. What its fields are together is asked only where each is well. */
+/* The entries [first, first + n) of one row. What its fields are together is asked where each is well. */
 static tri_status read_reward(const tri_loader *l, int first, int n) {
   const tri_deck_entry *e = tri_deck_at(l->deck, first);
   int64_t               before = l->faults ? l->faults->n : 0;
