@@ -100,8 +100,8 @@ TRI_CHECKED tri_status tri_ckpt_h5_select(hid_t space, const tri_ckpt_tensor *t,
 /* The data space of t's shape; by H5Sclose. Negative on failure. */
 hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t);
 
-/* A group and those above it, made where they are missing; *out by H5Gclose. `file_path` is for the message.
- */
+/* A group and those above it, made where they are missing; *out by H5Gclose. `file_path` is for the
+ * message. */
 TRI_CHECKED tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, const char *path, hid_t *out);
 /* Is every part of `object`, a path in the file, a plain link to an object of this same file? Others could
  * lead to any file of the reader's; no trireme writes them. TRI_EFORMAT, also where there is none. */

@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "dataset_parts.h"
 
-/* What a rank sends: this; its examples; then for each its tokens, prompt and answer, each padded to 8 bytes.
- */
+/* What a rank sends: this; its examples; then for each its tokens, prompt and answer, each padded to 8
+ * bytes. */
 typedef struct part_head {
   tri_data_stats stats;
   too_long       too_long;

@@ -223,8 +223,8 @@ done:
 
 /* ---- weights ---- */
 
-/* The tensors of /model and which file each belongs into: filled one after another, none above shard_bytes.
- */
+/* The tensors of /model and which file each belongs into: filled one after another, none above
+ * shard_bytes. */
 static tri_status plan_shards(job *j, tri_export_sum *sum) {
   int     n = tri_ckpt_tensor_count(j->r);
   int64_t in_shard = 0;

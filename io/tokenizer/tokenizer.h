@@ -44,16 +44,16 @@ void                   tri_tokens_free(tri_tokens *list);
 /* Open a tokenizer.json. A byte order mark at its start is skipped. TRI_EINPUT with one message where the
  * file is broken or asks for what is not understood. The caller closes *out. Not collective. */
 TRI_CHECKED tri_status tri_tokenizer_open(const char *path, tri_tokenizer **out);
-/* The same from `n` bytes in memory, which may go away afterwards; `name` stands in messages. Not collective.
- */
+/* The same from `n` bytes in memory, which may go away afterwards; `name` stands in messages. Not
+ * collective. */
 TRI_CHECKED tri_status tri_tokenizer_open_text(const char *name, const char *bytes, size_t n,
                                                tri_tokenizer **out);
 void                   tri_tokenizer_close(tri_tokenizer **t);
 
 /* Append the ids of a text of `n` bytes, which may hold NUL, to *out. Bytes that are no UTF-8 are read as
  * U+FFFD, one for each longest part that could begin a character (as Python's errors="replace"). special: run
- * the post-processor, which adds the begin token and the like. On failure *out is as it was. Not collective.
- */
+ * the post-processor, which adds the begin token and the like. On failure *out is as it was. Not
+ * collective. */
 TRI_CHECKED tri_status tri_tokenizer_encode(const tri_tokenizer *t, const char *text, size_t n, bool special,
                                             tri_tokens *out);
 /* Append the UTF-8 text of `n` ids to *out, as the library's decode(ids, skip_special_tokens=skip_special).

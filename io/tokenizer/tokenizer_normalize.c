@@ -86,8 +86,8 @@ static tri_status normalize_form(tri_tok_kind kind, const char *s, tri_tok_piece
   return finish(&w->b, from, zero);
 }
 
-/* Character by character, without context; the one that becomes two is U+0130 (Unicode, SpecialCasing.txt).
- */
+/* Character by character, without context; the one that becomes two is U+0130 (Unicode,
+ * SpecialCasing.txt). */
 static tri_status normalize_lowercase(const char *s, tri_tok_piece p, tri_tok_work *w) {
   int64_t from = w->b.text_n;
   size_t  step, zero = 0;

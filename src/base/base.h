@@ -70,8 +70,8 @@ tri_status tri_fail(const char *file, int line, const char *func, tri_status st,
 const char *tri_error_message(void);
 const char *tri_error_trace(void);
 void        tri_error_clear(void);
-/* Hands st back. Where it is an error, its message gains " (what)": the deck's key that named the file, say.
- */
+/* Hands st back. Where it is an error, its message gains " (what)": the deck's key that named the file,
+ * say. */
 TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
 /* Hands st back. Where it is an error, its message begins with "where: ": the deck's line, say. */
 TRI_CHECKED tri_status tri_error_at(tri_status st, const char *where);
@@ -147,8 +147,8 @@ void tri_log_table(tri_log_level level, const char *text);
 double tri_now_s(void);  /* monotonic clock, seconds */
 double tri_unix_s(void); /* seconds since 1970, to the millisecond */
 
-/* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or NULL.
- */
+/* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or
+ * NULL. */
 const char *tri_nearest(const char *name, const char *const *known, int n_known);
 
 #endif

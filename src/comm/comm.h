@@ -21,8 +21,8 @@ typedef struct tri_req {
 
 typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
 
-/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is recv.
- */
+/* One collective. count: elements per rank for the first two kinds, else of the whole buffer, which is
+ * recv. */
 typedef struct tri_coll {
   tri_coll_kind kind;
   void         *recv;

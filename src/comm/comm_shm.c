@@ -149,8 +149,8 @@ static bool map_all(shm_machine *m, int self, const void *base) {
   return true;
 }
 
-/* Collective over h. Joins if all its ranks are on one machine; `leader` is the machine's lowest world rank.
- */
+/* Collective over h. Joins if all its ranks are on one machine; `leader` is the machine's lowest world
+ * rank. */
 static tri_status join(tri_host_comm *h, shm_machine *m, int leader, int machine_rank) {
   int        mine[2] = {leader, machine_rank}, *all = NULL;
   bool       same = true;

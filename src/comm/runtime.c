@@ -176,8 +176,8 @@ static void forget_launcher(void) {
   }
 }
 
-/* Hardware threads all ranks of this machine may run on together: launchers often bind each rank to its own.
- */
+/* Hardware threads all ranks of this machine may run on together: launchers often bind each rank to its
+ * own. */
 static tri_status count_machine_cores(tri_runtime *rt) {
   cpu_set_t mine, all;
 

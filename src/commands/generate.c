@@ -17,8 +17,8 @@ typedef struct request {
   int         n_text;
 } request;
 
-/* The prompts as tokens: a file's lines, or the command line's texts in `tokens` from first[i] to first[i+1].
- */
+/* The prompts as tokens: a file's lines, or the command line's texts in `tokens` from first[i] to
+ * first[i+1]. */
 typedef struct input {
   tri_dataset *data;
   tri_tokens   tokens;

@@ -175,8 +175,8 @@ static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *
   return ops->stream_sync(stream); /* the host buffers are filled again */
 }
 
-/* Brings every prompt the free rows will start into the cache, as many in one forward as the staging holds.
- */
+/* Brings every prompt the free rows will start into the cache, as many in one forward as the staging
+ * holds. */
 static tri_status prefill(tri_sampler *s, tri_stream *stream) {
   int group = s->gen->group, rows = s->opt.max_sequences - s->n_row, next = s->first_prefix + s->n_prefix,
       n_seq = 0;

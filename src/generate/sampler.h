@@ -40,8 +40,8 @@ typedef struct tri_generate_opt {
 } tri_generate_opt;
 
 typedef struct tri_sampler tri_sampler;
-/* Pure. Tokens of one prefill for prompts of up to max_prompt tokens, of which at most n are taken at once.
- */
+/* Pure. Tokens of one prefill for prompts of up to max_prompt tokens, of which at most n are taken at
+ * once. */
 int64_t tri_sampler_prefill(int64_t n, int64_t max_prompt);
 /* Not collective. Plans the cache and its buffers in the ledger. The model is borrowed. */
 TRI_CHECKED tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri_dtype dtype,

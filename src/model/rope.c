@@ -4,8 +4,8 @@
 #include <math.h>
 
 /* Inverse frequencies of the rotary embedding (Su et al. 2021), f32 as transformers computes them, with its
- * "linear" and "llama3" scalings (transformers, modeling_rope_utils.py, _compute_linear/llama3_parameters).
- */
+ * "linear" and "llama3" scalings (transformers, modeling_rope_utils.py,
+ * _compute_linear/llama3_parameters). */
 static float inverse_frequency(const tri_model_shape *sh, int i) {
   float  power = (float)(2 * i) / (float)sh->D;
   float  f = 1.0f / powf((float)sh->rope_theta, power);

@@ -72,8 +72,8 @@ void                   tri_params_close(tri_params **p);
  * where the plan wants it. Weights first; moments (train only) are left zero if never filled. */
 TRI_CHECKED tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx,
                                        tri_stream *s);
-/* Not collective. The elements of unit[u].param[i] this rank answers for in files (a tiling over all ranks).
- */
+/* Not collective. The elements of unit[u].param[i] this rank answers for in files (a tiling over all
+ * ranks). */
 tri_range tri_params_piece(const tri_params *p, int u, int i);
 /* Not collective. Copies [begin, begin + count) of that piece to host memory, f32 master weights or moments
  * (compute type widened to f32 for a store without master weights). */
