@@ -1,5 +1,6 @@
 /* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
 #include "device_cuda.h"
+#include "gpu/base/cuda_impl.h"
 #include "gpu/gemm/gemm.h"
 
 #include <stdio.h>

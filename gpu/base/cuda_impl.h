@@ -24,8 +24,7 @@ typedef struct tri_cuda_device {
 typedef struct tri_cuda_stream {
   tri_stream   base;
   cudaStream_t stream;
-  void
-      *scratch; /* device memory, TRI_CUDA_SCRATCH bytes; one kernel's at a time, as the stream is in order */
+  void *scratch; /* device memory, TRI_CUDA_SCRATCH bytes; one kernel's at a time, as work is in order */
 } tri_cuda_stream;
 
 static inline cudaStream_t tri_cuda_stream_of(tri_stream *s) { return ((tri_cuda_stream *)s)->stream; }

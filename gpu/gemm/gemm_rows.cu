@@ -1,5 +1,5 @@
-/* gemm_rows.cu - what gemm_cublas.c needs beside products: a bias of another type, noise, and a comparison of
- * bits. */
+/* gemm_rows.cu - what the trials and gemm_cublas.c need beside products: noise, other signs, a comparison of
+ * bits; a bias of another type. */
 #include "gpu/base/cuda_util.cuh"
 
 extern "C" {

@@ -40,8 +40,8 @@ extern const tri_coll_way tri_mpi_way_ops;
 TRI_CHECKED tri_status tri_mpi_way_run(tri_host_comm *h, const tri_coll *k);
 
 /* Collective over world. *attached: every rank could map its neighbours' blocks; then each h whose ranks are
- * all on one machine has its shm set. Else *attached is false on every rank, and a warning says what was
- * missing. */
+ * all on one machine has its shm set. Else *attached is false on every rank; a warning says what was missing
+ * where shared memory was wanted and a machine has several ranks. */
 TRI_CHECKED tri_status    tri_shm_way_attach(const struct tri_runtime *rt,
                                              tri_host_comm *const h[TRI_SCOPE_COUNT], tri_device *d,
                                              const void *base, size_t bytes, bool wanted, bool *attached);

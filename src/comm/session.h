@@ -39,7 +39,7 @@ TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
-/* Collective over world, where no rank failed. */
+/* Collective over world, where no rank failed; of a pretended session not collective. */
 void tri_session_close(tri_session *s);
 /* Collective over world. How a command ends: with what became of its work. Where this rank failed and others
  * are somewhere else, it says so and does not return: it ends all ranks with the exit code of st, because

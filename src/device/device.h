@@ -55,7 +55,7 @@ typedef struct tri_device_ops {
 } tri_device_ops;
 
 /* A back end of this build: its device, and, for memory the host cannot reach, what makes its communicators
- * (comm_host.h; NULL: this build has none, they are staged). */
+ * (comm/comm_maker.h; NULL: this build has none, and they are staged). */
 typedef struct tri_backend {
   const tri_device_ops        *device;
   const struct tri_comm_maker *collectives;
@@ -82,7 +82,7 @@ TRI_CHECKED tri_status tri_device_check(const char *name);
 TRI_CHECKED tri_status tri_device_open(const char *name, int local_rank, int threads, tri_device **out);
 void                   tri_device_close(tri_device **d);
 bool                   tri_device_is_gpu(const tri_device *d); /* its memory is its own, not the host's */
-/* The table itself, or NULL if it was not built. i counts from 0; for tests that run every back end. */
+/* The table itself, or NULL if it was not built. i counts from 0, the host's, to the last of this build. */
 const tri_device_ops *tri_device_find(const char *name);
 const tri_device_ops *tri_device_at(int i);
 /* The name of the back end whose memory is the host's, which every build has. */

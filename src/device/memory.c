@@ -115,7 +115,7 @@ static tri_status check_one(const tri_ledger *l, const tri_device_ops *ops, tri_
 tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, size_t beside, int sharers,
                             int machine_ranks) {
   size_t                on_device = peak_of(l, TRI_MEM_DEVICE);
-  const tri_device_ops *host = tri_device_find("cpu");
+  const tri_device_ops *host = tri_device_find(tri_device_host());
 
   if (!tri_device_is_gpu(d)) return check_one(l, d->ops, d, peak_of_all(l), beside, sharers, "");
   TRI_TRY(check_one(l, d->ops, d, on_device, beside, sharers, " on the GPU"));

@@ -9,17 +9,17 @@
 /* What a tensor is to the blocks (decoder.h, head.h). The products come first; the bias of product p is
  * p + TRI_SLOT_PRODUCTS. */
 typedef enum {
-  TRI_SLOT_QKV, /* [E,C], rows q, k, v */
-  TRI_SLOT_O,
+  TRI_SLOT_QKV,     /* [E,C], rows q, k, v */
+  TRI_SLOT_O,       /* [C,H D] */
   TRI_SLOT_GATE_UP, /* [2F,C], rows gate, up */
-  TRI_SLOT_DOWN,
-  TRI_SLOT_HEAD, /* what the head multiplies with; the embedding's table where that is tied */
+  TRI_SLOT_DOWN,    /* [C,F] */
+  TRI_SLOT_HEAD,    /* [V,C], what the head multiplies with; the embedding's table where that is tied */
   TRI_SLOT_PRODUCTS,
   TRI_SLOT_QKV_BIAS = TRI_SLOT_PRODUCTS,
   TRI_SLOT_O_BIAS,
   TRI_SLOT_GATE_UP_BIAS,
   TRI_SLOT_DOWN_BIAS,
-  TRI_SLOT_HEAD_BIAS,
+  TRI_SLOT_HEAD_BIAS, /* no row may have it yet: units.c gives it to no tied and no scalar head */
   TRI_SLOT_EMBED,
   TRI_SLOT_NORM1, /* before attention */
   TRI_SLOT_NORM2, /* before the mlp */

@@ -26,11 +26,11 @@ typedef struct tri_layer_acts {
 
 /* What only backward writes. */
 typedef struct tri_layer_grads {
-  void *dx;                     /* f32 [N,C]: of the residual stream, from block to block */
-  void *dxa;                    /* A [N,C]: the same in the compute type, where that is not f32 */
-  void *dh;                     /* A [N,C]: of a norm's output */
-  void *dy, *dgu, *dqkv, *dout; /* A [N,F], [N,2F], [N,E], [N,H*D] */
-  void *work;                   /* attention's */
+  void *dx;                      /* f32 [N,C]: of the residual stream, from block to block */
+  void *dxa;                     /* A [N,C]: the same in the compute type, where that is not f32 */
+  void *dh;                      /* A [N,C]: of a norm's output */
+  void *dy, *dgu, *dqkv, *dattn; /* A [N,F], [N,2F], [N,E], [N,H*D] */
+  void *work;                    /* attention's: f32 [tri_attn_work(heads, N)] */
 } tri_layer_grads;
 
 struct tri_model {

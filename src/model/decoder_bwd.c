@@ -49,7 +49,7 @@ static tri_status attention_backward(tri_model *m, const tri_block_call *c, int6
   const tri_batch *b = c->batch;
   int64_t          HD = (int64_t)m->shape.H * m->shape.D;
   tri_tensor       x = tri_rows_f32(c->acts->x, n, m->shape.C), dout;
-  tri_tensor       o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dout, n, HD);
+  tri_tensor       o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dattn, n, HD);
   tri_tensor qkv = tri_rows_act(m, c->acts->qkv, n, m->E), dqkv = tri_rows_act(m, m->back.dqkv, n, m->E);
   tri_tensor lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
   tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_work(&m->rule.heads, n));

@@ -5,10 +5,6 @@ tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_
   return tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, where);
 }
 
-tri_tensor tri_head_part(void *data, tri_dtype t, int64_t first, int64_t n) {
-  return tri_view1((char *)data + (size_t)first * tri_dtype_bytes(t), t, n);
-}
-
 tri_status tri_head_plan(tri_model *m, tri_ledger *l) {
   tri_head *h = &m->head;
   size_t    K = (size_t)m->opt.max_rows, n = K * (size_t)m->shape.C, a = tri_dtype_bytes(m->opt.dtype);

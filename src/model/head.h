@@ -39,7 +39,7 @@ typedef struct tri_head_ops {
 } tri_head_ops;
 extern const tri_head_ops tri_head_tokens, tri_head_scalar; /* head_tokens.c, head_scalar.c */
 
-/* head.c. Not collective. opt.head's kind, its buffers in the ledger. */
+/* head.c. Not collective. The buffers of every head and of its kind, head.ops, in the ledger. */
 TRI_CHECKED tri_status tri_head_plan(tri_model *m, tri_ledger *l);
 /* Collective over the parameter scope. Of m->x, the last block's result; as tri_model_forward. */
 TRI_CHECKED tri_status tri_head_forward(tri_model *m, const tri_batch *b, float inv_temperature,
@@ -51,9 +51,8 @@ TRI_CHECKED tri_status tri_head_backward(tri_model *m, const tri_batch *b, const
 TRI_CHECKED tri_status tri_head_sample(tri_model *m, const tri_batch *b, const tri_tensor *key,
                                        const tri_sample_rule *rule, tri_tensor *token, tri_tensor *logp,
                                        tri_stream *s);
-/* Not collective. For the kinds: one more of the head's buffers, and elements [first, first + n) of one. */
+/* Not collective. For the kinds: one more of the head's buffers. */
 TRI_CHECKED tri_status tri_head_room(tri_ledger *l, tri_phase phase, const char *name, size_t bytes,
                                      void **where);
-tri_tensor             tri_head_part(void *data, tri_dtype t, int64_t first, int64_t n);
 
 #endif

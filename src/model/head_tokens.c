@@ -38,6 +38,11 @@ static tri_status plan(tri_model *m, tri_ledger *l) {
                        &h->dlogits);
 }
 
+/* Elements [first, first + n) of one of the head's buffers. */
+static tri_tensor part(void *data, tri_dtype t, int64_t first, int64_t n) {
+  return tri_view1((char *)data + (size_t)first * tri_dtype_bytes(t), t, n);
+}
+
 /* Logits of chosen rows [first, first + n), to `to`. */
 static tri_status logits_of(tri_model *m, const tri_block_call *c, int64_t first, int64_t n, void *to,
                             tri_tensor *logits, tri_stream *s) {
@@ -60,12 +65,11 @@ static tri_status forward(tri_model *m, const tri_block_call *c, float inv_tempe
   int64_t   K = c->batch->row.dim[0];
 
   h->kept_rows = 0;
-  *out = (tri_rows_out){.logp = tri_head_part(h->logp, TRI_F32, 0, K),
-                        .ent = tri_head_part(h->ent, TRI_F32, 0, K)};
+  *out = (tri_rows_out){.logp = part(h->logp, TRI_F32, 0, K), .ent = part(h->ent, TRI_F32, 0, K)};
   for (int64_t first = 0, n; first < K; first += n) {
     n = least(K - first, chunk_rows(m, K));
     tri_tensor logits, logp = tri_rows(&out->logp, first, n), ent = tri_rows(&out->ent, first, n);
-    tri_tensor lse = tri_head_part(h->lse, TRI_F32, first, n), target = tri_rows(&c->batch->target, first, n);
+    tri_tensor lse = part(h->lse, TRI_F32, first, n), target = tri_rows(&c->batch->target, first, n);
     TRI_TRY(logits_of(m, c, first, n, h->logits, &logits, s));
     TRI_TRY(m->k->logp_fwd(s, &logp, &ent, &lse, &logits, &target, inv_temperature));
   }
@@ -82,7 +86,7 @@ static tri_status chunk_backward(tri_model *m, const tri_block_call *c, const tr
   tri_tensor dall = tri_rows_act(m, h->dhs, m->opt.max_rows, C), dhs = tri_rows(&dall, first, n);
   tri_tensor logits = tri_rows_f32(h->logits, n, m->shape.V),
              dlogits = tri_rows_act(m, h->dlogits, n, m->shape.V);
-  tri_tensor lse = tri_head_part(h->lse, TRI_F32, first, n), ent = tri_head_part(h->ent, TRI_F32, first, n);
+  tri_tensor lse = part(h->lse, TRI_F32, first, n), ent = part(h->ent, TRI_F32, first, n);
   tri_tensor target = tri_rows(&c->batch->target, first, n);
   tri_tensor dlogp = tri_rows(&d->logp, first, n), dent = tri_rows(&d->ent, first, n);
 
@@ -111,8 +115,8 @@ static tri_status sample(tri_model *m, const tri_block_call *c, const tri_tensor
   tri_head *h = &m->head;
   int64_t   K = c->batch->row.dim[0];
 
-  *token = tri_head_part(h->drawn, TRI_I32, 0, K);
-  *logp = tri_head_part(h->logp, TRI_F32, 0, K);
+  *token = part(h->drawn, TRI_I32, 0, K);
+  *logp = part(h->logp, TRI_F32, 0, K);
   h->kept_rows = 0; /* their room is used */
   for (int64_t first = 0; first < K; first += h->draw_chunk) {
     int64_t    n = least(K - first, h->draw_chunk);

@@ -81,7 +81,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->back.dgu, T * 2 * F, A, TRI_PHASE_LEARN},
                    {&m->back.dh, T * C, A, TRI_PHASE_LEARN},
                    {&m->back.dqkv, T * m->E, A, TRI_PHASE_LEARN},
-                   {&m->back.dout, T * HD, A, TRI_PHASE_LEARN},
+                   {&m->back.dattn, T * HD, A, TRI_PHASE_LEARN},
                    {&m->back.work, tri_attn_work(&m->rule.heads, T), TRI_F32, TRI_PHASE_LEARN}};
 
   TRI_TRY(plan_rooms(m, l, r, (int)(sizeof r / sizeof *r)));

@@ -53,21 +53,16 @@ static inline void bench_close(bench *b) {
   tri_device_close(&b->device);
 }
 
-/* On every device whose back end has the operation at this offset of tri_kernels. */
-static inline void for_each_device_with(size_t operation, void (*run)(bench *)) {
+/* On every device of this build, with one thread and with two. */
+static inline void for_each_device(void (*run)(bench *)) {
   const tri_device_ops *ops;
   for (int i = 0; (ops = tri_device_at(i)) != NULL; i++)
     for (int threads = 1; threads <= 2; threads++) {
       bench b;
-      if (!*(void *const *)(const void *)((const char *)ops->kernels + operation)) continue;
       bench_open(&b, ops->name, threads);
       run(&b);
       bench_close(&b);
     }
-}
-
-static inline void for_each_device(void (*run)(bench *)) {
-  for_each_device_with(offsetof(tri_kernels, axpby), run);
 }
 
 /* A device array [d0,d1] (d1 0: one dimension), every byte 0xff: NaN wherever a kernel does not write. */

@@ -183,7 +183,7 @@ static void run_fwd(bench *b) {
 }
 static void test_fwd(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_fwd);
+  for_each_device(run_fwd);
 }
 
 /* loss = sum of dout * o, for the differences. */
@@ -216,7 +216,7 @@ static void run_bwd_loop(bench *b) {
 }
 static void test_bwd_loop(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_bwd_loop);
+  for_each_device(run_bwd_loop);
 }
 
 /* Derived as for the forward; terms of dk and dv sum to at most len * max |p| <= a few for each head of
@@ -254,7 +254,7 @@ static void run_bwd(bench *b) {
 }
 static void test_bwd(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_bwd);
+  for_each_device(run_bwd);
 }
 
 /* Sequence s of the batch alone: its rows of qkv and the rest. */
@@ -291,7 +291,7 @@ static void run_company(bench *b) {
 }
 static void test_company(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_company);
+  for_each_device(run_company);
 }
 
 /* The same for the gradient, of whole sequences. */
@@ -317,7 +317,7 @@ static void run_bwd_company(bench *b) {
 }
 static void test_bwd_company(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_bwd_company);
+  for_each_device(run_bwd_company);
 }
 
 /* A cache array of P pages: keys [P,G,D,TRI_PAGE], values [P,G,TRI_PAGE,D]. */
@@ -385,7 +385,7 @@ static void run_decode(bench *b) {
 }
 static void test_decode(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_decode), run_decode);
+  for_each_device(run_decode);
 }
 
 /* Later keys are longer, so that the largest score rises by far more than a factor of 2^8 from tile to tile
@@ -410,7 +410,7 @@ static void run_growing(bench *b) {
 }
 static void test_growing(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_decode), run_growing);
+  for_each_device(run_growing);
 }
 
 /* 300 sequences of 0 to 2 tokens: each is found; a row that sees only itself gives back its own v. */
@@ -437,7 +437,7 @@ static void run_many(bench *b) {
 }
 static void test_many(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_many);
+  for_each_device(run_many);
 }
 
 /* Heads wider than a back end has kernels for are refused, not computed wrong. */
@@ -458,7 +458,7 @@ static void run_wide(bench *b) {
 }
 static void test_wide(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_wide);
+  for_each_device(run_wide);
 }
 
 /* Each element of the cache, and slot -1. */
@@ -492,7 +492,7 @@ static void run_kv_put(bench *b) {
 }
 static void test_kv_put(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, kv_put), run_kv_put);
+  for_each_device(run_kv_put);
 }
 
 /* A later token of the same tile that is not a number does not reach the rows before it. */
@@ -530,8 +530,8 @@ static void run_sequence_nan(bench *b) {
 }
 static void test_nan(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_nan);
-  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_sequence_nan);
+  for_each_device(run_nan);
+  for_each_device(run_sequence_nan);
 }
 
 /* A sequence that is not a number does not reach its neighbours' gradients. */
@@ -557,7 +557,7 @@ static void run_bwd_nan(bench *b) {
 }
 static void test_bwd_nan(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_bwd_nan);
+  for_each_device(run_bwd_nan);
 }
 
 static uint64_t seen[64]; /* hashes of the run with one thread */
@@ -597,8 +597,8 @@ static void run_bwd_threads(bench *b) {
 }
 static void test_threads(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, attn_fwd), run_threads);
-  for_each_device_with(offsetof(tri_kernels, attn_bwd), run_bwd_threads);
+  for_each_device(run_threads);
+  for_each_device(run_bwd_threads);
 }
 
 int main(void) {

@@ -160,11 +160,11 @@ static void run_not_numbers(bench *b) {
 }
 static void test_not_numbers(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, logp_fwd), run_not_numbers);
+  for_each_device(run_not_numbers);
 }
 static void test_logp(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, logp_bwd), run_logp);
+  for_each_device(run_logp);
 }
 
 typedef struct draw { /* device arrays of B draws from V logits */
@@ -267,7 +267,7 @@ static void run_filters(bench *b) {
 }
 static void test_filters(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, sample), run_filters);
+  for_each_device(run_filters);
 }
 
 /* The filters on a large vocabulary against a full sort; the draws hit only kept tokens and, with many
@@ -313,7 +313,7 @@ static void run_large_filters(bench *b) {
 }
 static void test_large_filters(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, sample), run_large_filters);
+  for_each_device(run_large_filters);
 }
 
 /* The draw is a function of (seed, key) alone; each part of the key matters. The log-probability is
@@ -344,7 +344,7 @@ static void run_keys(bench *b) {
 static void test_keys(void **state) {
   (void)state;
   n_seen = at_seen = 0;
-  for_each_device_with(offsetof(tri_kernels, sample), run_keys);
+  for_each_device(run_keys);
 }
 
 /* Prompt, answer and position each change the draw: 4096 equal tokens, so that two equal draws are
@@ -364,7 +364,7 @@ static void run_key_parts(bench *b) {
 }
 static void test_key_parts(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, sample), run_key_parts);
+  for_each_device(run_key_parts);
 }
 
 /* NaN, all -infinity, +infinity: token 0 and NaN for that row, the other rows as without it. */
@@ -396,7 +396,7 @@ static void run_no_distribution(bench *b) {
 }
 static void test_no_distribution(void **state) {
   (void)state;
-  for_each_device_with(offsetof(tri_kernels, sample), run_no_distribution);
+  for_each_device(run_no_distribution);
 }
 
 int main(void) {
