@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_BYTES = 96, TEXT_BYTES = 256, ENTRY_MAX = 256 }; /* chosen: several times what a run has */
+enum { TEXT_BYTES = 256, ENTRY_MAX = 256 }; /* chosen: several times what a run has */
 
 typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_RANK0, ENTRY_SPAN, ENTRY_TEXT } entry_kind;
 
 typedef struct entry {
-  char       name[NAME_BYTES];
+  char       name[TRI_METRIC_NAME_BYTES];
   entry_kind kind;
   double     value; /* before reduce this rank's, after it everyone's */
   char       text[TEXT_BYTES];
@@ -125,7 +125,7 @@ static entry *find_or_add(tri_metrics *m, const char *name, entry_kind kind, boo
 
   *is_new = !e;
   if (!e) {
-    TRI_ASSERT(m->n < ENTRY_MAX && strlen(name) < NAME_BYTES);
+    TRI_ASSERT(m->n < ENTRY_MAX && strlen(name) < TRI_METRIC_NAME_BYTES);
     e = &m->e[m->n++];
     *e = (entry){.kind = kind};
     memcpy(e->name, name, strlen(name) + 1);
@@ -161,22 +161,22 @@ void tri_metric_text(tri_metrics *m, const char *name, const char *value) {
   memcpy(e->text, value, strlen(value) + 1);
 }
 
-static const char *time_name(const char *span, char out[NAME_BYTES]) {
-  int n = snprintf(out, NAME_BYTES, "time_%s_s", span);
+static const char *time_name(const char *span, char out[TRI_METRIC_NAME_BYTES]) {
+  int n = snprintf(out, TRI_METRIC_NAME_BYTES, "time_%s_s", span);
 
-  TRI_ASSERT(n > 0 && n < NAME_BYTES);
+  TRI_ASSERT(n > 0 && n < TRI_METRIC_NAME_BYTES);
   return out;
 }
 
 void tri_metric_time(tri_metrics *m, const char *span, double spent_s) {
-  char name[NAME_BYTES];
+  char name[TRI_METRIC_NAME_BYTES];
   bool is_new;
 
   find_or_add(m, time_name(span, name), ENTRY_SPAN, &is_new)->value += spent_s;
 }
 
 void tri_metric_forget_time(tri_metrics *m, const char *span) {
-  char   name[NAME_BYTES];
+  char   name[TRI_METRIC_NAME_BYTES];
   entry *e = find(m, time_name(span, name));
 
   TRI_ASSERT(!e || e == &m->e[m->n - 1]);

@@ -7,6 +7,7 @@
 /* How the ranks' values become one. RANK0: the same on every rank. */
 typedef enum { TRI_METRIC_SUM, TRI_METRIC_MAX, TRI_METRIC_RANK0 } tri_metric_kind;
 typedef struct tri_metrics tri_metrics;
+enum { TRI_METRIC_NAME_BYTES = 96 }; /* of a name and its end; chosen: twice the longest of a run */
 
 /* Rank 0 appends to `path` (NULL: no file); other ranks touch no file. keep_step: lines of later steps are
  * cut off first (resuming); -1 keeps nothing. A last line without its newline is cut off too; another line
@@ -15,7 +16,8 @@ TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int
 void                   tri_metrics_close(tri_metrics **m);
 /* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
  * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger,
- * RANK0 the latest. NaN wins over every number. At most 256 names of 95 bytes, texts of 255. */
+ * RANK0 the latest. NaN wins over every number. At most 256 names of TRI_METRIC_NAME_BYTES, texts of
+ * 255 bytes. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
 /* Not collective. Adds to time_<span>_s, the longest of the ranks. */

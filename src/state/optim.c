@@ -15,7 +15,7 @@ static tri_status update_unit(tri_params *p, int unit, const tri_optim_opt *opt,
     int64_t        at = r.begin - v.range.begin;
     tri_adamw_rule rule = *base;
     if (!r.count) continue;
-    rule.decay = spec->param[i].ndim > 1 ? (float)(base->lr * opt->weight_decay) : 0.0f;
+    rule.decay = spec->param[i].ndim == 2 ? (float)(base->lr * opt->weight_decay) : 0.0f;
     tri_tensor w = tri_view1(v.weight + at, TRI_F32, r.count), g = tri_view1(v.grad + at, TRI_F32, r.count);
     tri_tensor m = tri_view1(v.exp_avg + at, TRI_F32, r.count),
                q = tri_view1(v.exp_avg_sq + at, TRI_F32, r.count),

@@ -5,7 +5,7 @@
 #include "params.h"
 
 typedef struct tri_optim_opt {
-  double beta1, beta2, eps, weight_decay; /* decay touches tensors of two dimensions and more only */
+  double beta1, beta2, eps, weight_decay; /* decay touches tensors of two dimensions only */
   double max_grad_norm;                   /* 0: no clipping */
 } tri_optim_opt;
 

@@ -110,7 +110,7 @@ static tri_status plan_slots(tri_params *p, tri_ledger *l) {
 
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit  *u = &p->unit[i];
-    size_t packed = packed_bytes(u, tri_params_uses(p));
+    size_t packed = packed_bytes(u, p->opt.backward ? 2 : 1); /* for fwd alone, or for bwd too */
     if (u->spec->in_ring && u->padded > ring_flat) ring_flat = u->padded;
     if (u->spec->in_ring && packed > ring_packed) ring_packed = packed;
     if (p->resident || !u->spec->in_ring) {

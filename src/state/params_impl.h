@@ -52,8 +52,6 @@ struct tri_params {
 
 static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
 static inline size_t tri_params_weight_bytes(const tri_params *p) { return tri_dtype_bytes(p->opt.dtype); }
-/* Packed forms a unit is gathered with: for fwd alone, or for bwd too. */
-static inline int tri_params_uses(const tri_params *p) { return p->opt.backward ? 2 : 1; }
 /* The param of a unit whose flat buffer is `flat`. */
 static inline tri_tensor tri_param_view(const tri_param_spec *f, void *flat, tri_dtype t) {
   tri_tensor v = {(char *)flat + (size_t)f->offset * tri_dtype_bytes(t), t, f->ndim, {1, 1, 1, 1}};

@@ -151,5 +151,5 @@ tri_status tri_gap_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
     TRI_TRY(share(t, r, r->old_logp));
     return tri_gap_close(t, gap);
   }
-  return t->plan.mini_batches * t->cfg->algo.ppo_epochs > 1 ? score(t, m, r, 1, meet, gap) : TRI_OK;
+  return t->plan.mini_batches > 1 ? score(t, m, r, 1, meet, gap) : TRI_OK;
 }

@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 void tri_tally_add(tri_tally *sum, const tri_loss_out *out) {
   sum->loss += out->loss;
@@ -24,7 +23,7 @@ static void add(tri_trainer *t, const char *name, double value) {
 
 /* Of one learner, under its prefix: "grad_norm". */
 static void add_of(tri_trainer *t, const tri_learner *l, const char *what, double value) {
-  char name[96];
+  char name[TRI_METRIC_NAME_BYTES];
 
   snprintf(name, sizeof name, "%s%s", l->prefix, what);
   add(t, name, value);
@@ -58,7 +57,7 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
 /* With several rewards, what each gave by itself: reward_<name>_mean. */
 static void report_parts(tri_trainer *t, const tri_rollout *r) {
   for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
-    char   name[96];
+    char   name[TRI_METRIC_NAME_BYTES];
     double mean = 0;
     for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i];
     snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));

@@ -108,7 +108,7 @@ static tri_status put_start_folder(tri_trainer *t, tri_ckpt_writer *w) {
   return folder[0] ? tri_ckpt_put_text(w, "start_folder", folder) : TRI_OK;
 }
 
-enum { COUNTER_BYTES = 64 };
+enum { COUNTER_BYTES = 64 }; /* chosen: more than any role's prefix and a counter's name */
 /* What a checkpoint calls a learner's counter. */
 static const char *counter(const tri_learner *l, const char *what, char name[COUNTER_BYTES]) {
   snprintf(name, COUNTER_BYTES, "%s%s", l->prefix, what);
@@ -193,8 +193,9 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
   if (*saved) t->progress.saved_step = t->progress.step;
   t->progress.last_save_s = tri_now_s();
   if (*saved) {
+    double spent_s = tri_span_end(&t->spans, &span);
     tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)t->progress.step,
-            t->run.folder, tri_span_end(&t->spans, &span));
+            t->run.folder, spent_s);
     return TRI_OK;
   }
   tri_span_give_up(&t->spans, &span);

@@ -1,6 +1,7 @@
 /* supply_replay.c - a step's sequences from a written rollout: every rank reads them all. */
 #include "supply.h"
 
+#include "base/hash.h"
 #include "io/data/rollout_file.h"
 #include "train.h"
 
@@ -93,26 +94,35 @@ static tri_status read_step(tri_trainer *t, int64_t step, tri_rollout *out) {
   return TRI_OK;
 }
 
-/* Every rank reads for itself; what it finds decides which collectives follow. */
-static tri_status check_rewarded(const tri_trainer *t, int64_t step, bool here, bool on_rank0) {
+/* Of what the lines bring: it decides which collectives follow, and every rank computes the same with it. */
+static uint64_t hash_of(const tri_rollout *r) {
+  size_t   n = (size_t)r->n_seq, n_tok = (size_t)r->n_tok;
+  uint64_t h = tri_hash64(r->start, (n + 1) * sizeof *r->start, 2 * r->has_logp + r->has_reward);
+
+  h = tri_hash64(r->prompt_id, n * sizeof *r->prompt_id, h);
+  h = tri_hash64(r->prompt_len, n * sizeof *r->prompt_len, h);
+  h = tri_hash64(r->reward, n * sizeof *r->reward, h);
+  h = tri_hash64(r->token, n_tok * sizeof *r->token, h);
+  return tri_hash64(r->old_logp, n_tok * sizeof *r->old_logp, h);
+}
+
+static tri_status check_same(const tri_trainer *t, int64_t step, uint64_t here, uint64_t on_rank0) {
   if (here == on_rank0) return TRI_OK;
-  TRI_FAIL(
-      TRI_EINPUT,
-      "%s: in step %lld rank %d reads lines %s, rank 0 %s; all ranks must see the same files, and nothing "
-      "may write to them meanwhile",
-      t->cfg->rollout.replay, (long long)step, tri_world_of(t)->rank,
-      here ? "with rewards" : "without a reward", here ? "without" : "with rewards");
+  TRI_FAIL(TRI_EINPUT,
+           "%s: in step %lld rank %d reads other lines than rank 0; all ranks must see the same files, and "
+           "nothing may write to them meanwhile",
+           t->cfg->rollout.replay, (long long)step, tri_world_of(t)->rank);
 }
 
 static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   tri_comm *world = tri_world_of(t);
-  bool      rewarded;
+  uint64_t  here, on_rank0;
 
   TRI_TRY(tri_agree(world, read_step(t, step, out)));
-  rewarded = out->has_reward;
-  TRI_TRY(tri_host_bcast(world, &rewarded, sizeof rewarded, 0));
-  TRI_TRY(tri_agree(world, check_rewarded(t, step, out->has_reward, rewarded)));
-  return rewarded ? TRI_OK : reward_replay(t, step, out);
+  here = on_rank0 = hash_of(out);
+  TRI_TRY(tri_host_bcast(world, &on_rank0, sizeof on_rank0, 0));
+  TRI_TRY(tri_agree(world, check_same(t, step, here, on_rank0)));
+  return out->has_reward ? TRI_OK : reward_replay(t, step, out);
 }
 
 /* The longest line of every size-th replayed step this run will take, from its own first + rank on. */

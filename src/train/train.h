@@ -81,8 +81,8 @@ typedef struct tri_trainer {
   const struct tri_supply *supply;
   tri_sampling             sampling;
   tri_feed                *feed;
-  tri_dataset             *data, *eval_data; /* NULL: the deck names none */
-  tri_reward_set          *reward;           /* the same */
+  tri_dataset             *data, *eval_data; /* NULL: the deck names none; nothing is evaluated */
+  tri_reward_set          *reward;           /* NULL: the deck names none */
   tri_rollout_store        whole;            /* for a step's sequences or an evaluation's, never both */
   tri_rollout_store        mine;             /* for this rank's answers before the exchange */
   double                  *token_sum; /* host [tokens of a step], of a sum over ranks; NULL: none is made */

@@ -137,23 +137,6 @@ static void starting_anew_sets_the_old_aside(void **state) {
   assert_true(cli_exists("g/checkpoints.before-2/step-00000001"));
 }
 
-/* A replay reads the files of the steps it takes; its first step has the original's log-probabilities. */
-static void replay_goes_on_from_a_checkpoint(void **state) {
-  (void)state;
-  cli_succeeds(TWO GRPO "run.output=h train.steps=2 rollout.save_every=2 checkpoint.save_steps=1");
-  assert_false(cli_exists("h/rollouts/step-00000001.jsonl"));
-  cli_succeeds(TWO GRPO "run.output=i run.resume=h/checkpoints/step-00000001 rollout.replay=h/rollouts "
-                        "run.allow_changes=rollout.replay train.steps=2");
-  cli_fails(64, TWO GRPO "run.output=j rollout.replay=h/rollouts train.steps=2", "step-00000001.jsonl",
-            "(rollout.replay)");
-  cli_sh("mkdir k && cp h/rollouts/step-00000002.jsonl k/step-00000001.jsonl");
-  cli_fails(64, ONE GRPO "run.output=l rollout.replay=k train.steps=1 run.seed=7", "the gap between replayed",
-            "trust");
-  cli_sh("cat h/rollouts/step-00000002.jsonl >>k/step-00000001.jsonl");
-  cli_fails(64, TWO GRPO "run.output=bad rollout.replay=k train.steps=1",
-            "answers, which is rollout.rollout_batch_size x algo.num_generations", "(rollout.replay)");
-}
-
 /* The screen says what data.overlong_prompt did. */
 static void dropped_lines_are_counted(void **state) {
   (void)state;
@@ -327,7 +310,6 @@ int main(void) {
       cmocka_unit_test(every_kind_of_damage_is_found),
       cmocka_unit_test(another_model_is_refused),
       cmocka_unit_test(starting_anew_sets_the_old_aside),
-      cmocka_unit_test(replay_goes_on_from_a_checkpoint),
       cmocka_unit_test(dropped_lines_are_counted),
       cmocka_unit_test(leftovers_of_a_killed_writer_are_no_checkpoint),
       cmocka_unit_test(save_that_fails_is_reported_and_the_run_goes_on),

@@ -1,5 +1,5 @@
-/* linear.h - what linear.c, linear_rows.c and linear_grad.c share: one weight shape's products and its part of the
- * workspace. Private to its room. */
+/* linear.h - what linear.c, linear_rows.c and linear_grad.c share: one weight shape's products and its part
+ * of the workspace. Private to its room. */
 #ifndef TRI_CPU_LINEAR_H
 #define TRI_CPU_LINEAR_H
 

@@ -1,0 +1,104 @@
+/* test_cli_replay.c - the whole program on written rollouts. Judge, beside cli_case.h: the lines of the run that
+ * wrote them. */
+#include "cli_case.h"
+
+#define HARD "reward='[{name: regex, pattern: \"[0-4]\"}]' " /* some answers have it, some have not */
+
+/* Writes the rollout of one step of two ranks: lines/step-00000001.jsonl; `poor` has the same lines without
+ * their rewards. */
+static void write_lines(void) {
+  if (cli_exists("lines")) return;
+  cli_succeeds(TWO GRPO HARD "run.output=wrote rollout.save_every=1 algo.kl_coef=0.1");
+  cli_sh("cp -r wrote/rollouts lines; mkdir poor; "
+         "sed 's/, \"reward\": [^,}]*//; s/, \"rewards\": {[^}]*}//' lines/step-00000001.jsonl "
+         ">poor/step-00000001.jsonl");
+  cli_sh(
+      "grep -q '\"reward\": 0,' lines/step-00000001.jsonl && grep -q '\"reward\": 1,' lines/step-00000001.jsonl "
+      "&& ! grep -q '\"reward' poor/step-00000001.jsonl");
+}
+
+/* A replay reads the files of the steps it takes; its first step has the original's log-probabilities. */
+static void goes_on_from_a_checkpoint(void **state) {
+  (void)state;
+  cli_succeeds(TWO GRPO "run.output=h train.steps=2 rollout.save_every=2 checkpoint.save_steps=1");
+  assert_false(cli_exists("h/rollouts/step-00000001.jsonl"));
+  cli_succeeds(TWO GRPO "run.output=i run.resume=h/checkpoints/step-00000001 rollout.replay=h/rollouts "
+                        "run.allow_changes=rollout.replay train.steps=2");
+  cli_fails(64, TWO GRPO "run.output=j rollout.replay=h/rollouts train.steps=2", "step-00000001.jsonl",
+            "(rollout.replay)");
+  cli_sh("mkdir k && cp h/rollouts/step-00000002.jsonl k/step-00000001.jsonl");
+  cli_fails(64, ONE GRPO "run.output=l rollout.replay=k train.steps=1 run.seed=7", "the gap between replayed",
+            "trust");
+  cli_sh("cat h/rollouts/step-00000002.jsonl >>k/step-00000001.jsonl");
+  cli_fails(64, TWO GRPO "run.output=bad rollout.replay=k train.steps=1",
+            "answers, which is rollout.rollout_batch_size x algo.num_generations", "(rollout.replay)");
+}
+
+/* Lines without rewards get them from data.train, on one rank and on two; those that have one keep it. */
+static void lines_without_rewards_are_judged(void **state) {
+  static const char *const program[] = {ONE, TWO};
+  char                     command[512];
+
+  (void)state;
+  write_lines();
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command,
+             "%s" GRPO HARD "run.output=poor%d rollout.replay=poor rollout.save_every=1 run.sampler=trust",
+             program[i], i);
+    cli_succeeds(command);
+    cli_sh(
+        "for f in lines poor%d/rollouts; do grep -o '\"reward\": [^,]*' $f/step-00000001.jsonl >$(dirname $f)/seen; "
+        "done; cmp seen poor%d/seen",
+        i, i);
+  }
+  cli_sh("mkdir mixed; sed '1s/\"reward\": [01],/\"reward\": 7,/; 2,$s/, \"reward\": [^,}]*//; "
+         "2,$s/, \"rewards\": {[^}]*}//' lines/step-00000001.jsonl >mixed/step-00000001.jsonl");
+  cli_succeeds(ONE GRPO HARD "run.output=mix rollout.replay=mixed rollout.save_every=1 run.sampler=trust");
+  cli_sh(
+      "grep -o '\"reward\": [^,]*' mix/rollouts/step-00000001.jsonl >mix/seen; head -n 1 mix/seen | grep -q 7 && "
+      "sed 1d seen >rest && sed 1d mix/seen | cmp - rest");
+}
+
+/* What their rewards would follow from is missing. */
+static void lines_that_cannot_be_judged_are_refused(void **state) {
+  (void)state;
+  write_lines();
+  cli_fails(64, TWO GRPO HARD "run.output=n rollout.replay=poor data.train=null",
+            "poor: lines without a reward need data.train (prompt_id is its line)", NULL);
+  cli_sh("mkdir far; sed 's/\"prompt_id\": [0-9]*/\"prompt_id\": 99/' poor/step-00000001.jsonl "
+         ">far/step-00000001.jsonl");
+  cli_fails(64, TWO GRPO HARD "run.output=o rollout.replay=far",
+            "far: step 1, group 0 has no reward and prompt_id 99, which is no line of data.train", NULL);
+}
+
+/* Each rank reads for itself: where they find other lines, it is said, and none waits for another. */
+static void ranks_that_read_other_lines_are_told(void **state) {
+  static const char *const other[] = {"s/, \"reward\": [^,}]*//; s/, \"rewards\": {[^}]*}//",
+                                      "s/, \"logprobs\": \\[[^]]*\\]//",
+                                      "1s/\"reward\": [01],/\"reward\": 7,/"};
+
+  (void)state;
+  write_lines();
+  cli_sh(
+      "for r in 0 1; do mkdir -p rank$r/lines; ln -s ../config.json ../tokenizer.json ../grpo.yaml ../rl.jsonl "
+      "rank$r; cp lines/* rank$r/lines; done");
+  for (int i = 0; i < 3; i++) {
+    cli_sh("sed '%s' lines/step-00000001.jsonl >rank1/lines/step-00000001.jsonl", other[i]);
+    cli_sh("! cmp -s lines/step-00000001.jsonl rank1/lines/step-00000001.jsonl");
+    cli_fails(
+        64,
+        "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 1 --wdir rank0 '" TRI_PROGRAM "' " GRPO HARD
+        "run.output=../p rollout.replay=lines algo.kl_coef=0.1 algo.kl_where=reward : -n 1 --wdir rank1 "
+        "'" TRI_PROGRAM "' " GRPO HARD
+        "run.output=../p rollout.replay=lines algo.kl_coef=0.1 algo.kl_where=reward",
+        "lines: in step 1 rank 1 reads other lines than rank 0", "all ranks must see the same files");
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(goes_on_from_a_checkpoint),
+                                     cmocka_unit_test(lines_without_rewards_are_judged),
+                                     cmocka_unit_test(lines_that_cannot_be_judged_are_refused),
+                                     cmocka_unit_test(ranks_that_read_other_lines_are_told)};
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
