@@ -27,8 +27,8 @@ void                   tri_run_close(tri_run *r); /* the folder is another's to 
  * TRI_EFILE: it could not be made, or not be written. */
 TRI_CHECKED tri_status tri_run_claim(tri_run *r);
 /* Collective over world. Sets r->resume to the checkpoint that run.resume means, every byte of it verified.
- * Changes no file. TRI_EINPUT: there is no checkpoint at that path; TRI_EFORMAT: none there is whole; TRI_EFILE:
- * metrics.jsonl could not be gone on with. */
+ * Changes no file. TRI_EINPUT: there is no checkpoint at that path; TRI_EFORMAT: none there is whole;
+ * TRI_EFILE: metrics.jsonl could not be gone on with. */
 TRI_CHECKED tri_status tri_run_find(tri_run *r);
 /* Not collective, for a pretended session, whose other ranks are not there. What claim and find would say,
  * without any change to the folder; and whether it could be written. Adds to r->faults. */
@@ -44,9 +44,9 @@ typedef struct tri_run_input {
  * files that a run which starts anew in an older one's folder sets aside first. */
 TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input *input, int n);
 /* Collective over world. Makes and locks the output folder. Where the run `works`, takes steps after `step`,
- * the folder is made ready: what another run left there is set aside, what this one wrote of later steps is gone
- * or out of the way, and the deck as used is written. TRI_ECONFIG: another run has it;
- * TRI_EFILE: it could not be made, moved or written. */
+ * the folder is made ready: what another run left there is set aside, what this one wrote of later steps
+ * is gone or out of the way, and the deck as used is written. TRI_ECONFIG: another run has it; TRI_EFILE:
+ * it could not be made, moved or written. */
 TRI_CHECKED tri_status tri_run_begin(tri_run *r, int64_t step, bool works);
 
 /* resume.c. Collective over world. Compares a resumed run with its checkpoint: the algorithm, the deck as

@@ -26,7 +26,8 @@ typedef struct tri_split_opt {
 
 /* Not collective, and without regard to anything but its arguments: the same n_micro on every rank (some may
  * be empty). Every rank gets n / size sequences where that divides and each is for itself. n and
- * micro_batch_size are multiples of together. *out is to be freed. TRI_EINPUT when what is never parted is longer than max_tokens. */
+ * micro_batch_size are multiples of together. *out is to be freed. TRI_EINPUT when what is never parted is
+ * longer than max_tokens. */
 TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, const tri_split_opt *opt, tri_split *out);
 /* *s is zeroed, which is legal before too. */
 void tri_split_free(tri_split *s);

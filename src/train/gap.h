@@ -16,8 +16,8 @@ typedef struct tri_gap {
  * the reward. Without a reference: nothing. */
 TRI_CHECKED tri_status tri_gap_score_reference(struct tri_trainer *t, tri_rollout *r);
 /* Collective over world. Old log-probabilities as run.sampler says, wherever the policy must be asked before
- * the first update: of mini-batches 1 and on; of all sequences where KL belongs to the reward and they did not
- * come with the answers or are rescored. */
+ * the first update: of mini-batches 1 and on; of all sequences where KL belongs to the reward and they did
+ * not come with the answers or are rescored. */
 TRI_CHECKED tri_status tri_gap_score_old(struct tri_trainer *t, tri_rollout *r, tri_gap *gap);
 /* Not collective. While the gap is open: what a training forward of the loaded rows says (in->logp) meets
  * what the sampler said of them, and *in has the outcome. */

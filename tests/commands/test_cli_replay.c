@@ -1,5 +1,5 @@
-/* test_cli_replay.c - the whole program on written rollouts. Judge, beside cli_case.h: the lines of the run that
- * wrote them. */
+/* test_cli_replay.c - the whole program on written rollouts. Judge, beside cli_case.h: the lines of the run
+ * that wrote them. */
 #include "cli_case.h"
 
 #define HARD "reward='[{name: regex, pattern: \"[0-4]\"}]' " /* some answers have it, some have not */
@@ -13,8 +13,8 @@ static void write_lines(void) {
          "sed 's/, \"reward\": [^,}]*//; s/, \"rewards\": {[^}]*}//' lines/step-00000001.jsonl "
          ">poor/step-00000001.jsonl");
   cli_sh(
-      "grep -q '\"reward\": 0,' lines/step-00000001.jsonl && grep -q '\"reward\": 1,' lines/step-00000001.jsonl "
-      "&& ! grep -q '\"reward' poor/step-00000001.jsonl");
+      "cd lines && grep -q '\"reward\": 0,' step-00000001.jsonl && grep -q '\"reward\": 1,' step-00000001.jsonl "
+      "&& cd ../poor && ! grep -q '\"reward' step-00000001.jsonl");
 }
 
 /* A replay reads the files of the steps it takes; its first step has the original's log-probabilities. */
@@ -46,17 +46,15 @@ static void lines_without_rewards_are_judged(void **state) {
              "%s" GRPO HARD "run.output=poor%d rollout.replay=poor rollout.save_every=1 run.sampler=trust",
              program[i], i);
     cli_succeeds(command);
-    cli_sh(
-        "for f in lines poor%d/rollouts; do grep -o '\"reward\": [^,]*' $f/step-00000001.jsonl >$(dirname $f)/seen; "
-        "done; cmp seen poor%d/seen",
-        i, i);
+    cli_sh("for f in lines poor%d/rollouts; do grep -o '\"reward\": [^,]*' $f/step-00000001.jsonl "
+           ">$(dirname $f)/seen; done; cmp seen poor%d/seen",
+           i, i);
   }
   cli_sh("mkdir mixed; sed '1s/\"reward\": [01],/\"reward\": 7,/; 2,$s/, \"reward\": [^,}]*//; "
          "2,$s/, \"rewards\": {[^}]*}//' lines/step-00000001.jsonl >mixed/step-00000001.jsonl");
   cli_succeeds(ONE GRPO HARD "run.output=mix rollout.replay=mixed rollout.save_every=1 run.sampler=trust");
-  cli_sh(
-      "grep -o '\"reward\": [^,]*' mix/rollouts/step-00000001.jsonl >mix/seen; head -n 1 mix/seen | grep -q 7 && "
-      "sed 1d seen >rest && sed 1d mix/seen | cmp - rest");
+  cli_sh("grep -o '\"reward\": [^,]*' mix/rollouts/step-00000001.jsonl >mix/seen; "
+         "head -n 1 mix/seen | grep -q 7 && sed 1d seen >rest && sed 1d mix/seen | cmp - rest");
 }
 
 /* What their rewards would follow from is missing. */
@@ -80,8 +78,8 @@ static void ranks_that_read_other_lines_are_told(void **state) {
   (void)state;
   write_lines();
   cli_sh(
-      "for r in 0 1; do mkdir -p rank$r/lines; ln -s ../config.json ../tokenizer.json ../grpo.yaml ../rl.jsonl "
-      "rank$r; cp lines/* rank$r/lines; done");
+      "for r in 0 1; do mkdir -p rank$r/lines; "
+      "ln -s ../config.json ../tokenizer.json ../grpo.yaml ../rl.jsonl rank$r; cp lines/* rank$r/lines; done");
   for (int i = 0; i < 3; i++) {
     cli_sh("sed '%s' lines/step-00000001.jsonl >rank1/lines/step-00000001.jsonl", other[i]);
     cli_sh("! cmp -s lines/step-00000001.jsonl rank1/lines/step-00000001.jsonl");
