@@ -173,23 +173,6 @@ const tri_params_opt *tri_params_options(const tri_params *p) { return &p->opt; 
 
 /* ---- filling and reading ---- */
 
-/* Collective. Everyone's `from` share of buf [to.count] is spread to all who hold the `to` share. */
-static tri_status spread(tri_params *p, const unit *u, void *buf, tri_dtype t, tri_shard_scope to,
-                         tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s) {
-  tri_comm *c = tri_params_comm_between(p, to, from);
-  char     *mine = (char *)buf + (size_t)(from_range.begin - to_range.begin) * tri_dtype_bytes(t);
-
-  if (!c || c->size == 1) return TRI_OK;
-  tri_params_carry(p, u, "new weights"); /* moments are spread at the start only */
-  return tri_all_gather(c, buf, mine, from_range.count, t, s, NULL);
-}
-
-tri_status tri_params_publish_unit(tri_params *p, unit *u, tri_stream *s) {
-  if (u->own) TRI_TRY(tri_params_forget(p, u->own, s));
-  return spread(p, u, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
-                p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
-}
-
 static tri_status cast_master(tri_params *p, unit *u, tri_stream *s) {
   tri_tensor to, from;
 
@@ -249,7 +232,8 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
                  : kind == TRI_STATE_EXP_AVG_SQ ? u->exp_avg_sq
                  : u->master                    ? (void *)u->master
                                                 : tri_params_weight_at(p, u, u->ro.begin);
-    TRI_TRY(spread(p, u, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
+    TRI_TRY(tri_params_spread(p, u, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD,
+                              u->rw, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, u, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish_unit(p, u, s));
   }

@@ -1,4 +1,5 @@
-/* params_gather.c - the parameter store's weights, one unit at a time: gathered, packed, let go again. */
+/* params_gather.c - the parameter store's weights, one unit at a time: gathered, packed, let go again; new
+ * ones spread. */
 #include "params_impl.h"
 
 typedef tri_param_slot slot;
@@ -145,4 +146,22 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
     TRI_TRY(pack_unit(p, u, &u->held, u->held.flat, TRI_USE_FWD, s));
   }
   return TRI_OK;
+}
+
+/* ---- new weights ---- */
+
+tri_status tri_params_spread(tri_params *p, const unit *u, void *buf, tri_dtype t, tri_shard_scope to,
+                             tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s) {
+  tri_comm *c = tri_params_comm_between(p, to, from);
+  char     *mine = (char *)buf + (size_t)(from_range.begin - to_range.begin) * tri_dtype_bytes(t);
+
+  if (!c || c->size == 1) return TRI_OK;
+  tri_params_carry(p, u, "new weights"); /* moments are spread at the start only */
+  return tri_all_gather(c, buf, mine, from_range.count, t, s, NULL);
+}
+
+tri_status tri_params_publish_unit(tri_params *p, unit *u, tri_stream *s) {
+  if (u->own) TRI_TRY(tri_params_forget(p, u->own, s));
+  return tri_params_spread(p, u, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
+                           p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
 }

@@ -82,8 +82,13 @@ static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u
   tri_trace_carry(p->device->trace, p->opt.label, u->spec->name, what);
 }
 
-/* params.c. Collective over world. New weights of the optimizer share, in the compute type, go to every
- * holder. */
+/* params_gather.c. Collective over the ranks among which a `to` share divides into `from` shares: everyone's
+ * `from` share of buf [to_range.count] is spread to all of them. */
+TRI_CHECKED tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t,
+                                         tri_shard_scope to, tri_range to_range, tri_shard_scope from,
+                                         tri_range from_range, tri_stream *s);
+/* params_gather.c. Collective over world. New weights of the optimizer share, in the compute type, go to
+ * every holder. */
 TRI_CHECKED tri_status tri_params_publish_unit(tri_params *p, tri_param_unit *u, tri_stream *s);
 /* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s:
  * what the slot holds is out of date, or its room was lent. */
