@@ -1,7 +1,7 @@
 /* config.c - deck to tri_config: where each key stands, then what it and all together say. */
 #include "config.h"
 #include "config_keys.h"
-#include "config_load.h"
+#include "config_entry.h"
 
 /* ---- entries ---- */
 

@@ -1,6 +1,6 @@
 /* config_check.c - what must and must not stand together in a deck. */
 #include "config_keys.h"
-#include "config_load.h"
+#include "config_entry.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* config_rewards.c - the list of rewards: rows of names, weights and fields that the plug-ins declare. */
 #include "config_keys.h"
-#include "config_load.h"
+#include "config_entry.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* config_values.c - one key's text of the deck to its member of tri_config. */
 #include "base/file.h"
 #include "config_keys.h"
-#include "config_load.h"
+#include "config_entry.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* config_load.c - what a deck says of one key: its entry, whether that says anything, how many follow it. */
-#include "config_load.h"
+/* config_entry.c - what a deck says of one key: its entry, whether that says anything, how many follow it. */
+#include "config_entry.h"
 
 #include "config_keys.h"
 

@@ -1,6 +1,6 @@
-/* config_load.h - what the files share that make a tri_config of a deck. Private to its room. */
-#ifndef TRI_CONFIG_LOAD_H
-#define TRI_CONFIG_LOAD_H
+/* config_entry.h - a deck's entries while a tri_config is made of them. Private to its room. */
+#ifndef TRI_CONFIG_ENTRY_H
+#define TRI_CONFIG_ENTRY_H
 
 #include "config.h"
 
@@ -21,7 +21,7 @@ typedef struct tri_loader {
   tri_key_slot    slot[TRI_MOST_KEYS + 1]; /* of each row of tri_keys, then of the reward list */
 } tri_loader;
 
-/* config_load.c. Not collective. */
+/* config_entry.c. Not collective. */
 
 /* The first entry that counts for a row of tri_keys, or for the reward list (tri_n_keys); -1: none. */
 int tri_loader_entry(const tri_loader *l, int key);
