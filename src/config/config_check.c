@@ -5,6 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Where the key is given; a fault of a default has the deck alone for its place. */
+static const char *where_of(const tri_loader *l, const char *name) {
+  const tri_deck_entry *e = tri_loader_given(l, name);
+
+  return e ? e->where : tri_deck_name(l->deck);
+}
+
 static tri_status refuse_one(const tri_deck_entry *e, const char *key, const char *algo) {
   TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to algo.name %s: remove it", e->where, key, algo);
 }
@@ -91,20 +98,19 @@ static tri_status check_group(const tri_loader *l) {
   if (c->algo.num_generations >= c->algo.row->least_group) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
            "%s: algo.num_generations = %lld: %s compares the answers of a group, at least %d are needed",
-           tri_loader_given(l, "algo.num_generations")->where, (long long)c->algo.num_generations,
-           c->algo.name, c->algo.row->least_group);
+           where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.name,
+           c->algo.row->least_group);
 }
 
 static tri_status check_schedule(const tri_loader *l) {
   if (l->cfg->train.lr.min_ratio <= 0 || l->cfg->train.lr.scheduler != TRI_LR_CONSTANT) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
-           tri_loader_given(l, "train.min_lr_ratio")->where);
+           where_of(l, "train.min_lr_ratio"));
 }
 
 static tri_status check_temperature(const tri_loader *l, const char *name, double x) {
   if (x <= 0 || x >= 1e-4) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", tri_loader_given(l, name)->where,
-           name, x);
+  TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", where_of(l, name), name, x);
 }
 
 /* algo.kl_coef is 0 with an algorithm that does not read it. */
@@ -127,7 +133,7 @@ static tri_status check_eval_data(const tri_loader *l) {
 
   if (c->eval.steps <= 0 || c->data.eval.n) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs data.eval: the JSON lines file to evaluate on",
-           tri_loader_given(l, "eval.steps")->where, (long long)c->eval.steps);
+           where_of(l, "eval.steps"), (long long)c->eval.steps);
 }
 
 static tri_status check_eval_answers(const tri_loader *l) {
@@ -135,7 +141,7 @@ static tri_status check_eval_answers(const tri_loader *l) {
 
   if (c->eval.steps <= 0 || (c->reward.n && c->rollout.max_response_length)) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
-           tri_loader_given(l, "eval.steps")->where, (long long)c->eval.steps,
+           where_of(l, "eval.steps"), (long long)c->eval.steps,
            c->reward.n ? "rollout.max_response_length" : "reward");
 }
 
@@ -162,10 +168,10 @@ static tri_status check_allowed(const tri_loader *l) {
           TRI_ECONFIG,
           "%s: run.allow_changes: algo.name cannot change in a resume: moments and positions in the data of "
           "one algorithm mean nothing to another; model.path takes the weights of a checkpoint",
-          tri_loader_given(l, "run.allow_changes")->where);
+          where_of(l, "run.allow_changes"));
     if (tri_key_find(name) || !strcmp(name, "reward") || !strcmp(name, "deck")) continue;
     TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: there is no key '%.200s'; %s%s",
-             tri_loader_given(l, "run.allow_changes")->where, name,
+             where_of(l, "run.allow_changes"), name,
              near ? "the nearest known key is " : "write it as section.key", near ? near : "");
   }
   return TRI_OK;
@@ -208,7 +214,7 @@ static tri_status note_idle(const tri_loader *l) {
         tri_text_printf(l->notes,
                         "%s: rollout.temperature is 0: the answers to a prompt are all alike, and a group "
                         "of equal rewards teaches nothing\n",
-                        tri_loader_given(l, "rollout.temperature")->where));
+                        where_of(l, "rollout.temperature")));
   return TRI_OK;
 }
 
