@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_NAMES = 512 };
+/* Chosen: several times what the tables of keys and other programs' spellings hold. */
+enum { MOST_NAMES = 512, MOST_SECTIONS = 32, SECTION_BYTES = 32 };
 
 int tri_key_row(const char *name) { return (int)(tri_key_find(name) - tri_keys); }
 
@@ -96,31 +97,52 @@ const char *tri_key_nearest(const char *full) {
   return m.key >= 0 ? tri_keys[m.key].name : tri_keys[find_alias(best, NULL).key].name;
 }
 
+/* All sections: those of the keys, whose rows stand together, and the list of rewards. */
+typedef struct sections {
+  int         n;
+  char        text[MOST_SECTIONS][SECTION_BYTES];
+  const char *name[MOST_SECTIONS];
+} sections;
+
+static void add_section(sections *s, const char *name, size_t bytes) {
+  TRI_ASSERT(s->n < MOST_SECTIONS && bytes < SECTION_BYTES);
+  memcpy(s->text[s->n], name, bytes);
+  s->text[s->n][bytes] = 0;
+  s->name[s->n] = s->text[s->n];
+  s->n++;
+}
+
+static void list_sections(sections *s) {
+  s->n = 0;
+  for (int i = 0; i < tri_n_keys; i++)
+    if (!s->n || !tri_key_in_section(tri_keys[i].name, s->name[s->n - 1]))
+      add_section(s, tri_keys[i].name, strcspn(tri_keys[i].name, "."));
+  add_section(s, "reward", strlen("reward"));
+}
+
 /* The names of one section's keys, or of all sections where it is not ours. */
 static tri_status list_known(const char *section, tri_text *out) {
-  bool   own = is_own_section(section);
-  size_t n = 0;
+  bool     own = is_own_section(section);
+  sections all;
 
-  for (int i = 0; i < tri_n_keys; i++) {
-    const char *name = tri_keys[i].name, *dot = strchr(name, '.');
-    if (own && tri_key_in_section(name, section))
-      TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", dot + 1));
-    if (own || (i && n == (size_t)(dot - name) && !strncmp(name, tri_keys[i - 1].name, n + 1))) continue;
-    n = (size_t)(dot - name);
-    TRI_TRY(tri_text_printf(out, "%s%.*s", out->len ? ", " : "", (int)n, name));
-  }
-  return own ? TRI_OK : tri_text_printf(out, ", reward");
+  for (int i = 0; own && i < tri_n_keys; i++)
+    if (tri_key_in_section(tri_keys[i].name, section))
+      TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", strchr(tri_keys[i].name, '.') + 1));
+  list_sections(&all);
+  for (int i = 0; !own && i < all.n; i++)
+    TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", all.name[i]));
+  return TRI_OK;
 }
 
 static tri_status refuse_unknown(const tri_deck_entry *e, const char *full) {
   tri_status  st = TRI_OK;
   tri_text    known = {0};
-  const char *hint = tri_key_hint_find(full), *near = tri_key_nearest(full),
-             *section[] = {"run",    "model", "data",  "algo",       "rollout",
-                           "reward", "train", "shard", "checkpoint", "eval"};
+  const char *hint = tri_key_hint_find(full), *near = tri_key_nearest(full);
+  sections    all;
 
   if (hint) TRI_FAIL(TRI_ECONFIG, "%s: unknown key '%s': %s", e->where, full, hint);
-  if (!e->key[0]) near = tri_nearest(e->section, section, (int)(sizeof section / sizeof *section));
+  list_sections(&all);
+  if (!e->key[0]) near = tri_nearest(e->section, all.name, all.n);
   if (near)
     TRI_FAIL(TRI_ECONFIG, "%s: unknown %s '%s'; the nearest known %s is '%s'", e->where,
              e->key[0] ? "key" : "section", full, e->key[0] ? "key" : "section", near);
