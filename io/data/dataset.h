@@ -23,7 +23,8 @@ static inline bool tri_data_is_prompts(tri_data_kind k) { return k == TRI_DATA_R
 
 /* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is
  * bad for another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a prompt (its begin token goes
- * first) and the first max_total_tokens of a whole example (its end token goes first). */
+ * first) and the first max_total_tokens of a whole example (its end token goes first). In the order of the
+ * words of data.overlong_prompt. */
 typedef enum { TRI_OVERLONG_ERROR, TRI_OVERLONG_DROP, TRI_OVERLONG_TRUNCATE } tri_overlong;
 
 /* Everything is borrowed and must live until tri_dataset_open returns. */

@@ -4,12 +4,15 @@
 
 #include "rollout/rollout.h"
 
+/* Choices of a deck: each enum in the order of the words of its key (src/config/config_keys.c). */
+
+/* algo.kl_estimator. */
 typedef enum { TRI_KL_K1, TRI_KL_K2, TRI_KL_K3 } tri_kl_estimator;
-/* Where the KL term is added. */
+/* algo.kl_where: where the KL term is added. */
 typedef enum { TRI_KL_IN_LOSS, TRI_KL_IN_REWARD } tri_kl_where;
-/* Whose standard deviation divides the advantage. */
+/* algo.scale_rewards: whose standard deviation divides the advantage. */
 typedef enum { TRI_SCALE_GROUP, TRI_SCALE_BATCH, TRI_SCALE_NONE } tri_scale_rewards;
-/* verl's four words (core_algos.py, agg_loss). */
+/* algo.loss_agg_mode: verl's four words (core_algos.py, agg_loss). */
 typedef enum {
   TRI_TOKEN_MEAN,
   TRI_SEQ_MEAN_TOKEN_SUM,

@@ -5,6 +5,7 @@
 #include "base.h"
 #include "inline.h"
 
+/* The first two in the order of the words of model.dtype. */
 typedef enum { TRI_F32, TRI_BF16, TRI_I32, TRI_I64, TRI_U8, TRI_DTYPE_COUNT } tri_dtype;
 #define TRI_MAX_DIM 4
 

@@ -89,9 +89,11 @@ static tri_status check_run(const tri_config *cfg, const ranks *n, tri_faults *f
   tri_session se = {0};
   tri_trainer t = {0};
   tri_status  st = TRI_OK;
+  char        device[TRI_CONFIG_WORD_BYTES];
 
-  TRI_TRY_DONE(check_device(tri_train_devices[cfg->run.device], faults));
-  TRI_TRY_DONE(tri_error_note(check_collectives(tri_train_devices[cfg->run.device]), faults));
+  tri_config_word("run.device", cfg->run.device, device);
+  TRI_TRY_DONE(check_device(device, faults));
+  TRI_TRY_DONE(tri_error_note(check_collectives(device), faults));
   TRI_TRY_DONE(open_session(cfg, n, faults, &se));
   TRI_TRY_DONE(note_machine(tri_session_check_threads(&se), n, faults));
   TRI_TRY_DONE(tri_error_note(tri_trainer_plan(cfg, &se, faults, &t), faults));

@@ -1,4 +1,5 @@
-/* check.h - all that is wrong with a deck and what it names, at once: trireme train --check. */
+/* check.h - all that is wrong with a deck and what it names, at once: trireme train --check. Private to its
+ * room. */
 #ifndef TRI_CHECK_H
 #define TRI_CHECK_H
 

@@ -46,14 +46,15 @@ static tri_status say_stopped(const tri_config *cfg) {
 /* Everything behind the deck: collective over MPI_COMM_WORLD. */
 static tri_status run(const tri_config *cfg, int *code) {
   tri_session     se = {0};
-  tri_session_opt opt = {tri_train_devices[cfg->run.device], (int)cfg->run.ranks_per_node,
-                         (int)cfg->run.threads};
+  char            device[TRI_CONFIG_WORD_BYTES];
+  tri_session_opt opt = {device, (int)cfg->run.ranks_per_node, (int)cfg->run.threads};
   tri_trainer     t = {0};
   tri_train_end   end;
   tri_status      st = TRI_OK;
   FILE           *log = NULL;
   char            path[TRI_CKPT_PATH_BYTES + 16];
 
+  tri_config_word("run.device", cfg->run.device, device);
   TRI_TRY_DONE(tri_runtime_check_launcher());
   tri_halt_catch_signals(tri_runtime_env_rank() == 0, tri_now_s);
   TRI_TRY_DONE(tri_session_open(&opt, &se));

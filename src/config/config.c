@@ -40,23 +40,29 @@ static tri_status collect(tri_loader *l) {
 
 /* ---- all of it ---- */
 
+enum { MOST_ALGOS = 64 }; /* chosen: several times the rows of their table */
+
 static tri_status read_algo(const tri_loader *l) {
   const tri_deck_entry *e = tri_loader_given(l, "algo.name");
-  const char           *known[16], *near;
-  char                  expected[512];
+  const char           *known[MOST_ALGOS], *near;
+  char                  expected[TRI_KEY_EXPECTED_BYTES];
   int                   n = 0;
 
-  tri_key_expected(tri_key_find("algo.name"), expected, sizeof expected);
+  tri_key_expected(tri_key_find("algo.name"), expected);
   if (!e) TRI_FAIL(TRI_ECONFIG, "%s: algo.name is missing: %s", tri_deck_name(l->deck), expected);
   l->cfg->algo.row = tri_algo_find(l->cfg->algo.name);
   if (l->cfg->algo.row) return TRI_OK;
-  for (; tri_algo_at(n) && n < 16; n++) known[n] = tri_algo_at(n)->name;
+  for (; tri_algo_at(n); n++) {
+    TRI_ASSERT(n < MOST_ALGOS);
+    known[n] = tri_algo_at(n)->name;
+  }
   near = tri_nearest(l->cfg->algo.name, known, n);
   TRI_FAIL(TRI_ECONFIG, "%s: algo.name = %.200s: must be %s%s%s", e->where, l->cfg->algo.name, expected,
            near ? "; nearest: " : "", near ? near : "");
 }
 
-/* The scopes of a named plan, or what is left open in one of the user's own. */
+/* The scopes of a named plan, in the order of the words of shard.plan, or what is left open in one of the
+ * user's own. */
 static void resolve_plan(const tri_loader *l) {
   static const tri_shard_plan plan[] = {{TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_WORLD},
                                         {TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE},

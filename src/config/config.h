@@ -11,9 +11,8 @@
 #include "state/optim.h"
 #include "state/shard.h"
 
-/* Values of the options that are a choice, in the order in which the table names them; of others see algo.h,
- * optim.h, dataset.h, tensor.h. */
-typedef enum { TRI_CONFIG_AUTO, TRI_CONFIG_CPU, TRI_CONFIG_CUDA } tri_config_device;
+/* Values of the options that are a choice, in the order of the words of their keys (run.sampler,
+ * model.recompute); of others see algo.h, optim.h, dataset.h, tensor.h, shard.h. */
 typedef enum { TRI_CONFIG_EXACT, TRI_CONFIG_RESCORE, TRI_CONFIG_TRUST } tri_config_sampler;
 typedef enum { TRI_CONFIG_KEEP_ALL, TRI_CONFIG_RECOMPUTE_LAYER } tri_config_recompute;
 
@@ -28,15 +27,15 @@ typedef struct tri_config_list {
  * enums, each as wide as int. */
 typedef struct tri_config {
   struct {
-    char             *output;
-    uint64_t          seed;
-    tri_config_device device;                  /* where the work is done */
-    int64_t           ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
-    char             *resume;                  /* "auto", "never" or a path */
-    tri_config_list   allow_changes;           /* names of keys, or "reward" */
-    tri_config_sampler sampler;                /* whose old log-probabilities count */
-    int64_t            log_every;              /* steps */
-    int64_t            trace_steps;            /* steps, 0: never */
+    char           *output;
+    uint64_t        seed;
+    int             device;                  /* which word of run.device: where the work is done */
+    int64_t         ranks_per_node, threads; /* ranks, 0: as the machine says; threads, 0: share of cores */
+    char           *resume;                  /* "auto", "never" or a path */
+    tri_config_list allow_changes;           /* names of keys, or "reward" */
+    tri_config_sampler sampler;              /* whose old log-probabilities count */
+    int64_t            log_every;            /* steps */
+    int64_t            trace_steps;          /* steps, 0: never */
   } run;
   struct {
     char     *path, *config, *tokenizer; /* path, or config (and tokenizer unless the data is tokens) */
@@ -85,7 +84,7 @@ typedef struct tri_config {
     tri_optim_opt optim;
   } train;
   struct {
-    int            plan; /* 0 hybrid, 1..4 zero0..zero3, TRI_CONFIG_OWN_PLAN: the three scopes were given */
+    int            plan; /* which word of shard.plan; TRI_CONFIG_OWN_PLAN: the three scopes were given */
     tri_shard_plan scope;
   } shard;
   struct {
@@ -153,6 +152,9 @@ TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, 
  * name. */
 TRI_CHECKED tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes);
 void                   tri_config_free(tri_config *c);
+enum { TRI_CONFIG_WORD_BYTES = 64 }; /* chosen: the longest word of a choice is seq-mean-token-sum-norm */
+/* Not collective. The word of a choice that a member of tri_config stands for: "cpu" of run.device. */
+void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]);
 /* Not collective. Whether learning compares with a reference policy. */
 bool tri_config_wants_reference(const tri_config *c);
 

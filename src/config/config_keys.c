@@ -1,4 +1,4 @@
-/* config_keys.c - one row per option. */
+/* config_keys.c - one row per option, and what is asked of a row. */
 #include "config_keys.h"
 
 #include <stdio.h>
@@ -228,6 +228,13 @@ bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes) {
   return true;
 }
 
+void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]) {
+  const tri_key *k = tri_key_find(key);
+
+  TRI_ASSERT(k && k->type == TRI_KEY_CHOICE && value >= 0);
+  TRI_ASSERT(tri_key_choice(k, value, out, TRI_CONFIG_WORD_BYTES));
+}
+
 /* "[1, 10)" as ">= 1 and < 10". */
 static void interval_text(const char *range, char *out, size_t bytes) {
   char lo[32] = "", hi[32] = "";
@@ -244,12 +251,14 @@ static void list_algos(char *out, size_t bytes) {
   for (int i = 0; tri_algo_at(i); i++) {
     size_t used = strlen(out);
     snprintf(out + used, bytes - used, "%s %s", i ? "," : "", tri_algo_at(i)->name);
+    TRI_ASSERT(strlen(out) + 1 < bytes);
   }
 }
 
-void tri_key_expected(const tri_key *k, char *out, size_t bytes) {
-  char   interval[80] = "", word[64];
-  size_t used;
+void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]) {
+  const size_t bytes = TRI_KEY_EXPECTED_BYTES;
+  char         interval[80] = "", word[TRI_CONFIG_WORD_BYTES];
+  size_t       used;
 
   if (k == tri_key_find("algo.name")) {
     list_algos(out, bytes);

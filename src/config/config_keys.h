@@ -4,6 +4,8 @@
 
 #include "config.h"
 
+/* config_peers.c. */
+
 /* A spelling of another program and the option that means the same. With a dot it is read as it stands;
  * without one it may stand in the option's own section, in a section of that program or alone as an
  * argument. */
@@ -32,16 +34,21 @@ extern const int          tri_n_key_hints;
 extern const char *const tri_peer_sections[];
 extern const int         tri_n_peer_sections;
 
-/* Not collective. "must be ..." for the range of a key, such as "a number > 0"; `out` [bytes]. */
-void tri_key_expected(const tri_key *k, char *out, size_t bytes);
-/* Not collective. The i-th word of "a|b|c" into `out`; false when there is none. */
+/* config_keys.c. Pure. */
+
+enum { TRI_KEY_EXPECTED_BYTES = 512 }; /* chosen: has room for the names of 30 algorithms */
+/* "must be ..." for the range of a key, such as "a number > 0". */
+void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]);
+/* The i-th word of "a|b|c" into `out`; false when there is none. */
 bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes);
+/* Whether `name` starts with "section." */
+bool tri_key_in_section(const char *name, const char *section);
 /* Whether the option means something to the algorithm. */
 bool tri_key_is_used(const tri_key *k, const tri_algo *a);
 /* The row named so, or NULL. */
 const tri_key *tri_key_find(const char *name);
-/* Its index in tri_keys; the name must be one of ours. */
-int tri_key_row(const char *name);
+
+/* config_print.c. */
 
 /* Not collective. Append the value of a row as the deck as used has it: null where the algorithm has no use
  * for it or it follows from others. */
@@ -49,7 +56,11 @@ TRI_CHECKED tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_te
 /* Not collective. Append the fields of a reward, with `between` between them. */
 TRI_CHECKED tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out);
 
-enum { TRI_KEY_NAME_BYTES = 256 };
+/* config_names.c. */
+
+enum { TRI_KEY_NAME_BYTES = 256 }; /* chosen: longer than any name of ours or of another program */
+/* Its index in tri_keys; the name must be one of ours. */
+int tri_key_row(const char *name);
 /* How a name was understood. */
 typedef struct tri_key_match {
   int key; /* row of tri_keys, tri_n_keys for the reward list, -1 for an empty section */
@@ -63,11 +74,7 @@ TRI_CHECKED tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_matc
 void tri_key_full_name(const tri_deck_entry *e, char *out, size_t bytes);
 /* The sentence of tri_key_hints for a name or its last part, or NULL. */
 const char *tri_key_hint_find(const char *full);
-
 /* The known key a person most likely meant by "section.key", or NULL. */
 const char *tri_key_nearest(const char *full);
-
-/* Whether `name` starts with "section." */
-bool tri_key_in_section(const char *name, const char *section);
 
 #endif

@@ -93,7 +93,7 @@ static bool is_null(const tri_config *c, const tri_key *k) {
 
 tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
   const void *at = (const char *)c + k->offset;
-  char        word[64] = "";
+  char        word[TRI_CONFIG_WORD_BYTES] = "";
 
   if (is_null(c, k)) return tri_text_put(out, "null", 4);
   switch (k->type) {
@@ -186,38 +186,31 @@ static tri_status put_aliases(const tri_key *k, const char *lead, tri_text *out)
 
 /* "; only A, B" or "; not A, B": the shorter list, of two as long the one with the first algorithm of the
  * table; "" where all use it. */
-static void name_users(const tri_key *k, char *out, size_t bytes) {
+static tri_status put_users(const tri_key *k, tri_text *out) {
   int  n_user = 0, n_algo = 0, n = 0;
   bool only;
 
   for (; tri_algo_at(n_algo); n_algo++) n_user += tri_key_is_used(k, tri_algo_at(n_algo));
   only = 2 * n_user < n_algo || (2 * n_user == n_algo && tri_key_is_used(k, tri_algo_at(0)));
-  out[0] = 0;
   for (int i = 0; i < n_algo && n_user < n_algo; i++) {
-    size_t used = strlen(out);
     if (tri_key_is_used(k, tri_algo_at(i)) != only) continue;
-    snprintf(out + used, bytes - used, "%s%s",
-             n++    ? ", "
-             : only ? "; only "
-                    : "; not ",
-             tri_algo_at(i)->name);
+    TRI_TRY(tri_text_printf(out, "%s%s", n++ ? ", " : only ? "; only " : "; not ", tri_algo_at(i)->name));
   }
+  return TRI_OK;
 }
 
 /* "; not A; of the experiment": whose the key is, and what a resume may do. */
 static tri_status put_use(const tri_key *k, tri_text *out) {
-  char users[256];
-
-  name_users(k, users, sizeof users);
-  return tri_text_printf(out, "%s%s", users, k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : "");
+  TRI_TRY(put_users(k, out));
+  return tri_text_printf(out, "%s", k->change == TRI_CHANGE_REFUSED ? "; of the experiment" : "");
 }
 
 /* The reference deck is one of GRPO: what only others read must not be given there. */
 static tri_status put_key_reference(const tri_key *k, tri_text *out) {
   bool given = k->def && tri_key_is_used(k, &tri_algo_grpo);
-  char expected[512];
+  char expected[TRI_KEY_EXPECTED_BYTES];
 
-  tri_key_expected(k, expected, sizeof expected);
+  tri_key_expected(k, expected);
   TRI_TRY(tri_text_printf(out, "  # %s\n  # %s; unit %s; default %s", k->help, expected, k->unit,
                           k->def ? k->def : "not given"));
   TRI_TRY(put_use(k, out));
@@ -256,39 +249,38 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
 }
 
 /* "sft": the algorithms that live on no answers. */
-static void name_unanswered(char *out, size_t bytes) {
-  out[0] = 0;
-  for (int i = 0; tri_algo_at(i); i++) {
-    size_t used = strlen(out);
-    if (tri_algo_at(i)->needs & TRI_NEEDS_ANSWERS) continue;
-    snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", tri_algo_at(i)->name);
-  }
+static tri_status put_unanswered(tri_text *out) {
+  for (int i = 0; tri_algo_at(i); i++)
+    if (!(tri_algo_at(i)->needs & TRI_NEEDS_ANSWERS))
+      TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", tri_algo_at(i)->name));
+  return TRI_OK;
 }
 
 tri_status tri_config_reference(tri_text *out) {
   tri_status st = TRI_OK;
-  tri_text   section = {0};
+  tri_text   section = {0}, given = {0};
   bool       rewards;
-  char       given[128];
 
-  name_unanswered(given, sizeof given);
-  /* clang-format off */
-  TRI_TRY(tri_text_printf(
+  TRI_TRY_DONE(put_unanswered(&given));
+  TRI_TRY_DONE(tri_text_printf(
       out,
-      "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from the table\n"
-      "# in src/config/config_keys.c. null is as if the key were not given. A deck needs only run.output, a model, data.train,\n"
-      "# algo.name, the length of the run and, but for %s, the two lengths without default and a reward. On the\n"
-      "# command line: section.key=value. Paths are relative to the folder the program is started in. What is of the\n"
+      "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from "
+      "the table\n"
+      "# in src/config/config_keys.c. null is as if the key were not given. A deck needs only run.output, a "
+      "model, data.train,\n"
+      "# algo.name, the length of the run and, but for %s, the two lengths without default and a reward. On "
+      "the\n"
+      "# command line: section.key=value. Paths are relative to the folder the program is started in. What "
+      "is of the\n"
       "# experiment, and the rewards, a resume may change only where run.allow_changes names it.\n",
-      given));
-  /* clang-format on */
+      given.data));
   for (int i = 0; i < tri_n_keys; i++) {
     section.len = 0;
     TRI_TRY_DONE(put_section(i, &section, &rewards));
     if (rewards) {
       TRI_TRY_DONE(tri_text_printf(
           out, "\n# A list of at most %d, each with the fields below; with %s for eval.steps > 0 only.\n",
-          TRI_REWARDS_MAX, given));
+          TRI_REWARDS_MAX, given.data));
       TRI_TRY_DONE(put_reward_fields("#   ", out));
       TRI_TRY_DONE(tri_text_printf(out, "# reward:\n#   - {name: exact, weight: 1}\nreward: []\n"));
     }
@@ -296,16 +288,17 @@ tri_status tri_config_reference(tri_text *out) {
     TRI_TRY_DONE(put_key_reference(&tri_keys[i], out));
   }
 done:
+  tri_text_free(&given);
   tri_text_free(&section);
   return st;
 }
 
 tri_status tri_config_help(tri_text *out) {
-  char expected[512];
+  char expected[TRI_KEY_EXPECTED_BYTES];
 
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_key *k = &tri_keys[i];
-    tri_key_expected(k, expected, sizeof expected);
+    tri_key_expected(k, expected);
     TRI_TRY(tri_text_printf(out, "  %s: %s, default %s%s%s", k->name, expected, k->def ? k->def : "not given",
                             strcmp(k->unit, "1") ? ", in " : "", strcmp(k->unit, "1") ? k->unit : ""));
     TRI_TRY(put_use(k, out));
@@ -313,5 +306,7 @@ tri_status tri_config_help(tri_text *out) {
     TRI_TRY(put_aliases(k, "      Also read: ", out));
   }
   TRI_TRY(tri_text_printf(out, "  reward: a list of at most %d, each with\n", TRI_REWARDS_MAX));
-  return put_reward_fields("      ", out);
+  TRI_TRY(put_reward_fields("      ", out));
+  return tri_text_printf(out, "  What is of the experiment, and the rewards, a resume may change only where "
+                              "run.allow_changes names it.\n");
 }

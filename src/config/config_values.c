@@ -11,17 +11,18 @@
 #include <string.h>
 #include <strings.h>
 
+enum { MOST_WORDS = 16 }; /* chosen: of a choice; several times those of the longest */
+
 static tri_status refuse_value(const tri_key *k, const char *where, const char *value, const char *alias) {
-  char        expected[512], word[64];
-  const char *words[16], *near = NULL, *hint = alias ? tri_key_hint_find(alias) : NULL;
-  char        copy[16][64];
+  char        expected[TRI_KEY_EXPECTED_BYTES], word[MOST_WORDS + 1][TRI_CONFIG_WORD_BYTES];
+  const char *words[MOST_WORDS], *near = NULL, *hint = alias ? tri_key_hint_find(alias) : NULL;
   int         n = 0;
 
-  tri_key_expected(k, expected, sizeof expected);
+  tri_key_expected(k, expected);
   if (k->type == TRI_KEY_CHOICE) {
-    for (; n < 16 && tri_key_choice(k, n, word, sizeof word); n++) {
-      snprintf(copy[n], sizeof copy[n], "%s", word);
-      words[n] = copy[n];
+    for (; tri_key_choice(k, n, word[n], sizeof word[n]); n++) {
+      TRI_ASSERT(n < MOST_WORDS);
+      words[n] = word[n];
     }
     near = tri_nearest(value, words, n);
   }
@@ -120,7 +121,7 @@ _Static_assert(sizeof(tri_kl_estimator) == sizeof(int), "set_value writes a choi
 static tri_status set_value(const tri_key *k, const char *alias, const char *value, const char *where,
                             tri_config *c) {
   void  *at = (char *)c + k->offset;
-  char   word[64];
+  char   word[TRI_CONFIG_WORD_BYTES];
   double x = 0;
   bool   ok = false;
 

@@ -16,6 +16,7 @@ typedef struct tri_optim_opt {
 TRI_CHECKED tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate,
                                       int64_t update, tri_stream *s, double *grad_norm, bool *applied);
 
+/* In the order of the words of train.lr_scheduler. */
 typedef enum { TRI_LR_CONSTANT, TRI_LR_LINEAR, TRI_LR_COSINE } tri_lr_scheduler;
 typedef struct tri_lr_opt {
   tri_lr_scheduler scheduler;

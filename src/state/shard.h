@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "comm/place.h"
 
+/* In the order of the words of shard.params, shard.grads and shard.optimizer. */
 typedef enum { TRI_SHARD_NONE, TRI_SHARD_NODE, TRI_SHARD_WORLD } tri_shard_scope;
 
 /* Where each kind of state is split. Legal iff params <= grads <= optim in the order none < node < world:

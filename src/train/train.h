@@ -115,8 +115,6 @@ typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE 
 /* Collective over world. Runs steps progress.step + 1 .. plan.steps. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
-extern const char *const tri_train_devices[]; /* trainer.c: the words of tri_config_device */
-
 /* inputs.c. Collective over world. Opens rewards, sources of models and data, and plans steps and batches.
  * With t->run.faults each fault is added there, the rest is looked at too, and *l is set where none was
  * added. */

@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const tri_train_devices[] = {"auto", "cpu", "cuda"};
-
 /* Answers are made in this run: to learn from, or in evaluations. */
 static bool wants_sampler(const tri_trainer *t) { return t->supply->generates || t->cfg->eval.steps > 0; }
 

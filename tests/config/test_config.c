@@ -471,6 +471,9 @@ static void test_help(void **state) {
     assert_non_null(strstr(t.data, tri_keys[i].name));
     assert_true(tri_keys[i].unit[0] && tri_keys[i].help[0]);
   }
+  assert_non_null(strstr(t.data, "; of the experiment\n"));
+  assert_non_null(
+      strstr(t.data, "\n  What is of the experiment, and the rewards, a resume may change only "));
   tri_text_free(&t);
 }
 
