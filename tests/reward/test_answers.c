@@ -1,12 +1,15 @@
 /* test_answers.c - a rank's answers through rewards: who is asked with what, what a failure does to the
  * others. Judge: numbers worked by hand. Runs on 1 and 2 ranks; the last one has all answers. */
+#include "base/file.h"
 #include "ranks_case.h"
 #include "reward/answers.h"
 
+#include <unistd.h>
+
 /* reward.c's table made of stand-ins; the program then takes nothing from the room's own. */
 #undef TRI_REWARD_LIST
-#define TRI_REWARD_LIST(ROW) ROW(tokens) ROW(census) ROW(bytes)
-extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes;
+#define TRI_REWARD_LIST(ROW) ROW(tokens) ROW(census) ROW(bytes) ROW(letter)
+extern const tri_reward tri_reward_tokens, tri_reward_census, tri_reward_bytes, tri_reward_letter;
 #include "reward/reward.c"
 
 enum { PROMPTS = 2, GROUP = 2, ANSWERS = PROMPTS * GROUP, FIRST_ID = 40 };
@@ -47,10 +50,18 @@ static tri_status bytes_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
+static tri_status letter_score(void *state, const tri_answer *a, int n, float *score) {
+  (void)state;
+  for (int q = 0; q < n; q++) score[q] = a[q].response[0];
+  return TRI_OK;
+}
+
 const tri_reward tri_reward_tokens = {.name = "tokens", .needs = TRI_REWARD_TRUTH, .score = tokens_score};
 const tri_reward tri_reward_census = {
     .name = "census", .needs = TRI_REWARD_COLLECTIVE, .score = census_score};
 const tri_reward tri_reward_bytes = {.name = "bytes", .needs = TRI_REWARD_TEXT, .score = bytes_score};
+
+const tri_reward tri_reward_letter = {.name = "letter", .needs = TRI_REWARD_TEXT, .score = letter_score};
 
 static bool last(void) { return rt.world_rank == rt.world_size - 1; }
 
@@ -166,6 +177,73 @@ static void texts_need_a_tokenizer(void **state) {
   step_free(&s);
 }
 
+/* Of tokens that are one byte each; the decoder's search has no end on text that begins with "%". */
+static const char ENDLESS_TOKENIZER[] =
+    "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":null,\"post_processor\":null,"
+    "\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"^%(?:|){30}(?!)\"},\"content\":\"\"},"
+    "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"%\":4},\"merges\":[]}}";
+static const int32_t ENDLESS = 4;
+
+static tri_tokenizer *open_endless(void) {
+  char           path[] = "/tmp/trireme-answers-XXXXXX";
+  int            fd = mkstemp(path);
+  tri_tokenizer *t = NULL;
+
+  CHECK(fd >= 0 && !close(fd));
+  OK(tri_file_write(path, ENDLESS_TOKENIZER, sizeof ENDLESS_TOKENIZER - 1));
+  OK(tri_tokenizer_open(path, &t));
+  CHECK(!unlink(path));
+  return t;
+}
+
+/* The answer without a text is left out, those before and behind it keep their own: the q-th is the q-th
+ * letter, q + 1 times, and the one without counts as 0 in every part. */
+static void one_without_text_leaves_the_others_theirs(void **state) {
+  static const tri_reward_opt both[] = {{.name = "letter", .weight = 1}, {.name = "census", .weight = 10}};
+  tri_tokenizer              *tokenizer = open_endless();
+  step                        s;
+
+  (void)state;
+  for (int bad = 0; bad < ANSWERS; bad++) {
+    step_make(&s, both, 2);
+    for (int q = 0; q < s.r.n_seq; q++)
+      for (int64_t i = s.r.start[q] + 1; i < s.r.start[q + 1]; i++) s.r.token[i] = q == bad ? ENDLESS : q;
+    OK(step_reward(&s, tokenizer));
+    CHECK(census_got.n_call == 1 && census_got.n_answer == (last() ? ANSWERS - 1 : 0));
+    CHECK(tri_answers_failed(&s.r, s.set, false) == last());
+    for (int q = 0; q < s.r.n_seq; q++) {
+      float letter = q == bad ? 0 : (float)('a' + q), all = q == bad ? 0 : ANSWERS - 1;
+      CHECK(s.r.part[2 * q] == letter && s.r.part[2 * q + 1] == all && s.r.reward[q] == letter + 10 * all,
+            "without %d, answer %d: %g", bad, q, (double)s.r.reward[q]);
+      CHECK(s.r.failed[q] == (q == bad ? TRI_FAILED_TEXT : 0));
+    }
+    step_free(&s);
+  }
+  tri_tokenizer_close(&tokenizer);
+}
+
+/* One cannot be decoded, the reward cannot judge another: its bit stays with it. */
+static void a_mark_keeps_to_its_answer(void **state) {
+  static const tri_reward_opt both[] = {{.name = "bytes", .weight = 1}, {.name = "tokens", .weight = 10}};
+  tri_tokenizer              *tokenizer = open_endless();
+  step                        s;
+
+  (void)state;
+  step_make(&s, both, 2);
+  if (last()) s.r.token[s.r.start[1] + 1] = ENDLESS;
+  if (last()) s.r.stop[2] = TRI_STOP_LENGTH;
+  OK(step_reward(&s, tokenizer));
+  CHECK(tri_answers_failed(&s.r, s.set, false) == (last() ? 2 : 0));
+  for (int q = 0; q < s.r.n_seq; q++) {
+    static const int32_t failed[] = {0, TRI_FAILED_TEXT, 1 << 1, 0};
+    static const float   reward[] = {11, 0, 3, 44};
+    CHECK(s.r.failed[q] == failed[q] && s.r.reward[q] == reward[q], "answer %d: %g", q,
+          (double)s.r.reward[q]);
+  }
+  step_free(&s);
+  tri_tokenizer_close(&tokenizer);
+}
+
 static void nothing_is_held(void **state) {
   int64_t before = tri_host_bytes();
   step    s;
@@ -183,6 +261,8 @@ int main(void) {
       cmocka_unit_test(a_rank_that_failed_keeps_none_waiting),
       cmocka_unit_test(what_cannot_be_judged_is_marked),
       cmocka_unit_test(texts_need_a_tokenizer),
+      cmocka_unit_test(one_without_text_leaves_the_others_theirs),
+      cmocka_unit_test(a_mark_keeps_to_its_answer),
       cmocka_unit_test(nothing_is_held),
   };
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
