@@ -155,12 +155,14 @@ done:
   return st;
 }
 
-enum { FIELDS = 16, FLAGS = 32 };
+/* Chosen: several times the fields of all rewards, and these with the command's own 13 flags; an option as
+ * wide as a screen; two lines of help. */
+enum { FIELDS = 16, FLAGS = 32, FLAG_BYTES = 80, HELP_BYTES = 200 };
 /* A flag for each field of a reward, --pattern; rewards with a field of one name share its flag. */
 typedef struct fields {
   int         n;
   const char *name[FIELDS], *value[FIELDS];
-  char        flag[FIELDS][40], help[FIELDS][200];
+  char        flag[FIELDS][FLAG_BYTES], help[FIELDS][HELP_BYTES];
 } fields;
 
 static void add_field(fields *x, const tri_reward *kind, const tri_reward_field *f, tri_flag *flag,
@@ -170,14 +172,15 @@ static void add_field(fields *x, const tri_reward *kind, const tri_reward_field 
   while (i < x->n && strcmp(x->name[i], f->name) != 0) i++;
   if (i < x->n) {
     size_t used = strlen(x->help[i]);
-    snprintf(x->help[i] + used, sizeof x->help[i] - used, ", %s", kind->name);
+    used += (size_t)snprintf(x->help[i] + used, HELP_BYTES - used, ", %s", kind->name);
+    TRI_ASSERT(used < HELP_BYTES);
     return;
   }
   TRI_ASSERT(i < FIELDS && *n_flag < FLAGS);
   x->n++;
   x->name[i] = f->name;
-  snprintf(x->flag[i], sizeof x->flag[i], "--%s", f->name);
-  snprintf(x->help[i], sizeof x->help[i], "%s of --reward %s", f->what, kind->name);
+  TRI_ASSERT(snprintf(x->flag[i], FLAG_BYTES, "--%s", f->name) < FLAG_BYTES);
+  TRI_ASSERT(snprintf(x->help[i], HELP_BYTES, "%s of --reward %s", f->what, kind->name) < HELP_BYTES);
   flag[(*n_flag)++] = (tri_flag){x->flag[i], TRI_FLAG_TEXT, &x->value[i], 0, 0, f->value, x->help[i]};
 }
 
@@ -190,8 +193,6 @@ static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
 
 /* The request's reward as a row of a deck. An empty value is as if the flag were not given. */
 static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o) {
-  const tri_reward *kind = tri_reward_find(q->reward);
-
   *o = (tri_reward_opt){.name = q->reward, .weight = 1};
   for (int i = 0; i < x->n; i++) {
     if (!x->value[i] || !x->value[i][0]) continue;
@@ -200,10 +201,7 @@ static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o)
     o->field[o->n_field].name = x->name[i];
     o->field[o->n_field++].value = x->value[i];
   }
-  for (const tri_reward_field *f = kind ? kind->field : NULL; f && f->name; f++)
-    if (f->must && !tri_reward_get(o, f->name))
-      TRI_FAIL(TRI_EARG, "--reward %s needs --%s %s", q->reward, f->name, f->value);
-  return kind ? tri_error_at(tri_reward_check(o), "--reward") : tri_reward_check(o);
+  return tri_reward_check_flags(o);
 }
 
 /* The command's flags into flag [FLAGS]; reward_help is that of --reward. Returns how many. */
@@ -242,12 +240,12 @@ static tri_status eval(int argc, char **argv, int *code) {
   request        q = {.num = 1, .seed = 42, .top_p = 1};
   fields         x = {0};
   tri_reward_opt row;
-  char           names[200], reward_help[sizeof names + sizeof "; must be given"];
+  char           names[TRI_REWARD_NAMES_BYTES], reward_help[sizeof names + sizeof "; must be given"];
   tri_flag       flag[FLAGS];
   int            n, n_flag;
 
   (void)code;
-  tri_reward_names(" or ", names, sizeof names);
+  tri_reward_names(" or ", names);
   snprintf(reward_help, sizeof reward_help, "%s; must be given", names);
   n_flag = list_flags(&q, &x, reward_help, flag);
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, n_flag, argc, argv, &n, &q.help));

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { MOST_NAMES = 64 };
+enum { MOST_NAMES = 64 }; /* chosen: of fields; several times what the rewards have */
 
 /* All names a field may have, each once; into name [MOST_NAMES]. */
 static int list_fields(const char **name) {
@@ -46,14 +46,8 @@ static tri_status set_text(const tri_deck_entry *e, const char **out) {
 }
 
 static tri_status set_name(const tri_deck_entry *e, const char **out) {
-  const char *name[MOST_NAMES], *near;
-  int         n = 0;
-
-  if (tri_reward_find(e->value)) return set_text(e, out);
-  for (; tri_reward_at(n) && n < MOST_NAMES; n++) name[n] = tri_reward_at(n)->name;
-  near = tri_nearest(e->value, name, n);
-  TRI_FAIL(TRI_ECONFIG, "%s: there is no reward '%.200s'; %s%s", e->where, e->value,
-           near ? "the nearest known is " : "inputs/reference.yaml lists them", near ? near : "");
+  TRI_TRY(tri_error_at(tri_reward_check_name(e->value), e->where));
+  return set_text(e, out);
 }
 
 static tri_status set_field(tri_reward_opt *r, const tri_deck_entry *e) {
@@ -79,12 +73,9 @@ static tri_status set_field(tri_reward_opt *r, const tri_deck_entry *e) {
 /* Every field it must have, and none it has no use for. */
 static tri_status check_reward(const tri_reward_opt *r, const char *where) {
   const char *field;
-  bool        missing;
 
   if (!r->name) TRI_FAIL(TRI_ECONFIG, "%s: a reward needs a name", where);
-  field = tri_reward_misfit(r, &missing);
-  if (!field) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: reward %s %s a %s", where, r->name, missing ? "needs" : "has no use for", field);
+  return tri_error_at(tri_reward_check_fields(r, &field), where);
 }
 
 /* The entries [first, first + n) of one row. What its fields are together is asked where each is well. */

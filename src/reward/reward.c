@@ -1,5 +1,6 @@
 /* reward.c - the table of rewards, and the weighted sum of those a deck lists. */
 #include "reward.h"
+#include "base/visible.h"
 #include "rollout/rollout.h"
 
 #include <math.h>
@@ -32,11 +33,16 @@ const tri_reward *tri_reward_find(const char *name) {
   return NULL;
 }
 
-void tri_reward_names(const char *last, char *out, size_t bytes) {
-  out[0] = 0;
+void tri_reward_names(const char *last, char out[TRI_REWARD_NAMES_BYTES]) {
+  size_t used = 0;
+
   for (int i = 0; i < N_REWARD; i++) {
-    size_t used = strlen(out);
-    snprintf(out + used, bytes - used, "%s%s", !i ? "" : i < N_REWARD - 1 ? ", " : last, table[i]->name);
+    used += (size_t)snprintf(out + used, TRI_REWARD_NAMES_BYTES - used, "%s%s",
+                             !i                 ? ""
+                             : i < N_REWARD - 1 ? ", "
+                                                : last,
+                             table[i]->name);
+    TRI_ASSERT(used < TRI_REWARD_NAMES_BYTES);
   }
 }
 
@@ -46,16 +52,16 @@ const char *tri_reward_get(const tri_reward_opt *o, const char *field) {
   return NULL;
 }
 
-static tri_status unknown_name(const char *name) {
-  const char *known[N_REWARD];
-  const char *near;
-  char        all[256];
+tri_status tri_reward_check_name(const char *name) {
+  const char *known[N_REWARD], *near;
+  char        all[TRI_REWARD_NAMES_BYTES];
 
+  if (tri_reward_find(name)) return TRI_OK;
   for (int i = 0; i < N_REWARD; i++) known[i] = table[i]->name;
   near = tri_nearest(name, known, N_REWARD);
-  tri_reward_names(", ", all, sizeof all);
-  TRI_FAIL(TRI_ECONFIG, "reward.name = %s: there is no such reward%s%s%s; known are %s", name,
-           near ? "; did you mean " : "", near ? near : "", near ? "?" : "", all);
+  tri_reward_names(" and ", all);
+  TRI_FAIL(TRI_ECONFIG, "there is no reward '%.200s'; %s%s", name,
+           near ? "the nearest known is " : "known are ", near ? near : all);
 }
 
 static bool takes(const tri_reward *kind, const char *field) {
@@ -64,32 +70,53 @@ static bool takes(const tri_reward *kind, const char *field) {
   return false;
 }
 
-const char *tri_reward_misfit(const tri_reward_opt *o, bool *missing) {
+tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field) {
   const tri_reward *kind = tri_reward_find(o->name);
 
-  *missing = true;
   for (const tri_reward_field *f = kind->field; f && f->name; f++) {
     const char *value = tri_reward_get(o, f->name);
-    if (f->must && !(value && value[0])) return f->name;
+    if (!f->must || (value && value[0])) continue;
+    *field = f->name;
+    TRI_FAIL(TRI_ECONFIG, "reward %s needs a %s", o->name, f->name);
   }
-  *missing = false;
-  for (int i = 0; i < o->n_field; i++)
-    if (!takes(kind, o->field[i].name)) return o->field[i].name;
-  return NULL;
+  for (int i = 0; i < o->n_field; i++) {
+    if (takes(kind, o->field[i].name)) continue;
+    *field = o->field[i].name;
+    TRI_FAIL(TRI_ECONFIG, "reward %s has no use for a %s", o->name, *field);
+  }
+  return TRI_OK;
 }
 
-tri_status tri_reward_check(const tri_reward_opt *o) {
-  const tri_reward *kind = tri_reward_find(o->name);
-  const char       *field;
-  bool              missing;
+/* st, its message behind the field: lead, name, between and the value. */
+static tri_status name_field(tri_status st, const tri_reward_opt *o, const char *field, const char *lead,
+                             const char *between) {
+  const char *value = tri_reward_get(o, field);
+  char        why[TRI_MESSAGE_BYTES];
 
-  if (!kind) return unknown_name(o->name);
+  if (st == TRI_OK) return TRI_OK;
+  snprintf(why, sizeof why, "%s", tri_error_message());
+  tri_error_clear();
+  TRI_FAIL(st, "%s%s%s%.200s: %s", lead, field, value ? between : "", value ? value : "", why);
+}
+
+static tri_status check_row(const tri_reward_opt *o, const char *lead, const char *between) {
+  const tri_reward *kind = tri_reward_find(o->name);
+  const char       *field = "name";
+  tri_status        st;
+
+  TRI_TRY(tri_reward_check_name(o->name));
   if (!isfinite(o->weight))
-    TRI_FAIL(TRI_ECONFIG, "reward.weight = %g of %s: must be finite", o->weight, o->name);
-  field = tri_reward_misfit(o, &missing);
-  if (field && missing) TRI_FAIL(TRI_ECONFIG, "reward.%s is missing: reward %s needs one", field, o->name);
-  if (field) TRI_FAIL(TRI_ECONFIG, "reward.%s is given, but reward %s uses none", field, o->name);
-  return kind->check ? kind->check(o) : TRI_OK;
+    TRI_FAIL(TRI_ECONFIG, "%sweight%s%g of %s: must be finite", lead, between, o->weight, o->name);
+  st = tri_reward_check_fields(o, &field);
+  if (st == TRI_OK && kind->check) st = kind->check(o, &field);
+  return name_field(st, o, field, lead, between);
+}
+
+tri_status tri_reward_check(const tri_reward_opt *o) { return check_row(o, "reward.", " = "); }
+
+tri_status tri_reward_check_flags(const tri_reward_opt *o) {
+  TRI_TRY(tri_error_at(tri_reward_check_name(o->name), "--reward"));
+  return check_row(o, "--", " ");
 }
 
 unsigned tri_reward_needs(const tri_reward_opt *o, int n) {

@@ -5,7 +5,8 @@
 #include "base/base.h"
 #include "comm/session.h"
 
-enum { TRI_REWARD_FIELDS = 4 }; /* of one reward, besides name and weight */
+/* Chosen: four times the fields of the largest reward, besides name and weight; 30 names of rewards. */
+enum { TRI_REWARD_FIELDS = 4, TRI_REWARD_NAMES_BYTES = 512 };
 /* One row of the deck's `reward` list; who made it owns the texts. */
 typedef struct tri_reward_opt {
   const char *name;
@@ -48,10 +49,13 @@ typedef struct tri_reward {
   unsigned                needs;                /* TRI_REWARD_* */
   const tri_reward_field *field;                /* ended by a name NULL; NULL: none */
   const char *failure; /* why an answer's score may be NAN and what to do, for a warning; NULL: it never is */
-  /* A value that is wrong is TRI_ECONFIG; its fields are those above. Asked before anything is opened. NULL:
-   * every value will do. */
-  tri_status (*check)(const tri_reward_opt *o);
-  /* se is borrowed until close. NULL, as close may be: there is no state, which score gets as NULL. */
+  /* A value that is wrong is TRI_ECONFIG, with *field the name of its field and a message that says what is
+   * wrong with it; field and value are put before it. The row's fields are those above. Asked before anything
+   * is opened. NULL: every value will do. */
+  tri_status (*check)(const tri_reward_opt *o, const char **field);
+  /* se is borrowed until close. NULL, as close may be: there is no state, which score gets as NULL. Called
+   * under `train --check` too, with a session that is pretended (se->pretended), in which nothing may be run;
+   * score is not called then. */
   tri_status (*open)(const tri_reward_opt *o, tri_session *se, void **state);
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
@@ -79,15 +83,21 @@ TRI_REWARD_LIST(TRI_REWARD_DECLARE)
 const tri_reward *tri_reward_find(const char *name); /* NULL if there is none */
 const tri_reward *tri_reward_at(int i);              /* NULL past the last */
 /* "exact, number or regex" of the table, where last is " or ". */
-void tri_reward_names(const char *last, char *out, size_t bytes);
+void tri_reward_names(const char *last, char out[TRI_REWARD_NAMES_BYTES]);
 
 const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* its value; NULL: not given */
-/* Of a row whose name is known: the field that must be given and is not, or is empty (*missing), or else one
- * that the reward has no use for. NULL: neither. */
-const char *tri_reward_misfit(const tri_reward_opt *o, bool *missing);
-/* Not collective. TRI_ECONFIG: an unknown name, a misfit, a weight that is not finite, a value that the
- * reward refuses. */
+/* The next two are what a deck and the flags of `trireme eval` are told alike; whoever calls them puts the
+ * place before it (tri_error_at). */
+/* Not collective. TRI_ECONFIG: there is no such reward. */
+TRI_CHECKED tri_status tri_reward_check_name(const char *name);
+/* Not collective. Of a row whose name is known. TRI_ECONFIG: *field must be given and is not, or is empty; or
+ * the reward has no use for it. */
+TRI_CHECKED tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field);
+/* Not collective. TRI_ECONFIG: either of these, a weight that is not finite, a value that the reward refuses,
+ * after the field: "reward.pattern = a(: ...". */
 TRI_CHECKED tri_status tri_reward_check(const tri_reward_opt *o);
+/* Not collective. The same in words of flags: "--pattern a(: ...", and "--reward: " before a name. */
+TRI_CHECKED tri_status tri_reward_check_flags(const tri_reward_opt *o);
 /* TRI_REWARD_* of all n rows, whose names are known. */
 unsigned tri_reward_needs(const tri_reward_opt *o, int n);
 

@@ -182,12 +182,13 @@ static tri_status compile(const tri_reward_opt *o, uint32_t more, pcre2_code **o
                        &error, &offset, NULL);
   if (*out) return TRI_OK;
   pcre2_get_error_message(error, text, sizeof text);
-  TRI_FAIL(TRI_ECONFIG, "reward.pattern = %s: %s (at byte %zu)", pattern, (const char *)text, offset);
+  TRI_FAIL(TRI_ECONFIG, "%s (at byte %zu)", (const char *)text, offset);
 }
 
-static tri_status regex_check(const tri_reward_opt *o) {
+static tri_status regex_check(const tri_reward_opt *o, const char **field) {
   pcre2_code *code;
 
+  *field = "pattern";
   TRI_TRY(compile(o, PCRE2_AUTO_CALLOUT, &code)); /* the larger of the two */
   pcre2_code_free(code);
   return TRI_OK;
@@ -200,15 +201,15 @@ static tri_status regex_open(const tri_reward_opt *o, tri_session *se, void **st
   (void)se;
   *state = NULL;
   TRI_TRY(TRI_ALLOC(x, 1));
-  TRI_TRY_DONE(compile(o, 0, &x->code));
-  TRI_TRY_DONE(compile(o, PCRE2_AUTO_CALLOUT, &x->counted));
+  TRI_TRY_DONE(tri_error_at(compile(o, 0, &x->code), "the pattern of reward regex"));
+  TRI_TRY_DONE(tri_error_at(compile(o, PCRE2_AUTO_CALLOUT, &x->counted), "the pattern of reward regex"));
   /* Where no executable memory is to be had, the interpreter finds the same matches. */
   (void)pcre2_jit_compile(x->code, PCRE2_JIT_COMPLETE);
   (void)pcre2_jit_compile(x->counted, PCRE2_JIT_COMPLETE);
   x->match = pcre2_match_data_create(1, NULL);
   x->limits = pcre2_match_context_create(NULL);
   x->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_MOST, NULL);
-  if (!x->match || !x->limits) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for reward.pattern");
+  if (!x->match || !x->limits) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for a pattern");
   pcre2_set_callout(x->limits, count_step, &x->left);
   pcre2_set_depth_limit(x->limits, DEPTH_LIMIT);
   pcre2_set_heap_limit(x->limits, HEAP_LIMIT_KIB);
@@ -239,14 +240,14 @@ static tri_status regex_score(void *state, const tri_answer *a, int n, float *sc
     const char *subject = a[q].response_bytes ? a[q].response : "";
     int         rc = regex_search(x, subject, a[q].response_bytes);
     if (rc == PCRE2_ERROR_NOMEMORY)
-      TRI_FAIL(TRI_ENOMEM, "the host has no memory left to search for reward.pattern");
+      TRI_FAIL(TRI_ENOMEM, "the host has no memory left to search for a pattern");
     score[q] = rc >= 0 ? 1 : rc == PCRE2_ERROR_NOMATCH ? 0 : NAN;
   }
   return TRI_OK;
 }
 
 #define NO_END                                                                                               \
-  "the search for reward.pattern reached its limit of steps or memory; write it with fewer nested repeats"
+  "the search for its pattern reached its limit of steps or memory; write it with fewer nested repeats"
 static const tri_reward_field regex_field[] = {{.name = "pattern",
                                                 .unit = "1",
                                                 .help = "A PCRE2 expression.",

@@ -175,6 +175,15 @@ static void export_names_its_type(void **state) {
   assert_true(cli_exists("half/generation_config.json") && cli_exists("half/tokenizer_config.json"));
 }
 
+/* A reward's field is a flag of eval: it must not be called as one of eval's own. */
+static void each_flag_once(const char *help) {
+  for (const char *at = help; (at = strstr(at, "\n  --")) != NULL; at++) {
+    char flag[80];
+    snprintf(flag, sizeof flag, "%.*s ", 3 + (int)strcspn(at + 3, " \n"), at);
+    if (strstr(at + 1, flag)) fail_msg("the help has a flag twice:%s", flag);
+  }
+}
+
 static void every_command_has_help(void **state) {
   static const char *const name[] = {"train", "generate", "score", "eval", "tokenize", "inspect", "export"};
   char                     command[512];
@@ -186,6 +195,7 @@ static void every_command_has_help(void **state) {
     cli_shows(cli_out, "usage: trireme ");
     assert_string_equal(cli_err, "");
     cli_fits(cli_out);
+    each_flag_once(cli_out);
   }
   cli_succeeds(ONE "--help");
   cli_fits(cli_out);
@@ -217,7 +227,8 @@ static void unknown_names_come_with_the_nearest(void **state) {
   cli_fails(64, ONE "train bad.yaml", "bad.yaml:1", NULL);
   cli_fails(64, ONE SFT "train.steps=-1", "train.steps = -1", ">= 1");
   cli_fails(64, ONE SFT "train.epochs=1", "train.steps", "train.epochs");
-  cli_fails(64, ONE "eval model --data rl.jsonl --reward exakt --max-new 4", "exakt", "exact");
+  cli_fails(64, ONE "eval model --data rl.jsonl --reward exakt --max-new 4",
+            "--reward: there is no reward 'exakt'", "exact");
 }
 
 static void batch_equation_is_shown_with_its_numbers(void **state) {
@@ -431,11 +442,12 @@ static void fields_have_other_names(void **state) {
             "named.jsonl:1: has no `answer`; its fields are q, a; set --answer-key", NULL);
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --max-new 4 --prompt-key q --answer-key a");
   cli_succeeds(ONE "generate model --prompts named.jsonl --max-new 4 --prompt-key q");
-  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4", "--pattern P", NULL);
-  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern x", "reward exact uses none",
-            NULL);
+  cli_fails(64, ONE "eval model --data named.jsonl --reward regex --max-new 4",
+            "--pattern: reward regex needs a pattern", NULL);
+  cli_fails(64, ONE "eval model --data named.jsonl --reward exact --pattern x",
+            "--pattern x: reward exact has no use for a pattern", NULL);
   cli_fails(64, ONE "eval nomodel --data named.jsonl --reward regex --pattern 'a('",
-            "--reward: reward.pattern = a(: ", "at byte 2");
+            "trireme: --pattern a(: ", "at byte 2");
   cli_succeeds(ONE "eval model --data named.jsonl --reward exact --pattern '' --max-new 4 --prompt-key q "
                    "--answer-key a");
   cli_write("named.jsonl", "{\"q\": \"3+4=\", \"a\": \"7\"}\n");

@@ -392,15 +392,17 @@ static void test_set_refused(void **state) {
   refuse_set(o, 0, "1 to 16");
   refuse_set(o, 17, "1 to 16");
   o[1] = option("numbr", 1, "");
-  refuse_set(o, 2, "did you mean number?");
+  refuse_set(o, 2, "there is no reward 'numbr'; the nearest known is number");
   o[1] = option("zzzzzzzz", 1, "");
-  join_names(", ", names, sizeof names);
+  join_names(" and ", names, sizeof names);
   snprintf(known, sizeof known, "known are %s", names);
   refuse_set(o, 2, known);
   o[1] = option("number", NAN, "");
-  refuse_set(o, 2, "reward.weight");
+  refuse_set(o, 2, "reward.weight = nan of number: must be finite");
   o[1] = option("number", 1, "x");
-  refuse_set(o, 2, "reward.pattern");
+  refuse_set(o, 2, "reward.pattern = x: reward number has no use for a pattern");
+  o[1] = option("regex", 1, "");
+  refuse_set(o, 2, "reward.pattern: reward regex needs a pattern");
   one = option("exact", 1e300, "");
   assert_int_equal(tri_reward_set_open(&one, 1, NULL, &s), TRI_OK);
   assert_int_equal(tri_reward_set_score(s, &a, 1, &part, &total, &failed), TRI_ENUMERIC);
@@ -408,16 +410,40 @@ static void test_set_refused(void **state) {
   tri_reward_set_close(&s);
 }
 
+/* What is typed is named: a flag, not a key of a deck. */
+static void test_refused_flags(void **state) {
+  static const struct {
+    const char *name, *pattern, *message;
+  } row[] = {{"numbr", "", "--reward: there is no reward 'numbr'; the nearest known is number"},
+             {"number", "x", "--pattern x: reward number has no use for a pattern"},
+             {"regex", "", "--pattern: reward regex needs a pattern"},
+             {"regex", "a\x1b(", "--pattern a\\x1B(: missing closing parenthesis (at byte 3)"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_reward_opt o = option(row[i].name, 1, row[i].pattern);
+    assert_int_equal(tri_reward_check_flags(&o), TRI_ECONFIG);
+    assert_string_equal(tri_error_message(), row[i].message);
+    tri_error_clear();
+  }
+}
+
 static void test_table(void **state) {
-  char names[256], want[256];
+  char names[TRI_REWARD_NAMES_BYTES], want[TRI_REWARD_NAMES_BYTES];
 
   (void)state;
   assert_null(tri_reward_find("Exact"));
   assert_null(tri_reward_at(-1));
-  for (int i = 0; tri_reward_at(i); i++)
-    assert_ptr_equal(tri_reward_find(tri_reward_at(i)->name), tri_reward_at(i));
+  for (int i = 0; tri_reward_at(i); i++) {
+    const tri_reward *kind = tri_reward_at(i);
+    int               n = 0;
+    assert_ptr_equal(tri_reward_find(kind->name), kind);
+    for (const tri_reward_field *f = kind->field; f && f->name; f++, n++)
+      assert_true(strcmp(f->name, "name") && strcmp(f->name, "weight")); /* every row's own */
+    assert_true(n <= TRI_REWARD_FIELDS);
+  }
   assert_ptr_equal(tri_reward_at(0), &tri_reward_exact);
-  tri_reward_names(" or ", names, sizeof names);
+  tri_reward_names(" or ", names);
   join_names(" or ", want, sizeof want);
   assert_string_equal(names, want);
 }
@@ -448,6 +474,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_set_refused, setup, teardown),
       cmocka_unit_test_setup_teardown(test_regex_long_pattern, setup, teardown),
       cmocka_unit_test_setup_teardown(test_needs, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_refused_flags, setup, teardown),
       cmocka_unit_test_setup_teardown(test_table, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
