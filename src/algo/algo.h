@@ -42,15 +42,16 @@ typedef struct tri_loss_in {
   const float   *logp, *ent;          /* [n] nats, of the policy as it is */
   const float   *old_logp, *ref_logp; /* [n] nats, of the policy that generated, of the reference */
   const float   *adv;                 /* [n] */
-  const float   *value, *old_value;   /* [n] in rewards: of a scalar head now, and before the first update;
-                                       * old_value and ret are NULL: no algorithm of the table has a critic */
+  const float   *value, *old_value;   /* [n] in rewards: of a scalar head now, and before the first update */
   const float   *ret;                 /* [n] in rewards: what value is to become */
-  const float   *score;               /* [n_seq] of the whole sequence: its reward */
+  const float   *score;               /* [n_seq] of the whole sequence: its reward. No algorithm of the table
+                                       * has a critic or a scalar head yet: value, old_value, ret, score and
+                                       * tri_loss_out.dvalue are NULL */
   const double  *weight;              /* [n_seq] of each token of a sequence, in the loss of all micro-batches
                                        * and ranks of the optimizer step: losses and gradients only add up */
 } tri_loss_in;
 
-enum { TRI_ALGO_METRICS = 8 };
+enum { TRI_ALGO_METRICS = 8 }; /* chosen: of one algorithm; over twice the most that one gives */
 /* A metric, summed over micro-batches and ranks before it is divided; not shown where `of` is 0. */
 typedef struct tri_mean {
   double sum, of;
@@ -106,24 +107,34 @@ double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
 
 /* What algorithms share that learn from rewarded answers; Not collective. Who differs in the advantage alone
  * writes a function for that, takes tri_weigh_by_mode and tri_clip_loss, and lists the keys it lets a deck
- * give. */
+ * give; who differs in what the advantage makes of a token's loss takes tri_policy_loss. */
 
 /* weigh in the mode of the option algo.loss_agg_mode. */
 void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
                        double *weight);
-/* What tri_clip_loss and tri_answer_scores read of the deck, for tri_algo.option, and the first metrics of
- * tri_clip_loss, for tri_algo.metric. */
-#define TRI_CLIP_OPTIONS                                                                                     \
-  "algo.clip_eps", "algo.clip_eps_high", "algo.kl_coef", "algo.kl_estimator", "algo.kl_where",               \
-      "algo.entropy_coef"
-#define TRI_CLIP_METRICS "entropy_mean_nats", "kl_mean_nats", "clip_ratio"
-enum { TRI_CLIP_ENTROPY, TRI_CLIP_KL, TRI_CLIP_CLIPPED }; /* their places in tri_loss_out.metric */
-/* tri_algo.loss: - min(ratio A, clip(ratio) A) + kl_coef k - entropy_coef H of each token, ratio = pi / old
- * pi; the KL where it belongs to the loss. */
+/* What of a token's loss its advantage makes, before its weight. */
+typedef struct tri_surrogate {
+  double loss, by_logp; /* by_logp: its derivative */
+  bool   clipped;
+} tri_surrogate;
+/* Of row i; ratio = pi / old pi there. One that is not finite is refused by the caller. */
+typedef tri_surrogate (*tri_surrogate_of)(const tri_algo_opt *o, const tri_loss_in *in, int64_t i,
+                                          double ratio);
+/* The surrogate + kl_coef k - entropy_coef H of each token, the KL where it belongs to the loss. Writes all
+ * of *out. Reads TRI_KL_OPTIONS and algo.entropy_coef besides what the surrogate reads, for tri_algo.option;
+ * gives TRI_POLICY_METRICS first, for tri_algo.metric, and then the clip ratio. */
+TRI_CHECKED tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in,
+                                       tri_surrogate_of surrogate, tri_loss_out *out);
+/* tri_algo.loss: the same of - min(ratio A, clip(ratio) A). Reads TRI_CLIP_OPTIONS too. */
 TRI_CHECKED tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
+#define TRI_KL_OPTIONS     "algo.kl_coef", "algo.kl_estimator", "algo.kl_where"
+#define TRI_CLIP_OPTIONS   "algo.clip_eps", "algo.clip_eps_high"
+#define TRI_POLICY_METRICS "entropy_mean_nats", "kl_mean_nats"
+#define TRI_CLIP_METRICS   TRI_POLICY_METRICS, "clip_ratio"
+enum { TRI_CLIP_ENTROPY, TRI_CLIP_KL, TRI_CLIP_CLIPPED }; /* their places in tri_loss_out.metric */
 /* *score [n_seq], the caller's to TRI_FREE: what each answer earned, in rewards, less kl_coef times the sum
- * of its tokens' KL where that belongs to the reward. One that is not finite is TRI_ENUMERIC, naming the
- * prompt; *score is then NULL. */
+ * of its tokens' KL where that belongs to the reward. Reads TRI_KL_OPTIONS. One that is not finite is
+ * TRI_ENUMERIC, naming the prompt; *score is then NULL. */
 TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score);
 /* r->adv of sequence q: adv at every token with loss, 0 before them. */
 void tri_answer_advantage(tri_rollout *r, int q, double adv);

@@ -1,4 +1,4 @@
-/* algo_clip.c - what algorithms on rewarded answers share: scores, advantages, the clipped loss. */
+/* algo_clip.c - what algorithms on rewarded answers share: scores, advantages, the policy's loss. */
 #include "algo.h"
 
 #include <math.h>
@@ -38,28 +38,35 @@ void tri_answer_advantage(tri_rollout *r, int q, double adv) {
   for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) r->adv[i] = i < first ? 0.0f : (float)adv;
 }
 
+/* - min(ratio A, clip(ratio) A) (Schulman et al. 2017, eq. 7; trl, grpo_trainer.py, _compute_loss). */
+static tri_surrogate clipped_surrogate(const tri_algo_opt *o, const tri_loss_in *in, int64_t i,
+                                       double ratio) {
+  double        adv = (double)in->adv[i];
+  tri_surrogate s = {.clipped =
+                         (adv > 0 && ratio > 1 + o->clip_eps_high) || (adv < 0 && ratio < 1 - o->clip_eps)};
+
+  if (s.clipped) {
+    s.loss = -(adv > 0 ? 1 + o->clip_eps_high : 1 - o->clip_eps) * adv;
+  } else {
+    s.loss = -ratio * adv;
+    s.by_logp = -ratio * adv;
+  }
+  return s;
+}
+
 /* Token i's loss before its weight, with its derivatives by logp and by the entropy. */
 typedef struct token_loss {
   double loss, by_logp, by_ent, kl;
   bool   clipped;
 } token_loss;
 
-/* - min(ratio A, clip(ratio) A) + kl_coef k - entropy_coef H (Schulman et al. 2017, eq. 7; trl,
- * grpo_trainer.py, _compute_loss). */
-static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, int64_t i) {
-  double     log_ratio = (double)in->logp[i] - (double)in->old_logp[i], adv = (double)in->adv[i], slope;
-  double     ratio = exp(log_ratio);
-  token_loss t = {.by_ent = 0 - o->entropy_coef};
+static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, tri_surrogate_of surrogate,
+                                int64_t i) {
+  double        log_ratio = (double)in->logp[i] - (double)in->old_logp[i], ratio = exp(log_ratio), slope;
+  tri_surrogate s = surrogate(o, in, i, ratio);
+  token_loss t = {.loss = s.loss, .by_logp = s.by_logp, .by_ent = 0 - o->entropy_coef, .clipped = s.clipped};
 
-  t.clipped = (adv > 0 && ratio > 1 + o->clip_eps_high) || (adv < 0 && ratio < 1 - o->clip_eps);
-  if (t.clipped) {
-    t.loss = -(adv > 0 ? 1 + o->clip_eps_high : 1 - o->clip_eps) * adv;
-  } else {
-    t.loss = -ratio * adv;
-    t.by_logp = -ratio * adv;
-  }
-  if (!isfinite(ratio) || !isfinite(log_ratio))
-    t.loss = NAN; /* the clip must not hide it, nor exp(-inf) = 0 */
+  if (!isfinite(ratio) || !isfinite(log_ratio)) t.loss = NAN; /* a clip must not hide it, nor exp(-inf) = 0 */
   if (in->ref_logp) {
     t.kl = tri_kl_value(o->kl_estimator, (double)in->logp[i] - (double)in->ref_logp[i], &slope);
     if (o->kl_where == TRI_KL_IN_LOSS) {
@@ -71,7 +78,8 @@ static token_loss loss_of_token(const tri_algo_opt *o, const tri_loss_in *in, in
   return t;
 }
 
-tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_surrogate_of surrogate,
+                           tri_loss_out *out) {
   TRI_ASSERT(in->start[0] == 0 && in->start[in->n_seq] == in->n);
   TRI_ASSERT(in->n == 0 || (in->old_logp && in->adv &&
                             (in->ref_logp || o->kl_where == TRI_KL_IN_REWARD || o->kl_coef == 0)));
@@ -81,7 +89,7 @@ tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_
   out->metric[TRI_CLIP_KL].of = in->ref_logp ? (double)in->n : 0;
   for (int q = 0; q < in->n_seq; q++) {
     for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
-      token_loss t = loss_of_token(o, in, i);
+      token_loss t = loss_of_token(o, in, surrogate, i);
       out->dlogp[i] = (float)(in->weight[q] * t.by_logp);
       out->dent[i] = (float)(in->weight[q] * t.by_ent);
       out->loss += in->weight[q] * t.loss;
@@ -99,4 +107,8 @@ tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_
     }
   }
   return TRI_OK;
+}
+
+tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+  return tri_policy_loss(o, in, clipped_surrogate, out);
 }

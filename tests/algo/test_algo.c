@@ -352,46 +352,124 @@ static void test_differences(void **state) {
               m.out.metric[CLIPPED].sum < (double)m.in.n); /* both sides of the clip were seen */
 }
 
-/* Any way to cut the sequences into micro-batches gives the same bits of gradient; loss up to the order of
- * the sum. */
+/* Sequences [first, end) of `all`. */
+static void micro_cut(micro *part, const micro *all, const int64_t *length, int first, int end) {
+  int64_t at = all->start[first];
+  size_t  bytes;
+
+  micro_make(part, length + first, end - first, true);
+  bytes = (size_t)part->in.n * sizeof(float);
+  memcpy(part->logp, all->logp + at, bytes);
+  memcpy(part->ent, all->ent + at, bytes);
+  memcpy(part->old, all->old + at, bytes);
+  memcpy(part->ref, all->ref + at, bytes);
+  memcpy(part->adv, all->adv + at, bytes);
+  memcpy(part->weight, all->weight + first, (size_t)(end - first) * sizeof(double));
+}
+
+/* All of the micro-batch at once, then cut behind the sequences whose bit is set, in each of 32 ways. */
+static void check_split(const tri_algo *a, const tri_algo_opt *o, micro *all, const int64_t *length) {
+  static micro part;
+
+  assert_int_equal(a->loss(o, &all->in, &all->out), TRI_OK);
+  for (unsigned cuts = 0; cuts < 32; cuts++) {
+    double loss = 0, sum[TRI_ALGO_METRICS] = {0}, of[TRI_ALGO_METRICS] = {0};
+    for (int first = 0, q = 0; q < 6; q++) {
+      if (q < 5 && !(cuts >> q & 1)) continue;
+      micro_cut(&part, all, length, first, q + 1);
+      assert_int_equal(a->loss(o, &part.in, &part.out), TRI_OK);
+      assert_memory_equal(part.dlogp, all->dlogp + all->start[first], (size_t)part.in.n * sizeof(float));
+      assert_memory_equal(part.dent, all->dent + all->start[first], (size_t)part.in.n * sizeof(float));
+      loss += part.out.loss;
+      for (int k = 0; a->metric[k]; k++) {
+        sum[k] += part.out.metric[k].sum;
+        of[k] += part.out.metric[k].of;
+      }
+      first = q + 1;
+    }
+    assert_true(fabs(loss - all->out.loss) < 1e-13);
+    for (int k = 0; a->metric[k]; k++)
+      assert_true(fabs(sum[k] - all->out.metric[k].sum) < 1e-13 && of[k] == all->out.metric[k].of);
+  }
+}
+
+/* Any way to cut the sequences into micro-batches gives the same bits of gradient; loss and metrics up to the
+ * order of the sum. */
 static void test_split(void **state) {
   static const int64_t length[] = {3, 1, 5, 0, 4, 2};
-  static micro         all, part;
+  static micro         all;
   tri_algo_opt         o = PLAIN;
 
   (void)state;
   o.kl_coef = 0.1;
   o.entropy_coef = 0.01;
-  for (int mode = 0; mode < 4; mode++) {
-    micro_make(&all, length, 6, true);
-    micro_fill(&all);
-    tri_loss_weights((tri_loss_agg)mode, 7, length, 6, all.weight);
-    assert_int_equal(tri_algo_grpo.loss(&o, &all.in, &all.out), TRI_OK);
-    for (unsigned cuts = 0; cuts < 32; cuts++) { /* bit q: cut behind sequence q */
-      double loss = 0, kl = 0, ent = 0, clipped = 0;
-      for (int first = 0, q = 0; q < 6; q++) {
-        if (q < 5 && !(cuts >> q & 1)) continue;
-        micro_make(&part, length + first, q + 1 - first, true);
-        int64_t at = all.start[first], n = part.in.n;
-        memcpy(part.logp, all.logp + at, (size_t)n * sizeof(float));
-        memcpy(part.ent, all.ent + at, (size_t)n * sizeof(float));
-        memcpy(part.old, all.old + at, (size_t)n * sizeof(float));
-        memcpy(part.ref, all.ref + at, (size_t)n * sizeof(float));
-        memcpy(part.adv, all.adv + at, (size_t)n * sizeof(float));
-        memcpy(part.weight, all.weight + first, (size_t)(q + 1 - first) * sizeof(double));
-        assert_int_equal(tri_algo_grpo.loss(&o, &part.in, &part.out), TRI_OK);
-        assert_memory_equal(part.dlogp, all.dlogp + at, (size_t)n * sizeof(float));
-        assert_memory_equal(part.dent, all.dent + at, (size_t)n * sizeof(float));
-        loss += part.out.loss;
-        kl += part.out.metric[KL].sum;
-        ent += part.out.metric[ENTROPY].sum;
-        clipped += part.out.metric[CLIPPED].sum;
-        first = q + 1;
-      }
-      assert_true(fabs(loss - all.out.loss) < 1e-13 && fabs(kl - all.out.metric[KL].sum) < 1e-13);
-      assert_true(fabs(ent - all.out.metric[ENTROPY].sum) < 1e-13 && clipped == all.out.metric[CLIPPED].sum);
+  for (int mode = 0; mode < 4; mode++)
+    for (int i = 0; tri_algo_at(i); i++) {
+      if (!(tri_algo_at(i)->needs & TRI_NEEDS_ANSWERS)) continue;
+      micro_make(&all, length, 6, true);
+      micro_fill(&all);
+      tri_loss_weights((tri_loss_agg)mode, 7, length, 6, all.weight);
+      check_split(tri_algo_at(i), &o, &all, length);
     }
-  }
+}
+
+/* A rank with nothing to do, without sequences and with two that have no token: no loss, of nothing. */
+static void test_no_rows(void **state) {
+  static const int64_t start[3];
+  static const double  weight[2];
+
+  (void)state;
+  for (int i = 0; tri_algo_at(i); i++)
+    for (int n_seq = 0; n_seq <= 2; n_seq += 2) {
+      const tri_algo *a = tri_algo_at(i);
+      tri_loss_in     in = {.n_seq = n_seq, .start = start, .weight = weight};
+      tri_loss_out    out = {.loss = 9, .metric = {{9, 9}, {9, 9}, {9, 9}}};
+      tri_algo_opt    o = PLAIN;
+      double          w[2] = {9, 9};
+      tri_rollout     r = {.group = 2};
+      o.kl_coef = 0.1;
+      assert_int_equal(a->loss(&o, &in, &out), TRI_OK);
+      assert_true(out.loss == 0);
+      for (int k = 0; a->metric[k]; k++) assert_true(out.metric[k].sum == 0 && out.metric[k].of == 0);
+      a->weigh(&o, 7, (int64_t[]){0, 0}, n_seq, w);
+      for (int q = 0; q < n_seq; q++) assert_true(w[q] == 0);
+      if (a->advantage) assert_int_equal(a->advantage(&o, &r), TRI_OK);
+    }
+}
+
+/* - ratio A: what tri_clip_loss is where no ratio reaches a clip. */
+static tri_surrogate unclipped(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio) {
+  (void)o;
+  return (tri_surrogate){.loss = -ratio * (double)in->adv[i], .by_logp = -ratio * (double)in->adv[i]};
+}
+
+/* Judges: tri_clip_loss with a clip out of reach, to the bit; for a surrogate that is not finite, the token. */
+static void test_policy_loss(void **state) {
+  static const int64_t length[] = {3, 1, 5, 0, 4, 2};
+  static micro         want, got;
+  tri_algo_opt         o = PLAIN;
+
+  (void)state;
+  o.clip_eps = 1;
+  o.clip_eps_high = 1e9;
+  o.kl_coef = 0.3;
+  o.entropy_coef = 0.2;
+  micro_make(&want, length, 6, true);
+  micro_fill(&want);
+  tri_loss_weights(TRI_TOKEN_MEAN, 7, length, 6, want.weight);
+  micro_make(&got, length, 6, true);
+  micro_fill(&got);
+  memcpy(got.weight, want.weight, sizeof want.weight);
+  assert_int_equal(tri_clip_loss(&o, &want.in, &want.out), TRI_OK);
+  assert_int_equal(tri_policy_loss(&o, &got.in, unclipped, &got.out), TRI_OK);
+  assert_memory_equal(got.dlogp, want.dlogp, sizeof want.dlogp);
+  assert_memory_equal(got.dent, want.dent, sizeof want.dent);
+  assert_memory_equal(got.out.metric, want.out.metric, sizeof want.out.metric);
+  assert_true(got.out.loss == want.out.loss && got.out.metric[CLIPPED].sum == 0);
+  got.adv[4] = INFINITY;
+  assert_int_equal(tri_policy_loss(&o, &got.in, unclipped, &got.out), TRI_ENUMERIC);
+  assert_non_null(strstr(tri_error_message(), "answer token 0 of sequence 2"));
+  tri_error_clear();
 }
 
 /* Two answers of 2 and 1 tokens, token mean 1/3: -(-1 - 2 - 3) / 3 = 2. */
@@ -417,27 +495,46 @@ static void test_sft(void **state) {
   tri_error_clear();
 }
 
-/* Each array made not finite, one after the other, at token 1 of sequence 2 (the third). */
-static void test_not_finite(void **state) {
+static void micro_three(micro *m) {
   static const int64_t length[] = {1, 2, 3};
-  static const float   bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
-  micro                m;
-  tri_algo_opt         o = PLAIN;
+
+  micro_make(m, length, 3, true);
+  micro_fill(m);
+  tri_loss_weights(TRI_TOKEN_MEAN, 7, length, 3, m->weight);
+}
+
+/* Token 1 of sequence 2 (the third) with a number that is not finite in one array, or too large for exp: the
+ * algorithm names the token, or does not read the array. */
+static void check_not_finite(const tri_algo *a, const tri_algo_opt *o, int array, float bad) {
+  static micro m, well;
+  float *const x[] = {m.logp, m.old, m.ref, m.ent, m.adv};
+
+  micro_three(&well);
+  assert_int_equal(a->loss(o, &well.in, &well.out), TRI_OK);
+  micro_three(&m);
+  x[array][4] = bad;
+  if (a->loss(o, &m.in, &m.out) != TRI_OK) {
+    assert_non_null(strstr(tri_error_message(), "token 1 of sequence 2"));
+    tri_error_clear();
+    return;
+  }
+  assert_true(a->loss != tri_clip_loss); /* which reads them all */
+  assert_true(m.out.loss == well.out.loss);
+  assert_memory_equal(m.dlogp, well.dlogp, sizeof m.dlogp);
+  assert_memory_equal(m.dent, well.dent, sizeof m.dent);
+}
+
+static void test_not_finite(void **state) {
+  static const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
+  tri_algo_opt       o = PLAIN;
 
   (void)state;
   o.kl_coef = 0.1;
-  for (int array = 0; array < 5; array++)
-    for (int k = 0; k < 4; k++) {
-      if (k == 3 && array != 0) continue; /* a large finite number is only too large for exp */
-      micro_make(&m, length, 3, true);
-      micro_fill(&m);
-      tri_loss_weights(TRI_TOKEN_MEAN, 7, length, 3, m.weight);
-      float *const x[] = {m.logp, m.old, m.ref, m.ent, m.adv};
-      x[array][4] = bad[k];
-      assert_int_equal(tri_algo_grpo.loss(&o, &m.in, &m.out), TRI_ENUMERIC);
-      assert_non_null(strstr(tri_error_message(), "answer token 1 of sequence 2"));
-      tri_error_clear();
-    }
+  for (int i = 0; tri_algo_at(i); i++)
+    for (int array = 0; array < 5; array++)
+      for (int k = 0; k < 4; k++) /* a large finite number is only too large for exp */
+        if ((tri_algo_at(i)->needs & TRI_NEEDS_ANSWERS) && (k < 3 || array == 0))
+          check_not_finite(tri_algo_at(i), &o, array, bad[k]);
 }
 
 static void test_table(void **state) {
@@ -560,6 +657,8 @@ int main(void) {
       cmocka_unit_test(test_weights),
       cmocka_unit_test(test_differences),
       cmocka_unit_test(test_split),
+      cmocka_unit_test(test_no_rows),
+      cmocka_unit_test(test_policy_loss),
       cmocka_unit_test(test_sft),
       cmocka_unit_test(test_not_finite),
       cmocka_unit_test(test_table),
