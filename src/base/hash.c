@@ -1,4 +1,4 @@
-/* hash.c - XXH64, the hash of checkpoint bytes. */
+/* hash.c - XXH64 of checkpoint bytes, of data sets, of names that key random numbers. */
 #include "hash.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* hash.h - XXH64, the hash of checkpoint bytes. */
+/* hash.h - XXH64 of checkpoint bytes, of data sets, of names that key random numbers. */
 #ifndef TRI_HASH_H
 #define TRI_HASH_H
 

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 
 enum {
-  PATH_ROOM = TRI_CKPT_PATH_BYTES + 64,
   MOST_GIB = 4, /* of memory, for reading a checkpoint; chosen: ten times what a manifest of 16 MiB takes */
   MOST_S = 600  /* of processor time, without --verify; chosen: ten times what all but tensors can take */
 };
@@ -36,7 +35,7 @@ static void add_row(tri_inspected *f, const tri_inspected_row *r) {
 }
 
 static tri_status open_checkpoint(tri_inspected *f, const char *folder, bool verify) {
-  char       *bytes = NULL, name[PATH_ROOM];
+  char       *bytes = NULL, name[TRI_INSPECT_FILE_BYTES];
   size_t      n;
   tri_status  st = TRI_OK;
   tri_hf_text config;

@@ -6,6 +6,9 @@
 #include "io/model/hf_config.h"
 #include "io/model/safetensors.h"
 
+/* Chosen: a folder's path and the name of a file in it. */
+enum { TRI_INSPECT_FILE_BYTES = TRI_CKPT_PATH_BYTES + 128 };
+
 /* One tensor, of whichever kind of file. */
 typedef struct tri_inspected_row {
   const char    *group, *name; /* borrowed; group "" in a model folder */

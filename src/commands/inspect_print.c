@@ -20,7 +20,7 @@ static size_t shown(const char *text, char *out, size_t cap) {
 }
 
 static int64_t file_bytes(const tri_inspected *f, const char *name) {
-  char        path[TRI_CKPT_PATH_BYTES + 128];
+  char        path[TRI_INSPECT_FILE_BYTES];
   struct stat sb;
 
   snprintf(path, sizeof path, "%s/%s", f->path, name);
