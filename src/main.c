@@ -21,7 +21,9 @@ static void print_help(void) {
          "one MPI rank per GPU or share of cores\n\n"
          "usage: trireme COMMAND ...    (under srun or mpirun, or plainly for one rank)\n\ncommands:\n");
   for (int i = 0; i < N_COMMANDS; i++) tri_flags_row(commands[i]->name, 13, commands[i]->summary);
-  printf("\ntrireme COMMAND --help tells more; all options of a deck: inputs/reference.yaml\n"
+  printf("\ntrireme COMMAND --help   tells more of a command\n"
+         "trireme train --options  every option of a deck\n"
+         "trireme --version        the version, and the devices it was built for\n\n"
          "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal,\n"
          "74 input/output, 75 requeue me, 76 a peer hung or died\n");
 }

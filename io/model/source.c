@@ -142,11 +142,12 @@ tri_status tri_source_missing(const char *path) {
   if (stat(path, &sb) && errno != ENOENT && errno != ENOTDIR)
     TRI_FAIL(TRI_EINPUT, "%s: %s", path, strerror(errno));
   if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n])
-    TRI_FAIL(TRI_EINPUT,
-             "%s: there is no such model folder, checkpoint or run; if it is a name of the Hugging Face Hub, "
-             "download it first where there is internet (huggingface-cli download %s --local-dir FOLDER) and "
-             "give the folder",
-             path, path);
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: there is no such model folder, checkpoint or run; a model of the Hugging Face Hub is "
+        "downloaded first, where there is internet (huggingface-cli download ORG/NAME --local-dir FOLDER), "
+        "and its folder given",
+        path);
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
 

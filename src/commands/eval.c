@@ -151,7 +151,7 @@ done:
   tri_rollout_free(&r);
   tri_reward_set_close(&set);
   tri_dataset_close(&data);
-  tri_infer_close(&f, st);
+  tri_infer_leave(&f, st);
   return st;
 }
 

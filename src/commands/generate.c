@@ -178,7 +178,7 @@ done:
   tri_text_free(&text);
   tri_rollout_free(&r);
   free_input(&in);
-  tri_infer_close(&f, st);
+  tri_infer_leave(&f, st);
   return st;
 }
 

@@ -93,7 +93,7 @@ done:
   return st;
 }
 
-void tri_infer_close(tri_infer *f, tri_status st) {
+void tri_infer_leave(tri_infer *f, tri_status st) {
   tri_sampler_close(&f->sampler);
   tri_feed_close(&f->feed);
   tri_model_close(&f->model);

@@ -33,8 +33,8 @@ TRI_CHECKED tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size)
 /* Collective over world. Answers to all prompts, on every rank, in order. */
 TRI_CHECKED tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n,
                                           const tri_generate_opt *opt, tri_rollout *out);
-/* st: how the work ended (session.h). */
-void tri_infer_close(tri_infer *f, tri_status st);
+/* Collective over world; may not return. st: how the work ended (session.h). */
+void tri_infer_leave(tri_infer *f, tri_status st);
 
 /* What data files are read with here: the source's tokenizer, vocabulary and context. */
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind);

@@ -121,7 +121,7 @@ static tri_status run(const char *model, const request *q) {
 done:
   tri_rollout_free(&r);
   tri_dataset_close(&data);
-  tri_infer_close(&f, st);
+  tri_infer_leave(&f, st);
   return st;
 }
 

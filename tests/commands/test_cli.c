@@ -199,6 +199,8 @@ static void every_command_has_help(void **state) {
   }
   cli_succeeds(ONE "--help");
   cli_fits(cli_out);
+  cli_shows(cli_out, "trireme train --options");
+  cli_shows(cli_out, "trireme --version");
   cli_succeeds(ONE "train --options");
   cli_fits(cli_out);
   cli_succeeds(ONE "--version");
@@ -276,7 +278,7 @@ static void missing_files_are_named(void **state) {
   cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
   cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
   cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: there is no such",
-            "huggingface-cli download Qwen/Qwen2.5-0.5B --local-dir FOLDER");
+            "huggingface-cli download ORG/NAME --local-dir FOLDER");
   cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B", "huggingface-cli download");
   cli_sh("mkdir -p lacking && cp model/model.safetensors lacking");
   cli_fails(64, ONE LOAD "model.path=lacking", "lacking: is neither a Hugging Face folder (no config.json",
