@@ -1,4 +1,4 @@
-/* fuzz_toktext.c - text through the tokenizers of tests/data (io/tokenizer*.c): a byte that says which, then
+/* fuzz_toktext.c - text through the tokenizers of tests/data (io/tokenizer): a byte that says which, then
  * the text.
  *
  * Every text has ids, the same each time, and those of the text with U+FFFD for what is no UTF-8; decoded

@@ -142,8 +142,8 @@ make_visible() {
 case $harness in
 ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c io/checkpoint/checkpoint_h5.c' ;;
 dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset.c' ;;
-deck) sources='io/text/deck.c src/config/config*.c' ;;
-hfconfig) sources='io/model/hf_config*.c' ;;
+deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/reward*.c' ;;
+hfconfig) sources='io/model/hf_config*.c src/family/family*.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
 reward) sources='src/reward/reward*.c' ;;
 rollout) sources='io/data/rollout_file.c' ;;
