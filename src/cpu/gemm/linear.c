@@ -22,16 +22,16 @@ static void put_noise(tri_dtype dtype, void *out, int64_t n, uint32_t *state) {
   }
 }
 
-static void product_close(tri_product *p) {
+static void product_close(tri_linear_product *p) {
   for (int kind = 0; kind < 2; kind++)
     for (int t = TRI_N_TILES - 1; t >= 0; t--) tri_gemm_close(&p->tile[kind][t]);
 }
 
-static int64_t block_cols(const tri_product *p, int64_t block) {
+static int64_t block_cols(const tri_linear_product *p, int64_t block) {
   return tri_min(p->width, p->n - block * p->width);
 }
 
-static int block_kind(const tri_product *p, int64_t block) { return block_cols(p, block) < p->width; }
+static int block_kind(const tri_linear_product *p, int64_t block) { return block_cols(p, block) < p->width; }
 
 /* What tiles are tried with: rows of noise in a ring, times a block of noise. */
 enum { RING = TRI_TILE_ROWS, RING_STEP = 29 };
@@ -91,7 +91,7 @@ static tri_status trial_equal(const tri_linear *l, const trial *t, tri_gemm *g, 
 }
 
 /* Of the tiles in use, keep those that give a row the bits of the first one that agrees with itself. */
-static tri_status choose_tiles(tri_linear *l, tri_product *p, int kind) {
+static tri_status choose_tiles(tri_linear *l, tri_linear_product *p, int kind) {
   const int  before = omp_get_max_threads();
   tri_gemm **tile = p->tile[kind];
   tri_status st = TRI_OK;
@@ -115,7 +115,7 @@ done:
 }
 
 /* A tile may be filled up with rows of zeros, but the highest one only if there is no other. */
-static bool may_pad(const tri_product *p, int kind, int t) {
+static bool may_pad(const tri_linear_product *p, int kind, int t) {
   for (int i = 0; i < TRI_N_TILES; i++)
     if (i != t && p->use[kind][i]) return i < t;
   return true;
@@ -123,7 +123,7 @@ static bool may_pad(const tri_product *p, int kind, int t) {
 
 /* pick[left]: the first tile of the cheapest way through `left` rows. A tile of h rows costs about h + 2, a
  * row that must be copied first a little more. Measured: oneDNN 2.6.3, bf16. */
-static void plan_rows(tri_product *p, int kind) {
+static void plan_rows(tri_linear_product *p, int kind) {
   int cost[TRI_TILE_ROWS + 1] = {0};
   for (int left = 1; left <= TRI_TILE_ROWS; left++) {
     cost[left] = INT32_MAX;
@@ -144,7 +144,7 @@ static int64_t block_width(int64_t n) {
 
 /* b_row, b_col: where b lies when it is packed, see tri_gemm_spec; b_row 0: dense rows of one block's
  * columns. exact: only tiles that keep row invariance when they are tried; bwd_x does not promise it. */
-static tri_status product_open(tri_linear *l, tri_product *p, int64_t n, int64_t k, int64_t b_row,
+static tri_status product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k, int64_t b_row,
                                int64_t b_col, bool exact) {
   p->n = n;
   p->k = k;
@@ -179,8 +179,8 @@ static tri_status product_open(tri_linear *l, tri_product *p, int64_t n, int64_t
 
 /* Block `block` of b [k,n], b stored so that `at` is its first element and, if rows of b are not dense,
  * `stride` lies between them: converted if need be, then packed. */
-static bool pack_block(const tri_linear *l, const tri_product *p, int thread, int64_t block, char *packed,
-                       const char *b, int64_t rows, int64_t cols, int64_t stride) {
+static bool pack_block(const tri_linear *l, const tri_linear_product *p, int thread, int64_t block,
+                       char *packed, const char *b, int64_t rows, int64_t cols, int64_t stride) {
   char *stage = tri_linear_stage(l, thread);
   if (l->work != l->dtype) tri_linear_copy(l, stage, b, rows, rows, cols, stride);
   return tri_gemm_pack(p->tile[block_kind(p, block)][0], thread, packed + (size_t)block * p->block_bytes,
@@ -218,12 +218,12 @@ tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, v
 /* ---- y = x b, for fwd and bwd_x ---- */
 
 typedef struct call {
-  const tri_product *p;
-  const char        *packed, *x;
-  int64_t            rows; /* M */
-  tri_out            y;    /* [M, p->n] */
-  tri_in             bias; /* [p->n] or NULL */
-  tri_in             base; /* as y, or y, or NULL */
+  const tri_linear_product *p;
+  const char               *packed, *x;
+  int64_t                   rows; /* M */
+  tri_out                   y;    /* [M, p->n] */
+  tri_in                    bias; /* [p->n] or NULL */
+  tri_in                    base; /* as y, or y, or NULL */
 } call;
 
 /* Columns [col, col + n) of row `row` of y from t[n], which is changed. */
@@ -259,11 +259,11 @@ static void store_row(const call *c, float *restrict t, int64_t row, int64_t col
 /* Rows [row, end) of one block. */
 static bool run_rows(const tri_linear *l, const call *c, int thread, int64_t block, int64_t row,
                      int64_t end) {
-  const tri_product *p = c->p;
-  const int          kind = block_kind(p, block);
-  const int64_t      n = block_cols(p, block);
-  const char        *packed = c->packed + (size_t)block * p->block_bytes;
-  float             *t = (float *)(void *)tri_linear_own(l, thread);
+  const tri_linear_product *p = c->p;
+  const int                 kind = block_kind(p, block);
+  const int64_t             n = block_cols(p, block);
+  const char               *packed = c->packed + (size_t)block * p->block_bytes;
+  float                    *t = (float *)(void *)tri_linear_own(l, thread);
   for (int64_t step; row < end; row += step) {
     const int   pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)], height = tile_rows[pick];
     const char *x = c->x + (size_t)(row * p->k) * tri_dtype_bytes(l->dtype);
@@ -360,8 +360,8 @@ static size_t check_y_bytes(const tri_linear *l) {
 }
 
 static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64_t block) {
-  char       *x = tri_linear_shared(l), *judge = x + check_x_bytes(l), *y = judge + check_y_bytes(l);
-  tri_product one = l->fwd;
+  char              *x = tri_linear_shared(l), *judge = x + check_x_bytes(l), *y = judge + check_y_bytes(l);
+  tri_linear_product one = l->fwd;
   one.n = block_cols(&l->fwd, block);
   one.n_blocks = 1;
   if (block_kind(&l->fwd, block)) { /* a product of its own: nothing but the narrower block */

@@ -15,13 +15,13 @@
  * Heights: 64 rows reach the library's best speed, the others serve few sequences. Measured:
  * oneDNN 2.6.3. */
 enum { TRI_N_TILES = 5, TRI_TILE_ROWS = 64 };
-typedef struct tri_product {
+typedef struct tri_linear_product {
   int64_t   n, k, width, n_blocks;
   tri_gemm *tile[2][TRI_N_TILES]; /* [0]: blocks of `width` columns, [1]: a narrower last one */
   bool      use[2][TRI_N_TILES];
   uint8_t   pick[2][TRI_TILE_ROWS + 1]; /* the tile to take next when so many rows are left */
   size_t    block_bytes, all_bytes;     /* packed */
-} tri_product;
+} tri_linear_product;
 
 /* dw[n_out,n_in] += dy^T x: chunks of rows of x are packed as b; tiles of rows of dw are the results; the
  * columns of dy that belong to a tile are transposed into a. The last chunk is filled up with zeros. */
@@ -37,13 +37,13 @@ struct tri_linear {
   int64_t   n_out, n_in;
   tri_dtype dtype,
       work; /* of weights and inputs; what the library multiplies: f32 where it has no fast bf16 */
-  bool         backward;
-  int          threads;
-  tri_product  fwd, bwd;
-  tri_gradient grad;
-  size_t       c_bytes, stage_bytes, scratch_bytes; /* the workspace: these three for each thread, */
-  size_t       shared_bytes;                        /* and this once */
-  char        *workspace;                           /* borrowed */
+  bool               backward;
+  int                threads;
+  tri_linear_product fwd, bwd;
+  tri_gradient       grad;
+  size_t             c_bytes, stage_bytes, scratch_bytes; /* the workspace: these three for each thread, */
+  size_t             shared_bytes;                        /* and this once */
+  char              *workspace;                           /* borrowed */
 };
 
 /* Own results, staging and the library's scratch of one thread; one area for all. */
