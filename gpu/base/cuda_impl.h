@@ -2,7 +2,7 @@
 #ifndef TRI_GPU_CUDA_IMPL_H
 #define TRI_GPU_CUDA_IMPL_H
 
-#include "gpu.h"
+#include "kernels_cuda.h"
 
 #include <cuda_runtime_api.h>
 

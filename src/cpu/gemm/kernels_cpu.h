@@ -1,4 +1,5 @@
-/* kernels_cpu.h - the kernels of the CPU back end, declared from the lists of kernels.h. */
+/* kernels_cpu.h - the kernels of the CPU back end, declared from the list of kernels.h. Here, in the lower
+ * room of this back end, because both its rooms see it. */
 #ifndef TRI_CPU_KERNELS_CPU_H
 #define TRI_CPU_KERNELS_CPU_H
 

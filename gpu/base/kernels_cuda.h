@@ -1,0 +1,19 @@
+/* kernels_cuda.h - the kernels of the CUDA back end, declared from the list of kernels.h. Here, in the lowest
+ * room of this back end, because all its rooms see it. */
+#ifndef TRI_GPU_KERNELS_CUDA_H
+#define TRI_GPU_KERNELS_CUDA_H
+
+#include "device/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRI_X(name) tri_##name##_fn tri_cuda_##name;
+TRI_KERNEL_LIST(TRI_X)
+#undef TRI_X
+
+#ifdef __cplusplus
+}
+#endif
+#endif
