@@ -44,6 +44,7 @@ TRI_CHECKED tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t be
                                       const void *host);
 /* Collective over world. Attributes of /state; a name may be used once. Text has a fixed length. */
 TRI_CHECKED tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value);
+/* For tests: this version keeps no fraction, what it reads may have one. */
 TRI_CHECKED tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value);
 TRI_CHECKED tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text);
 /* Collective over world. A side file of the step folder (config.json, tokenizer.json, deck.yaml, ...); rank
@@ -91,9 +92,6 @@ TRI_CHECKED tri_status tri_ckpt_find_latest(const char *path, char folder[TRI_CK
  * and hashes of the side files, and all of state.h5 but the tensors' own bytes; with verify those too, spread
  * over the ranks. An error of any rank is every rank's. */
 TRI_CHECKED tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verify, tri_ckpt_reader **out);
-/* Collective over world, as open with verify, then close. Every damaged data set is a line of *report
- * (borrowed, may be NULL); the first is in the message. */
-TRI_CHECKED tri_status tri_ckpt_verify(const char *folder, tri_comm *world, tri_text *report);
 void                   tri_ckpt_close(tri_ckpt_reader **r);
 
 /* Not collective, all that follow: any rank, any order. */

@@ -122,9 +122,8 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
                                             const char *text);
 
 /* checkpoint_verify.c. Collective over world (NULL: this process alone), which shares the work. Every data
- * set, and every hash of its bytes. One line of *report (borrowed, may be NULL) for each that is damaged; the
- * first is the message. */
-TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world, tri_text *report);
+ * set, and every hash of its bytes; the message names the first that is damaged. */
+TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world);
 
 /* checkpoint_room.c. Not collective. */
 

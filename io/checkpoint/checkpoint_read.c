@@ -128,21 +128,10 @@ tri_status tri_ckpt_open(const char *folder, tri_comm *world, bool verify, tri_c
   TRI_TRY(tri_ckpt_agree(world, TRI_ALLOC(r, 1)));
   r->file = r->state = -1;
   TRI_TRY_DONE(open_reader(r, world, folder));
-  if (verify) TRI_TRY_DONE(tri_ckpt_check_slabs(r, world, NULL));
+  if (verify) TRI_TRY_DONE(tri_ckpt_check_slabs(r, world));
   *out = r;
 done:
   if (st != TRI_OK) tri_ckpt_close(&r);
-  return st;
-}
-
-tri_status tri_ckpt_verify(const char *folder, tri_comm *world, tri_text *report) {
-  tri_status       st = TRI_OK;
-  tri_ckpt_reader *r = NULL;
-
-  TRI_TRY_DONE(tri_ckpt_open(folder, world, false, &r));
-  TRI_TRY_DONE(tri_ckpt_check_slabs(r, world, report));
-done:
-  tri_ckpt_close(&r);
   return st;
 }
 

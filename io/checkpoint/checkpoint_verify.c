@@ -127,17 +127,11 @@ done:
   return st;
 }
 
-/* One line for each bad tensor; the first is the message. */
-static tri_status report_bad(const tri_ckpt_reader *r, const int64_t *bad, tri_text *report) {
+static tri_status refuse_bad(const tri_ckpt_reader *r, const int64_t *bad) {
   int first = -1, n_bad = 0;
 
-  for (int i = 0; i < r->m.n_entry; i++) {
-    const tri_ckpt_tensor *t = &r->m.entry[i].t;
-    if (!bad[i]) continue;
-    if (n_bad++ == 0) first = i;
-    if (report)
-      TRI_TRY(tri_text_printf(report, "%s: the data set %s/%s is damaged\n", r->path, t->group, t->name));
-  }
+  for (int i = 0; i < r->m.n_entry; i++)
+    if (bad[i] && n_bad++ == 0) first = i;
   if (n_bad)
     TRI_FAIL(TRI_EFORMAT,
              "%s: damaged: the bytes of the data set %s/%s are not those that were written (%d of %d differ)",
@@ -155,14 +149,14 @@ static tri_status prepare_verify(tri_ckpt_reader *r, int64_t **bad) {
   return TRI_ALLOC(*bad, r->m.n_entry);
 }
 
-tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world, tri_text *report) {
+tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world) {
   tri_status st = TRI_OK;
   int64_t   *bad = NULL;
 
   TRI_TRY_DONE(tri_ckpt_agree(world, prepare_verify(r, &bad)));
   TRI_TRY_DONE(tri_ckpt_agree(world, hash_slabs(r, world ? world->rank : 0, world ? world->size : 1, bad)));
   if (world) TRI_TRY_DONE(tri_host_max(world, bad, r->m.n_entry));
-  TRI_TRY_DONE(tri_ckpt_agree(world, report_bad(r, bad, report)));
+  TRI_TRY_DONE(tri_ckpt_agree(world, refuse_bad(r, bad)));
 done:
   TRI_FREE(bad);
   return st;

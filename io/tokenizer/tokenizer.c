@@ -146,17 +146,7 @@ done:
 
 int32_t tri_tokenizer_vocab_size(const tri_tokenizer *t) { return t->n_row; }
 
-int32_t tri_tokenizer_find(const tri_tokenizer *t, const char *token) {
-  size_t  n = strlen(token);
-  int32_t k = tri_tok_map_find(&t->added_map, token, n);
-  return k >= 0 ? t->added[k].id : tri_tok_map_find(&t->model, token, n);
-}
-
 const char *tri_tokenizer_token(const tri_tokenizer *t, int32_t id) {
   if (id < 0 || id >= t->n_row) return NULL;
   return t->added_of[id] ? t->added_row[t->added_of[id] - 1].s : t->row[id].s;
-}
-
-bool tri_tokenizer_is_special(const tri_tokenizer *t, int32_t id) {
-  return id >= 0 && id < t->n_row && t->added_of[id] && t->added[t->added_of[id] - 1].special;
 }

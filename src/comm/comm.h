@@ -114,6 +114,7 @@ TRI_CHECKED tri_status tri_reduce_scatter(tri_comm *c, void *recv, const void *s
                                           tri_dtype t, tri_redop op, tri_stream *s, tri_req *req);
 TRI_CHECKED tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri_dtype t, tri_redop op,
                                       tri_stream *s, tri_req *req);
+/* No caller of this version needs it yet; planned: weights of one owner. */
 TRI_CHECKED tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root,
                                      tri_stream *s, tri_req *req);
 /* s waits, the stream the call was given. A zero req is legal. */

@@ -55,6 +55,20 @@ static void no_state(const char *f) { unlink(in(f, "state.h5")); }
 static void no_config(const char *f) { unlink(in(f, "config.json")); }
 static void empty_manifest(const char *f) { assert_int_equal(truncate(in(f, "MANIFEST.json"), 0), 0); }
 static void flip_data(const char *f) { flip(in(f, "state.h5"), size_of(in(f, "state.h5")) / 2); }
+static void flip_two(const char *f) {
+  static const char offset[] = "\"offset\": ";
+  char             *bytes, *at;
+  size_t            n;
+
+  flip_data(f);
+  OK(tri_file_read(in(f, "MANIFEST.json"), 1 << 20, &bytes, &n));
+  at = strstr(bytes, "\"three\"");
+  assert_non_null(at);
+  at = strstr(at, offset);
+  assert_non_null(at);
+  flip(in(f, "state.h5"), strtoll(at + strlen(offset), NULL, 10));
+  tri_host_free((void **)&bytes);
+}
 static void flip_structure(const char *f) { flip(in(f, "state.h5"), 100); }
 static void flip_superblock(const char *f) { flip(in(f, "state.h5"), 1); }
 static void flip_config(const char *f) { flip(in(f, "config.json"), 3); }
@@ -81,7 +95,8 @@ static void damage_is_named(void **state) {
       {shorter_manifest, "MANIFEST.json: damaged"},
       {flip_manifest, "MANIFEST.json: damaged"},
       {flip_config, "config.json: damaged"},
-      {flip_data, "/model/model.embed_tokens.weight"},
+      {flip_data, "/model/model.embed_tokens.weight are not those that were written (1 of 8 differ)"},
+      {flip_two, "/model/model.embed_tokens.weight are not those that were written (2 of 8 differ)"},
       {flip_structure, "state.h5: damaged: its structure"},
       {flip_superblock, "state.h5: damaged: its structure"},
       {longer_state, "bytes"},
@@ -98,7 +113,6 @@ static void damage_is_named(void **state) {
       {one_file_twice, "names config.json twice"},
       {no_list, "an entry is missing"},
   };
-  tri_text report = {0};
 
   (void)state;
   new_dir("damage");
@@ -114,13 +128,6 @@ static void damage_is_named(void **state) {
     tri_error_clear();
     barrier();
   }
-  OK(save(dir, 1));
-  if (world->rank == 0) flip_data(in(dir, "step-00000001"));
-  barrier();
-  assert_int_equal(tri_ckpt_verify(in(dir, "step-00000001"), world, &report), TRI_EFORMAT);
-  assert_non_null(strstr(report.data, "the data set /model/model.embed_tokens.weight is damaged\n"));
-  tri_error_clear();
-  tri_text_free(&report);
 }
 
 /* Whatever byte changes, wherever a file ends: TRI_EFORMAT, never a crash, and HDF5 prints nothing. */

@@ -372,22 +372,21 @@ static void test_lookups(void **state) {
   (void)state;
   ok(open_with(ADDED, "[" TOKEN("5", "<x>") "," TOKEN("7", "c") "]", &t));
   assert_int_equal(tri_tokenizer_vocab_size(t), 8);
-  assert_int_equal(tri_tokenizer_find(t, "<x>"), 5);
-  assert_int_equal(tri_tokenizer_find(t, "c"), 7);
-  assert_int_equal(tri_tokenizer_find(t, "nothing"), -1);
   assert_string_equal(tri_tokenizer_token(t, 5), "<x>");
   assert_string_equal(tri_tokenizer_token(t, 2), "ab");
+  assert_string_equal(tri_tokenizer_token(t, 7), "c");
   assert_null(tri_tokenizer_token(t, 4));
   assert_null(tri_tokenizer_token(t, -1));
   assert_null(tri_tokenizer_token(t, 8));
-  assert_true(tri_tokenizer_is_special(t, 5));
-  assert_false(tri_tokenizer_is_special(t, 2));
-  assert_false(tri_tokenizer_is_special(t, 8));
   expect_ids(t, "ab <x>c", 7, (int32_t[]){2, 3, 5, 7}, 4);
+  ok(tri_tokenizer_decode(t, (int32_t[]){2, 5, 2}, 3, true, &text));
+  assert_string_equal(text.data, "ab ab"); /* 5 is special, 2 is not */
   assert_int_equal(tri_tokenizer_decode(t, hole, 2, false, &text), TRI_EINPUT);
   assert_non_null(strstr(tri_error_message(), "id 4 names no token; the vocabulary has ids 0 ... 7"));
   tri_error_clear();
   assert_int_equal(tri_tokenizer_decode(t, (int32_t[]){-1}, 1, false, &text), TRI_EINPUT);
+  tri_error_clear();
+  assert_int_equal(tri_tokenizer_decode(t, (int32_t[]){8}, 1, true, &text), TRI_EINPUT);
   tri_error_clear();
   tri_text_free(&text);
   tri_tokenizer_close(&t);
