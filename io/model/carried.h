@@ -1,5 +1,4 @@
-/* carried.h - files that go with a model for other programs: through checkpoints and exports, unchanged.
- * */
+/* carried.h - files that go with a model for other programs: through checkpoints and exports, unchanged. */
 #ifndef TRI_CARRIED_H
 #define TRI_CARRIED_H
 

@@ -1,10 +1,9 @@
 /* tokenizer_onig.c - Oniguruma's regular expressions (tokenizer.json) in the words of PCRE2.
  *
  * What differs: \s, \w, \b, \h, \v and the POSIX classes mean other characters; a class may hold classes and
- * && ;
- * (?m) lets the dot match line ends; (?i) without a colon opens a group; {n,m}+ is no possessive; quantifiers
- * may follow each other; unknown escapes are the letter itself; \p{..} knows long names of categories and
- * means a script, not its extensions. (Oniguruma's doc/RE, ONIG_SYNTAX_ONIGURUMA.) */
+ * "&&"; (?m) lets the dot match line ends; (?i) without a colon opens a group; {n,m}+ is no possessive;
+ * quantifiers may follow each other; unknown escapes are the letter itself; \p{..} knows long names of
+ * categories and means a script, not its extensions. (Oniguruma's doc/RE, ONIG_SYNTAX_ONIGURUMA.) */
 #include "tokenizer_impl.h"
 
 #include <ctype.h>

@@ -1,4 +1,4 @@
-/* checkpoint_case.h - what test_checkpoint.c and test_checkpoint_faults.c save, and how they look at it.
+/* checkpoint_case.h - what the tests of checkpoints save, and how they look at it.
  * Judge of all bytes: expect(), a function of (tensor, element, step), whatever the number of ranks. */
 #ifndef TRI_TEST_CHECKPOINT_CASE_H
 #define TRI_TEST_CHECKPOINT_CASE_H

@@ -1,5 +1,5 @@
-/* model_case.h - what the tests of stores, models and samplers share: a session, golden files, a model filled
- * from one. */
+/* model_case.h - what the tests of stores, models, samplers and training share: a session, golden files, a
+ * model filled from one. */
 #ifndef TRI_TESTS_MODEL_CASE_H
 #define TRI_TESTS_MODEL_CASE_H
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# seeds.sh - makes a harness's first inputs from tests/data, and its dictionary from the parser's string literals.
+# seeds.sh - makes a harness's first inputs from tests/data, and its dictionary from the string literals of the parser and its tables.
 #
 # tests/fuzz/seeds.sh HARNESS FOLDER    FOLDER/seeds/*, and FOLDER/dict; what the inputs are: fuzz_HARNESS.c
 set -euo pipefail
