@@ -64,7 +64,7 @@ TRI_CHECKED tri_status tri_ckpt_path(char out[TRI_CKPT_PATH_BYTES], const char *
     __attribute__((format(printf, 2, 3)));
 TRI_CHECKED tri_status tri_ckpt_sync(const char *path); /* file or folder to the disk */
 
-/* checkpoint_manifest.c. Not collective. */
+/* checkpoint_manifest.c. Not collective, all that follow. */
 
 /* Appends a copy of *t; `bad` is the status when it cannot be a tensor of a checkpoint. */
 TRI_CHECKED tri_status tri_ckpt_manifest_add(tri_ckpt_manifest *m, const char *where, tri_status bad,
@@ -87,7 +87,8 @@ TRI_CHECKED tri_status tri_ckpt_metadata_hash(const tri_ckpt_manifest *m, const 
 /* n bytes at offset of an open file; a short file is TRI_EFORMAT. `path` is for the message. */
 TRI_CHECKED tri_status tri_ckpt_read_at(int fd, const char *path, void *buf, size_t n, int64_t offset_bytes);
 
-/* checkpoint_h5.c. Not collective; what they do to an HDF5 object is as collective as that object. */
+/* checkpoint_h5.c. Not collective, all that follow; what they do to an HDF5 object is as collective as that
+ * object. */
 
 void        tri_ckpt_h5_quiet(void);  /* HDF5's own printing of errors: off */
 const char *tri_ckpt_h5_reason(void); /* of the last call that failed, innermost; valid until the next */
@@ -99,7 +100,6 @@ TRI_CHECKED tri_status tri_ckpt_h5_select(hid_t space, const tri_ckpt_tensor *t,
                                           int64_t count);
 /* The data space of t's shape; by H5Sclose. Negative on failure. */
 hid_t tri_ckpt_h5_space(const tri_ckpt_tensor *t);
-
 /* A group and those above it, made where they are missing; *out by H5Gclose. `file_path` is for the
  * message. */
 TRI_CHECKED tri_status tri_ckpt_h5_group(hid_t file, const char *file_path, const char *path, hid_t *out);
@@ -125,7 +125,7 @@ TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, cons
  * set, and every hash of its bytes; the message names the first that is damaged. */
 TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world);
 
-/* checkpoint_room.c. Not collective. */
+/* checkpoint_room.c. Not collective, all that follow. */
 
 /* What a checkpoint takes on the disk, while it is written: its tensors, and the rest, with the ends of
  * HDF5's pieces. */
@@ -137,7 +137,6 @@ typedef struct tri_ckpt_room {
 /* side_bytes: of the side files together. Slabs are reckoned as tri_state_save makes them: pieces of 4
  * MiB. */
 tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes);
-
 /* Rank 0, before anything is written: makes dir and a folder in it with an empty state.h5, if that much is
  * free there. Only this user can write in the folder until it gets its *mode, which is for the end. Where the
  * file system cannot promise room, a file `room` in it holds rest_bytes until give(): HDF5's own structures
@@ -151,7 +150,7 @@ TRI_CHECKED tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t
  * room. */
 TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
 
-/* checkpoint_steps.c. Not collective. */
+/* checkpoint_steps.c. Not collective, all that follow. */
 
 /* A step folder's states: step-N.tmp (being written) -> step-N -> step-N.trash (being deleted);
  * step-N -> step-N.old while another step-N takes its place. */
@@ -177,7 +176,7 @@ TRI_CHECKED tri_status tri_ckpt_list(int at, const char *dir, tri_ckpt_kind kind
 /* Newest first, but steps above LATEST's after all others: they are of a run that was wound back. */
 void tri_ckpt_order(tri_ckpt_steps *l, int64_t latest);
 
-/* checkpoint_dir.c. Not collective. */
+/* checkpoint_dir.c. Not collective, all that follow. */
 
 /* A folder of plain files of this user's, the manifest first; a link is removed itself. TRI_OK when it is not
  * there. */

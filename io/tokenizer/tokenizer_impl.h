@@ -140,8 +140,7 @@ typedef enum {
   TRI_TOK_PREPEND,
   TRI_TOK_REPLACE,
   TRI_TOK_STRIP,
-  TRI_TOK_BYTES, /* the bytes as printable characters (ByteLevel as a normalizer, and the second half of it)
-                  */
+  TRI_TOK_BYTES, /* the bytes as printable characters (ByteLevel as a normalizer, and its second half) */
   TRI_TOK_SPLIT,
   TRI_TOK_PREFIX_SPACE, /* the first half of ByteLevel */
   TRI_TOK_DIGITS,

@@ -105,9 +105,9 @@ void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int6
  * its derivative by log pi, NULL if not wanted. */
 double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
 
-/* What algorithms share that learn from rewarded answers; Not collective. Who differs in the advantage alone
- * writes a function for that, takes tri_weigh_by_mode and tri_clip_loss, and lists the keys it lets a deck
- * give; who differs in what the advantage makes of a token's loss takes tri_policy_loss. */
+/* Not collective, all that follow: what algorithms share that learn from rewarded answers. Who differs in the
+ * advantage alone writes a function for that, takes tri_weigh_by_mode and tri_clip_loss, and lists the keys
+ * it lets a deck give; who differs in what the advantage makes of a token's loss takes tri_policy_loss. */
 
 /* weigh in the mode of the option algo.loss_agg_mode. */
 void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,

@@ -120,7 +120,8 @@ TRI_CHECKED tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_
 /* s waits, the stream the call was given. A zero req is legal. */
 TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
 
-/* Control plane: always MPI, host memory, blocking. Collective over c. Sums in rank order. */
+/* Control plane: always MPI, host memory, blocking. Collective over c, all that follow. Sums in rank
+ * order. */
 TRI_CHECKED tri_status tri_host_sum(tri_comm *c, double *x, int64_t n);
 TRI_CHECKED tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n);
 TRI_CHECKED tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root);

@@ -4,7 +4,7 @@
 
 #include "decoder.h"
 
-/* Not collective, all of them. `slot`: which product of the call's unit. */
+/* Not collective, all that follow. `slot`: which product of the call's unit. */
 
 /* y = x W^T, plus its bias where the family has one, plus base where that is not NULL (and maybe y itself).
  * y [N,n_out] f32 or A, x A [N,n_in], base of y's type. */

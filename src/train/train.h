@@ -157,9 +157,11 @@ TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
  * all other state from there. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 
-/* screen.c. Rank 0 prints, no line or row wider than TRI_SCREEN_COLUMNS but where a path is longer. */
-TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);      /* Collective over world */
-TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t); /* its last part; not collective */
+/* screen.c. Collective over world. Rank 0 prints, here and below, no line or row wider than
+ * TRI_SCREEN_COLUMNS but where a path is longer. */
+TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);
+/* Not collective. Its last part. */
+TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t);
 void                   tri_screen_phase(tri_trainer *t, const char *phase); /* the live line */
 /* The same with the answers finished, redrawn for each hundredth of all. On several ranks how many are
  * finished is estimated from rank 0's share of them, and marked with ~. */

@@ -443,7 +443,8 @@ static tri_surrogate unclipped(const tri_algo_opt *o, const tri_loss_in *in, int
   return (tri_surrogate){.loss = -ratio * (double)in->adv[i], .by_logp = -ratio * (double)in->adv[i]};
 }
 
-/* Judges: tri_clip_loss with a clip out of reach, to the bit; for a surrogate that is not finite, the token. */
+/* Judges: tri_clip_loss with a clip out of reach, to the bit; for a surrogate that is not finite, the
+ * token. */
 static void test_policy_loss(void **state) {
   static const int64_t length[] = {3, 1, 5, 0, 4, 2};
   static micro         want, got;

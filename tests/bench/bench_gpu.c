@@ -1,9 +1,10 @@
 /* bench_gpu.c - speed of a device's kernels: attention, the head, AdamW, norms, products. Not a test.
  *
  * bench_gpu DEVICE [small] [WORD]    all, or those whose label holds WORD; small: tiny shapes, for a try
- * One line each, FIGURE|label|unit|number: the median of five timed runs after two, by the device's own events, each of
- * as many calls as fill a millisecond. Operations and bytes are those the computation cannot do without: causal
- * attention half of all pairs, a backward pass 5 products where forward has 2, each array read or written once. */
+ * One line each, FIGURE|label|unit|number: the median of five timed runs after two, by the device's own
+ * events, each of as many calls as fill a millisecond. Operations and bytes are those the computation cannot
+ * do without: causal attention half of all pairs, a backward pass 5 products where forward has 2, each array
+ * read or written once. */
 #include "bench_case.h"
 #include "device/device.h"
 #include "device/kernels.h"

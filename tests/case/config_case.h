@@ -1,4 +1,5 @@
-/* config_case.h - what the tests of src/config share: two small decks, loading one, refusals word for word. */
+/* config_case.h - what the tests of src/config share: two small decks, loading one, refusals word for
+ * word. */
 #ifndef TRI_TESTS_CONFIG_CASE_H
 #define TRI_TESTS_CONFIG_CASE_H
 

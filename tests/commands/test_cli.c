@@ -357,8 +357,8 @@ static void unwritable_output_is_named(void **state) {
   cli_fails(64, ONE "export run model", "model: is there and not empty", NULL);
   cli_fails(74, ONE "inspect run >/dev/full", "standard output", NULL);
   cli_fails(74, ONE "tokenize model text.jsonl >/dev/full", "standard output", NULL);
-  /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an error.
-   */
+  /* The weights, 70 kB, meet a limit of 20 kB; as on a full disk a write comes back short or with an
+   * error. */
   cli_fails(74, "trap '' XFSZ; ulimit -f 40; " ONE "export run x", "x.tmp/model.safetensors", NULL);
   assert_false(cli_exists("x"));
 }

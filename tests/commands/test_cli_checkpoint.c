@@ -1,5 +1,5 @@
-/* test_cli_checkpoint.c - the whole program when checkpoints are damaged, unfinished, or cannot be written.
- */
+/* test_cli_checkpoint.c - the whole program when checkpoints are damaged, unfinished, or cannot be
+ * written. */
 #include "cli_case.h"
 
 enum { NORM_BYTES = 32 * 4, MOST_BYTES = 1 << 21 };

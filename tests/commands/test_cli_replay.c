@@ -12,9 +12,9 @@ static void write_lines(void) {
   cli_sh("cp -r wrote/rollouts lines; mkdir poor; "
          "sed 's/, \"reward\": [^,}]*//; s/, \"rewards\": {[^}]*}//' lines/step-00000001.jsonl "
          ">poor/step-00000001.jsonl");
-  cli_sh(
-      "cd lines && grep -q '\"reward\": 0,' step-00000001.jsonl && grep -q '\"reward\": 1,' step-00000001.jsonl "
-      "&& cd ../poor && ! grep -q '\"reward' step-00000001.jsonl");
+  cli_sh("cd lines && grep -q '\"reward\": 0,' step-00000001.jsonl && "
+         "grep -q '\"reward\": 1,' step-00000001.jsonl && "
+         "cd ../poor && ! grep -q '\"reward' step-00000001.jsonl");
 }
 
 /* A replay reads the files of the steps it takes; its first step has the original's log-probabilities. */
@@ -77,9 +77,9 @@ static void ranks_that_read_other_lines_are_told(void **state) {
 
   (void)state;
   write_lines();
-  cli_sh(
-      "for r in 0 1; do mkdir -p rank$r/lines; "
-      "ln -s ../config.json ../tokenizer.json ../grpo.yaml ../rl.jsonl rank$r; cp lines/* rank$r/lines; done");
+  cli_sh("for r in 0 1; do mkdir -p rank$r/lines; "
+         "ln -s ../config.json ../tokenizer.json ../grpo.yaml ../rl.jsonl rank$r; "
+         "cp lines/* rank$r/lines; done");
   for (int i = 0; i < 3; i++) {
     cli_sh("sed '%s' lines/step-00000001.jsonl >rank1/lines/step-00000001.jsonl", other[i]);
     cli_sh("! cmp -s lines/step-00000001.jsonl rank1/lines/step-00000001.jsonl");

@@ -1,5 +1,6 @@
 /* test_cli_terminal.c - results on a terminal: control characters of answers and files are shown, not obeyed.
- * Judge: the same command's bytes in a pipe, which stay as they are, and tri_visible (tests/base/test_file.c). */
+ * Judge: the same command's bytes in a pipe, which stay as they are, and tri_visible
+ * (tests/base/test_file.c). */
 #define _GNU_SOURCE /* terminals, memmem */
 #include "cli_case.h"
 

@@ -1,4 +1,5 @@
-/* test_config_algo.c - what a deck says of algorithms, for each of their table. Judges: exact; GRPO's deck. */
+/* test_config_algo.c - what a deck says of algorithms, for each of their table. Judges: exact; GRPO's
+ * deck. */
 #include "config_case.h"
 
 #include <ctype.h>
@@ -81,11 +82,13 @@ static void test_listed(void **state) {
     }
 }
 
-/* model.ref_path is for the KL term: an algorithm without one has no use for it, GRPO with kl_coef 0 neither. */
+/* model.ref_path is for the KL term: an algorithm without one has no use for it, GRPO with kl_coef 0
+ * neither. */
 static void test_reference_policy(void **state) {
   (void)state;
   bad(GRPO, ARGS("model.ref_path=r"),
-      "argument 'model.ref_path=r': model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef");
+      "argument 'model.ref_path=r': model.ref_path means nothing with algo.kl_coef 0: remove it or "
+      "give kl_coef");
   for (int a = 0; tri_algo_at(a); a++) {
     char name[64], message[256];
     if (reads(tri_algo_at(a), "algo.kl_coef")) continue;

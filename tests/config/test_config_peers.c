@@ -1,4 +1,5 @@
-/* test_config_peers.c - the spellings of other programs, read or refused with what does it here. Judge: exact. */
+/* test_config_peers.c - the spellings of other programs, read or refused with what does it here. Judge:
+ * exact. */
 #include "config_case.h"
 
 /* Keys of other programs that mean nothing here: a sentence says what does. */
@@ -26,8 +27,8 @@ static void test_peers_keys(void **state) {
       fail_msg("'%s' is not in '%s'", row[i][1], tri_error_message());
   }
   bad(GRPO "critic:\n  path: x\n", NULL,
-      "d.yaml:17: unknown key 'critic.path': no algorithm of this version has a critic, gamma or lambda: grpo "
-      "compares the answers to one prompt");
+      "d.yaml:17: unknown key 'critic.path': no algorithm of this version has a critic, gamma or lambda: "
+      "grpo compares the answers to one prompt");
   bad(GRPO "wandb:\n", NULL,
       "d.yaml:16: unknown key 'wandb': metrics.jsonl and log.txt in run.output hold what is known of a run; "
       "nothing is sent anywhere");

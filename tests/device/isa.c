@@ -1,7 +1,8 @@
-/* isa.c - runs a program with the matrix products of another processor: those of one instruction family of oneDNN.
+/* isa.c - runs a program with the matrix products of another processor: those of one instruction family of
+ * oneDNN.
  *
- * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the program's; 77
- * if this processor, or the library, does not have the family. */
+ * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the
+ * program's; 77 if this processor, or the library, does not have the family. */
 #include <oneapi/dnnl/dnnl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* cublasLt.h - the part of cuBLASLt gpu/ calls, with NVIDIA's names, for the emulation. Test code.
  *
- * Column-major products of f32 and bf16 with f32 sums. The algorithms offered differ in the order of their sums and in
- * what they can do, and the first is not always one whose rows agree: what the library may do, it does. A misuse ends
- * the program with a message.
+ * Column-major products of f32 and bf16 with f32 sums. The algorithms offered differ in the order of their
+ * sums and in what they can do, and the first is not always one whose rows agree: what the library may do, it
+ * does. A misuse ends the program with a message.
  *
- * $TRI_EMULATE_LT=MANY:FEW:FLAGS says what it offers for more than 256 columns of the result (rows of y), and for fewer;
- * the first first, a letter each:
+ * $TRI_EMULATE_LT=MANY:FEW:FLAGS says what it offers for more than 256 columns of the result (rows of y), and
+ * for fewer; the first first, a letter each:
  *   o  in order
  *   O  in order, with small tiles
  *   e  in order, of even numbers of columns only

@@ -219,8 +219,8 @@ template <class T> static inline T max(T a, T b) { return a < b ? b : a; }
 
 /* ---- launches ---- */
 
-struct
-    emu_kernel { /* one kernel, one instance of a template: registered before main by the launch that names it */
+/* One kernel, one instance of a template: registered before main by the launch that names it. */
+struct emu_kernel {
   const char *name;
   bool        launched;
   emu_kernel *next;

@@ -43,8 +43,8 @@ static void blocks_find_their_tensors(void **state) {
   assert_string_equal(tri_family_tensor(&tri_family_qwen2, TRI_SLOT_HEAD), "lm_head.weight");
 }
 
-/* Rows of one slot are neighbours, since they are joined; a layer's name has one place for its number; a product
- * has two dimensions, a bias one; letters are known; the head has no bias (family.h). */
+/* Rows of one slot are neighbours, since they are joined; a layer's name has one place for its number; a
+ * product has two dimensions, a bias one; letters are known; the head has no bias (family.h). */
 static void rows_are_sound(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++)

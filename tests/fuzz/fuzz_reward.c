@@ -27,10 +27,9 @@ static void check_pattern(fuzz_part pattern, fuzz_part text) {
 
 static void check_pair(fuzz_part a, fuzz_part b) {
   static const tri_reward_opt rule[2] = {{.name = "exact", .weight = 1}, {.name = "number", .weight = 1}};
-  tri_answer                  answer[3] = {
-                       {.prompt = "", .response = b.p, .response_bytes = b.n, .truth = a.p, .truth_bytes = a.n},
-                       {.prompt = "", .response = a.p, .response_bytes = a.n, .truth = b.p, .truth_bytes = b.n},
-                       {.prompt = "", .response = a.p, .response_bytes = a.n, .truth = a.p, .truth_bytes = a.n}};
+  tri_answer      answer[3] = {{.response = b.p, .response_bytes = b.n, .truth = a.p, .truth_bytes = a.n},
+                               {.response = a.p, .response_bytes = a.n, .truth = b.p, .truth_bytes = b.n},
+                               {.response = a.p, .response_bytes = a.n, .truth = a.p, .truth_bytes = a.n}};
   tri_reward_set *set = NULL;
   float           part[3][2], total;
   int32_t         failed;
@@ -38,6 +37,7 @@ static void check_pair(fuzz_part a, fuzz_part b) {
 
   FUZZ_CHECK(tri_reward_set_open(rule, 2, NULL, &set) == TRI_OK);
   for (int i = 0; i < 3; i++) {
+    answer[i].prompt = "";
     good[i] = !tri_reward_set_refuse(set, answer[i].truth, answer[i].truth_bytes);
     FUZZ_CHECK((tri_reward_set_score(set, &answer[i], 1, part[i], &total, &failed) == TRI_OK) == good[i]);
     tri_error_clear();

@@ -1,6 +1,6 @@
 /* test_dataset_share.c - data files read by all ranks together. Run with 1, 2, 3 and 4 ranks.
- * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by message.
- */
+ * Judge: the same files read whole by one rank (test_dataset.c), example by example and message by
+ * message. */
 #include "base/file.h"
 #include "ranks_case.h"
 

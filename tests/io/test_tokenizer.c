@@ -362,8 +362,8 @@ static void expect_ids(const tri_tokenizer *t, const char *text, size_t n, const
   tri_tokens_free(&ids);
 }
 
-/* Judge: exact. Ids with holes; an added token takes the next id behind the vocabulary, or that of the model.
- */
+/* Judge: exact. Ids with holes; an added token takes the next id behind the vocabulary, or that of the
+ * model. */
 static void test_lookups(void **state) {
   tri_tokenizer *t;
   tri_text       text = {0};

@@ -1,6 +1,6 @@
 /* test_head_scalar.c - a model that gives one number a row. Judges: the head's formula in f64; finite
- * differences of the whole model; the f32 gradients for those in bf16. Run with 1, 2 and 4 ranks, of which the
- * last has no sequence. */
+ * differences of the whole model; the f32 gradients for those in bf16. Run with 1, 2 and 4 ranks, of which
+ * the last has no sequence. */
 #include "model_case.h"
 
 #include "io/model/source.h"
@@ -285,7 +285,8 @@ static void gradients_are_slopes(void **state) {
   close_bench(&b);
 }
 
-/* As test_model.c's bf16: backward rounds about twice as often as forward, and sums of both signs lose more. */
+/* As test_model.c's bf16: backward rounds about twice as often as forward, and sums of both signs lose
+ * more. */
 static void bf16_gradients_are_near(void **state) {
   bench full, half;
 

@@ -243,8 +243,8 @@ static void losses_of_ten_steps(void **state) {
 
 /* Weights and the residual stream are exact; a layer rounds five results (norms, q k v, attention, gate,
  * product) and the head one, each by at most 2^-8 of itself; a bound on their sum. Backward rounds about
- * twice as often again, and sums of both signs lose some more: a factor of 4. Losses average over 39 tokens.
- */
+ * twice as often again, and sums of both signs lose some more: a factor of 4. Losses average over 39
+ * tokens. */
 static void bf16(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i++) {

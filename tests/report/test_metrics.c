@@ -275,8 +275,8 @@ static void bound_files(int64_t bytes) {
   CHECK(!setrlimit(RLIMIT_FSIZE, &l));
 }
 
-/* A disk that is full after ten more bytes: an error, the file as it was, and the next step is written again.
- * */
+/* A disk that is full after ten more bytes: an error, the file as it was, and the next step is written
+ * again. */
 static void test_full(void **state) {
   tri_metrics *m;
 

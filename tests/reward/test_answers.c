@@ -179,7 +179,8 @@ static void texts_need_a_tokenizer(void **state) {
 
 /* Of tokens that are one byte each; the decoder's search has no end on text that begins with "%". */
 static const char ENDLESS_TOKENIZER[] =
-    "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":null,\"post_processor\":null,"
+    "{\"version\":\"1.0\",\"added_tokens\":[],\"normalizer\":null,\"pre_tokenizer\":null,"
+    "\"post_processor\":null,"
     "\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"^%(?:|){30}(?!)\"},\"content\":\"\"},"
     "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"c\":2,\"d\":3,\"%\":4},\"merges\":[]}}";
 static const int32_t ENDLESS = 4;

@@ -289,8 +289,8 @@ static void put_file(const char *text, size_t n) {
   assert_int_equal(fclose(f), 0);
 }
 
-/* A byte order mark, CR LF, blank lines, no newline at the end, unknown keys, everything but tokens left out.
- * */
+/* A byte order mark, CR LF, blank lines, no newline at the end, unknown keys, everything but tokens left
+ * out. */
 static void test_file_foreign(void **state) {
   static const char text[] =
       "\xEF\xBB\xBF{\"tokens\": [1, 2]}\r\n\n  \t\r\n"

@@ -166,8 +166,8 @@ static void formula_in_f64(tri_dtype dtype) {
         free(g);
       }
       OK(tri_params_read(b.p, TRI_STATE_WEIGHT, u, i, 0, n, got, b.se.stream));
-      /* ten updates, each rounded twice at 6e-8 of a weight of up to 4, and the step itself at 1e-6 of 0.02
-       */
+      /* ten updates, each rounded twice at 6e-8 of a weight of up to 4, and the step itself at 1e-6 of
+       * 0.02 */
       for (int64_t k = 0; k < n; k++)
         CHECK(fabs((double)got[k] - a[k].w) <= 3e-6, "%s[%lld]: %.9g, want %.9g", name, (long long)k,
               (double)got[k], a[k].w);

@@ -105,8 +105,8 @@ static void train_here(const arguments *a, int ranks_per_node) {
   tri_config_free(&cfg);
 }
 
-/* This process's environment but for what its launcher put there, which would make a rank of the child too.
- */
+/* This process's environment but for what its launcher put there, which would make a rank of the child
+ * too. */
 static void plain_environment(char **out, int most) {
   static const char *const launcher[] = {"OMPI_", "PMIX_", "PMI_", "ORTE_", "OPAL_", "SLURM_", "HYDRA_"};
   int                      n = 0;
