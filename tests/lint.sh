@@ -2,7 +2,7 @@
 # lint.sh - the source rules no compiler checks: rooms (rooms.sh), sizes, first lines, comments, libraries, layout.
 #
 # tests/lint.sh            from anywhere in the tree; prints FILE:LINE: what, exits 1 if anything was printed.
-# tests/lint.sh CHECK...   some of its checks: rooms, lines, texts, headers, layout, pairs, first_hour.
+# tests/lint.sh CHECK...   some of its checks: rooms, lines, sizes, comments, texts, headers, layout, pairs, first_hour.
 # TRI_CFLAGS               include flags of the libraries; asked from mpicc and pkg-config where it is not set.
 # CC, CXX, CLANG_FORMAT    the programs to use; clang-format must be version 14, others lay out differently.
 set -uo pipefail
@@ -22,6 +22,7 @@ dnnl*     src/cpu/gemm/*|tests/device/isa.c
 yaml.h    io/text/deck.c
 pcre2.h   io/tokenizer/*|src/reward/reward_rule.c
 utf8proc.h io/tokenizer/*
+jansson.h io/model/*|io/data/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/report/metrics.c|src/commands/tokenize.c|tests/*
 cuda*.h   gpu/*|tests/emulate/*
 cublas*   gpu/gemm/*|tests/emulate/*
 nccl*     gpu/nccl/*|tests/emulate/*
@@ -32,6 +33,8 @@ TRI_HAVE_NCCL   src/registry.c
 TRI_HAVE_PMIX   src/comm/runtime.c
 TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
+# The files that may end the process.
+enders='src/main.c|src/base/base.c|src/commands/apart.c|src/comm/runtime.c'
 # The hour of a newcomer: README.md and the files its section "A step, file by file" names, at most so many and so long together.
 step_files=20
 first_hour_lines=4000
@@ -39,145 +42,186 @@ first_hour_lines=4000
 gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
 src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h gpu/gemm/gemm.h gpu/gemm/gemm_rows.h'
 
+c_lines=$(<tests/c_lines.awk)
 mapfile -t c_files < <(find src io tests gpu -regex '.*\.\([ch]\|cuh?\|cpp\)' -not -path 'tests/data/*' 2>/dev/null | sort)
 mapfile -t h_files < <(printf '%s\n' "${c_files[@]}" | grep '\.h$')
 mapfile -t texts < <(find CMakeLists.txt tests jobs inputs .ci -type f \
-  \( -name CMakeLists.txt -o -name '*.sh' -o -name '*.sbatch' -o -name '*.yaml' -o -name '*.py' -o -path '.ci/run' \) \
+  \( -name CMakeLists.txt -o -name '*.sh' -o -name '*.sbatch' -o -name '*.yaml' -o -name '*.py' -o -name '*.awk' -o -path '.ci/run' \) \
   -not -path 'tests/data/*' 2>/dev/null | sort)
 
-# Everything that needs only the lines of the C files. Tables come in as text; prints FILE:LINE: what.
+# What one line of C shows: first lines, columns, macros, includes, who ends the process. Tables come in as text.
 check_lines() {
-  awk -v libraries="$libraries" -v switches="$switches" '
-  function to_regex(glob) { gsub(/\./, "\\.", glob); gsub(/\*/, ".*", glob); return "^(" glob ")$" }
+  awk -v libraries="$libraries" -v switches="$switches" -v enders="$enders" "$c_lines"'
   function bad(line, what) { printf "%s:%d: %s\n", FILENAME, line, what }
-  function resolve(inc,   dir) { # as the compiler does: beside the file, then src, then the root
-    dir = FILENAME; sub(/[^\/]*$/, "", dir)
-    if ((dir inc) in is_file) return dir inc
-    if (("src/" inc) in is_file) return "src/" inc
-    return inc in is_file ? inc : ""
+  function to_regex(glob) { gsub(/\./, "\\.", glob); gsub(/\*/, ".*", glob); return "^(" glob ")$" }
+  function first_line(   name) {
+    name = FILENAME; sub(/.*\//, "", name)
+    if (index($0, "/* " name " - ") != 1) bad(1, "the first line is not \"/* " name " - its one job. */\"")
   }
-  function check_include(inc, system_header,   path, i) {
-    path = system_header ? "" : resolve(inc)
-    for (i = 1; i <= n_library && path == ""; i++)
-      if (inc ~ library_name[i] || inc ~ ("/" substr(library_name[i], 2)))
-        if (FILENAME !~ library_glob[i]) bad(FNR, inc " belongs to other files (table `libraries` of tests/lint.sh)")
-    if (system_header) return
-    if (path == "" && !in_tests && !(FILENAME ~ /^gpu\// && inc ~ stand_in)) bad(FNR, inc " is not there, as seen from src and from the root")
-    reaches[FILENAME] = reaches[FILENAME] " " path
+  function is_guard() { return FILENAME ~ /\.(h|cuh)$/ && $0 ~ /^#ifndef TRI_[A-Z0-9_]+_(H|CUH)$/ }
+  function check_include(name,   i) {
+    if (name ~ /(^|\/)\.\.\//) { bad(FNR, name " has .. in it; folders are named from src and from the root"); return }
+    if (resolve(name, FILENAME) != "") return
+    for (i = 1; i <= n_library; i++)
+      if (name ~ library_name[i] && FILENAME !~ library_glob[i])
+        bad(FNR, name " belongs to other files (table `libraries` of tests/lint.sh)")
+    if ($0 !~ /</ && !in_tests && !(FILENAME ~ /^gpu\// && name ~ stand_in))
+      bad(FNR, name " is not there, as seen from src and from the root")
   }
-  # Braces outside strings, characters and comments; in_comment runs on from line to line. What lies between is counted:
-  # a struct has a member for each ; and , outside parentheses, and is a table of functions if most of them are pointers to one.
-  function depth_change(line,   i, c, d, n, quote) {
-    n = length(line); d = 0; quote = ""
-    in_macro = !in_comment && line ~ /^ *#/ || goes_on
-    goes_on = in_macro && line ~ /\\$/
-    for (i = 1; i <= n; i++) {
-      c = substr(line, i, 1)
-      if (in_comment) { if (c == "*" && substr(line, i + 1, 1) == "/") { in_comment = 0; i++ } continue }
-      if (quote != "") { if (c == "\\") i++; else if (c == quote) quote = ""; continue }
-      if (c == "/" && substr(line, i + 1, 1) == "*") { in_comment = 1; i++ }
-      else if (c == "/" && substr(line, i + 1, 1) == "/") break
-      else if (c == "\"" || c == "\047") quote = c
-      else {
-        if (c == "{") { d++; open_brace() }
-        else if (c == "}") { d--; close_brace() }
-        else if (c == "(") { round++; if (substr(line, i + 1, 1) == "*") points[level]++ }
-        else if (c == ")") round--
-        else if (round == 0 && is_struct[level] && (c == ";" || c == ",")) members[level] += c == ";" && nameless ? nameless : 1
-        if (c != " " && c != "}") nameless = 0
-        if (!in_macro) said = c == ";" || c == "{" || c == "}" ? "" : said c
-      }
+  function check_switches(code,   s) {
+    while (match(code, /TRI_HAVE_[A-Z0-9_]+/)) {
+      s = substr(code, RSTART, RLENGTH); code = substr(code, RSTART + RLENGTH)
+      if (!(s in switch_glob) || FILENAME !~ switch_glob[s])
+        bad(FNR, s " is asked in another file (table `switches` of tests/lint.sh)")
     }
-    said = said " "
-    return d
-  }
-  function open_brace() {
-    gsub(/__attribute__ *\(\([^()]*(\([^()]*\))?\)\)/, "", said)
-    is_struct[++level] = (" " said " ") ~ /[^a-z_0-9](struct|union)[^a-z_0-9]/ && said !~ /[(=]/
-    members[level] = points[level] = 0; struct_at[level] = FNR
-  }
-  function close_brace() {
-    if (level < 1) return
-    if (is_struct[level] && members[level] > 24 && 2 * points[level] <= members[level] && !in_tests)
-      bad(struct_at[level], "struct of " members[level] " members; 24 is the limit")
-    nameless = is_struct[level] ? members[level] : 0 # of a struct without a name in a struct, if ; comes next
-    level--
-  }
-  function end_of_file(   limit) {
-    limit = last ~ /^tests\// ? 700 : 500
-    if (last != "" && lines > limit) printf "%s:%d: file of %d lines; %d is the limit\n", last, lines, lines, limit
   }
   BEGIN {
-    says_it = "[Cc]ollective|Pure"
-    stand_in = "^(emulate\\.cuh|impl\\.cuh|cuda_runtime_api\\.h|cublasLt\\.h|nccl\\.h)$" # found in tests/emulate by the emulated build
+    # found in tests/emulate by the emulated build
+    stand_in = "^(emulate\\.cuh|impl\\.cuh|cuda_runtime_api\\.h|cublasLt\\.h|nccl\\.h)$"
     for (i = 1; i < ARGC; i++) is_file[ARGV[i]] = 1
     n = split(libraries, row, "\n")
     for (i = 1; i <= n; i++)
-      if (split(row[i], f, " ") == 2) { library_name[++n_library] = to_regex(f[1]); library_glob[n_library] = to_regex(f[2]) }
+      if (split(row[i], f, " ") == 2) {
+        library_name[++n_library] = "(^|/)" substr(to_regex(f[1]), 2)
+        library_glob[n_library] = to_regex(f[2])
+      }
     n = split(switches, row, "\n")
     for (i = 1; i <= n; i++) if (split(row[i], f, " ") == 2) switch_glob[f[1]] = to_regex(f[2])
+    may_end = to_regex(enders)
   }
-  FNR == 1 {
-    end_of_file()
-    last = FILENAME; depth = 0; level = 0; round = 0; said = ""; in_comment = 0; start = 0; signature = 0; note = ""; in_note = 0; alone = 0; section = 0
-    in_tests = FILENAME ~ /^tests\//
-    unformatted = 0
-    name = FILENAME; sub(/.*\//, "", name)
-    if (index($0, "/* " name " - ") != 1) bad(1, "the first line is not \"/* " name " - its one job. */\"")
-    in_head = 1; head = ""
+  FNR == 1 { in_comment = unformatted = 0; in_tests = FILENAME ~ /^tests\//; has_line[FILENAME] = 1; first_line() }
+  /clang-format off/ { unformatted = 1 }
+  length($0) > 110 && !unformatted { bad(FNR, "a line of " length($0) " columns; 110 is the limit") }
+  /clang-format on/ { unformatted = 0 }
+  /TODO|FIXME/ && !/#[0-9]+/ { bad(FNR, "TODO without an issue number") }
+  /^[ *]*\*\/ *$/ { bad(FNR, "the comment ends on a line of its own, not beside its last word") }
+  { code = bare($0); name = included($0) }
+  code ~ /^ *# *(el)?ifn?def +TRI_/ && !is_guard() || code ~ /(^|[^A-Za-z0-9_])defined *\(? *TRI_/ {
+    bad(FNR, "macros are 0 or 1 and tested with #if")
   }
+  code ~ /TRI_HAVE_/ { check_switches(code) }
+  name != "" { check_include(name) }
+  code ~ /(^|[^A-Za-z0-9_])(exit|_exit|_Exit|quick_exit|abort) *\(/ && !in_tests && FILENAME !~ may_end {
+    bad(FNR, "only main() ends the process")
+  }
+  END {
+    for (i = 1; i < ARGC; i++) if (!(ARGV[i] in has_line)) printf "%s:1: an empty file\n", ARGV[i]
+  }' "${c_files[@]}"
+}
+
+# How much stands between braces: lines of functions and files, members of structs; and how functions are called.
+check_sizes() {
+  awk "$c_lines"'
+  function bad(line, what) { printf "%s:%d: %s\n", FILENAME, line, what }
+  # What opens: a struct; an outer brace, in which nothing is deeper; a function at the margin; something else.
+  function kind_of(text) {
+    text = " " text
+    if (text ~ /^ *(extern *""|namespace[ A-Za-z0-9_:]*) *$/) return "outer"
+    if (text ~ /[^A-Za-z0-9_](struct|union)[^A-Za-z0-9_]/ && text !~ /=/)
+      if (text !~ /\) *$/ || text ~ /^[^(]*[^A-Za-z0-9_](struct|union) +[A-Za-z0-9_]+ *\(/) return "struct"
+    if (depth == 0 && text ~ /^[^(=]*\(/ && text !~ /= *$/) return "function"
+    return "other"
+  }
+  function open_brace() {
+    kind[++level] = kind_of(said); starts[level] = said_at; members[level] = points[level] = nameless = 0
+    if (kind[level] == "function") check_name(said)
+    depth += kind[level] != "outer"
+  }
+  function close_brace(   n) {
+    if (level < 1) return
+    n = FNR - starts[level] + 1
+    if (kind[level] == "function" && n > 100) bad(starts[level], "function of " n " lines; 100 is the limit")
+    n = members[level]
+    if (kind[level] == "struct" && n > 24 && 2 * points[level] <= n && FILENAME !~ /^tests\//)
+      bad(starts[level], "struct of " n " members; 24 is the limit")
+    nameless = kind[level] == "struct" ? n : 0 # of a struct without a name in a struct, if ; comes next
+    depth -= kind[level--] != "outer"
+  }
+  # A struct is a table of functions, and may have more, if most of its members are pointers to one.
+  function member(c) {
+    members[level] += c == ";" && nameless && said ~ /^ *$/ ? nameless : 1
+    points[level] += said ~ /\( *\*[^()]*\) *\(/
+    nameless = 0
+  }
+  # Functions that other files see are called tri_*: rooms.sh knows them by it. Of built libraries symbols.sh asks more.
+  function check_name(text) {
+    if (FILENAME !~ /^(src|io|gpu)\/.*\.c$/ || text ~ /(^|[^A-Za-z0-9_])static[^A-Za-z0-9_]/) return
+    sub(/ *\(.*/, "", text); sub(/.*[ *]/, "", text)
+    if (text !~ /^tri_/ && text != "main") bad(said_at, "the function " text " is neither static nor called tri_...")
+  }
+  function read_code(code,   c, before) {
+    for (;;) {
+      if (said ~ /^ *$/) said_at = FNR
+      if (!match(code, /[{}();,]/)) break
+      c = substr(code, RSTART, 1); said = said substr(code, 1, RSTART - 1); code = substr(code, RSTART + 1)
+      if (c == "{") open_brace()
+      else if (c == "}") close_brace()
+      else if (c == "(") round++
+      else if (c == ")") round--
+      before = round == 0 && kind[level] == "struct" && (c == ";" || c == ",")
+      if (before) member(c)
+      said = before || c ~ /[{};]/ ? "" : said c
+    }
+    said = said code " "
+    if (said ~ /^ *[A-Z_0-9]+ *\([A-Za-z_0-9, ]*\) *$/) said = "" # a macro that wants no ;
+  }
+  # Each arm of an #if begins where the first one did, and the last one counts.
+  function read_directive(code) {
+    if (code ~ /^ *# *if/) { if_level[++n_if] = level; if_depth[n_if] = depth; if_round[n_if] = round }
+    else if (code ~ /^ *# *el/ && n_if) { level = if_level[n_if]; depth = if_depth[n_if]; round = if_round[n_if] }
+    else if (code ~ /^ *# *endif/ && n_if) n_if--
+  }
+  function end_of_file(   limit) {
+    limit = last ~ /^tests\// ? 700 : 500
+    if (lines > limit) printf "%s:%d: file of %d lines; %d is the limit\n", last, lines, lines, limit
+    if (level) printf "%s:%d: %d braces are open at the end of the file\n", last, lines, level
+  }
+  FNR == 1 { end_of_file(); last = FILENAME; level = depth = round = n_if = in_comment = goes_on = 0; said = "" }
   {
     lines = FNR
-    if (in_head) { head = head $0; if ($0 ~ /\*\//) { in_head = 0; check_head() } }
-    if ($0 ~ /clang-format off/) unformatted = 1
-    if (length($0) > 110 && !unformatted && !in_tests) bad(FNR, "a line of " length($0) " columns; 110 is the limit")
-    if ($0 ~ /clang-format on/) unformatted = 0
-    if ($0 ~ /TODO|FIXME/ && $0 !~ /#[0-9]+/) bad(FNR, "TODO without an issue number")
-    if ($0 ~ /^ *# *ifn?def +TRI_/ && !(FILENAME ~ /\.(h|cuh)$/ && $0 ~ /_(H|CUH)$/)) bad(FNR, "macros are 0 or 1 and tested with #if")
-    if ($0 ~ /^ *# *if/) {
-      rest = $0
-      while (match(rest, /TRI_HAVE_[A-Z0-9_]+/)) {
-        s = substr(rest, RSTART, RLENGTH); rest = substr(rest, RSTART + RLENGTH)
-        if (!(s in switch_glob) || FILENAME !~ switch_glob[s]) bad(FNR, s " is tested in another file (table `switches` of tests/lint.sh)")
-      }
+    code = bare($0)
+    if (code ~ /^ *#/ && !goes_on) read_directive(code)
+    else if (!goes_on) read_code(code)
+    goes_on = (goes_on || code ~ /^ *#/) && code ~ /\\$/
+  }
+  END { end_of_file() }' "${c_files[@]}"
+}
+
+# Which functions are collective: each one that a header declares and that takes a communicator, or may fail and could have
+# one, has a comment with a sentence that begins with Collective, Not collective or Pure. The comment holds for the
+# declarations below it up to the next blank line or comment; one with "all that follow" in it holds for the paragraph below
+# it, and at the head of a file for all of the file.
+check_comments() {
+  awk "$c_lines"'
+  function says_it(text) { return text ~ /(^|[.:;!?)] +)(Collective|Not collective|Pure)([^a-z]|$)/ }
+  function read_note(text) {
+    if (text ~ /^\/\*/) { note = ""; in_note = 1 }
+    if (!in_note) return
+    in_note = text !~ /\*\//
+    gsub(/^(\/\*| \*)? *|\*\/.*/, "", text)
+    note = note (note == "" ? "" : " ") text
+    if (!in_note && note ~ /all that follow/) { section = says_it(note); declared = 0; if (FNR == head) whole = section }
+  }
+  function judge(text) {
+    if (text !~ /\(/ || text ~ /^ *typedef /) return
+    declared = 1
+    if (whole || section || says_it(note)) return
+    if (text ~ /\((.*[^A-Za-z0-9_])?tri_comm *\*/) at_once[++n_silent] = 1
+    else if (text !~ /(^|[^A-Za-z0-9_])TRI_CHECKED[^A-Za-z0-9_]/) return
+    else n_silent++
+    silent[n_silent] = FILENAME; silent_line[n_silent] = said_at
+  }
+  function read_code(code,   c) {
+    for (;;) {
+      if (said ~ /^ *$/) said_at = FNR
+      if (!match(code, /[{};]/)) break
+      c = substr(code, RSTART, 1); said = said substr(code, 1, RSTART - 1); code = substr(code, RSTART + 1)
+      if (depth == 0 && c != "}") judge(said)
+      if (c == "{" && said !~ /extern *"" *$/) depth++
+      if (c == "}" && depth) depth--
+      said = ""
     }
-    if (match($0, /^ *# *include +"[^"]+"/)) { split($0, f, "\""); check_include(f[2], 0) }
-    else if (match($0, /^ *# *include +<[^>]+>/)) { inc = $0; sub(/^[^<]*</, "", inc); sub(/>.*/, "", inc); check_include(inc, 1) }
-    if (FILENAME ~ /\.c$/ && !in_tests && $0 ~ /[^_a-z](exit|_exit|abort) *\(/ && FILENAME !~ /^src\/(main|base\/base|commands\/apart|comm\/runtime)\.c$/)
-      bad(FNR, "only main() ends the process")
-  }
-  function check_head() {
-    says[FILENAME] = head ~ says_it
-  }
-  # The comment above a declaration holds for the declarations below it up to the next blank line or comment; one with
-  # a blank line behind it, or "all that follow" in it, holds for its section.
-  FILENAME ~ /\.h$/ {
-    if ($0 ~ /^ *$/) { if (alone) section = note ~ says_it; note = "" }
-    if ($0 ~ /^\/\*/) { note = ""; in_note = 1 }
-    if (in_note || $0 ~ /\/\*/) note = note " " $0
-    if (in_note && note ~ /all that follow/) section = note ~ says_it
-    alone = in_note && $0 ~ /\*\//
-    if ($0 ~ /\*\//) in_note = 0
-    if ($0 ~ /^TRI_CHECKED/ && note !~ says_it && !section) { silent[++n_silent] = FILENAME; silent_line[n_silent] = FNR }
-  }
-  # A function is a line at the margin with a ( and, there or below, the { that leaves depth 0.
-  depth == 0 && !in_comment && /^[^ \t#\/{}].*\(/ { signature = FNR; call = $0 }
-  {
-    before = depth
-    depth += depth_change($0)
-    if (before == 0 && (depth > 0 || /\}$/) && signature) check_name(call, FNR)
-    if (before == 0 && depth > 0) { start = signature; signature = 0 }
-    if (before == 0 && depth == 0 && /;$/) signature = 0
-    if (before > 0 && depth == 0 && start) {
-      if (FNR - start + 1 > 100) bad(start, "function of " FNR - start + 1 " lines; 100 is the limit")
-      start = 0
-    }
-  }
-  # Functions that other files see are called tri_*: rooms.sh knows them by it.
-  function check_name(call, line) {
-    if (FILENAME !~ /^(src|io|gpu)\/.*\.c$/ || call ~ /^(static|typedef|struct|union|enum|TRI_|extern)[^a-z_]/) return
-    sub(/ *\(.*/, "", call); sub(/.*[ *]/, "", call)
-    if (call !~ /^tri_/ && call != "main") bad(line, "the function " call " is neither static nor called tri_...")
+    said = said code " "
   }
   function sees_comm(h,   list, n, i) { # can a function of this header take a communicator?
     if (h == "src/comm/comm.h") return 1
@@ -187,12 +231,20 @@ check_lines() {
     for (i = 1; i <= n; i++) if (sees_comm(list[i])) seen[h] = 1
     return seen[h]
   }
+  BEGIN { for (i = 1; i < ARGC; i++) is_file[ARGV[i]] = 1 }
+  FNR == 1 { note = said = ""; head = 1; whole = section = depth = in_note = in_comment = goes_on = 0 }
+  { read_note($0); code = bare($0); name = included($0) }
+  in_note { head += FNR == head }
+  /^ *$/ { note = ""; if (declared) section = 0 }
+  name != "" { reaches[FILENAME] = reaches[FILENAME] " " resolve(name, FILENAME) }
+  code !~ /^ *#/ && !goes_on { read_code(code) }
+  { goes_on = (goes_on || code ~ /^ *#/) && code ~ /\\$/ }
   END {
-    end_of_file()
     for (i = 1; i <= n_silent; i++)
-      if (sees_comm(silent[i]) && !says[silent[i]])
-        printf "%s:%d: its comment does not say Collective or Not collective\n", silent[i], silent_line[i]
-  }' "${c_files[@]}"
+      if (i in at_once || sees_comm(silent[i]))
+        printf "%s:%d: its comment has no sentence that begins with Collective, Not collective or Pure\n",
+          silent[i], silent_line[i]
+  }' "${h_files[@]}"
 }
 
 # Scripts, decks, build files: second line where the first is #!, as "# name - job".
@@ -204,7 +256,7 @@ check_texts() {
       { if (index($0, "# " name " - ") != 1 && index($0, "# " path " - ") != 1)
           printf "%s:%d: the first line is not \"# %s - its one job\"\n", path, NR, name
         exit }' "$f"
-    [[ $f == tests/lint.sh ]] || awk -v path="$f" '/TODO|FIXME/ && !/#[0-9]+/ {
+    [[ $f == tests/lint*.sh ]] || awk -v path="$f" '/TODO|FIXME/ && !/#[0-9]+/ {
       printf "%s:%d: TODO without an issue number\n", path, NR }' "$f"
   done
 }
@@ -224,16 +276,21 @@ check_headers() {
     # shellcheck disable=SC2086
     printf '#include "%s"\ntypedef int not_empty;\n' "$h" | $CC -x c -std=c11 $flags $strict $TRI_CFLAGS - >"$out/log" 2>&1 || {
       echo "$h:1: does not compile alone as C11:"
-      grep -m 5 'error:' "$out/log" || head -n 5 "$out/log"
+      reason
     }
   done
   for h in $gpu_headers; do
     # shellcheck disable=SC2086
     printf '#include "%s"\n' "$h" | $CXX -x c++ -std=c++17 -pedantic $flags $TRI_CFLAGS - >"$out/log" 2>&1 || {
       echo "$h:1: does not compile as C++17:"
-      grep -m 5 'error:' "$out/log" || head -n 5 "$out/log"
+      reason
     }
   done
+}
+
+# What a compiler said, below the finding.
+reason() {
+  { grep -m 5 'error:' "$out/log" || head -n 5 "$out/log"; } | sed 's/^/  /'
 }
 
 check_layout() {
@@ -247,11 +304,17 @@ check_layout() {
     END { for (f in first) printf "%s:%d: layout: %d places differ; run clang-format -i\n", f, first[f], count[f] }' | sort
 }
 
-# What two files must say alike: rank counts and test programs; the second block of README.md and .ci/run.
+# What two files must say alike: lists of test programs and the programs; sources a script reads and those there are; the
+# second block of README.md and .ci/run.
 check_pairs() {
-  local module second
-  sed -n 's/^set(TRI_RANKS_\([a-z0-9_]*\) .*/\1/p' tests/CMakeLists.txt | while read -r module; do
-    compgen -G "tests/*/test_$module.c" >/dev/null || echo "tests/CMakeLists.txt:1: TRI_RANKS_$module, and there is no tests/*/test_$module.c"
+  local module path second
+  tr '\n' ' ' <tests/CMakeLists.txt | grep -oE 'set\(TRI_([A-Z]+_)*(RANKS_[a-z0-9_]+|MODULES [^)]*)' |
+    sed 's/.*RANKS_//; s/.*MODULES //' | tr -s ' ' '\n' | while read -r module; do
+    compgen -G "tests/*/test_$module.c" >/dev/null ||
+      echo "tests/CMakeLists.txt:1: a list names $module, and there is no tests/*/test_$module.c"
+  done
+  sed -n "s/.*sources='\([^']*\)'.*/\1/p" tests/fuzz/seeds.sh | tr ' ' '\n' | while read -r path; do
+    compgen -G "$path" >/dev/null || echo "tests/fuzz/seeds.sh:1: $path is not there"
   done
   second=$(awk '/^```/ { n++; next } n == 3' README.md)
   [[ -n $second && $second == "$(tail -n 1 .ci/run)" ]] ||
@@ -259,14 +322,17 @@ check_pairs() {
 }
 
 check_first_hour() {
-  local list n
+  local list path n
   # A name without a folder lies beside the one before it.
   list=$(awk '/^## /{ on = /A step, file by file/ } on && /^\| `/ { split($0, column, "|"); n = split(column[2], part, "`")
     for (i = 2; i <= n; i += 2) { if (part[i] ~ /\//) { dir = part[i]; sub(/[^\/]*$/, "", dir) } else part[i] = dir part[i]; print part[i] } }' README.md)
+  for path in $list; do
+    [[ -f $path ]] || echo "README.md:1: a step passes $path, which is not there"
+  done
   n=$(wc -w <<<"$list")
   ((n > 0 && n <= step_files)) || echo "README.md:1: a step passes $n files; $step_files is the limit"
   # shellcheck disable=SC2086
-  n=$(cat $list README.md | wc -l)
+  n=$(cat $list README.md 2>/dev/null | wc -l)
   ((n <= first_hour_lines)) || echo "README.md:1: with the files of a step $n lines; a newcomer's hour is $first_hour_lines"
 }
 
@@ -274,7 +340,7 @@ check_rooms() {
   tests/rooms.sh --check
 }
 
-[[ $# -gt 0 ]] || set -- rooms lines texts headers layout pairs first_hour
+[[ $# -gt 0 ]] || set -- rooms lines sizes comments texts headers layout pairs first_hour
 for check; do
   "check_$check"
 done >"$out/all" 2>&1

@@ -1,27 +1,41 @@
 #!/usr/bin/env bash
-# lint_planted.sh - plants one fault at a time in a copy of the tree and insists that lint names it, and nothing else.
+# lint_planted.sh - plants faults in a copy of the tree and insists that lint names each of them, and nothing else.
 #
 # tests/lint_planted.sh    from anywhere; prints what lint missed or named wrongly, exits 1 if anything was printed.
+#
+# Faults that one check judges stand in one tree: plant and expect them, then judge. What is planted and not expected is
+# right.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
-copy=$work/copy
-mkdir "$work/tree" && tar -c --exclude=tests/data src io gpu tests CMakeLists.txt README.md | tar -x -C "$work/tree" || exit 1
-planted=0 missed=0
+tree=$work/tree copy=$work/copy
+mkdir "$tree" || exit 1
+tar -c --exclude=tests/data src io gpu tests jobs inputs .ci .clang-format CMakeLists.txt README.md | tar -x -C "$tree" &&
+  cp -r "$tree" "$copy" || exit 1
+touched=() expected=() planted=0 wrong=0
 
-# An unspoilt tree in $copy.
-renew() {
-  rm -rf "$copy"
-  cp -r "$work/tree" "$copy"
-}
-
-# Appends lines to a file of an unspoilt tree, a new file where it is not there; $line is where they begin.
+# Appends lines to a file of the copy, a new file where it is not there; $line is where they begin.
 plant() { # file, text
-  renew
+  touched+=("$1")
+  mkdir -p "$copy/${1%/*}"
   [[ -f $copy/$1 ]] || echo "/* ${1##*/} - planted. */" >"$copy/$1"
   line=$(($(wc -l <"$copy/$1") + 1))
   printf '%s\n' "$2" >>"$copy/$1"
+  planted=$((planted + 1))
+}
+
+# Changes a file of the copy; $line is the first one that is another then.
+edit() { # file, what sed does to it
+  touched+=("$1")
+  sed -i "$2" "$copy/$1"
+  line=$(cmp "$tree/$1" "$copy/$1" | awk '{ print $NF }')
+  planted=$((planted + 1))
+}
+
+# How a finding begins that must be there, at $line of the file of the last plant or edit.
+expect() { # text
+  expected+=("${touched[-1]}:$line: $1")
 }
 
 # Lines of text with a number in place of every %.
@@ -30,110 +44,292 @@ repeat() { # text, times
   for ((i = 0; i < $2; i++)); do echo "${1//%/$i}"; done
 }
 
-# What a check of the spoilt tree says, but for its sum.
-said() {
-  "$copy/tests/lint.sh" "$1" | grep -v '^lint: '
+# A text of several lines.
+lines() {
+  printf '%s\n' "$@"
 }
 
-names() { # check, how its only finding begins
-  local found
-  found=$(said "$1")
-  planted=$((planted + 1))
-  if [[ $found != "$2"* || $found == *$'\n'* ]]; then
-    missed=$((missed + 1))
-    echo "lint.sh $1 says \"$found\", not \"$2\""
-  fi
+complain() {
+  wrong=$((wrong + 1))
+  echo "lint_planted: $*"
 }
 
-passes() { # check
-  local found
-  found=$(said "$1")
-  planted=$((planted + 1))
-  if [[ -n $found ]]; then
-    missed=$((missed + 1))
-    echo "lint.sh $1 says \"$found\" of what is right"
-  fi
+# Compares what a check says of the copy with what is expected, and clears the copy.
+judge() { # check
+  local found want f i
+  mapfile -t found < <("$copy/tests/lint.sh" "$1" | grep -v -e '^lint: ' -e '^ ')
+  for want in "${expected[@]}"; do
+    for i in "${!found[@]}"; do
+      [[ ${found[i]} == "$want"* ]] && unset "found[$i]" && continue 2
+    done
+    complain "lint.sh $1 does not say \"$want\""
+  done
+  for f in "${found[@]}"; do complain "lint.sh $1 says \"$f\""; done
+  for f in "${touched[@]}"; do
+    cp "$tree/$f" "$copy/$f" 2>/dev/null || rm -f "$copy/$f"
+  done
+  touched=() expected=()
 }
 
-renew
-passes rooms
-passes lines
-
+# ---- rooms: arrows, private headers ----
+up() { # a definition in a high room; how the name is used in a low one
+  plant src/commands/flags.c "$1"
+  plant src/base/hash.c "$2"
+  expect 'uses tri_planted'
+}
 plant src/base/hash.c '#include "commands/flags.h"'
-names rooms "src/base/hash.c:$line: includes a header of src/commands "
-
+expect 'includes a header of src/commands '
+plant src/base/hash.c '#include <run/run.h>'
+expect 'includes a header of src/run '
+plant src/base/hash.c '#include "io/text/deck.h"' # io/text uses src/base: now each uses the other
+expect 'includes a header of io/text '
 plant src/base/hash.c 'static void planted(void) { tri_runtime_open(0, 0, 0); }'
-names rooms "src/base/hash.c:$line: uses tri_runtime_open of src/comm "
-
-# io/text uses src/base: now each uses the other.
-plant src/base/hash.c '#include "io/text/deck.h"'
-names rooms "src/base/hash.c:$line: includes a header of io/text "
-
-plant src/main.c '#include "io/tokenizer/tokenizer_impl.h"'
-names rooms "src/main.c:$line: io/tokenizer/tokenizer_impl.h is private to its room"
-
-plant src/model/model.h '#include "decoder.h"'
-names rooms "src/model/model.h:$line: src/model/decoder.h is private to its room"
-
-plant src/main.c 'static void planted(void) { tri_tok_reset(0); }'
-names rooms "src/main.c:$line: tri_tok_reset is declared in io/tokenizer/tokenizer_impl.h"
-
-plant src/base/hash.c '#include <commands/flags.h>'
-names rooms "src/base/hash.c:$line: includes a header of src/commands "
-
-# A definition whose type stands on a line of its own; a variable; both used from below.
-plant src/train/train.c "$(printf 'int\ntri_planted(void) { return 1; }\nint tri_planted_too;')"
-echo 'static int planted(void) { return tri_planted(); }' >>"$copy/src/base/hash.c"
-names rooms "src/base/hash.c:$(wc -l <"$copy/src/base/hash.c"): uses tri_planted of src/train "
-sed -i '$d' "$copy/src/base/hash.c"
-echo 'static int planted(void) { return tri_planted_too; }' >>"$copy/src/base/hash.c"
-names rooms "src/base/hash.c:$(wc -l <"$copy/src/base/hash.c"): uses tri_planted_too of src/train "
-
+expect 'uses tri_runtime_open of src/comm '
+up "$(lines int 'tri_planted(void) { return 1; }')" 'static int planted(void) { return tri_planted(); }'
+up 'int tri_planted_1;' 'static int planted_1(void) { return tri_planted_1; }'
+up 'FILE *tri_planted_2(void) { return 0; }' 'static void *planted_2(void) { return tri_planted_2(); }'
+up 'TRI_WEAK int tri_planted_3(void) { return 0; }' 'static int planted_3(void) { return (tri_planted_3)(); }'
 plant src/comm/comm.c 'static const tri_backend *planted(void) { return tri_backends; }'
-names rooms "src/comm/comm.c:$line: uses tri_backends of src "
+expect 'uses tri_backends of src '
+plant src/main.c '#include "io/tokenizer/tokenizer_impl.h"'
+expect 'io/tokenizer/tokenizer_impl.h is private to its room'
+plant src/model/model.h '#include "decoder.h"'
+expect 'src/model/decoder.h is private to its room, and this header is not'
+plant src/main.c 'static void planted(void) { tri_tok_reset(0); }'
+expect 'tri_tok_reset is declared in io/tokenizer/tokenizer_impl.h'
+plant io/tokenizer/tokenizer_impl.h 'extern int tri_tok_planted;'
+plant src/main.c 'static int *planted(void) { return &tri_tok_planted; }'
+expect 'tri_tok_planted is declared in io/tokenizer/tokenizer_impl.h'
+judge rooms
 
-renew
+# ---- rooms: the table, circles, CMakeLists.txt, the map ----
 for ((n = $(find "$copy/src/rollout" -name '*.[ch]' | sed 's/\.[ch]$//' | sort -u | wc -l); n < 15; n++)); do
-  echo "/* planted_$n.c - planted. */" >"$copy/src/rollout/planted_$n.c"
+  plant "src/rollout/planted_$n.c" ''
 done
-passes rooms
-echo '/* planted_15.c - planted. */' >"$copy/src/rollout/planted_15.c"
-names rooms 'src/rollout:1: 16 sources in one room'
+for ((n = $(find "$copy/src/family" -name '*.[ch]' | sed 's/\.[ch]$//' | sort -u | wc -l); n < 16; n++)); do
+  plant "src/family/planted_$n.c" ''
+done
+expected+=('src/family:1: 16 sources in one room')
+plant src/run/planted_b.c 'int tri_planted_b(void) { return (tri_planted_a)(); }'
+plant src/run/planted_a.c 'int tri_planted_a(void) { return tri_planted_b(); }'
+line=1
+expect 'calls in a circle: src/run/planted_a.c src/run/planted_b.c'
+plant src/attic/attic.c ''
+line=1
+expect 'no row in the table `rooms` of tests/rooms.sh has src/attic'
+edit CMakeLists.txt 's|^room(io/data .*|room(io/data src/rollout io/text src/state)|'
+expect 'io/data names src/state, which it does not use'
+edit CMakeLists.txt 's|^room(src/algo .*|room(src/algo)|'
+line=$(grep -n '^room(src/algo)' "$copy/CMakeLists.txt" | cut -d: -f1)
+expect 'src/algo uses src/rollout and does not link it'
+edit CMakeLists.txt 's|^room(src/family .*||'
+line=1
+expect 'no row room(src/family ...)'
+edit README.md '/^. .src.base.. /i | `src/planted/` | |'
+expect 'the map has src/planted, which is no room'
+edit README.md 's|^. .src/family/. .*||'
+line=1
+expect 'the map has no src/family'
+edit README.md '/^. .src.comm.. /{h;d};/^. .src.cpu/G'
+line=$(grep -n '^| `src/comm/` ' "$copy/README.md" | cut -d: -f1)
+expect 'in the map src/comm stands below src/cpu, which it uses'
+judge rooms
 
-plant src/rollout/planted_a.c 'int tri_planted_a(void) { return tri_planted_b(); }'
-echo '/* planted_b.c - planted. */
-int tri_planted_b(void) { return tri_planted_a(); }' >"$copy/src/rollout/planted_b.c"
-names rooms 'src/rollout/planted_a.c:1: calls in a circle: src/rollout/planted_a.c src/rollout/planted_b.c'
+# ---- lines ----
+wide=$(printf 'x%.0s' {1..111})
+plant tests/base/test_base.c "/* ${wide:6} */"
+expect 'a line of 111 columns'
+plant src/base/hash.c "int $wide;"
+expect 'a line of 116 columns'
+plant src/base/hash.c "$(lines '/* clang-format off */' "int $wide;" '/* clang-format on */')"
+plant src/base/hash.c '/* TODO: planted */'
+expect 'TODO without an issue number'
+plant src/base/hash.c '/* TODO (#12): planted */'
+plant src/base/hash.c "$(lines '/* Planted.' ' */')"
+line=$((line + 1))
+expect 'the comment ends on a line of its own'
+for text in '#ifdef TRI_DEBUG' '#ifndef TRI_DEBUG' '#if defined(TRI_DEBUG)' '#if !defined TRI_DEBUG' '#elif defined(TRI_DEBUG)' \
+  '#ifndef TRI_PLANTED_H'; do
+  plant src/base/hash.c "$text"
+  expect 'macros are 0 or 1'
+done
+plant src/base/planted.h '#ifndef TRI_PLANTED_H'
+for text in '#if TRI_HAVE_CUDA' '#elif TRI_HAVE_PMIX' '  TRI_HAVE_NCCL' 'int tri_planted(void) { return TRI_HAVE_ONEDNN; }' \
+  '#if TRI_HAVE_PLANTED'; do
+  plant src/base/hash.c "$text"
+  expect TRI_HAVE_
+done
+plant src/base/hash.c '/* as TRI_HAVE_CUDA says */'
+for text in '<mpi.h>' '<openmpi/mpi.h>' '<jansson.h>' '<hdf5.h>' '<yaml.h>' '<cuda_runtime_api.h>'; do
+  plant src/base/hash.c "#include $text"
+  expect "${text:1:-1} belongs to other files"
+done
+plant src/base/hash.c '#include "../base/text.h"'
+expect '../base/text.h has .. in it'
+plant src/base/hash.c '#include "planted_nowhere.h"'
+expect 'planted_nowhere.h is not there'
+for text in 'exit(1);' '_Exit(1);' 'quick_exit(1);' '  abort();'; do
+  plant src/base/hash.c "$text"
+  expect 'only main() ends the process'
+  plant gpu/layers/layers.cu "$text"
+  expect 'only main() ends the process'
+  plant tests/base/test_base.c "$text"
+done
+plant src/base/hash.c '#define QUOTED "exit(1); TRI_HAVE_CUDA" /* exit(1) */'
+edit src/base/live.c '1s/.*/int planted;/'
+expect 'the first line is not'
+plant src/base/planted_empty.c ''
+: >"$copy/src/base/planted_empty.c"
+line=1
+expect 'an empty file'
+judge lines
 
-plant src/rollout/planted.c "$(repeat 'int planted_%;' 499)"
-passes lines
-plant src/rollout/planted.c "$(repeat 'int planted_%;' 500)"
-names lines 'src/rollout/planted.c:501: file of 501 lines'
+# ---- sizes ----
+long() { # file, opening lines
+  plant "$1" "$(lines "${@:2}" && repeat '  planted();' 98 && lines '}')"
+}
+plant src/base/planted_499.c "$(repeat 'int tri_planted_%;' 499)"
+plant src/base/planted_500.c "$(repeat 'int tri_planted_%;' 500)"
+line=501
+expect 'file of 501 lines; 500 is'
+plant tests/base/test_planted_699.c "$(repeat 'int planted_%;' 699)"
+plant tests/base/test_planted_700.c "$(repeat 'int planted_%;' 700)"
+line=701
+expect 'file of 701 lines; 700 is'
+long src/base/planted_1.c 'static void planted(void) {'
+long src/base/planted_2.c 'static void planted(void) {' '  planted();'
+expect 'function of 101 lines'
+long src/base/planted_3.c 'static void' 'planted(int a,' '             int b) {' '  {}'
+expect 'function of 103 lines'
+long src/base/planted_4.c 'static int q(int a) {' '#if 1' '  if (a) {' '#else' '  if (!a) {' '#endif' '  }' '}' \
+  'static void planted(void) {' '  planted();'
+line=$((line + 8))
+expect 'function of 101 lines'
+long src/base/planted_5.cu 'extern "C" {' 'static void planted(void) {' '  planted();'
+line=$((line + 1))
+expect 'function of 101 lines'
+plant src/base/planted_5.cu '}'
+long tests/base/planted_6.cpp 'namespace {' 'static void planted(void) {' '  planted();'
+line=$((line + 1))
+expect 'function of 101 lines'
+plant tests/base/planted_6.cpp '}'
+long src/base/planted_7.c 'static const int planted[sizeof(int)] = {' '  0,'
+plant src/base/planted_8.c 'static void planted(void) {'
+expect '1 braces are open at the end'
+struct() { # opening line, lines of members, their number
+  plant src/base/planted.h "$(lines "$1" && repeat "$2" "$3" && lines '  int c;' '} planted;')"
+}
+struct 'struct planted {' '  int *a%, b%[2];' 11
+struct 'struct planted {' '  int *a%, b%[2];' 12
+expect 'struct of 25 members'
+struct 'struct __attribute__((aligned(8))) planted {' '  int *a%, b%[2];' 12
+expect 'struct of 25 members'
+struct 'typedef struct TRI_ALIGNED(8) planted {' '  int *a%, b%[2];' 12
+expect 'struct of 25 members'
+struct 'typedef struct __attribute__((packed)) {' '  int *a%, b%[2];' 12
+expect 'struct of 25 members'
+struct 'struct planted {' '  int (*a%)[2];' 24
+expect 'struct of 25 members'
+struct 'struct planted {' '  int (*call_%)(int a, int b);' 25
+plant src/base/planted.h "$(lines 'struct planted {' '  struct {' && repeat '    int a%;' 24 && lines '  };' '  int c;' '};')"
+expect 'struct of 25 members'
+for text in 'void planted(void) {}' 'struct stat *planted(void) {}' 'int planted(void) { return 1; } /* planted */'; do
+  plant src/base/hash.c "$text"
+  expect 'the function planted is neither static nor called tri_'
+done
+plant src/base/hash.c 'static struct stat *planted(void) { return 0; }'
+judge sizes
 
-plant src/base/hash.c "$(echo 'static void planted(void) {'; repeat '  planted();' 98; echo '}')"
-passes lines
-plant src/base/hash.c "$(echo 'static void planted(void) {'; repeat '  planted();' 99; echo '}')"
-names lines "src/base/hash.c:$line: function of 101 lines"
+# ---- comments ----
+declare() { # header, lines of which the last but one is the declaration's first
+  plant "$1" "$(lines '' "${@:2}")"
+  line=$((line + $# - 1))
+}
+silent='its comment has no sentence that begins with'
+for header in src/comm/comm.h src/comm/comm_maker.h src/comm/comm_host.h src/report/span.h src/state/params.h; do
+  declare $header '/* Planted. */' 'TRI_CHECKED tri_status tri_planted(int a);'
+  expect "$silent"
+done
+for text in 'void tri_planted(tri_comm *c);' 'tri_status tri_planted(int a, const tri_comm *c);' \
+  'extern TRI_CHECKED tri_status tri_planted(tri_comm *c);' 'static inline int tri_planted(tri_comm *c) { return 1; }'; do
+  declare src/state/params.h '/* The collective wisdom, not collective. */' "$text"
+  expect "$silent"
+  for says in 'Collective over c.' 'Planted. Not collective.' 'Pure.'; do
+    declare src/state/params.h "/* $says */" "$text"
+  done
+done
+declare src/state/params.h '/* Planted. */' 'TRI_CHECKED tri_status tri_planted(int a,' '                    int b);'
+line=$((line - 1))
+expect "$silent"
+declare src/state/params.h '/* Not collective, all that follow. */' '' '/* Planted. */' 'void tri_planted(tri_comm *c);'
+declare src/state/params.h '/* Planted. */' 'void tri_planted(tri_comm *c);'
+expect "$silent"
+declare src/base/hash.h '/* Planted. */' 'TRI_CHECKED tri_status tri_planted(int a);' # sees no communicator
+plant src/base/planted.h "$(lines '#include <comm/comm.h>' 'TRI_CHECKED tri_status tri_planted(int a);')"
+line=$((line + 1))
+expect "$silent"
+judge comments
 
-plant src/base/hash.h "$(echo 'struct planted {'; repeat '  int *a%, b%[2];' 12; echo '};')"
-passes lines
-plant src/base/hash.h "$(echo 'struct planted {'; repeat '  int *a%, b%[2];' 12; echo '  int c;'; echo '};')"
-names lines "src/base/hash.h:$line: struct of 25 members"
-plant src/base/hash.h "$(echo 'struct planted {'; repeat '  int (*call_%)(int a, int b);' 25; echo '};')"
-passes lines
+# ---- the rest ----
+for text in jobs/planted.sh jobs/planted.awk tests/base/CMakeLists.txt inputs/planted.yaml; do
+  plant $text '# TODO: planted'
+  expect 'TODO without an issue number'
+  line=1
+  expect 'the first line is not'
+done
+judge texts
 
-plant src/base/hash.h "$(echo 'struct __attribute__((aligned(8))) planted {'; repeat '  int *a%, b%[2];' 12; echo '  int c;'; echo '};')"
-names lines "src/base/hash.h:$line: struct of 25 members"
-plant src/base/hash.h "$(echo 'struct planted {'; echo '  struct {'; repeat '    int a%;' 24; echo '  };'; echo '  int c;'; echo '};')"
-names lines "src/base/hash.h:$line: struct of 25 members"
+plant src/base/planted.h 'planted_type planted;'
+line=1
+expect 'does not compile alone as C11'
+plant gpu/gemm/gemm_rows.h 'static inline int tri_planted(int class) { return class; }'
+line=1
+expect 'does not compile as C++17'
+judge headers
 
-plant src/base/hash.c 'void planted(void) {}'
-names lines "src/base/hash.c:$line: the function planted is neither static nor called tri_"
-plant src/state/params.h "$(echo '/* Planted. */'; echo 'TRI_CHECKED tri_status tri_planted(tri_comm *c);')"
-names lines "src/state/params.h:$((line + 1)): its comment does not say Collective"
+plant src/base/hash.c 'int  tri_planted;'
+expect 'layout: 1 places differ'
+judge layout
 
-if ((missed)); then
-  echo "lint_planted: $missed of $planted planted trees judged wrongly"
+line=1
+for text in 'set(TRI_RANKS_planted 1)' 'set(TRI_EMULATED_RANKS_planted 1)' 'set(TRI_DEVICE_MODULES comm planted)' \
+  "$(lines 'set(TRI_ANY_DEVICE_MODULES comm' '  planted)')"; do
+  plant tests/CMakeLists.txt "$text"
+  line=1
+  expect 'a list names planted, and there is no tests/*/test_planted.c'
+done
+edit tests/fuzz/seeds.sh 's|io/text/deck\.c src|io/text/planted*.c src|'
+line=1
+expect 'io/text/planted*.c is not there'
+edit .ci/run '$s/$/ planted/'
+line=1
+expect 'its last line is not the second block of README.md'
+judge pairs
+
+step() { # rows of the section `A step, file by file`
+  edit README.md "/^| .src\/model\/decoder_bwd.c/s;^;$(repeat "$1" "$2" | sed 's/$/\\/')
+;"
+  line=1
+}
+step '| `src/base/planted.c` | | |' 1
+expect 'a step passes src/base/planted.c, which is not there'
+step '| `src/base/hash.c` | | |' 20
+expect 'a step passes'
+plant src/base/hash.c "$(repeat 'int tri_planted_%;' 300)"
+touched+=(README.md)
+line=1
+expect 'with the files of a step'
+judge first_hour
+
+# ---- symbols.sh, on what a compiler makes of a room ----
+echo 'struct stat *planted(void); struct stat *planted(void) { return 0; } int planted_too; int tri_planted; static int own = 1;
+  int *tri_own(void); int *tri_own(void) { return &own; }' | "${CC:-cc}" -x c -c -o "$work/planted.o" - || exit 1
+said=$(tests/symbols.sh "$work/planted.o")
+[[ $(wc -l <<<"$said") == 2 && $said == *' planted ('*' planted_too ('* ]] || complain "symbols.sh says \"$said\""
+planted=$((planted + 2))
+
+if ((wrong)); then
+  echo "lint_planted: $wrong wrong of $planted plants"
   exit 1
 fi
-echo "lint_planted: $planted planted trees, each judged right"
+echo "lint_planted: $planted plants, each judged right"

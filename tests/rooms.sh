@@ -8,7 +8,8 @@
 # A room is a folder of src, io or gpu. It uses only rooms of lower storeys, so there is no circle of rooms. A header whose
 # first comment says "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
 # it that a source of another room defines, with an include or without. A room shows at most 15 sources (X.c and X.h are one),
-# and they do not call each other in a circle.
+# and they do not call each other in a circle. A room's row in CMakeLists.txt names rooms that it uses, and what it uses it
+# reaches through them. In README.md's map a room stands above those it uses, or beside them.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -38,21 +39,15 @@ by_list='src/cpu:src/cpu/gemm gpu:gpu/attention gpu:gpu/gemm gpu:gpu/layers'
 what=${1:---table}
 mapfile -t files < <(find src io gpu -regex '.*\.\([ch]\|cuh?\)' | sort)
 
-awk -v rooms="$rooms" -v filled="$filled_above" -v by_list="$by_list" -v what="$what" '
+awk -v rooms="$rooms" -v filled="$filled_above" -v by_list="$by_list" -v what="$what" "$(<tests/c_lines.awk)"'
 function room_of(path) { sub(/\/[^\/]*$/, "", path); return path }
 function bad(file, line, text) { printf "%s:%d: %s\n", file, line, text; found = 1 }
-# The file that an include of this name in `from` means: beside it, then in src, then at the root.
-function resolve(name, from,   dir) {
-  dir = room_of(from) "/"
-  if ((dir name) in is_file) return dir name
-  if (("src/" name) in is_file) return "src/" name
-  return name in is_file ? name : ""
-}
 function arrow(from, line, to, how,   a, b) {
   a = room_of(from); b = room_of(to)
   if (a == b) return
   uses[a, b]++
-  if (storey[b] >= storey[a]) bad(from, line, how " of " b " (storey " storey[b] "); " a " is storey " storey[a] " and uses lower ones only")
+  if (storey[b] < storey[a]) down[a, b] = 1
+  else bad(from, line, how " of " b " (storey " storey[b] "); " a " is storey " storey[a] " and uses lower ones only")
 }
 # The sources that a source reaches by calls inside its room.
 function reach(start, at,   i, n, f) {
@@ -70,19 +65,46 @@ function find_circles(   a, b, list, told, i, n) {
     bad(a, 1, "calls in a circle: " list)
   }
 }
-# The line without comments and without what stands in quotes.
-function bare(line,   i, c, n, out, quote) {
-  n = length(line); out = ""; quote = ""
-  for (i = 1; i <= n; i++) {
-    c = substr(line, i, 1)
-    if (in_comment) { if (c == "*" && substr(line, i + 1, 1) == "/") { in_comment = 0; i++ } continue }
-    if (quote != "") { if (c == "\\") i++; else if (c == quote) quote = ""; continue }
-    if (c == "/" && substr(line, i + 1, 1) == "*") { in_comment = 1; i++; continue }
-    if (c == "/" && substr(line, i + 1, 1) == "/") return out
-    if (c == "\"" || c == "\047") { quote = c; continue }
-    out = out c
+# A row of CMakeLists.txt, room(FOLDER USED...): the rooms that it names. Rows with a variable stand for many.
+function read_row(   f, n, i) {
+  if (!match($0, /^room\([a-z][^)]*\)/)) return
+  n = split(substr($0, 6, RLENGTH - 6), f, " ")
+  row_line[f[1]] = FNR
+  for (i = 2; i <= n; i++) if (f[i] in storey) names[f[1]] = names[f[1]] " " f[i]
+}
+# The rooms that a room links by its row and the rows below it.
+function link(room, at,   f, n, i) {
+  n = split(names[at], f, " ")
+  for (i = 1; i <= n; i++) if (!((room, f[i]) in links)) { links[room, f[i]] = 1; link(room, f[i]) }
+}
+function check_row(room,   f, n, i) {
+  if (room == "src" || room ~ /^gpu/) return # the program; and what stands in a loop over the back end
+  if (!(room in row_line)) { bad("CMakeLists.txt", 1, "no row room(" room " ...)"); return }
+  n = split(names[room], f, " ")
+  for (i = 1; i <= n; i++)
+    if (!((room, f[i]) in uses)) bad("CMakeLists.txt", row_line[room], room " names " f[i] ", which it does not use")
+  link(room, room)
+  for (i = 1; i <= n_room; i++)
+    if ((room, order[i]) in down && !((room, order[i]) in links))
+      bad("CMakeLists.txt", row_line[room], room " uses " order[i] " and does not link it")
+}
+# A row of the map of README.md: the rooms of its first column.
+function read_map(   column, f, n, i) {
+  if (/^## /) in_map = /^## Map/
+  if (!in_map || !/^\| `/) return
+  split($0, column, "|")
+  n = split(column[2], f, "`")
+  for (i = 2; i <= n; i += 2) {
+    if (sub(/\/$/, "", f[i]) || f[i] == "src/main.c") map_row[f[i] == "src/main.c" ? "src" : f[i]] = FNR
+    if (f[i] ~ /^(src|io|gpu)(\/|$)/ && f[i] !~ /\.c$/ && !(f[i] in storey))
+      bad("README.md", FNR, "the map has " f[i] ", which is no room")
   }
-  return out
+}
+function check_map(room,   i) {
+  if (!(room in map_row)) { bad("README.md", 1, "the map has no " room); return }
+  for (i = 1; i <= n_room; i++)
+    if ((room, order[i]) in down && order[i] in map_row && map_row[order[i]] < map_row[room])
+      bad("README.md", map_row[room], "in the map " room " stands below " order[i] ", which it uses")
 }
 BEGIN {
   n_row = split(rooms, row, "\n")
@@ -93,6 +115,8 @@ BEGIN {
   split(filled, exempt, " ")
   for (i = 1; i < ARGC; i++) is_file[ARGV[i]] = 1
 }
+FILENAME == "CMakeLists.txt" { read_row(); next }
+FILENAME == "README.md" { read_map(); next }
 FNR == 1 {
   in_comment = 0
   room = room_of(FILENAME)
@@ -106,19 +130,19 @@ in_head {
   head = head " " line
   if (line ~ /\*\//) { in_head = 0; if (FILENAME ~ /h$/ && head ~ /Private to its room\./) is_private[FILENAME] = 1 }
 }
-match($0, /^ *# *include +["<][^">]+[">]/) {
-  split($0, f, "[\"<>]"); to = resolve(f[2], FILENAME)
+{
+  name = included($0); to = name == "" ? "" : resolve(name, FILENAME)
   if (to != "") { n_include++; include_from[n_include] = FILENAME; include_line[n_include] = FNR; include_to[n_include] = to }
 }
 {
   line = bare($0)
   # A definition: at the margin, neither static nor only declared; its type may stand on a line before.
-  if (FILENAME ~ /\.cu?$/ && line ~ /^[a-z]/ && line !~ /^(static|typedef|extern)[^a-z_]/ && match(" " line, /^[^({=;]*[ *]tri_[a-z0-9_]+( *\(|\[| =|;|,|$)/)) {
+  if (FILENAME ~ /\.cu?$/ && line ~ /^[A-Za-z_]/ && line !~ /^(static|typedef|extern)[^a-z_]/ && match(" " line, /^[^({=;]*[ *]tri_[a-z0-9_]+( *\(|\[| =|;|,|$)/)) {
     name = substr(" " line, 1, RLENGTH); sub(/.*[ *]tri_/, "tri_", name); sub(/[^a-z0-9_].*/, "", name)
     if (line ~ /\{/ || line !~ /\) *;/) { defines[FILENAME, name] = 1; if (!(name in defined_in)) defined_in[name] = FILENAME }
   }
   # What a private header declares is for its room.
-  if (FILENAME in is_private && line ~ /^[A-Za-z]/ && match(line, /^[^({=;]*[ *]tri_[a-z0-9_]+\(/)) {
+  if (FILENAME in is_private && match(line, /^([A-Za-z][^({=;]*[ *]tri_[a-z0-9_]+\(|extern [^({=;]*[ *]tri_[a-z0-9_]+[[;])/)) {
     name = substr(line, 1, RLENGTH - 1); sub(/.*[ *]tri_/, "tri_", name)
     own[name] = FILENAME
   }
@@ -150,6 +174,7 @@ END {
   n = split(by_list, row_of_list, " ")
   for (i = 1; i <= n; i++) { split(row_of_list[i], f, ":"); arrow(f[1] "/", 1, f[2] "/", "lists kernels") }
   find_circles()
+  for (i = 1; i <= n_room; i++) { check_row(order[i]); check_map(order[i]) }
   for (room in sources) if (sources[room] > 15) bad(room, 1, sources[room] " sources in one room; 15 is the limit")
   if (what == "--dot") {
     print "digraph rooms {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];"
@@ -170,4 +195,4 @@ END {
       printf "%2d  %-14s %2d  ->%s\n", storey[order[i]], order[i], sources[order[i]], list
     }
   exit found
-}' "${files[@]}"
+}' "${files[@]}" CMakeLists.txt README.md
