@@ -20,7 +20,8 @@
 /* Rows of a section stand together: a section of the reference begins where its name changes. A key that is
  * given without its section means the first row of that name: a new row stands below the one that keeps it,
  * as eval.steps below train.steps. A key that has no effect while another is off, as eval.temperature while
- * eval.steps is 0, also gets a row in note_idle of config_check.c, which says so to who gives it. */
+ * eval.steps is 0, also gets a row in note_idle of config_check.c, which says so to who gives it. The words
+ * of a choice stand in the order of its enum, each with a row in tests/config/test_config_words.c. */
 /* clang-format off */
 const tri_key tri_keys[] = {
   {"run.output", TRI_KEY_TEXT, ALL, HERE, AT(run.output), "", NULL, "path",
