@@ -180,7 +180,7 @@ static void each_flag_once(const char *help) {
   for (const char *at = help; (at = strstr(at, "\n  --")) != NULL; at++) {
     char flag[80];
     snprintf(flag, sizeof flag, "%.*s ", 3 + (int)strcspn(at + 3, " \n"), at);
-    if (strstr(at + 1, flag)) fail_msg("the help has a flag twice:%s", flag);
+    if (strstr(at + 1, flag)) fail_msg("the help has a flag twice: %s", flag + 3);
   }
 }
 
