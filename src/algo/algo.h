@@ -86,8 +86,8 @@ typedef struct tri_algo {
 } tri_algo;
 
 /* clang-format off */
-#define TRI_ALGO_LIST(ROW) /* the table: NAME is tri_algo_NAME of its file */ \
-  ROW(sft)                                                                    \
+#define TRI_ALGO_LIST(ROW) /* the table: NAME is tri_algo_NAME of algo_NAME.c */ \
+  ROW(sft)                                                                       \
   ROW(grpo)
 /* clang-format on */
 #define TRI_ALGO_DECLARE(name) extern const tri_algo tri_algo_##name;

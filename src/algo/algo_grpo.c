@@ -1,4 +1,4 @@
-/* algo_group.c - GRPO: rewards compared within the answers to one prompt. */
+/* algo_grpo.c - GRPO: rewards compared within the answers to one prompt. */
 #include "algo.h"
 
 #include <math.h>
