@@ -121,13 +121,14 @@ typedef struct tri_surrogate {
 typedef tri_surrogate (*tri_surrogate_of)(const tri_algo_opt *o, const tri_loss_in *in, int64_t i,
                                           double ratio);
 /* The surrogate + kl_coef k - entropy_coef H of each token, the KL where it belongs to the loss. Writes all
- * of *out. Reads TRI_KL_OPTIONS and algo.entropy_coef besides what the surrogate reads, for tri_algo.option;
+ * of *out. Reads TRI_POLICY_OPTIONS besides what the surrogate reads, for tri_algo.option;
  * gives TRI_POLICY_METRICS first, for tri_algo.metric, and then the clip ratio. */
 TRI_CHECKED tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in,
                                        tri_surrogate_of surrogate, tri_loss_out *out);
 /* tri_algo.loss: the same of - min(ratio A, clip(ratio) A). Reads TRI_CLIP_OPTIONS too. */
 TRI_CHECKED tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
 #define TRI_KL_OPTIONS     "algo.kl_coef", "algo.kl_estimator", "algo.kl_where"
+#define TRI_POLICY_OPTIONS TRI_KL_OPTIONS, "algo.entropy_coef"
 #define TRI_CLIP_OPTIONS   "algo.clip_eps", "algo.clip_eps_high"
 #define TRI_POLICY_METRICS "entropy_mean_nats", "kl_mean_nats"
 #define TRI_CLIP_METRICS   TRI_POLICY_METRICS, "clip_ratio"

@@ -3,9 +3,9 @@
 
 #include <math.h>
 
-static const char *const options[] = {"algo.num_generations", "algo.scale_rewards", "algo.advantage_eps",
-                                      "algo.loss_agg_mode",   "algo.ppo_epochs",    "algo.entropy_coef",
-                                      TRI_KL_OPTIONS,         TRI_CLIP_OPTIONS,     NULL};
+static const char *const options[] = {
+    "algo.num_generations", "algo.scale_rewards", "algo.advantage_eps", "algo.loss_agg_mode",
+    "algo.ppo_epochs",      TRI_POLICY_OPTIONS,   TRI_CLIP_OPTIONS,     NULL};
 static const char *const metrics[] = {TRI_CLIP_METRICS, NULL};
 
 static double mean_of(const double *x, int n) {

@@ -87,6 +87,7 @@ tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field) 
   return TRI_OK;
 }
 
+enum { VALUE_SHOWN = 200 }; /* bytes; chosen: leaves room for the rest of a message */
 /* st, its message behind the field: lead, name, between and the value. */
 static tri_status name_field(tri_status st, const tri_reward_opt *o, const char *field, const char *lead,
                              const char *between) {
@@ -96,7 +97,8 @@ static tri_status name_field(tri_status st, const tri_reward_opt *o, const char 
   if (st == TRI_OK) return TRI_OK;
   snprintf(why, sizeof why, "%s", tri_error_message());
   tri_error_clear();
-  TRI_FAIL(st, "%s%s%s%.200s: %s", lead, field, value ? between : "", value ? value : "", why);
+  TRI_FAIL(st, "%s%s%s%.*s%s: %s", lead, field, value ? between : "", VALUE_SHOWN, value ? value : "",
+           value && strlen(value) > VALUE_SHOWN ? "..." : "", why);
 }
 
 static tri_status check_row(const tri_reward_opt *o, const char *lead, const char *between) {
@@ -104,7 +106,6 @@ static tri_status check_row(const tri_reward_opt *o, const char *lead, const cha
   const char       *field = "name";
   tri_status        st;
 
-  TRI_TRY(tri_reward_check_name(o->name));
   if (!isfinite(o->weight))
     TRI_FAIL(TRI_ECONFIG, "%sweight%s%g of %s: must be finite", lead, between, o->weight, o->name);
   st = tri_reward_check_fields(o, &field);
@@ -112,7 +113,10 @@ static tri_status check_row(const tri_reward_opt *o, const char *lead, const cha
   return name_field(st, o, field, lead, between);
 }
 
-tri_status tri_reward_check(const tri_reward_opt *o) { return check_row(o, "reward.", " = "); }
+tri_status tri_reward_check(const tri_reward_opt *o) {
+  TRI_TRY(tri_error_at(tri_reward_check_name(o->name), "reward.name"));
+  return check_row(o, "reward.", " = ");
+}
 
 tri_status tri_reward_check_flags(const tri_reward_opt *o) {
   TRI_TRY(tri_error_at(tri_reward_check_name(o->name), "--reward"));

@@ -1,4 +1,4 @@
-/* params.c - the parameter store: its shards, how they are filled, read and spread. */
+/* params.c - the parameter store: its shards, how they are filled and read. */
 #include "params_impl.h"
 
 #include <stdio.h>

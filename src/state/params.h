@@ -51,7 +51,7 @@ typedef struct tri_params_opt {
   tri_shard_plan       plan;
   tri_place            place;
   bool                 train;    /* gradients, master weights and moments too */
-  bool                 backward; /* TRI_USE_BWD will be asked for, be the weights frozen */
+  bool                 backward; /* TRI_USE_BWD will be asked for, of trained weights or of frozen ones */
   bool                 rollout;  /* tri_params_hold will be called */
   const tri_unit_spec *unit;     /* borrowed for the life of the store */
   int                  n_unit;

@@ -100,7 +100,10 @@ static uint64_t hash_of(const tri_rollout *r) {
   uint64_t h = tri_hash64(r->start, (n + 1) * sizeof *r->start, 2 * r->has_logp + r->has_reward);
 
   h = tri_hash64(r->prompt_id, n * sizeof *r->prompt_id, h);
+  h = tri_hash64(r->sample, n * sizeof *r->sample, h);
   h = tri_hash64(r->prompt_len, n * sizeof *r->prompt_len, h);
+  h = tri_hash64(r->stop, n * sizeof *r->stop, h);
+  h = tri_hash64(r->part, n * (size_t)r->n_reward * sizeof *r->part, h);
   h = tri_hash64(r->reward, n * sizeof *r->reward, h);
   h = tri_hash64(r->token, n_tok * sizeof *r->token, h);
   return tri_hash64(r->old_logp, n_tok * sizeof *r->old_logp, h);

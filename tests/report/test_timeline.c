@@ -146,11 +146,11 @@ static void the_file_is_json_whatever_the_names(void **state) {
   tri_timeline_close(&t);
 }
 
-/* Two gathers inside a layer on the host's clock: all of it ran beside compute, and the words say so. */
+/* A gather inside a layer and a reduction behind it, on the host's clock: the words say what ran beside it. */
 static void the_words_name_shares_and_file(void **state) {
   tri_timeline *t = open_timeline("words", "host", 9, 8);
   char          path[192];
-  int           layer, gather;
+  int           layer, gather, reduce;
 
   (void)state;
   OK(tri_timeline_begin(t, 1, stream));
@@ -159,9 +159,9 @@ static void the_words_name_shares_and_file(void **state) {
   usleep(10);
   tri_trace_end(device->trace, gather, NULL);
   tri_trace_end(device->trace, layer, NULL);
-  gather = tri_trace_begin(device->trace, TRI_LANE_REDUCE, note_of("gradients", 0), NULL);
+  reduce = tri_trace_begin(device->trace, TRI_LANE_REDUCE, note_of("gradients", 0), NULL);
   usleep(10);
-  tri_trace_end(device->trace, gather, NULL);
+  tri_trace_end(device->trace, reduce, NULL);
   OK(tri_timeline_end(t, true)); /* the run's last step, before the ninth */
   snprintf(path, sizeof path,
            "100 %% of gathers and 0 %% of reductions ran beside compute; %s/words/rank-3.json", folder);

@@ -392,7 +392,7 @@ static void test_set_refused(void **state) {
   refuse_set(o, 0, "1 to 16");
   refuse_set(o, 17, "1 to 16");
   o[1] = option("numbr", 1, "");
-  refuse_set(o, 2, "there is no reward 'numbr'; the nearest known is number");
+  refuse_set(o, 2, "reward.name: there is no reward 'numbr'; the nearest known is number");
   o[1] = option("zzzzzzzz", 1, "");
   join_names(" and ", names, sizeof names);
   snprintf(known, sizeof known, "known are %s", names);
