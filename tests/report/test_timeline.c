@@ -146,7 +146,7 @@ static void the_file_is_json_whatever_the_names(void **state) {
   tri_timeline_close(&t);
 }
 
-/* A gather inside a layer and a reduction behind it, on the host's clock: the words say what ran beside it. */
+/* A gather inside a layer and a reduction behind it, on the host's clock: the words say what ran beside. */
 static void the_words_name_shares_and_file(void **state) {
   tri_timeline *t = open_timeline("words", "host", 9, 8);
   char          path[192];
