@@ -1,68 +1,110 @@
-/* algo.c - the table of algorithms, and the arithmetic they share: token weights, KL estimators. */
+/* algo.c - the tables: algorithms by their advantage, loss and defaults; what each reads of a deck. */
 #include "algo.h"
 
 #include <math.h>
 #include <string.h>
 
-#define POINTER(name) &tri_algo_##name,
-static const tri_algo *const table[] = {TRI_ALGO_LIST(POINTER)};
-enum { N_ALGO = sizeof table / sizeof *table };
+#define ADVANTAGE(name) &tri_advantage_##name,
+static const tri_advantage *const advantages[] = {TRI_ADVANTAGE_LIST(ADVANTAGE)};
+enum { N_ADVANTAGE = sizeof advantages / sizeof *advantages };
 
-const tri_algo *tri_algo_at(int i) { return i >= 0 && i < N_ALGO ? table[i] : NULL; }
+#define LOSS(name) &tri_loss_##name,
+static const tri_loss *const policy_losses[] = {TRI_POLICY_LOSS_LIST(LOSS)};
+enum { N_POLICY_LOSS = sizeof policy_losses / sizeof *policy_losses };
 
-const tri_algo *tri_algo_find(const char *name) {
-  for (int i = 0; i < N_ALGO; i++)
-    if (!strcmp(table[i]->name, name)) return table[i];
+#define SET(...)                                                                                             \
+  (const tri_algo_default[]) {                                                                               \
+    __VA_ARGS__, { NULL, NULL }                                                                              \
+  }
+/* clang-format off */
+static const tri_algo algos[] = {
+  {"sft", TRI_NEEDS_DEMONSTRATIONS, NULL, &tri_loss_sft, NULL},
+  {"grpo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_clip, NULL}, /* Shao et al. 2024 */
+  {"dr_grpo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_clip,     /* Liu et al. 2025, R1-Zero-like */
+   SET({"algo.scale_rewards", "none"}, {"algo.loss_agg_mode", "seq-mean-token-sum-norm"})},
+  {"rloo", TRI_NEEDS_ANSWERS, &tri_advantage_leave_one_out, &tri_loss_clip, NULL}, /* Ahmadian et al. 2024 */
+  {"reinforce++", TRI_NEEDS_ANSWERS, &tri_advantage_return, &tri_loss_clip,        /* Hu et al. 2025 */
+   SET({"algo.num_generations", "1"}, {"algo.whiten_advantages", "true"}, {"algo.kl_where", "reward"})},
+  {"reinforce++-baseline", TRI_NEEDS_ANSWERS, &tri_advantage_group_return, &tri_loss_clip, /* the same */
+   SET({"algo.whiten_advantages", "true"})},
+  {"gspo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_sequence, NULL}, /* Zheng et al. 2025 */
+  {"cispo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_cispo, NULL},   /* MiniMax 2025, MiniMax-M1 */
+  {"sapo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_sapo, NULL},     /* Gao et al. 2025 */
+  {"vespo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_vespo, NULL},   /* trl 1.16 */
+  {"luspo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_luspo, NULL},   /* trl 1.16 */
+};
+/* clang-format on */
+enum { N_ALGO = sizeof algos / sizeof *algos };
+
+const tri_advantage *tri_advantage_at(int i) { return i >= 0 && i < N_ADVANTAGE ? advantages[i] : NULL; }
+const tri_loss *tri_policy_loss_at(int i) { return i >= 0 && i < N_POLICY_LOSS ? policy_losses[i] : NULL; }
+const tri_algo *tri_algo_at(int i) { return i >= 0 && i < N_ALGO ? &algos[i] : NULL; }
+
+const tri_advantage *tri_advantage_find(const char *name) {
+  for (int i = 0; i < N_ADVANTAGE; i++)
+    if (!strcmp(advantages[i]->name, name)) return advantages[i];
   return NULL;
 }
 
-/* The four normalisers of verl (core_algos.py, agg_loss), each counted over the whole optimizer step. */
-void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int64_t *n_answer, int n_seq,
-                      double *weight) {
-  double n_token = 0, n_counted = 0;
+const tri_loss *tri_policy_loss_find(const char *name) {
+  for (int i = 0; i < N_POLICY_LOSS; i++)
+    if (!strcmp(policy_losses[i]->name, name)) return policy_losses[i];
+  return NULL;
+}
 
-  for (int q = 0; q < n_seq; q++) {
-    n_token += (double)n_answer[q];
-    n_counted += n_answer[q] > 0;
-  }
-  for (int q = 0; q < n_seq; q++) {
-    double n = (double)n_answer[q];
-    weight[q] = 0;
-    if (n_answer[q] <= 0) continue;
-    switch (mode) {
-    case TRI_TOKEN_MEAN:
-      weight[q] = 1 / n_token;
-      break;
-    case TRI_SEQ_MEAN_TOKEN_SUM:
-      weight[q] = 1 / n_counted;
-      break;
-    case TRI_SEQ_MEAN_TOKEN_MEAN:
-      weight[q] = 1 / (n_counted * n);
-      break;
-    case TRI_SEQ_MEAN_TOKEN_SUM_NORM:
-      weight[q] = 1 / (n_counted * (double)max_response_length);
-      break;
+const tri_algo *tri_algo_find(const char *name) {
+  for (int i = 0; i < N_ALGO; i++)
+    if (!strcmp(algos[i].name, name)) return &algos[i];
+  return NULL;
+}
+
+static bool lists(const char *const *option, const char *key) {
+  for (; *option; option++)
+    if (!strcmp(*option, key)) return true;
+  return false;
+}
+
+bool tri_algo_reads(const tri_algo *a, const char *key) {
+  return (a->advantage && lists(a->advantage->option, key)) || lists(a->loss->option, key);
+}
+
+static const char *find_default(const tri_algo_default *d, const char *key) {
+  for (; d && d->key; d++)
+    if (!strcmp(d->key, key)) return d->value;
+  return NULL;
+}
+
+const char *tri_algo_sets(const tri_algo *a, const char *key) {
+  const char *own = find_default(a->set, key);
+
+  return own ? own : find_default(a->loss->set, key);
+}
+
+/* ---- advantages of a step ---- */
+
+static void whiten(tri_rollout *r) {
+  static const double LEAST_VARIANCE = 1e-8;
+  double              n = 0, mean = 0, variance = 0;
+
+  for (int q = 0; q < r->n_seq; q++)
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++) {
+      mean += (double)r->adv[i];
+      n++;
     }
-  }
+  if (n == 0) return;
+  mean /= n;
+  for (int q = 0; q < r->n_seq; q++)
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
+      variance += ((double)r->adv[i] - mean) * ((double)r->adv[i] - mean);
+  variance = fmax(variance / n, LEAST_VARIANCE);
+  for (int q = 0; q < r->n_seq; q++)
+    for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
+      r->adv[i] = (float)(((double)r->adv[i] - mean) / sqrt(variance));
 }
 
-void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
-                       double *weight) {
-  tri_loss_weights(o->loss_agg_mode, max_response_length, n_answer, n_seq, weight);
-}
-
-double tri_kl_value(tri_kl_estimator e, double delta, double *slope) {
-  double value = delta, by_delta = 1;
-
-  if (e == TRI_KL_K2) {
-    value = delta * delta / 2;
-    by_delta = delta;
-  }
-  if (e == TRI_KL_K3) { /* exp(-delta) - 1 + delta, without cancellation near 0 */
-    double m = expm1(-delta);
-    value = m + delta;
-    by_delta = -m;
-  }
-  if (slope) *slope = by_delta;
-  return value;
+tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r) {
+  if (!a->advantage) return TRI_OK;
+  TRI_TRY(a->advantage->fill(o, r));
+  if (o->whiten_advantages) whiten(r);
+  return TRI_OK;
 }

@@ -1,4 +1,5 @@
-/* algo.h - the algorithm plug-in: plain C over host arrays, no device, no model, no file. */
+/* algo.h - the algorithm plug-ins: advantages, losses and the presets that join them; plain C over host
+ * arrays, no device, no model, no file. */
 #ifndef TRI_ALGO_H
 #define TRI_ALGO_H
 
@@ -20,15 +21,18 @@ typedef enum {
   TRI_SEQ_MEAN_TOKEN_SUM_NORM
 } tri_loss_agg;
 
-/* What the functions below read of the deck, by the names of its keys: algo.clip_eps. A key that the
- * algorithm does not list cannot be given and is at its default, so that a term whose coefficient is 0 by
- * default (KL, entropy) is off. */
+/* What the functions below read of the deck, by the names of its keys: algo.clip_eps. A key that nothing of
+ * the run reads cannot be given and is at its default, so that a term whose coefficient is 0 by default (KL,
+ * entropy) is off. */
 typedef struct tri_algo_opt {
-  double            clip_eps, clip_eps_high, kl_coef, entropy_coef, advantage_eps;
+  double            clip_eps, clip_eps_high, dual_clip, kl_coef, entropy_coef, advantage_eps, gamma;
+  double            sapo_temperature_pos, sapo_temperature_neg;
+  double            vespo_k_pos, vespo_lambda_pos, vespo_k_neg, vespo_lambda_neg;
   tri_kl_estimator  kl_estimator;
   tri_kl_where      kl_where;
   tri_scale_rewards scale_rewards;
   tri_loss_agg      loss_agg_mode;
+  bool              whiten_advantages;
 } tri_algo_opt;
 
 /* Host arrays, borrowed: the rows with loss (answer tokens) of one micro-batch. A sequence is never cut, and
@@ -51,7 +55,7 @@ typedef struct tri_loss_in {
                                        * and ranks of the optimizer step: losses and gradients only add up */
 } tri_loss_in;
 
-enum { TRI_ALGO_METRICS = 8 }; /* chosen: of one algorithm; over twice the most that one gives */
+enum { TRI_ALGO_METRICS = 8 }; /* chosen: of one loss; over twice the most that one gives */
 /* A metric, summed over micro-batches and ranks before it is divided; not shown where `of` is 0. */
 typedef struct tri_mean {
   double sum, of;
@@ -60,84 +64,94 @@ typedef struct tri_loss_out {
   float   *dlogp, *dent; /* [n], the caller's; every element is written: d loss / d logp, .. / d ent */
   float   *dvalue;       /* [n] d loss / d value; NULL where value is */
   double   loss;         /* sum of this micro-batch's weighted token losses */
-  tri_mean metric[TRI_ALGO_METRICS]; /* of the names in tri_algo.metric */
+  tri_mean metric[TRI_ALGO_METRICS]; /* of the names in tri_loss.metric */
 } tri_loss_out;
+
+/* ---- advantages: the words of algo.advantage ---- */
+
+typedef struct tri_advantage {
+  const char        *name;
+  int                least_group; /* answers to one prompt */
+  const char *const *option;      /* keys of the deck it reads, "algo.gamma", NULL at the end */
+  /* Not collective. Fills r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout and
+   * computes the same numbers. A reward that is unknown or not finite is TRI_ENUMERIC, naming the prompt. */
+  tri_status (*fill)(const tri_algo_opt *o, tri_rollout *r);
+} tri_advantage;
+
+/* clang-format off */
+#define TRI_ADVANTAGE_LIST(ROW) /* the table: NAME is tri_advantage_NAME of an advantage_*.c */ \
+  ROW(group)                                                                                    \
+  ROW(leave_one_out)                                                                            \
+  ROW(return)                                                                                   \
+  ROW(group_return)
+/* clang-format on */
+#define TRI_ADVANTAGE_DECLARE(name) extern const tri_advantage tri_advantage_##name;
+TRI_ADVANTAGE_LIST(TRI_ADVANTAGE_DECLARE)
+
+const tri_advantage *tri_advantage_find(const char *name); /* NULL if there is none */
+const tri_advantage *tri_advantage_at(int i);              /* NULL past the last */
+
+/* ---- losses: the words of algo.policy_loss, and those of algorithms without answers ---- */
+
+/* A key of the deck and the default that an algorithm or a loss sets for it, as text. */
+typedef struct tri_algo_default {
+  const char *key, *value;
+} tri_algo_default;
+
+typedef struct tri_loss {
+  const char             *name;
+  const char *const      *option; /* as tri_advantage.option */
+  const tri_algo_default *set;    /* ended by key NULL; NULL: all keys are at the table's default */
+  const char *const      *metric; /* that it gives, units in the name, NULL at the end */
+  /* Pure. weight [n_seq]: the share of each token of sequence q, which has n_answer[q] tokens with loss (0
+   * tokens: weight 0, and the sequence is not counted), of all sequences of one optimizer step, all ranks. */
+  void (*weigh)(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
+                double *weight);
+  /* Not collective; writes all of *out. A token whose loss is not finite is TRI_ENUMERIC, naming it. */
+  tri_status (*compute)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
+} tri_loss;
+
+/* clang-format off */
+#define TRI_POLICY_LOSS_LIST(ROW) /* the table: NAME is tri_loss_NAME of a loss_*.c */ \
+  ROW(clip)                                                                            \
+  ROW(sequence)                                                                        \
+  ROW(cispo)                                                                           \
+  ROW(sapo)                                                                            \
+  ROW(vespo)                                                                           \
+  ROW(luspo)
+/* clang-format on */
+#define TRI_LOSS_DECLARE(name) extern const tri_loss tri_loss_##name;
+TRI_POLICY_LOSS_LIST(TRI_LOSS_DECLARE)
+extern const tri_loss tri_loss_sft; /* no word of algo.policy_loss */
+
+const tri_loss *tri_policy_loss_find(const char *name); /* NULL if there is none */
+const tri_loss *tri_policy_loss_at(int i);              /* NULL past the last */
+
+/* ---- algorithms: the words of algo.name ---- */
 
 /* What an algorithm lives on: given sequences of which the completion is learned; sequences that are
  * generated or replayed, and rewarded. */
 enum { TRI_NEEDS_DEMONSTRATIONS = 1, TRI_NEEDS_ANSWERS = 2 };
 
-/* The algorithm plug-in; the one table that the deck and the trainer read (the screen: what it needs).
- * weigh: as tri_loss_weights, in the mode that the algorithm or its options have. advantage: fills r->adv
- * at answer tokens, 0 elsewhere; every rank holds the same whole rollout and computes the same numbers;
- * Not collective; NULL when there are none. A reward that is unknown or not finite is TRI_ENUMERIC, naming
- * the prompt. loss: Not collective; writes all of *out. A token whose loss is not finite is TRI_ENUMERIC,
- * naming it. */
+/* A preset: what a deck that names it learns by. The deck may name another advantage or policy loss where
+ * there are answers; a run has a copy with those. */
 typedef struct tri_algo {
-  const char        *name;
-  unsigned           needs;       /* TRI_NEEDS_* */
-  int                least_group; /* answers to one prompt */
-  const char *const *option;      /* keys of the deck it reads, "algo.clip_eps", NULL at the end */
-  const char *const *metric;      /* metrics its loss gives, units in the name, NULL at the end */
-  void (*weigh)(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
-                double *weight);
-  tri_status (*advantage)(const tri_algo_opt *o, tri_rollout *r);
-  tri_status (*loss)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
+  const char             *name;
+  unsigned                needs;     /* TRI_NEEDS_* */
+  const tri_advantage    *advantage; /* NULL: there are none */
+  const tri_loss         *loss;
+  const tri_algo_default *set; /* as the loss's, before which they come */
 } tri_algo;
 
-/* clang-format off */
-#define TRI_ALGO_LIST(ROW) /* the table: NAME is tri_algo_NAME of algo_NAME.c */ \
-  ROW(sft)                                                                       \
-  ROW(grpo)
-/* clang-format on */
-#define TRI_ALGO_DECLARE(name) extern const tri_algo tri_algo_##name;
-TRI_ALGO_LIST(TRI_ALGO_DECLARE)
-
-const tri_algo *tri_algo_find(const char *name); /* NULL if there is none */
+const tri_algo *tri_algo_find(const char *name); /* of algo.c's table; NULL if there is none */
 const tri_algo *tri_algo_at(int i);              /* NULL past the last */
-
-/* Pure. weight [n_seq]: the share of each token of sequence q, which has n_answer[q] tokens with loss (0
- * tokens: weight 0, and the sequence is not counted). max_response_length: the constant of
- * seq-mean-token-sum-norm. All sequences of one optimizer step, of all ranks. */
-void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int64_t *n_answer, int n_seq,
-                      double *weight);
-/* Pure. k1, k2, k3 of delta = log pi - log ref, nats (Schulman 2020, "Approximating KL divergence"); slope:
- * its derivative by log pi, NULL if not wanted. */
-double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
-
-/* Not collective, all that follow: what algorithms share that learn from rewarded answers. Who differs in the
- * advantage alone writes a function for that, takes tri_weigh_by_mode and tri_clip_loss, and lists the keys
- * it lets a deck give; who differs in what the advantage makes of a token's loss takes tri_policy_loss. */
-
-/* weigh in the mode of the option algo.loss_agg_mode. */
-void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
-                       double *weight);
-/* What of a token's loss its advantage makes, before its weight. */
-typedef struct tri_surrogate {
-  double loss, by_logp; /* by_logp: its derivative */
-  bool   clipped;
-} tri_surrogate;
-/* Of row i; ratio = pi / old pi there. One that is not finite is refused by the caller. */
-typedef tri_surrogate (*tri_surrogate_of)(const tri_algo_opt *o, const tri_loss_in *in, int64_t i,
-                                          double ratio);
-/* The surrogate + kl_coef k - entropy_coef H of each token, the KL where it belongs to the loss. Writes all
- * of *out. Reads TRI_POLICY_OPTIONS besides what the surrogate reads, for tri_algo.option;
- * gives TRI_POLICY_METRICS first, for tri_algo.metric, and then the clip ratio. */
-TRI_CHECKED tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in,
-                                       tri_surrogate_of surrogate, tri_loss_out *out);
-/* tri_algo.loss: the same of - min(ratio A, clip(ratio) A). Reads TRI_CLIP_OPTIONS too. */
-TRI_CHECKED tri_status tri_clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
-#define TRI_KL_OPTIONS     "algo.kl_coef", "algo.kl_estimator", "algo.kl_where"
-#define TRI_POLICY_OPTIONS TRI_KL_OPTIONS, "algo.entropy_coef"
-#define TRI_CLIP_OPTIONS   "algo.clip_eps", "algo.clip_eps_high"
-#define TRI_POLICY_METRICS "entropy_mean_nats", "kl_mean_nats"
-#define TRI_CLIP_METRICS   TRI_POLICY_METRICS, "clip_ratio"
-enum { TRI_CLIP_ENTROPY, TRI_CLIP_KL, TRI_CLIP_CLIPPED }; /* their places in tri_loss_out.metric */
-/* *score [n_seq], the caller's to TRI_FREE: what each answer earned, in rewards, less kl_coef times the sum
- * of its tokens' KL where that belongs to the reward. Reads TRI_KL_OPTIONS. One that is not finite is
- * TRI_ENUMERIC, naming the prompt; *score is then NULL. */
-TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score);
-/* r->adv of sequence q: adv at every token with loss, 0 before them. */
-void tri_answer_advantage(tri_rollout *r, int q, double adv);
+/* Pure. Whether the advantage or the loss reads the key, "algo.gamma". */
+bool tri_algo_reads(const tri_algo *a, const char *key);
+/* The default that the algorithm sets for the key, or else its loss; NULL: none. */
+const char *tri_algo_sets(const tri_algo *a, const char *key);
+/* Not collective. The advantages of a step, whitened where the options say so: less their mean over all
+ * answer tokens, over the root of their biased variance, at least 1e-8 (OpenRLHF, experience_maker.py,
+ * compute_advantages_and_returns). Fails as tri_advantage.fill. */
+TRI_CHECKED tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r);
 
 #endif

@@ -3,6 +3,8 @@
 #include "config_keys.h"
 #include "config_entry.h"
 
+#include <string.h>
+
 /* ---- entries ---- */
 
 static const char *key_name(int key) { return key < tri_n_keys ? tri_keys[key].name : "reward"; }
@@ -40,25 +42,77 @@ static tri_status collect(tri_loader *l) {
 
 /* ---- all of it ---- */
 
-enum { MOST_ALGOS = 64 }; /* chosen: several times the rows of their table */
+enum { MOST_NAMES = 64 }; /* chosen: several times the rows of the tables of algorithms */
 
-static tri_status read_algo(const tri_loader *l) {
+/* The value is none of the names the key may have. */
+static tri_status refuse_name(const tri_deck_entry *e, const char *key, const char *value) {
+  const tri_key *k = tri_key_find(key);
+  const char    *known[MOST_NAMES], *near;
+  char           expected[TRI_KEY_EXPECTED_BYTES];
+  int            n = 0;
+
+  for (; tri_key_named(k, n); n++) {
+    TRI_ASSERT(n < MOST_NAMES);
+    known[n] = tri_key_named(k, n);
+  }
+  near = tri_nearest(value, known, n);
+  tri_key_expected(k, expected);
+  TRI_FAIL(TRI_ECONFIG, "%s: %s = %.200s: must be %s%s%s", e->where, key, value, expected,
+           near ? "; nearest: " : "", near ? near : "");
+}
+
+/* There must be an algorithm, and one of the table. */
+static tri_status check_algo(const tri_loader *l) {
   const tri_deck_entry *e = tri_loader_given(l, "algo.name");
-  const char           *known[MOST_ALGOS], *near;
+  const char           *name = l->cfg->algo.name;
   char                  expected[TRI_KEY_EXPECTED_BYTES];
-  int                   n = 0;
 
   tri_key_expected(tri_key_find("algo.name"), expected);
   if (!e) TRI_FAIL(TRI_ECONFIG, "%s: algo.name is missing: %s", tri_deck_name(l->deck), expected);
-  l->cfg->algo.row = tri_algo_find(l->cfg->algo.name);
-  if (l->cfg->algo.row) return TRI_OK;
-  for (; tri_algo_at(n); n++) {
-    TRI_ASSERT(n < MOST_ALGOS);
-    known[n] = tri_algo_at(n)->name;
-  }
-  near = tri_nearest(l->cfg->algo.name, known, n);
-  TRI_FAIL(TRI_ECONFIG, "%s: algo.name = %.200s: must be %s%s%s", e->where, l->cfg->algo.name, expected,
-           near ? "; nearest: " : "", near ? near : "");
+  return l->preset ? TRI_OK : refuse_name(e, "algo.name", name);
+}
+
+static tri_status read_advantage(const tri_loader *l) {
+  const char          *name = l->cfg->algo.advantage;
+  const tri_advantage *a = name ? tri_advantage_find(name) : l->preset->advantage;
+
+  if (!a) return refuse_name(tri_loader_given(l, "algo.advantage"), "algo.advantage", name);
+  l->cfg->algo.row.advantage = a;
+  TRI_FREE(l->cfg->algo.advantage);
+  return tri_copy_text(a->name, &l->cfg->algo.advantage);
+}
+
+static tri_status read_policy_loss(const tri_loader *l) {
+  const char     *name = l->cfg->algo.policy_loss;
+  const tri_loss *a = name ? tri_policy_loss_find(name) : l->preset->loss;
+
+  if (!a) return refuse_name(tri_loader_given(l, "algo.policy_loss"), "algo.policy_loss", name);
+  l->cfg->algo.row.loss = a;
+  TRI_FREE(l->cfg->algo.policy_loss);
+  return tri_copy_text(a->name, &l->cfg->algo.policy_loss);
+}
+
+/* The keys that say which defaults others have; then what the run learns by. */
+static const char *const first_keys[] = {"algo.name", "algo.advantage", "algo.policy_loss"};
+enum { N_FIRST = sizeof first_keys / sizeof *first_keys };
+
+static bool is_first(int row) {
+  for (int i = 0; i < N_FIRST; i++)
+    if (!strcmp(tri_keys[row].name, first_keys[i])) return true;
+  return false;
+}
+
+static tri_status read_parts(tri_loader *l) {
+  tri_config *c = l->cfg;
+
+  for (int i = 0; i < N_FIRST; i++)
+    TRI_TRY(tri_error_note(tri_config_read_key(l, tri_key_row(first_keys[i])), l->faults));
+  l->preset = c->algo.name ? tri_algo_find(c->algo.name) : NULL;
+  if (!l->preset) return TRI_OK;
+  c->algo.row = *l->preset;
+  if (!c->algo.row.advantage) return TRI_OK;
+  TRI_TRY(tri_error_note(read_advantage(l), l->faults));
+  return tri_error_note(read_policy_loss(l), l->faults);
 }
 
 /* The scopes of a named plan, in the order of the words of shard.plan, or what is left open in one of the
@@ -80,19 +134,29 @@ static void resolve_plan(const tri_loader *l) {
   if (!optim) c->shard.scope.optim = p->optim;
 }
 
+/* The upper clip follows the lower one where that alone is given, or where no loss has a default for it. */
+static void resolve_clip(const tri_loader *l) {
+  tri_algo_opt *o = &l->cfg->algo.opt;
+  bool          follows = tri_loader_given(l, "algo.clip_eps") && !tri_loader_given(l, "algo.clip_eps_high");
+
+  if (follows || o->clip_eps_high == 0) o->clip_eps_high = o->clip_eps;
+}
+
 static tri_status load(tri_loader *l) {
   tri_config *c = l->cfg;
 
   TRI_ASSERT(tri_n_keys <= TRI_MOST_KEYS);
   *c = (tri_config){0};
   TRI_TRY(tri_error_note(collect(l), l->faults));
-  for (int i = 0; i < tri_n_keys; i++) TRI_TRY(tri_error_note(tri_config_read_key(l, i), l->faults));
+  TRI_TRY(read_parts(l));
+  for (int i = 0; i < tri_n_keys; i++)
+    if (!is_first(i)) TRI_TRY(tri_error_note(tri_config_read_key(l, i), l->faults));
   TRI_TRY(tri_error_note(tri_config_read_rewards(l), l->faults));
-  if (c->algo.name || !l->faults || !l->faults->n) TRI_TRY(tri_error_note(read_algo(l), l->faults));
+  if (c->algo.name || !l->faults || !l->faults->n) TRI_TRY(tri_error_note(check_algo(l), l->faults));
   if (!l->faults || !l->faults->n) TRI_TRY(tri_config_check(l));
   if (l->faults && l->faults->n) return TRI_OK;
   resolve_plan(l);
-  if (!tri_loader_given(l, "algo.clip_eps_high")) c->algo.opt.clip_eps_high = c->algo.opt.clip_eps;
+  resolve_clip(l);
   return TRI_OK;
 }
 

@@ -52,11 +52,12 @@ typedef struct tri_config {
     int64_t         max_line_bytes;
   } data;
   struct {
-    const tri_algo *row;
-    char           *name;            /* row->name */
-    int64_t         num_generations; /* answers per prompt */
-    int64_t         ppo_epochs;      /* passes over one rollout */
-    tri_algo_opt    opt;
+    tri_algo     row;                     /* the named one, with the deck's own advantage and policy loss */
+    char        *name;                    /* row.name */
+    char        *advantage, *policy_loss; /* names of row's; NULL where there are no answers */
+    int64_t      num_generations;         /* answers per prompt */
+    int64_t      ppo_epochs;              /* passes over one rollout */
+    tri_algo_opt opt;
   } algo;
   struct {
     int64_t         rollout_batch_size;  /* prompts per rollout */
@@ -119,7 +120,7 @@ typedef enum {
   TRI_CHANGE_HERE         /* nothing: it belongs to this start, not to the run */
 } tri_key_change;
 
-/* Of use to the algorithms whose list of options has the key; a bit beside TRI_NEEDS_*. */
+/* Of use where the advantage or the loss lists the key; a bit beside TRI_NEEDS_*. */
 enum { TRI_KEY_BY_ALGO = 1 << 30 };
 
 /* The parser, --help, the range checks, inputs/reference.yaml and the deck as used are all this table. */

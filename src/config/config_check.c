@@ -12,17 +12,30 @@ static const char *where_of(const tri_loader *l, const char *name) {
   return e ? e->where : tri_deck_name(l->deck);
 }
 
-static tri_status refuse_one(const tri_deck_entry *e, const char *key, const char *algo) {
-  TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to algo.name %s: remove it", e->where, key, algo);
+static tri_status refuse_one(const tri_deck_entry *e, const char *key, const char *by, const char *value) {
+  TRI_FAIL(TRI_ECONFIG, "%s: %s means nothing to %s %s: remove it", e->where, key, by, value);
+}
+
+/* A key that nothing reads: the deck's own advantage or policy loss is why, where the algorithm's would read
+ * it. */
+static tri_status refuse_key(const tri_loader *l, const tri_deck_entry *e, const char *key) {
+  const tri_algo *a = &l->cfg->algo.row, *preset = l->preset;
+  tri_algo        other = *preset;
+
+  other.advantage = a->advantage;
+  if (tri_algo_reads(preset, key) && !tri_algo_reads(&other, key))
+    return refuse_one(e, key, "algo.advantage", a->advantage->name);
+  if (tri_algo_reads(preset, key)) return refuse_one(e, key, "algo.policy_loss", a->loss->name);
+  return refuse_one(e, key, "algo.name", a->name);
 }
 
 static tri_status refuse_unused(const tri_loader *l) {
-  const tri_algo *a = l->cfg->algo.row;
+  const tri_algo *a = &l->cfg->algo.row;
 
   for (int i = 0; i < tri_n_keys; i++) {
     const tri_deck_entry *e = tri_loader_given(l, tri_keys[i].name);
     if (e && !tri_key_is_used(&tri_keys[i], a))
-      TRI_TRY(tri_error_note(refuse_one(e, tri_keys[i].name, a->name), l->faults));
+      TRI_TRY(tri_error_note(refuse_key(l, e, tri_keys[i].name), l->faults));
   }
   return TRI_OK;
 }
@@ -68,7 +81,7 @@ static tri_status refuse_missing(const tri_loader *l, const char *name, const ch
 
 static tri_status check_required(const tri_loader *l) {
   const tri_config *c = l->cfg;
-  bool              answers = c->algo.row->needs & TRI_NEEDS_ANSWERS;
+  bool              answers = c->algo.row.needs & TRI_NEEDS_ANSWERS;
   char              rewards[96];
   const struct {
     bool        missing;
@@ -94,12 +107,22 @@ static tri_status check_required(const tri_loader *l) {
 
 static tri_status check_group(const tri_loader *l) {
   const tri_config *c = l->cfg;
+  int               least = c->algo.row.advantage ? c->algo.row.advantage->least_group : 0;
 
-  if (c->algo.num_generations >= c->algo.row->least_group) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG,
-           "%s: algo.num_generations = %lld: %s compares the answers of a group, at least %d are needed",
-           where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.name,
-           c->algo.row->least_group);
+  if (least <= c->algo.num_generations) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: algo.num_generations = %lld: algo.advantage %s compares the answers of a group, at least %d are "
+      "needed",
+      where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.advantage, least);
+}
+
+static tri_status check_dual_clip(const tri_loader *l) {
+  double x = l->cfg->algo.opt.dual_clip;
+
+  if (x == 0 || x > 1) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: algo.dual_clip = %g: must be over 1, or 0 for none",
+           where_of(l, "algo.dual_clip"), x);
 }
 
 static tri_status check_schedule(const tri_loader *l) {
@@ -120,10 +143,10 @@ static tri_status check_reference(const tri_loader *l) {
   const tri_config     *c = l->cfg;
   const tri_deck_entry *e = c->model.ref_path ? tri_loader_given(l, "model.ref_path") : NULL;
 
-  if (!e || tri_config_wants_reference(c) || !tri_key_is_used(tri_key_find("model.ref_path"), c->algo.row))
+  if (!e || tri_config_wants_reference(c) || !tri_key_is_used(tri_key_find("model.ref_path"), &c->algo.row))
     return TRI_OK;
-  if (!tri_key_is_used(tri_key_find("algo.kl_coef"), c->algo.row))
-    return refuse_one(e, "model.ref_path", c->algo.name);
+  if (!tri_key_is_used(tri_key_find("algo.kl_coef"), &c->algo.row))
+    return refuse_one(e, "model.ref_path", "algo.name", c->algo.name);
   TRI_FAIL(TRI_ECONFIG, "%s: model.ref_path means nothing with algo.kl_coef 0: remove it or give kl_coef",
            e->where);
 }
@@ -149,6 +172,7 @@ static tri_status check_together(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
   TRI_TRY(tri_error_note(check_group(l), l->faults));
+  TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
   TRI_TRY(tri_error_note(check_schedule(l), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->faults));
@@ -205,7 +229,8 @@ static tri_status note_idle(const tri_loader *l) {
 
   for (size_t i = 0; i < sizeof row / sizeof *row && l->notes; i++) {
     const tri_deck_entry *e = row[i].idle ? tri_loader_given(l, row[i].name) : NULL;
-    const char           *def = tri_keys[tri_key_row(row[i].name)].def;
+    const char           *set = tri_algo_sets(&c->algo.row, row[i].name);
+    const char           *def = set ? set : tri_keys[tri_key_row(row[i].name)].def;
     if (e && !(def && !strcmp(e->value, def)))
       TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, row[i].name, row[i].why));
   }

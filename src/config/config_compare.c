@@ -65,7 +65,7 @@ static tri_status is_same(const tri_config_past *before, const tri_config *now, 
   TRI_TRY_DONE(put_shown(now, k, &b));
   *same = are_equal(&a, &b);
   if (*same || !k || strcmp(k->unit, "path")) goto done;
-  if (!tri_key_is_used(k, before->deck->algo.row) || !tri_key_is_used(k, now->algo.row)) goto done;
+  if (!tri_key_is_used(k, &before->deck->algo.row) || !tri_key_is_used(k, &now->algo.row)) goto done;
   a.len = b.len = 0;
   TRI_TRY_DONE(put_paths(before->deck, before->folder, k, &a));
   TRI_TRY_DONE(put_paths(now, NULL, k, &b));
@@ -81,7 +81,7 @@ static bool is_experiment(const tri_config_past *before, const tri_config *now, 
   bool answers = !k || tri_key_in_section(k->name, "rollout");
 
   if (k && before->same_data && !strcmp(k->name, "data.train")) return false;
-  return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && !(now->algo.row->needs & TRI_NEEDS_ANSWERS));
+  return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && !(now->algo.row.needs & TRI_NEEDS_ANSWERS));
 }
 
 /* Of what a resume names anew and does not read. */

@@ -15,6 +15,7 @@ typedef struct tri_key_slot {
 typedef struct tri_loader {
   const tri_deck *deck;
   tri_config     *cfg;
+  const tri_algo *preset; /* algo.name's own row; NULL: not known yet, or none */
   tri_text       *notes;
   tri_faults     *faults;                  /* NULL where the first one ends it */
   bool            is_typed;                /* by a user, whose paths may be meant for a shell */

@@ -8,9 +8,9 @@
 #define COUNT      "[1, 1000000000]"
 #define COUNT0     "[0, 1000000000]"
 /* Whose the key is; a deck with another algorithm that gives it is refused. */
-#define ALL     0                        /* every algorithm's */
-#define LISTED  TRI_KEY_BY_ALGO          /* that of the algorithms whose list of options names it */
-#define ANSWERS TRI_NEEDS_ANSWERS        /* where answers are generated in each step */
+#define ALL     0                 /* every algorithm's */
+#define LISTED  TRI_KEY_BY_ALGO   /* that of the advantages and losses whose list of options names it */
+#define ANSWERS TRI_NEEDS_ANSWERS /* where answers are generated in each step */
 #define GIVEN   TRI_NEEDS_DEMONSTRATIONS /* where the answers stand in the data */
 /* What a resume does that gives it another value. */
 #define FIXED TRI_CHANGE_REFUSED /* end, unless run.allow_changes names it: it is part of the experiment */
@@ -83,29 +83,52 @@ const tri_key tri_keys[] = {
   {"data.max_line_bytes", TRI_KEY_I64, ALL, FREE, AT(data.max_line_bytes), "[1, 2147483647]", "67108864", "bytes",
    "Longest line of a data or replay file; while it is read it takes up to 30 times its bytes."},
 
-  {"algo.name", TRI_KEY_TEXT, ALL, FIXED, AT(algo.name), "", NULL, "1", "The algorithm; must be given."},
-  {"algo.num_generations", TRI_KEY_I64, LISTED, FIXED, AT(algo.num_generations), COUNT, "8", "samples",
+  {"algo.name", TRI_KEY_TEXT, ALL, FIXED, AT(algo.name), "", NULL, "1",
+   "The algorithm, with an advantage, a policy loss and defaults of its own; must be given."},
+  {"algo.advantage", TRI_KEY_TEXT, ANSWERS, FIXED, AT(algo.advantage), "", NULL, "1",
+   "What rewards become; not given: the algorithm's."},
+  {"algo.policy_loss", TRI_KEY_TEXT, ANSWERS, FIXED, AT(algo.policy_loss), "", NULL, "1",
+   "What is learned by advantages; not given: the algorithm's."},
+  {"algo.num_generations", TRI_KEY_I64, ANSWERS, FIXED, AT(algo.num_generations), COUNT, "8", "samples",
    "Answers per prompt: the group."},
   {"algo.clip_eps", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.clip_eps), "(0, 1)", "0.2", "1",
    "The policy ratio is clipped below 1 - clip_eps."},
   {"algo.clip_eps_high", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.clip_eps_high), "(0, inf)", NULL, "1",
-   "The policy ratio is clipped above 1 + clip_eps_high; not given: clip_eps."},
-  {"algo.kl_coef", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.kl_coef), "[0, inf)", "0", "1",
+   "The policy ratio is clipped above 1 + clip_eps_high (cispo: it is the cap itself); not given: clip_eps, if that is given."},
+  {"algo.dual_clip", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.dual_clip), "[0, inf)", "0", "1",
+   "Where the advantage is negative the loss is bounded as by a ratio of so much, over 1; 0: it is not bounded."},
+  {"algo.kl_coef", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.kl_coef), "[0, inf)", "0", "1",
    "Weight of the KL term; 0: no reference policy."},
-  {"algo.kl_estimator", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.kl_estimator), "k1|k2|k3", "k3", "1",
+  {"algo.kl_estimator", TRI_KEY_CHOICE, ANSWERS, FIXED, AT(algo.opt.kl_estimator), "k1|k2|k3", "k3", "1",
    "Estimator of the KL term."},
-  {"algo.kl_where", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.kl_where), "loss|reward", "loss", "1",
+  {"algo.kl_where", TRI_KEY_CHOICE, ANSWERS, FIXED, AT(algo.opt.kl_where), "loss|reward", "loss", "1",
    "Where the KL term is added."},
   {"algo.scale_rewards", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.scale_rewards), "group|batch|none", "group", "1",
    "Whose standard deviation divides the advantage."},
   {"algo.advantage_eps", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.advantage_eps), "[0, inf)", "1e-4", "1",
    "Added to the standard deviation that divides the advantage."},
+  {"algo.gamma", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.gamma), "[0, 1]", "1", "1",
+   "What a reward is worth one token earlier."},
+  {"algo.whiten_advantages", TRI_KEY_BOOL, ANSWERS, FIXED, AT(algo.opt.whiten_advantages), "", "false", "1",
+   "Advantages are taken less their mean over all answer tokens of a rollout, divided by their deviation."},
   {"algo.loss_agg_mode", TRI_KEY_CHOICE, LISTED, FIXED, AT(algo.opt.loss_agg_mode),
    "token-mean|seq-mean-token-sum|seq-mean-token-mean|seq-mean-token-sum-norm", "token-mean", "1",
    "How the loss of the tokens becomes one number."},
-  {"algo.ppo_epochs", TRI_KEY_I64, LISTED, FIXED, AT(algo.ppo_epochs), COUNT, "1", "epochs",
+  {"algo.sapo_temperature_pos", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.sapo_temperature_pos), "(0, inf)", "1", "1",
+   "How fast the gate falls off around a ratio of 1 where the advantage is positive."},
+  {"algo.sapo_temperature_neg", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.sapo_temperature_neg), "(0, inf)", "1.05", "1",
+   "The same where it is not."},
+  {"algo.vespo_k_pos", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.vespo_k_pos), "[0, inf)", "2", "1",
+   "Power of the sequence's ratio in its weight, where the advantage is not negative."},
+  {"algo.vespo_lambda_pos", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.vespo_lambda_pos), "[0, inf)", "3", "1",
+   "Decay of the weight with the ratio, where the advantage is not negative."},
+  {"algo.vespo_k_neg", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.vespo_k_neg), "[0, inf)", "3", "1",
+   "The power where the advantage is negative."},
+  {"algo.vespo_lambda_neg", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.vespo_lambda_neg), "[0, inf)", "2", "1",
+   "The decay where the advantage is negative."},
+  {"algo.ppo_epochs", TRI_KEY_I64, ANSWERS, FIXED, AT(algo.ppo_epochs), COUNT, "1", "epochs",
    "Passes over the samples of one rollout."},
-  {"algo.entropy_coef", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.entropy_coef), "[0, inf)", "0", "1",
+  {"algo.entropy_coef", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.entropy_coef), "[0, inf)", "0", "1",
    "Weight of the entropy bonus."},
 
   {"rollout.rollout_batch_size", TRI_KEY_I64, ANSWERS, FIXED, AT(rollout.rollout_batch_size), COUNT, NULL, "prompts",
@@ -211,10 +234,8 @@ bool tri_key_in_section(const char *name, const char *section) {
 }
 
 bool tri_key_is_used(const tri_key *k, const tri_algo *a) {
-  if (!(k->needs & TRI_KEY_BY_ALGO)) return !k->needs || (k->needs & a->needs);
-  for (int i = 0; a->option[i]; i++)
-    if (!strcmp(a->option[i], k->name)) return true;
-  return false;
+  if (k->needs & TRI_KEY_BY_ALGO) return tri_algo_reads(a, k->name);
+  return !k->needs || (k->needs & a->needs);
 }
 
 bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes) {
@@ -247,11 +268,18 @@ static void interval_text(const char *range, char *out, size_t bytes) {
            has_hi ? hi : "");
 }
 
-static void list_algos(char *out, size_t bytes) {
+const char *tri_key_named(const tri_key *k, int i) {
+  if (!strcmp(k->name, "algo.name")) return tri_algo_at(i) ? tri_algo_at(i)->name : NULL;
+  if (!strcmp(k->name, "algo.advantage")) return tri_advantage_at(i) ? tri_advantage_at(i)->name : NULL;
+  if (!strcmp(k->name, "algo.policy_loss")) return tri_policy_loss_at(i) ? tri_policy_loss_at(i)->name : NULL;
+  return NULL;
+}
+
+static void list_names(const tri_key *k, char *out, size_t bytes) {
   snprintf(out, bytes, "one of");
-  for (int i = 0; tri_algo_at(i); i++) {
+  for (int i = 0; tri_key_named(k, i); i++) {
     size_t used = strlen(out);
-    snprintf(out + used, bytes - used, "%s %s", i ? "," : "", tri_algo_at(i)->name);
+    snprintf(out + used, bytes - used, "%s %s", i ? "," : "", tri_key_named(k, i));
     TRI_ASSERT(strlen(out) + 1 < bytes);
   }
 }
@@ -261,8 +289,8 @@ void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]) {
   char         interval[80] = "", word[TRI_CONFIG_WORD_BYTES];
   size_t       used;
 
-  if (k == tri_key_find("algo.name")) {
-    list_algos(out, bytes);
+  if (tri_key_named(k, 0)) {
+    list_names(k, out, bytes);
     return;
   }
   switch (k->type) {

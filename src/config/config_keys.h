@@ -43,6 +43,9 @@ void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]);
 bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes);
 /* Whether `name` starts with "section." */
 bool tri_key_in_section(const char *name, const char *section);
+/* The i-th name a key of the tables of algorithms may have, algo.name; NULL past the last, and for other
+ * keys. */
+const char *tri_key_named(const tri_key *k, int i);
 /* Whether the option means something to the algorithm. */
 bool tri_key_is_used(const tri_key *k, const tri_algo *a);
 /* The row named so, or NULL. */

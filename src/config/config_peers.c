@@ -23,6 +23,8 @@ const tri_key_alias tri_key_aliases[] = {
   {"eps_clip", "algo.clip_eps"}, {"clip_ratio", "algo.clip_eps"}, {"clip_ratio_low", "algo.clip_eps"},
   {"epsilon", "algo.clip_eps"}, {"cliprange", "algo.clip_eps"}, {"ratio_clip_min", "algo.clip_eps"},
   {"clip_ratio_high", "algo.clip_eps_high"}, {"epsilon_high", "algo.clip_eps_high"},
+  {"clip_ratio_c", "algo.dual_clip"}, {"ratio_clip_c", "algo.dual_clip"}, {"advantage.gamma", "algo.gamma"},
+  {"gae_gamma", "algo.gamma"},
   {"ratio_clip_max", "algo.clip_eps_high"},
   {"beta", "algo.kl_coef"}, {"kl_loss_coef", "algo.kl_coef"}, {"init_kl_coef", "algo.kl_coef"},
   {"kl.init_coef", "algo.kl_coef"},
@@ -82,7 +84,9 @@ const tri_key_word tri_key_words[] = {
   {"run.device", "gpu", "cuda"},
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
   {"gradient_checkpointing", "true", "layer"}, {"gradient_checkpointing", "false", "none"},
-  {"advantage.estimator", "group_norm", "grpo"}, {"advantage_estimator", "group_norm", "grpo"},
+  {"algo.policy_loss", "gspo", "sequence"}, {"algo.name", "group_norm", "grpo"}, {"algo.name", "reinforce", "reinforce++"},
+  {"algo.name", "reinforce_plus_plus", "reinforce++"}, {"algo.name", "reinforce_baseline", "reinforce++-baseline"},
+  {"algo.name", "reinforce_plus_plus_baseline", "reinforce++-baseline"},
   {"rollout.top_k", "-1", "0"},
   {"algo.kl_estimator", "kl", "k1"}, {"algo.kl_estimator", "mse", "k2"},
   {"algo.kl_estimator", "low_var_kl", "k3"},
@@ -110,7 +114,7 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
 #define EACH_STEP   "metrics.jsonl has a line for every step"
 #define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
-#define NO_CRITIC   "no algorithm of this version has a critic, gamma or lambda: grpo compares the answers to one prompt"
+#define NO_CRITIC   "no algorithm of this version has a critic or a lambda: grpo compares the answers to one prompt"
 #define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact'"
 #define LESS_MEMORY "nothing is offloaded; shard.plan: zero3, model.recompute: layer and more ranks take less memory of each"
 #define ONE_RANK    "a sequence is computed by one rank; shard.plan says what ranks share"
@@ -133,8 +137,8 @@ const tri_key_hint tri_key_hints[] = {
   {"lora.", FULL}, {"lora_r", FULL}, {"lora_rank", FULL}, {"lora_dim", FULL}, {"lora_alpha", FULL},
   {"lora_dropout", FULL}, {"lora_target_modules", FULL}, {"target_modules", FULL}, {"use_peft", FULL},
   {"peft_config", FULL}, {"load_in_4bit", FULL}, {"load_in_8bit", FULL},
-  {"critic.", NO_CRITIC}, {"critic_learning_rate", NO_CRITIC}, {"critic_pretrain", NO_CRITIC}, {"gamma", NO_CRITIC},
-  {"lam", NO_CRITIC}, {"lambd", NO_CRITIC}, {"gae_gamma", NO_CRITIC}, {"gae_lambda", NO_CRITIC},
+  {"critic.", NO_CRITIC}, {"critic_learning_rate", NO_CRITIC}, {"critic_pretrain", NO_CRITIC},
+  {"lam", NO_CRITIC}, {"lambd", NO_CRITIC}, {"gae_lambda", NO_CRITIC},
   {"vf_coef", NO_CRITIC}, {"value_clip", NO_CRITIC}, {"cliprange_value", NO_CRITIC},
   {"reward_funcs", REWARDS}, {"reward_model", REWARDS}, {"reward_pretrain", REWARDS}, {"remote_rm_url", REWARDS},
   {"reward_model.", REWARDS}, {"custom_reward_function.", REWARDS},
@@ -166,6 +170,9 @@ const tri_key_hint tri_key_hints[] = {
   {"per_device_generation_batch_size",
    "it counts per rank; rollout.rollout_batch_size counts the prompts of all ranks"},
   {"eps_clip_low_high", "give algo.clip_eps and algo.clip_eps_high"},
+  {"importance_sampling_level", "algo.policy_loss: sequence and luspo take the ratio of a sequence"},
+  {"loss_type", "cispo, sapo, vespo and luspo are names of algo.name"},
+  {"delta", "algo.dual_clip bounds the loss by a ratio where the advantage is negative"},
   {"use_kl_loss", "algo.kl_coef above 0 with algo.kl_where: loss does this"},
   {"use_kl_in_reward", "algo.kl_coef above 0 with algo.kl_where: reward does this"},
   {"adam_betas", "give train.adam_beta1 and train.adam_beta2"},

@@ -73,7 +73,7 @@ static int choice_at(const void *at) {
 static bool is_null(const tri_config *c, const tri_key *k) {
   const void *at = (const char *)c + k->offset;
 
-  if (!tri_key_is_used(k, c->algo.row)) return true;
+  if (!tri_key_is_used(k, &c->algo.row)) return true;
   if (tri_key_in_section(k->name, "shard"))
     return (c->shard.plan == TRI_CONFIG_OWN_PLAN) == !strcmp(k->name, "shard.plan");
   if (k->def) return false;
@@ -207,7 +207,7 @@ static tri_status put_use(const tri_key *k, tri_text *out) {
 
 /* The reference deck is one of GRPO: what only others read must not be given there. */
 static tri_status put_key_reference(const tri_key *k, tri_text *out) {
-  bool given = k->def && tri_key_is_used(k, &tri_algo_grpo);
+  bool given = k->def && tri_key_is_used(k, tri_algo_find("grpo"));
   char expected[TRI_KEY_EXPECTED_BYTES];
 
   tri_key_expected(k, expected);

@@ -85,11 +85,11 @@ bool tri_config_parse_f64(const char *text, double *out) {
 static const char *our_word(const tri_key *k, const char *alias, const char *value) {
   for (int i = 0; i < tri_n_key_words; i++)
     if ((!strcmp(tri_key_words[i].name, k->name) || (alias && !strcmp(tri_key_words[i].name, alias))) &&
-        !strcmp(tri_key_words[i].value, value))
+        !(tri_key_named(k, 0) ? strcasecmp : strcmp)(tri_key_words[i].value, value))
       return tri_key_words[i].ours;
-  for (int i = 0; k == tri_key_find("algo.name") && tri_algo_at(i); i++)
-    if (!strcasecmp(tri_algo_at(i)->name, value) && strcmp(tri_algo_at(i)->name, value))
-      return tri_algo_at(i)->name;
+  for (int i = 0; tri_key_named(k, i); i++)
+    if (!strcasecmp(tri_key_named(k, i), value) && strcmp(tri_key_named(k, i), value))
+      return tri_key_named(k, i);
   return value;
 }
 
@@ -178,9 +178,10 @@ tri_status tri_config_read_key(const tri_loader *l, int row) {
   const tri_key        *k = &tri_keys[row];
   int                   first = tri_loader_entry(l, row);
   const tri_deck_entry *e = first < 0 ? NULL : tri_deck_at(l->deck, first);
-  const char           *value, *alias = l->slot[row].alias;
+  const char           *value, *alias = l->slot[row].alias, *set = NULL;
 
-  if (k->def) TRI_TRY(set_value(k, NULL, k->def, "default", l->cfg));
+  if (l->preset) set = tri_algo_sets(&l->cfg->algo.row, k->name);
+  if (set || k->def) TRI_TRY(set_value(k, NULL, set ? set : k->def, "default", l->cfg));
   if (!e || tri_deck_is_null(e)) return TRI_OK;
   if (tri_loader_is_empty(e))
     TRI_FAIL(TRI_ECONFIG, "%s: %s has no value; null leaves it at its default", e->where, k->name);

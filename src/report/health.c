@@ -43,11 +43,17 @@ static bool is_unearned(const tri_rollout *r, int i) {
 
 static void count(int *steps, bool again) { *steps = again ? *steps + 1 : 0; }
 
+/* One answer is compared with no other to its prompt, but with all of the step. */
+static bool is_flat(const tri_health *h, const tri_rollout *r) {
+  if (h->compared == TRI_COMPARED_WITH_0) return is_constant(r) && r->reward[0] == 0;
+  if (h->compared == TRI_COMPARED_IN_STEP || r->group == 1) return is_constant(r);
+  return tri_health_zero_variance(r) == 1;
+}
+
 static void observe_rewards(tri_health *h, const tri_rollout *r) {
   bool constant = is_constant(r);
 
-  /* One answer is compared with no other to its prompt, but with all of the step. */
-  count(&h->flat, r->group > 1 ? tri_health_zero_variance(r) == 1 : constant);
+  count(&h->flat, is_flat(h, r));
   if (h->constant && r->reward[0] != h->sum) h->constant = 0; /* constant, but another constant */
   count(&h->constant, constant);
   h->sum = r->reward[0];
@@ -153,8 +159,9 @@ bool tri_health_next(tri_health *h, char *out, size_t bytes) {
     }
   if (is_due(h, h->still, SAID_STILL)) {
     snprintf(out, bytes, "the gradient was 0 for %d steps, and nothing is learned; %s", TRI_HEALTH_STEPS,
-             h->n_reward ? "look at clip_ratio in metrics.jsonl and at algo.clip_eps"
-                         : "look at the data: is there anything in it that the model does not know yet?");
+             !h->n_reward   ? "look at the data: is there anything in it that the model does not know yet?"
+             : h->unclipped ? "look at the answers and their rewards (rollout.save_every: 1)"
+                            : "look at clip_ratio in metrics.jsonl and at algo.clip_eps");
     return true;
   }
   return false;

@@ -6,17 +6,22 @@
 
 enum { TRI_HEALTH_STEPS = 3 }; /* in a row; chosen: small batches have one or two such steps by chance */
 
+/* What makes an advantage 0: rewards equal within the group; over the step; a reward of 0. */
+typedef enum { TRI_COMPARED_IN_GROUP, TRI_COMPARED_IN_STEP, TRI_COMPARED_WITH_0 } tri_compared;
+
 /* Zero-initialise. The first members are the caller's to set, names borrowed; the others belong to
  * health.c. */
 typedef struct tri_health {
-  int         n_reward;
-  const char *name[TRI_REWARDS_MAX];
-  double      weight[TRI_REWARDS_MAX]; /* factors in the sum of rewards */
-  int64_t     max_response_length;     /* tokens */
+  int          n_reward;
+  const char  *name[TRI_REWARDS_MAX];
+  double       weight[TRI_REWARDS_MAX]; /* factors in the sum of rewards */
+  int64_t      max_response_length;     /* tokens */
+  tri_compared compared;                /* with what an answer must differ to be learned from */
+  bool         unclipped;               /* no clip can take the gradient */
 
   /* Steps in a row up to the last one in which: */
   int      constant;                  /* every answer got the same sum of rewards */
-  int      flat;                      /* the answers to each prompt got equal rewards */
+  int      flat;                      /* no answer differed from what it is compared with */
   int      unearned[TRI_REWARDS_MAX]; /* no answer earned this one, which counts for something */
   int      cut;                       /* over a fifth of the answers were cut */
   int      still;                     /* the gradient was 0 though rewards differ */

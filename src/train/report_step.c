@@ -45,8 +45,8 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
     add_of(t, l, "grad_norm", l->grad_norm);
     add_of(t, l, "learning_rate", l->learning_rate);
   }
-  for (int k = 0; t->algo->metric[k]; k++)
-    if (all[2 + 2 * k] > 0) add(t, t->algo->metric[k], all[1 + 2 * k] / all[2 + 2 * k]);
+  for (int k = 0; t->algo->loss->metric[k]; k++)
+    if (all[2 + 2 * k] > 0) add(t, t->algo->loss->metric[k], all[1 + 2 * k] / all[2 + 2 * k]);
   if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
   for (l = t->learner; l < end; l++)
     if (tri_learner_trains(l)) add_of(t, l, "skipped_steps", (double)l->skipped);
@@ -77,7 +77,7 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
   for (int q = 0; q < r->n_seq; q++) square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
   add(t, "reward_mean", mean);
   add(t, "reward_std", r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
-  add(t, "zero_variance_ratio", tri_health_zero_variance(r));
+  if (r->group > 1) add(t, "zero_variance_ratio", tri_health_zero_variance(r));
   report_parts(t, r);
   add(t, "reward_failures", tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0));
   add(t, "response_length_mean_tokens", length / r->n_seq);

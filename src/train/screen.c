@@ -146,7 +146,58 @@ static tri_status say_plan(const tri_trainer *t) {
   return TRI_OK;
 }
 
+/* The constants of the loss. */
+static void name_constants(const tri_trainer *t, char *out, size_t bytes) {
+  const tri_algo_opt *o = &t->cfg->algo.opt;
+  const tri_algo     *a = t->algo;
+
+  out[0] = 0;
+  if (tri_algo_reads(a, "algo.clip_eps"))
+    snprintf(out, bytes, " (1 - %g to 1 + %g)", o->clip_eps, o->clip_eps_high);
+  else if (tri_algo_reads(a, "algo.clip_eps_high"))
+    snprintf(out, bytes, " (to %g)", o->clip_eps_high);
+  else if (tri_algo_reads(a, "algo.sapo_temperature_pos"))
+    snprintf(out, bytes, " (%g, %g)", o->sapo_temperature_pos, o->sapo_temperature_neg);
+  else if (tri_algo_reads(a, "algo.vespo_k_pos"))
+    snprintf(out, bytes, " (%g, %g; %g, %g)", o->vespo_k_pos, o->vespo_lambda_pos, o->vespo_k_neg,
+             o->vespo_lambda_neg);
+}
+
+/* What is added to the loss or changes it, each with a comma before it. */
+static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
+  const tri_algo_opt *o = &t->cfg->algo.opt;
+  char                word[2][TRI_CONFIG_WORD_BYTES];
+  size_t              used = 0;
+
+#define ADD(...) used += (size_t)snprintf(out + used, used < bytes ? bytes - used : 0, __VA_ARGS__)
+  tri_config_word("algo.loss_agg_mode", o->loss_agg_mode, word[0]);
+  ADD(", %s", tri_algo_reads(t->algo, "algo.loss_agg_mode") ? word[0] : "seq-mean-token-sum");
+  if (o->dual_clip > 0) ADD(", dual clip %g", o->dual_clip);
+  tri_config_word("algo.kl_estimator", o->kl_estimator, word[0]);
+  tri_config_word("algo.kl_where", o->kl_where, word[1]);
+  if (o->kl_coef > 0) ADD(", %g %s in the %s", o->kl_coef, word[0], word[1]);
+  if (o->entropy_coef > 0) ADD(", entropy %g", o->entropy_coef);
+#undef ADD
+}
+
+/* What is minimised: of one name two programs mean several formulas. */
+static tri_status say_loss(const tri_trainer *t) {
+  const tri_algo_opt *o = &t->cfg->algo.opt;
+  char                constants[96], terms[192], scale[TRI_CONFIG_WORD_BYTES], how[64] = "";
+
+  if (!t->algo->advantage) return TRI_OK;
+  name_constants(t, constants, sizeof constants);
+  name_terms(t, terms, sizeof terms);
+  tri_config_word("algo.scale_rewards", o->scale_rewards, scale);
+  if (tri_algo_reads(t->algo, "algo.scale_rewards")) snprintf(how, sizeof how, " (std %s)", scale);
+  if (tri_algo_reads(t->algo, "algo.gamma")) snprintf(how, sizeof how, " (gamma %g)", o->gamma);
+  SAY("loss: %s%s of %s%s advantages%s%s", t->algo->loss->name, constants,
+      o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms);
+  return TRI_OK;
+}
+
 tri_status tri_screen_plan(const tri_trainer *t) {
+  TRI_TRY(say_loss(t));
   TRI_TRY(say_model(t));
   TRI_TRY(say_plan(t));
   return say_memory(t);

@@ -52,7 +52,7 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   TRI_TRY(forward(t, &b, &rows));
   TRI_TRY(tri_batch_fetch(t->feed, &rows, w->weight, s, &in, &out));
   tri_gap_meet(t, &w->r, &in, &w->gap);
-  TRI_TRY(t->algo->loss(&t->cfg->algo.opt, &in, &out));
+  TRI_TRY(t->algo->loss->compute(&t->cfg->algo.opt, &in, &out));
   TRI_TRY(tri_batch_send(t->feed, &out, s, &d));
   TRI_TRY(backward(t, &b, &d, i == sp->n_micro - 1));
   tri_tally_add(&w->sum, &out);
@@ -89,8 +89,8 @@ static tri_status weigh(const tri_trainer *t, work *w) {
   TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
   for (int q = 0; q < r->n_seq; q++) answers[q] = tri_rollout_loss_tokens(r, q);
   for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
-    t->algo->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n,
-                   w->weight + q);
+    t->algo->loss->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n,
+                         w->weight + q);
 done:
   TRI_FREE(answers);
   return st;
@@ -108,7 +108,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   if (tri_halt_decided(t->halt)) goto done;
   TRI_TRY_DONE(tri_gap_score_reference(t, &w.r)); /* log-probabilities before learning */
   TRI_TRY_DONE(tri_gap_score_old(t, &w.r, &w.gap));
-  if (t->algo->advantage) TRI_TRY_DONE(t->algo->advantage(&t->cfg->algo.opt, &w.r));
+  TRI_TRY_DONE(tri_algo_advantage(t->algo, &t->cfg->algo.opt, &w.r));
   TRI_TRY_DONE(weigh(t, &w));
   span = tri_span_begin(&t->spans, "learn", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
   for (int64_t epoch = 0; epoch < t->cfg->algo.ppo_epochs; epoch++)

@@ -13,7 +13,7 @@
 static bool wants_sampler(const tri_trainer *t) { return t->supply->generates || t->cfg->eval.steps > 0; }
 
 static const tri_supply *choose_supply(const tri_config *c) {
-  if (!(c->algo.row->needs & TRI_NEEDS_ANSWERS)) return &tri_supply_data;
+  if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS)) return &tri_supply_data;
   return c->rollout.replay ? &tri_supply_replay : &tri_supply_generate;
 }
 
@@ -243,7 +243,7 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
                      .se = se,
                      .progress = {.start_s = tri_now_s(), .last_save_s = tri_now_s(), .saved_step = -1},
                      .screen = {.score = NAN, .rate = NAN}};
-  t->algo = cfg->algo.row;
+  t->algo = &cfg->algo.row;
   t->supply = choose_supply(cfg);
   memcpy(t->learner, tri_learner_roles, sizeof t->learner);
   TRI_TRY(tri_run_open(cfg, tri_world_of(t), faults, &t->run));

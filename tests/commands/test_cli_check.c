@@ -380,6 +380,39 @@ static void a_resume_needs_no_first_reference(void **state) {
   cli_succeeds(ONE GRPO WITH_REF "train.steps=2");
 }
 
+/* One name means several formulas: the line says which. */
+static void the_loss_is_said(void **state) {
+  static const struct {
+    const char *args, *line;
+  } row[] = {
+      {"", "loss: clip (1 - 0.2 to 1 + 0.2) of group advantages (std group), token-mean\n"},
+      {"algo.name=dr_grpo", "loss: clip (1 - 0.2 to 1 + 0.2) of group advantages (std none), "
+                            "seq-mean-token-sum-norm\n"},
+      {"algo.name=reinforce++ algo.kl_coef=0.01 algo.entropy_coef=0.1",
+       "loss: clip (1 - 0.2 to 1 + 0.2) of whitened return advantages (gamma 1), token-mean, "
+       "0.01 k3 in the reward, "
+       "entropy 0.1\n"},
+      {"algo.name=gspo algo.dual_clip=3",
+       "loss: sequence (1 - 0.0003 to 1 + 0.0004) of group advantages (std group), "
+       "seq-mean-token-mean, dual clip 3\n"},
+      {"algo.name=rloo algo.policy_loss=cispo",
+       "loss: cispo (to 5) of leave-one-out advantages, token-mean\n"},
+      {"algo.name=sapo", "loss: sapo (1, 1.05) of group advantages (std group), seq-mean-token-mean\n"},
+      {"algo.name=vespo", "loss: vespo (2, 3; 3, 2) of group advantages (std group), token-mean\n"},
+      {"algo.name=luspo",
+       "loss: luspo (1 - 0.2 to 1 + 0.2) of group advantages (std group), seq-mean-token-sum\n"}};
+  char command[512];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    snprintf(command, sizeof command, ONE GRPO "--check run.output=loss %s", row[i].args);
+    cli_succeeds(command);
+    for (char *at; (at = strstr(cli_err, ",\n    ")) != NULL;) /* lists break at words */
+      memmove(at + 2, at + 6, strlen(at + 6) + 1), at[1] = ' ';
+    cli_shows(cli_err, row[i].line);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_good_deck_gets_its_summary),
@@ -407,6 +440,7 @@ int main(void) {
       cmocka_unit_test(the_machine_is_looked_at),
       cmocka_unit_test(the_device_is_looked_at),
       cmocka_unit_test(a_resume_needs_no_first_reference),
+      cmocka_unit_test(the_loss_is_said),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -21,7 +21,7 @@ static void test_defaults(void **state) {
   assert_string_equal(c.data.train.item[0], "t.jsonl");
   assert_string_equal(c.data.prompt_key, "prompt");
   assert_true(c.data.shuffle);
-  assert_string_equal(c.algo.row->name, "grpo");
+  assert_string_equal(c.algo.row.name, "grpo");
   assert_int_equal(c.algo.num_generations, 8);
   assert_true(c.algo.opt.clip_eps == 0.2 && c.algo.opt.clip_eps_high == 0.2 && c.algo.opt.kl_coef == 0);
   assert_int_equal(c.algo.opt.kl_estimator, TRI_KL_K3);
@@ -278,7 +278,8 @@ static void test_contradictions(void **state) {
   bad(GRPO, ARGS("data.completion_key=c"),
       "argument 'data.completion_key=c': data.completion_key means nothing to algo.name grpo: remove it");
   bad(GRPO "  num_generations: 1\n", NULL,
-      "d.yaml:16: algo.num_generations = 1: grpo compares the answers of a group, at least 2 are needed");
+      "d.yaml:16: algo.num_generations = 1: algo.advantage group compares the answers of a group, at least "
+      "2 are needed");
 }
 
 static void test_missing(void **state) {

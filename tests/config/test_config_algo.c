@@ -5,28 +5,47 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-/* Options of algorithms are keys, and a key of algo is one of some algorithm. */
+static bool is_key(const char *name) {
+  for (int i = 0; i < tri_n_keys; i++)
+    if (!strcmp(tri_keys[i].name, name)) return true;
+  return false;
+}
+
+static bool lists(const char *const *option, const char *key) {
+  for (; *option; option++)
+    if (!strcmp(*option, key)) return true;
+  return false;
+}
+
+/* Options of advantages and losses are keys, and a key that is theirs is read by some of them. */
 static void test_options(void **state) {
   (void)state;
   for (int i = 0; i < tri_n_keys; i++) {
-    int n = !strcmp(tri_keys[i].name, "algo.name") || strncmp(tri_keys[i].name, "algo.", 5) != 0;
-    for (int a = 0; tri_algo_at(a); a++)
-      for (int k = 0; tri_algo_at(a)->option[k]; k++)
-        n += !strcmp(tri_algo_at(a)->option[k], tri_keys[i].name);
-    if (!n) fail_msg("no algorithm has %s in its list of options", tri_keys[i].name);
+    bool read = !(tri_keys[i].needs & TRI_KEY_BY_ALGO);
+    for (int a = 0; tri_advantage_at(a); a++) read |= lists(tri_advantage_at(a)->option, tri_keys[i].name);
+    for (int a = 0; tri_policy_loss_at(a); a++)
+      read |= lists(tri_policy_loss_at(a)->option, tri_keys[i].name);
+    if (!read) fail_msg("no advantage and no loss has %s in its list of options", tri_keys[i].name);
   }
+  for (int a = 0; tri_advantage_at(a); a++)
+    for (int k = 0; tri_advantage_at(a)->option[k]; k++) assert_true(is_key(tri_advantage_at(a)->option[k]));
+  for (int a = 0; tri_policy_loss_at(a); a++)
+    for (int k = 0; tri_policy_loss_at(a)->option[k]; k++)
+      assert_true(is_key(tri_policy_loss_at(a)->option[k]));
   for (int a = 0; tri_algo_at(a); a++)
-    for (int k = 0; tri_algo_at(a)->option[k]; k++) {
-      int n = 0;
-      for (int i = 0; i < tri_n_keys; i++) n += !strcmp(tri_algo_at(a)->option[k], tri_keys[i].name);
-      if (n != 1) fail_msg("%s of %s is no key", tri_algo_at(a)->option[k], tri_algo_at(a)->name);
-    }
+    for (const tri_algo_default *d = tri_algo_at(a)->set; d && d->key; d++) assert_true(is_key(d->key));
 }
 
-static bool reads(const tri_algo *a, const char *key) {
-  for (int i = 0; a->option[i]; i++)
-    if (!strcmp(a->option[i], key)) return true;
-  return false;
+static bool reads(const tri_algo *a, const tri_key *k) {
+  if (k->needs & TRI_KEY_BY_ALGO) return tri_algo_reads(a, k->name);
+  return !k->needs || (k->needs & a->needs);
+}
+
+static const tri_key *key_of(const char *name) {
+  for (int i = 0; i < tri_n_keys; i++)
+    if (!strcmp(tri_keys[i].name, name)) return &tri_keys[i];
+  fail_msg("there is no key %s", name);
+  return NULL;
 }
 
 /* A deck of the algorithm with what must be given. */
@@ -40,8 +59,8 @@ static const char *named(const tri_algo *a) {
   return text;
 }
 
-/* Where a deck gives no option, each algorithm sees the default of every one: of those it does not list too,
- * which a deck of it must not give. */
+/* Where a deck gives no option, each algorithm sees its own default, else the table's: of those it does not
+ * read too, which a deck of it must not give. */
 static void test_defaults_of_all(void **state) {
   tri_config grpo = good(GRPO, NULL);
 
@@ -49,10 +68,14 @@ static void test_defaults_of_all(void **state) {
   for (int a = 0; tri_algo_at(a); a++) {
     const tri_algo *algo = tri_algo_at(a);
     tri_config      c = good(deck_of(algo), ARGS(named(algo)));
-    assert_ptr_equal(c.algo.row, algo);
+    assert_string_equal(c.algo.row.name, algo->name);
+    assert_ptr_equal(c.algo.row.loss, algo->loss);
+    assert_ptr_equal(c.algo.row.advantage, algo->advantage);
     for (int i = 0; i < tri_n_keys; i++) {
       const tri_key *k = &tri_keys[i];
-      if (strncmp(k->name, "algo.", 5) != 0 || !strcmp(k->name, "algo.name")) continue;
+      if (strncmp(k->name, "algo.", 5) != 0 || k->type == TRI_KEY_TEXT || tri_algo_sets(algo, k->name))
+        continue;
+      if (!strcmp(k->name, "algo.clip_eps_high")) continue; /* follows clip_eps */
       same_value(k->type, (const char *)&c + k->offset, (const char *)&grpo + k->offset);
     }
     tri_config_free(&c);
@@ -60,7 +83,7 @@ static void test_defaults_of_all(void **state) {
   tri_config_free(&grpo);
 }
 
-/* Every option that is not listed is refused, at its default too, and whatever is listed is read. */
+/* Every option that is not read is refused, at its default too, and whatever is read is taken. */
 static void test_listed(void **state) {
   (void)state;
   for (int a = 0; tri_algo_at(a); a++)
@@ -73,7 +96,7 @@ static void test_listed(void **state) {
       snprintf(name, sizeof name, "%s", named(algo));
       snprintf(message, sizeof message, "argument '%s': %s means nothing to algo.name %s: remove it", arg,
                k->name, algo->name);
-      if (reads(algo, k->name)) {
+      if (reads(algo, k)) {
         tri_config c = good(deck_of(algo), ARGS(name, arg));
         tri_config_free(&c);
       } else {
@@ -91,7 +114,7 @@ static void test_reference_policy(void **state) {
       "give kl_coef");
   for (int a = 0; tri_algo_at(a); a++) {
     char name[64], message[256];
-    if (reads(tri_algo_at(a), "algo.kl_coef")) continue;
+    if (reads(tri_algo_at(a), key_of("algo.kl_coef"))) continue;
     snprintf(name, sizeof name, "%s", named(tri_algo_at(a)));
     snprintf(message, sizeof message,
              "argument 'model.ref_path=r': model.ref_path means nothing to algo.name %s: remove it",
@@ -102,7 +125,7 @@ static void test_reference_policy(void **state) {
 
 /* Names in capitals, or some, are read and said; what is no name is answered with all of them. */
 static void test_names(void **state) {
-  char message[640];
+  char message[1024];
 
   (void)state;
   for (int a = 0; tri_algo_at(a); a++)
@@ -116,7 +139,7 @@ static void test_names(void **state) {
       snprintf(arg, sizeof arg, "algo.name=%s", name);
       snprintf(note, sizeof note, "argument '%s': %s is read as algo.name: %s\n", arg, name, algo->name);
       if (load(deck_of(algo), &c, &notes, ARGS(arg)) != TRI_OK) fail_msg("%s", tri_error_message());
-      assert_ptr_equal(c.algo.row, algo);
+      assert_string_equal(c.algo.row.name, algo->name);
       assert_string_equal(c.algo.name, algo->name);
       assert_string_equal(notes.data, note);
       tri_text_free(&notes);
@@ -131,6 +154,153 @@ static void test_names(void **state) {
   bad(SFT, ARGS("algo.name=null"), message);
 }
 
+/* What each preset sets, as interface and peers have it. */
+static void test_presets(void **state) {
+  tri_config c = good(GRPO, ARGS("algo.name=dr_grpo"));
+
+  (void)state;
+  assert_true(c.algo.opt.scale_rewards == TRI_SCALE_NONE &&
+              c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_SUM_NORM);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=reinforce++"));
+  assert_true(c.algo.num_generations == 1 && c.algo.opt.whiten_advantages &&
+              c.algo.opt.kl_where == TRI_KL_IN_REWARD && c.algo.opt.gamma == 1);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=reinforce++-baseline"));
+  assert_true(c.algo.num_generations == 8 && c.algo.opt.whiten_advantages &&
+              c.algo.opt.kl_where == TRI_KL_IN_LOSS);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=gspo"));
+  assert_true(c.algo.opt.clip_eps == 3e-4 && c.algo.opt.clip_eps_high == 4e-4 &&
+              c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_MEAN);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=cispo"));
+  assert_true(c.algo.opt.clip_eps_high == 5);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=sapo"));
+  assert_true(c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_MEAN && c.algo.opt.sapo_temperature_pos == 1 &&
+              c.algo.opt.sapo_temperature_neg == 1.05);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=vespo"));
+  assert_true(c.algo.opt.vespo_k_pos == 2 && c.algo.opt.vespo_lambda_pos == 3 &&
+              c.algo.opt.vespo_k_neg == 3 && c.algo.opt.vespo_lambda_neg == 2 &&
+              c.algo.opt.loss_agg_mode == TRI_TOKEN_MEAN);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=luspo"));
+  assert_true(c.algo.opt.clip_eps == 0.2 && c.algo.opt.clip_eps_high == 0.2);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=rloo"));
+  assert_true(c.algo.num_generations == 8 && c.algo.opt.kl_coef == 0 && !c.algo.opt.whiten_advantages);
+  tri_config_free(&c);
+}
+
+/* A loss brings its own defaults, whoever asks for it, and takes them along where another stands in its
+ * place; a lower clip that is given alone is the upper one too. */
+static void test_defaults_of_losses(void **state) {
+  tri_config c = good(GRPO, ARGS("algo.policy_loss=cispo"));
+
+  (void)state;
+  assert_true(c.algo.opt.clip_eps_high == 5);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=gspo", "algo.policy_loss=clip"));
+  assert_true(c.algo.opt.clip_eps == 0.2 && c.algo.opt.clip_eps_high == 0.2 &&
+              c.algo.opt.loss_agg_mode == TRI_TOKEN_MEAN);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=dr_grpo", "algo.policy_loss=sequence"));
+  assert_true(c.algo.opt.clip_eps_high == 4e-4 && c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_SUM_NORM);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=gspo", "algo.clip_eps=0.1"));
+  assert_true(c.algo.opt.clip_eps == 0.1 && c.algo.opt.clip_eps_high == 0.1);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=gspo", "algo.clip_eps=0.1", "algo.clip_eps_high=0.3"));
+  assert_true(c.algo.opt.clip_eps == 0.1 && c.algo.opt.clip_eps_high == 0.3);
+  tri_config_free(&c);
+}
+
+/* The deck as used of every algorithm loads again without a note, and gives the same. */
+static void test_as_used_again(void **state) {
+  (void)state;
+  for (int a = 0; tri_algo_at(a); a++) {
+    tri_text   first = {0}, second = {0}, notes = {0};
+    tri_config c = good(deck_of(tri_algo_at(a)), ARGS(named(tri_algo_at(a))));
+    assert_int_equal(tri_config_print(&c, &first), TRI_OK);
+    tri_config_free(&c);
+    if (load(first.data, &c, &notes, NULL) != TRI_OK) fail_msg("%s", tri_error_message());
+    if (notes.len) fail_msg("%s: %s", tri_algo_at(a)->name, notes.data);
+    assert_int_equal(tri_config_print(&c, &second), TRI_OK);
+    assert_string_equal(first.data, second.data);
+    tri_config_free(&c);
+    tri_text_free(&first);
+    tri_text_free(&second);
+    tri_text_free(&notes);
+  }
+}
+
+/* TRL chooses these losses by loss_type, verl calls a ratio per sequence gspo; names of others in any
+ * capitals. */
+static void test_words_of_others(void **state) {
+  tri_config c = good(GRPO, ARGS("algo.policy_loss=gspo"));
+
+  (void)state;
+  assert_ptr_equal(c.algo.row.loss, &tri_loss_sequence);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("adv_estimator=REINFORCE_plus_plus"));
+  assert_string_equal(c.algo.name, "reinforce++");
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("gae_gamma=0.5", "algo.advantage=return"));
+  assert_true(c.algo.opt.gamma == 0.5);
+  tri_config_free(&c);
+  assert_int_equal(load(GRPO, &c, NULL, ARGS("loss_type=cispo")), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), "cispo, sapo, vespo and luspo are names of algo.name"));
+  tri_config_free(&c);
+}
+
+/* The deck's own advantage and loss take the place of the algorithm's, with their options and bounds; the
+ * deck as used names them. */
+static void test_parts(void **state) {
+  tri_config c = good(GRPO, ARGS("algo.name=rloo", "algo.policy_loss=sequence", "algo.advantage=return"));
+  tri_text   deck = {0};
+
+  (void)state;
+  assert_ptr_equal(c.algo.row.loss, &tri_loss_sequence);
+  assert_ptr_equal(c.algo.row.advantage, &tri_advantage_return);
+  assert_int_equal(tri_config_print(&c, &deck), TRI_OK);
+  assert_non_null(
+      strstr(deck.data, "  name: \"rloo\"\n  advantage: \"return\"\n  policy_loss: \"sequence\"\n"));
+  assert_non_null(strstr(deck.data, "  gamma: 1\n"));
+  assert_non_null(strstr(deck.data, "  scale_rewards: null\n"));
+  tri_text_free(&deck);
+  tri_config_free(&c);
+  bad(GRPO, ARGS("algo.advantage=returns"),
+      "argument 'algo.advantage=returns': algo.advantage = returns: must be one of group, leave-one-out, "
+      "return, group-return; nearest: return");
+  bad(GRPO, ARGS("algo.policy_loss=sft"),
+      "argument 'algo.policy_loss=sft': algo.policy_loss = sft: must be one of clip, sequence, cispo, "
+      "sapo, vespo, luspo");
+  bad(SFT, ARGS("algo.advantage=group"),
+      "argument 'algo.advantage=group': algo.advantage means nothing to algo.name sft: remove it");
+  bad(GRPO, ARGS("algo.advantage=return", "algo.scale_rewards=none"),
+      "argument 'algo.scale_rewards=none': algo.scale_rewards means nothing to algo.advantage "
+      "return: remove it");
+  bad(GRPO, ARGS("algo.policy_loss=sapo", "algo.clip_eps=0.1"),
+      "argument 'algo.clip_eps=0.1': algo.clip_eps means nothing to algo.policy_loss sapo: remove it");
+  bad(GRPO, ARGS("algo.dual_clip=0.5"),
+      "argument 'algo.dual_clip=0.5': algo.dual_clip = 0.5: must be over 1, or 0 for none");
+}
+
+/* A group below what the advantage compares is refused, where it is given or, by default, of the deck. */
+static void test_least_group(void **state) {
+  (void)state;
+  bad(GRPO, ARGS("algo.name=reinforce++", "algo.advantage=group"),
+      "d.yaml: algo.num_generations = 1: algo.advantage group compares the answers of a group, at least "
+      "2 are needed");
+  bad(GRPO "  num_generations: 1\n", NULL,
+      "d.yaml:16: algo.num_generations = 1: algo.advantage group compares the answers of a group, at least "
+      "2 are needed");
+  tri_config c = good(GRPO, ARGS("algo.advantage=return", "algo.num_generations=1"));
+  tri_config_free(&c);
+}
+
 /* The line of the reference deck that gives the key: ": default", or ": null" where GRPO must not give it. */
 static void test_reference_gives(void **state) {
   tri_text t = {0}, line = {0};
@@ -142,7 +312,7 @@ static void test_reference_gives(void **state) {
     if (strncmp(k->name, "algo.", 5) != 0 || !strcmp(k->name, "algo.name")) continue;
     line.len = 0;
     assert_int_equal(tri_text_printf(&line, "\n  %s: %s\n", k->name + 5,
-                                     k->def && reads(&tri_algo_grpo, k->name) ? k->def : "null"),
+                                     k->def && reads(tri_algo_find("grpo"), k) ? k->def : "null"),
                      TRI_OK);
     if (!strstr(t.data, line.data)) fail_msg("the reference deck has no line '%s'", line.data + 1);
   }
@@ -161,7 +331,7 @@ static void test_help_says_whose(void **state) {
     char name[80], line[512];
     bool all = true;
     if (strncmp(tri_keys[i].name, "algo.", 5) != 0 || !strcmp(tri_keys[i].name, "algo.name")) continue;
-    for (int a = 0; tri_algo_at(a); a++) all = all && reads(tri_algo_at(a), tri_keys[i].name);
+    for (int a = 0; tri_algo_at(a); a++) all = all && reads(tri_algo_at(a), &tri_keys[i]);
     snprintf(name, sizeof name, "  %s: ", tri_keys[i].name);
     const char *at = strstr(help.data, name);
     assert_non_null(at);
@@ -172,10 +342,18 @@ static void test_help_says_whose(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options),         cmocka_unit_test(test_help_says_whose),
-      cmocka_unit_test(test_defaults_of_all), cmocka_unit_test(test_listed),
-      cmocka_unit_test(test_names),           cmocka_unit_test(test_reference_policy),
-      cmocka_unit_test(test_reference_gives)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_help_says_whose),
+                                     cmocka_unit_test(test_defaults_of_all),
+                                     cmocka_unit_test(test_listed),
+                                     cmocka_unit_test(test_names),
+                                     cmocka_unit_test(test_reference_policy),
+                                     cmocka_unit_test(test_reference_gives),
+                                     cmocka_unit_test(test_presets),
+                                     cmocka_unit_test(test_parts),
+                                     cmocka_unit_test(test_least_group),
+                                     cmocka_unit_test(test_defaults_of_losses),
+                                     cmocka_unit_test(test_as_used_again),
+                                     cmocka_unit_test(test_words_of_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

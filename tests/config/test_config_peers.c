@@ -27,7 +27,7 @@ static void test_peers_keys(void **state) {
       fail_msg("'%s' is not in '%s'", row[i][1], tri_error_message());
   }
   bad(GRPO "critic:\n  path: x\n", NULL,
-      "d.yaml:17: unknown key 'critic.path': no algorithm of this version has a critic, gamma or lambda: "
+      "d.yaml:17: unknown key 'critic.path': no algorithm of this version has a critic or a lambda: "
       "grpo compares the answers to one prompt");
   bad(GRPO "wandb:\n", NULL,
       "d.yaml:16: unknown key 'wandb': metrics.jsonl and log.txt in run.output hold what is known of a run; "

@@ -1,7 +1,10 @@
-# make_algo_golden.py - what TRL's GRPOTrainer makes of given log-probs, for test_algo.c.
+# make_algo_golden.py - what TRL's GRPOTrainer makes of given log-probs, for test_advantage.c and test_loss.c.
 # Made with trl 1.16, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_algo_golden.py tests/data/algo/grpo.json (from the root)
 # GRPOTrainer._compute_loss itself is called, on a stand-in for the trainer, in f64; one optimizer step in one batch, no
-# accumulation. The advantages are by the lines of GRPOTrainer._generate_and_score_completions (nanstd is TRL's).
+# accumulation. The advantages of a group are by the lines of GRPOTrainer._generate_and_score_completions (nanstd is TRL's);
+# leave-one-out by those of RLOOTrainer; returns and whitening by OpenRLHF 0.11's formulas (experience_maker.py,
+# get_cumulative_returns, compute_advantages_and_returns), the dual clip by verl's (core_algos.py, compute_policy_loss), all in
+# float64.
 import json
 import sys
 from collections import defaultdict
@@ -31,13 +34,72 @@ def advantages(scale):
     return a
 
 
-def loss(logp, old, ref, ent, mask, adv, loss_type, beta, low, high):
+def token_rewards(kl, score, beta):
+    """OpenRLHF, compute_reward: - beta k1 at every token, the score at the last."""
+    r = -beta * kl
+    for q, n in enumerate(LENGTHS):
+        r[q, n - 1] += score[q]
+    return r
+
+
+def returns(r, gamma):
+    """OpenRLHF, get_cumulative_returns."""
+    out = torch.zeros_like(r)
+    for q, n in enumerate(LENGTHS):
+        sum = 0.0
+        for t in reversed(range(n)):
+            sum = gamma * sum + r[q, t]
+            out[q, t] = sum
+    return out
+
+
+def whiten(a, mask):
+    """OpenRLHF, compute_advantages_and_returns: biased variance, at least 1e-8."""
+    n = mask.sum()
+    mean = (a * mask).sum() / n
+    var = ((a - mean).pow(2) * mask).sum() / n
+    return (a - mean) * var.clamp(min=1e-8).rsqrt()
+
+
+def shaped(old, ref, mask):
+    """Advantages by token: name, gamma, beta of a k1 in the reward, whitened, numbers."""
+    score, kl, cases = torch.tensor(REWARDS, dtype=torch.float64), (old - ref) * mask, []
+    for beta in (0.0, 0.1):
+        total = score - beta * kl.sum(1)
+        group = total.view(-1, GROUP)
+        others = (group.sum(1, keepdim=True) - group) / (GROUP - 1)  # RLOOTrainer
+        spread = (total - others.view(-1)).unsqueeze(1) * mask
+        mean = group.mean(1).repeat_interleave(GROUP)
+        for gamma in (1.0, 0.9):
+            bare = returns(token_rewards(kl, score, beta), gamma)
+            compared = returns(token_rewards(kl, score - mean, beta), gamma)
+            rows = [("return", bare), ("group-return", compared)] + ([("leave-one-out", spread)] if gamma == 1 else [])
+            for name, a in rows:
+                for white in (False, True):
+                    x = whiten(a, mask) if white else a
+                    cases.append(dict(name=name, gamma=gamma, beta=beta, whiten=white, adv=x[mask.bool()].tolist()))
+    return cases
+
+
+def dual_clip(logp, old, mask, adv, low, high, c):
+    """verl, compute_policy_loss, token-mean; without its clamp of the log ratio, which acts at 20 only."""
+    ratio, a = torch.exp(logp - old), adv.unsqueeze(1)
+    most = torch.maximum(-a * ratio, -a * torch.clamp(ratio, 1 - low, 1 + high))
+    value = (torch.where(a < 0, torch.minimum(most, -a * c), most) * mask).sum() / mask.sum()
+    (grad,) = torch.autograd.grad(value, logp)
+    return dict(loss=value.item(), dlogp=grad[mask.bool()].tolist())
+
+
+def loss(logp, old, ref, ent, mask, adv, loss_type, beta, low, high, level="token"):
     n = int(mask.sum())
     identity = SimpleNamespace(num_processes=1, gather=lambda x: x, reduce=lambda x, reduction: x)
     trainer = SimpleNamespace(
         _get_per_token_logps_and_entropies=lambda *a, **k: (logp, ent, None), aux_loss_enabled=False,
-        top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level="token", beta=beta,
-        args=SimpleNamespace(use_bias_correction_kl=False, delta=None, steps_per_generation=1), loss_type=loss_type,
+        top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level=level, beta=beta,
+        args=SimpleNamespace(use_bias_correction_kl=False, delta=None, steps_per_generation=1, sapo_temperature_pos=1.0,
+                             sapo_temperature_neg=1.05, vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0,
+                             vespo_lambda_neg=2.0), loss_type=loss_type,
+        get_gamma_weights=GRPOTrainer.get_gamma_weights,
         epsilon_low=low, epsilon_high=high, use_vllm=False, current_gradient_accumulation_steps=1,
         model=SimpleNamespace(training=True), max_completion_length=MAX_LENGTH, accelerator=identity,
         _entropy_bonus_enabled=False, _metrics={"train": defaultdict(list)})
@@ -48,7 +110,8 @@ def loss(logp, old, ref, ent, mask, adv, loss_type, beta, low, high):
     value = GRPOTrainer._compute_loss(trainer, None, inputs)
     (grad,) = torch.autograd.grad(value, logp)
     metric = trainer._metrics["train"]
-    return dict(loss=value.item(), dlogp=grad[mask.bool()].tolist(), clip_ratio=metric["clip_ratio/region_mean"][0],
+    clipped = metric["cispo_clip_ratio"] or metric["clip_ratio/region_mean"]
+    return dict(loss=value.item(), dlogp=grad[mask.bool()].tolist(), clip_ratio=clipped[0] if clipped else None,
                 kl=metric["kl"][0] if beta else None)
 
 
@@ -66,7 +129,7 @@ def main():
     out = dict(lengths=LENGTHS, group=GROUP, max_length=MAX_LENGTH, rewards=REWARDS, logp=flat(logp),
                old_logp=flat(old), ref_logp=flat(ref), ent=flat(ent),
                advantages={s: advantages(s).tolist() for s in ("group", "batch", "none")},
-               cases=[])
+               cases=[], losses=[], shaped=shaped(old, ref, mask))
     adv = f32(advantages("group"))
     for loss_type in ("grpo", "bnpo", "dr_grpo", "dapo"):
         for beta in (0.0, 0.04):
@@ -76,9 +139,26 @@ def main():
                     r = loss(x, old if off_policy else logp, ref, ent, mask, adv, loss_type, beta, low, high)
                     out["cases"].append(dict(loss_type=loss_type, beta=beta, low=low, high=high,
                                              off_policy=off_policy, **r))
+    torch.set_default_dtype(torch.float64)  # TRL makes a tensor of sapo's temperatures, which f32 would round
+    # our policy loss, TRL's loss_type and level, clips; "grpo" is the mean over sequences of their tokens' mean
+    for policy_loss, loss_type, level, low, high in (
+            ("sequence", "grpo", "sequence", 3e-4, 4e-4), ("sequence", "grpo", "sequence", 0.05, 0.1),
+            ("luspo", "luspo", "sequence", 0.2, 0.2), ("luspo", "luspo", "sequence", 0.05, 0.1),
+            ("cispo", "cispo", "token", 0.2, 5.0), ("cispo", "cispo", "token", 0.2, 1.1),
+            ("sapo", "sapo", "token", 0.2, 0.2), ("vespo", "vespo", "token", 0.2, 0.2)):
+        for beta in (0.0, 0.04):
+            x = logp.clone().requires_grad_(True)
+            r = loss(x, old, ref, ent, mask, adv, loss_type, beta, low, high, level)
+            out["losses"].append(dict(policy_loss=policy_loss, dual_clip=0.0, beta=beta, low=low, high=high, **r))
+    for c in (1.05, 3.0):
+        x = logp.clone().requires_grad_(True)
+        r = dual_clip(x, old, mask, adv, 0.2, 0.2, c)
+        out["losses"].append(dict(policy_loss="clip", dual_clip=c, beta=0.0, low=0.2, high=0.2, clip_ratio=None, kl=None, **r))
     with open(sys.argv[1], "w") as f:
-        head = {k: v for k, v in out.items() if k != "cases"}
-        f.write(json.dumps(head)[:-1] + ',\n"cases": [\n' + ",\n".join(json.dumps(c) for c in out["cases"]) + "\n]}\n")
+        lists = ("cases", "losses", "shaped")
+        head = {k: v for k, v in out.items() if k not in lists}
+        body = [f'"{k}": [\n' + ",\n".join(json.dumps(c) for c in out[k]) + "\n]" for k in lists]
+        f.write(json.dumps(head)[:-1] + ",\n" + ",\n".join(body) + "}\n")
 
 
 main()

@@ -56,6 +56,46 @@ static void learning_is_no_cause(void **state) {
   assert_int_equal(observe(&h, NULL, 0.1, 100, text), 0);
 }
 
+/* Equal rewards within each group, other ones in the other group: nothing to learn where answers are compared
+ * in their group, but where they are compared over the step, or with 0. */
+static void what_an_answer_is_compared_with(void **state) {
+  static const struct {
+    tri_compared compared;
+    float        reward[N];
+    int          warned;
+  } row[] = {{TRI_COMPARED_IN_GROUP, {1, 1, 0, 0}, 1},
+             {TRI_COMPARED_IN_STEP, {1, 1, 0, 0}, 0},
+             {TRI_COMPARED_IN_STEP, {1, 1, 1, 1}, 1},
+             {TRI_COMPARED_WITH_0, {1, 1, 1, 1}, 0},
+             {TRI_COMPARED_WITH_0, {0, 0, 0, 0}, 1}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    float       reward[N];
+    char        text[4096];
+    tri_health  h = health_of(1);
+    tri_rollout r;
+    memcpy(reward, row[i].reward, sizeof reward);
+    r = step_of(reward, reward, 1, 0);
+    h.compared = row[i].compared;
+    if (observe(&h, &r, 0.1, 10, text) != row[i].warned) fail_msg("row %zu: %s", i, text);
+  }
+}
+
+/* Where no clip can take the gradient, the clip is not what to look at. */
+static void a_loss_without_a_clip_is_not_asked_for_it(void **state) {
+  float       reward[N] = {0, 1, 1, 1};
+  tri_rollout r = step_of(reward, reward, 1, 0);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  h.unclipped = true;
+  assert_int_equal(observe(&h, &r, 0, 10, text), 1);
+  has(text, "look at the answers and their rewards");
+  assert_null(strstr(text, "clip"));
+}
+
 static void constant_reward_is_named_once(void **state) {
   float       reward[N] = {0}, other[N] = {0, 1, 0, 1};
   tri_rollout r = step_of(reward, reward, 1, 0), learns = step_of(other, other, 1, 0);
@@ -189,6 +229,8 @@ static void no_gradient(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(learning_is_no_cause),
+                                     cmocka_unit_test(what_an_answer_is_compared_with),
+                                     cmocka_unit_test(a_loss_without_a_clip_is_not_asked_for_it),
                                      cmocka_unit_test(constant_reward_is_named_once),
                                      cmocka_unit_test(the_cure_follows_the_value),
                                      cmocka_unit_test(a_cut_is_the_first_cause),

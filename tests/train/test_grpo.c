@@ -1,6 +1,7 @@
 /* test_grpo.c - GRPO's loss and gradients through a model. Judge: TRL's GRPOTrainer.compute_loss in f64 on
  * the same tokens, old log-probabilities and advantages (make_grpo_golden.py): directly, parameter by
  * parameter, and as a user would compare, by replaying a saved rollout. Run with 1 and 2 ranks. */
+#include "algo/policy.h"
 #include "base/file.h"
 #include "model_case.h"
 
@@ -119,7 +120,7 @@ static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const do
   OK(tri_model_forward(b->m, &batch, true, 1.0f / TEMPERATURE, &given, b->se.stream));
   OK(tri_batch_fetch(b->feed, &given, weight, b->se.stream, &in, &out));
   if (c->kl_coef == 0) in.ref_logp = NULL;
-  OK(tri_algo_grpo.loss(o, &in, &out));
+  OK(tri_loss_clip.compute(o, &in, &out));
   OK(tri_batch_send(b->feed, &out, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, 1.0f / TEMPERATURE, first + n == b->r.n_seq, b->se.stream));
   return out.loss;
@@ -184,7 +185,7 @@ static void loss_and_gradients(void **state) {
     int64_t         n[6];
     for (int q = 0; q < 6; q++) n[q] = n_answer[q];
     tri_loss_weights(c->mode, 12, n, 6, weight);
-    OK(tri_algo_grpo.advantage(&o, &b.r));
+    OK(tri_advantage_group.fill(&o, &b.r));
     for (int q = 0; q < 6; q++)
       CHECK(fabs((double)b.r.adv[b.r.start[q + 1] - 1] - (double)adv[q]) <= 1e-6,
             "advantage %d is %g, not %g", q, (double)b.r.adv[b.r.start[q + 1] - 1], (double)adv[q]);

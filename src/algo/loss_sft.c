@@ -1,5 +1,5 @@
-/* algo_sft.c - supervised fine-tuning: the negative log-likelihood of given answers. */
-#include "algo.h"
+/* loss_sft.c - supervised fine-tuning: the negative log-likelihood of given answers. */
+#include "policy.h"
 
 #include <math.h>
 #include <string.h>
@@ -39,9 +39,4 @@ static tri_status sft_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_los
   return TRI_OK;
 }
 
-const tri_algo tri_algo_sft = {.name = "sft",
-                               .needs = TRI_NEEDS_DEMONSTRATIONS,
-                               .option = options,
-                               .metric = metrics,
-                               .weigh = mean_over_tokens,
-                               .loss = sft_loss};
+const tri_loss tri_loss_sft = {"sft", options, NULL, metrics, mean_over_tokens, sft_loss};

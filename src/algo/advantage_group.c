@@ -1,12 +1,9 @@
-/* algo_grpo.c - GRPO: rewards compared within the answers to one prompt. */
-#include "algo.h"
+/* advantage_group.c - scores less the mean of the answers to one prompt, over their deviation. */
+#include "policy.h"
 
 #include <math.h>
 
-static const char *const options[] = {
-    "algo.num_generations", "algo.scale_rewards", "algo.advantage_eps", "algo.loss_agg_mode",
-    "algo.ppo_epochs",      TRI_POLICY_OPTIONS,   TRI_CLIP_OPTIONS,     NULL};
-static const char *const metrics[] = {TRI_CLIP_METRICS, NULL};
+static const char *const options[] = {"algo.scale_rewards", "algo.advantage_eps", NULL};
 
 static double mean_of(const double *x, int n) {
   double sum = 0;
@@ -46,11 +43,4 @@ static tri_status group_advantage(const tri_algo_opt *o, tri_rollout *r) {
   return TRI_OK;
 }
 
-const tri_algo tri_algo_grpo = {.name = "grpo",
-                                .needs = TRI_NEEDS_ANSWERS,
-                                .least_group = 2,
-                                .option = options,
-                                .metric = metrics,
-                                .weigh = tri_weigh_by_mode,
-                                .advantage = group_advantage,
-                                .loss = tri_clip_loss};
+const tri_advantage tri_advantage_group = {"group", 2, options, group_advantage};

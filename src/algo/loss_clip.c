@@ -1,0 +1,69 @@
+/* loss_clip.c - the clipped policy loss, by the ratio of each token or of the sequence. */
+#include "policy.h"
+
+#include <math.h>
+
+#define OPTIONS "algo.clip_eps", "algo.clip_eps_high", "algo.dual_clip"
+static const char *const clip_options[] = {OPTIONS, "algo.loss_agg_mode", NULL};
+static const char *const luspo_options[] = {OPTIONS, NULL};
+static const char *const metrics[] = {TRI_CLIP_METRICS, NULL};
+
+/* - min(ratio A, clip(ratio) A) (Schulman et al. 2017, eq. 7; trl, grpo_trainer.py, _compute_loss). Of A < 0:
+ * - max(that, dual_clip A) (Ye et al. 2020, eq. 3; verl, core_algos.py, compute_policy_loss). */
+static tri_surrogate clipped(const tri_algo_opt *o, double ratio, double adv) {
+  double        bound = 0;
+  tri_surrogate s = {.clipped = true};
+
+  if (adv > 0 && ratio > 1 + o->clip_eps_high)
+    bound = 1 + o->clip_eps_high;
+  else if (adv < 0 && ratio < 1 - o->clip_eps)
+    bound = 1 - o->clip_eps;
+  else if (adv < 0 && o->dual_clip > 0 && ratio > o->dual_clip)
+    bound = o->dual_clip;
+  else
+    s.clipped = false;
+  s.loss = s.clipped ? -bound * adv : -ratio * adv;
+  s.by_logp = s.clipped ? 0 : s.loss;
+  return s;
+}
+
+static tri_surrogate by_token(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
+                              double shared) {
+  (void)shared;
+  return clipped(o, ratio, (double)in->adv[i]);
+}
+
+/* As many tokens share the ratio as its logarithm is the mean of: what the 1/T of one's part in it takes from
+ * the slope, the T losses give back. Where advantages differ from token to token this is the gradient of
+ * GSPO-token (Zheng et al. 2025, eq. 16). */
+static tri_surrogate by_sequence(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
+                                 double shared) {
+  (void)ratio;
+  return clipped(o, exp(shared), (double)in->adv[i]);
+}
+
+static tri_status clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+  return tri_policy_loss(o, in, &(tri_policy_rule){.token = by_token}, out);
+}
+
+static tri_status sequence_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+  return tri_policy_loss(o, in, &(tri_policy_rule){tri_sequence_log_ratio, by_sequence}, out);
+}
+
+/* trl, grpo_trainer.py, loss_type luspo: the mean over sequences of their loss times their length. */
+static void weigh_luspo(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer,
+                        int n_seq, double *weight) {
+  (void)o;
+  tri_loss_weights(TRI_SEQ_MEAN_TOKEN_SUM, max_response_length, n_answer, n_seq, weight);
+}
+
+/* The paper's, 5.1: a mean moves little. */
+static const tri_algo_default of_sequence[] = {{"algo.clip_eps", "3e-4"},
+                                               {"algo.clip_eps_high", "4e-4"},
+                                               {"algo.loss_agg_mode", "seq-mean-token-mean"},
+                                               {NULL, NULL}};
+
+const tri_loss tri_loss_clip = {"clip", clip_options, NULL, metrics, tri_weigh_by_mode, clip_loss};
+const tri_loss tri_loss_sequence = {"sequence", clip_options,      of_sequence,
+                                    metrics,    tri_weigh_by_mode, sequence_loss};
+const tri_loss tri_loss_luspo = {"luspo", luspo_options, NULL, metrics, weigh_luspo, sequence_loss};

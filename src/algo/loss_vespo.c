@@ -1,0 +1,38 @@
+/* loss_vespo.c - VESPO: the log-probability, weighted by a gamma density of the sequence's ratio. */
+#include "policy.h"
+
+#include <math.h>
+
+static const char *const options[] = {"algo.vespo_k_pos",      "algo.vespo_lambda_pos", "algo.vespo_k_neg",
+                                      "algo.vespo_lambda_neg", "algo.loss_agg_mode",    NULL};
+static const char *const metrics[] = {TRI_POLICY_METRICS, NULL};
+
+static double between(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
+
+/* log w: the sum of the tokens' log ratios, kept where its exponential is a number. */
+static double log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
+  double sum = 0;
+
+  (void)o;
+  for (int64_t i = in->start[q]; i < in->start[q + 1]; i++)
+    sum += between((double)in->logp[i] - (double)in->old_logp[i], -20, 20);
+  return between(sum, log(1e-8), 20);
+}
+
+/* - e^lambda w^k e^(-lambda w) A log pi, k and lambda by the sign of A; no gradient goes through w (trl,
+ * grpo_trainer.py, get_gamma_weights and loss_type vespo). */
+static tri_surrogate token(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
+                           double log_w) {
+  double adv = (double)in->adv[i], k = adv >= 0 ? o->vespo_k_pos : o->vespo_k_neg;
+  double lambda = fmax(adv >= 0 ? o->vespo_lambda_pos : o->vespo_lambda_neg, 1e-4);
+  double by_logp = -exp(lambda + k * log_w - lambda * exp(log_w)) * adv;
+
+  (void)ratio;
+  return (tri_surrogate){.loss = by_logp * (double)in->logp[i], .by_logp = by_logp};
+}
+
+static tri_status loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+  return tri_policy_loss(o, in, &(tri_policy_rule){log_ratio, token}, out);
+}
+
+const tri_loss tri_loss_vespo = {"vespo", options, NULL, metrics, tri_weigh_by_mode, loss};

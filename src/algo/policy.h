@@ -1,0 +1,57 @@
+/* policy.h - what advantages and losses share: scores less their KL, weights of tokens, the loss of tokens
+ * with KL and entropy. Private to its room. */
+#ifndef TRI_POLICY_H
+#define TRI_POLICY_H
+
+#include "algo.h"
+
+/* Pure. k1, k2, k3 of delta = log pi - log ref, nats (Schulman 2020, "Approximating KL divergence"); slope:
+ * its derivative by log pi, NULL if not wanted. */
+double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
+
+/* ---- advantages ---- */
+
+/* Not collective. What row i of the rollout pays in rewards: kl_coef k of the old policy where the KL belongs
+ * to the reward, else 0. */
+double tri_answer_cost(const tri_algo_opt *o, const tri_rollout *r, int64_t i);
+/* Not collective. *score [n_seq], the caller's to TRI_FREE: what each answer earned, in rewards, less the
+ * cost of its tokens. One that is not finite is TRI_ENUMERIC, naming the prompt; *score is then NULL. */
+TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score);
+/* Not collective. r->adv of sequence q: adv at every token with loss, 0 before them. */
+void tri_answer_advantage(tri_rollout *r, int q, double adv);
+
+/* ---- losses ---- */
+
+/* Pure. As tri_loss.weigh. max_response_length: the constant of seq-mean-token-sum-norm. */
+void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int64_t *n_answer, int n_seq,
+                      double *weight);
+
+/* weigh in the mode of the option algo.loss_agg_mode. Pure. */
+void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
+                       double *weight);
+/* What of a token's loss its advantage makes, before its weight. */
+typedef struct tri_surrogate {
+  double loss, by_logp; /* by_logp: its derivative, what the sequence shares counted in */
+  bool   clipped;
+} tri_surrogate;
+/* How a policy loss differs from another. */
+typedef struct tri_policy_rule {
+  /* A number that the tokens of sequence q share, such as the logarithm of its ratio; NULL: none. */
+  double (*sequence)(const tri_algo_opt *o, const tri_loss_in *in, int q);
+  /* Of row i, where ratio = pi / old pi, finite or not; shared: what `sequence` gave. */
+  tri_surrogate (*token)(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
+                         double shared);
+} tri_policy_rule;
+/* Not collective. The surrogate + kl_coef k - entropy_coef H of each token, the KL where it belongs to the
+ * loss. Writes all of *out, the metrics of TRI_POLICY_METRICS first, then the share of clipped tokens. A
+ * token whose loss is not finite is TRI_ENUMERIC, naming it. */
+TRI_CHECKED tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in,
+                                       const tri_policy_rule *rule, tri_loss_out *out);
+#define TRI_POLICY_METRICS "entropy_mean_nats", "kl_mean_nats" /* for tri_loss.metric */
+#define TRI_CLIP_METRICS   TRI_POLICY_METRICS, "clip_ratio"
+enum { TRI_POLICY_ENTROPY, TRI_POLICY_KL, TRI_POLICY_CLIPPED }; /* their places in tri_loss_out.metric */
+/* Pure. The mean of log pi - log old pi over the tokens of sequence q; 0 of none (Zheng et al. 2025, GSPO,
+ * eq. 7). */
+double tri_sequence_log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q);
+
+#endif

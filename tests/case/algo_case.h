@@ -1,0 +1,109 @@
+/* algo_case.h - what the tests of advantages and losses share: options, a micro-batch, a rollout, numbers of
+ * the goldens (make_algo_golden.py). */
+#ifndef TRI_TESTS_ALGO_CASE_H
+#define TRI_TESTS_ALGO_CASE_H
+
+#include "algo/policy.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { MAX_SEQ = 8, MAX_TOK = 64 };
+
+static const tri_algo_opt PLAIN = {.clip_eps = 0.2,
+                                   .clip_eps_high = 0.2,
+                                   .kl_estimator = TRI_KL_K3,
+                                   .scale_rewards = TRI_SCALE_GROUP,
+                                   .loss_agg_mode = TRI_TOKEN_MEAN,
+                                   .gamma = 1,
+                                   .sapo_temperature_pos = 1,
+                                   .sapo_temperature_neg = 1.05,
+                                   .vespo_k_pos = 2,
+                                   .vespo_lambda_pos = 3,
+                                   .vespo_k_neg = 3,
+                                   .vespo_lambda_neg = 2};
+
+/* One micro-batch with room for the results. */
+typedef struct micro {
+  int64_t      start[MAX_SEQ + 1];
+  float        logp[MAX_TOK], ent[MAX_TOK], old[MAX_TOK], ref[MAX_TOK], adv[MAX_TOK];
+  double       weight[MAX_SEQ];
+  float        dlogp[MAX_TOK], dent[MAX_TOK];
+  tri_loss_in  in;
+  tri_loss_out out;
+} micro;
+
+static inline void micro_make(micro *m, const int64_t *length, int n_seq, bool with_ref) {
+  memset(m, 0, sizeof *m);
+  for (int q = 0; q < n_seq; q++) m->start[q + 1] = m->start[q] + length[q];
+  m->in = (tri_loss_in){.n = m->start[n_seq],
+                        .n_seq = n_seq,
+                        .start = m->start,
+                        .logp = m->logp,
+                        .ent = m->ent,
+                        .old_logp = m->old,
+                        .ref_logp = with_ref ? m->ref : NULL,
+                        .adv = m->adv,
+                        .weight = m->weight};
+  m->out.dlogp = m->dlogp;
+  m->out.dent = m->dent;
+}
+
+/* Numbers on a grid of 2^-10, so that a step of 2^-10 is exact; the same for every caller. */
+static inline void micro_fill(micro *m) {
+  uint32_t s = 12345;
+  for (int64_t i = 0; i < m->in.n; i++) {
+    int v[4];
+    for (int k = 0; k < 4; k++) v[k] = (int)((s = s * 1664525u + 1013904223u) >> 22) - 512; /* -512 .. 511 */
+    m->old[i] = -1.0f + (float)v[0] / 1024;
+    m->logp[i] = m->old[i] + (float)(v[1] | 1) / 1024; /* odd: no tie with a boundary of the clip below */
+    m->ref[i] = m->old[i] + (float)v[2] / 1024;
+    m->ent[i] = 1.0f + (float)v[3] / 1024;
+    m->adv[i] = (float)(v[2] ^ v[3]) / 256;
+  }
+}
+
+/* Prompts of 1 token; answers of length[q], or of 2 tokens where it is NULL. */
+static inline void rollout_make(tri_rollout *r, const float *reward, const int64_t *length, int n_seq,
+                                int group) {
+  int64_t n_tok = 0;
+
+  for (int q = 0; q < n_seq; q++) n_tok += 1 + (length ? length[q] : 2);
+  assert_int_equal(tri_rollout_make(n_seq, n_tok, group, 0, r), TRI_OK);
+  for (int q = 0; q < n_seq; q++) {
+    r->start[q + 1] = r->start[q] + 1 + (length ? length[q] : 2);
+    r->prompt_len[q] = 1;
+    r->prompt_id[q] = 40 + q / group;
+    r->sample[q] = q % group;
+    r->reward[q] = reward[q];
+  }
+}
+
+static inline double number(const json_t *o, const char *key) {
+  const json_t *v = json_object_get(o, key);
+  assert_true(json_is_number(v));
+  return json_number_value(v);
+}
+
+static inline int get_floats(const json_t *array, float *out) {
+  int n = (int)json_array_size(array);
+  assert_true(n > 0 && n <= MAX_TOK);
+  for (int i = 0; i < n; i++) out[i] = (float)json_number_value(json_array_get(array, (size_t)i));
+  return n;
+}
+
+/* The file of goldens, to be json_decref'd. */
+static inline json_t *open_goldens(void) {
+  json_error_t error;
+  json_t      *file = json_load_file(TRI_TEST_DATA "/algo/grpo.json", 0, &error);
+
+  if (!file) fail_msg("%s", error.text);
+  return file;
+}
+
+#endif
