@@ -33,9 +33,9 @@ static tri_surrogate by_token(const tri_algo_opt *o, const tri_loss_in *in, int6
   return clipped(o, ratio, (double)in->adv[i]);
 }
 
-/* As many tokens share the ratio as its logarithm is the mean of: what the 1/T of one's part in it takes from
- * the slope, the T losses give back. Where advantages differ from token to token this is the gradient of
- * GSPO-token (Zheng et al. 2025, eq. 16). */
+/* The logarithm of the ratio is a mean over the T tokens: each has 1/T of its slope, and T equal losses make
+ * that whole. Where advantages differ from token to token this is the gradient of GSPO-token (Zheng et al.
+ * 2025, eq. 16). */
 static tri_surrogate by_sequence(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
                                  double shared) {
   (void)ratio;
@@ -57,7 +57,7 @@ static void weigh_luspo(const tri_algo_opt *o, int64_t max_response_length, cons
   tri_loss_weights(TRI_SEQ_MEAN_TOKEN_SUM, max_response_length, n_answer, n_seq, weight);
 }
 
-/* The paper's, 5.1: a mean moves little. */
+/* Zheng et al. 2025, 5.1: narrow, for a mean moves little. */
 static const tri_algo_default of_sequence[] = {{"algo.clip_eps", "3e-4"},
                                                {"algo.clip_eps_high", "4e-4"},
                                                {"algo.loss_agg_mode", "seq-mean-token-mean"},
