@@ -43,4 +43,4 @@ static tri_status group_advantage(const tri_algo_opt *o, tri_rollout *r) {
   return TRI_OK;
 }
 
-const tri_advantage tri_advantage_group = {"group", 2, options, group_advantage};
+const tri_advantage tri_advantage_group = {"group", 2, 0, options, group_advantage};

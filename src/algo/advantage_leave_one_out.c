@@ -19,4 +19,4 @@ static tri_status fill(const tri_algo_opt *o, tri_rollout *r) {
   return TRI_OK;
 }
 
-const tri_advantage tri_advantage_leave_one_out = {"leave-one-out", 2, options, fill};
+const tri_advantage tri_advantage_leave_one_out = {"leave-one-out", 2, 0, options, fill};

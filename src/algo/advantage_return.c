@@ -33,5 +33,5 @@ static tri_status fill(const tri_algo_opt *o, tri_rollout *r, bool compared) {
 static tri_status fill_bare(const tri_algo_opt *o, tri_rollout *r) { return fill(o, r, false); }
 static tri_status fill_compared(const tri_algo_opt *o, tri_rollout *r) { return fill(o, r, true); }
 
-const tri_advantage tri_advantage_return = {"return", 1, options, fill_bare};
-const tri_advantage tri_advantage_group_return = {"group-return", 2, options, fill_compared};
+const tri_advantage tri_advantage_return = {"return", 1, 0, options, fill_bare};
+const tri_advantage tri_advantage_group_return = {"group-return", 2, 0, options, fill_compared};

@@ -45,14 +45,14 @@ typedef struct tri_loss_in {
   const int64_t *origin;              /* [n] the row of the rollout each one is */
   const float   *logp, *ent;          /* [n] nats, of the policy as it is */
   const float   *old_logp, *ref_logp; /* [n] nats, of the policy that generated, of the reference */
+  const float   *roll_logp;           /* [n] nats, the sampler's own, where old_logp is the trainer's */
   const float   *adv;                 /* [n] */
   const float   *value, *old_value;   /* [n] in rewards: of a scalar head now, and before the first update */
   const float   *ret;                 /* [n] in rewards: what value is to become */
-  const float   *score;               /* [n_seq] of the whole sequence: its reward. No algorithm of the table
-                                       * has a critic or a scalar head yet: value, old_value, ret, score and
-                                       * tri_loss_out.dvalue are NULL */
-  const double  *weight;              /* [n_seq] of each token of a sequence, in the loss of all micro-batches
+  const float   *score;  /* [n_seq] of the whole sequence: its reward, a pair's margin, a label */
+  const double  *weight; /* [n_seq] of each token of a sequence, in the loss of all micro-batches
                                        * and ranks of the optimizer step: losses and gradients only add up */
+  double         survey; /* of the optimizer step, where the loss has a survey; else 0 */
 } tri_loss_in;
 
 enum { TRI_ALGO_METRICS = 8 }; /* chosen: of one loss; over twice the most that one gives */
@@ -61,7 +61,8 @@ typedef struct tri_mean {
   double sum, of;
 } tri_mean;
 typedef struct tri_loss_out {
-  float   *dlogp, *dent; /* [n], the caller's; every element is written: d loss / d logp, .. / d ent */
+  float   *dlogp, *dent; /* [n], the caller's; every element is written: d loss / d logp, .. / d ent; NULL
+                        * where logp is */
   float   *dvalue;       /* [n] d loss / d value; NULL where value is */
   double   loss;         /* sum of this micro-batch's weighted token losses */
   tri_mean metric[TRI_ALGO_METRICS]; /* of the names in tri_loss.metric */
@@ -69,12 +70,17 @@ typedef struct tri_loss_out {
 
 /* ---- advantages: the words of algo.advantage ---- */
 
+/* What an advantage reads beside rewards: r->critic, r->baseline. */
+enum { TRI_READS_CRITIC = 1, TRI_READS_GREEDY = 2 };
+
 typedef struct tri_advantage {
   const char        *name;
   int                least_group; /* answers to one prompt */
+  unsigned           reads;       /* TRI_READS_* */
   const char *const *option;      /* keys of the deck it reads, "algo.gamma", NULL at the end */
-  /* Not collective. Fills r->adv at answer tokens, 0 elsewhere; every rank holds the same whole rollout and
-   * computes the same numbers. A reward that is unknown or not finite is TRI_ENUMERIC, naming the prompt. */
+  /* Not collective. Fills r->adv at answer tokens, 0 elsewhere, and r->critic.ret where it reads values;
+   * every rank holds the same whole rollout and computes the same numbers. A reward that is unknown or not
+   * finite is TRI_ENUMERIC, naming the prompt. */
   tri_status (*fill)(const tri_algo_opt *o, tri_rollout *r);
 } tri_advantage;
 
@@ -98,8 +104,33 @@ typedef struct tri_algo_default {
   const char *key, *value;
 } tri_algo_default;
 
+/* What a loss reads of tri_loss_in: of policies, log-probabilities and advantages of the rollout; of a
+ * scalar head, its values and what they are compared with; LAST: its rows are the last token of each
+ * sequence, not those that predict the answers. REFERENCE: always; where it is a matter of an option
+ * (algo.kl_coef) it is read where it is there. */
+enum {
+  TRI_LOSS_OLD_LOGP = 1,
+  TRI_LOSS_REFERENCE = 2,
+  TRI_LOSS_ADV = 4,
+  TRI_LOSS_VALUE = 8,
+  TRI_LOSS_RETURN = 16, /* old_value and ret */
+  TRI_LOSS_SCORE = 32,
+  TRI_LOSS_ROLL_LOGP = 64,
+  TRI_LOSS_LAST = 128
+};
+
+/* A number that a loss must know of a whole optimizer step before its first token. */
+typedef struct tri_survey {
+  bool beside;  /* it is about the sequences beside the samples (rollout.h), else about the samples */
+  bool entropy; /* r->seen is to hold the policy's entropies, else its log-probabilities */
+  bool (*wanted)(const tri_algo_opt *o);
+  /* Pure. Of sequences begin .. end - 1, on every rank alike. */
+  double (*number)(const tri_algo_opt *o, const tri_rollout *r, int begin, int end);
+} tri_survey;
+
 typedef struct tri_loss {
   const char             *name;
+  unsigned                reads;  /* TRI_LOSS_* */
   const char *const      *option; /* as tri_advantage.option */
   const tri_algo_default *set;    /* ended by key NULL; NULL: all keys are at the table's default */
   const char *const      *metric; /* that it gives, units in the name, NULL at the end */
@@ -109,6 +140,7 @@ typedef struct tri_loss {
                 double *weight);
   /* Not collective; writes all of *out. A token whose loss is not finite is TRI_ENUMERIC, naming it. */
   tri_status (*compute)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
+  const tri_survey *survey; /* NULL: none */
 } tri_loss;
 
 /* clang-format off */
@@ -130,8 +162,15 @@ const tri_loss *tri_policy_loss_at(int i);              /* NULL past the last */
 /* ---- algorithms: the words of algo.name ---- */
 
 /* What an algorithm lives on: given sequences of which the completion is learned; sequences that are
- * generated or replayed, and rewarded. */
-enum { TRI_NEEDS_DEMONSTRATIONS = 1, TRI_NEEDS_ANSWERS = 2 };
+ * generated or replayed, and rewarded; two answers to a prompt, the chosen one first; answers with a label,
+ * good or not. */
+enum {
+  TRI_NEEDS_DEMONSTRATIONS = 1,
+  TRI_NEEDS_ANSWERS = 2,
+  TRI_NEEDS_PAIRS = 4,
+  TRI_NEEDS_LABELLED = 8,
+  TRI_NEEDS_PREFERENCES = TRI_NEEDS_PAIRS | TRI_NEEDS_LABELLED
+};
 
 /* A preset: what a deck that names it learns by. The deck may name another advantage or policy loss where
  * there are answers; a run has a copy with those. */

@@ -23,4 +23,10 @@ static tri_status loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_ou
 
 static const tri_algo_default set[] = {{"algo.clip_eps_high", "5"}, {NULL, NULL}};
 
-const tri_loss tri_loss_cispo = {"cispo", options, set, metrics, tri_weigh_by_mode, loss};
+const tri_loss tri_loss_cispo = {.name = "cispo",
+                                 .reads = TRI_POLICY_READS,
+                                 .option = options,
+                                 .set = set,
+                                 .metric = metrics,
+                                 .weigh = tri_weigh_by_mode,
+                                 .compute = loss};

@@ -63,7 +63,22 @@ static const tri_algo_default of_sequence[] = {{"algo.clip_eps", "3e-4"},
                                                {"algo.loss_agg_mode", "seq-mean-token-mean"},
                                                {NULL, NULL}};
 
-const tri_loss tri_loss_clip = {"clip", clip_options, NULL, metrics, tri_weigh_by_mode, clip_loss};
-const tri_loss tri_loss_sequence = {"sequence", clip_options,      of_sequence,
-                                    metrics,    tri_weigh_by_mode, sequence_loss};
-const tri_loss tri_loss_luspo = {"luspo", luspo_options, NULL, metrics, weigh_luspo, sequence_loss};
+const tri_loss tri_loss_clip = {.name = "clip",
+                                .reads = TRI_POLICY_READS,
+                                .option = clip_options,
+                                .metric = metrics,
+                                .weigh = tri_weigh_by_mode,
+                                .compute = clip_loss};
+const tri_loss tri_loss_sequence = {.name = "sequence",
+                                    .reads = TRI_POLICY_READS,
+                                    .option = clip_options,
+                                    .set = of_sequence,
+                                    .metric = metrics,
+                                    .weigh = tri_weigh_by_mode,
+                                    .compute = sequence_loss};
+const tri_loss tri_loss_luspo = {.name = "luspo",
+                                 .reads = TRI_POLICY_READS,
+                                 .option = luspo_options,
+                                 .metric = metrics,
+                                 .weigh = weigh_luspo,
+                                 .compute = sequence_loss};

@@ -24,4 +24,10 @@ static tri_status loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_ou
 
 static const tri_algo_default set[] = {{"algo.loss_agg_mode", "seq-mean-token-mean"}, {NULL, NULL}};
 
-const tri_loss tri_loss_sapo = {"sapo", options, set, metrics, tri_weigh_by_mode, loss};
+const tri_loss tri_loss_sapo = {.name = "sapo",
+                                .reads = TRI_POLICY_READS,
+                                .option = options,
+                                .set = set,
+                                .metric = metrics,
+                                .weigh = tri_weigh_by_mode,
+                                .compute = loss};

@@ -35,4 +35,9 @@ static tri_status loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_ou
   return tri_policy_loss(o, in, &(tri_policy_rule){log_ratio, token}, out);
 }
 
-const tri_loss tri_loss_vespo = {"vespo", options, NULL, metrics, tri_weigh_by_mode, loss};
+const tri_loss tri_loss_vespo = {.name = "vespo",
+                                 .reads = TRI_POLICY_READS,
+                                 .option = options,
+                                 .metric = metrics,
+                                 .weigh = tri_weigh_by_mode,
+                                 .compute = loss};

@@ -22,6 +22,8 @@ void tri_answer_advantage(tri_rollout *r, int q, double adv);
 
 /* ---- losses ---- */
 
+#define TRI_POLICY_READS (TRI_LOSS_OLD_LOGP | TRI_LOSS_ADV) /* of every policy loss */
+
 /* Pure. As tri_loss.weigh. max_response_length: the constant of seq-mean-token-sum-norm. */
 void tri_loss_weights(tri_loss_agg mode, int64_t max_response_length, const int64_t *n_answer, int n_seq,
                       double *weight);

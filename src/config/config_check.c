@@ -137,7 +137,9 @@ static tri_status check_temperature(const tri_loader *l, const char *name, doubl
 }
 
 /* algo.kl_coef is 0 with an algorithm that does not read it. */
-bool tri_config_wants_reference(const tri_config *c) { return c->algo.opt.kl_coef > 0; }
+bool tri_config_wants_reference(const tri_config *c) {
+  return c->algo.opt.kl_coef > 0 || (c->algo.row.loss->reads & TRI_LOSS_REFERENCE);
+}
 
 static tri_status check_reference(const tri_loader *l) {
   const tri_config     *c = l->cfg;

@@ -4,21 +4,36 @@
 #include <math.h>
 #include <string.h>
 
-/* Every array but start: where its pointer lies, bytes per element, elements per what. */
+/* Every array but start: where its pointer lies, bytes per element, elements per what, and of which column it
+ * is, 0: always there. Those that ranks exchange come first; the others are made after it. */
 typedef enum { PER_SEQ, PER_PART, PER_TOKEN } row_kind;
 typedef struct array_row {
   size_t   member, bytes;
   row_kind per;
+  unsigned column;
 } array_row;
-#define ROW(name, per)                                                                                       \
-  { offsetof(tri_rollout, name), sizeof *((tri_rollout *)0)->name, per }
-static const array_row array[] = {ROW(prompt_id, PER_SEQ),  ROW(sample, PER_SEQ),  ROW(prompt_len, PER_SEQ),
-                                  ROW(stop, PER_SEQ),       ROW(reward, PER_SEQ),  ROW(part, PER_PART),
-                                  ROW(failed, PER_SEQ),     ROW(token, PER_TOKEN), ROW(old_logp, PER_TOKEN),
-                                  ROW(ref_logp, PER_TOKEN), ROW(adv, PER_TOKEN)};
-enum { N_ARRAY = sizeof array / sizeof *array };
+#define ROW(name, per, column)                                                                               \
+  { offsetof(tri_rollout, name), sizeof *((tri_rollout *)0)->name, per, column }
+static const array_row array[] = {ROW(prompt_id, PER_SEQ, 0),
+                                  ROW(sample, PER_SEQ, 0),
+                                  ROW(prompt_len, PER_SEQ, 0),
+                                  ROW(stop, PER_SEQ, 0),
+                                  ROW(reward, PER_SEQ, 0),
+                                  ROW(part, PER_PART, 0),
+                                  ROW(failed, PER_SEQ, 0),
+                                  ROW(baseline, PER_SEQ, 0),
+                                  ROW(token, PER_TOKEN, 0),
+                                  ROW(old_logp, PER_TOKEN, 0),
+                                  ROW(masked, PER_SEQ, 0),
+                                  ROW(ref_logp, PER_TOKEN, 0),
+                                  ROW(adv, PER_TOKEN, 0),
+                                  ROW(critic.value, PER_TOKEN, TRI_COLUMN_CRITIC),
+                                  ROW(critic.ret, PER_TOKEN, TRI_COLUMN_CRITIC),
+                                  ROW(seen, PER_TOKEN, TRI_COLUMN_SEEN),
+                                  ROW(roll_logp, PER_TOKEN, TRI_COLUMN_ROLL_LOGP)};
+enum { N_ARRAY = sizeof array / sizeof *array, N_SENT = 10 };
 
-/* What a rank sends: this, lengths [n_seq] i64, then each array, padded to 8 bytes. */
+/* What a rank sends: this, lengths [n_seq] i64, then each array that is sent, padded to 8 bytes. */
 typedef struct pack_head {
   int64_t n_seq, n_tok, group, n_reward, has_logp, has_reward;
 } pack_head;
@@ -49,14 +64,15 @@ tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *na
                                   const tri_rollout_size *most, bool exchange, tri_rollout_store *out) {
   pack_head h = {.n_seq = most->n_seq, .n_tok = most->n_tok, .n_reward = most->n_reward};
   size_t    start_bytes = ((size_t)most->n_seq + 1) * sizeof *out->arrays.start,
-         wire = (size_t)most->n_part * (sizeof h + N_ARRAY * 8) + start_bytes;
+         wire = (size_t)most->n_part * (sizeof h + N_SENT * 8) + start_bytes;
 
   TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, start_bytes, (void **)&out->arrays.start));
   for (int k = 0; k < N_ARRAY; k++) {
     size_t bytes = array_rows(k, h.n_seq, h.n_tok) * array_width(k, h.n_reward);
+    if (array[k].column && !(array[k].column & most->columns)) continue;
     TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, bytes,
                            (void **)(void *)((char *)&out->arrays + array[k].member)));
-    wire += packed_bytes(k, &h);
+    wire += k < N_SENT ? packed_bytes(k, &h) : 0;
   }
   out->most = *most;
   out->wire_bytes = exchange ? wire : 0;
@@ -74,7 +90,7 @@ static tri_status array_take(tri_rollout *r, int k) {
   else
     TRI_TRY(tri_host_alloc(rows, width, &p));
   array_set(r, k, p);
-  if (r->store && rows > 0 && width > 0) memset(p, 0, rows * width);
+  if (r->store && p && rows > 0 && width > 0) memset(p, 0, rows * width);
   return TRI_OK;
 }
 
@@ -157,7 +173,7 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
   const tri_rollout_store *store = wire_of(r);
 
   *n_bytes = at;
-  for (int k = 0; k < N_ARRAY; k++) *n_bytes += packed_bytes(k, &h);
+  for (int k = 0; k < N_SENT; k++) *n_bytes += packed_bytes(k, &h);
   if (store && *n_bytes > store->wire_bytes)
     TRI_FAIL(TRI_EINTERNAL, "%zu bytes of a rollout, room was planned for %zu", *n_bytes, store->wire_bytes);
   if (store)
@@ -169,7 +185,7 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
     int64_t n = r->start[q + 1] - r->start[q];
     memcpy(*out + sizeof h + (size_t)q * sizeof n, &n, sizeof n);
   }
-  for (int k = 0; k < N_ARRAY; k++) {
+  for (int k = 0; k < N_SENT; k++) {
     size_t rows = (size_t)(array[k].per == PER_TOKEN ? r->n_tok : r->n_seq),
            n = rows * array_width(k, r->n_reward);
     if (n) memcpy(*out + at, array_get(r, k), n);
@@ -181,7 +197,7 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
 /* Reading position in one rank's message. */
 typedef struct cursor {
   pack_head   h;
-  const char *length, *array[N_ARRAY]; /* of the next sequence, borrowed */
+  const char *length, *array[N_SENT]; /* of the next sequence, borrowed */
 } cursor;
 
 static tri_status cursor_open(const char *message, size_t n_bytes, int rank, cursor *c) {
@@ -190,7 +206,7 @@ static tri_status cursor_open(const char *message, size_t n_bytes, int rank, cur
   memcpy(&c->h, message, sizeof c->h);
   c->length = message + at;
   at += (size_t)c->h.n_seq * sizeof(int64_t);
-  for (int k = 0; k < N_ARRAY; k++) {
+  for (int k = 0; k < N_SENT; k++) {
     c->array[k] = message + at;
     at += packed_bytes(k, &c->h);
   }
@@ -205,7 +221,7 @@ static void cursor_take(cursor *c, tri_rollout *out, int q) {
   memcpy(&n, c->length, sizeof n);
   c->length += sizeof n;
   out->start[q + 1] = out->start[q] + n;
-  for (int k = 0; k < N_ARRAY; k++) {
+  for (int k = 0; k < N_SENT; k++) {
     size_t width = array_width(k, c->h.n_reward);
     size_t bytes = width * (array[k].per == PER_TOKEN ? (size_t)n : 1);
     size_t row = (size_t)(array[k].per == PER_TOKEN ? out->start[q] : q);

@@ -8,31 +8,47 @@
 typedef enum { TRI_STOP_EOS, TRI_STOP_STRING, TRI_STOP_LENGTH } tri_stop_reason;
 enum { TRI_REWARDS_MAX = 16, TRI_FAILED_TEXT = 1 << TRI_REWARDS_MAX }; /* the latter: of tri_rollout.failed */
 
+/* Arrays that only some algorithms want, of tokens all. */
+enum {
+  TRI_COLUMN_CRITIC = 1,   /* critic */
+  TRI_COLUMN_SEEN = 2,     /* seen */
+  TRI_COLUMN_ROLL_LOGP = 4 /* roll_logp */
+};
+
 /* Host memory: its own, or what a store lends it; rows are tokens, packed. After tri_rollout_exchange every
  * rank holds the whole step in the order of prompts, then answers; sequences q = prompt * group + answer.
  * Zeroed is a legal empty rollout, and so is {.store = s}: the next tri_rollout_make takes from s. */
 typedef struct tri_rollout {
   int      n_seq, group, n_reward;
   int64_t  n_tok;
-  int64_t *start;                  /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
-  int64_t *prompt_id;              /* [n_seq] line of the prompt file; keys the random numbers */
-  int32_t *sample;                 /* [n_seq] number of the answer among those to its prompt */
-  int32_t *prompt_len, *stop;      /* [n_seq] tokens without loss at the start; tri_stop_reason */
-  float   *reward;                 /* [n_seq] weighted sum; NaN while unknown */
-  float   *part;                   /* [n_seq,n_reward] each reward by itself, unweighted */
-  int32_t *failed;                 /* [n_seq] bit i: reward i could not judge; its part is 0;
+  int64_t *start;               /* [n_seq+1] sequence q is rows start[q] .. start[q+1] */
+  int64_t *prompt_id;           /* [n_seq] line of the prompt file; keys the random numbers */
+  int32_t *sample;              /* [n_seq] number of the answer among those to its prompt */
+  int32_t *prompt_len, *stop;   /* [n_seq] tokens without loss at the start; tri_stop_reason */
+  float   *reward;              /* [n_seq] weighted sum; NaN while unknown */
+  float   *part;                /* [n_seq,n_reward] each reward by itself, unweighted */
+  int32_t *failed;              /* [n_seq] bit i: reward i could not judge; its part is 0;
                                   * TRI_FAILED_TEXT: none could, the tokens cannot be decoded */
-  int32_t *token;                  /* [n_tok] */
-  float   *old_logp, *ref_logp;    /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
-  float   *adv;                    /* [n_tok] */
-  bool     has_logp, has_reward;   /* old_logp, reward came with the data */
-  struct tri_rollout_store *store; /* borrowed; whose memory the arrays are, NULL: the rollout's own */
+  float   *baseline;            /* [n_seq] what a greedy answer to the prompt earned; 0: there was none */
+  int32_t *masked;              /* [n_seq] 1: none of its tokens has loss */
+  int32_t *token;               /* [n_tok] */
+  float   *old_logp, *ref_logp; /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
+  float   *adv;                 /* [n_tok] */
+  /* NULL where no one wants them (TRI_COLUMN_*) */
+  struct {
+    float *value, *ret; /* [n_tok] in rewards, before learning, and what values are to become */
+  } critic;
+  float                    *seen;      /* [n_tok] what a survey (algo.h) is about */
+  float                    *roll_logp; /* [n_tok] nats, the sampler's, where old_logp became the trainer's */
+  bool                      has_logp, has_reward; /* old_logp, reward came with the data */
+  struct tri_rollout_store *store;                /* borrowed; whose memory the arrays are, NULL: its own */
 } tri_rollout;
 
 /* The most one rollout will hold, as the parts of n_part ranks. */
 typedef struct tri_rollout_size {
-  int     n_seq, n_reward, n_part;
-  int64_t n_tok;
+  int      n_seq, n_reward, n_part;
+  int64_t  n_tok;
+  unsigned columns; /* TRI_COLUMN_*; a rollout in memory of its own has all */
 } tri_rollout_size;
 /* Planned memory that rollouts take turns in: one at a time has it, from tri_rollout_make to
  * tri_rollout_clear. */
@@ -64,9 +80,9 @@ void tri_rollout_free(tri_rollout *r);
 static inline int64_t tri_rollout_first_row(const tri_rollout *r, int q) {
   return r->start[q] + (r->prompt_len[q] > 1 ? r->prompt_len[q] : 1);
 }
-/* Tokens of sequence q with loss: the rows from there to start[q+1]. */
+/* Tokens of sequence q with loss: the rows from there to start[q+1], or none. */
 static inline int64_t tri_rollout_loss_tokens(const tri_rollout *r, int q) {
-  return r->start[q + 1] - tri_rollout_first_row(r, q);
+  return r->masked[q] ? 0 : r->start[q + 1] - tri_rollout_first_row(r, q);
 }
 /* Collective over world. Rank k's sequences of `mine` belong to prompts k, k + size, k + 2 size, ...; *out is
  * the whole step in prompt order, on every rank; it must be empty before. */

@@ -127,9 +127,12 @@ void tri_split_free(tri_split *s) {
 static const struct {
   unsigned want;
   size_t   from, to;
-} column[] = {{TRI_FEED_OLD_LOGP, offsetof(tri_rollout, old_logp), offsetof(tri_loss_in, old_logp)},
-              {TRI_FEED_REF_LOGP, offsetof(tri_rollout, ref_logp), offsetof(tri_loss_in, ref_logp)},
-              {TRI_FEED_ADV, offsetof(tri_rollout, adv), offsetof(tri_loss_in, adv)}};
+} column[] = {{TRI_LOSS_OLD_LOGP, offsetof(tri_rollout, old_logp), offsetof(tri_loss_in, old_logp)},
+              {TRI_LOSS_REFERENCE, offsetof(tri_rollout, ref_logp), offsetof(tri_loss_in, ref_logp)},
+              {TRI_LOSS_ADV, offsetof(tri_rollout, adv), offsetof(tri_loss_in, adv)},
+              {TRI_LOSS_RETURN, offsetof(tri_rollout, critic.value), offsetof(tri_loss_in, old_value)},
+              {TRI_LOSS_RETURN, offsetof(tri_rollout, critic.ret), offsetof(tri_loss_in, ret)},
+              {TRI_LOSS_ROLL_LOGP, offsetof(tri_rollout, roll_logp), offsetof(tri_loss_in, roll_logp)}};
 enum { N_COLUMN = sizeof column / sizeof *column };
 
 /* Device results and the derivatives by them, in the order of tri_rows_out. */
@@ -154,7 +157,7 @@ struct tri_feed {
 };
 
 /* Results that rows may have here. */
-static int result_count(const tri_feed *f) { return f->opt.wants & TRI_FEED_VALUE ? N_RESULT : VALUE; }
+static int result_count(const tri_feed *f) { return f->opt.reads & TRI_LOSS_VALUE ? N_RESULT : VALUE; }
 
 static tri_status plan(tri_ledger *l, tri_mem kind, size_t bytes, void *where) {
   return tri_ledger_add(l, kind, TRI_PHASE_LEARN, false, "batch staging", bytes, where);
@@ -186,10 +189,10 @@ tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *
     TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_grad[i]));
   }
   for (int i = 0; i < N_COLUMN; i++)
-    if (opt->wants & column[i].want) TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_column[i]));
+    if (opt->reads & column[i].want) TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_column[i]));
   TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 8, &f->start));
   TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 8, &f->origin));
-  if (opt->wants & TRI_FEED_SCORE) TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 4, &f->score));
+  if (opt->reads & TRI_LOSS_SCORE) TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 4, &f->score));
   return plan(ledger, TRI_MEM_PINNED, n * 8, &f->weight);
 }
 
@@ -198,19 +201,26 @@ void tri_feed_close(tri_feed **f) {
   TRI_FREE(*f);
 }
 
+/* A chosen row: token i of the rollout, which the row before it predicts, or whose own row it is. */
+static void choose(tri_feed *f, const tri_rollout *r, int64_t row, int64_t i) {
+  f->host_rows.row[f->n_rows] = (int32_t)row;
+  f->host_rows.target[f->n_rows] = r->token[i];
+  f->origin[f->n_rows++] = i;
+}
+
 /* Rows of one sequence behind what is there already. */
 static void put_sequence(tri_feed *f, const tri_rollout *r, int q, int64_t *n_tok) {
-  int64_t begin = r->start[q], len = r->start[q + 1] - begin, first = tri_rollout_first_row(r, q) - begin;
+  int64_t begin = r->start[q], len = r->start[q + 1] - begin;
 
   for (int64_t i = 0; i < len; i++) {
     f->host_rows.token[*n_tok + i] = r->token[begin + i];
     f->host_rows.pos[*n_tok + i] = (int32_t)i;
   }
-  for (int64_t i = first; i < len; i++) {
-    f->host_rows.row[f->n_rows] = (int32_t)(*n_tok + i - 1);
-    f->host_rows.target[f->n_rows] = r->token[begin + i];
-    f->origin[f->n_rows++] = begin + i;
-  }
+  if (f->opt.reads & TRI_LOSS_LAST)
+    choose(f, r, *n_tok + len - 1, begin + len - 1);
+  else
+    for (int64_t i = len - tri_rollout_loss_tokens(r, q); i < len; i++)
+      choose(f, r, *n_tok + i - 1, begin + i);
   *n_tok += len;
 }
 

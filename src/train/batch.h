@@ -33,18 +33,10 @@ TRI_CHECKED tri_status tri_split_make(const tri_rollout *r, const tri_split_opt 
 void tri_split_free(tri_split *s);
 
 typedef struct tri_feed tri_feed; /* device and host staging of one micro-batch */
-/* What a loss wants besides logp and ent: columns of the rollout, and what a scalar head gives. What is not
- * asked for is NULL in tri_loss_in. */
-enum {
-  TRI_FEED_OLD_LOGP = 1,
-  TRI_FEED_REF_LOGP = 2,
-  TRI_FEED_ADV = 4,
-  TRI_FEED_VALUE = 8,
-  TRI_FEED_SCORE = 16
-};
 typedef struct tri_feed_opt {
   int64_t  max_tokens, max_rows; /* N and K at most */
-  unsigned wants;                /* TRI_FEED_* */
+  unsigned reads; /* TRI_LOSS_* (algo.h) of all losses together; what is not asked for is NULL in
+                   * tri_loss_in */
 } tri_feed_opt;
 /* Not collective. Plans its memory in the ledger. */
 TRI_CHECKED tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *opt,
@@ -52,7 +44,8 @@ TRI_CHECKED tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tr
 /* The planned memory is the ledger's. NULL is legal. */
 void tri_feed_close(tri_feed **f);
 /* Not collective. Sequences seq[0..n) of the rollout as a packed batch whose chosen rows are those that
- * predict the answers. The batch borrows from the feed, and the feed r and seq, until the next load. */
+ * predict the answers, or, where the feed reads TRI_LOSS_LAST, the last of each sequence. The batch
+ * borrows from the feed, and the feed r and seq, until the next load. */
 TRI_CHECKED tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int n, tri_stream *s,
                                       tri_batch *out);
 /* Not collective. What a loss takes and gives, for the loaded rows, in host memory of the feed until the

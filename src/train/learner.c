@@ -132,7 +132,8 @@ static tri_status open_reference(tri_trainer *t, tri_learner *l) {
   return TRI_OK;
 }
 
-const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
+/* The members that a role is born with; all else is zero. */
+static const tri_learner roles[TRI_ROLE_COUNT] = {
     [TRI_POLICY] = {.name = "policy",
                     .key = "model.path",
                     .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq"},
@@ -141,6 +142,7 @@ const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
                     .head = TRI_HEAD_TOKENS,
                     .train = true,
                     .generates = true,
+                    .loss_name = "loss",
                     .open = open_policy,
                     .from = "/model"},
     /* Kept so that a resumed run needs the first model's folder no more. */
@@ -151,6 +153,14 @@ const tri_learner tri_learner_roles[TRI_ROLE_COUNT] = {
                        .head = TRI_HEAD_TOKENS,
                        .open = open_reference,
                        .from = "/model"}};
+
+void tri_learner_begin(tri_trainer *t) {
+  tri_learner *policy = &t->learner[TRI_POLICY];
+
+  memcpy(t->learner, roles, sizeof t->learner);
+  policy->loss = t->algo->loss;
+  if (policy->loss->reads & TRI_LOSS_VALUE) policy->head = TRI_HEAD_SCALAR;
+}
 
 tri_status tri_learner_open_sources(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {

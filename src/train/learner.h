@@ -2,6 +2,7 @@
 #ifndef TRI_LEARNER_H
 #define TRI_LEARNER_H
 
+#include "algo/algo.h"
 #include "io/model/source.h"
 #include "model/model.h"
 #include "state/optim.h"
@@ -13,13 +14,15 @@ struct tri_trainer;
 typedef enum { TRI_POLICY, TRI_REFERENCE, TRI_ROLE_COUNT } tri_role;
 
 typedef struct tri_learner {
-  const char   *name;                   /* "policy": in the memory table and the trace */
-  const char   *key;                    /* of the deck, whose value `path` is: "model.path" */
-  const char   *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
-  const char   *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
-  size_t        rate;   /* where in tri_config its learning rate is, if it trains; the schedule is train's */
-  tri_head_kind head;
-  bool          train, generates; /* generates: it is who answers */
+  const char     *name;                   /* "policy": in the memory table and the trace */
+  const char     *key;                    /* of the deck, whose value `path` is: "model.path" */
+  const char     *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
+  const char     *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
+  size_t          rate; /* where in tri_config its learning rate is, if it trains; the schedule is train's */
+  tri_head_kind   head;
+  bool            train, generates; /* generates: it is who answers */
+  const tri_loss *loss;             /* what it learns by; NULL: it does not learn */
+  const char     *loss_name;        /* of its metric: "loss" */
   /* Not collective. Opens `source`; leaves it NULL where this run has no such model. */
   tri_status (*open)(struct tri_trainer *t, struct tri_learner *l);
   char          path[TRI_CKPT_PATH_BYTES]; /* what the deck's key means; "": not asked for */
@@ -28,6 +31,7 @@ typedef struct tri_learner {
   tri_model    *model;                     /* as source, once memory is planned */
   tri_optim_opt optim;
   tri_lr_opt    lr;
+  int64_t       rest_steps; /* the first steps of the run, in which its loss is computed but not learned */
   int64_t       update, skipped;          /* optimizer steps, and of them those that a gradient that was not
                                            * finite forbade; over all of a resumed run */
   double        grad_norm, learning_rate; /* of the last one */
@@ -35,12 +39,15 @@ typedef struct tri_learner {
 
 /* Has this run such a model, and does it learn? */
 static inline bool tri_learner_trains(const tri_learner *l) { return l->model && l->train; }
+/* Does it learn in this step of the run? */
+static inline bool tri_learner_learns(const tri_learner *l, int64_t step) {
+  return tri_learner_trains(l) && step > l->rest_steps;
+}
 /* What the learner trains, keeps and loads. */
 static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_params(l->model); }
 
-/* The members that a role is born with; all else is zero. */
-extern const tri_learner tri_learner_roles[TRI_ROLE_COUNT];
-
+/* Not collective. t->learner as its roles are born, each with what t->algo has for it. */
+void tri_learner_begin(struct tri_trainer *t);
 /* Collective over world. Sets the paths that the deck's keys mean. A resumed run goes on without
  * model.ref_path where that is gone. Faults go to t->run.faults. */
 TRI_CHECKED tri_status tri_learner_resolve(struct tri_trainer *t);

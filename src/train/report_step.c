@@ -1,17 +1,17 @@
 /* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; its rollout as a
  * file; its line. */
-#include "gap.h"
 #include "io/data/rollout_file.h"
+#include "score.h"
 #include "train.h"
 
 #include <math.h>
 #include <stdio.h>
 
-void tri_tally_add(tri_tally *sum, const tri_loss_out *out) {
-  sum->loss += out->loss;
+void tri_tally_add(tri_tally *sum, tri_role role, const tri_loss_out *out) {
+  sum->of[role].loss += out->loss;
   for (int k = 0; k < TRI_ALGO_METRICS; k++) {
-    sum->metric[k].sum += out->metric[k].sum;
-    sum->metric[k].of += out->metric[k].of;
+    sum->of[role].metric[k].sum += out->metric[k].sum;
+    sum->of[role].metric[k].of += out->metric[k].of;
   }
 }
 
@@ -29,24 +29,32 @@ static void add_of(tri_trainer *t, const tri_learner *l, const char *what, doubl
   add(t, name, value);
 }
 
-/* Collective over world. Sums of all ranks, in rank order. */
-static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tri_gap *gap) {
-  const tri_learner *l, *end = t->learner + TRI_ROLE_COUNT;
-  double all[1 + 2 * TRI_ALGO_METRICS] = {sum->loss}; /* then of each metric the sum and the `of` */
+/* Collective over world. Of one learner: sums of all ranks, in rank order. */
+static tri_status report_learner(tri_trainer *t, const tri_learner *l, const tri_tally *sum) {
+  const tri_mean *metric = sum->of[l - t->learner].metric;
+  double all[1 + 2 * TRI_ALGO_METRICS] = {sum->of[l - t->learner].loss}; /* then each metric's sum and `of` */
 
   for (int k = 0; k < TRI_ALGO_METRICS; k++) {
-    all[1 + 2 * k] = sum->metric[k].sum;
-    all[2 + 2 * k] = sum->metric[k].of;
+    all[1 + 2 * k] = metric[k].sum;
+    all[2 + 2 * k] = metric[k].of;
   }
   TRI_TRY(tri_host_sum(tri_world_of(t), all, sizeof all / sizeof *all));
-  add(t, "loss", all[0] / (double)sum->updates);
-  for (l = t->learner; l < end; l++) {
-    if (!tri_learner_trains(l)) continue;
+  add(t, l->loss_name, all[0] / (double)sum->updates);
+  if (tri_learner_learns(l, t->progress.step)) {
     add_of(t, l, "grad_norm", l->grad_norm);
     add_of(t, l, "learning_rate", l->learning_rate);
   }
-  for (int k = 0; t->algo->loss->metric[k]; k++)
-    if (all[2 + 2 * k] > 0) add(t, t->algo->loss->metric[k], all[1 + 2 * k] / all[2 + 2 * k]);
+  for (int k = 0; l->loss->metric[k]; k++)
+    if (all[2 + 2 * k] > 0) add(t, l->loss->metric[k], all[1 + 2 * k] / all[2 + 2 * k]);
+  return TRI_OK;
+}
+
+/* Collective over world. */
+static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tri_gap *gap) {
+  const tri_learner *l, *end = t->learner + TRI_ROLE_COUNT;
+
+  for (l = t->learner; l < end; l++)
+    if (tri_learner_trains(l)) TRI_TRY(report_learner(t, l, sum));
   if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
   for (l = t->learner; l < end; l++)
     if (tri_learner_trains(l)) add_of(t, l, "skipped_steps", (double)l->skipped);
@@ -84,10 +92,11 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
   add(t, "truncated_ratio", tri_health_truncated(r));
 }
 
-static int64_t tokens_of(const tri_rollout *r) {
+/* Learned from. */
+static int64_t tokens_of(const tri_trainer *t, const tri_rollout *r) {
   int64_t tokens = 0;
 
-  for (int q = 0; q < r->n_seq; q++) tokens += tri_rollout_loss_tokens(r, q);
+  for (int q = 0; q < tri_sequences(t, t->plan.samples); q++) tokens += tri_rollout_loss_tokens(r, q);
   return tokens;
 }
 
@@ -170,7 +179,7 @@ static tri_status save_rollout(tri_trainer *t, int64_t step, const tri_rollout *
 /* ---- a step ---- */
 
 tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum, const tri_gap *gap) {
-  int64_t step = t->progress.step, tokens = tokens_of(r);
+  int64_t step = t->progress.step, tokens = tokens_of(t, r);
 
   TRI_TRY(report_learning(t, sum, gap));
   t->progress.tokens += tokens;
@@ -179,7 +188,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   tri_health_observe(&t->health, tri_has_answers(t) ? r : NULL, t->learner[TRI_POLICY].grad_norm);
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));
   if (!is_file_due(t, step)) return TRI_OK;
-  TRI_TRY(tri_gap_share(t, r));
+  TRI_TRY(tri_score_share_old(t, r));
   return save_rollout(t, step, r);
 }
 

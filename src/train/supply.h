@@ -20,13 +20,14 @@ typedef struct tri_supply {
   bool        own_memory;   /* in memory of its own, of any size: none is planned */
   bool        whole_groups; /* ranks learn from whole groups (tri_split_opt) */
   int         together;     /* sequences of one sample, learned from together, such as a pair; else 1 */
+  bool        beside;       /* behind the step's samples come as many sequences that are scored only */
   const char *gap_from;     /* whose log-probabilities the gap is from: "sampler"; NULL: they have none */
   const char *gap_advice;   /* what a user can do where run.sampler: exact finds one; NULL: it is our fault */
   /* Collective over world. What this run's steps will have at most, into *l, which is {0, 1}. */
   tri_status (*measure)(struct tri_trainer *t, tri_longest *l);
-  /* Collective over world. Sequences of step `step` on every rank, alike; *out is zeroed before. Where the
-   * run is told to stop meanwhile: none, and tri_halt_decided says so. */
-  tri_status (*next)(struct tri_trainer *t, int64_t step, tri_rollout *out);
+  /* Collective over world. Sequences of step `step` on every rank, alike; *out is zeroed before. *lines: of
+   * data, that they took. Where the run is told to stop meanwhile: none, and tri_halt_decided says so. */
+  tri_status (*next)(struct tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines);
 } tri_supply;
 
 extern const tri_supply tri_supply_data;     /* supply_data.c: demonstrations, the next ones of data.train */

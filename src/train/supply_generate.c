@@ -98,7 +98,7 @@ done:
   return st;
 }
 
-static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
+static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines) {
   const tri_config *c = t->cfg;
   tri_ask           ask = {.data = t->data,
                            .shuffle = c->data.shuffle,
@@ -109,6 +109,7 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
                            .all = t->plan.samples};
 
   (void)step; /* the cursor says which prompts */
+  *lines = ask.n;
   return tri_supply_ask(t, &ask, out);
 }
 

@@ -117,7 +117,7 @@ static tri_status check_same(const tri_trainer *t, int64_t step, uint64_t here, 
            t->cfg->rollout.replay, (long long)step, tri_world_of(t)->rank);
 }
 
-static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
+static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines) {
   tri_comm *world = tri_world_of(t);
   uint64_t  here, on_rank0;
 
@@ -125,6 +125,7 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out) {
   here = on_rank0 = hash_of(out);
   TRI_TRY(tri_host_bcast(world, &on_rank0, sizeof on_rank0, 0));
   TRI_TRY(tri_agree(world, check_same(t, step, here, on_rank0)));
+  *lines = out->n_seq / out->group;
   return out->has_reward ? TRI_OK : reward_replay(t, step, out);
 }
 

@@ -2,60 +2,52 @@
 #include "train.h"
 
 #include "comm/halt.h"
-#include "gap.h"
 #include "report/timeline.h"
+#include "score.h"
 #include "supply.h"
 
 /* ---- one step ---- */
 
 /* What a step has in hand. */
 typedef struct work {
-  tri_rollout r;      /* its sequences, on every rank */
-  double     *weight; /* [r.n_seq] of each one's tokens in the loss of its mini-batch */
+  tri_rollout r;                      /* its sequences, on every rank */
+  int64_t     step, lines;            /* lines: of data, that the sequences took */
+  double     *weight[TRI_ROLE_COUNT]; /* [r.n_seq] of each one's tokens in a learner's loss */
+  double      survey;                 /* what the policy's loss knows of this mini-batch (tri_survey) */
   tri_gap     gap;
   tri_tally   sum;
 } work;
 
-/* Collective over the parameter scope. What every learner that trains says of the chosen rows: each head its
- * own members of *rows. */
-static tri_status forward(tri_trainer *t, const tri_batch *b, tri_rows_out *rows) {
-  *rows = (tri_rows_out){.logp = {.data = NULL}};
-  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
-    tri_rows_out own;
-    if (!tri_learner_trains(l)) continue;
-    TRI_TRY(tri_model_forward(l->model, b, true, t->sampling.inv_temperature, &own, t->se->stream));
-    if (own.logp.data) rows->logp = own.logp;
-    if (own.ent.data) rows->ent = own.ent;
-    if (own.value.data) rows->value = own.value;
-  }
-  return TRI_OK;
-}
-
-/* Collective over the parameter and gradient scopes. d: of all that forward gave. */
-static tri_status backward(tri_trainer *t, const tri_batch *b, const tri_rows_out *d, bool last) {
-  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
-    if (tri_learner_trains(l))
-      TRI_TRY(tri_model_backward(l->model, b, d, t->sampling.inv_temperature, last, t->se->stream));
-  return TRI_OK;
-}
-
-/* Collective over the parameter and gradient scopes. Forward, one loss, backward of one micro-batch. */
-static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
+/* Collective over the parameter and gradient scopes. Forward, loss, backward of one learner on the loaded
+ * rows. One that rests only has a loss. */
+static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_batch *b, bool last) {
+  tri_learner *l = &t->learner[role];
   tri_stream  *s = t->se->stream;
-  const int   *seq = sp->seq + sp->first[i];
-  tri_batch    b;
+  bool         learns = tri_learner_learns(l, w->step);
   tri_rows_out rows, d;
   tri_loss_in  in;
   tri_loss_out out;
 
-  TRI_TRY(tri_batch_load(t->feed, &w->r, seq, sp->first[i + 1] - sp->first[i], s, &b));
-  TRI_TRY(forward(t, &b, &rows));
-  TRI_TRY(tri_batch_fetch(t->feed, &rows, w->weight, s, &in, &out));
-  tri_gap_meet(t, &w->r, &in, &w->gap);
-  TRI_TRY(t->algo->loss->compute(&t->cfg->algo.opt, &in, &out));
+  TRI_TRY(tri_model_forward(l->model, b, learns, t->sampling.inv_temperature, &rows, s));
+  TRI_TRY(tri_batch_fetch(t->feed, &rows, w->weight[role], s, &in, &out));
+  in.survey = w->survey;
+  if (role == TRI_POLICY) tri_gap_meet(t, &w->r, &in, &w->gap);
+  TRI_TRY(l->loss->compute(&t->opt, &in, &out));
+  tri_tally_add(&w->sum, role, &out);
+  if (!learns) return TRI_OK;
   TRI_TRY(tri_batch_send(t->feed, &out, s, &d));
-  TRI_TRY(backward(t, &b, &d, i == sp->n_micro - 1));
-  tri_tally_add(&w->sum, &out);
+  return tri_model_backward(l->model, b, &d, t->sampling.inv_temperature, last, s);
+}
+
+/* Collective over the parameter and gradient scopes. Every learner on one micro-batch. */
+static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
+  const int *seq = sp->seq + sp->first[i];
+  tri_batch  b;
+
+  TRI_TRY(tri_batch_load(t->feed, &w->r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
+  for (int role = 0; role < TRI_ROLE_COUNT; role++)
+    if (tri_learner_trains(&t->learner[role]))
+      TRI_TRY(learn_by(t, w, (tri_role)role, &b, i == sp->n_micro - 1));
   return TRI_OK;
 }
 
@@ -66,12 +58,13 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   tri_split  sp;
   tri_span   span;
 
+  TRI_TRY(tri_score_survey(t, &w->r, m, &w->survey));
   TRI_TRY(tri_step_split(t, &w->r, m, &sp));
   for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn(t, w, &sp, i));
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
   span = tri_span_begin(&t->spans, "update", 0);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
-    if (tri_learner_trains(l)) TRI_TRY_DONE(tri_learner_update(l, t->progress.step + 1, t->se->stream));
+    if (tri_learner_learns(l, w->step)) TRI_TRY_DONE(tri_learner_update(l, w->step, t->se->stream));
   tri_span_end(&t->spans, &span);
   w->sum.updates++;
 done:
@@ -79,18 +72,19 @@ done:
   return st;
 }
 
-/* Not collective. w->weight, from counts over each sequence's whole mini-batch, all ranks. */
-static tri_status weigh(const tri_trainer *t, work *w) {
+/* Not collective. The weights of one learner's loss, from counts over each sequence's whole mini-batch, all
+ * ranks. */
+static tri_status weigh(const tri_trainer *t, work *w, tri_role role) {
   const tri_rollout *r = &w->r;
   int64_t            n = t->plan.split.n, *answers = NULL;
   tri_status         st = TRI_OK;
 
-  TRI_TRY_DONE(TRI_ALLOC(w->weight, r->n_seq));
+  TRI_TRY_DONE(TRI_ALLOC(w->weight[role], r->n_seq));
   TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
   for (int q = 0; q < r->n_seq; q++) answers[q] = tri_rollout_loss_tokens(r, q);
   for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
-    t->algo->loss->weigh(&t->cfg->algo.opt, t->cfg->rollout.max_response_length, answers + q, (int)n,
-                         w->weight + q);
+    t->learner[role].loss->weigh(&t->opt, t->cfg->rollout.max_response_length, answers + q, (int)n,
+                                 w->weight[role] + q);
 done:
   TRI_FREE(answers);
   return st;
@@ -100,25 +94,26 @@ done:
  * tells. What ranks exchange happens inside: answers (rollout.h), weights and gradients (params.h). */
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status st = TRI_OK;
-  work       w = {.sum.began_s = tri_now_s()};
+  work       w = {.step = step, .sum.began_s = tri_now_s()};
   tri_span   span;
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
-  TRI_TRY_DONE(t->supply->next(t, step, &w.r)); /* sequences: which follows from seed and cursor */
+  TRI_TRY_DONE(t->supply->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
   if (tri_halt_decided(t->halt)) goto done;
-  TRI_TRY_DONE(tri_gap_score_reference(t, &w.r)); /* log-probabilities before learning */
-  TRI_TRY_DONE(tri_gap_score_old(t, &w.r, &w.gap));
-  TRI_TRY_DONE(tri_algo_advantage(t->algo, &t->cfg->algo.opt, &w.r));
-  TRI_TRY_DONE(weigh(t, &w));
+  TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* what models say of them before learning */
+  TRI_TRY_DONE(tri_score_old(t, &w.r, &w.gap));
+  TRI_TRY_DONE(tri_algo_advantage(t->algo, &t->opt, &w.r));
+  for (int role = 0; role < TRI_ROLE_COUNT; role++)
+    if (tri_learner_trains(&t->learner[role])) TRI_TRY_DONE(weigh(t, &w, (tri_role)role));
   span = tri_span_begin(&t->spans, "learn", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
   for (int64_t epoch = 0; epoch < t->cfg->algo.ppo_epochs; epoch++)
     for (int64_t m = 0; m < t->plan.mini_batches; m++) TRI_TRY_DONE(update(t, &w, m));
   tri_span_end(&t->spans, &span);
   t->progress.step = step;
-  t->progress.cursor += w.r.n_seq / w.r.group;
+  t->progress.cursor += w.lines;
   TRI_TRY_DONE(tri_report_step(t, &w.r, &w.sum, &w.gap));
 done:
-  TRI_FREE(w.weight);
+  for (int role = 0; role < TRI_ROLE_COUNT; role++) TRI_FREE(w.weight[role]);
   tri_rollout_clear(&w.r);
   return st;
 }

@@ -50,12 +50,14 @@ typedef struct tri_sampling {
   float            inv_temperature; /* of log-probabilities, in sampling and in the loss */
 } tri_sampling;
 
-/* What one step adds up over its micro-batches. */
+/* What one step adds up over its micro-batches, for each learner. */
 typedef struct tri_tally {
-  double   began_s; /* the step */
-  double   loss;
-  tri_mean metric[TRI_ALGO_METRICS];
-  int64_t  updates;
+  double  began_s; /* the step */
+  int64_t updates;
+  struct {
+    double   loss;
+    tri_mean metric[TRI_ALGO_METRICS];
+  } of[TRI_ROLE_COUNT];
 } tri_tally;
 
 /* What screen.c keeps between rows. */
@@ -78,6 +80,7 @@ typedef struct tri_trainer {
   tri_step_plan            plan;
   tri_learner              learner[TRI_ROLE_COUNT];
   const tri_algo          *algo;
+  tri_algo_opt             opt; /* the deck's; coefficients that adapt are as they are now */
   const struct tri_supply *supply;
   tri_sampling             sampling;
   tri_feed                *feed;
@@ -96,7 +99,8 @@ typedef struct tri_trainer {
 } tri_trainer;
 
 static inline tri_comm *tri_world_of(const tri_trainer *t) { return t->se->comm[TRI_WORLD]; }
-/* Not collective. This rank's part of mini-batch m of a step. */
+/* Not collective. This rank's part of mini-batch m of a step; m + mini_batches: of the sequences beside it
+ * (tri_supply). */
 TRI_CHECKED static inline tri_status tri_step_split(const tri_trainer *t, const tri_rollout *r, int64_t m,
                                                     tri_split *out) {
   tri_split_opt o = t->plan.split;
@@ -147,8 +151,8 @@ TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int6
 /* Collective over world. The step's metrics as its line and on the screen, with what warnings are due; again:
  * what was missing from the line. On a full disk it waits, and the run goes on. */
 TRI_CHECKED tri_status tri_report_line(tri_trainer *t, int64_t step, bool again);
-/* Not collective. Adds to *sum. */
-void tri_tally_add(tri_tally *sum, const tri_loss_out *out);
+/* Not collective. Adds what a learner's loss gave to *sum. */
+void tri_tally_add(tri_tally *sum, tri_role role, const tri_loss_out *out);
 
 /* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
  * false. */

@@ -1,7 +1,7 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
 #include "comm/halt.h"
-#include "gap.h"
 #include "report/timeline.h"
+#include "score.h"
 #include "supply.h"
 #include "train.h"
 
@@ -59,6 +59,23 @@ static int64_t answers_here(const tri_trainer *t) {
   return at_least(n, (t->plan.eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
 
+/* What losses read, all together. */
+static unsigned feed_reads(const tri_trainer *t) {
+  unsigned reads = tri_has_reference(t) ? TRI_LOSS_REFERENCE : 0;
+
+  for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (l->source && l->loss) reads |= l->loss->reads;
+  return reads;
+}
+
+/* Arrays of a step's sequences that only some runs have. */
+static unsigned rollout_columns(const tri_trainer *t) {
+  unsigned columns = tri_score_surveys(t) ? TRI_COLUMN_SEEN : 0;
+
+  if (feed_reads(t) & TRI_LOSS_RETURN) columns |= TRI_COLUMN_CRITIC;
+  return feed_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
+}
+
 /* Host memory for the sequences of a step or an evaluation, each as long as can be. A replay's come with its
  * files. */
 static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
@@ -66,20 +83,20 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   tri_ledger       *ledger = t->se->ledger;
   int64_t           eval = t->plan.eval_at_once * c->eval.num_generations, most = l->learn,
           answer = l->prompt + c->rollout.max_response_length;
-  int64_t step = tri_sequences(t, t->plan.samples), mine = answers_here(t),
+  int64_t step = tri_sequences(t, t->plan.samples) * (t->supply->beside ? 2 : 1), mine = answers_here(t),
           n = at_least(t->supply->own_memory ? 0 : step, eval);
 
   if (t->eval_data) most = at_least(most, answer);
   if (n > INT32_MAX / 2)
     TRI_FAIL(TRI_ECONFIG, "%lld samples at once are more than this program handles", (long long)n);
-  tri_rollout_size all = {(int)n, c->reward.n, t->se->rt.world_size, n * most};
-  tri_rollout_size own = {(int)mine, c->reward.n, 1, mine * answer};
+  tri_rollout_size all = {(int)n, c->reward.n, t->se->rt.world_size, n * most, rollout_columns(t)};
+  tri_rollout_size own = {(int)mine, c->reward.n, 1, mine * answer, 0};
   if (n)
     TRI_TRY(
         tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
   if (mine)
     TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
-  if (!tri_gap_shares(t)) return TRI_OK;
+  if (!tri_score_shares(t)) return TRI_OK;
   return tri_ledger_add(ledger, TRI_MEM_HOST, TRI_PHASE_LEARN, false, "sequences of a step",
                         (size_t)(step * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
@@ -157,12 +174,6 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
   return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
 }
 
-static unsigned feed_wants(const tri_trainer *t) {
-  unsigned wants = tri_has_answers(t) ? TRI_FEED_OLD_LOGP | TRI_FEED_ADV : 0;
-
-  return tri_has_reference(t) ? wants | TRI_FEED_REF_LOGP : wants;
-}
-
 /* Collective over world. All that holds planned memory. */
 static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
@@ -174,7 +185,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].source) TRI_TRY(open_model(t, &t->learner[i], &b, l));
   TRI_TRY(
-      tri_feed_open(se->device, se->ledger, &(tri_feed_opt){b.learn, b.learn_rows, feed_wants(t)}, &t->feed));
+      tri_feed_open(se->device, se->ledger, &(tri_feed_opt){b.learn, b.learn_rows, feed_reads(t)}, &t->feed));
   TRI_TRY(plan_rollouts(t, l));
   if (!wants_sampler(t)) return TRI_OK;
   tri_sampler_opt so = {(int)b.decode, l->prompt, c->rollout.max_response_length, b.prefill, answers_here(t)};
@@ -244,8 +255,9 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
                      .progress = {.start_s = tri_now_s(), .last_save_s = tri_now_s(), .saved_step = -1},
                      .screen = {.score = NAN, .rate = NAN}};
   t->algo = &cfg->algo.row;
+  t->opt = cfg->algo.opt;
   t->supply = choose_supply(cfg);
-  memcpy(t->learner, tri_learner_roles, sizeof t->learner);
+  tri_learner_begin(t);
   TRI_TRY(tri_run_open(cfg, tri_world_of(t), faults, &t->run));
   set_options(t);
   return TRI_OK;

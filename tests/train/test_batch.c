@@ -44,6 +44,9 @@ static tri_rollout make_rollout(uint64_t seed, int n) {
     r.old_logp[i] = (float)-i;
     r.ref_logp[i] = (float)(-2 * i);
     r.adv[i] = (float)(3 * i);
+    r.critic.value[i] = (float)(5 * i);
+    r.critic.ret[i] = (float)(7 * i);
+    r.roll_logp[i] = (float)(-4 * i);
   }
   return r;
 }
@@ -229,7 +232,7 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, un
   tri_loss_out out;
   int64_t      row = 0, k = 0;
   float        value[MOST * 20];
-  bool         scalar = wants & TRI_FEED_VALUE;
+  bool         scalar = wants & TRI_LOSS_VALUE;
 
   for (int q = 0; q < MOST; q++) weight[q] = 0.5 * q;
   ok(tri_batch_load(b->f, r, seq, n, b->s, &batch));
@@ -241,8 +244,9 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, un
   if (scalar) given.value = tri_view1(b->value + 2, TRI_F32, batch.row.dim[0]);
   ok(tri_batch_fetch(b->f, &given, weight, b->s, &in, &out));
   assert_true(!in.value == !scalar && !out.dvalue == !scalar);
-  assert_true(!in.old_logp == !(wants & TRI_FEED_OLD_LOGP) && !in.ref_logp == !(wants & TRI_FEED_REF_LOGP));
-  assert_true(!in.score == !(wants & TRI_FEED_SCORE) && !in.old_value && !in.ret);
+  assert_true(!in.old_logp == !(wants & TRI_LOSS_OLD_LOGP) && !in.ref_logp == !(wants & TRI_LOSS_REFERENCE));
+  assert_true(!in.score == !(wants & TRI_LOSS_SCORE) && !in.old_value == !(wants & TRI_LOSS_RETURN));
+  assert_true(!in.ret == !in.old_value && !in.roll_logp == !(wants & TRI_LOSS_ROLL_LOGP));
   assert_int_equal(in.n_seq, n);
   for (int q = 0; q < n; q++) {
     int64_t begin = r->start[seq[q]], first = r->prompt_len[seq[q]] > 1 ? r->prompt_len[seq[q]] : 1;
@@ -264,6 +268,9 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, un
       if (in.old_logp) assert_true(in.old_logp[k] == r->old_logp[begin + i]);
       if (in.ref_logp) assert_true(in.ref_logp[k] == r->ref_logp[begin + i]);
       if (in.adv) assert_true(in.adv[k] == r->adv[begin + i]);
+      if (in.ret) assert_true(in.ret[k] == r->critic.ret[begin + i]);
+      if (in.ret) assert_true(in.old_value[k] == r->critic.value[begin + i]);
+      if (in.roll_logp) assert_true(in.roll_logp[k] == r->roll_logp[begin + i]);
       k++;
     }
   }
@@ -285,6 +292,32 @@ static void check_load(bench *b, const tri_rollout *r, const int *seq, int n, un
   free(sent_value);
 }
 
+/* The last row of each sequence; and a masked sequence, which has none of its own. */
+static void rows_are_the_last_or_none(void **state) {
+  const int   seq[] = {3, 0, 5};
+  tri_rollout r = make_rollout(30, MOST);
+  tri_batch   batch;
+  bench       b;
+  int32_t     end = 0;
+
+  (void)state;
+  open_bench(&b, 100, 100, TRI_LOSS_LAST | TRI_LOSS_VALUE);
+  ok(tri_batch_load(b.f, &r, seq, 3, b.s, &batch));
+  assert_int_equal(batch.row.dim[0], 3);
+  for (int k = 0; k < 3; k++) {
+    end += (int32_t)length(&r, seq[k]);
+    assert_int_equal(at(&b, &batch.row, k), end - 1);
+  }
+  close_bench(&b);
+  open_bench(&b, 100, 100, TRI_LOSS_ADV);
+  for (int q = 0; q < 6; q++) r.masked[q] = 1;
+  ok(tri_batch_load(b.f, &r, seq, 3, b.s, &batch));
+  assert_int_equal(batch.row.dim[0], 0);
+  assert_int_equal(batch.token.dim[0], end);
+  close_bench(&b);
+  tri_rollout_free(&r);
+}
+
 static void batches_hold_what_was_asked(void **state) {
   const int sets[][5] = {{0, 1, 2, 3, 4}, {9, 2, 40, 3, 7}, {63, 0, 17, 18, 50}};
 
@@ -292,7 +325,7 @@ static void batches_hold_what_was_asked(void **state) {
   for (uint64_t seed = 20; seed < 24; seed++) {
     tri_rollout r = make_rollout(seed, MOST);
     bench       b;
-    unsigned    wants = number(seed, 7, 32);
+    unsigned    wants = number(seed, 7, TRI_LOSS_LAST);
     open_bench(&b, 100, 100, wants);
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
       for (int n = 0; n <= 5; n++) check_load(&b, &r, sets[i], n, wants);
@@ -312,7 +345,7 @@ static void a_refresh_follows_the_rollout(void **state) {
   bench        b;
 
   (void)state;
-  open_bench(&b, 100, 100, TRI_FEED_OLD_LOGP);
+  open_bench(&b, 100, 100, TRI_LOSS_OLD_LOGP);
   ok(tri_batch_load(b.f, &r, seq, 2, b.s, &batch));
   ok(tri_batch_fetch(b.f, &none, NULL, b.s, &in, &out));
   assert_true(in.n > 0 && !in.adv);
@@ -326,8 +359,9 @@ static void a_refresh_follows_the_rollout(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_sequence_once),         cmocka_unit_test(ranks_are_even),
-      cmocka_unit_test(replayed_groups_stay_whole),  cmocka_unit_test(what_would_be_parted_is_refused),
-      cmocka_unit_test(batches_hold_what_was_asked), cmocka_unit_test(a_refresh_follows_the_rollout)};
+      cmocka_unit_test(every_sequence_once),          cmocka_unit_test(ranks_are_even),
+      cmocka_unit_test(replayed_groups_stay_whole),   cmocka_unit_test(what_would_be_parted_is_refused),
+      cmocka_unit_test(batches_hold_what_was_asked),  cmocka_unit_test(rows_are_the_last_or_none),
+      cmocka_unit_test(a_refresh_follows_the_rollout)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

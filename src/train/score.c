@@ -1,0 +1,152 @@
+/* score.c - what models say of a step's sequences before it is learned: log-probabilities, values. */
+#include "score.h"
+
+#include "supply.h"
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- forward only ---- */
+
+/* What becomes of one forward's rows; gap: of whoever takes one. */
+typedef void (*taker)(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap);
+
+static void take_reference(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
+  (void)t, (void)gap;
+  for (int64_t k = 0; k < in->n; k++) r->ref_logp[in->origin[k]] = in->logp[k];
+}
+
+static void take_seen(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
+  const float *from = tri_score_surveys(t)->entropy ? in->ent : in->logp;
+
+  (void)gap;
+  for (int64_t k = 0; k < in->n; k++) r->seen[in->origin[k]] = from[k];
+}
+
+static tri_status score_micro(tri_trainer *t, tri_model *m, tri_rollout *r, const tri_split *sp, int i,
+                              tri_loss_in *in) {
+  const int   *seq = sp->seq + sp->first[i];
+  tri_batch    b;
+  tri_rows_out rows;
+  tri_loss_out unused;
+
+  TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
+  TRI_TRY(tri_model_forward(m, &b, false, t->sampling.inv_temperature, &rows, t->se->stream));
+  return tri_batch_fetch(t->feed, &rows, NULL, t->se->stream, in, &unused);
+}
+
+/* Mini-batches of a step, those beside it behind them (tri_step_split). */
+typedef struct span_of {
+  int64_t from, to;
+} span_of;
+
+static int64_t beside(const tri_trainer *t) { return t->supply->beside ? t->plan.mini_batches : 0; }
+static span_of all_of(const tri_trainer *t) { return (span_of){0, t->plan.mini_batches + beside(t)}; }
+
+/* Collective over world. These mini-batches of the rollout through the model. */
+static tri_status score(tri_trainer *t, tri_model *m, tri_rollout *r, span_of which, taker take,
+                        tri_gap *gap) {
+  tri_span span = tri_span_begin(&t->spans, "score", 0);
+
+  for (int64_t batch = which.from; batch < which.to; batch++) {
+    tri_split   sp;
+    tri_loss_in in;
+    tri_status  st = TRI_OK;
+    TRI_TRY(tri_step_split(t, r, batch, &sp));
+    for (int i = 0; i < sp.n_micro && st == TRI_OK; i++) {
+      st = score_micro(t, m, r, &sp, i, &in);
+      if (st == TRI_OK) take(t, r, &in, gap);
+    }
+    tri_split_free(&sp);
+    TRI_TRY(st);
+  }
+  tri_span_end(&t->spans, &span);
+  return TRI_OK;
+}
+
+/* ---- on every rank ---- */
+
+/* Numbers of whole sequences everywhere: each comes from the rank that scored it, which is the one that has
+ * it in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it.
+ * Numbers of other sequences become 0. */
+static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, float *number) {
+  tri_status st = TRI_OK;
+  double    *x = t->token_sum;
+
+  memset(x, 0, (size_t)r->n_tok * sizeof *x);
+  for (int64_t m = which.from; m < which.to && st == TRI_OK; m++) {
+    tri_split sp;
+    st = tri_step_split(t, r, m, &sp);
+    for (int k = 0; st == TRI_OK && k < sp.first[sp.n_micro]; k++)
+      for (int64_t i = r->start[sp.seq[k]]; i < r->start[sp.seq[k] + 1]; i++)
+        x[i] = isnan(number[i]) ? 0.0 : (double)number[i];
+    if (st == TRI_OK) tri_split_free(&sp);
+  }
+  if (st == TRI_OK) st = tri_host_sum(tri_world_of(t), x, r->n_tok);
+  for (int64_t i = 0; i < r->n_tok && st == TRI_OK; i++) number[i] = (float)x[i];
+  return st;
+}
+
+/* Every rank holds every old log-probability: they came with the answers and are kept. */
+static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
+  return r->has_logp && t->sampling.mode != TRI_CONFIG_RESCORE;
+}
+
+tri_status tri_score_share_old(tri_trainer *t, tri_rollout *r) {
+  return knows_old(t, r) ? TRI_OK : share(t, r, all_of(t), r->old_logp);
+}
+
+/* The reward of a whole sequence wants log-probabilities before there is an advantage to learn from. */
+static bool kl_in_reward(const tri_trainer *t) {
+  return tri_has_answers(t) && tri_has_reference(t) && t->opt.kl_where == TRI_KL_IN_REWARD;
+}
+
+const tri_survey *tri_score_surveys(const tri_trainer *t) {
+  const tri_survey *s = t->algo->loss->survey;
+
+  return s && s->wanted(&t->opt) ? s : NULL;
+}
+
+bool tri_score_shares(const tri_trainer *t) {
+  return kl_in_reward(t) || tri_score_surveys(t) || t->cfg->rollout.save_every > 0;
+}
+
+/* ---- before learning ---- */
+
+tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
+  tri_model *m = t->learner[TRI_REFERENCE].model;
+  tri_span   span;
+
+  if (!tri_has_reference(t)) return TRI_OK;
+  span = tri_span_begin(&t->spans, "reference", TRI_SPAN_TIMED);
+  TRI_TRY(score(t, m, r, all_of(t), take_reference, NULL));
+  tri_span_end(&t->spans, &span);
+  return kl_in_reward(t) || t->supply->beside ? share(t, r, all_of(t), r->ref_logp) : TRI_OK;
+}
+
+tri_status tri_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
+  tri_model *m = t->learner[TRI_POLICY].model;
+
+  *gap = (tri_gap){.open = tri_has_answers(t)};
+  if (!gap->open) return TRI_OK;
+  if (kl_in_reward(t) && !knows_old(t, r)) {
+    TRI_TRY(score(t, m, r, all_of(t), tri_gap_take, gap));
+    TRI_TRY(share(t, r, all_of(t), r->old_logp));
+    return tri_gap_close(t, gap);
+  }
+  return t->plan.mini_batches > 1 ? score(t, m, r, (span_of){1, t->plan.mini_batches}, tri_gap_take, gap)
+                                  : TRI_OK;
+}
+
+tri_status tri_score_survey(tri_trainer *t, tri_rollout *r, int64_t m, double *number) {
+  const tri_survey *s = tri_score_surveys(t);
+  int64_t           at = s && s->beside ? m + t->plan.mini_batches : m, n = t->plan.split.n;
+
+  *number = 0;
+  if (!s) return TRI_OK;
+  TRI_TRY(score(t, t->learner[TRI_POLICY].model, r, (span_of){at, at + 1}, take_seen, NULL));
+  TRI_TRY(share(t, r, (span_of){at, at + 1}, r->seen));
+  *number = s->number(&t->opt, r, (int)(at * n), (int)((at + 1) * n));
+  return TRI_OK;
+}

@@ -1,0 +1,25 @@
+/* score.h - what models say of a step's sequences before it is learned: log-probabilities, values. */
+#ifndef TRI_SCORE_H
+#define TRI_SCORE_H
+
+#include "gap.h"
+
+/* Collective over world. Fills r->ref_logp of the sequences this rank learns from, of all where every rank
+ * needs them. Without a reference: nothing. */
+TRI_CHECKED tri_status tri_score_reference(struct tri_trainer *t, tri_rollout *r);
+/* Collective over world. Old log-probabilities as run.sampler says, wherever the policy must be asked before
+ * the first update: of mini-batches 1 and on; of all sequences where KL belongs to the reward and they did
+ * not come with the answers or are rescored. */
+TRI_CHECKED tri_status tri_score_old(struct tri_trainer *t, tri_rollout *r, tri_gap *gap);
+/* Collective over world. What the loss of the policy must know of mini-batch m before its update (tri_survey,
+ * algo.h); 0 where it has no survey. */
+TRI_CHECKED tri_status tri_score_survey(struct tri_trainer *t, tri_rollout *r, int64_t m, double *number);
+/* Not collective. Whether steps spread numbers of tokens over ranks, for which t->token_sum is; from when the
+ * sources are open. */
+bool tri_score_shares(const struct tri_trainer *t);
+/* Not collective. The survey of the policy's loss, if these options want it; else NULL. */
+const tri_survey *tri_score_surveys(const struct tri_trainer *t);
+/* Collective over world. r->old_logp of all sequences on every rank. */
+TRI_CHECKED tri_status tri_score_share_old(struct tri_trainer *t, tri_rollout *r);
+
+#endif
