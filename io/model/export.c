@@ -135,6 +135,7 @@ static tri_status put_generation(const job *j, const small *file) {
   json_t    *root, *end;
 
   if (file->bytes) return put_small(j, "generation_config.json", file->bytes, file->n);
+  if (j->shape.scored) return TRI_OK; /* it generates nothing */
   root = json_object();
   end = json_array();
   json_object_set_new(root, "_from_model_config", json_true());
@@ -206,9 +207,9 @@ static tri_status put_small_files(job *j) {
   small       config = {0}, generation = {0};
   tri_hf_text text, other;
 
-  TRI_TRY_DONE(tri_ckpt_get_file(j->r, "config.json", &config.bytes, &config.n));
+  TRI_TRY_DONE(tri_ckpt_get_file(j->r, tri_part_config(j->opt->part), &config.bytes, &config.n));
   TRI_TRY_DONE(get_small(j->r, "generation_config.json", &generation));
-  text = (tri_hf_text){"config.json", config.bytes, config.n};
+  text = (tri_hf_text){tri_part_config(j->opt->part), config.bytes, config.n};
   other = (tri_hf_text){"generation_config.json", generation.bytes, generation.n};
   TRI_TRY_DONE(tri_hf_config_parse(&text, generation.bytes ? &other : NULL, &j->shape, &j->eos));
   TRI_TRY_DONE(put_config(j, &text));
@@ -223,7 +224,7 @@ done:
 
 /* ---- weights ---- */
 
-/* The tensors of /model and which file each belongs into: filled one after another, none above
+/* The tensors of the part and which file each belongs into: filled one after another, none above
  * shard_bytes. */
 static tri_status plan_shards(job *j, tri_export_sum *sum) {
   int     n = tri_ckpt_tensor_count(j->r);
@@ -235,7 +236,7 @@ static tri_status plan_shards(job *j, tri_export_sum *sum) {
   for (int i = 0; i < n; i++) {
     const tri_ckpt_tensor *t = tri_ckpt_tensor_at(j->r, i);
     int64_t                count = 1, bytes;
-    if (strcmp(t->group, "/model") != 0) continue;
+    if (strcmp(t->group, tri_part_group(j->opt->part)) != 0) continue;
     if (t->dtype != TRI_F32)
       TRI_FAIL(TRI_EFORMAT, "%s: %s/%s is not stored as f32", tri_ckpt_folder(j->r), t->group, t->name);
     j->spec[j->n] = (tri_safetensors_spec){.name = t->name, .dtype = j->opt->dtype, .ndim = t->ndim};
@@ -252,7 +253,7 @@ static tri_status plan_shards(job *j, tri_export_sum *sum) {
     j->shard[j->n++] = j->n_shard - 1;
   }
   sum->n_shard = j->n_shard;
-  if (!j->n) TRI_FAIL(TRI_EFORMAT, "%s: holds no model", tri_ckpt_folder(j->r));
+  if (!j->n) TRI_FAIL(TRI_EFORMAT, "%s: holds no %s", tri_ckpt_folder(j->r), tri_part_group(j->opt->part));
   return TRI_OK;
 }
 
@@ -303,9 +304,15 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
   TRI_TRY(TRI_ALLOC(j, 1));
   j->r = r;
   j->opt = opt;
+  TRI_TRY_DONE(tri_part_check(r, opt->part));
   TRI_TRY_DONE(make_tmp(folder, j->tmp));
   TRI_TRY_DONE(put_small_files(j));
   TRI_TRY_DONE(put_weights(j, sum));
+  if (j->shape.scored && j->eos.pad < 0)
+    tri_log(TRI_LOG_INFO,
+            "%s: transformers takes one text at a time: config.json has no pad_token_id, for no token of the "
+            "model is only padding",
+            folder);
   TRI_TRY_DONE(publish(j->tmp, folder));
 done:
   if (st != TRI_OK && j->tmp[0] && tri_folder_remove(AT_FDCWD, j->tmp, j->tmp, NULL) != TRI_OK)

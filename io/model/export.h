@@ -2,14 +2,15 @@
 #ifndef TRI_EXPORT_H
 #define TRI_EXPORT_H
 
-#include "io/checkpoint/checkpoint.h"
+#include "part.h"
 
 /* Chosen by transformers ("5GB"), so that shards are the customary ones. */
 #define TRI_EXPORT_SHARD_BYTES INT64_C(5000000000)
 
 typedef struct tri_export_opt {
-  tri_dtype dtype;       /* TRI_F32 or TRI_BF16 */
-  int64_t   shard_bytes; /* of one safetensors file at most; a larger tensor has a file of its own */
+  tri_dtype      dtype;       /* TRI_F32 or TRI_BF16 */
+  int64_t        shard_bytes; /* of one safetensors file at most; a larger tensor has a file of its own */
+  tri_model_part part;
 } tri_export_opt;
 
 /* What was written. */
@@ -18,10 +19,11 @@ typedef struct tri_export_sum {
   int     n_shard;
 } tri_export_sum;
 
-/* Not collective. config.json (its dtype set), the /model tensors as one or several safetensors files, the
- * tokenizer's files, generation_config.json and what carried.h names into `folder`, which is absent or empty
- * before, and whole or as before afterwards: everything is written into folder.tmp and renamed. Holds 16 MiB
- * of weights at a time. TRI_EINPUT: folder is there and not empty; TRI_EFILE: it cannot be written. */
+/* Not collective. config.json (its dtype set), the tensors of the part's group as one or several safetensors
+ * files, the tokenizer's files, generation_config.json and what carried.h names into `folder`, which is
+ * absent or empty before, and whole or as before afterwards: everything is written into folder.tmp and
+ * renamed. Holds 16 MiB of weights at a time. TRI_EINPUT: folder is there and not empty, or there is no such
+ * part; TRI_EFILE: it cannot be written. */
 TRI_CHECKED tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_opt *opt,
                                   tri_export_sum *sum);
 

@@ -108,23 +108,16 @@ static void list_families(const char *last, char *out, size_t bytes) {
                            (*f)->model_type);
 }
 
-static tri_status find_family(const source *s, const tri_family **out) {
-  const json_t *list = json_object_get(s->root, "architectures");
-  const char   *type;
-  char          known[PATH_BYTES];
+static tri_status find_family(const source *s, const tri_family **out, bool *scored) {
+  const char *type;
+  char        known[PATH_BYTES];
 
   TRI_TRY(get_text(s, "model_type", &type));
   list_families(type ? " and " : " or ", known, sizeof known);
   if (!type) TRI_FAIL(TRI_EINPUT, "%s: has no `model_type`; it must be %s", s->name, known);
   *out = tri_family_find(type);
   if (!*out) TRI_FAIL(TRI_EINPUT, "%s: `model_type` is `%s`; this version knows %s", s->name, type, known);
-  if (!list || json_is_null(list)) return TRI_OK;
-  for (size_t i = 0; i < json_array_size(list); i++) {
-    const char *name = json_string_value(json_array_get(list, i));
-    if (name && !strcmp(name, (*out)->architecture)) return TRI_OK;
-  }
-  TRI_FAIL(TRI_EINPUT, "%s: `architectures` does not name %s; this version knows no other of model type %s",
-           s->name, (*out)->architecture, type);
+  return tri_hf_check_architecture(s->name, s->root, *out, scored);
 }
 
 /* Everything that asks for what this program does not compute, and every field that it does not know. */
@@ -269,7 +262,7 @@ static tri_status read_heads(const source *s, tri_model_shape *out) {
 /* Matrices alone; no term leaves int64 within the limits above. */
 static tri_status check_size(const source *s, const tri_model_shape *m) {
   int64_t C = m->C, heads = 2 * (int64_t)(m->H + m->G) * m->D;
-  int64_t n = m->L * C * (heads + 3 * (int64_t)m->F) + (m->tied_head ? 1 : 2) * m->V * C;
+  int64_t n = m->L * C * (heads + 3 * (int64_t)m->F) + (m->tied_head || m->scored ? 1 : 2) * m->V * C;
 
   if (n > MOST_PARAMETERS)
     TRI_FAIL(TRI_EINPUT, "%s: asks for a model of %lld parameters; at most %lld are accepted", s->name,
@@ -284,12 +277,14 @@ static tri_status read_flags(const source *s, tri_model_shape *out) {
   return TRI_OK;
 }
 
-static tri_status read_shape(const source *s, const tri_family *f, tri_model_shape *out) {
+static tri_status read_shape(const source *s, const tri_family *f, bool scored, tri_model_shape *out) {
   double eps, std;
 
   *out = f->silent;
   out->family = f;
+  out->scored = scored;
   TRI_TRY(refuse_unknown(s));
+  TRI_TRY(tri_hf_read_head(s->name, s->root, out));
   TRI_TRY(get_size(s, "num_hidden_layers", out->L, MOST_L, &out->L));
   TRI_TRY(get_size(s, "num_attention_heads", out->H, MOST_HEADS, &out->H));
   TRI_TRY(get_size(s, "hidden_size", out->C, MOST_WIDTH, &out->C));
@@ -354,7 +349,7 @@ static tri_status read_mark(const source *s, const char *key, int32_t missing, i
   return TRI_OK;
 }
 
-static tri_status load_object(const tri_hf_text *text, json_t **out) {
+tri_status tri_hf_object(const tri_hf_text *text, json_t **out) {
   json_error_t error;
   const char  *bytes = text->bytes;
   size_t       n = text->n_bytes;
@@ -379,19 +374,23 @@ tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *gen
   tri_status        st = TRI_OK;
   json_t           *root = NULL, *generation_root = NULL;
   source            c, g = {0};
+  const source     *pad;
   const tri_family *f = NULL;
+  bool              scored = false;
 
   *shape = (tri_model_shape){0};
   *eos = (tri_eos){.bos = -1, .pad = -1};
-  TRI_TRY_DONE(load_object(config, &root));
-  if (generation) TRI_TRY_DONE(load_object(generation, &generation_root));
+  TRI_TRY_DONE(tri_hf_object(config, &root));
+  if (generation) TRI_TRY_DONE(tri_hf_object(generation, &generation_root));
   c = (source){config->name, root};
   if (generation) g = (source){generation->name, generation_root};
-  TRI_TRY_DONE(find_family(&c, &f));
-  TRI_TRY_DONE(read_shape(&c, f, shape));
+  TRI_TRY_DONE(find_family(&c, &f, &scored));
+  TRI_TRY_DONE(read_shape(&c, f, scored, shape));
   TRI_TRY_DONE(read_eos(teller(&c, &g, "eos_token_id"), f->eos, shape->V, eos));
   TRI_TRY_DONE(read_mark(teller(&c, &g, "bos_token_id"), "bos_token_id", f->bos, shape->V, &eos->bos));
-  TRI_TRY_DONE(read_mark(teller(&c, &g, "pad_token_id"), "pad_token_id", -1, shape->V, &eos->pad));
+  /* what a classifier of transformers leaves out at a text's end is config.json's */
+  pad = scored ? &c : teller(&c, &g, "pad_token_id");
+  TRI_TRY_DONE(read_mark(pad, "pad_token_id", -1, shape->V, &eos->pad));
 done:
   json_decref(root);
   json_decref(generation_root);
@@ -406,7 +405,7 @@ tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype *out) {
   const char *word;
   tri_status  st = TRI_OK;
 
-  TRI_TRY_DONE(load_object(config, &root));
+  TRI_TRY_DONE(tri_hf_object(config, &root));
   word = json_string_value(json_object_get(root, dtype_key[0]));
   if (!word) word = json_string_value(json_object_get(root, dtype_key[1]));
   *out = word && !strcmp(word, "float32") ? TRI_F32 : TRI_BF16;
@@ -420,7 +419,7 @@ tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, 
   bool        known = false;
 
   *out = NULL;
-  TRI_TRY(load_object(config, out));
+  TRI_TRY(tri_hf_object(config, out));
   for (int k = 0; k < 2; k++)
     if (json_object_get(*out, dtype_key[k])) {
       json_object_set_new(*out, dtype_key[k], json_string(word));

@@ -18,7 +18,8 @@ enum { TRI_MOST_EOS = 16 };
 typedef struct tri_eos {
   int32_t id[TRI_MOST_EOS]; /* [n], all in the vocabulary */
   int     n;
-  int32_t bos, pad; /* from the same files; -1: none, or not in the vocabulary */
+  int32_t bos, pad; /* from the same files, pad of a scored model from config.json alone; -1: none, or not
+                     * in the vocabulary */
 } tri_eos;
 
 /* Not collective. `path`: a model folder or the path of a config.json; generation_config.json is taken
@@ -44,5 +45,20 @@ TRI_CHECKED tri_status tri_hf_config_dtype(const tri_hf_text *config, tri_dtype 
  * collective. */
 TRI_CHECKED tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype,
                                                 struct json_t **out);
+
+/* ---- scalar heads: LlamaForSequenceClassification and its like with one label, as transformers and TRL
+ * write them; RewardModel and CriticModel of OpenRLHF, with the mean and deviation it keeps */
+
+enum { TRI_HEAD_NAME_BYTES = 96 };
+/* Not collective. The tensor of a scalar head in the files that go with a config.json: score.weight, or
+ * PREFIX.weight where value_head_prefix says so. TRI_EINPUT: it is no name. */
+TRI_CHECKED tri_status tri_hf_config_head_name(const tri_hf_text *config, char out[TRI_HEAD_NAME_BYTES]);
+/* Not collective. Appends the config.json of the same model with a scalar head, score.weight, that is
+ * trained from here on; it may have one already, whose scores' mean and deviation are left out. generation:
+ * NULL if there is none. pad_token_id is the first of the two files' that ends no text, or null:
+ * transformers reads a score at the last token that is not this one, so that an end token would move it;
+ * without one it refuses more than one text at a time. TRI_EINPUT: as tri_hf_config_parse. */
+TRI_CHECKED tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text *generation,
+                                               tri_text *out);
 
 #endif

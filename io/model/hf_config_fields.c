@@ -47,7 +47,8 @@ static const field known[] = {
     {"seq_length", ANY, NULL}, {"max_seq_len", ANY, NULL}, {"max_seq_length", ANY, NULL},
     /* heads and losses for other tasks */
     {"num_labels", ANY, NULL}, {"id2label", ANY, NULL}, {"label2id", ANY, NULL}, {"problem_type", ANY, NULL},
-    {"finetuning_task", ANY, NULL}, {"task_specific_params", ANY, NULL}, {"router_aux_loss_coef", ANY, NULL},
+    {"finetuning_task", ANY, NULL}, {"mean", ANY, NULL}, {"std", ANY, NULL}, {"normalize_reward", ANY, NULL},
+    {"value_head_prefix", ANY, NULL}, {"task_specific_params", ANY, NULL}, {"router_aux_loss_coef", ANY, NULL},
     {"keys_to_ignore_at_inference", ANY, NULL},
     /* the tokenizer, which has files of its own */
     {"tokenizer_class", ANY, NULL}, {"prefix", ANY, NULL}, {"sep_token_id", ANY, NULL}, {"cls_token_id", ANY, NULL},

@@ -6,6 +6,7 @@
 #include "hf_config.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/tokenizer/tokenizer.h"
+#include "part.h"
 #include "state/params.h"
 
 enum {
@@ -28,6 +29,11 @@ typedef struct tri_source tri_source;
 /* Collective over world (NULL: this process alone). path: a Hugging Face folder, a checkpoint folder, or a
  * run's output folder (its LATEST). weights false: only the small files are read. */
 TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out);
+/* Collective over world (NULL: this process alone). The same of another model of a checkpoint, with a
+ * config.json of its own (TRI_SOURCE_CONFIG) and the other small files of the whole; its weights are in
+ * tri_part_group. TRI_EINPUT where the checkpoint has none, or path is no checkpoint. */
+TRI_CHECKED tri_status tri_source_open_part(const char *path, tri_model_part part, tri_comm *world,
+                                            bool weights, tri_source **out);
 /* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the
  * Hugging Face Hub, OWNER/NAME, is told. */
 TRI_CHECKED tri_status tri_source_missing(const char *path);
@@ -49,6 +55,17 @@ TRI_CHECKED tri_status tri_source_open_random(const char *config, const char *to
 /* The checkpoint a source is, or NULL. Borrowed. */
 tri_ckpt_reader *tri_source_checkpoint(const tri_source *s);
 void             tri_source_close(tri_source **s);
+
+/* Not collective. The model is used with a scalar head: its config.json and shape are from here on those of
+ * the model that has one (tri_hf_config_with_head), as a checkpoint keeps them. Where the files of a
+ * language model lack score.weight, tri_source_load starts it by random numbers keyed by seed and name; a
+ * head that config.json speaks of must be in the files. TRI_EINPUT: as tri_hf_config_with_head. */
+TRI_CHECKED tri_status tri_source_add_head(tri_source *s, uint64_t seed);
+/* Not collective. TRI_EINPUT: the model has a scalar head, where one of tokens is wanted. tri_source_load and
+ * tri_source_check ask this. */
+TRI_CHECKED tri_status tri_source_check_tokens(const tri_source *s);
+/* Not collective. TRI_EINPUT: the files hold no score.weight [1,C], where a model that scores is wanted. */
+TRI_CHECKED tri_status tri_source_check_scored(const tri_source *s);
 
 const tri_model_shape *tri_source_shape(const tri_source *s);
 const tri_eos         *tri_source_eos(const tri_source *s);

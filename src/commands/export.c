@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static tri_status work(const char *path, const char *folder, const char *dtype) {
+static tri_status work(const char *path, const char *folder, const char *dtype, tri_model_part part) {
   tri_status       st = TRI_OK;
   tri_ckpt_reader *r = NULL;
-  tri_export_opt   opt = {TRI_BF16, TRI_EXPORT_SHARD_BYTES};
+  tri_export_opt   opt = {TRI_BF16, TRI_EXPORT_SHARD_BYTES, part};
   tri_export_sum   sum;
   char             from[TRI_CKPT_PATH_BYTES];
   struct stat      sb;
@@ -37,21 +37,23 @@ done:
 
 static tri_status run(int argc, char **argv, int *code) {
   const char *dtype = NULL;
-  bool        help;
+  bool        help, critic = false;
   tri_flag    flag[] = {{"--dtype", TRI_FLAG_TEXT, &dtype, 0, 0, "bf16|f32",
-                         "type of the weights in the files; without it, the type the run computed in"}};
+                         "type of the weights in the files; without it, the type the run computed in"},
+                        {"--critic", TRI_FLAG_BOOL, &critic, 0, 0, NULL,
+                         "the critic of a run with algo.name: ppo, in place of its policy"}};
   int         n;
 
   (void)code;
-  TRI_TRY(tri_flags_parse(&tri_command_export, flag, 1, argc, argv, &n, &help));
+  TRI_TRY(tri_flags_parse(&tri_command_export, flag, 2, argc, argv, &n, &help));
   if (help) return TRI_OK;
   const tri_need need[] = {{"CHECKPOINT", n > 0}, {"FOLDER", n > 1}};
   TRI_TRY(tri_flags_need(&tri_command_export, need, 2, n > 2 ? argv[2] : NULL));
   if (dtype && strcmp(dtype, "f32") != 0 && strcmp(dtype, "bf16") != 0)
     TRI_FAIL(TRI_EARG, "--dtype %s: must be bf16 or f32", dtype);
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
-  return work(argv[0], argv[1], dtype);
+  return work(argv[0], argv[1], dtype, critic ? TRI_PART_CRITIC : TRI_PART_MAIN);
 }
 
-const tri_command tri_command_export = {"export", "CHECKPOINT FOLDER [--dtype bf16|f32]",
+const tri_command tri_command_export = {"export", "CHECKPOINT FOLDER [--critic] [--dtype bf16|f32]",
                                         "a checkpoint's model as a folder that transformers loads", run};

@@ -12,6 +12,7 @@ tri_status tri_infer_open(const char *model, tri_infer *out) {
   TRI_TRY(tri_session_open(&opt, &out->se));
   TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
   TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_open(path, NULL, true, &out->source)));
+  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
   return TRI_OK;
 }

@@ -62,15 +62,18 @@ static tri_status print_shape(const tri_model_shape *s, bool json, tri_text *out
         out,
         ", \"model\": {\"model_type\": \"%s\", \"layers\": %d, \"width\": %d, \"heads\": %d, "
         "\"key_value_heads\": %d, \"head_width\": %d, \"feed_forward_width\": %d, \"vocabulary\": %d, "
-        "\"context_tokens\": %lld, \"tied_head\": %s}",
+        "\"context_tokens\": %lld, \"tied_head\": %s, \"scalar_head\": %s}",
         s->family->model_type, s->L, s->C, s->H, s->G, s->D, s->F, s->V, (long long)s->max_pos,
-        s->tied_head ? "true" : "false");
+        s->tied_head ? "true" : "false", s->scored ? "true" : "false");
   return tri_text_printf(out,
                          "model       %s, %d layers, width %d, feed-forward %d, %s head,\n"
                          "            %d heads of %d, %d of keys and values,\n"
                          "            vocabulary %d, context %lld tokens\n",
-                         s->family->model_type, s->L, s->C, s->F, s->tied_head ? "tied" : "own", s->H, s->D,
-                         s->G, s->V, (long long)s->max_pos);
+                         s->family->model_type, s->L, s->C, s->F,
+                         s->scored      ? "scalar"
+                         : s->tied_head ? "tied"
+                                        : "own",
+                         s->H, s->D, s->G, s->V, (long long)s->max_pos);
 }
 
 /* Of one attribute. */

@@ -46,6 +46,7 @@ typedef struct tri_config_flag {
 
 typedef struct tri_family {
   const char            *model_type, *architecture; /* as config.json has them */
+  const char            *scored; /* the architecture with a scalar head in place of the tokens' */
   tri_model_shape        silent; /* where config.json is silent; D 0: C / H, G 0: as H; `family` is not set */
   int32_t                bos, eos;         /* the same of its tokens; -1: none */
   const tri_config_flag *flag;             /* ended by key NULL */

@@ -35,6 +35,7 @@ static const tri_config_flag llama_flags[] = {
 const tri_family tri_family_llama = {
     .model_type = "llama",
     .architecture = "LlamaForCausalLM",
+    .scored = "LlamaForSequenceClassification",
     .silent = {.V = 32000,
                .C = 4096,
                .F = 11008,

@@ -7,6 +7,7 @@ static const tri_config_flag no_flags[] = {{NULL, 0}};
 const tri_family tri_family_qwen2 = {
     .model_type = "qwen2",
     .architecture = "Qwen2ForCausalLM",
+    .scored = "Qwen2ForSequenceClassification",
     .silent = {.V = 151936,
                .C = 4096,
                .F = 22016,

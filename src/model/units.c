@@ -45,7 +45,7 @@ static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
 
   snprintf(p->name, sizeof p->name, row->name, tri_layer_of(unit)); /* NOLINT: a family's row */
   for (const char *c = row->shape; *c; c++) p->dim[p->ndim++] = size_of(&m->shape, *c);
-  p->init = init_of(row->slot);
+  p->init = row == &score_row ? TRI_INIT_SCORE : init_of(row->slot);
   p->added = row == &score_row;
   p->joined = at->param[row->slot] >= 0;
   if (row->slot < TRI_SLOT_PRODUCTS && !p->joined) {

@@ -7,13 +7,14 @@
 #include "device/memory.h"
 #include "shard.h"
 
-typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS } tri_init;
+/* SCORE: normal with standard deviation 1 / (dim[1] + 1). */
+typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS, TRI_INIT_SCORE } tri_init;
 typedef struct tri_param_spec {
   char     name[96]; /* as in the safetensors file */
   int      ndim;
   int64_t  dim[3];
   tri_init init;   /* how a model without a weight file starts */
-  bool     added;  /* weight files may lack it: it then starts by init */
+  bool     added;  /* of a scalar head: a language model's files lack it, and it may start by init */
   bool     joined; /* directly behind the param before it: rows of one fused matrix, or of its bias */
   int64_t  offset; /* of its first element in the unit's flat buffer; filled by tri_unit_layout */
 } tri_param_spec;

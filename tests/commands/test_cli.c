@@ -124,7 +124,7 @@ static void tokenize_there_and_back(void **state) {
 static void export_in_shards_is_the_checkpoint(void **state) {
   tri_ckpt_reader *r = NULL;
   tri_safetensors *shards = NULL;
-  tri_export_opt   opt = {TRI_F32, 20000};
+  tri_export_opt   opt = {TRI_F32, 20000, TRI_PART_MAIN};
   tri_export_sum   sum;
   int              n_model = 0;
   float           *want = NULL, *got = NULL;

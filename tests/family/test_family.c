@@ -20,7 +20,8 @@ static void families_are_found(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++) {
     assert_ptr_equal(tri_family_find((*f)->model_type), *f);
-    assert_true((*f)->architecture && (*f)->flag && (*f)->silent.V > 0 && (*f)->silent.norm_eps > 0);
+    assert_true((*f)->architecture && (*f)->scored && (*f)->flag && (*f)->silent.V > 0 &&
+                (*f)->silent.norm_eps > 0);
   }
   assert_null(tri_family_find("gpt2"));
 }

@@ -5,7 +5,23 @@
 #include "fuzz_case.h"
 #include "io/model/hf_config.h"
 
+#include <math.h>
+
 FUZZ_QUIET_START
+
+/* With a scalar head it is the same model, unless the config alone is none. */
+static void check_twin(const tri_hf_text *config, const tri_hf_text *generation, const tri_model_shape *s) {
+  tri_text        out = {0};
+  tri_model_shape t;
+  tri_eos         e;
+
+  if (tri_hf_config_with_head(config, generation, &out) == TRI_OK) {
+    tri_hf_text twin = {"twin", out.data, out.len};
+    FUZZ_CHECK(tri_hf_config_parse(&twin, generation, &t, &e) == TRI_OK);
+    FUZZ_CHECK(t.scored && isnan(t.score_mean) && t.C == s->C && t.L == s->L && t.V == s->V);
+  }
+  tri_text_free(&out);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_part       config = fuzz_next(&data, &n);
@@ -21,6 +37,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     FUZZ_CHECK(s.H % s.G == 0 && s.D % 2 == 0 && s.max_pos > 0 && s.rope_theta > 0 && s.norm_eps > 0);
     FUZZ_CHECK(e.n >= 0 && e.n <= TRI_MOST_EOS && e.bos < s.V && e.pad < s.V);
     for (int i = 0; i < e.n; i++) FUZZ_CHECK(e.id[i] >= 0 && e.id[i] < s.V);
+    FUZZ_CHECK(isnan(s.score_std) || s.score_std > 0);
+    check_twin(&a, two ? &b : NULL, &s);
   }
   fuzz_end();
   return 0;

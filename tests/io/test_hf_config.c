@@ -6,6 +6,7 @@
 #include "io/model/hf_config.h"
 
 #include <jansson.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -128,6 +129,87 @@ static void check_refused(const char *config, const char *generation, const char
   if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
 }
 
+#define SCORED ",\"architectures\":[\"LlamaForSequenceClassification\"]"
+#define ONE    ",\"id2label\":{\"0\":\"LABEL_0\"},\"label2id\":{\"LABEL_0\":0}"
+
+/* Judge: PreTrainedConfig of transformers 5 for labels, openrlhf/models/model.py for its classes. */
+static void reads_scalar_heads(void **state) {
+  static const struct {
+    const char *config, *head;
+    bool        scored;
+    double      mean, std; /* 0: none */
+  } row[] = {
+      {LLAMA SCORED ONE "}", "score.weight", true, 0, 0},
+      {LLAMA SCORED ",\"num_labels\":1,\"problem_type\":\"regression\",\"torch_dtype\":\"float32\"}",
+       "score.weight", true, 0, 0},
+      {LLAMA SCORED ",\"num_labels\":3,\"id2label\":{\"0\":\"good\"}}", "score.weight", true, 0, 0},
+      {LLAMA SCORED ONE ",\"mean\":-1.5,\"std\":2,\"normalize_reward\":true,\"value_head_prefix\":\"score\"}",
+       "score.weight", true, -1.5, 2},
+      {QWEN ",\"architectures\":[\"Qwen2ForSequenceClassification\"]" ONE ",\"mean\":null}", "score.weight",
+       true, 0, 0},
+      {QWEN ",\"architectures\":[\"RewardModel\"],\"value_head_prefix\":\"value_head\"}", "value_head.weight",
+       true, 0, 0},
+      {LLAMA ",\"architectures\":[\"CriticModel\"],\"mean\":0,\"std\":1}", "score.weight", true, 0, 1},
+      {LLAMA ",\"architectures\":[\"LlamaForCausalLM\"],\"num_labels\":3}", "score.weight", false, 0, 0},
+      {LLAMA "}", "score.weight", false, 0, 0},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_hf_text     text = {"config.json", row[i].config, strlen(row[i].config)};
+    tri_model_shape s;
+    tri_eos         eos;
+    char            head[TRI_HEAD_NAME_BYTES];
+    if (parse(row[i].config, NULL, &s, &eos) != TRI_OK) fail_msg("%zu: %s", i, tri_error_message());
+    assert_int_equal(s.scored, row[i].scored);
+    assert_int_equal(isnan(s.score_mean), row[i].std == 0);
+    if (row[i].std != 0) assert_true(s.score_mean == row[i].mean && s.score_std == row[i].std);
+    assert_int_equal(tri_hf_config_head_name(&text, head), TRI_OK);
+    assert_string_equal(head, row[i].head);
+  }
+}
+
+/* Judge: GenericForSequenceClassification of transformers 5 reads a score at the last token that is not
+ * pad_token_id, and takes one text at a time where that is null. */
+static void gives_a_head(void **state) {
+  static const struct {
+    const char *config, *generation;
+    int         pad;
+  } row[] = {
+      {LLAMA ",\"pad_token_id\":7,\"eos_token_id\":2}", NULL, 7},
+      {LLAMA ",\"pad_token_id\":2,\"eos_token_id\":2}", NULL, -1},
+      {LLAMA ",\"eos_token_id\":2}", NULL, -1},
+      {LLAMA ",\"eos_token_id\":2}", "{\"pad_token_id\":9,\"eos_token_id\":3}", 9},
+      {LLAMA ",\"eos_token_id\":2}", "{\"pad_token_id\":2,\"eos_token_id\":3}", -1},
+      {LLAMA ",\"eos_token_id\":2,\"pad_token_id\":3}", "{\"pad_token_id\":9,\"eos_token_id\":3}", 9},
+      {LLAMA SCORED ONE ",\"pad_token_id\":7,\"mean\":1,\"std\":2,\"value_head_prefix\":\"v\"}",
+       "{\"pad_token_id\":9}", 7},
+      {QWEN ",\"architectures\":[\"Qwen2ForCausalLM\"],\"num_labels\":3,\"problem_type\":\"single_label_"
+            "classification\",\"id2label\":{\"0\":\"A\",\"1\":\"B\"},\"_name_or_path\":\"a\\u0000b\"}",
+       NULL, -1},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    const char     *g = row[i].generation;
+    tri_hf_text     config = {"config.json", row[i].config, strlen(row[i].config)};
+    tri_hf_text     generation = {"generation_config.json", g, g ? strlen(g) : 0}, made;
+    tri_text        out = {0};
+    tri_model_shape s;
+    tri_eos         eos;
+    char            head[TRI_HEAD_NAME_BYTES];
+    assert_int_equal(tri_hf_config_with_head(&config, g ? &generation : NULL, &out), TRI_OK);
+    made = (tri_hf_text){"made", out.data, out.len};
+    if (parse(out.data, g, &s, &eos) != TRI_OK) fail_msg("%zu: %s", i, tri_error_message());
+    assert_true(s.scored && isnan(s.score_mean) && s.C == 64);
+    assert_int_equal(eos.pad, row[i].pad);
+    assert_int_equal(tri_hf_config_head_name(&made, head), TRI_OK);
+    assert_string_equal(head, "score.weight");
+    assert_null(strstr(out.data, "problem_type"));
+    tri_text_free(&out);
+  }
+}
+
 static void refuses(void **state) {
   static const struct {
     const char *config, *generation, *part;
@@ -138,8 +220,10 @@ static void refuses(void **state) {
       {"{}", NULL, "no `model_type`"},
       {"{\"model_type\":1}", NULL, "`model_type` must be text"},
       {"{\"model_type\":\"gpt2\"}", NULL, "`gpt2`"},
-      {LLAMA ",\"architectures\":[\"LlamaForSequenceClassification\"]}", NULL,
-       "does not name LlamaForCausalLM"},
+      {LLAMA ",\"architectures\":[\"LlamaForTokenClassification\"]}", NULL,
+       "does not name LlamaForCausalLM or LlamaForSequenceClassification"},
+      {QWEN ",\"architectures\":[\"LlamaForSequenceClassification\"]}", NULL,
+       "does not name Qwen2ForCausalLM"},
       {LLAMA ",\"architectures\":[]}", NULL, "does not name LlamaForCausalLM"},
       {LLAMA ",\"architectures\":\"LlamaForCausalLM\"}", NULL, "does not name LlamaForCausalLM"},
       {QWEN ",\"architectures\":[\"Qwen2Model\"]}", NULL, "does not name Qwen2ForCausalLM"},
@@ -223,6 +307,24 @@ static void refuses(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     check_refused(row[i].config, row[i].generation, row[i].part);
+}
+
+static void refuses_other_heads(void **state) {
+  static const struct {
+    const char *config, *part;
+  } row[] = {
+      {LLAMA SCORED "}", "`num_labels` is 2 (its default): only a head of one label"},
+      {LLAMA SCORED ",\"num_labels\":3}", "`num_labels` is 3: only"},
+      {LLAMA SCORED ",\"num_labels\":1,\"id2label\":{\"0\":\"A\",\"1\":\"B\"}}",
+       "`num_labels` is 2, as many as `id2label` has"},
+      {LLAMA SCORED ",\"id2label\":[]}", "`id2label` must be an object"},
+      {LLAMA SCORED ",\"num_labels\":\"1\"}", "`num_labels` must be a whole number"},
+      {LLAMA SCORED ONE ",\"mean\":1}", "`mean` and `std`"},
+      {LLAMA SCORED ONE ",\"mean\":1,\"std\":0}", "`std` = 0"},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) check_refused(row[i].config, NULL, row[i].part);
 }
 
 /* Judge: transformers' Llama and Qwen2 compute none of this. */
@@ -399,7 +501,10 @@ int main(void) {
   const struct CMUnitTest test[] = {
       cmocka_unit_test(agrees_with_transformers),
       cmocka_unit_test(finds_end_tokens),
+      cmocka_unit_test(reads_scalar_heads),
+      cmocka_unit_test(gives_a_head),
       cmocka_unit_test(refuses),
+      cmocka_unit_test(refuses_other_heads),
       cmocka_unit_test(refuses_what_it_does_not_compute),
       cmocka_unit_test(accepts_what_changes_nothing),
       cmocka_unit_test(accepts_published_files),

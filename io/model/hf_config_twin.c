@@ -1,0 +1,73 @@
+/* hf_config_twin.c - the config.json of a model that is given a scalar head, and what its files call one. */
+#include "hf_config_impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+tri_status tri_hf_config_head_name(const tri_hf_text *config, char out[TRI_HEAD_NAME_BYTES]) {
+  json_t       *root = NULL;
+  const json_t *prefix;
+  const char   *text;
+  tri_status    st = TRI_OK;
+
+  snprintf(out, TRI_HEAD_NAME_BYTES, "score.weight");
+  TRI_TRY_DONE(tri_hf_object(config, &root));
+  prefix = json_object_get(root, "value_head_prefix");
+  text = json_string_value(prefix);
+  if (!prefix || json_is_null(prefix)) goto done;
+  if (!text || !text[0] || snprintf(out, TRI_HEAD_NAME_BYTES, "%s.weight", text) >= TRI_HEAD_NAME_BYTES)
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: `value_head_prefix` must be text, at most %zu bytes", config->name,
+                  TRI_HEAD_NAME_BYTES - sizeof ".weight");
+done:
+  json_decref(root);
+  return st;
+}
+
+static bool ends_texts(const tri_eos *eos, int64_t id) {
+  for (int i = 0; i < eos->n; i++)
+    if (eos->id[i] == id) return true;
+  return false;
+}
+
+/* plain: by config.json alone; told: by generation_config.json first. -1: none names a token that is only
+ * padding. */
+static int64_t find_pad(const tri_eos *plain, const tri_eos *told) {
+  const int32_t pad[] = {plain->pad, told->pad};
+
+  for (int i = 0; i < 2; i++)
+    if (pad[i] >= 0 && !ends_texts(plain, pad[i]) && !ends_texts(told, pad[i])) return pad[i];
+  return -1;
+}
+
+static void set_head(json_t *root, const tri_family *f, int64_t pad) {
+  static const char *const gone[] = {"num_labels", "mean", "std", "normalize_reward", "value_head_prefix"};
+  const char              *type = json_string_value(json_object_get(root, "problem_type"));
+
+  for (size_t i = 0; i < sizeof gone / sizeof *gone; i++) json_object_del(root, gone[i]);
+  if (type && strcmp(type, "regression") != 0) json_object_del(root, "problem_type"); /* of several labels */
+  json_object_set_new(root, "architectures", json_pack("[s]", f->scored));
+  json_object_set_new(root, "id2label", json_pack("{s:s}", "0", "LABEL_0"));
+  json_object_set_new(root, "label2id", json_pack("{s:i}", "LABEL_0", 0));
+  json_object_set_new(root, "pad_token_id", pad < 0 ? json_null() : json_integer(pad));
+}
+
+tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text *generation, tri_text *out) {
+  tri_status      st = TRI_OK;
+  json_t         *root = NULL;
+  char           *bytes = NULL;
+  tri_model_shape shape;
+  tri_eos         plain, told;
+
+  TRI_TRY_DONE(tri_hf_config_parse(config, NULL, &shape, &plain));
+  TRI_TRY_DONE(tri_hf_config_parse(config, generation, &shape, &told));
+  TRI_TRY_DONE(tri_hf_object(config, &root));
+  set_head(root, shape.family, find_pad(&plain, &told));
+  bytes = json_dumps(root, JSON_INDENT(2));
+  if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: the host has no memory left to write it", config->name);
+  TRI_TRY_DONE(tri_text_printf(out, "%s\n", bytes));
+done:
+  free(bytes);
+  json_decref(root);
+  return st;
+}

@@ -1,0 +1,18 @@
+/* part.c - the models a checkpoint holds. */
+#include "part.h"
+
+static const struct {
+  const char *config, *group;
+} part_row[] = {
+    [TRI_PART_MAIN] = {"config.json", "/model"},
+    [TRI_PART_CRITIC] = {"critic_config.json", "/critic/model"},
+};
+
+const char *tri_part_config(tri_model_part part) { return part_row[part].config; }
+const char *tri_part_group(tri_model_part part) { return part_row[part].group; }
+
+tri_status tri_part_check(const tri_ckpt_reader *r, tri_model_part part) {
+  if (part == TRI_PART_MAIN || tri_ckpt_has_file(r, part_row[part].config)) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT, "%s: the checkpoint has no critic (no %s); runs with algo.name: ppo train one",
+           tri_ckpt_folder(r), part_row[part].config);
+}

@@ -1,0 +1,47 @@
+/* test_cli_scored.c - the whole program on models with a scalar head. */
+#include "cli_case.h"
+
+#define SCORED "'" TRI_TEST_DATA "/model/llama_score' "
+
+static void commands_that_want_tokens_refuse(void **state) {
+  static const char *const command[] = {ONE "generate " SCORED "hi",
+                                        TWO "generate " SCORED "hi",
+                                        ONE "score " SCORED "ids.jsonl",
+                                        ONE "eval " SCORED "--data rl.jsonl --reward exact",
+                                        ONE LOAD "run.output=bad data.train=ids.jsonl model.path=" SCORED,
+                                        TWO LOAD "run.output=bad data.train=ids.jsonl model.path=" SCORED,
+                                        ONE LOAD
+                                        "--check run.output=bad data.train=ids.jsonl model.path=" SCORED};
+
+  (void)state;
+  cli_write("ids.jsonl", "{\"tokens\": [5, 6, 7], \"prompt_tokens\": 1}\n");
+  for (size_t i = 0; i < sizeof command / sizeof *command; i++)
+    cli_fails(64, command[i], "llama_score: has a scalar head (LlamaForSequenceClassification)",
+              "no head of tokens");
+}
+
+static void inspect_names_the_head(void **state) {
+  (void)state;
+  cli_succeeds(ONE "inspect " SCORED);
+  cli_shows(cli_out, "feed-forward 40, scalar head");
+  cli_succeeds(ONE "inspect " SCORED "--json");
+  cli_shows(cli_out, "\"scalar_head\": true");
+  cli_succeeds(ONE "inspect model --json");
+  cli_shows(cli_out, "\"scalar_head\": false");
+}
+
+static void a_run_without_a_critic_has_none_to_export(void **state) {
+  (void)state;
+  cli_fails(64, ONE "export run x --critic", "run/checkpoints/step-00000002: the checkpoint has no critic",
+            "algo.name: ppo");
+  assert_false(cli_exists("x"));
+  cli_succeeds(ONE "export --help");
+  cli_shows(cli_out, "--critic");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(commands_that_want_tokens_refuse),
+                                     cmocka_unit_test(inspect_names_the_head),
+                                     cmocka_unit_test(a_run_without_a_critic_has_none_to_export)};
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}

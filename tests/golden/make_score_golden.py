@@ -1,0 +1,67 @@
+# make_score_golden.py - small random models with a scalar head as transformers saves them, the scores it gives, and the
+# config.json of the language models they came from. For test_scored.c.
+# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6. usage: python tests/golden/make_score_golden.py
+import os
+
+import torch
+from safetensors.torch import save_file
+from transformers import (LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
+                          Qwen2ForSequenceClassification)
+
+OUT = "tests/data/model"
+LENGTHS = [1, 2, 7, 37]
+PAD, END = 0, 1
+
+COMMON = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+              max_position_embeddings=128, vocab_size=61, bos_token_id=None, pad_token_id=PAD, eos_token_id=END)
+MODELS = {
+    "llama_score": (LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification,
+                    dict(COMMON, tie_word_embeddings=False, rms_norm_eps=1e-5)),
+    # of a tied language model: there is nothing left to tie
+    "qwen2_score": (Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification,
+                    dict(COMMON, tie_word_embeddings=True, rms_norm_eps=1e-6, rope_theta=1000000.0)),
+}
+
+
+def fill(model, gen):
+    """Random values that are bf16 values, of a size that keeps every nonlinearity at work."""
+    for name, p in model.named_parameters():
+        x = torch.randn(p.shape, generator=gen)
+        if "norm" in name:
+            x = 1 + 0.3 * x
+        elif p.ndim == 2:
+            x = x * (0.5 if "embed" in name else 1.3 / p.shape[1] ** 0.5)
+        else:
+            x = 0.3 * x
+        p.data.copy_(x.to(torch.bfloat16).float())
+
+
+def save(model, folder):
+    model.save_pretrained(folder)
+    os.chmod(f"{folder}/model.safetensors", 0o644)
+
+
+def main():
+    torch.set_num_threads(1)
+    for number, (name, (config, language, kind, options)) in enumerate(MODELS.items()):
+        gen = torch.Generator().manual_seed(70 + number)
+        folder = f"{OUT}/{name}"
+        plain = config(**options)
+        plain.architectures = [language.__name__]
+        plain.dtype = "bfloat16"
+        plain.save_pretrained(folder)
+        os.replace(f"{folder}/config.json", f"{folder}/language.json")
+        model = kind._from_config(config(**options, num_labels=1), attn_implementation="eager").float().eval()
+        fill(model, gen)
+        sequences = [torch.randint(2, model.config.vocab_size, (n,), generator=gen) for n in LENGTHS]
+        for s in sequences[1:]:
+            s[-1] = END
+        with torch.no_grad():
+            scores = torch.cat([model.double()(input_ids=s[None]).logits[0] for s in sequences])
+        save(model.to(torch.bfloat16), folder)
+        save_file({"tokens": torch.cat(sequences).float(), "lengths": torch.tensor(LENGTHS).float(),
+                   "scores": scores.float()}, f"{folder}/golden.safetensors")
+        os.chmod(f"{folder}/golden.safetensors", 0o644)
+
+
+main()
