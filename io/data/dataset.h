@@ -14,32 +14,48 @@ typedef struct tri_dataset tri_dataset;
  *   PROMPTS  prompt; answer may be there    the same
  *   SFT      prompt and completion, or text (both: refused)
  *   SCORE    as SFT, and one token is enough
- * `chosen`, `rejected`, and `messages` without `tokens` are refused: no algorithm of this version can use
- * them. */
-typedef enum { TRI_DATA_RL, TRI_DATA_PROMPTS, TRI_DATA_SFT, TRI_DATA_SCORE } tri_data_kind;
+ *   PAIRS    prompt, chosen and rejected, or chosen_tokens and rejected_tokens, of both of which the first
+ *            prompt_tokens are the prompt and the same; margin, a number, may be there
+ *   LABELLED prompt and completion, or tokens; label, true or false
+ * `chosen` and `rejected` are refused in every kind but PAIRS, and `messages` without tokens in all: no chat
+ * template can be used. */
+typedef enum {
+  TRI_DATA_RL,
+  TRI_DATA_PROMPTS,
+  TRI_DATA_SFT,
+  TRI_DATA_SCORE,
+  TRI_DATA_PAIRS,
+  TRI_DATA_LABELLED
+} tri_data_kind;
 
 /* Whether examples of the kind are prompts alone; else what is behind them is learned or scored. */
 static inline bool tri_data_is_prompts(tri_data_kind k) { return k == TRI_DATA_RL || k == TRI_DATA_PROMPTS; }
+/* Whether every example, both sides of a pair, must have a token that is learned. */
+static inline bool tri_data_is_learned(tri_data_kind k) {
+  return !tri_data_is_prompts(k) && k != TRI_DATA_SCORE;
+}
 
 /* What happens to an example that is too long. ERROR names the first and counts all of them, unless a line is
  * bad for another reason. TRUNCATE keeps the last max_prompt_tokens tokens of a prompt (its begin token goes
- * first) and the first max_total_tokens of a whole example (its end token goes first). In the order of the
- * words of data.overlong_prompt. */
+ * first) and the first max_total_tokens of a whole example (its end token goes first). A pair is as
+ * long as its longer side; each side is cut for itself. In the order of the words of data.overlong_prompt. */
 typedef enum { TRI_OVERLONG_ERROR, TRI_OVERLONG_DROP, TRI_OVERLONG_TRUNCATE } tri_overlong;
 
 /* Everything is borrowed and must live until tri_dataset_open returns. */
 typedef struct tri_data_opt {
   tri_data_kind kind;
   const char   *prompt_key, *answer_key, *completion_key; /* NULL: "prompt", "answer", "completion" */
+  const char   *chosen_key, *rejected_key, *margin_key;   /* PAIRS; NULL: "chosen", "rejected", "margin" */
+  const char   *label_key;                                /* LABELLED; NULL: "label" */
   tri_overlong  overlong;
   int64_t       max_prompt_tokens; /* 0: no limit */
   const char   *max_prompt_name;   /* what sets it, for messages; NULL: data.max_prompt_length */
   bool          from_deck;         /* messages point to keys of the deck, else to flags */
-  int64_t       max_total_tokens;  /* SFT and SCORE: prompt, completion and end token; 0: no limit */
+  int64_t       max_total_tokens;  /* all of a prompt, its answer and end token; 0: no limit */
   const char   *max_total_name;    /* what sets max_total_tokens, for messages */
   int64_t       max_line_bytes;    /* 0: TRI_LINE_BYTES */
   int32_t       vocab;             /* every id must be below */
-  int32_t       completion_end;    /* put behind a completion that does not end with it; -1: none */
+  int32_t       completion_end;    /* put behind an answer that does not end with it; -1: none */
   int32_t       text_end;          /* the same for `text` (SFT: the end token; SCORE: -1) */
   /* The ids of n bytes of UTF-8 text, which may hold NUL; special: with what the post-processor adds. *id
    * [*n_id] is borrowed until the next call. NULL: the model has no tokenizer, only `tokens` lines are
@@ -58,14 +74,18 @@ typedef struct tri_data_opt {
 
 /* Borrowed from the dataset. id: the 0-based line in the files one after another, blank lines too; it keys
  * random numbers. RL, PROMPTS: n_prompt = n_token, prompt and answer are NUL-terminated copies (a number as
- * the line spells it). SFT, SCORE: tokens max(n_prompt, 1) .. n_token - 1 have loss; prompt and
- * answer are NULL. */
+ * the line spells it). Else tokens max(n_prompt, 1) .. n_token - 1 have loss; prompt and answer are NULL.
+ * PAIRS: token is the chosen side; the rejected one begins with the same n_prompt tokens, and
+ * max(n_prompt, 1) .. n_rejected - 1 have loss. */
 typedef struct tri_example {
   int64_t        id;
   const int32_t *token;    /* [n_token] */
   int            n_token;  /* at least 1 */
   int            n_prompt; /* 0: no prompt */
-  const char    *prompt;   /* NULL if the line has only tokens */
+  const int32_t *rejected; /* [n_rejected]; NULL: not a pair */
+  int            n_rejected;
+  float          value;  /* PAIRS: the margin, 0 where the line has none; LABELLED: 1 true, 0 false; else 0 */
+  const char    *prompt; /* NULL if the line has only tokens */
   size_t         prompt_bytes;
   const char    *answer; /* NULL if there is none */
   size_t         answer_bytes;
@@ -74,12 +94,13 @@ typedef struct tri_example {
 typedef struct tri_data_stats {
   int64_t n_line;                  /* all lines, blank ones too */
   int64_t n_dropped, n_truncated;  /* examples that were too long */
-  int64_t n_token, n_loss;         /* tokens; those of them that have loss (SFT, SCORE) */
-  int     longest_prompt, longest; /* tokens */
+  int64_t n_token, n_loss;         /* tokens, of both sides; those of them that have loss (RL, PROMPTS: 0) */
+  int     longest_prompt, longest; /* tokens; of a pair the longer side */
 } tri_data_stats;
 
 /* Not collective. Reads n_file files of JSON lines, one after another. TRI_EINPUT, with "FILE:LINE: ", for
- * the first bad line, and where no example is left. SFT: a line without a token to learn is bad too. */
+ * the first bad line, and where no example is left. A line without a token to learn is bad too
+ * (tri_data_is_learned). */
 TRI_CHECKED tri_status tri_dataset_open(const char *const *file, int n_file, const tri_data_opt *opt,
                                         tri_dataset **out);
 /* Collective over c. The same dataset on every rank, for the work of one: each reads and tokenizes a part of
@@ -92,7 +113,8 @@ void                   tri_dataset_close(tri_dataset **d);
 int64_t               tri_dataset_count(const tri_dataset *d);
 const tri_example    *tri_dataset_get(const tri_dataset *d, int64_t i); /* 0 <= i < count */
 const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
-/* Of every example's line, tokens and answer, in their order: other data, another number. Not collective. */
+/* Of every example's line, tokens, answer and value, in their order: other data, another number. Not
+ * collective. */
 int64_t tri_dataset_hash(const tri_dataset *d);
 
 /* Which example is taken at `position` = epoch * count + place, counted over the whole run. shuffle: each

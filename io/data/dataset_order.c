@@ -3,6 +3,15 @@
 #include "base/rng.h"
 #include "dataset_parts.h"
 
+/* What examples of other kinds do not have. */
+static uint64_t hash_preference(const tri_example *e, uint64_t h) {
+  int64_t n_rejected = e->n_rejected;
+
+  h = tri_hash64(&n_rejected, sizeof n_rejected, h);
+  if (e->n_rejected) h = tri_hash64(e->rejected, (size_t)e->n_rejected * sizeof *e->rejected, h);
+  return tri_hash64(&e->value, sizeof e->value, h);
+}
+
 int64_t tri_dataset_hash(const tri_dataset *d) {
   uint64_t h = 0;
 
@@ -12,6 +21,7 @@ int64_t tri_dataset_hash(const tri_dataset *d) {
     h = tri_hash64(head, sizeof head, h);
     h = tri_hash64(e->token, (size_t)e->n_token * sizeof *e->token, h);
     h = tri_hash64(e->answer ? e->answer : "", e->answer ? e->answer_bytes : 0, h);
+    if (d->kind == TRI_DATA_PAIRS || d->kind == TRI_DATA_LABELLED) h = hash_preference(e, h);
   }
   return (int64_t)h;
 }

@@ -20,6 +20,7 @@ typedef struct too_long {
 } too_long;
 
 struct tri_dataset {
+  tri_data_kind  kind;
   tri_example   *example; /* [n] */
   int64_t        n, cap;
   arena_block   *arena;  /* what the examples point to: of lines read here, */

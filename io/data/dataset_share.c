@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "dataset_parts.h"
 
-/* What a rank sends: this; its examples; then for each its tokens, prompt and answer, each padded to 8
- * bytes. */
+/* What a rank sends: this; its examples; then for each its tokens, the rejected ones, prompt and answer,
+ * each padded to 8 bytes. */
 typedef struct part_head {
   tri_data_stats stats;
   too_long       too_long;
@@ -16,10 +16,11 @@ typedef struct part_head {
 } part_head;
 
 static size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
-static size_t token_bytes(const tri_example *e) { return padded((size_t)e->n_token * sizeof *e->token); }
+static size_t token_bytes(int n) { return padded((size_t)n * sizeof(int32_t)); }
 static size_t text_bytes(const char *text, size_t n) { return text ? padded(n + 1) : 0; }
 static size_t payload(const tri_example *e) {
-  return token_bytes(e) + text_bytes(e->prompt, e->prompt_bytes) + text_bytes(e->answer, e->answer_bytes);
+  return token_bytes(e->n_token) + token_bytes(e->n_rejected) + text_bytes(e->prompt, e->prompt_bytes) +
+         text_bytes(e->answer, e->answer_bytes);
 }
 
 /* ---- which lines ---- */
@@ -89,7 +90,8 @@ static tri_status pack(const tri_dataset *d, char **out, size_t *bytes) {
   put(&at, d->example, (size_t)d->n * sizeof *d->example, (size_t)d->n * sizeof *d->example);
   for (int64_t i = 0; i < d->n; i++) {
     const tri_example *e = &d->example[i];
-    put(&at, e->token, (size_t)e->n_token * sizeof *e->token, token_bytes(e));
+    put(&at, e->token, (size_t)e->n_token * sizeof *e->token, token_bytes(e->n_token));
+    put(&at, e->rejected, (size_t)e->n_rejected * sizeof *e->rejected, token_bytes(e->n_rejected));
     put(&at, e->prompt, e->prompt_bytes, text_bytes(e->prompt, e->prompt_bytes));
     put(&at, e->answer, e->answer_bytes, text_bytes(e->answer, e->answer_bytes));
   }
@@ -127,12 +129,16 @@ static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int ran
   for (int64_t i = 0; i < head.n; i++) {
     tri_example *e = &d->example[d->n++];
     size_t       prompt = text_bytes(e->prompt, e->prompt_bytes);
+    size_t       answer = text_bytes(e->answer, e->answer_bytes);
     e->id += d->stats.n_line;
     e->token = (const int32_t *)(const void *)at;
-    at += token_bytes(e);
+    at += token_bytes(e->n_token);
+    e->rejected = e->rejected ? (const int32_t *)(const void *)at : NULL;
+    at += token_bytes(e->n_rejected);
     e->prompt = e->prompt ? at : NULL;
-    e->answer = e->answer ? at + prompt : NULL;
-    at += payload(e) - token_bytes(e);
+    at += prompt;
+    e->answer = e->answer ? at : NULL;
+    at += answer;
   }
   add_stats(&d->stats, &head.stats);
   add_too_long(&d->too_long, &head.too_long);

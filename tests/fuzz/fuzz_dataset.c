@@ -1,9 +1,10 @@
-/* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/dataset.c): six bytes of options, then
+/* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/): six bytes of options, then
  * a file.
  *
  * A file read whole is the same read in three parts; every value's bytes are JSON of the same value. */
 #define _GNU_SOURCE
 #include <jansson.h>
+#include <math.h>
 #include <sys/mman.h>
 
 #include "fuzz_case.h"
@@ -46,7 +47,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 }
 
 static tri_data_opt options(const uint8_t h[HEAD_BYTES]) {
-  tri_data_opt o = {.kind = (tri_data_kind)(h[0] & 3),
+  tri_data_opt o = {.kind = h[3] & 32 ? (h[0] & 1 ? TRI_DATA_LABELLED : TRI_DATA_PAIRS)
+                                      : (tri_data_kind)(h[0] & 3),
                     .overlong = (tri_overlong)((h[0] >> 2) % 3),
                     .from_deck = h[0] & 64,
                     .max_prompt_tokens = h[1] & 31,
@@ -62,6 +64,10 @@ static tri_data_opt options(const uint8_t h[HEAD_BYTES]) {
     o.prompt_key = "q";
     o.answer_key = "a";
     o.completion_key = "text";
+    o.chosen_key = "a";
+    o.rejected_key = "text";
+    o.label_key = "chosen";
+    o.margin_key = "m";
   }
   return o;
 }
@@ -73,8 +79,23 @@ static bool same_text(const char *a, size_t a_bytes, const char *b, size_t b_byt
 static bool same_example(const tri_example *x, const tri_example *y) {
   return x->n_token >= 1 && x->n_prompt >= 0 && x->n_prompt <= x->n_token && x->n_token == y->n_token &&
          x->n_prompt == y->n_prompt && fuzz_same(x->token, y->token, (size_t)x->n_token * sizeof *x->token) &&
+         !x->rejected == !x->n_rejected && x->n_rejected == y->n_rejected && x->value == y->value &&
+         (!x->rejected || fuzz_same(x->rejected, y->rejected, (size_t)x->n_rejected * sizeof *x->rejected)) &&
          same_text(x->prompt, x->prompt_bytes, y->prompt, y->prompt_bytes) &&
          same_text(x->answer, x->answer_bytes, y->answer, y->answer_bytes);
+}
+
+/* Both sides begin with the prompt and have something to learn. */
+static void check_preference(tri_data_kind kind, const tri_example *e) {
+  int first = e->n_prompt > 1 ? e->n_prompt : 1;
+
+  FUZZ_CHECK((kind == TRI_DATA_PAIRS) == (e->rejected != NULL));
+  if (kind < TRI_DATA_PAIRS) FUZZ_CHECK(e->value == 0);
+  if (kind == TRI_DATA_LABELLED) FUZZ_CHECK(e->value == 0 || e->value == 1);
+  if (kind >= TRI_DATA_PAIRS) FUZZ_CHECK(e->n_token > first && isfinite(e->value));
+  if (!e->rejected) return;
+  FUZZ_CHECK(e->n_rejected > first);
+  FUZZ_CHECK(fuzz_same(e->token, e->rejected, (size_t)e->n_prompt * sizeof *e->token));
 }
 
 /* The file of n bytes, cut at two places of 1/256 of it, has what `whole` has. */
@@ -136,6 +157,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_begin();
   if (tri_dataset_open(&file, 1, &o, &whole) == TRI_OK) {
     check_parts(&o, whole, (int64_t)(n - HEAD_BYTES), data[4], data[5]);
+    for (int64_t i = 0; i < tri_dataset_count(whole); i++)
+      check_preference(o.kind, tri_dataset_get(whole, i));
     for (int64_t i = 0; i < 2 * tri_dataset_count(whole) && i < 64; i++)
       FUZZ_CHECK(tri_dataset_at(whole, 7, data[4] & 1, i) < tri_dataset_count(whole));
   }

@@ -47,6 +47,12 @@ make_dataset() {
   done
   { bytes 0 0 0 4 90 100 && printf '{"tokens": [1, 2, 256], "prompt_tokens": 2, "answer": "7"}\n\n{"tokens": [0]}'; } | seed
   { bytes 1 0 0 16 0 90 && printf '{"q": "a\\u0000b", "a": null, "text": "\\ud83d\\ude42"}\r\n'; } | seed
+  for kind in 0 4 8 72; do # error, drop and truncate
+    { bytes $kind 3 5 33 60 120 && printf '{"prompt": "2+3=", "chosen": "5", "rejected": "sixteen", "margin": 1.5}\n\n{"prompt": "", "chosen": "a", "rejected": "b"}'; } | seed
+    { bytes $kind 3 5 32 60 120 && printf '{"chosen_tokens": [1, 2, 3], "rejected_tokens": [1, 2, 256, 7], "prompt_tokens": 2, "margin": -1e3}\n'; } | seed
+    { bytes $((kind + 1)) 3 5 33 60 120 && printf '{"prompt": "2+3=", "completion": "5", "label": true}\n{"tokens": [1, 2, 3], "prompt_tokens": 2, "label": false}\n'; } | seed
+  done
+  { bytes 0 0 0 48 0 90 && printf '{"q": "x", "a": "y", "text": "z", "m": 0}\n'; } | seed
 }
 
 make_deck() {
@@ -141,7 +147,7 @@ make_visible() {
 
 case $harness in
 ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c io/checkpoint/checkpoint_h5.c' ;;
-dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset.c' ;;
+dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c' ;;
 deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/reward*.c' ;;
 hfconfig) sources='io/model/hf_config*.c src/family/family*.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;

@@ -1,114 +1,7 @@
 /* test_dataset.c - data files, their bad lines, and the order of an epoch.
  * Judges: exact values worked out by hand from the contract; for an order, that it is a permutation, and the
  * same formula worked out by another program. */
-#include "base/file.h"
-#include "io/data/dataset.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
-
-enum { BOS = 1, END = 2, FIRST_BYTE = 3, VOCAB = 300 };
-
-static char folder[64], path_a[96], path_b[96];
-
-static int setup(void **state) {
-  (void)state;
-  tri_error_clear();
-  snprintf(folder, sizeof folder, "/tmp/tri_dataset_XXXXXX");
-  if (!mkdtemp(folder)) return -1;
-  snprintf(path_a, sizeof path_a, "%s/a.jsonl", folder);
-  snprintf(path_b, sizeof path_b, "%s/b.jsonl", folder);
-  return 0;
-}
-
-static int teardown(void **state) {
-  (void)state;
-  unlink(path_a);
-  unlink(path_b);
-  assert_int_equal(tri_host_bytes(), 0);
-  return rmdir(folder);
-}
-
-static void put_file(const char *path, const char *bytes, size_t n) {
-  assert_int_equal(tri_file_write(path, bytes, n), TRI_OK);
-}
-
-/* A tokenizer of bytes: byte b is token 3 + b, and `special` adds a begin token. ctx: [4096] buffer.
- * "FAIL" fails. */
-static tri_status encode_bytes(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
-                               int64_t *n_id) {
-  int32_t *buffer = ctx;
-  int64_t  k = 0;
-
-  if (n == 4 && !memcmp(text, "FAIL", 4)) TRI_FAIL(TRI_EINTERNAL, "the tokenizer failed");
-  if (special) buffer[k++] = BOS;
-  for (size_t i = 0; i < n && k < 4096; i++) {
-    if (text[i] == '$') /* the end token, spelled in the text */
-      buffer[k++] = END;
-    else
-      buffer[k++] = FIRST_BYTE + (unsigned char)text[i];
-  }
-  *id = buffer;
-  *n_id = k;
-  return TRI_OK;
-}
-
-static int32_t buffer[4096];
-
-static tri_data_opt options(tri_data_kind kind) {
-  return (tri_data_opt){.kind = kind,
-                        .vocab = VOCAB,
-                        .completion_end = END,
-                        .text_end = kind == TRI_DATA_SFT ? END : -1,
-                        .max_total_name = "the limit of the test",
-                        .from_deck = true,
-                        .encode = encode_bytes,
-                        .ctx = buffer};
-}
-
-static tri_dataset *open_bytes(const char *bytes, size_t n, const tri_data_opt *opt) {
-  const char  *file[] = {path_a};
-  tri_dataset *d;
-
-  put_file(path_a, bytes, n);
-  tri_error_clear();
-  if (tri_dataset_open(file, 1, opt, &d) != TRI_OK) fail_msg("%s", tri_error_message());
-  return d;
-}
-
-static tri_dataset *open_text(const char *text, const tri_data_opt *opt) {
-  return open_bytes(text, strlen(text), opt);
-}
-
-/* The file is refused with `part`, and every message starts with its path. */
-static void expect_refused(const char *bytes, size_t n, const tri_data_opt *opt, tri_status status,
-                           const char *part) {
-  const char  *file[] = {path_a};
-  tri_dataset *d;
-
-  put_file(path_a, bytes, n);
-  tri_error_clear();
-  assert_int_equal(tri_dataset_open(file, 1, opt, &d), status);
-  assert_null(d);
-  if (status == TRI_EINPUT && strncmp(tri_error_message(), path_a, strlen(path_a)))
-    fail_msg("`%s` does not name the file", tri_error_message());
-  if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
-}
-
-/* Tokens written as text: ^ begin, $ end, else the byte. */
-static void expect_tokens(const tri_example *e, const char *want, int n_prompt) {
-  assert_int_equal(e->n_token, strlen(want));
-  assert_int_equal(e->n_prompt, n_prompt);
-  for (int i = 0; i < e->n_token; i++)
-    assert_int_equal(e->token[i], want[i] == '^'   ? BOS
-                                  : want[i] == '$' ? END
-                                                   : FIRST_BYTE + (unsigned char)want[i]);
-}
+#include "dataset_case.h"
 
 static void reads_rl_lines(void **state) {
   static const char text[] =
@@ -229,21 +122,6 @@ static void needs_no_tokenizer_for_tokens(void **state) {
                  ":2: `prompt` is text, but the model has no tokenizer");
 }
 
-typedef struct bad_line {
-  const char *line, *part;
-} bad_line;
-
-/* Each line stands third, after a good and a blank one. */
-static void refuse_each(const bad_line *row, size_t n, const char *good, const tri_data_opt *opt) {
-  char text[1024], part[512];
-
-  for (size_t i = 0; i < n; i++) {
-    snprintf(text, sizeof text, "%s\n\n%s\n%s\n", good, row[i].line, good);
-    snprintf(part, sizeof part, "a.jsonl:3: %s", row[i].part);
-    expect_refused(text, strlen(text), opt, TRI_EINPUT, part);
-  }
-}
-
 static void refuses_bad_lines_of_every_kind(void **state) {
   static const bad_line row[] = {
       {"{", "not JSON"},
@@ -260,8 +138,8 @@ static void refuses_bad_lines_of_every_kind(void **state) {
       {"null", "a line must be a JSON object"},
       {"{\"prompt\":\"a\",\"prompt\":\"a\"}", "not JSON: duplicate"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
-       "has `chosen`: pairs need a preference algorithm"},
-      {"{\"prompt\":\"a\",\"rejected\":\"c\"}", "has `rejected`: pairs need a preference algorithm"},
+       "has `chosen`: pairs are for the algorithms rm and dpo"},
+      {"{\"prompt\":\"a\",\"rejected\":\"c\"}", "has `rejected`: pairs are for the algorithms rm and dpo"},
       {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
        "has `messages`: that needs a chat template"},
       {"{\"tokens\":[]}", "`tokens` is empty"},

@@ -34,6 +34,8 @@ static tri_data_opt options(tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
                         .vocab = VOCAB,
                         .overlong = limit_is_error ? TRI_OVERLONG_ERROR : TRI_OVERLONG_DROP,
+                        .chosen_key = "better", /* `chosen` is for one kind alone */
+                        .rejected_key = "worse",
                         .max_prompt_tokens = 9,
                         .completion_end = 256,
                         .text_end = 256,
@@ -53,9 +55,12 @@ static void put_lines(const char *file, int n, int bad, bool ends, uint64_t seed
     if (i == bad)
       at += (size_t)snprintf(text + at, sizeof text - at, "[%d]", i);
     else if (bits[1] % 5)
-      at += (size_t)snprintf(text + at, sizeof text - at,
-                             "{\"prompt\": \"%.*s\", \"answer\": %s%d%s, \"completion\": \"%d\"}", 1 + width,
-                             "abcdefghijklmno", bits[2] % 2 ? "\"" : "", i, bits[2] % 2 ? "\"" : "", i);
+      at +=
+          (size_t)snprintf(text + at, sizeof text - at,
+                           "{\"prompt\": \"%.*s\", \"answer\": %s%d%s, \"completion\": \"%d\", "
+                           "\"better\": \"%.*s\", \"worse\": \"%d\", \"margin\": %d.5, \"label\": %s}",
+                           1 + width, "abcdefghijklmno", bits[2] % 2 ? "\"" : "", i, bits[2] % 2 ? "\"" : "",
+                           i, (int)(bits[3] % 7), "bcdefghi", i, i, bits[2] % 2 ? "true" : "false");
     if (i < n || ends) text[at++] = '\n';
   }
   if (world->rank == 0) CHECK(tri_file_write(file, text, at) == TRI_OK);
@@ -70,10 +75,13 @@ static bool same_text(const char *a, size_t n, const char *b, size_t m) {
 static void check_same(const tri_dataset *a, const tri_dataset *b) {
   CHECK(tri_dataset_count(a) == tri_dataset_count(b));
   CHECK(!memcmp(tri_dataset_stats(a), tri_dataset_stats(b), sizeof(tri_data_stats)));
+  CHECK(tri_dataset_hash(a) == tri_dataset_hash(b));
   for (int64_t i = 0; i < tri_dataset_count(a); i++) {
     const tri_example *x = tri_dataset_get(a, i), *y = tri_dataset_get(b, i);
     CHECK(x->id == y->id && x->n_token == y->n_token && x->n_prompt == y->n_prompt);
     CHECK(!memcmp(x->token, y->token, (size_t)x->n_token * sizeof *x->token));
+    CHECK(!x->rejected == !y->rejected && x->n_rejected == y->n_rejected && x->value == y->value);
+    CHECK(!x->rejected || !memcmp(x->rejected, y->rejected, (size_t)x->n_rejected * sizeof *x->rejected));
     CHECK(same_text(x->prompt, x->prompt_bytes, y->prompt, y->prompt_bytes));
     CHECK(same_text(x->answer, x->answer_bytes, y->answer, y->answer_bytes));
   }
@@ -109,7 +117,7 @@ static void shares_every_length(void **state) {
   for (int n = 0; n < 40; n++) { /* fewer lines than ranks among them */
     put_lines(path[0], n, 0, n % 2, (uint64_t)n);
     put_lines(path[1], 40 - n, 0, n % 3, (uint64_t)n + 100);
-    for (tri_data_kind kind = TRI_DATA_RL; kind <= TRI_DATA_SCORE; kind++) {
+    for (tri_data_kind kind = TRI_DATA_RL; kind <= TRI_DATA_LABELLED; kind++) {
       compare(file, 1, kind);
       compare(file, 2, kind);
     }
@@ -125,6 +133,7 @@ static void names_the_first_bad_line(void **state) {
     put_lines(path[1], 30, 31 - bad, false, 8);
     compare(file, 1, TRI_DATA_SFT);
     compare(file, 2, TRI_DATA_SFT);
+    compare(file, 2, TRI_DATA_PAIRS);
     put_lines(path[0], 30, 0, true, 7);
     compare(file, 2, TRI_DATA_RL);
   }
@@ -143,6 +152,7 @@ static void counts_long_lines(void **state) {
     put_lines(path[1], 30, 0, false, seed + 12);
     compare(file, 1, TRI_DATA_RL);
     compare(file, 2, TRI_DATA_SFT);
+    compare(file, 2, TRI_DATA_PAIRS);
   }
   opt = options(TRI_DATA_RL);
   CHECK(tri_dataset_open_shared(file, 2, &opt, world, &d) == TRI_EINPUT);

@@ -1,0 +1,94 @@
+/* dataset_pairs.c - lines of preferences: two answers to a prompt, or one with a label. */
+#include <float.h>
+#include <jansson.h>
+#include <math.h>
+
+#include "dataset_line.h"
+
+static bool has(const tri_intake *in, const char *key) { return json_object_get(in->object, key) != NULL; }
+
+bool tri_intake_has_pair_tokens(const tri_intake *in) {
+  return has(in, "chosen_tokens") || has(in, "rejected_tokens");
+}
+
+/* A pair's margin; 0 where the line has none. */
+static tri_status take_margin(tri_intake *in) {
+  const json_t *margin = json_object_get(in->object, in->margin_key);
+  double        value = json_number_value(margin);
+
+  if (!margin) return TRI_OK;
+  if (!json_is_number(margin)) TRI_FAIL_LINE(in, "`%s` must be a number", in->margin_key);
+  if (fabs(value) > (double)FLT_MAX)
+    TRI_FAIL_LINE(in, "`%s` = %g: must be in -%g .. %g", in->margin_key, value, (double)FLT_MAX,
+                  (double)FLT_MAX);
+  in->value = (float)value;
+  return TRI_OK;
+}
+
+/* One side of a pair as tokens, its prompt among them. */
+static tri_status take_side(tri_intake *in, tri_side *side, const char *key) {
+  const int32_t *id;
+  int64_t        n;
+
+  if (!has(in, key)) return tri_intake_refuse_missing(in, key, NULL, NULL);
+  TRI_TRY(tri_jsonl_ids(in->r, key, in->opt->vocab, &id, &n));
+  TRI_TRY(tri_intake_put_ids(in, side, id, n));
+  return tri_intake_take_prompt_tokens(in, 0, n - 1, n, key);
+}
+
+static tri_status take_pair_tokens(tri_intake *in) {
+  const tri_side *side = in->side;
+
+  TRI_TRY(take_side(in, &in->side[0], "chosen_tokens"));
+  TRI_TRY(take_side(in, &in->side[1], "rejected_tokens"));
+  for (int64_t i = 0; i < in->n_prompt; i++)
+    if (side[0].id[i] != side[1].id[i])
+      TRI_FAIL_LINE(in,
+                    "`chosen_tokens`[%lld] = %d, `rejected_tokens`[%lld] = %d: both must begin with the same "
+                    "prompt, %lld tokens (`prompt_tokens`)",
+                    (long long)i, side[0].id[i], (long long)i, side[1].id[i], (long long)in->n_prompt);
+  TRI_TRY(tri_intake_check_learned(in, &side[0], "chosen_tokens"));
+  return tri_intake_check_learned(in, &side[1], "rejected_tokens");
+}
+
+static tri_status take_pair_text(tri_intake *in) {
+  static const char *const name[] = {"data.chosen_key", "data.rejected_key"};
+  const char *const        key[] = {in->chosen_key, in->rejected_key};
+
+  for (int i = 0; i < 2; i++)
+    if (!has(in, key[i])) return tri_intake_refuse_missing(in, key[i], name[i], NULL);
+  if (!has(in, in->prompt_key))
+    return tri_intake_refuse_missing(in, in->prompt_key,
+                                     "data.prompt_key, or give the prompt that both texts begin with as a "
+                                     "field of its own",
+                                     NULL);
+  TRI_TRY(tri_intake_take_prompt(in));
+  TRI_TRY(tri_intake_put_ids(in, &in->side[1], in->side[0].id, in->side[0].n));
+  for (int i = 0; i < 2; i++) {
+    TRI_TRY(tri_intake_put_answer(in, &in->side[i], key[i]));
+    TRI_TRY(tri_intake_check_learned(in, &in->side[i], key[i]));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_intake_take_pair(tri_intake *in) {
+  TRI_TRY(take_margin(in));
+  return tri_intake_has_pair_tokens(in) ? take_pair_tokens(in) : take_pair_text(in);
+}
+
+tri_status tri_intake_take_labelled(tri_intake *in) {
+  const json_t *label = json_object_get(in->object, in->label_key);
+
+  if (has(in, "tokens")) {
+    TRI_TRY(tri_intake_take_tokens(in));
+  } else {
+    TRI_TRY(tri_intake_take_prompt(in));
+    if (!has(in, in->completion_key))
+      return tri_intake_refuse_missing(in, in->completion_key, "data.completion_key", "--completion-key");
+    TRI_TRY(tri_intake_put_answer(in, &in->side[0], in->completion_key));
+  }
+  if (!label) return tri_intake_refuse_missing(in, in->label_key, "data.label_key", NULL);
+  if (!json_is_boolean(label)) TRI_FAIL_LINE(in, "`%s` must be true or false", in->label_key);
+  in->value = json_is_true(label) ? 1 : 0;
+  return TRI_OK;
+}

@@ -1,0 +1,135 @@
+/* dataset_case.h - what the tests of data files share: a folder, a tokenizer of bytes, bad lines.
+ *
+ * setup and teardown are those of every test. */
+#ifndef TRI_TESTS_DATASET_CASE_H
+#define TRI_TESTS_DATASET_CASE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "io/data/dataset.h"
+
+enum { BOS = 1, END = 2, FIRST_BYTE = 3, VOCAB = 300 };
+
+static char folder[64], path_a[96], path_b[96];
+
+static inline int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  snprintf(folder, sizeof folder, "/tmp/tri_dataset_XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(path_a, sizeof path_a, "%s/a.jsonl", folder);
+  snprintf(path_b, sizeof path_b, "%s/b.jsonl", folder);
+  return 0;
+}
+
+static inline int teardown(void **state) {
+  (void)state;
+  unlink(path_a);
+  unlink(path_b);
+  assert_int_equal(tri_host_bytes(), 0);
+  return rmdir(folder);
+}
+
+static inline void put_file(const char *path, const char *bytes, size_t n) {
+  assert_int_equal(tri_file_write(path, bytes, n), TRI_OK);
+}
+
+/* A tokenizer of bytes: byte b is token 3 + b, and `special` adds a begin token. ctx: [4096] buffer.
+ * "FAIL" fails. */
+static inline tri_status encode_bytes(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
+                                      int64_t *n_id) {
+  int32_t *buffer = ctx;
+  int64_t  k = 0;
+
+  if (n == 4 && !memcmp(text, "FAIL", 4)) TRI_FAIL(TRI_EINTERNAL, "the tokenizer failed");
+  if (special) buffer[k++] = BOS;
+  for (size_t i = 0; i < n && k < 4096; i++) {
+    if (text[i] == '$') /* the end token, spelled in the text */
+      buffer[k++] = END;
+    else
+      buffer[k++] = FIRST_BYTE + (unsigned char)text[i];
+  }
+  *id = buffer;
+  *n_id = k;
+  return TRI_OK;
+}
+
+static int32_t buffer[4096];
+
+static inline tri_data_opt options(tri_data_kind kind) {
+  return (tri_data_opt){.kind = kind,
+                        .vocab = VOCAB,
+                        .completion_end = END,
+                        .text_end = kind == TRI_DATA_SFT ? END : -1,
+                        .max_total_name = "the limit of the test",
+                        .from_deck = true,
+                        .encode = encode_bytes,
+                        .ctx = buffer};
+}
+
+static inline tri_dataset *open_bytes(const char *bytes, size_t n, const tri_data_opt *opt) {
+  const char  *file[] = {path_a};
+  tri_dataset *d;
+
+  put_file(path_a, bytes, n);
+  tri_error_clear();
+  if (tri_dataset_open(file, 1, opt, &d) != TRI_OK) fail_msg("%s", tri_error_message());
+  return d;
+}
+
+static inline tri_dataset *open_text(const char *text, const tri_data_opt *opt) {
+  return open_bytes(text, strlen(text), opt);
+}
+
+/* The file is refused with `part`, and every message starts with its path. */
+static inline void expect_refused(const char *bytes, size_t n, const tri_data_opt *opt, tri_status status,
+                                  const char *part) {
+  const char  *file[] = {path_a};
+  tri_dataset *d;
+
+  put_file(path_a, bytes, n);
+  tri_error_clear();
+  assert_int_equal(tri_dataset_open(file, 1, opt, &d), status);
+  assert_null(d);
+  if (status == TRI_EINPUT && strncmp(tri_error_message(), path_a, strlen(path_a)))
+    fail_msg("`%s` does not name the file", tri_error_message());
+  if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
+}
+
+/* id [n], written as text: ^ begin, $ end, else the byte. */
+static inline void expect_ids(const int32_t *id, int n, const char *want) {
+  assert_int_equal(n, strlen(want));
+  for (int i = 0; i < n; i++)
+    assert_int_equal(id[i], want[i] == '^'   ? BOS
+                            : want[i] == '$' ? END
+                                             : FIRST_BYTE + (unsigned char)want[i]);
+}
+
+static inline void expect_tokens(const tri_example *e, const char *want, int n_prompt) {
+  assert_int_equal(e->n_prompt, n_prompt);
+  expect_ids(e->token, e->n_token, want);
+}
+
+typedef struct bad_line {
+  const char *line, *part;
+} bad_line;
+
+/* Each line stands third, after a good and a blank one. */
+static inline void refuse_each(const bad_line *row, size_t n, const char *good, const tri_data_opt *opt) {
+  char text[1024], part[512];
+
+  for (size_t i = 0; i < n; i++) {
+    snprintf(text, sizeof text, "%s\n\n%s\n%s\n", good, row[i].line, good);
+    snprintf(part, sizeof part, "a.jsonl:3: %s", row[i].part);
+    expect_refused(text, strlen(text), opt, TRI_EINPUT, part);
+  }
+}
+
+#endif

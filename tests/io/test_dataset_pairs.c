@@ -1,0 +1,306 @@
+/* test_dataset_pairs.c - lines of preferences: pairs, labelled answers, and what is wrong with them.
+ * Judges: exact values worked out by hand from the contract; text and tokens of one example against each
+ * other; the rules of SFT lines (test_dataset.c). */
+#include "dataset_case.h"
+
+static void expect_pair(const tri_example *e, const char *chosen, const char *rejected, int n_prompt,
+                        float margin) {
+  expect_tokens(e, chosen, n_prompt);
+  assert_non_null(e->rejected);
+  expect_ids(e->rejected, e->n_rejected, rejected);
+  assert_true(e->value == margin);
+  assert_null(e->prompt);
+  assert_null(e->answer);
+}
+
+static void reads_pairs(void **state) {
+  static const char     text[] = "{\"prompt\":\"ab\",\"chosen\":\"cd\",\"rejected\":\"e\",\"margin\":1.5}\n\n"
+                                 "{\"prompt\":\"ab\",\"chosen\":\"c$\",\"rejected\":\"\",\"label\":7}\n"
+                                 "{\"prompt\":\"\",\"chosen\":\"x\",\"rejected\":\"yyy\",\"margin\":-3}\n";
+  tri_data_opt          opt = options(TRI_DATA_PAIRS);
+  tri_dataset          *d = open_text(text, &opt);
+  const tri_data_stats *s = tri_dataset_stats(d);
+
+  (void)state;
+  assert_int_equal(tri_dataset_count(d), 3);
+  expect_pair(tri_dataset_get(d, 0), "^abcd$", "^abe$", 3, 1.5f);
+  expect_pair(tri_dataset_get(d, 1), "^abc$", "^ab$", 3, 0); /* its end token is there already */
+  expect_pair(tri_dataset_get(d, 2), "^x$", "^yyy$", 1, -3);
+  assert_int_equal(tri_dataset_get(d, 1)->id, 2); /* blank lines count */
+  assert_int_equal(s->n_line, 4);
+  assert_int_equal(s->n_token, 11 + 9 + 8);
+  assert_int_equal(s->n_loss, 5 + 3 + 6);
+  assert_int_equal(s->longest_prompt, 3);
+  assert_int_equal(s->longest, 6);
+  tri_dataset_close(&d);
+}
+
+static void reads_labelled_lines(void **state) {
+  static const char text[] = "{\"prompt\":\"ab\",\"completion\":\"cd\",\"label\":true}\n"
+                             "{\"prompt\":\"ab\",\"completion\":\"cd$\",\"label\":false,\"text\":\"e\"}\n"
+                             "{\"tokens\":[5,6,7],\"prompt_tokens\":2,\"label\":true,\"prompt\":3}\n"
+                             "{\"tokens\":[5,6,7],\"label\":false}\n";
+  tri_data_opt      opt = options(TRI_DATA_LABELLED);
+  tri_dataset      *d = open_text(text, &opt);
+
+  (void)state;
+  assert_int_equal(tri_dataset_count(d), 4);
+  for (int i = 0; i < 4; i++) {
+    assert_true(tri_dataset_get(d, i)->value == (i % 2 ? 0 : 1));
+    assert_null(tri_dataset_get(d, i)->rejected);
+    assert_int_equal(tri_dataset_get(d, i)->n_rejected, 0);
+  }
+  expect_tokens(tri_dataset_get(d, 0), "^abcd$", 3);
+  expect_tokens(tri_dataset_get(d, 1), "^abcd$", 3);
+  assert_int_equal(tri_dataset_get(d, 2)->n_prompt, 2);
+  assert_int_equal(tri_dataset_get(d, 3)->n_prompt, 0);
+  assert_int_equal(tri_dataset_stats(d)->n_loss, 3 + 3 + 1 + 2);
+  tri_dataset_close(&d);
+}
+
+/* Of one file as text and as tokens: the same examples, the same hash. */
+static void expect_same(const char *text, const char *tokens, tri_data_kind kind) {
+  tri_data_opt opt = options(kind);
+  tri_dataset *a = open_text(text, &opt), *b;
+
+  opt.encode = NULL; /* tokens need no tokenizer */
+  b = open_text(tokens, &opt);
+  assert_int_equal(tri_dataset_count(a), tri_dataset_count(b));
+  assert_memory_equal(tri_dataset_stats(a), tri_dataset_stats(b), sizeof(tri_data_stats));
+  assert_true(tri_dataset_hash(a) == tri_dataset_hash(b));
+  tri_dataset_close(&a);
+  tri_dataset_close(&b);
+}
+
+static void takes_tokens_as_text(void **state) {
+  (void)state;
+  expect_same("{\"prompt\":\"ab\",\"chosen\":\"cd\",\"rejected\":\"e\",\"margin\":0.25}\n"
+              "{\"prompt\":\"b\",\"chosen\":\"b\",\"rejected\":\"b\"}\n",
+              "{\"chosen_tokens\":[1,100,101,102,103,2],\"rejected_tokens\":[1,100,101,104,2],"
+              "\"prompt_tokens\":3,\"margin\":0.25,\"prompt\":5,\"messages\":[]}\n"
+              "{\"chosen_tokens\":[1,101,101,2],\"rejected_tokens\":[1,101,101,2],\"prompt_tokens\":2}\n",
+              TRI_DATA_PAIRS);
+  expect_same("{\"prompt\":\"ab\",\"completion\":\"cd\",\"label\":true}\n",
+              "{\"tokens\":[1,100,101,102,103,2],\"prompt_tokens\":3,\"label\":true}\n", TRI_DATA_LABELLED);
+}
+
+/* Nothing is added to tokens; without prompt_tokens all but the first are learned. */
+static void takes_tokens_without_a_prompt(void **state) {
+  tri_data_opt opt = options(TRI_DATA_PAIRS);
+  tri_dataset *d = open_text("{\"chosen_tokens\":[5,6],\"rejected_tokens\":[7,8,9]}\n"
+                             "{\"chosen_tokens\":[5,6],\"rejected_tokens\":[7,8],\"prompt_tokens\":0}\n",
+                             &opt);
+
+  (void)state;
+  assert_int_equal(tri_dataset_get(d, 0)->n_token, 2);
+  assert_int_equal(tri_dataset_get(d, 0)->n_rejected, 3);
+  assert_int_equal(tri_dataset_get(d, 0)->rejected[0], 7);
+  assert_int_equal(tri_dataset_get(d, 0)->n_prompt, 0);
+  assert_int_equal(tri_dataset_get(d, 1)->n_prompt, 0);
+  assert_int_equal(tri_dataset_stats(d)->n_loss, 1 + 2 + 1 + 1);
+  tri_dataset_close(&d);
+}
+
+static void reads_other_keys(void **state) {
+  tri_data_opt opt = options(TRI_DATA_PAIRS);
+  tri_dataset *d;
+
+  (void)state;
+  opt.prompt_key = "q";
+  opt.chosen_key = "good";
+  opt.rejected_key = "chosen";
+  opt.margin_key = "gap";
+  d = open_text("{\"q\":\"a\",\"good\":\"b\",\"chosen\":\"c\",\"rejected\":5,\"gap\":2,\"margin\":null}\n",
+                &opt);
+  expect_pair(tri_dataset_get(d, 0), "^ab$", "^ac$", 2, 2);
+  tri_dataset_close(&d);
+  opt = options(TRI_DATA_LABELLED);
+  opt.prompt_key = "q";
+  opt.completion_key = "rejected";
+  opt.label_key = "chosen";
+  d = open_text("{\"q\":\"a\",\"rejected\":\"b\",\"chosen\":true,\"label\":false}\n", &opt);
+  expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
+  assert_true(tri_dataset_get(d, 0)->value == 1);
+  tri_dataset_close(&d);
+}
+
+#define PAIR(rest)    "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"," rest "}"
+#define TOKENS(rest)  "{\"chosen_tokens\":[5,6,7],\"rejected_tokens\":[5,6,8]," rest "}"
+#define ANSWER(label) "{\"prompt\":\"a\",\"completion\":\"b\",\"label\":" label "}"
+
+static void refuses_bad_pairs(void **state) {
+  static const bad_line row[] = {
+      {"{", "not JSON"},
+      {"[]", "a line must be a JSON object"},
+      {"{}", "has no `chosen`; it has no fields; set data.chosen_key"},
+      {"{\"prompt\":\"a\",\"rejected\":\"b\"}", "has no `chosen`; its fields are prompt, rejected; set"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\"}",
+       "has no `rejected`; its fields are prompt, chosen; set data.rejected_key"},
+      {"{\"prompt\":\"a\",\"completion\":\"b\",\"label\":true}", "has no `chosen`; its fields are prompt"},
+      {"{\"tokens\":[5,6,7],\"prompt_tokens\":1}", "has no `chosen`; its fields are tokens"},
+      {"{\"chosen\":\"ab\",\"rejected\":\"ac\"}",
+       "has no `prompt`; its fields are chosen, rejected; set data.prompt_key, or give the prompt that both "
+       "texts begin with as a field of its own"},
+      {"{\"prompt\":5,\"chosen\":\"b\",\"rejected\":\"c\"}", "`prompt` must be text"},
+      {"{\"prompt\":\"a\",\"chosen\":5,\"rejected\":\"c\"}", "`chosen` must be text"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":null}", "`rejected` must be text"},
+      {"{\"prompt\":\"a\",\"chosen\":[{\"role\":\"user\"}],\"rejected\":\"c\"}",
+       "`chosen` must be text; a list of messages needs a chat template"},
+      {"{\"messages\":[],\"chosen\":\"b\",\"rejected\":\"c\"}", "has `messages`: that needs a chat template"},
+      {PAIR("\"margin\":null"), "`margin` must be a number"},
+      {PAIR("\"margin\":\"1\""), "`margin` must be a number"},
+      {PAIR("\"margin\":true"), "`margin` must be a number"},
+      {PAIR("\"margin\":[1]"), "`margin` must be a number"},
+      {PAIR("\"margin\":NaN"), "not JSON"},
+      {PAIR("\"margin\":1e999"), "not JSON: real number overflow"},
+      {PAIR("\"margin\":1e39"), "`margin` = 1e+39: must be in -3.40282e+38 .. 3.40282e+38"},
+      {PAIR("\"margin\":-1e39"), "`margin` = -1e+39: must be in"},
+      {TOKENS("\"margin\":{}"), "`margin` must be a number"},
+      {PAIR("\"chosen_tokens\":[5,6]"), "has no `rejected_tokens`; its fields are prompt"},
+      {PAIR("\"rejected_tokens\":[5,6]"), "has no `chosen_tokens`; its fields are prompt"},
+      {"{\"chosen_tokens\":[],\"rejected_tokens\":[5,6]}", "`chosen_tokens` is empty"},
+      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":\"b\"}", "`rejected_tokens` must be a list"},
+      {"{\"chosen_tokens\":null,\"rejected_tokens\":[5,6]}", "`chosen_tokens` must be a list"},
+      {"{\"chosen_tokens\":[5,6.5],\"rejected_tokens\":[5,6]}", "`chosen_tokens`[1] is not a whole number"},
+      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5,300]}",
+       "`rejected_tokens`[1] = 300 is not in the vocabulary, 0 .. 299"},
+      {"{\"chosen_tokens\":[5],\"rejected_tokens\":[5,6]}",
+       "`chosen_tokens` has no token to learn: 1 tokens, 0 of them the prompt"},
+      {"{\"chosen_tokens\":[5,6],\"rejected_tokens\":[5]}", "`rejected_tokens` has no token to learn"},
+      {TOKENS("\"prompt_tokens\":3"),
+       "`prompt_tokens` = 3: must be in 0 .. 2, there are 3 tokens in `chosen_tokens`"},
+      {"{\"chosen_tokens\":[5,6,7],\"rejected_tokens\":[5,6],\"prompt_tokens\":2}",
+       "`prompt_tokens` = 2: must be in 0 .. 1, there are 2 tokens in `rejected_tokens`"},
+      {TOKENS("\"prompt_tokens\":-1"), "`prompt_tokens` = -1: must be in 0 .. 2"},
+      {TOKENS("\"prompt_tokens\":1.0"), "`prompt_tokens` must be a whole number"},
+      {TOKENS("\"prompt_tokens\":null"), "`prompt_tokens` must be a whole number"},
+      {"{\"chosen_tokens\":[5,6,7],\"rejected_tokens\":[5,9,8],\"prompt_tokens\":2}",
+       "`chosen_tokens`[1] = 6, `rejected_tokens`[1] = 9: both must begin with the same prompt, 2 tokens "
+       "(`prompt_tokens`)"},
+  };
+  tri_data_opt opt = options(TRI_DATA_PAIRS);
+
+  (void)state;
+  refuse_each(row, sizeof row / sizeof *row, PAIR("\"margin\":1"), &opt);
+}
+
+static void refuses_bad_labels(void **state) {
+  static const bad_line row[] = {
+      {"{", "not JSON"},
+      {"{}", "has no `prompt`; it has no fields; set data.prompt_key"},
+      {"{\"text\":\"ab\",\"label\":true}", "has no `prompt`; its fields are text, label"},
+      {"{\"completion\":\"ab\",\"label\":true}", "has no `prompt`; its fields are completion, label"},
+      {"{\"prompt\":\"ab\",\"label\":true}",
+       "has no `completion`; its fields are prompt, label; set data.completion_key"},
+      {"{\"prompt\":\"a\",\"completion\":5,\"label\":true}", "`completion` must be text"},
+      {"{\"prompt\":null,\"completion\":\"b\",\"label\":true}", "`prompt` must be text"},
+      {"{\"prompt\":\"a\",\"completion\":\"b\"}",
+       "has no `label`; its fields are prompt, completion; set data.label_key"},
+      {ANSWER("1"), "`label` must be true or false"},
+      {ANSWER("0.0"), "`label` must be true or false"},
+      {ANSWER("\"true\""), "`label` must be true or false"},
+      {ANSWER("null"), "`label` must be true or false"},
+      {ANSWER("[true]"), "`label` must be true or false"},
+      {"{\"tokens\":[5,6]}", "has no `label`; its fields are tokens; set data.label_key"},
+      {"{\"tokens\":[5,6],\"label\":1}", "`label` must be true or false"},
+      {"{\"tokens\":[5],\"label\":true}", "has no token to learn: 1 tokens, 0 of them the prompt"},
+      {"{\"tokens\":[5,6],\"prompt_tokens\":2,\"label\":true}", "`prompt_tokens` = 2: must be in 0 .. 1"},
+      {"{\"tokens\":[],\"label\":true}", "`tokens` is empty"},
+      {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
+       "has `chosen`: pairs are for the algorithms rm and dpo"},
+      {"{\"messages\":[],\"label\":true}", "has `messages`: that needs a chat template"},
+  };
+  tri_data_opt opt = options(TRI_DATA_LABELLED);
+
+  (void)state;
+  refuse_each(row, sizeof row / sizeof *row, ANSWER("true"), &opt);
+}
+
+/* Where no end token is put, an empty answer is nothing to learn. */
+static void refuses_answers_without_tokens(void **state) {
+  static const bad_line pair[] = {{"{\"prompt\":\"a\",\"chosen\":\"\",\"rejected\":\"c\"}",
+                                   "`chosen` has no token to learn: 2 tokens, 2 of them the prompt"},
+                                  {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"\"}",
+                                   "`rejected` has no token to learn: 2 tokens"}};
+  static const bad_line label[] = {
+      {"{\"prompt\":\"a\",\"completion\":\"\",\"label\":true}", "has no token to learn: 2 tokens"}};
+  tri_data_opt opt = options(TRI_DATA_PAIRS);
+
+  (void)state;
+  opt.completion_end = -1;
+  refuse_each(pair, 2, PAIR("\"x\":0"), &opt);
+  opt.kind = TRI_DATA_LABELLED;
+  refuse_each(label, 1, ANSWER("true"), &opt);
+  opt = options(TRI_DATA_PAIRS);
+  opt.encode = NULL;
+  expect_refused(PAIR("\"x\":0"), sizeof PAIR("\"x\":0") - 1, &opt, TRI_EINPUT,
+                 ":1: `prompt` is text, but the model has no tokenizer; give `chosen_tokens` and "
+                 "`rejected_tokens` instead, or model.tokenizer");
+}
+
+static void limits_pairs(void **state) {
+  static const char text[] = "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}\n"
+                             "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"cdef\"}\n"
+                             "{\"prompt\":\"abc\",\"chosen\":\"defghi\",\"rejected\":\"j\"}\n";
+  tri_data_opt      opt = options(TRI_DATA_PAIRS);
+  tri_dataset      *d;
+
+  (void)state;
+  opt.max_total_tokens = 5;
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 ":2: has 7 tokens, at most 5 are possible: the limit of the test (data.overlong_prompt: "
+                 "drop or truncate); too long are 2 of 3 lines, up to 11 tokens");
+  opt.overlong = TRI_OVERLONG_DROP;
+  d = open_text(text, &opt);
+  assert_int_equal(tri_dataset_count(d), 1);
+  assert_int_equal(tri_dataset_stats(d)->n_dropped, 2);
+  assert_int_equal(tri_dataset_stats(d)->longest, 4);
+  tri_dataset_close(&d);
+  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  opt.max_prompt_tokens = 3;
+  d = open_text(text, &opt);
+  expect_pair(tri_dataset_get(d, 0), "^ab$", "^ac$", 2, 0);
+  expect_pair(tri_dataset_get(d, 1), "^ab$", "^acde", 2, 0);
+  expect_pair(tri_dataset_get(d, 2), "abcde", "abcj$", 3, 0);
+  assert_int_equal(tri_dataset_stats(d)->n_truncated, 2);
+  assert_int_equal(tri_dataset_stats(d)->longest, 5);
+  tri_dataset_close(&d);
+  opt.max_total_tokens = 3;
+  expect_refused(text, sizeof text - 1, &opt, TRI_EINPUT,
+                 ":3: its prompt has 3 tokens, so that nothing else fits into 3");
+}
+
+/* Each of these differs from the first in one thing that is learned. */
+static void hashes_preferences(void **state) {
+  static const char *const pair[] = {PAIR("\"margin\":1"),
+                                     PAIR("\"margin\":2"),
+                                     PAIR("\"x\":1"),
+                                     "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"d\",\"margin\":1}",
+                                     "{\"prompt\":\"a\",\"chosen\":\"e\",\"rejected\":\"c\",\"margin\":1}",
+                                     "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"cc\",\"margin\":1}"};
+  static const char *const label[] = {ANSWER("true"), ANSWER("false")};
+  int64_t                  hash[8];
+  tri_data_opt             opt = options(TRI_DATA_PAIRS);
+  tri_dataset             *d;
+
+  (void)state;
+  for (int i = 0; i < 8; i++) {
+    if (i == 6) opt = options(TRI_DATA_LABELLED);
+    d = open_text(i < 6 ? pair[i] : label[i - 6], &opt);
+    hash[i] = tri_dataset_hash(d);
+    tri_dataset_close(&d);
+    for (int j = 0; j < i; j++) assert_true(hash[i] != hash[j]);
+  }
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+  const struct CMUnitTest test[] = {
+      CASE(reads_pairs),          CASE(reads_labelled_lines),
+      CASE(takes_tokens_as_text), CASE(takes_tokens_without_a_prompt),
+      CASE(reads_other_keys),     CASE(refuses_bad_pairs),
+      CASE(refuses_bad_labels),   CASE(refuses_answers_without_tokens),
+      CASE(limits_pairs),         CASE(hashes_preferences),
+  };
+  return cmocka_run_group_tests(test, NULL, NULL);
+}
