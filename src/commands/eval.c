@@ -19,20 +19,21 @@ typedef struct result {
   int    prompts, num, reward_failures;
 } result;
 
-/* Right when the reward is full: 1, since there is one reward of weight 1. */
-static bool right(const tri_rollout *r, int q) { return r->reward[q] >= 1.0f - 1e-6f; }
+static bool right(const tri_reward_set *set, const tri_rollout *r, int q) {
+  return tri_reward_set_is_full(set, r->part + (int64_t)q * r->n_reward);
+}
 
-static void summarise(const tri_rollout *r, result *out) {
+static void summarise(const tri_reward_set *set, const tri_rollout *r, result *out) {
   *out = (result){.prompts = r->n_seq / r->group, .num = r->group};
   for (int q = 0; q < r->n_seq; q++) {
     out->reward_mean += (double)r->reward[q];
-    out->pass_at_1 += right(r, q);
+    out->pass_at_1 += right(set, r, q);
     out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
     out->truncated_ratio += r->stop[q] == TRI_STOP_LENGTH;
   }
   for (int p = 0; p < out->prompts; p++) {
     bool any = false;
-    for (int k = 0; k < r->group; k++) any = any || right(r, p * r->group + k);
+    for (int k = 0; k < r->group; k++) any = any || right(set, r, p * r->group + k);
     out->pass_at_k += any;
   }
   out->reward_mean /= r->n_seq;
@@ -125,6 +126,7 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
 static tri_status run(const char *model, const request *q, const tri_reward_opt *reward) {
   tri_reward_set *set = NULL;
   tri_infer       f = {0};
+  tri_reward_env  env = {&f.se, q->max_new, "--max-new"};
   tri_dataset    *data = NULL;
   tri_rollout     r = {0};
   result          x;
@@ -132,7 +134,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   tri_status      st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, &f));
-  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &f.se, &set)));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &env, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
   int64_t n = tri_dataset_count(data);
   if (q->max_prompts && q->max_prompts < n) n = q->max_prompts;
@@ -144,7 +146,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, max_new, 0};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));
-  summarise(&r, &x);
+  summarise(set, &r, &x);
   x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
 done:
@@ -193,6 +195,8 @@ static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
 
 /* The request's reward as a row of a deck. An empty value is as if the flag were not given. */
 static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o) {
+  tri_reward_env env = {NULL, q->max_new, "--max-new"};
+
   *o = (tri_reward_opt){.name = q->reward, .weight = 1};
   for (int i = 0; i < x->n; i++) {
     if (!x->value[i] || !x->value[i][0]) continue;
@@ -201,7 +205,7 @@ static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o)
     o->field[o->n_field].name = x->name[i];
     o->field[o->n_field++].value = x->value[i];
   }
-  return tri_reward_check_flags(o);
+  return tri_reward_check_flags(o, &env);
 }
 
 /* The command's flags into flag [FLAGS]; reward_help is that of --reward. Returns how many. */

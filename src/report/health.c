@@ -58,7 +58,7 @@ static void observe_rewards(tri_health *h, const tri_rollout *r) {
   count(&h->constant, constant);
   h->sum = r->reward[0];
   for (int i = 0; i < h->n_reward && i < r->n_reward; i++)
-    count(&h->unearned[i], h->weight[i] > 0 && is_unearned(r, i));
+    count(&h->unearned[i], h->most[i] > 0 && is_unearned(r, i));
   h->cut_ratio = tri_health_truncated(r);
   count(&h->cut, h->cut_ratio > CUT_MOST);
 }
@@ -92,12 +92,12 @@ static const char *what_is_learned(const tri_health *h) {
                              "moves the weights";
 }
 
-/* Whether the constant sum is the highest there is, each reward being 0 or 1; of a replay, whose rewards are
+/* Whether the constant sum is the highest there is; of a replay, whose rewards are
  * not known: more than 0. */
 static bool is_highest(const tri_health *h) {
   double highest = 0;
 
-  for (int i = 0; i < h->n_reward; i++) highest += h->weight[i] > 0 ? h->weight[i] : 0;
+  for (int i = 0; i < h->n_reward; i++) highest += h->most[i];
   if (!h->n_reward) return h->sum > 0;
   return (double)h->sum > highest - 1e-6 * (1 + highest); /* 1e-6: sums are f32 */
 }

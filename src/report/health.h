@@ -14,10 +14,10 @@ typedef enum { TRI_COMPARED_IN_GROUP, TRI_COMPARED_IN_STEP, TRI_COMPARED_WITH_0 
 typedef struct tri_health {
   int          n_reward;
   const char  *name[TRI_REWARDS_MAX];
-  double       weight[TRI_REWARDS_MAX]; /* factors in the sum of rewards */
-  int64_t      max_response_length;     /* tokens */
-  tri_compared compared;                /* with what an answer must differ to be learned from */
-  bool         unclipped;               /* no clip can take the gradient */
+  double       most[TRI_REWARDS_MAX]; /* that each adds to the sum of rewards; 0: it only takes away */
+  int64_t      max_response_length;   /* tokens */
+  tri_compared compared;              /* with what an answer must differ to be learned from */
+  bool         unclipped;             /* no clip can take the gradient */
 
   /* Steps in a row up to the last one in which: */
   int      constant;                  /* every answer got the same sum of rewards */

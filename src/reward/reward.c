@@ -101,7 +101,8 @@ static tri_status name_field(tri_status st, const tri_reward_opt *o, const char 
            value && strlen(value) > VALUE_SHOWN ? "..." : "", why);
 }
 
-static tri_status check_row(const tri_reward_opt *o, const char *lead, const char *between) {
+static tri_status check_row(const tri_reward_opt *o, const tri_reward_env *env, const char *lead,
+                            const char *between) {
   const tri_reward *kind = tri_reward_find(o->name);
   const char       *field = "name";
   tri_status        st;
@@ -109,18 +110,18 @@ static tri_status check_row(const tri_reward_opt *o, const char *lead, const cha
   if (!isfinite(o->weight))
     TRI_FAIL(TRI_ECONFIG, "%sweight%s%g of %s: must be finite", lead, between, o->weight, o->name);
   st = tri_reward_check_fields(o, &field);
-  if (st == TRI_OK && kind->check) st = kind->check(o, &field);
+  if (st == TRI_OK && kind->check) st = kind->check(o, env, &field);
   return name_field(st, o, field, lead, between);
 }
 
-tri_status tri_reward_check(const tri_reward_opt *o) {
+tri_status tri_reward_check(const tri_reward_opt *o, const tri_reward_env *env) {
   TRI_TRY(tri_error_at(tri_reward_check_name(o->name), "reward.name"));
-  return check_row(o, "reward.", " = ");
+  return check_row(o, env, "reward.", " = ");
 }
 
-tri_status tri_reward_check_flags(const tri_reward_opt *o) {
+tri_status tri_reward_check_flags(const tri_reward_opt *o, const tri_reward_env *env) {
   TRI_TRY(tri_error_at(tri_reward_check_name(o->name), "--reward"));
-  return check_row(o, "--", " ");
+  return check_row(o, env, "--", " ");
 }
 
 unsigned tri_reward_needs(const tri_reward_opt *o, int n) {
@@ -130,29 +131,30 @@ unsigned tri_reward_needs(const tri_reward_opt *o, int n) {
   return needs;
 }
 
-static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o, tri_session *se) {
+static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o, const tri_reward_env *env) {
   set_row *row = &s->row[s->n];
   int      same = 1;
 
-  TRI_TRY(tri_reward_check(o));
+  TRI_TRY(tri_reward_check(o, env));
   row->kind = tri_reward_find(o->name);
   row->weight = o->weight;
   for (int i = 0; i < s->n; i++) same += s->row[i].kind == row->kind;
   snprintf(row->name, sizeof row->name, same > 1 ? "%s_%d" : "%s", row->kind->name, same);
   row->state = NULL;
-  if (row->kind->open) TRI_TRY(row->kind->open(o, se, &row->state));
+  if (row->kind->open) TRI_TRY(row->kind->open(o, env, &row->state));
   s->n++;
   return TRI_OK;
 }
 
-tri_status tri_reward_set_open(const tri_reward_opt *o, int n, tri_session *se, tri_reward_set **out) {
+tri_status tri_reward_set_open(const tri_reward_opt *o, int n, const tri_reward_env *env,
+                               tri_reward_set **out) {
   tri_status st = TRI_OK;
 
   *out = NULL;
   if (n < 1 || n > TRI_REWARDS_MAX)
     TRI_FAIL(TRI_ECONFIG, "reward: has %d entries: must be 1 to %d", n, TRI_REWARDS_MAX);
   TRI_TRY(TRI_ALLOC(*out, 1));
-  for (int i = 0; i < n; i++) TRI_TRY_DONE(row_open(*out, &o[i], se));
+  for (int i = 0; i < n; i++) TRI_TRY_DONE(row_open(*out, &o[i], env));
 done:
   if (st != TRI_OK) tri_reward_set_close(out);
   return st;
@@ -244,6 +246,22 @@ void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {
           "%s%s could not judge an answer to prompt_id %lld, which counts as 0 there: %s (said once; "
           "reward_failures counts such answers)",
           i < 0 ? "the rewards" : "reward ", name, (long long)prompt_id, why);
+}
+
+double tri_reward_set_most(const tri_reward_set *s, int i) {
+  TRI_ASSERT(i >= 0 && i < s->n);
+  return s->row[i].weight > 0 ? s->row[i].weight * s->row[i].kind->best : 0;
+}
+
+bool tri_reward_set_is_full(const tri_reward_set *s, const float *part) {
+  double all = 0, got = 0, taken = 0;
+
+  for (int i = 0; i < s->n; i++) {
+    double x = s->row[i].weight * (double)part[i];
+    all += tri_reward_set_most(s, i);
+    *(s->row[i].kind->best == 0 ? &taken : &got) += x;
+  }
+  return all > 0 ? (float)got >= (float)(all * (1 - 1e-6)) : (float)(got + taken) >= 0; /* sums are f32 */
 }
 
 unsigned tri_reward_set_needs(const tri_reward_set *s) {

@@ -35,6 +35,13 @@ typedef struct tri_reward_field {
   bool        must;               /* be given, and not empty */
 } tri_reward_field;
 
+/* Where rewards are opened; all is borrowed. */
+typedef struct tri_reward_env {
+  tri_session *se;          /* lends devices and communicators; until close */
+  int64_t      longest;     /* answer there can be, in tokens, its end token counted; 0: not known */
+  const char  *longest_key; /* where it is given: "rollout.max_response_length" */
+} tri_reward_env;
+
 /* What a reward lives on. TRUTH: answers without one are refused. TEXT: responses are decoded. COLLECTIVE:
  * score communicates over world, so every rank calls it in every step, also with n = 0. */
 enum { TRI_REWARD_TRUTH = 1, TRI_REWARD_TEXT = 2, TRI_REWARD_COLLECTIVE = 4 };
@@ -45,18 +52,19 @@ enum { TRI_REWARD_TRUTH = 1, TRI_REWARD_TEXT = 2, TRI_REWARD_COLLECTIVE = 4 };
  * answers of this rank at once, which after a replay and in `trireme eval` are those of all ranks; NAN: the
  * reward cannot judge this answer, whose text is never an error. */
 typedef struct tri_reward {
-  const char             *name, *help, *values; /* help: when, values: "1 or 0" */
-  unsigned                needs;                /* TRI_REWARD_* */
-  const tri_reward_field *field;                /* ended by a name NULL; NULL: none */
+  const char *name, *help, *values; /* help: when, values: "1 or 0" */
+  double      best;  /* the most it gives; 0: it only takes away, and says nothing of what is right */
+  unsigned    needs; /* TRI_REWARD_* */
+  const tri_reward_field *field; /* ended by a name NULL; NULL: none */
   const char *failure; /* why an answer's score may be NAN and what to do, for a warning; NULL: it never is */
   /* A value that is wrong is TRI_ECONFIG, with *field the name of its field and a message that says what is
    * wrong with it; field and value are put before it. The row's fields are those above. Asked before anything
-   * is opened. NULL: every value will do. */
-  tri_status (*check)(const tri_reward_opt *o, const char **field);
-  /* se is borrowed until close. NULL, as close may be: there is no state, which score gets as NULL. Called
-   * under `train --check` too, with a session that is pretended (se->pretended), in which nothing may be run;
-   * score is not called then. */
-  tri_status (*open)(const tri_reward_opt *o, tri_session *se, void **state);
+   * is opened; env->se may be NULL. NULL: every value will do. */
+  tri_status (*check)(const tri_reward_opt *o, const tri_reward_env *env, const char **field);
+  /* NULL, as close may be: there is no state, which score gets as NULL. Called under `train --check` too,
+   * with a session that is pretended (env->se->pretended), in which nothing may be run; score is not called
+   * then. */
+  tri_status (*open)(const tri_reward_opt *o, const tri_reward_env *env, void **state);
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
@@ -70,12 +78,15 @@ typedef struct tri_reward {
  *   perhaps a fraction (".5" too), perhaps a sign, unless a letter, a digit or a closing bracket is before:
  *   "7-3" ends in 3.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
- *   memory cannot judge. */
+ *   memory cannot judge.
+ * reward_length.c. length: what is taken from an answer of T tokens that comes near the longest, L:
+ *   - factor clip((T - (L - buffer)) / buffer, 0, 1). */
 /* clang-format off */
 #define TRI_REWARD_LIST(ROW) /* the table: NAME is tri_reward_NAME */ \
   ROW(exact)                                                          \
   ROW(number)                                                         \
-  ROW(regex)
+  ROW(regex)                                                          \
+  ROW(length)
 /* clang-format on */
 #define TRI_REWARD_DECLARE(name) extern const tri_reward tri_reward_##name;
 TRI_REWARD_LIST(TRI_REWARD_DECLARE)
@@ -95,17 +106,17 @@ TRI_CHECKED tri_status tri_reward_check_name(const char *name);
 TRI_CHECKED tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field);
 /* Not collective. TRI_ECONFIG: either of these, a weight that is not finite, a value that the reward refuses,
  * after the field: "reward.pattern = a(: ...". */
-TRI_CHECKED tri_status tri_reward_check(const tri_reward_opt *o);
+TRI_CHECKED tri_status tri_reward_check(const tri_reward_opt *o, const tri_reward_env *env);
 /* Not collective. The same in words of flags: "--pattern a(: ...", and "--reward: " before a name. */
-TRI_CHECKED tri_status tri_reward_check_flags(const tri_reward_opt *o);
+TRI_CHECKED tri_status tri_reward_check_flags(const tri_reward_opt *o, const tri_reward_env *env);
 /* TRI_REWARD_* of all n rows, whose names are known. */
 unsigned tri_reward_needs(const tri_reward_opt *o, int n);
 
 /* The deck's list, opened: a weighted sum. Not collective. 1 to TRI_REWARDS_MAX rows; anything else, an
  * option that tri_reward_check refuses is TRI_ECONFIG. Names are made unique: the second "regex" is called
- * "regex_2". se is borrowed until close. */
+ * "regex_2". What env holds is borrowed until close. */
 typedef struct tri_reward_set tri_reward_set;
-TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, tri_session *se,
+TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, const tri_reward_env *env,
                                                   tri_reward_set **out);
 void                          tri_reward_set_close(tri_reward_set **s);
 /* Collective over world where a reward is, else not. part [n,n_reward] unweighted, total [n] weighted sum.
@@ -118,8 +129,12 @@ TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer 
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);
 /* Not collective. Why one of the rewards cannot judge answers to this truth [n], or NULL. */
 const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);
+/* Not collective. Whether an answer with these parts [n] gets all that can be got. Rewards that only take
+ * away do not count, unless there are no others. */
+bool        tri_reward_set_is_full(const tri_reward_set *s, const float *part);
 unsigned    tri_reward_set_needs(const tri_reward_set *s); /* TRI_REWARD_* of all */
 int         tri_reward_set_count(const tri_reward_set *s);
 const char *tri_reward_set_name(const tri_reward_set *s, int i);
+double      tri_reward_set_most(const tri_reward_set *s, int i); /* that reward i adds to the sum */
 
 #endif

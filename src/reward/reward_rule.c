@@ -185,20 +185,21 @@ static tri_status compile(const tri_reward_opt *o, uint32_t more, pcre2_code **o
   TRI_FAIL(TRI_ECONFIG, "%s (at byte %zu)", (const char *)text, offset);
 }
 
-static tri_status regex_check(const tri_reward_opt *o, const char **field) {
+static tri_status regex_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
   pcre2_code *code;
 
+  (void)env;
   *field = "pattern";
   TRI_TRY(compile(o, PCRE2_AUTO_CALLOUT, &code)); /* the larger of the two */
   pcre2_code_free(code);
   return TRI_OK;
 }
 
-static tri_status regex_open(const tri_reward_opt *o, tri_session *se, void **state) {
+static tri_status regex_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
   tri_status st = TRI_OK;
   regex     *x = NULL;
 
-  (void)se;
+  (void)env;
   *state = NULL;
   TRI_TRY(TRI_ALLOC(x, 1));
   TRI_TRY_DONE(tri_error_at(compile(o, 0, &x->code), "the pattern of reward regex"));
@@ -260,17 +261,20 @@ static const tri_reward_field regex_field[] = {{.name = "pattern",
 const tri_reward tri_reward_exact = {.name = "exact",
                                      .help = "the trimmed answer equals",
                                      .values = VALUES,
+                                     .best = 1,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                      .score = exact_score};
 const tri_reward tri_reward_number = {.name = "number",
                                       .help = "the last number equals",
                                       .values = VALUES,
+                                      .best = 1,
                                       .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                       .score = number_score,
                                       .refuse = number_refuse};
 const tri_reward tri_reward_regex = {.name = "regex",
                                      .help = "pattern is found in the answer",
                                      .values = VALUES,
+                                     .best = 1,
                                      .needs = TRI_REWARD_TEXT,
                                      .field = regex_field,
                                      .failure = NO_END,

@@ -3,16 +3,7 @@
 #include "supply.h"
 #include "train.h"
 
-/* pass@1: the share of answers that get the best possible reward, all weights summed. */
-static float full_reward(const tri_config *c) {
-  double sum = 0;
-
-  for (int i = 0; i < c->reward.n; i++)
-    if (c->reward.item[i].weight > 0) sum += c->reward.item[i].weight;
-  return (float)(sum * (1 - 1e-6)); /* rewards are sums rounded to f32 */
-}
-
-/* What an evaluation adds up. */
+/* What an evaluation adds up; pass: pass@1, answers that get all there is to get. */
 typedef struct eval_sum {
   double reward, pass, length, answers;
 } eval_sum;
@@ -20,7 +11,6 @@ typedef struct eval_sum {
 /* Collective over world. Held-out prompts begin .. end - 1; none where the run is told to stop. */
 static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval_sum *sum) {
   int64_t     each = t->sampling.eval.group;
-  float       full = full_reward(t->cfg);
   tri_rollout r = {0};
   tri_status  st = TRI_OK;
   tri_ask     ask = {.data = t->eval_data,
@@ -36,7 +26,7 @@ static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval
   tri_answers_failed(&r, t->reward, tri_world_of(t)->rank == 0);
   for (int q = 0; q < r.n_seq; q++) {
     sum->reward += (double)r.reward[q];
-    sum->pass += r.reward[q] >= full;
+    sum->pass += tri_reward_set_is_full(t->reward, r.part + (int64_t)q * r.n_reward);
     sum->length += (double)(r.start[q + 1] - r.start[q] - r.prompt_len[q]);
     sum->answers++;
   }

@@ -18,17 +18,22 @@ static void set_health(tri_trainer *t) {
     t->health.compared = t->cfg->algo.opt.whiten_advantages ? TRI_COMPARED_IN_STEP : TRI_COMPARED_WITH_0;
   for (int i = 0; i < t->cfg->reward.n; i++) {
     t->health.name[i] = tri_reward_set_name(t->reward, i);
-    t->health.weight[i] = t->cfg->reward.item[i].weight;
+    t->health.most[i] = tri_reward_set_most(t->reward, i);
   }
+}
+
+static tri_reward_env reward_env(const tri_trainer *t) {
+  return (tri_reward_env){t->se, t->cfg->rollout.max_response_length, "rollout.max_response_length"};
 }
 
 /* Every row's values. */
 static tri_status check_rewards(tri_trainer *t) {
   for (int i = 0; i < t->cfg->reward.n; i++) {
     const tri_reward_opt *o = &t->cfg->reward.item[i];
+    tri_reward_env        env = reward_env(t);
     char                  row[80];
     snprintf(row, sizeof row, "reward %d (%s)", i + 1, o->name);
-    TRI_TRY(tri_error_note(tri_error_at(tri_reward_check(o), row), t->run.faults));
+    TRI_TRY(tri_error_note(tri_error_at(tri_reward_check(o, &env), row), t->run.faults));
   }
   return TRI_OK;
 }
@@ -36,10 +41,11 @@ static tri_status check_rewards(tri_trainer *t) {
 static tri_status open_rewards(tri_trainer *t) {
   const tri_config *c = t->cfg;
   int64_t           before = t->run.faults ? t->run.faults->n : 0;
+  tri_reward_env    env = reward_env(t);
 
   TRI_TRY(check_rewards(t));
   if (t->run.faults && t->run.faults->n > before) return TRI_OK;
-  if (c->reward.n) TRI_TRY(tri_reward_set_open(c->reward.item, c->reward.n, t->se, &t->reward));
+  if (c->reward.n) TRI_TRY(tri_reward_set_open(c->reward.item, c->reward.n, &env, &t->reward));
   set_health(t);
   return TRI_OK;
 }

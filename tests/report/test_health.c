@@ -24,7 +24,7 @@ static tri_rollout step_of(float reward[N], float *part, int n_reward, int cut) 
 
 static tri_health health_of(int n_reward) {
   return (tri_health){
-      .n_reward = n_reward, .name = {"exact", "regex"}, .weight = {1, 0.1}, .max_response_length = 16};
+      .n_reward = n_reward, .name = {"exact", "regex"}, .most = {1, 0.1}, .max_response_length = 16};
 }
 
 /* So many equal steps; returns the warnings, each with a newline, and how many there were. */
@@ -112,15 +112,15 @@ static void constant_reward_is_named_once(void **state) {
   has(text, "give prompts that the model solves at times, or a warm start");
 }
 
-/* Weights 1 and 0.1, of a penalty -1: at its highest the sum asks for more, below for less. */
+/* Rewards of at most 1 and 0.1, and a penalty, of 0: at its highest the sum asks for more, below for less. */
 static void the_cure_follows_the_value(void **state) {
   static const struct {
-    float sum, weight;
+    float sum, most;
     int   n_reward;
     bool  high;
   } row[] = {{1, 0, 1, true},        {0, 0, 1, false},   {1.1F, 0.1F, 2, true},
-             {0.1F, 0.1F, 2, false}, {1, -1, 2, true},   {0, -1, 2, false},
-             {-1, -1, 2, false},     {0.5F, 0, 0, true}, {0, 0, 0, false}};
+             {0.1F, 0.1F, 2, false}, {1, 0, 2, true},    {0, 0, 2, false},
+             {-1, 0, 2, false},      {0.5F, 0, 0, true}, {0, 0, 0, false}};
   static const char harder[] = "give harder prompts or a stricter reward";
 
   (void)state;
@@ -130,7 +130,7 @@ static void the_cure_follows_the_value(void **state) {
     tri_rollout r = step_of(reward, part, row[i].n_reward, 0);
     tri_health  h = health_of(row[i].n_reward);
     char        text[4096];
-    h.weight[1] = (double)row[i].weight;
+    h.most[1] = (double)row[i].most;
     assert_int_equal(observe(&h, &r, 0, 50, text), 1);
     assert_int_equal(strstr(text, harder) != NULL, row[i].high);
     assert_int_equal(strstr(text, "solves at times, or a warm start") != NULL, !row[i].high);
@@ -192,7 +192,7 @@ static void reward_never_earned_is_named(void **state) {
   assert_int_equal(observe(&h, &r, 0.1, 50, text), 1);
   has(text, "reward regex was 0");
   h = health_of(2);
-  h.weight[1] = -1;
+  h.most[1] = 0;
   assert_int_equal(observe(&h, &r, 0.1, 50, text), 0);
 }
 

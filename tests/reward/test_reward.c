@@ -245,7 +245,7 @@ static void test_regex_refused(void **state) {
 
   (void)state;
   assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_ECONFIG);
-  assert_int_equal(tri_reward_check(&o), TRI_ECONFIG);
+  assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
   assert_null(set);
   assert_non_null(strstr(tri_error_message(), "reward.pattern"));
   tri_error_clear();
@@ -255,7 +255,7 @@ static void test_regex_refused(void **state) {
   assert_non_null(strstr(tri_error_message(), "ab(c"));
   assert_non_null(strstr(tri_error_message(), "at byte 4"));
   tri_error_clear();
-  assert_int_equal(tri_reward_check(&o), TRI_ECONFIG); /* without opening it */
+  assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG); /* without opening it */
   assert_non_null(strstr(tri_error_message(), "at byte 4"));
   tri_error_clear();
   o = option("regex", 1, "\xff");
@@ -422,10 +422,116 @@ static void test_refused_flags(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     tri_reward_opt o = option(row[i].name, 1, row[i].pattern);
-    assert_int_equal(tri_reward_check_flags(&o), TRI_ECONFIG);
+    assert_int_equal(tri_reward_check_flags(&o, NULL), TRI_ECONFIG);
     assert_string_equal(tri_error_message(), row[i].message);
     tri_error_clear();
   }
+}
+
+/* ---- length ---- */
+
+static tri_reward_opt shaping(const char *buffer, const char *factor) {
+  tri_reward_opt o = {.name = "length", .weight = 1};
+
+  if (buffer) {
+    o.field[o.n_field].name = "buffer";
+    o.field[o.n_field++].value = buffer;
+  }
+  if (factor) {
+    o.field[o.n_field].name = "factor";
+    o.field[o.n_field++].value = factor;
+  }
+  return o;
+}
+
+/* Of one answer of n tokens, whose text does not matter. */
+static float shaped(int64_t longest, const char *buffer, const char *factor, int n) {
+  tri_reward_opt  o = shaping(buffer, factor);
+  tri_reward_env  env = {NULL, longest, "the test"};
+  tri_answer      a = {.prompt_id = 12, .response = "", .n_prompt = 3, .n_token = n};
+  float           part, total;
+  int32_t         failed;
+  tri_reward_set *set;
+
+  assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);
+  assert_int_equal(tri_reward_set_score(set, &a, 1, &part, &total, &failed), TRI_OK);
+  assert_true(part == total && !failed);
+  assert_int_equal(tri_reward_set_is_full(set, &part), part == 0);
+  tri_reward_set_close(&set);
+  return part;
+}
+
+/* Judge: TRL's get_soft_overlong_punishment (tests/golden/make_reward_golden.py); its two roundings in f64
+ * are not ours. */
+static void test_length(void **state) {
+  FILE  *f = fopen(TRI_TEST_DATA "/reward/length.txt", "r");
+  int    longest, buffer, n, lines = 0;
+  double want;
+
+  (void)state;
+  assert_non_null(f);
+  while (fscanf(f, "%d %d %d %lf", &longest, &buffer, &n, &want) == 4) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", buffer);
+    float x = shaped(longest, text, NULL, n), half = shaped(longest, text, "0.5", n);
+    if (fabs((double)x - want) > 1e-7 || fabs((double)half - want / 2) > 1e-7)
+      fail_msg("longest %d, buffer %d: %d tokens lose %g and %g, not %g", longest, buffer, n, (double)x,
+               (double)half, want);
+    lines++;
+  }
+  fclose(f);
+  assert_int_equal(lines, 131);
+}
+
+static void test_length_refused(void **state) {
+  static const struct {
+    const char *buffer, *factor;
+    int64_t     longest;
+    const char *message;
+  } row[] = {{NULL, NULL, 8, "reward.buffer: reward length needs a buffer"},
+             {"0", NULL, 8, "reward.buffer = 0: must be a whole number > 0, of tokens"},
+             {"-1", NULL, 8, "reward.buffer = -1: must be a whole number > 0, of tokens"},
+             {"2.5", NULL, 8, "reward.buffer = 2.5: must be a whole number > 0, of tokens"},
+             {"9", NULL, 8, "reward.buffer = 9: must be at most rollout.max_response_length = 8"},
+             {"4", "0", 8, "reward.factor = 0: must be a number > 0"},
+             {"4", "inf", 8, "reward.factor = inf: must be a number > 0"},
+             {"4", "1x", 8, "reward.factor = 1x: must be a number > 0"},
+             {"4", NULL, 0,
+              "reward.buffer = 4: reward length compares with the longest answer there can be: give "
+              "rollout.max_response_length"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_reward_opt  o = shaping(row[i].buffer, row[i].factor);
+    tri_reward_env  env = {NULL, row[i].longest, "rollout.max_response_length"};
+    tri_reward_set *set;
+    assert_int_equal(tri_reward_check(&o, &env), TRI_ECONFIG);
+    assert_string_equal(tri_error_message(), row[i].message);
+    tri_error_clear();
+    assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_ECONFIG);
+    assert_null(set);
+    tri_error_clear();
+  }
+}
+
+/* All there is to get: 2 exact and 1 regex; a penalty takes it, what is lost by length does not. */
+static void test_full(void **state) {
+  const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", 1, "a"), shaping("4", NULL),
+                              option("regex", -0.5, "b")};
+  const tri_reward_env env = {NULL, 8, "the test"};
+  static const struct {
+    float part[4];
+    bool  full;
+  } row[] = {{{1, 1, 0, 0}, true}, {{1, 1, -1, 0}, true}, {{1, 0, 0, 0}, false}, {{1, 1, 0, 1}, false}};
+  tri_reward_set *s;
+
+  (void)state;
+  assert_int_equal(tri_reward_set_open(o, 4, &env, &s), TRI_OK);
+  assert_true(tri_reward_set_most(s, 0) == 2 && tri_reward_set_most(s, 1) == 1);
+  assert_true(tri_reward_set_most(s, 2) == 0 && tri_reward_set_most(s, 3) == 0);
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    assert_int_equal(tri_reward_set_is_full(s, row[i].part), row[i].full);
+  tri_reward_set_close(&s);
 }
 
 static void test_table(void **state) {
@@ -475,6 +581,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_regex_long_pattern, setup, teardown),
       cmocka_unit_test_setup_teardown(test_needs, setup, teardown),
       cmocka_unit_test_setup_teardown(test_refused_flags, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_length, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_length_refused, setup, teardown),
+      cmocka_unit_test_setup_teardown(test_full, setup, teardown),
       cmocka_unit_test_setup_teardown(test_table, setup, teardown),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
