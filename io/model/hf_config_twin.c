@@ -24,19 +24,14 @@ done:
   return st;
 }
 
-static bool ends_texts(const tri_eos *eos, int64_t id) {
-  for (int i = 0; i < eos->n; i++)
-    if (eos->id[i] == id) return true;
-  return false;
-}
-
-/* plain: by config.json alone; told: by generation_config.json first. -1: none names a token that is only
- * padding. */
-static int64_t find_pad(const tri_eos *plain, const tri_eos *told) {
-  const int32_t pad[] = {plain->pad, told->pad};
+/* config.json's, else generation_config.json's, if it is not the end token that texts are given (the first of
+ * the list); -1: there is none. */
+static int64_t find_pad(const json_t *config, const tri_model_shape *shape, const tri_eos *eos) {
+  const json_t *own = json_object_get(config, "pad_token_id");
+  int64_t       pad[] = {json_is_integer(own) ? json_integer_value(own) : -1, eos->pad};
 
   for (int i = 0; i < 2; i++)
-    if (pad[i] >= 0 && !ends_texts(plain, pad[i]) && !ends_texts(told, pad[i])) return pad[i];
+    if (pad[i] >= 0 && pad[i] < shape->V && !(eos->n && eos->id[0] == pad[i])) return pad[i];
   return -1;
 }
 
@@ -57,12 +52,11 @@ tri_status tri_hf_config_with_head(const tri_hf_text *config, const tri_hf_text 
   json_t         *root = NULL;
   char           *bytes = NULL;
   tri_model_shape shape;
-  tri_eos         plain, told;
+  tri_eos         eos;
 
-  TRI_TRY_DONE(tri_hf_config_parse(config, NULL, &shape, &plain));
-  TRI_TRY_DONE(tri_hf_config_parse(config, generation, &shape, &told));
+  TRI_TRY_DONE(tri_hf_config_parse(config, generation, &shape, &eos));
   TRI_TRY_DONE(tri_hf_object(config, &root));
-  set_head(root, shape.family, find_pad(&plain, &told));
+  set_head(root, shape.family, find_pad(root, &shape, &eos));
   bytes = json_dumps(root, JSON_INDENT(2));
   if (!bytes) TRI_FAIL_DONE(TRI_ENOMEM, "%s: the host has no memory left to write it", config->name);
   TRI_TRY_DONE(tri_text_printf(out, "%s\n", bytes));

@@ -9,17 +9,19 @@
 
 FUZZ_QUIET_START
 
-/* With a scalar head it is the same model, unless the config alone is none. */
+/* With a scalar head it is the same model. */
 static void check_twin(const tri_hf_text *config, const tri_hf_text *generation, const tri_model_shape *s) {
   tri_text        out = {0};
   tri_model_shape t;
   tri_eos         e;
+  tri_hf_text     twin = {"twin", NULL, 0};
 
-  if (tri_hf_config_with_head(config, generation, &out) == TRI_OK) {
-    tri_hf_text twin = {"twin", out.data, out.len};
-    FUZZ_CHECK(tri_hf_config_parse(&twin, generation, &t, &e) == TRI_OK);
-    FUZZ_CHECK(t.scored && isnan(t.score_mean) && t.C == s->C && t.L == s->L && t.V == s->V);
-  }
+  FUZZ_CHECK(tri_hf_config_with_head(config, generation, &out) == TRI_OK);
+  twin.bytes = out.data;
+  twin.n_bytes = out.len;
+  FUZZ_CHECK(tri_hf_config_parse(&twin, generation, &t, &e) == TRI_OK);
+  FUZZ_CHECK(t.scored && isnan(t.score_mean) && t.C == s->C && t.L == s->L && t.V == s->V);
+  FUZZ_CHECK(e.pad < 0 || !e.n || e.pad != e.id[0]);
   tri_text_free(&out);
 }
 
