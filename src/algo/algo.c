@@ -102,9 +102,16 @@ static void whiten(tri_rollout *r) {
       r->adv[i] = (float)(((double)r->adv[i] - mean) / sqrt(variance));
 }
 
+/* trl, grpo_trainer.py, mask_truncated_completions. */
+static void mask_cut(tri_rollout *r) {
+  for (int q = 0; q < r->n_seq; q++)
+    if (r->stop[q] == TRI_STOP_LENGTH) r->masked[q] = 1;
+}
+
 tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r) {
   if (!a->advantage) return TRI_OK;
   TRI_TRY(a->advantage->fill(o, r));
+  if (o->mask_truncated) mask_cut(r);
   if (o->whiten_advantages) whiten(r);
   return TRI_OK;
 }

@@ -20,6 +20,8 @@ typedef enum {
   TRI_SEQ_MEAN_TOKEN_MEAN,
   TRI_SEQ_MEAN_TOKEN_SUM_NORM
 } tri_loss_agg;
+/* algo.is_mode: what becomes of a correction above its cap. */
+typedef enum { TRI_IS_TRUNCATE, TRI_IS_MASK } tri_is_mode;
 
 /* What the functions below read of the deck, by the names of its keys: algo.clip_eps. A key that nothing of
  * the run reads cannot be given and is at its default, so that a term whose coefficient is 0 by default (KL,
@@ -28,11 +30,16 @@ typedef struct tri_algo_opt {
   double            clip_eps, clip_eps_high, dual_clip, kl_coef, entropy_coef, advantage_eps, gamma;
   double            sapo_temperature_pos, sapo_temperature_neg;
   double            vespo_k_pos, vespo_lambda_pos, vespo_k_neg, vespo_lambda_neg;
+  double            top_entropy_quantile;
   tri_kl_estimator  kl_estimator;
   tri_kl_where      kl_where;
   tri_scale_rewards scale_rewards;
   tri_loss_agg      loss_agg_mode;
-  bool              whiten_advantages;
+  bool              whiten_advantages, kl_bias_correction, mask_truncated;
+  struct {
+    double      cap;
+    tri_is_mode mode;
+  } is; /* algo.is_cap, algo.is_mode */
 } tri_algo_opt;
 
 /* Host arrays, borrowed: the rows with loss (answer tokens) of one micro-batch. A sequence is never cut, and
@@ -55,7 +62,7 @@ typedef struct tri_loss_in {
   double         survey; /* of the optimizer step, where the loss has a survey; else 0 */
 } tri_loss_in;
 
-enum { TRI_ALGO_METRICS = 8 }; /* chosen: of one loss; over twice the most that one gives */
+enum { TRI_ALGO_METRICS = 12 }; /* chosen: of one loss; over twice the most that one gives */
 /* A metric, summed over micro-batches and ranks before it is divided; not shown where `of` is 0. */
 typedef struct tri_mean {
   double sum, of;
@@ -188,9 +195,10 @@ const tri_algo *tri_algo_at(int i);              /* NULL past the last */
 bool tri_algo_reads(const tri_algo *a, const char *key);
 /* The default that the algorithm sets for the key, or else its loss; NULL: none. */
 const char *tri_algo_sets(const tri_algo *a, const char *key);
-/* Not collective. The advantages of a step, whitened where the options say so: less their mean over all
- * answer tokens, over the root of their biased variance, at least 1e-8 (OpenRLHF, experience_maker.py,
- * compute_advantages_and_returns). Fails as tri_advantage.fill. */
+/* Not collective. The advantages of a step. Answers that were cut are then masked where the options say so.
+ * The others are whitened where they say so: less their mean over all answer tokens, over the root of their
+ * biased variance, at least 1e-8 (OpenRLHF, experience_maker.py, compute_advantages_and_returns). Fails as
+ * tri_advantage.fill. */
 TRI_CHECKED tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r);
 
 #endif

@@ -29,4 +29,5 @@ const tri_loss tri_loss_cispo = {.name = "cispo",
                                  .set = set,
                                  .metric = metrics,
                                  .weigh = tri_weigh_by_mode,
-                                 .compute = loss};
+                                 .compute = loss,
+                                 .survey = &tri_policy_survey};

@@ -47,7 +47,8 @@ static tri_status clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_lo
 }
 
 static tri_status sequence_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
-  return tri_policy_loss(o, in, &(tri_policy_rule){tri_sequence_log_ratio, by_sequence}, out);
+  return tri_policy_loss(o, in, &(tri_policy_rule){tri_sequence_log_ratio, by_sequence, .one_ratio = true},
+                         out);
 }
 
 /* trl, grpo_trainer.py, loss_type luspo: the mean over sequences of their loss times their length. */
@@ -68,17 +69,20 @@ const tri_loss tri_loss_clip = {.name = "clip",
                                 .option = clip_options,
                                 .metric = metrics,
                                 .weigh = tri_weigh_by_mode,
-                                .compute = clip_loss};
+                                .compute = clip_loss,
+                                .survey = &tri_policy_survey};
 const tri_loss tri_loss_sequence = {.name = "sequence",
                                     .reads = TRI_POLICY_READS,
                                     .option = clip_options,
                                     .set = of_sequence,
                                     .metric = metrics,
                                     .weigh = tri_weigh_by_mode,
-                                    .compute = sequence_loss};
+                                    .compute = sequence_loss,
+                                    .survey = &tri_policy_survey};
 const tri_loss tri_loss_luspo = {.name = "luspo",
                                  .reads = TRI_POLICY_READS,
                                  .option = luspo_options,
                                  .metric = metrics,
                                  .weigh = weigh_luspo,
-                                 .compute = sequence_loss};
+                                 .compute = sequence_loss,
+                                 .survey = &tri_policy_survey};

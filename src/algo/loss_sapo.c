@@ -30,4 +30,5 @@ const tri_loss tri_loss_sapo = {.name = "sapo",
                                 .set = set,
                                 .metric = metrics,
                                 .weigh = tri_weigh_by_mode,
-                                .compute = loss};
+                                .compute = loss,
+                                .survey = &tri_policy_survey};

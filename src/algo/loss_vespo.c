@@ -9,14 +9,17 @@ static const char *const metrics[] = {TRI_POLICY_METRICS, NULL};
 
 static double between(double x, double low, double high) { return x < low ? low : x > high ? high : x; }
 
-/* log w: the sum of the tokens' log ratios, kept where its exponential is a number. */
+/* log w: the sum of the tokens' log ratios and of the sampler's corrections, kept where its exponential is a
+ * number. */
 static double log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
-  double sum = 0;
+  static const double LOWEST = 1e-8;
+  double              sum = 0, correction = 0;
 
-  (void)o;
   for (int64_t i = in->start[q]; i < in->start[q + 1]; i++)
     sum += between((double)in->logp[i] - (double)in->old_logp[i], -20, 20);
-  return between(sum, log(1e-8), 20);
+  for (int64_t i = in->start[q]; o->is.cap > 0 && i < in->start[q + 1]; i++)
+    correction += between(log(tri_sampler_correction(o, in, i)), log(LOWEST), 20);
+  return between(sum + correction, log(LOWEST), 20);
 }
 
 /* - e^lambda w^k e^(-lambda w) A log pi, k and lambda by the sign of A; no gradient goes through w (trl,
@@ -32,7 +35,7 @@ static tri_surrogate token(const tri_algo_opt *o, const tri_loss_in *in, int64_t
 }
 
 static tri_status loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
-  return tri_policy_loss(o, in, &(tri_policy_rule){log_ratio, token}, out);
+  return tri_policy_loss(o, in, &(tri_policy_rule){log_ratio, token, .corrects_itself = true}, out);
 }
 
 const tri_loss tri_loss_vespo = {.name = "vespo",
@@ -40,4 +43,5 @@ const tri_loss tri_loss_vespo = {.name = "vespo",
                                  .option = options,
                                  .metric = metrics,
                                  .weigh = tri_weigh_by_mode,
-                                 .compute = loss};
+                                 .compute = loss,
+                                 .survey = &tri_policy_survey};

@@ -43,15 +43,29 @@ typedef struct tri_policy_rule {
   /* Of row i, where ratio = pi / old pi, finite or not; shared: what `sequence` gave. */
   tri_surrogate (*token)(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double ratio,
                          double shared);
+  bool one_ratio;       /* exp(shared) is the ratio of all tokens of the sequence */
+  bool corrects_itself; /* `sequence` counts the sampler's corrections in; the surrogate is not multiplied */
 } tri_policy_rule;
 /* Not collective. The surrogate + kl_coef k - entropy_coef H of each token, the KL where it belongs to the
- * loss. Writes all of *out, the metrics of TRI_POLICY_METRICS first, then the share of clipped tokens. A
- * token whose loss is not finite is TRI_ENUMERIC, naming it. */
+ * loss. The surrogate is multiplied by the sampler's correction, and is 0 where the entropy is below the
+ * survey's (algo.top_entropy_quantile). Writes all of *out, the metrics of TRI_POLICY_METRICS first, then
+ * the share of clipped tokens. A token whose loss is not finite is TRI_ENUMERIC, naming it. */
 TRI_CHECKED tri_status tri_policy_loss(const tri_algo_opt *o, const tri_loss_in *in,
                                        const tri_policy_rule *rule, tri_loss_out *out);
-#define TRI_POLICY_METRICS "entropy_mean_nats", "kl_mean_nats" /* for tri_loss.metric */
+/* For tri_loss.metric. */
+#define TRI_POLICY_METRICS "entropy_mean_nats", "kl_mean_nats", "is_ratio_mean", "is_capped_ratio"
 #define TRI_CLIP_METRICS   TRI_POLICY_METRICS, "clip_ratio"
-enum { TRI_POLICY_ENTROPY, TRI_POLICY_KL, TRI_POLICY_CLIPPED }; /* their places in tri_loss_out.metric */
+/* Their places in tri_loss_out.metric. */
+enum { TRI_POLICY_ENTROPY, TRI_POLICY_KL, TRI_POLICY_IS, TRI_POLICY_CAPPED, TRI_POLICY_CLIPPED };
+/* Pure. The sampler's correction of row i: old pi over what the sampler said; and capped, 1 where algo.is_cap
+ * is 0 (trl, grpo_trainer.py, vllm_importance_sampling_ratio, token_truncate and token_mask). */
+double tri_sampler_ratio(const tri_loss_in *in, int64_t i);
+double tri_sampler_correction(const tri_algo_opt *o, const tri_loss_in *in, int64_t i);
+/* Pure. What the surrogate of row i is multiplied by. */
+double tri_policy_factor(const tri_algo_opt *o, const tri_loss_in *in, const tri_policy_rule *rule,
+                         int64_t i);
+/* Of every policy loss: the entropy that a quantile of the step's tokens is below. */
+extern const tri_survey tri_policy_survey;
 /* Pure. The mean of log pi - log old pi over the tokens of sequence q; 0 of none (Zheng et al. 2025, GSPO,
  * eq. 7). */
 double tri_sequence_log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q);

@@ -125,6 +125,30 @@ static tri_status check_dual_clip(const tri_loader *l) {
            where_of(l, "algo.dual_clip"), x);
 }
 
+/* The ratio is known where the loss is, not where rewards are. */
+static tri_status check_kl_correction(const tri_loader *l) {
+  const tri_algo_opt *o = &l->cfg->algo.opt;
+
+  if (!o->kl_bias_correction || o->kl_where == TRI_KL_IN_LOSS) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: algo.kl_bias_correction takes the KL term of the loss times the policy ratio, and algo.kl_where "
+      "is reward: give algo.kl_where: loss, or remove it",
+      where_of(l, "algo.kl_bias_correction"));
+}
+
+/* Only there are both log-probabilities of a token known. */
+static tri_status check_is_cap(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (c->algo.opt.is.cap == 0 || c->run.sampler == TRI_CONFIG_RESCORE) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: algo.is_cap = %g corrects what the sampler says by what the trainer says, and only run.sampler: "
+      "rescore asks both: give that, or remove it",
+      where_of(l, "algo.is_cap"), c->algo.opt.is.cap);
+}
+
 static tri_status check_schedule(const tri_loader *l) {
   if (l->cfg->train.lr.min_ratio <= 0 || l->cfg->train.lr.scheduler != TRI_LR_CONSTANT) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
@@ -175,6 +199,8 @@ static tri_status check_together(const tri_loader *l) {
 
   TRI_TRY(tri_error_note(check_group(l), l->faults));
   TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
+  TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));
+  TRI_TRY(tri_error_note(check_is_cap(l), l->faults));
   TRI_TRY(tri_error_note(check_schedule(l), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->faults));
@@ -215,6 +241,8 @@ static tri_status note_idle(const tri_loader *l) {
   } row[] = {
       {"algo.kl_estimator", "algo.kl_coef is 0", no_kl},
       {"algo.kl_where", "algo.kl_coef is 0", no_kl},
+      {"algo.kl_bias_correction", "algo.kl_coef is 0", no_kl},
+      {"algo.is_mode", "algo.is_cap is 0", c->algo.opt.is.cap == 0},
       {"data.eval", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},
       {"eval.num_generations", "eval.steps is 0", no_eval},

@@ -130,6 +130,18 @@ const tri_key tri_keys[] = {
    "Passes over the samples of one rollout."},
   {"algo.entropy_coef", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.entropy_coef), "[0, inf)", "0", "1",
    "Weight of the entropy bonus."},
+  {"algo.top_entropy_quantile", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.top_entropy_quantile), "(0, 1]", "1", "1",
+   "Only this share of an optimizer step's tokens, those of the highest entropy, has a policy loss; KL, entropy "
+   "bonus and means are over all; 1: all have one."},
+  {"algo.mask_truncated", TRI_KEY_BOOL, ANSWERS, FIXED, AT(algo.opt.mask_truncated), "", "false", "1",
+   "Answers cut at max_response_length are compared with those of their group, but not learned from."},
+  {"algo.kl_bias_correction", TRI_KEY_BOOL, ANSWERS, FIXED, AT(algo.opt.kl_bias_correction), "", "false", "1",
+   "The KL term in the loss is taken times the policy ratio."},
+  {"algo.is_cap", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.is.cap), "[0, inf)", "0", "1",
+   "The policy loss of a token is taken times exp(trainer's - sampler's log-probability), up to so much; with "
+   "run.sampler: rescore; 0: it is not."},
+  {"algo.is_mode", TRI_KEY_CHOICE, ANSWERS, FIXED, AT(algo.opt.is.mode), "truncate|mask", "truncate", "1",
+   "A factor over is_cap: truncate takes is_cap, mask takes 0."},
 
   {"rollout.rollout_batch_size", TRI_KEY_I64, ANSWERS, FIXED, AT(rollout.rollout_batch_size), COUNT, NULL, "prompts",
    "Prompts of one rollout, over all ranks; must be given."},

@@ -38,6 +38,8 @@ const tri_key_alias tri_key_aliases[] = {
   {"max_epochs", "algo.ppo_epochs"},
   {"train.max_epochs", "algo.ppo_epochs"}, {"train.ppo_epochs", "algo.ppo_epochs"},
   {"entropy_coeff", "algo.entropy_coef"},
+  {"use_bias_correction_kl", "algo.kl_bias_correction"}, {"mask_truncated_completions", "algo.mask_truncated"},
+  {"rollout_is_threshold", "algo.is_cap"},
   {"rollout.batch_size", "rollout.rollout_batch_size"},
   {"num_prompts_per_step", "rollout.rollout_batch_size"},
   {"data.train_batch_size", "rollout.rollout_batch_size"},

@@ -176,14 +176,19 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
   tri_config_word("algo.kl_estimator", o->kl_estimator, word[0]);
   tri_config_word("algo.kl_where", o->kl_where, word[1]);
   if (o->kl_coef > 0) ADD(", %g %s in the %s", o->kl_coef, word[0], word[1]);
+  if (o->kl_coef > 0 && o->kl_bias_correction) ADD(" times the ratio");
   if (o->entropy_coef > 0) ADD(", entropy %g", o->entropy_coef);
+  if (o->top_entropy_quantile < 1) ADD(", top %g of entropies", o->top_entropy_quantile);
+  tri_config_word("algo.is_mode", o->is.mode, word[0]);
+  if (o->is.cap > 0) ADD(", sampler corrected (%s at %g)", word[0], o->is.cap);
+  if (o->mask_truncated) ADD(", cut answers left out");
 #undef ADD
 }
 
 /* What is minimised: of one name two programs mean several formulas. */
 static tri_status say_loss(const tri_trainer *t) {
   const tri_algo_opt *o = &t->cfg->algo.opt;
-  char                constants[96], terms[192], scale[TRI_CONFIG_WORD_BYTES], how[64] = "";
+  char                constants[96], terms[384], scale[TRI_CONFIG_WORD_BYTES], how[64] = "";
 
   if (!t->algo->advantage) return TRI_OK;
   name_constants(t, constants, sizeof constants);

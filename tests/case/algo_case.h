@@ -21,6 +21,7 @@ static const tri_algo_opt PLAIN = {.clip_eps = 0.2,
                                    .scale_rewards = TRI_SCALE_GROUP,
                                    .loss_agg_mode = TRI_TOKEN_MEAN,
                                    .gamma = 1,
+                                   .top_entropy_quantile = 1,
                                    .sapo_temperature_pos = 1,
                                    .sapo_temperature_neg = 1.05,
                                    .vespo_k_pos = 2,
@@ -31,7 +32,7 @@ static const tri_algo_opt PLAIN = {.clip_eps = 0.2,
 /* One micro-batch with room for the results. */
 typedef struct micro {
   int64_t      start[MAX_SEQ + 1];
-  float        logp[MAX_TOK], ent[MAX_TOK], old[MAX_TOK], ref[MAX_TOK], adv[MAX_TOK];
+  float        logp[MAX_TOK], ent[MAX_TOK], old[MAX_TOK], ref[MAX_TOK], roll[MAX_TOK], adv[MAX_TOK];
   double       weight[MAX_SEQ];
   float        dlogp[MAX_TOK], dent[MAX_TOK];
   tri_loss_in  in;

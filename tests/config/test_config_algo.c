@@ -301,6 +301,40 @@ static void test_least_group(void **state) {
   tri_config_free(&c);
 }
 
+static void note(const char *arg, const char *want) {
+  tri_text   notes = {0};
+  tri_config c;
+
+  if (load(GRPO, &c, &notes, ARGS(arg)) != TRI_OK) fail_msg("%s", tri_error_message());
+  assert_non_null(notes.data);
+  assert_string_equal(notes.data, want);
+  tri_text_free(&notes);
+  tri_config_free(&c);
+}
+
+/* What corrects or masks a policy loss: off by default; with what it cannot work it is refused, without what
+ * it needs it sleeps. */
+static void test_corrections(void **state) {
+  tri_config c = good(GRPO, NULL);
+
+  (void)state;
+  assert_true(c.algo.opt.top_entropy_quantile == 1 && c.algo.opt.is.cap == 0 && !c.algo.opt.mask_truncated &&
+              !c.algo.opt.kl_bias_correction);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.is_cap=2", "algo.is_mode=mask", "run.sampler=rescore"));
+  assert_true(c.algo.opt.is.cap == 2 && c.algo.opt.is.mode == TRI_IS_MASK);
+  tri_config_free(&c);
+  bad(GRPO, ARGS("algo.is_cap=2"),
+      "argument 'algo.is_cap=2': algo.is_cap = 2 corrects what the sampler says by what the trainer says, "
+      "and only run.sampler: rescore asks both: give that, or remove it");
+  bad(GRPO, ARGS("algo.kl_bias_correction=true", "algo.kl_coef=0.1", "algo.kl_where=reward"),
+      "argument 'algo.kl_bias_correction=true': algo.kl_bias_correction takes the KL term of the loss times "
+      "the policy ratio, and algo.kl_where is reward: give algo.kl_where: loss, or remove it");
+  note("algo.kl_bias_correction=true",
+       "argument 'algo.kl_bias_correction=true': algo.kl_bias_correction has no effect: algo.kl_coef is 0\n");
+  note("algo.is_mode=mask", "argument 'algo.is_mode=mask': algo.is_mode has no effect: algo.is_cap is 0\n");
+}
+
 /* The line of the reference deck that gives the key: ": default", or ": null" where GRPO must not give it. */
 static void test_reference_gives(void **state) {
   tri_text t = {0}, line = {0};
@@ -342,18 +376,13 @@ static void test_help_says_whose(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),
-                                     cmocka_unit_test(test_help_says_whose),
-                                     cmocka_unit_test(test_defaults_of_all),
-                                     cmocka_unit_test(test_listed),
-                                     cmocka_unit_test(test_names),
-                                     cmocka_unit_test(test_reference_policy),
-                                     cmocka_unit_test(test_reference_gives),
-                                     cmocka_unit_test(test_presets),
-                                     cmocka_unit_test(test_parts),
-                                     cmocka_unit_test(test_least_group),
-                                     cmocka_unit_test(test_defaults_of_losses),
-                                     cmocka_unit_test(test_as_used_again),
-                                     cmocka_unit_test(test_words_of_others)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_options),         cmocka_unit_test(test_help_says_whose),
+      cmocka_unit_test(test_defaults_of_all), cmocka_unit_test(test_listed),
+      cmocka_unit_test(test_names),           cmocka_unit_test(test_reference_policy),
+      cmocka_unit_test(test_reference_gives), cmocka_unit_test(test_presets),
+      cmocka_unit_test(test_parts),           cmocka_unit_test(test_least_group),
+      cmocka_unit_test(test_corrections),     cmocka_unit_test(test_defaults_of_losses),
+      cmocka_unit_test(test_as_used_again),   cmocka_unit_test(test_words_of_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

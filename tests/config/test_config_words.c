@@ -32,6 +32,8 @@ static const struct {
     {"algo.loss_agg_mode", "seq-mean-token-sum", TRI_SEQ_MEAN_TOKEN_SUM},
     {"algo.loss_agg_mode", "seq-mean-token-mean", TRI_SEQ_MEAN_TOKEN_MEAN},
     {"algo.loss_agg_mode", "seq-mean-token-sum-norm", TRI_SEQ_MEAN_TOKEN_SUM_NORM},
+    {"algo.is_mode", "truncate", TRI_IS_TRUNCATE},
+    {"algo.is_mode", "mask", TRI_IS_MASK},
     {"train.lr_scheduler", "constant", TRI_LR_CONSTANT},
     {"train.lr_scheduler", "linear", TRI_LR_LINEAR},
     {"train.lr_scheduler", "cosine", TRI_LR_COSINE},

@@ -90,23 +90,33 @@ def dual_clip(logp, old, mask, adv, low, high, c):
     return dict(loss=value.item(), dlogp=grad[mask.bool()].tolist())
 
 
-def loss(logp, old, ref, ent, mask, adv, loss_type, beta, low, high, level="token"):
+def correction(old, roll, mask, cap, mode):
+    """GRPOTrainer, vllm_importance_sampling_ratio of token_truncate and token_mask."""
+    w = torch.exp((old - roll) * mask)
+    return torch.clamp(w, max=cap) if mode == "truncate" else w.masked_fill(w > cap, value=0.0)
+
+
+def loss(logp, old, ref, ent, mask, adv, loss_type, beta, low, high, level="token", quantile=1.0, bias=False, w=None):
     n = int(mask.sum())
-    identity = SimpleNamespace(num_processes=1, gather=lambda x: x, reduce=lambda x, reduction: x)
+    identity = SimpleNamespace(num_processes=1, gather=lambda x: x, reduce=lambda x, reduction: x,
+                               pad_across_processes=lambda x, dim, pad_index: x)
     trainer = SimpleNamespace(
         _get_per_token_logps_and_entropies=lambda *a, **k: (logp, ent, None), aux_loss_enabled=False,
-        top_entropy_quantile=1.0, off_policy_mask_threshold=None, importance_sampling_level=level, beta=beta,
-        args=SimpleNamespace(use_bias_correction_kl=False, delta=None, steps_per_generation=1, sapo_temperature_pos=1.0,
+        top_entropy_quantile=quantile, off_policy_mask_threshold=None, importance_sampling_level=level, beta=beta,
+        args=SimpleNamespace(use_bias_correction_kl=bias, delta=None, steps_per_generation=1, sapo_temperature_pos=1.0,
                              sapo_temperature_neg=1.05, vespo_k_pos=2.0, vespo_lambda_pos=3.0, vespo_k_neg=3.0,
                              vespo_lambda_neg=2.0), loss_type=loss_type,
         get_gamma_weights=GRPOTrainer.get_gamma_weights,
-        epsilon_low=low, epsilon_high=high, use_vllm=False, current_gradient_accumulation_steps=1,
+        epsilon_low=low, epsilon_high=high, use_vllm=w is not None, vllm_importance_sampling_correction=True, current_gradient_accumulation_steps=1,
         model=SimpleNamespace(training=True), max_completion_length=MAX_LENGTH, accelerator=identity,
         _entropy_bonus_enabled=False, _metrics={"train": defaultdict(list)})
+    trainer.get_high_entropy_mask = lambda e, m, t: GRPOTrainer.get_high_entropy_mask(trainer, e, m, t)
     ids = torch.zeros_like(mask)
     inputs = dict(prompt_ids=ids[:, :1], prompt_mask=mask[:, :1], completion_ids=ids, completion_mask=mask,
                   advantages=adv, old_per_token_logps=old, ref_per_token_logps=ref,
                   num_items_in_batch=torch.tensor(float(n)))
+    if w is not None:
+        inputs["importance_sampling_ratio"] = w
     value = GRPOTrainer._compute_loss(trainer, None, inputs)
     (grad,) = torch.autograd.grad(value, logp)
     metric = trainer._metrics["train"]
@@ -125,11 +135,12 @@ def main():
     logp = f32(old + 0.3 * torch.randn(shape))
     ref = f32(old + 0.5 * torch.randn(shape))
     ent = f32(torch.rand(shape))
+    roll = f32(old + 0.3 * torch.randn(shape))
     flat = lambda t: t[mask.bool()].tolist()
     out = dict(lengths=LENGTHS, group=GROUP, max_length=MAX_LENGTH, rewards=REWARDS, logp=flat(logp),
-               old_logp=flat(old), ref_logp=flat(ref), ent=flat(ent),
+               old_logp=flat(old), ref_logp=flat(ref), ent=flat(ent), roll_logp=flat(roll),
                advantages={s: advantages(s).tolist() for s in ("group", "batch", "none")},
-               cases=[], losses=[], shaped=shaped(old, ref, mask))
+               cases=[], losses=[], options=[], shaped=shaped(old, ref, mask))
     adv = f32(advantages("group"))
     for loss_type in ("grpo", "bnpo", "dr_grpo", "dapo"):
         for beta in (0.0, 0.04):
@@ -154,8 +165,21 @@ def main():
         x = logp.clone().requires_grad_(True)
         r = dual_clip(x, old, mask, adv, 0.2, 0.2, c)
         out["losses"].append(dict(policy_loss="clip", dual_clip=c, beta=0.0, low=0.2, high=0.2, clip_ratio=None, kl=None, **r))
+    # each option by itself, then all together: share of tokens, KL times the ratio, cap and mode of the correction, beta
+    for policy_loss, loss_type, level, low, high in (
+            ("clip", "grpo", "token", 0.2, 0.28), ("sequence", "grpo", "sequence", 0.05, 0.1),
+            ("luspo", "luspo", "sequence", 0.2, 0.2), ("cispo", "cispo", "token", 0.2, 1.1),
+            ("sapo", "sapo", "token", 0.2, 0.2), ("vespo", "vespo", "token", 0.2, 0.2)):
+        for quantile, bias, cap, mode, beta in (
+                (0.3, False, 0.0, "truncate", 0.0), (0.75, False, 0.0, "truncate", 0.04), (1.0, True, 0.0, "truncate", 0.04),
+                (1.0, False, 1.1, "truncate", 0.04), (1.0, False, 1.1, "mask", 0.0), (0.5, True, 1.1, "mask", 0.04)):
+            x = logp.clone().requires_grad_(True)
+            w = correction(old, roll, mask, cap, mode) if cap else None
+            r = loss(x, old, ref, ent, mask, adv, loss_type, beta, low, high, level, quantile, bias, w)
+            out["options"].append(dict(policy_loss=policy_loss, beta=beta, low=low, high=high, quantile=quantile, bias=bias,
+                                       cap=cap, mode=mode, **r))
     with open(sys.argv[1], "w") as f:
-        lists = ("cases", "losses", "shaped")
+        lists = ("cases", "losses", "options", "shaped")
         head = {k: v for k, v in out.items() if k not in lists}
         body = [f'"{k}": [\n' + ",\n".join(json.dumps(c) for c in out[k]) + "\n]" for k in lists]
         f.write(json.dumps(head)[:-1] + ",\n" + ",\n".join(body) + "}\n")

@@ -1,0 +1,47 @@
+/* answer.c - what advantages share: what an answer earned less its KL, and the advantage of its tokens. */
+#include "policy.h"
+
+#include <math.h>
+
+static double answer_kl(const tri_algo_opt *o, const tri_rollout *r, int64_t i) {
+  return tri_kl_value(o->kl_estimator, (double)r->old_logp[i] - (double)r->ref_logp[i], NULL);
+}
+
+static bool pays_kl(const tri_algo_opt *o) { return o->kl_where == TRI_KL_IN_REWARD && o->kl_coef != 0; }
+
+double tri_answer_cost(const tri_algo_opt *o, const tri_rollout *r, int64_t i) {
+  return pays_kl(o) ? o->kl_coef * answer_kl(o, r, i) : 0;
+}
+
+/* Reward of sequence q, less the KL part if it belongs to the reward: score - kl_coef sum_t k(old_logp -
+ * ref_logp) (verl, core_algos.py, apply_kl_penalty). */
+static tri_status answer_score(const tri_algo_opt *o, const tri_rollout *r, int q, double *score) {
+  double kl = 0;
+
+  for (int64_t i = tri_rollout_first_row(r, q); pays_kl(o) && i < r->start[q + 1]; i++)
+    kl += answer_kl(o, r, i);
+  *score = (double)r->reward[q] - o->kl_coef * kl;
+  if (!isfinite(*score))
+    TRI_FAIL(TRI_ENUMERIC,
+             "answer %d to prompt_id %lld has no finite score: reward %g, KL against the reference %g nats",
+             (int)r->sample[q], (long long)r->prompt_id[q], (double)r->reward[q], kl);
+  return TRI_OK;
+}
+
+tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score) {
+  tri_status st = TRI_OK;
+
+  TRI_ASSERT(r->n_seq == 0 || (r->group > 0 && r->n_seq % r->group == 0));
+  *score = NULL;
+  TRI_TRY_DONE(TRI_ALLOC(*score, r->n_seq));
+  for (int q = 0; q < r->n_seq; q++) TRI_TRY_DONE(answer_score(o, r, q, &(*score)[q]));
+done:
+  if (st != TRI_OK) TRI_FREE(*score);
+  return st;
+}
+
+void tri_answer_advantage(tri_rollout *r, int q, double adv) {
+  int64_t first = tri_rollout_first_row(r, q);
+
+  for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) r->adv[i] = i < first ? 0.0f : (float)adv;
+}

@@ -1,0 +1,83 @@
+/* policy_factor.c - what the policy loss of a token is multiplied by: the sampler's correction, and 0 below
+ * the entropy that a share of the step's tokens is above. */
+#include "policy.h"
+
+#include <math.h>
+#include <string.h>
+
+double tri_sampler_ratio(const tri_loss_in *in, int64_t i) {
+  return exp((double)in->old_logp[i] - (double)in->roll_logp[i]);
+}
+
+double tri_sampler_correction(const tri_algo_opt *o, const tri_loss_in *in, int64_t i) {
+  double w = o->is.cap > 0 ? tri_sampler_ratio(in, i) : 1;
+
+  if (o->is.cap > 0 && w > o->is.cap) return o->is.mode == TRI_IS_MASK ? 0 : o->is.cap;
+  return w;
+}
+
+double tri_policy_factor(const tri_algo_opt *o, const tri_loss_in *in, const tri_policy_rule *rule,
+                         int64_t i) {
+  if (o->top_entropy_quantile < 1 && (double)in->ent[i] < in->survey) return 0;
+  return rule->corrects_itself ? 1 : tri_sampler_correction(o, in, i);
+}
+
+/* ---- the threshold of entropies ---- */
+
+static bool wants_threshold(const tri_algo_opt *o) { return o->top_entropy_quantile < 1; }
+
+/* A number that orders as x does; 32 bits. */
+static int64_t order_of(float x) {
+  int32_t bits;
+
+  memcpy(&bits, &x, sizeof bits);
+  return bits >= 0 ? bits : INT32_MIN - (int64_t)bits;
+}
+
+static float of_order(int64_t order) {
+  int32_t bits = (int32_t)(order >= 0 ? order : INT32_MIN - order);
+  float   x;
+
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* Tokens with loss of sequences begin .. end - 1 whose number is of an order below or at `most`. */
+static int64_t count_up_to(const tri_rollout *r, int begin, int end, int64_t most) {
+  int64_t n = 0;
+
+  for (int q = begin; q < end; q++)
+    for (int64_t i = r->start[q + 1] - tri_rollout_loss_tokens(r, q); i < r->start[q + 1]; i++)
+      n += order_of(r->seen[i]) <= most;
+  return n;
+}
+
+/* The k-th smallest, k from 0: halves the orders, so that nothing is moved or kept. */
+static float kth_smallest(const tri_rollout *r, int begin, int end, int64_t k) {
+  int64_t low = -INT32_MAX, high = INT32_MAX;
+
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (count_up_to(r, begin, end, middle) > k)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return of_order(low);
+}
+
+/* The quantile 1 - top_entropy_quantile, linear between two entropies (trl, grpo_trainer.py,
+ * get_high_entropy_mask; torch.quantile). In f32 as they are, so that one of them is met exactly. */
+static double threshold(const tri_algo_opt *o, const tri_rollout *r, int begin, int end) {
+  int64_t n = count_up_to(r, begin, end, INT64_MAX), below;
+  double  rank, low, high;
+
+  if (n == 0) return 0;
+  rank = (1 - o->top_entropy_quantile) * (double)(n - 1);
+  below = (int64_t)rank;
+  low = (double)kth_smallest(r, begin, end, below);
+  high = below + 1 < n ? (double)kth_smallest(r, begin, end, below + 1) : low;
+  return (double)(float)(low + (rank - (double)below) * (high - low));
+}
+
+const tri_survey tri_policy_survey = {.entropy = true, .wanted = wants_threshold, .number = threshold};
