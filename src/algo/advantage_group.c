@@ -30,7 +30,7 @@ static tri_status group_advantage(const tri_algo_opt *o, tri_rollout *r) {
   double *score, batch_std;
 
   TRI_TRY(tri_answer_scores(o, r, &score));
-  batch_std = std_of(score, r->n_seq);
+  batch_std = std_of(score, tri_rollout_counted(r));
   for (int q = 0; q < r->n_seq; q++) {
     const double *group = score + q / r->group * r->group;
     double        own_std = std_of(group, r->group), adv = 0;

@@ -22,6 +22,8 @@ static const tri_algo algos[] = {
   {"grpo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_clip, NULL}, /* Shao et al. 2024 */
   {"dr_grpo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_clip,     /* Liu et al. 2025, R1-Zero-like */
    SET({"algo.scale_rewards", "none"}, {"algo.loss_agg_mode", "seq-mean-token-sum-norm"})},
+  {"dapo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_clip, /* Yu et al. 2025, DAPO */
+   SET({"algo.clip_eps_high", "0.28"}, {"rollout.dynamic_sampling", "true"})},
   {"rloo", TRI_NEEDS_ANSWERS, &tri_advantage_leave_one_out, &tri_loss_clip, NULL}, /* Ahmadian et al. 2024 */
   {"reinforce++", TRI_NEEDS_ANSWERS, &tri_advantage_return, &tri_loss_clip,        /* Hu et al. 2025 */
    SET({"algo.num_generations", "1"}, {"algo.whiten_advantages", "true"}, {"algo.kl_where", "reward"})},

@@ -69,6 +69,8 @@ typedef struct tri_config {
     int64_t         max_sequences; /* decoded at once per rank, 0: as memory allows */
     int64_t         save_every;    /* steps, 0: never */
     char           *replay;        /* folder, NULL: generate */
+    bool    dynamic_sampling;      /* ask for more prompts where the answers to one are all worth the same */
+    int64_t max_extra_batches;     /* times a step asks for that, at most */
   } rollout;
   struct {
     int            n;

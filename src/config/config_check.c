@@ -117,6 +117,17 @@ static tri_status check_group(const tri_loader *l) {
       where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.advantage, least);
 }
 
+static tri_status check_selection(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (!c->rollout.dynamic_sampling || c->rollout.replay || c->algo.num_generations > 1) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: rollout.dynamic_sampling compares the answers to a prompt: algo.num_generations = %lld must be "
+      "at least 2",
+      where_of(l, "rollout.dynamic_sampling"), (long long)c->algo.num_generations);
+}
+
 static tri_status check_dual_clip(const tri_loader *l) {
   double x = l->cfg->algo.opt.dual_clip;
 
@@ -198,6 +209,7 @@ static tri_status check_together(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
   TRI_TRY(tri_error_note(check_group(l), l->faults));
+  TRI_TRY(tri_error_note(check_selection(l), l->faults));
   TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
   TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));
   TRI_TRY(tri_error_note(check_is_cap(l), l->faults));
@@ -234,7 +246,8 @@ static tri_status check_allowed(const tri_loader *l) {
 static tri_status note_idle(const tri_loader *l) {
   const tri_config *c = l->cfg;
   const bool        no_kl = c->algo.opt.kl_coef == 0, no_eval = c->eval.steps == 0,
-             greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL;
+             greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL,
+             selects = c->rollout.dynamic_sampling && !replay;
   const struct {
     const char *name, *why;
     bool        idle;
@@ -253,6 +266,8 @@ static tri_status note_idle(const tri_loader *l) {
       {"rollout.top_p", "rollout.replay is given", replay},
       {"rollout.stop", "rollout.replay is given and eval.steps is 0", replay && no_eval},
       {"rollout.max_sequences", "rollout.replay is given and eval.steps is 0", replay && no_eval},
+      {"rollout.dynamic_sampling", "rollout.replay is given", replay && c->rollout.dynamic_sampling},
+      {"rollout.max_extra_batches", "rollout.dynamic_sampling is off", !selects},
       {"data.shuffle", "rollout.replay is given", replay},
       {"data.max_prompt_length", "rollout.replay is given", replay && !c->data.train.n},
   };
@@ -264,6 +279,13 @@ static tri_status note_idle(const tri_loader *l) {
     if (e && !(def && !strcmp(e->value, def)))
       TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, row[i].name, row[i].why));
   }
+  if (l->notes && selects && c->train.epochs > 0)
+    TRI_TRY(tri_text_printf(
+        l->notes,
+        "%s: train.epochs gives the number of steps as if each took "
+        "rollout.rollout_batch_size prompts; with rollout.dynamic_sampling some take more, and "
+        "the run goes on into further passes over the data\n",
+        where_of(l, "train.epochs")));
   if (l->notes && greedy && !replay)
     TRI_TRY(
         tri_text_printf(l->notes,

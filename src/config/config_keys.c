@@ -164,6 +164,13 @@ const tri_key tri_keys[] = {
    "logprobs are computed where a file lacks them, so is the reward, from the line of data.train that "
    "prompt_id names. Several steps on several ranks want run.sampler: trust, because a replay adds up in "
    "another order than the run that wrote it."},
+  {"rollout.dynamic_sampling", TRI_KEY_BOOL, ANSWERS, FIXED, AT(rollout.dynamic_sampling), "", "false", "1",
+   "Leave out groups whose rewards are all equal, and ask for the next rollout_batch_size prompts until that many "
+   "groups are left; the prompts that a step takes vary, and a run may go over the data more often than "
+   "train.epochs says."},
+  {"rollout.max_extra_batches", TRI_KEY_I64, ANSWERS, FIXED, AT(rollout.max_extra_batches), "[0, 1000]", "3", "1",
+   "With dynamic_sampling: ask so many times more at most; a step that has too few groups then learns from those "
+   "it has."},
 
   {"train.steps", TRI_KEY_I64, ALL, FREE, AT(train.steps), COUNT, NULL, "steps",
    "Length of the run; this or train.epochs must be given."},

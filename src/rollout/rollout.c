@@ -1,78 +1,33 @@
 /* rollout.c - arrays of one step's data, and their exchange between ranks. */
-#include "rollout.h"
+#include "arrays.h"
 
 #include <math.h>
 #include <string.h>
-
-/* Every array but start: where its pointer lies, bytes per element, elements per what, and of which column it
- * is, 0: always there. Those that ranks exchange come first; the others are made after it. */
-typedef enum { PER_SEQ, PER_PART, PER_TOKEN } row_kind;
-typedef struct array_row {
-  size_t   member, bytes;
-  row_kind per;
-  unsigned column;
-} array_row;
-#define ROW(name, per, column)                                                                               \
-  { offsetof(tri_rollout, name), sizeof *((tri_rollout *)0)->name, per, column }
-static const array_row array[] = {ROW(prompt_id, PER_SEQ, 0),
-                                  ROW(sample, PER_SEQ, 0),
-                                  ROW(prompt_len, PER_SEQ, 0),
-                                  ROW(stop, PER_SEQ, 0),
-                                  ROW(reward, PER_SEQ, 0),
-                                  ROW(part, PER_PART, 0),
-                                  ROW(failed, PER_SEQ, 0),
-                                  ROW(baseline, PER_SEQ, 0),
-                                  ROW(token, PER_TOKEN, 0),
-                                  ROW(old_logp, PER_TOKEN, 0),
-                                  ROW(masked, PER_SEQ, 0),
-                                  ROW(ref_logp, PER_TOKEN, 0),
-                                  ROW(adv, PER_TOKEN, 0),
-                                  ROW(critic.value, PER_TOKEN, TRI_COLUMN_CRITIC),
-                                  ROW(critic.ret, PER_TOKEN, TRI_COLUMN_CRITIC),
-                                  ROW(seen, PER_TOKEN, TRI_COLUMN_SEEN),
-                                  ROW(roll_logp, PER_TOKEN, TRI_COLUMN_ROLL_LOGP)};
-enum { N_ARRAY = sizeof array / sizeof *array, N_SENT = 10 };
 
 /* What a rank sends: this, lengths [n_seq] i64, then each array that is sent, padded to 8 bytes. */
 typedef struct pack_head {
   int64_t n_seq, n_tok, group, n_reward, has_logp, has_reward;
 } pack_head;
 
-static void *array_get(const tri_rollout *r, int k) {
-  void *p;
-  memcpy(&p, (const char *)r + array[k].member, sizeof p);
-  return p;
-}
-
-static size_t array_width(int k, int64_t n_reward) {
-  return array[k].bytes * (array[k].per == PER_PART ? (size_t)n_reward : 1);
-}
-
 /* Bytes of array k in a message. */
 static size_t packed_bytes(int k, const pack_head *h) {
-  size_t rows = (size_t)(array[k].per == PER_TOKEN ? h->n_tok : h->n_seq);
-  return (rows * array_width(k, h->n_reward) + 7) / 8 * 8;
+  size_t rows = (size_t)(tri_array[k].per == TRI_PER_TOKEN ? h->n_tok : h->n_seq);
+  return (rows * tri_array_width(k, h->n_reward) + 7) / 8 * 8;
 }
-
-static size_t array_rows(int k, int64_t n_seq, int64_t n_tok) {
-  return (size_t)(array[k].per == PER_TOKEN ? n_tok : n_seq);
-}
-
-static void array_set(tri_rollout *r, int k, void *p) { memcpy((char *)r + array[k].member, &p, sizeof p); }
 
 tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *name,
                                   const tri_rollout_size *most, bool exchange, tri_rollout_store *out) {
   pack_head h = {.n_seq = most->n_seq, .n_tok = most->n_tok, .n_reward = most->n_reward};
   size_t    start_bytes = ((size_t)most->n_seq + 1) * sizeof *out->arrays.start,
-         wire = (size_t)most->n_part * (sizeof h + N_SENT * 8) + start_bytes;
+         wire = (size_t)most->n_part * (sizeof h + TRI_ARRAYS_SENT * 8) + start_bytes;
 
   TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, start_bytes, (void **)&out->arrays.start));
-  for (int k = 0; k < N_ARRAY; k++) {
-    size_t bytes = array_rows(k, h.n_seq, h.n_tok) * array_width(k, h.n_reward);
-    if (array[k].column && !(array[k].column & most->columns)) continue;
+  for (int k = 0; k < TRI_ARRAYS; k++) {
+    size_t bytes = tri_array_rows(k, h.n_seq, h.n_tok) * tri_array_width(k, h.n_reward);
+    if (tri_array[k].column && !(tri_array[k].column & most->columns)) continue;
     TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, phase, false, name, bytes,
-                           (void **)(void *)((char *)&out->arrays + array[k].member)));
-    wire += k < N_SENT ? packed_bytes(k, &h) : 0;
+                           (void **)(void *)((char *)&out->arrays + tri_array[k].member)));
+    wire += k < TRI_ARRAYS_SENT ? packed_bytes(k, &h) : 0;
   }
   out->most = *most;
   out->wire_bytes = exchange ? wire : 0;
@@ -82,35 +37,22 @@ tri_status tri_rollout_store_plan(tri_ledger *l, tri_phase phase, const char *na
 
 /* Zeroed memory for array k: the front of the store's, or its own. */
 static tri_status array_take(tri_rollout *r, int k) {
-  size_t rows = array_rows(k, r->n_seq, r->n_tok), width = array_width(k, r->n_reward);
+  size_t rows = tri_array_rows(k, r->n_seq, r->n_tok), width = tri_array_width(k, r->n_reward);
   void  *p = NULL;
 
   if (r->store)
-    p = array_get(&r->store->arrays, k);
+    p = tri_array_get(&r->store->arrays, k);
   else
     TRI_TRY(tri_host_alloc(rows, width, &p));
-  array_set(r, k, p);
+  tri_array_set(r, k, p);
   if (r->store && p && rows > 0 && width > 0) memset(p, 0, rows * width);
-  return TRI_OK;
-}
-
-static tri_status check_room(const tri_rollout *r, int n_seq, int64_t n_tok, int n_reward) {
-  const tri_rollout_size *most = r->store ? &r->store->most : NULL;
-
-  if (n_seq < 0 || n_tok < 0 || n_reward < 0 || n_reward > TRI_REWARDS_MAX)
-    TRI_FAIL(TRI_EARG, "a rollout of %d sequences, %lld tokens, %d rewards cannot be", n_seq,
-             (long long)n_tok, n_reward);
-  if (r->store && (n_seq > most->n_seq || n_tok > most->n_tok || n_reward > most->n_reward))
-    TRI_FAIL(TRI_EINTERNAL,
-             "a rollout of %d sequences, %lld tokens, %d rewards; room was planned for %d, %lld, %d", n_seq,
-             (long long)n_tok, n_reward, most->n_seq, (long long)most->n_tok, most->n_reward);
   return TRI_OK;
 }
 
 tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out) {
   tri_status st = TRI_OK;
 
-  TRI_TRY(check_room(out, n_seq, n_tok, n_reward));
+  TRI_TRY(tri_array_check_room(out, n_seq, n_tok, n_reward));
   if (group < 0) TRI_FAIL(TRI_EARG, "a rollout with groups of %d cannot be", group);
   if (out->store && !out->store->arrays.start)
     TRI_FAIL(TRI_EINTERNAL, "a rollout in memory that was not planned, or not taken yet");
@@ -127,7 +69,7 @@ tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, t
     TRI_TRY_DONE(TRI_ALLOC(out->start, (size_t)n_seq + 1));
   }
   memset(out->start, 0, ((size_t)n_seq + 1) * sizeof *out->start);
-  for (int k = 0; k < N_ARRAY; k++) TRI_TRY_DONE(array_take(out, k));
+  for (int k = 0; k < TRI_ARRAYS; k++) TRI_TRY_DONE(array_take(out, k));
   for (int q = 0; q < n_seq; q++) out->reward[q] = NAN;
   for (int64_t i = 0; i < n_tok; i++) out->old_logp[i] = out->ref_logp[i] = NAN;
 done:
@@ -136,11 +78,11 @@ done:
 }
 
 tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward) {
-  TRI_TRY(check_room(r, r->n_seq, r->n_tok, n_reward));
+  TRI_TRY(tri_array_check_room(r, r->n_seq, r->n_tok, n_reward));
   r->n_reward = n_reward;
   if (!r->store) TRI_FREE(r->part);
-  for (int k = 0; k < N_ARRAY; k++)
-    if (array[k].per == PER_PART) TRI_TRY(array_take(r, k));
+  for (int k = 0; k < TRI_ARRAYS; k++)
+    if (tri_array[k].per == TRI_PER_PART) TRI_TRY(array_take(r, k));
   return TRI_OK;
 }
 
@@ -149,8 +91,8 @@ void tri_rollout_clear(tri_rollout *r) {
 
   if (store && r->start) store->lent = false; /* an empty one has nothing of it */
   if (!store) TRI_FREE(r->start);
-  for (int k = 0; !store && k < N_ARRAY; k++) {
-    void *p = array_get(r, k);
+  for (int k = 0; !store && k < TRI_ARRAYS; k++) {
+    void *p = tri_array_get(r, k);
     tri_host_free(&p);
   }
   *r = (tri_rollout){.store = store};
@@ -173,7 +115,7 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
   const tri_rollout_store *store = wire_of(r);
 
   *n_bytes = at;
-  for (int k = 0; k < N_SENT; k++) *n_bytes += packed_bytes(k, &h);
+  for (int k = 0; k < TRI_ARRAYS_SENT; k++) *n_bytes += packed_bytes(k, &h);
   if (store && *n_bytes > store->wire_bytes)
     TRI_FAIL(TRI_EINTERNAL, "%zu bytes of a rollout, room was planned for %zu", *n_bytes, store->wire_bytes);
   if (store)
@@ -185,10 +127,10 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
     int64_t n = r->start[q + 1] - r->start[q];
     memcpy(*out + sizeof h + (size_t)q * sizeof n, &n, sizeof n);
   }
-  for (int k = 0; k < N_SENT; k++) {
-    size_t rows = (size_t)(array[k].per == PER_TOKEN ? r->n_tok : r->n_seq),
-           n = rows * array_width(k, r->n_reward);
-    if (n) memcpy(*out + at, array_get(r, k), n);
+  for (int k = 0; k < TRI_ARRAYS_SENT; k++) {
+    size_t rows = (size_t)(tri_array[k].per == TRI_PER_TOKEN ? r->n_tok : r->n_seq),
+           n = rows * tri_array_width(k, r->n_reward);
+    if (n) memcpy(*out + at, tri_array_get(r, k), n);
     at += packed_bytes(k, &h);
   }
   return TRI_OK;
@@ -197,7 +139,7 @@ static tri_status pack(const tri_rollout *r, char **out, size_t *n_bytes) {
 /* Reading position in one rank's message. */
 typedef struct cursor {
   pack_head   h;
-  const char *length, *array[N_SENT]; /* of the next sequence, borrowed */
+  const char *length, *array[TRI_ARRAYS_SENT]; /* of the next sequence, borrowed */
 } cursor;
 
 static tri_status cursor_open(const char *message, size_t n_bytes, int rank, cursor *c) {
@@ -206,7 +148,7 @@ static tri_status cursor_open(const char *message, size_t n_bytes, int rank, cur
   memcpy(&c->h, message, sizeof c->h);
   c->length = message + at;
   at += (size_t)c->h.n_seq * sizeof(int64_t);
-  for (int k = 0; k < N_SENT; k++) {
+  for (int k = 0; k < TRI_ARRAYS_SENT; k++) {
     c->array[k] = message + at;
     at += packed_bytes(k, &c->h);
   }
@@ -221,11 +163,11 @@ static void cursor_take(cursor *c, tri_rollout *out, int q) {
   memcpy(&n, c->length, sizeof n);
   c->length += sizeof n;
   out->start[q + 1] = out->start[q] + n;
-  for (int k = 0; k < N_SENT; k++) {
-    size_t width = array_width(k, c->h.n_reward);
-    size_t bytes = width * (array[k].per == PER_TOKEN ? (size_t)n : 1);
-    size_t row = (size_t)(array[k].per == PER_TOKEN ? out->start[q] : q);
-    if (bytes) memcpy((char *)array_get(out, k) + row * width, c->array[k], bytes);
+  for (int k = 0; k < TRI_ARRAYS_SENT; k++) {
+    size_t width = tri_array_width(k, c->h.n_reward);
+    size_t bytes = width * (tri_array[k].per == TRI_PER_TOKEN ? (size_t)n : 1);
+    size_t row = (size_t)(tri_array[k].per == TRI_PER_TOKEN ? out->start[q] : q);
+    if (bytes) memcpy((char *)tri_array_get(out, k) + row * width, c->array[k], bytes);
     c->array[k] += bytes;
   }
 }

@@ -8,6 +8,9 @@
 typedef enum { TRI_STOP_EOS, TRI_STOP_STRING, TRI_STOP_LENGTH } tri_stop_reason;
 enum { TRI_REWARDS_MAX = 16, TRI_FAILED_TEXT = 1 << TRI_REWARDS_MAX }; /* the latter: of tri_rollout.failed */
 
+/* Of tri_rollout.masked: it only fills the step up, behind all others, and no statistic counts it. */
+enum { TRI_FILLER = 2 };
+
 /* Arrays that only some algorithms want, of tokens all. */
 enum {
   TRI_COLUMN_CRITIC = 1,   /* critic */
@@ -30,7 +33,7 @@ typedef struct tri_rollout {
   int32_t *failed;              /* [n_seq] bit i: reward i could not judge; its part is 0;
                                   * TRI_FAILED_TEXT: none could, the tokens cannot be decoded */
   float   *baseline;            /* [n_seq] what a greedy answer to the prompt earned; 0: there was none */
-  int32_t *masked;              /* [n_seq] 1: none of its tokens has loss */
+  int32_t *masked;              /* [n_seq] not 0: none of its tokens has loss; TRI_FILLER */
   int32_t *token;               /* [n_tok] */
   float   *old_logp, *ref_logp; /* [n_tok] nats, of token[i] given those before it; NaN while unknown */
   float   *adv;                 /* [n_tok] */
@@ -83,6 +86,12 @@ static inline int64_t tri_rollout_first_row(const tri_rollout *r, int q) {
 /* Tokens of sequence q with loss: the rows from there to start[q+1], or none. */
 static inline int64_t tri_rollout_loss_tokens(const tri_rollout *r, int q) {
   return r->masked[q] ? 0 : r->start[q + 1] - tri_rollout_first_row(r, q);
+}
+/* Sequences before the fillers. */
+static inline int tri_rollout_counted(const tri_rollout *r) {
+  int n = r->n_seq;
+  while (n > 0 && r->masked[n - 1] == TRI_FILLER) n--;
+  return n;
 }
 /* Collective over world. Rank k's sequences of `mine` belong to prompts k, k + size, k + 2 size, ...; *out is
  * the whole step in prompt order, on every rank; it must be empty before. */

@@ -177,15 +177,18 @@ static void say_idle(const tri_trainer *t) {
 /* Rank 0. */
 static void say_repeats(const tri_trainer *t) {
   const tri_config *c = t->cfg;
+  int64_t           asks = tri_supply_selects(t) ? 1 + c->rollout.max_extra_batches : 1;
+  char              extra[64] = "";
 
   if (t->se->rt.world_rank != 0 || !t->data || !tri_has_answers(t) ||
-      c->rollout.rollout_batch_size <= tri_dataset_count(t->data))
+      asks * c->rollout.rollout_batch_size <= tri_dataset_count(t->data))
     return;
+  if (asks > 1) snprintf(extra, sizeof extra, " x (1 + rollout.max_extra_batches) = %lld", (long long)asks);
   tri_log(TRI_LOG_WARN,
-          "data.train has %lld prompts, fewer than rollout.rollout_batch_size = %lld: a prompt that comes "
+          "data.train has %lld prompts, fewer than rollout.rollout_batch_size = %lld%s: a prompt that comes "
           "twice in one rollout brings the same answers twice (random numbers are keyed by line, answer and "
           "position)",
-          (long long)tri_dataset_count(t->data), (long long)c->rollout.rollout_batch_size);
+          (long long)tri_dataset_count(t->data), (long long)c->rollout.rollout_batch_size, extra);
 }
 
 int64_t tri_sequences(const tri_trainer *t, int64_t samples) { return samples * t->supply->together; }

@@ -178,14 +178,23 @@ static tri_status save_rollout(tri_trainer *t, int64_t step, const tri_rollout *
 
 /* ---- a step ---- */
 
+/* The sequences that statistics count: without fillers, unless there is nothing else. A view. */
+static tri_rollout counted(const tri_rollout *r) {
+  tri_rollout view = *r;
+
+  if (tri_rollout_counted(r)) view.n_seq = tri_rollout_counted(r);
+  return view;
+}
+
 tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum, const tri_gap *gap) {
-  int64_t step = t->progress.step, tokens = tokens_of(t, r);
+  int64_t     step = t->progress.step, tokens = tokens_of(t, r);
+  tri_rollout view = counted(r);
 
   TRI_TRY(report_learning(t, sum, gap));
   t->progress.tokens += tokens;
   add(t, "tokens", (double)tokens);
-  if (tri_has_answers(t)) report_answers(t, r);
-  tri_health_observe(&t->health, tri_has_answers(t) ? r : NULL, t->learner[TRI_POLICY].grad_norm);
+  if (tri_has_answers(t)) report_answers(t, &view);
+  tri_health_observe(&t->health, tri_has_answers(t) ? &view : NULL, t->learner[TRI_POLICY].grad_norm);
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));
   if (!is_file_due(t, step)) return TRI_OK;
   TRI_TRY(tri_score_share_old(t, r));

@@ -46,5 +46,7 @@ typedef struct tri_ask {
 /* supply_generate.c. Collective over world. Answers, rewarded, on every rank, in t->whole. Where the run is
  * told to stop meanwhile: none. *out is zeroed before, and to be cleared. */
 TRI_CHECKED tri_status tri_supply_ask(struct tri_trainer *t, const tri_ask *ask, tri_rollout *out);
+/* supply_generate.c. Whether the steps of this run leave groups of equal rewards out. */
+bool tri_supply_selects(const struct tri_trainer *t);
 
 #endif

@@ -2,6 +2,7 @@
 #include "supply.h"
 
 #include "comm/halt.h"
+#include "rollout/select.h"
 #include "train.h"
 
 /* The prompts of positions rank, rank + size, ... of those asked: what this rank answers. */
@@ -83,7 +84,7 @@ tri_status tri_supply_ask(tri_trainer *t, const tri_ask *ask, tri_rollout *out) 
 
   out->store = &t->whole;
   TRI_TRY_DONE(st);
-  span = tri_span_begin(&t->spans, ask->phase, TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
+  span = tri_span_begin(&t->spans, ask->phase, TRI_SPAN_TIMED | (ask->before ? 0 : TRI_SPAN_SHOWN));
   TRI_TRY_DONE(sample(t, &s, ask, &mine, &halted));
   if (halted) {
     tri_span_give_up(&t->spans, &span);
@@ -98,6 +99,57 @@ done:
   return st;
 }
 
+/* ---- groups that teach something ---- */
+
+bool tri_supply_selects(const tri_trainer *t) {
+  return t->supply->generates && t->cfg->rollout.dynamic_sampling;
+}
+
+static void report(tri_trainer *t, const tri_selection *s, int64_t asked, int64_t asks) {
+  int64_t wanted = t->cfg->rollout.rollout_batch_size;
+
+  tri_metric_add(t->metrics, "dropped_groups", TRI_METRIC_RANK0, (double)s->dropped);
+  tri_metric_add(t->metrics, "extra_batches", TRI_METRIC_RANK0, (double)(asks - 1));
+  if (!s->lacks || t->sampling.said_filled) return;
+  t->sampling.said_filled = true;
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN,
+            "step %lld: of %lld prompts asked only %lld have answers with different rewards, fewer than "
+            "rollout.rollout_batch_size = %lld; the step learns from these alone (said once; dropped_groups "
+            "counts the others); give prompts that the model solves at times, or raise "
+            "rollout.max_extra_batches, rollout.temperature or algo.num_generations",
+            (long long)t->progress.step + 1, (long long)asked, (long long)(wanted - s->lacks),
+            (long long)wanted);
+}
+
+/* Collective over world. The first ask's prompts are answered, and the next ones, until the step has enough
+ * groups, or rollout.max_extra_batches is reached: then others of the last ask, which has enough, fill it. */
+static tri_status collect(tri_trainer *t, const tri_ask *first, tri_rollout *out, int64_t *lines) {
+  tri_selection s = {.step = out, .lacks = (int)first->n};
+  tri_rollout   asked = {0};
+  tri_ask       ask = *first;
+  int64_t       asks = 0;
+  tri_status    st = TRI_OK;
+
+  *lines = 0;
+  out->store = &t->sampling.kept;
+  for (; s.lacks && asks <= t->cfg->rollout.max_extra_batches; asks++) {
+    tri_rollout_clear(&asked);
+    ask.begin = first->begin + *lines;
+    ask.before = *lines * ask.how->group;
+    ask.all = ask.before + first->all;
+    TRI_TRY_DONE(tri_supply_ask(t, &ask, &asked));
+    if (tri_halt_decided(t->halt)) goto done;
+    *lines += ask.n;
+    TRI_TRY_DONE(tri_select_take(&s, &asked));
+  }
+  report(t, &s, *lines, asks);
+  if (s.lacks) TRI_TRY_DONE(tri_select_fill(&s, &asked));
+done:
+  tri_rollout_clear(&asked);
+  return st;
+}
+
 static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines) {
   const tri_config *c = t->cfg;
   tri_ask           ask = {.data = t->data,
@@ -109,6 +161,7 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
                            .all = t->plan.samples};
 
   (void)step; /* the cursor says which prompts */
+  if (tri_supply_selects(t)) return collect(t, &ask, out, lines);
   *lines = ask.n;
   return tri_supply_ask(t, &ask, out);
 }

@@ -43,11 +43,13 @@ typedef struct tri_step_plan {
 
 /* How answers are made, and log-probabilities with them. */
 typedef struct tri_sampling {
-  tri_sampler     *sampler; /* NULL: this run generates nothing */
-  tri_generate_opt step, eval;
-  tri_stop_rule    stop_rule;
-  int              mode;            /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
-  float            inv_temperature; /* of log-probabilities, in sampling and in the loss */
+  tri_sampler      *sampler; /* NULL: this run generates nothing */
+  tri_generate_opt  step, eval;
+  tri_stop_rule     stop_rule;
+  int               mode;            /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
+  float             inv_temperature; /* of log-probabilities, in sampling and in the loss */
+  tri_rollout_store kept;        /* for a step that is selected (rollout/select.h) from what t->whole has */
+  bool              said_filled; /* that a step had too few groups to select from */
 } tri_sampling;
 
 /* What one step adds up over its micro-batches, for each learner. */

@@ -90,11 +90,18 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   if (t->eval_data) most = at_least(most, answer);
   if (n > INT32_MAX / 2)
     TRI_FAIL(TRI_ECONFIG, "%lld samples at once are more than this program handles", (long long)n);
-  tri_rollout_size all = {(int)n, c->reward.n, t->se->rt.world_size, n * most, rollout_columns(t)};
+  bool             selects = tri_supply_selects(t);
+  tri_rollout_size all = {(int)n, c->reward.n, t->se->rt.world_size, n * most,
+                          selects ? 0 : rollout_columns(t)};
+  tri_rollout_size kept = {(int)step, c->reward.n, 1, step * l->learn, rollout_columns(t)};
   tri_rollout_size own = {(int)mine, c->reward.n, 1, mine * answer, 0};
   if (n)
-    TRI_TRY(
-        tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &all, mine > 0, &t->whole));
+    TRI_TRY(tri_rollout_store_plan(ledger, selects ? TRI_PHASE_ROLLOUT : TRI_PHASE_ALWAYS,
+                                   selects ? "answers to select from" : "sequences of a step", &all, mine > 0,
+                                   &t->whole));
+  if (selects)
+    TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ALWAYS, "sequences of a step", &kept, false,
+                                   &t->sampling.kept));
   if (mine)
     TRI_TRY(tri_rollout_store_plan(ledger, TRI_PHASE_ROLLOUT, "answers of this rank", &own, true, &t->mine));
   if (!tri_score_shares(t)) return TRI_OK;

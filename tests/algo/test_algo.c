@@ -38,6 +38,7 @@ static const struct {
 } presets[] = {{"sft", NULL, "sft"},
                {"grpo", "group", "clip"},
                {"dr_grpo", "group", "clip"},
+               {"dapo", "group", "clip"},
                {"rloo", "leave-one-out", "clip"},
                {"reinforce++", "return", "clip"},
                {"reinforce++-baseline", "group-return", "clip"},

@@ -298,6 +298,9 @@ static void test_missing(void **state) {
       "d.yaml: rollout.max_response_length is missing: the longest answer, in tokens");
   bad(GRPO, ARGS("eval.steps=2"),
       "argument 'eval.steps=2': eval.steps = 2 needs data.eval: the JSON lines file to evaluate on");
+  bad(GRPO, ARGS("rollout.dynamic_sampling=true", "algo.advantage=return", "algo.num_generations=1"),
+      "argument 'rollout.dynamic_sampling=true': rollout.dynamic_sampling compares the answers to a prompt: "
+      "algo.num_generations = 1 must be at least 2");
   tri_config c = good(GRPO, ARGS("reward=[]", "data.train=null", "rollout.replay=r"));
   tri_config_free(&c);
   c = good(SFT, ARGS("model.path=null", "model.config=c"));
@@ -321,6 +324,23 @@ static void test_idle_keys(void **state) {
   assert_int_equal(
       load(GRPO, &c, &notes, ARGS("rollout.top_k=5", "algo.kl_coef=0.1", "algo.kl_estimator=k1")), TRI_OK);
   assert_null(notes.data);
+  tri_config_free(&c);
+  assert_int_equal(load(GRPO, &c, &notes, ARGS("rollout.max_extra_batches=1")), TRI_OK);
+  assert_string_equal(notes.data, "argument 'rollout.max_extra_batches=1': rollout.max_extra_batches has no "
+                                  "effect: rollout.dynamic_sampling is off\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
+  assert_int_equal(
+      load(GRPO, &c, &notes, ARGS("rollout.dynamic_sampling=true", "train.steps=null", "train.epochs=1")),
+      TRI_OK);
+  assert_non_null(
+      strstr(notes.data, "argument 'train.epochs=1': train.epochs gives the number of steps as if"));
+  tri_text_free(&notes);
+  tri_config_free(&c);
+  assert_int_equal(load(GRPO, &c, &notes, ARGS("rollout.dynamic_sampling=true", "rollout.replay=r")), TRI_OK);
+  assert_string_equal(notes.data, "argument 'rollout.dynamic_sampling=true': rollout.dynamic_sampling has no "
+                                  "effect: rollout.replay is given\n");
+  tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(load(SFT, &c, &notes, ARGS("data.eval=x.jsonl")), TRI_OK);
   assert_string_equal(notes.data, "argument 'data.eval=x.jsonl': data.eval has no effect: eval.steps is 0\n");

@@ -162,6 +162,13 @@ static void test_presets(void **state) {
   assert_true(c.algo.opt.scale_rewards == TRI_SCALE_NONE &&
               c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_SUM_NORM);
   tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=dapo"));
+  assert_true(c.algo.opt.clip_eps == 0.2 && c.algo.opt.clip_eps_high == 0.28 && c.rollout.dynamic_sampling &&
+              c.algo.opt.loss_agg_mode == TRI_TOKEN_MEAN && c.algo.num_generations == 8);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=dapo", "rollout.dynamic_sampling=false"));
+  assert_true(!c.rollout.dynamic_sampling);
+  tri_config_free(&c);
   c = good(GRPO, ARGS("algo.name=reinforce++"));
   assert_true(c.algo.num_generations == 1 && c.algo.opt.whiten_advantages &&
               c.algo.opt.kl_where == TRI_KL_IN_REWARD && c.algo.opt.gamma == 1);

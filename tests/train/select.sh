@@ -1,0 +1,86 @@
+#!/bin/bash
+# select.sh - steps with rollout.dynamic_sampling: which groups they keep, what fills them up, on other ranks, resumed, stopped.
+#
+#   tests/train/select.sh PROGRAM RANKS OTHER ...
+# Judges: the answers of a run that asks for all prompts at once, from which awk selects; the run itself on other numbers of
+# ranks, bit for bit; the uninterrupted run, bit for bit.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+shift 2
+write_deck
+fail() { cat "$dir/log"; echo "select: $*"; exit 1; }
+more="model.dtype=f32 rollout.save_every=1 eval.steps=0 data.eval=null train.lr_scheduler=constant algo.ppo_epochs=1"
+one="train.train_batch_size=null train.steps=1 $more"
+first=rollouts/step-00000001.jsonl
+
+# Lines of so many prompts at once, of groups of 4: those that a step keeps, "- " before those that fill it up.
+select_lines() { # prompts of a step, asks; prints tokens and reward, then how many groups were dropped and asks made
+  awk -v n="$1" -v asks="$2" '
+    { t = $0; sub(/.*"tokens": /, "", t); sub(/\].*/, "]", t); r = $0; sub(/.*"reward": /, "", r); sub(/,.*/, "", r)
+      g = int((NR - 1) / 4); line[NR - 1] = t " " r; if (NR % 4 == 1) base = r; if (r != base) differs[g] = 1 }
+    END {
+      for (k = 0; k < asks && kept < n; k++)
+        for (g = k * n; g < (k + 1) * n; g++) {
+          if (!differs[g]) dropped++
+          else if (kept < n) { kept++; for (i = 0; i < 4; i++) print line[4 * g + i] }
+        }
+      for (g = (k - 1) * n; kept < n; g++)
+        if (!differs[g]) { kept++; for (i = 0; i < 4; i++) print "- " line[4 * g + i] }
+      print dropped, k - 1 }'
+}
+# The same of a step that was made so.
+read_lines() { # output folder
+  awk '{ t = $0; sub(/.*"tokens": /, "", t); sub(/\].*/, "]", t); r = $0; sub(/.*"reward": /, "", r); sub(/,.*/, "", r)
+    print (/"advantage":/ ? "" : "- ") t " " r }' "$1/$first"
+  sed -E 's/.*"dropped_groups": ([0-9]+).*"extra_batches": ([0-9]+).*/\1 \2/' "$1/metrics.jsonl"
+}
+# The mean reward of the lines that are not fillers.
+mean_reward() {
+  awk '/^\[/ { kept++; split($0, z, "] "); sum += z[2] } END { printf "%.6f\n", sum / kept }'
+}
+
+check() { # pattern, asks, fillers wanted
+  # shellcheck disable=SC2086
+  launch "$ranks" "$dir/all" run.resume=never "reward=[{name: regex, pattern: \"$1\"}]" rollout.rollout_batch_size=$((8 * $2)) $one
+  # shellcheck disable=SC2086
+  launch "$ranks" "$dir/some" run.resume=never "reward=[{name: regex, pattern: \"$1\"}]" rollout.dynamic_sampling=true \
+    rollout.max_extra_batches=$(($2 - 1)) $one
+  select_lines 8 "$2" < "$dir/all/$first" > "$dir/want"
+  read_lines "$dir/some" > "$dir/got"
+  diff "$dir/want" "$dir/got" || fail "$1: other answers are kept"
+  [ "$(grep -c '^-' "$dir/got" || true)" = "$3" ] || fail "$1: not $3 answers fill the step up"
+  [ "$(grep -c 'the step learns from these alone' "$dir/log" || true)" = $(($3 ? 1 : 0)) ] || fail "$1: the warning"
+  mean=$(sed -E 's/.*"reward_mean": ([-0-9.e]+).*/\1/' "$dir/some/metrics.jsonl")
+  mean_reward < "$dir/got" | awk -v m="$mean" '{ exit ($1 - m > 1e-5 || m - $1 > 1e-5) }' || fail "$1: reward_mean $mean"
+  for n in $others; do
+    # shellcheck disable=SC2086
+    launch "$n" "$dir/on-$n" run.resume=never "reward=[{name: regex, pattern: \"$1\"}]" rollout.dynamic_sampling=true \
+      rollout.max_extra_batches=$(($2 - 1)) $one
+    cmp "$dir/some/$first" "$dir/on-$n/$first" || fail "$1: $n ranks keep other answers"
+  done
+}
+others="$*"
+check "[0-4]" 3 4
+check '[0-9a-zA-Z]' 3 0
+
+# The cursor of a resumed run is behind all prompts that were asked.
+six="reward=[{name: regex, pattern: \"[0-9a-zA-Z]\"}]"
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/whole" rollout.dynamic_sampling=true train.steps=6 checkpoint.save_steps=3 "$six" $more
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/again" rollout.dynamic_sampling=true train.steps=6 "$six" $more \
+  run.resume="$dir/whole/checkpoints/step-00000003"
+diff <(numbers "$dir/whole" | tail -3) <(numbers "$dir/again") || fail "a resumed run goes on in another way"
+
+# Stopped while it asks again and again for what no answer earns.
+mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/stopped" rollout.dynamic_sampling=true \
+  rollout.max_extra_batches=1000 rollout.rollout_batch_size=64 'reward=[{name: regex, pattern: "(?!)"}]' $one > "$dir/log" 2>&1 &
+pid=$!
+until grep -q 'step 1/1: rollout' "$dir/stopped/log.txt" 2> /dev/null; do kill -0 $pid || fail "it ends by itself"; done
+sleep 0.5
+ln -s "$dir/deck.yaml" "$dir/stopped/STOP"
+code=0
+wait $pid || code=$?
+[ $code = 75 ] || fail "stopped: exit code $code"
+grep -q 'step 1 is given up' "$dir/stopped/log.txt" && [ ! -s "$dir/stopped/metrics.jsonl" ] || fail "the step is not given up"
+echo "select: on $ranks and $others ranks the same groups, resumed and stopped"
