@@ -1,14 +1,24 @@
 /* health.c - what says that a run learns nothing: looked for in each step, warned of once. */
 #include "health.h"
 
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CUT_MOST   0.2 /* chosen: of healthy runs some answers in a hundred are cut */
 #define CUT_MOSTLY 0.5 /* chosen: then the length, not the model, decides what is earned */
 
-/* Bits of `said`; those of single rewards follow. */
-enum { SAID_NO_BETTER, SAID_CUT, SAID_STILL, SAID_REWARD };
+/* Bits of `said`; those of single rewards and of trends follow. */
+enum {
+  SAID_NO_BETTER,
+  SAID_CUT,
+  SAID_STILL,
+  SAID_REWARD,
+  SAID_TREND = SAID_REWARD + TRI_REWARDS_MAX,
+  SAID_END = SAID_TREND + TRI_TREND_COUNT
+};
+_Static_assert(SAID_END <= 32, "said has a bit for each");
 
 double tri_health_zero_variance(const tri_rollout *r) {
   int equal = 0;
@@ -63,8 +73,13 @@ static void observe_rewards(tri_health *h, const tri_rollout *r) {
   count(&h->cut, h->cut_ratio > CUT_MOST);
 }
 
+void tri_health_see(tri_health *h, const char *metric, double value) {
+  tri_trend_see(&h->trend, metric, value);
+}
+
 void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm) {
   if (r) observe_rewards(h, r);
+  tri_trend_step(&h->trend, r);
   h->grad_norm = grad_norm;
   count(&h->still, grad_norm == 0 && !h->flat);
 }
@@ -164,7 +179,33 @@ bool tri_health_next(tri_health *h, char *out, size_t bytes) {
                             : "look at clip_ratio in metrics.jsonl and at algo.clip_eps");
     return true;
   }
+  for (int k = 0; k < TRI_TREND_COUNT; k++)
+    if (tri_trend_is_on(&h->trend, (tri_trend_kind)k) && is_due(h, TRI_HEALTH_STEPS, SAID_TREND + k)) {
+      tri_trend_say(&h->trend, (tri_trend_kind)k, out, bytes);
+      return true;
+    }
   return false;
+}
+
+static void add_word(char *out, size_t bytes, bool on, const char *word) {
+  size_t used = strlen(out);
+
+  if (!on) return;
+  TRI_ASSERT(used + strlen(word) + 2 <= bytes);
+  snprintf(out + used, bytes - used, "%s%s", used ? " " : "", word);
+}
+
+void tri_health_words(const tri_health *h, char *out, size_t bytes) {
+  bool unearned = false;
+
+  for (int i = 0; i < h->n_reward; i++) unearned |= h->unearned[i] >= TRI_HEALTH_STEPS;
+  out[0] = 0;
+  add_word(out, bytes, h->cut >= TRI_HEALTH_STEPS, "truncation");
+  add_word(out, bytes, h->flat >= TRI_HEALTH_STEPS, "no_variance");
+  add_word(out, bytes, unearned, "reward_unearned");
+  add_word(out, bytes, h->still >= TRI_HEALTH_STEPS, "no_gradient");
+  for (int k = 0; k < TRI_TREND_COUNT; k++)
+    add_word(out, bytes, tri_trend_is_on(&h->trend, (tri_trend_kind)k), tri_trend_word((tri_trend_kind)k));
 }
 
 void tri_health_warn(tri_health *h, int64_t step, bool speaks) {
@@ -172,4 +213,51 @@ void tri_health_warn(tri_health *h, int64_t step, bool speaks) {
 
   while (tri_health_next(h, text, sizeof text))
     if (speaks) tri_log(TRI_LOG_WARN, "step %lld: %s", (long long)step, text);
+}
+
+/* ---- kept ---- */
+
+enum { KEPT_NUMBERS = 8 + TRI_REWARDS_MAX + TRI_TREND_NUMBERS };
+
+/* A count from a file; what none can be is 0. */
+static int count_of(double x) { return x > 0 && x < INT_MAX ? (int)x : 0; }
+
+/* The past as numbers, x [KEPT_NUMBERS], or from them (back); returns how many they are. */
+static int numbers(tri_health *h, double *x, bool back) {
+  int *const    count[] = {&h->constant, &h->flat, &h->cut, &h->still};
+  double *const value[] = {&h->cut_ratio, &h->grad_norm};
+  int           n = 0;
+
+#define NUMBER(member, from) (back ? (void)((member) = (from)) : (void)(x[n] = (double)(member)), n++)
+  for (size_t i = 0; i < sizeof count / sizeof *count; i++) NUMBER(*count[i], count_of(x[n]));
+  for (size_t i = 0; i < sizeof value / sizeof *value; i++) NUMBER(*value[i], x[n]);
+  NUMBER(h->sum, (float)x[n]);
+  for (int i = 0; i < TRI_REWARDS_MAX; i++) NUMBER(h->unearned[i], count_of(x[n]));
+#undef NUMBER
+  return n + tri_trend_numbers(&h->trend, x + n, back);
+}
+
+void tri_health_keep(tri_health *h, char out[TRI_HEALTH_TEXT]) {
+  double x[KEPT_NUMBERS];
+  int    n = numbers(h, x, false), used = 0;
+
+  for (int i = 0; i < n; i++)
+    used += snprintf(out + used, (size_t)(TRI_HEALTH_TEXT - used), "%.17g%s", x[i], i + 1 < n ? " " : "\n");
+  TRI_ASSERT(used < TRI_HEALTH_TEXT);
+}
+
+tri_status tri_health_restore(tri_health *h, const char *text) {
+  double      x[KEPT_NUMBERS] = {0};
+  tri_health  all = *h; /* how many numbers there are */
+  int         n = numbers(&all, x, false), i = 0;
+  const char *at = text;
+
+  for (char *end; i < n; i++, at = end) {
+    x[i] = strtod(at, &end);
+    if (end == at) break;
+  }
+  if (i < n || strcmp(at, "\n") != 0)
+    TRI_FAIL(TRI_EFORMAT, "the kept health of a run is not %d numbers: %.80s", n, text);
+  numbers(h, x, true);
+  return TRI_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef TRI_HEALTH_H
 #define TRI_HEALTH_H
 
-#include "rollout/rollout.h"
+#include "trend.h"
 
 enum { TRI_HEALTH_STEPS = 3 }; /* in a row; chosen: small batches have one or two such steps by chance */
 
@@ -20,28 +20,40 @@ typedef struct tri_health {
   bool         unclipped;             /* no clip can take the gradient */
 
   /* Steps in a row up to the last one in which: */
-  int      constant;                  /* every answer got the same sum of rewards */
-  int      flat;                      /* no answer differed from what it is compared with */
-  int      unearned[TRI_REWARDS_MAX]; /* no answer earned this one, which counts for something */
-  int      cut;                       /* over a fifth of the answers were cut */
-  int      still;                     /* the gradient was 0 though rewards differ */
-  float    sum;                       /* the last step's constant sum */
-  double   cut_ratio, grad_norm;      /* the last step's */
-  unsigned said;                      /* bit: cause that was warned of */
+  int       constant;                  /* every answer got the same sum of rewards */
+  int       flat;                      /* no answer differed from what it is compared with */
+  int       unearned[TRI_REWARDS_MAX]; /* no answer earned this one, which counts for something */
+  int       cut;                       /* over a fifth of the answers were cut */
+  int       still;                     /* the gradient was 0 though rewards differ */
+  float     sum;                       /* the last step's constant sum */
+  double    cut_ratio, grad_norm;      /* the last step's */
+  unsigned  said;                      /* bit: cause that was warned of */
+  tri_trend trend;                     /* `given` and `selected` are the caller's */
 } tri_health;
 
 /* Share of the groups whose rewards are all equal. Not collective. */
 double tri_health_zero_variance(const tri_rollout *r);
 /* Share of the answers that were cut at the longest length. Not collective. */
 double tri_health_truncated(const tri_rollout *r);
+/* Not collective. A metric of the step, before observe; those that are not watched are passed over. */
+void tri_health_see(tri_health *h, const char *metric, double value);
 /* Not collective. One step: its rollout with rewards (NULL: nothing was generated) and the norm of its last
  * gradient. */
 void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm);
 /* Not collective. The next warning that is due after the steps observed, as text with its cure; false: none.
  * Each cause comes once. */
 bool tri_health_next(tri_health *h, char *out, size_t bytes);
+/* Not collective. The causes that the last step observed has, a word each ("truncation kl_jump"), warned of
+ * before or not; "": none. */
+void tri_health_words(const tri_health *h, char *out, size_t bytes);
 /* Not collective, but the same on every rank: all that are due, which one rank (`speaks`) logs as of this
  * step. */
 void tri_health_warn(tri_health *h, int64_t step, bool speaks);
+
+enum { TRI_HEALTH_TEXT = 4096 }; /* bytes of what keep writes; chosen: over twice as many as it can have */
+/* Not collective. All that steps left behind but the warnings given, as one line of text, and from it:
+ * TRI_EFORMAT where it is none of keep's. */
+void                   tri_health_keep(tri_health *h, char out[TRI_HEALTH_TEXT]);
+TRI_CHECKED tri_status tri_health_restore(tri_health *h, const char *text);
 
 #endif

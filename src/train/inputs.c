@@ -13,6 +13,8 @@
 static void set_health(tri_trainer *t) {
   t->health.max_response_length = t->cfg->rollout.max_response_length;
   t->health.n_reward = t->cfg->reward.n;
+  t->health.trend.given = t->cfg->rollout.replay != NULL;
+  t->health.trend.selected = tri_supply_selects(t);
   t->health.unclipped = !tri_algo_reads(t->algo, "algo.clip_eps");
   if (t->algo->advantage && t->algo->advantage->least_group == 1)
     t->health.compared = t->cfg->algo.opt.whiten_advantages ? TRI_COMPARED_IN_STEP : TRI_COMPARED_WITH_0;

@@ -18,6 +18,7 @@ void tri_tally_add(tri_tally *sum, tri_role role, const tri_loss_out *out) {
 /* ---- metrics ---- */
 
 static void add(tri_trainer *t, const char *name, double value) {
+  tri_health_see(&t->health, name, value);
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
@@ -90,6 +91,14 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
   add(t, "reward_failures", tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0));
   add(t, "response_length_mean_tokens", length / r->n_seq);
   add(t, "truncated_ratio", tri_health_truncated(r));
+}
+
+/* Of the step that was looked at: what is wrong, if anything. */
+static void report_alarms(tri_trainer *t) {
+  char words[256];
+
+  tri_health_words(&t->health, words, sizeof words);
+  if (words[0]) tri_metric_text(t->metrics, "alarms", words);
 }
 
 /* Learned from. */
@@ -195,6 +204,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   add(t, "tokens", (double)tokens);
   if (tri_has_answers(t)) report_answers(t, &view);
   tri_health_observe(&t->health, tri_has_answers(t) ? &view : NULL, t->learner[TRI_POLICY].grad_norm);
+  report_alarms(t);
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));
   if (!is_file_due(t, step)) return TRI_OK;
   TRI_TRY(tri_score_share_old(t, r));

@@ -136,18 +136,25 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   return tri_ckpt_put_text(w, "random_numbers", "philox4x32-10, keyed by run.seed");
 }
 
+/* What the next steps' alarms are judged by. */
+static const char health_file[] = "health.txt";
+
 static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
+  char health[TRI_HEALTH_TEXT];
+
   for (int i = 0; i < TRI_SOURCE_FILES; i++) {
     const tri_source_file *f = tri_source_file_at(t->learner[TRI_POLICY].source, i);
     if (f->bytes) TRI_TRY(tri_ckpt_put_file(w, f->name, f->bytes, f->n));
   }
   TRI_TRY(tri_carried_put(&t->carried, w));
+  tri_health_keep(&t->health, health);
+  TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
   return tri_ckpt_put_file(w, "deck.yaml", t->run.deck.data, t->run.deck.len);
 }
 
-/* Of what put_files writes; rank 0 knows. */
+/* Of what put_files writes, at most; rank 0 knows. */
 static int64_t side_bytes(const tri_trainer *t) {
-  size_t n = t->run.deck.len;
+  size_t n = t->run.deck.len + TRI_HEALTH_TEXT;
 
   for (int i = 0; i < TRI_SOURCE_FILES; i++) n += tri_source_file_at(t->learner[TRI_POLICY].source, i)->n;
   for (int i = 0; i < TRI_CARRIED_FILES; i++) n += t->carried.n[i];
@@ -239,6 +246,20 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
+/* A checkpoint of before lacks it. */
+static tri_status get_health(tri_trainer *t, tri_ckpt_reader *r) {
+  tri_status st = TRI_OK;
+  char      *text = NULL;
+  size_t     n;
+
+  if (!tri_ckpt_has_file(r, health_file)) return TRI_OK;
+  TRI_TRY_DONE(tri_ckpt_get_file(r, health_file, &text, &n));
+  TRI_TRY_DONE(tri_error_about(tri_health_restore(&t->health, text), t->run.resume));
+done:
+  TRI_FREE(text);
+  return st;
+}
+
 /* Collective over world. One kind of every learner's state; the moments are those of a checkpoint. */
 static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
   tri_comm *world = tri_world_of(t);
@@ -275,6 +296,7 @@ tri_status tri_state_load(tri_trainer *t) {
     TRI_TRY(load_kind(t, (tri_state_kind)kind));
   if (t->run.resume[0]) {
     TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(source))));
+    TRI_TRY(tri_agree(world, get_health(t, tri_source_checkpoint(source))));
     tri_log(TRI_LOG_INFO, "resumed from %s, after step %lld", t->run.resume, (long long)t->progress.step);
   }
   t->progress.first_step = t->progress.step;

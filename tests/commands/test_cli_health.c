@@ -23,6 +23,19 @@ static void a_run_that_learns_nothing_says_so_once(void **state) {
   }
   cli_read("a0/metrics.jsonl", cli_out);
   assert_int_equal(count(cli_out, "\"zero_variance_ratio\": 1,"), 6);
+  assert_int_equal(count(cli_out, "\"alarms\": \"truncation no_variance reward_unearned\""), 4);
+  assert_int_equal(count(cli_out, "\"alarms\""), 4);
+}
+
+/* What is counted over steps goes on after a stop. */
+static void alarms_go_on_over_a_restart(void **state) {
+  (void)state;
+  cli_succeeds(ONE GRPO "run.output=f run.resume=auto train.steps=2 checkpoint.save_final=true");
+  cli_read("f/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\"alarms\""), 0);
+  cli_succeeds(ONE GRPO "run.output=f run.resume=auto train.steps=4 checkpoint.save_final=true");
+  cli_read("f/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\"alarms\": \"truncation no_variance reward_unearned\""), 2);
 }
 
 /* There is no KL without a reference. */
@@ -59,7 +72,8 @@ static void a_run_that_learns_is_left_alone(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_run_that_learns_nothing_says_so_once), cmocka_unit_test(no_reference_no_kl),
-      cmocka_unit_test(lines_have_their_time), cmocka_unit_test(a_run_that_learns_is_left_alone)};
+      cmocka_unit_test(a_run_that_learns_nothing_says_so_once), cmocka_unit_test(alarms_go_on_over_a_restart),
+      cmocka_unit_test(no_reference_no_kl), cmocka_unit_test(lines_have_their_time),
+      cmocka_unit_test(a_run_that_learns_is_left_alone)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

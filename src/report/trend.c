@@ -1,0 +1,262 @@
+/* trend.c - numbers of a run's steps against what they were before: which of them went wrong. */
+#include "trend.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  FIRST = 5, /* chosen: steps that say what a run began with; one alone may be an odd one */
+  WINDOW =
+      20 /* chosen: of a running mean and of a block; of the quickstart's 768 answers a step's mean reward
+               * strays by 0.015 (measured), a block's by a fourth of it */
+};
+
+#define SHORT_SHARE  0.1  /* chosen: answers get shorter in healthy runs, by half at most */
+#define SHORT_LEAST  8.0  /* tokens; chosen: below it there is no room to shrink by that share */
+#define KL_FACTOR    10.0 /* chosen: KL grows steadily; squared growth is 3 times its mean */
+#define KL_LEAST     0.1  /* nats; chosen: below it the policy is near its reference, jump or no */
+#define ALIKE_LEAST  0.01 /* nats; chosen: one token in a thousand is drawn otherwise */
+#define ALIKE_SHARE  0.05 /* of the first steps'; chosen: healthy quickstarts end at a sixth */
+#define TOP_SHARE    0.1  /* of the rewards' span; chosen: above the rest no gain is owed */
+#define GAIN_ERRORS  2.0  /* standard errors; chosen: chance gains less in 19 of 20 blocks */
+#define IDLE_BLOCKS  3    /* chosen: 60 steps; a healthy run may rest for one block */
+#define VALUE_FACTOR 10.0 /* chosen: of a healthy critic's loss, which falls */
+#define STEPS_KL     1    /* a jump is over when the mean has followed */
+#define STEPS_OTHERS 3    /* in a row; chosen: small batches have one or two such by chance */
+
+static const struct {
+  const char *metric;
+  bool        any; /* with any prefix: the sum of all learners' */
+} watched[TRI_SEEN_COUNT] = {[TRI_SEEN_LENGTH] = {"response_length_mean_tokens", false},
+                             [TRI_SEEN_ENTROPY] = {"entropy_mean_nats", false},
+                             [TRI_SEEN_KL] = {"kl_mean_nats", false},
+                             [TRI_SEEN_VALUE_LOSS] = {"value_loss", false},
+                             [TRI_SEEN_REWARD] = {"reward_mean", false},
+                             [TRI_SEEN_REWARD_STD] = {"reward_std", false},
+                             [TRI_SEEN_SKIPPED] = {"skipped_steps", true}};
+
+/* ---- what a step has ---- */
+
+static bool is_named(int i, const char *metric) {
+  size_t n = strlen(metric), end = strlen(watched[i].metric);
+
+  if (!watched[i].any) return !strcmp(metric, watched[i].metric);
+  return n >= end && !strcmp(metric + n - end, watched[i].metric);
+}
+
+void tri_trend_see(tri_trend *t, const char *metric, double value) {
+  for (int i = 0; i < TRI_SEEN_COUNT; i++) {
+    tri_course *c = &t->of[i];
+    if (!is_named(i, metric)) continue;
+    c->now = c->seen && watched[i].any ? c->now + value : value;
+    c->seen = true;
+  }
+}
+
+/* The step's value enters the past. */
+static void follow(tri_course *c) {
+  int n = c->n < WINDOW ? c->n + 1 : WINDOW;
+
+  if (!c->seen) return;
+  if (c->n < FIRST) c->first += (c->now - c->first) / (c->n + 1);
+  c->mean += (c->now - c->mean) / n;
+  c->before = c->now;
+  c->n++;
+}
+
+static void see_rewards(tri_trend *t, const tri_rollout *r) {
+  for (int q = 0; q < r->n_seq; q++) {
+    double x = (double)r->reward[q];
+    bool   first = t->of[TRI_SEEN_REWARD].n == 0 && q == 0;
+    if (first || x > t->highest) t->highest = x;
+    if (first || x < t->lowest) t->lowest = x;
+  }
+}
+
+/* Most answers are as good as any that was ever given. */
+static bool is_at_the_top(const tri_trend *t) {
+  return t->of[TRI_SEEN_REWARD].mean >= t->highest - TOP_SHARE * (t->highest - t->lowest);
+}
+
+/* A block of steps is full: has the reward risen above the best one by more than chance would have it? */
+static void close_block(tri_trend *t) {
+  double mean = t->block.sum / WINDOW, noise = t->block.square / WINDOW - mean * mean;
+  bool   first = t->of[TRI_SEEN_REWARD].n < WINDOW;
+
+  if (noise < 0) noise = 0;
+  if (first || mean > t->block.best + GAIN_ERRORS * sqrt((noise + t->block.noise) / WINDOW)) {
+    t->block.best = mean;
+    t->block.noise = noise;
+    t->block.idle = 0;
+  } else
+    t->block.idle++;
+  t->block.sum = t->block.square = 0;
+  t->block.n = 0;
+}
+
+static void follow_block(tri_trend *t) {
+  const tri_course *c = &t->of[TRI_SEEN_REWARD];
+
+  if (!c->seen) return;
+  t->block.sum += c->now;
+  t->block.square += c->now * c->now;
+  if (++t->block.n == WINDOW) close_block(t);
+}
+
+/* ---- what is wrong with it ---- */
+
+static bool is_short(const tri_trend *t) {
+  const tri_course *c = &t->of[TRI_SEEN_LENGTH];
+
+  return !t->given && c->n >= FIRST && c->first >= SHORT_LEAST && c->now < SHORT_SHARE * c->first;
+}
+
+static bool is_kl_jump(const tri_trend *t) {
+  const tri_course *c = &t->of[TRI_SEEN_KL];
+
+  return c->n >= WINDOW / 2 && c->now > KL_LEAST && c->now > KL_FACTOR * c->mean;
+}
+
+static bool is_alike(const tri_trend *t) {
+  const tri_course *c = &t->of[TRI_SEEN_ENTROPY];
+
+  if (!t->of[TRI_SEEN_REWARD].seen || c->n < FIRST || is_at_the_top(t)) return false;
+  return c->now < ALIKE_LEAST || c->now < ALIKE_SHARE * c->first;
+}
+
+/* Where all answers earn the same there is nothing to rise by: another cause. */
+static bool is_stuck(const tri_trend *t) {
+  return !t->given && !t->selected && t->block.idle >= IDLE_BLOCKS && t->of[TRI_SEEN_REWARD_STD].now > 0 &&
+         !is_at_the_top(t);
+}
+
+/* A critic that says 0 of everything has a loss of half the rewards' mean square, about. */
+static bool is_exploding(const tri_trend *t) {
+  const tri_course *c = &t->of[TRI_SEEN_VALUE_LOSS];
+  double            mean = t->of[TRI_SEEN_REWARD].now, std = t->of[TRI_SEEN_REWARD_STD].now;
+
+  return c->n >= WINDOW / 2 && c->now > VALUE_FACTOR * c->mean && c->now > mean * mean + std * std;
+}
+
+static bool is_skipped(const tri_trend *t) {
+  return t->of[TRI_SEEN_SKIPPED].now > t->of[TRI_SEEN_SKIPPED].before;
+}
+
+static const struct {
+  const char *word;
+  tri_seen    of; /* the metric that it is about */
+  int         steps;
+  bool (*is)(const tri_trend *t);
+} kinds[TRI_TREND_COUNT] = {
+    [TRI_TREND_LENGTH] = {"length_collapse", TRI_SEEN_LENGTH, STEPS_OTHERS, is_short},
+    [TRI_TREND_KL] = {"kl_jump", TRI_SEEN_KL, STEPS_KL, is_kl_jump},
+    [TRI_TREND_ENTROPY] = {"entropy_collapse", TRI_SEEN_ENTROPY, STEPS_OTHERS, is_alike},
+    [TRI_TREND_REWARD] = {"reward_stuck", TRI_SEEN_REWARD, 1, is_stuck}, /* blocks are long enough */
+    [TRI_TREND_VALUE] = {"value_loss_explodes", TRI_SEEN_VALUE_LOSS, STEPS_OTHERS, is_exploding},
+    [TRI_TREND_SKIPPED] = {"non_finite", TRI_SEEN_SKIPPED, 1, is_skipped}};
+
+void tri_trend_step(tri_trend *t, const tri_rollout *r) {
+  bool exploding;
+
+  if (r) see_rewards(t, r);
+  follow_block(t);
+  for (int k = 0; k < TRI_TREND_COUNT; k++)
+    t->row[k] = t->of[kinds[k].of].seen && kinds[k].is(t) ? t->row[k] + 1 : 0;
+  exploding = t->row[TRI_TREND_VALUE] > 0; /* what is compared with stays what it was */
+  for (int i = 0; i < TRI_SEEN_COUNT; i++) {
+    if (!(exploding && i == TRI_SEEN_VALUE_LOSS)) follow(&t->of[i]);
+    t->of[i].seen = false;
+  }
+}
+
+bool tri_trend_is_on(const tri_trend *t, tri_trend_kind kind) { return t->row[kind] >= kinds[kind].steps; }
+const char *tri_trend_word(tri_trend_kind kind) { return kinds[kind].word; }
+
+/* ---- in words ---- */
+
+static void say_skipped(const tri_trend *t, char *out, size_t bytes) {
+  snprintf(out, bytes,
+           "a gradient was not finite, and its optimizer step was skipped (skipped_steps now %.0f); the log "
+           "names the tensor; look at the step's data and rewards, or lower train.learning_rate",
+           t->of[TRI_SEEN_SKIPPED].now);
+}
+
+void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t bytes) {
+  const tri_course *c = &t->of[kinds[kind].of];
+
+  switch (kind) {
+  case TRI_TREND_LENGTH:
+    snprintf(
+        out, bytes,
+        "answers have %.3g tokens, below a tenth of the first steps' %.3g, for %d steps: the length "
+        "collapses; look at what short answers earn (rollout.save_every: 1), or lower train.learning_rate",
+        c->now, c->first, STEPS_OTHERS);
+    return;
+  case TRI_TREND_KL:
+    snprintf(out, bytes,
+             "kl_mean_nats jumped to %.3g, over 10 times its running mean: the policy leaves its "
+             "reference; lower train.learning_rate, or raise algo.kl_coef",
+             c->now);
+    return;
+  case TRI_TREND_ENTROPY:
+    snprintf(out, bytes,
+             "entropy_mean_nats is %.3g for %d steps (%.3g in the first ones) while rewards are not at their "
+             "best: answers are all alike, and nothing new is tried; raise rollout.temperature or "
+             "algo.entropy_coef, or lower train.learning_rate",
+             c->now, STEPS_OTHERS, c->first);
+    return;
+  case TRI_TREND_REWARD:
+    snprintf(out, bytes,
+             "the mean reward rose no further than chance above %.3g for %d steps, and the best answers "
+             "earn %.3g; look at zero_variance_ratio and grad_norm in metrics.jsonl and at answers "
+             "(rollout.save_every: 1); raise train.learning_rate or the answers of a step",
+             t->block.best, IDLE_BLOCKS * WINDOW, t->highest);
+    return;
+  case TRI_TREND_VALUE:
+    snprintf(out, bytes,
+             "value_loss is %.3g, over 10 times its running mean of before (%.3g), for %d steps, and worse "
+             "than of a critic that says 0: the critic diverges; lower its learning rate",
+             c->now, c->mean, STEPS_OTHERS);
+    return;
+  case TRI_TREND_SKIPPED:
+    say_skipped(t, out, bytes);
+    return;
+  case TRI_TREND_COUNT:
+    break;
+  }
+  TRI_ASSERT(false);
+}
+
+/* ---- the past ---- */
+
+/* A count from a file; what none can be is 0. */
+static int count_of(double x) { return x > 0 && x < INT_MAX ? (int)x : 0; }
+
+int tri_trend_numbers(tri_trend *t, double *x, bool back) {
+  int n = 0;
+
+#define NUMBER(member) (back ? (void)((member) = x[n]) : (void)(x[n] = (member)), n++)
+#define COUNT(member)  (back ? (void)((member) = count_of(x[n])) : (void)(x[n] = (double)(member)), n++)
+  for (int i = 0; i < TRI_SEEN_COUNT; i++) {
+    NUMBER(t->of[i].now); /* what is said is said of the last step */
+    NUMBER(t->of[i].before);
+    NUMBER(t->of[i].first);
+    NUMBER(t->of[i].mean);
+    COUNT(t->of[i].n);
+  }
+  NUMBER(t->highest);
+  NUMBER(t->lowest);
+  NUMBER(t->block.sum);
+  NUMBER(t->block.square);
+  NUMBER(t->block.best);
+  NUMBER(t->block.noise);
+  COUNT(t->block.n);
+  COUNT(t->block.idle);
+  for (int k = 0; k < TRI_TREND_COUNT; k++) COUNT(t->row[k]);
+#undef NUMBER
+#undef COUNT
+  TRI_ASSERT(n <= TRI_TREND_NUMBERS);
+  return n;
+}
