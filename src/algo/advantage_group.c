@@ -1,9 +1,11 @@
-/* advantage_group.c - scores less the mean of the answers to one prompt, over their deviation. */
+/* advantage_group.c - scores compared with those of the other answers to the prompt: less their mean over
+ * their deviation, or less the mean of the others. */
 #include "policy.h"
 
 #include <math.h>
 
 static const char *const options[] = {"algo.scale_rewards", "algo.advantage_eps", NULL};
+static const char *const no_options[] = {NULL};
 
 static double mean_of(const double *x, int n) {
   double sum = 0;
@@ -43,4 +45,21 @@ static tri_status group_advantage(const tri_algo_opt *o, tri_rollout *r) {
   return TRI_OK;
 }
 
+/* A = score - mean of the group's others = G / (G - 1) (score - mean) (Ahmadian et al. 2024, RLOO, eq. 9),
+ * the same at every token of the answer. */
+static tri_status leave_one_out(const tri_algo_opt *o, tri_rollout *r) {
+  double *score;
+
+  TRI_TRY(tri_answer_scores(o, r, &score));
+  for (int q = 0; q < r->n_seq; q++) {
+    const double *group = score + q / r->group * r->group;
+    double        others = 0;
+    for (int i = 0; i < r->group; i++) others += group + i == score + q ? 0 : score[q] - group[i];
+    tri_answer_advantage(r, q, others / (r->group - 1));
+  }
+  TRI_FREE(score);
+  return TRI_OK;
+}
+
 const tri_advantage tri_advantage_group = {"group", 2, 0, options, group_advantage};
+const tri_advantage tri_advantage_leave_one_out = {"leave-one-out", 2, 0, no_options, leave_one_out};

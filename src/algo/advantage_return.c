@@ -1,17 +1,21 @@
-/* advantage_return.c - the discounted return from each token on, bare or less the mean of the prompt's
- * answers. */
+/* advantage_return.c - the return from each token on: bare, less the mean of the prompt's answers, less
+ * what a greedy answer earned, or estimated with a critic's values. */
 #include "policy.h"
 
+#include <math.h>
+
 static const char *const options[] = {"algo.gamma", NULL};
+static const char *const gae_options[] = {"algo.gamma", "algo.lam", NULL};
+static const char *const no_options[] = {NULL};
 
 /* A_t = r_t + gamma A_(t+1), r_t = - the token's cost, and at the last one the reward less `baseline` (Hu et
  * al. 2025, REINFORCE++, eq. 5 and 6; OpenRLHF, experience_maker.py, get_cumulative_returns). */
-static void fill_answer(const tri_algo_opt *o, tri_rollout *r, int q, double baseline) {
+static void fill_answer(const tri_algo_opt *o, tri_rollout *r, int q, double gamma, double baseline) {
   double sum = (double)r->reward[q] - baseline;
 
   tri_answer_advantage(r, q, 0);
   for (int64_t i = r->start[q + 1] - 1; i >= tri_rollout_first_row(r, q); i--) {
-    sum = (i == r->start[q + 1] - 1 ? sum : o->gamma * sum) - tri_answer_cost(o, r, i);
+    sum = (i == r->start[q + 1] - 1 ? sum : gamma * sum) - tri_answer_cost(o, r, i);
     r->adv[i] = (float)sum;
   }
 }
@@ -24,7 +28,7 @@ static tri_status fill(const tri_algo_opt *o, tri_rollout *r, bool compared) {
     const double *group = score + q / r->group * r->group;
     double        mean = 0;
     for (int i = 0; compared && i < r->group; i++) mean += group[i] / r->group;
-    fill_answer(o, r, q, mean);
+    fill_answer(o, r, q, o->gamma, mean);
   }
   TRI_FREE(score);
   return TRI_OK;
@@ -33,5 +37,65 @@ static tri_status fill(const tri_algo_opt *o, tri_rollout *r, bool compared) {
 static tri_status fill_bare(const tri_algo_opt *o, tri_rollout *r) { return fill(o, r, false); }
 static tri_status fill_compared(const tri_algo_opt *o, tri_rollout *r) { return fill(o, r, true); }
 
+/* A_t = sum of r_u from u = t on, less the greedy answer's reward (Li et al. 2024, ReMax, algorithm 1; verl,
+ * core_algos.py, compute_remax_outcome_advantage): not discounted. */
+static tri_status fill_greedy(const tri_algo_opt *o, tri_rollout *r) {
+  double *score;
+
+  TRI_TRY(tri_answer_scores(o, r, &score)); /* all of them finite */
+  TRI_FREE(score);
+  for (int q = 0; q < r->n_seq; q++) {
+    if (!isfinite(r->baseline[q]))
+      TRI_FAIL(TRI_ENUMERIC,
+               "the greedy answer to prompt_id %lld has no finite reward: %g; look at the rewards",
+               (long long)r->prompt_id[q], (double)r->baseline[q]);
+    fill_answer(o, r, q, 1, (double)r->baseline[q]);
+  }
+  return TRI_OK;
+}
+
+static tri_status check_values(const tri_rollout *r, int q) {
+  for (int64_t i = tri_rollout_first_row(r, q); i < r->start[q + 1]; i++)
+    if (!isfinite(r->critic.value[i]))
+      TRI_FAIL(TRI_ENUMERIC,
+               "answer %d to prompt_id %lld: the critic's value of token %lld is %g; look at the critic's "
+               "weights, or lower critic.learning_rate",
+               (int)r->sample[q], (long long)r->prompt_id[q], (long long)(i - tri_rollout_first_row(r, q)),
+               (double)r->critic.value[i]);
+  return TRI_OK;
+}
+
+/* delta_t = r_t + gamma V_(t+1) - V_t, A_t = delta_t + gamma lam A_(t+1), R_t = A_t + V_t, where r_t = - the
+ * token's cost, and at the last token the reward more; after it V is 0, also where the answer was cut
+ * (Schulman et al. 2016, eq. 16; verl, core_algos.py, compute_gae_advantage_return; OpenRLHF, the same). */
+static void fill_estimates(const tri_algo_opt *o, tri_rollout *r, int q) {
+  double paid = (double)r->reward[q], next = 0, adv = 0;
+
+  tri_answer_advantage(r, q, 0);
+  for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) r->critic.ret[i] = 0;
+  for (int64_t i = r->start[q + 1] - 1; i >= tri_rollout_first_row(r, q); i--) {
+    double value = (double)r->critic.value[i];
+    adv = paid - tri_answer_cost(o, r, i) + o->gamma * next - value + o->gamma * o->critic.lam * adv;
+    r->adv[i] = (float)adv;
+    r->critic.ret[i] = (float)(adv + value);
+    next = value;
+    paid = 0;
+  }
+}
+
+static tri_status fill_gae(const tri_algo_opt *o, tri_rollout *r) {
+  double *score;
+
+  TRI_TRY(tri_answer_scores(o, r, &score)); /* all of them finite */
+  TRI_FREE(score);
+  for (int q = 0; q < r->n_seq; q++) {
+    TRI_TRY(check_values(r, q));
+    fill_estimates(o, r, q);
+  }
+  return TRI_OK;
+}
+
 const tri_advantage tri_advantage_return = {"return", 1, 0, options, fill_bare};
 const tri_advantage tri_advantage_group_return = {"group-return", 2, 0, options, fill_compared};
+const tri_advantage tri_advantage_greedy = {"greedy", 1, TRI_READS_GREEDY, no_options, fill_greedy};
+const tri_advantage tri_advantage_gae = {"gae", 1, TRI_READS_CRITIC, gae_options, fill_gae};

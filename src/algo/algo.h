@@ -22,6 +22,8 @@ typedef enum {
 } tri_loss_agg;
 /* algo.is_mode: what becomes of a correction above its cap. */
 typedef enum { TRI_IS_TRUNCATE, TRI_IS_MASK } tri_is_mode;
+/* algo.dpo_loss. */
+typedef enum { TRI_DPO_SIGMOID, TRI_DPO_IPO } tri_dpo_loss;
 
 /* What the functions below read of the deck, by the names of its keys: algo.clip_eps. A key that nothing of
  * the run reads cannot be given and is at its default, so that a term whose coefficient is 0 by default (KL,
@@ -40,6 +42,14 @@ typedef struct tri_algo_opt {
     double      cap;
     tri_is_mode mode;
   } is; /* algo.is_cap, algo.is_mode */
+  struct {
+    double lam, value_clip;
+  } critic; /* algo.lam, critic.value_clip */
+  struct {
+    double       beta, centering_coef, label_smoothing, sft_coef, desirable_weight, undesirable_weight;
+    tri_dpo_loss dpo_loss;
+    bool         length_normalize;
+  } preference; /* algo.beta and so on */
 } tri_algo_opt;
 
 /* Host arrays, borrowed: the rows with loss (answer tokens) of one micro-batch. A sequence is never cut, and
@@ -100,6 +110,7 @@ typedef struct tri_advantage {
 /* clang-format on */
 #define TRI_ADVANTAGE_DECLARE(name) extern const tri_advantage tri_advantage_##name;
 TRI_ADVANTAGE_LIST(TRI_ADVANTAGE_DECLARE)
+extern const tri_advantage tri_advantage_gae, tri_advantage_greedy; /* no words of algo.advantage */
 
 const tri_advantage *tri_advantage_find(const char *name); /* NULL if there is none */
 const tri_advantage *tri_advantage_at(int i);              /* NULL past the last */
@@ -142,11 +153,15 @@ typedef struct tri_loss {
   const tri_algo_default *set;    /* ended by key NULL; NULL: all keys are at the table's default */
   const char *const      *metric; /* that it gives, units in the name, NULL at the end */
   /* Pure. weight [n_seq]: the share of each token of sequence q, which has n_answer[q] tokens with loss (0
-   * tokens: weight 0, and the sequence is not counted), of all sequences of one optimizer step, all ranks. */
+   * tokens: weight 0, and the sequence is not counted), of all sequences of one optimizer step, all ranks. A
+   * loss of whole answers or pairs says itself whose share it is. */
   void (*weigh)(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer, int n_seq,
                 double *weight);
   /* Not collective; writes all of *out. A token whose loss is not finite is TRI_ENUMERIC, naming it. */
   tri_status (*compute)(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out);
+  /* Pure; NULL: nothing to do. metric [TRI_ALGO_METRICS], summed over a step and all ranks: sets those that
+   * follow from others. */
+  void (*settle)(tri_mean *metric);
   const tri_survey *survey; /* NULL: none */
 } tri_loss;
 
@@ -161,7 +176,13 @@ typedef struct tri_loss {
 /* clang-format on */
 #define TRI_LOSS_DECLARE(name) extern const tri_loss tri_loss_##name;
 TRI_POLICY_LOSS_LIST(TRI_LOSS_DECLARE)
-extern const tri_loss tri_loss_sft; /* no word of algo.policy_loss */
+/* No words of algo.policy_loss. Of pairs and labelled answers: in->score is the pair's margin (with the
+ * chosen one), or 1 for a desirable answer and 0 for another. */
+extern const tri_loss tri_loss_sft, tri_loss_rm, tri_loss_dpo, tri_loss_kto;
+extern const tri_loss tri_loss_value; /* the critic's */
+/* Pure. How much of the returns the critic's values before learning explain: 1 - Var(R - V) / Var(R) over the
+ * tokens with loss; NaN where returns do not differ. Every rank holds the same whole rollout. */
+double tri_explained_variance(const tri_rollout *r);
 
 const tri_loss *tri_policy_loss_find(const char *name); /* NULL if there is none */
 const tri_loss *tri_policy_loss_at(int i);              /* NULL past the last */

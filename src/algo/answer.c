@@ -1,4 +1,5 @@
-/* answer.c - what advantages share: what an answer earned less its KL, and the advantage of its tokens. */
+/* answer.c - whole answers: what one earned less its KL, and the advantage of its tokens; its log-ratio to
+ * the reference, and a pair's rewards. */
 #include "policy.h"
 
 #include <math.h>
@@ -44,4 +45,39 @@ void tri_answer_advantage(tri_rollout *r, int q, double adv) {
   int64_t first = tri_rollout_first_row(r, q);
 
   for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) r->adv[i] = i < first ? 0.0f : (float)adv;
+}
+
+/* ---- losses of pairs and labelled answers ---- */
+
+double tri_logistic(double x) {
+  double e = exp(-fabs(x));
+
+  return x < 0 ? e / (1 + e) : 1 / (1 + e);
+}
+
+double tri_log_1_exp(double x) { return log1p(exp(-fabs(x))) + (x < 0 ? 0 : x); }
+
+tri_status tri_answer_log_ratio(const tri_loss_in *in, int q, tri_mean *entropy, double *out) {
+  *out = 0;
+  for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
+    double logp = (double)in->logp[i], ref = (double)in->ref_logp[i], ent = in->ent ? (double)in->ent[i] : 0;
+    if (!isfinite(logp) || !isfinite(ref) || !isfinite(ent))
+      TRI_FAIL(TRI_ENUMERIC,
+               "answer token %lld of sequence %d of a micro-batch: log-probability %g, reference %g, entropy "
+               "%g nats: not a finite number; look at the model's weights, or lower train.learning_rate",
+               (long long)(i - in->start[q]), q, logp, ref, ent);
+    *out += logp - ref;
+    entropy->sum += ent;
+    entropy->of += in->ent != NULL;
+  }
+  return TRI_OK;
+}
+
+void tri_pair_count(tri_mean *metric, double chosen, double rejected) {
+  const double sum[] = {chosen > rejected, chosen - rejected, chosen, rejected};
+
+  for (int k = 0; k < TRI_PREFERENCE_METRIC_COUNT; k++) {
+    metric[k].sum += sum[k];
+    metric[k].of++;
+  }
 }

@@ -1,5 +1,5 @@
 /* policy.h - what advantages and losses share: scores less their KL, weights of tokens, the loss of tokens
- * with KL and entropy. Private to its room. */
+ * with KL and entropy, those of preferences. Private to its room. */
 #ifndef TRI_POLICY_H
 #define TRI_POLICY_H
 
@@ -69,5 +69,20 @@ extern const tri_survey tri_policy_survey;
 /* Pure. The mean of log pi - log old pi over the tokens of sequence q; 0 of none (Zheng et al. 2025, GSPO,
  * eq. 7). */
 double tri_sequence_log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q);
+
+/* ---- losses of pairs and labelled answers ---- */
+
+/* Pure; neither overflows. 1 / (1 + exp(-x)); log(1 + exp(x)) = - log sigmoid(-x). */
+double tri_logistic(double x);
+double tri_log_1_exp(double x);
+/* Not collective. *out: the sum of log pi - log ref, nats, over the rows of sequence q. Their entropies are
+ * added to *entropy, where in->ent is. A row that is not finite is TRI_ENUMERIC, naming it. */
+TRI_CHECKED tri_status tri_answer_log_ratio(const tri_loss_in *in, int q, tri_mean *entropy, double *out);
+
+/* For tri_loss.metric, first. */
+#define TRI_PREFERENCE_METRICS "accuracy", "margin_mean", "chosen_reward_mean", "rejected_reward_mean"
+enum { TRI_ACCURACY, TRI_MARGIN, TRI_CHOSEN, TRI_REJECTED, TRI_PREFERENCE_METRIC_COUNT };
+/* Pure. Counts a pair's rewards in these metrics. */
+void tri_pair_count(tri_mean *metric, double chosen, double rejected);
 
 #endif

@@ -1,5 +1,5 @@
 /* algo_case.h - what the tests of advantages and losses share: options, a micro-batch, a rollout, numbers of
- * the goldens (make_algo_golden.py). */
+ * the goldens (make_algo_golden.py, make_preference_golden.py). */
 #ifndef TRI_TESTS_ALGO_CASE_H
 #define TRI_TESTS_ALGO_CASE_H
 
@@ -98,13 +98,34 @@ static inline int get_floats(const json_t *array, float *out) {
   return n;
 }
 
-/* The file of goldens, to be json_decref'd. */
-static inline json_t *open_goldens(void) {
+/* A file of goldens, to be json_decref'd; that of policies; that of preferences and critics. */
+static inline json_t *open_goldens_at(const char *path) {
   json_error_t error;
-  json_t      *file = json_load_file(TRI_TEST_DATA "/algo/grpo.json", 0, &error);
+  json_t      *file = json_load_file(path, 0, &error);
 
   if (!file) fail_msg("%s", error.text);
   return file;
+}
+static inline json_t *open_goldens(void) { return open_goldens_at(TRI_TEST_DATA "/algo/grpo.json"); }
+static inline json_t *open_preferences(void) {
+  return open_goldens_at(TRI_TEST_DATA "/algo/preference.json");
+}
+
+/* The numbers of an array of the file. */
+static inline int floats_of(const json_t *file, const char *key, float *out) {
+  return get_floats(json_object_get(file, key), out);
+}
+
+/* Within `rel` of what is wanted, or 1e-12. */
+static inline void check_near(const char *what, double got, double want, double rel) {
+  if (!(fabs(got - want) <= rel * fabs(want) + 1e-12)) fail_msg("%s: %.17g, not %.17g", what, got, want);
+}
+
+/* The same of an array; ours are rounded to f32. */
+static inline void check_array(const char *what, const float *got, const json_t *want, int64_t n) {
+  assert_int_equal(json_array_size(want), n);
+  for (int64_t i = 0; i < n; i++)
+    check_near(what, (double)got[i], json_number_value(json_array_get(want, (size_t)i)), 1e-6);
 }
 
 #endif

@@ -1,0 +1,87 @@
+/* loss_dpo.c - direct preference optimisation: log-ratios to the reference are to part the two of a pair. */
+#include "policy.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ENTROPY = TRI_PREFERENCE_METRIC_COUNT };
+static const char *const options[] = {"algo.beta",     "algo.dpo_loss",         "algo.label_smoothing",
+                                      "algo.sft_coef", "algo.length_normalize", NULL};
+static const char *const metrics[] = {TRI_PREFERENCE_METRICS, "entropy_mean_nats", NULL};
+
+/* Of a chosen answer the pair's share of the loss, of a rejected one that of a chosen token in the SFT term:
+ * the mean over all pairs, and that over all chosen tokens. A pair counts whatever its answers' length. */
+static void weigh_pairs(const tri_algo_opt *o, int64_t max_response_length, const int64_t *n_answer,
+                        int n_seq, double *weight) {
+  double n_chosen = 0;
+
+  (void)o, (void)max_response_length;
+  for (int q = 0; q < n_seq; q += 2) n_chosen += (double)n_answer[q];
+  for (int q = 0; q < n_seq; q++) weight[q] = q % 2 == 0 ? 2.0 / n_seq : n_chosen > 0 ? 1 / n_chosen : 0;
+}
+
+/* h: how far the chosen log-ratio is above the rejected one. sigmoid: - (1 - a) log sigmoid(beta h) - a log
+ * sigmoid(- beta h) (Rafailov et al. 2023, eq. 7; a: Mitchell 2023, cDPO, eq. 3; OpenRLHF, loss.py, DPOLoss);
+ * ipo: (h - 1 / (2 beta))^2 (Azar et al. 2023, eq. 17; trl, dpo_trainer.py, _compute_loss). */
+static double loss_of(const tri_algo_opt *o, double h, double *slope) {
+  const double a = o->preference.label_smoothing, x = o->preference.beta * h,
+               off = h - 1 / (2 * o->preference.beta);
+
+  if (o->preference.dpo_loss == TRI_DPO_IPO) {
+    *slope = 2 * off;
+    return off * off;
+  }
+  *slope = o->preference.beta * (a * tri_logistic(x) - (1 - a) * tri_logistic(-x));
+  return (1 - a) * tri_log_1_exp(-x) + a * tri_log_1_exp(x);
+}
+
+/* By what an answer's log-ratio is divided; of no tokens it is 0. */
+static double length_of(const tri_algo_opt *o, const tri_loss_in *in, int q) {
+  int64_t n = in->start[q + 1] - in->start[q];
+
+  return o->preference.length_normalize && n > 0 ? (double)n : 1;
+}
+
+/* The same derivative of each token of sequence q. */
+static void spread(const tri_loss_in *in, int q, double slope, tri_loss_out *out) {
+  for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) {
+    out->dlogp[i] = (float)slope;
+    out->dent[i] = 0;
+  }
+}
+
+/* The pair in sequences q, q + 1. */
+static tri_status add_pair(const tri_algo_opt *o, const tri_loss_in *in, int q, tri_loss_out *out) {
+  double chosen, rejected, slope, loss, length = length_of(o, in, q), other = length_of(o, in, q + 1);
+  double share = in->weight[q], imitate = o->preference.sft_coef * in->weight[q + 1];
+
+  TRI_TRY(tri_answer_log_ratio(in, q, &out->metric[ENTROPY], &chosen));
+  TRI_TRY(tri_answer_log_ratio(in, q + 1, &out->metric[ENTROPY], &rejected));
+  loss = share * loss_of(o, chosen / length - rejected / other, &slope);
+  for (int64_t i = in->start[q]; i < in->start[q + 1]; i++) loss -= imitate * (double)in->logp[i];
+  spread(in, q, share * slope / length - imitate, out);
+  spread(in, q + 1, -share * slope / other, out);
+  out->loss += loss;
+  tri_pair_count(out->metric, o->preference.beta * chosen, o->preference.beta * rejected);
+  if (isfinite(loss) && isfinite((float)(share * slope))) return TRI_OK;
+  TRI_FAIL(TRI_ENUMERIC,
+           "the pair in sequences %d and %d of a micro-batch has no finite loss: log-ratios to the reference "
+           "%g and %g nats; lower train.learning_rate",
+           q, q + 1, chosen, rejected);
+}
+
+static tri_status dpo_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
+  TRI_ASSERT(in->n_seq % 2 == 0 && in->start[0] == 0 && in->start[in->n_seq] == in->n);
+  TRI_ASSERT(in->n == 0 || (in->logp && in->ref_logp));
+  out->loss = 0;
+  memset(out->metric, 0, sizeof out->metric);
+  for (int q = 0; q < in->n_seq; q += 2) TRI_TRY(add_pair(o, in, q, out));
+  return TRI_OK;
+}
+
+const tri_loss tri_loss_dpo = {.name = "dpo",
+                               .reads = TRI_LOSS_REFERENCE,
+                               .option = options,
+                               .metric = metrics,
+                               .weigh = weigh_pairs,
+                               .compute = dpo_loss};
