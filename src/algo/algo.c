@@ -29,6 +29,8 @@ static const tri_algo algos[] = {
    SET({"algo.num_generations", "1"}, {"algo.whiten_advantages", "true"}, {"algo.kl_where", "reward"})},
   {"reinforce++-baseline", TRI_NEEDS_ANSWERS, &tri_advantage_group_return, &tri_loss_clip, /* the same */
    SET({"algo.whiten_advantages", "true"})},
+  {"remax", TRI_NEEDS_ANSWERS, &tri_advantage_greedy, &tri_loss_clip, /* Li et al. 2024, ReMax */
+   SET({"algo.num_generations", "1"})},
   {"gspo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_sequence, NULL}, /* Zheng et al. 2025 */
   {"cispo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_cispo, NULL},   /* MiniMax 2025, MiniMax-M1 */
   {"sapo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_sapo, NULL},     /* Gao et al. 2025 */
@@ -107,7 +109,7 @@ static void whiten(tri_rollout *r) {
 /* trl, grpo_trainer.py, mask_truncated_completions. */
 static void mask_cut(tri_rollout *r) {
   for (int q = 0; q < r->n_seq; q++)
-    if (r->stop[q] == TRI_STOP_LENGTH) r->masked[q] = 1;
+    if (r->stop[q] == TRI_STOP_LENGTH && !r->masked[q]) r->masked[q] = 1; /* TRI_FILLER stays */
 }
 
 tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r) {

@@ -128,6 +128,18 @@ static tri_status check_selection(const tri_loader *l) {
       where_of(l, "rollout.dynamic_sampling"), (long long)c->algo.num_generations);
 }
 
+static tri_status check_greedy(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+
+  if (!c->rollout.replay || !c->algo.row.advantage || !(c->algo.row.advantage->reads & TRI_READS_GREEDY))
+    return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: rollout.replay has no greedy answers, with which algo.advantage %s compares: remove it, or give "
+      "another algo.advantage",
+      where_of(l, "rollout.replay"), c->algo.advantage);
+}
+
 static tri_status check_dual_clip(const tri_loader *l) {
   double x = l->cfg->algo.opt.dual_clip;
 
@@ -210,6 +222,7 @@ static tri_status check_together(const tri_loader *l) {
 
   TRI_TRY(tri_error_note(check_group(l), l->faults));
   TRI_TRY(tri_error_note(check_selection(l), l->faults));
+  TRI_TRY(tri_error_note(check_greedy(l), l->faults));
   TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
   TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));
   TRI_TRY(tri_error_note(check_is_cap(l), l->faults));

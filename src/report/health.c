@@ -53,8 +53,15 @@ static bool is_unearned(const tri_rollout *r, int i) {
 
 static void count(int *steps, bool again) { *steps = again ? *steps + 1 : 0; }
 
+static bool is_greedy(const tri_rollout *r) {
+  for (int q = 0; q < r->n_seq; q++)
+    if (r->reward[q] != r->baseline[q]) return false;
+  return true;
+}
+
 /* One answer is compared with no other to its prompt, but with all of the step. */
 static bool is_flat(const tri_health *h, const tri_rollout *r) {
+  if (h->compared == TRI_COMPARED_WITH_GREEDY) return is_greedy(r);
   if (h->compared == TRI_COMPARED_WITH_0) return is_constant(r) && r->reward[0] == 0;
   if (h->compared == TRI_COMPARED_IN_STEP || r->group == 1) return is_constant(r);
   return tri_health_zero_variance(r) == 1;
@@ -143,12 +150,14 @@ static void say_cut(const tri_health *h, char *out, size_t bytes) {
 }
 
 static void say_flat(const tri_health *h, char *out, size_t bytes) {
-  snprintf(
-      out, bytes,
-      "for %d steps all answers to a prompt got equal rewards (zero_variance_ratio 1): no answer is better "
-      "than another, %s; raise rollout.temperature or algo.num_generations, or give "
-      "prompts that the model solves at times",
-      TRI_HEALTH_STEPS, what_is_learned(h));
+  bool greedy = h->compared == TRI_COMPARED_WITH_GREEDY;
+
+  snprintf(out, bytes,
+           "for %d steps all answers to a prompt got equal rewards (%s): no answer is better "
+           "than another, %s; raise rollout.temperature or algo.num_generations, or give "
+           "prompts that the model solves at times",
+           TRI_HEALTH_STEPS, greedy ? "those of the greedy answer" : "zero_variance_ratio 1",
+           what_is_learned(h));
 }
 
 bool tri_health_next(tri_health *h, char *out, size_t bytes) {

@@ -6,8 +6,14 @@
 
 enum { TRI_HEALTH_STEPS = 3 }; /* in a row; chosen: small batches have one or two such steps by chance */
 
-/* What makes an advantage 0: rewards equal within the group; over the step; a reward of 0. */
-typedef enum { TRI_COMPARED_IN_GROUP, TRI_COMPARED_IN_STEP, TRI_COMPARED_WITH_0 } tri_compared;
+/* What makes an advantage 0: rewards equal within the group; over the step; a reward of 0; that of the greedy
+ * answer. */
+typedef enum {
+  TRI_COMPARED_IN_GROUP,
+  TRI_COMPARED_IN_STEP,
+  TRI_COMPARED_WITH_0,
+  TRI_COMPARED_WITH_GREEDY
+} tri_compared;
 
 /* Zero-initialise. The first members are the caller's to set, names borrowed; the others belong to
  * health.c. */

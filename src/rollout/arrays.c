@@ -1,6 +1,7 @@
-/* arrays.c - the table of a rollout's arrays. */
+/* arrays.c - a rollout's arrays: their table, made, cleared. */
 #include "arrays.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ROW(name, per, column)                                                                               \
@@ -29,7 +30,9 @@ void *tri_array_get(const tri_rollout *r, int k) {
   return p;
 }
 
-void tri_array_set(tri_rollout *r, int k, void *p) { memcpy((char *)r + tri_array[k].member, &p, sizeof p); }
+static void array_set(tri_rollout *r, int k, void *p) {
+  memcpy((char *)r + tri_array[k].member, &p, sizeof p);
+}
 
 size_t tri_array_width(int k, int64_t n_reward) {
   return tri_array[k].bytes * (tri_array[k].per == TRI_PER_PART ? (size_t)n_reward : 1);
@@ -50,4 +53,72 @@ tri_status tri_array_check_room(const tri_rollout *r, int n_seq, int64_t n_tok, 
              "a rollout of %d sequences, %lld tokens, %d rewards; room was planned for %d, %lld, %d", n_seq,
              (long long)n_tok, n_reward, most->n_seq, (long long)most->n_tok, most->n_reward);
   return TRI_OK;
+}
+
+/* Zeroed memory for array k: the front of the store's, or its own. */
+static tri_status array_take(tri_rollout *r, int k) {
+  size_t rows = tri_array_rows(k, r->n_seq, r->n_tok), width = tri_array_width(k, r->n_reward);
+  void  *p = NULL;
+
+  if (r->store)
+    p = tri_array_get(&r->store->arrays, k);
+  else
+    TRI_TRY(tri_host_alloc(rows, width, &p));
+  array_set(r, k, p);
+  if (r->store && p && rows > 0 && width > 0) memset(p, 0, rows * width);
+  return TRI_OK;
+}
+
+tri_status tri_rollout_make(int n_seq, int64_t n_tok, int group, int n_reward, tri_rollout *out) {
+  tri_status st = TRI_OK;
+
+  TRI_TRY(tri_array_check_room(out, n_seq, n_tok, n_reward));
+  if (group < 0) TRI_FAIL(TRI_EARG, "a rollout with groups of %d cannot be", group);
+  if (out->store && !out->store->arrays.start)
+    TRI_FAIL(TRI_EINTERNAL, "a rollout in memory that was not planned, or not taken yet");
+  if (out->store && out->store->lent) TRI_FAIL(TRI_EINTERNAL, "another rollout is in this one's memory");
+  out->n_seq = n_seq;
+  out->group = group;
+  out->n_reward = n_reward;
+  out->n_tok = n_tok;
+  out->has_logp = out->has_reward = false;
+  if (out->store) {
+    out->store->lent = true;
+    out->start = out->store->arrays.start;
+  } else {
+    TRI_TRY_DONE(TRI_ALLOC(out->start, (size_t)n_seq + 1));
+  }
+  memset(out->start, 0, ((size_t)n_seq + 1) * sizeof *out->start);
+  for (int k = 0; k < TRI_ARRAYS; k++) TRI_TRY_DONE(array_take(out, k));
+  for (int q = 0; q < n_seq; q++) out->reward[q] = NAN;
+  for (int64_t i = 0; i < n_tok; i++) out->old_logp[i] = out->ref_logp[i] = NAN;
+done:
+  if (st != TRI_OK) tri_rollout_clear(out);
+  return st;
+}
+
+tri_status tri_rollout_set_rewards(tri_rollout *r, int n_reward) {
+  TRI_TRY(tri_array_check_room(r, r->n_seq, r->n_tok, n_reward));
+  r->n_reward = n_reward;
+  if (!r->store) TRI_FREE(r->part);
+  for (int k = 0; k < TRI_ARRAYS; k++)
+    if (tri_array[k].per == TRI_PER_PART) TRI_TRY(array_take(r, k));
+  return TRI_OK;
+}
+
+void tri_rollout_clear(tri_rollout *r) {
+  tri_rollout_store *store = r->store;
+
+  if (store && r->start) store->lent = false; /* an empty one has nothing of it */
+  if (!store) TRI_FREE(r->start);
+  for (int k = 0; !store && k < TRI_ARRAYS; k++) {
+    void *p = tri_array_get(r, k);
+    tri_host_free(&p);
+  }
+  *r = (tri_rollout){.store = store};
+}
+
+void tri_rollout_free(tri_rollout *r) {
+  tri_rollout_clear(r);
+  r->store = NULL;
 }

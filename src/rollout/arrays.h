@@ -17,7 +17,6 @@ extern const tri_array_row tri_array[TRI_ARRAYS];
 
 /* Pure: array k's pointer; bytes per row; rows of so many sequences and tokens. */
 void  *tri_array_get(const tri_rollout *r, int k);
-void   tri_array_set(tri_rollout *r, int k, void *p);
 size_t tri_array_width(int k, int64_t n_reward);
 size_t tri_array_rows(int k, int64_t n_seq, int64_t n_tok);
 /* Not collective. TRI_EINTERNAL: the rollout's store has less; TRI_EARG: there can be no such rollout. */

@@ -17,7 +17,9 @@ static void set_health(tri_trainer *t) {
   t->health.trend.selected = tri_supply_selects(t);
   t->health.unclipped = !tri_algo_reads(t->algo, "algo.clip_eps");
   if (t->algo->advantage && t->algo->advantage->least_group == 1)
-    t->health.compared = t->cfg->algo.opt.whiten_advantages ? TRI_COMPARED_IN_STEP : TRI_COMPARED_WITH_0;
+    t->health.compared = t->cfg->algo.opt.whiten_advantages             ? TRI_COMPARED_IN_STEP
+                         : t->algo->advantage->reads & TRI_READS_GREEDY ? TRI_COMPARED_WITH_GREEDY
+                                                                        : TRI_COMPARED_WITH_0;
   for (int i = 0; i < t->cfg->reward.n; i++) {
     t->health.name[i] = tri_reward_set_name(t->reward, i);
     t->health.most[i] = tri_reward_set_most(t->reward, i);

@@ -76,10 +76,11 @@ static void report_parts(tri_trainer *t, const tri_rollout *r) {
 
 /* Of answers: what they earned, how long they are. */
 static void report_answers(tri_trainer *t, const tri_rollout *r) {
-  double mean = 0, square = 0, length = 0;
+  double mean = 0, square = 0, length = 0, baseline = 0;
 
   for (int q = 0; q < r->n_seq; q++) {
     mean += (double)r->reward[q];
+    baseline += (double)r->baseline[q];
     length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
   }
   mean /= r->n_seq;
@@ -87,6 +88,7 @@ static void report_answers(tri_trainer *t, const tri_rollout *r) {
   add(t, "reward_mean", mean);
   add(t, "reward_std", r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
   if (r->group > 1) add(t, "zero_variance_ratio", tri_health_zero_variance(r));
+  if (t->algo->advantage->reads & TRI_READS_GREEDY) add(t, "greedy_reward_mean", baseline / r->n_seq);
   report_parts(t, r);
   add(t, "reward_failures", tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0));
   add(t, "response_length_mean_tokens", length / r->n_seq);

@@ -42,6 +42,7 @@ typedef struct tri_ask {
   const tri_generate_opt *how;
   const char             *phase;       /* what the time is spent on: "rollout" */
   int64_t                 before, all; /* answers of the whole piece of work: already made; in the end */
+  bool                    greedy; /* each prompt gets a greedy answer too, whose reward is the baseline */
 } tri_ask;
 /* supply_generate.c. Collective over world. Answers, rewarded, on every rank, in t->whole. Where the run is
  * told to stop meanwhile: none. *out is zeroed before, and to be cleared. */

@@ -75,6 +75,47 @@ static tri_status reward(tri_trainer *t, const share *s, tri_rollout *mine) {
   return TRI_OK;
 }
 
+/* Collective over world. What a greedy answer to each of this rank's prompts earns, into earned [s->n].
+ * *halted: nothing. */
+static tri_status answer_greedily(tri_trainer *t, const share *s, const tri_ask *ask, float *earned,
+                                  bool *halted) {
+  tri_rollout      r = {.store = &t->mine};
+  tri_generate_opt how = *ask->how;
+  tri_ask          greedy = *ask;
+  tri_status       st = TRI_OK;
+
+  how.rule = (tri_sample_rule){0, 1.0f, 0, t->cfg->run.seed};
+  how.group = 1;
+  greedy.how = &how;
+  TRI_TRY_DONE(sample(t, s, &greedy, &r, halted));
+  if (*halted) goto done;
+  TRI_TRY_DONE(reward(t, s, &r));
+  for (int q = 0; q < r.n_seq; q++) earned[q] = r.reward[q];
+done:
+  tri_rollout_clear(&r);
+  return st;
+}
+
+/* Collective over world. All answers to this rank's prompts, rewarded. *halted: none. */
+static tri_status answer(tri_trainer *t, const share *s, const tri_ask *ask, tri_rollout *mine,
+                         bool *halted) {
+  tri_ask    sampled = *ask;
+  float     *earned = NULL;
+  tri_status st = TRI_OK;
+
+  *halted = false;
+  TRI_TRY_DONE(TRI_ALLOC(earned, s->n));
+  if (ask->greedy) TRI_TRY_DONE(answer_greedily(t, s, ask, earned, halted));
+  if (ask->greedy) sampled.before += ask->n;
+  if (!*halted) TRI_TRY_DONE(sample(t, s, &sampled, mine, halted));
+  if (*halted) goto done;
+  TRI_TRY_DONE(reward(t, s, mine));
+  for (int q = 0; ask->greedy && q < mine->n_seq; q++) mine->baseline[q] = earned[q / mine->group];
+done:
+  TRI_FREE(earned);
+  return st;
+}
+
 tri_status tri_supply_ask(tri_trainer *t, const tri_ask *ask, tri_rollout *out) {
   tri_rollout mine = {.store = &t->mine};
   share       s;
@@ -85,12 +126,11 @@ tri_status tri_supply_ask(tri_trainer *t, const tri_ask *ask, tri_rollout *out) 
   out->store = &t->whole;
   TRI_TRY_DONE(st);
   span = tri_span_begin(&t->spans, ask->phase, TRI_SPAN_TIMED | (ask->before ? 0 : TRI_SPAN_SHOWN));
-  TRI_TRY_DONE(sample(t, &s, ask, &mine, &halted));
+  TRI_TRY_DONE(answer(t, &s, ask, &mine, &halted));
   if (halted) {
     tri_span_give_up(&t->spans, &span);
     goto done;
   }
-  TRI_TRY_DONE(reward(t, &s, &mine));
   TRI_TRY_DONE(tri_rollout_exchange(&mine, tri_world_of(t), out));
   tri_span_end(&t->spans, &span);
 done:
@@ -136,7 +176,7 @@ static tri_status collect(tri_trainer *t, const tri_ask *first, tri_rollout *out
   for (; s.lacks && asks <= t->cfg->rollout.max_extra_batches; asks++) {
     tri_rollout_clear(&asked);
     ask.begin = first->begin + *lines;
-    ask.before = *lines * ask.how->group;
+    ask.before = *lines * (ask.how->group + ask.greedy);
     ask.all = ask.before + first->all;
     TRI_TRY_DONE(tri_supply_ask(t, &ask, &asked));
     if (tri_halt_decided(t->halt)) goto done;
@@ -158,7 +198,10 @@ static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *
                            .n = c->rollout.rollout_batch_size,
                            .how = &t->sampling.step,
                            .phase = "rollout",
-                           .all = t->plan.samples};
+                           .all = t->plan.samples,
+                           .greedy = t->algo->advantage->reads & TRI_READS_GREEDY};
+
+  if (ask.greedy) ask.all += ask.n;
 
   (void)step; /* the cursor says which prompts */
   if (tri_supply_selects(t)) return collect(t, &ask, out, lines);

@@ -42,6 +42,7 @@ static const struct {
                {"rloo", "leave-one-out", "clip"},
                {"reinforce++", "return", "clip"},
                {"reinforce++-baseline", "group-return", "clip"},
+               {"remax", "greedy", "clip"},
                {"gspo", "group", "sequence"},
                {"cispo", "group", "cispo"},
                {"sapo", "group", "sapo"},

@@ -177,6 +177,12 @@ static void test_presets(void **state) {
   assert_true(c.algo.num_generations == 8 && c.algo.opt.whiten_advantages &&
               c.algo.opt.kl_where == TRI_KL_IN_LOSS);
   tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=remax"));
+  assert_true(c.algo.num_generations == 1 && !c.algo.opt.whiten_advantages && c.algo.opt.clip_eps == 0.2);
+  tri_config_free(&c);
+  bad(GRPO, ARGS("algo.name=remax", "rollout.replay=r"),
+      "argument 'rollout.replay=r': rollout.replay has no greedy answers, with which algo.advantage greedy "
+      "compares: remove it, or give another algo.advantage");
   c = good(GRPO, ARGS("algo.name=gspo"));
   assert_true(c.algo.opt.clip_eps == 3e-4 && c.algo.opt.clip_eps_high == 4e-4 &&
               c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_MEAN);
@@ -280,7 +286,7 @@ static void test_parts(void **state) {
   tri_config_free(&c);
   bad(GRPO, ARGS("algo.advantage=returns"),
       "argument 'algo.advantage=returns': algo.advantage = returns: must be one of group, leave-one-out, "
-      "return, group-return; nearest: return");
+      "return, group-return, greedy; nearest: return");
   bad(GRPO, ARGS("algo.policy_loss=sft"),
       "argument 'algo.policy_loss=sft': algo.policy_loss = sft: must be one of clip, sequence, cispo, "
       "sapo, vespo, luspo");

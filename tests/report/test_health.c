@@ -181,6 +181,23 @@ static void one_answer_is_no_group(void **state) {
   has(text, "reward exact was 0 for every answer");
 }
 
+/* Where the greedy answer is what it is compared with, equal rewards teach unless it earned another. */
+static void a_greedy_answer_is_compared_with(void **state) {
+  float       reward[N] = {1, 1, 0, 1}, other[N] = {1, 1, 1, 1}, same[N] = {1, 1, 0, 1};
+  tri_rollout r = step_of(reward, reward, 1, 0);
+  tri_health  h = health_of(1);
+  char        text[4096];
+
+  (void)state;
+  h.compared = TRI_COMPARED_WITH_GREEDY;
+  r.group = 1;
+  r.baseline = other;
+  assert_int_equal(observe(&h, &r, 0.1, 50, text), 0);
+  r.baseline = same;
+  assert_int_equal(observe(&h, &r, 0, 50, text), 1);
+  has(text, "all answers to a prompt got equal rewards (those of the greedy answer)");
+}
+
 /* One that counts for nothing, or is a penalty, is no cause. */
 static void reward_never_earned_is_named(void **state) {
   float       reward[N] = {0, 1, 1, 0}, part[2 * N] = {0, 0, 1, 0, 1, 0, 0, 0};
@@ -236,6 +253,7 @@ int main(void) {
                                      cmocka_unit_test(a_cut_is_the_first_cause),
                                      cmocka_unit_test(equal_groups_are_another_cause),
                                      cmocka_unit_test(one_answer_is_no_group),
+                                     cmocka_unit_test(a_greedy_answer_is_compared_with),
                                      cmocka_unit_test(reward_never_earned_is_named),
                                      cmocka_unit_test(cut_answers),
                                      cmocka_unit_test(no_gradient)};

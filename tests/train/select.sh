@@ -63,10 +63,12 @@ others="$*"
 check "[0-4]" 3 4
 check '[0-9a-zA-Z]' 3 0
 
-# The cursor of a resumed run is behind all prompts that were asked.
+# A step begins behind all prompts that the one before asked for: none comes twice in one pass. So does a resumed run.
 six="reward=[{name: regex, pattern: \"[0-9a-zA-Z]\"}]"
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/whole" rollout.dynamic_sampling=true train.steps=6 checkpoint.save_steps=3 "$six" $more
+twice=$(cat "$dir"/whole/rollouts/*.jsonl | grep -o '"prompt_id": [0-9]*' | sort | uniq -c | awk '$1 != 4' | wc -l)
+[ "$twice" = 0 ] || fail "$twice prompts come in two steps"
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/again" rollout.dynamic_sampling=true train.steps=6 "$six" $more \
   run.resume="$dir/whole/checkpoints/step-00000003"

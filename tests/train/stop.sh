@@ -56,15 +56,19 @@ check() { # how, after how many lines
   resume
 }
 
-give_up() { # how; the resumed run's answers are short
-  tell "$1" "$dir/$1-up" log.txt 1 'step 1/.*: rollout' eval.steps=0 rollout.max_response_length=8000 train.max_tokens_per_gpu=8192
+give_up() { # how, further key=value ...; the resumed run's answers are short
+  how=$1
+  shift
+  tell "$how" "$dir/$how-up" log.txt 1 'step 1/.*: rollout' eval.steps=0 rollout.max_response_length=8000 \
+    train.max_tokens_per_gpu=8192 "$@"
   [ "$last" = 0 ] && grep -q 'step 1 is given up' "$out/log.txt" || fail "$1: step 1 is not given up"
   [ ! -s "$out/metrics.jsonl" ] || fail "$1: metrics of a step that was given up"
-  resume eval.steps=0 "run.allow_changes=[rollout.max_response_length]"
+  resume eval.steps=0 "run.allow_changes=[rollout.max_response_length]" "$@"
 }
 
 check STOP 1
 check USR1 2
 give_up STOP
 give_up USR1
+give_up STOP algo.advantage=greedy
 echo "stop: stopped and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"
