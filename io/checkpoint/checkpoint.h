@@ -45,7 +45,6 @@ TRI_CHECKED tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t be
 /* Collective over world. Attributes of /state; a name may be used once. Text has a fixed length. */
 TRI_CHECKED tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value);
 TRI_CHECKED tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text);
-/* Collective over world. For tests: this version keeps no fraction, what it reads may have one. */
 TRI_CHECKED tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value);
 /* Collective over world. A side file of the step folder (config.json, tokenizer.json, deck.yaml, ...); rank
  * 0's bytes are written, those of other ranks may be NULL. */

@@ -1,4 +1,5 @@
-/* algo.c - the tables: algorithms by their advantage, loss and defaults; what each reads of a deck. */
+/* algo.c - the tables: algorithms by their advantage, loss and defaults; what each reads of a deck; the
+ * advantages of a step, coefficients that adapt. */
 #include "algo.h"
 
 #include <math.h>
@@ -115,7 +116,39 @@ static void mask_cut(tri_rollout *r) {
 tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r) {
   if (!a->advantage) return TRI_OK;
   TRI_TRY(a->advantage->fill(o, r));
-  if (o->mask_truncated) mask_cut(r);
+  if (o->mask.truncated) mask_cut(r);
   if (o->whiten_advantages) whiten(r);
   return TRI_OK;
+}
+
+/* ---- coefficients that follow what was learned ---- */
+
+void tri_adapt_use(tri_algo_opt *o, const tri_adapt *a) {
+  if (!tri_adapts_entropy(o)) return;
+  o->entropy_coef = a->entropy <= o->adapt.entropy_target ? a->entropy_coef : 0;
+}
+
+void tri_adapt_begin(tri_algo_opt *o, tri_adapt *a) {
+  *a = (tri_adapt){.entropy_coef = o->entropy_coef, .entropy = INFINITY};
+  tri_adapt_use(o, a);
+}
+
+/* trl, grpo_trainer.py, use_adaptive_entropy, with GRPOConfig's defaults (He et al. 2025, Skywork-OR1). */
+void tri_adapt_entropy(tri_algo_opt *o, tri_adapt *a, double entropy) {
+  static const double DELTA = 0.005, LEAST = 0, MOST = 1;
+
+  a->entropy = entropy;
+  if (entropy <= o->adapt.entropy_target)
+    a->entropy_coef = fmin(a->entropy_coef + DELTA, MOST);
+  else
+    a->entropy_coef = fmax(a->entropy_coef - DELTA, LEAST);
+  tri_adapt_use(o, a);
+}
+
+/* verl, core_algos.py, AdaptiveKLController (Ziegler et al. 2019, 2.2). */
+void tri_adapt_kl(tri_algo_opt *o, double kl, int64_t samples) {
+  static const double MOST = 0.2;
+  double              error = fmin(fmax(kl / o->adapt.kl_target - 1, -MOST), MOST);
+
+  o->kl_coef *= 1 + error * (double)samples / o->adapt.kl_horizon;
 }

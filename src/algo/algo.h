@@ -32,12 +32,15 @@ typedef struct tri_algo_opt {
   double            clip_eps, clip_eps_high, dual_clip, kl_coef, entropy_coef, advantage_eps, gamma;
   double            sapo_temperature_pos, sapo_temperature_neg;
   double            vespo_k_pos, vespo_lambda_pos, vespo_k_neg, vespo_lambda_neg;
-  double            top_entropy_quantile;
   tri_kl_estimator  kl_estimator;
   tri_kl_where      kl_where;
   tri_scale_rewards scale_rewards;
   tri_loss_agg      loss_agg_mode;
-  bool              whiten_advantages, kl_bias_correction, mask_truncated;
+  bool              whiten_advantages, kl_bias_correction;
+  struct {
+    double top_entropy;
+    bool   truncated;
+  } mask; /* algo.top_entropy_quantile, algo.mask_truncated */
   struct {
     double      cap;
     tri_is_mode mode;
@@ -50,6 +53,9 @@ typedef struct tri_algo_opt {
     tri_dpo_loss dpo_loss;
     bool         length_normalize;
   } preference; /* algo.beta and so on */
+  struct {
+    double kl_target, kl_horizon, entropy_target; /* nats, samples, nats; a target of 0: none */
+  } adapt; /* algo.kl_target, algo.kl_horizon, algo.adaptive_entropy_target */
 } tri_algo_opt;
 
 /* Host arrays, borrowed: the rows with loss (answer tokens) of one micro-batch. A sequence is never cut, and
@@ -222,5 +228,26 @@ const char *tri_algo_sets(const tri_algo *a, const char *key);
  * biased variance, at least 1e-8 (OpenRLHF, experience_maker.py, compute_advantages_and_returns). Fails as
  * tri_advantage.fill. */
 TRI_CHECKED tri_status tri_algo_advantage(const tri_algo *a, const tri_algo_opt *o, tri_rollout *r);
+
+/* ---- coefficients that follow what was learned: of the KL term, of the entropy bonus ---- */
+
+/* What the options do not say of a run that goes on. */
+typedef struct tri_adapt {
+  double entropy_coef; /* in use while the entropy is at or below its target */
+  double entropy;      /* nats, mean of the last optimizer step; inf before the first */
+} tri_adapt;
+
+static inline bool tri_adapts_kl(const tri_algo_opt *o) { return o->adapt.kl_target > 0; }
+static inline bool tri_adapts_entropy(const tri_algo_opt *o) { return o->adapt.entropy_target > 0; }
+
+/* Not collective. *a as the deck's options have it, and *o as the first optimizer step is to have them. */
+void tri_adapt_begin(tri_algo_opt *o, tri_adapt *a);
+/* Not collective. o->entropy_coef as *a wants it for the next optimizer step. */
+void tri_adapt_use(tri_algo_opt *o, const tri_adapt *a);
+/* Not collective. After an optimizer step whose tokens have this mean entropy, nats: *a, and *o for the
+ * next. */
+void tri_adapt_entropy(tri_algo_opt *o, tri_adapt *a, double entropy);
+/* Not collective. o->kl_coef for the next step, after one of so many samples and this mean KL, nats. */
+void tri_adapt_kl(tri_algo_opt *o, double kl, int64_t samples);
 
 #endif

@@ -160,6 +160,23 @@ static tri_status check_kl_correction(const tri_loader *l) {
       where_of(l, "algo.kl_bias_correction"));
 }
 
+static tri_status check_kl_target(const tri_loader *l) {
+  const tri_config *c = l->cfg;
+  double            most = 0.2 * (double)c->rollout.rollout_batch_size * (double)c->algo.num_generations;
+
+  if (c->algo.opt.adapt.kl_target == 0) return TRI_OK;
+  if (c->algo.opt.kl_coef == 0)
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "%s: algo.kl_target moves algo.kl_coef, which is 0: give the coefficient to start from, or remove it",
+        where_of(l, "algo.kl_target"));
+  if (c->algo.opt.adapt.kl_horizon > most) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s: algo.kl_horizon = %g: a step of %g samples would take all of algo.kl_coef away: give more than %g",
+      where_of(l, "algo.kl_horizon"), c->algo.opt.adapt.kl_horizon, 5 * most, most);
+}
+
 /* Only there are both log-probabilities of a token known. */
 static tri_status check_is_cap(const tri_loader *l) {
   const tri_config *c = l->cfg;
@@ -225,6 +242,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_greedy(l), l->faults));
   TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
   TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));
+  TRI_TRY(tri_error_note(check_kl_target(l), l->faults));
   TRI_TRY(tri_error_note(check_is_cap(l), l->faults));
   TRI_TRY(tri_error_note(check_schedule(l), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
@@ -268,6 +286,7 @@ static tri_status note_idle(const tri_loader *l) {
       {"algo.kl_estimator", "algo.kl_coef is 0", no_kl},
       {"algo.kl_where", "algo.kl_coef is 0", no_kl},
       {"algo.kl_bias_correction", "algo.kl_coef is 0", no_kl},
+      {"algo.kl_horizon", "algo.kl_target is not given", c->algo.opt.adapt.kl_target == 0},
       {"algo.is_mode", "algo.is_cap is 0", c->algo.opt.is.cap == 0},
       {"data.eval", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},

@@ -130,13 +130,20 @@ const tri_key tri_keys[] = {
    "Passes over the samples of one rollout."},
   {"algo.entropy_coef", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.entropy_coef), "[0, inf)", "0", "1",
    "Weight of the entropy bonus."},
-  {"algo.top_entropy_quantile", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.top_entropy_quantile), "(0, 1]", "1", "1",
+  {"algo.top_entropy_quantile", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.mask.top_entropy), "(0, 1]", "1", "1",
    "Only this share of an optimizer step's tokens, those of the highest entropy, has a policy loss; KL, entropy "
    "bonus and means are over all; 1: all have one."},
-  {"algo.mask_truncated", TRI_KEY_BOOL, ANSWERS, FIXED, AT(algo.opt.mask_truncated), "", "false", "1",
+  {"algo.mask_truncated", TRI_KEY_BOOL, ANSWERS, FIXED, AT(algo.opt.mask.truncated), "", "false", "1",
    "Answers cut at max_response_length are compared with those of their group, but not learned from."},
   {"algo.kl_bias_correction", TRI_KEY_BOOL, ANSWERS, FIXED, AT(algo.opt.kl_bias_correction), "", "false", "1",
    "The KL term in the loss is taken times the policy ratio."},
+  {"algo.kl_target", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.adapt.kl_target), "(0, inf)", NULL, "nats",
+   "kl_coef grows after a step whose KL is above this, and shrinks below; not given: it stays."},
+  {"algo.kl_horizon", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.adapt.kl_horizon), "(0, inf)", "10000", "samples",
+   "How slowly: a step of n samples changes kl_coef by a share of 0.2 n / kl_horizon at most."},
+  {"algo.adaptive_entropy_target", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.adapt.entropy_target), "(0, inf)", NULL, "nats",
+   "Each optimizer step whose entropy is at or below this raises entropy_coef by 0.005 for the next, up to 1, each "
+   "other one lowers it, down to 0; there is no bonus after those; not given: entropy_coef stays."},
   {"algo.is_cap", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.is.cap), "[0, inf)", "0", "1",
    "The policy loss of a token is taken times exp(trainer's - sampler's log-probability), up to so much; with "
    "run.sampler: rescore; 0: it is not."},

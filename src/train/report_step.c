@@ -6,13 +6,37 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-void tri_tally_add(tri_tally *sum, tri_role role, const tri_loss_out *out) {
+/* What a loss gave of its metric of this name; of 0 where it has none. */
+static tri_mean metric_of(const tri_loss *l, const tri_mean *metric, const char *name) {
+  for (int k = 0; l->metric[k]; k++)
+    if (!strcmp(l->metric[k], name)) return metric[k];
+  return (tri_mean){0, 0};
+}
+
+void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tri_loss_out *out) {
+  if (role == TRI_POLICY && tri_adapts_entropy(&t->opt)) {
+    tri_mean m = metric_of(t->learner[role].loss, out->metric, "entropy_mean_nats");
+    sum->entropy.sum += m.sum;
+    sum->entropy.of += m.of;
+  }
   sum->of[role].loss += out->loss;
   for (int k = 0; k < TRI_ALGO_METRICS; k++) {
     sum->of[role].metric[k].sum += out->metric[k].sum;
     sum->of[role].metric[k].of += out->metric[k].of;
   }
+}
+
+tri_status tri_tally_update(tri_trainer *t, tri_tally *sum) {
+  double all[2] = {sum->entropy.sum, sum->entropy.of};
+
+  sum->updates++;
+  if (!tri_adapts_entropy(&t->opt)) return TRI_OK;
+  TRI_TRY(tri_host_sum(tri_world_of(t), all, 2));
+  if (all[1] > 0) tri_adapt_entropy(&t->opt, &t->progress.adapt, all[0] / all[1]);
+  sum->entropy = (tri_mean){0, 0};
+  return TRI_OK;
 }
 
 /* ---- metrics ---- */
@@ -30,23 +54,33 @@ static void add_of(tri_trainer *t, const tri_learner *l, const char *what, doubl
   add(t, name, value);
 }
 
+/* The coefficients that adapt; that of the KL is the step's own, and moves for the next. metric: the
+ * policy's, of all ranks. */
+static void report_coefficients(tri_trainer *t, const tri_mean *metric) {
+  tri_mean kl = metric_of(t->learner[TRI_POLICY].loss, metric, "kl_mean_nats");
+
+  if (tri_adapts_entropy(&t->opt)) add(t, "entropy_coef", t->progress.adapt.entropy_coef);
+  if (!tri_adapts_kl(&t->opt)) return;
+  add(t, "kl_coef", t->opt.kl_coef);
+  if (kl.of > 0) tri_adapt_kl(&t->opt, kl.sum / kl.of, tri_sequences(t, t->plan.samples));
+}
+
 /* Collective over world. Of one learner: sums of all ranks, in rank order. */
 static tri_status report_learner(tri_trainer *t, const tri_learner *l, const tri_tally *sum) {
-  const tri_mean *metric = sum->of[l - t->learner].metric;
+  tri_mean metric[TRI_ALGO_METRICS];
   double all[1 + 2 * TRI_ALGO_METRICS] = {sum->of[l - t->learner].loss}; /* then each metric's sum and `of` */
 
-  for (int k = 0; k < TRI_ALGO_METRICS; k++) {
-    all[1 + 2 * k] = metric[k].sum;
-    all[2 + 2 * k] = metric[k].of;
-  }
+  memcpy(all + 1, sum->of[l - t->learner].metric, sizeof metric);
   TRI_TRY(tri_host_sum(tri_world_of(t), all, sizeof all / sizeof *all));
+  memcpy(metric, all + 1, sizeof metric);
   add(t, l->loss_name, all[0] / (double)sum->updates);
   if (tri_learner_learns(l, t->progress.step)) {
     add_of(t, l, "grad_norm", l->grad_norm);
     add_of(t, l, "learning_rate", l->learning_rate);
   }
   for (int k = 0; l->loss->metric[k]; k++)
-    if (all[2 + 2 * k] > 0) add(t, l->loss->metric[k], all[1 + 2 * k] / all[2 + 2 * k]);
+    if (metric[k].of > 0) add(t, l->loss->metric[k], metric[k].sum / metric[k].of);
+  if (l == &t->learner[TRI_POLICY]) report_coefficients(t, metric);
   return TRI_OK;
 }
 

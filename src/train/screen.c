@@ -177,11 +177,13 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
   tri_config_word("algo.kl_where", o->kl_where, word[1]);
   if (o->kl_coef > 0) ADD(", %g %s in the %s", o->kl_coef, word[0], word[1]);
   if (o->kl_coef > 0 && o->kl_bias_correction) ADD(" times the ratio");
-  if (o->entropy_coef > 0) ADD(", entropy %g", o->entropy_coef);
-  if (o->top_entropy_quantile < 1) ADD(", top %g of entropies", o->top_entropy_quantile);
+  if (o->adapt.kl_target > 0) ADD(" (towards %g nats)", o->adapt.kl_target);
+  if (o->entropy_coef > 0 || o->adapt.entropy_target > 0) ADD(", entropy %g", o->entropy_coef);
+  if (o->adapt.entropy_target > 0) ADD(" (towards %g nats)", o->adapt.entropy_target);
+  if (o->mask.top_entropy < 1) ADD(", top %g of entropies", o->mask.top_entropy);
   tri_config_word("algo.is_mode", o->is.mode, word[0]);
   if (o->is.cap > 0) ADD(", sampler corrected (%s at %g)", word[0], o->is.cap);
-  if (o->mask_truncated) ADD(", cut answers left out");
+  if (o->mask.truncated) ADD(", cut answers left out");
 #undef ADD
 }
 

@@ -1,6 +1,7 @@
 /* state.c - the run's state: started from a model, saved as a checkpoint, resumed from one. */
 #include "train.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -115,6 +116,16 @@ static const char *counter(const tri_learner *l, const char *what, char name[COU
   return name;
 }
 
+/* Coefficients that adapt, where they do. */
+static tri_status put_adapted(tri_trainer *t, tri_ckpt_writer *w) {
+  const tri_adapt *a = &t->progress.adapt;
+
+  if (tri_adapts_kl(&t->opt)) TRI_TRY(tri_ckpt_put_f64(w, "kl_coef", t->opt.kl_coef));
+  if (!tri_adapts_entropy(&t->opt)) return TRI_OK;
+  TRI_TRY(tri_ckpt_put_f64(w, "entropy_coef", a->entropy_coef));
+  return isfinite(a->entropy) ? tri_ckpt_put_f64(w, "entropy_mean_nats", a->entropy) : TRI_OK;
+}
+
 static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_put_i64(w, "step", t->progress.step));
   for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
@@ -127,6 +138,7 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_put_i64(w, "tokens", t->progress.tokens));
   TRI_TRY(tri_ckpt_put_i64(w, "prompt_cursor", t->progress.cursor));
   TRI_TRY(tri_ckpt_put_i64(w, "ranks", tri_world_of(t)->size));
+  TRI_TRY(put_adapted(t, w));
   if (t->data) {
     TRI_TRY(tri_ckpt_put_i64(w, "data_lines", t->run.data_lines));
     TRI_TRY(tri_ckpt_put_i64(w, "data_hash", t->run.data_hash));
@@ -227,6 +239,26 @@ static tri_status refuse_counters(const tri_trainer *t) {
            (long long)p->tokens);
 }
 
+/* What a checkpoint does not have stays as the deck has it. */
+static tri_status get_adapted(tri_trainer *t, tri_ckpt_reader *r) {
+  tri_adapt *a = &t->progress.adapt;
+  const struct {
+    const char *name;
+    bool        adapts;
+    double     *to;
+  } row[] = {{"kl_coef", tri_adapts_kl(&t->opt), &t->opt.kl_coef},
+             {"entropy_coef", tri_adapts_entropy(&t->opt), &a->entropy_coef},
+             {"entropy_mean_nats", tri_adapts_entropy(&t->opt), &a->entropy}};
+
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    if (!row[i].adapts || !tri_ckpt_has_value(r, row[i].name)) continue;
+    TRI_TRY(tri_ckpt_get_f64(r, row[i].name, row[i].to));
+    if (!isfinite(*row[i].to)) TRI_FAIL(TRI_EFORMAT, "%s: its %s is no number", t->run.resume, row[i].name);
+  }
+  tri_adapt_use(&t->opt, a);
+  return TRI_OK;
+}
+
 static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   tri_progress *p = &t->progress;
 
@@ -234,6 +266,7 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   TRI_TRY(tri_ckpt_get_i64(r, "failed_saves", &p->failed_saves));
   TRI_TRY(tri_ckpt_get_i64(r, "prompt_cursor", &p->cursor));
   TRI_TRY(tri_ckpt_get_i64(r, "tokens", &p->tokens));
+  TRI_TRY(get_adapted(t, r));
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     char name[COUNTER_BYTES];
     if (!tri_learner_trains(l)) continue;

@@ -33,7 +33,7 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
   in.survey = w->survey;
   if (role == TRI_POLICY) tri_gap_meet(t, &w->r, &in, &w->gap);
   TRI_TRY(l->loss->compute(&t->opt, &in, &out));
-  tri_tally_add(&w->sum, role, &out);
+  tri_tally_add(t, &w->sum, role, &out);
   if (!learns) return TRI_OK;
   TRI_TRY(tri_batch_send(t->feed, &out, s, &d));
   return tri_model_backward(l->model, b, &d, t->sampling.inv_temperature, last, s);
@@ -66,7 +66,7 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
     if (tri_learner_learns(l, w->step)) TRI_TRY_DONE(tri_learner_update(l, w->step, t->se->stream));
   tri_span_end(&t->spans, &span);
-  w->sum.updates++;
+  TRI_TRY_DONE(tri_tally_update(t, &w->sum));
 done:
   tri_split_free(&sp);
   return st;

@@ -20,12 +20,13 @@ struct tri_longest;
 struct tri_supply;
 struct tri_timeline;
 
-/* How far the run is. The first four are carried over to a resumed one. */
+/* How far the run is. The first five are carried over to a resumed one. */
 typedef struct tri_progress {
-  int64_t step; /* finished */
-  int64_t failed_saves;
-  int64_t tokens;                 /* trained */
-  int64_t cursor;                 /* lines of data taken, over all passes: the next one's position */
+  int64_t   step; /* finished */
+  int64_t   failed_saves;
+  int64_t   tokens;               /* trained */
+  int64_t   cursor;               /* lines of data taken, over all passes: the next one's position */
+  tri_adapt adapt;                /* of t->opt */
   int64_t first_step, saved_step; /* the step this process began after; of the newest checkpoint in the run's
                                    * folder, -1: none that counts */
   double  start_s, last_save_s;   /* when, as tri_now_s */
@@ -54,8 +55,9 @@ typedef struct tri_sampling {
 
 /* What one step adds up over its micro-batches, for each learner. */
 typedef struct tri_tally {
-  double  began_s; /* the step */
-  int64_t updates;
+  double   began_s; /* the step */
+  int64_t  updates;
+  tri_mean entropy; /* of the update that goes on, nats; where a coefficient follows it */
   struct {
     double   loss;
     tri_mean metric[TRI_ALGO_METRICS];
@@ -154,7 +156,9 @@ TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int6
  * what was missing from the line. On a full disk it waits, and the run goes on. */
 TRI_CHECKED tri_status tri_report_line(tri_trainer *t, int64_t step, bool again);
 /* Not collective. Adds what a learner's loss gave to *sum. */
-void tri_tally_add(tri_tally *sum, tri_role role, const tri_loss_out *out);
+void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tri_loss_out *out);
+/* Collective over world. An update is done: it is counted, and moves coefficients of t->opt. */
+TRI_CHECKED tri_status tri_tally_update(tri_trainer *t, tri_tally *sum);
 
 /* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
  * false. */

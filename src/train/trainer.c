@@ -264,6 +264,7 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
                      .screen = {.score = NAN, .rate = NAN}};
   t->algo = &cfg->algo.row;
   t->opt = cfg->algo.opt;
+  tri_adapt_begin(&t->opt, &t->progress.adapt);
   t->supply = choose_supply(cfg);
   tri_learner_begin(t);
   TRI_TRY(tri_run_open(cfg, tri_world_of(t), faults, &t->run));

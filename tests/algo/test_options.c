@@ -16,7 +16,7 @@ static double threshold_of(double share, const int64_t *length, int n_seq, int b
   double             found;
   int                at = 0;
 
-  o.top_entropy_quantile = share;
+  o.mask.top_entropy = share;
   rollout_make(&r, reward, length, n_seq, 1);
   for (int q = 0; q < n_seq; q++) {
     r.seen[r.start[q]] = 1e6f;
@@ -54,7 +54,7 @@ static void test_threshold_masked(void **state) {
   tri_rollout        r = {0};
 
   (void)state;
-  o.top_entropy_quantile = 0.5;
+  o.mask.top_entropy = 0.5;
   rollout_make(&r, reward, NULL, 2, 2);
   for (int k = 0; k < 4; k++) r.seen[r.start[k / 2] + 1 + k % 2] = number[k];
   r.masked[0] = 1;
@@ -72,7 +72,7 @@ static void test_top_entropy(void **state) {
   micro                m;
 
   (void)state;
-  o.top_entropy_quantile = 0.5;
+  o.mask.top_entropy = 0.5;
   o.kl_coef = 0.5;
   o.kl_estimator = TRI_KL_K1;
   o.entropy_coef = 0.1;
@@ -147,7 +147,7 @@ static void test_correction(void **state) {
 static tri_algo_opt all_options(const tri_loss *a) {
   tri_algo_opt o = PLAIN;
 
-  o.top_entropy_quantile = 0.5;
+  o.mask.top_entropy = 0.5;
   o.kl_coef = 0.3;
   o.kl_bias_correction = true;
   o.is.cap = 1.25;
@@ -230,7 +230,7 @@ static tri_algo_opt golden_options(const json_t *c, const char *name) {
   o.kl_coef = number(c, "beta");
   o.clip_eps = number(c, "low");
   o.clip_eps_high = number(c, "high");
-  o.top_entropy_quantile = number(c, "quantile");
+  o.mask.top_entropy = number(c, "quantile");
   o.kl_bias_correction = json_is_true(json_object_get(c, "bias"));
   o.is.cap = number(c, "cap");
   o.is.mode = strcmp(json_string_value(json_object_get(c, "mode")), "mask") ? TRI_IS_TRUNCATE : TRI_IS_MASK;
@@ -246,8 +246,8 @@ static void check_case(const json_t *file, const json_t *c, micro *m, const int6
 
   assert_non_null(a);
   m->in.survey = 0;
-  if (o.top_entropy_quantile < 1)
-    m->in.survey = threshold_of(o.top_entropy_quantile, length, m->in.n_seq, 0, m->in.n_seq, m->ent);
+  if (o.mask.top_entropy < 1)
+    m->in.survey = threshold_of(o.mask.top_entropy, length, m->in.n_seq, 0, m->in.n_seq, m->ent);
   a->weigh(&o, (int64_t)number(file, "max_length"), length, m->in.n_seq, m->weight);
   assert_int_equal(a->compute(&o, &m->in, &m->out), TRI_OK);
   if (fabs(m->out.loss - number(c, "loss")) > 1e-13) /* both sums in f64 */
@@ -290,7 +290,7 @@ static void test_mask_truncated(void **state) {
   r.stop[1] = TRI_STOP_LENGTH;
   assert_int_equal(tri_algo_advantage(tri_algo_find("grpo"), &o, &r), TRI_OK);
   assert_true(tri_rollout_loss_tokens(&r, 1) == 2);
-  o.mask_truncated = true;
+  o.mask.truncated = true;
   assert_int_equal(tri_algo_advantage(tri_algo_find("grpo"), &o, &r), TRI_OK);
   assert_true(r.adv[1] == -1 && r.adv[2] == -1);
   assert_true(tri_rollout_loss_tokens(&r, 0) == 2 && tri_rollout_loss_tokens(&r, 1) == 0);
@@ -300,11 +300,55 @@ static void test_mask_truncated(void **state) {
   tri_rollout_free(&r);
 }
 
+/* ---- coefficients that adapt ---- */
+
+/* 0.5, target 2, 50 samples over a horizon of 100: KL 2.2 is 0.1 above, 5 is held at 0.2, 1 at -0.2: times
+ * 1.05, 1.1, 0.9. */
+static void test_adapt_kl(void **state) {
+  static const double kl[] = {2, 2.2, 5, 1}, times[] = {1, 1.05, 1.1, 0.9};
+
+  (void)state;
+  for (int k = 0; k < 4; k++) {
+    tri_algo_opt o = PLAIN;
+    o.kl_coef = 0.5;
+    o.adapt.kl_target = 2;
+    o.adapt.kl_horizon = 100;
+    assert_true(tri_adapts_kl(&o));
+    tri_adapt_kl(&o, kl[k], 50);
+    assert_true(fabs(o.kl_coef - 0.5 * times[k]) < 1e-15);
+  }
+}
+
+/* From 0.004 with target 1. No bonus in the first step. Entropies 1, 0.5, 2, 2, 2, 0.9: the coefficient goes
+ * 0.009, 0.014, 0.009, 0.004, 0, 0.005; it is used after 1, 0.5 and 0.9 only. From 0.998 it stops at 1. */
+static void test_adapt_entropy(void **state) {
+  static const double entropy[] = {1, 0.5, 2, 2, 2, 0.9}, coef[] = {0.009, 0.014, 0.009, 0.004, 0, 0.005};
+  tri_algo_opt        o = PLAIN;
+  tri_adapt           a;
+
+  (void)state;
+  o.entropy_coef = 0.004;
+  tri_adapt_begin(&o, &a);
+  assert_true(o.entropy_coef == 0.004 && !tri_adapts_entropy(&o));
+  o.adapt.entropy_target = 1;
+  tri_adapt_begin(&o, &a);
+  assert_true(o.entropy_coef == 0 && a.entropy_coef == 0.004 && isinf(a.entropy));
+  for (int k = 0; k < 6; k++) {
+    tri_adapt_entropy(&o, &a, entropy[k]);
+    assert_true(fabs(a.entropy_coef - coef[k]) < 1e-15);
+    assert_true(o.entropy_coef == (entropy[k] <= 1 ? a.entropy_coef : 0));
+  }
+  a.entropy_coef = 0.998;
+  tri_adapt_entropy(&o, &a, 0);
+  assert_true(a.entropy_coef == 1 && o.entropy_coef == 1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_threshold),   cmocka_unit_test(test_threshold_masked),
       cmocka_unit_test(test_top_entropy), cmocka_unit_test(test_kl_correction),
       cmocka_unit_test(test_correction),  cmocka_unit_test(test_differences),
-      cmocka_unit_test(test_trl),         cmocka_unit_test(test_mask_truncated)};
+      cmocka_unit_test(test_trl),         cmocka_unit_test(test_mask_truncated),
+      cmocka_unit_test(test_adapt_kl),    cmocka_unit_test(test_adapt_entropy)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

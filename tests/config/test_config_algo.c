@@ -331,7 +331,7 @@ static void test_corrections(void **state) {
   tri_config c = good(GRPO, NULL);
 
   (void)state;
-  assert_true(c.algo.opt.top_entropy_quantile == 1 && c.algo.opt.is.cap == 0 && !c.algo.opt.mask_truncated &&
+  assert_true(c.algo.opt.mask.top_entropy == 1 && c.algo.opt.is.cap == 0 && !c.algo.opt.mask.truncated &&
               !c.algo.opt.kl_bias_correction);
   tri_config_free(&c);
   c = good(GRPO, ARGS("algo.is_cap=2", "algo.is_mode=mask", "run.sampler=rescore"));
@@ -346,6 +346,27 @@ static void test_corrections(void **state) {
   note("algo.kl_bias_correction=true",
        "argument 'algo.kl_bias_correction=true': algo.kl_bias_correction has no effect: algo.kl_coef is 0\n");
   note("algo.is_mode=mask", "argument 'algo.is_mode=mask': algo.is_mode has no effect: algo.is_cap is 0\n");
+}
+
+/* Coefficients that adapt need one to start from, and a horizon that leaves some of it. */
+static void test_adaptive(void **state) {
+  tri_config c =
+      good(GRPO, ARGS("algo.kl_coef=0.1", "algo.kl_target=0.5", "algo.adaptive_entropy_target=0.2"));
+
+  (void)state;
+  assert_true(c.algo.opt.adapt.kl_target == 0.5 && c.algo.opt.adapt.kl_horizon == 10000 &&
+              c.algo.opt.adapt.entropy_target == 0.2);
+  tri_config_free(&c);
+  bad(GRPO, ARGS("algo.kl_target=0.5"),
+      "argument 'algo.kl_target=0.5': algo.kl_target moves algo.kl_coef, which is 0: give the coefficient to "
+      "start from, or remove it");
+  bad(GRPO,
+      ARGS("algo.kl_coef=0.1", "algo.kl_target=0.5", "algo.kl_horizon=2", "algo.num_generations=5",
+           "rollout.rollout_batch_size=2"),
+      "argument 'algo.kl_horizon=2': algo.kl_horizon = 2: a step of 10 samples would take all of "
+      "algo.kl_coef away: give more than 2");
+  note("algo.kl_horizon=5",
+       "argument 'algo.kl_horizon=5': algo.kl_horizon has no effect: algo.kl_target is not given\n");
 }
 
 /* The line of the reference deck that gives the key: ": default", or ": null" where GRPO must not give it. */
@@ -389,13 +410,20 @@ static void test_help_says_whose(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options),         cmocka_unit_test(test_help_says_whose),
-      cmocka_unit_test(test_defaults_of_all), cmocka_unit_test(test_listed),
-      cmocka_unit_test(test_names),           cmocka_unit_test(test_reference_policy),
-      cmocka_unit_test(test_reference_gives), cmocka_unit_test(test_presets),
-      cmocka_unit_test(test_parts),           cmocka_unit_test(test_least_group),
-      cmocka_unit_test(test_corrections),     cmocka_unit_test(test_defaults_of_losses),
-      cmocka_unit_test(test_as_used_again),   cmocka_unit_test(test_words_of_others)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_help_says_whose),
+                                     cmocka_unit_test(test_defaults_of_all),
+                                     cmocka_unit_test(test_listed),
+                                     cmocka_unit_test(test_names),
+                                     cmocka_unit_test(test_reference_policy),
+                                     cmocka_unit_test(test_reference_gives),
+                                     cmocka_unit_test(test_presets),
+                                     cmocka_unit_test(test_parts),
+                                     cmocka_unit_test(test_least_group),
+                                     cmocka_unit_test(test_corrections),
+                                     cmocka_unit_test(test_adaptive),
+                                     cmocka_unit_test(test_defaults_of_losses),
+                                     cmocka_unit_test(test_as_used_again),
+                                     cmocka_unit_test(test_words_of_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
