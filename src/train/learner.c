@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "family/family.h"
+#include "state/watch.h"
 #include "train.h"
 
 #include <string.h>
@@ -194,8 +195,9 @@ tri_status tri_learner_update(tri_learner *l, int64_t step, tri_stream *s) {
 
   l->update++;
   l->learning_rate = tri_lr_at(&l->lr, l->update);
-  TRI_TRY(tri_optim_step(tri_learner_params(l), &l->optim, l->learning_rate, l->update - l->skipped, s,
-                         &l->grad_norm, &applied));
+  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, l->learning_rate,
+                                                         l->update - l->skipped, s, &l->grad_norm, &applied));
+  l->watched |= applied && l->grad_norm > 0;
   if (applied) return TRI_OK;
   l->skipped++;
   tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",

@@ -35,6 +35,7 @@ typedef struct tri_learner {
   int64_t       update, skipped;          /* optimizer steps, and of them those that a gradient that was not
                                            * finite forbade; over all of a resumed run */
   double        grad_norm, learning_rate; /* of the last one */
+  bool          watched;                  /* one of this process was looked at (state/watch.h) */
 } tri_learner;
 
 /* Has this run such a model, and does it learn? */

@@ -1,6 +1,8 @@
 /* test_cli_health.c - the whole program: what its metrics and warnings say of a run. */
 #include "cli_case.h"
 
+#include <inttypes.h>
+
 static int count(const char *text, const char *part) {
   int n = 0;
 
@@ -70,10 +72,57 @@ static void a_run_that_learns_is_left_alone(void **state) {
   assert_null(strstr(cli_err, "warning"));
 }
 
+/* ---- damaged models ---- */
+
+/* A copy of the exported model as FOLDER, all elements of one f32 tensor set to x. */
+static void plant(const char *folder, const char *tensor, float x) {
+  static char header[CLI_TEXT_BYTES];
+  char        path[64], name[96];
+  uint64_t    bytes = 0, begin = 0, end = 0;
+  const char *at;
+  FILE       *f;
+
+  cli_sh("rm -rf %s && cp -r model %s", folder, folder);
+  snprintf(path, sizeof path, "%s/model.safetensors", folder);
+  snprintf(name, sizeof name, "\"%s\":", tensor);
+  f = fopen(path, "r+b");
+  assert_non_null(f);
+  assert_int_equal(fread(&bytes, sizeof bytes, 1, f), 1);
+  assert_true(bytes < sizeof header);
+  assert_int_equal(fread(header, 1, bytes, f), bytes);
+  header[bytes] = 0;
+  at = strstr(header, name);
+  if (!at || !strstr(at, "\"F32\"")) fail_msg("no f32 %s in %s", tensor, header);
+  assert_int_equal(sscanf(strchr(strstr(at, "data_offsets"), '['), "[%" SCNu64 ",%" SCNu64, &begin, &end), 2);
+  assert_int_equal(fseek(f, (long)(8 + bytes + begin), SEEK_SET), 0);
+  for (; begin < end; begin += sizeof x) assert_int_equal(fwrite(&x, sizeof x, 1, f), 1);
+  assert_int_equal(fclose(f), 0);
+}
+
+/* What attention gives goes through zeros: what it is made of gets no gradient, and that is said once. */
+static void a_tensor_without_gradient_is_named(void **state) {
+  static const char *const program[] = {ONE, TWO};
+  char                     command[256];
+
+  (void)state;
+  plant("cut", "model.layers.1.self_attn.o_proj.weight", 0);
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command, "%s" LOAD "model.path=cut run.output=g%d train.steps=4", program[i], i);
+    cli_succeeds(command);
+    cli_shows(cli_err, "warning: ");
+    assert_int_equal(count(cli_err, "tensors of the policy got no gradient in the first optimizer step, "
+                                    "model.layers.1.input_layernorm.weight the first"),
+                     1);
+    assert_int_equal(count(cli_err, "trireme: warning"), 1);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_run_that_learns_nothing_says_so_once), cmocka_unit_test(alarms_go_on_over_a_restart),
-      cmocka_unit_test(no_reference_no_kl), cmocka_unit_test(lines_have_their_time),
-      cmocka_unit_test(a_run_that_learns_is_left_alone)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_that_learns_nothing_says_so_once),
+                                     cmocka_unit_test(alarms_go_on_over_a_restart),
+                                     cmocka_unit_test(no_reference_no_kl),
+                                     cmocka_unit_test(lines_have_their_time),
+                                     cmocka_unit_test(a_tensor_without_gradient_is_named),
+                                     cmocka_unit_test(a_run_that_learns_is_left_alone)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
