@@ -9,33 +9,53 @@
 
 static const char *key_name(int key) { return key < tri_n_keys ? tri_keys[key].name : "reward"; }
 
-/* Remember where each key stands; refuse what is unknown or stands twice. */
+/* The later of two entries that mean one key names the earlier. */
+static tri_status refuse_twice(const tri_loader *l, int i, int k, int key) {
+  const tri_deck_entry *later = tri_deck_at(l->deck, i > k ? i : k),
+                       *before = tri_deck_at(l->deck, i > k ? k : i);
+  char full[2 * TRI_KEY_NAME_BYTES], other[2 * TRI_KEY_NAME_BYTES];
+
+  tri_key_full_name(later, full, sizeof full);
+  tri_key_full_name(before, other, sizeof other);
+  TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other: both mean %s, keep one", later->where,
+           full, other, before->where, key_name(key));
+}
+
+/* Entry i is where the key stands. */
+static tri_status place(tri_loader *l, int i, tri_key_match m) {
+  const tri_deck_entry *e = tri_deck_at(l->deck, i);
+  tri_key_slot         *s = &l->slot[m.key];
+  int                  *at = e->line ? &s->file : &s->argument;
+  char                  full[2 * TRI_KEY_NAME_BYTES];
+
+  if (*at >= 0) return refuse_twice(l, i, *at, m.key);
+  *at = i;
+  s->alias = m.alias;
+  tri_key_full_name(e, full, sizeof full);
+  if (m.alias && l->notes)
+    TRI_TRY(tri_text_printf(l->notes, "%s: %s is read as %s\n", e->where, full, key_name(m.key)));
+  return TRI_OK;
+}
+
+/* Remember where each key stands, but for names of two meanings; refuse what is unknown or stands twice. */
 static tri_status collect(tri_loader *l) {
   for (int i = 0; i < tri_n_keys + 1; i++) l->slot[i] = (tri_key_slot){-1, -1, NULL};
   for (int i = 0; i < tri_deck_count(l->deck); i++) {
     const tri_deck_entry *e = tri_deck_at(l->deck, i);
-    char                  full[2 * TRI_KEY_NAME_BYTES];
-    tri_key_match         m;
-    tri_key_slot         *s;
-    int                  *at;
+    tri_key_match         m = {-1, NULL}, unused;
     if (!e->first) continue;
-    m.key = -1;
     TRI_TRY(tri_error_note(tri_key_match_entry(e, &m), l->faults));
-    if (m.key < 0) continue;
-    s = &l->slot[m.key];
-    at = e->line ? &s->file : &s->argument;
-    tri_key_full_name(e, full, sizeof full);
-    if (*at >= 0) {
-      const tri_deck_entry *before = tri_deck_at(l->deck, *at);
-      char                  other[2 * TRI_KEY_NAME_BYTES];
-      tri_key_full_name(before, other, sizeof other);
-      TRI_FAIL(TRI_ECONFIG, "%s: %s and %s (%s) contradict each other: both mean %s, keep one", e->where,
-               full, other, before->where, key_name(m.key));
-    }
-    *at = i;
-    s->alias = m.alias;
-    if (m.alias && l->notes)
-      TRI_TRY(tri_text_printf(l->notes, "%s: %s is read as %s\n", e->where, full, key_name(m.key)));
+    if (m.key >= 0 && !tri_key_match_double(e, NULL, &unused)) TRI_TRY(place(l, i, m));
+  }
+  return TRI_OK;
+}
+
+/* Names of two meanings, once the algorithm is known. */
+static tri_status collect_doubles(tri_loader *l) {
+  for (int i = 0; i < tri_deck_count(l->deck); i++) {
+    const tri_deck_entry *e = tri_deck_at(l->deck, i);
+    tri_key_match         m;
+    if (e->first && tri_key_match_double(e, &l->cfg->algo.row, &m)) TRI_TRY(place(l, i, m));
   }
   return TRI_OK;
 }
@@ -142,6 +162,14 @@ static void resolve_clip(const tri_loader *l) {
   if (follows || o->clip_eps_high == 0) o->clip_eps_high = o->clip_eps;
 }
 
+/* What ipo aims at is an advance for each token: its log-ratios are by length where the deck does not say. */
+static void resolve_length(const tri_loader *l) {
+  tri_algo_opt *o = &l->cfg->algo.opt;
+
+  if (!tri_loader_given(l, "algo.length_normalize"))
+    o->preference.length_normalize = o->preference.dpo_loss == TRI_DPO_IPO;
+}
+
 static tri_status load(tri_loader *l) {
   tri_config *c = l->cfg;
 
@@ -149,6 +177,7 @@ static tri_status load(tri_loader *l) {
   *c = (tri_config){0};
   TRI_TRY(tri_error_note(collect(l), l->faults));
   TRI_TRY(read_parts(l));
+  if (l->preset) TRI_TRY(tri_error_note(collect_doubles(l), l->faults));
   for (int i = 0; i < tri_n_keys; i++)
     if (!is_first(i)) TRI_TRY(tri_error_note(tri_config_read_key(l, i), l->faults));
   TRI_TRY(tri_error_note(tri_config_read_rewards(l), l->faults));
@@ -157,6 +186,7 @@ static tri_status load(tri_loader *l) {
   if (l->faults && l->faults->n) return TRI_OK;
   resolve_plan(l);
   resolve_clip(l);
+  resolve_length(l);
   return TRI_OK;
 }
 

@@ -189,6 +189,14 @@ static tri_status check_is_cap(const tri_loader *l) {
       where_of(l, "algo.is_cap"), c->algo.opt.is.cap);
 }
 
+static tri_status check_label_smoothing(const tri_loader *l) {
+  const tri_algo_opt *o = &l->cfg->algo.opt;
+
+  if (o->preference.dpo_loss != TRI_DPO_IPO || o->preference.label_smoothing == 0) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: algo.label_smoothing means nothing to algo.dpo_loss ipo: remove it",
+           where_of(l, "algo.label_smoothing"));
+}
+
 static tri_status check_schedule(const tri_loader *l) {
   if (l->cfg->train.lr.min_ratio <= 0 || l->cfg->train.lr.scheduler != TRI_LR_CONSTANT) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: train.min_lr_ratio means nothing to train.lr_scheduler constant: remove it",
@@ -241,6 +249,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_selection(l), l->faults));
   TRI_TRY(tri_error_note(check_greedy(l), l->faults));
   TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
+  TRI_TRY(tri_error_note(check_label_smoothing(l), l->faults));
   TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));
   TRI_TRY(tri_error_note(check_kl_target(l), l->faults));
   TRI_TRY(tri_error_note(check_is_cap(l), l->faults));

@@ -15,6 +15,14 @@ typedef struct tri_key_alias {
 extern const tri_key_alias tri_key_aliases[];
 extern const int           tri_n_key_aliases;
 
+/* A name that means a key to the algorithms that read it, and a second one to those that read that: ours and
+ * another program's, or that of two of another's trainers. */
+typedef struct tri_key_double {
+  const char *name, *key, *second;
+} tri_key_double;
+extern const tri_key_double tri_key_doubles[];
+extern const int            tri_n_key_doubles;
+
 /* A value of another program under a key or alias, and ours. */
 typedef struct tri_key_word {
   const char *name, *value, *ours;
@@ -73,6 +81,9 @@ typedef struct tri_key_match {
 /* Not collective. Which row the entry belongs to. None: TRI_ECONFIG, with its place and the nearest known
  * key. */
 TRI_CHECKED tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *out);
+/* Whether the entry's name has two meanings (tri_key_doubles). *out: what it means to the algorithm, unless
+ * that is NULL. */
+bool tri_key_match_double(const tri_deck_entry *e, const tri_algo *a, tri_key_match *out);
 /* "section.key" of the entry; `out` [bytes]. */
 void tri_key_full_name(const tri_deck_entry *e, char *out, size_t bytes);
 /* The sentence of tri_key_hints for a name or its last part, or NULL. */

@@ -62,6 +62,41 @@ void tri_key_full_name(const tri_deck_entry *e, char *out, size_t bytes) {
   snprintf(out, bytes, "%s%s%s", e->section, e->section[0] && e->key[0] ? "." : "", e->key);
 }
 
+static const char *last_part(const char *name) {
+  const char *dot = strrchr(name, '.');
+
+  return dot ? dot + 1 : name;
+}
+
+/* The row whose name was read as one of its two keys; NULL: the name has one meaning. */
+static const tri_key_double *find_double(tri_key_match m) {
+  const char *said = m.key < 0 || m.key >= tri_n_keys ? "" : m.alias ? m.alias : tri_keys[m.key].name;
+
+  for (const tri_key_double *d = tri_key_doubles; d < tri_key_doubles + tri_n_key_doubles; d++)
+    if (!strcmp(last_part(said), d->name) &&
+        (!strcmp(tri_keys[m.key].name, d->key) || !strcmp(tri_keys[m.key].name, d->second)))
+      return d;
+  return NULL;
+}
+
+bool tri_key_match_double(const tri_deck_entry *e, const tri_algo *a, tri_key_match *out) {
+  char                  full[2 * TRI_KEY_NAME_BYTES];
+  const tri_key_double *d;
+  const char           *meant = NULL;
+
+  tri_key_full_name(e, full, sizeof full);
+  *out = find_name(full);
+  d = find_double(*out);
+  if (!d || !a) return d != NULL;
+  if (tri_key_is_used(tri_key_find(d->key), a))
+    meant = d->key;
+  else if (tri_key_is_used(tri_key_find(d->second), a))
+    meant = d->second;
+  if (!meant || (e->line && tri_deck_is_null(e))) return true; /* as it stands */
+  *out = (tri_key_match){tri_key_row(meant), strcmp(full, meant) ? d->name : NULL};
+  return true;
+}
+
 /* Whether a name of tri_key_hints stands for "section.key" or "section". */
 static bool is_hinted(const char *name, const char *full) {
   const char *dot = strrchr(full, '.');

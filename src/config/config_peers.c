@@ -24,7 +24,8 @@ const tri_key_alias tri_key_aliases[] = {
   {"epsilon", "algo.clip_eps"}, {"cliprange", "algo.clip_eps"}, {"ratio_clip_min", "algo.clip_eps"},
   {"clip_ratio_high", "algo.clip_eps_high"}, {"epsilon_high", "algo.clip_eps_high"},
   {"clip_ratio_c", "algo.dual_clip"}, {"ratio_clip_c", "algo.dual_clip"}, {"advantage.gamma", "algo.gamma"},
-  {"gae_gamma", "algo.gamma"},
+  {"gae_gamma", "algo.gamma"}, {"lambd", "algo.lam"}, {"gae_lambda", "algo.lam"}, {"advantage.lambd", "algo.lam"},
+  {"cliprange_value", "critic.value_clip"}, {"center_rewards_coefficient", "algo.centering_coef"},
   {"ratio_clip_max", "algo.clip_eps_high"},
   {"beta", "algo.kl_coef"}, {"kl_loss_coef", "algo.kl_coef"}, {"init_kl_coef", "algo.kl_coef"},
   {"kl.init_coef", "algo.kl_coef"},
@@ -81,6 +82,11 @@ const tri_key_alias tri_key_aliases[] = {
   {"eval_steps", "eval.steps"}, {"test_freq", "eval.steps"},
 };
 const int tri_n_key_aliases = sizeof tri_key_aliases / sizeof *tri_key_aliases;
+
+const tri_key_double tri_key_doubles[] = {
+  {"beta", "algo.beta", "algo.kl_coef"}, {"loss_type", "algo.dpo_loss", "algo.loss_agg_mode"},
+};
+const int tri_n_key_doubles = sizeof tri_key_doubles / sizeof *tri_key_doubles;
 
 const tri_key_word tri_key_words[] = {
   {"run.resume", "true", "auto"}, {"run.resume", "false", "never"},
@@ -145,8 +151,7 @@ const tri_key_hint tri_key_hints[] = {
   {"lora_dropout", FULL}, {"lora_target_modules", FULL}, {"target_modules", FULL}, {"use_peft", FULL},
   {"peft_config", FULL}, {"load_in_4bit", FULL}, {"load_in_8bit", FULL},
   {"critic.", NO_CRITIC}, {"critic_learning_rate", NO_CRITIC}, {"critic_pretrain", NO_CRITIC},
-  {"lam", NO_CRITIC}, {"lambd", NO_CRITIC}, {"gae_lambda", NO_CRITIC},
-  {"vf_coef", NO_CRITIC}, {"value_clip", NO_CRITIC}, {"cliprange_value", NO_CRITIC},
+  {"vf_coef", NO_CRITIC},
   {"reward_funcs", REWARDS}, {"reward_model", REWARDS}, {"reward_pretrain", REWARDS}, {"remote_rm_url", REWARDS},
   {"reward_model.", REWARDS}, {"custom_reward_function.", REWARDS},
   {"offload", LESS_MEMORY}, {"adam_offload", LESS_MEMORY}, {"param_offload", LESS_MEMORY},

@@ -17,21 +17,34 @@ static bool lists(const char *const *option, const char *key) {
   return false;
 }
 
+/* Those that are no words of a key. */
+static const tri_loss *const      other_losses[] = {&tri_loss_sft, &tri_loss_rm,    &tri_loss_dpo,
+                                                    &tri_loss_kto, &tri_loss_value, NULL};
+static const tri_advantage *const other_advantages[] = {&tri_advantage_gae, &tri_advantage_greedy, NULL};
+
+/* The i-th list of options of all advantages and losses, NULL past the last. */
+static const char *const *options_at(int i) {
+  for (int a = 0; tri_advantage_at(a); a++)
+    if (i-- == 0) return tri_advantage_at(a)->option;
+  for (int a = 0; other_advantages[a]; a++)
+    if (i-- == 0) return other_advantages[a]->option;
+  for (int a = 0; tri_policy_loss_at(a); a++)
+    if (i-- == 0) return tri_policy_loss_at(a)->option;
+  for (int a = 0; other_losses[a]; a++)
+    if (i-- == 0) return other_losses[a]->option;
+  return NULL;
+}
+
 /* Options of advantages and losses are keys, and a key that is theirs is read by some of them. */
 static void test_options(void **state) {
   (void)state;
   for (int i = 0; i < tri_n_keys; i++) {
     bool read = !(tri_keys[i].needs & TRI_KEY_BY_ALGO);
-    for (int a = 0; tri_advantage_at(a); a++) read |= lists(tri_advantage_at(a)->option, tri_keys[i].name);
-    for (int a = 0; tri_policy_loss_at(a); a++)
-      read |= lists(tri_policy_loss_at(a)->option, tri_keys[i].name);
+    for (int a = 0; options_at(a); a++) read |= lists(options_at(a), tri_keys[i].name);
     if (!read) fail_msg("no advantage and no loss has %s in its list of options", tri_keys[i].name);
   }
-  for (int a = 0; tri_advantage_at(a); a++)
-    for (int k = 0; tri_advantage_at(a)->option[k]; k++) assert_true(is_key(tri_advantage_at(a)->option[k]));
-  for (int a = 0; tri_policy_loss_at(a); a++)
-    for (int k = 0; tri_policy_loss_at(a)->option[k]; k++)
-      assert_true(is_key(tri_policy_loss_at(a)->option[k]));
+  for (int a = 0; options_at(a); a++)
+    for (int k = 0; options_at(a)[k]; k++) assert_true(is_key(options_at(a)[k]));
   for (int a = 0; tri_algo_at(a); a++)
     for (const tri_algo_default *d = tri_algo_at(a)->set; d && d->key; d++) assert_true(is_key(d->key));
 }
@@ -83,6 +96,11 @@ static void test_defaults_of_all(void **state) {
   tri_config_free(&grpo);
 }
 
+/* beta is algo.beta to those that read it, to others algo.kl_coef, if they read that. */
+static bool is_taken(const tri_algo *a, const tri_key *k) {
+  return reads(a, k) || (!strcmp(k->name, "algo.beta") && reads(a, key_of("algo.kl_coef")));
+}
+
 /* Every option that is not read is refused, at its default too, and whatever is read is taken. */
 static void test_listed(void **state) {
   (void)state;
@@ -96,7 +114,7 @@ static void test_listed(void **state) {
       snprintf(name, sizeof name, "%s", named(algo));
       snprintf(message, sizeof message, "argument '%s': %s means nothing to algo.name %s: remove it", arg,
                k->name, algo->name);
-      if (reads(algo, k)) {
+      if (is_taken(algo, k)) {
         tri_config c = good(deck_of(algo), ARGS(name, arg));
         tri_config_free(&c);
       } else {
@@ -389,6 +407,28 @@ static void test_reference_gives(void **state) {
   tri_text_free(&t);
 }
 
+/* ipo's log-ratios are by length unless the deck says otherwise, and it has no use for smoothed labels. */
+static void test_ipo(void **state) {
+  (void)state;
+  for (int a = 0; tri_algo_at(a); a++) {
+    const char *deck = deck_of(tri_algo_at(a));
+    char        name[64];
+    if (!reads(tri_algo_at(a), key_of("algo.dpo_loss"))) continue;
+    snprintf(name, sizeof name, "%s", named(tri_algo_at(a)));
+    for (int k = 0; k < 4; k++) {
+      tri_config c =
+          k < 2 ? good(deck, ARGS(name, k ? "loss_type=ipo" : "algo.label_smoothing=0.1"))
+                : good(deck, ARGS(name, k == 2 ? "algo.dpo_loss=ipo" : "algo.dpo_loss=sigmoid",
+                                  k == 2 ? "algo.length_normalize=false" : "algo.length_normalize=true"));
+      assert_true(c.algo.opt.preference.length_normalize == k % 2);
+      tri_config_free(&c);
+    }
+    bad(deck, ARGS(name, "algo.dpo_loss=ipo", "algo.label_smoothing=0.1"),
+        "argument 'algo.label_smoothing=0.1': algo.label_smoothing means nothing to algo.dpo_loss ipo: "
+        "remove it");
+  }
+}
+
 /* --options says so of a key that some algorithms do not read. */
 static void test_help_says_whose(void **state) {
   tri_text help = {0};
@@ -397,9 +437,13 @@ static void test_help_says_whose(void **state) {
   assert_int_equal(tri_config_help(&help), TRI_OK);
   for (int i = 0; i < tri_n_keys; i++) {
     char name[80], line[512];
-    bool all = true;
+    bool all = true, none = true;
     if (strncmp(tri_keys[i].name, "algo.", 5) != 0 || !strcmp(tri_keys[i].name, "algo.name")) continue;
-    for (int a = 0; tri_algo_at(a); a++) all = all && reads(tri_algo_at(a), &tri_keys[i]);
+    for (int a = 0; tri_algo_at(a); a++) {
+      all = all && reads(tri_algo_at(a), &tri_keys[i]);
+      none = none && !reads(tri_algo_at(a), &tri_keys[i]);
+    }
+    if (none) continue; /* of a part that no algorithm of the table has */
     snprintf(name, sizeof name, "  %s: ", tri_keys[i].name);
     const char *at = strstr(help.data, name);
     assert_non_null(at);
@@ -410,20 +454,14 @@ static void test_help_says_whose(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),
-                                     cmocka_unit_test(test_help_says_whose),
-                                     cmocka_unit_test(test_defaults_of_all),
-                                     cmocka_unit_test(test_listed),
-                                     cmocka_unit_test(test_names),
-                                     cmocka_unit_test(test_reference_policy),
-                                     cmocka_unit_test(test_reference_gives),
-                                     cmocka_unit_test(test_presets),
-                                     cmocka_unit_test(test_parts),
-                                     cmocka_unit_test(test_least_group),
-                                     cmocka_unit_test(test_corrections),
-                                     cmocka_unit_test(test_adaptive),
-                                     cmocka_unit_test(test_defaults_of_losses),
-                                     cmocka_unit_test(test_as_used_again),
-                                     cmocka_unit_test(test_words_of_others)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_options),          cmocka_unit_test(test_ipo),
+      cmocka_unit_test(test_help_says_whose),  cmocka_unit_test(test_defaults_of_all),
+      cmocka_unit_test(test_listed),           cmocka_unit_test(test_names),
+      cmocka_unit_test(test_reference_policy), cmocka_unit_test(test_reference_gives),
+      cmocka_unit_test(test_presets),          cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_least_group),      cmocka_unit_test(test_corrections),
+      cmocka_unit_test(test_adaptive),         cmocka_unit_test(test_defaults_of_losses),
+      cmocka_unit_test(test_as_used_again),    cmocka_unit_test(test_words_of_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

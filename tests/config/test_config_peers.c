@@ -1,5 +1,6 @@
 /* test_config_peers.c - the spellings of other programs, read or refused with what does it here. Judge:
  * exact. */
+#include "config/config_keys.h"
 #include "config_case.h"
 
 /* Keys of other programs that mean nothing here: a sentence says what does. */
@@ -148,7 +149,54 @@ static void test_aliases(void **state) {
       "argument 'zero.stage=4': shard.plan = 4: must be one of hybrid, zero0, zero1, zero2, zero3");
 }
 
+/* What an entry's name is to an algorithm: "KEY" or "KEY (as ALIAS)"; "" where it has one meaning. */
+static const char *meaning(const char *section, const char *key, const char *value, int line,
+                           const tri_algo *a) {
+  static char    text[256];
+  tri_deck_entry e = {.section = (char *)section,
+                      .key = (char *)key,
+                      .value = (char *)value,
+                      .line = line,
+                      .unquoted = true,
+                      .index = TRI_DECK_PLAIN,
+                      .first = true};
+  tri_key_match  m;
+
+  text[0] = 0;
+  if (tri_key_match_double(&e, a, &m))
+    snprintf(text, sizeof text, m.alias ? "%s (as %s)" : "%s", tri_keys[m.key].name, m.alias);
+  return text;
+}
+
+/* beta is the algorithm's own to those that read algo.beta, TRL's word for algo.kl_coef to those with a KL
+ * term; to SFT it is what it was. What null takes back in a deck as used stays where it stands. */
+static void test_two_meanings(void **state) {
+  const tri_algo  dpo = {.name = "dpo", .needs = TRI_NEEDS_PAIRS, .loss = &tri_loss_dpo};
+  const tri_algo *grpo = tri_algo_find("grpo"), *sft = tri_algo_find("sft");
+
+  (void)state;
+  assert_string_equal(meaning("algo", "beta", "0.1", 3, &dpo), "algo.beta");
+  assert_string_equal(meaning("", "beta", "0.1", 0, &dpo), "algo.beta (as beta)");
+  assert_string_equal(meaning("actor", "beta", "0.1", 3, &dpo), "algo.beta (as beta)");
+  assert_string_equal(meaning("algo", "beta", "0.1", 3, grpo), "algo.kl_coef (as beta)");
+  assert_string_equal(meaning("", "beta", "0.1", 0, grpo), "algo.kl_coef (as beta)");
+  assert_string_equal(meaning("algo", "beta", "null", 3, grpo), "algo.beta");
+  assert_string_equal(meaning("algo", "beta", "null", 0, grpo), "algo.kl_coef (as beta)");
+  assert_string_equal(meaning("algo", "beta", "0.1", 3, sft), "algo.beta");
+  assert_string_equal(meaning("", "loss_type", "ipo", 0, &dpo), "algo.dpo_loss (as loss_type)");
+  assert_string_equal(meaning("", "loss_type", "grpo", 0, grpo), "algo.loss_agg_mode (as loss_type)");
+  assert_string_equal(meaning("algo", "kl_coef", "0.1", 3, &dpo), "");
+  assert_string_equal(meaning("algo", "dpo_loss", "ipo", 3, grpo), "");
+  alias("algo.beta=0.1", "argument 'algo.beta=0.1': algo.beta is read as algo.kl_coef\n", "algo.kl_coef=0.1");
+  bad(GRPO, ARGS("beta=0.1", "algo.kl_coef=0.2"),
+      "argument 'algo.kl_coef=0.2': algo.kl_coef and beta (argument 'beta=0.1') contradict each other: both "
+      "mean algo.kl_coef, keep one");
+  bad(SFT, ARGS("algo.beta=0.1"),
+      "argument 'algo.beta=0.1': algo.beta means nothing to algo.name sft: remove it");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_aliases)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_aliases),
+                                     cmocka_unit_test(test_two_meanings)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* test_config_words.c - the words of choices and the values of enums they become. Judges: the table below;
  * --options' own words. */
+#include "config/config_keys.h"
 #include "config_case.h"
 
 /* A word by its number in the key's range is the enum's value: both must be in one order. */
@@ -34,6 +35,8 @@ static const struct {
     {"algo.loss_agg_mode", "seq-mean-token-sum-norm", TRI_SEQ_MEAN_TOKEN_SUM_NORM},
     {"algo.is_mode", "truncate", TRI_IS_TRUNCATE},
     {"algo.is_mode", "mask", TRI_IS_MASK},
+    {"algo.dpo_loss", "sigmoid", TRI_DPO_SIGMOID},
+    {"algo.dpo_loss", "ipo", TRI_DPO_IPO},
     {"train.lr_scheduler", "constant", TRI_LR_CONSTANT},
     {"train.lr_scheduler", "linear", TRI_LR_LINEAR},
     {"train.lr_scheduler", "cosine", TRI_LR_COSINE},
@@ -61,6 +64,13 @@ static const tri_key *key_of(const char *name) {
   return NULL;
 }
 
+/* Whether a deck can give the key: a part that reads it belongs to an algorithm. */
+static bool is_read(const tri_key *k) {
+  for (int a = 0; tri_algo_at(a); a++)
+    if (tri_key_is_used(k, tri_algo_at(a))) return true;
+  return false;
+}
+
 /* A deck whose algorithm reads the key. */
 static tri_config with(const char *arg) {
   static char name[64];
@@ -82,12 +92,13 @@ static void a_word_is_its_value(void **state) {
     char       arg[128], word[TRI_CONFIG_WORD_BYTES];
     int        value;
     tri_config c;
+    tri_config_word(row[i].key, row[i].value, word);
+    assert_string_equal(word, row[i].word);
+    if (!is_read(key_of(row[i].key))) continue;
     snprintf(arg, sizeof arg, "%s=%s", row[i].key, row[i].word);
     c = with(arg);
     memcpy(&value, (const char *)&c + key_of(row[i].key)->offset, sizeof value);
     if (value != row[i].value) fail_msg("%s is %d, not %d", arg, value, row[i].value);
-    tri_config_word(row[i].key, value, word);
-    assert_string_equal(word, row[i].word);
     tri_config_free(&c);
   }
 }
