@@ -25,6 +25,18 @@ static tri_status update_unit(tri_params *p, int unit, const tri_optim_opt *opt,
   return TRI_OK;
 }
 
+/* Collective over world. Names the tensor, and forgets the gradient. */
+static tri_status give_up(tri_params *p, tri_stream *s) {
+  const char *name;
+
+  TRI_TRY(tri_params_grad_fault(p, s, &name));
+  if (name)
+    tri_log(TRI_LOG_INFO, "%s: the gradient of %s is the first on the way back that is not finite",
+            tri_params_options(p)->label, name);
+  tri_params_grad_clear(p);
+  return TRI_OK;
+}
+
 tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate, int64_t update,
                           tri_stream *s, double *grad_norm, bool *applied) {
   tri_comm      *c = tri_params_optim_comm(p);
@@ -40,7 +52,7 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learni
   if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));
   *grad_norm = sqrt(sum);
   *applied = isfinite(*grad_norm);
-  if (!*applied) return tri_params_grad_clear(p), TRI_OK;
+  if (!*applied) return give_up(p, s);
   if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm)
     rule.scale = (float)(opt->max_grad_norm / *grad_norm);
   span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "optimizer"}, s);

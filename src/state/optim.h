@@ -12,7 +12,7 @@ typedef struct tri_optim_opt {
 /* Collective over world. Clips the reduced gradients by their global norm, AdamW (Loshchilov, Hutter 2019) on
  * the optimizer share, new weights to every holder, gradients zero. update: 1-based count of updates.
  * *grad_norm is the norm before clipping, equal on all ranks; when it is not finite nothing is updated, the
- * gradients are cleared, and *applied is false. */
+ * gradients are cleared, rank 0 names the tensor, and *applied is false. */
 TRI_CHECKED tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate,
                                       int64_t update, tri_stream *s, double *grad_norm, bool *applied);
 

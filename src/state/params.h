@@ -112,6 +112,9 @@ typedef struct tri_optim_view {
 tri_optim_view tri_params_optim_view(tri_params *p, int unit);
 /* Not collective. Sum of squares of this rank's optimizer share of the gradient. The host waits. */
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
+/* Collective over world. After the last reduction: the tensor whose gradient has a number that is not finite,
+ * of several the first on the way back, of that unit the first; NULL: there is none. */
+TRI_CHECKED tri_status tri_params_grad_fault(tri_params *p, tri_stream *s, const char **name);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
 /* Collective over world. After the update of every view, half included: new weights to every rank that holds

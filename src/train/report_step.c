@@ -1,5 +1,5 @@
 /* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; its rollout as a
- * file; its line. */
+ * file; its line; where its loss broke. */
 #include "io/data/rollout_file.h"
 #include "score.h"
 #include "train.h"
@@ -263,4 +263,21 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
             tri_error_message());
   tri_error_clear();
   return TRI_OK;
+}
+
+/* ---- a loss that is not finite ---- */
+
+tri_status tri_report_fault(tri_trainer *t, const tri_learner *l, const tri_rollout *r, const int *seq,
+                            const tri_batch *b, tri_status st) {
+  tri_model_fault f;
+  char            where[256];
+
+  if (st != TRI_ENUMERIC || !tri_learner_learns(l, t->progress.step + 1)) return st;
+  if (tri_model_find_fault(l->model, b, t->se->stream, &f) != TRI_OK || !f.unit) return st;
+  snprintf(
+      where, sizeof where,
+      "step %lld: %s: numbers are not finite from %s on, first at token %lld of answer %d to prompt_id %lld",
+      (long long)t->progress.step + 1, l->name, f.unit, (long long)f.token, (int)r->sample[seq[f.seq]],
+      (long long)r->prompt_id[seq[f.seq]]);
+  return tri_error_at(st, where);
 }

@@ -47,7 +47,8 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   TRI_TRY(tri_batch_load(t->feed, &w->r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
   for (int role = 0; role < TRI_ROLE_COUNT; role++)
     if (tri_learner_trains(&t->learner[role]))
-      TRI_TRY(learn_by(t, w, (tri_role)role, &b, i == sp->n_micro - 1));
+      TRI_TRY(tri_report_fault(t, &t->learner[role], &w->r, seq, &b,
+                               learn_by(t, w, (tri_role)role, &b, i == sp->n_micro - 1)));
   return TRI_OK;
 }
 

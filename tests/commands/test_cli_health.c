@@ -2,6 +2,7 @@
 #include "cli_case.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static int count(const char *text, const char *part) {
   int n = 0;
@@ -117,12 +118,37 @@ static void a_tensor_without_gradient_is_named(void **state) {
   }
 }
 
+/* A weight that is not finite: the first layer behind it and a sample are named. */
+static void a_model_that_is_not_finite_is_located(void **state) {
+  static const char *const program[] = {ONE, TWO};
+  static const struct {
+    const char *tensor, *unit;
+  } row[] = {
+      {"model.embed_tokens.weight", "from embedding on, first at token 0 of answer 0 to prompt_id "},
+      {"model.layers.0.self_attn.v_proj.weight",
+       "from layer 0 on, first at token 0 of answer 0 to prompt_id "},
+      {"model.layers.1.mlp.down_proj.weight", "from layer 1 on, first at token 0 of answer 0 to prompt_id "},
+      {"model.norm.weight", "from head on, first at token "}};
+  char command[256];
+
+  (void)state;
+  for (size_t k = 0; k < sizeof row / sizeof *row; k++) {
+    plant("nan", row[k].tensor, k % 2 ? NAN : INFINITY);
+    snprintf(command, sizeof command, "%s" LOAD "model.path=nan run.output=h%zu", program[k % 2], k);
+    assert_int_equal(cli_run(command), 70);
+    cli_shows(cli_err, "step 1: policy: numbers are not finite from ");
+    cli_shows(cli_err, row[k].unit);
+    cli_shows(cli_err, "not a finite number");
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_run_that_learns_nothing_says_so_once),
                                      cmocka_unit_test(alarms_go_on_over_a_restart),
                                      cmocka_unit_test(no_reference_no_kl),
                                      cmocka_unit_test(lines_have_their_time),
                                      cmocka_unit_test(a_tensor_without_gradient_is_named),
+                                     cmocka_unit_test(a_model_that_is_not_finite_is_located),
                                      cmocka_unit_test(a_run_that_learns_is_left_alone)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

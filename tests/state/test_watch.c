@@ -14,6 +14,7 @@ static tri_param_spec param[UNITS][2];
 static tri_dtype      dtype;
 static tri_shard_plan plan;
 static char           said[1 << 14]; /* warnings of the last step */
+static bool           broken;        /* the next gradients have a NaN in unit0.weight and in unit1.bias */
 
 static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                        float *out) {
@@ -54,6 +55,7 @@ static tri_status step(int u0, int i0, double learning_rate, bool *applied) {
   static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0, 0};
   float                      slope[17 * 13];
   tri_weights                dw;
+  const float                not_a_number = NAN;
   double                     norm;
   FILE                      *log = tmpfile();
   tri_status                 st;
@@ -65,6 +67,8 @@ static tri_status step(int u0, int i0, double learning_rate, bool *applied) {
     for (int i = 0; i < 2; i++)
       if (u != u0 || i != i0)
         device_copy(se->stream, dw.t[i].data, slope, (size_t)tri_tensor_count(&dw.t[i]) * sizeof *slope);
+    if (broken && u < 2)
+      device_copy(se->stream, (float *)dw.t[u].data + 10, &not_a_number, sizeof not_a_number);
     OK(tri_params_grad_done(p, u, se->stream, true));
   }
   CHECK(log);
@@ -102,6 +106,18 @@ static void what_did_not_move(void) {
   open_store(0);
   OK(step(2, 1, 1e-3, &applied));
   says("unit2.bias the first");
+  close_store();
+}
+
+static void what_is_not_finite(void) {
+  bool applied;
+
+  open_store(0);
+  broken = true;
+  OK(step(-1, -1, 1e-3, &applied));
+  broken = false;
+  CHECK(!applied);
+  says("policy: the gradient of unit1.bias is the first on the way back that is not finite");
   close_store();
 }
 
@@ -162,6 +178,7 @@ static void every_plan(void **state) {
       dtype = half ? TRI_BF16 : TRI_F32;
       what_did_not_move();
       what_is_too_small();
+      what_is_not_finite();
       for (int share = 0; share < 2; share++)
         for (int per_node = 0; per_node <= 2; per_node++)
           if (per_node < 2 || rt.world_size % 2 == 0) a_copy_that_differs(per_node, share);
