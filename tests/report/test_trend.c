@@ -201,6 +201,12 @@ static step never_rises(int s) {
   x.reward = 0.3 + (s % 2 ? 0.02 : -0.02);
   return x;
 }
+/* About 0.3 too, and a block's mean is another each time. */
+static step wanders(int s) {
+  step x = healthy(s);
+  x.reward = 0.3 + 0.04 * ((s * 7919 % 101) / 50.0 - 1);
+  return x;
+}
 /* As noisy, but 0.03 higher after 20 steps. */
 static step rises(int s) {
   step x = never_rises(s);
@@ -228,6 +234,15 @@ static void a_reward_that_does_not_rise(void **state) {
   assert_string_equal(words, "reward_stuck");
   assert_non_null(strstr(text, "no further than chance above 0.3 for 60 steps, and the best answers earn 1"));
   assert_int_equal(run(&h, never_rises, 80, 200, words, text), 0);
+  assert_string_equal(words, "reward_stuck");
+}
+
+static void a_gain_by_chance_is_none(void **state) {
+  tri_health h = health_of();
+  char       words[256], text[4096];
+
+  (void)state;
+  assert_int_equal(run(&h, wanders, 0, 80, words, text), 1);
   assert_string_equal(words, "reward_stuck");
 }
 
@@ -303,10 +318,14 @@ static void damaged_numbers_are_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_healthy_run_has_none),      cmocka_unit_test(each_alarm),
-      cmocka_unit_test(a_reward_that_does_not_rise), cmocka_unit_test(a_reward_that_rises_or_has_risen),
-      cmocka_unit_test(a_selection_need_not_rise),   cmocka_unit_test(a_replay_has_no_reward_of_its_own),
-      cmocka_unit_test(kept_numbers_go_on),          cmocka_unit_test(damaged_numbers_are_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_healthy_run_has_none),
+                                     cmocka_unit_test(each_alarm),
+                                     cmocka_unit_test(a_reward_that_does_not_rise),
+                                     cmocka_unit_test(a_gain_by_chance_is_none),
+                                     cmocka_unit_test(a_reward_that_rises_or_has_risen),
+                                     cmocka_unit_test(a_selection_need_not_rise),
+                                     cmocka_unit_test(a_replay_has_no_reward_of_its_own),
+                                     cmocka_unit_test(kept_numbers_go_on),
+                                     cmocka_unit_test(damaged_numbers_are_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
