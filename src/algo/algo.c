@@ -20,6 +20,13 @@ enum { N_POLICY_LOSS = sizeof policy_losses / sizeof *policy_losses };
 /* clang-format off */
 static const tri_algo algos[] = {
   {"sft", TRI_NEEDS_DEMONSTRATIONS, NULL, &tri_loss_sft, NULL},
+  {"rm", TRI_NEEDS_PAIRS, NULL, &tri_loss_rm, NULL},       /* Ouyang et al. 2022 */
+  {"dpo", TRI_NEEDS_PAIRS, NULL, &tri_loss_dpo, NULL},     /* Rafailov et al. 2023 */
+  {"kto", TRI_NEEDS_LABELLED, NULL, &tri_loss_kto, NULL},  /* Ethayarajh et al. 2024 */
+  {"ppo", TRI_NEEDS_ANSWERS, &tri_advantage_gae, &tri_loss_clip, /* Schulman et al. 2017, Ouyang et al. 2022 */
+   SET({"algo.num_generations", "1"}, {"algo.gamma", "1"}, {"algo.lam", "0.95"},
+       {"algo.whiten_advantages", "true"}, {"algo.kl_coef", "0.01"}, {"algo.kl_where", "reward"},
+       {"algo.kl_estimator", "k1"})},
   {"grpo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_clip, NULL}, /* Shao et al. 2024 */
   {"dr_grpo", TRI_NEEDS_ANSWERS, &tri_advantage_group, &tri_loss_clip,     /* Liu et al. 2025, R1-Zero-like */
    SET({"algo.scale_rewards", "none"}, {"algo.loss_agg_mode", "seq-mean-token-sum-norm"})},

@@ -113,11 +113,11 @@ typedef struct tri_advantage {
   ROW(leave_one_out)                                                                            \
   ROW(return)                                                                                   \
   ROW(group_return)                                                                             \
-  ROW(greedy)
+  ROW(greedy)                                                                                   \
+  ROW(gae)
 /* clang-format on */
 #define TRI_ADVANTAGE_DECLARE(name) extern const tri_advantage tri_advantage_##name;
 TRI_ADVANTAGE_LIST(TRI_ADVANTAGE_DECLARE)
-extern const tri_advantage tri_advantage_gae; /* no word of algo.advantage */
 
 const tri_advantage *tri_advantage_find(const char *name); /* NULL if there is none */
 const tri_advantage *tri_advantage_at(int i);              /* NULL past the last */

@@ -126,7 +126,7 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
 static tri_status run(const char *model, const request *q, const tri_reward_opt *reward) {
   tri_reward_set *set = NULL;
   tri_infer       f = {0};
-  tri_reward_env  env = {&f.se, q->max_new, "--max-new"};
+  tri_reward_env  env = {.se = &f.se, .longest = q->max_new, .longest_key = "--max-new"};
   tri_dataset    *data = NULL;
   tri_rollout     r = {0};
   result          x;
@@ -195,7 +195,7 @@ static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
 
 /* The request's reward as a row of a deck. An empty value is as if the flag were not given. */
 static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o) {
-  tri_reward_env env = {NULL, q->max_new, "--max-new"};
+  tri_reward_env env = {.longest = q->max_new, .longest_key = "--max-new"};
 
   *o = (tri_reward_opt){.name = q->reward, .weight = 1};
   for (int i = 0; i < x->n; i++) {

@@ -65,8 +65,8 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   mo.max_positions = larger(size->max_score, size->max_prompt + size->max_new);
   TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &f->model));
   if (size->max_score)
-    TRI_TRY(tri_feed_open(se->device, se->ledger, &(tri_feed_opt){size->max_score, size->max_score, 0},
-                          &f->feed));
+    TRI_TRY(tri_feed_open(se->device, se->ledger,
+                          &(tri_feed_opt){size->max_score, size->max_score, 0, TRI_PHASE_LEARN}, &f->feed));
   if (decode) {
     tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill, 0};
     TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));

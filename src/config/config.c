@@ -135,23 +135,32 @@ static tri_status read_parts(tri_loader *l) {
   return tri_error_note(read_policy_loss(l), l->faults);
 }
 
-/* The scopes of a named plan, in the order of the words of shard.plan, or what is left open in one of the
- * user's own. */
+/* The scopes of a named plan, in the order of the words of shard.plan. */
+static const tri_shard_plan plans[] = {{TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_WORLD},
+                                       {TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE},
+                                       {TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_WORLD},
+                                       {TRI_SHARD_NONE, TRI_SHARD_WORLD, TRI_SHARD_WORLD},
+                                       {TRI_SHARD_WORLD, TRI_SHARD_WORLD, TRI_SHARD_WORLD}};
+
+/* The plan of a model that may have its own. */
+static void resolve_own_plan(const tri_loader *l, const char *key, int *plan, tri_shard_plan *scope) {
+  if (!tri_loader_given(l, key)) *plan = TRI_CONFIG_OWN_PLAN;
+  *scope = *plan < 0 ? l->cfg->shard.scope : plans[*plan];
+}
+
+/* A named plan, or what is left open in one of the user's own. */
 static void resolve_plan(const tri_loader *l) {
-  static const tri_shard_plan plan[] = {{TRI_SHARD_NODE, TRI_SHARD_NODE, TRI_SHARD_WORLD},
-                                        {TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE},
-                                        {TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_WORLD},
-                                        {TRI_SHARD_NONE, TRI_SHARD_WORLD, TRI_SHARD_WORLD},
-                                        {TRI_SHARD_WORLD, TRI_SHARD_WORLD, TRI_SHARD_WORLD}};
   bool params = tri_loader_given(l, "shard.params"), grads = tri_loader_given(l, "shard.grads"),
        optim = tri_loader_given(l, "shard.optimizer");
   tri_config *c = l->cfg;
 
   if (params || grads || optim) c->shard.plan = TRI_CONFIG_OWN_PLAN;
-  const tri_shard_plan *p = &plan[c->shard.plan < 0 ? 0 : c->shard.plan];
+  const tri_shard_plan *p = &plans[c->shard.plan < 0 ? 0 : c->shard.plan];
   if (!params) c->shard.scope.params = p->params;
   if (!grads) c->shard.scope.grads = p->grads;
   if (!optim) c->shard.scope.optim = p->optim;
+  resolve_own_plan(l, "critic.shard", &c->critic.plan, &c->critic.scope);
+  resolve_own_plan(l, "reference.shard", &c->reference.plan, &c->reference.scope);
 }
 
 /* The upper clip follows the lower one where that alone is given, or where no loss has a default for it. */

@@ -45,7 +45,7 @@ typedef struct tri_config {
   } model;
   struct {
     tri_config_list train, eval;
-    char           *prompt_key, *answer_key, *completion_key;
+    char           *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key;
     bool            shuffle;
     int64_t         max_prompt_length; /* tokens, 0: no limit */
     tri_overlong    overlong_prompt;   /* what becomes of a longer one */
@@ -87,6 +87,17 @@ typedef struct tri_config {
     tri_optim_opt optim;
   } train;
   struct {
+    char          *path; /* NULL: as the policy begins */
+    double         learning_rate;
+    int64_t        warmup_steps; /* steps in which it learns alone */
+    int            plan;         /* as shard.plan; TRI_CONFIG_OWN_PLAN: not given */
+    tri_shard_plan scope;        /* what came of it, or shard's */
+  } critic;
+  struct {
+    int            plan; /* as the critic's */
+    tri_shard_plan scope;
+  } reference;
+  struct {
     int            plan; /* which word of shard.plan; TRI_CONFIG_OWN_PLAN: the three scopes were given */
     tri_shard_plan scope;
   } shard;
@@ -122,8 +133,9 @@ typedef enum {
   TRI_CHANGE_HERE         /* nothing: it belongs to this start, not to the run */
 } tri_key_change;
 
-/* Of use where the advantage or the loss lists the key; a bit beside TRI_NEEDS_*. */
-enum { TRI_KEY_BY_ALGO = 1 << 30 };
+/* Of use where the advantage or the loss lists the key; where there is a critic; where there can be a
+ * reference. Bits beside TRI_NEEDS_*. */
+enum { TRI_KEY_BY_ALGO = 1 << 30, TRI_KEY_OF_CRITIC = 1 << 29, TRI_KEY_OF_REFERENCE = 1 << 28 };
 
 /* The parser, --help, the range checks, inputs/reference.yaml and the deck as used are all this table. */
 typedef struct tri_key {
@@ -160,6 +172,10 @@ enum { TRI_CONFIG_WORD_BYTES = 64 }; /* chosen: the longest word of a choice is 
 void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]);
 /* Not collective. Whether learning compares with a reference policy. */
 bool tri_config_wants_reference(const tri_config *c);
+/* Not collective. The folder of the reward model (reward: - name: model), or NULL. */
+const char *tri_config_reward_model(const tri_config *c);
+/* Not collective. Whether advantages need a critic. */
+bool tri_config_wants_critic(const tri_config *c);
 
 /* Not collective. Append the deck as used: every key; null where the algorithm has no use for it or it
  * follows from others. Loading the text gives the same tri_config, bit for bit. */

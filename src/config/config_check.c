@@ -213,6 +213,16 @@ bool tri_config_wants_reference(const tri_config *c) {
   return c->algo.opt.kl_coef > 0 || (c->algo.row.loss->reads & TRI_LOSS_REFERENCE);
 }
 
+const char *tri_config_reward_model(const tri_config *c) {
+  for (int i = 0; i < c->reward.n; i++)
+    if (!strcmp(c->reward.item[i].name, "model")) return tri_reward_get(&c->reward.item[i], "path");
+  return NULL;
+}
+
+bool tri_config_wants_critic(const tri_config *c) {
+  return c->algo.row.advantage && (c->algo.row.advantage->reads & TRI_READS_CRITIC);
+}
+
 static tri_status check_reference(const tri_loader *l) {
   const tri_config     *c = l->cfg;
   const tri_deck_entry *e = c->model.ref_path ? tri_loader_given(l, "model.ref_path") : NULL;
@@ -236,6 +246,7 @@ static tri_status check_eval_data(const tri_loader *l) {
 static tri_status check_eval_answers(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
+  if (c->algo.row.needs & TRI_NEEDS_PREFERENCES) return TRI_OK;
   if (c->eval.steps <= 0 || (c->reward.n && c->rollout.max_response_length)) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: eval.steps = %lld needs %s: evaluation generates answers and rewards them",
            where_of(l, "eval.steps"), (long long)c->eval.steps,
@@ -285,6 +296,7 @@ static tri_status check_allowed(const tri_loader *l) {
  * for a while. */
 static tri_status note_idle(const tri_loader *l) {
   const tri_config *c = l->cfg;
+  const bool        by_loss = c->algo.row.needs & TRI_NEEDS_PREFERENCES;
   const bool        no_kl = c->algo.opt.kl_coef == 0, no_eval = c->eval.steps == 0,
              greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL,
              selects = c->rollout.dynamic_sampling && !replay;
@@ -301,6 +313,8 @@ static tri_status note_idle(const tri_loader *l) {
       {"eval.max_prompts", "eval.steps is 0", no_eval},
       {"eval.num_generations", "eval.steps is 0", no_eval},
       {"eval.temperature", "eval.steps is 0", no_eval},
+      {"eval.num_generations", "held-out lines are judged by their loss", by_loss && !no_eval},
+      {"eval.temperature", "held-out lines are judged by their loss", by_loss && !no_eval},
       {"rollout.top_k", "rollout.temperature is 0", greedy},
       {"rollout.top_p", "rollout.temperature is 0", greedy},
       {"rollout.top_k", "rollout.replay is given", replay},

@@ -11,7 +11,11 @@
 #define ALL     0                 /* every algorithm's */
 #define LISTED  TRI_KEY_BY_ALGO   /* that of the advantages and losses whose list of options names it */
 #define ANSWERS TRI_NEEDS_ANSWERS /* where answers are generated in each step */
-#define GIVEN   TRI_NEEDS_DEMONSTRATIONS /* where the answers stand in the data */
+#define GIVEN                                                                                                \
+  (TRI_NEEDS_DEMONSTRATIONS | TRI_NEEDS_LABELLED) /* where one answer to a prompt is in the data */
+#define PAIRS   TRI_NEEDS_PAIRS                   /* where two are */
+#define CRITIC  TRI_KEY_OF_CRITIC                 /* where the advantage reads values */
+#define COMPARE TRI_KEY_OF_REFERENCE              /* where there can be a reference policy */
 /* What a resume does that gives it another value. */
 #define FIXED TRI_CHANGE_REFUSED /* end, unless run.allow_changes names it: it is part of the experiment */
 #define FREE  TRI_CHANGE_LISTED  /* say so and go on */
@@ -60,8 +64,8 @@ const tri_key tri_keys[] = {
    "Type the model computes in; master weights and optimizer state are always f32."},
   {"model.recompute", TRI_KEY_CHOICE, ALL, FREE, AT(model.recompute), "none|layer", "none", "1",
    "layer: keep only the input of each layer and compute the rest again in the backward pass."},
-  {"model.ref_path", TRI_KEY_TEXT, ANSWERS, FIXED, AT(model.ref_path), "", NULL, "path",
-   "Reference policy of the KL term; not given: the starting policy."},
+  {"model.ref_path", TRI_KEY_TEXT, COMPARE, FIXED, AT(model.ref_path), "", NULL, "path",
+   "Reference policy of the KL term or of preferences; not given: the starting policy."},
 
   {"data.train", TRI_KEY_LIST, ALL, FIXED, AT(data.train), "", NULL, "path",
    "JSON lines file to train on, or a list of them; must be given unless rollout.replay is."},
@@ -73,6 +77,12 @@ const tri_key tri_keys[] = {
    "Field of a line that holds the right answer, for the rewards."},
   {"data.completion_key", TRI_KEY_TEXT, GIVEN, FIXED, AT(data.completion_key), "", "completion", "1",
    "Field of a line that holds the text to be learned."},
+  {"data.chosen_key", TRI_KEY_TEXT, PAIRS, FIXED, AT(data.chosen_key), "", "chosen", "1",
+   "Field of a line that holds the better answer."},
+  {"data.rejected_key", TRI_KEY_TEXT, PAIRS, FIXED, AT(data.rejected_key), "", "rejected", "1",
+   "Field of a line that holds the worse answer."},
+  {"data.label_key", TRI_KEY_TEXT, TRI_NEEDS_LABELLED, FIXED, AT(data.label_key), "", "label", "1",
+   "Field of a line that says whether the answer is good: true or false."},
   {"data.shuffle", TRI_KEY_BOOL, ALL, FIXED, AT(data.shuffle), "", "true", "1",
    "Go through the lines in a new order in each epoch."},
   {"data.max_prompt_length", TRI_KEY_I64, ALL, FIXED, AT(data.max_prompt_length), COUNT, NULL, "tokens",
@@ -233,8 +243,19 @@ const tri_key tri_keys[] = {
   {"train.adam_eps", TRI_KEY_F64, ALL, FREE, AT(train.optim.eps), "(0, inf)", "1e-8", "1",
    "Added to the root of the second moment."},
 
-  {"critic.value_clip", TRI_KEY_F64, LISTED, FIXED, AT(algo.opt.critic.value_clip), "[0, inf)", "0.2", "rewards",
+  {"critic.path", TRI_KEY_TEXT, CRITIC, FIXED, AT(critic.path), "", NULL, "path",
+   "Model the critic starts from, with a scalar head or without; not given: as the policy begins."},
+  {"critic.learning_rate", TRI_KEY_F64, CRITIC, FREE, AT(critic.learning_rate), "(0, inf)", "5e-6", "1",
+   "Learning rate of the critic after the warm-up; all else of its optimizer is train's."},
+  {"critic.warmup_steps", TRI_KEY_I64, CRITIC, FIXED, AT(critic.warmup_steps), COUNT0, "0", "steps",
+   "Steps at the beginning in which only the critic learns."},
+  {"critic.shard", TRI_KEY_CHOICE, CRITIC, FREE, AT(critic.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "1",
+   "Shard plan of the critic; not given: shard's."},
+  {"critic.value_clip", TRI_KEY_F64, CRITIC, FIXED, AT(algo.opt.critic.value_clip), "[0, inf)", "0.2", "rewards",
    "A value that moves further than this from the one before learning lowers its loss no more; 0: it is not clipped."},
+
+  {"reference.shard", TRI_KEY_CHOICE, COMPARE, FREE, AT(reference.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "1",
+   "Shard plan of the reference policy, of which params counts; not given: shard's."},
 
   {"shard.plan", TRI_KEY_CHOICE, ALL, FREE, AT(shard.plan), "hybrid|zero0|zero1|zero2|zero3", "hybrid", "1",
    "Who shares what: hybrid is params node, grads node, optimizer world; zero0 shares nothing, zero1 the "
@@ -282,6 +303,9 @@ bool tri_key_in_section(const char *name, const char *section) {
 
 bool tri_key_is_used(const tri_key *k, const tri_algo *a) {
   if (k->needs & TRI_KEY_BY_ALGO) return tri_algo_reads(a, k->name);
+  if (k->needs & TRI_KEY_OF_CRITIC) return a->advantage && (a->advantage->reads & TRI_READS_CRITIC);
+  if (k->needs & TRI_KEY_OF_REFERENCE)
+    return (a->needs & TRI_NEEDS_ANSWERS) || (a->loss->reads & TRI_LOSS_REFERENCE);
   return !k->needs || (k->needs & a->needs);
 }
 

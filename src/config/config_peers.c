@@ -25,7 +25,13 @@ const tri_key_alias tri_key_aliases[] = {
   {"clip_ratio_high", "algo.clip_eps_high"}, {"epsilon_high", "algo.clip_eps_high"},
   {"clip_ratio_c", "algo.dual_clip"}, {"ratio_clip_c", "algo.dual_clip"}, {"advantage.gamma", "algo.gamma"},
   {"gae_gamma", "algo.gamma"}, {"lambd", "algo.lam"}, {"gae_lambda", "algo.lam"}, {"advantage.lambd", "algo.lam"},
-  {"cliprange_value", "critic.value_clip"}, {"center_rewards_coefficient", "algo.centering_coef"},
+  {"cliprange_value", "critic.value_clip"}, {"value_clip", "critic.value_clip"},
+  {"critic_learning_rate", "critic.learning_rate"}, {"critic.optim.lr", "critic.learning_rate"},
+  {"critic.adam.lr", "critic.learning_rate"}, {"critic_pretrain", "critic.path"},
+  {"critic.model_name_or_path", "critic.path"}, {"critic.model.path", "critic.path"},
+  {"critic_warmup", "critic.warmup_steps"}, {"freezing_actor_steps", "critic.warmup_steps"},
+  {"critic.freezing_steps", "critic.warmup_steps"},
+  {"center_rewards_coefficient", "algo.centering_coef"},
   {"ratio_clip_max", "algo.clip_eps_high"},
   {"beta", "algo.kl_coef"}, {"kl_loss_coef", "algo.kl_coef"}, {"init_kl_coef", "algo.kl_coef"},
   {"kl.init_coef", "algo.kl_coef"},
@@ -85,6 +91,7 @@ const int tri_n_key_aliases = sizeof tri_key_aliases / sizeof *tri_key_aliases;
 
 const tri_key_double tri_key_doubles[] = {
   {"beta", "algo.beta", "algo.kl_coef"}, {"loss_type", "algo.dpo_loss", "algo.loss_agg_mode"},
+  {"label_key", "data.label_key", "data.answer_key"},
 };
 const int tri_n_key_doubles = sizeof tri_key_doubles / sizeof *tri_key_doubles;
 
@@ -97,7 +104,8 @@ const tri_key_word tri_key_words[] = {
   {"run.device", "gpu", "cuda"},
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
   {"gradient_checkpointing", "true", "layer"}, {"gradient_checkpointing", "false", "none"},
-  {"algo.policy_loss", "gspo", "sequence"}, {"algo.name", "group_norm", "grpo"}, {"algo.name", "reinforce", "reinforce++"},
+  {"algo.policy_loss", "gspo", "sequence"}, {"algo.name", "group_norm", "grpo"}, {"algo.name", "gae", "ppo"},
+  {"algo.name", "reinforce", "reinforce++"},
   {"algo.name", "reinforce_plus_plus", "reinforce++"}, {"algo.name", "reinforce_baseline", "reinforce++-baseline"},
   {"algo.name", "reinforce_plus_plus_baseline", "reinforce++-baseline"},
   {"rollout.top_k", "-1", "0"},
@@ -127,7 +135,7 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
 #define EACH_STEP   "metrics.jsonl has a line for every step"
 #define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
-#define NO_CRITIC   "no algorithm of this version has a critic or a lambda: grpo compares the answers to one prompt"
+#define OWN_CRITIC  "the critic has an optimizer of its own: critic.learning_rate; all else of it is train's"
 #define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact'"
 #define LESS_MEMORY "nothing is offloaded; shard.plan: zero3, model.recompute: layer and more ranks take less memory of each"
 #define ONE_RANK    "a sequence is computed by one rank; shard.plan says what ranks share"
@@ -150,8 +158,7 @@ const tri_key_hint tri_key_hints[] = {
   {"lora.", FULL}, {"lora_r", FULL}, {"lora_rank", FULL}, {"lora_dim", FULL}, {"lora_alpha", FULL},
   {"lora_dropout", FULL}, {"lora_target_modules", FULL}, {"target_modules", FULL}, {"use_peft", FULL},
   {"peft_config", FULL}, {"load_in_4bit", FULL}, {"load_in_8bit", FULL},
-  {"critic.", NO_CRITIC}, {"critic_learning_rate", NO_CRITIC}, {"critic_pretrain", NO_CRITIC},
-  {"vf_coef", NO_CRITIC},
+  {"vf_coef", OWN_CRITIC}, {"critic.optim.", OWN_CRITIC}, {"critic.adam.", OWN_CRITIC},
   {"reward_funcs", REWARDS}, {"reward_model", REWARDS}, {"reward_pretrain", REWARDS}, {"remote_rm_url", REWARDS},
   {"reward_model.", REWARDS}, {"custom_reward_function.", REWARDS},
   {"offload", LESS_MEMORY}, {"adam_offload", LESS_MEMORY}, {"param_offload", LESS_MEMORY},

@@ -86,6 +86,8 @@ static bool is_null(const tri_config *c, const tri_key *k) {
     return !*(char *const *)at;
   case TRI_KEY_LIST:
     return ((const tri_config_list *)at)->n == 0;
+  case TRI_KEY_CHOICE:
+    return choice_at(at) < 0;
   default:
     return false;
   }

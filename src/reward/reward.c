@@ -253,6 +253,12 @@ double tri_reward_set_most(const tri_reward_set *s, int i) {
   return s->row[i].weight > 0 ? s->row[i].weight * s->row[i].kind->best : 0;
 }
 
+bool tri_reward_set_is_bounded(const tri_reward_set *s) {
+  for (int i = 0; i < s->n; i++)
+    if (isinf(tri_reward_set_most(s, i))) return false;
+  return true;
+}
+
 bool tri_reward_set_is_full(const tri_reward_set *s, const float *part) {
   double all = 0, got = 0, taken = 0;
 

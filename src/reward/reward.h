@@ -35,11 +35,17 @@ typedef struct tri_reward_field {
   bool        must;               /* be given, and not empty */
 } tri_reward_field;
 
+struct tri_answer;
+
 /* Where rewards are opened; all is borrowed. */
 typedef struct tri_reward_env {
   tri_session *se;          /* lends devices and communicators; until close */
   int64_t      longest;     /* answer there can be, in tokens, its end token counted; 0: not known */
   const char  *longest_key; /* where it is given: "rollout.max_response_length" */
+  /* Collective over world. Scores [n] of this rank's answers by the run's reward model; NULL: none can be
+   * had. */
+  tri_status (*judge)(void *ctx, const struct tri_answer *a, int n, float *score);
+  void *judge_ctx;
 } tri_reward_env;
 
 /* What a reward lives on. TRUTH: answers without one are refused. TEXT: responses are decoded. COLLECTIVE:
@@ -53,7 +59,8 @@ enum { TRI_REWARD_TRUTH = 1, TRI_REWARD_TEXT = 2, TRI_REWARD_COLLECTIVE = 4 };
  * reward cannot judge this answer, whose text is never an error. */
 typedef struct tri_reward {
   const char *name, *help, *values; /* help: when, values: "1 or 0" */
-  double      best;  /* the most it gives; 0: it only takes away, and says nothing of what is right */
+  double      best;  /* the most it gives; 0: it only takes away, and says nothing of what is right; INFINITY:
+                      * there is no most */
   unsigned    needs; /* TRI_REWARD_* */
   const tri_reward_field *field; /* ended by a name NULL; NULL: none */
   const char *failure; /* why an answer's score may be NAN and what to do, for a warning; NULL: it never is */
@@ -80,13 +87,15 @@ typedef struct tri_reward {
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge.
  * reward_length.c. length: what is taken from an answer of T tokens that comes near the longest, L:
- *   - factor clip((T - (L - buffer)) / buffer, 0, 1). */
+ *   - factor clip((T - (L - buffer)) / buffer, 0, 1).
+ * reward_model.c. model: the number of a scalar head at the answer's last token. */
 /* clang-format off */
 #define TRI_REWARD_LIST(ROW) /* the table: NAME is tri_reward_NAME */ \
   ROW(exact)                                                          \
   ROW(number)                                                         \
   ROW(regex)                                                          \
-  ROW(length)
+  ROW(length)                                                         \
+  ROW(model)
 /* clang-format on */
 #define TRI_REWARD_DECLARE(name) extern const tri_reward tri_reward_##name;
 TRI_REWARD_LIST(TRI_REWARD_DECLARE)
@@ -136,5 +145,6 @@ unsigned    tri_reward_set_needs(const tri_reward_set *s); /* TRI_REWARD_* of al
 int         tri_reward_set_count(const tri_reward_set *s);
 const char *tri_reward_set_name(const tri_reward_set *s, int i);
 double      tri_reward_set_most(const tri_reward_set *s, int i); /* that reward i adds to the sum */
+bool        tri_reward_set_is_bounded(const tri_reward_set *s);  /* whether there is a most of all */
 
 #endif

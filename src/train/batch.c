@@ -159,8 +159,8 @@ struct tri_feed {
 /* Results that rows may have here. */
 static int result_count(const tri_feed *f) { return f->opt.reads & TRI_LOSS_VALUE ? N_RESULT : VALUE; }
 
-static tri_status plan(tri_ledger *l, tri_mem kind, size_t bytes, void *where) {
-  return tri_ledger_add(l, kind, TRI_PHASE_LEARN, false, "batch staging", bytes, where);
+static tri_status plan(const tri_feed *f, tri_ledger *l, tri_mem kind, size_t bytes, void *where) {
+  return tri_ledger_add(l, kind, f->opt.phase, false, "batch staging", bytes, where);
 }
 
 tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *opt, tri_feed **out) {
@@ -180,20 +180,20 @@ tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *
              {&f->device_rows.row, &f->host_rows.row, k * 4},
              {&f->device_rows.target, &f->host_rows.target, k * 4}};
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-    TRI_TRY(plan(ledger, TRI_MEM_DEVICE, row[i].bytes, row[i].device));
-    TRI_TRY(plan(ledger, TRI_MEM_PINNED, row[i].bytes, row[i].host));
+    TRI_TRY(plan(f, ledger, TRI_MEM_DEVICE, row[i].bytes, row[i].device));
+    TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, row[i].bytes, row[i].host));
   }
   for (int i = 0; i < result_count(f); i++) {
-    TRI_TRY(plan(ledger, TRI_MEM_DEVICE, k * 4, &f->derivative[i]));
-    TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_result[i]));
-    TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_grad[i]));
+    TRI_TRY(plan(f, ledger, TRI_MEM_DEVICE, k * 4, &f->derivative[i]));
+    TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 4, &f->host_result[i]));
+    TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 4, &f->host_grad[i]));
   }
   for (int i = 0; i < N_COLUMN; i++)
-    if (opt->reads & column[i].want) TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 4, &f->host_column[i]));
-  TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 8, &f->start));
-  TRI_TRY(plan(ledger, TRI_MEM_PINNED, k * 8, &f->origin));
-  if (opt->reads & TRI_LOSS_SCORE) TRI_TRY(plan(ledger, TRI_MEM_PINNED, n * 4, &f->score));
-  return plan(ledger, TRI_MEM_PINNED, n * 8, &f->weight);
+    if (opt->reads & column[i].want) TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 4, &f->host_column[i]));
+  TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, n * 8, &f->start));
+  TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, k * 8, &f->origin));
+  if (opt->reads & TRI_LOSS_SCORE) TRI_TRY(plan(f, ledger, TRI_MEM_PINNED, n * 4, &f->score));
+  return plan(f, ledger, TRI_MEM_PINNED, n * 8, &f->weight);
 }
 
 void tri_feed_close(tri_feed **f) {

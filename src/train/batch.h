@@ -34,9 +34,10 @@ void tri_split_free(tri_split *s);
 
 typedef struct tri_feed tri_feed; /* device and host staging of one micro-batch */
 typedef struct tri_feed_opt {
-  int64_t  max_tokens, max_rows; /* N and K at most */
-  unsigned reads; /* TRI_LOSS_* (algo.h) of all losses together; what is not asked for is NULL in
+  int64_t   max_tokens, max_rows; /* N and K at most */
+  unsigned  reads; /* TRI_LOSS_* (algo.h) of all losses together; what is not asked for is NULL in
                    * tri_loss_in */
+  tri_phase phase; /* of its memory */
 } tri_feed_opt;
 /* Not collective. Plans its memory in the ledger. */
 TRI_CHECKED tri_status tri_feed_open(tri_device *d, tri_ledger *ledger, const tri_feed_opt *opt,

@@ -26,8 +26,20 @@ static void set_health(tri_trainer *t) {
   }
 }
 
-static tri_reward_env reward_env(const tri_trainer *t) {
-  return (tri_reward_env){t->se, t->cfg->rollout.max_response_length, "rollout.max_response_length"};
+static tri_reward_env reward_env(tri_trainer *t) {
+  return (tri_reward_env){.se = t->se,
+                          .longest = t->cfg->rollout.max_response_length,
+                          .longest_key = "rollout.max_response_length",
+                          .judge = tri_judge_score,
+                          .judge_ctx = t};
+}
+
+/* The run holds one reward model. */
+static tri_status check_judge(const tri_config *c, int i) {
+  for (int j = 0; j < i && !strcmp(c->reward.item[i].name, "model"); j++)
+    if (!strcmp(c->reward.item[j].name, "model"))
+      TRI_FAIL(TRI_ECONFIG, "a run has one reward model, and reward %d is it: remove one of them", j + 1);
+  return TRI_OK;
 }
 
 /* Every row's values. */
@@ -38,6 +50,7 @@ static tri_status check_rewards(tri_trainer *t) {
     char                  row[80];
     snprintf(row, sizeof row, "reward %d (%s)", i + 1, o->name);
     TRI_TRY(tri_error_note(tri_error_at(tri_reward_check(o, &env), row), t->run.faults));
+    TRI_TRY(tri_error_note(tri_error_at(check_judge(t->cfg, i), row), t->run.faults));
   }
   return TRI_OK;
 }
@@ -109,6 +122,9 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                         .prompt_key = c->data.prompt_key,
                         .answer_key = c->data.answer_key,
                         .completion_key = c->data.completion_key,
+                        .chosen_key = c->data.chosen_key,
+                        .rejected_key = c->data.rejected_key,
+                        .label_key = c->data.label_key,
                         .overlong = c->data.overlong_prompt,
                         .max_prompt_tokens = c->data.max_prompt_length,
                         .from_deck = true,
@@ -139,7 +155,8 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   *l = (tri_longest){0, 1};
   TRI_TRY(t->supply->measure(t, l));
-  if (t->eval_data && tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
+  if (t->eval_data && !tri_evaluates_by_loss(t) &&
+      tri_dataset_stats(t->eval_data)->longest_prompt > l->prompt)
     l->prompt = tri_dataset_stats(t->eval_data)->longest_prompt;
   if (l->learn > tri_source_shape(t->learner[TRI_POLICY].source)->max_pos)
     TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld",
@@ -237,7 +254,7 @@ static tri_status plan_steps(tri_trainer *t) {
     l->optim = c->train.optim;
     l->lr = c->train.lr;
     memcpy(&l->lr.peak, (const char *)c + l->rate, sizeof l->lr.peak);
-    l->lr.total = updates;
+    l->lr.total = updates - l->rest_steps * t->plan.mini_batches * c->algo.ppo_epochs;
     if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
   }
   plan_split(t);
@@ -265,7 +282,7 @@ static tri_status check_room(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos,
           answer = c->rollout.max_response_length;
-  bool prompts = (tri_has_answers(t) && c->data.train.n) || c->eval.steps > 0;
+  bool prompts = (tri_has_answers(t) && c->data.train.n) || (c->eval.steps > 0 && !tri_evaluates_by_loss(t));
 
   if (!prompts || answer < context) return TRI_OK;
   TRI_TRY(tri_faults_miss(t->run.faults, "the length of prompts"));
@@ -275,18 +292,25 @@ static tri_status check_room(const tri_trainer *t) {
       (long long)answer, (long long)context);
 }
 
+/* The lines that are learned from. */
+static tri_data_kind kind_of(unsigned needs) {
+  if (needs & TRI_NEEDS_PAIRS) return TRI_DATA_PAIRS;
+  return needs & TRI_NEEDS_LABELLED ? TRI_DATA_LABELLED : TRI_DATA_SFT;
+}
+
 /* Collective over world. */
 static tri_status open_all_data(tri_trainer *t) {
   const tri_config *c = t->cfg;
   /* the deck's, not the set's: a reward that could not be opened hides no fault of the data */
   bool          truths = tri_reward_needs(c->reward.item, c->reward.n) & TRI_REWARD_TRUTH;
-  tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS;
+  tri_data_kind asked = truths ? TRI_DATA_RL : TRI_DATA_PROMPTS, learned = kind_of(t->algo->needs);
 
   NOTE(check_room(t));
   if (c->data.train.n)
-    NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : TRI_DATA_SFT, &t->data),
+    NOTE(tri_error_about(open_data(t, &c->data.train, tri_has_answers(t) ? asked : learned, &t->data),
                          "data.train"));
   remember_data(t);
+  if (tri_evaluates_by_loss(t)) asked = learned;
   if (c->eval.steps > 0)
     NOTE(tri_error_about(open_data(t, &c->data.eval, asked, &t->eval_data), "data.eval"));
   return TRI_OK;

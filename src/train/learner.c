@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "family/family.h"
-#include "state/watch.h"
+#include "io/model/part.h"
 #include "train.h"
 
 #include <string.h>
@@ -98,7 +98,8 @@ static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
 }
 
 static tri_status open_policy(tri_trainer *t, tri_learner *l) {
-  return t->run.resume[0] ? open_resumed(t, l) : open_deck_model(t, true, &l->source);
+  TRI_TRY(t->run.resume[0] ? open_resumed(t, l) : open_deck_model(t, true, &l->source));
+  return l->head == TRI_HEAD_SCALAR ? tri_source_add_head(l->source, t->cfg->run.seed) : TRI_OK;
 }
 
 static bool has_group(const tri_ckpt_reader *r, const char *group) {
@@ -122,15 +123,56 @@ static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   return open_deck_model(t, true, &l->source);
 }
 
-static tri_status open_reference(tri_trainer *t, tri_learner *l) {
-  const tri_source *policy = t->learner[TRI_POLICY].source;
+/* What reads the policy's tokens must mean the same by them. */
+static tri_status check_vocabulary(const tri_trainer *t, const tri_learner *l) {
+  int own = tri_source_shape(l->source)->V, policy = tri_source_shape(t->learner[TRI_POLICY].source)->V;
 
+  if (own == policy) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: the %s has a vocabulary of %d, the policy one of %d", l->key, l->name, own,
+           policy);
+}
+
+static tri_status open_reference(tri_trainer *t, tri_learner *l) {
   if (!tri_config_wants_reference(t->cfg)) return TRI_OK;
   TRI_TRY(find_reference(t, l));
-  if (tri_source_shape(l->source)->V != tri_source_shape(policy)->V)
-    TRI_FAIL(TRI_ECONFIG, "model.ref_path: the reference has a vocabulary of %d, the policy one of %d",
-             tri_source_shape(l->source)->V, tri_source_shape(policy)->V);
-  return TRI_OK;
+  return check_vocabulary(t, l);
+}
+
+static tri_status check_family(const tri_trainer *t, const tri_learner *l) {
+  const char *own = tri_source_shape(l->source)->family->model_type,
+             *policy = tri_source_shape(t->learner[TRI_POLICY].source)->family->model_type;
+
+  if (!strcmp(own, policy)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: the %s is a %s, the policy a %s: it must be of the policy's family", l->key,
+           l->name, own, policy);
+}
+
+/* From the checkpoint; else critic.path, the reward model, or as the policy began. */
+static tri_status open_critic(tri_trainer *t, tri_learner *l) {
+  const tri_learner *reward = &t->learner[TRI_REWARD_MODEL];
+  const char        *path = l->path[0] ? l->path : reward->path;
+
+  if (!tri_config_wants_critic(t->cfg)) return TRI_OK;
+  if (t->run.resume[0]) {
+    l->from = tri_part_group(TRI_PART_CRITIC);
+    TRI_TRY(tri_source_open_part(t->run.resume, TRI_PART_CRITIC, NULL, true, &l->source));
+  } else if (path[0]) {
+    TRI_TRY(
+        tri_error_about(tri_source_open(path, NULL, true, &l->source), l->path[0] ? l->key : reward->key));
+  } else {
+    TRI_TRY(open_deck_model(t, true, &l->source));
+  }
+  TRI_TRY(tri_error_about(tri_source_add_head(l->source, t->cfg->run.seed), l->key));
+  TRI_TRY(check_family(t, l));
+  return check_vocabulary(t, l);
+}
+
+/* A run that goes on wants it where the deck says, as its data. */
+static tri_status open_reward_model(tri_trainer *t, tri_learner *l) {
+  if (!l->path[0]) return TRI_OK;
+  TRI_TRY(tri_error_about(tri_source_open(l->path, NULL, true, &l->source), l->key));
+  TRI_TRY(tri_error_about(tri_source_check_scored(l->source), l->key));
+  return check_vocabulary(t, l);
 }
 
 /* The members that a role is born with; all else is zero. */
@@ -144,6 +186,7 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                     .train = true,
                     .generates = true,
                     .loss_name = "loss",
+                    .plan = offsetof(tri_config, shard.scope),
                     .open = open_policy,
                     .from = "/model"},
     /* Kept so that a resumed run needs the first model's folder no more. */
@@ -151,15 +194,36 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                        .key = "model.ref_path",
                        .group = {"/reference"},
                        .prefix = "reference_",
+                       .plan = offsetof(tri_config, reference.scope),
                        .head = TRI_HEAD_TOKENS,
                        .open = open_reference,
-                       .from = "/model"}};
+                       .from = "/model"},
+    [TRI_CRITIC] = {.name = "critic",
+                    .key = "critic.path",
+                    .group = {"/critic/model", "/critic/optimizer/exp_avg", "/critic/optimizer/exp_avg_sq"},
+                    .prefix = "critic_",
+                    .rate = offsetof(tri_config, critic.learning_rate),
+                    .plan = offsetof(tri_config, critic.scope),
+                    .head = TRI_HEAD_SCALAR,
+                    .train = true,
+                    .loss = &tri_loss_value,
+                    .loss_name = "value_loss",
+                    .open = open_critic,
+                    .from = "/model"},
+    [TRI_REWARD_MODEL] = {.name = "reward model",
+                          .key = "reward.path",
+                          .prefix = "reward_",
+                          .plan = offsetof(tri_config, shard.scope),
+                          .head = TRI_HEAD_SCALAR,
+                          .open = open_reward_model,
+                          .from = "/model"}};
 
 void tri_learner_begin(tri_trainer *t) {
   tri_learner *policy = &t->learner[TRI_POLICY];
 
   memcpy(t->learner, roles, sizeof t->learner);
   policy->loss = t->algo->loss;
+  policy->rest_steps = t->cfg->critic.warmup_steps;
   if (policy->loss->reads & TRI_LOSS_VALUE) policy->head = TRI_HEAD_SCALAR;
 }
 
@@ -180,9 +244,12 @@ static tri_status resolve(tri_trainer *t, tri_learner *l, const char *path) {
 
 tri_status tri_learner_resolve(tri_trainer *t) {
   const tri_config *c = t->cfg;
+  const char       *judge = tri_config_reward_model(c);
   bool              gone = c->model.ref_path && t->run.resume[0] && access(c->model.ref_path, F_OK);
 
+  if (judge) TRI_TRY(resolve(t, &t->learner[TRI_REWARD_MODEL], judge));
   if (c->model.path && !t->run.resume[0]) TRI_TRY(resolve(t, &t->learner[TRI_POLICY], c->model.path));
+  if (c->critic.path && !t->run.resume[0]) TRI_TRY(resolve(t, &t->learner[TRI_CRITIC], c->critic.path));
   TRI_TRY(tri_host_bcast(tri_world_of(t), &gone, sizeof gone, 0));
   if (c->model.ref_path && !gone) TRI_TRY(resolve(t, &t->learner[TRI_REFERENCE], c->model.ref_path));
   return TRI_OK;
@@ -190,19 +257,19 @@ tri_status tri_learner_resolve(tri_trainer *t) {
 
 /* ---- learning ---- */
 
-tri_status tri_learner_update(tri_learner *l, int64_t step, tri_stream *s) {
-  bool applied;
+tri_status tri_learner_weigh(const tri_trainer *t, tri_role role, const tri_rollout *r, double **weight) {
+  int64_t    n = t->plan.split.n, *answers = NULL;
+  tri_status st = TRI_OK;
 
-  l->update++;
-  l->learning_rate = tri_lr_at(&l->lr, l->update);
-  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, l->learning_rate,
-                                                         l->update - l->skipped, s, &l->grad_norm, &applied));
-  l->watched |= applied && l->grad_norm > 0;
-  if (applied) return TRI_OK;
-  l->skipped++;
-  tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
-          (long long)step, (long long)l->skipped);
-  return TRI_OK;
+  TRI_TRY_DONE(TRI_ALLOC(*weight, r->n_seq));
+  TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
+  for (int q = 0; q < r->n_seq; q++) answers[q] = tri_rollout_loss_tokens(r, q);
+  for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
+    t->learner[role].loss->weigh(&t->opt, t->cfg->rollout.max_response_length, answers + q, (int)n,
+                                 *weight + q);
+done:
+  TRI_FREE(answers);
+  return st;
 }
 
 void tri_learner_close(tri_learner *l) {

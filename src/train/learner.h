@@ -7,11 +7,13 @@
 #include "model/model.h"
 #include "state/optim.h"
 
+struct tri_config;
 struct tri_trainer;
 
 /* POLICY: what the run is about; it generates, and is what commands find in a checkpoint. REFERENCE: the
- * policy that a KL term compares with. */
-typedef enum { TRI_POLICY, TRI_REFERENCE, TRI_ROLE_COUNT } tri_role;
+ * policy that a KL term or a preference compares with. CRITIC: says what rewards are to be expected; learned
+ * beside the policy. REWARD_MODEL: scores answers. */
+typedef enum { TRI_POLICY, TRI_REFERENCE, TRI_CRITIC, TRI_REWARD_MODEL, TRI_ROLE_COUNT } tri_role;
 
 typedef struct tri_learner {
   const char     *name;                   /* "policy": in the memory table and the trace */
@@ -19,6 +21,7 @@ typedef struct tri_learner {
   const char     *group[TRI_STATE_COUNT]; /* where a checkpoint keeps each kind of state; NULL: it does not */
   const char     *prefix; /* of its metrics, and of its counters in a checkpoint: "", "critic_" */
   size_t          rate; /* where in tri_config its learning rate is, if it trains; the schedule is train's */
+  size_t          plan; /* where in tri_config its shard plan is */
   tri_head_kind   head;
   bool            train, generates; /* generates: it is who answers */
   const tri_loss *loss;             /* what it learns by; NULL: it does not learn */
@@ -44,6 +47,10 @@ static inline bool tri_learner_trains(const tri_learner *l) { return l->model &&
 static inline bool tri_learner_learns(const tri_learner *l, int64_t step) {
   return tri_learner_trains(l) && step > l->rest_steps;
 }
+/* Who shares its weights, gradients and moments. */
+static inline tri_shard_plan tri_learner_plan(const tri_learner *l, const struct tri_config *c) {
+  return *(const tri_shard_plan *)((const char *)c + l->plan);
+}
 /* What the learner trains, keeps and loads. */
 static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_params(l->model); }
 
@@ -54,9 +61,10 @@ void tri_learner_begin(struct tri_trainer *t);
 TRI_CHECKED tri_status tri_learner_resolve(struct tri_trainer *t);
 /* Not collective. Opens the sources of the learners that this run has; no weight is read. */
 TRI_CHECKED tri_status tri_learner_open_sources(struct tri_trainer *t);
-/* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
- * skipped, and said. step: of the run, for the message. */
-TRI_CHECKED tri_status tri_learner_update(tri_learner *l, int64_t step, tri_stream *s);
+/* Not collective. The weights of a learner's loss, from counts over each sequence's whole mini-batch, all
+ * ranks: *weight [r->n_seq], the caller's to TRI_FREE. */
+TRI_CHECKED tri_status tri_learner_weigh(const struct tri_trainer *t, tri_role role, const tri_rollout *r,
+                                         double **weight);
 /* Closes what it owns; a zeroed one is legal. */
 void tri_learner_close(tri_learner *l);
 

@@ -8,6 +8,13 @@
 #include <stdio.h>
 #include <string.h>
 
+static void add_means(tri_mean *to, const tri_mean *from) {
+  for (int k = 0; k < TRI_ALGO_METRICS; k++) {
+    to[k].sum += from[k].sum;
+    to[k].of += from[k].of;
+  }
+}
+
 /* What a loss gave of its metric of this name; of 0 where it has none. */
 static tri_mean metric_of(const tri_loss *l, const tri_mean *metric, const char *name) {
   for (int k = 0; l->metric[k]; k++)
@@ -22,10 +29,12 @@ void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tr
     sum->entropy.of += m.of;
   }
   sum->of[role].loss += out->loss;
-  for (int k = 0; k < TRI_ALGO_METRICS; k++) {
-    sum->of[role].metric[k].sum += out->metric[k].sum;
-    sum->of[role].metric[k].of += out->metric[k].of;
-  }
+  add_means(sum->of[role].metric, out->metric);
+}
+
+void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double share) {
+  sum->of[role].loss += some->of[role].loss * share;
+  add_means(sum->of[role].metric, some->of[role].metric);
 }
 
 tri_status tri_tally_update(tri_trainer *t, tri_tally *sum) {
@@ -46,11 +55,11 @@ static void add(tri_trainer *t, const char *name, double value) {
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
-/* Of one learner, under its prefix: "grad_norm". */
-static void add_of(tri_trainer *t, const tri_learner *l, const char *what, double value) {
+/* "critic_", "grad_norm". */
+static void add_under(tri_trainer *t, const char *prefix, const char *what, double value) {
   char name[TRI_METRIC_NAME_BYTES];
 
-  snprintf(name, sizeof name, "%s%s", l->prefix, what);
+  snprintf(name, sizeof name, "%s%s", prefix, what);
   add(t, name, value);
 }
 
@@ -65,22 +74,22 @@ static void report_coefficients(tri_trainer *t, const tri_mean *metric) {
   if (kl.of > 0) tri_adapt_kl(&t->opt, kl.sum / kl.of, tri_sequences(t, t->plan.samples));
 }
 
-/* Collective over world. Of one learner: sums of all ranks, in rank order. */
-static tri_status report_learner(tri_trainer *t, const tri_learner *l, const tri_tally *sum) {
+tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum, const char *prefix) {
   tri_mean metric[TRI_ALGO_METRICS];
   double all[1 + 2 * TRI_ALGO_METRICS] = {sum->of[l - t->learner].loss}; /* then each metric's sum and `of` */
 
-  memcpy(all + 1, sum->of[l - t->learner].metric, sizeof metric);
+  memcpy(&all[1], sum->of[l - t->learner].metric, sizeof metric);
   TRI_TRY(tri_host_sum(tri_world_of(t), all, sizeof all / sizeof *all));
-  memcpy(metric, all + 1, sizeof metric);
-  add(t, l->loss_name, all[0] / (double)sum->updates);
-  if (tri_learner_learns(l, t->progress.step)) {
-    add_of(t, l, "grad_norm", l->grad_norm);
-    add_of(t, l, "learning_rate", l->learning_rate);
+  memcpy(metric, &all[1], sizeof metric);
+  if (l->loss->settle) l->loss->settle(metric);
+  add_under(t, prefix, l->loss_name, all[0] / (double)sum->updates);
+  if (!prefix[0] && tri_learner_learns(l, t->progress.step)) {
+    add_under(t, l->prefix, "grad_norm", l->grad_norm);
+    add_under(t, l->prefix, "learning_rate", l->learning_rate);
   }
   for (int k = 0; l->loss->metric[k]; k++)
-    if (metric[k].of > 0) add(t, l->loss->metric[k], metric[k].sum / metric[k].of);
-  if (l == &t->learner[TRI_POLICY]) report_coefficients(t, metric);
+    if (metric[k].of > 0) add_under(t, prefix, l->loss->metric[k], metric[k].sum / metric[k].of);
+  if (!prefix[0] && l == &t->learner[TRI_POLICY]) report_coefficients(t, metric);
   return TRI_OK;
 }
 
@@ -89,10 +98,10 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
   const tri_learner *l, *end = t->learner + TRI_ROLE_COUNT;
 
   for (l = t->learner; l < end; l++)
-    if (tri_learner_trains(l)) TRI_TRY(report_learner(t, l, sum));
+    if (tri_learner_trains(l)) TRI_TRY(tri_report_loss(t, l, sum, ""));
   if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
   for (l = t->learner; l < end; l++)
-    if (tri_learner_trains(l)) add_of(t, l, "skipped_steps", (double)l->skipped);
+    if (tri_learner_trains(l)) add_under(t, l->prefix, "skipped_steps", (double)l->skipped);
   add(t, "failed_saves", (double)t->progress.failed_saves);
   return TRI_OK;
 }
@@ -135,6 +144,13 @@ static void report_alarms(tri_trainer *t) {
 
   tri_health_words(&t->health, words, sizeof words);
   if (words[0]) tri_metric_text(t->metrics, "alarms", words);
+}
+
+/* Of values before learning. */
+static void report_critic(tri_trainer *t, const tri_rollout *r) {
+  double explained = tri_explained_variance(r);
+
+  if (!isnan(explained)) add(t, "explained_variance", explained);
 }
 
 /* Learned from. */
@@ -239,6 +255,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   t->progress.tokens += tokens;
   add(t, "tokens", (double)tokens);
   if (tri_has_answers(t)) report_answers(t, &view);
+  if (tri_has_critic(t)) report_critic(t, r);
   tri_health_observe(&t->health, tri_has_answers(t) ? &view : NULL, t->learner[TRI_POLICY].grad_norm);
   report_alarms(t);
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));

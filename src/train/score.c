@@ -1,4 +1,5 @@
-/* score.c - what models say of a step's sequences before it is learned: log-probabilities, values. */
+/* score.c - what models say of a step's sequences before it is learned: log-probabilities, values; the
+ * policy's against the sampler's. */
 #include "score.h"
 
 #include "supply.h"
@@ -6,6 +7,49 @@
 
 #include <math.h>
 #include <string.h>
+
+/* ---- the sampler's gap ---- */
+
+/* The largest; NaN counts as larger than anything. */
+static void widen(tri_gap *gap, float sampler, float trainer) {
+  double nats = fabs((double)sampler - (double)trainer);
+
+  if (isnan(nats) || nats > gap->nats) gap->nats = nats;
+}
+
+/* What the sampler said of these rows against what the trainer says, before any update. Said nothing (NaN),
+ * or not to be trusted: the trainer's number is the old one. */
+void tri_gap_take(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
+  for (int64_t k = 0; k < in->n; k++) {
+    float *old = &r->old_logp[in->origin[k]];
+    if (r->roll_logp) r->roll_logp[in->origin[k]] = isnan(*old) ? in->logp[k] : *old;
+    if (!isnan(*old)) widen(gap, *old, in->logp[k]);
+    if (isnan(*old) || t->sampling.mode == TRI_CONFIG_RESCORE) *old = in->logp[k];
+  }
+}
+
+void tri_gap_meet(const tri_trainer *t, tri_rollout *r, tri_loss_in *in, tri_gap *gap) {
+  if (!gap->open) return;
+  tri_gap_take(t, r, in, gap);
+  tri_batch_refresh(t->feed, in);
+}
+
+tri_status tri_gap_close(const tri_trainer *t, tri_gap *gap) {
+  int64_t bits = 0;
+
+  if (!gap->open) return TRI_OK;
+  gap->open = false;
+  /* The largest of all ranks: non-negative doubles order like their bits. NaN is above all. */
+  memcpy(&bits, &gap->nats, sizeof bits);
+  TRI_TRY(tri_host_max(tri_world_of(t), &bits, 1));
+  memcpy(&gap->nats, &bits, sizeof bits);
+  if (t->sampling.mode != TRI_CONFIG_EXACT || gap->nats == 0) return TRI_OK;
+  TRI_FAIL(t->supply->gap_advice ? TRI_ECONFIG : TRI_ENUMERIC,
+           "step %lld: the gap between %s and trainer log-probabilities is %g nats, and run.sampler: exact "
+           "promises 0%s%s",
+           (long long)t->progress.step + 1, t->supply->gap_from, gap->nats, t->supply->gap_advice ? "; " : "",
+           t->supply->gap_advice ? t->supply->gap_advice : "");
+}
 
 /* ---- forward only ---- */
 
@@ -15,6 +59,11 @@ typedef void (*taker)(const tri_trainer *t, tri_rollout *r, const tri_loss_in *i
 static void take_reference(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
   (void)t, (void)gap;
   for (int64_t k = 0; k < in->n; k++) r->ref_logp[in->origin[k]] = in->logp[k];
+}
+
+static void take_value(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
+  (void)t, (void)gap;
+  for (int64_t k = 0; k < in->n; k++) r->critic.value[in->origin[k]] = in->value[k];
 }
 
 static void take_seen(const tri_trainer *t, tri_rollout *r, const tri_loss_in *in, tri_gap *gap) {
@@ -109,7 +158,7 @@ const tri_survey *tri_score_surveys(const tri_trainer *t) {
 }
 
 bool tri_score_shares(const tri_trainer *t) {
-  return kl_in_reward(t) || tri_score_surveys(t) || t->cfg->rollout.save_every > 0;
+  return kl_in_reward(t) || tri_has_critic(t) || tri_score_surveys(t) || t->cfg->rollout.save_every > 0;
 }
 
 /* ---- before learning ---- */
@@ -123,6 +172,16 @@ tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
   TRI_TRY(score(t, m, r, all_of(t), take_reference, NULL));
   tri_span_end(&t->spans, &span);
   return kl_in_reward(t) || t->supply->beside ? share(t, r, all_of(t), r->ref_logp) : TRI_OK;
+}
+
+tri_status tri_score_values(tri_trainer *t, tri_rollout *r) {
+  tri_span span;
+
+  if (!tri_has_critic(t)) return TRI_OK;
+  span = tri_span_begin(&t->spans, "critic", TRI_SPAN_TIMED);
+  TRI_TRY(score(t, t->learner[TRI_CRITIC].model, r, all_of(t), take_value, NULL));
+  tri_span_end(&t->spans, &span);
+  return share(t, r, all_of(t), r->critic.value);
 }
 
 tri_status tri_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {

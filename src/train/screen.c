@@ -98,8 +98,8 @@ static tri_status print_ranks(const tri_trainer *t) {
   return st;
 }
 
-static int64_t parameters(const tri_trainer *t) {
-  const tri_params_opt *o = tri_params_options(tri_model_params(t->learner[TRI_POLICY].model));
+static int64_t parameters(const tri_learner *l) {
+  const tri_params_opt *o = tri_params_options(tri_learner_params(l));
   int64_t               n = 0;
 
   for (int u = 0; u < o->n_unit; u++)
@@ -128,12 +128,28 @@ static tri_status say_memory(const tri_trainer *t) {
 
 static tri_status say_model(const tri_trainer *t) {
   const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
-  double                 n = (double)parameters(t);
+  double                 n = (double)parameters(&t->learner[TRI_POLICY]);
   char                   type[TRI_CKPT_PATH_BYTES];
 
   SAY("model: %s, %.2f %s parameters, %d layers, width %d, vocabulary %d, %s",
       shown(sh->family->model_type, PATH_COLUMNS, type), n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G",
       sh->L, sh->C, sh->V, t->cfg->model.dtype == TRI_F32 ? "f32" : "bf16");
+  return TRI_OK;
+}
+
+/* The other models of the run, each with its plan where that is not the policy's. */
+static tri_status say_others(const tri_trainer *t) {
+  for (int i = 0; i < TRI_ROLE_COUNT; i++) {
+    const tri_learner     *l = &t->learner[i];
+    const tri_model_shape *sh = l->model ? tri_source_shape(l->source) : NULL;
+    double                 n = l->model ? (double)parameters(l) : 0;
+    char                   own[64] = "";
+    if (!sh || i == TRI_POLICY) continue;
+    if (tri_learner_plan(l, t->cfg).params != t->cfg->shard.scope.params)
+      snprintf(own, sizeof own, ", params %s", tri_shard_scope_name(tri_learner_plan(l, t->cfg).params));
+    SAY("%s: %.2f %s parameters, %d layer%s, width %d%s", l->name, n < 1e9 ? n / 1e6 : n / 1e9,
+        n < 1e9 ? "M" : "G", sh->L, plural(sh->L), sh->C, own);
+  }
   return TRI_OK;
 }
 
@@ -206,6 +222,7 @@ static tri_status say_loss(const tri_trainer *t) {
 tri_status tri_screen_plan(const tri_trainer *t) {
   TRI_TRY(say_loss(t));
   TRI_TRY(say_model(t));
+  TRI_TRY(say_others(t));
   TRI_TRY(say_plan(t));
   return say_memory(t);
 }
@@ -275,37 +292,43 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
   (void)draw_live(t, what);
 }
 
-enum { GIVEN = 1, ANSWERS = 2, BOTH = 3, STEP = 0, TIME = 1, LEFT = 2 };
+enum { GIVEN = 1, ANSWERS = 2, PREFERRED = 4, ALL = 7, STEP = 0, TIME = 1, LEFT = 2 };
 
 /* Columns in the order of the rows; what they like and what they need; whether they are of sequences that are
- * given or answered. cut: share of answers that were cut off. */
+ * given, answered, or preferred to others. cut: share of answers that were cut off; held: of held-out
+ * lines. */
 static const struct {
   tri_column  column;
   int         use;
   const char *metric;
   void (*cell)(double x, int width, char out[TRI_CELL_BYTES]);
 } rows[] = {
-    {{"step", 0, 0}, BOTH, NULL, NULL}, /* as wide as the number of steps wants, at least STEP_LEAST */
-    {{"time", 6, 6}, BOTH, NULL, NULL},
-    {{"left", 6, 6}, BOTH, NULL, NULL},
+    {{"step", 0, 0}, ALL, NULL, NULL}, /* as wide as the number of steps wants, at least STEP_LEAST */
+    {{"time", 6, 6}, ALL, NULL, NULL},
+    {{"left", 6, 6}, ALL, NULL, NULL},
     {{"reward", 8, 6}, ANSWERS, "reward_mean", tri_cell_number},
-    {{"loss", 8, 5}, BOTH, "loss", tri_cell_number},
-    {{"grad", 7, 5}, BOTH, "grad_norm", tri_cell_number},
-    {{"lr", 8, 6}, GIVEN, "learning_rate", tri_cell_digits},
+    {{"loss", 8, 5}, ALL, "loss", tri_cell_number},
+    {{"grad", 7, 5}, ALL, "grad_norm", tri_cell_number},
+    {{"lr", 8, 6}, GIVEN | PREFERRED, "learning_rate", tri_cell_digits},
+    {{"acc", 7, 6}, PREFERRED, "accuracy", tri_cell_number},
+    {{"margin", 7, 6}, PREFERRED, "margin_mean", tri_cell_number},
     {{"kl", 7, 5}, ANSWERS, "kl_mean_nats", tri_cell_number},
     {{"len", 6, 5}, ANSWERS, "response_length_mean_tokens", tri_cell_count},
     {{"cut", 5, 4}, ANSWERS, "truncated_ratio", tri_cell_share},
-    {{"tok/s", 7, 5}, BOTH, "tokens_per_s", tri_cell_count},
+    {{"tok/s", 7, 5}, ALL, "tokens_per_s", tri_cell_count},
     {{"gap", 7, 5}, ANSWERS, "sampler_gap_max_nats", tri_cell_number},
-    {{"pass@1", 7, 6}, BOTH, "eval_pass_at_1", tri_cell_number},
+    {{"pass@1", 7, 6}, GIVEN | ANSWERS, "eval_pass_at_1", tri_cell_number},
+    {{"held", 7, 6}, PREFERRED, "eval_accuracy", tri_cell_number},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
 static bool has_column(const tri_trainer *t, int i) {
-  if (!(rows[i].use & (tri_has_answers(t) ? ANSWERS : GIVEN))) return false;
+  int use = tri_has_answers(t) ? ANSWERS : tri_evaluates_by_loss(t) ? PREFERRED : GIVEN;
+
+  if (!(rows[i].use & use)) return false;
   if (!rows[i].metric) return true;
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
-  return t->cfg->eval.steps > 0 || strcmp(rows[i].metric, "eval_pass_at_1") != 0;
+  return t->cfg->eval.steps > 0 || strncmp(rows[i].metric, "eval_", 5) != 0;
 }
 
 /* The columns of this run as they fit; of[k]: the row of `rows` of column k. Returns how many. */
@@ -343,7 +366,7 @@ static bool is_due(const tri_trainer *t, int64_t step) {
   int64_t every = t->cfg->run.log_every;
 
   return every <= 1 || step % every == 0 || step == t->plan.steps ||
-         tri_metric_has(t->metrics, "eval_pass_at_1");
+         tri_metric_has(t->metrics, "eval_pass_at_1") || tri_metric_has(t->metrics, "eval_accuracy");
 }
 
 /* The row of a step, made at its end; it may be shown later, when the run stops there. */
@@ -454,6 +477,10 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   tri_text_free(&trace);
   tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", output);
   if (end != TRI_TRAIN_FINISHED || access(latest, F_OK)) return;
-  say_next("next: ", "generate", output, "\"...\"");
-  say_next("  or: ", "export", output, "FOLDER");
+  if (t->learner[TRI_POLICY].head == TRI_HEAD_TOKENS) {
+    say_next("next: ", "generate", output, "\"...\"");
+    say_next("  or: ", "export", output, "FOLDER");
+  } else {
+    say_next("next: ", "export", output, "FOLDER");
+  }
 }

@@ -1,6 +1,8 @@
 /* state.c - the run's state: started from a model, saved as a checkpoint, resumed from one. */
 #include "train.h"
 
+#include "io/model/part.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,6 +160,10 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
     const tri_source_file *f = tri_source_file_at(t->learner[TRI_POLICY].source, i);
     if (f->bytes) TRI_TRY(tri_ckpt_put_file(w, f->name, f->bytes, f->n));
   }
+  if (t->learner[TRI_CRITIC].model) {
+    const tri_source_file *f = tri_source_file_at(t->learner[TRI_CRITIC].source, TRI_SOURCE_CONFIG);
+    TRI_TRY(tri_ckpt_put_file(w, tri_part_config(TRI_PART_CRITIC), f->bytes, f->n));
+  }
   TRI_TRY(tri_carried_put(&t->carried, w));
   tri_health_keep(&t->health, health);
   TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
@@ -170,6 +176,8 @@ static int64_t side_bytes(const tri_trainer *t) {
 
   for (int i = 0; i < TRI_SOURCE_FILES; i++) n += tri_source_file_at(t->learner[TRI_POLICY].source, i)->n;
   for (int i = 0; i < TRI_CARRIED_FILES; i++) n += t->carried.n[i];
+  if (t->learner[TRI_CRITIC].model)
+    n += tri_source_file_at(t->learner[TRI_CRITIC].source, TRI_SOURCE_CONFIG)->n;
   return (int64_t)n;
 }
 

@@ -31,8 +31,15 @@ typedef struct tri_supply {
 } tri_supply;
 
 extern const tri_supply tri_supply_data;     /* supply_data.c: demonstrations, the next ones of data.train */
+extern const tri_supply tri_supply_pairs;    /* supply_data.c: the chosen answer, then the rejected one */
+extern const tri_supply tri_supply_labelled; /* supply_data.c: beside them prompts with another's answer */
 extern const tri_supply tri_supply_replay;   /* supply_replay.c: written rollouts */
 extern const tri_supply tri_supply_generate; /* supply_generate.c: answers to the next prompts, rewarded */
+
+/* supply_data.c. Collective over world. What n lines of `data` from position `begin` on become, on every
+ * rank, in t->whole. *out is zeroed before, and to be cleared. */
+TRI_CHECKED tri_status tri_supply_lines(struct tri_trainer *t, tri_dataset *data, int64_t begin, int64_t n,
+                                        tri_rollout *out);
 
 /* Prompts that all ranks answer together. */
 typedef struct tri_ask {

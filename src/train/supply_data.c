@@ -1,43 +1,119 @@
-/* supply_data.c - a step's sequences from data.train: demonstrations as they are. */
+/* supply_data.c - a step's sequences from data.train: demonstrations, pairs and labelled answers as they
+ * are. */
 #include "supply.h"
 
 #include "train.h"
 
 #include <string.h>
 
-/* The example at position k of this step. */
-static const tri_example *example_at(const tri_trainer *t, int64_t k) {
-  const tri_config *c = t->cfg;
+/* ---- sequences of lines ---- */
 
-  return tri_dataset_get(t->data,
-                         tri_dataset_at(t->data, c->run.seed, c->data.shuffle, t->progress.cursor + k));
+/* So many lines from a position on. */
+typedef struct lines {
+  const tri_trainer *t;
+  tri_dataset       *data;
+  bool               shuffle;
+  int64_t            begin, n;
+} lines;
+
+static const tri_example *line_at(const lines *l, int64_t k) {
+  return tri_dataset_get(l->data, tri_dataset_at(l->data, l->t->cfg->run.seed, l->shuffle, l->begin + k));
 }
 
-static tri_status make(const tri_trainer *t, tri_rollout *out) {
-  int64_t n = t->plan.samples, n_tok = 0;
+/* What a sequence is made of: the prompt of a line, and an answer to it, which may be another line's. */
+typedef struct parts {
+  const tri_example *e;
+  const int32_t     *answer;
+  int                n_answer;
+} parts;
 
-  for (int64_t k = 0; k < n; k++) n_tok += example_at(t, k)->n_token;
-  TRI_TRY(tri_rollout_make((int)n, n_tok, 1, 0, out));
-  for (int64_t k = 0; k < n; k++) {
-    const tri_example *e = example_at(t, k);
-    out->prompt_id[k] = e->id;
-    out->prompt_len[k] = e->n_prompt;
-    out->start[k + 1] = out->start[k] + e->n_token;
-    memcpy(out->token + out->start[k], e->token, (size_t)e->n_token * 4);
+static parts chosen(const lines *l, int64_t k) {
+  const tri_example *e = line_at(l, k);
+
+  return (parts){e, e->token + e->n_prompt, e->n_token - e->n_prompt};
+}
+
+static parts rejected(const lines *l, int64_t k) {
+  const tri_example *e = line_at(l, k);
+
+  return (parts){e, e->rejected + e->n_prompt, e->n_rejected - e->n_prompt};
+}
+
+/* The prompt of line k and the answer of the line before it, the first takes the last (trl, kto_trainer.py),
+ * cut where no line is as long. */
+static parts mismatched(const lines *l, int64_t k) {
+  parts   p = chosen(l, (k + l->n - 1) % l->n);
+  int64_t room;
+
+  p.e = line_at(l, k);
+  room = l->t->plan.max_tokens - p.e->n_prompt;
+  if (p.n_answer > room) p.n_answer = (int)room;
+  return p;
+}
+
+/* Sequence q of what the lines become. */
+static parts demonstration_at(const lines *l, int q) { return chosen(l, q); }
+static parts pair_at(const lines *l, int q) { return q % 2 ? rejected(l, q / 2) : chosen(l, q / 2); }
+static parts labelled_at(const lines *l, int q) { return q < l->n ? chosen(l, q) : mismatched(l, q - l->n); }
+
+static tri_status make(const lines *l, tri_rollout *out) {
+  const tri_supply *supply = l->t->supply;
+  int               n = (int)l->n * supply->together * (supply->beside ? 2 : 1);
+  parts (*at)(const lines *, int) = supply->beside         ? labelled_at
+                                    : supply->together > 1 ? pair_at
+                                                           : demonstration_at;
+  int64_t n_tok = 0;
+
+  for (int q = 0; q < n; q++) {
+    parts p = at(l, q);
+    n_tok += p.e->n_prompt + p.n_answer;
+  }
+  TRI_TRY(tri_rollout_make(n, n_tok, supply->together, 0, out));
+  for (int q = 0; q < n; q++) {
+    parts    p = at(l, q);
+    int32_t *to = out->token + out->start[q];
+    out->prompt_id[q] = p.e->id;
+    out->prompt_len[q] = p.e->n_prompt;
+    out->reward[q] = p.e->value;
+    out->start[q + 1] = out->start[q] + p.e->n_prompt + p.n_answer;
+    memcpy(to, p.e->token, (size_t)p.e->n_prompt * sizeof *to);
+    memcpy(to + p.e->n_prompt, p.answer, (size_t)p.n_answer * sizeof *to);
   }
   return TRI_OK;
 }
 
-static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines) {
-  (void)step; /* the cursor says which */
-  *lines = t->plan.samples;
+tri_status tri_supply_lines(tri_trainer *t, tri_dataset *data, int64_t begin, int64_t n, tri_rollout *out) {
+  lines l = {t, data, t->cfg->data.shuffle && data == t->data, begin, n};
+
   out->store = &t->whole;
-  return tri_agree(tri_world_of(t), make(t, out));
+  return tri_agree(tri_world_of(t), make(&l, out));
 }
+
+static tri_status next(tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines_taken) {
+  (void)step; /* the cursor says which */
+  *lines_taken = t->plan.samples;
+  return tri_supply_lines(t, t->data, t->progress.cursor, t->plan.samples, out);
+}
+
+/* ---- how long they are ---- */
 
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   l->learn = tri_dataset_stats(t->data)->longest;
+  if (t->eval_data && tri_evaluates_by_loss(t) && tri_dataset_stats(t->eval_data)->longest > l->learn)
+    l->learn = tri_dataset_stats(t->eval_data)->longest;
   return TRI_OK;
 }
 
+static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
+  if (t->plan.samples < 2)
+    TRI_FAIL(TRI_ECONFIG,
+             "train.train_batch_size = %lld: %s compares an answer with that of another line, at "
+             "least 2 are needed",
+             (long long)t->plan.samples, t->algo->name);
+  return measure(t, l);
+}
+
 const tri_supply tri_supply_data = {.together = 1, .measure = measure, .next = next};
+const tri_supply tri_supply_pairs = {.together = 2, .measure = measure, .next = next};
+const tri_supply tri_supply_labelled = {
+    .together = 1, .beside = true, .measure = measure_labelled, .next = next};

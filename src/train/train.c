@@ -4,6 +4,7 @@
 #include "comm/halt.h"
 #include "report/timeline.h"
 #include "score.h"
+#include "state/watch.h"
 #include "supply.h"
 
 /* ---- one step ---- */
@@ -52,6 +53,23 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   return TRI_OK;
 }
 
+/* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
+ * skipped, and said. */
+static tri_status step_learner(tri_learner *l, int64_t step, tri_stream *s) {
+  bool applied;
+
+  l->update++;
+  l->learning_rate = tri_lr_at(&l->lr, l->update);
+  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, l->learning_rate,
+                                                         l->update - l->skipped, s, &l->grad_norm, &applied));
+  l->watched |= applied && l->grad_norm > 0;
+  if (applied) return TRI_OK;
+  l->skipped++;
+  tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
+          (long long)step, (long long)l->skipped);
+  return TRI_OK;
+}
+
 /* Collective over world. One optimizer step on mini-batch m: the gradient of its micro-batches, then the
  * update. */
 static tri_status update(tri_trainer *t, work *w, int64_t m) {
@@ -65,29 +83,11 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
   span = tri_span_begin(&t->spans, "update", 0);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
-    if (tri_learner_learns(l, w->step)) TRI_TRY_DONE(tri_learner_update(l, w->step, t->se->stream));
+    if (tri_learner_learns(l, w->step)) TRI_TRY_DONE(step_learner(l, w->step, t->se->stream));
   tri_span_end(&t->spans, &span);
   TRI_TRY_DONE(tri_tally_update(t, &w->sum));
 done:
   tri_split_free(&sp);
-  return st;
-}
-
-/* Not collective. The weights of one learner's loss, from counts over each sequence's whole mini-batch, all
- * ranks. */
-static tri_status weigh(const tri_trainer *t, work *w, tri_role role) {
-  const tri_rollout *r = &w->r;
-  int64_t            n = t->plan.split.n, *answers = NULL;
-  tri_status         st = TRI_OK;
-
-  TRI_TRY_DONE(TRI_ALLOC(w->weight[role], r->n_seq));
-  TRI_TRY_DONE(TRI_ALLOC(answers, r->n_seq));
-  for (int q = 0; q < r->n_seq; q++) answers[q] = tri_rollout_loss_tokens(r, q);
-  for (int64_t q = 0; q < t->plan.mini_batches * n; q += n)
-    t->learner[role].loss->weigh(&t->opt, t->cfg->rollout.max_response_length, answers + q, (int)n,
-                                 w->weight[role] + q);
-done:
-  TRI_FREE(answers);
   return st;
 }
 
@@ -103,9 +103,11 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   if (tri_halt_decided(t->halt)) goto done;
   TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* what models say of them before learning */
   TRI_TRY_DONE(tri_score_old(t, &w.r, &w.gap));
+  TRI_TRY_DONE(tri_score_values(t, &w.r));
   TRI_TRY_DONE(tri_algo_advantage(t->algo, &t->opt, &w.r));
   for (int role = 0; role < TRI_ROLE_COUNT; role++)
-    if (tri_learner_trains(&t->learner[role])) TRI_TRY_DONE(weigh(t, &w, (tri_role)role));
+    if (tri_learner_trains(&t->learner[role]))
+      TRI_TRY_DONE(tri_learner_weigh(t, (tri_role)role, &w.r, &w.weight[role]));
   span = tri_span_begin(&t->spans, "learn", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
   for (int64_t epoch = 0; epoch < t->cfg->algo.ppo_epochs; epoch++)
     for (int64_t m = 0; m < t->plan.mini_batches; m++) TRI_TRY_DONE(update(t, &w, m));

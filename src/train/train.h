@@ -8,6 +8,7 @@
 #include "config/batch_plan.h"
 #include "config/config.h"
 #include "generate/sampler.h"
+#include "judge.h"
 #include "learner.h"
 #include "report/health.h"
 #include "report/span.h"
@@ -42,7 +43,7 @@ typedef struct tri_step_plan {
   tri_split_opt split;                  /* of a step's first mini-batch, for this rank */
 } tri_step_plan;
 
-/* How answers are made, and log-probabilities with them. */
+/* How answers are made, and log-probabilities with them; and judged by a model. */
 typedef struct tri_sampling {
   tri_sampler      *sampler; /* NULL: this run generates nothing */
   tri_generate_opt  step, eval;
@@ -51,6 +52,7 @@ typedef struct tri_sampling {
   float             inv_temperature; /* of log-probabilities, in sampling and in the loss */
   tri_rollout_store kept;        /* for a step that is selected (rollout/select.h) from what t->whole has */
   bool              said_filled; /* that a step had too few groups to select from */
+  tri_judge         judge;
 } tri_sampling;
 
 /* What one step adds up over its micro-batches, for each learner. */
@@ -115,8 +117,16 @@ TRI_CHECKED static inline tri_status tri_step_split(const tri_trainer *t, const 
 /* Does this run learn from rewarded answers? Else from demonstrations. */
 static inline bool tri_has_answers(const tri_trainer *t) { return t->algo->needs & TRI_NEEDS_ANSWERS; }
 
-/* Does a KL term compare the policy with anything? From when the sources are open. */
+/* Are held-out lines judged by what the loss says of them? Else by rewarded answers. */
+static inline bool tri_evaluates_by_loss(const tri_trainer *t) {
+  return t->algo->needs & TRI_NEEDS_PREFERENCES;
+}
+
+/* Is the policy compared with anything? From when the sources are open. */
 static inline bool tri_has_reference(const tri_trainer *t) { return t->learner[TRI_REFERENCE].source; }
+
+/* Are advantages made of a critic's values? From when the sources are open. */
+static inline bool tri_has_critic(const tri_trainer *t) { return t->learner[TRI_CRITIC].source; }
 
 /* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */
 typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE } tri_train_end;
@@ -141,8 +151,9 @@ void tri_trainer_close(tri_trainer *t);
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
 
-/* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics. Where the
- * run is told to stop meanwhile, nothing, and t->progress.eval_due says so. */
+/* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics; or
+ * held-out lines: their loss and its metrics. Where the run is told to stop meanwhile, nothing, and
+ * t->progress.eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
 /* report_step.c. Collective over world. Into the metrics: what the finished step learned, its rollout, time
@@ -163,6 +174,12 @@ TRI_CHECKED tri_status tri_report_fault(tri_trainer *t, const tri_learner *l, co
 void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tri_loss_out *out);
 /* Collective over world. An update is done: it is counted, and moves coefficients of t->opt. */
 TRI_CHECKED tri_status tri_tally_update(tri_trainer *t, tri_tally *sum);
+/* Not collective. The same of other sequences, of whose loss `share` counts. */
+void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double share);
+/* Collective over world. A learner's loss and its metrics, summed over all ranks in rank order, under
+ * `prefix`; without one its gradient's norm and learning rate too. */
+TRI_CHECKED tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum,
+                                       const char *prefix);
 
 /* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
  * false. */

@@ -10,9 +10,13 @@
 #include <string.h>
 
 /* Answers are made in this run: to learn from, or in evaluations. */
-static bool wants_sampler(const tri_trainer *t) { return t->supply->generates || t->cfg->eval.steps > 0; }
+static bool wants_sampler(const tri_trainer *t) {
+  return t->supply->generates || (t->cfg->eval.steps > 0 && !tri_evaluates_by_loss(t));
+}
 
 static const tri_supply *choose_supply(const tri_config *c) {
+  if (c->algo.row.needs & TRI_NEEDS_PAIRS) return &tri_supply_pairs;
+  if (c->algo.row.needs & TRI_NEEDS_LABELLED) return &tri_supply_labelled;
   if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS)) return &tri_supply_data;
   return c->rollout.replay ? &tri_supply_replay : &tri_supply_generate;
 }
@@ -44,6 +48,7 @@ static void plan_eval(tri_trainer *t) {
   int64_t most = at_least(tri_sequences(t, t->plan.samples), EVAL_ANSWERS) / c->eval.num_generations;
 
   if (!t->eval_data) return;
+  if (tri_evaluates_by_loss(t)) most = t->plan.samples;
   t->plan.eval_prompts = tri_dataset_count(t->eval_data);
   if (c->eval.max_prompts && c->eval.max_prompts < t->plan.eval_prompts)
     t->plan.eval_prompts = c->eval.max_prompts;
@@ -56,6 +61,7 @@ static int64_t answers_here(const tri_trainer *t) {
 
   if (t->supply->generates)
     n = (t->cfg->rollout.rollout_batch_size + R - 1) / R * t->cfg->algo.num_generations;
+  if (!wants_sampler(t)) return n;
   return at_least(n, (t->plan.eval_at_once + R - 1) / R * t->cfg->eval.num_generations);
 }
 
@@ -82,12 +88,12 @@ static unsigned rollout_columns(const tri_trainer *t) {
 static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
   const tri_config *c = t->cfg;
   tri_ledger       *ledger = t->se->ledger;
-  int64_t           eval = t->plan.eval_at_once * c->eval.num_generations, most = l->learn,
+  int64_t eval = wants_sampler(t) ? t->plan.eval_at_once * c->eval.num_generations : 0, most = l->learn,
           answer = l->prompt + c->rollout.max_response_length;
   int64_t step = tri_sequences(t, t->plan.samples) * (t->supply->beside ? 2 : 1), mine = answers_here(t),
           n = at_least(t->supply->own_memory ? 0 : step, eval);
 
-  if (t->eval_data) most = at_least(most, answer);
+  if (eval) most = at_least(most, answer);
   if (n > INT32_MAX / 2)
     TRI_FAIL(TRI_ECONFIG, "%lld samples at once are more than this program handles", (long long)n);
   bool             selects = tri_supply_selects(t);
@@ -156,13 +162,18 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
   return TRI_OK;
 }
 
+/* Of a batch that the reward model scores. */
+static int64_t judge_tokens(const tri_trainer *t, const batch_room *b, const tri_longest *l) {
+  return at_least(b->learn, l->prompt + t->cfg->rollout.max_response_length);
+}
+
 static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b,
                              const tri_longest *longest) {
   const tri_config *c = t->cfg;
   bool              rollout = l->generates && wants_sampler(t);
   tri_model_opt     mo = {.shape = tri_source_shape(l->source),
                           .dtype = c->model.dtype,
-                          .plan = c->shard.scope,
+                          .plan = tri_learner_plan(l, c),
                           .place = t->se->place,
                           .head = l->head,
                           .train = l->train,
@@ -179,6 +190,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
     mo.max_tokens = at_least(b->learn, at_least(b->prefill, b->decode));
     mo.max_rows = at_least(b->learn_rows, b->decode);
   }
+  if (l == &t->learner[TRI_REWARD_MODEL]) mo.max_tokens = mo.max_rows = judge_tokens(t, b, longest);
   return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
 }
 
@@ -192,8 +204,9 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   TRI_TRY(plan_batches(t, l, &b));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].source) TRI_TRY(open_model(t, &t->learner[i], &b, l));
-  TRI_TRY(
-      tri_feed_open(se->device, se->ledger, &(tri_feed_opt){b.learn, b.learn_rows, feed_reads(t)}, &t->feed));
+  TRI_TRY(tri_feed_open(se->device, se->ledger,
+                        &(tri_feed_opt){b.learn, b.learn_rows, feed_reads(t), TRI_PHASE_LEARN}, &t->feed));
+  TRI_TRY(tri_judge_open(t, judge_tokens(t, &b, l)));
   TRI_TRY(plan_rollouts(t, l));
   if (!wants_sampler(t)) return TRI_OK;
   tri_sampler_opt so = {(int)b.decode, l->prompt, c->rollout.max_response_length, b.prefill, answers_here(t)};
@@ -329,6 +342,7 @@ void tri_trainer_close(tri_trainer *t) {
   tri_metrics_close(&t->metrics);
   tri_sampler_close(&t->sampling.sampler);
   tri_feed_close(&t->feed);
+  tri_judge_close(&t->sampling.judge);
   for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_learner_close(&t->learner[i]);
   tri_reward_set_close(&t->reward);
   tri_dataset_close(&t->eval_data);

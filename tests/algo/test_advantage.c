@@ -271,7 +271,7 @@ static void test_every_advantage(void **state) {
     tri_error_clear();
     tri_rollout_free(&r);
   }
-  assert_null(tri_advantage_find("gae"));
+  assert_null(tri_advantage_find("GAE"));
 }
 
 int main(void) {

@@ -36,6 +36,10 @@ static void test_weights(void **state) {
 static const struct {
   const char *name, *advantage, *loss;
 } presets[] = {{"sft", NULL, "sft"},
+               {"rm", NULL, "rm"},
+               {"dpo", NULL, "dpo"},
+               {"kto", NULL, "kto"},
+               {"ppo", "gae", "clip"},
                {"grpo", "group", "clip"},
                {"dr_grpo", "group", "clip"},
                {"dapo", "group", "clip"},

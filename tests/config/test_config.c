@@ -110,17 +110,17 @@ static void test_unknown(void **state) {
       "argument 'train.stps=3': unknown key 'train.stps'; the nearest known key is 'train.steps'");
   bad(SFT, ARGS("x=1"),
       "argument 'x=1': unknown key 'x'; known sections: run, model, data, algo, rollout, train, critic, "
-      "shard, checkpoint, eval, reward");
+      "reference, shard, checkpoint, eval, reward");
   bad(SFT, ARGS("foo.bar=1"),
       "argument 'foo.bar=1': unknown key 'foo.bar'; known sections: run, model, data, algo, rollout, train, "
-      "critic, shard, checkpoint, eval, reward");
+      "critic, reference, shard, checkpoint, eval, reward");
   bad(SFT, ARGS("trian.steps=3"),
       "argument 'trian.steps=3': unknown key 'trian.steps'; the nearest known key is 'train.steps'");
   bad_keys(SFT, ARGS("eval.qqqqqqqqqq=3"),
            "argument 'eval.qqqqqqqqqq=3': unknown key 'eval.qqqqqqqqqq'; known here: ", "eval");
   bad(SFT, ARGS("zzzzz.qqqqqqqqqqqq=3"),
       "argument 'zzzzz.qqqqqqqqqqqq=3': unknown key 'zzzzz.qqqqqqqqqqqq'; known sections: run, model, data, "
-      "algo, rollout, train, critic, shard, checkpoint, eval, reward");
+      "algo, rollout, train, critic, reference, shard, checkpoint, eval, reward");
   bad(SFT "trian:\n", NULL, "d.yaml:12: unknown section 'trian'; the nearest known section is 'train'");
   bad(SFT "eps_clip: 0.1\n", NULL,
       "d.yaml:12: 'eps_clip' stands outside of a section: write it as 'clip_eps' below 'algo:'");

@@ -12,7 +12,7 @@ static void test_peers_keys(void **state) {
       {"lora_r=16", "'lora_r': all weights are trained"},
       {"lora.rank=16", "'lora.rank': all weights are trained"},
       {"train.bf16=true", "'train.bf16': give model.dtype"},
-      {"critic.optim.lr=1e-5", "'critic.optim.lr': no algorithm of this version"},
+      {"vf_coef=0.1", "'vf_coef': the critic has an optimizer of its own: critic.learning_rate"},
       {"reward_model.path=x", "'reward_model.path': rewards stand in the list"},
       {"training_args.optim=adamw_torch", "'training_args.optim': the optimizer is AdamW"},
       {"deepspeed=ds.json", "'deepspeed': shard.plan"},
@@ -27,9 +27,7 @@ static void test_peers_keys(void **state) {
     if (!strstr(tri_error_message(), row[i][1]))
       fail_msg("'%s' is not in '%s'", row[i][1], tri_error_message());
   }
-  bad(GRPO "critic:\n  path: x\n", NULL,
-      "d.yaml:17: unknown key 'critic.path': no algorithm of this version has a critic or a lambda: "
-      "grpo compares the answers to one prompt");
+  bad(GRPO "critic:\n  path: x\n", NULL, "d.yaml:17: critic.path means nothing to algo.name grpo: remove it");
   bad(GRPO "wandb:\n", NULL,
       "d.yaml:16: unknown key 'wandb': metrics.jsonl and log.txt in run.output hold what is known of a run; "
       "nothing is sent anywhere");

@@ -38,7 +38,8 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_pl
   opt.rollout = true;
   opt.plan = plan;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0}, &b->feed));
+  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
+                   &b->feed));
   OK(tri_sampler_open(b->se.device, b->se.ledger, b->m, dtype, &so, &b->s));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));

@@ -66,7 +66,8 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype) {
   opt = model_options(&b->g, &b->se, dtype, TOKENS);
   opt.head = TRI_HEAD_SCALAR;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, TRI_LOSS_VALUE}, &b->feed));
+  OK(tri_feed_open(b->se.device, b->se.ledger,
+                   &(tri_feed_opt){TOKENS, TOKENS, TRI_LOSS_VALUE, TRI_PHASE_LEARN}, &b->feed));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   refill(b);

@@ -44,7 +44,8 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, bool recompu
   opt = model_options(&b->g, &b->se, dtype, TOKENS);
   opt.recompute = recompute;
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0}, &b->feed));
+  OK(tri_feed_open(b->se.device, b->se.ledger, &(tri_feed_opt){TOKENS, TOKENS, 0, TRI_PHASE_LEARN},
+                   &b->feed));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   fill_model(b->m, &b->g, b->se.stream);

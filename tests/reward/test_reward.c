@@ -447,7 +447,7 @@ static tri_reward_opt shaping(const char *buffer, const char *factor) {
 /* Of one answer of n tokens, whose text does not matter. */
 static float shaped(int64_t longest, const char *buffer, const char *factor, int n) {
   tri_reward_opt  o = shaping(buffer, factor);
-  tri_reward_env  env = {NULL, longest, "the test"};
+  tri_reward_env  env = {.longest = longest, .longest_key = "the test"};
   tri_answer      a = {.prompt_id = 12, .response = "", .n_prompt = 3, .n_token = n};
   float           part, total;
   int32_t         failed;
@@ -503,7 +503,7 @@ static void test_length_refused(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     tri_reward_opt  o = shaping(row[i].buffer, row[i].factor);
-    tri_reward_env  env = {NULL, row[i].longest, "rollout.max_response_length"};
+    tri_reward_env  env = {.longest = row[i].longest, .longest_key = "rollout.max_response_length"};
     tri_reward_set *set;
     assert_int_equal(tri_reward_check(&o, &env), TRI_ECONFIG);
     assert_string_equal(tri_error_message(), row[i].message);
@@ -518,7 +518,7 @@ static void test_length_refused(void **state) {
 static void test_full(void **state) {
   const tri_reward_opt o[] = {option("exact", 2, ""), option("regex", 1, "a"), shaping("4", NULL),
                               option("regex", -0.5, "b")};
-  const tri_reward_env env = {NULL, 8, "the test"};
+  const tri_reward_env env = {.longest = 8, .longest_key = "the test"};
   static const struct {
     float part[4];
     bool  full;

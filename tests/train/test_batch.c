@@ -201,7 +201,7 @@ static void open_bench(bench *b, int64_t tokens, int64_t rows, unsigned wants) {
   ok(tri_device_open(test_device(), 0, 1, &b->d));
   ok(b->d->ops->stream_open(b->d, "test", &b->s));
   ok(tri_ledger_open(&b->l));
-  ok(tri_feed_open(b->d, b->l, &(tri_feed_opt){tokens, rows, wants}, &b->f));
+  ok(tri_feed_open(b->d, b->l, &(tri_feed_opt){tokens, rows, wants, TRI_PHASE_LEARN}, &b->f));
   ok(tri_ledger_add(b->l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "results", MOST * 20 * sizeof *b->value,
                     (void **)&b->value));
   ok(tri_ledger_take(b->l, b->d));

@@ -2,7 +2,7 @@
  * log-probability, how wide the gap is, when it ends a run. Judge: exact. */
 #include "comm/comm.h"
 #include "device_case.h"
-#include "train/gap.h"
+#include "train/score.h"
 #include "train/supply.h"
 #include "train/train.h"
 
@@ -35,7 +35,8 @@ static void open_bench(bench *b) {
   ok(b->se.device->ops->stream_open(b->se.device, "test", &b->se.stream));
   ok(tri_comm_pretend(TRI_WORLD, 1, &b->se.comm[TRI_WORLD]));
   ok(tri_ledger_open(&b->ledger));
-  ok(tri_feed_open(b->se.device, b->ledger, &(tri_feed_opt){N_TOK, N_TOK, TRI_LOSS_OLD_LOGP}, &b->t.feed));
+  ok(tri_feed_open(b->se.device, b->ledger, &(tri_feed_opt){N_TOK, N_TOK, TRI_LOSS_OLD_LOGP, TRI_PHASE_LEARN},
+                   &b->t.feed));
   ok(tri_ledger_add(b->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "logp", N_ROW * sizeof *b->logp,
                     (void **)&b->logp));
   ok(tri_ledger_take(b->ledger, b->se.device));

@@ -89,9 +89,10 @@ static void open_bench(bench *b) {
   opt = model_options(&b->g, &b->se, TRI_F32, TOKENS);
   opt.plan = (tri_shard_plan){TRI_SHARD_NONE, TRI_SHARD_NONE, TRI_SHARD_NONE};
   OK(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &opt, &b->m));
-  OK(tri_feed_open(b->se.device, b->se.ledger,
-                   &(tri_feed_opt){TOKENS, TOKENS, TRI_LOSS_OLD_LOGP | TRI_LOSS_REFERENCE | TRI_LOSS_ADV},
-                   &b->feed));
+  OK(tri_feed_open(
+      b->se.device, b->se.ledger,
+      &(tri_feed_opt){TOKENS, TOKENS, TRI_LOSS_OLD_LOGP | TRI_LOSS_REFERENCE | TRI_LOSS_ADV, TRI_PHASE_LEARN},
+      &b->feed));
   OK(tri_session_take_memory(&b->se));
   OK(tri_model_start(b->m, b->se.stream));
   fill_model(b->m, &b->g, b->se.stream);

@@ -1,0 +1,80 @@
+/* test_cli_models.c - the whole program with critics, reward models and preferences: what it refuses, what it
+ * leaves behind. */
+#include "cli_case.h"
+
+#define PPO     GRPO " algo.name=ppo algo.num_generations=4 "
+#define RM      SFT "algo.name=rm train.train_batch_size=2 train.micro_batch_size=2 "
+#define KTO     SFT "algo.name=kto train.train_batch_size=1 train.micro_batch_size=1 "
+#define OF(dir) "'" TRI_TEST_DATA "/model/" dir "' "
+
+static void write_pairs(void) {
+  cli_write("pairs.jsonl",
+            "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"3\"}\n"
+            "{\"prompt\": \"1+2=\", \"chosen\": \"3\", \"rejected\": \"33\", \"margin\": 0.5}\n");
+}
+
+static void a_critic_must_fit(void **state) {
+  (void)state;
+  cli_fails(64, ONE PPO "critic.path=" OF("qwen2"), "critic.path: the critic is a qwen2, the policy a llama",
+            "must be of the policy's family");
+  cli_fails(64, ONE PPO "critic.path=" OF("llama"), "critic.path: the critic has a vocabulary of ",
+            "the policy one of ");
+  cli_fails(64, TWO PPO "critic.path=gone", "critic.path", NULL);
+  cli_fails(64, ONE GRPO "algo.lam=1", "algo.lam means nothing to algo.name grpo", NULL);
+  cli_fails(64, ONE GRPO "critic.learning_rate=1", "critic.learning_rate means nothing to algo.name grpo",
+            NULL);
+}
+
+static void a_reward_model_must_score(void **state) {
+  (void)state;
+  cli_fails(64, ONE PPO "'reward=[{name: model, path: model}]'", "has no scalar head", "score.weight");
+  cli_fails(64, ONE PPO "'reward=[{name: model}]'", "reward model needs a path", NULL);
+  cli_fails(64, ONE PPO "'reward=[{name: model, path: gone}]'", "reward.path", NULL);
+  cli_fails(64, ONE GRPO "'reward=[{name: model, path: " TRI_TEST_DATA "/model/llama_score}]'",
+            "the reward model has a vocabulary of ", NULL);
+  cli_fails(64, ONE GRPO "'reward=[{name: model, path: a}, {name: exact}, {name: model, path: b}]'",
+            "reward 3 (model)", "one reward model");
+  cli_fails(64, ONE "eval run --data rl.jsonl --reward model --path model", "in a training run only", NULL);
+}
+
+static void pairs_are_checked(void **state) {
+  (void)state;
+  write_pairs();
+  cli_write("sideless.jsonl", "{\"prompt\": \"1+1=\", \"chosen\": \"2\"}\n");
+  cli_write("margin.jsonl",
+            "{\"prompt\": \"1\", \"chosen\": \"2\", \"rejected\": \"3\", \"margin\": \"x\"}\n");
+  cli_fails(64, ONE RM "data.train=sideless.jsonl", "sideless.jsonl:1: ", "rejected");
+  cli_fails(64, TWO RM "data.train=margin.jsonl", "margin.jsonl:1: ", "margin");
+  cli_fails(64, ONE RM "data.train=pairs.jsonl algo.clip_eps=0.1",
+            "algo.clip_eps means nothing to algo.name rm", NULL);
+  cli_fails(64, ONE RM "data.train=pairs.jsonl rollout.rollout_batch_size=1", "means nothing to algo.name rm",
+            NULL);
+  cli_fails(64, ONE KTO "data.train=sideless.jsonl", "sideless.jsonl:1: ", NULL);
+  cli_write("labelled.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\", \"label\": true}\n");
+  cli_fails(64, ONE KTO "data.train=labelled.jsonl", "at least 2 are needed", NULL);
+}
+
+/* Trained, evaluated by its loss, exported with its head, used as a reward and as where a critic starts. */
+static void a_reward_model_is_made_and_used(void **state) {
+  (void)state;
+  write_pairs();
+  cli_succeeds(ONE RM "run.output=judge data.train=pairs.jsonl data.eval=pairs.jsonl eval.steps=1 "
+                      "checkpoint.save_final=true");
+  cli_sh("grep -q eval_accuracy judge/metrics.jsonl");
+  cli_shows(cli_err, "next: ");
+  assert_null(strstr(cli_err, "generate"));
+  cli_succeeds(ONE "export judge judged");
+  cli_sh("grep -q LlamaForSequenceClassification judged/config.json");
+  cli_succeeds(ONE PPO "'reward=[{name: model, path: judged}]' run.output=ppo checkpoint.save_final=true");
+  cli_sh("grep -q value_loss ppo/metrics.jsonl");
+  cli_succeeds(ONE "export ppo critic --critic");
+  cli_sh("grep -q LlamaForSequenceClassification critic/config.json");
+  cli_succeeds(ONE "inspect ppo");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_critic_must_fit), cmocka_unit_test(a_reward_model_must_score),
+      cmocka_unit_test(pairs_are_checked), cmocka_unit_test(a_reward_model_is_made_and_used)};
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}

@@ -1,0 +1,82 @@
+#!/bin/bash
+# every_algo.sh - every algorithm on several numbers of ranks, plans and micro-batches: the same numbers; resumed: the same bits.
+#
+#   tests/train/every_algo.sh PROGRAM 4 all|NAME ...    judged: PPO on a reward model's scores, with a smaller critic
+#   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them
+# Judge: of each step every number that is no time, memory or rate within 1e-5 of those of one rank (1e-6 where they are near
+# 0), the sampler's gap 0, memory used as planned; a run resumed from its second step has the rest of the lines bit for bit.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+shift 2
+
+known=$("$program" train "$here/inputs/quickstart.yaml" algo.name=none 2>&1 |
+  sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
+[ "$1" != all ] || set -- $known judged
+[ -n "$*" ] || { echo "every_algo: the program names no algorithms"; exit 1; }
+
+awk -v dir="$dir" 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() * 10); b = int(rand() * 10); c = rand() < 0.5
+  prompt = sprintf("\"prompt\": \"%d+%d=\"", a, b)
+  printf "{%s, \"answer\": \"%d\"}\n", prompt, a + b > (dir "/data.jsonl")
+  printf "{%s, \"chosen\": \"%d\", \"rejected\": \"%d\", \"margin\": %.2f}\n", prompt, a + b, a + b + 1 + c, c / 4 > (dir "/pairs.jsonl")
+  printf "{%s, \"completion\": \"%d\", \"label\": %s}\n", prompt, c ? a + b : a * b, c ? "true" : "false" > (dir "/labelled.jsonl") } }'
+cat > "$dir/deck.yaml" <<EOF
+run: {output: $dir/none, seed: 5, threads: 1}
+model: {config: $here/inputs/quickstart/config.json, tokenizer: $here/inputs/quickstart/tokenizer.json, dtype: f32}
+train: {steps: 4, train_batch_size: 16, learning_rate: 1e-2, adam_eps: 1e-3} # so large that rounding near 0 does not grow
+checkpoint: {save_steps: 2, save_total_limit: 4}
+EOF
+
+numbers_differ() { # folder, folder: says which number of which step
+  paste -d '\n' <(numbers "$1") <(numbers "$2") | awk '
+    function abs(x) { return x < 0 ? -x : x }
+    NR % 2 { before = $0; next }
+    { n = split(before, a, /, "|: /); m = split($0, b, /, "|: /)
+      if (n != m) { print "other metrics: " before " and " $0; exit }
+      for (i = 1; i <= n; i++) if (a[i] + 0 != b[i] + 0 || (a[i] + 0 == 0 && a[i] != b[i])) {
+        x = a[i] + 0; y = b[i] + 0
+        if (abs(x - y) > 1e-5 * (abs(x) > abs(y) ? abs(x) : abs(y)) + 1e-6) { print "line " NR / 2 ": " a[i - 1] ": " a[i] " and " b[i]; exit } }
+      lines++ }
+    END { if (!lines) print "no lines" }'
+}
+
+# A reward model, and a critic of another size than the policy.
+make_models() {
+  launch 1 "$dir/judge" algo.name=rm data.train="$dir/pairs.jsonl" train.micro_batch_size=4
+  sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 1/' "$here/inputs/quickstart/config.json" > "$dir/small.json"
+  launch 1 "$dir/small" algo.name=rm data.train="$dir/pairs.jsonl" model.config="$dir/small.json" train.steps=1 train.micro_batch_size=4
+}
+
+for name in "$@"; do
+  as=$name
+  case $name in
+  judged)
+    make_models
+    as=ppo of=("data.train=$dir/data.jsonl" rollout.rollout_batch_size=16 rollout.max_response_length=4 critic.warmup_steps=1
+      "reward=[{name: model, path: $dir/judge}, {name: regex, pattern: '[0-4]'}]" critic.path="$dir/small" critic.shard=zero1)
+    ;;
+  sft) of=("data.train=$dir/data.jsonl" data.completion_key=answer) ;;
+  rm | dpo) of=("data.train=$dir/pairs.jsonl" "data.eval=$dir/pairs.jsonl" eval.steps=2 eval.max_prompts=24) ;;
+  kto) of=("data.train=$dir/labelled.jsonl" "data.eval=$dir/labelled.jsonl" eval.steps=2 eval.max_prompts=24) ;;
+  *) of=("data.train=$dir/data.jsonl" algo.num_generations=4 rollout.rollout_batch_size=8 rollout.max_response_length=4
+    "reward=[{name: regex, pattern: '[0-4]'}]" algo.kl_coef=0.01) ;;
+  esac
+  ways="1:zero0:4:1 2:zero3:2:1 4:hybrid:4:2"
+  [ -z "${ALL-}" ] || ways="1:zero0:4:1 1:zero3:2:1 2:zero0:2:1 2:zero0:4:1 2:zero3:2:1 2:zero3:4:1 4:zero0:2:1 4:zero0:4:1 4:hybrid:2:2 4:hybrid:4:2"
+  for way in $ways; do
+    IFS=: read -r ranks plan micro node <<< "$way"
+    rm -rf "$dir/now"
+    launch "$ranks" "$dir/now" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node"
+    ! grep -q '"sampler_gap_max_nats": [^0]' "$dir/now/metrics.jsonl" || { echo "$name: $way: the sampler's gap is not 0"; exit 1; }
+    ! sed -E 's/.*"mem_planned_bytes": ([0-9]*), "mem_used_bytes": ([0-9]*).*/\1 \2/' "$dir/now/metrics.jsonl" |
+      awk '$1 != $2 { bad = 1 } END { exit !bad }' || { echo "$name: $way: planned memory is not used"; exit 1; }
+    if [ "$way" = "${ways%% *}" ]; then rm -rf "$dir/first"; cp -r "$dir/now" "$dir/first"; fi
+    differs=$(numbers_differ "$dir/first" "$dir/now")
+    [ -z "$differs" ] || { echo "$name: $way: not as on one rank: $differs"; exit 1; }
+  done
+  launch "$ranks" "$dir/again" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" \
+    run.resume="$dir/now/checkpoints/step-00000002"
+  diff <(numbers "$dir/now" | sed -n '/"step": [34],/p') <(numbers "$dir/again" | sed -n '/"step": [34],/p') ||
+    { echo "$name: resumed, other numbers"; exit 1; }
+  rm -rf "$dir/again"
+  echo "every_algo: $name: $(echo "$ways" | wc -w) ways equal, resumed bit for bit"
+done
