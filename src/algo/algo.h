@@ -157,6 +157,8 @@ typedef struct tri_loss {
   const char             *name;
   unsigned                reads;  /* TRI_LOSS_* */
   const char *const      *option; /* as tri_advantage.option */
+  const char             *mean;   /* how its tokens become one number, in a word of algo.loss_agg_mode; NULL:
+                                   * as that says */
   const tri_algo_default *set;    /* ended by key NULL; NULL: all keys are at the table's default */
   const char *const      *metric; /* that it gives, units in the name, NULL at the end */
   /* Pure. weight [n_seq]: the share of each token of sequence q, which has n_answer[q] tokens with loss (0

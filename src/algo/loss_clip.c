@@ -42,13 +42,23 @@ static tri_surrogate by_sequence(const tri_algo_opt *o, const tri_loss_in *in, i
   return clipped(o, exp(shared), (double)in->adv[i]);
 }
 
+/* The mean of log pi - log old pi over the tokens of sequence q; 0 of none (Zheng et al. 2025, GSPO,
+ * eq. 7). */
+static double sequence_log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
+  double sum = 0, n = (double)(in->start[q + 1] - in->start[q]);
+
+  (void)o;
+  for (int64_t i = in->start[q]; i < in->start[q + 1]; i++)
+    sum += (double)in->logp[i] - (double)in->old_logp[i];
+  return n > 0 ? sum / n : 0;
+}
+
 static tri_status clip_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
   return tri_policy_loss(o, in, &(tri_policy_rule){.token = by_token}, out);
 }
 
 static tri_status sequence_loss(const tri_algo_opt *o, const tri_loss_in *in, tri_loss_out *out) {
-  return tri_policy_loss(o, in, &(tri_policy_rule){tri_sequence_log_ratio, by_sequence, .one_ratio = true},
-                         out);
+  return tri_policy_loss(o, in, &(tri_policy_rule){sequence_log_ratio, by_sequence, .one_ratio = true}, out);
 }
 
 /* trl, grpo_trainer.py, loss_type luspo: the mean over sequences of their loss times their length. */
@@ -82,6 +92,7 @@ const tri_loss tri_loss_sequence = {.name = "sequence",
 const tri_loss tri_loss_luspo = {.name = "luspo",
                                  .reads = TRI_POLICY_READS,
                                  .option = luspo_options,
+                                 .mean = "seq-mean-token-sum",
                                  .metric = metrics,
                                  .weigh = weigh_luspo,
                                  .compute = sequence_loss,

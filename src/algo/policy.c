@@ -60,15 +60,6 @@ void tri_weigh_by_mode(const tri_algo_opt *o, int64_t max_response_length, const
   tri_loss_weights(o->loss_agg_mode, max_response_length, n_answer, n_seq, weight);
 }
 
-double tri_sequence_log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q) {
-  double sum = 0, n = (double)(in->start[q + 1] - in->start[q]);
-
-  (void)o;
-  for (int64_t i = in->start[q]; i < in->start[q + 1]; i++)
-    sum += (double)in->logp[i] - (double)in->old_logp[i];
-  return n > 0 ? sum / n : 0;
-}
-
 static double kl_of(const tri_algo_opt *o, const tri_loss_in *in, int64_t i, double *slope) {
   return tri_kl_value(o->kl_estimator, (double)in->logp[i] - (double)in->ref_logp[i], slope);
 }

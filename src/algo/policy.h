@@ -66,9 +66,6 @@ double tri_policy_factor(const tri_algo_opt *o, const tri_loss_in *in, const tri
                          int64_t i);
 /* Of every policy loss: the entropy that a quantile of the step's tokens is below. */
 extern const tri_survey tri_policy_survey;
-/* Pure. The mean of log pi - log old pi over the tokens of sequence q; 0 of none (Zheng et al. 2025, GSPO,
- * eq. 7). */
-double tri_sequence_log_ratio(const tri_algo_opt *o, const tri_loss_in *in, int q);
 
 /* ---- losses of pairs and labelled answers ---- */
 

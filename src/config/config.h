@@ -177,6 +177,9 @@ const char *tri_config_reward_model(const tri_config *c);
 /* Not collective. Whether advantages need a critic. */
 bool tri_config_wants_critic(const tri_config *c);
 
+/* Not collective. Append these keys [NULL at the end], which the algorithm reads, without their section:
+ * "beta 0.1, sft_coef 0". */
+TRI_CHECKED tri_status tri_config_put_options(const tri_config *c, const char *const *option, tri_text *out);
 /* Not collective. Append the deck as used: every key; null where the algorithm has no use for it or it
  * follows from others. Loading the text gives the same tri_config, bit for bit. */
 TRI_CHECKED tri_status tri_config_print(const tri_config *c, tri_text *out);

@@ -117,6 +117,14 @@ tri_status tri_key_put(const tri_config *c, const tri_key *k, tri_text *out) {
   }
 }
 
+tri_status tri_config_put_options(const tri_config *c, const char *const *option, tri_text *out) {
+  for (int i = 0; option[i]; i++) {
+    TRI_TRY(tri_text_printf(out, "%s%s ", i ? ", " : "", strchr(option[i], '.') + 1));
+    TRI_TRY(tri_key_put(c, tri_key_find(option[i]), out));
+  }
+  return TRI_OK;
+}
+
 tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "name: %s%sweight: ", r->name, between));
   TRI_TRY(put_double(r->weight, out));

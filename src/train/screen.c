@@ -187,7 +187,7 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
 
 #define ADD(...) used += (size_t)snprintf(out + used, used < bytes ? bytes - used : 0, __VA_ARGS__)
   tri_config_word("algo.loss_agg_mode", o->loss_agg_mode, word[0]);
-  ADD(", %s", tri_algo_reads(t->algo, "algo.loss_agg_mode") ? word[0] : "seq-mean-token-sum");
+  ADD(", %s", t->algo->loss->mean ? t->algo->loss->mean : word[0]);
   if (o->dual_clip > 0) ADD(", dual clip %g", o->dual_clip);
   tri_config_word("algo.kl_estimator", o->kl_estimator, word[0]);
   tri_config_word("algo.kl_where", o->kl_where, word[1]);
@@ -203,17 +203,30 @@ static void name_terms(const tri_trainer *t, char *out, size_t bytes) {
 #undef ADD
 }
 
+/* Of lines that are given: its options. */
+static tri_status say_given_loss(const tri_trainer *t) {
+  tri_text   options = {0};
+  tri_status st = tri_config_put_options(t->cfg, t->algo->loss->option, &options);
+  tri_text   said = {0};
+
+  if (st == TRI_OK && options.len)
+    st = say(TRI_LOG_INFO, &said, tri_text_printf(&said, "loss: %s (%s)", t->algo->loss->name, options.data));
+  tri_text_free(&options);
+  return st;
+}
+
 /* What is minimised: of one name two programs mean several formulas. */
 static tri_status say_loss(const tri_trainer *t) {
   const tri_algo_opt *o = &t->cfg->algo.opt;
   char                constants[96], terms[384], scale[TRI_CONFIG_WORD_BYTES], how[64] = "";
 
-  if (!t->algo->advantage) return TRI_OK;
+  if (!t->algo->advantage) return say_given_loss(t);
   name_constants(t, constants, sizeof constants);
   name_terms(t, terms, sizeof terms);
   tri_config_word("algo.scale_rewards", o->scale_rewards, scale);
   if (tri_algo_reads(t->algo, "algo.scale_rewards")) snprintf(how, sizeof how, " (std %s)", scale);
   if (tri_algo_reads(t->algo, "algo.gamma")) snprintf(how, sizeof how, " (gamma %g)", o->gamma);
+  if (tri_has_critic(t)) snprintf(how, sizeof how, " (gamma %g, lam %g)", o->gamma, o->critic.lam);
   SAY("loss: %s%s of %s%s advantages%s%s", t->algo->loss->name, constants,
       o->whiten_advantages ? "whitened " : "", t->algo->advantage->name, how, terms);
   return TRI_OK;

@@ -399,6 +399,9 @@ static void the_loss_is_said(void **state) {
        "loss: cispo (to 5) of leave-one-out advantages, token-mean\n"},
       {"algo.name=sapo", "loss: sapo (1, 1.05) of group advantages (std group), seq-mean-token-mean\n"},
       {"algo.name=vespo", "loss: vespo (2, 3; 3, 2) of group advantages (std group), token-mean\n"},
+      {"algo.name=ppo algo.num_generations=4",
+       "loss: clip (1 - 0.2 to 1 + 0.2) of whitened gae advantages (gamma 1, lam 0.95), token-mean, "
+       "0.01 k1 in the reward\n"},
       {"algo.name=luspo",
        "loss: luspo (1 - 0.2 to 1 + 0.2) of group advantages (std group), seq-mean-token-sum\n"}};
   char command[512];

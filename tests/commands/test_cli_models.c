@@ -61,6 +61,7 @@ static void a_reward_model_is_made_and_used(void **state) {
   cli_succeeds(ONE RM "run.output=judge data.train=pairs.jsonl data.eval=pairs.jsonl eval.steps=1 "
                       "checkpoint.save_final=true");
   cli_sh("grep -q eval_accuracy judge/metrics.jsonl");
+  cli_shows(cli_err, "loss: rm (centering_coef 0)");
   cli_shows(cli_err, "next: ");
   assert_null(strstr(cli_err, "generate"));
   cli_succeeds(ONE "export judge judged");
