@@ -1,16 +1,16 @@
 #!/bin/bash
 # kill_resume.sh - kills a run with SIGKILL at random moments, resumes it, and compares its metrics with an uninterrupted run's.
 #
-#   tests/train/kill_resume.sh PROGRAM RANKS KILLS [SEED]
+#   tests/train/kill_resume.sh PROGRAM RANKS KILLS [SEED [KEY=VALUE ...]]    what the deck has instead
 # Judge: the uninterrupted run, bit for bit, but for what may differ between equal runs (time_*, mem_*, *_per_s). The
 # moments differ from machine to machine, the verdict must not: any state a kill leaves has to resume to the same numbers.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
-kills=$3 RANDOM=${4:-1}
+kills=$3 RANDOM=${4:-1} more=("${@:5}")
 write_deck
 
 began=$(date +%s%N)
-launch "$ranks" "$dir/whole"
+launch "$ranks" "$dir/whole" "${more[@]}"
 whole_ms=$((($(date +%s%N) - began) / 1000000))
 lines=$(wc -l < "$dir/whole/metrics.jsonl")
 [ "$lines" -ge 41 ] || { echo "the uninterrupted run wrote $lines lines"; exit 1; }
@@ -23,14 +23,14 @@ for k in $(seq "$kills"); do
     [ $tries -le 50 ] || { echo "kill $k: the run does not end"; cat "$dir/log"; exit 1; }
     if [ $tries = 1 ] || [ $((RANDOM % 3)) = 0 ]; then # some runs are killed more than once
       setsid bash -c 'exec mpirun "$@"' _ $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" \
-        run.output="$out" > "$dir/log" 2>&1 &
+        run.output="$out" "${more[@]}" > "$dir/log" 2>&1 &
       pid=$!
       ms=$((RANDOM % (whole_ms + 1)))
       timeout "$((ms / 1000)).$(printf %03d $((ms % 1000)))" tail --pid=$pid -f /dev/null || true
       pkill -KILL -s "$pid" 2> /dev/null || true
       wait "$pid" 2> /dev/null && touch "$out/done" || true
     else
-      launch "$ranks" "$out" || { echo "kill $k: resuming failed"; exit 1; }
+      launch "$ranks" "$out" "${more[@]}" || { echo "kill $k: resuming failed"; exit 1; }
       touch "$out/done"
     fi
   done
