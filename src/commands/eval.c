@@ -133,7 +133,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   int64_t         max_new;
   tri_status      st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, &f));
+  TRI_TRY_DONE(tri_infer_open(model, false, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &env, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
   int64_t n = tri_dataset_count(data);

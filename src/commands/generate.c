@@ -156,7 +156,7 @@ static tri_status run(const char *model, const request *q) {
   tri_status  st = TRI_OK;
   bool        names; /* a person sees each prompt; a script counts on answers only */
 
-  TRI_TRY_DONE(tri_infer_open(model, &f));
+  TRI_TRY_DONE(tri_infer_open(model, false, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
   tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0};
   tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},

@@ -5,14 +5,14 @@
 
 enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
 
-tri_status tri_infer_open(const char *model, tri_infer *out) {
+tri_status tri_infer_open(const char *model, bool any, tri_infer *out) {
   tri_session_opt opt = {"auto", 0, 0};
   char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));
   TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
   TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_open(path, NULL, true, &out->source)));
-  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
+  if (!any) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
   return TRI_OK;
 }
@@ -51,7 +51,10 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   tri_comm     *world = se->comm[TRI_WORLD];
   int64_t       decode = (size->n_answers + world->size - 1) / world->size, prefill;
   tri_dtype     dtype = size->dtype && !strcmp(size->dtype, "f32") ? TRI_F32 : TRI_BF16;
+  bool          scored = tri_source_shape(f->source)->scored;
+  unsigned      reads = scored ? TRI_LOSS_VALUE | TRI_LOSS_LAST : 0;
   tri_model_opt mo = {.shape = tri_source_shape(f->source),
+                      .head = scored ? TRI_HEAD_SCALAR : TRI_HEAD_TOKENS,
                       .place = se->place,
                       .rollout = size->n_answers > 0,
                       .label = "model"};
@@ -66,7 +69,8 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   TRI_TRY(tri_model_open(se->device, se->comm, se->ledger, &mo, &f->model));
   if (size->max_score)
     TRI_TRY(tri_feed_open(se->device, se->ledger,
-                          &(tri_feed_opt){size->max_score, size->max_score, 0, TRI_PHASE_LEARN}, &f->feed));
+                          &(tri_feed_opt){size->max_score, size->max_score, reads, TRI_PHASE_LEARN},
+                          &f->feed));
   if (decode) {
     tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill, 0};
     TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));

@@ -19,8 +19,8 @@ typedef struct tri_infer {
 } tri_infer;
 
 /* Collective over MPI_COMM_WORLD. Opens the session and the model's small files, then the caller sizes its
- * data. */
-TRI_CHECKED tri_status tri_infer_open(const char *model, tri_infer *out);
+ * data. any: a model with a scalar head will do; else it is TRI_EINPUT. */
+TRI_CHECKED tri_status tri_infer_open(const char *model, bool any, tri_infer *out);
 
 typedef struct tri_infer_size {
   const char *dtype;               /* "f32", "bf16", or NULL: tri_source_dtype */

@@ -1,4 +1,5 @@
-/* score.c - trireme score MODEL DATA.jsonl: log-probability of every token given those before it. */
+/* score.c - trireme score MODEL DATA.jsonl: log-probability of every token given those before it; of a model
+ * with a scalar head, its number for each text. */
 #include "flags.h"
 #include "infer.h"
 #include "io/text/json_text.h"
@@ -14,21 +15,31 @@ typedef struct request {
   bool        json, help;
 } request;
 
-/* The lines as one rollout: every token but the first is scored. */
-static tri_status as_rollout(const tri_dataset *d, tri_rollout *r) {
+/* Tokens up to the one that a scalar head is read at: the last that is no padding (transformers,
+ * modeling_layers.py, GenericForSequenceClassification). */
+static int64_t length_of(const tri_infer *f, const tri_example *e) {
+  bool    scored = tri_source_shape(f->source)->scored;
+  int64_t n = e->n_token;
+
+  while (scored && n > 1 && e->token[n - 1] == tri_source_eos(f->source)->pad) n--;
+  return n;
+}
+
+/* The lines as one rollout: every token but the first is scored, or the last alone. */
+static tri_status as_rollout(const tri_infer *f, const tri_dataset *d, tri_rollout *r) {
   int64_t n = tri_dataset_count(d), n_tok = tri_dataset_stats(d)->n_token;
 
   if (n > INT32_MAX / 2) TRI_FAIL(TRI_EINPUT, "%lld lines are too many for one call", (long long)n);
   TRI_TRY(tri_rollout_make((int)n, n_tok, 1, 0, r));
   for (int64_t i = 0; i < n; i++) {
     const tri_example *e = tri_dataset_get(d, i);
-    r->start[i + 1] = r->start[i] + e->n_token;
-    memcpy(r->token + r->start[i], e->token, (size_t)e->n_token * 4);
+    r->start[i + 1] = r->start[i] + length_of(f, e);
+    memcpy(r->token + r->start[i], e->token, (size_t)length_of(f, e) * 4);
   }
   return TRI_OK;
 }
 
-/* Collective over world. old_logp of every token, on every rank. */
+/* Collective over world. old_logp of every token, on every rank; at the last one what a scalar head says. */
 static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
   tri_comm  *world = f->se.comm[TRI_WORLD];
   tri_split  sp = {0};
@@ -48,14 +59,15 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
         tri_batch_load(f->feed, r, sp.seq + sp.first[i], sp.first[i + 1] - sp.first[i], f->se.stream, &b));
     TRI_TRY_DONE(tri_model_forward(f->model, &b, false, 1.0f, &given, f->se.stream));
     TRI_TRY_DONE(tri_batch_fetch(f->feed, &given, NULL, f->se.stream, &in, &out));
-    for (int64_t k = 0; k < in.n; k++) sum[in.origin[k]] = (double)in.logp[k];
+    for (int64_t k = 0; k < in.n; k++) sum[in.origin[k]] = (double)(in.logp ? in.logp : in.value)[k];
   }
   /* Each row was computed by one rank; adding zeros keeps its bits. */
   TRI_TRY_DONE(tri_host_sum(world, sum, r->n_tok));
   for (int64_t i = 0; i < r->n_tok; i++) {
     if (isnan(sum[i]))
-      TRI_FAIL_DONE(TRI_ENUMERIC, "the model gives a token a log-probability that is not a number: its "
-                                  "weights are damaged or it has diverged");
+      TRI_FAIL_DONE(TRI_ENUMERIC,
+                    "the model gives a token a log-probability, or a text a score, that is not a "
+                    "number: its weights are damaged or it has diverged");
     r->old_logp[i] = (float)sum[i];
   }
 done:
@@ -64,13 +76,27 @@ done:
   return st;
 }
 
+static tri_status put_tokens(const tri_rollout *r, int q, tri_text *out) {
+  int64_t begin = r->start[q], n = r->start[q + 1] - begin;
+
+  TRI_TRY(tri_text_printf(out, "{\"tokens\": ["));
+  for (int64_t i = 0; i < n; i++) TRI_TRY(tri_text_printf(out, "%s%d", i ? ", " : "", r->token[begin + i]));
+  return tri_text_printf(out, "]");
+}
+
+static tri_status put_score(const tri_rollout *r, int q, tri_text *out) {
+  TRI_TRY(put_tokens(r, q, out));
+  TRI_TRY(tri_text_printf(out, ", \"score\": "));
+  TRI_TRY(tri_json_put_float(out, r->old_logp[r->start[q + 1] - 1]));
+  return tri_text_printf(out, "}\n");
+}
+
 static tri_status put_line(const tri_rollout *r, int q, tri_text *out, double *total) {
   int64_t begin = r->start[q], n = r->start[q + 1] - begin;
   double  sum = 0;
 
-  TRI_TRY(tri_text_printf(out, "{\"tokens\": ["));
-  for (int64_t i = 0; i < n; i++) TRI_TRY(tri_text_printf(out, "%s%d", i ? ", " : "", r->token[begin + i]));
-  TRI_TRY(tri_text_printf(out, "], \"logprobs\": [null"));
+  TRI_TRY(put_tokens(r, q, out));
+  TRI_TRY(tri_text_printf(out, ", \"logprobs\": [null"));
   for (int64_t i = 1; i < n; i++) {
     TRI_TRY(tri_text_printf(out, ", "));
     TRI_TRY(tri_json_put_float(out, r->old_logp[begin + i]));
@@ -82,7 +108,7 @@ static tri_status put_line(const tri_rollout *r, int q, tri_text *out, double *t
   return tri_text_printf(out, ", \"tokens_scored\": %lld}\n", (long long)(n - 1));
 }
 
-static tri_status print_all(const tri_rollout *r, const request *q) {
+static tri_status print_all(const tri_rollout *r, const request *q, bool texts) {
   tri_text   out = {0};
   tri_status st = TRI_OK;
   double     total = 0;
@@ -90,12 +116,12 @@ static tri_status print_all(const tri_rollout *r, const request *q) {
 
   for (int i = 0; i < r->n_seq && st == TRI_OK; i++) {
     out.len = 0;
-    st = put_line(r, i, &out, &total);
+    st = texts ? put_score(r, i, &out) : put_line(r, i, &out, &total);
     if (st == TRI_OK) fwrite(out.data, 1, out.len, stdout);
   }
   fflush(stdout);
   tri_text_free(&out);
-  if (st == TRI_OK && !q->json)
+  if (st == TRI_OK && !q->json && !texts)
     tri_log(TRI_LOG_INFO, "%d lines, %lld tokens scored, perplexity %.6g", r->n_seq, (long long)scored,
             scored ? exp(-total / (double)scored) : NAN);
   return st;
@@ -107,7 +133,7 @@ static tri_status run(const char *model, const request *q) {
   tri_rollout  r = {0};
   tri_status   st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, &f));
+  TRI_TRY_DONE(tri_infer_open(model, true, &f));
   tri_data_opt opt = tri_infer_data(&f, TRI_DATA_SCORE);
   opt.prompt_key = q->prompt_key;
   opt.completion_key = q->completion_key;
@@ -115,9 +141,9 @@ static tri_status run(const char *model, const request *q) {
   int64_t        longest = tri_dataset_stats(data)->longest;
   tri_infer_size size = {q->dtype, 0, 1, 0, longest > BATCH_TOKENS ? longest : BATCH_TOKENS};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
-  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], as_rollout(data, &r)));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], as_rollout(&f, data, &r)));
   TRI_TRY_DONE(score_all(&f, &r, size.max_score));
-  if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_all(&r, q));
+  if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_all(&r, q, tri_source_shape(f.source)->scored));
 done:
   tri_rollout_free(&r);
   tri_dataset_close(&data);
@@ -146,6 +172,6 @@ static tri_status score(int argc, char **argv, int *code) {
   return run(argv[0], &q);
 }
 
-const tri_command tri_command_score = {"score", "MODEL DATA.jsonl [flags]",
-                                       "log-probability of every token given those before it; perplexity",
-                                       score};
+const tri_command tri_command_score = {
+    "score", "MODEL DATA.jsonl [flags]",
+    "log-probability of every token given those before it; of a reward model, scores", score};

@@ -6,7 +6,6 @@
 static void commands_that_want_tokens_refuse(void **state) {
   static const char *const command[] = {ONE "generate " SCORED "hi",
                                         TWO "generate " SCORED "hi",
-                                        ONE "score " SCORED "ids.jsonl",
                                         ONE "eval " SCORED "--data rl.jsonl --reward exact",
                                         ONE LOAD "run.output=bad data.train=ids.jsonl model.path=" SCORED,
                                         TWO LOAD "run.output=bad data.train=ids.jsonl model.path=" SCORED,
@@ -18,6 +17,17 @@ static void commands_that_want_tokens_refuse(void **state) {
   for (size_t i = 0; i < sizeof command / sizeof *command; i++)
     cli_fails(64, command[i], "llama_score: has a scalar head (LlamaForSequenceClassification)",
               "no head of tokens");
+}
+
+static void a_text_has_a_score(void **state) {
+  (void)state;
+  cli_write("ids.jsonl", "{\"tokens\": [5, 6, 7, 8]}\n{\"tokens\": [9, 3]}\n");
+  cli_succeeds(ONE "score " SCORED "ids.jsonl --dtype f32");
+  cli_shows(cli_out, "{\"tokens\": [5, 6, 7, 8], \"score\": 0.90433"); /* transformers 5: 0.90433628 */
+  cli_shows(cli_out, "{\"tokens\": [9, 3], \"score\": 1.33403");       /* 1.33403442 */
+  cli_sh("cp .out one");
+  cli_succeeds(TWO "score " SCORED "ids.jsonl --dtype f32");
+  cli_sh("cmp .out one");
 }
 
 static void inspect_names_the_head(void **state) {
@@ -40,8 +50,8 @@ static void a_run_without_a_critic_has_none_to_export(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(commands_that_want_tokens_refuse),
-                                     cmocka_unit_test(inspect_names_the_head),
-                                     cmocka_unit_test(a_run_without_a_critic_has_none_to_export)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(commands_that_want_tokens_refuse), cmocka_unit_test(a_text_has_a_score),
+      cmocka_unit_test(inspect_names_the_head), cmocka_unit_test(a_run_without_a_critic_has_none_to_export)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
