@@ -5,6 +5,8 @@
 # Writes FOLDER/heldout.jsonl (problems no phase ever sees, nor their mirror images), prompts.jsonl (all others, with the
 # right answers) and demos.jsonl (N demonstrations on the others; in most of those that need a carry or a borrow it is
 # forgotten, which is over half of all). Answers have their lowest digit first. Prints the share of wrong demonstrations.
+# For preferences: pairs.jsonl and heldout_pairs.jsonl, the right answer and a wrong one, as the teacher's, near misses, other
+# problems' answers and nonsense; labelled.jsonl and heldout_labelled.jsonl, one of the two and whether it is right.
 function uniform(n) { state = state * 16807 % 2147483647; return int(state / 2147483647 * n) } # Park, Miller 1988
 function reversed(v,  text, out, i) { text = v ""; for (i = length(text); i; i--) out = out substr(text, i, 1); return out }
 function right(i) { return reversed(op[i] == "+" ? a[i] + b[i] : a[i] - b[i]) }
@@ -12,6 +14,26 @@ function sloppy(i,  tens_a, tens_b) {
   tens_a = int(a[i] / 10); tens_b = int(b[i] / 10)
   if (op[i] == "+") return reversed((tens_a + tens_b) % 10 * 10 + (a[i] + b[i]) % 10)
   return reversed((tens_a - tens_b) * 10 + (a[i] % 10 - b[i] % 10 + 10) % 10)
+}
+function digits(n,  text) { while (n-- > 0) text = text uniform(10); return text }
+function mistake(i,  answer, text, at, kind) { # one of many kinds, so that a judge of them is not fooled by what it never saw
+  answer = right(i)
+  do {
+    kind = uniform(8); at = 1 + uniform(length(answer)); text = answer
+    if (kind == 0) text = sloppy(i)
+    if (kind == 1 || kind == 2) text = substr(answer, 1, at - 1) uniform(10) substr(answer, at + 1)
+    if (kind == 3) text = substr(answer, 1, at - 1)
+    if (kind == 4) text = answer digits(1 + uniform(5 - length(answer)))
+    if (kind == 5) text = right(uniform(n_problem))
+    if (kind == 6) text = digits(uniform(6))
+    if (kind == 7) text = substr(answer, 1, at - 1) "-" substr(answer, at)
+  } while (text == answer || length(text) > 5)
+  return text
+}
+function pair(i) { return line(i, "chosen", right(i) "\", \"rejected\": \"" mistake(i)) }
+function labelled(i,  good, text) {
+  good = uniform(2); text = line(i, "completion", good ? right(i) : mistake(i))
+  return substr(text, 1, length(text) - 1) ", \"label\": " (good ? "true" : "false") "}"
 }
 function problem(x, y, sign) { a[n_problem] = x; b[n_problem] = y; op[n_problem++] = sign }
 function line(i, field, text) { return sprintf("{\"prompt\": \"%d%s%d=\", \"%s\": \"%s\"}", a[i], op[i], b[i], field, text) }
@@ -40,5 +62,9 @@ BEGIN {
     wrong += answer != right(i)
     print line(i, "completion", answer) > (dir "/demos.jsonl")
   }
+  for (i = 0; i < held; i++) print pair(i) > (dir "/heldout_pairs.jsonl")
+  for (k = 0; k < 6 * (n_problem - held); k++) print pair(held + k % (n_problem - held)) > (dir "/pairs.jsonl")
+  for (i = 0; i < held; i++) print labelled(i) > (dir "/heldout_labelled.jsonl")
+  for (k = 0; k < 2 * (n_problem - held); k++) print labelled(held + k % (n_problem - held)) > (dir "/labelled.jsonl")
   printf "%d held-out problems, %d others, %d demonstrations, %.0f %% of them wrong\n", held, n_problem - held, lines, 100 * wrong / lines
 }

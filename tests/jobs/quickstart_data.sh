@@ -14,6 +14,17 @@ read_lines() {
       { text = ""; for (i = length($4); i; i--) text = text substr($4, i, 1); print $1, $2, $3, text }'
 }
 
+# PROBLEMS PAIRS LABELLED: all of these problems; the chosen answer is the right one, the rejected one is not; true is right.
+check_preferences() {
+  cat "$@" | awk -F '"' '
+    $6 == "answer" { right[$4] = $8 ""; n++; next } # texts: as numbers "-0" is "0"
+    !($4 in right) { bad = 1 }
+    $6 == "chosen" { pairs++; if ($8 "" != right[$4] || $10 != "rejected" || $12 "" == right[$4] || length($12) > 5) bad = 1 }
+    $6 == "completion" { labels++; if (($8 "" == right[$4]) != ($11 ~ /true/)) bad = 1; yes += $11 ~ /true/ }
+    bad { print; exit }
+    END { exit bad || pairs < n || labels < n || yes < labels * 0.4 || yes > labels * 0.6 }'
+}
+
 check() { # awk program, seed
   rm -f "$dir"/*
   "$1" -v seed="$2" -v lines=2000 -v dir="$dir" -f "$here/jobs/quickstart.awk" > "$dir/said"
@@ -32,6 +43,9 @@ check() { # awk program, seed
   awk 'FNR == NR { held[$1, $2, $3]; if ($2 == "+") held[$3, $2, $1]; next }
     ($1, $2, $3) in held { print; exit 1 }' "$dir/heldout" "$dir/prompts" "$dir/demos" ||
     fail "$1, seed $2: held out, yet in the training data"
+  check_preferences "$dir/prompts.jsonl" "$dir/pairs.jsonl" "$dir/labelled.jsonl" || fail "$1, seed $2: preferences"
+  check_preferences "$dir/heldout.jsonl" "$dir/heldout_pairs.jsonl" "$dir/heldout_labelled.jsonl" ||
+    fail "$1, seed $2: held-out preferences"
 }
 
 n=0
