@@ -112,9 +112,11 @@ int                    tri_ckpt_value_count(const tri_ckpt_reader *r);
 TRI_CHECKED tri_status tri_ckpt_value_at(tri_ckpt_reader *r, int i, tri_text *name, char *kind);
 /* Side files: their names, and the bytes of one, checked again; a NUL is put behind them. *bytes by
  * tri_host_free. */
-int                    tri_ckpt_file_count(const tri_ckpt_reader *r);
-const char            *tri_ckpt_file_at(const tri_ckpt_reader *r, int i);
-bool                   tri_ckpt_has_file(const tri_ckpt_reader *r, const char *name);
+int         tri_ckpt_file_count(const tri_ckpt_reader *r);
+const char *tri_ckpt_file_at(const tri_ckpt_reader *r, int i);
+bool        tri_ckpt_has_file(const tri_ckpt_reader *r, const char *name);
+/* Not collective. Whether there is a tensor in the group, "/critic/model". */
+bool                   tri_ckpt_has_group(const tri_ckpt_reader *r, const char *group);
 TRI_CHECKED tri_status tri_ckpt_get_file(tri_ckpt_reader *r, const char *name, char **bytes, size_t *n);
 
 #endif

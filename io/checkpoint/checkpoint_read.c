@@ -280,6 +280,12 @@ static int find_file(const tri_ckpt_reader *r, const char *name) {
   return -1;
 }
 
+bool tri_ckpt_has_group(const tri_ckpt_reader *r, const char *group) {
+  for (int i = 0; i < tri_ckpt_tensor_count(r); i++)
+    if (!strcmp(tri_ckpt_tensor_at(r, i)->group, group)) return true;
+  return false;
+}
+
 bool tri_ckpt_has_file(const tri_ckpt_reader *r, const char *name) { return find_file(r, name) >= 0; }
 
 tri_status tri_ckpt_get_file(tri_ckpt_reader *r, const char *name, char **bytes, size_t *n) {

@@ -4,12 +4,12 @@
 
 #include "io/checkpoint/checkpoint.h"
 
-/* MAIN: what the run is about, a policy or a reward model. */
-typedef enum { TRI_PART_MAIN, TRI_PART_CRITIC } tri_model_part;
+/* MAIN: what the run is about, a policy or a reward model. EMA: the average of its weights. */
+typedef enum { TRI_PART_MAIN, TRI_PART_CRITIC, TRI_PART_EMA } tri_model_part;
 
 const char *tri_part_config(tri_model_part part); /* the side file: "config.json", "critic_config.json" */
-const char *tri_part_group(tri_model_part part);  /* "/model", "/critic/model" */
-/* Not collective. TRI_EINPUT: the checkpoint has no critic. */
+const char *tri_part_group(tri_model_part part);  /* "/model", "/critic/model", "/ema/model" */
+/* Not collective. TRI_EINPUT: the checkpoint does not hold it. */
 TRI_CHECKED tri_status tri_part_check(const tri_ckpt_reader *r, tri_model_part part);
 
 #endif

@@ -37,23 +37,26 @@ done:
 
 static tri_status run(int argc, char **argv, int *code) {
   const char *dtype = NULL;
-  bool        help, critic = false;
+  bool        help, critic = false, ema = false;
   tri_flag    flag[] = {{"--dtype", TRI_FLAG_TEXT, &dtype, 0, 0, "bf16|f32",
                          "type of the weights in the files; without it, the type the run computed in"},
                         {"--critic", TRI_FLAG_BOOL, &critic, 0, 0, NULL,
-                         "the critic of a run with algo.name: ppo, in place of its policy"}};
+                         "the critic of a run with algo.name: ppo, in place of its policy"},
+                        {"--ema", TRI_FLAG_BOOL, &ema, 0, 0, NULL,
+                         "the average of the policy's weights, of a run with algo.ema_beta"}};
   int         n;
 
   (void)code;
-  TRI_TRY(tri_flags_parse(&tri_command_export, flag, 2, argc, argv, &n, &help));
+  TRI_TRY(tri_flags_parse(&tri_command_export, flag, 3, argc, argv, &n, &help));
   if (help) return TRI_OK;
   const tri_need need[] = {{"CHECKPOINT", n > 0}, {"FOLDER", n > 1}};
   TRI_TRY(tri_flags_need(&tri_command_export, need, 2, n > 2 ? argv[2] : NULL));
   if (dtype && strcmp(dtype, "f32") != 0 && strcmp(dtype, "bf16") != 0)
     TRI_FAIL(TRI_EARG, "--dtype %s: must be bf16 or f32", dtype);
+  if (critic && ema) TRI_FAIL(TRI_EARG, "--critic and --ema: give one of them");
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
-  return work(argv[0], argv[1], dtype, critic ? TRI_PART_CRITIC : TRI_PART_MAIN);
+  return work(argv[0], argv[1], dtype, critic ? TRI_PART_CRITIC : ema ? TRI_PART_EMA : TRI_PART_MAIN);
 }
 
-const tri_command tri_command_export = {"export", "CHECKPOINT FOLDER [--critic] [--dtype bf16|f32]",
+const tri_command tri_command_export = {"export", "CHECKPOINT FOLDER [--critic|--ema] [--dtype bf16|f32]",
                                         "a checkpoint's model as a folder that transformers loads", run};

@@ -57,6 +57,7 @@ typedef struct tri_config {
     char        *advantage, *policy_loss; /* names of row's; NULL where there are no answers */
     int64_t      num_generations;         /* answers per prompt */
     int64_t      ppo_epochs;              /* passes over one rollout */
+    double       ema_beta;                /* of the policy's average, 0: none */
     tri_algo_opt opt;
   } algo;
   struct {

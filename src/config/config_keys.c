@@ -172,6 +172,9 @@ const tri_key tri_keys[] = {
   {"algo.adaptive_entropy_target", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.adapt.entropy_target), "(0, inf)", NULL, "nats",
    "Each optimizer step whose entropy is at or below this raises entropy_coef by 0.005 for the next, up to 1, each "
    "other one lowers it, down to 0; there is no bonus after those; not given: entropy_coef stays."},
+  {"algo.ema_beta", TRI_KEY_F64, ALL, FIXED, AT(algo.ema_beta), "[0, 1)", "0", "1",
+   "Keep an average of the policy's weights, after each update so much of it as before and the rest of the new weights, "
+   "for trireme export --ema; 0: none."},
   {"algo.is_cap", TRI_KEY_F64, ANSWERS, FIXED, AT(algo.opt.is.cap), "[0, inf)", "0", "1",
    "The policy loss of a token is taken times exp(trainer's - sampler's log-probability), up to so much; with "
    "run.sampler: rescore; 0: it is not."},

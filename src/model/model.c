@@ -97,6 +97,7 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
                        .plan = opt->plan,
                        .place = opt->place,
                        .train = opt->train,
+                       .ema_beta = opt->ema_beta,
                        .backward = opt->train,
                        .rollout = opt->rollout,
                        .label = opt->label};

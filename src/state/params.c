@@ -88,6 +88,8 @@ static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
   TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "gradients", (size_t)u->rg.count * 4, &u->acc));
   TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "moments", (size_t)u->ro.count * 4, &u->exp_avg));
   TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "moments", (size_t)u->ro.count * 4, &u->exp_avg_sq));
+  if (p->opt.ema_beta > 0)
+    TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "average", (size_t)u->ro.count * 4, &u->average));
   return TRI_OK;
 }
 
@@ -186,8 +188,6 @@ static tri_status cast_master(tri_params *p, unit *u, tri_stream *s) {
  * type. */
 static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, float *from, int64_t n,
                       tri_stream *s) {
-  float *base = kind == TRI_STATE_WEIGHT ? NULL : kind == TRI_STATE_EXP_AVG ? u->exp_avg : u->exp_avg_sq;
-
   if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
     for (int64_t k = 0; k < n; k++) { /* a half never lies behind its number */
       uint16_t half = tri_f32_to_bf16(from[k]);
@@ -195,8 +195,7 @@ static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, f
     }
     return p->device->ops->copy(s, tri_params_weight_at(p, u, at), from, (size_t)n * sizeof(uint16_t));
   }
-  if (!base) base = tri_params_master(p, u);
-  return p->device->ops->copy(s, base + (at - u->ro.begin), from, (size_t)n * 4);
+  return p->device->ops->copy(s, tri_params_state(p, u, kind) + (at - u->ro.begin), from, (size_t)n * 4);
 }
 
 static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_fill_fn fill, void *ctx,
@@ -228,10 +227,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit *u = &p->unit[i];
     bool  compute = kind == TRI_STATE_WEIGHT && !u->master;
-    void *base = kind == TRI_STATE_EXP_AVG      ? u->exp_avg
-                 : kind == TRI_STATE_EXP_AVG_SQ ? u->exp_avg_sq
-                 : u->master                    ? (void *)u->master
-                                                : tri_params_weight_at(p, u, u->ro.begin);
+    void *base = compute ? tri_params_weight_at(p, u, u->ro.begin) : (void *)tri_params_state(p, u, kind);
     TRI_TRY(tri_params_spread(p, u, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD,
                               u->rw, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, u, s));
@@ -267,11 +263,18 @@ tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i,
     }
     return TRI_OK;
   }
-  TRI_TRY(p->device->ops->copy(s, host,
-                               (kind == TRI_STATE_WEIGHT    ? tri_params_master(p, u)
-                                : kind == TRI_STATE_EXP_AVG ? u->exp_avg
-                                                            : u->exp_avg_sq) +
-                                   (at - u->ro.begin),
-                               (size_t)count * 4));
+  TRI_TRY(
+      p->device->ops->copy(s, host, tri_params_state(p, u, kind) + (at - u->ro.begin), (size_t)count * 4));
   return p->device->ops->stream_sync(s);
+}
+
+tri_status tri_params_average(tri_params *p, bool start, tri_stream *s) {
+  double beta = start ? 0 : p->opt.ema_beta;
+
+  for (unit *u = p->unit; u < p->unit + p->opt.n_unit; u++) {
+    tri_tensor average = tri_view1(u->average, TRI_F32, u->ro.count);
+    tri_tensor weight = tri_view1(tri_params_master(p, u), TRI_F32, u->ro.count);
+    TRI_TRY(tri_params_kernels(p)->axpby(s, &average, (float)(1 - beta), &weight, (float)beta));
+  }
+  return TRI_OK;
 }

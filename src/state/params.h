@@ -48,19 +48,26 @@ typedef struct tri_weights {
 
 typedef struct tri_params tri_params;
 typedef struct tri_params_opt {
-  tri_dtype            dtype; /* compute type A of the gathered weights */
-  tri_shard_plan       plan;
-  tri_place            place;
-  bool                 train;    /* gradients, master weights and moments too */
-  bool                 backward; /* TRI_USE_BWD will be asked for, of trained weights or of frozen ones */
-  bool                 rollout;  /* tri_params_hold will be called */
-  const tri_unit_spec *unit;     /* borrowed for the life of the store */
+  tri_dtype      dtype; /* compute type A of the gathered weights */
+  tri_shard_plan plan;
+  tri_place      place;
+  bool           train;      /* gradients, master weights and moments too */
+  bool           backward;   /* TRI_USE_BWD will be asked for, of trained weights or of frozen ones */
+  bool           rollout;    /* tri_params_hold will be called */
+  double         ema_beta;   /* a trained store keeps an exponential moving average of its weights; 0: none */
+  const tri_unit_spec *unit; /* borrowed for the life of the store */
   int                  n_unit;
   const char          *label; /* in the memory table: "policy", "reference" */
 } tri_params_opt;
 
 /* What a fill or a read is about. */
-typedef enum { TRI_STATE_WEIGHT, TRI_STATE_EXP_AVG, TRI_STATE_EXP_AVG_SQ, TRI_STATE_COUNT } tri_state_kind;
+typedef enum {
+  TRI_STATE_WEIGHT,
+  TRI_STATE_EXP_AVG,
+  TRI_STATE_EXP_AVG_SQ,
+  TRI_STATE_AVERAGE, /* of the weights over updates, where the store keeps it */
+  TRI_STATE_COUNT
+} tri_state_kind;
 /* Elements [begin, begin + count) of unit[u].param[i], flattened, f32. */
 typedef tri_status (*tri_fill_fn)(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                                   float *out);
@@ -115,6 +122,9 @@ TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, doubl
 /* Collective over world. After the last reduction: the tensor whose gradient has a number that is not finite,
  * of several the first on the way back, of that unit the first; NULL: there is none. */
 TRI_CHECKED tri_status tri_params_grad_fault(tri_params *p, tri_stream *s, const char **name);
+/* Not collective. Of a store with an average, on this rank's optimizer share, in f32: average = ema_beta
+ * average + (1 - ema_beta) weights; start: = weights. */
+TRI_CHECKED tri_status tri_params_average(tri_params *p, bool start, tri_stream *s);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
 /* Collective over world. After the update of every view, half included: new weights to every rank that holds

@@ -29,6 +29,7 @@ typedef struct tri_param_unit {
   void                *weight;         /* A [rp.count] */
   float               *master;         /* f32 [ro.count]; NULL in f32, where it is a part of `weight` */
   float               *exp_avg, *exp_avg_sq, *acc; /* f32 [ro.count], [ro.count], [rg.count] */
+  float               *average;                    /* f32 [ro.count]; NULL: not kept */
   size_t         *packed_bytes[2];  /* [n_linear] of packed_room for fwd, then for bwd; 0: w itself serves */
   const void    **packed[2];        /* [n_linear] of the acquired unit */
   tri_tensor     *view, *grad_view; /* [n_param] of the acquired unit, and of its gradient */
@@ -65,6 +66,19 @@ static inline void *tri_params_weight_at(const tri_params *p, const tri_param_un
 /* f32 weights of the optimizer share: the master copy, or the weights themselves. */
 static inline float *tri_params_master(const tri_params *p, const tri_param_unit *u) {
   return u->master ? u->master : tri_params_weight_at(p, u, u->ro.begin);
+}
+/* This kind of state of the optimizer share, f32; TRI_STATE_WEIGHT: not of a frozen bf16 store. */
+static inline float *tri_params_state(const tri_params *p, const tri_param_unit *u, tri_state_kind kind) {
+  switch (kind) {
+  case TRI_STATE_EXP_AVG:
+    return u->exp_avg;
+  case TRI_STATE_EXP_AVG_SQ:
+    return u->exp_avg_sq;
+  case TRI_STATE_AVERAGE:
+    return u->average;
+  default:
+    return tri_params_master(p, u);
+  }
 }
 /* The ranks among which scope s divides; NULL for none. */
 static inline tri_comm *tri_params_comm(const tri_params *p, tri_shard_scope s) {

@@ -102,18 +102,12 @@ static tri_status open_policy(tri_trainer *t, tri_learner *l) {
   return l->head == TRI_HEAD_SCALAR ? tri_source_add_head(l->source, t->cfg->run.seed) : TRI_OK;
 }
 
-static bool has_group(const tri_ckpt_reader *r, const char *group) {
-  for (int i = 0; i < tri_ckpt_tensor_count(r); i++)
-    if (!strcmp(tri_ckpt_tensor_at(r, i)->group, group)) return true;
-  return false;
-}
-
 /* model.ref_path, unless it is gone; then, or without it, the checkpoint's own; else the starting policy. */
 static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   const char *own = l->group[TRI_STATE_WEIGHT];
 
   if (l->path[0]) return tri_error_about(tri_source_open(l->path, NULL, true, &l->source), l->key);
-  if (t->run.resume[0] && has_group(tri_source_checkpoint(t->learner[TRI_POLICY].source), own)) {
+  if (t->run.resume[0] && tri_ckpt_has_group(tri_source_checkpoint(t->learner[TRI_POLICY].source), own)) {
     l->from = own;
     return tri_source_open(t->run.resume, NULL, true, &l->source);
   }
@@ -179,7 +173,7 @@ static tri_status open_reward_model(tri_trainer *t, tri_learner *l) {
 static const tri_learner roles[TRI_ROLE_COUNT] = {
     [TRI_POLICY] = {.name = "policy",
                     .key = "model.path",
-                    .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq"},
+                    .group = {"/model", "/optimizer/exp_avg", "/optimizer/exp_avg_sq", "/ema/model"},
                     .prefix = "",
                     .rate = offsetof(tri_config, train.lr.peak),
                     .head = TRI_HEAD_TOKENS,

@@ -53,6 +53,10 @@ static inline tri_shard_plan tri_learner_plan(const tri_learner *l, const struct
 }
 /* What the learner trains, keeps and loads. */
 static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_params(l->model); }
+/* Does it keep an average of its weights? */
+static inline bool tri_learner_averages(const tri_learner *l) {
+  return tri_params_options(tri_learner_params(l))->ema_beta > 0;
+}
 
 /* Not collective. t->learner as its roles are born, each with what t->algo has for it. */
 void tri_learner_begin(struct tri_trainer *t);

@@ -42,7 +42,10 @@ static void list_group(listing *l, tri_params *p, const char *group, tri_state_k
 
 /* What is not trained has weights alone. */
 static bool keeps(const tri_params *p, const char *const *group, int kind) {
-  return group[kind] && (kind == TRI_STATE_WEIGHT || tri_params_options(p)->train);
+  const tri_params_opt *o = tri_params_options(p);
+
+  if (!group[kind] || (kind != TRI_STATE_WEIGHT && !o->train)) return false;
+  return kind != TRI_STATE_AVERAGE || o->ema_beta > 0;
 }
 
 static void list_store(listing *l, tri_params *p, const char *const *group) {
@@ -301,6 +304,16 @@ done:
   return st;
 }
 
+/* An average begins with the weights, also where the checkpoint is of a run without one. */
+static tri_status start_average(tri_trainer *t, tri_learner *l) {
+  const tri_ckpt_reader *r = tri_source_checkpoint(l->source);
+
+  if (t->run.resume[0] && tri_ckpt_has_group(r, l->group[TRI_STATE_AVERAGE]))
+    return tri_source_load_moments(l->source, TRI_STATE_AVERAGE, l->group[TRI_STATE_AVERAGE],
+                                   tri_learner_params(l), tri_world_of(t), t->se->stream);
+  return tri_params_average(tri_learner_params(l), true, t->se->stream);
+}
+
 /* Collective over world. One kind of every learner's state; the moments are those of a checkpoint. */
 static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
   tri_comm *world = tri_world_of(t);
@@ -309,7 +322,9 @@ static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
     if (!l->model) continue;
     if (kind == TRI_STATE_WEIGHT)
       TRI_TRY(tri_source_load(l->source, l->from, tri_learner_params(l), world, t->se->stream));
-    else if (keeps(tri_learner_params(l), l->group, kind))
+    else if (kind == TRI_STATE_AVERAGE && tri_learner_averages(l))
+      TRI_TRY(start_average(t, l));
+    else if (t->run.resume[0] && keeps(tri_learner_params(l), l->group, kind))
       TRI_TRY(tri_source_load_moments(l->source, kind, l->group[kind], tri_learner_params(l), world,
                                       t->se->stream));
   }
@@ -333,8 +348,7 @@ tri_status tri_state_load(tri_trainer *t) {
 
   TRI_TRY(tri_agree(world, world->rank == 0 ? tri_source_read_carried(source, &t->carried) : TRI_OK));
   TRI_TRY(tri_carried_share(&t->carried, world));
-  for (int kind = 0; kind < (t->run.resume[0] ? TRI_STATE_COUNT : TRI_STATE_WEIGHT + 1); kind++)
-    TRI_TRY(load_kind(t, (tri_state_kind)kind));
+  for (int kind = 0; kind < TRI_STATE_COUNT; kind++) TRI_TRY(load_kind(t, (tri_state_kind)kind));
   if (t->run.resume[0]) {
     TRI_TRY(tri_agree(world, get_counters(t, tri_source_checkpoint(source))));
     TRI_TRY(tri_agree(world, get_health(t, tri_source_checkpoint(source))));

@@ -63,7 +63,7 @@ static tri_status step_learner(tri_learner *l, int64_t step, tri_stream *s) {
   TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, l->learning_rate,
                                                          l->update - l->skipped, s, &l->grad_norm, &applied));
   l->watched |= applied && l->grad_norm > 0;
-  if (applied) return TRI_OK;
+  if (applied) return tri_learner_averages(l) ? tri_params_average(tri_learner_params(l), false, s) : TRI_OK;
   l->skipped++;
   tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
           (long long)step, (long long)l->skipped);

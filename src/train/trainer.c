@@ -177,6 +177,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
                           .place = t->se->place,
                           .head = l->head,
                           .train = l->train,
+                          .ema_beta = l == &t->learner[TRI_POLICY] ? c->algo.ema_beta : 0,
                           .rollout = rollout,
                           .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
                           .max_tokens = b->learn,

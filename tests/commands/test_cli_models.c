@@ -71,6 +71,8 @@ static void a_reward_model_is_made_and_used(void **state) {
   cli_succeeds(ONE "export ppo critic --critic");
   cli_sh("grep -q LlamaForSequenceClassification critic/config.json");
   cli_succeeds(ONE "inspect ppo");
+  cli_fails(64, ONE "export ppo x --ema", "the checkpoint has no average of weights", "algo.ema_beta");
+  cli_fails(64, ONE "export ppo x --ema --critic", "--critic and --ema", NULL);
 }
 
 int main(void) {

@@ -89,7 +89,7 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
 
 static int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/* Weights, gradients, masters and moments of this plan on this rank, from the ranges alone. */
+/* Weights, gradients, masters, moments and average of this plan on this rank, from the ranges alone. */
 static int64_t state_bytes(void) {
   int64_t bytes = 0;
 
@@ -98,7 +98,7 @@ static int64_t state_bytes(void) {
     int64_t n_p = tri_shard_range(plan.params, padded, &se->place).count;
     int64_t n_g = tri_shard_range(plan.grads, padded, &se->place).count;
     int64_t n_o = tri_shard_range(plan.optim, padded, &se->place).count;
-    bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype)) + round_up(n_g * 4) + 2 * round_up(n_o * 4);
+    bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype)) + round_up(n_g * 4) + 3 * round_up(n_o * 4);
     if (*dtype != TRI_F32) bytes += round_up(n_o * 4);
   }
   return bytes;
@@ -111,6 +111,7 @@ static void open_store(int ranks_per_node) {
                           .train = true,
                           .backward = true,
                           .rollout = true,
+                          .ema_beta = 0.75,
                           .unit = unit,
                           .n_unit = UNITS,
                           .label = "policy"};
@@ -132,7 +133,7 @@ static void open_store(int ranks_per_node) {
   CHECK(tri_ledger_total(se->ledger).planned == tri_ledger_total(se->ledger).used);
   CHECK(tri_ledger_total(se->ledger).state == state_bytes(), "state %lld bytes, should be %lld",
         (long long)tri_ledger_total(se->ledger).state, (long long)state_bytes());
-  for (int kind = TRI_STATE_WEIGHT; kind <= TRI_STATE_EXP_AVG_SQ; kind++) {
+  for (int kind = TRI_STATE_WEIGHT; kind <= TRI_STATE_AVERAGE; kind++) {
     asked = 0;
     OK(tri_params_fill(p, (tri_state_kind)kind, fill, NULL, se->stream));
     double total = (double)asked;
@@ -392,6 +393,10 @@ static double filled_avg_sq(int u, int i, int64_t k) {
   return fabs((double)value(TRI_STATE_EXP_AVG_SQ, u, i, k));
 }
 static double filled_weight(int u, int i, int64_t k) { return (double)value(TRI_STATE_WEIGHT, u, i, k); }
+static double filled_average(int u, int i, int64_t k) { return (double)value(TRI_STATE_AVERAGE, u, i, k); }
+static double averaged(int u, int i, int64_t k) {
+  return 0.75 * filled_weight(u, i, k) + 0.25 * updated(u, i, k);
+}
 
 static tri_status fill_positive(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                                 float *out) {
@@ -417,10 +422,15 @@ static void updating(void) {
   read_all(TRI_STATE_EXP_AVG, filled_avg, 0);
   read_all(TRI_STATE_EXP_AVG_SQ, filled_avg_sq, 0);
   read_all(TRI_STATE_WEIGHT, filled_weight, 0);
+  read_all(TRI_STATE_AVERAGE, filled_average, 0);
+  OK(tri_params_average(p, true, se->stream));
+  read_all(TRI_STATE_AVERAGE, filled_weight, 0);
   OK(tri_optim_step(p, &optim, 0.05, 7, se->stream, &grad_norm, &applied));
   CHECK(applied && fabs(grad_norm - sqrt(want)) <= 1e-12 * grad_norm, "norm %.17g, not %.17g", grad_norm,
         sqrt(want));
   /* f32: beta2 is 0.99 to 6e-8, 1 - beta2 to 1e-6, of which the step has half */
+  OK(tri_params_average(p, false, se->stream));
+  read_all(TRI_STATE_AVERAGE, averaged, 1e-6);
   read_all(TRI_STATE_WEIGHT, updated, 1e-6);
   wanted = as_read;
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);

@@ -6,7 +6,9 @@
 # moments differ from machine to machine, the verdict must not: any state a kill leaves has to resume to the same numbers.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
-kills=$3 RANDOM=${4:-1} more=("${@:5}")
+kills=$3 RANDOM=${4:-1} more=("${@:5}") parts=
+[[ "${more[*]}" != *ppo* ]] || parts=critic
+[[ "${more[*]}" != *ema* ]] || parts="$parts ema"
 write_deck
 
 began=$(date +%s%N)
@@ -39,6 +41,13 @@ for k in $(seq "$kills"); do
     head -n 6 "$dir/diff"
     exit 1
   fi
+  for part in $parts; do # what no metric shows
+    for run in "$dir/whole" "$out"; do
+      "$program" export "$run" "$run-$part" --"$part" --dtype f32 2> /dev/null || { echo "kill $k: no $part in $run"; exit 1; }
+    done
+    cmp "$dir/whole-$part/model.safetensors" "$out-$part/model.safetensors" || { echo "kill $k: the $part differs"; exit 1; }
+    rm -rf "$dir/whole-$part"
+  done
   [ -z "$(find "$out/checkpoints" -name '*.tmp')" ] || { echo "kill $k: an unfinished checkpoint is left"; exit 1; }
 done
 echo "kill_resume: $kills runs killed and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"
