@@ -309,6 +309,7 @@ static tri_status note_idle(const tri_loader *l) {
       {"algo.kl_bias_correction", "algo.kl_coef is 0", no_kl},
       {"algo.kl_horizon", "algo.kl_target is not given", c->algo.opt.adapt.kl_target == 0},
       {"algo.is_mode", "algo.is_cap is 0", c->algo.opt.is.cap == 0},
+      {"reference.shard", "algo.kl_coef is 0", !tri_config_wants_reference(c)},
       {"data.eval", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},
       {"eval.num_generations", "eval.steps is 0", no_eval},

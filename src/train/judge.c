@@ -7,7 +7,7 @@
 #include <string.h>
 
 tri_status tri_judge_open(tri_trainer *t, int64_t max_tokens) {
-  tri_feed_opt o = {max_tokens, max_tokens, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_ROLLOUT};
+  tri_feed_opt o = {max_tokens, TRI_JUDGE_ROWS, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_ROLLOUT};
 
   if (!t->learner[TRI_REWARD_MODEL].source) return TRI_OK;
   t->sampling.judge.max_tokens = max_tokens;
@@ -44,7 +44,7 @@ static tri_status gather(const tri_trainer *t, const tri_answer *a, int n, tri_r
 static int fill(const tri_judge *j, const tri_rollout *r, int q) {
   int n = 0;
 
-  while (q + n < r->n_seq && r->start[q + n + 1] - r->start[q] <= j->max_tokens) n++;
+  while (n < TRI_JUDGE_ROWS && q + n < r->n_seq && r->start[q + n + 1] - r->start[q] <= j->max_tokens) n++;
   return n;
 }
 

@@ -7,6 +7,8 @@
 
 struct tri_trainer;
 
+enum { TRI_JUDGE_ROWS = 1024 }; /* chosen: answers of a batch; products gain nothing from more */
+
 typedef struct tri_judge {
   tri_feed *feed;       /* NULL: the run has no reward model */
   int64_t   max_tokens; /* of a batch */

@@ -191,7 +191,10 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
     mo.max_tokens = at_least(b->learn, at_least(b->prefill, b->decode));
     mo.max_rows = at_least(b->learn_rows, b->decode);
   }
-  if (l == &t->learner[TRI_REWARD_MODEL]) mo.max_tokens = mo.max_rows = judge_tokens(t, b, longest);
+  if (l == &t->learner[TRI_REWARD_MODEL]) {
+    mo.max_tokens = judge_tokens(t, b, longest);
+    mo.max_rows = TRI_JUDGE_ROWS;
+  }
   return tri_model_open(t->se->device, t->se->comm, t->se->ledger, &mo, &l->model);
 }
 
