@@ -4,6 +4,7 @@
 #include "algo/policy.h"
 #include "base/file.h"
 #include "model_case.h"
+#include "replay_case.h"
 
 #include "io/data/rollout_file.h"
 #include "train/train.h"
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TOKENS = 64, GROUP = 3 };
+enum { TOKENS = 64 };
 static const float TEMPERATURE = 0.9f;
 
 /* loss_type and beta of TRL; loss_agg_mode and kl_coef here. */
@@ -32,43 +33,6 @@ static const trl_case cases[] = {
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 static char folder[256];
-
-/* The golden sequences with their rewards and log-probabilities. */
-static tri_rollout golden_rollout(const golden *g) {
-  int32_t    *prompt = golden_get_int(g, "prompts"), *answer = golden_get_int(g, "answers");
-  int32_t    *n_prompt = golden_get_int(g, "prompt_lengths"), *n_answer = golden_get_int(g, "answer_lengths");
-  float      *old = golden_get(g, "old"), *ref = golden_get(g, "ref"), *reward = golden_get(g, "rewards");
-  int         n = (int)golden_count(g, "answer_lengths");
-  int64_t     n_tok = 0, from = 0, at = 0, first = 0;
-  tri_rollout r = {0};
-
-  for (int q = 0; q < n; q++) n_tok += n_prompt[q / GROUP] + n_answer[q];
-  OK(tri_rollout_make(n, n_tok, GROUP, 0, &r));
-  for (int q = 0; q < n; q++) {
-    if (q && q % GROUP == 0) first += n_prompt[q / GROUP - 1];
-    r.prompt_id[q] = q / GROUP;
-    r.sample[q] = q % GROUP;
-    r.prompt_len[q] = n_prompt[q / GROUP];
-    r.reward[q] = reward[q];
-    memcpy(r.token + at, prompt + first, (size_t)r.prompt_len[q] * 4);
-    at += r.prompt_len[q];
-    memcpy(r.token + at, answer + from, (size_t)n_answer[q] * 4);
-    memcpy(r.old_logp + at, old + from, (size_t)n_answer[q] * 4);
-    memcpy(r.ref_logp + at, ref + from, (size_t)n_answer[q] * 4);
-    at += n_answer[q];
-    from += n_answer[q];
-    r.start[q + 1] = at;
-  }
-  r.has_logp = r.has_reward = true;
-  free(prompt);
-  free(answer);
-  free(n_prompt);
-  free(n_answer);
-  free(old);
-  free(ref);
-  free(reward);
-  return r;
-}
 
 /* ---- directly: model, algorithm, model ---- */
 
@@ -205,13 +169,6 @@ static void loss_and_gradients(void **state) {
 }
 
 /* ---- as a user does it: replay ---- */
-
-static double metric(const char *text, const char *key) {
-  const char *found = strstr(text, key);
-
-  CHECK(found, "metrics have no %s", key);
-  return atof(found + strlen(key));
-}
 
 static void replay(const trl_case *c, int number) {
   enum { ARGS = 24 };

@@ -1,0 +1,240 @@
+# make_steps_golden.py - ten steps of every algorithm through a model: losses, and each parameter's gradient of the first. For
+# test_steps.c. GRPO's family by TRL's GRPOTrainer.compute_loss itself; the others by the formulas of TRL (DPO, KTO, RewardTrainer,
+# SFT: make_preference_golden.py holds them against TRL's own code), verl and OpenRLHF (GAE, value loss, returns); all in f64.
+# Made with trl 1.16.0, torch 2.15.0, transformers 5.23.0. usage: python tests/golden/make_steps_golden.py   (from the root)
+import json
+import os
+import tempfile
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+from transformers import Qwen2ForCausalLM, Qwen2ForSequenceClassification
+
+exec(open("tests/golden/make_grpo_golden.py").read().rsplit("main()", 1)[0])  # its trainer, batch and constants
+GRPO, OUT = "tests/data/grpo", "tests/data/steps"
+STEPS, LR, EPS, KL = 10, 1e-3, 1e-4, 0.05
+num = load_file(f"{GRPO}/golden.safetensors")
+N = len(ANSWERS)
+prompts = torch.split(num["prompts"].long(), PROMPTS)
+answers = torch.split(num["answers"].long(), ANSWERS)
+old = [x.double() for x in torch.split(num["old"], ANSWERS)]
+SEQ = [torch.cat([prompts[q // GROUP], answers[q]]) for q in range(N)]
+SKIP = [len(prompts[q // GROUP]) for q in range(N)]
+R = torch.tensor(REWARDS, dtype=torch.float64)
+
+
+def lm(path=GRPO):
+    return Qwen2ForCausalLM.from_pretrained(path, dtype=torch.float32).double()
+
+
+def logp(model, q, seq=None, skip=None, temperature=1.0):
+    seq, skip = (SEQ[q], SKIP[q]) if seq is None else (seq, skip)
+    l = torch.log_softmax(model(input_ids=seq[None]).logits[0].double() / temperature, -1)
+    return l[skip - 1:-1][torch.arange(len(seq) - skip), seq[skip:]]
+
+
+def score(model, seq):
+    """The head at every position."""
+    return model.score(model.model(input_ids=seq[None]).last_hidden_state)[0, :, 0]
+
+
+def run(name, model, loss_of, out, prefix="", critic=None, critic_loss=None):
+    """Adam's steps; what goes into the golden file."""
+    params = dict(model.named_parameters())
+    adam = torch.optim.AdamW(params.values(), lr=LR, betas=(0.9, 0.95), eps=EPS, weight_decay=0)
+    losses, norms = [], []
+    for step in range(STEPS):
+        adam.zero_grad()
+        loss = loss_of()
+        loss.backward()
+        if step == 0:
+            for k, p in params.items():
+                out[f"{name}.{prefix}grad.{k}"] = p.grad.clone()
+        losses.append(loss.detach()), norms.append(torch.stack([p.grad.norm() for p in params.values()]).norm())
+        adam.step()
+        yield
+    out[f"{name}.{prefix}loss"], out[f"{name}.{prefix}norm"] = torch.stack(losses), torch.stack(norms)
+    print(name, prefix, [round(float(x), 6) for x in (losses[0], losses[-1], norms[0], norms[-1])])
+
+
+def drain(*gens):
+    for _ in zip(*gens):
+        pass
+    for g in gens:
+        for _ in g:
+            pass
+
+
+def group_advantages(kind):
+    r = R.view(-1, GROUP)
+    if kind == "loo":
+        return (r - (r.sum(1, keepdim=True) - r) / (GROUP - 1)).flatten()
+    a = r - r.mean(1, keepdim=True)
+    return (a / (nanstd(r, dim=1, keepdim=True) + 1e-4) if kind == "group" else a).flatten()
+
+
+def trl_family(name, out, loss_type, adv, level="token", low=LOW, high=HIGH):
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = PreTrainedTokenizerFast(tokenizer_file="tests/data/train/tokenizer.json", pad_token="a", eos_token="b")
+        args = GRPOConfig(output_dir=folder, loss_type=loss_type, beta=0.0, epsilon=low, epsilon_high=high,
+                          temperature=TEMPERATURE, max_completion_length=MAX_LENGTH, num_generations=GROUP,
+                          per_device_train_batch_size=N, gradient_accumulation_steps=1, use_cpu=True, bf16=False,
+                          report_to=[], gradient_checkpointing=False, importance_sampling_level=level)
+        trainer = GRPOTrainer(model=lm(), reward_funcs=lambda completions, **k: [0.0] * len(completions), args=args,
+                              train_dataset=Dataset.from_list([{"prompt": "a"}] * 4), processing_class=tokenizer)
+        trainer.current_gradient_accumulation_steps = 1
+        inputs = batch(prompts, answers)
+        rows = torch.zeros(N, max(ANSWERS), dtype=torch.float64)
+        for q in range(N):
+            rows[q, :ANSWERS[q]] = old[q]
+        inputs |= dict(old_per_token_logps=rows, advantages=adv)
+        model = trainer.model.train().double()
+        drain(run(name, model, lambda: trainer.compute_loss(model, dict(inputs)), out))
+
+
+def whiten(a):
+    x = torch.cat(a)
+    return [(y - x.mean()) / x.var(unbiased=False).clamp(min=1e-8).sqrt() for y in a]
+
+
+def clip_loss(model, adv, low=LOW, high=HIGH):
+    """Token mean of PPO's clipped loss."""
+    total = 0
+    for q in range(N):
+        ratio = torch.exp(logp(model, q, temperature=TEMPERATURE) - old[q])
+        total = total + torch.max(-ratio * adv[q], -ratio.clamp(1 - low, 1 + high) * adv[q]).sum()
+    return total / sum(ANSWERS)
+
+
+def token_rewards(ref, reward):
+    """OpenRLHF, compute_reward: - beta k1 at each token, the reward at the last."""
+    out = []
+    for q in range(N):
+        with torch.no_grad():
+            r = -KL * (old[q] - logp(ref, q, temperature=TEMPERATURE))
+        r[-1] += reward[q]
+        out.append(r)
+    return out
+
+
+def returns(r):
+    return [x.flip(0).cumsum(0).flip(0) for x in r]
+
+
+def ppo(out, ref):
+    policy, critic = lm(), Qwen2ForSequenceClassification.from_pretrained(f"{OUT}/scored", dtype=torch.float32).double()
+    state = {}
+
+    def values():
+        return [score(critic, SEQ[q])[SKIP[q] - 1:-1] for q in range(N)]
+
+    def actor():
+        """GAE with gamma 1, lam 0.95 on the values before the update; V after the last token is 0."""
+        with torch.no_grad():
+            v = values()
+        adv = []
+        for q, r in enumerate(token_rewards(ref, R)):
+            a, last, nxt = torch.zeros_like(r), 0.0, 0.0
+            for t in reversed(range(len(r))):
+                last = r[t] + nxt - v[q][t] + 0.95 * last
+                a[t], nxt = last, v[q][t]
+            adv.append(a)
+        state["ret"] = [a + x for a, x in zip(adv, v)]
+        return clip_loss(policy, whiten(adv))
+
+    def value_loss():
+        return sum(((v - r) ** 2).sum() / 2 for v, r in zip(values(), state["ret"])) / sum(ANSWERS)
+
+    drain(run("ppo", policy, actor, out), run("ppo", critic, value_loss, out, "critic_"))
+
+
+PAIRS = [(0, 1, 0.25), (3, 5, 0.0)]  # of one prompt each: chosen, rejected, margin
+LABELS = [(0, 1), (1, 0), (3, 1), (5, 0)]
+
+
+def given(out, ref):
+    model = lm()
+    drain(run("sft", model, lambda: -sum(logp(model, q).sum() for q, _ in LABELS) / sum(ANSWERS[q] for q, _ in LABELS), out))
+    with torch.no_grad():
+        base = [logp(ref, q).sum() for q in range(N)]
+        kl_ref = [logp(ref, 0, torch.cat([prompts[q // GROUP], answers[LABELS[i - 1][0]]]), SKIP[q]).sum()
+                  for i, (q, _) in enumerate(LABELS)]
+    dpo = lm()
+    drain(run("dpo", dpo, lambda: sum(-F.logsigmoid(0.1 * (logp(dpo, w).sum() - base[w] - logp(dpo, l).sum() + base[l]))
+                                      for w, l, _ in PAIRS) / len(PAIRS), out))
+    kto = lm()
+
+    def kto_loss():
+        with torch.no_grad():
+            z = sum(logp(kto, 0, torch.cat([prompts[q // GROUP], answers[LABELS[i - 1][0]]]), SKIP[q]).sum() - kl_ref[i]
+                    for i, (q, _) in enumerate(LABELS)) / len(LABELS)
+            z = z.clamp(min=0)
+        total = 0
+        for q, good in LABELS:
+            r = logp(kto, q).sum() - base[q]
+            total = total + 1 - torch.sigmoid(0.1 * ((r - z) if good else (z - r)))
+        return total / len(LABELS)
+
+    drain(run("kto", kto, kto_loss, out))
+    rm = Qwen2ForSequenceClassification.from_pretrained(f"{OUT}/scored", dtype=torch.float32).double()
+    drain(run("rm", rm, lambda: sum(-F.logsigmoid(score(rm, SEQ[w])[-1] - score(rm, SEQ[l])[-1] - m)
+                                    + 0.01 * (score(rm, SEQ[w])[-1] + score(rm, SEQ[l])[-1]) ** 2
+                                    for w, l, m in PAIRS) / len(PAIRS), out))
+
+
+def make_scored(gen):
+    model = Qwen2ForSequenceClassification(Qwen2Config(**SHAPE, num_labels=1))
+    for name, p in model.named_parameters():
+        x = torch.randn(p.shape, generator=gen)
+        p.data.copy_((1 + 0.3 * x if "norm" in name else x * (1.3 / p.shape[1] ** 0.5) if p.ndim == 2 else 0.3 * x).to(torch.bfloat16).float())
+    os.makedirs(f"{OUT}/scored", exist_ok=True)
+    save_file({k: p.detach().to(torch.bfloat16).contiguous() for k, p in model.named_parameters()},
+              f"{OUT}/scored/model.safetensors", metadata={"format": "pt"})
+    os.chmod(f"{OUT}/scored/model.safetensors", 0o644)
+    kept = model.config.to_dict()
+    kept.pop("transformers_version", None)
+    kept["architectures"] = ["Qwen2ForSequenceClassification"]
+    with open(f"{OUT}/scored/config.json", "w") as f:
+        json.dump(kept, f, indent=1, sort_keys=True)
+        f.write("\n")
+
+
+def write_lines():
+    line = lambda q: SEQ[q].tolist()
+    with open(f"{OUT}/pairs.jsonl", "w") as f:
+        for w, l, m in PAIRS:
+            f.write(json.dumps(dict(chosen_tokens=line(w), rejected_tokens=line(l), prompt_tokens=SKIP[w], margin=m)) + "\n")
+    with open(f"{OUT}/labelled.jsonl", "w") as f:
+        for q, good in LABELS:
+            f.write(json.dumps(dict(tokens=line(q), prompt_tokens=SKIP[q], label=bool(good))) + "\n")
+
+
+def steps():
+    torch.set_num_threads(1)
+    make_scored(torch.Generator().manual_seed(5))
+    write_lines()
+    out, ref = {}, lm(f"{GRPO}/ref")
+    group = group_advantages("group")
+    trl_family("grpo", out, "dapo", group)
+    trl_family("dr_grpo", out, "dr_grpo", group_advantages("mean"))
+    trl_family("rloo", out, "dapo", group_advantages("loo"))
+    trl_family("gspo", out, "grpo", group, "sequence", 3e-4, 4e-4)
+    trl_family("cispo", out, "cispo", group, high=5.0)
+    trl_family("sapo", out, "sapo", group)
+    trl_family("vespo", out, "vespo", group)
+    trl_family("luspo", out, "luspo", group, "sequence", 0.2, 0.2)
+    for name, reward in (("reinforce++", R), ("reinforce++-baseline", None)):
+        model = lm()
+        if reward is None:  # less the group's mean of scores, KL counted (interface: subtracted before any baseline)
+            score_ = torch.stack([x.sum() for x in token_rewards(ref, R)]).view(-1, GROUP)
+            reward = R - score_.mean(1, keepdim=True).expand_as(score_).flatten()
+        adv = whiten(returns(token_rewards(ref, reward)))
+        drain(run(name, model, lambda: clip_loss(model, adv), out))
+    ppo(out, ref)
+    given(out, ref)
+    save_file({k: v.detach().float().contiguous() for k, v in out.items()}, f"{OUT}/golden.safetensors")
+    os.chmod(f"{OUT}/golden.safetensors", 0o644)
+
+
+steps()

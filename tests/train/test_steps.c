@@ -1,0 +1,220 @@
+/* test_steps.c - ten steps of every algorithm through a model, by the whole program on given data. Judge:
+ * make_steps_golden.py, TRL's trainer and the peers' formulas in f64: the loss and the gradient's norm of
+ * each step; of the first every parameter's gradient, which is what Adam's first moment has of it. Run
+ * with 1 and 2 ranks. */
+#include "base/file.h"
+#include "io/checkpoint/checkpoint.h"
+#include "io/data/rollout_file.h"
+#include "replay_case.h"
+#include "train/train.h"
+
+#include <unistd.h>
+
+enum { STEPS = 10, MOST_ARGS = 32, ARG_BYTES = 640 };
+#define CLIP "algo.clip_eps=0.2", "algo.clip_eps_high=0.28"
+#define IN_REWARD                                                                                            \
+  "algo.kl_coef=0.05", "algo.kl_where=reward", "algo.kl_estimator=k1", "model.ref_path=@/grpo/ref"
+#define GROUPS "algo.num_generations=3"
+
+/* Arguments; @ stands for the folder of the goldens. */
+typedef struct algo_case {
+  const char *name, *data; /* data NULL: the replay */
+  const char *arg[10];
+} algo_case;
+static const algo_case cases[] = {
+    {"grpo", NULL, {GROUPS, CLIP}},
+    {"dr_grpo", NULL, {GROUPS, CLIP}},
+    {"dapo", NULL, {GROUPS}}, /* a replay is as it is: no sampling */
+    {"rloo", NULL, {GROUPS, CLIP}},
+    {"gspo", NULL, {GROUPS}},
+    {"cispo", NULL, {GROUPS}},
+    {"sapo", NULL, {GROUPS}},
+    {"vespo", NULL, {GROUPS}},
+    {"luspo", NULL, {GROUPS}},
+    {"reinforce++", NULL, {GROUPS, CLIP, IN_REWARD}},
+    {"reinforce++-baseline", NULL, {GROUPS, CLIP, IN_REWARD}},
+    {"ppo", NULL, {GROUPS, CLIP, IN_REWARD, "critic.path=@/steps/scored", "critic.learning_rate=1e-3"}},
+    {"sft", "labelled", {"train.train_batch_size=4"}},
+    {"dpo", "pairs", {"train.train_batch_size=2", "model.ref_path=@/grpo/ref"}},
+    {"kto", "labelled", {"train.train_batch_size=4", "model.ref_path=@/grpo/ref"}},
+    {"rm", "pairs", {"train.train_batch_size=2", "algo.centering_coef=0.01"}}};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+static char folder[256];
+
+/* ---- running ---- */
+
+typedef struct args {
+  char  text[MOST_ARGS][ARG_BYTES];
+  char *arg[MOST_ARGS];
+  int   n;
+} args;
+
+static void add(args *a, const char *text) {
+  const char *at = strchr(text, '@');
+
+  CHECK(a->n < MOST_ARGS);
+  snprintf(a->text[a->n], ARG_BYTES, "%.*s%s%s", at ? (int)(at - text) : (int)strlen(text), text,
+           at ? TRI_TEST_DATA : "", at ? at + 1 : "");
+  a->arg[a->n] = a->text[a->n];
+  a->n++;
+}
+
+/* To this step, from where the run before ended; a checkpoint is left after the first. */
+static void run(const algo_case *c, int step) {
+  args          a = {.n = 0};
+  char          more[ARG_BYTES];
+  tri_config    cfg = {0};
+  tri_session   se;
+  tri_trainer   t = {0};
+  tri_train_end end;
+
+  snprintf(more, sizeof more, "run.output=%s/%s", folder, c->name);
+  add(&a, more);
+  snprintf(more, sizeof more, "algo.name=%s", c->name);
+  add(&a, more);
+  snprintf(more, sizeof more, c->data ? "data.train=@/steps/%s.jsonl" : "rollout.replay=%s",
+           c->data ? c->data : folder);
+  add(&a, more);
+  add(&a, strcmp(c->name, "rm") ? "model.path=@/grpo" : "model.path=@/steps/scored");
+  for (int i = 0; c->arg[i]; i++) add(&a, c->arg[i]);
+  for (const char *const *x = (const char *const[]){"run.threads=1", "train.max_tokens_per_gpu=30",
+                                                    "train.adam_eps=1e-4", "train.max_grad_norm=0", NULL};
+       *x; x++)
+    add(&a, *x);
+  snprintf(more, sizeof more, "train.steps=%d", step);
+  add(&a, more);
+  add(&a, step == 1 ? "checkpoint.save_final=true" : "checkpoint.save_final=false");
+  add(&a, "run.resume=auto");
+  if (c->data) add(&a, "data.shuffle=false");
+  for (const char *const *x =
+           (const char *const[]){"run.sampler=trust", "rollout.rollout_batch_size=2",
+                                 "rollout.max_response_length=12", "rollout.temperature=0.9", NULL};
+       *x && !c->data; x++)
+    add(&a, *x);
+  OK(tri_config_load(TRI_TEST_DATA "/grpo/deck.yaml", a.arg, a.n, &cfg, NULL));
+  session_open(&se, 0);
+  OK(tri_trainer_open(&cfg, &se, &t));
+  OK(tri_train(&t, &end));
+  tri_trainer_close(&t);
+  tri_session_close(&se);
+  tri_config_free(&cfg);
+}
+
+/* ---- comparing ---- */
+
+/* DAPO's loss and clip are what the case of GRPO is given. */
+static const char *golden_name(const algo_case *c) { return strcmp(c->name, "dapo") ? c->name : "grpo"; }
+
+static void compare_steps(const golden *g, const algo_case *c, const char *lines, const char *prefix,
+                          const char *loss_key, const char *norm_key) {
+  char        name[128];
+  const char *line = lines;
+  float      *loss, *norm;
+
+  snprintf(name, sizeof name, "%s.%sloss", golden_name(c), prefix);
+  loss = golden_get(g, name);
+  snprintf(name, sizeof name, "%s.%snorm", golden_name(c), prefix);
+  norm = golden_get(g, name);
+  for (int i = 0; i < STEPS; i++, line = strchr(line, '\n') + 1) {
+    /* a loss is a sum of terms around 1, which may cancel */
+    double most = i ? 1e-4 : 1e-5, x = metric(line, loss_key), y = metric(line, norm_key);
+    CHECK(fabs(x - (double)loss[i]) <= most * fmax(fabs((double)loss[i]), 1), "%s, step %d: %s%.9g, not %.9g",
+          c->name, i + 1, loss_key, x, (double)loss[i]);
+    CHECK(fabs(y - (double)norm[i]) <= most * fmax((double)norm[i], 0.1), "%s, step %d: %s%.9g, not %.9g",
+          c->name, i + 1, norm_key, y, (double)norm[i]);
+  }
+  free(loss);
+  free(norm);
+}
+
+/* Adam's first moment after one step is (1 - beta1) times the gradient. */
+static void compare_gradients(const golden *g, const algo_case *c, const char *prefix, const char *group) {
+  char             path[600];
+  tri_ckpt_reader *r;
+  int              n_tensor = 0;
+
+  snprintf(path, sizeof path, "%s/%s/checkpoints/step-00000001", folder, c->name);
+  OK(tri_ckpt_open(path, NULL, false, &r));
+  for (int i = 0; i < tri_ckpt_tensor_count(r); i++) {
+    const tri_ckpt_tensor *x = tri_ckpt_tensor_at(r, i);
+    char                   name[256];
+    int64_t                n = 1;
+    float                 *got, *want;
+    if (strcmp(x->group, group)) continue;
+    for (int d = 0; d < x->ndim; d++) n *= x->dim[d];
+    got = test_alloc(n, sizeof *got);
+    OK(tri_ckpt_read(r, i, 0, n, got));
+    for (int64_t k = 0; k < n; k++) got[k] *= 10; /* beta1 is 0.9 */
+    snprintf(name, sizeof name, "%s.%sgrad.%s", golden_name(c), prefix, x->name);
+    want = golden_get(g, name);
+    CHECK(distance(got, want, n) <= 1e-5, "%s is %.3g away", name, distance(got, want, n));
+    free(want);
+    free(got);
+    n_tensor++;
+  }
+  CHECK(n_tensor > 10, "%s: %d tensors in %s", c->name, n_tensor, group);
+  tri_ckpt_close(&r);
+}
+
+static void compare(const algo_case *c) {
+  char   path[600], *lines;
+  size_t bytes;
+  golden g;
+
+  golden_open(&g, "steps");
+  snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, c->name);
+  OK(tri_file_read(path, 1 << 20, &lines, &bytes));
+  compare_steps(&g, c, lines, "", "\"loss\": ", "\"grad_norm\": ");
+  compare_gradients(&g, c, "", "/optimizer/exp_avg");
+  if (!strcmp(c->name, "ppo")) {
+    compare_steps(&g, c, lines, "critic_", "\"value_loss\": ", "\"critic_grad_norm\": ");
+    compare_gradients(&g, c, "critic_", "/critic/optimizer/exp_avg");
+  }
+  tri_host_free((void **)&lines);
+  golden_close(&g);
+}
+
+/* The same rollout in each step: old log-probabilities stay, the policy moves on. */
+static void write_rollouts(void) {
+  golden      g;
+  tri_rollout r;
+
+  golden_open(&g, "grpo");
+  r = golden_rollout(&g);
+  for (int step = 1; step <= STEPS; step++) OK(tri_rollout_file_write(folder, step, &r, NULL, NULL));
+  tri_rollout_free(&r);
+  golden_close(&g);
+}
+
+static void ten_steps(void **state) {
+  char command[600];
+
+  (void)state;
+  if (rt.world_rank == 0) {
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/trireme-test-XXXXXX", tmp ? tmp : "/tmp");
+    CHECK(mkdtemp(folder));
+    write_rollouts();
+  }
+  OK(tri_host_bcast(world, folder, sizeof folder, 0));
+  for (int k = 0; k < N_CASES; k++) {
+    run(&cases[k], 1);
+    run(&cases[k], STEPS);
+    if (rt.world_rank == 0) compare(&cases[k]);
+  }
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  if (rt.world_rank == 0) CHECK(system(command) == 0);
+}
+
+static int open_ranks(void **state) {
+  ranks_open(state);
+  tri_log_open(rt.world_rank, TRI_LOG_WARN);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(ten_steps)};
+
+  return cmocka_run_group_tests(tests, open_ranks, ranks_close);
+}
