@@ -232,7 +232,7 @@ const tri_key tri_keys[] = {
   {"train.warmup_steps", TRI_KEY_I64, ALL, FREE, AT(train.lr.warmup), COUNT0, NULL, "updates",
    "Optimizer updates in which the learning rate rises from 0 (a step of RL may make several)."},
   {"train.warmup_ratio", TRI_KEY_F64, ALL, FREE, AT(train.warmup_ratio), "[0, 1]", NULL, "1",
-   "The same as a share of all steps."},
+   "The same as a share of all updates; of the policy's own, with critic.warmup_steps."},
   {"train.min_lr_ratio", TRI_KEY_F64, ALL, FREE, AT(train.lr.min_ratio), "[0, 1]", "0", "1",
    "Where linear and cosine end, as a share of learning_rate."},
   {"train.max_grad_norm", TRI_KEY_F64, ALL, FREE, AT(train.optim.max_grad_norm), "[0, inf)", "1", "1",
@@ -281,8 +281,8 @@ const tri_key tri_keys[] = {
    "Write a checkpoint after the last step."},
 
   {"eval.steps", TRI_KEY_I64, ALL, FREE, AT(eval.steps), COUNT0, "0", "steps",
-   "Steps between evaluations on data.eval by generated answers and rewards; also before step 1 and after "
-   "the last; 0: never."},
+   "Steps between evaluations on data.eval, by generated answers and rewards, or of pairs and labelled answers by their "
+   "loss; also before step 1 and after the last; 0: never."},
   {"eval.max_prompts", TRI_KEY_I64, ALL, FREE, AT(eval.max_prompts), COUNT0, "0", "prompts",
    "Use only so many lines; 0: all."},
   {"eval.num_generations", TRI_KEY_I64, ALL, FREE, AT(eval.num_generations), COUNT, "1", "samples",

@@ -212,6 +212,17 @@ static void say_repeats(const tri_trainer *t) {
           (long long)tri_dataset_count(t->data), (long long)c->rollout.rollout_batch_size, extra);
 }
 
+/* Rank 0. */
+static void say_rest(const tri_trainer *t) {
+  int64_t rest = t->learner[TRI_POLICY].rest_steps;
+
+  if (t->se->rt.world_rank != 0 || rest < t->plan.steps) return;
+  tri_log(TRI_LOG_WARN,
+          "critic.warmup_steps = %lld: the policy does not learn in any of this run's %lld steps, only the "
+          "critic does",
+          (long long)rest, (long long)t->plan.steps);
+}
+
 int64_t tri_sequences(const tri_trainer *t, int64_t samples) { return samples * t->supply->together; }
 
 static void plan_split(tri_trainer *t) {
@@ -255,11 +266,12 @@ static tri_status plan_steps(tri_trainer *t) {
     l->lr = c->train.lr;
     memcpy(&l->lr.peak, (const char *)c + l->rate, sizeof l->lr.peak);
     l->lr.total = updates - l->rest_steps * t->plan.mini_batches * c->algo.ppo_epochs;
-    if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)updates);
+    if (c->train.warmup_ratio > 0) l->lr.warmup = (int64_t)ceil(c->train.warmup_ratio * (double)l->lr.total);
   }
   plan_split(t);
   say_idle(t);
   say_repeats(t);
+  say_rest(t);
   return TRI_OK;
 }
 

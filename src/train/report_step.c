@@ -41,7 +41,8 @@ tri_status tri_tally_update(tri_trainer *t, tri_tally *sum) {
   double all[2] = {sum->entropy.sum, sum->entropy.of};
 
   sum->updates++;
-  if (!tri_adapts_entropy(&t->opt)) return TRI_OK;
+  if (!tri_adapts_entropy(&t->opt) || !tri_learner_learns(&t->learner[TRI_POLICY], t->progress.step + 1))
+    return TRI_OK;
   TRI_TRY(tri_host_sum(tri_world_of(t), all, 2));
   if (all[1] > 0) tri_adapt_entropy(&t->opt, &t->progress.adapt, all[0] / all[1]);
   sum->entropy = (tri_mean){0, 0};
@@ -63,15 +64,16 @@ static void add_under(tri_trainer *t, const char *prefix, const char *what, doub
   add(t, name, value);
 }
 
-/* The coefficients that adapt; that of the KL is the step's own, and moves for the next. metric: the
- * policy's, of all ranks. */
+/* The coefficients that adapt; that of the KL is the step's own, and moves for the next, unless the policy
+ * rests. metric: the policy's, of all ranks. */
 static void report_coefficients(tri_trainer *t, const tri_mean *metric) {
   tri_mean kl = metric_of(t->learner[TRI_POLICY].loss, metric, "kl_mean_nats");
 
   if (tri_adapts_entropy(&t->opt)) add(t, "entropy_coef", t->progress.adapt.entropy_coef);
   if (!tri_adapts_kl(&t->opt)) return;
   add(t, "kl_coef", t->opt.kl_coef);
-  if (kl.of > 0) tri_adapt_kl(&t->opt, kl.sum / kl.of, tri_sequences(t, t->plan.samples));
+  if (kl.of > 0 && tri_learner_learns(&t->learner[TRI_POLICY], t->progress.step))
+    tri_adapt_kl(&t->opt, kl.sum / kl.of, tri_sequences(t, t->plan.samples));
 }
 
 tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum, const char *prefix) {
@@ -144,6 +146,14 @@ static void report_alarms(tri_trainer *t) {
 
   tri_health_words(&t->health, words, sizeof words);
   if (words[0]) tri_metric_text(t->metrics, "alarms", words);
+}
+
+/* That of the policy, or, while it rests, of who learns. */
+static double grad_norm_of(const tri_trainer *t) {
+  const tri_learner *l = t->learner;
+
+  while (l < t->learner + TRI_ROLE_COUNT - 1 && !tri_learner_learns(l, t->progress.step)) l++;
+  return l->grad_norm;
 }
 
 /* Of values before learning. */
@@ -256,7 +266,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   add(t, "tokens", (double)tokens);
   if (tri_has_answers(t)) report_answers(t, &view);
   if (tri_has_critic(t)) report_critic(t, r);
-  tri_health_observe(&t->health, tri_has_answers(t) ? &view : NULL, t->learner[TRI_POLICY].grad_norm);
+  tri_health_observe(&t->health, tri_has_answers(t) ? &view : NULL, grad_norm_of(t));
   report_alarms(t);
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));
   if (!is_file_due(t, step)) return TRI_OK;

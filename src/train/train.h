@@ -172,7 +172,8 @@ TRI_CHECKED tri_status tri_report_fault(tri_trainer *t, const tri_learner *l, co
                                         const int *seq, const tri_batch *b, tri_status st);
 /* Not collective. Adds what a learner's loss gave to *sum. */
 void tri_tally_add(const tri_trainer *t, tri_tally *sum, tri_role role, const tri_loss_out *out);
-/* Collective over world. An update is done: it is counted, and moves coefficients of t->opt. */
+/* Collective over world. An update is done: it is counted, and moves coefficients of t->opt where the policy
+ * learned. */
 TRI_CHECKED tri_status tri_tally_update(tri_trainer *t, tri_tally *sum);
 /* Not collective. The same of other sequences, of whose loss `share` counts. */
 void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double share);

@@ -85,4 +85,19 @@ done
 launch "$ranks" "$dir/resumed" run.resume="$dir/many/checkpoints/step-00000001" $common \
   $bonus train.micro_batch_size=4
 diff <(numbers "$dir/many" | tail -n 2) <(numbers "$dir/resumed" | tail -n 2) || fail "the resumed run's metrics differ"
+
+# Four steps in which only the critic learns: what follows the policy's learning waits for it, and nothing is said of a
+# gradient of 0; the warm-up of its learning rate is half of the four updates that are left to it.
+rest="model.dtype=f32 algo.name=ppo train.steps=5 eval.steps=0 data.eval=null checkpoint.save_steps=0 algo.kl_target=0.5
+  algo.kl_horizon=100 algo.entropy_coef=0.0075 algo.adaptive_entropy_target=1000 train.warmup_ratio=0.5 train.lr_scheduler=constant"
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/rest" $rest critic.warmup_steps=4
+near kl_coef "$(field "$dir/rest" 5 kl_coef)" 0.01
+near entropy_coef "$(field "$dir/rest" 4 entropy_coef)" 0.0075
+near entropy_coef "$(field "$dir/rest" 5 entropy_coef)" 0.0275
+near learning_rate "$(field "$dir/rest" 5 learning_rate)" 1e-3
+! grep -q no_gradient "$dir/rest/metrics.jsonl" || fail "a policy that rests is taken for one that does not move"
+# shellcheck disable=SC2086
+launch 1 "$dir/idle" $rest critic.warmup_steps=5
+grep -q "the policy does not learn in any of this run's 5 steps" "$dir/log" || fail "a policy that never learns"
 echo "options: $ranks ranks as one, resumed bit for bit"
