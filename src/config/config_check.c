@@ -243,6 +243,12 @@ static tri_status check_eval_data(const tri_loader *l) {
            where_of(l, "eval.steps"), (long long)c->eval.steps);
 }
 
+/* Where the loss judges, nothing is rewarded. */
+static tri_status check_reward_use(const tri_loader *l) {
+  if (!l->cfg->reward.n || !(l->cfg->algo.row.needs & TRI_NEEDS_PREFERENCES)) return TRI_OK;
+  return refuse_one(tri_loader_given(l, "reward"), "reward", "algo.name", l->cfg->algo.name);
+}
+
 static tri_status check_eval_answers(const tri_loader *l) {
   const tri_config *c = l->cfg;
 
@@ -268,6 +274,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->faults));
   TRI_TRY(tri_error_note(check_reference(l), l->faults));
+  TRI_TRY(tri_error_note(check_reward_use(l), l->faults));
   TRI_TRY(tri_error_note(check_eval_data(l), l->faults));
   return tri_error_note(check_eval_answers(l), l->faults);
 }
@@ -292,6 +299,16 @@ static tri_status check_allowed(const tri_loader *l) {
   return TRI_OK;
 }
 
+/* Whether an entry says what would hold without it. */
+static bool is_default(const tri_loader *l, const tri_deck_entry *e, const char *name) {
+  const char *set = tri_algo_sets(&l->cfg->algo.row, name), *def = set ? set : tri_key_find(name)->def;
+  double      x, y;
+
+  if (!def) return false;
+  if (tri_config_parse_f64(e->value, &x) && tri_config_parse_f64(def, &y)) return x == y;
+  return !strcmp(e->value, def);
+}
+
 /* A line for each key that is given but sleeps because of another: that one is the kind of key one turns off
  * for a while. */
 static tri_status note_idle(const tri_loader *l) {
@@ -299,7 +316,9 @@ static tri_status note_idle(const tri_loader *l) {
   const bool        by_loss = c->algo.row.needs & TRI_NEEDS_PREFERENCES;
   const bool        no_kl = c->algo.opt.kl_coef == 0, no_eval = c->eval.steps == 0,
              greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL,
-             selects = c->rollout.dynamic_sampling && !replay;
+             selects = c->rollout.dynamic_sampling && !replay,
+             given = !(c->algo.row.needs & TRI_NEEDS_ANSWERS), mute = given && (by_loss || no_eval);
+  const char *why_mute = by_loss ? "no answer is generated" : "eval.steps is 0";
   const struct {
     const char *name, *why;
     bool        idle;
@@ -309,6 +328,7 @@ static tri_status note_idle(const tri_loader *l) {
       {"algo.kl_bias_correction", "algo.kl_coef is 0", no_kl},
       {"algo.kl_horizon", "algo.kl_target is not given", c->algo.opt.adapt.kl_target == 0},
       {"algo.is_mode", "algo.is_cap is 0", c->algo.opt.is.cap == 0},
+      {"algo.advantage_eps", "algo.scale_rewards is none", c->algo.opt.scale_rewards == TRI_SCALE_NONE},
       {"reference.shard", "algo.kl_coef is 0", !tri_config_wants_reference(c)},
       {"data.eval", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},
@@ -324,17 +344,20 @@ static tri_status note_idle(const tri_loader *l) {
       {"rollout.max_sequences", "rollout.replay is given and eval.steps is 0", replay && no_eval},
       {"rollout.dynamic_sampling", "rollout.replay is given", replay && c->rollout.dynamic_sampling},
       {"rollout.max_extra_batches", "rollout.dynamic_sampling is off", !selects},
+      {"rollout.max_response_length", why_mute, mute},
+      {"rollout.stop", why_mute, mute},
+      {"rollout.max_sequences", why_mute, mute},
       {"data.shuffle", "rollout.replay is given", replay},
       {"data.max_prompt_length", "rollout.replay is given", replay && !c->data.train.n},
   };
 
   for (size_t i = 0; i < sizeof row / sizeof *row && l->notes; i++) {
     const tri_deck_entry *e = row[i].idle ? tri_loader_given(l, row[i].name) : NULL;
-    const char           *set = tri_algo_sets(&c->algo.row, row[i].name);
-    const char           *def = set ? set : tri_keys[tri_key_row(row[i].name)].def;
-    if (e && !(def && !strcmp(e->value, def)))
+    if (e && !is_default(l, e, row[i].name))
       TRI_TRY(tri_text_printf(l->notes, "%s: %s has no effect: %s\n", e->where, row[i].name, row[i].why));
   }
+  if (l->notes && mute && c->reward.n)
+    TRI_TRY(tri_text_printf(l->notes, "%s: reward has no effect: %s\n", where_of(l, "reward"), why_mute));
   if (l->notes && selects && c->train.epochs > 0)
     TRI_TRY(tri_text_printf(
         l->notes,

@@ -258,20 +258,22 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
   return TRI_OK;
 }
 
-/* "sft": the algorithms that live on no answers. */
-static tri_status put_unanswered(tri_text *out) {
+/* "sft": the algorithms that live on one of these. */
+static tri_status put_living_on(unsigned needs, tri_text *out) {
   for (int i = 0; tri_algo_at(i); i++)
-    if (!(tri_algo_at(i)->needs & TRI_NEEDS_ANSWERS))
+    if (tri_algo_at(i)->needs & needs)
       TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", tri_algo_at(i)->name));
   return TRI_OK;
 }
 
 tri_status tri_config_reference(tri_text *out) {
   tri_status st = TRI_OK;
-  tri_text   section = {0}, given = {0};
+  tri_text   section = {0}, given = {0}, shown = {0}, preferring = {0};
   bool       rewards;
 
-  TRI_TRY_DONE(put_unanswered(&given));
+  TRI_TRY_DONE(put_living_on((unsigned)~TRI_NEEDS_ANSWERS, &given));
+  TRI_TRY_DONE(put_living_on(TRI_NEEDS_DEMONSTRATIONS, &shown));
+  TRI_TRY_DONE(put_living_on(TRI_NEEDS_PREFERENCES, &preferring));
   TRI_TRY_DONE(tri_text_printf(
       out,
       "# reference.yaml - every key of a deck with its type, range, unit, default and meaning. Written from "
@@ -289,8 +291,9 @@ tri_status tri_config_reference(tri_text *out) {
     TRI_TRY_DONE(put_section(i, &section, &rewards));
     if (rewards) {
       TRI_TRY_DONE(tri_text_printf(
-          out, "\n# A list of at most %d, each with the fields below; with %s for eval.steps > 0 only.\n",
-          TRI_REWARDS_MAX, given.data));
+          out,
+          "\n# A list of at most %d, each with the fields below; not %s; with %s for eval.steps > 0 only.\n",
+          TRI_REWARDS_MAX, preferring.data, shown.data));
       TRI_TRY_DONE(put_reward_fields("#   ", out));
       TRI_TRY_DONE(tri_text_printf(out, "# reward:\n#   - {name: exact, weight: 1}\nreward: []\n"));
     }
@@ -299,6 +302,8 @@ tri_status tri_config_reference(tri_text *out) {
   }
 done:
   tri_text_free(&given);
+  tri_text_free(&shown);
+  tri_text_free(&preferring);
   tri_text_free(&section);
   return st;
 }

@@ -240,6 +240,8 @@ static void test_rewards(void **state) {
       "d.yaml:13: reward is a list: write '- name: exact' below 'reward:'");
   bad(SFT, ARGS("eval.steps=5", "data.eval=e.jsonl"),
       "argument 'eval.steps=5': eval.steps = 5 needs reward: evaluation generates answers and rewards them");
+  bad(SFT, ARGS("algo.name=dpo", "reward=[{name: exact}]"),
+      "argument 'reward=[{name: exact}]': reward means nothing to algo.name dpo: remove it");
   bad(GRPO, ARGS("reward=[]"), "d.yaml: reward is missing: grpo needs at least one, such as '- name: exact'");
 }
 
@@ -325,6 +327,16 @@ static void test_idle_keys(void **state) {
       load(GRPO, &c, &notes, ARGS("rollout.top_k=5", "algo.kl_coef=0.1", "algo.kl_estimator=k1")), TRI_OK);
   assert_null(notes.data);
   tri_config_free(&c);
+  assert_int_equal(
+      load(GRPO, &c, &notes, ARGS("algo.name=dr_grpo", "algo.advantage_eps=0.0001", "algo.kl_horizon=1e4")),
+      TRI_OK);
+  assert_null(notes.data);
+  tri_config_free(&c);
+  assert_int_equal(load(GRPO, &c, &notes, ARGS("algo.name=dr_grpo", "algo.advantage_eps=0")), TRI_OK);
+  assert_string_equal(notes.data, "argument 'algo.advantage_eps=0': algo.advantage_eps has no effect: "
+                                  "algo.scale_rewards is none\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
   assert_int_equal(load(GRPO, &c, &notes, ARGS("rollout.max_extra_batches=1")), TRI_OK);
   assert_string_equal(notes.data, "argument 'rollout.max_extra_batches=1': rollout.max_extra_batches has no "
                                   "effect: rollout.dynamic_sampling is off\n");
@@ -340,6 +352,21 @@ static void test_idle_keys(void **state) {
   assert_int_equal(load(GRPO, &c, &notes, ARGS("rollout.dynamic_sampling=true", "rollout.replay=r")), TRI_OK);
   assert_string_equal(notes.data, "argument 'rollout.dynamic_sampling=true': rollout.dynamic_sampling has no "
                                   "effect: rollout.replay is given\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
+  assert_int_equal(load(SFT, &c, &notes, ARGS("rollout.max_response_length=4", "reward=[{name: exact}]")),
+                   TRI_OK);
+  assert_string_equal(notes.data,
+                      "argument 'rollout.max_response_length=4': rollout.max_response_length has "
+                      "no effect: eval.steps is 0\n"
+                      "argument 'reward=[{name: exact}]': reward has no effect: eval.steps is 0\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
+  assert_int_equal(
+      load(SFT, &c, &notes, ARGS("algo.name=kto", "eval.steps=1", "data.eval=x.jsonl", "rollout.stop=x")),
+      TRI_OK);
+  assert_string_equal(notes.data,
+                      "argument 'rollout.stop=x': rollout.stop has no effect: no answer is generated\n");
   tri_text_free(&notes);
   tri_config_free(&c);
   assert_int_equal(load(SFT, &c, &notes, ARGS("data.eval=x.jsonl")), TRI_OK);
