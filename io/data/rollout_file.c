@@ -85,7 +85,8 @@ tri_status tri_rollout_file_line(const tri_rollout *r, int q, const char *const 
     TRI_TRY(tri_text_printf(t, ", \"advantage\": "));
     TRI_TRY(tri_json_put_float(t, r->adv[tri_rollout_first_row(r, q)]));
   }
-  return tri_text_printf(t, ", \"stop\": \"%s\"}", stop_word[r->stop[q]]);
+  return tri_text_printf(t, ", \"stop\": \"%s\"%s}", stop_word[r->stop[q]],
+                         r->masked[q] == TRI_FILLER ? ", \"filler\": true" : "");
 }
 
 tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_rollout *r,
@@ -110,7 +111,7 @@ done:
 typedef struct saved_line {
   int64_t  prompt_id;
   int32_t  sample, prompt_len, stop, n;
-  bool     has_logp;
+  bool     has_logp, filler;
   float    reward, part[TRI_REWARDS_MAX];
   int32_t *token; /* [n] */
   float   *logp;  /* [n], NaN where not known */
@@ -236,6 +237,14 @@ static tri_status get_stop(const place *p, const json_t *object, saved_line *out
   FAIL_AT(p, "`stop` must be \"eos\", \"stop\" or \"length\"%s", "");
 }
 
+static tri_status get_filler(const place *p, const json_t *object, saved_line *out) {
+  const json_t *v = json_object_get(object, "filler");
+
+  out->filler = json_is_true(v);
+  if (!v || json_is_null(v) || json_is_boolean(v)) return TRI_OK;
+  FAIL_AT(p, "`filler` must be true or false%s", "");
+}
+
 /* out's arrays are the caller's to free, also on failure. */
 static tri_status get_line(const place *p, const json_t *object, int32_t sample, saved_line *out) {
   int64_t id = -1, number = sample;
@@ -248,6 +257,7 @@ static tri_status get_line(const place *p, const json_t *object, int32_t sample,
   TRI_TRY(get_lengths(p, object, out));
   TRI_TRY(get_logprobs(p, object, out));
   TRI_TRY(get_rewards(p, object, out));
+  TRI_TRY(get_filler(p, object, out));
   return get_stop(p, object, out);
 }
 
@@ -262,7 +272,20 @@ typedef struct saved_file {
   int64_t     cap;
   int         n, n_all;
   bool        has_logp, has_reward;
+  bool        fills; /* the lines read last are fillers */
 } saved_file;
+
+/* Fillers are whole groups behind all others. */
+static tri_status check_filler(const place *p, const saved_line *l, int answer, saved_file *f) {
+  bool begins = l->filler && !f->fills;
+
+  if ((begins && answer == 0) || l->filler == f->fills) {
+    f->fills = l->filler;
+    return TRI_OK;
+  }
+  FAIL_AT(p, "%s; lines with `filler` stand behind all others, and fill whole groups",
+          begins ? "`filler` begins within a group" : "has no `filler`, and the line before has");
+}
 
 /* Line number n_all of the file (blank ones not counted): check it, keep it if its group is this rank's. */
 static tri_status take_line(const place *p, const json_t *object, int rank, int size, int64_t *group_id,
@@ -282,6 +305,7 @@ static tri_status take_line(const place *p, const json_t *object, int rank, int 
         "the answers to one prompt stand one after the other (-1: none given)",
         tri_jsonl_path(p->in), (long long)tri_jsonl_line(p->in), (long long)l.prompt_id, answer + 1,
         p->opt->group, (long long)*group_id);
+  TRI_TRY_DONE(check_filler(p, &l, answer, f));
   f->has_logp = f->has_logp && l.has_logp;
   f->has_reward = f->has_reward && !isnan(l.reward);
   if (f->n_all / p->opt->group % size == rank) {
@@ -327,6 +351,7 @@ static tri_status assemble(const saved_file *f, const tri_replay_opt *opt, tri_r
     out->sample[q] = l->sample;
     out->prompt_len[q] = l->prompt_len;
     out->stop[q] = l->stop;
+    out->masked[q] = l->filler ? TRI_FILLER : 0;
     out->reward[q] = l->reward;
     memcpy(out->token + at, l->token, (size_t)l->n * sizeof *l->token);
     memcpy(out->old_logp + at, l->logp, (size_t)l->n * sizeof *l->logp);

@@ -391,6 +391,35 @@ static void test_file_repeated_prompt(void **state) {
   tri_text_free(&t);
 }
 
+/* Whole groups that only fill the step up are read as such, and written so again; behind them is nothing
+ * else. */
+static void test_file_fillers(void **state) {
+  static const char line[] = "{\"tokens\": [1, 2], \"filler\": %s}\n";
+  tri_text          t = {0};
+  tri_rollout       r = {0};
+
+  (void)state;
+  for (int i = 0; i < 3 * GROUP; i++)
+    assert_int_equal(tri_text_printf(&t, line,
+                                     i < GROUP       ? "null"
+                                     : i < 2 * GROUP ? "false"
+                                                     : "true"),
+                     TRI_OK);
+  for (int again = 0; again < 2; again++) {
+    if (!again) put_file(t.data, t.len);
+    assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_OK);
+    for (int q = 0; q < 3 * GROUP; q++) assert_int_equal(r.masked[q], q < 2 * GROUP ? 0 : TRI_FILLER);
+    assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
+    tri_rollout_free(&r);
+  }
+  assert_int_equal(tri_text_printf(&t, line, "false"), TRI_OK);
+  put_file(t.data, t.len);
+  assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_EINPUT);
+  assert_non_null(strstr(tri_error_message(), ":10: has no `filler`, and the line before has"));
+  tri_error_clear();
+  tri_text_free(&t);
+}
+
 /* Each broken third line, after two good ones, is refused on every rank with its place and its key. */
 static void test_file_refused(void **state) {
   static const struct {
@@ -430,6 +459,8 @@ static void test_file_refused(void **state) {
       {"{\"tokens\": [1, 2], \"rewards\": {\"exact\": true}}", ":3: reward `exact`"},
       {"{\"tokens\": [1, 2], \"stop\": \"end\"}", ":3: `stop`"},
       {"{\"tokens\": [1, 2], \"stop\": 1}", ":3: `stop`"},
+      {"{\"tokens\": [1, 2], \"filler\": 1}", ":3: `filler` must be"},
+      {"{\"tokens\": [1, 2], \"filler\": true}", ":3: `filler` begins within a group"},
       {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 4}", ":3: the prompt has 4 tokens"},
       {"{\"tokens\": [1, 2, 3, 4, 5], \"prompt_tokens\": 1}", ":3: the answer has 4 tokens"},
       {"", "has 2 answers"},
@@ -525,6 +556,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_file_line, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_foreign, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_repeated_prompt, setup_files, teardown_files),
+      cmocka_unit_test_setup_teardown(test_file_fillers, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_refused, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_cut, setup_files, teardown_files),
       cmocka_unit_test_setup_teardown(test_file_bounded, setup_files, teardown_files),

@@ -59,8 +59,20 @@ check() { # pattern, asks, fillers wanted
     cmp "$dir/some/$first" "$dir/on-$n/$first" || fail "$1: $n ranks keep other answers"
   done
 }
+# A saved step is learned from again with its fillers as such.
+check_replay() { # pattern
+  # shellcheck disable=SC2086
+  launch "$ranks" "$dir/replayed" run.resume=never "reward=[{name: regex, pattern: \"$1\"}]" rollout.dynamic_sampling=true \
+    rollout.replay="$dir/some/rollouts" $one
+  for f in loss grad_norm tokens reward_mean kl_mean_nats zero_variance_ratio; do
+    paste -d ' ' <(sed -E "s/.*\"$f\": ([-0-9.e]+).*/\1/" "$dir/some/metrics.jsonl") \
+      <(sed -E "s/.*\"$f\": ([-0-9.e]+).*/\1/" "$dir/replayed/metrics.jsonl") |
+      awk '{ d = $1 - $2; exit !(d * d <= 1e-10 * $1 * $1) }' || fail "$1: replayed, another $f"
+  done
+}
 others="$*"
 check "[0-4]" 3 4
+check_replay "[0-4]"
 check '[0-9a-zA-Z]' 3 0
 
 # A step begins behind all prompts that the one before asked for: none comes twice in one pass. So does a resumed run.
