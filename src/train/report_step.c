@@ -84,7 +84,7 @@ tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally
   TRI_TRY(tri_host_sum(tri_world_of(t), all, sizeof all / sizeof *all));
   memcpy(metric, &all[1], sizeof metric);
   if (l->loss->settle) l->loss->settle(metric);
-  add_under(t, prefix, l->loss_name, all[0] / (double)sum->updates);
+  add_under(t, prefix, l->loss_name, sum->updates ? all[0] / (double)sum->updates : 0);
   if (!prefix[0] && tri_learner_learns(l, t->progress.step)) {
     add_under(t, l->prefix, "grad_norm", l->grad_norm);
     add_under(t, l->prefix, "learning_rate", l->learning_rate);

@@ -70,13 +70,23 @@ static tri_status step_learner(tri_learner *l, int64_t step, tri_stream *s) {
   return TRI_OK;
 }
 
+/* Whether a token of mini-batch m has loss, on any rank. */
+static bool teaches(const tri_trainer *t, const work *w, int64_t m) {
+  int n = t->plan.split.n, begin = (int)m * n;
+
+  for (int q = begin; q < begin + n; q++)
+    if (tri_rollout_loss_tokens(&w->r, q) > 0) return true;
+  return false;
+}
+
 /* Collective over world. One optimizer step on mini-batch m: the gradient of its micro-batches, then the
- * update. */
+ * update. Without a token to learn from there is none: moments alone must not move the weights. */
 static tri_status update(tri_trainer *t, work *w, int64_t m) {
   tri_status st = TRI_OK;
   tri_split  sp;
   tri_span   span;
 
+  if (!teaches(t, w, m)) return tri_gap_close(t, &w->gap);
   TRI_TRY(tri_score_survey(t, &w->r, m, &w->survey));
   TRI_TRY(tri_step_split(t, &w->r, m, &sp));
   for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn(t, w, &sp, i));
@@ -99,6 +109,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_span   span;
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) l->grad_norm = l->learning_rate = 0;
   TRI_TRY_DONE(t->supply->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
   if (tri_halt_decided(t->halt)) goto done;
   TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* what models say of them before learning */

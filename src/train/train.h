@@ -58,7 +58,7 @@ typedef struct tri_sampling {
 /* What one step adds up over its micro-batches, for each learner. */
 typedef struct tri_tally {
   double   began_s; /* the step */
-  int64_t  updates;
+  int64_t  updates; /* of each learner; without those of mini-batches that have no token with loss */
   tri_mean entropy; /* of the update that goes on, nats; where a coefficient follows it */
   struct {
     double   loss;

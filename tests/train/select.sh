@@ -70,9 +70,24 @@ check_replay() { # pattern
       awk '{ d = $1 - $2; exit !(d * d <= 1e-10 * $1 * $1) }' || fail "$1: replayed, another $f"
   done
 }
+# An optimizer step's share of a step that is all fillers moves no weight: as if the step ended before it.
+check_empty() {
+  mkdir -p "$dir/half" "$dir/filled"
+  head -n 16 "$dir/some/$first" > "$dir/half/step-00000001.jsonl"
+  sed -e '17,$s/}$/, "filler": true}/' -e 's/, "filler": true, "filler"/, "filler"/' "$dir/some/$first" > "$dir/filled/step-00000001.jsonl"
+  for name in half filled; do
+    # shellcheck disable=SC2086
+    launch 1 "$dir/$name-run" rollout.replay="$dir/$name" train.steps=1 $more train.train_batch_size=16 \
+      rollout.rollout_batch_size="$([ $name = half ] && echo 4 || echo 8)"
+    "$program" export "$dir/$name-run" "$dir/$name-model" --dtype f32 > "$dir/log" 2>&1 || fail "no export of $name"
+  done
+  cmp "$dir/half-model/model.safetensors" "$dir/filled-model/model.safetensors" || fail "fillers move the weights"
+  diff <(numbers "$dir/half-run") <(numbers "$dir/filled-run") || fail "fillers count in the metrics"
+}
 others="$*"
 check "[0-4]" 3 4
 check_replay "[0-4]"
+check_empty
 check '[0-9a-zA-Z]' 3 0
 
 # A step begins behind all prompts that the one before asked for: none comes twice in one pass. So does a resumed run.
