@@ -49,7 +49,7 @@ typedef struct tri_comm_ops {
                        void *base, size_t bytes, uint64_t layout, void *stage);
   /* What the doors below pass on: c has several ranks and k->count is not 0. req->impl is NULL before. */
   tri_status (*submit)(tri_comm *c, const tri_coll *k, tri_req *req);
-  /* s waits, the stream the call was given. A zero req is legal. */
+  /* s waits, any stream of the device. A zero req is legal. */
   tri_status (*wait)(tri_comm *c, tri_req *req, tri_stream *s);
   void (*close)(tri_comm **c);
 } tri_comm_ops;
@@ -117,7 +117,7 @@ TRI_CHECKED tri_status tri_all_reduce(tri_comm *c, void *buf, int64_t count, tri
 /* No caller of this version needs it yet; planned: weights of one owner. */
 TRI_CHECKED tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int root,
                                      tri_stream *s, tri_req *req);
-/* s waits, the stream the call was given. A zero req is legal. */
+/* s waits, any stream of the device. A zero req is legal. */
 TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
 
 /* Control plane: always MPI, host memory, blocking. Collective over c, all that follow. Sums in rank

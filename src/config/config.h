@@ -15,6 +15,12 @@
  * model.recompute); of others see algo.h, optim.h, dataset.h, tensor.h, shard.h. */
 typedef enum { TRI_CONFIG_EXACT, TRI_CONFIG_RESCORE, TRI_CONFIG_TRUST } tri_config_sampler;
 typedef enum { TRI_CONFIG_KEEP_ALL, TRI_CONFIG_RECOMPUTE_LAYER } tri_config_recompute;
+typedef enum {
+  TRI_CONFIG_OFFLOAD_NONE,
+  TRI_CONFIG_OFFLOAD_OPTIMIZER,
+  TRI_CONFIG_OFFLOAD_FROZEN,
+  TRI_CONFIG_OFFLOAD_ALL
+} tri_config_offload;
 
 enum { TRI_CONFIG_OWN_PLAN = -1 };
 
@@ -99,8 +105,9 @@ typedef struct tri_config {
     tri_shard_plan scope;
   } reference;
   struct {
-    int            plan; /* which word of shard.plan; TRI_CONFIG_OWN_PLAN: the three scopes were given */
-    tri_shard_plan scope;
+    int                plan; /* which word of shard.plan; TRI_CONFIG_OWN_PLAN: the three scopes were given */
+    tri_shard_plan     scope;
+    tri_config_offload offload;
   } shard;
   struct {
     int64_t save_steps;   /* steps, 0: never */

@@ -330,6 +330,9 @@ static tri_status note_idle(const tri_loader *l) {
       {"algo.is_mode", "algo.is_cap is 0", c->algo.opt.is.cap == 0},
       {"algo.advantage_eps", "algo.scale_rewards is none", c->algo.opt.scale_rewards == TRI_SCALE_NONE},
       {"reference.shard", "algo.kl_coef is 0", !tri_config_wants_reference(c)},
+      {"shard.offload", "every model of this run trains",
+       c->shard.offload == TRI_CONFIG_OFFLOAD_FROZEN && !tri_config_wants_reference(c) &&
+           !tri_config_reward_model(c)},
       {"data.eval", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},
       {"eval.num_generations", "eval.steps is 0", no_eval},

@@ -269,6 +269,9 @@ const tri_key tri_keys[] = {
    "Ranks that share one copy of the gradients."},
   {"shard.optimizer", TRI_KEY_CHOICE, ALL, FREE, AT(shard.scope.optim), "none|node|world", NULL, "1",
    "Ranks that share one copy of the optimizer state."},
+  {"shard.offload", TRI_KEY_CHOICE, ALL, FREE, AT(shard.offload), "none|optimizer|frozen|all", "none", "1",
+   "What rests in host memory and comes to the GPU in pieces: the optimizer's state, the weights of models that do "
+   "not train (reference, reward model), or both."},
 
   {"checkpoint.save_steps", TRI_KEY_I64, ALL, FREE, AT(checkpoint.save_steps), COUNT0, "0", "steps",
    "Steps between checkpoints; 0: never."},

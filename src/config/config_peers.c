@@ -81,6 +81,8 @@ const tri_key_alias tri_key_aliases[] = {
   {"adam_epsilon", "train.adam_eps"},
   {"zero.stage", "shard.plan"}, {"zero_optimization.stage", "shard.plan"}, {"zero_stage", "shard.plan"},
   {"fsdp_size", "shard.plan"}, {"fsdp_config.fsdp_size", "shard.plan"},
+  {"adam_offload", "shard.offload"}, {"optimizer_offload", "shard.offload"},
+  {"offload_optimizer.device", "shard.offload"},
   {"save_freq", "checkpoint.save_steps"}, {"save_period", "checkpoint.save_steps"},
   {"train.save_steps", "checkpoint.save_steps"},
   {"max_num", "checkpoint.save_total_limit"}, {"max_actor_ckpt_to_keep", "checkpoint.save_total_limit"},
@@ -122,6 +124,10 @@ const tri_key_word tri_key_words[] = {
   {"zero_optimization.stage", "2", "zero2"}, {"zero_optimization.stage", "3", "zero3"},
   {"zero_stage", "0", "zero0"}, {"zero_stage", "1", "zero1"}, {"zero_stage", "2", "zero2"},
   {"zero_stage", "3", "zero3"},
+  {"adam_offload", "true", "optimizer"}, {"adam_offload", "false", "none"},
+  {"optimizer_offload", "true", "optimizer"}, {"optimizer_offload", "false", "none"},
+  {"optimizer_offload", "True", "optimizer"}, {"optimizer_offload", "False", "none"},
+  {"offload_optimizer.device", "cpu", "optimizer"},
   {"fsdp_size", "-1", "zero3"}, {"fsdp_config.fsdp_size", "-1", "zero3"},
 };
 const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
@@ -137,7 +143,9 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
 #define OWN_CRITIC  "the critic has an optimizer of its own: critic.learning_rate; all else of it is train's"
 #define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact'"
-#define LESS_MEMORY "nothing is offloaded; shard.plan: zero3, model.recompute: layer and more ranks take less memory of each"
+#define RESTING                                                                                             \
+  "shard.offload: frozen keeps the models that do not train in host memory, all also the optimizer's state; " \
+  "of models that train shard.plan: zero3 leaves each GPU a part"
 #define ONE_RANK    "a sequence is computed by one rank; shard.plan says what ranks share"
 #define CHOSEN      "kernels are chosen by the device"
 #define OVERLAPPED  "gathers and reductions run beside compute by themselves"
@@ -161,8 +169,8 @@ const tri_key_hint tri_key_hints[] = {
   {"vf_coef", OWN_CRITIC}, {"critic.optim.", OWN_CRITIC}, {"critic.adam.", OWN_CRITIC},
   {"reward_funcs", REWARDS}, {"reward_model", REWARDS}, {"reward_pretrain", REWARDS}, {"remote_rm_url", REWARDS},
   {"reward_model.", REWARDS}, {"custom_reward_function.", REWARDS},
-  {"offload", LESS_MEMORY}, {"adam_offload", LESS_MEMORY}, {"param_offload", LESS_MEMORY},
-  {"optimizer_offload", LESS_MEMORY}, {"offload_optimizer", LESS_MEMORY}, {"offload_param", LESS_MEMORY},
+  {"offload", RESTING}, {"param_offload", RESTING}, {"offload_param", RESTING}, {"offload_param.", RESTING},
+  {"offload_optimizer", "shard.offload: optimizer does this"}, {"cpu_offload", RESTING},
   {"ring_attn_size", ONE_RANK}, {"cp_size", ONE_RANK}, {"sp_size", ONE_RANK}, {"context_parallel_size", ONE_RANK},
   {"ulysses_sequence_parallel_size", ONE_RANK}, {"sequence_parallel_size", ONE_RANK},
   {"pipeline_model_parallel_size", ONE_RANK},

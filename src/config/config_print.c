@@ -74,7 +74,7 @@ static bool is_null(const tri_config *c, const tri_key *k) {
   const void *at = (const char *)c + k->offset;
 
   if (!tri_key_is_used(k, &c->algo.row)) return true;
-  if (tri_key_in_section(k->name, "shard"))
+  if (tri_key_in_section(k->name, "shard") && strcmp(k->name, "shard.offload"))
     return (c->shard.plan == TRI_CONFIG_OWN_PLAN) == !strcmp(k->name, "shard.plan");
   if (k->def) return false;
   switch (k->type) {

@@ -7,21 +7,23 @@
 enum { ALIGN = 256, KINDS = 3 }; /* 256: the widest vector and cuBLASLt's preferred alignment */
 
 typedef struct entry {
-  char      name[48];
-  tri_mem   kind;
-  tri_phase phase;
-  bool      state;
-  size_t    bytes; /* rounded up to ALIGN */
-  void    **where;
+  char            name[48];
+  tri_mem         kind;
+  tri_phase       phase;
+  bool            state;
+  tri_ledger_case of;
+  size_t          bytes; /* rounded up to ALIGN */
+  void          **where;
 } entry;
 
 struct tri_ledger {
-  entry      *e;
-  int64_t     cap;
-  int         n;
-  tri_device *device; /* borrowed; NULL until taken */
-  void       *block[KINDS];
-  size_t      block_bytes[KINDS];
+  entry          *e;
+  int64_t         cap;
+  int             n;
+  tri_ledger_case of;     /* of the next entries */
+  tri_device     *device; /* borrowed; NULL until taken */
+  void           *block[KINDS];
+  size_t          block_bytes[KINDS];
 };
 
 tri_status tri_ledger_open(tri_ledger **out) {
@@ -50,23 +52,34 @@ tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool sta
   e->kind = kind;
   e->phase = phase;
   e->state = state;
+  e->of = l->of;
   e->bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
   e->where = where;
   return TRI_OK;
 }
 
-static size_t sum_of(const tri_ledger *l, int kind, tri_phase phase) {
+void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c) { l->of = c; }
+
+/* kind < 0: all. Without the entries of one case. */
+static size_t sum_but(const tri_ledger *l, tri_ledger_case but, int kind, tri_phase phase) {
   size_t bytes = 0;
 
   for (int i = 0; i < l->n; i++)
-    if ((kind < 0 || (int)l->e[i].kind == kind) && l->e[i].phase == phase) bytes += l->e[i].bytes;
+    if ((kind < 0 || (int)l->e[i].kind == kind) && l->e[i].phase == phase && l->e[i].of != but)
+      bytes += l->e[i].bytes;
   return bytes;
 }
 
-static size_t peak_of(const tri_ledger *l, int kind) {
-  size_t rollout = sum_of(l, kind, TRI_PHASE_ROLLOUT), learn = sum_of(l, kind, TRI_PHASE_LEARN);
-  return sum_of(l, kind, TRI_PHASE_ALWAYS) + (rollout > learn ? rollout : learn);
+static size_t peak_but(const tri_ledger *l, tri_ledger_case but, int kind) {
+  size_t rollout = sum_but(l, but, kind, TRI_PHASE_ROLLOUT), learn = sum_but(l, but, kind, TRI_PHASE_LEARN);
+  return sum_but(l, but, kind, TRI_PHASE_ALWAYS) + (rollout > learn ? rollout : learn);
 }
+
+static size_t sum_of(const tri_ledger *l, int kind, tri_phase phase) {
+  return sum_but(l, TRI_CASE_RESIDENT, kind, phase);
+}
+
+static size_t peak_of(const tri_ledger *l, int kind) { return peak_but(l, TRI_CASE_RESIDENT, kind); }
 
 static size_t peak_of_all(const tri_ledger *l) {
   size_t bytes = 0;
@@ -82,7 +95,7 @@ static size_t place(tri_ledger *l, int kind, char *base) {
   at[TRI_PHASE_ROLLOUT] = at[TRI_PHASE_LEARN] = always;
   for (int i = 0; i < l->n; i++) {
     entry *e = &l->e[i];
-    if ((int)e->kind != kind || !e->bytes) continue;
+    if ((int)e->kind != kind || !e->bytes || e->of == TRI_CASE_RESIDENT) continue;
     *e->where = base + at[e->phase];
     at[e->phase] += e->bytes;
     if (at[e->phase] > top) top = at[e->phase];
@@ -104,10 +117,12 @@ static tri_status check_one(const tri_ledger *l, const tri_device_ops *ops, tri_
   tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
            "the memory plan does not fit: %.3f GiB%s%s for each of %d ranks here, %.3f GiB are free\n",
            (double)planned / 0x1p30, where, more, ranks, (double)bytes_free / 0x1p30);
-  tri_error_lines(table.data);
-  tri_error_lines(
+  TRI_TRY(tri_text_printf(
+      &table,
       "what would fit: fewer tokens at once (train.max_tokens_per_gpu or train.micro_batch_size), "
-      "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, or more nodes");
+      "model.recompute: layer, fewer rollout.max_sequences, shard.plan: zero3, %sor more nodes",
+      d && tri_device_is_gpu(d) ? "shard.offload: all, " : ""));
+  tri_error_lines(table.data);
   tri_text_free(&table);
   return TRI_ECONFIG;
 }
@@ -145,7 +160,7 @@ uint64_t tri_ledger_layout(const tri_ledger *l) {
   uint64_t h = 0xcbf29ce484222325u;
 
   for (int i = 0; i < l->n; i++) {
-    if (l->e[i].kind != TRI_MEM_DEVICE || !l->e[i].bytes) continue;
+    if (l->e[i].kind != TRI_MEM_DEVICE || !l->e[i].bytes || l->e[i].of == TRI_CASE_RESIDENT) continue;
     h = (h ^ (uint64_t)l->e[i].phase) * 0x100000001b3u;
     for (int k = 0; k < 64; k += 8) h = (h ^ ((uint64_t)l->e[i].bytes >> k & 0xff)) * 0x100000001b3u;
   }
@@ -157,18 +172,20 @@ tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
 
   s.planned = (int64_t)peak_of_all(l);
   s.device = (int64_t)peak_of(l, TRI_MEM_DEVICE);
+  s.pinned = (int64_t)peak_of(l, TRI_MEM_PINNED);
+  s.resident = (int64_t)peak_but(l, TRI_CASE_OFFLOADED, TRI_MEM_DEVICE);
   for (int k = 0; k < KINDS; k++) s.used += (int64_t)l->block_bytes[k];
   s.always = (int64_t)sum_of(l, -1, TRI_PHASE_ALWAYS);
   s.rollout = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_ROLLOUT);
   s.learn = s.always + (int64_t)sum_of(l, -1, TRI_PHASE_LEARN);
   for (int i = 0; i < l->n; i++)
-    if (l->e[i].state) s.state += (int64_t)l->e[i].bytes;
+    if (l->e[i].state && l->e[i].of != TRI_CASE_RESIDENT) s.state += (int64_t)l->e[i].bytes;
   return s;
 }
 
 static bool named_before(const tri_ledger *l, int i) {
   for (int j = 0; j < i; j++)
-    if (!strcmp(l->e[j].name, l->e[i].name)) return true;
+    if (l->e[j].of != TRI_CASE_RESIDENT && !strcmp(l->e[j].name, l->e[i].name)) return true;
   return false;
 }
 
@@ -178,16 +195,19 @@ tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "memory per rank, MiB              rollout        learn\n"));
   for (int i = 0; i < l->n; i++) {
     size_t phase[4] = {0};
-    if (named_before(l, i)) continue;
+    if (l->e[i].of == TRI_CASE_RESIDENT || named_before(l, i)) continue;
     for (int j = i; j < l->n; j++)
-      if (!strcmp(l->e[j].name, l->e[i].name)) phase[l->e[j].phase] += l->e[j].bytes;
+      if (l->e[j].of != TRI_CASE_RESIDENT && !strcmp(l->e[j].name, l->e[i].name))
+        phase[l->e[j].phase] += l->e[j].bytes;
     if (!phase[1] && !phase[2] && !phase[3]) continue;
     TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", l->e[i].name,
                             (double)(phase[1] + phase[3]) / 0x1p20, (double)(phase[2] + phase[3]) / 0x1p20));
   }
   TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", "total", (double)s.rollout / 0x1p20,
                           (double)s.learn / 0x1p20));
-  TRI_TRY(tri_text_printf(out, "  planned %lld bytes, of them training state %lld\n", (long long)s.planned,
-                          (long long)s.state));
-  return TRI_OK;
+  TRI_TRY(tri_text_printf(out, "  planned %lld bytes, of them training state %lld, on the device %lld",
+                          (long long)s.planned, (long long)s.state, (long long)s.device));
+  if (s.resident != s.device)
+    TRI_TRY(tri_text_printf(out, " (%lld without shard.offload)", (long long)s.resident));
+  return tri_text_put(out, "\n", 1);
 }

@@ -9,11 +9,15 @@ typedef enum { TRI_PHASE_ROLLOUT = 1, TRI_PHASE_LEARN = 2, TRI_PHASE_ALWAYS = 3 
 
 typedef struct tri_ledger tri_ledger;
 
+/* Whose entries: of any run, of this one because it offloads, of one that would not. */
+typedef enum { TRI_CASE_ANY, TRI_CASE_OFFLOADED, TRI_CASE_RESIDENT } tri_ledger_case;
+
 /* What a ledger came to, bytes on this rank. planned is arithmetic over the entries, before anything is
- * allocated, device the part of it that is TRI_MEM_DEVICE; used is what the device was asked for. state:
- * weights, gradients, master weights and moments as sharded. */
+ * allocated, device the part of it that is TRI_MEM_DEVICE, pinned TRI_MEM_PINNED; resident: device, if
+ * nothing were offloaded. used is what the device was asked for. state: weights, gradients, master weights
+ * and moments as sharded. */
 typedef struct tri_ledger_sum {
-  int64_t planned, device, used, always, rollout, learn, state;
+  int64_t planned, device, pinned, resident, used, always, rollout, learn, state;
 } tri_ledger_sum;
 
 TRI_CHECKED tri_status tri_ledger_open(tri_ledger **out);
@@ -24,6 +28,9 @@ void tri_ledger_close(tri_ledger **l);
  * counts as training state. bytes 0 is legal and leaves NULL. */
 TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool state,
                                       const char *name, size_t bytes, void **where);
+/* Entries added from here on are of this case. TRI_CASE_RESIDENT's are counted for `resident` alone, and get
+ * no memory. */
+void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c);
 /* Not collective. TRI_ECONFIG with the table when there is less than planned, and `beside` bytes that
  * libraries take later, of the device's memory, which `sharers` ranks take theirs of, or, with a GPU, of the
  * host's, which machine_ranks take theirs of. None of them may have taken its own yet. */

@@ -9,8 +9,17 @@
 #include "device.h"
 
 /* PHASES: the host's, one inside another where they are. COMPUTE: layers, head, optimizer. GATHER: pieces
- * that go from ranks to ranks as they are. REDUCE: sums over ranks. */
-typedef enum { TRI_LANE_PHASES, TRI_LANE_COMPUTE, TRI_LANE_GATHER, TRI_LANE_REDUCE, TRI_LANE_COUNT } tri_lane;
+ * that go from ranks to ranks as they are. REDUCE: sums over ranks. FETCH, FLUSH: copies of what rests in
+ * host memory, to the device and back. */
+typedef enum {
+  TRI_LANE_PHASES,
+  TRI_LANE_COMPUTE,
+  TRI_LANE_GATHER,
+  TRI_LANE_REDUCE,
+  TRI_LANE_FETCH,
+  TRI_LANE_FLUSH,
+  TRI_LANE_COUNT
+} tri_lane;
 
 /* What a span is: "layer 3" "forward" of "policy". Texts are borrowed until the step's end. */
 typedef struct tri_trace_note {

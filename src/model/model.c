@@ -98,6 +98,7 @@ tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], 
                        .place = opt->place,
                        .train = opt->train,
                        .ema_beta = opt->ema_beta,
+                       .offload = opt->offload,
                        .backward = opt->train,
                        .rollout = opt->rollout,
                        .label = opt->label};

@@ -28,6 +28,7 @@ typedef struct tri_model_opt {
   tri_shard_plan         plan;
   tri_place              place;
   bool                   train, rollout;   /* backward wanted; generation wanted */
+  int64_t                offload;          /* see params.h */
   double                 ema_beta;         /* of the average of trained weights (params.h); 0: none */
   bool                   recompute;        /* keep only each layer's input for backward */
   int64_t                max_tokens;       /* N at most, in forward, prefill and decode */

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const lane_name[] = {"phases", "compute", "gather", "reduce"};
+static const char *const lane_name[] = {"phases", "compute", "gather", "reduce", "fetch", "flush"};
 
 struct tri_timeline {
   tri_trace         *trace; /* owned; NULL once all steps are traced */
@@ -22,7 +22,7 @@ struct tri_timeline {
   int64_t            left, step, dropped; /* steps to trace; the one under way; spans of all steps */
   double             begin_s;             /* of the step under way */
   tri_text           folder, path, text;
-  tri_timeline_share share[TRI_LANE_COUNT]; /* of all traced steps; gather and reduce are used */
+  tri_timeline_share share[TRI_LANE_COUNT]; /* of all traced steps; those from gather on are used */
   bool               written;
 };
 
@@ -145,14 +145,14 @@ static tri_status put_step(tri_timeline *t, double end_s, const tri_timeline_sha
   TRI_TRY(put_times(t, TRI_LANE_PHASES, t->begin_s, end_s));
   TRI_TRY(tri_text_printf(o, "\"name\":\"step %lld\",\"args\":{\"dropped_spans\":%lld", (long long)t->step,
                           (long long)dropped));
-  for (int i = TRI_LANE_GATHER; i <= TRI_LANE_REDUCE; i++) {
+  for (int i = TRI_LANE_GATHER; i < TRI_LANE_COUNT; i++) {
     TRI_TRY(tri_text_printf(o, ",\"%s_ms\":", lane_name[i]));
     TRI_TRY(tri_json_put_double(o, 1e3 * share[i].total_s));
     TRI_TRY(tri_text_printf(o, ",\"%s_beside_compute\":", lane_name[i]));
     TRI_TRY(tri_json_put_double(o, share_of(share[i]))); /* null where there was none */
   }
   TRI_TRY(tri_text_printf(o, "}}"));
-  for (int i = TRI_LANE_GATHER; i <= TRI_LANE_REDUCE; i++)
+  for (int i = TRI_LANE_GATHER; i < TRI_LANE_COUNT; i++)
     if (share[i].total_s > 0)
       TRI_TRY(tri_text_printf(
           o, ",\n{\"ph\":\"C\",\"pid\":%d,\"ts\":%lld,\"name\":\"%s beside compute\",\"args\":{\"%%\":%.1f}}",
@@ -227,7 +227,7 @@ tri_status tri_timeline_end(tri_timeline *t, bool last) {
   if (!t || !t->trace) return TRI_OK;
   TRI_TRY(tri_trace_stop(t->trace, &span, &n, &dropped));
   for (int i = 0; i < n; i++) TRI_TRY(put_span(t, &span[i]));
-  for (int i = TRI_LANE_GATHER; i <= TRI_LANE_REDUCE; i++) {
+  for (int i = TRI_LANE_GATHER; i < TRI_LANE_COUNT; i++) {
     TRI_TRY(tri_timeline_share_add(span, n, (tri_lane)i, &share[i]));
     t->share[i].beside_s += share[i].beside_s;
     t->share[i].total_s += share[i].total_s;
@@ -240,13 +240,26 @@ tri_status tri_timeline_end(tri_timeline *t, bool last) {
 }
 
 tri_status tri_timeline_words(const tri_timeline *t, tri_text *out) {
-  const tri_timeline_share *g = &t->share[TRI_LANE_GATHER], *r = &t->share[TRI_LANE_REDUCE];
+  static const char *const name[TRI_LANE_COUNT] = {
+      [TRI_LANE_GATHER] = "gathers",
+      [TRI_LANE_REDUCE] = "reductions",
+      [TRI_LANE_FETCH] = "fetches",
+      [TRI_LANE_FLUSH] = "flushes",
+  };
+  int last = -1;
 
   if (!t->written) return TRI_OK;
-  if (g->total_s > 0) TRI_TRY(tri_text_printf(out, "%.0f %% of gathers", 100 * share_of(*g)));
-  if (g->total_s > 0 && r->total_s > 0) TRI_TRY(tri_text_printf(out, " and "));
-  if (r->total_s > 0) TRI_TRY(tri_text_printf(out, "%.0f %% of reductions", 100 * share_of(*r)));
-  TRI_TRY(tri_text_printf(out, "%s", out->len ? " ran beside compute; " : "no gathers or reductions; "));
+  for (int i = TRI_LANE_GATHER; i < TRI_LANE_COUNT; i++)
+    if (t->share[i].total_s > 0) last = i;
+  for (int i = TRI_LANE_GATHER; i <= last; i++) {
+    if (t->share[i].total_s <= 0) continue;
+    TRI_TRY(tri_text_printf(out, "%s%.0f %% of %s",
+                            !out->len   ? ""
+                            : i == last ? " and "
+                                        : ", ",
+                            100 * share_of(t->share[i]), name[i]));
+  }
+  TRI_TRY(tri_text_printf(out, "%s", last >= 0 ? " ran beside compute; " : "no gathers or reductions; "));
   if (t->dropped) TRI_TRY(tri_text_printf(out, "%lld spans were too many; ", (long long)t->dropped));
   return tri_text_printf(out, "%s", t->path.data);
 }

@@ -4,23 +4,40 @@
 
 #include <math.h>
 
-static tri_status update_unit(tri_params *p, int unit, const tri_optim_opt *opt, const tri_adamw_rule *base,
-                              tri_stream *s) {
-  const tri_unit_spec *spec = &tri_params_options(p)->unit[unit];
-  tri_optim_view       v = tri_params_optim_view(p, unit);
+/* What every part of a unit's update is given. */
+typedef struct adamw_update {
+  const tri_unit_spec *spec;
+  tri_adamw_rule       rule;
+  double               weight_decay;
+} adamw_update;
 
-  for (int i = 0; i < spec->n_param; i++) {
-    tri_range      whole = {spec->param[i].offset, tri_param_count(&spec->param[i])};
-    tri_range      r = tri_range_meet(whole, v.range);
-    int64_t        at = r.begin - v.range.begin;
-    tri_adamw_rule rule = *base;
+static tri_status update_part(void *ctx, const tri_optim_view *v, tri_stream *s) {
+  const adamw_update *u = ctx;
+
+  for (int i = 0; i < u->spec->n_param; i++) {
+    const tri_param_spec *f = &u->spec->param[i];
+    tri_range             r = tri_range_meet((tri_range){f->offset, tri_param_count(f)}, v->range);
+    int64_t               at = r.begin - v->range.begin;
+    tri_adamw_rule        rule = u->rule;
     if (!r.count) continue;
-    rule.decay = spec->param[i].ndim == 2 ? (float)(base->lr * opt->weight_decay) : 0.0f;
-    tri_tensor w = tri_view1(v.weight + at, TRI_F32, r.count), g = tri_view1(v.grad + at, TRI_F32, r.count);
-    tri_tensor m = tri_view1(v.exp_avg + at, TRI_F32, r.count),
-               q = tri_view1(v.exp_avg_sq + at, TRI_F32, r.count),
-               half = v.half ? tri_view1(v.half + at, TRI_BF16, r.count) : (tri_tensor){0};
-    TRI_TRY(s->device->ops->kernels->adamw(s, &w, &m, &q, v.half ? &half : NULL, &g, &rule));
+    rule.decay = f->ndim == 2 ? (float)(rule.lr * u->weight_decay) : 0.0f;
+    tri_tensor w = tri_view1(v->weight + at, TRI_F32, r.count), g = tri_view1(v->grad + at, TRI_F32, r.count);
+    tri_tensor m = tri_view1(v->exp_avg + at, TRI_F32, r.count),
+               q = tri_view1(v->exp_avg_sq + at, TRI_F32, r.count),
+               half = v->half ? tri_view1(v->half + at, TRI_BF16, r.count) : (tri_tensor){0};
+    TRI_TRY(s->device->ops->kernels->adamw(s, &w, &m, &q, v->half ? &half : NULL, &g, &rule));
+  }
+  return TRI_OK;
+}
+
+static tri_status update_all(tri_params *p, const tri_optim_opt *opt, const tri_adamw_rule *rule,
+                             tri_stream *s) {
+  const tri_params_opt *o = tri_params_options(p);
+  const unsigned        all = 1u << TRI_STATE_WEIGHT | 1u << TRI_STATE_EXP_AVG | 1u << TRI_STATE_EXP_AVG_SQ;
+
+  for (int i = 0; i < o->n_unit; i++) {
+    adamw_update u = {&o->unit[i], *rule, opt->weight_decay};
+    TRI_TRY(tri_params_optim_each(p, i, all, all, update_part, &u, s));
   }
   return TRI_OK;
 }
@@ -56,7 +73,7 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learni
   if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm)
     rule.scale = (float)(opt->max_grad_norm / *grad_norm);
   span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "optimizer"}, s);
-  for (int i = 0; i < tri_params_options(p)->n_unit; i++) TRI_TRY(update_unit(p, i, opt, &rule, s));
+  TRI_TRY(update_all(p, opt, &rule, s));
   tri_trace_end(trace, span, s);
   return tri_params_publish(p, s);
 }

@@ -30,17 +30,17 @@ void tri_unit_layout(tri_unit_spec *u) {
   u->count = at;
 }
 
-static bool splits(const tri_params *p, tri_shard_scope s) {
-  tri_comm *c = tri_params_comm(p, s);
-  return c && c->size > 1;
+static tri_status plan_in(tri_ledger *l, tri_mem kind, const tri_params *p, tri_phase phase, bool state,
+                          const char *what, size_t bytes, void *where) {
+  char name[48];
+
+  snprintf(name, sizeof name, "%s %s", p->opt.label, what);
+  return tri_ledger_add(l, kind, phase, state, name, bytes, where);
 }
 
 static tri_status plan(tri_ledger *l, const tri_params *p, tri_phase phase, bool state, const char *what,
                        size_t bytes, void *where) {
-  char name[48];
-
-  snprintf(name, sizeof name, "%s %s", p->opt.label, what);
-  return tri_ledger_add(l, TRI_MEM_DEVICE, phase, state, name, bytes, where);
+  return plan_in(l, TRI_MEM_DEVICE, p, phase, state, what, bytes, where);
 }
 
 /* What acquire and grad hand out lies with the unit; the sizes of its packed forms. */
@@ -79,18 +79,32 @@ static size_t packed_bytes(const unit *u, int n_use) {
   return bytes;
 }
 
-static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
-  TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "weights", (size_t)u->rp.count * tri_params_weight_bytes(p),
-               &u->weight));
-  if (!p->opt.train) return TRI_OK;
-  if (p->opt.dtype != TRI_F32)
-    TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "master weights", (size_t)u->ro.count * 4, &u->master));
+/* What the update works with. */
+static tri_status plan_optim(tri_params *p, tri_ledger *l, unit *u) {
+  tri_mem kind = p->opt.offload ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
+  const struct {
+    const char *what;
+    bool        kept;
+    float     **where;
+  } row[] = {{"master weights", p->opt.dtype != TRI_F32, &u->master},
+             {"moments", true, &u->exp_avg},
+             {"moments", true, &u->exp_avg_sq},
+             {"average", p->opt.ema_beta > 0, &u->average}};
+
   TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "gradients", (size_t)u->rg.count * 4, &u->acc));
-  TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "moments", (size_t)u->ro.count * 4, &u->exp_avg));
-  TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "moments", (size_t)u->ro.count * 4, &u->exp_avg_sq));
-  if (p->opt.ema_beta > 0)
-    TRI_TRY(plan(l, p, TRI_PHASE_ALWAYS, true, "average", (size_t)u->ro.count * 4, &u->average));
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+    if (row[i].kept)
+      TRI_TRY(
+          plan_in(l, kind, p, TRI_PHASE_ALWAYS, true, row[i].what, (size_t)u->ro.count * 4, row[i].where));
   return TRI_OK;
+}
+
+static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
+  tri_mem kind = p->opt.offload && !p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
+
+  TRI_TRY(plan_in(l, kind, p, TRI_PHASE_ALWAYS, true, "weights",
+                  (size_t)u->rp.count * tri_params_weight_bytes(p), &u->weight));
+  return p->opt.train ? plan_optim(p, l, u) : TRI_OK;
 }
 
 /* Room for a gathered unit of at most `flat` elements and `packed` bytes. */
@@ -128,6 +142,21 @@ static tri_status plan_slots(tri_params *p, tri_ledger *l) {
   return TRI_OK;
 }
 
+/* The same store if it did not offload: counted, and closed again. */
+static tri_status plan_resident(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
+                                const tri_params_opt *opt) {
+  tri_params    *twin = NULL;
+  tri_params_opt resident = *opt;
+  tri_status     st;
+
+  resident.offload = 0;
+  tri_ledger_set_case(ledger, TRI_CASE_RESIDENT);
+  st = tri_params_open(d, comm, ledger, &resident, &twin);
+  tri_ledger_set_case(ledger, TRI_CASE_ANY);
+  tri_params_close(&twin);
+  return st;
+}
+
 tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
                            const tri_params_opt *opt, tri_params **out) {
   tri_params *p;
@@ -138,8 +167,10 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
   p->opt = *opt;
   p->device = d;
   memcpy(p->comm, comm, sizeof p->comm);
-  p->resident = !splits(p, opt->plan.params);
-  p->grad_direct = !splits(p, opt->plan.grads);
+  p->resident = !tri_params_splits(p, opt->plan.params) && (opt->train || !opt->offload);
+  p->grad_direct = !tri_params_splits(p, opt->plan.grads);
+  if (opt->offload) TRI_TRY(plan_resident(d, comm, ledger, opt));
+  if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_OFFLOADED);
   TRI_TRY(TRI_ALLOC(p->unit, opt->n_unit));
   for (int i = 0; i < opt->n_unit; i++) {
     unit *u = &p->unit[i];
@@ -158,11 +189,15 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
     TRI_TRY(tri_ledger_add(ledger, TRI_MEM_PINNED, TRI_PHASE_LEARN, false, "gradient norm",
                            sizeof *p->host_sum, (void **)&p->host_sum));
   }
-  return plan_slots(p, ledger);
+  TRI_TRY(plan_slots(p, ledger));
+  if (opt->offload) TRI_TRY(tri_offload_open(p, ledger));
+  if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_ANY);
+  return TRI_OK;
 }
 
 void tri_params_close(tri_params **p) {
   if (!*p) return;
+  tri_offload_close(*p);
   for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) {
     close_views(&(*p)->unit[i]);
     TRI_FREE((*p)->unit[i].own);
@@ -175,13 +210,17 @@ const tri_params_opt *tri_params_options(const tri_params *p) { return &p->opt; 
 
 /* ---- filling and reading ---- */
 
-static tri_status cast_master(tri_params *p, unit *u, tri_stream *s) {
-  tri_tensor to, from;
+static tri_status cast_part(void *ctx, const tri_optim_view *v, tri_stream *s) {
+  tri_tensor to = tri_view1(v->half, TRI_BF16, v->range.count),
+             from = tri_view1(v->weight, TRI_F32, v->range.count);
 
-  if (!u->master) return TRI_OK;
-  to = tri_view1(tri_params_weight_at(p, u, u->ro.begin), p->opt.dtype, u->ro.count);
-  from = tri_view1(u->master, TRI_F32, u->ro.count);
-  return tri_params_kernels(p)->cast(s, &to, &from);
+  (void)ctx;
+  return s->device->ops->kernels->cast(s, &to, &from);
+}
+
+static tri_status cast_master(tri_params *p, int index, tri_stream *s) {
+  if (!p->unit[index].master) return TRI_OK;
+  return tri_params_optim_each(p, index, 1u << TRI_STATE_WEIGHT, 0, cast_part, NULL, s);
 }
 
 /* Copy f32 `from`, host memory, to flat element `at` of the unit's state of this kind, in that state's
@@ -225,15 +264,19 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   p->device->ops->free(p->device, TRI_MEM_PINNED, &scratch);
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], st));
   for (int i = 0; i < p->opt.n_unit; i++) {
-    unit *u = &p->unit[i];
-    bool  compute = kind == TRI_STATE_WEIGHT && !u->master;
-    void *base = compute ? tri_params_weight_at(p, u, u->ro.begin) : (void *)tri_params_state(p, u, kind);
-    TRI_TRY(tri_params_spread(p, u, base, compute ? p->opt.dtype : TRI_F32, optim, u->ro, TRI_SHARD_WORLD,
-                              u->rw, s));
-    if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, u, s));
+    unit     *u = &p->unit[i];
+    bool      compute = kind == TRI_STATE_WEIGHT && !u->master;
+    void     *base = compute ? tri_params_weight_at(p, u, u->ro.begin) : (void *)tri_params_state(p, u, kind);
+    tri_dtype t = compute ? p->opt.dtype : TRI_F32;
+    if (tri_offload_holds(p, kind))
+      TRI_TRY(tri_offload_spread(p, u, base, t, tri_params_comm_between(p, optim, TRI_SHARD_WORLD),
+                                 u->rw.count, s));
+    else
+      TRI_TRY(tri_params_spread(p, u, base, t, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
+    if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, i, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish_unit(p, u, s));
   }
-  return TRI_OK;
+  return tri_offload_settle(p, s);
 }
 
 tri_range tri_params_piece(const tri_params *p, int u, int i) {
@@ -268,13 +311,19 @@ tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i,
   return p->device->ops->stream_sync(s);
 }
 
-tri_status tri_params_average(tri_params *p, bool start, tri_stream *s) {
-  double beta = start ? 0 : p->opt.ema_beta;
+static tri_status average_part(void *beta, const tri_optim_view *v, tri_stream *s) {
+  double     b = *(const double *)beta;
+  tri_tensor average = tri_view1(v->average, TRI_F32, v->range.count),
+             weight = tri_view1(v->weight, TRI_F32, v->range.count);
 
-  for (unit *u = p->unit; u < p->unit + p->opt.n_unit; u++) {
-    tri_tensor average = tri_view1(u->average, TRI_F32, u->ro.count);
-    tri_tensor weight = tri_view1(tri_params_master(p, u), TRI_F32, u->ro.count);
-    TRI_TRY(tri_params_kernels(p)->axpby(s, &average, (float)(1 - beta), &weight, (float)beta));
-  }
-  return TRI_OK;
+  return s->device->ops->kernels->axpby(s, &average, (float)(1 - b), &weight, (float)b);
+}
+
+tri_status tri_params_average(tri_params *p, bool start, tri_stream *s) {
+  const unsigned average = 1u << TRI_STATE_AVERAGE;
+  double         beta = start ? 0 : p->opt.ema_beta;
+
+  for (int i = 0; i < p->opt.n_unit; i++)
+    TRI_TRY(tri_params_optim_each(p, i, 1u << TRI_STATE_WEIGHT | average, average, average_part, &beta, s));
+  return tri_offload_settle(p, s);
 }

@@ -46,6 +46,8 @@ typedef struct tri_weights {
   bool fresh; /* of a gradient: the matrices of its products hold nothing yet */
 } tri_weights;
 
+enum { TRI_OFFLOAD_ELEMENTS = 2 << 20 }; /* chosen: 8 MiB, a third of a millisecond over PCIe */
+
 typedef struct tri_params tri_params;
 typedef struct tri_params_opt {
   tri_dtype      dtype; /* compute type A of the gathered weights */
@@ -55,6 +57,8 @@ typedef struct tri_params_opt {
   bool           backward;   /* TRI_USE_BWD will be asked for, of trained weights or of frozen ones */
   bool           rollout;    /* tri_params_hold will be called */
   double         ema_beta;   /* a trained store keeps an exponential moving average of its weights; 0: none */
+  int64_t        offload;    /* not 0: of a trained store the optimizer's state, of a frozen one the weights
+                              * rest in host memory; so many elements of an array are on the device at once */
   const tri_unit_spec *unit; /* borrowed for the life of the store */
   int                  n_unit;
   const char          *label; /* in the memory table: "policy", "reference" */
@@ -72,7 +76,8 @@ typedef enum {
 typedef tri_status (*tri_fill_fn)(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                                   float *out);
 
-/* Not collective. Plans all memory in the ledger; nothing may be used before the ledger is taken. */
+/* Not collective. Plans all memory in the ledger, for a store that offloads also what it would take if it did
+ * not; nothing may be used before the ledger is taken. */
 TRI_CHECKED tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
                                        tri_ledger *ledger, const tri_params_opt *opt, tri_params **out);
 void                   tri_params_close(tri_params **p);
@@ -109,14 +114,26 @@ TRI_CHECKED tri_status tri_params_grad(tri_params *p, int unit, tri_stream *s, t
  * last: no more micro-batch before the update. */
 TRI_CHECKED tri_status tri_params_grad_done(tri_params *p, int unit, tri_stream *s, bool last);
 
-/* This rank's optimizer share of a unit: arrays of range.count f32 elements, starting at flat element
- * range.begin. Borrowed. */
+/* A part of this rank's optimizer share of a unit: arrays of range.count f32 elements, starting at flat
+ * element range.begin, in device memory. Borrowed. */
 typedef struct tri_optim_view {
   tri_range range;
-  float    *weight, *exp_avg, *exp_avg_sq, *grad;
+  float    *weight, *exp_avg, *exp_avg_sq, *average, *grad; /* average: NULL where it is not kept */
   uint16_t *half; /* bf16, the weights in the compute type; NULL where that is f32 */
 } tri_optim_view;
-tri_optim_view tri_params_optim_view(tri_params *p, int unit);
+typedef tri_status (*tri_optim_work)(void *ctx, const tri_optim_view *part, tri_stream *s);
+/* Not collective. Queues work for all of the share, part by part: one part, or, where the store offloads, as
+ * many as its room on the device asks for, whose copies run beside the work. reads, writes: sets of
+ * 1 << tri_state_kind; other arrays of a part, but half and the gradient, are not to be touched. */
+TRI_CHECKED tri_status tri_params_optim_each(tri_params *p, int unit, unsigned reads, unsigned writes,
+                                             tri_optim_work work, void *ctx, tri_stream *s);
+/* This rank's optimizer share of a unit's reduced gradient, f32 [range.count], starting at flat element
+ * range.begin. Borrowed. */
+typedef struct tri_grad_view {
+  tri_range range;
+  float    *grad;
+} tri_grad_view;
+tri_grad_view tri_params_grad_view(tri_params *p, int unit);
 /* Not collective. Sum of squares of this rank's optimizer share of the gradient. The host waits. */
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
 /* Collective over world. After the last reduction: the tensor whose gradient has a number that is not finite,
@@ -127,7 +144,7 @@ TRI_CHECKED tri_status tri_params_grad_fault(tri_params *p, tri_stream *s, const
 TRI_CHECKED tri_status tri_params_average(tri_params *p, bool start, tri_stream *s);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
-/* Collective over world. After the update of every view, half included: new weights to every rank that holds
+/* Collective over world. After the update of every share, half included: new weights to every rank that holds
  * them; gradients count as zero again. */
 TRI_CHECKED tri_status tri_params_publish(tri_params *p, tri_stream *s);
 /* Not collective. Gradients count as zero again, weights stay (a skipped step). */

@@ -8,7 +8,7 @@
 static tri_status is_faulty(tri_params *p, int u, int i, tri_stream *s, bool *faulty) {
   const tri_device_ops *ops = p->device->ops;
   const tri_param_spec *f = &p->opt.unit[u].param[i];
-  tri_optim_view        v = tri_params_optim_view(p, u);
+  tri_grad_view         v = tri_params_grad_view(p, u);
   tri_range             r = tri_range_meet((tri_range){f->offset, tri_param_count(f)}, v.range);
   tri_tensor            g = tri_view1(v.grad + (r.begin - v.range.begin), TRI_F32, r.count);
 

@@ -10,6 +10,7 @@ static tri_status finish_gather(tri_params *p, slot *sl, tri_stream *s) {
 
   if (!sl->gathering) return TRI_OK;
   sl->gathering = false;
+  if (p->offload && !p->opt.train) return tri_offload_wait(p, sl, s);
   return tri_comm_wait(c, &sl->req, s);
 }
 
@@ -49,10 +50,10 @@ static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s
 
   TRI_TRY(tri_params_forget(p, sl, s)); /* something prefetched and never used */
   sl->unit = index;
-  tri_params_carry(p, u, "weights");
-  TRI_TRY(tri_all_gather(c, sl->flat, u->weight, u->rp.count, p->opt.dtype, s, &sl->req));
   sl->gathering = true;
-  return TRI_OK;
+  if (p->offload && !p->opt.train) return tri_offload_gather(p, u, sl, s);
+  tri_params_carry(p, u, "weights");
+  return tri_all_gather(c, sl->flat, u->weight, u->rp.count, p->opt.dtype, s, &sl->req);
 }
 
 tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {

@@ -113,14 +113,11 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
 
 /* ---- the update ---- */
 
-tri_optim_view tri_params_optim_view(tri_params *p, int index) {
-  unit          *u = &p->unit[index];
-  tri_optim_view v = {
-      u->ro, tri_params_master(p, u), u->exp_avg, u->exp_avg_sq, u->acc + (u->ro.begin - u->rg.begin), NULL};
+tri_grad_view tri_params_grad_view(tri_params *p, int index) {
+  unit *u = &p->unit[index];
 
   TRI_ASSERT(!p->pending && !u->fresh && p->opt.train);
-  if (u->master) v.half = tri_params_weight_at(p, u, u->ro.begin);
-  return v;
+  return (tri_grad_view){u->ro, u->acc + (u->ro.begin - u->rg.begin)};
 }
 
 tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
@@ -128,8 +125,8 @@ tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum) {
 
   TRI_TRY(ops->fill(s, p->sum, 0, sizeof *p->sum));
   for (int i = 0; i < p->opt.n_unit; i++) {
-    tri_optim_view v = tri_params_optim_view(p, i);
-    tri_tensor     g = tri_view1(v.grad, TRI_F32, v.range.count);
+    tri_grad_view v = tri_params_grad_view(p, i);
+    tri_tensor    g = tri_view1(v.grad, TRI_F32, v.range.count);
     TRI_TRY(tri_params_kernels(p)->sumsq(s, p->sum, &g));
   }
   TRI_TRY(ops->copy(s, p->host_sum, p->sum, sizeof *p->sum));
@@ -145,6 +142,7 @@ void tri_params_grad_clear(tri_params *p) {
 }
 
 tri_status tri_params_publish(tri_params *p, tri_stream *s) {
+  TRI_TRY(tri_offload_settle(p, s));
   for (int i = 0; i < p->opt.n_unit; i++) TRI_TRY(tri_params_publish_unit(p, &p->unit[i], s));
   tri_params_grad_clear(p);
   return TRI_OK;

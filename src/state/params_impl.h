@@ -22,6 +22,8 @@ typedef struct tri_param_slot {
   tri_req req, grad_req;
 } tri_param_slot;
 
+/* Where the store offloads, `weight` of a frozen one, and master, moments and average of a trained one, are
+ * in pinned host memory. */
 typedef struct tri_param_unit {
   const tri_unit_spec *spec;
   int64_t              padded;
@@ -39,16 +41,20 @@ typedef struct tri_param_unit {
   bool            fresh; /* acc holds nothing yet: the next gradient is written, not added */
 } tri_param_unit;
 
+typedef struct tri_offload tri_offload; /* offload.c */
+
 struct tri_params {
   tri_params_opt  opt;
   tri_device     *device;                /* borrowed */
   tri_comm       *comm[TRI_SCOPE_COUNT]; /* borrowed */
-  bool            resident, grad_direct; /* nothing to gather; gradients go straight to the accumulator */
+  bool            resident, grad_direct; /* nothing to gather or fetch; gradients go straight to the
+                                          * accumulator */
   bool            held;
   tri_param_unit *unit;
   tri_param_slot  ring[TRI_PARAM_RING];
   tri_param_slot *pending;        /* a gradient reduction under way */
   double         *sum, *host_sum; /* f64 [1]: device, pinned */
+  tri_offload    *offload;        /* owned; NULL: nothing rests in host memory */
 };
 
 static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
@@ -84,6 +90,11 @@ static inline float *tri_params_state(const tri_params *p, const tri_param_unit 
 static inline tri_comm *tri_params_comm(const tri_params *p, tri_shard_scope s) {
   return s == TRI_SHARD_NONE ? NULL : p->comm[s == TRI_SHARD_NODE ? TRI_NODE : TRI_WORLD];
 }
+/* Whether scope s divides anything. */
+static inline bool tri_params_splits(const tri_params *p, tri_shard_scope s) {
+  tri_comm *c = tri_params_comm(p, s);
+  return c && c->size > 1;
+}
 /* The scope of a finer share `from` inside the coarser `to`; NULL when they are the same. */
 static inline tri_comm *tri_params_comm_between(const tri_params *p, tri_shard_scope to,
                                                 tri_shard_scope from) {
@@ -107,5 +118,22 @@ TRI_CHECKED tri_status tri_params_publish_unit(tri_params *p, tri_param_unit *u,
 /* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s:
  * what the slot holds is out of date, or its room was lent. */
 TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
+
+/* offload.c. Not collective, these two. Plans a trained store's room on the device. */
+TRI_CHECKED tri_status tri_offload_open(tri_params *p, tri_ledger *l);
+void                   tri_offload_close(tri_params *p);
+/* offload.c. Not collective. s waits until all that tri_params_optim_each wrote is back. */
+TRI_CHECKED tri_status tri_offload_settle(tri_params *p, tri_stream *s);
+/* offload.c. Collective over the parameter scope, these two. Starts bringing a frozen unit's weights to a
+ * slot, from this rank's host memory and then from all that share them; s waits for it. */
+TRI_CHECKED tri_status tri_offload_gather(tri_params *p, tri_param_unit *u, tri_param_slot *sl,
+                                          tri_stream *s);
+TRI_CHECKED tri_status tri_offload_wait(tri_params *p, tri_param_slot *sl, tri_stream *s);
+/* offload.c. Whether this kind of the store's state is in host memory. */
+bool tri_offload_holds(const tri_params *p, tri_state_kind kind);
+/* offload.c. Collective over c. As tri_params_spread, of an array in host memory: buf has a part of
+ * per_rank elements for each rank of c, and every rank brings its own. */
+TRI_CHECKED tri_status tri_offload_spread(tri_params *p, tri_param_unit *u, void *buf, tri_dtype t,
+                                          tri_comm *c, int64_t per_rank, tri_stream *s);
 
 #endif

@@ -266,6 +266,15 @@ done:
   return st;
 }
 
+int64_t tri_learner_size(const tri_learner *l) {
+  const tri_params_opt *o = tri_params_options(tri_learner_params(l));
+  int64_t               n = 0;
+
+  for (int u = 0; u < o->n_unit; u++)
+    for (int i = 0; i < o->unit[u].n_param; i++) n += tri_param_count(&o->unit[u].param[i]);
+  return n;
+}
+
 void tri_learner_close(tri_learner *l) {
   tri_model_close(&l->model);
   tri_source_close(&l->source);

@@ -58,6 +58,8 @@ static inline bool tri_learner_averages(const tri_learner *l) {
   return tri_params_options(tri_learner_params(l))->ema_beta > 0;
 }
 
+/* How many numbers its weights are. */
+int64_t tri_learner_size(const tri_learner *l);
 /* Not collective. t->learner as its roles are born, each with what t->algo has for it. */
 void tri_learner_begin(struct tri_trainer *t);
 /* Collective over world. Sets the paths that the deck's keys mean. A resumed run goes on without

@@ -98,15 +98,6 @@ static tri_status print_ranks(const tri_trainer *t) {
   return st;
 }
 
-static int64_t parameters(const tri_learner *l) {
-  const tri_params_opt *o = tri_params_options(tri_learner_params(l));
-  int64_t               n = 0;
-
-  for (int u = 0; u < o->n_unit; u++)
-    for (int i = 0; i < o->unit[u].n_param; i++) n += tri_param_count(&o->unit[u].param[i]);
-  return n;
-}
-
 /* One line for people, the table for those who want it. */
 static tri_status say_memory(const tri_trainer *t) {
   tri_ledger_sum sum = tri_ledger_total(t->se->ledger);
@@ -121,6 +112,10 @@ static tri_status say_memory(const tri_trainer *t) {
   tri_text_free(&table);
   TRI_TRY(st);
   if (t->sampling.sampler) snprintf(rollout, sizeof rollout, "rollout %.1f, ", (double)sum.rollout / unit);
+  if (t->cfg->shard.offload != TRI_CONFIG_OFFLOAD_NONE)
+    tri_log(TRI_LOG_INFO, "offload: %.1f %s on the device instead of %.1f, %.1f in host memory",
+            (double)sum.device / unit, large ? "GiB" : "MiB", (double)sum.resident / unit,
+            (double)sum.pinned / unit);
   tri_log(TRI_LOG_INFO, "memory per rank: %.1f %s (%slearn %.1f, state %.1f)", (double)sum.planned / unit,
           large ? "GiB" : "MiB", rollout, (double)sum.learn / unit, (double)sum.state / unit);
   return TRI_OK;
@@ -128,7 +123,7 @@ static tri_status say_memory(const tri_trainer *t) {
 
 static tri_status say_model(const tri_trainer *t) {
   const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
-  double                 n = (double)parameters(&t->learner[TRI_POLICY]);
+  double                 n = (double)tri_learner_size(&t->learner[TRI_POLICY]);
   char                   type[TRI_CKPT_PATH_BYTES];
 
   SAY("model: %s, %.2f %s parameters, %d layers, width %d, vocabulary %d, %s",
@@ -142,7 +137,7 @@ static tri_status say_others(const tri_trainer *t) {
   for (int i = 0; i < TRI_ROLE_COUNT; i++) {
     const tri_learner     *l = &t->learner[i];
     const tri_model_shape *sh = l->model ? tri_source_shape(l->source) : NULL;
-    double                 n = l->model ? (double)parameters(l) : 0;
+    double                 n = l->model ? (double)tri_learner_size(l) : 0;
     char                   own[64] = "";
     if (!sh || i == TRI_POLICY) continue;
     if (tri_learner_plan(l, t->cfg).params != t->cfg->shard.scope.params)

@@ -167,6 +167,13 @@ static int64_t judge_tokens(const tri_trainer *t, const batch_room *b, const tri
   return at_least(b->learn, l->prompt + t->cfg->rollout.max_response_length);
 }
 
+/* Elements on the device at once of what rests in host memory; 0: nothing does. */
+static int64_t offload(const tri_config *c, const tri_learner *l) {
+  tri_config_offload own = l->train ? TRI_CONFIG_OFFLOAD_OPTIMIZER : TRI_CONFIG_OFFLOAD_FROZEN;
+
+  return c->shard.offload == TRI_CONFIG_OFFLOAD_ALL || c->shard.offload == own ? TRI_OFFLOAD_ELEMENTS : 0;
+}
+
 static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b,
                              const tri_longest *longest) {
   const tri_config *c = t->cfg;
@@ -177,6 +184,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
                           .place = t->se->place,
                           .head = l->head,
                           .train = l->train,
+                          .offload = offload(c, l),
                           .ema_beta = l == &t->learner[TRI_POLICY] ? c->algo.ema_beta : 0,
                           .rollout = rollout,
                           .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,

@@ -156,8 +156,48 @@ static void the_table_names_everything(void **state) {
   assert_non_null(strstr(text.data, "policy weights                    2.000        2.000\n"));
   assert_non_null(strstr(text.data, "activations                       0.000        2.000\n"));
   assert_non_null(strstr(text.data, "total                             2.000        4.000\n"));
-  assert_non_null(strstr(text.data, "planned 4194304 bytes, of them training state 2097152\n"));
+  assert_non_null(
+      strstr(text.data, "planned 4194304 bytes, of them training state 2097152, on the device 4194304\n"));
   tri_text_free(&text);
+  tri_ledger_close(&l);
+}
+
+/* What a run that offloads takes, and what it would take else; only the first is given out. */
+static void cases_are_counted_apart(void **state) {
+  tri_ledger    *l = NULL;
+  tri_ledger_sum s;
+  tri_text       text = {0};
+  void          *always, *piece, *moments, *resident;
+  size_t         bytes;
+  uint64_t       layout;
+
+  (void)state;
+  ok(tri_ledger_open(&l));
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "weights", 1024, &always));
+  tri_ledger_set_case(l, TRI_CASE_OFFLOADED);
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "pieces", 512, &piece));
+  ok(tri_ledger_add(l, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, true, "moments", 4096, &moments));
+  layout = tri_ledger_layout(l);
+  tri_ledger_set_case(l, TRI_CASE_RESIDENT);
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "moments", 4096, &resident));
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "more", 4096, &resident));
+  tri_ledger_set_case(l, TRI_CASE_ANY);
+  ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "cache", 256, &resident));
+  s = tri_ledger_total(l);
+  assert_int_equal(s.planned, 1024 + 512 + 4096);
+  assert_int_equal(s.device, 1024 + 512);
+  assert_int_equal(s.pinned, 4096);
+  assert_int_equal(s.resident, 1024 + 2 * 4096 + 256);
+  assert_int_equal(s.state, 1024 + 4096);
+  assert_true(tri_ledger_layout(l) != layout); /* of the cache */
+  ok(tri_ledger_print(l, &text));
+  assert_non_null(strstr(text.data, "on the device 1536 (9472 without shard.offload)\n"));
+  assert_null(strstr(text.data, "more"));
+  tri_text_free(&text);
+  ok(tri_ledger_take(l, device));
+  assert_int_equal(tri_ledger_total(l).used, s.planned);
+  tri_ledger_block(l, &always, &bytes);
+  assert_int_equal(bytes, 1536);
   tri_ledger_close(&l);
 }
 
@@ -197,6 +237,7 @@ static void too_much_is_refused_with_the_table(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sums_and_places), cmocka_unit_test(layouts_differ_where_places_do),
-      cmocka_unit_test(the_table_names_everything), cmocka_unit_test(too_much_is_refused_with_the_table)};
+      cmocka_unit_test(the_table_names_everything), cmocka_unit_test(cases_are_counted_apart),
+      cmocka_unit_test(too_much_is_refused_with_the_table)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -285,7 +285,8 @@ static void set_tail(char *p, const block &b,
 }
 
 cudaError_t cudaMalloc(void **out, size_t bytes) {
-  size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
+  /* Large pages open and close quickly. */
+  size_t unit = bytes >= LARGE / 2 ? LARGE : (size_t)PAGE, room = (bytes + unit - 1) / unit * unit;
   char  *p;
 
   *out = NULL;
@@ -302,7 +303,6 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
     p = spare[room].back();
     spare[room].pop_back();
   } else {
-    /* Large pages open and close quickly. */
     if (room >= LARGE) range_end += (LARGE - (size_t)range_end % LARGE) % LARGE;
     p = range_end;
     range_end += room + PAGE;

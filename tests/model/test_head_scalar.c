@@ -132,8 +132,8 @@ static double **all_gradients(bench *b) {
   double              **all = test_alloc(n_tensors(b), sizeof *all);
 
   for (int u = 0; u < o->n_unit; u++) {
-    tri_optim_view v = tri_params_optim_view(tri_model_params(b->m), u);
-    float         *own = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *own);
+    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
+    float        *own = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *own);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *p = &o->unit[u].param[i];
       int64_t               n = tri_param_count(p);

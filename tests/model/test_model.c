@@ -140,8 +140,8 @@ static void compare_gradients(bench *b, double most) {
   const tri_params_opt *o = tri_params_options(tri_model_params(b->m));
 
   for (int u = 0; u < o->n_unit; u++) {
-    tri_optim_view v = tri_params_optim_view(tri_model_params(b->m), u);
-    float         *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);
+    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
+    float        *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *p = &o->unit[u].param[i];
       char                  name[128];

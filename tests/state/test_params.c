@@ -15,8 +15,9 @@ static tri_linear      *linear;
 static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
-static void            *room; /* device memory for a product's input and, behind it, result */
-enum { ROOM = 1024 };         /* half of it is enough for either */
+static int64_t          offload; /* elements of a piece; 0: nothing rests in host memory */
+static void            *room;    /* device memory for a product's input and, behind it, result */
+enum { ROOM = 1024 };            /* half of it is enough for either */
 
 /* ---- the model: an embedding, alike layers with one fused product, a head ---- */
 
@@ -90,7 +91,7 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
 static int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /* Weights, gradients, masters, moments and average of this plan on this rank, from the ranges alone. */
-static int64_t state_bytes(void) {
+static int64_t state_bytes(bool train) {
   int64_t bytes = 0;
 
   for (int u = 0; u < UNITS; u++) {
@@ -98,20 +99,23 @@ static int64_t state_bytes(void) {
     int64_t n_p = tri_shard_range(plan.params, padded, &se->place).count;
     int64_t n_g = tri_shard_range(plan.grads, padded, &se->place).count;
     int64_t n_o = tri_shard_range(plan.optim, padded, &se->place).count;
-    bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype)) + round_up(n_g * 4) + 3 * round_up(n_o * 4);
+    bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype));
+    if (!train) continue;
+    bytes += round_up(n_g * 4) + 3 * round_up(n_o * 4);
     if (*dtype != TRI_F32) bytes += round_up(n_o * 4);
   }
   return bytes;
 }
 
-static void open_store(int ranks_per_node) {
+static void open_store(int ranks_per_node, bool train) {
   tri_linear_spec  spec = {LAYER_OUT, LAYER_IN, *dtype, true};
   tri_params_opt   opt = {.dtype = *dtype,
                           .plan = plan,
-                          .train = true,
+                          .train = train,
                           .backward = true,
-                          .rollout = true,
-                          .ema_beta = 0.75,
+                          .rollout = train,
+                          .ema_beta = train ? 0.75 : 0,
+                          .offload = offload,
                           .unit = unit,
                           .n_unit = UNITS,
                           .label = "policy"};
@@ -131,9 +135,9 @@ static void open_store(int ranks_per_node) {
   OK(tri_session_take_memory(se));
   OK(kernels()->linear_bind(linear, workspace, bytes.workspace));
   CHECK(tri_ledger_total(se->ledger).planned == tri_ledger_total(se->ledger).used);
-  CHECK(tri_ledger_total(se->ledger).state == state_bytes(), "state %lld bytes, should be %lld",
-        (long long)tri_ledger_total(se->ledger).state, (long long)state_bytes());
-  for (int kind = TRI_STATE_WEIGHT; kind <= TRI_STATE_AVERAGE; kind++) {
+  CHECK(tri_ledger_total(se->ledger).state == state_bytes(train), "state %lld bytes, should be %lld",
+        (long long)tri_ledger_total(se->ledger).state, (long long)state_bytes(train));
+  for (int kind = TRI_STATE_WEIGHT; kind <= (train ? TRI_STATE_AVERAGE : TRI_STATE_WEIGHT); kind++) {
     asked = 0;
     OK(tri_params_fill(p, (tri_state_kind)kind, fill, NULL, se->stream));
     double total = (double)asked;
@@ -323,8 +327,8 @@ static double reduced(int u, int i, int64_t k) {
 /* The reduced gradient on this rank's share: the exact sum, zero between and behind the params. */
 static void check_reduced(void) {
   for (int u = 0; u < UNITS; u++) {
-    tri_optim_view v = tri_params_optim_view(p, u);
-    tri_range      want =
+    tri_grad_view v = tri_params_grad_view(p, u);
+    tri_range     want =
         tri_shard_range(plan.optim, tri_shard_pad(unit[u].count, se->rt.world_size, 64), &se->place);
     float *grad = device_get(se->stream, v.grad, (size_t)v.range.count * sizeof *grad);
     CHECK(v.range.begin == want.begin && v.range.count == want.count);
@@ -453,20 +457,77 @@ static void compare_memory(int64_t none, int64_t zero3) {
         "ZeRO-3 %lld bytes, plan none %lld, %lld ranks", (long long)zero3, (long long)none, (long long)R);
 }
 
+/* The bits of the updated weights, with the state on the device. */
+static float *resident[UNITS][MOST_PARAMS];
+
+/* With the optimizer's state in host memory, in pieces that end anywhere: the same bits, in less device
+ * memory than the plan says of a store that keeps it. */
+static void offloading(int ranks_per_node, int64_t device) {
+  const int64_t pieces[] = {100, 1 << 20};
+
+  memcpy(resident, after, sizeof resident);
+  memset(after, 0, sizeof after);
+  for (int k = 0; k < 2; k += test_step(2)) {
+    tri_ledger_sum sum;
+    offload = pieces[k];
+    wanted = as_filled;
+    open_store(ranks_per_node, true);
+    sum = tri_ledger_total(se->ledger);
+    CHECK(sum.resident == device, "device memory without offload: %lld, planned %lld", (long long)device,
+          (long long)sum.resident);
+    CHECK(k || sum.device < device, "device memory %lld, without offload %lld", (long long)sum.device,
+          (long long)device);
+    updating();
+    for (int u = 0; u < UNITS; u++)
+      for (int i = 0; i < unit[u].n_param; i++)
+        CHECK(
+            !memcmp(after[u][i], resident[u][i], (size_t)tri_param_count(&unit[u].param[i]) * sizeof(float)),
+            "unit %d, param %d: other bits with offload", u, i);
+    close_store();
+  }
+  offload = 0;
+  for (int u = 0; u < UNITS; u++)
+    for (int i = 0; i < MOST_PARAMS; i++) free(resident[u][i]);
+}
+
+static void read_filled(void) { read_all(TRI_STATE_WEIGHT, filled_weight, 0); }
+
+/* Frozen weights, on the device and in host memory. */
+static void freezing(int ranks_per_node) {
+  int64_t device[2];
+
+  for (int k = 0; k < 2; k++) {
+    offload = k ? 64 : 0;
+    wanted = as_filled;
+    open_store(ranks_per_node, false);
+    device[k] = tri_ledger_total(se->ledger).device;
+    if (k) CHECK(tri_ledger_total(se->ledger).resident == device[0]);
+    gathering();
+    read_filled();
+    close_store();
+  }
+  CHECK(device[1] < device[0], "device memory %lld, without offload %lld", (long long)device[1],
+        (long long)device[0]);
+  offload = 0;
+}
+
 static void every_plan(int ranks_per_node) {
-  int64_t bytes[2] = {0};
+  int64_t bytes[2] = {0}, device;
 
   for (int k = 0; k < 27; k++) {
     plan = (tri_shard_plan){(tri_shard_scope)(k / 9), (tri_shard_scope)(k / 3 % 3), (tri_shard_scope)(k % 3)};
     if (plan.params > plan.grads || plan.grads > plan.optim) continue;
     wanted = as_filled;
-    open_store(ranks_per_node);
+    open_store(ranks_per_node, true);
     if (k == 0 || k == 26) bytes[k > 0] = tri_ledger_total(se->ledger).state;
     gathering();
     holding();
     updating();
     if (k == 26) compare_memory(bytes[0], bytes[1]);
+    device = tri_ledger_total(se->ledger).device;
     close_store();
+    offloading(ranks_per_node, device);
+    if (plan.grads == plan.params && plan.optim == plan.params) freezing(ranks_per_node);
   }
 }
 

@@ -4,7 +4,8 @@
 #   tests/train/every_algo.sh PROGRAM 4 all|NAME ...    judged: PPO on a reward model's scores, with a smaller critic
 #   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them
 # Judge: of each step every number that is no time, memory or rate within 1e-5 of those of one rank (1e-6 where they are near
-# 0), the sampler's gap 0, memory used as planned; a run resumed from its second step has the rest of the lines bit for bit.
+# 0), the sampler's gap 0, memory used as planned; a run resumed from its second step, its state in host memory, has the rest of
+# the lines bit for bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -74,7 +75,7 @@ for name in "$@"; do
     [ -z "$differs" ] || { echo "$name: $way: not as on one rank: $differs"; exit 1; }
   done
   launch "$ranks" "$dir/again" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node" \
-    run.resume="$dir/now/checkpoints/step-00000002"
+    run.resume="$dir/now/checkpoints/step-00000002" shard.offload=all
   diff <(numbers "$dir/now" | sed -n '/"step": [34],/p') <(numbers "$dir/again" | sed -n '/"step": [34],/p') ||
     { echo "$name: resumed, other numbers"; exit 1; }
   rm -rf "$dir/again"

@@ -104,7 +104,7 @@ static void compare_gradients(bench *b, const trl_case *c, double ranks) {
   double                square = 0, norm = golden_value(&b->g, c->name, "norm");
 
   for (int u = 0; u < o->n_unit; u++) {
-    tri_optim_view v = tri_params_optim_view(tri_model_params(b->m), u);
+    tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec *p = &o->unit[u].param[i];
       int64_t               n = tri_param_count(p);

@@ -1,0 +1,37 @@
+#!/bin/bash
+# offload.sh - PPO with a reference, its state in host memory or not: the same bits, less of the device, as planned.
+#
+#   tests/train/offload.sh PROGRAM RANKS PLAN:TYPE ...
+# Judge: with each word of shard.offload the metrics of `none` bit for bit, memory used as planned, of the device less than with
+# `none`, and what the plan says of `none` is what that takes; the checkpoints of all are equal.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+shift 2
+write_deck
+sed 's/"num_hidden_layers": *[0-9]*/"num_hidden_layers": 6/' "$here/inputs/quickstart/config.json" > "$dir/deep.json"
+per_node=1; [ $((ranks % 2)) != 0 ] || per_node=2
+number() { sed -n "\$s/.*\"$1\": \([0-9]*\).*/\1/p" "$dir/now/metrics.jsonl"; }
+device() { sed -n 's/.*, on the device \([0-9]*\).*/\1/p' "$dir/now/log.txt" | head -n 1; }
+resident() { sed -n 's/.*, on the device [0-9]* (\([0-9]*\) without shard.offload).*/\1/p' "$dir/now/log.txt" | head -n 1; }
+
+for way in "$@"; do
+  IFS=: read -r plan type <<< "$way"
+  for words in none optimizer frozen all; do
+    rm -rf "$dir/now"
+    launch "$ranks" "$dir/now" shard.offload=$words shard.plan="$plan" model.dtype="$type" run.ranks_per_node=$per_node \
+      model.config="$dir/deep.json" algo.name=ppo algo.ema_beta=0.9 train.steps=2 eval.steps=0 checkpoint.save_steps=0
+    planned=$(number mem_planned_bytes) used=$(number mem_used_bytes) here_bytes=$(device)
+    [ "$planned" = "$used" ] || { echo "offload: $way, $words: $planned bytes planned, $used used"; exit 1; }
+    if [ $words = none ]; then
+      none=$here_bytes
+      rm -rf "$dir/none"
+      mv "$dir/now" "$dir/none"
+      continue
+    fi
+    [ "$(resident)" = "$none" ] || { echo "offload: $way, $words: the plan says $(resident) without, which take $none"; exit 1; }
+    [ "$here_bytes" -lt "$none" ] || { echo "offload: $way, $words: $here_bytes bytes of the device, $none without"; exit 1; }
+    diff <(numbers "$dir/none") <(numbers "$dir/now") || { echo "offload: $way, $words: other numbers"; exit 1; }
+    cmp "$dir"/none/checkpoints/step-*/state.h5 "$dir"/now/checkpoints/step-*/state.h5 || { echo "offload: $way, $words: other state"; exit 1; }
+    echo "offload: $way, $words: $here_bytes bytes of the device for $none, the same bits"
+  done
+done
