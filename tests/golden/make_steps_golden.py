@@ -1,10 +1,12 @@
 # make_steps_golden.py - ten steps of every algorithm through a model: losses, and each parameter's gradient of the first. For
-# test_steps.c. GRPO's family by TRL's GRPOTrainer.compute_loss itself; the others by the formulas of TRL (DPO, KTO, RewardTrainer,
-# SFT: make_preference_golden.py holds them against TRL's own code), verl and OpenRLHF (GAE, value loss, returns); all in f64.
+# test_steps.c. By TRL's own code GRPO's family (GRPOTrainer.compute_loss), DPO, KTO and the reward model (DPOTrainer and
+# KTOTrainer._compute_loss, RewardTrainer.compute_loss, on stand-ins for the trainer as in make_preference_golden.py); by
+# formula SFT (mean cross-entropy), and verl's and OpenRLHF's GAE, value loss, returns and clipped loss; all in f64.
 # Made with trl 1.16.0, torch 2.15.0, transformers 5.23.0. usage: python tests/golden/make_steps_golden.py   (from the root)
 import json
 import os
 import tempfile
+from types import SimpleNamespace
 
 import torch
 import torch.nn.functional as F
@@ -12,6 +14,8 @@ from safetensors.torch import load_file, save_file
 from transformers import Qwen2ForCausalLM, Qwen2ForSequenceClassification
 
 exec(open("tests/golden/make_grpo_golden.py").read().rsplit("main()", 1)[0])  # its trainer, batch and constants
+peer = {}  # stand-ins for trainers, and TRL's
+exec(open("tests/golden/make_preference_golden.py").read().rsplit("main()", 1)[0], peer)
 GRPO, OUT = "tests/data/grpo", "tests/data/steps"
 STEPS, LR, EPS, KL = 10, 1e-3, 1e-4, 0.05
 num = load_file(f"{GRPO}/golden.safetensors")
@@ -153,34 +157,55 @@ PAIRS = [(0, 1, 0.25), (3, 5, 0.0)]  # of one prompt each: chosen, rejected, mar
 LABELS = [(0, 1), (1, 0), (3, 1), (5, 0)]
 
 
+def padded(rows):
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+
+def answers_of(model, which):
+    """What TRL's losses are given: the answers' log-probs [B, T], a mask, and a model that has made them."""
+    x, mask = padded([logp(model, q) for q in which]), padded([torch.ones(ANSWERS[q], dtype=torch.bool) for q in which])
+    full = peer["tokens"](mask)
+    inputs = dict(input_ids=full, attention_mask=torch.ones_like(full), completion_mask=full)
+    return lambda **k: peer["outputs"](x, torch.zeros_like(x), mask), inputs
+
+
 def given(out, ref):
     model = lm()
     drain(run("sft", model, lambda: -sum(logp(model, q).sum() for q, _ in LABELS) / sum(ANSWERS[q] for q, _ in LABELS), out))
+    beside = lambda m: torch.stack([logp(m, 0, torch.cat([prompts[q // GROUP], answers[LABELS[i - 1][0]]]), SKIP[q]).sum()
+                                    for i, (q, _) in enumerate(LABELS)])
+    chosen, rejected = [w for w, _, _ in PAIRS], [l for _, l, _ in PAIRS]
     with torch.no_grad():
-        base = [logp(ref, q).sum() for q in range(N)]
-        kl_ref = [logp(ref, 0, torch.cat([prompts[q // GROUP], answers[LABELS[i - 1][0]]]), SKIP[q]).sum()
-                  for i, (q, _) in enumerate(LABELS)]
-    dpo = lm()
-    drain(run("dpo", dpo, lambda: sum(-F.logsigmoid(0.1 * (logp(dpo, w).sum() - base[w] - logp(dpo, l).sum() + base[l]))
-                                      for w, l, _ in PAIRS) / len(PAIRS), out))
-    kto = lm()
+        base = torch.stack([logp(ref, q).sum() for q in range(N)])
+        kl_ref = beside(ref)
+    dpo, kto = lm(), lm()
+    rm = Qwen2ForSequenceClassification.from_pretrained(f"{OUT}/scored", dtype=torch.float32).double()
+
+    def dpo_loss():
+        trainer = peer["stand_in"](beta=0.1, loss_types=["sigmoid"], loss_weights=[1.0], ld_alpha=None, use_weighting=False,
+                                   f_divergence_type="reverse_kl", label_smoothing=0.0)
+        made, inputs = answers_of(dpo, chosen + rejected)
+        return peer["DPOTrainer"]._compute_loss(
+            trainer, made, inputs | dict(ref_chosen_logps=base[chosen], ref_rejected_logps=base[rejected]), False)
 
     def kto_loss():
+        trainer = peer["stand_in"](beta=0.1, loss_type="kto", calculate_KL=True, desirable_weight=1.0, undesirable_weight=1.0)
         with torch.no_grad():
-            z = sum(logp(kto, 0, torch.cat([prompts[q // GROUP], answers[LABELS[i - 1][0]]]), SKIP[q]).sum() - kl_ref[i]
-                    for i, (q, _) in enumerate(LABELS)) / len(LABELS)
-            z = z.clamp(min=0)
-        total = 0
-        for q, good in LABELS:
-            r = logp(kto, q).sum() - base[q]
-            total = total + 1 - torch.sigmoid(0.1 * ((r - z) if good else (z - r)))
-        return total / len(LABELS)
+            trainer._compute_kl_logps = lambda model, batch, kl=beside(kto): kl
+        which = [q for q, _ in LABELS]
+        made, inputs = answers_of(kto, which)
+        inputs |= dict(label=torch.tensor([good for _, good in LABELS]), ref_logps=base[which], ref_KL_logps=kl_ref)
+        return peer["KTOTrainer"]._compute_loss(trainer, made, inputs, False)
 
+    def rm_loss():
+        trainer = peer["stand_in"](args=SimpleNamespace(center_rewards_coefficient=0.01))
+        scores = torch.stack([score(rm, SEQ[q])[-1] for q in chosen + rejected])
+        inputs = dict(attention_mask=torch.ones(len(scores), 2), margin=torch.tensor([m for _, _, m in PAIRS], dtype=torch.float64))
+        return peer["RewardTrainer"].compute_loss(trainer, lambda **k: SimpleNamespace(logits=scores.unsqueeze(1)), inputs)
+
+    drain(run("dpo", dpo, dpo_loss, out))
     drain(run("kto", kto, kto_loss, out))
-    rm = Qwen2ForSequenceClassification.from_pretrained(f"{OUT}/scored", dtype=torch.float32).double()
-    drain(run("rm", rm, lambda: sum(-F.logsigmoid(score(rm, SEQ[w])[-1] - score(rm, SEQ[l])[-1] - m)
-                                    + 0.01 * (score(rm, SEQ[w])[-1] + score(rm, SEQ[l])[-1]) ** 2
-                                    for w, l, m in PAIRS) / len(PAIRS), out))
+    drain(run("rm", rm, rm_loss, out))
 
 
 def make_scored(gen):
@@ -231,6 +256,8 @@ def steps():
             reward = R - score_.mean(1, keepdim=True).expand_as(score_).flatten()
         adv = whiten(returns(token_rewards(ref, reward)))
         drain(run(name, model, lambda: clip_loss(model, adv), out))
+    model = lm()  # ReMax: verl's clipped loss of rewards that are the advantage of every token
+    drain(run("remax", model, lambda: clip_loss(model, R), out))
     ppo(out, ref)
     given(out, ref)
     save_file({k: v.detach().float().contiguous() for k, v in out.items()}, f"{OUT}/golden.safetensors")
