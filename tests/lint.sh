@@ -14,7 +14,7 @@ trap 'rm -rf "$out"' EXIT
 
 # Headers of libraries and where they may be included; TRI_HAVE_ switches and where they may be tested.
 libraries='
-mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*
+mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*|tests/case/keep_loaded.c
 hdf5.h    io/checkpoint/*|tests/io/test_checkpoint*
 pmix.h    src/comm/runtime.c
 cblas.h   src/cpu/gemm/*
