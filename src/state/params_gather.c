@@ -117,7 +117,7 @@ tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
   TRI_ASSERT(sl && sl->busy);
   sl->busy = false;
   if (p->resident || p->held) return TRI_OK;
-  /* Nobody else uses its room but generation, which hold() comes before: good until the next update. */
+  /* Nobody else uses its room but generation, before which it is forgotten: good until the next update. */
   if (sl == p->unit[index].own && p->opt.train) return TRI_OK;
   sl->unit = -1;
 #if TRI_DEBUG /* a use after release shows in the next loss: NaN */
@@ -129,13 +129,19 @@ tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
   return TRI_OK;
 }
 
+tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
+  if (p->resident) return TRI_OK;
+  for (int k = 0; k < TRI_PARAM_RING; k++) TRI_TRY(tri_params_forget(p, &p->ring[k], s));
+  for (int i = 0; i < p->opt.n_unit; i++)
+    if (p->unit[i].own) TRI_TRY(tri_params_forget(p, p->unit[i].own, s));
+  return TRI_OK;
+}
+
 tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
   tri_comm *c = tri_params_comm(p, p->opt.plan.params);
 
   if (p->resident || p->held == hold) return TRI_OK;
-  for (int k = 0; k < TRI_PARAM_RING; k++) TRI_TRY(tri_params_forget(p, &p->ring[k], s));
-  for (int i = 0; i < p->opt.n_unit; i++)
-    if (p->unit[i].own) TRI_TRY(tri_params_forget(p, p->unit[i].own, s));
+  TRI_TRY(tri_params_forget_all(p, s));
   p->held = hold;
   if (!hold) return TRI_OK;
   TRI_ASSERT(p->opt.rollout);

@@ -7,7 +7,8 @@
 #include <string.h>
 
 tri_status tri_judge_open(tri_trainer *t, int64_t max_tokens) {
-  tri_feed_opt o = {max_tokens, TRI_JUDGE_ROWS, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_ROLLOUT};
+  /* beside the gathered weights of its model, not in their room: the answers are made by then */
+  tri_feed_opt o = {max_tokens, TRI_JUDGE_ROWS, TRI_LOSS_VALUE | TRI_LOSS_LAST, TRI_PHASE_LEARN};
 
   if (!t->learner[TRI_REWARD_MODEL].source) return TRI_OK;
   t->sampling.judge.max_tokens = max_tokens;

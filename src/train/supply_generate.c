@@ -46,6 +46,13 @@ static void show_progress(void *ctx, int finished, int total) {
   tri_screen_answers(w->t, ask->phase, ask->before + ask->n * ask->how->group * finished / total, ask->all);
 }
 
+/* Collective over world. Generation works where the others have their gathered weights. */
+static tri_status make_room(tri_trainer *t) {
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (l->model && !l->generates) TRI_TRY(tri_params_forget_all(tri_learner_params(l), t->se->stream));
+  return TRI_OK;
+}
+
 /* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
 static tri_status sample(tri_trainer *t, const share *s, const tri_ask *ask, tri_rollout *mine,
                          bool *halted) {
@@ -58,6 +65,7 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_ask *ask, tri
   how.halt_ctx = t->halt;
   how.progress = show_progress;
   how.progress_ctx = &w;
+  TRI_TRY(make_room(t));
   tri_halt_watch_begin(t->halt);
   st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
   st = tri_halt_watch_end(t->halt, st, &cause);
