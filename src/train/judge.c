@@ -72,6 +72,16 @@ static void normalize(const tri_trainer *t, int n, float *score) {
   for (int q = 0; q < n; q++) score[q] = (float)(((double)score[q] - sh->score_mean) / sh->score_std);
 }
 
+/* Not as a reward that fails now and then: no number is a model that is broken. */
+static tri_status check_scores(const tri_answer *a, int n, const float *score) {
+  for (int q = 0; q < n; q++)
+    if (isnan(score[q]))
+      TRI_FAIL(TRI_ENUMERIC,
+               "the reward model says nan of an answer to prompt_id %lld: its weights are damaged",
+               (long long)a[q].prompt_id);
+  return TRI_OK;
+}
+
 /* How many batches this rank has. */
 static tri_status count_batches(const tri_judge *j, const tri_rollout *r, int64_t *out) {
   *out = 0;
@@ -108,6 +118,7 @@ tri_status tri_judge_score(void *trainer, const tri_answer *a, int n, float *sco
   if (st == TRI_OK) st = count_batches(&t->sampling.judge, &r, &batches);
   st = tri_agree(tri_world_of(t), st);
   if (st == TRI_OK) st = score_all(t, &r, seq, batches, score);
+  if (st == TRI_OK) st = check_scores(a, n, score);
   if (st == TRI_OK) normalize(t, n, score);
   TRI_FREE(seq);
   tri_rollout_free(&r);

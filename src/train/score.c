@@ -73,6 +73,26 @@ static void take_seen(const tri_trainer *t, tri_rollout *r, const tri_loss_in *i
   for (int64_t k = 0; k < in->n; k++) r->seen[in->origin[k]] = from[k];
 }
 
+/* What is no number would count as 0 where ranks add up. Of a model that learns its loss says more. */
+static tri_status check_finite(const tri_trainer *t, tri_model *m, const tri_rollout *r,
+                               const tri_loss_in *in) {
+  const tri_params_opt *o = tri_params_options(tri_model_params(m));
+  const float          *x = in->logp ? in->logp : in->value;
+  int                   q = 0;
+
+  for (int64_t k = 0; k < in->n && !o->train; k++) {
+    if (isfinite(x[k])) continue;
+    while (r->start[q + 1] <= in->origin[k]) q++;
+    TRI_FAIL(
+        TRI_ENUMERIC,
+        "step %lld: the %s says %g of token %lld of answer %d to prompt_id %lld: its weights are damaged",
+        (long long)t->progress.step + 1, o->label, (double)x[k],
+        (long long)(in->origin[k] - r->start[q] - r->prompt_len[q]), (int)r->sample[q],
+        (long long)r->prompt_id[q]);
+  }
+  return TRI_OK;
+}
+
 static tri_status score_micro(tri_trainer *t, tri_model *m, tri_rollout *r, const tri_split *sp, int i,
                               tri_loss_in *in) {
   const int   *seq = sp->seq + sp->first[i];
@@ -82,7 +102,8 @@ static tri_status score_micro(tri_trainer *t, tri_model *m, tri_rollout *r, cons
 
   TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
   TRI_TRY(tri_model_forward(m, &b, false, t->sampling.inv_temperature, &rows, t->se->stream));
-  return tri_batch_fetch(t->feed, &rows, NULL, t->se->stream, in, &unused);
+  TRI_TRY(tri_batch_fetch(t->feed, &rows, NULL, t->se->stream, in, &unused));
+  return check_finite(t, m, r, in);
 }
 
 /* Mini-batches of a step, those beside it behind them (tri_step_split). */

@@ -75,9 +75,21 @@ static void a_reward_model_is_made_and_used(void **state) {
   cli_fails(64, ONE "export ppo x --ema --critic", "--critic and --ema", NULL);
 }
 
+/* The last numbers of a model's file are none: those of its head. */
+static void broken_weights_are_found(void **state) {
+  (void)state;
+  cli_sh("for m in model judged; do cp -r $m nan_$m; printf '\\377\\177\\377\\177' | dd conv=notrunc bs=1 "
+         "of=nan_$m/model.safetensors seek=$(($(stat -c %%s nan_$m/model.safetensors) - 4)) 2>.left; done");
+  cli_fails(70, ONE PPO "algo.kl_coef=0.1 model.ref_path=nan_model run.output=nan",
+            "step 1: the reference says nan of token 0 of answer ", NULL);
+  cli_fails(70, TWO PPO "'reward=[{name: model, path: nan_judged}]' critic.path=judged run.output=nan",
+            "the reward model says nan of an answer to prompt_id ", NULL);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_critic_must_fit), cmocka_unit_test(a_reward_model_must_score),
-      cmocka_unit_test(pairs_are_checked), cmocka_unit_test(a_reward_model_is_made_and_used)};
+      cmocka_unit_test(pairs_are_checked), cmocka_unit_test(a_reward_model_is_made_and_used),
+      cmocka_unit_test(broken_weights_are_found)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
