@@ -37,6 +37,30 @@ static tri_status put_paths(const tri_config *c, const char *folder, const tri_k
   return TRI_OK;
 }
 
+static bool is_path(const tri_reward_opt *r, const char *field) {
+  for (const tri_reward_field *f = tri_reward_find(r->name)->field; f && f->name; f++)
+    if (!strcmp(f->name, field)) return !strcmp(f->unit, "path");
+  return false;
+}
+
+/* The files that rewards name, and beside each all else of it. */
+static tri_status put_reward_paths(const tri_config *c, const char *folder, tri_text *out) {
+  for (int i = 0; i < c->reward.n; i++) {
+    const tri_reward_opt *r = &c->reward.item[i];
+    tri_reward_opt        rest = *r;
+    rest.n_field = 0;
+    for (int k = 0; k < r->n_field; k++) {
+      if (is_path(r, r->field[k].name))
+        TRI_TRY(put_path(r->field[k].value, folder, out));
+      else
+        rest.field[rest.n_field++] = r->field[k];
+    }
+    TRI_TRY(tri_key_put_reward(&rest, ", ", out));
+    TRI_TRY(tri_text_put(out, "\n", 1));
+  }
+  return TRI_OK;
+}
+
 static tri_status put_all_rewards(const tri_config *c, tri_text *out) {
   for (int i = 0; i < c->reward.n; i++) {
     TRI_TRY(tri_text_put(out, i ? ", {" : "[{", i ? 3 : 2));
@@ -64,11 +88,12 @@ static tri_status is_same(const tri_config_past *before, const tri_config *now, 
   TRI_TRY_DONE(put_shown(before->deck, k, &a));
   TRI_TRY_DONE(put_shown(now, k, &b));
   *same = are_equal(&a, &b);
-  if (*same || !k || strcmp(k->unit, "path")) goto done;
-  if (!tri_key_is_used(k, &before->deck->algo.row) || !tri_key_is_used(k, &now->algo.row)) goto done;
+  if (*same || (k && strcmp(k->unit, "path"))) goto done;
+  if (k && (!tri_key_is_used(k, &before->deck->algo.row) || !tri_key_is_used(k, &now->algo.row))) goto done;
   a.len = b.len = 0;
-  TRI_TRY_DONE(put_paths(before->deck, before->folder, k, &a));
-  TRI_TRY_DONE(put_paths(now, NULL, k, &b));
+  TRI_TRY_DONE(k ? put_paths(before->deck, before->folder, k, &a)
+                 : put_reward_paths(before->deck, before->folder, &a));
+  TRI_TRY_DONE(k ? put_paths(now, NULL, k, &b) : put_reward_paths(now, NULL, &b));
   *same = are_equal(&a, &b);
 done:
   tri_text_free(&a);

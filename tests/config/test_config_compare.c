@@ -132,6 +132,21 @@ static void one_file_has_many_names(void **state) {
   rmdir(dir);
 }
 
+/* A reward's too. */
+static void a_rewards_folder_has_many_names(void **state) {
+  (void)state;
+#define JUDGED(path, weight) ARGS("reward=[{name: exact}, {name: model, path: " path ", weight: " weight "}]")
+  changes(JUDGED("/tmp", "1"), JUDGED("/tmp/../tmp/.", "1"), "", "", "");
+  changes(JUDGED("/tmp", "1"), JUDGED("/tmp/.", "2"), "",
+          "\n  reward: [{name: exact, weight: 1}, {name: model, weight: 1, path: \"/tmp\"}] -> "
+          "[{name: exact, weight: 1}, {name: model, weight: 2, path: \"/tmp/.\"}]",
+          "reward");
+  changes(ARGS("reward=[{name: regex, pattern: /tmp}]"), ARGS("reward=[{name: regex, pattern: /tmp/.}]"), "",
+          "\n  reward: [{name: regex, weight: 1, pattern: \"/tmp\"}] -> "
+          "[{name: regex, weight: 1, pattern: \"/tmp/.\"}]",
+          "reward");
+}
+
 static void names_that_are_none_are_refused(void **state) {
   tri_config c;
   tri_deck  *d = NULL;
@@ -155,11 +170,15 @@ static void every_row_has_decided(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(equal_decks_have_no_changes),   cmocka_unit_test(this_start_alone_is_not_compared),
-      cmocka_unit_test(rate_length_and_reports_go_on), cmocka_unit_test(the_experiment_is_refused_as_a_whole),
-      cmocka_unit_test(what_is_allowed_is_listed),     cmocka_unit_test(evaluation_of_sft_is_listed),
-      cmocka_unit_test(one_file_has_many_names),       cmocka_unit_test(names_that_are_none_are_refused),
-      cmocka_unit_test(every_row_has_decided)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(equal_decks_have_no_changes),
+                                     cmocka_unit_test(this_start_alone_is_not_compared),
+                                     cmocka_unit_test(rate_length_and_reports_go_on),
+                                     cmocka_unit_test(the_experiment_is_refused_as_a_whole),
+                                     cmocka_unit_test(what_is_allowed_is_listed),
+                                     cmocka_unit_test(evaluation_of_sft_is_listed),
+                                     cmocka_unit_test(one_file_has_many_names),
+                                     cmocka_unit_test(a_rewards_folder_has_many_names),
+                                     cmocka_unit_test(names_that_are_none_are_refused),
+                                     cmocka_unit_test(every_row_has_decided)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
