@@ -180,7 +180,8 @@ enum { TRI_CONFIG_WORD_BYTES = 64 }; /* chosen: the longest word of a choice is 
 void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]);
 /* Not collective. Whether learning compares with a reference policy. */
 bool tri_config_wants_reference(const tri_config *c);
-/* Not collective. The folder of the reward model (reward: - name: model), or NULL. */
+/* Not collective. The folder of the reward model (reward: - name: model), or NULL; also where nothing is
+ * rewarded. */
 const char *tri_config_reward_model(const tri_config *c);
 /* Not collective. Whether advantages need a critic. */
 bool tri_config_wants_critic(const tri_config *c);

@@ -214,6 +214,7 @@ bool tri_config_wants_reference(const tri_config *c) {
 }
 
 const char *tri_config_reward_model(const tri_config *c) {
+  if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS) && c->eval.steps == 0) return NULL; /* nothing is rewarded */
   for (int i = 0; i < c->reward.n; i++)
     if (!strcmp(c->reward.item[i].name, "model")) return tri_reward_get(&c->reward.item[i], "path");
   return NULL;

@@ -117,11 +117,48 @@ static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   return open_deck_model(t, true, &l->source);
 }
 
+/* Ids that both tokenizers know as different tokens; *first: the lowest. */
+static int count_strange(const tri_tokenizer *a, const tri_tokenizer *b, int32_t *first) {
+  int n = 0;
+
+  for (int32_t i = tri_tokenizer_vocab_size(a) - 1; i >= 0; i--) {
+    const char *x = tri_tokenizer_token(a, i), *y = tri_tokenizer_token(b, i);
+    if (!x || !y || !strcmp(x, y)) continue;
+    *first = i;
+    n++;
+  }
+  return n;
+}
+
+enum { STRANGE_SHARE = 100 }; /* chosen: models of one tokenizer differ in names of a few reserved tokens */
+
+/* Where both bring a tokenizer. Rank 0 warns of what may be names alone. */
+static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
+  const tri_tokenizer *own = tri_source_tokenizer(l->source),
+                      *policy = tri_source_tokenizer(t->learner[TRI_POLICY].source);
+  int32_t at = 0;
+  int     n;
+
+  if (!own || !policy) return TRI_OK;
+  n = count_strange(own, policy, &at);
+  if (n > tri_tokenizer_vocab_size(policy) / STRANGE_SHARE)
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "%s: the %s has another tokenizer than the policy: %d tokens differ, the first is %d: '%.40s', the "
+        "policy's '%.40s'; it would read other texts than were written",
+        l->key, l->name, n, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
+  if (n && t->se->rt.world_rank == 0)
+    tri_log(TRI_LOG_WARN,
+            "%s: %d tokens of the %s are others than the policy's, %d the first: '%.40s', '%.40s'", l->key, n,
+            l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
+  return TRI_OK;
+}
+
 /* What reads the policy's tokens must mean the same by them. */
 static tri_status check_vocabulary(const tri_trainer *t, const tri_learner *l) {
   int own = tri_source_shape(l->source)->V, policy = tri_source_shape(t->learner[TRI_POLICY].source)->V;
 
-  if (own == policy) return TRI_OK;
+  if (own == policy) return check_tokenizer(t, l);
   TRI_FAIL(TRI_ECONFIG, "%s: the %s has a vocabulary of %d, the policy one of %d", l->key, l->name, own,
            policy);
 }
@@ -151,8 +188,8 @@ static tri_status open_critic(tri_trainer *t, tri_learner *l) {
     l->from = tri_part_group(TRI_PART_CRITIC);
     TRI_TRY(tri_source_open_part(t->run.resume, TRI_PART_CRITIC, NULL, true, &l->source));
   } else if (path[0]) {
-    TRI_TRY(
-        tri_error_about(tri_source_open(path, NULL, true, &l->source), l->path[0] ? l->key : reward->key));
+    if (!l->path[0]) l->key = reward->key;
+    TRI_TRY(tri_error_about(tri_source_open(path, NULL, true, &l->source), l->key));
   } else {
     TRI_TRY(open_deck_model(t, true, &l->source));
   }

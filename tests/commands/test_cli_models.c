@@ -34,6 +34,7 @@ static void a_reward_model_must_score(void **state) {
             "the reward model has a vocabulary of ", NULL);
   cli_fails(64, ONE GRPO "'reward=[{name: model, path: a}, {name: exact}, {name: model, path: b}]'",
             "reward 3 (model)", "one reward model");
+  cli_succeeds(ONE SFT "'reward=[{name: model, path: gone}]' run.output=unrewarded"); /* eval.steps is 0 */
   cli_fails(64, ONE "eval run --data rl.jsonl --reward model --path model", "in a training run only", NULL);
 }
 
@@ -75,6 +76,24 @@ static void a_reward_model_is_made_and_used(void **state) {
   cli_fails(64, ONE "export ppo x --ema --critic", "--critic and --ema", NULL);
 }
 
+/* As many tokens, of which some, or just a few, are others. */
+static void a_reward_model_reads_what_was_written(void **state) {
+  (void)state;
+  cli_sh("cp -r judged other; cp -r judged renamed; "
+         "sed -i 's/\"0\":15,\"1\":16,\"2\":17,\"3\":18/\"3\":15,\"2\":16,\"1\":17,\"0\":18/' "
+         "other/tokenizer.json; "
+         "sed -i 's/\"0\":15,\"1\":16/\"1\":15,\"0\":16/' renamed/tokenizer.json");
+  cli_fails(64, ONE PPO "'reward=[{name: model, path: other}]'", "reward.path: the critic has another ",
+            NULL);
+  cli_fails(
+      64, TWO GRPO "'reward=[{name: model, path: other}]'",
+      "the reward model has another tokenizer than the policy: 4 tokens differ, the first is 15: '3', the "
+      "policy's '0'",
+      "reward.path: ");
+  cli_succeeds(ONE PPO "'reward=[{name: model, path: renamed}]' critic.path=judged run.output=renamed_run");
+  cli_shows(cli_err, "reward.path: 2 tokens of the reward model are others than the policy's");
+}
+
 /* The last numbers of a model's file are none: those of its head. */
 static void broken_weights_are_found(void **state) {
   (void)state;
@@ -87,9 +106,11 @@ static void broken_weights_are_found(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_critic_must_fit), cmocka_unit_test(a_reward_model_must_score),
-      cmocka_unit_test(pairs_are_checked), cmocka_unit_test(a_reward_model_is_made_and_used),
-      cmocka_unit_test(broken_weights_are_found)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(a_critic_must_fit),
+                                     cmocka_unit_test(a_reward_model_must_score),
+                                     cmocka_unit_test(pairs_are_checked),
+                                     cmocka_unit_test(a_reward_model_is_made_and_used),
+                                     cmocka_unit_test(a_reward_model_reads_what_was_written),
+                                     cmocka_unit_test(broken_weights_are_found)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
