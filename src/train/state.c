@@ -121,13 +121,21 @@ static const char *counter(const tri_learner *l, const char *what, char name[COU
   return name;
 }
 
+/* What a checkpoint calls the deck's coefficients, from which they began. */
+static const char kl_given[] = "kl_coef_given", entropy_given[] = "entropy_coef_given";
+
 /* Coefficients that adapt, where they do. */
 static tri_status put_adapted(tri_trainer *t, tri_ckpt_writer *w) {
-  const tri_adapt *a = &t->progress.adapt;
+  const tri_algo_opt *given = &t->cfg->algo.opt;
+  const tri_adapt    *a = &t->progress.adapt;
 
-  if (tri_adapts_kl(&t->opt)) TRI_TRY(tri_ckpt_put_f64(w, "kl_coef", t->opt.kl_coef));
+  if (tri_adapts_kl(&t->opt)) {
+    TRI_TRY(tri_ckpt_put_f64(w, "kl_coef", t->opt.kl_coef));
+    TRI_TRY(tri_ckpt_put_f64(w, kl_given, given->kl_coef));
+  }
   if (!tri_adapts_entropy(&t->opt)) return TRI_OK;
   TRI_TRY(tri_ckpt_put_f64(w, "entropy_coef", a->entropy_coef));
+  TRI_TRY(tri_ckpt_put_f64(w, entropy_given, given->entropy_coef));
   return isfinite(a->entropy) ? tri_ckpt_put_f64(w, "entropy_mean_nats", a->entropy) : TRI_OK;
 }
 
@@ -250,19 +258,34 @@ static tri_status refuse_counters(const tri_trainer *t) {
            (long long)p->tokens);
 }
 
-/* What a checkpoint does not have stays as the deck has it. */
+/* Is what a coefficient began from another number now? Then the deck's is meant. */
+static tri_status is_given_anew(tri_ckpt_reader *r, const char *given, double now, bool *anew) {
+  double before = now;
+
+  *anew = false;
+  if (given && tri_ckpt_has_value(r, given)) TRI_TRY(tri_ckpt_get_f64(r, given, &before));
+  *anew = before != now;
+  return TRI_OK;
+}
+
+/* What a checkpoint does not have, or has of another deck, stays as the deck has it. */
 static tri_status get_adapted(tri_trainer *t, tri_ckpt_reader *r) {
-  tri_adapt *a = &t->progress.adapt;
+  const tri_algo_opt *now = &t->cfg->algo.opt;
+  tri_adapt          *a = &t->progress.adapt;
   const struct {
-    const char *name;
+    const char *name, *given;
+    double      now;
     bool        adapts;
     double     *to;
-  } row[] = {{"kl_coef", tri_adapts_kl(&t->opt), &t->opt.kl_coef},
-             {"entropy_coef", tri_adapts_entropy(&t->opt), &a->entropy_coef},
-             {"entropy_mean_nats", tri_adapts_entropy(&t->opt), &a->entropy}};
+  } row[] = {{"kl_coef", kl_given, now->kl_coef, tri_adapts_kl(now), &t->opt.kl_coef},
+             {"entropy_coef", entropy_given, now->entropy_coef, tri_adapts_entropy(now), &a->entropy_coef},
+             {"entropy_mean_nats", NULL, 0, tri_adapts_entropy(now), &a->entropy}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    bool anew;
     if (!row[i].adapts || !tri_ckpt_has_value(r, row[i].name)) continue;
+    TRI_TRY(is_given_anew(r, row[i].given, row[i].now, &anew));
+    if (anew) continue;
     TRI_TRY(tri_ckpt_get_f64(r, row[i].name, row[i].to));
     if (!isfinite(*row[i].to)) TRI_FAIL(TRI_EFORMAT, "%s: its %s is no number", t->run.resume, row[i].name);
   }

@@ -85,6 +85,15 @@ done
 launch "$ranks" "$dir/resumed" run.resume="$dir/many/checkpoints/step-00000001" $common \
   $bonus train.micro_batch_size=4
 diff <(numbers "$dir/many" | tail -n 2) <(numbers "$dir/resumed" | tail -n 2) || fail "the resumed run's metrics differ"
+# A coefficient that the resume gives anew counts, then adapts and is resumed as before.
+for at in 1 2; do
+  # shellcheck disable=SC2086
+  launch 1 "$dir/anew" run.resume="$dir/$([ $at = 1 ] && echo many || echo anew)/checkpoints/step-0000000$at" $common \
+    ${bonus/0.0075/0.25} train.micro_batch_size=4 algo.kl_coef=0.5 "run.allow_changes=[algo.kl_coef, algo.entropy_coef]"
+done
+near kl_coef "$(field "$dir/anew" 2 kl_coef)" 0.5
+near kl_coef "$(field "$dir/anew" 3 kl_coef)" 0.5
+near entropy_coef "$(field "$dir/anew" 3 entropy_coef)" 0.27
 
 # Four steps in which only the critic learns: what follows the policy's learning waits for it, and nothing is said of a
 # gradient of 0; the warm-up of its learning rate is half of the four updates that are left to it.
