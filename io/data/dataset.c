@@ -30,16 +30,26 @@ static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *ou
   return TRI_OK;
 }
 
+/* Whether the deck or a flag calls a field of such lines so. */
+static bool is_named(const tri_intake *in, const char *field) {
+  bool labelled = in->opt->kind == TRI_DATA_LABELLED;
+
+  return !strcmp(field, in->prompt_key) || !strcmp(field, in->answer_key) ||
+         !strcmp(field, in->completion_key) || (labelled && !strcmp(field, in->label_key));
+}
+
 static tri_status refuse_other_forms(const tri_intake *in) {
   static const char *const pair[] = {"chosen", "rejected"};
   bool                     is_pair = in->opt->kind == TRI_DATA_PAIRS;
   bool is_tokens = is_pair ? tri_intake_has_pair_tokens(in) : json_object_get(in->object, "tokens") != NULL;
 
-  for (int i = 0; i < 2 && !is_pair; i++)
-    if (json_object_get(in->object, pair[i]) && strcmp(pair[i], in->prompt_key) &&
-        strcmp(pair[i], in->answer_key) && strcmp(pair[i], in->completion_key) &&
-        !(in->opt->kind == TRI_DATA_LABELLED && !strcmp(pair[i], in->label_key)))
-      TRI_FAIL_LINE(in, "has `%s`: pairs are for the algorithms rm and dpo", pair[i]);
+  for (int i = 0; i < 2 && !is_pair && !is_named(in, pair[0]) && !is_named(in, pair[1]); i++)
+    if (json_object_get(in->object, pair[i]))
+      TRI_FAIL_LINE(
+          in, "has `%s`: pairs are for the algorithms rm and dpo%s", pair[i],
+          in->opt->kind == TRI_DATA_LABELLED
+              ? "; here a line is one answer, {\"prompt\", \"completion\", \"label\": true or false}"
+              : "");
   if (json_object_get(in->object, "messages") && !is_tokens)
     TRI_FAIL_LINE(in, "has `%s`: that needs a chat template, which this version does not have yet",
                   "messages");

@@ -55,6 +55,10 @@ static tri_status take_pair_text(tri_intake *in) {
   static const char *const name[] = {"data.chosen_key", "data.rejected_key"};
   const char *const        key[] = {in->chosen_key, in->rejected_key};
 
+  if (!has(in, key[0]) && !has(in, key[1]) && has(in, in->completion_key))
+    TRI_FAIL_LINE(in,
+                  "has `%s`, no `%s` and no `%s`: one answer to a prompt is for sft, with a label for kto",
+                  in->completion_key, key[0], key[1]);
   for (int i = 0; i < 2; i++)
     if (!has(in, key[i])) return tri_intake_refuse_missing(in, key[i], name[i], NULL);
   if (!has(in, in->prompt_key))

@@ -310,8 +310,8 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
   TRI_TRY_DONE(put_weights(j, sum));
   if (j->shape.scored && j->eos.pad < 0)
     tri_log(TRI_LOG_INFO,
-            "%s: transformers takes one text at a time: config.json has no pad_token_id, for no token of the "
-            "model is only padding",
+            "%s: give transformers one text at a time: the model has no token of padding, so config.json has "
+            "no pad_token_id",
             folder);
   TRI_TRY_DONE(publish(j->tmp, folder));
 done:

@@ -218,3 +218,12 @@ tri_status tri_text_wrap(const char *text, int width, tri_text *out) {
   }
   return TRI_OK;
 }
+
+tri_status tri_text_put_word(tri_text *out, const char *word) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+,:@%=-";
+
+  if (word[0] && strspn(word, plain) == strlen(word)) return tri_text_printf(out, "%s", word);
+  TRI_TRY(tri_text_printf(out, "'"));
+  for (; *word; word++) TRI_TRY(tri_text_put(out, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1));
+  return tri_text_printf(out, "'");
+}

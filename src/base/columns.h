@@ -37,5 +37,7 @@ void tri_text_shorten(const char *text, int width, char *out, size_t cap);
  * longer stands on a line of its own. A line that begins with just four spaces is a command to be typed: it
  * stays whole. */
 TRI_CHECKED tri_status tri_text_wrap(const char *text, int width, tri_text *out);
+/* Adds a word as a shell reads it: in quotes where it holds more than a path mostly does. Not collective. */
+TRI_CHECKED tri_status tri_text_put_word(tri_text *out, const char *word);
 
 #endif

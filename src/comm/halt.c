@@ -92,7 +92,9 @@ static void on_signal(int number) {
     words = words_for(number);
     if (words) tri_live_interrupt(words);
   } else if ((double)(now_us - none) > again_s * 1e6) {
-    tri_live_interrupt(answers ? "ended now; what was not saved is lost\n" : "");
+    tri_live_interrupt(!answers                    ? ""
+                       : phase == TRI_HALT_LEAVING ? "ended now\n" /* all is saved, or could not be */
+                                                   : "ended now; what was not saved is lost\n");
     signal(number, SIG_DFL);
     raise(number);
   }

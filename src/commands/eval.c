@@ -244,13 +244,14 @@ static tri_status eval(int argc, char **argv, int *code) {
   request        q = {.num = 1, .seed = 42, .top_p = 1};
   fields         x = {0};
   tri_reward_opt row;
-  char           names[TRI_REWARD_NAMES_BYTES], reward_help[sizeof names + sizeof "; must be given"];
-  tri_flag       flag[FLAGS];
-  int            n, n_flag;
+  char           names[TRI_REWARD_NAMES_BYTES],
+      reward_help[sizeof names + sizeof "; must be given; model scores in a deck only"];
+  tri_flag flag[FLAGS];
+  int      n, n_flag;
 
   (void)code;
   tri_reward_names(" or ", names);
-  snprintf(reward_help, sizeof reward_help, "%s; must be given", names);
+  snprintf(reward_help, sizeof reward_help, "%s; must be given; model scores in a deck only", names);
   n_flag = list_flags(&q, &x, reward_help, flag);
   TRI_TRY(tri_flags_parse(&tri_command_eval, flag, n_flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;

@@ -85,7 +85,7 @@ static tri_status print_value(const tri_text *name, const tri_text *value, tri_t
   TRI_TRY(TRI_ALLOC(text, n_name + n_value));
   shown(name->data, text, n_name);
   shown(value->data, text + n_name, n_value);
-  TRI_TRY_DONE(tri_text_printf(out, "  %-16s %s\n", text, text + n_name));
+  TRI_TRY_DONE(tri_text_printf(out, "  %-20s %s\n", text, text + n_name));
 done:
   TRI_FREE(text);
   return st;
@@ -204,7 +204,7 @@ static tri_status print_sum(const tri_inspected_row *r, const sum *s, tri_text *
 
   shown(r->group[0] ? r->group : "all", name, sizeof name);
   tri_cell_bytes(s->bytes, size);
-  return tri_text_printf(out, "  %-21s %6lld of %-5s %15lld elements %8s\n", name, (long long)s->n, r->dtype,
+  return tri_text_printf(out, "  %-28s %5lld of %-4s %13lld elements %8s\n", name, (long long)s->n, r->dtype,
                          (long long)s->count, size);
 }
 

@@ -82,7 +82,7 @@ static tri_status refuse_missing(const tri_loader *l, const char *name, const ch
 static tri_status check_required(const tri_loader *l) {
   const tri_config *c = l->cfg;
   bool              answers = c->algo.row.needs & TRI_NEEDS_ANSWERS;
-  char              rewards[96];
+  char              rewards[160];
   const struct {
     bool        missing;
     const char *name, *what;
@@ -99,7 +99,8 @@ static tri_status check_required(const tri_loader *l) {
       {answers && !c->reward.n && !c->rollout.replay, "reward", rewards},
   };
 
-  snprintf(rewards, sizeof rewards, "%s needs at least one, such as '- name: exact'", c->algo.name);
+  snprintf(rewards, sizeof rewards,
+           "%s needs at least one, such as '- name: exact' or '- {name: model, path: FOLDER}'", c->algo.name);
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     if (row[i].missing) TRI_TRY(tri_error_note(refuse_missing(l, row[i].name, row[i].what), l->faults));
   return TRI_OK;
@@ -113,7 +114,7 @@ static tri_status check_group(const tri_loader *l) {
   TRI_FAIL(
       TRI_ECONFIG,
       "%s: algo.num_generations = %lld: algo.advantage %s compares the answers of a group, at least %d are "
-      "needed",
+      "needed; ppo, reinforce++ and remax take one answer to a prompt",
       where_of(l, "algo.num_generations"), (long long)c->algo.num_generations, c->algo.advantage, least);
 }
 

@@ -215,7 +215,9 @@ tri_status tri_key_match_entry(const tri_deck_entry *e, tri_key_match *m) {
     return TRI_OK;
   }
   if (!strcmp(e->section, "reward"))
-    TRI_FAIL(TRI_ECONFIG, "%s: reward is a list: write '- name: exact' below 'reward:'", e->where);
+    TRI_FAIL(TRI_ECONFIG, "%s: reward is a list: %s", e->where,
+             e->line ? "write '- name: exact' or '- {name: model, path: FOLDER}' below 'reward:'"
+                     : "write 'reward=[{name: exact}]' or 'reward=[{name: model, path: FOLDER}]'");
   if (!e->key[0]) {
     if (!is_own_section(e->section) && !is_peer_section(e->section, strlen(e->section)))
       return refuse_unknown(e, full);

@@ -11,13 +11,13 @@ const tri_key_alias tri_key_aliases[] = {
   {"model_name_or_path", "model.path"}, {"pretrain", "model.path"}, {"model_name", "model.path"},
   {"param_dtype", "model.dtype"}, {"torch_dtype", "model.dtype"},
   {"gradient_checkpointing", "model.recompute"},
-  {"ref_model", "model.ref_path"}, {"ref.model_name_or_path", "model.ref_path"},
+  {"ref_model", "model.ref_path"}, {"reference.path", "model.ref_path"}, {"ref.model_name_or_path", "model.ref_path"},
   {"train_files", "data.train"}, {"prompt_data", "data.train"}, {"val_files", "data.eval"},
   {"input_key", "data.prompt_key"}, {"label_key", "data.answer_key"}, {"output_key", "data.completion_key"},
   {"max_prompt_seq_len", "data.max_prompt_length"}, {"prompt_max_len", "data.max_prompt_length"},
   {"max_input_seq_length", "data.max_prompt_length"},
   {"adv_estimator", "algo.name"}, {"advantage_estimator", "algo.name"}, {"advantage.estimator", "algo.name"},
-  {"n_samples_per_prompt", "algo.num_generations"}, {"num_generations_per_prompt", "algo.num_generations"},
+  {"n_samples_per_prompt", "algo.num_generations"}, {"algo.n", "algo.num_generations"}, {"num_generations_per_prompt", "algo.num_generations"},
   {"rollout.n", "algo.num_generations"}, {"rollout.n_samples_per_prompt", "algo.num_generations"},
   {"rollout.num_generations", "algo.num_generations"},
   {"eps_clip", "algo.clip_eps"}, {"clip_ratio", "algo.clip_eps"}, {"clip_ratio_low", "algo.clip_eps"},
@@ -26,8 +26,8 @@ const tri_key_alias tri_key_aliases[] = {
   {"clip_ratio_c", "algo.dual_clip"}, {"ratio_clip_c", "algo.dual_clip"}, {"advantage.gamma", "algo.gamma"},
   {"gae_gamma", "algo.gamma"}, {"lambd", "algo.lam"}, {"gae_lambda", "algo.lam"}, {"advantage.lambd", "algo.lam"},
   {"cliprange_value", "critic.value_clip"}, {"value_clip", "critic.value_clip"},
-  {"critic_learning_rate", "critic.learning_rate"}, {"critic.optim.lr", "critic.learning_rate"},
-  {"critic.adam.lr", "critic.learning_rate"}, {"critic_pretrain", "critic.path"},
+  {"critic_learning_rate", "critic.learning_rate"}, {"critic.lr", "critic.learning_rate"}, {"critic.optim.lr", "critic.learning_rate"},
+  {"critic.adam.lr", "critic.learning_rate"}, {"critic_pretrain", "critic.path"}, {"value_model_path", "critic.path"},
   {"critic.model_name_or_path", "critic.path"}, {"critic.model.path", "critic.path"},
   {"critic_warmup", "critic.warmup_steps"}, {"freezing_actor_steps", "critic.warmup_steps"},
   {"critic.freezing_steps", "critic.warmup_steps"},
@@ -124,6 +124,9 @@ const tri_key_word tri_key_words[] = {
   {"zero_optimization.stage", "2", "zero2"}, {"zero_optimization.stage", "3", "zero3"},
   {"zero_stage", "0", "zero0"}, {"zero_stage", "1", "zero1"}, {"zero_stage", "2", "zero2"},
   {"zero_stage", "3", "zero3"},
+  {"critic.shard", "0", "zero0"}, {"critic.shard", "1", "zero1"}, {"critic.shard", "2", "zero2"},
+  {"critic.shard", "3", "zero3"}, {"reference.shard", "0", "zero0"}, {"reference.shard", "1", "zero1"},
+  {"reference.shard", "2", "zero2"}, {"reference.shard", "3", "zero3"},
   {"adam_offload", "true", "optimizer"}, {"adam_offload", "false", "none"},
   {"optimizer_offload", "true", "optimizer"}, {"optimizer_offload", "false", "none"},
   {"optimizer_offload", "True", "optimizer"}, {"optimizer_offload", "False", "none"},
@@ -139,10 +142,13 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define RANKS       "ranks and nodes come from srun or mpirun, one rank per GPU"
 #define ONE_PROGRAM "the training ranks generate, each on its own GPU; there is no second engine to set up"
 #define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
-#define EACH_STEP   "metrics.jsonl has a line for every step"
+#define EACH_STEP   "metrics.jsonl has a line for every step; run.log_every: how often the screen has a row"
 #define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
 #define OWN_CRITIC  "the critic has an optimizer of its own: critic.learning_rate; all else of it is train's"
-#define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact'"
+#define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact' or '- {name: model, path: FOLDER}'"
+#define JUDGED      "a reward model stands in the list `reward:`, as '- {name: model, path: FOLDER}'"
+#define ONE_WORD    "its plan is one word: critic.shard, reference.shard: zero0 to zero3 or hybrid"
+#define FILES       "data.train and data.eval take files of JSON lines"
 #define RESTING                                                                                             \
   "shard.offload: frozen keeps the models that do not train in host memory, all also the optimizer's state; " \
   "of models that train shard.plan: zero3 leaves each GPU a part"
@@ -159,6 +165,9 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define UNSCALED    "bf16 and f32 need no scaling of the loss"
 #define SHARDED     "shard.plan: zero0 to zero3 or hybrid takes the place of such a file"
 const tri_key_hint tri_key_hints[] = {
+  {"dataset_name", FILES}, {"dataset", FILES}, {"dataset_config", FILES}, {"train_dataset", FILES},
+  {"critic.params", ONE_WORD}, {"critic.grads", ONE_WORD}, {"critic.optimizer", ONE_WORD},
+  {"reference.params", ONE_WORD}, {"reference.plan", ONE_WORD}, {"critic.plan", ONE_WORD},
   {"report_to", LOGS}, {"logger", LOGS}, {"use_wandb", LOGS}, {"wandb.", LOGS}, {"wandb_project", LOGS},
   {"project_name", LOGS}, {"experiment_name", LOGS}, {"run_name", LOGS}, {"logging_dir", LOGS},
   {"use_tensorboard", LOGS}, {"push_to_hub", LOGS}, {"hub_model_id", LOGS},
@@ -167,8 +176,9 @@ const tri_key_hint tri_key_hints[] = {
   {"lora_dropout", FULL}, {"lora_target_modules", FULL}, {"target_modules", FULL}, {"use_peft", FULL},
   {"peft_config", FULL}, {"load_in_4bit", FULL}, {"load_in_8bit", FULL},
   {"vf_coef", OWN_CRITIC}, {"critic.optim.", OWN_CRITIC}, {"critic.adam.", OWN_CRITIC},
-  {"reward_funcs", REWARDS}, {"reward_model", REWARDS}, {"reward_pretrain", REWARDS}, {"remote_rm_url", REWARDS},
-  {"reward_model.", REWARDS}, {"custom_reward_function.", REWARDS},
+  {"reward_funcs", REWARDS}, {"reward_model", JUDGED}, {"reward_pretrain", JUDGED}, {"reward_model_path", JUDGED},
+  {"reward_model_name_or_path", JUDGED}, {"remote_rm_url", REWARDS},
+  {"reward_model.", JUDGED}, {"custom_reward_function.", REWARDS},
   {"offload", RESTING}, {"param_offload", RESTING}, {"offload_param", RESTING}, {"offload_param.", RESTING},
   {"offload_optimizer", "shard.offload: optimizer does this"}, {"cpu_offload", RESTING},
   {"ring_attn_size", ONE_RANK}, {"cp_size", ONE_RANK}, {"sp_size", ONE_RANK}, {"context_parallel_size", ONE_RANK},

@@ -73,8 +73,10 @@ static tri_status set_field(tri_reward_opt *r, const tri_deck_entry *e) {
 /* Every field it must have, and none it has no use for. */
 static tri_status check_reward(const tri_reward_opt *r, const char *where) {
   const char *field;
+  char        all[TRI_REWARD_NAMES_BYTES];
 
-  if (!r->name) TRI_FAIL(TRI_ECONFIG, "%s: a reward needs a name", where);
+  tri_reward_names(" or ", all);
+  if (!r->name) TRI_FAIL(TRI_ECONFIG, "%s: a reward needs a name: %s", where, all);
   return tri_error_at(tri_reward_check_fields(r, &field), where);
 }
 
@@ -85,9 +87,11 @@ static tri_status read_reward(const tri_loader *l, int first, int n) {
   tri_reward_opt       *r;
 
   if (!e->field[0])
-    TRI_FAIL(TRI_ECONFIG,
-             "%s: reward is a list: write '- name: exact' below 'reward:', or 'reward=[{name: exact}]'",
-             e->where);
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "%s: reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' below 'reward:', "
+        "or 'reward=[{name: exact}]'",
+        e->where);
   if (e->index >= TRI_REWARDS_MAX)
     TRI_FAIL(TRI_ECONFIG, "%s: more than %d rewards", e->where, TRI_REWARDS_MAX);
   r = &l->cfg->reward.item[l->cfg->reward.n++];

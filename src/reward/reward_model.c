@@ -13,7 +13,10 @@ static tri_status model_check(const tri_reward_opt *o, const tri_reward_env *env
   (void)o;
   *field = "path";
   if (env && env->judge) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "a reward model scores in a training run only: give it in a deck's reward list");
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "a reward model scores in a training run only, from a deck's reward list; `trireme score` says what "
+      "it thinks of texts");
 }
 
 static tri_status model_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {

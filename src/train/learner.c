@@ -262,6 +262,8 @@ tri_status tri_learner_open_sources(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     TRI_ASSERT(l->open && l->prefix);
     TRI_TRY(l->open(t, l));
+    if (l->source && l->head == TRI_HEAD_TOKENS)
+      TRI_TRY(tri_error_about(tri_source_check_tokens(l->source), l->key));
   }
   return TRI_OK;
 }

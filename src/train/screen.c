@@ -138,12 +138,16 @@ static tri_status say_others(const tri_trainer *t) {
     const tri_learner     *l = &t->learner[i];
     const tri_model_shape *sh = l->model ? tri_source_shape(l->source) : NULL;
     double                 n = l->model ? (double)tri_learner_size(l) : 0;
-    char                   own[64] = "";
+    char                   own[64] = "", from[TRI_CKPT_PATH_BYTES];
     if (!sh || i == TRI_POLICY) continue;
     if (tri_learner_plan(l, t->cfg).params != t->cfg->shard.scope.params)
       snprintf(own, sizeof own, ", params %s", tri_shard_scope_name(tri_learner_plan(l, t->cfg).params));
-    SAY("%s: %.2f %s parameters, %d layer%s, width %d%s", l->name, n < 1e9 ? n / 1e6 : n / 1e9,
-        n < 1e9 ? "M" : "G", sh->L, plural(sh->L), sh->C, own);
+    SAY("%s: %.2f %s parameters, %d layer%s, width %d%s, from %s", l->name, n < 1e9 ? n / 1e6 : n / 1e9,
+        n < 1e9 ? "M" : "G", sh->L, plural(sh->L), sh->C, own,
+        shown(tri_source_name(l->source), PATH_COLUMNS, from));
+    if (i == TRI_CRITIC && t->learner[TRI_POLICY].rest_steps)
+      SAY("    learns alone in the first %lld step%s", (long long)t->learner[TRI_POLICY].rest_steps,
+          plural(t->learner[TRI_POLICY].rest_steps));
   }
   return TRI_OK;
 }
@@ -154,6 +158,10 @@ static tri_status say_plan(const tri_trainer *t) {
   SAY("shard plan: params %s, grads %s, optimizer %s", tri_shard_scope_name(p.params),
       tri_shard_scope_name(p.grads), tri_shard_scope_name(p.optim));
   SAY("%s", t->plan.batch.equation);
+  if (t->health.trend.selected)
+    SAY("dynamic sampling: up to %lld extra batches a step replace groups of equal rewards; reward is of "
+        "the groups kept",
+        (long long)t->cfg->rollout.max_extra_batches);
   return TRI_OK;
 }
 
@@ -303,8 +311,8 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
 enum { GIVEN = 1, ANSWERS = 2, PREFERRED = 4, ALL = 7, STEP = 0, TIME = 1, LEFT = 2 };
 
 /* Columns in the order of the rows; what they like and what they need; whether they are of sequences that are
- * given, answered, or preferred to others. cut: share of answers that were cut off; held: of held-out
- * lines. */
+ * given, answered, or preferred to others. ev: of the critic; cut: share of answers that were cut off;
+ * eval, held: of held-out lines. */
 static const struct {
   tri_column  column;
   int         use;
@@ -320,22 +328,27 @@ static const struct {
     {{"lr", 8, 6}, GIVEN | PREFERRED, "learning_rate", tri_cell_digits},
     {{"acc", 7, 6}, PREFERRED, "accuracy", tri_cell_number},
     {{"margin", 7, 6}, PREFERRED, "margin_mean", tri_cell_number},
+    {{"ev", 6, 5}, ANSWERS, "explained_variance", tri_cell_number},
     {{"kl", 7, 5}, ANSWERS, "kl_mean_nats", tri_cell_number},
     {{"len", 6, 5}, ANSWERS, "response_length_mean_tokens", tri_cell_count},
     {{"cut", 5, 4}, ANSWERS, "truncated_ratio", tri_cell_share},
     {{"tok/s", 7, 5}, ALL, "tokens_per_s", tri_cell_count},
     {{"gap", 7, 5}, ANSWERS, "sampler_gap_max_nats", tri_cell_number},
     {{"pass@1", 7, 6}, GIVEN | ANSWERS, "eval_pass_at_1", tri_cell_number},
+    {{"eval", 7, 6}, ANSWERS, "eval_reward_mean", tri_cell_number},
     {{"held", 7, 6}, PREFERRED, "eval_accuracy", tri_cell_number},
 };
 enum { N_ROWS = sizeof rows / sizeof *rows, STEP_LEAST = 10 };
 
 static bool has_column(const tri_trainer *t, int i) {
-  int use = tri_has_answers(t) ? ANSWERS : tri_evaluates_by_loss(t) ? PREFERRED : GIVEN;
+  int  use = tri_has_answers(t) ? ANSWERS : tri_evaluates_by_loss(t) ? PREFERRED : GIVEN;
+  bool unbounded = t->reward && !tri_reward_set_is_bounded(t->reward); /* then no answer is right or wrong */
 
   if (!(rows[i].use & use)) return false;
   if (!rows[i].metric) return true;
   if (!strcmp(rows[i].metric, "sampler_gap_max_nats")) return t->screen.gap;
+  if (!strcmp(rows[i].metric, "explained_variance")) return tri_has_critic(t);
+  if (!strcmp(rows[i].metric, unbounded ? "eval_pass_at_1" : "eval_reward_mean")) return false;
   return t->cfg->eval.steps > 0 || strncmp(rows[i].metric, "eval_", 5) != 0;
 }
 
@@ -374,7 +387,7 @@ static bool is_due(const tri_trainer *t, int64_t step) {
   int64_t every = t->cfg->run.log_every;
 
   return every <= 1 || step % every == 0 || step == t->plan.steps ||
-         tri_metric_has(t->metrics, "eval_pass_at_1") || tri_metric_has(t->metrics, "eval_accuracy");
+         tri_metric_has(t->metrics, "eval_reward_mean") || tri_metric_has(t->metrics, "eval_accuracy");
 }
 
 /* The row of a step, made at its end; it may be shown later, when the run stops there. */
@@ -420,24 +433,13 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
 
 /* ---- the end ---- */
 
-/* Visible, and as a shell reads it: in quotes where it holds more than a path mostly does. */
-static tri_status put_word(const char *name, tri_text *out) {
-  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+,:@%=-";
-  char              whole[TRI_CKPT_PATH_BYTES];
-  const char       *word = shown(name, TRI_CKPT_PATH_BYTES, whole);
-
-  if (word[0] && strspn(word, plain) == strlen(word)) return tri_text_printf(out, "%s", word);
-  TRI_TRY(tri_text_printf(out, "'"));
-  for (; *word; word++) TRI_TRY(tri_text_put(out, *word == '\'' ? "'\\''" : word, *word == '\'' ? 4 : 1));
-  return tri_text_printf(out, "'");
-}
-
 /* A command to be typed next; where it is long, in two lines that a shell reads as one. */
 static void say_next(const char *lead, const char *command, const char *output, const char *rest) {
+  char       word[TRI_CKPT_PATH_BYTES];
   tri_text   program = {0}, folder = {0}, line = {0};
-  tri_status st = put_word(tri_program(), &program);
+  tri_status st = tri_text_put_word(&program, shown(tri_program(), TRI_CKPT_PATH_BYTES, word));
 
-  if (st == TRI_OK) st = put_word(output, &folder);
+  if (st == TRI_OK) st = tri_text_put_word(&folder, shown(output, TRI_CKPT_PATH_BYTES, word));
   if (st == TRI_OK) {
     size_t columns = strlen(lead) + program.len + strlen(command) + folder.len + strlen(rest) + 3;
     st = tri_text_printf(&line, columns <= TRI_SCREEN_COLUMNS ? "%s%s %s %s %s" : "%s%s %s \\\n      %s %s",
@@ -487,7 +489,7 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   if (end != TRI_TRAIN_FINISHED || access(latest, F_OK)) return;
   if (t->learner[TRI_POLICY].head == TRI_HEAD_TOKENS) {
     say_next("next: ", "generate", output, "\"...\"");
-    say_next("  or: ", "export", output, "FOLDER");
+    say_next("  or: ", "export", output, tri_has_critic(t) ? "FOLDER [--critic]" : "FOLDER");
   } else {
     say_next("next: ", "export", output, "FOLDER");
   }

@@ -104,12 +104,22 @@ static tri_status measure(tri_trainer *t, tri_longest *l) {
   return TRI_OK;
 }
 
+static void warn_one_label(const tri_trainer *t) {
+  int64_t n = tri_dataset_count(t->data), good = 0;
+
+  for (int64_t i = 0; i < n; i++) good += tri_dataset_get(t->data, i)->value != 0;
+  if (good == 0 || good == n)
+    tri_log(TRI_LOG_WARN, "data.train: every label is %s: %s learns from answers of both kinds",
+            good ? "true" : "false", t->algo->name);
+}
+
 static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
   if (t->plan.samples < 2)
     TRI_FAIL(TRI_ECONFIG,
              "train.train_batch_size = %lld: %s compares an answer with that of another line, at "
              "least 2 are needed",
              (long long)t->plan.samples, t->algo->name);
+  warn_one_label(t);
   return measure(t, l);
 }
 

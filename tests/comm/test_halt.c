@@ -249,7 +249,9 @@ static void check_signals(int before, int number, tri_halt_phase phase, bool ign
                                                    : !WIFSIGNALED(status) || WTERMSIG(status) != number))
     fail_early("the process ends when it should not, or does not when it should");
   snprintf(all, sizeof all, "%salive\n%s", want,
-           answers && !survives ? "ended now; what was not saved is lost\n" : "");
+           !answers || survives        ? ""
+           : phase == TRI_HALT_LEAVING ? "ended now\n"
+                                       : "ended now; what was not saved is lost\n");
   if (strcmp(said, all) != 0) fail_early(said);
 }
 

@@ -398,6 +398,7 @@ static void the_loss_is_said(void **state) {
       {"algo.name=rloo algo.policy_loss=cispo",
        "loss: cispo (to 5) of leave-one-out advantages, token-mean\n"},
       {"algo.name=sapo", "loss: sapo (1, 1.05) of group advantages (std group), seq-mean-token-mean\n"},
+      {"algo.name=dapo", "dynamic sampling: up to 3 extra batches a step replace groups of"},
       {"algo.name=vespo", "loss: vespo (2, 3; 3, 2) of group advantages (std group), token-mean\n"},
       {"algo.name=ppo algo.num_generations=4",
        "loss: clip (1 - 0.2 to 1 + 0.2) of whitened gae advantages (gamma 1, lam 0.95), token-mean, "
@@ -414,6 +415,17 @@ static void the_loss_is_said(void **state) {
       memmove(at + 2, at + 6, strlen(at + 6) + 1), at[1] = ' ';
     cli_shows(cli_err, row[i].line);
   }
+}
+
+static void labels_of_one_kind_are_told(void **state) {
+  (void)state;
+  cli_sh("for i in 1 2 3 4; do echo '{\"prompt\": \"a\", \"completion\": \"b\", \"label\": true}'; done "
+         "> one.jsonl");
+  cli_succeeds(ONE SFT "--check run.output=one algo.name=kto data.train=one.jsonl");
+  cli_shows(cli_err, "data.train: every label is true");
+  cli_sh("echo '{\"prompt\": \"a\", \"completion\": \"b\", \"label\": false}' >> one.jsonl");
+  cli_succeeds(ONE SFT "--check run.output=one algo.name=kto data.train=one.jsonl");
+  if (strstr(cli_err, "every label")) fail_msg("%s", cli_err);
 }
 
 int main(void) {
@@ -444,6 +456,7 @@ int main(void) {
       cmocka_unit_test(the_device_is_looked_at),
       cmocka_unit_test(a_resume_needs_no_first_reference),
       cmocka_unit_test(the_loss_is_said),
+      cmocka_unit_test(labels_of_one_kind_are_told),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

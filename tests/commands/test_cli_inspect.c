@@ -159,7 +159,7 @@ static void a_hash_is_shown_as_messages_show_it(void **state) {
   cli_succeeds(ONE "inspect run --json");
   at = strstr(cli_out, "\"data_hash\": \"");
   if (!at || sscanf(at, "\"data_hash\": \"%16[0-9a-f]\"", hash) != 1) fail_msg("%s", cli_out);
-  snprintf(said, sizeof said, "data_hash        \"%s\"\n", hash);
+  snprintf(said, sizeof said, "data_hash            \"%s\"\n", hash);
   cli_succeeds(ONE "inspect run");
   cli_shows(cli_out, said);
   cli_sh("rm -rf h && cp -r run h && cp sft.jsonl kept.jsonl && tail -n 1 kept.jsonl >> sft.jsonl");

@@ -214,7 +214,8 @@ static void test_rewards(void **state) {
   (void)state;
   bad(GRPO, ARGS("reward=[{name: numbr}]"),
       "argument 'reward=[{name: numbr}]': there is no reward 'numbr'; the nearest known is number");
-  bad(GRPO, ARGS("reward=[{weight: 1}]"), "argument 'reward=[{weight: 1}]': a reward needs a name");
+  bad(GRPO, ARGS("reward=[{weight: 1}]"),
+      "argument 'reward=[{weight: 1}]': a reward needs a name: exact, number, regex, length or model");
   bad(GRPO, ARGS("reward=[{name: regex}]"),
       "argument 'reward=[{name: regex}]': reward regex needs a pattern");
   bad(GRPO, ARGS("reward=[{name: regex, pattern: ''}]"),
@@ -234,15 +235,18 @@ static void test_rewards(void **state) {
       GRPO, ARGS("reward=[{name: exact, comand: [a, b]}]"),
       "argument 'reward=[{name: exact, comand: [a, b]}]': unknown field 'comand' of a reward; known: ");
   bad(GRPO, ARGS("reward=exact"),
-      "argument 'reward=exact': reward is a list: write '- name: exact' below 'reward:', or 'reward=[{name: "
-      "exact}]'");
+      "argument 'reward=exact': reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' "
+      "below 'reward:', or 'reward=[{name: exact}]'");
   bad(SFT "reward:\n  name: exact\n", NULL,
-      "d.yaml:13: reward is a list: write '- name: exact' below 'reward:'");
+      "d.yaml:13: reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' below "
+      "'reward:'");
   bad(SFT, ARGS("eval.steps=5", "data.eval=e.jsonl"),
       "argument 'eval.steps=5': eval.steps = 5 needs reward: evaluation generates answers and rewards them");
   bad(SFT, ARGS("algo.name=dpo", "reward=[{name: exact}]"),
       "argument 'reward=[{name: exact}]': reward means nothing to algo.name dpo: remove it");
-  bad(GRPO, ARGS("reward=[]"), "d.yaml: reward is missing: grpo needs at least one, such as '- name: exact'");
+  bad(GRPO, ARGS("reward=[]"),
+      "d.yaml: reward is missing: grpo needs at least one, such as '- name: exact' or '- {name: model, path: "
+      "FOLDER}'");
 }
 
 static void test_contradictions(void **state) {
@@ -281,7 +285,7 @@ static void test_contradictions(void **state) {
       "argument 'data.completion_key=c': data.completion_key means nothing to algo.name grpo: remove it");
   bad(GRPO "  num_generations: 1\n", NULL,
       "d.yaml:16: algo.num_generations = 1: algo.advantage group compares the answers of a group, at least "
-      "2 are needed");
+      "2 are needed; ppo, reinforce++ and remax take one answer to a prompt");
 }
 
 static void test_missing(void **state) {

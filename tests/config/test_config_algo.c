@@ -334,10 +334,10 @@ static void test_least_group(void **state) {
   (void)state;
   bad(GRPO, ARGS("algo.name=reinforce++", "algo.advantage=group"),
       "d.yaml: algo.num_generations = 1: algo.advantage group compares the answers of a group, at least "
-      "2 are needed");
+      "2 are needed; ppo, reinforce++ and remax take one answer to a prompt");
   bad(GRPO "  num_generations: 1\n", NULL,
       "d.yaml:16: algo.num_generations = 1: algo.advantage group compares the answers of a group, at least "
-      "2 are needed");
+      "2 are needed; ppo, reinforce++ and remax take one answer to a prompt");
   tri_config c = good(GRPO, ARGS("algo.advantage=return", "algo.num_generations=1"));
   tri_config_free(&c);
 }

@@ -13,8 +13,11 @@ static void test_peers_keys(void **state) {
       {"lora.rank=16", "'lora.rank': all weights are trained"},
       {"train.bf16=true", "'train.bf16': give model.dtype"},
       {"vf_coef=0.1", "'vf_coef': the critic has an optimizer of its own: critic.learning_rate"},
-      {"reward_model.path=x", "'reward_model.path': rewards stand in the list"},
+      {"reward_model.path=x", "'reward_model.path': a reward model stands in the list"},
       {"training_args.optim=adamw_torch", "'training_args.optim': the optimizer is AdamW"},
+      {"critic.params=node", "'critic.params': its plan is one word: critic.shard"},
+      {"data.dataset_name=x", "'data.dataset_name': data.train and data.eval take files of JSON lines"},
+      {"reward.path=x", "reward is a list: write 'reward=[{name: exact}]' or 'reward=[{name: model, path: "},
       {"deepspeed=ds.json", "'deepspeed': shard.plan"},
       {"train.max_length=1024", "'train.max_length': data.max_prompt_length"},
   };
@@ -63,6 +66,8 @@ static void test_aliases(void **state) {
   alias("beta=0.1", "argument 'beta=0.1': beta is read as algo.kl_coef\n", "algo.kl_coef=0.1");
   alias("algo.kl.init_coef=0.1",
         "argument 'algo.kl.init_coef=0.1': algo.kl.init_coef is read as algo.kl_coef\n", "algo.kl_coef=0.1");
+  alias("algo.n=4", "argument 'algo.n=4': algo.n is read as algo.num_generations\n",
+        "algo.num_generations=4");
   alias("rollout.n=4", "argument 'rollout.n=4': rollout.n is read as algo.num_generations\n",
         "algo.num_generations=4");
   alias("actor_rollout_ref.rollout.n=4",

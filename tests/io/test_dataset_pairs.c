@@ -122,6 +122,11 @@ static void reads_other_keys(void **state) {
   expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
   assert_true(tri_dataset_get(d, 0)->value == 1);
   tri_dataset_close(&d);
+  opt = options(TRI_DATA_SFT); /* one side of pairs, as `trireme score --completion-key chosen` reads it */
+  opt.completion_key = "chosen";
+  d = open_text("{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}\n", &opt);
+  expect_tokens(tri_dataset_get(d, 0), "^ab$", 2);
+  tri_dataset_close(&d);
 }
 
 #define PAIR(rest)    "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"," rest "}"
@@ -136,7 +141,8 @@ static void refuses_bad_pairs(void **state) {
       {"{\"prompt\":\"a\",\"rejected\":\"b\"}", "has no `chosen`; its fields are prompt, rejected; set"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\"}",
        "has no `rejected`; its fields are prompt, chosen; set data.rejected_key"},
-      {"{\"prompt\":\"a\",\"completion\":\"b\",\"label\":true}", "has no `chosen`; its fields are prompt"},
+      {"{\"prompt\":\"a\",\"completion\":\"b\",\"label\":true}",
+       "has `completion`, no `chosen` and no `rejected`: one answer to a prompt is for sft, with a label"},
       {"{\"tokens\":[5,6,7],\"prompt_tokens\":1}", "has no `chosen`; its fields are tokens"},
       {"{\"chosen\":\"ab\",\"rejected\":\"ac\"}",
        "has no `prompt`; its fields are chosen, rejected; set data.prompt_key, or give the prompt that both "

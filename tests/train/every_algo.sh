@@ -53,7 +53,8 @@ for name in "$@"; do
   judged)
     make_models
     as=ppo of=("data.train=$dir/data.jsonl" rollout.rollout_batch_size=16 rollout.max_response_length=4 critic.warmup_steps=1
-      "reward=[{name: model, path: $dir/judge}, {name: regex, pattern: '[0-4]'}]" critic.path="$dir/small" critic.shard=zero1)
+      "reward=[{name: model, path: $dir/judge}, {name: regex, pattern: '[0-4]'}]" critic.path="$dir/small" critic.shard=zero1
+      "data.eval=$dir/data.jsonl" eval.steps=2 eval.max_prompts=8)
     ;;
   sft) of=("data.train=$dir/data.jsonl" data.completion_key=answer) ;;
   rm | dpo) of=("data.train=$dir/pairs.jsonl" "data.eval=$dir/pairs.jsonl" eval.steps=2 eval.max_prompts=24) ;;
@@ -78,6 +79,11 @@ for name in "$@"; do
     run.resume="$dir/now/checkpoints/step-00000002" shard.offload=all
   diff <(numbers "$dir/now" | sed -n '/"step": [34],/p') <(numbers "$dir/again" | sed -n '/"step": [34],/p') ||
     { echo "$name: resumed, other numbers"; exit 1; }
+  if [ "$name" = judged ]; then # the critic and held-out scores, which are neither right nor wrong, have a column
+    for word in ' ev ' ' eval$' 'learns alone in the first 1 step' 'from .*/small'; do
+      grep -q -- "$word" "$dir/now/log.txt" || { echo "$name: the screen has no '$word'"; exit 1; }
+    done
+  fi
   rm -rf "$dir/again"
   echo "every_algo: $name: $(echo "$ways" | wc -w) ways equal, resumed bit for bit"
 done
