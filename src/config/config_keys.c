@@ -247,7 +247,7 @@ const tri_key tri_keys[] = {
    "Added to the root of the second moment."},
 
   {"critic.path", TRI_KEY_TEXT, CRITIC, FIXED, AT(critic.path), "", NULL, "path",
-   "Model the critic starts from, with a scalar head or without; not given: the reward model, else the model the policy starts from."},
+   "Model the critic starts from, with a scalar head or without, or a run with a critic; not given: the reward model, else the model the policy starts from."},
   {"critic.learning_rate", TRI_KEY_F64, CRITIC, FREE, AT(critic.learning_rate), "(0, inf)", "5e-6", "1",
    "Learning rate of the critic after the warm-up; all else of its optimizer is train's."},
   {"critic.warmup_steps", TRI_KEY_I64, CRITIC, FIXED, AT(critic.warmup_steps), COUNT0, "0", "steps",

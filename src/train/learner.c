@@ -178,6 +178,18 @@ static tri_status check_family(const tri_trainer *t, const tri_learner *l) {
            l->name, own, policy);
 }
 
+/* Of a run that has one, its critic; else the model that is there. */
+static tri_status open_critic_of(const char *path, tri_learner *l) {
+  const tri_ckpt_reader *r;
+
+  TRI_TRY(tri_source_open(path, NULL, true, &l->source));
+  r = tri_source_checkpoint(l->source);
+  if (!r || !tri_ckpt_has_file(r, tri_part_config(TRI_PART_CRITIC))) return TRI_OK;
+  tri_source_close(&l->source);
+  l->from = tri_part_group(TRI_PART_CRITIC);
+  return tri_source_open_part(path, TRI_PART_CRITIC, NULL, true, &l->source);
+}
+
 /* From the checkpoint; else critic.path, the reward model, or as the policy began. */
 static tri_status open_critic(tri_trainer *t, tri_learner *l) {
   const tri_learner *reward = &t->learner[TRI_REWARD_MODEL];
@@ -189,7 +201,7 @@ static tri_status open_critic(tri_trainer *t, tri_learner *l) {
     TRI_TRY(tri_source_open_part(t->run.resume, TRI_PART_CRITIC, NULL, true, &l->source));
   } else if (path[0]) {
     if (!l->path[0]) l->key = reward->key;
-    TRI_TRY(tri_error_about(tri_source_open(path, NULL, true, &l->source), l->key));
+    TRI_TRY(tri_error_about(open_critic_of(path, l), l->key));
   } else {
     TRI_TRY(open_deck_model(t, true, &l->source));
   }

@@ -71,6 +71,11 @@ static void a_reward_model_is_made_and_used(void **state) {
   cli_sh("grep -q value_loss ppo/metrics.jsonl");
   cli_succeeds(ONE "export ppo critic --critic");
   cli_sh("grep -q LlamaForSequenceClassification critic/config.json");
+  cli_succeeds(ONE PPO "critic.path=ppo run.output=ppo2 checkpoint.save_final=true train.learning_rate=1e-12 "
+                       "critic.learning_rate=1e-12");
+  cli_succeeds(ONE "export ppo2 critic2 --critic --dtype bf16"); /* the step is too small to be seen */
+  cli_succeeds(ONE "export ppo critic1 --critic --dtype bf16");
+  cli_sh("cmp critic1/model.safetensors critic2/model.safetensors");
   cli_succeeds(ONE "inspect ppo");
   cli_fails(64, ONE "export ppo x --ema", "the checkpoint has no average of weights", "algo.ema_beta");
   cli_fails(64, ONE "export ppo x --ema --critic", "--critic and --ema", NULL);
