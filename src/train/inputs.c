@@ -151,6 +151,20 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
   return st;
 }
 
+/* What the other models read, be it of evaluations, fits them too: positions beyond their context mean
+ * nothing to them. */
+static tri_status check_contexts(const tri_trainer *t, const tri_longest *l) {
+  int64_t answers = t->reward ? l->prompt + t->cfg->rollout.max_response_length : 0;
+
+  for (const tri_learner *m = t->learner; m < t->learner + TRI_ROLE_COUNT; m++) {
+    int64_t n = m == &t->learner[TRI_REWARD_MODEL] && answers > l->learn ? answers : l->learn;
+    if (!m->source || n <= tri_source_shape(m->source)->max_pos) continue;
+    TRI_FAIL(TRI_ECONFIG, "%s: the longest sequence here can have %lld tokens, the %s's context is %lld",
+             m->key, (long long)n, m->name, (long long)tri_source_shape(m->source)->max_pos);
+  }
+  return TRI_OK;
+}
+
 /* Collective over world. */
 static tri_status measure(tri_trainer *t, tri_longest *l) {
   *l = (tri_longest){0, 1};
@@ -162,7 +176,7 @@ static tri_status measure(tri_trainer *t, tri_longest *l) {
     TRI_FAIL(TRI_EINPUT, "the longest sequence has %lld tokens, the model's context is %lld",
              (long long)l->learn, (long long)tri_source_shape(t->learner[TRI_POLICY].source)->max_pos);
   t->plan.max_tokens = l->learn;
-  return TRI_OK;
+  return check_contexts(t, l);
 }
 
 /* ---- how long, how many ---- */

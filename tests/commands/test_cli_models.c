@@ -97,6 +97,9 @@ static void a_reward_model_reads_what_was_written(void **state) {
       "reward.path: ");
   cli_succeeds(ONE PPO "'reward=[{name: model, path: renamed}]' critic.path=judged run.output=renamed_run");
   cli_shows(cli_err, "reward.path: 2 tokens of the reward model are others than the policy's");
+  cli_sh("cp -r judged short; sed -i 's/\\(max_position_embeddings.*: *\\)[0-9]*/\\16/' short/config.json");
+  cli_fails(64, TWO GRPO "'reward=[{name: model, path: short}]'",
+            "reward.path: the longest sequence here can have ", "the reward model's context is 6");
 }
 
 /* The last numbers of a model's file are none: those of its head. */
