@@ -13,10 +13,12 @@ enum {
                * strays by 0.015 (measured), a block's by a fourth of it */
 };
 
-#define SHORT_SHARE  0.1  /* chosen: answers get shorter in healthy runs, by half at most */
-#define SHORT_LEAST  8.0  /* tokens; chosen: below it there is no room to shrink by that share */
-#define KL_FACTOR    10.0 /* chosen: KL grows steadily; squared growth is 3 times its mean */
-#define KL_LEAST     0.1  /* nats; chosen: below it the policy is near its reference, jump or no */
+#define SHORT_SHARE 0.1  /* chosen: answers get shorter in healthy runs, by half at most */
+#define SHORT_LEAST 8.0  /* tokens; chosen: below it there is no room to shrink by that share */
+#define KL_FACTOR   10.0 /* chosen: KL grows steadily; squared growth is 3 times its mean */
+#define KL_LEAST    0.1  /* nats; chosen: below it the policy is near its reference, jump or no */
+#define KL_MOST                                                                                              \
+  2.0 /* nats of a token; chosen: healthy quickstarts end at 0.4, a hacked reward model's at 11 */
 #define ALIKE_LEAST  0.01 /* nats; chosen: one token in a thousand is drawn otherwise */
 #define ALIKE_SHARE  0.05 /* of the first steps'; chosen: healthy quickstarts end at a sixth */
 #define TOP_SHARE    0.1  /* of the rewards' span; chosen: above the rest no gain is owed */
@@ -119,6 +121,8 @@ static bool is_kl_jump(const tri_trend *t) {
   return c->n >= WINDOW / 2 && c->now > KL_LEAST && c->now > KL_FACTOR * c->mean;
 }
 
+static bool is_far(const tri_trend *t) { return t->of[TRI_SEEN_KL].now > KL_MOST; }
+
 static bool is_alike(const tri_trend *t) {
   const tri_course *c = &t->of[TRI_SEEN_ENTROPY];
 
@@ -155,7 +159,8 @@ static const struct {
     [TRI_TREND_ENTROPY] = {"entropy_collapse", TRI_SEEN_ENTROPY, STEPS_OTHERS, is_alike},
     [TRI_TREND_REWARD] = {"reward_stuck", TRI_SEEN_REWARD, 1, is_stuck}, /* blocks are long enough */
     [TRI_TREND_VALUE] = {"value_loss_explodes", TRI_SEEN_VALUE_LOSS, STEPS_OTHERS, is_exploding},
-    [TRI_TREND_SKIPPED] = {"non_finite", TRI_SEEN_SKIPPED, 1, is_skipped}};
+    [TRI_TREND_SKIPPED] = {"non_finite", TRI_SEEN_SKIPPED, 1, is_skipped},
+    [TRI_TREND_FAR] = {"kl_high", TRI_SEEN_KL, STEPS_OTHERS, is_far}};
 
 void tri_trend_step(tri_trend *t, const tri_rollout *r) {
   bool exploding;
@@ -222,6 +227,14 @@ void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t by
     return;
   case TRI_TREND_SKIPPED:
     say_skipped(t, out, bytes);
+    return;
+  case TRI_TREND_FAR:
+    snprintf(
+        out, bytes,
+        "kl_mean_nats is %.3g, over %g for each token, for %d steps: little of the reference is left, and a "
+        "reward model has not learned to judge such answers; read some (rollout.save_every: 1); raise "
+        "algo.kl_coef, lower train.learning_rate or stop earlier",
+        c->now, KL_MOST, STEPS_OTHERS);
     return;
   case TRI_TREND_COUNT:
     break;

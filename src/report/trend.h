@@ -24,6 +24,7 @@ typedef enum {
   TRI_TREND_REWARD,  /* no gain in many steps */
   TRI_TREND_VALUE,   /* the critic is worse than none */
   TRI_TREND_SKIPPED, /* a gradient was not finite */
+  TRI_TREND_FAR,     /* little of the reference is left */
   TRI_TREND_COUNT
 } tri_trend_kind;
 

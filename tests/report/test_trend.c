@@ -111,6 +111,17 @@ static step small_kl(int s) {
   x.kl = s < WRONG ? 1e-5 : 0.09;
   return x;
 }
+/* Far from the reference, slowly. */
+static step kl_is_high(int s) {
+  step x = healthy(s);
+  x.kl = s < WRONG ? 1.9 : 2.1;
+  return x;
+}
+static step kl_stays(int s) {
+  step x = healthy(s);
+  x.kl = 1.99;
+  return x;
+}
 static step all_alike(int s) {
   step x = healthy(s);
   if (s >= WRONG) x.entropy = 0.024; /* a twentieth of 0.492 is 0.0246 */
@@ -169,6 +180,8 @@ static void each_alarm(void **state) {
              {few_tokens, NULL, NULL},
              {kl_jumps, "kl_jump", "raise algo.kl_coef"},
              {kl_grows, NULL, NULL},
+             {kl_is_high, "kl_high", "raise algo.kl_coef"},
+             {kl_stays, NULL, NULL},
              {small_kl, NULL, NULL},
              {all_alike, "entropy_collapse", "raise rollout.temperature"},
              {always_low, NULL, NULL},
@@ -283,7 +296,7 @@ static void a_replay_has_no_reward_of_its_own(void **state) {
 
 /* A run that goes on from kept numbers has the words of one that was never interrupted, wherever it was. */
 static void kept_numbers_go_on(void **state) {
-  step (*const next[])(int) = {short_answers,   kl_jumps,        all_alike,
+  step (*const next[])(int) = {short_answers,   kl_jumps,        all_alike,  kl_is_high,
                                critic_diverges, gradient_breaks, never_rises};
   static char kept[TRI_HEALTH_TEXT];
   char        words[2][256], text[4096];
