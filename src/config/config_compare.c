@@ -112,7 +112,8 @@ static bool is_experiment(const tri_config_past *before, const tri_config *now, 
 /* Of what a resume names anew and does not read. */
 static const char *remark(const tri_config *now, const tri_key *k) {
   bool names = k && ((!strcmp(k->name, "model.path") && now->model.path) ||
-                     (!strcmp(k->name, "model.config") && now->model.config));
+                     (!strcmp(k->name, "model.config") && now->model.config) ||
+                     (!strcmp(k->name, "critic.path") && now->critic.path));
 
   return names ? " (the weights stay the checkpoint's; another run.output starts from the new ones)" : "";
 }

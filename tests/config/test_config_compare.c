@@ -100,6 +100,16 @@ static void what_is_allowed_is_listed(void **state) {
           "\n  algo.kl_coef: 0 -> 0.1", "algo.kl_coef");
 }
 
+/* A critic goes on with the weights it has. */
+static void a_critics_start_is_over(void **state) {
+  (void)state;
+  changes(
+      ARGS("algo.name=ppo"), ARGS("algo.name=ppo", "critic.path=c", "run.allow_changes=critic.path"),
+      "\n  critic.path: null -> \"c\" (the weights stay the checkpoint's; another run.output starts from the "
+      "new ones)",
+      "", "");
+}
+
 /* With sft rewards and answers are of evaluations, which are reports. */
 static void evaluation_of_sft_is_listed(void **state) {
   (void)state;
@@ -179,6 +189,7 @@ int main(void) {
                                      cmocka_unit_test(one_file_has_many_names),
                                      cmocka_unit_test(a_rewards_folder_has_many_names),
                                      cmocka_unit_test(names_that_are_none_are_refused),
-                                     cmocka_unit_test(every_row_has_decided)};
+                                     cmocka_unit_test(every_row_has_decided),
+                                     cmocka_unit_test(a_critics_start_is_over)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
