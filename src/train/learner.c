@@ -174,8 +174,8 @@ static tri_status check_family(const tri_trainer *t, const tri_learner *l) {
              *policy = tri_source_shape(t->learner[TRI_POLICY].source)->family->model_type;
 
   if (!strcmp(own, policy)) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "%s: the %s is a %s, the policy a %s: it must be of the policy's family", l->key,
-           l->name, own, policy);
+  TRI_FAIL(TRI_ECONFIG, "%s: the %s is a %s, the policy a %s: it must be of the policy's family%s", l->key,
+           l->name, own, policy, l->path[0] ? "" : "; critic.path can name another model");
 }
 
 /* Of a run that has one, its critic; else the model that is there. */
