@@ -313,7 +313,8 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
-/* A checkpoint of before lacks it. */
+/* A checkpoint of before lacks it; another version's, with other alarms, is no reason to end: they begin
+ * anew. */
 static tri_status get_health(tri_trainer *t, tri_ckpt_reader *r) {
   tri_status st = TRI_OK;
   char      *text = NULL;
@@ -321,7 +322,11 @@ static tri_status get_health(tri_trainer *t, tri_ckpt_reader *r) {
 
   if (!tri_ckpt_has_file(r, health_file)) return TRI_OK;
   TRI_TRY_DONE(tri_ckpt_get_file(r, health_file, &text, &n));
-  TRI_TRY_DONE(tri_error_about(tri_health_restore(&t->health, text), t->run.resume));
+  if (tri_health_restore(&t->health, text) == TRI_OK) goto done;
+  tri_error_clear();
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "%s: its %s is of another version: alarms forget the steps before", t->run.resume,
+            health_file);
 done:
   TRI_FREE(text);
   return st;

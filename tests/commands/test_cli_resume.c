@@ -301,17 +301,17 @@ static void replace(char *text, const char *from, const char *to) {
   for (char *at = text; (at = strstr(at, from)) != NULL;) memcpy(at, to, strlen(to));
 }
 
-/* The deck of a checkpoint with another word, and every hash that covers it. */
-static void change_deck(const char *folder, const char *from, const char *to) {
-  static char deck[CLI_TEXT_BYTES], manifest[CLI_TEXT_BYTES];
+/* A text of a checkpoint with another word, and every hash that covers it. */
+static void change(const char *folder, const char *file, const char *from, const char *to) {
+  static char text[CLI_TEXT_BYTES], manifest[CLI_TEXT_BYTES];
   char        path[256], before[24], after[24], *own;
 
-  snprintf(path, sizeof path, "%s/deck.yaml", folder);
-  cli_read(path, deck);
-  snprintf(before, sizeof before, "%016llx", (unsigned long long)tri_hash64(deck, strlen(deck), 0));
-  replace(deck, from, to);
-  snprintf(after, sizeof after, "%016llx", (unsigned long long)tri_hash64(deck, strlen(deck), 0));
-  cli_write(path, deck);
+  snprintf(path, sizeof path, "%s/%s", folder, file);
+  cli_read(path, text);
+  snprintf(before, sizeof before, "%016llx", (unsigned long long)tri_hash64(text, strlen(text), 0));
+  replace(text, from, to);
+  snprintf(after, sizeof after, "%016llx", (unsigned long long)tri_hash64(text, strlen(text), 0));
+  cli_write(path, text);
   snprintf(path, sizeof path, "%s/MANIFEST.json", folder);
   cli_read(path, manifest);
   replace(manifest, before, after);
@@ -321,6 +321,20 @@ static void change_deck(const char *folder, const char *from, const char *to) {
            (unsigned long long)tri_hash64(manifest, (size_t)(own - manifest), 0));
   memcpy(own + strlen("\"manifest_hash\": \""), before, 16);
   cli_write(path, manifest);
+}
+
+static void change_deck(const char *folder, const char *from, const char *to) {
+  change(folder, "deck.yaml", from, to);
+}
+
+/* That another version counts other things for its alarms keeps nobody from going on. */
+static void alarms_of_another_version_begin_anew(void **state) {
+  (void)state;
+  copy_run("v");
+  change("v/checkpoints/step-00000002", "health.txt", "0 0 0 0 ", "0 0 0 x ");
+  cli_succeeds(TWO SFT "run.output=v train.steps=3");
+  cli_shows(cli_err, "warning: v/checkpoints/step-00000002: its health.txt is of another version");
+  cli_shows(cli_err, "resumed from v/checkpoints/step-00000002");
 }
 
 /* As that of a later version, which knows other keys: it might hide any change. */
@@ -454,6 +468,7 @@ int main(void) {
       cmocka_unit_test(what_is_set_aside_is_no_model),
       cmocka_unit_test(another_algorithm_is_refused),
       cmocka_unit_test(a_deck_that_cannot_be_read_must_be_allowed),
+      cmocka_unit_test(alarms_of_another_version_begin_anew),
   };
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
