@@ -138,7 +138,11 @@ void tri_session_close(tri_session *s) {
   tri_runtime_close(&s->rt);
 }
 
-void tri_session_leave(tri_session *s, tri_status st) {
+void tri_session_fail(const tri_session *s, tri_status st) {
   if (st != TRI_OK && !tri_runtime_all_failed()) end_all(s, st);
+}
+
+void tri_session_leave(tri_session *s, tri_status st) {
+  tri_session_fail(s, st);
   tri_session_close(s);
 }

@@ -45,5 +45,8 @@ void tri_session_close(tri_session *s);
  * are somewhere else, it says so and does not return: it ends all ranks with the exit code of st, because
  * nothing can be cleaned up together. Else closes. */
 void tri_session_leave(tri_session *s, tri_status st);
+/* Of a failure inside something collective, before the ranks agree on anything else: unless all ranks failed
+ * so, ends them all, as tri_session_leave. */
+void tri_session_fail(const tri_session *s, tri_status st);
 
 #endif

@@ -117,7 +117,10 @@ tri_status tri_judge_score(void *trainer, const tri_answer *a, int n, float *sco
   if (st == TRI_OK) st = TRI_ALLOC(seq, n + 1);
   if (st == TRI_OK) st = count_batches(&t->sampling.judge, &r, &batches);
   st = tri_agree(tri_world_of(t), st);
-  if (st == TRI_OK) st = score_all(t, &r, seq, batches, score);
+  if (st == TRI_OK) {
+    st = score_all(t, &r, seq, batches, score);
+    tri_session_fail(t->se, st);
+  }
   if (st == TRI_OK) st = check_scores(a, n, score);
   if (st == TRI_OK) normalize(t, n, score);
   TRI_FREE(seq);

@@ -138,10 +138,14 @@ static tri_status say_others(const tri_trainer *t) {
     const tri_learner     *l = &t->learner[i];
     const tri_model_shape *sh = l->model ? tri_source_shape(l->source) : NULL;
     double                 n = l->model ? (double)tri_learner_size(l) : 0;
+    tri_shard_plan         plan = tri_learner_plan(l, t->cfg);
     char                   own[64] = "", from[TRI_CKPT_PATH_BYTES];
     if (!sh || i == TRI_POLICY) continue;
-    if (tri_learner_plan(l, t->cfg).params != t->cfg->shard.scope.params)
-      snprintf(own, sizeof own, ", params %s", tri_shard_scope_name(tri_learner_plan(l, t->cfg).params));
+    if (!tri_learner_trains(l) && plan.params != t->cfg->shard.scope.params)
+      snprintf(own, sizeof own, ", params %s", tri_shard_scope_name(plan.params));
+    else if (tri_learner_trains(l) && memcmp(&plan, &t->cfg->shard.scope, sizeof plan) != 0)
+      snprintf(own, sizeof own, ", params %s, grads %s, optimizer %s", tri_shard_scope_name(plan.params),
+               tri_shard_scope_name(plan.grads), tri_shard_scope_name(plan.optim));
     SAY("%s: %.2f %s parameters, %d layer%s, width %d%s, from %s", l->name, n < 1e9 ? n / 1e6 : n / 1e9,
         n < 1e9 ? "M" : "G", sh->L, plural(sh->L), sh->C, own,
         shown(tri_source_name(l->source), PATH_COLUMNS, from));
