@@ -28,8 +28,7 @@ static tri_status refuse_algo(const tri_run *r, const char *before) {
       r->resume, before, r->cfg->algo.name, r->resume, instead);
 }
 
-/* Moments and positions in the data of one algorithm mean nothing to another. */
-static tri_status check_same_algo(const tri_run *r, tri_ckpt_reader *from) {
+tri_status tri_run_check_algo(const tri_run *r, tri_ckpt_reader *from) {
   tri_text   algo = {0};
   tri_status st = tri_ckpt_get_text(from, "algo", &algo);
 
@@ -213,7 +212,6 @@ static tri_status compare(tri_run *r, tri_ckpt_reader *from, const tri_config *n
   data_before        data;
   tri_status         st = TRI_OK;
 
-  TRI_TRY(check_same_algo(r, from));
   TRI_TRY(get_data_before(r, from, &data));
   TRI_TRY_DONE(compare_decks(r, from, &data, now, &c));
   TRI_TRY_DONE(compare_data(r, &data, &c));

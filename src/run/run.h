@@ -49,8 +49,11 @@ TRI_CHECKED tri_status tri_run_check_aside(const tri_run *r, const tri_run_input
  * it could not be made, moved or written. */
 TRI_CHECKED tri_status tri_run_begin(tri_run *r, int64_t step, bool works);
 
-/* resume.c. Collective over world. Compares a resumed run with its checkpoint: the algorithm, the deck as
- * used `now`, the lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
+/* resume.c. Not collective. Whether the checkpoint is of a run of the deck's algorithm: moments and positions
+ * in the data of one mean nothing to another. TRI_ECONFIG says what to do instead. */
+TRI_CHECKED tri_status tri_run_check_algo(const tri_run *r, tri_ckpt_reader *from);
+/* resume.c. Collective over world. Compares a resumed run with its checkpoint: the deck as used `now`, the
+ * lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
 TRI_CHECKED tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now);
 
 #endif

@@ -81,6 +81,7 @@ static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
   tri_status  st;
 
   TRI_TRY(tri_source_open(t->run.resume, NULL, true, &l->source));
+  TRI_TRY(tri_run_check_algo(&t->run, tri_source_checkpoint(l->source)));
   if (access(path, R_OK)) return TRI_OK;
   st = open_deck_model(t, false, &deck);
   if (st == TRI_OK) {

@@ -437,6 +437,8 @@ static void another_algorithm_is_refused(void **state) {
             "give another run.output (and there model.path: g/checkpoints/step-00000002",
             "or run.resume: never (starts anew; the old run is set aside)");
   cli_fails(64, ONE GRPO "run.output=g run.resume=auto", "is of a run of algo.name sft", NULL);
+  cli_fails(64, ONE GRPO "run.output=g run.resume=auto algo.name=ppo", "is of a run of algo.name sft",
+            NULL); /* not: no critic */
   cli_fails(64, ONE GRPO "run.output=g run.resume=auto 'run.allow_changes=[algo.name]'",
             "run.allow_changes: algo.name cannot change in a resume", NULL);
 }
