@@ -76,9 +76,11 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   TRI_CUDA_TRY_DONE(cudaSetDevice(ordinal));
   TRI_CUDA_TRY_DONE(cudaGetDeviceProperties(&prop, ordinal));
   if (prop.major < 8)
-    TRI_FAIL_DONE(TRI_EDEVICE,
-                  "the GPU %s has compute capability %d.%d; 8.0 (A100) is the least this program uses",
-                  prop.name, prop.major, prop.minor);
+    TRI_FAIL_DONE(
+        TRI_EDEVICE,
+        "the GPU %s has compute capability %d.%d; 8.0 (A100) is the least this program uses, for fp16 "
+        "too: use a newer GPU, or set run.device: cpu",
+        prop.name, prop.major, prop.minor);
   if (prop.sharedMemPerBlockOptin < TRI_CUDA_SHARED)
     TRI_FAIL_DONE(
         TRI_EDEVICE,

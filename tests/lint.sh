@@ -20,9 +20,12 @@ pmix.h    src/comm/runtime.c
 cblas.h   src/cpu/gemm/*
 dnnl*     src/cpu/gemm/*|tests/device/isa.c
 yaml.h    io/text/deck.c
+curl/*    src/reward/desk/http.c
 pcre2.h   io/tokenizer/*|src/reward/reward_rule.c
 utf8proc.h io/tokenizer/*
-jansson.h io/model/*|io/data/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/report/metrics.c|src/commands/tokenize.c|tests/*
+jansson.h src/reward/reward_process.c|src/reward/reward_http.c|io/hf/*|io/model/*|io/data/*|io/chat/*|io/text/*|io/tokenizer/*|io/checkpoint/*|src/report/metrics.c|src/commands/tokenize.c|tests/*
+zlib.h    io/text/unpack.c|tests/io/test_unpack.c
+zstd.h    io/text/unpack.c|tests/io/test_unpack.c
 cuda*.h   gpu/*|tests/emulate/*
 cublas*   gpu/gemm/*|tests/emulate/*
 nccl*     gpu/nccl/*|tests/emulate/*
@@ -31,10 +34,11 @@ switches='
 TRI_HAVE_CUDA   src/registry.c
 TRI_HAVE_NCCL   src/registry.c
 TRI_HAVE_PMIX   src/comm/runtime.c
+TRI_HAVE_CURL   src/reward/desk/http.c
 TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The files that may end the process.
-enders='src/main.c|src/base/base.c|src/commands/apart.c|src/comm/runtime.c'
+enders='src/main.c|src/base/base.c|src/base/child.c|src/commands/apart.c|src/comm/runtime.c'
 # The hour of a newcomer: README.md and the files its section "A step, file by file" names, at most so many and so long together.
 step_files=20
 first_hour_lines=4000

@@ -20,15 +20,15 @@ rooms='
 13 src/train
 12 src/run
 11 src/config
-10 src/generate src/reward io/model
+10 src/feed src/generate src/reward io/model
  9 src/algo src/model src/report io/data
  8 src/state src/rollout io/checkpoint
  7 gpu gpu/nccl
  6 src/comm gpu/attention gpu/gemm gpu/layers
  5 src/cpu gpu/base
  4 src/cpu/gemm
- 3 src/device io/tokenizer
- 2 io/text src/family
+ 3 src/device io/tokenizer io/hf io/chat
+ 2 io/text src/family src/reward/math src/reward/desk
  1 src/base
 '
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).

@@ -7,7 +7,7 @@ struct fwd_call {     /* the arguments of one attn_fwd */
   const void    *qkv; /* A [N,E] */
   const int32_t *cu;  /* i32 [S+1] */
   int            E, S, H, G, D;
-  float          scale;
+  attn_rule      rule;
 };
 
 /* ---- bf16 ---- */
@@ -62,6 +62,25 @@ static __device__ __forceinline__ void fwd_scores(float (&s)[fwd_shape<D>::M][8]
   }
 }
 
+/* Scores of one m-tile become capped. */
+static __device__ __forceinline__ void fwd_cap(float (&s)[8][4], const attn_rule &rule) {
+#pragma unroll
+  for (int n = 0; n < 8; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++) s[n][e] = tri_softcap(s[n][e], rule.cap, rule.inverse);
+}
+
+/* Scores of one m-tile with keys before its rows' windows become -infinity; ahead as in fwd_mask. */
+static __device__ __forceinline__ void fwd_mask_window(float (&s)[8][4], int ahead, int window) {
+  int lane = threadIdx.x % 32, row = ahead + lane / 4 - window;
+
+#pragma unroll
+  for (int n = 0; n < 8; n++)
+#pragma unroll
+    for (int e = 0; e < 4; e++)
+      if (8 * n + lane % 4 * 2 + e % 2 <= row + e / 2 * 8) s[n][e] = -INFINITY;
+}
+
 /* Scores of one m-tile with keys its rows may not see become -infinity. Row 0 of the m-tile is `ahead` keys
  * behind the first of the tile. */
 static __device__ __forceinline__ void fwd_mask(float (&s)[8][4], int ahead) {
@@ -75,7 +94,7 @@ static __device__ __forceinline__ void fwd_mask(float (&s)[8][4], int ahead) {
 }
 
 /* Scores to weights, and the rows' references and sums with them. */
-template <int D, int FIRST>
+template <int D, int FIRST, bool RULED>
 static __device__ __forceinline__ void fwd_softmax(fwd_rows<D> &a, float (&s)[fwd_shape<D>::M][8][4],
                                                    float        scale_log2) {
   constexpr int M = fwd_shape<D>::M;
@@ -89,7 +108,7 @@ static __device__ __forceinline__ void fwd_softmax(fwd_rows<D> &a, float (&s)[fw
       float best = -INFINITY;
 #pragma unroll
       for (int n = 0; n < 8; n++) best = fmaxf(best, fmaxf(s[m][n][2 * r], s[m][n][2 * r + 1]));
-      factor[m][r] = attn_raise(&a.reference[m][r], attn_quad_max(best) * scale_log2);
+      factor[m][r] = attn_raise_of<RULED>(&a.reference[m][r], attn_quad_max(best) * scale_log2);
       moved = moved || factor[m][r] != 1.0f;
     }
   if (__any_sync(~0u, moved)) { /* else every factor is 1 */
@@ -104,11 +123,11 @@ static __device__ __forceinline__ void fwd_softmax(fwd_rows<D> &a, float (&s)[fw
   for (int m = FIRST; m < M; m++)
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      float part[4];
+      float part[4], reference = attn_at_reference<RULED>(a.reference[m][r]);
 #pragma unroll
       for (int n = 0; n < 8; n++) {
-        s[m][n][2 * r] = attn_weight(s[m][n][2 * r], scale_log2, a.reference[m][r]);
-        s[m][n][2 * r + 1] = attn_weight(s[m][n][2 * r + 1], scale_log2, a.reference[m][r]);
+        s[m][n][2 * r] = attn_weight(s[m][n][2 * r], scale_log2, reference);
+        s[m][n][2 * r + 1] = attn_weight(s[m][n][2 * r + 1], scale_log2, reference);
         if (n % 2 == 1)
           part[n / 2] =
               attn_lane_sum(s[m][n - 1][2 * r], s[m][n - 1][2 * r + 1], s[m][n][2 * r], s[m][n][2 * r + 1]);
@@ -181,7 +200,7 @@ template <int D> static __device__ __forceinline__ int fwd_slot(const fwd_walk &
 
 /* The block's rows meet a tile. Loads run two half tiles ahead: at either barrier all warps are done with the
  * slot that is loaded next. live: rows of this warp from m-tile FIRST on are in the sequence. */
-template <int D, bool VEC, int FIRST>
+template <int D, bool VEC, int FIRST, bool RULED>
 static __device__ __forceinline__ void fwd_tile(fwd_rows<D> &a, fwd_walk &w, const fwd_call &c,
                                                 tri_bf16 *queries, int tile, float scale_log2, int ahead,
                                                 bool live) {
@@ -198,8 +217,16 @@ static __device__ __forceinline__ void fwd_tile(fwd_rows<D> &a, fwd_walk &w, con
   fwd_load<D, VEC>(w, c, ring, w.column + c.G * c.D, tile + 1);
   if (live) {
     /* Rows of a second m-tile see all of the tile unless FIRST is the second. */
+    if (RULED) {
+#pragma unroll
+      for (int m = FIRST; m < fwd_shape<D>::M; m++) {
+        int row = ahead + (m * fwd_shape<D>::WARPS + threadIdx.x / 32) * 16;
+        if (c.rule.cap > 0) fwd_cap(s[m], c.rule);
+        if (row + 15 >= c.rule.window) fwd_mask_window(s[m], row, c.rule.window);
+      }
+    }
     if (ahead <= 0) fwd_mask(s[FIRST], ahead + (FIRST * fwd_shape<D>::WARPS + threadIdx.x / 32) * 16);
-    fwd_softmax<D, FIRST>(a, s, scale_log2);
+    fwd_softmax<D, FIRST, RULED>(a, s, scale_log2);
     fwd_values<D, FIRST>(a, s, slot);
   }
 }
@@ -243,9 +270,9 @@ static __device__ __forceinline__ void fwd_end(const fwd_rows<D> &a, tri_bf16 *t
 }
 
 /* o A [N,H*D], lse f32 [N,H] of qkv A [N,E]: a block has 128 queries of one head and sequence. Grid: slots *
- * H, heads of one slot together. Sums in f32 (mma). Shared: fwd_shape::SHARED. VEC: rows on 16 bytes. Judge:
- * tri_cpu_attn_fwd. */
-template <int D, bool VEC>
+ * H, heads of one slot together. Sums in f32 (mma). Shared: fwd_shape::SHARED. VEC: rows on 16 bytes.
+ * RULED: rows may have a window or capped scores. Judge: tri_cpu_attn_fwd. */
+template <int D, bool VEC, bool RULED>
 __global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) attn_fwd_kernel(fwd_call c) {
   typedef fwd_shape<D> shape;
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
@@ -254,14 +281,15 @@ __global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) a
   int         n = at.len - at.row < ROWS ? at.len - at.row : ROWS; /* queries */
   fwd_walk    w = {at.start, at.row + n, (c.H + h / (c.H / c.G)) * c.D, 0};
   fwd_rows<D> a;
-  float       scale_log2 = c.scale * 1.44269504f; /* log2(e) */
-  int         top = threadIdx.x / 32 * 16, tile = 0;
+  float       scale_log2 = attn_scale_log2<RULED>(c.rule);
+  int         top = threadIdx.x / 32 * 16;
+  int         tile = RULED ? attn_first_tile<ATTN_KEYS>(c.rule, at.row) / ATTN_KEYS : 0;
 
   if (n <= 0) return;
   attn_load<D, ROWS, shape::THREADS, VEC>(
       queries, (const tri_bf16 *)c.qkv + (int64_t)(at.start + at.row) * c.E + h * c.D, c.E, n, c.D);
-  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column, 0);
-  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column + c.G * c.D, 0);
+  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column, tile);
+  fwd_load<D, VEC>(w, c, queries + ROWS * D, w.column + c.G * c.D, tile);
 #pragma unroll
   for (int m = 0; m < shape::M; m++) {
 #pragma unroll
@@ -269,11 +297,11 @@ __global__ void __launch_bounds__(fwd_shape<D>::THREADS, fwd_shape<D>::PER_SM) a
     for (int r = 0; r < 2; r++) a.reference[m][r] = -INFINITY, a.sum[m][r] = 0;
   }
   for (; tile * ATTN_KEYS <= at.row; tile++)
-    fwd_tile<D, VEC, 0>(a, w, c, queries, tile, scale_log2, at.row - tile * ATTN_KEYS, top < n);
+    fwd_tile<D, VEC, 0, RULED>(a, w, c, queries, tile, scale_log2, at.row - tile * ATTN_KEYS, top < n);
   top += (shape::M - 1) * ATTN_KEYS;
   if (n > ATTN_KEYS) /* the first half of the rows sees nothing of the last tile */
-    fwd_tile<D, VEC, shape::M - 1>(a, w, c, queries, tile, scale_log2, -ATTN_KEYS,
-                                   top >= ATTN_KEYS && top < n);
+    fwd_tile<D, VEC, shape::M - 1, RULED>(a, w, c, queries, tile, scale_log2, -ATTN_KEYS,
+                                          top >= ATTN_KEYS && top < n);
   fwd_end<D, VEC>(a, queries, c, at.start + at.row, n, h);
 }
 
@@ -286,42 +314,44 @@ template <int COLS> static size_t fwd_f32_shared(int D) {
   return sizeof(float) * (size_t)(F32_ROWS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + F32_ROWS));
 }
 
-/* As attn_fwd_kernel, f32, D <= 32 COLS; a block has 32 queries of one head and sequence. Grid: slots * H. */
-template <int COLS> __global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fwd_f32_kernel(fwd_call c) {
+/* As attn_fwd_kernel, A f32 or f16, D <= 32 COLS; a block has 32 queries of one head and sequence. Grid:
+ * slots * H. */
+template <class A, int COLS>
+__global__ void __launch_bounds__(F32_WARPS * 32, 2) attn_fwd_f32_kernel(fwd_call c) {
   TRI_SHARED_DYNAMIC(float, queries);
   float                     *keys = queries + F32_ROWS * c.D, *values = keys + c.D * ATTN_F32_LD;
   int                        warp = threadIdx.x / 32, h = blockIdx.x % c.H;
   float                     *weights = values + ATTN_F32_KEYS * 32 * COLS + warp * F32_R * ATTN_F32_KEYS;
   attn_place                 at = attn_find<F32_ROWS>(c.cu, c.S, blockIdx.x / c.H);
   int64_t                    E = c.E;
-  const float               *from = (const float *)c.qkv + at.start * E;
-  const float               *k = from + (c.H + h / (c.H / c.G)) * c.D, *v = k + c.G * c.D;
-  const float               *q = from + at.row * E + h * c.D;
+  const A                   *from = (const A *)c.qkv + at.start * E;
+  const A                   *k = from + (c.H + h / (c.H / c.G)) * c.D, *v = k + c.G * c.D;
+  const A                   *q = from + at.row * E + h * c.D;
   int                        n = at.len - at.row < F32_ROWS ? at.len - at.row : F32_ROWS;
   int64_t                    first = at.start + at.row;
   attn_f32_rows<F32_R, COLS> a;
 
   if (n <= 0) return;
   for (int i = threadIdx.x; i < F32_ROWS * c.D; i += F32_WARPS * 32)
-    queries[i] = i / c.D < n ? q[i / c.D * E + i % c.D] * c.scale : 0.0f;
+    queries[i] = i / c.D < n ? tri_get(q[i / c.D * E + i % c.D]) * c.rule.scale : 0.0f;
   attn_f32_begin(a);
-  for (int key = 0; key < at.row + n; key += ATTN_F32_KEYS) {
+  for (int key = attn_first_tile<ATTN_F32_KEYS>(c.rule, at.row); key < at.row + n; key += ATTN_F32_KEYS) {
     int n_keys = at.row + n - key < ATTN_F32_KEYS ? at.row + n - key : ATTN_F32_KEYS;
     __syncthreads(); /* the tile before is read */
     for (int i = threadIdx.x; i < ATTN_F32_KEYS * c.D; i += F32_WARPS * 32) {
       int j = i / c.D, d = i % c.D;
-      keys[d * ATTN_F32_LD + j] = j < n_keys ? k[(key + j) * E + d] : 0.0f;
+      keys[d * ATTN_F32_LD + j] = j < n_keys ? tri_get(k[(key + j) * E + d]) : 0.0f;
     }
     attn_f32_values<COLS>(values, v + key * E, E, n_keys, c.D);
     __syncthreads();
-    attn_f32_tile(a, queries + warp * F32_R * c.D, keys, values, weights, c.D,
+    attn_f32_tile(a, queries + warp * F32_R * c.D, keys, values, weights, c.D, c.rule,
                   at.row + warp * F32_R + 1 - key, 1);
   }
 #pragma unroll
   for (int r = 0; r < F32_R; r++) {
     int64_t row = first + warp * F32_R + r;
     if (warp * F32_R + r >= n) continue;
-    attn_f32_end(a, r, (float *)c.o + (row * c.H + h) * c.D, c.D);
+    attn_f32_end(a, r, (A *)c.o + (row * c.H + h) * c.D, c.D);
     if (threadIdx.x % 32 == 0) c.lse[row * c.H + h] = a.top[r] + logf(a.sum[r]);
   }
 }
@@ -330,23 +360,29 @@ tri_status tri_cuda_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, 
                              const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
 
-  int64_t  N = qkv->dim[0], S = cu->dim[0] - 1;
-  fwd_call c = {
-      o->data, (float *)lse->data, qkv->data, (const int32_t *)cu->data, (int)qkv->dim[1], (int)S, h->H, h->G,
-      h->D,    rule->scale};
+  tri_dtype A = tri_type(qkv);
+  int64_t   N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1;
+  fwd_call c = {o->data, (float *)lse->data, qkv->data, (const int32_t *)cu->data, (int)E, (int)S, h->H, h->G,
+                h->D,    attn_rule_of(rule)};
 
   TRI_TRY(attn_check(h, qkv));
   TRI_ASSERT(qkv->dim[1] <= INT32_MAX / ROWS && S <= INT32_MAX &&
              attn_slots(N, S, F32_ROWS) * h->H <= INT32_MAX);
   TRI_ASSERT(o->dtype == qkv->dtype && lse->dtype == TRI_F32 && rule->scale > 0);
 #define LAUNCH(D, VEC)                                                                                       \
-  TRI_LAUNCH((attn_fwd_kernel<D, VEC>), (unsigned)(attn_slots(N, S, ROWS) * h->H), fwd_shape<D>::THREADS,    \
-             fwd_shape<D>::SHARED, s, c)
-  if (tri_is_bf16(qkv)) return TRI_ATTN_D(h->D, tri_vec8(h->D, qkv->data, o->data), LAUNCH);
+  TRI_LAUNCH((attn_fwd_kernel<D, VEC, false>), (unsigned)(attn_slots(N, S, ROWS) * h->H),                    \
+             fwd_shape<D>::THREADS, fwd_shape<D>::SHARED, s, c)
+  if (A == TRI_BF16 && !attn_is_ruled(c.rule))
+    return TRI_ATTN_D(h->D, tri_vec8(h->D, qkv->data, o->data), LAUNCH);
 #undef LAUNCH
-#define LAUNCH(COLS)                                                                                         \
-  TRI_LAUNCH(attn_fwd_f32_kernel<COLS>, (unsigned)(attn_slots(N, S, F32_ROWS) * h->H), F32_WARPS * 32,       \
+#define LAUNCH(D, VEC)                                                                                       \
+  TRI_LAUNCH((attn_fwd_kernel<D, VEC, true>), (unsigned)(attn_slots(N, S, ROWS) * h->H),                     \
+             fwd_shape<D>::THREADS, fwd_shape<D>::SHARED, s, c)
+  if (A == TRI_BF16) return TRI_ATTN_RULED(h->D, tri_vec8(h->D, qkv->data, o->data), LAUNCH);
+#undef LAUNCH
+#define LAUNCH(A, COLS)                                                                                      \
+  TRI_LAUNCH((attn_fwd_f32_kernel<A, COLS>), (unsigned)(attn_slots(N, S, F32_ROWS) * h->H), F32_WARPS * 32,  \
              fwd_f32_shared<COLS>(h->D), s, c)
-  return TRI_ATTN_COLS(h->D, LAUNCH);
+  return A == TRI_F16 ? TRI_ATTN_COLS(h->D, tri_f16, LAUNCH) : TRI_ATTN_COLS(h->D, float, LAUNCH);
 #undef LAUNCH
 }

@@ -39,41 +39,48 @@ __global__ void __launch_bounds__(PART_THREADS) attn_parts_kernel(const bwd_call
   }
 }
 
-template <int D> static constexpr bwd_plan mma_plan() {
-  return {bwd_shape<D, true>::OWN, bwd_shape<D, false>::OWN, false};
+template <int D, bool RULED> static constexpr bwd_plan mma_plan() {
+  return {bwd_shape<D, true, RULED>::OWN, bwd_shape<D, false, RULED>::OWN, false};
 }
 
 /* dqkv [N,E], or, of several parts, its dq and c.part; bf16, D = 64, 96, 128, 256. Sums in f32. Grid:
  * bwd_blocks. Shared: bwd_shape::BYTES, the larger of the two. Rows of qkv and dout on 16 bytes, of dqkv on
  * 4. Judge: tri_cpu_attn_bwd. */
-template <int D>
-__global__ void __launch_bounds__(bwd_shape<D, true>::THREADS, bwd_shape<D, true>::BLOCKS)
+template <int D, bool RULED>
+__global__ void __launch_bounds__(bwd_shape<D, true, RULED>::THREADS, bwd_shape<D, true, RULED>::BLOCKS)
     attn_bwd_mma_kernel(const bwd_call c) {
   TRI_SHARED_DYNAMIC(tri_bf16, shared);
   TRI_SHARED(bwd_place, place, [1]);
 
-  bwd_find(place, c, mma_plan<D>());
+  bwd_find(place, c, mma_plan<D, RULED>());
   if (place->what == BWD_QUERY)
-    bwd_queries<D>(c, *place, shared);
+    bwd_queries<D, RULED>(c, *place, shared);
   else if (place->what != 0)
-    bwd_keys<D>(c, *place, shared);
+    bwd_keys<D, RULED>(c, *place, shared);
 }
 
-template <int D> static tri_status launch_mma(tri_stream *s, bwd_call c, const tri_heads *h) {
-  typedef bwd_shape<D, true>  keys;
-  typedef bwd_shape<D, false> queries;
-  int                         bytes = keys::BYTES > queries::BYTES ? keys::BYTES : queries::BYTES;
+template <int D, bool RULED> static tri_status launch_mma(tri_stream *s, bwd_call c, const tri_heads *h) {
+  typedef bwd_shape<D, true, RULED>  keys;
+  typedef bwd_shape<D, false, RULED> queries;
+  int                                bytes = keys::BYTES > queries::BYTES ? keys::BYTES : queries::BYTES;
 
   c.parts = tri_attn_parts(h);
-  TRI_TRY(
-      TRI_LAUNCH((attn_bwd_mma_kernel<D>), bwd_blocks(c, mma_plan<D>()), keys::THREADS, (size_t)bytes, s, c));
+  TRI_TRY(TRI_LAUNCH((attn_bwd_mma_kernel<D, RULED>), bwd_blocks(c, mma_plan<D, RULED>()), keys::THREADS,
+                     (size_t)bytes, s, c));
   if (c.parts == 1) return TRI_OK;
   return TRI_LAUNCH(attn_parts_kernel,
                     (unsigned)tri_blocks(c.N * ((int64_t)2 * c.G * D / TRI_UNIT), PART_THREADS), PART_THREADS,
                     0, s, c);
 }
 
-/* ---- f32, and bf16 of other widths: fused multiply-adds ---- */
+template <bool RULED> static tri_status launch_width(tri_stream *s, const bwd_call &c, const tri_heads *h) {
+  return c.D == 64    ? launch_mma<64, RULED>(s, c, h)
+         : c.D == 96  ? launch_mma<96, RULED>(s, c, h)
+         : c.D == 128 ? launch_mma<128, RULED>(s, c, h)
+                      : launch_mma<256, RULED>(s, c, h);
+}
+
+/* ---- f32, f16, and bf16 of other widths: fused multiply-adds ---- */
 
 /* Chosen: four tiles of 256 f32 fit the shared memory of sm_80. A thread has rows threadIdx / 16 and every
  * 8th. */
@@ -142,13 +149,16 @@ static __device__ __forceinline__ void fma_add(float (&sum)[FMA_ROWS][BWD_MAX_D 
 struct fma_rows {
   int head, row;
 };
-static __device__ __forceinline__ int fma_count(const bwd_place &w, bool keys) {
-  int end = keys ? w.len - w.first : w.first + FMA_TILE < w.len ? w.first + FMA_TILE : w.len;
-  return (end + FMA_TILE - 1) / FMA_TILE * w.n_head;
+static __device__ __forceinline__ int fma_first(const bwd_call &c, const bwd_place &w, bool keys) {
+  return keys ? w.first : attn_first_tile<FMA_TILE>(c.rule, w.first);
 }
-static __device__ __forceinline__ fma_rows fma_at(const bwd_place &w, bool keys, int i) {
-  int      each = (w.len - w.first + FMA_TILE - 1) / FMA_TILE, turn = keys ? i / each : 0;
-  fma_rows at = {w.head + turn, keys ? w.first + (i - turn * each) * FMA_TILE : i * FMA_TILE};
+static __device__ __forceinline__ int fma_each(const bwd_call &c, const bwd_place &w, bool keys) {
+  int end = keys ? bwd_end(c, w, FMA_TILE) : w.first + FMA_TILE < w.len ? w.first + FMA_TILE : w.len;
+  return (end - fma_first(c, w, keys) + FMA_TILE - 1) / FMA_TILE; /* of one head */
+}
+static __device__ __forceinline__ fma_rows fma_at(const bwd_call &c, const bwd_place &w, bool keys, int i) {
+  int      each = fma_each(c, w, keys), turn = i / each;
+  fma_rows at = {w.head + turn, fma_first(c, w, keys) + (i - turn * each) * FMA_TILE};
   return at;
 }
 
@@ -175,8 +185,8 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
     fma_load<A>(own1, c.qkv, bwd_q(c, w, w.first, w.head), c.E, left, D);
     fma_load<A>(own2, c.dout, bwd_o(c, w, w.first, w.head), c.H * D, left, D);
   }
-  for (int i = 0; i < fma_count(w, keys); i++) {
-    fma_rows at = fma_at(w, keys, i);
+  for (int i = 0; i < fma_each(c, w, keys) * w.n_head; i++) {
+    fma_rows at = fma_at(c, w, keys, i);
     float    s[FMA_ROWS][2], ds[FMA_ROWS][2];
     int      query = (keys ? at.row : w.first) + (int)threadIdx.x;
     left = w.len - at.row;
@@ -201,9 +211,16 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
 #pragma unroll
       for (int j = 0; j < 2; j++) {
         int   me = ty + 8 * r, it = tx + 16 * j, q = keys ? it : me;
-        bool  sees = keys ? at.row + it >= w.first + me : at.row + it <= w.first + me;
-        float x = sees ? tri_exp(fmaf(s[r][j], c.scale, -lse[q])) : 0.0f;
-        p[me * FMA_P + it] = w.what == BWD_VALUE ? x : x * (ds[r][j] - delta[q]);
+        int   apart = (keys ? 1 : -1) * (at.row + it - w.first - me); /* the query behind the key */
+        bool  sees = apart >= 0 && apart < c.rule.window;
+        float score =
+            c.rule.cap > 0 ? tri_softcap(s[r][j], c.rule.cap, c.rule.inverse) : s[r][j] * c.rule.scale;
+        float x = sees ? tri_exp(score - lse[q]) : 0.0f;
+        if (w.what != BWD_VALUE) {
+          x *= ds[r][j] - delta[q];
+          if (c.rule.cap > 0) x *= tri_softcap_slope(score, c.rule.inverse_cap);
+        }
+        p[me * FMA_P + it] = x;
       }
     __syncthreads();
     fma_add(sum, p, w.what == BWD_VALUE ? seen2 : seen1, D);
@@ -216,7 +233,7 @@ static __device__ __forceinline__ void fma_work(const bwd_call &c, const bwd_pla
     for (int i = 0; i < BWD_MAX_D / 16; i++) {
       int row = ty + 8 * r, d = tx * 4 + i / 4 * 64 + i % 4;
       if (w.first + row < w.len && d < D)
-        tri_put(to + row * c.E + d, sum[r][i / 4][i % 4] * (w.what == BWD_VALUE ? 1.0f : c.scale));
+        tri_put(to + row * c.E + d, sum[r][i / 4][i % 4] * (w.what == BWD_VALUE ? 1.0f : c.rule.scale));
     }
 }
 
@@ -241,40 +258,40 @@ tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in d
                              tri_in qkv, tri_in cu, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
 
-  int64_t  N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1, n_row = N * h->H;
-  int      D = h->D, lanes = D <= 64 ? 8 : D <= 128 ? 16 : 32;
-  bool     bf16 = tri_is_bf16(qkv), fast = bf16 && (D == 64 || D == 96 || D == 128 || D == 256);
-  float   *part = (float *)work->data, *delta = part + tri_attn_work(h, N) - n_row;
-  bwd_call c = {dqkv->data,
-                part,
-                dout->data,
-                qkv->data,
-                (const float *)lse->data,
-                delta,
-                (const int32_t *)cu->data,
-                (int)N,
-                (int)E,
-                (int)S,
-                h->H,
-                h->G,
-                D,
-                h->H / h->G,
-                1,
-                rule->scale};
+  int64_t   N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1, n_row = N * h->H;
+  int       D = h->D, lanes = D <= 64 ? 8 : D <= 128 ? 16 : 32;
+  tri_dtype A = tri_type(qkv);
+  bool      fast = A == TRI_BF16 && (D == 64 || D == 96 || D == 128 || D == 256);
+  float    *part = (float *)work->data, *delta = part + tri_attn_work(h, N) - n_row;
+  bwd_call  c = {dqkv->data,
+                 part,
+                 dout->data,
+                 qkv->data,
+                 (const float *)lse->data,
+                 delta,
+                 (const int32_t *)cu->data,
+                 (int)N,
+                 (int)E,
+                 (int)S,
+                 h->H,
+                 h->G,
+                 D,
+                 h->H / h->G,
+                 1,
+                 attn_rule_of(rule)};
 
   TRI_ASSERT(D > 0 && D <= BWD_MAX_D && D % 2 == 0 && h->G > 0 && h->H % h->G == 0 && rule->scale > 0);
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * D && lse->dtype == TRI_F32 && cu->dtype == TRI_I32);
   TRI_ASSERT(tri_tensor_count(work) >= tri_attn_work(h, N) && work->dtype == TRI_F32);
   TRI_ASSERT(dqkv->dtype == qkv->dtype && dout->dtype == qkv->dtype && o->dtype == qkv->dtype);
   if (N == 0) return TRI_OK;
-  TRI_TRY(TRI_LAUNCH_TYPED(attn_delta_kernel, bf16, tri_vec8(D, dout->data, o->data),
+  TRI_TRY(TRI_LAUNCH_TYPED(attn_delta_kernel, A, tri_vec8(D, dout->data, o->data),
                            (unsigned)tri_blocks(n_row * lanes, DELTA_THREADS), DELTA_THREADS, 0, s, delta,
                            dout->data, o->data, n_row, D, lanes));
   /* Device memory and rows of such widths are on 16 bytes; another path here would be other bits. */
   TRI_ASSERT(!fast || tri_vec8(D, dqkv->data, dout->data, qkv->data, work->data));
-  if (!fast) return bf16 ? launch_fma<tri_bf16>(s, c) : launch_fma<float>(s, c);
-  return D == 64    ? launch_mma<64>(s, c, h)
-         : D == 96  ? launch_mma<96>(s, c, h)
-         : D == 128 ? launch_mma<128>(s, c, h)
-                    : launch_mma<256>(s, c, h);
+#define LAUNCH(A) launch_fma<A>(s, c)
+  if (!fast) return TRI_BY_TYPE(A, LAUNCH);
+#undef LAUNCH
+  return attn_is_ruled(c.rule) ? launch_width<true>(s, c, h) : launch_width<false>(s, c, h);
 }

@@ -19,12 +19,12 @@ static constexpr float BWD_LOG2E = 1.44269504f; /* 1 / ln 2 */
  * a thread), its scores (PARTS SEEN / 2, of queries twice), and of keys what it holds of its own rows (PARTS
  * D / 4) fit its registers, and BLOCKS blocks the shared memory of sm_90. Two tiles of the other side are in
  * shared memory: one comes while the other is met. */
-template <int D, bool KEYS> struct bwd_shape {
+template <int D, bool KEYS, bool RULED = false> struct bwd_shape {
   static constexpr int WARPS = 4, THREADS = 32 * WARPS;
-  static constexpr int PARTS = D > 128 ? 1 : 2, ROWS = 16 * PARTS; /* of a warp */
+  static constexpr int PARTS = D > (RULED ? 96 : 128) ? 1 : 2, ROWS = 16 * PARTS; /* of a warp */
   static constexpr int OWN = KEYS ? ROWS * WARPS / 2 : ROWS * WARPS;
   static constexpr int SEEN = KEYS || D <= 128 ? 32 : 16;
-  static constexpr int BLOCKS = D <= 64 ? 3 : 2;
+  static constexpr int BLOCKS = D <= 64 && !RULED ? 3 : 2;
   static constexpr int ROW = D + 8; /* of a tile in shared memory: 8 rows' 16 bytes lie in different banks */
   static constexpr int TILE = SEEN * ROW, STAGE = 2 * TILE + 4 * SEEN; /* two tiles bf16, two rows f32 */
   static constexpr int HANDED = KEYS ? ROWS * SEEN : 0;                /* f32 of a pair of warps */
@@ -176,22 +176,51 @@ static __device__ __forceinline__ void bwd_store(A *to, int stride, const float 
 /* Of the warps 2 i and 2 i + 1 of a block, which share keys, what this one makes. */
 static __device__ __forceinline__ bool bwd_makes_dv() { return threadIdx.x / 32 % 2 == 0; }
 
+/* Where scores are capped: a product becomes its capped score, slope that one's derivative. */
+static __device__ __forceinline__ void bwd_rule(float &x, float &slope, const attn_rule &rule) {
+  if (rule.cap > 0) {
+    x = tri_softcap(x, rule.cap, rule.inverse);
+    slope = tri_softcap_slope(x, rule.inverse_cap);
+  }
+}
+
 /* A warp's own keys or values (`left`, as bwd_left) meet a tile of queries and dout. P = exp(scale q k -
  * lse), dS = P (dout v - delta). seen: the side of the tile that makes the warp's scores, rows: the other
  * (bwd_scores, bwd_add); row: the lane's lse / ln 2, or delta, of every 8 queries; handed: shared, of the
  * lane's pair. ahead: by how many rows of the sequence the lane's first own row is ahead of its first one of
- * the tile. */
-template <int D, class L>
+ * the tile. RULED: P is of the rule's scores; where these are capped, P is handed over times their slope. */
+template <int D, bool RULED, class L>
 static __device__ __forceinline__ void
-bwd_meet_queries(float (&sum)[bwd_shape<D, true>::PARTS][D / 8][4], const L &left, const tri_bf16 *seen,
-                 const tri_bf16 *rows, const float2 *row, float4 *handed, float scale, int ahead) {
-  typedef bwd_shape<D, true> shape;
-  constexpr int              SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
-  bool                       dv = bwd_makes_dv();
-  float                      s[PARTS][COLS][4];
+bwd_meet_queries(float (&sum)[bwd_shape<D, true, RULED>::PARTS][D / 8][4], const L &left,
+                 const tri_bf16 *seen, const tri_bf16 *rows, const float2 *row, float4 *handed,
+                 const attn_rule &rule, int ahead) {
+  typedef bwd_shape<D, true, RULED> shape;
+  constexpr int                     SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
+  bool                              dv = bwd_makes_dv();
+  float                             s[PARTS][COLS][4], scale_log2 = attn_scale_log2<RULED>(rule);
 
   bwd_scores<D, PARTS, SEEN>(s, left, seen);
-  if (dv) {
+  if (RULED && dv) {
+    bool border = ahead + shape::ROWS - 8 > 0 || ahead - SEEN + 1 + rule.window <= 0;
+#pragma unroll
+    for (int j = 0; j < COLS; j++) {
+      float2 lse = row[j * 4];
+#pragma unroll
+      for (int m = 0; m < PARTS; m++) {
+        float slope[4] = {1.0f, 1.0f, 1.0f, 1.0f};
+        float(&x)[4] = s[m][j];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          int  apart = ahead + m * 16 + e / 2 * 8 - j * 8 - e % 2;
+          bool sees = !border || (apart <= 0 && apart > -rule.window);
+          bwd_rule(x[e], slope[e], rule);
+          x[e] = sees ? tri_exp2(fmaf(x[e], scale_log2, e % 2 ? -lse.y : -lse.x)) : 0.0f;
+        }
+        handed[(m * COLS + j) * 32] =
+            make_float4(x[0] * slope[0], x[1] * slope[1], x[2] * slope[2], x[3] * slope[3]);
+      }
+    }
+  } else if (dv) {
     if (ahead + shape::ROWS - 8 > 0) {
 #pragma unroll
       for (int i = 0; i < PARTS * COLS * 4; i++) {
@@ -205,7 +234,7 @@ bwd_meet_queries(float (&sum)[bwd_shape<D, true>::PARTS][D / 8][4], const L &lef
 #pragma unroll
       for (int i = 0; i < PARTS * 4; i++) {
         float &x = s[i / 4][j][i % 4];
-        x = tri_exp2(fmaf(x, scale * BWD_LOG2E, i % 2 ? -lse.y : -lse.x));
+        x = tri_exp2(fmaf(x, scale_log2, i % 2 ? -lse.y : -lse.x));
       }
     }
 #pragma unroll
@@ -235,21 +264,22 @@ bwd_meet_queries(float (&sum)[bwd_shape<D, true>::PARTS][D / 8][4], const L &lef
 
 /* The work of a block of keys: dv = P dout, dk = scale dS q. w is in shared memory: what is read there again
  * need not be held in registers. */
-template <int D>
+template <int D, bool RULED>
 static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
-  typedef bwd_shape<D, true> shape;
-  constexpr int              OWN = shape::OWN, SEEN = shape::SEEN, TILE = shape::TILE, PARTS = shape::PARTS;
-  int                        lane = threadIdx.x % 32, pair = threadIdx.x / 64, row = w.first, head = w.head;
-  bool                       dv = bwd_makes_dv();
-  float                      value; /* this thread's lse / ln 2 or delta of the tile that comes */
-  tri_bf16                  *own = shared, *tile = own + 2 * OWN * shape::ROW;
-  const tri_bf16            *seen = tile + (dv ? 0 : TILE) + bwd_score_lane<D>();
-  const tri_bf16            *rows = tile + (dv ? TILE : 0) + bwd_lane<D>();
-  const float2              *stat = (const float2 *)(tile + 2 * TILE) + (dv ? 0 : SEEN / 2) + lane % 4;
-  float4                    *handed = (float4 *)(tile + 2 * shape::STAGE) + pair * shape::HANDED / 4 + lane;
-  int                        flip = shape::STAGE; /* to the next tile */
-  float                      sum[PARTS][D / 8][4] = {};
-  uint32_t                   held[D / 16][PARTS][4];
+  typedef bwd_shape<D, true, RULED> shape;
+  constexpr int   OWN = shape::OWN, SEEN = shape::SEEN, TILE = shape::TILE, PARTS = shape::PARTS;
+  int             lane = threadIdx.x % 32, pair = threadIdx.x / 64, row = w.first, head = w.head;
+  bool            dv = bwd_makes_dv();
+  float           value; /* this thread's lse / ln 2 or delta of the tile that comes */
+  tri_bf16       *own = shared, *tile = own + 2 * OWN * shape::ROW;
+  const tri_bf16 *seen = tile + (dv ? 0 : TILE) + bwd_score_lane<D>();
+  const tri_bf16 *rows = tile + (dv ? TILE : 0) + bwd_lane<D>();
+  const float2   *stat = (const float2 *)(tile + 2 * TILE) + (dv ? 0 : SEEN / 2) + lane % 4;
+  float4         *handed = (float4 *)(tile + 2 * shape::STAGE) + pair * shape::HANDED / 4 + lane;
+  int             flip = shape::STAGE; /* to the next tile */
+  float           sum[PARTS][D / 8][4] = {};
+  uint32_t        held[D / 16][PARTS][4];
+  int             end = RULED ? bwd_end(c, w, OWN) : w.len;
 
   auto mine = [&] { return w.first + pair * shape::ROWS; }; /* the warp's first own row */
   auto fetch = [&](int at) {
@@ -279,12 +309,12 @@ static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_pla
     tri_cp_wait<0>();
     __syncthreads();
     row += SEEN;
-    if (row >= w.len) row = w.first, head++;
+    if (row >= end) row = w.first, head++;
     last = head == w.head + w.n_head;
     if (!last) fetch(flip > 0 ? flip : 0);
     if (at + SEEN > mine()) /* else no query sees a key */
-      bwd_meet_queries<D>(sum, left, seen, rows, stat, handed, c.scale,
-                          mine() + lane / 4 - at - lane % 4 * 2);
+      bwd_meet_queries<D, RULED>(sum, left, seen, rows, stat, handed, c.rule,
+                                 mine() + lane / 4 - at - lane % 4 * 2);
     if (!last) keep(flip > 0 ? flip : 0);
     seen += flip, rows += flip, stat += flip / 4;
     flip = -flip;
@@ -292,7 +322,7 @@ static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_pla
 #pragma unroll
   for (int m = 0; m < PARTS; m++) {
     int   first = mine() + 16 * m, g = dv ? c.G + w.kv : w.kv;
-    float scale = dv ? 1.0f : c.scale;
+    float scale = dv ? 1.0f : c.rule.scale;
     if (c.parts == 1)
       bwd_store<D>((tri_bf16 *)c.dqkv + bwd_k(c, w, first, g), c.E, sum[m], w.len - first, scale);
     else
@@ -303,58 +333,73 @@ static __device__ __forceinline__ void bwd_keys(const bwd_call &c, const bwd_pla
 /* ---- blocks of queries ---- */
 
 /* A thread's part of the sums dS k; lse / ln 2 and delta of its rows. */
-template <int D> struct bwd_state {
-  float sum[bwd_shape<D, false>::PARTS][D / 8][4];
-  float lse[bwd_shape<D, false>::PARTS][2], delta[bwd_shape<D, false>::PARTS][2];
+template <int D, bool RULED> struct bwd_state {
+  static constexpr int PARTS = bwd_shape<D, false, RULED>::PARTS;
+  float                sum[PARTS][D / 8][4], lse[PARTS][2], delta[PARTS][2];
 };
 
 /* A warp's own queries, and dout behind them (bwd_left), meet a tile of keys, and values behind them; ahead
  * as in bwd_meet_queries. */
-template <int D>
-static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D> *a, const tri_bf16 *own,
-                                                     const tri_bf16 *seen, const tri_bf16 *rows, float scale,
-                                                     int ahead) {
-  typedef bwd_shape<D, false> shape;
-  constexpr int               SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
-  float                       p[PARTS][COLS][4], ds[PARTS][COLS][4];
-  auto                        queries = [&](uint32_t(&x)[PARTS][4], int d) { bwd_left<D, PARTS>(x, own, d); };
-  auto                        douts = [&](uint32_t(&x)[PARTS][4], int d) {
+template <int D, bool RULED>
+static __device__ __forceinline__ void bwd_meet_keys(bwd_state<D, RULED> *a, const tri_bf16 *own,
+                                                     const tri_bf16 *seen, const tri_bf16 *rows,
+                                                     const attn_rule &rule, int ahead) {
+  typedef bwd_shape<D, false, RULED> shape;
+  constexpr int                      SEEN = shape::SEEN, PARTS = shape::PARTS, COLS = SEEN / 8;
+  float                              p[PARTS][COLS][4], ds[PARTS][COLS][4];
+  float                              scale_log2 = attn_scale_log2<RULED>(rule);
+  auto queries = [&](uint32_t(&x)[PARTS][4], int d) { bwd_left<D, PARTS>(x, own, d); };
+  auto douts = [&](uint32_t(&x)[PARTS][4], int d) {
     bwd_left<D, PARTS>(x, own + shape::OWN * shape::ROW, d);
   };
 
   bwd_scores<D, PARTS, SEEN>(p, queries, seen);
   bwd_scores<D, PARTS, SEEN>(ds, douts, seen + shape::TILE);
-  if (ahead - SEEN + 8 <= 0) {
+  if (RULED) {
+    bool border = ahead - SEEN + 8 <= 0 || ahead + shape::ROWS - 8 >= rule.window;
+#pragma unroll
+    for (int i = 0; i < PARTS * COLS * 4; i++) {
+      int   e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS, apart = ahead + m * 16 + e / 2 * 8 - j * 8 - e % 2;
+      float x = p[m][j][e], slope = 1.0f;
+      bool  sees = !border || (apart >= 0 && apart < rule.window);
+      bwd_rule(x, slope, rule);
+      x = sees ? tri_exp2(fmaf(x, scale_log2, -a->lse[m][e / 2])) : 0.0f;
+      ds[m][j][e] = x * slope * (ds[m][j][e] - a->delta[m][e / 2]);
+    }
+  } else {
+    if (ahead - SEEN + 8 <= 0) {
+#pragma unroll
+      for (int i = 0; i < PARTS * COLS * 4; i++) {
+        int e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS;
+        if (ahead + m * 16 + e / 2 * 8 - j * 8 - e % 2 < 0) p[m][j][e] = -INFINITY;
+      }
+    }
 #pragma unroll
     for (int i = 0; i < PARTS * COLS * 4; i++) {
       int e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS;
-      if (ahead + m * 16 + e / 2 * 8 - j * 8 - e % 2 < 0) p[m][j][e] = -INFINITY;
+      p[m][j][e] = tri_exp2(fmaf(p[m][j][e], scale_log2, -a->lse[m][e / 2]));
+      ds[m][j][e] = p[m][j][e] * (ds[m][j][e] - a->delta[m][e / 2]);
     }
-  }
-#pragma unroll
-  for (int i = 0; i < PARTS * COLS * 4; i++) {
-    int e = i % 4, j = i / 4 % COLS, m = i / 4 / COLS;
-    p[m][j][e] = tri_exp2(fmaf(p[m][j][e], scale * BWD_LOG2E, -a->lse[m][e / 2]));
-    ds[m][j][e] = p[m][j][e] * (ds[m][j][e] - a->delta[m][e / 2]);
   }
   bwd_add<D, PARTS, SEEN>(a->sum, ds, rows);
 }
 
 /* The work of a block of queries: dq = scale dS k. w: as in bwd_keys. */
-template <int D>
+template <int D, bool RULED>
 static __device__ __forceinline__ void bwd_queries(const bwd_call &c, const bwd_place &w, tri_bf16 *shared) {
-  typedef bwd_shape<D, false> shape;
-  constexpr int               OWN = shape::OWN, SEEN = shape::SEEN;
-  int                         lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  tri_bf16                   *own = shared, *tile = own + 2 * OWN * shape::ROW;
-  const tri_bf16             *seen = tile + bwd_score_lane<D>(), *rows = tile + bwd_lane<D>();
-  int                         flip = shape::STAGE; /* to the next tile */
-  bwd_state<D>                a = {};
+  typedef bwd_shape<D, false, RULED> shape;
+  constexpr int                      OWN = shape::OWN, SEEN = shape::SEEN;
+  int                                lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  tri_bf16                          *own = shared, *tile = own + 2 * OWN * shape::ROW;
+  const tri_bf16                    *seen = tile + bwd_score_lane<D>(), *rows = tile + bwd_lane<D>();
+  int                                flip = shape::STAGE; /* to the next tile */
+  bwd_state<D, RULED>                a = {};
+  int                                from = RULED ? attn_first_tile<SEEN>(c.rule, w.first) : 0;
 
   auto mine = [&] { return w.first + warp * shape::ROWS; }; /* the warp's first own row */
   auto end = [&] { return w.first + OWN < w.len ? w.first + OWN : w.len; };
   bwd_fetch_queries<D, OWN>(own, c, w, w.first, w.head);
-  bwd_fetch_keys<D, SEEN>(tile, c, w, 0);
+  bwd_fetch_keys<D, SEEN>(tile, c, w, from);
   tri_cp_commit();
 #pragma unroll
   for (int i = 0; i < 2 * shape::PARTS; i++) {
@@ -362,20 +407,20 @@ static __device__ __forceinline__ void bwd_queries(const bwd_call &c, const bwd_
     a.delta[i / 2][i % 2] = bwd_delta(c, w, mine() + lane / 4 + 8 * i, w.head);
   }
   own += warp * shape::ROWS * shape::ROW + bwd_lane<D>();
-  for (int row = 0; row < end(); row += SEEN) {
+  for (int row = from; row < end(); row += SEEN) {
     tri_cp_wait<0>();
     __syncthreads();
     if (row + SEEN < end()) bwd_fetch_keys<D, SEEN>(tile + (flip > 0 ? flip : 0), c, w, row + SEEN);
     tri_cp_commit();
     if (row < mine() + shape::ROWS) /* else no query sees a key */
-      bwd_meet_keys<D>(&a, own, seen, rows, c.scale, mine() + lane / 4 - row - lane % 4 * 2);
+      bwd_meet_keys<D, RULED>(&a, own, seen, rows, c.rule, mine() + lane / 4 - row - lane % 4 * 2);
     seen += flip, rows += flip;
     flip = -flip;
   }
 #pragma unroll
   for (int m = 0; m < shape::PARTS; m++) {
     int first = mine() + 16 * m;
-    bwd_store<D>((tri_bf16 *)c.dqkv + bwd_q(c, w, first, w.head), c.E, a.sum[m], w.len - first, c.scale);
+    bwd_store<D>((tri_bf16 *)c.dqkv + bwd_q(c, w, first, w.head), c.E, a.sum[m], w.len - first, c.rule.scale);
   }
 }
 

@@ -15,7 +15,7 @@
 #ifndef TRI_GPU_ATTENTION_BWD_TILE_CUH
 #define TRI_GPU_ATTENTION_BWD_TILE_CUH
 
-#include "gpu/base/cuda_util.cuh"
+#include "attention_tile.cuh"
 
 /* The gradients a block makes; keys and values may go together. */
 enum { BWD_KEY = 1, BWD_VALUE = 2, BWD_QUERY = 4 };
@@ -27,7 +27,7 @@ struct bwd_call { /* the arguments of one attn_bwd, on the device */
   const float   *lse, *delta;                    /* [N,H]; delta = sum over D of dout o */
   const int32_t *cu;                             /* [S+1] */
   int            N, E, S, H, G, D, group, parts; /* group = H / G */
-  float          scale;
+  attn_rule      rule;
 };
 
 /* How a launch shares the work: keys and queries to a tile; whether dk and dv are made by blocks of their
@@ -113,6 +113,12 @@ static __device__ __forceinline__ int64_t bwd_o(const bwd_call &c, const bwd_pla
 }
 static __device__ __forceinline__ int64_t bwd_part(const bwd_call &c, const bwd_place &w, int row, int g) {
   return (((int64_t)w.part * c.N + w.start + row) * 2 * c.G + g) * c.D;
+}
+
+/* Behind the last row of a sequence whose query sees a key of the tile of n keys from `first` on. */
+static __device__ __forceinline__ int bwd_end(const bwd_call &c, const bwd_place &w, int n) {
+  int end = w.first + n - 1 + c.rule.window;
+  return end < w.len ? end : w.len;
 }
 
 /* lse or delta of a query; behind the sequence's end what makes its probabilities 0. */

@@ -8,6 +8,7 @@ enum { PUT_ROWS = 32, PUT_THREADS = 256 };
 
 template <class A> struct put_pair;
 template <> struct put_pair<tri_bf16> { typedef uint32_t type; };
+template <> struct put_pair<tri_f16> { typedef uint32_t type; };
 template <> struct put_pair<float> { typedef float2 type; };
 
 /* The k and v of rows of qkv A [N,E] to slot[N] of k_page [P,G,D,TRI_PAGE] and v_page [P,G,TRI_PAGE,D]. A
@@ -53,11 +54,11 @@ tri_status tri_cuda_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in
 
   TRI_TRY(attn_check(h, qkv));
   TRI_ASSERT(k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype && slot->dtype == TRI_I32);
-  if (tri_is_bf16(qkv))
-    return TRI_LAUNCH(kv_put_kernel<tri_bf16>, grid, PUT_THREADS, 0, s, k_page->data, v_page->data, qkv->data,
-                      slot->data, N, E, slots, h->H, h->D);
-  return TRI_LAUNCH(kv_put_kernel<float>, grid, PUT_THREADS, 0, s, k_page->data, v_page->data, qkv->data,
-                    slot->data, N, E, slots, h->H, h->D);
+#define LAUNCH(A)                                                                                            \
+  TRI_LAUNCH(kv_put_kernel<A>, grid, PUT_THREADS, 0, s, k_page->data, v_page->data, qkv->data, slot->data,   \
+             N, E, slots, h->H, h->D)
+  return TRI_BY_TYPE(tri_type(qkv), LAUNCH);
+#undef LAUNCH
 }
 
 /* ---- attn_decode ---- */
@@ -69,7 +70,7 @@ struct decode_call {              /* the arguments of one attn_decode */
   const int32_t *table, *len;     /* i32 [B,P], [B] */
   int64_t        E, n_pages;
   int            P, H, G, D, parts; /* parts: blocks that share the query heads of a key/value head */
-  float          scale;
+  attn_rule      rule;
 };
 
 struct decode_place { /* what a block does: heads h .. h + n - 1 of row b, all of key/value head g */
@@ -136,11 +137,12 @@ static __device__ __forceinline__ void decode_load_values(tri_bf16 *slot, const 
                                          n - i * TRI_PAGE, c.D);
 }
 
-/* Scores of the rows with this warp's 16 keys of a tile; n: keys there are of the tile. The largest go to
- * `best`. */
-template <int D>
+/* Scores of the rows with this warp's 16 keys of a tile; n: keys there are of the tile, of which those from
+ * n - window on are seen. The largest go to `best`. */
+template <int D, bool RULED>
 static __device__ __forceinline__ void decode_scores(float (&s)[2][4], const uint32_t (&q)[D / 16][4],
-                                                     const tri_bf16 *keys, int n, decode_share *share) {
+                                                     const tri_bf16 *keys, int n, const attn_rule &rule,
+                                                     decode_share *share) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int at = attn_at<ATTN_KEYS>(lane % 16, 2 * warp + lane / 16);
 
@@ -160,7 +162,9 @@ static __device__ __forceinline__ void decode_scores(float (&s)[2][4], const uin
 #pragma unroll
     for (int e = 0; e < 4; e++) {
       float *x = &s[e / 2][2 * r + e % 2];
-      if (warp * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2 >= n) *x = -INFINITY;
+      int    key = warp * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2;
+      if (RULED && rule.cap > 0) *x = tri_softcap(*x, rule.cap, rule.inverse);
+      if (key >= n || (RULED && key < n - rule.window)) *x = -INFINITY;
       best = fmaxf(best, *x);
     }
     best = attn_quad_max(best);
@@ -170,6 +174,7 @@ static __device__ __forceinline__ void decode_scores(float (&s)[2][4], const uin
 
 /* The rows' references follow; scores to weights, which all warps need. Returns by factor what was summed
  * before is multiplied with. */
+template <bool RULED>
 static __device__ __forceinline__ void decode_weights(const float (&s)[2][4], float (&reference)[2],
                                                       float (&factor)[2], float scale_log2,
                                                       decode_share *share) {
@@ -180,10 +185,11 @@ static __device__ __forceinline__ void decode_weights(const float (&s)[2][4], fl
     int          row = lane / 4 + 8 * r;
     const float *best = share->best[row];
     float        p[4];
-    factor[r] =
-        attn_raise(&reference[r], fmaxf(fmaxf(best[0], best[1]), fmaxf(best[2], best[3])) * scale_log2);
+    factor[r] = attn_raise_of<RULED>(&reference[r],
+                                     fmaxf(fmaxf(best[0], best[1]), fmaxf(best[2], best[3])) * scale_log2);
 #pragma unroll
-    for (int e = 0; e < 4; e++) p[e] = attn_weight(s[e / 2][2 * r + e % 2], scale_log2, reference[r]);
+    for (int e = 0; e < 4; e++)
+      p[e] = attn_weight(s[e / 2][2 * r + e % 2], scale_log2, attn_at_reference<RULED>(reference[r]));
 #pragma unroll
     for (int f = 0; f < 2; f++)
       *(uint32_t *)(share->weights + attn_at<ATTN_KEYS>(row, 2 * warp + f) + lane % 4 * 2) =
@@ -231,7 +237,7 @@ static __device__ __forceinline__ void decode_values(float (&o)[decode_shape<D>:
  * values are read once, two half tiles ahead; pages are looked up a tile before that. Grid: B * G * parts.
  * Sums in f32 (mma). Shared: decode_shape::SHARED and decode_share. VEC: rows of D on 16 bytes. Judges:
  * tri_cpu_attn_decode; attn_fwd_kernel's bits. */
-template <int D, bool VEC>
+template <int D, bool VEC, bool RULED>
 __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_kernel(decode_call c) {
   typedef decode_shape<D> shape;
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
@@ -239,38 +245,39 @@ __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_
   decode_place p = decode_find(c, ROWS);
   tri_bf16    *ring = queries + ROWS * D, *slot[RING] = {ring, ring + shape::SLOT, ring + 2 * shape::SLOT};
   int          lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  float        scale_log2 = c.scale * 1.44269504f; /* log2(e) */
+  float        scale_log2 = attn_scale_log2<RULED>(c.rule);
+  int          first = RULED ? attn_first_tile<ATTN_KEYS>(c.rule, p.len - 1) : 0;
   float        o[shape::N][4] = {}, sum[2] = {0, 0}, reference[2] = {-INFINITY, -INFINITY};
   uint32_t     q[D / 16][4];
   int64_t      page[HALVES];
 
   attn_load<D, ROWS, THREADS, VEC>(queries, (const tri_bf16 *)c.qkv + p.b * c.E + p.h * c.D, c.D, p.n, c.D);
   tri_cp_commit();
-  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, i * TRI_PAGE);
-  decode_load_keys<D>(slot[0], c, page, p.len);
+  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, first + i * TRI_PAGE);
+  decode_load_keys<D>(slot[0], c, page, p.len - first);
   tri_cp_commit();
-  decode_load_values<D, VEC>(slot[1], c, page, p.len);
+  decode_load_values<D, VEC>(slot[1], c, page, p.len - first);
   tri_cp_commit();
-  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, ATTN_KEYS + i * TRI_PAGE);
+  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, first + ATTN_KEYS + i * TRI_PAGE);
   tri_cp_wait<2>();
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < D / 16; i++)
     tri_ldmatrix<4, false>(q[i], queries + attn_at<D>(lane % 16, 2 * i + lane / 16));
-  for (int n = p.len; n > 0; n -= ATTN_KEYS) { /* keys from this tile on */
+  for (int n = p.len - first; n > 0; n -= ATTN_KEYS) { /* keys from this tile on */
     float     s[2][4] = {}, factor[2];
     tri_bf16 *keys = slot[0];
     tri_cp_wait<1>();
     __syncthreads();
     if (n > ATTN_KEYS) decode_load_keys<D>(slot[2], c, page, n - ATTN_KEYS);
     tri_cp_commit();
-    decode_scores<D>(s, q, keys, n, share);
+    decode_scores<D, RULED>(s, q, keys, n, c.rule, share);
     tri_cp_wait<1>();
     __syncthreads();
     if (n > ATTN_KEYS) decode_load_values<D, VEC>(keys, c, page, n - ATTN_KEYS);
     tri_cp_commit();
     for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, p.len - n + 2 * ATTN_KEYS + i * TRI_PAGE);
-    decode_weights(s, reference, factor, scale_log2, share);
+    decode_weights<RULED>(s, reference, factor, scale_log2, share);
     __syncthreads();
     decode_values<D>(o, sum, factor, slot[1], share);
     slot[0] = slot[2], slot[2] = slot[1], slot[1] = keys;
@@ -296,34 +303,35 @@ template <int COLS> static size_t decode_f32_shared(int D) {
   return sizeof(float) * (size_t)(F32_ROWS * D + D * ATTN_F32_LD + ATTN_F32_KEYS * (32 * COLS + F32_ROWS));
 }
 
-/* As attn_decode_kernel, f32, D <= 32 COLS; a block has up to 8 heads. Grid: B * G * parts. */
-template <int COLS> __global__ void __launch_bounds__(THREADS) attn_decode_f32_kernel(decode_call c) {
+/* As attn_decode_kernel, A f32 or f16, D <= 32 COLS; a block has up to 8 heads. Grid: B * G * parts. */
+template <class A, int COLS>
+__global__ void __launch_bounds__(THREADS) attn_decode_f32_kernel(decode_call c) {
   TRI_SHARED_DYNAMIC(float, queries);
   float                     *keys = queries + F32_ROWS * c.D, *values = keys + c.D * ATTN_F32_LD;
   int                        warp = threadIdx.x / 32;
   float                     *weights = values + ATTN_F32_KEYS * 32 * COLS + warp * F32_R * ATTN_F32_KEYS;
   decode_place               p = decode_find(c, F32_ROWS);
-  const float               *q = (const float *)c.qkv + p.b * c.E + p.h * c.D;
+  const A                   *q = (const A *)c.qkv + p.b * c.E + p.h * c.D;
   attn_f32_rows<F32_R, COLS> a;
 
   for (int i = threadIdx.x; i < F32_ROWS * c.D; i += THREADS)
-    queries[i] = i < p.n * c.D ? q[i] * c.scale : 0.0f;
+    queries[i] = i < p.n * c.D ? tri_get(q[i]) * c.rule.scale : 0.0f;
   attn_f32_begin(a);
-  for (int key = 0; key < p.len; key += TRI_PAGE) {
-    int          n_keys = p.len - key < TRI_PAGE ? p.len - key : TRI_PAGE;
-    int64_t      page = decode_page(c, p, key);
-    const float *k = (const float *)c.k_page + page;
+  for (int key = attn_first_tile<ATTN_F32_KEYS>(c.rule, p.len - 1); key < p.len; key += TRI_PAGE) {
+    int      n_keys = p.len - key < TRI_PAGE ? p.len - key : TRI_PAGE;
+    int64_t  page = decode_page(c, p, key);
+    const A *k = (const A *)c.k_page + page;
     __syncthreads(); /* the tile before is read */
     for (int i = threadIdx.x; i < TRI_PAGE * c.D; i += THREADS)
-      keys[i / TRI_PAGE * ATTN_F32_LD + i % TRI_PAGE] = i % TRI_PAGE < n_keys ? k[i] : 0.0f;
-    attn_f32_values<COLS>(values, (const float *)c.v_page + page, c.D, n_keys, c.D);
+      keys[i / TRI_PAGE * ATTN_F32_LD + i % TRI_PAGE] = i % TRI_PAGE < n_keys ? tri_get(k[i]) : 0.0f;
+    attn_f32_values<COLS>(values, (const A *)c.v_page + page, c.D, n_keys, c.D);
     __syncthreads();
-    attn_f32_tile(a, queries + warp * F32_R * c.D, keys, values, weights, c.D, n_keys, 0);
+    attn_f32_tile(a, queries + warp * F32_R * c.D, keys, values, weights, c.D, c.rule, p.len - key, 0);
   }
 #pragma unroll
   for (int r = 0; r < F32_R; r++)
     if (warp * F32_R + r < p.n)
-      attn_f32_end(a, r, (float *)c.o + ((int64_t)p.b * c.H + p.h + warp * F32_R + r) * c.D, c.D);
+      attn_f32_end(a, r, (A *)c.o + ((int64_t)p.b * c.H + p.h + warp * F32_R + r) * c.D, c.D);
 }
 
 tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
@@ -331,7 +339,8 @@ tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_p
   const tri_heads *h = &rule->heads;
 
   int64_t     B = qkv->dim[0], D = h->D;
-  int         rows = tri_is_bf16(qkv) ? (int)ROWS : (int)F32_ROWS;
+  tri_dtype   A = tri_type(qkv);
+  int         rows = A == TRI_BF16 ? (int)ROWS : (int)F32_ROWS;
   int         parts = (int)tri_blocks(h->H / h->G, rows);
   unsigned    grid = (unsigned)(B * h->G * parts);
   decode_call c = {o->data,
@@ -347,16 +356,22 @@ tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_p
                    h->G,
                    h->D,
                    parts,
-                   rule->scale};
+                   attn_rule_of(rule)};
 
   TRI_TRY(attn_check(h, qkv));
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
   TRI_ASSERT(rule->scale > 0 && (uintptr_t)k_page->data % 16 == 0);
-#define LAUNCH(D, VEC) TRI_LAUNCH((attn_decode_kernel<D, VEC>), grid, THREADS, decode_shape<D>::SHARED, s, c)
-  if (tri_is_bf16(qkv)) return TRI_ATTN_D(h->D, tri_vec8(D, qkv->data, v_page->data), LAUNCH);
+#define LAUNCH(D, VEC)                                                                                       \
+  TRI_LAUNCH((attn_decode_kernel<D, VEC, false>), grid, THREADS, decode_shape<D>::SHARED, s, c)
+  if (A == TRI_BF16 && !attn_is_ruled(c.rule))
+    return TRI_ATTN_D(h->D, tri_vec8(D, qkv->data, v_page->data), LAUNCH);
 #undef LAUNCH
-#define LAUNCH(COLS)                                                                                         \
-  TRI_LAUNCH(attn_decode_f32_kernel<COLS>, grid, THREADS, decode_f32_shared<COLS>(h->D), s, c)
-  return TRI_ATTN_COLS(h->D, LAUNCH);
+#define LAUNCH(D, VEC)                                                                                       \
+  TRI_LAUNCH((attn_decode_kernel<D, VEC, true>), grid, THREADS, decode_shape<D>::SHARED, s, c)
+  if (A == TRI_BF16) return TRI_ATTN_RULED(h->D, tri_vec8(D, qkv->data, v_page->data), LAUNCH);
+#undef LAUNCH
+#define LAUNCH(A, COLS)                                                                                      \
+  TRI_LAUNCH((attn_decode_f32_kernel<A, COLS>), grid, THREADS, decode_f32_shared<COLS>(h->D), s, c)
+  return A == TRI_F16 ? TRI_ATTN_COLS(h->D, tri_f16, LAUNCH) : TRI_ATTN_COLS(h->D, float, LAUNCH);
 #undef LAUNCH
 }

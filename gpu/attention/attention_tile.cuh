@@ -8,7 +8,7 @@
  * rounded to bf16. Keys a row may not see have weight 0, keys behind the sequence's end value 0 too: a whole
  * tile of them changes no bit. (A value of a later key of the same tile and sequence is multiplied by 0, so
  * it must be finite.) f32: the same with tiles of 32 keys and chains of fmaf, and unseen keys are not
- * multiplied (attn_f32_tile). Dao 2023 (FlashAttention-2), algorithm 1. */
+ * multiplied (attn_f32_tile); f16 as f32. Dao 2023 (FlashAttention-2), algorithm 1. */
 #ifndef TRI_GPU_ATTENTION_TILE_CUH
 #define TRI_GPU_ATTENTION_TILE_CUH
 
@@ -133,6 +133,42 @@ static __device__ __forceinline__ float attn_weight(float score, float scale_log
   return tri_exp2(fmaf(score, scale_log2, -reference));
 }
 
+/* Of rows with a window or capped scores (RULED): a row may see nothing of a tile before it has a reference,
+ * and then keeps its bits. attn_at_reference: what attn_weight takes as its reference. */
+template <bool RULED> static __device__ __forceinline__ float attn_raise_of(float *reference, float best) {
+  if (RULED && best == -INFINITY) return 1.0f;
+  return attn_raise(reference, best);
+}
+template <bool RULED> static __device__ __forceinline__ float attn_at_reference(float reference) {
+  return RULED && reference == -INFINITY ? 0.0f : reference;
+}
+
+/* The rule of a call, as kernels use it. */
+struct attn_rule {
+  float scale, cap, inverse, inverse_cap; /* scale / cap, 1 / cap; cap 0: none */
+  int   window;                           /* none: so large that no key is before it */
+};
+enum { ATTN_NO_WINDOW = 1 << 30 };
+
+/* Host. */
+static inline attn_rule attn_rule_of(const tri_attn_rule *rule) {
+  bool      wide = rule->window <= 0 || rule->window > ATTN_NO_WINDOW;
+  bool      capped = rule->softcap > 0;
+  attn_rule r = {rule->scale, rule->softcap, capped ? rule->scale / rule->softcap : 0,
+                 capped ? 1.0f / rule->softcap : 0, wide ? (int)ATTN_NO_WINDOW : (int)rule->window};
+  return r;
+}
+static inline bool attn_is_ruled(const attn_rule &r) { return r.cap > 0 || r.window < ATTN_NO_WINDOW; }
+
+/* Of unscaled scores: what they are multiplied with to be in units of log2. Capped ones carry their scale. */
+template <bool RULED> static __device__ __forceinline__ float attn_scale_log2(const attn_rule &r) {
+  return (RULED && r.cap > 0 ? 1.0f : r.scale) * 1.44269504f; /* log2(e) */
+}
+/* The first key of the tile of KEYS keys in which a row at `row` begins to see. */
+template <int KEYS> static __device__ __forceinline__ int attn_first_tile(const attn_rule &r, int row) {
+  return row >= r.window ? (row + 1 - r.window) / KEYS * KEYS : 0;
+}
+
 /* A lane's weights of 16 keys (two n8 fragments), then of the 64 of a tile. */
 static __device__ __forceinline__ float attn_lane_sum(float a0, float a1, float b0, float b1) {
   return (a0 + a1) + (b0 + b1);
@@ -147,7 +183,7 @@ static __device__ __forceinline__ float attn_quad_max(float v) {
   return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
 }
 
-/* ---- f32 rows ---- */
+/* ---- f32 rows, and f16 rows: as f32, rounded at their end ---- */
 
 /* R rows of one warp. Lane l has their columns l, l + 32, ... of o. */
 template <int R, int COLS> struct attn_f32_rows {
@@ -169,16 +205,16 @@ enum {
 }; /* floats from column to column of a tile of keys: no bank conflicts */
 
 /* The rows meet one tile: q f32 [R,D] times scale, k [D,ATTN_F32_LD], v [ATTN_F32_KEYS,32*COLS], all shared;
- * p: shared, this warp's, [R,ATTN_F32_KEYS]. Row r sees the first seen + r * step keys; a row that sees none
- * keeps its bits, and no key it does not see is multiplied. */
+ * p: shared, this warp's, [R,ATTN_F32_KEYS]. Row r sees the keys before seen + r * step, of these the last
+ * `window`; a row that sees none keeps its bits, and no key it does not see is multiplied. */
 template <int R, int COLS>
 static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, const float *q,
                                                      const float *k, const float *v, float *p, int D,
-                                                     int seen, int step) {
-  int   lane = threadIdx.x % 32, most = seen + (R - 1) * step;
+                                                     const attn_rule &rule, int seen, int step) {
+  int   lane = threadIdx.x % 32, most = seen + (R - 1) * step, before = seen - rule.window;
   float s[R];
 
-  if (most <= 0) return;
+  if (most <= 0 || before >= ATTN_F32_KEYS) return;
 #pragma unroll
   for (int r = 0; r < R; r++) s[r] = 0;
   for (int d = 0; d < D; d += 2) {
@@ -191,8 +227,10 @@ static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, 
   }
 #pragma unroll
   for (int r = 0; r < R; r++) {
-    float x = lane < seen + r * step ? s[r] : -INFINITY, top, factor;
-    if (seen + r * step <= 0) continue;
+    int   end = seen + r * step, first = before + r * step;
+    float x = rule.cap > 0 ? tri_softcap(s[r], rule.cap, rule.inverse_cap) : s[r], top, factor;
+    if (end <= 0 || first >= ATTN_F32_KEYS) continue;
+    x = lane >= first && lane < end ? x : -INFINITY;
     top = fmaxf(a.top[r], tri_warp_max(x));
     factor = tri_exp(a.top[r] - top);
     x = tri_exp(x - top);
@@ -209,7 +247,7 @@ static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, 
     for (int c = 0; c < COLS; c++) value[c] = v[(j * COLS + c) * 32 + lane];
 #pragma unroll
     for (int r = 0; r < R; r++) {
-      if (j >= seen + r * step) continue;
+      if (j >= seen + r * step || j < before + r * step) continue;
 #pragma unroll
       for (int c = 0; c < COLS; c++) a.o[r][c] = fmaf(p[r * ATTN_F32_KEYS + j], value[c], a.o[r][c]);
     }
@@ -217,36 +255,38 @@ static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, 
   __syncwarp(); /* p is written again */
 }
 
-/* Row r of the rows to o f32 [D]. */
-template <int R, int COLS>
-static __device__ __forceinline__ void attn_f32_end(const attn_f32_rows<R, COLS> &a, int r, float *o, int D) {
+/* Row r of the rows to o A [D]. */
+template <int R, int COLS, class A>
+static __device__ __forceinline__ void attn_f32_end(const attn_f32_rows<R, COLS> &a, int r, A *o, int D) {
   float inverse = 1.0f / a.sum[r];
 #pragma unroll
   for (int c = 0; c < COLS; c++) {
     int d = c * 32 + threadIdx.x % 32;
-    if (d < D) o[d] = a.o[r][c] * inverse;
+    if (d < D) tri_put(o + d, a.o[r][c] * inverse);
   }
 }
 
 /* Rows [n,D], `stride` apart, to v [ATTN_F32_KEYS,32*COLS]; the rest becomes 0. By the whole block. */
-template <int COLS>
-static __device__ __forceinline__ void attn_f32_values(float *v, const float *from, int64_t stride, int n,
+template <int COLS, class A>
+static __device__ __forceinline__ void attn_f32_values(float *v, const A *from, int64_t stride, int n,
                                                        int D) {
   for (int i = threadIdx.x; i < ATTN_F32_KEYS * 32 * COLS; i += blockDim.x) {
     int j = i / (32 * COLS), d = i % (32 * COLS);
-    v[i] = j < n && d < D ? from[j * stride + d] : 0.0f;
+    v[i] = j < n && d < D ? tri_get(from[j * stride + d]) : 0.0f;
   }
 }
 
 /* Host. Instances: the type of D, padded. TRI_ATTN_D(d, vec, LAUNCH): LAUNCH(D, VEC) of the bf16 kernel for
- * heads of d columns; TRI_ATTN_COLS(d, LAUNCH): LAUNCH(COLS) of the f32 kernel. Rows that cannot be loaded 16
- * bytes at a time share two slower instances. */
+ * heads of d columns; TRI_ATTN_COLS(d, A, LAUNCH): LAUNCH(A, COLS) of the f32 kernel. Rows that cannot be
+ * loaded 16 bytes at a time share two slower instances. */
 #define TRI_ATTN_D(d, vec, LAUNCH)                                                                           \
   (!(vec)       ? (d) <= 64 ? LAUNCH(64, false) : LAUNCH(256, false)                                         \
          : (d) <= 64 ? LAUNCH(64, true)                                                                      \
    : (d) <= 96  ? LAUNCH(96, true)                                                                           \
    : (d) <= 128 ? LAUNCH(128, true)                                                                          \
                 : LAUNCH(256, true))
-#define TRI_ATTN_COLS(d, LAUNCH) ((d) <= 64 ? LAUNCH(2) : (d) <= 128 ? LAUNCH(4) : LAUNCH(8))
+#define TRI_ATTN_RULED(d, vec, LAUNCH) /* the same where rows have a rule */                                 \
+  (!(vec) || (d) > 128 ? (vec) ? LAUNCH(256, true) : LAUNCH(256, false) : LAUNCH(128, true))
+#define TRI_ATTN_COLS(d, A, LAUNCH) ((d) <= 64 ? LAUNCH(A, 2) : (d) <= 128 ? LAUNCH(A, 4) : LAUNCH(A, 8))
 
 #endif

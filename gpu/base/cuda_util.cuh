@@ -14,6 +14,7 @@
 #include "emulate.cuh"
 #else
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
 #include <atomic>
@@ -30,6 +31,9 @@ extern "C" {
 #include "device/formula.h"
 
 typedef uint16_t tri_bf16; /* an element of a bf16 array */
+struct tri_f16 {           /* of an f16 array */
+  uint16_t bits;
+};
 
 /* ---- launches ---- */
 
@@ -40,12 +44,16 @@ typedef uint16_t tri_bf16; /* an element of a bf16 array */
 #define TRI_LAUNCH(kernel, grid, block, shared_bytes, s, ...)                                                \
   TRI_LAUNCH_AS(kernel, __FILE__, __LINE__, #kernel, grid, block, shared_bytes, s, __VA_ARGS__)
 
-/* The same for template <class A, bool VEC> kernels: A is tri_bf16 or float. */
-#define TRI_LAUNCH_TYPED(kernel, bf16, vec, ...)                                                             \
-  ((bf16)  ? (vec) ? TRI_LAUNCH((kernel<tri_bf16, true>), __VA_ARGS__)                                       \
-                   : TRI_LAUNCH((kernel<tri_bf16, false>), __VA_ARGS__)                                      \
-    : (vec) ? TRI_LAUNCH((kernel<float, true>), __VA_ARGS__)                                                 \
-           : TRI_LAUNCH((kernel<float, false>), __VA_ARGS__))
+/* The same for template <class A, bool VEC> kernels; type: the tri_dtype that A is of. */
+#define TRI_LAUNCH_TYPED(kernel, type, vec, ...)                                                             \
+  ((type) == TRI_BF16  ? TRI_LAUNCH_VEC(kernel, tri_bf16, vec, __VA_ARGS__)                                  \
+   : (type) == TRI_F16 ? TRI_LAUNCH_VEC(kernel, tri_f16, vec, __VA_ARGS__)                                   \
+                       : TRI_LAUNCH_VEC(kernel, float, vec, __VA_ARGS__))
+#define TRI_LAUNCH_VEC(kernel, A, vec, ...)                                                                  \
+  ((vec) ? TRI_LAUNCH((kernel<A, true>), __VA_ARGS__) : TRI_LAUNCH((kernel<A, false>), __VA_ARGS__))
+/* CALL(A) of the type's A. */
+#define TRI_BY_TYPE(type, CALL)                                                                              \
+  ((type) == TRI_BF16 ? CALL(tri_bf16) : (type) == TRI_F16 ? CALL(tri_f16) : CALL(float))
 
 #if TRI_CUDA_EMULATED
 #define TRI_LAUNCH_AS(kernel, ...) tri_launch<kernel>(__VA_ARGS__)
@@ -107,7 +115,7 @@ extern __shared__ __align__(16) unsigned char tri_shared_dynamic[];
     if (!(x)) __trap();                                                                                      \
   } while (0)
 
-/* ---- bf16: the bits of tensor.h; a NaN stays one, its payload may differ ---- */
+/* ---- bf16, f16: the bits of tensor.h; a NaN stays one, its payload may differ ---- */
 
 static __device__ __forceinline__ float    tri_get(float x) { return x; }
 static __device__ __forceinline__ float    tri_get(tri_bf16 x) { return __uint_as_float((uint32_t)x << 16); }
@@ -118,8 +126,23 @@ static __device__ __forceinline__ tri_bf16 tri_round(float x) {
   return __bfloat16_as_ushort(__float2bfloat16_rn(x));
 #endif
 }
-static __device__ __forceinline__ void tri_put(float *to, float x) { *to = x; }
-static __device__ __forceinline__ void tri_put(tri_bf16 *to, float x) { *to = tri_round(x); }
+static __device__ __forceinline__ void  tri_put(float *to, float x) { *to = x; }
+static __device__ __forceinline__ void  tri_put(tri_bf16 *to, float x) { *to = tri_round(x); }
+static __device__ __forceinline__ float tri_get(tri_f16 x) {
+#if TRI_CUDA_EMULATED
+  return tri_f16_to_f32(x.bits);
+#else
+  return __half2float(__ushort_as_half(x.bits));
+#endif
+}
+static __device__ __forceinline__ uint16_t tri_round_f16(float x) {
+#if TRI_CUDA_EMULATED
+  return tri_f32_to_f16(x);
+#else
+  return __half_as_ushort(__float2half_rn(x));
+#endif
+}
+static __device__ __forceinline__ void tri_put(tri_f16 *to, float x) { to->bits = tri_round_f16(x); }
 /* low in the lower half, as two elements lie in memory. */
 static __device__ __forceinline__ uint32_t tri_round2(float low, float high) {
 #if TRI_CUDA_EMULATED
@@ -179,6 +202,18 @@ static __device__ __forceinline__ void tri_load8(float (&v)[8], const tri_bf16 *
   }
 }
 template <bool VEC>
+static __device__ __forceinline__ void tri_load8(float (&v)[8], const tri_f16 *p, int64_t left) {
+  if (VEC) {
+    uint4    a = left > 0 ? *(const uint4 *)p : make_uint4(0, 0, 0, 0);
+    uint32_t w[4] = {a.x, a.y, a.z, a.w};
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = tri_get(tri_f16{(uint16_t)(w[i / 2] >> i % 2 * 16)});
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = i < left ? tri_get(p[i]) : 0.0f;
+  }
+}
+template <bool VEC>
 static __device__ __forceinline__ void tri_store8(float *p, const float (&v)[8], int64_t left) {
   if (VEC) {
     if (left <= 0) return;
@@ -203,6 +238,21 @@ static __device__ __forceinline__ void tri_store8(tri_bf16 *p, const float (&v)[
   }
 }
 
+template <bool VEC>
+static __device__ __forceinline__ void tri_store8(tri_f16 *p, const float (&v)[8], int64_t left) {
+  if (VEC) {
+    uint32_t w[4];
+    if (left <= 0) return;
+#pragma unroll
+    for (int i = 0; i < 4; i++) w[i] = tri_round_f16(v[2 * i]) | (uint32_t)tri_round_f16(v[2 * i + 1]) << 16;
+    *(uint4 *)p = make_uint4(w[0], w[1], w[2], w[3]);
+  } else {
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+      if (i < left) tri_put(p + i, v[i]);
+  }
+}
+
 /* Host. Whether rows of n elements that begin at all these pointers (NULL: none) may be loaded with VEC. */
 template <class... P> static inline bool tri_vec8(int64_t n, P... pointers) {
   const void *all[] = {pointers...};
@@ -210,10 +260,10 @@ template <class... P> static inline bool tri_vec8(int64_t n, P... pointers) {
   for (const void *p : all) ok = ok && (uintptr_t)p % 16 == 0;
   return ok;
 }
-/* Host. Asserts that t is of type A. */
-static inline bool tri_is_bf16(tri_in t) {
-  TRI_ASSERT(t->dtype == TRI_F32 || t->dtype == TRI_BF16);
-  return t->dtype == TRI_BF16;
+/* Host. Asserts that t is of a type A. */
+static inline tri_dtype tri_type(tri_in t) {
+  TRI_ASSERT(tri_dtype_computes(t->dtype));
+  return t->dtype;
 }
 static inline int64_t tri_blocks(int64_t n, int64_t each) { return (n + each - 1) / each; }
 

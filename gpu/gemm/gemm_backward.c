@@ -49,7 +49,7 @@ static void exact_sizes(const tri_linear *l, const tri_lt *p, int64_t rows, exac
 
 /* Both operands run along the sum slowest in a, so its thirds tell where a sum begins and ends. */
 static tri_status exact_fill(const exact *e) {
-  /* bf16 of two equal bytes: 0x4040 is 3, 0xc0c0 is -6 */
+  /* 16 bits of two equal bytes: 0x4040 is 3 in bf16, 0xc0c0 -6; in f16 17/8 and -19/8 */
   const size_t third = e->a_bytes / 3 & ~(size_t)1;
 
   TRI_TRY(e->s->device->ops->fill(e->s, e->a, 0x40, e->a_bytes));

@@ -62,7 +62,7 @@ tri_status tri_cuda_linear_open(tri_device *d, const tri_linear_spec *spec, tri_
   tri_linear *l = NULL;
 
   *out = NULL;
-  TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && (spec->dtype == TRI_F32 || spec->dtype == TRI_BF16));
+  TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && tri_dtype_computes(spec->dtype));
   TRI_CUDA_TRY(cudaSetDevice(d->index));
   TRI_TRY(TRI_ALLOC(l, 1));
   l->device = (tri_cuda_device *)d;

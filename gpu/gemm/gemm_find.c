@@ -227,8 +227,7 @@ static void add_tile(const tri_linear *l, const tri_lt *p, int64_t rows, const c
 
 tri_status tri_lt_relatives(const tri_linear *l, const tri_lt *p, int64_t rows,
                             const cublasLtMatmulAlgo_t *of, tri_lt_found *io) {
-  const cudaDataType_t ab = l->dtype == TRI_F32 ? CUDA_R_32F : CUDA_R_16BF,
-                       d = p->out == TRI_F32 ? CUDA_R_32F : CUDA_R_16BF;
+  const cudaDataType_t ab = tri_lt_type(l->dtype), d = tri_lt_type(p->out);
   const int            id = (int)config(of, CUBLASLT_ALGO_CONFIG_ID, UINT32_MAX), before = io->n;
   cublasLtMatmulAlgo_t blank = {0};
   uint32_t             ids[MAX_IDS];

@@ -69,8 +69,11 @@ typedef struct tri_lt_call {
   size_t      bytes;
 } tri_lt_call;
 
-static inline const char *tri_lt_type_name(tri_dtype t) { return t == TRI_F32 ? "f32" : "bf16"; }
-static inline size_t      tri_lt_round(size_t n) { return (n + 255) & ~(size_t)255; }
+static inline const char    *tri_lt_type_name(tri_dtype t) { return tri_dtype_word(t); }
+static inline cudaDataType_t tri_lt_type(tri_dtype t) {
+  return t == TRI_F32 ? CUDA_R_32F : t == TRI_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+static inline size_t tri_lt_round(size_t n) { return (n + 255) & ~(size_t)255; }
 /* Makes room for an algorithm's workspace; at least something, as the library may look at the address. */
 static inline void tri_lt_enlarge(size_t *room, size_t bytes) {
   bytes = tri_lt_round(bytes + 1);
@@ -121,7 +124,7 @@ typedef struct tri_lt_room {
   tri_stream *s;
   int64_t     rows;
   const void *w;
-  char       *x, *bias, *judge, *y, *base, *lt; /* judge, y [rows,n_out]; base: bf16, what is added */
+  char       *x, *bias, *judge, *y, *base, *lt; /* judge, y [rows,n_out]; base: A, what is added */
   size_t      lt_bytes;
 } tri_lt_room;
 size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows);

@@ -1,8 +1,6 @@
 /* gemm_product.c - one product by cuBLASLt: its layouts, its call, what its failure says. */
 #include "gemm_impl.h"
 
-static cudaDataType_t lt_type(tri_dtype t) { return t == TRI_F32 ? CUDA_R_32F : CUDA_R_16BF; }
-
 tri_status tri_lt_failed(const tri_linear *l, const char *file, int line, cublasStatus_t e,
                          const char *what) {
   return tri_fail(file, line, "cuBLASLt", TRI_EDEVICE,
@@ -18,9 +16,9 @@ tri_status tri_lt_set_layouts(const tri_linear *l, const tri_lt *p, int64_t rows
   uint64_t d_rows = p->dir == TRI_LT_FWD ? o : in, d_cols = p->dir == TRI_LT_BWD_W ? o : M;
 
   TRI_LT_TRY(
-      cublasLtMatrixLayoutInit(&out->a, lt_type(l->dtype), in, p->dir == TRI_LT_BWD_W ? M : o, l->n_in));
-  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->b, lt_type(l->dtype), b, M, (int64_t)b));
-  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->d, lt_type(p->out), d_rows, d_cols, (int64_t)d_rows));
+      cublasLtMatrixLayoutInit(&out->a, tri_lt_type(l->dtype), in, p->dir == TRI_LT_BWD_W ? M : o, l->n_in));
+  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->b, tri_lt_type(l->dtype), b, M, (int64_t)b));
+  TRI_LT_TRY(cublasLtMatrixLayoutInit(&out->d, tri_lt_type(p->out), d_rows, d_cols, (int64_t)d_rows));
   return TRI_OK;
 }
 

@@ -27,8 +27,9 @@ tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base
 
   TRI_ASSERT(y->dtype == TRI_F32 && bias->dim[0] == n && (!base || base->dtype == TRI_F32));
 #define LAUNCH(B, ADD) TRI_LAUNCH((bias_kernel<B, ADD>), grid, THREADS, 0, s, y->data, bias->data, from, M, n)
-  if (tri_is_bf16(bias)) return base ? LAUNCH(tri_bf16, true) : LAUNCH(tri_bf16, false);
-  return base ? LAUNCH(float, true) : LAUNCH(float, false);
+#define ADD(B)         (base ? LAUNCH(B, true) : LAUNCH(B, false))
+  return TRI_BY_TYPE(tri_type(bias), ADD);
+#undef ADD
 #undef LAUNCH
 }
 
@@ -49,12 +50,13 @@ tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed) {
   int64_t  n = tri_tensor_count(x);
   unsigned grid = tri_grid(s, n, THREADS);
 
-  if (tri_is_bf16(x)) return TRI_LAUNCH((noise_kernel<tri_bf16>), grid, THREADS, 0, s, x->data, n, seed);
-  return TRI_LAUNCH((noise_kernel<float>), grid, THREADS, 0, s, x->data, n, seed);
+#define LAUNCH(A) TRI_LAUNCH((noise_kernel<A>), grid, THREADS, 0, s, x->data, n, seed)
+  return TRI_BY_TYPE(tri_type(x), LAUNCH);
+#undef LAUNCH
 }
 
-/* x[n] = -x, bf16. Grid: tri_grid. */
-__global__ void __launch_bounds__(THREADS) negate_kernel(tri_bf16 *x, int64_t n) {
+/* x[n] = -x, bf16 or f16: the sign is the same bit. Grid: tri_grid. */
+__global__ void __launch_bounds__(THREADS) negate_kernel(uint16_t *x, int64_t n) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
     x[i] ^= 0x8000;
 }
@@ -62,7 +64,7 @@ __global__ void __launch_bounds__(THREADS) negate_kernel(tri_bf16 *x, int64_t n)
 tri_status tri_cuda_negate(tri_stream *s, tri_out x) {
   int64_t n = tri_tensor_count(x);
 
-  TRI_ASSERT(x->dtype == TRI_BF16);
+  TRI_ASSERT(x->dtype == TRI_BF16 || x->dtype == TRI_F16);
   return TRI_LAUNCH(negate_kernel, tri_grid(s, n, THREADS), THREADS, 0, s, x->data, n);
 }
 

@@ -4,12 +4,12 @@
 
 #include "gpu/base/cuda_impl.h"
 
-/* All that follow queue their work in s. y f32 [M,n] = bias[n] of either type (+ base f32 [M,n], which may be
+/* All that follow queue their work in s. y f32 [M,n] = bias[n] of any type (+ base f32 [M,n], which may be
  * y, or NULL). */
 TRI_CHECKED tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base);
-/* x f32 or bf16: numbers in (-1, 1), a function of seed and place. */
+/* x f32, bf16 or f16: numbers in (-1, 1), a function of seed and place. */
 TRI_CHECKED tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed);
-/* x bf16 = -x. */
+/* x bf16 or f16 = -x. */
 TRI_CHECKED tri_status tri_cuda_negate(tri_stream *s, tri_out x);
 /* Device memory all three; *differ becomes 1 if the bytes (an even number) are not the same, else 0. */
 TRI_CHECKED tri_status tri_cuda_differ(tri_stream *s, int32_t *differ, const void *a, const void *b,

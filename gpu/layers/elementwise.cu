@@ -1,5 +1,5 @@
-/* elementwise.cu - operations on flat arrays and on rows: axpby, cast, sum of squares, AdamW, rows_get,
- * rows_add. */
+/* elementwise.cu - operations on flat arrays, on rows and on columns: axpby, cast, soft cap, sum of squares,
+ * AdamW, rows_get, rows_add, cols_put, cols_get. */
 #include "gpu/base/cuda_util.cuh"
 
 enum {
@@ -59,19 +59,62 @@ tri_status tri_cuda_cast(tri_stream *s, tri_out y, tri_in x) {
   int64_t n = tri_tensor_count(y);
   bool    vec = tri_vec8(n, y->data, x->data);
 
-  TRI_ASSERT(tri_tensor_count(x) == n && y->dtype <= TRI_BF16 && x->dtype <= TRI_BF16);
+  TRI_ASSERT(tri_tensor_count(x) == n && tri_dtype_computes(y->dtype) && tri_dtype_computes(x->dtype));
   if (y->dtype == x->dtype)
     return s->device->ops->copy(s, y->data, x->data, (size_t)n * tri_dtype_bytes(y->dtype));
-  if (y->dtype == TRI_BF16 && vec)
-    return TRI_LAUNCH((cast_kernel<tri_bf16, float, true>), grid_of(s, n), THREADS, 0, s, y->data, x->data,
-                      n);
-  if (y->dtype == TRI_BF16)
-    return TRI_LAUNCH((cast_kernel<tri_bf16, float, false>), grid_of(s, n), THREADS, 0, s, y->data, x->data,
-                      n);
-  if (vec)
-    return TRI_LAUNCH((cast_kernel<float, tri_bf16, true>), grid_of(s, n), THREADS, 0, s, y->data, x->data,
-                      n);
-  return TRI_LAUNCH((cast_kernel<float, tri_bf16, false>), grid_of(s, n), THREADS, 0, s, y->data, x->data, n);
+  TRI_ASSERT(y->dtype == TRI_F32 || x->dtype == TRI_F32);
+#define CAST(Y, X, VEC)                                                                                      \
+  TRI_LAUNCH((cast_kernel<Y, X, VEC>), grid_of(s, n), THREADS, 0, s, y->data, x->data, n)
+#define NARROW(Y) (vec ? CAST(Y, float, true) : CAST(Y, float, false))
+#define WIDEN(X)  (vec ? CAST(float, X, true) : CAST(float, X, false))
+  if (y->dtype == TRI_F32) return x->dtype == TRI_BF16 ? WIDEN(tri_bf16) : WIDEN(tri_f16);
+  return y->dtype == TRI_BF16 ? NARROW(tri_bf16) : NARROW(tri_f16);
+#undef CAST
+#undef NARROW
+#undef WIDEN
+}
+
+/* x[n] = cap tanh(x / cap). Grid: grid_of; judge: tri_cpu_softcap_fwd. */
+template <bool VEC>
+__global__ void __launch_bounds__(THREADS) softcap_fwd_kernel(float *x, float cap, float inverse, int64_t n) {
+  FOR_UNITS(i, n) {
+    float v[8];
+    tri_load8<VEC>(v, x + i, n - i);
+#pragma unroll
+    for (int j = 0; j < 8; j++) v[j] = tri_softcap(v[j], cap, inverse);
+    tri_store8<VEC>(x + i, v, n - i);
+  }
+}
+
+tri_status tri_cuda_softcap_fwd(tri_stream *s, tri_out x, float cap) {
+  int64_t n = tri_tensor_count(x);
+
+  TRI_ASSERT(x->dtype == TRI_F32 && cap > 0);
+  if (tri_vec8(n, x->data))
+    return TRI_LAUNCH((softcap_fwd_kernel<true>), grid_of(s, n), THREADS, 0, s, x->data, cap, 1.0f / cap, n);
+  return TRI_LAUNCH((softcap_fwd_kernel<false>), grid_of(s, n), THREADS, 0, s, x->data, cap, 1.0f / cap, n);
+}
+
+/* dx[n] times 1 - (y / cap)^2. Grid: grid_of; judge: tri_cpu_softcap_bwd. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(THREADS)
+    softcap_bwd_kernel(A *dx, const float *y, float inverse, int64_t n) {
+  FOR_UNITS(i, n) {
+    float d[8], v[8];
+    tri_load8<VEC>(d, dx + i, n - i);
+    tri_load8<VEC>(v, y + i, n - i);
+#pragma unroll
+    for (int j = 0; j < 8; j++) d[j] *= tri_softcap_slope(v[j], inverse);
+    tri_store8<VEC>(dx + i, d, n - i);
+  }
+}
+
+tri_status tri_cuda_softcap_bwd(tri_stream *s, tri_out dx, tri_in y, float cap) {
+  int64_t n = tri_tensor_count(dx);
+
+  TRI_ASSERT(y->dtype == TRI_F32 && tri_tensor_count(y) == n && cap > 0);
+  return TRI_LAUNCH_TYPED(softcap_bwd_kernel, tri_type(dx), tri_vec8(n, dx->data, y->data), grid_of(s, n),
+                          THREADS, 0, s, dx->data, y->data, 1.0f / cap, n);
 }
 
 /* part[block] = sum of x^2 over elements [block each, (block + 1) each), f64; each is a multiple of TRI_UNIT.
@@ -122,9 +165,9 @@ struct adamw_numbers { /* of tri_adamw */
 
 /* One pass over w, m, v, g [n] f32 and, unless NULL, half [n] = w: 30 bytes an element. Grid: grid_of; judge:
  * tri_cpu_adamw. */
-template <bool VEC>
+template <class A, bool VEC>
 __global__ void __launch_bounds__(THREADS)
-    adamw_kernel(float *w, float *m, float *v, tri_bf16 *half, const float *g, adamw_numbers a, int64_t n) {
+    adamw_kernel(float *w, float *m, float *v, A *half, const float *g, adamw_numbers a, int64_t n) {
   FOR_UNITS(i, n) {
     float wi[8], mi[8], vi[8], gi[8];
     tri_load8<VEC>(wi, w + i, n - i);
@@ -157,12 +200,14 @@ tri_status tri_cuda_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_ou
   TRI_ASSERT(w->dtype == TRI_F32 && m->dtype == TRI_F32 && v->dtype == TRI_F32 && g->dtype == TRI_F32);
   TRI_ASSERT(tri_tensor_count(m) == n && tri_tensor_count(v) == n && tri_tensor_count(g) == n &&
              rule->step > 0);
-  TRI_ASSERT(!half || (half->dtype == TRI_BF16 && tri_tensor_count(half) == n));
-  if (tri_vec8(n, w->data, m->data, v->data, to, g->data))
-    return TRI_LAUNCH((adamw_kernel<true>), grid_of(s, n), THREADS, 0, s, w->data, m->data, v->data, to,
-                      g->data, a, n);
-  return TRI_LAUNCH((adamw_kernel<false>), grid_of(s, n), THREADS, 0, s, w->data, m->data, v->data, to,
-                    g->data, a, n);
+  TRI_ASSERT(!half ||
+             (half->dtype != TRI_F32 && tri_dtype_computes(half->dtype) && tri_tensor_count(half) == n));
+  bool vec = tri_vec8(n, w->data, m->data, v->data, to, g->data);
+#define LAUNCH(A)                                                                                            \
+  TRI_LAUNCH_VEC(adamw_kernel, A, vec, grid_of(s, n), THREADS, 0, s, w->data, m->data, v->data, to, g->data, \
+                 a, n)
+  return half && half->dtype == TRI_F16 ? LAUNCH(tri_f16) : LAUNCH(tri_bf16);
+#undef LAUNCH
 }
 
 /* y[K,C] = x[row[K],C] (x has n_rows); ADD: y[row[K],C] += x[K,C] (y has n_rows). Grid: K. Judges:
@@ -208,4 +253,40 @@ tri_status tri_cuda_rows_add(tri_stream *s, tri_out dx, tri_in dy, tri_in row) {
                       C);
   return TRI_LAUNCH((rows_kernel<true, false>), K, THREADS, 0, s, dx->data, dy->data, row->data, dx->dim[0],
                     C);
+}
+
+/* Columns first .. first + w - 1 of y[M,W] = scale x[M,w]. Grid: any, an element to a thread and turn: these
+ * are a model's smallest matrices. Judge: tri_cpu_cols_put. */
+template <class A>
+__global__ void __launch_bounds__(THREADS)
+    cols_put_kernel(A *y, int64_t W, int64_t first, float scale, const A *x, int64_t w, int64_t n) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
+    tri_put(y + i / w * W + first + i % w, scale * tri_get(x[i]));
+}
+
+tri_status tri_cuda_cols_put(tri_stream *s, tri_out y, int64_t first, float scale, tri_in x) {
+  int64_t  M = x->dim[0], w = x->dim[1], W = y->dim[1];
+  unsigned grid = tri_grid(s, M * w, THREADS);
+
+  TRI_ASSERT(y->dtype == x->dtype && y->dim[0] == M && first >= 0 && first + w <= W);
+#define LAUNCH(A)                                                                                            \
+  TRI_LAUNCH((cols_put_kernel<A>), grid, THREADS, 0, s, y->data, W, first, scale, x->data, w, M *w)
+  return TRI_BY_TYPE(tri_type(x), LAUNCH);
+#undef LAUNCH
+}
+
+/* x[M,w] = scale times columns first .. first + w - 1 of y[M,W], + x if add. Grid: as cols_put. Judge:
+ * tri_cpu_cols_get. */
+__global__ void __launch_bounds__(THREADS) cols_get_kernel(float *x, int64_t w, const float *y, int64_t W,
+                                                           int64_t first, float scale, bool add, int64_t n) {
+  for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
+    x[i] = fmaf(scale, y[i / w * W + first + i % w], add ? x[i] : 0.0f);
+}
+
+tri_status tri_cuda_cols_get(tri_stream *s, tri_out x, tri_in y, int64_t first, float scale, bool add) {
+  int64_t M = x->dim[0], w = x->dim[1], W = y->dim[1];
+
+  TRI_ASSERT(x->dtype == TRI_F32 && y->dtype == TRI_F32 && y->dim[0] == M && first >= 0 && first + w <= W);
+  return TRI_LAUNCH(cols_get_kernel, tri_grid(s, M * w, THREADS), THREADS, 0, s, x->data, w, y->data, W,
+                    first, scale, add, M * w);
 }

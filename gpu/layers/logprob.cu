@@ -63,7 +63,7 @@ tri_status tri_cuda_logp_bwd(tri_stream *s, tri_out dlogits, tri_in logits, tri_
 
   TRI_ASSERT(logits->dtype == TRI_F32 && dlogits->dim[0] == K && dlogits->dim[1] == V);
   TRI_ASSERT(V > 0 && V <= INT32_MAX / 2 && K * tiles <= INT32_MAX);
-  return TRI_LAUNCH_TYPED(logp_bwd_kernel, tri_is_bf16(dlogits), tri_vec8(V, dlogits->data, logits->data),
+  return TRI_LAUNCH_TYPED(logp_bwd_kernel, tri_type(dlogits), tri_vec8(V, dlogits->data, logits->data),
                           (unsigned)(K * tiles), THREADS, 0, s, dlogits->data, logits->data, target->data,
                           lse->data, ent->data, dlogp->data, dent->data, V, tiles, inv_temperature);
 }

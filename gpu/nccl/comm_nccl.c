@@ -258,6 +258,7 @@ static void nccl_close(tri_comm **c) {
 static ncclDataType_t element(tri_dtype t) {
   return t == TRI_F32    ? ncclFloat32
          : t == TRI_BF16 ? ncclBfloat16
+         : t == TRI_F16  ? ncclFloat16
          : t == TRI_I32  ? ncclInt32
          : t == TRI_I64  ? ncclInt64
                          : ncclUint8;

@@ -22,16 +22,20 @@ const char *tri_ckpt_h5_reason(void) {
 
 /* bfloat16 as a custom float: sign at bit 15, 8 exponent bits from 7, 7 mantissa bits from 0, bias 127. Other
  * programs convert it to float on reading. */
-static hid_t bf16_type(void) {
-  hid_t type = H5Tcopy(H5T_IEEE_F32LE);
+static hid_t half_type(size_t exponent_bits, size_t bias) {
+  hid_t  type = H5Tcopy(H5T_IEEE_F32LE);
+  size_t fraction = 15 - exponent_bits;
 
-  if (type >= 0 && (H5Tset_fields(type, 15, 7, 8, 0, 7) < 0 || H5Tset_precision(type, 16) < 0 ||
-                    H5Tset_ebias(type, 127) < 0 || H5Tset_size(type, 2) < 0)) {
+  if (type >= 0 &&
+      (H5Tset_fields(type, 15, fraction, exponent_bits, 0, fraction) < 0 || H5Tset_precision(type, 16) < 0 ||
+       H5Tset_ebias(type, bias) < 0 || H5Tset_size(type, 2) < 0)) {
     H5Tclose(type);
     return -1;
   }
   return type;
 }
+static hid_t bf16_type(void) { return half_type(8, 127); }
+static hid_t f16_type(void) { return half_type(5, 15); }
 
 hid_t tri_ckpt_h5_type(tri_dtype dtype) {
   switch (dtype) {
@@ -39,6 +43,8 @@ hid_t tri_ckpt_h5_type(tri_dtype dtype) {
     return H5Tcopy(H5T_IEEE_F32LE);
   case TRI_BF16:
     return bf16_type();
+  case TRI_F16:
+    return f16_type();
   case TRI_I32:
     return H5Tcopy(H5T_STD_I32LE);
   case TRI_I64:

@@ -28,7 +28,7 @@ static const int64_t rest_limit_bytes = (int64_t)1 << 30, rest_limit_tensor_byte
 
 enum { MOST_NESTED = 1 << 19 }; /* chosen: twice what these tensors need */
 
-static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "i32", "i64", "u8"};
+static const char *const dtype_name[TRI_DTYPE_COUNT] = {"f32", "bf16", "f16", "i32", "i64", "u8"};
 
 /* ---- the tensors and files it lists */
 

@@ -41,7 +41,6 @@ static bool is_named(const tri_intake *in, const char *field) {
 static tri_status refuse_other_forms(const tri_intake *in) {
   static const char *const pair[] = {"chosen", "rejected"};
   bool                     is_pair = in->opt->kind == TRI_DATA_PAIRS;
-  bool is_tokens = is_pair ? tri_intake_has_pair_tokens(in) : json_object_get(in->object, "tokens") != NULL;
 
   for (int i = 0; i < 2 && !is_pair && !is_named(in, pair[0]) && !is_named(in, pair[1]); i++)
     if (json_object_get(in->object, pair[i]))
@@ -50,9 +49,6 @@ static tri_status refuse_other_forms(const tri_intake *in) {
           in->opt->kind == TRI_DATA_LABELLED
               ? "; here a line is one answer, {\"prompt\", \"completion\", \"label\": true or false}"
               : "");
-  if (json_object_get(in->object, "messages") && !is_tokens)
-    TRI_FAIL_LINE(in, "has `%s`: that needs a chat template, which this version does not have yet",
-                  "messages");
   return TRI_OK;
 }
 
@@ -60,6 +56,7 @@ static tri_status refuse_other_forms(const tri_intake *in) {
 static tri_status take_line(tri_intake *in) {
   in->side[0].n = in->side[1].n = in->n_prompt = 0;
   in->value = 0;
+  in->talk.here = in->talk.system_left_out = false;
   TRI_TRY(refuse_other_forms(in));
   if (in->opt->kind == TRI_DATA_PAIRS) return tri_intake_take_pair(in);
   if (in->opt->kind == TRI_DATA_LABELLED)
@@ -109,6 +106,7 @@ static tri_status truncate_line(tri_intake *in) {
     int64_t cut = in->n_prompt - most;
     for (tri_side *s = in->side; s < in->side + n_sides(in); s++) {
       memmove(s->id, s->id + cut, (size_t)(s->n - cut) * sizeof *s->id);
+      memmove(s->skip, s->skip + cut, (size_t)(s->n - cut));
       s->n -= cut;
     }
     in->n_prompt = most;
@@ -119,6 +117,10 @@ static tri_status truncate_line(tri_intake *in) {
                     (long long)in->n_prompt, (long long)most_total, in->opt->max_total_name);
     for (tri_side *s = in->side; s < in->side + n_sides(in); s++)
       if (s->n > most_total) s->n = most_total;
+    for (tri_side *s = in->side; s < in->side + n_sides(in) && tri_data_is_learned(in->opt->kind); s++)
+      if (!tri_side_learned(s, in->n_prompt))
+        TRI_FAIL_LINE(in, "of its conversation nothing that is learned fits into %lld tokens: %s",
+                      (long long)most_total, in->opt->max_total_name);
     is_cut = true;
   }
   in->d->stats.n_truncated += is_cut;
@@ -146,7 +148,10 @@ static tri_status take_texts(tri_intake *in, tri_example *e) {
   const json_t *answer = json_object_get(in->object, in->answer_key);
   const char   *text, *why = NULL;
 
-  if (json_is_string(prompt)) {
+  if (in->talk.here) {
+    e->prompt_bytes = in->talk.text.text.len;
+    TRI_TRY(arena_put(in->d, in->talk.text.text.data, e->prompt_bytes, &e->prompt));
+  } else if (json_is_string(prompt)) {
     e->prompt_bytes = json_string_length(prompt);
     TRI_TRY(arena_put(in->d, json_string_value(prompt), e->prompt_bytes, &e->prompt));
   }
@@ -165,6 +170,23 @@ static tri_status take_texts(tri_intake *in, tri_example *e) {
   return arena_put(in->d, text, e->answer_bytes, &e->answer);
 }
 
+static tri_status take_fields(tri_intake *in, tri_example *e) {
+  static const char *const ours[] = {"id", "prompt", "response", NULL};
+  tri_text                 all = {0};
+  tri_status               st = tri_jsonl_put_members(in->r, ours, &all);
+
+  e->fields_bytes = all.len;
+  if (st == TRI_OK) st = arena_put(in->d, all.data, all.len, &e->fields);
+  tri_text_free(&all);
+  return st;
+}
+
+/* Which tokens of a side have no loss, where some behind its prompt have none. */
+static tri_status put_skip(tri_intake *in, const tri_side *side, const uint8_t **skip) {
+  if (tri_side_learned(side, in->n_prompt) == side->n - tri_first_learned(in->n_prompt)) return TRI_OK;
+  return arena_put(in->d, side->skip, (size_t)side->n, skip);
+}
+
 static tri_status add_example(tri_intake *in, int64_t id) {
   const tri_side *kept = &in->side[0], *rejected = &in->side[1];
   tri_dataset    *d = in->d;
@@ -174,18 +196,24 @@ static tri_status add_example(tri_intake *in, int64_t id) {
   TRI_TRY(TRI_GROW(d->example, d->cap, d->n + 1));
   e = &d->example[d->n];
   *e = (tri_example){.id = id,
+                     .file = in->file,
                      .n_token = (int)kept->n,
                      .n_rejected = (int)rejected->n,
                      .n_prompt = (int)in->n_prompt,
                      .value = in->value};
   if (tri_data_is_prompts(in->opt->kind)) TRI_TRY(take_texts(in, e));
+  if (tri_data_is_prompts(in->opt->kind) && in->opt->keep_fields) TRI_TRY(take_fields(in, e));
   TRI_TRY(arena_put(d, kept->id, (size_t)kept->n * sizeof *kept->id, &e->token));
   if (rejected->n)
     TRI_TRY(arena_put(d, rejected->id, (size_t)rejected->n * sizeof *rejected->id, &e->rejected));
   d->n++;
   s->n_token += kept->n + rejected->n;
-  if (!tri_data_is_prompts(in->opt->kind))
-    s->n_loss += kept->n + rejected->n - n_sides(in) * tri_first_learned(in->n_prompt);
+  for (int k = 0; k < n_sides(in) && !tri_data_is_prompts(in->opt->kind); k++) {
+    TRI_TRY(put_skip(in, &in->side[k], k ? &e->rejected_skip : &e->skip));
+    s->n_loss += tri_side_learned(&in->side[k], in->n_prompt);
+  }
+  s->n_talk += in->talk.here;
+  s->n_system_left_out += in->talk.system_left_out;
   if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;
   if (line_tokens(in) > s->longest) s->longest = (int)line_tokens(in);
   return TRI_OK;
@@ -279,8 +307,11 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
   if (in.n_bad && in.d->too_long.n) /* else tri_dataset_finish says it, of all parts */
     TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->faults));
 done:
-  TRI_FREE(in.side[0].id);
-  TRI_FREE(in.side[1].id);
+  for (int i = 0; i < 2; i++) {
+    TRI_FREE(in.side[i].id);
+    TRI_FREE(in.side[i].skip);
+  }
+  tri_talk_free(&in.talk);
   if (st != TRI_OK || in.n_bad) tri_dataset_close(&in.d);
   *out = in.d;
   return st;
@@ -293,6 +324,9 @@ tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_fil
     TRI_FAIL(TRI_EINPUT, "%s%s: all %lld examples are too long and were dropped (data.overlong_prompt: drop)",
              file[0], n_file > 1 ? " ..." : "", (long long)d->stats.n_dropped);
   if (!d->n) TRI_FAIL(TRI_EINPUT, "%s%s: has no lines", file[0], n_file > 1 ? " ..." : "");
+  TRI_TRY(TRI_ALLOC(d->part, 1));
+  d->part[0].n = d->n;
+  d->n_part = 1;
   return TRI_ALLOC(d->order, d->n);
 }
 
@@ -321,6 +355,8 @@ void tri_dataset_close(tri_dataset **d) {
   TRI_FREE((*d)->shared);
   TRI_FREE((*d)->example);
   TRI_FREE((*d)->order);
+  TRI_FREE((*d)->part);
+  tri_mix_close(&(*d)->mix);
   TRI_FREE(*d);
 }
 

@@ -4,21 +4,21 @@
 #define TRI_DATASET_H
 
 #include "comm/comm.h"
+#include "io/chat/chat.h"
 
 typedef struct tri_dataset tri_dataset;
 
 /* What a line must hold; other keys are ignored. `tokens` takes the place of the text in every kind, even
  * where both are there; `prompt_tokens` says how many of them are the prompt (RL, PROMPTS: only those are
- * taken).
- *   RL       prompt, answer                 the example is the prompt; an answer is text or a number
- *   PROMPTS  prompt; answer may be there    the same
- *   SFT      prompt and completion, or text (both: refused)
- *   SCORE    as SFT, and one token is enough
- *   PAIRS    prompt, chosen and rejected, or chosen_tokens and rejected_tokens, of both of which the first
- *            prompt_tokens are the prompt and the same; margin, a number, may be there
- *   LABELLED prompt and completion, or tokens; label, true or false
- * `chosen` and `rejected` are refused in every kind but PAIRS, and `messages` without tokens in all: no chat
- * template can be used. */
+ * taken). A list of messages, {"role", "content"}, takes the place of any text, where `messages` is one more
+ * name of a prompt, and but for PAIRS of a prompt with its answer; a text beside such a list is the message
+ * of the user, or, an answer, of the assistant. `chosen` and `rejected`, `completion` may hold the prompt's
+ * messages too. RL prompt, answer the example is the prompt; an answer is text or a number PROMPTS prompt;
+ * answer may be there the same SFT prompt and completion, or text (both: refused) SCORE as SFT, and one
+ * token is enough PAIRS prompt, chosen and rejected, or chosen_tokens and rejected_tokens, of both of which
+ * the first prompt_tokens are the prompt and the same; margin, a number, may be there LABELLED prompt and
+ * completion, or tokens; label, true or false `chosen` and `rejected` are refused in every kind but
+ * PAIRS. */
 typedef enum {
   TRI_DATA_RL,
   TRI_DATA_PROMPTS,
@@ -41,6 +41,13 @@ static inline bool tri_data_is_learned(tri_data_kind k) {
  * long as its longer side; each side is cut for itself. In the order of the words of data.overlong_prompt. */
 typedef enum { TRI_OVERLONG_ERROR, TRI_OVERLONG_DROP, TRI_OVERLONG_TRUNCATE } tri_overlong;
 
+/* How lists of messages are read. */
+typedef struct tri_data_chat {
+  const tri_chat *form;  /* borrowed; NULL: they are refused */
+  bool            all;   /* SFT: all turns of the assistant are learned, else the last */
+  bool            texts; /* a prompt that is text is the user's message, its answer the assistant's */
+} tri_data_chat;
+
 /* Everything is borrowed and must live until tri_dataset_open returns. */
 typedef struct tri_data_opt {
   tri_data_kind kind;
@@ -55,18 +62,22 @@ typedef struct tri_data_opt {
   const char   *max_total_name;    /* what sets max_total_tokens, for messages */
   int64_t       max_line_bytes;    /* 0: TRI_LINE_BYTES */
   int32_t       vocab;             /* every id must be below */
-  int32_t       completion_end;    /* put behind an answer that does not end with it; -1: none */
-  int32_t       text_end;          /* the same for `text` (SFT: the end token; SCORE: -1) */
+  struct {
+    int32_t completion; /* put behind an answer that does not end with it; -1: none */
+    int32_t text;       /* the same for `text` (SFT: the end token; SCORE: -1) */
+  } end;
   /* The ids of n bytes of UTF-8 text, which may hold NUL; special: with what the post-processor adds. *id
    * [*n_id] is borrowed until the next call. NULL: the model has no tokenizer, only `tokens` lines are
    * accepted. */
   tri_status (*encode)(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
                        int64_t *n_id);
-  void *ctx;
+  void         *ctx;
+  tri_data_chat chat;
   /* RL, PROMPTS: why an answer [n] cannot be used, or NULL; makes its line a bad one. NULL: every answer
    * can. */
   const char *(*refuse)(const void *ctx, const char *answer, size_t n);
   const void *refuse_ctx;
+  bool        keep_fields; /* RL, PROMPTS: tri_example.fields */
   /* tri_dataset_open only. Bad lines do not end it: all are counted here, the first 20 each with its message,
    * and *out is NULL with TRI_OK. NULL: the first ends it. */
   tri_faults *faults;
@@ -76,19 +87,26 @@ typedef struct tri_data_opt {
  * random numbers. RL, PROMPTS: n_prompt = n_token, prompt and answer are NUL-terminated copies (a number as
  * the line spells it). Else tokens max(n_prompt, 1) .. n_token - 1 have loss; prompt and answer are NULL.
  * PAIRS: token is the chosen side; the rejected one begins with the same n_prompt tokens, and
- * max(n_prompt, 1) .. n_rejected - 1 have loss. */
+ * max(n_prompt, 1) .. n_rejected - 1 have loss. Of conversations some of these have none: skip. The prompt is
+ * the rendered text of one. */
 typedef struct tri_example {
   int64_t        id;
+  int            file;     /* which of the files */
   const int32_t *token;    /* [n_token] */
   int            n_token;  /* at least 1 */
   int            n_prompt; /* 0: no prompt */
   const int32_t *rejected; /* [n_rejected]; NULL: not a pair */
   int            n_rejected;
+  const uint8_t *skip;          /* [n_token] 1: has no loss; NULL: all behind the prompt have it */
+  const uint8_t *rejected_skip; /* [n_rejected] the same */
   float          value;  /* PAIRS: the margin, 0 where the line has none; LABELLED: 1 true, 0 false; else 0 */
   const char    *prompt; /* NULL if the line has only tokens */
   size_t         prompt_bytes;
   const char    *answer; /* NULL if there is none */
   size_t         answer_bytes;
+  const char *fields; /* NULL unless kept: of the line all but id, prompt and response, as members of a JSON
+                          * object, comma and space behind each */
+  size_t      fields_bytes;
 } tri_example;
 
 typedef struct tri_data_stats {
@@ -96,6 +114,8 @@ typedef struct tri_data_stats {
   int64_t n_dropped, n_truncated;  /* examples that were too long */
   int64_t n_token, n_loss;         /* tokens, of both sides; those of them that have loss (RL, PROMPTS: 0) */
   int     longest_prompt, longest; /* tokens; of a pair the longer side */
+  int64_t n_talk,
+      n_system_left_out; /* conversations; those whose template does not show the system's message */
 } tri_data_stats;
 
 /* Not collective. Reads n_file files of JSON lines, one after another. TRI_EINPUT, with "FILE:LINE: ", for
@@ -117,9 +137,16 @@ const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
  * collective. */
 int64_t tri_dataset_hash(const tri_dataset *d);
 
+/* Not collective. From here on a position takes the next line of a file drawn with these weights [n_file],
+ * all over 0, by a random number keyed by (seed, position); each file has its own passes and orders.
+ * TRI_EINPUT: a file has no examples. */
+TRI_CHECKED tri_status tri_dataset_weigh(tri_dataset *d, const char *const *file, const double *weight,
+                                         int n_file);
+
 /* Which example is taken at `position` = epoch * count + place, counted over the whole run. shuffle: each
- * epoch has its own order, a function of (seed, epoch, count) alone. Keeps the order of the last epoch
- * asked for, so not to be called from several threads at once. Not collective. */
+ * epoch has its own order, a function of (seed, epoch, count) alone. Keeps the order of the last epoch asked
+ * for (of the last positions, with weights), so not to be called from several threads at once. Not
+ * collective. */
 int64_t tri_dataset_at(tri_dataset *d, uint64_t seed, bool shuffle, int64_t position);
 
 #endif

@@ -2,33 +2,10 @@
 #include "dataset_line.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { FIELDS_BYTES = 256 }; /* chosen: names of fields in a message */
-
-tri_status tri_intake_put_ids(tri_intake *in, tri_side *to, const int32_t *id, int64_t n) {
-  if (to->n + n > INT32_MAX / 2) TRI_FAIL_LINE(in, "has more than %d tokens", INT32_MAX / 2);
-  if (to->n + n > to->cap) {
-    int32_t *grown;
-    TRI_TRY(TRI_ALLOC(grown, 2 * (to->n + n)));
-    if (to->n) memcpy(grown, to->id, (size_t)to->n * sizeof *grown);
-    TRI_FREE(to->id);
-    to->id = grown;
-    to->cap = 2 * (to->n + n);
-  }
-  if (n) memcpy(to->id + to->n, id, (size_t)n * sizeof *id);
-  to->n += n;
-  return TRI_OK;
-}
-
-tri_status tri_intake_refuse_missing(const tri_intake *in, const char *key, const char *deck,
-                                     const char *flag) {
-  const char *set = in->opt->from_deck ? deck : flag;
-  char        fields[FIELDS_BYTES];
-
-  TRI_FAIL_LINE(in, "has no `%s`; %s%s%s", key, tri_jsonl_fields(in->r, fields, sizeof fields),
-                set ? "; set " : "", set ? set : "");
-}
 
 /* The text under `key`, which must be there. */
 static tri_status get_text(const tri_intake *in, const char *key, const char **text, size_t *n) {
@@ -36,12 +13,7 @@ static tri_status get_text(const tri_intake *in, const char *key, const char **t
 
   *text = NULL;
   *n = 0;
-  if (json_is_array(v))
-    TRI_FAIL_LINE(
-        in,
-        "`%s` must be text; a list of messages needs a chat template, which this version does not have yet",
-        key);
-  if (!json_is_string(v)) TRI_FAIL_LINE(in, "`%s` must be text", key);
+  if (!json_is_string(v)) TRI_FAIL_LINE(in, "`%s` must be text, or a list of messages", key);
   *text = json_string_value(v);
   *n = json_string_length(v);
   return TRI_OK;
@@ -54,6 +26,7 @@ static tri_status put_text(tri_intake *in, tri_side *to, const char *key, bool s
   int64_t        n_id = 0;
   const char    *text;
   size_t         n;
+  char           of[64];
 
   TRI_TRY(get_text(in, key, &text, &n));
   if (!in->opt->encode)
@@ -61,13 +34,8 @@ static tri_status put_text(tri_intake *in, tri_side *to, const char *key, bool s
                   is_pair ? "`chosen_tokens` and `rejected_tokens`" : "`tokens`",
                   in->opt->from_deck ? ", or model.tokenizer" : "");
   TRI_TRY(tri_jsonl_place(in->r, in->opt->encode(in->opt->ctx, text, n, special, &id, &n_id)));
-  for (int64_t i = 0; i < n_id; i++)
-    if (id[i] < 0 || id[i] >= in->opt->vocab)
-      TRI_FAIL_LINE(
-          in,
-          "the tokenizer makes token %d of `%s`, but the model's vocabulary is 0 .. %d: they do not "
-          "belong together",
-          id[i], key, in->opt->vocab - 1);
+  snprintf(of, sizeof of, "`%.60s`", key);
+  TRI_TRY(tri_intake_check_ids(in, id, n_id, of));
   return tri_intake_put_ids(in, to, id, n_id);
 }
 
@@ -81,13 +49,7 @@ static tri_status put_end(tri_intake *in, tri_side *to, int64_t first, int32_t e
 
 tri_status tri_intake_put_answer(tri_intake *in, tri_side *to, const char *key) {
   TRI_TRY(put_text(in, to, key, false));
-  return put_end(in, to, in->n_prompt, in->opt->completion_end);
-}
-
-tri_status tri_intake_check_learned(const tri_intake *in, const tri_side *side, const char *key) {
-  if (side->n > tri_first_learned(in->n_prompt)) return TRI_OK;
-  TRI_FAIL_LINE(in, "%s%s%shas no token to learn: %lld tokens, %lld of them the prompt", key ? "`" : "",
-                key ? key : "", key ? "` " : "", (long long)side->n, (long long)in->n_prompt);
+  return put_end(in, to, in->n_prompt, in->opt->end.completion);
 }
 
 tri_status tri_intake_take_prompt_tokens(tri_intake *in, int64_t least, int64_t most, int64_t n,
@@ -103,7 +65,6 @@ tri_status tri_intake_take_prompt_tokens(tri_intake *in, int64_t least, int64_t 
                   key ? " in `" : "", key ? key : "", key ? "`" : "");
   return TRI_OK;
 }
-
 tri_status tri_intake_take_tokens(tri_intake *in) {
   bool           is_prompt = tri_data_is_prompts(in->opt->kind);
   const int32_t *id;
@@ -119,8 +80,12 @@ tri_status tri_intake_take_tokens(tri_intake *in) {
 }
 
 tri_status tri_intake_take_prompt(tri_intake *in) {
-  if (!json_object_get(in->object, in->prompt_key))
-    return tri_intake_refuse_missing(in, in->prompt_key, "data.prompt_key", "--prompt-key");
+  bool alone = tri_data_is_prompts(in->opt->kind),
+       there = json_object_get(in->object, in->prompt_key) != NULL;
+
+  if (alone && !there && json_object_get(in->object, "messages")) return tri_intake_take_talk(in, "messages");
+  if (!there) return tri_intake_refuse_missing(in, in->prompt_key, "data.prompt_key", "--prompt-key");
+  if (alone && tri_intake_is_talk(in, in->prompt_key, NULL)) return tri_intake_take_talk(in, in->prompt_key);
   TRI_TRY(put_text(in, &in->side[0], in->prompt_key, true));
   in->n_prompt = in->side[0].n;
   if (!in->n_prompt && tri_data_is_prompts(in->opt->kind))
@@ -130,20 +95,27 @@ tri_status tri_intake_take_prompt(tri_intake *in) {
 
 tri_status tri_intake_take_text(tri_intake *in) {
   bool has_completion = json_object_get(in->object, in->completion_key) != NULL;
+  bool has_talk = json_object_get(in->object, "messages") && strcmp("messages", in->completion_key);
   bool has_text = json_object_get(in->object, "text") && strcmp("text", in->prompt_key) &&
                   strcmp("text", in->completion_key);
   char fields[FIELDS_BYTES];
 
   if (has_completion && has_text)
     TRI_FAIL_LINE(in, "has both `%s` and `text`; which one is meant?", in->completion_key);
+  if (has_talk && (has_completion || has_text))
+    TRI_FAIL_LINE(in, "has both `messages` and `%s`; which one is meant?",
+                  has_completion ? in->completion_key : "text");
+  if (has_talk) return tri_intake_take_answered(in, &in->side[0], NULL, "messages");
+  if (has_completion && tri_intake_is_talk(in, in->prompt_key, in->completion_key))
+    return tri_intake_take_answered(in, &in->side[0], in->prompt_key, in->completion_key);
   if (!has_completion && !has_text)
-    TRI_FAIL_LINE(in, "needs `%s` and `%s`, or `text`, or `tokens`; %s; set %s", in->prompt_key,
+    TRI_FAIL_LINE(in, "needs `%s` and `%s`, or `messages`, `text` or `tokens`; %s; set %s", in->prompt_key,
                   in->completion_key, tri_jsonl_fields(in->r, fields, sizeof fields),
                   in->opt->from_deck ? "data.prompt_key, data.completion_key"
                                      : "--prompt-key, --completion-key");
   if (has_text) {
     TRI_TRY(put_text(in, &in->side[0], "text", true));
-    return put_end(in, &in->side[0], 0, in->opt->text_end);
+    return put_end(in, &in->side[0], 0, in->opt->end.text);
   }
   TRI_TRY(tri_intake_take_prompt(in));
   return tri_intake_put_answer(in, &in->side[0], in->completion_key);

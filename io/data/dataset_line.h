@@ -8,8 +8,18 @@
 /* Tokens of one text, its prompt before it. One buffer for all lines. */
 typedef struct tri_side {
   int32_t *id;     /* [cap] */
+  uint8_t *skip;   /* [cap] 1: not learned, wherever it stands */
   int64_t  n, cap; /* n: so far */
 } tri_side;
+
+/* The conversation of a line. */
+typedef struct tri_talk {
+  tri_chat_message *message; /* [n] */
+  int64_t           n, cap;
+  tri_chat_text     text;
+  bool              here, system_left_out; /* the line has one; the template does not show all of it */
+} tri_talk;
+void tri_talk_free(tri_talk *t);
 
 typedef struct tri_intake {
   const tri_data_opt *opt;
@@ -20,8 +30,9 @@ typedef struct tri_intake {
   tri_side       side[2];  /* the second: what a pair rejects, else empty */
   int64_t        n_prompt; /* tokens, the first of both sides */
   float          value;    /* a pair's margin, a label */
-  int64_t        n_bad;    /* lines */
-  int            file;     /* index of the file */
+  tri_talk       talk;
+  int64_t        n_bad; /* lines */
+  int            file;  /* index of the file */
 } tri_intake;
 
 /* Fail at the place of the line. */
@@ -36,6 +47,17 @@ static inline int64_t tri_first_learned(int64_t n_prompt) { return n_prompt > 1 
  * without one; NULL: nothing does. Here and below a bad line is TRI_EINPUT, with its place. */
 TRI_CHECKED tri_status tri_intake_refuse_missing(const tri_intake *in, const char *key, const char *deck,
                                                  const char *flag);
+/* Tokens of a side that are learned. */
+static inline int64_t tri_side_learned(const tri_side *s, int64_t n_prompt) {
+  int64_t n = 0;
+
+  for (int64_t i = tri_first_learned(n_prompt); i < s->n; i++) n += !s->skip[i];
+  return n;
+}
+
+/* Not collective. All ids are the model's; what they are of, for the message. */
+TRI_CHECKED tri_status tri_intake_check_ids(const tri_intake *in, const int32_t *id, int64_t n,
+                                            const char *of);
 /* Not collective. Put id [n] behind the tokens of a side. */
 TRI_CHECKED tri_status tri_intake_put_ids(tri_intake *in, tri_side *to, const int32_t *id, int64_t n);
 /* Not collective. Put the text under `key`, which must be there, and the end token behind the prompt. */
@@ -58,6 +80,16 @@ TRI_CHECKED tri_status tri_intake_take_text(tri_intake *in);
 /* Not collective. A PAIRS line, its margin too; a LABELLED line. */
 TRI_CHECKED tri_status tri_intake_take_pair(tri_intake *in);
 TRI_CHECKED tri_status tri_intake_take_labelled(tri_intake *in);
+/* Not collective. Whether the line gives its prompt, or the answer to it (NULL: there is none), as
+ * messages. */
+bool tri_intake_is_talk(const tri_intake *in, const char *prompt, const char *answer);
+/* Not collective. Messages under `key` as a prompt; those of a prompt (NULL, and not there: none) and of its
+ * answer, of which the last turn is learned, or all; the same of both sides of a pair. */
+TRI_CHECKED tri_status tri_intake_take_talk(tri_intake *in, const char *key);
+TRI_CHECKED tri_status tri_intake_take_answered(tri_intake *in, tri_side *side, const char *prompt,
+                                                const char *answer);
+TRI_CHECKED tri_status tri_intake_take_talked_pair(tri_intake *in);
+
 /* Not collective. Whether the line gives a pair as tokens. */
 bool tri_intake_has_pair_tokens(const tri_intake *in);
 

@@ -61,6 +61,8 @@ static tri_status take_pair_text(tri_intake *in) {
                   in->completion_key, key[0], key[1]);
   for (int i = 0; i < 2; i++)
     if (!has(in, key[i])) return tri_intake_refuse_missing(in, key[i], name[i], NULL);
+  if (tri_intake_is_talk(in, key[0], key[1]) || tri_intake_is_talk(in, in->prompt_key, NULL))
+    return tri_intake_take_talked_pair(in);
   if (!has(in, in->prompt_key))
     return tri_intake_refuse_missing(in, in->prompt_key,
                                      "data.prompt_key, or give the prompt that both texts begin with as a "
@@ -85,6 +87,12 @@ tri_status tri_intake_take_labelled(tri_intake *in) {
 
   if (has(in, "tokens")) {
     TRI_TRY(tri_intake_take_tokens(in));
+  } else if (has(in, "messages") && !has(in, in->completion_key)) {
+    TRI_TRY(tri_intake_take_answered(in, &in->side[0], NULL, "messages"));
+  } else if (tri_intake_is_talk(in, in->prompt_key, in->completion_key)) {
+    if (!has(in, in->completion_key))
+      return tri_intake_refuse_missing(in, in->completion_key, "data.completion_key", "--completion-key");
+    TRI_TRY(tri_intake_take_answered(in, &in->side[0], in->prompt_key, in->completion_key));
   } else {
     TRI_TRY(tri_intake_take_prompt(in));
     if (!has(in, in->completion_key))

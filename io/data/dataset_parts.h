@@ -19,6 +19,17 @@ typedef struct too_long {
   bool    whole;            /* in which way: the line, else its prompt */
 } too_long;
 
+/* Examples first .. first + n - 1, which have an order of their own in each pass over them: all, or with
+ * weights those of one file. */
+typedef struct tri_data_part {
+  int64_t  first, n;
+  int64_t  epoch; /* of the order, under seed */
+  uint64_t seed;
+  bool     has_order;
+} tri_data_part;
+
+typedef struct tri_data_mix tri_data_mix;
+
 struct tri_dataset {
   tri_data_kind  kind;
   tri_example   *example; /* [n] */
@@ -27,10 +38,10 @@ struct tri_dataset {
   void          *shared; /* or of every rank's */
   tri_data_stats stats;
   too_long       too_long;
-  int64_t       *order; /* [n], of order_epoch under order_seed */
-  int64_t        order_epoch;
-  uint64_t       order_seed;
-  bool           has_order;
+  int64_t       *order; /* [n], by parts */
+  tri_data_part *part;  /* [n_part] */
+  int            n_part;
+  tri_data_mix  *mix; /* NULL: the lines are one part */
 };
 
 /* Bytes of one file where a line must begin to be taken. */
@@ -42,6 +53,12 @@ typedef struct tri_data_range {
  * range is not opened. Ids count from the first line taken. As tri_dataset_open else. */
 TRI_CHECKED tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_opt *opt,
                                         const tri_data_range *range, tri_dataset **out);
+/* Not collective. Files by weights [n], all over 0. */
+TRI_CHECKED tri_status tri_mix_open(const double *weight, int n, tri_data_mix **out);
+void                   tri_mix_close(tri_data_mix **m);
+/* Not collective. Which file a position is of, and how many positions before it are. */
+void tri_mix_draw(tri_data_mix *m, uint64_t seed, int64_t position, int *file, int64_t *before);
+
 /* Not collective. Ready for use, or refused because lines are too long or there are none. */
 TRI_CHECKED tri_status tri_dataset_finish(tri_dataset *d, const char *const *file, int n_file,
                                           const tri_data_opt *opt);

@@ -1,14 +1,11 @@
 /* dataset_share.c - data files read by all ranks together: each a part of the lines, then all have all. */
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/file.h"
 #include "dataset_parts.h"
+#include "io/text/lines.h"
 
-/* What a rank sends: this; its examples; then for each its tokens, the rejected ones, prompt and answer,
- * each padded to 8 bytes. */
+/* What a rank sends: this; its examples; then for each its tokens, the rejected ones, prompt, answer and
+ * fields, and which of the former have no loss, each padded to 8 bytes. */
 typedef struct part_head {
   tri_data_stats stats;
   too_long       too_long;
@@ -18,32 +15,22 @@ typedef struct part_head {
 static size_t padded(size_t bytes) { return (bytes + 7) / 8 * 8; }
 static size_t token_bytes(int n) { return padded((size_t)n * sizeof(int32_t)); }
 static size_t text_bytes(const char *text, size_t n) { return text ? padded(n + 1) : 0; }
+static size_t skip_bytes(const uint8_t *skip, int n) { return skip ? padded((size_t)n) : 0; }
 static size_t payload(const tri_example *e) {
   return token_bytes(e->n_token) + token_bytes(e->n_rejected) + text_bytes(e->prompt, e->prompt_bytes) +
-         text_bytes(e->answer, e->answer_bytes);
+         text_bytes(e->answer, e->answer_bytes) + text_bytes(e->fields, e->fields_bytes) +
+         skip_bytes(e->skip, e->n_token) + skip_bytes(e->rejected_skip, e->n_rejected);
 }
 
 /* ---- which lines ---- */
 
-static tri_status size_of(const char *path, int64_t *size) {
-  struct stat sb;
-  int         fd, failed;
-
-  TRI_TRY(tri_file_open(path, &fd));
-  failed = fstat(fd, &sb) ? errno : 0;
-  close(fd);
-  if (failed) TRI_FAIL(TRI_EFILE, "%s: its size cannot be read: %s", path, strerror(failed));
-  *size = (int64_t)sb.st_size;
-  return TRI_OK;
-}
-
-/* This rank's share of the bytes of all files, one after another. */
+/* This rank's share of the bytes of all files, packed ones unpacked, one after another. */
 static tri_status plan_ranges(const char *const *file, int n_file, const tri_comm *c, tri_data_range *range,
                               int64_t *size) {
   int64_t base = 0, total = 0, begin, end;
 
   for (int i = 0; i < n_file; i++) {
-    TRI_TRY(size_of(file[i], &size[i]));
+    TRI_TRY(tri_lines_size(file[i], &size[i]));
     if (size[i] > INT64_MAX - total)
       TRI_FAIL(TRI_EINPUT, "%s: with the files before it these are more bytes than can be counted", file[i]);
     total += size[i];
@@ -94,6 +81,10 @@ static tri_status pack(const tri_dataset *d, char **out, size_t *bytes) {
     put(&at, e->rejected, (size_t)e->n_rejected * sizeof *e->rejected, token_bytes(e->n_rejected));
     put(&at, e->prompt, e->prompt_bytes, text_bytes(e->prompt, e->prompt_bytes));
     put(&at, e->answer, e->answer_bytes, text_bytes(e->answer, e->answer_bytes));
+    put(&at, e->fields, e->fields_bytes, text_bytes(e->fields, e->fields_bytes));
+    if (e->skip) put(&at, e->skip, (size_t)e->n_token, skip_bytes(e->skip, e->n_token));
+    if (e->rejected_skip)
+      put(&at, e->rejected_skip, (size_t)e->n_rejected, skip_bytes(e->rejected_skip, e->n_rejected));
   }
   return TRI_OK;
 }
@@ -104,6 +95,8 @@ static void add_stats(tri_data_stats *sum, const tri_data_stats *s) {
   sum->n_truncated += s->n_truncated;
   sum->n_token += s->n_token;
   sum->n_loss += s->n_loss;
+  sum->n_talk += s->n_talk;
+  sum->n_system_left_out += s->n_system_left_out;
   if (s->longest_prompt > sum->longest_prompt) sum->longest_prompt = s->longest_prompt;
   if (s->longest > sum->longest) sum->longest = s->longest;
 }
@@ -118,6 +111,13 @@ static void add_too_long(too_long *a, const too_long *b) {
   if (b->n && a->whole == b->whole && b->longest > a->longest) a->longest = b->longest;
 }
 
+static void take_skip(const uint8_t **skip, int n, char **at) {
+  size_t bytes = skip_bytes(*skip, n);
+
+  *skip = *skip ? (const uint8_t *)*at : NULL;
+  *at += bytes;
+}
+
 /* The examples of one rank's message, which they point into from now on. */
 static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int rank) {
   part_head head;
@@ -130,6 +130,7 @@ static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int ran
     tri_example *e = &d->example[d->n++];
     size_t       prompt = text_bytes(e->prompt, e->prompt_bytes);
     size_t       answer = text_bytes(e->answer, e->answer_bytes);
+    size_t       fields = text_bytes(e->fields, e->fields_bytes);
     e->id += d->stats.n_line;
     e->token = (const int32_t *)(const void *)at;
     at += token_bytes(e->n_token);
@@ -139,6 +140,10 @@ static tri_status take_part(tri_dataset *d, char *message, size_t bytes, int ran
     at += prompt;
     e->answer = e->answer ? at : NULL;
     at += answer;
+    e->fields = e->fields ? at : NULL;
+    at += fields;
+    take_skip(&e->skip, e->n_token, &at);
+    take_skip(&e->rejected_skip, e->n_rejected, &at);
   }
   add_stats(&d->stats, &head.stats);
   add_too_long(&d->too_long, &head.too_long);

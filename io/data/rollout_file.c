@@ -46,7 +46,7 @@ static tri_status put_logprobs(tri_text *t, const float *logp, int64_t n) {
 }
 
 static tri_status put_rewards(tri_text *t, const tri_rollout *r, int q, const char *const *reward_name) {
-  if (!isfinite(r->reward[q])) return TRI_OK;
+  if (!isfinite(r->reward[q]) && !r->failed[q]) return TRI_OK;
   TRI_TRY(tri_text_printf(t, ", \"reward\": "));
   TRI_TRY(tri_json_put_float(t, r->reward[q]));
   TRI_TRY(tri_text_printf(t, ", \"rewards\": {"));
@@ -86,7 +86,7 @@ tri_status tri_rollout_file_line(const tri_rollout *r, int q, const char *const 
     TRI_TRY(tri_json_put_float(t, r->adv[tri_rollout_first_row(r, q)]));
   }
   return tri_text_printf(t, ", \"stop\": \"%s\"%s}", stop_word[r->stop[q]],
-                         r->masked[q] == TRI_FILLER ? ", \"filler\": true" : "");
+                         r->masked.answer[q] == TRI_FILLER ? ", \"filler\": true" : "");
 }
 
 tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_rollout *r,
@@ -351,7 +351,7 @@ static tri_status assemble(const saved_file *f, const tri_replay_opt *opt, tri_r
     out->sample[q] = l->sample;
     out->prompt_len[q] = l->prompt_len;
     out->stop[q] = l->stop;
-    out->masked[q] = l->filler ? TRI_FILLER : 0;
+    out->masked.answer[q] = l->filler ? TRI_FILLER : 0;
     out->reward[q] = l->reward;
     memcpy(out->token + at, l->token, (size_t)l->n * sizeof *l->token);
     memcpy(out->old_logp + at, l->logp, (size_t)l->n * sizeof *l->logp);

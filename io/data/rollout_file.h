@@ -12,7 +12,8 @@ typedef struct tri_rollout_text {
 
 /* Not collective; by one rank. FOLDER/step-%08d.jsonl, one line per sequence, whole or not at all; FOLDER is
  * made if only its last part is missing. reward_name [r->n_reward]; text [n_seq], or NULL for none. Left out
- * of a line: a prompt_id below 0, log-probabilities of which one is not known, a reward that is not known.
+ * of a line: a prompt_id below 0, log-probabilities of which one is not known, a reward that is not known
+ * (one that could not be had of an answer that failed is null).
  * `advantage` is that of the first answer token. `filler` stands in the lines of a TRI_FILLER alone. */
 TRI_CHECKED tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_rollout *r,
                                               const char *const *reward_name, const tri_rollout_text *text);
@@ -33,13 +34,13 @@ typedef struct tri_replay_opt {
 } tri_replay_opt;
 
 /* Not collective: every rank reads and checks the whole file, a line at a time, and keeps the prompts rank,
- * rank + size, ... (so that tri_rollout_exchange can follow); all ranks come to the same error. `group` lines
- * that follow each other are the answers to one prompt and have one prompt_id, or none (then -1). Wanted:
- * `tokens`. Where absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos, `logprobs`
- * and `reward` NaN, parts of `rewards` NaN, `filler` false; the groups behind all others may be such, and are
- * TRI_FILLER in out->masked, which no exchange sends. out->has_logp, has_reward: every line of the file has
- * them, alike on every rank. Advantages are 0. *out must be empty before. Anything unfit is TRI_EINPUT,
- * FILE:LINE. */
+ * rank + size, ... (so that tri_rollout_exchange can follow); all ranks come to the same error. `group`
+ * lines that follow each other are the answers to one prompt and have one prompt_id, or none (then -1).
+ * Wanted: `tokens`. Where absent: `prompt_tokens` 1, `sample` the line's place in its group, `stop` eos,
+ * `logprobs` and `reward` NaN, parts of `rewards` NaN, `filler` false; the groups behind all others may be
+ * such, and are TRI_FILLER in out->masked.answer, which no exchange sends. out->has_logp, has_reward: every
+ * line of the file has them, alike on every rank. Advantages are 0. *out must be empty before. Anything
+ * unfit is TRI_EINPUT, FILE:LINE. */
 TRI_CHECKED tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_replay_opt *opt,
                                              int rank, int size, tri_rollout *out);
 

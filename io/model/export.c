@@ -3,10 +3,12 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "carried.h"
-#include "hf_config.h"
+#include "io/hf/hf_config.h"
 #include "io/text/json_text.h"
 #include "io/tokenizer/tokenizer.h"
+#include "io/hf/peft.h"
 #include "safetensors.h"
+#include "source_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +30,8 @@ typedef struct small {
 
 typedef struct job {
   tri_ckpt_reader      *r;
+  tri_source           *adapted; /* where adapters are merged into the model they are for; else NULL */
+  tri_merge             merge;
   const tri_export_opt *opt;
   char                  tmp[TRI_CKPT_PATH_BYTES]; /* FOLDER.tmp; "" until it is ours */
   tri_safetensors_spec *spec;                     /* [n] */
@@ -202,6 +206,16 @@ done:
   return st;
 }
 
+static tri_status put_adapter_config(const job *j) {
+  small      file = {0};
+  tri_status st;
+
+  TRI_TRY(get_small(j->r, tri_part_adapter_config(j->opt->part), &file));
+  st = put_small(j, TRI_PEFT_CONFIG, file.bytes, file.n);
+  TRI_FREE(file.bytes);
+  return st;
+}
+
 static tri_status put_small_files(job *j) {
   tri_status  st = TRI_OK;
   small       config = {0}, generation = {0};
@@ -212,8 +226,12 @@ static tri_status put_small_files(job *j) {
   text = (tri_hf_text){tri_part_config(j->opt->part), config.bytes, config.n};
   other = (tri_hf_text){"generation_config.json", generation.bytes, generation.n};
   TRI_TRY_DONE(tri_hf_config_parse(&text, generation.bytes ? &other : NULL, &j->shape, &j->eos));
-  TRI_TRY_DONE(put_config(j, &text));
-  TRI_TRY_DONE(put_generation(j, &generation));
+  if (j->opt->adapter) {
+    TRI_TRY_DONE(put_adapter_config(j));
+  } else {
+    TRI_TRY_DONE(put_config(j, &text));
+    TRI_TRY_DONE(put_generation(j, &generation));
+  }
   TRI_TRY_DONE(put_tokenizer(j));
   TRI_TRY_DONE(put_carried(j));
 done:
@@ -224,46 +242,83 @@ done:
 
 /* ---- weights ---- */
 
-/* The tensors of the part and which file each belongs into: filled one after another, none above
- * shard_bytes. */
-static tri_status plan_shards(job *j, tri_export_sum *sum) {
-  int     n = tri_ckpt_tensor_count(j->r);
+/* One more tensor, which is number `source` of where it comes from; filled one after another, no file is
+ * above shard_bytes. */
+static void add_tensor(job *j, tri_safetensors_spec spec, int source, int64_t *in_shard,
+                       tri_export_sum *sum) {
+  int64_t count = 1, bytes;
+
+  for (int k = 0; k < spec.ndim; k++) count *= spec.dim[k];
+  spec.dtype = j->opt->dtype;
+  bytes = count * (int64_t)tri_dtype_bytes(j->opt->dtype);
+  if (j->n == 0 || *in_shard + bytes > j->opt->shard_bytes) {
+    j->n_shard++;
+    *in_shard = 0;
+  }
+  *in_shard += bytes;
+  sum->n_parameter += count;
+  sum->bytes += bytes;
+  j->spec[j->n] = spec;
+  j->source[j->n] = source;
+  j->shard[j->n++] = j->n_shard - 1;
+}
+
+/* The tensors of this group and which file each belongs into. */
+static tri_status plan_group(job *j, const char *group, tri_export_sum *sum) {
   int64_t in_shard = 0;
+
+  for (int i = 0; i < tri_ckpt_tensor_count(j->r); i++) {
+    const tri_ckpt_tensor *t = tri_ckpt_tensor_at(j->r, i);
+    tri_safetensors_spec   spec = {.name = t->name, .ndim = t->ndim};
+    if (strcmp(t->group, group) != 0) continue;
+    if (t->dtype != TRI_F32)
+      TRI_FAIL(TRI_EFORMAT, "%s: %s/%s is not stored as f32", tri_ckpt_folder(j->r), t->group, t->name);
+    memcpy(spec.dim, t->dim, sizeof spec.dim);
+    add_tensor(j, spec, i, &in_shard, sum);
+  }
+  return TRI_OK;
+}
+
+static void plan_merged(job *j, tri_export_sum *sum) {
+  int64_t in_shard = 0;
+
+  for (int i = 0; i < tri_source_merged_count(j->adapted); i++) {
+    const tri_param_spec *p = tri_source_merged_at(j->adapted, i);
+    tri_safetensors_spec  spec = {.name = p->name, .ndim = p->ndim};
+    memcpy(spec.dim, p->dim, sizeof p->dim);
+    add_tensor(j, spec, i, &in_shard, sum);
+  }
+}
+
+static tri_status plan_shards(job *j, tri_export_sum *sum) {
+  int         n = j->adapted ? tri_source_merged_count(j->adapted) : tri_ckpt_tensor_count(j->r);
+  const char *group = j->opt->adapter ? tri_part_adapters(j->opt->part) : tri_part_group(j->opt->part);
 
   TRI_TRY(TRI_ALLOC(j->spec, n));
   TRI_TRY(TRI_ALLOC(j->source, n));
   TRI_TRY(TRI_ALLOC(j->shard, n));
-  for (int i = 0; i < n; i++) {
-    const tri_ckpt_tensor *t = tri_ckpt_tensor_at(j->r, i);
-    int64_t                count = 1, bytes;
-    if (strcmp(t->group, tri_part_group(j->opt->part)) != 0) continue;
-    if (t->dtype != TRI_F32)
-      TRI_FAIL(TRI_EFORMAT, "%s: %s/%s is not stored as f32", tri_ckpt_folder(j->r), t->group, t->name);
-    j->spec[j->n] = (tri_safetensors_spec){.name = t->name, .dtype = j->opt->dtype, .ndim = t->ndim};
-    for (int k = 0; k < t->ndim; k++) count *= j->spec[j->n].dim[k] = t->dim[k];
-    bytes = count * (int64_t)tri_dtype_bytes(j->opt->dtype);
-    if (j->n == 0 || in_shard + bytes > j->opt->shard_bytes) {
-      j->n_shard++;
-      in_shard = 0;
-    }
-    in_shard += bytes;
-    sum->n_parameter += count;
-    sum->bytes += bytes;
-    j->source[j->n] = i;
-    j->shard[j->n++] = j->n_shard - 1;
-  }
+  if (j->adapted)
+    plan_merged(j, sum);
+  else
+    TRI_TRY(plan_group(j, group, sum));
   sum->n_shard = j->n_shard;
-  if (!j->n) TRI_FAIL(TRI_EFORMAT, "%s: holds no %s", tri_ckpt_folder(j->r), tri_part_group(j->opt->part));
+  if (!j->n) TRI_FAIL(TRI_EFORMAT, "%s: holds no %s", tri_ckpt_folder(j->r), group);
   return TRI_OK;
 }
 
+static tri_status read_tensor(job *j, int64_t i, int64_t begin, int64_t count) {
+  if (j->adapted) return tri_source_read_merged(j->adapted, &j->merge, j->source[i], begin, count, j->buf);
+  return tri_ckpt_read(j->r, j->source[i], begin, count, j->buf);
+}
+
 /* One shard: tensors [first, last) of the plan. */
-static tri_status put_shard(const job *j, int shard, int64_t first, int64_t last) {
+static tri_status put_shard(job *j, int shard, int64_t first, int64_t last) {
   tri_status              st = TRI_OK;
   char                    path[PATH_ROOM], name[TRI_SHARD_NAME_BYTES];
   tri_safetensors_writer *w = NULL;
 
   tri_safetensors_shard_name(shard, j->n_shard, name);
+  if (j->opt->adapter) snprintf(name, sizeof name, TRI_PEFT_WEIGHTS);
   snprintf(path, sizeof path, "%s/%s", j->tmp, name);
   TRI_TRY(tri_safetensors_create(path, j->spec + first, last - first, &w));
   for (int64_t i = first; i < last; i++) {
@@ -271,7 +326,7 @@ static tri_status put_shard(const job *j, int shard, int64_t first, int64_t last
     for (int k = 0; k < j->spec[i].ndim; k++) count *= j->spec[i].dim[k];
     for (int64_t at = 0; at < count; at += PIECE) {
       int64_t n = count - at < PIECE ? count - at : PIECE;
-      TRI_TRY_DONE(tri_ckpt_read(j->r, j->source[i], at, n, j->buf));
+      TRI_TRY_DONE(read_tensor(j, i, at, n));
       TRI_TRY_DONE(tri_safetensors_put(w, i - first, at, n, j->buf));
     }
   }
@@ -295,6 +350,19 @@ static tri_status put_weights(job *j, tri_export_sum *sum) {
 
 /* ---- public ---- */
 
+/* What the adapters are for, where they are to be merged into it. */
+static tri_status open_adapted(job *j) {
+  bool has = tri_ckpt_has_file(j->r, tri_part_adapter_config(j->opt->part));
+
+  if (j->opt->adapter && !has)
+    TRI_FAIL(TRI_EINPUT, "%s: the checkpoint has no low-rank adapters (no %s); runs with lora.rank have them",
+             tri_ckpt_folder(j->r), tri_part_adapter_config(j->opt->part));
+  if (j->opt->adapter || !has) return TRI_OK;
+  TRI_TRY(tri_source_open_over(tri_ckpt_folder(j->r), j->opt->part, j->opt->base, NULL, true, &j->adapted));
+  j->merge.source = j->adapted;
+  return TRI_OK;
+}
+
 tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_opt *opt,
                       tri_export_sum *sum) {
   tri_status st = TRI_OK;
@@ -305,6 +373,7 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
   j->r = r;
   j->opt = opt;
   TRI_TRY_DONE(tri_part_check(r, opt->part));
+  TRI_TRY_DONE(open_adapted(j));
   TRI_TRY_DONE(make_tmp(folder, j->tmp));
   TRI_TRY_DONE(put_small_files(j));
   TRI_TRY_DONE(put_weights(j, sum));
@@ -317,6 +386,8 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
 done:
   if (st != TRI_OK && j->tmp[0] && tri_folder_remove(AT_FDCWD, j->tmp, j->tmp, NULL) != TRI_OK)
     tri_log(TRI_LOG_WARN, "%s: left behind: it cannot be removed", j->tmp);
+  tri_merge_free(&j->merge);
+  tri_source_close(&j->adapted);
   TRI_FREE(j->spec);
   TRI_FREE(j->source);
   TRI_FREE(j->shard);

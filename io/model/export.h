@@ -8,9 +8,12 @@
 #define TRI_EXPORT_SHARD_BYTES INT64_C(5000000000)
 
 typedef struct tri_export_opt {
-  tri_dtype      dtype;       /* TRI_F32 or TRI_BF16 */
+  tri_dtype      dtype;       /* TRI_F32, TRI_BF16 or TRI_F16 */
   int64_t        shard_bytes; /* of one safetensors file at most; a larger tensor has a file of its own */
   tri_model_part part;
+  bool           adapter; /* of a run with low-rank adapters those alone, as a folder of PEFT's */
+  const char    *base; /* where the model lies that they are for, to be merged with them; NULL: where it lay
+                           * in the run */
 } tri_export_opt;
 
 /* What was written. */

@@ -9,6 +9,11 @@ typedef enum { TRI_PART_MAIN, TRI_PART_CRITIC, TRI_PART_EMA } tri_model_part;
 
 const char *tri_part_config(tri_model_part part); /* the side file: "config.json", "critic_config.json" */
 const char *tri_part_group(tri_model_part part);  /* "/model", "/critic/model", "/ema/model" */
+/* Where low-rank adapters are kept instead of the part's weights: "/adapter/model" and so on; the side
+ * files of what they are (peft.h) and of the model that they are for (base_note.h). */
+const char *tri_part_adapters(tri_model_part part);
+const char *tri_part_adapter_config(tri_model_part part);
+const char *tri_part_base(tri_model_part part);
 /* Not collective. TRI_EINPUT: the checkpoint does not hold it. */
 TRI_CHECKED tri_status tri_part_check(const tri_ckpt_reader *r, tri_model_part part);
 

@@ -405,33 +405,16 @@ const char *tri_safetensors_path(const tri_safetensors *s, const tri_safetensors
   return s->file[info->file].path;
 }
 
-/* IEEE 754 binary16 to binary32, exact. */
-static float f16_to_f32(uint16_t h) {
-  union {
-    uint32_t u;
-    float    f;
-  } c;
-  uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023;
-
-  if (exponent == 0) { /* zero and subnormal: fraction * 2^-24 */
-    c.f = (float)fraction * 0x1p-24f;
-    c.u |= sign;
-  } else {
-    c.u = sign | (exponent == 31 ? 255u : exponent + 112) << 23 | fraction << 13;
-  }
-  return c.f;
-}
-
 /* Widen n values of 16 bits that lie in the upper half of out's 4 n bytes. Value i is read before anything
  * that overwrites it is written: 4 (i + 1) <= 2 n + 2 (i + 1). */
-static void widen_in_place(float *out, int64_t n, bool is_bf16) {
+static void widen_in_place(float *out, int64_t n, tri_dtype from) {
   const char *in = (const char *)out + 2 * n;
 
   for (int64_t i = 0; i < n; i++) {
     uint16_t h;
     float    f;
     memcpy(&h, in + 2 * i, sizeof h);
-    f = is_bf16 ? tri_bf16_to_f32(h) : f16_to_f32(h);
+    f = tri_half_to_f32(from, h);
     memcpy((char *)out + 4 * i, &f, sizeof f);
   }
 }
@@ -448,7 +431,7 @@ tri_status tri_safetensors_read_f32(const tri_safetensors *s, const tri_safetens
   while (count > 0) {
     int64_t n = count < PIECE ? count : PIECE;
     TRI_TRY(read_at(f->path, f->fd, t->offset + 2 * first, 2 * n, (char *)out + 2 * n));
-    widen_in_place(out, n, !strcmp(t->dtype, "BF16"));
+    widen_in_place(out, n, !strcmp(t->dtype, "BF16") ? TRI_BF16 : TRI_F16);
     first += n;
     count -= n;
     out += n;

@@ -43,7 +43,7 @@ const char *tri_safetensors_path(const tri_safetensors *st, const tri_safetensor
 TRI_CHECKED tri_status tri_safetensors_read_f32(const tri_safetensors *st, const tri_safetensors_info *info,
                                                 int64_t first, int64_t count, float *out);
 
-/* A tensor to be written. dtype: TRI_F32 or TRI_BF16. */
+/* A tensor to be written. dtype: TRI_F32, TRI_BF16 or TRI_F16. */
 typedef struct tri_safetensors_spec {
   const char *name;
   tri_dtype   dtype;

@@ -29,7 +29,7 @@ struct tri_safetensors_writer {
 /* serialize() of the reference library: widest dtype first, then by name. */
 static int compare_place(const void *a, const void *b) {
   const out_tensor *x = a, *y = b;
-  if (x->spec.dtype != y->spec.dtype) return x->spec.dtype == TRI_F32 ? -1 : 1;
+  if (x->spec.dtype != y->spec.dtype) return x->spec.dtype < y->spec.dtype ? -1 : 1;
   return strcmp(x->spec.name, y->spec.name);
 }
 
@@ -62,8 +62,8 @@ static tri_status check_spec(const char *path, const tri_safetensors_spec *spec,
   *count = 1;
   if (!*spec->name || !strcmp(spec->name, "__metadata__"))
     TRI_FAIL(TRI_EARG, "%s: `%s` cannot be the name of a tensor", path, spec->name);
-  if (spec->dtype != TRI_F32 && spec->dtype != TRI_BF16)
-    TRI_FAIL(TRI_EARG, "%s: tensor `%s`: only f32 and bf16 are written", path, spec->name);
+  if (!tri_dtype_computes(spec->dtype))
+    TRI_FAIL(TRI_EARG, "%s: tensor `%s`: only f32, bf16 and f16 are written", path, spec->name);
   if (spec->ndim < 0 || spec->ndim > TRI_MAX_DIM)
     TRI_FAIL(TRI_EARG, "%s: tensor `%s`: %d dimensions", path, spec->name, spec->ndim);
   for (int i = 0; i < spec->ndim; i++)
@@ -74,6 +74,8 @@ static tri_status check_spec(const char *path, const tri_safetensors_spec *spec,
     TRI_FAIL(TRI_EARG, "%s: tensor `%s` is too large", path, spec->name);
   return TRI_OK;
 }
+
+static const char *word_of(tri_dtype t) { return t == TRI_F32 ? "F32" : t == TRI_BF16 ? "BF16" : "F16"; }
 
 /* The header, padded to whole 8 bytes, and every tensor's offset. w->tensor is sorted by place in the
  * file. */
@@ -87,8 +89,7 @@ static tri_status build_header(tri_safetensors_writer *w, tri_text *out) {
       TRI_FAIL(TRI_EARG, "%s: its tensors are too large for one file", w->path);
     TRI_TRY(tri_text_put(out, ",", 1));
     TRI_TRY(put_quoted(out, t->spec.name));
-    TRI_TRY(
-        tri_text_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", t->spec.dtype == TRI_F32 ? "F32" : "BF16"));
+    TRI_TRY(tri_text_printf(out, ":{\"dtype\":\"%s\",\"shape\":[", word_of(t->spec.dtype)));
     for (int d = 0; d < t->spec.ndim; d++)
       TRI_TRY(tri_text_printf(out, "%s%lld", d ? "," : "", (long long)t->spec.dim[d]));
     TRI_TRY(tri_text_printf(out, "],\"data_offsets\":[%lld,%lld]}", (long long)at, (long long)end));
@@ -171,7 +172,7 @@ tri_status tri_safetensors_put(tri_safetensors_writer *w, int64_t index, int64_t
   if (t->spec.dtype == TRI_F32) return write_at(w, t->offset + 4 * first, 4 * count, f32);
   while (count > 0) {
     int64_t n = count < PIECE ? count : PIECE;
-    for (int64_t i = 0; i < n; i++) piece[i] = tri_f32_to_bf16(f32[i]);
+    for (int64_t i = 0; i < n; i++) piece[i] = tri_f32_to_half(t->spec.dtype, f32[i]);
     TRI_TRY(write_at(w, t->offset + 2 * first, 2 * n, piece));
     first += n;
     count -= n;

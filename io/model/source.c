@@ -80,7 +80,8 @@ static tri_status open_checkpoint(tri_ckpt_reader *r, tri_model_part part, tri_s
     if (i == TRI_SOURCE_CONFIG || tri_ckpt_has_file(r, s->file[i].name))
       TRI_TRY(tri_ckpt_get_file(r, s->file[i].name, &s->file[i].bytes, &s->file[i].n));
   }
-  return source_parse(s);
+  TRI_TRY(source_parse(s));
+  return tri_source_read_lora(s);
 }
 
 tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
@@ -144,12 +145,41 @@ tri_status tri_source_check_output(const char *path) {
   return TRI_OK;
 }
 
-tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out) {
-  return tri_source_open_part(path, TRI_PART_MAIN, world, weights, out);
+/* The model of random numbers that a checkpoint's config.json and this seed are. */
+static tri_status open_alike(const tri_source *s, uint64_t seed, tri_source **out) {
+  const tri_source_file *from = &s->file[TRI_SOURCE_CONFIG];
+  tri_source_file       *to;
+
+  TRI_TRY(source_make(s->name, out));
+  to = &(*out)->file[TRI_SOURCE_CONFIG];
+  (*out)->random = true;
+  (*out)->seed = seed;
+  snprintf((*out)->path[TRI_SOURCE_CONFIG], sizeof(*out)->path[0], "%s", s->path[TRI_SOURCE_CONFIG]);
+  TRI_TRY(tri_host_alloc(from->n + 1, 1, (void **)&to->bytes));
+  memcpy(to->bytes, from->bytes, from->n);
+  to->n = from->n;
+  return source_parse(*out);
 }
 
-tri_status tri_source_open_part(const char *path, tri_model_part part, tri_comm *world, bool weights,
-                                tri_source **out) {
+/* Of a checkpoint with adapters: the model they are for, at `path`, or (NULL) where it lay. */
+static tri_status open_base(tri_source *s, const char *path) {
+  const tri_base_note *b = &s->note;
+
+  if (!s->lora.rank || s->fresh_lora || s->base) return TRI_OK;
+  if (!b->path[0]) return open_alike(s, b->seed, &s->base);
+  if (!path && !tri_file_exists(b->path))
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: holds adapters only, and the model they are for is not at %s any more; put it back there (a "
+        "link will do), or name the folder where it lies now: model.path of the run that goes on, --base "
+        "of a command",
+        s->name, b->path);
+  TRI_TRY(tri_source_open_part(path ? path : b->path, b->part, NULL, true, &s->base));
+  return tri_source_check_plain(s->base);
+}
+
+tri_status tri_source_open_over(const char *path, tri_model_part part, const char *base, tri_comm *world,
+                                bool weights, tri_source **out) {
   char             file[TRI_CKPT_PATH_BYTES + 32], folder[TRI_CKPT_PATH_BYTES];
   tri_ckpt_reader *r = NULL;
   tri_status       st;
@@ -167,6 +197,12 @@ tri_status tri_source_open_part(const char *path, tri_model_part part, tri_comm 
   if (!tri_file_exists(path)) return tri_source_missing(path);
   TRI_TRY(tri_source_find_checkpoint(path, world, false, folder));
   if (!folder[0]) TRI_TRY(tri_source_check_output(path));
+  if (!folder[0] && tri_file_in(path, "adapter_config.json"))
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: holds adapters (adapter_config.json), no model: give the model they are for, and this folder "
+        "as lora.path",
+        path);
   if (!folder[0])
     TRI_FAIL(TRI_EINPUT,
              "%s: is neither a Hugging Face folder (no config.json, which every model has beside its "
@@ -179,7 +215,16 @@ tri_status tri_source_open_part(const char *path, tri_model_part part, tri_comm 
     (*out)->own_ckpt = true;
   else
     tri_ckpt_close(&r);
-  return st;
+  return st == TRI_OK && weights ? open_base(*out, base) : st;
+}
+
+tri_status tri_source_open(const char *path, tri_comm *world, bool weights, tri_source **out) {
+  return tri_source_open_part(path, TRI_PART_MAIN, world, weights, out);
+}
+
+tri_status tri_source_open_part(const char *path, tri_model_part part, tri_comm *world, bool weights,
+                                tri_source **out) {
+  return tri_source_open_over(path, part, NULL, world, weights, out);
 }
 
 /* The folder that a file's path names. */
@@ -220,8 +265,33 @@ tri_status tri_source_read_carried(const tri_source *s, tri_carried *out) {
   return tri_carried_read(folder, out);
 }
 
+tri_status tri_source_chat(const tri_source *s, tri_chat_choice choice, bool from_deck, tri_chat **out) {
+  static const char      name[] = "chat_template.jinja";
+  const tri_source_file *config = &s->file[TRI_SOURCE_TOKENIZER_CONFIG];
+  tri_chat_files         files = {.model = s->name, .config = config->bytes, .config_bytes = config->n};
+  char                   folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES + 32], *jinja = NULL;
+  tri_status             st = TRI_OK;
+
+  *out = NULL;
+  snprintf(folder, sizeof folder, "%s", s->name);
+  if (s->random) folder_of(s->path[TRI_SOURCE_TOKENIZER], folder);
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  if (s->ckpt && tri_ckpt_has_file(s->ckpt, name))
+    TRI_TRY_DONE(tri_ckpt_get_file(s->ckpt, name, &jinja, &files.jinja_bytes));
+  else if (!s->ckpt && tri_file_exists(path))
+    TRI_TRY_DONE(tri_file_read(path, SMALL_FILE_BYTES, &jinja, &files.jinja_bytes));
+  files.jinja = jinja;
+  TRI_TRY_DONE(tri_chat_open(choice, &files, from_deck, out));
+done:
+  TRI_FREE(jinja);
+  return st;
+}
+
 void tri_source_close(tri_source **s) {
   if (!*s) return;
+  tri_source_close(&(*s)->base);
+  tri_safetensors_close(&(*s)->adapters);
+  tri_base_note_free(&(*s)->note);
   tri_safetensors_close(&(*s)->tensors);
   if ((*s)->own_ckpt) tri_ckpt_close(&(*s)->ckpt);
   tri_tokenizer_close(&(*s)->tokenizer);
@@ -241,7 +311,9 @@ tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out) {
   TRI_TRY_DONE(tri_deck_open_text("deck.yaml", bytes, n, &deck));
   for (int i = 0; i < tri_deck_count(deck); i++) {
     const tri_deck_entry *e = tri_deck_at(deck, i);
-    if (!strcmp(e->section, "model") && !strcmp(e->key, "dtype") && !strcmp(e->value, "f32")) *out = TRI_F32;
+    if (strcmp(e->section, "model") != 0 || strcmp(e->key, "dtype") != 0) continue;
+    for (int t = TRI_F32; t <= TRI_F16; t++)
+      if (!strcmp(e->value, tri_dtype_word((tri_dtype)t))) *out = (tri_dtype)t;
   }
 done:
   tri_deck_close(&deck);

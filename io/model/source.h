@@ -3,8 +3,10 @@
 #define TRI_SOURCE_H
 
 #include "carried.h"
-#include "hf_config.h"
+#include "io/chat/chat.h"
+#include "io/hf/hf_config.h"
 #include "io/checkpoint/checkpoint.h"
+#include "family/lora.h"
 #include "io/tokenizer/tokenizer.h"
 #include "part.h"
 #include "state/params.h"
@@ -34,6 +36,11 @@ TRI_CHECKED tri_status tri_source_open(const char *path, tri_comm *world, bool w
  * tri_part_group. TRI_EINPUT where the checkpoint has none, or path is no checkpoint. */
 TRI_CHECKED tri_status tri_source_open_part(const char *path, tri_model_part part, tri_comm *world,
                                             bool weights, tri_source **out);
+/* Collective over world (NULL: this process alone). As tri_source_open_part, of a model whose adapters a
+ * checkpoint holds: the model that they are for lies at `base`; NULL, as with the two above: where it lay
+ * in the run. */
+TRI_CHECKED tri_status tri_source_open_over(const char *path, tri_model_part part, const char *base,
+                                            tri_comm *world, bool weights, tri_source **out);
 /* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the
  * Hugging Face Hub, OWNER/NAME, is told. */
 TRI_CHECKED tri_status tri_source_missing(const char *path);
@@ -67,18 +74,45 @@ TRI_CHECKED tri_status tri_source_check_tokens(const tri_source *s);
 /* Not collective. TRI_EINPUT: the files hold no score.weight [1,C], where a model that scores is wanted. */
 TRI_CHECKED tri_status tri_source_check_scored(const tri_source *s);
 
+/* ---- low-rank adapters (family/lora.h) */
+
+/* Not collective. The source's adapters; rank 0: it has none. */
+const tri_lora *tri_source_lora(const tri_source *s);
+/* Not collective, these two, after tri_source_add_head. New adapters for the model: of random numbers
+ * keyed by seed and name, as PEFT starts them (A uniform, B 0); or those in a folder of PEFT's.
+ * TRI_EINPUT: the source has adapters already, or the folder's are not for it or ask for what is not known
+ * here (peft.h). warn: of what is left out. */
+TRI_CHECKED tri_status tri_source_add_lora(tri_source *s, const tri_lora *l, uint64_t seed);
+TRI_CHECKED tri_status tri_source_add_adapters(tri_source *s, const char *folder, bool warn, uint64_t seed);
+/* Collective over world. Weights of the model without its adapters into `base`, those of the adapters, and
+ * of a scalar head beside them, into `adapters` (tri_model_trained). group: as tri_source_load, of a model
+ * that is given new adapters. TRI_EINPUT, too, where a checkpoint's adapters were trained for other
+ * weights. */
+TRI_CHECKED tri_status tri_source_load_lora(tri_source *s, const char *group, tri_params *base,
+                                            tri_params *adapters, tri_comm *world, tri_stream *st);
+/* Not collective. Whether every tensor is there in its shape; as tri_source_load_lora says it. */
+TRI_CHECKED tri_status tri_source_check_lora(const tri_source *s, const char *group, tri_params *base,
+                                             tri_params *adapters);
+/* Not collective. After tri_source_load_lora: appends the two files that a checkpoint of the adapters keeps
+ * (tri_part_adapter_config, tri_part_base). */
+TRI_CHECKED tri_status tri_source_print_lora(const tri_source *s, tri_text *config, tri_text *base);
+
 const tri_model_shape *tri_source_shape(const tri_source *s);
 const tri_eos         *tri_source_eos(const tri_source *s);
 /* Not collective. The files that go with the model, from where it comes; of random weights, those beside the
  * tokenizer. */
 TRI_CHECKED tri_status tri_source_read_carried(const tri_source *s, tri_carried *out);
+/* Not collective. The chat template of conversations: as chosen, or the source's own. The caller closes
+ * *out. */
+TRI_CHECKED tri_status tri_source_chat(const tri_source *s, tri_chat_choice choice, bool from_deck,
+                                       tri_chat **out);
 /* NULL when the model brings no tokenizer. */
 const tri_tokenizer   *tri_source_tokenizer(const tri_source *s);
 const tri_source_file *tri_source_file_at(const tri_source *s, int i);
 const char            *tri_source_name(const tri_source *s); /* for messages */
 
 /* Not collective. The type to compute in unless told: that of the run a checkpoint is of (model.dtype), or
- * what config.json says its weights are (float32: f32; else bf16). */
+ * what config.json says its weights are (float32: f32; float16: f16; else bf16). */
 TRI_CHECKED tri_status tri_source_dtype(const tri_source *s, tri_dtype *out);
 
 /* Not collective. The type the run computed in, as the checkpoint's deck.yaml says: model.dtype. */
@@ -86,8 +120,9 @@ TRI_CHECKED tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype
 
 /* Not collective. Whether every tensor is there in its shape; as tri_source_load says it. */
 TRI_CHECKED tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p);
-/* Collective over world. Weights into the store; group is "/model" or another group of a checkpoint
- * ("/reference"). Every tensor's presence and shape is checked first: TRI_EINPUT naming it. */
+/* Collective over world. Weights into the store, adapters merged into them; group is "/model" or another
+ * group of a checkpoint ("/reference"), but of one with adapters. Every tensor's presence and shape is
+ * checked first: TRI_EINPUT naming it. */
 TRI_CHECKED tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world,
                                        tri_stream *st);
 /* Collective over world. One kind of moments from a group of a checkpoint ("/optimizer/exp_avg") into the

@@ -6,6 +6,7 @@
 #include "family/family.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct loader {
@@ -13,6 +14,8 @@ typedef struct loader {
   const tri_unit_spec *unit;
   const char          *group; /* of a checkpoint */
   int                  threads;
+  tri_base_note       *note;  /* NULL: nobody wants the prints of what is loaded */
+  tri_merge           *merge; /* NULL: no adapters are added */
 } loader;
 
 enum { PARALLEL_ELEMENTS = 1 << 15 }; /* chosen: a millisecond of one thread */
@@ -29,12 +32,31 @@ static void normal_pair(tri_rng_key key, uint64_t name, uint64_t counter, float 
   out[1] = (float)(radius * sin(angle));
 }
 
+/* Between -1 / sqrt(n_in) and its opposite: torch.nn.init.kaiming_uniform_ with a = sqrt(5), as PEFT
+ * starts A. */
+static void fill_uniform(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count, float *out) {
+  tri_rng_key key = tri_rng_make_key(l->source->seed, TRI_RNG_INIT);
+  uint64_t    name = tri_hash64(p->name, strlen(p->name), 0);
+  float       bound = 1.0f / sqrtf((float)p->dim[1]);
+
+#pragma omp parallel for schedule(static) num_threads(l->threads) if (count >= PARALLEL_ELEMENTS)
+  for (int64_t k = begin; k < begin + count; k++) {
+    uint32_t bits[4];
+    tri_rng_bits(key, name, (uint64_t)k, bits);
+    out[k - begin] = bound * (2 * tri_rng_unit(bits[0]) - 1);
+  }
+}
+
 static void fill_random(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count, float *out) {
   tri_rng_key key = tri_rng_make_key(l->source->seed, TRI_RNG_INIT);
   uint64_t    name = tri_hash64(p->name, strlen(p->name), 0);
   float       std = p->init == TRI_INIT_SCORE ? 1.0f / (float)(p->dim[1] + 1) : l->source->shape.init_std;
   int64_t     end = begin + count;
 
+  if (p->init == TRI_INIT_UNIFORM) {
+    fill_uniform(l, p, begin, count, out);
+    return;
+  }
   if (p->init != TRI_INIT_NORMAL && p->init != TRI_INIT_SCORE) {
     for (int64_t i = 0; i < count; i++) out[i] = p->init == TRI_INIT_ONES ? 1.0f : 0.0f;
     return;
@@ -53,15 +75,15 @@ static tri_status fill_checkpoint(const loader *l, const char *name, int64_t beg
   int i = tri_ckpt_find_tensor(l->source->ckpt, l->group, name);
 
   TRI_ASSERT(i >= 0);
-  if (tri_ckpt_tensor_at(l->source->ckpt, i)->dtype == TRI_F32)
-    return tri_ckpt_read(l->source->ckpt, i, begin, count, out);
-  /* bf16: read into the upper half of the buffer, widen from the front. */
+  const tri_dtype t = tri_ckpt_tensor_at(l->source->ckpt, i)->dtype;
+  if (t == TRI_F32) return tri_ckpt_read(l->source->ckpt, i, begin, count, out);
+  /* 16 bits: read into the upper half of the buffer, widen from the front. */
   uint16_t *half = (uint16_t *)out + count;
   TRI_TRY(tri_ckpt_read(l->source->ckpt, i, begin, count, half));
   for (int64_t k = 0; k < count; k++) {
     uint16_t h;
     memcpy(&h, half + k, sizeof h);
-    out[k] = tri_bf16_to_f32(h);
+    out[k] = tri_half_to_f32(t, h);
   }
   return TRI_OK;
 }
@@ -77,17 +99,48 @@ static bool lacks(const tri_source *s, const char *group, const tri_param_spec *
   return s->ckpt ? tri_ckpt_find_tensor(s->ckpt, group, p->name) < 0 : !find(s, p);
 }
 
-static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
-                       float *out) {
-  const loader         *l = ctx;
-  const tri_param_spec *p = &l->unit[u].param[i];
-
+static tri_status fill_as_is(const loader *l, tri_state_kind kind, const tri_param_spec *p, int64_t begin,
+                             int64_t count, float *out) {
   if (l->source->random || (kind == TRI_STATE_WEIGHT && lacks(l->source, l->group, p))) {
     fill_random(l, p, begin, count, out);
     return TRI_OK;
   }
   if (l->source->ckpt) return fill_checkpoint(l, p->name, begin, count, out);
   return tri_safetensors_read_f32(l->source->tensors, find(l->source, p), begin, count, out);
+}
+
+static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                       float *out) {
+  const loader         *l = ctx;
+  const tri_param_spec *p = &l->unit[u].param[i];
+  int                   place = i;
+
+  if (l->merge && p->added) return tri_merge_score(l->merge, begin, count, out);
+  TRI_TRY(fill_as_is(l, kind, p, begin, count, out));
+  for (int before = 0; before < u; before++) place += l->unit[before].n_param;
+  if (l->note) l->note->tensor[place].print += tri_base_print(out, begin, count, l->threads);
+  if (!l->merge || p->ndim != 2) return TRI_OK;
+  return tri_merge_add(l->merge, p->name, p->dim[1], begin, count, l->threads, out);
+}
+
+/* Of the store of adapters: the files', or new ones. */
+static tri_status fill_adapters(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                                float *out) {
+  const loader     *l = ctx;
+  const tri_source *s = l->source;
+  tri_param_spec    p = l->unit[u].param[i];
+
+  if (!s->fresh_lora) return fill_checkpoint(l, p.name, begin, count, out);
+  if (s->adapters)
+    return tri_safetensors_read_f32(s->adapters, tri_safetensors_find(s->adapters, p.name), begin, count,
+                                    out);
+  if (!p.added) {
+    fill_random(l, &p, begin, count, out);
+    return TRI_OK;
+  }
+  snprintf(p.name, sizeof p.name,
+           "score.weight"); /* the model's own, or as it would start without adapters */
+  return fill_as_is(l, kind, &p, begin, count, out);
 }
 
 static tri_status check_shape(const tri_source *s, const tri_param_spec *p, int ndim, const int64_t *dim) {
@@ -124,13 +177,15 @@ static bool wants_score(const tri_params_opt *o) {
   return head->param[head->n_param - 1].added;
 }
 
+/* with_head: the store has the whole model, whose head must be of its kind. */
 static tri_status check_all(const tri_source *s, const char *group, tri_state_kind kind,
-                            const tri_params_opt *o) {
-  if (!wants_score(o)) TRI_TRY(tri_source_check_tokens(s));
+                            const tri_params_opt *o, bool with_head) {
+  if (with_head && !wants_score(o)) TRI_TRY(tri_source_check_tokens(s));
   if (s->random) return TRI_OK;
   for (int u = 0; u < o->n_unit; u++)
     for (int i = 0; i < o->unit[u].n_param; i++)
-      if (kind != TRI_STATE_WEIGHT || !lacks(s, group, &o->unit[u].param[i]))
+      if (kind != TRI_STATE_WEIGHT ||
+          !(lacks(s, group, &o->unit[u].param[i]) || (!with_head && o->unit[u].param[i].added)))
         TRI_TRY(check_tensor(s, group, &o->unit[u].param[i]));
   return TRI_OK;
 }
@@ -156,7 +211,9 @@ static void say_differences(const tri_source *s, const char *group, const tri_pa
   for (int64_t i = 0; i < tri_safetensors_count(s->tensors); i++) {
     const char *name = tri_safetensors_at(s->tensors, i)->name;
     if (is_known(s, o, name) || strstr(name, "rotary_emb.inv_freq")) continue;
-    if (!strcmp(name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD))) continue;
+    if (!strcmp(name, tri_family_tensor(s->shape.family, TRI_SLOT_HEAD)) ||
+        (s->shape.scored && !strcmp(name, s->head)))
+      continue;
     tri_log(TRI_LOG_WARN, "%s: tensor %s is not part of a %s model and is not used", s->name, name,
             s->shape.family->model_type);
   }
@@ -207,14 +264,149 @@ tri_status tri_source_check_scored(const tri_source *s) {
   return s->shape.scored ? TRI_OK : tri_source_fail_unscored(s, tri_part_group(s->part));
 }
 
+/* Elements of a tensor as the source's files, or its random numbers, have it. */
+static tri_status read_weight(const tri_source *s, const char *group, const tri_param_spec *p, int64_t begin,
+                              int64_t count, float *out) {
+  loader l = {.source = s, .group = group, .threads = 1};
+
+  TRI_TRY(s->random ? TRI_OK : check_tensor(s, group, p));
+  return fill_as_is(&l, TRI_STATE_WEIGHT, p, begin, count, out);
+}
+
+/* ---- the model of adapters ---- */
+
+/* Whose weights the adapters are for, and where its files hold them. */
+static const tri_source *base_of(const tri_source *s, const char **group) {
+  if (!s->base) return s;
+  *group = tri_part_group(s->base->part);
+  return s->base;
+}
+
+/* Collective over world. The prints of all ranks' shares; *note: this rank's, becomes the source's. */
+static tri_status join_note(tri_source *s, tri_base_note *note, tri_comm *world) {
+  uint64_t  *mine = NULL;
+  void      *all = NULL;
+  size_t    *counts = NULL;
+  tri_status st = TRI_ALLOC(mine, note->n);
+
+  if (st == TRI_OK) st = TRI_ALLOC(counts, world->size);
+  TRI_TRY_DONE(tri_agree(world, st));
+  for (int i = 0; i < note->n; i++) mine[i] = note->tensor[i].print;
+  TRI_TRY_DONE(tri_host_gather_all(world, mine, (size_t)note->n * sizeof *mine, &all, counts));
+  for (int i = 0; i < note->n; i++) {
+    note->tensor[i].print = 0;
+    for (int r = 0; r < world->size; r++) note->tensor[i].print += ((const uint64_t *)all)[r * note->n + i];
+  }
+  st = tri_source_take_note(s, note); /* the same on every rank */
+done:
+  TRI_FREE(mine);
+  TRI_FREE(counts);
+  tri_host_free(&all);
+  return st;
+}
+
+/* Collective over world. What the adapters are for, with them or without. */
+static tri_status load_base(tri_source *s, const char *group, tri_params *p, tri_merge *merge,
+                            tri_comm *world, tri_stream *st) {
+  const tri_params_opt *o = tri_params_options(p);
+  const tri_source     *from = base_of(s, &group);
+  tri_base_note         note = {0};
+  loader                l = {from, o->unit, group, st->device->threads, &note, merge};
+  tri_status            end;
+
+  end = tri_agree(world, check_all(from, group, TRI_STATE_WEIGHT, o, false));
+  if (end == TRI_OK) end = tri_agree(world, world->rank == 0 ? check_tied_copy(from) : TRI_OK);
+  if (end == TRI_OK && world->rank == 0) say_differences(from, group, o);
+  if (end == TRI_OK) end = tri_agree(world, tri_base_note_begin(o, &note));
+  if (end == TRI_OK) end = tri_params_fill(p, TRI_STATE_WEIGHT, fill, &l, st);
+  if (end == TRI_OK) end = join_note(s, &note, world);
+  tri_base_note_free(&note);
+  return end;
+}
+
+/* The files that bring the adapters have them all. */
+static tri_status check_adapters(const tri_source *s, const char *group, const tri_params_opt *o) {
+  tri_param_spec score = {.name = "score.weight", .ndim = 2, .dim = {1, s->shape.C}, .added = true};
+
+  if (!s->fresh_lora) return check_all(s, tri_part_adapters(s->part), TRI_STATE_WEIGHT, o, true);
+  if (!s->adapters && s->shape.scored && !s->random && !lacks(s, group, &score))
+    return check_tensor(s, group, &score);
+  for (int u = 0; s->adapters && u < o->n_unit; u++)
+    for (int i = 0; i < o->unit[u].n_param; i++) {
+      const tri_param_spec       *p = &o->unit[u].param[i];
+      const tri_safetensors_info *info = tri_safetensors_find(s->adapters, p->name);
+      if (!info) TRI_FAIL(TRI_EINPUT, "the adapters' file has no tensor %s", p->name);
+      if (info->refused)
+        TRI_FAIL(TRI_EINPUT, "%s: tensor %s: %s", tri_safetensors_path(s->adapters, info), p->name,
+                 info->refused);
+      TRI_TRY(check_shape(s, p, info->ndim, info->dim));
+    }
+  return TRI_OK;
+}
+
+tri_status tri_source_check_lora(const tri_source *s, const char *group, tri_params *base,
+                                 tri_params *adapters) {
+  const char       *from_group = group;
+  const tri_source *from = base_of(s, &from_group);
+
+  TRI_TRY(check_all(from, from_group, TRI_STATE_WEIGHT, tri_params_options(base), false));
+  return check_adapters(s, group, tri_params_options(adapters));
+}
+
+tri_status tri_source_load_lora(tri_source *s, const char *group, tri_params *base, tri_params *adapters,
+                                tri_comm *world, tri_stream *st) {
+  const tri_params_opt *o = tri_params_options(adapters);
+  loader                l = {.source = s, .unit = o->unit, .group = group, .threads = st->device->threads};
+
+  TRI_TRY(tri_agree(world, check_adapters(s, group, o)));
+  TRI_TRY(load_base(s, group, base, NULL, world, st));
+  if (!s->fresh_lora) l.group = tri_part_adapters(s->part);
+  return tri_params_fill(adapters, TRI_STATE_WEIGHT, fill_adapters, &l, st);
+}
+
+static tri_status load_merged(tri_source *s, tri_params *p, tri_comm *world, tri_stream *st) {
+  tri_merge  merge = {.source = s};
+  tri_status end = load_base(s, tri_part_group(s->part), p, &merge, world, st);
+
+  tri_merge_free(&merge);
+  return end;
+}
+
+int tri_source_merged_count(const tri_source *s) { return s->note.n + s->shape.scored; }
+
+const tri_param_spec *tri_source_merged_at(const tri_source *s, int i) {
+  return i < s->note.n ? &s->note.tensor[i].spec : &s->score;
+}
+
+tri_status tri_source_read_merged(tri_source *s, tri_merge *m, int i, int64_t begin, int64_t count,
+                                  float *out) {
+  const tri_param_spec *p = &s->note.tensor[i].spec;
+
+  if (i >= s->note.n) return tri_merge_score(m, begin, count, out);
+  TRI_TRY(read_weight(s->base, tri_part_group(s->base->part), p, begin, count, out));
+  if (begin == 0) m->print = 0;
+  m->print += tri_base_print(out, begin, count, 1);
+  if (begin + count == tri_param_count(p) && m->print != s->note.tensor[i].print)
+    return tri_source_refuse_base(s, p->name);
+  return p->ndim == 2 ? tri_merge_add(m, p->name, p->dim[1], begin, count, 1, out) : TRI_OK;
+}
+
+/* ---- all of it ---- */
+
 tri_status tri_source_check(const tri_source *s, const char *group, tri_params *p) {
-  return check_all(s, group, TRI_STATE_WEIGHT, tri_params_options(p));
+  bool              adapted = s->lora.rank;
+  const char       *from_group = group;
+  const tri_source *from = base_of(s, &from_group);
+
+  return check_all(from, from_group, TRI_STATE_WEIGHT, tri_params_options(p), !adapted);
 }
 
 tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_comm *world, tri_stream *st) {
-  loader l = {s, tri_params_options(p)->unit, group, st->device->threads};
+  loader l = {
+      .source = s, .unit = tri_params_options(p)->unit, .group = group, .threads = st->device->threads};
 
-  TRI_TRY(tri_agree(world, check_all(s, group, TRI_STATE_WEIGHT, tri_params_options(p))));
+  if (s->lora.rank) return load_merged(s, p, world, st);
+  TRI_TRY(tri_agree(world, check_all(s, group, TRI_STATE_WEIGHT, tri_params_options(p), true)));
   TRI_TRY(tri_agree(world, world->rank == 0 ? check_tied_copy(s) : TRI_OK));
   if (world->rank == 0) say_differences(s, group, tri_params_options(p));
   return tri_params_fill(p, TRI_STATE_WEIGHT, fill, &l, st);
@@ -222,9 +414,10 @@ tri_status tri_source_load(tri_source *s, const char *group, tri_params *p, tri_
 
 tri_status tri_source_load_moments(tri_source *s, tri_state_kind kind, const char *group, tri_params *p,
                                    tri_comm *world, tri_stream *st) {
-  loader l = {s, tri_params_options(p)->unit, group, st->device->threads};
+  loader l = {
+      .source = s, .unit = tri_params_options(p)->unit, .group = group, .threads = st->device->threads};
 
   TRI_ASSERT(s->ckpt && kind != TRI_STATE_WEIGHT);
-  TRI_TRY(tri_agree(world, check_all(s, group, kind, tri_params_options(p))));
+  TRI_TRY(tri_agree(world, check_all(s, group, kind, tri_params_options(p), true)));
   return tri_params_fill(p, kind, fill, &l, st);
 }

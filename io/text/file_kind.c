@@ -24,8 +24,6 @@ static const struct {
     {"\xff\xff\xff\xff", 4, "an Arrow stream, not JSON lines;" ARROW, NULL},
     {"\x89HDF\r\n\x1a\n", 8, "an HDF5 file, not JSON lines",
      "an HDF5 file; a checkpoint is given by its folder, a Keras model must be saved as safetensors first"},
-    {"\x1f\x8b", 2, "packed with gzip; gunzip -k FILE unpacks it", NULL},
-    {"\x28\xb5\x2f\xfd", 4, "packed with zstd; unzstd FILE unpacks it", NULL},
     {"\3757zXZ", 5, "packed with xz; unxz -k FILE unpacks it", NULL},
     {"BZh", 3, "packed with bzip2; bunzip2 -k FILE unpacks it", NULL},
     {"PK\3\4", 4, "a zip archive; unzip FILE unpacks it",

@@ -182,6 +182,28 @@ const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes) 
   return NULL;
 }
 
+static bool is_one_of(const char *p, const char *end, const char *const *key) {
+  for (; *key; key++)
+    if (same_key(p, end, *key)) return true;
+  return false;
+}
+
+tri_status tri_jsonl_put_members(const tri_jsonl *r, const char *const *but, tri_text *out) {
+  const char *p = r->text, *end = p + r->text_bytes;
+
+  p = skip_space(p, end) + 1; /* behind the { */
+  while ((p = skip_space(p, end)) < end && *p == '"') {
+    const char *name = p, *name_end = tri_json_skip_string(p, end);
+    p = skip_value(skip_space(skip_space(name_end, end) + 1, end), end); /* behind the : */
+    if (!is_one_of(name, name_end, but)) {
+      TRI_TRY(tri_text_put(out, name, (size_t)(p - name)));
+      TRI_TRY(tri_text_put(out, ", ", 2));
+    }
+    p = skip_space(p, end) + 1; /* behind the , */
+  }
+  return TRI_OK;
+}
+
 /* A list that is the whole line has no key. */
 static tri_status fail_entry(tri_jsonl *r, const char *key, size_t i, const char *why) {
   const char *at = tri_jsonl_path(r);

@@ -45,6 +45,10 @@ const char *tri_jsonl_fields(const tri_jsonl *r, char *out, size_t bytes);
  * digits). NULL if it has no such key. Borrowed until the next call of next. */
 const char *tri_jsonl_raw(const tri_jsonl *r, const char *key, size_t *n_bytes);
 
+/* Append the members of the last object but those named (`but` ends with NULL), each as the file spells it:
+ * "key": value, comma and space behind every one. Not collective. */
+TRI_CHECKED tri_status tri_jsonl_put_members(const tri_jsonl *r, const char *const *but, tri_text *out);
+
 /* The list of token ids under a key of the last object, which must be there: at least one, all in 0 ..
  * vocab - 1. Borrowed until the next call. TRI_EINPUT, with "FILE:LINE: ". Not collective. */
 TRI_CHECKED tri_status tri_jsonl_ids(tri_jsonl *r, const char *key, int32_t vocab, const int32_t **id,

@@ -3,17 +3,20 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "file_kind.h"
+#include "unpack.h"
 
-enum { PIECE_BYTES = 1 << 16 }; /* chosen: read at once */
+enum { PIECE_BYTES = 1 << 16 }; /* chosen: looked through at once */
 
 struct tri_lines {
   char       *path;
   int         fd;
-  char       *piece; /* [PIECE_BYTES], of which piece_n are read and piece_at taken */
+  tri_unpack *in;
+  const char *piece; /* [piece_n] of it, borrowed, of which piece_at are taken */
   size_t      piece_at, piece_n;
   tri_text    text; /* the last line */
   int64_t     max_bytes;
@@ -27,14 +30,11 @@ struct tri_lines {
 
 /* What is read and not taken: *n bytes; none at the end of the file. */
 static tri_status look(tri_lines *l, const char **bytes, size_t *n) {
-  while (l->piece_at == l->piece_n) {
-    ssize_t got = read(l->fd, l->piece, PIECE_BYTES);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0)
-      TRI_FAIL(TRI_EFILE, "%s: reading stopped at byte %lld: %s", l->path, (long long)l->at, strerror(errno));
-    l->piece_at = 0;
-    l->piece_n = (size_t)got;
-    if (!got) break;
+  *bytes = NULL;
+  *n = 0;
+  if (l->piece_at == l->piece_n) {
+    l->piece_at = l->piece_n = 0;
+    TRI_TRY(tri_unpack_read(l->in, &l->piece, &l->piece_n));
   }
   *bytes = l->piece + l->piece_at;
   *n = l->piece_n - l->piece_at;
@@ -62,11 +62,19 @@ static tri_status step_over(tri_lines *l) {
 /* The line that is under way at l->begin belongs to the part before. Where it does not end in this part, none
  * begins here. */
 static tri_status enter_part(tri_lines *l) {
+  const char *bytes;
+  size_t      n = 1;
+
   if (l->begin <= 0) return TRI_OK;
-  if (lseek(l->fd, l->begin - 1, SEEK_SET) < 0)
-    TRI_FAIL(TRI_EFILE, "%s: reading cannot begin at byte %lld: %s", l->path, (long long)l->begin,
-             strerror(errno));
-  l->at = l->begin - 1;
+  if (!tri_unpack_is_packed(l->in)) {
+    TRI_TRY(tri_unpack_seek(l->in, l->begin - 1));
+    l->at = l->begin - 1;
+  }
+  while (l->at < l->begin - 1 && n) {
+    TRI_TRY(look(l, &bytes, &n));
+    if ((int64_t)n > l->begin - 1 - l->at) n = (size_t)(l->begin - 1 - l->at);
+    take(l, n);
+  }
   l->skipped = -1;
   return step_over(l);
 }
@@ -91,7 +99,7 @@ static tri_status make(const char *path, int fd, int64_t begin, int64_t end, tri
   *l = (tri_lines){.fd = fd, .begin = begin, .end = end, .max_bytes = TRI_LINE_BYTES};
   TRI_TRY_DONE(TRI_ALLOC(l->path, strlen(path) + 1));
   memcpy(l->path, path, strlen(path));
-  TRI_TRY_DONE(TRI_ALLOC(l->piece, PIECE_BYTES));
+  TRI_TRY_DONE(tri_unpack_open(l->path, fd, &l->in));
   TRI_TRY_DONE(enter_part(l));
   TRI_TRY_DONE(check_kind(l));
 done:
@@ -115,7 +123,7 @@ void tri_lines_close(tri_lines **l) {
   if (!*l) return;
   if ((*l)->fd != STDIN_FILENO) close((*l)->fd);
   tri_text_free(&(*l)->text);
-  TRI_FREE((*l)->piece);
+  tri_unpack_close(&(*l)->in);
   TRI_FREE((*l)->path);
   TRI_FREE(*l);
 }
@@ -128,12 +136,54 @@ void tri_lines_limit(tri_lines *l, int64_t bytes, const char *name) {
 const char *tri_lines_path(const tri_lines *l) { return l->path; }
 int64_t     tri_lines_taken(const tri_lines *l) { return l->line; }
 
+tri_status tri_lines_size(const char *path, int64_t *bytes) {
+  tri_status  st = TRI_OK;
+  tri_unpack *in = NULL;
+  const char *piece;
+  size_t      n = 1;
+  struct stat sb;
+  int         fd;
+
+  *bytes = 0;
+  TRI_TRY(tri_file_open(path, &fd));
+  TRI_TRY_DONE(tri_unpack_open(path, fd, &in));
+  while (n && tri_unpack_is_packed(in)) {
+    TRI_TRY_DONE(tri_unpack_read(in, &piece, &n));
+    *bytes += (int64_t)n;
+  }
+  if (tri_unpack_is_packed(in)) goto done;
+  if (fstat(fd, &sb)) TRI_FAIL_DONE(TRI_EFILE, "%s: its size cannot be read: %s", path, strerror(errno));
+  *bytes = (int64_t)sb.st_size;
+done:
+  tri_unpack_close(&in);
+  close(fd);
+  return st;
+}
+
+/* Of a packed file, which is unpacked once more. */
+static int64_t count_packed(const tri_lines *l) {
+  tri_unpack *in = NULL;
+  const char *p;
+  int64_t     at = 0, lines = 1;
+  size_t      n = 1;
+  int         fd;
+
+  if (tri_file_open(l->path, &fd) != TRI_OK) return 0;
+  if (tri_unpack_open(l->path, fd, &in) == TRI_OK)
+    while (n && at < l->begin && tri_unpack_read(in, &p, &n) == TRI_OK)
+      for (size_t i = 0; i < n; i++, at++) lines += p[i] == '\n' && at + 1 < l->begin;
+  tri_unpack_close(&in);
+  close(fd);
+  return lines;
+}
+
 /* Lines that begin before the part. Only messages ask; what cannot be read is not counted. */
 static int64_t count_skipped(const tri_lines *l) {
   char    piece[PIECE_BYTES];
   int64_t at = 0, lines = 1, start = l->begin;
   ssize_t n;
 
+  if (tri_unpack_is_packed(l->in)) return count_packed(l);
   while (at < start && (n = pread(l->fd, piece, sizeof piece, at)) > 0) {
     if (n > start - at) n = (ssize_t)(start - at);
     for (const char *p = piece, *end = piece + n; (p = memchr(p, '\n', (size_t)(end - p))); p++)
@@ -152,11 +202,13 @@ int64_t tri_lines_number(tri_lines *l) {
 static tri_status take_line(tri_lines *l, bool *found) {
   const char *bytes, *newline = NULL;
   size_t      n;
+  tri_status  st;
 
   l->text.len = 0;
   for (*found = false; !newline; *found = true) {
-    TRI_TRY(look(l, &bytes, &n));
-    if (!n) return TRI_OK;
+    st = look(l, &bytes, &n);
+    if (st != TRI_OK) l->line -= *found; /* what could be read of it is no line */
+    if (st != TRI_OK || !n) return st;
     newline = memchr(bytes, '\n', n);
     if (newline) n = (size_t)(newline - bytes);
     l->line += !*found;

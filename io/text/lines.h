@@ -10,13 +10,16 @@ typedef struct tri_lines tri_lines;
  * log-probabilities take 20 MB). */
 enum { TRI_LINE_BYTES = 64 << 20 };
 
-/* Not collective. The lines that begin at bytes begin .. end - 1 of a regular file. The line under way at
- * `begin` is stepped over, and never held. TRI_EINPUT says what the file is if its beginning shows that it
- * cannot be JSON lines. */
+/* Not collective. The lines that begin at bytes begin .. end - 1 of a regular file; of one packed with gzip
+ * or zstd, as its first bytes say, at those bytes of what it unpacks to. The line under way at `begin` is
+ * stepped over, and never held. TRI_EINPUT says what the file is if its beginning shows that it cannot be
+ * JSON lines. */
 TRI_CHECKED tri_status tri_lines_open(const char *path, int64_t begin, int64_t end, tri_lines **out);
 /* The same, all lines of standard input, called "stdin" in messages. */
 TRI_CHECKED tri_status tri_lines_open_stdin(tri_lines **out);
 void                   tri_lines_close(tri_lines **l);
+/* Not collective. Bytes of a file, of a packed one of what it unpacks to, all of which is read. */
+TRI_CHECKED tri_status tri_lines_size(const char *path, int64_t *bytes);
 
 /* Refuse lines of more than `bytes`, their newline aside, from now on; name: the key of the deck that says
  * so, borrowed and named in the message, or NULL. */

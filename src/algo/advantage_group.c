@@ -29,20 +29,28 @@ static double std_of(const double *x, int n) {
 /* A = (score - mean of the group) / (std + advantage_eps), the same at every token of the answer (Shao et al.
  * 2024, DeepSeekMath, 4.1.2; trl, grpo_trainer.py, scale_rewards). */
 static tri_status group_advantage(const tri_algo_opt *o, tri_rollout *r) {
-  double *score, batch_std;
+  double    *score = NULL, *some = NULL, batch_std;
+  int        n = 0;
+  tri_status st = TRI_OK;
 
-  TRI_TRY(tri_answer_scores(o, r, &score));
-  batch_std = std_of(score, tri_rollout_counted(r));
+  TRI_TRY_DONE(tri_answer_scores(o, r, &score));
+  TRI_TRY_DONE(TRI_ALLOC(some, r->n_seq)); /* of the step, then of a group: those that are left */
+  for (int q = 0; q < r->n_seq; q++)
+    if (tri_rollout_counts(r, q)) some[n++] = score[q];
+  batch_std = std_of(some, n);
   for (int q = 0; q < r->n_seq; q++) {
-    const double *group = score + q / r->group * r->group;
-    double        own_std = std_of(group, r->group), adv = 0;
-    if (own_std > 0) adv = score[q] - mean_of(group, r->group);
+    double own_std, adv = 0;
+    n = tri_answer_group(r, q, score, some);
+    own_std = r->masked.answer[q] == TRI_DROPPED ? 0 : std_of(some, n);
+    if (own_std > 0) adv = score[q] - mean_of(some, n);
     if (own_std > 0 && o->scale_rewards == TRI_SCALE_GROUP) adv /= own_std + o->advantage_eps;
     if (own_std > 0 && o->scale_rewards == TRI_SCALE_BATCH) adv /= batch_std + o->advantage_eps;
     tri_answer_advantage(r, q, adv);
   }
+done:
   TRI_FREE(score);
-  return TRI_OK;
+  TRI_FREE(some);
+  return st;
 }
 
 /* A = score - mean of the group's others = G / (G - 1) (score - mean) (Ahmadian et al. 2024, RLOO, eq. 9),
@@ -52,10 +60,14 @@ static tri_status leave_one_out(const tri_algo_opt *o, tri_rollout *r) {
 
   TRI_TRY(tri_answer_scores(o, r, &score));
   for (int q = 0; q < r->n_seq; q++) {
-    const double *group = score + q / r->group * r->group;
-    double        others = 0;
-    for (int i = 0; i < r->group; i++) others += group + i == score + q ? 0 : score[q] - group[i];
-    tri_answer_advantage(r, q, others / (r->group - 1));
+    int    first = q / r->group * r->group, n = 0;
+    double others = 0;
+    for (int i = first; i < first + r->group; i++) {
+      bool other = i != q && r->masked.answer[i] != TRI_DROPPED;
+      others += other ? score[q] - score[i] : 0;
+      n += other;
+    }
+    tri_answer_advantage(r, q, n && r->masked.answer[q] != TRI_DROPPED ? others / n : 0);
   }
   TRI_FREE(score);
   return TRI_OK;

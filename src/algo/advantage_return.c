@@ -14,6 +14,7 @@ static void fill_answer(const tri_algo_opt *o, tri_rollout *r, int q, double gam
   double sum = (double)r->reward[q] - baseline;
 
   tri_answer_advantage(r, q, 0);
+  if (!tri_rollout_counts(r, q)) return;
   for (int64_t i = r->start[q + 1] - 1; i >= tri_rollout_first_row(r, q); i--) {
     sum = (i == r->start[q + 1] - 1 ? sum : gamma * sum) - tri_answer_cost(o, r, i);
     r->adv[i] = (float)sum;
@@ -21,17 +22,21 @@ static void fill_answer(const tri_algo_opt *o, tri_rollout *r, int q, double gam
 }
 
 static tri_status fill(const tri_algo_opt *o, tri_rollout *r, bool compared) {
-  double *score;
+  double    *score = NULL, *group = NULL;
+  tri_status st = TRI_OK;
 
-  TRI_TRY(tri_answer_scores(o, r, &score));
+  TRI_TRY_DONE(tri_answer_scores(o, r, &score));
+  TRI_TRY_DONE(TRI_ALLOC(group, r->group));
   for (int q = 0; q < r->n_seq; q++) {
-    const double *group = score + q / r->group * r->group;
-    double        mean = 0;
-    for (int i = 0; compared && i < r->group; i++) mean += group[i] / r->group;
+    int    n = tri_answer_group(r, q, score, group);
+    double mean = 0;
+    for (int i = 0; compared && i < n; i++) mean += group[i] / n;
     fill_answer(o, r, q, o->gamma, mean);
   }
+done:
   TRI_FREE(score);
-  return TRI_OK;
+  TRI_FREE(group);
+  return st;
 }
 
 static tri_status fill_bare(const tri_algo_opt *o, tri_rollout *r) { return fill(o, r, false); }
@@ -45,7 +50,7 @@ static tri_status fill_greedy(const tri_algo_opt *o, tri_rollout *r) {
   TRI_TRY(tri_answer_scores(o, r, &score)); /* all of them finite */
   TRI_FREE(score);
   for (int q = 0; q < r->n_seq; q++) {
-    if (!isfinite(r->baseline[q]))
+    if (tri_rollout_counts(r, q) && !isfinite(r->baseline[q]))
       TRI_FAIL(TRI_ENUMERIC,
                "the greedy answer to prompt_id %lld has no finite reward: %g; look at the rewards",
                (long long)r->prompt_id[q], (double)r->baseline[q]);
@@ -73,6 +78,7 @@ static void fill_estimates(const tri_algo_opt *o, tri_rollout *r, int q) {
 
   tri_answer_advantage(r, q, 0);
   for (int64_t i = r->start[q]; i < r->start[q + 1]; i++) r->critic.ret[i] = 0;
+  if (!tri_rollout_counts(r, q)) return;
   for (int64_t i = r->start[q + 1] - 1; i >= tri_rollout_first_row(r, q); i--) {
     double value = (double)r->critic.value[i];
     adv = paid - tri_answer_cost(o, r, i) + o->gamma * next - value + o->gamma * o->critic.lam * adv;

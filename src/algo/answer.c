@@ -35,10 +35,19 @@ tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double
   TRI_ASSERT(r->n_seq == 0 || (r->group > 0 && r->n_seq % r->group == 0));
   *score = NULL;
   TRI_TRY_DONE(TRI_ALLOC(*score, r->n_seq));
-  for (int q = 0; q < r->n_seq; q++) TRI_TRY_DONE(answer_score(o, r, q, &(*score)[q]));
+  for (int q = 0; q < r->n_seq; q++)
+    if (tri_rollout_counts(r, q)) TRI_TRY_DONE(answer_score(o, r, q, &(*score)[q]));
 done:
   if (st != TRI_OK) TRI_FREE(*score);
   return st;
+}
+
+int tri_answer_group(const tri_rollout *r, int q, const double *score, double *group) {
+  int first = q / r->group * r->group, n = 0;
+
+  for (int i = first; i < first + r->group; i++)
+    if (r->masked.answer[i] != TRI_DROPPED) group[n++] = score[i];
+  return n;
 }
 
 void tri_answer_advantage(tri_rollout *r, int q, double adv) {

@@ -15,8 +15,12 @@ double tri_kl_value(tri_kl_estimator e, double delta, double *slope);
  * to the reward, else 0. */
 double tri_answer_cost(const tri_algo_opt *o, const tri_rollout *r, int64_t i);
 /* Not collective. *score [n_seq], the caller's to TRI_FREE: what each answer earned, in rewards, less the
- * cost of its tokens. One that is not finite is TRI_ENUMERIC, naming the prompt; *score is then NULL. */
+ * cost of its tokens; 0 of those that no statistic counts. One that is not finite is TRI_ENUMERIC, naming the
+ * prompt; *score is then NULL. */
 TRI_CHECKED tri_status tri_answer_scores(const tri_algo_opt *o, const tri_rollout *r, double **score);
+/* Not collective. Of score [n_seq] those of sequence q's group that were not dropped, in order, into
+ * group [r->group]; how many. */
+int tri_answer_group(const tri_rollout *r, int q, const double *score, double *group);
 /* Not collective. r->adv of sequence q: adv at every token with loss, 0 before them. */
 void tri_answer_advantage(tri_rollout *r, int q, double adv);
 

@@ -26,6 +26,7 @@ const char *tri_program(void);
   X(TRI_ENOMEM,    "out of memory",         69)                                               \
   X(TRI_EABSENT,   "not in this build",     69)                                               \
   X(TRI_EDEVICE,   "device error",          69)                                               \
+  X(TRI_EREWARD,   "reward failed",         69) /* a program of the user beside this one */    \
   X(TRI_ECOMM,     "communication error",   76)                                               \
   X(TRI_ENUMERIC,  "not a finite number",   70)                                               \
   X(TRI_EINTERNAL, "internal error",        70)

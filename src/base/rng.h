@@ -12,7 +12,13 @@ typedef struct tri_rng_key {
 } tri_rng_key;
 
 /* What a stream of random numbers is for: part of the key, so that no two uses share numbers. */
-typedef enum { TRI_RNG_SAMPLE = 1, TRI_RNG_SHUFFLE = 2, TRI_RNG_INIT = 3, TRI_RNG_TEST = 4 } tri_rng_use;
+typedef enum {
+  TRI_RNG_SAMPLE = 1,
+  TRI_RNG_SHUFFLE = 2,
+  TRI_RNG_INIT = 3,
+  TRI_RNG_TEST = 4,
+  TRI_RNG_MIX = 5
+} tri_rng_use;
 
 TRI_INLINE uint64_t tri_rng_mix(uint64_t x) { /* splitmix64's finaliser (Steele, Lea, Flood 2014) */
   x += 0x9e3779b97f4a7c15u;

@@ -5,8 +5,10 @@
 #include "base.h"
 #include "inline.h"
 
-/* The first two in the order of the words of model.dtype. */
-typedef enum { TRI_F32, TRI_BF16, TRI_I32, TRI_I64, TRI_U8, TRI_DTYPE_COUNT } tri_dtype;
+#include <string.h>
+
+/* The first three, types a model computes in, in the order of the words of model.dtype. */
+typedef enum { TRI_F32, TRI_BF16, TRI_F16, TRI_I32, TRI_I64, TRI_U8, TRI_DTYPE_COUNT } tri_dtype;
 #define TRI_MAX_DIM 4
 
 /* A view: row-major, contiguous, never owns `data`. Pass by pointer; copying it is cheap and legal. */
@@ -18,7 +20,17 @@ typedef struct tri_tensor {
 } tri_tensor;
 
 static inline size_t tri_dtype_bytes(tri_dtype t) {
-  return t == TRI_BF16 ? 2 : t == TRI_I64 ? 8 : t == TRI_U8 ? 1 : 4;
+  return t == TRI_BF16 || t == TRI_F16 ? 2 : t == TRI_I64 ? 8 : t == TRI_U8 ? 1 : 4;
+}
+/* May a model compute in it? */
+static inline bool tri_dtype_computes(tri_dtype t) { return t == TRI_F32 || t == TRI_BF16 || t == TRI_F16; }
+/* The word of the deck and of --dtype for a type that a model computes in. */
+static inline const char *tri_dtype_word(tri_dtype t) {
+  return t == TRI_F32 ? "f32" : t == TRI_BF16 ? "bf16" : t == TRI_F16 ? "fp16" : "other";
+}
+/* The type of such a word. */
+static inline tri_dtype tri_dtype_named(const char *word) {
+  return !strcmp(word, "f32") ? TRI_F32 : !strcmp(word, "bf16") ? TRI_BF16 : TRI_F16;
 }
 
 static inline int64_t tri_tensor_count(const tri_tensor *t) {
@@ -59,6 +71,44 @@ TRI_INLINE uint16_t tri_f32_to_bf16(float f) {
   } c = {f};
   if ((c.u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((c.u >> 16) | 0x40);
   return (uint16_t)((c.u + 0x7fffu + ((c.u >> 16) & 1)) >> 16);
+}
+
+/* binary16 of IEEE 754, without a branch, so that loops of them become vectors. The first is exact. */
+TRI_INLINE float tri_f16_to_f32(uint16_t h) {
+  union {
+    uint32_t u;
+    float    f;
+  } c = {(uint32_t)(h & 0x7fffu) << 13}, tiny;
+  tiny.u = c.u + (113u << 23); /* of zero and a subnormal: 2^-14 more than it is */
+  tiny.f -= 0x1p-14f;
+  c.u += c.u >= 0x1fu << 23 ? 224u << 23 : 112u << 23; /* the exponent's other bias; infinity, NaN: its top */
+  c.u = (h & 0x7c00u) ? c.u : tiny.u;
+  c.u |= (uint32_t)(h & 0x8000u) << 16;
+  return c.f;
+}
+/* Round to nearest, ties to even; from 65520 on infinity; NaN stays NaN (quiet). */
+TRI_INLINE uint16_t tri_f32_to_f16(float f) {
+  union {
+    float    f;
+    uint32_t u;
+  } c = {f}, tiny;
+  const uint32_t sign = c.u & 0x80000000u, magnitude = c.u ^ sign;
+  uint32_t       normal, large, h;
+  c.u = magnitude;
+  tiny.f = c.f + 0.5f; /* the last bit of a number from 0.5 on is 2^-24, a subnormal's: the sum rounds */
+  tiny.u -= 0x3f000000u;
+  normal = (magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1)) >> 13;
+  large = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : 0x7c00u;
+  h = magnitude < 113u << 23 ? tiny.u : magnitude >= 143u << 23 ? large : normal;
+  return (uint16_t)(h | (sign >> 16));
+}
+
+/* The 16-bit types by name. t: TRI_BF16 or TRI_F16. */
+TRI_INLINE float tri_half_to_f32(tri_dtype t, uint16_t h) {
+  return t == TRI_BF16 ? tri_bf16_to_f32(h) : tri_f16_to_f32(h);
+}
+TRI_INLINE uint16_t tri_f32_to_half(tri_dtype t, float f) {
+  return t == TRI_BF16 ? tri_f32_to_bf16(f) : tri_f32_to_f16(f);
 }
 
 #endif

@@ -1,8 +1,8 @@
 /* comm_mpi.c - collectives on host memory through MPI: element types, counts past 2^31, sums in rank order.
  *
  * Gathers and broadcasts are MPI's own, posted at start. Reductions are an all-to-all into a bounded staging
- * buffer and a sum of our own, because MPI neither promises an order of the sum nor knows bf16; they run at
- * wait. */
+ * buffer and a sum of our own, because MPI neither promises an order of the sum nor knows 16-bit floats; they
+ * run at wait. */
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
 
@@ -20,11 +20,11 @@ struct tri_mpi_way {
 };
 
 static MPI_Datatype element(tri_dtype t) {
-  return t == TRI_F32    ? MPI_FLOAT
-         : t == TRI_BF16 ? MPI_UINT16_T
-         : t == TRI_I32  ? MPI_INT32_T
-         : t == TRI_I64  ? MPI_INT64_T
-                         : MPI_UINT8_T;
+  return t == TRI_F32                    ? MPI_FLOAT
+         : t == TRI_BF16 || t == TRI_F16 ? MPI_UINT16_T
+         : t == TRI_I32                  ? MPI_INT32_T
+         : t == TRI_I64                  ? MPI_INT64_T
+                                         : MPI_UINT8_T;
 }
 
 tri_status tri_mpi_way_open(tri_host_comm *h) {

@@ -1,6 +1,7 @@
 /* runtime.c - who, where, until when: MPI, PMIx, Slurm. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "runtime.h"
+#include "base/child.h"
 #include "comm_host.h"
 
 #include <errno.h>
@@ -471,6 +472,7 @@ static volatile sig_atomic_t last_code;
 
 static void on_alarm(int signal) {
   (void)signal;
+  tri_child_kill_all();
   _exit(last_code);
 }
 
@@ -486,6 +488,7 @@ void tri_runtime_abort(int code) {
   int size = 1;
 
   fflush(NULL);
+  tri_child_kill_all();
   if (mpi_runs()) MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size > 1) MPI_Abort(MPI_COMM_WORLD, code);
   _exit(code); /* no exit handlers: a library's may wait for ranks that are gone */

@@ -23,8 +23,12 @@ static void say_lines(tri_text *lines) {
 static tri_status check_tensors(const tri_trainer *t) {
   for (int i = 0; i < TRI_ROLE_COUNT; i++) {
     const tri_learner *l = &t->learner[i];
-    if (l->model)
-      TRI_TRY(tri_error_note(tri_source_check(l->source, l->from, tri_learner_params(l)), t->run.faults));
+    if (!l->model) continue;
+    TRI_TRY(tri_error_note(
+        tri_learner_has_adapters(t, l)
+            ? tri_source_check_lora(l->source, l->from, tri_model_params(l->model), tri_learner_params(l))
+            : tri_source_check(l->source, l->from, tri_learner_params(l)),
+        t->run.faults));
   }
   return TRI_OK;
 }

@@ -3,14 +3,16 @@
 #include "infer.h"
 #include "io/text/json_text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct request {
-  const char *data, *reward, *dtype, *prompt_key, *answer_key;
-  int64_t     max_new, top_k, num, seed, max_prompts;
-  double      temperature, top_p;
-  bool        json, help;
+  const char    *data, *reward, *dtype, *base, *prompt_key, *answer_key;
+  int64_t        max_new, top_k, num, seed, max_prompts;
+  double         temperature, top_p;
+  bool           json, help;
+  tri_infer_talk talk;
 } request;
 
 /* What came of all answers. */
@@ -24,23 +26,33 @@ static bool right(const tri_reward_set *set, const tri_rollout *r, int q) {
 }
 
 static void summarise(const tri_reward_set *set, const tri_rollout *r, result *out) {
+  int n = 0, prompts = 0;
+
   *out = (result){.prompts = r->n_seq / r->group, .num = r->group};
   for (int q = 0; q < r->n_seq; q++) {
+    if (isnan(r->reward[q])) continue; /* dropped */
+    n++;
     out->reward_mean += (double)r->reward[q];
     out->pass_at_1 += right(set, r, q);
     out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
     out->truncated_ratio += r->stop[q] == TRI_STOP_LENGTH;
   }
   for (int p = 0; p < out->prompts; p++) {
-    bool any = false;
-    for (int k = 0; k < r->group; k++) any = any || right(set, r, p * r->group + k);
+    bool any = false, judged = false;
+    for (int q = p * r->group; q < (p + 1) * r->group; q++) {
+      judged = judged || !isnan(r->reward[q]);
+      any = any || (!isnan(r->reward[q]) && right(set, r, q));
+    }
+    prompts += judged;
     out->pass_at_k += any;
   }
-  out->reward_mean /= r->n_seq;
-  out->pass_at_1 /= r->n_seq;
-  out->length_mean_tokens /= r->n_seq;
-  out->truncated_ratio /= r->n_seq;
-  out->pass_at_k /= out->prompts;
+  out->reward_mean /= n;
+  out->pass_at_1 /= n;
+  out->length_mean_tokens /= n;
+  out->truncated_ratio /= n;
+  out->pass_at_k /= prompts;
+  if (!tri_reward_set_is_bounded(set))
+    out->pass_at_1 = out->pass_at_k = NAN; /* no answer is right or wrong */
 }
 
 static tri_status print_result(const result *x, bool json) {
@@ -48,9 +60,9 @@ static tri_status print_result(const result *x, bool json) {
   tri_status st = TRI_OK;
 
   if (!json) {
-    printf("prompts %d, answers each %d\nreward mean    %.6f\npass@1         %.6f\n", x->prompts, x->num,
-           x->reward_mean, x->pass_at_1);
-    if (x->num > 1) printf("pass@%-8d  %.6f\n", x->num, x->pass_at_k);
+    printf("prompts %d, answers each %d\nreward mean    %.6f\n", x->prompts, x->num, x->reward_mean);
+    if (!isnan(x->pass_at_1)) printf("pass@1         %.6f\n", x->pass_at_1);
+    if (x->num > 1 && !isnan(x->pass_at_k)) printf("pass@%-8d  %.6f\n", x->num, x->pass_at_k);
     printf("length mean    %.2f tokens\ntruncated      %.4f\n", x->length_mean_tokens, x->truncated_ratio);
     fflush(stdout);
     return TRI_OK;
@@ -77,7 +89,7 @@ done:
   return st;
 }
 
-/* Collective over world. Answers to the first n prompts, on every rank, rewarded there. */
+/* Collective over world. Answers to the first n prompts, rewarded, on every rank. */
 static tri_status answer(tri_infer *f, const request *q, const tri_dataset *d, int n, tri_reward_set *set,
                          int64_t max_new, tri_rollout *out) {
   tri_prompt         *prompt = NULL;
@@ -95,8 +107,7 @@ static tri_status answer(tri_infer *f, const request *q, const tri_dataset *d, i
     example[i] = tri_dataset_get(d, i);
     prompt[i] = (tri_prompt){example[i]->id, example[i]->token, example[i]->n_token};
   }
-  TRI_TRY_DONE(tri_infer_generate(f, prompt, n, &opt, out));
-  TRI_TRY_DONE(tri_answers_reward(out, example, f->encoder.tokenizer, set, f->se.comm[TRI_WORLD]));
+  TRI_TRY_DONE(tri_infer_generate(f, prompt, n, &opt, set, example, out));
 done:
   TRI_FREE(prompt);
   TRI_FREE(example);
@@ -109,9 +120,11 @@ static const char *refuse_answer(const void *rewards, const char *answer, size_t
 
 static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set *set, tri_dataset **out) {
   bool         truths = tri_reward_set_needs(set) & TRI_REWARD_TRUTH;
-  tri_data_opt opt = tri_infer_data(f, truths ? TRI_DATA_RL : TRI_DATA_PROMPTS);
   int64_t      context = tri_source_shape(f->source)->max_pos;
+  tri_data_opt opt;
 
+  TRI_TRY(tri_infer_chat(f, &q->talk));
+  opt = tri_infer_data(f, truths ? TRI_DATA_RL : TRI_DATA_PROMPTS);
   if (q->max_new >= context)
     TRI_FAIL(TRI_EINPUT, "--max-new %lld leaves no room for a prompt: the model's context is %lld tokens",
              (long long)q->max_new, (long long)context);
@@ -120,6 +133,7 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
   opt.answer_key = q->answer_key;
   opt.refuse = refuse_answer;
   opt.refuse_ctx = set;
+  opt.keep_fields = tri_reward_set_needs(set) & TRI_REWARD_FIELDS_OF_LINE;
   return tri_dataset_open(&q->data, 1, &opt, out);
 }
 
@@ -133,7 +147,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   int64_t         max_new;
   tri_status      st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, false, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, false, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &env, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
   int64_t n = tri_dataset_count(data);
@@ -159,11 +173,13 @@ done:
 
 /* Chosen: several times the fields of all rewards, and these with the command's own 13 flags; an option as
  * wide as a screen; two lines of help. */
-enum { FIELDS = 16, FLAGS = 32, FLAG_BYTES = 80, HELP_BYTES = 200 };
+enum { FIELDS = 16, FLAGS = 32, FLAG_BYTES = 80, HELP_BYTES = 300, WORDS_BYTES = 4096 };
 /* A flag for each field of a reward, --pattern; rewards with a field of one name share its flag. */
 typedef struct fields {
   int         n;
+  bool        list[FIELDS];
   const char *name[FIELDS], *value[FIELDS];
+  char        words[WORDS_BYTES]; /* of the list, one behind the other */
   char        flag[FIELDS][FLAG_BYTES], help[FIELDS][HELP_BYTES];
 } fields;
 
@@ -174,14 +190,18 @@ static void add_field(fields *x, const tri_reward *kind, const tri_reward_field 
   while (i < x->n && strcmp(x->name[i], f->name) != 0) i++;
   if (i < x->n) {
     size_t used = strlen(x->help[i]);
-    used += (size_t)snprintf(x->help[i] + used, HELP_BYTES - used, ", %s", kind->name);
+    bool   same = !strncmp(x->help[i], f->what, strlen(f->what));
+    used += (size_t)snprintf(x->help[i] + used, HELP_BYTES - used, "%s%s%s%s", same ? ", " : "; ",
+                             same ? "" : f->what, same ? "" : " of ", kind->name);
     TRI_ASSERT(used < HELP_BYTES);
     return;
   }
   TRI_ASSERT(i < FIELDS && *n_flag < FLAGS);
   x->n++;
   x->name[i] = f->name;
+  x->list[i] = f->list;
   TRI_ASSERT(snprintf(x->flag[i], FLAG_BYTES, "--%s", f->name) < FLAG_BYTES);
+  for (char *c = x->flag[i]; *c; c++) *c = *c == '_' ? '-' : *c;
   TRI_ASSERT(snprintf(x->help[i], HELP_BYTES, "%s of --reward %s", f->what, kind->name) < HELP_BYTES);
   flag[(*n_flag)++] = (tri_flag){x->flag[i], TRI_FLAG_TEXT, &x->value[i], 0, 0, f->value, x->help[i]};
 }
@@ -193,8 +213,25 @@ static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
     for (const tri_reward_field *f = kind->field; f && f->name; f++) add_field(x, kind, f, flag, n_flag);
 }
 
+/* The words of a flag, parted by spaces, as a list. */
+static tri_status split(const char *text, char words[WORDS_BYTES], int *n_more) {
+  size_t used = 0;
+
+  for (*n_more = -1; *(text += strspn(text, " ")); ++*n_more) {
+    size_t n = strcspn(text, " ");
+    if (used + n + 1 > WORDS_BYTES)
+      TRI_FAIL(TRI_EARG, "%.40s ...: longer than %d bytes", words, WORDS_BYTES - 1);
+    memcpy(words + used, text, n);
+    words[used + n] = 0;
+    used += n + 1;
+    text += n;
+  }
+  if (*n_more < 0) words[ *n_more = 0] = 0;
+  return TRI_OK;
+}
+
 /* The request's reward as a row of a deck. An empty value is as if the flag were not given. */
-static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o) {
+static tri_status make_row(const request *q, fields *x, tri_reward_opt *o) {
   tri_reward_env env = {.longest = q->max_new, .longest_key = "--max-new"};
 
   *o = (tri_reward_opt){.name = q->reward, .weight = 1};
@@ -203,7 +240,9 @@ static tri_status make_row(const request *q, const fields *x, tri_reward_opt *o)
     if (o->n_field == TRI_REWARD_FIELDS)
       TRI_FAIL(TRI_EARG, "--%s is one field of a reward too many", x->name[i]);
     o->field[o->n_field].name = x->name[i];
-    o->field[o->n_field++].value = x->value[i];
+    o->field[o->n_field].value = x->list[i] ? x->words : x->value[i];
+    if (x->list[i]) TRI_TRY(split(x->value[i], x->words, &o->field[o->n_field].n_more));
+    o->n_field++;
   }
   return tri_reward_check_flags(o, &env);
 }
@@ -216,7 +255,8 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
       {"--prompt-key", TRI_FLAG_TEXT, &q->prompt_key, 0, 0, "K",
        "field of a line that holds the prompt (prompt)"},
       {"--answer-key", TRI_FLAG_TEXT, &q->answer_key, 0, 0, "K",
-       "field that holds the right answer (answer)"}};
+       "field that holds the right answer (answer)"},
+      TRI_INFER_TALK_FLAGS(q->talk)};
   const tri_flag answers[] = {
       {"--max-new", TRI_FLAG_I64, &q->max_new, 1, 1e9, "N",
        "tokens of an answer at most (128, or what the context leaves)"},
@@ -228,8 +268,9 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
        "sample among the likeliest tokens up to probability P (1)"},
       {"--num", TRI_FLAG_I64, &q->num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
       {"--seed", TRI_FLAG_I64, &q->seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
-      {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16",
+      {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16|fp16",
        "type the model computes in (that of the run, or of the model's files)"},
+      TRI_INFER_BASE(&q->base),
       {"--json", TRI_FLAG_BOOL, &q->json, 0, 0, NULL, "one JSON object"}};
   int n = sizeof data / sizeof *data;
 

@@ -9,12 +9,13 @@
 #include <string.h>
 
 typedef struct request {
-  const char *prompts, *prompt_key, *dtype;
-  int64_t     max_new, top_k, num, seed;
-  double      temperature, top_p;
-  bool        json, help;
-  char      **text; /* prompts on the command line [n_text] */
-  int         n_text;
+  const char    *prompts, *prompt_key, *dtype, *base;
+  int64_t        max_new, top_k, num, seed;
+  double         temperature, top_p;
+  bool           json, help;
+  tri_infer_talk talk;
+  char         **text; /* prompts on the command line [n_text] */
+  int            n_text;
 } request;
 
 /* The prompts as tokens: a file's lines, or the command line's texts in `tokens` from first[i] to
@@ -28,6 +29,26 @@ typedef struct input {
   int64_t      longest, max_new; /* tokens */
 } input;
 
+/* A prompt as it stands, or as the user's message. */
+static tri_status read_text(tri_infer *f, const char *text, tri_tokens *out) {
+  tri_chat_message m = {TRI_CHAT_USER, text, strlen(text)};
+  tri_chat_text    talk = {.n_turn = 0};
+  tri_status       st = TRI_OK;
+  const int32_t   *id;
+  int64_t          n;
+
+  if (f->texts) {
+    TRI_TRY_DONE(tri_chat_render(f->chat, &m, 1, true, &talk));
+    TRI_TRY_DONE(tri_encoder_run(&f->encoder, talk.text.data, talk.text.len, false, &id, &n));
+  } else {
+    TRI_TRY_DONE(tri_encoder_run(&f->encoder, text, strlen(text), true, &id, &n));
+  }
+  TRI_TRY_DONE(tri_tokens_put(out, id, n));
+done:
+  tri_chat_text_free(&talk);
+  return st;
+}
+
 static tri_status read_texts(tri_infer *f, const request *q, input *in) {
   if (!f->encoder.tokenizer)
     TRI_FAIL(TRI_EINPUT,
@@ -38,7 +59,7 @@ static tri_status read_texts(tri_infer *f, const request *q, input *in) {
   TRI_TRY(TRI_ALLOC(in->first, in->n + 1));
   TRI_TRY(TRI_ALLOC(in->prompt, in->n));
   for (int i = 0; i < in->n; i++) {
-    TRI_TRY(tri_tokenizer_encode(f->encoder.tokenizer, q->text[i], strlen(q->text[i]), true, &in->tokens));
+    TRI_TRY(read_text(f, q->text[i], &in->tokens));
     in->first[i + 1] = in->tokens.n;
     if (in->first[i + 1] == in->first[i])
       TRI_FAIL(TRI_EINPUT, "prompt %d is empty: nothing to go on from", i + 1);
@@ -65,6 +86,7 @@ static tri_status read_file(tri_infer *f, const request *q, input *in) {
 }
 
 static tri_status read_input(tri_infer *f, const request *q, input *in) {
+  TRI_TRY(tri_infer_chat(f, &q->talk));
   TRI_TRY(q->prompts ? read_file(f, q, in) : read_texts(f, q, in));
   if ((int64_t)in->n * q->num > INT32_MAX / 2)
     TRI_FAIL(TRI_EARG, "%d prompts x --num %lld are more answers than one call gives", in->n,
@@ -156,7 +178,7 @@ static tri_status run(const char *model, const request *q) {
   tri_status  st = TRI_OK;
   bool        names; /* a person sees each prompt; a script counts on answers only */
 
-  TRI_TRY_DONE(tri_infer_open(model, false, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, false, &f));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], read_input(&f, q, &in)));
   tri_infer_size   size = {q->dtype, (int64_t)in.n * q->num, in.longest, in.max_new, 0};
   tri_generate_opt opt = {.rule = {(float)q->temperature, (float)q->top_p, (int)q->top_k, (uint64_t)q->seed},
@@ -165,7 +187,7 @@ static tri_status run(const char *model, const request *q) {
                           .eos = tri_source_eos(f.source)->id,
                           .n_eos = tri_source_eos(f.source)->n};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
-  TRI_TRY_DONE(tri_infer_generate(&f, in.prompt, in.n, &opt, &r));
+  TRI_TRY_DONE(tri_infer_generate(&f, in.prompt, in.n, &opt, NULL, NULL, &r));
   names = in.n > 1 && !q->json && tri_print_is_terminal();
   for (int i = 0; f.se.rt.world_rank == 0 && i < r.n_seq; i++) {
     if (names && i % r.group == 0) TRI_TRY_DONE(print_prompt(&f, &r, i, &out, &text));
@@ -188,6 +210,7 @@ static tri_status generate(int argc, char **argv, int *code) {
       {"--prompts", TRI_FLAG_TEXT, &q.prompts, 0, 0, "F.jsonl", "prompts from a file of JSON lines"},
       {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "K",
        "field of its lines that holds the prompt (prompt)"},
+      TRI_INFER_TALK_FLAGS(q.talk),
       {"--max-new", TRI_FLAG_I64, &q.max_new, 1, 1e9, "N",
        "tokens of an answer at most (128, or what the context leaves)"},
       {"--temperature", TRI_FLAG_F64_OR_0, &q.temperature, 1e-4, 1e6, "T",
@@ -197,8 +220,9 @@ static tri_status generate(int argc, char **argv, int *code) {
        "sample among the likeliest tokens up to probability P (1)"},
       {"--num", TRI_FLAG_I64, &q.num, 1, 1e6, "N", "answers per prompt (1)"},
       {"--seed", TRI_FLAG_I64, &q.seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
-      {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
+      {"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16|fp16",
        "type the model computes in (that of the run, or of the model's files)"},
+      TRI_INFER_BASE(&q.base),
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
        "one JSON object per answer, with tokens and log-probabilities"}};
   int n;

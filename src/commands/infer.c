@@ -1,20 +1,34 @@
 /* infer.c - what generate, score and eval share: a session, a model without training state, its sampler. */
 #include "infer.h"
 
+#include "config/config.h"
+
 #include <string.h>
 
 enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
 
-tri_status tri_infer_open(const char *model, bool any, tri_infer *out) {
+tri_status tri_infer_open(const char *model, const char *base, bool any, tri_infer *out) {
   tri_session_opt opt = {"auto", 0, 0};
   char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));
   TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
-  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_open(path, NULL, true, &out->source)));
+  TRI_TRY(tri_agree(out->se.comm[TRI_WORLD],
+                    tri_source_open_over(path, TRI_PART_MAIN, base, NULL, true, &out->source)));
   if (!any) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
   return TRI_OK;
+}
+
+tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
+  int choice = TRI_CHAT_AUTO;
+
+  for (char word[TRI_CONFIG_WORD_BYTES]; talk->template; choice++) {
+    tri_config_word("data.chat_template", choice, word);
+    if (!strcmp(word, talk->template)) break;
+  }
+  f->texts = talk->texts;
+  return tri_source_chat(f->source, (tri_chat_choice)choice, false, &f->chat);
 }
 
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
@@ -26,10 +40,11 @@ tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
                         .max_total_tokens = kind == TRI_DATA_SCORE ? tri_source_shape(f->source)->max_pos : 0,
                         .max_total_name = "the model's max_position_embeddings",
                         .vocab = tri_source_shape(f->source)->V,
-                        .completion_end = eos->n ? eos->id[0] : -1,
-                        .text_end = -1,
+                        .end.completion = eos->n ? eos->id[0] : -1,
+                        .end.text = -1,
                         .encode = f->encoder.tokenizer ? tri_encoder_run : NULL,
-                        .ctx = &f->encoder};
+                        .ctx = &f->encoder,
+                        .chat = {f->chat, false, f->texts}};
 }
 
 tri_status tri_infer_room(const tri_infer *f, int64_t longest, int64_t asked, int64_t *max_new) {
@@ -50,12 +65,13 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   tri_session  *se = &f->se;
   tri_comm     *world = se->comm[TRI_WORLD];
   int64_t       decode = (size->n_answers + world->size - 1) / world->size, prefill;
-  tri_dtype     dtype = size->dtype && !strcmp(size->dtype, "f32") ? TRI_F32 : TRI_BF16;
+  tri_dtype     dtype = size->dtype ? tri_dtype_named(size->dtype) : TRI_BF16;
   bool          scored = tri_source_shape(f->source)->scored;
   unsigned      reads = scored ? TRI_LOSS_VALUE | TRI_LOSS_LAST : 0;
   tri_model_opt mo = {.shape = tri_source_shape(f->source),
                       .head = scored ? TRI_HEAD_SCALAR : TRI_HEAD_TOKENS,
                       .place = se->place,
+                      .lora = *tri_source_lora(f->source),
                       .rollout = size->n_answers > 0,
                       .label = "model"};
 
@@ -77,24 +93,57 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   }
   TRI_TRY(tri_session_take_memory(se));
   TRI_TRY(tri_model_start(f->model, se->stream));
+  if (mo.lora.rank)
+    return tri_source_load_lora(f->source, "/model", tri_model_params(f->model), tri_model_trained(f->model),
+                                world, se->stream);
   return tri_source_load(f->source, "/model", tri_model_params(f->model), world, se->stream);
 }
 
-tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n, const tri_generate_opt *opt,
-                              tri_rollout *out) {
-  tri_comm   *world = f->se.comm[TRI_WORLD];
-  tri_prompt *share = NULL;
-  tri_rollout mine = {0};
-  int         n_mine = 0;
-  tri_status  st = TRI_OK;
+/* What this rank answers. */
+typedef struct share {
+  tri_prompt         *prompt;  /* [n] */
+  const tri_example **example; /* [n] */
+  tri_answers        *answers; /* NULL: nothing rewards them */
+  int                 n;
+} share;
 
-  TRI_TRY(TRI_ALLOC(share, n / world->size + 1));
-  for (int i = world->rank; i < n; i += world->size) share[n_mine++] = prompt[i];
-  TRI_TRY_DONE(tri_sampler_generate(f->sampler, share, n_mine, opt, f->se.stream, &mine));
+static tri_status open_answers(tri_infer *f, tri_reward_set *set, int group, share *s) {
+  const tri_answers_opt o = {.set = set,
+                             .tokenizer = f->encoder.tokenizer,
+                             .example = s->example,
+                             .n = s->n * group,
+                             .group = group,
+                             .end = tri_source_eos(f->source)->id,
+                             .n_end = tri_source_eos(f->source)->n};
+
+  return set ? tri_answers_open(&o, &s->answers) : TRI_OK;
+}
+
+tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n, const tri_generate_opt *opt,
+                              tri_reward_set *set, const tri_example *const *example, tri_rollout *out) {
+  tri_comm        *world = f->se.comm[TRI_WORLD];
+  tri_generate_opt how = *opt;
+  share            s = {0};
+  tri_rollout      mine = {0};
+  tri_status       st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(s.prompt, n / world->size + 1));
+  TRI_TRY_DONE(TRI_ALLOC(s.example, n / world->size + 1));
+  for (int i = world->rank; i < n; i += world->size) {
+    s.example[s.n] = set ? example[i] : NULL;
+    s.prompt[s.n++] = prompt[i];
+  }
+  TRI_TRY_DONE(tri_agree(world, open_answers(f, set, opt->group, &s)));
+  how.finished = set ? tri_answers_put : NULL;
+  how.finished_ctx = s.answers;
+  TRI_TRY_DONE(tri_sampler_generate(f->sampler, s.prompt, s.n, &how, f->se.stream, &mine));
+  if (set) TRI_TRY_DONE(tri_answers_collect(s.answers, &mine, world));
   TRI_TRY_DONE(tri_rollout_exchange(&mine, world, out));
 done:
+  tri_answers_close(&s.answers);
   tri_rollout_free(&mine);
-  TRI_FREE(share);
+  TRI_FREE(s.prompt);
+  TRI_FREE(s.example);
   return st;
 }
 
@@ -102,6 +151,7 @@ void tri_infer_leave(tri_infer *f, tri_status st) {
   tri_sampler_close(&f->sampler);
   tri_feed_close(&f->feed);
   tri_model_close(&f->model);
+  tri_chat_close(&f->chat);
   tri_source_close(&f->source);
   tri_tokens_free(&f->encoder.tokens);
   tri_session_leave(&f->se, st);

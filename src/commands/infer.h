@@ -4,10 +4,10 @@
 #define TRI_INFER_H
 
 #include "comm/session.h"
+#include "feed/batch.h"
 #include "generate/sampler.h"
 #include "io/model/source.h"
 #include "reward/answers.h"
-#include "train/batch.h"
 
 typedef struct tri_infer {
   tri_session  se;
@@ -16,23 +16,53 @@ typedef struct tri_infer {
   tri_sampler *sampler;
   tri_feed    *feed;
   tri_encoder  encoder; /* over the source's tokenizer */
+  tri_chat    *chat;    /* template of conversations */
+  bool         texts;   /* as tri_infer_talk's */
 } tri_infer;
 
 /* Collective over MPI_COMM_WORLD. Opens the session and the model's small files, then the caller sizes its
- * data. any: a model with a scalar head will do; else it is TRI_EINPUT. */
-TRI_CHECKED tri_status tri_infer_open(const char *model, bool any, tri_infer *out);
+ * data. base: where the model lies that a checkpoint's adapters are for; NULL: where it lay in the run.
+ * any: a model with a scalar head will do; else it is TRI_EINPUT. */
+TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool any, tri_infer *out);
+#define TRI_INFER_BASE(where)                                                                                \
+  {                                                                                                          \
+    "--base", TRI_FLAG_TEXT, where, 0, 0, "FOLDER",                                                          \
+        "the model that a LoRA checkpoint's adapters are for (where it lay in the run)"                      \
+  }
+/* What the flags of conversations say. */
+typedef struct tri_infer_talk {
+  const char *template; /* a word of data.chat_template; NULL: auto */
+  bool texts;           /* a prompt that is text is the user's message */
+} tri_infer_talk;
+/* The two flags, of a tri_infer_talk: rows of a command's table. */
+#define TRI_INFER_TALK_FLAGS(talk)                                                                           \
+  {"--chat-template",                                                                                        \
+   TRI_FLAG_WORD,                                                                                            \
+   &(talk).template,                                                                                         \
+   0,                                                                                                        \
+   0,                                                                                                        \
+   TRI_CHAT_WORDS,                                                                                           \
+   "how lists of messages become text (auto, the model's own)"},                                             \
+  {                                                                                                          \
+    "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
+        "a prompt that is text is the user's message"                                                        \
+  }
+/* Not collective. How conversations are rendered, before tri_infer_data. */
+TRI_CHECKED tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk);
 
 typedef struct tri_infer_size {
-  const char *dtype;               /* "f32", "bf16", or NULL: tri_source_dtype */
+  const char *dtype;               /* "f32", "bf16", "fp16", or NULL: tri_source_dtype */
   int64_t     n_answers;           /* in all; 0: nothing is generated */
   int64_t     max_prompt, max_new; /* tokens */
   int64_t     max_score;           /* tokens of one forward; 0: nothing is scored */
 } tri_infer_size;
 /* Collective over world. Plans and takes memory, loads the weights. */
 TRI_CHECKED tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size);
-/* Collective over world. Answers to all prompts, on every rank, in order. */
+/* Collective over world. Answers to all prompts, on every rank, in order. set: what rewards them, example [n]
+ * what they answer; NULL: nothing does. */
 TRI_CHECKED tri_status tri_infer_generate(tri_infer *f, const tri_prompt *prompt, int n,
-                                          const tri_generate_opt *opt, tri_rollout *out);
+                                          const tri_generate_opt *opt, tri_reward_set *set,
+                                          const tri_example *const *example, tri_rollout *out);
 /* Collective over world; may not return. st: how the work ended (session.h). */
 void tri_infer_leave(tri_infer *f, tri_status st);
 

@@ -31,7 +31,9 @@ typedef struct request {
 static void add_row(tri_inspected *f, const tri_inspected_row *r) {
   f->tensor[f->n_tensor++] = *r;
   f->bytes += r->bytes;
-  if (!r->group[0] || !strcmp(r->group, "/model")) f->parameters += r->count;
+  f->adapted |= !strcmp(r->group, tri_part_adapters(TRI_PART_MAIN));
+  if (!r->group[0] || !strcmp(r->group, "/model") || !strcmp(r->group, tri_part_adapters(TRI_PART_MAIN)))
+    f->parameters += r->count;
 }
 
 static tri_status open_checkpoint(tri_inspected *f, const char *folder, bool verify) {
@@ -48,10 +50,7 @@ static tri_status open_checkpoint(tri_inspected *f, const char *folder, bool ver
     tri_inspected_row      r = {t->group, t->name, {0}, t->ndim, t->dim, 1, 0};
     for (int k = 0; k < t->ndim; k++) r.count *= t->dim[k];
     r.bytes = r.count * (int64_t)tri_dtype_bytes(t->dtype);
-    snprintf(r.dtype, sizeof r.dtype, "%s",
-             t->dtype == TRI_F32    ? "f32"
-             : t->dtype == TRI_BF16 ? "bf16"
-                                    : "other");
+    snprintf(r.dtype, sizeof r.dtype, "%s", tri_dtype_word(t->dtype));
     add_row(f, &r);
   }
   f->verified = verify;

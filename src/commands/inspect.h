@@ -3,7 +3,7 @@
 #define TRI_INSPECT_H
 
 #include "io/checkpoint/checkpoint.h"
-#include "io/model/hf_config.h"
+#include "io/hf/hf_config.h"
 #include "io/model/safetensors.h"
 
 /* Chosen: a folder's path and the name of a file in it. */
@@ -26,6 +26,7 @@ typedef struct tri_inspected {
   tri_inspected_row *tensor; /* [n_tensor] */
   int64_t            n_tensor, bytes, parameters;
   bool               has_shape, verified;
+  bool               adapted; /* its parameters are those of low-rank adapters */
   tri_model_shape    shape;
   tri_eos            eos;
 } tri_inspected;

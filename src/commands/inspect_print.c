@@ -263,8 +263,8 @@ static tri_status print_head(const tri_inspected *f, tri_text *out) {
                             (long long)tri_ckpt_step(f->ckpt)));
   }
   tri_cell_bytes(f->bytes, size);
-  return tri_text_printf(out, "size        %lld parameters; %lld tensors, %s\n", (long long)f->parameters,
-                         (long long)f->n_tensor, size);
+  return tri_text_printf(out, "size        %lld parameters%s; %lld tensors, %s\n", (long long)f->parameters,
+                         f->adapted ? " of adapters" : "", (long long)f->n_tensor, size);
 }
 
 tri_status tri_inspect_print(const tri_inspected *f, const tri_inspect_how *how, tri_text *out) {

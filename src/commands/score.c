@@ -11,8 +11,9 @@
 enum { BATCH_TOKENS = 2048 }; /* chosen: products are at their best */
 
 typedef struct request {
-  const char *data, *dtype, *prompt_key, *completion_key;
-  bool        json, help;
+  const char    *data, *dtype, *base, *prompt_key, *completion_key;
+  bool           json, help;
+  tri_infer_talk talk;
 } request;
 
 /* Tokens up to the one that a scalar head is read at: the last that is no padding (transformers,
@@ -133,7 +134,8 @@ static tri_status run(const char *model, const request *q) {
   tri_rollout  r = {0};
   tri_status   st = TRI_OK;
 
-  TRI_TRY_DONE(tri_infer_open(model, true, &f));
+  TRI_TRY_DONE(tri_infer_open(model, q->base, true, &f));
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_infer_chat(&f, &q->talk)));
   tri_data_opt opt = tri_infer_data(&f, TRI_DATA_SCORE);
   opt.prompt_key = q->prompt_key;
   opt.completion_key = q->completion_key;
@@ -153,18 +155,20 @@ done:
 
 static tri_status score(int argc, char **argv, int *code) {
   request  q = {0};
-  tri_flag flag[] = {{"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16",
+  tri_flag flag[] = {{"--dtype", TRI_FLAG_WORD, &q.dtype, 0, 0, "f32|bf16|fp16",
                       "type the model computes in (that of the run, or of the model's files)"},
                      {"--prompt-key", TRI_FLAG_TEXT, &q.prompt_key, 0, 0, "KEY",
                       "field of a line that holds the prompt (prompt)"},
                      {"--completion-key", TRI_FLAG_TEXT, &q.completion_key, 0, 0, "KEY",
                       "field of a line that holds the text behind it (completion)"},
+                     TRI_INFER_TALK_FLAGS(q.talk),
+                     TRI_INFER_BASE(&q.base),
                      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
                       "no perplexity line on stderr; the lines are JSON either way"}};
   int      n;
 
   (void)code;
-  TRI_TRY(tri_flags_parse(&tri_command_score, flag, 4, argc, argv, &n, &q.help));
+  TRI_TRY(tri_flags_parse(&tri_command_score, flag, sizeof flag / sizeof *flag, argc, argv, &n, &q.help));
   if (q.help) return TRI_OK;
   const tri_need need[] = {{"MODEL", n > 0}, {"DATA.jsonl", n > 1}};
   TRI_TRY(tri_flags_need(&tri_command_score, need, 2, n > 2 ? argv[2] : NULL));

@@ -33,13 +33,15 @@ static tri_status open_log(const char *path, FILE **log) {
   TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
 }
 
-/* On standard output, where jobs/train.sbatch reads it. */
+/* On standard output, where jobs/train.sbatch reads it; at once, for a launcher ends all ranks as soon as one
+ * has ended with 75. */
 static tri_status say_stopped(const tri_config *cfg) {
   tri_text   text = {0};
   tri_status st = tri_text_printf(&text, "stopped by %s/STOP\n", cfg->run.output);
 
   if (st == TRI_OK) st = tri_print(text.data, text.len);
   tri_text_free(&text);
+  if (fflush(stdout)) TRI_FAIL(TRI_EFILE, "standard output cannot be written: %s", strerror(errno));
   return st;
 }
 

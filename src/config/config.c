@@ -179,6 +179,15 @@ static void resolve_length(const tri_loader *l) {
     o->preference.length_normalize = o->preference.dpo_loss == TRI_DPO_IPO;
 }
 
+enum { LORA_ALPHA = 16 }; /* chosen: OpenRLHF's and verl's */
+
+/* Of adapters that bring none. */
+static void resolve_alpha(const tri_loader *l) {
+  tri_config *c = l->cfg;
+
+  if (c->lora.rank > 0 && !c->lora.path && !tri_loader_given(l, "lora.alpha")) c->lora.alpha = LORA_ALPHA;
+}
+
 static tri_status load(tri_loader *l) {
   tri_config *c = l->cfg;
 
@@ -196,6 +205,7 @@ static tri_status load(tri_loader *l) {
   resolve_plan(l);
   resolve_clip(l);
   resolve_length(l);
+  resolve_alpha(l);
   return TRI_OK;
 }
 

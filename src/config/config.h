@@ -15,6 +15,7 @@
  * model.recompute); of others see algo.h, optim.h, dataset.h, tensor.h, shard.h. */
 typedef enum { TRI_CONFIG_EXACT, TRI_CONFIG_RESCORE, TRI_CONFIG_TRUST } tri_config_sampler;
 typedef enum { TRI_CONFIG_KEEP_ALL, TRI_CONFIG_RECOMPUTE_LAYER } tri_config_recompute;
+typedef enum { TRI_CONFIG_TRAIN_LAST, TRI_CONFIG_TRAIN_ALL } tri_config_train_on;
 typedef enum {
   TRI_CONFIG_OFFLOAD_NONE,
   TRI_CONFIG_OFFLOAD_OPTIMIZER,
@@ -45,17 +46,26 @@ typedef struct tri_config {
   } run;
   struct {
     char     *path, *config, *tokenizer; /* path, or config (and tokenizer unless the data is tokens) */
-    tri_dtype dtype;                     /* TRI_F32 or TRI_BF16 */
+    tri_dtype dtype;                     /* TRI_F32, TRI_BF16 or TRI_F16 */
     tri_config_recompute recompute;      /* instead of keeping what backward needs */
     char                *ref_path;       /* NULL: the starting policy */
   } model;
   struct {
-    tri_config_list train, eval;
-    char           *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key;
-    bool            shuffle;
-    int64_t         max_prompt_length; /* tokens, 0: no limit */
-    tri_overlong    overlong_prompt;   /* what becomes of a longer one */
-    int64_t         max_line_bytes;
+    int64_t         rank;    /* 0: none, but where path is given: then it is the file's */
+    double          alpha;   /* 0: as rank */
+    tri_config_list targets; /* modules; n 0: all linear ones */
+    char           *path;    /* a folder of PEFT's; NULL: new adapters */
+  } lora;
+  struct {
+    tri_config_list     train, train_weights, eval;
+    char               *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key;
+    bool                shuffle;
+    int64_t             max_prompt_length; /* tokens, 0: no limit */
+    tri_overlong        overlong_prompt;   /* what becomes of a longer one */
+    int64_t             max_line_bytes;
+    tri_chat_choice     chat_template;       /* of conversations */
+    bool                apply_chat_template; /* text is a message too */
+    tri_config_train_on train_on;            /* turns of the assistant that are learned */
   } data;
   struct {
     tri_algo     row;                     /* the named one, with the deck's own advantage and policy loss */
@@ -97,6 +107,7 @@ typedef struct tri_config {
     char          *path; /* NULL: as the policy begins */
     double         learning_rate;
     int64_t        warmup_steps; /* steps in which it learns alone */
+    bool           lora;         /* it has adapters where the policy has them */
     int            plan;         /* as shard.plan; TRI_CONFIG_OWN_PLAN: not given */
     tri_shard_plan scope;        /* what came of it, or shard's */
   } critic;
@@ -180,6 +191,10 @@ enum { TRI_CONFIG_WORD_BYTES = 64 }; /* chosen: the longest word of a choice is 
 void tri_config_word(const char *key, int value, char out[TRI_CONFIG_WORD_BYTES]);
 /* Not collective. Whether learning compares with a reference policy. */
 bool tri_config_wants_reference(const tri_config *c);
+/* Not collective. Whether low-rank adapters learn, beside frozen weights. */
+bool tri_config_has_lora(const tri_config *c);
+/* Not collective. Whether the reference is the policy without its adapters: no model of its own. */
+bool tri_config_reference_is_base(const tri_config *c);
 /* Not collective. The folder of the reward model (reward: - name: model), or NULL; also where nothing is
  * rewarded. */
 const char *tri_config_reward_model(const tri_config *c);
@@ -209,6 +224,8 @@ typedef struct tri_config_past {
  * paths' data.train of the same lines. Paths of one file are equal however they are spelled. */
 TRI_CHECKED tri_status tri_config_compare(const tri_config_past *before, const tri_config *now,
                                           tri_config_changes *out);
+/* Not collective. The number that data.train_weights gives file i. */
+double tri_config_train_weight(const tri_config *c, int i);
 /* Whether run.allow_changes names the key. Not collective. */
 bool tri_config_allows(const tri_config *c, const char *key);
 void tri_config_changes_free(tri_config_changes *c);

@@ -141,6 +141,20 @@ static tri_status check_greedy(const tri_loader *l) {
       where_of(l, "rollout.replay"), c->algo.advantage);
 }
 
+static tri_status check_weights(const tri_loader *l) {
+  const tri_config_list *w = &l->cfg->data.train_weights;
+  double                 x;
+
+  if (w->n && w->n != l->cfg->data.train.n)
+    TRI_FAIL(TRI_ECONFIG, "%s: data.train_weights has %d numbers, data.train %d files: each has one",
+             where_of(l, "data.train_weights"), w->n, l->cfg->data.train.n);
+  for (int i = 0; i < w->n; i++)
+    if (!tri_config_parse_f64(w->item[i], &x) || !(x > 0))
+      TRI_FAIL(TRI_ECONFIG, "%s: data.train_weights: '%s' must be a number over 0",
+               where_of(l, "data.train_weights"), w->item[i]);
+  return TRI_OK;
+}
+
 static tri_status check_dual_clip(const tri_loader *l) {
   double x = l->cfg->algo.opt.dual_clip;
 
@@ -214,6 +228,12 @@ bool tri_config_wants_reference(const tri_config *c) {
   return c->algo.opt.kl_coef > 0 || (c->algo.row.loss->reads & TRI_LOSS_REFERENCE);
 }
 
+bool tri_config_has_lora(const tri_config *c) { return c->lora.rank > 0 || c->lora.path; }
+
+bool tri_config_reference_is_base(const tri_config *c) {
+  return tri_config_has_lora(c) && tri_config_wants_reference(c) && !c->model.ref_path;
+}
+
 const char *tri_config_reward_model(const tri_config *c) {
   if (!(c->algo.row.needs & TRI_NEEDS_ANSWERS) && c->eval.steps == 0) return NULL; /* nothing is rewarded */
   for (int i = 0; i < c->reward.n; i++)
@@ -267,6 +287,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_group(l), l->faults));
   TRI_TRY(tri_error_note(check_selection(l), l->faults));
   TRI_TRY(tri_error_note(check_greedy(l), l->faults));
+  TRI_TRY(tri_error_note(check_weights(l), l->faults));
   TRI_TRY(tri_error_note(check_dual_clip(l), l->faults));
   TRI_TRY(tri_error_note(check_label_smoothing(l), l->faults));
   TRI_TRY(tri_error_note(check_kl_correction(l), l->faults));
@@ -293,6 +314,13 @@ static tri_status check_allowed(const tri_loader *l) {
           "%s: run.allow_changes: algo.name cannot change in a resume: moments and positions in the data of "
           "one algorithm mean nothing to another; model.path takes the weights of a checkpoint",
           where_of(l, "run.allow_changes"));
+    if (tri_key_in_section(name, "lora") || !strcmp(name, "critic.lora"))
+      TRI_FAIL(
+          TRI_ECONFIG,
+          "%s: run.allow_changes: %s cannot change in a resume: a checkpoint holds the adapters that it "
+          "has; `trireme export --adapter` makes a folder of them, from which another run.output can start "
+          "with lora.path",
+          where_of(l, "run.allow_changes"), name);
     if (tri_key_find(name) || !strcmp(name, "reward") || !strcmp(name, "deck")) continue;
     TRI_FAIL(TRI_ECONFIG, "%s: run.allow_changes: there is no key '%.200s'; %s%s",
              where_of(l, "run.allow_changes"), name,
@@ -320,6 +348,8 @@ static tri_status note_idle(const tri_loader *l) {
              greedy = c->rollout.temperature == 0, replay = c->rollout.replay != NULL,
              selects = c->rollout.dynamic_sampling && !replay,
              given = !(c->algo.row.needs & TRI_NEEDS_ANSWERS), mute = given && (by_loss || no_eval);
+  const bool  no_scale = c->model.dtype != TRI_F16, fixed = c->train.optim.scaling.fixed > 0;
+  const char *why_scale = no_scale ? "model.dtype is not fp16" : "train.loss_scale is given";
   const char *why_mute = by_loss ? "no answer is generated" : "eval.steps is 0";
   const struct {
     const char *name, *why;
@@ -332,9 +362,18 @@ static tri_status note_idle(const tri_loader *l) {
       {"algo.is_mode", "algo.is_cap is 0", c->algo.opt.is.cap == 0},
       {"algo.advantage_eps", "algo.scale_rewards is none", c->algo.opt.scale_rewards == TRI_SCALE_NONE},
       {"reference.shard", "algo.kl_coef is 0", !tri_config_wants_reference(c)},
+      {"reference.shard", "the reference is the policy without its adapters",
+       tri_config_reference_is_base(c)},
+      {"lora.alpha", "lora.rank is 0", !tri_config_has_lora(c)},
+      {"lora.targets", "lora.rank is 0", !tri_config_has_lora(c)},
+      {"critic.lora", "lora.rank is 0", !tri_config_has_lora(c)},
       {"shard.offload", "every model of this run trains",
-       c->shard.offload == TRI_CONFIG_OFFLOAD_FROZEN && !tri_config_wants_reference(c) &&
-           !tri_config_reward_model(c)},
+       c->shard.offload == TRI_CONFIG_OFFLOAD_FROZEN && !tri_config_reward_model(c) &&
+           (!tri_config_wants_reference(c) || tri_config_reference_is_base(c))},
+      {"train.loss_scale", "model.dtype is not fp16", no_scale},
+      {"train.initial_scale_power", why_scale, no_scale || fixed},
+      {"train.loss_scale_window", why_scale, no_scale || fixed},
+      {"train.min_loss_scale", why_scale, no_scale || fixed},
       {"data.eval", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},
       {"eval.num_generations", "eval.steps is 0", no_eval},

@@ -106,6 +106,8 @@ static bool is_experiment(const tri_config_past *before, const tri_config *now, 
   bool answers = !k || tri_key_in_section(k->name, "rollout");
 
   if (k && before->same_data && !strcmp(k->name, "data.train")) return false;
+  /* a checkpoint of adapters knows the model they are for by its weights, wherever it lies */
+  if (k && tri_config_has_lora(now) && !strcmp(k->name, "model.path")) return false;
   return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && !(now->algo.row.needs & TRI_NEEDS_ANSWERS));
 }
 
@@ -115,6 +117,7 @@ static const char *remark(const tri_config *now, const tri_key *k) {
                      (!strcmp(k->name, "model.config") && now->model.config) ||
                      (!strcmp(k->name, "critic.path") && now->critic.path));
 
+  if (tri_config_has_lora(now)) return "";
   return names ? " (the weights stay the checkpoint's; another run.output starts from the new ones)" : "";
 }
 

@@ -60,15 +60,29 @@ const tri_key tri_keys[] = {
    "A config.json: start from random weights, keyed by run.seed and tensor name."},
   {"model.tokenizer", TRI_KEY_TEXT, ALL, FIXED, AT(model.tokenizer), "", NULL, "path",
    "A tokenizer.json, beside model.config; not needed where the data is tokens."},
-  {"model.dtype", TRI_KEY_CHOICE, ALL, FIXED, AT(model.dtype), "f32|bf16", "bf16", "1",
-   "Type the model computes in; master weights and optimizer state are always f32."},
+  {"model.dtype", TRI_KEY_CHOICE, ALL, FIXED, AT(model.dtype), "f32|bf16|fp16", "bf16", "1",
+   "Type the model computes in; master weights and optimizer state are always f32. fp16 scales the loss."},
   {"model.recompute", TRI_KEY_CHOICE, ALL, FREE, AT(model.recompute), "none|layer", "none", "1",
    "layer: keep only the input of each layer and compute the rest again in the backward pass."},
   {"model.ref_path", TRI_KEY_TEXT, COMPARE, FIXED, AT(model.ref_path), "", NULL, "path",
-   "Reference policy of the KL term or of preferences; not given: the starting policy."},
+   "Reference policy of the KL term or of preferences; not given: the starting policy, with lora the one without "
+   "adapters."},
+
+  {"lora.rank", TRI_KEY_I64, ALL, FIXED, AT(lora.rank), "[0, 65536]", "0", "1",
+   "Low-rank adapters (LoRA) of this rank learn, and the model's weights stay as they are; 0: all weights learn."},
+  {"lora.alpha", TRI_KEY_F64, ALL, FIXED, AT(lora.alpha), "(0, inf)", NULL, "1",
+   "What adapters add counts times alpha / rank; not given: 16."},
+  {"lora.targets", TRI_KEY_LIST, ALL, FIXED, AT(lora.targets), "", NULL, "1",
+   "Modules that have adapters, such as q_proj, or a list of them; not given: all linear modules of the layers."},
+  {"lora.path", TRI_KEY_TEXT, ALL, FIXED, AT(lora.path), "", NULL, "path",
+   "Folder of PEFT's whose adapters the run starts from, with their rank, alpha and targets; not given: new ones."},
 
   {"data.train", TRI_KEY_LIST, ALL, FIXED, AT(data.train), "", NULL, "path",
    "JSON lines file to train on, or a list of them; must be given unless rollout.replay is."},
+  {"data.train_weights", TRI_KEY_LIST, ALL, FIXED, AT(data.train_weights), "", NULL, "1",
+   "For each file of data.train how often its lines are drawn, beside the others' numbers: a random number keyed by "
+   "run.seed and the line's place in the run chooses the file, which goes through its own lines pass by pass; "
+   "train.epochs then counts as many draws as there are lines; not given: the files are one."},
   {"data.eval", TRI_KEY_LIST, ALL, FREE, AT(data.eval), "", NULL, "path",
    "JSON lines file to evaluate on, or a list of them."},
   {"data.prompt_key", TRI_KEY_TEXT, ALL, FIXED, AT(data.prompt_key), "", "prompt", "1",
@@ -83,6 +97,15 @@ const tri_key tri_keys[] = {
    "Field of a line that holds the worse answer."},
   {"data.label_key", TRI_KEY_TEXT, TRI_NEEDS_LABELLED, FIXED, AT(data.label_key), "", "label", "1",
    "Field of a line that says whether the answer is good: true or false."},
+  {"data.chat_template", TRI_KEY_CHOICE, ALL, FIXED, AT(data.chat_template),
+   TRI_CHAT_WORDS, "auto", "1",
+   "How lists of messages become text; auto: as the model's own template, which must be one of these, does; none: "
+   "they are refused."},
+  {"data.apply_chat_template", TRI_KEY_BOOL, ALL, FIXED, AT(data.apply_chat_template), "", "false", "1",
+   "A prompt that is text is the user's message of a conversation, an answer to it the assistant's; else text is "
+   "taken as it stands."},
+  {"data.train_on", TRI_KEY_CHOICE, TRI_NEEDS_DEMONSTRATIONS, FIXED, AT(data.train_on), "last|all", "last", "1",
+   "What is learned of a conversation: the assistant's last message, or all of them."},
   {"data.shuffle", TRI_KEY_BOOL, ALL, FIXED, AT(data.shuffle), "", "true", "1",
    "Go through the lines in a new order in each epoch."},
   {"data.max_prompt_length", TRI_KEY_I64, ALL, FIXED, AT(data.max_prompt_length), COUNT, NULL, "tokens",
@@ -245,6 +268,15 @@ const tri_key tri_keys[] = {
    "Decay of the second moment."},
   {"train.adam_eps", TRI_KEY_F64, ALL, FREE, AT(train.optim.eps), "(0, inf)", "1e-8", "1",
    "Added to the root of the second moment."},
+  {"train.loss_scale", TRI_KEY_F64, ALL, FREE, AT(train.optim.scaling.fixed), "[0, 4294967296]", "0", "1",
+   "With model.dtype fp16 the loss is taken times so much on its way back, that small gradients stay; 0: times as "
+   "much as they allow, found out by halving after an optimizer step that overflows, which is skipped, and doubling."},
+  {"train.initial_scale_power", TRI_KEY_I64, ALL, FREE, AT(train.optim.scaling.first_power), "[0, 32]", "16", "1",
+   "With loss_scale 0: the first scale is 2 to this."},
+  {"train.loss_scale_window", TRI_KEY_I64, ALL, FREE, AT(train.optim.scaling.window), COUNT, "1000", "updates",
+   "With loss_scale 0: so many updates in a row without an overflow double the scale."},
+  {"train.min_loss_scale", TRI_KEY_F64, ALL, FREE, AT(train.optim.scaling.min), "(0, 4294967296]", "1", "1",
+   "With loss_scale 0: the scale is not halved below this; a gradient that is not finite then is an alarm."},
 
   {"critic.path", TRI_KEY_TEXT, CRITIC, FIXED, AT(critic.path), "", NULL, "path",
    "Model the critic starts from, with a scalar head or without, or a run with a critic; not given: the reward model, else the model the policy starts from."},
@@ -254,6 +286,8 @@ const tri_key tri_keys[] = {
    "Steps at the beginning in which only the critic learns."},
   {"critic.shard", TRI_KEY_CHOICE, CRITIC, FREE, AT(critic.plan), "hybrid|zero0|zero1|zero2|zero3", NULL, "1",
    "Shard plan of the critic; not given: shard's."},
+  {"critic.lora", TRI_KEY_BOOL, CRITIC, FIXED, AT(critic.lora), "", "true", "1",
+   "Where the policy has adapters the critic has its own, of the same rank, alpha and targets; false: all its weights learn."},
   {"critic.value_clip", TRI_KEY_F64, CRITIC, FIXED, AT(algo.opt.critic.value_clip), "[0, inf)", "0.2", "rewards",
    "A value that moves further than this from the one before learning lowers its loss no more; 0: it is not clipped."},
 

@@ -112,6 +112,13 @@ const char *tri_key_hint_find(const char *full) {
   return NULL;
 }
 
+/* "algo.n", which is near to any short name there. */
+static bool is_letter(const char *name) {
+  const char *dot = strrchr(name, '.');
+
+  return dot && strlen(dot + 1) == 1;
+}
+
 const char *tri_key_nearest(const char *full) {
   const char   *name[MOST_NAMES] = {0}, *dot = strchr(full, '.'), *bare = dot ? dot + 1 : full, *best;
   int           n = 0;
@@ -124,7 +131,8 @@ const char *tri_key_nearest(const char *full) {
   best = tri_nearest(full, name, n);
   if (best) return best;
   for (int i = 0; i < n; i++) name[i] = strchr(tri_keys[i].name, '.') + 1;
-  for (int i = 0; i < tri_n_key_aliases; i++) name[n++] = tri_key_aliases[i].name;
+  for (int i = 0; i < tri_n_key_aliases; i++)
+    if (!is_letter(tri_key_aliases[i].name)) name[n++] = tri_key_aliases[i].name;
   best = tri_nearest(bare, name, n);
   if (!best) best = tri_nearest(full, name, n);
   if (!best) return NULL;

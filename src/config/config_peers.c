@@ -50,6 +50,9 @@ const tri_key_alias tri_key_aliases[] = {
   {"kl_ctrl.target_kl", "algo.kl_target"}, {"kl.target", "algo.kl_target"},
   {"kl_ctrl.horizon", "algo.kl_horizon"}, {"kl.horizon", "algo.kl_horizon"}, {"kl_ctrl.kl_coef", "algo.kl_coef"},
   {"entropy_target", "algo.adaptive_entropy_target"},
+  {"lora_rank", "lora.rank"}, {"lora_r", "lora.rank"}, {"lora_dim", "lora.rank"}, {"lora.r", "lora.rank"},
+  {"lora_alpha", "lora.alpha"}, {"lora_target_modules", "lora.targets"}, {"target_modules", "lora.targets"},
+  {"lora_adapter_path", "lora.path"},
   {"rollout.batch_size", "rollout.rollout_batch_size"},
   {"num_prompts_per_step", "rollout.rollout_batch_size"},
   {"data.train_batch_size", "rollout.rollout_batch_size"},
@@ -77,7 +80,9 @@ const tri_key_alias tri_key_aliases[] = {
   {"lr_scheduler_type", "train.lr_scheduler"}, {"lr_warmup_steps", "train.warmup_steps"},
   {"num_warmup_steps", "train.warmup_steps"}, {"lr_warmup_ratio", "train.warmup_ratio"},
   {"max_norm", "train.max_grad_norm"}, {"clip_grad", "train.max_grad_norm"},
-  {"gradient_clipping", "train.max_grad_norm"},
+  {"gradient_clipping", "train.max_grad_norm"}, {"fp16.loss_scale", "train.loss_scale"},
+  {"fp16.initial_scale_power", "train.initial_scale_power"}, {"fp16.loss_scale_window", "train.loss_scale_window"},
+  {"fp16.min_loss_scale", "train.min_loss_scale"}, {"growth_interval", "train.loss_scale_window"},
   {"adam_epsilon", "train.adam_eps"},
   {"zero.stage", "shard.plan"}, {"zero_optimization.stage", "shard.plan"}, {"zero_stage", "shard.plan"},
   {"fsdp_size", "shard.plan"}, {"fsdp_config.fsdp_size", "shard.plan"},
@@ -105,6 +110,8 @@ const tri_key_word tri_key_words[] = {
   {"resume_mode", "disable", "never"},
   {"run.device", "gpu", "cuda"},
   {"model.dtype", "bfloat16", "bf16"}, {"model.dtype", "float32", "f32"}, {"model.dtype", "fp32", "f32"},
+  {"model.dtype", "float16", "fp16"}, {"model.dtype", "half", "fp16"}, {"model.dtype", "f16", "fp16"},
+  {"train.loss_scale", "dynamic", "0"},
   {"gradient_checkpointing", "true", "layer"}, {"gradient_checkpointing", "false", "none"},
   {"algo.policy_loss", "gspo", "sequence"}, {"algo.name", "group_norm", "grpo"}, {"algo.name", "gae", "ppo"},
   {"algo.name", "reinforce", "reinforce++"},
@@ -138,12 +145,13 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define NODE_GROUP                                                                                          \
   "a group of ranks is a node here: give run.ranks_per_node, and node to shard.params, .grads and .optimizer"
 #define DECODED     "answers are decoded as fast as slots free up; rollout.max_sequences limits how many at once"
-#define DTYPE       "give model.dtype: bf16 or f32"
+#define DTYPE       "give model.dtype: bf16, f32 or fp16"
 #define RANKS       "ranks and nodes come from srun or mpirun, one rank per GPU"
 #define ONE_PROGRAM "the training ranks generate, each on its own GPU; there is no second engine to set up"
 #define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
 #define EACH_STEP   "metrics.jsonl has a line for every step; run.log_every: how often the screen has a row"
-#define FULL        "all weights are trained, in f32: this version has neither LoRA nor quantised weights"
+#define UNQUANTISED "weights are bf16 or f32, those beside adapters too: this version has no quantised ones"
+#define ADAPTERS    "lora.rank above 0 gives the model low-rank adapters, which learn in place of its weights"
 #define OWN_CRITIC  "the critic has an optimizer of its own: critic.learning_rate; all else of it is train's"
 #define REWARDS     "rewards stand in the list `reward:`, such as '- name: exact' or '- {name: model, path: FOLDER}'"
 #define JUDGED      "a reward model stands in the list `reward:`, as '- {name: model, path: FOLDER}'"
@@ -161,8 +169,9 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define INTERVALS   "checkpoint.save_steps, checkpoint.save_minutes and eval.steps say when"
 #define ADAMW       "the optimizer is AdamW: train.learning_rate, adam_beta1, adam_beta2, adam_eps and weight_decay"
 #define FIXED_REF   "the reference stays as it is at the start, or is model.ref_path"
-#define AS_IT_IS    "a prompt is taken as it stands: render its chat template beforehand"
-#define UNSCALED    "bf16 and f32 need no scaling of the loss"
+#define SYSTEM      "a system prompt stands in the data: a first message {\"role\": \"system\", \"content\": \"...\"}"
+#define TURNS       "data.train_on: last learns the assistant's last message, all each of them; a prompt is never learned"
+#define HALVED      "each update that overflows halves the scale of the loss, as with hysteresis 1"
 #define SHARDED     "shard.plan: zero0 to zero3 or hybrid takes the place of such a file"
 const tri_key_hint tri_key_hints[] = {
   {"dataset_name", FILES}, {"dataset", FILES}, {"dataset_config", FILES}, {"train_dataset", FILES},
@@ -172,9 +181,8 @@ const tri_key_hint tri_key_hints[] = {
   {"project_name", LOGS}, {"experiment_name", LOGS}, {"run_name", LOGS}, {"logging_dir", LOGS},
   {"use_tensorboard", LOGS}, {"push_to_hub", LOGS}, {"hub_model_id", LOGS},
   {"logging_steps", EACH_STEP}, {"logging_strategy", EACH_STEP}, {"logging_first_step", EACH_STEP},
-  {"lora.", FULL}, {"lora_r", FULL}, {"lora_rank", FULL}, {"lora_dim", FULL}, {"lora_alpha", FULL},
-  {"lora_dropout", FULL}, {"lora_target_modules", FULL}, {"target_modules", FULL}, {"use_peft", FULL},
-  {"peft_config", FULL}, {"load_in_4bit", FULL}, {"load_in_8bit", FULL},
+  {"use_peft", ADAPTERS}, {"peft_config", ADAPTERS}, {"use_lora", ADAPTERS}, {"load_in_4bit", UNQUANTISED},
+  {"load_in_8bit", UNQUANTISED}, {"lora_dropout", "adapters are trained without dropout here: remove it"},
   {"vf_coef", OWN_CRITIC}, {"critic.optim.", OWN_CRITIC}, {"critic.adam.", OWN_CRITIC},
   {"reward_funcs", REWARDS}, {"reward_model", JUDGED}, {"reward_pretrain", JUDGED}, {"reward_model_path", JUDGED},
   {"reward_model_name_or_path", JUDGED}, {"remote_rm_url", REWARDS},
@@ -194,8 +202,12 @@ const tri_key_hint tri_key_hints[] = {
   {"val_before_train", "where eval.steps is above 0 an evaluation also runs before the first step"},
   {"optim", ADAMW}, {"optimizer", ADAMW},
   {"sync_ref_model", FIXED_REF}, {"ref_model_mixup_alpha", FIXED_REF}, {"ref_model_sync_steps", FIXED_REF},
-  {"chat_template", AS_IT_IS}, {"apply_chat_template", AS_IT_IS}, {"system_prompt", AS_IT_IS},
-  {"loss_scale", UNSCALED}, {"initial_scale_power", UNSCALED}, {"deepspeed", SHARDED}, {"deepspeed_config", SHARDED},
+  {"system_prompt", SYSTEM}, {"default_system", SYSTEM},
+  {"chat_template_path", "data.chat_template is one of the names that --options shows, or auto, the model's own"},
+  {"input_template", "data.chat_template names a chat template; data.apply_chat_template: true uses it on text"},
+  {"assistant_only_loss", TURNS}, {"completion_only_loss", TURNS}, {"multiturn", TURNS}, {"train_on_inputs", TURNS},
+  {"prompt_data_probs", "data.train_weights: [2, 1] weighs the files of data.train"},
+  {"deepspeed", SHARDED}, {"deepspeed_config", SHARDED},
   {"fsdp_size", NODE_GROUP}, {"fsdp_config.fsdp_size", NODE_GROUP}, {"mics_shard_size", NODE_GROUP},
   {"shard_size", NODE_GROUP},
   {"zpg", "a second copy of the weights in each node is shard.plan: hybrid"},
@@ -223,7 +235,8 @@ const tri_key_hint tri_key_hints[] = {
   {"reward_model.overlong_buffer.", "a reward does this: '- {name: length, buffer: TOKENS, factor: 1}'"},
   {"micro_rollout_batch_size", DECODED}, {"rollout_micro_batch_size", DECODED},
   {"log_prob_micro_batch_size_per_gpu", "log-probabilities are computed in passes of train.micro_batch_size"},
-  {"bf16", DTYPE}, {"fp16", DTYPE},
+  {"bf16", DTYPE}, {"fp16", DTYPE}, {"hysteresis", HALVED}, {"fp16.hysteresis", HALVED},
+  {"bf16.", DTYPE}, {"fp16.", DTYPE},
   {"n_gpus_per_node", RANKS}, {"gpus_per_node", RANKS}, {"num_gpus_per_node", RANKS}, {"nnodes", RANKS},
   {"num_nodes", RANKS}, {"actor_num_nodes", RANKS}, {"actor_num_gpus_per_node", RANKS},
   {"use_vllm", ONE_PROGRAM}, {"gpu_memory_utilization", ONE_PROGRAM}, {"vllm_gpu_memory_utilization", ONE_PROGRAM},

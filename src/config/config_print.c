@@ -125,14 +125,25 @@ tri_status tri_config_put_options(const tri_config *c, const char *const *option
   return TRI_OK;
 }
 
+static tri_status put_field(const tri_reward_opt *r, const tri_reward_field *f, tri_text *out) {
+  int         n;
+  const char *value = tri_reward_get_list(r, f->name, &n);
+
+  if (f->list) TRI_TRY(tri_text_put(out, "[", 1));
+  for (int i = 0; i < n; i++, value = tri_reward_next(value)) {
+    if (i) TRI_TRY(tri_text_put(out, ", ", 2));
+    TRI_TRY(put_quoted(value, out));
+  }
+  return f->list ? tri_text_put(out, "]", 1) : TRI_OK;
+}
+
 tri_status tri_key_put_reward(const tri_reward_opt *r, const char *between, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "name: %s%sweight: ", r->name, between));
   TRI_TRY(put_double(r->weight, out));
   for (const tri_reward_field *f = tri_reward_find(r->name)->field; f && f->name; f++) {
-    const char *value = tri_reward_get(r, f->name);
-    if (!value) continue;
+    if (!tri_reward_get(r, f->name)) continue;
     TRI_TRY(tri_text_printf(out, "%s%s: ", between, f->name));
-    TRI_TRY(put_quoted(value, out));
+    TRI_TRY(put_field(r, f, out));
   }
   return TRI_OK;
 }
@@ -253,8 +264,9 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
       out, "\n%sweight: number; unit 1; any; default 1. Factor of this reward in the sum.\n", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
     for (const tri_reward_field *f = kind->field; f && f->name; f++)
-      TRI_TRY(tri_text_printf(out, "%s%s: text; unit %s; %s with %s. %s\n", lead, f->name, f->unit,
-                              f->must ? "must be given" : "only", kind->name, f->help));
+      TRI_TRY(tri_text_printf(out, "%s%s: %s; unit %s; %s with %s. %s\n", lead, f->name,
+                              f->list ? "list of texts" : "text", f->unit, f->must ? "must be given" : "only",
+                              kind->name, f->help));
   return TRI_OK;
 }
 

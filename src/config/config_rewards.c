@@ -37,37 +37,92 @@ done:
   return st;
 }
 
+/* Whether the fields of this name are lists; rewards agree on that. */
+static bool is_list(const char *name) {
+  const tri_reward *kind;
+
+  for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
+    for (const tri_reward_field *f = kind->field; f && f->name; f++)
+      if (!strcmp(f->name, name)) return f->list;
+  return false;
+}
+
+/* The words of a list, the first of them at `at`: one behind the other. */
+static tri_status put_list(const tri_loader *l, int at, tri_text *out, int *n) {
+  const tri_deck_entry *first = tri_deck_at(l->deck, at), *e = first;
+
+  if (first->part == TRI_DECK_PLAIN || first->part == TRI_DECK_EMPTY_LIST)
+    TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward is a list of words: [word, ...]", first->where, first->field);
+  for (*n = 0; e->part == *n && e->index == first->index && !strcmp(e->field, first->field); ++*n) {
+    if (!e->value[0]) TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward has an empty word", e->where, e->field);
+    TRI_TRY(tri_text_put(out, e->value, strlen(e->value) + 1));
+    if (at + *n + 1 < tri_deck_count(l->deck)) e = tri_deck_at(l->deck, at + *n + 1);
+  }
+  return TRI_OK;
+}
+
+static tri_status set_list(const tri_loader *l, int at, const char **out, int *n_more) {
+  tri_text   words = {0};
+  char      *copy = NULL;
+  int        n = 0;
+  tri_status st = put_list(l, at, &words, &n);
+
+  if (st == TRI_OK) st = TRI_ALLOC(copy, words.len);
+  if (st == TRI_OK) {
+    memcpy(copy, words.data, words.len);
+    *out = copy;
+    *n_more = n - 1;
+  }
+  tri_text_free(&words);
+  return st;
+}
+
+static tri_status check_one(const tri_deck_entry *e) {
+  if (e->part != TRI_DECK_PLAIN)
+    TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward takes one value, not a list", e->where, e->field);
+  if (tri_loader_is_empty(e)) TRI_FAIL(TRI_ECONFIG, "%s: %s has no value", e->where, e->field);
+  return TRI_OK;
+}
+
 static tri_status set_text(const tri_deck_entry *e, const char **out) {
   char *copy = NULL;
 
+  TRI_TRY(check_one(e));
   TRI_TRY(tri_copy_text(e->value, &copy));
   *out = copy;
   return TRI_OK;
 }
 
 static tri_status set_name(const tri_deck_entry *e, const char **out) {
+  TRI_TRY(check_one(e));
   TRI_TRY(tri_error_at(tri_reward_check_name(e->value), e->where));
   return set_text(e, out);
 }
 
-static tri_status set_field(tri_reward_opt *r, const tri_deck_entry *e) {
-  const char *name[MOST_NAMES];
-  int         n = list_fields(name), i = 0;
+static tri_status set_weight(const tri_deck_entry *e, double *out) {
+  TRI_TRY(check_one(e));
+  if (tri_config_parse_f64(e->value, out)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: reward weight = %s: must be a number", e->where, e->value);
+}
+
+/* What the entry `at` says, with those behind it that are the same list. */
+static tri_status set_field(const tri_loader *l, tri_reward_opt *r, int at) {
+  const tri_deck_entry *e = tri_deck_at(l->deck, at);
+  const char           *name[MOST_NAMES];
+  int                   n = list_fields(name), i = 0, f = r->n_field;
 
   while (i < n && strcmp(e->field, name[i]) != 0) i++;
   if (i == n) return refuse_field(e, name, n);
-  if (e->part != TRI_DECK_PLAIN)
-    TRI_FAIL(TRI_ECONFIG, "%s: %s of a reward takes one value, not a list", e->where, e->field);
-  if (tri_loader_is_empty(e)) TRI_FAIL(TRI_ECONFIG, "%s: %s has no value", e->where, e->field);
   if (!strcmp(e->field, "name")) return set_name(e, &r->name);
-  if (!strcmp(e->field, "weight")) {
-    if (tri_config_parse_f64(e->value, &r->weight)) return TRI_OK;
-    TRI_FAIL(TRI_ECONFIG, "%s: reward weight = %s: must be a number", e->where, e->value);
-  }
-  if (r->n_field == TRI_REWARD_FIELDS)
+  if (!strcmp(e->field, "weight")) return set_weight(e, &r->weight);
+  if (f == TRI_REWARD_FIELDS)
     TRI_FAIL(TRI_ECONFIG, "%s: %s is one field of a reward too many", e->where, e->field);
-  r->field[r->n_field].name = name[i];
-  return set_text(e, &r->field[r->n_field++].value);
+  if (is_list(name[i]))
+    TRI_TRY(set_list(l, at, &r->field[f].value, &r->field[f].n_more));
+  else
+    TRI_TRY(set_text(e, &r->field[f].value));
+  r->field[r->n_field++].name = name[i];
+  return TRI_OK;
 }
 
 /* Every field it must have, and none it has no use for. */
@@ -98,7 +153,7 @@ static tri_status read_reward(const tri_loader *l, int first, int n) {
   r->weight = 1;
   for (int i = 0; i < n; i++) {
     const tri_deck_entry *field = tri_deck_at(l->deck, first + i);
-    if (field->part <= 0) TRI_TRY(tri_error_note(set_field(r, field), l->faults));
+    if (field->part <= 0) TRI_TRY(tri_error_note(set_field(l, r, first + i), l->faults));
   }
   if (l->faults && l->faults->n > before) return TRI_OK;
   return check_reward(r, e->where);

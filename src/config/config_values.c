@@ -174,6 +174,13 @@ static tri_status read_list(const tri_loader *l, const tri_key *k, int first) {
   return TRI_OK;
 }
 
+double tri_config_train_weight(const tri_config *c, int i) {
+  double x = 0;
+
+  (void)tri_config_parse_f64(c->data.train_weights.item[i], &x);
+  return x;
+}
+
 tri_status tri_config_read_key(const tri_loader *l, int row) {
   const tri_key        *k = &tri_keys[row];
   int                   first = tri_loader_entry(l, row);

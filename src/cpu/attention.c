@@ -24,12 +24,17 @@ typedef struct attend_state { /* of the rows one thread works on, and the tile t
 static inline int64_t cache_lines(int D) { return (D + 15) / 16 * 16; }
 
 /* Scores of one row and tile to probabilities relative to the running maximum; the factor for what was
- * summed before is returned. Places from n_key on become 0. n_key >= 1. */
-static inline float softmax_tile(float *restrict s, int n_key, float *max, float *sum) {
+ * summed before is returned. Places outside of first .. end - 1 become 0. first < end. */
+static inline float softmax_tile(float *restrict s, int first, int end, float cap, float *max, float *sum) {
   float lane[TRI_CPU_LANES], top, factor;
 
+  if (cap > 0) {
+    float inverse = 1.0f / cap;
 #pragma omp simd
-  for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = i < n_key ? s[i] : -INFINITY;
+    for (int i = first; i < end; i++) s[i] = tri_softcap(s[i], cap, inverse);
+  }
+#pragma omp simd
+  for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = i >= first && i < end ? s[i] : -INFINITY;
   top = tri_cpu_max(*max, tri_cpu_fold_max(lane));
 #pragma omp simd
   for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = tri_exp(s[i] - top);
@@ -39,34 +44,63 @@ static inline float softmax_tile(float *restrict s, int n_key, float *max, float
   return factor;
 }
 
-static inline int clamp_keys(int n) { return n < 0 ? 0 : n > TRI_PAGE ? TRI_PAGE : n; }
+/* Which keys of a tile the rows of a block see: row r those from first[r] to before end[r]. */
+typedef struct tile_keys {
+  int first[BLOCK], end[BLOCK];
+} tile_keys;
 
-/* n_row <= BLOCK rows from `row` on meet one tile: k [D,TRI_PAGE], v [TRI_PAGE,TRI_CPU_LD]. Row r sees the
- * first n_key + r * step keys. */
-static void attend_tile(attend_state *a, int row, int n_row, const float *k, const float *v, int D, int n_key,
-                        int step) {
+static inline int clamp_keys(int64_t n) { return n < 0 ? 0 : n > TRI_PAGE ? TRI_PAGE : (int)n; }
+
+/* For rows of which the first is `ahead` rows behind the tile's first key, each `step` behind the one
+ * before it. */
+static inline tile_keys keys_of(int64_t ahead, int64_t window, int step) {
+  tile_keys t;
+
+  for (int r = 0; r < BLOCK; r++) {
+    int64_t end = ahead + 1 + r * step;
+    t.first[r] = window > 0 ? clamp_keys(end - window) : 0;
+    t.end[r] = clamp_keys(end);
+  }
+  return t;
+}
+
+/* o += p v, each row its own keys in their order: those before `from`, all rows' common ones, the rest. */
+static void add_values(float *o, int64_t ld, const float *p, const float *v, int n_row, int D,
+                       const tile_keys *t) {
+  int last = n_row - 1, from = t->first[last], to = t->end[0] > from ? t->end[0] : from;
+
+  for (int r = 0; t->first[0] < from && r < last; r++) {
+    int first = t->first[r], end = t->end[r] < from ? t->end[r] : from;
+    tri_cpu_tile_add(o + r * ld, ld, p + r * TRI_PAGE + first, TRI_PAGE, v + first * TRI_CPU_LD, 1,
+                     end - first, D);
+  }
+  tri_cpu_tile_add(o, ld, p + from, TRI_PAGE, v + from * TRI_CPU_LD, n_row, to - from, D);
+  for (int r = 0; t->end[last] > to && r < n_row; r++) {
+    int first = t->first[r] > to ? t->first[r] : to;
+    tri_cpu_tile_add(o + r * ld, ld, p + r * TRI_PAGE + first, TRI_PAGE, v + first * TRI_CPU_LD, 1,
+                     t->end[r] - first, D);
+  }
+}
+
+/* n_row <= BLOCK rows from `row` on meet one tile: k [D,TRI_PAGE], v [TRI_PAGE,TRI_CPU_LD]. */
+static void attend_tile(attend_state *a, int row, int n_row, const float *k, const float *v, int D, float cap,
+                        tile_keys t) {
   float  s[BLOCK * TRI_PAGE];
   float *q = a->q + row * a->ld, *o = a->o + row * a->ld;
-  int    common = clamp_keys(n_key), most = clamp_keys(n_key + (n_row - 1) * step);
+  int    most = t.end[n_row - 1];
 
-  if (most == 0) return;
+  if (most == 0 || t.first[0] == TRI_PAGE) return;
   tri_cpu_tile_mul(s, TRI_PAGE, q, a->ld, k, n_row, D, most > TRI_PAGE / 2 ? TRI_PAGE : TRI_PAGE / 2);
   for (int r = 0; r < n_row; r++) {
-    int   seen = clamp_keys(n_key + r * step);
     float factor;
-    if (seen == 0) continue;
-    factor = softmax_tile(s + r * TRI_PAGE, seen, a->max + row + r, a->sum + row + r);
+    if (t.first[r] >= t.end[r]) continue;
+    factor = softmax_tile(s + r * TRI_PAGE, t.first[r], t.end[r], cap, a->max + row + r, a->sum + row + r);
     if (factor != 1.0f) {
 #pragma omp simd
       for (int d = 0; d < D; d++) o[r * a->ld + d] *= factor;
     }
   }
-  tri_cpu_tile_add(o, a->ld, s, TRI_PAGE, v, n_row, common, D);
-  for (int r = 1; r < n_row; r++) {
-    int seen = clamp_keys(n_key + r * step);
-    tri_cpu_tile_add(o + r * a->ld, a->ld, s + r * TRI_PAGE + common, TRI_PAGE, v + common * TRI_CPU_LD, 1,
-                     seen - common, D);
-  }
+  add_values(o, a->ld, s, v, n_row, D, &t);
 }
 
 static void attend_begin(attend_state *a, int row, int n_row, int D) {
@@ -78,29 +112,19 @@ static void attend_begin(attend_state *a, int row, int n_row, int D) {
 }
 
 /* Row `row` of the state to element `at` of o. */
-static void attend_end(const attend_state *a, int row, void *o, bool bf16, int64_t at, int D) {
-  const float *from = a->o + row * a->ld;
-  float        inverse = 1.0f / a->sum[row];
-
-  if (bf16) {
-    uint16_t *to = (uint16_t *)o + at;
-#pragma omp simd
-    for (int d = 0; d < D; d++) to[d] = tri_f32_to_bf16(from[d] * inverse);
-  } else {
-    float *to = (float *)o + at;
-#pragma omp simd
-    for (int d = 0; d < D; d++) to[d] = from[d] * inverse;
-  }
+static void attend_end(const attend_state *a, int row, void *o, tri_dtype A, int64_t at, int D) {
+  TRI_CPU_OF(A, tri_cpu_narrow, tri_cpu_at_out(o, A, at), a->o + row * a->ld, D, 1.0f / a->sum[row]);
 }
 
 typedef struct attn_call { /* the arguments of one attn_fwd */
   void       *o;
   float      *lse;
   const void *qkv;
-  bool        bf16;
+  tri_dtype   A;
   int64_t     E;
   int         H, G, D;
-  float       scale;
+  float       scale, cap;
+  int64_t     window;
 } attn_call;
 
 /* Rows first..first+n of the batch, all of the sequence that starts at row `start`, for heads h..h+n_head
@@ -112,26 +136,24 @@ static void attend_rows(attend_state *a, const attn_call *c, int64_t start, int6
 
   for (int i = 0; i < n_head; i++)
     tri_cpu_tile_rows(a->q + i * n * a->ld, a->ld,
-                      tri_cpu_at(c->qkv, c->bf16, first * c->E + (int64_t)(h + i) * D), c->bf16, c->E, n, D,
+                      tri_cpu_at(c->qkv, c->A, first * c->E + (int64_t)(h + i) * D), c->A, c->E, n, D,
                       c->scale);
   attend_begin(a, 0, n * n_head, D);
-  for (int64_t key = 0; key <= last; key += TRI_PAGE) {
+  for (int64_t key = tri_cpu_first_tile(first - start, c->window); key <= last; key += TRI_PAGE) {
     int     n_key = (int)(last + 1 - key < TRI_PAGE ? last + 1 - key : TRI_PAGE);
     int64_t at = (start + key) * c->E + (int64_t)(c->H + g) * D;
-    tri_cpu_tile_turn(a->k, tri_cpu_at(c->qkv, c->bf16, at), c->bf16, c->E, n_key, D, 1.0f);
-    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->qkv, c->bf16, at + (int64_t)c->G * D), c->bf16, c->E,
-                      n_key, D, 1.0f);
+    tri_cpu_tile_turn(a->k, tri_cpu_at(c->qkv, c->A, at), c->A, c->E, n_key, D, 1.0f);
+    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->qkv, c->A, at + (int64_t)c->G * D), c->A, c->E, n_key,
+                      D, 1.0f);
     for (int i = 0; i < n_head; i++)
-      for (int r = 0; r < n; r += BLOCK) {
-        int64_t seen = first + r - start + 1 - key;
-        attend_tile(a, i * n + r, n - r < BLOCK ? n - r : BLOCK, a->k, a->v, D,
-                    (int)(seen > TRI_PAGE ? TRI_PAGE : seen), 1);
-      }
+      for (int r = 0; r < n; r += BLOCK)
+        attend_tile(a, i * n + r, n - r < BLOCK ? n - r : BLOCK, a->k, a->v, D, c->cap,
+                    keys_of(first + r - start - key, c->window, 1));
   }
   for (int i = 0; i < n_head; i++)
     for (int r = 0; r < n; r++) {
       int64_t at = (first + r) * c->H + h + i;
-      attend_end(a, i * n + r, c->o, c->bf16, at * D, D);
+      attend_end(a, i * n + r, c->o, c->A, at * D, D);
       c->lse[at] = a->max[i * n + r] + logf(a->sum[i * n + r]);
     }
 }
@@ -158,8 +180,8 @@ tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, t
                             const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
   const int32_t   *first_row = cu->data;
-  attn_call        c = {o->data, lse->data, qkv->data, tri_cpu_is_bf16(qkv), qkv->dim[1],
-                        h->H,    h->G,      h->D,      rule->scale};
+  attn_call        c = {o->data, lse->data, qkv->data,   tri_cpu_type(qkv), qkv->dim[1], h->H,
+                        h->G,    h->D,      rule->scale, rule->softcap,     rule->window};
   int64_t          N = qkv->dim[0], S = cu->dim[0] - 1;
   int              group = h->H / h->G, n_head = group < BLOCK ? group : BLOCK;
   int              n_token = ROWS / n_head / BLOCK * BLOCK, n_part = (group + n_head - 1) / n_head;
@@ -188,8 +210,8 @@ tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, t
 tri_status tri_cpu_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
                           const tri_heads *h) {
   const int32_t *to = slot->data;
-  int64_t N = qkv->dim[0], E = qkv->dim[1], D = h->D, G = h->G, slots = tri_tensor_count(k_page) / (G * D);
-  bool    bf16 = tri_cpu_is_bf16(qkv);
+  int64_t   N = qkv->dim[0], E = qkv->dim[1], D = h->D, G = h->G, slots = tri_tensor_count(k_page) / (G * D);
+  tri_dtype A = tri_cpu_type(qkv);
 
   check_heads(h, E);
   TRI_ASSERT(k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
@@ -200,7 +222,7 @@ tri_status tri_cpu_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in 
       if (to[n] < 0) continue;
       TRI_ASSERT(to[n] < slots);
       page = to[n] / TRI_PAGE, place = to[n] % TRI_PAGE, head = (page * G + g) * D * TRI_PAGE;
-      if (bf16) {
+      if (A != TRI_F32) {
         const uint16_t *x = qkv->data;
         uint16_t       *kt = (uint16_t *)k_page->data + head + place;
         for (int64_t d = 0; d < D; d++) kt[d * TRI_PAGE] = x[k + d];
@@ -217,28 +239,28 @@ tri_status tri_cpu_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in 
 
 typedef struct decode_call { /* the arguments of one attn_decode */
   const void    *k_page, *v_page;
-  bool           bf16;
+  tri_dtype      A;
   const int32_t *page; /* of this row */
   int64_t        P;    /* pages there are */
   int            len, G, D;
+  float          cap;
+  int64_t        window;
 } decode_call;
 
 /* n_row heads of one token meet all pages of key/value head g. */
 static void decode_heads(attend_state *a, const decode_call *c, int n_row, int g) {
   int D = c->D;
-  for (int key = 0; key < c->len; key += TRI_PAGE) {
+  for (int key = (int)tri_cpu_first_tile(c->len - 1, c->window); key < c->len; key += TRI_PAGE) {
     int64_t      page = c->page[key / TRI_PAGE], at = (page * c->G + g) * D * TRI_PAGE;
     int          n_key = c->len - key < TRI_PAGE ? c->len - key : TRI_PAGE;
     const float *k = (const float *)c->k_page + at;
     TRI_ASSERT(page >= 0 && page < c->P);
-    if (c->bf16) {
-      const uint16_t *from = (const uint16_t *)c->k_page + at;
-#pragma omp simd
-      for (int i = 0; i < D * TRI_PAGE; i++) a->k[i] = tri_bf16_to_f32(from[i]);
+    if (c->A != TRI_F32) {
+      TRI_CPU_OF(c->A, tri_cpu_widen, a->k, tri_cpu_at(c->k_page, c->A, at), D * TRI_PAGE, 1.0f);
       k = a->k;
     }
-    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->v_page, c->bf16, at), c->bf16, D, n_key, D, 1.0f);
-    attend_tile(a, 0, n_row, k, a->v, D, n_key, 0);
+    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->v_page, c->A, at), c->A, D, n_key, D, 1.0f);
+    attend_tile(a, 0, n_row, k, a->v, D, c->cap, keys_of(c->len - 1 - key, c->window, 0));
   }
 }
 
@@ -249,7 +271,7 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
   int64_t          B = qkv->dim[0], E = qkv->dim[1], D = h->D, work = 0;
   int64_t          n_page = tri_tensor_count(k_page) / (h->G * D * TRI_PAGE);
   int              group = h->H / h->G;
-  bool             bf16 = tri_cpu_is_bf16(qkv);
+  tri_dtype        A = tri_cpu_type(qkv);
 
   check_heads(h, E);
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
@@ -261,17 +283,18 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
   for (int64_t b = 0; b < B; b++)
     for (int g = 0; g < h->G; g++) {
       attend_state a;
-      decode_call  c = {k_page->data, v_page->data, bf16, (const int32_t *)table->data + b * table->dim[1],
-                        n_page,       n_key[b],     h->G, h->D};
+      decode_call  c = {k_page->data,  v_page->data, A,    (const int32_t *)table->data + b * table->dim[1],
+                        n_page,        n_key[b],     h->G, h->D,
+                        rule->softcap, rule->window};
       a.ld = cache_lines(h->D);
       for (int at = 0; at < group; at += BLOCK) {
         int     n_row = group - at < BLOCK ? group - at : BLOCK;
         int64_t head = (int64_t)g * group + at;
-        tri_cpu_tile_rows(a.q, a.ld, tri_cpu_at(qkv->data, bf16, b * E + head * D), bf16, D, n_row, h->D,
+        tri_cpu_tile_rows(a.q, a.ld, tri_cpu_at(qkv->data, A, b * E + head * D), A, D, n_row, h->D,
                           rule->scale);
         attend_begin(&a, 0, n_row, h->D);
         decode_heads(&a, &c, n_row, g);
-        for (int r = 0; r < n_row; r++) attend_end(&a, r, o->data, bf16, (b * h->H + head + r) * D, h->D);
+        for (int r = 0; r < n_row; r++) attend_end(&a, r, o->data, A, (b * h->H + head + r) * D, h->D);
       }
     }
   return TRI_OK;

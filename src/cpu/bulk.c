@@ -31,6 +31,7 @@ void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads) {
 #define TYPE_LIST(X)                                                                                         \
   X(f32, float, float, SAME, SAME, ADD)                                                                      \
   X(bf16, uint16_t, float, tri_bf16_to_f32, tri_f32_to_bf16, ADD)                                            \
+  X(f16, uint16_t, float, tri_f16_to_f32, tri_f32_to_f16, ADD)                                               \
   X(i32, int32_t, int32_t, SAME, SAME, WRAP32)                                                               \
   X(i64, int64_t, int64_t, SAME, SAME, WRAP64)                                                               \
   X(u8, uint8_t, uint8_t, SAME, SAME, WRAP8)
@@ -62,11 +63,9 @@ TYPE_LIST(TRI_X)
 void tri_cpu_reduce(void *dst, const void *const *src, int n_src, int64_t n, tri_dtype t, tri_cpu_redop op,
                     int threads) {
   static void (*const piece[TRI_DTYPE_COUNT])(void *, const void *const *, int, int64_t, int,
-                                              tri_cpu_redop) = {[TRI_F32] = reduce_f32,
-                                                                [TRI_BF16] = reduce_bf16,
-                                                                [TRI_I32] = reduce_i32,
-                                                                [TRI_I64] = reduce_i64,
-                                                                [TRI_U8] = reduce_u8};
+                                              tri_cpu_redop) = {
+      [TRI_F32] = reduce_f32, [TRI_BF16] = reduce_bf16, [TRI_F16] = reduce_f16,
+      [TRI_I32] = reduce_i32, [TRI_I64] = reduce_i64,   [TRI_U8] = reduce_u8};
   int64_t n_pieces = (n + SUM_PIECE - 1) / SUM_PIECE;
 
   TRI_ASSERT((unsigned)t < TRI_DTYPE_COUNT && n_src > 0);

@@ -26,30 +26,56 @@ enum {
 #define TRI_SIMD_OUTER _Pragma("omp simd")
 #endif
 
-static inline bool tri_cpu_is_bf16(tri_in t) {
-  TRI_ASSERT(t->dtype == TRI_F32 || t->dtype == TRI_BF16);
-  return t->dtype == TRI_BF16;
+static inline tri_dtype tri_cpu_type(tri_in t) {
+  TRI_ASSERT(tri_dtype_computes(t->dtype));
+  return t->dtype;
 }
 
-/* Element i of an array of type A. `bf16` is a constant wherever speed counts. */
-static inline float tri_cpu_get(const void *p, bool bf16, int64_t i) {
-  return bf16 ? tri_bf16_to_f32(((const uint16_t *)p)[i]) : ((const float *)p)[i];
+/* What has a copy of itself for each type A that is a constant there: gcc would else test A in the loop. */
+#define TRI_CPU_EACH inline __attribute__((always_inline))
+/* Call the copy of f for A. */
+#define TRI_CPU_OF(A, f, ...)                                                                                \
+  ((A) == TRI_F32    ? f(TRI_F32, __VA_ARGS__)                                                               \
+   : (A) == TRI_BF16 ? f(TRI_BF16, __VA_ARGS__)                                                              \
+                     : f(TRI_F16, __VA_ARGS__))
+
+/* Element i of an array of type A. A is a constant wherever speed counts. */
+static inline float tri_cpu_get(const void *p, tri_dtype A, int64_t i) {
+  return A == TRI_F32 ? ((const float *)p)[i] : tri_half_to_f32(A, ((const uint16_t *)p)[i]);
 }
-static inline void tri_cpu_set(void *p, bool bf16, int64_t i, float value) {
-  if (bf16)
-    ((uint16_t *)p)[i] = tri_f32_to_bf16(value);
-  else
+static inline void tri_cpu_set(void *p, tri_dtype A, int64_t i, float value) {
+  if (A == TRI_F32)
     ((float *)p)[i] = value;
+  else
+    ((uint16_t *)p)[i] = tri_f32_to_half(A, value);
 }
 /* Address of element i of an array of type A. */
-static inline const void *tri_cpu_at(const void *p, bool bf16, int64_t i) {
-  return (const char *)p + i * (bf16 ? 2 : 4);
+static inline const void *tri_cpu_at(const void *p, tri_dtype A, int64_t i) {
+  return (const char *)p + i * (A == TRI_F32 ? 4 : 2);
 }
-static inline void *tri_cpu_at_out(void *p, bool bf16, int64_t i) { return (char *)p + i * (bf16 ? 2 : 4); }
+static inline void *tri_cpu_at_out(void *p, tri_dtype A, int64_t i) {
+  return (char *)p + i * (A == TRI_F32 ? 4 : 2);
+}
+/* n elements of type A, times scale, as f32; and f32 times scale as elements of type A. */
+static TRI_CPU_EACH void tri_cpu_widen(const tri_dtype A, float *to, const void *from, int64_t n,
+                                       float scale) {
+#pragma omp              simd
+  for (int64_t i = 0; i < n; i++) to[i] = tri_cpu_get(from, A, i) * scale;
+}
+static TRI_CPU_EACH void tri_cpu_narrow(const tri_dtype A, void *to, const float *from, int64_t n,
+                                        float scale) {
+#pragma omp              simd
+  for (int64_t i = 0; i < n; i++) tri_cpu_set(to, A, i, from[i] * scale);
+}
 
 /* Threads for `work` element operations. */
 static inline int tri_cpu_threads(const tri_stream *s, int64_t work) {
   return work < TRI_CPU_SERIAL ? 1 : s->device->threads;
+}
+
+/* The key that begins the first tile of TRI_PAGE keys that a row at position `row` of its sequence sees. */
+static inline int64_t tri_cpu_first_tile(int64_t row, int64_t window) {
+  return window > 0 && row >= window ? (row + 1 - window) / TRI_PAGE * TRI_PAGE : 0;
 }
 
 /* Columns one thread takes when `threads` share C columns: whole cache lines. */
@@ -87,10 +113,10 @@ void tri_cpu_tile_mul(float *c, int64_t ldc, const float *a, int64_t lda, const 
 void tri_cpu_tile_add(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int n_row, int n_k,
                       int n_col);
 /* Rows of type A with row stride `ld` elements to tile[n,ld_tile] f32 times `scale`, D columns. */
-void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, bool bf16, int64_t ld, int n, int D,
+void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A, int64_t ld, int n, int D,
                        float scale);
 /* The same transposed, tile[D,TRI_PAGE]; places n..TRI_PAGE-1 become 0. n <= TRI_PAGE. */
-void tri_cpu_tile_turn(float *tile, const void *x, bool bf16, int64_t ld, int n, int D, float scale);
+void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int n, int D, float scale);
 
 /* What softmax of inv_temperature * row needs, one pass. logprob.c. */
 typedef struct tri_cpu_softmax {

@@ -43,8 +43,8 @@ TRI_CHECKED tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total)
 
 /* Not collective. dst and src do not overlap. */
 void tri_cpu_copy_bytes(void *dst, const void *src, size_t bytes, int threads);
-/* Not collective. dst [n] = src[0][i] op src[1][i] op ..., in that order; f32 and bf16 in f32, rounded once;
- * integer sums wrap. dst may be one of the sources. A NaN stays one in a maximum. */
+/* Not collective. dst [n] = src[0][i] op src[1][i] op ..., in that order; f32, bf16, f16 in f32, rounded
+ * once; integer sums wrap. dst may be one of the sources. A NaN stays one in a maximum. */
 void tri_cpu_reduce(void *dst, const void *const *src, int n_src, int64_t n, tri_dtype t, tri_cpu_redop op,
                     int threads);
 

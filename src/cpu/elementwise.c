@@ -1,4 +1,5 @@
-/* elementwise.c - operations on flat arrays: axpby, cast, sum of squares, AdamW. */
+/* elementwise.c - operations on flat arrays: axpby, cast, soft cap, sum of squares, AdamW; columns of a
+ * matrix. */
 #include "cpu.h"
 
 #include <string.h>
@@ -32,27 +33,58 @@ tri_status tri_cpu_axpby(tri_stream *s, tri_out y, float a, tri_in x, float b) {
 }
 
 tri_status tri_cpu_cast(tri_stream *s, tri_out y, tri_in x) {
-  int64_t n = tri_tensor_count(y);
-  bool    to_bf16 = tri_cpu_is_bf16(y), from_bf16 = tri_cpu_is_bf16(x);
+  int64_t   n = tri_tensor_count(y);
+  tri_dtype to = tri_cpu_type(y), from = tri_cpu_type(x);
 
-  TRI_ASSERT(tri_tensor_count(x) == n);
+  TRI_ASSERT(tri_tensor_count(x) == n && (to == from || to == TRI_F32 || from == TRI_F32));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, n))
   for (int64_t i = 0; i < n; i += CHUNK) {
+    int64_t     m = chunk_size(i, n);
+    void       *out = tri_cpu_at_out(y->data, to, i);
+    const void *in = tri_cpu_at(x->data, from, i);
+    if (to == from)
+      memcpy(out, in, (size_t)m * tri_dtype_bytes(to));
+    else if (from == TRI_F32)
+      TRI_CPU_OF(to, tri_cpu_narrow, out, in, m, 1.0f);
+    else
+      TRI_CPU_OF(from, tri_cpu_widen, out, in, m, 1.0f);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_cpu_softcap_fwd(tri_stream *s, tri_out x, float cap) {
+  int64_t n = tri_tensor_count(x);
+  float   inverse = 1.0f / cap;
+
+  TRI_ASSERT(x->dtype == TRI_F32 && cap > 0);
+#pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 8 * n))
+  for (int64_t i = 0; i < n; i += CHUNK) {
     int64_t m = chunk_size(i, n);
-    if (to_bf16 == from_bf16) {
-      memcpy(tri_cpu_at_out(y->data, to_bf16, i), tri_cpu_at(x->data, from_bf16, i),
-             (size_t)m * tri_dtype_bytes(y->dtype));
-    } else if (to_bf16) {
-      uint16_t    *to = (uint16_t *)y->data + i;
-      const float *from = (const float *)x->data + i;
+    float  *at = (float *)x->data + i;
 #pragma omp simd
-      for (int64_t j = 0; j < m; j++) to[j] = tri_f32_to_bf16(from[j]);
-    } else {
-      float          *to = (float *)y->data + i;
-      const uint16_t *from = (const uint16_t *)x->data + i;
-#pragma omp simd
-      for (int64_t j = 0; j < m; j++) to[j] = tri_bf16_to_f32(from[j]);
-    }
+    for (int64_t j = 0; j < m; j++) at[j] = tri_softcap(at[j], cap, inverse);
+  }
+  return TRI_OK;
+}
+
+static TRI_CPU_EACH void softcap_slopes(const tri_dtype A, void *dx, const float *y, int64_t n,
+                                        float inverse) {
+#pragma omp              simd
+  for (int64_t i = 0; i < n; i++)
+    tri_cpu_set(dx, A, i, tri_cpu_get(dx, A, i) * tri_softcap_slope(y[i], inverse));
+}
+
+tri_status tri_cpu_softcap_bwd(tri_stream *s, tri_out dx, tri_in y, float cap) {
+  int64_t   n = tri_tensor_count(dx);
+  float     inverse = 1.0f / cap;
+  tri_dtype A = tri_cpu_type(dx);
+
+  TRI_ASSERT(y->dtype == TRI_F32 && tri_tensor_count(y) == n && cap > 0);
+#pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, n))
+  for (int64_t i = 0; i < n; i += CHUNK) {
+    int64_t      m = chunk_size(i, n);
+    const float *from = (const float *)y->data + i;
+    TRI_CPU_OF(A, softcap_slopes, tri_cpu_at_out(dx->data, A, i), from, m, inverse);
   }
   return TRI_OK;
 }
@@ -100,7 +132,7 @@ tri_status tri_cpu_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out
   TRI_ASSERT(w->dtype == TRI_F32 && m->dtype == TRI_F32 && v->dtype == TRI_F32 && g->dtype == TRI_F32);
   TRI_ASSERT(tri_tensor_count(m) == n && tri_tensor_count(v) == n && tri_tensor_count(g) == n &&
              rule->step > 0);
-  TRI_ASSERT(!half || (half->dtype == TRI_BF16 && tri_tensor_count(half) == n));
+  TRI_ASSERT(!half || (tri_dtype_computes(half->dtype) && tri_tensor_count(half) == n));
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 4 * n))
   for (int64_t i = 0; i < n; i += CHUNK) {
     int64_t      size = chunk_size(i, n);
@@ -109,10 +141,33 @@ tri_status tri_cpu_adamw(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out
 #pragma omp simd
     for (int64_t j = 0; j < size; j++)
       tri_adamw(wi + j, mi + j, vi + j, scale * gi[j], beta1, beta2, eps, rate, root, shrink);
-    if (!half) continue;
-    uint16_t *restrict hi = (uint16_t *)half->data + i;
-#pragma omp simd
-    for (int64_t j = 0; j < size; j++) hi[j] = tri_f32_to_bf16(wi[j]);
+    if (half)
+      TRI_CPU_OF(half->dtype, tri_cpu_narrow, tri_cpu_at_out(half->data, half->dtype, i), wi, size, 1.0f);
   }
+  return TRI_OK;
+}
+
+tri_status tri_cpu_cols_put(tri_stream *s, tri_out y, int64_t first, float scale, tri_in x) {
+  int64_t   M = x->dim[0], w = x->dim[1], W = y->dim[1];
+  tri_dtype A = tri_cpu_type(x);
+
+  TRI_ASSERT(y->dtype == x->dtype && y->dim[0] == M && first >= 0 && first + w <= W);
+#pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, M *w))
+  for (int64_t i = 0; i < M; i++)
+    for (int64_t c = 0; c < w; c++)
+      tri_cpu_set(y->data, A, i * W + first + c, scale * tri_cpu_get(x->data, A, i * w + c));
+  return TRI_OK;
+}
+
+tri_status tri_cpu_cols_get(tri_stream *s, tri_out x, tri_in y, int64_t first, float scale, bool add) {
+  int64_t      M = x->dim[0], w = x->dim[1], W = y->dim[1];
+  float       *to = x->data;
+  const float *from = y->data;
+
+  TRI_ASSERT(x->dtype == TRI_F32 && y->dtype == TRI_F32 && y->dim[0] == M && first >= 0 && first + w <= W);
+#pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, M *w))
+  for (int64_t i = 0; i < M; i++)
+    for (int64_t c = 0; c < w; c++)
+      to[i * w + c] = fmaf(scale, from[i * W + first + c], add ? to[i * w + c] : 0.0f);
   return TRI_OK;
 }

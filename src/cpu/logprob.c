@@ -83,14 +83,14 @@ tri_status tri_cpu_logp_fwd(tri_stream *s, tri_out logp, tri_out ent, tri_out ls
   return TRI_OK;
 }
 
-static inline void logp_row_bwd(void *dx, const bool bf16, const float *x, int64_t V, int32_t target,
-                                float lse, float ent, float dlogp, float dent, float inv_temperature) {
+static TRI_CPU_EACH void logp_row_bwd(const tri_dtype A, void *dx, const float *x, int64_t V, int32_t target,
+                                      float lse, float ent, float dlogp, float dent, float inv_temperature) {
   float at_target =
       fmaf(inv_temperature, dlogp, tri_logit_grad(x[target], inv_temperature, lse, ent, dlogp, dent));
 #pragma omp simd
   for (int64_t i = 0; i < V; i++)
-    tri_cpu_set(dx, bf16, i, tri_logit_grad(x[i], inv_temperature, lse, ent, dlogp, dent));
-  tri_cpu_set(dx, bf16, target, at_target);
+    tri_cpu_set(dx, A, i, tri_logit_grad(x[i], inv_temperature, lse, ent, dlogp, dent));
+  tri_cpu_set(dx, A, target, at_target);
 }
 
 tri_status tri_cpu_logp_bwd(tri_stream *s, tri_out dlogits, tri_in logits, tri_in target, tri_in lse,
@@ -98,19 +98,17 @@ tri_status tri_cpu_logp_bwd(tri_stream *s, tri_out dlogits, tri_in logits, tri_i
   int64_t        K = logits->dim[0], V = logits->dim[1];
   const int32_t *id = target->data;
   const float   *x = logits->data, *l = lse->data, *h = ent->data, *dl = dlogp->data, *dh = dent->data;
-  bool           bf16 = tri_cpu_is_bf16(dlogits);
+  tri_dtype      A = tri_cpu_type(dlogits);
 
   TRI_ASSERT(logits->dtype == TRI_F32 && dlogits->dim[0] == K && dlogits->dim[1] == V);
 #pragma omp parallel for schedule(static) num_threads(tri_cpu_threads(s, 8 * K * V))
   for (int64_t k = 0; k < K; k++) {
-    void *to = tri_cpu_at_out(dlogits->data, bf16, k * V);
+    void *to = tri_cpu_at_out(dlogits->data, A, k * V);
     TRI_ASSERT(id[k] >= 0 && id[k] < V);
     if (dl[k] == 0 && dh[k] == 0)
       memset(to, 0, (size_t)V * tri_dtype_bytes(dlogits->dtype));
-    else if (bf16)
-      logp_row_bwd(to, true, x + k * V, V, id[k], l[k], h[k], dl[k], dh[k], inv_temperature);
     else
-      logp_row_bwd(to, false, x + k * V, V, id[k], l[k], h[k], dl[k], dh[k], inv_temperature);
+      TRI_CPU_OF(A, logp_row_bwd, to, x + k * V, V, id[k], l[k], h[k], dl[k], dh[k], inv_temperature);
   }
   return TRI_OK;
 }

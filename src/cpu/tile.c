@@ -63,33 +63,19 @@ void tri_cpu_tile_add(float *c, int64_t ldc, const float *a, int64_t lda, const 
   if (r < n_row) tile_rows(1, TRI_CPU_LD, true, c + r * ldc, ldc, a + r * lda, lda, b, n_k, n_col);
 }
 
-void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, bool bf16, int64_t ld, int n, int D,
+void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A, int64_t ld, int n, int D,
                        float scale) {
-  for (int r = 0; r < n; r++) {
-    float *to = tile + r * ld_tile;
-    if (bf16) {
-      const uint16_t *from = (const uint16_t *)x + r * ld;
-#pragma omp simd
-      for (int d = 0; d < D; d++) to[d] = tri_bf16_to_f32(from[d]) * scale;
-    } else {
-      const float *from = (const float *)x + r * ld;
-#pragma omp simd
-      for (int d = 0; d < D; d++) to[d] = from[d] * scale;
-    }
-  }
+  for (int r = 0; r < n; r++)
+    TRI_CPU_OF(A, tri_cpu_widen, tile + r * ld_tile, tri_cpu_at(x, A, r * ld), D, scale);
 }
 
-void tri_cpu_tile_turn(float *tile, const void *x, bool bf16, int64_t ld, int n, int D, float scale) {
-  for (int r = 0; r < n; r++) {
-    float *to = tile + r;
-    if (bf16) {
-      const uint16_t *from = (const uint16_t *)x + r * ld;
-      for (int d = 0; d < D; d++) to[d * TRI_PAGE] = tri_bf16_to_f32(from[d]) * scale;
-    } else {
-      const float *from = (const float *)x + r * ld;
-      for (int d = 0; d < D; d++) to[d * TRI_PAGE] = from[d] * scale;
-    }
-  }
+/* One row becomes a column. */
+static TRI_CPU_EACH void turn_row(const tri_dtype A, float *to, const void *from, int D, float scale) {
+  for (int d = 0; d < D; d++) to[d * TRI_PAGE] = tri_cpu_get(from, A, d) * scale;
+}
+
+void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int n, int D, float scale) {
+  for (int r = 0; r < n; r++) TRI_CPU_OF(A, turn_row, tile + r, tri_cpu_at(x, A, r * ld), D, scale);
   if (n < TRI_PAGE)
     for (int d = 0; d < D; d++) memset(tile + d * TRI_PAGE + n, 0, (size_t)(TRI_PAGE - n) * sizeof *tile);
 }

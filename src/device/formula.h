@@ -67,6 +67,43 @@ TRI_INLINE float tri_silu_slope(float x) {
   return s * fmaf(x, 1.0f - s, 1.0f);
 }
 
+/* GELU in its tanh form (Hendrycks, Gimpel 2016): x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3). Its
+ * gate, the sigmoid, and its derivative from x and gate. */
+#define TRI_GELU_RISE  1.59576912f /* 2 sqrt(2 / pi) */
+#define TRI_GELU_CUBIC 0.044715f
+TRI_INLINE float tri_gelu_gate(float x) {
+  return tri_sigmoid(TRI_GELU_RISE * x * fmaf(TRI_GELU_CUBIC * x, x, 1.0f));
+}
+TRI_INLINE float tri_gelu_slope(float x, float gate) {
+  float square = x * x < 1e6f ? x * x : 1e6f; /* beyond, the gate is 0 or 1 */
+  return gate * fmaf(x * (1.0f - gate), TRI_GELU_RISE * fmaf(3.0f * TRI_GELU_CUBIC, square, 1.0f), 1.0f);
+}
+
+/* tanh x to about 2 ulp: near 0 a polynomial (Cephes tanhf), else from e^2x. */
+TRI_INLINE float tri_tanh(float x) {
+  float a = fabsf(x), z = x * x, p = -5.70498872745e-3f, far;
+  p = fmaf(p, z, 2.06390887954e-2f);
+  p = fmaf(p, z, -5.37397155531e-2f);
+  p = fmaf(p, z, 1.33314422036e-1f);
+  p = fmaf(p, z, -3.33332819422e-1f);
+  far = 1.0f - 2.0f / (tri_exp(a + a) + 1.0f);
+  return a < 0.625f ? fmaf(x * z, p, x) : copysignf(far, x);
+}
+
+/* Soft cap (Gemma 2, 2024): cap tanh(x / cap), inverse = 1 / cap; and its derivative from the capped
+ * value. */
+TRI_INLINE float tri_softcap(float x, float cap, float inverse) {
+#if TRI_ON_GPU
+  return __fmul_rn(cap, tri_tanh(x * inverse)); /* in no kernel part of an FMA */
+#else
+  return cap * tri_tanh(x * inverse);
+#endif
+}
+TRI_INLINE float tri_softcap_slope(float capped, float inverse) {
+  float t = capped * inverse;
+  return fmaf(-t, t, 1.0f);
+}
+
 /* d, but no less than where tri_exp is 0: keeps exp(d) * d from being 0 * infinity. A NaN stays one. */
 #define TRI_FAR (-104.0f)
 TRI_INLINE float tri_not_far(float d) { return d < TRI_FAR ? TRI_FAR : d; }

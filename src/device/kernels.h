@@ -4,7 +4,7 @@
  *   N tokens in a packed batch   S sequences        V vocabulary    C hidden width   F mlp width
  *   H query heads   G key/value heads   D head width   L layers   B decode rows   P pages   K chosen rows
  *   M rows of a product
- *   A the compute type (f32 or bf16) of an array; E = (H + 2 G) D, the width of a row [q | k | v]
+ *   A the compute type (f32, bf16 or f16) of an array; E = (H + 2 G) D, the width of a row [q | k | v]
  *
  * Contract of every kernel. Row invariance: row i of an output has the same bits for every number of rows,
  * every position in the batch and every thread count, and attn_decode gives the bits of attn_fwd's row. Only
@@ -31,11 +31,21 @@ typedef struct tri_heads { /* query heads H, key/value heads G (H % G == 0), hea
   int H, G, D;
 } tri_heads;
 
-/* How attention meets its keys: scores are `scale` times q k. */
+/* How attention meets its keys: scores are `scale` times q k, then softcap * tanh(score / softcap). */
 typedef struct tri_attn_rule {
   tri_heads heads;
-  float     scale; /* > 0 */
+  float     scale;   /* > 0 */
+  float     softcap; /* 0: none */
+  int64_t   window;  /* token i of a sequence sees its keys > i - window; 0: all up to its own */
 } tri_attn_rule;
+
+/* RMSNorm: x rstd times (plus + w), rstd = 1 / sqrt(mean of x^2 + eps). */
+typedef struct tri_norm_rule {
+  float eps, plus;
+} tri_norm_rule;
+
+/* What gates a gated product. */
+typedef enum { TRI_ACT_SILU, TRI_ACT_GELU /* by tanh */ } tri_act;
 
 /* Into how many parts attn_bwd may divide the H / G query heads of a key/value head, each part with sums of
  * its own: as few as make 8 with the key/value heads, at most one for each query head. A function of the
@@ -55,7 +65,7 @@ static inline int64_t tri_attn_work(const tri_heads *h, int64_t N) {
 typedef struct tri_linear tri_linear;
 typedef struct tri_linear_spec {
   int64_t   n_out, n_in;
-  tri_dtype dtype;    /* TRI_F32 or TRI_BF16: of weights and inputs */
+  tri_dtype dtype;    /* TRI_F32, TRI_BF16 or TRI_F16: of weights and inputs */
   bool      backward; /* bwd_x and bwd_w will be called */
 } tri_linear_spec;
 typedef struct tri_linear_bytes {
@@ -105,20 +115,30 @@ typedef tri_status tri_colsum_fn(tri_stream *s, tri_out db, tri_in dy);
 
 /* ---- layers ---- */
 
-/* x f32 [N,C] = table A [V,C] at token i32 [N]. bwd: dtable f32 [V,C] added. */
-typedef tri_status tri_embed_fwd_fn(tri_stream *s, tri_out x, tri_in table, tri_in token);
-typedef tri_status tri_embed_bwd_fn(tri_stream *s, tri_out dtable, tri_in dx, tri_in token);
-/* y A [N,C], rstd f32 [N], x f32 [N,C], w A [C]. bwd: dx f32 added, dw f32 [C] added, dy A. */
-typedef tri_status tri_rmsnorm_fwd_fn(tri_stream *s, tri_out y, tri_out rstd, tri_in x, tri_in w, float eps);
+/* x f32 [N,C] = scale times table A [V,C] at token i32 [N]. bwd: dtable f32 [V,C] added. */
+typedef tri_status tri_embed_fwd_fn(tri_stream *s, tri_out x, tri_in table, tri_in token, float scale);
+typedef tri_status tri_embed_bwd_fn(tri_stream *s, tri_out dtable, tri_in dx, tri_in token, float scale);
+/* y A [N,C], rstd f32 [N], x f32 [N,C], w A [C]. base f32 [N,C]: y is f32 (maybe base itself) and base comes
+ * on top; NULL: none. bwd: dx f32 added, dw f32 [C] added (NULL: not wanted), dy A. */
+typedef tri_status tri_rmsnorm_fwd_fn(tri_stream *s, tri_out y, tri_out rstd, tri_in x, tri_in w, tri_in base,
+                                      const tri_norm_rule *rule);
 typedef tri_status tri_rmsnorm_bwd_fn(tri_stream *s, tri_out dx, tri_out dw, tri_in dy, tri_in x, tri_in w,
-                                      tri_in rstd);
+                                      tri_in rstd, const tri_norm_rule *rule);
+/* The same of each head of q (wq A [D]) and of k (wk A [D]), qkv A [N,E] in place; raw A [N,(H + G) D], what
+ * they were, and rstd f32 [N,H + G] are kept for bwd (both NULL: not wanted). bwd: dqkv A [N,E] in place,
+ * dwq and dwk f32 [D] added (both NULL: not wanted). */
+typedef tri_status tri_head_norm_fwd_fn(tri_stream *s, tri_out qkv, tri_out raw, tri_out rstd, tri_in wq,
+                                        tri_in wk, const tri_heads *h, const tri_norm_rule *rule);
+typedef tri_status tri_head_norm_bwd_fn(tri_stream *s, tri_out dqkv, tri_out dwq, tri_out dwk, tri_in raw,
+                                        tri_in rstd, tri_in wq, tri_in wk, const tri_heads *h,
+                                        const tri_norm_rule *rule);
 /* qkv A [N,E] in place: q and k heads turned (halves convention of Hugging Face); pos i32 [N]; table f32
  * [positions,D]: D/2 cosines, then D/2 sines; sign +1, or -1 for the gradient. */
 typedef tri_status tri_rope_fn(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h,
                                int sign);
-/* y A [N,F] = silu(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd. */
-typedef tri_status tri_swiglu_fwd_fn(tri_stream *s, tri_out y, tri_in gu);
-typedef tri_status tri_swiglu_bwd_fn(tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tri_in gu);
+/* y A [N,F] = act(g) * u, gu A [N,2F] = [g | u]. bwd: dgu A [N,2F]; y (NULL: not wanted) as in fwd. */
+typedef tri_status tri_glu_fwd_fn(tri_stream *s, tri_out y, tri_in gu, tri_act act);
+typedef tri_status tri_glu_bwd_fn(tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tri_in gu, tri_act act);
 /* Causal attention inside each sequence. o A [N,H*D], lse f32 [N,H], qkv A [N,E], cu i32 [S+1]. bwd: dqkv A
  * [N,E], work f32 [tri_attn_work(heads, N)]: any content. */
 typedef tri_status tri_attn_fwd_fn(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, tri_in cu,
@@ -135,6 +155,10 @@ typedef tri_status tri_attn_decode_fn(tri_stream *s, tri_out o, tri_in qkv, tri_
 
 /* ---- loss and sampling ---- */
 
+/* x f32 [K,V] in place: cap * tanh(x / cap). bwd: dx A [K,V] in place, times 1 - (y / cap)^2, y as fwd left
+ * it. */
+typedef tri_status tri_softcap_fwd_fn(tri_stream *s, tri_out x, float cap);
+typedef tri_status tri_softcap_bwd_fn(tri_stream *s, tri_out dx, tri_in y, float cap);
 /* logp, ent, lse f32 [K], of logits f32 [K,V] times inv_temperature; target i32 [K]. bwd: dlogits A [K,V] =
  * d/dlogits of sum(dlogp * logp + dent * ent). */
 typedef tri_status tri_logp_fwd_fn(tri_stream *s, tri_out logp, tri_out ent, tri_out lse, tri_in logits,
@@ -153,13 +177,18 @@ typedef tri_status tri_rows_add_fn(tri_stream *s, tri_out dx, tri_in dy, tri_in 
 
 /* y = a x + b y, f32 (b = 0 overwrites even NaN). */
 typedef tri_status tri_axpby_fn(tri_stream *s, tri_out y, float a, tri_in x, float b);
-/* Between f32 and bf16. */
+/* Between f32 and a 16-bit type. */
 typedef tri_status tri_cast_fn(tri_stream *s, tri_out y, tri_in x);
 /* sum f64 [1] += squares of x f32, in an order that does not depend on the thread count. */
 typedef tri_status tri_sumsq_fn(tri_stream *s, double *sum, tri_in x);
-/* w, m, v f32 [n] updated with g f32 [n]; half bf16 [n] = the new w, or NULL. */
+/* w, m, v f32 [n] updated with g f32 [n]; half bf16 or f16 [n] = the new w, or NULL. */
 typedef tri_status tri_adamw_fn(tri_stream *s, tri_out w, tri_out m, tri_out v, tri_out half, tri_in g,
                                 const tri_adamw_rule *rule);
+
+/* Columns first .. first + w - 1 of y A [M,W] = scale x A [M,w]; the others stay. */
+typedef tri_status tri_cols_put_fn(tri_stream *s, tri_out y, int64_t first, float scale, tri_in x);
+/* x f32 [M,w] = scale times columns first .. first + w - 1 of y f32 [M,W] (+ x if add). */
+typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t first, float scale, bool add);
 
 /* ---- the table ---- */
 
@@ -172,10 +201,11 @@ typedef tri_status tri_adamw_fn(tri_stream *s, tri_out w, tri_out m, tri_out v, 
   X(linear_open) X(linear_close) X(linear_size) X(linear_bind) X(linear_check) X(linear_pack) \
   X(linear_fwd) X(linear_bwd_x) X(linear_bwd_w) X(colsum)
 #define TRI_LAYER_KERNELS(X) \
-  X(embed_fwd) X(embed_bwd) X(rmsnorm_fwd) X(rmsnorm_bwd) X(rope) X(swiglu_fwd) X(swiglu_bwd) \
-  X(attn_fwd) X(attn_bwd) X(kv_put) X(attn_decode)
-#define TRI_LOSS_KERNELS(X) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
-#define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw)
+  X(embed_fwd) X(embed_bwd) X(rmsnorm_fwd) X(rmsnorm_bwd) X(head_norm_fwd) X(head_norm_bwd) X(rope) \
+  X(glu_fwd) X(glu_bwd) X(attn_fwd) X(attn_bwd) X(kv_put) X(attn_decode)
+#define TRI_LOSS_KERNELS(X) \
+  X(softcap_fwd) X(softcap_bwd) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
+#define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw) X(cols_put) X(cols_get)
 #define TRI_KERNEL_LIST(X) TRI_PRODUCT_KERNELS(X) TRI_LAYER_KERNELS(X) TRI_LOSS_KERNELS(X) TRI_FLAT_KERNELS(X)
 /* clang-format on */
 

@@ -21,8 +21,12 @@ typedef enum {
   TRI_SLOT_DOWN_BIAS,
   TRI_SLOT_HEAD_BIAS, /* no row may have it yet: units.c gives it to no tied and no scalar head */
   TRI_SLOT_EMBED,
-  TRI_SLOT_NORM1, /* before attention */
-  TRI_SLOT_NORM2, /* before the mlp */
+  TRI_SLOT_NORM1,      /* before attention */
+  TRI_SLOT_NORM2,      /* before the mlp */
+  TRI_SLOT_POST_NORM1, /* of attention's result, before it joins the residual stream */
+  TRI_SLOT_POST_NORM2, /* of the mlp's; a family has both or none */
+  TRI_SLOT_Q_NORM,     /* of each head of q */
+  TRI_SLOT_K_NORM,     /* of each head of k; a family has both or none */
   TRI_SLOT_FINAL_NORM,
   TRI_SLOT_COUNT
 } tri_slot;
@@ -33,25 +37,50 @@ typedef enum { TRI_IN_EMBEDDING, TRI_IN_LAYER, TRI_IN_HEAD } tri_part;
 typedef struct tri_tensor_row {
   tri_part    part;
   const char *name;  /* in the files; %d: the layer */
-  const char *shape; /* a letter for each dimension: C, D, F, V as in kernels.h, Q = H D, K = G D, 1 */
+  const char *shape; /* a letter for each dimension: C, D, E, F, V as in kernels.h, Q = H D, K = G D, U = 2F,
+                      * 1 */
   tri_slot    slot;
   size_t      only_if; /* where in tri_model_shape the bool is that it depends on; 0: always there */
 } tri_tensor_row;
 
-/* A key of config.json, true or false, and where in tri_model_shape it goes. */
-typedef struct tri_config_flag {
-  const char *key;
-  size_t      where;
-} tri_config_flag;
+/* A key of config.json that this family has and others have not, or may not give another value. */
+typedef enum {
+  TRI_KEY_FLAG,    /* true or false, a bool */
+  TRI_KEY_NUMBER,  /* above 0, a double */
+  TRI_KEY_CAP,     /* the same, or null or 0: none */
+  TRI_KEY_PATTERN, /* a whole number: which layers are global (hf_config_window.c) */
+  TRI_KEY_THETA,   /* the rotary base of local layers (hf_config_rope.c) */
+  TRI_KEY_IDLE     /* changes nothing in this family */
+} tri_key_kind;
+typedef struct tri_config_key {
+  const char  *key;
+  tri_key_kind kind;
+  size_t       where; /* in tri_model_shape, of the first three */
+} tri_config_key;
+
+/* What `sliding_window` means. */
+typedef enum {
+  TRI_WINDOW_NONE,     /* nothing to transformers, and to other programs a window: refused */
+  TRI_WINDOW_ALL,      /* of all layers; null: none has one */
+  TRI_WINDOW_SWITCHED, /* with use_sliding_window: of layers from max_window_layers on, or by layer_types */
+  TRI_WINDOW_PATTERN   /* of those that layer_types names, else of all but every pattern-th */
+} tri_window_rule;
 
 typedef struct tri_family {
-  const char            *model_type, *architecture; /* as config.json has them */
-  const char            *scored; /* the architecture with a scalar head in place of the tokens' */
-  tri_model_shape        silent; /* where config.json is silent; D 0: C / H, G 0: as H; `family` is not set */
-  int32_t                bos, eos;         /* the same of its tokens; -1: none */
-  const tri_config_flag *flag;             /* ended by key NULL */
-  bool                   window_by_switch; /* sliding_window means nothing without use_sliding_window */
-  const tri_tensor_row  *tensor;           /* ended by name NULL */
+  const char           *model_type, *architecture; /* as config.json has them */
+  const char           *scored;   /* the architecture with a scalar head in place of the tokens' */
+  tri_model_shape       silent;   /* where config.json is silent; D 0: C / H, G 0: as H; not its `family` */
+  int32_t               bos, eos; /* the same of its tokens; -1: none */
+  const tri_config_key *key;      /* ended by key NULL */
+  tri_window_rule       window;
+  int                   pattern, window_layers; /* of WINDOW_PATTERN; max_window_layers; the same */
+  bool                  rope_by_kind;           /* local layers have a rotary embedding of their own */
+  bool                  rope_plain;             /* no scaling of its rotary positions is known */
+  bool                  gelu;                   /* GELU by tanh gates its mlp, not SiLU */
+  const char           *gelu_alias;             /* what old files call it too, or NULL */
+  bool                  embed_scaled; /* embeddings are times the square root of C, of the compute type */
+  float                 norm_plus;    /* what norms add to their weights */
+  const tri_tensor_row *tensor;       /* ended by name NULL */
 } tri_family;
 
 extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all families that have the same */
@@ -59,7 +88,13 @@ extern const tri_tensor_row tri_tensors_llama[]; /* family_llama.c; for all fami
 /* clang-format off */
 #define TRI_FAMILY_LIST(ROW) /* the table: NAME is tri_family_NAME */ \
   ROW(llama)                                                          \
-  ROW(qwen2)
+  ROW(mistral)                                                        \
+  ROW(qwen2)                                                          \
+  ROW(qwen3)                                                          \
+  ROW(gemma)                                                          \
+  ROW(gemma2)                                                         \
+  ROW(gemma3)                                                         \
+  ROW(phi3)
 /* clang-format on */
 #define TRI_FAMILY_DECLARE(name) extern const tri_family tri_family_##name;
 TRI_FAMILY_LIST(TRI_FAMILY_DECLARE)

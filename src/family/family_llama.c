@@ -29,8 +29,10 @@ const tri_tensor_row tri_tensors_llama[] = {
     {.name = NULL},
 };
 
-static const tri_config_flag llama_flags[] = {
-    {"attention_bias", IF(qkv_bias)}, {"attention_bias", IF(o_bias)}, {"mlp_bias", IF(mlp_bias)}, {NULL, 0}};
+static const tri_config_key llama_keys[] = {{"attention_bias", TRI_KEY_FLAG, IF(qkv_bias)},
+                                            {"attention_bias", TRI_KEY_FLAG, IF(o_bias)},
+                                            {"mlp_bias", TRI_KEY_FLAG, IF(mlp_bias)},
+                                            {.key = NULL}};
 
 const tri_family tri_family_llama = {
     .model_type = "llama",
@@ -44,9 +46,9 @@ const tri_family tri_family_llama = {
                .max_pos = 2048,
                .norm_eps = 1e-6f,
                .init_std = 0.02f,
-               .rope_theta = 10000},
+               .rope = {{.theta = 10000}}},
     .bos = 1,
     .eos = 2,
-    .flag = llama_flags,
+    .key = llama_keys,
     .tensor = tri_tensors_llama,
 };

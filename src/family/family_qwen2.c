@@ -2,7 +2,7 @@
  * Qwen2Config of transformers 5. */
 #include "family.h"
 
-static const tri_config_flag no_flags[] = {{NULL, 0}};
+static const tri_config_key no_keys[] = {{.key = NULL}};
 
 const tri_family tri_family_qwen2 = {
     .model_type = "qwen2",
@@ -18,10 +18,12 @@ const tri_family tri_family_qwen2 = {
                .qkv_bias = true,
                .norm_eps = 1e-6f,
                .init_std = 0.02f,
-               .rope_theta = 10000},
+               .attn = {.window = 4096},
+               .rope = {{.theta = 10000}}},
     .bos = -1,
     .eos = -1,
-    .flag = no_flags,
-    .window_by_switch = true,
+    .key = no_keys,
+    .window = TRI_WINDOW_SWITCHED,
+    .window_layers = 28,
     .tensor = tri_tensors_llama,
 };

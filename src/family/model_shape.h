@@ -6,7 +6,28 @@
 
 struct tri_family;
 
-typedef enum { TRI_ROPE_DEFAULT, TRI_ROPE_LINEAR, TRI_ROPE_LLAMA3 } tri_rope_type;
+enum { TRI_MOST_LAYERS = 1 << 12 }; /* chosen: ten times what dense models have */
+
+/* Layers are of two kinds: those whose attention is local see a window of keys. */
+typedef enum { TRI_GLOBAL, TRI_LOCAL, TRI_KINDS } tri_layer_kind;
+
+typedef struct tri_attn_shape {
+  int64_t window;                     /* of local layers: token i sees keys > i - window */
+  double  query_scalar;               /* scores are q k over the square root of it; 0: of D */
+  double  softcap;                    /* of scores; 0: none */
+  uint8_t local[TRI_MOST_LAYERS / 8]; /* bit l % 8 of byte l / 8: layer l is local */
+} tri_attn_shape;
+
+typedef enum { TRI_ROPE_DEFAULT, TRI_ROPE_LINEAR, TRI_ROPE_LLAMA3, TRI_ROPE_YARN } tri_rope_type;
+
+typedef struct tri_rope_shape {
+  tri_rope_type type;
+  double        theta, factor;
+  double  low_freq, high_freq; /* llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast */
+  double  attention_factor;    /* yarn: cosines and sines are times this */
+  bool    truncate;            /* yarn: the range between the two is one of whole dimensions */
+  int64_t original_max_pos;    /* llama3, yarn */
+} tri_rope_shape;
 
 /* Letters as in kernels.h. */
 typedef struct tri_model_shape {
@@ -17,11 +38,19 @@ typedef struct tri_model_shape {
   float                    init_std;  /* of random weights */
   bool                     tied_head; /* of a head of tokens; nothing to a scalar one */
   bool                     qkv_bias, o_bias, mlp_bias;
-  bool                     scored; /* the head in the files is scalar, score.weight [1,C] */
-  double score_mean, score_std;    /* of such a model's scores, where config.json tells; NAN: it does not */
-  tri_rope_type rope_type;
-  double  rope_theta, rope_factor, rope_low_freq, rope_high_freq; /* the last two, and the next: llama3 */
-  int64_t rope_original_max_pos;
+  bool                     scored;      /* the head in the files is scalar, score.weight [1,C] */
+  double         score_mean, score_std; /* of such a model's scores, where config.json tells; NAN: it
+                                                   * does not */
+  double         logit_softcap;         /* of a head of tokens; 0: none */
+  tri_attn_shape attn;
+  tri_rope_shape rope[TRI_KINDS];
 } tri_model_shape;
+
+static inline tri_layer_kind tri_kind_of(const tri_model_shape *s, int layer) {
+  return s->attn.local[layer / 8] >> layer % 8 & 1 ? TRI_LOCAL : TRI_GLOBAL;
+}
+static inline void tri_set_local(tri_model_shape *s, int layer) {
+  s->attn.local[layer / 8] |= (uint8_t)(1 << layer % 8);
+}
 
 #endif

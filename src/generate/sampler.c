@@ -297,7 +297,7 @@ static tri_status finish(tri_sampler *s, const row *r, tri_stop_reason why) {
   a->n = r->n;
   a->stop = why;
   for (int i = 0; i < r->n_page; i++) tri_kv_drop(s->kv, r->page[i]);
-  return TRI_OK;
+  return s->gen->finished ? s->gen->finished(s->gen->finished_ctx, r->index, a->token, a->n, why) : TRI_OK;
 }
 
 /* Row i is done; the last row takes its place (buffers are exchanged, not copied). */

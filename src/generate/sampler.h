@@ -31,6 +31,11 @@ typedef struct tri_generate_opt {
   /* Asked after each token; true ends the answer. NULL: no stop strings. */
   bool (*stop)(void *ctx, const int32_t *answer, int64_t n);
   void *ctx;
+  /* Told of each answer as it ends, number prompt * group + sample: its tokens, borrowed until it returns.
+   * What fails ends the generation. NULL: nobody is. */
+  tri_status (*finished)(void *finished_ctx, int number, const int32_t *answer, int64_t n,
+                         tri_stop_reason why);
+  void *finished_ctx;
   /* Asked between rounds; true gives all answers up. NULL: never. */
   bool (*halt)(void *halt_ctx);
   void *halt_ctx;

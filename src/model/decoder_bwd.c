@@ -24,12 +24,12 @@ static tri_status norm_and_product(tri_model *m, const tri_block_call *c, tri_sl
   const tri_tensor *w = tri_weight_at(m, c, norm);
   tri_tensor        dx = tri_rows_f32(m->back.dx, n, C);
   tri_tensor        h = tri_rows_act(m, m->h, n, C), dh = tri_rows_act(m, m->back.dh, n, C);
-  tri_tensor        rstd = tri_view1(m->rstd, TRI_F32, n), dw = *tri_grad_at(m, c, norm);
+  tri_tensor        rstd = tri_view1(m->rstd, TRI_F32, n), dw;
 
-  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, from, w, m->shape.norm_eps));
+  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, from, w, NULL, &m->rules.norm));
   TRI_TRY(tri_product_bwd_w(m, c, product, dy, &h, s));
   TRI_TRY(tri_product_bwd_x(m, c, product, &dh, dy, s));
-  return m->k->rmsnorm_bwd(s, &dx, &dw, &dh, from, w, &rstd);
+  return m->k->rmsnorm_bwd(s, &dx, tri_grad_at(m, c, norm, &dw), &dh, from, w, &rstd, &m->rules.norm);
 }
 
 static tri_status mlp_backward(tri_model *m, const tri_block_call *c, int64_t n, tri_stream *s) {
@@ -39,27 +39,33 @@ static tri_status mlp_backward(tri_model *m, const tri_block_call *c, int64_t n,
   tri_tensor gu = tri_rows_act(m, c->acts->gate_up, n, 2 * F), dgu = tri_rows_act(m, m->back.dgu, n, 2 * F);
 
   TRI_TRY(residual_grad(m, n, &dout, s));
+  if (tri_layers_have(m, TRI_SLOT_POST_NORM2))
+    TRI_TRY(tri_post_norm_backward(m, c, TRI_SLOT_POST_NORM2, c->acts->mlp, &dout, s));
   TRI_TRY(tri_product_bwd_x(m, c, TRI_SLOT_DOWN, &dy, &dout, s));
-  TRI_TRY(m->k->swiglu_bwd(s, &dgu, &y, &dy, &gu));
+  TRI_TRY(m->k->glu_bwd(s, &dgu, &y, &dy, &gu, tri_act_of(m)));
   TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_DOWN, &dout, &y, s));
   return norm_and_product(m, c, TRI_SLOT_NORM2, &mid, TRI_SLOT_GATE_UP, &dgu, s);
 }
 
 static tri_status attention_backward(tri_model *m, const tri_block_call *c, int64_t n, tri_stream *s) {
-  const tri_batch *b = c->batch;
-  int64_t          HD = (int64_t)m->shape.H * m->shape.D;
-  tri_tensor       x = tri_rows_f32(c->acts->x, n, m->shape.C), dout;
-  tri_tensor       o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dattn, n, HD);
+  const tri_batch     *b = c->batch;
+  const tri_attn_rule *rule = tri_rule_at(m, c);
+  int64_t              HD = (int64_t)m->shape.H * m->shape.D;
+  tri_tensor           x = tri_rows_f32(c->acts->x, n, m->shape.C), dout;
+  tri_tensor           o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dattn, n, HD);
   tri_tensor qkv = tri_rows_act(m, c->acts->qkv, n, m->E), dqkv = tri_rows_act(m, m->back.dqkv, n, m->E);
   tri_tensor lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
-  tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_work(&m->rule.heads, n));
-  tri_tensor rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
+  tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_work(&rule->heads, n));
+  tri_tensor rope = tri_rope_at(m, c);
 
   TRI_TRY(residual_grad(m, n, &dout, s));
+  if (tri_layers_have(m, TRI_SLOT_POST_NORM1))
+    TRI_TRY(tri_post_norm_backward(m, c, TRI_SLOT_POST_NORM1, c->acts->attn, &dout, s));
   TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_O, &dout, &o, s));
   TRI_TRY(tri_product_bwd_x(m, c, TRI_SLOT_O, &dattn, &dout, s));
-  TRI_TRY(m->k->attn_bwd(s, &dqkv, &work, &dattn, &o, &lse, &qkv, &b->cu, &m->rule));
-  TRI_TRY(m->k->rope(s, &dqkv, &b->pos, &rope, &m->rule.heads, -1));
+  TRI_TRY(m->k->attn_bwd(s, &dqkv, &work, &dattn, &o, &lse, &qkv, &b->cu, rule));
+  TRI_TRY(m->k->rope(s, &dqkv, &b->pos, &rope, &rule->heads, -1));
+  if (tri_layers_have(m, TRI_SLOT_Q_NORM)) TRI_TRY(tri_heads_backward(m, c, &dqkv, s));
   return norm_and_product(m, c, TRI_SLOT_NORM1, &x, TRI_SLOT_QKV, &dqkv, s);
 }
 

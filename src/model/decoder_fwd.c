@@ -3,40 +3,55 @@
 #include "product.h"
 
 static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s) {
-  const tri_batch *b = c->batch;
-  int64_t          n = b->token.dim[0];
-  tri_tensor       qkv = tri_rows_act(m, c->acts->qkv, n, m->E),
-             rope = tri_view2(m->rope, TRI_F32, m->opt.max_positions, m->shape.D);
-  tri_tensor o = tri_rows_act(m, c->acts->o, n, (int64_t)m->shape.H * m->shape.D),
+  const tri_batch     *b = c->batch;
+  const tri_attn_rule *rule = tri_rule_at(m, c);
+  int64_t              n = b->token.dim[0];
+  tri_tensor           qkv = tri_rows_act(m, c->acts->qkv, n, m->E), rope = tri_rope_at(m, c);
+  tri_tensor           o = tri_rows_act(m, c->acts->o, n, (int64_t)m->shape.H * m->shape.D),
              lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
   tri_tensor k_page, v_page;
 
-  TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &m->rule.heads, 1));
+  if (tri_layers_have(m, TRI_SLOT_Q_NORM)) TRI_TRY(tri_heads_forward(m, c, &qkv, s));
+  TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &rule->heads, 1));
   if (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE) {
     tri_kv_layer(c->kv, tri_layer_of(c->unit), &k_page, &v_page);
-    TRI_TRY(m->k->kv_put(s, &k_page, &v_page, &qkv, &b->slot, &m->rule.heads));
+    TRI_TRY(m->k->kv_put(s, &k_page, &v_page, &qkv, &b->slot, &rule->heads));
   }
   if (c->mode == TRI_BLOCK_DECODE)
-    return m->k->attn_decode(s, &o, &qkv, &k_page, &v_page, &b->table, &b->len, &m->rule);
-  return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, &m->rule);
+    return m->k->attn_decode(s, &o, &qkv, &k_page, &v_page, &b->table, &b->len, rule);
+  return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, rule);
+}
+
+/* y = base + product of x, through the norm in slot `post` where the family has it, whose input f32 [N,C]
+ * goes to `inner`. */
+static tri_status join(tri_model *m, const tri_block_call *c, tri_slot product, tri_slot post, void *inner,
+                       tri_out y, tri_in x, tri_in base, tri_stream *s) {
+  tri_tensor z = tri_rows_f32(inner, x->dim[0], m->shape.C);
+
+  if (!tri_layers_have(m, post)) return tri_product_fwd(m, c, product, y, x, base, s);
+  TRI_TRY(tri_product_fwd(m, c, product, &z, x, NULL, s));
+  return tri_post_norm_forward(m, c, post, &z, y, base, s);
 }
 
 tri_status tri_block_forward(tri_model *m, const tri_block_call *c, tri_stream *s) {
   const tri_layer_acts *a = c->acts;
   int64_t               n = c->batch->token.dim[0], C = m->shape.C, F = m->shape.F;
+  bool                  again = c->mode == TRI_BLOCK_AGAIN;
   tri_tensor x = tri_rows_f32(a->x, n, C), mid = tri_rows_f32(a->mid, n, C), out = tri_rows_f32(c->out, n, C);
   tri_tensor h = tri_rows_act(m, m->h, n, C), rstd = tri_view1(m->rstd, TRI_F32, n);
   tri_tensor qkv = tri_rows_act(m, a->qkv, n, m->E),
              o = tri_rows_act(m, a->o, n, (int64_t)m->shape.H * m->shape.D);
-  tri_tensor gu = tri_rows_act(m, a->gate_up, n, 2 * F), y = tri_rows_act(m, m->y, n, F);
+  tri_tensor gu = tri_rows_act(m, a->gate_up, n, 2 * F), y = tri_rows_act(m, m->y, n, F),
+             mlp = tri_rows_f32(a->mlp, n, C);
 
-  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &x, tri_weight_at(m, c, TRI_SLOT_NORM1), m->shape.norm_eps));
+  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &x, tri_weight_at(m, c, TRI_SLOT_NORM1), NULL, &m->rules.norm));
   TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_QKV, &qkv, &h, NULL, s));
   TRI_TRY(attention(m, c, s));
-  TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_O, &mid, &o, &x, s));
-  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &mid, tri_weight_at(m, c, TRI_SLOT_NORM2), m->shape.norm_eps));
+  TRI_TRY(join(m, c, TRI_SLOT_O, TRI_SLOT_POST_NORM1, a->attn, &mid, &o, &x, s));
+  TRI_TRY(m->k->rmsnorm_fwd(s, &h, &rstd, &mid, tri_weight_at(m, c, TRI_SLOT_NORM2), NULL, &m->rules.norm));
   TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_GATE_UP, &gu, &h, NULL, s));
-  if (c->mode == TRI_BLOCK_AGAIN) return TRI_OK;
-  TRI_TRY(m->k->swiglu_fwd(s, &y, &gu));
-  return tri_product_fwd(m, c, TRI_SLOT_DOWN, &out, &y, &mid, s);
+  if (again && !tri_layers_have(m, TRI_SLOT_POST_NORM2)) return TRI_OK;
+  TRI_TRY(m->k->glu_fwd(s, &y, &gu, tri_act_of(m)));
+  if (again) return tri_product_fwd(m, c, TRI_SLOT_DOWN, &mlp, &y, NULL, s);
+  return join(m, c, TRI_SLOT_DOWN, TRI_SLOT_POST_NORM2, a->mlp, &out, &y, &mid, s);
 }

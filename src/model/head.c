@@ -46,7 +46,8 @@ static tri_status choose_rows(tri_model *m, const tri_block_call *c, tri_stream 
 
   TRI_ASSERT(K <= m->opt.max_rows);
   TRI_TRY(m->k->rows_get(s, &xs, &from, &b->row));
-  return m->k->rmsnorm_fwd(s, &hs, &rstd, &xs, tri_weight_at(m, c, TRI_SLOT_FINAL_NORM), m->shape.norm_eps);
+  return m->k->rmsnorm_fwd(s, &hs, &rstd, &xs, tri_weight_at(m, c, TRI_SLOT_FINAL_NORM), NULL,
+                           &m->rules.norm);
 }
 
 /* m->back.dx = gradient of m->x, from head.dhs. */
@@ -55,11 +56,13 @@ static tri_status rows_backward(tri_model *m, const tri_block_call *c, tri_strea
   int64_t          K = b->row.dim[0], N = b->token.dim[0], C = m->shape.C;
   tri_tensor       xs = tri_rows_f32(m->head.xs, K, C), dxs = tri_rows_f32(m->head.dxs, K, C);
   tri_tensor       dhs = tri_rows_act(m, m->head.dhs, K, C), rstd = tri_view1(m->head.rstd, TRI_F32, K);
-  tri_tensor       dx = tri_rows_f32(m->back.dx, N, C), dnorm = *tri_grad_at(m, c, TRI_SLOT_FINAL_NORM);
+  tri_tensor       dx = tri_rows_f32(m->back.dx, N, C), view,
+             *dnorm = tri_grad_at(m, c, TRI_SLOT_FINAL_NORM, &view);
 
   TRI_TRY(m->device->ops->fill(s, dxs.data, 0, (size_t)(K * C) * 4));
   TRI_TRY(m->device->ops->fill(s, dx.data, 0, (size_t)(N * C) * 4));
-  TRI_TRY(m->k->rmsnorm_bwd(s, &dxs, &dnorm, &dhs, &xs, tri_weight_at(m, c, TRI_SLOT_FINAL_NORM), &rstd));
+  TRI_TRY(m->k->rmsnorm_bwd(s, &dxs, dnorm, &dhs, &xs, tri_weight_at(m, c, TRI_SLOT_FINAL_NORM), &rstd,
+                            &m->rules.norm));
   return m->k->rows_add(s, &dx, &dxs, &b->row);
 }
 

@@ -43,13 +43,14 @@ static tri_tensor part(void *data, tri_dtype t, int64_t first, int64_t n) {
   return tri_view1((char *)data + (size_t)first * tri_dtype_bytes(t), t, n);
 }
 
-/* Logits of chosen rows [first, first + n), to `to`. */
+/* Logits of chosen rows [first, first + n), capped where the model does so, to `to`. */
 static tri_status logits_of(tri_model *m, const tri_block_call *c, int64_t first, int64_t n, void *to,
                             tri_tensor *logits, tri_stream *s) {
   tri_tensor all = tri_rows_act(m, m->head.hs, m->opt.max_rows, m->shape.C), hs = tri_rows(&all, first, n);
 
   *logits = tri_rows_f32(to, n, m->shape.V);
-  return tri_product_fwd(m, c, TRI_SLOT_HEAD, logits, &hs, NULL, s);
+  TRI_TRY(tri_product_fwd(m, c, TRI_SLOT_HEAD, logits, &hs, NULL, s));
+  return m->shape.logit_softcap > 0 ? m->k->softcap_fwd(s, logits, (float)m->shape.logit_softcap) : TRI_OK;
 }
 
 /* K rows in as few chunks as there are, all of about one size. */
@@ -92,6 +93,8 @@ static tri_status chunk_backward(tri_model *m, const tri_block_call *c, const tr
 
   if (h->kept_rows != c->batch->row.dim[0]) TRI_TRY(logits_of(m, c, first, n, h->logits, &logits, s));
   TRI_TRY(m->k->logp_bwd(s, &dlogits, &logits, &target, &lse, &ent, &dlogp, &dent, inv_temperature));
+  if (m->shape.logit_softcap > 0)
+    TRI_TRY(m->k->softcap_bwd(s, &dlogits, &logits, (float)m->shape.logit_softcap));
   TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_HEAD, &dlogits, &hs, s));
   return tri_product_bwd_x(m, c, TRI_SLOT_HEAD, &dhs, &dlogits, s);
 }

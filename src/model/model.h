@@ -2,7 +2,7 @@
 #ifndef TRI_MODEL_H
 #define TRI_MODEL_H
 
-#include "family/model_shape.h"
+#include "family/lora.h"
 #include "state/params.h"
 
 typedef struct tri_kv    tri_kv;
@@ -27,9 +27,11 @@ typedef struct tri_model_opt {
   tri_dtype              dtype; /* compute type A */
   tri_shard_plan         plan;
   tri_place              place;
-  bool                   train, rollout;   /* backward wanted; generation wanted */
-  int64_t                offload;          /* see params.h */
-  double                 ema_beta;         /* of the average of trained weights (params.h); 0: none */
+  bool                   train, rollout; /* backward wanted; generation wanted */
+  int64_t                offload;        /* see params.h */
+  double                 ema_beta;       /* of the average of trained weights (params.h); 0: none */
+  tri_lora               lora; /* rank 0: the weights learn. Else they are frozen, and its adapters learn, and
+                                * with them a scalar head */
   bool                   recompute;        /* keep only each layer's input for backward */
   int64_t                max_tokens;       /* N at most, in forward, prefill and decode */
   int64_t                max_learn_tokens; /* N at most with keep */
@@ -46,9 +48,16 @@ TRI_CHECKED tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SC
 TRI_CHECKED tri_status tri_model_start(tri_model *m, tri_stream *s);
 void                   tri_model_close(tri_model **m);
 tri_params            *tri_model_params(tri_model *m);
+/* What of it learns: the store of its adapters, where it has them, else that of its weights. */
+tri_params *tri_model_trained(tri_model *m);
+/* Not collective. Its adapters count in what follows, as at first, or do not: then it is the model they were
+ * made for. Not of a scalar head, not while parameters are held; every rank does the same. */
+void                   tri_model_adapt(tri_model *m, bool on);
 const tri_model_shape *tri_model_get_shape(const tri_model *m);
 /* Collective over the parameter scope. All weights stay gathered (for generation), or are let go again. */
 TRI_CHECKED tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s);
+/* Collective over the parameter scope. As tri_params_forget_all. */
+TRI_CHECKED tri_status tri_model_forget_all(tri_model *m, tri_stream *s);
 /* Collective over the parameter scope. TRI_EDEVICE when a product's rows depend on their company here, so
  * that run.sampler: exact cannot be promised. Weights must be filled. */
 TRI_CHECKED tri_status tri_model_check(tri_model *m, tri_stream *s);

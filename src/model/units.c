@@ -19,8 +19,12 @@ static int64_t size_of(const tri_model_shape *sh, char letter) {
     return sh->C;
   case 'D':
     return sh->D;
+  case 'E':
+    return ((int64_t)sh->H + 2 * sh->G) * sh->D;
   case 'F':
     return sh->F;
+  case 'U':
+    return 2 * (int64_t)sh->F;
   case 'V':
     return sh->V;
   case 'Q':
@@ -32,9 +36,10 @@ static int64_t size_of(const tri_model_shape *sh, char letter) {
   return 1;
 }
 
-static tri_init init_of(tri_slot slot) {
+/* Norms begin with the factor 1, biases with 0. */
+static tri_init init_of(const tri_family *f, tri_slot slot) {
   if (slot < TRI_SLOT_PRODUCTS || slot == TRI_SLOT_EMBED) return TRI_INIT_NORMAL;
-  return slot < 2 * TRI_SLOT_PRODUCTS ? TRI_INIT_ZEROS : TRI_INIT_ONES;
+  return slot < 2 * TRI_SLOT_PRODUCTS || f->norm_plus != 0 ? TRI_INIT_ZEROS : TRI_INIT_ONES;
 }
 
 /* The next param of the unit; the first of its slot is what the blocks find. */
@@ -45,12 +50,12 @@ static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
 
   snprintf(p->name, sizeof p->name, row->name, tri_layer_of(unit)); /* NOLINT: a family's row */
   for (const char *c = row->shape; *c; c++) p->dim[p->ndim++] = size_of(&m->shape, *c);
-  p->init = row == &score_row ? TRI_INIT_SCORE : init_of(row->slot);
+  p->init = row == &score_row ? TRI_INIT_SCORE : init_of(m->shape.family, row->slot);
   p->added = row == &score_row;
   p->joined = at->param[row->slot] >= 0;
   if (row->slot < TRI_SLOT_PRODUCTS && !p->joined) {
     at->product[row->slot] = u->n_linear;
-    u->linear[u->n_linear++] = (tri_linear_use){u->n_param, 0, m->linear[row->slot]};
+    u->linear[u->n_linear++] = (tri_linear_use){u->n_param, 0, m->linear[row->slot], {0}};
   }
   if (row->slot < TRI_SLOT_PRODUCTS) u->linear[at->product[row->slot]].n++;
   if (!p->joined) at->param[row->slot] = u->n_param;
@@ -68,7 +73,8 @@ static tri_status make_unit(tri_model *m, int unit, tri_part part) {
   TRI_TRY(TRI_ALLOC(m->unit[unit].linear, TRI_SLOT_PRODUCTS));
   for (int i = 0; i < n; i++)
     if (rows[i].part == part && applies(m, &rows[i])) add_row(m, unit, &rows[i]);
-  if (part == TRI_IN_HEAD && m->opt.head == TRI_HEAD_SCALAR) add_row(m, unit, &score_row);
+  if (part == TRI_IN_HEAD && m->opt.head == TRI_HEAD_SCALAR && !m->opt.lora.rank) /* else adapter.c has it */
+    add_row(m, unit, &score_row);
   return TRI_OK;
 }
 
@@ -79,7 +85,7 @@ static void tie(tri_model *m) {
 
   at->param[TRI_SLOT_HEAD] = at->param[TRI_SLOT_EMBED];
   at->product[TRI_SLOT_HEAD] = u->n_linear;
-  u->linear[u->n_linear++] = (tri_linear_use){at->param[TRI_SLOT_EMBED], 1, m->linear[TRI_SLOT_HEAD]};
+  u->linear[u->n_linear++] = (tri_linear_use){at->param[TRI_SLOT_EMBED], 1, m->linear[TRI_SLOT_HEAD], {0}};
 }
 
 tri_status tri_units_make(tri_model *m) {

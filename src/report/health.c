@@ -2,6 +2,7 @@
 #include "health.h"
 
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,33 +21,45 @@ enum {
 };
 _Static_assert(SAID_END <= 32, "said has a bit for each");
 
+/* The first sequence from q on that counts; r->n_seq: none. */
+static int next_counted(const tri_rollout *r, int q) {
+  while (q < r->n_seq && !tri_rollout_counts(r, q)) q++;
+  return q;
+}
+
 double tri_health_zero_variance(const tri_rollout *r) {
-  int equal = 0;
+  int equal = 0, groups = 0;
 
   for (int g = 0; g < r->n_seq; g += r->group) {
+    int  first = next_counted(r, g), end = g + r->group;
     bool same = true;
-    for (int q = g + 1; q < g + r->group; q++) same = same && r->reward[q] == r->reward[g];
+    if (first >= end) continue;
+    for (int q = first; q < end; q = next_counted(r, q + 1)) same = same && r->reward[q] == r->reward[first];
     equal += same;
+    groups++;
   }
-  return (double)equal * r->group / r->n_seq;
+  return groups ? (double)equal / groups : NAN;
 }
 
 double tri_health_truncated(const tri_rollout *r) {
-  int cut = 0;
+  int cut = 0, n = 0;
 
-  for (int q = 0; q < r->n_seq; q++) cut += r->stop[q] == TRI_STOP_LENGTH;
-  return (double)cut / r->n_seq;
+  for (int q = next_counted(r, 0); q < r->n_seq; q = next_counted(r, q + 1), n++)
+    cut += r->stop[q] == TRI_STOP_LENGTH;
+  return n ? (double)cut / n : NAN;
 }
 
 static bool is_constant(const tri_rollout *r) {
-  for (int q = 1; q < r->n_seq; q++)
-    if (r->reward[q] != r->reward[0]) return false;
+  int first = next_counted(r, 0);
+
+  for (int q = first; q < r->n_seq; q = next_counted(r, q + 1))
+    if (r->reward[q] != r->reward[first]) return false;
   return true;
 }
 
 /* Whether reward i was 0 for every answer. */
 static bool is_unearned(const tri_rollout *r, int i) {
-  for (int q = 0; q < r->n_seq; q++)
+  for (int q = next_counted(r, 0); q < r->n_seq; q = next_counted(r, q + 1))
     if (r->part[(int64_t)q * r->n_reward + i] != 0) return false;
   return true;
 }
@@ -54,7 +67,7 @@ static bool is_unearned(const tri_rollout *r, int i) {
 static void count(int *steps, bool again) { *steps = again ? *steps + 1 : 0; }
 
 static bool is_greedy(const tri_rollout *r) {
-  for (int q = 0; q < r->n_seq; q++)
+  for (int q = next_counted(r, 0); q < r->n_seq; q = next_counted(r, q + 1))
     if (r->reward[q] != r->baseline[q]) return false;
   return true;
 }
@@ -62,18 +75,21 @@ static bool is_greedy(const tri_rollout *r) {
 /* One answer is compared with no other to its prompt, but with all of the step. */
 static bool is_flat(const tri_health *h, const tri_rollout *r) {
   if (h->compared == TRI_COMPARED_WITH_GREEDY) return is_greedy(r);
-  if (h->compared == TRI_COMPARED_WITH_0) return is_constant(r) && r->reward[0] == 0;
+  if (h->compared == TRI_COMPARED_WITH_0) return is_constant(r) && r->reward[next_counted(r, 0)] == 0;
   if (h->compared == TRI_COMPARED_IN_STEP || r->group == 1) return is_constant(r);
   return tri_health_zero_variance(r) == 1;
 }
 
 static void observe_rewards(tri_health *h, const tri_rollout *r) {
-  bool constant = is_constant(r);
+  bool  constant = is_constant(r);
+  float sum;
 
+  if (next_counted(r, 0) == r->n_seq) return; /* nothing is left of the step */
+  sum = r->reward[next_counted(r, 0)];
   count(&h->flat, is_flat(h, r));
-  if (h->constant && r->reward[0] != h->sum) h->constant = 0; /* constant, but another constant */
+  if (h->constant && sum != h->sum) h->constant = 0; /* constant, but another constant */
   count(&h->constant, constant);
-  h->sum = r->reward[0];
+  h->sum = sum;
   for (int i = 0; i < h->n_reward && i < r->n_reward; i++)
     count(&h->unearned[i], h->most[i] > 0 && is_unearned(r, i));
   h->cut_ratio = tri_health_truncated(r);

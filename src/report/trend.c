@@ -37,7 +37,8 @@ static const struct {
                              [TRI_SEEN_VALUE_LOSS] = {"value_loss", false},
                              [TRI_SEEN_REWARD] = {"reward_mean", false},
                              [TRI_SEEN_REWARD_STD] = {"reward_std", false},
-                             [TRI_SEEN_SKIPPED] = {"skipped_steps", true}};
+                             [TRI_SEEN_SKIPPED] = {"skipped_steps", true},
+                             [TRI_SEEN_OVERFLOW] = {"overflow_steps", true}};
 
 /* ---- what a step has ---- */
 
@@ -51,7 +52,7 @@ static bool is_named(int i, const char *metric) {
 void tri_trend_see(tri_trend *t, const char *metric, double value) {
   for (int i = 0; i < TRI_SEEN_COUNT; i++) {
     tri_course *c = &t->of[i];
-    if (!is_named(i, metric)) continue;
+    if (!is_named(i, metric) || isnan(value)) continue; /* NaN: nothing was left of the step */
     c->now = c->seen && watched[i].any ? c->now + value : value;
     c->seen = true;
   }
@@ -70,6 +71,7 @@ static void follow(tri_course *c) {
 
 static void see_rewards(tri_trend *t, const tri_rollout *r) {
   for (int q = 0; q < r->n_seq; q++) {
+    if (!tri_rollout_counts(r, q)) continue;
     double x = (double)r->reward[q];
     bool   first = t->of[TRI_SEEN_REWARD].n == 0 && q == 0;
     if (first || x > t->highest) t->highest = x;
@@ -144,8 +146,11 @@ static bool is_exploding(const tri_trend *t) {
   return c->n >= WINDOW / 2 && c->now > VALUE_FACTOR * c->mean && c->now > mean * mean + std * std;
 }
 
+/* Where the scale of a loss gives way, a skipped step is how it finds its place. */
 static bool is_skipped(const tri_trend *t) {
-  return t->of[TRI_SEEN_SKIPPED].now > t->of[TRI_SEEN_SKIPPED].before;
+  const tri_course *all = &t->of[TRI_SEEN_SKIPPED], *given = &t->of[TRI_SEEN_OVERFLOW];
+
+  return all->now - all->before > given->now - given->before;
 }
 
 static const struct {

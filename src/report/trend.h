@@ -13,6 +13,7 @@ typedef enum {
   TRI_SEEN_REWARD,
   TRI_SEEN_REWARD_STD,
   TRI_SEEN_SKIPPED,
+  TRI_SEEN_OVERFLOW,
   TRI_SEEN_COUNT
 } tri_seen;
 

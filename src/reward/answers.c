@@ -1,177 +1,257 @@
-/* answers.c - finished answers as text: decoding, rewards, stop strings. */
+/* answers.c - answers on their way to their rewards: as they end, and when all have. */
 #include "answers.h"
 
 #include <string.h>
 
-tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
-                           int64_t *n_id) {
-  tri_encoder *e = ctx;
+/* ---- as they end ---- */
 
-  e->tokens.n = 0;
-  TRI_TRY(tri_tokenizer_encode(e->tokenizer, text, n, special, &e->tokens));
-  *id = e->tokens.id;
-  *n_id = e->tokens.n;
-  return TRI_OK;
-}
+/* The text of an answer; where it is in `text`. */
+typedef struct place {
+  size_t begin, bytes;
+  bool   has_none; /* the tokenizer cannot decode it within its bounds */
+} place;
 
-tri_status tri_answers_decode(const tri_tokenizer *tokenizer, const int32_t *id, int64_t n, bool skip_special,
-                              tri_text *out) {
-  tri_tokens known = {0};
-  tri_status st = TRI_OK;
+struct tri_answers {
+  tri_answers_opt opt;
+  bool            texts, open;          /* wanted; not collected yet */
+  place          *place;                /* [n] */
+  tri_text        text, opening, whole; /* all responses; the two others of the answer that is put */
+  int32_t        *token;                /* prompt and answer that is put */
+  int64_t         cap;
+};
 
-  for (int64_t i = 0; i < n; i++)
-    if (tri_tokenizer_token(tokenizer, id[i])) TRI_TRY_DONE(tri_tokens_put(&known, &id[i], 1));
-  TRI_TRY_DONE(tri_tokenizer_decode(tokenizer, known.id, known.n, skip_special, out));
+tri_status tri_answers_open(const tri_answers_opt *o, tri_answers **out) {
+  unsigned     needs = tri_reward_set_needs(o->set);
+  tri_answers *x;
+  tri_status   st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  x = *out;
+  x->opt = *o;
+  x->open = true;
+  x->texts = needs & (TRI_REWARD_TEXT | TRI_REWARD_FIELDS_OF_LINE | TRI_REWARD_WHOLE);
+  if (x->texts && !o->tokenizer)
+    TRI_FAIL_DONE(TRI_EINPUT,
+                  "rewards compare text, but the model brings no tokenizer.json; " TRI_TOKENIZER_CURE);
+  TRI_TRY_DONE(TRI_ALLOC(x->place, o->n));
 done:
-  tri_tokens_free(&known);
+  if (st != TRI_OK) tri_answers_close(out);
   return st;
 }
 
-/* The answers that can be judged: all, but those the tokenizer cannot decode within its bounds. */
+void tri_answers_close(tri_answers **answers) {
+  tri_answers *x = *answers;
+
+  if (!x) return;
+  if (x->open) tri_reward_set_forget(x->opt.set);
+  TRI_FREE(x->place);
+  TRI_FREE(x->token);
+  tri_text_free(&x->text);
+  tri_text_free(&x->opening);
+  tri_text_free(&x->whole);
+  tri_host_free((void **)answers);
+}
+
+/* A finished answer with its prompt. */
+typedef struct finished {
+  int            number;
+  const int32_t *prompt, *answer; /* [n_prompt], [n] */
+  int            n_prompt;
+  int64_t        n;
+  bool           truncated;
+} finished;
+
+static const tri_example *example_of(const tri_answers *x, int number) {
+  return x->opt.example[number / x->opt.group];
+}
+
+/* Without the token that ended it. */
+static int64_t text_tokens(const tri_answers_opt *o, const int32_t *answer, int64_t n) {
+  for (int i = 0; n && i < o->n_end; i++)
+    if (answer[n - 1] == o->end[i]) return n - 1;
+  return n;
+}
+
+/* The texts that someone needs. */
+static tri_status decode_texts(tri_answers *x, const finished *f) {
+  const tri_tokenizer *t = x->opt.tokenizer;
+
+  TRI_TRY(tri_answers_decode(t, f->answer, text_tokens(&x->opt, f->answer, f->n), true, &x->text));
+  x->place[f->number].bytes = x->text.len - x->place[f->number].begin;
+  if (!tri_reward_set_works_beside(x->opt.set)) return TRI_OK;
+  if (!example_of(x, f->number)->prompt || tri_reward_set_needs(x->opt.set) & TRI_REWARD_WHOLE)
+    TRI_TRY(tri_answers_decode(t, f->prompt, f->n_prompt, false, &x->opening));
+  if (!(tri_reward_set_needs(x->opt.set) & TRI_REWARD_WHOLE)) return TRI_OK;
+  return tri_answers_decode(t, x->token, f->n_prompt + f->n, false, &x->whole);
+}
+
+/* One whose tokens cannot be decoded has no text, and is no failure. */
+static tri_status decode(tri_answers *x, const finished *f) {
+  place     *p = &x->place[f->number];
+  tri_status st;
+
+  p->begin = x->text.len;
+  x->opening.len = x->whole.len = 0;
+  TRI_TRY(TRI_GROW(x->token, x->cap, f->n_prompt + f->n));
+  memcpy(x->token, f->prompt, (size_t)f->n_prompt * sizeof *x->token);
+  if (f->n) memcpy(x->token + f->n_prompt, f->answer, (size_t)f->n * sizeof *x->token);
+  if (!x->texts) return TRI_OK;
+  st = decode_texts(x, f);
+  if (st != TRI_EINPUT) return st;
+  tri_error_clear();
+  x->text.len = p->begin;
+  *p = (place){.begin = p->begin, .has_none = true};
+  return TRI_OK;
+}
+
+static tri_answer make_answer(const tri_answers *x, int number, const int32_t *token, int n_prompt,
+                              int n_token, bool truncated) {
+  const tri_example *e = example_of(x, number);
+  const place       *p = &x->place[number];
+
+  return (tri_answer){.prompt_id = e->id,
+                      .prompt = e->prompt ? e->prompt : "",
+                      .response = p->bytes ? x->text.data + p->begin : "",
+                      .prompt_bytes = e->prompt ? e->prompt_bytes : 0,
+                      .response_bytes = p->bytes,
+                      .truth = e->answer,
+                      .truth_bytes = e->answer_bytes,
+                      .fields = e->fields ? e->fields : "",
+                      .fields_bytes = e->fields_bytes,
+                      .opening = "",
+                      .whole = "",
+                      .token = token,
+                      .n_prompt = n_prompt,
+                      .n_token = n_token,
+                      .truncated = truncated};
+}
+
+/* To the rewards that work beside generation, when its texts were decoded. */
+static tri_status submit(tri_answers *x, const finished *f) {
+  tri_answer a;
+
+  if (x->place[f->number].has_none || !tri_reward_set_works_beside(x->opt.set)) return TRI_OK;
+  a = make_answer(x, f->number, x->token, f->n_prompt, (int)f->n, f->truncated);
+  if (x->opening.len) {
+    a.opening = x->opening.data;
+    a.opening_bytes = x->opening.len;
+    if (!example_of(x, f->number)->prompt) { /* the line has tokens, or messages */
+      a.prompt = a.opening;
+      a.prompt_bytes = a.opening_bytes;
+    }
+  }
+  if (x->whole.len) {
+    a.whole = x->whole.data;
+    a.whole_bytes = x->whole.len;
+  }
+  return tri_reward_set_submit(x->opt.set, &a, f->number);
+}
+
+tri_status tri_answers_put(void *answers, int number, const int32_t *answer, int64_t n, tri_stop_reason why) {
+  tri_answers       *x = answers;
+  const tri_example *e = example_of(x, number);
+  const finished     f = {number, e->token, answer, e->n_token, n, why == TRI_STOP_LENGTH};
+
+  TRI_TRY(decode(x, &f));
+  return submit(x, &f);
+}
+
+/* ---- when all have ---- */
+
+/* The answers that can be judged. */
 typedef struct judged {
-  tri_answer *a;     /* [n] */
-  int        *seq;   /* [n] of the rollout */
-  size_t     *begin; /* [n] of its response in text */
-  float      *part;  /* [n,n_reward] */
-  float      *total; /* [n] */
-  int32_t    *failed;
+  tri_answer *a;      /* [n] */
+  int        *number; /* [n] of the rollout */
+  float      *part;   /* [n,n_reward] */
+  float      *total;  /* [n] */
+  int32_t    *failed; /* [n] */
   int         n;
-  tri_text    text; /* all responses */
 } judged;
 
 static void free_judged(judged *j) {
   TRI_FREE(j->a);
-  TRI_FREE(j->seq);
-  TRI_FREE(j->begin);
+  TRI_FREE(j->number);
   TRI_FREE(j->part);
   TRI_FREE(j->total);
   TRI_FREE(j->failed);
-  tri_text_free(&j->text);
 }
 
-static tri_status make_judged(const tri_rollout *r, judged *j) {
+/* One without a text gets 0 from every reward. */
+static tri_status gather(const tri_answers *x, tri_rollout *r, judged *j) {
+  TRI_TRY(tri_rollout_set_rewards(r, tri_reward_set_count(x->opt.set)));
   TRI_TRY(TRI_ALLOC(j->a, r->n_seq));
-  TRI_TRY(TRI_ALLOC(j->seq, r->n_seq));
-  TRI_TRY(TRI_ALLOC(j->begin, r->n_seq));
+  TRI_TRY(TRI_ALLOC(j->number, r->n_seq));
   TRI_TRY(TRI_ALLOC(j->part, (int64_t)r->n_seq * r->n_reward));
   TRI_TRY(TRI_ALLOC(j->total, r->n_seq));
-  return TRI_ALLOC(j->failed, r->n_seq);
-}
-
-static tri_answer answer_of(const tri_rollout *r, int q, const tri_example *e) {
-  return (tri_answer){.prompt_id = r->prompt_id[q],
-                      .prompt = e->prompt ? e->prompt : "",
-                      .response = "",
-                      .prompt_bytes = e->prompt ? e->prompt_bytes : 0,
-                      .truth = e->answer,
-                      .truth_bytes = e->answer_bytes,
-                      .token = r->token + r->start[q],
-                      .n_prompt = r->prompt_len[q],
-                      .n_token = (int)(r->start[q + 1] - r->start[q] - r->prompt_len[q]),
-                      .truncated = r->stop[q] == TRI_STOP_LENGTH};
-}
-
-/* tokenizer NULL: no reward needs texts. One that cannot be decoded gets 0 from every reward. */
-static tri_status gather(tri_rollout *r, const tri_example *const *example, const tri_tokenizer *tokenizer,
-                         judged *j) {
+  TRI_TRY(TRI_ALLOC(j->failed, r->n_seq));
   for (int q = 0; q < r->n_seq; q++) {
-    tri_answer a = answer_of(r, q, example[q / r->group]);
-    size_t     begin = j->text.len;
-    tri_status st = TRI_OK;
-    if (tokenizer) st = tri_answers_decode(tokenizer, a.token + a.n_prompt, a.n_token, true, &j->text);
-    if (st == TRI_EINPUT) {
-      tri_error_clear();
-      j->text.len = begin;
+    int n_token = (int)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+    if (x->place[q].has_none) {
       r->reward[q] = 0; /* and the parts are */
       r->failed[q] = TRI_FAILED_TEXT;
       continue;
     }
-    TRI_TRY(st);
-    a.response_bytes = j->text.len - begin;
-    j->begin[j->n] = begin;
-    j->seq[j->n] = q;
-    j->a[j->n++] = a;
+    j->number[j->n] = q;
+    j->a[j->n++] =
+        make_answer(x, q, r->token + r->start[q], r->prompt_len[q], n_token, r->stop[q] == TRI_STOP_LENGTH);
   }
-  for (int k = 0; k < j->n; k++)
-    if (j->a[k].response_bytes) j->a[k].response = j->text.data + j->begin[k];
   return TRI_OK;
 }
 
 static void put_scores(const judged *j, tri_rollout *r) {
   for (int k = 0; k < j->n; k++) {
-    memcpy(r->part + (int64_t)j->seq[k] * r->n_reward, j->part + (int64_t)k * r->n_reward,
+    memcpy(r->part + (int64_t)j->number[k] * r->n_reward, j->part + (int64_t)k * r->n_reward,
            (size_t)r->n_reward * sizeof *j->part);
-    r->reward[j->seq[k]] = j->total[k];
-    r->failed[j->seq[k]] = j->failed[k];
+    r->reward[j->number[k]] = j->total[k];
+    r->failed[j->number[k]] = j->failed[k];
   }
   r->has_reward = true;
 }
 
-static tri_status prepare(tri_rollout *r, const tri_example *const *example, const tri_tokenizer *tokenizer,
-                          const tri_reward_set *set, judged *j) {
-  bool texts = tri_reward_set_needs(set) & TRI_REWARD_TEXT;
-
-  if (texts && !tokenizer)
-    TRI_FAIL(TRI_EINPUT, "rewards compare text, but the model brings no tokenizer.json; " TRI_TOKENIZER_CURE);
-  TRI_TRY(tri_rollout_set_rewards(r, tri_reward_set_count(set)));
-  TRI_TRY(make_judged(r, j));
-  return gather(r, example, texts ? tokenizer : NULL, j);
-}
-
-tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
-                              const tri_tokenizer *tokenizer, tri_reward_set *set, tri_comm *world) {
+/* Collective over world. shared: every rank has the same r. */
+static tri_status collect(tri_answers *x, tri_rollout *r, tri_comm *world, bool shared) {
   tri_status st = TRI_OK;
   judged     j = {0};
 
-  TRI_TRY_DONE(tri_agree(world, prepare(r, example, tokenizer, set, &j)));
-  TRI_TRY_DONE(tri_agree(world, tri_reward_set_score(set, j.a, j.n, j.part, j.total, j.failed)));
+  TRI_ASSERT(r->n_seq == x->opt.n);
+  TRI_TRY_DONE(tri_agree(world, gather(x, r, &j)));
+  x->open = false;
+  const tri_reward_call c = {j.a,    j.number, j.n,     shared && world->size > 1 ? world : NULL,
+                             j.part, j.total,  j.failed};
+  TRI_TRY_DONE(tri_agree(world, tri_reward_set_call(x->opt.set, &c)));
   put_scores(&j, r);
 done:
   free_judged(&j);
   return st;
 }
 
-int tri_answers_failed(const tri_rollout *r, tri_reward_set *set, bool warn) {
-  int n = 0;
+tri_status tri_answers_collect(tri_answers *x, tri_rollout *r, tri_comm *world) {
+  return collect(x, r, world, false);
+}
 
+/* Of shared ones, groups rank, rank + size, ... are asked about here. */
+static tri_status put_all(tri_answers *x, const tri_rollout *r, int rank, int size) {
   for (int q = 0; q < r->n_seq; q++) {
-    n += r->failed[q] != 0;
-    if (warn && r->failed[q] & TRI_FAILED_TEXT) tri_reward_set_warn(set, -1, r->prompt_id[q]);
-    for (int i = 0; warn && i < r->n_reward; i++)
-      if (r->failed[q] >> i & 1) tri_reward_set_warn(set, i, r->prompt_id[q]);
+    const int32_t *prompt = r->token + r->start[q];
+    const finished f = {q,
+                        prompt,
+                        prompt + r->prompt_len[q],
+                        r->prompt_len[q],
+                        r->start[q + 1] - r->start[q] - r->prompt_len[q],
+                        r->stop[q] == TRI_STOP_LENGTH};
+    TRI_TRY(decode(x, &f));
+    if (q / x->opt.group % size == rank) TRI_TRY(submit(x, &f));
   }
-  return n;
+  return TRI_OK;
 }
 
-/* Does the text hold the string? Both may hold NUL. */
-static bool holds(const tri_text *text, const char *what) {
-  size_t n = strlen(what);
+tri_status tri_answers_reward(tri_rollout *r, const tri_answers_opt *o, tri_comm *world, bool shared) {
+  tri_answers *x = NULL;
+  tri_status   st = tri_answers_open(o, &x);
 
-  for (size_t i = 0; n && i + n <= text->len; i++)
-    if (!memcmp(text->data + i, what, n)) return true;
-  return false;
-}
-
-bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
-  const tri_stop_rule *rule = ctx;
-  tri_text             text = {0};
-  size_t               longest = 0;
-  bool                 found = false;
-
-  for (int i = 0; i < rule->n; i++)
-    if (strlen(rule->text[i]) > longest) longest = strlen(rule->text[i]);
-  /* The newest tokens, until their text is long enough for a string that ends in the last one; 16 bytes more
-   * for tokens that are a part of a character. */
-  for (int64_t tail = 8; text.len < longest + 16; tail *= 2) {
-    text.len = 0;
-    if (tail > n) tail = n;
-    if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) != TRI_OK) {
-      tri_error_clear(); /* without text there is no stop string in it */
-      break;
-    }
-    if (tail == n) break;
-  }
-  for (int i = 0; i < rule->n && !found; i++) found = holds(&text, rule->text[i]);
-  tri_text_free(&text);
-  return found;
+  if (st == TRI_OK) st = put_all(x, r, shared ? world->rank : 0, shared ? world->size : 1);
+  st = tri_agree(world, st);
+  if (st == TRI_OK) st = collect(x, r, world, shared);
+  tri_answers_close(&x);
+  return st;
 }

@@ -11,14 +11,32 @@
  * its tokenizer's) have no text, as in transformers. */
 TRI_CHECKED tri_status tri_answers_decode(const tri_tokenizer *tokenizer, const int32_t *id, int64_t n,
                                           bool skip_special, tri_text *out);
-/* Collective over world; each rank has its own r, which may be empty. Fills reward, part and failed of every
- * sequence of r, whose sequences are `group` answers to each of example[0 .. n_seq/group). tokenizer NULL:
- * TRI_EINPUT where a reward needs texts. */
-TRI_CHECKED tri_status tri_answers_reward(tri_rollout *r, const tri_example *const *example,
-                                          const tri_tokenizer *tokenizer, tri_reward_set *set,
-                                          tri_comm *world);
-/* Not collective. How many answers some reward could not judge. warn: and the warning, once for each
- * reward. */
+/* A step's answers on their way to their rewards: put as they end, collected when all have. */
+typedef struct tri_answers_opt {
+  tri_reward_set           *set;
+  const tri_tokenizer      *tokenizer; /* NULL: the model has none; TRI_EINPUT where a reward needs texts */
+  const tri_example *const *example;   /* [n/group] what is answered */
+  int                       n, group;  /* answers; to each example */
+  const int32_t            *end;       /* [n_end] tokens that end an answer, and are no part of its text */
+  int                       n_end;
+} tri_answers_opt;
+typedef struct tri_answers tri_answers;
+/* Not collective. All of the options is borrowed until close; one at a time of each set. */
+TRI_CHECKED tri_status tri_answers_open(const tri_answers_opt *o, tri_answers **out);
+/* What was put and not collected is given up. */
+void tri_answers_close(tri_answers **x);
+/* Not collective. Answer `number`, of n tokens, has ended; each comes once. For tri_generate_opt.finished. */
+TRI_CHECKED tri_status tri_answers_put(void *answers, int number, const int32_t *answer, int64_t n,
+                                       tri_stop_reason why);
+/* Collective over world; each rank has its own r, of the answers put, which may be none. Fills reward, part
+ * and failed of every sequence. */
+TRI_CHECKED tri_status tri_answers_collect(tri_answers *x, tri_rollout *r, tri_comm *world);
+/* Collective over world. The same of a finished r. shared: every rank has the same one; programs beside the
+ * ranks are asked once for each answer. */
+TRI_CHECKED tri_status tri_answers_reward(tri_rollout *r, const tri_answers_opt *o, tri_comm *world,
+                                          bool shared);
+/* Not collective. How many answers, greedy ones too, some reward could not judge. warn: and the warning, once
+ * for each reward. */
 int tri_answers_failed(const tri_rollout *r, tri_reward_set *set, bool warn);
 
 /* Stop strings: ctx of tri_answers_stop. */
@@ -31,7 +49,7 @@ typedef struct tri_stop_rule {
  * tri_generate_opt.stop. */
 bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n);
 
-/* tri_data_opt.encode over a tokenizer. Not collective. */
+/* tri_data_opt.encode over a tokenizer; special: a begin token if it adds one, never two. Not collective. */
 typedef struct tri_encoder {
   const tri_tokenizer *tokenizer;
   tri_tokens           tokens;

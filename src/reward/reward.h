@@ -4,25 +4,32 @@
 
 #include "base/base.h"
 #include "comm/session.h"
+#include "reward/desk/desk.h"
 
 /* Chosen: four times the fields of the largest reward, besides name and weight; 30 names of rewards. */
-enum { TRI_REWARD_FIELDS = 4, TRI_REWARD_NAMES_BYTES = 512 };
+enum { TRI_REWARD_FIELDS = 16, TRI_REWARD_NAMES_BYTES = 512 };
 /* One row of the deck's `reward` list; who made it owns the texts. */
 typedef struct tri_reward_opt {
   const char *name;
   double      weight; /* factor of this reward in the sum */
   int         n_field;
   struct {
-    const char *name, *value; /* name: as the plug-in has it */
+    const char *name;   /* as the plug-in has it */
+    const char *value;  /* n_more + 1 texts, each behind the NUL of the one before */
+    int         n_more; /* 0 but in a list */
   } field[TRI_REWARD_FIELDS];
 } tri_reward_opt;
 
 /* One finished answer; all is borrowed. Texts are UTF-8 and may hold NUL. truth NULL: the prompt came without
- * an answer. */
+ * an answer. The response is without its end token. */
 typedef struct tri_answer {
-  int64_t        prompt_id;
-  const char    *prompt, *response, *truth; /* response: "" unless some reward needs texts */
-  size_t         prompt_bytes, response_bytes, truth_bytes;
+  int64_t     prompt_id;
+  const char *prompt, *response, *truth; /* response: "" unless some reward needs texts */
+  size_t      prompt_bytes, response_bytes, truth_bytes;
+  const char *fields; /* the data line's (dataset.h), where a reward needs them; "" else */
+  size_t      fields_bytes;
+  const char *opening, *whole; /* the prompt, and it with the response, with all special tokens; the same */
+  size_t      opening_bytes, whole_bytes;
   const int32_t *token; /* [n_prompt + n_token] the prompt's, then the answer's */
   int            n_prompt, n_token;
   bool           truncated;
@@ -33,6 +40,7 @@ typedef struct tri_reward_field {
   const char *name, *unit, *help; /* "pattern", "1", "A PCRE2 expression." */
   const char *value, *what;       /* "P", "the expression": in the help of `trireme eval` */
   bool        must;               /* be given, and not empty */
+  bool        list;               /* of texts, at least one, each not empty */
 } tri_reward_field;
 
 struct tri_answer;
@@ -45,12 +53,30 @@ typedef struct tri_reward_env {
   /* Collective over world. Scores [n] of this rank's answers by the run's reward model; NULL: none can be
    * had. */
   tri_status (*judge)(void *ctx, const struct tri_answer *a, int n, float *score);
-  void *judge_ctx;
+  void  *judge_ctx;
+  double backoff_s; /* before a second try of http; 0: its own */
 } tri_reward_env;
 
 /* What a reward lives on. TRUTH: answers without one are refused. TEXT: responses are decoded. COLLECTIVE:
- * score communicates over world, so every rank calls it in every step, also with n = 0. */
-enum { TRI_REWARD_TRUTH = 1, TRI_REWARD_TEXT = 2, TRI_REWARD_COLLECTIVE = 4 };
+ * score communicates over world, so every rank calls it in every step, also with n = 0. FIELDS, WHOLE: these
+ * of tri_answer, and TEXT. */
+enum {
+  TRI_REWARD_TRUTH = 1,
+  TRI_REWARD_TEXT = 2,
+  TRI_REWARD_COLLECTIVE = 4,
+  TRI_REWARD_FIELDS_OF_LINE = 8,
+  TRI_REWARD_WHOLE = 16
+};
+
+/* Why the first of the answers that a reward could not judge was not; number < 0: all were. */
+typedef struct tri_reward_fault {
+  int  number;
+  char why[TRI_DESK_WHY_BYTES];
+} tri_reward_fault;
+
+/* What becomes of an answer that a reward could not judge, in the order of the words of a row's on_error.
+ * ABORT: TRI_EREWARD. DROP: it leaves the step. ZERO: the reward is 0; also of rewards without that field. */
+typedef enum { TRI_ON_ERROR_ABORT, TRI_ON_ERROR_DROP, TRI_ON_ERROR_ZERO } tri_on_error;
 
 /* The reward plug-in; the one table that the deck, its reference and `trireme eval` read. Not collective, but
  * score where it says COLLECTIVE: open and close never communicate, so such a reward sets up in its first
@@ -73,6 +99,13 @@ typedef struct tri_reward {
    * then. */
   tri_status (*open)(const tri_reward_opt *o, const tri_reward_env *env, void **state);
   tri_status (*score)(void *state, const tri_answer *a, int n, float *score);
+  /* In place of score, of a reward that works while answers are still made; such a one is asked by one rank
+   * for each answer. submit: answer `number` of a step, in any order; borrowed until it returns; it must not
+   * wait. collect: waits, and fills score [n] of the numbers that were submitted; NAN: it could not judge,
+   * and *fault is of the lowest such number. forget: what was submitted is not asked for any more. */
+  tri_status (*submit)(void *state, const tri_answer *a, int number);
+  tri_status (*collect)(void *state, int n, float *score, tri_reward_fault *fault);
+  void (*forget)(void *state);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
   void (*close)(void **state);
@@ -86,16 +119,30 @@ typedef struct tri_reward {
  *   "7-3" ends in 3.
  * regex: `pattern` (PCRE2, UTF) matches somewhere in the answer; a search that reaches a limit of steps or
  *   memory cannot judge.
+ * reward_math.c. 1 or 0 each.
+ * boxed: what the last \boxed{} (else \fbox{}) of the answer holds equals the truth, or what a box in the
+ *   truth holds, in the spelling of math/math_answer.h; without a box 0.
+ * gsm8k: the first number behind the last "####", where there is none the last of all, equals the truth's.
  * reward_length.c. length: what is taken from an answer of T tokens that comes near the longest, L:
  *   - factor clip((T - (L - buffer)) / buffer, 0, 1).
- * reward_model.c. model: the number of a scalar head at the answer's last token. */
+ * reward_model.c. model: the number of a scalar head at the answer's last token.
+ * reward_process.c. process: what a program answers to {"id", "prompt", "response", and what else the data
+ *   line has} a line: {"id", "reward"}, in any order.
+ * reward_http.c. http: what a server answers to {"query": [prompt and answer, special tokens too], "prompts":
+ *   [prompt], "labels": [truth]}: {"rewards": [x]}.
+ * reward_library.c. library: what a shared object says (trireme_reward.h). */
 /* clang-format off */
 #define TRI_REWARD_LIST(ROW) /* the table: NAME is tri_reward_NAME */ \
   ROW(exact)                                                          \
   ROW(number)                                                         \
+  ROW(boxed)                                                          \
+  ROW(gsm8k)                                                          \
   ROW(regex)                                                          \
   ROW(length)                                                         \
-  ROW(model)
+  ROW(model)                                                          \
+  ROW(process)                                                        \
+  ROW(http)                                                           \
+  ROW(library)
 /* clang-format on */
 #define TRI_REWARD_DECLARE(name) extern const tri_reward tri_reward_##name;
 TRI_REWARD_LIST(TRI_REWARD_DECLARE)
@@ -106,6 +153,25 @@ const tri_reward *tri_reward_at(int i);              /* NULL past the last */
 void tri_reward_names(const char *last, char out[TRI_REWARD_NAMES_BYTES]);
 
 const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* its value; NULL: not given */
+/* The value of a field that is a list: *n texts; the one behind `text` is tri_reward_next(text). */
+const char *tri_reward_get_list(const tri_reward_opt *o, const char *field, int *n);
+const char *tri_reward_next(const char *text);
+/* Not collective. A field that is a number of seconds above 0; def: where it is not given. TRI_ECONFIG, as a
+ * reward's check says it. */
+TRI_CHECKED tri_status tri_reward_read_seconds(const tri_reward_opt *o, const char *field, double def,
+                                               double *out);
+/* Not collective. The row's on_error; ABORT where it is not given, ZERO where the reward has no such
+ * field. */
+TRI_CHECKED tri_status tri_reward_read_on_error(const tri_reward_opt *o, tri_on_error *out);
+/* A row of `field` for rewards that may fail; what the set of rewards does with it is the same for all. */
+#define TRI_REWARD_ON_ERROR                                                                                  \
+  {                                                                                                          \
+    .name = "on_error", .unit = "1",                                                                         \
+    .help =                                                                                                  \
+        "abort|drop|zero: where an answer gets no reward, end with 69, leave it out of the step, give 0; "   \
+        "default abort.",                                                                                    \
+    .value = "WORD", .what = "abort, drop or zero: what becomes of an answer without a reward (abort)"       \
+  }
 /* The next two are what a deck and the flags of `trireme eval` are told alike; whoever calls them puts the
  * place before it (tri_error_at). */
 /* Not collective. TRI_ECONFIG: there is no such reward. */
@@ -128,9 +194,25 @@ typedef struct tri_reward_set tri_reward_set;
 TRI_CHECKED tri_status        tri_reward_set_open(const tri_reward_opt *o, int n, const tri_reward_env *env,
                                                   tri_reward_set **out);
 void                          tri_reward_set_close(tri_reward_set **s);
-/* Collective over world where a reward is, else not. part [n,n_reward] unweighted, total [n] weighted sum.
- * failed [n]: bit i says that reward i could not judge the answer, which counts as 0 there. An infinite score
- * is TRI_ENUMERIC, naming the reward and the prompt. */
+/* A step's answers for their scores. */
+typedef struct tri_reward_call {
+  const tri_answer *a;      /* [n] */
+  const int        *number; /* [n] ascending; each was submitted, with `share` by one of the ranks */
+  int               n;
+  tri_comm         *share;        /* NULL: every rank has answers of its own; else all have the same */
+  float            *part, *total; /* [n,n_reward] unweighted; [n] weighted sum */
+  int32_t *failed; /* [n] bit i: reward i could not judge the answer; what it gets is as on_error says,
+                             * NAN for both where it is dropped */
+} tri_reward_call;
+/* Not collective. An answer has ended: rewards that work beside generation get it. Its number is below the
+ * next call's most. */
+TRI_CHECKED tri_status tri_reward_set_submit(tri_reward_set *s, const tri_answer *a, int number);
+/* Not collective. What was submitted is given up. */
+void tri_reward_set_forget(tri_reward_set *s);
+/* Collective over world where a reward is, or over c->share; else not. An infinite score is TRI_ENUMERIC,
+ * naming the reward and the prompt. */
+TRI_CHECKED tri_status tri_reward_set_call(tri_reward_set *s, const tri_reward_call *c);
+/* Collective as tri_reward_set_call: the same of answers of which none was submitted. */
 TRI_CHECKED tri_status tri_reward_set_score(tri_reward_set *s, const tri_answer *a, int n, float *part,
                                             float *total, int32_t *failed);
 /* Not collective. The first time: a warning that reward i (-1: no reward, for want of a text) could not judge
@@ -141,7 +223,8 @@ const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, si
 /* Not collective. Whether an answer with these parts [n] gets all that can be got. Rewards that only take
  * away do not count, unless there are no others. */
 bool        tri_reward_set_is_full(const tri_reward_set *s, const float *part);
-unsigned    tri_reward_set_needs(const tri_reward_set *s); /* TRI_REWARD_* of all */
+unsigned    tri_reward_set_needs(const tri_reward_set *s);        /* TRI_REWARD_* of all */
+bool        tri_reward_set_works_beside(const tri_reward_set *s); /* whether submit gives anyone anything */
 int         tri_reward_set_count(const tri_reward_set *s);
 const char *tri_reward_set_name(const tri_reward_set *s, int i);
 double      tri_reward_set_most(const tri_reward_set *s, int i); /* that reward i adds to the sum */

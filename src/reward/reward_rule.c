@@ -1,4 +1,5 @@
 /* reward_rule.c - rewards by rule: the same text, the same last number, a pattern found. */
+#include "reward/math/decimal.h"
 #include "reward.h"
 
 #include <math.h>
@@ -16,26 +17,18 @@ enum { FEW_STEPS = 256 }; /* chosen: nested repeats alone take more */
 enum { MATCH_LIMIT = 10000000, DEPTH_LIMIT = 1000000, HEAP_LIMIT_KIB = 64 * 1024 };
 enum { JIT_STACK_START = 32 * 1024, JIT_STACK_MOST = 8 * 1024 * 1024 };
 
-/* Part of a text, borrowed. */
-typedef struct span {
-  const char *at;
-  size_t      n;
-} span;
-
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-static bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-static span trimmed(const char *at, size_t n) {
+static tri_part trimmed(const char *at, size_t n) {
   while (n && is_space(*at)) {
     at++;
     n--;
   }
   while (n && is_space(at[n - 1])) n--;
-  return (span){at, n};
+  return (tri_part){at, n};
 }
 
-static bool same_bytes(span a, span b) { return a.n == b.n && (!a.n || !memcmp(a.at, b.at, a.n)); }
+static bool same_bytes(tri_part a, tri_part b) { return a.n == b.n && (!a.n || !memcmp(a.at, b.at, a.n)); }
 
 static tri_status exact_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
@@ -44,104 +37,23 @@ static tri_status exact_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
-/* A decimal number where it stands: whole without leading zeros (commas still inside), fraction without
- * trailing ones. */
-typedef struct decimal {
-  bool negative;
-  span whole, fraction;
-} decimal;
-
-static size_t count_digits(const char *s, size_t i, size_t n) {
-  size_t k = 0;
-  while (i + k < n && is_digit(s[i + k])) k++;
-  return k;
-}
-
-/* End of the whole part that begins at i: digits, or up to three and then groups of three behind commas. */
-static size_t whole_end(const char *s, size_t i, size_t n) {
-  size_t k = count_digits(s, i, n);
-
-  i += k;
-  if (k < 1 || k > 3) return i;
-  while (i < n && s[i] == ',' && count_digits(s, i + 1, n) == 3) i += 4;
-  return i;
-}
-
-/* Is s[i] a sign of the number behind it, rather than an operator or a hyphen? */
-static bool is_sign(const char *s, size_t i) {
-  if (s[i] != '-' && s[i] != '+') return false;
-  return i == 0 || !(is_digit(s[i - 1]) || is_letter(s[i - 1]) || s[i - 1] == ')' || s[i - 1] == ']');
-}
-
-/* The number that begins at i (a digit, or a point before one), and where it ends. */
-static decimal decimal_read(const char *s, size_t i, size_t n, size_t *end) {
-  decimal d = {.negative = i > 0 && s[i - 1] == '-' && is_sign(s, i - 1)};
-
-  *end = whole_end(s, i, n);
-  d.whole = (span){s + i, *end - i};
-  if (*end + 1 < n && s[*end] == '.' && is_digit(s[*end + 1])) {
-    d.fraction = (span){s + *end + 1, count_digits(s, *end + 1, n)};
-    *end += 1 + d.fraction.n;
-  }
-  while (d.whole.n && (*d.whole.at == '0' || *d.whole.at == ','))
-    d.whole = (span){d.whole.at + 1, d.whole.n - 1};
-  while (d.fraction.n && d.fraction.at[d.fraction.n - 1] == '0') d.fraction.n--;
-  if (!d.whole.n && !d.fraction.n) d.negative = false;
-  return d;
-}
-
-static bool last_decimal(const char *s, size_t n, decimal *out) {
-  bool   found = false;
-  size_t i = 0;
-
-  while (i < n) {
-    bool point = s[i] == '.' && i + 1 < n && is_digit(s[i + 1]) && (i == 0 || !is_digit(s[i - 1]));
-    if (is_digit(s[i]) || point) {
-      *out = decimal_read(s, i, n, &i);
-      found = true;
-    } else {
-      i++;
-    }
-  }
-  return found;
-}
-
-static bool same_decimal(const decimal *a, const decimal *b) {
-  span x = a->whole, y = b->whole;
-
-  if (a->negative != b->negative || !same_bytes(a->fraction, b->fraction)) return false;
-  while (x.n && y.n) {
-    if (*x.at == ',') {
-      x = (span){x.at + 1, x.n - 1};
-    } else if (*y.at == ',') {
-      y = (span){y.at + 1, y.n - 1};
-    } else if (*x.at != *y.at) {
-      return false;
-    } else {
-      x = (span){x.at + 1, x.n - 1};
-      y = (span){y.at + 1, y.n - 1};
-    }
-  }
-  return !x.n && !y.n;
-}
-
 static const char *number_refuse(void *state, const char *truth, size_t n) {
-  decimal want;
+  tri_decimal want;
 
   (void)state;
-  return last_decimal(truth, n, &want) ? NULL : "holds no number, and reward number compares numbers";
+  return tri_decimal_last(truth, n, &want) ? NULL : "holds no number, and reward number compares numbers";
 }
 
 static tri_status number_score(void *state, const tri_answer *a, int n, float *score) {
   (void)state;
   for (int q = 0; q < n; q++) {
-    decimal want, got;
-    if (!last_decimal(a[q].truth, a[q].truth_bytes, &want))
+    tri_decimal want, got;
+    if (!tri_decimal_last(a[q].truth, a[q].truth_bytes, &want))
       TRI_FAIL(TRI_EINPUT,
                "the answer given with prompt_id %lld holds no number, so reward number cannot judge; look at "
                "data.answer_key",
                (long long)a[q].prompt_id);
-    score[q] = last_decimal(a[q].response, a[q].response_bytes, &got) && same_decimal(&got, &want);
+    score[q] = tri_decimal_last(a[q].response, a[q].response_bytes, &got) && tri_decimal_same(&got, &want);
   }
   return TRI_OK;
 }

@@ -12,7 +12,7 @@ typedef struct tri_array_row {
   tri_array_per per;
   unsigned      column; /* TRI_COLUMN_* */
 } tri_array_row;
-enum { TRI_ARRAYS = 17, TRI_ARRAYS_SENT = 10 };
+enum { TRI_ARRAYS = 18, TRI_ARRAYS_SENT = 10 };
 extern const tri_array_row tri_array[TRI_ARRAYS];
 
 /* Pure: array k's pointer; bytes per row; rows of so many sequences and tokens. */

@@ -6,10 +6,27 @@
 #include <math.h>
 #include <string.h>
 
+/* One without a reward is like any other. */
 static bool differs(const tri_rollout *r, int g) {
-  for (int q = g * r->group + 1; q < (g + 1) * r->group; q++)
-    if (r->reward[q] != r->reward[g * r->group]) return true;
+  float first = NAN;
+
+  for (int q = g * r->group; q < (g + 1) * r->group; q++) {
+    if (isnan(first)) first = r->reward[q];
+    if (r->reward[q] != first && !isnan(r->reward[q])) return true;
+  }
   return false;
+}
+
+void tri_rollout_drop(tri_rollout *r, int least, bool baselines) {
+  for (int g = 0; r->group && g < r->n_seq / r->group; g++) {
+    int first = g * r->group, left = 0;
+    for (int q = first; q < first + r->group; q++)
+      left += !isnan(r->reward[q]) && !(baselines && isnan(r->baseline[q]));
+    for (int q = first; q < first + r->group; q++)
+      if ((left < least || isnan(r->reward[q]) || (baselines && isnan(r->baseline[q]))) &&
+          r->masked.answer[q] != TRI_FILLER)
+        r->masked.answer[q] = TRI_DROPPED;
+  }
 }
 
 /* Room in the store for more behind what is there, as tri_rollout_make leaves it. */
@@ -84,7 +101,7 @@ tri_status tri_select_fill(tri_selection *s, const tri_rollout *asked) {
     TRI_TRY(append(asked, g, s->step));
     s->lacks--;
   }
-  for (int q = first; q < s->step->n_seq; q++) s->step->masked[q] = TRI_FILLER;
+  for (int q = first; q < s->step->n_seq; q++) s->step->masked.answer[q] = TRI_FILLER;
   TRI_ASSERT(!s->lacks);
   return TRI_OK;
 }

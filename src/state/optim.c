@@ -9,6 +9,7 @@ typedef struct adamw_update {
   const tri_unit_spec *spec;
   tri_adamw_rule       rule;
   double               weight_decay;
+  tri_dtype            half; /* the compute type, where that is no f32 */
 } adamw_update;
 
 static tri_status update_part(void *ctx, const tri_optim_view *v, tri_stream *s) {
@@ -24,7 +25,7 @@ static tri_status update_part(void *ctx, const tri_optim_view *v, tri_stream *s)
     tri_tensor w = tri_view1(v->weight + at, TRI_F32, r.count), g = tri_view1(v->grad + at, TRI_F32, r.count);
     tri_tensor m = tri_view1(v->exp_avg + at, TRI_F32, r.count),
                q = tri_view1(v->exp_avg_sq + at, TRI_F32, r.count),
-               half = v->half ? tri_view1(v->half + at, TRI_BF16, r.count) : (tri_tensor){0};
+               half = v->half ? tri_view1(v->half + at, u->half, r.count) : (tri_tensor){0};
     TRI_TRY(s->device->ops->kernels->adamw(s, &w, &m, &q, v->half ? &half : NULL, &g, &rule));
   }
   return TRI_OK;
@@ -36,17 +37,17 @@ static tri_status update_all(tri_params *p, const tri_optim_opt *opt, const tri_
   const unsigned        all = 1u << TRI_STATE_WEIGHT | 1u << TRI_STATE_EXP_AVG | 1u << TRI_STATE_EXP_AVG_SQ;
 
   for (int i = 0; i < o->n_unit; i++) {
-    adamw_update u = {&o->unit[i], *rule, opt->weight_decay};
+    adamw_update u = {&o->unit[i], *rule, opt->weight_decay, o->dtype};
     TRI_TRY(tri_params_optim_each(p, i, all, all, update_part, &u, s));
   }
   return TRI_OK;
 }
 
-/* Collective over world. Names the tensor, and forgets the gradient. */
-static tri_status give_up(tri_params *p, tri_stream *s) {
-  const char *name;
+/* Collective over world. Names the tensor, unless it was to be expected, and forgets the gradient. */
+static tri_status give_up(tri_params *p, bool expected, tri_stream *s) {
+  const char *name = NULL;
 
-  TRI_TRY(tri_params_grad_fault(p, s, &name));
+  if (!expected) TRI_TRY(tri_params_grad_fault(p, s, &name));
   if (name)
     tri_log(TRI_LOG_INFO, "%s: the gradient of %s is the first on the way back that is not finite",
             tri_params_options(p)->label, name);
@@ -54,11 +55,12 @@ static tri_status give_up(tri_params *p, tri_stream *s) {
   return TRI_OK;
 }
 
-tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learning_rate, int64_t update,
-                          tri_stream *s, double *grad_norm, bool *applied) {
+tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, const tri_optim_now *now, tri_stream *s,
+                          double *grad_norm, bool *applied) {
   tri_comm      *c = tri_params_optim_comm(p);
+  double         factor = 1 / now->loss_scale;
   tri_adamw_rule rule = {
-      (float)learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 1.0f, update};
+      (float)now->learning_rate, (float)opt->beta1, (float)opt->beta2, (float)opt->eps, 0, 0, now->update};
   tri_trace *trace = s->device->trace;
   double     sum;
   int        span;
@@ -67,11 +69,11 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, double learni
   TRI_TRY(tri_params_grad_sumsq(p, s, &sum)); /* padding is zero and adds nothing */
   tri_trace_end(trace, span, s);
   if (c && c->size > 1) TRI_TRY(tri_host_sum(c, &sum, 1));
-  *grad_norm = sqrt(sum);
-  *applied = isfinite(*grad_norm);
-  if (!*applied) return give_up(p, s);
-  if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm)
-    rule.scale = (float)(opt->max_grad_norm / *grad_norm);
+  *grad_norm = sqrt(sum) * factor;
+  *applied = isfinite(sum);
+  if (!*applied) return give_up(p, now->overflows, s);
+  if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm) factor *= opt->max_grad_norm / *grad_norm;
+  rule.scale = (float)factor;
   span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "optimizer"}, s);
   TRI_TRY(update_all(p, opt, &rule, s));
   tri_trace_end(trace, span, s);

@@ -43,7 +43,13 @@ static tri_status plan(tri_ledger *l, const tri_params *p, tri_phase phase, bool
   return plan_in(l, TRI_MEM_DEVICE, p, phase, state, what, bytes, where);
 }
 
-/* What acquire and grad hand out lies with the unit; the sizes of its packed forms. */
+/* Of a product's matrix that is made of blocks. */
+static size_t matrix_bytes(const tri_params *p, const tri_blocks *b) {
+  return (size_t)(b->n_out * b->n_in) * tri_params_weight_bytes(p);
+}
+
+/* What acquire and grad hand out lies with the unit; the sizes of its packed forms. Where w itself serves,
+ * one that is made of blocks is a form too. */
 static tri_status open_views(tri_params *p, unit *u) {
   int n_linear = u->spec->n_linear;
 
@@ -54,10 +60,11 @@ static tri_status open_views(tri_params *p, unit *u) {
     TRI_TRY(TRI_ALLOC(u->packed_bytes[use], n_linear));
   }
   for (int j = 0; j < n_linear; j++) {
+    size_t           matrix = matrix_bytes(p, &u->spec->linear[j].blocks);
     tri_linear_bytes b;
     TRI_TRY(tri_params_kernels(p)->linear_size(u->spec->linear[j].linear, &b));
-    u->packed_bytes[0][j] = (b.fwd + 255) / 256 * 256;
-    u->packed_bytes[1][j] = (b.bwd + 255) / 256 * 256;
+    u->packed_bytes[0][j] = ((b.fwd ? b.fwd : matrix) + 255) / 256 * 256;
+    u->packed_bytes[1][j] = ((b.bwd ? b.bwd : matrix) + 255) / 256 * 256;
   }
   return TRI_OK;
 }
@@ -118,6 +125,18 @@ static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot 
   if (grad && p->opt.train && !p->grad_direct)
     TRI_TRY(plan(l, p, TRI_PHASE_LEARN, false, "unreduced gradients", (size_t)flat * 4, &s->grad));
   return TRI_OK;
+}
+
+/* Room for one matrix of blocks, before it is packed. */
+static tri_status plan_matrix(tri_params *p, tri_ledger *l) {
+  size_t most = 0;
+
+  for (int i = 0; i < p->opt.n_unit; i++)
+    for (int j = 0; j < p->opt.unit[i].n_linear; j++) {
+      size_t bytes = matrix_bytes(p, &p->opt.unit[i].linear[j].blocks);
+      if (bytes > most) most = bytes;
+    }
+  return plan(l, p, TRI_PHASE_ALWAYS, false, "packed weights", most, &p->matrix);
 }
 
 static tri_status plan_slots(tri_params *p, tri_ledger *l) {
@@ -190,6 +209,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
                            sizeof *p->host_sum, (void **)&p->host_sum));
   }
   TRI_TRY(plan_slots(p, ledger));
+  TRI_TRY(plan_matrix(p, ledger));
   if (opt->offload) TRI_TRY(tri_offload_open(p, ledger));
   if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_ANY);
   return TRI_OK;
@@ -210,17 +230,16 @@ const tri_params_opt *tri_params_options(const tri_params *p) { return &p->opt; 
 
 /* ---- filling and reading ---- */
 
-static tri_status cast_part(void *ctx, const tri_optim_view *v, tri_stream *s) {
-  tri_tensor to = tri_view1(v->half, TRI_BF16, v->range.count),
+static tri_status cast_part(void *dtype, const tri_optim_view *v, tri_stream *s) {
+  tri_tensor to = tri_view1(v->half, *(const tri_dtype *)dtype, v->range.count),
              from = tri_view1(v->weight, TRI_F32, v->range.count);
 
-  (void)ctx;
   return s->device->ops->kernels->cast(s, &to, &from);
 }
 
 static tri_status cast_master(tri_params *p, int index, tri_stream *s) {
   if (!p->unit[index].master) return TRI_OK;
-  return tri_params_optim_each(p, index, 1u << TRI_STATE_WEIGHT, 0, cast_part, NULL, s);
+  return tri_params_optim_each(p, index, 1u << TRI_STATE_WEIGHT, 0, cast_part, &p->opt.dtype, s);
 }
 
 /* Copy f32 `from`, host memory, to flat element `at` of the unit's state of this kind, in that state's
@@ -229,7 +248,7 @@ static tri_status put(tri_params *p, unit *u, tri_state_kind kind, int64_t at, f
                       tri_stream *s) {
   if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
     for (int64_t k = 0; k < n; k++) { /* a half never lies behind its number */
-      uint16_t half = tri_f32_to_bf16(from[k]);
+      uint16_t half = tri_f32_to_half(p->opt.dtype, from[k]);
       memcpy((char *)from + (size_t)k * sizeof half, &half, sizeof half);
     }
     return p->device->ops->copy(s, tri_params_weight_at(p, u, at), from, (size_t)n * sizeof(uint16_t));
@@ -295,14 +314,14 @@ tri_status tri_params_read(tri_params *p, tri_state_kind kind, int index, int i,
   int64_t at = u->spec->param[i].offset + begin;
 
   if (kind == TRI_STATE_WEIGHT && !u->master && p->opt.dtype != TRI_F32) {
-    /* A frozen bf16 store: the halves go to the upper half of the buffer, then are widened from the front. */
+    /* A frozen 16-bit store: the halves go to the buffer's upper half, then are widened from the front. */
     uint16_t *half = (uint16_t *)host + count;
     TRI_TRY(p->device->ops->copy(s, half, tri_params_weight_at(p, u, at), (size_t)count * 2));
     TRI_TRY(p->device->ops->stream_sync(s));
     for (int64_t k = 0; k < count; k++) {
       uint16_t h;
       memcpy(&h, half + k, sizeof h);
-      host[k] = tri_bf16_to_f32(h);
+      host[k] = tri_half_to_f32(p->opt.dtype, h);
     }
     return TRI_OK;
   }

@@ -7,8 +7,9 @@
 #include "device/memory.h"
 #include "shard.h"
 
-/* SCORE: normal with standard deviation 1 / (dim[1] + 1). */
-typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS, TRI_INIT_SCORE } tri_init;
+/* SCORE: normal with standard deviation 1 / (dim[1] + 1). UNIFORM: between -1 / sqrt(dim[1]) and its
+ * opposite. */
+typedef enum { TRI_INIT_NORMAL, TRI_INIT_ONES, TRI_INIT_ZEROS, TRI_INIT_SCORE, TRI_INIT_UNIFORM } tri_init;
 typedef struct tri_param_spec {
   char     name[96]; /* as in the safetensors file */
   int      ndim;
@@ -16,13 +17,25 @@ typedef struct tri_param_spec {
   tri_init init;   /* how a model without a weight file starts */
   bool     added;  /* of a scalar head: a language model's files lack it, and it may start by init */
   bool     joined; /* directly behind the param before it: rows of one fused matrix, or of its bias */
+  bool     waits;  /* its gradient is 0 as long as another param is */
   int64_t  offset; /* of its first element in the unit's flat buffer; filled by tri_unit_layout */
 } tri_param_spec;
 
-/* A product of a unit: params [first, first + n), all but the first joined, are one matrix [n_out,n_in]. */
+enum { TRI_MOST_BLOCKS = 3 }; /* q, k, v */
+/* How params [rows,w] of a product lie in its matrix [n_out,n_in], which is 0 beside them: param i times
+ * `scale`, from row row[i] and column i w on. */
+typedef struct tri_blocks {
+  int64_t n_out, n_in; /* 0: they are the matrix, one below the other */
+  float   scale;
+  int64_t row[TRI_MOST_BLOCKS];
+} tri_blocks;
+
+/* A product of a unit: params [first, first + n), all but the first joined, are one matrix [n_out,n_in], or
+ * blocks of it. */
 typedef struct tri_linear_use {
   int         first, n;
   tri_linear *linear; /* borrowed */
+  tri_blocks  blocks;
 } tri_linear_use;
 
 /* A unit is what is gathered and released together: the embedding, one layer, the head. */
@@ -122,7 +135,7 @@ TRI_CHECKED tri_status tri_params_grad_done(tri_params *p, int unit, tri_stream 
 typedef struct tri_optim_view {
   tri_range range;
   float    *weight, *exp_avg, *exp_avg_sq, *average, *grad; /* average: NULL where it is not kept */
-  uint16_t *half; /* bf16, the weights in the compute type; NULL where that is f32 */
+  uint16_t *half; /* the weights in the compute type; NULL where that is f32 */
 } tri_optim_view;
 typedef tri_status (*tri_optim_work)(void *ctx, const tri_optim_view *part, tri_stream *s);
 /* Not collective. Queues work for all of the share, part by part: one part, or, where the store offloads, as

@@ -65,20 +65,54 @@ tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {
   return start_gather(p, index, sl, s);
 }
 
-static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int use, tri_stream *s) {
-  bool fwd = (use & TRI_USE_FWD) && !sl->have[0], bwd = (use & TRI_USE_BWD) && !sl->have[1];
+/* The matrix that the params of linear[j] are blocks of, in p->matrix. */
+static tri_status put_blocks(tri_params *p, const unit *u, const tri_linear_use *l, char *flat, tri_stream *s,
+                             tri_tensor *w) {
+  const tri_blocks *b = &l->blocks;
 
-  if (!fwd && !bwd) return TRI_OK;
+  *w = tri_view2(p->matrix, p->opt.dtype, b->n_out, b->n_in);
+  TRI_TRY(p->device->ops->fill(s, w->data, 0, (size_t)(b->n_out * b->n_in) * tri_params_weight_bytes(p)));
+  for (int i = 0; i < l->n; i++) {
+    tri_tensor x = tri_param_view(&u->spec->param[l->first + i], flat, p->opt.dtype),
+               rows = tri_rows(w, b->row[i], x.dim[0]);
+    TRI_TRY(tri_params_kernels(p)->cols_put(s, &rows, i * x.dim[1], b->scale, &x));
+  }
+  return TRI_OK;
+}
+
+/* A form of linear[j] from its matrix; one that has none is the matrix, where that is made of blocks. */
+static tri_status pack_linear(tri_params *p, unit *u, slot *sl, int j, const bool want[2],
+                              const tri_tensor *w, tri_stream *s) {
+  const tri_linear_use *l = &u->spec->linear[j];
+  tri_linear_bytes      b;
+  void                 *to[2];
+
+  TRI_TRY(tri_params_kernels(p)->linear_size(l->linear, &b));
+  for (int use = 0; use < 2; use++) {
+    size_t own = use ? b.bwd : b.fwd;
+    to[use] = want[use] ? packed_at(u, sl, use, j) : NULL;
+    if (!to[use] || own) continue;
+    TRI_TRY(
+        p->device->ops->copy(s, to[use], w->data, (size_t)tri_tensor_count(w) * tri_params_weight_bytes(p)));
+    to[use] = NULL;
+  }
+  return to[0] || to[1] ? tri_params_kernels(p)->linear_pack(s, l->linear, to[0], to[1], w) : TRI_OK;
+}
+
+static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int use, tri_stream *s) {
+  const bool want[2] = {(use & TRI_USE_FWD) && !sl->have[0], (use & TRI_USE_BWD) && !sl->have[1]};
+
+  if (!want[0] && !want[1]) return TRI_OK;
   for (int j = 0; j < u->spec->n_linear; j++) {
     const tri_linear_use *l = &u->spec->linear[j];
     tri_tensor            w = tri_param_view(&u->spec->param[l->first], flat, p->opt.dtype);
     TRI_ASSERT(w.ndim == 2);
     for (int i = 1; i < l->n; i++) w.dim[0] += u->spec->param[l->first + i].dim[0];
-    TRI_TRY(tri_params_kernels(p)->linear_pack(s, l->linear, fwd ? packed_at(u, sl, 0, j) : NULL,
-                                               bwd ? packed_at(u, sl, 1, j) : NULL, &w));
+    if (l->blocks.n_out) TRI_TRY(put_blocks(p, u, l, flat, s, &w));
+    TRI_TRY(pack_linear(p, u, sl, j, want, &w, s));
   }
-  sl->have[0] |= fwd;
-  sl->have[1] |= bwd;
+  sl->have[0] |= want[0];
+  sl->have[1] |= want[1];
   return TRI_OK;
 }
 

@@ -54,7 +54,8 @@ struct tri_params {
   tri_param_slot  ring[TRI_PARAM_RING];
   tri_param_slot *pending;        /* a gradient reduction under way */
   double         *sum, *host_sum; /* f64 [1]: device, pinned */
-  tri_offload    *offload;        /* owned; NULL: nothing rests in host memory */
+  void           *matrix;  /* A: room for the largest matrix that is made of blocks; NULL: there is none */
+  tri_offload    *offload; /* owned; NULL: nothing rests in host memory */
 };
 
 static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
@@ -73,7 +74,7 @@ static inline void *tri_params_weight_at(const tri_params *p, const tri_param_un
 static inline float *tri_params_master(const tri_params *p, const tri_param_unit *u) {
   return u->master ? u->master : tri_params_weight_at(p, u, u->ro.begin);
 }
-/* This kind of state of the optimizer share, f32; TRI_STATE_WEIGHT: not of a frozen bf16 store. */
+/* This kind of state of the optimizer share, f32; TRI_STATE_WEIGHT: not of a frozen 16-bit store. */
 static inline float *tri_params_state(const tri_params *p, const tri_param_unit *u, tri_state_kind kind) {
   switch (kind) {
   case TRI_STATE_EXP_AVG:

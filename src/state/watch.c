@@ -92,6 +92,7 @@ static void judge(const tri_params *p, const int64_t *moved, found *out) {
     for (int i = 0; i < p->opt.unit[u].n_param; i++, moved += KINDS) {
       const char *name = p->opt.unit[u].param[i].name;
       out->n_tensor++;
+      if (!moved[1] && p->opt.unit[u].param[i].waits) continue;
       if (!moved[1]) {
         if (!out->n_idle++) out->first_idle = name;
       } else if (!moved[0] && !out->n_stuck++)
@@ -191,8 +192,8 @@ tri_status tri_watch_copies(tri_params *p, tri_stream *s) {
   return p->opt.train ? tri_agree(p->comm[TRI_WORLD], check_copies(p, s, true)) : TRI_OK;
 }
 
-tri_status tri_watch_step(tri_params *p, const tri_optim_opt *opt, double learning_rate, int64_t update,
-                          tri_stream *s, double *grad_norm, bool *applied) {
+tri_status tri_watch_step(tri_params *p, const tri_optim_opt *opt, const tri_optim_now *now, tri_stream *s,
+                          double *grad_norm, bool *applied) {
   tri_comm  *world = p->comm[TRI_WORLD];
   int64_t    n = KINDS * (int64_t)count_tensors(p);
   tri_status st = TRI_OK;
@@ -204,11 +205,11 @@ tri_status tri_watch_step(tri_params *p, const tri_optim_opt *opt, double learni
   if (st == TRI_OK) st = TRI_ALLOC(hash, 2 * n);
   if (st == TRI_OK) st = hash_pieces(p, s, buf, hash);
   TRI_TRY_DONE(tri_agree(world, st));
-  TRI_TRY_DONE(tri_optim_step(p, opt, learning_rate, update, s, grad_norm, applied));
+  TRI_TRY_DONE(tri_optim_step(p, opt, now, s, grad_norm, applied));
   if (!*applied || *grad_norm == 0) goto done;
   TRI_TRY_DONE(tri_agree(world, hash_pieces(p, s, buf, hash + n)));
   TRI_TRY_DONE(find_idle(p, hash, hash + n, &seen));
-  if (world->rank == 0) say(p, &seen, learning_rate);
+  if (world->rank == 0) say(p, &seen, now->learning_rate);
   TRI_TRY_DONE(tri_watch_copies(p, s));
 done:
   TRI_FREE(buf);

@@ -5,9 +5,11 @@
 #include "supply.h"
 #include "train.h"
 
+#include <math.h>
+
 /* What an evaluation adds up; pass: pass@1, answers that get all there is to get. */
 typedef struct eval_sum {
-  double reward, pass, length, answers;
+  double reward, pass, length, answers, failures;
 } eval_sum;
 
 /* Collective over world. Held-out prompts begin .. end - 1; none where the run is told to stop. */
@@ -25,8 +27,9 @@ static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval
 
   TRI_TRY_DONE(tri_supply_ask(t, &ask, &r));
   if (tri_halt_decided(t->halt)) goto done;
-  tri_answers_failed(&r, t->reward, tri_world_of(t)->rank == 0);
+  sum->failures += tri_answers_failed(&r, t->reward, tri_world_of(t)->rank == 0);
   for (int q = 0; q < r.n_seq; q++) {
+    if (isnan(r.reward[q])) continue; /* dropped */
     sum->reward += (double)r.reward[q];
     sum->pass += tri_reward_set_is_full(t->reward, r.part + (int64_t)q * r.n_reward);
     sum->length += (double)(r.start[q + 1] - r.start[q] - r.prompt_len[q]);
@@ -102,6 +105,7 @@ static void report_answers(tri_trainer *t, const eval_sum *sum) {
     tri_metric_add(t->metrics, "eval_pass_at_1", TRI_METRIC_RANK0, sum->pass / sum->answers);
   tri_metric_add(t->metrics, "eval_response_length_mean_tokens", TRI_METRIC_RANK0,
                  sum->length / sum->answers);
+  if (sum->failures > 0) tri_metric_add(t->metrics, "eval_reward_failures", TRI_METRIC_RANK0, sum->failures);
 }
 
 tri_status tri_evaluate(tri_trainer *t) {

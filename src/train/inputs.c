@@ -96,6 +96,10 @@ static const char *refuse_answer(const void *rewards, const char *answer, size_t
   return tri_reward_set_refuse(rewards, answer, n);
 }
 
+static bool keeps_fields(const tri_trainer *t) {
+  return t->reward && tri_reward_set_needs(t->reward) & TRI_REWARD_FIELDS_OF_LINE;
+}
+
 /* Rank 0 says what became of lines that are too long. */
 static void say_overlong(const tri_data_stats *s, const tri_config_list *files) {
   const char *more = files->n > 1 ? " ..." : "";
@@ -108,9 +112,54 @@ static void say_overlong(const tri_data_stats *s, const tri_config_list *files) 
             files->item[0], more, (long long)s->n_truncated, (long long)s->n_line);
 }
 
+/* Rank 0 says what a conversation's template does that one may not expect. */
+static tri_status say_talk(const tri_trainer *t, const tri_data_stats *s, const char *file,
+                           tri_encoder *encoder, const tri_chat *chat) {
+  const tri_eos *eos = tri_source_eos(t->learner[TRI_POLICY].source);
+  const char    *end = tri_chat_end(chat);
+  const int32_t *id;
+  int64_t        n;
+  bool           ends = false;
+
+  if (t->se->rt.world_rank != 0 || !s->n_talk) return TRI_OK;
+  if (s->n_system_left_out)
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: the chat template %s leaves the system's message out of %lld of %lld conversations: it writes "
+        "it into the user's last message only where that ends the conversation",
+        file, tri_chat_name(chat), (long long)s->n_system_left_out, (long long)s->n_talk);
+  TRI_TRY(tri_encoder_run(encoder, end, strlen(end), false, &id, &n));
+  for (int i = 0; i < eos->n && n == 1; i++) ends |= eos->id[i] == id[0];
+  if (n != 1)
+    tri_log(TRI_LOG_WARN,
+            "%s: the chat template %s ends a turn with %s, which is no token of the model's tokenizer but a "
+            "text of %lld",
+            file, tri_chat_name(chat), end, (long long)n);
+  else if (!ends)
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: the chat template %s ends a turn with %s, which does not end an answer of this model: put its "
+        "id %d into eos_token_id of generation_config.json",
+        file, tri_chat_name(chat), end, id[0]);
+  return TRI_OK;
+}
+
+/* data.train_weights, of the lines to train on. */
+static tri_status weigh(const tri_config *c, tri_dataset *d) {
+  const tri_config_list *files = &c->data.train;
+  double                *weight = NULL;
+  tri_status             st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(weight, files->n));
+  for (int i = 0; i < files->n; i++) weight[i] = tri_config_train_weight(c, i);
+  st = tri_dataset_weigh(d, (const char *const *)files->item, weight, files->n);
+  TRI_FREE(weight);
+  return st;
+}
+
 /* Collective over world. */
-static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
-                            tri_dataset **out) {
+static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
+                            const tri_chat *chat, tri_dataset **out) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
   bool    room = tri_data_is_prompts(kind) && c->rollout.max_response_length < context; /* else it is said */
@@ -132,12 +181,14 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
                         .max_total_name = "the model's max_position_embeddings",
                         .max_line_bytes = c->data.max_line_bytes,
                         .vocab = tri_source_shape(t->learner[TRI_POLICY].source)->V,
-                        .completion_end = eos->n ? eos->id[0] : -1,
-                        .text_end = eos->n ? eos->id[0] : -1,
+                        .end.completion = eos->n ? eos->id[0] : -1,
+                        .end.text = eos->n ? eos->id[0] : -1,
                         .encode = encoder.tokenizer ? tri_encoder_run : NULL,
                         .ctx = &encoder,
+                        .chat = {chat, c->data.train_on == TRI_CONFIG_TRAIN_ALL, c->data.apply_chat_template},
                         .refuse = t->reward ? refuse_answer : NULL,
                         .refuse_ctx = t->reward,
+                        .keep_fields = keeps_fields(t),
                         .faults = t->run.faults};
 
   if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) {
@@ -146,8 +197,24 @@ static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_da
     if (!answer) opt.max_prompt_name = opt.max_total_name;
   }
   st = tri_dataset_open_shared((const char *const *)files->item, files->n, &opt, t->se->comm[TRI_WORLD], out);
-  tri_tokens_free(&encoder.tokens);
   if (*out) say_overlong(tri_dataset_stats(*out), files);
+  if (*out) st = say_talk(t, tri_dataset_stats(*out), files->item[0], &encoder, chat);
+  tri_tokens_free(&encoder.tokens);
+  return st;
+}
+
+/* Collective over world. */
+static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
+                            tri_dataset **out) {
+  tri_chat  *chat = NULL;
+  tri_status st = tri_source_chat(t->learner[TRI_POLICY].source, t->cfg->data.chat_template, true, &chat);
+
+  TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
+  TRI_TRY_DONE(read_data(t, files, kind, chat, out));
+  if (*out && files == &t->cfg->data.train && t->cfg->data.train_weights.n)
+    TRI_TRY_DONE(weigh(t->cfg, *out)); /* alike on every rank */
+done:
+  tri_chat_close(&chat);
   return st;
 }
 
@@ -277,6 +344,7 @@ static tri_status plan_steps(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     if (!l->train) continue;
     l->optim = c->train.optim;
+    tri_loss_scale_begin(&l->course.scale, &l->optim.scaling, c->model.dtype);
     l->lr = c->train.lr;
     memcpy(&l->lr.peak, (const char *)c + l->rate, sizeof l->lr.peak);
     l->lr.total = updates - l->rest_steps * t->plan.mini_batches * c->algo.ppo_epochs;

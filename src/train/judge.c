@@ -27,15 +27,19 @@ static int64_t length_of(const tri_trainer *t, const tri_answer *a) {
   return n;
 }
 
+/* Beyond the vocabulary there is only padding of the policy's (learner.c), which has no text: the last id. */
+static int32_t known(int32_t id, int V) { return id < V ? id : V - 1; }
+
 /* The answers with their prompts, as sequences. */
 static tri_status gather(const tri_trainer *t, const tri_answer *a, int n, tri_rollout *r) {
+  int     V = tri_source_shape(t->learner[TRI_REWARD_MODEL].source)->V;
   int64_t n_tok = 0;
 
   for (int q = 0; q < n; q++) n_tok += length_of(t, &a[q]);
   TRI_TRY(tri_rollout_make(n, n_tok, 1, 0, r));
   for (int q = 0; q < n; q++) {
     int64_t len = length_of(t, &a[q]);
-    memcpy(r->token + r->start[q], a[q].token, (size_t)len * sizeof *r->token);
+    for (int64_t i = 0; i < len; i++) r->token[r->start[q] + i] = known(a[q].token[i], V);
     r->start[q + 1] = r->start[q] + len;
   }
   return TRI_OK;

@@ -2,7 +2,7 @@
 #ifndef TRI_JUDGE_H
 #define TRI_JUDGE_H
 
-#include "batch.h"
+#include "feed/batch.h"
 #include "reward/reward.h"
 
 struct tri_trainer;

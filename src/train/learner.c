@@ -6,6 +6,7 @@
 #include "io/model/part.h"
 #include "train.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +20,98 @@ static bool lacks_model(const char *folder) {
   return tri_file_exists(folder) && !(weights && tri_file_in(folder, "config.json"));
 }
 
+/* ---- adapters ---- */
+
+bool tri_learner_has_adapters(const tri_trainer *t, const tri_learner *l) {
+  bool critic = l == &t->learner[TRI_CRITIC] && t->cfg->critic.lora;
+
+  return tri_config_has_lora(t->cfg) && (l == &t->learner[TRI_POLICY] || critic);
+}
+
+static tri_status refuse_target(const tri_family *f, const char *name) {
+  char   all[512] = "", module[TRI_LORA_MODULE_BYTES];
+  size_t used = 0;
+
+  for (int i = 0; f->tensor[i].name && used < sizeof all; i++) {
+    tri_lora_module(f, i, module);
+    if (module[0]) used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", module);
+  }
+  TRI_FAIL(TRI_ECONFIG, "lora.targets: '%.100s' is no linear module of the layers of a %s; these are %s",
+           name, f->model_type, all);
+}
+
+/* What the deck's keys ask for; targets 0: they say nothing of them. */
+static tri_status read_targets(const tri_config *c, const tri_family *f, uint64_t *target) {
+  *target = 0;
+  for (int i = 0; i < c->lora.targets.n; i++) {
+    uint64_t rows = tri_lora_find(f, c->lora.targets.item[i]);
+    if (!rows) return refuse_target(f, c->lora.targets.item[i]);
+    *target |= rows;
+  }
+  return TRI_OK;
+}
+
+/* Keys beside lora.path say what its file says, or nothing. */
+static tri_status check_beside(const tri_config *c, const tri_lora *l, uint64_t target) {
+  const char *key = c->lora.rank && c->lora.rank != l->rank          ? "lora.rank"
+                    : c->lora.alpha > 0 && c->lora.alpha != l->alpha ? "lora.alpha"
+                    : target && target != l->target                  ? "lora.targets"
+                                                                     : NULL;
+
+  if (!key) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "%s is another than in lora.path, whose adapters have rank %d and alpha %g: remove it, or give the "
+      "same",
+      key, l->rank, l->alpha);
+}
+
+/* New adapters, or those of lora.path, for a model that a run starts with. */
+static tri_status add_adapters(const tri_trainer *t, tri_learner *l) {
+  const tri_config *c = t->cfg;
+  const tri_lora   *first = tri_source_lora(t->learner[TRI_POLICY].source);
+  tri_lora          made = {(int)c->lora.rank, c->lora.alpha, false, 0};
+  uint64_t          target;
+
+  if (!tri_learner_has_adapters(t, l)) return TRI_OK;
+  TRI_TRY(read_targets(c, tri_source_shape(l->source)->family, &target));
+  if (c->lora.path && l == &t->learner[TRI_POLICY]) {
+    TRI_TRY(tri_error_about(
+        tri_source_add_adapters(l->source, c->lora.path, t->se->rt.world_rank == 0, c->run.seed),
+        "lora.path"));
+    return check_beside(c, tri_source_lora(l->source), target);
+  }
+  made.target = target ? target : tri_lora_all(tri_source_shape(l->source)->family);
+  if (l != &t->learner[TRI_POLICY]) made = *first; /* the critic's are as the policy's */
+  return tri_error_about(tri_source_add_lora(l->source, &made, c->run.seed), l->key);
+}
+
+/* A run goes on with adapters or without, as it began; what they are is the checkpoint's. */
+static tri_status check_adapted(const tri_trainer *t, const tri_learner *l) {
+  bool now = tri_learner_has_adapters(t, l), before = tri_source_lora(l->source)->rank;
+
+  if (now == before) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: the %s of the checkpoint has %s adapters, the deck gives it %s: remove or give lora.rank (or "
+           "lora.path, critic.lora), or start another run.output",
+           t->run.resume, l->name, before ? "low-rank" : "no low-rank", now ? "some" : "none");
+}
+
+/* Where the deck says that the model lies which a checkpoint's adapters are for; NULL: it says an output
+ * folder, whose newest may be another by now, or nothing that is there, and the checkpoint knows. */
+static const char *base_at(const char *path) {
+  return path && (tri_file_in(path, "config.json") || tri_file_in(path, "MANIFEST.json")) ? path : NULL;
+}
+
+/* Of the critic's. */
+static const char *base_of_critic(const tri_config *c) {
+  const char *judge = tri_config_reward_model(c);
+
+  return base_at(c->critic.path ? c->critic.path : judge ? judge : c->model.path);
+}
+
+/* ---- models ---- */
+
 /* The model the deck names, from files or from random numbers. */
 static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
   const tri_config *c = t->cfg;
@@ -31,6 +124,12 @@ static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source
                                : "model.path");
   return tri_error_about(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out),
                          c->model.tokenizer ? "model.config, model.tokenizer" : "model.config");
+}
+
+static bool same_rope(const tri_rope_shape *a, const tri_rope_shape *b) {
+  return a->type == b->type && a->theta == b->theta && a->factor == b->factor && a->low_freq == b->low_freq &&
+         a->high_freq == b->high_freq && a->attention_factor == b->attention_factor &&
+         a->truncate == b->truncate && a->original_max_pos == b->original_max_pos;
 }
 
 /* What config.json calls the first thing in which two models differ, or NULL. */
@@ -50,11 +149,14 @@ static const char *difference(const tri_model_shape *a, const tri_model_shape *b
              {"attention_bias", a->qkv_bias == b->qkv_bias && a->o_bias == b->o_bias},
              {"mlp_bias", a->mlp_bias == b->mlp_bias},
              {"rms_norm_eps", a->norm_eps == b->norm_eps},
-             {"rope_theta", a->rope_theta == b->rope_theta},
-             {"rope_scaling", a->rope_type == b->rope_type && a->rope_factor == b->rope_factor &&
-                                  a->rope_low_freq == b->rope_low_freq &&
-                                  a->rope_high_freq == b->rope_high_freq &&
-                                  a->rope_original_max_pos == b->rope_original_max_pos}};
+             {"sliding_window", a->attn.window == b->attn.window},
+             {"layer_types", !memcmp(a->attn.local, b->attn.local, sizeof a->attn.local)},
+             {"query_pre_attn_scalar", a->attn.query_scalar == b->attn.query_scalar},
+             {"attn_logit_softcapping", a->attn.softcap == b->attn.softcap},
+             {"final_logit_softcapping", a->logit_softcap == b->logit_softcap},
+             {"rope_theta", a->rope[0].theta == b->rope[0].theta},
+             {"rope_scaling", same_rope(&a->rope[TRI_GLOBAL], &b->rope[TRI_GLOBAL])},
+             {"rope_local_base_freq", same_rope(&a->rope[TRI_LOCAL], &b->rope[TRI_LOCAL])}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     if (!row[i].same) return row[i].name;
@@ -80,8 +182,10 @@ static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
   tri_source *deck = NULL;
   tri_status  st;
 
-  TRI_TRY(tri_source_open(t->run.resume, NULL, true, &l->source));
+  TRI_TRY(tri_source_open_over(t->run.resume, TRI_PART_MAIN, base_at(t->cfg->model.path), NULL, true,
+                               &l->source));
   TRI_TRY(tri_run_check_algo(&t->run, tri_source_checkpoint(l->source)));
+  TRI_TRY(check_adapted(t, l));
   if (access(path, R_OK)) return TRI_OK;
   st = open_deck_model(t, false, &deck);
   if (st == TRI_OK) {
@@ -100,7 +204,8 @@ static tri_status open_resumed(tri_trainer *t, tri_learner *l) {
 
 static tri_status open_policy(tri_trainer *t, tri_learner *l) {
   TRI_TRY(t->run.resume[0] ? open_resumed(t, l) : open_deck_model(t, true, &l->source));
-  return l->head == TRI_HEAD_SCALAR ? tri_source_add_head(l->source, t->cfg->run.seed) : TRI_OK;
+  if (l->head == TRI_HEAD_SCALAR) TRI_TRY(tri_source_add_head(l->source, t->cfg->run.seed));
+  return t->run.resume[0] ? TRI_OK : add_adapters(t, l);
 }
 
 /* model.ref_path, unless it is gone; then, or without it, the checkpoint's own; else the starting policy. */
@@ -108,7 +213,8 @@ static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   const char *own = l->group[TRI_STATE_WEIGHT];
 
   if (l->path[0]) return tri_error_about(tri_source_open(l->path, NULL, true, &l->source), l->key);
-  if (t->run.resume[0] && tri_ckpt_has_group(tri_source_checkpoint(t->learner[TRI_POLICY].source), own)) {
+  if (t->run.resume[0] && own &&
+      tri_ckpt_has_group(tri_source_checkpoint(t->learner[TRI_POLICY].source), own)) {
     l->from = own;
     return tri_source_open(t->run.resume, NULL, true, &l->source);
   }
@@ -155,17 +261,28 @@ static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
   return TRI_OK;
 }
 
-/* What reads the policy's tokens must mean the same by them. */
-static tri_status check_vocabulary(const tri_trainer *t, const tri_learner *l) {
-  int own = tri_source_shape(l->source)->V, policy = tri_source_shape(t->learner[TRI_POLICY].source)->V;
+/* The role reads only answers that are whole, in which ids beyond its vocabulary can be replaced: judge.c. */
+static bool reads_text(const tri_trainer *t, const tri_learner *l) {
+  const tri_tokenizer *policy = tri_source_tokenizer(t->learner[TRI_POLICY].source);
 
-  if (own == policy) return check_tokenizer(t, l);
-  TRI_FAIL(TRI_ECONFIG, "%s: the %s has a vocabulary of %d, the policy one of %d", l->key, l->name, own,
-           policy);
+  return l == &t->learner[TRI_REWARD_MODEL] && policy &&
+         tri_tokenizer_vocab_size(policy) <= tri_source_shape(l->source)->V;
+}
+
+/* What reads the policy's tokens must mean the same by them. What only scores them may know more, or, where
+ * it reads texts, lack padding; what gives them probabilities may not. */
+static tri_status check_vocabulary(const tri_trainer *t, const tri_learner *l) {
+  int  own = tri_source_shape(l->source)->V, policy = tri_source_shape(t->learner[TRI_POLICY].source)->V;
+  bool scores = l->head == TRI_HEAD_SCALAR;
+
+  if (own == policy || (scores && own > policy) || reads_text(t, l)) return check_tokenizer(t, l);
+  TRI_FAIL(TRI_ECONFIG, "%s: the %s has a vocabulary of %d, the policy one of %d%s%s", l->key, l->name, own,
+           policy, scores ? "; it must know each of the policy's tokens" : "",
+           l == &t->learner[TRI_CRITIC] && !l->path[0] ? "; critic.path can name another model" : "");
 }
 
 static tri_status open_reference(tri_trainer *t, tri_learner *l) {
-  if (!tri_config_wants_reference(t->cfg)) return TRI_OK;
+  if (!tri_config_wants_reference(t->cfg) || tri_config_reference_is_base(t->cfg)) return TRI_OK;
   TRI_TRY(find_reference(t, l));
   return check_vocabulary(t, l);
 }
@@ -199,7 +316,9 @@ static tri_status open_critic(tri_trainer *t, tri_learner *l) {
   if (!tri_config_wants_critic(t->cfg)) return TRI_OK;
   if (t->run.resume[0]) {
     l->from = tri_part_group(TRI_PART_CRITIC);
-    TRI_TRY(tri_source_open_part(t->run.resume, TRI_PART_CRITIC, NULL, true, &l->source));
+    TRI_TRY(
+        tri_source_open_over(t->run.resume, TRI_PART_CRITIC, base_of_critic(t->cfg), NULL, true, &l->source));
+    TRI_TRY(check_adapted(t, l));
   } else if (path[0]) {
     if (!l->path[0]) l->key = reward->key;
     TRI_TRY(tri_error_about(open_critic_of(path, l), l->key));
@@ -208,7 +327,8 @@ static tri_status open_critic(tri_trainer *t, tri_learner *l) {
   }
   TRI_TRY(tri_error_about(tri_source_add_head(l->source, t->cfg->run.seed), l->key));
   TRI_TRY(check_family(t, l));
-  return check_vocabulary(t, l);
+  TRI_TRY(check_vocabulary(t, l));
+  return t->run.resume[0] ? TRI_OK : add_adapters(t, l);
 }
 
 /* A run that goes on wants it where the deck says, as its data. */
@@ -262,10 +382,20 @@ static const tri_learner roles[TRI_ROLE_COUNT] = {
                           .open = open_reward_model,
                           .from = "/model"}};
 
+/* Where a checkpoint keeps adapters; of a run that has them it keeps no whole model. */
+static const char *const adapter_groups[TRI_ROLE_COUNT][TRI_STATE_COUNT] = {
+    [TRI_POLICY] = {"/adapter/model", "/adapter/optimizer/exp_avg", "/adapter/optimizer/exp_avg_sq",
+                    "/adapter/ema/model"},
+    [TRI_CRITIC] = {"/critic/adapter/model", "/critic/adapter/optimizer/exp_avg",
+                    "/critic/adapter/optimizer/exp_avg_sq"}};
+
 void tri_learner_begin(tri_trainer *t) {
   tri_learner *policy = &t->learner[TRI_POLICY];
 
   memcpy(t->learner, roles, sizeof t->learner);
+  for (int i = 0; i < TRI_ROLE_COUNT; i++)
+    if (tri_learner_has_adapters(t, &t->learner[i]) || (i == TRI_REFERENCE && tri_config_has_lora(t->cfg)))
+      memcpy(t->learner[i].group, adapter_groups[i], sizeof adapter_groups[i]);
   policy->loss = t->algo->loss;
   policy->rest_steps = t->cfg->critic.warmup_steps;
   if (policy->loss->reads & TRI_LOSS_VALUE) policy->head = TRI_HEAD_SCALAR;
@@ -318,13 +448,23 @@ done:
   return st;
 }
 
-int64_t tri_learner_size(const tri_learner *l) {
-  const tri_params_opt *o = tri_params_options(tri_learner_params(l));
+/* Numbers of a store; added: of its scalar head alone. */
+static int64_t count_numbers(const tri_params *p, bool added) {
+  const tri_params_opt *o = tri_params_options(p);
   int64_t               n = 0;
 
   for (int u = 0; u < o->n_unit; u++)
-    for (int i = 0; i < o->unit[u].n_param; i++) n += tri_param_count(&o->unit[u].param[i]);
+    for (int i = 0; i < o->unit[u].n_param; i++)
+      if (!added || o->unit[u].param[i].added) n += tri_param_count(&o->unit[u].param[i]);
   return n;
+}
+
+int64_t tri_learner_trained_size(const tri_learner *l) { return count_numbers(tri_learner_params(l), false); }
+
+int64_t tri_learner_size(const tri_learner *l) {
+  tri_params *weights = tri_model_params(l->model), *learned = tri_learner_params(l);
+
+  return count_numbers(weights, false) + (learned == weights ? 0 : count_numbers(learned, true));
 }
 
 void tri_learner_close(tri_learner *l) {

@@ -35,10 +35,13 @@ typedef struct tri_learner {
   tri_optim_opt optim;
   tri_lr_opt    lr;
   int64_t       rest_steps; /* the first steps of the run, in which its loss is computed but not learned */
-  int64_t       update, skipped;          /* optimizer steps, and of them those that a gradient that was not
-                                           * finite forbade; over all of a resumed run */
-  double        grad_norm, learning_rate; /* of the last one */
-  bool          watched;                  /* one of this process was looked at (state/watch.h) */
+  struct {                  /* over all of a resumed run */
+    int64_t update,
+        skipped;          /* optimizer steps, and of them those that a gradient that was not finite forbade */
+    tri_loss_scale scale; /* of the next one */
+  } course;
+  double grad_norm, learning_rate; /* of the last one */
+  bool   watched;                  /* one of this process was looked at (state/watch.h) */
 } tri_learner;
 
 /* Has this run such a model, and does it learn? */
@@ -51,15 +54,18 @@ static inline bool tri_learner_learns(const tri_learner *l, int64_t step) {
 static inline tri_shard_plan tri_learner_plan(const tri_learner *l, const struct tri_config *c) {
   return *(const tri_shard_plan *)((const char *)c + l->plan);
 }
-/* What the learner trains, keeps and loads. */
-static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_params(l->model); }
+/* What the learner trains and checkpoints keep: its adapters, where it has them, else its weights. */
+static inline tri_params *tri_learner_params(const tri_learner *l) { return tri_model_trained(l->model); }
 /* Does it keep an average of its weights? */
 static inline bool tri_learner_averages(const tri_learner *l) {
   return tri_params_options(tri_learner_params(l))->ema_beta > 0;
 }
 
-/* How many numbers its weights are. */
+/* How many numbers its weights are, without adapters; and what it trains. */
 int64_t tri_learner_size(const tri_learner *l);
+int64_t tri_learner_trained_size(const tri_learner *l);
+/* Not collective. Do low-rank adapters learn in place of its weights? */
+bool tri_learner_has_adapters(const struct tri_trainer *t, const tri_learner *l);
 /* Not collective. t->learner as its roles are born, each with what t->algo has for it. */
 void tri_learner_begin(struct tri_trainer *t);
 /* Collective over world. Sets the paths that the deck's keys mean. A resumed run goes on without

@@ -2,6 +2,7 @@
  * file; its line; where its loss broke. */
 #include "io/data/rollout_file.h"
 #include "score.h"
+#include "supply.h"
 #include "train.h"
 
 #include <math.h>
@@ -95,6 +96,14 @@ tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally
   return TRI_OK;
 }
 
+/* Updates that were skipped, of them those that the scale of the loss gave way to, and the next one. */
+static void report_course(tri_trainer *t, const tri_learner *l) {
+  add_under(t, l->prefix, "skipped_steps", (double)l->course.skipped);
+  if (!l->course.scale.adapts) return;
+  add_under(t, l->prefix, "overflow_steps", (double)l->course.scale.n_given);
+  add_under(t, l->prefix, "loss_scale", l->course.scale.value);
+}
+
 /* Collective over world. */
 static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tri_gap *gap) {
   const tri_learner *l, *end = t->learner + TRI_ROLE_COUNT;
@@ -103,7 +112,7 @@ static tri_status report_learning(tri_trainer *t, const tri_tally *sum, const tr
     if (tri_learner_trains(l)) TRI_TRY(tri_report_loss(t, l, sum, ""));
   if (tri_has_answers(t)) add(t, "sampler_gap_max_nats", gap->nats);
   for (l = t->learner; l < end; l++)
-    if (tri_learner_trains(l)) add_under(t, l->prefix, "skipped_steps", (double)l->skipped);
+    if (tri_learner_trains(l)) report_course(t, l);
   add(t, "failed_saves", (double)t->progress.failed_saves);
   return TRI_OK;
 }
@@ -113,30 +122,40 @@ static void report_parts(tri_trainer *t, const tri_rollout *r) {
   for (int i = 0; r->n_reward > 1 && i < r->n_reward; i++) {
     char   name[TRI_METRIC_NAME_BYTES];
     double mean = 0;
-    for (int q = 0; q < r->n_seq; q++) mean += (double)r->part[(int64_t)q * r->n_reward + i];
+    int    n = 0;
+    for (int q = 0; q < r->n_seq; q++) {
+      if (!tri_rollout_counts(r, q)) continue;
+      mean += (double)r->part[(int64_t)q * r->n_reward + i];
+      n++;
+    }
     snprintf(name, sizeof name, "reward_%s_mean", tri_reward_set_name(t->reward, i));
-    add(t, name, mean / r->n_seq);
+    add(t, name, mean / n);
   }
 }
 
 /* Of answers: what they earned, how long they are. */
 static void report_answers(tri_trainer *t, const tri_rollout *r) {
   double mean = 0, square = 0, length = 0, baseline = 0;
+  int    n = 0, failed;
 
   for (int q = 0; q < r->n_seq; q++) {
+    if (!tri_rollout_counts(r, q)) continue;
+    n++;
     mean += (double)r->reward[q];
     baseline += (double)r->baseline[q];
     length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
   }
-  mean /= r->n_seq;
-  for (int q = 0; q < r->n_seq; q++) square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
+  mean /= n;
+  for (int q = 0; q < r->n_seq; q++)
+    if (tri_rollout_counts(r, q)) square += ((double)r->reward[q] - mean) * ((double)r->reward[q] - mean);
   add(t, "reward_mean", mean);
-  add(t, "reward_std", r->n_seq > 1 ? sqrt(square / (r->n_seq - 1)) : 0);
+  add(t, "reward_std", n > 1 ? sqrt(square / (n - 1)) : 0);
   if (r->group > 1) add(t, "zero_variance_ratio", tri_health_zero_variance(r));
-  if (t->algo->advantage->reads & TRI_READS_GREEDY) add(t, "greedy_reward_mean", baseline / r->n_seq);
+  if (t->algo->advantage->reads & TRI_READS_GREEDY) add(t, "greedy_reward_mean", baseline / n);
   report_parts(t, r);
-  add(t, "reward_failures", tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0));
-  add(t, "response_length_mean_tokens", length / r->n_seq);
+  failed = tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0);
+  add(t, "reward_failures", tri_supply_selects(t) ? (double)t->sampling.failed : failed);
+  add(t, "response_length_mean_tokens", length / n);
   add(t, "truncated_ratio", tri_health_truncated(r));
 }
 

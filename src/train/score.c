@@ -73,28 +73,28 @@ static void take_seen(const tri_trainer *t, tri_rollout *r, const tri_loss_in *i
   for (int64_t k = 0; k < in->n; k++) r->seen[in->origin[k]] = from[k];
 }
 
-/* What is no number would count as 0 where ranks add up. Of a model that learns its loss says more. */
-static tri_status check_finite(const tri_trainer *t, tri_model *m, const tri_rollout *r,
+/* What is no number would count as 0 where ranks add up. Of a model that learns (frozen NULL) its loss says
+ * more. */
+static tri_status check_finite(const tri_trainer *t, const char *frozen, const tri_rollout *r,
                                const tri_loss_in *in) {
-  const tri_params_opt *o = tri_params_options(tri_model_params(m));
-  const float          *x = in->logp ? in->logp : in->value;
-  int                   q = 0;
+  const float *x = in->logp ? in->logp : in->value;
+  int          q = 0;
 
-  for (int64_t k = 0; k < in->n && !o->train; k++) {
+  for (int64_t k = 0; k < in->n && frozen; k++) {
     if (isfinite(x[k])) continue;
     while (r->start[q + 1] <= in->origin[k]) q++;
     TRI_FAIL(
         TRI_ENUMERIC,
         "step %lld: the %s says %g of token %lld of answer %d to prompt_id %lld: its weights are damaged",
-        (long long)t->progress.step + 1, o->label, (double)x[k],
+        (long long)t->progress.step + 1, frozen, (double)x[k],
         (long long)(in->origin[k] - r->start[q] - r->prompt_len[q]), (int)r->sample[q],
         (long long)r->prompt_id[q]);
   }
   return TRI_OK;
 }
 
-static tri_status score_micro(tri_trainer *t, tri_model *m, tri_rollout *r, const tri_split *sp, int i,
-                              tri_loss_in *in) {
+static tri_status score_micro(tri_trainer *t, tri_model *m, const char *frozen, tri_rollout *r,
+                              const tri_split *sp, int i, tri_loss_in *in) {
   const int   *seq = sp->seq + sp->first[i];
   tri_batch    b;
   tri_rows_out rows;
@@ -103,7 +103,7 @@ static tri_status score_micro(tri_trainer *t, tri_model *m, tri_rollout *r, cons
   TRI_TRY(tri_batch_load(t->feed, r, seq, sp->first[i + 1] - sp->first[i], t->se->stream, &b));
   TRI_TRY(tri_model_forward(m, &b, false, t->sampling.inv_temperature, &rows, t->se->stream));
   TRI_TRY(tri_batch_fetch(t->feed, &rows, NULL, t->se->stream, in, &unused));
-  return check_finite(t, m, r, in);
+  return check_finite(t, frozen, r, in);
 }
 
 /* Mini-batches of a step, those beside it behind them (tri_step_split). */
@@ -114,9 +114,10 @@ typedef struct span_of {
 static int64_t beside(const tri_trainer *t) { return t->supply->beside ? t->plan.mini_batches : 0; }
 static span_of all_of(const tri_trainer *t) { return (span_of){0, t->plan.mini_batches + beside(t)}; }
 
-/* Collective over world. These mini-batches of the rollout through the model. */
-static tri_status score(tri_trainer *t, tri_model *m, tri_rollout *r, span_of which, taker take,
-                        tri_gap *gap) {
+/* Collective over world. These mini-batches of the rollout through the model; frozen: its name, where it does
+ * not learn. */
+static tri_status score(tri_trainer *t, tri_model *m, const char *frozen, tri_rollout *r, span_of which,
+                        taker take, tri_gap *gap) {
   tri_span span = tri_span_begin(&t->spans, "score", 0);
 
   for (int64_t batch = which.from; batch < which.to; batch++) {
@@ -125,7 +126,7 @@ static tri_status score(tri_trainer *t, tri_model *m, tri_rollout *r, span_of wh
     tri_status  st = TRI_OK;
     TRI_TRY(tri_step_split(t, r, batch, &sp));
     for (int i = 0; i < sp.n_micro && st == TRI_OK; i++) {
-      st = score_micro(t, m, r, &sp, i, &in);
+      st = score_micro(t, m, frozen, r, &sp, i, &in);
       if (st == TRI_OK) take(t, r, &in, gap);
     }
     tri_split_free(&sp);
@@ -185,12 +186,15 @@ bool tri_score_shares(const tri_trainer *t) {
 /* ---- before learning ---- */
 
 tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
-  tri_model *m = t->learner[TRI_REFERENCE].model;
+  bool       is_base = !t->learner[TRI_REFERENCE].source; /* the policy, less its adapters */
+  tri_model *m = t->learner[is_base ? TRI_POLICY : TRI_REFERENCE].model;
   tri_span   span;
 
   if (!tri_has_reference(t)) return TRI_OK;
   span = tri_span_begin(&t->spans, "reference", TRI_SPAN_TIMED);
-  TRI_TRY(score(t, m, r, all_of(t), take_reference, NULL));
+  if (is_base) tri_model_adapt(m, false);
+  TRI_TRY(score(t, m, t->learner[TRI_REFERENCE].name, r, all_of(t), take_reference, NULL));
+  if (is_base) tri_model_adapt(m, true);
   tri_span_end(&t->spans, &span);
   return kl_in_reward(t) || t->supply->beside ? share(t, r, all_of(t), r->ref_logp) : TRI_OK;
 }
@@ -200,7 +204,7 @@ tri_status tri_score_values(tri_trainer *t, tri_rollout *r) {
 
   if (!tri_has_critic(t)) return TRI_OK;
   span = tri_span_begin(&t->spans, "critic", TRI_SPAN_TIMED);
-  TRI_TRY(score(t, t->learner[TRI_CRITIC].model, r, all_of(t), take_value, NULL));
+  TRI_TRY(score(t, t->learner[TRI_CRITIC].model, NULL, r, all_of(t), take_value, NULL));
   tri_span_end(&t->spans, &span);
   return share(t, r, all_of(t), r->critic.value);
 }
@@ -211,12 +215,13 @@ tri_status tri_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
   *gap = (tri_gap){.open = tri_has_answers(t)};
   if (!gap->open) return TRI_OK;
   if (kl_in_reward(t) && !knows_old(t, r)) {
-    TRI_TRY(score(t, m, r, all_of(t), tri_gap_take, gap));
+    TRI_TRY(score(t, m, NULL, r, all_of(t), tri_gap_take, gap));
     TRI_TRY(share(t, r, all_of(t), r->old_logp));
     return tri_gap_close(t, gap);
   }
-  return t->plan.mini_batches > 1 ? score(t, m, r, (span_of){1, t->plan.mini_batches}, tri_gap_take, gap)
-                                  : TRI_OK;
+  return t->plan.mini_batches > 1
+             ? score(t, m, NULL, r, (span_of){1, t->plan.mini_batches}, tri_gap_take, gap)
+             : TRI_OK;
 }
 
 tri_status tri_score_survey(tri_trainer *t, tri_rollout *r, int64_t m, double *number) {
@@ -225,7 +230,7 @@ tri_status tri_score_survey(tri_trainer *t, tri_rollout *r, int64_t m, double *n
 
   *number = 0;
   if (!s) return TRI_OK;
-  TRI_TRY(score(t, t->learner[TRI_POLICY].model, r, (span_of){at, at + 1}, take_seen, NULL));
+  TRI_TRY(score(t, t->learner[TRI_POLICY].model, NULL, r, (span_of){at, at + 1}, take_seen, NULL));
   TRI_TRY(share(t, r, (span_of){at, at + 1}, r->seen));
   *number = s->number(&t->opt, r, (int)(at * n), (int)((at + 1) * n));
   return TRI_OK;

@@ -79,12 +79,12 @@ static void free_listing(listing *l) {
   TRI_FREE(l->tensor);
 }
 
-/* Narrow f32 values that are exactly bf16 values. */
-static void to_bf16(float *x, int64_t n) {
+/* Narrow f32 values that are exactly values of the 16-bit type t. */
+static void narrow(float *x, int64_t n, tri_dtype t) {
   char *to = (char *)x;
 
   for (int64_t i = 0; i < n; i++) {
-    uint16_t h = tri_f32_to_bf16(x[i]);
+    uint16_t h = tri_f32_to_half(t, x[i]);
     memcpy(to + 2 * i, &h, 2);
   }
 }
@@ -98,7 +98,7 @@ static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e
     int64_t n = piece.count - done < PIECE ? piece.count - done : PIECE;
     TRI_TRY(
         tri_params_read(e->params, e->kind, e->unit, e->param, piece.begin + done, n, buf, t->se->stream));
-    if (e->tensor.dtype == TRI_BF16) to_bf16(buf, n);
+    if (e->tensor.dtype != TRI_F32) narrow(buf, n, e->tensor.dtype);
     TRI_TRY(tri_ckpt_write(w, index, piece.begin + done, n, buf));
   }
   return TRI_OK;
@@ -139,13 +139,25 @@ static tri_status put_adapted(tri_trainer *t, tri_ckpt_writer *w) {
   return isfinite(a->entropy) ? tri_ckpt_put_f64(w, "entropy_mean_nats", a->entropy) : TRI_OK;
 }
 
+/* The scale of its loss, where that adapts. */
+static tri_status put_scale(const tri_learner *l, tri_ckpt_writer *w) {
+  const tri_loss_scale *s = &l->course.scale;
+  char                  name[COUNTER_BYTES];
+
+  if (!s->adapts) return TRI_OK;
+  TRI_TRY(tri_ckpt_put_f64(w, counter(l, "loss_scale", name), s->value));
+  TRI_TRY(tri_ckpt_put_i64(w, counter(l, "overflow_steps", name), s->n_given));
+  return tri_ckpt_put_i64(w, counter(l, "loss_scale_finite", name), s->n_finite);
+}
+
 static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_put_i64(w, "step", t->progress.step));
   for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     char name[COUNTER_BYTES];
     if (!tri_learner_trains(l)) continue;
-    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "update", name), l->update));
-    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "skipped_steps", name), l->skipped));
+    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "update", name), l->course.update));
+    TRI_TRY(tri_ckpt_put_i64(w, counter(l, "skipped_steps", name), l->course.skipped));
+    TRI_TRY(put_scale(l, w));
   }
   TRI_TRY(tri_ckpt_put_i64(w, "failed_saves", t->progress.failed_saves));
   TRI_TRY(tri_ckpt_put_i64(w, "tokens", t->progress.tokens));
@@ -159,6 +171,22 @@ static tri_status put_counters(tri_trainer *t, tri_ckpt_writer *w) {
   TRI_TRY(put_start_folder(t, w));
   TRI_TRY(tri_ckpt_put_text(w, "algo", t->algo->name));
   return tri_ckpt_put_text(w, "random_numbers", "philox4x32-10, keyed by run.seed");
+}
+
+/* What the adapters of a learner are, and which model they are for. */
+static tri_status put_adapters(tri_trainer *t, const tri_learner *l, tri_ckpt_writer *w) {
+  tri_model_part part = l == &t->learner[TRI_CRITIC] ? TRI_PART_CRITIC : TRI_PART_MAIN;
+  tri_text       config = {0}, base = {0};
+  tri_status     st = TRI_OK;
+
+  if (!l->model || !tri_learner_has_adapters(t, l)) return TRI_OK;
+  TRI_TRY_DONE(tri_source_print_lora(l->source, &config, &base));
+  TRI_TRY_DONE(tri_ckpt_put_file(w, tri_part_adapter_config(part), config.data, config.len));
+  TRI_TRY_DONE(tri_ckpt_put_file(w, tri_part_base(part), base.data, base.len));
+done:
+  tri_text_free(&config);
+  tri_text_free(&base);
+  return st;
 }
 
 /* What the next steps' alarms are judged by. */
@@ -175,6 +203,8 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
     const tri_source_file *f = tri_source_file_at(t->learner[TRI_CRITIC].source, TRI_SOURCE_CONFIG);
     TRI_TRY(tri_ckpt_put_file(w, tri_part_config(TRI_PART_CRITIC), f->bytes, f->n));
   }
+  for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    TRI_TRY(put_adapters(t, l, w));
   TRI_TRY(tri_carried_put(&t->carried, w));
   tri_health_keep(&t->health, health);
   TRI_TRY(tri_ckpt_put_file(w, health_file, health, strlen(health)));
@@ -254,8 +284,8 @@ static tri_status refuse_counters(const tri_trainer *t) {
   const tri_progress *p = &t->progress;
 
   TRI_FAIL(TRI_EFORMAT, "%s: its counters cannot be: step %lld, update %lld, prompt_cursor %lld, tokens %lld",
-           t->run.resume, (long long)p->step, (long long)t->learner[TRI_POLICY].update, (long long)p->cursor,
-           (long long)p->tokens);
+           t->run.resume, (long long)p->step, (long long)t->learner[TRI_POLICY].course.update,
+           (long long)p->cursor, (long long)p->tokens);
 }
 
 /* Is what a coefficient began from another number now? Then the deck's is meant. */
@@ -293,6 +323,22 @@ static tri_status get_adapted(tri_trainer *t, tri_ckpt_reader *r) {
   return TRI_OK;
 }
 
+/* A checkpoint of a run in another type has none: it begins as the deck says. */
+static tri_status get_scale(tri_trainer *t, tri_learner *l, tri_ckpt_reader *r) {
+  tri_loss_scale *s = &l->course.scale;
+  char            name[COUNTER_BYTES];
+
+  if (!s->adapts || !tri_ckpt_has_value(r, counter(l, "loss_scale", name))) return TRI_OK;
+  TRI_TRY(tri_ckpt_get_f64(r, name, &s->value));
+  TRI_TRY(tri_ckpt_get_i64(r, counter(l, "overflow_steps", name), &s->n_given));
+  TRI_TRY(tri_ckpt_get_i64(r, counter(l, "loss_scale_finite", name), &s->n_finite));
+  if (!isfinite(s->value) || s->value <= 0 || s->n_finite < 0 || s->n_given < 0)
+    TRI_FAIL(TRI_EFORMAT, "%s: its %sloss_scale cannot be: %g after %lld updates", t->run.resume, l->prefix,
+             s->value, (long long)s->n_finite);
+  s->value = fmax(s->value, l->optim.scaling.min);
+  return TRI_OK;
+}
+
 static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   tri_progress *p = &t->progress;
 
@@ -304,9 +350,10 @@ static tri_status get_counters(tri_trainer *t, tri_ckpt_reader *r) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     char name[COUNTER_BYTES];
     if (!tri_learner_trains(l)) continue;
-    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "update", name), &l->update));
-    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "skipped_steps", name), &l->skipped));
-    if (l->update < 0 || l->skipped < 0) return refuse_counters(t);
+    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "update", name), &l->course.update));
+    TRI_TRY(tri_ckpt_get_i64(r, counter(l, "skipped_steps", name), &l->course.skipped));
+    if (l->course.update < 0 || l->course.skipped < 0) return refuse_counters(t);
+    TRI_TRY(get_scale(t, l, r));
   }
   if (p->step != tri_ckpt_step(r) || p->failed_saves < 0 || p->cursor < 0 || p->tokens < 0)
     return refuse_counters(t);
@@ -348,7 +395,10 @@ static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
 
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     if (!l->model) continue;
-    if (kind == TRI_STATE_WEIGHT)
+    if (kind == TRI_STATE_WEIGHT && tri_learner_has_adapters(t, l))
+      TRI_TRY(tri_source_load_lora(l->source, l->from, tri_model_params(l->model), tri_learner_params(l),
+                                   world, t->se->stream));
+    else if (kind == TRI_STATE_WEIGHT)
       TRI_TRY(tri_source_load(l->source, l->from, tri_learner_params(l), world, t->se->stream));
     else if (kind == TRI_STATE_AVERAGE && tri_learner_averages(l))
       TRI_TRY(start_average(t, l));

@@ -24,19 +24,21 @@ static const tri_example *line_at(const lines *l, int64_t k) {
 typedef struct parts {
   const tri_example *e;
   const int32_t     *answer;
+  const uint8_t     *skip; /* of the answer; NULL: all of it has loss */
   int                n_answer;
 } parts;
 
 static parts chosen(const lines *l, int64_t k) {
   const tri_example *e = line_at(l, k);
 
-  return (parts){e, e->token + e->n_prompt, e->n_token - e->n_prompt};
+  return (parts){e, e->token + e->n_prompt, e->skip ? e->skip + e->n_prompt : NULL, e->n_token - e->n_prompt};
 }
 
 static parts rejected(const lines *l, int64_t k) {
   const tri_example *e = line_at(l, k);
 
-  return (parts){e, e->rejected + e->n_prompt, e->n_rejected - e->n_prompt};
+  return (parts){e, e->rejected + e->n_prompt, e->rejected_skip ? e->rejected_skip + e->n_prompt : NULL,
+                 e->n_rejected - e->n_prompt};
 }
 
 /* The prompt of line k and the answer of the line before it, the first takes the last (trl, kto_trainer.py),
@@ -78,6 +80,8 @@ static tri_status make(const lines *l, tri_rollout *out) {
     out->start[q + 1] = out->start[q] + p.e->n_prompt + p.n_answer;
     memcpy(to, p.e->token, (size_t)p.e->n_prompt * sizeof *to);
     memcpy(to + p.e->n_prompt, p.answer, (size_t)p.n_answer * sizeof *to);
+    TRI_ASSERT(!p.skip || out->masked.token);
+    if (p.skip) memcpy(out->masked.token + out->start[q] + p.e->n_prompt, p.skip, (size_t)p.n_answer);
   }
   return TRI_OK;
 }
@@ -108,7 +112,7 @@ static void warn_one_label(const tri_trainer *t) {
   int64_t n = tri_dataset_count(t->data), good = 0;
 
   for (int64_t i = 0; i < n; i++) good += tri_dataset_get(t->data, i)->value != 0;
-  if (good == 0 || good == n)
+  if (tri_world_of(t)->rank == 0 && (good == 0 || good == n))
     tri_log(TRI_LOG_WARN, "data.train: every label is %s: %s learns from answers of both kinds",
             good ? "true" : "false", t->algo->name);
 }

@@ -9,10 +9,12 @@
 typedef struct share {
   tri_prompt         *prompt;
   const tri_example **example;
+  tri_answers        *answers; /* on their way to the rewards */
   int                 n;
 } share;
 
 static void free_share(share *s) {
+  tri_answers_close(&s->answers);
   TRI_FREE(s->prompt);
   TRI_FREE(s->example);
 }
@@ -49,13 +51,26 @@ static void show_progress(void *ctx, int finished, int total) {
 /* Collective over world. Generation works where the others have their gathered weights. */
 static tri_status make_room(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
-    if (l->model && !l->generates) TRI_TRY(tri_params_forget_all(tri_learner_params(l), t->se->stream));
+    if (l->model && !l->generates) TRI_TRY(tri_model_forget_all(l->model, t->se->stream));
   return TRI_OK;
 }
 
+/* Collective over world. Rewards that work beside generation get each answer as it ends. */
+static tri_status open_answers(tri_trainer *t, share *s, int group) {
+  const tri_source     *source = t->learner[TRI_POLICY].source;
+  const tri_answers_opt o = {.set = t->reward,
+                             .tokenizer = tri_source_tokenizer(source),
+                             .example = s->example,
+                             .n = s->n * group,
+                             .group = group,
+                             .end = tri_source_eos(source)->id,
+                             .n_end = tri_source_eos(source)->n};
+
+  return tri_agree(tri_world_of(t), tri_answers_open(&o, &s->answers));
+}
+
 /* Collective over world. Answers to this rank's prompts; *halted: none, the run is told to stop. */
-static tri_status sample(tri_trainer *t, const share *s, const tri_ask *ask, tri_rollout *mine,
-                         bool *halted) {
+static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
   work             w = {t, ask};
   tri_generate_opt how = *ask->how;
   tri_halt_cause   cause = TRI_HALT_NOT;
@@ -65,6 +80,9 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_ask *ask, tri
   how.halt_ctx = t->halt;
   how.progress = show_progress;
   how.progress_ctx = &w;
+  TRI_TRY(open_answers(t, s, how.group));
+  how.finished = tri_answers_put;
+  how.finished_ctx = s->answers;
   TRI_TRY(make_room(t));
   tri_halt_watch_begin(t->halt);
   st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
@@ -73,19 +91,24 @@ static tri_status sample(tri_trainer *t, const share *s, const tri_ask *ask, tri
   return st;
 }
 
-/* Collective over world. Answers to this rank's prompts, rewarded. */
-static tri_status reward(tri_trainer *t, const share *s, tri_rollout *mine) {
+/* Collective over world. Answers to this rank's prompts, rewarded: what is still to come of that. */
+static tri_status reward(tri_trainer *t, share *s, tri_rollout *mine) {
   tri_span span = tri_span_begin(&t->spans, "reward", 0);
 
-  TRI_TRY(tri_answers_reward(mine, s->example, tri_source_tokenizer(t->learner[TRI_POLICY].source), t->reward,
-                             tri_world_of(t)));
+  TRI_TRY(tri_answers_collect(s->answers, mine, tri_world_of(t)));
+  tri_answers_close(&s->answers);
   tri_span_end(&t->spans, &span);
   return TRI_OK;
 }
 
-/* Collective over world. What a greedy answer to each of this rank's prompts earns, into earned [s->n].
- * *halted: nothing. */
-static tri_status answer_greedily(tri_trainer *t, const share *s, const tri_ask *ask, float *earned,
+/* What a greedy answer earned; whether it failed at that. */
+typedef struct greedy_answer {
+  float earned;
+  bool  failed;
+} greedy_answer;
+
+/* Collective over world. A greedy answer to each of this rank's prompts, into out [s->n]. *halted: none. */
+static tri_status answer_greedily(tri_trainer *t, share *s, const tri_ask *ask, greedy_answer *out,
                                   bool *halted) {
   tri_rollout      r = {.store = &t->mine};
   tri_generate_opt how = *ask->how;
@@ -98,29 +121,32 @@ static tri_status answer_greedily(tri_trainer *t, const share *s, const tri_ask 
   TRI_TRY_DONE(sample(t, s, &greedy, &r, halted));
   if (*halted) goto done;
   TRI_TRY_DONE(reward(t, s, &r));
-  for (int q = 0; q < r.n_seq; q++) earned[q] = r.reward[q];
+  for (int q = 0; q < r.n_seq; q++) out[q] = (greedy_answer){r.reward[q], r.failed[q] != 0};
 done:
   tri_rollout_clear(&r);
   return st;
 }
 
 /* Collective over world. All answers to this rank's prompts, rewarded. *halted: none. */
-static tri_status answer(tri_trainer *t, const share *s, const tri_ask *ask, tri_rollout *mine,
-                         bool *halted) {
-  tri_ask    sampled = *ask;
-  float     *earned = NULL;
-  tri_status st = TRI_OK;
+static tri_status answer(tri_trainer *t, share *s, const tri_ask *ask, tri_rollout *mine, bool *halted) {
+  tri_ask        sampled = *ask;
+  greedy_answer *greedy = NULL;
+  tri_status     st = TRI_OK;
 
   *halted = false;
-  TRI_TRY_DONE(TRI_ALLOC(earned, s->n));
-  if (ask->greedy) TRI_TRY_DONE(answer_greedily(t, s, ask, earned, halted));
+  TRI_TRY_DONE(TRI_ALLOC(greedy, s->n));
+  if (ask->greedy) TRI_TRY_DONE(answer_greedily(t, s, ask, greedy, halted));
   if (ask->greedy) sampled.before += ask->n;
   if (!*halted) TRI_TRY_DONE(sample(t, s, &sampled, mine, halted));
   if (*halted) goto done;
   TRI_TRY_DONE(reward(t, s, mine));
-  for (int q = 0; ask->greedy && q < mine->n_seq; q++) mine->baseline[q] = earned[q / mine->group];
+  for (int q = 0; ask->greedy && q < mine->n_seq; q++) {
+    const greedy_answer *g = &greedy[q / mine->group];
+    mine->baseline[q] = g->earned;
+    if (g->failed && q % mine->group == 0) mine->failed[q] |= TRI_FAILED_GREEDY;
+  }
 done:
-  TRI_FREE(earned);
+  TRI_FREE(greedy);
   return st;
 }
 
@@ -180,6 +206,7 @@ static tri_status collect(tri_trainer *t, const tri_ask *first, tri_rollout *out
   tri_status    st = TRI_OK;
 
   *lines = 0;
+  t->sampling.failed = 0;
   out->store = &t->sampling.kept;
   for (; s.lacks && asks <= t->cfg->rollout.max_extra_batches; asks++) {
     tri_rollout_clear(&asked);
@@ -189,6 +216,7 @@ static tri_status collect(tri_trainer *t, const tri_ask *first, tri_rollout *out
     TRI_TRY_DONE(tri_supply_ask(t, &ask, &asked));
     if (tri_halt_decided(t->halt)) goto done;
     *lines += ask.n;
+    t->sampling.failed += tri_answers_failed(&asked, t->reward, tri_world_of(t)->rank == 0);
     TRI_TRY_DONE(tri_select_take(&s, &asked));
   }
   report(t, &s, *lines, asks);

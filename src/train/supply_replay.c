@@ -46,12 +46,19 @@ static tri_status find_examples(const tri_trainer *t, int64_t step, const tri_ro
 /* Collective over world. Rewards the lines do not bring, from the truths of data.train; those they bring
  * stay. */
 static tri_status reward_replay(tri_trainer *t, int64_t step, tri_rollout *r) {
-  unjudged   u = {0};
-  tri_status st = TRI_OK;
+  const tri_source *source = t->learner[TRI_POLICY].source;
+  unjudged          u = {0};
+  tri_answers_opt   o = {.set = t->reward,
+                         .tokenizer = tri_source_tokenizer(source),
+                         .n = r->n_seq,
+                         .group = r->group,
+                         .end = tri_source_eos(source)->id,
+                         .n_end = tri_source_eos(source)->n};
+  tri_status        st = TRI_OK;
 
   TRI_TRY_DONE(tri_agree(tri_world_of(t), find_examples(t, step, r, &u)));
-  TRI_TRY_DONE(tri_answers_reward(r, u.example, tri_source_tokenizer(t->learner[TRI_POLICY].source),
-                                  t->reward, tri_world_of(t)));
+  o.example = u.example;
+  TRI_TRY_DONE(tri_answers_reward(r, &o, tri_world_of(t), true));
   for (int q = 0; q < r->n_seq; q++) {
     if (isnan(u.brought[q])) continue;
     r->reward[q] = u.brought[q];
@@ -103,7 +110,7 @@ static uint64_t hash_of(const tri_rollout *r) {
   h = tri_hash64(r->sample, n * sizeof *r->sample, h);
   h = tri_hash64(r->prompt_len, n * sizeof *r->prompt_len, h);
   h = tri_hash64(r->stop, n * sizeof *r->stop, h);
-  h = tri_hash64(r->masked, n * sizeof *r->masked, h);
+  h = tri_hash64(r->masked.answer, n * sizeof *r->masked.answer, h);
   h = tri_hash64(r->part, n * (size_t)r->n_reward * sizeof *r->part, h);
   h = tri_hash64(r->reward, n * sizeof *r->reward, h);
   h = tri_hash64(r->token, n_tok * sizeof *r->token, h);

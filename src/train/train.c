@@ -36,7 +36,7 @@ static tri_status learn_by(tri_trainer *t, work *w, tri_role role, const tri_bat
   TRI_TRY(l->loss->compute(&t->opt, &in, &out));
   tri_tally_add(t, &w->sum, role, &out);
   if (!learns) return TRI_OK;
-  TRI_TRY(tri_batch_send(t->feed, &out, s, &d));
+  TRI_TRY(tri_batch_send(t->feed, &out, l->course.scale.value, s, &d));
   return tri_model_backward(l->model, b, &d, t->sampling.inv_temperature, last, s);
 }
 
@@ -53,20 +53,36 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
   return TRI_OK;
 }
 
+/* An optimizer step of the learner was skipped. */
+static void say_skipped(const tri_learner *l, int64_t step, const tri_optim_now *now) {
+  if (now->overflows)
+    tri_log(TRI_LOG_INFO,
+            "step %lld: the gradient overflows with the %s's loss times %g; this optimizer step is skipped "
+            "(%lld so far), the next takes it times %g",
+            (long long)step, l->name, now->loss_scale, (long long)l->course.skipped, l->course.scale.value);
+  else
+    tri_log(TRI_LOG_INFO,
+            "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
+            (long long)step, (long long)l->course.skipped);
+}
+
 /* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
  * skipped, and said. */
 static tri_status step_learner(tri_learner *l, int64_t step, tri_stream *s) {
-  bool applied;
+  tri_loss_scale *scale = &l->course.scale;
+  bool            applied;
 
-  l->update++;
-  l->learning_rate = tri_lr_at(&l->lr, l->update);
-  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, l->learning_rate,
-                                                         l->update - l->skipped, s, &l->grad_norm, &applied));
+  l->course.update++;
+  l->learning_rate = tri_lr_at(&l->lr, l->course.update);
+  tri_optim_now now = {l->learning_rate, l->course.update - l->course.skipped, scale->value,
+                       tri_loss_scale_yields(scale, &l->optim.scaling)};
+  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, &now, s,
+                                                         &l->grad_norm, &applied));
+  tri_loss_scale_follow(scale, &l->optim.scaling, applied);
   l->watched |= applied && l->grad_norm > 0;
   if (applied) return tri_learner_averages(l) ? tri_params_average(tri_learner_params(l), false, s) : TRI_OK;
-  l->skipped++;
-  tri_log(TRI_LOG_INFO, "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
-          (long long)step, (long long)l->skipped);
+  l->course.skipped++;
+  say_skipped(l, step, &now);
   return TRI_OK;
 }
 
@@ -79,6 +95,30 @@ static bool teaches(const tri_trainer *t, const work *w, int64_t m) {
   return false;
 }
 
+/* Whether mini-batch m has lost answers because nothing rewarded them. */
+static bool lost(const tri_trainer *t, const work *w, int64_t m) {
+  int n = t->plan.split.n, begin = (int)m * n;
+
+  for (int q = begin; q < begin + n; q++)
+    if (w->r.masked.answer[q] == TRI_DROPPED) return true;
+  return false;
+}
+
+/* An update of which nothing is left: counted like one whose gradient is not finite. */
+static void skip(tri_trainer *t, const work *w) {
+  for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
+    if (!tri_learner_learns(l, w->step)) continue;
+    l->course.update++;
+    l->course.skipped++;
+  }
+  if (tri_world_of(t)->rank == 0)
+    tri_log(
+        TRI_LOG_WARN,
+        "step %lld: no answer with a reward is left to learn from; this optimizer step is skipped (%lld so "
+        "far)",
+        (long long)w->step, (long long)t->learner[TRI_POLICY].course.skipped);
+}
+
 /* Collective over world. One optimizer step on mini-batch m: the gradient of its micro-batches, then the
  * update. Without a token to learn from there is none: moments alone must not move the weights. */
 static tri_status update(tri_trainer *t, work *w, int64_t m) {
@@ -86,7 +126,10 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   tri_split  sp;
   tri_span   span;
 
-  if (!teaches(t, w, m)) return tri_gap_close(t, &w->gap);
+  if (!teaches(t, w, m)) {
+    if (lost(t, w, m)) skip(t, w);
+    return tri_gap_close(t, &w->gap);
+  }
   TRI_TRY(tri_score_survey(t, &w->r, m, &w->survey));
   TRI_TRY(tri_step_split(t, &w->r, m, &sp));
   for (int i = 0; i < sp.n_micro; i++) TRI_TRY_DONE(learn(t, w, &sp, i));
@@ -112,6 +155,8 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) l->grad_norm = l->learning_rate = 0;
   TRI_TRY_DONE(t->supply->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
   if (tri_halt_decided(t->halt)) goto done;
+  if (tri_has_answers(t))
+    tri_rollout_drop(&w.r, t->algo->advantage->least_group, t->algo->advantage->reads & TRI_READS_GREEDY);
   TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* what models say of them before learning */
   TRI_TRY_DONE(tri_score_old(t, &w.r, &w.gap));
   TRI_TRY_DONE(tri_score_values(t, &w.r));

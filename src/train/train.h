@@ -3,10 +3,10 @@
 #define TRI_TRAIN_H
 
 #include "algo/algo.h"
-#include "batch.h"
 #include "comm/session.h"
 #include "config/batch_plan.h"
 #include "config/config.h"
+#include "feed/batch.h"
 #include "generate/sampler.h"
 #include "judge.h"
 #include "learner.h"
@@ -50,9 +50,10 @@ typedef struct tri_sampling {
   tri_stop_rule     stop_rule;
   int               mode;            /* run.sampler; TRI_CONFIG_RESCORE where exact is not possible */
   float             inv_temperature; /* of log-probabilities, in sampling and in the loss */
-  tri_rollout_store kept;        /* for a step that is selected (rollout/select.h) from what t->whole has */
-  bool              said_filled; /* that a step had too few groups to select from */
-  tri_judge         judge;
+  tri_rollout_store kept; /* for a step that is selected (rollout/select.h) from what t->whole has */
+  int64_t   failed;      /* answers of a selected step, and of those it was selected from, without a reward */
+  bool      said_filled; /* that a step had too few groups to select from */
+  tri_judge judge;
 } tri_sampling;
 
 /* What one step adds up over its micro-batches, for each learner. */
@@ -122,8 +123,11 @@ static inline bool tri_evaluates_by_loss(const tri_trainer *t) {
   return t->algo->needs & TRI_NEEDS_PREFERENCES;
 }
 
-/* Is the policy compared with anything? From when the sources are open. */
-static inline bool tri_has_reference(const tri_trainer *t) { return t->learner[TRI_REFERENCE].source; }
+/* Is the policy compared with anything? With a model of its own, or with itself less its adapters. From when
+ * the sources are open. */
+static inline bool tri_has_reference(const tri_trainer *t) {
+  return t->learner[TRI_REFERENCE].source || tri_config_reference_is_base(t->cfg);
+}
 
 /* Are advantages made of a critic's values? From when the sources are open. */
 static inline bool tri_has_critic(const tri_trainer *t) { return t->learner[TRI_CRITIC].source; }
@@ -189,12 +193,15 @@ TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
  * all other state from there. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);
 
-/* screen.c. Collective over world. Rank 0 prints, here and below, no line or row wider than
+/* screen_start.c. Collective over world. Rank 0 prints, here and below, no line or row wider than
  * TRI_SCREEN_COLUMNS but where a path is longer. */
 TRI_CHECKED tri_status tri_screen_start(tri_trainer *t);
 /* Not collective. Its last part. */
 TRI_CHECKED tri_status tri_screen_plan(const tri_trainer *t);
-void                   tri_screen_phase(tri_trainer *t, const char *phase); /* the live line */
+/* screen_start.c. Not collective. Hands out back: the text visible, and at most `width` columns of it. */
+const char *tri_screen_shown(const char *text, int width, char out[TRI_CKPT_PATH_BYTES]);
+/* screen.c. Not collective, all that follow. The live line. */
+void tri_screen_phase(tri_trainer *t, const char *phase);
 /* The same with the answers finished, redrawn for each hundredth of all. On several ranks how many are
  * finished is estimated from rank 0's share of them, and marked with ~. */
 void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t all);

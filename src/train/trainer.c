@@ -75,11 +75,17 @@ static unsigned feed_reads(const tri_trainer *t) {
   return reads;
 }
 
+/* Whether lines of a data set are learned of which some tokens behind the prompt are not. */
+static bool learns_talk(const tri_trainer *t, const tri_dataset *d) {
+  return d && !t->supply->generates && tri_dataset_stats(d)->n_talk > 0;
+}
+
 /* Arrays of a step's sequences that only some runs have. */
 static unsigned rollout_columns(const tri_trainer *t) {
   unsigned columns = tri_score_surveys(t) ? TRI_COLUMN_SEEN : 0;
 
   if (feed_reads(t) & TRI_LOSS_RETURN) columns |= TRI_COLUMN_CRITIC;
+  if (learns_talk(t, t->data) || learns_talk(t, t->eval_data)) columns |= TRI_COLUMN_MASK;
   return feed_reads(t) & TRI_LOSS_ROLL_LOGP ? columns | TRI_COLUMN_ROLL_LOGP : columns;
 }
 
@@ -195,6 +201,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
                               at_least(longest->learn, longest->prompt + c->rollout.max_response_length),
                           .label = l->name};
 
+  if (tri_learner_has_adapters(t, l)) mo.lora = *tri_source_lora(l->source);
   if (rollout) {
     mo.max_tokens = at_least(b->learn, at_least(b->prefill, b->decode));
     mo.max_rows = at_least(b->learn_rows, b->decode);
@@ -301,11 +308,12 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
 static tri_status check_aside(const tri_trainer *t) {
   const tri_config *c = t->cfg;
   bool              anew = !t->run.resume[0];
-  tri_run_input     input[TRI_ROLE_COUNT + 2];
+  tri_run_input     input[TRI_ROLE_COUNT + 3];
 
   for (int i = 0; i < TRI_ROLE_COUNT; i++) input[i] = (tri_run_input){t->learner[i].key, t->learner[i].path};
   input[TRI_ROLE_COUNT] = (tri_run_input){"model.config", anew ? c->model.config : NULL};
   input[TRI_ROLE_COUNT + 1] = (tri_run_input){"model.tokenizer", anew ? c->model.tokenizer : NULL};
+  input[TRI_ROLE_COUNT + 2] = (tri_run_input){"lora.path", anew ? c->lora.path : NULL};
   return tri_run_check_aside(&t->run, input, sizeof input / sizeof *input);
 }
 

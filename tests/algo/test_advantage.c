@@ -274,6 +274,37 @@ static void test_every_advantage(void **state) {
   assert_null(tri_advantage_find("GAE"));
 }
 
+/* Answers that were dropped are as if there had never been any. Judge: the same groups without them. The last
+ * group is gone as a whole. */
+static void test_dropped(void **state) {
+  static const int left[] = {0, 2, 3, 4, 5, 7};
+  const float      reward[] = {1, NAN, 0, 0.5f, 2, 0.25f, NAN, 1, NAN, 3, NAN, NAN};
+  const float      some[] = {1, 0, 0.5f, 2, 0.25f, 1};
+  tri_algo_opt     o = PLAIN;
+
+  (void)state;
+  o.scale_rewards = TRI_SCALE_BATCH;
+  for (int i = 0; tri_advantage_at(i); i++) {
+    const tri_advantage *a = tri_advantage_at(i);
+    tri_algo             whole = {.advantage = a};
+    tri_rollout          r = {0}, want = {0};
+    rollout_make(&r, reward, NULL, 12, 4);
+    rollout_make(&want, some, NULL, 6, 3);
+    tri_rollout_drop(&r, 2, false);
+    for (int q = 0; q < 12; q++)
+      assert_int_equal(r.masked.answer[q], isnan(reward[q]) || q > 8 ? TRI_DROPPED : 0);
+    o.whiten_advantages = i % 2;
+    assert_int_equal(tri_algo_advantage(&whole, &o, &want), TRI_OK);
+    assert_int_equal(tri_algo_advantage(&whole, &o, &r), TRI_OK);
+    for (int k = 0; k < 6; k++)
+      for (int j = 0; j < 3; j++) assert_true(r.adv[r.start[left[k]] + j] == want.adv[want.start[k] + j]);
+    for (int q = 0; q < 12; q++)
+      if (r.masked.answer[q]) assert_true(r.adv[r.start[q] + 2] == 0 && tri_rollout_loss_tokens(&r, q) == 0);
+    tri_rollout_free(&r);
+    tri_rollout_free(&want);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_advantage),
                                      cmocka_unit_test(test_equal_rewards),
@@ -285,6 +316,7 @@ int main(void) {
                                      cmocka_unit_test(test_leave_one_out),
                                      cmocka_unit_test(test_return),
                                      cmocka_unit_test(test_whitening),
-                                     cmocka_unit_test(test_every_advantage)};
+                                     cmocka_unit_test(test_every_advantage),
+                                     cmocka_unit_test(test_dropped)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -145,7 +145,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   const double  flop =
       2.0 * (double)T * (double)T * h.H * h.D * (double)S; /* of two products over half of all pairs */
   int32_t  *cu = host_numbers(S + 1);
-  attention a = {.rule = {h, 1 / sqrtf((float)h.D)}};
+  attention a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0}};
 
   for (int64_t i = 0; i <= S; i++) cu[i] = (int32_t)(i * T);
   a.qkv = array(b, TRI_BF16, N, E);
@@ -180,7 +180,7 @@ static void decode_run(bench *b, void *ctx) {
 static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len) {
   const int64_t pages = (len + TRI_PAGE - 1) / TRI_PAGE, P = rows * pages, E = (h.H + 2 * h.G) * h.D;
   int32_t      *table = host_numbers(P), *lens = host_numbers(rows);
-  decode        a = {.rule = {h, 1 / sqrtf((float)h.D)}};
+  decode        a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0}};
 
   if (begin(b, "attention decode, %d/%d heads of %d, %lld rows of %lld tokens", h.H, h.G, h.D,
             (long long)rows, (long long)len)) {
@@ -256,21 +256,22 @@ static void sumsq_run(bench *b, void *ctx) {
   flat *f = ctx;
   OK(b->k->sumsq(b->s, f->e.data, &f->d));
 }
-static void rmsnorm_fwd(bench *b, void *ctx) {
-  flat *f = ctx;
-  OK(b->k->rmsnorm_fwd(b->s, &f->a, &f->b, &f->c, &f->d, 1e-6f));
+static const tri_norm_rule norm = {1e-6f, 0};
+static void                rmsnorm_fwd(bench *b, void *ctx) {
+                 flat *f = ctx;
+                 OK(b->k->rmsnorm_fwd(b->s, &f->a, &f->b, &f->c, &f->d, NULL, &norm));
 }
 static void rmsnorm_bwd(bench *b, void *ctx) {
   flat *f = ctx;
-  OK(b->k->rmsnorm_bwd(b->s, &f->e, &f->a, &f->b, &f->c, &f->d, &f->f));
+  OK(b->k->rmsnorm_bwd(b->s, &f->e, &f->a, &f->b, &f->c, &f->d, &f->f, &norm));
 }
 static void swiglu_fwd(bench *b, void *ctx) {
   flat *f = ctx;
-  OK(b->k->swiglu_fwd(b->s, &f->a, &f->b));
+  OK(b->k->glu_fwd(b->s, &f->a, &f->b, TRI_ACT_SILU));
 }
 static void swiglu_bwd(bench *b, void *ctx) {
   flat *f = ctx;
-  OK(b->k->swiglu_bwd(b->s, &f->c, NULL, &f->a, &f->b));
+  OK(b->k->glu_bwd(b->s, &f->c, NULL, &f->a, &f->b, TRI_ACT_SILU));
 }
 
 /* Bytes an element: AdamW reads and writes w, m, v and reads g, all f32, and writes the new weights in

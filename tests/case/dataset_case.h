@@ -66,8 +66,8 @@ static int32_t buffer[4096];
 static inline tri_data_opt options(tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
                         .vocab = VOCAB,
-                        .completion_end = END,
-                        .text_end = kind == TRI_DATA_SFT ? END : -1,
+                        .end.completion = END,
+                        .end.text = kind == TRI_DATA_SFT ? END : -1,
                         .max_total_name = "the limit of the test",
                         .from_deck = true,
                         .encode = encode_bytes,

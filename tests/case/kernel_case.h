@@ -21,7 +21,10 @@
 enum { MAX_ARRAYS = 512 };
 
 /* Half a unit in the last place, relative: the error of one rounding. */
-static const double EPS_F32 = 0x1p-24, EPS_BF16 = 0x1p-8;
+static const double  EPS_F32 = 0x1p-24, EPS_BF16 = 0x1p-8, EPS_F16 = 0x1p-11;
+static inline double half_unit(tri_dtype t) {
+  return t == TRI_BF16 ? EPS_BF16 : t == TRI_F16 ? EPS_F16 : EPS_F32;
+}
 
 typedef struct bench { /* an open device and the arrays of the running case */
   tri_device        *device;
@@ -98,19 +101,19 @@ static inline void *host(size_t n, size_t size) {
 
 /* x as the type would store it. */
 static inline double rounded(tri_dtype type, double x) {
-  return type == TRI_BF16 ? (double)tri_bf16_to_f32(tri_f32_to_bf16((float)x)) : (double)(float)x;
+  return type == TRI_F32 ? (double)(float)x : (double)tri_half_to_f32(type, tri_f32_to_half(type, (float)x));
 }
 
-/* A device array of type f32 or bf16 with values x; x is replaced by what was stored. */
+/* A device array of type f32, bf16 or f16 with values x; x is replaced by what was stored. */
 static inline tri_tensor put_real(bench *b, tri_dtype type, int64_t d0, int64_t d1, double *x) {
   tri_tensor t = make(b, type, d0, d1);
   int64_t    n = tri_tensor_count(&t);
   void      *raw = host((size_t)n, 4);
   for (int64_t i = 0; i < n; i++) {
-    if (type == TRI_BF16)
-      ((uint16_t *)raw)[i] = tri_f32_to_bf16((float)x[i]);
-    else
+    if (type == TRI_F32)
       ((float *)raw)[i] = (float)x[i];
+    else
+      ((uint16_t *)raw)[i] = tri_f32_to_half(type, (float)x[i]);
     x[i] = rounded(type, x[i]);
   }
   put_raw(b, &t, raw);
@@ -130,7 +133,8 @@ static inline double *get_real(bench *b, const tri_tensor *t) {
   double *x = host((size_t)n, sizeof *x);
   get_raw(b, t, raw);
   for (int64_t i = 0; i < n; i++)
-    x[i] = t->dtype == TRI_BF16 ? (double)tri_bf16_to_f32(((uint16_t *)raw)[i]) : (double)((float *)raw)[i];
+    x[i] = t->dtype == TRI_F32 ? (double)((float *)raw)[i]
+                               : (double)tri_half_to_f32(t->dtype, ((uint16_t *)raw)[i]);
   free(raw);
   return x;
 }
@@ -155,12 +159,12 @@ static inline int32_t *indices(uint64_t seed, int64_t n, int32_t below) {
   return x;
 }
 
-/* |array - want| <= absolute + relative |want| for every element. */
+/* |array - want| <= absolute + relative |want| for every element; half of float16's smallest number more. */
 static inline void expect_near(bench *b, const char *what, const tri_tensor *t, const double *want,
                                double relative, double absolute) {
   double *got = get_real(b, t);
   for (int64_t i = 0; i < tri_tensor_count(t); i++) {
-    double bound = absolute + relative * fabs(want[i]);
+    double bound = absolute + relative * fabs(want[i]) + (t->dtype == TRI_F16 && absolute > 0 ? 0x1p-25 : 0);
     if (!(fabs(got[i] - want[i]) <= bound))
       fail_msg("%s: element %lld of %lld is %.9g, want %.9g within %.3g", what, (long long)i,
                (long long)tri_tensor_count(t), got[i], want[i], bound);
@@ -205,6 +209,6 @@ static inline double slope(double (*loss)(const void *), const void *arguments, 
   return (up - down) / (2 * h);
 }
 
-static inline const char *type_name(tri_dtype t) { return t == TRI_BF16 ? "bf16" : "f32"; }
+static inline const char *type_name(tri_dtype t) { return tri_dtype_word(t); }
 
 #endif

@@ -140,7 +140,7 @@ static void put_value(void *buf, int64_t at, tri_dtype t, int r, int64_t i, int 
 
   if (any_order) f = (float)(int)(u >> 59) - 16.0f;
   if (t == TRI_F32) ((float *)buf)[at] = f;
-  if (t == TRI_BF16) ((uint16_t *)buf)[at] = tri_f32_to_bf16(f);
+  if (t == TRI_BF16 || t == TRI_F16) ((uint16_t *)buf)[at] = tri_f32_to_half(t, f);
   if (t == TRI_I32) ((int32_t *)buf)[at] = (int32_t)(u >> 34) - (1 << 29);
   if (t == TRI_I64) ((int64_t *)buf)[at] = (int64_t)(u >> 4) - ((int64_t)1 << 59);
   if (t == TRI_U8) ((uint8_t *)buf)[at] = (uint8_t)(u >> 60);
@@ -151,10 +151,10 @@ static void put_values(void *buf, int64_t n, tri_dtype t, int r, int salt) {
 }
 
 static double value_at(const void *buf, int64_t at, tri_dtype t) { /* but for i64 */
-  return t == TRI_F32    ? (double)((const float *)buf)[at]
-         : t == TRI_BF16 ? (double)tri_bf16_to_f32(((const uint16_t *)buf)[at])
-         : t == TRI_I32  ? (double)((const int32_t *)buf)[at]
-                         : (double)((const uint8_t *)buf)[at];
+  return t == TRI_F32                    ? (double)((const float *)buf)[at]
+         : t == TRI_BF16 || t == TRI_F16 ? (double)tri_half_to_f32(t, ((const uint16_t *)buf)[at])
+         : t == TRI_I32                  ? (double)((const int32_t *)buf)[at]
+                                         : (double)((const uint8_t *)buf)[at];
 }
 
 /* out[at] = element i of all `size` inputs, sums in rank order. */
@@ -174,9 +174,9 @@ static void put_reduced(void *out, int64_t at, tri_dtype t, tri_redop op, int si
     f = r == 0 ? (float)v : f + (float)v;
     wide = r == 0 ? v : op == TRI_SUM ? wide + v : v > wide ? v : wide;
   }
-  if (op == TRI_SUM && (t == TRI_F32 || t == TRI_BF16)) wide = f;
+  if (op == TRI_SUM && tri_dtype_computes(t)) wide = f;
   if (t == TRI_F32) ((float *)out)[at] = (float)wide;
-  if (t == TRI_BF16) ((uint16_t *)out)[at] = tri_f32_to_bf16((float)wide);
+  if (t == TRI_BF16 || t == TRI_F16) ((uint16_t *)out)[at] = tri_f32_to_half(t, (float)wide);
   if (t == TRI_I32) ((int32_t *)out)[at] = (int32_t)wide;
   if (t == TRI_I64) ((int64_t *)out)[at] = whole;
   if (t == TRI_U8) ((uint8_t *)out)[at] = (uint8_t)wide;

@@ -53,6 +53,11 @@ static void pairs_are_checked(void **state) {
   cli_fails(64, ONE KTO "data.train=sideless.jsonl", "sideless.jsonl:1: ", NULL);
   cli_write("labelled.jsonl", "{\"prompt\": \"1+1=\", \"completion\": \"2\", \"label\": true}\n");
   cli_fails(64, ONE KTO "data.train=labelled.jsonl", "at least 2 are needed", NULL);
+  cli_sh("for i in 1 2 3 4; do cat labelled.jsonl; done > alike.jsonl");
+  cli_succeeds(TWO SFT "algo.name=kto data.train=alike.jsonl train.train_batch_size=4 "
+                       "train.micro_batch_size=2 run.output=alike");
+  cli_shows(cli_err, "every label is true");
+  if (strstr(strstr(cli_err, "every label") + 1, "every label")) fail_msg("said by each rank: %s", cli_err);
 }
 
 /* Trained, evaluated by its loss, exported with its head, used as a reward and as where a critic starts. */
@@ -102,6 +107,58 @@ static void a_reward_model_reads_what_was_written(void **state) {
             "reward.path: the longest sequence here can have ", "the reward model's context is 6");
 }
 
+/* As one that was given a token of padding; or lacks what is padding to the policy. */
+static void a_reward_model_may_know_more_tokens(void **state) {
+  (void)state;
+  cli_sh("sed 's/257/258/' config.json > wide.json");
+  cli_succeeds(ONE RM "data.train=pairs.jsonl model.config=wide.json run.output=wide");
+  cli_succeeds(TWO PPO "'reward=[{name: model, path: wide}]' shard.plan=zero3 run.output=wide_ppo "
+                       "checkpoint.save_final=true");
+  cli_succeeds(ONE PPO "'reward=[{name: model, path: wide}]' run.resume=auto train.steps=2 "
+                       "run.output=wide_ppo");
+  cli_succeeds(ONE "export wide_ppo wide_critic --critic");
+  cli_sh("grep -q '\"vocab_size\": 258' wide_critic/config.json");
+  cli_fails(64, ONE GRPO "algo.kl_coef=0.1 model.ref_path=wide_critic",
+            "model.ref_path: ", NULL); /* what gives probabilities */
+  cli_write("padded.jsonl", "{\"tokens\": [5, 257, 6]}\n");
+#define NARROW "model.config=wide.json data.train=padded.jsonl 'reward=[{name: model, path: judged}]' "
+  cli_succeeds(TWO GRPO NARROW "run.output=narrow");
+  cli_fails(64, ONE PPO NARROW, "it must know each of the policy's tokens; critic.path can name another",
+            "vocabulary of 257");
+}
+
+/* Rows stay within a terminal's width: with a critic, held-out rewards and a gap; what is evaluated is
+ * shown. */
+static void scores_of_a_model_have_a_column(void **state) {
+  (void)state;
+#define JUDGED_HERE                                                                                          \
+  "'reward=[{name: model, path: judged}]' data.eval=rl.jsonl eval.steps=1 eval.max_prompts=4 "
+  cli_succeeds(ONE PPO JUDGED_HERE "algo.kl_coef=0.1 rollout.save_every=1 run.output=seen");
+  cli_sh("mkdir -p said; sed 's/\"logprobs\": .-5/\"logprobs\": [-6/' seen/rollouts/step-00000001.jsonl > "
+         "said/step-00000001.jsonl");
+  cli_succeeds(ONE PPO JUDGED_HERE
+               "algo.kl_coef=0.1 rollout.replay=said run.sampler=trust run.output=replayed");
+  cli_shows(cli_err, "   gap ");
+  cli_shows(cli_err, "   ev ");
+  cli_fits(cli_err);
+  cli_succeeds(ONE SFT JUDGED_HERE "rollout.max_response_length=4 run.output=sft_judged");
+  cli_shows(cli_err, "   eval\n");
+}
+
+/* The embedding of 7 is none, which the prompt of one rank has. */
+static void one_ranks_answers_can_be_broken(void **state) {
+  (void)state;
+  cli_sh("for p in 1+1 1+7 1+2 2+2; do echo \"{\\\"prompt\\\": \\\"$p=\\\"}\"; done > seven.jsonl");
+  cli_sh("cp -r judged nan_seven; printf '\\377\\177\\377\\177' | dd conv=notrunc bs=1 "
+         "of=nan_seven/model.safetensors "
+         "seek=$(($(od -An -t u8 -N 8 nan_seven/model.safetensors) + 8 + 22 * 32 * 4)) 2>.left");
+  cli_fails(
+      70,
+      TWO GRPO
+      "data.train=seven.jsonl data.shuffle=false 'reward=[{name: model, path: nan_seven}]' run.output=nan",
+      "the reward model says nan of an answer to prompt_id 1: ", NULL);
+}
+
 /* The last numbers of a model's file are none: those of its head. */
 static void broken_weights_are_found(void **state) {
   (void)state;
@@ -119,6 +176,9 @@ int main(void) {
                                      cmocka_unit_test(pairs_are_checked),
                                      cmocka_unit_test(a_reward_model_is_made_and_used),
                                      cmocka_unit_test(a_reward_model_reads_what_was_written),
+                                     cmocka_unit_test(a_reward_model_may_know_more_tokens),
+                                     cmocka_unit_test(scores_of_a_model_have_a_column),
+                                     cmocka_unit_test(one_ranks_answers_can_be_broken),
                                      cmocka_unit_test(broken_weights_are_found)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -109,18 +109,19 @@ static void test_unknown(void **state) {
   bad(SFT, ARGS("train.stps=3"),
       "argument 'train.stps=3': unknown key 'train.stps'; the nearest known key is 'train.steps'");
   bad(SFT, ARGS("x=1"),
-      "argument 'x=1': unknown key 'x'; known sections: run, model, data, algo, rollout, train, critic, "
-      "reference, shard, checkpoint, eval, reward");
+      "argument 'x=1': unknown key 'x'; known sections: run, model, lora, data, algo, rollout, "
+      "train, critic, reference, shard, checkpoint, eval, reward");
   bad(SFT, ARGS("foo.bar=1"),
-      "argument 'foo.bar=1': unknown key 'foo.bar'; known sections: run, model, data, algo, rollout, train, "
-      "critic, reference, shard, checkpoint, eval, reward");
+      "argument 'foo.bar=1': unknown key 'foo.bar'; known sections: run, model, lora, data, algo, rollout, "
+      "train, critic, reference, shard, checkpoint, eval, reward");
   bad(SFT, ARGS("trian.steps=3"),
       "argument 'trian.steps=3': unknown key 'trian.steps'; the nearest known key is 'train.steps'");
   bad_keys(SFT, ARGS("eval.qqqqqqqqqq=3"),
            "argument 'eval.qqqqqqqqqq=3': unknown key 'eval.qqqqqqqqqq'; known here: ", "eval");
+  bad_keys(SFT, ARGS("algo.kl=3"), "argument 'algo.kl=3': unknown key 'algo.kl'; known here: ", "algo");
   bad(SFT, ARGS("zzzzz.qqqqqqqqqqqq=3"),
-      "argument 'zzzzz.qqqqqqqqqqqq=3': unknown key 'zzzzz.qqqqqqqqqqqq'; known sections: run, model, data, "
-      "algo, rollout, train, critic, reference, shard, checkpoint, eval, reward");
+      "argument 'zzzzz.qqqqqqqqqqqq=3': unknown key 'zzzzz.qqqqqqqqqqqq'; known sections: run, model, lora, "
+      "data, algo, rollout, train, critic, reference, shard, checkpoint, eval, reward");
   bad(SFT "trian:\n", NULL, "d.yaml:12: unknown section 'trian'; the nearest known section is 'train'");
   bad(SFT "eps_clip: 0.1\n", NULL,
       "d.yaml:12: 'eps_clip' stands outside of a section: write it as 'clip_eps' below 'algo:'");
@@ -164,7 +165,7 @@ static void test_values(void **state) {
   bad(SFT "checkpoint:\n  save_final: yes\n", NULL,
       "d.yaml:13: checkpoint.save_final = yes: must be true or false (yes, no, on, off are not read)");
   bad(SFT, ARGS("model.dtype=bf6"),
-      "argument 'model.dtype=bf6': model.dtype = bf6: must be one of f32, bf16; nearest: bf16");
+      "argument 'model.dtype=bf6': model.dtype = bf6: must be one of f32, bf16, fp16; nearest: bf16");
   bad(SFT, ARGS("data.train=[{a: 1}]"),
       "argument 'data.train=[{a: 1}]': data.train is a list of texts: 'a:' does not belong in it");
   bad(SFT, ARGS("data.train=[a, '']"), "argument 'data.train=[a, '']': an item of data.train is empty");
@@ -210,12 +211,47 @@ static void test_words_of_a_shell(void **state) {
   free(before);
 }
 
-static void test_rewards(void **state) {
+/* A list of words, as it was given, and again from the deck as used. */
+static void test_reward_list(void **state) {
+  tri_config c = good(
+      GRPO, ARGS("reward=[{name: process, command: [python3, 'a b', \"\\\"c: d]\", -u], timeout_s: 5}]"));
+  tri_text    out = {0};
+  int         n;
+  const char *word = tri_reward_get_list(&c.reward.item[0], "command", &n);
+
   (void)state;
+  assert_int_equal(n, 4);
+  assert_string_equal(word, "python3");
+  assert_string_equal(tri_reward_next(word), "a b");
+  assert_string_equal(tri_reward_next(tri_reward_next(word)), "\"c: d]");
+  assert_string_equal(tri_reward_next(tri_reward_next(tri_reward_next(word))), "-u");
+  assert_string_equal(tri_reward_get(&c.reward.item[0], "timeout_s"), "5");
+  assert_int_equal(tri_config_print(&c, &out), TRI_OK);
+  assert_non_null(
+      strstr(out.data, "    command: [\"python3\", \"a b\", \"\\\"c: d]\", \"-u\"]\n    timeout_s: \"5\"\n"));
+  tri_text_free(&out);
+  tri_config_free(&c);
+  bad(GRPO, ARGS("reward=[{name: process, command: verify}]"),
+      "argument 'reward=[{name: process, command: verify}]': command of a reward is a list of words: "
+      "[word, ...]");
+  bad(GRPO, ARGS("reward=[{name: process, command: []}]"),
+      "argument 'reward=[{name: process, command: []}]': command of a reward is a list of words: "
+      "[word, ...]");
+  bad(GRPO, ARGS("reward=[{name: process, command: [a, '']}]"),
+      "argument 'reward=[{name: process, command: [a, '']}]': command of a reward has an empty word");
+  bad(GRPO, ARGS("reward=[{name: process}]"),
+      "argument 'reward=[{name: process}]': reward process needs a command");
+}
+
+static void test_rewards(void **state) {
+  char names[TRI_REWARD_NAMES_BYTES], lacks[TRI_REWARD_NAMES_BYTES + 80];
+
+  (void)state;
+  tri_reward_names(" or ", names);
+  snprintf(lacks, sizeof lacks, "argument 'reward=[{weight: 1}]': a reward needs a name: %s", names);
   bad(GRPO, ARGS("reward=[{name: numbr}]"),
       "argument 'reward=[{name: numbr}]': there is no reward 'numbr'; the nearest known is number");
-  bad(GRPO, ARGS("reward=[{weight: 1}]"),
-      "argument 'reward=[{weight: 1}]': a reward needs a name: exact, number, regex, length or model");
+  bad(GRPO, ARGS("reward=[{weight: 1}]"), lacks);
   bad(GRPO, ARGS("reward=[{name: regex}]"),
       "argument 'reward=[{name: regex}]': reward regex needs a pattern");
   bad(GRPO, ARGS("reward=[{name: regex, pattern: ''}]"),
@@ -232,8 +268,8 @@ static void test_rewards(void **state) {
   bad(GRPO, ARGS("reward=[{name: exact, pattern: []}]"),
       "argument 'reward=[{name: exact, pattern: []}]': pattern of a reward takes one value, not a list");
   bad_fields(
-      GRPO, ARGS("reward=[{name: exact, comand: [a, b]}]"),
-      "argument 'reward=[{name: exact, comand: [a, b]}]': unknown field 'comand' of a reward; known: ");
+      GRPO, ARGS("reward=[{name: exact, colour: [a, b]}]"),
+      "argument 'reward=[{name: exact, colour: [a, b]}]': unknown field 'colour' of a reward; known: ");
   bad(GRPO, ARGS("reward=exact"),
       "argument 'reward=exact': reward is a list: write '- name: exact' or '- {name: model, path: FOLDER}' "
       "below 'reward:', or 'reward=[{name: exact}]'");
@@ -377,6 +413,13 @@ static void test_idle_keys(void **state) {
   assert_string_equal(notes.data, "argument 'data.eval=x.jsonl': data.eval has no effect: eval.steps is 0\n");
   tri_text_free(&notes);
   tri_config_free(&c);
+  assert_int_equal(
+      load(SFT, &c, &notes, ARGS("model.dtype=fp16", "train.loss_scale=8", "train.min_loss_scale=2")),
+      TRI_OK);
+  assert_string_equal(notes.data, "argument 'train.min_loss_scale=2': train.min_loss_scale has no effect: "
+                                  "train.loss_scale is given\n");
+  tri_text_free(&notes);
+  tri_config_free(&c);
 }
 
 static void test_plans(void **state) {
@@ -442,7 +485,7 @@ static void test_print(void **state) {
 
   assert_int_equal(tri_config_print(&c, &t), TRI_OK);
   assert_non_null(strstr(t.data, "\nrun:\n  output: \"out\"\n  seed: 42\n  device: auto\n"));
-  assert_non_null(strstr(t.data, "\n  train: [\"t.jsonl\"]\n  eval: null\n"));
+  assert_non_null(strstr(t.data, "\n  train: [\"t.jsonl\"]\n  train_weights: null\n  eval: null\n"));
   assert_non_null(strstr(t.data, "\n  clip_eps: null\n"));
   assert_non_null(
       strstr(t.data, "\nreward: []\ntrain:\n  steps: 10\n  epochs: null\n  train_batch_size: 8\n"));
@@ -536,6 +579,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_words_of_a_shell),
                                      cmocka_unit_test(test_values),
                                      cmocka_unit_test(test_rewards),
+                                     cmocka_unit_test(test_reward_list),
                                      cmocka_unit_test(test_contradictions),
                                      cmocka_unit_test(test_missing),
                                      cmocka_unit_test(test_idle_keys),

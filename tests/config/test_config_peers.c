@@ -9,8 +9,9 @@ static void test_peers_keys(void **state) {
       {"report_to=wandb", "'report_to': metrics.jsonl"},
       {"trainer.logger=[console]", "'trainer.logger': metrics.jsonl"},
       {"train.logging_steps=10", "'train.logging_steps': metrics.jsonl has a line"},
-      {"lora_r=16", "'lora_r': all weights are trained"},
-      {"lora.rank=16", "'lora.rank': all weights are trained"},
+      {"lora_dropout=0.05", "'lora_dropout': adapters are trained without dropout here"},
+      {"load_in_4bit=true", "'load_in_4bit': weights are bf16 or f32"},
+      {"use_peft=true", "'use_peft': lora.rank above 0"},
       {"train.bf16=true", "'train.bf16': give model.dtype"},
       {"vf_coef=0.1", "'vf_coef': the critic has an optimizer of its own: critic.learning_rate"},
       {"reward_model.path=x", "'reward_model.path': a reward model stands in the list"},
@@ -55,8 +56,18 @@ static void alias(const char *arg, const char *note, const char *canonical) {
   tri_config_free(&b);
 }
 
+static void test_scaling(void **state) {
+  (void)state;
+  alias(
+      "fp16.loss_scale_window=4",
+      "argument 'fp16.loss_scale_window=4': fp16.loss_scale_window is read as train.loss_scale_window\n"
+      "argument 'fp16.loss_scale_window=4': train.loss_scale_window has no effect: model.dtype is not fp16\n",
+      "train.loss_scale_window=4");
+}
+
 static void test_aliases(void **state) {
   (void)state;
+  alias("lora_r=16", "argument 'lora_r=16': lora_r is read as lora.rank\n", "lora.rank=16");
   alias("eps_clip=0.3", "argument 'eps_clip=0.3': eps_clip is read as algo.clip_eps\n", "algo.clip_eps=0.3");
   alias("actor.eps_clip=0.3", "argument 'actor.eps_clip=0.3': actor.eps_clip is read as algo.clip_eps\n",
         "algo.clip_eps=0.3");
@@ -199,7 +210,7 @@ static void test_two_meanings(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_aliases),
-                                     cmocka_unit_test(test_two_meanings)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_peers_keys), cmocka_unit_test(test_scaling),
+                                     cmocka_unit_test(test_aliases), cmocka_unit_test(test_two_meanings)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,13 +7,21 @@
 typedef struct attn_case {
   int     H, G, D, S;
   int32_t len[6];
+  int     window; /* 0: none */
+  double  cap;    /* the same */
 } attn_case;
 
 /* Lengths 1, tile +-1, primes, 0; groups 1, 2, 3, 7, 9; widths with and without whole vectors. */
 static const attn_case cases[] = {
-    {1, 1, 2, 1, {1}},           {2, 1, 6, 4, {31, 0, 33, 32}}, {4, 4, 16, 5, {1, 2, 64, 65, 7}},
-    {6, 2, 48, 3, {63, 97, 13}}, {7, 1, 64, 2, {40, 101}},      {9, 1, 80, 2, {37, 8}},
-    {2, 2, 96, 2, {129, 9}},     {4, 2, 128, 2, {70, 33}},      {2, 1, 256, 2, {35, 66}},
+    {1, 1, 2, 1, {1}, 0, 0},
+    {2, 1, 6, 4, {31, 0, 33, 32}, 0, 0},
+    {4, 4, 16, 5, {1, 2, 64, 65, 7}, 0, 0},
+    {6, 2, 48, 3, {63, 97, 13}, 0, 0},
+    {7, 1, 64, 2, {40, 101}, 0, 0},
+    {9, 1, 80, 2, {37, 8}, 0, 0},
+    {2, 2, 96, 2, {129, 9}, 0, 0},
+    {4, 2, 128, 2, {70, 33}, 0, 0},
+    {2, 1, 256, 2, {35, 66}, 0, 0},
 };
 enum { N_CASES = sizeof cases / sizeof cases[0] };
 
@@ -23,14 +31,37 @@ enum { N_CASES = sizeof cases / sizeof cases[0] };
  * / 2, 3 / 4, 5 / 3), of 4 and 3 (7 / 4), of 2 (12 / 1), of 1 (6 / 1, 8 / 1), and 4 / 8, which are not
  * divided. */
 static const attn_case bwd_cases[] = {
-    {3, 3, 64, 2, {65, 130}}, {4, 1, 64, 3, {64, 127, 1}},       {7, 1, 96, 2, {63, 66}},
-    {2, 2, 128, 1, {129}},    {4, 1, 128, 2, {64, 65}},          {7, 1, 128, 1, {63}},
-    {1, 1, 256, 1, {128}},    {4, 1, 256, 2, {33, 65}},          {4, 1, 96, 1, {128}},
-    {2, 1, 254, 1, {33}},     {1, 1, 2, 6, {0, 1, 0, 70, 5, 0}}, {2, 1, 64, 1, {250}},
-    {2, 1, 64, 1, {0}},       {9, 1, 64, 2, {67, 31}},           {14, 2, 64, 1, {97}},
-    {12, 4, 128, 1, {65}},    {15, 3, 96, 2, {1, 33}},           {28, 4, 64, 1, {37}},
-    {12, 1, 64, 1, {41}},     {6, 1, 256, 2, {31, 34}},          {8, 1, 128, 1, {67}},
-    {32, 8, 64, 1, {33}},
+    {3, 3, 64, 2, {65, 130}, 0, 0},
+    {4, 1, 64, 3, {64, 127, 1}, 0, 0},
+    {7, 1, 96, 2, {63, 66}, 0, 0},
+    {2, 2, 128, 1, {129}, 0, 0},
+    {4, 1, 128, 2, {64, 65}, 0, 0},
+    {7, 1, 128, 1, {63}, 0, 0},
+    {1, 1, 256, 1, {128}, 0, 0},
+    {4, 1, 256, 2, {33, 65}, 0, 0},
+    {4, 1, 96, 1, {128}, 0, 0},
+    {2, 1, 254, 1, {33}, 0, 0},
+    {1, 1, 2, 6, {0, 1, 0, 70, 5, 0}, 0, 0},
+    {2, 1, 64, 1, {250}, 0, 0},
+    {2, 1, 64, 1, {0}, 0, 0},
+    {9, 1, 64, 2, {67, 31}, 0, 0},
+    {14, 2, 64, 1, {97}, 0, 0},
+    {12, 4, 128, 1, {65}, 0, 0},
+    {15, 3, 96, 2, {1, 33}, 0, 0},
+    {28, 4, 64, 1, {37}, 0, 0},
+    {12, 1, 64, 1, {41}, 0, 0},
+    {6, 1, 256, 2, {31, 34}, 0, 0},
+    {8, 1, 128, 1, {67}, 0, 0},
+    {32, 8, 64, 1, {33}, 0, 0},
+    /* windows of one key, inside a tile, across its borders, of a whole one and wider; caps; both, in
+     * widths with and without a kernel of their own */
+    {2, 1, 64, 2, {70, 33}, 1, 0},
+    {2, 2, 16, 2, {40, 65}, 7, 0},
+    {2, 1, 128, 1, {131}, 33, 3},
+    {1, 1, 96, 1, {100}, 64, 5},
+    {1, 1, 256, 1, {70}, 31, 3},
+    {3, 1, 80, 1, {66}, 20, 4},
+    {2, 1, 64, 1, {66}, 0, 2},
 };
 enum { N_BWD_CASES = N_CASES + sizeof bwd_cases / sizeof bwd_cases[0] };
 
@@ -39,8 +70,21 @@ static const attn_case *bwd_case(int i) { return i < N_CASES ? &cases[i] : &bwd_
 /* More for the forward pass and decoding: the borders of their tiles (32, 64, 128), groups of 1, 4, 8 and
  * more than 16, widths that have their own kernel or lie between two, with and without whole vectors. */
 static const attn_case fwd_cases[] = {
-    {4, 1, 96, 2, {127, 63}}, {8, 1, 64, 2, {128, 65}}, {1, 1, 128, 1, {160}},
-    {4, 1, 256, 2, {64, 31}}, {4, 1, 100, 2, {33, 66}}, {20, 1, 32, 2, {5, 70}},
+    {4, 1, 96, 2, {127, 63}, 0, 0},
+    {8, 1, 64, 2, {128, 65}, 0, 0},
+    {1, 1, 128, 1, {160}, 0, 0},
+    {4, 1, 256, 2, {64, 31}, 0, 0},
+    {4, 1, 100, 2, {33, 66}, 0, 0},
+    {20, 1, 32, 2, {5, 70}, 0, 0},
+    /* windows and caps, as for the gradient */
+    {2, 1, 64, 2, {140, 33}, 1, 0},
+    {2, 2, 16, 2, {40, 65}, 7, 0},
+    {1, 1, 128, 1, {131}, 33, 3},
+    {1, 1, 256, 2, {130, 9}, 31, 0},
+    {4, 1, 4, 3, {1, 9, 37}, 11, 0},
+    {3, 1, 100, 1, {70}, 64, 4},
+    {2, 1, 64, 1, {66}, 0, 2},
+    {1, 1, 64, 1, {40}, 1000, 0},
 };
 enum { N_FWD_CASES = N_CASES + sizeof fwd_cases / sizeof fwd_cases[0] };
 
@@ -55,6 +99,14 @@ typedef struct attn_data { /* host copies in f64, and the device's arrays */
   tri_attn_rule rule;
 } attn_data;
 
+/* The first key that row i of the sequence from `start` on sees; a score, capped. */
+static int64_t first_key(const attn_data *a, int64_t start, int64_t i) {
+  return a->c->window > 0 && i - start >= a->c->window ? i + 1 - a->c->window : start;
+}
+static double capped(const attn_data *a, double score) {
+  return a->c->cap > 0 ? a->c->cap * tanh(score / a->c->cap) : score;
+}
+
 static void naive_fwd(const attn_data *a, double *o, double *lse) {
   int D = a->c->D, H = a->c->H, group = H / a->c->G;
   for (int s = 0; s < a->c->S; s++)
@@ -63,15 +115,16 @@ static void naive_fwd(const attn_data *a, double *o, double *lse) {
         double  sum = 0, top = -INFINITY, p[256];
         double *out = o + (i * H + h) * D;
         memset(out, 0, (size_t)D * sizeof *out);
-        for (int64_t j = a->cu[s]; j <= i; j++) {
+        int64_t first = first_key(a, a->cu[s], i);
+        for (int64_t j = first; j <= i; j++) {
           double dot = 0;
           for (int d = 0; d < D; d++)
             dot += a->qkv[i * a->E + h * D + d] * a->qkv[j * a->E + (H + h / group) * D + d];
-          p[j - a->cu[s]] = dot * a->scale;
-          top = fmax(top, dot * a->scale);
+          p[j - a->cu[s]] = capped(a, dot * a->scale);
+          top = fmax(top, p[j - a->cu[s]]);
         }
-        for (int64_t j = 0; j <= i - a->cu[s]; j++) sum += p[j] = exp(p[j] - top);
-        for (int64_t j = a->cu[s]; j <= i; j++)
+        for (int64_t j = first - a->cu[s]; j <= i - a->cu[s]; j++) sum += p[j] = exp(p[j] - top);
+        for (int64_t j = first; j <= i; j++)
           for (int d = 0; d < D; d++)
             out[d] += p[j - a->cu[s]] / sum * a->qkv[j * a->E + (H + a->c->G + h / group) * D + d];
         lse[i * H + h] = top + log(sum);
@@ -92,13 +145,15 @@ static void naive_bwd(const attn_data *a, double *dqkv, double *size) {
                      *o = a->o + (i * H + h) * D;
         double delta = 0;
         for (int d = 0; d < D; d++) delta += dout[d] * o[d];
-        for (int64_t j = a->cu[s]; j <= i; j++) {
+        for (int64_t j = first_key(a, a->cu[s], i); j <= i; j++) {
           int64_t       kk = j * E + (H + h / group) * D, vv = kk + G * D;
           const double *k = a->qkv + kk, *v = a->qkv + vv;
-          double        dot = 0, dp = 0, p, ds;
+          double        dot = 0, dp = 0, p, ds, x;
           for (int d = 0; d < D; d++) dot += q[d] * k[d], dp += dout[d] * v[d];
-          p = exp(dot * a->scale - a->lse[i * H + h]);
+          x = capped(a, dot * a->scale);
+          p = exp(x - a->lse[i * H + h]);
           ds = p * (dp - delta) * a->scale;
+          if (a->c->cap > 0) ds *= 1 - x / a->c->cap * (x / a->c->cap);
           for (int d = 0; d < D; d++) {
             dqkv[i * E + h * D + d] += ds * k[d];
             dqkv[kk + d] += ds * q[d];
@@ -122,6 +177,8 @@ static void load(bench *b, attn_data *a, const attn_case *c, tri_dtype type) {
   a->scale = (double)a->rule.scale;
   a->grown = 1;
   a->rule.heads = (tri_heads){c->H, c->G, c->D};
+  a->rule.softcap = (float)c->cap;
+  a->rule.window = c->window;
   a->qkv = numbers(1, a->N * a->E, 2);
   a->dout = numbers(2, a->N * c->H * c->D, 1);
   a->o = host((size_t)(a->N * c->H * c->D), sizeof *a->o);
@@ -161,19 +218,24 @@ static tri_tensor backward(bench *b, attn_data *a) {
 
 /* Derived: |q|, |k|, |v| <= 2, so a score (scaled by 1 / sqrt(D)) is at most 4 sqrt(D), and D roundings of
  * its running sum err by at most 4 sqrt(D) D eps. exp, its argument and the rescaling of tiles add some 16
- * roundings. The error reaches o through p and through its sum, each times |v|. A GPU rounds p of a bf16 row
- * to bf16 before it multiplies v. */
+ * roundings. The error reaches o through p and through its sum, each times |v|. A GPU rounds p of a 16-bit
+ * row to its type before it multiplies v. */
 static void expect_fwd(bench *b, attn_data *a) {
-  bool   bf16 = a->d_qkv.dtype == TRI_BF16;
+  bool   half = a->d_qkv.dtype != TRI_F32;
   double score_error = 4 * a->grown * (a->c->D + 16) * sqrt(a->c->D) * EPS_F32;
-  double weights = bf16 && strcmp(b->device->ops->name, "cpu") != 0 ? 2 * EPS_BF16 : 0;
+  double unit = half_unit(a->d_qkv.dtype);
+  double weights = half && strcmp(b->device->ops->name, "cpu") != 0 ? 2 * unit : 0;
   naive_fwd(a, a->o, a->lse);
-  expect_near(b, "attn_fwd o", &a->d_o, a->o, bf16 ? EPS_BF16 : EPS_F32, 2 * 2 * score_error + weights);
+  expect_near(b, "attn_fwd o", &a->d_o, a->o, unit, 2 * 2 * score_error + weights);
   expect_near(b, "attn_fwd lse", &a->d_lse, a->lse, EPS_F32, score_error);
+}
+/* On a GPU float16 goes f32's way: every third case serves. */
+static int last_type(const bench *b, int i) {
+  return i % 3 == 0 || !strcmp(b->device->ops->name, "cpu") ? TRI_F16 : TRI_BF16;
 }
 static void run_fwd(bench *b) {
   for (int i = 0; i < N_FWD_CASES; i++)
-    for (int t = TRI_F32; t <= TRI_BF16; t++) {
+    for (int t = TRI_F32; t <= last_type(b, i); t++) {
       attn_data a;
       load(b, &a, fwd_case(i), (tri_dtype)t);
       forward(b, &a);
@@ -199,20 +261,22 @@ static double attn_loss(const void *arguments) {
 }
 
 static void run_bwd_loop(bench *b) {
-  static const attn_case small = {4, 2, 6, 3, {5, 0, 3}};
-  attn_data              a;
-  double                *grad;
-  load(b, &a, &small, TRI_F32);
-  naive_fwd(&a, a.o, a.lse);
-  grad = host((size_t)(a.N * a.E), sizeof *grad);
-  naive_bwd(&a, grad, NULL);
-  for (int64_t i = 0; i < a.N * a.E; i++) {
-    double want = slope(attn_loss, &a, a.qkv + i);
-    if (!(fabs(grad[i] - want) < 1e-8))
-      fail_msg("the loop's dqkv[%d] is %.12g, differences say %.12g", (int)i, grad[i], want);
+  static const attn_case small[] = {{4, 2, 6, 3, {5, 0, 3}, 0, 0}, {4, 2, 6, 3, {5, 0, 3}, 2, 1.5}};
+  for (int c = 0; c < 2; c++) {
+    attn_data a;
+    double   *grad;
+    load(b, &a, &small[c], TRI_F32);
+    naive_fwd(&a, a.o, a.lse);
+    grad = host((size_t)(a.N * a.E), sizeof *grad);
+    naive_bwd(&a, grad, NULL);
+    for (int64_t i = 0; i < a.N * a.E; i++) {
+      double want = slope(attn_loss, &a, a.qkv + i);
+      if (!(fabs(grad[i] - want) < 1e-8))
+        fail_msg("the loop's dqkv[%d] is %.12g, differences say %.12g", (int)i, grad[i], want);
+    }
+    free(grad);
+    unload(b, &a);
   }
-  free(grad);
-  unload(b, &a);
 }
 static void test_bwd_loop(void **state) {
   (void)state;
@@ -220,12 +284,12 @@ static void test_bwd_loop(void **state) {
 }
 
 /* Derived as for the forward; terms of dk and dv sum to at most len * max |p| <= a few for each head of
- * the group, and the factor dp - delta is at most 4 sqrt(D) in size. A GPU rounds each p and ds of a bf16 row
- * to bf16 before it multiplies: each term then errs by EPS_BF16 of its own size. */
+ * the group, and the factor dp - delta is at most 4 sqrt(D) in size. A GPU rounds each p and ds of a 16-bit
+ * row to its type before it multiplies: each term then errs by that of its own size. */
 static void expect_bwd(bench *b, const attn_data *a, const tri_tensor *dqkv) {
-  bool   bf16 = a->d_qkv.dtype == TRI_BF16;
-  double half = bf16 ? EPS_BF16 : EPS_F32,
-         terms = bf16 && strcmp(b->device->ops->name, "cpu") != 0 ? half : 0;
+  bool   narrow = a->d_qkv.dtype != TRI_F32;
+  double half = half_unit(a->d_qkv.dtype),
+         terms = narrow && strcmp(b->device->ops->name, "cpu") != 0 ? half : 0;
   double  error = 16 * (a->c->D + 16) * sqrt(a->c->D) * EPS_F32 * (a->c->H / a->c->G);
   double *want = host((size_t)(a->N * a->E), sizeof *want), *size = host((size_t)(a->N * a->E), sizeof *size);
   double *got = get_real(b, dqkv);
@@ -242,7 +306,7 @@ static void expect_bwd(bench *b, const attn_data *a, const tri_tensor *dqkv) {
 }
 static void run_bwd(bench *b) {
   for (int i = 0; i < N_BWD_CASES; i++)
-    for (int t = TRI_F32; t <= TRI_BF16; t++) {
+    for (int t = TRI_F32; t <= last_type(b, i); t++) {
       attn_data  a;
       tri_tensor dqkv;
       load(b, &a, bwd_case(i), (tri_dtype)t);
@@ -272,7 +336,7 @@ static attn_alone alone(bench *b, const attn_data *a, int s, int len) {
 /* Every sequence alone, and cut short, gives the bits it has in the batch. */
 static void run_company(bench *b) {
   for (int i = 0; i < N_FWD_CASES; i++)
-    for (int t = TRI_F32; t <= TRI_BF16; t++) {
+    for (int t = TRI_F32; t <= last_type(b, i); t++) {
       attn_data a;
       load(b, &a, fwd_case(i), (tri_dtype)t);
       forward(b, &a);
@@ -297,7 +361,7 @@ static void test_company(void **state) {
 /* The same for the gradient, of whole sequences. */
 static void run_bwd_company(bench *b) {
   for (int i = 0; i < N_BWD_CASES; i++)
-    for (int t = TRI_F32; t <= TRI_BF16; t++) {
+    for (int t = TRI_F32; t <= last_type(b, i); t++) {
       attn_data  a;
       tri_tensor dqkv;
       load(b, &a, bwd_case(i), (tri_dtype)t);
@@ -375,7 +439,7 @@ static void expect_decode(bench *b, attn_data *a) {
 }
 static void run_decode(bench *b) {
   for (int i = 0; i < N_FWD_CASES; i++)
-    for (int t = TRI_F32; t <= TRI_BF16; t++) {
+    for (int t = TRI_F32; t <= last_type(b, i); t++) {
       attn_data a;
       load(b, &a, fwd_case(i), (tri_dtype)t);
       forward(b, &a);
@@ -391,9 +455,9 @@ static void test_decode(void **state) {
 /* Later keys are longer, so that the largest score rises by far more than a factor of 2^8 from tile to tile
  * and what was summed before is rescaled. */
 static void run_growing(bench *b) {
-  static const attn_case c[] = {{2, 1, 64, 2, {160, 100}}, {4, 2, 256, 1, {130}}};
+  static const attn_case c[] = {{2, 1, 64, 2, {160, 100}, 0, 0}, {4, 2, 256, 1, {130}, 0, 0}};
   for (int i = 0; i < 2; i++)
-    for (int t = TRI_F32; t <= TRI_BF16; t++) {
+    for (int t = TRI_F32; t <= TRI_F16; t++) {
       attn_data a;
       load(b, &a, &c[i], (tri_dtype)t);
       a.grown = 1 + 160 / 8;
@@ -416,7 +480,7 @@ static void test_growing(void **state) {
 /* 300 sequences of 0 to 2 tokens: each is found; a row that sees only itself gives back its own v. */
 static void run_many(bench *b) {
   enum { S = 300, H = 2, G = 1, D = 16, E = (H + 2 * G) * D, N = S };
-  tri_attn_rule rule = {{H, G, D}, 0.25f};
+  tri_attn_rule rule = {{H, G, D}, 0.25f, 0, 0};
   int32_t      *cu = host(S + 1, sizeof *cu);
   double       *x = numbers(1, N * E, 2), *got;
   tri_tensor    qkv = put_real(b, TRI_BF16, N, E, x), out = make(b, TRI_BF16, N, H * D);
@@ -442,7 +506,7 @@ static void test_many(void **state) {
 
 /* Heads wider than a back end has kernels for are refused, not computed wrong. */
 static void run_wide(bench *b) {
-  attn_case  c = {1, 1, 258, 1, {3}};
+  attn_case  c = {1, 1, 258, 1, {3}, 0, 0};
   attn_data  a;
   tri_status st;
   load(b, &a, &c, TRI_BF16);
@@ -463,7 +527,7 @@ static void test_wide(void **state) {
 
 /* Each element of the cache, and slot -1. */
 static void run_kv_put(bench *b) {
-  for (int t = TRI_F32; t <= TRI_BF16; t++) {
+  for (int t = TRI_F32; t <= TRI_F16; t++) {
     enum { N = 3, H = 2, G = 2, D = 6, E = (H + 2 * G) * D, P = 2, SIZE = P * G * D * TRI_PAGE };
     static const int32_t slot[N] = {33, -1, 5};
     tri_heads            h = {H, G, D};
@@ -497,7 +561,7 @@ static void test_kv_put(void **state) {
 
 /* A later token of the same tile that is not a number does not reach the rows before it. */
 static void run_nan(bench *b) {
-  attn_case  c = {2, 1, 16, 1, {20}};
+  attn_case  c = {2, 1, 16, 1, {20}, 0, 0};
   attn_data  a;
   tri_tensor o, lse;
   load(b, &a, &c, TRI_F32);
@@ -512,8 +576,8 @@ static void run_nan(bench *b) {
 }
 /* A sequence that is not a number does not reach its neighbours. */
 static void run_sequence_nan(bench *b) {
-  static const attn_case c = {2, 1, 64, 3, {20, 7, 90}};
-  for (int t = TRI_F32; t <= TRI_BF16; t++) {
+  static const attn_case c = {2, 1, 64, 3, {20, 7, 90}, 0, 0};
+  for (int t = TRI_F32; t <= TRI_F16; t++) {
     attn_data  a;
     tri_tensor o, lse;
     load(b, &a, &c, (tri_dtype)t);
@@ -536,9 +600,9 @@ static void test_nan(void **state) {
 
 /* A sequence that is not a number does not reach its neighbours' gradients. */
 static void run_bwd_nan(bench *b) {
-  static const attn_case c[] = {{2, 1, 16, 3, {20, 7, 9}}, {2, 1, 64, 3, {20, 7, 9}}};
+  static const attn_case c[] = {{2, 1, 16, 3, {20, 7, 9}, 0, 0}, {2, 1, 64, 3, {20, 7, 9}, 0, 0}};
   for (int i = 0; i < 2; i++)
-    for (int t = TRI_F32; t <= TRI_BF16; t++) {
+    for (int t = TRI_F32; t <= TRI_F16; t++) {
       attn_data  a;
       tri_tensor first, second;
       load(b, &a, &c[i], (tri_dtype)t);

@@ -40,6 +40,11 @@ static float rounded(float x) {
 #define tri_sigmoid        gpu_sigmoid
 #define tri_silu           gpu_silu
 #define tri_silu_slope     gpu_silu_slope
+#define tri_gelu_gate      gpu_gelu_gate
+#define tri_gelu_slope     gpu_gelu_slope
+#define tri_tanh           gpu_tanh
+#define tri_softcap        gpu_softcap
+#define tri_softcap_slope  gpu_softcap_slope
 #define tri_not_far        gpu_not_far
 #define tri_softmax_logp   gpu_softmax_logp
 #define tri_logit_grad     gpu_logit_grad
@@ -51,6 +56,10 @@ static float rounded(float x) {
 #undef TRI_FORMULA_H
 #include "device/formula.h" /* again, as nvcc sees it */
 #undef tri_exp
+#undef tri_tanh
+#undef tri_softcap
+#undef tri_gelu_gate
+#undef tri_gelu_slope
 #undef tri_order_key
 #undef tri_order_value
 
@@ -62,6 +71,29 @@ static void test_exp(void **state) {
     float x = as_float((uint32_t)u), cpu = tri_exp(x), gpu = gpu_exp(x);
     if (as_uint(cpu) != as_uint(gpu) && !(cpu != cpu && gpu != gpu))
       fail_msg("exp(%.9g, bits %08x): cpu %.9g, gpu %.9g", (double)x, (unsigned)u, (double)cpu, (double)gpu);
+  }
+}
+
+/* tanh within 4 eps of libm's, the same bits for both, and what lies outside of all reason. */
+static void test_tanh(void **state) {
+  (void)state;
+  for (uint64_t u = 0; u <= UINT32_MAX; u += 21013) {
+    float  x = as_float((uint32_t)u), y = tri_tanh(x);
+    double want = tanh((double)x);
+    if (x != x) continue;
+    if (!(fabs((double)y - want) <= 4 * 0x1p-24 * fabs(want) + 1e-38) || as_uint(y) != as_uint(gpu_tanh(x)))
+      fail_msg("tanh(%.9g) is %.9g, want %.9g; gpu %.9g", (double)x, (double)y, want, (double)gpu_tanh(x));
+  }
+  assert_true(tri_tanh(INFINITY) == 1 && tri_tanh(-INFINITY) == -1 && isnan(tri_tanh(NAN)));
+  assert_true(tri_softcap(1e30f, 50, 0.02f) == 50 && gpu_softcap(-1e30f, 50, 0.02f) == -50);
+}
+
+/* Far from 0, GELU is x or 0 and its slope 1 or 0, never NaN. */
+static void test_gelu(void **state) {
+  (void)state;
+  for (float x = 8; x < 1e30f; x *= 3) {
+    assert_true(x * tri_gelu_gate(x) == x && tri_gelu_slope(x, tri_gelu_gate(x)) == 1);
+    assert_true(tri_gelu_gate(-x) * x < 1e-6f && fabsf(tri_gelu_slope(-x, tri_gelu_gate(-x))) < 1e-5f);
   }
 }
 
@@ -77,6 +109,7 @@ static void test_order(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_exp), cmocka_unit_test(test_order)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_exp), cmocka_unit_test(test_order),
+                                     cmocka_unit_test(test_tanh), cmocka_unit_test(test_gelu)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,47 +1,11 @@
-/* test_kernels.c - embedding, RMSNorm, rope, SwiGLU, sums, rows and flat arrays of every back end.
+/* test_kernels.c - embedding, rope, gated products, soft caps, sums, rows and flat arrays of every back end.
  * Judges: loops in f64, gradient loops themselves judged by central differences; exact bits for rows and
  * threads. */
 #include "filter_case.h"
-#include "kernel_case.h"
+#include "shapes_case.h"
 
-/* Rows and columns: 1, primes, multiples of the vector widths and their neighbours; the last ones are
- * large enough for two threads. */
-static const int64_t shapes[][2] = {{1, 1},  {3, 7},   {2, 31},    {5, 32},   {33, 33},
-                                    {4, 64}, {1, 257}, {37, 1031}, {201, 35}, {0, 8}};
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
-
-static uint64_t seen[1024]; /* hashes of the run with one thread */
-static int      n_seen, at_seen;
-
-/* The bits of two threads are those of one. Every case calls this equally often. */
-static void same_for_threads(bench *b, const tri_tensor *t) {
-  uint64_t h = hash_of(b, t);
-  if (b->device->threads == 1) {
-    assert_true(n_seen < (int)(sizeof seen / sizeof seen[0]));
-    seen[n_seen++] = h;
-  } else if (seen[at_seen++] != h) {
-    fail_msg("two threads give other bits than one (array %d of the case)", at_seen - 1);
-  }
-}
-
-static void (*current)(bench *, tri_dtype, int64_t, int64_t);
-static void run_shapes(bench *b) {
-  if (b->device->threads == 1) n_seen = 0;
-  at_seen = 0;
-  for (int t = TRI_F32; t <= TRI_BF16; t++)
-    for (int i = 0; i < N_SHAPES; i++) {
-      current(b, (tri_dtype)t, shapes[i][0], shapes[i][1]);
-      drop_arrays(b, 0);
-    }
-}
-static void all_shapes(void (*run)(bench *, tri_dtype, int64_t, int64_t)) {
-  current = run;
-  for_each_device(run_shapes);
-}
-
-static double half_unit(tri_dtype t) { return t == TRI_BF16 ? EPS_BF16 : EPS_F32; }
-
-/* Embedding: forward copies; backward sums what a token got, N terms at most. */
+/* Embedding: forward copies, times a power of 2 or another number; backward sums what a token got, N terms at
+ * most. */
 static void embed(bench *b, tri_dtype type, int64_t N, int64_t C) {
   enum { V = 13 };
   double    *table = numbers(1, V * C, 1), *dx = numbers(2, N * C, 1), *dtable = numbers(3, V * C, 1);
@@ -54,106 +18,21 @@ static void embed(bench *b, tri_dtype type, int64_t N, int64_t C) {
   for (int64_t n = 0; n < N; n++)
     for (int64_t c = 0; c < C; c++) {
       want[n * C + c] = table[id[n] * C + c];
-      dtable[id[n] * C + c] += dx[n * C + c];
+      dtable[id[n] * C + c] += 1.5 * dx[n * C + c];
     }
-  ok(b->k->embed_fwd(b->stream, &x, &d_table, &d_id));
+  ok(b->k->embed_fwd(b->stream, &x, &d_table, &d_id, 1));
   expect_near(b, "embed_fwd", &x, want, 0, 0);
-  ok(b->k->embed_bwd(b->stream, &d_dtable, &d_dx, &d_id));
-  expect_near(b, "embed_bwd", &d_dtable, dtable, 0, (double)((N + 1) * (N + 1)) * EPS_F32);
+  for (int64_t i = 0; i < N * C; i++) want[i] *= 45.25;
+  ok(b->k->embed_fwd(b->stream, &x, &d_table, &d_id, 45.25f));
+  expect_near(b, "embed_fwd, scaled", &x, want, EPS_F32, 0);
+  ok(b->k->embed_bwd(b->stream, &d_dtable, &d_dx, &d_id, 1.5f));
+  expect_near(b, "embed_bwd", &d_dtable, dtable, 0, 1.5 * (double)((N + 1) * (N + 1)) * EPS_F32);
   same_for_threads(b, &d_dtable);
   free(table), free(dx), free(dtable), free(id), free(want);
 }
 static void test_embed(void **state) {
   (void)state;
   all_shapes(embed);
-}
-
-typedef struct norm_data {
-  int64_t N, C;
-  double *x, *w, *dy;
-} norm_data;
-static const double norm_eps = 1e-5f;
-
-static double norm_rstd(const norm_data *a, int64_t n) {
-  double sum = 0;
-  for (int64_t c = 0; c < a->C; c++) sum += a->x[n * a->C + c] * a->x[n * a->C + c];
-  return 1 / sqrt(sum / (double)a->C + norm_eps);
-}
-static double norm_loss(const void *arguments) {
-  const norm_data *a = arguments;
-  double           loss = 0;
-  for (int64_t n = 0; n < a->N; n++)
-    for (int64_t c = 0; c < a->C; c++)
-      loss += a->dy[n * a->C + c] * a->x[n * a->C + c] * norm_rstd(a, n) * a->w[c];
-  return loss;
-}
-static void norm_grad(const norm_data *a, double *dx, double *dw) { /* added */
-  for (int64_t n = 0; n < a->N; n++) {
-    const double *x = a->x + n * a->C, *dy = a->dy + n * a->C;
-    double        r = norm_rstd(a, n), dot = 0;
-    for (int64_t c = 0; c < a->C; c++) dot += x[c] * dy[c] * a->w[c];
-    for (int64_t c = 0; c < a->C; c++) {
-      dx[n * a->C + c] += r * (a->w[c] * dy[c] - x[c] * r * r * dot / (double)a->C);
-      dw[c] += dy[c] * x[c] * r;
-    }
-  }
-}
-
-/* Derived: a mean of squares of positive terms errs by (C / lanes + 8) eps relative, at most C / 32 + 8;
- * |x|, |w|, |dy| <= 2, 1, 1 and the normalised row has entries of at most sqrt(C), its sums with dy at
- * most C. */
-static void rmsnorm(bench *b, tri_dtype type, int64_t N, int64_t C) {
-  norm_data  a = {N, C, numbers(1, N * C, 2), numbers(2, C, 1), numbers(3, N * C, 1)};
-  double    *y = host((size_t)(N * C), sizeof *y), *rstd = host((size_t)N, sizeof *rstd);
-  double    *dx = numbers(4, N * C, 1), *dw = numbers(5, C, 1), error = ((double)C / 32 + 16) * EPS_F32;
-  tri_tensor d_x = put_real(b, TRI_F32, N, C, a.x), d_w = put_real(b, type, C, 0, a.w);
-  tri_tensor d_dy = put_real(b, type, N, C, a.dy), d_y = make(b, type, N, C), d_r = make(b, TRI_F32, N, 0);
-  tri_tensor d_dx = put_real(b, TRI_F32, N, C, dx), d_dw = put_real(b, TRI_F32, C, 0, dw);
-
-  for (int64_t n = 0; n < N; n++) {
-    rstd[n] = norm_rstd(&a, n);
-    for (int64_t c = 0; c < C; c++) y[n * C + c] = a.x[n * C + c] * rstd[n] * a.w[c];
-  }
-  ok(b->k->rmsnorm_fwd(b->stream, &d_y, &d_r, &d_x, &d_w, (float)norm_eps));
-  expect_near(b, "rmsnorm_fwd y", &d_y, y, half_unit(type) + error, 1e-30);
-  expect_near(b, "rmsnorm_fwd rstd", &d_r, rstd, error, 0);
-  for (int64_t n = 0; n < N; n += 1 + N / 3) { /* a row alone */
-    int        keep = b->n_arrays;
-    tri_tensor x1 = tri_rows(&d_x, n, 1), y1 = make(b, type, 1, C), r1 = make(b, TRI_F32, 1, 0);
-    ok(b->k->rmsnorm_fwd(b->stream, &y1, &r1, &x1, &d_w, (float)norm_eps));
-    expect_same_rows(b, "rmsnorm_fwd of one row", &d_y, n, &y1, 0, 1);
-    expect_same_rows(b, "rstd of one row", &d_r, n, &r1, 0, 1);
-    drop_arrays(b, keep);
-  }
-  norm_grad(&a, dx, dw);
-  {
-    tri_tensor x1 = tri_rows(&d_x, N / 2, N > 0), dy1 = tri_rows(&d_dy, N / 2, N > 0),
-               r1 = tri_rows(&d_r, N / 2, N > 0);
-    tri_tensor dx1 = make(b, TRI_F32, N > 0, C), dw1 = make(b, TRI_F32, C, 0),
-               one = tri_rows(&d_dx, N / 2, N > 0);
-    if (N > 0) ok(b->device->ops->copy(b->stream, dx1.data, one.data, bytes_of(&dx1)));
-    ok(b->k->rmsnorm_bwd(b->stream, &d_dx, &d_dw, &d_dy, &d_x, &d_w, &d_r));
-    ok(b->k->rmsnorm_bwd(b->stream, &dx1, &dw1, &dy1, &x1, &d_w, &r1));
-    expect_same_rows(b, "rmsnorm_bwd of one row", &d_dx, N / 2, &dx1, 0, N > 0);
-  }
-  expect_near(b, "rmsnorm_bwd dx", &d_dx, dx, EPS_F32, 200 * sqrt((double)C) * error);
-  expect_near(b, "rmsnorm_bwd dw", &d_dw, dw, EPS_F32,
-              (double)N * sqrt((double)C) * (error + (double)N * EPS_F32));
-  same_for_threads(b, &d_y), same_for_threads(b, &d_dx), same_for_threads(b, &d_dw);
-  free(a.x), free(a.w), free(a.dy), free(y), free(rstd), free(dx), free(dw);
-}
-static void test_rmsnorm(void **state) {
-  (void)state;
-  all_shapes(rmsnorm);
-}
-static void test_rmsnorm_loop(void **state) {
-  norm_data a = {3, 5, numbers(1, 15, 2), numbers(2, 5, 1), numbers(3, 15, 1)};
-  double    dx[15] = {0}, dw[5] = {0};
-  (void)state;
-  norm_grad(&a, dx, dw);
-  for (int i = 0; i < 15; i++) assert_true(fabs(dx[i] - slope(norm_loss, &a, a.x + i)) < 1e-8);
-  for (int i = 0; i < 5; i++) assert_true(fabs(dw[i] - slope(norm_loss, &a, a.w + i)) < 1e-8);
-  free(a.x), free(a.w), free(a.dy);
 }
 
 /* Three products and roundings of numbers <= 2. The gradient's turn undoes the turn. C stands for the
@@ -203,31 +82,41 @@ static void test_rope(void **state) {
   all_shapes(rope);
 }
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double swiglu_loss(const void *arguments) { /* [0] g, [1] u */
+static double  sigmoid(double x) { return 1 / (1 + exp(-x)); }
+static tri_act act_now; /* of the case that runs */
+static double  gate(double x) {
+   return act_now == TRI_ACT_GELU
+              ? 0.5 * (1 + tanh(sqrt(2 / 3.14159265358979323846) * (x + 0.044715 * x * x * x)))
+              : sigmoid(x);
+}
+static double glu_loss(const void *arguments) { /* [0] g, [1] u */
   const double *gu = arguments;
-  return gu[0] * sigmoid(gu[0]) * gu[1];
+  return gu[0] * gate(gu[0]) * gu[1];
 }
-static void swiglu_grad(const double *gu, double dy, double *dg, double *du) {
-  double s = sigmoid(gu[0]);
-  *dg = dy * gu[1] * s * (1 + gu[0] * (1 - s));
-  *du = dy * gu[0] * s;
+static void glu_grad(const double *gu, double dy, double *dg, double *du) {
+  double x = gu[0], s = gate(x), inner = 1;
+  if (act_now == TRI_ACT_GELU) inner = 2 * sqrt(2 / 3.14159265358979323846) * (1 + 3 * 0.044715 * x * x);
+  *dg = dy * gu[1] * s * (1 + x * (1 - s) * inner);
+  *du = dy * x * s;
 }
-static void test_swiglu_loop(void **state) {
+static void test_glu_loop(void **state) {
   (void)state;
-  for (int i = 0; i < 40; i++) {
-    double gu[2] = {-6 + 0.3 * i, 1.5 - 0.1 * i}, dg, du;
-    swiglu_grad(gu, 1, &dg, &du);
-    assert_true(fabs(dg - slope(swiglu_loss, gu, gu)) < 1e-8 &&
-                fabs(du - slope(swiglu_loss, gu, gu + 1)) < 1e-8);
-  }
+  for (act_now = TRI_ACT_SILU; act_now <= TRI_ACT_GELU; act_now++)
+    for (int i = 0; i < 40; i++) {
+      double gu[2] = {-6 + 0.3 * i, 1.5 - 0.1 * i}, dg, du;
+      glu_grad(gu, 1, &dg, &du);
+      assert_true(fabs(dg - slope(glu_loss, gu, gu)) < 1e-8 && fabs(du - slope(glu_loss, gu, gu + 1)) < 1e-8);
+    }
 }
 
 /* exp to about 2 eps, then some ten roundings; 1 - s cancels near s = 1, where its error is eps absolute
- * times g <= 12. */
-static void swiglu(bench *b, tri_dtype type, int64_t N, int64_t F) {
+ * times g <= 12, of GELU's slope times the inner one too, which is at most 8 where s leaves 1 (|g| < 4).
+ * The argument of GELU's exp is up to 90 in size before its gate is 0: it errs by as many eps, times a
+ * result of at most 12. */
+static void glu(bench *b, tri_dtype type, int64_t N, int64_t F) {
   double    *gu = numbers(1, N * 2 * F, 12), *dy = numbers(2, N * F, 1), step = half_unit(type);
   double    *y = host((size_t)(N * F), sizeof *y), *dgu = host((size_t)(N * 2 * F), sizeof *dgu);
+  double     most = act_now == TRI_ACT_GELU ? 64 : 1; /* times as wrong */
   tri_tensor d_gu = put_real(b, type, N, 2 * F, gu), d_dy = put_real(b, type, N, F, dy),
              d_y = make(b, type, N, F);
   tri_tensor d_dgu = make(b, type, N, 2 * F), again = make(b, type, N, F), dgu2 = make(b, type, N, 2 * F);
@@ -235,30 +124,52 @@ static void swiglu(bench *b, tri_dtype type, int64_t N, int64_t F) {
   for (int64_t n = 0; n < N; n++)
     for (int64_t f = 0; f < F; f++) {
       double x[2] = {gu[n * 2 * F + f], gu[n * 2 * F + F + f]};
-      y[n * F + f] = swiglu_loss(x);
-      swiglu_grad(x, dy[n * F + f], dgu + n * 2 * F + f, dgu + n * 2 * F + F + f);
+      y[n * F + f] = glu_loss(x);
+      glu_grad(x, dy[n * F + f], dgu + n * 2 * F + f, dgu + n * 2 * F + F + f);
     }
-  ok(b->k->swiglu_fwd(b->stream, &d_y, &d_gu));
-  expect_near(b, "swiglu_fwd", &d_y, y, step + 16 * EPS_F32, 1e-30);
-  ok(b->k->swiglu_bwd(b->stream, &d_dgu, &again, &d_dy, &d_gu));
-  expect_near(b, "swiglu_bwd", &d_dgu, dgu, step + 16 * EPS_F32, 12 * 12 * 8 * EPS_F32);
-  expect_same_rows(b, "swiglu_bwd's y", &d_y, 0, &again, 0, N);
-  ok(b->k->swiglu_bwd(b->stream, &dgu2, NULL, &d_dy, &d_gu));
-  expect_same_rows(b, "swiglu_bwd without y", &d_dgu, 0, &dgu2, 0, N);
+  ok(b->k->glu_fwd(b->stream, &d_y, &d_gu, act_now));
+  expect_near(b, "glu_fwd", &d_y, y, step + 16 * EPS_F32, most > 1 ? 12 * 12 * EPS_F32 : 1e-30);
+  ok(b->k->glu_bwd(b->stream, &d_dgu, &again, &d_dy, &d_gu, act_now));
+  expect_near(b, "glu_bwd", &d_dgu, dgu, step + 16 * EPS_F32, 12 * 12 * 8 * EPS_F32 * (most > 1 ? 8 : 1));
+  expect_same_rows(b, "glu_bwd's y", &d_y, 0, &again, 0, N);
+  ok(b->k->glu_bwd(b->stream, &dgu2, NULL, &d_dy, &d_gu, act_now));
+  expect_same_rows(b, "glu_bwd without y", &d_dgu, 0, &dgu2, 0, N);
   for (int64_t n = 0; n < N; n += 1 + N / 3) {
     tri_tensor x1 = tri_rows(&d_gu, n, 1), dy1 = tri_rows(&d_dy, n, 1), y1 = tri_rows(&again, 0, 1);
     tri_tensor g1 = tri_rows(&dgu2, 0, 1);
-    ok(b->k->swiglu_fwd(b->stream, &y1, &x1));
-    expect_same_rows(b, "swiglu_fwd of one row", &d_y, n, &y1, 0, 1);
-    ok(b->k->swiglu_bwd(b->stream, &g1, &y1, &dy1, &x1));
-    expect_same_rows(b, "swiglu_bwd of one row", &d_dgu, n, &g1, 0, 1);
+    ok(b->k->glu_fwd(b->stream, &y1, &x1, act_now));
+    expect_same_rows(b, "glu_fwd of one row", &d_y, n, &y1, 0, 1);
+    ok(b->k->glu_bwd(b->stream, &g1, &y1, &dy1, &x1, act_now));
+    expect_same_rows(b, "glu_bwd of one row", &d_dgu, n, &g1, 0, 1);
   }
   same_for_threads(b, &d_y), same_for_threads(b, &d_dgu);
   free(gu), free(dy), free(y), free(dgu);
 }
-static void test_swiglu(void **state) {
+static void test_glu(void **state) {
   (void)state;
-  all_shapes(swiglu);
+  for (act_now = TRI_ACT_SILU; act_now <= TRI_ACT_GELU; act_now++) all_shapes(glu);
+}
+
+/* tanh to 4 eps and three roundings more; the slope from a capped value that errs so. */
+static void softcap(bench *b, tri_dtype type, int64_t N, int64_t V) {
+  const double cap = 3;
+  double      *x = numbers(1, N * V, 12), *dx = numbers(2, N * V, 1), step = half_unit(type);
+  tri_tensor   d_x = put_real(b, TRI_F32, N, V, x), d_dx = put_real(b, type, N, V, dx);
+
+  for (int64_t i = 0; i < N * V; i++) {
+    x[i] = cap * tanh(x[i] / cap);
+    dx[i] *= 1 - x[i] / cap * (x[i] / cap);
+  }
+  ok(b->k->softcap_fwd(b->stream, &d_x, (float)cap));
+  expect_near(b, "softcap_fwd", &d_x, x, 8 * EPS_F32, 1e-30);
+  ok(b->k->softcap_bwd(b->stream, &d_dx, &d_x, (float)cap));
+  expect_near(b, "softcap_bwd", &d_dx, dx, step, 24 * EPS_F32);
+  same_for_threads(b, &d_x), same_for_threads(b, &d_dx);
+  free(x), free(dx);
+}
+static void test_softcap(void **state) {
+  (void)state;
+  all_shapes(softcap);
 }
 
 static void colsum(bench *b, tri_dtype type, int64_t N, int64_t C) {
@@ -302,6 +213,31 @@ static void test_rows(void **state) {
   all_shapes(rows);
 }
 
+/* x [N,C] into columns 2 .. of a wider y, whose others stay, and back: one rounding each way. */
+static void cols(bench *b, tri_dtype type, int64_t N, int64_t C) {
+  int64_t    W = C + 5;
+  double    *x = numbers(1, N * C, 1), *y = numbers(2, N * W, 1), *back = numbers(3, N * C, 1);
+  tri_tensor d_x = put_real(b, type, N, C, x), d_y = put_real(b, type, N, W, y), wide, d_back;
+  for (int64_t i = 0; i < N * W; i++) y[i] = rounded(type, y[i]);
+  for (int64_t i = 0; i < N * C; i++) y[i / C * W + 2 + i % C] = rounded(type, 0.75 * rounded(type, x[i]));
+  ok(b->k->cols_put(b->stream, &d_y, 2, 0.75f, &d_x));
+  expect_near(b, "cols_put", &d_y, y, 0, 0);
+  same_for_threads(b, &d_y);
+  wide = put_real(b, TRI_F32, N, W, y), d_back = put_real(b, TRI_F32, N, C, back);
+  for (int64_t i = 0; i < N * C; i++) back[i] += 1.5 * y[i / C * W + 2 + i % C];
+  ok(b->k->cols_get(b->stream, &d_back, &wide, 2, 1.5f, true));
+  expect_near(b, "cols_get added", &d_back, back, EPS_F32, EPS_F32);
+  for (int64_t i = 0; i < N * C; i++) back[i] = 1.5 * y[i / C * W + 2 + i % C];
+  d_back = make(b, TRI_F32, N, C); /* NaN */
+  ok(b->k->cols_get(b->stream, &d_back, &wide, 2, 1.5f, false));
+  expect_near(b, "cols_get", &d_back, back, EPS_F32, 0);
+  free(x), free(y), free(back);
+}
+static void test_cols(void **state) {
+  (void)state;
+  all_shapes(cols);
+}
+
 /* One or two roundings; b = 0 does not read y, which holds NaN. */
 static void axpby(bench *b, tri_dtype type, int64_t N, int64_t C) {
   int64_t    n = N * C;
@@ -327,6 +263,7 @@ static void cast(bench *b, tri_dtype type, int64_t N, int64_t C) {
   int64_t    n = N * C;
   double    *x = numbers(1, n, 1e3), *want = host((size_t)n, sizeof *want);
   tri_tensor from, to = make(b, type == TRI_F32 ? TRI_BF16 : TRI_F32, n, 0), same = make(b, type, n, 0);
+  tri_tensor last = make(b, TRI_F16, n, 0);
   if (n > 3) x[0] = INFINITY, x[1] = -0.0, x[2] = 1.00390625; /* the last: half way, to even */
   from = put_real(b, type, n, 0, x);
   for (int64_t i = 0; i < n; i++) want[i] = rounded(to.dtype, x[i]);
@@ -340,6 +277,12 @@ static void cast(bench *b, tri_dtype type, int64_t N, int64_t C) {
   }
   expect_same_rows(b, "cast to the same type", &from, 0, &same, 0, n);
   same_for_threads(b, &to);
+  if (type == TRI_F32) { /* the largest is 1000: none leaves float16 */
+    for (int64_t i = 0; i < n; i++) want[i] = rounded(last.dtype, x[i]);
+    ok(b->k->cast(b->stream, &last, &from));
+    tri_tensor tail = tri_rows(&last, n > 3, n - (n > 3));
+    expect_near(b, "cast to the last type", &tail, want + (n > 3), 0, 0);
+  }
   free(x), free(want);
 }
 static void test_cast(void **state) {
@@ -349,8 +292,13 @@ static void test_cast(void **state) {
 static void run_cast_nan(bench *b) {
   double     x[1] = {NAN}, *got;
   tri_tensor from = put_real(b, TRI_F32, 1, 0, x), to = make(b, TRI_BF16, 1, 0);
+  tri_tensor last = make(b, TRI_F16, 1, 0);
   ok(b->k->cast(b->stream, &to, &from));
   got = get_real(b, &to);
+  assert_true(isnan(got[0]));
+  free(got);
+  ok(b->k->cast(b->stream, &last, &from));
+  got = get_real(b, &last);
   assert_true(isnan(got[0]));
   free(got);
 }
@@ -393,8 +341,8 @@ static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
   tri_adamw_rule r = {1e-2f, 0.9f, 0.95f, 1e-8f, 1e-3f, 0.5f, 0};
   tri_tensor     d_w = put_real(b, TRI_F32, n, 0, w), d_m = put_real(b, TRI_F32, n, 0, m);
   tri_tensor     d_v = put_real(b, TRI_F32, n, 0, v), tail_w, tail_m, tail_v, tail_g;
-  tri_tensor     d_half = make(b, TRI_BF16, n, 0), half = make(b, TRI_BF16, n, 0);
-  (void)type;
+  tri_dtype      narrow = type == TRI_F32 ? TRI_BF16 : type; /* what it computes beside the weights */
+  tri_tensor     d_half = make(b, narrow, n, 0), half = make(b, narrow, n, 0);
   tail_w = put_real(b, TRI_F32, n, 0, w);
   tail_m = put_real(b, TRI_F32, n, 0, m);
   tail_v = put_real(b, TRI_F32, n, 0, v);
@@ -425,7 +373,7 @@ static void adamw(bench *b, tri_dtype type, int64_t N, int64_t C) {
   expect_near(b, "adamw w", &d_w, w, 4 * EPS_F32, 3 * 0.1 * 32 * EPS_F32);
   expect_same_rows(b, "adamw in pieces", &d_w, 0, &tail_w, 0, n);
   ok(b->k->cast(b->stream, &half, &d_w));
-  expect_same_rows(b, "adamw's bf16", &d_half, 0, &half, 0, n);
+  expect_same_rows(b, "adamw's 16 bits", &d_half, 0, &half, 0, n);
   expect_same_rows(b, "adamw v in pieces", &d_v, 0, &tail_v, 0, n);
   same_for_threads(b, &d_w);
   free(w), free(m), free(v);
@@ -437,11 +385,11 @@ static void test_adamw(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_embed),  cmocka_unit_test(test_rmsnorm),  cmocka_unit_test(test_rmsnorm_loop),
-      cmocka_unit_test(test_rope),   cmocka_unit_test(test_swiglu),   cmocka_unit_test(test_swiglu_loop),
-      cmocka_unit_test(test_colsum), cmocka_unit_test(test_rows),     cmocka_unit_test(test_axpby),
-      cmocka_unit_test(test_cast),   cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),
-      cmocka_unit_test(test_adamw),
+      cmocka_unit_test(test_embed),    cmocka_unit_test(test_rope),    cmocka_unit_test(test_glu),
+      cmocka_unit_test(test_glu_loop), cmocka_unit_test(test_softcap), cmocka_unit_test(test_colsum),
+      cmocka_unit_test(test_rows),     cmocka_unit_test(test_axpby),   cmocka_unit_test(test_cast),
+      cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),   cmocka_unit_test(test_adamw),
+      cmocka_unit_test(test_cols),
   };
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,11 +79,11 @@ static void set(void *p, tri_dtype t, int64_t i, float v) {
   if (t == TRI_F32)
     ((float *)p)[i] = v;
   else
-    ((uint16_t *)p)[i] = tri_f32_to_bf16(v);
+    ((uint16_t *)p)[i] = tri_f32_to_half(t, v);
 }
 
 static double get(const void *p, tri_dtype t, int64_t i) {
-  return t == TRI_F32 ? ((const float *)p)[i] : tri_bf16_to_f32(((const uint16_t *)p)[i]);
+  return t == TRI_F32 ? ((const float *)p)[i] : tri_half_to_f32(t, ((const uint16_t *)p)[i]);
 }
 
 static fence fence_noise(int64_t n, tri_dtype t, uint64_t seed) {
@@ -155,7 +155,9 @@ static void layer_close(layer *a) {
  * round down) of the sum of absolute values; then one rounding to the result's type. */
 static void expect(double got, double sum, double absolute, int64_t k, tri_dtype t, int64_t i) {
   const double bound = (double)(k + 2) * 0x1p-23 * absolute + 1e-30;
-  const double slack = t == TRI_BF16 ? bound * 1.01 + 0x1p-8 * fabs(sum) : bound;
+  const double slack = t == TRI_BF16  ? bound * 1.01 + 0x1p-8 * fabs(sum)
+                       : t == TRI_F16 ? bound * 1.01 + 0x1p-11 * fabs(sum) + 0x1p-25
+                                      : bound;
   if (!(fabs(got - sum) <= slack))
     fail_msg("element %lld: %.9g, want %.9g +- %.3g", (long long)i, got, sum, slack);
 }
@@ -170,7 +172,7 @@ static void try_fwd(const layer *a, int64_t rows, tri_dtype y_type, tri_dtype bi
   const int64_t n = a->n_out, k = a->n_in;
   fence         x = fence_noise(rows * k, a->dtype, 2), y = fence_noise(rows * n, y_type, 3);
   fence         before = fence_noise(rows * n, y_type, 3);
-  fence         b = fence_noise(n, bias_type == TRI_BF16 ? TRI_BF16 : TRI_F32, 4);
+  fence         b = fence_noise(n, tri_dtype_computes(bias_type) ? bias_type : TRI_F32, 4);
   tri_tensor    xt = tri_view2(x.device, a->dtype, rows, k), yt = tri_view2(y.device, y_type, rows, n);
   tri_tensor    bt = tri_view1(b.device, bias_type, n), base = tri_view2(before.device, y_type, rows, n);
   const bool    bias = bias_type != TRI_DTYPE_COUNT;
@@ -276,6 +278,11 @@ static void test_values_f32(void **state) {
 static void test_values_bf16(void **state) {
   (void)state;
   values(TRI_BF16, 2, 1);
+}
+
+static void test_values_f16(void **state) {
+  (void)state;
+  values(TRI_F16, 3, 1);
 }
 
 static void test_values_other_threads(void **state) {
@@ -388,6 +395,7 @@ static void test_tile_bits(void **state) {
       if (i % 2) same_tile_bits(BLOCK + tail, k, TRI_F32, 1 + (tail + i) % 7);
     }
   same_tile_bits(32003, 96, TRI_BF16, 1);
+  same_tile_bits(200, 96, TRI_F16, 1);
   for (int t = 0; t < 2; t++) { /* long sums, which a library may cut */
     same_tile_bits(512, 512, t ? TRI_BF16 : TRI_F32, 1);
     same_tile_bits(200, 2816, t ? TRI_BF16 : TRI_F32, 1);
@@ -589,13 +597,21 @@ static void test_parts(void **state) {
 
 static int run_on(const char *name) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values_f32),  cmocka_unit_test(test_values_bf16),
-      cmocka_unit_test(test_many_rows),   cmocka_unit_test(test_values_other_threads),
-      cmocka_unit_test(test_row_bits),    cmocka_unit_test(test_large_vocabulary),
-      cmocka_unit_test(test_tile_bits),   cmocka_unit_test(test_gradient_bits),
-      cmocka_unit_test(test_open),        cmocka_unit_test(test_pack_again),
-      cmocka_unit_test(test_check_fails), cmocka_unit_test(test_grid_dependence),
-      cmocka_unit_test(test_class),       cmocka_unit_test(test_quickest),
+      cmocka_unit_test(test_values_f32),
+      cmocka_unit_test(test_values_bf16),
+      cmocka_unit_test(test_values_f16),
+      cmocka_unit_test(test_many_rows),
+      cmocka_unit_test(test_values_other_threads),
+      cmocka_unit_test(test_row_bits),
+      cmocka_unit_test(test_large_vocabulary),
+      cmocka_unit_test(test_tile_bits),
+      cmocka_unit_test(test_gradient_bits),
+      cmocka_unit_test(test_open),
+      cmocka_unit_test(test_pack_again),
+      cmocka_unit_test(test_check_fails),
+      cmocka_unit_test(test_grid_dependence),
+      cmocka_unit_test(test_class),
+      cmocka_unit_test(test_quickest),
       cmocka_unit_test(test_parts),
   };
   int failed;

@@ -1,8 +1,8 @@
 /* cublasLt.h - the part of cuBLASLt gpu/ calls, with NVIDIA's names, for the emulation. Test code.
  *
- * Column-major products of f32 and bf16 with f32 sums. The algorithms offered differ in the order of their
- * sums and in what they can do, and the first is not always one whose rows agree: what the library may do, it
- * does. A misuse ends the program with a message.
+ * Column-major products of f32, bf16 and f16 with f32 sums. The algorithms offered differ in the order of
+ * their sums and in what they can do, and the first is not always one whose rows agree: what the library may
+ * do, it does. A misuse ends the program with a message.
  *
  * $TRI_EMULATE_LT=MANY:FEW:FLAGS says what it offers for more than 256 columns of the result (rows of y), and
  * for fewer; the first first, a letter each:
@@ -33,7 +33,7 @@ typedef enum {
 } cublasStatus_t;
 typedef enum { CUBLAS_COMPUTE_32F = 68, CUBLAS_COMPUTE_32F_FAST_TF32 = 77 } cublasComputeType_t;
 typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1 } cublasOperation_t;
-typedef enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16BF = 14 } cudaDataType_t, cudaDataType;
+typedef enum cudaDataType_t { CUDA_R_32F = 0, CUDA_R_16F = 2, CUDA_R_16BF = 14 } cudaDataType_t, cudaDataType;
 
 typedef struct cublasLtContext   *cublasLtHandle_t;
 typedef struct emu_lt_desc       *cublasLtMatmulDesc_t;

@@ -85,13 +85,14 @@ algorithm named(char letter, const uint32_t align[4]) {
 size_t size_of(cudaDataType_t t) { return t == CUDA_R_32F ? 4 : 2; }
 
 float get(const void *p, cudaDataType_t t, size_t i) {
-  return t == CUDA_R_32F ? ((const float *)p)[i] : tri_bf16_to_f32(((const uint16_t *)p)[i]);
+  const tri_dtype half = t == CUDA_R_16F ? TRI_F16 : TRI_BF16;
+  return t == CUDA_R_32F ? ((const float *)p)[i] : tri_half_to_f32(half, ((const uint16_t *)p)[i]);
 }
 void put(void *p, cudaDataType_t t, size_t i, float v) {
   if (t == CUDA_R_32F)
     ((float *)p)[i] = v;
   else
-    ((uint16_t *)p)[i] = tri_f32_to_bf16(v);
+    ((uint16_t *)p)[i] = tri_f32_to_half(t == CUDA_R_16F ? TRI_F16 : TRI_BF16, v);
 }
 
 struct matrix {

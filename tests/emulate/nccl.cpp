@@ -169,6 +169,7 @@ size_t size_of(ncclDataType_t t) {
   case ncclUint8:
     return 1;
   case ncclBfloat16:
+  case ncclFloat16:
     return 2;
   case ncclInt32:
   case ncclFloat32:
@@ -246,6 +247,9 @@ void reduce(void *into, const void *x, size_t n, ncclDataType_t t, int op) {
     if (t == ncclBfloat16)
       ((uint16_t *)into)[i] = tri_f32_to_bf16(
           combine(tri_bf16_to_f32(((uint16_t *)into)[i]), tri_bf16_to_f32(((const uint16_t *)x)[i]), op));
+    if (t == ncclFloat16)
+      ((uint16_t *)into)[i] = tri_f32_to_f16(
+          combine(tri_f16_to_f32(((uint16_t *)into)[i]), tri_f16_to_f32(((const uint16_t *)x)[i]), op));
   }
 }
 

@@ -20,7 +20,7 @@ static void families_are_found(void **state) {
   (void)state;
   for (const tri_family *const *f = tri_families; *f; f++) {
     assert_ptr_equal(tri_family_find((*f)->model_type), *f);
-    assert_true((*f)->architecture && (*f)->scored && (*f)->flag && (*f)->silent.V > 0 &&
+    assert_true((*f)->architecture && (*f)->scored && (*f)->key && (*f)->silent.V > 0 &&
                 (*f)->silent.norm_eps > 0);
   }
   assert_null(tri_family_find("gpt2"));
@@ -44,6 +44,37 @@ static void blocks_find_their_tensors(void **state) {
   assert_string_equal(tri_family_tensor(&tri_family_qwen2, TRI_SLOT_HEAD), "lm_head.weight");
 }
 
+/* What a family has both of or none: norms after attention and mlp, of queries and keys. */
+static void norms_come_in_pairs(void **state) {
+  static const tri_slot pair[][2] = {{TRI_SLOT_POST_NORM1, TRI_SLOT_POST_NORM2},
+                                     {TRI_SLOT_Q_NORM, TRI_SLOT_K_NORM}};
+
+  (void)state;
+  for (const tri_family *const *f = tri_families; *f; f++)
+    for (int k = 0; k < 2; k++) {
+      int n[2] = {0, 0};
+      for (const tri_tensor_row *r = (*f)->tensor; r->name; r++)
+        for (int i = 0; i < 2; i++) n[i] += r->slot == pair[k][i] && r->part == TRI_IN_LAYER && !r->only_if;
+      assert_true(n[0] == n[1] && n[0] <= 1);
+    }
+}
+
+/* A family's own keys have a place where they need one; a window has its length, a pattern its number. */
+static void keys_are_sound(void **state) {
+  (void)state;
+  for (const tri_family *const *f = tri_families; *f; f++) {
+    bool windowed = (*f)->window != TRI_WINDOW_NONE;
+    for (const tri_config_key *k = (*f)->key; k->key; k++)
+      assert_true((k->kind <= TRI_KEY_CAP) == (k->where != 0));
+    assert_true((*f)->window != TRI_WINDOW_PATTERN || ((*f)->pattern > 0 && (*f)->silent.attn.window > 0));
+    assert_true((*f)->window != TRI_WINDOW_SWITCHED ||
+                ((*f)->window_layers > 0 && (*f)->silent.attn.window > 0));
+    assert_true(windowed || (*f)->silent.attn.window == 0);
+    assert_true((*f)->silent.rope[TRI_GLOBAL].theta > 0 &&
+                ((*f)->silent.rope[TRI_LOCAL].theta > 0) == (*f)->rope_by_kind);
+  }
+}
+
 /* Rows of one slot are neighbours, since they are joined; a layer's name has one place for its number; a
  * product has two dimensions, a bias one; letters are known; the head has no bias (family.h). */
 static void rows_are_sound(void **state) {
@@ -59,7 +90,7 @@ static void rows_are_sound(void **state) {
       assert_true(r->part == TRI_IN_LAYER ? place && !strncmp(place, "%d.", 3) : !place);
       assert_true(!place || !strchr(place + 1, '%'));
       assert_int_not_equal(r->slot, TRI_SLOT_HEAD_BIAS);
-      assert_int_equal(strspn(r->shape, "CDFVQK1"), strlen(r->shape));
+      assert_int_equal(strspn(r->shape, "CDEFUVQK1"), strlen(r->shape));
       assert_int_equal(strlen(r->shape), product || r->slot == TRI_SLOT_EMBED ? 2 : 1);
     }
 }
@@ -67,6 +98,7 @@ static void rows_are_sound(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(families_are_found),
                                      cmocka_unit_test(blocks_find_their_tensors),
+                                     cmocka_unit_test(norms_come_in_pairs), cmocka_unit_test(keys_are_sound),
                                      cmocka_unit_test(rows_are_sound)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

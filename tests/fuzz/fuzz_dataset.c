@@ -1,5 +1,5 @@
 /* fuzz_dataset.c - JSON lines and data sets (io/text/jsonl.c, io/data/): six bytes of options, then
- * a file.
+ * a file, which may be packed.
  *
  * A file read whole is the same read in three parts; every value's bytes are JSON of the same value. */
 #define _GNU_SOURCE
@@ -10,12 +10,14 @@
 #include "fuzz_case.h"
 #include "io/data/dataset_parts.h"
 #include "io/text/jsonl.h"
+#include "io/text/lines.h"
 #include "io/tokenizer/tokenizer.h"
 
 enum { HEAD_BYTES = 6, MOST_BYTES = 1 << 16, MOST_TOKENS = 4 * MOST_BYTES };
 
 static tri_tokenizer *tokenizer;
 static tri_tokens     ids; /* of the last text; has its largest size from the start */
+static tri_chat      *chat[4];
 static int            memory = -1;
 static char           path[64];
 
@@ -35,12 +37,15 @@ static const char *refuse(const void *context, const char *answer, size_t n) {
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
-  static const int32_t zero[MOST_TOKENS];
+  static const int32_t         zero[MOST_TOKENS];
+  static const tri_chat_choice form[] = {TRI_CHAT_CHATML, TRI_CHAT_LLAMA2, TRI_CHAT_QWEN3, TRI_CHAT_MISTRAL};
 
   (void)argc, (void)argv;
   tri_log_open(1, TRI_LOG_ERROR);
   FUZZ_CHECK(tri_tokenizer_open(TRI_TEST_DATA "/cli/tokenizer.json", &tokenizer) == TRI_OK);
   FUZZ_CHECK(tri_tokens_put(&ids, zero, MOST_TOKENS) == TRI_OK);
+  for (int i = 0; i < 4; i++)
+    FUZZ_CHECK(tri_chat_open(form[i], &(tri_chat_files){.model = "m"}, true, &chat[i]) == TRI_OK);
   memory = memfd_create("fuzz", MFD_CLOEXEC);
   snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
   return 0;
@@ -55,9 +60,11 @@ static tri_data_opt options(const uint8_t h[HEAD_BYTES]) {
                     .max_total_tokens = h[2] & 63,
                     .max_total_name = "x",
                     .vocab = 257,
-                    .completion_end = h[3] & 1 ? 256 : -1,
-                    .text_end = h[3] & 2 ? 256 : -1,
+                    .end.completion = h[3] & 1 ? 256 : -1,
+                    .end.text = h[3] & 2 ? 256 : -1,
+                    .max_line_bytes = MOST_BYTES,
                     .encode = h[3] & 4 ? NULL : encode,
+                    .chat = {chat[h[3] >> 6], h[2] & 64, h[0] & 128},
                     .refuse = h[3] & 8 ? refuse : NULL};
 
   if (h[3] & 16) {
@@ -76,11 +83,25 @@ static bool same_text(const char *a, size_t a_bytes, const char *b, size_t b_byt
   return !a == !b && a_bytes == b_bytes && (!a || fuzz_same(a, b, a_bytes + 1));
 }
 
+static bool same_skip(const uint8_t *a, const uint8_t *b, int n) {
+  return !a == !b && (!a || fuzz_same(a, b, (size_t)n));
+}
+
+/* A token behind the prompt that has loss, and one that has none where the line says which. */
+static void check_skip(const uint8_t *skip, int n, int n_prompt) {
+  int learned = 0, first = n_prompt > 1 ? n_prompt : 1;
+
+  for (int i = first; skip && i < n; i++) learned += !skip[i];
+  FUZZ_CHECK(!skip || (learned > 0 && learned < n - first));
+}
+
 static bool same_example(const tri_example *x, const tri_example *y) {
   return x->n_token >= 1 && x->n_prompt >= 0 && x->n_prompt <= x->n_token && x->n_token == y->n_token &&
          x->n_prompt == y->n_prompt && fuzz_same(x->token, y->token, (size_t)x->n_token * sizeof *x->token) &&
          !x->rejected == !x->n_rejected && x->n_rejected == y->n_rejected && x->value == y->value &&
          (!x->rejected || fuzz_same(x->rejected, y->rejected, (size_t)x->n_rejected * sizeof *x->rejected)) &&
+         same_skip(x->skip, y->skip, x->n_token) &&
+         same_skip(x->rejected_skip, y->rejected_skip, x->n_rejected) &&
          same_text(x->prompt, x->prompt_bytes, y->prompt, y->prompt_bytes) &&
          same_text(x->answer, x->answer_bytes, y->answer, y->answer_bytes);
 }
@@ -148,6 +169,7 @@ static void check_values(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   tri_dataset *whole = NULL;
   const char  *file = path;
+  int64_t      size;
   tri_data_opt o;
 
   if (n < HEAD_BYTES || n > MOST_BYTES) return -1;
@@ -156,9 +178,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   FUZZ_CHECK(pwrite(memory, data + HEAD_BYTES, n - HEAD_BYTES, 0) == (ssize_t)(n - HEAD_BYTES));
   fuzz_begin();
   if (tri_dataset_open(&file, 1, &o, &whole) == TRI_OK) {
-    check_parts(&o, whole, (int64_t)(n - HEAD_BYTES), data[4], data[5]);
-    for (int64_t i = 0; i < tri_dataset_count(whole); i++)
-      check_preference(o.kind, tri_dataset_get(whole, i));
+    FUZZ_CHECK(tri_lines_size(path, &size) == TRI_OK);
+    check_parts(&o, whole, size, data[4], data[5]);
+    for (int64_t i = 0; i < tri_dataset_count(whole); i++) {
+      const tri_example *e = tri_dataset_get(whole, i);
+      check_preference(o.kind, e);
+      check_skip(e->skip, e->n_token, e->n_prompt);
+      check_skip(e->rejected_skip, e->n_rejected, e->n_prompt);
+    }
     for (int64_t i = 0; i < 2 * tri_dataset_count(whole) && i < 64; i++)
       FUZZ_CHECK(tri_dataset_at(whole, 7, data[4] & 1, i) < tri_dataset_count(whole));
   }

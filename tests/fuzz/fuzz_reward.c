@@ -1,16 +1,18 @@
-/* fuzz_reward.c - the rule rewards (src/reward/reward_rule.c): a byte that says which, then two texts
- * separated by 0x01.
+/* fuzz_reward.c - the rule rewards (src/reward/reward_rule.c, reward_math.c): a byte that says which, then
+ * two texts separated by 0x01.
  *
- * Odd: a pattern and a response, which get 0 or 1, whatever the text. Even: two answers; what exact and
- * number say of them does not depend on their order, and each is right about itself. */
+ * Odd: a pattern and a response, which get 0 or 1, whatever the text. Even: two answers; what exact,
+ * number and gsm8k say of them, and how MATH's answers are compared, does not depend on their order, and each
+ * is right about itself. */
 #include "fuzz_case.h"
+#include "reward/math/math_answer.h"
 #include "reward/reward.h"
 
 FUZZ_QUIET_START
 
 static void check_pattern(fuzz_part pattern, fuzz_part text) {
   char            copy[1024] = "";
-  tri_reward_opt  o = {.name = "regex", .weight = 1, .n_field = 1, .field = {{"pattern", copy}}};
+  tri_reward_opt  o = {.name = "regex", .weight = 1, .n_field = 1, .field = {{"pattern", copy, 0}}};
   tri_answer      answer = {.prompt = "", .response = text.p, .response_bytes = text.n};
   tri_reward_set *set = NULL;
   float           part[1], total;
@@ -25,25 +27,39 @@ static void check_pattern(fuzz_part pattern, fuzz_part text) {
   tri_reward_set_close(&set);
 }
 
+static void check_math(fuzz_part a, fuzz_part b) {
+  tri_part x = {a.p, a.n}, y = {b.p, b.n}, inside;
+  bool     xy, yx, xx;
+
+  if (!fuzz_is_utf8(a.p, a.n) || !fuzz_is_utf8(b.p, b.n)) return;
+  if (tri_math_boxed(a.p, a.n, &inside)) FUZZ_CHECK(inside.at >= a.p && inside.at + inside.n <= a.p + a.n);
+  FUZZ_CHECK(tri_math_same(x, y, &xy) == TRI_OK && tri_math_same(y, x, &yx) == TRI_OK);
+  FUZZ_CHECK(tri_math_same(x, x, &xx) == TRI_OK && xx && xy == yx);
+}
+
 static void check_pair(fuzz_part a, fuzz_part b) {
-  static const tri_reward_opt rule[2] = {{.name = "exact", .weight = 1}, {.name = "number", .weight = 1}};
+  enum { RULES = 3 };
+  static const tri_reward_opt rule[RULES] = {
+      {.name = "exact", .weight = 1}, {.name = "number", .weight = 1}, {.name = "gsm8k", .weight = 1}};
   tri_answer      answer[3] = {{.response = b.p, .response_bytes = b.n, .truth = a.p, .truth_bytes = a.n},
                                {.response = a.p, .response_bytes = a.n, .truth = b.p, .truth_bytes = b.n},
                                {.response = a.p, .response_bytes = a.n, .truth = a.p, .truth_bytes = a.n}};
   tri_reward_set *set = NULL;
-  float           part[3][2], total;
+  float           part[3][RULES], total;
   int32_t         failed;
   bool            good[3];
 
-  FUZZ_CHECK(tri_reward_set_open(rule, 2, NULL, &set) == TRI_OK);
+  FUZZ_CHECK(tri_reward_set_open(rule, RULES, NULL, &set) == TRI_OK);
   for (int i = 0; i < 3; i++) {
     answer[i].prompt = "";
     good[i] = !tri_reward_set_refuse(set, answer[i].truth, answer[i].truth_bytes);
     FUZZ_CHECK((tri_reward_set_score(set, &answer[i], 1, part[i], &total, &failed) == TRI_OK) == good[i]);
     tri_error_clear();
   }
-  if (good[0] && good[1]) FUZZ_CHECK(part[0][0] == part[1][0] && part[0][1] == part[1][1]);
-  if (good[2]) FUZZ_CHECK(part[2][0] == 1 && part[2][1] == 1);
+  for (int i = 0; i < RULES; i++) {
+    if (good[0] && good[1]) FUZZ_CHECK(part[0][i] == part[1][i]);
+    if (good[2]) FUZZ_CHECK(part[2][i] == 1);
+  }
   tri_reward_set_close(&set);
 }
 
@@ -61,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   if (odd)
     check_pattern(a, b);
   else
-    check_pair(a, b);
+    check_pair(a, b), check_math(a, b);
   fuzz_end();
   return 0;
 }

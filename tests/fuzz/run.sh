@@ -95,7 +95,7 @@ coverage() {
   done
   llvm-profdata merge -o $dir/profile $dir/*.profraw || return
   # shellcheck disable=SC2086
-  llvm-cov report -instr-profile=$dir/profile ${objects# -object} "$PWD"/io "$PWD"/src/{config,reward}/*.c "$PWD"/src/base/visible.c |
+  llvm-cov report -instr-profile=$dir/profile ${objects# -object} "$PWD"/io "$PWD"/src/{config,reward,reward/math}/*.c "$PWD"/src/base/visible.c |
     awk '/^Filename/ { printf "%-28s %7s %8s\n", "file", "lines", "branches" }
       /\.[ch] / && $10 != "0.00%" { printf "%-28s %7s %8s\n", $1, $10, $13 }'
 }

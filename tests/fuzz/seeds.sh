@@ -52,6 +52,14 @@ make_dataset() {
     { bytes $kind 3 5 32 60 120 && printf '{"chosen_tokens": [1, 2, 3], "rejected_tokens": [1, 2, 256, 7], "prompt_tokens": 2, "margin": -1e3}\n'; } | seed
     { bytes $((kind + 1)) 3 5 33 60 120 && printf '{"prompt": "2+3=", "completion": "5", "label": true}\n{"tokens": [1, 2, 3], "prompt_tokens": 2, "label": false}\n'; } | seed
   done
+  local talk='[{"role": "system", "content": "s"}, {"role": "user", "content": "a\\n<|im_end|>"}, {"role": "assistant", "content": " <think>x</think> b "}]'
+  for kind in 0 64 128 192; do # the four templates
+    { bytes 2 0 64 $kind 80 160 && printf '{"messages": %s}\n{"prompt": %s, "completion": "c"}\n' "$talk" '[{"role": "user", "content": ""}]'; } | seed
+    { bytes 128 0 0 $kind 80 160 && printf '{"prompt": "a", "answer": "1"}\n'; } | seed
+    { bytes 0 0 0 $((kind | 32)) 80 160 && printf '{"chosen": %s, "rejected": %s}\n' "$talk" "${talk/ b / c}"; } | seed
+    { bytes 1 0 0 $((kind | 32)) 80 160 && printf '{"messages": %s, "label": true}\n' "$talk"; } | seed
+  done
+  { bytes 2 0 0 3 80 160 && gzip -c $data/cli/sft.jsonl; } | seed
   { bytes 0 0 0 48 0 90 && printf '{"q": "x", "a": "y", "text": "z", "m": 0}\n'; } | seed
 }
 
@@ -73,6 +81,14 @@ make_hfconfig() {
   # The cases hold a config.json as a JSON string.
   sed -n 's/.*"config": "\(\([^"\\]\|\\.\)*\)".*/\1/p' $data/hf_config/cases.jsonl | sed 's/\\n/ /g; s/\\"/"/g' |
     while IFS= read -r line; do printf '%s' "$line" | seed; done
+}
+
+make_lora() {
+  local file
+  for file in $data/lora/*/adapter_config.json; do
+    { cat "$file" && printf '\1trireme base 1\npath /a b\npart critic\ntensor model.norm.weight 0123456789abcdef 1 24\n'; } | seed
+  done
+  printf '{}\1trireme base 1\nseed 42\npart main\ntensor a 1 0 2 3\ntensor b.weight ff 2 4 5 6\n' | seed
 }
 
 make_manifest() {
@@ -147,11 +163,12 @@ make_visible() {
 
 case $harness in
 ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c io/checkpoint/checkpoint_h5.c' ;;
-dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c' ;;
+dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c io/chat/chat_forms.c io/chat/chat_think.c' ;;
 deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/reward*.c' ;;
-hfconfig) sources='io/model/hf_config*.c src/family/family*.c' ;;
+hfconfig) sources='io/hf/hf_config*.c src/family/family*.c' ;;
+lora) sources='io/hf/peft.c io/model/base_note.c src/family/lora.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
-reward) sources='src/reward/reward*.c' ;;
+reward) sources='src/reward/reward*.c src/reward/math/*.c' ;;
 rollout) sources='io/data/rollout_file.c' ;;
 safetensors) sources='io/model/safetensors.c io/text/file_kind.c' ;;
 visible) sources='src/base/visible.c' ;;

@@ -4,8 +4,9 @@
  * Run with 1, 2 and 3 ranks. */
 #include "model_case.h"
 
+#include "base/hash.h"
+#include "feed/batch.h"
 #include "generate/sampler.h"
-#include "train/batch.h"
 
 enum { TOKENS = 128, MOST_NEW = 40, LONGEST = 70 };
 
@@ -72,6 +73,9 @@ static const int32_t *answer_of(const tri_rollout *r, int q, int64_t *n) {
   return r->token + r->start[q] + r->prompt_len[q];
 }
 
+/* Among several ranks, and in brief, some of the golden models: all of them go through one. */
+static int model_step(void) { return world->size > 1 ? 4 : test_step(12); }
+
 /* ---- greedy against transformers ---- */
 
 static void expect_greedy(bench *b, const tri_rollout *r, int group, bool ended) {
@@ -123,7 +127,7 @@ static void greedy_is_transformers(void **state) {
   const int64_t prefill[] = {70, 75, 300, 1000};
 
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(4))
+  for (int i = 0; i < N_MODELS; i += model_step())
     for (int k = test_step(2) - 1; k < 4; k += test_step(2)) {
       bench b;
       open_bench(&b, golden_models[i], TRI_F32, k % 2 ? zero3 : hybrid, rows[k], prefill[k]);
@@ -176,7 +180,7 @@ static void the_gap_is_zero(void **state) {
   int n_bench = 0;
 
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(4))
+  for (int i = 0; i < N_MODELS; i += model_step())
     for (int half = 0; half < 2; half++)
       for (int k = 0; k < 2; k++, n_bench++) {
         bench b;
@@ -394,6 +398,65 @@ static void a_diverged_model_is_named(void **state) {
   close_bench(&b);
 }
 
+/* What was told of answers as they ended. */
+typedef struct told {
+  tri_rollout *r;
+  int          n, rounds, first_round; /* rounds asked for; when the first answer was told */
+  int          number[64], n_token[64];
+  uint64_t     hash[64];
+  bool         fails;
+} told;
+
+static uint64_t hash_of(const int32_t *token, int64_t n) { return tri_hash64(token, (size_t)n * 4, 0); }
+
+static tri_status tell(void *ctx, int number, const int32_t *answer, int64_t n, tri_stop_reason why) {
+  told *t = ctx;
+
+  if (t->fails) TRI_FAIL(TRI_EREWARD, "nobody hears of answer %d", number);
+  if (!t->n) t->first_round = t->rounds;
+  CHECK(t->n < 64 && (why == TRI_STOP_LENGTH || why == TRI_STOP_EOS));
+  t->number[t->n] = number;
+  t->n_token[t->n] = (int)n;
+  t->hash[t->n++] = hash_of(answer, n);
+  return TRI_OK;
+}
+
+static bool count_round(void *ctx) {
+  ((told *)ctx)->rounds++;
+  return false;
+}
+
+/* Each once, with its own tokens, the first long before the last; what fails there ends the generation. */
+static void answers_are_told_as_they_end(void **state) {
+  told             t = {0};
+  tri_generate_opt gen = {.rule = {1, 1, 0, 3},
+                          .max_new = 9,
+                          .group = 3,
+                          .finished = tell,
+                          .finished_ctx = &t,
+                          .halt = count_round,
+                          .halt_ctx = &t};
+  tri_rollout      r = {0};
+  bench            b;
+
+  (void)state;
+  open_bench(&b, "model/llama", TRI_F32, hybrid, 3, 100);
+  OK(tri_sampler_generate(b.s, b.prompt, 8, &gen, b.se.stream, &r));
+  CHECK(t.n == 24 && r.n_seq == 24 && t.first_round < t.rounds / 2, "%d told, round %d of %d", t.n,
+        t.first_round, t.rounds);
+  for (int k = 0; k < t.n; k++) {
+    int64_t        n;
+    const int32_t *token = answer_of(&r, t.number[k], &n);
+    CHECK(n == t.n_token[k] && hash_of(token, n) == t.hash[k], "answer %d", t.number[k]);
+    for (int j = 0; j < k; j++) CHECK(t.number[j] != t.number[k]);
+  }
+  tri_rollout_free(&r);
+  t.fails = true;
+  CHECK(tri_sampler_generate(b.s, b.prompt, 8, &gen, b.se.stream, &r) == TRI_EREWARD && !r.start);
+  tri_error_clear();
+  close_bench(&b);
+}
+
 /* A rule that stops after an even token. */
 static bool stops_at_even(void *ctx, const int32_t *answer, int64_t n) {
   ++*(int *)ctx;
@@ -424,12 +487,10 @@ static void stop_rules_end_answers(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(greedy_is_transformers),
-                                     cmocka_unit_test(the_gap_is_zero),
-                                     cmocka_unit_test(answers_do_not_depend_on_company),
-                                     cmocka_unit_test(answers_are_keyed),
-                                     cmocka_unit_test(recorded_steps_change_nothing),
-                                     cmocka_unit_test(a_diverged_model_is_named),
-                                     cmocka_unit_test(stop_rules_end_answers)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(greedy_is_transformers),           cmocka_unit_test(the_gap_is_zero),
+      cmocka_unit_test(answers_do_not_depend_on_company), cmocka_unit_test(answers_are_keyed),
+      cmocka_unit_test(recorded_steps_change_nothing),    cmocka_unit_test(a_diverged_model_is_named),
+      cmocka_unit_test(answers_are_told_as_they_end),     cmocka_unit_test(stop_rules_end_answers)};
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

@@ -1,5 +1,6 @@
 # make_hf_config_golden.py - what transformers makes of config.json files, for test_hf_config.c.
 # Made with transformers 5.23, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
+# Two files, cases.jsonl and families.jsonl, of which the second tells what the families after Qwen2 have besides.
 # One JSON line per case: the texts of the files and the values of the loaded config and of the module built from it.
 import json
 import os
@@ -62,6 +63,116 @@ CASES = {
     "eos twice": ({**LLAMA, "eos_token_id": [8, 8, 9]}, None),
 }
 
+GEMMA = {**TINY, "num_key_value_heads": 2, "head_dim": 16, "num_hidden_layers": 7}
+GEMMA2, GEMMA3 = {"model_type": "gemma2", **GEMMA}, {"model_type": "gemma3_text", **GEMMA}
+MISTRAL, PHI3 = {"model_type": "mistral", **TINY, "num_key_value_heads": 2}, {"model_type": "phi3", **TINY, "pad_token_id": 3}
+QWEN3 = {"model_type": "qwen3", **TINY, "num_key_value_heads": 2}
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024}
+FULL, LOCAL = "full_attention", "sliding_attention"
+
+FAMILIES = {
+    "mistral defaults": ({"model_type": "mistral"}, None),
+    "mistral without a window": ({**MISTRAL, "sliding_window": None, "max_position_embeddings": 32768}, None),
+    "mistral nemo as published": (
+        {**MISTRAL, "architectures": ["MistralForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1, "eos_token_id": 2,
+         "head_dim": 32, "hidden_act": "silu", "initializer_range": 0.02, "max_position_embeddings": 131072, "rms_norm_eps": 1e-05,
+         "rope_theta": 1000000.0, "sliding_window": None, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+         "transformers_version": "4.43.0.dev0", "use_cache": True}, None),
+    "qwen2 with a window": (
+        {**QWEN, "num_hidden_layers": 5, "use_sliding_window": True, "sliding_window": 64, "max_window_layers": 3}, None),
+    "qwen2 with a window that is null": (
+        {**QWEN, "num_hidden_layers": 5, "use_sliding_window": True, "sliding_window": None, "max_window_layers": 3}, None),
+    "qwen2 with named layers": (
+        {**QWEN, "use_sliding_window": True, "sliding_window": 64, "layer_types": [LOCAL, FULL]}, None),
+    "qwen2 default window layers": ({**QWEN, "num_hidden_layers": 30, "use_sliding_window": True}, None),
+    "qwen3 defaults": ({"model_type": "qwen3"}, None),
+    "qwen3 as published": (
+        {**QWEN3, "architectures": ["Qwen3ForCausalLM"], "attention_bias": False, "attention_dropout": 0.0, "bos_token_id": 11,
+         "eos_token_id": 12, "head_dim": 128, "hidden_act": "silu", "initializer_range": 0.02, "max_position_embeddings": 40960,
+         "max_window_layers": 28, "rms_norm_eps": 1e-06, "rope_scaling": None, "rope_theta": 1000000, "sliding_window": None,
+         "tie_word_embeddings": True, "torch_dtype": "bfloat16", "transformers_version": "4.51.0", "use_cache": True,
+         "use_sliding_window": False}, {"bos_token_id": 11, "do_sample": True, "eos_token_id": [12, 11], "pad_token_id": 11}),
+    "qwen3 with biases": ({**QWEN3, "attention_bias": True}, None),
+    "qwen3 yarn": ({**QWEN3, "max_position_embeddings": 4096, "rope_theta": 1000000.0, "rope_scaling": YARN}, None),
+    "yarn by its numbers": (
+        {**LLAMA, "rope_parameters": {**YARN, "rope_theta": 5e5, "beta_fast": 16, "beta_slow": 2, "attention_factor": 1.5}}, None),
+    "yarn by mscale": (
+        {**LLAMA, "rope_parameters": {**YARN, "rope_theta": 5e5, "mscale": 1.0, "mscale_all_dim": 0.5, "truncate": False}}, None),
+    "yarn without its length": (
+        {**LLAMA, "max_position_embeddings": 4096, "rope_scaling": {"type": "yarn", "factor": 2.0}}, None),
+    "gemma2 defaults": ({"model_type": "gemma2"}, None),
+    "gemma2 as published": (
+        {**GEMMA2, "architectures": ["Gemma2ForCausalLM"], "attention_bias": False, "attention_dropout": 0.0,
+         "attn_logit_softcapping": 50.0, "bos_token_id": 2, "cache_implementation": "hybrid", "eos_token_id": 1,
+         "final_logit_softcapping": 30.0, "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh",
+         "initializer_range": 0.02, "max_position_embeddings": 8192, "pad_token_id": 0, "query_pre_attn_scalar": 224,
+         "rms_norm_eps": 1e-06, "rope_theta": 10000.0, "sliding_window": 4096, "sliding_window_size": None,
+         "torch_dtype": "float32", "transformers_version": "4.42.4", "use_cache": True}, {"bos_token_id": 2, "eos_token_id": [1, 107]}),
+    "gemma2 without caps": ({**GEMMA2, "attn_logit_softcapping": None, "final_logit_softcapping": None}, None),
+    "gemma2 with named layers": (
+        {**GEMMA2, "layer_types": [FULL, FULL, LOCAL, LOCAL, FULL, FULL, LOCAL], "sliding_window": 33}, None),
+    "gemma3 defaults": ({"model_type": "gemma3_text"}, None),
+    "gemma3 as published": (
+        {**GEMMA3, "architectures": ["Gemma3ForCausalLM"], "attention_bias": False, "attn_logit_softcapping": None,
+         "bos_token_id": 2, "cache_implementation": "hybrid", "eos_token_id": [1, 106], "final_logit_softcapping": None,
+         "hidden_activation": "gelu_pytorch_tanh", "max_position_embeddings": 32768, "query_pre_attn_scalar": 256,
+         "rope_local_base_freq": 10000, "rope_scaling": None, "rope_theta": 1000000, "sliding_window": 512,
+         "sliding_window_pattern": 6, "torch_dtype": "bfloat16", "transformers_version": "4.50.0.dev0"}, None),
+    "gemma3 scaled, of old": (
+        {**GEMMA3, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "rope_local_base_freq": 5000.0, "sliding_window_pattern": 3},
+        None),
+    "gemma3 in the new spelling": (
+        {**GEMMA3, "layer_types": [LOCAL] * 5 + [FULL, LOCAL], "_sliding_window_pattern": 6, "final_logit_softcapping": 20.0,
+         "rope_parameters": {FULL: {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                             LOCAL: {"rope_type": "default", "rope_theta": 10000.0}}}, None),
+    "gemma defaults": ({"model_type": "gemma"}, None),
+    "gemma as published": (
+        {"model_type": "gemma", **GEMMA, "architectures": ["GemmaForCausalLM"], "attention_bias": False, "attention_dropout": 0.0,
+         "bos_token_id": 2, "eos_token_id": 1, "hidden_act": "gelu", "hidden_activation": None, "initializer_range": 0.02,
+         "max_position_embeddings": 8192, "pad_token_id": 0, "rms_norm_eps": 1e-06, "rope_scaling": None, "rope_theta": 10000.0,
+         "torch_dtype": "bfloat16", "transformers_version": "4.38.0.dev0", "use_cache": True}, None),
+    "phi3 defaults": ({"model_type": "phi3"}, None),
+    "phi3 mini as published": (
+        {**PHI3, "architectures": ["Phi3ForCausalLM"], "attention_dropout": 0.0, "bos_token_id": 1, "embd_pdrop": 0.0,
+         "eos_token_id": 5, "hidden_act": "silu", "initializer_range": 0.02, "max_position_embeddings": 4096,
+         "num_key_value_heads": 4, "original_max_position_embeddings": 4096, "resid_pdrop": 0.0, "rms_norm_eps": 1e-05,
+         "rope_scaling": None, "rope_theta": 10000.0, "sliding_window": 2047, "tie_word_embeddings": False,
+         "torch_dtype": "bfloat16", "transformers_version": "4.40.2", "use_cache": True, "attention_bias": False},
+        {"bos_token_id": 1, "eos_token_id": [5, 7], "pad_token_id": 5}),
+}
+
+
+def rope_of(config, kind):
+    """Parameters of one kind of layers, and what cosines are multiplied with."""
+    r = config.rope_parameters
+    nested = kind in r
+    own = r[kind] if nested else r
+    size = 1.0
+    if own["rope_type"] == "yarn":
+        size = transformers.modeling_rope_utils.ROPE_INIT_FUNCTIONS["yarn"](config, layer_type=kind if nested else None)[1]
+    return own, size
+
+
+def of_families(folder):
+    """What a file of these means besides; sizes and tokens are the business of the other cases."""
+    c = AutoConfig.from_pretrained(folder)
+    with torch.device("meta"):
+        m = AutoModelForCausalLM.from_config(c)
+    kinds = getattr(c, "layer_types", None) or [LOCAL if getattr(c, "sliding_window", None) else FULL] * c.num_hidden_layers
+    a = m.model.layers[0].self_attn
+    out = {"model_type": c.model_type, "local": [i for i, k in enumerate(kinds) if k == LOCAL],
+           "window": c.sliding_window if LOCAL in kinds else 0, "scaling": a.scaling, "D": a.head_dim,
+           "cap": getattr(a, "attn_logit_softcapping", None) or 0.0, "final_cap": getattr(c, "final_logit_softcapping", None) or 0.0,
+           "qkv_bias": hasattr(a, "q_proj") and a.q_proj.bias is not None, "o_bias": a.o_proj.bias is not None,
+           "tied_head": c.tie_word_embeddings, "V": m.lm_head.out_features, "C": m.model.embed_tokens.embedding_dim}
+    for kind in (FULL, LOCAL):
+        r, size = rope_of(c, kind)
+        yarn = r["rope_type"] == "yarn"
+        out[kind] = {"type": r["rope_type"], "theta": float(r["rope_theta"]), "factor": float(r.get("factor", 1.0)), "size": size,
+                     "slow": float(r.get("beta_slow", 1)) if yarn else 0.0, "fast": float(r.get("beta_fast", 32)) if yarn else 0.0,
+                     "length": r["original_max_position_embeddings"] if yarn else 0}
+    return out
+
 
 def expected(folder):
     c = AutoConfig.from_pretrained(folder)
@@ -94,14 +205,19 @@ def expected(folder):
     }
 
 
+def write(path, cases, want):
+    with open(path, "w") as out:
+        for name, (config, generation) in cases.items():
+            with tempfile.TemporaryDirectory() as folder:
+                texts = {"config": json.dumps(config, indent=2), "generation": json.dumps(generation) if generation else None}
+                with open(folder + "/config.json", "w") as f:
+                    f.write(texts["config"])
+                if generation:
+                    with open(folder + "/generation_config.json", "w") as f:
+                        f.write(texts["generation"])
+                out.write(json.dumps({"name": name, **texts, "want": want(folder)}) + "\n")
+
+
 os.makedirs(sys.argv[1], exist_ok=True)
-with open(sys.argv[1] + "/cases.jsonl", "w") as out:
-    for name, (config, generation) in CASES.items():
-        with tempfile.TemporaryDirectory() as folder:
-            texts = {"config": json.dumps(config, indent=2), "generation": json.dumps(generation) if generation else None}
-            with open(folder + "/config.json", "w") as f:
-                f.write(texts["config"])
-            if generation:
-                with open(folder + "/generation_config.json", "w") as f:
-                    f.write(texts["generation"])
-            out.write(json.dumps({"name": name, **texts, "want": expected(folder)}) + "\n")
+write(sys.argv[1] + "/cases.jsonl", CASES, expected)
+write(sys.argv[1] + "/families.jsonl", FAMILIES, of_families)

@@ -1,12 +1,16 @@
 # make_model_golden.py - small random models and what transformers makes of them: logits, log-probabilities, gradients,
 # ten AdamW steps, greedy answers. For test_model.c and test_sampler.c.
-# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6. usage: python tests/golden/make_model_golden.py
+# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6.
+# usage: python tests/golden/make_model_golden.py [NAME ...]: all models, or these alone.
 import json
 import os
+import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
+from transformers import (GemmaConfig, GemmaForCausalLM, Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM,
+                          MistralConfig, MistralForCausalLM, Phi3Config, Phi3ForCausalLM, Qwen2Config, Qwen2ForCausalLM,
+                          Qwen3Config, Qwen3ForCausalLM)
 
 OUT = "tests/data/model"
 LENGTHS = [1, 2, 7, 37]  # of the packed sequences; the last crosses a page of the cache
@@ -17,6 +21,10 @@ INV_TEMPERATURE = 1.25
 
 COMMON = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4,
               max_position_embeddings=128, vocab_size=61, bos_token_id=None, pad_token_id=None, eos_token_id=None)
+# The windows and caps of these are such that every longer sequence meets them.
+SMALL = dict(COMMON, hidden_size=16, intermediate_size=20, vocab_size=41, num_key_value_heads=2)
+FULL, LOCAL = "full_attention", "sliding_attention"
+YARN = dict(rope_type="yarn", rope_theta=500.0, factor=4.0, original_max_position_embeddings=32)
 MODELS = {
     # untied, two query heads per key head
     "llama": (LlamaConfig, LlamaForCausalLM,
@@ -36,6 +44,43 @@ MODELS = {
     "qwen2_tied": (Qwen2Config, Qwen2ForCausalLM,
                    dict(COMMON, num_key_value_heads=1, tie_word_embeddings=True, rope_theta=10000.0,
                         num_hidden_layers=3, intermediate_size=24, rms_norm_eps=1e-6)),
+    "llama_yarn": (LlamaConfig, LlamaForCausalLM, dict(SMALL, tie_word_embeddings=True, head_dim=12, rope_parameters=YARN)),
+    # local layers after the first, YaRN with factors and a range of its own
+    "qwen2_window": (Qwen2Config, Qwen2ForCausalLM,
+                     dict(SMALL, tie_word_embeddings=True, use_sliding_window=True, sliding_window=9, max_window_layers=1,
+                          rope_parameters=dict(YARN, beta_fast=4.0, beta_slow=0.5, mscale=1.2, mscale_all_dim=0.7, truncate=False))),
+    "mistral": (MistralConfig, MistralForCausalLM, dict(SMALL, sliding_window=5, tie_word_embeddings=False)),
+    # a window across the border of a page, a head width of its own
+    "mistral_wide": (MistralConfig, MistralForCausalLM,
+                     dict(SMALL, num_key_value_heads=1, head_dim=6, sliding_window=33, tie_word_embeddings=True,
+                          rope_parameters=dict(rope_type="default", rope_theta=1000000.0))),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM, dict(SMALL, head_dim=10, tie_word_embeddings=True)),
+    "qwen3_window": (Qwen3Config, Qwen3ForCausalLM,
+                     dict(SMALL, head_dim=6, attention_bias=True, tie_word_embeddings=False, use_sliding_window=True,
+                          sliding_window=7, layer_types=[LOCAL, FULL])),
+    "gemma2": (Gemma2Config, Gemma2ForCausalLM,
+               dict(SMALL, head_dim=6, sliding_window=6, query_pre_attn_scalar=5, attn_logit_softcapping=2.0,
+                    final_logit_softcapping=3.0)),
+    # no caps, biases, an odd number of layers
+    "gemma2_bias": (Gemma2Config, Gemma2ForCausalLM,
+                    dict(SMALL, num_key_value_heads=1, num_hidden_layers=3, head_dim=4, sliding_window=34, query_pre_attn_scalar=4,
+                         attn_logit_softcapping=None, final_logit_softcapping=None, attention_bias=True,
+                         tie_word_embeddings=False)),
+    # both kinds of layers, the global ones with positions scaled
+    "gemma3": (Gemma3TextConfig, Gemma3ForCausalLM,
+               dict(SMALL, num_hidden_layers=3, head_dim=6, sliding_window=6, query_pre_attn_scalar=5, layer_types=[LOCAL, LOCAL, FULL],
+                    rope_parameters={FULL: dict(rope_type="linear", rope_theta=1000.0, factor=8.0),
+                                     LOCAL: dict(rope_type="default", rope_theta=20.0)})),
+    "gemma3_cap": (Gemma3TextConfig, Gemma3ForCausalLM,
+                   dict(SMALL, num_key_value_heads=4, head_dim=4, sliding_window=3, query_pre_attn_scalar=4, layer_types=[FULL, LOCAL],
+                        final_logit_softcapping=2.5, tie_word_embeddings=False)),
+    "phi3": (Phi3Config, Phi3ForCausalLM, dict(SMALL, tie_word_embeddings=False)),
+    "phi3_window": (Phi3Config, Phi3ForCausalLM,
+                    dict(SMALL, num_key_value_heads=1, sliding_window=11, num_hidden_layers=3, rope_theta=1000.0,
+                         tie_word_embeddings=True)),
+    "gemma": (GemmaConfig, GemmaForCausalLM, dict(SMALL, head_dim=6, num_key_value_heads=1)),
+    "gemma_bias": (GemmaConfig, GemmaForCausalLM,
+                   dict(SMALL, head_dim=4, num_hidden_layers=3, attention_bias=True, tie_word_embeddings=False, rope_theta=100.0)),
 }
 
 
@@ -43,8 +88,8 @@ def fill(model, gen):
     """Random values that are bf16 values, of a size that keeps every nonlinearity at work."""
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=gen)
-        if "norm" in name:
-            x = 1 + 0.3 * x
+        if "norm" in name:  # Gemma's is what is added to 1
+            x = (0 if "gemma" in model.config.model_type else 1) + 0.3 * x
         elif p.ndim == 2:
             x = x * (0.5 if "embed" in name else 1.3 / p.shape[1] ** 0.5)
         else:
@@ -141,6 +186,8 @@ def adamw(model, out, gen):
 def main():
     torch.set_num_threads(1)
     for number, (name, (config, kind, options)) in enumerate(MODELS.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         gen = torch.Generator().manual_seed(7 + number)
         model = kind._from_config(config(**options), attn_implementation="eager").float().train()
         fill(model, gen)

@@ -1,12 +1,17 @@
 # make_score_golden.py - small random models with a scalar head as transformers saves them, the scores it gives, and the
 # config.json of the language models they came from. For test_scored.c.
-# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6. usage: python tests/golden/make_score_golden.py
+# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6.
+# usage: python tests/golden/make_score_golden.py [NAME ...]: all models, or these alone.
 import os
+import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import (LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
-                          Qwen2ForSequenceClassification)
+from transformers import (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassification, Gemma2Config, Gemma2ForCausalLM, Gemma2ForSequenceClassification, Gemma3ForCausalLM,
+                          Gemma3TextConfig, Gemma3TextForSequenceClassification, LlamaConfig, LlamaForCausalLM,
+                          LlamaForSequenceClassification, MistralConfig, MistralForCausalLM, MistralForSequenceClassification,
+                          Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, Qwen2Config, Qwen2ForCausalLM,
+                          Qwen2ForSequenceClassification, Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification)
 
 OUT = "tests/data/model"
 LENGTHS = [1, 2, 7, 37]
@@ -14,12 +19,23 @@ PAD, END = 0, 1
 
 COMMON = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
               max_position_embeddings=128, vocab_size=61, bos_token_id=None, pad_token_id=PAD, eos_token_id=END)
+SMALL = dict(COMMON, hidden_size=12, intermediate_size=10, num_attention_heads=2, num_key_value_heads=1, vocab_size=29)
 MODELS = {
     "llama_score": (LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification,
                     dict(COMMON, tie_word_embeddings=False, rms_norm_eps=1e-5)),
     # of a tied language model: there is nothing left to tie
     "qwen2_score": (Qwen2Config, Qwen2ForCausalLM, Qwen2ForSequenceClassification,
                     dict(COMMON, tie_word_embeddings=True, rms_norm_eps=1e-6, rope_theta=1000000.0)),
+    "mistral_score": (MistralConfig, MistralForCausalLM, MistralForSequenceClassification, dict(SMALL, sliding_window=5)),
+    "qwen3_score": (Qwen3Config, Qwen3ForCausalLM, Qwen3ForSequenceClassification, dict(SMALL, head_dim=8)),
+    # caps of scores, none of the score
+    "gemma2_score": (Gemma2Config, Gemma2ForCausalLM, Gemma2ForSequenceClassification,
+                     dict(SMALL, head_dim=8, sliding_window=5, query_pre_attn_scalar=6, attn_logit_softcapping=2.0,
+                          final_logit_softcapping=0.01)),
+    "gemma3_score": (Gemma3TextConfig, Gemma3ForCausalLM, Gemma3TextForSequenceClassification,
+                     dict(SMALL, head_dim=8, sliding_window=5, query_pre_attn_scalar=6)),
+    "phi3_score": (Phi3Config, Phi3ForCausalLM, Phi3ForSequenceClassification, dict(SMALL, sliding_window=None)),
+    "gemma_score": (GemmaConfig, GemmaForCausalLM, GemmaForSequenceClassification, dict(SMALL, head_dim=8)),
 }
 
 
@@ -27,8 +43,8 @@ def fill(model, gen):
     """Random values that are bf16 values, of a size that keeps every nonlinearity at work."""
     for name, p in model.named_parameters():
         x = torch.randn(p.shape, generator=gen)
-        if "norm" in name:
-            x = 1 + 0.3 * x
+        if "norm" in name:  # Gemma's is what is added to 1
+            x = (0 if "gemma" in model.config.model_type else 1) + 0.3 * x
         elif p.ndim == 2:
             x = x * (0.5 if "embed" in name else 1.3 / p.shape[1] ** 0.5)
         else:
@@ -44,6 +60,8 @@ def save(model, folder):
 def main():
     torch.set_num_threads(1)
     for number, (name, (config, language, kind, options)) in enumerate(MODELS.items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         gen = torch.Generator().manual_seed(70 + number)
         folder = f"{OUT}/{name}"
         plain = config(**options)

@@ -44,12 +44,13 @@ jobs='
 1 3  15  40 parity bf16
 1 3  15  40 exact
 1 3  10  40 sanitizer memcheck kernels *
+1 3  10  40 sanitizer memcheck norm *
 1 4  15  60 python
 1 4  40  80 torch_parity
 1 4  28  70 checkpoint
 1 5  20  40 sanitizer memcheck attention test_decode
 1 5  15  40 sanitizer memcheck logprob test_logp
-1 5  15  40 sanitizer racecheck kernels test_rmsnorm*
+1 5  15  40 sanitizer racecheck norm test_rmsnorm*
 1 6  25  40 sanitizer memcheck attention test_bwd
 1 6  15  40 sanitizer racecheck attention test_fwd
 1 6  20  40 sanitizer racecheck attention test_bwd

@@ -69,6 +69,27 @@ static void reads_prompts_by_other_keys(void **state) {
   tri_dataset_close(&d);
 }
 
+static void keeps_fields(void **state) {
+  static const char line[] =
+      "{\"prompt\":\"a\", \"answer\" : 1.50,\"id\":7,\"re\\u0073ponse\":[], \"\\u0061\\\"\": {\"id\": "
+      "[1, \"x,}\"]}, \"n\":-0e1 }\n{\"prompt\":\"b\",\"answer\":2}\n";
+  tri_data_opt opt = options(TRI_DATA_RL);
+  tri_dataset *d = open_text(line, &opt);
+  int64_t      hash = tri_dataset_hash(d);
+
+  (void)state;
+  assert_null(tri_dataset_get(d, 0)->fields);
+  tri_dataset_close(&d);
+  opt.keep_fields = true;
+  d = open_text(line, &opt);
+  assert_string_equal(tri_dataset_get(d, 0)->fields,
+                      "\"answer\" : 1.50, \"\\u0061\\\"\": {\"id\": [1, \"x,}\"]}, \"n\":-0e1, ");
+  assert_int_equal(tri_dataset_get(d, 0)->fields_bytes, strlen(tri_dataset_get(d, 0)->fields));
+  assert_string_equal(tri_dataset_get(d, 1)->fields, "\"answer\":2, ");
+  assert_true(tri_dataset_hash(d) != hash);
+  tri_dataset_close(&d);
+}
+
 static void reads_sft_lines(void **state) {
   tri_data_opt opt = options(TRI_DATA_SFT);
   tri_dataset *d =
@@ -140,8 +161,6 @@ static void refuses_bad_lines_of_every_kind(void **state) {
       {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
        "has `chosen`: pairs are for the algorithms rm and dpo"},
       {"{\"prompt\":\"a\",\"rejected\":\"c\"}", "has `rejected`: pairs are for the algorithms rm and dpo"},
-      {"{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}",
-       "has `messages`: that needs a chat template"},
       {"{\"tokens\":[]}", "`tokens` is empty"},
       {"{\"tokens\":5}", "`tokens` must be a list"},
       {"{\"tokens\":null}", "`tokens` must be a list"},
@@ -174,8 +193,9 @@ static void refuses_bad_prompts(void **state) {
        "has no `prompt`; its fields are question, answer; set data.prompt_key"},
       {"{\"prompt\":5,\"answer\":\"a\"}", "`prompt` must be text"},
       {"{\"prompt\":null,\"answer\":\"a\"}", "`prompt` must be text"},
-      {"{\"prompt\":[{\"role\":\"user\"}],\"answer\":\"a\"}",
-       "`prompt` must be text; a list of messages needs"},
+      {"{\"prompt\":[{\"role\":\"user\"}],\"answer\":\"a\"}", "`prompt`[0]: its `content` must be text"},
+      {"{\"prompt\":[{\"role\":\"user\",\"content\":\"a\"}],\"answer\":\"a\"}",
+       "has messages, and there is no chat template to render them"},
       {"{\"prompt\":\"a\"}", "has no `answer`; its fields are prompt; set data.answer_key"},
       {"{\"tokens\":[5]}", "has no `answer`; its fields are tokens; set data.answer_key"},
       {"{\"prompt\":\"a\",\"answer\":null}", "`answer` must be text or a number"},
@@ -193,7 +213,7 @@ static void refuses_bad_prompts(void **state) {
 static void refuses_bad_sft_lines(void **state) {
   static const bad_line row[] = {
       {"{\"q\":\"a\",\"b\":1}",
-       "needs `prompt` and `completion`, or `text`, or `tokens`; its fields are q, b; set "
+       "needs `prompt` and `completion`, or `messages`, `text` or `tokens`; its fields are q, b; set "
        "data.prompt_key, data.completion_key"},
       {"{\"prompt\":\"a\"}", "needs `prompt` and `completion`"},
       {"{\"completion\":\"a\"}", "has no `prompt`; its fields are completion; set data.prompt_key"},
@@ -218,11 +238,11 @@ static void refuses_what_the_tokenizer_makes(void **state) {
   expect_refused("{\"text\":\"ab\"}", 13, &opt, TRI_EINPUT,
                  ":1: the tokenizer makes token 100 of `text`, but the model's vocabulary is 0 .. 99");
   opt.vocab = VOCAB;
-  opt.text_end = VOCAB;
+  opt.end.text = VOCAB;
   expect_refused("{\"text\":\"ab\"}", 13, &opt, TRI_EINPUT, ":1: the end token 300");
   expect_refused("{\"text\":\"FAIL\"}", 15, &opt, TRI_EINTERNAL, "the tokenizer failed");
   opt = options(TRI_DATA_SCORE);
-  opt.completion_end = -1;
+  opt.end.completion = -1;
   expect_refused("{\"prompt\":\"\",\"completion\":5}", 28, &opt, TRI_EINPUT, "`completion` must be text");
 }
 
@@ -414,11 +434,36 @@ static void bounds_lines(void **state) {
                  "a.jsonl:3: the line has 23 bytes, at most 22 are possible: data.max_line_bytes");
 }
 
+/* A packed file cut off in a line is one fault, where all are looked for: gzip, one block as it is. */
+static void a_broken_file_is_one_fault(void **state) {
+  static const char head[] = "\x1f\x8b\x08\0\0\0\0\0\0\x03\1\x64\0\x9b\xff",
+                    text[] = "{\"tokens\":[4,5]}\n{\"tokens\":7}\n{\"tokens\":[4,";
+  const char  *file[] = {path_a};
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_faults   faults = {.n = 0};
+  char         bytes[sizeof head + sizeof text];
+  tri_dataset *d;
+
+  (void)state;
+  memcpy(bytes, head, sizeof head - 1);
+  memcpy(bytes + sizeof head - 1, text, sizeof text - 1);
+  put_file(path_a, bytes, sizeof head + sizeof text - 2);
+  opt.faults = &faults;
+  assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
+  assert_null(d);
+  assert_non_null(strstr(tri_error_message(), "as if cut off"));
+  tri_error_clear();
+  assert_int_equal(faults.n, 1); /* the bad line before it */
+  assert_non_null(strstr(faults.text.data, "a.jsonl:2: "));
+  tri_faults_free(&faults);
+}
+
 int main(void) {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
   const struct CMUnitTest test[] = {
       CASE(reads_rl_lines),
       CASE(reads_prompts_by_other_keys),
+      CASE(keeps_fields),
       CASE(reads_sft_lines),
       CASE(reads_score_lines),
       CASE(needs_no_tokenizer_for_tokens),
@@ -433,6 +478,7 @@ int main(void) {
       CASE(shuffles_by_seed_and_epoch),
       CASE(reads_large_files),
       CASE(bounds_lines),
+      CASE(a_broken_file_is_one_fault),
   };
   return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -151,8 +151,8 @@ static void refuses_bad_pairs(void **state) {
       {"{\"prompt\":\"a\",\"chosen\":5,\"rejected\":\"c\"}", "`chosen` must be text"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":null}", "`rejected` must be text"},
       {"{\"prompt\":\"a\",\"chosen\":[{\"role\":\"user\"}],\"rejected\":\"c\"}",
-       "`chosen` must be text; a list of messages needs a chat template"},
-      {"{\"messages\":[],\"chosen\":\"b\",\"rejected\":\"c\"}", "has `messages`: that needs a chat template"},
+       "`chosen`[0]: its `content` must be text"},
+      {"{\"messages\":[],\"chosen\":\"b\",\"rejected\":\"c\"}", "has no `prompt`; its fields are messages"},
       {PAIR("\"margin\":null"), "`margin` must be a number"},
       {PAIR("\"margin\":\"1\""), "`margin` must be a number"},
       {PAIR("\"margin\":true"), "`margin` must be a number"},
@@ -214,7 +214,7 @@ static void refuses_bad_labels(void **state) {
       {"{\"tokens\":[],\"label\":true}", "`tokens` is empty"},
       {"{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}",
        "has `chosen`: pairs are for the algorithms rm and dpo"},
-      {"{\"messages\":[],\"label\":true}", "has `messages`: that needs a chat template"},
+      {"{\"messages\":[],\"label\":true}", "`messages` has no messages"},
   };
   tri_data_opt opt = options(TRI_DATA_LABELLED);
 
@@ -233,7 +233,7 @@ static void refuses_answers_without_tokens(void **state) {
   tri_data_opt opt = options(TRI_DATA_PAIRS);
 
   (void)state;
-  opt.completion_end = -1;
+  opt.end.completion = -1;
   refuse_each(pair, 2, PAIR("\"x\":0"), &opt);
   opt.kind = TRI_DATA_LABELLED;
   refuse_each(label, 1, ANSWER("true"), &opt);

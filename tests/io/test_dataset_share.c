@@ -28,7 +28,8 @@ static tri_status encode_bytes(void *ctx, const char *t, size_t n, bool special,
   return TRI_OK;
 }
 
-static bool limit_is_error;
+static bool      limit_is_error;
+static tri_chat *chat; /* NULL: text is text */
 
 static tri_data_opt options(tri_data_kind kind) {
   return (tri_data_opt){.kind = kind,
@@ -36,9 +37,11 @@ static tri_data_opt options(tri_data_kind kind) {
                         .overlong = limit_is_error ? TRI_OVERLONG_ERROR : TRI_OVERLONG_DROP,
                         .chosen_key = "better", /* `chosen` is for one kind alone */
                         .rejected_key = "worse",
-                        .max_prompt_tokens = 9,
-                        .completion_end = 256,
-                        .text_end = 256,
+                        .max_prompt_tokens = chat ? 9 + 50 : 9,
+                        .chat = {chat, true, chat != NULL},
+                        .end.completion = 256,
+                        .end.text = 256,
+                        .keep_fields = kind == TRI_DATA_RL,
                         .encode = encode_bytes};
 }
 
@@ -78,12 +81,16 @@ static void check_same(const tri_dataset *a, const tri_dataset *b) {
   CHECK(tri_dataset_hash(a) == tri_dataset_hash(b));
   for (int64_t i = 0; i < tri_dataset_count(a); i++) {
     const tri_example *x = tri_dataset_get(a, i), *y = tri_dataset_get(b, i);
-    CHECK(x->id == y->id && x->n_token == y->n_token && x->n_prompt == y->n_prompt);
+    CHECK(x->id == y->id && x->file == y->file && x->n_token == y->n_token && x->n_prompt == y->n_prompt);
     CHECK(!memcmp(x->token, y->token, (size_t)x->n_token * sizeof *x->token));
     CHECK(!x->rejected == !y->rejected && x->n_rejected == y->n_rejected && x->value == y->value);
     CHECK(!x->rejected || !memcmp(x->rejected, y->rejected, (size_t)x->n_rejected * sizeof *x->rejected));
+    CHECK(!x->skip == !y->skip && !x->rejected_skip == !y->rejected_skip);
+    CHECK(!x->skip || !memcmp(x->skip, y->skip, (size_t)x->n_token));
+    CHECK(!x->rejected_skip || !memcmp(x->rejected_skip, y->rejected_skip, (size_t)x->n_rejected));
     CHECK(same_text(x->prompt, x->prompt_bytes, y->prompt, y->prompt_bytes));
     CHECK(same_text(x->answer, x->answer_bytes, y->answer, y->answer_bytes));
+    CHECK(same_text(x->fields, x->fields_bytes, y->fields, y->fields_bytes));
   }
 }
 
@@ -122,6 +129,20 @@ static void shares_every_length(void **state) {
       compare(file, 2, kind);
     }
   }
+}
+
+static void shares_conversations(void **state) {
+  const char    *file[] = {path[0], path[1]};
+  tri_chat_files none = {.model = "m"};
+
+  (void)state;
+  OK(tri_chat_open(TRI_CHAT_CHATML, &none, true, &chat));
+  for (int n = 0; n < 40; n += 13) {
+    put_lines(path[0], n, 0, true, (uint64_t)n);
+    put_lines(path[1], 40 - n, 0, false, (uint64_t)n + 100);
+    for (tri_data_kind kind = TRI_DATA_RL; kind <= TRI_DATA_LABELLED; kind++) compare(file, 2, kind);
+  }
+  tri_chat_close(&chat);
 }
 
 static void names_the_first_bad_line(void **state) {
@@ -225,9 +246,10 @@ static int remove_folder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shares_every_length),           cmocka_unit_test(names_the_first_bad_line),
-      cmocka_unit_test(refuses_what_one_rank_refuses), cmocka_unit_test(counts_long_lines),
-      cmocka_unit_test(holds_no_line_of_others),       cmocka_unit_test(refuses_a_pipe)};
+      cmocka_unit_test(shares_every_length),  cmocka_unit_test(names_the_first_bad_line),
+      cmocka_unit_test(shares_conversations), cmocka_unit_test(refuses_what_one_rank_refuses),
+      cmocka_unit_test(counts_long_lines),    cmocka_unit_test(holds_no_line_of_others),
+      cmocka_unit_test(refuses_a_pipe)};
 
   return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

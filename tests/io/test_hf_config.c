@@ -3,7 +3,7 @@
  * refused by name. */
 #include "base/file.h"
 #include "family/family.h"
-#include "io/model/hf_config.h"
+#include "io/hf/hf_config.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -46,16 +46,16 @@ static void check_case(const json_t *want, const tri_model_shape *s, const tri_e
   SAME("qkv_bias", s->qkv_bias);
   SAME("o_bias", s->o_bias);
   SAME("mlp_bias", s->mlp_bias);
-  SAME("rope_theta", s->rope_theta);
-  SAME("rope_factor", s->rope_factor);
-  SAME("rope_low_freq", s->rope_low_freq);
-  SAME("rope_high_freq", s->rope_high_freq);
-  SAME("rope_original_max_pos", s->rope_original_max_pos);
+  SAME("rope_theta", s->rope[TRI_GLOBAL].theta);
+  SAME("rope_factor", s->rope[TRI_GLOBAL].factor);
+  SAME("rope_low_freq", s->rope[TRI_GLOBAL].low_freq);
+  SAME("rope_high_freq", s->rope[TRI_GLOBAL].high_freq);
+  SAME("rope_original_max_pos", s->rope[TRI_GLOBAL].original_max_pos);
   SAME("bos", eos->bos);
   SAME("pad", eos->pad);
   assert_true((float)number(want, "norm_eps") == s->norm_eps);
   assert_true((float)number(want, "init_std") == s->init_std);
-  assert_string_equal(json_string_value(json_object_get(want, "rope_type")), rope[s->rope_type]);
+  assert_string_equal(json_string_value(json_object_get(want, "rope_type")), rope[s->rope[TRI_GLOBAL].type]);
   assert_string_equal(json_string_value(json_object_get(want, "model_type")), s->family->model_type);
   assert_int_equal(json_array_size(ids), eos->n);
   for (int i = 0; i < eos->n; i++)
@@ -231,9 +231,10 @@ static void refuses(void **state) {
       {LLAMA ",\"vocab_size\":100}", NULL, "duplicate"},
       {LLAMA ",\"hidden_act\":\"gelu\"}", NULL, "`gelu`"},
       {LLAMA ",\"hidden_act\":1}", NULL, "`hidden_act` must be text"},
-      {QWEN ",\"use_sliding_window\":true}", NULL, "`use_sliding_window`"},
+      {LLAMA ",\"use_sliding_window\":true}", NULL, "`use_sliding_window`"},
       {QWEN ",\"use_sliding_window\":1}", NULL, "`use_sliding_window` must be true or false"},
-      {QWEN ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}", NULL, "`sliding_attention`"},
+      {QWEN ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}", NULL,
+       "layers of sliding_attention but no window"},
       {QWEN ",\"layer_types\":[1]}", NULL, "`layer_types`"},
       {QWEN ",\"layer_types\":\"full_attention\"}", NULL, "`layer_types` must be a list"},
       {LLAMA ",\"quantization_config\":{}}", NULL, "quantized"},
@@ -242,7 +243,7 @@ static void refuses(void **state) {
       {LLAMA ",\"partial_rotary_factor\":0.5}", NULL, "`partial_rotary_factor`"},
       {LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"partial_rotary_factor\":0.5}}", NULL,
        "rotary_factor"},
-      {LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":2}}", NULL, "rope type `yarn`"},
+      {LLAMA ",\"rope_scaling\":{\"rope_type\":\"yarn\"}}", NULL, "has no `factor`"},
       {LLAMA ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", NULL, "rope type `dynamic`"},
       {QWEN ",\"rope_parameters\":{\"rope_type\":\"longrope\"}}", NULL, "rope type `longrope`"},
       {QWEN ",\"rope_parameters\":{\"rope_type\":1}}", NULL, "`rope_type` must be text"},

@@ -471,15 +471,16 @@ static void writes_as_reference(void **state) {
 /* Larger than one piece of the conversions, from an odd element on. Judge: exact. */
 static void reads_what_it_wrote(void **state) {
   enum { N = (1 << 20) + 12345 };
-  static const tri_safetensors_spec big[] = {{"b", TRI_BF16, 1, {N}}, {"f", TRI_F32, 1, {N}}};
-  float                            *v = malloc(N * sizeof *v), *out = malloc(N * sizeof *out);
-  tri_safetensors_writer           *w;
-  tri_safetensors                  *s;
+  static const tri_safetensors_spec big[] = {
+      {"b", TRI_BF16, 1, {N}}, {"f", TRI_F32, 1, {N}}, {"h", TRI_F16, 1, {N}}};
+  float                  *v = malloc(N * sizeof *v), *out = malloc(N * sizeof *out);
+  tri_safetensors_writer *w;
+  tri_safetensors        *s;
 
   (void)state;
   for (int i = 0; i < N; i++) v[i] = ramp(i);
-  assert_int_equal(tri_safetensors_create(in_folder("model.safetensors"), big, 2, &w), TRI_OK);
-  for (int i = 0; i < 2; i++) {
+  assert_int_equal(tri_safetensors_create(in_folder("model.safetensors"), big, 3, &w), TRI_OK);
+  for (int i = 0; i < 3; i++) {
     assert_int_equal(tri_safetensors_put(w, i, 0, 3, v), TRI_OK);
     assert_int_equal(tri_safetensors_put(w, i, 3, N - 3, v + 3), TRI_OK);
   }
@@ -487,6 +488,9 @@ static void reads_what_it_wrote(void **state) {
   assert_int_equal(tri_safetensors_open(folder, &s), TRI_OK);
   assert_int_equal(tri_safetensors_read_f32(s, tri_safetensors_find(s, "b"), 1, N - 1, out), TRI_OK);
   for (int i = 1; i < N; i++) assert_true(out[i - 1] == tri_bf16_to_f32(tri_f32_to_bf16(v[i])));
+  assert_string_equal(tri_safetensors_find(s, "h")->dtype, "F16");
+  assert_int_equal(tri_safetensors_read_f32(s, tri_safetensors_find(s, "h"), 1, N - 1, out), TRI_OK);
+  for (int i = 1; i < N; i++) assert_true(out[i - 1] == tri_f16_to_f32(tri_f32_to_f16(v[i])));
   assert_int_equal(tri_safetensors_read_f32(s, tri_safetensors_find(s, "f"), 0, N, out), TRI_OK);
   assert_memory_equal(out, v, N * sizeof *v);
   tri_safetensors_close(&s);

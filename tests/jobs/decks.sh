@@ -1,5 +1,5 @@
 #!/bin/bash
-# decks.sh - the decks of inputs/8b: each without a fault, of the algorithm of its name, and takes a step with a tiny model.
+# decks.sh - the decks of inputs/8b and inputs/lora: each without a fault, of the algorithm of its name, and takes a step with a tiny model.
 #
 #   tests/jobs/decks.sh PROGRAM
 set -eu
@@ -29,7 +29,7 @@ for i in $(seq 8); do
 done
 
 tiny() { # name of a deck, further arguments
-  deck=$here/inputs/8b/$1.yaml data=$dir/lines.jsonl more=()
+  deck=$here/inputs/$in/$1.yaml data=$dir/lines.jsonl more=()
   case $1 in rm | dpo) data=$dir/pairs.jsonl ;; kto) data=$dir/labelled.jsonl ;; esac
   ! grep -q '^eval:' "$deck" || more=("data.eval=$data" eval.max_prompts=2)
   ! grep -q '^rollout:' "$deck" || more+=(rollout.rollout_batch_size=4 rollout.max_response_length=4)
@@ -44,6 +44,7 @@ tiny() { # name of a deck, further arguments
     train.train_batch_size=4 "${more[@]}" "${@:2}" > "$dir/log" 2>&1 || { cat "$dir/log"; fail "$1.yaml"; }
 }
 
+in=8b
 for name in rm $decks; do
   [ ! -d "$dir/$name" ] || continue
   tiny "$name" --check
@@ -53,4 +54,10 @@ for name in rm $decks; do
   tiny "$name" $length
   grep -q '"step": 1' "$dir/$name/metrics.jsonl" || fail "$name.yaml took no step"
 done
-echo "decks: $(echo "$decks" | wc -w) decks, each with a step of a tiny model"
+in=lora
+rm -rf "$dir/grpo"
+tiny grpo --check
+grep -q 'no fault found' "$dir/log" || fail "lora/grpo.yaml: --check"
+tiny grpo train.steps=1 lora.rank=2
+grep -q 'rank 2, alpha 32' "$dir/log" || fail "lora/grpo.yaml has no adapters"
+echo "decks: $(echo "$decks" | wc -w) decks and lora/grpo.yaml, each with a step of a tiny model"

@@ -3,9 +3,9 @@
  * the last has no sequence. */
 #include "model_case.h"
 
+#include "feed/batch.h"
 #include "io/model/source.h"
 #include "model/decoder.h"
-#include "train/batch.h"
 
 enum { TOKENS = 64, SEQUENCES = 3 };
 
@@ -118,7 +118,7 @@ static double loss(bench *b, bool learn) {
     for (int64_t k = 0; k < in.n; k++) sum += slope(q, k) * (double)in.value[k];
     if (!learn) continue;
     for (int64_t k = 0; k < in.n; k++) out.dvalue[k] = (float)slope(q, k);
-    OK(tri_batch_send(b->feed, &out, b->se.stream, &d));
+    OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &d));
     CHECK(d.value.dim[0] == in.n && !d.logp.data && !d.ent.data);
     OK(tri_model_backward(b->m, &batch, &d, 1.0f, j == n - 1, b->se.stream));
   }

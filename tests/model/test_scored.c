@@ -11,8 +11,11 @@
 #include "io/model/export.h"
 #include "io/model/source.h"
 
-static const char *const models[] = {"model/llama_score", "model/qwen2_score"};
-static char              top[256]; /* this program's folder */
+static const char *const models[] = {"model/llama_score", "model/qwen2_score",  "model/mistral_score",
+                                     "model/qwen3_score", "model/gemma2_score", "model/gemma3_score",
+                                     "model/phi3_score",  "model/gemma_score"};
+enum { N_MODELS_SCORED = sizeof models / sizeof *models };
+static char top[256]; /* this program's folder */
 
 static const float FIRST = 0.0650573447f; /* measured: of score.weight with seed 5 */
 
@@ -103,7 +106,7 @@ static void scores_are(scorer *s, const golden *g) {
 
 static void folder_scores_as_transformers(void **state) {
   (void)state;
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < N_MODELS_SCORED; i++) {
     scorer s;
     golden g;
     golden_open(&g, models[i]);
@@ -364,7 +367,7 @@ static void put_checkpoint(const char *dir, const golden *g, int parts) {
 /* Rank 0 exports the part; config.json says what transformers' says, and the tensors are of its names and
  * shapes. */
 static void export_is_transformers(tri_ckpt_reader *r, tri_model_part part, const golden *g) {
-  tri_export_opt opt = {TRI_BF16, TRI_EXPORT_SHARD_BYTES, part};
+  tri_export_opt opt = {TRI_BF16, TRI_EXPORT_SHARD_BYTES, part, false, NULL};
   tri_export_sum sum;
   const char    *folder = in(part == TRI_PART_MAIN ? "exported" : "exported_critic");
 
@@ -434,7 +437,7 @@ static void no_critic_is_refused(void **state) {
   golden           g;
   tri_source      *s;
   tri_ckpt_reader *r;
-  tri_export_opt   opt = {TRI_F32, TRI_EXPORT_SHARD_BYTES, TRI_PART_CRITIC};
+  tri_export_opt   opt = {TRI_F32, TRI_EXPORT_SHARD_BYTES, TRI_PART_CRITIC, false, NULL};
   tri_export_sum   sum;
 
   (void)state;

@@ -14,14 +14,14 @@
 
 /* What a step had; NAN: no such metric. */
 typedef struct step {
-  double length, entropy, kl, value_loss, reward, skipped;
+  double length, entropy, kl, value_loss, reward, skipped, overflows;
 } step;
 
 /* Of a healthy run; s counts from 0. */
 static step healthy(int s) {
   int m = s < 100 ? s : 100;
 
-  return (step){100 + s % 7, 0.5 - 0.004 * m, 0.001 * m, 0.2 / (1 + s), 0.1 + 0.008 * m, 0};
+  return (step){100 + s % 7, 0.5 - 0.004 * m, 0.001 * m, 0.2 / (1 + s), 0.1 + 0.008 * m, 0, NAN};
 }
 
 static tri_health health_of(void) {
@@ -43,7 +43,8 @@ static void take(tri_health *h, const step *x) {
              {"reward_mean", x->reward},
              {"reward_std", sqrt(x->reward * (1 - x->reward))},
              {"skipped_steps", x->skipped},
-             {"critic_skipped_steps", 0}};
+             {"critic_skipped_steps", 0},
+             {"overflow_steps", x->overflows}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++)
     if (!isnan(row[i].value)) tri_health_see(h, row[i].name, row[i].value);
@@ -160,6 +161,17 @@ static step gradient_breaks(int s) {
   x.skipped = s >= WRONG + 2; /* in the last step of those that are looked at */
   return x;
 }
+/* What a loss is scaled by gives way: that is its work. At its least it does not. */
+static step gradient_overflows(int s) {
+  step x = healthy(s);
+  x.skipped = x.overflows = s < WRONG ? 1 : 3;
+  return x;
+}
+static step overflows_at_the_least(int s) {
+  step x = gradient_breaks(s);
+  x.overflows = 0;
+  return x;
+}
 /* One step is chance, but for what one step decides. */
 static step odd_steps(int s) {
   step x = healthy(s);
@@ -190,6 +202,8 @@ static void each_alarm(void **state) {
              {critic_diverges, "value_loss_explodes", "lower its learning rate"},
              {rewards_begin, NULL, NULL},
              {gradient_breaks, "non_finite", "its optimizer step was skipped"},
+             {gradient_overflows, NULL, NULL},
+             {overflows_at_the_least, "non_finite", "its optimizer step was skipped"},
              {odd_steps, NULL, NULL}};
 
   (void)state;

@@ -71,7 +71,7 @@ static void check_same(const tri_rollout *a, const tri_rollout *b) {
   CHECK(!memcmp(a->baseline, b->baseline, n_seq * sizeof *a->baseline));
   /* what is made of the whole step does not travel */
   for (size_t i = 0; i < n_tok; i++) CHECK(a->adv[i] == 0 && isnan(a->ref_logp[i]));
-  for (size_t q = 0; q < n_seq; q++) CHECK(!a->masked[q]);
+  for (size_t q = 0; q < n_seq; q++) CHECK(!a->masked.answer[q]);
 }
 
 static void test_make(void **state) {
@@ -173,11 +173,11 @@ static void test_select(void **state) {
     CHECK(r.has_reward && r.has_logp == from.has_logp && r.group == GROUP && r.n_reward == N_REWARD);
     for (int at = 0; at < r.n_seq; at++) {
       check_copy(&r, at, &from, (n == 8 ? eight : four)[at / GROUP] * GROUP + at % GROUP);
-      CHECK(r.masked[at] == (at < 6 * GROUP ? 0 : TRI_FILLER));
+      CHECK(r.masked.answer[at] == (at < 6 * GROUP ? 0 : TRI_FILLER));
     }
     for (int64_t i = 0; i < r.n_tok; i++) CHECK(r.adv[i] == 0 && isnan(r.ref_logp[i]) && r.seen[i] == 0);
     memset(r.adv, 1, (size_t)r.n_tok * sizeof *r.adv); /* gone in the next round */
-    memset(r.masked, 1, (size_t)r.n_seq * sizeof *r.masked);
+    memset(r.masked.answer, 1, (size_t)r.n_seq * sizeof *r.masked.answer);
     if (round == 2) {
       s.lacks = 1;
       CHECK(tri_select_take(&s, &from) == TRI_EINTERNAL); /* no room */
@@ -185,6 +185,54 @@ static void test_select(void **state) {
     }
     tri_rollout_clear(&r);
   }
+  tri_rollout_free(&r);
+  tri_rollout_free(&from);
+  tri_ledger_close(&l);
+}
+
+/* Worked by hand: groups with no, one, two and three rewards, of which some have no baseline, and a
+ * filler. */
+static void test_drop(void **state) {
+  static const int alone[] = {0, 0, 0, 0, 0, 1, 0, 1, 1, 1, 1, 1};    /* none is too few */
+  static const int pairs[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1};    /* two at least */
+  static const int compared[] = {0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1}; /* the third's baseline is not known */
+  static const int *const want[] = {alone, pairs, compared};
+  tri_rollout             r = {0};
+
+  (void)state;
+  for (int k = 0; k < 3; k++) {
+    make_part(&r, 5, 0, 1, true);
+    for (int q = 0; q < r.n_seq; q++) r.reward[q] = 1;
+    r.reward[5] = r.reward[7] = r.reward[8] = r.reward[9] = r.reward[10] = r.reward[11] = r.reward[12] = NAN;
+    for (int q = 12; q < 15; q++) r.masked.answer[q] = TRI_FILLER;
+    if (k == 2) r.baseline[6] = r.baseline[7] = r.baseline[8] = NAN;
+    tri_rollout_drop(&r, k == 1 ? 2 : 1, k == 2);
+    for (int q = 0; q < 12; q++)
+      CHECK(r.masked.answer[q] == (want[k][q] ? TRI_DROPPED : 0), "case %d, sequence %d", k, q);
+    for (int q = 12; q < 15; q++) CHECK(r.masked.answer[q] == TRI_FILLER && !tri_rollout_counts(&r, q));
+    tri_rollout_free(&r);
+  }
+}
+
+/* A group teaches by the rewards that are left. */
+static void test_select_dropped(void **state) {
+  tri_rollout_store store = {0};
+  tri_rollout_size  most = {3 * GROUP, N_REWARD, 1, 3 * GROUP * 9, 0};
+  tri_rollout       r = {.store = &store}, from = {0};
+  tri_selection     s = {.step = &r, .lacks = 3};
+  tri_ledger       *l = NULL;
+
+  (void)state;
+  CHECK(tri_ledger_open(&l) == TRI_OK);
+  CHECK(tri_rollout_store_plan(l, TRI_PHASE_ALWAYS, "test", &most, false, &store) == TRI_OK);
+  CHECK(tri_ledger_take(l, cpu) == TRI_OK);
+  make_part(&from, 3, 0, 1, true);
+  for (int q = 0; q < from.n_seq; q++) from.reward[q] = q % GROUP == 2 ? 1 : 0;
+  from.reward[0] = NAN; /* 0 and 1 are left; all equal; none */
+  from.reward[5] = NAN;
+  from.reward[6] = from.reward[7] = from.reward[8] = NAN;
+  CHECK(tri_select_take(&s, &from) == TRI_OK && s.lacks == 2 && s.dropped == 2);
+  CHECK(tri_select_fill(&s, &from) == TRI_OK && !s.lacks);
   tri_rollout_free(&r);
   tri_rollout_free(&from);
   tri_ledger_close(&l);
@@ -296,6 +344,9 @@ static void test_file_line(void **state) {
       "\"Zo\xc3\xab \xef\xbf\xbd\", \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"logprobs\": [-1, "
       "-0.1], \"reward\": 0.5, \"rewards\": {\"exact\": 1, \"regex\": null}, \"advantage\": -1.25, "
       "\"stop\": \"length\"}\n";
+  static const char dropped[] =
+      "{\"sample\": 2, \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"reward\": null, "
+      "\"rewards\": {\"exact\": 1, \"regex\": null}, \"stop\": \"length\"}\n";
   static const char bare[] =
       "{\"sample\": 2, \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"advantage\": -1.25, "
       "\"stop\": \"length\"}\n";
@@ -326,6 +377,12 @@ static void test_file_line(void **state) {
   assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
   assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
   assert_string_equal(got, bare);
+  tri_host_free((void **)&got);
+  r.failed[0] = 2; /* the second reward failed */
+  r.masked.answer[0] = TRI_DROPPED;
+  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
+  assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
+  assert_string_equal(got, dropped);
   tri_host_free((void **)&got);
   text.response = "\xff"; /* never from the decoder */
   text.response_bytes = 1;
@@ -408,7 +465,7 @@ static void test_file_fillers(void **state) {
   for (int again = 0; again < 2; again++) {
     if (!again) put_file(t.data, t.len);
     assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_OK);
-    for (int q = 0; q < 3 * GROUP; q++) assert_int_equal(r.masked[q], q < 2 * GROUP ? 0 : TRI_FILLER);
+    for (int q = 0; q < 3 * GROUP; q++) assert_int_equal(r.masked.answer[q], q < 2 * GROUP ? 0 : TRI_FILLER);
     assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
     tri_rollout_free(&r);
   }
@@ -549,6 +606,8 @@ int main(void) {
       cmocka_unit_test(test_make),
       cmocka_unit_test(test_store),
       cmocka_unit_test(test_select),
+      cmocka_unit_test(test_drop),
+      cmocka_unit_test(test_select_dropped),
       cmocka_unit_test(test_exchange),
       cmocka_unit_test(test_exchange_empty),
       cmocka_unit_test(test_exchange_refused),

@@ -51,7 +51,7 @@ static void make_units(void) {
     param[u][2].joined = true;
     add(&unit[u], "last", 70, 0);
     unit[u].n_linear = 1;
-    unit[u].linear[0] = (tri_linear_use){1, 2, linear};
+    unit[u].linear[0] = (tri_linear_use){1, 2, linear, {0}};
   }
   add(&unit[UNITS - 1], "norm", 7, 0);
   add(&unit[UNITS - 1], "head", 3, 50);
@@ -345,7 +345,7 @@ static void check_reduced(void) {
   }
 }
 
-static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0.1, 5.0};
+static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0.1, 5.0, {0, 0, 0, 0}};
 static double              grad_norm;
 static float *after[UNITS][MOST_PARAMS]; /* weights after the update, every rank's part of the files */
 
@@ -429,7 +429,7 @@ static void updating(void) {
   read_all(TRI_STATE_AVERAGE, filled_average, 0);
   OK(tri_params_average(p, true, se->stream));
   read_all(TRI_STATE_AVERAGE, filled_weight, 0);
-  OK(tri_optim_step(p, &optim, 0.05, 7, se->stream, &grad_norm, &applied));
+  OK(tri_optim_step(p, &optim, &(tri_optim_now){0.05, 7, 1, false}, se->stream, &grad_norm, &applied));
   CHECK(applied && fabs(grad_norm - sqrt(want)) <= 1e-12 * grad_norm, "norm %.17g, not %.17g", grad_norm,
         sqrt(want));
   /* f32: beta2 is 0.99 to 6e-8, 1 - beta2 to 1e-6, of which the step has half */

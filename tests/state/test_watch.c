@@ -52,7 +52,7 @@ static void close_store(void) {
 
 /* One step; the gradient of unit[u].param[i] is 0, that of all others not. -1: of none. */
 static tri_status step(int u0, int i0, double learning_rate, bool *applied) {
-  static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0, 0};
+  static const tri_optim_opt optim = {0.9, 0.99, 1e-8, 0, 0, {0, 0, 0, 0}};
   float                      slope[17 * 13];
   tri_weights                dw;
   const float                not_a_number = NAN;
@@ -74,7 +74,7 @@ static tri_status step(int u0, int i0, double learning_rate, bool *applied) {
   CHECK(log);
   tri_log_open(se->rt.world_rank, TRI_LOG_ERROR); /* the warnings are in the file alone */
   tri_log_file(log);
-  st = tri_watch_step(p, &optim, learning_rate, 1, se->stream, &norm, applied);
+  st = tri_watch_step(p, &optim, &(tri_optim_now){learning_rate, 1, 1, false}, se->stream, &norm, applied);
   tri_log_file(NULL);
   tri_log_open(se->rt.world_rank, TRI_LOG_INFO);
   rewind(log);

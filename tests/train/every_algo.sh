@@ -1,7 +1,8 @@
 #!/bin/bash
 # every_algo.sh - every algorithm on several numbers of ranks, plans and micro-batches: the same numbers; resumed: the same bits.
 #
-#   tests/train/every_algo.sh PROGRAM 4 all|NAME ...    judged: PPO on a reward model's scores, with a smaller critic
+#   tests/train/every_algo.sh PROGRAM 4 all|NAME ...    judged: PPO on a reward model's scores, with a smaller critic; lora-NAME:
+#                                                       with low-rank adapters, and an average of them
 #   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them
 # Judge: of each step every number that is no time, memory or rate within 1e-5 of those of one rank (1e-6 where they are near
 # 0), the sampler's gap 0, memory used as planned; a run resumed from its second step, its state in host memory, has the rest of
@@ -12,7 +13,7 @@ shift 2
 
 known=$("$program" train "$here/inputs/quickstart.yaml" algo.name=none 2>&1 |
   sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
-[ "$1" != all ] || set -- $known judged
+[ "$1" != all ] || { shift; set -- $known judged "$@"; }
 [ -n "$*" ] || { echo "every_algo: the program names no algorithms"; exit 1; }
 
 awk -v dir="$dir" 'BEGIN { srand(1); for (i = 0; i < 512; i++) { a = int(rand() * 10); b = int(rand() * 10); c = rand() < 0.5
@@ -48,8 +49,8 @@ make_models() {
 }
 
 for name in "$@"; do
-  as=$name
-  case $name in
+  as=${name#lora-}
+  case $as in
   judged)
     make_models
     as=ppo of=("data.train=$dir/data.jsonl" rollout.rollout_batch_size=16 rollout.max_response_length=4 critic.warmup_steps=1
@@ -62,6 +63,7 @@ for name in "$@"; do
   *) of=("data.train=$dir/data.jsonl" algo.num_generations=4 rollout.rollout_batch_size=8 rollout.max_response_length=4
     "reward=[{name: regex, pattern: '[0-4]'}]" algo.kl_coef=0.01) ;;
   esac
+  [[ $name != lora-* ]] || of+=(lora.rank=4 lora.alpha=8 algo.ema_beta=0.5)
   ways="1:zero0:4:1 2:zero3:2:1 4:hybrid:4:2"
   [ -z "${ALL-}" ] || ways="1:zero0:4:1 1:zero3:2:1 2:zero0:2:1 2:zero0:4:1 2:zero3:2:1 2:zero3:4:1 4:zero0:2:1 4:zero0:4:1 4:hybrid:2:2 4:hybrid:4:2"
   for way in $ways; do
@@ -83,6 +85,9 @@ for name in "$@"; do
     for word in ' ev ' ' eval$' 'learns alone in the first 1 step' 'small/checkpoints'; do
       grep -q -- "$word" "$dir/now/log.txt" || { echo "$name: the screen has no '$word'"; exit 1; }
     done
+  fi
+  if [[ $name = lora-* ]] && "$program" inspect "$dir/again" --tensors | grep 'tensors in' | grep -v /adapter/; then
+    echo "$name: a checkpoint of adapters holds more than them"; exit 1
   fi
   rm -rf "$dir/again"
   echo "every_algo: $name: $(echo "$ways" | wc -w) ways equal, resumed bit for bit"

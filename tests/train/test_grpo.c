@@ -86,7 +86,7 @@ static double learn(bench *b, const trl_case *c, const tri_algo_opt *o, const do
   OK(tri_batch_fetch(b->feed, &given, weight, b->se.stream, &in, &out));
   if (c->kl_coef == 0) in.ref_logp = NULL;
   OK(tri_loss_clip.compute(o, &in, &out));
-  OK(tri_batch_send(b->feed, &out, b->se.stream, &d));
+  OK(tri_batch_send(b->feed, &out, 1, b->se.stream, &d));
   OK(tri_model_backward(b->m, &batch, &d, 1.0f / TEMPERATURE, first + n == b->r.n_seq, b->se.stream));
   return out.loss;
 }

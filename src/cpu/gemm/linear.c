@@ -18,7 +18,7 @@ static void put_noise(tri_dtype dtype, void *out, int64_t n, uint32_t *state) {
     if (dtype == TRI_F32)
       ((float *)out)[i] = f;
     else
-      ((uint16_t *)out)[i] = tri_f32_to_bf16(f);
+      ((uint16_t *)out)[i] = tri_f32_to_half(dtype, f);
   }
 }
 
@@ -226,17 +226,26 @@ typedef struct call {
   tri_in                    base; /* as y, or y, or NULL */
 } call;
 
-/* Columns [col, col + n) of row `row` of y from t[n], which is changed. */
-static void store_row(const call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
-  if (c->bias && c->bias->dtype == TRI_F32) {
-    const float *restrict b = (const float *)c->bias->data + col;
+/* t[n] += elements of x from `at` on. */
+static void add_row(float *restrict t, tri_in x, int64_t at, int64_t n) {
+  if (x->dtype == TRI_F32) {
+    const float *restrict b = (const float *)x->data + at;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) t[i] += b[i];
-  } else if (c->bias) {
-    const uint16_t *restrict b = (const uint16_t *)c->bias->data + col;
+  } else if (x->dtype == TRI_BF16) {
+    const uint16_t *restrict b = (const uint16_t *)x->data + at;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) t[i] += tri_bf16_to_f32(b[i]);
+  } else {
+    const uint16_t *restrict b = (const uint16_t *)x->data + at;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++) t[i] += tri_f16_to_f32(b[i]);
   }
+}
+
+/* Columns [col, col + n) of row `row` of y from t[n], which is changed. */
+static void store_row(const call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
+  if (c->bias) add_row(t, c->bias, col, n);
   const int64_t at = row * c->p->n + col;
   if (c->y->dtype == TRI_F32) {
     float       *y = (float *)c->y->data + at;
@@ -247,10 +256,11 @@ static void store_row(const call *c, float *restrict t, int64_t row, int64_t col
     return;
   }
   uint16_t *restrict y = (uint16_t *)c->y->data + at;
-  if (c->base) {
-    const uint16_t *base = (const uint16_t *)c->base->data + at;
+  if (c->base) add_row(t, c->base, at, n);
+  if (c->y->dtype == TRI_F16) {
 #pragma omp simd
-    for (int64_t i = 0; i < n; i++) t[i] += tri_bf16_to_f32(base[i]);
+    for (int64_t i = 0; i < n; i++) y[i] = tri_f32_to_f16(t[i]);
+    return;
   }
 #pragma omp simd
   for (int64_t i = 0; i < n; i++) y[i] = tri_f32_to_bf16(t[i]);
@@ -329,7 +339,7 @@ tri_status tri_cpu_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_f
   assert_shape(x, c.rows, l->n_in);
   assert_shape(y, c.rows, l->n_out);
   TRI_ASSERT(x->dtype == l->dtype && (y->dtype == TRI_F32 || y->dtype == l->dtype));
-  TRI_ASSERT(!bias || (bias->dim[0] == l->n_out && (bias->dtype == TRI_F32 || bias->dtype == TRI_BF16)));
+  TRI_ASSERT(!bias || (bias->dim[0] == l->n_out && tri_dtype_computes(bias->dtype)));
   if (base) assert_shape(base, c.rows, l->n_out);
   TRI_ASSERT(!base || base->dtype == y->dtype);
   return run_call(l, &c);
@@ -406,7 +416,7 @@ tri_status tri_cpu_linear_open(tri_device *d, const tri_linear_spec *spec, tri_l
   tri_linear *l = NULL;
   bool        native = false;
   *out = NULL;
-  TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && (spec->dtype == TRI_F32 || spec->dtype == TRI_BF16));
+  TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && tri_dtype_computes(spec->dtype));
   TRI_TRY_DONE(TRI_ALLOC(l, 1));
   l->n_out = spec->n_out;
   l->n_in = spec->n_in;

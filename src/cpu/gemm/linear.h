@@ -36,7 +36,7 @@ typedef struct tri_gradient {
 struct tri_linear {
   int64_t   n_out, n_in;
   tri_dtype dtype,
-      work; /* of weights and inputs; what the library multiplies: f32 where it has no fast bf16 */
+      work; /* of weights and inputs; what the library multiplies: f32 where it has no fast dtype */
   bool               backward;
   int                threads;
   tri_linear_product fwd, bwd;

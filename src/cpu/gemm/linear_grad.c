@@ -80,9 +80,17 @@ static inline void interleave(uint32_t *restrict b, const uint32_t *restrict a) 
   }
 }
 
-/* How elements of dy become words: f32 as they are, bf16 as f32, or two rows of bf16 in one word, the first
- * low. */
-typedef enum { WORD_F32, WORD_WIDE, WORD_PAIR } word;
+/* How elements of dy become words: f32 as they are, bf16 or f16 as f32, or two rows of bf16 in one word, the
+ * first low. */
+typedef enum { WORD_F32, WORD_WIDE, WORD_WIDE_F16, WORD_PAIR } word;
+
+static inline uint32_t wide_f16(uint16_t h) {
+  union {
+    float    f;
+    uint32_t u;
+  } c = {tri_f16_to_f32(h)};
+  return c.u;
+}
 
 /* w[16,16] from a square of dy that is not cut off. */
 static inline void load_square(uint32_t *restrict w, const char *dy, size_t stride_bytes, word kind) {
@@ -95,6 +103,9 @@ static inline void load_square(uint32_t *restrict w, const char *dy, size_t stri
     } else if (kind == WORD_WIDE) {
 #pragma omp simd
       for (int j = 0; j < SQUARE; j++) w[j] = (uint32_t)low[j] << 16;
+    } else if (kind == WORD_WIDE_F16) {
+#pragma omp simd
+      for (int j = 0; j < SQUARE; j++) w[j] = wide_f16(low[j]);
     } else {
 #pragma omp simd
       for (int j = 0; j < SQUARE; j++) w[j] = low[j] | (uint32_t)high[j] << 16;
@@ -114,6 +125,8 @@ static void load_corner(uint32_t *w, const char *dy, size_t stride_bytes, word k
         memcpy(&w[i * SQUARE + j], from + j * 4, 4);
       else if (kind == WORD_WIDE)
         w[i * SQUARE + j] = (uint32_t)((const uint16_t *)(const void *)from)[j] << 16;
+      else if (kind == WORD_WIDE_F16)
+        w[i * SQUARE + j] = wide_f16(((const uint16_t *)(const void *)from)[j]);
       else
         w[i / 2 * SQUARE + j] |= (uint32_t)((const uint16_t *)(const void *)from)[j] << i % 2 * 16;
     }
@@ -155,6 +168,8 @@ static void transpose(const tri_linear *l, char *a, const char *dy, int64_t rows
   const size_t stride = (size_t)l->n_out * tri_dtype_bytes(l->dtype);
   if (l->dtype == TRI_F32)
     transpose_kind(a, dy, stride, rows, chunk, cols, WORD_F32);
+  else if (l->dtype == TRI_F16)
+    transpose_kind(a, dy, stride, rows, chunk, cols, WORD_WIDE_F16);
   else if (l->work == TRI_F32)
     transpose_kind(a, dy, stride, rows, chunk, cols, WORD_WIDE);
   else

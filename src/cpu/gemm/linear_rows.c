@@ -20,6 +20,11 @@ void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t row
     }
     const uint16_t *a = (const uint16_t *)(const void *)from;
     float          *b = (float *)(void *)to;
+    if (l->dtype == TRI_F16) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; i++) b[i] = tri_f16_to_f32(a[i]);
+      continue;
+    }
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) b[i] = tri_bf16_to_f32(a[i]);
   }

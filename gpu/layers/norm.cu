@@ -1,0 +1,363 @@
+/* norm.cu - RMSNorm of rows and of heads, column sums. */
+#include "gpu/base/cuda_util.cuh"
+
+enum {
+  THREADS = 256,      /* chosen */
+  NORM_THREADS = 128, /* of a row; which thread adds what depends on the column alone */
+  NORM_WARPS = NORM_THREADS / 32
+};
+
+enum {
+  COLUMNS = 32, /* of a block of column_kernel: one warp reads one row's. Chosen. */
+  ROW_LANES = 32,
+  PART_ROWS = 64, /* of a part at least */
+  PARTS = 16
+};
+
+/* How N rows of C columns are added up: in parts of neighbouring rows, as many as N and C alone say. */
+struct column_parts {
+  int     n;
+  int64_t rows; /* of a part */
+};
+static column_parts parts_of(int64_t N, int64_t C) {
+  int64_t n = tri_blocks(N, PART_ROWS), most = TRI_CUDA_SCRATCH / (int64_t)sizeof(float) / C;
+
+  most = most > PARTS ? (int64_t)PARTS : most;
+  n = n > most ? most : n;
+  n = n < 1 ? 1 : n;
+  return {(int)n, tri_blocks(N, n)};
+}
+
+/* total[C] += column sums of dy A [N,C], or (NORM) of dy * x * rstd with x f32 [N,C], rstd f32 [N]; with
+ * several parts of `rows` rows total[part,C] = the part's sums. A row lane adds its rows in order, then the
+ * lanes are added in order. Grid: parts * (C / COLUMNS). Judges: tri_cpu_colsum, tri_cpu_rmsnorm_bwd. */
+template <class A, bool NORM>
+__global__ void __launch_bounds__(COLUMNS *ROW_LANES)
+    column_kernel(float *total, const A *dy, const float *x, const float *rstd, int64_t N, int64_t C,
+                  int parts, int64_t rows) {
+  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
+  int     col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
+  int     part = (int)(blockIdx.x % (unsigned)parts);
+  int64_t c = (int64_t)(blockIdx.x / (unsigned)parts) * COLUMNS + col;
+  int64_t first = part * rows, end = first + rows < N ? first + rows : N;
+  float   sum = 0;
+
+  if (c < C) {
+#pragma unroll 4
+    for (int64_t n = first + row; n < end; n += ROW_LANES) {
+      float v = tri_get(dy[n * C + c]);
+      sum = NORM ? fmaf(v, x[n * C + c] * rstd[n], sum) : sum + v;
+    }
+  }
+  lane[row][col] = sum;
+  __syncthreads();
+  if (row == 0 && c < C) {
+    sum = 0;
+#pragma unroll
+    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
+    if (parts == 1)
+      total[c] += sum;
+    else
+      total[part * C + c] = sum;
+  }
+}
+
+/* total[C] += part[0,C] + part[1,C] + ..., in this order. Grid: C / THREADS. */
+__global__ void __launch_bounds__(THREADS)
+    parts_kernel(float *total, const float *part, int parts, int64_t C) {
+  int64_t c = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+  float   sum = 0;
+
+  if (c >= C) return;
+  for (int i = 0; i < parts; i++) sum += part[i * C + c];
+  total[c] += sum;
+}
+
+template <class A, bool NORM>
+static tri_status add_columns(tri_stream *s, void *total, const void *dy, const void *x, const void *rstd,
+                              int64_t N, int64_t C) {
+  column_parts p = parts_of(N, C);
+  unsigned     grid = N > 0 ? (unsigned)(tri_blocks(C, COLUMNS) * p.n) : 0;
+  void        *to = p.n > 1 ? tri_cuda_scratch(s) : total;
+
+  TRI_TRY(TRI_LAUNCH((column_kernel<A, NORM>), grid, COLUMNS * ROW_LANES, 0, s, to, dy, x, rstd, N, C, p.n,
+                     p.rows));
+  if (p.n == 1) return TRI_OK;
+  return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(C, THREADS), THREADS, 0, s, total, to, p.n, C);
+}
+
+tri_status tri_cuda_colsum(tri_stream *s, tri_out db, tri_in dy) {
+  int64_t N = dy->dim[0], C = dy->dim[1];
+
+  TRI_ASSERT(db->dtype == TRI_F32 && db->dim[0] == C);
+#define ADD(A) add_columns<A, false>(s, db->data, dy->data, nullptr, nullptr, N, C)
+  return TRI_BY_TYPE(tri_type(dy), ADD);
+#undef ADD
+}
+
+/* 1 / sqrt(mean of squares + eps) of a row f32 [C]. By a block of NORM_THREADS. */
+template <bool VEC>
+static __device__ __forceinline__ float row_rstd(const float *from, int64_t C, float eps) {
+  float sum = 0;
+
+  for (int64_t c = threadIdx.x * TRI_UNIT; c < C; c += NORM_THREADS * TRI_UNIT) {
+    float v[8];
+    tri_load8<VEC>(v, from + c, C - c);
+#pragma unroll
+    for (int j = 0; j < 8; j++) sum = fmaf(v[j], v[j], sum);
+  }
+  return 1.0f / sqrtf(tri_block_sum<NORM_WARPS>(sum) / (float)C + eps);
+}
+
+/* RMSNorm: Zhang, Sennrich 2019, eq. 4. y A [N,C] = x rstd (plus + w), rstd[N] f32. Grid: N. Judge:
+ * tri_cpu_rmsnorm_fwd. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(NORM_THREADS)
+    rmsnorm_fwd_kernel(A *y, float *rstd, const float *x, const A *w, tri_norm_rule rule, int64_t C) {
+  const float *from = x + (int64_t)blockIdx.x * C;
+  A           *to = y + (int64_t)blockIdx.x * C;
+  float        r = row_rstd<VEC>(from, C, rule.eps);
+
+  for (int64_t c = threadIdx.x * TRI_UNIT; c < C; c += NORM_THREADS * TRI_UNIT) {
+    float v[8], g[8];
+    tri_load8<VEC>(v, from + c, C - c); /* from the cache: a row is 32 KiB at most */
+    tri_load8<VEC>(g, w + c, C - c);
+#pragma unroll
+    for (int j = 0; j < 8; j++) v[j] = v[j] * r * (rule.plus + g[j]);
+    tri_store8<VEC>(to + c, v, C - c);
+  }
+  if (threadIdx.x == 0) rstd[blockIdx.x] = r;
+}
+
+/* The same added to base f32 [N,C], y f32 [N,C], which may be base. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(NORM_THREADS)
+    rmsnorm_add_kernel(float *y, float *rstd, const float *x, const A *w, const float *base,
+                       tri_norm_rule rule, int64_t C) {
+  int64_t at = (int64_t)blockIdx.x * C;
+  float   r = row_rstd<VEC>(x + at, C, rule.eps);
+
+  for (int64_t c = threadIdx.x * TRI_UNIT; c < C; c += NORM_THREADS * TRI_UNIT) {
+    float v[8], g[8], b[8];
+    tri_load8<VEC>(v, x + at + c, C - c);
+    tri_load8<VEC>(g, w + c, C - c);
+    tri_load8<VEC>(b, base + at + c, C - c);
+#pragma unroll
+    for (int j = 0; j < 8; j++) v[j] = fmaf(v[j] * r, rule.plus + g[j], b[j]);
+    tri_store8<VEC>(y + at + c, v, C - c);
+  }
+  if (threadIdx.x == 0) rstd[blockIdx.x] = r;
+}
+
+tri_status tri_cuda_rmsnorm_fwd(tri_stream *s, tri_out y, tri_out rstd, tri_in x, tri_in w, tri_in base,
+                                const tri_norm_rule *rule) {
+  int64_t   N = x->dim[0], C = x->dim[1];
+  tri_dtype A = tri_type(w);
+
+  TRI_ASSERT(x->dtype == TRI_F32 && w->dim[0] == C && y->dim[1] == C);
+  TRI_ASSERT(y->dtype == (base ? TRI_F32 : w->dtype) && (!base || base->dtype == TRI_F32));
+  if (base)
+    return TRI_LAUNCH_TYPED(rmsnorm_add_kernel, A, tri_vec8(C, y->data, x->data, w->data, base->data),
+                            (unsigned)N, NORM_THREADS, 0, s, y->data, rstd->data, x->data, w->data,
+                            base->data, *rule, C);
+  return TRI_LAUNCH_TYPED(rmsnorm_fwd_kernel, A, tri_vec8(C, y->data, x->data, w->data), (unsigned)N,
+                          NORM_THREADS, 0, s, y->data, rstd->data, x->data, w->data, *rule, C);
+}
+
+/* dx += rstd (w dy - x rstd^2 mean(w dy x)), w with plus. Grid: N. Judge: tri_cpu_rmsnorm_bwd. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(NORM_THREADS)
+    rmsnorm_bwd_kernel(float *dx, const A *dy, const float *x, const A *w, const float *rstd, float plus,
+                       int64_t C) {
+  int64_t at = (int64_t)blockIdx.x * C;
+  float   sum = 0, mean, r = rstd[blockIdx.x];
+
+  for (int64_t c = threadIdx.x * TRI_UNIT; c < C; c += NORM_THREADS * TRI_UNIT) {
+    float v[8], d[8], g[8];
+    tri_load8<VEC>(v, x + at + c, C - c);
+    tri_load8<VEC>(d, dy + at + c, C - c);
+    tri_load8<VEC>(g, w + c, C - c);
+#pragma unroll
+    for (int j = 0; j < 8; j++) sum = fmaf(d[j] * (plus + g[j]), v[j], sum);
+  }
+  mean = tri_block_sum<NORM_WARPS>(sum) / (float)C * r * r;
+  for (int64_t c = threadIdx.x * TRI_UNIT; c < C; c += NORM_THREADS * TRI_UNIT) {
+    float v[8], d[8], g[8], to[8];
+    tri_load8<VEC>(v, x + at + c, C - c);
+    tri_load8<VEC>(d, dy + at + c, C - c);
+    tri_load8<VEC>(g, w + c, C - c);
+    tri_load8<VEC>(to, dx + at + c, C - c);
+#pragma unroll
+    for (int j = 0; j < 8; j++) to[j] = fmaf(r, fmaf(-v[j], mean, d[j] * (plus + g[j])), to[j]);
+    tri_store8<VEC>(dx + at + c, to, C - c);
+  }
+}
+
+tri_status tri_cuda_rmsnorm_bwd(tri_stream *s, tri_out dx, tri_out dw, tri_in dy, tri_in x, tri_in w,
+                                tri_in rstd, const tri_norm_rule *rule) {
+  int64_t   N = x->dim[0], C = x->dim[1];
+  tri_dtype A = tri_type(dy);
+
+  TRI_ASSERT(dx->dtype == TRI_F32 && x->dtype == TRI_F32 && w->dtype == dy->dtype);
+  TRI_ASSERT(!dw || dw->dtype == TRI_F32);
+  TRI_TRY(TRI_LAUNCH_TYPED(rmsnorm_bwd_kernel, A, tri_vec8(C, dx->data, dy->data, x->data, w->data),
+                           (unsigned)N, NORM_THREADS, 0, s, dx->data, dy->data, x->data, w->data, rstd->data,
+                           rule->plus, C));
+  if (!dw) return TRI_OK;
+#define ADD(A) add_columns<A, true>(s, dw->data, dy->data, x->data, rstd->data, N, C)
+  return TRI_BY_TYPE(A, ADD);
+#undef ADD
+}
+
+/* ---- heads of q and k ---- */
+
+enum { HEAD_WARPS = 4, HEAD_MAX_D = 512 }; /* heads of a block, a warp each. Chosen. */
+
+struct head_call {              /* the arguments of a head_norm */
+  void         *qkv;            /* A [N,E]: q, k, v; or their gradient */
+  void         *raw;            /* A [N,heads D] */
+  float        *rstd;           /* f32 [N,heads] */
+  const void   *wq, *wk;        /* A [D] */
+  int64_t       rows;           /* N heads */
+  int           E, H, heads, D; /* heads = H + G */
+  tri_norm_rule rule;
+};
+
+/* A warp has one head of one row, its lane l columns l, l + 32, ... Writes raw and rstd unless they are NULL.
+ * Grid: rows / HEAD_WARPS. Judge: tri_cpu_head_norm_fwd. */
+template <class A>
+__global__ void __launch_bounds__(HEAD_WARPS * 32) head_norm_fwd_kernel(const head_call c) {
+  int64_t i = (int64_t)blockIdx.x * HEAD_WARPS + threadIdx.x / 32, n = i / c.heads;
+  int     h = (int)(i % c.heads), lane = threadIdx.x % 32;
+  float   sum = 0, r;
+
+  if (i < c.rows) {
+    A       *x = (A *)c.qkv + n * c.E + h * c.D, *kept = c.raw ? (A *)c.raw + i * c.D : NULL;
+    const A *w = (const A *)(h < c.H ? c.wq : c.wk);
+    for (int d = lane; d < c.D; d += 32) {
+      float v = tri_get(x[d]);
+      sum = fmaf(v, v, sum);
+      if (kept) kept[d] = x[d];
+    }
+    r = 1.0f / sqrtf(tri_warp_sum(sum) / (float)c.D + c.rule.eps);
+    for (int d = lane; d < c.D; d += 32) tri_put(x + d, tri_get(x[d]) * r * (c.rule.plus + tri_get(w[d])));
+    if (c.rstd && lane == 0) c.rstd[i] = r;
+  }
+}
+
+/* dy in qkv becomes dx, as rmsnorm_bwd_kernel has it. Grid: rows / HEAD_WARPS. Judge:
+ * tri_cpu_head_norm_bwd. */
+template <class A>
+__global__ void __launch_bounds__(HEAD_WARPS * 32) head_norm_bwd_kernel(const head_call c) {
+  int64_t i = (int64_t)blockIdx.x * HEAD_WARPS + threadIdx.x / 32, n = i / c.heads;
+  int     h = (int)(i % c.heads), lane = threadIdx.x % 32;
+  float   sum = 0, mean, r;
+
+  if (i < c.rows) {
+    A       *dy = (A *)c.qkv + n * c.E + h * c.D;
+    const A *x = (const A *)c.raw + i * c.D, *w = (const A *)(h < c.H ? c.wq : c.wk);
+    r = c.rstd[i];
+    for (int d = lane; d < c.D; d += 32)
+      sum = fmaf(tri_get(dy[d]) * (c.rule.plus + tri_get(w[d])), tri_get(x[d]), sum);
+    mean = tri_warp_sum(sum) / (float)c.D * r * r;
+    for (int d = lane; d < c.D; d += 32)
+      tri_put(dy + d, r * fmaf(-tri_get(x[d]), mean, tri_get(dy[d]) * (c.rule.plus + tri_get(w[d]))));
+  }
+}
+
+/* total[D] += sums of dy x rstd over the rows of n_head heads from `first` on; with several parts of `rows`
+ * rows total[part,D] = the part's sums. As column_kernel. Grid: parts * (D / COLUMNS). */
+template <class A>
+__global__ void __launch_bounds__(COLUMNS *ROW_LANES)
+    head_column_kernel(float *total, const head_call c, int first, int n_head, int64_t n_row, int parts,
+                       int64_t rows) {
+  TRI_SHARED(float, lane, [ROW_LANES][COLUMNS]);
+  int     col = threadIdx.x % COLUMNS, row = threadIdx.x / COLUMNS;
+  int     part = (int)(blockIdx.x % (unsigned)parts), d = (int)(blockIdx.x / (unsigned)parts) * COLUMNS + col;
+  int64_t begin = part * rows, end = begin + rows < n_row ? begin + rows : n_row;
+  float   sum = 0;
+
+  if (d < c.D) {
+    for (int64_t i = begin + row; i < end; i += ROW_LANES) {
+      int64_t n = i / n_head, h = first + i % n_head, at = n * c.heads + h;
+      sum = fmaf(tri_get(((const A *)c.qkv)[n * c.E + h * c.D + d]),
+                 tri_get(((const A *)c.raw)[at * c.D + d]) * c.rstd[at], sum);
+    }
+  }
+  lane[row][col] = sum;
+  __syncthreads();
+  if (row == 0 && d < c.D) {
+    sum = 0;
+#pragma unroll
+    for (int i = 0; i < ROW_LANES; i++) sum += lane[i][col];
+    if (parts == 1)
+      total[d] += sum;
+    else
+      total[part * c.D + d] = sum;
+  }
+}
+
+template <class A>
+static tri_status add_heads(tri_stream *s, float *dw, const head_call &c, int first, int n_head) {
+  int64_t      n_row = c.rows / c.heads * n_head;
+  column_parts p = parts_of(n_row, c.D);
+  unsigned     grid = n_row > 0 ? (unsigned)(tri_blocks(c.D, COLUMNS) * p.n) : 0;
+  float       *to = p.n > 1 ? (float *)tri_cuda_scratch(s) : dw;
+
+  TRI_TRY(TRI_LAUNCH((head_column_kernel<A>), grid, COLUMNS * ROW_LANES, 0, s, to, c, first, n_head, n_row,
+                     p.n, p.rows));
+  if (p.n == 1) return TRI_OK;
+  return TRI_LAUNCH(parts_kernel, (unsigned)tri_blocks(c.D, THREADS), THREADS, 0, s, dw, to, p.n, c.D);
+}
+
+static head_call head_call_of(tri_in qkv, tri_in raw, tri_in rstd, tri_in wq, tri_in wk, const tri_heads *h,
+                              const tri_norm_rule *rule) {
+  int       heads = h->H + h->G;
+  head_call c = {qkv->data,
+                 raw ? raw->data : NULL,
+                 rstd ? (float *)rstd->data : NULL,
+                 wq->data,
+                 wk->data,
+                 qkv->dim[0] * heads,
+                 (int)qkv->dim[1],
+                 h->H,
+                 heads,
+                 h->D,
+                 *rule};
+
+  TRI_ASSERT(qkv->dim[1] == (int64_t)(h->H + 2 * h->G) * h->D && h->D > 0 && h->D <= HEAD_MAX_D);
+  TRI_ASSERT(wq->dtype == qkv->dtype && wk->dtype == qkv->dtype && wq->dim[0] == h->D && wk->dim[0] == h->D);
+  TRI_ASSERT(!raw == !rstd && (!raw || (raw->dtype == qkv->dtype && rstd->dtype == TRI_F32)));
+  return c;
+}
+
+tri_status tri_cuda_head_norm_fwd(tri_stream *s, tri_out qkv, tri_out raw, tri_out rstd, tri_in wq, tri_in wk,
+                                  const tri_heads *h, const tri_norm_rule *rule) {
+  head_call c = head_call_of(qkv, raw, rstd, wq, wk, h, rule);
+  unsigned  grid = (unsigned)tri_blocks(c.rows, HEAD_WARPS);
+
+#define LAUNCH(A) TRI_LAUNCH(head_norm_fwd_kernel<A>, grid, HEAD_WARPS * 32, 0, s, c)
+  return TRI_BY_TYPE(tri_type(qkv), LAUNCH);
+#undef LAUNCH
+}
+
+template <class A>
+static tri_status head_norm_bwd(tri_stream *s, const head_call &c, tri_out dwq, tri_out dwk) {
+  if (dwq) {
+    TRI_TRY(add_heads<A>(s, (float *)dwq->data, c, 0, c.H));
+    TRI_TRY(add_heads<A>(s, (float *)dwk->data, c, c.H, c.heads - c.H));
+  }
+  return TRI_LAUNCH(head_norm_bwd_kernel<A>, (unsigned)tri_blocks(c.rows, HEAD_WARPS), HEAD_WARPS * 32, 0, s,
+                    c);
+}
+
+tri_status tri_cuda_head_norm_bwd(tri_stream *s, tri_out dqkv, tri_out dwq, tri_out dwk, tri_in raw,
+                                  tri_in rstd, tri_in wq, tri_in wk, const tri_heads *h,
+                                  const tri_norm_rule *rule) {
+  head_call c = head_call_of(dqkv, raw, rstd, wq, wk, h, rule);
+
+  TRI_ASSERT(raw && !dwq == !dwk);
+#define BACK(A) head_norm_bwd<A>(s, c, dwq, dwk)
+  return TRI_BY_TYPE(tri_type(dqkv), BACK);
+#undef BACK
+}

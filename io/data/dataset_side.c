@@ -1,0 +1,44 @@
+/* dataset_side.c - tokens put together, and checked. */
+#include "dataset_line.h"
+
+#include <string.h>
+
+enum { FIELDS_BYTES = 256 }; /* chosen: names of fields in a message */
+
+tri_status tri_intake_put_ids(tri_intake *in, tri_side *to, const int32_t *id, int64_t n) {
+  if (to->n + n > INT32_MAX / 2) TRI_FAIL_LINE(in, "has more than %d tokens", INT32_MAX / 2);
+  if (to->n + n > to->cap) {
+    int64_t cap = to->cap;
+    TRI_TRY(TRI_GROW(to->skip, cap, to->n + n));
+    TRI_TRY(TRI_GROW(to->id, to->cap, to->n + n));
+  }
+  if (n) memcpy(to->id + to->n, id, (size_t)n * sizeof *id);
+  if (n) memset(to->skip + to->n, 0, (size_t)n);
+  to->n += n;
+  return TRI_OK;
+}
+
+tri_status tri_intake_refuse_missing(const tri_intake *in, const char *key, const char *deck,
+                                     const char *flag) {
+  const char *set = in->opt->from_deck ? deck : flag;
+  char        fields[FIELDS_BYTES];
+
+  TRI_FAIL_LINE(in, "has no `%s`; %s%s%s", key, tri_jsonl_fields(in->r, fields, sizeof fields),
+                set ? "; set " : "", set ? set : "");
+}
+
+tri_status tri_intake_check_ids(const tri_intake *in, const int32_t *id, int64_t n, const char *of) {
+  for (int64_t i = 0; i < n; i++)
+    if (id[i] < 0 || id[i] >= in->opt->vocab)
+      TRI_FAIL_LINE(in,
+                    "the tokenizer makes token %d of %s, but the model's vocabulary is 0 .. %d: they do not "
+                    "belong together",
+                    id[i], of, in->opt->vocab - 1);
+  return TRI_OK;
+}
+
+tri_status tri_intake_check_learned(const tri_intake *in, const tri_side *side, const char *key) {
+  if (tri_side_learned(side, in->n_prompt)) return TRI_OK;
+  TRI_FAIL_LINE(in, "%s%s%shas no token to learn: %lld tokens, %lld of them the prompt", key ? "`" : "",
+                key ? key : "", key ? "` " : "", (long long)side->n, (long long)in->n_prompt);
+}

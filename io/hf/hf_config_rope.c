@@ -1,0 +1,168 @@
+/* hf_config_rope.c - the rotary embeddings that a config.json asks for. Judges: RotaryEmbeddingConfigMixin of
+ * transformers 5, Gemma3TextConfig and Phi3Config of the same, _validate_*_rope_parameters of
+ * modeling_rope_utils.py. */
+#include "hf_config_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_BYTES = 4096 + 64 };
+static const double least = 1e-9, most = 1e30; /* chosen: their powers stay finite */
+
+static const char *const kind_key[TRI_KINDS] = {"full_attention", "sliding_attention"};
+
+static tri_status refuse_partial_rotary(const tri_hf_source *s) {
+  const json_t *v = json_object_get(s->root, "partial_rotary_factor");
+
+  if (tri_hf_has(s, "partial_rotary_factor") && json_number_value(v) != 1)
+    TRI_FAIL(TRI_EINPUT, "%s: `partial_rotary_factor` must be 1", s->name);
+  return TRI_OK;
+}
+
+/* The object under `key`, or NULL where it is not there, null or empty. */
+static tri_status get_object(const tri_hf_source *s, const char *key, const json_t **out) {
+  const json_t *v = json_object_get(s->root, key);
+
+  *out = NULL;
+  if (!tri_hf_has(s, key)) return TRI_OK;
+  if (!json_is_object(v)) TRI_FAIL(TRI_EINPUT, "%s: `%s` must be an object", s->name, key);
+  if (json_object_size(v)) *out = v;
+  return TRI_OK;
+}
+
+static tri_status refuse_nested(const tri_hf_source *s, const char *key, const json_t *object) {
+  const char *name;
+  json_t     *inner;
+
+  json_object_foreach((json_t *)object, name, inner) {
+    if (json_is_object(inner))
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` has settings of its own for `%s`; only one for all layers is known",
+               s->name, key, name);
+  }
+  return TRI_OK;
+}
+
+static tri_status find_type(const tri_hf_source *r, const tri_family *f, tri_rope_type *out) {
+  static const char *const known[] = {"default", "linear", "llama3", "yarn"};
+  const char              *type, *old_type;
+  int                      n = f->rope_plain ? 1 : sizeof known / sizeof *known, i = 0;
+
+  TRI_TRY(tri_hf_get_text(r, "rope_type", &type));
+  TRI_TRY(tri_hf_get_text(r, "type", &old_type));
+  if (!type) type = old_type ? old_type : known[0];
+  while (i < n && strcmp(type, known[i])) i++;
+  if (i == n)
+    TRI_FAIL(TRI_EINPUT, "%s: rope type `%s`; of a %s model this version knows %s", r->name, type,
+             f->model_type, f->rope_plain ? "default" : "default, linear, llama3 and yarn");
+  *out = (tri_rope_type)i;
+  return TRI_OK;
+}
+
+static tri_status read_llama3(const tri_hf_source *r, int64_t max_pos, tri_rope_shape *out) {
+  TRI_TRY(tri_hf_get_number(r, "low_freq_factor", NAN, least, most, &out->low_freq));
+  TRI_TRY(tri_hf_get_number(r, "high_freq_factor", NAN, least, most, &out->high_freq));
+  if (out->low_freq >= out->high_freq)
+    TRI_FAIL(TRI_EINPUT, "%s: `low_freq_factor` = %g must be below `high_freq_factor` = %g", r->name,
+             out->low_freq, out->high_freq);
+  return tri_hf_get_int(r, "original_max_position_embeddings", max_pos, 1, INT32_MAX, &out->original_max_pos);
+}
+
+/* A number above 0, or `missing` where the key is not there, null or 0. */
+static tri_status get_unless_zero(const tri_hf_source *r, const char *key, double missing, double *out) {
+  const json_t *v = tri_hf_get(r, key);
+  bool          zero = v && json_is_number(v) && json_number_value(v) == 0;
+
+  *out = missing;
+  return zero || !v ? TRI_OK : tri_hf_get_number(r, key, NAN, least, most, out);
+}
+
+static double mscale_of(double factor, double mscale) {
+  return factor <= 1 ? 1 : 0.1 * mscale * log(factor) + 1;
+}
+
+/* _compute_yarn_parameters of transformers: what stands in its config. */
+static tri_status read_yarn(const tri_hf_source *r, int64_t max_pos, tri_rope_shape *out) {
+  const json_t *truncate = json_object_get(r->root, "truncate");
+  double        mscale, all;
+
+  TRI_TRY(get_unless_zero(r, "beta_slow", 1, &out->low_freq));
+  TRI_TRY(get_unless_zero(r, "beta_fast", 32, &out->high_freq));
+  TRI_TRY(get_unless_zero(r, "mscale", 0, &mscale));
+  TRI_TRY(get_unless_zero(r, "mscale_all_dim", 0, &all));
+  out->attention_factor = mscale != 0 && all != 0
+                              ? mscale_of(out->factor, mscale) / mscale_of(out->factor, all)
+                              : mscale_of(out->factor, 1);
+  TRI_TRY(
+      tri_hf_get_number(r, "attention_factor", out->attention_factor, least, most, &out->attention_factor));
+  TRI_TRY(tri_hf_get_bool(r, "truncate", &out->truncate));
+  if (!truncate) out->truncate = true; /* null: not */
+  return tri_hf_get_int(r, "original_max_position_embeddings", max_pos, 1, INT32_MAX, &out->original_max_pos);
+}
+
+/* One embedding from its object, NULL: silent; theta: where the object has none. */
+static tri_status read_one(const tri_hf_source *s, const char *place, const json_t *object, double theta,
+                           const tri_model_shape *m, tri_rope_shape *out) {
+  char          name[NAME_BYTES];
+  tri_hf_source r = {name, object};
+
+  snprintf(name, sizeof name, "%s: `%s`", s->name, place);
+  *out = (tri_rope_shape){.factor = 1, .attention_factor = 1};
+  TRI_TRY(refuse_partial_rotary(&r));
+  TRI_TRY(tri_hf_get_number(&r, "rope_theta", theta, least, most, &out->theta));
+  TRI_TRY(find_type(&r, m->family, &out->type));
+  TRI_TRY(tri_hf_check_rope_fields(name, r.root, out->type));
+  if (out->type == TRI_ROPE_DEFAULT) return TRI_OK;
+  TRI_TRY(tri_hf_get_number(&r, "factor", NAN, least, most, &out->factor));
+  if (out->type == TRI_ROPE_LINEAR) return TRI_OK;
+  if (out->type == TRI_ROPE_LLAMA3) return read_llama3(&r, m->max_pos, out);
+  return read_yarn(&r, m->max_pos, out);
+}
+
+/* An object of objects, one for each kind of layers, or the spelling of old: rope_scaling of global
+ * layers, and a base for each kind. */
+static tri_status read_by_kind(const tri_hf_source *s, const double theta[TRI_KINDS], const json_t *scaling,
+                               const json_t *parameters, tri_model_shape *out) {
+  const char *name;
+  json_t     *inner;
+
+  json_object_foreach((json_t *)parameters, name, inner) {
+    if ((strcmp(name, kind_key[TRI_GLOBAL]) && strcmp(name, kind_key[TRI_LOCAL])) ||
+        (!json_is_object(inner) && !json_is_null(inner)))
+      TRI_FAIL(TRI_EINPUT, "%s: `rope_parameters` has `%s`; of a %s model it holds two objects, %s and %s",
+               s->name, name, out->family->model_type, kind_key[TRI_GLOBAL], kind_key[TRI_LOCAL]);
+  }
+  if (scaling && parameters)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: has both `rope_scaling` and `rope_parameters`; remove the one that is not meant", s->name);
+  for (int k = 0; k < TRI_KINDS; k++) {
+    const json_t *own = json_object_get(parameters, kind_key[k]);
+    bool          old = k == TRI_GLOBAL && scaling;
+    if (old) TRI_TRY(refuse_nested(s, "rope_scaling", scaling));
+    TRI_TRY(
+        read_one(s, old ? "rope_scaling" : kind_key[k], old ? scaling : own, theta[k], out, &out->rope[k]));
+    if (out->rope[k].type == TRI_ROPE_YARN && !out->rope[k].truncate)
+      TRI_FAIL(TRI_EINPUT, "%s: `truncate` of `%s` must be true", s->name, kind_key[k]);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_hf_read_rope(const tri_hf_source *s, tri_model_shape *out) {
+  const json_t *scaling, *parameters;
+  double        theta[TRI_KINDS] = {out->rope[TRI_GLOBAL].theta, out->rope[TRI_LOCAL].theta};
+
+  TRI_TRY(get_object(s, "rope_scaling", &scaling));
+  TRI_TRY(get_object(s, "rope_parameters", &parameters));
+  TRI_TRY(refuse_partial_rotary(s));
+  TRI_TRY(tri_hf_get_number(s, "rope_theta", theta[TRI_GLOBAL], least, most, &theta[TRI_GLOBAL]));
+  for (const tri_config_key *k = out->family->key; k->key; k++)
+    if (k->kind == TRI_KEY_THETA)
+      TRI_TRY(tri_hf_get_number(s, k->key, theta[TRI_LOCAL], least, most, &theta[TRI_LOCAL]));
+  if (out->family->rope_by_kind) return read_by_kind(s, theta, scaling, parameters, out);
+  if (scaling) TRI_TRY(refuse_nested(s, "rope_scaling", scaling));
+  if (parameters) TRI_TRY(refuse_nested(s, "rope_parameters", parameters));
+  TRI_TRY(read_one(s, scaling ? "rope_scaling" : "rope_parameters", scaling ? scaling : parameters,
+                   theta[TRI_GLOBAL], out, &out->rope[TRI_GLOBAL]));
+  out->rope[TRI_LOCAL] = out->rope[TRI_GLOBAL];
+  return TRI_OK;
+}

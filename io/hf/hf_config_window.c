@@ -1,0 +1,133 @@
+/* hf_config_window.c - which layers of a config.json see a window of keys, and how long it is. */
+#include "hf_config_impl.h"
+
+#include <string.h>
+
+static const char *const word_of[TRI_KINDS] = {"full_attention", "sliding_attention"};
+
+/* Of a family whose layers have no window: other programs apply one where a file has it, but not where it
+ * is longer than the context or switched off. */
+static tri_status refuse_window(const tri_hf_source *s, int64_t max_pos) {
+  const json_t *size = json_object_get(s->root, "sliding_window");
+  bool          on;
+
+  TRI_TRY(tri_hf_get_bool(s, "use_sliding_window", &on));
+  if (on)
+    TRI_FAIL(TRI_EINPUT, "%s: `use_sliding_window` is true; of this family only full attention is known",
+             s->name);
+  if (tri_hf_has(s, "use_sliding_window") || !tri_hf_has(s, "sliding_window")) return TRI_OK;
+  if (!json_is_number(size) || json_number_value(size) < (double)max_pos)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: `sliding_window` is not null and below `max_position_embeddings`; of this family only full "
+             "attention is known (with `use_sliding_window` false none is meant)",
+             s->name);
+  return TRI_OK;
+}
+
+/* sliding_window, 0 for null: none. */
+static tri_status read_size(const tri_hf_source *s, tri_model_shape *out) {
+  if (json_is_null(json_object_get(s->root, "sliding_window"))) {
+    out->attn.window = 0;
+    return TRI_OK;
+  }
+  if (!tri_hf_has(s, "sliding_window")) return TRI_OK;
+  return tri_hf_get_int(s, "sliding_window", out->attn.window, 1, INT32_MAX, &out->attn.window);
+}
+
+/* use_sliding_window of a family that has it; of others it may only say what is so. */
+static tri_status read_switch(const tri_hf_source *s, tri_model_shape *out) {
+  bool on;
+
+  TRI_TRY(tri_hf_get_bool(s, "use_sliding_window", &on));
+  if (out->family->window == TRI_WINDOW_SWITCHED) {
+    if (!on) out->attn.window = 0;
+    return TRI_OK;
+  }
+  if (on || !tri_hf_has(s, "use_sliding_window") || !out->attn.window) return TRI_OK;
+  TRI_FAIL(
+      TRI_EINPUT,
+      "%s: `use_sliding_window` is false, but a %s model has its window whatever it says; remove it, or set "
+      "`sliding_window` to null for full attention",
+      s->name, out->family->model_type);
+}
+
+/* The kind of a layer where layer_types is silent. */
+static tri_layer_kind kind_by_rule(const tri_model_shape *m, int layer, int64_t number) {
+  switch (m->family->window) {
+  case TRI_WINDOW_NONE:
+    return TRI_GLOBAL;
+  case TRI_WINDOW_ALL:
+    return m->attn.window ? TRI_LOCAL : TRI_GLOBAL;
+  case TRI_WINDOW_SWITCHED:
+    return m->attn.window && layer >= number ? TRI_LOCAL : TRI_GLOBAL;
+  case TRI_WINDOW_PATTERN:
+    break;
+  }
+  return (layer + 1) % number ? TRI_LOCAL : TRI_GLOBAL;
+}
+
+/* The number in kind_by_rule. */
+static tri_status read_number(const tri_hf_source *s, const tri_family *f, int64_t *out) {
+  *out = f->pattern;
+  if (f->window == TRI_WINDOW_SWITCHED)
+    return tri_hf_get_int(s, "max_window_layers", f->window_layers, 0, INT32_MAX, out);
+  for (const tri_config_key *k = f->key; k->key; k++)
+    if (k->kind == TRI_KEY_PATTERN) return tri_hf_get_int(s, k->key, f->pattern, 1, INT32_MAX, out);
+  return TRI_OK;
+}
+
+/* Of a layer by layer_types; by: what it is without them. */
+static tri_status kind_by_name(const tri_hf_source *s, const tri_model_shape *m, int layer, tri_layer_kind by,
+                               tri_layer_kind *out) {
+  const json_t *types = json_object_get(s->root, "layer_types");
+  const char   *name = json_string_value(json_array_get(types, (size_t)layer));
+  bool          fixed = m->family->window == TRI_WINDOW_NONE || m->family->window == TRI_WINDOW_ALL;
+
+  *out = name && !strcmp(name, word_of[TRI_LOCAL]) ? TRI_LOCAL : TRI_GLOBAL;
+  if (!name || strcmp(name, word_of[*out]))
+    TRI_FAIL(TRI_EINPUT, "%s: `layer_types` names `%s`; only %s and %s are known", s->name, name ? name : "?",
+             word_of[TRI_GLOBAL], word_of[TRI_LOCAL]);
+  if (fixed && *out != by)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: `layer_types` names `%s` for layer %d; of a %s model like this only %s is known", s->name,
+             name, layer, m->family->model_type, word_of[by]);
+  return TRI_OK;
+}
+
+static tri_status check_types(const tri_hf_source *s, int L) {
+  const json_t *types = json_object_get(s->root, "layer_types");
+
+  if (!json_is_array(types)) TRI_FAIL(TRI_EINPUT, "%s: `layer_types` must be a list", s->name);
+  if (json_array_size(types) != (size_t)L)
+    TRI_FAIL(TRI_EINPUT, "%s: `layer_types` names %zu layers, `num_hidden_layers` is %d", s->name,
+             json_array_size(types), L);
+  return TRI_OK;
+}
+
+tri_status tri_hf_read_window(const tri_hf_source *s, tri_model_shape *out) {
+  bool    named = tri_hf_has(s, "layer_types"), any = false;
+  int64_t number;
+
+  if (out->family->window == TRI_WINDOW_NONE) {
+    TRI_TRY(refuse_window(s, out->max_pos));
+  } else {
+    TRI_TRY(read_size(s, out));
+    TRI_TRY(read_switch(s, out));
+  }
+  TRI_TRY(read_number(s, out->family, &number));
+  if (named) TRI_TRY(check_types(s, out->L));
+  for (int layer = 0; layer < out->L; layer++) {
+    tri_layer_kind kind = kind_by_rule(out, layer, number);
+    if (named) TRI_TRY(kind_by_name(s, out, layer, kind, &kind));
+    if (kind == TRI_GLOBAL) continue;
+    tri_set_local(out, layer);
+    any = true;
+  }
+  if (any && !out->attn.window)
+    TRI_FAIL(TRI_EINPUT,
+             "%s: has layers of %s but no window for them: `sliding_window` is null, or `use_sliding_window` "
+             "is not true",
+             s->name, word_of[TRI_LOCAL]);
+  if (!any) out->attn.window = 0;
+  return TRI_OK;
+}

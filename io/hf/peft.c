@@ -1,0 +1,233 @@
+/* peft.c - adapter_config.json, as PEFT reads and writes it (peft/tuners/lora/config.py, LoraConfig). */
+#include "peft.h"
+
+#include "hf_config_impl.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Fields that are read, or change nothing about the result of adapters that are trained already. */
+static const char *const fields[] = {"peft_type",         "r",
+                                     "lora_alpha",        "target_modules",
+                                     "use_rslora",        "bias",
+                                     "modules_to_save",   "lora_dropout",
+                                     "init_lora_weights", "task_type",
+                                     "auto_mapping",      "base_model_name_or_path",
+                                     "revision",          "inference_mode",
+                                     "peft_version",      "megatron_core",
+                                     "layers_pattern",    "runtime_config",
+                                     "qalora_group_size", "ensure_weight_tying"};
+
+static bool is_field(const char *name) {
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+    if (!strcmp(fields[i], name)) return true;
+  return false;
+}
+
+/* Turned off, as null would. */
+static bool is_off(const json_t *v) {
+  if (json_is_number(v)) return json_number_value(v) == 0;
+  if (json_is_object(v)) return json_object_size(v) == 0;
+  if (json_is_array(v)) return json_array_size(v) == 0;
+  return !v || json_is_null(v) || json_is_false(v);
+}
+
+static tri_status refuse(const char *file, const char *field, const json_t *value, const char *why) {
+  char      *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+  tri_status st = tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT, "%s: %s is %.80s: %s", file, field,
+                           text ? text : "not there", why);
+
+  free(text);
+  return st;
+}
+
+static tri_status check_fields(const char *file, const json_t *root) {
+  const char *name;
+  json_t     *value;
+
+  json_object_foreach((json_t *)root, name, value) {
+    if (is_field(name) || is_off(value)) continue;
+    return refuse(file, name, value, "it changes the result, and this version cannot compute it");
+  }
+  return TRI_OK;
+}
+
+static bool is_word(const json_t *v, const char *word) {
+  return json_is_string(v) && !strcmp(json_string_value(v), word);
+}
+
+/* An init that leaves the model's own weights as they were: adapters of others were trained with a changed
+ * model. */
+static bool keeps_base(const json_t *v) {
+  return !v || json_is_null(v) || json_is_boolean(v) || is_word(v, "gaussian") || is_word(v, "orthogonal");
+}
+
+static tri_status check_words(const char *file, const json_t *root) {
+  const json_t *type = json_object_get(root, "peft_type"), *bias = json_object_get(root, "bias"),
+               *init = json_object_get(root, "init_lora_weights");
+
+  if (!is_word(type, "LORA")) return refuse(file, "peft_type", type, "it must be \"LORA\"");
+  if (!is_off(bias) && !is_word(bias, "none"))
+    return refuse(file, "bias", bias, "it must be \"none\": biases are not trained beside adapters here");
+  if (!keeps_base(init)) return refuse(file, "init_lora_weights", init, "it changes the model's own weights");
+  return TRI_OK;
+}
+
+/* score: of a scalar head; PEFT names classifier beside it, which these models have not. */
+static tri_status check_saved(const char *file, const json_t *root, bool scored) {
+  const json_t *saved = json_object_get(root, "modules_to_save"), *item;
+  size_t        i;
+
+  if (is_off(saved)) return TRI_OK;
+  json_array_foreach(
+      saved, i,
+      item) if (!scored ||
+                !(is_word(item, "score") ||
+                  is_word(
+                      item,
+                      "classifier"))) return refuse(file, "modules_to_save", saved,
+                                                    scored
+                                                        ? "beside adapters only score is trained in full here"
+                                                        : "nothing is trained in full beside adapters here");
+  return json_is_array(saved) ? TRI_OK : refuse(file, "modules_to_save", saved, "it must be a list");
+}
+
+static tri_status refuse_target(const char *file, const json_t *item) {
+  return refuse(file, "target_modules", item,
+                "it must be a list of names of linear modules of this model's layers, or \"all-linear\"");
+}
+
+/* Marks [rows][L] what one of the names means. */
+static tri_status mark_target(const char *file, const tri_model_shape *shape, const json_t *item,
+                              bool *mark) {
+  const char *name = json_is_string(item) ? json_string_value(item) : "";
+  bool        found = false;
+
+  for (int row = 0; shape->family->tensor[row].name; row++)
+    for (int layer = 0; layer < shape->L; layer++) {
+      if (!tri_lora_means(shape->family, row, layer, name)) continue;
+      mark[row * shape->L + layer] = found = true;
+    }
+  return found ? TRI_OK : refuse_target(file, item);
+}
+
+/* Modules of all layers. */
+static tri_status take_marks(const char *file, const tri_model_shape *shape, const json_t *v,
+                             const bool *mark, tri_lora *out) {
+  for (int row = 0; shape->family->tensor[row].name; row++) {
+    int n = 0;
+    for (int layer = 0; layer < shape->L; layer++) n += mark[row * shape->L + layer];
+    if (n && n < shape->L)
+      return refuse(file, "target_modules", v,
+                    "it names modules of some layers only; here all have the same");
+    if (n) out->target |= (uint64_t)1 << row;
+  }
+  return TRI_OK;
+}
+
+/* A text but all-linear is a regular expression. */
+static tri_status read_targets(const char *file, const tri_model_shape *shape, const json_t *v,
+                               tri_lora *out) {
+  const json_t *item;
+  size_t        i;
+  bool         *mark = NULL;
+  int           rows = 0;
+  tri_status    st = TRI_OK;
+
+  if (is_word(v, "all-linear")) {
+    out->target = tri_lora_all(shape->family);
+    return TRI_OK;
+  }
+  if (!json_is_array(v) || !json_array_size(v)) return refuse_target(file, v);
+  while (shape->family->tensor[rows].name) rows++;
+  TRI_TRY_DONE(TRI_ALLOC(mark, rows * shape->L));
+  json_array_foreach(v, i, item) TRI_TRY_DONE(mark_target(file, shape, item, mark));
+  TRI_TRY_DONE(take_marks(file, shape, v, mark, out));
+done:
+  TRI_FREE(mark);
+  return st;
+}
+
+enum { MOST_RANK = 1 << 16 }; /* chosen: more than any width */
+
+static tri_status read_numbers(const char *file, const json_t *root, tri_lora *out) {
+  const json_t *r = json_object_get(root, "r"), *alpha = json_object_get(root, "lora_alpha"),
+               *rs = json_object_get(root, "use_rslora");
+
+  if (!json_is_integer(r) || json_integer_value(r) < 1 || json_integer_value(r) > MOST_RANK)
+    return refuse(file, "r", r, "it must be a whole number from 1 to 65536");
+  out->rank = (int)json_integer_value(r);
+  out->alpha = json_number_value(alpha);
+  if (!(out->alpha > 0) || !isfinite(out->alpha))
+    return refuse(file, "lora_alpha", alpha, "it must be a number above 0");
+  if (!is_off(rs) && !json_is_true(rs)) return refuse(file, "use_rslora", rs, "it must be true or false");
+  out->rs = json_is_true(rs);
+  return TRI_OK;
+}
+
+tri_status tri_peft_parse(const tri_hf_text *text, const tri_model_shape *shape, bool warn, tri_lora *out) {
+  tri_status    st = TRI_OK;
+  json_t       *root = NULL;
+  const json_t *dropout;
+
+  *out = (tri_lora){0};
+  TRI_TRY_DONE(tri_hf_object(text, &root));
+  TRI_TRY_DONE(check_fields(text->name, root));
+  TRI_TRY_DONE(check_words(text->name, root));
+  TRI_TRY_DONE(check_saved(text->name, root, shape->scored));
+  TRI_TRY_DONE(read_numbers(text->name, root, out));
+  TRI_TRY_DONE(read_targets(text->name, shape, json_object_get(root, "target_modules"), out));
+  dropout = json_object_get(root, "lora_dropout");
+  if (warn && !is_off(dropout))
+    tri_log(TRI_LOG_WARN, "%s: lora_dropout is %g: adapters are trained without dropout here", text->name,
+            json_number_value(dropout));
+done:
+  json_decref(root);
+  return st;
+}
+
+static json_t *names_of_targets(const tri_lora *l, const tri_family *f) {
+  json_t *list = json_array();
+  char    name[TRI_LORA_MODULE_BYTES];
+
+  for (int i = 0; f->tensor[i].name; i++) {
+    if (!tri_lora_has(l, i)) continue;
+    tri_lora_module(f, i, name);
+    json_array_append_new(list, json_string(name));
+  }
+  return list;
+}
+
+tri_status tri_peft_print(const tri_lora *l, const tri_model_shape *shape, const char *base, tri_text *out) {
+  static const char *const off[] = {"auto_mapping", "layers_pattern", "layers_to_transform", "revision"};
+  static const char *const no[] = {"fan_in_fan_out", "use_dora"};
+  json_t                  *root = json_object();
+  char                    *text;
+  tri_status               st;
+
+  for (size_t i = 0; i < sizeof off / sizeof *off; i++) json_object_set_new(root, off[i], json_null());
+  for (size_t i = 0; i < sizeof no / sizeof *no; i++) json_object_set_new(root, no[i], json_false());
+  json_object_set_new(root, "alpha_pattern", json_object());
+  json_object_set_new(root, "base_model_name_or_path", json_string(base));
+  json_object_set_new(root, "bias", json_string("none"));
+  json_object_set_new(root, "inference_mode", json_true());
+  json_object_set_new(root, "init_lora_weights", json_true());
+  json_object_set_new(root, "lora_alpha",
+                      l->alpha == floor(l->alpha) && l->alpha < 1e9 ? json_integer((json_int_t)l->alpha)
+                                                                    : json_real(l->alpha));
+  json_object_set_new(root, "lora_dropout", json_real(0));
+  json_object_set_new(root, "modules_to_save", shape->scored ? json_pack("[s]", "score") : json_null());
+  json_object_set_new(root, "peft_type", json_string("LORA"));
+  json_object_set_new(root, "r", json_integer(l->rank));
+  json_object_set_new(root, "rank_pattern", json_object());
+  json_object_set_new(root, "target_modules", names_of_targets(l, shape->family));
+  json_object_set_new(root, "task_type", json_string(shape->scored ? "SEQ_CLS" : "CAUSAL_LM"));
+  json_object_set_new(root, "use_rslora", json_boolean(l->rs));
+  text = json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+  st = text ? tri_text_printf(out, "%s\n", text) : TRI_ENOMEM;
+  if (!text) tri_fail(__FILE__, __LINE__, __func__, st, "the host has no memory left for " TRI_PEFT_CONFIG);
+  free(text);
+  json_decref(root);
+  return st;
+}

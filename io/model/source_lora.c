@@ -1,0 +1,238 @@
+/* source_lora.c - a source's low-rank adapters: new ones, PEFT's, a checkpoint's; merged into weights. */
+#include "source_impl.h"
+
+#include "base/file.h"
+#include "io/hf/peft.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CONFIG_BYTES = 1 << 20 }; /* chosen: a hundred times an adapter_config.json */
+
+const tri_lora *tri_source_lora(const tri_source *s) { return &s->lora; }
+
+/* ---- given to a model ---- */
+
+tri_status tri_source_check_plain(const tri_source *s) {
+  if (strchr(s->name, '\n'))
+    TRI_FAIL(TRI_EINPUT, "%.100s: a model that gets adapters has no line break in its path", s->name);
+  if (!s->lora.rank) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT,
+           "%s: holds adapters already, and new ones are for a model: make one of it (trireme export %s "
+           "FOLDER), or go on with its adapters (trireme export --adapter %s FOLDER, lora.path: FOLDER)",
+           s->name, s->name, s->name);
+}
+
+tri_status tri_source_add_lora(tri_source *s, const tri_lora *l, uint64_t seed) {
+  TRI_TRY(tri_source_check_plain(s));
+  s->lora = *l;
+  s->fresh_lora = true;
+  if (!s->random) s->seed = seed;
+  return TRI_OK;
+}
+
+/* Tensors that these adapters do not have would change the result. */
+static tri_status check_names(const tri_source *s, const char *folder) {
+  char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
+
+  for (int64_t i = 0; i < tri_safetensors_count(s->adapters); i++) {
+    const char *have = tri_safetensors_at(s->adapters, i)->name;
+    bool        known = false;
+    tri_lora_name_full("score.weight", name);
+    if (s->shape.scored && !strcmp(have, name)) continue;
+    for (int row = 0; s->shape.family->tensor[row].name && !known; row++)
+      for (int layer = 0; tri_lora_has(&s->lora, row) && layer < s->shape.L && !known; layer++)
+        for (int ab = 0; ab < 2 && !known; ab++) {
+          snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
+          tri_lora_name(weight, "AB"[ab], name);
+          known = !strcmp(have, name);
+        }
+    if (!known)
+      TRI_FAIL(TRI_EINPUT,
+               "%s: tensor %s belongs to no module that target_modules of " TRI_PEFT_CONFIG
+               " names in a %s of %d layers",
+               folder, have, s->shape.family->model_type, s->shape.L);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_source_add_adapters(tri_source *s, const char *folder, bool warn, uint64_t seed) {
+  char       path[TRI_CKPT_PATH_BYTES + 32], *bytes = NULL;
+  size_t     n;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(tri_source_check_plain(s));
+  if (strlen(folder) >= TRI_CKPT_PATH_BYTES) TRI_FAIL(TRI_EINPUT, "the path is too long: %.100s...", folder);
+  if (!tri_file_exists(folder)) TRI_FAIL(TRI_EINPUT, "%s: there is no such folder", folder);
+  if (!tri_file_in(folder, TRI_PEFT_CONFIG))
+    TRI_FAIL(TRI_EINPUT, "%s: is no folder of PEFT's: there is no " TRI_PEFT_CONFIG "%s", folder,
+             tri_file_in(folder, "MANIFEST.json") || tri_file_in(folder, "log.txt")
+                 ? "; `trireme export --adapter` makes one of a checkpoint"
+                 : "");
+  snprintf(path, sizeof path, "%s/" TRI_PEFT_CONFIG, folder);
+  TRI_TRY_DONE(tri_file_read(path, CONFIG_BYTES, &bytes, &n));
+  TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){path, bytes, n}, &s->shape, warn, &s->lora));
+  snprintf(path, sizeof path, "%s/" TRI_PEFT_WEIGHTS, folder);
+  if (!tri_file_exists(path))
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no " TRI_PEFT_WEIGHTS ", which holds the adapters", folder);
+  TRI_TRY_DONE(tri_safetensors_open(path, &s->adapters));
+  TRI_TRY_DONE(check_names(s, folder));
+  s->fresh_lora = true;
+  if (!s->random) s->seed = seed;
+done:
+  TRI_FREE(bytes);
+  return st;
+}
+
+/* ---- of a checkpoint ---- */
+
+static tri_status check_one(const tri_source *s, const char *name, int64_t rows, int64_t cols) {
+  const char            *group = tri_part_adapters(s->part);
+  int                    i = tri_ckpt_find_tensor(s->ckpt, group, name);
+  const tri_ckpt_tensor *t = i < 0 ? NULL : tri_ckpt_tensor_at(s->ckpt, i);
+
+  if (t && t->dtype == TRI_F32 && t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols) return TRI_OK;
+  TRI_FAIL(TRI_EFORMAT, "%s: %s/%s is not there as f32 [%lld,%lld]", s->name, group, name, (long long)rows,
+           (long long)cols);
+}
+
+/* The checkpoint holds every adapter that its adapter_config.json speaks of. */
+static tri_status check_adapters(const tri_source *s) {
+  char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
+
+  for (int row = 0; s->shape.family->tensor[row].name; row++)
+    for (int layer = 0; tri_lora_has(&s->lora, row) && layer < s->shape.L; layer++) {
+      const tri_base_tensor *t;
+      snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
+      t = tri_base_note_find(&s->note, weight);
+      if (!t || t->spec.ndim != 2)
+        TRI_FAIL(TRI_EFORMAT, "%s: its %s names no matrix %s", s->name, tri_part_base(s->part), weight);
+      tri_lora_name(weight, 'A', name);
+      TRI_TRY(check_one(s, name, s->lora.rank, t->spec.dim[1]));
+      tri_lora_name(weight, 'B', name);
+      TRI_TRY(check_one(s, name, t->spec.dim[0], s->lora.rank));
+    }
+  tri_lora_name_full("score.weight", name);
+  return s->shape.scored ? check_one(s, name, 1, s->shape.C) : TRI_OK;
+}
+
+tri_status tri_source_read_lora(tri_source *s) {
+  char       name[2 * TRI_CKPT_PATH_BYTES], *config = NULL, *base = NULL;
+  size_t     n;
+  tri_status st = TRI_OK;
+
+  if (!tri_ckpt_has_file(s->ckpt, tri_part_adapter_config(s->part))) return TRI_OK;
+  TRI_TRY_DONE(tri_ckpt_get_file(s->ckpt, tri_part_adapter_config(s->part), &config, &n));
+  snprintf(name, sizeof name, "%s/%s", s->name, tri_part_adapter_config(s->part));
+  TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){name, config, n}, &s->shape, false, &s->lora));
+  TRI_TRY_DONE(tri_ckpt_get_file(s->ckpt, tri_part_base(s->part), &base, &n));
+  snprintf(name, sizeof name, "%s/%s", s->name, tri_part_base(s->part));
+  TRI_TRY_DONE(tri_base_note_parse(name, base, &s->note));
+  s->score = (tri_param_spec){.name = "score.weight", .ndim = 2, .dim = {1, s->shape.C}, .added = true};
+  TRI_TRY_DONE(check_adapters(s));
+done:
+  TRI_FREE(config);
+  TRI_FREE(base);
+  return st;
+}
+
+/* ---- kept in a checkpoint ---- */
+
+tri_status tri_source_print_lora(const tri_source *s, tri_text *config, tri_text *base) {
+  TRI_TRY(tri_peft_print(&s->lora, &s->shape, s->note.path, config));
+  return tri_base_note_print(&s->note, base);
+}
+
+tri_status tri_source_refuse_base(const tri_source *s, const char *tensor) {
+  TRI_FAIL(TRI_EINPUT,
+           "%s: the adapters in it were trained for another model than the one at %s: the weights of %s are "
+           "others; give that model, as it was",
+           s->name, s->base->name, tensor);
+}
+
+tri_status tri_source_take_note(tri_source *s, tri_base_note *loaded) {
+  const tri_source *from = s->base ? s->base : s;
+  char             *real = from->random ? NULL : realpath(from->name, NULL);
+
+  for (int i = 0; i < s->note.n && !s->fresh_lora; i++) {
+    const tri_base_tensor *was = &s->note.tensor[i], *is = tri_base_note_find(loaded, was->spec.name);
+    if (is && is->print == was->print) continue;
+    free(real);
+    return tri_source_refuse_base(s, was->spec.name);
+  }
+  loaded->part = from->part;
+  loaded->seed = from->seed;
+  if (!from->random) snprintf(loaded->path, sizeof loaded->path, "%s", real ? real : from->name);
+  free(real);
+  tri_base_note_free(&s->note);
+  s->note = *loaded;
+  *loaded = (tri_base_note){0};
+  return TRI_OK;
+}
+
+/* ---- merged ---- */
+
+void tri_merge_free(tri_merge *m) {
+  TRI_FREE(m->a);
+  TRI_FREE(m->b);
+  *m = (tri_merge){0};
+}
+
+static tri_status read_rows(tri_merge *m, const char *name, int64_t begin, int64_t count, float **to,
+                            int64_t *room) {
+  int i = tri_ckpt_find_tensor(m->source->ckpt, tri_part_adapters(m->source->part), name);
+
+  if (count > *room) {
+    TRI_FREE(*to);
+    TRI_TRY(TRI_ALLOC(*to, count));
+    *room = count;
+  }
+  return tri_ckpt_read(m->source->ckpt, i, begin, count, *to);
+}
+
+enum { COLUMNS = 64 }; /* chosen: partial sums in a core's registers */
+
+/* Columns [c0, c1) of a row of n_in += scale b[rank] A. */
+static void add_row(const tri_merge *m, const float *b, int64_t n_in, int64_t c0, int64_t c1, float *out) {
+  float scale = tri_lora_scale(&m->source->lora);
+
+  for (int64_t c = c0; c < c1; c += COLUMNS) {
+    int64_t n = c1 - c < COLUMNS ? c1 - c : COLUMNS;
+    float   sum[COLUMNS] = {0};
+    for (int k = 0; k < m->source->lora.rank; k++)
+#pragma omp simd
+      for (int64_t j = 0; j < n; j++) sum[j] += b[k] * m->a[k * n_in + c + j];
+    for (int64_t j = 0; j < n; j++) out[c - c0 + j] += scale * sum[j];
+  }
+}
+
+tri_status tri_merge_score(tri_merge *m, int64_t begin, int64_t count, float *out) {
+  char name[TRI_LORA_NAME_BYTES];
+
+  tri_lora_name_full("score.weight", name);
+  return tri_ckpt_read(m->source->ckpt,
+                       tri_ckpt_find_tensor(m->source->ckpt, tri_part_adapters(m->source->part), name), begin,
+                       count, out);
+}
+
+tri_status tri_merge_add(tri_merge *m, const char *weight, int64_t n_in, int64_t begin, int64_t count,
+                         int threads, float *out) {
+  int64_t first = begin / n_in, last = (begin + count - 1) / n_in, rank = m->source->lora.rank;
+  char    name[TRI_LORA_NAME_BYTES];
+
+  if (count < 1 || !tri_lora_can_name(weight)) return TRI_OK;
+  tri_lora_name(weight, 'A', name);
+  if (tri_ckpt_find_tensor(m->source->ckpt, tri_part_adapters(m->source->part), name) < 0) return TRI_OK;
+  if (strcmp(m->of, weight)) TRI_TRY(read_rows(m, name, 0, rank * n_in, &m->a, &m->a_room));
+  snprintf(m->of, sizeof m->of, "%s", weight);
+  tri_lora_name(weight, 'B', name);
+  TRI_TRY(read_rows(m, name, first * rank, (last - first + 1) * rank, &m->b, &m->b_room));
+#pragma omp parallel for schedule(static) num_threads(threads)
+  for (int64_t row = first; row <= last; row++) {
+    int64_t c0 = row == first ? begin - first * n_in : 0,
+            c1 = row == last ? begin + count - last * n_in : n_in;
+    add_row(m, m->b + (row - first) * rank, n_in, c0, c1, out + (row * n_in + c0 - begin));
+  }
+  return TRI_OK;
+}

@@ -1,0 +1,36 @@
+/* child.h - a program beside this one: started with three pipes in a process group of its own, killed with
+ * the group. */
+#ifndef TRI_CHILD_H
+#define TRI_CHILD_H
+
+#include "base.h"
+
+/* The ends here do not block; -1: closed. */
+typedef struct tri_child {
+  int pid; /* of the leader of its group; 0: there is none */
+  int in, out, err;
+} tri_child;
+
+/* Not collective. Starts argv [NULL at the end]; argv[0] without a slash is looked for in PATH. It is killed
+ * by the system when the thread that started it ends, however it ends. It gets no file of this process but
+ * the pipes, and default signals. Any thread may call it; nothing is copied of this process's memory.
+ * TRI_ECONFIG: it cannot be started. */
+TRI_CHECKED tri_status tri_child_start(char *const *argv, tri_child *out);
+/* Not collective. TRI_ECONFIG, as tri_child_start, where there is no such program to be run; nothing is
+ * started. */
+TRI_CHECKED tri_status tri_child_check(const char *program);
+/* What is written to it ends; no more is heard of its stderr. */
+void tri_child_close_input(tri_child *c);
+void tri_child_close_error(tri_child *c);
+/* Whether the leader has ended; it stays to be killed. */
+bool tri_child_has_ended(const tri_child *c);
+
+enum { TRI_CHILD_HOW_BYTES = 64 };
+/* Closes the pipes, kills the group and waits for the leader. how: "it ended with exit code 3", "signal 9
+ * ended it"; "": it had not ended; NULL: nobody asks. *c is zeroed, and may be before. */
+void tri_child_kill(tri_child *c, char how[TRI_CHILD_HOW_BYTES]);
+/* Kills all groups that were started and not killed, at once and without waiting. A signal handler may call
+ * it: for whoever ends this process in haste. */
+void tri_child_kill_all(void);
+
+#endif

@@ -1,0 +1,307 @@
+/* adapter.c - the low-rank adapters of a model: their units and store, and what they add to its products. */
+#include "adapter.h"
+#include "decoder.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- units ---- */
+
+/* Is this tensor of a layer a target? */
+static bool is_target(const tri_model *m, int layer, const tri_param_spec *p) {
+  const tri_tensor_row *rows = m->shape.family->tensor;
+  char                  name[sizeof p->name];
+
+  for (int i = 0; rows[i].name; i++) {
+    if (!tri_lora_has(&m->opt.lora, i)) continue;
+    snprintf(name, sizeof name, rows[i].name, layer); /* NOLINT: a family's row */
+    if (!strcmp(name, p->name)) return true;
+  }
+  return false;
+}
+
+/* The params of the model's unit that make a product. */
+static const tri_linear_use *use_of(const tri_model *m, int unit, int slot) {
+  return &m->unit[unit].linear[m->slots[unit].product[slot]];
+}
+
+/* Sets the shapes of a slot's two products; those of the first layer are those of all. */
+static void measure(tri_model *m, int slot) {
+  const int             unit = tri_unit_of_layer(0);
+  const tri_linear_use *use = use_of(m, unit, slot);
+  tri_adapter_slot     *a = &m->adapters.slot[slot];
+
+  for (int i = 0; i < use->n; i++) {
+    const tri_param_spec *p = &m->unit[unit].param[use->first + i];
+    a->n_out += p->dim[0];
+    a->n += is_target(m, 0, p);
+  }
+  a->width = (int64_t)a->n * m->opt.lora.rank;
+}
+
+static void add_param(tri_unit_spec *u, const tri_param_spec *of, char ab, int64_t rows, int64_t cols,
+                      bool joined) {
+  tri_param_spec *p = &u->param[u->n_param++];
+
+  tri_lora_name(of->name, ab, p->name);
+  p->ndim = 2;
+  p->dim[0] = rows;
+  p->dim[1] = cols;
+  p->init = ab == 'A' ? TRI_INIT_UNIFORM : TRI_INIT_ZEROS;
+  p->joined = joined;
+  p->waits = ab == 'A';
+}
+
+/* A of each target of the slot, then B of each. */
+static void add_slot(tri_model *m, int layer, int slot, tri_unit_spec *u) {
+  tri_adapter_slot     *a = &m->adapters.slot[slot];
+  const int             unit = tri_unit_of_layer(layer);
+  const tri_linear_use *use = use_of(m, unit, slot);
+  tri_blocks            blocks = {a->n_out, a->width, tri_lora_scale(&m->opt.lora), {0}};
+
+  a->product = u->n_linear;
+  a->a = u->n_param;
+  a->b = a->a + a->n;
+  u->linear[u->n_linear++] = (tri_linear_use){a->a, a->n, a->down, {0}};
+  for (int half = 0; half < 2; half++)
+    for (int64_t i = 0, n = 0, row = 0; i < use->n; i++) {
+      const tri_param_spec *p = &m->unit[unit].param[use->first + i];
+      if (is_target(m, layer, p)) {
+        add_param(u, p, "AB"[half], half ? p->dim[0] : m->opt.lora.rank, half ? m->opt.lora.rank : p->dim[1],
+                  n > 0);
+        blocks.row[n++] = row;
+      }
+      row += p->dim[0];
+    }
+  u->linear[u->n_linear++] = (tri_linear_use){a->b, a->n, a->up, blocks};
+}
+
+/* The head's matrix, which is trained in full (PEFT: modules_to_save). */
+static void add_head(tri_model *m, tri_unit_spec *u) {
+  tri_param_spec *p = &u->param[u->n_param++];
+
+  tri_lora_name_full("score.weight", p->name);
+  p->ndim = 2;
+  p->dim[0] = 1;
+  p->dim[1] = m->shape.C;
+  p->init = TRI_INIT_SCORE;
+  p->added = true;
+  u->linear[u->n_linear++] = (tri_linear_use){0, 1, m->linear[TRI_SLOT_HEAD], {0}};
+}
+
+static tri_status make_units(tri_model *m) {
+  tri_adapters *a = &m->adapters;
+  bool          scalar = m->opt.head == TRI_HEAD_SCALAR;
+
+  a->n_unit = m->shape.L + scalar;
+  TRI_TRY(TRI_ALLOC(a->unit, a->n_unit));
+  for (int i = 0; i < a->n_unit; i++) {
+    tri_unit_spec *u = &a->unit[i];
+    TRI_TRY(TRI_ALLOC(u->param, 2 * TRI_SLOT_HEAD * TRI_MOST_BLOCKS));
+    TRI_TRY(TRI_ALLOC(u->linear, 2 * TRI_SLOT_HEAD));
+    u->in_ring = i < m->shape.L;
+    snprintf(u->name, sizeof u->name, "%s", m->unit[i + 1].name);
+    for (int slot = 0; u->in_ring && slot < TRI_SLOT_HEAD; slot++)
+      if (a->slot[slot].n) add_slot(m, i, slot, u);
+    if (!u->in_ring) add_head(m, u);
+    tri_unit_layout(u);
+  }
+  return TRI_OK;
+}
+
+/* ---- memory ---- */
+
+static tri_status open_product(tri_model *m, int64_t n_out, int64_t n_in, tri_linear **out) {
+  tri_linear_spec  spec = {n_out, n_in, m->opt.dtype, m->opt.train};
+  tri_linear_bytes bytes;
+
+  TRI_TRY(m->k->linear_open(m->device, &spec, out));
+  TRI_TRY(m->k->linear_size(*out, &bytes));
+  if (bytes.workspace > m->workspace_bytes) m->workspace_bytes = bytes.workspace;
+  return TRI_OK;
+}
+
+static tri_status plan_rooms(tri_model *m, tri_ledger *l) {
+  tri_adapters *a = &m->adapters;
+  size_t        each = tri_dtype_bytes(m->opt.dtype), width = 0, wide = 0;
+  int64_t       T = m->opt.train ? m->opt.max_learn_tokens : 0;
+  char          name[64];
+
+  for (int i = 0; i < TRI_SLOT_HEAD; i++) {
+    size_t w = (size_t)a->slot[i].width, n = w * (size_t)a->slot[i].n_out;
+    if (w > width) width = w;
+    if (n > wide) wide = n;
+  }
+  snprintf(name, sizeof name, "%s activations", a->label);
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, name,
+                         (size_t)m->opt.max_tokens * width * each, &a->t));
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, name, (size_t)T * width * each, &a->dt));
+  return tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, name,
+                        m->opt.train ? wide * sizeof *a->dwide : 0, (void **)&a->dwide);
+}
+
+tri_status tri_adapters_open(tri_model *m, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger) {
+  tri_adapters  *a = &m->adapters;
+  tri_params_opt po = {.dtype = m->opt.dtype,
+                       .plan = m->opt.plan,
+                       .place = m->opt.place,
+                       .train = m->opt.train,
+                       .backward = m->opt.train,
+                       .rollout = m->opt.rollout,
+                       .ema_beta = m->opt.ema_beta,
+                       .offload = m->opt.train ? m->opt.offload : 0,
+                       .label = a->label};
+
+  a->dt_of = -1;
+  if (!m->opt.lora.rank) return TRI_OK;
+  snprintf(a->label, sizeof a->label, "%s adapters", m->opt.label);
+  for (int i = 0; i < TRI_SLOT_HEAD; i++) {
+    const tri_linear_use *use = use_of(m, tri_unit_of_layer(0), i);
+    measure(m, i);
+    if (!a->slot[i].n) continue;
+    TRI_TRY(open_product(m, a->slot[i].width, m->unit[tri_unit_of_layer(0)].param[use->first].dim[1],
+                         &a->slot[i].down));
+    TRI_TRY(open_product(m, a->slot[i].n_out, a->slot[i].width, &a->slot[i].up));
+  }
+  TRI_TRY(make_units(m));
+  po.unit = a->unit;
+  po.n_unit = a->n_unit;
+  TRI_TRY(tri_params_open(m->device, comm, ledger, &po, &a->params));
+  return plan_rooms(m, ledger);
+}
+
+void tri_adapters_close(tri_adapters *a, const tri_kernels *k) {
+  tri_params_close(&a->params);
+  for (int i = 0; i < TRI_SLOT_HEAD; i++) {
+    if (a->slot[i].down) (void)k->linear_close(&a->slot[i].down);
+    if (a->slot[i].up) (void)k->linear_close(&a->slot[i].up);
+  }
+  for (int i = 0; a->unit && i < a->n_unit; i++) {
+    TRI_FREE(a->unit[i].param);
+    TRI_FREE(a->unit[i].linear);
+  }
+  TRI_FREE(a->unit);
+}
+
+tri_status tri_adapters_start(tri_model *m) {
+  for (int i = 0; i < TRI_SLOT_HEAD; i++) {
+    tri_adapter_slot *a = &m->adapters.slot[i];
+    if (!a->n) continue;
+    TRI_TRY(m->k->linear_bind(a->down, m->workspace, m->workspace_bytes));
+    TRI_TRY(m->k->linear_bind(a->up, m->workspace, m->workspace_bytes));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_adapters_check(tri_model *m, const tri_block_call *c, tri_stream *s) {
+  for (int i = 0; i < TRI_SLOT_HEAD; i++) {
+    const tri_adapter_slot *a = &m->adapters.slot[i];
+    if (!a->n || !c->a.t) continue;
+    TRI_TRY(m->k->linear_check(s, a->down, c->a.packed_fwd[a->product]));
+    TRI_TRY(m->k->linear_check(s, a->up, c->a.packed_fwd[a->product + 1]));
+  }
+  return TRI_OK;
+}
+
+/* ---- a unit ---- */
+
+/* Which of the adapters' units goes with one of the model's; -1: none. */
+static int unit_of(const tri_model *m, int unit) {
+  const tri_adapters *a = &m->adapters;
+
+  return a->params && !a->off && unit >= 1 && unit <= a->n_unit ? unit - 1 : -1;
+}
+
+tri_status tri_adapter_acquire(tri_model *m, tri_block_call *c, int use, int next, tri_stream *s) {
+  int unit = unit_of(m, c->unit);
+
+  c->a = c->da = (tri_weights){0};
+  if (unit < 0) return TRI_OK;
+  TRI_TRY(tri_params_acquire(m->adapters.params, unit, use, unit_of(m, next), s, &c->a));
+  return c->mode == TRI_BLOCK_BACKWARD ? tri_params_grad(m->adapters.params, unit, s, &c->da) : TRI_OK;
+}
+
+tri_status tri_adapter_release(tri_model *m, const tri_block_call *c, tri_stream *s) {
+  int unit = unit_of(m, c->unit);
+
+  return unit < 0 ? TRI_OK : tri_params_release(m->adapters.params, unit, s);
+}
+
+tri_status tri_adapter_learned(tri_model *m, const tri_block_call *c, bool last, tri_stream *s) {
+  int unit = unit_of(m, c->unit);
+
+  return unit < 0 ? TRI_OK : tri_params_grad_done(m->adapters.params, unit, s, last);
+}
+
+/* ---- products ---- */
+
+/* The slot's adapters, where the call has them; else NULL. */
+static const tri_adapter_slot *slot_of(const tri_model *m, const tri_block_call *c, tri_slot slot) {
+  if (!c->a.t || slot >= TRI_SLOT_HEAD || !m->adapters.slot[slot].n) return NULL;
+  return &m->adapters.slot[slot];
+}
+
+/* t A [N,width] = x A^T. */
+static tri_status down(tri_model *m, const tri_block_call *c, const tri_adapter_slot *a, tri_in x, tri_out t,
+                       tri_stream *s) {
+  *t = tri_rows_act(m, m->adapters.t, x->dim[0], a->width);
+  return m->k->linear_fwd(s, a->down, c->a.packed_fwd[a->product], t, x, NULL, NULL);
+}
+
+tri_status tri_adapter_fwd(tri_model *m, const tri_block_call *c, tri_slot slot, tri_out y, tri_in x,
+                           tri_stream *s) {
+  const tri_adapter_slot *a = slot_of(m, c, slot);
+  tri_tensor              t;
+
+  if (!a) return TRI_OK;
+  TRI_TRY(down(m, c, a, x, &t, s));
+  return m->k->linear_fwd(s, a->up, c->a.packed_fwd[a->product + 1], y, &t, NULL, y);
+}
+
+/* dt A [N,width] = dy times the blocks of B: made by the first of a pair of calls, used by both. */
+static tri_status grad_of_t(tri_model *m, const tri_block_call *c, tri_slot slot, tri_in dy, tri_out dt,
+                            tri_stream *s) {
+  const tri_adapter_slot *a = &m->adapters.slot[slot];
+  bool                    there = m->adapters.dt_of == (int)slot;
+
+  *dt = tri_rows_act(m, m->adapters.dt, dy->dim[0], a->width);
+  m->adapters.dt_of = there ? -1 : (int)slot;
+  return there ? TRI_OK : m->k->linear_bwd_x(s, a->up, c->a.packed_bwd[a->product + 1], dt, dy, false);
+}
+
+tri_status tri_adapter_bwd_x(tri_model *m, const tri_block_call *c, tri_slot slot, tri_out dx, tri_in dy,
+                             tri_stream *s) {
+  const tri_adapter_slot *a = slot_of(m, c, slot);
+  tri_tensor              dt;
+
+  if (!a) return TRI_OK;
+  TRI_TRY(grad_of_t(m, c, slot, dy, &dt, s));
+  return m->k->linear_bwd_x(s, a->down, c->a.packed_bwd[a->product], dx, &dt, true);
+}
+
+/* dB of each target, from that of the matrix whose blocks they are. */
+static tri_status take_blocks(tri_model *m, const tri_block_call *c, const tri_adapter_slot *a, tri_in dwide,
+                              tri_stream *s) {
+  const tri_blocks *b = &m->adapters.unit[unit_of(m, c->unit)].linear[a->product + 1].blocks;
+
+  for (int i = 0; i < a->n; i++) {
+    tri_tensor db = c->da.t[a->b + i], rows = tri_rows(dwide, b->row[i], db.dim[0]);
+    TRI_TRY(m->k->cols_get(s, &db, &rows, i * db.dim[1], b->scale, !c->da.fresh));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_adapter_bwd_w(tri_model *m, const tri_block_call *c, tri_slot slot, tri_in dy, tri_in x,
+                             tri_stream *s) {
+  const tri_adapter_slot *a = slot_of(m, c, slot);
+  tri_tensor              t, dt, dwide, da;
+
+  if (!a) return TRI_OK;
+  TRI_TRY(down(m, c, a, x, &t, s));
+  dwide = tri_view2(m->adapters.dwide, TRI_F32, a->n_out, a->width);
+  TRI_TRY(m->k->linear_bwd_w(s, a->up, &dwide, dy, &t, false));
+  TRI_TRY(take_blocks(m, c, a, &dwide, s));
+  TRI_TRY(grad_of_t(m, c, slot, dy, &dt, s));
+  da = tri_view2(c->da.t[a->a].data, TRI_F32, a->width, x->dim[1]);
+  return m->k->linear_bwd_w(s, a->down, &da, &dt, x, !c->da.fresh);
+}

@@ -1,0 +1,211 @@
+/* open.c - a model's memory: what it opens, plans, holds and checks before it is passed. */
+#include "decoder.h"
+
+#include <math.h>
+#include <stdio.h>
+
+tri_params *tri_model_params(tri_model *m) { return m->params; }
+tri_params *tri_model_trained(tri_model *m) { return m->adapters.params ? m->adapters.params : m->params; }
+const tri_model_shape *tri_model_get_shape(const tri_model *m) { return &m->shape; }
+
+static tri_status open_linears(tri_model *m) {
+  int64_t C = m->shape.C, F = m->shape.F, HD = (int64_t)m->shape.H * m->shape.D;
+  int64_t dims[TRI_SLOT_PRODUCTS][2] = {{m->E, C}, {C, HD}, {2 * F, C}, {C, F}, {m->head.ops->n_out(m), C}};
+
+  for (int i = 0; i < TRI_SLOT_PRODUCTS; i++) {
+    tri_linear_spec  spec = {dims[i][0], dims[i][1], m->opt.dtype, m->opt.train};
+    tri_linear_bytes bytes;
+    TRI_TRY(m->k->linear_open(m->device, &spec, &m->linear[i]));
+    TRI_TRY(m->k->linear_size(m->linear[i], &bytes));
+    if (bytes.workspace > m->workspace_bytes) m->workspace_bytes = bytes.workspace;
+  }
+  return TRI_OK;
+}
+
+typedef struct room {
+  void     *where;
+  int64_t   elements;
+  tri_dtype dtype;
+  tri_phase phase;
+} room;
+
+static tri_status plan_rooms(tri_model *m, tri_ledger *l, const room *r, int n) {
+  char name[48];
+
+  snprintf(name, sizeof name, "%s activations", m->opt.label);
+  for (int i = 0; i < n; i++)
+    TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, r[i].phase, false, name,
+                           (size_t)r[i].elements * tri_dtype_bytes(r[i].dtype), r[i].where));
+  return TRI_OK;
+}
+
+/* Elements of what only some families have: of each head of q and k, of a row of a post-norm. */
+static int64_t of_heads(const tri_model *m, int64_t n) {
+  return tri_layers_have(m, TRI_SLOT_Q_NORM) ? n * (m->shape.H + m->shape.G) : 0;
+}
+static int64_t of_post(const tri_model *m, int64_t n) {
+  return tri_layers_have(m, TRI_SLOT_POST_NORM1) ? n * m->shape.C : 0;
+}
+
+static tri_status plan_kept(tri_model *m, tri_ledger *l) {
+  int64_t   N = m->opt.max_learn_tokens, C = m->shape.C, HD = (int64_t)m->shape.H * m->shape.D;
+  tri_dtype A = m->opt.dtype;
+
+  TRI_TRY(TRI_ALLOC(m->acts, m->shape.L));
+  for (int i = 0; i < m->shape.L; i++) {
+    tri_layer_acts *a = &m->acts[i];
+    room            r[] = {{&a->x, N * C, TRI_F32, TRI_PHASE_LEARN},
+                           {&a->mid, N * C, TRI_F32, TRI_PHASE_LEARN},
+                           {&a->qkv, N * m->E, A, TRI_PHASE_LEARN},
+                           {&a->o, N * HD, A, TRI_PHASE_LEARN},
+                           {&a->lse, N * m->shape.H, TRI_F32, TRI_PHASE_LEARN},
+                           {&a->gate_up, N * 2 * m->shape.F, A, TRI_PHASE_LEARN},
+                           {&a->raw, of_heads(m, N * m->shape.D), A, TRI_PHASE_LEARN},
+                           {&a->heads_rstd, of_heads(m, N), TRI_F32, TRI_PHASE_LEARN},
+                           {&a->attn, of_post(m, N), TRI_F32, TRI_PHASE_LEARN},
+                           {&a->mlp, of_post(m, N), TRI_F32, TRI_PHASE_LEARN}};
+    TRI_TRY(plan_rooms(m, l, r, m->opt.recompute ? 1 : (int)(sizeof r / sizeof *r)));
+  }
+  return TRI_OK;
+}
+
+static tri_status plan_activations(tri_model *m, tri_ledger *l) {
+  int64_t N = m->opt.max_tokens, T = m->opt.train ? m->opt.max_learn_tokens : 0, C = m->shape.C,
+          F = m->shape.F;
+  int64_t   HD = (int64_t)m->shape.H * m->shape.D;
+  tri_dtype A = m->opt.dtype;
+  bool      half = A != TRI_F32;
+  int64_t   again = m->opt.recompute ? T : 0; /* tokens of a layer that is computed again */
+  room      r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
+                   {&m->h, N * C, A, TRI_PHASE_ALWAYS},
+                   {&m->rstd, N, TRI_F32, TRI_PHASE_ALWAYS},
+                   {&m->y, N * F, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.qkv, N * m->E, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.o, N * HD, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.lse, N * m->shape.H, TRI_F32, TRI_PHASE_ALWAYS},
+                   {&m->scratch.gate_up, N * 2 * F, A, TRI_PHASE_ALWAYS},
+                   {&m->scratch.attn, of_post(m, N), TRI_F32, TRI_PHASE_ALWAYS},
+                   {&m->scratch.mid, again * C, TRI_F32, TRI_PHASE_LEARN},
+                   {&m->scratch.mlp, of_post(m, again), TRI_F32, TRI_PHASE_LEARN},
+                   {&m->scratch.raw, of_heads(m, again * m->shape.D), A, TRI_PHASE_LEARN},
+                   {&m->scratch.heads_rstd, of_heads(m, again), TRI_F32, TRI_PHASE_LEARN},
+                   {&m->back.dx, T * C, TRI_F32, TRI_PHASE_LEARN},
+                   {&m->back.dxa, half ? T * C : 0, A, TRI_PHASE_LEARN},
+                   {&m->back.dy, T * F, A, TRI_PHASE_LEARN},
+                   {&m->back.dgu, T * 2 * F, A, TRI_PHASE_LEARN},
+                   {&m->back.dh, T * C, A, TRI_PHASE_LEARN},
+                   {&m->back.dpost, of_post(m, T), TRI_F32, TRI_PHASE_LEARN},
+                   {&m->back.dqkv, T * m->E, A, TRI_PHASE_LEARN},
+                   {&m->back.dattn, T * HD, A, TRI_PHASE_LEARN},
+                   {&m->back.work, tri_attn_work(tri_heads_of(m), T), TRI_F32, TRI_PHASE_LEARN}};
+
+  TRI_TRY(plan_rooms(m, l, r, (int)(sizeof r / sizeof *r)));
+  if (m->opt.train) TRI_TRY(plan_kept(m, l));
+  return tri_rope_plan(m, l);
+}
+
+/* The numbers the kernels want. A window that no position leaves is none. The factor of embeddings has the
+ * compute type, as in transformers (Gemma2TextScaledWordEmbedding) and in what Gemma was trained with. */
+static void set_rules(tri_model *m) {
+  const tri_model_shape *s = &m->shape;
+  double                 scalar = s->attn.query_scalar > 0 ? s->attn.query_scalar : s->D;
+  float                  root = sqrtf((float)s->C);
+
+  for (int k = 0; k < TRI_KINDS; k++)
+    m->rules.attn[k] =
+        (tri_attn_rule){{s->H, s->G, s->D}, (float)(1.0 / sqrt(scalar)), (float)s->attn.softcap, 0};
+  if (s->attn.window < m->opt.max_positions) m->rules.attn[TRI_LOCAL].window = s->attn.window;
+  m->rules.norm = (tri_norm_rule){s->norm_eps, s->family->norm_plus};
+  if (m->opt.dtype != TRI_F32) root = tri_half_to_f32(m->opt.dtype, tri_f32_to_half(m->opt.dtype, root));
+  m->rules.embed_scale = s->family->embed_scaled ? root : 1.0f;
+}
+
+tri_status tri_model_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
+                          const tri_model_opt *opt, tri_model **out) {
+  tri_model     *m;
+  bool           frozen = opt->lora.rank; /* and the adapters learn */
+  tri_params_opt po = {.dtype = opt->dtype,
+                       .plan = opt->plan,
+                       .place = opt->place,
+                       .train = opt->train && !frozen,
+                       .ema_beta = frozen ? 0 : opt->ema_beta,
+                       .offload = frozen ? 0 : opt->offload,
+                       .backward = opt->train,
+                       .rollout = opt->rollout,
+                       .label = opt->label};
+
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  m = *out;
+  m->opt = *opt;
+  m->shape = *opt->shape;
+  m->tied = m->shape.tied_head && opt->head == TRI_HEAD_TOKENS;
+  m->head.ops = opt->head == TRI_HEAD_TOKENS ? &tri_head_tokens : &tri_head_scalar;
+  set_rules(m);
+  m->E = ((int64_t)m->shape.H + 2 * m->shape.G) * m->shape.D;
+  m->device = d;
+  m->k = d->ops->kernels;
+  TRI_TRY(open_linears(m));
+  TRI_TRY(tri_units_make(m));
+  po.unit = m->unit;
+  po.n_unit = m->n_unit;
+  TRI_TRY(tri_params_open(d, comm, ledger, &po, &m->params));
+  TRI_TRY(tri_adapters_open(m, comm, ledger));
+  TRI_TRY(tri_ledger_add(ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "product workspace",
+                         m->workspace_bytes, &m->workspace));
+  TRI_TRY(plan_activations(m, ledger));
+  return tri_head_plan(m, ledger);
+}
+
+void tri_model_close(tri_model **m) {
+  if (!*m) return;
+  tri_adapters_close(&(*m)->adapters, (*m)->k);
+  tri_params_close(&(*m)->params);
+  for (int i = 0; i < TRI_SLOT_PRODUCTS; i++)
+    if ((*m)->linear[i]) (void)(*m)->k->linear_close(&(*m)->linear[i]);
+  tri_units_free(*m);
+  TRI_FREE((*m)->acts);
+  TRI_FREE(*m);
+}
+
+tri_status tri_model_start(tri_model *m, tri_stream *s) {
+  for (int i = 0; i < TRI_SLOT_PRODUCTS; i++)
+    TRI_TRY(m->k->linear_bind(m->linear[i], m->workspace, m->workspace_bytes));
+  TRI_TRY(tri_adapters_start(m));
+  return tri_rope_start(m, s);
+}
+
+tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s) {
+  if (m->adapters.params) TRI_TRY(tri_params_hold(m->adapters.params, hold, s));
+  return tri_params_hold(m->params, hold, s);
+}
+
+tri_status tri_model_forget_all(tri_model *m, tri_stream *s) {
+  if (m->adapters.params) TRI_TRY(tri_params_forget_all(m->adapters.params, s));
+  return tri_params_forget_all(m->params, s);
+}
+
+void tri_model_adapt(tri_model *m, bool on) {
+  TRI_ASSERT(on || m->opt.head == TRI_HEAD_TOKENS); /* a scalar head is theirs */
+  m->adapters.off = !on;
+}
+
+/* Products [first, end) with the unit's weights, if *st is still good: a rank whose products fail takes part
+ * in the gathers of the others. */
+static tri_status check_products(tri_model *m, int unit, int first, int end, tri_status *st, tri_stream *s) {
+  tri_block_call c = {.unit = unit};
+
+  TRI_TRY(tri_unit_acquire(m, &c, TRI_USE_FWD, -1, s));
+  for (int i = first; i < end && *st == TRI_OK; i++)
+    *st = m->k->linear_check(s, m->linear[i], c.w.packed_fwd[m->slots[unit].product[i]]);
+  if (*st == TRI_OK && first == 0) *st = tri_adapters_check(m, &c, s);
+  return tri_unit_release(m, &c, s);
+}
+
+tri_status tri_model_check(tri_model *m, tri_stream *s) {
+  tri_status st = TRI_OK;
+
+  TRI_TRY(check_products(m, tri_unit_of_layer(0), 0, TRI_SLOT_HEAD, &st, s));
+  if (m->head.ops->sample) /* a head that draws nothing owes nobody equal bits */
+    TRI_TRY(check_products(m, m->tied ? 0 : tri_unit_of_head(m), TRI_SLOT_HEAD, TRI_SLOT_PRODUCTS, &st, s));
+  return st;
+}

@@ -1,0 +1,89 @@
+/* answers_text.c - answers as text: encoded, decoded, searched for stop strings; how many failed. */
+#include "answers.h"
+
+#include <string.h>
+
+/* A text that begins with the begin token, as a rendered one may, gets no second one. */
+static tri_status drop_second_begin(tri_encoder *e, const char *text, size_t n) {
+  tri_tokens *t = &e->tokens;
+  int64_t     with = t->n, own;
+
+  if (with < 2 || t->id[0] != t->id[1]) return TRI_OK;
+  TRI_TRY(tri_tokenizer_encode(e->tokenizer, text, n, false, t)); /* behind the others */
+  own = t->n - with;
+  if (own > 0 && own < with && !memcmp(t->id + 1, t->id + with, (size_t)own * sizeof *t->id)) /* one before */
+    memmove(t->id, t->id + 1, (size_t)--with * sizeof *t->id);
+  t->n = with;
+  return TRI_OK;
+}
+
+tri_status tri_encoder_run(void *ctx, const char *text, size_t n, bool special, const int32_t **id,
+                           int64_t *n_id) {
+  tri_encoder *e = ctx;
+
+  e->tokens.n = 0;
+  TRI_TRY(tri_tokenizer_encode(e->tokenizer, text, n, special, &e->tokens));
+  if (special) TRI_TRY(drop_second_begin(e, text, n));
+  *id = e->tokens.id;
+  *n_id = e->tokens.n;
+  return TRI_OK;
+}
+
+tri_status tri_answers_decode(const tri_tokenizer *tokenizer, const int32_t *id, int64_t n, bool skip_special,
+                              tri_text *out) {
+  tri_tokens known = {0};
+  tri_status st = TRI_OK;
+
+  for (int64_t i = 0; i < n; i++)
+    if (tri_tokenizer_token(tokenizer, id[i])) TRI_TRY_DONE(tri_tokens_put(&known, &id[i], 1));
+  TRI_TRY_DONE(tri_tokenizer_decode(tokenizer, known.id, known.n, skip_special, out));
+done:
+  tri_tokens_free(&known);
+  return st;
+}
+
+/* Does the text hold the string? Both may hold NUL. */
+static bool holds(const tri_text *text, const char *what) {
+  size_t n = strlen(what);
+
+  for (size_t i = 0; n && i + n <= text->len; i++)
+    if (!memcmp(text->data + i, what, n)) return true;
+  return false;
+}
+
+bool tri_answers_stop(void *ctx, const int32_t *answer, int64_t n) {
+  const tri_stop_rule *rule = ctx;
+  tri_text             text = {0};
+  size_t               longest = 0;
+  bool                 found = false;
+
+  for (int i = 0; i < rule->n; i++)
+    if (strlen(rule->text[i]) > longest) longest = strlen(rule->text[i]);
+  /* The newest tokens, until their text is long enough for a string that ends in the last one; 16 bytes more
+   * for tokens that are a part of a character. */
+  for (int64_t tail = 8; text.len < longest + 16; tail *= 2) {
+    text.len = 0;
+    if (tail > n) tail = n;
+    if (tri_answers_decode(rule->tokenizer, answer + n - tail, tail, false, &text) != TRI_OK) {
+      tri_error_clear(); /* without text there is no stop string in it */
+      break;
+    }
+    if (tail == n) break;
+  }
+  for (int i = 0; i < rule->n && !found; i++) found = holds(&text, rule->text[i]);
+  tri_text_free(&text);
+  return found;
+}
+
+int tri_answers_failed(const tri_rollout *r, tri_reward_set *set, bool warn) {
+  int n = 0;
+
+  for (int q = 0; q < r->n_seq; q++) {
+    n += (r->failed[q] & ~TRI_FAILED_GREEDY) != 0;
+    n += (r->failed[q] & TRI_FAILED_GREEDY) != 0;
+    if (warn && r->failed[q] & TRI_FAILED_TEXT) tri_reward_set_warn(set, -1, r->prompt_id[q]);
+    for (int i = 0; warn && i < r->n_reward; i++)
+      if (r->failed[q] >> i & 1) tri_reward_set_warn(set, i, r->prompt_id[q]);
+  }
+  return n;
+}

@@ -1,0 +1,67 @@
+/* desk.h - questions to a thread of their own, which answers them while the caller does other work. The main
+ * thread puts questions and waits for their answers; the clerk, a thread of the desk, takes them. */
+#ifndef TRI_DESK_H
+#define TRI_DESK_H
+
+#include "base/base.h"
+
+enum { TRI_DESK_WHY_BYTES = 512 }; /* chosen: a few sentences */
+
+typedef struct tri_desk tri_desk;
+
+/* One question. All but the last two is only read, from tri_desk_take to its answer. */
+typedef struct tri_question {
+  int64_t id;     /* of no other question of the desk */
+  int     number; /* the answer's, as the caller counts */
+  void   *text;   /* what is asked, by the caller; freed by tri_desk_opt.free_text */
+  int     tries;  /* the clerk's own, 0 at first */
+  double  when_s; /* the same */
+} tri_question;
+
+typedef struct tri_desk_opt {
+  const char *name; /* of the reward, for the log */
+  /* In the clerk's thread: once, before all else; may be NULL. What it returns, with its message,
+   * tri_desk_open returns. */
+  tri_status (*begin)(void *ctx);
+  /* In the clerk's thread: answers questions until tri_desk_take says that the desk closes. */
+  void (*work)(void *ctx, tri_desk *d);
+  /* In the clerk's thread: once, at the end, where begin succeeded. */
+  void (*end)(void *ctx);
+  void (*free_text)(void *text);
+  void *ctx;
+  bool  hasty; /* one failure ends tri_desk_collect: the others are given up */
+} tri_desk_opt;
+
+/* Not collective, as all that follow. The clerk begins; it gets no signals. */
+TRI_CHECKED tri_status tri_desk_open(const tri_desk_opt *o, tri_desk **out);
+/* Open questions are given up. Waits for the clerk's end. */
+void tri_desk_close(tri_desk **d);
+/* That of the next question. */
+int64_t tri_desk_next_id(const tri_desk *d);
+/* Takes over text, also where it fails. Does not wait. */
+TRI_CHECKED tri_status tri_desk_put(tri_desk *d, int number, void *text);
+/* Waits until all are answered, and forgets them. score [n]: of those put, by number; NAN: it failed, and of
+ * the lowest number that did *failed and why tell; *failed < 0: none. */
+TRI_CHECKED tri_status tri_desk_collect(tri_desk *d, int n, float *score, int *failed,
+                                        char why[TRI_DESK_WHY_BYTES]);
+/* Gives up what is open; returns when the clerk has heard of it. */
+void tri_desk_forget(tri_desk *d);
+
+/* The clerk's. What there is to do now: the next question, NULL where there is none. */
+typedef enum {
+  TRI_DESK_WORK,
+  TRI_DESK_FORGET, /* drop every question that was taken: they are gone with the next call of take */
+  TRI_DESK_CLOSE   /* the same, and end */
+} tri_desk_order;
+tri_desk_order tri_desk_take(tri_desk *d, tri_question **next);
+/* A file that can be read when take has something new, which empties it. */
+int tri_desk_bell(const tri_desk *d);
+/* The answer to a question that was taken, which is the clerk's no more. Not finite: a failure, which says
+ * that. */
+void tri_desk_answer(tri_desk *d, tri_question *q, double score);
+void tri_desk_fail(tri_desk *d, tri_question *q, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Lines for the log, which the next call of the main thread writes there; bounded, what is more is dropped
+ * and counted. */
+void tri_desk_say(tri_desk *d, const char *line, size_t n);
+
+#endif

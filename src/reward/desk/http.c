@@ -1,0 +1,272 @@
+/* http.c - the clerk of a desk who asks a server by HTTP: several questions at once, failed ones again. */
+#include "http.h"
+
+#if TRI_HAVE_CURL
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  FLIGHTS = 8,           /* chosen: questions asked at once; a server's own threads are not more as a rule */
+  REPLY_BYTES = 1 << 20, /* chosen: a thousand times what an answer needs */
+  MOST_BACKOFFS = 30,
+  WAIT_MS = 1000 /* chosen: at most between looks; the bell and the server's bytes end it earlier */
+};
+
+/* One connection, and what is asked over it. */
+typedef struct flight {
+  CURL         *curl;
+  tri_question *q; /* NULL: nothing is */
+  tri_text      reply;
+  bool          is_too_long, lacks_memory;
+  char          error[CURL_ERROR_SIZE];
+} flight;
+
+struct tri_http {
+  tri_http_opt       opt;
+  CURLM             *multi;
+  struct curl_slist *header;
+  flight             flight[FLIGHTS];
+  tri_question     **waiting; /* [n_waiting] in the order they came */
+  int64_t            n_waiting, cap;
+};
+
+static size_t receive(char *bytes, size_t size, size_t n, void *to) {
+  flight *f = to;
+
+  f->is_too_long = f->reply.len + size * n > REPLY_BYTES;
+  if (f->is_too_long) return 0;
+  if (tri_text_put(&f->reply, bytes, size * n) == TRI_OK) return size * n;
+  tri_error_clear();
+  f->lacks_memory = true;
+  return 0;
+}
+
+static void set_protocols(CURL *c) {
+#if LIBCURL_VERSION_NUM >= 0x075500
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+static tri_status open_flight(tri_http *h, flight *f) {
+  long ms = (long)(h->opt.timeout_s * 1000) + 1;
+
+  f->curl = curl_easy_init();
+  if (!f->curl) TRI_FAIL(TRI_ENOMEM, "the host has no memory left for a connection");
+  curl_easy_setopt(f->curl, CURLOPT_URL, h->opt.url);
+  curl_easy_setopt(f->curl, CURLOPT_POST, 1L);
+  curl_easy_setopt(f->curl, CURLOPT_HTTPHEADER, h->header);
+  curl_easy_setopt(f->curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(f->curl, CURLOPT_TIMEOUT_MS, ms);
+  curl_easy_setopt(f->curl, CURLOPT_CONNECTTIMEOUT_MS, ms);
+  curl_easy_setopt(f->curl, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(f->curl, CURLOPT_USERAGENT, "trireme/" TRI_VERSION);
+  curl_easy_setopt(f->curl, CURLOPT_WRITEFUNCTION, receive);
+  curl_easy_setopt(f->curl, CURLOPT_WRITEDATA, f);
+  curl_easy_setopt(f->curl, CURLOPT_ERRORBUFFER, f->error);
+  curl_easy_setopt(f->curl, CURLOPT_PRIVATE, f);
+  set_protocols(f->curl);
+  return TRI_OK;
+}
+
+tri_status tri_http_check(void) { return TRI_OK; }
+
+tri_status tri_http_open(const tri_http_opt *o, tri_http **out) {
+  tri_status         st = TRI_OK;
+  struct curl_slist *more;
+  tri_http          *h;
+
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  h = *out;
+  h->opt = *o;
+  if (curl_global_init(CURL_GLOBAL_DEFAULT)) TRI_FAIL_DONE(TRI_ENOMEM, "libcurl cannot be started");
+  h->header = curl_slist_append(NULL, "Content-Type: application/json");
+  more = curl_slist_append(h->header, "Expect:"); /* no round trip before the body */
+  h->multi = curl_multi_init();
+  if (!more || !h->multi) TRI_FAIL_DONE(TRI_ENOMEM, "the host has no memory left for libcurl");
+  /* libcurl keeps four a handle in flight unless told: as a batch runs out it would close the others */
+  curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)FLIGHTS);
+  curl_multi_setopt(h->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)FLIGHTS);
+  for (int i = 0; i < FLIGHTS; i++) TRI_TRY_DONE(open_flight(h, &h->flight[i]));
+done:
+  if (st != TRI_OK) tri_http_close(out);
+  return st;
+}
+
+static void land(tri_http *h, flight *f) {
+  if (f->q) curl_multi_remove_handle(h->multi, f->curl);
+  f->q = NULL;
+}
+
+void tri_http_close(tri_http **http) {
+  tri_http *h = *http;
+
+  if (!h) return;
+  for (int i = 0; i < FLIGHTS; i++) {
+    land(h, &h->flight[i]);
+    curl_easy_cleanup(h->flight[i].curl);
+    tri_text_free(&h->flight[i].reply);
+  }
+  curl_multi_cleanup(h->multi);
+  curl_slist_free_all(h->header);
+  curl_global_cleanup();
+  TRI_FREE(h->waiting);
+  tri_host_free((void **)http);
+}
+
+/* ---- one question ---- */
+
+static void start(tri_http *h, flight *f, tri_question *q) {
+  const tri_text *body = q->text;
+
+  f->q = q;
+  f->reply.len = 0;
+  f->is_too_long = f->lacks_memory = false;
+  f->error[0] = 0;
+  curl_easy_setopt(f->curl, CURLOPT_POSTFIELDS, body->data);
+  curl_easy_setopt(f->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->len);
+  curl_multi_add_handle(h->multi, f->curl);
+}
+
+/* Whether the flight brought an answer; else why not, and whether another try may. */
+static bool judge(const tri_http *h, flight *f, CURLcode code, double *score, char why[TRI_HTTP_WHY_BYTES],
+                  bool *again) {
+  long status = 0;
+
+  *again = true;
+  curl_easy_getinfo(f->curl, CURLINFO_RESPONSE_CODE, &status);
+  if (f->is_too_long)
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the reply has more than %d bytes", REPLY_BYTES);
+  else if (f->lacks_memory)
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the host has no memory left for the reply");
+  else if (code == CURLE_OPERATION_TIMEDOUT)
+    snprintf(why, TRI_HTTP_WHY_BYTES, "no reply within %g s (timeout_s)", h->opt.timeout_s);
+  else if (code != CURLE_OK)
+    snprintf(why, TRI_HTTP_WHY_BYTES, "%s", f->error[0] ? f->error : curl_easy_strerror(code));
+  else if (status < 200 || status > 299)
+    snprintf(why, TRI_HTTP_WHY_BYTES, "the server says %ld: %.*s", status,
+             f->reply.len < 120 ? (int)f->reply.len : 120, f->reply.data ? f->reply.data : "");
+  else
+    return h->opt.read(f->reply.data ? f->reply.data : "", f->reply.len, score, why);
+  if (code == CURLE_OK) *again = status == 408 || status == 429 || status > 499; /* other 4xx: ours to mend */
+  return false;
+}
+
+static void wait_again(tri_http *h, tri_question *q) {
+  double backoff_s = h->opt.backoff_s;
+
+  for (int i = 1; i < q->tries && backoff_s < MOST_BACKOFFS * h->opt.backoff_s; i++) backoff_s *= 2;
+  q->when_s = tri_now_s() + backoff_s;
+  h->waiting[h->n_waiting++] = q; /* it had its place there */
+}
+
+static void finish(tri_http *h, tri_desk *d, flight *f, CURLcode code) {
+  tri_question *q = f->q;
+  char          why[TRI_HTTP_WHY_BYTES] = "";
+  double        score = 0;
+  bool          again, got = judge(h, f, code, &score, why, &again);
+
+  land(h, f);
+  q->tries++;
+  if (got)
+    tri_desk_answer(d, q, score);
+  else if (again && q->tries <= h->opt.retries)
+    wait_again(h, q);
+  else if (q->tries > 1)
+    tri_desk_fail(d, q, "%s: %s (after %d tries)", h->opt.url, why, q->tries);
+  else
+    tri_desk_fail(d, q, "%s: %s", h->opt.url, why);
+}
+
+/* ---- the clerk ---- */
+
+/* All questions there are; false: the desk closes. */
+static bool take_all(tri_http *h, tri_desk *d) {
+  for (;;) {
+    tri_question  *q;
+    tri_desk_order order = tri_desk_take(d, &q);
+    if (order == TRI_DESK_CLOSE) return false;
+    if (order == TRI_DESK_FORGET) {
+      for (int i = 0; i < FLIGHTS; i++) land(h, &h->flight[i]);
+      h->n_waiting = 0;
+      continue;
+    }
+    if (!q) return true;
+    if (TRI_GROW(h->waiting, h->cap, h->n_waiting + FLIGHTS + 1) == TRI_OK) { /* also for those in flight */
+      h->waiting[h->n_waiting++] = q;
+    } else {
+      tri_error_clear();
+      tri_desk_fail(d, q, "the host has no memory left for it");
+    }
+  }
+}
+
+/* Asks what is due, and says when the next is: in milliseconds. */
+static int start_due(tri_http *h) {
+  double  now_s = tri_now_s();
+  int64_t left = 0;
+  int     ms = WAIT_MS, free_one = 0;
+
+  for (int64_t i = 0; i < h->n_waiting; i++) {
+    tri_question *q = h->waiting[i];
+    while (free_one < FLIGHTS && h->flight[free_one].q) free_one++;
+    if (free_one < FLIGHTS && q->when_s <= now_s) {
+      start(h, &h->flight[free_one], q);
+      continue;
+    }
+    if (q->when_s > now_s && (q->when_s - now_s) * 1000 < ms) ms = (int)((q->when_s - now_s) * 1000) + 1;
+    h->waiting[left++] = q;
+  }
+  h->n_waiting = left;
+  return ms;
+}
+
+/* Whether something has come to its end. */
+static bool land_all(tri_http *h, tri_desk *d) {
+  CURLMsg *m;
+  bool     any = false;
+  int      left, running;
+
+  curl_multi_perform(h->multi, &running);
+  while ((m = curl_multi_info_read(h->multi, &left)) != NULL) {
+    flight *f = NULL;
+    if (m->msg != CURLMSG_DONE) continue;
+    CURLcode code = m->data.result;
+    curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, (char **)&f);
+    finish(h, d, f, code);
+    any = true;
+  }
+  return any;
+}
+
+void tri_http_work(void *http, tri_desk *d) {
+  tri_http *h = http;
+
+  while (take_all(h, d)) {
+    struct curl_waitfd bell = {tri_desk_bell(d), CURL_WAIT_POLLIN, 0};
+    int                ms = start_due(h);
+    if (!land_all(h, d)) curl_multi_wait(h->multi, &bell, 1, ms, NULL);
+  }
+}
+
+#else
+
+tri_status tri_http_check(void) {
+  TRI_FAIL(TRI_EABSENT,
+           "this build has no libcurl, so it can ask no server: build where it is found (TRI_CURL)");
+}
+
+tri_status tri_http_open(const tri_http_opt *o, tri_http **out) {
+  (void)o;
+  *out = NULL;
+  return tri_http_check();
+}
+
+void tri_http_close(tri_http **h) { (void)h; }
+
+void tri_http_work(void *http, tri_desk *d) { (void)http, (void)d; }
+
+#endif

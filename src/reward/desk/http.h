@@ -1,0 +1,30 @@
+/* http.h - the clerk of a desk who asks a server by HTTP: several questions at once, failed ones again. */
+#ifndef TRI_HTTP_H
+#define TRI_HTTP_H
+
+#include "desk.h"
+
+enum { TRI_HTTP_WHY_BYTES = 256 }; /* chosen: leaves room for the address */
+
+/* What the clerk is told; all is the caller's, as long as the desk. A question's text is a tri_text, the body
+ * of a POST. */
+typedef struct tri_http_opt {
+  const char *url;
+  double      timeout_s; /* of one try */
+  int         retries;   /* further tries */
+  double      backoff_s; /* before the first of them; twice as long before the next, up to 30 times */
+  /* Not collective. What a reply says. false: nothing, and why. */
+  bool (*read)(const char *reply, size_t n, double *score, char why[TRI_HTTP_WHY_BYTES]);
+} tri_http_opt;
+typedef struct tri_http tri_http;
+
+/* Not collective. TRI_EABSENT: this build has no libcurl. The main thread's: before and after its desk's
+ * life. */
+TRI_CHECKED tri_status tri_http_open(const tri_http_opt *o, tri_http **out);
+void                   tri_http_close(tri_http **h);
+/* Not collective. Whether open would find a library. */
+TRI_CHECKED tri_status tri_http_check(void);
+/* tri_desk_opt.work; ctx: the tri_http. */
+void tri_http_work(void *http, tri_desk *d);
+
+#endif

@@ -1,0 +1,27 @@
+/* math_answer.h - final answers of mathematics in TeX: found in a box, brought to one spelling, compared. */
+#ifndef TRI_MATH_ANSWER_H
+#define TRI_MATH_ANSWER_H
+
+#include "base/base.h"
+#include "decimal.h"
+
+/* What stands in the last \boxed{...} of the text, else in the last \fbox{...}; "\boxed 5" reaches to the
+ * next $ or the end. false: there is none, or its brace is not closed. Pure. */
+bool tri_math_boxed(const char *s, size_t n, tri_part *inside);
+
+/* Not collective. The answer as MATH compares it (Hendrycks et al. 2021; lm-eval, hendrycks_math/utils.py,
+ * strip_string): spaces, \left, \right, degrees, percent, dollars and a unit in \text{ ...} go; \frac and
+ * \sqrt get their braces, a/b becomes a \frac. *good false: it cannot be brought to that form, and is equal
+ * to the same bytes only. out is empty before. */
+TRI_CHECKED tri_status tri_math_strip(const char *s, size_t n, tri_text *out, bool *good);
+/* Not collective. The answer as Minerva's authors compare it (Lewkowycz et al. 2022, appendix D; lm-eval,
+ * minerva_math/utils.py, normalize_final_answer): names of units, \text, \mbox, thousands' commas go. Three
+ * things differ: several equations ("x=1,y=2") and commas that do not part thousands ("1,2,3") stay as they
+ * are, line breaks go. */
+TRI_CHECKED tri_status tri_math_final(const char *s, size_t n, tri_text *out);
+/* Not collective. Whether two answers are equal by the first, by the second, by the second after the first
+ * (where % goes too), or as decimal numbers there. An answer of which nothing is left is equal to the same
+ * bytes only. */
+TRI_CHECKED tri_status tri_math_same(tri_part a, tri_part b, bool *same);
+
+#endif

@@ -1,0 +1,240 @@
+/* reward_library.c - library: a shared object of the user (trireme_reward.h). */
+#include "desk/desk.h"
+#include "reward.h"
+#include "trireme_reward.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_AT_ONCE = 64, ERROR_BYTES = 256 }; /* chosen: some kilobytes of pointers; a sentence */
+
+typedef struct library {
+  void                 *handle;
+  const trireme_reward *object; /* in it */
+  void                 *state;  /* of it */
+  tri_desk             *desk;
+} library;
+
+/* An answer with its texts behind it. */
+typedef struct question {
+  trireme_answer a;
+  char           byte[];
+} question;
+
+/* ---- what is asked ---- */
+
+static void *put(char **at, const void *from, size_t n, size_t room) {
+  void *to = *at;
+
+  if (n) memcpy(to, from, n);
+  *at += room;
+  return to;
+}
+
+/* The members end with a comma and a space, which an object does not. */
+static size_t members_bytes(const tri_answer *a) { return a->fields_bytes >= 2 ? a->fields_bytes - 2 : 0; }
+
+static tri_status make_question(const tri_answer *a, question **out) {
+  size_t tokens = ((size_t)a->n_prompt + (size_t)a->n_token) * sizeof *a->token, members = members_bytes(a);
+  size_t bytes = tokens + a->prompt_bytes + a->response_bytes + a->truth_bytes + members + 6;
+  char  *at;
+
+  TRI_TRY(tri_host_alloc(1, sizeof **out + bytes, (void **)out)); /* zeroed: every text has its NUL */
+  at = (*out)->byte;
+  (*out)->a = (trireme_answer){.prompt_id = a->prompt_id,
+                               .n_prompt = a->n_prompt,
+                               .n_token = a->n_token,
+                               .is_cut = a->truncated,
+                               .prompt_bytes = a->prompt_bytes,
+                               .response_bytes = a->response_bytes,
+                               .truth_bytes = a->truth_bytes,
+                               .fields_bytes = members + 2};
+  (*out)->a.token = put(&at, a->token, tokens, tokens);
+  (*out)->a.prompt = put(&at, a->prompt, a->prompt_bytes, a->prompt_bytes + 1);
+  (*out)->a.response = put(&at, a->response, a->response_bytes, a->response_bytes + 1);
+  if (a->truth) (*out)->a.truth = put(&at, a->truth, a->truth_bytes, a->truth_bytes + 1);
+  (*out)->a.fields = put(&at, "{", 1, 1);
+  put(&at, a->fields, members, members);
+  put(&at, "}", 1, 2);
+  return TRI_OK;
+}
+
+static void free_question(void *text) { tri_host_free(&text); }
+
+/* ---- the clerk ---- */
+
+static tri_status begin(void *ctx) {
+  library *l = ctx;
+  char     error[ERROR_BYTES] = "";
+
+  if (!l->object->open || !l->object->open(&l->state, error, sizeof error)) return TRI_OK;
+  error[sizeof error - 1] = 0;
+  TRI_FAIL(TRI_EREWARD, "the reward's library does not open: %s", error);
+}
+
+static void end(void *ctx) {
+  library *l = ctx;
+
+  if (l->object->close) l->object->close(l->state);
+}
+
+/* A batch that is refused is asked one by one: who fails does not depend on the company. */
+static void ask(library *l, tri_desk *d, tri_question **q, int n) {
+  trireme_answer a[MOST_AT_ONCE];
+  double         score[MOST_AT_ONCE];
+  char           error[ERROR_BYTES] = "";
+
+  TRI_ASSERT(n > 0 && n <= MOST_AT_ONCE);
+  for (int k = 0; k < n; k++) {
+    a[k] = ((const question *)q[k]->text)->a;
+    score[k] = NAN;
+  }
+  if (!l->object->score(l->state, a, (size_t)n, score, error, sizeof error)) {
+    for (int k = 0; k < n; k++) tri_desk_answer(d, q[k], score[k]);
+  } else if (n == 1) {
+    error[sizeof error - 1] = 0;
+    tri_desk_fail(d, q[0], "%s", error);
+  } else {
+    for (int k = 0; k < n; k++) ask(l, d, &q[k], 1);
+  }
+}
+
+/* What is there, as far as one call goes. false: the desk closes. */
+static bool take_some(tri_desk *d, tri_question **q, int *n) {
+  for (*n = 0; *n < MOST_AT_ONCE;) {
+    tri_desk_order order = tri_desk_take(d, &q[*n]);
+    if (order == TRI_DESK_CLOSE) return false;
+    if (order == TRI_DESK_FORGET) {
+      *n = 0;
+      continue;
+    }
+    if (!q[*n]) break;
+    ++*n;
+  }
+  return true;
+}
+
+static void work(void *ctx, tri_desk *d) {
+  tri_question *q[MOST_AT_ONCE];
+  int           n;
+
+  while (take_some(d, q, &n)) {
+    struct pollfd bell = {tri_desk_bell(d), POLLIN, 0};
+    if (n)
+      ask(ctx, d, q, n);
+    else
+      poll(&bell, 1, -1);
+  }
+}
+
+/* ---- the plug-in ---- */
+
+static tri_status load(const char *path, library *l) {
+  l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (!l->handle) TRI_FAIL(TRI_ECONFIG, "no shared object that can be loaded: %s", dlerror());
+  l->object = dlsym(l->handle, "trireme_reward_object");
+  if (!l->object) TRI_FAIL(TRI_ECONFIG, "it defines no trireme_reward_object, as trireme_reward.h wants it");
+  if (l->object->version != TRIREME_REWARD_VERSION || l->object->answer_bytes != sizeof(trireme_answer))
+    TRI_FAIL(
+        TRI_ECONFIG,
+        "made for version %u of trireme_reward.h, with answers of %u bytes; here it is version %d, with %zu: "
+        "compile it again with this program's header",
+        (unsigned)l->object->version, (unsigned)l->object->answer_bytes, TRIREME_REWARD_VERSION,
+        sizeof(trireme_answer));
+  if (!l->object->score) TRI_FAIL(TRI_ECONFIG, "its trireme_reward_object has no function score");
+  return TRI_OK;
+}
+
+/* A name without a slash would be looked for elsewhere. */
+static tri_status load_path(const tri_reward_opt *o, library *l) {
+  const char *path = tri_reward_get(o, "path");
+  tri_text    here = {0};
+  tri_status  st = tri_text_printf(&here, "%s%s", strchr(path, '/') ? "" : "./", path);
+
+  if (st == TRI_OK) st = load(here.data, l);
+  tri_text_free(&here);
+  return st;
+}
+
+static void unload(library *l) {
+  if (l->handle) dlclose(l->handle);
+  l->handle = NULL;
+}
+
+static tri_status library_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
+  library    l = {0};
+  tri_status st;
+
+  (void)env;
+  *field = "path";
+  st = load_path(o, &l);
+  unload(&l);
+  return st;
+}
+
+static void library_close(void **state) {
+  library *l = *state;
+
+  if (!l) return;
+  tri_desk_close(&l->desk);
+  unload(l);
+  tri_host_free(state);
+}
+
+static tri_status library_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
+  tri_desk_opt desk = {
+      .name = "library", .begin = begin, .work = work, .end = end, .free_text = free_question};
+  tri_on_error on_error;
+  library     *l;
+  tri_status   st = TRI_OK;
+
+  TRI_TRY(tri_host_alloc(1, sizeof *l, state));
+  desk.ctx = l = *state;
+  TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
+  TRI_TRY_DONE(load_path(o, l));
+  desk.hasty = on_error == TRI_ON_ERROR_ABORT;
+  if (env && env->se && env->se->pretended) goto done;
+  TRI_TRY_DONE(tri_desk_open(&desk, &l->desk));
+done:
+  if (st != TRI_OK) library_close(state);
+  return st;
+}
+
+static tri_status library_submit(void *state, const tri_answer *a, int number) {
+  question *q;
+
+  TRI_TRY(make_question(a, &q));
+  return tri_desk_put(((library *)state)->desk, number, q);
+}
+
+static tri_status library_collect(void *state, int n, float *score, tri_reward_fault *fault) {
+  return tri_desk_collect(((library *)state)->desk, n, score, &fault->number, fault->why);
+}
+
+static void library_forget(void *state) { tri_desk_forget(((library *)state)->desk); }
+
+static const tri_reward_field fields[] = {
+    {.name = "path",
+     .unit = "path",
+     .help = "A shared object with trireme_reward_object, as trireme_reward.h has it.",
+     .value = "FOLDER",
+     .what = "the shared object",
+     .must = true},
+    TRI_REWARD_ON_ERROR,
+    {.name = NULL}};
+
+const tri_reward tri_reward_library = {.name = "library",
+                                       .help = "what a shared object says, in C",
+                                       .values = "any number",
+                                       .best = INFINITY,
+                                       .needs = TRI_REWARD_TEXT | TRI_REWARD_FIELDS_OF_LINE,
+                                       .field = fields,
+                                       .check = library_check,
+                                       .open = library_open,
+                                       .submit = library_submit,
+                                       .collect = library_collect,
+                                       .forget = library_forget,
+                                       .close = library_close};

@@ -1,0 +1,408 @@
+/* reward_process.c - process: a program of the user beside each rank, which speaks JSON lines. */
+#include "base/child.h"
+#include "desk/desk.h"
+#include "reward.h"
+#include "io/text/json_text.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TIMEOUT_S 60.0 /* chosen: a verifier takes milliseconds, a large one's start seconds */
+
+enum {
+  LINE_BYTES = 1 << 16,   /* chosen: of one answer; a hundred times what it needs */
+  SAID_LINE_BYTES = 1024, /* chosen: of a line on its stderr */
+  MOST_TRIES = 3,  /* chosen: children that an answer may be given to, each of which died with it in hand */
+  MOST_DEATHS = 6, /* chosen: of children one after the other, none of which answered anything */
+  LOOK_MS = 10,    /* chosen: between looks whether it has ended */
+  GRACE_MS = 1000  /* chosen: between the end of its input and its being killed */
+};
+
+/* A line as it comes in pieces. */
+typedef struct incoming {
+  char   byte[LINE_BYTES];
+  size_t n;
+} incoming;
+
+typedef struct process {
+  char         **argv; /* [n_arg + 1] */
+  double         timeout_s;
+  tri_desk      *desk;
+  tri_child      child;               /* below: the clerk's, but for the start */
+  tri_question **open;                /* [n_open] in the order they came */
+  int64_t        n_open, cap, n_sent; /* n_sent: of them, whole lines; */
+  size_t         sent;                /* bytes of the next */
+  int            deaths;
+  double         since_s; /* it was asked, or answered */
+  incoming       out, err;
+  char           last[SAID_LINE_BYTES]; /* on its stderr */
+} process;
+
+/* ---- what it answers ---- */
+
+static void drop(process *p, int64_t k) {
+  memmove(p->open + k, p->open + k + 1, (size_t)(p->n_open - k - 1) * sizeof *p->open);
+  p->n_open--;
+  if (k < p->n_sent)
+    p->n_sent--;
+  else if (k == p->n_sent)
+    p->sent = 0;
+}
+
+/* Its last word, for a message. */
+static const char *lead(const process *p) { return p->last[0] ? "; it said last: " : ""; }
+
+/* The child is of no more use: the answer it had in hand longest has failed if `fails`, or if it was lost too
+ * often; the others are asked anew of the next child. */
+static void lose(process *p, const char *why, bool fails) {
+  tri_child_kill(&p->child, NULL);
+  p->n_sent = 0;
+  p->sent = p->out.n = p->err.n = 0;
+  p->deaths++;
+  if (p->n_open && (fails || ++p->open[0]->tries == MOST_TRIES)) {
+    tri_desk_fail(p->desk, p->open[0], "%s%s%s", why, lead(p), p->last);
+    drop(p, 0);
+  }
+  if (p->deaths >= MOST_DEATHS)
+    for (; p->n_open; drop(p, 0))
+      tri_desk_fail(p->desk, p->open[0], "%s, as %d before it, none of which answered%s%s", why,
+                    p->deaths - 1, lead(p), p->last);
+  p->since_s = tri_now_s();
+}
+
+/* The answer with this id, sent to this child; -1: none. */
+static int64_t find_open(const process *p, int64_t id) {
+  for (int64_t k = 0; k < p->n_sent; k++)
+    if (p->open[k]->id == id) return k;
+  return -1;
+}
+
+/* One line. Without "reward", or with one that is no number, this answer alone has failed; what cannot be
+ * understood fails the oldest one, and the child with it. false: the child is gone. */
+static bool hear_line(process *p, const char *line, size_t n) {
+  json_t *object = tri_json_fits(line, n, 64) ? json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+  const json_t *id = json_object_get(object, "id"), *reward = json_object_get(object, "reward");
+  int64_t       k = json_is_integer(id) ? find_open(p, json_integer_value(id)) : -1;
+  char          why[256];
+
+  if (k >= 0) {
+    if (json_is_number(reward))
+      tri_desk_answer(p->desk, p->open[k], json_number_value(reward));
+    else
+      tri_desk_fail(p->desk, p->open[k], "its `reward` is no number: %.*s", (int)(n < 160 ? n : 160), line);
+    drop(p, k);
+    p->deaths = 0;
+    p->since_s = tri_now_s();
+  } else if (!json_is_integer(id)) {
+    snprintf(why, sizeof why, "it wrote a line that is no answer {\"id\": n, \"reward\": x}: %.*s",
+             (int)(n < 160 ? n : 160), line);
+  } else {
+    snprintf(why, sizeof why, "it wrote an id that it was not asked for, or answered already: %.*s",
+             (int)(n < 160 ? n : 160), line);
+  }
+  json_decref(object);
+  if (k < 0) lose(p, why, true);
+  return k >= 0;
+}
+
+static bool hear_lines(process *p) {
+  incoming *in = &p->out;
+  char     *end;
+
+  while ((end = memchr(in->byte, '\n', in->n)) != NULL) {
+    size_t n = (size_t)(end - in->byte);
+    if (!hear_line(p, in->byte, n)) return false;
+    in->n -= n + 1;
+    memmove(in->byte, end + 1, in->n);
+  }
+  if (in->n < sizeof in->byte) return true;
+  lose(p, "it wrote a line of more than 65536 bytes", true);
+  return false;
+}
+
+static void hear_said(process *p) {
+  incoming *in = &p->err;
+  char     *end;
+
+  while ((end = memchr(in->byte, '\n', in->n)) != NULL || in->n == sizeof in->byte) {
+    size_t n = end ? (size_t)(end - in->byte) : in->n, taken = end ? n + 1 : n;
+    size_t kept = n < sizeof p->last - 1 ? n : sizeof p->last - 1;
+    tri_desk_say(p->desk, in->byte, kept);
+    memcpy(p->last, in->byte, kept);
+    p->last[kept] = 0;
+    in->n -= taken;
+    memmove(in->byte, in->byte + taken, in->n);
+  }
+}
+
+/* What is there of a pipe, as far as there is room; false: its other end is closed. */
+static bool receive(int fd, incoming *in) {
+  ssize_t n = read(fd, in->byte + in->n, sizeof in->byte - in->n);
+
+  if (n > 0) in->n += (size_t)n;
+  return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* ---- what it is asked ---- */
+
+/* As much as the pipe takes; false: its other end is closed. */
+static bool feed(process *p) {
+  while (p->n_sent < p->n_open) {
+    const tri_text *line = p->open[p->n_sent]->text;
+    ssize_t         n = write(p->child.in, line->data + p->sent, line->len - p->sent);
+    if (n < 0) return errno == EAGAIN || errno == EINTR;
+    p->sent += (size_t)n;
+    if (p->sent < line->len) continue;
+    p->n_sent++;
+    p->sent = 0;
+  }
+  return true;
+}
+
+/* The rest of what it says on the side. */
+static void hear_rest(process *p) {
+  while (p->child.err >= 0 && p->err.n < sizeof p->err.byte) {
+    size_t before = p->err.n;
+    if (!receive(p->child.err, &p->err) || p->err.n == before) break;
+    hear_said(p);
+  }
+  if (p->err.n && p->err.n < sizeof p->err.byte) p->err.byte[p->err.n++] = '\n';
+  hear_said(p);
+}
+
+enum { ENDING_MS = 100 }; /* chosen: between the end of its output and its own */
+
+/* Its end, seen at its output. */
+static void bury(process *p) {
+  char how[TRI_CHILD_HOW_BYTES], why[128];
+
+  hear_rest(p);
+  for (int i = 0; i < ENDING_MS && !tri_child_has_ended(&p->child); i++) poll(NULL, 0, 1);
+  tri_child_kill(&p->child, how);
+  snprintf(why, sizeof why, "%s before it answered", how[0] ? how : "it closed its output");
+  lose(p, why, false);
+}
+
+static void restart(process *p) {
+  p->last[0] = 0;
+  if (tri_child_start(p->argv, &p->child) == TRI_OK) {
+    p->since_s = tri_now_s();
+    return;
+  }
+  for (; p->n_open; drop(p, 0))
+    tri_desk_fail(p->desk, p->open[0], "it cannot be started again: %s", tri_error_message());
+  tri_error_clear();
+}
+
+/* ---- the clerk ---- */
+
+static int64_t ms_left(const process *p) {
+  double left_s = p->since_s + p->timeout_s - tri_now_s();
+
+  if (!p->n_open) return -1;
+  return left_s <= 0 ? 0 : left_s > 3600 ? 3600000 : (int64_t)(left_s * 1000) + 1;
+}
+
+/* Waits for news of any side, and takes them in. */
+static void attend(process *p) {
+  bool          writes = p->n_sent < p->n_open;
+  struct pollfd f[4] = {{tri_desk_bell(p->desk), POLLIN, 0},
+                        {p->child.pid ? p->child.out : -1, POLLIN, 0},
+                        {p->child.pid ? p->child.err : -1, POLLIN, 0},
+                        {p->child.pid && writes ? p->child.in : -1, POLLOUT, 0}};
+
+  if (poll(f, 4, (int)ms_left(p)) < 0) return;
+  if (f[2].revents && !receive(p->child.err, &p->err)) tri_child_close_error(&p->child);
+  if (f[2].revents) hear_said(p);
+  if (f[1].revents) {
+    bool open = receive(p->child.out, &p->out);
+    if (!hear_lines(p)) return;
+    if (!open) {
+      bury(p);
+      return;
+    }
+  }
+  if (f[3].revents && !feed(p)) tri_child_close_input(&p->child); /* what it still answers counts */
+  if (p->n_open && tri_now_s() >= p->since_s + p->timeout_s) {
+    char why[96];
+    snprintf(why, sizeof why, "it answered nothing for %g s (timeout_s)", p->timeout_s);
+    lose(p, why, true);
+  }
+}
+
+/* All questions there are; false: the desk closes. */
+static bool take_all(process *p) {
+  for (;;) {
+    tri_question  *q;
+    tri_desk_order order = tri_desk_take(p->desk, &q);
+    if (order == TRI_DESK_CLOSE) return false;
+    if (order == TRI_DESK_FORGET) { /* its answers would not be known */
+      tri_child_kill(&p->child, NULL);
+      p->n_open = p->n_sent = 0;
+      p->sent = p->out.n = p->err.n = 0;
+      continue;
+    }
+    if (!q) return true;
+    if (TRI_GROW(p->open, p->cap, p->n_open + 1) != TRI_OK) {
+      tri_error_clear();
+      tri_desk_fail(p->desk, q, "the host has no memory left for it");
+      continue;
+    }
+    if (!p->n_open) p->since_s = tri_now_s();
+    p->open[p->n_open++] = q;
+  }
+}
+
+static void work(void *ctx, tri_desk *d) {
+  process *p = ctx;
+
+  TRI_ASSERT(p->desk == d);
+  while (take_all(p)) {
+    if (!p->child.pid && p->n_open) restart(p);
+    attend(p);
+  }
+}
+
+static tri_status begin(void *ctx) {
+  process *p = ctx;
+
+  return tri_child_start(p->argv, &p->child);
+}
+
+/* Its input ends; it has a while to end by itself. */
+static void end(void *ctx) {
+  process *p = ctx;
+  double   until_s = tri_now_s() + GRACE_MS / 1e3;
+  bool     open = p->child.pid > 0;
+
+  tri_child_close_input(&p->child);
+  while (open && tri_now_s() < until_s) {
+    struct pollfd f[2] = {{p->child.out, POLLIN, 0}, {p->child.err, POLLIN, 0}};
+    if (poll(f, 2, LOOK_MS) < 0) break;
+    p->out.n = 0;
+    if (f[0].revents) open = receive(p->child.out, &p->out);
+    open = open && !tri_child_has_ended(&p->child); /* a child of its own may hold its output */
+    if (f[1].revents && !receive(p->child.err, &p->err)) tri_child_close_error(&p->child);
+    hear_said(p);
+  }
+  if (p->child.pid) hear_rest(p);
+  tri_child_kill(&p->child, NULL);
+}
+
+/* ---- the plug-in ---- */
+
+static void free_line(void *text) {
+  tri_text *line = text;
+
+  tri_text_free(line);
+  tri_host_free(&text);
+}
+
+static tri_status put_line(const tri_answer *a, int64_t id, tri_text *out) {
+  TRI_TRY(tri_text_put(out, "{", 1));
+  TRI_TRY(tri_text_put(out, a->fields, a->fields_bytes));
+  TRI_TRY(tri_text_printf(out, "\"id\": %lld, \"prompt\": ", (long long)id));
+  TRI_TRY(tri_json_put_string(out, a->prompt, a->prompt_bytes));
+  TRI_TRY(tri_text_printf(out, ", \"response\": "));
+  TRI_TRY(tri_json_put_string(out, a->response, a->response_bytes));
+  return tri_text_put(out, "}\n", 2);
+}
+
+static tri_status process_submit(void *state, const tri_answer *a, int number) {
+  process   *p = state;
+  tri_text  *line;
+  tri_status st;
+
+  TRI_TRY(TRI_ALLOC(line, 1));
+  st = put_line(a, tri_desk_next_id(p->desk), line);
+  if (st == TRI_OK) return tri_desk_put(p->desk, number, line);
+  free_line(line);
+  return st;
+}
+
+static tri_status process_collect(void *state, int n, float *score, tri_reward_fault *fault) {
+  return tri_desk_collect(((process *)state)->desk, n, score, &fault->number, fault->why);
+}
+
+static void process_forget(void *state) { tri_desk_forget(((process *)state)->desk); }
+
+static tri_status process_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
+  double timeout_s;
+
+  (void)env;
+  *field = "timeout_s";
+  TRI_TRY(tri_reward_read_seconds(o, *field, TIMEOUT_S, &timeout_s));
+  *field = "command";
+  return tri_child_check(tri_reward_get(o, *field));
+}
+
+static void process_close(void **state) {
+  process *p = *state;
+
+  if (!p) return;
+  tri_desk_close(&p->desk);
+  for (int i = 0; p->argv && p->argv[i]; i++) TRI_FREE(p->argv[i]);
+  TRI_FREE(p->argv);
+  TRI_FREE(p->open);
+  tri_host_free(state);
+}
+
+static tri_status read_command(const tri_reward_opt *o, process *p) {
+  int         n;
+  const char *word = tri_reward_get_list(o, "command", &n);
+
+  TRI_TRY(TRI_ALLOC(p->argv, n + 1));
+  for (int i = 0; i < n; i++, word = tri_reward_next(word)) TRI_TRY(tri_copy_text(word, &p->argv[i]));
+  return tri_reward_read_seconds(o, "timeout_s", TIMEOUT_S, &p->timeout_s);
+}
+
+static tri_status process_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
+  tri_desk_opt desk = {.name = "process", .begin = begin, .work = work, .end = end, .free_text = free_line};
+  tri_on_error on_error;
+  tri_status   st = TRI_OK;
+
+  TRI_TRY(tri_host_alloc(1, sizeof(process), state));
+  TRI_TRY_DONE(read_command(o, *state));
+  TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
+  desk.ctx = *state;
+  desk.hasty = on_error == TRI_ON_ERROR_ABORT;
+  if (env && env->se && env->se->pretended) goto done;
+  TRI_TRY_DONE(tri_desk_open(&desk, &((process *)*state)->desk));
+done:
+  if (st != TRI_OK) process_close(state);
+  return st;
+}
+
+static const tri_reward_field fields[] = {
+    {.name = "command",
+     .unit = "words",
+     .help = "The program and its arguments: [python3, verify.py]; one beside each rank.",
+     .value = "WORDS",
+     .what = "the program and its arguments, parted by spaces",
+     .must = true,
+     .list = true},
+    {.name = "timeout_s",
+     .unit = "s",
+     .help = "Where nothing was answered for so long, the oldest question has failed; default 60.",
+     .value = "S",
+     .what = "seconds without any answer before one has failed (60)"},
+    TRI_REWARD_ON_ERROR,
+    {.name = NULL}};
+
+const tri_reward tri_reward_process = {.name = "process",
+                                       .help = "what a program beside each rank says, in JSON lines",
+                                       .values = "any number",
+                                       .best = INFINITY,
+                                       .needs = TRI_REWARD_TEXT | TRI_REWARD_FIELDS_OF_LINE,
+                                       .field = fields,
+                                       .check = process_check,
+                                       .open = process_open,
+                                       .submit = process_submit,
+                                       .collect = process_collect,
+                                       .forget = process_forget,
+                                       .close = process_close};

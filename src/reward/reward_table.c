@@ -1,0 +1,160 @@
+/* reward_table.c - the table of rewards; what a row of a deck or flags may say of each. */
+#include "base/visible.h"
+#include "reward.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define POINTER(name) &tri_reward_##name,
+static const tri_reward *const table[] = {TRI_REWARD_LIST(POINTER)};
+enum { N_REWARD = sizeof table / sizeof *table };
+
+const tri_reward *tri_reward_at(int i) { return i >= 0 && i < N_REWARD ? table[i] : NULL; }
+
+const tri_reward *tri_reward_find(const char *name) {
+  for (int i = 0; i < N_REWARD; i++)
+    if (!strcmp(table[i]->name, name)) return table[i];
+  return NULL;
+}
+
+void tri_reward_names(const char *last, char out[TRI_REWARD_NAMES_BYTES]) {
+  size_t used = 0;
+
+  for (int i = 0; i < N_REWARD; i++) {
+    used += (size_t)snprintf(out + used, TRI_REWARD_NAMES_BYTES - used, "%s%s",
+                             !i                 ? ""
+                             : i < N_REWARD - 1 ? ", "
+                                                : last,
+                             table[i]->name);
+    TRI_ASSERT(used < TRI_REWARD_NAMES_BYTES);
+  }
+}
+
+const char *tri_reward_get(const tri_reward_opt *o, const char *field) {
+  for (int i = 0; i < o->n_field; i++)
+    if (!strcmp(o->field[i].name, field)) return o->field[i].value;
+  return NULL;
+}
+
+const char *tri_reward_get_list(const tri_reward_opt *o, const char *field, int *n) {
+  *n = 0;
+  for (int i = 0; i < o->n_field; i++) {
+    if (strcmp(o->field[i].name, field) != 0) continue;
+    *n = o->field[i].n_more + 1;
+    return o->field[i].value;
+  }
+  return NULL;
+}
+
+const char *tri_reward_next(const char *text) { return text + strlen(text) + 1; }
+
+tri_status tri_reward_check_name(const char *name) {
+  const char *known[N_REWARD], *near;
+  char        all[TRI_REWARD_NAMES_BYTES];
+
+  if (tri_reward_find(name)) return TRI_OK;
+  for (int i = 0; i < N_REWARD; i++) known[i] = table[i]->name;
+  near = tri_nearest(name, known, N_REWARD);
+  tri_reward_names(" and ", all);
+  TRI_FAIL(TRI_ECONFIG, "there is no reward '%.200s'; %s%s", name,
+           near ? "the nearest known is " : "known are ", near ? near : all);
+}
+
+static bool takes(const tri_reward *kind, const char *field) {
+  for (const tri_reward_field *f = kind->field; f && f->name; f++)
+    if (!strcmp(f->name, field)) return true;
+  return false;
+}
+
+tri_status tri_reward_check_fields(const tri_reward_opt *o, const char **field) {
+  const tri_reward *kind = tri_reward_find(o->name);
+
+  for (const tri_reward_field *f = kind->field; f && f->name; f++) {
+    const char *value = tri_reward_get(o, f->name);
+    if (!f->must || (value && value[0])) continue;
+    *field = f->name;
+    TRI_FAIL(TRI_ECONFIG, "reward %s needs a %s", o->name, f->name);
+  }
+  for (int i = 0; i < o->n_field; i++) {
+    if (takes(kind, o->field[i].name)) continue;
+    *field = o->field[i].name;
+    TRI_FAIL(TRI_ECONFIG, "reward %s has no use for a %s", o->name, *field);
+  }
+  return TRI_OK;
+}
+
+enum { VALUE_SHOWN = 200 }; /* bytes; chosen: leaves room for the rest of a message */
+/* st, its message behind the field: lead, name, between and the value. */
+static tri_status name_field(tri_status st, const tri_reward_opt *o, const char *field, const char *lead,
+                             const char *between) {
+  const char *value = tri_reward_get(o, field);
+  char        why[TRI_MESSAGE_BYTES], name[64];
+
+  if (st == TRI_OK) return TRI_OK;
+  snprintf(name, sizeof name, "%s", field);
+  for (char *c = name; *c && !strcmp(lead, "--"); c++) *c = *c == '_' ? '-' : *c; /* as flags are spelled */
+  snprintf(why, sizeof why, "%s", tri_error_message());
+  tri_error_clear();
+  TRI_FAIL(st, "%s%s%s%.*s%s: %s", lead, name, value ? between : "", VALUE_SHOWN, value ? value : "",
+           value && strlen(value) > VALUE_SHOWN ? "..." : "", why);
+}
+
+tri_status tri_reward_read_seconds(const tri_reward_opt *o, const char *field, double def, double *out) {
+  const char *text = tri_reward_get(o, field);
+  char       *end;
+
+  *out = def;
+  if (!text) return TRI_OK;
+  *out = strtod(text, &end);
+  if (strspn(text, "0123456789.eE-+") == strlen(text) && end != text && !*end && *out > 0 && *out <= 1e6)
+    return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "must be a number of seconds > 0, at most a million");
+}
+
+tri_status tri_reward_read_on_error(const tri_reward_opt *o, tri_on_error *out) {
+  static const char *const word[] = {"abort", "drop", "zero"};
+  const char              *text = tri_reward_get(o, "on_error");
+
+  *out = takes(tri_reward_find(o->name), "on_error") ? TRI_ON_ERROR_ABORT : TRI_ON_ERROR_ZERO;
+  for (int i = 0; text && i < 3; i++) {
+    if (strcmp(text, word[i]) != 0) continue;
+    *out = (tri_on_error)i;
+    return TRI_OK;
+  }
+  if (!text) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "must be abort, drop or zero");
+}
+
+static tri_status check_row(const tri_reward_opt *o, const tri_reward_env *env, const char *lead,
+                            const char *between) {
+  const tri_reward *kind = tri_reward_find(o->name);
+  const char       *field = "name";
+  tri_on_error      on_error;
+  tri_status        st;
+
+  if (!isfinite(o->weight))
+    TRI_FAIL(TRI_ECONFIG, "%sweight%s%g of %s: must be finite", lead, between, o->weight, o->name);
+  st = tri_reward_check_fields(o, &field);
+  if (st == TRI_OK) TRI_TRY(name_field(tri_reward_read_on_error(o, &on_error), o, "on_error", lead, between));
+  if (st == TRI_OK && kind->check) st = kind->check(o, env, &field);
+  return name_field(st, o, field, lead, between);
+}
+
+tri_status tri_reward_check(const tri_reward_opt *o, const tri_reward_env *env) {
+  TRI_TRY(tri_error_at(tri_reward_check_name(o->name), "reward.name"));
+  return check_row(o, env, "reward.", " = ");
+}
+
+tri_status tri_reward_check_flags(const tri_reward_opt *o, const tri_reward_env *env) {
+  TRI_TRY(tri_error_at(tri_reward_check_name(o->name), "--reward"));
+  return check_row(o, env, "--", " ");
+}
+
+unsigned tri_reward_needs(const tri_reward_opt *o, int n) {
+  unsigned needs = 0;
+
+  for (int i = 0; i < n; i++) needs |= tri_reward_find(o[i].name)->needs;
+  return needs;
+}

@@ -1,0 +1,28 @@
+/* loss_scale.c - the scale of a loss, and how it follows what gradients allow. */
+#include "loss_scale.h"
+
+#include <math.h>
+
+#define MOST 0x1p32 /* chosen: f32 sums of gradients of float16 have room above it */
+
+void tri_loss_scale_begin(tri_loss_scale *s, const tri_loss_scale_opt *opt, tri_dtype dtype) {
+  *s = (tri_loss_scale){.value = 1};
+  if (dtype != TRI_F16) return;
+  s->adapts = opt->fixed == 0;
+  s->value = s->adapts ? fmax(ldexp(1, (int)opt->first_power), opt->min) : opt->fixed;
+}
+
+bool tri_loss_scale_yields(const tri_loss_scale *s, const tri_loss_scale_opt *opt) {
+  return s->adapts && s->value > opt->min;
+}
+
+/* torch.amp.GradScaler.update, with a least scale as in DeepSpeed's DynamicLossScaler. */
+void tri_loss_scale_follow(tri_loss_scale *s, const tri_loss_scale_opt *opt, bool finite) {
+  if (!s->adapts) return;
+  s->n_finite = finite ? s->n_finite + 1 : 0;
+  s->n_given += !finite && tri_loss_scale_yields(s, opt);
+  if (!finite) s->value = fmax(s->value / 2, opt->min);
+  if (s->n_finite < opt->window) return;
+  s->n_finite = 0;
+  s->value = fmin(2 * s->value, MOST);
+}

@@ -1,0 +1,146 @@
+/* reward_child.c - a reward's program for tests: it answers with the response's bytes, unless the response
+ * asks for worse.
+ *
+ * reward_child [--after N] [--pids FILE] [--once FILE] [--log FILE] [--null CHARACTERS] [--fork] [--stay]
+ * --after: answers when so many lines are there, the last one first. --pids: its number, and its child's,
+ * behind what stands there. --once: what ends it does so while there is no FILE, which it makes. --null: no
+ * reward to responses with one of these, * to none. --log: a line for each answer. --fork: has a child that
+ * waits for ever. --stay: does not end with its input. */
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST = 64 };
+
+static const char *once, *pids, *log_file, *null_ones = "";
+
+static void put_number(const char *path, long number) {
+  FILE *f = path ? fopen(path, "a") : NULL;
+
+  if (f) fprintf(f, "%ld\n", number);
+  if (f) fclose(f);
+}
+
+static void stay(void) {
+  for (;;) pause();
+}
+
+/* Whether it is to be done, with --once the first time. */
+static int is_due(void) {
+  FILE *f;
+
+  if (!once) return 1;
+  f = fopen(once, "r");
+  if (f) {
+    fclose(f);
+    return 0;
+  }
+  f = fopen(once, "w");
+  if (f) fclose(f);
+  return 1;
+}
+
+static void flood(FILE *f, long bytes) {
+  for (long i = 0; bytes < 0 || i < bytes; i++) putc(i % 80 == 79 && f == stderr ? '\n' : 'x', f);
+}
+
+static void answer(long id, const char *response) {
+  if (!strcmp(response, "hang") && is_due()) stay();
+  if (!strcmp(response, "die") && is_due()) {
+    fputs("this is the end\n", stderr);
+    exit(3);
+  }
+  if (!strcmp(response, "killed") && is_due()) raise(SIGKILL);
+  if (!strcmp(response, "flood") && is_due()) flood(stdout, -1);
+  if (!strcmp(response, "stderr")) flood(stderr, 1 << 20);
+  if (!strcmp(response, "close") && is_due()) {
+    fclose(stdout);
+    close(1);
+    stay();
+  }
+  if (!strcmp(response, "nonsense"))
+    puts("hello");
+  else if (!strcmp(response, "list"))
+    puts("[1]");
+  else if (!strcmp(response, "unknown"))
+    printf("{\"id\": %ld, \"reward\": 1}\n", id + 1000);
+  else if (!strcmp(response, "nan"))
+    printf("{\"id\": %ld, \"reward\": NaN}\n", id);
+  else if (!strcmp(response, "null") || *null_ones == '*' || strpbrk(response, null_ones))
+    printf("{\"id\": %ld, \"reward\": null}\n", id);
+  else if (!strcmp(response, "word"))
+    printf("{\"id\": %ld, \"reward\": \"1\"}\n", id);
+  else if (!strcmp(response, "large"))
+    printf("{\"id\": %ld, \"reward\": 1e300}\n", id);
+  else
+    printf("{\"reward\": %zu, \"note\": [{}], \"id\": %ld}\n", strlen(response), id);
+  if (!strcmp(response, "twice")) printf("{\"id\": %ld, \"reward\": 1}\n", id);
+  fflush(stdout);
+  put_number(log_file, id);
+}
+
+/* One of another program's own fields says how long the answer is to be counted. */
+static void read_line(const char *line, long *id, char *response, size_t bytes) {
+  json_t     *o = json_loads(line, 0, NULL);
+  const char *text = json_string_value(json_object_get(o, "response"));
+
+  if (!text || !json_is_integer(json_object_get(o, "id")) || !json_is_string(json_object_get(o, "prompt")))
+    exit(9);
+  *id = (long)json_integer_value(json_object_get(o, "id"));
+  snprintf(response, bytes, "%s", text);
+  if (!strcmp(text, "field")) { /* as many bytes as the line's own field says */
+    long n = (long)json_integer_value(json_object_get(json_object_get(o, "extra"), "n"));
+    memset(response, 'y', (size_t)n);
+    response[n] = 0;
+  }
+  json_decref(o);
+}
+
+int main(int argc, char **argv) {
+  static char line[1 << 16], response[MOST][256];
+  long        id[MOST];
+  int         after = 1, n = 0, stays = 0, forks = 0;
+
+  for (int i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--after"))
+      after = atoi(argv[++i]);
+    else if (!strcmp(argv[i], "--pids"))
+      pids = argv[++i];
+    else if (!strcmp(argv[i], "--log"))
+      log_file = argv[++i];
+    else if (!strcmp(argv[i], "--null"))
+      null_ones = argv[++i];
+    else if (!strcmp(argv[i], "--once"))
+      once = argv[++i];
+    else if (!strcmp(argv[i], "--fork"))
+      forks = 1;
+    else if (!strcmp(argv[i], "--stay"))
+      stays = 1;
+    else
+      exit(8);
+  }
+  put_number(pids, (long)getpid());
+  if (forks) {
+    long pid = (long)fork();
+    if (pid == 0) stay();
+    put_number(pids, pid);
+  }
+  while (fgets(line, sizeof line, stdin)) {
+    if (after == 1) {
+      read_line(line, id, response[0], sizeof response[0]);
+      answer(id[0], response[0]);
+      continue;
+    }
+    read_line(line, &id[n], response[n], sizeof response[n]);
+    if (++n < after) continue;
+    while (n) {
+      n--;
+      answer(id[n], response[n]);
+    }
+  }
+  if (stays) stay();
+  return 0;
+}

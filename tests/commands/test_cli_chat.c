@@ -1,0 +1,78 @@
+/* test_cli_chat.c - the whole program on conversations: the model's own template, a named one, what is
+ * refused and what is said. */
+#include "cli_case.h"
+
+#define TALK                                                                                                 \
+  "{\"messages\": [{\"role\": \"user\", \"content\": \"1+1=\"}, "                                            \
+  "{\"role\": \"assistant\", \"content\": \"2\"}]}\n"
+#define ASK "{\"prompt\": [{\"role\": \"user\", \"content\": \"1+1=\"}], \"answer\": \"2\"}\n"
+
+static void write_files(void) {
+  cli_write("talk.jsonl", TALK);
+  cli_write("ask.jsonl", ASK);
+  cli_write("text.jsonl", "{\"text\": \"^[INST] 1+1= [/INST] 2 $\"}\n");
+}
+
+/* The model of the tests has no tokenizer_config.json. */
+static void a_template_must_be_known(void **state) {
+  (void)state;
+  write_files();
+  cli_fails(64, ONE "score model talk.jsonl",
+            "talk.jsonl:1: model: brings no chat template; name one: ", "--chat-template chatml|llama2|");
+  cli_fails(64, TWO "generate model --prompts ask.jsonl", "ask.jsonl:1: model: brings no chat template",
+            NULL);
+  cli_fails(64, ONE "eval model --data ask.jsonl --reward exact --chat-template none",
+            "no chat template is wanted (--chat-template none)", NULL);
+  cli_fails(64, ONE "generate model a --chat-template phi", "--chat-template", "chatml");
+  cli_fails(64, TWO SFT "data.train=talk.jsonl", "talk.jsonl:1: ", "name one: data.chat_template: chatml|");
+  cli_fails(64, ONE SFT "data.train=talk.jsonl data.chat_template=phi", "data.chat_template", "chatml");
+  cli_fails(64, ONE SFT "data.train=ask.jsonl data.chat_template=llama2", "ask.jsonl:1: needs ", NULL);
+}
+
+/* One in tokenizer_config.json, whose begin and end tokens are bytes, so that what comes of it is also a
+ * text. */
+static void the_models_own_is_taken(void **state) {
+  (void)state;
+  write_files();
+  cli_sh("cp -r model own && cp '" TRI_TEST_DATA "/chat/llama2.json' own/tokenizer_config.json");
+  cli_succeeds(ONE "score own talk.jsonl");
+  cli_sh("cp .out talk.out");
+  cli_succeeds(ONE "score own text.jsonl");
+  cli_sh("cmp .out talk.out");
+  cli_succeeds(TWO "score own talk.jsonl");
+  cli_sh("cmp .out talk.out");
+  cli_succeeds(ONE "generate own --prompts ask.jsonl --max-new 2 --json");
+  cli_shows(cli_out, "\"prompt\": \"^[INST] 1+1= [/INST]\"");
+  cli_sh("cp .out ask.out");
+  cli_succeeds(ONE "generate own 1+1= --apply-chat-template --max-new 2 --json");
+  cli_sh("cmp .out ask.out");
+  cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --apply-chat-template --max-new 2");
+  cli_succeeds(TWO SFT "data.train=talk.jsonl model.path=own model.config=null model.tokenizer=null "
+                       "train.train_batch_size=2 train.micro_batch_size=1 run.output=talked");
+  cli_shows(cli_err,
+            "warning: talk.jsonl: the chat template llama2 ends a turn with $, which does not end an answer");
+  cli_succeeds(ONE "score talked talk.jsonl"); /* the checkpoint carries the template */
+}
+
+static void weights_are_checked(void **state) {
+  (void)state;
+  cli_fails(64, ONE SFT "data.train_weights=[1,2]", "data.train_weights has 2 numbers, data.train 1 files",
+            NULL);
+  cli_fails(64, ONE SFT "data.train=[sft.jsonl,sft.jsonl] data.train_weights=[1,0]",
+            "data.train_weights: '0' must be a number over 0", NULL);
+  cli_fails(64, ONE SFT "data.train=[sft.jsonl,sft.jsonl] data.train_weights=[1,x]",
+            "data.train_weights: 'x' must be a number over 0", NULL);
+  cli_write("blank.jsonl", "\n");
+  cli_fails(64, TWO SFT "data.train=[sft.jsonl,blank.jsonl] data.train_weights=[1,1]",
+            "blank.jsonl: has a weight, but no lines to draw", NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_template_must_be_known),
+      cmocka_unit_test(the_models_own_is_taken),
+      cmocka_unit_test(weights_are_checked),
+  };
+
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}

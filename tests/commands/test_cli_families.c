@@ -1,0 +1,93 @@
+/* test_cli_families.c - the whole program with a small random model of every family: trained, saved,
+ * exported, loaded again. */
+#include "cli_case.h"
+
+#define SIZES                                                                                                \
+  "\"vocab_size\": 257, \"hidden_size\": 32, \"num_hidden_layers\": 3, \"num_attention_heads\": 4, "         \
+  "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 32, "                 \
+  "\"initializer_range\": 0.1, \"eos_token_id\": 256, \"bos_token_id\": null, \"pad_token_id\": null"
+
+/* A tensor that only its files have, and one more key. */
+static const struct {
+  const char *type, *more, *tensor, *scored;
+} family[] = {
+    {"mistral", "\"sliding_window\": 3", "self_attn.v_proj.weight", "MistralForSequenceClassification"},
+    {"qwen3", "\"head_dim\": 10", "self_attn.q_norm.weight", "Qwen3ForSequenceClassification"},
+    {"gemma2", "\"head_dim\": 10, \"sliding_window\": 3", "pre_feedforward_layernorm.weight",
+     "Gemma2ForSequenceClassification"},
+    {"gemma3_text", "\"head_dim\": 10, \"sliding_window\": 3, \"sliding_window_pattern\": 2",
+     "self_attn.k_norm.weight", "Gemma3TextForSequenceClassification"},
+    {"gemma", "\"head_dim\": 10", "post_attention_layernorm.weight", "GemmaForSequenceClassification"},
+    {"phi3", "\"sliding_window\": null", "mlp.gate_up_proj.weight", "Phi3ForSequenceClassification"},
+};
+enum { N_FAMILIES = sizeof family / sizeof *family };
+
+static double metric(const char *name) {
+  char        text[CLI_TEXT_BYTES];
+  const char *at;
+
+  cli_read("grpo/metrics.jsonl", text);
+  at = strstr(text, name);
+  if (!at) fail_msg("no %s in %s", name, text);
+  return atof(at + strlen(name) + 2);
+}
+
+/* In bf16, with layers computed again: the sampler's log-probabilities are the trainer's, and memory is
+ * what was planned. Exported under its own names, it is a model to train on. */
+static void goes_in_and_out(void **state) {
+  (void)state;
+  for (int i = 0; i < N_FAMILIES; i++) {
+    char config[1024];
+    snprintf(config, sizeof config, "{\"model_type\": \"%s\", " SIZES ", %s}", family[i].type,
+             family[i].more);
+    cli_write("family.json", config);
+    cli_sh("rm -rf grpo out again && mkdir tok && mv family.json tok/config.json && cp tokenizer.json tok");
+    cli_succeeds(ONE GRPO
+                 "run.output=grpo model.config=tok/config.json model.dtype=bf16 model.recompute=layer "
+                 "rollout.max_response_length=12 checkpoint.save_final=true");
+    assert_true(metric("\"sampler_gap_max_nats\"") == 0);
+    assert_true(metric("\"mem_planned_bytes\"") == metric("\"mem_used_bytes\""));
+    cli_succeeds(ONE "export grpo out --dtype bf16");
+    cli_sh("grep -q 'model.layers.2.%s' out/model.safetensors", family[i].tensor);
+    cli_succeeds(ONE LOAD "model.path=out run.output=again train.steps=1");
+    cli_sh("rm -r tok");
+  }
+}
+
+/* A reward model of it has the class of transformers. */
+static void scores(void **state) {
+  (void)state;
+  cli_write("pairs.jsonl", "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"3\"}\n"
+                           "{\"prompt\": \"1+2=\", \"chosen\": \"3\", \"rejected\": \"33\"}\n");
+  for (int i = 0; i < N_FAMILIES; i++) {
+    char config[1024];
+    snprintf(config, sizeof config, "{\"model_type\": \"%s\", " SIZES ", %s}", family[i].type,
+             family[i].more);
+    cli_write("family.json", config);
+    cli_sh("rm -rf rm scorer");
+    cli_succeeds(ONE SFT "algo.name=rm data.train=pairs.jsonl model.config=family.json train.steps=1 "
+                         "train.train_batch_size=2 train.micro_batch_size=2 run.output=rm");
+    cli_succeeds(ONE "export rm scorer");
+    cli_sh("grep -q %s scorer/config.json && grep -q score.weight scorer/model.safetensors",
+           family[i].scored);
+    cli_succeeds(ONE GRPO
+                 "'reward=[{name: model, path: scorer}]' run.output=scored-$$ model.config=family.json");
+  }
+}
+
+static void refusals_name_the_key(void **state) {
+  (void)state;
+  cli_write("config.json", "{\"model_type\": \"gemma3_text\", " SIZES ", \"attn_logit_softcapping\": 50}");
+  cli_fails(64, ONE SFT, "config.json: `attn_logit_softcapping` asks for", NULL);
+  cli_write("config.json",
+            "{\"model_type\": \"phi3\", " SIZES ", \"rope_scaling\": {\"type\": \"longrope\"}}");
+  cli_fails(64, TWO SFT, "rope type `longrope`; of a phi3 model this version knows default", NULL);
+  cli_write("config.json", "{\"model_type\": \"mistral\", " SIZES ", \"use_sliding_window\": false}");
+  cli_fails(64, ONE SFT, "a mistral model has its window whatever it says", NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(goes_in_and_out), cmocka_unit_test(scores),
+                                     cmocka_unit_test(refusals_name_the_key)};
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}

@@ -1,0 +1,168 @@
+/* test_cli_lora.c - the whole program with low-rank adapters: kept, resumed, exported, PEFT's folders,
+ * what is refused. */
+#include "cli_case.h"
+
+#include <math.h>
+
+#include "io/model/safetensors.h"
+
+#define NEW   LOAD "lora.rank=4 "
+#define LORA  NEW "model.path=model "
+#define STILL "train.learning_rate=1e-30 train.steps=1 " /* so small that no f32 moves */
+#define PEFT  "'" TRI_TEST_DATA "/lora/llama'"
+#define TOKENS                                                                                               \
+  "train sft.yaml model.config=null model.tokenizer=null model.path='" TRI_TEST_DATA                         \
+  "/model/llama' data.train=tokens.jsonl "
+
+/* The lines of a run, without what may differ. */
+static void numbers_of(const char *output) {
+  cli_sh("sed -E -e 's/\"(time|mem)_[a-z_]*\": [^,}]*,? ?//g' -e 's/\"[a-z_]*_per_s\": [^,}]*,? ?//g' "
+         "%s/metrics.jsonl > %s.numbers",
+         output, output);
+}
+
+/* Each tensor of `want` is in `got`, and nothing else; largest difference. */
+static double difference(const char *got, const char *want) {
+  tri_safetensors *a = NULL, *b = NULL;
+  double           most = 0;
+
+  assert_int_equal(tri_safetensors_open(got, &a), TRI_OK);
+  assert_int_equal(tri_safetensors_open(want, &b), TRI_OK);
+  assert_int_equal(tri_safetensors_count(a), tri_safetensors_count(b));
+  for (int64_t i = 0; i < tri_safetensors_count(b); i++) {
+    const tri_safetensors_info *y = tri_safetensors_at(b, i), *x = tri_safetensors_find(a, y->name);
+    float                      *p, *q;
+    if (!x || x->count != y->count) fail_msg("%s: no %s of that shape", got, y->name);
+    p = calloc((size_t)y->count, sizeof *p), q = calloc((size_t)y->count, sizeof *q);
+    assert_int_equal(tri_safetensors_read_f32(a, x, 0, x->count, p), TRI_OK);
+    assert_int_equal(tri_safetensors_read_f32(b, y, 0, y->count, q), TRI_OK);
+    for (int64_t k = 0; k < y->count; k++) most = fmax(most, fabs((double)p[k] - (double)q[k]));
+    free(p), free(q);
+  }
+  tri_safetensors_close(&a);
+  tri_safetensors_close(&b);
+  return most;
+}
+
+/* On one rank and on two, in one go and in two: the same bits; the checkpoint holds the adapters alone. */
+static void resumed_bit_for_bit(void **state) {
+  (void)state;
+  cli_succeeds(ONE LORA "run.output=whole");
+  cli_shows(cli_err, "lora: 0.003712 M parameters learn (15.6 %), rank 4, alpha 16, of q_proj,");
+  if (strstr(cli_err, "warning")) fail_msg("%s", cli_err); /* A has no gradient as long as B is 0 */
+  cli_sh("state() { sed -n 's/.*\"mem_state_bytes\": \\([0-9]*\\).*/\\1/p' $1/metrics.jsonl | tail -1; }; "
+         "[ $((2 * $(state whole))) -lt $(state run) ]");
+  cli_succeeds(ONE LORA "run.output=parts train.steps=1");
+  cli_succeeds(ONE LORA "run.output=parts");
+  cli_shows(cli_err, "resumed from");
+  numbers_of("whole"), numbers_of("parts");
+  cli_sh("cmp whole.numbers parts.numbers && [ $(wc -l < whole.numbers) = 2 ]");
+  cli_succeeds(ONE "inspect whole --tensors");
+  cli_shows(cli_out, "tensors in /adapter/model");
+  cli_shows(cli_out, "tensors in /adapter/optimizer/exp_avg_sq");
+  if (strstr(cli_out, "tensors in /model") || strstr(cli_out, "embed_tokens")) fail_msg("%s", cli_out);
+  cli_shows(cli_out, "3712 parameters of adapters");
+}
+
+/* The checkpoint's adapters and the merged model say the same to f32's rounding; the base is as it was. */
+static void export_merges(void **state) {
+  (void)state;
+  cli_sh("cp model/model.safetensors before.safetensors");
+  cli_succeeds(ONE "export whole merged");
+  cli_succeeds(ONE "score whole sft.jsonl");
+  cli_sh("cp .out with");
+  cli_succeeds(ONE "score merged sft.jsonl");
+  cli_sh("for f in with .out; do tr -c '0-9.\\n-' ' ' < $f > $f.n; done; paste -d ' ' with.n .out.n | awk '"
+         "{ for (i = 1; i <= NF / 2; i++) { d = $i - $(i + NF / 2); if (d * d > 1e-9) exit 1 } }'");
+  cli_succeeds(ONE "score model sft.jsonl");
+  cli_sh("! cmp -s .out with && cmp model/model.safetensors before.safetensors");
+  if (difference("merged", "model") < 1e-4) fail_msg("merged weights are the base's");
+  cli_succeeds(ONE "generate whole 1+1= 12 3+4= --temperature 0 --max-new 8");
+  cli_sh("cp .out answers");
+  cli_succeeds(ONE "generate merged 1+1= 12 3+4= --temperature 0 --max-new 8 --dtype f32");
+  cli_sh("cmp .out answers");
+  cli_succeeds(ONE "eval whole --data rl.jsonl --reward exact --max-new 4");
+}
+
+/* PEFT's folder, through a run and a checkpoint, comes out with the numbers it had; so does ours. */
+static void peft_folders_come_and_go(void **state) {
+  (void)state;
+  cli_write("tokens.jsonl", "{\"tokens\": [1, 2, 3, 4, 5, 6]}\n{\"tokens\": [7, 8, 9, 10]}\n");
+  cli_succeeds(ONE TOKENS STILL "lora.path=" PEFT
+                                " run.output=peft train.train_batch_size=2 train.micro_batch_size=1");
+  cli_succeeds(ONE "export peft theirs --adapter");
+  assert_true(difference("theirs/adapter_model.safetensors",
+                         TRI_TEST_DATA "/lora/llama/adapter_model.safetensors") == 0);
+  cli_sh("cd theirs && for x in '\"r\": 4' '\"lora_alpha\": 6' '\"peft_type\": \"LORA\"'; do "
+         "grep -q \"$x\" adapter_config.json || exit 1; done; [ ! -e config.json ]");
+  cli_succeeds(ONE "export whole ours --adapter");
+  cli_succeeds(TWO LOAD STILL "model.path=model lora.path=ours run.output=again");
+  cli_succeeds(ONE "export again ours2 --adapter");
+  cli_sh("cmp ours/adapter_model.safetensors ours2/adapter_model.safetensors");
+}
+
+/* The model that adapters are for is known wherever it lies, and no other is taken for it. */
+static void the_base_is_known(void **state) {
+  (void)state;
+  cli_sh("rm -rf moved; mv model moved");
+  cli_fails(64, ONE "score whole sft.jsonl", "is not at ", "--base of a command");
+  cli_fails(64, ONE "export whole none", "holds adapters only", "--base");
+  cli_fails(64, TWO LORA "run.output=whole train.steps=3", "model", NULL);
+  cli_succeeds(ONE "score whole sft.jsonl --base moved");
+  cli_sh("cmp .out with");
+  cli_succeeds(ONE NEW "run.output=whole model.path=moved train.steps=3");
+  cli_shows(cli_err, "model.path: \"model\" -> \"moved\"");
+  cli_sh("cp -r moved model && printf '\\001' | dd of=model/model.safetensors bs=1 "
+         "seek=$(($(wc -c < model/model.safetensors) - 9)) conv=notrunc 2>/dev/null");
+  cli_fails(64, ONE "export parts none", "trained for another model than the one at ", "the weights of ");
+  cli_fails(64, TWO LORA "run.output=parts train.steps=3", "trained for another model than the one at ",
+            "the weights of ");
+  cli_sh("rm -rf model; cp -r moved model");
+}
+
+static void what_does_not_fit_is_refused(void **state) {
+  (void)state;
+  cli_fails(64, ONE LORA "run.output=bad lora.targets=c_attn", "lora.targets: 'c_attn' is no linear module",
+            "q_proj, k_proj");
+  cli_fails(64, ONE LOAD "model.path=model run.output=bad lora.path=ours lora.rank=8",
+            "lora.rank is another than in lora.path", "rank 4 and alpha 16");
+  cli_fails(64, ONE LOAD "model.path=model run.output=bad lora.path=gone",
+            "gone: there is no such folder (lora.path)", NULL);
+  cli_fails(64, ONE LOAD "model.path=model run.output=bad lora.path=whole", "is no folder of PEFT's",
+            "export --adapter");
+  cli_fails(64, ONE LOAD "model.path=ours run.output=bad", "holds adapters (adapter_config.json), no model",
+            "lora.path");
+  cli_fails(64, ONE LOAD "model.path=whole lora.rank=4 run.output=bad", "holds adapters already",
+            "trireme export");
+  cli_fails(64, ONE LOAD "model.path=model lora.path=" PEFT " run.output=bad",
+            "lora_A.weight has 2 dimensions", NULL);
+  cli_fails(64, ONE LOAD "model.path=model run.output=parts train.steps=3 lora.rank=8", "lora.rank: 4 -> 8",
+            NULL);
+  cli_fails(64, ONE LOAD "model.path=model run.output=parts train.steps=3",
+            "has low-rank adapters, the deck gives it none", NULL);
+  cli_fails(64, ONE LORA "run.output=parts train.steps=3 'run.allow_changes=[lora.rank]'",
+            "lora.rank cannot change in a resume", NULL);
+  cli_fails(64, ONE "export run none --adapter", "the checkpoint has no low-rank adapters", NULL);
+}
+
+/* A run in full from a checkpoint of adapters starts with both; merged weights also where a reference
+ * asks. */
+static void runs_start_from_both(void **state) {
+  (void)state;
+  cli_succeeds(ONE LOAD STILL "model.path=whole run.output=full");
+  cli_succeeds(ONE "export full full.out");
+  cli_succeeds(ONE "export whole whole.out");
+  assert_true(difference("full.out", "whole.out") < 1e-7);
+  cli_succeeds(ONE SFT "run.output=random lora.rank=2 'lora.targets=[q_proj, down_proj]'"); /* no files */
+  cli_succeeds(ONE SFT "run.output=random lora.rank=2 'lora.targets=[q_proj, down_proj]' train.steps=3");
+  cli_succeeds(ONE "export random random.out");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(resumed_bit_for_bit),          cmocka_unit_test(export_merges),
+      cmocka_unit_test(peft_folders_come_and_go),     cmocka_unit_test(the_base_is_known),
+      cmocka_unit_test(what_does_not_fit_is_refused), cmocka_unit_test(runs_start_from_both)};
+
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}

@@ -1,0 +1,406 @@
+/* test_dataset_chat.c - conversations of data files as tokens, and which of them are learned. Judges: the
+ * ids and the masks that transformers gives (tests/data/chat/golden.json); exact values worked out by
+ * hand. */
+#include "chat_case.h"
+#include "dataset_case.h"
+#include "reward/answers.h"
+
+static tri_data_opt chat_options(tri_data_kind kind, const tri_chat *chat, tri_encoder *encoder) {
+  tri_data_opt opt = options(kind);
+
+  opt.vocab = tri_tokenizer_vocab_size(encoder->tokenizer);
+  opt.encode = tri_encoder_run;
+  opt.ctx = encoder;
+  opt.chat.form = chat;
+  opt.end.completion = opt.end.text = 0;
+  return opt;
+}
+
+static bool has_answer(const json_t *talk) {
+  const json_t *m;
+  size_t        i;
+
+  json_array_foreach(talk, i, m) {
+    if (!strcmp(text_of(m, "role"), "assistant")) return true;
+  }
+  return false;
+}
+
+/* Learned tokens first .. of `spans`, from the last span on or from the first. */
+static void expect_learned(const tri_example *e, const json_t *ids, const json_t *spans, bool all,
+                           const char *name, size_t talk) {
+  size_t n = json_array_size(spans), first = all ? 0 : n - 1;
+
+  assert_int_equal(e->n_token, json_array_size(ids));
+  assert_int_equal(e->n_prompt, json_integer_value(json_array_get(json_array_get(spans, first), 0)));
+  for (int i = 0; i < e->n_token; i++) {
+    bool learned = false;
+    for (size_t k = first; k < n; k++) {
+      const json_t *span = json_array_get(spans, k);
+      learned |=
+          i >= json_integer_value(json_array_get(span, 0)) && i < json_integer_value(json_array_get(span, 1));
+    }
+    if (e->token[i] != json_integer_value(json_array_get(ids, (size_t)i)))
+      fail_msg("%s, conversation %zu: token %d is %d", name, talk, i, e->token[i]);
+    if (learned != (i >= e->n_prompt && !(e->skip && e->skip[i])))
+      fail_msg("%s, conversation %zu: token %d is %slearned", name, talk, i, learned ? "not " : "");
+  }
+}
+
+static void expect_template(const json_t *row, bool all) {
+  const json_t *talk, *c, *talks = json_object_get(golden, "talks");
+  tri_encoder   encoder = {open_tokenizer(row), {0}};
+  tri_text      lines = {0};
+  char         *config, *line;
+  tri_chat     *chat = open_own(row, &config);
+  tri_data_opt  opt = chat_options(TRI_DATA_SFT, chat, &encoder);
+  size_t        i, k = 0;
+  bool          taken[32] = {false};
+
+  opt.chat.all = all;
+  json_array_foreach(talks, i, talk) {
+    taken[i] = has_answer(talk) && !loses_system(row, talk) &&
+               json_object_get(json_array_get(json_object_get(row, "cases"), i), "ids");
+    if (!taken[i]) continue;
+    json_t *object = json_pack("{sO}", "messages", talk);
+    line = json_dumps(object, 0);
+    assert_int_equal(tri_text_printf(&lines, "%s\n", line), TRI_OK);
+    free(line);
+    json_decref(object);
+  }
+  tri_dataset *d = open_bytes(lines.data, lines.len, &opt);
+  json_array_foreach(json_object_get(row, "cases"), i, c) {
+    if (taken[i])
+      expect_learned(tri_dataset_get(d, (int64_t)k++), json_object_get(c, "ids"), json_object_get(c, "loss"),
+                     all, text_of(row, "name"), i);
+  }
+  assert_int_equal(tri_dataset_stats(d)->n_talk, k);
+  assert_true(k >= 8);
+  tri_dataset_close(&d);
+  tri_text_free(&lines);
+  tri_chat_close(&chat);
+  free(config);
+  tri_tokens_free(&encoder.tokens);
+  tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
+}
+
+static void learns_the_assistants_turns(void **state) {
+  const json_t *row;
+  size_t        i;
+
+  (void)state;
+  json_array_foreach(templates(), i, row) {
+    if (strchr(text_of(row, "name"), ',')) continue; /* no ids */
+    expect_template(row, false);
+    expect_template(row, true);
+  }
+}
+
+/* ---- forms of lines, by a tokenizer of bytes ---- */
+
+static tri_chat *open_form(tri_chat_choice choice) {
+  tri_chat_files files = {.model = "m"};
+  tri_chat      *chat;
+
+  assert_int_equal(tri_chat_open(choice, &files, true, &chat), TRI_OK);
+  return chat;
+}
+
+/* The bytes of a side, of which `learned` stands at `at` and nothing else is learned. */
+static void expect_side(const int32_t *id, int n, const uint8_t *skip, int n_prompt, const char *text,
+                        const char *learned) {
+  const char *at = strstr(text, learned);
+
+  expect_ids(id, n, text);
+  for (int i = 0; i < n; i++) {
+    bool is = i >= at - text && i < at - text + (int)strlen(learned);
+    assert_int_equal(is, i >= n_prompt && !(skip && skip[i]));
+  }
+}
+
+#define U(text) "{\"role\":\"user\",\"content\":\"" text "\"}"
+#define A(text) "{\"role\":\"assistant\",\"content\":\"" text "\"}"
+#define S(text) "{\"role\":\"system\",\"content\":\"" text "\"}"
+#define TALK    "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n"
+
+static void reads_each_form(void **state) {
+  static const char *const sft[] = {
+      "{\"messages\":[" U("a") "," A("b") "]}",
+      "{\"prompt\":[" U("a") "],\"completion\":[" A("b") "]}",
+      "{\"prompt\":[" U("a") "],\"completion\":\"b\"}",
+      "{\"prompt\":\"a\",\"completion\":[" A("b") "]}",
+      "{\"prompt\":\"no\",\"completion\":[" U("a") "," A("b") "]}",
+      "{\"prompt\":\"no\",\"messages\":[" U("a") "," A("b") "]}",
+  };
+  tri_chat    *chat = open_form(TRI_CHAT_CHATML);
+  tri_data_opt opt = options(TRI_DATA_SFT);
+  tri_dataset *d;
+
+  (void)state;
+  opt.chat.form = chat;
+  for (size_t i = 0; i < sizeof sft / sizeof *sft; i++) {
+    d = open_text(sft[i], &opt);
+    const tri_example *e = tri_dataset_get(d, 0);
+    expect_side(e->token, e->n_token, e->skip, e->n_prompt, TALK "b<|im_end|>\n", "b<|im_end|>");
+    assert_int_equal(tri_dataset_stats(d)->n_loss, 11);
+    tri_dataset_close(&d);
+  }
+  opt.kind = TRI_DATA_LABELLED;
+  for (size_t i = 0; i < 3; i++) {
+    char line[256];
+    snprintf(line, sizeof line, "%.*s,\"label\":true}", (int)strlen(sft[i]) - 1, sft[i]);
+    d = open_text(line, &opt);
+    const tri_example *e = tri_dataset_get(d, 0);
+    expect_side(e->token, e->n_token, e->skip, e->n_prompt, TALK "b<|im_end|>\n", "b<|im_end|>");
+    tri_dataset_close(&d);
+  }
+  opt.kind = TRI_DATA_SCORE;
+  d = open_text(sft[0], &opt);
+  assert_null(tri_dataset_get(d, 0)->skip);
+  assert_int_equal(tri_dataset_get(d, 0)->n_prompt, 0);
+  tri_dataset_close(&d);
+  tri_chat_close(&chat);
+}
+
+static void reads_prompts(void **state) {
+  tri_chat    *chat = open_form(TRI_CHAT_CHATML);
+  tri_data_opt opt = options(TRI_DATA_RL);
+  tri_dataset *d;
+
+  (void)state;
+  opt.chat.form = chat;
+  d = open_text("{\"messages\":[" U("a") "],\"answer\":\"7\"}\n{\"prompt\":[" U(
+                    "a") "],\"answer\":7}\n"
+                         "{\"prompt\":\"a\",\"messages\":[" U("b") "],\"answer\":\"7\"}\n",
+                &opt);
+  for (int i = 0; i < 2; i++) {
+    const tri_example *e = tri_dataset_get(d, i);
+    expect_tokens(e, TALK, (int)strlen(TALK));
+    assert_string_equal(e->prompt, TALK);
+    assert_string_equal(e->answer, "7");
+  }
+  expect_tokens(tri_dataset_get(d, 2), "^a", 2); /* the prompt's own field goes before messages */
+  tri_dataset_close(&d);
+  opt.chat.texts = true;
+  d = open_text("{\"prompt\":\"a\",\"answer\":\"7\"}\n", &opt);
+  expect_tokens(tri_dataset_get(d, 0), TALK, (int)strlen(TALK));
+  tri_dataset_close(&d);
+  tri_chat_close(&chat);
+}
+
+static void reads_pairs(void **state) {
+  static const char *const row[] = {
+      "{\"prompt\":[" U("a") "],\"chosen\":[" A("b") "],\"rejected\":[" A("cd") "]}",
+      "{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("cd") "]}",
+      "{\"prompt\":\"a\",\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A(
+          "cd") "],"
+                "\"messages\":[]}",
+      "{\"prompt\":[" U("a") "],\"chosen\":\"b\",\"rejected\":\"cd\"}",
+  };
+  tri_chat    *chat = open_form(TRI_CHAT_CHATML);
+  tri_data_opt opt = options(TRI_DATA_PAIRS);
+
+  (void)state;
+  opt.chat.form = chat;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_dataset       *d = open_text(row[i], &opt);
+    const tri_example *e = tri_dataset_get(d, 0);
+    expect_side(e->token, e->n_token, e->skip, e->n_prompt, TALK "b<|im_end|>\n", "b<|im_end|>");
+    expect_side(e->rejected, e->n_rejected, e->rejected_skip, e->n_prompt, TALK "cd<|im_end|>\n",
+                "cd<|im_end|>");
+    assert_int_equal(tri_dataset_stats(d)->n_loss, 11 + 12);
+    tri_dataset_close(&d);
+  }
+  tri_chat_close(&chat);
+}
+
+/* A begin token that a text spells is not put before it again; what the tokenizer puts behind a text is no
+ * begin token, whatever the text begins with. */
+static void no_text_gets_two_begin_tokens(void **state) {
+  static const struct {
+    const char *single, *text, *want;
+  } row[] = {
+      {"[{\"SpecialToken\":{\"id\":\"^\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}]", "^a",
+       "^a"},
+      {"[{\"SpecialToken\":{\"id\":\"^\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}]", "aab",
+       "^aab"},
+      {"[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":{\"id\":\"^\",\"type_id\":0}}]", "aab",
+       "aab^"},
+      {"[{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":{\"id\":\"^\",\"type_id\":0}}]", "aa",
+       "aa^"},
+  };
+  json_t *spec = read_json(TRI_TEST_DATA "/cli/tokenizer.json"), *vocab, *processor;
+
+  (void)state;
+  vocab = json_object_get(json_object_get(spec, "model"), "vocab");
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_tokenizer *t;
+    tri_text       text = {0};
+    const int32_t *id;
+    int64_t        n;
+    processor = json_pack("{ss so s[] s{s{ss s[O] s[s]}}}", "type", "TemplateProcessing", "single",
+                          json_loads(row[i].single, 0, NULL), "pair", "special_tokens", "^", "id", "^", "ids",
+                          json_object_get(vocab, "^"), "tokens", "^");
+    assert_non_null(processor);
+    json_object_set_new(spec, "post_processor", processor);
+    char *dump = json_dumps(spec, 0);
+    if (tri_tokenizer_open_text("t", dump, strlen(dump), &t) != TRI_OK) fail_msg("%s", tri_error_message());
+    free(dump);
+    tri_encoder encoder = {t, {0}};
+    assert_int_equal(tri_encoder_run(&encoder, row[i].text, strlen(row[i].text), true, &id, &n), TRI_OK);
+    assert_int_equal(tri_tokenizer_decode(t, id, n, false, &text), TRI_OK);
+    assert_int_equal(text.len, strlen(row[i].want));
+    assert_memory_equal(text.data, row[i].want, text.len);
+    tri_text_free(&text);
+    tri_tokens_free(&encoder.tokens);
+    tri_tokenizer_close(&t);
+  }
+  json_decref(spec);
+}
+
+/* Where an answer's first line end and that of the prompt are one token, the prompt ends before it for both
+ * sides; what is learned is that of each alone. */
+static void pairs_may_share_a_token(void **state) {
+  static const char *const answer[] = {"\\n\\nfirst", "No."};
+  const json_t            *row = json_array_get(templates(), 0); /* chatml */
+  tri_encoder              encoder = {open_tokenizer(row), {0}};
+  tri_chat                *chat = open_form(TRI_CHAT_CHATML);
+  tri_data_opt             opt = chat_options(TRI_DATA_PAIRS, chat, &encoder);
+  char                     line[512];
+
+  (void)state;
+  for (int k = 0; k < 2; k++) { /* chosen answer[k] */
+    opt.kind = TRI_DATA_PAIRS;
+    snprintf(line, sizeof line, "{\"prompt\":[" U("a") "],\"chosen\":\"%s\",\"rejected\":\"%s\"}", answer[k],
+             answer[!k]);
+    tri_dataset       *d = open_text(line, &opt), *one;
+    const tri_example *e = tri_dataset_get(d, 0), *alone;
+    opt.kind = TRI_DATA_SFT;
+    for (int i = 0; i < 2; i++) {
+      const int32_t *id = i ? e->rejected : e->token;
+      const uint8_t *skip = i ? e->rejected_skip : e->skip;
+      snprintf(line, sizeof line,
+               "{\"prompt\":[" U("a") "],\"completion\":[{\"role\":\"assistant\",\"content\":"
+                                      "\"%s\"}]}",
+               answer[i ^ k]);
+      one = open_text(line, &opt);
+      alone = tri_dataset_get(one, 0);
+      assert_int_equal(i ? e->n_rejected : e->n_token, alone->n_token);
+      assert_memory_equal(id, alone->token, (size_t)alone->n_token * sizeof *id);
+      assert_int_equal(alone->n_prompt, e->n_prompt + (i != k)); /* that of "No." is longer */
+      for (int n = e->n_prompt; n < alone->n_token; n++)
+        assert_int_equal(skip && skip[n], n < alone->n_prompt || (alone->skip && alone->skip[n]));
+      tri_dataset_close(&one);
+    }
+    tri_dataset_close(&d);
+  }
+  tri_chat_close(&chat);
+  tri_tokens_free(&encoder.tokens);
+  tri_tokenizer_close((tri_tokenizer **)(void *)&encoder.tokenizer);
+}
+
+static void refuses_bad_conversations(void **state) {
+  static const char good[] = "{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[]\"}";
+  const bad_line    row[] = {
+         {"{\"messages\":7}", "`messages` must be text, or a list of messages"},
+         {"{\"messages\":[]}", "`messages` has no messages"},
+         {"{\"messages\":[7]}", "`messages`[0] must be a message, {\"role\": \"user\", "},
+         {"{\"messages\":[{\"content\":\"a\"}]}", "`messages`[0] has no `role`"},
+         {"{\"messages\":[" U("a") ",{\"role\":\"assistant\",\"content\":null}]}",
+          "`messages`[1]: its `content` must be text"},
+         {"{\"messages\":[{\"role\":\"tool\",\"content\":\"a\"}]}",
+          "`messages`[0]: the role `tool` is not understood; system, user and assistant are"},
+         {"{\"messages\":[{\"role\":\"assistant\",\"content\":\"a\",\"tool_calls\":[{}]}]}",
+          "`messages`[0] has `tool_calls`, which is not understood"},
+         {"{\"messages\":[" U("a") "]}", "`messages` has no message of the assistant: nothing to learn"},
+         {"{\"messages\":[" A("a") "]}",
+          "message 1 is the assistant's, where the user's is due: the chat template "
+             "(llama2) wants user and assistant by turns"},
+         {"{\"messages\":[" S("a") "]}", "there is only the system's message"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"text\":\"c\"}", "has both `messages` and `text`"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":\"[{}]\"}", "has `tools`, which are"},
+         {"{\"messages\":[" U("a") "," A("b") "],\"tools\":[{}]}", "has `tools`, which are not understood"},
+         {"{\"completion\":[" A("b") "]}", "has no `prompt`; its fields are completion; set data.prompt_key"},
+  };
+  const bad_line prompts[] = {
+      {"{\"prompt\":[" U("a") "," A("b") "],\"answer\":\"\"}",
+       "`prompt` ends with the assistant's message: a prompt ends with what is to be answered"},
+  };
+  const bad_line pairs[] = {
+      {"{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("b") "," A("b") "]}",
+       "`chosen` and `rejected` differ before the assistant's last message"},
+      {"{\"chosen\":[" U("a") "," A("b") "],\"rejected\":[" U("a") "," A("b") "," U("c") "," A("b") "]}",
+       "`chosen` and `rejected` differ before the assistant's last message"},
+      {"{\"chosen\":[" A("b") "],\"rejected\":[" A("b") "]}", "has no `prompt`"},
+  };
+  tri_chat    *chat = open_form(TRI_CHAT_LLAMA2);
+  tri_data_opt opt = options(TRI_DATA_SFT);
+
+  (void)state;
+  opt.chat.form = chat;
+  refuse_each(row, sizeof row / sizeof *row, good, &opt);
+  opt.kind = TRI_DATA_PROMPTS;
+  refuse_each(prompts, 1, "{\"prompt\":\"a\"}", &opt);
+  opt.kind = TRI_DATA_PAIRS;
+  refuse_each(pairs, 3, "{\"prompt\":\"a\",\"chosen\":\"b\",\"rejected\":\"c\"}", &opt);
+  tri_chat_close(&chat);
+  opt = options(TRI_DATA_SFT);
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "there is no chat template to render them");
+  chat = open_form(TRI_CHAT_AUTO);
+  opt.chat.form = chat;
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "a.jsonl:1: m: brings no chat template; name one: ");
+  opt.encode = NULL;
+  expect_refused(good, strlen(good), &opt, TRI_EINPUT, "the model has no tokenizer; give `tokens` instead");
+  tri_chat_close(&chat);
+}
+
+/* A conversation is cut as text is: a prompt at its front, the whole at its end, where something to learn
+ * must be left. */
+static void cuts_conversations(void **state) {
+  static const char line[] = "{\"messages\":[" U("a") "," A("b") "]}";
+  tri_chat         *chat = open_form(TRI_CHAT_CHATML);
+  tri_data_opt      opt = options(TRI_DATA_SFT);
+  int               whole = (int)strlen(TALK "b<|im_end|>\n"), prompt = (int)strlen(TALK);
+  tri_dataset      *d;
+
+  (void)state;
+  opt.chat.form = chat;
+  opt.overlong = TRI_OVERLONG_TRUNCATE;
+  opt.max_prompt_tokens = 5;
+  d = open_text(line, &opt);
+  const tri_example *e = tri_dataset_get(d, 0);
+  expect_side(e->token, e->n_token, e->skip, e->n_prompt, "tant\nb<|im_end|>\n", "b<|im_end|>");
+  assert_int_equal(tri_dataset_stats(d)->n_truncated, 1);
+  tri_dataset_close(&d);
+  opt.max_prompt_tokens = 0;
+  opt.max_total_tokens = whole - 2;
+  d = open_text(line, &opt);
+  e = tri_dataset_get(d, 0);
+  assert_int_equal(e->n_token, whole - 2);
+  assert_null(e->skip); /* all that is left behind the prompt is learned */
+  tri_dataset_close(&d);
+  opt.max_total_tokens = prompt;
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "so that nothing else fits");
+  opt.overlong = TRI_OVERLONG_DROP;
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "all 1 examples are too long");
+  opt.overlong = TRI_OVERLONG_ERROR;
+  expect_refused(line, strlen(line), &opt, TRI_EINPUT, "at most ");
+  tri_chat_close(&chat);
+}
+
+static int close_all(void **state) { return close_golden(state); }
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(learns_the_assistants_turns, setup, teardown),
+      cmocka_unit_test_setup_teardown(reads_each_form, setup, teardown),
+      cmocka_unit_test_setup_teardown(reads_prompts, setup, teardown),
+      cmocka_unit_test_setup_teardown(reads_pairs, setup, teardown),
+      cmocka_unit_test_setup_teardown(no_text_gets_two_begin_tokens, setup, teardown),
+      cmocka_unit_test_setup_teardown(pairs_may_share_a_token, setup, teardown),
+      cmocka_unit_test_setup_teardown(refuses_bad_conversations, setup, teardown),
+      cmocka_unit_test_setup_teardown(cuts_conversations, setup, teardown),
+  };
+
+  return cmocka_run_group_tests(tests, open_golden, close_all);
+}

@@ -1,0 +1,201 @@
+/* test_hf_families.c - config.json of the families after Llama and Qwen2, of windows and of YaRN. Judges:
+ * transformers (make_hf_config_golden.py), and for what cannot be computed the rule that it is refused by
+ * name. */
+#include "family/family.h"
+#include "io/hf/hf_config.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static tri_status parse(const char *config, const char *generation, tri_model_shape *shape) {
+  tri_hf_text c = {"config.json", config, strlen(config)};
+  tri_hf_text g = {"generation_config.json", generation, generation ? strlen(generation) : 0};
+  tri_eos     eos;
+
+  tri_error_clear();
+  return tri_hf_config_parse(&c, generation ? &g : NULL, shape, &eos);
+}
+
+static const char *of; /* the case that runs */
+
+static void same(const json_t *want, const char *key, double got) {
+  const json_t *v = json_object_get(want, key);
+  double        x = json_is_boolean(v) ? json_is_true(v) : json_number_value(v);
+
+  assert_non_null(v);
+  if (fabs(x - got) > 1e-12 * fabs(x)) fail_msg("%s: `%s` is %.17g, want %.17g", of, key, got, x);
+}
+
+static void same_rope(const json_t *want, const tri_rope_shape *r) {
+  static const char *const type[] = {"default", "linear", "llama3", "yarn"};
+
+  assert_string_equal(json_string_value(json_object_get(want, "type")), type[r->type]);
+  same(want, "theta", r->theta);
+  same(want, "factor", r->factor);
+  same(want, "size", r->attention_factor);
+  same(want, "slow", r->low_freq);
+  same(want, "fast", r->high_freq);
+  same(want, "length", (double)r->original_max_pos);
+}
+
+static void same_model(const json_t *want, const tri_model_shape *s) {
+  const json_t *local = json_object_get(want, "local");
+  size_t        n = 0;
+
+  assert_string_equal(json_string_value(json_object_get(want, "model_type")), s->family->model_type);
+  same(want, "window", (double)s->attn.window);
+  for (int l = 0; l < s->L; l++)
+    if (tri_kind_of(s, l) == TRI_LOCAL && json_integer_value(json_array_get(local, n++)) != l)
+      fail_msg("%s: layer %d is local", of, l);
+  if (n != json_array_size(local)) fail_msg("%s: %zu local layers, want %zu", of, n, json_array_size(local));
+  same(want, "scaling", 1 / sqrt(s->attn.query_scalar > 0 ? s->attn.query_scalar : s->D));
+  same(want, "cap", s->attn.softcap);
+  same(want, "final_cap", s->logit_softcap);
+  same(want, "D", s->D);
+  same(want, "C", s->C);
+  same(want, "V", s->V);
+  same(want, "qkv_bias", s->qkv_bias && strcmp(s->family->model_type, "phi3") != 0);
+  same(want, "o_bias", s->o_bias);
+  same(want, "tied_head", s->tied_head);
+  same_rope(json_object_get(want, "full_attention"), &s->rope[TRI_GLOBAL]);
+  same_rope(json_object_get(want, "sliding_attention"), &s->rope[TRI_LOCAL]);
+}
+
+static void agrees_with_transformers(void **state) {
+  FILE  *f = fopen(TRI_TEST_DATA "/hf_config/families.jsonl", "rb");
+  char  *line = NULL;
+  size_t cap = 0;
+  int    n = 0;
+
+  (void)state;
+  assert_non_null(f);
+  for (; getline(&line, &cap, f) > 0; n++) {
+    json_t         *c = json_loads(line, 0, NULL);
+    tri_model_shape shape;
+    assert_non_null(c);
+    of = json_string_value(json_object_get(c, "name"));
+    if (parse(json_string_value(json_object_get(c, "config")),
+              json_string_value(json_object_get(c, "generation")), &shape) != TRI_OK)
+      fail_msg("%s: %s", of, tri_error_message());
+    same_model(json_object_get(c, "want"), &shape);
+    json_decref(c);
+  }
+  assert_int_equal(n, 26);
+  free(line);
+  fclose(f);
+}
+
+#define BASE    "\"hidden_size\":64,\"num_attention_heads\":4,\"num_hidden_layers\":2,\"vocab_size\":100"
+#define LLAMA   "{\"model_type\":\"llama\"," BASE
+#define MISTRAL "{\"model_type\":\"mistral\",\"num_key_value_heads\":2," BASE
+#define QWEN2   "{\"model_type\":\"qwen2\",\"num_key_value_heads\":2," BASE
+#define QWEN3   "{\"model_type\":\"qwen3\",\"num_key_value_heads\":2," BASE
+#define GEMMA2  "{\"model_type\":\"gemma2\"," BASE
+#define GEMMA3  "{\"model_type\":\"gemma3_text\"," BASE
+#define PHI3    "{\"model_type\":\"phi3\"," BASE
+#define YARN    ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2"
+
+/* Fields that would change what the model computes, each a file that some program runs in another way. */
+static void refuses_what_it_does_not_compute(void **state) {
+  static const struct {
+    const char *config, *part;
+  } row[] = {
+      {GEMMA2 ",\"use_bidirectional_attention\":true}", "`use_bidirectional_attention` asks for"},
+      {GEMMA3 ",\"attn_logit_softcapping\":50.0}", "`attn_logit_softcapping` asks for"},
+      {GEMMA2 ",\"hidden_activation\":\"gelu\"}", "`hidden_activation` is `gelu`"},
+      {GEMMA3 ",\"hidden_act\":\"silu\"}", "`hidden_act` is `silu`"},
+      {MISTRAL ",\"hidden_act\":\"gelu_pytorch_tanh\"}", "`hidden_act` is `gelu_pytorch_tanh`"},
+      {QWEN3 ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]}",
+       "`layer_types` names `chunked_attention`"},
+      {GEMMA3 ",\"layer_types\":[\"full_attention\"]}",
+       "`layer_types` names 1 layers, `num_hidden_layers` is 2"},
+      {MISTRAL ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+       "`layer_types` names `full_attention`"},
+      {MISTRAL ",\"sliding_window\":null,\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+       "`layer_types` names `sliding_attention` for layer 1"},
+      {LLAMA ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+       "`layer_types` names `sliding_attention`"},
+      {LLAMA ",\"sliding_window\":8}", "`sliding_window` is not null"},
+      {MISTRAL ",\"sliding_window\":0}", "`sliding_window` = 0"},
+      {MISTRAL ",\"sliding_window\":4096.5}", "`sliding_window` must be a whole number"},
+      {MISTRAL ",\"use_sliding_window\":false}", "a mistral model has its window whatever it says"},
+      {QWEN2 ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}",
+       "`use_sliding_window` is not true"},
+      {QWEN2 ",\"use_sliding_window\":true,\"max_window_layers\":-1}", "`max_window_layers` = -1"},
+      {GEMMA2 ",\"sliding_window\":null}", "`sliding_window` is null"},
+      {GEMMA3 ",\"sliding_window_pattern\":0}", "`sliding_window_pattern` = 0"},
+      {GEMMA2 ",\"sliding_window_pattern\":3}", "does not know: `sliding_window_pattern`"},
+      {GEMMA2 ",\"query_pre_attn_scalar\":0}", "`query_pre_attn_scalar` = 0"},
+      {MISTRAL ",\"query_pre_attn_scalar\":8}", "`query_pre_attn_scalar` asks for"},
+      {GEMMA2 ",\"final_logit_softcapping\":-30}", "`final_logit_softcapping` = -30"},
+      {GEMMA2 ",\"attn_logit_softcapping\":\"50\"}", "`attn_logit_softcapping` must be a number"},
+      {QWEN3 ",\"attn_logit_softcapping\":50.0}", "`attn_logit_softcapping` asks for"},
+      {QWEN3 ",\"num_experts\":128}", "`num_experts` asks for a mixture of experts"},
+      {QWEN3 ",\"clip_qkv\":8}", "`clip_qkv` asks for"},
+      {PHI3 ",\"embd_pdrop\":0.1}", "`embd_pdrop` asks for dropout"},
+      {PHI3 ",\"partial_rotary_factor\":0.75}", "`partial_rotary_factor` must be 1"},
+      {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1],\"long_factor\":[2]}}",
+       "rope type `longrope`; of a phi3 model this version knows default"},
+      {PHI3 YARN "}}", "rope type `yarn`; of a phi3 model"},
+      {MISTRAL ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", "rope type `dynamic`"},
+      {LLAMA YARN ",\"short_factor\":[1]}}", "does not know: `short_factor`"},
+      {LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"beta_fast\":8}}", "`beta_fast`"},
+      {LLAMA YARN ",\"truncate\":0}}", "`truncate` must be true or false"},
+      {LLAMA YARN ",\"attention_factor\":-1}}", "`attention_factor` = -1"},
+      {LLAMA ",\"rope_local_base_freq\":10000}", "`rope_local_base_freq` asks for"},
+      {GEMMA3 ",\"rope_parameters\":{\"rope_type\":\"default\",\"rope_theta\":1e6}}",
+       "`rope_parameters` has `rope_type`"},
+      {GEMMA3 ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8}"
+              ",\"rope_parameters\":{\"full_attention\":{}}}",
+       "both `rope_scaling` and `rope_parameters`"},
+      {GEMMA3 YARN ",\"truncate\":false}}", "`truncate` of `full_attention` must be true"},
+      {GEMMA3 ",\"rope_local_base_freq\":0}", "`rope_local_base_freq` = 0"},
+      {"{\"model_type\":\"gemma3\"," BASE "}", "`model_type` is `gemma3`; this version knows"},
+      {QWEN3 ",\"architectures\":[\"Qwen3ForTokenClassification\"]}", "does not name Qwen3ForCausalLM"},
+      {GEMMA3 ",\"architectures\":[\"Gemma3ForConditionalGeneration\"]}",
+       "does not name Gemma3ForCausalLM or Gemma3TextForSequenceClassification"},
+  };
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    tri_model_shape shape;
+    if (parse(row[i].config, NULL, &shape) != TRI_EINPUT) fail_msg("%s: is taken", row[i].config);
+    if (!strstr(tri_error_message(), row[i].part))
+      fail_msg("`%s` does not say `%s`", tri_error_message(), row[i].part);
+  }
+}
+
+static void accepts_what_changes_nothing(void **state) {
+  static const char *const config[] = {
+      MISTRAL ",\"use_sliding_window\":true,\"layer_types\":[\"sliding_attention\",\"sliding_attention\"]}",
+      MISTRAL ",\"sliding_window\":null,\"use_sliding_window\":false,\"max_window_layers\":1"
+              ",\"attention_bias\":true}",
+      LLAMA ",\"layer_types\":[\"full_attention\",\"full_attention\"],\"use_sliding_window\":false"
+            ",\"sliding_window\":9}",
+      QWEN2 ",\"use_sliding_window\":false,\"sliding_window\":8,\"layer_types\":[\"full_attention\""
+            ",\"full_attention\"]}",
+      GEMMA2 ",\"attention_bias\":null,\"hidden_act\":null,\"query_pre_attn_scalar\":null}",
+      GEMMA3 ",\"attn_logit_softcapping\":null,\"rope_scaling\":null,\"rope_parameters\":{}"
+             ",\"_sliding_window_pattern\":4}",
+      PHI3 ",\"original_max_position_embeddings\":4096,\"embd_pdrop\":0,\"attention_bias\":false}",
+      LLAMA YARN ",\"attention_factor\":null,\"beta_fast\":null,\"beta_slow\":0,\"mscale\":0}}",
+  };
+  tri_model_shape shape;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof config / sizeof *config; i++)
+    if (parse(config[i], NULL, &shape) != TRI_OK) fail_msg("%s: %s", config[i], tri_error_message());
+}
+
+int main(void) {
+  const struct CMUnitTest test[] = {cmocka_unit_test(agrees_with_transformers),
+                                    cmocka_unit_test(refuses_what_it_does_not_compute),
+                                    cmocka_unit_test(accepts_what_changes_nothing)};
+  return cmocka_run_group_tests(test, NULL, NULL);
+}

@@ -1,0 +1,149 @@
+/* test_peft.c - adapter_config.json: what of PEFT's fields is read, refused by name, or changes nothing.
+ * Judge: LoraConfig of peft 0.21 (tests/data/lora, written by it), and its meanings of target_modules. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/hf/peft.h"
+
+static tri_model_shape shape = {.L = 2};
+
+/* The file with `fields` behind what each needs. */
+static tri_status parse(const char *fields, tri_lora *out) {
+  char text[2048];
+
+  snprintf(text, sizeof text, "{\"peft_type\": \"LORA\", \"r\": 8, \"lora_alpha\": 4%s%s}",
+           *fields ? ", " : "", fields);
+  tri_error_clear();
+  return tri_peft_parse(&(tri_hf_text){"adapter_config.json", text, strlen(text)}, &shape, false, out);
+}
+
+/* Rows of llama's table. */
+static uint64_t rows(const char *a, const char *b) {
+  return tri_lora_find(shape.family, a) | (b ? tri_lora_find(shape.family, b) : 0);
+}
+
+static void is_read(const char *fields, uint64_t target) {
+  tri_lora l;
+
+  if (parse(fields, &l) != TRI_OK) fail_msg("%s: %s", fields, tri_error_message());
+  assert_int_equal(l.rank, 8);
+  if (l.target != target) fail_msg("%s: targets %llx", fields, (unsigned long long)l.target);
+}
+
+static void is_refused(const char *fields, const char *part) {
+  tri_lora l;
+
+  if (parse(fields, &l) != TRI_EINPUT) fail_msg("%s: is taken", fields);
+  if (!strstr(tri_error_message(), part)) fail_msg("'%s' is not in '%s'", part, tri_error_message());
+}
+
+#define QV "\"target_modules\": [\"q_proj\", \"v_proj\"]"
+
+static void targets(void **state) {
+  (void)state;
+  is_read("\"target_modules\": \"all-linear\"", tri_lora_all(shape.family));
+  is_read(QV, rows("q_proj", "v_proj"));
+  is_read("\"target_modules\": [\"self_attn.q_proj\"]", rows("q_proj", NULL));
+  is_read("\"target_modules\": [\"model.layers.0.mlp.up_proj\", \"layers.1.mlp.up_proj\"]",
+          rows("up_proj", NULL));
+  is_refused("\"target_modules\": [\"model.layers.0.mlp.up_proj\"]", "modules of some layers only");
+  is_refused("\"target_modules\": [\"q_proj\", \"lm_head\"]", "target_modules is \"lm_head\"");
+  is_refused("\"target_modules\": [\"q_proj\", \"embed_tokens\"]", "target_modules is \"embed_tokens\"");
+  is_refused("\"target_modules\": [\"proj\"]", "target_modules is \"proj\"");
+  is_refused("\"target_modules\": [\"\"]", "target_modules");
+  is_refused("\"target_modules\": [7]", "target_modules is 7");
+  is_refused("\"target_modules\": []", "target_modules");
+  is_refused("\"target_modules\": \".*_proj\"", "target_modules is \".*_proj\"");
+  is_refused("\"bias\": \"none\"", "target_modules is not there");
+}
+
+static void fields(void **state) {
+  static const struct {
+    const char *field, *name;
+  } off[] = {{"\"use_dora\": true", "use_dora is true"},
+             {"\"rank_pattern\": {\"q_proj\": 4}", "rank_pattern is {"},
+             {"\"alpha_pattern\": {\"q_proj\": 4}", "alpha_pattern is {"},
+             {"\"layers_to_transform\": [0]", "layers_to_transform is [0]"},
+             {"\"fan_in_fan_out\": true", "fan_in_fan_out is true"},
+             {"\"bias\": \"all\"", "bias is \"all\""},
+             {"\"lora_bias\": true", "lora_bias is true"},
+             {"\"exclude_modules\": [\"k_proj\"]", "exclude_modules is ["},
+             {"\"layer_replication\": [[0, 1]]", "layer_replication is [[0,1]]"},
+             {"\"trainable_token_indices\": [1]", "trainable_token_indices is [1]"},
+             {"\"target_parameters\": [\"x\"]", "target_parameters is ["},
+             {"\"megatron_config\": {\"x\": 1}", "megatron_config is {"},
+             {"\"init_lora_weights\": \"pissa\"", "init_lora_weights is \"pissa\""},
+             {"\"modules_to_save\": [\"lm_head\"]", "modules_to_save is [\"lm_head\"]"},
+             {"\"modules_to_save\": [\"score\"]", "modules_to_save is [\"score\"]"},
+             {"\"use_qalora\": true", "use_qalora is true"},
+             {"\"alora_invocation_tokens\": [1]", "alora_invocation_tokens is [1]"},
+             {"\"something_new\": 1", "something_new is 1"},
+             {"\"use_rslora\": \"yes\"", "use_rslora is \"yes\""}};
+  char     text[512];
+  tri_lora l;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof off / sizeof *off; i++) {
+    snprintf(text, sizeof text, QV ", %s", off[i].field);
+    is_refused(text, off[i].name);
+  }
+  is_read(QV ", \"something_new\": null, \"other\": false, \"more\": {}, \"use_dora\": false",
+          rows("q_proj", "v_proj"));
+  is_read(QV ", \"lora_dropout\": 0.05, \"init_lora_weights\": \"gaussian\", \"inference_mode\": true",
+          rows("q_proj", "v_proj"));
+  assert_int_equal(parse(QV, &l), TRI_OK);
+  assert_true(tri_lora_scale(&l) == 0.5f);
+  assert_int_equal(parse(QV ", \"use_rslora\": true", &l), TRI_OK);
+  assert_true(fabsf(tri_lora_scale(&l) - 4 / sqrtf(8)) < 1e-6f);
+}
+
+static void numbers(void **state) {
+  static const char *const text[] = {"{\"peft_type\": \"LORA\", \"lora_alpha\": 4, " QV "}",
+                                     "{\"peft_type\": \"LORA\", \"r\": 0, \"lora_alpha\": 4, " QV "}",
+                                     "{\"peft_type\": \"LORA\", \"r\": 2.5, \"lora_alpha\": 4, " QV "}",
+                                     "{\"peft_type\": \"LORA\", \"r\": 8, \"lora_alpha\": -1, " QV "}",
+                                     "{\"peft_type\": \"LORA\", \"r\": 8, " QV "}",
+                                     "{\"peft_type\": \"IA3\", \"r\": 8, \"lora_alpha\": 4, " QV "}",
+                                     "{\"r\": 8, \"lora_alpha\": 4, " QV "}",
+                                     "[]",
+                                     "{"};
+  tri_lora                 l;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+    assert_int_equal(tri_peft_parse(&(tri_hf_text){"a.json", text[i], strlen(text[i])}, &shape, false, &l),
+                     TRI_EINPUT);
+}
+
+/* What is written is read as the same. */
+static void written(void **state) {
+  tri_lora before = {16, 24.5, true, 0}, after;
+  tri_text text = {0};
+
+  (void)state;
+  before.target = rows("o_proj", "down_proj");
+  assert_int_equal(tri_peft_print(&before, &shape, "some \"where\"", &text), TRI_OK);
+  assert_int_equal(tri_peft_parse(&(tri_hf_text){"a.json", text.data, text.len}, &shape, false, &after),
+                   TRI_OK);
+  assert_true(after.rank == 16 && after.alpha == 24.5 && after.rs && after.target == before.target);
+  tri_text_free(&text);
+}
+
+static int open(void **state) {
+  (void)state;
+  shape.family = tri_family_find("llama");
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(targets), cmocka_unit_test(fields),
+                                     cmocka_unit_test(numbers), cmocka_unit_test(written)};
+  return cmocka_run_group_tests(tests, open, NULL);
+}

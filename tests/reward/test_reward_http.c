@@ -1,0 +1,448 @@
+/* test_reward_http.c - a server as a reward: what it is asked, several at once over open connections, how it
+ * fails. Judge: the request of OpenRLHF spelled out; the server here, which counts. Loopback only. */
+#include "reward/reward.h"
+
+#include <arpa/inet.h>
+#include <jansson.h>
+#include <math.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { MOST = 32, TOGETHER = 4 };
+
+/* ---- the server ---- */
+
+static struct {
+  pthread_mutex_t lock;
+  pthread_cond_t  news;
+  int             socket, port;
+  int             connections, requests, here; /* here: wait to be answered together */
+  int             failing;                     /* so many more requests for "flaky" are answered by 503 */
+  bool            closes;                      /* stalled ones are let go */
+  char            body[4096], head[4096];      /* of the last request */
+} server = {.lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER};
+
+static char large[1 << 21]; /* blanks */
+
+static int count_requests(void) {
+  int n;
+
+  pthread_mutex_lock(&server.lock);
+  n = server.requests;
+  pthread_mutex_unlock(&server.lock);
+  return n;
+}
+
+static void send_text(int fd, const char *text) { (void)!send(fd, text, strlen(text), MSG_NOSIGNAL); }
+
+static void reply(int fd, int status, const char *body) {
+  char text[1024];
+
+  snprintf(text, sizeof text,
+           "HTTP/1.1 %d X\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", status,
+           strlen(body), body);
+  send_text(fd, text);
+}
+
+/* Bytes of the response, as the last query has them behind the prompt. */
+static void reply_bytes(int fd, const char *body, bool bare) {
+  json_t     *o = json_loads(body, 0, NULL);
+  const char *query = json_string_value(json_array_get(json_object_get(o, "query"), 0));
+  const char *prompt = json_string_value(json_array_get(json_object_get(o, "prompts"), 0));
+  char        text[256];
+
+  snprintf(text, sizeof text,
+           bare ? "{\"rewards\": %zu}" : "{\"rewards\": [%zu], \"scores\": [9], \"extra_logs\": {}}",
+           query && prompt ? strlen(query) - strlen(prompt) : 999);
+  reply(fd, 200, text);
+  json_decref(o);
+}
+
+/* Answers when TOGETHER requests are here. */
+static void wait_for_others(void) {
+  pthread_mutex_lock(&server.lock);
+  if (++server.here == TOGETHER) pthread_cond_broadcast(&server.news);
+  while (server.here < TOGETHER) pthread_cond_wait(&server.news, &server.lock);
+  pthread_mutex_unlock(&server.lock);
+}
+
+static void wait_for_end(void) {
+  pthread_mutex_lock(&server.lock);
+  while (!server.closes) pthread_cond_wait(&server.news, &server.lock);
+  pthread_mutex_unlock(&server.lock);
+}
+
+static bool is_failing(void) {
+  bool fails;
+
+  pthread_mutex_lock(&server.lock);
+  fails = server.failing > 0 && server.failing-- > 0;
+  pthread_mutex_unlock(&server.lock);
+  return fails;
+}
+
+/* false: the connection is to be closed. */
+static bool serve(int fd, const char *body) {
+  if (strstr(body, "stall")) {
+    wait_for_end();
+    return false;
+  }
+  if (strstr(body, "half")) {
+    send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"rewards\": [");
+    return false;
+  }
+  if (strstr(body, "cut")) return false; /* no reply at all */
+  if (strstr(body, "noise")) {
+    send_text(fd, "hello\r\n\r\n");
+    return false;
+  }
+  if (strstr(body, "huge")) {
+    send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n");
+    send_text(fd, large);
+    return false;
+  }
+  if (strstr(body, "together")) wait_for_others();
+  if (strstr(body, "s500"))
+    reply(fd, 500, "our mistake");
+  else if (strstr(body, "s404"))
+    reply(fd, 404, "no such page");
+  else if (strstr(body, "s302"))
+    reply(fd, 302, "");
+  else if (strstr(body, "flaky") && is_failing())
+    reply(fd, 503, "busy");
+  else if (strstr(body, "two"))
+    reply(fd, 200, "{\"rewards\": [1, 2]}");
+  else if (strstr(body, "none"))
+    reply(fd, 200, "{\"rewards\": []}");
+  else if (strstr(body, "other"))
+    reply(fd, 200, "{\"reward\": 1}");
+  else if (strstr(body, "text"))
+    reply(fd, 200, "{\"rewards\": [\"1\"]}");
+  else if (strstr(body, "nan"))
+    reply(fd, 200, "{\"rewards\": [NaN]}");
+  else if (strstr(body, "page"))
+    reply(fd, 200, "<html>");
+  else
+    reply_bytes(fd, body, strstr(body, "bare"));
+  return true;
+}
+
+/* One request; its body. false: the connection was closed. */
+static bool read_request(int fd, char *text, size_t bytes, char **body) {
+  size_t n = 0, want = 0;
+
+  for (*body = NULL; !*body || n < (size_t)(*body - text) + want;) {
+    ssize_t got = recv(fd, text + n, bytes - 1 - n, 0);
+    if (got <= 0) return false;
+    n += (size_t)got;
+    text[n] = 0;
+    if (*body || !(*body = strstr(text, "\r\n\r\n"))) continue;
+    *body += 4;
+    want = (size_t)atol(strstr(text, "Content-Length: ") + 16);
+  }
+  return true;
+}
+
+static void *serve_connection(void *at) {
+  static __thread char text[1 << 16];
+  int                  fd = *(int *)at;
+  char                *body;
+  bool                 open = true;
+
+  free(at);
+  while (open && read_request(fd, text, sizeof text, &body)) {
+    pthread_mutex_lock(&server.lock);
+    server.requests++;
+    snprintf(server.body, sizeof server.body, "%s", body);
+    snprintf(server.head, sizeof server.head, "%.*s", (int)(body - text), text);
+    pthread_mutex_unlock(&server.lock);
+    open = serve(fd, body);
+  }
+  close(fd);
+  return NULL;
+}
+
+static void *accept_all(void *unused) {
+  (void)unused;
+  for (;;) {
+    int      *fd = malloc(sizeof *fd);
+    pthread_t one;
+    *fd = accept(server.socket, NULL, NULL);
+    if (*fd < 0) {
+      free(fd);
+      return NULL;
+    }
+    pthread_mutex_lock(&server.lock);
+    server.connections++;
+    pthread_mutex_unlock(&server.lock);
+    pthread_create(&one, NULL, serve_connection, fd);
+    pthread_detach(one);
+  }
+}
+
+static int listen_anywhere(int *port) {
+  struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t          n = sizeof a;
+  int                fd = socket(AF_INET, SOCK_STREAM, 0);
+
+  assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof a) && !listen(fd, 64));
+  assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
+  *port = ntohs(a.sin_port);
+  return fd;
+}
+
+/* ---- asking it ---- */
+
+static int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  server.connections = server.requests = server.here = server.failing = 0;
+  return 0;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  tri_error_clear();
+  return tri_host_bytes() == 0 ? 0 : -1;
+}
+
+static tri_reward_set *open_set(int port, const char *timeout_s, const char *retries, const char *on_error) {
+  static char          url[64];
+  const tri_reward_env env = {.backoff_s = 1e-3};
+  tri_reward_opt       o = {.name = "http", .weight = 1, .n_field = 4};
+  tri_reward_set      *set = NULL;
+
+  o.field[0].name = "url";
+  o.field[0].value = url;
+  o.field[1].name = "timeout_s";
+  o.field[1].value = timeout_s;
+  o.field[2].name = "retries";
+  o.field[2].value = retries;
+  o.field[3].name = "on_error";
+  o.field[3].value = on_error;
+  snprintf(url, sizeof url, "http://127.0.0.1:%d/get_reward", port);
+  assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);
+  return set;
+}
+
+typedef struct outcome {
+  tri_status st;
+  int        n;
+  float      total[MOST];
+  int32_t    failed[MOST];
+} outcome;
+
+/* responses: parted by spaces. */
+static outcome ask(tri_reward_set *set, const char *responses) {
+  static char text[1024], whole[MOST][64];
+  outcome     x = {0};
+  tri_answer  a[MOST];
+  float       part[MOST];
+
+  snprintf(text, sizeof text, "%s", responses);
+  for (char *word = strtok(text, " "); word; word = strtok(NULL, " "), x.n++) {
+    snprintf(whole[x.n], sizeof whole[x.n], "2+\"3=%s", word);
+    a[x.n] = (tri_answer){.prompt_id = 40 + x.n,
+                          .opening = "2+\"3=",
+                          .opening_bytes = 5,
+                          .response = word,
+                          .response_bytes = strlen(word),
+                          .truth = x.n % 2 ? NULL : "5",
+                          .truth_bytes = x.n % 2 ? 0 : 1,
+                          .whole = whole[x.n],
+                          .whole_bytes = strlen(whole[x.n])};
+  }
+  x.st = tri_reward_set_score(set, a, x.n, part, x.total, x.failed);
+  return x;
+}
+
+/* The first answer gets its bytes, the one that is in between fails, the last gets its bytes. */
+static void check_between(const char *bad, int requests) {
+  tri_reward_set *set = open_set(server.port, "20", "2", "drop");
+  char            responses[64];
+  int             before = count_requests();
+  outcome         x;
+
+  snprintf(responses, sizeof responses, "a %s bcd", bad);
+  x = ask(set, responses);
+  assert_int_equal(x.st, TRI_OK);
+  if (x.total[0] != 1 || x.total[2] != 3 || !isnan(x.total[1]) || !x.failed[1])
+    fail_msg("%s: %g %g %g", bad, (double)x.total[0], (double)x.total[1], (double)x.total[2]);
+  /* libcurl itself asks once more where a connection that was kept open had been closed */
+  if (count_requests() - before != requests && strcmp(bad, "cut"))
+    fail_msg("%s: %d requests", bad, count_requests() - before);
+  tri_reward_set_close(&set);
+}
+
+static void asks_as_openrlhf(void **state) {
+  tri_reward_set *set = open_set(server.port, "20", "0", "abort");
+  outcome         x = ask(set, "abc");
+
+  (void)state;
+  assert_int_equal(x.st, TRI_OK);
+  assert_true(x.total[0] == 3);
+  assert_string_equal(server.body,
+                      "{\"query\": [\"2+\\\"3=abc\"], \"prompts\": [\"2+\\\"3=\"], \"labels\": [\"5\"]}");
+  assert_true(!strncmp(server.head, "POST /get_reward HTTP/1.1\r\n", 27));
+  assert_non_null(strstr(server.head, "Content-Type: application/json\r\n"));
+  x = ask(set, "a bare");
+  assert_true(x.st == TRI_OK && x.total[0] == 1 && x.total[1] == 4);
+  tri_reward_set_close(&set);
+}
+
+/* The server answers when four are there: they are in flight at once; and the next step has the same
+ * connections. */
+static void asks_several_at_once(void **state) {
+  tri_reward_set *set = open_set(server.port, "20", "0", "abort");
+  outcome         x = ask(set, "together together together together");
+
+  (void)state;
+  assert_int_equal(x.st, TRI_OK);
+  for (int i = 0; i < 4; i++) assert_true(x.total[i] == 8);
+  for (int step = 0; step < 3; step++) {
+    x = ask(set, "a bc def ghij abcde abcdef abcdefg abcdefgh abcdefghi abcdefghij");
+    assert_int_equal(x.st, TRI_OK);
+    for (int i = 0; i < 10; i++) assert_true(x.total[i] == (float)(i + 1));
+  }
+  assert_int_equal(count_requests(), 34);
+  assert_true(server.connections <= 8);
+  tri_reward_set_close(&set);
+}
+
+/* Each is tried again twice, but for a mistake of ours. */
+static void failures_are_tried_again(void **state) {
+  static const char *const bad[] = {"half", "cut",  "noise", "huge", "s500", "s302",
+                                    "two",  "none", "other", "text", "nan",  "page"};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    check_between(bad[i], !strcmp(bad[i], "s302") ? 3 : 5);
+  check_between("s404", 3);
+  server.failing = 2;
+  tri_reward_set *set = open_set(server.port, "20", "2", "abort");
+  outcome         x = ask(set, "flaky");
+  assert_true(x.st == TRI_OK && x.total[0] == 5 && !x.failed[0]);
+  tri_reward_set_close(&set);
+}
+
+static void a_server_that_stalls_is_left(void **state) {
+  tri_reward_set *set = open_set(server.port, "0.2", "0", "zero");
+  outcome         x = ask(set, "a stall bcd");
+
+  (void)state;
+  assert_int_equal(x.st, TRI_OK);
+  assert_true(x.total[0] == 1 && x.total[1] == 0 && x.failed[1] && x.total[2] == 3);
+  tri_reward_set_close(&set);
+}
+
+static void on_error_is_obeyed(void **state) {
+  tri_reward_set *set = open_set(server.port, "20", "2", "abort");
+  outcome         x = ask(set, "a two s500");
+  int             port, fd;
+
+  (void)state;
+  assert_int_equal(x.st, TRI_EREWARD);
+  assert_non_null(strstr(tri_error_message(), "reward http failed on an answer to prompt_id 4"));
+  assert_non_null(strstr(tri_error_message(), "(after 3 tries) (on_error: abort)"));
+  tri_error_clear();
+  x = ask(set, "abc");
+  assert_true(x.st == TRI_OK && x.total[0] == 3);
+  x = ask(set, "s404");
+  assert_int_equal(x.st, TRI_EREWARD);
+  if (!strstr(tri_error_message(), "/get_reward: the server says 404: no such page (on_error"))
+    fail_msg("%s", tri_error_message());
+  tri_error_clear();
+  tri_reward_set_close(&set);
+  fd = listen_anywhere(&port);
+  close(fd); /* nobody listens there now */
+  set = open_set(port, "20", "1", "abort");
+  x = ask(set, "abc");
+  assert_int_equal(x.st, TRI_EREWARD);
+  assert_non_null(strstr(tri_error_message(), "(after 2 tries)"));
+  tri_error_clear();
+  tri_reward_set_close(&set);
+}
+
+static void what_is_forgotten_is_gone(void **state) {
+  tri_reward_set *set = open_set(server.port, "20", "0", "abort");
+  tri_answer      a = {.opening = "", .response = "", .whole = "stall", .whole_bytes = 5};
+  outcome         x;
+
+  (void)state;
+  for (int i = 0; i < 10; i++) assert_int_equal(tri_reward_set_submit(set, &a, i), TRI_OK);
+  tri_reward_set_forget(set);
+  x = ask(set, "abc");
+  assert_true(x.st == TRI_OK && x.total[0] == 3);
+  for (int i = 0; i < 10; i++) assert_int_equal(tri_reward_set_submit(set, &a, i), TRI_OK);
+  tri_reward_set_close(&set); /* and with ten open */
+}
+
+static void refuses(void **state) {
+  static const struct {
+    const char *field, *value, *why;
+  } c[] = {{"url", "localhost:5000", "reward.url = localhost:5000: must be an address"},
+           {"url", "file:///etc/passwd", "must be an address"},
+           {"url", "http:///x", "must be an address"},
+           {"retries", "-1", "reward.retries = -1: must be a whole number from 0 to 1000"},
+           {"retries", "many", "must be a whole number"},
+           {"timeout_s", "-1", "must be a number of seconds > 0"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    tri_reward_opt o = {.name = "http", .weight = 1, .n_field = 1, .field = {{"url", "http://h/", 0}}};
+    int            at = strcmp(c[i].field, "url") ? o.n_field++ : 0;
+    o.field[at].name = c[i].field;
+    o.field[at].value = c[i].value;
+    assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
+    if (!strstr(tri_error_message(), c[i].why)) fail_msg("%s", tri_error_message());
+    tri_error_clear();
+  }
+}
+
+/* A build without libcurl says so. */
+static bool is_absent(void) {
+  tri_reward_opt o = {.name = "http", .weight = 1, .n_field = 1, .field = {{"url", "http://h/", 0}}};
+  bool           absent = tri_reward_check(&o, NULL) == TRI_EABSENT;
+
+  if (absent) printf("%s\n", tri_error_message());
+  tri_error_clear();
+  return absent;
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+  const struct CMUnitTest tests[] = {CASE(asks_as_openrlhf),
+                                     CASE(asks_several_at_once),
+                                     CASE(failures_are_tried_again),
+                                     CASE(a_server_that_stalls_is_left),
+                                     CASE(on_error_is_obeyed),
+                                     CASE(what_is_forgotten_is_gone),
+                                     CASE(refuses)};
+  pthread_t               acceptor;
+  int                     failed;
+
+  if (is_absent()) return 0;
+  memset(large, ' ', sizeof large - 1);
+
+  unsetenv("http_proxy");
+  unsetenv("all_proxy");
+  server.socket = listen_anywhere(&server.port);
+  pthread_create(&acceptor, NULL, accept_all, NULL);
+  failed = cmocka_run_group_tests(tests, NULL, NULL);
+  pthread_mutex_lock(&server.lock);
+  server.closes = true;
+  pthread_cond_broadcast(&server.news);
+  pthread_mutex_unlock(&server.lock);
+  shutdown(server.socket, SHUT_RDWR);
+  pthread_join(acceptor, NULL);
+  close(server.socket);
+  return failed;
+}

@@ -1,0 +1,143 @@
+/* test_reward_library.c - a shared object as a reward: what it is given, how it fails, what is refused of it.
+ * Judge: the bytes of each response, counted here. The objects: tests/case/reward_object.c. */
+#include "reward/reward.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { MOST = 200 };
+
+static int teardown(void **state) {
+  (void)state;
+  tri_error_clear();
+  return tri_host_bytes() == 0 ? 0 : -1;
+}
+
+static tri_reward_opt row(const char *path, const char *on_error) {
+  return (tri_reward_opt){.name = "library",
+                          .weight = 1,
+                          .n_field = on_error ? 2 : 1,
+                          .field = {{"path", path, 0}, {"on_error", on_error, 0}}};
+}
+
+static tri_reward_set *open_set(const char *on_error) {
+  tri_reward_opt  o = row(TRI_REWARD_OBJECTS "/libreward_object.so", on_error);
+  tri_reward_set *set = NULL;
+
+  if (tri_reward_set_open(&o, 1, NULL, &set) != TRI_OK) fail_msg("%s", tri_error_message());
+  return set;
+}
+
+static tri_answer answer(const char *response, int i) {
+  static const int32_t token[] = {7, 8, 3, 4};
+
+  return (tri_answer){.prompt_id = 40 + i,
+                      .prompt = "2+3=",
+                      .prompt_bytes = 4,
+                      .response = response,
+                      .response_bytes = strlen(response),
+                      .truth = i % 2 ? "twelve bytes" : NULL,
+                      .truth_bytes = i % 2 ? 12 : 0,
+                      .fields = "\"extra\": {\"n\": 7}, ",
+                      .fields_bytes = 19,
+                      .token = token,
+                      .n_prompt = 2,
+                      .n_token = 2,
+                      .truncated = i == 2};
+}
+
+/* responses [n]; what they get, NAN where they fail. */
+static void check(const char *const *response, const float *want, int n) {
+  static tri_answer a[MOST];
+  static float      part[MOST], total[MOST];
+  static int32_t    failed[MOST];
+  tri_reward_set   *set = open_set("drop");
+
+  for (int i = 0; i < n; i++) a[i] = answer(response[i], i);
+  assert_int_equal(tri_reward_set_score(set, a, n, part, total, failed), TRI_OK);
+  for (int i = 0; i < n; i++)
+    if (failed[i] != isnan(want[i]) || (!failed[i] && total[i] != want[i]) || (failed[i] && !isnan(total[i])))
+      fail_msg("'%s' got %g%s, not %g", response[i], (double)total[i], failed[i] ? " (failed)" : "",
+               (double)want[i]);
+  tri_reward_set_close(&set);
+}
+
+static void gives_what_it_says(void **state) {
+  static const char *const response[] = {"a", "bc", "tokens", "truth", "truth", "field", ""};
+  static const float       want[] = {1, 2, 1732, 12, -1, 7, 0};
+
+  (void)state;
+  check(response, want, 7);
+}
+
+/* One that fails takes no other along, whatever came together. */
+static void failures_are_its_own(void **state) {
+  static const char *response[MOST];
+  static float       want[MOST];
+
+  (void)state;
+  for (int i = 0; i < MOST; i++) {
+    response[i] = i % 7 == 3 ? "error" : i % 11 == 5 ? "nan" : i % 13 == 6 ? "large" : "abc";
+    want[i] = strcmp(response[i], "abc") ? NAN : 3;
+  }
+  check(response, want, MOST);
+}
+
+static void on_error_is_obeyed(void **state) {
+  tri_reward_set *set = open_set(NULL);
+  tri_answer      a[] = {answer("abc", 0), answer("error", 1)};
+  float           part[2], total[2];
+  int32_t         failed[2];
+
+  (void)state;
+  assert_int_equal(tri_reward_set_score(set, a, 2, part, total, failed), TRI_EREWARD);
+  assert_non_null(strstr(tri_error_message(),
+                         "reward library failed on an answer to prompt_id 41: answer 41 is an error"));
+  tri_error_clear();
+  assert_int_equal(tri_reward_set_score(set, a, 1, part, total, failed), TRI_OK);
+  assert_true(total[0] == 3);
+  tri_reward_set_close(&set);
+  set = open_set("zero");
+  assert_int_equal(tri_reward_set_score(set, a, 2, part, total, failed), TRI_OK);
+  assert_true(total[0] == 3 && total[1] == 0 && failed[1]);
+  assert_int_equal(tri_reward_set_submit(set, &a[0], 0), TRI_OK);
+  tri_reward_set_close(&set); /* with one open */
+}
+
+static void refuses(void **state) {
+  static const struct {
+    const char *path, *why;
+  } c[] = {{"/nonexistent/x.so", "reward.path = /nonexistent/x.so: no shared object that can be loaded: "},
+           {TRI_TEST_DATA "/reward/math.jsonl", "no shared object that can be loaded: "},
+           {TRI_REWARD_OBJECTS "/libreward_version.so", "made for version 99 of trireme_reward.h"},
+           {TRI_REWARD_OBJECTS "/libreward_symbol.so", "it defines no trireme_reward_object"},
+           {TRI_REWARD_OBJECTS "/libreward_score.so", "its trireme_reward_object has no function score"}};
+  tri_reward_opt  o;
+  tri_reward_set *set;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    o = row(c[i].path, NULL);
+    assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
+    if (!strstr(tri_error_message(), c[i].why)) fail_msg("%s", tri_error_message());
+    tri_error_clear();
+  }
+  o = row(TRI_REWARD_OBJECTS "/libreward_opens.so", NULL);
+  assert_int_equal(tri_reward_check(&o, NULL), TRI_OK); /* it is not run yet */
+  assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_EREWARD);
+  assert_non_null(strstr(tri_error_message(), "the reward's library does not open: eeee"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(gives_what_it_says, teardown),
+                                     cmocka_unit_test_teardown(failures_are_its_own, teardown),
+                                     cmocka_unit_test_teardown(on_error_is_obeyed, teardown),
+                                     cmocka_unit_test_teardown(refuses, teardown)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,378 @@
+/* test_reward_process.c - a program beside the ranks as a reward: what it answers, in what order, how it
+ * fails, what becomes of it. Judge: the bytes of each response, counted here. The program:
+ * tests/case/reward_child.c. */
+#include "base/child.h"
+#include "base/file.h"
+#include "reward/reward.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { MOST = 32 };
+
+static char folder[64], pids[96], once[96];
+
+static int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  snprintf(folder, sizeof folder, "/tmp/tri_process_XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(pids, sizeof pids, "%s/pids", folder);
+  snprintf(once, sizeof once, "%s/once", folder);
+  return 0;
+}
+
+/* Gone, or dead and not waited for by whoever adopted it. */
+static bool is_alive(long pid) {
+  char  path[64], state = 'Z';
+  FILE *f;
+
+  snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+  f = fopen(path, "r");
+  if (!f) return false;
+  if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1) state = 'Z';
+  fclose(f);
+  return state != 'Z' && state != 'X';
+}
+
+/* Each process that ever ran here is gone, at once or as soon as the system has killed it. */
+static int check_gone(void) {
+  FILE *f = fopen(pids, "r");
+  long  pid;
+  int   n = 0;
+
+  while (f && fscanf(f, "%ld", &pid) == 1) {
+    n++;
+    for (int i = 0; is_alive(pid); i++) {
+      if (i == 5000) fail_msg("process %ld is left behind", pid);
+      usleep(1000);
+    }
+  }
+  if (f) fclose(f);
+  return n;
+}
+
+static int teardown(void **state) {
+  (void)state;
+  check_gone();
+  unlink(pids);
+  unlink(once);
+  tri_error_clear();
+  return tri_host_bytes() == 0 && !rmdir(folder) ? 0 : -1;
+}
+
+/* "reward_child\0--pids\0FILE\0..." of `more`, which has its words parted by spaces. */
+static tri_reward_set *open_set(const char *more, const char *timeout_s, const char *on_error) {
+  static char     words[512];
+  tri_reward_opt  o = {.name = "process", .weight = 1};
+  tri_reward_set *set = NULL;
+  size_t          n = (size_t)snprintf(words, sizeof words, "%s --pids %s%s%s", TRI_REWARD_CHILD, pids,
+                              more[0] ? " " : "", more);
+
+  o.field[0].name = "command";
+  o.field[0].value = words;
+  for (size_t i = 0; i < n; i++)
+    if (words[i] == ' ') {
+      words[i] = 0;
+      o.field[0].n_more++;
+    }
+  o.n_field = 1;
+  o.field[o.n_field].name = "timeout_s";
+  o.field[o.n_field++].value = timeout_s;
+  o.field[o.n_field].name = "on_error";
+  o.field[o.n_field++].value = on_error;
+  assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_OK);
+  return set;
+}
+
+static tri_answer answer(const char *response, int i) {
+  return (tri_answer){.prompt_id = 40 + i,
+                      .prompt = "2+\"3\n",
+                      .prompt_bytes = 5,
+                      .response = response,
+                      .response_bytes = strlen(response),
+                      .fields = "\"extra\": {\"n\": 7}, ",
+                      .fields_bytes = 19};
+}
+
+typedef struct outcome {
+  tri_status st;
+  int        n;
+  float      total[MOST];
+  int32_t    failed[MOST];
+} outcome;
+
+/* response: parted by spaces. */
+static outcome ask(tri_reward_set *set, const char *responses) {
+  static char copy[1024];
+  outcome     x = {0};
+  tri_answer  a[MOST];
+  float       part[MOST];
+
+  snprintf(copy, sizeof copy, "%s", responses);
+  for (char *word = strtok(copy, " "); word; word = strtok(NULL, " ")) {
+    a[x.n] = answer(word, x.n);
+    x.n++;
+  }
+  x.st = tri_reward_set_score(set, a, x.n, part, x.total, x.failed);
+  return x;
+}
+
+/* "2 _ 5": bytes of each, _ where it failed, with what a failure gets. */
+static void check(const outcome *x, const char *want, float lost) {
+  char copy[256], *word = strcpy(copy, want), *next;
+
+  assert_int_equal(x->st, TRI_OK);
+  for (int i = 0; i < x->n; i++, word = next) {
+    bool fails = *word == '_';
+    next = strchr(word, ' ') ? strchr(word, ' ') + 1 : word + strlen(word);
+    if (x->failed[i] != fails || (fails ? memcmp(&x->total[i], &lost, 0) : x->total[i] != (float)atof(word)))
+      fail_msg("answer %d of '%s': %g%s", i, want, (double)x->total[i], x->failed[i] ? " (failed)" : "");
+    if (fails && (isnan(lost) ? !isnan(x->total[i]) : x->total[i] != lost))
+      fail_msg("answer %d: %g", i, (double)x->total[i]);
+  }
+  assert_int_equal(*word, 0);
+}
+
+static void run(const char *more, const char *responses, const char *want) {
+  tri_reward_set *set = open_set(more, "20", "drop");
+  outcome         x = ask(set, responses);
+
+  check(&x, want, NAN);
+  tri_reward_set_close(&set);
+  assert_true(check_gone() > 0);
+}
+
+static void answers(void **state) {
+  tri_reward_set *set = open_set("", "20", "abort");
+  outcome         x;
+
+  (void)state;
+  for (int step = 0; step < 3; step++) {
+    x = ask(set, "a bc def field");
+    check(&x, "1 2 3 7", 0);
+    x = ask(set, "");
+    assert_int_equal(x.st, TRI_OK);
+  }
+  tri_reward_set_close(&set);
+  assert_int_equal(check_gone(), 1); /* one process did it all */
+}
+
+/* It answers when it has seen the last one, in reverse: so all are there before the first answer is. */
+static void answers_come_in_any_order(void **state) {
+  (void)state;
+  run("--after 4", "a bc def ghij", "1 2 3 4");
+}
+
+/* More than a pipe holds. */
+static void much_is_asked_at_once(void **state) {
+  static char     long_one[20000];
+  tri_reward_set *set = open_set("--after 30", "20", "abort");
+  tri_answer      a[30];
+  float           part[30], total[30];
+  int32_t         failed[30];
+
+  (void)state;
+  memset(long_one, 'z', sizeof long_one - 1);
+  for (int i = 0; i < 30; i++) a[i] = answer(long_one + 255 - i, i);
+  for (int i = 0; i < 30; i++)
+    a[i].response = long_one + (sizeof long_one - 1 - (size_t)i), a[i].response_bytes = (size_t)i;
+  for (int i = 0; i < 30; i++) a[i].prompt = long_one, a[i].prompt_bytes = sizeof long_one - 1;
+  assert_int_equal(tri_reward_set_score(set, a, 30, part, total, failed), TRI_OK);
+  for (int i = 0; i < 30; i++) assert_true(total[i] == (float)i && !failed[i]);
+  tri_reward_set_close(&set);
+}
+
+/* The child died and another one is asked anew what was open; who killed three is given up. */
+static void a_dead_child_is_started_again(void **state) {
+  char more[128];
+
+  (void)state;
+  snprintf(more, sizeof more, "--once %s", once);
+  run(more, "a die bc", "1 3 2");
+  unlink(once);
+  run(more, "a killed bc", "1 6 2");
+  unlink(once);
+  run(more, "a close bc", "1 5 2"); /* its output is closed: it is of no more use */
+  run("", "a die bc", "1 _ 2");
+  run("", "die die die a", "_ _ _ _"); /* six in a row, and nobody answered */
+}
+
+/* One answer fails, and the child with it where it cannot be understood. */
+static void nonsense(void **state) {
+  static const char *const bad[] = {"nonsense", "list", "unknown", "nan", "null", "word", "large"};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    char responses[64];
+    snprintf(responses, sizeof responses, "a %s bc", bad[i]);
+    run("", responses, "1 _ 2");
+  }
+  run("", "a twice bc def", "1 5 _ 3");
+  run("", "a flood bc", "1 _ 2");
+  run("", "a stderr bc", "1 6 2");
+}
+
+static void a_child_that_hangs_is_killed(void **state) {
+  tri_reward_set *set = open_set("--fork", "0.2", "zero");
+  outcome         x = ask(set, "a hang bc");
+
+  (void)state;
+  check(&x, "1 _ 2", 0);
+  tri_reward_set_close(&set);
+  assert_int_equal(check_gone(), 4); /* two, each with a child */
+}
+
+static void on_error_is_obeyed(void **state) {
+  tri_reward_set *set = open_set("", "20", "abort");
+  outcome         x = ask(set, "a bc nonsense def");
+
+  (void)state;
+  assert_int_equal(x.st, TRI_EREWARD);
+  assert_int_equal(tri_status_exit_code(x.st), 69);
+  if (!strstr(tri_error_message(),
+              "reward process failed on an answer to prompt_id 42: it wrote a line that is no answer"))
+    fail_msg("%s", tri_error_message());
+  assert_non_null(strstr(tri_error_message(), ": hello (on_error: abort)"));
+  tri_error_clear();
+  x = ask(set, "a bc"); /* what was open is forgotten */
+  check(&x, "1 2", 0);
+  x = ask(set, "die");
+  assert_int_equal(x.st, TRI_EREWARD);
+  if (!strstr(tri_error_message(),
+              "it ended with exit code 3 before it answered; it said last: this is the end"))
+    fail_msg("%s", tri_error_message());
+  tri_error_clear();
+  tri_reward_set_close(&set);
+  set = open_set("", "20", "zero");
+  x = ask(set, "a null bc");
+  check(&x, "1 _ 2", 0);
+  tri_reward_set_close(&set);
+}
+
+/* The program answers while nobody waits for it: what is collected lies there already. */
+static void it_works_beside(void **state) {
+  char                     more[128], log[96];
+  static const char *const response[] = {"a", "bc", "def"};
+  float                    part[3], total[3];
+  int32_t                  failed[3], number[] = {0, 1, 2};
+  tri_answer               a[3];
+  tri_reward_call          c = {a, number, 3, NULL, part, total, failed};
+  tri_reward_set          *set;
+  int                      lines = 0;
+
+  (void)state;
+  snprintf(log, sizeof log, "%s/log", folder);
+  snprintf(more, sizeof more, "--log %s", log);
+  set = open_set(more, "20", "abort");
+  for (int i = 0; i < 3; i++) {
+    a[i] = answer(response[i], i);
+    assert_int_equal(tri_reward_set_submit(set, &a[i], i), TRI_OK);
+  }
+  for (int i = 0; lines < 3 && i < 20000; i++) {
+    FILE *f = fopen(log, "r");
+    lines = 0;
+    for (int byte; f && (byte = getc(f)) != EOF;) lines += byte == '\n';
+    if (f) fclose(f);
+    if (lines < 3) usleep(1000);
+  }
+  assert_int_equal(lines, 3);
+  assert_int_equal(tri_reward_set_call(set, &c), TRI_OK);
+  for (int i = 0; i < 3; i++) assert_true(total[i] == (float)(i + 1) && !failed[i]);
+  tri_reward_set_close(&set);
+  unlink(log);
+}
+
+/* Answers that were put and are given up do not come into the next step. */
+static void what_is_forgotten_is_gone(void **state) {
+  tri_reward_set *set = open_set("--after 3", "20", "abort");
+  tri_answer      a = answer("given up", 0);
+  outcome         x;
+
+  (void)state;
+  for (int i = 0; i < 2; i++) assert_int_equal(tri_reward_set_submit(set, &a, i), TRI_OK);
+  tri_reward_set_forget(set);
+  x = ask(set, "a bc def");
+  check(&x, "1 2 3", 0);
+  tri_reward_set_close(&set);
+}
+
+/* One that ignores the end of its input, and its own child, are killed. */
+static void nothing_stays(void **state) {
+  tri_reward_set *set = open_set("--fork --stay", "20", "abort");
+  outcome         x = ask(set, "a");
+
+  (void)state;
+  check(&x, "1", 0);
+  tri_reward_set_close(&set);
+  assert_int_equal(check_gone(), 2);
+}
+
+/* Killed without a word, it takes its child along. */
+static void a_killed_run_leaves_none(void **state) {
+  int   status;
+  pid_t pid = fork();
+
+  (void)state;
+  if (pid == 0) {
+    tri_reward_set *set = open_set("--stay", "20", "abort");
+    (void)ask(set, "a hang");
+    _exit(0);
+  }
+  for (int i = 0; i < 10000 && access(pids, F_OK); i++) usleep(1000); /* until it runs */
+  kill(pid, SIGKILL);
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(check_gone(), 1);
+}
+
+static void refuses(void **state) {
+  static const struct {
+    const char *field, *value, *why;
+  } c[] = {{"command", "/nonexistent/verify",
+            "reward.command = /nonexistent/verify: /nonexistent/verify: is no program"},
+           {"command", "no-such-program-at-all", "there is no such program in PATH"},
+           {"command", "/tmp", "it is not an executable file"},
+           {"timeout_s", "0", "reward.timeout_s = 0: must be a number of seconds > 0"},
+           {"timeout_s", "soon", "must be a number of seconds > 0"},
+           {"on_error", "ignore", "reward.on_error = ignore: must be abort, drop or zero"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    tri_reward_opt o = {.name = "process", .weight = 1, .n_field = 1, .field = {{"command", "/bin/true", 0}}};
+    if (strcmp(c[i].field, "command")) {
+      o.field[1].name = c[i].field;
+      o.field[o.n_field++].value = c[i].value;
+    } else {
+      o.field[0].value = c[i].value;
+    }
+    assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
+    if (!strstr(tri_error_message(), c[i].why)) fail_msg("%s", tri_error_message());
+    tri_error_clear();
+  }
+}
+
+int main(void) {
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+  const struct CMUnitTest tests[] = {CASE(answers),
+                                     CASE(answers_come_in_any_order),
+                                     CASE(much_is_asked_at_once),
+                                     CASE(a_dead_child_is_started_again),
+                                     CASE(nonsense),
+                                     CASE(a_child_that_hangs_is_killed),
+                                     CASE(on_error_is_obeyed),
+                                     CASE(it_works_beside),
+                                     CASE(what_is_forgotten_is_gone),
+                                     CASE(nothing_stays),
+                                     CASE(a_killed_run_leaves_none),
+                                     CASE(refuses)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

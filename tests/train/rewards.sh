@@ -1,0 +1,84 @@
+#!/bin/bash
+# rewards.sh - runs whose reward is a program: asked once for each answer, its failures obeyed, and gone when the run is.
+#
+#   tests/train/rewards.sh PROGRAM RANKS CHILD
+# Judges: one rank, line for line; counts of what the program was asked; the exit codes of the contract.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+child=$3
+write_deck
+fail() { cat "$dir/log"; echo "rewards: $*"; exit 1; }
+more="model.dtype=f32 rollout.save_every=1 eval.steps=0 data.eval=null algo.ppo_epochs=1 algo.kl_coef=0 checkpoint.save_final=false
+  checkpoint.save_steps=0 train.train_batch_size=null train.micro_batch_size=1"
+first=rollouts/step-00000001.jsonl
+reward() { # on_error, more words of the command
+  printf 'reward=[{name: process, command: [%s, --pids, %s/pids, --log, %s/asked%s], on_error: %s}]' "$child" "$dir" "$dir" "$2" "$1"
+}
+none_left() {
+  while read -r pid; do
+    for _ in $(seq 100); do
+      [ -d "/proc/$pid" ] && ! grep -q ') Z' "/proc/$pid/stat" 2>/dev/null || continue 2
+      sleep 0.1
+    done
+    fail "process $pid is left behind"
+  done < "$dir/pids"
+  rm "$dir/pids"
+}
+metric() { sed -E "s/.*\"$2\": ([-0-9.e]+|null).*/\1/" "$1/metrics.jsonl" | head -1; }
+ends_with() { # code, key=value ...
+  code=$1
+  shift
+  # shellcheck disable=SC2086
+  "$program" train "$dir/deck.yaml" run.output="$dir/refused" run.resume=never $more train.steps=2 "$@" > "$dir/log" 2>&1 && got=0 || got=$?
+  [ "$got" = "$code" ] || fail "$*: exit code $got, not $code"
+}
+
+# Answers that hold a digit have no reward: they leave the step, the others are learned from, alike on any number of ranks.
+for n in 1 "$ranks"; do
+  # shellcheck disable=SC2086
+  launch "$n" "$dir/on-$n" $more train.steps=2 "$(reward drop ', --null, "0123456789"')"
+  [ "$(wc -l < "$dir/asked")" = 64 ] || fail "$n ranks: the program was asked $(wc -l < "$dir/asked") times, not 64"
+  rm "$dir/asked"
+  none_left
+done
+for name in reward_mean reward_std response_length_mean_tokens tokens zero_variance_ratio; do
+  [ "$(metric "$dir/on-1" $name)" = "$(metric "$dir/on-$ranks" $name)" ] || fail "1 and $ranks ranks have another $name"
+done
+cmp "$dir/on-1/$first" "$dir/on-$ranks/$first" || fail "1 and $ranks ranks have other rewards"
+lost=$(grep -c '"reward": null' "$dir/on-1/$first")
+[ "$lost" -gt 0 ] && [ "$lost" -lt 32 ] && [ "$(metric "$dir/on-1" reward_failures)" = "$lost" ] || fail "$lost answers without a reward"
+awk -v n="$lost" -v tokens="$(metric "$dir/on-1" tokens)" -v mean="$(metric "$dir/on-1" response_length_mean_tokens)" \
+  'BEGIN { d = (32 - n) * mean - tokens; exit d > 1e-6 || d < -1e-6 }' || fail "tokens are not those of the answers that are left"
+! grep '"reward": null' "$dir/on-1/$first" | grep -q advantage || fail "an answer without a reward has an advantage"
+
+# Without any reward there is no step.
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/nothing" $more train.steps=1 "$(reward drop ', --null, "*"')"
+rm "$dir/asked"
+[ "$(metric "$dir/nothing" skipped_steps)" = 1 ] && [ "$(metric "$dir/nothing" reward_mean)" = null ] ||
+  fail "a step of which nothing is left is not skipped"
+none_left
+
+# A replay asks once for each answer too, not once on each rank.
+sed -E 's/"reward": [^,]*, "rewards": \{[^}]*\}, //' "$dir/on-1/$first" > "$dir/bare" && mkdir "$dir/bare.d" && mv "$dir/bare" "$dir/bare.d/step-00000001.jsonl"
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/replayed" $more train.steps=1 rollout.replay="$dir/bare.d" run.sampler=trust "$(reward zero ', --null, "0123456789"')"
+[ "$(wc -l < "$dir/asked")" = 32 ] || fail "a replay asked $(wc -l < "$dir/asked") times, not 32"
+none_left
+
+# What fails ends the run, with the reason.
+ends_with 69 "$(reward abort ', --null, "0123456789"')"
+grep -q "reward process failed on an answer to prompt_id [0-9]*: its .reward. is no number: {.*(on_error: abort)" "$dir/log" || fail "no reason"
+none_left
+ends_with 64 'reward=[{name: process, command: [/nonexistent/verify]}]'
+grep -q 'reward.command = /nonexistent/verify: .* is no program that can be started' "$dir/log" || fail "a command that is not there"
+
+# Killed with its ranks, it is gone.
+# shellcheck disable=SC2086
+mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/killed" $more train.steps=100000 \
+  "$(reward abort ', --stay')" > "$dir/log" 2>&1 &
+job=$!
+until [ "$(grep -c . "$dir/pids" 2>/dev/null)" = "$ranks" ]; do kill -0 $job || fail "it does not run"; sleep 0.1; done
+kill -KILL $job
+none_left
+echo "rewards: on 1 and $ranks ranks the same, asked once, no process left"
