@@ -64,14 +64,15 @@ static tri_status find_family(const source *s, const tri_family **out, bool *sco
 }
 
 /* The names of what gates the mlp, which must be the family's own; transformers reads the second in
- * families with GELU. */
+ * families with GELU. An alias is one of the first alone: a hidden_activation means what it says. */
 static tri_status check_act(const source *s, const tri_family *f) {
   static const char *const key[] = {"hidden_act", "hidden_activation"};
   const char              *own = f->gelu ? "gelu_pytorch_tanh" : "silu", *act;
 
   for (int i = 0; i < 2; i++) {
+    const char *alias = i == 0 ? f->gelu_alias : NULL;
     TRI_TRY(tri_hf_get_text(s, key[i], &act));
-    if (act && strcmp(act, own) && !(f->gelu_alias && !strcmp(act, f->gelu_alias)))
+    if (act && strcmp(act, own) && !(alias && !strcmp(act, alias)))
       TRI_FAIL(TRI_EINPUT, "%s: `%s` is `%s`; of %s only %s is known", s->name, key[i], act, f->model_type,
                own);
   }
@@ -294,6 +295,7 @@ tri_status tri_hf_config_with_dtype(const tri_hf_text *config, tri_dtype dtype, 
 
   *out = NULL;
   TRI_TRY(tri_hf_object(config, out));
+  tri_hf_drop_code(*out);
   for (int k = 0; k < 2; k++)
     if (json_object_get(*out, dtype_key[k])) {
       json_object_set_new(*out, dtype_key[k], json_string(word));

@@ -88,6 +88,8 @@ static const field known[] = {
     {"dual_chunk_attention_config", OFF, "attention in chunks"}, {"attention_chunk_size", OFF, "attention in chunks"},
     {"use_qk_norm", OFF, "normalized queries and keys"}, {"qk_norm", OFF, "normalized queries and keys"},
     {"qk_layernorm", OFF, "normalized queries and keys"}, {"clip_qkv", OFF, "clipped queries, keys and values"},
+    {"lm_head_bias", OFF, "a bias in the head"}, {"full_attn_mod", ONE, "attention of several kinds"},
+    {"interpolate_factor", ONE, "a rotary embedding that is stretched"},
     {"is_causal", ONE, "attention to later tokens"}, {"causal", ONE, "attention to later tokens"},
     {"use_bidirectional_attention", OFF, "attention to later tokens"},
     {"resid_pdrop", OFF, "dropout"}, {"embd_pdrop", OFF, "dropout"}, {"attn_pdrop", OFF, "dropout"},
@@ -139,13 +141,29 @@ static bool changes_nothing(rule r, const json_t *v) {
          (json_is_object(v) && !json_object_size(v));
 }
 
+static bool is_of_model(const char *auto_class) {
+  return !strncmp(auto_class, "AutoModel", 9) || !strcmp(auto_class, "AutoConfig");
+}
+
+/* Does "FILE.CLASS" name a class of the family's own name? Unless told to trust a folder's code,
+ * transformers then runs its own class; folders of Phi-3, which came before that, still name one. */
+static bool is_own_class(const tri_family *f, const char *code) {
+  const char *dot = code ? strrchr(code, '.') : NULL, *end = strstr(f->architecture, "For");
+  size_t      n = end ? (size_t)(end - f->architecture) : 0;
+
+  if (!dot) return false;
+  if (!strcmp(dot + 1, f->architecture) || !strcmp(dot + 1, f->scored)) return true;
+  return n && !strncmp(dot + 1, f->architecture, n) &&
+         (!strcmp(dot + 1 + n, "Config") || !strcmp(dot + 1 + n, "Model"));
+}
+
 /* Code of the model's own, which transformers would run instead of its own when told to trust it. */
-static tri_status check_auto_map(const char *name, const json_t *map) {
+static tri_status check_auto_map(const char *name, const json_t *map, const tri_family *f) {
   const char *key;
   json_t     *v;
 
   json_object_foreach((json_t *)map, key, v) {
-    if (strncmp(key, "AutoModel", 9) && strcmp(key, "AutoConfig")) continue;
+    if (!is_of_model(key) || is_own_class(f, json_string_value(v))) continue;
     TRI_FAIL(TRI_EINPUT,
              "%s: `auto_map` names code of the model's own (%s), which is not run here; remove `auto_map` "
              "from the file if the model computes what a plain one does",
@@ -180,11 +198,22 @@ tri_status tri_hf_check_fields(const char *name, const json_t *config, const tri
                     name, key, f->why, family->model_type,
                     strcmp(key, chunks) ? "" : "; set it to null for plain attention");
   }
-  TRI_TRY_DONE(check_auto_map(name, json_object_get(config, "auto_map")));
+  TRI_TRY_DONE(check_auto_map(name, json_object_get(config, "auto_map"), family));
   if (unknown.len) TRI_TRY_DONE(fail_unknown(name, &unknown));
 done:
   tri_text_free(&unknown);
   return st;
+}
+
+void tri_hf_drop_code(json_t *config) {
+  json_t     *map = json_object_get(config, "auto_map"), *v;
+  const char *key;
+  void       *next;
+
+  json_object_foreach_safe(map, next, key, v) {
+    if (is_of_model(key)) json_object_del(map, key);
+  }
+  if (map && !json_object_size(map)) json_object_del(config, "auto_map");
 }
 
 tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, tri_rope_type type) {

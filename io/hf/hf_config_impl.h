@@ -49,5 +49,7 @@ TRI_CHECKED tri_status tri_hf_read_head(const char *name, const json_t *config, 
 TRI_CHECKED tri_status tri_hf_check_fields(const char *name, const json_t *config, const tri_family *f);
 /* The same for an object that tells a rotary embedding of this type. */
 TRI_CHECKED tri_status tri_hf_check_rope_fields(const char *name, const json_t *rope, tri_rope_type type);
+/* Takes out of auto_map what names code of the model's: its files do not go along. Not collective. */
+void tri_hf_drop_code(json_t *config);
 
 #endif

@@ -86,6 +86,8 @@ static tri_status read_yarn(const tri_hf_source *r, int64_t max_pos, tri_rope_sh
   const json_t *truncate = json_object_get(r->root, "truncate");
   double        mscale, all;
 
+  if (out->theta <= 1) /* of which it takes the logarithm's inverse */
+    TRI_FAIL(TRI_EINPUT, "%s: `rope_theta` = %g: with yarn it must be > 1", r->name, out->theta);
   TRI_TRY(get_unless_zero(r, "beta_slow", 1, &out->low_freq));
   TRI_TRY(get_unless_zero(r, "beta_fast", 32, &out->high_freq));
   TRI_TRY(get_unless_zero(r, "mscale", 0, &mscale));

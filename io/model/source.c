@@ -40,9 +40,10 @@ static tri_status source_parse(tri_source *s) {
   TRI_TRY(tri_hf_config_head_name(&config, s->head));
   if (!t->bytes) return TRI_OK;
   TRI_TRY(tri_tokenizer_open_text(tokenizer, t->bytes, t->n, &s->tokenizer));
-  if (tri_tokenizer_vocab_size(s->tokenizer) > s->shape.V)
+  /* Added tokens may lie beyond it, as Gemma 3's <image_soft_token> does: a text with one is refused. */
+  if (tri_tokenizer_model_size(s->tokenizer) > s->shape.V)
     TRI_FAIL(TRI_EINPUT, "%s: has ids up to %d, but the model's vocab_size is %d", tokenizer,
-             tri_tokenizer_vocab_size(s->tokenizer) - 1, s->shape.V);
+             tri_tokenizer_model_size(s->tokenizer) - 1, s->shape.V);
   return TRI_OK;
 }
 

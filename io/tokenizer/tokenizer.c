@@ -146,6 +146,13 @@ done:
 
 int32_t tri_tokenizer_vocab_size(const tri_tokenizer *t) { return t->n_row; }
 
+int32_t tri_tokenizer_model_size(const tri_tokenizer *t) {
+  int32_t n = t->n_row;
+
+  while (n > 0 && !t->row[n - 1].s) n--;
+  return n;
+}
+
 const char *tri_tokenizer_token(const tri_tokenizer *t, int32_t id) {
   if (id < 0 || id >= t->n_row) return NULL;
   return t->added_of[id] ? t->added_row[t->added_of[id] - 1].s : t->row[id].s;

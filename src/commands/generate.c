@@ -29,6 +29,16 @@ typedef struct input {
   int64_t      longest, max_new; /* tokens */
 } input;
 
+static tri_status check_ids(const tri_infer *f, const int32_t *id, int64_t n) {
+  int V = tri_source_shape(f->source)->V;
+
+  for (int64_t i = 0; i < n; i++)
+    if (id[i] >= V)
+      TRI_FAIL(TRI_EINPUT, "the tokenizer makes token %d of a prompt, but the model's vocabulary is 0 .. %d",
+               id[i], V - 1);
+  return TRI_OK;
+}
+
 /* A prompt as it stands, or as the user's message. */
 static tri_status read_text(tri_infer *f, const char *text, tri_tokens *out) {
   tri_chat_message m = {TRI_CHAT_USER, text, strlen(text)};
@@ -43,6 +53,7 @@ static tri_status read_text(tri_infer *f, const char *text, tri_tokens *out) {
   } else {
     TRI_TRY_DONE(tri_encoder_run(&f->encoder, text, strlen(text), true, &id, &n));
   }
+  TRI_TRY_DONE(check_ids(f, id, n));
   TRI_TRY_DONE(tri_tokens_put(out, id, n));
 done:
   tri_chat_text_free(&talk);

@@ -77,7 +77,7 @@ typedef struct tri_family {
   bool                  rope_by_kind;           /* local layers have a rotary embedding of their own */
   bool                  rope_plain;             /* no scaling of its rotary positions is known */
   bool                  gelu;                   /* GELU by tanh gates its mlp, not SiLU */
-  const char           *gelu_alias;             /* what old files call it too, or NULL */
+  const char           *gelu_alias;             /* what their hidden_act calls it too, or NULL */
   bool                  embed_scaled; /* embeddings are times the square root of C, of the compute type */
   float                 norm_plus;    /* what norms add to their weights */
   const tri_tensor_row *tensor;       /* ended by name NULL */

@@ -35,6 +35,7 @@ static const tri_config_key keys[] = {{"attention_bias", TRI_KEY_FLAG, IF(qkv_bi
                                       {"attn_logit_softcapping", TRI_KEY_CAP, IF(attn.softcap)},
                                       {"final_logit_softcapping", TRI_KEY_CAP, IF(logit_softcap)},
                                       {"hidden_activation", TRI_KEY_IDLE, 0},
+                                      {"sliding_window_size", TRI_KEY_IDLE, 0},
                                       {"cache_implementation", TRI_KEY_IDLE, 0},
                                       {.key = NULL}};
 

@@ -96,6 +96,7 @@ static void agrees_with_transformers(void **state) {
 #define MISTRAL "{\"model_type\":\"mistral\",\"num_key_value_heads\":2," BASE
 #define QWEN2   "{\"model_type\":\"qwen2\",\"num_key_value_heads\":2," BASE
 #define QWEN3   "{\"model_type\":\"qwen3\",\"num_key_value_heads\":2," BASE
+#define GEMMA   "{\"model_type\":\"gemma\",\"num_key_value_heads\":4," BASE
 #define GEMMA2  "{\"model_type\":\"gemma2\"," BASE
 #define GEMMA3  "{\"model_type\":\"gemma3_text\"," BASE
 #define PHI3    "{\"model_type\":\"phi3\"," BASE
@@ -109,6 +110,7 @@ static void refuses_what_it_does_not_compute(void **state) {
       {GEMMA2 ",\"use_bidirectional_attention\":true}", "`use_bidirectional_attention` asks for"},
       {GEMMA3 ",\"attn_logit_softcapping\":50.0}", "`attn_logit_softcapping` asks for"},
       {GEMMA2 ",\"hidden_activation\":\"gelu\"}", "`hidden_activation` is `gelu`"},
+      {GEMMA ",\"hidden_activation\":\"gelu\"}", "`hidden_activation` is `gelu`"},
       {GEMMA3 ",\"hidden_act\":\"silu\"}", "`hidden_act` is `silu`"},
       {MISTRAL ",\"hidden_act\":\"gelu_pytorch_tanh\"}", "`hidden_act` is `gelu_pytorch_tanh`"},
       {QWEN3 ",\"layer_types\":[\"full_attention\",\"chunked_attention\"]}",
@@ -142,10 +144,15 @@ static void refuses_what_it_does_not_compute(void **state) {
       {PHI3 ",\"partial_rotary_factor\":0.75}", "`partial_rotary_factor` must be 1"},
       {PHI3 ",\"rope_scaling\":{\"type\":\"longrope\",\"short_factor\":[1],\"long_factor\":[2]}}",
        "rope type `longrope`; of a phi3 model this version knows default"},
+      {PHI3 ",\"auto_map\":{\"AutoModelForCausalLM\":\"modeling_phi3.Phi3MoEForCausalLM\"}}",
+       "`auto_map` names code of the model's own (AutoModelForCausalLM)"},
+      {PHI3 ",\"auto_map\":{\"AutoConfig\":7}}", "`auto_map` names code of the model's own (AutoConfig)"},
+      {PHI3 ",\"lm_head_bias\":true}", "`lm_head_bias` asks for a bias in the head"},
       {PHI3 YARN "}}", "rope type `yarn`; of a phi3 model"},
       {MISTRAL ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}}", "rope type `dynamic`"},
       {LLAMA YARN ",\"short_factor\":[1]}}", "does not know: `short_factor`"},
       {LLAMA ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"beta_fast\":8}}", "`beta_fast`"},
+      {LLAMA ",\"rope_theta\":1" YARN "}}", "`rope_theta` = 1: with yarn it must be > 1"},
       {LLAMA YARN ",\"truncate\":0}}", "`truncate` must be true or false"},
       {LLAMA YARN ",\"attention_factor\":-1}}", "`attention_factor` = -1"},
       {LLAMA ",\"rope_local_base_freq\":10000}", "`rope_local_base_freq` asks for"},
@@ -168,6 +175,54 @@ static void refuses_what_it_does_not_compute(void **state) {
     if (parse(row[i].config, NULL, &shape) != TRI_EINPUT) fail_msg("%s: is taken", row[i].config);
     if (!strstr(tri_error_message(), row[i].part))
       fail_msg("`%s` does not say `%s`", tri_error_message(), row[i].part);
+  }
+}
+
+/* What stands in published files, sizes apart, beside what the golden ones have; or what of theirs is
+ * refused, and as that. */
+static void knows_published_files(void **state) {
+#define CODE                                                                                                 \
+  ",\"architectures\":[\"Phi3ForCausalLM\"],\"auto_map\":{\"AutoConfig\":\"configuration_phi3.Phi3Config\"," \
+  "\"AutoModelForCausalLM\":\"modeling_phi3.Phi3ForCausalLM\"}"
+  static const struct {
+    const char *config, *refusal;
+  } row[] = {
+      /* Phi-3-mini-4k-instruct */
+      {PHI3 CODE ",\"attention_bias\":false,\"attention_dropout\":0.0,\"embd_pdrop\":0.0,\"resid_pdrop\":0.0"
+                 ",\"original_max_position_embeddings\":4096,\"rope_scaling\":null,\"sliding_window\":2047}",
+       NULL},
+      /* the same, saved by a program that took it from the Hub */
+      {PHI3
+       ",\"auto_map\":{\"AutoConfig\":\"microsoft/Phi-3-mini-4k-instruct--configuration_phi3.Phi3Config\"}}",
+       NULL},
+      /* Phi-3.5-mini-instruct, Phi-4-mini-instruct */
+      {PHI3 CODE
+       ",\"max_position_embeddings\":131072,\"original_max_position_embeddings\":4096,\"rope_scaling\":{"
+       "\"long_factor\":[1.08,1.11],\"short_factor\":[1.0,1.02],\"type\":\"longrope\"}}",
+       "rope type `longrope`"},
+      {PHI3 CODE ",\"full_attn_mod\":1,\"interpolate_factor\":1,\"lm_head_bias\":false,\"mlp_bias\":false"
+                 ",\"partial_rotary_factor\":0.75,\"rope_scaling\":{\"type\":\"longrope\"}}",
+       "`partial_rotary_factor` must be 1"},
+      /* gemma-2-9b */
+      {GEMMA2
+       ",\"cache_implementation\":\"hybrid\",\"hidden_act\":\"gelu_pytorch_tanh\",\"sliding_window\":4096"
+       ",\"sliding_window_size\":4096}",
+       NULL},
+      /* gemma-7b */
+      {GEMMA ",\"hidden_act\":\"gelu\",\"hidden_activation\":null,\"rope_scaling\":null}", NULL},
+      /* gemma-3-270m */
+      {GEMMA3 ",\"_sliding_window_pattern\":6,\"layer_types\":[\"sliding_attention\",\"full_attention\"]"
+              ",\"sliding_window\":512,\"use_bidirectional_attention\":false}",
+       NULL},
+  };
+#undef CODE
+  tri_model_shape shape;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    bool taken = parse(row[i].config, NULL, &shape) == TRI_OK;
+    if (taken != !row[i].refusal || (!taken && !strstr(tri_error_message(), row[i].refusal)))
+      fail_msg("%s: %s", row[i].config, taken ? "is taken" : tri_error_message());
   }
 }
 
@@ -194,8 +249,8 @@ static void accepts_what_changes_nothing(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest test[] = {cmocka_unit_test(agrees_with_transformers),
-                                    cmocka_unit_test(refuses_what_it_does_not_compute),
-                                    cmocka_unit_test(accepts_what_changes_nothing)};
+  const struct CMUnitTest test[] = {
+      cmocka_unit_test(agrees_with_transformers), cmocka_unit_test(refuses_what_it_does_not_compute),
+      cmocka_unit_test(knows_published_files), cmocka_unit_test(accepts_what_changes_nothing)};
   return cmocka_run_group_tests(test, NULL, NULL);
 }
