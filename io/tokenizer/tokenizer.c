@@ -149,7 +149,8 @@ int32_t tri_tokenizer_vocab_size(const tri_tokenizer *t) { return t->n_row; }
 int32_t tri_tokenizer_model_size(const tri_tokenizer *t) {
   int32_t n = t->n_row;
 
-  while (n > 0 && !t->row[n - 1].s) n--;
+  while (n > 0 && (!t->row[n - 1].s || t->added_of[n - 1]))
+    n--; /* some files have them in the vocabulary too */
   return n;
 }
 

@@ -62,7 +62,7 @@ TRI_CHECKED tri_status tri_tokenizer_decode(const tri_tokenizer *t, const int32_
                                             bool skip_special, tri_text *out);
 
 int32_t     tri_tokenizer_vocab_size(const tri_tokenizer *t); /* largest id + 1, added tokens too */
-int32_t     tri_tokenizer_model_size(const tri_tokenizer *t); /* the same of the tokens any text is made of */
+int32_t     tri_tokenizer_model_size(const tri_tokenizer *t); /* the same without added tokens */
 const char *tri_tokenizer_token(const tri_tokenizer *t,
                                 int32_t              id); /* as the file spells it, or NULL; borrowed */
 

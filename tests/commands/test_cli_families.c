@@ -99,6 +99,8 @@ static void added_tokens_may_lie_beyond_the_vocabulary(void **state) {
   cli_succeeds(ONE "generate soft hi --max-new 4");
   cli_fails(64, ONE "generate soft 'hi<soft>' --max-new 4", "token 257", "0 .. 256");
   cli_write("soft.jsonl", "{\"prompt\":\"hi<soft>\"}\n");
+  cli_sh("sed -i 's/\"vocab\":{/&\"<soft>\":257,/' soft/tokenizer.json && grep -q '<soft>\":257' "
+         "soft/tokenizer.json"); /* there twice */
   cli_fails(64, ONE "generate soft --prompts soft.jsonl", "soft.jsonl:1: the tokenizer makes token 257",
             NULL);
 }
