@@ -1,5 +1,6 @@
 /* child.c - a program beside this one: started with three pipes in a process group of its own, killed with
  * the group. */
+#define _GNU_SOURCE /* pipe2 */
 #include "child.h"
 
 #include <dirent.h>
@@ -156,7 +157,8 @@ static void close_ends(ends *e) {
 static tri_status open_ends(ends *e) {
   for (int i = 0; i < 4; i++) e->end[i][0] = e->end[i][1] = -1;
   for (int i = 0; i < 4; i++) {
-    if (pipe(e->end[i])) TRI_FAIL(TRI_ENOMEM, "no pipe can be made: %s", strerror(errno));
+    /* a child that another thread starts now must not hold them */
+    if (pipe2(e->end[i], O_CLOEXEC)) TRI_FAIL(TRI_ENOMEM, "no pipe can be made: %s", strerror(errno));
     for (int k = 0; k < 2; k++) {
       int fd = fcntl(e->end[i][k], F_DUPFD_CLOEXEC, 3);
       close(e->end[i][k]);

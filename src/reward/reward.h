@@ -102,8 +102,10 @@ typedef struct tri_reward {
   /* In place of score, of a reward that works while answers are still made; such a one is asked by one rank
    * for each answer. submit: answer `number` of a step, in any order; borrowed until it returns; it must not
    * wait. collect: waits, and fills score [n] of the numbers that were submitted; NAN: it could not judge,
-   * and *fault is of the lowest such number. forget: what was submitted is not asked for any more. */
+   * and *fault is of the lowest such number. await: waits at most so long; false: collect would still wait.
+   * forget: what was submitted is not asked for any more. */
   tri_status (*submit)(void *state, const tri_answer *a, int number);
+  bool (*await)(void *state, double most_s);
   tri_status (*collect)(void *state, int n, float *score, tri_reward_fault *fault);
   void (*forget)(void *state);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
@@ -207,6 +209,8 @@ typedef struct tri_reward_call {
 /* Not collective. An answer has ended: rewards that work beside generation get it. Its number is below the
  * next call's most. */
 TRI_CHECKED tri_status tri_reward_set_submit(tri_reward_set *s, const tri_answer *a, int number);
+/* Not collective. Waits for what was submitted until halt, which is called ten times a second, is true. */
+void tri_reward_set_await(tri_reward_set *s, bool (*halt)(void *ctx), void *ctx);
 /* Not collective. What was submitted is given up. */
 void tri_reward_set_forget(tri_reward_set *s);
 /* Collective over world where a reward is, or over c->share; else not. An infinite score is TRI_ENUMERIC,

@@ -15,7 +15,7 @@
 enum { RETRIES = 4, MOST_RETRIES = 1000 };
 
 typedef struct remote {
-  char     *url;
+  char     *url, *shown;
   tri_http *http;
   tri_desk *desk;
 } remote;
@@ -71,6 +71,8 @@ static tri_status http_submit(void *state, const tri_answer *a, int number) {
   return st;
 }
 
+static bool http_await(void *state, double most_s) { return tri_desk_await(((remote *)state)->desk, most_s); }
+
 static tri_status http_collect(void *state, int n, float *score, tri_reward_fault *fault) {
   return tri_desk_collect(((remote *)state)->desk, n, score, &fault->number, fault->why);
 }
@@ -118,7 +120,24 @@ static void http_close(void **state) {
   tri_desk_close(&r->desk);
   tri_http_close(&r->http);
   TRI_FREE(r->url);
+  TRI_FREE(r->shown);
   tri_host_free(state);
+}
+
+/* Without name and password, and without a query, which may hold a token. */
+static tri_status make_shown(const char *url, char **out) {
+  const char *host = strstr(url, "://") + 3, *name_end = NULL;
+  size_t      n = strcspn(host, "?#");
+  tri_text    shown = {0};
+  tri_status  st;
+
+  for (const char *c = host; c < host + strcspn(host, "/?#"); c++)
+    if (*c == '@') name_end = c;
+  if (name_end) n -= (size_t)(name_end + 1 - host);
+  st = tri_text_printf(&shown, "%.*s%.*s", (int)(host - url), url, (int)n, name_end ? name_end + 1 : host);
+  if (st == TRI_OK) st = tri_copy_text(shown.data, out);
+  tri_text_free(&shown);
+  return st;
 }
 
 static tri_status http_open(const tri_reward_opt *o, const tri_reward_env *env, void **state) {
@@ -136,7 +155,9 @@ static tri_status http_open(const tri_reward_opt *o, const tri_reward_env *env, 
   TRI_TRY_DONE(tri_copy_text(tri_reward_get(o, "url"), &r->url));
   if (env && env->se && env->se->pretended) goto done;
   if (env && env->backoff_s > 0) http.backoff_s = env->backoff_s;
+  TRI_TRY_DONE(make_shown(r->url, &r->shown));
   http.url = r->url;
+  http.shown = r->shown;
   TRI_TRY_DONE(tri_http_open(&http, &r->http));
   desk.ctx = r->http;
   desk.hasty = on_error == TRI_ON_ERROR_ABORT;
@@ -149,7 +170,8 @@ done:
 static const tri_reward_field fields[] = {
     {.name = "url",
      .unit = "1",
-     .help = "http://HOST:PORT/PATH of a server with OpenRLHF's contract: a POST for each answer.",
+     .help = "http://HOST:PORT/PATH of a server with OpenRLHF's contract: a POST for each answer. Messages "
+             "leave out its name, password and query; http_proxy and no_proxy of the environment hold.",
      .value = "URL",
      .what = "the server's address",
      .must = true},
@@ -175,6 +197,7 @@ const tri_reward tri_reward_http = {.name = "http",
                                     .check = http_check,
                                     .open = http_open,
                                     .submit = http_submit,
+                                    .await = http_await,
                                     .collect = http_collect,
                                     .forget = http_forget,
                                     .close = http_close};

@@ -210,6 +210,10 @@ static tri_status library_submit(void *state, const tri_answer *a, int number) {
   return tri_desk_put(((library *)state)->desk, number, q);
 }
 
+static bool library_await(void *state, double most_s) {
+  return tri_desk_await(((library *)state)->desk, most_s);
+}
+
 static tri_status library_collect(void *state, int n, float *score, tri_reward_fault *fault) {
   return tri_desk_collect(((library *)state)->desk, n, score, &fault->number, fault->why);
 }
@@ -235,6 +239,7 @@ const tri_reward tri_reward_library = {.name = "library",
                                        .check = library_check,
                                        .open = library_open,
                                        .submit = library_submit,
+                                       .await = library_await,
                                        .collect = library_collect,
                                        .forget = library_forget,
                                        .close = library_close};

@@ -19,7 +19,8 @@ enum {
   SAID_LINE_BYTES = 1024, /* chosen: of a line on its stderr */
   MOST_TRIES = 3,  /* chosen: children that an answer may be given to, each of which died with it in hand */
   MOST_DEATHS = 6, /* chosen: of children one after the other, none of which answered anything */
-  LOOK_MS = 10,    /* chosen: between looks whether it has ended */
+  LOOK_MS = 10,    /* chosen: between looks whether it has ended, at the end */
+  HELD_MS = 100,   /* chosen: the same before, where a child of its own may hold its output */
   GRACE_MS = 1000  /* chosen: between the end of its input and its being killed */
 };
 
@@ -177,14 +178,14 @@ static void hear_rest(process *p) {
 
 enum { ENDING_MS = 100 }; /* chosen: between the end of its output and its own */
 
-/* Its end, seen at its output. */
-static void bury(process *p) {
+/* Its end, of which this was seen. */
+static void bury(process *p, const char *seen) {
   char how[TRI_CHILD_HOW_BYTES], why[128];
 
   hear_rest(p);
   for (int i = 0; i < ENDING_MS && !tri_child_has_ended(&p->child); i++) poll(NULL, 0, 1);
   tri_child_kill(&p->child, how);
-  snprintf(why, sizeof why, "%s before it answered", how[0] ? how : "it closed its output");
+  snprintf(why, sizeof why, "%s before it answered", how[0] ? how : seen);
   lose(p, why, false);
 }
 
@@ -201,33 +202,39 @@ static void restart(process *p) {
 
 /* ---- the clerk ---- */
 
-static int64_t ms_left(const process *p) {
-  double left_s = p->since_s + p->timeout_s - tri_now_s();
+static int ms_left(const process *p) {
+  double left_ms = (p->since_s + p->timeout_s - tri_now_s()) * 1000;
 
   if (!p->n_open) return -1;
-  return left_s <= 0 ? 0 : left_s > 3600 ? 3600000 : (int64_t)(left_s * 1000) + 1;
+  return left_ms <= 0 ? 0 : left_ms > HELD_MS ? HELD_MS : (int)left_ms + 1;
 }
 
 /* Waits for news of any side, and takes them in. */
 static void attend(process *p) {
   bool          writes = p->n_sent < p->n_open;
+  bool          ended = p->child.pid && p->n_open && tri_child_has_ended(&p->child);
   struct pollfd f[4] = {{tri_desk_bell(p->desk), POLLIN, 0},
                         {p->child.pid ? p->child.out : -1, POLLIN, 0},
                         {p->child.pid ? p->child.err : -1, POLLIN, 0},
                         {p->child.pid && writes ? p->child.in : -1, POLLOUT, 0}};
 
-  if (poll(f, 4, (int)ms_left(p)) < 0) return;
+  if (poll(f, 4, ended ? 0 : ms_left(p)) < 0) return;
   if (f[2].revents && !receive(p->child.err, &p->err)) tri_child_close_error(&p->child);
   if (f[2].revents) hear_said(p);
   if (f[1].revents) {
     bool open = receive(p->child.out, &p->out);
     if (!hear_lines(p)) return;
-    if (!open) {
-      bury(p);
-      return;
-    }
+    if (!open) bury(p, "it closed its output");
+    if (!open) return;
+  } else if (ended) { /* and all that it wrote was heard */
+    bury(p, "it ended");
+    return;
   }
   if (f[3].revents && !feed(p)) tri_child_close_input(&p->child); /* what it still answers counts */
+  if (p->child.pid && p->child.in < 0 && p->n_open && !p->n_sent) {
+    bury(p, "it closed its input");
+    return;
+  }
   if (p->n_open && tri_now_s() >= p->since_s + p->timeout_s) {
     char why[96];
     snprintf(why, sizeof why, "it answered nothing for %g s (timeout_s)", p->timeout_s);
@@ -325,6 +332,10 @@ static tri_status process_submit(void *state, const tri_answer *a, int number) {
   return st;
 }
 
+static bool process_await(void *state, double most_s) {
+  return tri_desk_await(((process *)state)->desk, most_s);
+}
+
 static tri_status process_collect(void *state, int n, float *score, tri_reward_fault *fault) {
   return tri_desk_collect(((process *)state)->desk, n, score, &fault->number, fault->why);
 }
@@ -403,6 +414,7 @@ const tri_reward tri_reward_process = {.name = "process",
                                        .check = process_check,
                                        .open = process_open,
                                        .submit = process_submit,
+                                       .await = process_await,
                                        .collect = process_collect,
                                        .forget = process_forget,
                                        .close = process_close};

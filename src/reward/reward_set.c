@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define LOOK_S 0.1 /* chosen: between looks whether the run is told to stop */
+
 static tri_status row_open(tri_reward_set *s, const tri_reward_opt *o, const tri_reward_env *env) {
   tri_reward_row *row = &s->row[s->n];
   int             same = 1;
@@ -48,6 +50,11 @@ const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, si
   for (int i = 0; i < s->n && !why; i++)
     if (s->row[i].kind->refuse) why = s->row[i].kind->refuse(s->row[i].state, truth, n);
   return why;
+}
+
+void tri_reward_set_await(tri_reward_set *s, bool (*halt)(void *ctx), void *ctx) {
+  for (int i = 0; i < s->n; i++)
+    while (s->row[i].kind->await && !halt(ctx) && !s->row[i].kind->await(s->row[i].state, LOOK_S)) continue;
 }
 
 void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id) {

@@ -1,11 +1,13 @@
 /* reward_child.c - a reward's program for tests: it answers with the response's bytes, unless the response
  * asks for worse.
  *
- * reward_child [--after N] [--pids FILE] [--once FILE] [--log FILE] [--null CHARACTERS] [--fork] [--stay]
+ * reward_child [--after N] [--pids FILE] [--once FILE] [--log FILE] [--null CHARACTERS] [--fork] [--mute]
+ *   [--stay]
  * --after: answers when so many lines are there, the last one first. --pids: its number, and its child's,
  * behind what stands there. --once: what ends it does so while there is no FILE, which it makes. --null: no
- * reward to responses with one of these, * to none. --log: a line for each answer. --fork: has a child that
- * waits for ever. --stay: does not end with its input. */
+ * reward to responses with one of these, * to none. --log: a line for each answer, before it. --fork: has a
+ * child that waits for ever and holds its output. --mute: answers nothing. --stay: does not end with its
+ * input. */
 #include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,6 +18,8 @@
 enum { MOST = 64 };
 
 static const char *once, *pids, *log_file, *null_ones = "";
+static int         is_mute;
+static long        said_again = -1; /* the answer that is given twice, the second time before the next one */
 
 static void put_number(const char *path, long number) {
   FILE *f = path ? fopen(path, "a") : NULL;
@@ -48,6 +52,10 @@ static void flood(FILE *f, long bytes) {
 }
 
 static void answer(long id, const char *response) {
+  put_number(log_file, id);
+  if (is_mute) stay();
+  if (said_again >= 0) printf("{\"id\": %ld, \"reward\": 1}\n", said_again);
+  said_again = strcmp(response, "twice") ? -1 : id;
   if (!strcmp(response, "hang") && is_due()) stay();
   if (!strcmp(response, "die") && is_due()) {
     fputs("this is the end\n", stderr);
@@ -77,9 +85,7 @@ static void answer(long id, const char *response) {
     printf("{\"id\": %ld, \"reward\": 1e300}\n", id);
   else
     printf("{\"reward\": %zu, \"note\": [{}], \"id\": %ld}\n", strlen(response), id);
-  if (!strcmp(response, "twice")) printf("{\"id\": %ld, \"reward\": 1}\n", id);
   fflush(stdout);
-  put_number(log_file, id);
 }
 
 /* One of another program's own fields says how long the answer is to be counted. */
@@ -117,6 +123,8 @@ int main(int argc, char **argv) {
       once = argv[++i];
     else if (!strcmp(argv[i], "--fork"))
       forks = 1;
+    else if (!strcmp(argv[i], "--mute"))
+      is_mute = 1;
     else if (!strcmp(argv[i], "--stay"))
       stays = 1;
     else

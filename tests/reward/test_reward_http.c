@@ -188,12 +188,13 @@ static void *accept_all(void *unused) {
   }
 }
 
-static int listen_anywhere(int *port) {
+/* A port of this test's own; nobody listens there yet. */
+static int bind_anywhere(int *port) {
   struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   socklen_t          n = sizeof a;
   int                fd = socket(AF_INET, SOCK_STREAM, 0);
 
-  assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof a) && !listen(fd, 64));
+  assert_true(fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof a));
   assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &n), 0);
   *port = ntohs(a.sin_port);
   return fd;
@@ -214,8 +215,8 @@ static int teardown(void **state) {
   return tri_host_bytes() == 0 ? 0 : -1;
 }
 
-static tri_reward_set *open_set(int port, const char *timeout_s, const char *retries, const char *on_error) {
-  static char          url[64];
+static tri_reward_set *open_url(const char *url, const char *timeout_s, const char *retries,
+                                const char *on_error) {
   const tri_reward_env env = {.backoff_s = 1e-3};
   tri_reward_opt       o = {.name = "http", .weight = 1, .n_field = 4};
   tri_reward_set      *set = NULL;
@@ -228,9 +229,15 @@ static tri_reward_set *open_set(int port, const char *timeout_s, const char *ret
   o.field[2].value = retries;
   o.field[3].name = "on_error";
   o.field[3].value = on_error;
-  snprintf(url, sizeof url, "http://127.0.0.1:%d/get_reward", port);
   assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);
   return set;
+}
+
+static tri_reward_set *open_set(int port, const char *timeout_s, const char *retries, const char *on_error) {
+  char url[64];
+
+  snprintf(url, sizeof url, "http://127.0.0.1:%d/get_reward", port);
+  return open_url(url, timeout_s, retries, on_error);
 }
 
 typedef struct outcome {
@@ -347,6 +354,7 @@ static void on_error_is_obeyed(void **state) {
   tri_reward_set *set = open_set(server.port, "20", "2", "abort");
   outcome         x = ask(set, "a two s500");
   int             port, fd;
+  char            url[96];
 
   (void)state;
   assert_int_equal(x.st, TRI_EREWARD);
@@ -361,14 +369,18 @@ static void on_error_is_obeyed(void **state) {
     fail_msg("%s", tri_error_message());
   tri_error_clear();
   tri_reward_set_close(&set);
-  fd = listen_anywhere(&port);
-  close(fd); /* nobody listens there now */
-  set = open_set(port, "20", "1", "abort");
+  fd = bind_anywhere(&port);
+  snprintf(url, sizeof url, "http://me:secret@127.0.0.1:%d/get_reward?key=secret", port);
+  set = open_url(url, "20", "1", "abort");
   x = ask(set, "abc");
   assert_int_equal(x.st, TRI_EREWARD);
-  assert_non_null(strstr(tri_error_message(), "(after 2 tries)"));
+  snprintf(url, sizeof url, ": http://127.0.0.1:%d/get_reward: ", port);
+  if (!strstr(tri_error_message(), url) || !strstr(tri_error_message(), "(after 2 tries)") ||
+      strstr(tri_error_message(), "secret"))
+    fail_msg("%s", tri_error_message());
   tri_error_clear();
   tri_reward_set_close(&set);
+  close(fd);
 }
 
 static void what_is_forgotten_is_gone(void **state) {
@@ -434,7 +446,9 @@ int main(void) {
 
   unsetenv("http_proxy");
   unsetenv("all_proxy");
-  server.socket = listen_anywhere(&server.port);
+  unsetenv("ALL_PROXY");
+  server.socket = bind_anywhere(&server.port);
+  if (listen(server.socket, 64)) return 1;
   pthread_create(&acceptor, NULL, accept_all, NULL);
   failed = cmocka_run_group_tests(tests, NULL, NULL);
   pthread_mutex_lock(&server.lock);

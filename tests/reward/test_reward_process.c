@@ -203,7 +203,38 @@ static void a_dead_child_is_started_again(void **state) {
   unlink(once);
   run(more, "a close bc", "1 5 2"); /* its output is closed: it is of no more use */
   run("", "a die bc", "1 _ 2");
-  run("", "die die die a", "_ _ _ _"); /* six in a row, and nobody answered */
+  unlink(once);
+  snprintf(more, sizeof more, "--fork --once %s", once);
+  run(more, "a die bc", "1 3 2"); /* a child of its own holds its output open */
+}
+
+/* Six in a row, none of which answered anything; all that is asked is there before the first does. */
+static void children_that_die_at_once_have_an_end(void **state) {
+  static const char *const response[] = {"die", "die", "die", "a"};
+  float                    part[4], total[4];
+  int32_t                  failed[4];
+  int                      number[] = {0, 1, 2, 3};
+  tri_answer               a[4];
+  tri_reward_call          c = {a, number, 4, NULL, part, total, failed};
+  tri_reward_set          *set = open_set("", "20", "drop");
+  long                     pid = 0;
+
+  (void)state;
+  while (!pid) {
+    FILE *f = fopen(pids, "r");
+    if (f && fscanf(f, "%ld", &pid) != 1) pid = 0;
+    if (f) fclose(f);
+  }
+  kill((pid_t)pid, SIGSTOP);
+  for (int i = 0; i < 4; i++) {
+    a[i] = answer(response[i], i);
+    assert_int_equal(tri_reward_set_submit(set, &a[i], i), TRI_OK);
+  }
+  kill((pid_t)pid, SIGCONT);
+  assert_int_equal(tri_reward_set_call(set, &c), TRI_OK);
+  for (int i = 0; i < 4; i++) assert_true(isnan(total[i]) && failed[i]);
+  tri_reward_set_close(&set);
+  assert_int_equal(check_gone(), 6);
 }
 
 /* One answer fails, and the child with it where it cannot be understood. */
@@ -365,6 +396,7 @@ int main(void) {
                                      CASE(answers_come_in_any_order),
                                      CASE(much_is_asked_at_once),
                                      CASE(a_dead_child_is_started_again),
+                                     CASE(children_that_die_at_once_have_an_end),
                                      CASE(nonsense),
                                      CASE(a_child_that_hangs_is_killed),
                                      CASE(on_error_is_obeyed),

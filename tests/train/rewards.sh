@@ -73,6 +73,18 @@ none_left
 ends_with 64 'reward=[{name: process, command: [/nonexistent/verify]}]'
 grep -q 'reward.command = /nonexistent/verify: .* is no program that can be started' "$dir/log" || fail "a command that is not there"
 
+# Told to stop while a program thinks, the run does not wait for it.
+rm "$dir/asked"
+# shellcheck disable=SC2086
+mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/stopped" $more train.steps=2 \
+  "$(reward abort ', --mute')" > "$dir/log" 2>&1 &
+job=$!
+until [ "$(grep -c . "$dir/asked" 2>/dev/null)" = "$ranks" ]; do kill -0 $job || fail "it does not run"; sleep 0.1; done
+kill -USR1 $job
+wait $job && got=0 || got=$?
+[ "$got" = 75 ] || fail "told to stop while a program thinks: exit code $got"
+none_left
+
 # Killed with its ranks, it is gone.
 # shellcheck disable=SC2086
 mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/killed" $more train.steps=100000 \

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Chosen: of what a program says on the side, a screen at a time and some screens in all. */
@@ -140,11 +141,31 @@ static void read_out(const tri_desk *d, int n, float *score, int *failed, char w
   }
 }
 
+/* Under the lock. */
+static bool is_ready(const tri_desk *d) { return d->n_done == d->n || (d->opt.hasty && d->n_failed); }
+
+bool tri_desk_await(tri_desk *d, double most_s) {
+  struct timespec until;
+  double          until_s;
+  bool            ready, late = false;
+
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until_s = (double)until.tv_nsec * 1e-9 + most_s;
+  until.tv_sec += (time_t)until_s;
+  until.tv_nsec = (long)((until_s - (double)(time_t)until_s) * 1e9);
+  lock(d);
+  while (!is_ready(d) && !late) late = pthread_cond_timedwait(&d->news, &d->lock, &until) != 0;
+  ready = is_ready(d);
+  unlock(d);
+  log_said(d);
+  return ready;
+}
+
 tri_status tri_desk_collect(tri_desk *d, int n, float *score, int *failed, char why[TRI_DESK_WHY_BYTES]) {
   *failed = -1;
   why[0] = 0;
   lock(d);
-  while (d->n_done < d->n && !(d->opt.hasty && d->n_failed)) pthread_cond_wait(&d->news, &d->lock);
+  while (!is_ready(d)) pthread_cond_wait(&d->news, &d->lock);
   read_out(d, n, score, failed, why);
   unlock(d);
   tri_desk_forget(d);
@@ -269,15 +290,19 @@ static tri_status open_bell(tri_desk *d) {
 }
 
 tri_status tri_desk_open(const tri_desk_opt *o, tri_desk **out) {
-  tri_status st = TRI_OK;
-  tri_desk  *d;
+  pthread_condattr_t of_news;
+  tri_status         st = TRI_OK;
+  tri_desk          *d;
 
   TRI_TRY(TRI_ALLOC(*out, 1));
   d = *out;
   d->opt = *o;
   d->bell[0] = d->bell[1] = -1;
   pthread_mutex_init(&d->lock, NULL);
-  pthread_cond_init(&d->news, NULL);
+  pthread_condattr_init(&of_news);
+  pthread_condattr_setclock(&of_news, CLOCK_MONOTONIC);
+  pthread_cond_init(&d->news, &of_news);
+  pthread_condattr_destroy(&of_news);
   TRI_TRY_DONE(open_bell(d));
   TRI_TRY_DONE(start_clerk(d));
 done:

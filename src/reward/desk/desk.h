@@ -40,6 +40,8 @@ void tri_desk_close(tri_desk **d);
 int64_t tri_desk_next_id(const tri_desk *d);
 /* Takes over text, also where it fails. Does not wait. */
 TRI_CHECKED tri_status tri_desk_put(tri_desk *d, int number, void *text);
+/* Waits until collect would not, at most so long; false: it still would. */
+bool tri_desk_await(tri_desk *d, double most_s);
 /* Waits until all are answered, and forgets them. score [n]: of those put, by number; NAN: it failed, and of
  * the lowest number that did *failed and why tell; *failed < 0: none. */
 TRI_CHECKED tri_status tri_desk_collect(tri_desk *d, int n, float *score, int *failed,

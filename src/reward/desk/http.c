@@ -176,9 +176,9 @@ static void finish(tri_http *h, tri_desk *d, flight *f, CURLcode code) {
   else if (again && q->tries <= h->opt.retries)
     wait_again(h, q);
   else if (q->tries > 1)
-    tri_desk_fail(d, q, "%s: %s (after %d tries)", h->opt.url, why, q->tries);
+    tri_desk_fail(d, q, "%s: %s (after %d tries)", h->opt.shown, why, q->tries);
   else
-    tri_desk_fail(d, q, "%s: %s", h->opt.url, why);
+    tri_desk_fail(d, q, "%s: %s", h->opt.shown, why);
 }
 
 /* ---- the clerk ---- */

@@ -9,10 +9,10 @@ enum { TRI_HTTP_WHY_BYTES = 256 }; /* chosen: leaves room for the address */
 /* What the clerk is told; all is the caller's, as long as the desk. A question's text is a tri_text, the body
  * of a POST. */
 typedef struct tri_http_opt {
-  const char *url;
-  double      timeout_s; /* of one try */
-  int         retries;   /* further tries */
-  double      backoff_s; /* before the first of them; twice as long before the next, up to 30 times */
+  const char *url, *shown; /* shown: for messages, without what is secret */
+  double      timeout_s;   /* of one try */
+  int         retries;     /* further tries */
+  double      backoff_s;   /* before the first of them; twice as long before the next, up to 30 times */
   /* Not collective. What a reply says. false: nothing, and why. */
   bool (*read)(const char *reply, size_t n, double *score, char why[TRI_HTTP_WHY_BYTES]);
 } tri_http_opt;
