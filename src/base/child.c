@@ -40,6 +40,20 @@ void tri_child_kill_all(void) {
   }
 }
 
+static void on_end(int number) {
+  tri_child_kill_all();
+  signal(number, SIG_DFL);
+  raise(number); /* held back until this returns */
+}
+
+void tri_child_mind_signals(void) {
+  static const int ends[] = {SIGHUP, SIGINT, SIGTERM};
+  struct sigaction act = {.sa_handler = on_end}, before;
+
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+    if (!sigaction(ends[i], NULL, &before) && before.sa_handler == SIG_DFL) sigaction(ends[i], &act, NULL);
+}
+
 /* ---- which program ---- */
 
 static bool is_program(const char *path) {

@@ -32,5 +32,8 @@ void tri_child_kill(tri_child *c, char how[TRI_CHILD_HOW_BYTES]);
 /* Kills all groups that were started and not killed, at once and without waiting. A signal handler may call
  * it: for whoever ends this process in haste. */
 void tri_child_kill_all(void);
+/* From here on SIGHUP, SIGINT and SIGTERM, where they would end this process, do so after tri_child_kill_all:
+ * for whoever does not catch them. Of the main thread. */
+void tri_child_mind_signals(void);
 
 #endif

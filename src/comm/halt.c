@@ -2,6 +2,7 @@
  * it. In a watch the ranks carry on a chain of small sums that nobody waits for: each takes part in the next
  * one when it has heard of the last, so that all hear the same decision from the same sum. */
 #include "halt.h"
+#include "base/child.h"
 #include "base/live.h"
 #include "comm_host.h"
 #include "runtime.h"
@@ -95,6 +96,7 @@ static void on_signal(int number) {
     tri_live_interrupt(!answers                    ? ""
                        : phase == TRI_HALT_LEAVING ? "ended now\n" /* all is saved, or could not be */
                                                    : "ended now; what was not saved is lost\n");
+    tri_child_kill_all();
     signal(number, SIG_DFL);
     raise(number);
   }

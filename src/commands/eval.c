@@ -1,4 +1,5 @@
 /* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, pass@k, length. */
+#include "base/child.h"
 #include "flags.h"
 #include "infer.h"
 #include "io/text/json_text.h"
@@ -148,6 +149,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   tri_status      st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, q->base, false, &f));
+  tri_child_mind_signals();
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &env, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
   int64_t n = tri_dataset_count(data);

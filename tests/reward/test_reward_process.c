@@ -347,6 +347,30 @@ static void nothing_stays(void **state) {
   assert_int_equal(check_gone(), 2);
 }
 
+/* Ended by a signal, it takes its child and that one's along. */
+static void an_ended_run_leaves_none(void **state) {
+  char  more[128], log[96];
+  int   status;
+  pid_t pid;
+
+  (void)state;
+  snprintf(log, sizeof log, "%s/log", folder);
+  snprintf(more, sizeof more, "--fork --log %s", log);
+  pid = fork();
+  if (pid == 0) {
+    tri_child_mind_signals();
+    tri_reward_set *set = open_set(more, "20", "abort");
+    (void)ask(set, "hang");
+    _exit(0);
+  }
+  for (int i = 0; i < 20000 && access(log, F_OK); i++) usleep(1000); /* until it was asked */
+  kill(pid, SIGTERM);
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+  assert_int_equal(check_gone(), 2);
+  unlink(log);
+}
+
 /* Killed without a word, it takes its child along. */
 static void a_killed_run_leaves_none(void **state) {
   int   status;
@@ -403,6 +427,7 @@ int main(void) {
                                      CASE(it_works_beside),
                                      CASE(what_is_forgotten_is_gone),
                                      CASE(nothing_stays),
+                                     CASE(an_ended_run_leaves_none),
                                      CASE(a_killed_run_leaves_none),
                                      CASE(refuses)};
 
