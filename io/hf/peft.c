@@ -47,7 +47,8 @@ static tri_status check_fields(const char *file, const json_t *root) {
   json_t     *value;
 
   json_object_foreach((json_t *)root, name, value) {
-    if (is_field(name) || is_off(value)) continue;
+    bool layer = json_is_number(value) && !strcmp(name, "layers_to_transform"); /* 0 is one */
+    if (is_field(name) || (is_off(value) && !layer)) continue;
     return refuse(file, name, value, "it changes the result, and this version cannot compute it");
   }
   return TRI_OK;
@@ -163,6 +164,8 @@ static tri_status read_numbers(const char *file, const json_t *root, tri_lora *o
     return refuse(file, "lora_alpha", alpha, "it must be a number above 0");
   if (!is_off(rs) && !json_is_true(rs)) return refuse(file, "use_rslora", rs, "it must be true or false");
   out->rs = json_is_true(rs);
+  if (!isnormal(tri_lora_scale(out)))
+    return refuse(file, "lora_alpha", alpha, "its share by r is no number of float32");
   return TRI_OK;
 }
 

@@ -109,13 +109,23 @@ static tri_status fill_as_is(const loader *l, tri_state_kind kind, const tri_par
   return tri_safetensors_read_f32(l->source->tensors, find(l->source, p), begin, count, out);
 }
 
+/* The scalar head of a model that is merged: it lies beside the adapters, or is given to a language model. */
+static tri_status fill_head(const loader *l, const tri_param_spec *p, int64_t begin, int64_t count,
+                            float *out) {
+  const loader from = {.source = l->merge->source, .threads = l->threads};
+
+  if (!from.source->adds_head) return tri_merge_score(l->merge, begin, count, out);
+  fill_random(&from, p, begin, count, out);
+  return TRI_OK;
+}
+
 static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
                        float *out) {
   const loader         *l = ctx;
   const tri_param_spec *p = &l->unit[u].param[i];
   int                   place = i;
 
-  if (l->merge && p->added) return tri_merge_score(l->merge, begin, count, out);
+  if (l->merge && p->added) return fill_head(l, p, begin, count, out);
   TRI_TRY(fill_as_is(l, kind, p, begin, count, out));
   for (int before = 0; before < u; before++) place += l->unit[before].n_param;
   if (l->note) l->note->tensor[place].print += tri_base_print(out, begin, count, l->threads);
@@ -260,6 +270,7 @@ done:
 tri_status tri_source_check_scored(const tri_source *s) {
   tri_param_spec score = {.name = "score.weight", .ndim = 2, .dim = {1, s->shape.C}, .added = true};
 
+  if (s->lora.rank && s->shape.scored) return TRI_OK; /* tri_source_read_lora found it */
   if (s->ckpt || s->tensors) return check_tensor(s, tri_part_group(s->part), &score);
   return s->shape.scored ? TRI_OK : tri_source_fail_unscored(s, tri_part_group(s->part));
 }
@@ -335,11 +346,17 @@ static tri_status check_adapters(const tri_source *s, const char *group, const t
     for (int i = 0; i < o->unit[u].n_param; i++) {
       const tri_param_spec       *p = &o->unit[u].param[i];
       const tri_safetensors_info *info = tri_safetensors_find(s->adapters, p->name);
-      if (!info) TRI_FAIL(TRI_EINPUT, "the adapters' file has no tensor %s", p->name);
+      TRI_ASSERT(info); /* tri_source_add_adapters asked */
       if (info->refused)
         TRI_FAIL(TRI_EINPUT, "%s: tensor %s: %s", tri_safetensors_path(s->adapters, info), p->name,
                  info->refused);
-      TRI_TRY(check_shape(s, p, info->ndim, info->dim));
+      if (info->ndim == p->ndim && info->dim[0] == p->dim[0] && info->dim[1] == p->dim[1]) continue;
+      TRI_FAIL(TRI_EINPUT,
+               "%s: tensor %s has %d dimensions [%lld, %lld], the model and r of adapter_config.json make "
+               "them 2 [%lld, %lld]: the adapters are for another model, or of another rank (lora.path)",
+               tri_safetensors_path(s->adapters, info), p->name, info->ndim,
+               info->ndim > 0 ? (long long)info->dim[0] : 0, info->ndim > 1 ? (long long)info->dim[1] : 1,
+               (long long)p->dim[0], (long long)p->dim[1]);
     }
   return TRI_OK;
 }
@@ -368,6 +385,8 @@ static tri_status load_merged(tri_source *s, tri_params *p, tri_comm *world, tri
   tri_merge  merge = {.source = s};
   tri_status end = load_base(s, tri_part_group(s->part), p, &merge, world, st);
 
+  if (end == TRI_OK && s->adds_head && world->rank == 0)
+    tri_log(TRI_LOG_INFO, "%s: has no score.weight, which starts from random numbers", s->name);
   tri_merge_free(&merge);
   return end;
 }

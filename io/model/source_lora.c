@@ -2,6 +2,7 @@
 #include "source_impl.h"
 
 #include "base/file.h"
+#include "family/family.h"
 #include "io/hf/peft.h"
 
 #include <stdio.h>
@@ -30,6 +31,30 @@ tri_status tri_source_add_lora(tri_source *s, const tri_lora *l, uint64_t seed) 
   s->fresh_lora = true;
   if (!s->random) s->seed = seed;
   return TRI_OK;
+}
+
+static tri_status check_there(const tri_source *s, const char *folder, const char *name, const char *why) {
+  if (tri_safetensors_find(s->adapters, name)) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT, "%s: its " TRI_PEFT_WEIGHTS " has no tensor %s, which %s", folder, name, why);
+}
+
+/* Every tensor that the adapters are made of. */
+static tri_status check_whole(const tri_source *s, const char *folder) {
+  char name[TRI_LORA_NAME_BYTES], weight[TRI_LORA_NAME_BYTES];
+
+  for (int row = 0; s->shape.family->tensor[row].name; row++)
+    for (int layer = 0; tri_lora_has(&s->lora, row) && layer < s->shape.L; layer++)
+      for (int ab = 0; ab < 2; ab++) {
+        snprintf(weight, sizeof weight, s->shape.family->tensor[row].name, layer); /* NOLINT: a row */
+        tri_lora_name(weight, "AB"[ab], name);
+        TRI_TRY(check_there(s, folder, name,
+                            "target_modules of " TRI_PEFT_CONFIG " asks for in each of the model's layers"));
+      }
+  tri_lora_name_full("score.weight", name);
+  if (!s->shape.scored) return TRI_OK;
+  return check_there(s, folder, name,
+                     "a scalar head needs; adapters of a language model are merged into it first (PEFT's "
+                     "merge_and_unload), and what comes of it is given without lora.path");
 }
 
 /* Tensors that these adapters do not have would change the result. */
@@ -75,9 +100,13 @@ tri_status tri_source_add_adapters(tri_source *s, const char *folder, bool warn,
   TRI_TRY_DONE(tri_peft_parse(&(tri_hf_text){path, bytes, n}, &s->shape, warn, &s->lora));
   snprintf(path, sizeof path, "%s/" TRI_PEFT_WEIGHTS, folder);
   if (!tri_file_exists(path))
-    TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no " TRI_PEFT_WEIGHTS ", which holds the adapters", folder);
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no " TRI_PEFT_WEIGHTS ", which holds the adapters%s", folder,
+                  tri_file_in(folder, "adapter_model.bin")
+                      ? "; adapter_model.bin is not read: PEFT loads it and saves the other"
+                      : "");
   TRI_TRY_DONE(tri_safetensors_open(path, &s->adapters));
   TRI_TRY_DONE(check_names(s, folder));
+  TRI_TRY_DONE(check_whole(s, folder));
   s->fresh_lora = true;
   if (!s->random) s->seed = seed;
 done:
@@ -153,11 +182,12 @@ tri_status tri_source_refuse_base(const tri_source *s, const char *tensor) {
 
 tri_status tri_source_take_note(tri_source *s, tri_base_note *loaded) {
   const tri_source *from = s->base ? s->base : s;
+  const char       *head = s->adds_head ? tri_family_tensor(s->shape.family, TRI_SLOT_HEAD) : "";
   char             *real = from->random ? NULL : realpath(from->name, NULL);
 
   for (int i = 0; i < s->note.n && !s->fresh_lora; i++) {
     const tri_base_tensor *was = &s->note.tensor[i], *is = tri_base_note_find(loaded, was->spec.name);
-    if (is && is->print == was->print) continue;
+    if ((is && is->print == was->print) || !strcmp(was->spec.name, head)) continue; /* head: replaced */
     free(real);
     return tri_source_refuse_base(s, was->spec.name);
   }

@@ -210,9 +210,10 @@ TRI_CHECKED tri_status tri_config_print(const tri_config *c, tri_text *out);
 /* What differs between the deck of a checkpoint and that of a run which goes on from it. Zero-initialise;
  * tri_config_changes_free leaves it zeroed. */
 typedef struct tri_config_changes {
-  tri_text listed;  /* "\n  key: before -> now" for each change with which the run goes on */
-  tri_text refused; /* the same for each with which it must not */
-  tri_text keys;    /* the keys of refused: "run.seed, data.train" */
+  tri_text listed;   /* "\n  key: before -> now" for each change with which the run goes on */
+  tri_text refused;  /* the same for each with which it must not */
+  tri_text keys;     /* the keys of refused: "run.seed, data.train" */
+  bool     for_good; /* one of them says what the adapters are: run.allow_changes cannot name it */
 } tri_config_changes;
 /* What a checkpoint says of the run before; all borrowed. */
 typedef struct tri_config_past {

@@ -314,7 +314,7 @@ static tri_status check_allowed(const tri_loader *l) {
           "%s: run.allow_changes: algo.name cannot change in a resume: moments and positions in the data of "
           "one algorithm mean nothing to another; model.path takes the weights of a checkpoint",
           where_of(l, "run.allow_changes"));
-    if (tri_key_in_section(name, "lora") || !strcmp(name, "critic.lora"))
+    if (tri_key_is_adapters(name))
       TRI_FAIL(
           TRI_ECONFIG,
           "%s: run.allow_changes: %s cannot change in a resume: a checkpoint holds the adapters that it "

@@ -132,6 +132,7 @@ static tri_status put_change(const tri_config_past *before, const tri_config *no
   TRI_TRY(tri_text_put(to, " -> ", 4));
   TRI_TRY(put_shown(now, k, to));
   if (!refused) return tri_text_printf(to, "%s", remark(now, k));
+  out->for_good |= tri_key_is_adapters(name);
   return tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name);
 }
 

@@ -70,7 +70,7 @@ const tri_key tri_keys[] = {
 
   {"lora.rank", TRI_KEY_I64, ALL, FIXED, AT(lora.rank), "[0, 65536]", "0", "1",
    "Low-rank adapters (LoRA) of this rank learn, and the model's weights stay as they are; 0: all weights learn."},
-  {"lora.alpha", TRI_KEY_F64, ALL, FIXED, AT(lora.alpha), "(0, inf)", NULL, "1",
+  {"lora.alpha", TRI_KEY_F64, ALL, FIXED, AT(lora.alpha), "[1e-6, 1e6]", NULL, "1",
    "What adapters add counts times alpha / rank; not given: 16."},
   {"lora.targets", TRI_KEY_LIST, ALL, FIXED, AT(lora.targets), "", NULL, "1",
    "Modules that have adapters, such as q_proj, or a list of them; not given: all linear modules of the layers."},
@@ -339,6 +339,10 @@ const tri_key *tri_key_find(const char *name) {
 bool tri_key_in_section(const char *name, const char *section) {
   size_t n = strlen(section);
   return !strncmp(name, section, n) && name[n] == '.';
+}
+
+bool tri_key_is_adapters(const char *name) {
+  return tri_key_in_section(name, "lora") || !strcmp(name, "critic.lora");
 }
 
 bool tri_key_is_used(const tri_key *k, const tri_algo *a) {

@@ -51,6 +51,8 @@ void tri_key_expected(const tri_key *k, char out[TRI_KEY_EXPECTED_BYTES]);
 bool tri_key_choice(const tri_key *k, int i, char *out, size_t bytes);
 /* Whether `name` starts with "section." */
 bool tri_key_in_section(const char *name, const char *section);
+/* Whether it says what low-rank adapters are, which a resume cannot change. */
+bool tri_key_is_adapters(const char *name);
 /* The i-th name a key of the tables of algorithms may have, algo.name; NULL past the last, and for other
  * keys. */
 const char *tri_key_named(const tri_key *k, int i);

@@ -172,27 +172,35 @@ static tri_status check_paths(const tri_config *now, const tri_config_changes *c
 static tri_status refuse(const tri_run *r, const tri_config_changes *c) {
   const char *model = is_auto(r) ? "" : r->resume;
   bool        is_aside = *model && tri_output_would_move(r->cfg, model);
-  tri_text    keys = {0}, typed = {0};
+  tri_text    keys = {0}, typed = {0}, ways = {0}, line = {0};
   tri_status  st = TRI_OK;
 
   TRI_TRY_DONE(put_allowed(r->cfg, c->keys.data, ", ", &keys));
   TRI_TRY_DONE(put_allowed(r->cfg, c->keys.data, ",", &typed));
+  if (!c->for_good) {
+    TRI_TRY_DONE(tri_text_printf(&ways, ", run.allow_changes: [%s] goes on with what changed", keys.data));
+    TRI_TRY_DONE(tri_text_printf(&line, "\n    'run.allow_changes=[%s]'", typed.data));
+  } else {
+    TRI_TRY_DONE(tri_text_printf(&ways, "; to go on, adapters stay what they are: lora and critic.lora"));
+  }
   st = tri_fail(
       __FILE__, __LINE__, __func__, TRI_ECONFIG,
-      "%s is of another experiment than this deck; %s%s%s starts anew, run.allow_changes: [%s] goes on "
-      "with what changed; on the command line, in place of these keys there, one of\n"
-      "    run.resume=never%s%s%s%s%s\n"
-      "    'run.allow_changes=[%s]'\n"
-      "changed:",
+      "%s is of another experiment than this deck; %s%s%s starts anew%s; on the command line, in place of "
+      "these keys there, one of\n"
+      "    run.resume=never%s%s%s%s%s",
       r->resume, *model ? "run.resume: never with model.path: " : "run.resume: never or another run.output",
-      model, is_aside ? " and a run.output that this does not lie in" : "", keys.data,
+      model, is_aside ? " and a run.output that this does not lie in" : "", ways.data,
       *model ? " 'model.path=" : "", model, *model ? "'" : "",
       *model && r->cfg->model.config ? " model.config=null model.tokenizer=null" : "",
-      is_aside ? " run.output=OTHER" : "", typed.data);
+      is_aside ? " run.output=OTHER" : "");
+  if (line.len) tri_error_lines(line.data);
+  tri_error_lines("\nchanged:");
   tri_error_lines(c->refused.data);
 done:
   tri_text_free(&keys);
   tri_text_free(&typed);
+  tri_text_free(&ways);
+  tri_text_free(&line);
   return st;
 }
 

@@ -10,6 +10,9 @@
 #define LORA  NEW "model.path=model "
 #define STILL "train.learning_rate=1e-30 train.steps=1 " /* so small that no f32 moves */
 #define PEFT  "'" TRI_TEST_DATA "/lora/llama'"
+#define RM                                                                                                   \
+  LOAD STILL "algo.name=rm data.train=pairs.jsonl train.train_batch_size=2 "                                 \
+             "train.micro_batch_size=1 "
 #define TOKENS                                                                                               \
   "train sft.yaml model.config=null model.tokenizer=null model.path='" TRI_TEST_DATA                         \
   "/model/llama' data.train=tokens.jsonl "
@@ -122,6 +125,8 @@ static void the_base_is_known(void **state) {
 
 static void what_does_not_fit_is_refused(void **state) {
   (void)state;
+  cli_write("pairs.jsonl", "{\"prompt\": \"1+1=\", \"chosen\": \"2\", \"rejected\": \"3\"}\n"
+                           "{\"prompt\": \"3+4=\", \"chosen\": \"7\", \"rejected\": \"1\"}\n");
   cli_fails(64, ONE LORA "run.output=bad lora.targets=c_attn", "lora.targets: 'c_attn' is no linear module",
             "q_proj, k_proj");
   cli_fails(64, ONE LOAD "model.path=model run.output=bad lora.path=ours lora.rank=8",
@@ -135,9 +140,11 @@ static void what_does_not_fit_is_refused(void **state) {
   cli_fails(64, ONE LOAD "model.path=whole lora.rank=4 run.output=bad", "holds adapters already",
             "trireme export");
   cli_fails(64, ONE LOAD "model.path=model lora.path=" PEFT " run.output=bad",
-            "lora_A.weight has 2 dimensions", NULL);
+            "adapter_model.safetensors: tensor base_model", "lora_A.weight has 2 dimensions");
+  cli_fails(64, ONE RM "model.path=model lora.path=ours run.output=bad",
+            "no tensor base_model.model.score.weight, which a scalar head needs", "ours: its");
   cli_fails(64, ONE LOAD "model.path=model run.output=parts train.steps=3 lora.rank=8", "lora.rank: 4 -> 8",
-            NULL);
+            "starts anew; to go on, adapters stay what they are: lora and critic.lora; on");
   cli_fails(64, ONE LOAD "model.path=model run.output=parts train.steps=3",
             "has low-rank adapters, the deck gives it none", NULL);
   cli_fails(64, ONE LORA "run.output=parts train.steps=3 'run.allow_changes=[lora.rank]'",
@@ -145,14 +152,21 @@ static void what_does_not_fit_is_refused(void **state) {
   cli_fails(64, ONE "export run none --adapter", "the checkpoint has no low-rank adapters", NULL);
 }
 
-/* A run in full from a checkpoint of adapters starts with both; merged weights also where a reference
- * asks. */
+/* A run in full from a checkpoint of adapters starts with both, also as a reward model's start; one of
+ * adapters judges. */
 static void runs_start_from_both(void **state) {
   (void)state;
   cli_succeeds(ONE LOAD STILL "model.path=whole run.output=full");
   cli_succeeds(ONE "export full full.out");
   cli_succeeds(ONE "export whole whole.out");
   assert_true(difference("full.out", "whole.out") < 1e-7);
+  cli_succeeds(ONE RM "model.path=whole run.output=judge"); /* its head of tokens is replaced */
+  cli_shows(cli_err, "has no score.weight, which starts from random numbers");
+  cli_succeeds(ONE RM "model.path=whole.out run.output=judge.out");
+  numbers_of("judge"), numbers_of("judge.out");
+  cli_sh("cmp judge.numbers judge.out.numbers");
+  cli_succeeds(ONE RM "model.path=model lora.rank=2 run.output=adapted");
+  cli_succeeds(ONE "train grpo.yaml 'reward=[{name: model, path: adapted}]' run.output=judged");
   cli_succeeds(ONE SFT "run.output=random lora.rank=2 'lora.targets=[q_proj, down_proj]'"); /* no files */
   cli_succeeds(ONE SFT "run.output=random lora.rank=2 'lora.targets=[q_proj, down_proj]' train.steps=3");
   cli_succeeds(ONE "export random random.out");
