@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -311,6 +312,15 @@ static tri_status read_tensor(job *j, int64_t i, int64_t begin, int64_t count) {
   return tri_ckpt_read(j->r, j->source[i], begin, count, j->buf);
 }
 
+/* What is in buf is in float16's range, where that is what is written; rounding gives 65504 until 65520. */
+static tri_status check_range(const job *j, int64_t i, int64_t n) {
+  for (int64_t k = 0; j->opt->dtype == TRI_F16 && k < n; k++)
+    if (isfinite(j->buf[k]) && fabsf(j->buf[k]) >= 65520)
+      TRI_FAIL(TRI_EINPUT, "%s: tensor %s holds %g, and fp16 nothing above 65504: give --dtype bf16 or f32",
+               tri_ckpt_folder(j->r), j->spec[i].name, (double)j->buf[k]);
+  return TRI_OK;
+}
+
 /* One shard: tensors [first, last) of the plan. */
 static tri_status put_shard(job *j, int shard, int64_t first, int64_t last) {
   tri_status              st = TRI_OK;
@@ -327,6 +337,7 @@ static tri_status put_shard(job *j, int shard, int64_t first, int64_t last) {
     for (int64_t at = 0; at < count; at += PIECE) {
       int64_t n = count - at < PIECE ? count - at : PIECE;
       TRI_TRY_DONE(read_tensor(j, i, at, n));
+      TRI_TRY_DONE(check_range(j, i, n));
       TRI_TRY_DONE(tri_safetensors_put(w, i - first, at, n, j->buf));
     }
   }
@@ -357,6 +368,9 @@ static tri_status open_adapted(job *j) {
   if (j->opt->adapter && !has)
     TRI_FAIL(TRI_EINPUT, "%s: the checkpoint has no low-rank adapters (no %s); runs with lora.rank have them",
              tri_ckpt_folder(j->r), tri_part_adapter_config(j->opt->part));
+  if (j->opt->base && !has)
+    TRI_FAIL(TRI_EINPUT, "%s: holds no adapters (no %s), which --base %s would be for", tri_ckpt_folder(j->r),
+             tri_part_adapter_config(j->opt->part), j->opt->base);
   if (j->opt->adapter || !has) return TRI_OK;
   TRI_TRY(tri_source_open_over(tri_ckpt_folder(j->r), j->opt->part, j->opt->base, NULL, true, &j->adapted));
   j->merge.source = j->adapted;

@@ -167,14 +167,14 @@ static tri_status open_base(tri_source *s, const char *path) {
   const tri_base_note *b = &s->note;
 
   if (!s->lora.rank || s->fresh_lora || s->base) return TRI_OK;
-  if (!b->path[0]) return open_alike(s, b->seed, &s->base);
+  if (!b->path[0] && !path) return open_alike(s, b->seed, &s->base);
   if (!path && !tri_file_exists(b->path))
     TRI_FAIL(
         TRI_EINPUT,
         "%s: holds adapters only, and the model they are for is not at %s any more; put it back there (a "
-        "link will do), or name the folder where it lies now: model.path of the run that goes on, --base "
-        "of a command",
-        s->name, b->path);
+        "link will do), or name the folder where it lies now: %s of the run that goes on, --base of a "
+        "command",
+        s->name, b->path, s->part == TRI_PART_CRITIC ? "critic.path" : "model.path");
   TRI_TRY(tri_source_open_part(path ? path : b->path, b->part, NULL, true, &s->base));
   return tri_source_check_plain(s->base);
 }

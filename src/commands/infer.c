@@ -15,6 +15,9 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, tri_inf
   TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
   TRI_TRY(tri_agree(out->se.comm[TRI_WORLD],
                     tri_source_open_over(path, TRI_PART_MAIN, base, NULL, true, &out->source)));
+  if (base && !tri_source_lora(out->source)->rank)
+    TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", tri_source_name(out->source),
+             base);
   if (!any) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
   return TRI_OK;

@@ -101,13 +101,19 @@ done:
   return st;
 }
 
+/* Does the key say where the model lies that the adapters of a resumed run are for? */
+static bool is_base(const tri_config *now, const tri_key *k) {
+  if (!tri_config_has_lora(now)) return false;
+  return !strcmp(k->name, "model.path") || (now->critic.lora && !strcmp(k->name, "critic.path"));
+}
+
 /* k NULL: the list of rewards. An algorithm that lives on no answers has them in evaluations only. */
 static bool is_experiment(const tri_config_past *before, const tri_config *now, const tri_key *k) {
   bool answers = !k || tri_key_in_section(k->name, "rollout");
 
   if (k && before->same_data && !strcmp(k->name, "data.train")) return false;
   /* a checkpoint of adapters knows the model they are for by its weights, wherever it lies */
-  if (k && tri_config_has_lora(now) && !strcmp(k->name, "model.path")) return false;
+  if (k && is_base(now, k)) return false;
   return (!k || k->change == TRI_CHANGE_REFUSED) && !(answers && !(now->algo.row.needs & TRI_NEEDS_ANSWERS));
 }
 
@@ -117,8 +123,9 @@ static const char *remark(const tri_config *now, const tri_key *k) {
                      (!strcmp(k->name, "model.config") && now->model.config) ||
                      (!strcmp(k->name, "critic.path") && now->critic.path));
 
-  if (tri_config_has_lora(now)) return "";
-  return names ? " (the weights stay the checkpoint's; another run.output starts from the new ones)" : "";
+  return names && !is_base(now, k)
+             ? " (the weights stay the checkpoint's; another run.output starts from the new ones)"
+             : "";
 }
 
 static tri_status put_change(const tri_config_past *before, const tri_config *now, const tri_key *k,

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#define MOST 0x1p32 /* chosen: f32 sums of gradients of float16 have room above it */
-
 void tri_loss_scale_begin(tri_loss_scale *s, const tri_loss_scale_opt *opt, tri_dtype dtype) {
   *s = (tri_loss_scale){.value = 1};
   if (dtype != TRI_F16) return;
@@ -24,5 +22,5 @@ void tri_loss_scale_follow(tri_loss_scale *s, const tri_loss_scale_opt *opt, boo
   if (!finite) s->value = fmax(s->value / 2, opt->min);
   if (s->n_finite < opt->window) return;
   s->n_finite = 0;
-  s->value = fmin(2 * s->value, MOST);
+  s->value = fmin(2 * s->value, TRI_LOSS_SCALE_MOST);
 }

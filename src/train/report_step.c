@@ -322,8 +322,9 @@ tri_status tri_report_fault(tri_trainer *t, const tri_learner *l, const tri_roll
   if (tri_model_find_fault(l->model, b, t->se->stream, &f) != TRI_OK || !f.unit) return st;
   snprintf(
       where, sizeof where,
-      "step %lld: %s: numbers are not finite from %s on, first at token %lld of answer %d to prompt_id %lld",
-      (long long)t->progress.step + 1, l->name, f.unit, (long long)f.token, (int)r->sample[seq[f.seq]],
-      (long long)r->prompt_id[seq[f.seq]]);
+      "step %lld: %s%s numbers are not finite from %s on, first at token %lld of answer %d to prompt_id %lld",
+      (long long)t->progress.step + 1, l->name,
+      t->cfg->model.dtype == TRI_F16 ? " in fp16 (65504 at most):" : ":", f.unit, (long long)f.token,
+      (int)r->sample[seq[f.seq]], (long long)r->prompt_id[seq[f.seq]]);
   return tri_error_at(st, where);
 }

@@ -332,7 +332,7 @@ static tri_status get_scale(tri_trainer *t, tri_learner *l, tri_ckpt_reader *r) 
   TRI_TRY(tri_ckpt_get_f64(r, name, &s->value));
   TRI_TRY(tri_ckpt_get_i64(r, counter(l, "overflow_steps", name), &s->n_given));
   TRI_TRY(tri_ckpt_get_i64(r, counter(l, "loss_scale_finite", name), &s->n_finite));
-  if (!isfinite(s->value) || s->value <= 0 || s->n_finite < 0 || s->n_given < 0)
+  if (!(s->value > 0 && s->value <= TRI_LOSS_SCALE_MOST) || s->n_finite < 0 || s->n_given < 0)
     TRI_FAIL(TRI_EFORMAT, "%s: its %sloss_scale cannot be: %g after %lld updates", t->run.resume, l->prefix,
              s->value, (long long)s->n_finite);
   s->value = fmax(s->value, l->optim.scaling.min);

@@ -7,6 +7,8 @@
 #include "state/watch.h"
 #include "supply.h"
 
+#include <stdio.h>
+
 /* ---- one step ---- */
 
 /* What a step has in hand. */
@@ -55,15 +57,13 @@ static tri_status learn(tri_trainer *t, work *w, const tri_split *sp, int i) {
 
 /* An optimizer step of the learner was skipped. */
 static void say_skipped(const tri_learner *l, int64_t step, const tri_optim_now *now) {
-  if (now->overflows)
-    tri_log(TRI_LOG_INFO,
-            "step %lld: the gradient overflows with the %s's loss times %g; this optimizer step is skipped "
-            "(%lld so far), the next takes it times %g",
-            (long long)step, l->name, now->loss_scale, (long long)l->course.skipped, l->course.scale.value);
-  else
-    tri_log(TRI_LOG_INFO,
-            "step %lld: the gradient is not finite; this optimizer step is skipped (%lld so far)",
-            (long long)step, (long long)l->course.skipped);
+  char at[80] = "", next[48] = "";
+
+  if (now->loss_scale != 1) snprintf(at, sizeof at, " with the %s's loss times %g", l->name, now->loss_scale);
+  if (now->overflows) snprintf(next, sizeof next, ", the next takes it times %g", l->course.scale.value);
+  tri_log(TRI_LOG_INFO, "step %lld: the gradient %s%s; this optimizer step is skipped (%lld so far)%s",
+          (long long)step, now->overflows ? "overflows" : "is not finite", at, (long long)l->course.skipped,
+          next);
 }
 
 /* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is

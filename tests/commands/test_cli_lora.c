@@ -149,6 +149,8 @@ static void what_does_not_fit_is_refused(void **state) {
             "has low-rank adapters, the deck gives it none", NULL);
   cli_fails(64, ONE LORA "run.output=parts train.steps=3 'run.allow_changes=[lora.rank]'",
             "lora.rank cannot change in a resume", NULL);
+  cli_fails(64, ONE "export run none --base model", "holds no adapters", "--base model would be for");
+  cli_fails(64, ONE "score model sft.jsonl --base model", "model: holds no adapters", "--base model would");
   cli_fails(64, ONE "export run none --adapter", "the checkpoint has no low-rank adapters", NULL);
 }
 
@@ -172,11 +174,24 @@ static void runs_start_from_both(void **state) {
   cli_succeeds(ONE "export random random.out");
 }
 
+/* A weight of 1e6 is no number of float16. */
+static void what_a_type_cannot_hold_is_refused(void **state) {
+  (void)state;
+  cli_sh("cp -r model big && printf '\\000\\044\\164\\111' | dd of=big/model.safetensors bs=1 "
+         "seek=$(($(wc -c < big/model.safetensors) - 4)) conv=notrunc 2>/dev/null");
+  cli_succeeds(ONE NEW STILL "model.path=big run.output=wide");
+  cli_fails(64, ONE "export wide none --dtype fp16", "holds 1e+06, and fp16 nothing above 65504",
+            "give --dtype bf16 or f32");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(resumed_bit_for_bit),          cmocka_unit_test(export_merges),
-      cmocka_unit_test(peft_folders_come_and_go),     cmocka_unit_test(the_base_is_known),
-      cmocka_unit_test(what_does_not_fit_is_refused), cmocka_unit_test(runs_start_from_both)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(resumed_bit_for_bit),
+                                     cmocka_unit_test(export_merges),
+                                     cmocka_unit_test(peft_folders_come_and_go),
+                                     cmocka_unit_test(the_base_is_known),
+                                     cmocka_unit_test(what_does_not_fit_is_refused),
+                                     cmocka_unit_test(runs_start_from_both),
+                                     cmocka_unit_test(what_a_type_cannot_hold_is_refused)};
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

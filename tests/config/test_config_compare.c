@@ -100,6 +100,16 @@ static void what_is_allowed_is_listed(void **state) {
           "\n  algo.kl_coef: 0 -> 0.1", "algo.kl_coef");
 }
 
+/* Adapters know the models they are for, wherever these lie; weights in full were read when they began. */
+static void models_of_adapters_may_move(void **state) {
+  (void)state;
+  changes(ARGS("algo.name=ppo", "lora.rank=2", "critic.path=a"),
+          ARGS("algo.name=ppo", "lora.rank=2", "critic.path=b"), "\n  critic.path: \"a\" -> \"b\"", "", "");
+  changes(ARGS("algo.name=ppo", "lora.rank=2", "critic.path=a", "critic.lora=false"),
+          ARGS("algo.name=ppo", "lora.rank=2", "critic.path=b", "critic.lora=false"), "",
+          "\n  critic.path: \"a\" -> \"b\"", "critic.path");
+}
+
 /* A critic goes on with the weights it has. */
 static void a_critics_start_is_over(void **state) {
   (void)state;
@@ -190,6 +200,7 @@ int main(void) {
                                      cmocka_unit_test(a_rewards_folder_has_many_names),
                                      cmocka_unit_test(names_that_are_none_are_refused),
                                      cmocka_unit_test(every_row_has_decided),
-                                     cmocka_unit_test(a_critics_start_is_over)};
+                                     cmocka_unit_test(a_critics_start_is_over),
+                                     cmocka_unit_test(models_of_adapters_may_move)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
