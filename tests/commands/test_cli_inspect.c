@@ -134,16 +134,10 @@ static void what_cannot_be_read_is_not_called_damaged(void **state) {
   cli_sh("chmod 600 p/checkpoints/step-00000002/state.h5");
 }
 
-#ifdef __SANITIZE_ADDRESS__
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
-
 /* AddressSanitizer itself needs /proc. */
 static void without_proc_memory_has_no_bound(void **state) {
   (void)state;
-  if (SANITIZED || cli_run("unshare -m mount -t tmpfs none /proc")) skip();
+  if (TRI_SANITIZED || cli_run("unshare -m mount -t tmpfs none /proc")) skip();
   cli_succeeds("unshare -m sh -c 'mount -t tmpfs none /proc && exec \"$0\" inspect run' " ONE);
   cli_shows(cli_out, "run/checkpoints/step-00000002\n");
   cli_shows(cli_err,

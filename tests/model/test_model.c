@@ -241,7 +241,8 @@ static void ten_steps(const char *name, tri_dtype dtype, bool recompute, double 
 static void losses_of_ten_steps(void **state) {
   (void)state;
   for (int i = 0; i < N_MODELS; i += test_step(3))
-    for (int recompute = 0; recompute < 2; recompute++) ten_steps(golden_models[i], TRI_F32, recompute, 1e-4);
+    for (int recompute = i % test_step(2); recompute < 2; recompute += test_step(2))
+      ten_steps(golden_models[i], TRI_F32, recompute, 1e-4);
 }
 
 /* Weights and the residual stream are exact; a layer rounds six results (norms, q k v, a GPU the weights
@@ -252,7 +253,7 @@ static void losses_of_ten_steps(void **state) {
  * gradient's norm met 22 % in the worst of 170 steps. */
 static void bf16(void **state) {
   (void)state;
-  for (int i = 0; i < N_MODELS; i += test_step(3)) {
+  for (int i = 0; i < N_MODELS; i += test_step(5)) {
     bench  b;
     double most;
     open_bench(&b, golden_models[i], TRI_BF16, i % 2 != 0);

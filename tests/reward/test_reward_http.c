@@ -341,7 +341,7 @@ static void failures_are_tried_again(void **state) {
 }
 
 static void a_server_that_stalls_is_left(void **state) {
-  tri_reward_set *set = open_set(server.port, "0.2", "0", "zero");
+  tri_reward_set *set = open_set(server.port, "3", "0", "zero");
   outcome         x = ask(set, "a stall bcd");
 
   (void)state;

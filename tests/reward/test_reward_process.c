@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -253,7 +254,7 @@ static void nonsense(void **state) {
 }
 
 static void a_child_that_hangs_is_killed(void **state) {
-  tri_reward_set *set = open_set("--fork", "0.2", "zero");
+  tri_reward_set *set = open_set("--fork", "3", "zero");
   outcome         x = ask(set, "a hang bc");
 
   (void)state;
@@ -371,6 +372,12 @@ static void an_ended_run_leaves_none(void **state) {
   unlink(log);
 }
 
+static int has_bytes(const char *path) {
+  struct stat s;
+
+  return !stat(path, &s) && s.st_size > 0;
+}
+
 /* Killed without a word, it takes its child along. */
 static void a_killed_run_leaves_none(void **state) {
   int   status;
@@ -382,7 +389,7 @@ static void a_killed_run_leaves_none(void **state) {
     (void)ask(set, "a hang");
     _exit(0);
   }
-  for (int i = 0; i < 10000 && access(pids, F_OK); i++) usleep(1000); /* until it runs */
+  for (int i = 0; i < 60000 && !has_bytes(pids); i++) usleep(1000); /* until it runs and has said so */
   kill(pid, SIGKILL);
   assert_int_equal(waitpid(pid, &status, 0), pid);
   assert_int_equal(check_gone(), 1);

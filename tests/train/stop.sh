@@ -9,10 +9,11 @@
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
+length=300; [ "${TRI_TEST_BRIEF-0}" = 0 ] || length=80
 sed -e 's/"max_position_embeddings": 32/"max_position_embeddings": 8192/; s/"eos_token_id": 256/"eos_token_id": null/' \
   "$here/inputs/quickstart/config.json" > "$dir/config.json"
 sed -i -e "s|config: [^,]*|config: $dir/config.json|" -e 's/^algo:.*/algo: {name: grpo, num_generations: 2}/' \
-  -e 's/^rollout:.*/rollout: {rollout_batch_size: 2, max_response_length: 300}/' \
+  -e 's/^rollout:.*/rollout: {rollout_batch_size: 2, max_response_length: '$length'}/' \
   -e 's/^reward:.*/reward: [{name: regex, pattern: "[0-4].{4}[0-4]"}]/' -e 's/^eval:.*/eval: {steps: 2, max_prompts: 1}/' \
   -e 's/^train:.*/train: {steps: 100000, train_batch_size: 4, learning_rate: 1e-3, max_tokens_per_gpu: 640}/' "$dir/deck.yaml"
 fail() { cat "$dir/log"; echo "stop: $*"; exit 1; }
