@@ -62,9 +62,11 @@ TRI_CHECKED tri_status tri_chat_recognise(const tri_chat_files *files, const cha
 TRI_CHECKED tri_status tri_chat_read_token(const tri_chat_files *files, const char *key, const char *other,
                                            char **out);
 
-/* chat_think.c. Not collective. The assistant's text as templates of models that think write it: an earlier
- * answer without its thoughts, those behind the user's last question with them, the last even if there are
- * none. i: which message of m [n]. */
-TRI_CHECKED tri_status tri_chat_put_thinking(const tri_chat_message *m, int n, int i, tri_text *out);
+/* chat_think.c. Not collective. The user's last message that is not the answer of a tool; the last of all
+ * where there is none. */
+int tri_chat_last_question(const tri_chat_message *m, int n);
+/* Not collective. The text of an answer, with its thoughts where it is behind that message (asked) and is the
+ * last one or has some. */
+TRI_CHECKED tri_status tri_chat_put_thinking(const tri_chat_message *m, bool asked, bool last, tri_text *out);
 
 #endif

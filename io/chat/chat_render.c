@@ -80,6 +80,14 @@ static tri_status check_order(const tri_chat_form *f, const tri_chat_message *m,
 
 /* ---- writing ---- */
 
+/* What is written. */
+typedef struct talk {
+  const tri_chat         *c;
+  const tri_chat_message *m; /* [n] */
+  int                     n;
+  int                     question; /* the last one, where the form asks for it */
+} talk;
+
 /* The message into which the system's is written; -1: there is none. */
 static int host_of(const tri_chat_form *f, const tri_chat_message *m, int n) {
   if (m[0].by != TRI_CHAT_SYSTEM) return -1;
@@ -88,17 +96,19 @@ static int host_of(const tri_chat_form *f, const tri_chat_message *m, int n) {
 }
 
 /* The text of message i, trimmed as the form wants it, perhaps with the system's before it. */
-static tri_status put_text(const tri_chat *c, const tri_chat_message *m, int n, int i, tri_text *out) {
-  const tri_chat_form *f = c->form;
-  const char          *text = m[i].text;
-  size_t               bytes = m[i].n, begin = out->len;
+static tri_status put_text(const talk *t, int i, tri_text *out) {
+  const tri_chat_message *m = t->m;
+  const tri_chat_form    *f = t->c->form;
+  const char             *text = m[i].text;
+  size_t                  bytes = m[i].n, begin = out->len;
 
-  if (m[i].by == TRI_CHAT_ASSISTANT && f->rules & TRI_CHAT_THINKS) return tri_chat_put_thinking(m, n, i, out);
+  if (m[i].by == TRI_CHAT_ASSISTANT && f->rules & TRI_CHAT_THINKS)
+    return tri_chat_put_thinking(&m[i], i > t->question, i == t->n - 1, out);
   if (f->rules >> m[i].by & 1) strip(&text, &bytes);
-  if (i == host_of(f, m, n)) {
-    TRI_TRY(put(c, f->system_head, out));
+  if (i == host_of(f, m, t->n)) {
+    TRI_TRY(put(t->c, f->system_head, out));
     TRI_TRY(tri_text_put(out, m[0].text, m[0].n));
-    TRI_TRY(put(c, f->system_tail, out));
+    TRI_TRY(put(t->c, f->system_tail, out));
   }
   TRI_TRY(tri_text_put(out, text, bytes));
   if (m[i].by == TRI_CHAT_USER && f->rules & TRI_CHAT_TRIMS_JOINED && out->len > begin)
@@ -106,17 +116,18 @@ static tri_status put_text(const tri_chat *c, const tri_chat_message *m, int n, 
   return TRI_OK;
 }
 
-static tri_status put_message(const tri_chat *c, const tri_chat_message *m, int n, int i,
-                              tri_chat_text *out) {
+static tri_status put_message(const talk *t, int i, tri_chat_text *out) {
+  const tri_chat      *c = t->c;
   const tri_chat_form *f = c->form;
-  bool                 answer = m[i].by == TRI_CHAT_ASSISTANT;
+  tri_chat_speaker     by = t->m[i].by;
+  bool                 answer = by == TRI_CHAT_ASSISTANT;
   size_t               begin;
 
-  TRI_TRY(put(c, f->head[m[i].by], &out->text));
+  TRI_TRY(put(c, f->head[by], &out->text));
   begin = out->text.len;
   if (answer) TRI_TRY(put(c, f->lead, &out->text));
-  TRI_TRY(put_text(c, m, n, i, &out->text));
-  TRI_TRY(put(c, f->tail[m[i].by], &out->text));
+  TRI_TRY(put_text(t, i, &out->text));
+  TRI_TRY(put(c, f->tail[by], &out->text));
   if (answer) {
     TRI_TRY(TRI_GROW(out->turn, out->cap, out->n_turn + 1));
     out->turn[out->n_turn++] = (tri_chat_turn){begin, out->text.len};
@@ -128,24 +139,26 @@ static tri_status put_message(const tri_chat *c, const tri_chat_message *m, int 
 static tri_status put_system(const tri_chat *c, tri_chat_text *out) {
   tri_chat_message m = {TRI_CHAT_SYSTEM, c->form->system, strlen(c->form->system)};
 
-  return put_message(c, &m, 1, 0, out);
+  return put_message(&(talk){c, &m, 1, 0}, 0, out);
 }
 
 tri_status tri_chat_render(const tri_chat *c, const tri_chat_message *m, int n, bool prompt,
                            tri_chat_text *out) {
   const tri_chat_form *f = c->form;
+  talk                 t = {c, m, n, 0};
 
   out->text.len = 0;
   out->n_turn = 0;
   out->system_left_out = false;
   if (!f) TRI_FAIL(TRI_EINPUT, "%s", c->why);
   TRI_TRY(check_order(f, m, n));
+  if (f->rules & TRI_CHAT_THINKS) t.question = tri_chat_last_question(m, n);
   TRI_TRY(put(c, f->begin, &out->text));
   if (f->system && m[0].by != TRI_CHAT_SYSTEM) TRI_TRY(put_system(c, out));
   for (int i = 0; i < n; i++) {
     bool inside = m[i].by == TRI_CHAT_SYSTEM && f->rules & (TRI_CHAT_IN_FIRST | TRI_CHAT_IN_LAST);
     if (inside) out->system_left_out = host_of(f, m, n) < 0;
-    if (!inside) TRI_TRY(put_message(c, m, n, i, out));
+    if (!inside) TRI_TRY(put_message(&t, i, out));
   }
   return prompt ? put(c, f->prompt, &out->text) : TRI_OK;
 }

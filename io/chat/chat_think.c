@@ -44,8 +44,7 @@ static piece right_strip(piece p) {
   return p;
 }
 
-/* The user's last message that is not the answer of a tool; the last of all where there is none. */
-static int last_question(const tri_chat_message *m, int n) {
+int tri_chat_last_question(const tri_chat_message *m, int n) {
   for (int i = n - 1; i >= 0; i--) {
     piece p = {m[i].text, m[i].n};
     if (m[i].by == TRI_CHAT_USER && !(begins(p, "<tool_response>") && ends(p, "</tool_response>"))) return i;
@@ -54,15 +53,15 @@ static int last_question(const tri_chat_message *m, int n) {
 }
 
 /* The statements of the template of Qwen/Qwen3-8B, in its order. */
-tri_status tri_chat_put_thinking(const tri_chat_message *m, int n, int i, tri_text *out) {
-  piece content = {m[i].text, m[i].n}, thoughts = {"", 0};
+tri_status tri_chat_put_thinking(const tri_chat_message *m, bool asked, bool last, tri_text *out) {
+  piece content = {m->text, m->n}, thoughts = {"", 0};
 
   if (find_first(content, "</think>") < content.n) {
     thoughts = right_strip((piece){content.at, find_first(content, "</think>")});
     thoughts = left_strip(behind_last(thoughts, "<think>"));
     content = left_strip(behind_last(content, "</think>"));
   }
-  if (i > last_question(m, n) && (i == n - 1 || thoughts.n)) {
+  if (asked && (last || thoughts.n)) {
     thoughts = left_strip(right_strip(thoughts));
     content = left_strip(content);
     TRI_TRY(tri_text_put(out, "<think>\n", 8));

@@ -32,7 +32,9 @@ typedef struct trireme_answer {
 } trireme_answer;
 
 /* What the shared object defines: const trireme_reward trireme_reward_object = {...};
- * All functions are called from one thread of each rank, one after the other. An error's text goes into error
+ * All functions are called from one thread of each rank, one after the other, in which signals are held back.
+ * They must return: there is no time-out for them, and a crash, or an exception of C++ that leaves them, ends
+ * the run; what may hang or crash is better a program (reward process). An error's text goes into error
  * [error_bytes], ended by NUL. */
 typedef struct trireme_reward {
   uint32_t version;      /* TRIREME_REWARD_VERSION */

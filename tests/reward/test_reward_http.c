@@ -205,7 +205,9 @@ static int bind_anywhere(int *port) {
 static int setup(void **state) {
   (void)state;
   tri_error_clear();
+  pthread_mutex_lock(&server.lock);
   server.connections = server.requests = server.here = server.failing = 0;
+  pthread_mutex_unlock(&server.lock);
   return 0;
 }
 
