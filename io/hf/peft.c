@@ -17,7 +17,8 @@ static const char *const fields[] = {"peft_type",         "r",
                                      "revision",          "inference_mode",
                                      "peft_version",      "megatron_core",
                                      "layers_pattern",    "runtime_config",
-                                     "qalora_group_size", "ensure_weight_tying"};
+                                     "qalora_group_size", "ensure_weight_tying",
+                                     "eva_config"};
 
 static bool is_field(const char *name) {
   for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -61,7 +62,8 @@ static bool is_word(const json_t *v, const char *word) {
 /* An init that leaves the model's own weights as they were: adapters of others were trained with a changed
  * model. */
 static bool keeps_base(const json_t *v) {
-  return !v || json_is_null(v) || json_is_boolean(v) || is_word(v, "gaussian") || is_word(v, "orthogonal");
+  return !v || json_is_null(v) || json_is_boolean(v) || is_word(v, "gaussian") || is_word(v, "orthogonal") ||
+         is_word(v, "eva");
 }
 
 static tri_status check_words(const char *file, const json_t *root) {
@@ -71,7 +73,9 @@ static tri_status check_words(const char *file, const json_t *root) {
   if (!is_word(type, "LORA")) return refuse(file, "peft_type", type, "it must be \"LORA\"");
   if (!is_off(bias) && !is_word(bias, "none"))
     return refuse(file, "bias", bias, "it must be \"none\": biases are not trained beside adapters here");
-  if (!keeps_base(init)) return refuse(file, "init_lora_weights", init, "it changes the model's own weights");
+  if (!keeps_base(init))
+    return refuse(file, "init_lora_weights", init,
+                  "it changes the model's own weights; true, false, gaussian, orthogonal and eva do not");
   return TRI_OK;
 }
 

@@ -83,6 +83,11 @@ static tri_status add_adapters(const tri_trainer *t, tri_learner *l) {
   }
   made.target = target ? target : tri_lora_all(tri_source_shape(l->source)->family);
   if (l != &t->learner[TRI_POLICY]) made = *first; /* the critic's are as the policy's */
+  if (l != &t->learner[TRI_POLICY] && tri_source_lora(l->source)->rank)
+    TRI_FAIL(TRI_ECONFIG,
+             "%s: the critic would start from it, and it holds adapters already: give critic.lora: false (it "
+             "learns in full), or critic.path: FOLDER that trireme export %s FOLDER makes of it (%s)",
+             tri_source_name(l->source), tri_source_name(l->source), l->key);
   return tri_error_about(tri_source_add_lora(l->source, &made, c->run.seed), l->key);
 }
 

@@ -169,6 +169,8 @@ static void runs_start_from_both(void **state) {
   cli_sh("cmp judge.numbers judge.out.numbers");
   cli_succeeds(ONE RM "model.path=model lora.rank=2 run.output=adapted");
   cli_succeeds(ONE "train grpo.yaml 'reward=[{name: model, path: adapted}]' run.output=judged");
+  cli_fails(64, ONE GRPO "algo.name=ppo lora.rank=2 'reward=[{name: model, path: adapted}]' run.output=bad",
+            "the critic would start from it", "give critic.lora: false");
   cli_succeeds(ONE SFT "run.output=random lora.rank=2 'lora.targets=[q_proj, down_proj]'"); /* no files */
   cli_succeeds(ONE SFT "run.output=random lora.rank=2 'lora.targets=[q_proj, down_proj]' train.steps=3");
   cli_succeeds(ONE "export random random.out");

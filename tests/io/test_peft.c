@@ -97,6 +97,7 @@ static void fields(void **state) {
   }
   is_read(QV ", \"something_new\": null, \"other\": false, \"more\": {}, \"use_dora\": false",
           rows("q_proj", "v_proj"));
+  is_read(QV ", \"init_lora_weights\": \"eva\", \"eva_config\": {\"rho\": 1.0}", rows("q_proj", "v_proj"));
   is_read(QV ", \"lora_dropout\": 0.05, \"init_lora_weights\": \"gaussian\", \"inference_mode\": true",
           rows("q_proj", "v_proj"));
   assert_int_equal(parse(QV, &l), TRI_OK);
