@@ -337,17 +337,6 @@ static void what_is_forgotten_is_gone(void **state) {
   tri_reward_set_close(&set);
 }
 
-/* One that ignores the end of its input, and its own child, are killed. */
-static void nothing_stays(void **state) {
-  tri_reward_set *set = open_set("--fork --stay", "20", "abort");
-  outcome         x = ask(set, "a");
-
-  (void)state;
-  check(&x, "1", 0);
-  tri_reward_set_close(&set);
-  assert_int_equal(check_gone(), 2);
-}
-
 /* Ended by a signal, it takes its child and that one's along. */
 static void an_ended_run_leaves_none(void **state) {
   char  more[128], log[96];
@@ -376,6 +365,17 @@ static int has_bytes(const char *path) {
   struct stat s;
 
   return !stat(path, &s) && s.st_size > 0;
+}
+
+/* One that ignores the end of its input, and its own child, are killed. */
+static void nothing_stays(void **state) {
+  tri_reward_set *set = open_set("--fork --stay", "20", "abort");
+  outcome         x = ask(set, "a");
+
+  (void)state;
+  check(&x, "1", 0);
+  tri_reward_set_close(&set);
+  assert_int_equal(check_gone(), 2);
 }
 
 /* Killed without a word, it takes its child along. */
