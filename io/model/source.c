@@ -173,7 +173,7 @@ static tri_status open_base(tri_source *s, const char *path) {
         TRI_EINPUT,
         "%s: holds adapters only, and the model they are for is not at %s any more; put it back there (a "
         "link will do), or name the folder where it lies now: %s of the run that goes on, --base of a "
-        "command",
+        "command; trireme export --base makes one model of both, for every other path of a deck",
         s->name, b->path, s->part == TRI_PART_CRITIC ? "critic.path" : "model.path");
   TRI_TRY(tri_source_open_part(path ? path : b->path, b->part, NULL, true, &s->base));
   return tri_source_check_plain(s->base);

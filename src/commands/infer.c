@@ -7,6 +7,11 @@
 
 enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
 
+static tri_status check_base(const tri_source *s, const char *base) {
+  if (tri_source_lora(s)->rank) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", tri_source_name(s), base);
+}
+
 tri_status tri_infer_open(const char *model, const char *base, bool any, tri_infer *out) {
   tri_session_opt opt = {"auto", 0, 0};
   char            path[TRI_CKPT_PATH_BYTES];
@@ -15,9 +20,7 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, tri_inf
   TRI_TRY(tri_source_resolve(model, out->se.comm[TRI_WORLD], path));
   TRI_TRY(tri_agree(out->se.comm[TRI_WORLD],
                     tri_source_open_over(path, TRI_PART_MAIN, base, NULL, true, &out->source)));
-  if (base && !tri_source_lora(out->source)->rank)
-    TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", tri_source_name(out->source),
-             base);
+  if (base) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], check_base(out->source, base)));
   if (!any) TRI_TRY(tri_agree(out->se.comm[TRI_WORLD], tri_source_check_tokens(out->source)));
   out->encoder.tokenizer = tri_source_tokenizer(out->source);
   return TRI_OK;

@@ -192,7 +192,7 @@ static bool named_before(const tri_ledger *l, int i) {
 tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
   tri_ledger_sum s = tri_ledger_total(l);
 
-  TRI_TRY(tri_text_printf(out, "memory per rank, MiB              rollout        learn\n"));
+  TRI_TRY(tri_text_printf(out, "memory per rank, MiB                rollout      learn\n"));
   for (int i = 0; i < l->n; i++) {
     size_t phase[4] = {0};
     if (l->e[i].of == TRI_CASE_RESIDENT || named_before(l, i)) continue;
@@ -200,10 +200,10 @@ tri_status tri_ledger_print(const tri_ledger *l, tri_text *out) {
       if (l->e[j].of != TRI_CASE_RESIDENT && !strcmp(l->e[j].name, l->e[i].name))
         phase[l->e[j].phase] += l->e[j].bytes;
     if (!phase[1] && !phase[2] && !phase[3]) continue;
-    TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", l->e[i].name,
+    TRI_TRY(tri_text_printf(out, "  %-30s %10.3f %10.3f\n", l->e[i].name,
                             (double)(phase[1] + phase[3]) / 0x1p20, (double)(phase[2] + phase[3]) / 0x1p20));
   }
-  TRI_TRY(tri_text_printf(out, "  %-26s %12.3f %12.3f\n", "total", (double)s.rollout / 0x1p20,
+  TRI_TRY(tri_text_printf(out, "  %-30s %10.3f %10.3f\n", "total", (double)s.rollout / 0x1p20,
                           (double)s.learn / 0x1p20));
   TRI_TRY(tri_text_printf(out, "  planned %lld bytes, of them training state %lld, on the device %lld",
                           (long long)s.planned, (long long)s.state, (long long)s.device));

@@ -153,9 +153,9 @@ static void the_table_names_everything(void **state) {
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "activations", 2 << 20, &b));
   ok(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "policy weights", 1 << 20, &c));
   ok(tri_ledger_print(l, &text));
-  assert_non_null(strstr(text.data, "policy weights                    2.000        2.000\n"));
-  assert_non_null(strstr(text.data, "activations                       0.000        2.000\n"));
-  assert_non_null(strstr(text.data, "total                             2.000        4.000\n"));
+  assert_non_null(strstr(text.data, "policy weights                      2.000      2.000\n"));
+  assert_non_null(strstr(text.data, "activations                         0.000      2.000\n"));
+  assert_non_null(strstr(text.data, "total                               2.000      4.000\n"));
   assert_non_null(
       strstr(text.data, "planned 4194304 bytes, of them training state 2097152, on the device 4194304\n"));
   tri_text_free(&text);
