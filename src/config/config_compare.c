@@ -118,11 +118,14 @@ static bool is_experiment(const tri_config_past *before, const tri_config *now, 
 }
 
 /* Of what a resume names anew and does not read. */
-static const char *remark(const tri_config *now, const tri_key *k) {
+static const char *remark(const tri_config *before, const tri_config *now, const tri_key *k) {
+  bool adapts = before->model.dtype == TRI_F16 && before->train.optim.scaling.fixed == 0;
   bool names = k && ((!strcmp(k->name, "model.path") && now->model.path) ||
                      (!strcmp(k->name, "model.config") && now->model.config) ||
                      (!strcmp(k->name, "critic.path") && now->critic.path));
 
+  if (k && adapts && !strcmp(k->name, "train.initial_scale_power"))
+    return " (the scale goes on from the checkpoint's)";
   return names && !is_base(now, k)
              ? " (the weights stay the checkpoint's; another run.output starts from the new ones)"
              : "";
@@ -138,7 +141,7 @@ static tri_status put_change(const tri_config_past *before, const tri_config *no
   TRI_TRY(put_shown(before->deck, k, to));
   TRI_TRY(tri_text_put(to, " -> ", 4));
   TRI_TRY(put_shown(now, k, to));
-  if (!refused) return tri_text_printf(to, "%s", remark(now, k));
+  if (!refused) return tri_text_printf(to, "%s", remark(before->deck, now, k));
   out->for_good |= tri_key_is_adapters(name);
   return tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name);
 }

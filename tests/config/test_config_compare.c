@@ -110,6 +110,13 @@ static void models_of_adapters_may_move(void **state) {
           "\n  critic.path: \"a\" -> \"b\"", "critic.path");
 }
 
+/* A scale of the loss that adapts goes on as it was. */
+static void a_scales_start_is_over(void **state) {
+  (void)state;
+  changes(ARGS("model.dtype=fp16"), ARGS("model.dtype=fp16", "train.initial_scale_power=20"),
+          "\n  train.initial_scale_power: 16 -> 20 (the scale goes on from the checkpoint's)", "", "");
+}
+
 /* A critic goes on with the weights it has. */
 static void a_critics_start_is_over(void **state) {
   (void)state;
@@ -201,6 +208,7 @@ int main(void) {
                                      cmocka_unit_test(names_that_are_none_are_refused),
                                      cmocka_unit_test(every_row_has_decided),
                                      cmocka_unit_test(a_critics_start_is_over),
-                                     cmocka_unit_test(models_of_adapters_may_move)};
+                                     cmocka_unit_test(models_of_adapters_may_move),
+                                     cmocka_unit_test(a_scales_start_is_over)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
