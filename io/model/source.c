@@ -162,6 +162,11 @@ static tri_status open_alike(const tri_source *s, uint64_t seed, tri_source **ou
   return source_parse(*out);
 }
 
+/* Of Hugging Face, which an export of a checkpoint's critic is too. */
+static bool is_folder(const char *path) {
+  return tri_file_in(path, "config.json") && !tri_file_in(path, "MANIFEST.json");
+}
+
 /* Of a checkpoint with adapters: the model they are for, at `path`, or (NULL) where it lay. */
 static tri_status open_base(tri_source *s, const char *path) {
   const tri_base_note *b = &s->note;
@@ -175,7 +180,8 @@ static tri_status open_base(tri_source *s, const char *path) {
         "link will do), or name the folder where it lies now: %s of the run that goes on, --base of a "
         "command; trireme export --base makes one model of both, for every other path of a deck",
         s->name, b->path, s->part == TRI_PART_CRITIC ? "critic.path" : "model.path");
-  TRI_TRY(tri_source_open_part(path ? path : b->path, b->part, NULL, true, &s->base));
+  if (!path) path = b->path;
+  TRI_TRY(tri_source_open_part(path, is_folder(path) ? TRI_PART_MAIN : b->part, NULL, true, &s->base));
   return tri_source_check_plain(s->base);
 }
 

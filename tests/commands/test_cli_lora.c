@@ -13,6 +13,8 @@
 #define RM                                                                                                   \
   LOAD STILL "algo.name=rm data.train=pairs.jsonl train.train_batch_size=2 "                                 \
              "train.micro_batch_size=1 "
+#define PPO                                                                                                  \
+  GRPO "algo.name=ppo model.config=null model.tokenizer=null run.resume=auto checkpoint.save_final=true "
 #define TOKENS                                                                                               \
   "train sft.yaml model.config=null model.tokenizer=null model.path='" TRI_TEST_DATA                         \
   "/model/llama' data.train=tokens.jsonl "
@@ -176,6 +178,15 @@ static void runs_start_from_both(void **state) {
   cli_succeeds(ONE "export random random.out");
 }
 
+/* The critic of a run, that another's adapters are for, may have become a folder by then. */
+static void a_critics_base_is_exported(void **state) {
+  (void)state;
+  cli_succeeds(ONE PPO "model.path=model run.output=critics");
+  cli_succeeds(ONE PPO "model.path=model lora.rank=2 critic.path=critics run.output=over");
+  cli_succeeds(ONE "export critics critics.out --critic && rm -r critics");
+  cli_succeeds(ONE PPO "model.path=model lora.rank=2 critic.path=critics.out run.output=over train.steps=2");
+}
+
 /* A weight of 1e6 is no number of float16. */
 static void what_a_type_cannot_hold_is_refused(void **state) {
   (void)state;
@@ -193,7 +204,8 @@ int main(void) {
                                      cmocka_unit_test(the_base_is_known),
                                      cmocka_unit_test(what_does_not_fit_is_refused),
                                      cmocka_unit_test(runs_start_from_both),
-                                     cmocka_unit_test(what_a_type_cannot_hold_is_refused)};
+                                     cmocka_unit_test(what_a_type_cannot_hold_is_refused),
+                                     cmocka_unit_test(a_critics_base_is_exported)};
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
