@@ -86,7 +86,7 @@ static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
   TRI_TRY(make_room(t));
   tri_halt_watch_begin(t->halt);
   st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
-  tri_span wait = tri_span_begin(&t->spans, "reward", 0);
+  tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
   if (st == TRI_OK) tri_reward_set_await(t->reward, tri_halt_watch, t->halt); /* a program may take long */
   tri_span_end(&t->spans, &wait);
   st = tri_halt_watch_end(t->halt, st, &cause);

@@ -128,9 +128,8 @@ static void new_weights_have_theirs(void **state) {
 }
 
 static void generation_has_its_phases(void **state) {
-  static const want w[] = {{"phases", "rollout", 1},
-                           {"phases", "reward", 1},
-                           {"phases", "learn", 1},
+  static const want w[] = {{"phases", "rollout", 1},          {"phases", "wait for rewards", 1},
+                           {"phases", "reward", 1},           {"phases", "learn", 1},
                            {"compute", "layer 1 forward", 3}, /* prefill, two micro-batches */
                            {"compute", "decode", 4}};
 
