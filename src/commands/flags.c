@@ -26,16 +26,28 @@ void tri_flags_row(const char *left, int indent, const char *text) {
 
 enum { HELP_INDENT = 25 }; /* chosen: the longest flag with its value, "--completion-key KEY", and space */
 
+/* One flag; words too many to stand behind its name follow its help. */
+static void print_flag(const tri_flag *flag) {
+  const char *value = flag->value ? flag->value : "";
+  bool        fits = strlen(flag->name) + 1 + strlen(value) < HELP_INDENT - 2;
+  char        left[64], text[512];
+  int         n;
+
+  snprintf(left, sizeof left, "%s%s%s", flag->name, value[0] ? " " : "", fits ? value : "WORD");
+  n = snprintf(text, sizeof text, "%s%s", flag->help, fits ? "" : ": ");
+  for (const char *c = fits ? "" : value; *c && n < (int)sizeof text - 2; c++) {
+    text[n++] = *c == '|' ? ',' : *c;
+    if (*c == '|') text[n++] = ' ';
+    text[n] = '\0';
+  }
+  tri_flags_row(left, HELP_INDENT, text);
+}
+
 static void print_help(const tri_command *c, const tri_flag *flag, int n_flag) {
   printf("usage: trireme %s %s\n", c->name, c->usage);
   tri_flags_row("", 0, c->summary);
   if (n_flag) printf("\nflags:\n");
-  for (int i = 0; i < n_flag; i++) {
-    char left[64];
-    snprintf(left, sizeof left, "%s%s%s", flag[i].name, flag[i].value ? " " : "",
-             flag[i].value ? flag[i].value : "");
-    tri_flags_row(left, HELP_INDENT, flag[i].help);
-  }
+  for (int i = 0; i < n_flag; i++) print_flag(&flag[i]);
   tri_flags_row("--help", HELP_INDENT, "this text");
 }
 
