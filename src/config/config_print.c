@@ -252,9 +252,9 @@ static tri_status put_reward_fields(const char *lead, tri_text *out) {
   const char       *each = common_values();
   const tri_reward *kind;
 
-  TRI_TRY(tri_text_printf(out, "%sname: ", lead));
+  TRI_TRY(tri_text_printf(out, "%sname: one of ", lead));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
-    TRI_TRY(tri_text_printf(out, "%s%s", i ? "|" : "", kind->name));
+    TRI_TRY(tri_text_printf(out, "%s%s", i ? ", " : "", kind->name));
   TRI_TRY(tri_text_printf(out, "; unit 1; must be given."));
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
     TRI_TRY(tri_text_printf(out, "%s %s: %s%s%s%s", i ? ";" : "", kind->name, kind->help, each ? "" : " (",

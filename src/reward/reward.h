@@ -158,6 +158,9 @@ const char *tri_reward_get(const tri_reward_opt *o, const char *field); /* its v
 /* The value of a field that is a list: *n texts; the one behind `text` is tri_reward_next(text). */
 const char *tri_reward_get_list(const tri_reward_opt *o, const char *field, int *n);
 const char *tri_reward_next(const char *text);
+/* Not collective. A field that is a number, finite; def: where it is not given. false: its text is none. The
+ * caller, a reward's check and open, says in its message what numbers may be. */
+TRI_CHECKED bool tri_reward_read_number(const tri_reward_opt *o, const char *field, double def, double *out);
 /* Not collective. A field that is a number of seconds above 0; def: where it is not given. TRI_ECONFIG, as a
  * reward's check says it. */
 TRI_CHECKED tri_status tri_reward_read_seconds(const tri_reward_opt *o, const char *field, double def,

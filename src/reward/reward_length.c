@@ -26,22 +26,11 @@ static tri_status read_buffer(const tri_reward_opt *o, const tri_reward_env *env
   return TRI_OK;
 }
 
-static tri_status read_factor(const tri_reward_opt *o, double *out) {
-  const char *text = tri_reward_get(o, "factor");
-  char       *end;
-
-  *out = 1;
-  if (!text) return TRI_OK;
-  *out = strtod(text, &end);
-  if (strspn(text, "+0123456789.eE-") == strlen(text) && end != text && !*end && isfinite(*out) && *out > 0)
-    return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "must be a number > 0");
-}
-
 static tri_status read_shape(const tri_reward_opt *o, const tri_reward_env *env, const char **field,
                              shape *out) {
   *field = "factor";
-  TRI_TRY(read_factor(o, &out->factor));
+  if (!tri_reward_read_number(o, "factor", 1, &out->factor) || out->factor <= 0)
+    TRI_FAIL(TRI_ECONFIG, "must be a number > 0");
   *field = "buffer";
   TRI_TRY(read_buffer(o, env, &out->buffer));
   out->longest = env->longest;

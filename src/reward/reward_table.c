@@ -101,15 +101,18 @@ static tri_status name_field(tri_status st, const tri_reward_opt *o, const char 
            value && strlen(value) > VALUE_SHOWN ? "..." : "", why);
 }
 
-tri_status tri_reward_read_seconds(const tri_reward_opt *o, const char *field, double def, double *out) {
+bool tri_reward_read_number(const tri_reward_opt *o, const char *field, double def, double *out) {
   const char *text = tri_reward_get(o, field);
   char       *end;
 
   *out = def;
-  if (!text) return TRI_OK;
+  if (!text) return true;
   *out = strtod(text, &end);
-  if (strspn(text, "0123456789.eE-+") == strlen(text) && end != text && !*end && *out > 0 && *out <= 1e6)
-    return TRI_OK;
+  return strspn(text, "0123456789.eE-+") == strlen(text) && end != text && !*end && isfinite(*out);
+}
+
+tri_status tri_reward_read_seconds(const tri_reward_opt *o, const char *field, double def, double *out) {
+  if (tri_reward_read_number(o, field, def, out) && *out > 0 && *out <= 1e6) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "must be a number of seconds > 0, at most a million");
 }
 
