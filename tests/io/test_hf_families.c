@@ -86,7 +86,7 @@ static void agrees_with_transformers(void **state) {
     same_model(json_object_get(c, "want"), &shape);
     json_decref(c);
   }
-  assert_int_equal(n, 26);
+  assert_true(n >= 26); /* a line for each case of the script */
   free(line);
   fclose(f);
 }
