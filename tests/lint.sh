@@ -337,7 +337,7 @@ check_first_hour() {
   ((n > 0 && n <= step_files)) || echo "README.md:1: a step passes $n files; $step_files is the limit"
   # shellcheck disable=SC2086
   n=$(cat $list README.md 2>/dev/null | wc -l)
-  ((n <= first_hour_lines)) || echo "README.md:1: with the files of a step $n lines; a newcomer's hour is $first_hour_lines"
+  ((n <= first_hour_lines)) || echo "README.md:1: with the files of a step $n lines; a newcomer's hour is $first_hour_lines: shorten one of them"
 }
 
 check_rooms() {

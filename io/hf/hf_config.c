@@ -142,9 +142,12 @@ static tri_status read_key(const source *s, const tri_config_key *k, tri_model_s
   }
   if (!tri_hf_has(s, k->key)) return TRI_OK;
   if (k->kind == TRI_KEY_FLAG) return tri_hf_get_bool(s, k->key, at);
-  if (k->kind == TRI_KEY_CAP || k->kind == TRI_KEY_NUMBER)
-    return tri_hf_get_number(s, k->key, NAN, least, most, at);
-  return TRI_OK;
+  if (k->kind == TRI_KEY_NUMBER) return tri_hf_get_number(s, k->key, NAN, least, most, at);
+  if (k->kind != TRI_KEY_CAP) return TRI_OK;
+  if (json_number_value(json_object_get(s->root, k->key)) == 0 &&
+      json_is_number(json_object_get(s->root, k->key)))
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` = 0 would leave nothing; without a cap it is null", s->name, k->key);
+  return tri_hf_get_number(s, k->key, NAN, least, most, at);
 }
 
 static tri_status read_shape(const source *s, const tri_family *f, bool scored, tri_model_shape *out) {
@@ -261,7 +264,7 @@ tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *gen
   TRI_TRY_DONE(read_mark(teller(&c, &g, "bos_token_id"), "bos_token_id", f->bos, shape->V, &eos->bos));
   /* what a classifier of transformers leaves out at a text's end is config.json's */
   pad = scored ? &c : teller(&c, &g, "pad_token_id");
-  TRI_TRY_DONE(read_mark(pad, "pad_token_id", -1, shape->V, &eos->pad));
+  TRI_TRY_DONE(read_mark(pad, "pad_token_id", f->pad, shape->V, &eos->pad));
 done:
   json_decref(root);
   json_decref(generation_root);

@@ -44,11 +44,12 @@ static tri_status read_switch(const tri_hf_source *s, tri_model_shape *out) {
     return TRI_OK;
   }
   if (on || !tri_hf_has(s, "use_sliding_window") || !out->attn.window) return TRI_OK;
-  TRI_FAIL(
-      TRI_EINPUT,
-      "%s: `use_sliding_window` is false, but a %s model has its window whatever it says; remove it, or set "
-      "`sliding_window` to null for full attention",
-      s->name, out->family->model_type);
+  TRI_FAIL(TRI_EINPUT,
+           "%s: `use_sliding_window` is false, but a %s model has its window whatever it says; remove it, or "
+           "for full attention %s",
+           s->name, out->family->model_type,
+           out->family->window == TRI_WINDOW_PATTERN ? "name every layer full_attention in `layer_types`"
+                                                     : "set `sliding_window` to null");
 }
 
 /* The kind of a layer where layer_types is silent. */
@@ -105,7 +106,8 @@ static tri_status check_types(const tri_hf_source *s, int L) {
 }
 
 tri_status tri_hf_read_window(const tri_hf_source *s, tri_model_shape *out) {
-  bool    named = tri_hf_has(s, "layer_types"), any = false;
+  bool    named = tri_hf_has(s, "layer_types");
+  int     first = -1; /* local layer */
   int64_t number;
 
   if (out->family->window == TRI_WINDOW_NONE) {
@@ -121,13 +123,13 @@ tri_status tri_hf_read_window(const tri_hf_source *s, tri_model_shape *out) {
     if (named) TRI_TRY(kind_by_name(s, out, layer, kind, &kind));
     if (kind == TRI_GLOBAL) continue;
     tri_set_local(out, layer);
-    any = true;
+    if (first < 0) first = layer;
   }
-  if (any && !out->attn.window)
-    TRI_FAIL(TRI_EINPUT,
-             "%s: has layers of %s but no window for them: `sliding_window` is null, or `use_sliding_window` "
-             "is not true",
-             s->name, word_of[TRI_LOCAL]);
-  if (!any) out->attn.window = 0;
+  if (first >= 0 && !out->attn.window)
+    TRI_FAIL(TRI_EINPUT, "%s: layer %d is of %s, but there is no window: %s", s->name, first,
+             word_of[TRI_LOCAL],
+             json_is_null(json_object_get(s->root, "sliding_window")) ? "`sliding_window` is null"
+                                                                      : "`use_sliding_window` is not true");
+  if (first < 0) out->attn.window = 0;
   return TRI_OK;
 }

@@ -153,14 +153,33 @@ static tri_status fill_adapters(void *ctx, tri_state_kind kind, int u, int i, in
   return fill_as_is(l, kind, &p, begin, count, out);
 }
 
+enum { SHAPE_BYTES = 96 };
+
+/* "[40, 32]"; of many dimensions the first. */
+static const char *shape_text(int ndim, const int64_t *dim, char out[SHAPE_BYTES]) {
+  int n = snprintf(out, SHAPE_BYTES, "[");
+
+  for (int k = 0; k < ndim && k < TRI_MAX_DIM; k++)
+    n += snprintf(out + n, SHAPE_BYTES - (size_t)n, "%s%lld", k ? ", " : "", (long long)dim[k]);
+  snprintf(out + n, SHAPE_BYTES - (size_t)n, ndim > TRI_MAX_DIM ? ", ...]" : "]");
+  return out;
+}
+
 static tri_status check_shape(const tri_source *s, const tri_param_spec *p, int ndim, const int64_t *dim) {
   bool same = ndim == p->ndim;
+  char has[SHAPE_BYTES], means[SHAPE_BYTES];
 
   for (int k = 0; same && k < ndim; k++) same = dim[k] == p->dim[k];
   if (same) return TRI_OK;
-  TRI_FAIL(TRI_EINPUT, "%s: tensor %s has %d dimensions [%lld, %lld], config.json says %d [%lld, %lld]",
-           s->name, p->name, ndim, ndim > 0 ? (long long)dim[0] : 0, ndim > 1 ? (long long)dim[1] : 1,
-           p->ndim, (long long)p->dim[0], p->ndim > 1 ? (long long)p->dim[1] : 1);
+  TRI_FAIL(TRI_EINPUT, "%s: tensor %s has shape %s, config.json means %s", s->name, p->name,
+           shape_text(ndim, dim, has), shape_text(p->ndim, p->dim, means));
+}
+
+/* config.json may ask for biases that the files are without. */
+static bool is_bias(const char *name) {
+  size_t n = strlen(name);
+
+  return n > 5 && !strcmp(name + n - 5, ".bias");
 }
 
 static tri_status check_tensor(const tri_source *s, const char *group, const tri_param_spec *p) {
@@ -175,7 +194,10 @@ static tri_status check_tensor(const tri_source *s, const char *group, const tri
   }
   info = find(s, p);
   if (!info && p->added) return tri_source_fail_unscored(s, group);
-  if (!info) TRI_FAIL(TRI_EINPUT, "%s: the model's files have no tensor %s", s->name, p->name);
+  if (!info)
+    TRI_FAIL(TRI_EINPUT, "%s: the model's files have no tensor %s%s", s->name, p->name,
+             is_bias(p->name) ? ", and config.json says that there are biases (`attention_bias`, `mlp_bias`)"
+                              : "");
   if (info->refused)
     TRI_FAIL(TRI_EINPUT, "%s: tensor %s: %s", tri_safetensors_path(s->tensors, info), p->name, info->refused);
   return check_shape(s, p, info->ndim, info->dim);
@@ -337,6 +359,8 @@ static tri_status load_base(tri_source *s, const char *group, tri_params *p, tri
 
 /* The files that bring the adapters have them all. */
 static tri_status check_adapters(const tri_source *s, const char *group, const tri_params_opt *o) {
+  char has[SHAPE_BYTES], means[SHAPE_BYTES];
+
   tri_param_spec score = {.name = "score.weight", .ndim = 2, .dim = {1, s->shape.C}, .added = true};
 
   if (!s->fresh_lora) return check_all(s, tri_part_adapters(s->part), TRI_STATE_WEIGHT, o, true);
@@ -352,11 +376,10 @@ static tri_status check_adapters(const tri_source *s, const char *group, const t
                  info->refused);
       if (info->ndim == p->ndim && info->dim[0] == p->dim[0] && info->dim[1] == p->dim[1]) continue;
       TRI_FAIL(TRI_EINPUT,
-               "%s: tensor %s has %d dimensions [%lld, %lld], the model and r of adapter_config.json make "
-               "them 2 [%lld, %lld]: the adapters are for another model, or of another rank (lora.path)",
-               tri_safetensors_path(s->adapters, info), p->name, info->ndim,
-               info->ndim > 0 ? (long long)info->dim[0] : 0, info->ndim > 1 ? (long long)info->dim[1] : 1,
-               (long long)p->dim[0], (long long)p->dim[1]);
+               "%s: tensor %s has shape %s, the model and r of adapter_config.json mean %s: the adapters are "
+               "for another model, or of another rank (lora.path)",
+               tri_safetensors_path(s->adapters, info), p->name, shape_text(info->ndim, info->dim, has),
+               shape_text(p->ndim, p->dim, means));
     }
   return TRI_OK;
 }

@@ -37,7 +37,8 @@ static tri_key_match find_bare(const char *name) {
   return (tri_key_match){-1, NULL};
 }
 
-/* Our own name, another program's full name, its name in our section, its section before any of these. */
+/* Our own name, another program's full name, its name in our section, its section before any of these. A
+ * section's name is no short one: `train` is not data.train. */
 static tri_key_match find_name(const char *full) {
   const char    *dot = strchr(full, '.');
   const tri_key *own = tri_key_find(full);
@@ -47,7 +48,7 @@ static tri_key_match find_name(const char *full) {
   if (own) return (tri_key_match){(int)(own - tri_keys), NULL};
   m = find_alias(full, NULL);
   if (m.key >= 0) return m;
-  if (!dot) return find_bare(full);
+  if (!dot) return is_own_section(full) ? m : find_bare(full);
   if (dot - full >= TRI_KEY_NAME_BYTES) return m;
   if (is_peer_section(full, (size_t)(dot - full))) {
     m = find_name(dot + 1);

@@ -47,7 +47,7 @@ typedef struct tri_tensor_row {
 typedef enum {
   TRI_KEY_FLAG,    /* true or false, a bool */
   TRI_KEY_NUMBER,  /* above 0, a double */
-  TRI_KEY_CAP,     /* the same, or null or 0: none */
+  TRI_KEY_CAP,     /* the same, or null: none */
   TRI_KEY_PATTERN, /* a whole number: which layers are global (hf_config_window.c) */
   TRI_KEY_THETA,   /* the rotary base of local layers (hf_config_rope.c) */
   TRI_KEY_IDLE     /* changes nothing in this family */
@@ -68,10 +68,10 @@ typedef enum {
 
 typedef struct tri_family {
   const char           *model_type, *architecture; /* as config.json has them */
-  const char           *scored;   /* the architecture with a scalar head in place of the tokens' */
-  tri_model_shape       silent;   /* where config.json is silent; D 0: C / H, G 0: as H; not its `family` */
-  int32_t               bos, eos; /* the same of its tokens; -1: none */
-  const tri_config_key *key;      /* ended by key NULL */
+  const char           *scored; /* the architecture with a scalar head in place of the tokens' */
+  tri_model_shape       silent; /* where config.json is silent; D 0: C / H, G 0: as H; not its `family` */
+  int32_t               bos, eos, pad; /* the same of its tokens; -1: none */
+  const tri_config_key *key;           /* ended by key NULL */
   tri_window_rule       window;
   int                   pattern, window_layers; /* of WINDOW_PATTERN; max_window_layers; the same */
   bool                  rope_by_kind;           /* local layers have a rotary embedding of their own */

@@ -28,6 +28,7 @@ const tri_family tri_family_gemma = {
                .rope = {{.theta = 10000}}},
     .bos = 2,
     .eos = 1,
+    .pad = 0,
     .key = keys,
     .gelu = true,
     .gelu_alias = "gelu",

@@ -59,6 +59,7 @@ const tri_family tri_family_gemma2 = {
                .rope = {{.theta = 10000}}},
     .bos = 2,
     .eos = 1,
+    .pad = 0,
     .key = keys,
     .window = TRI_WINDOW_PATTERN,
     .pattern = 2,

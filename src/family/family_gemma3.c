@@ -64,6 +64,7 @@ const tri_family tri_family_gemma3 = {
                .rope = {[TRI_GLOBAL] = {.theta = 1000000}, [TRI_LOCAL] = {.theta = 10000}}},
     .bos = 2,
     .eos = 1,
+    .pad = 0,
     .key = keys,
     .window = TRI_WINDOW_PATTERN,
     .pattern = 6,

@@ -49,6 +49,7 @@ const tri_family tri_family_llama = {
                .rope = {{.theta = 10000}}},
     .bos = 1,
     .eos = 2,
+    .pad = -1,
     .key = llama_keys,
     .tensor = tri_tensors_llama,
 };

@@ -21,6 +21,7 @@ const tri_family tri_family_mistral = {
                .rope = {{.theta = 10000}}},
     .bos = 1,
     .eos = 2,
+    .pad = -1,
     .key = no_keys,
     .window = TRI_WINDOW_ALL,
     .tensor = tri_tensors_llama,

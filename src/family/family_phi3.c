@@ -35,6 +35,7 @@ const tri_family tri_family_phi3 = {
                .rope = {{.theta = 10000}}},
     .bos = 1,
     .eos = 32000,
+    .pad = 32000,
     .key = keys,
     .window = TRI_WINDOW_ALL,
     .rope_plain = true,

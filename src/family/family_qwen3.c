@@ -51,6 +51,7 @@ const tri_family tri_family_qwen3 = {
                .rope = {{.theta = 10000}}},
     .bos = -1,
     .eos = -1,
+    .pad = -1,
     .key = keys,
     .window = TRI_WINDOW_SWITCHED,
     .window_layers = 28,

@@ -7,7 +7,7 @@
   "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"max_position_embeddings\": 32, "                 \
   "\"initializer_range\": 0.1, \"eos_token_id\": 256, \"bos_token_id\": null, \"pad_token_id\": null"
 
-/* A tensor that only its files have, and one more key. */
+/* A tensor its files have, and one more key. */
 static const struct {
   const char *type, *more, *tensor, *scored;
 } family[] = {

@@ -142,7 +142,7 @@ static void what_does_not_fit_is_refused(void **state) {
   cli_fails(64, ONE LOAD "model.path=whole lora.rank=4 run.output=bad", "holds adapters already",
             "trireme export");
   cli_fails(64, ONE LOAD "model.path=model lora.path=" PEFT " run.output=bad",
-            "adapter_model.safetensors: tensor base_model", "lora_A.weight has 2 dimensions");
+            "adapter_model.safetensors: tensor base_model", "lora_A.weight has shape [4, 24], the model");
   cli_fails(64, ONE RM "model.path=model lora.path=ours run.output=bad",
             "no tensor base_model.model.score.weight, which a scalar head needs", "ours: its");
   cli_fails(64, ONE LOAD "model.path=model run.output=parts train.steps=3 lora.rank=8", "lora.rank: 4 -> 8",

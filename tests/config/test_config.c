@@ -128,6 +128,9 @@ static void test_unknown(void **state) {
   bad_keys("run: x\n", NULL, "d.yaml:1: 'run' is a section, with keys below it: ", "run");
   bad_keys(SFT, ARGS("run=x"), "argument 'run=x': 'run' is a section, with keys below it: ", "run");
   bad_keys(SFT "eval: 5\n", NULL, "d.yaml:12: 'eval' is a section, with keys below it: ", "eval");
+  bad_keys(SFT, ARGS("train={steps: 3}"),
+           "argument 'train={steps: 3}': 'train' is a section, with keys below it: ",
+           "train"); /* not data.train */
   bad(SFT "eval:\n  - a\n", NULL, "d.yaml:13: section 'eval' holds keys, not a list");
   bad(SFT "actor:\n  ppo_mini_batch_size: 3\n", NULL,
       "d.yaml:13: unknown key 'actor.ppo_mini_batch_size': it counts prompts; train.train_batch_size counts "

@@ -1,6 +1,6 @@
 # make_hf_config_golden.py - what transformers makes of config.json files, for test_hf_config.c.
 # Made with transformers 5.23, torch 2.15, Python 3.11. Run by hand: python tests/golden/make_hf_config_golden.py tests/data/hf_config (from the root)
-# Two files, cases.jsonl and families.jsonl, of which the second tells what the families after Qwen2 have besides.
+# It writes two files, cases.jsonl and families.jsonl, whole; the second has the families after Qwen2, and what they have besides.
 # One JSON line per case: the texts of the files and the values of the loaded config and of the module built from it.
 import json
 import os
@@ -153,8 +153,20 @@ def rope_of(config, kind):
     return own, size
 
 
+def tokens_of(folder, c):
+    g, own = c, {}
+    if os.path.exists(folder + "/generation_config.json"):
+        g = GenerationConfig.from_pretrained(folder)
+        with open(folder + "/generation_config.json") as f:
+            own = json.load(f)
+    eos = (g if "eos_token_id" in own else c).eos_token_id
+    bos = (g if "bos_token_id" in own else c).bos_token_id
+    pad = (g if "pad_token_id" in own else c).pad_token_id
+    eos = [] if eos is None else [eos] if isinstance(eos, int) else list(dict.fromkeys(eos))
+    return {"eos": eos, "bos": -1 if bos is None else bos, "pad": -1 if pad is None else pad}
+
+
 def of_families(folder):
-    """What a file of these means besides; sizes and tokens are the business of the other cases."""
     c = AutoConfig.from_pretrained(folder)
     with torch.device("meta"):
         m = AutoModelForCausalLM.from_config(c)
@@ -164,7 +176,9 @@ def of_families(folder):
            "window": c.sliding_window if LOCAL in kinds else 0, "scaling": a.scaling, "D": a.head_dim,
            "cap": getattr(a, "attn_logit_softcapping", None) or 0.0, "final_cap": getattr(c, "final_logit_softcapping", None) or 0.0,
            "qkv_bias": hasattr(a, "q_proj") and a.q_proj.bias is not None, "o_bias": a.o_proj.bias is not None,
-           "tied_head": c.tie_word_embeddings, "V": m.lm_head.out_features, "C": m.model.embed_tokens.embedding_dim}
+           "tied_head": c.tie_word_embeddings, "V": m.lm_head.out_features, "C": m.model.embed_tokens.embedding_dim,
+           "L": len(m.model.layers), "H": c.num_attention_heads, "G": c.num_key_value_heads, "F": m.model.layers[0].mlp.down_proj.in_features,
+           "max_pos": c.max_position_embeddings, "norm_eps": c.rms_norm_eps, "init_std": c.initializer_range, **tokens_of(folder, c)}
     for kind in (FULL, LOCAL):
         r, size = rope_of(c, kind)
         yarn = r["rope_type"] == "yarn"
@@ -180,15 +194,6 @@ def expected(folder):
         m = AutoModelForCausalLM.from_config(c)
     a, mlp = m.model.layers[0].self_attn, m.model.layers[0].mlp
     r = c.rope_parameters
-    g, own = c, {}
-    if os.path.exists(folder + "/generation_config.json"):
-        g = GenerationConfig.from_pretrained(folder)
-        with open(folder + "/generation_config.json") as f:
-            own = json.load(f)
-    eos = (g if "eos_token_id" in own else c).eos_token_id
-    bos = (g if "bos_token_id" in own else c).bos_token_id
-    pad = (g if "pad_token_id" in own else c).pad_token_id
-    eos = [] if eos is None else [eos] if isinstance(eos, int) else list(dict.fromkeys(eos))
     llama3 = r["rope_type"] == "llama3"
     return {
         "L": len(m.model.layers), "H": a.q_proj.out_features // a.head_dim, "G": a.k_proj.out_features // a.head_dim,
@@ -200,8 +205,7 @@ def expected(folder):
         "rope_factor": float(r["factor"]) if r["rope_type"] != "default" else 1.0,
         "rope_low_freq": r["low_freq_factor"] if llama3 else 0.0, "rope_high_freq": r["high_freq_factor"] if llama3 else 0.0,
         "rope_original_max_pos": r["original_max_position_embeddings"] if llama3 else 0,
-        "model_type": c.model_type, "init_std": c.initializer_range, "eos": eos,
-        "bos": -1 if bos is None else bos, "pad": -1 if pad is None else pad,
+        "model_type": c.model_type, "init_std": c.initializer_range, **tokens_of(folder, c),
     }
 
 

@@ -1,6 +1,6 @@
 # make_model_golden.py - small random models and what transformers makes of them: logits, log-probabilities, gradients,
 # ten AdamW steps, greedy answers. For test_model.c and test_sampler.c.
-# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6.
+# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.8.
 # usage: python tests/golden/make_model_golden.py [NAME ...]: all models, or these alone.
 import json
 import os

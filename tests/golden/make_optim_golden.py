@@ -1,4 +1,4 @@
-# make_optim_golden.py - AdamW steps of torch, for test_optim.c. Written with torch 2.15.0, safetensors 0.6.
+# make_optim_golden.py - AdamW steps of torch, for test_optim.c. Written with torch 2.15.0, safetensors 0.8.
 # usage: python tests/golden/make_optim_golden.py   (from the repository's root)
 import os
 

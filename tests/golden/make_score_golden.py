@@ -1,6 +1,6 @@
 # make_score_golden.py - small random models with a scalar head as transformers saves them, the scores it gives, and the
 # config.json of the language models they came from. For test_scored.c.
-# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.6.
+# Written with torch 2.15.0, transformers 5.23.0, safetensors 0.8.
 # usage: python tests/golden/make_score_golden.py [NAME ...]: all models, or these alone.
 import os
 import sys

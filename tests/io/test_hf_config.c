@@ -234,7 +234,7 @@ static void refuses(void **state) {
       {LLAMA ",\"use_sliding_window\":true}", NULL, "`use_sliding_window`"},
       {QWEN ",\"use_sliding_window\":1}", NULL, "`use_sliding_window` must be true or false"},
       {QWEN ",\"layer_types\":[\"full_attention\",\"sliding_attention\"]}", NULL,
-       "layers of sliding_attention but no window"},
+       "layer 1 is of sliding_attention, but there is no window"},
       {QWEN ",\"layer_types\":[1]}", NULL, "`layer_types`"},
       {QWEN ",\"layer_types\":\"full_attention\"}", NULL, "`layer_types` must be a list"},
       {LLAMA ",\"quantization_config\":{}}", NULL, "quantized"},

@@ -13,13 +13,14 @@
 #include <string.h>
 #include <cmocka.h>
 
+static tri_eos marks; /* of what was parsed last */
+
 static tri_status parse(const char *config, const char *generation, tri_model_shape *shape) {
   tri_hf_text c = {"config.json", config, strlen(config)};
   tri_hf_text g = {"generation_config.json", generation, generation ? strlen(generation) : 0};
-  tri_eos     eos;
 
   tri_error_clear();
-  return tri_hf_config_parse(&c, generation ? &g : NULL, shape, &eos);
+  return tri_hf_config_parse(&c, generation ? &g : NULL, shape, &marks);
 }
 
 static const char *of; /* the case that runs */
@@ -30,6 +31,19 @@ static void same(const json_t *want, const char *key, double got) {
 
   assert_non_null(v);
   if (fabs(x - got) > 1e-12 * fabs(x)) fail_msg("%s: `%s` is %.17g, want %.17g", of, key, got, x);
+}
+
+static void same_float(const json_t *want, const char *key, float got) {
+  float x = (float)json_number_value(json_object_get(want, key));
+
+  if (x != got) fail_msg("%s: `%s` is %.9g, want %.9g", of, key, (double)got, (double)x);
+}
+
+static void same_ends(const json_t *want) {
+  if (json_array_size(want) != (size_t)marks.n) fail_msg("%s: %d end tokens", of, marks.n);
+  for (int i = 0; i < marks.n; i++)
+    if (json_integer_value(json_array_get(want, (size_t)i)) != marks.id[i])
+      fail_msg("%s: the end token %d", of, marks.id[i]);
 }
 
 static void same_rope(const json_t *want, const tri_rope_shape *r) {
@@ -63,6 +77,16 @@ static void same_model(const json_t *want, const tri_model_shape *s) {
   same(want, "qkv_bias", s->qkv_bias && strcmp(s->family->model_type, "phi3") != 0);
   same(want, "o_bias", s->o_bias);
   same(want, "tied_head", s->tied_head);
+  same(want, "L", s->L);
+  same(want, "H", s->H);
+  same(want, "G", s->G);
+  same(want, "F", s->F);
+  same(want, "max_pos", (double)s->max_pos);
+  same_float(want, "norm_eps", s->norm_eps);
+  same_float(want, "init_std", s->init_std);
+  same(want, "bos", marks.bos);
+  same(want, "pad", marks.pad);
+  same_ends(json_object_get(want, "eos"));
   same_rope(json_object_get(want, "full_attention"), &s->rope[TRI_GLOBAL]);
   same_rope(json_object_get(want, "sliding_attention"), &s->rope[TRI_LOCAL]);
 }
