@@ -133,8 +133,9 @@ static const char *signal_name(int number) {
 enum { CAUSE, BUSY, N_WORDS }; /* of a sum: the largest cause, and whether any rank still works */
 
 struct tri_halt {
-  tri_comm      *world;                          /* borrowed */
-  double         end_unix_s, margin_s, looked_s; /* looked_s: for the file, the last time */
+  tri_comm      *world;                /* borrowed */
+  double         end_unix_s, looked_s; /* looked_s: for the file, the last time */
+  double         ask_s, watch_s;       /* the run stops so long before the end */
   char           file[PATH_BYTES];
   char           words[PATH_BYTES + 16];
   tri_halt_cause wish;    /* rank 0's, before all know */
@@ -178,14 +179,14 @@ static const char *words_about(int number) {
 }
 
 /* What this rank knows. Rank 0 alone decides. */
-static tri_halt_cause look(tri_halt *h) {
+static tri_halt_cause look(tri_halt *h, double kept_s) {
   double left_s = h->end_unix_s - (double)time(NULL);
 
   if (h->wish || h->world->rank != 0) return h->wish;
   if (caught) {
     snprintf(h->words, sizeof h->words, "%s", words_about(caught));
     h->wish = TRI_HALT_SIGNAL;
-  } else if (h->end_unix_s > 0 && left_s <= h->margin_s) {
+  } else if (h->end_unix_s > 0 && left_s <= kept_s) {
     snprintf(h->words, sizeof h->words, "the allocation ends in %.0f s", left_s);
     h->wish = TRI_HALT_TIME;
   } else if (is_wished_by_file(h)) {
@@ -211,7 +212,6 @@ tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **ou
   h = *out;
   h->world = world;
   h->end_unix_s = opt->end_unix_s;
-  h->margin_s = opt->margin_s;
   h->looked_s = tri_now_s() - look_s;
   h->request = MPI_REQUEST_NULL;
   is_open = true;
@@ -232,9 +232,14 @@ void tri_halt_close(tri_halt **h) {
   TRI_FREE(*h);
 }
 
+void tri_halt_keep(tri_halt *h, double ask_s, double watch_s) {
+  h->ask_s = ask_s;
+  h->watch_s = watch_s;
+}
+
 tri_status tri_halt_ask(tri_halt *h, tri_halt_cause *out) {
   if (!h->decided) {
-    tri_halt_cause wish = look(h);
+    tri_halt_cause wish = look(h, h->ask_s);
     TRI_TRY(tri_host_bcast(h->world, &wish, sizeof wish, 0));
     h->decided = wish;
   }
@@ -283,7 +288,7 @@ void tri_halt_watch_begin(tri_halt *h) {
 bool tri_halt_watch(void *ctx) {
   tri_halt *h = ctx;
 
-  if (!h->over && h->broken == TRI_OK) h->broken = take_part(h, look(h), true);
+  if (!h->over && h->broken == TRI_OK) h->broken = take_part(h, look(h, h->watch_s), true);
   return h->over || h->broken != TRI_OK;
 }
 
@@ -292,7 +297,7 @@ tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
 
   if (st == TRI_OK) st = h->broken;
   while (!h->over && h->broken == TRI_OK) {
-    h->broken = take_part(h, st == TRI_OK ? look(h) : TRI_HALT_FAILED, false);
+    h->broken = take_part(h, st == TRI_OK ? look(h, h->watch_s) : TRI_HALT_FAILED, false);
     if (st != TRI_OK && tri_now_s() - began_s > FAILED_WAIT_S) return st;
     if (!h->over) sched_yield();
   }

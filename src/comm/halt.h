@@ -29,7 +29,6 @@ void tri_halt_enter(tri_halt_phase now);
 
 typedef struct tri_halt_opt {
   double      end_unix_s; /* when the allocation ends, seconds since 1970; 0: unknown */
-  double      margin_s;   /* the run ends so long before */
   const char *file;       /* whoever makes it asks the run to stop; copied; at most 4095 bytes */
 } tri_halt_opt;
 
@@ -42,6 +41,9 @@ typedef struct tri_halt tri_halt;
 TRI_CHECKED tri_status tri_halt_open(tri_comm *world, const tri_halt_opt *opt, tri_halt **out);
 /* Not collective. */
 void tri_halt_close(tri_halt **h);
+/* Not collective; rank 0's counts. How long before the allocation's end the run stops: at tri_halt_ask, and
+ * in a watch. Until it is called at the end itself. */
+void tri_halt_keep(tri_halt *h, double ask_s, double watch_s);
 /* Collective over world. The decision, the same on every rank; once made it stays. */
 TRI_CHECKED tri_status tri_halt_ask(tri_halt *h, tri_halt_cause *out);
 /* Not collective. The decision as all ranks know it, and rank 0's words for it: "SIGUSR1", the file's path,

@@ -1,4 +1,4 @@
-/* runtime.c - who, where, until when: MPI, PMIx, Slurm. */
+/* runtime.c - who and where: MPI, PMIx, Slurm. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "runtime.h"
 #include "base/child.h"
@@ -369,15 +369,6 @@ static tri_status ask_pmix(tri_runtime *rt) {
 
 /* ---- open, close ---- */
 
-/* One that is over is that of another job, of which a shell is left. */
-static double allocation_end(void) {
-  const char *text = getenv("SLURM_JOB_END_TIME");
-  char       *end;
-  double      v = text ? strtod(text, &end) : 0;
-
-  return text && end != text && v > (double)time(NULL) ? v : 0;
-}
-
 static tri_status make_comms(tri_runtime *rt, int rank, int ranks_per_node) {
   MPI_Comm *world, *machine;
 
@@ -407,7 +398,7 @@ tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
   int        rank = 0;
   tri_status st = TRI_OK;
 
-  *out = (tri_runtime){.cores = count_cores(), .end_unix_s = allocation_end()};
+  *out = (tri_runtime){.cores = count_cores()};
   n_open++;
   if (gethostname(out->host, sizeof out->host - 1) || !out->host[0]) strcpy(out->host, "localhost");
   TRI_TRY_DONE(start_mpi(out->cores));

@@ -1,4 +1,4 @@
-/* runtime.h - who, where, until when: MPI, PMIx, Slurm. */
+/* runtime.h - who and where: MPI, PMIx, Slurm. */
 #ifndef TRI_RUNTIME_H
 #define TRI_RUNTIME_H
 
@@ -16,7 +16,6 @@ typedef struct tri_runtime {
   int         machine_cores; /* hardware threads the ranks of this real machine may run on together */
   char        host[64];
   const char *launcher;    /* "pmix", "slurm", "mpi", "single": where the facts came from; printed at start */
-  double      end_unix_s;  /* when the allocation ends, seconds since 1970; 0 = unknown */
   void       *mpi_world;   /* MPI_Comm *: every rank, renumbered local_rank * nodes + node; owned */
   void       *mpi_machine; /* MPI_Comm *: the ranks of this real machine; owned */
 } tri_runtime;

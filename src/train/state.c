@@ -262,6 +262,7 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
   t->progress.last_save_s = tri_now_s();
   if (*saved) {
     double spent_s = tri_span_end(&t->spans, &span);
+    tri_pace_save(&t->progress.pace, spent_s);
     tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)t->progress.step,
             t->run.folder, spent_s);
     return TRI_OK;
@@ -275,6 +276,23 @@ tri_status tri_state_save(tri_trainer *t, bool *saved) {
             (long long)t->progress.step, t->run.folder, tri_error_message(),
             (long long)t->progress.failed_saves);
   tri_error_clear();
+  return TRI_OK;
+}
+
+tri_status tri_state_save_if_due(tri_trainer *t, bool stop) {
+  bool    last = t->progress.step == t->plan.steps, saved;
+  int64_t every = t->cfg->checkpoint.save_steps, due = every > 0 && t->progress.step % every == 0;
+
+  if (t->cfg->checkpoint.save_minutes > 0 &&
+      tri_now_s() - t->progress.last_save_s >= 60 * t->cfg->checkpoint.save_minutes)
+    due = 1;
+  if (stop || (last && t->cfg->checkpoint.save_final)) due = 1;
+  if (t->progress.saved_step == t->progress.step) due = 0;
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &due, sizeof due, 0));
+  if (!due) return TRI_OK;
+  TRI_TRY(tri_state_save(t, &saved));
+  if (!saved && (stop || last))
+    TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->run.folder);
   return TRI_OK;
 }
 

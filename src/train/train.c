@@ -149,12 +149,14 @@ done:
 static tri_status train_step(tri_trainer *t, int64_t step) {
   tri_status st = TRI_OK;
   work       w = {.step = step, .sum.began_s = tri_now_s()};
+  double     made_s; /* when there were sequences */
   tri_span   span;
 
   tri_metric_text(t->metrics, "algo", t->algo->name);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) l->grad_norm = l->learning_rate = 0;
   TRI_TRY_DONE(t->supply->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
   if (tri_halt_decided(t->halt)) goto done;
+  made_s = tri_now_s();
   if (tri_has_answers(t))
     tri_rollout_drop(&w.r, t->algo->advantage->least_group, t->algo->advantage->reads & TRI_READS_GREEDY);
   TRI_TRY_DONE(tri_score_reference(t, &w.r)); /* what models say of them before learning */
@@ -171,6 +173,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   t->progress.step = step;
   t->progress.cursor += w.lines;
   TRI_TRY_DONE(tri_report_step(t, &w.r, &w.sum, &w.gap));
+  tri_pace_step(&t->progress.pace, tri_now_s() - w.sum.began_s, tri_now_s() - made_s);
 done:
   for (int role = 0; role < TRI_ROLE_COUNT; role++) TRI_FREE(w.weight[role]);
   tri_rollout_clear(&w.r);
@@ -178,24 +181,6 @@ done:
 }
 
 /* ---- around the steps ---- */
-
-/* Collective over world. Due by count, by time (rank 0's clock), or because the run stops here. */
-static tri_status checkpoint_if_due(tri_trainer *t, bool stop) {
-  bool    last = t->progress.step == t->plan.steps, saved;
-  int64_t every = t->cfg->checkpoint.save_steps, due = every > 0 && t->progress.step % every == 0;
-
-  if (t->cfg->checkpoint.save_minutes > 0 &&
-      tri_now_s() - t->progress.last_save_s >= 60 * t->cfg->checkpoint.save_minutes)
-    due = 1;
-  if (stop || (last && t->cfg->checkpoint.save_final)) due = 1;
-  if (t->progress.saved_step == t->progress.step) due = 0;
-  TRI_TRY(tri_host_bcast(tri_world_of(t), &due, sizeof due, 0));
-  if (!due) return TRI_OK;
-  TRI_TRY(tri_state_save(t, &saved));
-  if (!saved && (stop || last))
-    TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->run.folder);
-  return TRI_OK;
-}
 
 /* Collective over world. The line of a step, with its evaluation when one is due. */
 static tri_status finish_step(tri_trainer *t, int64_t step) {
@@ -227,10 +212,11 @@ static tri_status look_again(tri_trainer *t) {
 static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
   tri_halt_cause halt;
 
+  tri_halt_keep(t->halt, tri_pace_rest_s(&t->progress.pace), tri_pace_work_s(&t->progress.pace));
   TRI_TRY(tri_halt_ask(t->halt, &halt));
   *stop = halt != TRI_HALT_NOT;
   if (*stop) tri_screen_halt(t, step);
-  return checkpoint_if_due(t, *stop && (t->progress.step < t->plan.steps || t->progress.eval_due));
+  return tri_state_save_if_due(t, *stop && (t->progress.step < t->plan.steps || t->progress.eval_due));
 }
 
 /* Collective over world. The evaluation that is missing before the first step of this run. */
@@ -242,6 +228,17 @@ static tri_status begin(tri_trainer *t, bool *stop) {
   if (t->cfg->eval.steps > 0 && t->progress.step == 0 && is_new) TRI_TRY(look_before(t));
   if (t->cfg->eval.steps > 0 && is_due) TRI_TRY(look_again(t));
   return t->progress.eval_due ? rest(t, t->progress.step, stop) : TRI_OK;
+}
+
+/* Not collective, and the same on every rank. */
+static tri_train_end how_it_ends(const tri_trainer *t) {
+  const tri_progress *p = &t->progress;
+  tri_halt_cause      cause = tri_halt_decided(t->halt);
+  bool in_vain = cause == TRI_HALT_TIME && p->step == p->first_step && tri_pace_had_most(&p->pace);
+
+  if (p->step == t->plan.steps && !p->eval_due) return TRI_TRAIN_FINISHED;
+  if (cause == TRI_HALT_FILE) return TRI_TRAIN_STOPPED_BY_FILE;
+  return in_vain ? TRI_TRAIN_IN_VAIN : TRI_TRAIN_STOPPED;
 }
 
 tri_status tri_train(tri_trainer *t, tri_train_end *end) {
@@ -259,8 +256,6 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
     TRI_TRY(tri_timeline_end(t->timeline, stop || step == t->plan.steps));
   }
   tri_halt_enter(TRI_HALT_LEAVING);
-  *end = TRI_TRAIN_FINISHED;
-  if (t->progress.step < t->plan.steps || t->progress.eval_due)
-    *end = tri_halt_decided(t->halt) == TRI_HALT_FILE ? TRI_TRAIN_STOPPED_BY_FILE : TRI_TRAIN_STOPPED;
+  *end = how_it_ends(t);
   return tri_agree(tri_world_of(t), tri_metrics_flush(t->metrics));
 }

@@ -13,6 +13,7 @@
 #include "report/health.h"
 #include "report/span.h"
 #include "reward/answers.h"
+#include "run/pace.h"
 #include "run/run.h"
 
 struct tri_gap;
@@ -25,13 +26,14 @@ struct tri_timeline;
 typedef struct tri_progress {
   int64_t   step; /* finished */
   int64_t   failed_saves;
-  int64_t   tokens;               /* trained */
-  int64_t   cursor;               /* lines of data taken, over all passes: the next one's position */
-  tri_adapt adapt;                /* of t->opt */
-  int64_t first_step, saved_step; /* the step this process began after; of the newest checkpoint in the run's
+  int64_t   tokens;                /* trained */
+  int64_t   cursor;                /* lines of data taken, over all passes: the next one's position */
+  tri_adapt adapt;                 /* of t->opt */
+  int64_t  first_step, saved_step; /* the step this process began after; of the newest checkpoint in the run's
                                    * folder, -1: none that counts */
-  double  start_s, last_save_s;   /* when, as tri_now_s */
-  bool    eval_due;               /* an evaluation was given up, and its line waits for it */
+  double   start_s, last_save_s;   /* when, as tri_now_s */
+  tri_pace pace;                   /* rank 0's counts */
+  bool     eval_due;               /* an evaluation was given up, and its line waits for it */
 } tri_progress;
 
 /* How many: settled when the inputs are known. */
@@ -132,8 +134,14 @@ static inline bool tri_has_reference(const tri_trainer *t) {
 /* Are advantages made of a critic's values? From when the sources are open. */
 static inline bool tri_has_critic(const tri_trainer *t) { return t->learner[TRI_CRITIC].source; }
 
-/* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued. */
-typedef enum { TRI_TRAIN_FINISHED, TRI_TRAIN_STOPPED, TRI_TRAIN_STOPPED_BY_FILE } tri_train_end;
+/* Exit code 0; 75: requeue me; 75, and whoever made OUTPUT/STOP does not want it requeued; 69: the allocation
+ * ended before a step did, and the next one of that length would be spent in vain too. */
+typedef enum {
+  TRI_TRAIN_FINISHED,
+  TRI_TRAIN_STOPPED,
+  TRI_TRAIN_STOPPED_BY_FILE,
+  TRI_TRAIN_IN_VAIN
+} tri_train_end;
 /* Collective over world. Runs steps progress.step + 1 .. plan.steps. */
 TRI_CHECKED tri_status tri_train(tri_trainer *t, tri_train_end *end);
 
@@ -189,6 +197,9 @@ TRI_CHECKED tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, con
 /* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
  * false. */
 TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
+/* Collective over world. The same where it is due: by count, by time (rank 0's clock), or because the run
+ * stops here. TRI_EFILE: the last one cannot be written. */
+TRI_CHECKED tri_status tri_state_save_if_due(tri_trainer *t, bool stop);
 /* Collective over world. Every learner's weights from its source; where the run goes on from a checkpoint,
  * all other state from there. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);

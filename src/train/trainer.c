@@ -1,5 +1,6 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
 #include "comm/halt.h"
+#include "comm/slurm.h"
 #include "report/timeline.h"
 #include "score.h"
 #include "supply.h"
@@ -8,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Answers are made in this run: to learn from, or in evaluations. */
 static bool wants_sampler(const tri_trainer *t) {
@@ -278,15 +280,20 @@ static tri_status open_timeline(tri_trainer *t) {
   return tri_timeline_open(t->se->device, &opt, &t->timeline);
 }
 
-enum { HALT_MARGIN_S = 60 }; /* chosen: a step and a save of a small model */
+enum { SLURM_PATIENCE_S = 10 }; /* chosen: a controller that is busy answers later than that */
 
 /* Collective over world. */
 static tri_status open_halt(tri_trainer *t) {
-  char         file[TRI_CKPT_PATH_BYTES + 8];
-  tri_halt_opt opt = {t->se->rt.end_unix_s, HALT_MARGIN_S, file};
+  tri_slurm_time job = {0};
+  char           file[TRI_CKPT_PATH_BYTES + 8];
+  tri_halt_opt   opt = {0, file};
 
+  if (tri_world_of(t)->rank == 0) job = tri_slurm_ask(SLURM_PATIENCE_S);
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &job, sizeof job, 0));
+  if (job.left_s > 0) opt.end_unix_s = (double)time(NULL) + job.left_s;
+  t->progress.pace = tri_pace_begin(job.used_s, job.left_s);
   snprintf(file, sizeof file, "%s/STOP", t->cfg->run.output);
-  return tri_halt_open(t->se->comm[TRI_WORLD], &opt, &t->halt);
+  return tri_halt_open(tri_world_of(t), &opt, &t->halt);
 }
 
 static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *t) {
@@ -342,6 +349,16 @@ tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *
   return TRI_OK;
 }
 
+/* A guess, until a checkpoint is written: masters and both moments of what learns, on a slow disk. */
+static double guess_save(const tri_trainer *t) {
+  static const double bytes_per_s = 2e8; /* chosen */
+  double              bytes = 0;
+
+  for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
+    if (tri_learner_trains(l)) bytes += 12 * (double)tri_learner_trained_size(l);
+  return bytes / bytes_per_s;
+}
+
 static void show_phase(void *trainer, const char *phase) { tri_screen_phase(trainer, phase); }
 
 tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer *out) {
@@ -352,6 +369,8 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load(t));
+  t->progress.pace.save_s = guess_save(t);
+  tri_halt_keep(t->halt, tri_pace_rest_s(&t->progress.pace), tri_pace_work_s(&t->progress.pace));
   t->spans = (tri_spans){.metrics = t->metrics, .device = se->device, .show = show_phase, .ctx = t};
   TRI_TRY(open_timeline(t));
   return check_sampler(t);

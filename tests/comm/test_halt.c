@@ -16,10 +16,11 @@ static char folder[256], stop_file[300]; /* rank 0's folder, on every rank */
 static bool is_first(void) { return world->rank == 0; }
 
 static tri_halt *open_halt(double end_unix_s) {
-  tri_halt_opt opt = {end_unix_s, 60, stop_file};
+  tri_halt_opt opt = {end_unix_s, stop_file};
   tri_halt    *h = NULL;
 
   CHECK(tri_halt_open(world, &opt, &h) == TRI_OK);
+  tri_halt_keep(h, 60, 30);
   return h;
 }
 
@@ -143,6 +144,22 @@ static void test_watch_ends_work(void **state) {
     CHECK(tri_halt_decided(h) == TRI_HALT_FILE && ask(h) == TRI_HALT_FILE);
     tri_halt_close(&h);
   }
+}
+
+/* A step goes on with less time left than another one needs. */
+static void test_time_in_a_watch(void **state) {
+  tri_halt      *h = open_halt(is_first() ? (double)time(NULL) + 45 : 0);
+  tri_halt_cause cause = TRI_HALT_FAILED;
+
+  (void)state;
+  tri_halt_watch_begin(h);
+  CHECK(work(h, 100) == 100);
+  CHECK(tri_halt_watch_end(h, TRI_OK, &cause) == TRI_OK && cause == TRI_HALT_NOT);
+  tri_halt_keep(h, 60, 50);
+  tri_halt_watch_begin(h);
+  CHECK(work(h, endless) < endless);
+  CHECK(tri_halt_watch_end(h, TRI_OK, &cause) == TRI_OK && cause == TRI_HALT_TIME);
+  tri_halt_close(&h);
 }
 
 /* A rank that fails ends the others' work, and all have its message. */
@@ -291,6 +308,7 @@ int main(void) {
       cmocka_unit_test(test_link_and_folder),
       cmocka_unit_test(test_watch_of_nothing),
       cmocka_unit_test(test_watch_ends_work),
+      cmocka_unit_test(test_time_in_a_watch),
       cmocka_unit_test(test_watch_of_failure),
       cmocka_unit_test(test_close_in_a_sum),
       cmocka_unit_test(test_signal),

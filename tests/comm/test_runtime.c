@@ -3,7 +3,6 @@
 #include "ranks_case.h"
 
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 static void check_facts(const tri_runtime *r) {
@@ -20,7 +19,6 @@ static void test_real_node(void **state) {
   check_facts(&rt);
   CHECK(rt.nodes == 1 && rt.local_size == rt.world_size && rt.local_rank == tri_runtime_env_rank());
   CHECK(!strcmp(rt.launcher, getenv("OMPI_COMM_WORLD_SIZE") ? "mpi" : "single") || getenv("SLURM_STEP_ID"));
-  CHECK(rt.end_unix_s == 0 || getenv("SLURM_JOB_END_TIME"));
 }
 
 static void test_pretended_nodes(void **state) {
@@ -42,19 +40,6 @@ static void test_pretended_nodes(void **state) {
   }
 }
 
-static void test_allocation_end(void **state) {
-  char        text[32];
-  tri_runtime r;
-
-  (void)state;
-  snprintf(text, sizeof text, "%lld", (long long)time(NULL) + 3600);
-  setenv("SLURM_JOB_END_TIME", text, 1);
-  CHECK(tri_runtime_open(0, &r) == TRI_OK);
-  unsetenv("SLURM_JOB_END_TIME");
-  CHECK(r.end_unix_s == strtod(text, NULL));
-  tri_runtime_close(&r);
-}
-
 /* Before MPI is up. */
 static void check_abort_without_mpi(void) {
   int   status = 0;
@@ -71,7 +56,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_real_node),
       cmocka_unit_test(test_pretended_nodes),
-      cmocka_unit_test(test_allocation_end),
   };
 
   check_abort_without_mpi();

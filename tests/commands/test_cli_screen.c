@@ -356,11 +356,12 @@ static void rows_come_as_often_as_asked(void **state) {
 
 /* An allocation that is nearly over ends the run after its first step. */
 static void last_finished_step_has_its_row(void **state) {
-  static const char near_end[] = "SLURM_JOB_END_TIME=$(($(date +%s) + 59)) ";
+  static const char near_end[] = "SLURM_JOB_ID=7 PATH=\"$PWD:$PATH\" ";
   char              command[CLI_TEXT_BYTES / 16];
   int               headers;
 
   (void)state;
+  cli_sh("printf '#!/bin/sh\\necho 0:05 9:00\\n' > squeue && chmod +x squeue"); /* left, used */
   snprintf(command, sizeof command, "%s" ONE RUN "train.steps=1000 run.log_every=1000", near_end);
   assert_int_equal(cli_run(command), 75);
   assert_int_equal(count_rows(cli_err, &headers), 1);
@@ -371,6 +372,31 @@ static void last_finished_step_has_its_row(void **state) {
   snprintf(command, sizeof command, "%s" ONE RUN "train.steps=1000", near_end);
   assert_int_equal(cli_run(command), 75);
   assert_int_equal(count_rows(cli_err, &headers), 1); /* shown already */
+}
+
+static int count(const char *text, const char *part) {
+  int n = 0;
+
+  for (; (text = strstr(text, part)) != NULL; text++) n++;
+  return n;
+}
+
+/* A requeue would be of no use: the next allocation is no longer. One of which this run had but the end may
+ * do. */
+static void time_for_no_step_is_said(void **state) {
+  static const char endless[] = "'" TRI_MPIEXEC "' --allow-run-as-root --oversubscribe -n 2 env "
+                                "SLURM_JOB_ID=7 PATH=\"$PWD:$PATH\" '" TRI_PROGRAM "' " GRPO
+                                "run.output=vain run.resume=never rollout.rollout_batch_size=2048 "
+                                "algo.num_generations=256 train.train_batch_size=524288";
+
+  (void)state;
+  cli_sh("printf '#!/bin/sh\\necho 0:01 0:00\\n' > squeue && chmod +x squeue");
+  assert_int_equal(cli_run(endless), 69);
+  cli_shows(cli_err, ": step 1 is given up");
+  assert_int_equal(count(cli_err, "vain: no step fits the time of this job, 1 s when the run began"), 1);
+  cli_sh("printf '#!/bin/sh\\necho 0:01 0:02\\n' > squeue");
+  assert_int_equal(cli_run(endless), 75);
+  assert_int_equal(count(cli_err, "no step fits"), 0);
 }
 
 /* What reads the output ends first, as tee does of Ctrl-C: the run ends as one that is told to stop. */
@@ -501,6 +527,7 @@ int main(void) {
       cmocka_unit_test(pipe_gets_plain_rows_and_the_header_again),
       cmocka_unit_test(rows_come_as_often_as_asked),
       cmocka_unit_test(last_finished_step_has_its_row),
+      cmocka_unit_test(time_for_no_step_is_said),
       cmocka_unit_test(output_that_nobody_reads_stops_the_run),
       cmocka_unit_test(rows_of_long_runs_keep_to_the_width),
       cmocka_unit_test(a_gap_gets_a_column),

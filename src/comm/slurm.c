@@ -1,0 +1,118 @@
+/* slurm.c - what Slurm knows of the job this process is part of. */
+#include "slurm.h"
+#include "base/child.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { ANSWER_BYTES = 256 };
+
+/* Digits of *text, at most eight, and the byte behind them, which *text then passes; -1: there are none. */
+static double take_number(const char **text, char *behind) {
+  size_t n = strspn(*text, "0123456789");
+  double v = n && n <= 8 ? strtod(*text, NULL) : -1;
+
+  *behind = (*text)[n];
+  *text += n + (*behind != '\0');
+  return v;
+}
+
+/* D-H:M:S, H:M:S or M:S; behind days there may be less. */
+double tri_slurm_seconds(const char *text) {
+  static const double unit[] = {1, 60, 3600};
+  double              part[3], days = 0, sum = 0;
+  char                behind;
+  int                 n = 0;
+
+  part[0] = take_number(&text, &behind);
+  if (behind == '-') {
+    days = part[0];
+    part[0] = take_number(&text, &behind);
+  }
+  for (n = 1; behind == ':' && n < 3; n++) part[n] = take_number(&text, &behind);
+  if (behind || n < 2 || days < 0) return -1;
+  for (int i = 0; i < n; i++) {
+    if (part[i] < 0) return -1;
+    sum += part[i] * unit[n - 1 - i];
+  }
+  return days * 86400 + sum;
+}
+
+/* Seconds since 1970, or 0. */
+static double env_time(const char *name) {
+  const char *text = getenv(name);
+  char       *end;
+  double      v = text ? strtod(text, &end) : 0;
+
+  return text && end != text && v > 0 && v < 1e12 ? v : 0;
+}
+
+/* What squeue printed until it ended, without its line's end; "": nothing in time. */
+static void read_answer(tri_child *c, double patience_s, char out[ANSWER_BYTES]) {
+  double  end_s = tri_now_s() + patience_s, left_s;
+  size_t  n = 0;
+  ssize_t got = -1; /* 0: its output has ended */
+
+  while (got && n < ANSWER_BYTES - 1 && (left_s = end_s - tri_now_s()) > 0) {
+    struct pollfd end = {.fd = c->out, .events = POLLIN};
+    if (poll(&end, 1, 1 + (int)(1000 * left_s)) <= 0) continue;
+    got = read(c->out, out + n, ANSWER_BYTES - 1 - n);
+    if (got > 0) n += (size_t)got;
+    if (got < 0 && errno != EINTR && errno != EAGAIN) break;
+  }
+  while (!got && !tri_child_has_ended(c) && tri_now_s() < end_s) poll(NULL, 0, 1);
+  out[got ? 0 : n] = '\0';
+  out[strcspn(out, "\n")] = '\0';
+}
+
+/* "59:10 0:50": left, used. */
+static bool parse_answer(char *answer, tri_slurm_time *out) {
+  char *space = strchr(answer, ' ');
+
+  if (!space) return false;
+  *space = '\0';
+  *out = (tri_slurm_time){.used_s = tri_slurm_seconds(space + 1), .left_s = tri_slurm_seconds(answer)};
+  if (!strcmp(answer, "UNLIMITED")) out->left_s = 0;
+  return out->left_s >= 0 && out->used_s >= 0;
+}
+
+static tri_slurm_time ask_squeue(char *job, double patience_s) {
+  char          *argv[] = {"squeue", "--noheader", "--format=%L %M", "--jobs", job, NULL};
+  char           answer[ANSWER_BYTES] = "", how[TRI_CHILD_HOW_BYTES] = "";
+  tri_child      c = {0};
+  tri_slurm_time t = {0};
+  tri_status     st = tri_child_start(argv, &c);
+
+  if (st == TRI_OK) {
+    tri_child_close_input(&c);
+    tri_child_close_error(&c);
+    read_answer(&c, patience_s, answer);
+    tri_child_kill(&c, how);
+  }
+  if (st == TRI_OK && parse_answer(answer, &t)) return t;
+  tri_log(TRI_LOG_WARN,
+          "squeue does not say when job %s ends (%s): the run stops at Slurm's SIGTERM only; "
+          "SLURM_JOB_END_TIME, in seconds since 1970, would tell it",
+          job,
+          st != TRI_OK ? tri_error_message()
+          : how[0]     ? how
+          : answer[0]  ? "it says something else"
+                       : "no answer");
+  if (st != TRI_OK) tri_error_clear();
+  return (tri_slurm_time){0};
+}
+
+tri_slurm_time tri_slurm_ask(double patience_s) {
+  double now_s = (double)time(NULL), end_s = env_time("SLURM_JOB_END_TIME"),
+         start_s = env_time("SLURM_JOB_START_TIME");
+  char *job = getenv("SLURM_JOB_ID");
+
+  if (end_s > now_s)
+    return (tri_slurm_time){.used_s = start_s > 0 && start_s < now_s ? now_s - start_s : 0,
+                            .left_s = end_s - now_s};
+  return job && job[0] ? ask_squeue(job, patience_s) : (tri_slurm_time){0};
+}

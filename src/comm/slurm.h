@@ -1,0 +1,22 @@
+/* slurm.h - what Slurm knows of the job this process is part of. */
+#ifndef TRI_SLURM_H
+#define TRI_SLURM_H
+
+#include "base/base.h"
+
+/* How much of the allocation is over and how much is left, in seconds; left_s 0: nothing is known of an
+ * end. */
+typedef struct tri_slurm_time {
+  double used_s, left_s;
+} tri_slurm_time;
+
+/* Not collective: one rank asks, once. Zeros outside a job of Slurm, and where it has no end. From
+ * SLURM_JOB_START_TIME and SLURM_JOB_END_TIME where they are set and the end is to come (a shell keeps those
+ * of a job that is over), else from squeue, which is waited for at most patience_s; where that does not
+ * answer the reason is a warning. Without the job's start used_s is 0. */
+tri_slurm_time tri_slurm_ask(double patience_s);
+
+/* Pure. Seconds of a duration as squeue writes it: "3-02:01:00", "02:01:00", "1:00"; -1: it is none. */
+double tri_slurm_seconds(const char *text);
+
+#endif

@@ -1,0 +1,160 @@
+/* test_slurm.c - what Slurm knows of the job. Judge: exact values, with a squeue that only says what it is
+ * told to. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "comm/slurm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char folder[64], program[80], path[4096];
+
+/* A squeue of this script. */
+static void write_squeue(const char *script) {
+  FILE *f = fopen(program, "w");
+
+  assert_non_null(f);
+  fprintf(f, "#!/bin/sh\n%s\n", script);
+  assert_int_equal(fclose(f), 0);
+  assert_int_equal(chmod(program, 0755), 0);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  strcpy(folder, "/tmp/trireme-slurm.XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(program, sizeof program, "%s/squeue", folder);
+  snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
+  setenv("PATH", path, 1);
+  unsetenv("SLURM_JOB_START_TIME");
+  unsetenv("SLURM_JOB_END_TIME");
+  unsetenv("SLURM_JOB_ID");
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  unlink(program);
+  return rmdir(folder);
+}
+
+static void test_durations(void **state) {
+  static const struct {
+    const char *text;
+    double      want;
+  } c[] = {{"0:59", 59},
+           {"1:00", 60},
+           {"59:59", 3599},
+           {"02:01:00", 7260},
+           {"3-02:01:00", 266460},
+           {"365-0:00:01", 31536001},
+           {"", -1},
+           {"INVALID", -1},
+           {"NOT_SET", -1},
+           {"UNLIMITED", -1},
+           {"17", -1},
+           {"1:", -1},
+           {":1", -1},
+           {"1:2:3:4", -1},
+           {"1-", -1},
+           {"-1:00", -1},
+           {"1:00 ", -1},
+           {"1:-1", -1},
+           {"123456789:00", -1}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+    if (tri_slurm_seconds(c[i].text) != c[i].want)
+      fail_msg("'%s': %g, not %g", c[i].text, tri_slurm_seconds(c[i].text), c[i].want);
+}
+
+static void set_time(const char *name, long long at) {
+  char text[32];
+
+  snprintf(text, sizeof text, "%lld", at);
+  setenv(name, text, 1);
+}
+
+/* Where the environment says when, squeue is not asked. */
+static void test_environment(void **state) {
+  long long      now = (long long)time(NULL);
+  tri_slurm_time t;
+
+  (void)state;
+  write_squeue("echo 1:00 1:00");
+  setenv("SLURM_JOB_ID", "7", 1);
+  set_time("SLURM_JOB_END_TIME", now + 3600);
+  t = tri_slurm_ask(5);
+  assert_true(t.left_s <= 3600 && t.left_s > 3500 && t.used_s == 0);
+  set_time("SLURM_JOB_START_TIME", now - 100);
+  t = tri_slurm_ask(5);
+  assert_true(t.used_s >= 100 && t.used_s < 200);
+  set_time("SLURM_JOB_END_TIME", now - 1); /* another job's */
+  t = tri_slurm_ask(5);
+  assert_true(t.left_s == 60 && t.used_s == 60);
+  unsetenv("SLURM_JOB_START_TIME");
+  unsetenv("SLURM_JOB_END_TIME");
+  unsetenv("SLURM_JOB_ID");
+}
+
+static tri_slurm_time answer_of(const char *script, double patience_s) {
+  write_squeue(script);
+  return tri_slurm_ask(patience_s);
+}
+
+static void test_squeue(void **state) {
+  tri_slurm_time t = answer_of("echo 1:00 1:00", 5);
+
+  (void)state;
+  assert_true(t.left_s == 0); /* no job */
+  setenv("SLURM_JOB_ID", "7", 1);
+  t = answer_of("[ \"$*\" = '--noheader --format=%L %M --jobs 7' ] && echo '1-00:00:30 59:58'", 5);
+  assert_true(t.left_s == 86430 && t.used_s == 3598);
+  t = answer_of("echo 'UNLIMITED 0:10'", 5);
+  assert_true(t.left_s == 0 && t.used_s == 10);
+  t = answer_of("printf '2:00 0:00'", 5); /* no line end */
+  assert_true(t.left_s == 120 && t.used_s == 0);
+  unsetenv("SLURM_JOB_ID");
+}
+
+/* All of them warn, and the run does without. */
+static void test_squeue_that_does_not_answer(void **state) {
+  static const char *const script[] = {"exit 1",
+                                       "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1",
+                                       "echo",
+                                       "echo 5:00",
+                                       "echo INVALID 0:00",
+                                       "echo 5:00 soon",
+                                       "yes 5:00",
+                                       "exec tail -f /dev/null"};
+  tri_slurm_time           t;
+
+  (void)state;
+  setenv("SLURM_JOB_ID", "7", 1);
+  for (size_t i = 0; i < sizeof script / sizeof *script; i++) {
+    t = answer_of(script[i], 0.3);
+    if (t.left_s != 0 || t.used_s != 0) fail_msg("'%s': %g left", script[i], t.left_s);
+  }
+  assert_int_equal(unlink(program), 0);
+  setenv("PATH", folder, 1); /* there is none */
+  t = tri_slurm_ask(5);
+  assert_true(t.left_s == 0);
+  setenv("PATH", path, 1);
+  unsetenv("SLURM_JOB_ID");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_durations), cmocka_unit_test(test_environment),
+                                     cmocka_unit_test(test_squeue),
+                                     cmocka_unit_test(test_squeue_that_does_not_answer)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
