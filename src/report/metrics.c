@@ -13,7 +13,7 @@
 
 enum { TEXT_BYTES = 256, ENTRY_MAX = 256 }; /* chosen: several times what a run has */
 
-typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_RANK0, ENTRY_SPAN, ENTRY_TEXT } entry_kind;
+typedef enum { ENTRY_SUM, ENTRY_MAX_OF, ENTRY_MIN_OF, ENTRY_RANK0, ENTRY_SPAN, ENTRY_TEXT } entry_kind;
 
 typedef struct entry {
   char       name[TRI_METRIC_NAME_BYTES];
@@ -138,14 +138,17 @@ static entry *find_or_add(tri_metrics *m, const char *name, entry_kind kind, boo
 static double combined(entry_kind kind, double a, double b) {
   if (kind == ENTRY_SUM) return a + b;
   if (kind == ENTRY_RANK0) return b;
-  return isnan(a) || (!isnan(b) && a > b) ? a : b;
+  if (isnan(a) || isnan(b)) return NAN;
+  return kind == ENTRY_MIN_OF ? fmin(a, b) : fmax(a, b);
 }
 
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value) {
-  static const entry_kind of[] = {
-      [TRI_METRIC_SUM] = ENTRY_SUM, [TRI_METRIC_MAX] = ENTRY_MAX_OF, [TRI_METRIC_RANK0] = ENTRY_RANK0};
-  bool   is_new;
-  entry *e = find_or_add(m, name, of[kind], &is_new);
+  static const entry_kind of[] = {[TRI_METRIC_SUM] = ENTRY_SUM,
+                                  [TRI_METRIC_MAX] = ENTRY_MAX_OF,
+                                  [TRI_METRIC_MIN] = ENTRY_MIN_OF,
+                                  [TRI_METRIC_RANK0] = ENTRY_RANK0};
+  bool                    is_new;
+  entry                  *e = find_or_add(m, name, of[kind], &is_new);
 
   e->value = is_new ? value : combined(e->kind, e->value, value);
 }

@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 
 /* How the ranks' values become one. RANK0: the same on every rank. */
-typedef enum { TRI_METRIC_SUM, TRI_METRIC_MAX, TRI_METRIC_RANK0 } tri_metric_kind;
+typedef enum { TRI_METRIC_SUM, TRI_METRIC_MAX, TRI_METRIC_MIN, TRI_METRIC_RANK0 } tri_metric_kind;
 typedef struct tri_metrics tri_metrics;
 enum { TRI_METRIC_NAME_BYTES = 96 }; /* of a name and its end; chosen: twice the longest of a run */
 
@@ -15,9 +15,9 @@ enum { TRI_METRIC_NAME_BYTES = 96 }; /* of a name and its end; chosen: twice the
 TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out);
 void                   tri_metrics_close(tri_metrics **m);
 /* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
- * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger,
- * RANK0 the latest. NaN wins over every number. At most 256 names of TRI_METRIC_NAME_BYTES, texts of
- * 255 bytes. */
+ * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger, MIN
+ * the smaller, RANK0 the latest. NaN wins over every number. At most 256 names of TRI_METRIC_NAME_BYTES,
+ * texts of 255 bytes. */
 void tri_metric_add(tri_metrics *m, const char *name, tri_metric_kind kind, double value);
 void tri_metric_text(tri_metrics *m, const char *name, const char *value); /* rank 0's */
 /* Not collective. Adds to time_<span>_s, the longest of the ranks. */

@@ -20,6 +20,7 @@ double tri_span_end(tri_spans *s, const tri_span *span) {
   double spent_s = tri_now_s() - span->begun_s;
 
   if (span->how & TRI_SPAN_TIMED) tri_metric_time(s->metrics, span->name, spent_s);
+  if (span->how & TRI_SPAN_TIMED && s->usage) tri_usage_spend(s->usage, span->name, spent_s);
   close_span(s, span);
   return spent_s;
 }

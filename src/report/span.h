@@ -5,14 +5,16 @@
 
 #include "device/device.h"
 #include "metrics.h"
+#include "usage.h"
 
-/* Every span is a phase of the trace; TIMED: the metric time_<name>_s too; SHOWN: what a person is told is
- * under way. */
+/* Every span is a phase of the trace; TIMED: the metric time_<name>_s and a phase of the run's usage too;
+ * SHOWN: what a person is told is under way. */
 enum { TRI_SPAN_TIMED = 1, TRI_SPAN_SHOWN = 2 };
 
 /* Where spans are written; all borrowed. */
 typedef struct tri_spans {
   tri_metrics      *metrics;
+  tri_usage        *usage;                   /* NULL: it is kept nowhere */
   const tri_device *device;                  /* whose trace; it may have none */
   void (*show)(void *ctx, const char *name); /* NULL: to nobody */
   void *ctx;

@@ -202,6 +202,7 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
   tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);
   tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);
   tri_metric_add(t->metrics, "mem_state_bytes", TRI_METRIC_MAX, (double)mem.state);
+  tri_usage_report(&t->progress.usage, t->metrics, t->se->rt.world_size);
   if (!tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
   tri_metric_add(t->metrics, "mem_gpu_planned_bytes", TRI_METRIC_MAX, (double)mem.device);
@@ -282,6 +283,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
 
   TRI_TRY(report_learning(t, sum, gap));
   t->progress.tokens += tokens;
+  t->progress.usage.tokens += tokens;
   add(t, "tokens", (double)tokens);
   if (tri_has_answers(t)) report_answers(t, &view);
   if (tri_has_critic(t)) report_critic(t, r);
@@ -298,6 +300,7 @@ tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {
 
   TRI_ASSERT(t->spans.n_open == 0);
   TRI_TRY(tri_metrics_reduce(t->metrics, tri_world_of(t)));
+  tri_usage_add(&t->progress.usage, t->metrics, t->se->rt.world_size);
   tri_screen_step(t, step);
   tri_health_warn(&t->health, step, tri_world_of(t)->rank == 0);
   st = tri_agree(tri_world_of(t), again                  ? tri_metrics_complete(t->metrics)

@@ -224,6 +224,22 @@ void tri_screen_idle(const tri_trainer *t, int64_t done) {
           (long long)done, (long long)t->plan.steps);
 }
 
+/* What it took: hours and energy, and which phases they went to. */
+static void say_usage(const tri_trainer *t) {
+  const tri_usage *u = &t->progress.usage;
+  int              ranks = t->se->rt.world_size, gpus = tri_device_is_gpu(t->se->device) ? ranks : 0;
+  tri_text         used = {0}, time = {0};
+  double           now_s = tri_now_s();
+
+  if (tri_usage_words(u, now_s, gpus, ranks * t->se->threads, &used) == TRI_OK &&
+      tri_usage_time_words(u, now_s, &time) == TRI_OK) {
+    tri_log(TRI_LOG_INFO, "  used         %s, %lld tokens learned", used.data, (long long)u->tokens);
+    tri_log(TRI_LOG_INFO, "  time         %s", time.data);
+  }
+  tri_text_free(&used);
+  tri_text_free(&time);
+}
+
 void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   char        latest[TRI_CKPT_PATH_BYTES + 16], spent[TRI_CELL_BYTES];
   const char *output = t->cfg->run.output;
@@ -241,6 +257,7 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   if (t->timeline && tri_timeline_words(t->timeline, &trace) == TRI_OK && trace.len)
     tri_log(TRI_LOG_INFO, "  trace        %s", trace.data);
   tri_text_free(&trace);
+  say_usage(t);
   tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", output);
   if (end != TRI_TRAIN_FINISHED || access(latest, F_OK)) return;
   if (t->learner[TRI_POLICY].head == TRI_HEAD_TOKENS) {

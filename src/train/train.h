@@ -12,6 +12,7 @@
 #include "learner.h"
 #include "report/health.h"
 #include "report/span.h"
+#include "report/usage.h"
 #include "reward/answers.h"
 #include "run/pace.h"
 #include "run/run.h"
@@ -33,7 +34,8 @@ typedef struct tri_progress {
                                    * folder, -1: none that counts */
   double   start_s, last_save_s;   /* when, as tri_now_s */
   tri_pace pace;                   /* rank 0's counts */
-  bool     eval_due;               /* an evaluation was given up, and its line waits for it */
+  tri_usage usage;
+  bool      eval_due; /* an evaluation was given up, and its line waits for it */
 } tri_progress;
 
 /* How many: settled when the inputs are known. */

@@ -371,12 +371,15 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   TRI_TRY(tri_state_load(t));
   t->progress.pace.save_s = guess_save(t);
   tri_halt_keep(t->halt, tri_pace_rest_s(&t->progress.pace), tri_pace_work_s(&t->progress.pace));
-  t->spans = (tri_spans){.metrics = t->metrics, .device = se->device, .show = show_phase, .ctx = t};
+  TRI_TRY(tri_usage_open(&t->progress.usage, se->device, se->comm[TRI_WORLD]));
+  t->spans = (tri_spans){
+      .metrics = t->metrics, .usage = &t->progress.usage, .device = se->device, .show = show_phase, .ctx = t};
   TRI_TRY(open_timeline(t));
   return check_sampler(t);
 }
 
 void tri_trainer_close(tri_trainer *t) {
+  tri_usage_close(&t->progress.usage);
   tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);
   tri_sampler_close(&t->sampling.sampler);
