@@ -216,14 +216,15 @@ typedef struct tri_algo {
   unsigned                needs;     /* TRI_NEEDS_* */
   const tri_advantage    *advantage; /* NULL: there are none */
   const tri_loss         *loss;
-  const tri_algo_default *set; /* as the loss's, before which they come */
+  const tri_algo_default *set; /* as the loss's, before which they come (tri_algo_sets) */
 } tri_algo;
 
 const tri_algo *tri_algo_find(const char *name); /* of algo.c's table; NULL if there is none */
 const tri_algo *tri_algo_at(int i);              /* NULL past the last */
 /* Pure. Whether the advantage or the loss reads the key, "algo.gamma". */
 bool tri_algo_reads(const tri_algo *a, const char *key);
-/* The default that the algorithm sets for the key, or else its loss; NULL: none. */
+/* The default that the algorithm sets for the key, or else its loss, whose bounds of the ratio come first;
+ * NULL: none. */
 const char *tri_algo_sets(const tri_algo *a, const char *key);
 /* Not collective. The advantages of a step. Answers that were cut are then masked where the options say so.
  * The others are whitened where they say so: less their mean over all answer tokens, over the root of their

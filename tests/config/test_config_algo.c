@@ -242,6 +242,15 @@ static void test_defaults_of_losses(void **state) {
   c = good(GRPO, ARGS("algo.name=dr_grpo", "algo.policy_loss=sequence"));
   assert_true(c.algo.opt.clip_eps_high == 4e-4 && c.algo.opt.loss_agg_mode == TRI_SEQ_MEAN_TOKEN_SUM_NORM);
   tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=dapo", "algo.policy_loss=cispo")); /* whose key is the cap itself */
+  assert_true(c.algo.opt.clip_eps_high == 5);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=dapo", "algo.policy_loss=sequence"));
+  assert_true(c.algo.opt.clip_eps == 3e-4 && c.algo.opt.clip_eps_high == 4e-4);
+  tri_config_free(&c);
+  c = good(GRPO, ARGS("algo.name=dapo", "algo.policy_loss=luspo")); /* sets no bounds */
+  assert_true(c.algo.opt.clip_eps == 0.2 && c.algo.opt.clip_eps_high == 0.28);
+  tri_config_free(&c);
   c = good(GRPO, ARGS("algo.name=gspo", "algo.clip_eps=0.1"));
   assert_true(c.algo.opt.clip_eps == 0.1 && c.algo.opt.clip_eps_high == 0.1);
   tri_config_free(&c);
