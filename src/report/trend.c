@@ -70,12 +70,14 @@ static void follow(tri_course *c) {
 }
 
 static void see_rewards(tri_trend *t, const tri_rollout *r) {
+  bool first = t->of[TRI_SEEN_REWARD].n == 0;
+
   for (int q = 0; q < r->n_seq; q++) {
     if (!tri_rollout_counts(r, q)) continue;
     double x = (double)r->reward[q];
-    bool   first = t->of[TRI_SEEN_REWARD].n == 0 && q == 0;
     if (first || x > t->highest) t->highest = x;
     if (first || x < t->lowest) t->lowest = x;
+    first = false;
   }
 }
 

@@ -284,6 +284,19 @@ static void a_reward_that_rises_or_has_risen(void **state) {
   }
 }
 
+/* The span of rewards begins with the first answer that has one: nothing earned 0 here. */
+static void an_answer_without_a_reward_is_no_best_one(void **state) {
+  static float   reward[] = {NAN, -2, -1};
+  static int32_t stop[] = {TRI_STOP_EOS, TRI_STOP_EOS, TRI_STOP_EOS}, masked[] = {TRI_DROPPED, 0, 0};
+  tri_rollout    r = {.n_seq = 3, .group = 3, .reward = reward, .stop = stop, .masked.answer = masked};
+  tri_health     h = health_of();
+
+  (void)state;
+  tri_health_see(&h, "reward_mean", -1.5);
+  tri_health_observe(&h, &r, 0.1);
+  assert_true(h.trend.highest == -1 && h.trend.lowest == -2);
+}
+
 /* Groups that were chosen for their differing rewards stay half right. */
 static void a_selection_need_not_rise(void **state) {
   tri_health h = health_of();
@@ -350,6 +363,7 @@ int main(void) {
                                      cmocka_unit_test(a_reward_that_does_not_rise),
                                      cmocka_unit_test(a_gain_by_chance_is_none),
                                      cmocka_unit_test(a_reward_that_rises_or_has_risen),
+                                     cmocka_unit_test(an_answer_without_a_reward_is_no_best_one),
                                      cmocka_unit_test(a_selection_need_not_rise),
                                      cmocka_unit_test(a_replay_has_no_reward_of_its_own),
                                      cmocka_unit_test(kept_numbers_go_on),
