@@ -140,8 +140,10 @@ static tri_status score(tri_trainer *t, tri_model *m, const char *frozen, tri_ro
 
 /* Numbers of whole sequences everywhere: each comes from the rank that scored it, which is the one that has
  * it in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it.
- * Numbers of other sequences become 0. */
-static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, float *number) {
+ * Numbers of other sequences become 0. What nobody scored (NaN) becomes 0, or stays so (unknown:
+ * infinite). */
+static tri_status share_known(tri_trainer *t, const tri_rollout *r, span_of which, double unknown,
+                              float *number) {
   tri_status st = TRI_OK;
   double    *x = t->token_sum;
 
@@ -151,12 +153,17 @@ static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, flo
     st = tri_step_split(t, r, m, &sp);
     for (int k = 0; st == TRI_OK && k < sp.first[sp.n_micro]; k++)
       for (int64_t i = r->start[sp.seq[k]]; i < r->start[sp.seq[k] + 1]; i++)
-        x[i] = isnan(number[i]) ? 0.0 : (double)number[i];
+        x[i] = isnan(number[i]) ? unknown : (double)number[i];
     if (st == TRI_OK) tri_split_free(&sp);
   }
   if (st == TRI_OK) st = tri_host_sum(tri_world_of(t), x, r->n_tok);
-  for (int64_t i = 0; i < r->n_tok && st == TRI_OK; i++) number[i] = (float)x[i];
+  for (int64_t i = 0; i < r->n_tok && st == TRI_OK; i++)
+    number[i] = isinf(unknown) && x[i] == unknown ? NAN : (float)x[i];
   return st;
+}
+
+static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, float *number) {
+  return share_known(t, r, which, 0, number);
 }
 
 /* Every rank holds every old log-probability: they came with the answers and are kept. */
@@ -165,7 +172,7 @@ static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
 }
 
 tri_status tri_score_share_old(tri_trainer *t, tri_rollout *r) {
-  return knows_old(t, r) ? TRI_OK : share(t, r, all_of(t), r->old_logp);
+  return knows_old(t, r) ? TRI_OK : share_known(t, r, all_of(t), INFINITY, r->old_logp);
 }
 
 /* The reward of a whole sequence wants log-probabilities before there is an advantage to learn from. */

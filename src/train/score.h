@@ -44,7 +44,8 @@ TRI_CHECKED tri_status tri_score_survey(struct tri_trainer *t, tri_rollout *r, i
 bool tri_score_shares(const struct tri_trainer *t);
 /* Not collective. The survey of the policy's loss, if these options want it; else NULL. */
 const tri_survey *tri_score_surveys(const struct tri_trainer *t);
-/* Collective over world. r->old_logp of all sequences on every rank. */
+/* Collective over world. r->old_logp of all sequences on every rank; NaN where nobody asked, as of answers
+ * that were cut and are masked. */
 TRI_CHECKED tri_status tri_score_share_old(struct tri_trainer *t, tri_rollout *r);
 
 #endif

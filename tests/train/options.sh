@@ -81,6 +81,14 @@ for side in 1 -1; do
   near entropy_coef "$(field "$dir/side$side" 1 entropy_coef)" "$(awk -v s=$side 'BEGIN { print 0.0075 + s * 0.005 }')"
 done
 
+# Of answers that are left out nobody asks the policy: the step's file does not say 0 of them.
+mkdir "$dir/bare"
+sed -E 's/, "logprobs": \[[^]]*\]//' "$dir/rollouts/step-00000001.jsonl" > "$dir/bare/step-00000001.jsonl"
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/asked" ${once/"$dir/rollouts"/"$dir/bare"} rollout.save_every=1
+awk '/"logprobs"/ != /"stop": "eos"/ { bad = 1 } END { exit bad || NR != 32 }' "$dir/asked/rollouts/step-00000001.jsonl" ||
+  fail "the rollout's file has log-probabilities of other answers than those learned from"
+
 # shellcheck disable=SC2086
 launch "$ranks" "$dir/resumed" run.resume="$dir/many/checkpoints/step-00000001" $common \
   $bonus train.micro_batch_size=4
