@@ -27,7 +27,7 @@ rooms='
  6 src/comm gpu/attention gpu/gemm gpu/layers
  5 src/cpu gpu/base
  4 src/cpu/gemm
- 3 src/device io/tokenizer io/hf io/chat
+ 3 src/cost src/device io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk
  1 src/base
 '

@@ -1,0 +1,153 @@
+/* machine.c - the table of known machines. */
+#include "machine.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* As its maker states it, per second: products of dense matrices in bf16 and in f32 without tensor cores,
+ * bytes of its memory, of its links to the GPUs of the node in one direction, of PCIe in one direction. */
+typedef struct row {
+  const char *name, *model; /* model: what the driver's name of it holds */
+  double      memory_gib; /* that the driver reports: below what the box says, ECC and its own tables aside */
+  double      flops_bf16, flops_f32, mem, peer, pcie;
+} row;
+
+/* Specified: NVIDIA's data sheets "H100 Tensor Core GPU" (SXM5), "H200 Tensor Core GPU", "A100 Tensor Core
+ * GPU" (SXM4), "HGX B200" (an eighth); half of NVLink's sum of both directions; PCIe 4 and 5 x16. Memory
+ * as cudaMemGetInfo reports the total. */
+static const row rows[] = {
+    {"a100-40", "A100", 39.4, 312e12, 19.5e12, 1.555e12, 300e9, 32e9},
+    {"a100-80", "A100", 79.1, 312e12, 19.5e12, 2.039e12, 300e9, 32e9},
+    {"h100-80", "H100", 79.1, 989e12, 67e12, 3.35e12, 450e9, 64e9},
+    {"h200", "H200", 139.8, 989e12, 67e12, 4.8e12, 450e9, 64e9},
+    {"b200", "B200", 178.4, 2250e12, 75e12, 7.7e12, 900e9, 64e9},
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* GPUs that are often asked for and that no run can use: gpu/base/cuda_impl.h TRI_CUDA_SHARED, and compute
+ * capability 8.0 (specified: CUDA C++ Programming Guide, "Compute Capabilities"). */
+typedef struct refused {
+  const char *name, *why;
+} refused;
+#define LITTLE_SHARED "gives a block 99 KiB of shared memory, and the kernels need 163"
+static const refused not_used[] = {
+    {"v100-16", "has compute capability 7.0, and 8.0 is the least"},
+    {"v100-32", "has compute capability 7.0, and 8.0 is the least"},
+    {"t4-16", "has compute capability 7.5, and 8.0 is the least"},
+    {"a10-24", LITTLE_SHARED},
+    {"a40-48", LITTLE_SHARED},
+    {"l4-24", LITTLE_SHARED},
+    {"l40s-48", LITTLE_SHARED},
+    {"rtx3090-24", LITTLE_SHARED},
+    {"rtx4090-24", LITTLE_SHARED},
+};
+
+/* What is reached of those figures. Chosen, until GPUs are measured (trireme doctor): products 40 %, the
+ * share of published trainings of 7B to 70B models (sharding.md 2); memory 84 %; NVLink 78 %, PCIe 75 %. */
+static const double share_flops = 0.40, share_mem = 0.84, share_peer = 0.78, share_pcie = 0.75;
+/* Chosen: one NIC of 400 Gbit/s per GPU; latencies of NCCL's rings per hop (NCCL's tuning tables, order of
+ * magnitude); a parallel file system. */
+static const double nic_bytes_per_s = 50e9, node_alpha_s = 3e-6, cross_alpha_s = 8e-6, disk_bytes_per_s = 5e9;
+
+static void fill(const row *r, tri_machine *m) {
+  *m = (tri_machine){.device_bytes = (int64_t)(r->memory_gib * 0x1p30),
+                     .flops_bf16 = share_flops * r->flops_bf16,
+                     .flops_f32 = share_flops * r->flops_f32,
+                     .mem_bytes_per_s = share_mem * r->mem,
+                     .node = {node_alpha_s, share_peer * r->peer},
+                     .cross = {cross_alpha_s, nic_bytes_per_s},
+                     .host_bytes_per_s = share_pcie * r->pcie,
+                     .disk_bytes_per_s = disk_bytes_per_s};
+  snprintf(m->name, sizeof m->name, "%s", r->name);
+}
+
+/* The newest of those nearest in memory. */
+static const row *nearest(double gib) {
+  const row *best = rows;
+
+  for (const row *r = rows; r < rows + N_ROWS; r++)
+    if (fabs(r->memory_gib - gib) <= fabs(best->memory_gib - gib)) best = r;
+  return best;
+}
+
+static tri_status fail_unknown(const char *name) {
+  const char *known[N_ROWS], *near;
+  char        names[200] = "";
+
+  for (int i = 0; i < N_ROWS; i++) {
+    known[i] = rows[i].name;
+    strncat(names, rows[i].name, sizeof names - strlen(names) - 3);
+    strcat(names, ", ");
+  }
+  near = tri_nearest(name, known, N_ROWS);
+  TRI_FAIL(TRI_EARG, "--gpu %s: no GPU of this name is known%s%s%s; it can be %sor its memory in GiB", name,
+           near ? "; did you mean " : "", near ? near : "", near ? "?" : "", names);
+}
+
+tri_status tri_machine_find(const char *name, tri_machine *out) {
+  char  *end;
+  double gib = strtod(name, &end);
+
+  for (const row *r = rows; r < rows + N_ROWS; r++)
+    if (!strcmp(name, r->name)) return fill(r, out), TRI_OK;
+  for (size_t i = 0; i < sizeof not_used / sizeof *not_used; i++)
+    if (!strcmp(name, not_used[i].name))
+      TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s; A100, H100, H200 and B200 can be used", name,
+               not_used[i].why);
+  if (end == name || *end) return fail_unknown(name);
+  if (!(gib >= 1 && gib <= 4096)) TRI_FAIL(TRI_EARG, "--gpu %s: the memory of a GPU is 1 to 4096 GiB", name);
+  fill(nearest(gib), out);
+  out->device_bytes = (int64_t)(gib * 0x1p30);
+  return TRI_OK;
+}
+
+bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out) {
+  const row *best = NULL;
+  double     gib = (double)device_bytes / 0x1p30;
+
+  for (const row *r = rows; r < rows + N_ROWS; r++)
+    if (strstr(model, r->model) && (!best || fabs(r->memory_gib - gib) < fabs(best->memory_gib - gib)))
+      best = r;
+  if (!best) return false;
+  fill(best, out);
+  out->device_bytes = device_bytes;
+  return true;
+}
+
+void tri_machine_host(int threads, int64_t device_bytes, tri_machine *out) {
+  /* Measured with tests/bench on 2-core machines of 2023 (AMX, Zen 4): products of a thread; the rest is
+   * chosen. */
+  *out = (tri_machine){.name = "a CPU of 2023",
+                       .device_bytes = device_bytes,
+                       .flops_bf16 = 150e9 * threads,
+                       .flops_f32 = 60e9 * threads,
+                       .mem_bytes_per_s = 10e9,
+                       .node = {20e-6, 3e9},
+                       .cross = {50e-6, 3e9},
+                       .host_bytes_per_s = 10e9,
+                       .disk_bytes_per_s = 2e8};
+}
+
+tri_status tri_machine_check(const tri_machine *m, const char *where) {
+  const struct {
+    const char *name;
+    double      x;
+  } number[] = {{"device_bytes", (double)m->device_bytes},
+                {"flops_bf16", m->flops_bf16},
+                {"flops_f32", m->flops_f32},
+                {"mem_bytes_per_s", m->mem_bytes_per_s},
+                {"node.alpha_s", m->node.alpha_s},
+                {"node.bytes_per_s", m->node.bytes_per_s},
+                {"cross.alpha_s", m->cross.alpha_s},
+                {"cross.bytes_per_s", m->cross.bytes_per_s},
+                {"host_bytes_per_s", m->host_bytes_per_s},
+                {"disk_bytes_per_s", m->disk_bytes_per_s}};
+
+  if (!m->name[0]) TRI_FAIL(TRI_EINPUT, "%s: `name` is empty", where);
+  for (size_t i = 0; i < sizeof number / sizeof *number; i++)
+    if (!isfinite(number[i].x) || number[i].x <= 0)
+      TRI_FAIL(TRI_EINPUT, "%s: `%s` = %g: must be a number > 0", where, number[i].name, number[i].x);
+  return TRI_OK;
+}

@@ -1,0 +1,48 @@
+/* machine.h - what a machine does in a second: a table of known GPUs; the file of what was measured. */
+#ifndef TRI_MACHINE_H
+#define TRI_MACHINE_H
+
+#include "base/base.h"
+
+/* Of one rank in a collective: seconds before the first byte, and what it sends and takes in a second. */
+typedef struct tri_link {
+  double alpha_s, bytes_per_s;
+} tri_link;
+
+/* All are what is reached in long runs, not what is printed on the box; all > 0. */
+typedef struct tri_machine {
+  char     name[32];              /* "h100-80"; "measured" */
+  int64_t  device_bytes;          /* memory of one device, as its driver counts it */
+  double   flops_bf16, flops_f32; /* matrix products of one device, or of one rank's threads, per second */
+  double   mem_bytes_per_s;       /* device memory */
+  tri_link node, cross;           /* between ranks of a node; between nodes */
+  double   host_bytes_per_s;      /* pinned copies to and from the device, per rank */
+  double   disk_bytes_per_s;      /* of a checkpoint, all ranks together */
+} tri_machine;
+
+/* Pure. A GPU of the table by its name, or by its memory: "80" is an h100-80 of 80 GiB, "40" an a100-40 of
+ * 40, each number the known GPU that is nearest in memory. TRI_EARG for any other text, with the names;
+ * with the reason for a GPU that is known and cannot be used (gpu/device_cuda.c). */
+TRI_CHECKED tri_status tri_machine_find(const char *name, tri_machine *out);
+/* Pure. The row of the table for a GPU as its maker calls it, "NVIDIA H100 80GB HBM3", of so much memory;
+ * false, and *out as it was: there is none. */
+bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out);
+/* Pure. Where nothing was measured: a CPU rank of so many threads with so much memory. */
+void tri_machine_host(int threads, int64_t device_bytes, tri_machine *out);
+/* Pure. TRI_EINPUT, `where` first: a number that is not finite or not > 0, or a name that is empty. */
+TRI_CHECKED tri_status tri_machine_check(const tri_machine *m, const char *where);
+
+enum { TRI_MACHINE_PATH_BYTES = 4096 };
+
+/* Not collective. Where the calibration of this device ("cpu", "cuda") with so many threads per rank lies:
+ * $XDG_CACHE_HOME, else $HOME/.cache, /trireme/machine-<device>-<threads>.json. TRI_EFILE where neither
+ * variable is an absolute path. */
+TRI_CHECKED tri_status tri_machine_path(const char *device, int threads, char out[TRI_MACHINE_PATH_BYTES]);
+/* Not collective. *found false: there is no such file, *out is as it was. TRI_EINPUT, naming file and
+ * field: it is not what tri_machine_write writes. */
+TRI_CHECKED tri_status tri_machine_read(const char *path, tri_machine *out, bool *found);
+/* Not collective, one rank. Whole or not at all, in the place of one that is there; folders above it are
+ * made. TRI_EFILE. */
+TRI_CHECKED tri_status tri_machine_write(const char *path, const tri_machine *m);
+
+#endif

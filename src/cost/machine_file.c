@@ -1,0 +1,163 @@
+/* machine_file.c - the calibration file: what was measured of this machine, between doctor and plan. */
+#include "base/file.h"
+#include "base/folder.h"
+#include "io/text/json_text.h"
+#include "machine.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FORMAT "trireme-machine"
+enum { VERSION = 1, LIMIT_BYTES = 1 << 16, MOST_NESTED = 16 }; /* chosen: far more than is written */
+
+tri_status tri_machine_path(const char *device, int threads, char out[TRI_MACHINE_PATH_BYTES]) {
+  const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+  bool        own = cache && cache[0] == '/'; /* XDG: a relative path is to be ignored */
+  int         n;
+
+  if (!own && (!home || home[0] != '/'))
+    TRI_FAIL(TRI_EFILE,
+             "the folder of measured machines: neither XDG_CACHE_HOME nor HOME is an absolute path");
+  n = snprintf(out, TRI_MACHINE_PATH_BYTES, "%s%s/trireme/machine-%s-%d.json", own ? cache : home,
+               own ? "" : "/.cache", device, threads);
+  if (n >= TRI_MACHINE_PATH_BYTES)
+    TRI_FAIL(TRI_EFILE, "the folder of measured machines: its path is too long");
+  return TRI_OK;
+}
+
+/* ---- reading ---- */
+
+static tri_status get_number(const json_t *o, const char *path, const char *prefix, const char *key,
+                             double *out) {
+  const json_t *v = json_object_get(o, key);
+
+  if (!json_is_number(v)) TRI_FAIL(TRI_EINPUT, "%s: `%s%s` must be a number", path, prefix, key);
+  *out = json_number_value(v);
+  return TRI_OK;
+}
+
+static tri_status get_link(const json_t *root, const char *path, const char *key, tri_link *out) {
+  const json_t *o = json_object_get(root, key);
+  char          prefix[16];
+
+  if (!json_is_object(o) || json_object_size(o) != 2)
+    TRI_FAIL(TRI_EINPUT, "%s: `%s` must be an object of alpha_s and bytes_per_s", path, key);
+  snprintf(prefix, sizeof prefix, "%s.", key);
+  TRI_TRY(get_number(o, path, prefix, "alpha_s", &out->alpha_s));
+  return get_number(o, path, prefix, "bytes_per_s", &out->bytes_per_s);
+}
+
+static tri_status get_head(const json_t *root, const char *path, tri_machine *m) {
+  const char *format = json_string_value(json_object_get(root, "format")),
+             *name = json_string_value(json_object_get(root, "name"));
+
+  if (!format || strcmp(format, FORMAT) != 0)
+    TRI_FAIL(TRI_EINPUT, "%s: `format` must be \"" FORMAT "\"", path);
+  if (json_integer_value(json_object_get(root, "version")) != VERSION)
+    TRI_FAIL(TRI_EINPUT, "%s: `version` must be %d; remove the file, and trireme doctor measures again", path,
+             VERSION);
+  if (json_object_size(root) != 11)
+    TRI_FAIL(TRI_EINPUT, "%s: has a field that is not known, or lacks one", path);
+  if (!name || strlen(name) >= sizeof m->name)
+    TRI_FAIL(TRI_EINPUT, "%s: `name` must be a text of at most %zu bytes", path, sizeof m->name - 1);
+  snprintf(m->name, sizeof m->name, "%s", name);
+  return TRI_OK;
+}
+
+static tri_status get_machine(const json_t *root, const char *path, tri_machine *m) {
+  double bytes = 0;
+
+  TRI_TRY(get_head(root, path, m));
+  TRI_TRY(get_number(root, path, "", "device_bytes", &bytes));
+  if (!(bytes > 0 && bytes < 0x1p53))
+    TRI_FAIL(TRI_EINPUT, "%s: `device_bytes` = %g: must be > 0", path, bytes);
+  m->device_bytes = (int64_t)bytes;
+  TRI_TRY(get_number(root, path, "", "flops_bf16", &m->flops_bf16));
+  TRI_TRY(get_number(root, path, "", "flops_f32", &m->flops_f32));
+  TRI_TRY(get_number(root, path, "", "mem_bytes_per_s", &m->mem_bytes_per_s));
+  TRI_TRY(get_link(root, path, "node", &m->node));
+  TRI_TRY(get_link(root, path, "cross", &m->cross));
+  TRI_TRY(get_number(root, path, "", "host_bytes_per_s", &m->host_bytes_per_s));
+  TRI_TRY(get_number(root, path, "", "disk_bytes_per_s", &m->disk_bytes_per_s));
+  return tri_machine_check(m, path);
+}
+
+tri_status tri_machine_read(const char *path, tri_machine *out, bool *found) {
+  char        *bytes = NULL;
+  size_t       n = 0;
+  json_t      *root = NULL;
+  json_error_t error;
+  tri_machine  m = {0};
+  tri_status   st = TRI_OK;
+
+  *found = tri_file_exists(path);
+  if (!*found) return TRI_OK;
+  TRI_TRY_DONE(tri_file_read(path, LIMIT_BYTES, &bytes, &n));
+  if (!tri_json_fits(bytes, n, MOST_NESTED))
+    TRI_FAIL_DONE(TRI_EINPUT, "%s: " TRI_JSON_TOO_LARGE, path, MOST_NESTED);
+  root = json_loadb(bytes, n, JSON_REJECT_DUPLICATES, &error);
+  if (!root)
+    TRI_FAIL_DONE(TRI_EINPUT, "%s:%d: not JSON: %s", path, error.line < 1 ? 1 : error.line, error.text);
+  if (!json_is_object(root)) TRI_FAIL_DONE(TRI_EINPUT, "%s: is not a JSON object", path);
+  TRI_TRY_DONE(get_machine(root, path, &m));
+  *out = m;
+done:
+  json_decref(root);
+  TRI_FREE(bytes);
+  return st;
+}
+
+/* ---- writing ---- */
+
+/* Every folder above the file. */
+static tri_status make_folders(const char *path) {
+  char part[TRI_MACHINE_PATH_BYTES];
+
+  for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+    snprintf(part, sizeof part, "%.*s", (int)(slash - path), path);
+    if (!tri_file_exists(part)) TRI_TRY(tri_folder_make(part));
+  }
+  return TRI_OK;
+}
+
+static tri_status put_number(tri_text *t, const char *key, double x) {
+  TRI_TRY(tri_text_printf(t, ",\n  \"%s\": ", key));
+  return tri_json_put_double(t, x);
+}
+
+static tri_status put_link(tri_text *t, const char *key, tri_link link) {
+  TRI_TRY(tri_text_printf(t, ",\n  \"%s\": {\"alpha_s\": ", key));
+  TRI_TRY(tri_json_put_double(t, link.alpha_s));
+  TRI_TRY(tri_text_printf(t, ", \"bytes_per_s\": "));
+  TRI_TRY(tri_json_put_double(t, link.bytes_per_s));
+  return tri_text_put(t, "}", 1);
+}
+
+static tri_status put_machine(tri_text *t, const tri_machine *m) {
+  TRI_TRY(tri_text_printf(t, "{\n  \"format\": \"" FORMAT "\",\n  \"version\": %d,\n  \"name\": ", VERSION));
+  TRI_TRY(tri_json_put_string(t, m->name, strlen(m->name)));
+  TRI_TRY(put_number(t, "device_bytes", (double)m->device_bytes));
+  TRI_TRY(put_number(t, "flops_bf16", m->flops_bf16));
+  TRI_TRY(put_number(t, "flops_f32", m->flops_f32));
+  TRI_TRY(put_number(t, "mem_bytes_per_s", m->mem_bytes_per_s));
+  TRI_TRY(put_link(t, "node", m->node));
+  TRI_TRY(put_link(t, "cross", m->cross));
+  TRI_TRY(put_number(t, "host_bytes_per_s", m->host_bytes_per_s));
+  TRI_TRY(put_number(t, "disk_bytes_per_s", m->disk_bytes_per_s));
+  return tri_text_put(t, "\n}\n", 3);
+}
+
+tri_status tri_machine_write(const char *path, const tri_machine *m) {
+  tri_text   text = {0};
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(tri_machine_check(m, path));
+  TRI_TRY_DONE(put_machine(&text, m));
+  TRI_TRY_DONE(make_folders(path));
+  TRI_TRY_DONE(tri_file_write(path, text.data, text.len));
+done:
+  tri_text_free(&text);
+  return st;
+}

@@ -1,0 +1,172 @@
+/* test_machine.c - the table of machines, and a calibration file written, read and refused. Judge: exact. */
+#include "cost/machine.h"
+
+#include "base/file.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char folder[64];
+
+static int make_folder(void **state) {
+  (void)state;
+  strcpy(folder, "/tmp/test_machine.XXXXXX");
+  return !mkdtemp(folder) || setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+static int remove_folder(void **state) {
+  char command[96];
+
+  (void)state;
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  return system(command);
+}
+
+static void assert_refused(tri_status st, tri_status want, const char *part) {
+  assert_int_equal(st, want);
+  if (!strstr(tri_error_message(), part)) fail_msg("'%s' is not in '%s'", part, tri_error_message());
+  tri_error_clear();
+}
+
+static void names_and_sizes_find_a_gpu(void **state) {
+  static const char *const named[] = {"a100-40", "a100-80", "h100-80", "h200", "b200"};
+  tri_machine              m;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof named / sizeof *named; i++) {
+    assert_int_equal(tri_machine_find(named[i], &m), TRI_OK);
+    assert_string_equal(m.name, named[i]);
+    assert_int_equal(tri_machine_check(&m, "x"), TRI_OK);
+  }
+  assert_int_equal(tri_machine_find("80", &m), TRI_OK);
+  assert_string_equal(m.name, "h100-80");
+  assert_true(m.device_bytes == (int64_t)80 << 30);
+  assert_int_equal(tri_machine_find("40.5", &m), TRI_OK);
+  assert_string_equal(m.name, "a100-40");
+  assert_true(m.device_bytes == (int64_t)81 << 29);
+}
+
+static void others_are_refused_by_reason(void **state) {
+  tri_machine m;
+
+  (void)state;
+  assert_refused(tri_machine_find("h100_80", &m), TRI_EARG, "did you mean h100-80?");
+  assert_refused(tri_machine_find("v100-32", &m), TRI_EARG, "compute capability 7.0");
+  assert_refused(tri_machine_find("rtx4090-24", &m), TRI_EARG, "99 KiB of shared memory");
+  assert_refused(tri_machine_find("", &m), TRI_EARG, "a100-40, a100-80, h100-80");
+  assert_refused(tri_machine_find("80x", &m), TRI_EARG, "no GPU of this name");
+  assert_refused(tri_machine_find("0.5", &m), TRI_EARG, "1 to 4096 GiB");
+  assert_refused(tri_machine_find("nan", &m), TRI_EARG, "1 to 4096 GiB");
+}
+
+static void a_driver_s_name_finds_the_row(void **state) {
+  tri_machine m = {0};
+
+  (void)state;
+  assert_true(tri_machine_guess("NVIDIA A100-SXM4-40GB", (int64_t)42 << 30, &m));
+  assert_string_equal(m.name, "a100-40");
+  assert_true(m.device_bytes == (int64_t)42 << 30);
+  assert_true(tri_machine_guess("NVIDIA H200", (int64_t)139 << 30, &m));
+  assert_string_equal(m.name, "h200");
+  assert_false(tri_machine_guess("emulated GPU", (int64_t)1 << 30, &m));
+  assert_string_equal(m.name, "h200");
+}
+
+static void what_is_written_is_read(void **state) {
+  tri_machine m, got = {0};
+  char        path[TRI_MACHINE_PATH_BYTES], want[128];
+  bool        found = true;
+
+  (void)state;
+  tri_machine_host(2, (int64_t)123456789 << 8, &m);
+  strcpy(m.name, "measured");
+  m.node.alpha_s = 1.0 / 3;
+  assert_int_equal(tri_machine_path("cpu", 2, path), TRI_OK);
+  snprintf(want, sizeof want, "%s/trireme/machine-cpu-2.json", folder);
+  assert_string_equal(path, want);
+  assert_int_equal(tri_machine_read(path, &got, &found), TRI_OK);
+  assert_false(found);
+  for (int turn = 0; turn < 2; turn++) { /* the second over the first */
+    m.disk_bytes_per_s += turn;
+    assert_int_equal(tri_machine_write(path, &m), TRI_OK);
+    assert_int_equal(tri_machine_read(path, &got, &found), TRI_OK);
+    assert_true(found);
+    assert_string_equal(got.name, m.name);
+    assert_true(got.device_bytes == m.device_bytes && got.node.alpha_s == m.node.alpha_s);
+    assert_true(got.cross.bytes_per_s == m.cross.bytes_per_s && got.flops_bf16 == m.flops_bf16);
+    assert_true(got.disk_bytes_per_s == m.disk_bytes_per_s && got.mem_bytes_per_s == m.mem_bytes_per_s);
+    assert_true(got.flops_f32 == m.flops_f32 && got.host_bytes_per_s == m.host_bytes_per_s);
+  }
+}
+
+/* Puts `to` in the place of the first `from`; both of one length. */
+static void change(const char *path, const char *from, const char *to) {
+  char  *bytes, *at;
+  size_t n;
+
+  assert_int_equal(tri_file_read(path, 1 << 16, &bytes, &n), TRI_OK);
+  at = strstr(bytes, from);
+  assert_non_null(at);
+  assert_int_equal(strlen(from), strlen(to));
+  memcpy(at, to, strlen(to));
+  assert_int_equal(tri_file_write(path, bytes, n), TRI_OK);
+  tri_host_free((void **)&bytes);
+}
+
+static void a_damaged_file_is_refused_by_field(void **state) {
+  static const struct {
+    const char *from, *to, *said;
+  } bad[] = {{"\"version\": 1", "\"version\": 2", "`version` must be 1"},
+             {"trireme-machine", "trireme_machine", "`format`"},
+             {"flops_bf16", "flops_bf17", "`flops_bf16` must be a number"},
+             {"\"name\": \"", "\"nome\": \"", "`name`"},
+             {"0.25", "-0.2", "`cross.alpha_s` = -0.2: must be a number > 0"},
+             {"0.25", "null", "`cross.alpha_s` must be a number"},
+             {"alpha_s", "alpha_t", "`node.alpha_s`"},
+             {"{", "[", "not JSON"}};
+  tri_machine m, got;
+  char        path[TRI_MACHINE_PATH_BYTES];
+  bool        found;
+
+  (void)state;
+  tri_machine_host(1, 1 << 30, &m);
+  m.cross.alpha_s = 0.25;
+  assert_int_equal(tri_machine_path("cuda", 1, path), TRI_OK);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    assert_int_equal(tri_machine_write(path, &m), TRI_OK);
+    change(path, bad[i].from, bad[i].to);
+    assert_refused(tri_machine_read(path, &got, &found), TRI_EINPUT, bad[i].said);
+    assert_true(strstr(bad[i].said, "not JSON") || found);
+  }
+  m.flops_f32 = 0;
+  assert_refused(tri_machine_write(path, &m), TRI_EINPUT, "`flops_f32` = 0");
+}
+
+static void without_a_home_there_is_no_file(void **state) {
+  char path[TRI_MACHINE_PATH_BYTES], want[128];
+
+  (void)state;
+  setenv("XDG_CACHE_HOME", "relative", 1);
+  setenv("HOME", folder, 1);
+  assert_int_equal(tri_machine_path("cpu", 3, path), TRI_OK);
+  snprintf(want, sizeof want, "%s/.cache/trireme/machine-cpu-3.json", folder);
+  assert_string_equal(path, want);
+  unsetenv("HOME");
+  assert_refused(tri_machine_path("cpu", 3, path), TRI_EFILE, "XDG_CACHE_HOME");
+  setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(names_and_sizes_find_a_gpu),         cmocka_unit_test(others_are_refused_by_reason),
+      cmocka_unit_test(a_driver_s_name_finds_the_row),      cmocka_unit_test(what_is_written_is_read),
+      cmocka_unit_test(a_damaged_file_is_refused_by_field), cmocka_unit_test(without_a_home_there_is_no_file),
+  };
+
+  return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
