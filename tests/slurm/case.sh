@@ -1,0 +1,43 @@
+# case.sh - what the cases on the cluster share. Sourced with PROGRAM as argument, in run.sh's cluster.
+set -eu
+name=$(basename "$0" .sh)
+. "$(dirname "${BASH_SOURCE[0]}")/../case/run_case.sh" "$1" 4
+cd "$here"
+export TRIREME=$program
+
+fail() {
+  local f
+  for f in "$dir"/*.out; do [ ! -e "$f" ] || tail -n 40 "$f"; done
+  echo "$name: $*"
+  exit 1
+}
+on() { "$CLUSTER" on "$@"; }
+
+# Until a command succeeds. The limit is a hang's, far from what a busy machine needs: no verdict depends on time.
+await() { # what is waited for, command
+  local end=$((SECONDS + 120))
+  until "${@:2}"; do
+    [ $SECONDS -lt $end ] || fail "waited in vain: $1"
+    sleep 0.05
+  done
+}
+
+# The deck of run_case.sh on the nodes that Slurm gives, that any number of steps may be taken of with the same numbers.
+write_cluster_deck() {
+  write_deck
+  sed -i -e 's/ranks_per_node: 1/ranks_per_node: 0/' -e 's/, eval: [^}]*//' -e '/^eval:/d' -e 's/lr_scheduler: cosine/lr_scheduler: constant/' \
+    "$dir/deck.yaml"
+}
+# A job of two nodes with two ranks each; what it prints goes to $dir/NUMBER.out. Prints the number.
+submit() { # options, script, its arguments
+  on head sbatch --parsable --nodes=2 --ntasks-per-node=2 --cpus-per-task=1 --time=10 --output="$dir/%j.out" "$@"
+}
+field() { on head scontrol --oneliner show job "$1" | sed -E "s/(.* )?$2=([^ ]*).*/\2/"; } # of a job: JobState, ExitCode, ...
+is_field() { [ "$(field "$1" "$2")" = "$3" ]; }
+# The same numbers as one run by mpirun, that takes as many steps.
+check_equal() { # output folder, mpirun's, further key=value of that
+  launch 4 "$2" run.ranks_per_node=2 "${@:3}" || fail "the run by mpirun fails"
+  diff <(numbers "$2") <(numbers "$1") || fail "other metrics than by mpirun"
+  "$program" export "$1" "$1-model" 2> /dev/null && "$program" export "$2" "$2-model" 2> /dev/null || fail "a model is not exported"
+  cmp "$1-model/model.safetensors" "$2-model/model.safetensors" || fail "other weights than by mpirun"
+}
