@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 rooms='
 15 src
 14 src/commands
-13 src/train
+13 src/train src/init
 12 src/run
 11 src/config
 10 src/feed src/generate src/reward io/model

@@ -137,28 +137,46 @@ static tri_status fail_with(const char *path, const tri_faults *faults) {
            faults->unseen.len ? faults->unseen.data : "");
 }
 
+/* With the deck as it was read, and what that found. st: how the reading ended. */
+static tri_status check_deck(const char *path, const tri_config *cfg, const ranks *n, tri_text *notes,
+                             tri_faults *faults, tri_status st) {
+  if (st == TRI_OK) say_lines(notes);
+  if (st == TRI_OK)
+    st = faults->n ? tri_faults_miss(faults, "the machine, run.output, rewards, model, data, batches, memory")
+                   : check_run(cfg, n, faults);
+  if (st == TRI_OK && faults->n) {
+    say_lines(&faults->text);
+    st = fail_with(path, faults);
+  } else if (st == TRI_OK) {
+    tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %d rank%s%s", path, n->all, n->all == 1 ? "" : "s",
+            n->all == 1 && !n->asked ? "; --ranks N for a job of N" : "");
+  }
+  tri_text_free(notes);
+  tri_faults_free(faults);
+  return st;
+}
+
 tri_status tri_check(const char *path, char *const *args, int n_args, int64_t asked) {
   tri_config cfg = {0};
   tri_text   notes = {0};
   tri_faults faults = {0};
   ranks      n;
-  tri_status st = TRI_OK;
+  tri_status st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &faults), &faults);
 
-  st = tri_error_note(tri_config_load_all(path, args, n_args, &cfg, &notes, &faults), &faults);
-  if (st == TRI_OK) say_lines(&notes);
   n = count_ranks(&cfg, asked);
-  if (st == TRI_OK)
-    st = faults.n ? tri_faults_miss(&faults, "the machine, run.output, rewards, model, data, batches, memory")
-                  : check_run(&cfg, &n, &faults);
-  if (st == TRI_OK && faults.n) {
-    say_lines(&faults.text);
-    st = fail_with(path, &faults);
-  } else if (st == TRI_OK) {
-    tri_log(TRI_LOG_INFO, "%s: no fault found; planned for %d rank%s%s", path, n.all, n.all == 1 ? "" : "s",
-            n.all == 1 && !n.asked ? "; --ranks N for a job of N" : "");
-  }
-  tri_text_free(&notes);
-  tri_faults_free(&faults);
+  st = check_deck(path, &cfg, &n, &notes, &faults, st);
+  tri_config_free(&cfg);
+  return st;
+}
+
+tri_status tri_check_text(const char *name, const char *bytes, size_t n_bytes, int all, int per_node) {
+  tri_config cfg = {0};
+  tri_text   notes = {0};
+  tri_faults faults = {0};
+  ranks      n = {true, all, per_node};
+  tri_status st = tri_error_note(tri_config_load_text(name, bytes, n_bytes, &cfg, &notes, &faults), &faults);
+
+  st = check_deck(name, &cfg, &n, &notes, &faults, st);
   tri_config_free(&cfg);
   return st;
 }

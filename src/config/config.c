@@ -231,6 +231,21 @@ done:
   return st;
 }
 
+tri_status tri_config_load_text(const char *name, const char *bytes, size_t n, tri_config *out,
+                                tri_text *notes, tri_faults *faults) {
+  tri_status st = TRI_OK;
+  tri_deck  *deck = NULL;
+  tri_loader l = {.cfg = out, .notes = notes, .faults = faults, .is_typed = true};
+
+  *out = (tri_config){0};
+  TRI_TRY_DONE(tri_deck_open_text(name, bytes, n, &deck));
+  l.deck = deck;
+  TRI_TRY_DONE(load(&l));
+done:
+  tri_deck_close(&deck);
+  return st;
+}
+
 tri_status tri_config_load(const char *path, char *const *args, int n_args, tri_config *out,
                            tri_text *notes) {
   return tri_config_load_all(path, args, n_args, out, notes, NULL);

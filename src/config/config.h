@@ -181,8 +181,11 @@ TRI_CHECKED tri_status tri_config_load(const char *path, char *const *args, int 
  * values together, are looked at, and each fault is added; with any *out is not to be used. */
 TRI_CHECKED tri_status tri_config_load_all(const char *path, char *const *args, int n_args, tri_config *out,
                                            tri_text *notes, tri_faults *faults);
+/* Not collective. As tri_config_load_all, from n bytes; `name` stands for the file in messages. */
+TRI_CHECKED tri_status tri_config_load_text(const char *name, const char *bytes, size_t n, tri_config *out,
+                                            tri_text *notes, tri_faults *faults);
 /* Not collective. The same from an open deck, that of a checkpoint: its paths need not be here, and ~ or $ in
- * them is what they are called. In the two above these are refused unless there is a file or folder of that
+ * them is what they are called. In the three above these are refused unless there is a file or folder of that
  * name. */
 TRI_CHECKED tri_status tri_config_from_deck(const tri_deck *deck, tri_config *out, tri_text *notes);
 void                   tri_config_free(tri_config *c);

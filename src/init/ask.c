@@ -1,0 +1,44 @@
+/* ask.c - questions to a person at a terminal. */
+#include "ask.h"
+#include "base/visible.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ANSWER_BYTES = 4096 }; /* a terminal's own limit of a line (termios(3)) */
+
+bool tri_ask_can(void) { return isatty(STDIN_FILENO) && isatty(STDERR_FILENO); }
+
+/* A line into `line`; false at the end of the input. */
+static bool read_line(char line[ANSWER_BYTES]) {
+  size_t n = 0;
+
+  for (;;) {
+    char    c;
+    ssize_t got = read(STDIN_FILENO, &c, 1);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    if (c == '\n') break;
+    if (n < ANSWER_BYTES - 1) line[n++] = c;
+  }
+  line[n] = '\0';
+  return true;
+}
+
+tri_status tri_ask_line(const char *question, const char *def, char **out) {
+  char line[ANSWER_BYTES], shown[TRI_MESSAGE_BYTES], *end, *begin = line;
+  bool more;
+
+  *out = NULL;
+  tri_visible(def, strlen(def), "", shown, sizeof shown);
+  fprintf(stderr, "%s%s%s%s: ", question, def[0] ? " [" : "", shown, def[0] ? "]" : "");
+  fflush(stderr);
+  more = read_line(line);
+  if (!more) fputs("\n", stderr);
+  if (!more) TRI_FAIL(TRI_EARG, "the answers ended before the questions did: nothing is written");
+  begin += strspn(begin, " \t\r");
+  for (end = begin + strlen(begin); end > begin && strchr(" \t\r", end[-1]); end--) end[-1] = '\0';
+  return tri_copy_text(begin[0] ? begin : def, out);
+}

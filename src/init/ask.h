@@ -1,0 +1,14 @@
+/* ask.h - questions to a person at a terminal. */
+#ifndef TRI_ASK_H
+#define TRI_ASK_H
+
+#include "base/base.h"
+
+/* Whether there is one: questions go to stderr, answers come from standard input. */
+bool tri_ask_can(void);
+/* Not collective. Shows the question, with the default behind it in brackets unless that is "", and waits for
+ * a line: *out, without spaces at its ends; the default where it is empty. By tri_host_free. TRI_EARG: the
+ * input has ended (Ctrl-D). */
+TRI_CHECKED tri_status tri_ask_line(const char *question, const char *def, char **out);
+
+#endif

@@ -1,0 +1,220 @@
+/* cluster.c - what Slurm says of its partitions and their nodes, for a job that is to be written. */
+#include "cluster.h"
+#include "base/child.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ANSWER_BYTES = 1 << 20 }; /* chosen: some thousand kinds of nodes */
+
+/* What sinfo prints until it ends, at most ANSWER_BYTES. false: not all of it in time. */
+static bool read_answer(tri_child *c, double patience_s, char *out) {
+  double  end_s = tri_now_s() + patience_s, left_s;
+  size_t  n = 0;
+  ssize_t got = -1; /* 0: its output has ended */
+
+  while (got && n < ANSWER_BYTES - 1 && (left_s = end_s - tri_now_s()) > 0) {
+    struct pollfd end = {.fd = c->out, .events = POLLIN};
+    if (poll(&end, 1, 1 + (int)(1000 * left_s)) <= 0) continue;
+    got = read(c->out, out + n, ANSWER_BYTES - 1 - n);
+    if (got > 0) n += (size_t)got;
+    if (got < 0 && errno != EINTR && errno != EAGAIN) break;
+  }
+  while (!got && !tri_child_has_ended(c) && tri_now_s() < end_s) poll(NULL, 0, 1);
+  out[n] = '\0';
+  return !got;
+}
+
+/* ---- fields of a line ---- */
+
+/* Digits of *text, at most nine, which *text then passes; -1: there are none. */
+static int64_t take_count(const char **text) {
+  size_t  n = strspn(*text, "0123456789");
+  int64_t v = n && n <= 9 ? strtoll(*text, NULL, 10) : -1;
+
+  *text += n;
+  return v;
+}
+
+/* A count that may have a + behind it, "64+": at least so many; -1: it is none. */
+static int64_t read_count(const char *text) {
+  int64_t v = take_count(&text);
+
+  return !text[0] || !strcmp(text, "+") ? v : -1;
+}
+
+double tri_cluster_seconds(const char *text) {
+  int64_t days = 0, part[3] = {0};
+  int     n = 0;
+  bool    dash;
+
+  if (!strcmp(text, "infinite") || !strcmp(text, "UNLIMITED")) return 0;
+  dash = strchr(text, '-') != NULL;
+  if (dash) {
+    days = take_count(&text);
+    if (days < 0 || *text++ != '-') return -1;
+  }
+  for (; n < 3; n++) {
+    if ((part[n] = take_count(&text)) < 0) return -1;
+    if (!*text) break;
+    if (*text++ != ':') return -1;
+  }
+  if (n == 3) return -1;
+  if (dash) /* hours come first */
+    return (double)(days * 86400 + part[0] * 3600 + part[1] * 60 + part[2]);
+  if (n < 2) return (double)(part[0] * 60 + part[1]);
+  return (double)(part[0] * 3600 + part[1] * 60 + part[2]);
+}
+
+static bool copy_name(const char *text, size_t n, char out[TRI_CLUSTER_NAME_BYTES]) {
+  static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+";
+
+  if (!n || n >= TRI_CLUSTER_NAME_BYTES || strspn(text, plain) < n) return false;
+  memcpy(out, text, n);
+  out[n] = '\0';
+  return true;
+}
+
+/* "gpu:a100:4(S:0-1),nvme:1": four GPUs of type a100. Several types in one node: the first with the sum. */
+static void read_gres(const char *text, tri_cluster_nodes *out) {
+  while (*text) {
+    size_t      n = strcspn(text, ","), word = strcspn(text, "(,");
+    const char *open = memchr(text, '(', n), *close = open ? strchr(open, ')') : NULL, *last = text + word;
+    int64_t     count;
+    if (close && close >= text + n) n = (size_t)(close - text) + strcspn(close, ","); /* "(S:0,2)" */
+    while (last > text && last[-1] != ':') last--;
+    count = strtoll(last, NULL, 10);
+    if (!strncmp(text, "gpu:", 4) && count > 0 && count <= 1024) {
+      if (!out->gpus && last - text > 5) (void)copy_name(text + 4, (size_t)(last - text) - 5, out->gpu);
+      out->gpus += count;
+    }
+    text += n + (text[n] == ',');
+  }
+}
+
+/* The largest job of "1-infinite", "1-4", "1"; 0: no limit. */
+static int64_t read_job_size(const char *text) {
+  const char *dash = strchr(text, '-');
+  int64_t     most = read_count(dash ? dash + 1 : text);
+
+  return most > 0 ? most : 0;
+}
+
+enum { FIELDS = 8 };
+#define FORMAT "--format=%P|%a|%l|%s|%D|%c|%m|%G" /* of sinfo, read below */
+
+/* A line into *out; false: it is none of a partition that takes jobs. */
+static bool read_line(char *line, tri_cluster_nodes *out) {
+  char  *field[FIELDS];
+  size_t n;
+
+  *out = (tri_cluster_nodes){0};
+  for (int i = 0; i < FIELDS; i++) {
+    field[i] = line;
+    n = strcspn(line, i + 1 < FIELDS ? "|" : "");
+    if (i + 1 < FIELDS && !line[n]) return false;
+    line += n;
+    if (i + 1 < FIELDS) *line++ = '\0';
+  }
+  n = strlen(field[0]);
+  out->is_default = n && field[0][n - 1] == '*';
+  if (!copy_name(field[0], n - out->is_default, out->partition) || strcmp(field[1], "up") != 0) return false;
+  out->longest_s = tri_cluster_seconds(field[2]);
+  out->most_nodes = read_job_size(field[3]);
+  out->nodes = read_count(field[4]);
+  out->cores = read_count(field[5]);
+  out->memory_mib = read_count(field[6]);
+  read_gres(field[7], out);
+  return out->longest_s >= 0 && out->nodes > 0 && out->cores > 0 && out->memory_mib >= 0;
+}
+
+static bool alike(const tri_cluster_nodes *a, const tri_cluster_nodes *b) {
+  return !strcmp(a->partition, b->partition) && !strcmp(a->gpu, b->gpu) && a->gpus == b->gpus &&
+         a->cores == b->cores && a->memory_mib == b->memory_mib;
+}
+
+static tri_status read_lines(char *text, tri_cluster *c) {
+  for (char *line = text, *next; line; line = next) {
+    tri_cluster_nodes kind;
+    int64_t           i = 0;
+    next = strchr(line, '\n');
+    if (next) *next++ = '\0';
+    if (!read_line(line, &kind)) continue;
+    while (i < c->n_kind && !alike(&c->kind[i], &kind)) i++;
+    if (i < c->n_kind) {
+      c->kind[i].nodes += kind.nodes;
+      continue;
+    }
+    TRI_TRY(TRI_GROW(c->kind, c->cap, c->n_kind + 1));
+    c->kind[c->n_kind++] = kind;
+  }
+  return TRI_OK;
+}
+
+/* ---- asking ---- */
+
+tri_status tri_cluster_ask(double patience_s, tri_cluster *out) {
+  char      *argv[] = {"sinfo", "--noheader", "--exact", FORMAT, NULL};
+  char      *answer = NULL, how[TRI_CHILD_HOW_BYTES] = "";
+  tri_child  c = {0};
+  tri_status st = TRI_OK;
+  bool       whole;
+
+  *out = (tri_cluster){0};
+  if (tri_child_start(argv, &c) != TRI_OK) {
+    tri_error_clear();
+    snprintf(out->why, sizeof out->why, "there is no sinfo here");
+    return TRI_OK;
+  }
+  TRI_TRY_DONE(TRI_ALLOC(answer, ANSWER_BYTES));
+  tri_child_close_input(&c);
+  tri_child_close_error(&c);
+  whole = read_answer(&c, patience_s, answer);
+  tri_child_kill(&c, how);
+  if (whole) TRI_TRY_DONE(read_lines(answer, out));
+  if (!out->n_kind)
+    snprintf(out->why, sizeof out->why, "sinfo %s",
+             !whole                                                    ? "does not answer"
+             : how[0] && strcmp(how, "it ended with exit code 0") != 0 ? "failed"
+                                                                       : "names no partition that is up");
+done:
+  tri_child_kill(&c, how);
+  TRI_FREE(answer);
+  return st;
+}
+
+void tri_cluster_close(tri_cluster *c) {
+  TRI_FREE(c->kind);
+  *c = (tri_cluster){0};
+}
+
+/* ---- choosing ---- */
+
+const tri_cluster_nodes *tri_cluster_find(const tri_cluster *c, const char *partition, bool gpus) {
+  const tri_cluster_nodes *best = NULL;
+
+  for (int64_t i = 0; i < c->n_kind; i++) {
+    const tri_cluster_nodes *k = &c->kind[i];
+    if ((partition && strcmp(partition, k->partition) != 0) || (gpus && !k->gpus)) continue;
+    if (!best || (!partition && k->is_default > best->is_default) ||
+        ((partition || k->is_default == best->is_default) && k->nodes > best->nodes))
+      best = k;
+  }
+  return best;
+}
+
+bool tri_cluster_mixes_gpus(const tri_cluster *c, const char *partition) {
+  const char *type = NULL;
+
+  for (int64_t i = 0; i < c->n_kind; i++) {
+    const tri_cluster_nodes *k = &c->kind[i];
+    if (strcmp(partition, k->partition) != 0 || !k->gpus) continue;
+    if (type && strcmp(type, k->gpu) != 0) return true;
+    type = k->gpu;
+  }
+  return false;
+}

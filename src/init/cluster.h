@@ -1,0 +1,41 @@
+/* cluster.h - what Slurm says of its partitions and their nodes, for a job that is to be written. */
+#ifndef TRI_CLUSTER_H
+#define TRI_CLUSTER_H
+
+#include "base/base.h"
+
+/* Chosen: names of partitions and GPUs are words; what is longer is not taken. */
+enum { TRI_CLUSTER_NAME_BYTES = 64, TRI_CLUSTER_WHY_BYTES = 160 };
+
+/* Nodes of one partition that are alike. */
+typedef struct tri_cluster_nodes {
+  char    partition[TRI_CLUSTER_NAME_BYTES];
+  char    gpu[TRI_CLUSTER_NAME_BYTES]; /* the type as Slurm has it, "a100"; "": it has none */
+  bool    is_default;                  /* the partition is */
+  int64_t nodes, most_nodes;           /* of a job: 0, no limit */
+  int64_t cores, memory_mib, gpus;     /* of each node; cores as Slurm counts CPUs */
+  double  longest_s;                   /* of a job: 0, no limit */
+} tri_cluster_nodes;
+
+typedef struct tri_cluster {
+  tri_cluster_nodes *kind; /* [n_kind] as Slurm lists them; 0: nothing is known */
+  int64_t            n_kind, cap;
+  char               why[TRI_CLUSTER_WHY_BYTES]; /* nothing is known: "there is no sinfo" */
+} tri_cluster;
+
+/* Not collective. Asks sinfo, which is waited for at most patience_s. TRI_OK also where it does not answer.
+ * What is not a partition's line in its answer is passed over. Close too after a failure. */
+TRI_CHECKED tri_status tri_cluster_ask(double patience_s, tri_cluster *out);
+void                   tri_cluster_close(tri_cluster *c);
+
+/* Pure. The nodes for a job, of which there are most among those that are alike: of this partition (NULL: of
+ * the default one, else of any), with GPUs or without asking. NULL: there are none. */
+const tri_cluster_nodes *tri_cluster_find(const tri_cluster *c, const char *partition, bool gpus);
+/* Pure. Has the partition nodes with GPUs of more than one type, so that a job must name one? */
+bool tri_cluster_mixes_gpus(const tri_cluster *c, const char *partition);
+
+/* Pure. Seconds of a time limit as sbatch reads it: "90" minutes, "5:30" minutes and seconds, "4:00:00",
+ * "1-12", "1-12:30", "1-12:30:00"; 0 of "infinite" and "UNLIMITED"; -1: it is none. */
+double tri_cluster_seconds(const char *text);
+
+#endif

@@ -1,0 +1,199 @@
+/* examples.c - what the lines of a data file can be used for, and under which keys. */
+#include "examples.h"
+#include "io/text/jsonl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOOKED_AT = 256 }; /* chosen: lines; trireme train --check reads all of them */
+
+/* ---- fields ---- */
+
+/* What a field holds in every line looked at, as bits; 0: not always the same, or not always there. */
+enum { TEXT = 1, LIST = 2, NUMBER = 4, TRUTH = 8 };
+
+typedef enum {
+  PROMPT,
+  ANSWER = PROMPT + 7,
+  COMPLETION = ANSWER + 5,
+  CHOSEN = COMPLETION + 4,
+  REJECTED,
+  LABEL,
+  TOKENS,
+  PROMPT_TOKENS,
+  CHOSEN_TOKENS,
+  REJECTED_TOKENS,
+  PLAIN_TEXT,
+  MESSAGES,
+  FIELDS
+} field;
+
+/* Spellings in use, the most likely first; of prompts, answers and completions several. */
+static const char *const names[FIELDS] = {[PROMPT] = "prompt",
+                                          "question",
+                                          "problem",
+                                          "instruction",
+                                          "query",
+                                          "input",
+                                          "messages",
+                                          [ANSWER] = "answer",
+                                          "solution",
+                                          "ground_truth",
+                                          "target",
+                                          "reference",
+                                          [COMPLETION] = "completion",
+                                          "response",
+                                          "output",
+                                          "answer",
+                                          [CHOSEN] = "chosen",
+                                          "rejected",
+                                          "label",
+                                          "tokens",
+                                          "prompt_tokens",
+                                          "chosen_tokens",
+                                          "rejected_tokens",
+                                          "text",
+                                          "messages"};
+
+/* All that is known of the lines so far. */
+typedef struct look {
+  unsigned is[FIELDS];
+  bool     marked[FIELDS], boxed[FIELDS], number[FIELDS]; /* "####"; \boxed{; nothing but a number */
+  bool     written;
+  char     fields[512]; /* of the first line, for messages */
+} look;
+
+static unsigned type_of(const char *raw) {
+  switch (raw[0]) {
+  case '"':
+    return TEXT;
+  case '[':
+    return LIST;
+  case 't':
+  case 'f':
+    return TRUTH;
+  case '{':
+  case 'n':
+    return 0;
+  default:
+    return NUMBER;
+  }
+}
+
+static bool holds(const char *raw, size_t n, const char *what) {
+  size_t m = strlen(what);
+
+  for (size_t i = 0; i + m <= n; i++)
+    if (!memcmp(raw + i, what, m)) return true;
+  return false;
+}
+
+/* Text that is a number, or a number. */
+static bool is_number(const char *raw, size_t n) {
+  char   text[64];
+  char  *end;
+  size_t quotes = raw[0] == '"';
+
+  if (n <= 2 * quotes || n - 2 * quotes >= sizeof text) return false;
+  memcpy(text, raw + quotes, n - 2 * quotes);
+  text[n - 2 * quotes] = '\0';
+  if (strspn(text, "0123456789+-.eE") != strlen(text)) return false;
+  (void)strtod(text, &end);
+  return end != text && !*end;
+}
+
+static void look_at(const tri_jsonl *r, bool first, look *l) {
+  for (int i = 0; i < FIELDS; i++) {
+    size_t      n;
+    const char *raw = tri_jsonl_raw(r, names[i], &n);
+    unsigned    is = raw && n ? type_of(raw) : 0;
+    l->is[i] = first || l->is[i] == is ? is : 0;
+    l->marked[i] = is && (first || l->marked[i]) && holds(raw, n, "####");
+    l->boxed[i] = is && (first || l->boxed[i]) && holds(raw, n, "\\\\boxed");
+    l->number[i] = is && (first || l->number[i]) && is_number(raw, n);
+    if (i < ANSWER && is == TEXT && (holds(raw, n, "<|im_start|>") || holds(raw, n, "<|start_header_id|>")))
+      l->written = true;
+  }
+}
+
+/* The first of these spellings that every line has in one of these types; FIELDS: none. */
+static int first_of(const look *l, int begin, int end, unsigned types) {
+  for (int i = begin; i < end; i++)
+    if (l->is[i] & types) return i;
+  return FIELDS;
+}
+
+/* ---- uses ---- */
+
+/* How answers are compared: as what all of them are. */
+static const char *reward_for(const look *l, int answer) {
+  if (l->number[answer]) return "number";
+  if (l->marked[answer]) return "gsm8k";
+  return l->boxed[answer] ? "boxed" : "exact";
+}
+
+static void judge(const look *l, tri_examples *out) {
+  bool tokens = l->is[TOKENS] & LIST, prompt_tokens = l->is[PROMPT_TOKENS] & NUMBER;
+  int  prompt = first_of(l, PROMPT, ANSWER, TEXT | LIST),
+      answer = first_of(l, ANSWER, COMPLETION, TEXT | NUMBER),
+      completion = first_of(l, COMPLETION, CHOSEN, TEXT | LIST);
+  bool asks = prompt < FIELDS || (tokens && prompt_tokens),
+       answers = (prompt < FIELDS && completion < FIELDS) || (tokens && prompt_tokens);
+
+  if (prompt < FIELDS && strcmp(names[prompt], "messages") != 0) out->prompt = names[prompt];
+  int truth = answer < FIELDS ? answer : first_of(l, COMPLETION, CHOSEN, TEXT);
+  if (asks && truth < FIELDS) {
+    out->answer = names[truth];
+    out->reward = reward_for(l, truth);
+  }
+  if (completion < FIELDS) out->completion = names[completion];
+  out->talk = prompt < FIELDS && l->is[prompt] & LIST;
+  out->written = l->written;
+  if ((l->is[CHOSEN] & l->is[REJECTED] & (TEXT | LIST)) ||
+      (l->is[CHOSEN_TOKENS] & l->is[REJECTED_TOKENS] & LIST)) {
+    out->needs = TRI_NEEDS_PAIRS; /* refused by all other kinds */
+    return;
+  }
+  if (asks && answer < FIELDS) out->needs |= TRI_NEEDS_ANSWERS;
+  if (answers && l->is[LABEL] & TRUTH) out->needs |= TRI_NEEDS_LABELLED;
+  if (answers || tokens || l->is[PLAIN_TEXT] & TEXT || l->is[MESSAGES] & LIST)
+    out->needs |= TRI_NEEDS_DEMONSTRATIONS;
+}
+
+static tri_status refuse(const tri_jsonl *r, const look *l) {
+  bool asks = first_of(l, PROMPT, ANSWER, TEXT | LIST) < FIELDS;
+
+  if (asks)
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: these lines have prompts, but nothing that says what a good answer is (%s): add \"answer\", "
+        "\"completion\", or \"chosen\" and \"rejected\", or write a deck with a reward of your own, as "
+        "inputs/8b/ppo.yaml",
+        tri_jsonl_path(r), l->fields);
+  TRI_FAIL(TRI_EINPUT,
+           "%s: no algorithm learns from lines like these (%s): {\"prompt\", \"answer\"}, {\"prompt\", "
+           "\"completion\"}, {\"prompt\", \"chosen\", \"rejected\"}, {\"text\"} or {\"tokens\"} are read",
+           tri_jsonl_path(r), l->fields);
+}
+
+tri_status tri_examples_look(const char *path, tri_examples *out) {
+  tri_jsonl     *r = NULL;
+  look           l = {.written = false};
+  struct json_t *object = NULL;
+  tri_status     st = TRI_OK;
+
+  *out = (tri_examples){0};
+  TRI_TRY_DONE(tri_jsonl_open(path, &r));
+  for (; out->n_line < LOOKED_AT; out->n_line++) {
+    TRI_TRY_DONE(tri_jsonl_next(r, &object));
+    if (!object) break;
+    if (!out->n_line) tri_jsonl_fields(r, l.fields, sizeof l.fields);
+    look_at(r, !out->n_line, &l);
+  }
+  if (!out->n_line) TRI_FAIL_DONE(TRI_EINPUT, "%s: there is no line in it", path);
+  judge(&l, out);
+  if (!out->needs) TRI_TRY_DONE(refuse(r, &l));
+done:
+  tri_jsonl_close(&r);
+  return st;
+}

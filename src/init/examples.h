@@ -1,0 +1,23 @@
+/* examples.h - what the lines of a data file can be used for, and under which keys. */
+#ifndef TRI_EXAMPLES_H
+#define TRI_EXAMPLES_H
+
+#include "algo/algo.h"
+
+/* Keys are words that never end. NULL: the lines have no such field. Where a key is its own default,
+ * "prompt", it stands here too. */
+typedef struct tri_examples {
+  unsigned    needs; /* TRI_NEEDS_* of the algorithms that can learn from them */
+  const char *prompt, *completion;
+  const char *answer;  /* what an answer can be compared with: without a field of its own the completion */
+  const char *reward;  /* the row of a deck that compares so; NULL where there is no answer */
+  bool        talk;    /* prompts are lists of messages */
+  bool        written; /* prompts are text that a chat template wrote already */
+  int64_t     n_line;  /* that were looked at */
+} tri_examples;
+
+/* Not collective. Reads the first lines of a file of JSON lines. TRI_EINPUT: a line of them is none, or no
+ * algorithm can learn from what all of them have; the message says what is missing. */
+TRI_CHECKED tri_status tri_examples_look(const char *path, tri_examples *out);
+
+#endif

@@ -1,0 +1,393 @@
+/* interview.c - what a deck and its job are to be: from flags, from Slurm and the files, or asked. */
+#include "interview.h"
+#include "ask.h"
+#include "base/file.h"
+#include "base/visible.h"
+#include "device/device.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATIENCE_S = 5, SUGGESTED_BYTES = 128 }; /* chosen: a busy controller answers in a second or two */
+
+/* ---- paths ---- */
+
+/* The folder we are in as the shell calls it, whose links other nodes may need; else as the system does. */
+static tri_status put_here(tri_text *out) {
+  const char *shell = getenv("PWD");
+  struct stat a, b;
+  char        buffer[4096];
+
+  if (shell && shell[0] == '/' && !stat(shell, &a) && !stat(".", &b) && a.st_dev == b.st_dev &&
+      a.st_ino == b.st_ino)
+    return tri_text_printf(out, "%s", shell);
+  if (!getcwd(buffer, sizeof buffer)) TRI_FAIL(TRI_EFILE, "the folder this is started in cannot be named");
+  return tri_text_printf(out, "%s", buffer);
+}
+
+tri_status tri_interview_path(const char *path, tri_text *out) {
+  size_t n = strlen(path), begin = out->len;
+  char   shown[TRI_MESSAGE_BYTES];
+
+  while (n > 1 && path[n - 1] == '/') n--;
+  if (path[0] == '/') return tri_text_put(out, path, n);
+  TRI_TRY(put_here(out));
+  while (!strncmp(path, "./", 2)) path += 2, n -= 2;
+  if (n && strcmp(path, ".") != 0) {
+    if (out->data[out->len - 1] != '/') TRI_TRY(tri_text_printf(out, "/"));
+    TRI_TRY(tri_text_put(out, path, n));
+  }
+  tri_visible(out->data + begin, out->len - begin, "", shown, sizeof shown);
+  if (strcmp(shown, out->data + begin) != 0)
+    TRI_FAIL(TRI_EINPUT, "%s: a deck holds no path with characters like these", out->data + begin);
+  return TRI_OK;
+}
+
+/* ---- what can be suggested ---- */
+
+static void suggest_device(const tri_interview *v, char *out) {
+  bool gpus = v->cluster.n_kind ? tri_cluster_find(&v->cluster, v->given[TRI_ASK_PARTITION], true) != NULL
+                                : strcmp(tri_device_auto(), tri_device_host()) != 0;
+
+  snprintf(out, SUGGESTED_BYTES, "%s", gpus ? "cuda" : "cpu");
+}
+
+static void suggest_partition(const tri_interview *v, char *out) {
+  const tri_cluster_nodes *k = tri_cluster_find(&v->cluster, NULL, v->cuda);
+
+  if (k) snprintf(out, SUGGESTED_BYTES, "%s", k->partition);
+}
+
+static void suggest_nodes(const tri_interview *v, char *out) {
+  (void)v;
+  snprintf(out, SUGGESTED_BYTES, "1");
+}
+
+enum { CORES_OF_A_RANK = 8 }; /* chosen: CPU products gain little from more */
+
+static void suggest_per_node(const tri_interview *v, char *out) {
+  int64_t n = !v->kind  ? 0
+              : v->cuda ? v->kind->gpus
+                        : (v->kind->cores > CORES_OF_A_RANK ? v->kind->cores / CORES_OF_A_RANK : 1);
+
+  if (n) snprintf(out, SUGGESTED_BYTES, "%lld", (long long)n);
+}
+
+/* GPUs by the names that Slurm's types and people give them, and their memory in GiB; of those that come in
+ * two sizes the smaller one (NVIDIA's data sheets). */
+static const struct gpu {
+  const char *name;
+  double      gib;
+} gpus[] = {{"a100-80", 80}, {"a100-40", 40}, {"a100", 40},    {"h100-80", 80}, {"h100", 80}, {"h200", 141},
+            {"gh200", 96},   {"b200", 180},   {"l40s", 48},    {"l40", 48},     {"a40", 48},  {"a30", 24},
+            {"l4", 24},      {"a10", 24},     {"v100-32", 32}, {"v100", 16}};
+
+/* 0: it is not known. */
+static double memory_of(const char *type) {
+  char   lower[TRI_CLUSTER_NAME_BYTES] = "";
+  size_t n = 0;
+
+  for (; type[n] && n < sizeof lower - 1; n++) lower[n] = (char)(type[n] == '_' ? '-' : tolower(type[n]));
+  for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
+    if (!strcmp(lower, gpus[i].name)) return gpus[i].gib;
+  return 0;
+}
+
+static void suggest_gpu(const tri_interview *v, char *out) {
+  if (v->kind && memory_of(v->kind->gpu) > 0) snprintf(out, SUGGESTED_BYTES, "%s", v->kind->gpu);
+}
+
+static void suggest_walltime(const tri_interview *v, char *out) {
+  double most = v->kind ? v->kind->longest_s : 0, s = most > 0 && most < 4 * 3600 ? most : 4 * 3600;
+
+  snprintf(out, SUGGESTED_BYTES, "%02d:%02d:%02d", (int)(s / 3600), (int)(fmod(s, 3600) / 60),
+           (int)fmod(s, 60));
+}
+
+static void suggest_algo(const tri_interview *v, char *out) {
+  static const char *const first[] = {"grpo", "dpo", "kto", "sft"};
+
+  for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+    if (tri_algo_find(first[i])->needs & v->lines.needs) {
+      snprintf(out, SUGGESTED_BYTES, "%s", first[i]);
+      return;
+    }
+}
+
+/* ---- what an answer must be ---- */
+
+static tri_status take_device(tri_interview *v, const char *text) {
+  if (strcmp(text, "cpu") != 0 && strcmp(text, "cuda") != 0) TRI_FAIL(TRI_EARG, "must be cpu or cuda");
+  v->cuda = !strcmp(text, "cuda");
+  if (v->cuda && v->cluster.n_kind && !tri_cluster_find(&v->cluster, NULL, true))
+    TRI_FAIL(TRI_EARG, "no partition of this cluster has GPUs; cpu trains without");
+  return TRI_OK;
+}
+
+/* "all, gpu": every partition once. */
+static tri_status put_partitions(const tri_cluster *c, tri_text *out) {
+  for (int64_t i = 0; i < c->n_kind; i++) {
+    bool again = false;
+    for (int64_t j = 0; j < i; j++) again |= !strcmp(c->kind[i].partition, c->kind[j].partition);
+    if (!again) TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", c->kind[i].partition));
+  }
+  return TRI_OK;
+}
+
+static tri_status take_partition(tri_interview *v, const char *text) {
+  tri_text   known = {0};
+  tri_status st = TRI_OK;
+
+  if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+") != strlen(text))
+    TRI_FAIL(TRI_EARG, "is no name of a partition");
+  v->kind =
+      text[0] || v->cluster.n_kind ? tri_cluster_find(&v->cluster, text[0] ? text : NULL, v->cuda) : NULL;
+  if (v->kind || !v->cluster.n_kind) return TRI_OK;
+  if (tri_cluster_find(&v->cluster, text, false))
+    TRI_FAIL(TRI_EARG, "its nodes have no GPUs: another partition, or --device cpu");
+  TRI_TRY_DONE(put_partitions(&v->cluster, &known));
+  TRI_FAIL_DONE(TRI_EARG, "there is no such partition; sinfo names %s", known.data);
+done:
+  tri_text_free(&known);
+  return st;
+}
+
+static tri_status take_count(const char *text, int64_t most, const char *limit, int64_t *out) {
+  char     *end;
+  long long n = strtoll(text, &end, 10);
+
+  if (end == text || *end || n < 1 || n > (1 << 20)) TRI_FAIL(TRI_EARG, "must be a whole number from 1 on");
+  if (most && n > most) TRI_FAIL(TRI_EARG, "is more than %lld, %s", (long long)most, limit);
+  *out = n;
+  return TRI_OK;
+}
+
+static tri_status take_nodes(tri_interview *v, const char *text) {
+  const tri_cluster_nodes *k = v->kind;
+  char                     limit[128] = "";
+
+  if (k && k->most_nodes && k->most_nodes < k->nodes)
+    snprintf(limit, sizeof limit, "the most that a job gets in partition %s", k->partition);
+  else if (k)
+    snprintf(limit, sizeof limit, "all that partition %s has of its kind", k->partition);
+  return take_count(text,
+                    !k                                          ? 0
+                    : k->most_nodes && k->most_nodes < k->nodes ? k->most_nodes
+                                                                : k->nodes,
+                    limit, &v->nodes);
+}
+
+static tri_status take_per_node(tri_interview *v, const char *text) {
+  const tri_cluster_nodes *k = v->kind;
+
+  return take_count(text,
+                    !k        ? 0
+                    : v->cuda ? k->gpus
+                              : k->cores,
+                    v->cuda ? "the GPUs of a node" : "the cores of a node: each rank needs one",
+                    &v->per_node);
+}
+
+static tri_status take_gpu(tri_interview *v, const char *text) {
+  char  *end;
+  double gib = memory_of(text), n = strtod(text, &end);
+
+  if (gib == 0 && end != text && !*end && n >= 1 && n <= 4096) gib = n;
+  if (gib == 0)
+    TRI_FAIL(TRI_EARG,
+             "must be the memory of a GPU in GiB, or one of h200, h100-80, a100-80, a100-40, gh200, "
+             "b200, l40s, a40, a30, l4, a10, v100");
+  v->gpu_bytes = gib * 1024 * 1024 * 1024;
+  return TRI_OK;
+}
+
+static tri_status take_walltime(tri_interview *v, const char *text) {
+  double s = tri_cluster_seconds(text);
+
+  if (s <= 0)
+    TRI_FAIL(TRI_EARG, "must be a time as sbatch reads it: 90 (minutes), 4:00:00, 1-12 (days-hours)");
+  if (v->kind && v->kind->longest_s > 0 && s > v->kind->longest_s)
+    TRI_FAIL(TRI_EARG, "is longer than jobs in partition %s may be, %.0f s", v->kind->partition,
+             v->kind->longest_s);
+  return TRI_OK;
+}
+
+static tri_status take_account(tri_interview *v, const char *text) {
+  (void)v;
+  if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+@") != strlen(text))
+    TRI_FAIL(TRI_EARG, "is no name of an account");
+  return TRI_OK;
+}
+
+static tri_status take_model(tri_interview *v, const char *text) {
+  tri_chat  *chat = NULL;
+  tri_status st = TRI_OK;
+
+  tri_source_close(&v->source);
+  TRI_TRY(tri_source_open(text, NULL, false, &v->source));
+  TRI_TRY_DONE(tri_source_chat(v->source, TRI_CHAT_AUTO, true, &chat));
+  v->chat = tri_chat_name(chat) != NULL;
+done:
+  tri_chat_close(&chat);
+  if (st != TRI_OK) tri_source_close(&v->source);
+  return st;
+}
+
+static tri_status take_data(tri_interview *v, const char *text) {
+  TRI_TRY(tri_examples_look(text, &v->lines));
+  if (v->lines.talk && !v->chat)
+    TRI_FAIL(TRI_EINPUT,
+             "its lines are lists of messages, and %s brings no chat template that is known here: another "
+             "model, or a deck of your own with data.chat_template",
+             v->answer[TRI_ASK_MODEL]);
+  return TRI_OK;
+}
+
+static bool same_key(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+/* It is read as the other file is. */
+static tri_status take_eval(tri_interview *v, const char *text) {
+  tri_examples x;
+
+  if (!text[0]) return TRI_OK;
+  TRI_TRY(tri_examples_look(text, &x));
+  if (!(x.needs & v->lines.needs) || !same_key(x.prompt, v->lines.prompt) ||
+      !same_key(x.answer, v->lines.answer))
+    TRI_FAIL(TRI_EINPUT, "its lines have other fields than those of %s", v->answer[TRI_ASK_DATA]);
+  return TRI_OK;
+}
+
+/* "grpo, ppo": all that learn from lines like these. */
+static tri_status put_algos(unsigned needs, tri_text *out) {
+  const tri_algo *a;
+
+  for (int i = 0; (a = tri_algo_at(i)) != NULL; i++)
+    if (a->needs & needs) TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", a->name));
+  return TRI_OK;
+}
+
+static tri_status take_algo(tri_interview *v, const char *text) {
+  tri_text   fit = {0};
+  tri_status st = TRI_OK;
+
+  v->algo = tri_algo_find(text);
+  if (v->algo && v->algo->needs & TRI_NEEDS_DEMONSTRATIONS && v->answer[TRI_ASK_EVAL][0] && !v->lines.reward)
+    TRI_FAIL(TRI_EARG, "evaluates answers to prompts, and lines like those of %s have none: leave --eval out",
+             v->answer[TRI_ASK_DATA]);
+  if (v->algo && v->algo->needs & v->lines.needs) return TRI_OK;
+  TRI_TRY_DONE(put_algos(v->lines.needs, &fit));
+  TRI_FAIL_DONE(TRI_EARG, "%s; from lines like those of %s learn %s",
+                v->algo ? "needs other lines" : "there is no such algorithm", v->answer[TRI_ASK_DATA],
+                fit.data);
+done:
+  tri_text_free(&fit);
+  return st;
+}
+
+/* ---- the questions ---- */
+
+typedef struct question {
+  const char *flag, *words, *words_cuda; /* words_cuda NULL: the same */
+  bool        is_path, optional, of_gpus;
+  void (*suggest)(const tri_interview *v, char *out); /* [SUGGESTED_BYTES], "" before; NULL: nothing */
+  tri_status (*take)(tri_interview *v, const char *text);
+} question;
+
+static const question questions[TRI_QUESTIONS] = {
+    [TRI_ASK_DEVICE] = {"--device", "train on cpu or cuda", .suggest = suggest_device, .take = take_device},
+    [TRI_ASK_PARTITION] = {"--partition", "partition", .optional = true, .suggest = suggest_partition,
+                           .take = take_partition},
+    [TRI_ASK_NODES] = {"--nodes", "nodes", .suggest = suggest_nodes, .take = take_nodes},
+    [TRI_ASK_PER_NODE] = {"--gpus-per-node", "ranks on a node", "GPUs of a node", .suggest = suggest_per_node,
+                          .take = take_per_node},
+    [TRI_ASK_GPU] = {"--gpu", "memory of a GPU, in GiB or by its name", .of_gpus = true,
+                     .suggest = suggest_gpu, .take = take_gpu},
+    [TRI_ASK_WALLTIME] = {"--walltime", "longest time of a job", .suggest = suggest_walltime,
+                          .take = take_walltime},
+    [TRI_ASK_ACCOUNT] = {"--account", "account to charge (none: yours)", .optional = true,
+                         .take = take_account},
+    [TRI_ASK_MODEL] = {"--model", "folder of the model", .is_path = true, .take = take_model},
+    [TRI_ASK_DATA] = {"--data", "data to learn from, JSON lines", .is_path = true, .take = take_data},
+    [TRI_ASK_EVAL] = {"--eval", "data held out for evaluation (none)", .is_path = true, .optional = true,
+                      .take = take_eval},
+    [TRI_ASK_ALGO] = {"--algo", "algorithm", .suggest = suggest_algo, .take = take_algo},
+};
+
+const char *tri_interview_flag(tri_asked q) { return questions[q].flag; }
+
+/* One text as the answer: taken where it can be. */
+static tri_status take(tri_interview *v, tri_asked q, const char *text) {
+  tri_text   path = {0};
+  tri_status st = TRI_OK;
+
+  if (questions[q].is_path && text[0]) {
+    TRI_TRY_DONE(tri_interview_path(text, &path));
+    text = path.data;
+  }
+  TRI_TRY_DONE(questions[q].take(v, text));
+  TRI_FREE(v->answer[q]);
+  TRI_TRY_DONE(tri_copy_text(text, &v->answer[q]));
+done:
+  tri_text_free(&path);
+  return st;
+}
+
+/* Asked again until it can be used. */
+static tri_status ask(tri_interview *v, tri_asked q, const char *suggested) {
+  const question *one = &questions[q];
+
+  for (;;) {
+    char      *text = NULL;
+    tri_status st;
+    TRI_TRY(tri_ask_line(v->cuda && one->words_cuda ? one->words_cuda : one->words, suggested, &text));
+    if (!text[0] && !one->optional) {
+      TRI_FREE(text);
+      continue;
+    }
+    st = tri_error_at(take(v, q, text), text);
+    TRI_FREE(text);
+    if (st == TRI_OK || st == TRI_ENOMEM || st == TRI_EINTERNAL) return st;
+    tri_log_lines(TRI_LOG_ERROR, tri_error_message());
+    tri_error_clear();
+  }
+}
+
+static tri_status settle(tri_interview *v, tri_asked q) {
+  const question *one = &questions[q];
+  char            suggested[SUGGESTED_BYTES] = "", where[256];
+  const char     *text = v->given[q];
+
+  if (one->of_gpus && !v->cuda) {
+    if (text) TRI_FAIL(TRI_EARG, "%s: there are no GPUs with --device cpu", one->flag);
+    return TRI_OK;
+  }
+  if (one->suggest) one->suggest(v, suggested);
+  if (!text && !v->yes) return ask(v, q, suggested);
+  if (!text) text = suggested;
+  if (!text[0] && !one->optional)
+    TRI_FAIL(TRI_EARG, "%s is missing: %s%s", one->flag,
+             v->cluster.n_kind ? "it cannot be known here" : v->cluster.why,
+             v->cluster.n_kind ? "" : ", so it must be given");
+  snprintf(where, sizeof where, "%s %s", one->flag, text);
+  return tri_error_at(take(v, q, text), where);
+}
+
+tri_status tri_interview_hold(tri_interview *v) {
+  TRI_TRY(tri_cluster_ask(PATIENCE_S, &v->cluster));
+  if (!v->cluster.n_kind)
+    tri_log(TRI_LOG_WARN, "%s: nodes, times and partitions are not compared with the cluster's",
+            v->cluster.why);
+  for (int q = 0; q < TRI_QUESTIONS; q++) TRI_TRY(settle(v, (tri_asked)q));
+  return TRI_OK;
+}
+
+void tri_interview_close(tri_interview *v) {
+  for (int q = 0; q < TRI_QUESTIONS; q++) TRI_FREE(v->answer[q]);
+  tri_source_close(&v->source);
+  tri_cluster_close(&v->cluster);
+}

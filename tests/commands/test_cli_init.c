@@ -1,0 +1,390 @@
+/* test_cli_init.c - trireme init: decks and job files from flags, from a Slurm that only says what it is told
+ * to, from answers at a terminal; what it refuses, and that it then writes nothing.
+ *
+ * Judge of what is written: trireme train --check, and bash -n. */
+#define _XOPEN_SOURCE 700 /* posix_openpt */
+#include "cli_case.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define SLURM "PATH=\"$PWD/slurm:$PATH\" "
+#define YES   ONE "init job --yes --model model "
+#define CPU   SLURM YES "--device cpu "
+
+static char text[CLI_TEXT_BYTES];
+
+static int open_all(void **state) {
+  if (cli_open(state)) return -1;
+  cli_sh("mkdir slurm && cat > slurm/sinfo <<'END'\n#!/bin/sh\n"
+         "echo 'cpu*|up|1-00:00:00|1-4|8|16|64000|(null)'\n"
+         "echo 'gpu|up|infinite|1-infinite|4|64|1031000|gpu:a100:4(S:0-1)'\n"
+         "echo 'mix|up|10:00|1-infinite|2|32|500000|gpu:h100:8'\n"
+         "echo 'mix|up|10:00|1-infinite|1|32|500000|gpu:a100:8'\n"
+         "echo 'odd|up|infinite|1-infinite|2|32|500000|gpu:2'\nEND\nchmod +x slurm/sinfo");
+  cli_sh("sed 's/\"completion\": \\(.*\\)}/\"chosen\": \\1, \"rejected\": \"?\"}/' sft.jsonl > pairs.jsonl");
+  cli_sh("sed 's/}/, \"label\": true}/; n; s/}/, \"label\": false}/' sft.jsonl > labelled.jsonl");
+  cli_sh("sed 's/\"prompt\"/\"question\"/; s/\"completion\": \"/&#### /; s/completion/answer/' sft.jsonl"
+         " > gsm8k.jsonl");
+  cli_sh("sed 's/.*/{\"tokens\": [5, 6, 7, 8], \"prompt_tokens\": 2}/' sft.jsonl > tokens.jsonl");
+  cli_sh("sed 's/, \"completion\".*/}/' sft.jsonl > prompts.jsonl");
+  return 0;
+}
+
+static void forget(void) { cli_sh("rm -rf job"); }
+
+/* Both files were written, and hold for so many ranks. */
+static void holds(int ranks) {
+  char command[256];
+
+  cli_sh("bash -n job/job.sbatch");
+  snprintf(command, sizeof command, ONE "train job/deck.yaml --check --ranks %d", ranks);
+  cli_succeeds(command);
+  cli_shows(cli_err, "no fault found");
+  if (cli_exists("job/out")) fail_msg("a check made the output");
+}
+
+static void shows(const char *file, const char *part) {
+  cli_read(file, text);
+  cli_shows(text, part);
+}
+
+/* ---- what is written ---- */
+
+static void each_kind_of_lines_has_its_algorithm(void **state) {
+  static const struct {
+    const char *data, *deck;
+    bool        is_evaluated;
+  } t[] = {
+      {"rl", "  name: grpo\n", true},     {"sft", "  name: sft\n", true},
+      {"pairs", "  name: dpo\n", true},   {"labelled", "  name: kto\n", true},
+      {"tokens", "  name: sft\n", false}, {"gsm8k", "  prompt_key: question\nalgo:\n  name: grpo\n", false}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    char command[512];
+    snprintf(command, sizeof command, CPU "--data %s.jsonl --nodes 2%s%s%s", t[i].data,
+             t[i].is_evaluated ? " --eval " : "", t[i].is_evaluated ? t[i].data : "",
+             t[i].is_evaluated ? ".jsonl" : "");
+    forget();
+    cli_succeeds(command);
+    cli_shows(cli_out, "next: sbatch job/job.sbatch\n");
+    shows("job/deck.yaml", t[i].deck);
+    holds(4); /* 2 nodes of 16 cores, 8 to a rank */
+  }
+  shows("job/deck.yaml", "  - name: gsm8k ");
+}
+
+static void every_algorithm_can_be_had(void **state) {
+  static const char *const t[] = {
+      "ppo --data rl.jsonl",  "dapo --data rl.jsonl",  "reinforce++ --data rl.jsonl", "remax --data rl.jsonl",
+      "gspo --data rl.jsonl", "rm --data pairs.jsonl", "sft --data gsm8k.jsonl"};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    char command[512];
+    snprintf(command, sizeof command, CPU "--algo %s --force", t[i]);
+    cli_succeeds(command);
+    holds(2);
+  }
+  shows("job/deck.yaml", "  completion_key: answer\n");
+}
+
+/* The numbers of the equation in the deck's head are those of its keys. */
+static void job_asks_for_what_the_nodes_have(void **state) {
+  (void)state;
+  forget();
+  cli_succeeds(CPU "--data rl.jsonl --nodes 3 --gpus-per-node 4 --walltime 1-0 --account phys");
+  shows("job/job.sbatch", "#!/bin/bash\n# job.sbatch - runs deck.yaml, by trireme init: sbatch job.sbatch "
+                          "[key=value ...]\n#SBATCH --job-name=job\n#SBATCH --nodes=3\n"
+                          "#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=4\n#SBATCH --mem=0\n"
+                          "#SBATCH --time=1-0\n#SBATCH --partition=cpu\n#SBATCH --account=phys\n"
+                          "#SBATCH --requeue\n#SBATCH --open-mode=append\nexport TRIREME=");
+  shows("job/deck.yaml",
+        "# Batch: 192 answers a step = 24 prompts x 8, learned in one update; 192 = 12 ranks x "
+        "16,\n");
+  shows("job/deck.yaml", "  rollout_batch_size: 24 ");
+  shows("job/deck.yaml", "  train_batch_size: 192 ");
+  holds(12);
+}
+
+static void gpus_are_asked_for(void **state) {
+  (void)state;
+  forget();
+  cli_succeeds(SLURM YES "--data rl.jsonl --nodes 2");
+  shows("job/job.sbatch", "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=16\n"
+                          "#SBATCH --gpus-per-node=4\n#SBATCH --mem=0\n#SBATCH --time=04:00:00\n"
+                          "#SBATCH --partition=gpu\n");
+  shows("job/job.sbatch", "/job/deck.yaml run.device=cuda \"$@\"\n");
+  holds(8);
+  cli_succeeds(SLURM YES "--data rl.jsonl --partition mix --gpus-per-node 2 --force");
+  shows("job/job.sbatch", "#SBATCH --cpus-per-task=4\n#SBATCH --gpus-per-node=h100:2\n#SBATCH --mem=125000M\n"
+                          "#SBATCH --time=00:10:00\n#SBATCH --partition=mix\n");
+  holds(2);
+  cli_succeeds(SLURM YES "--data rl.jsonl --partition odd --gpu 24 --force");
+  shows("job/deck.yaml", "of the 21.8 GiB that a GPU's rank may take");
+}
+
+/* Its srun and scontrol only say what they are told to do. */
+static void job_starts_the_program_that_wrote_it(void **state) {
+  (void)state;
+  forget();
+  cli_succeeds(CPU "--data rl.jsonl");
+  cli_sh("printf '#!/bin/sh\\necho srun \"$@\" >> srun.log\\n' > slurm/srun && chmod +x slurm/srun");
+  assert_int_equal(cli_run(SLURM "SLURM_JOB_ID=7 SLURM_CPUS_PER_TASK=8 SLURM_JOB_END_TIME=1 SLURM_NNODES=1 "
+                                 "SLURM_JOB_NUM_NODES=1 SLURM_NTASKS=2 bash job/job.sbatch train.steps=5"),
+                   0);
+  cli_read("srun.log", text);
+  cli_shows(text, TRI_PROGRAM " train /");
+  cli_shows(text, "/job/deck.yaml train.steps=5\n");
+}
+
+/* With less and less of it; where nothing helps any more it is refused. */
+static void small_memory_is_used_sparingly(void **state) {
+  int ways[3] = {0}, code = 0;
+
+  (void)state;
+  for (int mib = 60; mib > 0 && !code; mib -= 2) {
+    forget();
+    cli_sh("mkdir -p tight && sed 's/|64000|/|%d|/' slurm/sinfo > tight/sinfo && chmod +x tight/sinfo", mib);
+    code = cli_run("PATH=\"$PWD/tight:$PATH\" " YES "--device cpu --data rl.jsonl --gpus-per-node 16");
+    if (code) break;
+    cli_read("job/deck.yaml", text);
+    if (!ways[!strstr(text, "  recompute: layer ") ? 0 : !strstr(text, "  offload: ") ? 1 : 2]++) holds(16);
+  }
+  assert_int_equal(code, 64);
+  cli_shows(cli_err, "/model does not fit: a rank needs ");
+  cli_shows(cli_err, "fewer --gpus-per-node");
+  assert_false(cli_exists("job"));
+  assert_true(ways[0] && ways[1]);
+}
+
+/* ---- refusals ---- */
+
+static void what_cannot_be_is_refused(void **state) {
+  static const struct {
+    const char *flags, *part, *other;
+  } t[] = {
+      {"--data rl.jsonl --nodes 9", "--nodes 9: is more than 4, the most that a job gets in partition cpu",
+       NULL},
+      {"--data rl.jsonl --gpus-per-node 17", "is more than 16, the cores of a node", NULL},
+      {"--data rl.jsonl --partition none",
+       "--partition none: there is no such partition; sinfo names cpu, gpu, mix, odd", NULL},
+      {"--data rl.jsonl --walltime 2-0", "--walltime 2-0: is longer than jobs in partition cpu may be", NULL},
+      {"--data rl.jsonl --walltime soon", "must be a time as sbatch reads it", NULL},
+      {"--data rl.jsonl --account 'a b'", "is no name of an account", NULL},
+      {"--data rl.jsonl --gpu 80", "--gpu: there are no GPUs with --device cpu", NULL},
+      {"--data rl.jsonl --algo dpo", "--algo dpo: needs other lines; from lines like those of ",
+       " learn sft, ppo, grpo, "},
+      {"--data rl.jsonl --algo gpro", "--algo gpro: there is no such algorithm", NULL},
+      {"--data tokens.jsonl --eval tokens.jsonl", "--algo sft: evaluates answers to prompts", NULL},
+      {"--data rl.jsonl --eval sft.jsonl", "--eval sft.jsonl: its lines have other fields", NULL},
+      {"--data none.jsonl", "none.jsonl", NULL},
+      {"--data /dev/null", "/dev/null", NULL},
+      {"--data prompts.jsonl", "nothing that says what a good answer is (its fields are prompt)", NULL},
+      {"--data config.json", "is JSON over several lines", NULL},
+      {"--data talk.jsonl", "brings no chat template that is known here", NULL},
+      {"--data rl.jsonl more", "is one too many", NULL},
+      {"", "--data F.jsonl is missing", NULL},
+  };
+
+  (void)state;
+  forget();
+  cli_write("talk.jsonl",
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"3\"}, {\"role\": \"assistant\", "
+            "\"content\": \"4\"}]}\n");
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    char command[512];
+    snprintf(command, sizeof command, CPU "%s", t[i].flags);
+    cli_fails(64, command, t[i].part, t[i].other);
+    if (cli_exists("job")) fail_msg("%s: left its folder behind", t[i].flags);
+  }
+  cli_fails(64, SLURM ONE "init job --yes --model none --data rl.jsonl", "--model none: ", NULL);
+  cli_fails(64, SLURM YES "--data rl.jsonl --device cuda --partition cpu", "its nodes have no GPUs", NULL);
+  cli_fails(64, SLURM YES "--data rl.jsonl --device cuda --partition odd", "--gpu is missing", NULL);
+  cli_fails(64, SLURM YES "--data rl.jsonl --device tpu", "must be one of cpu|cuda", NULL);
+}
+
+/* Nothing is waited for. */
+static void without_a_terminal_nothing_is_asked(void **state) {
+  (void)state;
+  forget();
+  cli_fails(64, SLURM ONE "init job --model model", "there is no terminal to ask at: give --yes", NULL);
+  cli_fails(64, ONE "init job < /dev/zero", "there is no terminal to ask at: give --yes", NULL);
+  assert_false(cli_exists("job"));
+}
+
+static void without_slurm_the_flags_hold(void **state) {
+  (void)state;
+  forget();
+  cli_sh("mkdir -p deaf && printf '#!/bin/sh\\nexit 1\\n' > deaf/sinfo && chmod +x deaf/sinfo");
+  cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --device cpu",
+            "--gpus-per-node is missing: sinfo failed, so it must be given", NULL);
+  assert_false(cli_exists("job"));
+  cli_succeeds("PATH=\"$PWD/deaf:$PATH\" " YES
+               "--data rl.jsonl --device cpu --gpus-per-node 2 --partition any");
+  cli_shows(cli_err,
+            "warning: sinfo failed: nodes, times and partitions are not compared with the cluster's");
+  shows("job/job.sbatch", "#SBATCH --partition=any\n");
+  cli_read("job/job.sbatch", text);
+  assert_null(strstr(text, "--mem"));
+  holds(2);
+}
+
+/* ---- the folder ---- */
+
+static void files_of_others_stay(void **state) {
+  (void)state;
+  forget();
+  cli_sh("mkdir job && echo mine > job/deck.yaml");
+  cli_fails(64, CPU "--data rl.jsonl", "job/deck.yaml is there already: another folder, or --force", NULL);
+  cli_sh("mv job/deck.yaml job/job.sbatch");
+  cli_fails(64, CPU "--data rl.jsonl", "job/job.sbatch is there already", NULL);
+  assert_false(cli_exists("job/deck.yaml"));
+  cli_succeeds(CPU "--data rl.jsonl --force");
+  holds(2);
+  /* a link in the place of a file is replaced, not followed */
+  cli_sh("echo mine > other && ln -sf ../other job/deck.yaml");
+  cli_succeeds(CPU "--data rl.jsonl --force");
+  shows("other", "mine\n");
+}
+
+static void folder_may_be_a_link_or_hold_spaces(void **state) {
+  (void)state;
+  forget();
+  cli_sh("mkdir -p 'in here' && ln -s 'in here' job");
+  cli_succeeds(CPU "--data rl.jsonl");
+  holds(2);
+  cli_sh("test -f 'in here/deck.yaml' && rm job && mv 'in here' job && rm job/*");
+  cli_sh("ln -sfn model 'a model' && cp rl.jsonl \"it's: #1.jsonl\"");
+  cli_succeeds("cd job && PATH=\"$PWD/../slurm:$PATH\" " ONE
+               "init --yes --device cpu --model '../a model' --data "
+               "\"../it's: #1.jsonl\"");
+  holds(2);
+  shows("job/deck.yaml", "/job/../it's: #1.jsonl\"\n");
+  forget();
+  cli_sh("ln -s nowhere job");
+  cli_fails(74, CPU "--data rl.jsonl", "job", NULL);
+  forget();
+  cli_sh("echo a file > job");
+  cli_fails(74, CPU "--data rl.jsonl", "job", NULL);
+  forget();
+  cli_fails(74, ONE "init none/job --yes --device cpu --model model --data rl.jsonl --gpus-per-node 1",
+            "none/job", NULL);
+  if (getuid() == 0) return; /* who may write everywhere */
+  cli_sh("mkdir job && chmod 555 job");
+  cli_fails(74, CPU "--data rl.jsonl", "job: cannot be written", NULL);
+}
+
+/* ---- a terminal ---- */
+
+/* Types each line once the question before it is there; with lines used up, Ctrl-D. All that the terminal
+ * shows is in text. */
+static int talk(const char *command, const char *const *question, const char *const *line) {
+  int         status, slave, master = posix_openpt(O_RDWR | O_NOCTTY);
+  size_t      n = 0;
+  const char *from = text;
+  pid_t       child;
+
+  if (master < 0 || grantpt(master) || unlockpt(master)) skip();
+  slave = open(ptsname(master), O_RDWR | O_NOCTTY);
+  if (slave < 0) skip();
+  child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    dup2(slave, 0);
+    dup2(slave, 1);
+    dup2(slave, 2);
+    close(master);
+    setenv("TERM", "xterm", 1);
+    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+    _exit(127);
+  }
+  close(slave);
+  for (text[0] = '\0';;) {
+    ssize_t     got = read(master, text + n, sizeof text - 1 - n);
+    const char *asks;
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break; /* EIO: the last writer is gone */
+    n += (size_t)got;
+    text[n] = '\0';
+    while (*question && (asks = strstr(from, *question)) != NULL) {
+      from = asks + strlen(*question);
+      assert_true(write(master, *line ? *line : "\004", *line ? strlen(*line) : 1) > 0);
+      if (*line) line++;
+      question++;
+    }
+  }
+  close(master);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (*question) fail_msg("'%s' was not asked:\n%s", *question, text);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void a_person_is_asked(void **state) {
+  static const char *const question[] = {"train on cpu or cuda [cuda]: ",
+                                         "train on cpu or cuda [cuda]: ",
+                                         "partition [cpu]: ",
+                                         "partition [cpu]: ",
+                                         "nodes [1]: ",
+                                         "nodes [1]: ",
+                                         "ranks on a node [2]: ",
+                                         "longest time of a job [04:00:00]: ",
+                                         "account to charge (none: yours): ",
+                                         "folder of the model: ",
+                                         "folder of the model: ",
+                                         "data to learn from, JSON lines: ",
+                                         "data held out for evaluation (none): ",
+                                         "algorithm [grpo]: ",
+                                         NULL};
+  static const char *const line[] = {"gpu\n",   "cpu\n",      "all\n",  "\n",     "5\n",
+                                     "2\n",     "\n",         " 90 \n", "\n",     "none\n",
+                                     "model\n", "rl.jsonl\n", "\n",     "rloo\n", NULL};
+
+  (void)state;
+  forget();
+  assert_int_equal(talk(SLURM ONE "init job", question, line), 0);
+  cli_shows(text, "trireme: gpu: must be cpu or cuda");
+  cli_shows(text, "trireme: all: there is no such partition; sinfo names cpu, gpu, mix, odd");
+  cli_shows(text, "trireme: 5: is more than 4, the most that a job gets in partition cpu");
+  cli_shows(text, "wrote job/deck.yaml and job/job.sbatch");
+  shows("job/deck.yaml", "# deck.yaml - rloo on 2 nodes x 2 ranks");
+  shows("job/job.sbatch", "#SBATCH --time=90\n");
+  holds(4);
+}
+
+static void what_flags_say_is_not_asked(void **state) {
+  static const char *const question[] = {
+      "longest time of a job [00:10:00]: ", "account to charge (none: yours): ", NULL};
+  static const char *const line[] = {"\n", NULL};
+
+  (void)state;
+  forget();
+  assert_int_equal(talk(SLURM ONE
+                        "init job --model model --data rl.jsonl --eval rl.jsonl --algo grpo --device cuda "
+                        "--partition mix --nodes 1 --gpus-per-node 2 --gpu h100-80",
+                        question, line),
+                   64);
+  cli_shows(text, "trireme: the answers ended before the questions did: nothing is written");
+  assert_false(cli_exists("job"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(each_kind_of_lines_has_its_algorithm),
+      cmocka_unit_test(every_algorithm_can_be_had),
+      cmocka_unit_test(job_asks_for_what_the_nodes_have),
+      cmocka_unit_test(gpus_are_asked_for),
+      cmocka_unit_test(job_starts_the_program_that_wrote_it),
+      cmocka_unit_test(small_memory_is_used_sparingly),
+      cmocka_unit_test(what_cannot_be_is_refused),
+      cmocka_unit_test(without_a_terminal_nothing_is_asked),
+      cmocka_unit_test(without_slurm_the_flags_hold),
+      cmocka_unit_test(files_of_others_stay),
+      cmocka_unit_test(folder_may_be_a_link_or_hold_spaces),
+      cmocka_unit_test(a_person_is_asked),
+      cmocka_unit_test(what_flags_say_is_not_asked),
+  };
+
+  return cmocka_run_group_tests(tests, open_all, cli_close);
+}

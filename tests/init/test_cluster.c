@@ -1,0 +1,166 @@
+/* test_cluster.c - what Slurm says of its partitions. Judge: exact values, with a sinfo that only says what
+ * it is told to, in words that clusters have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "init/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[64], program[80], path[4096];
+
+static void write_sinfo(const char *script) {
+  FILE *f = fopen(program, "w");
+
+  assert_non_null(f);
+  fprintf(f, "#!/bin/sh\n%s\n", script);
+  assert_int_equal(fclose(f), 0);
+  assert_int_equal(chmod(program, 0755), 0);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  strcpy(folder, "/tmp/trireme-sinfo.XXXXXX");
+  if (!mkdtemp(folder)) return -1;
+  snprintf(program, sizeof program, "%s/sinfo", folder);
+  snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
+  setenv("PATH", path, 1);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  unlink(program);
+  return rmdir(folder);
+}
+
+static void asked(const char *script, double patience_s, tri_cluster *c) {
+  write_sinfo(script);
+  assert_int_equal(tri_cluster_ask(patience_s, c), TRI_OK);
+}
+
+/* Four partitions: the default one without GPUs, in two rows that are alike; one with three kinds of node;
+ * one with limits; one that is down. */
+#define CLUSTER                                                                                              \
+  "[ \"$*\" = '--noheader --exact --format=%P|%a|%l|%s|%D|%c|%m|%G' ] || exit 1\n"                           \
+  "cat <<'END'\n"                                                                                            \
+  "cpu*|up|infinite|1-infinite|3|128|257000|(null)\n"                                                        \
+  "cpu*|up|infinite|1-infinite|5|128|257000|(null)\n"                                                        \
+  "gpu|up|2-00:00:00|1-8|4|64|1031000|gpu:a100:4(S:0-1),nvme:1\n"                                            \
+  "gpu|up|2-00:00:00|1-8|6|112|2063000|nic:2(S:0,1),gpu:h100:8(S:0,1)\n"                                     \
+  "gpu|up|2-00:00:00|1-8|20|64+|257000|(null)\n"                                                             \
+  "short|up|30:00|1|2|8|16000|gpu:2\n"                                                                       \
+  "old|down|infinite|1-infinite|9|16|64000|gpu:v100:1\n"                                                     \
+  "END"
+
+static void partitions_and_their_nodes(void **state) {
+  tri_cluster              c;
+  const tri_cluster_nodes *k;
+
+  (void)state;
+  asked(CLUSTER, 5, &c);
+  assert_int_equal(c.n_kind, 5);
+  k = tri_cluster_find(&c, NULL, false);
+  assert_string_equal(k->partition, "cpu");
+  assert_true(k->is_default && k->nodes == 8 && k->cores == 128 && k->memory_mib == 257000);
+  assert_true(k->gpus == 0 && k->most_nodes == 0 && k->longest_s == 0 && !k->gpu[0]);
+  k = tri_cluster_find(&c, "gpu", false);
+  assert_true(k->nodes == 20 && k->gpus == 0 && k->cores == 64);
+  k = tri_cluster_find(&c, NULL, true);
+  assert_string_equal(k->gpu, "h100");
+  assert_true(k->nodes == 6 && k->gpus == 8 && k->most_nodes == 8 && k->longest_s == 172800);
+  k = tri_cluster_find(&c, "short", true);
+  assert_true(k->gpus == 2 && !k->gpu[0] && k->most_nodes == 1 && k->longest_s == 1800);
+  assert_null(tri_cluster_find(&c, "cpu", true));
+  assert_null(tri_cluster_find(&c, "old", false));
+  assert_true(tri_cluster_mixes_gpus(&c, "gpu"));
+  assert_false(tri_cluster_mixes_gpus(&c, "short"));
+  tri_cluster_close(&c);
+}
+
+static void nothing_is_known(void **state) {
+  static const struct {
+    const char *script, *why;
+  } t[] = {
+      {"exit 1", "sinfo failed"},
+      {"echo 'cpu*|up|infinite|1-infinite|3|128|257000'", "sinfo names no partition that is up"},
+      {"printf 'x'", "sinfo names no partition that is up"},
+      {"echo 'a b|up|infinite|1|3|1|1|(null)'; echo 'c|up|soon|1|3|1|1|(null)'; echo 'd|up|1:00|1|0|1|1|'",
+       "sinfo names no partition that is up"},
+      {"yes 'cpu|up|infinite|1|3|128|257000|(null)'", "sinfo does not answer"},
+      {"exec tail -f /dev/null", "sinfo does not answer"}};
+  tri_cluster c;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    asked(t[i].script, 0.3, &c);
+    if (c.n_kind || strcmp(c.why, t[i].why) != 0) fail_msg("'%s': %s", t[i].script, c.why);
+    tri_cluster_close(&c);
+  }
+  assert_int_equal(unlink(program), 0);
+  setenv("PATH", folder, 1);
+  assert_int_equal(tri_cluster_ask(5, &c), TRI_OK);
+  assert_string_equal(c.why, "there is no sinfo here");
+  tri_cluster_close(&c);
+  setenv("PATH", path, 1);
+}
+
+static void gpus_of_a_node(void **state) {
+  static const struct {
+    const char *gres, *type;
+    int64_t     n;
+  } t[] = {{"(null)", "", 0},
+           {"gpu:4", "", 4},
+           {"gpu:4(S:0-1)", "", 4},
+           {"gpu:tesla_v100:2(S:0),gpu:a30:2(S:1)", "tesla_v100", 4},
+           {"nvme:1,gpu:1", "", 1},
+           {"gpumem:80", "", 0},
+           {"gpu:h100:8(S:0,1)", "h100", 8},
+           {"gpu:none", "", 0},
+           {"gpu:", "", 0},
+           {"gpu:a100:(S:0", "", 0}};
+  tri_cluster c;
+  char        script[256];
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    snprintf(script, sizeof script, "echo 'p|up|1-12:30|1|3|4|100|%s'", t[i].gres);
+    asked(script, 5, &c);
+    assert_int_equal(c.n_kind, 1);
+    if (c.kind[0].gpus != t[i].n || strcmp(c.kind[0].gpu, t[i].type) != 0)
+      fail_msg("'%s': %lld of '%s'", t[i].gres, (long long)c.kind[0].gpus, c.kind[0].gpu);
+    tri_cluster_close(&c);
+  }
+}
+
+/* sbatch(1), --time. */
+static void time_limits(void **state) {
+  static const struct {
+    const char *text;
+    double      want;
+  } t[] = {
+      {"90", 5400},           {"5:30", 330},      {"4:00:00", 14400}, {"1-12", 129600},  {"1-12:30", 131400},
+      {"1-12:30:05", 131405}, {"infinite", 0},    {"UNLIMITED", 0},   {"", -1},          {"4h", -1},
+      {"1:2:3:4", -1},        {"1-", -1},         {"-1", -1},         {"1-2:3:4:5", -1}, {"1: 2", -1},
+      {"1-1-1", -1},          {"12345678901", -1}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++)
+    if (tri_cluster_seconds(t[i].text) != t[i].want)
+      fail_msg("'%s': %g, not %g", t[i].text, tri_cluster_seconds(t[i].text), t[i].want);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(partitions_and_their_nodes),
+                                     cmocka_unit_test(nothing_is_known), cmocka_unit_test(gpus_of_a_node),
+                                     cmocka_unit_test(time_limits)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
