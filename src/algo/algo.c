@@ -86,15 +86,11 @@ static const char *find_default(const tri_algo_default *d, const char *key) {
   return NULL;
 }
 
-/* Bounds of a policy ratio: another loss has another ratio, or means another thing by the key. */
-static bool is_bound(const char *key) {
-  return !strcmp(key, "algo.clip_eps") || !strcmp(key, "algo.clip_eps_high");
-}
-
 const char *tri_algo_sets(const tri_algo *a, const char *key) {
   const char *own = find_default(a->set, key), *of_loss = find_default(a->loss->set, key);
+  bool        bound = !strncmp(key, "algo.clip_eps", 13); /* of a ratio, which another loss takes otherwise */
 
-  return own && !(of_loss && is_bound(key)) ? own : of_loss;
+  return own && !(of_loss && bound) ? own : of_loss;
 }
 
 /* ---- advantages of a step ---- */

@@ -142,8 +142,7 @@ static tri_status score(tri_trainer *t, tri_model *m, const char *frozen, tri_ro
  * it in its split, and is 0 on the others (they may hold the sampler's number), so that a sum spreads it.
  * Numbers of other sequences become 0. What nobody scored (NaN) becomes 0, or stays so (unknown:
  * infinite). */
-static tri_status share_known(tri_trainer *t, const tri_rollout *r, span_of which, double unknown,
-                              float *number) {
+static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, double unknown, float *number) {
   tri_status st = TRI_OK;
   double    *x = t->token_sum;
 
@@ -162,17 +161,13 @@ static tri_status share_known(tri_trainer *t, const tri_rollout *r, span_of whic
   return st;
 }
 
-static tri_status share(tri_trainer *t, const tri_rollout *r, span_of which, float *number) {
-  return share_known(t, r, which, 0, number);
-}
-
 /* Every rank holds every old log-probability: they came with the answers and are kept. */
 static bool knows_old(const tri_trainer *t, const tri_rollout *r) {
   return r->has_logp && t->sampling.mode != TRI_CONFIG_RESCORE;
 }
 
 tri_status tri_score_share_old(tri_trainer *t, tri_rollout *r) {
-  return knows_old(t, r) ? TRI_OK : share_known(t, r, all_of(t), INFINITY, r->old_logp);
+  return knows_old(t, r) ? TRI_OK : share(t, r, all_of(t), INFINITY, r->old_logp);
 }
 
 /* The reward of a whole sequence wants log-probabilities before there is an advantage to learn from. */
@@ -203,7 +198,7 @@ tri_status tri_score_reference(tri_trainer *t, tri_rollout *r) {
   TRI_TRY(score(t, m, t->learner[TRI_REFERENCE].name, r, all_of(t), take_reference, NULL));
   if (is_base) tri_model_adapt(m, true);
   tri_span_end(&t->spans, &span);
-  return kl_in_reward(t) || t->supply->beside ? share(t, r, all_of(t), r->ref_logp) : TRI_OK;
+  return kl_in_reward(t) || t->supply->beside ? share(t, r, all_of(t), 0, r->ref_logp) : TRI_OK;
 }
 
 tri_status tri_score_values(tri_trainer *t, tri_rollout *r) {
@@ -213,7 +208,7 @@ tri_status tri_score_values(tri_trainer *t, tri_rollout *r) {
   span = tri_span_begin(&t->spans, "critic", TRI_SPAN_TIMED);
   TRI_TRY(score(t, t->learner[TRI_CRITIC].model, NULL, r, all_of(t), take_value, NULL));
   tri_span_end(&t->spans, &span);
-  return share(t, r, all_of(t), r->critic.value);
+  return share(t, r, all_of(t), 0, r->critic.value);
 }
 
 tri_status tri_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
@@ -223,7 +218,7 @@ tri_status tri_score_old(tri_trainer *t, tri_rollout *r, tri_gap *gap) {
   if (!gap->open) return TRI_OK;
   if (kl_in_reward(t) && !knows_old(t, r)) {
     TRI_TRY(score(t, m, NULL, r, all_of(t), tri_gap_take, gap));
-    TRI_TRY(share(t, r, all_of(t), r->old_logp));
+    TRI_TRY(share(t, r, all_of(t), 0, r->old_logp));
     return tri_gap_close(t, gap);
   }
   return t->plan.mini_batches > 1
@@ -238,7 +233,7 @@ tri_status tri_score_survey(tri_trainer *t, tri_rollout *r, int64_t m, double *n
   *number = 0;
   if (!s) return TRI_OK;
   TRI_TRY(score(t, t->learner[TRI_POLICY].model, NULL, r, (span_of){at, at + 1}, take_seen, NULL));
-  TRI_TRY(share(t, r, (span_of){at, at + 1}, r->seen));
+  TRI_TRY(share(t, r, (span_of){at, at + 1}, 0, r->seen));
   *number = s->number(&t->opt, r, (int)(at * n), (int)((at + 1) * n));
   return TRI_OK;
 }
