@@ -146,11 +146,18 @@ static tri_status put_change(const tri_config_past *before, const tri_config *no
   return tri_text_printf(&out->keys, "%s%s", out->keys.len ? ", " : "", name);
 }
 
+/* A key of adapters that no model of one of the runs, or of both, can have. */
+static bool is_idle(const tri_config *before, const tri_config *now, const tri_key *k) {
+  if (!k || !tri_key_is_adapters(k->name)) return false;
+  return (!tri_config_has_lora(before) && !tri_config_has_lora(now)) ||
+         !tri_key_is_used(k, &before->algo.row) || !tri_key_is_used(k, &now->algo.row);
+}
+
 tri_status tri_config_compare(const tri_config_past *before, const tri_config *now, tri_config_changes *out) {
   for (int i = 0; i <= tri_n_keys; i++) {
     const tri_key *k = i < tri_n_keys ? &tri_keys[i] : NULL;
     bool           same;
-    if (k && k->change == TRI_CHANGE_HERE) continue;
+    if ((k && k->change == TRI_CHANGE_HERE) || is_idle(before->deck, now, k)) continue;
     TRI_TRY(is_same(before, now, k, &same));
     if (!same) TRI_TRY(put_change(before, now, k, out));
   }

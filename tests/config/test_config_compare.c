@@ -110,6 +110,19 @@ static void models_of_adapters_may_move(void **state) {
           "\n  critic.path: \"a\" -> \"b\"", "critic.path");
 }
 
+/* Of adapters where there are none, or of a critic that one of the two runs has not, no key is a change. */
+static void keys_of_adapters_without_any_are_no_change(void **state) {
+  (void)state;
+  changes(ARGS("lora.alpha=8", "lora.targets=q_proj"), NULL, "", "", "");
+  changes(ARGS("algo.name=ppo", "critic.lora=false"), ARGS("algo.name=ppo"), "", "", "");
+  changes(
+      ARGS("algo.advantage=gae", "lora.rank=2"), ARGS("algo.advantage=return", "lora.rank=2"),
+      "\n  critic.learning_rate: 5e-06 -> null",
+      "\n  algo.advantage: \"gae\" -> \"return\"\n  algo.lam: 0.95 -> null\n  critic.warmup_steps: 0 -> null"
+      "\n  critic.value_clip: 0.2 -> null",
+      "algo.advantage, algo.lam, critic.warmup_steps, critic.value_clip");
+}
+
 /* A scale of the loss that adapts goes on as it was. */
 static void a_scales_start_is_over(void **state) {
   (void)state;
@@ -208,6 +221,7 @@ int main(void) {
                                      cmocka_unit_test(names_that_are_none_are_refused),
                                      cmocka_unit_test(every_row_has_decided),
                                      cmocka_unit_test(a_critics_start_is_over),
+                                     cmocka_unit_test(keys_of_adapters_without_any_are_no_change),
                                      cmocka_unit_test(models_of_adapters_may_move),
                                      cmocka_unit_test(a_scales_start_is_over)};
   return cmocka_run_group_tests(tests, NULL, NULL);
