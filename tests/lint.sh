@@ -49,8 +49,8 @@ src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h g
 c_lines=$(<tests/c_lines.awk)
 mapfile -t c_files < <(find src io tests gpu -regex '.*\.\([ch]\|cuh?\|cpp\)' -not -path 'tests/data/*' 2>/dev/null | sort)
 mapfile -t h_files < <(printf '%s\n' "${c_files[@]}" | grep '\.h$')
-mapfile -t texts < <(find CMakeLists.txt tests jobs inputs .ci -type f \
-  \( -name CMakeLists.txt -o -name '*.sh' -o -name '*.sbatch' -o -name '*.yaml' -o -name '*.py' -o -name '*.awk' -o -path '.ci/run' \) \
+mapfile -t texts < <(find CMakeLists.txt tests jobs inputs packaging .ci -type f \
+  \( -name CMakeLists.txt -o -name '*.sh' -o -name '*.sbatch' -o -name '*.yaml' -o -name '*.py' -o -name '*.awk' -o -name '*.bash' -o -name '*.def' -o -path '.ci/run' \) \
   -not -path 'tests/data/*' 2>/dev/null | sort)
 
 # What one line of C shows: first lines, columns, macros, includes, who ends the process. Tables come in as text.

@@ -6,6 +6,7 @@
 #include "base/folder.h"
 #include "base/print.h"
 #include "check.h"
+#include "device/device.h"
 #include "flags.h"
 #include "init/ask.h"
 #include "init/draft.h"
@@ -140,6 +141,10 @@ static tri_status say_next(const request *q, const tri_interview *v) {
   tri_text   folder = {0}, line = {0};
   tri_status st = TRI_OK;
 
+  if (v->cuda && !tri_device_find("cuda"))
+    tri_log(TRI_LOG_WARN,
+            "this program has no cuda, which the job asks for: build one with it, and name that "
+            "in job.sbatch (TRIREME)");
   TRI_TRY_DONE(tri_text_put_word(&folder, q->folder));
   TRI_TRY_DONE(tri_text_printf(&line,
                                "wrote %s/deck.yaml and %s/job.sbatch\n"

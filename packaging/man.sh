@@ -1,0 +1,80 @@
+#!/bin/sh
+# man.sh - the man page, from what the program says of itself: so it cannot say anything else.
+#
+# packaging/man.sh PROGRAM >trireme.1    with every command's --help; run by cmake --install
+set -eu
+program=$1
+version=$("$program" --version | sed 's/trireme \([^ ]*\).*/\1/')
+[ -n "$version" ] || { echo "man.sh: $program does not say its version" >&2; exit 1; }
+help=$("$program" --help)
+if [ -n "${SOURCE_DATE_EPOCH-}" ]; then day=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%d); else day=$(date -u -r "$program" +%Y-%m-%d); fi
+
+# Text as roff: no line begins with a dot or a quote, backslashes and hyphens stand for themselves.
+plain='{ gsub(/\\/, "\\e"); gsub(/-/, "\\-"); if (/^[.\x27]/) $0 = "\\&" $0 }'
+# Rows of --help, "  left   text" and lines that go on: the left parts in bold. Their text begins at column `at`.
+rows='function roff(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); if (s ~ /^[.\x27]/) s = "\\&" s; return s }
+  /^  [^ ]/ { left = substr($0, 3, at - 2); sub(/ +$/, "", left); print ".TP\n.B " roff(left); print roff(substr($0, at + 1)); next }
+  /^ / { sub(/^ +/, ""); print roff($0) }'
+
+cat <<END
+.\" trireme.1 - made by packaging/man.sh from trireme $version
+.TH TRIREME 1 "$day" "Trireme $version" "User Commands"
+.SH NAME
+trireme \\- reinforcement learning of language models
+.SH SYNOPSIS
+.B trireme
+.I COMMAND
+\\&...
+.br
+.B srun trireme train
+.I DECK
+[\\fIkey\\fB=\\fIvalue\\fR ...]
+.SH DESCRIPTION
+Trireme trains language models by reinforcement learning, from preferences and from demonstrations, on clusters run by
+Slurm: one MPI rank per GPU, or per share of the cores of a node. Models come in and go out as Hugging Face folders,
+data is JSON lines, a run is described by a deck in YAML. Any command that is started plainly is a run of one rank.
+.SH COMMANDS
+END
+for command in $(echo "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print $1 }'); do
+  said=$("$program" "$command" --help)
+  echo ".SS trireme $command" | sed 's/-/\\-/g'
+  echo ".B"
+  echo "$said" | awk 'NR == 1 { sub(/^usage: /, ""); print }' | awk "$plain { print }"
+  echo ".PP"
+  echo "$said" | awk 'NR > 1 && /^$/ { exit } NR > 1' | awk "$plain { print }"
+  echo "$said" | awk '/^flags:/ { on = 1; next } on' | awk -v at=25 "$rows"
+done
+cat <<END
+.SH DECKS
+.B trireme train \\-\\-options
+prints every key of a deck with its range, default and unit; the same, as a deck, is inputs/reference.yaml. A key on the
+command line, section.key=value, goes over that of the deck.
+.SH EXIT STATUS
+END
+# "0 done, 64 bad deck or input, ...": each code with its words.
+echo "$help" | awk '/^exit codes:/ { on = 1; sub(/^exit codes: */, "") } on' | tr '\n' ' ' | tr ',' '\n' |
+  awk '{ code = $1; sub(/^ *[0-9]+ */, ""); sub(/ +$/, ""); print ".TP\n.B " code "\n" $0 }'
+cat <<END
+.SH ENVIRONMENT
+.TP
+.B TRIREME
+The program that the job files start; without it trireme is looked for in PATH.
+.SH FILES
+.TP
+.I OUTPUT/deck.yaml
+every key with the value that was used
+.TP
+.I OUTPUT/metrics.jsonl
+one object per step
+.TP
+.I OUTPUT/checkpoints/LATEST
+the newest checkpoint
+.TP
+.I PREFIX/share/trireme
+job files and decks to begin with
+.SH SEE ALSO
+.BR srun (1),
+.BR sbatch (1),
+.BR mpirun (1);
+README.md in PREFIX/share/doc/trireme
+END

@@ -1,0 +1,88 @@
+# trireme.bash - completion for bash: commands, flags and their words, keys of decks and their words, files.
+#
+# All of it is asked of the program, once for each command and shell: so it cannot differ from --help.
+
+# The program's own words: of "commands", or of a command's flags as lines "--flag VALUE".
+_trireme_ask() {
+  local program=$1 what=$2
+  case $what in
+  commands) "$program" --help 2>/dev/null | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print $1 }' ;;
+  # "section.key: one of a, b, default c" becomes "section.key a b"; what is no choice, "section.key".
+  keys) "$program" train --options 2>/dev/null | awk '
+    function out(  n, word, i) {
+      if (key == "") return
+      words = ""
+      if (match(text, /^one of [^;]*, default /)) {
+        n = split(substr(text, 8, RLENGTH - 17), word, ", ")
+        for (i = 1; i <= n; i++) words = words " " word[i]
+      } else if (text ~ /^true or false/) words = " true false"
+      print key words
+      key = ""
+    }
+    /^  [a-z_]+\.[a-z0-9_]+: / { out(); key = $1; sub(/:$/, "", key); text = $0; sub(/^  [^ ]+ /, "", text); next }
+    /^  [^ ]/ { text = text " " substr($0, 3); next }
+    { out() }
+    END { out() }' ;;
+  # "  --flag VALUE   help"; of a WORD the words stand behind the last colon of the help.
+  *) "$program" "$what" --help 2>/dev/null | awk '
+    function out(  at) {
+      if (flag == "") return
+      if (value == "WORD") { at = match(text, /: [^:]*$/); value = substr(text, at + 2); gsub(/, /, "|", value) }
+      print flag " " value
+      flag = ""
+    }
+    /^  --/ { out(); flag = $1; value = substr($0, 24, 1) != " " || $2 ~ /^[A-Z]/ || $2 ~ /\|/ ? $2 : ""
+      if (length($1) + 3 >= 25 || substr($0, length($1) + 4, 1) == " ") value = ""
+      text = substr($0, 26); next }
+    /^ / { sub(/^ +/, ""); text = text " " $0 }
+    END { out() }' ;;
+  esac
+}
+
+# What was asked before, by program and subject.
+declare -gA _trireme_said
+
+_trireme_words() { # program, what: into `said`
+  local at="$1 $2"
+  [[ -n ${_trireme_said[$at]+set} ]] || _trireme_said[$at]=$(_trireme_ask "$1" "$2")
+  said=${_trireme_said[$at]}
+}
+
+_trireme() {
+  local program=${COMP_WORDS[0]} command=${COMP_WORDS[1]-} word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+  local said flag value key line
+  COMPREPLY=()
+  if ((COMP_CWORD == 1)); then
+    _trireme_words "$program" commands
+    mapfile -t COMPREPLY < <(compgen -W "$said --help --version" -- "$word")
+    return
+  fi
+  # bash takes section.key=value for three words.
+  if [[ $before == = || $word == = ]]; then
+    [[ $word == = ]] && word='' key=$before || key=${COMP_WORDS[COMP_CWORD - 2]}
+    _trireme_words "$program" keys
+    while read -r line; do
+      [[ $line == "$key "* ]] && mapfile -t COMPREPLY < <(compgen -W "${line#* }" -- "$word")
+    done <<<"$said"
+    ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    return
+  fi
+  _trireme_words "$program" "$command"
+  while read -r flag value; do
+    [[ $flag == "$before" && -n $value ]] || continue
+    [[ $value =~ ^[a-z0-9].*\| ]] && mapfile -t COMPREPLY < <(compgen -W "${value//|/ }" -- "$word") ||
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    return
+  done <<<"$said"
+  if [[ $word == -* ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(cut -d ' ' -f 1 <<<"$said")" -- "$word")
+    return
+  fi
+  if [[ $command =~ ^(train|plan)$ ]] && ((COMP_CWORD > 2)); then
+    _trireme_words "$program" keys
+    mapfile -t COMPREPLY < <(compgen -S = -W "$(cut -d ' ' -f 1 <<<"$said")" -- "$word")
+    ((${#COMPREPLY[@]})) && compopt -o nospace 2>/dev/null
+  fi
+  ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
+}
+complete -o filenames -F _trireme trireme

@@ -1,0 +1,102 @@
+#!/bin/bash
+# install.sh - what cmake --install leaves, in a temporary prefix: program, job files, module, man page, completion, pkg-config.
+#
+# tests/packaging/install.sh BUILD CMAKE CC    Judges: the tools that read such files; of the man page, every --help.
+set -eu
+build=$1 cmake=$2 cc=$3
+here=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-install.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+fail() { echo "install: $*"; exit 1; }
+has() { command -v "$1" >/dev/null; }
+prefix="$dir/a prefix" # Modules, pkg-config and Slurm's files must bear a space
+
+DESTDIR=$dir/stage "$cmake" --install "$build" --prefix /opt/trireme >"$dir/log" 2>&1 || { cat "$dir/log"; fail "with DESTDIR"; }
+"$cmake" --install "$build" --prefix "$prefix" >"$dir/log" 2>&1 || { cat "$dir/log"; fail "into a prefix"; }
+! grep -i warning "$dir/log" || fail "warnings"
+
+# DESTDIR: the same files, which name the prefix that they are for.
+diff <(cd "$dir/stage/opt/trireme" && find . | sort) <(cd "$prefix" && find . | sort) || fail "DESTDIR has other files"
+[ "$(ls "$dir/stage")" = opt ] || fail "DESTDIR: $(ls "$dir/stage")"
+grep -q '/opt/trireme' "$dir"/stage/opt/trireme/share/modulefiles/trireme/* || fail "the module names no /opt/trireme"
+! grep -rlF -e "$dir" -e "$build" "$dir/stage" || fail "these hold paths of the build or of DESTDIR"
+! grep -rlF "$build" "$prefix" || fail "these hold paths of the build folder"
+
+# The program, and a job file that names the installed runner.
+program=$prefix/bin/trireme
+"$program" --version >/dev/null || fail "the program does not run"
+for i in 1 2 3 4; do echo '{"tokens": [5, 6, 7, 8], "prompt_tokens": 2}'; done >"$dir/lines.jsonl"
+printf '#!/bin/sh\necho "p*|up|infinite|1|1|4|4000|"\n' >"$dir/sinfo"
+chmod +x "$dir/sinfo"
+PATH=$dir:$PATH "$program" init "$dir/job" --yes --model "$here/tests/data/model/llama" --data "$dir/lines.jsonl" \
+  --device cpu >"$dir/log" 2>&1 || { cat "$dir/log"; fail "init"; }
+grep -qF "exec bash '$prefix/share/trireme/jobs/train.sbatch' " "$dir/job/job.sbatch" || fail "$(cat "$dir/job/job.sbatch")"
+[ -f "$prefix/share/trireme/jobs/rewards/verify.py" ] && [ -f "$prefix/share/trireme/inputs/reference.yaml" ] ||
+  fail "share/trireme lacks rewards or decks"
+
+# pkg-config
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+[ -d "$PKG_CONFIG_PATH" ] || PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name trireme-reward.pc)")
+eval "$cc -shared -fPIC $(pkg-config --cflags trireme-reward) -o '$dir/verify.so' '$here/jobs/rewards/verify.c'" ||
+  fail "a reward does not compile with pkg-config --cflags trireme-reward"
+[ "$("$program" --version | cut -d ' ' -f 2)" = "$(pkg-config --modversion trireme-reward)" ] || fail "versions differ"
+
+# The man page: no warning, and in it every command with every flag.
+page=$prefix/share/man/man1/trireme.1
+commands=$("$program" --help | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print $1 }')
+[ -n "$commands" ] || fail "--help names no command"
+# A reader of roff text, as plain words: what stands in bold on a line of its own is a flag.
+for command in $commands; do
+  grep -qx ".SS trireme $command" "$page" || fail "the man page has no $command"
+  for flag in $("$program" "$command" --help | awk '/^flags:/ { on = 1 } on && /^  --/ { print $1 }'); do
+    awk -v command="$command" -v flag="$(sed 's/-/\\\\-/g' <<<"$flag")" '
+      /^\.S[SH] / { on = $0 == ".SS trireme " command } on && $1 == ".B" && $2 == flag { found = 1 } END { exit !found }' "$page" ||
+      fail "the man page lacks $command $flag"
+  done
+done
+if has groff; then
+  groff -man -Tutf8 -ww "$page" 2>&1 >"$dir/page" | { ! grep .; } || fail "groff warns of the man page"
+  grep -q 'Hugging' "$dir/page" || fail "the man page is empty"
+fi
+! has mandoc || { mandoc -T lint -W warning "$page" | { ! grep .; } || fail "mandoc warns of the man page"; }
+
+# Completion, in a bash that knows nothing else.
+completes() { # words of the command line; then, behind --, what is offered
+  local words=() expected
+  while [ "$1" != -- ]; do words+=("$1"); shift; done
+  shift
+  expected=$*
+  got=$(cd "$dir" && bash --norc --noprofile -c 'set -u; . "$0/share/bash-completion/completions/trireme"
+    COMP_WORDS=("$0/bin/trireme" "$@") COMP_CWORD=$#; _trireme; echo "${COMPREPLY[*]}"' "$prefix" "${words[@]}" 2>&1)
+  [ "$got" = "$expected" ] || fail "completion of ${words[*]}: '$got', not '$expected'"
+}
+bash -n "$prefix/share/bash-completion/completions/trireme"
+completes tok -- tokenize
+completes train --ch -- --check
+completes generate --dtype b -- bf16
+completes generate --chat-template qwen -- qwen2.5 qwen3
+completes init --gpu lin -- lines.jsonl
+completes train deck.yaml run.dev -- run.device=
+completes train deck.yaml run.device = c -- cpu cuda
+completes train deck.yaml data.shuffle = -- true false
+completes train deck.yaml data.train = li -- lines.jsonl
+completes score lin -- lines.jsonl
+
+# Modules: what loading sets, and that unloading leaves nothing.
+check_module() { # name, folder of its files, a command that prints shell code: load trireme, unload trireme
+  local name=$1 files=$2 code
+  shift 2
+  code='set -eu; unset XDG_DATA_DIRS TRIREME
+    eval "$("$@" load trireme)"; [ "$TRIREME" = "$0/bin/trireme" ] && [ "$(command -v trireme)" = "$TRIREME" ] || exit 2
+    [ "$XDG_DATA_DIRS" = "$0/share:/usr/local/share:/usr/share" ] || exit 3
+    case $PKG_CONFIG_PATH in "$0"/*) ;; *) exit 4 ;; esac
+    eval "$("$@" unload trireme)"; case $PATH in *"$0"*) exit 5 ;; esac; [ -z "${TRIREME-}" ] || exit 6'
+  env -u MANPATH -u PKG_CONFIG_PATH MODULEPATH="$prefix/share/$files" bash --norc -c "$code" "$prefix" "$@" ||
+    fail "$name: exit code $?"
+  echo "install: module by $name"
+}
+modules=$(ls /usr/lib/*/modulecmd.tcl /usr/share/modules/libexec/modulecmd.tcl 2>/dev/null | head -n 1 || true)
+lmod=${LMOD_CMD:-$(ls /usr/share/lmod/*/libexec/lmod 2>/dev/null | head -n 1 || true)}
+[ -z "$modules" ] || check_module "Environment Modules" modulefiles tclsh "$modules" bash
+[ -z "$lmod" ] || check_module Lmod lmod "$lmod" bash
+echo "install: program, job file, pkg-config, man page, completion, DESTDIR"
