@@ -101,10 +101,12 @@ void tri_health_see(tri_health *h, const char *metric, double value) {
 }
 
 void tri_health_observe(tri_health *h, const tri_rollout *r, double grad_norm) {
+  bool is_left = !r || next_counted(r, 0) < r->n_seq; /* else that is why, and it was said */
+
   if (r) observe_rewards(h, r);
   tri_trend_step(&h->trend, r);
   h->grad_norm = grad_norm;
-  count(&h->still, grad_norm == 0 && !h->flat);
+  count(&h->still, grad_norm == 0 && !h->flat && is_left);
 }
 
 /* Whether the cause is to be said now, which is then done. */

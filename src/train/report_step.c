@@ -273,7 +273,10 @@ static tri_status save_rollout(tri_trainer *t, int64_t step, const tri_rollout *
 static tri_rollout counted(const tri_rollout *r) {
   tri_rollout view = *r;
 
-  if (tri_rollout_counted(r)) view.n_seq = tri_rollout_counted(r);
+  if (tri_rollout_counted(r))
+    view.n_seq = tri_rollout_counted(r);
+  else
+    view.masked.answer = NULL; /* each counts then */
   return view;
 }
 

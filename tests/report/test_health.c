@@ -244,6 +244,22 @@ static void no_gradient(void **state) {
   has(text, "the gradient was 0");
 }
 
+/* Steps whose answers all lack a reward learn nothing for a reason that was said. */
+static void nothing_left_is_no_clip(void **state) {
+  static int32_t dropped[N] = {TRI_DROPPED, TRI_DROPPED, TRI_DROPPED, TRI_DROPPED};
+  float          reward[N] = {0, 1, 1, 1};
+  tri_rollout    r = step_of(reward, reward, 1, 0);
+  tri_health     h = health_of(1);
+  char           text[4096];
+
+  (void)state;
+  r.masked.answer = dropped;
+  assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS, text), 0);
+  r.masked.answer = NULL;
+  assert_int_equal(observe(&h, &r, 0, TRI_HEALTH_STEPS, text), 1);
+  has(text, "clip_ratio");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(learning_is_no_cause),
                                      cmocka_unit_test(what_an_answer_is_compared_with),
@@ -256,6 +272,7 @@ int main(void) {
                                      cmocka_unit_test(a_greedy_answer_is_compared_with),
                                      cmocka_unit_test(reward_never_earned_is_named),
                                      cmocka_unit_test(cut_answers),
-                                     cmocka_unit_test(no_gradient)};
+                                     cmocka_unit_test(no_gradient),
+                                     cmocka_unit_test(nothing_left_is_no_clip)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,15 @@ launch "$ranks" "$dir/again" rollout.dynamic_sampling=true train.steps=6 "$six" 
   run.resume="$dir/whole/checkpoints/step-00000003"
 diff <(numbers "$dir/whole" | tail -3) <(numbers "$dir/again") || fail "a resumed run goes on in another way"
 
+# Steps of fillers alone say what these earned, and why nothing is learned.
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/none-differ" rollout.dynamic_sampling=true rollout.max_extra_batches=0 train.steps=3 $more \
+  'reward=[{name: regex, pattern: "(?!)"}]'
+[ "$(grep -c '"tokens": 0, "reward_mean": 0, "reward_std": 0, "zero_variance_ratio": 1,' "$dir/none-differ/metrics.jsonl")" = 3 ] ||
+  fail "steps of fillers alone have other metrics"
+grep -q '"alarms": "[a-z_ ]*no_variance' "$dir/none-differ/metrics.jsonl" || fail "no word of groups without variance"
+! grep no_gradient "$dir/none-differ/metrics.jsonl" || fail "a clip is blamed"
+
 # Stopped while it asks again and again for what no answer earns.
 mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/stopped" rollout.dynamic_sampling=true \
   rollout.max_extra_batches=1000 rollout.rollout_batch_size=64 'reward=[{name: regex, pattern: "(?!)"}]' $one > "$dir/log" 2>&1 &
