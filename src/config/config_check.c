@@ -391,6 +391,7 @@ static tri_status note_idle(const tri_loader *l) {
       {"rollout.max_response_length", why_mute, mute},
       {"rollout.stop", why_mute, mute},
       {"rollout.max_sequences", why_mute, mute},
+      {"data.answer_key", why_mute, mute},
       {"data.shuffle", "rollout.replay is given", replay},
       {"data.max_prompt_length", "rollout.replay is given", replay && !c->data.train.n},
   };

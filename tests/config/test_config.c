@@ -397,11 +397,13 @@ static void test_idle_keys(void **state) {
                                   "effect: rollout.replay is given\n");
   tri_text_free(&notes);
   tri_config_free(&c);
-  assert_int_equal(load(SFT, &c, &notes, ARGS("rollout.max_response_length=4", "reward=[{name: exact}]")),
+  assert_int_equal(load(SFT, &c, &notes,
+                        ARGS("rollout.max_response_length=4", "data.answer_key=a", "reward=[{name: exact}]")),
                    TRI_OK);
   assert_string_equal(notes.data,
                       "argument 'rollout.max_response_length=4': rollout.max_response_length has "
                       "no effect: eval.steps is 0\n"
+                      "argument 'data.answer_key=a': data.answer_key has no effect: eval.steps is 0\n"
                       "argument 'reward=[{name: exact}]': reward has no effect: eval.steps is 0\n");
   tri_text_free(&notes);
   tri_config_free(&c);
