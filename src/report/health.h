@@ -34,7 +34,7 @@ typedef struct tri_health {
   float     sum;                       /* the last step's constant sum */
   double    cut_ratio, grad_norm;      /* the last step's */
   unsigned  said;                      /* bit: cause that was warned of */
-  tri_trend trend;                     /* `given` and `selected` are the caller's */
+  tri_trend trend;                     /* `given`, `selected` and `lost` are the caller's */
 } tri_health;
 
 /* Share of the groups whose rewards are all equal. Not collective. */

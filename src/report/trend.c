@@ -148,11 +148,12 @@ static bool is_exploding(const tri_trend *t) {
   return c->n >= WINDOW / 2 && c->now > VALUE_FACTOR * c->mean && c->now > mean * mean + std * std;
 }
 
-/* Where the scale of a loss gives way, a skipped step is how it finds its place. */
+/* Where the scale of a loss gives way, a skipped step is how it finds its place; without answers there is no
+ * gradient. */
 static bool is_skipped(const tri_trend *t) {
   const tri_course *all = &t->of[TRI_SEEN_SKIPPED], *given = &t->of[TRI_SEEN_OVERFLOW];
 
-  return all->now - all->before > given->now - given->before;
+  return all->now - all->before > given->now - given->before + (double)t->lost;
 }
 
 static const struct {

@@ -37,10 +37,11 @@ typedef struct tri_course {
   int    n;           /* steps that had it */
 } tri_course;
 
-/* Zero-initialise. `given` and `selected` are the caller's to set, the others belong to trend.c. */
+/* Zero-initialise. `given`, `selected` and `lost` are the caller's to set, the others belong to trend.c. */
 typedef struct tri_trend {
   bool       given;    /* answers come from elsewhere (a replay): their lengths and rewards are no result */
   bool       selected; /* only groups whose rewards differ are seen, so that their mean need not rise */
+  int64_t    lost;     /* of the step's skipped updates those that had no answer left, of all learners */
   tri_course of[TRI_SEEN_COUNT];
   double     highest, lowest; /* reward of one answer, so far */
   struct {

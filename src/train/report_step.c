@@ -290,6 +290,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   add(t, "tokens", (double)tokens);
   if (tri_has_answers(t)) report_answers(t, &view);
   if (tri_has_critic(t)) report_critic(t, r);
+  t->health.trend.lost = sum->lost;
   tri_health_observe(&t->health, tri_has_answers(t) ? &view : NULL, grad_norm_of(t));
   report_alarms(t);
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));

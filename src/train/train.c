@@ -105,11 +105,12 @@ static bool lost(const tri_trainer *t, const work *w, int64_t m) {
 }
 
 /* An update of which nothing is left: counted like one whose gradient is not finite. */
-static void skip(tri_trainer *t, const work *w) {
+static void skip(tri_trainer *t, work *w) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
     if (!tri_learner_learns(l, w->step)) continue;
     l->course.update++;
     l->course.skipped++;
+    w->sum.lost++;
   }
   if (tri_world_of(t)->rank == 0)
     tri_log(

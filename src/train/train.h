@@ -64,6 +64,7 @@ typedef struct tri_sampling {
 typedef struct tri_tally {
   double   began_s; /* the step */
   int64_t  updates; /* of each learner; without those of mini-batches that have no token with loss */
+  int64_t  lost;    /* updates skipped for want of answers, of all learners */
   tri_mean entropy; /* of the update that goes on, nats; where a coefficient follows it */
   struct {
     double   loss;

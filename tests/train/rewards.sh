@@ -57,6 +57,7 @@ launch "$ranks" "$dir/nothing" $more train.steps=1 "$(reward drop ', --null, "*"
 rm "$dir/asked"
 [ "$(metric "$dir/nothing" skipped_steps)" = 1 ] && [ "$(metric "$dir/nothing" reward_mean)" = null ] ||
   fail "a step of which nothing is left is not skipped"
+! grep non_finite "$dir/nothing/metrics.jsonl" || fail "a step of which nothing is left is said to have a gradient"
 none_left
 
 # A replay asks once for each answer too, not once on each rank.
