@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "base/file.h"
 #include "base/visible.h"
+#include "cost/machine.h"
 #include "device/device.h"
 
 #include <ctype.h>
@@ -78,28 +79,28 @@ static void suggest_per_node(const tri_interview *v, char *out) {
   if (n) snprintf(out, SUGGESTED_BYTES, "%lld", (long long)n);
 }
 
-/* GPUs by the names that Slurm's types and people give them, and their memory in GiB; of those that come in
- * two sizes the smaller one (NVIDIA's data sheets). */
-static const struct gpu {
-  const char *name;
-  double      gib;
-} gpus[] = {{"a100-80", 80}, {"a100-40", 40}, {"a100", 40},    {"h100-80", 80}, {"h100", 80}, {"h200", 141},
-            {"gh200", 96},   {"b200", 180},   {"l40s", 48},    {"l40", 48},     {"a40", 48},  {"a30", 24},
-            {"l4", 24},      {"a10", 24},     {"v100-32", 32}, {"v100", 16}};
-
-/* 0: it is not known. */
+/* Memory of a GPU as Slurm calls it, "a100" or "a100_80gb"; of those that come in two sizes the smaller one.
+ * 0: it is not known. */
 static double memory_of(const char *type) {
-  char   lower[TRI_CLUSTER_NAME_BYTES] = "";
-  size_t n = 0;
+  static const char *const sizes[] = {"", "-40", "-80"};
+  char                     name[TRI_CLUSTER_NAME_BYTES + 8];
+  size_t                   n = strlen(type);
+  tri_machine              m;
 
-  for (; type[n] && n < sizeof lower - 1; n++) lower[n] = (char)(type[n] == '_' ? '-' : tolower(type[n]));
-  for (size_t i = 0; i < sizeof gpus / sizeof *gpus; i++)
-    if (!strcmp(lower, gpus[i].name)) return gpus[i].gib;
+  if (n > 2 && !strcmp(type + n - 2, "gb")) n -= 2;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes && type[0] && !isdigit((unsigned char)type[0]); i++) {
+    snprintf(name, sizeof name, "%.*s%s", (int)n, type, sizes[i]);
+    for (char *c = name; *c; c++) *c = (char)(*c == '_' ? '-' : tolower((unsigned char)*c));
+    if (tri_machine_find(name, &m) == TRI_OK) return (double)m.device_bytes;
+    tri_error_clear();
+  }
   return 0;
 }
 
 static void suggest_gpu(const tri_interview *v, char *out) {
-  if (v->kind && memory_of(v->kind->gpu) > 0) snprintf(out, SUGGESTED_BYTES, "%s", v->kind->gpu);
+  double bytes = v->kind ? memory_of(v->kind->gpu) : 0;
+
+  if (bytes > 0) snprintf(out, SUGGESTED_BYTES, "%.1f", bytes / 0x1p30);
 }
 
 static void suggest_walltime(const tri_interview *v, char *out) {
@@ -194,15 +195,10 @@ static tri_status take_per_node(tri_interview *v, const char *text) {
 }
 
 static tri_status take_gpu(tri_interview *v, const char *text) {
-  char  *end;
-  double gib = memory_of(text), n = strtod(text, &end);
+  tri_machine m;
 
-  if (gib == 0 && end != text && !*end && n >= 1 && n <= 4096) gib = n;
-  if (gib == 0)
-    TRI_FAIL(TRI_EARG,
-             "must be the memory of a GPU in GiB, or one of h200, h100-80, a100-80, a100-40, gh200, "
-             "b200, l40s, a40, a30, l4, a10, v100");
-  v->gpu_bytes = gib * 1024 * 1024 * 1024;
+  TRI_TRY(tri_machine_find(text, &m));
+  v->gpu_bytes = (double)m.device_bytes;
   return TRI_OK;
 }
 
@@ -293,7 +289,8 @@ done:
 
 typedef struct question {
   const char *flag, *words, *words_cuda; /* words_cuda NULL: the same */
-  bool        is_path, optional, of_gpus;
+  bool        is_path, optional;
+  bool        of_gpus; /* asked where there are some; its messages name the flag themselves */
   void (*suggest)(const tri_interview *v, char *out); /* [SUGGESTED_BYTES], "" before; NULL: nothing */
   tri_status (*take)(tri_interview *v, const char *text);
 } question;
@@ -349,7 +346,8 @@ static tri_status ask(tri_interview *v, tri_asked q, const char *suggested) {
       TRI_FREE(text);
       continue;
     }
-    st = tri_error_at(take(v, q, text), text);
+    st = take(v, q, text);
+    if (!one->of_gpus) st = tri_error_at(st, text);
     TRI_FREE(text);
     if (st == TRI_OK || st == TRI_ENOMEM || st == TRI_EINTERNAL) return st;
     tri_log_lines(TRI_LOG_ERROR, tri_error_message());
@@ -373,6 +371,7 @@ static tri_status settle(tri_interview *v, tri_asked q) {
     TRI_FAIL(TRI_EARG, "%s is missing: %s%s", one->flag,
              v->cluster.n_kind ? "it cannot be known here" : v->cluster.why,
              v->cluster.n_kind ? "" : ", so it must be given");
+  if (one->of_gpus) return take(v, q, text);
   snprintf(where, sizeof where, "%s %s", one->flag, text);
   return tri_error_at(take(v, q, text), where);
 }

@@ -116,6 +116,7 @@ static void gpus_are_asked_for(void **state) {
   shows("job/job.sbatch", "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=16\n"
                           "#SBATCH --gpus-per-node=4\n#SBATCH --mem=0\n#SBATCH --time=04:00:00\n"
                           "#SBATCH --partition=gpu\n");
+  shows("job/deck.yaml", "of the 36.4 GiB that a GPU's rank may take"); /* of an A100 the smaller */
   shows("job/job.sbatch", "/job/deck.yaml run.device=cuda \"$@\"\n");
   holds(8);
   cli_succeeds(SLURM YES "--data rl.jsonl --partition mix --gpus-per-node 2 --force");
@@ -203,6 +204,8 @@ static void what_cannot_be_is_refused(void **state) {
   cli_fails(64, SLURM ONE "init job --yes --model none --data rl.jsonl", "--model none: ", NULL);
   cli_fails(64, SLURM YES "--data rl.jsonl --device cuda --partition cpu", "its nodes have no GPUs", NULL);
   cli_fails(64, SLURM YES "--data rl.jsonl --device cuda --partition odd", "--gpu is missing", NULL);
+  cli_fails(64, SLURM YES "--data rl.jsonl --partition odd --gpu v100-32",
+            "--gpu v100-32: this GPU has compute capability 7.0", NULL);
   cli_fails(64, SLURM YES "--data rl.jsonl --device tpu", "must be one of cpu|cuda", NULL);
 }
 
