@@ -99,4 +99,12 @@ modules=$(ls /usr/lib/*/modulecmd.tcl /usr/share/modules/libexec/modulecmd.tcl 2
 lmod=${LMOD_CMD:-$(ls /usr/share/lmod/*/libexec/lmod 2>/dev/null | head -n 1 || true)}
 [ -z "$modules" ] || check_module "Environment Modules" modulefiles tclsh "$modules" bash
 [ -z "$lmod" ] || check_module Lmod lmod "$lmod" bash
+# The recipes of Spack and Apptainer name options and files that are there.
+spack=$here/packaging/spack/spack_repo/trireme/packages/trireme/package.py def=$here/packaging/apptainer/trireme.def
+for option in $(grep -oE 'TRI_[A-Z_]+' "$spack" "$def" | cut -d : -f 2 | sort -u); do
+  grep -qE "(set|option)\($option " "$here/CMakeLists.txt" "$here/packaging/CMakeLists.txt" || fail "a recipe sets $option, which is no option"
+done
+for file in $(awk '/^%files/ { on = 1; next } /^%/ { on = 0 } on { print $1 }' "$def"); do
+  [ -e "$here/$file" ] || fail "${def##*/} copies $file, which is not there"
+done
 echo "install: program, job file, pkg-config, man page, completion, DESTDIR"
