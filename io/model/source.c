@@ -207,8 +207,8 @@ tri_status tri_source_open_over(const char *path, tri_model_part part, const cha
   if (!folder[0] && tri_file_in(path, "adapter_config.json"))
     TRI_FAIL(
         TRI_EINPUT,
-        "%s: holds adapters (adapter_config.json), no model: give the model they are for, and this folder "
-        "as lora.path",
+        "%s: holds adapters (adapter_config.json), no model: to train them on, give the model they are for, "
+        "and this folder as lora.path; else the output folder of their run, or what trireme export merges",
         path);
   if (!folder[0])
     TRI_FAIL(TRI_EINPUT,

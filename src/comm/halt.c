@@ -52,14 +52,28 @@ static const char *const words_of[] = {[TRI_HALT_LOADING] =
                                        [TRI_HALT_STEPS] = "stopping after this step, again to end now\n",
                                        [TRI_HALT_LEAVING] = "the run is ending, again to end now\n"};
 
+static char words_of_mpirun[160];
+
 /* mpirun's SIGTERM, which SIGKILL follows, comes when another rank failed too. */
 static const char *words_for(int number) {
   if (!answers) return NULL;
   if (number != SIGTERM || !by_mpirun) return words_of[phase];
-  return is_open
-             ? "told to end by mpirun (Ctrl-C, or another rank failed); pkill -USR1 mpirun, or OUTPUT/STOP, "
-               "ends a run after a step\n"
-             : NULL;
+  return is_open ? words_of_mpirun : NULL;
+}
+
+/* What would have ended the run after a step: rank 0's parent is mpirun, where they are on one machine. */
+static void name_mpirun(void) {
+  char  path[64], parent[32] = "";
+  FILE *f;
+
+  snprintf(path, sizeof path, "/proc/%ld/comm", (long)getppid());
+  f = fopen(path, "r");
+  if (f && !fgets(parent, sizeof parent, f)) parent[0] = 0;
+  if (f) fclose(f);
+  snprintf(path, sizeof path, "kill -USR1 %ld, or ", (long)getppid());
+  snprintf(words_of_mpirun, sizeof words_of_mpirun,
+           "told to end by mpirun (Ctrl-C, or another rank failed); %sOUTPUT/STOP, ends a run after a step\n",
+           !strncmp(parent, "mpirun", 6) || !strncmp(parent, "mpiexec", 7) ? path : "");
 }
 
 /* With every line that is written. Not answered: there is nobody to read it. */
@@ -108,6 +122,7 @@ void tri_halt_catch_signals(bool answer, double (*clock_s)(void)) {
 
   answers = answer;
   by_mpirun = tri_runtime_by_mpirun();
+  if (by_mpirun) name_mpirun();
   now_s = clock_s;
   sigemptyset(&action.sa_mask);
   for (int i = 0; i < N_SIGNALS; i++) sigaddset(&action.sa_mask, signals[i].number);

@@ -212,7 +212,9 @@ static void add_fields(fields *x, tri_flag *flag, int *n_flag) {
   const tri_reward *kind;
 
   for (int i = 0; (kind = tri_reward_at(i)) != NULL; i++)
-    for (const tri_reward_field *f = kind->field; f && f->name; f++) add_field(x, kind, f, flag, n_flag);
+    for (const tri_reward_field *f = kind->needs & TRI_REWARD_COLLECTIVE ? NULL : kind->field; f && f->name;
+         f++)
+      add_field(x, kind, f, flag, n_flag);
 }
 
 /* The words of a flag, parted by spaces, as a list. */

@@ -25,8 +25,10 @@ enum {
 #define GAIN_ERRORS  2.0  /* standard errors; chosen: chance gains less in 19 of 20 blocks */
 #define IDLE_BLOCKS  3    /* chosen: 60 steps; a healthy run may rest for one block */
 #define VALUE_FACTOR 10.0 /* chosen: of a healthy critic's loss, which falls */
-#define STEPS_KL     1    /* a jump is over when the mean has followed */
-#define STEPS_OTHERS 3    /* in a row; chosen: small batches have one or two such by chance */
+#define BLIND_MOST                                                                                           \
+  -0.1 /* chosen: healthy quickstarts stray to -0.02, a critic that hardly learns stays at -0.5 */
+#define STEPS_KL     1 /* a jump is over when the mean has followed */
+#define STEPS_OTHERS 3 /* in a row; chosen: small batches have one or two such by chance */
 
 static const struct {
   const char *metric;
@@ -35,6 +37,7 @@ static const struct {
                              [TRI_SEEN_ENTROPY] = {"entropy_mean_nats", false},
                              [TRI_SEEN_KL] = {"kl_mean_nats", false},
                              [TRI_SEEN_VALUE_LOSS] = {"value_loss", false},
+                             [TRI_SEEN_EXPLAINED] = {"explained_variance", false},
                              [TRI_SEEN_REWARD] = {"reward_mean", false},
                              [TRI_SEEN_REWARD_STD] = {"reward_std", false},
                              [TRI_SEEN_SKIPPED] = {"skipped_steps", true},
@@ -148,6 +151,13 @@ static bool is_exploding(const tri_trend *t) {
   return c->n >= WINDOW / 2 && c->now > VALUE_FACTOR * c->mean && c->now > mean * mean + std * std;
 }
 
+/* Returns vary less by themselves than less the critic's values. */
+static bool is_blind(const tri_trend *t) {
+  const tri_course *c = &t->of[TRI_SEEN_EXPLAINED];
+
+  return c->n >= WINDOW && c->mean < BLIND_MOST && c->now < BLIND_MOST;
+}
+
 /* Where the scale of a loss gives way, a skipped step is how it finds its place; without answers there is no
  * gradient. */
 static bool is_skipped(const tri_trend *t) {
@@ -167,6 +177,7 @@ static const struct {
     [TRI_TREND_ENTROPY] = {"entropy_collapse", TRI_SEEN_ENTROPY, STEPS_OTHERS, is_alike},
     [TRI_TREND_REWARD] = {"reward_stuck", TRI_SEEN_REWARD, 1, is_stuck}, /* blocks are long enough */
     [TRI_TREND_VALUE] = {"value_loss_explodes", TRI_SEEN_VALUE_LOSS, STEPS_OTHERS, is_exploding},
+    [TRI_TREND_BLIND] = {"critic_blind", TRI_SEEN_EXPLAINED, STEPS_OTHERS, is_blind},
     [TRI_TREND_SKIPPED] = {"non_finite", TRI_SEEN_SKIPPED, 1, is_skipped},
     [TRI_TREND_FAR] = {"kl_high", TRI_SEEN_KL, STEPS_OTHERS, is_far}};
 
@@ -232,6 +243,14 @@ void tri_trend_say(const tri_trend *t, tri_trend_kind kind, char *out, size_t by
              "value_loss is %.3g, over 10 times its running mean of before (%.3g), for %d steps, and worse "
              "than of a critic that says 0: the critic diverges; lower its learning rate",
              c->now, c->mean, STEPS_OTHERS);
+    return;
+  case TRI_TREND_BLIND:
+    snprintf(
+        out, bytes,
+        "explained_variance is %.3g, and below 0 over the last %d steps: advantages vary more by the "
+        "critic's values than without; raise critic.learning_rate (its own, not train's), or let it learn "
+        "alone first (critic.warmup_steps)",
+        c->now, WINDOW);
     return;
   case TRI_TREND_SKIPPED:
     say_skipped(t, out, bytes);

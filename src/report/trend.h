@@ -10,6 +10,7 @@ typedef enum {
   TRI_SEEN_ENTROPY,
   TRI_SEEN_KL,
   TRI_SEEN_VALUE_LOSS,
+  TRI_SEEN_EXPLAINED,
   TRI_SEEN_REWARD,
   TRI_SEEN_REWARD_STD,
   TRI_SEEN_SKIPPED,
@@ -23,7 +24,8 @@ typedef enum {
   TRI_TREND_KL,      /* the policy left its reference at once */
   TRI_TREND_ENTROPY, /* answers are all alike, and not because they are right */
   TRI_TREND_REWARD,  /* no gain in many steps */
-  TRI_TREND_VALUE,   /* the critic is worse than none */
+  TRI_TREND_VALUE,   /* the critic diverges */
+  TRI_TREND_BLIND,   /* the critic is worse than none */
   TRI_TREND_SKIPPED, /* a gradient was not finite */
   TRI_TREND_FAR,     /* little of the reference is left */
   TRI_TREND_COUNT

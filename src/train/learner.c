@@ -261,8 +261,10 @@ static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
         l->key, l->name, n, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
   if (n && t->se->rt.world_rank == 0)
     tri_log(TRI_LOG_WARN,
-            "%s: %d tokens of the %s are others than the policy's, %d the first: '%.40s', '%.40s'", l->key, n,
-            l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
+            "%s: %d tokens of the %s are others than the policy's, the first is %d: '%.40s', the policy's "
+            "'%.40s'; where they are more than names of reserved tokens it reads other texts than were "
+            "written",
+            l->key, n, l->name, (int)at, tri_tokenizer_token(own, at), tri_tokenizer_token(policy, at));
   return TRI_OK;
 }
 
@@ -281,8 +283,9 @@ static tri_status check_vocabulary(const tri_trainer *t, const tri_learner *l) {
   bool scores = l->head == TRI_HEAD_SCALAR;
 
   if (own == policy || (scores && own > policy) || reads_text(t, l)) return check_tokenizer(t, l);
-  TRI_FAIL(TRI_ECONFIG, "%s: the %s has a vocabulary of %d, the policy one of %d%s%s", l->key, l->name, own,
-           policy, scores ? "; it must know each of the policy's tokens" : "",
+  TRI_FAIL(TRI_ECONFIG, "%s: the %s%s has a vocabulary of %d, the policy one of %d%s%s", l->key, l->name,
+           l == &t->learner[TRI_CRITIC] && !l->path[0] ? ", which starts from it," : "", own, policy,
+           scores ? "; it must know each of the policy's tokens" : "",
            l == &t->learner[TRI_CRITIC] && !l->path[0] ? "; critic.path can name another model" : "");
 }
 

@@ -237,7 +237,7 @@ static tri_train_end how_it_ends(const tri_trainer *t) {
   tri_halt_cause      cause = tri_halt_decided(t->halt);
   bool in_vain = cause == TRI_HALT_TIME && p->step == p->first_step && tri_pace_had_most(&p->pace);
 
-  if (p->step == t->plan.steps && !p->eval_due) return TRI_TRAIN_FINISHED;
+  if (p->step >= t->plan.steps && !p->eval_due) return TRI_TRAIN_FINISHED;
   if (cause == TRI_HALT_FILE) return TRI_TRAIN_STOPPED_BY_FILE;
   return in_vain ? TRI_TRAIN_IN_VAIN : TRI_TRAIN_STOPPED;
 }

@@ -206,6 +206,9 @@ static void without_a_step_the_deck_stays(void **state) {
   copy_run("r");
   cli_succeeds(ONE SFT "run.output=r train.learning_rate=0.5");
   cli_shows(cli_err, "nothing to do");
+  cli_succeeds(ONE SFT "run.output=r train.steps=1"); /* more than asked for: not to be resumed */
+  cli_shows(cli_err, "nothing to do");
+  cli_shows(cli_err, "done after 2 steps");
   cli_sh("diff -r run r -x log.txt");
   cli_sh("mkdir r/deck.step-00000003.yaml && touch r/deck.step-99999999999999999999.yaml");
   cli_fails(74, ONE SFT "run.output=r train.steps=3", "r/deck.step-00000003.yaml: cannot be removed: ", NULL);

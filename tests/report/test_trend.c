@@ -14,14 +14,15 @@
 
 /* What a step had; NAN: no such metric. */
 typedef struct step {
-  double length, entropy, kl, value_loss, reward, skipped, overflows;
+  double length, entropy, kl, value_loss, explained, reward, skipped, overflows;
 } step;
 
 /* Of a healthy run; s counts from 0. */
 static step healthy(int s) {
   int m = s < 100 ? s : 100;
 
-  return (step){100 + s % 7, 0.5 - 0.004 * m, 0.001 * m, 0.2 / (1 + s), 0.1 + 0.008 * m, 0, NAN};
+  return (step){100 + s % 7,       0.5 - 0.004 * m, 0.001 * m, 0.2 / (1 + s),
+                s < 10 ? -1 : 0.5, 0.1 + 0.008 * m, 0,         NAN};
 }
 
 static tri_health health_of(void) {
@@ -40,6 +41,7 @@ static void take(tri_health *h, const step *x) {
              {"entropy_mean_nats", x->entropy},
              {"kl_mean_nats", x->kl},
              {"value_loss", x->value_loss},
+             {"explained_variance", x->explained},
              {"reward_mean", x->reward},
              {"reward_std", sqrt(x->reward * (1 - x->reward))},
              {"skipped_steps", x->skipped},
@@ -150,6 +152,11 @@ static step critic_diverges(int s) {
   if (s >= WRONG) x.value_loss = 3; /* the mean of before is below 0.3 */
   return x;
 }
+static step critic_is_blind(int s) {
+  step x = healthy(s);
+  x.explained = -0.2;
+  return x;
+}
 /* The first rewards: no worse than a critic that says 0. */
 static step rewards_begin(int s) {
   step x = healthy(s);
@@ -200,6 +207,7 @@ static void each_alarm(void **state) {
              {too_low, "entropy_collapse", "raise rollout.temperature"},
              {alike_at_the_top, NULL, NULL},
              {critic_diverges, "value_loss_explodes", "lower its learning rate"},
+             {critic_is_blind, "critic_blind", "raise critic.learning_rate"},
              {rewards_begin, NULL, NULL},
              {gradient_breaks, "non_finite", "its optimizer step was skipped"},
              {gradient_overflows, NULL, NULL},
@@ -323,8 +331,8 @@ static void a_replay_has_no_reward_of_its_own(void **state) {
 
 /* A run that goes on from kept numbers has the words of one that was never interrupted, wherever it was. */
 static void kept_numbers_go_on(void **state) {
-  step (*const next[])(int) = {short_answers,   kl_jumps,        all_alike,  kl_is_high,
-                               critic_diverges, gradient_breaks, never_rises};
+  step (*const next[])(int) = {short_answers,   kl_jumps,        all_alike,       kl_is_high,
+                               critic_diverges, critic_is_blind, gradient_breaks, never_rises};
   static char kept[TRI_HEALTH_TEXT];
   char        words[2][256], text[4096];
 
