@@ -22,11 +22,11 @@ await() { # what is waited for, command
   done
 }
 
-# The deck of run_case.sh on the nodes that Slurm gives, that any number of steps may be taken of with the same numbers.
+# The deck of run_case.sh on the nodes that Slurm gives, of which any number of steps may be taken with the same numbers.
 write_cluster_deck() {
   write_deck
   sed -i -e 's/ranks_per_node: 1/ranks_per_node: 0/' -e 's/, eval: [^}]*//' -e '/^eval:/d' -e 's/lr_scheduler: cosine/lr_scheduler: constant/' \
-    "$dir/deck.yaml"
+    -e 's/save_steps: 2/save_steps: 0/' "$dir/deck.yaml"
 }
 # A job of two nodes with two ranks each; what it prints goes to $dir/NUMBER.out. Prints the number.
 submit() { # options, script, its arguments
@@ -34,6 +34,14 @@ submit() { # options, script, its arguments
 }
 field() { on head scontrol --oneliner show job "$1" | sed -E "s/(.* )?$2=([^ ]*).*/\2/"; } # of a job: JobState, ExitCode, ...
 is_field() { [ "$(field "$1" "$2")" = "$3" ]; }
+has_ended() { case $(field "$1" JobState) in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) ;; *) false ;; esac; }
+# The end of a job: its exit code, or what took its place.
+await_end() { # job, exit code
+  await "the end of job $1" has_ended "$1"
+  is_field "$1" ExitCode "$2:0" || fail "job $1 ends with $(field "$1" ExitCode) as $(field "$1" JobState)"
+}
+steps_of() { [ ! -e "$1/metrics.jsonl" ] || wc -l < "$1/metrics.jsonl"; } # an output folder; without evaluations
+has_steps() { [ "$(($(steps_of "$1") + 0))" -ge "$2" ]; }
 # The same numbers as one run by mpirun, that takes as many steps.
 check_equal() { # output folder, mpirun's, further key=value of that
   launch 4 "$2" run.ranks_per_node=2 "${@:3}" || fail "the run by mpirun fails"

@@ -52,6 +52,7 @@ be_node() { # node
   while :; do sleep 3600 & wait $!; done
 }
 
+starters=()
 # Whose first process dies with this one.
 start_node() { # node
   local dir=$CLUSTER_DIR/$1 starter waited=0
@@ -60,6 +61,8 @@ start_node() { # node
   setsid setpriv --pdeathsig KILL unshare --net --uts --ipc --mount --pid --fork --kill-child --mount-proc \
     -- bash "$CLUSTER" be_node "$1" < /dev/null > "$dir/log" 2>&1 &
   starter=$!
+  disown $starter # else bash tells of its end
+  starters+=($starter)
   until [ -e "$dir/ready" ]; do
     kill -0 $starter 2> /dev/null && ((waited++ < 2000)) || { cat "$dir/log" >&2; fail "$1 does not come up"; }
     sleep 0.01
@@ -147,7 +150,7 @@ run() { # nodes, command
   check_machine
   [ -n "${CLUSTER_DIR-}" ] || own=$(mktemp -d "${TMPDIR:-/tmp}/trireme-cluster.XXXXXX")
   export CLUSTER_DIR=${CLUSTER_DIR:-$own} CLUSTER_SHARE=${CLUSTER_SHARE-$PWD}
-  trap '{ kill -KILL $(jobs -p); wait; } 2> /dev/null; [ -z "$own" ] || rm -rf "$own"' EXIT
+  trap 'kill -KILL "${starters[@]}"; while kill -0 "${starters[@]}"; do :; done 2> /dev/null; [ -z "$own" ] || rm -rf "$own"' EXIT
   write_configuration "$1"
   start_node switch
   net switch ip link add br0 type bridge && net switch ip link set br0 up || fail "no bridge"

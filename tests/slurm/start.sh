@@ -4,9 +4,7 @@
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 job=$(submit jobs/train.sbatch "$dir/deck.yaml" run.output="$dir/job" train.steps=3)
-ended() { case $(field "$job" JobState) in COMPLETED | FAILED) ;; *) false ;; esac; }
-await "the end of the job" ended
-[ "$(field "$job" ExitCode)" = 0:0 ] || fail "the job ends with $(field "$job" ExitCode)"
+await_end "$job" 0
 grep -q 'ranks: 4 on 2 nodes (pmix)' "$dir/$job.out" || fail "not two nodes"
 for node in $(on head scontrol show hostnames "$(field "$job" NodeList)"); do
   grep -Eq "node [01] \($node\): ranks [0-3] [0-3]\$" "$dir/$job.out" || fail "not two ranks on $node"

@@ -1,0 +1,48 @@
+#!/bin/bash
+# requeue.sh - one run, ended early in every way that leaves it to be resumed: the end of its walltime, scancel --signal=USR1,
+# scontrol requeue, preemption, OUTPUT/STOP. Each time it writes a checkpoint; after all but the last its job is put back and
+# goes on. Judges: Slurm's record of the job; the metrics and weights of a run by mpirun that is never ended, bit for bit.
+. "$(dirname "$0")/case.sh" "$@"
+write_cluster_deck
+out=$dir/job
+# The first time the allocation is said to end in ten seconds, of which at least half are used; Slurm's own least is a minute.
+cat > "$dir/short" << EOF
+#!/bin/bash
+[ -n "\${SLURM_RESTART_COUNT-}" ] || export SLURM_JOB_END_TIME=\$((\$(date +%s) + 10))
+exec "$program" "\$@"
+EOF
+chmod +x "$dir/short"
+job=$(TRIREME=$dir/short submit --partition=preemptible jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000)
+
+# Put back, and nothing of it runs any more: a process that still tells of the old start's end would end the new one.
+is_put_back() {
+  local node
+  is_field "$job" JobState PENDING && is_field "$job" Restarts "$1" || return 1
+  for node in n1 n2 n3; do ! on $node pgrep -f "slurmstepd: \[$job\." > /dev/null || return 1; done
+}
+check_end() { # how, number of the start that ended
+  await "job $job put back after $1" is_put_back "$2"
+  steps=$(steps_of "$out")
+  [ "$(readlink "$out/checkpoints/LATEST")" = "step-$(printf %08d "$steps")" ] || fail "$1: no checkpoint of the last step"
+  on head scontrol update jobid="$job" StartTime=now
+  await "two steps after $1" has_steps "$out" $((steps + 2))
+}
+
+check_end "the walltime" 1
+grep -q 'the allocation ends in [0-5] s' "$dir/$job.out" || fail "it is not the walltime that ends the run"
+on head scancel --signal=USR1 "$job"
+check_end USR1 2
+on head scontrol requeue "$job"
+check_end "scontrol requeue" 3
+first=$(on head sbatch --parsable --partition=normal --nodes=3 --exclusive --output=/dev/null --wrap=true)
+await "the job that comes first" has_ended "$first"
+check_end preemption 4
+touch "$out/STOP"
+await_end "$job" 75
+is_field "$job" Restarts 4 || fail "the job is put back after STOP"
+
+steps=$(($(steps_of "$out") + 2))
+job=$(submit jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=$steps)
+await_end "$job" 0
+check_equal "$out" "$dir/mpirun" train.steps=$steps
+echo "requeue: five times ended and resumed, after $steps steps the same metrics and weights by mpirun"
