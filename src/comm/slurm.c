@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -106,13 +107,25 @@ static tri_slurm_time ask_squeue(char *job, double patience_s) {
   return (tri_slurm_time){0};
 }
 
+/* This job, as squeue finds it alone: the number of an array's task may be the array's too. */
+static void name_job(char out[ANSWER_BYTES]) {
+  const char *job = getenv("SLURM_JOB_ID"), *array = getenv("SLURM_ARRAY_JOB_ID"),
+             *task = getenv("SLURM_ARRAY_TASK_ID");
+
+  if (job && job[0] && array && task)
+    snprintf(out, ANSWER_BYTES, "%s_%s", array, task);
+  else
+    snprintf(out, ANSWER_BYTES, "%s", job ? job : "");
+}
+
 tri_slurm_time tri_slurm_ask(double patience_s) {
   double now_s = (double)time(NULL), end_s = env_time("SLURM_JOB_END_TIME"),
          start_s = env_time("SLURM_JOB_START_TIME");
-  char *job = getenv("SLURM_JOB_ID");
+  char job[ANSWER_BYTES];
 
+  name_job(job);
   if (end_s > now_s)
     return (tri_slurm_time){.used_s = start_s > 0 && start_s < now_s ? now_s - start_s : 0,
                             .left_s = end_s - now_s};
-  return job && job[0] ? ask_squeue(job, patience_s) : (tri_slurm_time){0};
+  return job[0] ? ask_squeue(job, patience_s) : (tri_slurm_time){0};
 }

@@ -123,6 +123,12 @@ static void test_squeue(void **state) {
   assert_true(t.left_s == 0 && t.used_s == 10);
   t = answer_of("printf '2:00 0:00'", 5); /* no line end */
   assert_true(t.left_s == 120 && t.used_s == 0);
+  setenv("SLURM_ARRAY_JOB_ID", "7", 1); /* whose first task has the number 7 too */
+  setenv("SLURM_ARRAY_TASK_ID", "3", 1);
+  t = answer_of("[ \"$*\" = '--noheader --format=%L %M --jobs 7_3' ] && echo '1:00 1:00'", 5);
+  assert_true(t.left_s == 60 && t.used_s == 60);
+  unsetenv("SLURM_ARRAY_JOB_ID");
+  unsetenv("SLURM_ARRAY_TASK_ID");
   unsetenv("SLURM_JOB_ID");
 }
 

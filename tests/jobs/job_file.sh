@@ -69,14 +69,11 @@ with=(SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3) && check 75 "scontrol requeue 
 common="--job-name=run --nodes=2 --ntasks-per-node=2 --time=01:00:00 --partition=p --no-requeue --no-kill --open-mode=append"
 with=(REQUEUE=0)
 check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 $here/jobs/train.sbatch deck.yaml train.steps=5" 75
-with=(REQUEUE=0 SLURM_GPUS_PER_NODE=4 SLURM_GPUS_ON_NODE=4 SLURM_MEM_PER_NODE=0 SLURM_JOB_ACCOUNT=a SLURM_JOB_QOS=q SLURM_ARRAY_JOB_ID=7
+with=(REQUEUE=0 SLURM_GPUS_PER_NODE=4 SLURM_MEM_PER_NODE=0 SLURM_JOB_ACCOUNT=a SLURM_JOB_QOS=q SLURM_ARRAY_JOB_ID=7
   SLURM_ARRAY_TASK_ID=3)
 check 75 "sbatch --dependency=afterany:7_3 $common --output=/out/7.out --cpus-per-task=2 --gpus-per-node=4 --mem=0 --account=a --qos=q \
 --array=3 $here/jobs/train.sbatch deck.yaml train.steps=5" 75
 
-# GPUs: all of a node for each of its tasks, unless the job deals them out.
-with=(SLURM_GPUS_ON_NODE=4) && check 0 "" 0 && first "$(step --gpu-bind=none)"
-with=(SLURM_GPUS_ON_NODE=4 SLURM_GPUS_PER_TASK=1) && check 0 "" 0 && first "$(step)"
 with=(TRIREME_MPI=pmi2) && check 0 "" 0 && first "$(step | sed s/pmix/pmi2/)"
 
 # Again in the allocation, three times.

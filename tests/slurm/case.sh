@@ -7,7 +7,7 @@ export TRIREME=$program
 
 fail() {
   local f
-  for f in "$dir"/*.out; do [ ! -e "$f" ] || tail -n 40 "$f"; done
+  for f in "$dir"/*.out; do [ ! -e "$f" ] || tail -n 12 "$f"; done
   echo "$name: $*"
   exit 1
 }
@@ -32,7 +32,7 @@ write_cluster_deck() {
 submit() { # options, script, its arguments
   on head sbatch --parsable --nodes=2 --ntasks-per-node=2 --cpus-per-task=1 --time=10 --output="$dir/%j.out" "$@"
 }
-field() { on head scontrol --oneliner show job "$1" | sed -E "s/(.* )?$2=([^ ]*).*/\2/"; } # of a job: JobState, ExitCode, ...
+field() { on head scontrol --oneliner show job "$1" | sed -E "s|(.* )?$2=([^ ]*).*|\2|"; } # of a job: JobState, ExitCode, ...
 is_field() { [ "$(field "$1" "$2")" = "$3" ]; }
 has_ended() { case $(field "$1" JobState) in COMPLETED | FAILED | CANCELLED | TIMEOUT | NODE_FAIL) ;; *) false ;; esac; }
 # The end of a job: its exit code, or what took its place.
