@@ -83,10 +83,50 @@ static int64_t find_open(const process *p, int64_t id) {
   return -1;
 }
 
+/* How long the word is that stands at s for what is no finite number, as Python's json writes it, or C's
+ * printf; 0: none does. */
+static size_t odd_number_at(const char *s, size_t n) {
+  static const char *const word[] = {"NaN", "Infinity", "-Infinity", "nan", "-nan", "inf", "-inf"};
+
+  for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
+    size_t k = strlen(word[i]);
+    if (k <= n && !memcmp(s, word[i], k)) return k;
+  }
+  return 0;
+}
+
+/* JSON has no such words: each becomes an empty text of its length, which is no number either. */
+static void blank_odd_numbers(char *s, size_t n) {
+  const char *end = s + n;
+
+  for (size_t k; s < end; s += k) {
+    k = *s == '"' ? (size_t)(tri_json_skip_string(s, end) - s) : odd_number_at(s, (size_t)(end - s));
+    if (k && *s != '"') memcpy(memset(s, ' ', k), "\"\"", 2);
+    if (!k) k = 1;
+  }
+}
+
+/* NULL: it is no JSON. */
+static json_t *parse_line(const char *line, size_t n) {
+  json_t *object = tri_json_fits(line, n, 64) ? json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+  char   *copy = NULL;
+
+  if (object || !tri_json_fits(line, n, 64)) return object;
+  if (TRI_ALLOC(copy, (int64_t)n + 1) != TRI_OK) {
+    tri_error_clear();
+    return NULL;
+  }
+  memcpy(copy, line, n);
+  blank_odd_numbers(copy, n);
+  object = json_loadb(copy, n, JSON_REJECT_DUPLICATES, NULL);
+  TRI_FREE(copy);
+  return object;
+}
+
 /* One line. Without "reward", or with one that is no number, this answer alone has failed; what cannot be
  * understood fails the oldest one, and the child with it. false: the child is gone. */
 static bool hear_line(process *p, const char *line, size_t n) {
-  json_t *object = tri_json_fits(line, n, 64) ? json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL) : NULL;
+  json_t       *object = parse_line(line, n);
   const json_t *id = json_object_get(object, "id"), *reward = json_object_get(object, "reward");
   int64_t       k = json_is_integer(id) ? find_open(p, json_integer_value(id)) : -1;
   char          why[256];

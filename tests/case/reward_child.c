@@ -81,7 +81,9 @@ static void answer(long id, const char *response) {
   else if (!strcmp(response, "unknown"))
     printf("{\"id\": %ld, \"reward\": 1}\n", id + 1000);
   else if (!strcmp(response, "nan"))
-    printf("{\"id\": %ld, \"reward\": NaN}\n", id);
+    printf("{\"id\": %ld, \"reward\": NaN, \"note\": \"a NaN, \\\"-Infinity\"}\n", id);
+  else if (!strcmp(response, "inf"))
+    printf("{\"of\": [-Infinity, nan], \"id\": %ld, \"reward\": -inf}\n", id);
   else if (!strcmp(response, "null") || *null_ones == '*' || strpbrk(response, null_ones))
     printf("{\"id\": %ld, \"reward\": null}\n", id);
   else if (!strcmp(response, "word"))

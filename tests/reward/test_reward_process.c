@@ -249,6 +249,7 @@ static void nonsense(void **state) {
     run("", responses, "1 _ 2");
   }
   run("", "a twice bc def", "1 5 _ 3");
+  run("--after 5", "a nan bc inf def", "1 _ 2 _ 3"); /* whose line says which it is costs no other one */
   run("", "a flood bc", "1 _ 2");
   run("", "a stderr bc", "1 6 2");
 }
