@@ -67,8 +67,11 @@ static tri_status score_all(tri_infer *f, tri_rollout *r, int64_t max_tokens) {
   for (int64_t i = 0; i < r->n_tok; i++) {
     if (isnan(sum[i]))
       TRI_FAIL_DONE(TRI_ENUMERIC,
-                    "the model gives a token a log-probability, or a text a score, that is not a "
-                    "number: its weights are damaged or it has diverged");
+                    "the model gives a token a log-probability, or a text a score, that is not a number: %s",
+                    tri_params_options(tri_model_params(f->model))->dtype == TRI_F16
+                        ? "in fp16 nothing is above 65504, try --dtype bf16 or f32; or its weights are "
+                          "damaged, or it has diverged"
+                        : "its weights are damaged or it has diverged");
     r->old_logp[i] = (float)sum[i];
   }
 done:

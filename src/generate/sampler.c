@@ -309,14 +309,20 @@ static void remove_row(tri_sampler *s, int i) {
 }
 
 static tri_status check_drawn(const tri_sampler *s, const tri_decode_rows *d) {
+  const char *why =
+      tri_params_options(tri_model_params(s->model))->dtype == TRI_F16
+          ? "in fp16 nothing is above 65504, and a model that was made in bf16 may pass that: "
+            "take bf16 or f32 (model.dtype, --dtype); or the model has diverged"
+          : "the model has diverged; lower the learning rate or start from an earlier checkpoint";
+
   for (int i = 0; i < s->n_row; i++) {
     const row *r = &s->row[i];
     if (isnan(d->logp[i]))
       TRI_FAIL(
           TRI_ENUMERIC,
           "the logits of token %lld of answer %d to prompt_id %lld are not numbers (NaN, infinity, or all "
-          "-infinity): the model has diverged; lower the learning rate or start from an earlier checkpoint",
-          (long long)r->n, r->index % s->gen->group, (long long)prompt_of(s, r)->id);
+          "-infinity): %s",
+          (long long)r->n, r->index % s->gen->group, (long long)prompt_of(s, r)->id, why);
   }
   return TRI_OK;
 }

@@ -195,6 +195,8 @@ static void what_a_type_cannot_hold_is_refused(void **state) {
   cli_succeeds(ONE NEW STILL "model.path=big run.output=wide");
   cli_fails(64, ONE "export wide none --dtype fp16", "holds 1e+06, and fp16 nothing above 65504",
             "give --dtype bf16 or f32");
+  cli_fails(70, ONE "score big rl.jsonl --completion-key answer --dtype fp16",
+            "that is not a number: in fp16 nothing is above 65504", "try --dtype bf16 or f32");
 }
 
 int main(void) {
