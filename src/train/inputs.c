@@ -12,7 +12,7 @@
 /* What warnings about rewards and lengths say. */
 static void set_health(tri_trainer *t) {
   t->health.max_response_length = t->cfg->rollout.max_response_length;
-  t->health.n_reward = t->cfg->reward.n;
+  t->health.n_reward = tri_has_answers(t) ? t->cfg->reward.n : 0; /* else they are of evaluations */
   t->health.trend.given = t->cfg->rollout.replay != NULL;
   t->health.trend.selected = tri_supply_selects(t);
   t->health.unclipped = !tri_algo_reads(t->algo, "algo.clip_eps");
@@ -20,7 +20,7 @@ static void set_health(tri_trainer *t) {
     t->health.compared = t->cfg->algo.opt.whiten_advantages             ? TRI_COMPARED_IN_STEP
                          : t->algo->advantage->reads & TRI_READS_GREEDY ? TRI_COMPARED_WITH_GREEDY
                                                                         : TRI_COMPARED_WITH_0;
-  for (int i = 0; i < t->cfg->reward.n; i++) {
+  for (int i = 0; i < t->health.n_reward; i++) {
     t->health.name[i] = tri_reward_set_name(t->reward, i);
     t->health.most[i] = tri_reward_set_most(t->reward, i);
   }

@@ -73,6 +73,20 @@ static void a_run_that_learns_is_left_alone(void **state) {
   assert_null(strstr(cli_err, "warning"));
 }
 
+/* A vocabulary of one token leaves nothing to learn, and the rewards of evaluations have no part in it. */
+static void given_lines_are_looked_at_themselves(void **state) {
+  (void)state;
+  cli_sh("sed -E 's/(\"vocab_size\": )[0-9]+/\\11/; s/(\"eos_token_id\": )[0-9]+/\\1null/' "
+         "config.json > one.json");
+  cli_write("ones.jsonl", "{\"tokens\": [0, 0, 0]}\n{\"tokens\": [0, 0]}\n");
+  cli_succeeds(ONE SFT
+               "run.output=g model.config=one.json model.tokenizer=null data.train=ones.jsonl train.steps=4 "
+               "data.eval=ones.jsonl eval.steps=4 rollout.max_response_length=2 "
+               "'reward=[{name: length, buffer: 1}]'");
+  assert_int_equal(count(cli_err, "the gradient was 0 for 3 steps, and nothing is learned; look at the data"),
+                   1);
+}
+
 /* ---- damaged models ---- */
 
 /* A copy of the exported model as FOLDER, all elements of one f32 tensor set to x. */
@@ -152,6 +166,7 @@ int main(void) {
                                      cmocka_unit_test(lines_have_their_time),
                                      cmocka_unit_test(a_tensor_without_gradient_is_named),
                                      cmocka_unit_test(a_model_that_is_not_finite_is_located),
-                                     cmocka_unit_test(a_run_that_learns_is_left_alone)};
+                                     cmocka_unit_test(a_run_that_learns_is_left_alone),
+                                     cmocka_unit_test(given_lines_are_looked_at_themselves)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
