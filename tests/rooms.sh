@@ -28,7 +28,7 @@ rooms='
  5 src/cpu gpu/base
  4 src/cpu/gemm
  3 src/cost src/device io/tokenizer io/hf io/chat
- 2 io/text src/family src/reward/math src/reward/desk
+ 2 io/text src/family src/reward/math src/reward/desk src/comm/peers
  1 src/base
 '
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).

@@ -9,8 +9,10 @@
  * Communicators do not block, so that nothing here waits for a dead rank for ever (nccl_watch.c). */
 #include "comm_nccl.h"
 #include "nccl_impl.h"
+#include "comm/peers/peers.h"
 #include "comm/runtime.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +24,6 @@ _Static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 26, 0),
 
 enum {
   LEAST_VERSION = 22600, /* as above, of the library found at run time */
-  WAIT_S = 1800,         /* chosen: answers of ranks differ in length by minutes */
 };
 
 typedef tri_nccl_hub     hub;
@@ -93,23 +94,11 @@ done:
   return st;
 }
 
-static tri_status read_wait(double *wait_s) {
-  const char *text = getenv("TRI_COMM_WAIT_S");
-  char       *end;
-
-  *wait_s = WAIT_S;
-  if (!text) return TRI_OK;
-  *wait_s = strtod(text, &end);
-  if (end == text || *end || !(*wait_s >= 1))
-    TRI_FAIL(TRI_ECONFIG, "TRI_COMM_WAIT_S=%s: must be a number of seconds >= 1", text);
-  return TRI_OK;
-}
-
 /* Not collective. What can fail on one rank alone. */
 static tri_status prepare(hub *h) {
   int version = 0, least = 0, most = 0;
 
-  TRI_TRY(read_wait(&h->wait_s));
+  h->wait_s = tri_peers_timeout_s() > 0 ? tri_peers_timeout_s() : HUGE_VAL;
   TRI_NCCL_TRY(ncclGetVersion(&version));
   if (version < LEAST_VERSION)
     TRI_FAIL(TRI_EDEVICE,

@@ -80,7 +80,7 @@ tri_status tri_nccl_settle(tri_nccl_hub *h, ncclComm_t comm, ncclResult_t r, con
                   (long long)card[gone].pid, card[gone].host, h->rank, what);
   else
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECOMM,
-                  "rank %d on %s waited %.0f s for other ranks in %s (TRI_COMM_WAIT_S)", h->rank,
+                  "rank %d on %s waited %.0f s for other ranks in %s (run.timeout_s)", h->rank,
                   card[h->rank].host, h->wait_s, what);
   tri_nccl_abort(h);
   return st;
@@ -135,7 +135,7 @@ static bool look(tri_nccl_hub *h, char *why, size_t room) {
     snprintf(why, room, "rank %d (process %lld on %s) is gone: rank %d waits for it", gone,
              (long long)h->card[gone].pid, h->card[gone].host, h->rank);
   } else if (now_s - h->since_s > h->wait_s) {
-    snprintf(why, room, "rank %d on %s waited %.0f s for other ranks (TRI_COMM_WAIT_S)", h->rank,
+    snprintf(why, room, "rank %d on %s waited %.0f s for other ranks (run.timeout_s)", h->rank,
              h->card[h->rank].host, now_s - h->since_s);
   } else {
     h->missing = gone;

@@ -2,6 +2,7 @@
 #include "checkpoint_impl.h"
 
 #include "base/file.h"
+#include "comm/peers/board.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,13 @@ struct tri_ckpt_writer {
   mode_t            folder_mode; /* rank 0: of the finished folder */
   bool              ended;       /* all ranks know that nothing but abandon() follows */
 };
+
+/* What HDF5 does with all ranks together: it may hang as any other collective. */
+#define HDF5(what, call) (tri_board_enter(TRI_WORLD, what), left(call))
+static tri_status left(tri_status st) {
+  tri_board_leave(false);
+  return st;
+}
 
 /* ---- making the file */
 
@@ -145,11 +153,11 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   TRI_TRY_DONE(tri_ckpt_agree(world, st));
   TRI_TRY_DONE(tri_ckpt_agree(
       world, tri_ckpt_room_check(w->folder, world->rank, w->room.tensor_bytes + w->room.rest_bytes)));
-  st = tri_ckpt_agree(world, make_file(w));
+  st = tri_ckpt_agree(world, HDF5("state.h5 made", make_file(w)));
   if (st != TRI_OK) w->file = -1; /* not closed where it was opened: closing waits for all ranks */
   TRI_TRY_DONE(st);
-  TRI_TRY_DONE(tri_ckpt_agree(world, make_sets(w)));
-  TRI_TRY_DONE(tri_ckpt_agree(world, put_root(w)));
+  TRI_TRY_DONE(tri_ckpt_agree(world, HDF5("data sets made", make_sets(w))));
+  TRI_TRY_DONE(tri_ckpt_agree(world, HDF5("state.h5 described", put_root(w))));
   TRI_TRY_DONE(tri_ckpt_agree(world, take_space(w, 0)));
 done:
   if (st != TRI_OK)
@@ -229,19 +237,19 @@ static tri_status leave(tri_ckpt_writer *w, tri_status mine) {
 
 tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value) {
   TRI_TRY(enter(w));
-  TRI_TRY(leave(w, tri_ckpt_h5_put(w->state, w->path, name, H5T_STD_I64LE, &value)));
+  TRI_TRY(leave(w, HDF5(name, tri_ckpt_h5_put(w->state, w->path, name, H5T_STD_I64LE, &value))));
   return TRI_OK;
 }
 
 tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, double value) {
   TRI_TRY(enter(w));
-  TRI_TRY(leave(w, tri_ckpt_h5_put(w->state, w->path, name, H5T_IEEE_F64LE, &value)));
+  TRI_TRY(leave(w, HDF5(name, tri_ckpt_h5_put(w->state, w->path, name, H5T_IEEE_F64LE, &value))));
   return TRI_OK;
 }
 
 tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text) {
   TRI_TRY(enter(w));
-  TRI_TRY(leave(w, tri_ckpt_h5_put_text(w->state, w->path, name, text)));
+  TRI_TRY(leave(w, HDF5(name, tri_ckpt_h5_put_text(w->state, w->path, name, text))));
   return TRI_OK;
 }
 
@@ -354,7 +362,7 @@ static tri_status write_integrity(tri_ckpt_writer *w) {
   hid_t          set = -1;
 
   TRI_TRY_DONE(tri_ckpt_agree(w->world, gather_slabs(w, &slab, &n)));
-  TRI_TRY_DONE(tri_ckpt_agree(w->world, make_slab_set(w, n, &set, &slab_end)));
+  TRI_TRY_DONE(tri_ckpt_agree(w->world, HDF5("hashes", make_slab_set(w, n, &set, &slab_end))));
   TRI_TRY_DONE(tri_ckpt_agree(w->world, take_space(w, slab_end)));
   TRI_TRY_DONE(tri_ckpt_agree(w->world, write_slab_set(w, set, slab)));
 done:
@@ -419,8 +427,8 @@ static tri_status commit(tri_ckpt_writer *w) {
   w->ended = true; /* from here on all ranks fail together */
   TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_give(w->folder) : TRI_OK));
   TRI_TRY(write_integrity(w));
-  TRI_TRY(tri_ckpt_agree(world, flush_file(w)));
-  TRI_TRY(tri_ckpt_agree(world, close_file(w)));
+  TRI_TRY(tri_ckpt_agree(world, HDF5("state.h5 flushed", flush_file(w))));
+  TRI_TRY(tri_ckpt_agree(world, HDF5("state.h5 closed", close_file(w))));
   /* Closing writes the superblock and does not sync: every node does. */
   TRI_TRY(tri_ckpt_agree(world, tri_ckpt_sync(w->path)));
   TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? finish(w) : TRI_OK));
@@ -455,9 +463,9 @@ static tri_status discard_file(tri_ckpt_writer *w) {
     if (w->world->rank == 0 && truncate(w->path, 0))
       st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: %s", w->path, strerror(errno));
     TRI_TRY(tri_ckpt_agree(w->world, st));
-    TRI_TRY(tri_ckpt_agree(w->world, flush_file(w)));
+    TRI_TRY(tri_ckpt_agree(w->world, HDF5("state.h5 flushed", flush_file(w))));
   }
-  TRI_TRY(close_file(w));
+  TRI_TRY(HDF5("state.h5 closed", close_file(w)));
   return TRI_OK;
 }
 

@@ -144,6 +144,9 @@ void tri_log_file(void *file);
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
 void tri_log_table(tri_log_level level, const char *text);
+/* One whole line with its newline, to stderr and the file, at once: no lock is waited for, no buffer kept. Of
+ * any thread; of a run whose other threads may hang. */
+void tri_log_urgent(const char *line);
 
 double tri_now_s(void);  /* monotonic clock, seconds */
 double tri_unix_s(void); /* seconds since 1970, to the millisecond */

@@ -4,15 +4,18 @@
 #include "live.h"
 #include "visible.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { NARROW_COLUMNS = 20 }; /* chosen: less is not worth breaking lines for */
 
 static int           log_rank;
 static tri_log_level log_level = TRI_LOG_INFO;
 static FILE         *log_copy;
+static atomic_int    log_fd = -1;        /* of that, for who must not wait for its lock */
 static char          log_early[1 << 16]; /* until a file is there */
 static size_t        log_early_bytes;
 
@@ -23,6 +26,7 @@ void tri_log_open(int rank, tri_log_level level) {
 
 void tri_log_file(void *file) {
   log_copy = file;
+  log_fd = file ? fileno(file) : -1;
   if (file) fwrite(log_early, 1, log_early_bytes, file);
   log_early_bytes = 0;
 }
@@ -97,3 +101,10 @@ static void log_lines(tri_log_level level, const char *text, bool breaks) {
 
 void tri_log_lines(tri_log_level level, const char *text) { log_lines(level, text, true); }
 void tri_log_table(tri_log_level level, const char *text) { log_lines(level, text, false); }
+
+void tri_log_urgent(const char *line) {
+  int fd = log_fd;
+
+  tri_live_interrupt(line);
+  if (fd >= 0 && write(fd, line, strlen(line)) < 0) return; /* there is nobody else to tell */
+}

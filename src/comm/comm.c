@@ -6,6 +6,7 @@
 #include "comm.h"
 #include "base/visible.h"
 #include "comm_host.h"
+#include "peers/board.h"
 #include "runtime.h"
 
 #include <mpi.h>
@@ -17,6 +18,14 @@
 enum { BCAST_PIECE = 1 << 30, SUM_PIECE = 4096, MAX_PIECE = 1 << 24 };
 
 static MPI_Comm mpi_of(const tri_comm *c) { return *(MPI_Comm *)c->mpi; }
+
+/* This rank comes to something collective over c, and waits there; and leaves it. met: nobody leaves it
+ * before all have come. */
+static void       enter(const tri_comm *c, const char *kind) { tri_board_enter((int)c->scope, kind); }
+static tri_status left(tri_status st, bool met) {
+  tri_board_leave(met && st == TRI_OK);
+  return st;
+}
 
 /* Pretended: the other ranks are not there (session.h). */
 static bool is_alone(const tri_comm *c) { return !c->mpi; }
@@ -208,7 +217,7 @@ static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c
   return TRI_OK;
 }
 
-tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
+static tri_status open_comm(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
   tri_comm  *c = NULL;
   tri_status st = TRI_OK;
   kind       by = BY_SHM;
@@ -227,6 +236,11 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
 done:
   tri_comm_close(&c);
   return st;
+}
+
+tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
+  tri_board_enter(TRI_WORLD, "a communicator's start");
+  return left(open_comm(rt, scope, d, out), false);
 }
 
 tri_status tri_comm_pretend(tri_scope scope, int size, tri_comm **out) {
@@ -258,7 +272,8 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                            void *base, size_t bytes, uint64_t layout, void *stage) {
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
-  return comm[TRI_WORLD]->ops->attach(rt, comm, d, base, bytes, layout, stage);
+  enter(comm[TRI_WORLD], "memory made known");
+  return left(comm[TRI_WORLD]->ops->attach(rt, comm, d, base, bytes, layout, stage), true);
 }
 
 static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
@@ -287,12 +302,11 @@ static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
 
 /* ---- the control plane ---- */
 
-tri_status tri_host_sum(tri_comm *c, double *x, int64_t n) {
+static tri_status sum(tri_comm *c, double *x, int64_t n) {
   double    *all = NULL;
   tri_status st = TRI_OK;
   int        piece = n < SUM_PIECE ? (int)n : SUM_PIECE;
 
-  if (is_alone(c)) return TRI_OK;
   TRI_TRY(TRI_ALLOC(all, (int64_t)piece * c->size));
   for (int64_t begin = 0; begin < n; begin += piece) {
     int m = n - begin < piece ? (int)(n - begin) : piece;
@@ -308,8 +322,13 @@ done:
   return st;
 }
 
-tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n) {
+tri_status tri_host_sum(tri_comm *c, double *x, int64_t n) {
   if (is_alone(c)) return TRI_OK;
+  enter(c, "sum");
+  return left(sum(c, x, n), n > 0);
+}
+
+static tri_status max(tri_comm *c, int64_t *x, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += MAX_PIECE) {
     int64_t m = n - begin < MAX_PIECE ? n - begin : MAX_PIECE;
     TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, x + begin, (int)m, MPI_INT64_T, MPI_MAX, mpi_of(c)));
@@ -317,8 +336,13 @@ tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n) {
   return TRI_OK;
 }
 
-tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root) {
+tri_status tri_host_max(tri_comm *c, int64_t *x, int64_t n) {
   if (is_alone(c)) return TRI_OK;
+  enter(c, "maximum");
+  return left(max(c, x, n), n > 0);
+}
+
+static tri_status broadcast(tri_comm *c, void *buf, size_t bytes, int root) {
   for (size_t begin = 0; begin < bytes; begin += BCAST_PIECE) {
     size_t n = bytes - begin < BCAST_PIECE ? bytes - begin : BCAST_PIECE;
     TRI_MPI(MPI_Bcast((char *)buf + begin, (int)n, MPI_BYTE, root, mpi_of(c)));
@@ -326,15 +350,31 @@ tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root) {
   return TRI_OK;
 }
 
-tri_status tri_host_barrier(tri_comm *c) {
+tri_status tri_host_bcast(tri_comm *c, void *buf, size_t bytes, int root) {
+  if (is_alone(c)) return TRI_OK;
+  enter(c, "broadcast");
+  return left(broadcast(c, buf, bytes, root), false);
+}
+
+static tri_status barrier(tri_comm *c) {
   TRI_MPI(MPI_Barrier(mpi_of(c)));
   return TRI_OK;
 }
 
-tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts) {
+tri_status tri_host_barrier(tri_comm *c) {
+  enter(c, "barrier");
+  return left(barrier(c), true);
+}
+
+static tri_status gather_sizes(tri_comm *c, size_t bytes, size_t *counts) {
   TRI_ASSERT(sizeof bytes == sizeof(uint64_t));
   TRI_MPI(MPI_Allgather(&bytes, 1, MPI_UINT64_T, counts, 1, MPI_UINT64_T, mpi_of(c)));
   return TRI_OK;
+}
+
+tri_status tri_host_gather_sizes(tri_comm *c, size_t bytes, size_t *counts) {
+  enter(c, "sizes");
+  return left(gather_sizes(c, bytes, counts), true);
 }
 
 /* all [total] has my bytes in their place already. */
@@ -353,7 +393,7 @@ done:
   return st;
 }
 
-tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out) {
+static tri_status gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out) {
   size_t total = 0, my_place = 0, place = 0;
 
   for (int r = 0; r < c->size; r++) {
@@ -362,9 +402,13 @@ tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *cou
   }
   if (counts[c->rank]) memcpy((char *)out + my_place, mine, counts[c->rank]);
   if (total <= INT32_MAX) return gather_small(c, out, counts);
-  for (int r = 0; r < c->size; place += counts[r++])
-    TRI_TRY(tri_host_bcast(c, (char *)out + place, counts[r], r));
+  for (int r = 0; r < c->size; place += counts[r++]) TRI_TRY(broadcast(c, (char *)out + place, counts[r], r));
   return TRI_OK;
+}
+
+tri_status tri_host_gather_into(tri_comm *c, const void *mine, const size_t *counts, void *out) {
+  enter(c, "gather");
+  return left(gather_into(c, mine, counts, out), false);
 }
 
 tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void **out, size_t *counts) {
@@ -380,11 +424,10 @@ tri_status tri_host_gather_all(tri_comm *c, const void *mine, size_t bytes, void
   return st;
 }
 
-tri_status tri_agree(tri_comm *c, tri_status mine) {
+static tri_status agree(tri_comm *c, tri_status mine) {
   char message[TRI_MESSAGE_BYTES] = "";
   int  first = mine == TRI_OK ? c->size : c->rank, status = (int)mine;
 
-  if (is_alone(c)) return mine;
   TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MIN, mpi_of(c)));
   if (first == c->size) return TRI_OK;
   if (first == c->rank) strncpy(message, tri_error_message(), sizeof message - 1);
@@ -392,4 +435,14 @@ tri_status tri_agree(tri_comm *c, tri_status mine) {
   TRI_MPI(MPI_Bcast(message, sizeof message, MPI_CHAR, first, mpi_of(c)));
   if (first != c->rank) tri_error_set((tri_status)status, message);
   return (tri_status)status;
+}
+
+tri_status tri_agree(tri_comm *c, tri_status mine) {
+  tri_status st;
+
+  if (is_alone(c)) return mine;
+  enter(c, "agreement");
+  st = agree(c, mine);
+  tri_board_leave(st != TRI_ECOMM);
+  return st;
 }

@@ -16,7 +16,8 @@ typedef struct tri_comm tri_comm;
 
 /* A pending collective; all zero when there is none. */
 typedef struct tri_req {
-  void *impl;
+  void    *impl;
+  uint64_t number; /* of its scope's collectives (peers/board.h) */
 } tri_req;
 
 typedef enum { TRI_ALL_GATHER, TRI_REDUCE_SCATTER, TRI_ALL_REDUCE, TRI_BROADCAST } tri_coll_kind;
@@ -85,8 +86,8 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
  * collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on any rank takes
  * MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a warning. "nccl" and
  * "staged" need it before their first collective on device memory; "nccl" connects the ranks here. From then
- * on a rank whose neighbour died, or whose collective does not end within TRI_COMM_WAIT_S seconds (1800),
- * says so and ends the run with exit code 76. */
+ * on a rank whose neighbour died, or whose collective does not end within run.timeout_s, says so and ends the
+ * run with exit code 76. */
 TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
                                        tri_device *d, void *base, size_t bytes, uint64_t layout, void *stage);
 /* Collective over world. *n: the ranks, this one included, that share the memory of d: those of this machine

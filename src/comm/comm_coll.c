@@ -1,10 +1,26 @@
 /* comm_coll.c - the doors to the collectives; a collective in words, for messages and traces. */
 #include "comm_maker.h"
+#include "peers/board.h"
+
+/* Where a rank waits for a request it waits in it: what is submitted is only come to, and may have to wait
+ * for an older one. */
+static tri_status submit_to(tri_comm *c, const tri_coll *k, tri_req *req) {
+  uint64_t   number = tri_board_come((int)c->scope, tri_coll_text(k->kind));
+  tri_status st;
+
+  if (req) req->number = number;
+  tri_board_wait((int)c->scope, number);
+  st = c->ops->submit(c, k, req);
+  /* On a GPU it has only been queued. */
+  tri_board_leave(!req && k->kind != TRI_BROADCAST && st == TRI_OK && !tri_device_is_gpu(k->stream->device));
+  return st;
+}
 
 static tri_status submit(tri_comm *c, const tri_coll *k, tri_req *req) {
-  if (req) req->impl = NULL;
+  if (req) *req = (tri_req){NULL, 0};
   TRI_ASSERT(k->count >= 0 && (unsigned)k->dtype < TRI_DTYPE_COUNT && k->root >= 0 && k->root < c->size);
-  if (c->size > 1 && k->count > 0) return c->ops->submit(c, k, req);
+  if (c->size > 1 && k->count > 0) return submit_to(c, k, req);
+  tri_board_carry(NULL, NULL, NULL);
   (void)tri_trace_carried(k->stream->device->trace); /* said of this one, which nobody sees */
   if (k->count == 0 || !k->send || k->send == k->recv) return TRI_OK;
   return k->stream->device->ops->copy(k->stream, k->recv, k->send,
@@ -31,7 +47,16 @@ tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_dtype t, int
   return submit(c, &(tri_coll){TRI_BROADCAST, buf, NULL, count, t, TRI_SUM, root, s}, req);
 }
 
-tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) { return c->ops->wait(c, req, s); }
+tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s) {
+  tri_status st;
+
+  if (!req->number) return c->ops->wait(c, req, s);
+  tri_board_wait((int)c->scope, req->number);
+  st = c->ops->wait(c, req, s);
+  tri_board_leave(false);
+  req->number = 0;
+  return st;
+}
 
 const char *tri_scope_text(tri_scope s) {
   static const char *const text[] = {"world", "node", "cross"};

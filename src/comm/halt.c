@@ -5,6 +5,8 @@
 #include "base/child.h"
 #include "base/live.h"
 #include "comm_host.h"
+#include "peers/board.h"
+#include "peers/peers.h"
 #include "runtime.h"
 
 #include <errno.h>
@@ -110,6 +112,7 @@ static void on_signal(int number) {
     tri_live_interrupt(!answers                    ? ""
                        : phase == TRI_HALT_LEAVING ? "ended now\n" /* all is saved, or could not be */
                                                    : "ended now; what was not saved is lost\n");
+    tri_peers_leave();
     tri_child_kill_all();
     signal(number, SIG_DFL);
     raise(number);
@@ -157,6 +160,7 @@ struct tri_halt {
   tri_halt_cause decided; /* as all know */
   /* the watch */
   MPI_Request request; /* of the sum this rank takes part in; MPI_REQUEST_NULL: of none */
+  uint64_t    number;  /* of that sum among the world's collectives */
   int         mine[N_WORDS], all[N_WORDS];
   bool        over;   /* every rank knows how it ended */
   tri_status  broken; /* MPI's refusal of a sum */
@@ -271,6 +275,7 @@ const char    *tri_halt_words(const tri_halt *h) { return h->words; }
 static tri_status join(tri_halt *h, tri_halt_cause cause, bool busy) {
   h->mine[CAUSE] = (int)cause;
   h->mine[BUSY] = busy;
+  h->number = tri_board_come(TRI_WORLD, "sum: does any rank still work");
   TRI_MPI(
       MPI_Iallreduce(h->mine, h->all, N_WORDS, MPI_INT, MPI_MAX, *(MPI_Comm *)h->world->mpi, &h->request));
   return TRI_OK;
@@ -283,6 +288,7 @@ static tri_status hear(tri_halt *h) {
 
   TRI_MPI(MPI_Test(&h->request, &heard, MPI_STATUS_IGNORE));
   if (!heard) return TRI_OK;
+  tri_board_meet(h->number);
   h->decided = (tri_halt_cause)h->all[CAUSE];
   h->over = h->decided || !h->all[BUSY];
   return TRI_OK;
@@ -308,14 +314,21 @@ bool tri_halt_watch(void *ctx) {
 }
 
 tri_status tri_halt_watch_end(tri_halt *h, tri_status st, tri_halt_cause *out) {
-  double began_s = tri_now_s();
+  double   began_s = tri_now_s();
+  uint64_t waits = 0; /* in this sum */
 
   if (st == TRI_OK) st = h->broken;
   while (!h->over && h->broken == TRI_OK) {
     h->broken = take_part(h, st == TRI_OK ? look(h, h->watch_s) : TRI_HALT_FAILED, false);
-    if (st != TRI_OK && tri_now_s() - began_s > FAILED_WAIT_S) return st;
+    if (h->number != waits) {
+      if (waits) tri_board_leave(false);
+      tri_board_wait(TRI_WORLD, waits = h->number);
+    }
+    if (st != TRI_OK && tri_now_s() - began_s > FAILED_WAIT_S) break;
     if (!h->over) sched_yield();
   }
+  if (waits) tri_board_leave(false);
+  if (!h->over && h->broken == TRI_OK) return st;
   TRI_TRY(h->broken);
   *out = h->decided;
   return tri_agree(h->world, st);

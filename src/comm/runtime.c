@@ -3,6 +3,7 @@
 #include "runtime.h"
 #include "base/child.h"
 #include "comm_host.h"
+#include "peers/peers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,7 @@ static bool     was_together;              /* MPI has been up */
 static bool     mpi_is_ours;               /* started by us, ended by us */
 static MPI_Comm fate_comm = MPI_COMM_NULL; /* for tri_runtime_all_failed alone */
 enum { FATE_WAIT_S = 3 };                  /* chosen: errors found together arrive within milliseconds */
+enum { ALONE_S = 8 }; /* chosen: MPI_Abort takes a tenth of a second, or hangs, where a link is cut */
 
 /* ---- what the environment says, before MPI ---- */
 
@@ -394,7 +396,7 @@ static tri_status make_comms(tri_runtime *rt, int rank, int ranks_per_node) {
   return TRI_OK;
 }
 
-tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
+static tri_status open_runtime(int ranks_per_node, tri_runtime *out) {
   int        rank = 0;
   tri_status st = TRI_OK;
 
@@ -413,6 +415,15 @@ tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
   if (fate_comm == MPI_COMM_NULL) TRI_MPI_DONE(MPI_Comm_dup(MPI_COMM_WORLD, &fate_comm));
 done:
   if (st == TRI_EARG) tri_runtime_close(out); /* else MPI stays up: its end would wait for others */
+  return st;
+}
+
+tri_status tri_runtime_open(int ranks_per_node, tri_runtime *out) {
+  tri_status st;
+
+  tri_board_enter(TRI_WORLD, "the start of MPI");
+  st = open_runtime(ranks_per_node, out);
+  tri_board_leave(false);
   return st;
 }
 
@@ -478,8 +489,10 @@ void tri_runtime_abort_within(int seconds, int code) {
 void tri_runtime_abort(int code) {
   int size = 1;
 
+  tri_peers_leave(); /* none is to say that this rank died */
   fflush(NULL);
   tri_child_kill_all();
+  tri_runtime_abort_within(ALONE_S, code);
   if (mpi_runs()) MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size > 1) MPI_Abort(MPI_COMM_WORLD, code);
   _exit(code); /* no exit handlers: a library's may wait for ranks that are gone */

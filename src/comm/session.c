@@ -1,5 +1,7 @@
 /* session.c - what every command opens first: MPI, the device, its stream, the three communicators. */
 #include "session.h"
+#include "comm_peers.h"
+#include "peers/peers.h"
 
 #include <mpi.h>
 #include <stdio.h>
@@ -49,12 +51,14 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   const char  *name;
 
   *s = (tri_session){0};
+  tri_comm_peers_open(opt->timeout_s);
   TRI_TRY(tri_runtime_open(opt->ranks_per_node, &s->rt));
   s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
   s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
   TRI_TRY(tri_session_check_threads(s));
   TRI_TRY(find_device(&s->rt, opt->device, &name));
   TRI_TRY(tri_device_open(name, s->rt.machine_rank, s->threads, &s->device));
+  TRI_TRY(tri_comm_peers_join(&s->rt, s->device));
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
     TRI_TRY(tri_comm_open(&s->rt, (tri_scope)scope, s->device, &s->comm[scope]));
@@ -118,6 +122,8 @@ tri_status tri_session_take_memory(tri_session *s) {
 static void end_all(const tri_session *s, tri_status st) {
   tri_text text = {0};
 
+  if (tri_peers_end())
+    tri_runtime_abort(tri_status_exit_code(TRI_ECOMM)); /* what this rank saw came of that */
   if (tri_text_printf(&text, "rank %d on %s: %s", s->rt.world_rank, s->rt.host, tri_error_message()) ==
       TRI_OK)
     tri_log_lines(TRI_LOG_ERROR, text.data);
@@ -127,6 +133,7 @@ static void end_all(const tri_session *s, tri_status st) {
 }
 
 void tri_session_close(tri_session *s) {
+  if (!s->pretended) tri_peers_close();
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
     if (s->pretended)
       TRI_FREE(s->comm[scope]);

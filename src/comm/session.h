@@ -19,10 +19,13 @@ typedef struct tri_session {
   bool        pretended;
 } tri_session;
 
+#define TRI_SESSION_TIMEOUT_S 600.0 /* specified: the default of run.timeout_s */
+
 typedef struct tri_session_opt {
   const char *device;         /* "auto", "cpu", "cuda" */
   int         ranks_per_node; /* 0: real nodes */
   int         threads;        /* per rank; 0: an even share of the machine's cores */
+  double      timeout_s;      /* a rank that others wait for so long ends the run (peers/peers.h); 0: never */
 } tri_session_opt;
 
 /* Collective over MPI_COMM_WORLD. On failure leave with tri_session_leave. */

@@ -13,7 +13,7 @@ static tri_status check_base(const tri_source *s, const char *base) {
 }
 
 tri_status tri_infer_open(const char *model, const char *base, bool any, tri_infer *out) {
-  tri_session_opt opt = {"auto", 0, 0};
+  tri_session_opt opt = {"auto", 0, 0, TRI_SESSION_TIMEOUT_S};
   char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));

@@ -37,7 +37,7 @@ static tri_status plan(const tri_draft *d, measured *m) {
   tri_session     se = {0};
   tri_trainer     t = {0};
   tri_faults      faults = {0};
-  tri_session_opt opt = {tri_device_host(), 0, 0};
+  tri_session_opt opt = {tri_device_host(), 0, 0, 0};
   tri_status      st = TRI_OK;
 
   TRI_TRY_DONE(tri_draft_deck(d, &text));

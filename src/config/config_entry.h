@@ -4,7 +4,7 @@
 
 #include "config.h"
 
-enum { TRI_MOST_KEYS = 128 };
+enum { TRI_MOST_KEYS = 160 };
 
 /* What the deck says about one key: the first of its entries, -1 for none. */
 typedef struct tri_key_slot {

@@ -1,12 +1,13 @@
 /* span.c - a piece of a step, in one call: metrics, screen, trace. */
 #include "span.h"
 
+#include "comm/peers/board.h"
 #include "device/trace.h"
 
 tri_span tri_span_begin(tri_spans *s, const char *name, unsigned how) {
   if (how & TRI_SPAN_SHOWN && s->show) s->show(s->ctx, name);
   s->n_open++;
-  return (tri_span){name, how, tri_now_s(), tri_trace_phase(s->device->trace, name)};
+  return (tri_span){name, how, tri_now_s(), tri_trace_phase(s->device->trace, name), tri_board_phase(name)};
 }
 
 /* The newest span is no more under way. */
@@ -14,6 +15,7 @@ static void close_span(tri_spans *s, const tri_span *span) {
   TRI_ASSERT(s->n_open > 0);
   s->n_open--;
   tri_trace_end(s->device->trace, span->traced, NULL);
+  (void)tri_board_phase(span->before);
 }
 
 double tri_span_end(tri_spans *s, const tri_span *span) {

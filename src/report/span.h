@@ -1,5 +1,5 @@
 /* span.h - a piece of a step, in one call: its time in the metrics, its name on the screen, its place in the
- * trace. */
+ * trace; and the phase that this rank is in, for others (comm/peers/board.h). */
 #ifndef TRI_SPAN_H
 #define TRI_SPAN_H
 
@@ -26,6 +26,7 @@ typedef struct tri_span {
   unsigned    how;  /* TRI_SPAN_* */
   double      begun_s;
   int         traced; /* the trace's number of it */
+  const char *before; /* the phase that this rank was in, and is in again after it */
 } tri_span;
 
 /* Not collective, all that follow, but every rank ends the same timed ones in the same order. Spans lie

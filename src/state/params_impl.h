@@ -3,6 +3,7 @@
 #ifndef TRI_PARAMS_IMPL_H
 #define TRI_PARAMS_IMPL_H
 
+#include "comm/peers/board.h"
 #include "device/trace.h"
 #include "params.h"
 
@@ -103,8 +104,9 @@ static inline tri_comm *tri_params_comm_between(const tri_params *p, tri_shard_s
   if (from == TRI_SHARD_NODE) return p->comm[TRI_NODE];
   return p->comm[to == TRI_SHARD_NODE ? TRI_CROSS : TRI_WORLD];
 }
-/* For a trace: the collective that starts next carries u's weights, say. */
+/* For messages and a trace: the collective that starts next carries u's weights, say. */
 static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u, const char *what) {
+  tri_board_carry(p->opt.label, u->spec->name, what);
   tri_trace_carry(p->device->trace, p->opt.label, u->spec->name, what);
 }
 

@@ -1,5 +1,6 @@
 /* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; its rollout as a
  * file; its line; where its loss broke. */
+#include "comm/peers/board.h"
 #include "io/data/rollout_file.h"
 #include "score.h"
 #include "supply.h"
@@ -190,6 +191,15 @@ static int64_t tokens_of(const tri_trainer *t, const tri_rollout *r) {
   return tokens;
 }
 
+/* On a GPU a rank waits in its queue, not here. */
+static void report_waits(tri_trainer *t, double spent_s) {
+  double waited_s = tri_board_waited_s() - t->progress.waited_s;
+
+  if (t->se->rt.world_size == 1 || tri_device_is_gpu(t->se->device)) return;
+  tri_metric_add(t->metrics, "time_wait_s", TRI_METRIC_MAX, waited_s);
+  tri_metric_add(t->metrics, "time_work_s", TRI_METRIC_MAX, spent_s > waited_s ? spent_s - waited_s : 0);
+}
+
 tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) {
   tri_ledger_sum mem = tri_ledger_total(t->se->ledger);
   tri_device    *d = t->se->device;
@@ -198,6 +208,7 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
 
   add(t, "time_unix_s", tri_unix_s());
   tri_metric_add(t->metrics, "time_step_s", TRI_METRIC_MAX, spent_s);
+  report_waits(t, spent_s);
   add(t, "tokens_per_s", (double)tokens / spent_s);
   tri_metric_add(t->metrics, "mem_planned_bytes", TRI_METRIC_MAX, (double)mem.planned);
   tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);

@@ -2,6 +2,7 @@
 #include "train.h"
 
 #include "comm/halt.h"
+#include "comm/peers/board.h"
 #include "report/timeline.h"
 #include "score.h"
 #include "state/watch.h"
@@ -153,6 +154,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   double     made_s; /* when there were sequences */
   tri_span   span;
 
+  t->progress.waited_s = tri_board_waited_s();
   tri_metric_text(t->metrics, "algo", t->algo->name);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) l->grad_norm = l->learning_rate = 0;
   TRI_TRY_DONE(t->supply->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
@@ -195,6 +197,7 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
 static tri_status look_before(tri_trainer *t) {
   double began_s = tri_now_s();
 
+  t->progress.waited_s = tri_board_waited_s();
   tri_metric_text(t->metrics, "algo", t->algo->name);
   TRI_TRY(tri_evaluate(t));
   if (t->progress.eval_due) return TRI_OK;
@@ -249,6 +252,7 @@ tri_status tri_train(tri_trainer *t, tri_train_end *end) {
   if (t->progress.first_step >= t->plan.steps) tri_screen_idle(t, t->progress.step);
   t->screen.loop_s = tri_now_s();
   tri_halt_enter(TRI_HALT_STEPS);
+  (void)tri_board_phase("step");
   for (int64_t step = t->progress.step + 1; step <= t->plan.steps && !stop; step++) {
     TRI_TRY(tri_timeline_begin(t->timeline, step, t->se->stream));
     TRI_TRY(train_step(t, step));

@@ -33,6 +33,7 @@ typedef struct tri_progress {
   int64_t  first_step, saved_step; /* the step this process began after; of the newest checkpoint in the run's
                                    * folder, -1: none that counts */
   double   start_s, last_save_s;   /* when, as tri_now_s */
+  double   waited_s;               /* for other ranks, before the step that is under way */
   tri_pace pace;                   /* rank 0's counts */
   tri_usage usage;
   bool      eval_due; /* an evaluation was given up, and its line waits for it */

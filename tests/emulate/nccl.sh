@@ -28,21 +28,21 @@ compare() {
 }
 
 # A launcher that ends the others itself would hide what they do: it must not (orte_enable_recovery).
-stop() { # signal, seconds of TRI_COMM_WAIT_S, what rank 0 must say
+stop() { # signal, seconds of run.timeout_s, what must be said
   rm -f "$dir"/code.*
   # shellcheck disable=SC2016,SC2086
-  OMPI_MCA_orte_enable_recovery=1 TRI_COMM=nccl TRI_COMM_WAIT_S=$2 TRI_EMULATE_NCCL_STOP=$((ranks - 1)):20:$1 \
+  OMPI_MCA_orte_enable_recovery=1 TRI_COMM=nccl TRI_EMULATE_NCCL_STOP=$((ranks - 1)):20:$1 \
     mpirun $root --oversubscribe -n "$ranks" sh -c 'trap "" TERM; d=$0; "$@" & wait $!
       echo $? >"$d/code.${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-$PMI_RANK}}"' "$dir" \
-    "$program" train "$dir/deck.yaml" run.output="$dir/stop.$1" $options > "$dir/log" 2>&1 || true
+    "$program" train "$dir/deck.yaml" run.output="$dir/stop.$1" run.timeout_s="$2" $options > "$dir/log" 2>&1 || true
   grep -q "$3" "$dir/log" && [ "$(cat "$dir/code.0")" = 76 ] ||
     { cat "$dir/log"; echo "nccl: signal $1: rank 0 ended with $(cat "$dir/code.0"), 76 expected, and should say: $3"; exit 1; }
 }
 case $3 in
 step) compare ;;
 stop)
-  stop 9 1800 "rank $((ranks - 1)) .* is gone: rank 0 waits for it"
-  stop 19 1 "rank 0 .* waited 1 s for other ranks (TRI_COMM_WAIT_S)"
+  stop 9 600 "rank $((ranks - 1)) .*\(is gone: rank 0 waits for it\|it died\)"
+  stop 19 1 "rank 0 .* waited 1 s for other ranks (run.timeout_s)\|rank $((ranks - 1)) .*no sign of life"
   echo "nccl: rank 0 ends with 76 where rank $((ranks - 1)) is killed or hangs"
   ;;
 *) echo "nccl.sh: $3 is neither step nor stop"; exit 64 ;;

@@ -1,0 +1,129 @@
+/* comm_peers.c - the watch over the ranks, begun with MPI: who is where, under which key, on which board. */
+#include "comm_peers.h"
+#include "base/child.h"
+#include "comm_host.h"
+#include "peers/peers.h"
+
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+_Static_assert((int)TRI_BOARD_SCOPES == (int)TRI_SCOPE_COUNT && (int)TRI_BOARD_WORLD == (int)TRI_WORLD &&
+                   TRI_NODE == 1 && TRI_CROSS == 2,
+               "peers/ knows the scopes by number");
+
+enum { ALONE_S = 5 }; /* chosen: MPI_Abort takes a tenth of a second, or hangs, where a link is cut */
+
+/* Another rank ends all; should that not reach this process, it ends itself. */
+static void end_late(int code) { tri_runtime_abort_within(ALONE_S, code); }
+
+/* The main thread may hold any lock: MPI ends all before anything is waited for. */
+static void end_all(int code) {
+  int begun = 0, ended = 0;
+
+  end_late(code);
+  tri_child_kill_all();
+  MPI_Initialized(&begun);
+  MPI_Finalized(&ended);
+  if (begun && !ended) MPI_Abort(MPI_COMM_WORLD, code);
+  tri_runtime_abort(code);
+}
+
+void tri_comm_peers_open(double timeout_s) {
+  int           ranks, machine_ranks;
+  tri_peers_opt opt = {timeout_s, tri_runtime_env_rank(), end_all, end_late};
+
+  tri_runtime_env_ranks(&ranks, &machine_ranks);
+  if (ranks < 2 || timeout_s <= 0 || tri_peers_open(&opt) == TRI_OK) return;
+  tri_log(TRI_LOG_WARN, "%s", tri_error_message());
+  tri_error_clear();
+}
+
+/* Slurm's number of this rank. */
+static int32_t task_number(const tri_runtime *rt) {
+  const char *text = getenv("SLURM_PROCID");
+
+  if (!text || (strcmp(rt->launcher, "pmix") && strcmp(rt->launcher, "slurm"))) return TRI_CARD_NOTHING;
+  return (int32_t)strtol(text, NULL, 10);
+}
+
+static void put_text(char *to, size_t n, const char *text) {
+  snprintf(to, n, "%s", text);
+  for (char *at = to; *at; at++)
+    if (*at < ' ' || *at > '~') *at = '?';
+}
+
+static void make_card(const tri_runtime *rt, const tri_device *d, tri_card *mine) {
+  char device[128];
+
+  *mine = (tri_card){.node = rt->node, .local_rank = rt->local_rank, .task = task_number(rt)};
+  MPI_Comm_rank(MPI_COMM_WORLD, &mine->rank);
+  put_text(mine->host, sizeof mine->host, rt->host);
+  snprintf(device, sizeof device, "%s %d%s%s", d->ops->name, d->index, d->model[0] ? " " : "", d->model);
+  put_text(mine->device, sizeof mine->device, tri_device_is_gpu(d) ? device : d->ops->name);
+  tri_peers_describe(mine);
+}
+
+/* Collective over the ranks of this machine. Its first rank makes the board; where one of them cannot have
+ * it, each has its own, and says by itself what it knows. */
+static tri_status make_board(const tri_runtime *rt, tri_card *mine, tri_node **node, int *place) {
+  MPI_Comm machine = *(MPI_Comm *)rt->mpi_machine;
+  char     name[TRI_NODE_NAME_BYTES] = "";
+  int      good = rt->machine_ranks > 1, lowest = mine->rank;
+
+  *node = NULL;
+  *place = rt->machine_rank;
+  if (good && rt->machine_rank == 0) good = tri_node_make(rt->machine_ranks, name, node) == TRI_OK;
+  TRI_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, machine));
+  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, machine));
+  if (good && rt->machine_rank > 0) good = name[0] && tri_node_open(name, rt->machine_ranks, node) == TRI_OK;
+  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, machine));
+  if (rt->machine_rank == 0 && name[0]) tri_node_unname(name);
+  tri_error_clear();
+  mine->group = lowest;
+  if (good) return TRI_OK;
+  tri_node_close(node);
+  mine->group = mine->rank;
+  *place = 0;
+  return tri_node_make(1, NULL, node);
+}
+
+/* Nobody else sends under it, not even a run before this one. */
+static uint64_t make_key(void) {
+  uint64_t key;
+
+  if (getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key)
+    key = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid();
+  return key;
+}
+
+static tri_status join(const tri_runtime *rt, tri_card *mine, tri_card *card, tri_node **node, int place) {
+  uint64_t key = make_key();
+
+  TRI_MPI(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD));
+  TRI_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, card, sizeof *mine, MPI_BYTE, MPI_COMM_WORLD));
+  return tri_peers_join(card, rt->world_size, mine->rank, key, node, place);
+}
+
+tri_status tri_comm_peers_join(const tri_runtime *rt, const tri_device *d) {
+  tri_card   mine, *card = NULL;
+  tri_node  *node = NULL;
+  int        place = 0;
+  tri_status st = TRI_OK;
+
+  if (rt->world_size < 2) return TRI_OK;
+  tri_board_enter(TRI_WORLD, "the start of the watch");
+  make_card(rt, d, &mine);
+  TRI_TRY_DONE(make_board(rt, &mine, &node, &place));
+  TRI_TRY_DONE(TRI_ALLOC(card, rt->world_size));
+  TRI_TRY_DONE(join(rt, &mine, card, &node, place));
+done:
+  tri_board_leave(false);
+  tri_node_close(&node);
+  TRI_FREE(card);
+  return st;
+}

@@ -1,0 +1,52 @@
+/* board.h - what this rank is in: its phase, and each collective it comes to, with number and label. Its own
+ * threads read it. */
+#ifndef TRI_PEERS_BOARD_H
+#define TRI_PEERS_BOARD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Scopes are comm.h's. A collective's number counts those of its scope from 1, the same on every rank of it:
+ * a rank whose count is at least n has come to collective n. */
+enum { TRI_BOARD_SCOPES = 3, TRI_BOARD_WORLD = 0, TRI_BOARD_NOWHERE = -1 };
+enum { TRI_BOARD_PHASE_BYTES = 16, TRI_BOARD_LABEL_BYTES = 48 }; /* with their NUL; longer ones are cut */
+
+/* Not collective, all that follow; of the main thread. They store, and wait for nobody. */
+
+/* The phase from here on, a literal; hands back the one before. */
+const char *tri_board_phase(const char *name);
+/* What the next collective carries: "policy", "layer 3", "weights"; each may be NULL. Copied. */
+void tri_board_carry(const char *owner, const char *what, const char *how);
+/* This rank comes to the next collective of the scope: its number. kind: "all_gather", where nobody said what
+ * it carries. */
+uint64_t tri_board_come(int scope, const char *kind);
+/* It waits for the others in collective `number` of the scope, a recent one that it has come to, until leave.
+ * A wait inside another counts as that one. met: nobody leaves this collective before all have come. */
+void tri_board_wait(int scope, uint64_t number);
+void tri_board_leave(bool met);
+/* The same of collective `number` of the world, which ended without a wait. */
+void tri_board_meet(uint64_t number);
+/* Come and wait in one. */
+void tri_board_enter(int scope, const char *kind);
+/* Seconds spent between wait and leave since the process began. */
+double tri_board_waited_s(void);
+/* A device waits by itself in collective `number` of the scope while the main thread does other things;
+ * TRI_BOARD_NOWHERE: it no longer does. Of any one thread. */
+void tri_board_device_waits(int scope, uint64_t number);
+
+/* What stands there. */
+typedef struct tri_board {
+  uint64_t turn;                   /* another whenever the rank comes to a collective or leaves one */
+  uint64_t come[TRI_BOARD_SCOPES]; /* newest number it has come to */
+  uint64_t met;    /* newest number of the world's that all ranks had come to when this one left it */
+  int      scope;  /* of the collective it waits in; or TRI_BOARD_NOWHERE */
+  uint64_t number; /* of that one */
+  double   waited_s;
+  char     phase[TRI_BOARD_PHASE_BYTES];
+  char     label[TRI_BOARD_LABEL_BYTES]; /* of the one it waits in; else "" */
+} tri_board;
+
+/* Of any thread. */
+void tri_board_read(tri_board *out);
+
+#endif

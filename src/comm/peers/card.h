@@ -1,0 +1,39 @@
+/* card.h - who a rank is to the others, and what it last said of itself: what they tell each other at the
+ * start and in beats. */
+#ifndef TRI_PEERS_CARD_H
+#define TRI_PEERS_CARD_H
+
+#include "board.h"
+
+/* Chosen: networks of a machine on which a beat is tried. */
+enum { TRI_CARD_ADDRESSES = 4, TRI_CARD_NOTHING = -1 };
+
+/* Told once, over MPI. Ranks here are MPI_COMM_WORLD's. */
+typedef struct tri_card {
+  int32_t  rank, task;       /* task: Slurm's number; TRI_CARD_NOTHING without Slurm */
+  int32_t  node, local_rank; /* which make up scopes, pretended or not */
+  int32_t  group;            /* lowest rank of those that share this one's board (node.h) */
+  int32_t  pid;
+  uint64_t pid_space;                   /* process numbers mean the same where this is equal; 0: unknown */
+  uint32_t address[TRI_CARD_ADDRESSES]; /* IPv4 in network order; 0: none */
+  uint32_t port;                        /* UDP, in network order; 0: none */
+  char     host[64], device[48];
+} tri_card;
+
+/* ENDS: by its own will, with or without an error. */
+typedef enum { TRI_LIFE_WORKS, TRI_LIFE_ENDS, TRI_LIFE_DEAD, TRI_LIFE_COUNT } tri_life;
+
+/* What is known of a rank at a time. */
+typedef struct tri_beat {
+  int32_t  rank;
+  tri_life life;
+  int      scope; /* as tri_board's, as all that follow */
+  uint64_t number, come[TRI_BOARD_SCOPES], met;
+  double   waited_s; /* in this collective */
+  double   silent_s; /* since it last moved, as its neighbours see it */
+  double   work_s;   /* of the last window, outside collectives; slow.h */
+  uint32_t window;   /* which one; 0: none yet */
+  char     phase[TRI_BOARD_PHASE_BYTES], label[TRI_BOARD_LABEL_BYTES];
+} tri_beat;
+
+#endif

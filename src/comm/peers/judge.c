@@ -1,0 +1,137 @@
+/* judge.c - what beats and their times mean. */
+#include "judge.h"
+
+#include <stdlib.h>
+
+bool tri_peers_share(const tri_card *card, int scope, int rank, int other) {
+  if (scope == TRI_BOARD_WORLD) return true;
+  return scope == 1 ? card[rank].node == card[other].node : card[rank].local_rank == card[other].local_rank;
+}
+
+void tri_peers_meet(tri_seen *seen, int n, double now_s) {
+  uint64_t met = 0;
+
+  for (int r = 0; r < n; r++)
+    if (seen[r].beat.met > met) met = seen[r].beat.met;
+  for (int r = 0; r < n; r++)
+    if (seen[r].beat.come[TRI_BOARD_WORLD] < met) {
+      seen[r].beat.come[TRI_BOARD_WORLD] = met;
+      if (seen[r].news_s < now_s) seen[r].news_s = now_s;
+    }
+}
+
+static bool works(const tri_seen *s) { return s->known && s->beat.life == TRI_LIFE_WORKS && s->dead_s < 0; }
+static bool is_dead(const tri_seen *s, const tri_limits *l, double now_s) {
+  return s->dead_s >= 0 && s->beat.life != TRI_LIFE_ENDS && now_s - s->dead_s >= l->dead_s;
+}
+static bool is_silent(const tri_seen *s, const tri_limits *l, double now_s) {
+  return works(s) && now_s - s->news_s >= l->silent_s;
+}
+/* It waits, as its own last word has it. */
+static bool waits(const tri_seen *s) { return works(s) && s->beat.scope != TRI_BOARD_NOWHERE; }
+
+static bool has_come(const tri_seen *s, const tri_beat *waiter) {
+  return s->beat.come[waiter->scope] >= waiter->number;
+}
+
+/* The rank that waits longest in a collective that `for_whom` belongs to, and shows life; for_whom below 0:
+ * in any. */
+static int find_waiter(const tri_card *card, const tri_seen *seen, int n, const tri_limits *l, double now_s,
+                       int for_whom) {
+  int found = TRI_CARD_NOTHING;
+
+  for (int r = 0; r < n; r++) {
+    if (r == for_whom || !waits(&seen[r]) || is_silent(&seen[r], l, now_s)) continue;
+    if (for_whom >= 0 && !tri_peers_share(card, seen[r].beat.scope, r, for_whom)) continue;
+    if (found < 0 || seen[r].beat.waited_s > seen[found].beat.waited_s) found = r;
+  }
+  return found;
+}
+
+/* Of those the waiter waits for, the lowest rank that waits for nobody itself; else the lowest. */
+static int find_late(const tri_card *card, const tri_seen *seen, int n, int waiter) {
+  const tri_beat *w = &seen[waiter].beat;
+  int             first = TRI_CARD_NOTHING;
+
+  for (int r = 0; r < n; r++) {
+    if (!tri_peers_share(card, w->scope, waiter, r) || has_come(&seen[r], w)) continue;
+    if (first < 0) first = r;
+    if (!waits(&seen[r])) return r;
+  }
+  return first;
+}
+
+/* Where run.timeout_s is no longer than silence may be, both come at once: then it is silent. */
+static tri_verdict judge_late(const tri_card *card, const tri_seen *seen, int n, const tri_limits *l,
+                              double now_s) {
+  tri_verdict v = {TRI_VERDICT_NOTHING, TRI_CARD_NOTHING, find_waiter(card, seen, n, l, now_s, -1), 0};
+
+  if (v.waiter < 0 || seen[v.waiter].beat.waited_s < l->late_s) return v;
+  v.kind = TRI_VERDICT_LATE;
+  v.since_s = seen[v.waiter].beat.waited_s;
+  v.culprit = find_late(card, seen, n, v.waiter);
+  if (v.culprit < 0 || !works(&seen[v.culprit]) || now_s - seen[v.culprit].news_s < l->silent_s / 2) return v;
+  return (tri_verdict){TRI_VERDICT_SILENT, v.culprit, v.waiter, now_s - seen[v.culprit].news_s};
+}
+
+tri_verdict tri_peers_judge(const tri_card *card, const tri_seen *seen, int n, const tri_limits *l,
+                            double now_s) {
+  for (int r = 0; r < n; r++)
+    if (is_dead(&seen[r], l, now_s))
+      return (tri_verdict){TRI_VERDICT_DEAD, r, find_waiter(card, seen, n, l, now_s, r),
+                           now_s - seen[r].dead_s};
+  for (int r = 0; r < n; r++) {
+    int w = is_silent(&seen[r], l, now_s) ? find_waiter(card, seen, n, l, now_s, r) : TRI_CARD_NOTHING;
+    if (w >= 0 && seen[w].beat.waited_s >= l->silent_s)
+      return (tri_verdict){TRI_VERDICT_SILENT, r, w, now_s - seen[r].news_s};
+  }
+  return judge_late(card, seen, n, l, now_s);
+}
+
+bool tri_peers_means(const tri_card *card, const tri_seen *seen, const tri_limits *l, double now_s,
+                     const tri_verdict *v, int rank) {
+  const tri_seen *s = &seen[rank];
+
+  if (v->kind == TRI_VERDICT_DEAD) return is_dead(s, l, now_s);
+  if (v->kind == TRI_VERDICT_SILENT) return rank == v->culprit || is_silent(s, l, now_s);
+  if (v->kind == TRI_VERDICT_NOTHING || v->culprit < 0 || rank == v->waiter) return false;
+  return tri_peers_share(card, seen[v->waiter].beat.scope, v->waiter, rank) &&
+         !has_come(s, &seen[v->waiter].beat) && waits(s) == waits(&seen[v->culprit]);
+}
+
+static const double least_s = 0.05; /* chosen: less work than this in a window is none to compare with */
+
+static int by_size(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+/* Of two the smaller one is the median: else neither could be twice as much. */
+static double find_median(double *work, int n) {
+  qsort(work, (size_t)n, sizeof *work, by_size);
+  return work[(n - 1) / 2];
+}
+
+int tri_peers_slow(tri_seen *seen, int n, double *times) {
+  int     slowest = TRI_CARD_NOTHING, m = 0;
+  double *work = NULL, median;
+
+  if (TRI_ALLOC(work, n) != TRI_OK) {
+    tri_error_clear();
+    return TRI_CARD_NOTHING;
+  }
+  for (int r = 0; r < n; r++)
+    if (works(&seen[r]) && seen[r].beat.window > 0) work[m++] = seen[r].beat.work_s;
+  median = m > 1 ? find_median(work, m) : 0;
+  for (int r = 0; r < n; r++) {
+    tri_seen *s = &seen[r];
+    if (m < 2 || !works(s) || s->beat.window == s->judged) continue;
+    s->judged = s->beat.window;
+    if (s->beat.work_s <= 2 * median || s->beat.work_s < TRI_SLOW_WINDOW_S / 2) continue;
+    if (slowest < 0 || s->beat.work_s > seen[slowest].beat.work_s) slowest = r;
+  }
+  if (slowest >= 0) *times = seen[slowest].beat.work_s / (median > least_s ? median : least_s);
+  TRI_FREE(work);
+  return slowest;
+}

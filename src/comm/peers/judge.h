@@ -1,0 +1,65 @@
+/* judge.h - what beats and their times mean: who is dead, silent, late, slow; and the words for it. No clock,
+ * no thread, no network. Private to its room. */
+#ifndef TRI_PEERS_JUDGE_H
+#define TRI_PEERS_JUDGE_H
+
+#include "base/base.h"
+#include "card.h"
+
+/* What the judging rank knows of a rank. Times are of its own clock, which stands still while it does not run
+ * itself. */
+typedef struct tri_seen {
+  tri_beat beat;
+  double   news_s; /* when it last showed life */
+  double   dead_s; /* since when its process is known to be gone; below 0: it is not */
+  bool     known;  /* it was heard of once */
+  uint32_t judged; /* the window of the last look for slow ranks */
+} tri_seen;
+
+typedef struct tri_limits {
+  double silent_s; /* so long without a sign, while others wait as long */
+  double late_s;   /* so long in one collective */
+  double dead_s;   /* after which a death is said: a launcher that kills all has done so by then */
+} tri_limits;
+
+/* The graver the later; NOTHING first. */
+typedef enum { TRI_VERDICT_NOTHING, TRI_VERDICT_LATE, TRI_VERDICT_SILENT, TRI_VERDICT_DEAD } tri_verdict_kind;
+
+typedef struct tri_verdict {
+  tri_verdict_kind kind;
+  int    culprit; /* the lowest rank of those meant; TRI_CARD_NOTHING: all have come, and it hangs */
+  int    waiter;  /* who waits longest for it; TRI_CARD_NOTHING: nobody does yet */
+  double since_s; /* without a sign, or waiting */
+} tri_verdict;
+
+/* Pure, all that follow. card and seen [n], by rank. */
+
+/* A collective that all ranks have come to is a sign of life of each, whatever became of its beats. */
+void        tri_peers_meet(tri_seen *seen, int n, double now_s);
+tri_verdict tri_peers_judge(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
+                            double now_s);
+/* Whether rank is one of those that the verdict means. */
+bool tri_peers_means(const tri_card *card, const tri_seen *seen, const tri_limits *limit, double now_s,
+                     const tri_verdict *v, int rank);
+/* Is `other` one of the ranks of this scope, of which `rank` is one? */
+bool tri_peers_share(const tri_card *card, int scope, int rank, int other);
+
+/* The verdict in words: who, where, in what, who has come and who has not. */
+TRI_CHECKED tri_status tri_peers_words(const tri_card *card, const tri_seen *seen, int n,
+                                       const tri_limits *limit, double now_s, const tri_verdict *v,
+                                       tri_text *out);
+/* "rank 3 (task 1) on n2, cpu". */
+TRI_CHECKED tri_status tri_peers_name(const tri_card *card, tri_text *out);
+/* "0-2, 5", at most so many ranges, of the ranks for which is() holds. */
+TRI_CHECKED tri_status tri_peers_ranks(int n, bool (*is)(const void *ctx, int rank), const void *ctx,
+                                       tri_text *out);
+
+/* Work is compared over so many seconds of phases that give all ranks the same share. Specified:
+ * interface. */
+#define TRI_SLOW_WINDOW_S 5.0
+/* A rank that worked more than twice the median's time, and half of the window, in its last one, where that
+ * was not looked at before; or TRI_CARD_NOTHING. At least two ranks must have ended one. *times: over the
+ * median. */
+int tri_peers_slow(tri_seen *seen, int n, double *times);
+
+#endif

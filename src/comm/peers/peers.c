@@ -1,0 +1,451 @@
+/* peers.c - the thread that watches: its clock, its beats, what it hears, when it ends the run. */
+#include "peers.h"
+#include "roster.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Chosen. A rank that stands still for 20 s is stopped: the message is out well before 30 s. */
+static const double silent_most_s = 20, tick_most_s = 0.25, tick_least_s = 0.01;
+static const double root_dead_s = 0.2;  /* a launcher that kills all at once has done so by then */
+static const double other_dead_s = 0.6; /* srun kills all 1.1 s after a death */
+static const double slow_again_s = 600; /* between two warnings */
+enum {
+  EXIT_CODE = 76,
+  TICKS_A_LOSS = 40,   /* looks within which a rank is found silent */
+  GROUPS_A_TICK = 256, /* that the root hears and answers: more make it rarer */
+  HEARERS = 2          /* of the root's group: the next takes over without a pause */
+};
+
+static struct {
+  tri_peers_opt opt;
+  pthread_t     thread;
+  bool          runs;
+  int           wake, fd;
+  _Atomic bool  stops, joined, leaves;
+  tri_roster   *roster; /* the thread's own from `joined` on, as all that follow */
+  uint64_t      key, sequence;
+  double        tick_s, period_s, silent_s;
+  double        real_s, now_s, sent_s; /* the system's clock; ours, which stands still while we do not run */
+  uint64_t      turn;                  /* of the board, and since when */
+  double        turn_s;
+  struct {
+    double   passed_s, waited_s, before_s, work_s, looked_s, said_s;
+    uint32_t number;
+  } window; /* of even phases (judge.h) */
+  bool         began;
+  _Atomic bool ends;
+} w = {.wake = -1, .fd = -1};
+
+/* ---- this rank ---- */
+
+/* Phases in which every rank has the same share of the work. */
+static bool is_even(const char *phase) {
+  static const char *const even[] = {"learn", "update", "reference", "critic"};
+
+  for (size_t i = 0; i < sizeof even / sizeof *even; i++)
+    if (!strcmp(phase, even[i])) return true;
+  return false;
+}
+
+static void add_to_window(const tri_board *b, double passed_s) {
+  double waited_s = b->waited_s - w.window.before_s;
+
+  w.window.before_s = b->waited_s;
+  if (!is_even(b->phase)) return;
+  w.window.passed_s += passed_s;
+  w.window.waited_s += waited_s;
+  if (w.window.passed_s < TRI_SLOW_WINDOW_S) return;
+  w.window.work_s = w.window.passed_s > w.window.waited_s ? w.window.passed_s - w.window.waited_s : 0;
+  w.window.number++;
+  w.window.passed_s = w.window.waited_s = 0;
+}
+
+static tri_beat make_beat(double passed_s) {
+  tri_board b;
+  tri_beat  mine = {.life = atomic_load(&w.leaves) ? TRI_LIFE_ENDS : TRI_LIFE_WORKS};
+
+  tri_board_read(&b);
+  if (b.turn != w.turn || b.scope == TRI_BOARD_NOWHERE) w.turn_s = w.now_s;
+  w.turn = b.turn;
+  add_to_window(&b, passed_s);
+  mine.scope = b.scope;
+  mine.number = b.number;
+  mine.met = b.met;
+  mine.waited_s = w.now_s - w.turn_s;
+  mine.work_s = w.window.work_s;
+  mine.window = w.window.number;
+  memcpy(mine.come, b.come, sizeof mine.come);
+  memcpy(mine.phase, b.phase, sizeof mine.phase);
+  memcpy(mine.label, b.label, sizeof mine.label);
+  return mine;
+}
+
+/* ---- the end ---- */
+
+static const char *const start_words =
+    "trireme: rank %d on this machine has waited for %.0f s (run.timeout_s) in the start of MPI: other ranks "
+    "did not come, or cannot be reached; it ends with exit code 76\n";
+
+static void end_alone(void) {
+  tri_text text = {0};
+
+  w.ends = true;
+  if (tri_text_printf(&text, start_words, w.opt.rank, w.opt.timeout_s) == TRI_OK) tri_log_urgent(text.data);
+  w.opt.end(EXIT_CODE);
+}
+
+/* To the last known place of a rank's machine; before it was heard, to all its addresses. */
+static void send_to(int rank, const unsigned char *bytes, size_t n) {
+  const tri_card  *c = &w.roster->card[rank];
+  const tri_group *g = &w.roster->group[w.roster->group_of[rank]];
+
+  if (w.fd < 0 || !c->port) return;
+  if (g->heard && g->at.port == c->port) {
+    tri_net_send(w.fd, &g->at, bytes, n);
+    return;
+  }
+  for (int i = 0; i < TRI_CARD_ADDRESSES && c->address[i]; i++)
+    tri_net_send(w.fd, &(tri_net_end){c->address[i], c->port}, bytes, n);
+}
+
+static void tell_end(void) {
+  unsigned char bytes[TRI_WIRE_BYTES];
+  tri_wire      end = {.kind = TRI_WIRE_END, .sender = w.roster->rank, .sequence = ++w.sequence};
+  size_t        n = tri_wire_write(&end, w.key, bytes);
+
+  for (int g = 0; g < w.roster->n_groups; g++) {
+    const tri_group *its = &w.roster->group[g];
+    if (g == w.roster->mine) continue;
+    if (its->heard) tri_net_send(w.fd, &its->at, bytes, n);
+    send_to(its->member[0], bytes, n);
+  }
+}
+
+/* Somebody else has said why, and ends all; but perhaps it cannot reach this rank. */
+static void end_late(void) {
+  if (!w.ends) w.opt.end_late(EXIT_CODE);
+  w.ends = true;
+}
+
+/* The words are out before all else: what follows may hang, and a launcher may be about to kill. */
+static void end_run(const tri_limits *limit, const tri_verdict *v) {
+  const tri_roster *r = w.roster;
+  tri_text          words = {0}, line = {0};
+
+  end_late(); /* whatever hangs from here on */
+  if (!tri_node_claim(r->node)) return;
+  if (tri_peers_words(r->card, r->seen, r->n, limit, w.now_s, v, &words) == TRI_OK &&
+      tri_text_printf(&line, "trireme: %s\n", words.data) == TRI_OK)
+    tri_log_urgent(line.data);
+  tell_end();
+  w.opt.end(EXIT_CODE);
+}
+
+/* ---- the judge ---- */
+
+/* The first rank that lives of rank 0's machine judges all; that of another machine its own and the root's,
+ * later and later, so that one of them speaks. */
+static tri_limits limits_here(void) {
+  int    g = w.roster->mine;
+  double late_s = g == 0 ? 0 : w.silent_s * (0.05 + 0.02 * (g < 8 ? g : 8));
+
+  return (tri_limits){.silent_s = w.silent_s + late_s,
+                      .late_s = w.opt.timeout_s + late_s,
+                      .dead_s = g == 0 ? root_dead_s : other_dead_s + late_s / 10};
+}
+
+static void warn_slow(void) {
+  tri_roster *r = w.roster;
+  double      times;
+  tri_text    name = {0}, line = {0};
+  int         slow;
+
+  if (w.now_s - w.window.looked_s < TRI_SLOW_WINDOW_S) return;
+  w.window.looked_s = w.now_s;
+  slow = tri_peers_slow(r->seen, r->n, &times);
+  if (slow < 0 || (w.window.said_s > 0 && w.now_s - w.window.said_s < slow_again_s)) return;
+  w.window.said_s = w.now_s;
+  if (tri_peers_name(&r->card[slow], &name) == TRI_OK &&
+      tri_text_printf(
+          &line,
+          "trireme: warning: %s: is slow: the median rank did its work in phase %s in 1/%.1f of the time; "
+          "all wait for it\n",
+          name.data, r->seen[slow].beat.phase, times) == TRI_OK)
+    tri_log_urgent(line.data);
+  tri_text_free(&name);
+  tri_text_free(&line);
+}
+
+/* Once for each machine. */
+static void warn_unheard(tri_group *g) {
+  tri_roster *r = w.roster;
+  tri_text    name = {0}, line = {0};
+
+  if (g->warned) return;
+  g->warned = true;
+  if (tri_peers_name(&r->card[g->member[0]], &name) == TRI_OK &&
+      tri_text_printf(
+          &line,
+          "trireme: warning: %s%s: %s, UDP to port %u of %s: a firewall, or it is down; the run goes on, "
+          "and %s ended by run.timeout_s alone\n",
+          name.data, g->n > 1 ? " and the others of its machine" : "",
+          g->heard ? "its beats come no more" : "no beat came",
+          (unsigned)(((r->card[r->rank].port & 0xff) << 8) | r->card[r->rank].port >> 8),
+          r->card[r->rank].host, g->heard ? "if nothing else shows that it lives it is" : "it is") == TRI_OK)
+    tri_log_urgent(line.data);
+  tri_text_free(&name);
+  tri_text_free(&line);
+}
+
+/* Nobody listens at its port, and nothing comes from it: said at once, for whoever kills next says no name.
+ * It may be a firewall, so no more than said. */
+static void warn_refused(tri_group *g) {
+  tri_text name = {0}, line = {0};
+
+  if (g->warned || !g->refused || w.now_s - g->heard_s < 1.5 * w.period_s) return;
+  g->warned = true;
+  if (tri_peers_name(&w.roster->card[g->member[0]], &name) == TRI_OK &&
+      tri_text_printf(&line, "trireme: warning: %s: its port is closed: it seems to have died\n",
+                      name.data) == TRI_OK)
+    tri_log_urgent(line.data);
+  tri_text_free(&name);
+  tri_text_free(&line);
+}
+
+static bool has_ended(const tri_group *g) {
+  for (int i = 0; i < g->n; i++)
+    if (w.roster->seen[g->member[i]].beat.life != TRI_LIFE_ENDS) return false;
+  return true;
+}
+
+static void look_after_groups(void) {
+  for (int g = 1; g < w.roster->n_groups; g++) {
+    tri_group *its = &w.roster->group[g];
+    if (has_ended(its)) continue;
+    warn_refused(its);
+    if (w.now_s - its->heard_s > w.silent_s / (its->heard ? 1 : 2) + its->heard * 5) warn_unheard(its);
+  }
+}
+
+static void judge(void) {
+  tri_roster *r = w.roster;
+  tri_limits  limit = limits_here();
+  tri_verdict v;
+
+  tri_peers_meet(r->seen, r->n, w.now_s);
+  v = tri_peers_judge(r->card, r->seen, r->n, &limit, w.now_s);
+  if (v.kind != TRI_VERDICT_NOTHING) {
+    end_run(&limit, &v);
+    return;
+  }
+  if (r->mine != 0) return;
+  warn_slow();
+  look_after_groups();
+}
+
+/* ---- beats ---- */
+
+static void report(void) {
+  const tri_group *root = &w.roster->group[0];
+  tri_wire         out = {.kind = TRI_WIRE_REPORT, .sender = w.roster->rank};
+  unsigned char    bytes[TRI_WIRE_BYTES];
+
+  for (int next = 0, n = w.roster->group[w.roster->mine].n; next < n;) {
+    tri_roster_fill(w.roster, &next, &out);
+    out.sequence = ++w.sequence;
+    for (int i = 0; i < root->n && i < HEARERS; i++)
+      send_to(root->member[i], bytes, tri_wire_write(&out, w.key, bytes));
+  }
+}
+
+static void answer(void) {
+  tri_wire      out = {.kind = TRI_WIRE_HEARD, .sender = w.roster->rank, .sequence = ++w.sequence};
+  unsigned char bytes[TRI_WIRE_BYTES];
+  int           next = 0;
+  size_t        n;
+
+  tri_roster_fill(w.roster, &next, &out);
+  n = tri_wire_write(&out, w.key, bytes);
+  for (int g = 1; g < w.roster->n_groups; g++)
+    if (w.roster->group[g].heard) tri_net_send(w.fd, &w.roster->group[g].at, bytes, n);
+}
+
+static void beat(bool at_once) {
+  if (w.roster->n_groups == 1 || (!at_once && w.now_s - w.sent_s < w.period_s)) return;
+  w.sent_s = w.now_s;
+  if (w.roster->mine == 0)
+    answer();
+  else
+    report();
+}
+
+static void listen_to_others(void) {
+  unsigned char bytes[TRI_WIRE_BYTES];
+  tri_net_end   from;
+  tri_wire      in;
+  size_t        n;
+  int           g;
+
+  if (w.fd < 0) return;
+  while (tri_net_refused(w.fd, &from))
+    if (from.port && (g = tri_roster_find(w.roster, &from)) > 0) w.roster->group[g].refused = true;
+  while ((n = tri_net_receive(w.fd, bytes, sizeof bytes, &from)) > 0)
+    if (tri_wire_read(bytes, n, w.key, w.roster->n, &in) && tri_roster_take(w.roster, &in, &from, w.now_s) &&
+        in.kind == TRI_WIRE_END)
+      end_late();
+}
+
+/* ---- the thread ---- */
+
+/* Time in which this process did not run, stopped with all the others, say, counts for nobody. */
+static double pass_time(void) {
+  double real_s = tri_now_s(), passed_s = real_s - w.real_s;
+
+  if (passed_s > 4 * w.tick_s) passed_s = 4 * w.tick_s;
+  w.real_s = real_s;
+  w.now_s += passed_s;
+  return passed_s;
+}
+
+static void look(void) {
+  tri_beat mine = make_beat(pass_time());
+  bool     news;
+
+  if (w.ends) return;
+  if (!atomic_load(&w.joined)) {
+    if (mine.scope != TRI_BOARD_NOWHERE && mine.waited_s > w.opt.timeout_s) end_alone();
+    return;
+  }
+  if (!w.began) tri_roster_begin(w.roster, w.now_s);
+  w.began = true;
+  mine.rank = w.roster->rank;
+  tri_node_put(w.roster->node, w.roster->place, &mine);
+  news = tri_roster_look(w.roster, w.now_s);
+  listen_to_others();
+  if (tri_node_is_claimed(w.roster->node)) end_late();
+  if (w.ends || !tri_roster_speaks(w.roster, w.now_s, w.silent_s / 4)) return;
+  beat(news || mine.life == TRI_LIFE_ENDS);
+  if (mine.life == TRI_LIFE_WORKS) judge();
+}
+
+/* Until the next look is due; what arrives meanwhile is read at once. */
+static void rest(double until_s) {
+  while (!atomic_load(&w.stops)) {
+    bool          joined = w.began;
+    double        left_s = until_s - tri_now_s();
+    struct pollfd at[2] = {{.fd = w.wake, .events = POLLIN}, {.fd = joined ? w.fd : -1, .events = POLLIN}};
+    if (left_s <= 0 || (poll(at, 2, (int)(left_s * 1e3) + 1) < 0 && errno != EINTR)) return;
+    if (at[0].revents) return;
+    if (joined && at[1].revents) listen_to_others();
+  }
+}
+
+static void *run(void *nothing) {
+  uint64_t told;
+
+  while (!atomic_load(&w.stops)) {
+    look();
+    rest(tri_now_s() + w.tick_s);
+    if (read(w.wake, &told, sizeof told) < 0) continue; /* nobody woke us */
+  }
+  look();
+  return nothing;
+}
+
+/* ---- open, close ---- */
+
+static double between(double x, double least, double most) { return x < least ? least : x > most ? most : x; }
+
+/* Signals are for the main thread. */
+static tri_status start_thread(void) {
+  sigset_t all, before;
+  int      e;
+
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  e = pthread_create(&w.thread, NULL, run, NULL);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (e) TRI_FAIL(TRI_ENOMEM, "no thread can be started to watch over the ranks: %s", strerror(e));
+  w.runs = true;
+  return TRI_OK;
+}
+
+tri_status tri_peers_open(const tri_peers_opt *opt) {
+  TRI_ASSERT(!w.runs && opt->timeout_s > 0 && opt->end && opt->end_late);
+  memset(&w, 0, sizeof w);
+  w.opt = *opt;
+  w.silent_s = opt->timeout_s < silent_most_s ? opt->timeout_s : silent_most_s;
+  w.tick_s = between(w.silent_s / TICKS_A_LOSS, tick_least_s, tick_most_s);
+  w.real_s = tri_now_s();
+  w.fd = -1;
+  w.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (w.wake < 0 || start_thread() != TRI_OK) {
+    if (w.wake >= 0) close(w.wake);
+    w.wake = -1;
+    TRI_FAIL(TRI_ENOMEM, "the ranks are not watched: %s", strerror(errno));
+  }
+  return TRI_OK;
+}
+
+void tri_peers_describe(tri_card *mine) {
+  struct stat sb;
+
+  mine->pid = (int32_t)getpid();
+  mine->pid_space = stat("/proc/self/ns/pid", &sb) ? 0 : (uint64_t)sb.st_ino;
+  if (!w.runs) return;
+  if (tri_net_open(&w.fd, &mine->port) != TRI_OK) {
+    tri_log(TRI_LOG_WARN, "%s: this rank is not watched from other nodes", tri_error_message());
+    tri_error_clear();
+  }
+  tri_net_addresses(mine->address);
+}
+
+static void wake(void) {
+  uint64_t one = 1;
+
+  if (write(w.wake, &one, sizeof one) < 0) return; /* it is awake */
+}
+
+tri_status tri_peers_join(const tri_card *card, int n, int rank, uint64_t key, tri_node **node, int place) {
+  tri_node *taken = *node;
+
+  *node = NULL;
+  if (!w.runs) tri_node_close(&taken);
+  if (!w.runs) return TRI_OK;
+  TRI_TRY(tri_roster_open(card, n, rank, taken, place, &w.roster));
+  w.key = key;
+  w.period_s = w.tick_s * (1 + w.roster->n_groups / GROUPS_A_TICK);
+  atomic_store(&w.joined, true);
+  wake();
+  return TRI_OK;
+}
+
+void tri_peers_leave(void) {
+  atomic_store(&w.leaves, true);
+  if (atomic_load(&w.joined)) tri_node_end(w.roster->node, w.roster->place);
+}
+
+void tri_peers_close(void) {
+  if (!w.runs) return;
+  tri_peers_leave();
+  atomic_store(&w.stops, true);
+  wake();
+  pthread_join(w.thread, NULL);
+  w.runs = false;
+  atomic_store(&w.joined, false);
+  tri_roster_close(&w.roster);
+  if (w.fd >= 0) close(w.fd);
+  close(w.wake);
+  w.fd = w.wake = -1;
+}
+
+bool   tri_peers_end(void) { return atomic_load(&w.ends); }
+double tri_peers_timeout_s(void) { return w.runs ? w.opt.timeout_s : 0; }

@@ -1,0 +1,191 @@
+/* roster.c - all ranks as one of them knows them. */
+#include "roster.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Groups in the order of their first ranks: rank 0's is the first. */
+static void make_groups(tri_roster *r) {
+  for (int q = 0; q < r->n; q++) {
+    int first = r->card[q].group;
+    if (first == q) r->group_of[q] = r->n_groups++;
+    r->group_of[q] = r->group_of[first];
+    r->group[r->group_of[q]].n++;
+  }
+  for (int g = 0, at = 0; g < r->n_groups; g++) {
+    r->group[g].member = r->members + at;
+    at += r->group[g].n;
+    r->group[g].n = 0;
+  }
+  for (int q = 0; q < r->n; q++) {
+    tri_group *g = &r->group[r->group_of[q]];
+    g->member[g->n++] = q;
+  }
+}
+
+/* The lowest rank of a group is its own, and none is of one that follows. */
+static tri_status check_cards(const tri_card *card, int n) {
+  for (int q = 0; q < n; q++)
+    if (card[q].rank != q || card[q].group < 0 || card[q].group > q ||
+        card[card[q].group].group != card[q].group)
+      TRI_FAIL(TRI_EINTERNAL, "the card of rank %d is of rank %d and group %d", q, (int)card[q].rank,
+               (int)card[q].group);
+  return TRI_OK;
+}
+
+tri_status tri_roster_open(const tri_card *card, int n, int rank, tri_node *node, int place,
+                           tri_roster **out) {
+  tri_roster *r = NULL;
+  tri_status  st = TRI_OK;
+
+  *out = NULL;
+  TRI_TRY_DONE(check_cards(card, n));
+  TRI_TRY_DONE(TRI_ALLOC(r, 1));
+  TRI_TRY_DONE(TRI_ALLOC(r->card, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->seen, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->sequence, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->group_of, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->members, n));
+  TRI_TRY_DONE(TRI_ALLOC(r->group, n));
+  r->n = n, r->rank = rank, r->place = place;
+  memcpy(r->card, card, (size_t)n * sizeof *card);
+  make_groups(r);
+  r->mine = r->group_of[rank];
+  TRI_TRY_DONE(TRI_ALLOC(r->count, r->group[r->mine].n));
+  TRI_TRY_DONE(TRI_ALLOC(r->moved_s, r->group[r->mine].n));
+  r->node = node;
+  node = NULL;
+  *out = r;
+  r = NULL;
+done:
+  tri_node_close(&node);
+  tri_roster_close(&r);
+  return st;
+}
+
+void tri_roster_begin(tri_roster *r, double now_s) {
+  for (int q = 0; q < r->n; q++)
+    r->seen[q] = (tri_seen){.beat = {.rank = q, .scope = TRI_BOARD_NOWHERE}, .news_s = now_s, .dead_s = -1};
+  for (int g = 0; g < r->n_groups; g++) r->group[g].heard_s = now_s;
+}
+
+void tri_roster_close(tri_roster **r) {
+  if (!*r) return;
+  tri_node_close(&(*r)->node);
+  TRI_FREE((*r)->card);
+  TRI_FREE((*r)->seen);
+  TRI_FREE((*r)->sequence);
+  TRI_FREE((*r)->group_of);
+  TRI_FREE((*r)->members);
+  TRI_FREE((*r)->group);
+  TRI_FREE((*r)->count);
+  TRI_FREE((*r)->moved_s);
+  TRI_FREE(*r);
+}
+
+/* ---- this machine ---- */
+
+static bool is_gone(const tri_roster *r, int rank) {
+  const tri_card *c = &r->card[rank], *me = &r->card[r->rank];
+
+  return rank != r->rank && me->pid_space && c->pid_space == me->pid_space && c->pid > 0 &&
+         kill((pid_t)c->pid, 0) && errno == ESRCH;
+}
+
+/* A rank that is stopped while it writes leaves what is neither old nor new. */
+static bool is_sound(const tri_beat *b, int rank) {
+  return b->rank == rank && (unsigned)b->life < TRI_LIFE_COUNT && b->scope >= TRI_BOARD_NOWHERE &&
+         b->scope < TRI_BOARD_SCOPES;
+}
+
+bool tri_roster_look(tri_roster *r, double now_s) {
+  const tri_group *g = &r->group[r->mine];
+  bool             news = false;
+
+  for (int i = 0; i < g->n; i++) {
+    tri_seen *s = &r->seen[g->member[i]];
+    tri_beat  b;
+    uint64_t  count = tri_node_get(r->node, i, &b);
+    if (count != r->count[i]) r->moved_s[i] = now_s;
+    if (count && is_sound(&b, g->member[i])) {
+      b.come[TRI_BOARD_WORLD] = b.come[TRI_BOARD_WORLD] > s->beat.come[TRI_BOARD_WORLD]
+                                    ? b.come[TRI_BOARD_WORLD]
+                                    : s->beat.come[TRI_BOARD_WORLD]; /* tri_peers_meet knows better */
+      s->beat = b;
+      s->known = true;
+    }
+    if (count != r->count[i]) s->news_s = now_s;
+    r->count[i] = count;
+    if (!s->known || s->dead_s >= 0 || s->beat.life != TRI_LIFE_WORKS || !is_gone(r, g->member[i])) continue;
+    s->dead_s = now_s;
+    news = true;
+  }
+  return news;
+}
+
+bool tri_roster_speaks(const tri_roster *r, double now_s, double fresh_s) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (int i = 0; i < r->place; i++) {
+    const tri_seen *s = &r->seen[g->member[i]];
+    if (s->known && s->beat.life == TRI_LIFE_WORKS && s->dead_s < 0 && now_s - r->moved_s[i] < fresh_s)
+      return false;
+  }
+  return true;
+}
+
+void tri_roster_fill(const tri_roster *r, int *next, tri_wire *out) {
+  const tri_group *g = &r->group[r->mine];
+
+  for (out->n = 0; *next < g->n && out->n < TRI_WIRE_BEATS; ++*next) {
+    const tri_seen *s = &r->seen[g->member[*next]];
+    if (!s->known) continue;
+    out->beat[out->n] = s->beat;
+    if (s->dead_s >= 0 && s->beat.life == TRI_LIFE_WORKS) out->beat[out->n].life = TRI_LIFE_DEAD;
+    out->n++;
+  }
+}
+
+/* ---- the others ---- */
+
+static void take_beat(tri_roster *r, const tri_beat *b, double now_s) {
+  tri_seen *s = &r->seen[b->rank];
+  uint64_t  come = s->beat.come[TRI_BOARD_WORLD];
+
+  s->beat = *b;
+  if (come > b->come[TRI_BOARD_WORLD]) s->beat.come[TRI_BOARD_WORLD] = come;
+  s->known = true;
+  if (now_s - b->silent_s > s->news_s) s->news_s = now_s - b->silent_s;
+  if (b->life != TRI_LIFE_DEAD) return;
+  s->beat.life = TRI_LIFE_WORKS; /* as it was last alive; dead_s says the rest */
+  if (s->dead_s < 0) s->dead_s = now_s;
+}
+
+bool tri_roster_take(tri_roster *r, const tri_wire *in, const tri_net_end *from, double now_s) {
+  int        its = r->group_of[in->sender];
+  tri_group *g = &r->group[its];
+
+  if (its == r->mine || in->sequence <= r->sequence[in->sender]) return false;
+  if (in->kind == TRI_WIRE_REPORT ? r->mine != 0 : in->kind == TRI_WIRE_HEARD && its != 0) return false;
+  for (int i = 0; i < in->n; i++)
+    if (r->group_of[in->beat[i].rank] != its) return false;
+  r->sequence[in->sender] = in->sequence;
+  if (in->kind == TRI_WIRE_END) return true;
+  for (int i = 0; i < in->n; i++) take_beat(r, &in->beat[i], now_s);
+  g->at = *from;
+  g->heard = true;
+  g->refused = false;
+  g->heard_s = now_s;
+  if (in->kind != TRI_WIRE_HEARD) return true;
+  for (int i = 0; i < g->n; i++) r->seen[g->member[i]].news_s = now_s; /* its own judge they have there */
+  return true;
+}
+
+int tri_roster_find(const tri_roster *r, const tri_net_end *at) {
+  for (int g = 0; g < r->n_groups; g++)
+    if (r->group[g].heard && r->group[g].at.address == at->address && r->group[g].at.port == at->port)
+      return g;
+  return -1;
+}

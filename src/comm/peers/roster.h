@@ -1,0 +1,52 @@
+/* roster.h - all ranks as one of them knows them: who shares a machine, what each last said, where its
+ * machine is heard from. Private to its room. */
+#ifndef TRI_PEERS_ROSTER_H
+#define TRI_PEERS_ROSTER_H
+
+#include "judge.h"
+#include "net.h"
+#include "node.h"
+#include "wire.h"
+
+/* The ranks that share a board, in order [n]. */
+typedef struct tri_group {
+  int        *member; /* [n] ranks, ascending; borrowed from the roster */
+  int         n;
+  tri_net_end at;      /* where its last datagram came from */
+  double      heard_s; /* when; of one that was never heard, when the watch began */
+  bool        heard, warned, refused;
+} tri_group;
+
+typedef struct tri_roster {
+  int        n, n_groups, rank;
+  int        mine, place; /* index of this rank's group; its place there */
+  tri_card  *card;        /* [n] by rank, as all that follow but group */
+  tri_seen  *seen;
+  uint64_t  *sequence; /* newest datagram of each sender */
+  int       *group_of, *members;
+  tri_group *group;   /* [n_groups]; 0 is rank 0's: the root's */
+  tri_node  *node;    /* owned */
+  uint64_t  *count;   /* [n of my group] stores at the last look */
+  double    *moved_s; /* when that grew */
+} tri_roster;
+
+/* Not collective, all that follow. The node is the roster's from here on, also where this fails. */
+TRI_CHECKED tri_status tri_roster_open(const tri_card *card, int n, int rank, tri_node *node, int place,
+                                       tri_roster **out);
+/* Nobody has been heard of yet: the clock begins. */
+void tri_roster_begin(tri_roster *r, double now_s);
+void tri_roster_close(tri_roster **r);
+/* Reads the board of this machine. A process that is gone is noticed. True if there is news that cannot wait:
+ * a death. */
+bool tri_roster_look(tri_roster *r, double now_s);
+/* Is this rank the first of its machine that moved within fresh_s? */
+bool tri_roster_speaks(const tri_roster *r, double now_s, double fresh_s);
+/* The ranks of this machine from place *next on, as many as fit; *next grows by those. */
+void tri_roster_fill(const tri_roster *r, int *next, tri_wire *out);
+/* A datagram that arrived. False, and nothing is changed, if its sender may not say this, or said something
+ * newer already. */
+bool tri_roster_take(tri_roster *r, const tri_wire *in, const tri_net_end *from, double now_s);
+/* The group that a refusing port belongs to, or -1. */
+int tri_roster_find(const tri_roster *r, const tri_net_end *at);
+
+#endif

@@ -1,0 +1,99 @@
+/* wire.c - beats as datagrams: written, and read with every byte checked. */
+#include "wire.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Head:  0 magic  4 version  5 kind  6 beats (u16)  8 key (u64)  16 sequence (u64)  24 sender (i32)  28 zero
+ * Beat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40 met (u64)
+ *        48 waited_ms  52 silent_ms  56 work_ms  60 window (u32 each)  64 phase [16]  80 label [48] */
+static const unsigned char magic[4] = {'T', 'R', 'I', 'B'};
+enum { VERSION = 1 };
+
+static void put(unsigned char *at, uint64_t value, int n) {
+  for (int i = 0; i < n; i++) at[i] = (unsigned char)(value >> 8 * i);
+}
+
+static uint64_t get(const unsigned char *at, int n) {
+  uint64_t value = 0;
+
+  for (int i = 0; i < n; i++) value |= (uint64_t)at[i] << 8 * i;
+  return value;
+}
+
+static uint64_t to_ms(double s) {
+  return s > 4e6 ? (uint64_t)4000000000U : s > 0 ? (uint64_t)lround(s * 1e3) : 0;
+}
+
+static void write_beat(const tri_beat *b, unsigned char *at) {
+  memset(at, 0, TRI_WIRE_BEAT_BYTES);
+  put(at, (uint32_t)b->rank, 4);
+  at[4] = (unsigned char)b->life;
+  at[5] = (unsigned char)(b->scope + 1);
+  put(at + 8, b->number, 8);
+  for (int i = 0; i < TRI_BOARD_SCOPES; i++) put(at + 16 + 8 * i, b->come[i], 8);
+  put(at + 40, b->met, 8);
+  put(at + 48, to_ms(b->waited_s), 4);
+  put(at + 52, to_ms(b->silent_s), 4);
+  put(at + 56, to_ms(b->work_s), 4);
+  put(at + 60, b->window, 4);
+  memcpy(at + 64, b->phase, strnlen(b->phase, sizeof b->phase - 1));
+  memcpy(at + 80, b->label, strnlen(b->label, sizeof b->label - 1));
+}
+
+size_t tri_wire_write(const tri_wire *w, uint64_t key, unsigned char out[TRI_WIRE_BYTES]) {
+  memset(out, 0, TRI_WIRE_HEAD_BYTES);
+  memcpy(out, magic, sizeof magic);
+  out[4] = VERSION;
+  out[5] = (unsigned char)w->kind;
+  put(out + 6, (uint64_t)w->n, 2);
+  put(out + 8, key, 8);
+  put(out + 16, w->sequence, 8);
+  put(out + 24, (uint32_t)w->sender, 4);
+  for (int i = 0; i < w->n; i++) write_beat(&w->beat[i], out + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_BEAT_BYTES);
+  return TRI_WIRE_HEAD_BYTES + (size_t)w->n * TRI_WIRE_BEAT_BYTES;
+}
+
+/* Printable ASCII, then NULs to the end. */
+static bool read_text(const unsigned char *at, size_t n, char *out) {
+  size_t length = strnlen((const char *)at, n);
+
+  if (length == n) return false;
+  for (size_t i = 0; i < n; i++)
+    if (i < length ? at[i] < ' ' || at[i] > '~' : at[i] != 0) return false;
+  memcpy(out, at, n);
+  return true;
+}
+
+static bool read_beat(const unsigned char *at, int n_ranks, tri_beat *b) {
+  uint64_t rank = get(at, 4);
+
+  if (rank >= (uint64_t)n_ranks || at[4] >= TRI_LIFE_COUNT || at[5] > TRI_BOARD_SCOPES || at[6] || at[7])
+    return false;
+  *b = (tri_beat){
+      .rank = (int32_t)rank, .life = (tri_life)at[4], .scope = (int)at[5] - 1, .number = get(at + 8, 8)};
+  for (int i = 0; i < TRI_BOARD_SCOPES; i++) b->come[i] = get(at + 16 + 8 * i, 8);
+  b->met = get(at + 40, 8);
+  b->waited_s = 1e-3 * (double)get(at + 48, 4);
+  b->silent_s = 1e-3 * (double)get(at + 52, 4);
+  b->work_s = 1e-3 * (double)get(at + 56, 4);
+  b->window = (uint32_t)get(at + 60, 4);
+  return read_text(at + 64, sizeof b->phase, b->phase) && read_text(at + 80, sizeof b->label, b->label);
+}
+
+bool tri_wire_read(const unsigned char *bytes, size_t n, uint64_t key, int n_ranks, tri_wire *out) {
+  if (n < TRI_WIRE_HEAD_BYTES || memcmp(bytes, magic, sizeof magic) || bytes[4] != VERSION ||
+      bytes[5] >= TRI_WIRE_KINDS || get(bytes + 8, 8) != key || get(bytes + 24, 4) >= (uint64_t)n_ranks ||
+      get(bytes + 28, 4))
+    return false;
+  *out = (tri_wire){.kind = (tri_wire_kind)bytes[5],
+                    .sender = (int32_t)get(bytes + 24, 4),
+                    .sequence = get(bytes + 16, 8),
+                    .n = (int)get(bytes + 6, 2)};
+  if (out->n > TRI_WIRE_BEATS || n != TRI_WIRE_HEAD_BYTES + (size_t)out->n * TRI_WIRE_BEAT_BYTES)
+    return false;
+  for (int i = 0; i < out->n; i++)
+    if (!read_beat(bytes + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_BEAT_BYTES, n_ranks, &out->beat[i]))
+      return false;
+  return true;
+}

@@ -1,0 +1,34 @@
+/* wire.h - beats as datagrams, byte for byte: little-endian, of fixed length. Private to its room. */
+#ifndef TRI_PEERS_WIRE_H
+#define TRI_PEERS_WIRE_H
+
+#include "card.h"
+
+#include <stddef.h>
+
+/* A head and at most so many beats: less than what every network carries in one piece. */
+enum {
+  TRI_WIRE_HEAD_BYTES = 32,
+  TRI_WIRE_BEAT_BYTES = 128,
+  TRI_WIRE_BEATS = 10,
+  TRI_WIRE_BYTES = TRI_WIRE_HEAD_BYTES + TRI_WIRE_BEATS * TRI_WIRE_BEAT_BYTES
+};
+
+/* REPORT: of the ranks of a group, to the root's group. HEARD: the root's answer to each group. END: the run
+ * ends, somebody has said why. */
+typedef enum { TRI_WIRE_REPORT, TRI_WIRE_HEARD, TRI_WIRE_END, TRI_WIRE_KINDS } tri_wire_kind;
+
+typedef struct tri_wire {
+  tri_wire_kind kind;
+  int32_t       sender;   /* rank */
+  uint64_t      sequence; /* of the sender's datagrams, growing */
+  int           n;
+  tri_beat      beat[TRI_WIRE_BEATS];
+} tri_wire;
+
+/* Not collective, all that follow. key: of this run alone. Returns the number of bytes. */
+size_t tri_wire_write(const tri_wire *w, uint64_t key, unsigned char out[TRI_WIRE_BYTES]);
+/* False for everything that is not a datagram of this run, of n_ranks ranks, written as above. */
+bool tri_wire_read(const unsigned char *bytes, size_t n, uint64_t key, int n_ranks, tri_wire *out);
+
+#endif

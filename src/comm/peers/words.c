@@ -1,0 +1,124 @@
+/* words.c - a verdict in words: who, where, in what, who has come and who has not. */
+#include "judge.h"
+
+enum { MOST_RANGES = 8, MOST_NAMES = 4 }; /* chosen: what a reader takes in; the rest is counted */
+
+tri_status tri_peers_name(const tri_card *c, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "rank %d", c->rank));
+  if (c->task != TRI_CARD_NOTHING && c->task != c->rank) TRI_TRY(tri_text_printf(out, " (task %d)", c->task));
+  return tri_text_printf(out, " on %s, %s", c->host, c->device);
+}
+
+tri_status tri_peers_ranks(int n, bool (*is)(const void *ctx, int rank), const void *ctx, tri_text *out) {
+  int ranges = 0, more = 0;
+
+  for (int r = 0, end; r < n; r = end) {
+    for (end = r; end < n && is(ctx, end);) end++;
+    if (end == r) {
+      end++;
+      continue;
+    }
+    if (ranges++ >= MOST_RANGES)
+      more += end - r;
+    else
+      TRI_TRY(tri_text_printf(out, end - r > 1 ? "%s%d-%d" : "%s%d", ranges > 1 ? ", " : "", r, end - 1));
+  }
+  if (more) TRI_TRY(tri_text_printf(out, " and %d more", more));
+  return ranges ? TRI_OK : tri_text_printf(out, "none");
+}
+
+/* What the sentences are about. */
+typedef struct about {
+  const tri_card    *card;
+  const tri_seen    *seen;
+  int                n;
+  const tri_limits  *limit;
+  double             now_s;
+  const tri_verdict *v;
+} about;
+
+static bool is_meant(const about *a, int rank) {
+  return tri_peers_means(a->card, a->seen, a->limit, a->now_s, a->v, rank);
+}
+
+/* Those meant, each with its place; on one node together. */
+static tri_status put_names(const about *a, tri_text *out) {
+  int named = 0, more = 0;
+
+  for (int r = a->v->culprit; r < a->n; r++) {
+    if (!is_meant(a, r) && r != a->v->culprit) continue;
+    if (named++ >= MOST_NAMES) {
+      more++;
+      continue;
+    }
+    TRI_TRY(tri_text_printf(out, "%s", named > 1 ? "; " : ""));
+    TRI_TRY(tri_peers_name(&a->card[r], out));
+  }
+  return more ? tri_text_printf(out, "; and %d more ranks", more) : TRI_OK;
+}
+
+static const char *plural(const about *a, const char *one, const char *many) {
+  for (int r = a->v->culprit + 1; r < a->n; r++)
+    if (is_meant(a, r)) return many;
+  return one;
+}
+
+static bool is_here(const void *ctx, int rank) {
+  const about    *a = ctx;
+  const tri_beat *w = &a->seen[a->v->waiter].beat;
+
+  return tri_peers_share(a->card, w->scope, a->v->waiter, rank) && a->seen[rank].known &&
+         a->seen[rank].beat.come[w->scope] >= w->number;
+}
+
+static bool is_missing(const void *ctx, int rank) {
+  const about *a = ctx;
+
+  return tri_peers_share(a->card, a->seen[a->v->waiter].beat.scope, a->v->waiter, rank) &&
+         !is_here(ctx, rank);
+}
+
+/* In which collective, who has come, who has not. */
+static tri_status put_collective(const about *a, tri_text *out) {
+  static const char *const scope[] = {"world", "node", "cross"};
+  const tri_beat          *w;
+
+  if (a->v->waiter < 0) return tri_text_printf(out, "; no rank waits for it yet");
+  w = &a->seen[a->v->waiter].beat;
+  TRI_TRY(tri_text_printf(out, "; rank %d waits in phase %s, %s, number %llu of scope %s: come: ",
+                          a->v->waiter, w->phase, w->label, (unsigned long long)w->number, scope[w->scope]));
+  TRI_TRY(tri_peers_ranks(a->n, is_here, a, out));
+  TRI_TRY(tri_text_printf(out, "; not come: "));
+  return tri_peers_ranks(a->n, is_missing, a, out);
+}
+
+/* Where the culprit was when it was last heard of. */
+static tri_status put_last(const about *a, tri_text *out) {
+  const tri_seen *s = &a->seen[a->v->culprit];
+
+  if (!s->known) return tri_text_printf(out, "; its beats never came through, so what it does is not known");
+  TRI_TRY(tri_text_printf(out, "; it was in phase %s", s->beat.phase));
+  if (s->beat.scope == TRI_BOARD_NOWHERE) return tri_text_printf(out, ", at work");
+  return tri_text_printf(out, ", waiting in %s", s->beat.label);
+}
+
+tri_status tri_peers_words(const tri_card *card, const tri_seen *seen, int n, const tri_limits *limit,
+                           double now_s, const tri_verdict *v, tri_text *out) {
+  about a = {card, seen, n, limit, now_s, v};
+
+  if (v->culprit >= 0) TRI_TRY(put_names(&a, out));
+  if (v->kind == TRI_VERDICT_DEAD)
+    TRI_TRY(
+        tri_text_printf(out, ": %s died (process %d)", plural(&a, "it", "they"), (int)card[v->culprit].pid));
+  else if (v->kind == TRI_VERDICT_SILENT)
+    TRI_TRY(tri_text_printf(out, ": no sign of life for %.0f s: stopped, or the node or its link is down",
+                            v->since_s));
+  else if (v->culprit >= 0)
+    TRI_TRY(tri_text_printf(out, ": late: waited for %.0f s (run.timeout_s)", v->since_s));
+  else
+    TRI_TRY(tri_text_printf(out, "a collective hangs that all ranks have come to, for %.0f s (run.timeout_s)",
+                            v->since_s));
+  if (v->culprit >= 0) TRI_TRY(put_last(&a, out));
+  TRI_TRY(put_collective(&a, out));
+  return tri_text_printf(out, "; every rank ends with exit code 76");
+}

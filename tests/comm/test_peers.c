@@ -1,0 +1,458 @@
+/* test_peers.c - the watch over the ranks without its thread: beats with given times and the verdict, its
+ * words, datagrams byte by byte, the board, the roster. Judge: exact values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comm/peers/board.h"
+#include "comm/peers/judge.h"
+#include "comm/peers/net.h"
+#include "comm/peers/node.h"
+#include "comm/peers/roster.h"
+#include "comm/peers/wire.h"
+
+enum { N = 4 };
+static const tri_limits limit = {.silent_s = 20, .late_s = 600, .dead_s = 0.2};
+static tri_card         card[N];
+static tri_seen         seen[N];
+
+/* Two nodes, n0 and n1, of two ranks each, as MPI numbers them; all compute. */
+static int set_up(void **state) {
+  (void)state;
+  for (int r = 0; r < N; r++) {
+    card[r] = (tri_card){.rank = r,
+                         .task = TRI_CARD_NOTHING,
+                         .node = r / 2,
+                         .local_rank = r % 2,
+                         .group = r / 2 * 2,
+                         .pid = 1000 + r};
+    snprintf(card[r].host, sizeof card[r].host, "n%d", r / 2);
+    snprintf(card[r].device, sizeof card[r].device, "cpu");
+    seen[r] = (tri_seen){.beat = {.rank = r, .scope = TRI_BOARD_NOWHERE, .phase = "learn"},
+                         .news_s = 100,
+                         .dead_s = -1,
+                         .known = true};
+  }
+  return 0;
+}
+
+/* It has come to collective `number` and waits there. */
+static void wait_in(int r, int scope, uint64_t number, double waited_s) {
+  seen[r].beat.scope = scope;
+  seen[r].beat.number = seen[r].beat.come[scope] = number;
+  seen[r].beat.waited_s = waited_s;
+  snprintf(seen[r].beat.label, sizeof seen[r].beat.label, "all_gather policy layer 3 weights");
+}
+
+static tri_verdict judge_at(double now_s) { return tri_peers_judge(card, seen, N, &limit, now_s); }
+
+static void expect(tri_verdict v, tri_verdict_kind kind, int culprit, int waiter) {
+  assert_int_equal(v.kind, kind);
+  if (kind == TRI_VERDICT_NOTHING) return;
+  assert_int_equal(v.culprit, culprit);
+  assert_int_equal(v.waiter, waiter);
+}
+
+static void test_silent(void **state) {
+  (void)state;
+  expect(judge_at(1000), TRI_VERDICT_NOTHING, 0, 0); /* all silent, and nobody waits */
+  for (int r = 0; r < N; r++) seen[r].news_s = r == 3 ? 100 : 121;
+  expect(judge_at(121), TRI_VERDICT_NOTHING, 0, 0); /* one, and nobody waits for it */
+  wait_in(0, TRI_BOARD_WORLD, 7, 19.9);
+  expect(judge_at(121), TRI_VERDICT_NOTHING, 0, 0); /* not long enough */
+  wait_in(0, 1, 7, 25);
+  expect(judge_at(121), TRI_VERDICT_NOTHING, 0, 0); /* in a collective of the other node */
+  wait_in(0, TRI_BOARD_WORLD, 7, 20);
+  expect(judge_at(121), TRI_VERDICT_SILENT, 3, 0);
+  expect(judge_at(119.9), TRI_VERDICT_NOTHING, 0, 0); /* of 19.9 s */
+  wait_in(2, 1, 5, 30);
+  expect(judge_at(121), TRI_VERDICT_SILENT, 3, 2); /* who waits longest for it */
+}
+
+/* A machine that was never heard is not watched. */
+static void test_unheard(void **state) {
+  (void)state;
+  seen[2].known = seen[3].known = false;
+  seen[0].news_s = seen[1].news_s = 500;
+  wait_in(0, TRI_BOARD_WORLD, 7, 300);
+  expect(judge_at(500), TRI_VERDICT_NOTHING, 0, 0);
+  wait_in(0, TRI_BOARD_WORLD, 7, 600);
+  expect(judge_at(500), TRI_VERDICT_LATE, 1,
+         0); /* the one that is known to be at work comes first by its number */
+  wait_in(1, TRI_BOARD_WORLD, 7, 600);
+  expect(judge_at(500), TRI_VERDICT_LATE, 2, 0);
+}
+
+/* Beats are lost, and the run goes on: no rank is silent that takes part. */
+static void test_meet(void **state) {
+  (void)state;
+  seen[0].news_s = seen[1].news_s = seen[2].news_s = 200;
+  seen[3].beat.come[TRI_BOARD_WORLD] = 41;
+  seen[0].beat.met = 41;
+  tri_peers_meet(seen, N, 200);
+  assert_true(seen[3].news_s == 100); /* it said so itself */
+  seen[0].beat.met = 42;
+  tri_peers_meet(seen, N, 200);
+  assert_true(seen[3].news_s == 200 && seen[3].beat.come[TRI_BOARD_WORLD] == 42);
+  tri_peers_meet(seen, N, 210);
+  assert_true(seen[3].news_s == 200); /* the same one is no more news */
+  wait_in(0, TRI_BOARD_WORLD, 43, 20);
+  seen[0].news_s = 219;
+  expect(judge_at(219), TRI_VERDICT_NOTHING, 0, 0);
+  expect(judge_at(220), TRI_VERDICT_SILENT, 1, 0);
+}
+
+static void test_dead(void **state) {
+  (void)state;
+  seen[2].dead_s = 100;
+  expect(judge_at(100.1), TRI_VERDICT_NOTHING, 0, 0);
+  expect(judge_at(100.2), TRI_VERDICT_DEAD, 2, TRI_CARD_NOTHING);
+  wait_in(1, TRI_BOARD_WORLD, 3, 0.1);
+  expect(judge_at(100.2), TRI_VERDICT_DEAD, 2, 1);
+  seen[2].beat.life = TRI_LIFE_ENDS; /* it had said so */
+  expect(judge_at(200), TRI_VERDICT_NOTHING, 0, 0);
+}
+
+/* One that beats is ended by run.timeout_s alone, and of those waited for it is the one that waits for
+ * nobody. */
+static void test_late(void **state) {
+  (void)state;
+  for (int r = 0; r < N; r++) seen[r].news_s = 1000;
+  wait_in(0, TRI_BOARD_WORLD, 9, 599);
+  wait_in(1, 1, 9, 500);
+  expect(judge_at(1000), TRI_VERDICT_NOTHING, 0, 0);
+  wait_in(0, TRI_BOARD_WORLD, 9, 600);
+  expect(judge_at(1000), TRI_VERDICT_LATE, 2, 0);
+  for (int r = 1; r < N; r++) wait_in(r, TRI_BOARD_WORLD, 9, 1);
+  expect(judge_at(1000), TRI_VERDICT_LATE, TRI_CARD_NOTHING, 0); /* all have come */
+  seen[3].beat.come[TRI_BOARD_WORLD] = 8;
+  expect(judge_at(1000), TRI_VERDICT_LATE, 3, 0);
+  seen[3].news_s = 985; /* both limits at once */
+  expect(judge_at(1000), TRI_VERDICT_SILENT, 3, 0);
+}
+
+static void test_scopes(void **state) {
+  (void)state;
+  assert_true(tri_peers_share(card, TRI_BOARD_WORLD, 0, 3));
+  assert_true(tri_peers_share(card, 1, 2, 3) && !tri_peers_share(card, 1, 1, 2));
+  assert_true(tri_peers_share(card, 2, 0, 2) && !tri_peers_share(card, 2, 0, 3));
+}
+
+static void expect_words(tri_verdict v, double now_s, const char *expected) {
+  tri_text t = {0};
+
+  assert_int_equal(tri_peers_words(card, seen, N, &limit, now_s, &v, &t), TRI_OK);
+  assert_string_equal(t.data, expected);
+  tri_text_free(&t);
+}
+
+static void test_words(void **state) {
+  (void)state;
+  for (int r = 0; r < 2; r++) seen[r].news_s = 121, wait_in(r, TRI_BOARD_WORLD, 412, 21);
+  card[2].task = 1, card[3].task = 3;
+  seen[2].beat.come[TRI_BOARD_WORLD] = 411;
+  expect_words(
+      judge_at(121), 121,
+      "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s: stopped, or the node or "
+      "its link is down; it was in phase learn, at work; rank 0 waits in phase learn, all_gather policy "
+      "layer 3 weights, number 412 of scope world: come: 0-1; not come: 2-3; every rank ends with exit "
+      "code 76");
+  seen[1].dead_s = 120;
+  expect_words(
+      judge_at(121), 121,
+      "rank 1 on n0, cpu: it died (process 1001); it was in phase learn, waiting in all_gather policy "
+      "layer 3 weights; rank 0 waits in phase learn, all_gather policy layer 3 weights, number 412 of "
+      "scope world: come: 0-1; not come: 2-3; every rank ends with exit code 76");
+  set_up(NULL);
+  for (int r = 0; r < 3; r++) wait_in(r, TRI_BOARD_WORLD, 5, 600);
+  expect_words(
+      judge_at(101), 101,
+      "rank 3 on n1, cpu: late: waited for 600 s (run.timeout_s); it was in phase learn, at work; rank 0 "
+      "waits in phase learn, all_gather policy layer 3 weights, number 5 of scope world: come: 0-2; not "
+      "come: 3; every rank ends with exit code 76");
+  wait_in(3, TRI_BOARD_WORLD, 5, 1);
+  expect_words(
+      judge_at(101), 101,
+      "a collective hangs that all ranks have come to, for 600 s (run.timeout_s); rank 0 waits in phase "
+      "learn, all_gather policy layer 3 weights, number 5 of scope world: come: 0-3; not come: none; every "
+      "rank ends with exit code 76");
+}
+
+static bool is_odd(const void *ctx, int rank) {
+  (void)ctx;
+  return rank % 2 == 1;
+}
+
+static void test_ranges(void **state) {
+  tri_text t = {0};
+
+  (void)state;
+  assert_int_equal(tri_peers_ranks(40, is_odd, NULL, &t), TRI_OK);
+  assert_string_equal(t.data, "1, 3, 5, 7, 9, 11, 13, 15 and 12 more");
+  tri_text_free(&t);
+}
+
+static void test_slow(void **state) {
+  double times = 0;
+
+  (void)state;
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* no window has ended */
+  for (int r = 0; r < N; r++) seen[r].beat.window = 1, seen[r].beat.work_s = r == 2 ? 4.9 : 2;
+  assert_int_equal(tri_peers_slow(seen, N, &times), 2);
+  assert_true(times == 4.9 / 2);
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* the same windows */
+  for (int r = 0; r < N; r++) seen[r].beat.window = 2, seen[r].beat.work_s = r == 2 ? 4 : 2;
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* not more than twice */
+  for (int r = 0; r < N; r++) seen[r].beat.window = 3, seen[r].beat.work_s = r == 2 ? 2.4 : 1;
+  assert_int_equal(tri_peers_slow(seen, N, &times), TRI_CARD_NOTHING); /* all waited most of the time */
+  for (int r = 0; r < 2; r++) seen[r].beat.window = 4, seen[r].beat.work_s = r == 1 ? 5 : 2;
+  assert_int_equal(tri_peers_slow(seen, 2, &times), 1); /* of two */
+}
+
+/* ---- datagrams ---- */
+
+static tri_wire make_wire(void) {
+  tri_wire in = {.kind = TRI_WIRE_REPORT, .sender = 2, .sequence = 77, .n = 2};
+
+  in.beat[0] = (tri_beat){.rank = 2,
+                          .life = TRI_LIFE_DEAD,
+                          .scope = 2,
+                          .number = 1ull << 40,
+                          .come = {5, 6, 1ull << 40},
+                          .met = 4,
+                          .waited_s = 1.5,
+                          .silent_s = 0.25,
+                          .work_s = 5,
+                          .window = 9,
+                          .phase = "rollout",
+                          .label = "sum"};
+  in.beat[1] = (tri_beat){.rank = 3, .scope = TRI_BOARD_NOWHERE};
+  return in;
+}
+
+static void test_wire(void **state) {
+  tri_wire      in = make_wire(), out;
+  unsigned char bytes[TRI_WIRE_BYTES];
+  size_t        n = tri_wire_write(&in, 99, bytes);
+
+  (void)state;
+  assert_int_equal(n, TRI_WIRE_HEAD_BYTES + 2 * TRI_WIRE_BEAT_BYTES);
+  assert_true(tri_wire_read(bytes, n, 99, N, &out));
+  assert_memory_equal(&in, &out, sizeof in);
+}
+
+/* Every byte that is flipped, in each bit, is refused or reads as another value of its own field; and what
+ * another run, a shorter or longer datagram says is refused. */
+static void test_wire_damage(void **state) {
+  tri_wire      in = make_wire(), out;
+  unsigned char bytes[TRI_WIRE_BYTES], again[TRI_WIRE_BYTES];
+  size_t        n = tri_wire_write(&in, 99, bytes);
+
+  (void)state;
+  assert_false(tri_wire_read(bytes, n, 98, N, &out));
+  assert_false(tri_wire_read(bytes, n, 99, 2, &out)); /* a rank that this run has not */
+  for (size_t k = 0; k < n; k++) assert_false(tri_wire_read(bytes, k, 99, N, &out));
+  assert_false(tri_wire_read(bytes, n + 1, 99, N, &out));
+  for (size_t k = 0; k < n; k++)
+    for (int bit = 0; bit < 8; bit++) {
+      bytes[k] ^= (unsigned char)(1 << bit);
+      if (tri_wire_read(bytes, n, 99, N, &out)) {
+        assert_true(k >= 16 || k == 5); /* the head's first fields are fixed, but for the kind */
+        assert_int_equal(tri_wire_write(&out, 99, again), n);
+        assert_memory_equal(again, bytes, n);
+      }
+      bytes[k] ^= (unsigned char)(1 << bit);
+    }
+  bytes[6] = TRI_WIRE_BEATS + 1;
+  assert_false(tri_wire_read(bytes, TRI_WIRE_BYTES, 99, N, &out));
+}
+
+/* ---- the board ---- */
+
+static void test_board(void **state) {
+  tri_board b;
+  uint64_t  turn, first;
+
+  (void)state;
+  tri_board_read(&b);
+  first = b.come[1];
+  tri_board_carry("policy", "layer 3", "weights");
+  assert_int_equal(tri_board_come(1, "all_gather"), first + 1);
+  tri_board_read(&b);
+  assert_true(b.scope == TRI_BOARD_NOWHERE && b.come[1] == first + 1 && !b.label[0]);
+  tri_board_enter(1, "sum");
+  tri_board_read(&b);
+  assert_true(b.scope == 1 && b.number == first + 2 && !strcmp(b.label, "sum"));
+  turn = b.turn;
+  tri_board_wait(0, 5); /* inside: counts as the outer one */
+  tri_board_leave(true);
+  tri_board_read(&b);
+  assert_true(b.scope == 1 && b.turn == turn && b.met == 0);
+  tri_board_leave(true);
+  tri_board_wait(1, first + 1);
+  tri_board_read(&b);
+  assert_string_equal(b.label, "all_gather policy layer 3 weights");
+  tri_board_leave(false);
+  tri_board_enter(TRI_BOARD_WORLD, "a label that is longer than what there is room for, by a word or two");
+  tri_board_read(&b);
+  assert_int_equal(strlen(b.label), TRI_BOARD_LABEL_BYTES - 1);
+  tri_board_leave(true);
+  tri_board_read(&b);
+  assert_true(b.met == b.come[TRI_BOARD_WORLD] && b.turn != turn && b.waited_s >= 0);
+  assert_string_equal(tri_board_phase("learn"), "start");
+  tri_board_read(&b);
+  assert_string_equal(b.phase, "learn");
+  tri_board_device_waits(2, 8);
+  tri_board_read(&b);
+  assert_true(b.scope == 2 && b.number == 8);
+  tri_board_device_waits(TRI_BOARD_NOWHERE, 0);
+}
+
+/* ---- the roster ---- */
+
+static tri_roster *open_roster(int rank) {
+  tri_roster *r = NULL;
+  tri_node   *node = NULL;
+
+  assert_int_equal(tri_node_make(2, NULL, &node), TRI_OK);
+  assert_int_equal(tri_roster_open(card, N, rank, node, rank % 2, &r), TRI_OK);
+  tri_roster_begin(r, 0);
+  return r;
+}
+
+static void test_node(void **state) {
+  tri_node *made = NULL, *opened = NULL;
+  char      name[TRI_NODE_NAME_BYTES];
+  tri_beat  in = {.rank = 1, .scope = 2, .phase = "save"}, out;
+
+  (void)state;
+  assert_int_equal(tri_node_make(2, name, &made), TRI_OK);
+  assert_int_equal(tri_node_open(name, 2, &opened), TRI_OK);
+  tri_node_unname(name);
+  assert_int_not_equal(tri_node_open(name, 2, &made), TRI_OK);
+  tri_error_clear();
+  assert_int_equal(tri_node_get(opened, 1, &out), 0);
+  tri_node_put(opened, 1, &in);
+  assert_int_equal(tri_node_get(opened, 1, &out), 2);
+  assert_memory_equal(&in, &out, sizeof in);
+  tri_node_end(opened, 1);
+  tri_node_get(opened, 1, &out);
+  assert_int_equal(out.life, TRI_LIFE_ENDS);
+  assert_true(!tri_node_is_claimed(opened) && tri_node_claim(opened) && !tri_node_claim(opened));
+  tri_node_close(&opened);
+}
+
+static void test_roster(void **state) {
+  tri_roster *root = open_roster(0), *other = open_roster(3);
+  tri_wire    w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 5};
+  tri_beat    b = {.rank = 3, .scope = TRI_BOARD_NOWHERE, .phase = "learn", .come = {9}};
+  tri_net_end from = {1, 2};
+  int         next = 0;
+
+  (void)state;
+  assert_int_equal(root->n_groups, 2);
+  assert_true(root->mine == 0 && other->mine == 1 && other->place == 1);
+  tri_node_put(other->node, 1, &b);
+  assert_false(tri_roster_look(other, 1));
+  assert_true(tri_roster_speaks(other, 1, 5)); /* rank 2 never moved */
+  tri_roster_fill(other, &next, &w);
+  assert_true(next == 2 && w.n == 1 && w.beat[0].rank == 3);
+  assert_true(tri_roster_take(root, &w, &from, 7));
+  assert_true(root->seen[3].known && root->seen[3].news_s == 7 && root->seen[3].beat.come[0] == 9);
+  assert_false(root->seen[2].known);
+  assert_true(root->group[1].heard && tri_roster_find(root, &from) == 1);
+  assert_false(tri_roster_take(root, &w, &from, 8)); /* replayed */
+  w.sequence = 6, w.beat[0].rank = 1;
+  assert_false(tri_roster_take(root, &w, &from, 8)); /* of a rank of another machine */
+  w.beat[0].rank = 3, w.beat[0].silent_s = 3;
+  assert_true(tri_roster_take(root, &w, &from, 9) && root->seen[3].news_s == 7);
+  w.sequence = 7, w.beat[0].life = TRI_LIFE_DEAD;
+  assert_true(tri_roster_take(root, &w, &from, 10) && root->seen[3].dead_s == 10);
+  assert_true(root->seen[3].beat.life == TRI_LIFE_WORKS);
+  w = (tri_wire){.kind = TRI_WIRE_HEARD, .sender = 3, .sequence = 8};
+  assert_false(tri_roster_take(root, &w, &from, 11)); /* nobody answers the root */
+  w.sender = 1;
+  assert_true(tri_roster_take(other, &w, &from, 11) && other->seen[0].news_s == 11);
+  tri_roster_close(&root);
+  tri_roster_close(&other);
+}
+
+/* A process that is gone; rank 2's number is taken for one. */
+static void test_gone(void **state) {
+  tri_roster *r;
+  tri_beat    b = {.rank = 2, .scope = TRI_BOARD_NOWHERE};
+  pid_t       child = fork();
+
+  (void)state;
+  if (child == 0) _exit(0);
+  assert_true(child > 0);
+  for (int q = 0; q < N; q++) card[q].pid_space = 1, card[q].pid = (int32_t)getpid();
+  card[2].pid = (int32_t)child;
+  r = open_roster(3);
+  tri_node_put(r->node, 0, &b);
+  assert_false(tri_roster_look(r, 1)); /* until it is waited for the number is its own */
+  assert_false(tri_roster_speaks(r, 1, 5));
+  assert_int_equal(waitpid(child, NULL, 0), child);
+  assert_true(tri_roster_look(r, 2) && r->seen[2].dead_s == 2);
+  assert_false(tri_roster_look(r, 3)); /* once */
+  assert_true(tri_roster_speaks(r, 3, 50));
+  tri_roster_close(&r);
+}
+
+/* Two sockets of this machine: what one sends the other hears; a closed one refuses. */
+static void test_net(void **state) {
+  uint32_t      address[TRI_CARD_ADDRESSES], port[2];
+  int           fd[2];
+  tri_net_end   from = {0, 0}, to;
+  char          got[64];
+  struct pollfd at;
+
+  (void)state;
+  tri_net_addresses(address);
+  assert_true(address[0] != 0);
+  for (int i = 0; i < 2; i++) assert_int_equal(tri_net_open(&fd[i], &port[i]), TRI_OK);
+  to = (tri_net_end){address[0], port[1]};
+  assert_int_equal(tri_net_receive(fd[1], got, sizeof got, &from), 0);
+  tri_net_send(fd[0], &to, "beat", 4);
+  at = (struct pollfd){.fd = fd[1], .events = POLLIN};
+  assert_int_equal(poll(&at, 1, 60000), 1);
+  assert_int_equal(tri_net_receive(fd[1], got, sizeof got, &from), 4);
+  assert_memory_equal(got, "beat", 4);
+  assert_int_equal(from.port, port[0]);
+  close(fd[1]);
+  tri_net_send(fd[0], &to, "beat", 4);
+  at = (struct pollfd){.fd = fd[0], .events = POLLIN};
+  assert_int_equal(poll(&at, 1, 60000), 1);
+  assert_true(tri_net_refused(fd[0], &from));
+  assert_true(from.address == to.address && from.port == to.port);
+  close(fd[0]);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup(test_silent, set_up),
+                                     cmocka_unit_test_setup(test_unheard, set_up),
+                                     cmocka_unit_test_setup(test_meet, set_up),
+                                     cmocka_unit_test_setup(test_dead, set_up),
+                                     cmocka_unit_test_setup(test_late, set_up),
+                                     cmocka_unit_test_setup(test_scopes, set_up),
+                                     cmocka_unit_test_setup(test_words, set_up),
+                                     cmocka_unit_test(test_ranges),
+                                     cmocka_unit_test_setup(test_slow, set_up),
+                                     cmocka_unit_test(test_wire),
+                                     cmocka_unit_test(test_wire_damage),
+                                     cmocka_unit_test(test_board),
+                                     cmocka_unit_test(test_node),
+                                     cmocka_unit_test_setup(test_roster, set_up),
+                                     cmocka_unit_test_setup(test_gone, set_up),
+                                     cmocka_unit_test(test_net)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

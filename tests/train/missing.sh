@@ -1,0 +1,48 @@
+#!/bin/bash
+# missing.sh - a rank of a whole run is stopped, or killed: the run says which one, and ends with 76.
+#
+#   tests/train/missing.sh PROGRAM RANKS SIGNAL:RANK ...
+# Judges: exit code 76 of mpirun; one message, on stderr and (unless it is of rank 0, whose file that is) in log.txt, with
+# rank, phase, collective and who has come. run.timeout_s is the silence too where it is shorter.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+shift 2
+write_deck
+
+# Ends a rank of a run that takes steps. Its launcher must not hear of that: it would end the others first, as it does within
+# a second or two. So it has started a shell, which stays.
+lose() { # signal, rank
+  rm -rf "$dir/o" "$dir/victim"
+  # shellcheck disable=SC2016,SC2086
+  mpirun $root --oversubscribe -n "$ranks" sh -c 'victim=$0 d=$1; shift
+      [ "$OMPI_COMM_WORLD_RANK" = "$victim" ] || exec "$@"
+      "$@" & echo $! >"$d/victim"; wait $!; exec tail -f /dev/null' "$2" "$dir" \
+    "$program" train "$dir/deck.yaml" run.output="$dir/o" run.ranks_per_node=0 run.timeout_s=3 train.steps=1000000 \
+    eval.steps=0 checkpoint.save_steps=0 > "$dir/log" 2>&1 &
+  pid=$!
+  until [ -s "$dir/o/metrics.jsonl" ]; do
+    kill -0 $pid 2> /dev/null || { cat "$dir/log"; echo "missing: the run did not begin"; exit 1; }
+    sleep 0.05
+  done
+  kill -"$1" "$(cat "$dir/victim")"
+  code=0
+  wait $pid || code=$?
+  kill -KILL "$(cat "$dir/victim")" 2> /dev/null || true # a launcher may leave one that is stopped
+}
+
+for case in "$@"; do
+  signal=${case%:*} rank=${case#*:}
+  lose "$signal" "$rank"
+  what='no sign of life for [0-9]+ s'
+  [ "$signal" = STOP ] || what="it died \\(process $(cat "$dir/victim")\\)"
+  waits='rank [0-9]+ waits in phase [a-z]+, .*, number [0-9]+ of scope [a-z]+: come: .*; not come: .*'
+  [ "$signal" = STOP ] || waits="($waits|no rank waits for it yet)"
+  line="^trireme: rank $rank on [^ ]*, cpu: $what.*; $waits; every rank ends with exit code 76\$"
+  files=$dir/log
+  [ "$rank" = 0 ] || files="$files $dir/o/log.txt"
+  for file in $files; do
+    [ "$(grep -cE "$line" "$file")" = 1 ] || { cat "$file"; echo "missing: $case: ${file##*/} does not say once: $line"; exit 1; }
+  done
+  [ "$code" = 76 ] || { cat "$dir/log"; echo "missing: $case: mpirun ended with $code, 76 expected"; exit 1; }
+done
+echo "missing: $ranks ranks: $*: named, exit code 76"
