@@ -85,6 +85,7 @@ check 139 "$(lines "$(step)" "$(step)" "$(step)")" 139 76 1 139
 # On the nodes that are left: a spare one takes the failed one's place.
 with=(TRIREME_SPARE=1) && check 0 "$(on_one --exclude=n2)" "$killed" 0 && first "$(on_one)"
 check 0 "$(lines "$(on_one --exclude=n2)" "$(on_one --exclude=n1)")" "$killed" "137 srun: error: n1: tasks 0-1: Killed" 0
+check 0 "$(on_one --exclude=n2)" "76 trireme: rank 2 (task 1) on n2, cpu: no sign of life for 30 s: stopped; it was in phase learn" 0
 with=(TRIREME_SPARE=1 NODES='n1 alloc\nn2 down*\n') && check 0 "$(on_one --exclude=n2)" 76 0
 # Without one it is left out where it does not answer, if the deck allows so few ranks.
 with=(ANSWERS=124) && check 0 "$(lines "$ask" "$may" "$(on_one --exclude=n2)")" "$killed" 0

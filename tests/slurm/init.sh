@@ -13,9 +13,7 @@ if on head "$program" init "$dir/many" --yes --model "$here/tests/data/model/lla
 grep -q 'is more than 3, all that partition normal has of its kind' "$dir/many.out" || fail "four nodes are refused in other words"
 
 job=$(on head sbatch --parsable --output="$dir/%j.out" "$dir/new/job.sbatch")
-ended() { case $(field "$job" JobState) in COMPLETED | FAILED) ;; *) false ;; esac; }
-await "the end of the job" ended
-[ "$(field "$job" ExitCode)" = 0:0 ] || fail "the job ends with $(field "$job" ExitCode)"
+await_end "$job" 0
 grep -q 'ranks: 4 on 2 nodes (pmix)' "$dir/$job.out" || fail "not two ranks on two nodes"
 [ "$(wc -l < "$dir/new/out/metrics.jsonl")" = 2 ] || fail "not two passes of one update over 32 lines"
 [ -e "$dir/new/out/checkpoints/LATEST/state.h5" ] || fail "no checkpoint is left"
