@@ -37,6 +37,7 @@ static tri_status check_tensors(const tri_trainer *t) {
 typedef struct ranks {
   bool asked;
   int  all, here; /* of them on one machine */
+  bool elsewhere; /* what this machine lacks is of no interest */
 } ranks;
 
 /* What the machine lacks. The one of a job that is only asked about may have more. */
@@ -45,7 +46,7 @@ static tri_status note_machine(tri_status st, const ranks *n, tri_faults *faults
 
   if (!n->asked) return tri_error_note(st, faults);
   TRI_TRY(tri_error_note(st, &note));
-  if (note.n) {
+  if (note.n && !n->elsewhere) {
     tri_log(TRI_LOG_WARN, "as on this machine; the nodes of a job may have more:");
     say_lines(&note.text);
   }
@@ -119,7 +120,7 @@ done:
 /* With --ranks a node has run.ranks_per_node of them, or it is one node. */
 static ranks count_ranks(const tri_config *cfg, int64_t asked) {
   int64_t per_node = cfg->run.ranks_per_node;
-  ranks   n = {asked > 0, (int)asked, (int)(per_node > 0 && per_node < asked ? per_node : asked)};
+  ranks   n = {asked > 0, (int)asked, (int)(per_node > 0 && per_node < asked ? per_node : asked), false};
 
   if (!n.asked) tri_runtime_env_ranks(&n.all, &n.here);
   return n;
@@ -173,7 +174,7 @@ tri_status tri_check_text(const char *name, const char *bytes, size_t n_bytes, i
   tri_config cfg = {0};
   tri_text   notes = {0};
   tri_faults faults = {0};
-  ranks      n = {true, all, per_node};
+  ranks      n = {true, all, per_node, .elsewhere = true};
   tri_status st = tri_error_note(tri_config_load_text(name, bytes, n_bytes, &cfg, &notes, &faults), &faults);
 
   st = check_deck(name, &cfg, &n, &notes, &faults, st);

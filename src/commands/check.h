@@ -12,7 +12,7 @@
  * with their exit code, 64 where they differ. */
 TRI_CHECKED tri_status tri_check(const char *path, char *const *args, int n_args, int64_t asked);
 /* Not collective. The same of a deck that is not written yet: of n_bytes, which `name` stands for in
- * messages, on so many ranks in all and per_node of them on each machine. */
+ * messages, on so many ranks in all and per_node of them on each machine, of which this is none. */
 TRI_CHECKED tri_status tri_check_text(const char *name, const char *bytes, size_t n_bytes, int all,
                                       int per_node);
 

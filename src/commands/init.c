@@ -111,7 +111,7 @@ static tri_status draft_job(const tri_interview *v, const tri_draft *d, const re
   shorten(runner);
   j.cores = cores_of(v);
   if (v->kind) {
-    j.memory_mib = memory_of(v, j.cores);
+    if (v->kind->memory_mib) j.memory_mib = memory_of(v, j.cores);
     if (v->cuda && tri_cluster_mixes_gpus(&v->cluster, v->kind->partition)) j.gpu = v->kind->gpu;
   }
   return tri_draft_sbatch(d, &j, out);

@@ -137,7 +137,7 @@ static tri_status room_of(const tri_interview *v, int64_t *out) {
 
   if (v->cuda) {
     *out = (int64_t)(0.95 * v->gpu_bytes) - ((int64_t)1 << 30);
-  } else if (v->kind) {
+  } else if (v->kind && v->kind->memory_mib) {
     *out = (v->kind->memory_mib << 20) / 10 * 9 / v->per_node;
   } else {
     st = tri_device_open(tri_device_host(), 0, 1, &device);
@@ -169,14 +169,24 @@ static tri_status say(const tri_interview *v, const measured *m, int64_t room, t
 }
 
 static tri_status refuse(const tri_interview *v, const measured *m, int64_t room) {
+  bool host = v->cuda && m->device <= room;
   char need[TRI_CELL_BYTES], have[TRI_CELL_BYTES];
 
-  tri_cell_bytes(v->cuda ? m->device : m->host, need);
-  tri_cell_bytes(room, have);
+  tri_cell_bytes(v->cuda && !host ? m->device : m->host, need);
+  tri_cell_bytes(host ? (v->kind->memory_mib << 20) / 10 * 9 / v->per_node : room, have);
   TRI_FAIL(TRI_ECONFIG,
-           "%s does not fit: a rank needs %s even with recomputing and offloading, and may take %s; more "
+           "%s does not fit: a rank needs %s%s even with recomputing and offloading, and may take %s; more "
            "--nodes, %s, a smaller model, or adapters (inputs/lora/grpo.yaml)",
-           v->answer[TRI_ASK_MODEL], need, have, v->cuda ? "larger GPUs" : "fewer --gpus-per-node");
+           v->answer[TRI_ASK_MODEL], need, host ? " of its node's memory" : "", have,
+           v->cuda && !host ? "larger GPUs" : "fewer --gpus-per-node");
+}
+
+/* Of a node with GPUs also what is offloaded, in the host's memory. */
+static bool fits(const tri_interview *v, const measured *m, int64_t room) {
+  bool    known = v->kind && v->kind->memory_mib;
+  int64_t node = known ? (v->kind->memory_mib << 20) / 10 * 9 : INT64_MAX;
+
+  return v->cuda ? m->device <= room && m->host <= node / v->per_node : m->host <= room;
 }
 
 /* The first way that fits. */
@@ -189,7 +199,7 @@ static tri_status choose_memory(const tri_interview *v, tri_draft *d, const meas
     d->memory = ways[i];
     d->memory.max_tokens = tokens_for(d, first, ways[i].max_tokens);
     TRI_TRY(plan(d, &m));
-    if ((v->cuda ? m.device : m.host) > room) continue;
+    if (!fits(v, &m, room)) continue;
     TRI_TRY(say(v, &m, room, said));
     d->planned = said->data;
     return TRI_OK;

@@ -128,6 +128,7 @@ static bool read_line(char *line, tri_cluster_nodes *out) {
   out->nodes = read_count(field[4]);
   out->cores = read_count(field[5]);
   out->memory_mib = read_count(field[6]);
+  if (out->memory_mib == 1) out->memory_mib = 0; /* slurm.conf(5), RealMemory: what nobody said is 1 */
   read_gres(field[7], out);
   return out->longest_s >= 0 && out->nodes > 0 && out->cores > 0 && out->memory_mib >= 0;
 }

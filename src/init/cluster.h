@@ -13,7 +13,7 @@ typedef struct tri_cluster_nodes {
   char    gpu[TRI_CLUSTER_NAME_BYTES]; /* the type as Slurm has it, "a100"; "": it has none */
   bool    is_default;                  /* the partition is */
   int64_t nodes, most_nodes;           /* of a job: 0, no limit */
-  int64_t cores, memory_mib, gpus;     /* of each node; cores as Slurm counts CPUs */
+  int64_t cores, memory_mib, gpus;     /* of each node; cores as Slurm counts CPUs; memory 0: not known */
   double  longest_s;                   /* of a job: 0, no limit */
 } tri_cluster_nodes;
 

@@ -47,8 +47,9 @@ static void asked(const char *script, double patience_s, tri_cluster *c) {
   assert_int_equal(tri_cluster_ask(patience_s, c), TRI_OK);
 }
 
-/* Four partitions: the default one without GPUs, in two rows that are alike; one with three kinds of node;
- * one with limits; one that is down. */
+/* Five partitions: the default one without GPUs, in two rows that are alike; one with three kinds of node;
+ * one with limits; one whose memory nobody
+ * said; one that is down. */
 #define CLUSTER                                                                                              \
   "[ \"$*\" = '--noheader --exact --format=%P|%a|%l|%s|%D|%c|%m|%G' ] || exit 1\n"                           \
   "cat <<'END'\n"                                                                                            \
@@ -58,6 +59,7 @@ static void asked(const char *script, double patience_s, tri_cluster *c) {
   "gpu|up|2-00:00:00|1-8|6|112|2063000|nic:2(S:0,1),gpu:h100:8(S:0,1)\n"                                     \
   "gpu|up|2-00:00:00|1-8|20|64+|257000|(null)\n"                                                             \
   "short|up|30:00|1|2|8|16000|gpu:2\n"                                                                       \
+  "bare|up|infinite|1-infinite|1|4|1|(null)\n"                                                               \
   "old|down|infinite|1-infinite|9|16|64000|gpu:v100:1\n"                                                     \
   "END"
 
@@ -67,7 +69,7 @@ static void partitions_and_their_nodes(void **state) {
 
   (void)state;
   asked(CLUSTER, 5, &c);
-  assert_int_equal(c.n_kind, 5);
+  assert_int_equal(c.n_kind, 6);
   k = tri_cluster_find(&c, NULL, false);
   assert_string_equal(k->partition, "cpu");
   assert_true(k->is_default && k->nodes == 8 && k->cores == 128 && k->memory_mib == 257000);
@@ -83,6 +85,7 @@ static void partitions_and_their_nodes(void **state) {
   assert_null(tri_cluster_find(&c, "old", false));
   assert_true(tri_cluster_mixes_gpus(&c, "gpu"));
   assert_false(tri_cluster_mixes_gpus(&c, "short"));
+  assert_true(tri_cluster_find(&c, "bare", false)->memory_mib == 0);
   tri_cluster_close(&c);
 }
 
