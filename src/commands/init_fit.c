@@ -115,7 +115,8 @@ static void size_lines(tri_draft *d, const measured *m) {
   d->size.drop = m->dropped > 0;
   d->size.train_batch = deal(LINES, m->lines, d->nodes * d->per_node);
   d->size.epochs = d->algo->needs & TRI_NEEDS_DEMONSTRATIONS ? 2 : 1;
-  d->size.max_response = at_most(LONGEST_ANSWER, m->context - m->longest_prompt); /* of evaluations */
+  d->size.max_response =
+      at_least(1, at_most(LONGEST_ANSWER, m->context - m->longest_prompt)); /* of evaluations */
 }
 
 /* ---- memory ---- */

@@ -183,15 +183,21 @@ static tri_status take_nodes(tri_interview *v, const char *text) {
                     limit, &v->nodes);
 }
 
+enum { MOST_RANKS = 1 << 20 }; /* as trireme train --check --ranks has it */
+
 static tri_status take_per_node(tri_interview *v, const char *text) {
   const tri_cluster_nodes *k = v->kind;
 
-  return take_count(text,
-                    !k        ? 0
-                    : v->cuda ? k->gpus
-                              : k->cores,
-                    v->cuda ? "the GPUs of a node" : "the cores of a node: each rank needs one",
-                    &v->per_node);
+  TRI_TRY(take_count(text,
+                     !k        ? 0
+                     : v->cuda ? k->gpus
+                               : k->cores,
+                     v->cuda ? "the GPUs of a node" : "the cores of a node: each rank needs one",
+                     &v->per_node));
+  if (v->nodes * v->per_node > MOST_RANKS)
+    TRI_FAIL(TRI_EARG, "on %lld nodes these are %lld ranks, and %d can be planned", (long long)v->nodes,
+             (long long)(v->nodes * v->per_node), MOST_RANKS);
+  return TRI_OK;
 }
 
 static tri_status take_gpu(tri_interview *v, const char *text) {

@@ -225,6 +225,8 @@ static void without_slurm_the_flags_hold(void **state) {
   cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --device cpu",
             "--gpus-per-node is missing: sinfo failed, so it must be given", NULL);
   assert_false(cli_exists("job"));
+  cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --nodes 1048576 --gpus-per-node 1048576",
+            "on 1048576 nodes these are 1099511627776 ranks", NULL);
   cli_succeeds("PATH=\"$PWD/deaf:$PATH\" " YES
                "--data rl.jsonl --device cpu --gpus-per-node 2 --partition any");
   cli_shows(cli_err,
