@@ -1,5 +1,6 @@
 /* device_cuda.c - a GPU as a device: memory, streams, events, the table of kernels. */
 #include "device_cuda.h"
+#include "device/gpu_plan.h"
 #include "gpu/base/cuda_impl.h"
 #include "gpu/gemm/gemm.h"
 
@@ -54,16 +55,6 @@ static int cuda_count(void) {
   return 0;
 }
 
-/* A power of two, at least 64 MiB and at most an 18th of the GPU's memory, 4 GiB where there are 80 GB: a
- * chunk of rows reads the output matrix and adds to its gradient, 12 bytes per element, so a pass of 4,096
- * tokens wants to be one. */
-static size_t logit_bytes(size_t total) {
-  size_t bytes = (size_t)64 << 20;
-
-  while (bytes <= total / 36) bytes *= 2;
-  return bytes;
-}
-
 static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   tri_status            st = TRI_OK;
   tri_cuda_device      *d = NULL;
@@ -89,7 +80,7 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
         prop.name, prop.major, prop.minor, prop.sharedMemPerBlockOptin / 1024, TRI_CUDA_SHARED / 1024);
   d->base = (tri_device){.ops = &tri_cuda_device_ops, .index = ordinal, .threads = threads};
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
-  d->base.logit_bytes = logit_bytes(prop.totalGlobalMem);
+  d->base.logit_bytes = tri_gpu_logit_bytes(prop.totalGlobalMem);
   d->n_sm = prop.multiProcessorCount;
   snprintf(d->base.model, sizeof d->base.model, "%s", prop.name);
   *out = &d->base;

@@ -15,8 +15,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 # Storey and rooms. A new room gets a row here and, where it is compiled, one in CMakeLists.txt.
 rooms='
-15 src
-14 src/commands
+16 src
+15 src/commands
+14 src/plan
 13 src/train src/init
 12 src/run
 11 src/config

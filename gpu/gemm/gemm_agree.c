@@ -27,21 +27,13 @@ enum { TRIAL_ROWS = 4096, TRIAL_ROWS_PER_SM = 64, TRIAL_BYTES_PER_SM = 32 << 20 
 /* Rows above a trial's, for which there is room to work too. Chosen: above a head's chunk. */
 enum { ABOVE_MANY = 8192 };
 
-/* The check's rows, and bytes of their results: it lies in the ledger's memory. Chosen: a few percent of a
- * small GPU's. */
-enum { CHECK_ROWS = 512, CHECK_BYTES = 128 << 20 };
-
-static int64_t check_rows(const tri_linear *l) { return tri_lt_room_rows(l, CHECK_BYTES, CHECK_ROWS); }
-
 static int64_t trial_rows(const tri_linear *l) {
   const int64_t most = (int64_t)TRIAL_ROWS_PER_SM * l->device->n_sm;
   const size_t  bytes = (size_t)TRIAL_BYTES_PER_SM * (size_t)l->device->n_sm,
                logits = l->device->base.logit_bytes;
 
-  return tri_lt_room_rows(l, bytes < logits ? bytes : logits, most < TRIAL_ROWS ? most : TRIAL_ROWS);
+  return tri_gpu_trial_rows(l->n_out, bytes < logits ? bytes : logits, most < TRIAL_ROWS ? most : TRIAL_ROWS);
 }
-
-size_t tri_lt_check_bytes(const tri_linear *l) { return tri_lt_room_bytes(l, check_rows(l)); }
 
 /* *same &= the judge's bits, among so many of the last, the first or the middle rows. */
 static tri_status agree_at(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
@@ -264,8 +256,11 @@ static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_room *r) {
 }
 
 tri_status tri_cuda_linear_check(tri_stream *s, tri_linear *l, const void *packed_fwd) {
-  tri_lt_room r = {
-      .s = s, .rows = check_rows(l), .w = packed_fwd, .lt = l->workspace, .lt_bytes = l->lt_bytes};
+  tri_lt_room r = {.s = s,
+                   .rows = tri_gpu_check_rows(l->n_out),
+                   .w = packed_fwd,
+                   .lt = l->workspace,
+                   .lt_bytes = l->lt_bytes};
 
   TRI_ASSERT(l->workspace);
   TRI_TRY(tri_lt_room_fill(l, &r, l->workspace + l->lt_bytes));

@@ -92,7 +92,7 @@ tri_status tri_cuda_linear_close(tri_linear **l) {
 }
 
 tri_status tri_cuda_linear_size(const tri_linear *l, tri_linear_bytes *out) {
-  *out = (tri_linear_bytes){.workspace = l->lt_bytes + tri_lt_check_bytes(l)};
+  *out = (tri_linear_bytes){.workspace = tri_gpu_workspace_bytes(l->n_out, l->n_in, l->dtype)};
   return TRI_OK;
 }
 

@@ -34,7 +34,7 @@ static uint32_t scheme_of(bool parts) {
 
 static tri_status set_preference(const tri_linear *l, const tri_lt *p, bool parts,
                                  cublasLtMatmulPreference_t pref) {
-  const uint64_t bytes = TRI_LT_BYTES;
+  const uint64_t bytes = TRI_GPU_PRODUCT_BYTES;
   const uint32_t scheme = scheme_of(parts);
   uint32_t       align[4];
   const struct {
@@ -99,7 +99,7 @@ static tri_status ask(const tri_linear *l, const tri_lt *p, int64_t rows, bool p
   e = cublasLtMatmulAlgoGetHeuristic(l->device->blas, p->desc, &t.a, &t.b, &t.d, &t.d, pref, want, at, &n);
   if (e != CUBLAS_STATUS_NOT_SUPPORTED && !(of && e)) TRI_LT_TRY_DONE(e);
   for (int i = 0; i < n && !e; i++)
-    if (at[i].state == CUBLAS_STATUS_SUCCESS && at[i].workspaceSize <= TRI_LT_BYTES &&
+    if (at[i].state == CUBLAS_STATUS_SUCCESS && at[i].workspaceSize <= TRI_GPU_PRODUCT_BYTES &&
         (parts ? in_order(&at[i].algo) : tri_lt_is_whole(&at[i].algo)))
       out->at[out->n++] = at[i];
 done:
@@ -120,7 +120,7 @@ static bool check(const tri_linear *l, const tri_lt *p, int64_t rows, const cubl
   if (tri_lt_set_layouts(l, p, rows, &t) != TRI_OK) return tri_error_clear(), false;
   return cublasLtMatmulAlgoCheck(l->device->blas, p->desc, &t.a, &t.b, &t.d, &t.d, algo, out) ==
              CUBLAS_STATUS_SUCCESS &&
-         out->workspaceSize <= TRI_LT_BYTES;
+         out->workspaceSize <= TRI_GPU_PRODUCT_BYTES;
 }
 
 bool tri_lt_fits(const tri_linear *l, const tri_lt *p, int64_t rows, const cublasLtMatmulAlgo_t *algo,

@@ -3,6 +3,7 @@
 #ifndef TRI_GPU_GEMM_IMPL_H
 #define TRI_GPU_GEMM_IMPL_H
 
+#include "device/gpu_plan.h"
 #include "gpu/base/cuda_impl.h"
 #include "gemm_rows.h"
 
@@ -14,7 +15,7 @@ enum { TRI_LT_TRIES = 32, TRI_LT_RELATIVES = 24 };
 
 /* An algorithm serves up to so many rows, the last one all. Chosen: decode steps, then micro-batches. */
 enum { TRI_LT_BUCKETS = 5, TRI_LT_MANY = TRI_LT_BUCKETS - 1 };
-static const int64_t tri_lt_rows[TRI_LT_BUCKETS] = {16, 64, 256, 1024, 4096};
+static const int64_t tri_lt_rows[TRI_LT_BUCKETS] = {TRI_GPU_TRIAL_LEAST, 64, 256, 1024, 4096};
 static inline int    tri_lt_bucket(int64_t rows) {
      int i = 0;
      while (i < TRI_LT_MANY && rows > tri_lt_rows[i]) i++;
@@ -22,9 +23,6 @@ static inline int    tri_lt_bucket(int64_t rows) {
 }
 /* The fewest rows a bucket serves. */
 static inline int64_t tri_lt_least(int bucket) { return bucket ? tri_lt_rows[bucket - 1] + 1 : 1; }
-
-/* An algorithm's workspace at most: NVIDIA's advice for compute capability 9.0. */
-enum { TRI_LT_BYTES = 32 << 20 };
 
 typedef enum { TRI_LT_FWD, TRI_LT_BWD_X, TRI_LT_BWD_W } tri_lt_direction;
 
@@ -128,9 +126,6 @@ typedef struct tri_lt_room {
   size_t      lt_bytes;
 } tri_lt_room;
 size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows);
-/* Rows of which `results` bytes hold the judge's results and another's; at least the first bucket's, at most
- * `most`. */
-int64_t tri_lt_room_rows(const tri_linear *l, size_t results, int64_t most);
 /* Noise at `at`; rows, w, lt and lt_bytes are set. */
 TRI_CHECKED tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at);
 /* All rows by this algorithm: what others are compared with. */
@@ -146,8 +141,6 @@ TRI_CHECKED tri_status tri_lt_time(const tri_linear *l, const tri_lt *p, const c
 
 /* gemm_agree.c. Chooses the algorithms of fwd by trial, in memory of its own. The host waits. */
 TRI_CHECKED tri_status tri_lt_settle(tri_linear *l);
-/* Bytes of workspace behind l->lt_bytes that linear_check wants. */
-size_t tri_lt_check_bytes(const tri_linear *l);
 
 /* gemm_backward.c. Chooses those of bwd_x and bwd_w, in memory of its own. The host waits. */
 TRI_CHECKED tri_status tri_lt_settle_backward(tri_linear *l);

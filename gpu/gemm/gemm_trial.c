@@ -20,13 +20,7 @@ static size_t y_bytes(const tri_linear *l, int64_t rows, tri_dtype t) {
 }
 
 size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows) {
-  return x_bytes(l, rows) + tri_lt_round((size_t)l->n_out * 4) + 2 * y_bytes(l, rows, TRI_F32);
-}
-
-int64_t tri_lt_room_rows(const tri_linear *l, size_t results, int64_t most) {
-  int64_t rows = (int64_t)results / (2 * 4 * l->n_out);
-
-  return rows > most ? most : rows < tri_lt_rows[0] ? tri_lt_rows[0] : rows;
+  return tri_gpu_trial_bytes(l->n_out, l->n_in, l->dtype, rows);
 }
 
 tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at) {

@@ -11,6 +11,7 @@
 #include "nccl_impl.h"
 #include "comm/peers/peers.h"
 #include "comm/runtime.h"
+#include "device/gpu_plan.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -327,8 +328,8 @@ static tri_status nccl_wait(tri_comm *c, tri_req *req, tri_stream *s) {
   return TRI_OK;
 }
 
-static const tri_comm_ops nccl_ops = {"nccl",      (size_t)1 << 30, /* chosen: buffers of its channels */
-                                      nccl_attach, nccl_submit,     nccl_wait, nccl_close};
+static const tri_comm_ops nccl_ops = {"nccl",      TRI_GPU_NCCL_BYTES, nccl_attach,
+                                      nccl_submit, nccl_wait,          nccl_close};
 
 static tri_status nccl_open(tri_device *d, tri_comm **out) {
   nccl_comm *n;

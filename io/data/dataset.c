@@ -363,6 +363,14 @@ void tri_dataset_close(tri_dataset **d) {
 int64_t               tri_dataset_count(const tri_dataset *d) { return d->n; }
 const tri_data_stats *tri_dataset_stats(const tri_dataset *d) { return &d->stats; }
 
+tri_status tri_dataset_assume(tri_data_kind kind, int64_t n, int longest, tri_dataset **out) {
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->kind = kind;
+  (*out)->n = n;
+  (*out)->stats = (tri_data_stats){.longest_prompt = longest, .longest = longest};
+  return TRI_OK;
+}
+
 const tri_example *tri_dataset_get(const tri_dataset *d, int64_t i) {
   TRI_ASSERT(i >= 0 && i < d->n);
   return &d->example[i];

@@ -6,6 +6,7 @@
 #include "comm.h"
 #include "base/visible.h"
 #include "comm_host.h"
+#include "device/gpu_plan.h"
 #include "peers/board.h"
 #include "runtime.h"
 
@@ -172,6 +173,7 @@ tri_status tri_comm_sharers(const tri_runtime *rt, tri_comm *world, const tri_de
   int first, second;
 
   *n = rt->machine_ranks;
+  if (tri_device_is_gpu(d) && is_alone(world)) return *n = 1, TRI_OK; /* on paper each rank has its own */
   return tri_device_is_gpu(d) ? find_sharers(world, d, n, &first, &second) : TRI_OK;
 }
 
@@ -243,13 +245,21 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
   return left(open_comm(rt, scope, d, out), false);
 }
 
-tri_status tri_comm_pretend(tri_scope scope, int size, tri_comm **out) {
+/* NCCL's, whether this build has it or not; nothing is called. */
+static const tri_comm_ops paper_ops = {.name = "nccl", .beside_bytes = TRI_GPU_NCCL_BYTES};
+
+tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_comm **out) {
   char wish[WISH_BYTES];
+  bool staged;
 
   get_wish(wish);
+  staged = !strcmp(wish, kind_name[BY_STAGED]);
   TRI_TRY(TRI_ALLOC(*out, 1));
-  **out = (tri_comm){
-      .ops = strcmp(wish, kind_name[BY_STAGED]) ? &mpi_ops : &staged_ops, .scope = scope, .size = size};
+  **out = (tri_comm){.ops = staged                 ? &staged_ops
+                            : tri_device_is_gpu(d) ? &paper_ops
+                                                   : &mpi_ops,
+                     .scope = scope,
+                     .size = size};
   return TRI_OK;
 }
 

@@ -73,9 +73,9 @@ TRI_CHECKED tri_status tri_comm_open(const struct tri_runtime *rt, tri_scope sco
 void                   tri_comm_close(tri_comm **c);
 /* Not collective. Whether tri_comm_open would take what TRI_COMM says here, for a device of this name. */
 TRI_CHECKED tri_status tri_comm_check(const char *device);
-/* Not collective. A scope of so many ranks on CPUs, of which only rank 0 is there, for plans (session.h);
- * *out by TRI_FREE. */
-TRI_CHECKED tri_status tri_comm_pretend(tri_scope scope, int size, tri_comm **out);
+/* Not collective. A scope of so many ranks on CPUs or, where d is a GPU, on GPUs, of which only rank 0 is
+ * there, for plans (session.h); *out by TRI_FREE. */
+TRI_CHECKED tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_comm **out);
 /* Not collective. Bytes of page-locked host memory that tri_comm_attach wants from its caller; mostly 0. */
 size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
 /* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE

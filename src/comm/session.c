@@ -1,6 +1,7 @@
 /* session.c - what every command opens first: MPI, the device, its stream, the three communicators. */
 #include "session.h"
 #include "comm_peers.h"
+#include "device/gpu_plan.h"
 #include "peers/peers.h"
 
 #include <mpi.h>
@@ -66,22 +67,30 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
 }
 
 tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machine_ranks, tri_session *out) {
+  return tri_session_pretend_gpu(opt, ranks, machine_ranks, 0, out);
+}
+
+tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int machine_ranks, size_t gpu_bytes,
+                                   tri_session *out) {
   tri_session *s = out;
 
   *s = (tri_session){.pretended = true};
   TRI_TRY(tri_runtime_pretend(ranks, machine_ranks, opt->ranks_per_node, &s->rt));
   s->place = (tri_place){s->rt.local_rank, s->rt.local_size, s->rt.node, s->rt.nodes};
   s->threads = opt->threads > 0 ? opt->threads : share_of(&s->rt);
-  TRI_TRY(tri_device_open(tri_device_host(), 0, s->threads,
-                          &s->device)); /* products want memory for each thread */
+  if (gpu_bytes)
+    TRI_TRY(tri_gpu_on_paper(opt->device, gpu_bytes, &s->device));
+  else
+    TRI_TRY(tri_device_open(tri_device_host(), 0, s->threads,
+                            &s->device)); /* products want memory for each thread */
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   const int size[] = {[TRI_WORLD] = ranks, [TRI_NODE] = s->rt.local_size, [TRI_CROSS] = s->rt.nodes};
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
-    TRI_TRY(tri_comm_pretend((tri_scope)scope, size[scope], &s->comm[scope]));
+    TRI_TRY(tri_comm_pretend((tri_scope)scope, size[scope], s->device, &s->comm[scope]));
   return tri_ledger_open(&s->ledger);
 }
 
-static tri_status plan_stage(tri_session *s) {
+tri_status tri_session_plan_stage(tri_session *s) {
   size_t bytes = tri_comm_stage_bytes(s->comm);
 
   if (!bytes) return TRI_OK;
@@ -90,17 +99,15 @@ static tri_status plan_stage(tri_session *s) {
 }
 
 tri_status tri_session_check_memory(tri_session *s) {
-  TRI_TRY(plan_stage(s));
+  TRI_TRY(tri_session_plan_stage(s));
   return tri_ledger_check(s->ledger, s->device, 0, s->rt.machine_ranks, s->rt.machine_ranks);
 }
 
-/* What a GPU's libraries take after the plan is checked: kernels that are loaded when first used and recorded
- * decode steps. Chosen. */
-static size_t beside_plan(const tri_session *s) {
+size_t tri_session_beside_bytes(const tri_session *s) {
   const tri_comm *world = s->comm[TRI_WORLD];
 
   if (!tri_device_is_gpu(s->device)) return 0;
-  return ((size_t)1 << 30) + (world->size > 1 ? world->ops->beside_bytes : 0);
+  return TRI_GPU_LIBRARY_BYTES + (world->size > 1 ? world->ops->beside_bytes : 0);
 }
 
 tri_status tri_session_take_memory(tri_session *s) {
@@ -109,10 +116,10 @@ tri_status tri_session_take_memory(tri_session *s) {
   size_t    bytes;
   int       sharers;
 
-  TRI_TRY(plan_stage(s));
+  TRI_TRY(tri_session_plan_stage(s));
   TRI_TRY(tri_comm_sharers(&s->rt, world, s->device, &sharers));
-  TRI_TRY(
-      tri_agree(world, tri_ledger_check(s->ledger, s->device, beside_plan(s), sharers, s->rt.machine_ranks)));
+  TRI_TRY(tri_agree(world, tri_ledger_check(s->ledger, s->device, tri_session_beside_bytes(s), sharers,
+                                            s->rt.machine_ranks)));
   TRI_TRY(tri_agree(world, tri_ledger_take(s->ledger, s->device)));
   tri_ledger_block(s->ledger, &base, &bytes);
   return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, tri_ledger_layout(s->ledger), s->stage);

@@ -35,11 +35,19 @@ TRI_CHECKED tri_status tri_session_open(const tri_session_opt *opt, tri_session 
  * it. */
 TRI_CHECKED tri_status tri_session_pretend(const tri_session_opt *opt, int ranks, int machine_ranks,
                                            tri_session *out);
+/* Not collective. The same with a GPU on paper for each rank, of so much memory, that opt->device, borrowed,
+ * is the name of; gpu_bytes 0: on the CPU. */
+TRI_CHECKED tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int machine_ranks,
+                                               size_t gpu_bytes, tri_session *out);
 /* Not collective. Whether this machine has the cores for the threads of its ranks. */
 TRI_CHECKED tri_status tri_session_check_threads(const tri_session *s);
+/* Not collective, once, of a pretended session. What staged collectives take; the plan is whole then. */
+TRI_CHECKED tri_status tri_session_plan_stage(tri_session *s);
 /* Not collective, once. Whether this machine has the planned memory, for its ranks; the plan is whole
  * then. */
 TRI_CHECKED tri_status tri_session_check_memory(tri_session *s);
+/* Not collective. Of a GPU's memory: what its libraries take after the plan is checked; else 0. */
+size_t tri_session_beside_bytes(const tri_session *s);
 /* Collective over world. Takes the planned memory and makes it known to the communicators. */
 TRI_CHECKED tri_status tri_session_take_memory(tri_session *s);
 /* Collective over world, where no rank failed; of a pretended session not collective. */

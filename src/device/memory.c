@@ -183,6 +183,22 @@ tri_ledger_sum tri_ledger_total(const tri_ledger *l) {
   return s;
 }
 
+tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n) {
+  *n = 0;
+  TRI_TRY(TRI_ALLOC(*out, l->n + 1));
+  for (int i = 0; i < l->n; i++) {
+    const entry *e = &l->e[i];
+    int          k = 0;
+    if (!e->bytes || e->of == TRI_CASE_RESIDENT) continue;
+    while (k < *n &&
+           ((*out)[k].kind != e->kind || (*out)[k].phase != e->phase || strcmp((*out)[k].name, e->name)))
+      k++;
+    if (k == *n) (*out)[(*n)++] = (tri_ledger_row){e->name, e->kind, e->phase, 0};
+    (*out)[k].bytes += (int64_t)e->bytes;
+  }
+  return TRI_OK;
+}
+
 static bool named_before(const tri_ledger *l, int i) {
   for (int j = 0; j < i; j++)
     if (l->e[j].of != TRI_CASE_RESIDENT && !strcmp(l->e[j].name, l->e[i].name)) return true;

@@ -43,6 +43,17 @@ void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
 /* Equal where every buffer lies at the same offset of that block; else different but by a chance of 2^-64. */
 uint64_t       tri_ledger_layout(const tri_ledger *l);
 tri_ledger_sum tri_ledger_total(const tri_ledger *l);
+/* One name in one phase and one kind of memory. */
+typedef struct tri_ledger_row {
+  const char *name; /* borrowed from the ledger */
+  tri_mem     kind;
+  tri_phase   phase;
+  int64_t     bytes;
+} tri_ledger_row;
+/* Not collective. What is planned, in the order in which the names came; entries of one name, kind and phase
+ * are added up, and those of 0 bytes are left out. Of each kind the rows of TRI_PHASE_ALWAYS and those of the
+ * larger phase, summed, are `planned`. *out [*n] is the caller's to TRI_FREE. */
+TRI_CHECKED tri_status tri_ledger_rows(const tri_ledger *l, tri_ledger_row **out, int *n);
 /* Append the table: a line per name with its bytes in each phase, then the totals. */
 TRI_CHECKED tri_status tri_ledger_print(const tri_ledger *l, tri_text *out);
 

@@ -1,5 +1,6 @@
 /* inputs.c - what a deck names: rewards, models (learner.c), data; and the steps and lengths that follow from
  * them. */
+#include "base/file.h"
 #include "supply.h"
 #include "train.h"
 
@@ -60,6 +61,10 @@ static tri_status open_rewards(tri_trainer *t) {
   int64_t           before = t->run.faults ? t->run.faults->n : 0;
   tri_reward_env    env = reward_env(t);
 
+  if (t->plan.like) {
+    t->reward = t->plan.like->reward;
+    return TRI_OK;
+  }
   TRI_TRY(check_rewards(t));
   if (t->run.faults && t->run.faults->n > before) return TRI_OK;
   if (c->reward.n) TRI_TRY(tri_reward_set_open(c->reward.item, c->reward.n, &env, &t->reward));
@@ -91,6 +96,8 @@ static tri_status open_models(tri_trainer *t) {
 }
 
 /* ---- data ---- */
+
+enum { EVAL_ASSUMED = 1024 }; /* chosen: prompts of an evaluation that nobody has counted */
 
 static const char *refuse_answer(const void *rewards, const char *answer, size_t n) {
   return tri_reward_set_refuse(rewards, answer, n);
@@ -203,11 +210,41 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   return st;
 }
 
+/* A plan's prompts, of which there is no file yet. They are as long as they may be. */
+static tri_status assume_prompts(const tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
+                                 tri_dataset **out) {
+  const tri_config *c = t->cfg;
+  int64_t           n = files == &c->data.train ? c->rollout.rollout_batch_size : EVAL_ASSUMED;
+  int               missing = 0;
+
+  while (missing < files->n && tri_file_exists(files->item[missing])) missing++;
+  if (files == &c->data.eval && c->eval.max_prompts) n = c->eval.max_prompts;
+  if (!c->data.max_prompt_length || !tri_data_is_prompts(kind))
+    TRI_FAIL(TRI_EINPUT, "%s: is not there, and without it the longest line is not known%s",
+             files->item[missing], tri_data_is_prompts(kind) ? "; data.max_prompt_length would say it" : "");
+  tri_log(TRI_LOG_INFO, "%s: is not there; planned for prompts of data.max_prompt_length = %lld tokens",
+          files->item[missing], (long long)c->data.max_prompt_length);
+  return tri_dataset_assume(kind, n, (int)c->data.max_prompt_length, out);
+}
+
+static bool all_there(const tri_config_list *files) {
+  for (int i = 0; i < files->n; i++)
+    if (!tri_file_exists(files->item[i])) return false;
+  return true;
+}
+
 /* Collective over world. */
 static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             tri_dataset **out) {
   tri_chat  *chat = NULL;
-  tri_status st = tri_source_chat(t->learner[TRI_POLICY].source, t->cfg->data.chat_template, true, &chat);
+  tri_status st;
+
+  if (t->plan.like) {
+    *out = files == &t->cfg->data.train ? t->plan.like->data : t->plan.like->eval_data;
+    return TRI_OK;
+  }
+  if (t->plan.on_paper && !all_there(files)) return assume_prompts(t, files, kind, out);
+  st = tri_source_chat(t->learner[TRI_POLICY].source, t->cfg->data.chat_template, true, &chat);
 
   TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
   TRI_TRY_DONE(read_data(t, files, kind, chat, out));
@@ -282,7 +319,7 @@ static void say_repeats(const tri_trainer *t) {
   int64_t           asks = tri_supply_selects(t) ? 1 + c->rollout.max_extra_batches : 1;
   char              extra[64] = "";
 
-  if (t->se->rt.world_rank != 0 || !t->data || !tri_has_answers(t) ||
+  if (t->se->rt.world_rank != 0 || !t->data || !tri_dataset_stats(t->data)->n_line || !tri_has_answers(t) ||
       asks * c->rollout.rollout_batch_size <= tri_dataset_count(t->data))
     return;
   if (asks > 1)
@@ -363,7 +400,7 @@ static tri_status plan_steps(tri_trainer *t) {
 
 /* What a checkpoint says of data.train. */
 static void remember_data(tri_trainer *t) {
-  if (t->data) {
+  if (t->data && tri_dataset_stats(t->data)->n_line && !t->plan.like) {
     t->run.data_lines = tri_dataset_stats(t->data)->n_line;
     t->run.data_hash = tri_dataset_hash(t->data);
   }

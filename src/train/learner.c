@@ -117,10 +117,18 @@ static const char *base_of_critic(const tri_config *c) {
 
 /* ---- models ---- */
 
+/* A folder with a config.json, to which the weights are still to come. */
+static bool lacks_weights(const char *path) {
+  return tri_file_in(path, "config.json") && !tri_file_in(path, "model.safetensors") &&
+         !tri_file_in(path, "model.safetensors.index.json");
+}
+
 /* The model the deck names, from files or from random numbers. */
 static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source **out) {
   const tri_config *c = t->cfg;
   const char       *found = t->learner[TRI_POLICY].path;
+
+  if (t->plan.on_paper && c->model.path && lacks_weights(c->model.path)) weights = false;
 
   if (c->model.path)
     return tri_error_about(tri_source_open(found[0] ? found : c->model.path, NULL, weights, out),

@@ -222,6 +222,21 @@ static int64_t side_bytes(const tri_trainer *t) {
   return (int64_t)n;
 }
 
+tri_status tri_state_bytes(tri_trainer *t, int64_t *bytes) {
+  listing    l = {0};
+  tri_status st = make_listing(t, &l);
+
+  *bytes = side_bytes(t);
+  for (int i = 0; st == TRI_OK && i < l.n; i++) {
+    const tri_ckpt_tensor *e = &l.tensor[i];
+    int64_t                n = 1;
+    for (int d = 0; d < e->ndim; d++) n *= e->dim[d];
+    *bytes += n * (int64_t)tri_dtype_bytes(e->dtype);
+  }
+  free_listing(&l);
+  return st;
+}
+
 static tri_status write_all(tri_trainer *t, const listing *l, float *buf) {
   tri_ckpt_writer *w = NULL;
   tri_status       st = TRI_OK;

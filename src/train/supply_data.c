@@ -111,6 +111,7 @@ static tri_status measure(tri_trainer *t, tri_longest *l) {
 static void warn_one_label(const tri_trainer *t) {
   int64_t n = tri_dataset_count(t->data), good = 0;
 
+  if (!tri_dataset_stats(t->data)->n_line) return;
   for (int64_t i = 0; i < n; i++) good += tri_dataset_get(t->data, i)->value != 0;
   if (tri_world_of(t)->rank == 0 && (good == 0 || good == n))
     tri_log(TRI_LOG_WARN, "data.train: every label is %s: %s learns from answers of both kinds",

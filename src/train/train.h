@@ -45,7 +45,10 @@ typedef struct tri_step_plan {
   int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
   int64_t max_tokens;                   /* of one sequence */
   int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
+  int64_t pass_tokens, decode;          /* of a rank, at most: tokens of a pass; answers decoded at once */
   tri_split_opt split;                  /* of a step's first mini-batch, for this rank */
+  bool          on_paper; /* in a pretended session: prompts and weights that are not there do not matter */
+  const struct tri_trainer *like; /* borrowed: whose data and rewards this plan has too; NULL: its own */
 } tri_step_plan;
 
 /* How answers are made, and log-probabilities with them; and judged by a model. */
@@ -167,6 +170,13 @@ void tri_trainer_close(tri_trainer *t);
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
 
+/* Not collective, in a pretended session. The same of a run whose weights, prompts or both need not be there
+ * yet: then prompts have data.max_prompt_length tokens, and a folder of a model its config.json alone. Faults
+ * as in a check. like: NULL, or one made so from a deck that differs in how it is run alone; its data and
+ * rewards, which are not opened again, must outlive *out. */
+TRI_CHECKED tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
+                                                 const tri_trainer *like, tri_trainer *out);
+
 /* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics; or
  * held-out lines: their loss and its metrics. Where the run is told to stop meanwhile, nothing, and
  * t->progress.eval_due says so. */
@@ -198,6 +208,9 @@ void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double
 TRI_CHECKED tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum,
                                        const char *prefix);
 
+/* state.c. Not collective, once the memory is planned. Bytes of a checkpoint: its tensors, and files that are
+ * copied into it. */
+TRI_CHECKED tri_status tri_state_bytes(tri_trainer *t, int64_t *bytes);
 /* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
  * false. */
 TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);

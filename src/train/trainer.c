@@ -162,10 +162,12 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
     TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
              (long long)b->learn, (long long)least);
   b->learn_rows = b->learn;
+  t->plan.pass_tokens = b->learn;
   if (t->supply->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;
   if (!wants_sampler(t)) return TRI_OK;
   TRI_TRY(plan_decode(t, l, &b->decode));
   TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* memory differs by node */
+  t->plan.decode = b->decode;
   b->prefill = tri_sampler_prefill(b->decode, l->prompt);
   return TRI_OK;
 }
@@ -296,9 +298,11 @@ static tri_status open_halt(tri_trainer *t) {
   return tri_halt_open(tri_world_of(t), &opt, &t->halt);
 }
 
-static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *t) {
+static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faults, const tri_step_plan *plan,
+                        tri_trainer *t) {
   *t = (tri_trainer){.cfg = cfg,
                      .se = se,
+                     .plan = *plan,
                      .progress = {.start_s = tri_now_s(), .last_save_s = tri_now_s(), .saved_step = -1},
                      .screen = {.score = NAN, .rate = NAN}};
   t->algo = &cfg->algo.row;
@@ -326,12 +330,13 @@ static tri_status check_aside(const tri_trainer *t) {
 
 #define NOTE(call) TRI_TRY(tri_error_note(call, faults))
 
-tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *out) {
+static tri_status make_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
+                            const tri_step_plan *plan, tri_trainer *out) {
   tri_trainer *t = out;
   tri_longest  l = {0};
   int64_t      before;
 
-  TRI_TRY(begin(cfg, se, faults, t));
+  TRI_TRY(begin(cfg, se, faults, plan, t));
   if (se->pretended) {
     TRI_TRY(tri_run_look(&t->run));
   } else {
@@ -347,6 +352,16 @@ tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *
   NOTE(settle_deck(t));
   NOTE(open_models(t, &l));
   return TRI_OK;
+}
+
+tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults, tri_trainer *out) {
+  return make_plan(cfg, se, faults, &(tri_step_plan){0}, out);
+}
+
+tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
+                                     const tri_trainer *like, tri_trainer *out) {
+  TRI_ASSERT(se->pretended && faults);
+  return make_plan(cfg, se, faults, &(tri_step_plan){.on_paper = true, .like = like}, out);
 }
 
 /* A guess, until a checkpoint is written: masters and both moments of what learns, on a slow disk. */
@@ -386,9 +401,11 @@ void tri_trainer_close(tri_trainer *t) {
   tri_feed_close(&t->feed);
   tri_judge_close(&t->sampling.judge);
   for (int i = TRI_ROLE_COUNT - 1; i >= 0; i--) tri_learner_close(&t->learner[i]);
-  tri_reward_set_close(&t->reward);
-  tri_dataset_close(&t->eval_data);
-  tri_dataset_close(&t->data);
+  if (!t->plan.like) {
+    tri_reward_set_close(&t->reward);
+    tri_dataset_close(&t->eval_data);
+    tri_dataset_close(&t->data);
+  }
   tri_carried_free(&t->carried);
   tri_halt_close(&t->halt);
   tri_run_close(&t->run);

@@ -589,7 +589,8 @@ static void test_parts(void **state) {
   (void)state;
   if (on_cpu() || !TRI_CUDA_EMULATED) skip();
   layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, true, 1), b = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1);
-  assert_true(a.bytes.workspace >= b.bytes.workspace + 2 * 4 * LT_OUT * LT_IN);
+  assert_true(a.bytes.workspace >= 2 * 4 * LT_OUT * LT_IN);
+  assert_true(a.bytes.workspace == b.bytes.workspace); /* whatever is chosen */
   for (int64_t rows = 250; rows < 1300; rows += 87) {
     try_bwd_w(&a, rows, rows % 2);
     try_bwd_x(&a, rows, TRI_F32, false);

@@ -5,8 +5,8 @@
 #                                                       with low-rank adapters, and an average of them
 #   ALL=1: each of 1, 2, 4 ranks x two plans x two micro-batch sizes, else four of them
 # Judge: of each step every number that is no time, memory or rate within 1e-5 of those of one rank (1e-6 where they are near
-# 0), the sampler's gap 0, memory used as planned; a run resumed from its second step, its state in host memory, has the rest of
-# the lines bit for bit.
+# 0), the sampler's gap 0, memory used as planned, to the byte what trireme plan said before; a run resumed from its second
+# step, its state in host memory, has the rest of the lines bit for bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 shift 2
@@ -41,6 +41,13 @@ numbers_differ() { # folder, folder: says which number of which step
     END { if (!lines) print "no lines" }'
 }
 
+planned() { # ranks, key=value ...: bytes of a rank, as trireme plan says before the run
+  n=$1
+  shift
+  "$program" plan "$dir/deck.yaml" run.output="$dir/now" "$@" --gpus-per-node "$n" --device cpu --json 2> "$dir/log" |
+    sed 's/.*"mem_planned_bytes": \([0-9]*\),.*/\1/'
+}
+
 # A reward model, and a critic of another size than the policy.
 make_models() {
   launch 1 "$dir/judge" algo.name=rm data.train="$dir/pairs.jsonl" train.micro_batch_size=4
@@ -69,7 +76,9 @@ for name in "$@"; do
   for way in $ways; do
     IFS=: read -r ranks plan micro node <<< "$way"
     rm -rf "$dir/now"
+    planned=$(planned "$ranks" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node")
     launch "$ranks" "$dir/now" algo.name="$as" "${of[@]}" shard.plan="$plan" train.micro_batch_size="$micro" run.ranks_per_node="$node"
+    grep -q "\"mem_planned_bytes\": $planned," "$dir/now/metrics.jsonl" || { echo "$name: $way: trireme plan says $planned bytes, the run took others"; exit 1; }
     ! grep -q '"sampler_gap_max_nats": [^0]' "$dir/now/metrics.jsonl" || { echo "$name: $way: the sampler's gap is not 0"; exit 1; }
     ! sed -E 's/.*"mem_planned_bytes": ([0-9]*), "mem_used_bytes": ([0-9]*).*/\1 \2/' "$dir/now/metrics.jsonl" |
       awk '$1 != $2 { bad = 1 } END { exit !bad }' || { echo "$name: $way: planned memory is not used"; exit 1; }

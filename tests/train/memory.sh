@@ -1,13 +1,14 @@
 #!/bin/bash
 # memory.sh - planned, used and state bytes of a rank under every shard plan: the plan must be used to the byte.
 #
-#   tests/train/memory.sh PROGRAM RANKS
-# Judge: planned equals used in each; params, grads and optimizer over all ranks hold 1/RANKS of what `none` holds, but for
+#   tests/train/memory.sh PROGRAM RANKS    DEVICE=cuda: on the GPU, in builds that have one
+# Judge: planned equals used in each, and what trireme plan says before; params, grads and optimizer over all ranks hold 1/RANKS of what `none` holds, but for
 # padding (at most 64 elements a rank for each of 16 bytes of state in each of the model's units).
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
 number() { sed -n "\$s/.*\"$1\": \([0-9]*\).*/\1/p" "$dir/run/metrics.jsonl"; }
+device=${DEVICE:-cpu}
 per_node=1; [ $((ranks % 2)) != 0 ] || per_node=2
 
 printf '%-8s %-8s %-10s %12s %12s %12s   (bytes of the fullest rank; %s ranks, %s a node)\n' params grads optimizer planned used \
@@ -16,10 +17,14 @@ scope=(none node world)
 for plan in 000 001 002 011 012 022 111 112 122 222; do # each kind of state at least as widely spread as the one before
   params=${scope[${plan:0:1}]} grads=${scope[${plan:1:1}]} optim=${scope[${plan:2:1}]}
   rm -rf "$dir/run"
-  launch "$ranks" "$dir/run" shard.params=$params shard.grads=$grads shard.optimizer=$optim run.ranks_per_node=$per_node \
+  before=$("$program" plan "$dir/deck.yaml" run.output="$dir/run" shard.params=$params shard.grads=$grads shard.optimizer=$optim \
+    run.ranks_per_node=$per_node algo.kl_coef=0 algo.ppo_epochs=1 train.steps=1 eval.steps=1 --gpus-per-node "$ranks" --json \
+    --device "$device" 2> "$dir/log" | sed 's/.*"mem_planned_bytes": \([0-9]*\),.*/\1/')
+  launch "$ranks" "$dir/run" shard.params=$params shard.grads=$grads shard.optimizer=$optim run.device=$device run.ranks_per_node=$per_node \
     algo.kl_coef=0 algo.ppo_epochs=1 train.steps=1 eval.steps=1 checkpoint.save_final=false
   planned=$(number mem_planned_bytes) used=$(number mem_used_bytes) state=$(number mem_state_bytes)
   printf '%-8s %-8s %-10s %12d %12d %12d\n' $params $grads $optim "$planned" "$used" "$state"
+  [ "$planned" = "$before" ] || { echo "memory: $params, $grads, $optim: trireme plan said $before bytes"; exit 1; }
   [ "$planned" = "$used" ] || { echo "memory: $params, $grads, $optim: planned is not used"; exit 1; }
   [ $plan != 000 ] || whole=$state
   [ $plan != 222 ] || share=$state

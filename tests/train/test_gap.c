@@ -33,7 +33,7 @@ static void open_bench(bench *b) {
   memset(b, 0, sizeof *b);
   ok(tri_device_open("cpu", 0, 1, &b->se.device));
   ok(b->se.device->ops->stream_open(b->se.device, "test", &b->se.stream));
-  ok(tri_comm_pretend(TRI_WORLD, 1, &b->se.comm[TRI_WORLD]));
+  ok(tri_comm_pretend(TRI_WORLD, 1, b->se.device, &b->se.comm[TRI_WORLD]));
   ok(tri_ledger_open(&b->ledger));
   ok(tri_feed_open(b->se.device, b->ledger, &(tri_feed_opt){N_TOK, N_TOK, TRI_LOSS_OLD_LOGP, TRI_PHASE_LEARN},
                    &b->t.feed));

@@ -1,0 +1,202 @@
+/* plan.c - trireme plan DECK: what a run would need of which machines, before it queues. */
+#include "plan/plan.h"
+#include "base/print.h"
+#include "comm/slurm.h"
+#include "flags.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct request {
+  const char *path, *gpu, *device, *walltime;
+  int64_t     nodes, per_node;
+  bool        json;
+} request;
+
+/* ---- which machines ---- */
+
+/* On CPUs what doctor measured here, else what such machines do. */
+static tri_status figures_of_cpu(tri_plan_job *j, int threads) {
+  char   path[TRI_MACHINE_PATH_BYTES];
+  bool   found = false;
+  size_t bytes_free = 0, bytes_total = 0;
+
+  TRI_TRY(tri_device_find(tri_device_host())->mem_info(NULL, &bytes_free, &bytes_total));
+  tri_machine_host(threads, (int64_t)bytes_total, &j->machine);
+  snprintf(j->figures, sizeof j->figures, "%s, %d thread%s a rank (not measured)", j->machine.name, threads,
+           threads == 1 ? "" : "s");
+  if (tri_machine_path("cpu", threads, path) != TRI_OK) return tri_error_clear(), TRI_OK; /* no home: none */
+  TRI_TRY(tri_machine_read(path, &j->machine, &found));
+  if (found) snprintf(j->figures, sizeof j->figures, "what trireme doctor measured here");
+  return TRI_OK;
+}
+
+/* This machine's GPU, where the build and the machine have one. */
+static tri_status own_gpu(tri_plan_job *j) {
+  tri_device *d = NULL;
+  size_t      bytes_free, bytes_total;
+  tri_status  st = TRI_OK;
+
+  if (!strcmp(tri_device_auto(), tri_device_host()))
+    TRI_FAIL(TRI_EARG, "no GPU is here to plan for: name one, --gpu h100-80, or its memory, --gpu 80");
+  TRI_TRY_DONE(tri_device_open(tri_device_auto(), 0, 1, &d));
+  TRI_TRY_DONE(d->ops->mem_info(d, &bytes_free, &bytes_total));
+  if (!tri_machine_guess(d->model, (int64_t)bytes_total, &j->machine)) {
+    TRI_TRY_DONE(tri_machine_find("a100-40", &j->machine));
+    j->machine.device_bytes = (int64_t)bytes_total;
+    snprintf(j->machine.name, sizeof j->machine.name, "%.31s", d->model);
+  }
+done:
+  tri_device_close(&d);
+  return st;
+}
+
+static tri_status figures_of_gpu(const request *q, tri_plan_job *j) {
+  char        path[TRI_MACHINE_PATH_BYTES];
+  tri_machine measured;
+  bool        found = false;
+
+  TRI_TRY(q->gpu ? tri_machine_find(q->gpu, &j->machine) : own_gpu(j));
+  snprintf(j->figures, sizeof j->figures, "the table of machines");
+  if (q->gpu || tri_machine_path("cuda", 1, path) != TRI_OK) return tri_error_clear(), TRI_OK;
+  TRI_TRY(tri_machine_read(path, &measured, &found));
+  if (!found) return TRI_OK;
+  measured.device_bytes = j->machine.device_bytes;
+  j->machine = measured;
+  snprintf(j->figures, sizeof j->figures, "what trireme doctor measured here");
+  return TRI_OK;
+}
+
+/* --device, else --gpu, else the deck's run.device; auto is what this machine has. */
+static tri_status choose_device(const request *q, const tri_config *cfg, tri_plan_job *j) {
+  char deck[TRI_CONFIG_WORD_BYTES];
+
+  tri_config_word("run.device", cfg->run.device, deck);
+  if (q->gpu && q->device && !strcmp(q->device, "cpu"))
+    TRI_FAIL(TRI_EARG, "--gpu %s contradicts --device cpu: remove one of them", q->gpu);
+  if (q->gpu && !q->device && !strcmp(deck, "cpu"))
+    TRI_FAIL(TRI_EARG, "--gpu %s: the deck says run.device: cpu; add run.device=cuda, or remove --gpu",
+             q->gpu);
+  if (q->device)
+    j->gpu = !strcmp(q->device, "cuda");
+  else if (q->gpu || strcmp(deck, "auto"))
+    j->gpu = q->gpu || strcmp(deck, "cpu");
+  else
+    j->gpu = strcmp(tri_device_auto(), tri_device_host()) != 0;
+  return TRI_OK;
+}
+
+/* Ranks: those asked for, else those that the deck would get here. */
+static void choose_ranks(const request *q, const tri_config *cfg, tri_plan_job *j) {
+  int ranks, here;
+
+  tri_runtime_env_ranks(&ranks, &here);
+  j->here = !q->nodes && !q->per_node && !q->gpu;
+  j->nodes = q->nodes ? (int)q->nodes : j->here ? ranks / here : 1;
+  j->per_node = q->per_node ? (int)q->per_node : here;
+  if (!q->per_node && q->nodes && cfg->run.ranks_per_node) j->per_node = (int)cfg->run.ranks_per_node;
+}
+
+/* Threads of a rank, as a session would have them (comm/session.c). */
+static int threads_of(const tri_config *cfg, const tri_plan_job *j) {
+  long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+  if (cfg->run.threads) return (int)cfg->run.threads;
+  return cores / j->per_node > 1 ? (int)(cores / j->per_node) : 1;
+}
+
+static tri_status find_job(const request *q, const tri_config *cfg, tri_plan_job *j) {
+  *j = (tri_plan_job){0};
+  TRI_TRY(choose_device(q, cfg, j));
+  choose_ranks(q, cfg, j);
+  if ((int64_t)j->nodes * j->per_node > TRI_RUNTIME_MOST_RANKS)
+    TRI_FAIL(TRI_EARG, "--nodes %d x --gpus-per-node %d: at most %d ranks can be planned", j->nodes,
+             j->per_node, TRI_RUNTIME_MOST_RANKS);
+  if (q->walltime) {
+    j->walltime_s = tri_slurm_seconds(q->walltime);
+    if (!(j->walltime_s > 0))
+      TRI_FAIL(TRI_EARG, "--walltime %s: must be H:M:S, as 12:00:00, or with days, as 1-00:00:00",
+               q->walltime);
+  }
+  return j->gpu ? figures_of_gpu(q, j) : figures_of_cpu(j, threads_of(cfg, j));
+}
+
+/* ---- the answer ---- */
+
+/* Each as a run would say it, then an error with their exit code. */
+static tri_status fail_with(const char *path, tri_faults *faults) {
+  if (faults->text.len) faults->text.data[--faults->text.len] = 0;
+  tri_log_lines(TRI_LOG_INFO, faults->text.data);
+  TRI_FAIL(faults->st, "%s: %lld fault%s, listed above; nothing was planned", path, (long long)faults->n,
+           faults->n == 1 ? "" : "s");
+}
+
+static tri_status answer(const request *q, char *const *args, int n_args, const tri_plan *p, int *code) {
+  tri_advice advice[TRI_ADVICE_MOST];
+  int        n = 0;
+  tri_text   text = {0};
+  tri_status st = TRI_OK;
+
+  if (!p->fits) {
+    tri_log_open(0, TRI_LOG_ERROR); /* what each attempt would say again */
+    st = tri_plan_advise(q->path, args, n_args, p, advice, &n);
+    tri_log_open(0, TRI_LOG_INFO);
+    TRI_TRY(st);
+    *code = 64;
+  }
+  TRI_TRY_DONE((q->json ? tri_plan_print_json : tri_plan_print)(p, advice, n, &text));
+  TRI_TRY_DONE(tri_print(text.data, text.len));
+done:
+  tri_text_free(&text);
+  return st;
+}
+
+static tri_status make(const request *q, char *const *args, int n_args, int *code) {
+  tri_config   cfg = {0};
+  tri_text     notes = {0};
+  tri_faults   faults = {0};
+  tri_plan_job job;
+  tri_plan     p = {0};
+  tri_status   st = TRI_OK;
+
+  TRI_TRY_DONE(tri_error_note(tri_config_load_all(q->path, args, n_args, &cfg, &notes, &faults), &faults));
+  if (!faults.n) {
+    if (notes.len) notes.data[--notes.len] = 0, tri_log_lines(TRI_LOG_INFO, notes.data);
+    TRI_TRY_DONE(find_job(q, &cfg, &job));
+    TRI_TRY_DONE(tri_plan_open(q->path, args, n_args, &job, NULL, NULL, &faults, &p));
+  }
+  st = faults.n ? fail_with(q->path, &faults) : answer(q, args, n_args, &p, code);
+done:
+  tri_plan_close(&p);
+  tri_faults_free(&faults);
+  tri_text_free(&notes);
+  tri_config_free(&cfg);
+  return st;
+}
+
+static tri_status plan(int argc, char **argv, int *code) {
+  request  q = {0};
+  tri_flag flag[] = {
+      {"--nodes", TRI_FLAG_I64, &q.nodes, 1, 1 << 20, "N", "nodes of the job"},
+      {"--gpus-per-node", TRI_FLAG_I64, &q.per_node, 1, 1024, "G",
+       "ranks of a node: its GPUs, or shares of its cores"},
+      {"--gpu", TRI_FLAG_TEXT, &q.gpu, 0, 0, "NAME|GiB",
+       "the GPU of each rank: h100-80, h200, a100-40, a100-80, b200; "
+       "or its memory. None need be here"},
+      {"--device", TRI_FLAG_WORD, &q.device, 0, 0, "cpu|cuda", "as run.device; with --gpu it is cuda"},
+      {"--walltime", TRI_FLAG_TEXT, &q.walltime, 0, 0, "H:M:S", "say how many steps it has room for"},
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object on standard output"}};
+  int  n;
+  bool help;
+
+  TRI_TRY(tri_flags_parse(&tri_command_plan, flag, 6, argc, argv, &n, &help));
+  if (help) return TRI_OK;
+  if (n < 1 || (strchr(argv[0], '=') && access(argv[0], F_OK)))
+    TRI_FAIL(TRI_EARG, "the deck is missing; usage: trireme plan %s", tri_command_plan.usage);
+  q.path = argv[0];
+  return tri_runtime_env_rank() == 0 ? make(&q, argv + 1, n - 1, code) : TRI_OK;
+}
+
+const tri_command tri_command_plan = {"plan", "DECK [key=value ...]",
+                                      "say what a run needs and takes, and what would fit", plan};

@@ -1,0 +1,168 @@
+/* cost.c - the formulas of a step's seconds. */
+#include "cost.h"
+
+#include <math.h>
+
+double tri_cost_layer_weights(const tri_cost_model *m) {
+  double C = (double)m->C;
+
+  return (double)m->L * (C * (double)(m->q + 2 * m->kv) + (double)m->q * C + 3 * C * (double)m->F);
+}
+
+double tri_cost_head_weights(const tri_cost_model *m) { return (double)m->C * (double)m->head; }
+
+/* Scores and their sums over values: 2 flops for each of two products with each key. */
+static double attention_flops(const tri_cost_model *m, double tokens, double context) {
+  return 4 * (double)m->L * (double)m->q * tokens * context;
+}
+
+double tri_cost_forward_flops(const tri_cost_model *m, double tokens, double rows, double context) {
+  return 2 * tri_cost_layer_weights(m) * tokens + 2 * tri_cost_head_weights(m) * rows +
+         attention_flops(m, tokens, context);
+}
+
+/* Products twice: by x and by w. Attention 5 products instead of 2 (Dao 2023, FlashAttention-2). */
+double tri_cost_backward_flops(const tri_cost_model *m, double tokens, double rows, double context) {
+  return 4 * tri_cost_layer_weights(m) * tokens + 4 * tri_cost_head_weights(m) * rows +
+         2.5 * attention_flops(m, tokens, context);
+}
+
+/* ---- collectives ---- */
+
+double tri_cost_ring(const tri_machine *m, int ranks, int nodes, double bytes) {
+  double crossings = nodes > 1 ? nodes : 0, inside = ranks - 1 - crossings, rate = m->node.bytes_per_s;
+
+  if (ranks < 2) return 0;
+  if (inside < 0) crossings += inside, inside = 0; /* a rank in each node: S - 1 of S links */
+  if (nodes > 1 && (m->cross.bytes_per_s < rate || ranks == nodes)) rate = m->cross.bytes_per_s;
+  return crossings * m->cross.alpha_s + inside * m->node.alpha_s + bytes * (ranks - 1) / ranks / rate;
+}
+
+static int nodes_of(const tri_cost_share *s) { return s->ranks / s->per_node; }
+
+double tri_cost_scope(const tri_machine *m, const tri_cost_share *s, int scope, double bytes) {
+  if (scope == 0) return 0;
+  return scope == 1 ? tri_cost_ring(m, s->per_node, 1, bytes)
+                    : tri_cost_ring(m, s->ranks, nodes_of(s), bytes);
+}
+
+/* Units that are gathered one by one: each layer, the embedding, the head. */
+static double units(const tri_cost_model *m) { return (double)m->L + 2; }
+
+/* All of the model's numbers, `each` bytes a number, unit by unit. */
+static double by_units(const tri_machine *m, const tri_cost_pass *p, int scope, double each) {
+  double n = units(&p->model);
+
+  return n * tri_cost_scope(m, &p->share, scope, (double)p->model.n / n * each);
+}
+
+/* ---- compute ---- */
+
+static double rate_of(const tri_machine *m, const tri_cost_model *model) {
+  return model->bytes == 4 ? m->flops_f32 : m->flops_bf16;
+}
+
+static double weight_bytes(const tri_cost_model *m) {
+  return (tri_cost_layer_weights(m) + tri_cost_head_weights(m)) * m->bytes;
+}
+
+/* Bytes that AdamW reads and writes of a number: weight and moments f32 both ways, the gradient, the
+ * weight in the compute type. */
+enum { ADAM_BYTES = 30 };
+
+tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *p,
+                                     const tri_cost_rollout *r) {
+  double           rate = rate_of(m, &p->model), tokens = p->tokens > 0 ? p->tokens : 1;
+  double           layers = tri_cost_forward_flops(&p->model, tokens, 0, p->context);
+  tri_cost_compute c = {
+      .forward.each_s = tri_cost_forward_flops(&p->model, tokens, p->rows, p->context) / tokens / rate,
+      .backward.each_s = tri_cost_backward_flops(&p->model, tokens, p->rows, p->context) / tokens / rate,
+      .update_s =
+          ADAM_BYTES / (p->offload ? fmin(m->host_bytes_per_s, m->mem_bytes_per_s) : m->mem_bytes_per_s)};
+
+  if (p->frozen)
+    c.backward.each_s -=
+        2 * (tri_cost_layer_weights(&p->model) + tri_cost_head_weights(&p->model) * p->rows / tokens) / rate;
+  if (p->recompute) c.backward.each_s += layers / tokens / rate;
+  if (!r) return c;
+  double context = r->prompt_tokens + r->answer_tokens / 2, rows = fmin(r->at_once, r->answers),
+         read = weight_bytes(&r->model) / m->mem_bytes_per_s;
+  double work = 2 * (tri_cost_layer_weights(&r->model) + tri_cost_head_weights(&r->model)) / rate;
+  double cache = 2 * (double)r->model.L * (double)r->model.kv * context * r->model.bytes / m->mem_bytes_per_s;
+
+  /* The slower of the two: what the products read, or what they do. */
+  c.decode = work * rows > read ? (tri_cost_line){0, work + cache} : (tri_cost_line){read, cache};
+  c.prefill_s = tri_cost_forward_flops(&r->model, 1, 0, r->prompt_tokens / 2) / rate;
+  return c;
+}
+
+/* ---- the parts of a step ---- */
+
+double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, const tri_cost_rollout *r) {
+  double rounds = r->at_once > 0 ? ceil(r->answers / r->at_once) : 0;
+  double gather = tri_cost_scope(m, &r->share, r->share.params, (double)r->model.n * r->model.bytes);
+
+  if (r->answers <= 0) return gather;
+  return gather + r->prompts * r->prompt_tokens * c->prefill_s +
+         r->answer_tokens * (rounds * c->decode.fixed_s + r->answers * c->decode.each_s);
+}
+
+/* Of one batch with its gathers: those of forward, and of backward again, and where gradients are shared
+ * among some their reduction, of every batch. */
+static double batch_comm(const tri_machine *m, const tri_cost_pass *p) {
+  double gathers = by_units(m, p, p->share.params, p->model.bytes);
+
+  if (p->trained <= 0) return gathers;
+  return 2 * gathers + by_units(m, p, p->share.grads, 4) * p->trained / (double)p->model.n;
+}
+
+double tri_cost_of_learn(const tri_machine *m, const tri_cost_compute *c, const tri_cost_pass *p) {
+  double compute = p->tokens * c->forward.each_s + p->batches * c->forward.fixed_s;
+  double comm = p->batches * batch_comm(m, p);
+
+  if (p->trained > 0) compute += p->tokens * c->backward.each_s + p->batches * c->backward.fixed_s;
+  return p->times * (p->share.overlap ? fmax(compute, comm) : compute + comm);
+}
+
+/* Ranks that share in a scope. */
+static double sharers(const tri_cost_share *s, int scope) {
+  return scope == 0 ? 1 : scope == 1 ? s->per_node : s->ranks;
+}
+
+/* From the scope that gradients were reduced in to the optimizer's: of a node's share between nodes alone.
+ * Where they are not shared at all the sum over all ranks, which each needs whole where the optimizer is
+ * not shared. */
+static double finish_gradients(const tri_machine *m, const tri_cost_pass *p) {
+  const tri_cost_share *s = &p->share;
+  double                bytes = p->trained * 4;
+  int                   nodes = nodes_of(s);
+
+  if (s->grads == 2) return 0;
+  if (s->grads == 1) return (s->optim == 2 ? 1 : 2) * tri_cost_ring(m, nodes, nodes, bytes / s->per_node);
+  return (s->optim == 0 ? 2 : 1) * tri_cost_scope(m, s, 2, bytes) +
+         (s->optim == 1 ? tri_cost_ring(m, nodes, nodes, bytes / s->per_node) : 0);
+}
+
+/* New weights from the optimizer's scope to those who hold them. */
+static double publish(const tri_machine *m, const tri_cost_pass *p) {
+  const tri_cost_share *s = &p->share;
+  double                bytes = p->trained * p->model.bytes;
+  int                   nodes = nodes_of(s);
+
+  if (s->optim == s->params) return 0;
+  if (s->optim == 2 && s->params == 1) return tri_cost_ring(m, nodes, nodes, bytes / s->per_node);
+  return tri_cost_scope(m, s, s->optim, bytes);
+}
+
+double tri_cost_of_update(const tri_machine *m, const tri_cost_compute *c, const tri_cost_pass *p) {
+  double own = p->trained / sharers(&p->share, p->share.optim);
+
+  if (p->trained <= 0) return 0;
+  return p->updates * (finish_gradients(m, p) + own * c->update_s + publish(m, p));
+}
+
+int64_t tri_cost_steps(double walltime_s, double step_s, double beside_s) {
+  double n = step_s > 0 ? floor((walltime_s - beside_s) / step_s) : 0;
+
+  return n > 0 ? (int64_t)fmin(n, 0x1p53) : 0;
+}

@@ -1,0 +1,123 @@
+/* gpu_plan.c - the sizes of a GPU's memory plan, and a GPU on paper, which answers with nothing else. */
+#include "gpu_plan.h"
+#include "kernels.h"
+
+#include <string.h>
+
+/* Rows of linear_check and bytes of their results: they lie in the ledger's memory. Chosen: a few percent of
+ * a small GPU's. */
+enum { CHECK_ROWS = 512, CHECK_BYTES = 128 << 20 };
+
+size_t tri_gpu_logit_bytes(size_t total_bytes) {
+  size_t bytes = (size_t)64 << 20;
+
+  while (bytes <= total_bytes / 36) bytes *= 2;
+  return bytes;
+}
+
+static size_t round256(size_t n) { return (n + 255) & ~(size_t)255; }
+
+int64_t tri_gpu_trial_rows(int64_t n_out, size_t results, int64_t most) {
+  int64_t rows = (int64_t)results / (2 * 4 * n_out);
+
+  return rows > most ? most : rows < TRI_GPU_TRIAL_LEAST ? TRI_GPU_TRIAL_LEAST : rows;
+}
+
+/* x, a bias, and two results in f32. */
+size_t tri_gpu_trial_bytes(int64_t n_out, int64_t n_in, tri_dtype t, int64_t rows) {
+  size_t y = (size_t)(rows * n_out) * 4;
+
+  return round256((size_t)(rows * n_in) * tri_dtype_bytes(t)) + round256((size_t)n_out * 4) + 2 * round256(y);
+}
+
+int64_t tri_gpu_check_rows(int64_t n_out) { return tri_gpu_trial_rows(n_out, CHECK_BYTES, CHECK_ROWS); }
+
+size_t tri_gpu_workspace_bytes(int64_t n_out, int64_t n_in, tri_dtype t) {
+  return round256(TRI_GPU_PRODUCT_BYTES + 1) + tri_gpu_trial_bytes(n_out, n_in, t, tri_gpu_check_rows(n_out));
+}
+
+/* ---- on paper ---- */
+
+enum { CONTEXT_BYTES = 512 << 20 };
+
+typedef struct paper {
+  tri_device     base;
+  tri_device_ops ops;
+  size_t         total_bytes;
+} paper;
+
+struct tri_linear {
+  tri_linear_spec spec;
+};
+
+struct tri_event {
+  tri_device *device;
+};
+
+static tri_status linear_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
+  (void)d;
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->spec = *spec;
+  return TRI_OK;
+}
+
+static tri_status linear_close(tri_linear **l) {
+  TRI_FREE(*l);
+  return TRI_OK;
+}
+
+static tri_status linear_size(const tri_linear *l, tri_linear_bytes *out) {
+  const tri_linear_spec *s = &l->spec;
+
+  *out = (tri_linear_bytes){.workspace = tri_gpu_workspace_bytes(s->n_out, s->n_in, s->dtype)};
+  return TRI_OK;
+}
+
+static const tri_kernels sizes = {
+    .linear_open = linear_open, .linear_close = linear_close, .linear_size = linear_size};
+
+static tri_status mem_info(tri_device *d, size_t *bytes_free, size_t *bytes_total) {
+  *bytes_total = ((paper *)d)->total_bytes;
+  *bytes_free = *bytes_total > CONTEXT_BYTES ? *bytes_total - CONTEXT_BYTES : 0;
+  return TRI_OK;
+}
+
+static tri_status stream_open(tri_device *d, const char *name, tri_stream **out) {
+  (void)name;
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->device = d;
+  return TRI_OK;
+}
+
+static void stream_close(tri_stream **s) { TRI_FREE(*s); }
+
+static tri_status event_open(tri_device *d, tri_event **out) {
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->device = d;
+  return TRI_OK;
+}
+
+static void event_close(tri_event **e) { TRI_FREE(*e); }
+
+static void close_paper(tri_device **d) { TRI_FREE(*d); }
+
+tri_status tri_gpu_on_paper(const char *name, size_t total_bytes, tri_device **out) {
+  paper *p;
+
+  *out = NULL;
+  TRI_TRY(TRI_ALLOC(p, 1));
+  p->total_bytes = total_bytes;
+  p->ops = (tri_device_ops){.size = sizeof p->ops,
+                            .name = name,
+                            .close = close_paper,
+                            .mem_info = mem_info,
+                            .stream_open = stream_open,
+                            .stream_close = stream_close,
+                            .event_open = event_open,
+                            .event_close = event_close,
+                            .kernels = &sizes};
+  p->base = (tri_device){.ops = &p->ops, .threads = 1, .logit_bytes = tri_gpu_logit_bytes(total_bytes)};
+  memset(p->base.uuid, 0xff, sizeof p->base.uuid); /* a GPU's */
+  *out = &p->base;
+  return TRI_OK;
+}

@@ -1,0 +1,301 @@
+/* advice.c - what would fit where a deck does not: changes of deck and job, cheapest first, each planned. */
+#include "plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is asked for, and changed step by step. */
+typedef struct attempt {
+  tri_plan_job job;
+  tri_advice   a;
+  int64_t      micro, accum, tokens, at_once; /* of the deck as it is now; 0: not its way */
+} attempt;
+
+typedef struct asked {
+  const char     *path;
+  char *const    *args;
+  int             n_args;
+  const tri_plan *p;
+} asked;
+
+static bool same_key(const char *a, const char *b) {
+  size_t n = strcspn(a, "=");
+
+  return n == strcspn(b, "=") && !strncmp(a, b, n);
+}
+
+/* The same key again replaces what it said. */
+static void put(attempt *x, const char *change) {
+  int i = 0;
+
+  while (i < x->a.n && !same_key(x->a.change[i], change)) i++;
+  if (i == TRI_ADVICE_CHANGES) return;
+  if (i == x->a.n) x->a.n++;
+  snprintf(x->a.change[i], TRI_ADVICE_BYTES, "%s", change);
+}
+
+static void put_number(attempt *x, const char *key, int64_t n) {
+  char text[TRI_ADVICE_BYTES];
+
+  snprintf(text, sizeof text, "%s=%lld", key, (long long)n);
+  put(x, text);
+}
+
+/* ---- trying ---- */
+
+static int64_t weight_of(const tri_plan *p) {
+  if (!p->job.gpu) return p->sum.rollout + p->sum.learn;
+  return 2 * tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS) +
+         tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT) +
+         tri_plan_bytes(p, TRI_MEM_DEVICE, TRI_PHASE_LEARN);
+}
+
+/* The user's arguments but those of changed keys, then the changes of the deck. *args is to be freed. */
+static tri_status make_args(const asked *q, attempt *x, char ***args, int *n) {
+  TRI_TRY(TRI_ALLOC(*args, q->n_args + TRI_ADVICE_CHANGES));
+  *n = 0;
+  for (int i = 0; i < q->n_args; i++) {
+    bool replaced = false;
+    for (int k = 0; k < x->a.n; k++) replaced |= same_key(q->args[i], x->a.change[k]);
+    if (!replaced) (*args)[(*n)++] = q->args[i];
+  }
+  for (int k = 0; k < x->a.n; k++)
+    if (x->a.change[k][0] != '-') (*args)[(*n)++] = x->a.change[k];
+  return TRI_OK;
+}
+
+/* *weight: of both phases together, so that a change of the smaller one counts too; 0: it cannot be
+ * planned, its numbers contradict the deck's others. */
+static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
+  char     **args = NULL;
+  int        n = 0;
+  tri_plan   p = {0};
+  tri_faults faults = {0};
+  tri_status st = TRI_OK;
+
+  *fits = false;
+  *weight = 0;
+  TRI_TRY_DONE(make_args(q, x, &args, &n));
+  TRI_TRY_DONE(tri_plan_open(q->path, args, n, &x->job, q->p, NULL, &faults, &p));
+  if (faults.n) goto done;
+  *fits = p.fits;
+  *weight = weight_of(&p);
+  x->a.device_bytes = p.job.gpu ? p.sum.device : p.sum.planned;
+done:
+  tri_plan_close(&p);
+  tri_faults_free(&faults);
+  TRI_FREE(args);
+  return st;
+}
+
+/* ---- changes, cheapest first ---- */
+
+/* Makes x cheaper in memory by one notch; false: it is at its end. */
+typedef bool (*notch)(const asked *q, attempt *x);
+
+static bool less_kept(const asked *q, attempt *x) {
+  if (q->p->cfg.model.recompute == TRI_CONFIG_RECOMPUTE_LAYER) return false;
+  for (int i = 0; i < x->a.n; i++)
+    if (same_key(x->a.change[i], "model.recompute")) return false;
+  put(x, "model.recompute=layer");
+  return true;
+}
+
+/* Half the samples of a pass, twice the passes; or half its tokens, as long as the longest sequence fits. */
+static bool smaller_pass(const asked *q, attempt *x) {
+  int64_t least = q->p->t.plan.max_tokens * q->p->t.supply->together;
+
+  if (x->tokens) {
+    if (x->tokens <= least) return false;
+    x->tokens = x->tokens / 2 > least ? x->tokens / 2 : least;
+    put_number(x, "train.max_tokens_per_gpu", x->tokens);
+    return true;
+  }
+  if (x->micro < 2 || x->micro % 2) return false;
+  x->micro /= 2, x->accum *= 2;
+  put_number(x, "train.micro_batch_size", x->micro);
+  if (q->p->cfg.train.gradient_accumulation_steps)
+    put_number(x, "train.gradient_accumulation_steps", x->accum);
+  return true;
+}
+
+enum { LEAST_AT_ONCE = 8 }; /* chosen: with fewer rows a decode step is all reading of weights */
+
+static bool fewer_at_once(const asked *q, attempt *x) {
+  (void)q;
+  if (x->at_once < 2 * LEAST_AT_ONCE) return false;
+  x->at_once /= 2;
+  put_number(x, "rollout.max_sequences", x->at_once);
+  return true;
+}
+
+static bool spread(const asked *q, attempt *x) {
+  tri_shard_plan s = q->p->cfg.shard.scope;
+  bool           own = q->p->cfg.shard.plan == TRI_CONFIG_OWN_PLAN; /* shard.plan would contradict it */
+
+  if (own || s.params == TRI_SHARD_WORLD || x->job.nodes * x->job.per_node < 2) return false;
+  for (int i = 0; i < x->a.n; i++)
+    if (same_key(x->a.change[i], "shard.plan")) return false;
+  put(x, "shard.plan=zero3");
+  return true;
+}
+
+static bool offload(const asked *q, attempt *x) {
+  if (!x->job.gpu || q->p->cfg.shard.offload == TRI_CONFIG_OFFLOAD_ALL) return false;
+  for (int i = 0; i < x->a.n; i++)
+    if (same_key(x->a.change[i], "shard.offload")) return false;
+  put(x, "shard.offload=all");
+  return true;
+}
+
+enum { MOST_NODES = 128 }; /* chosen: beyond that a rank's share is small beside what does not shrink */
+
+static bool more_nodes(const asked *q, attempt *x) {
+  (void)q;
+  if (x->job.nodes >= MOST_NODES) return false;
+  x->job.nodes *= 2;
+  put_number(x, "--nodes", x->job.nodes);
+  return true;
+}
+
+/* In order: those that cost seconds at most; then those that cost more of them; then other machines. */
+static const notch small[] = {less_kept, smaller_pass, fewer_at_once}, large[] = {spread, offload};
+enum { N_SMALL = sizeof small / sizeof *small, N_LARGE = sizeof large / sizeof *large };
+
+static attempt begin(const asked *q) {
+  const tri_batch_plan *b = &q->p->t.plan.batch;
+
+  return (attempt){.job = q->p->job,
+                   .micro = b->micro_batch_size,
+                   .accum = b->gradient_accumulation_steps,
+                   .tokens = q->p->cfg.train.max_tokens_per_gpu,
+                   .at_once = q->p->t.supply->generates ? q->p->t.plan.decode : 0};
+}
+
+/* Where a search is: the best so far, and whether that fits. */
+typedef struct search {
+  attempt x;
+  int64_t weight;
+  bool    fits;
+} search;
+
+static search start(const asked *q) { return (search){begin(q), weight_of(q->p), false}; }
+
+/* One notch of a kind, where it makes the plan smaller. *on: it did, and a further one may. */
+static tri_status turn(const asked *q, notch change, search *s, bool *on) {
+  attempt next = s->x;
+  int64_t weight = 0;
+  bool    fits = false;
+
+  *on = change(q, &next);
+  while (*on) {
+    TRI_TRY(try(q, &next, &fits, &weight));
+    if (weight || !change(q, &next)) break; /* numbers that do not go together: a notch further they may */
+  }
+  *on = weight && weight < s->weight;
+  if (*on) *s = (search){next, weight, fits};
+  return TRI_OK;
+}
+
+/* Notch by notch, one of each kind in turn. */
+static tri_status turn_all(const asked *q, const notch *change, int n, search *s) {
+  bool on[N_SMALL] = {false}, any = true;
+
+  for (int i = 0; i < n; i++) on[i] = true;
+  while (any && !s->fits) {
+    any = false;
+    for (int i = 0; i < n && !s->fits; i++) {
+      if (on[i]) TRI_TRY(turn(q, change[i], s, &on[i]));
+      any |= on[i];
+    }
+  }
+  return TRI_OK;
+}
+
+/* Takes back each change that it fits without. */
+static tri_status prune(const asked *q, search *s) {
+  for (int i = s->x.a.n - 1; i >= 0 && s->x.a.n > 1; i--) {
+    attempt less = s->x;
+    int64_t weight;
+    bool    fits;
+    if (less.a.change[i][0] == '-') continue; /* the job it was planned for */
+    memmove(less.a.change[i], less.a.change[i + 1], (size_t)(less.a.n - 1 - i) * sizeof less.a.change[0]);
+    less.a.n--;
+    TRI_TRY(try(q, &less, &fits, &weight));
+    if (fits) s->x = less;
+  }
+  return TRI_OK;
+}
+
+static bool said(const tri_advice *out, int n, const tri_advice *a) {
+  for (int i = 0; i < n; i++) {
+    bool same = out[i].n == a->n;
+    for (int k = 0; same && k < a->n; k++) same = !strcmp(out[i].change[k], a->change[k]);
+    if (same) return true;
+  }
+  return false;
+}
+
+static tri_status keep(const asked *q, search *s, tri_advice out[TRI_ADVICE_MOST], int *n) {
+  if (!s->fits) return TRI_OK;
+  TRI_TRY(prune(q, s));
+  if (*n < TRI_ADVICE_MOST && !said(out, *n, &s->x.a)) out[(*n)++] = s->x.a;
+  return TRI_OK;
+}
+
+/* Each kind of change alone. */
+static tri_status alone(const asked *q, const notch *change, int n_change, tri_advice out[TRI_ADVICE_MOST],
+                        int *n) {
+  for (int i = 0; i < n_change; i++) {
+    search s = start(q);
+    TRI_TRY(turn_all(q, &change[i], 1, &s));
+    TRI_TRY(keep(q, &s, out, n));
+  }
+  return TRI_OK;
+}
+
+/* All kinds that a deck has, then more nodes, until it fits. */
+static tri_status together(const asked *q, bool nodes, search *s) {
+  static const notch more = more_nodes;
+
+  TRI_TRY(turn_all(q, small, N_SMALL, s));
+  for (int i = 0; i < N_LARGE && !s->fits; i++) TRI_TRY(turn_all(q, &large[i], 1, s));
+  return nodes ? turn_all(q, &more, 1, s) : TRI_OK;
+}
+
+/* No change of the deck helps, nor more nodes: GPUs that would. */
+static tri_status larger_gpus(const asked *q, tri_advice out[TRI_ADVICE_MOST], int *n) {
+  static const char *const larger[] = {"a100-80", "h200", "b200"};
+
+  for (size_t i = 0; i < sizeof larger / sizeof *larger && q->p->job.gpu && !*n; i++) {
+    search s = start(q);
+    char   text[TRI_ADVICE_BYTES];
+    TRI_TRY(tri_machine_find(larger[i], &s.x.job.machine));
+    if (s.x.job.machine.device_bytes <= q->p->job.machine.device_bytes) continue;
+    snprintf(text, sizeof text, "--gpu=%s", larger[i]);
+    put(&s.x, text);
+    TRI_TRY(try(q, &s.x, &s.fits, &s.weight));
+    if (!s.fits) TRI_TRY(together(q, true, &s));
+    TRI_TRY(keep(q, &s, out, n));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_plan_advise(const char *path, char *const *args, int n_args, const tri_plan *p,
+                           tri_advice out[TRI_ADVICE_MOST], int *n) {
+  static const notch more = more_nodes;
+  asked              q = {path, args, n_args, p};
+  search             s = start(&q);
+
+  *n = 0;
+  TRI_TRY(alone(&q, small, N_SMALL, out, n));
+  TRI_TRY(alone(&q, large, N_LARGE, out, n));
+  if (!*n) TRI_TRY(together(&q, false, &s));
+  TRI_TRY(keep(&q, &s, out, n));
+  TRI_TRY(alone(&q, &more, 1, out, n));
+  s = start(&q);
+  if (!*n) TRI_TRY(together(&q, true, &s));
+  TRI_TRY(keep(&q, &s, out, n));
+  return *n ? TRI_OK : larger_gpus(&q, out, n);
+}

@@ -1,0 +1,89 @@
+/* plan.c - a plan is made: a session that is pretended, all that the deck opens, its memory and what fits. */
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int64_t tri_plan_bytes(const tri_plan *p, tri_mem kind, tri_phase phase) {
+  int64_t bytes = 0;
+
+  for (int i = 0; i < p->n_row; i++)
+    if (p->row[i].kind == kind && p->row[i].phase == phase) bytes += p->row[i].bytes;
+  return bytes;
+}
+
+static tri_status open_session(tri_plan *p) {
+  const tri_plan_job *j = &p->job;
+  tri_session_opt     opt = {.device = j->gpu ? "cuda" : tri_device_host(),
+                             .ranks_per_node = (int)p->cfg.run.ranks_per_node,
+                             .threads = (int)p->cfg.run.threads};
+
+  return tri_session_pretend_gpu(&opt, j->nodes * j->per_node, j->per_node,
+                                 j->gpu ? (size_t)j->machine.device_bytes : 0, &p->se);
+}
+
+/* Does it fit? A GPU's memory is known; of a node's only this machine's, where it runs here or on CPUs. */
+static tri_status judge(tri_plan *p) {
+  const tri_plan_job   *j = &p->job;
+  const tri_device_ops *host = tri_device_find(tri_device_host());
+  size_t                bytes_free = 0, bytes_total = 0;
+  int64_t               mine;
+
+  p->sum = tri_ledger_total(p->se.ledger);
+  mine = j->gpu ? p->sum.planned - p->sum.device : p->sum.planned;
+  p->host_bytes_per_node = mine * j->per_node;
+  if (j->here || !j->gpu) {
+    TRI_TRY(host->mem_info(NULL, &bytes_free, &bytes_total));
+    p->host_room_bytes = (int64_t)(j->here ? bytes_free : bytes_total);
+  }
+  if (j->gpu) {
+    TRI_TRY(p->se.device->ops->mem_info(p->se.device, &bytes_free, &bytes_total));
+    p->room_bytes = (int64_t)bytes_free - (int64_t)tri_session_beside_bytes(&p->se);
+  }
+  p->fits = (!j->gpu || p->sum.device <= p->room_bytes) &&
+            (!p->host_room_bytes || p->host_bytes_per_node <= p->host_room_bytes);
+  return TRI_OK;
+}
+
+static void describe(tri_plan *p) {
+  static const char *const over[] = {"whole on each rank", "over the ranks of a node", "over all ranks"};
+  tri_shard_plan           s = p->cfg.shard.scope;
+
+  if (s.params == s.optim)
+    snprintf(p->spread, sizeof p->spread, "weights, gradients, optimizer %s", over[s.params]);
+  else
+    snprintf(p->spread, sizeof p->spread, "weights %s, optimizer %s", over[s.params], over[s.optim]);
+}
+
+static tri_status make(tri_plan *p, const tri_plan *like, tri_faults *faults) {
+  TRI_TRY(tri_error_note(open_session(p), faults));
+  if (faults->n) return TRI_OK;
+  TRI_TRY(tri_trainer_plan_on_paper(&p->cfg, &p->se, faults, like ? &like->t : NULL, &p->t));
+  if (faults->n || !p->t.learner[TRI_POLICY].model) return tri_faults_miss(faults, "memory");
+  TRI_TRY(tri_session_plan_stage(&p->se));
+  TRI_TRY(tri_ledger_rows(p->se.ledger, &p->row, &p->n_row));
+  TRI_TRY(judge(p));
+  describe(p);
+  TRI_TRY(tri_state_bytes(&p->t, &p->checkpoint_bytes));
+  tri_plan_look_at_disk(p->cfg.run.output, &p->disk);
+  return tri_plan_time(p);
+}
+
+tri_status tri_plan_open(const char *path, char *const *args, int n_args, const tri_plan_job *job,
+                         const tri_plan *like, tri_text *notes, tri_faults *faults, tri_plan *out) {
+  tri_plan  *p = out;
+  tri_status st;
+
+  *p = (tri_plan){.job = *job};
+  st = tri_error_note(tri_config_load_all(path, args, n_args, &p->cfg, notes, faults), faults);
+  if (st == TRI_OK && faults->n) return tri_faults_miss(faults, "model, data, batches, memory");
+  if (st == TRI_OK) st = make(p, like, faults);
+  return st;
+}
+
+void tri_plan_close(tri_plan *p) {
+  TRI_FREE(p->row);
+  tri_trainer_close(&p->t);
+  tri_session_leave(&p->se, TRI_OK);
+  tri_config_free(&p->cfg);
+}

@@ -1,0 +1,167 @@
+/* work.c - what one rank computes in a step of the deck, and the seconds it takes by the cost model. */
+#include "plan.h"
+
+#include "train/score.h"
+
+/* Lengths of a step's sequences: the data's mean, answers as long as they may be. */
+typedef struct lengths {
+  double prompt, sequence, rows; /* tokens of a prompt, of a sequence, and those of it that are learned */
+} lengths;
+
+static tri_cost_model model_of(const tri_trainer *t, const tri_learner *l) {
+  const tri_model_shape *s = tri_source_shape(l->source);
+
+  return (tri_cost_model){.L = s->L,
+                          .C = s->C,
+                          .F = s->F,
+                          .q = (int64_t)s->H * s->D,
+                          .kv = (int64_t)s->G * s->D,
+                          .head = l->head == TRI_HEAD_TOKENS ? s->V : 1,
+                          .n = tri_learner_size(l),
+                          .bytes = (int)tri_dtype_bytes(t->cfg->model.dtype)};
+}
+
+static tri_cost_share share_of(const tri_plan *p, const tri_learner *l) {
+  const tri_runtime *rt = &p->se.rt;
+  tri_shard_plan     s = tri_learner_plan(l, &p->cfg);
+
+  return (tri_cost_share){rt->world_size, rt->local_size, (int)s.params,
+                          (int)s.grads,   (int)s.optim,   p->job.gpu};
+}
+
+static lengths measure(const tri_trainer *t) {
+  const tri_data_stats *s = t->data ? tri_dataset_stats(t->data) : NULL;
+  double  n = t->data ? (double)tri_dataset_count(t->data) * t->supply->together : 1, answer = 0;
+  lengths l = {.sequence = (double)t->plan.max_tokens};
+
+  if (tri_has_answers(t)) answer = (double)t->cfg->rollout.max_response_length;
+  if (!s) return (lengths){l.sequence - answer, l.sequence, answer};
+  if (tri_has_answers(t)) {
+    l.prompt = s->n_line ? (double)s->n_token / n : s->longest_prompt;
+    return (lengths){l.prompt, l.prompt + answer, answer};
+  }
+  return (lengths){0, (double)s->n_token / n, (double)s->n_loss / n};
+}
+
+static double ceil_share(double n, int ranks) {
+  int64_t whole = (int64_t)n;
+
+  return (double)((whole + ranks - 1) / ranks);
+}
+
+/* Forwards of so many sequences of one rank, in each mini-batch. */
+static double batches_of(const tri_trainer *t, double sequences, double tokens) {
+  double mini = (double)t->plan.mini_batches,
+         micro = (double)tri_sequences(t, t->plan.batch.micro_batch_size);
+  double each =
+      micro > 0 ? sequences / mini / micro : tokens / mini / (double)t->cfg->train.max_tokens_per_gpu;
+
+  return mini * (double)(int64_t)(each + 0.999999);
+}
+
+/* One time of all the step's sequences through a learner's model. */
+static tri_cost_pass pass_of(const tri_plan *p, const tri_learner *l, bool learns) {
+  const tri_trainer *t = &p->t;
+  lengths            at = measure(t);
+  double             sequences = ceil_share((double)tri_sequences(t, t->plan.samples), p->se.rt.world_size);
+  tri_cost_pass      c = {.model = model_of(t, l),
+                          .share = share_of(p, l),
+                          .tokens = sequences * at.sequence,
+                          .rows = sequences * at.rows,
+                          .context = at.sequence / 2,
+                          .times = 1};
+
+  c.batches = batches_of(t, sequences, c.tokens);
+  if (!learns) return c;
+  c.times = (double)t->cfg->algo.ppo_epochs;
+  c.trained = (double)tri_learner_trained_size(l);
+  c.updates = (double)t->plan.mini_batches * c.times;
+  c.frozen = tri_learner_has_adapters(t, l);
+  c.recompute = p->cfg.model.recompute == TRI_CONFIG_RECOMPUTE_LAYER;
+  c.offload =
+      p->cfg.shard.offload == TRI_CONFIG_OFFLOAD_OPTIMIZER || p->cfg.shard.offload == TRI_CONFIG_OFFLOAD_ALL;
+  return c;
+}
+
+/* How often the policy's log-probabilities are computed before it learns: of the second mini-batch on, or
+ * of all where a reward wants them or they are not the sampler's. And a loss may look at others' beside
+ * them. */
+static double scored(const tri_trainer *t) {
+  double n = (double)t->plan.mini_batches, times = tri_score_surveys(t) ? 1 : 0;
+  bool   all = tri_has_reference(t) && t->opt.kl_where == TRI_KL_IN_REWARD &&
+             t->cfg->run.sampler == TRI_CONFIG_RESCORE;
+
+  if (!tri_has_answers(t)) return times;
+  return times + (all ? 1 : (n - 1) / n);
+}
+
+static tri_cost_rollout rollout_of(const tri_plan *p) {
+  const tri_trainer *t = &p->t;
+  const tri_learner *l = &t->learner[TRI_POLICY];
+  double             prompts = ceil_share((double)p->cfg.rollout.rollout_batch_size, p->se.rt.world_size),
+         greedy = t->algo->advantage->reads & TRI_READS_GREEDY ? 1 : 0;
+
+  return (tri_cost_rollout){.model = model_of(t, l),
+                            .share = share_of(p, l),
+                            .prompts = prompts,
+                            .prompt_tokens = measure(t).prompt,
+                            .answers = prompts * ((double)p->cfg.algo.num_generations + greedy),
+                            .answer_tokens = (double)p->cfg.rollout.max_response_length,
+                            .at_once = (double)t->plan.decode};
+}
+
+typedef struct sum {
+  const tri_plan *p;
+  tri_cost_time   time;
+} sum;
+
+static void add(sum *s, const tri_cost_pass *c) {
+  const tri_machine *m = &s->p->job.machine;
+  tri_cost_compute   by = tri_cost_compute_of(m, c, NULL);
+
+  s->time.learn += tri_cost_of_learn(m, &by, c);
+  s->time.update += tri_cost_of_update(m, &by, c);
+}
+
+static void add_scores(sum *s, const tri_learner *l, double times) {
+  tri_cost_pass c = pass_of(s->p, l, false);
+
+  c.times = times;
+  if (times > 0) add(s, &c);
+}
+
+tri_status tri_plan_time(tri_plan *p) {
+  const tri_trainer *t = &p->t;
+  const tri_learner *policy = &t->learner[TRI_POLICY];
+  sum                s = {.p = p};
+  double             beside = t->supply->beside ? 2 : 1;
+
+  if (t->supply->generates) {
+    tri_cost_pass    first = pass_of(p, policy, true);
+    tri_cost_rollout r = rollout_of(p);
+    tri_cost_compute by = tri_cost_compute_of(&p->job.machine, &first, &r);
+    s.time.rollout = tri_cost_of_rollout(&p->job.machine, &by, &r);
+  }
+  if (tri_has_reference(t))
+    add_scores(&s, t->learner[TRI_REFERENCE].source ? &t->learner[TRI_REFERENCE] : policy, beside);
+  if (t->learner[TRI_REWARD_MODEL].source) add_scores(&s, &t->learner[TRI_REWARD_MODEL], 1);
+  add_scores(&s, policy, scored(t));
+  for (const tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {
+    if (!tri_learner_trains(l)) continue;
+    tri_cost_pass c = pass_of(p, l, true);
+    if (l == &t->learner[TRI_CRITIC]) add_scores(&s, l, 1);
+    add(&s, &c);
+  }
+  s.time.all = s.time.rollout + s.time.learn + s.time.update;
+  p->time = s.time;
+  return TRI_OK;
+}
+
+enum { START_S = 60 }; /* chosen: a launch, weights read and spread */
+
+int64_t tri_plan_steps(const tri_plan *p) {
+  double  save_s = (double)p->checkpoint_bytes / p->job.machine.disk_bytes_per_s;
+  int64_t n = tri_cost_steps(p->job.walltime_s, p->time.all, START_S + save_s);
+
+  return n < p->t.plan.steps || !p->t.plan.steps ? n : p->t.plan.steps;
+}

@@ -1,0 +1,158 @@
+/* test_cost.c - seconds of a step against numbers worked by hand: each expectation stands as its
+ * arithmetic. */
+#include "cost/cost.h"
+
+#include <math.h>
+#include <setjmp.h>
+
+#include <cmocka.h>
+
+/* Round figures: 1e12 flops, 1e9 bytes a second of memory, 1e8 in the node, 1e7 between nodes. */
+static const tri_machine round_machine = {.name = "round",
+                                          .device_bytes = 1,
+                                          .flops_bf16 = 1e12,
+                                          .flops_f32 = 5e11,
+                                          .mem_bytes_per_s = 1e9,
+                                          .node = {1e-5, 1e8},
+                                          .cross = {1e-4, 1e7},
+                                          .host_bytes_per_s = 1e8,
+                                          .disk_bytes_per_s = 1e8};
+
+/* 2 layers of width 10, mlp 20, 8 of queries and 4 of keys: 10 (8 + 8) + 8 x 10 + 3 x 10 x 20 = 840 numbers
+ * each; a head of 50 x 10. With embedding and norms 2,230. */
+static const tri_cost_model small = {
+    .L = 2, .C = 10, .F = 20, .q = 8, .kv = 4, .head = 50, .n = 2230, .bytes = 2};
+
+#define SAME(got, want)                                                                                      \
+  do {                                                                                                       \
+    double got_ = (got), want_ = (want);                                                                     \
+    if (!(fabs(got_ - want_) <= 1e-12 * fabs(want_)))                                                        \
+      fail_msg("line %d: %.17g, by hand %.17g", __LINE__, got_, want_);                                      \
+  } while (0)
+
+static void flops(void **state) {
+  (void)state;
+  SAME(tri_cost_layer_weights(&small), 2 * 840);
+  SAME(tri_cost_head_weights(&small), 500);
+  /* 100 tokens, 40 rows, 16 keys each: 2 x 1680 x 100 + 2 x 500 x 40 + 4 x 2 x 8 x 100 x 16 */
+  SAME(tri_cost_forward_flops(&small, 100, 40, 16), 336000 + 40000 + 102400);
+  SAME(tri_cost_backward_flops(&small, 100, 40, 16), 672000 + 80000 + 256000);
+}
+
+static void rings(void **state) {
+  const tri_cost_share s = {.ranks = 8, .per_node = 4};
+
+  (void)state;
+  SAME(tri_cost_ring(&round_machine, 1, 1, 1e6) + 1, 1);
+  SAME(tri_cost_ring(&round_machine, 4, 1, 1e6), 3e-5 + 1e6 * 0.75 / 1e8);
+  /* two crossings, five hops inside; the slowest link carries 7/8 of the bytes */
+  SAME(tri_cost_ring(&round_machine, 8, 2, 1e6), 2e-4 + 5e-5 + 1e6 * 0.875 / 1e7);
+  SAME(tri_cost_ring(&round_machine, 2, 2, 1e6), 1e-4 + 1e6 * 0.5 / 1e7);
+  SAME(tri_cost_scope(&round_machine, &s, 0, 1e6) + 1, 1);
+  SAME(tri_cost_scope(&round_machine, &s, 1, 1e6), tri_cost_ring(&round_machine, 4, 1, 1e6));
+  SAME(tri_cost_scope(&round_machine, &s, 2, 1e6), tri_cost_ring(&round_machine, 8, 2, 1e6));
+}
+
+static tri_cost_pass a_pass(void) {
+  return (tri_cost_pass){.model = small,
+                         .share = {.ranks = 8, .per_node = 4, .params = 1, .grads = 1, .optim = 2},
+                         .tokens = 100,
+                         .rows = 40,
+                         .context = 16,
+                         .batches = 5,
+                         .times = 3,
+                         .trained = 2230,
+                         .updates = 6};
+}
+
+static void learning(void **state) {
+  tri_cost_pass    p = a_pass();
+  tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, NULL);
+  double           compute = (478400.0 + 1008000) / 1e12;
+  /* 4 units; a gather of 2230 / 4 x 2 bytes over 4 ranks, a reduction of twice that */
+  double gather = 4 * (3e-5 + 1115 * 0.75 / 1e8), reduce = 4 * (3e-5 + 2230 * 0.75 / 1e8);
+
+  (void)state;
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * (compute + 5 * (2 * gather + reduce)));
+  p.share.overlap = true;
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * 5 * (2 * gather + reduce));
+  p.share = (tri_cost_share){.ranks = 8, .per_node = 4};
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * compute);
+  p.recompute = true;
+  c = tri_cost_compute_of(&round_machine, &p, NULL);
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * (compute + 438400 / 1e12));
+  p.trained = 0;
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * 478400 / 1e12);
+  p.model.bytes = 4;
+  c = tri_cost_compute_of(&round_machine, &p, NULL);
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * 478400 / 5e11);
+}
+
+static void updates_of_each_plan(void **state) {
+  tri_cost_pass    p = a_pass();
+  tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, NULL);
+  double           adam = 30.0 / 1e9;
+  /* between the 2 nodes a fourth of it: gradients f32, weights bf16 */
+  double across = 1e-4 + 2230 * 4 / 4.0 * 0.5 / 1e7, back = 1e-4 + 2230 * 2 / 4.0 * 0.5 / 1e7;
+
+  (void)state;
+  SAME(tri_cost_of_update(&round_machine, &c, &p), 6 * (across + 2230 / 8.0 * adam + back));
+  p.share.optim = 1;
+  SAME(tri_cost_of_update(&round_machine, &c, &p), 6 * (2 * across + 2230 / 4.0 * adam));
+  p.share.params = p.share.grads = p.share.optim = 2;
+  SAME(tri_cost_of_update(&round_machine, &c, &p), 6 * (2230 / 8.0 * adam));
+  p.share.params = p.share.grads = p.share.optim = 0;
+  SAME(tri_cost_of_update(&round_machine, &c, &p),
+       6 * (2 * tri_cost_ring(&round_machine, 8, 2, 8920) + 2230 * adam));
+  p.share.optim = 2;
+  SAME(tri_cost_of_update(&round_machine, &c, &p),
+       6 * (tri_cost_ring(&round_machine, 8, 2, 8920) + 2230 / 8.0 * adam +
+            tri_cost_ring(&round_machine, 8, 2, 4460)));
+  p.offload = true;
+  c = tri_cost_compute_of(&round_machine, &p, NULL);
+  SAME(c.update_s, 30 / 1e8);
+  p.trained = 0;
+  SAME(tri_cost_of_update(&round_machine, &c, &p) + 1, 1);
+}
+
+static void generating(void **state) {
+  tri_cost_pass    p = a_pass();
+  tri_cost_rollout r = {.model = small,
+                        .share = {.ranks = 4, .per_node = 4, .params = 1},
+                        .prompts = 6,
+                        .prompt_tokens = 30,
+                        .answers = 24,
+                        .answer_tokens = 20,
+                        .at_once = 10};
+  tri_cost_compute c = tri_cost_compute_of(&round_machine, &p, &r);
+  double           gather = 3e-5 + 4460 * 0.75 / 1e8;
+  /* a step reads (1680 + 500) x 2 bytes of weights; a row of 40 keys 2 x 2 x 4 x 40 x 2 bytes of cache */
+  double step = 4360 / 1e9, row = 1280 / 1e9, token = (3360 + 4.0 * 2 * 8 * 15) / 1e12;
+
+  (void)state;
+  SAME(tri_cost_of_rollout(&round_machine, &c, &r), gather + 6 * 30 * token + 20 * (3 * step + 24 * row));
+  r.at_once = 1e4; /* now the products take longer than reading their weights: 24 rows x 4360 flops at 1e9 */
+  r.share.params = 0;
+  tri_machine slow = round_machine;
+  slow.flops_bf16 = 1e9;
+  c = tri_cost_compute_of(&slow, &p, &r);
+  SAME(tri_cost_of_rollout(&slow, &c, &r), 6 * 30 * token * 1e3 + 20 * 24 * (4360 / 1e9 + row));
+  r.answers = 0;
+  SAME(tri_cost_of_rollout(&slow, &c, &r) + 1, 1);
+}
+
+static void steps(void **state) {
+  (void)state;
+  assert_int_equal(tri_cost_steps(3600, 100, 60), 35);
+  assert_int_equal(tri_cost_steps(3600, 4000, 60), 0);
+  assert_int_equal(tri_cost_steps(30, 1, 60), 0);
+  assert_int_equal(tri_cost_steps(30, 0, 0), 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(flops),      cmocka_unit_test(rings),
+                                     cmocka_unit_test(learning),   cmocka_unit_test(updates_of_each_plan),
+                                     cmocka_unit_test(generating), cmocka_unit_test(steps)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
