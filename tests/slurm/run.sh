@@ -7,7 +7,7 @@ set -eu
 program=$(readlink -f "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 shift
-[ $# -gt 0 ] || set -- $(cd "$here" && for name in *.sh; do case $name in run.sh | case.sh | cluster.sh) ;; *) echo "${name%.sh}" ;; esac; done)
+[ $# -gt 0 ] || set -- $(cd "$here" && for name in *.sh; do case $name in run.sh | case.sh | cluster.sh | faults.sh) ;; *) echo "${name%.sh}" ;; esac; done)
 if [ -z "${CLUSTER-}" ]; then
   cd "$here/../.."
   CLUSTER_SHARE="$PWD ${program%/*}" exec "$here/cluster.sh" 3 "$0" "$program" "$@"

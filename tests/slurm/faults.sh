@@ -1,0 +1,112 @@
+#!/bin/bash
+# faults.sh - what a run of two nodes with two ranks each does when something breaks, with default limits, as a table of
+# Markdown: seconds to the message, who is named, srun's exit code, what is lost. It takes minutes: by name alone,
+# tests/slurm/run.sh PROGRAM faults. Judges: the message names the rank and node that were hit, within 30 s; the exit code; no
+# more steps are lost than since the last checkpoint; where the run goes on, mpirun's metrics, bit for bit.
+. "$(dirname "$0")/case.sh" "$@"
+write_cluster_deck
+bad=0
+
+ms() { date +%s%3N; }
+seconds() { awk -v ms="$1" 'BEGIN { printf "%.1f", ms / 1000 }'; }
+
+# srun of the deck on n1 and n2; its words in $dir/NAME.out, its exit code in $dir/NAME.code.
+begin() { # name, key=value ...
+  case=$1 out=$dir/$1 job=
+  shift
+  (code=0
+    on head srun --mpi=pmix --nodes=2 --nodelist=n1,n2 --ntasks-per-node=2 --time=10 --job-name="$case" "$program" train "$dir/deck.yaml" \
+      run.output="$out" checkpoint.save_steps=2 "$@" > "$dir/$case.out" 2>&1 || code=$?
+    echo $code > "$dir/$case.code") &
+  await "steps of $case" has_steps "$out" 5
+}
+says() { grep -aqE "$1" "$dir/$case.out"; }
+has_code() { [ -s "$dir/$case.code" ]; }
+# Rank R of MPI_COMM_WORLD is task R, the (R % 2)th of its node; the processes of a node in the order of their tasks.
+pid_of() { on "n$(($1 / 2 + 1))" sh -c 'for p in $(pgrep -f "^'"$program"' train"); do
+    tr "\0" "\n" < /proc/$p/environ | grep -qx SLURM_PROCID='"$1"' && echo $p; done; true'; }
+hit() { # rank, signal
+  on "n$(($1 / 2 + 1))" kill "-$2" "$(pid_of "$1")"
+}
+saved() { readlink "$out/checkpoints/LATEST" | sed 's/step-0*//'; }
+lost() { echo "$(($(steps_of "$out") - $(saved))) steps, of 2 between checkpoints"; }
+row() { echo "| $case | $1 | $2 | $3 | $4 |"; }
+
+# From the fault to the message that names it, then to the end of srun. The limit is a hang's.
+message() { # what it must name (extended regular expression), exit codes
+  local from=$2 at code words
+  await "the message of $case" eval 'says "^trireme: .*(no sign of life|died|late).*exit code 76" || has_code'
+  at=$(ms)
+  await "the end of $case" has_code
+  code=$(cat "$dir/$case.code")
+  words=$(grep -aE '^trireme: .*exit code 76' "$dir/$case.out" | head -n 1)
+  row "$(seconds $((at - from)))" "$(echo "$words" | sed -E 's/^trireme: //; s/; it was in.*//; s/\|/-/g')" "$code, $(seconds $(($(ms) - from))) s" "$(lost)"
+  if ! grep -qE "$1" <<< "$words" || [ $((at - from)) -gt 30000 ] || [[ " $3 " != *" $code "* ]]; then
+    bad=1
+    echo "faults: $case: $1 expected within 30 s, code $3"
+    tail -n 20 "$dir/$case.out"
+  fi
+}
+# No process of the job is left on any node within 10 s of the run's end on the other side.
+settled() { ! on "$1" pgrep -f "^$program train" > "$dir/left"; }
+idle() { [ -z "$(on head squeue -h)" ] && [ "$(on head sinfo -h -p normal -t idle -o %D)" = 3 ]; }
+
+echo '| fault | s to the message | named | srun ends with, after | lost |'
+echo '|---|--:|---|---|---|'
+
+begin sigkill train.steps=100000
+from=$(ms); hit 3 KILL
+message 'rank 3 .*on n2, cpu: it died' "$from" '76 137'
+await "idle nodes" idle
+
+begin sigkill-rank-0 train.steps=100000
+from=$(ms); hit 0 KILL
+message 'rank 0 .*on n1, cpu: it died' "$from" '76 137'
+await "idle nodes" idle
+
+begin sigstop train.steps=100000
+from=$(ms); hit 2 STOP
+message 'rank 2 .*on n2, cpu: no sign of life' "$from" 76
+await "idle nodes" idle
+
+begin sigstop-rank-0 train.steps=100000
+from=$(ms); hit 0 STOP
+message 'rank 0 .*on n1, cpu: no sign of life' "$from" 76
+await "idle nodes" idle
+
+begin link-down train.steps=100000
+from=$(ms); "$CLUSTER" cut n2
+message 'rank 2 .*on n2, cpu; rank 3 .*on n2, cpu: no sign of life' "$from" '76 137 143'
+await "the end of the ranks behind the cut" settled n2
+echo "| (ranks of n2 behind the cut) | | | ended themselves, $(seconds $(($(ms) - from))) s after it | |"
+"$CLUSTER" heal n2
+on head scontrol update node=n2 state=resume 2> /dev/null || true
+await "idle nodes" idle
+
+begin slurmd-killed train.steps=40
+"$CLUSTER" kill n2
+await "the end of $case" has_code
+"$CLUSTER" start n2
+on head scontrol update node=n2 state=resume 2> /dev/null || true
+row - "nobody: the run goes on" "$(cat "$dir/$case.code")" nothing
+check_equal "$out" "$dir/mpirun" train.steps=40 checkpoint.save_steps=2
+await "idle nodes" idle
+
+begin late-8-s train.steps=40
+hit 1 STOP; sleep 8; hit 1 CONT # shorter than silence may be
+await "the end of $case" has_code
+says 'exit code 76' && fail "a rank that is late by 8 s ends the run"
+row - "nobody: the run goes on" "$(cat "$dir/$case.code")" nothing
+diff <(numbers "$dir/mpirun") <(numbers "$out") || fail "other metrics after a rank was late"
+
+begin unwritable-folder train.steps=40
+on n1 chattr +i "$out/checkpoints"
+from=$(ms)
+await "the message of $case" says 'warning: .*checkpoint'
+at=$(ms)
+await "the end of $case" has_code
+on n1 chattr -i "$out/checkpoints"
+row "$(seconds $((at - from)))" "$(grep -aE 'warning: .*checkpoint' "$dir/$case.out" | head -n 1 | cut -c 1-150)" "$(cat "$dir/$case.code")" "$(lost)"
+[ "$(cat "$dir/$case.code")" = 74 ] || bad=1
+
+[ $bad = 0 ] || fail "see above"
