@@ -15,7 +15,7 @@
 /* What a step has in hand. */
 typedef struct work {
   tri_rollout r;                      /* its sequences, on every rank */
-  int64_t     step, lines;            /* lines: of data, that the sequences took */
+  int64_t     step, lines, at;        /* lines: of data, that the sequences took; at: the update, from 0 */
   double     *weight[TRI_ROLE_COUNT]; /* [r.n_seq] of each one's tokens in a learner's loss */
   double      survey;                 /* what the policy's loss knows of this mini-batch (tri_survey) */
   tri_gap     gap;
@@ -68,22 +68,24 @@ static void say_skipped(const tri_learner *l, int64_t step, const tri_optim_now 
 }
 
 /* Collective over world. One optimizer step with the gradient that backward left; one that is not finite is
- * skipped, and said. */
-static tri_status step_learner(tri_learner *l, int64_t step, tri_stream *s) {
+ * skipped, and said. The learning rate follows the plan, whatever updates had nothing to learn from. */
+static tri_status step_learner(tri_trainer *t, tri_learner *l, const work *w) {
+  int64_t         rested = w->step - 1 - l->rest_steps, each = t->cfg->algo.ppo_epochs * t->plan.mini_batches;
   tri_loss_scale *scale = &l->course.scale;
   bool            applied;
 
   l->course.update++;
-  l->learning_rate = tri_lr_at(&l->lr, l->course.update);
+  l->learning_rate = tri_lr_at(&l->lr, rested * each + w->at + 1);
   tri_optim_now now = {l->learning_rate, l->course.update - l->course.skipped, scale->value,
                        tri_loss_scale_yields(scale, &l->optim.scaling)};
-  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, &now, s,
-                                                         &l->grad_norm, &applied));
+  TRI_TRY((l->watched ? tri_optim_step : tri_watch_step)(tri_learner_params(l), &l->optim, &now,
+                                                         t->se->stream, &l->grad_norm, &applied));
   tri_loss_scale_follow(scale, &l->optim.scaling, applied);
   l->watched |= applied && l->grad_norm > 0;
-  if (applied) return tri_learner_averages(l) ? tri_params_average(tri_learner_params(l), false, s) : TRI_OK;
+  if (applied)
+    return tri_learner_averages(l) ? tri_params_average(tri_learner_params(l), false, t->se->stream) : TRI_OK;
   l->course.skipped++;
-  say_skipped(l, step, &now);
+  say_skipped(l, w->step, &now);
   return TRI_OK;
 }
 
@@ -114,11 +116,9 @@ static void skip(tri_trainer *t, work *w) {
     w->sum.lost++;
   }
   if (tri_world_of(t)->rank == 0)
-    tri_log(
-        TRI_LOG_WARN,
-        "step %lld: no answer with a reward is left to learn from; this optimizer step is skipped (%lld so "
-        "far)",
-        (long long)w->step, (long long)t->learner[TRI_POLICY].course.skipped);
+    tri_log(TRI_LOG_WARN,
+            "step %lld: no answer with a reward is left: this optimizer step is skipped (%lld so far)",
+            (long long)w->step, (long long)t->learner[TRI_POLICY].course.skipped);
 }
 
 /* Collective over world. One optimizer step on mini-batch m: the gradient of its micro-batches, then the
@@ -138,7 +138,7 @@ static tri_status update(tri_trainer *t, work *w, int64_t m) {
   TRI_TRY_DONE(tri_gap_close(t, &w->gap));
   span = tri_span_begin(&t->spans, "update", 0);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
-    if (tri_learner_learns(l, w->step)) TRI_TRY_DONE(step_learner(l, w->step, t->se->stream));
+    if (tri_learner_learns(l, w->step)) TRI_TRY_DONE(step_learner(t, l, w));
   tri_span_end(&t->spans, &span);
   TRI_TRY_DONE(tri_tally_update(t, &w->sum));
 done:
@@ -171,7 +171,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
       TRI_TRY_DONE(tri_learner_weigh(t, (tri_role)role, &w.r, &w.weight[role]));
   span = tri_span_begin(&t->spans, "learn", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
   for (int64_t epoch = 0; epoch < t->cfg->algo.ppo_epochs; epoch++)
-    for (int64_t m = 0; m < t->plan.mini_batches; m++) TRI_TRY_DONE(update(t, &w, m));
+    for (int64_t m = 0; m < t->plan.mini_batches; m++, w.at++) TRI_TRY_DONE(update(t, &w, m));
   tri_span_end(&t->spans, &span);
   t->progress.step = step;
   t->progress.cursor += w.lines;

@@ -52,6 +52,8 @@ near is_ratio_mean "$(field "$dir/one" 1 is_ratio_mean)" 1.6487213
 [ "$(field "$dir/one" 2 tokens)/$(field "$dir/one" 2 loss)/$(field "$dir/one" 2 kl_mean_nats)" = 0/0/none ] ||
   fail "a step of which all is cut has a loss"
 [ "$(field "$dir/one" 1 tokens)" -lt "$(field "$dir/made" 1 tokens)" ] || fail "cut answers are learned from"
+# The schedule is the plan's: it is at its end after the last update, though step 2 had none.
+near learning_rate "$(field "$dir/one" 3 learning_rate)" 0
 # Step 1 has a KL far above its target after its first update: kl_coef grows by 0.2 x 32 samples / 100.
 near kl_coef "$(field "$dir/one" 1 kl_coef)" 0.01
 near kl_coef "$(field "$dir/one" 2 kl_coef)" 0.01064
