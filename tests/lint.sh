@@ -16,7 +16,7 @@ trap 'rm -rf "$out"' EXIT
 libraries='
 mpi.h     src/comm/*|io/checkpoint/*|tests/emulate/*|tests/case/keep_loaded.c
 hdf5.h    io/checkpoint/*|tests/io/test_checkpoint*
-pmix.h    src/comm/runtime.c
+pmix.h    src/comm/pmix_server.c
 cblas.h   src/cpu/gemm/*
 dnnl*     src/cpu/gemm/*|tests/device/isa.c
 yaml.h    io/text/deck.c
@@ -33,12 +33,12 @@ nccl*     gpu/nccl/*|tests/emulate/*
 switches='
 TRI_HAVE_CUDA   src/registry.c
 TRI_HAVE_NCCL   src/registry.c
-TRI_HAVE_PMIX   src/comm/runtime.c
+TRI_HAVE_PMIX   src/comm/pmix_server.c
 TRI_HAVE_CURL   src/reward/desk/http.c
 TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The files that may end the process.
-enders='src/main.c|src/base/base.c|src/base/child.c|src/commands/apart.c|src/comm/runtime.c'
+enders='src/main.c|src/base/base.c|src/base/child.c|src/base/apart.c|src/comm/runtime.c'
 # The hour of a newcomer: README.md and the files its section "A step, file by file" names, at most so many and so long together.
 step_files=20
 first_hour_lines=4000

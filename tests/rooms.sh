@@ -22,13 +22,13 @@ rooms='
 12 src/run
 11 src/config
 10 src/feed src/generate src/reward io/model
- 9 src/algo src/model src/report io/data
+ 9 src/algo src/model src/report io/data src/doctor/exam
  8 src/state src/rollout io/checkpoint
  7 gpu gpu/nccl
  6 src/comm gpu/attention gpu/gemm gpu/layers
  5 src/cpu gpu/base
- 4 src/cpu/gemm
- 3 src/cost src/device io/tokenizer io/hf io/chat
+ 4 src/cpu/gemm src/doctor/meet src/doctor/gather
+ 3 src/cost src/doctor src/device io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers
  1 src/base
 '

@@ -119,4 +119,10 @@ bool        tri_ckpt_has_file(const tri_ckpt_reader *r, const char *name);
 bool                   tri_ckpt_has_group(const tri_ckpt_reader *r, const char *group);
 TRI_CHECKED tri_status tri_ckpt_get_file(tri_ckpt_reader *r, const char *name, char **bytes, size_t *n);
 
+/* Collective over world. Whether all ranks can write `bytes` each into one HDF5 file and read them back; the
+ * file is made anew at path, and stays: rank 0 removes it. Seconds of this rank, from open to close, the
+ * first with what it takes to be on the disk. TRI_EFILE, the same on every rank, with HDF5's reason. */
+TRI_CHECKED tri_status tri_ckpt_trial(tri_comm *world, const char *path, int64_t bytes, double *write_s,
+                                      double *read_s);
+
 #endif

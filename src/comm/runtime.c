@@ -4,6 +4,7 @@
 #include "base/child.h"
 #include "comm_host.h"
 #include "peers/peers.h"
+#include "pmix_server.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +19,6 @@
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
-#if TRI_HAVE_PMIX
-#include <pmix.h>
-#endif
 
 static int      n_open;                    /* runtimes open now */
 static bool     was_together;              /* MPI has been up */
@@ -307,68 +305,6 @@ static tri_status pretend_nodes(tri_runtime *rt, int rank, int ranks_per_node) {
   return TRI_OK;
 }
 
-/* ---- PMIx ---- */
-
-#if TRI_HAVE_PMIX
-static tri_status pmix_number(const pmix_proc_t *who, const char *key, int64_t *out) {
-  pmix_value_t *value = NULL;
-  pmix_status_t rc = PMIx_Get(who, key, NULL, 0, &value);
-
-  *out = -1;
-  if (rc != PMIX_SUCCESS || !value)
-    TRI_FAIL(TRI_ECOMM, "PMIx does not know %s: %s", key, PMIx_Error_string(rc));
-  if (value->type == PMIX_UINT16) *out = value->data.uint16;
-  if (value->type == PMIX_UINT32) *out = value->data.uint32;
-  PMIX_VALUE_RELEASE(value);
-  if (*out < 0) TRI_FAIL(TRI_ECOMM, "PMIx gives %s in an unknown type", key);
-  return TRI_OK;
-}
-
-static tri_status compare_pmix(const tri_runtime *rt, const pmix_proc_t *me) {
-  pmix_proc_t all = *me;
-  int64_t     local_rank, local_size, node, range[2];
-
-  all.rank = PMIX_RANK_WILDCARD;
-  TRI_TRY(pmix_number(me, PMIX_LOCAL_RANK, &local_rank));
-  TRI_TRY(pmix_number(me, PMIX_NODEID, &node));
-  TRI_TRY(pmix_number(&all, PMIX_LOCAL_SIZE, &local_size));
-  range[0] = node, range[1] = -node;
-  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT64_T, MPI_MIN, *(MPI_Comm *)rt->mpi_machine));
-  if (local_rank != rt->machine_rank || local_size != rt->machine_ranks || range[0] != -range[1])
-    TRI_FAIL(TRI_ECOMM,
-             "PMIx and MPI disagree on %s: local rank %lld of %lld against %d of %d, node numbers %lld to "
-             "%lld on it",
-             rt->host, (long long)local_rank, (long long)local_size, rt->machine_rank, rt->machine_ranks,
-             (long long)range[0], (long long)-range[1]);
-  return TRI_OK;
-}
-
-/* Collective over MPI_COMM_WORLD. Asks only Slurm's server: beside another launcher's, the client library
- * that MPI brought along may not be ours. The environment is the same on every rank, so all ask or none. */
-static tri_status ask_pmix(tri_runtime *rt) {
-  static const char slurm[] = "slurm.pmix.";
-  const char       *space = getenv("PMIX_NAMESPACE");
-  pmix_proc_t       me;
-  pmix_status_t     rc;
-  tri_status        st;
-
-  if (!space || strncmp(space, slurm, sizeof slurm - 1)) return TRI_OK;
-  rc = PMIx_Init(&me, NULL, 0);
-  if (rc != PMIX_SUCCESS)
-    TRI_FAIL(TRI_ECOMM, "Slurm's PMIx server does not answer: %s", PMIx_Error_string(rc));
-  st = compare_pmix(rt, &me);
-  PMIx_Finalize(NULL, 0);
-  TRI_TRY(st);
-  rt->launcher = "pmix";
-  return TRI_OK;
-}
-#else
-static tri_status ask_pmix(tri_runtime *rt) {
-  (void)rt;
-  return TRI_OK;
-}
-#endif
-
 /* ---- open, close ---- */
 
 static tri_status make_comms(tri_runtime *rt, int rank, int ranks_per_node) {
@@ -384,7 +320,7 @@ static tri_status make_comms(tri_runtime *rt, int rank, int ranks_per_node) {
   MPI_Comm_set_errhandler(*machine, MPI_ERRORS_RETURN);
   MPI_Comm_size(*machine, &rt->machine_ranks);
   MPI_Comm_rank(*machine, &rt->machine_rank);
-  TRI_TRY(ask_pmix(rt));
+  TRI_TRY(tri_pmix_compare(rt));
   if (ranks_per_node > 0)
     TRI_TRY(pretend_nodes(rt, rank, ranks_per_node));
   else
@@ -495,5 +431,6 @@ void tri_runtime_abort(int code) {
   tri_runtime_abort_within(ALONE_S, code);
   if (mpi_runs()) MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (size > 1) MPI_Abort(MPI_COMM_WORLD, code);
+  if (!mpi_runs() && in_slurm_step()) tri_pmix_abort(code);
   _exit(code); /* no exit handlers: a library's may wait for ranks that are gone */
 }

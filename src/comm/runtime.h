@@ -50,10 +50,12 @@ bool tri_runtime_speaks_alone(void);
  * here (true), or are some elsewhere, so that only tri_runtime_abort remains? Waits a few seconds. True where
  * MPI is not up. */
 bool tri_runtime_all_failed(void);
-/* Ends every rank with this code. The only way out while ranks may be in different states. Where MPI cannot
- * reach the others, this process alone ends, within 10 s. */
+/* Ends every rank with this code, in a step of srun with PMIx also before MPI is up. The only way out while
+ * ranks may be in different states. Where MPI cannot reach the others, this process alone ends, within
+ * 10 s. */
 _Noreturn void tri_runtime_abort(int code);
-/* Not collective. The process ends with this code in so many seconds, should what comes hang. */
+/* Not collective. The process ends with this code in so many seconds, should what comes hang; 0: it does not
+ * any more. */
 void tri_runtime_abort_within(int seconds, int code);
 
 #endif

@@ -1,7 +1,7 @@
 /* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are
  * right. */
 #include "inspect.h"
-#include "apart.h"
+#include "base/apart.h"
 #include "base/file.h"
 #include "base/print.h"
 #include "comm/runtime.h"

@@ -1,9 +1,8 @@
-/* apart.h - work in a process of its own, so that a library that crashes is an answer. Private to its
- * room. */
+/* apart.h - work in a process of its own, so that a library that crashes is an answer. */
 #ifndef TRI_APART_H
 #define TRI_APART_H
 
-#include "base/base.h"
+#include "base.h"
 
 enum { TRI_APART_HOW_BYTES = 64 };
 

@@ -1,5 +1,5 @@
 /* test_apart.c - work in a child process. Judge: what the caller has afterwards. */
-#include "commands/apart.h"
+#include "base/apart.h"
 
 #include <setjmp.h>
 #include <signal.h>

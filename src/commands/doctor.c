@@ -1,0 +1,54 @@
+/* doctor.c - trireme doctor [DECK] [key=value ...]: what is wrong with this launch, before it trains. */
+#include "comm/runtime.h"
+#include "config/config.h"
+#include "doctor/exam/examine.h"
+#include "flags.h"
+
+#include <string.h>
+
+enum { MOST_S = 60 }; /* interface.md: nothing is waited for beyond it */
+
+/* The folder and the device of a deck; without one, those of a run with the defaults. */
+static tri_status examine(const char *deck, char *const *args, int n_args, tri_examine_opt *opt, int *code) {
+  tri_config cfg = {0};
+  char       device[TRI_CONFIG_WORD_BYTES] = "auto";
+  tri_status st = TRI_OK;
+
+  if (deck) {
+    TRI_TRY_DONE(tri_config_load(deck, args, n_args, &cfg, NULL));
+    tri_config_word("run.device", cfg.run.device, device);
+    opt->ranks_per_node = (int)cfg.run.ranks_per_node;
+    opt->threads = (int)cfg.run.threads;
+    opt->folder = cfg.run.output;
+  }
+  opt->device = device;
+  TRI_TRY_DONE(tri_runtime_check_launcher());
+  TRI_TRY_DONE(tri_examine(opt, code));
+done:
+  tri_config_free(&cfg);
+  return st;
+}
+
+static tri_status doctor(int argc, char **argv, int *code) {
+  tri_examine_opt opt = {.folder = "."};
+  double          patience_s = 30;
+  bool            help;
+  int             n;
+  tri_flag        flag[] = {
+             {"--json", TRI_FLAG_BOOL, &opt.json, 0, 0, NULL, "one JSON value: ranks, findings, bandwidth"},
+             {"--timeout", TRI_FLAG_F64, &patience_s, 1, MOST_S, "S",
+              "seconds that a rank, or a check, is waited for before it is named (30)"}};
+
+  TRI_TRY(tri_flags_parse(&tri_command_doctor, flag, 2, argc, argv, &n, &help));
+  if (help) return TRI_OK;
+  if (n > 0 && strchr(argv[0], '='))
+    TRI_FAIL(TRI_EARG, "'%s': the deck comes first; usage: trireme doctor %s", argv[0],
+             tri_command_doctor.usage);
+  opt.patience_s = patience_s;
+  return examine(n > 0 ? argv[0] : NULL, argv + 1, n > 0 ? n - 1 : 0, &opt, code);
+}
+
+const tri_command tri_command_doctor = {
+    "doctor", "[DECK [key=value ...]] [flags]",
+    "what is wrong with nodes, devices, network and folder of a launch, and its cure; under srun or mpirun",
+    doctor};

@@ -1,0 +1,76 @@
+/* checks.h - what the facts of all ranks say: pure, without a cluster. */
+#ifndef TRI_CHECKS_H
+#define TRI_CHECKS_H
+
+#include "facts.h"
+#include "findings.h"
+#include "launch.h"
+
+/* How one node found another, by the way its ranks meet. */
+typedef struct tri_reach {
+  int  from, to;                         /* nodes */
+  bool asked;                            /* it was tried */
+  int  error;                            /* errno; 0: it answered; TRI_REACH_LARGE */
+  char net[TRI_FACTS_NAME_BYTES];        /* interface of `from` it goes out by */
+  char address[TRI_FACTS_ADDRESS_BYTES]; /* of `to` */
+} tri_reach;
+enum { TRI_REACH_LARGE = -1 /* small messages pass, large ones do not */ };
+
+/* All that is known of a launch; borrowed. */
+typedef struct tri_case {
+  const tri_launch      *launch;
+  const tri_facts       *facts; /* [tasks], by task; host "": it did not come */
+  int                    tasks, nodes;
+  bool                   even;      /* as tri_facts_number */
+  const char            *device;    /* what the run is to use: "auto", "cpu", "cuda" */
+  bool                   gpu_build; /* the program has a back end for GPUs */
+  double                 waited_s;
+  const tri_facts_clock *clock; /* [tasks] */
+  const tri_reach       *reach; /* [n_reach] */
+  int                    n_reach;
+} tri_case;
+
+/* Each adds to out what is wrong. Pure. */
+TRI_CHECKED tri_status tri_check_seats(const tri_case *c, tri_findings *out);    /* ranks, even */
+TRI_CHECKED tri_status tri_check_devices(const tri_case *c, tri_findings *out);  /* device, peer, cores */
+TRI_CHECKED tri_status tri_check_versions(const tri_case *c, tri_findings *out); /* versions */
+TRI_CHECKED tri_status tri_check_limits(const tri_case *c, tri_findings *out);   /* memlock, files, shm */
+TRI_CHECKED tri_status tri_check_clocks(const tri_case *c, tri_findings *out);   /* clock */
+TRI_CHECKED tri_status tri_check_nets(const tri_case *c, tri_findings *out);     /* interface */
+TRI_CHECKED tri_status tri_check_reach(const tri_case *c, tri_findings *out);    /* reach */
+/* All of them, worst first of each kind. */
+TRI_CHECKED tri_status tri_check_all(const tri_case *c, tri_findings *out);
+
+/* The rank of a task with its place in words: "rank 3 (task 5) on n2". */
+TRI_CHECKED tri_status tri_check_put_rank(const tri_facts_seat *s, tri_text *out);
+/* The lowest task of a node, -1: none came. */
+int tri_check_first_of(const tri_case *c, int node);
+/* Whether a node has more ranks than hardware threads for them. */
+bool tri_check_shares_cores(const tri_case *c, int node);
+
+/* One measured figure. */
+typedef struct tri_rate {
+  char    scope[2 * TRI_FACTS_NAME_BYTES + 4]; /* "world", "n1 - n2", "disk write", "rank 3 bf16" */
+  int64_t bytes;
+  double  bytes_per_s, latency_s;
+  int     from, to; /* nodes of a pair; -1 */
+} tri_rate;
+/* Pairs of nodes that are far below the median of all, or below what their interface says. */
+TRI_CHECKED tri_status tri_check_links(const tri_case *c, const tri_rate *rate, int n, tri_findings *out);
+/* x [tasks], by task, flops of products: ranks far below the median. */
+TRI_CHECKED tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *out);
+
+/* What a node's first rank found in the folder of checkpoints. Zero is well. errno of each. */
+typedef struct tri_folder_facts {
+  int32_t write, flock, fcntl, seen; /* seen: rank 0's file from here */
+  int32_t tried;                     /* 1: all of it was */
+  int32_t link;                      /* errno of reading it back */
+  int64_t free_bytes;
+  char    kind[TRI_FACTS_NAME_BYTES]; /* of the file system: "lustre" */
+} tri_folder_facts;
+/* x [tasks], only those of first ranks count; hdf5: what a file written and read in parallel said, "":
+ * well. */
+TRI_CHECKED tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_folder_facts *x,
+                                        const char *hdf5, tri_findings *out);
+
+#endif

@@ -1,0 +1,196 @@
+/* checks_host.c - versions, limits, shared memory, clocks and folders of the machines. */
+#include "base/columns.h"
+#include "checks.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+static const int64_t mib = 1 << 20;
+
+/* ---- versions ---- */
+
+static const char *version_or_none(const char *text) { return text[0] ? text : "none"; }
+
+tri_status tri_check_versions(const tri_case *c, tri_findings *out) {
+  for (int v = 0; v < TRI_VERSION_COUNT; v++)
+    for (int t = 1; t < c->tasks; t++) {
+      const tri_facts *a = &c->facts[0], *b = &c->facts[t];
+      if (!b->seat.host[0] || !strcmp(a->version[v], b->version[v])) continue;
+      TRI_TRY(tri_findings_add(out, "versions", TRI_LEVEL_ERROR, "%s on %s and %s", tri_facts_version_name(v),
+                               a->seat.host, b->seat.host));
+      out->blocks = out->blocks || v == TRI_VERSION_PROGRAM || v == TRI_VERSION_MPI || v == TRI_VERSION_PMIX;
+      TRI_TRY(tri_findings_what(out, "it is %s for rank %d and %s for rank %d",
+                                version_or_none(a->version[v]), a->seat.rank, version_or_none(b->version[v]),
+                                b->seat.rank));
+      TRI_TRY(tri_findings_cure(
+          out, "load the same modules on every node (srun --export=ALL after module load; look at "
+               "LD_LIBRARY_PATH and LD_PRELOAD), and let all start one file in a shared folder"));
+      break;
+    }
+  return TRI_OK;
+}
+
+/* ---- limits ---- */
+
+/* A limit is mostly low on every node: one finding, with the first rank that has it and how many do. */
+static tri_status say_low(const tri_case *c, const char *check, tri_level level, int first, int n,
+                          tri_findings *out) {
+  const tri_facts_seat *s = &c->facts[first].seat;
+
+  if (n == 1) return tri_findings_add(out, check, level, "rank %d on %s", s->rank, s->host);
+  return tri_findings_add(out, check, level, "rank %d on %s and %d more", s->rank, s->host, n - 1);
+}
+
+static bool uses_gpus(const tri_case *c, const tri_facts *f) {
+  return f->gpu.uuid[0] && strcmp(c->device, "cpu");
+}
+
+/* What page-locked memory needs: networks that register memory want all of it, chosen: below 1 GiB is not
+ * meant so. Where nothing registers, below 1 MiB, less than any system gives by itself. */
+static int64_t memlock_wanted(const tri_case *c, const tri_facts *f) {
+  return uses_gpus(c, f) || f->n_ib > 0 ? 1024 * mib : mib;
+}
+
+static tri_status check_memlock(const tri_case *c, tri_findings *out) {
+  char have[TRI_CELL_BYTES];
+  int  first = -1, n = 0;
+
+  for (int t = 0; t < c->tasks; t++) {
+    const tri_facts *f = &c->facts[t];
+    if (!f->seat.host[0] || f->limits.memlock < 0 || f->limits.memlock >= memlock_wanted(c, f)) continue;
+    if (!n++) first = t;
+  }
+  if (!n) return TRI_OK;
+  const tri_facts *f = &c->facts[first];
+  TRI_TRY(say_low(c, "memlock", uses_gpus(c, f) ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING, first, n, out));
+  tri_cell_bytes(f->limits.memlock, have);
+  TRI_TRY(tri_findings_what(out, "no more than %s may be page-locked (ulimit -l): %s", have,
+                            uses_gpus(c, f) ? "NCCL, RDMA and offloading register more"
+                                            : "networks that register memory (InfiniBand, UCX) want more"));
+  return tri_findings_cure(
+      out, "ulimit -l unlimited before srun; if that is refused, LimitMEMLOCK=infinity in slurmd's "
+           "unit, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf");
+}
+
+static tri_status check_files(const tri_case *c, tri_findings *out) {
+  int64_t wanted = 2 * (int64_t)c->tasks + 256; /* chosen: two connections to each rank, and files */
+  int     first = -1, n = 0;
+
+  for (int t = 0; t < c->tasks; t++) {
+    const tri_facts *f = &c->facts[t];
+    if (!f->seat.host[0] || f->limits.files < 0 || f->limits.files >= wanted) continue;
+    if (!n++) first = t;
+  }
+  if (!n) return TRI_OK;
+  TRI_TRY(say_low(c, "files", TRI_LEVEL_WARNING, first, n, out));
+  TRI_TRY(tri_findings_what(
+      out, "%lld files may be open (ulimit -n); %d ranks that speak with each other want %lld",
+      (long long)c->facts[first].limits.files, c->tasks, (long long)wanted));
+  return tri_findings_cure(out, "ulimit -n %lld before srun", (long long)(wanted < 65536 ? 65536 : wanted));
+}
+
+/* Chosen: what MPI and NCCL keep there for each rank, with room; a container's 64 MiB are known to be too
+ * little (docs.nvidia.com, NCCL troubleshooting: shared memory). */
+static tri_status check_shm(const tri_case *c, tri_findings *out) {
+  char have[TRI_CELL_BYTES];
+
+  for (int n = 0; n < c->nodes; n++) {
+    int first = tri_check_first_of(c, n);
+    if (first < 0) continue;
+    const tri_facts *f = &c->facts[first];
+    if (f->seat.locals < 2 || f->limits.shm_free < 0 || f->limits.shm_free >= 64 * mib * f->seat.locals)
+      continue;
+    TRI_TRY(tri_findings_add(out, "shm", TRI_LEVEL_ERROR, "%s", f->seat.host));
+    out->blocks = true;
+    tri_cell_bytes(f->limits.shm_free, have);
+    TRI_TRY(tri_findings_what(out, "/dev/shm has %s free, %d ranks speak through it", have, f->seat.locals));
+    TRI_TRY(tri_findings_cure(
+        out, "make it larger: mount -o remount,size=50%% /dev/shm; for a container --shm-size=16g or "
+             "--ipc=host; or remove what lies there: ls -l /dev/shm"));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_check_limits(const tri_case *c, tri_findings *out) {
+  TRI_TRY(check_memlock(c, out));
+  TRI_TRY(check_files(c, out));
+  return check_shm(c, out);
+}
+
+/* ---- clocks ---- */
+
+enum { CLOCK_MS = 500 }; /* chosen: NTP keeps machines within a few; files are compared by whole seconds */
+
+tri_status tri_check_clocks(const tri_case *c, tri_findings *out) {
+  for (int t = 1; t < c->tasks; t++) {
+    const tri_facts_clock *k = &c->clock[t];
+    if (!k->known || (fabs(k->ahead_s) - k->within_s) * 1000 < CLOCK_MS) continue;
+    TRI_TRY(tri_findings_add(out, "clock", TRI_LEVEL_WARNING, "%s", c->facts[t].seat.host));
+    TRI_TRY(tri_findings_what(out, "its clock is %.3f s %s of %s's (to within %.3f s)", fabs(k->ahead_s),
+                              k->ahead_s > 0 ? "ahead" : "behind", c->facts[0].seat.host, k->within_s));
+    TRI_TRY(tri_findings_cure(
+        out, "start a time service there (systemctl start chronyd; chronyc makestep); times in logs and "
+             "the newest of several files cannot be trusted, and munge refuses minutes"));
+  }
+  return TRI_OK;
+}
+
+/* ---- the folder of checkpoints ---- */
+
+static tri_status check_writing(const tri_case *c, int t, const char *folder, const tri_folder_facts *x,
+                                tri_findings *out) {
+  const char *host = c->facts[t].seat.host;
+
+  if (x->write) {
+    TRI_TRY(tri_findings_add(out, "folder", TRI_LEVEL_ERROR, "%s on %s", folder, host));
+    TRI_TRY(tri_findings_what(out, "a file in it cannot be written: %s", strerror(x->write)));
+    return tri_findings_cure(
+        out, "%s",
+        x->write == EROFS ? "it is mounted read-only there: put run.output elsewhere, or have it mounted for "
+                            "writing (mount -o remount,rw)"
+        : x->write == ENOSPC || x->write == EDQUOT
+            ? "make room, or put run.output elsewhere (look at df and quota)"
+            : "put run.output in a folder that you may write to from every node");
+  }
+  if (x->seen || x->link) {
+    TRI_TRY(tri_findings_add(out, "folder", TRI_LEVEL_ERROR, "%s on %s", folder, host));
+    TRI_TRY(tri_findings_what(out, "what rank 0 wrote there cannot be read: %s",
+                              strerror(x->seen ? x->seen : x->link)));
+    return tri_findings_cure(
+        out, "it is not the same folder on every node: put run.output on a shared file system");
+  }
+  return TRI_OK;
+}
+
+static tri_status check_locks(const tri_case *c, int t, const char *folder, const tri_folder_facts *x,
+                              tri_findings *out) {
+  if (x->write || (!x->flock && !x->fcntl)) return TRI_OK;
+  TRI_TRY(tri_findings_add(out, "locks", TRI_LEVEL_ERROR, "%s on %s", folder, c->facts[t].seat.host));
+  TRI_TRY(tri_findings_what(out, "its file system%s%s%s gives no locks: %s: %s%s", x->kind[0] ? " (" : "",
+                            x->kind, x->kind[0] ? ")" : "", x->flock ? "flock" : "fcntl",
+                            strerror(x->flock ? x->flock : x->fcntl),
+                            x->fcntl ? "; MPI may wait for them for ever as it writes" : ""));
+  return tri_findings_cure(
+      out, "have it mounted with locks (Lustre: -o flock, NFS: with lockd, not nolock), or put run.output "
+           "elsewhere; export HDF5_USE_FILE_LOCKING=FALSE helps h5dump and h5py alone: "
+           "nothing then keeps two runs out of one output");
+}
+
+tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_folder_facts *x,
+                            const char *hdf5, tri_findings *out) {
+  int before = out->errors;
+
+  for (int n = 0; n < c->nodes; n++) {
+    int t = tri_check_first_of(c, n);
+    if (t < 0 || !x[t].tried) continue;
+    TRI_TRY(check_writing(c, t, folder, &x[t], out));
+    TRI_TRY(check_locks(c, t, folder, &x[t], out));
+  }
+  if (!hdf5[0] || out->errors > before) return TRI_OK;
+  TRI_TRY(tri_findings_add(out, "hdf5", TRI_LEVEL_ERROR, "%s", folder));
+  TRI_TRY(tri_findings_what(out, "ranks cannot write and read a file in parallel: %s", hdf5));
+  return tri_findings_cure(
+      out, "put run.output on another file system, or try OMPI_MCA_io=romio321 (or ompio), the other "
+           "way Open MPI writes files");
+}

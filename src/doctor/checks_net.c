@@ -1,0 +1,259 @@
+/* checks_net.c - interfaces that were chosen, nodes that cannot reach each other, links and ranks that are
+ * slow. */
+#include "checks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the chosen interface ---- */
+
+static tri_status put_nets(const tri_facts *f, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "%s", f->n_net ? "" : "none"));
+  for (int i = 0; i < f->n_net; i++)
+    TRI_TRY(tri_text_printf(out, "%s%s %s", i ? ", " : "", f->net[i].name, f->net[i].address));
+  return TRI_OK;
+}
+
+/* UCX names devices of InfiniBand too ("mlx5_0:1"), which are no interfaces. */
+static bool is_judged(const tri_facts *f, int choice) {
+  return f->choice[choice][0] && strcmp(f->choice[choice], "all") && (choice != TRI_CHOICE_UCX || !f->n_ib);
+}
+
+static tri_status say_absent(const tri_facts *f, int choice, tri_findings *out) {
+  tri_text    have = {0};
+  int         other = TRI_FACTS_UNKNOWN;
+  tri_status  st = TRI_OK;
+  const char *name = tri_facts_choice_name(choice);
+
+  for (int i = 0; i < f->n_net && other < 0; i++)
+    if (!f->net[i].loop) other = i;
+  TRI_TRY_DONE(put_nets(f, &have));
+  TRI_TRY_DONE(tri_findings_add(out, "interface", TRI_LEVEL_ERROR, "%s=%s on %s", name, f->choice[choice],
+                                f->seat.host));
+  out->blocks = true;
+  TRI_TRY_DONE(tri_findings_what(
+      out, "it names no interface that is up there and has an address; there are: %s", have.data));
+  if (other >= 0)
+    TRI_TRY_DONE(tri_findings_cure(out, "export %s=%s, or unset it", name, f->net[other].name));
+  else
+    TRI_TRY_DONE(
+        tri_findings_cure(out, "unset %s, and have an interface of %s brought up", name, f->seat.host));
+done:
+  tri_text_free(&have);
+  return st;
+}
+
+/* Leads to this machine only, while there are others. */
+static tri_status say_loop(const tri_facts *f, int choice, int net, tri_findings *out) {
+  TRI_TRY(tri_findings_add(out, "interface", TRI_LEVEL_ERROR, "%s=%s on %s", tri_facts_choice_name(choice),
+                           f->choice[choice], f->seat.host));
+  out->blocks = true;
+  TRI_TRY(tri_findings_what(out, "%s has no route to other nodes", f->net[net].name));
+  return tri_findings_cure(out, "unset %s, or name an interface that the nodes share",
+                           tri_facts_choice_name(choice));
+}
+
+static tri_status check_chosen(const tri_case *c, int choice, tri_findings *out) {
+  for (int n = 0; n < c->nodes; n++) {
+    int first = tri_check_first_of(c, n);
+    if (first < 0 || !is_judged(&c->facts[first], choice)) continue;
+    const tri_facts *f = &c->facts[first];
+    int              net = tri_facts_net_chosen(f, (tri_facts_choice)choice);
+    if (net < 0) return say_absent(f, choice, out);
+    if (f->net[net].loop && c->nodes > 1 && f->seat.locals < c->tasks) return say_loop(f, choice, net, out);
+  }
+  return TRI_OK;
+}
+
+/* The same address on two nodes: a bridge of containers, which Open MPI takes for a way between them. */
+static tri_status check_doubles(const tri_case *c, tri_findings *out) {
+  int a = tri_check_first_of(c, 0), b = c->nodes > 1 ? tri_check_first_of(c, 1) : -1;
+
+  if (a < 0 || b < 0 || c->facts[a].choice[TRI_CHOICE_MPI][0] ||
+      !strcmp(c->facts[a].seat.host, c->facts[b].seat.host))
+    return TRI_OK;
+  for (int i = 0; i < c->facts[a].n_net; i++)
+    for (int k = 0; k < c->facts[b].n_net; k++) {
+      const tri_facts_net *x = &c->facts[a].net[i], *y = &c->facts[b].net[k];
+      if (x->loop || y->loop || strcmp(x->address, y->address)) continue;
+      TRI_TRY(tri_findings_add(out, "interface", TRI_LEVEL_WARNING, "%s on %s and %s", x->name,
+                               c->facts[a].seat.host, c->facts[b].seat.host));
+      TRI_TRY(tri_findings_what(
+          out, "both nodes have the address %s there: MPI and NCCL may take it for a way between them",
+          x->address));
+      return tri_findings_cure(out, "export OMPI_MCA_btl_tcp_if_exclude=lo,%s NCCL_SOCKET_IFNAME=^lo,%s",
+                               x->name, x->name);
+    }
+  return TRI_OK;
+}
+
+tri_status tri_check_nets(const tri_case *c, tri_findings *out) {
+  for (int choice = 0; choice < TRI_CHOICE_COUNT; choice++) TRI_TRY(check_chosen(c, choice, out));
+  return check_doubles(c, out);
+}
+
+/* ---- reach ---- */
+
+static const char *host_of(const tri_case *c, int node, const char *otherwise) {
+  int first = node < 0 ? -1 : tri_check_first_of(c, node);
+
+  return first < 0 ? otherwise : c->facts[first].seat.host;
+}
+
+static tri_status say_unreached(const tri_case *c, const tri_reach *r, tri_findings *out) {
+  const char *from = host_of(c, r->from, "rank 0"), *to = host_of(c, r->to, r->address);
+
+  TRI_TRY(tri_findings_add(out, "reach", TRI_LEVEL_ERROR, "%s - %s", from, to));
+  out->blocks = true;
+  if (r->error == TRI_REACH_LARGE) {
+    TRI_TRY(tri_findings_what(out, "node %s reaches node %s on %s, but large messages do not pass", from, to,
+                              r->net));
+    return tri_findings_cure(
+        out,
+        "the packets are larger than the network between them takes: the same MTU on all nodes and switches "
+        "(ip link show %s)",
+        r->net);
+  }
+  TRI_TRY(tri_findings_what(out, "node %s cannot reach node %s on %s (%s): %s", from, to, r->net, r->address,
+                            strerror(r->error)));
+  return tri_findings_cure(
+      out,
+      "firewall or interface: let the nodes speak with each other on all ports (nft list ruleset, "
+      "ip route get %s), set "
+      "NCCL_SOCKET_IFNAME and OMPI_MCA_btl_tcp_if_include to an interface that reaches all nodes, or leave "
+      "the node out: --exclude=%s",
+      r->address, to);
+}
+
+tri_status tri_check_reach(const tri_case *c, tri_findings *out) {
+  enum { MOST = 8 }; /* chosen: more say no more */
+  int told = 0, n = 0;
+
+  for (int i = 0; i < c->n_reach; i++) {
+    const tri_reach *r = &c->reach[i];
+    bool             back = false; /* told as the way there already */
+    if (!r->asked || !r->error || (r->to < 0 && r->error == ECONNREFUSED)) continue;
+    for (int k = 0; k < i && !back; k++)
+      back = c->reach[k].asked && c->reach[k].error && c->reach[k].from == r->to && c->reach[k].to == r->from;
+    if (back) continue;
+    n++;
+    if (told == MOST) continue;
+    told++;
+    TRI_TRY(say_unreached(c, r, out));
+  }
+  if (n == told) return TRI_OK;
+  TRI_TRY(tri_findings_add(out, "reach", TRI_LEVEL_ERROR, "%d more pairs of nodes", n - told));
+  TRI_TRY(tri_findings_what(out, "they cannot reach each other either"));
+  return tri_findings_cure(out, "as above");
+}
+
+/* ---- links and ranks that are slow ---- */
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+/* The median of those above 0; 0: there is none. */
+static tri_status median_of(const double *x, int n, double *out) {
+  double *sorted = NULL;
+  int     m = 0;
+
+  *out = 0;
+  TRI_TRY(TRI_ALLOC(sorted, n));
+  for (int i = 0; i < n; i++)
+    if (x[i] > 0) sorted[m++] = x[i];
+  qsort(sorted, (size_t)m, sizeof *sorted, by_value);
+  if (m) *out = sorted[m / 2];
+  TRI_FREE(sorted);
+  return TRI_OK;
+}
+
+/* Of a pair: what the slower of both interfaces says, bytes/s; 0: the system does not tell. */
+static double named_rate(const tri_case *c, const tri_rate *r, const char **net) {
+  double least = 0;
+
+  for (int i = 0; i < 2; i++) {
+    int first = tri_check_first_of(c, i ? r->to : r->from), k;
+    if (first < 0) return 0;
+    k = tri_facts_net_chosen(&c->facts[first], TRI_CHOICE_MPI);
+    if (k < 0 || c->facts[first].net[k].mbit <= 0) return 0;
+    double rate = c->facts[first].net[k].mbit * 1e6 / 8;
+    if (!i || rate < least) least = rate;
+    *net = c->facts[first].net[k].name;
+  }
+  return least;
+}
+
+/* Chosen: one connection of TCP reaches a tenth of any interface, equal links differ by less than three. */
+static const double far_below_named = 0.1, far_below_others = 1.0 / 3;
+
+static tri_status check_link(const tri_case *c, const tri_rate *r, double median, tri_findings *out) {
+  const char *net = "";
+  double      named = named_rate(c, r, &net);
+  bool        others = r->bytes_per_s < far_below_others * median;
+
+  if (!others && r->bytes_per_s >= far_below_named * named) return TRI_OK;
+  TRI_TRY(tri_findings_add(out, "link", TRI_LEVEL_WARNING, "%s", r->scope));
+  if (others)
+    TRI_TRY(tri_findings_what(out, "%.3g MB/s between them; the median of all pairs is %.3g MB/s",
+                              r->bytes_per_s / 1e6, median / 1e6));
+  else
+    TRI_TRY(tri_findings_what(out, "%.3g MB/s between them; %s says %.3g MB/s", r->bytes_per_s / 1e6, net,
+                              named / 1e6));
+  return tri_findings_cure(
+      out, "look at cable, port and shaping of both (ethtool, tc qdisc show), at other traffic, and at "
+           "the interface that is taken: OMPI_MCA_btl_tcp_if_include, NCCL_SOCKET_IFNAME; or leave one "
+           "out: --exclude");
+}
+
+tri_status tri_check_links(const tri_case *c, const tri_rate *rate, int n, tri_findings *out) {
+  double    *x = NULL, median = 0;
+  int        pairs = 0;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(x, n + 1));
+  for (int i = 0; i < n; i++)
+    if (rate[i].from >= 0) x[pairs++] = rate[i].bytes_per_s;
+  if (pairs > 2) TRI_TRY_DONE(median_of(x, pairs, &median));
+  for (int i = 0; i < n; i++)
+    if (rate[i].from >= 0 && rate[i].bytes_per_s > 0) TRI_TRY_DONE(check_link(c, &rate[i], median, out));
+done:
+  TRI_FREE(x);
+  return st;
+}
+
+tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *out) {
+  double median;
+
+  if (c->tasks < 3) return TRI_OK;
+  for (int n = 0; n < c->nodes; n++) /* ranks that share cores take turns: they say nothing of each other */
+    if (tri_check_shares_cores(c, n)) return TRI_OK;
+  TRI_TRY(median_of(x, c->tasks, &median));
+  for (int t = 0; t < c->tasks; t++) {
+    if (x[t] <= 0 || x[t] >= 0.5 * median)
+      continue; /* chosen: what one slow rank of a step costs is half of it */
+    TRI_TRY(tri_findings_add(out, "speed", TRI_LEVEL_WARNING, "rank %d on %s", c->facts[t].seat.rank,
+                             c->facts[t].seat.host));
+    TRI_TRY(tri_findings_what(out, "its products run at %.3g Gflop/s; the median of all is %.3g", x[t] / 1e9,
+                              median / 1e9));
+    TRI_TRY(tri_findings_cure(
+        out,
+        "look what else runs there, at its clocks and heat (nvidia-smi -q -d PERFORMANCE, top), and "
+        "at its cores; or leave the node out: --exclude=%s",
+        c->facts[t].seat.host));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_check_all(const tri_case *c, tri_findings *out) {
+  TRI_TRY(tri_check_seats(c, out));
+  TRI_TRY(tri_check_reach(c, out));
+  TRI_TRY(tri_check_nets(c, out));
+  TRI_TRY(tri_check_versions(c, out));
+  TRI_TRY(tri_check_devices(c, out));
+  TRI_TRY(tri_check_limits(c, out));
+  return tri_check_clocks(c, out);
+}

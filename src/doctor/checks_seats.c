@@ -1,0 +1,317 @@
+/* checks_seats.c - who came, on which device and cores. */
+#include "checks.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool came(const tri_case *c, int task) { return c->facts[task].seat.host[0] != '\0'; }
+
+tri_status tri_check_put_rank(const tri_facts_seat *s, tri_text *out) {
+  TRI_TRY(tri_text_printf(out, "rank %d", s->rank));
+  if (s->slurm_task >= 0 && s->slurm_task != s->rank)
+    TRI_TRY(tri_text_printf(out, " (task %d)", s->slurm_task));
+  return tri_text_printf(out, " on %s", s->host);
+}
+
+int tri_check_first_of(const tri_case *c, int node) {
+  for (int t = 0; t < c->tasks; t++)
+    if (came(c, t) && c->facts[t].seat.node == node) return t;
+  return -1;
+}
+
+/* ---- ranks that did not come ---- */
+
+static int came_from(const tri_case *c, const char *host) {
+  int n = 0;
+
+  for (int t = 0; t < c->tasks; t++) n += !strcmp(c->facts[t].seat.host, host);
+  return n;
+}
+
+/* The one node that lacks ranks, -1: several do, or the launcher names none. */
+static int find_lacking(const tri_case *c) {
+  int lacking = -1, n = 0;
+
+  for (int i = 0; i < c->launch->n_node; i++)
+    if (came_from(c, c->launch->node[i]) < c->launch->node_tasks[i]) {
+      lacking = i;
+      n++;
+    }
+  return n == 1 ? lacking : -1;
+}
+
+/* The launcher's name of the node of a task that did not come: the one that lacks ranks, else as nodes are
+ * filled one after the other. */
+static const char *home_of(const tri_case *c, int lacking, int task) {
+  int node = lacking >= 0 ? lacking : tri_launch_node_of(c->launch, task);
+
+  return node < 0 ? "a node that the launcher does not name" : c->launch->node[node];
+}
+
+/* Whether a node was asked, and how: TRI_FACTS_UNKNOWN: it was not. */
+static int answer_of(const tri_case *c, const char *host) {
+  for (int i = 0; i < c->n_reach; i++)
+    if (c->reach[i].asked && c->reach[i].to < 0 && !strcmp(c->reach[i].address, host))
+      return c->reach[i].error;
+  return TRI_FACTS_UNKNOWN;
+}
+
+static tri_status say_missing(const tri_case *c, const char *host, const int *task, int n,
+                              tri_findings *out) {
+  tri_text   list = {0};
+  int        answer = answer_of(c, host);
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(tri_findings_ranges(&list, task, n));
+  TRI_TRY_DONE(
+      tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task%s %s on %s", n == 1 ? "" : "s", list.data, host));
+  out->blocks = true;
+  TRI_TRY_DONE(tri_findings_what(out, "%d of %d ranks did not come within %.0f s%s", n, c->tasks, c->waited_s,
+                                 answer == 0 || answer == ECONNREFUSED ? ", though their node answers" : ""));
+  if (answer != TRI_FACTS_UNKNOWN && answer != 0 && answer != ECONNREFUSED)
+    TRI_TRY_DONE(tri_findings_cure(
+        out,
+        "the node does not answer either: see what is said of its network, or leave it out: --exclude=%s",
+        host));
+  else
+    TRI_TRY_DONE(tri_findings_cure(
+        out,
+        "look what holds the program there (srun -w %s ps, a file system that hangs, a node out of "
+        "memory), or leave the node out: --exclude=%s",
+        host, host));
+done:
+  tri_text_free(&list);
+  return st;
+}
+
+static tri_status check_missing(const tri_case *c, tri_findings *out) {
+  int       *task = NULL; /* [tasks] of one node */
+  int        lacking = find_lacking(c);
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(task, c->tasks));
+  for (int t = 0, n; t < c->tasks; t++) { /* the tasks of a node stand together */
+    const char *host = home_of(c, lacking, t);
+    if (came(c, t)) continue;
+    for (n = 0; t < c->tasks && home_of(c, lacking, t) == host; t++)
+      if (!came(c, t)) task[n++] = t;
+    t--;
+    TRI_TRY_DONE(say_missing(c, host, task, n, out));
+  }
+done:
+  TRI_FREE(task);
+  return st;
+}
+
+tri_status tri_check_seats(const tri_case *c, tri_findings *out) {
+  int missing = 0, first, most = -1;
+
+  for (int t = 0; t < c->tasks; t++) missing += !came(c, t);
+  if (missing) return check_missing(c, out);
+  if (c->even) return TRI_OK;
+  first = tri_check_first_of(c, 0);
+  for (int t = 0; t < c->tasks; t++)
+    if (c->facts[t].seat.locals != c->facts[first].seat.locals) most = t;
+  TRI_TRY(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "nodes %s and %s", c->facts[first].seat.host,
+                           most < 0 ? "others" : c->facts[most].seat.host));
+  out->blocks = true;
+  TRI_TRY(tri_findings_what(out, "they have different numbers of ranks%s",
+                            most < 0 ? ", or run.ranks_per_node does not divide them" : ""));
+  return tri_findings_cure(
+      out, "start the same number on each node: srun --ntasks-per-node, mpirun --map-by ppr:N:node");
+}
+
+/* ---- devices ---- */
+
+static tri_status say_shared(const tri_case *c, int a, int b, tri_findings *out) {
+  const tri_facts *f = &c->facts[a];
+  tri_text         who = {0};
+  tri_status       st = TRI_OK;
+
+  TRI_TRY_DONE(
+      tri_text_printf(&who, "ranks %d and %d on %s", f->seat.rank, c->facts[b].seat.rank, f->seat.host));
+  TRI_TRY_DONE(tri_findings_add(out, "device", TRI_LEVEL_ERROR, "%s", who.data));
+  TRI_TRY_DONE(tri_findings_what(out, "both would take the GPU %s%s%s%s", f->gpu.uuid,
+                                 f->gpu.model[0] ? " (" : "", f->gpu.model, f->gpu.model[0] ? ")" : ""));
+  TRI_TRY_DONE(tri_findings_cure(
+      out,
+      "as many GPUs as ranks on each node: --gpus-per-node=%d with --ntasks-per-node=%d, or "
+      "--gpus-per-task=1; "
+      "or fewer ranks; run.device: cpu uses none",
+      f->seat.locals, f->seat.locals));
+done:
+  tri_text_free(&who);
+  return st;
+}
+
+/* GPUs differ in kind or are missing beside others. */
+static tri_status check_models(const tri_case *c, tri_findings *out) {
+  const tri_facts *first = &c->facts[0];
+
+  for (int t = 1; t < c->tasks; t++) {
+    const tri_facts *f = &c->facts[t];
+    if (!strcmp(f->gpu.model, first->gpu.model) && !f->gpu.uuid[0] == !first->gpu.uuid[0]) continue;
+    bool lacks = !f->gpu.uuid[0] || !first->gpu.uuid[0];
+    TRI_TRY(tri_findings_add(
+        out, "device", lacks && strcmp(c->device, "cpu") ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING,
+        "rank %d on %s and rank %d on %s", first->seat.rank, first->seat.host, f->seat.rank, f->seat.host));
+    TRI_TRY(tri_findings_what(out, "they have different devices: %s and %s",
+                              first->gpu.uuid[0] ? first->gpu.model : "no GPU",
+                              f->gpu.uuid[0] ? f->gpu.model : "no GPU"));
+    return tri_findings_cure(
+        out, "%s",
+        lacks ? "ask for nodes with GPUs alone (--gpus-per-node, --constraint), or set run.device: cpu"
+              : "the slowest sets the pace: ask for one kind of node (--constraint)");
+  }
+  return TRI_OK;
+}
+
+static tri_status check_peers(const tri_case *c, tri_findings *out) {
+  for (int n = 0; n < c->nodes; n++)
+    for (int t = 0; t < c->tasks; t++) {
+      const tri_facts *f = &c->facts[t];
+      if (!came(c, t) || f->seat.node != n || f->gpu.no_peer <= 0) continue;
+      TRI_TRY(tri_findings_add(out, "peer", TRI_LEVEL_WARNING, "rank %d on %s", f->seat.rank, f->seat.host));
+      TRI_TRY(tri_findings_what(out, "its GPU cannot reach %d other%s of the node directly", f->gpu.no_peer,
+                                f->gpu.no_peer == 1 ? "" : "s"));
+      TRI_TRY(tri_findings_cure(
+          out, "traffic between them goes through the host: look at nvidia-smi topo -p2p r; "
+               "IOMMU and PCIe ACS off, no MIG, let each task see all GPUs (--gpu-bind=none)"));
+      break;
+    }
+  return TRI_OK;
+}
+
+/* ---- cores ---- */
+
+static int shared_cores(const tri_facts *a, const tri_facts *b) {
+  int n = 0;
+
+  for (int i = 0; i < TRI_FACTS_CORES / 64; i++)
+    n += __builtin_popcountll(a->cores.mask[i] & b->cores.mask[i]);
+  return n;
+}
+
+/* Hardware threads of a node's ranks together, 0: unknown; *ranks of them. */
+static int cores_of(const tri_case *c, int node, int *ranks) {
+  uint64_t all[TRI_FACTS_CORES / 64] = {0};
+  int      n = 0;
+
+  *ranks = 0;
+  for (int t = 0; t < c->tasks; t++) {
+    if (!came(c, t) || c->facts[t].seat.node != node) continue;
+    for (int i = 0; i < TRI_FACTS_CORES / 64; i++) all[i] |= c->facts[t].cores.mask[i];
+    ++*ranks;
+  }
+  for (int i = 0; i < TRI_FACTS_CORES / 64; i++) n += __builtin_popcountll(all[i]);
+  return n;
+}
+
+bool tri_check_shares_cores(const tri_case *c, int node) {
+  int ranks, n = cores_of(c, node, &ranks);
+
+  return n > 0 && n < ranks;
+}
+
+/* Two ranks of the node bound to the same cores beside cores that none has. */
+static tri_status check_bound(const tri_case *c, int node, int first, int n, tri_findings *out) {
+  const tri_facts *f = &c->facts[first];
+
+  for (int t = first + 1; t < c->tasks; t++) {
+    const tri_facts *g = &c->facts[t];
+    int              both = shared_cores(f, g);
+    if (!came(c, t) || g->seat.node != node || f->cores.mine >= n || !both) continue;
+    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "ranks %d and %d on %s", f->seat.rank,
+                             g->seat.rank, f->seat.host));
+    TRI_TRY(tri_findings_what(out, "both are bound to the same %d hardware thread%s", both,
+                              both == 1 ? "" : "s"));
+    return tri_findings_cure(out, "srun --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core");
+  }
+  return TRI_OK;
+}
+
+/* A node: what its ranks have together, against what the job has there. */
+static tri_status check_cores(const tri_case *c, int node, tri_findings *out) {
+  int              first = tri_check_first_of(c, node), ranks, n = cores_of(c, node, &ranks);
+  const tri_facts *f = &c->facts[first];
+  int              given =
+      f->cores.allotted > 0 && f->cores.allotted < f->cores.online ? f->cores.allotted : f->cores.online;
+
+  if (ranks < f->seat.locals) return TRI_OK; /* not all came */
+  if (n > 0 && 2 * n <= given) {
+    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "%s", f->seat.host));
+    TRI_TRY(tri_findings_what(out, "its %d rank%s may run on %d of %d hardware threads", ranks,
+                              ranks == 1 ? "" : "s", n, given));
+    return tri_findings_cure(
+        out,
+        "srun --cpus-per-task=%d (on srun itself, Slurm 22.05 and newer do not take sbatch's), or "
+        "mpirun --bind-to none",
+        given / ranks);
+  }
+  if (n > 0 && n < ranks) {
+    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "%s", f->seat.host));
+    TRI_TRY(tri_findings_what(out, "%d ranks share %d hardware thread%s", ranks, n, n == 1 ? "" : "s"));
+    return tri_findings_cure(out, "fewer ranks on the node, or more cores: --cpus-per-task");
+  }
+  return check_bound(c, node, first, n, out);
+}
+
+/* Cores on another node of memory than the GPU. */
+static tri_status check_near(const tri_case *c, tri_findings *out) {
+  for (int t = 0; t < c->tasks; t++) {
+    const tri_facts *f = &c->facts[t];
+    if (!came(c, t) || !f->gpu.uuid[0] || f->gpu.numa < 0 || f->cores.numa < 0 ||
+        f->gpu.numa == f->cores.numa)
+      continue;
+    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "rank %d on %s", f->seat.rank, f->seat.host));
+    TRI_TRY(tri_findings_what(out, "its cores are on memory node %d, its GPU is on %d", f->cores.numa,
+                              f->gpu.numa));
+    return tri_findings_cure(
+        out, "--gpu-bind=closest with --cpu-bind=cores where that leaves a GPU to each rank, else "
+             "--cpu-bind=map_ldom");
+  }
+  return TRI_OK;
+}
+
+/* The first two ranks of each node that would take one GPU. */
+static tri_status check_shared(const tri_case *c, tri_findings *out) {
+  bool      *told = NULL; /* [nodes] */
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(told, c->nodes + 1));
+  for (int a = 0; a < c->tasks; a++)
+    for (int b = a + 1; b < c->tasks; b++) {
+      const tri_facts *f = &c->facts[a], *g = &c->facts[b];
+      if (!f->gpu.uuid[0] || told[f->seat.node] || strcmp(f->gpu.uuid, g->gpu.uuid)) continue;
+      if (strcmp(f->seat.host, g->seat.host)) continue;
+      told[f->seat.node] = true;
+      TRI_TRY_DONE(say_shared(c, a, b, out));
+    }
+done:
+  TRI_FREE(told);
+  return st;
+}
+
+static tri_status say_cpu_build(const tri_case *c, tri_findings *out) {
+  TRI_TRY(tri_findings_add(out, "device", strcmp(c->device, "cuda") ? TRI_LEVEL_WARNING : TRI_LEVEL_ERROR,
+                           "trireme"));
+  TRI_TRY(tri_findings_what(out, "the launch has GPUs, and this program is built for CPUs only"));
+  return tri_findings_cure(
+      out, "build it with cmake --preset cuda-release, or ask for no GPUs and set run.device: cpu");
+}
+
+tri_status tri_check_devices(const tri_case *c, tri_findings *out) {
+  bool gpus = false;
+
+  for (int t = 0; t < c->tasks; t++) gpus = gpus || c->facts[t].gpu.uuid[0];
+  if (gpus && strcmp(c->device, "cpu")) {
+    if (!c->gpu_build) TRI_TRY(say_cpu_build(c, out));
+    TRI_TRY(check_shared(c, out));
+    TRI_TRY(check_models(c, out));
+    TRI_TRY(check_peers(c, out));
+    TRI_TRY(check_near(c, out));
+  }
+  for (int n = 0; n < c->nodes; n++)
+    if (tri_check_first_of(c, n) >= 0) TRI_TRY(check_cores(c, n, out));
+  return TRI_OK;
+}

@@ -1,0 +1,36 @@
+/* examine_check.c - of rank 0: what the facts of all say, and the report. */
+#include "base/print.h"
+#include "doctor/report.h"
+#include "examine_impl.h"
+
+#include <stdio.h>
+
+tri_status tri_exam_print(tri_exam *x, const char *unmeasured) {
+  tri_report r = {&x->c, &x->found, x->rate, (int)x->n_rate, unmeasured};
+  tri_text   text = {0};
+  tri_status st = x->opt->json ? tri_report_json(&r, &text) : tri_report_screen(&r, &text);
+
+  if (st == TRI_OK) st = tri_print(text.data, text.len);
+  tri_text_free(&text);
+  fflush(stdout);
+  return st;
+}
+
+tri_status tri_exam_check(tri_exam *x) {
+  tri_case *c = &x->c;
+
+  *c = (tri_case){.launch = &x->launch,
+                  .facts = x->facts,
+                  .tasks = x->launch.tasks,
+                  .device = x->opt->device,
+                  .gpu_build = tri_device_at(1) != NULL,
+                  .waited_s = x->opt->patience_s,
+                  .clock = x->clock};
+  TRI_TRY(tri_facts_number(x->facts, c->tasks, x->opt->ranks_per_node, &c->even, &c->nodes));
+  if (x->meet && tri_meet_can(x->meet)) {
+    tri_meet_clocks(x->meet, c, x->clock);
+    TRI_TRY(tri_meet_reach(x->meet, c, &x->reach, &c->n_reach));
+    c->reach = x->reach;
+  }
+  return tri_check_all(c, &x->found);
+}

@@ -1,0 +1,289 @@
+/* examine_mpi.c - what MPI carries: communicators, pairs of nodes, products, the folder; and who hangs in
+ * it. */
+#include "cost/machine.h"
+#include "examine_impl.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Chosen. HANG_EXTRA_S: rank 0 has named who hangs by then. */
+enum { HANG_EXTRA_S = 20, END_S = 10, SHOWN = 8 };
+
+/* ---- who hangs ---- */
+
+static const char *cure_of(const char *stage) {
+  if (!strcmp(stage, "MPI_Init"))
+    return "the ranks met before: look at the interfaces MPI takes (OMPI_MCA_btl_tcp_if_include), "
+           "at srun --mpi=list "
+           "(--mpi=pmix), and that mpirun or srun is the one the program was built with";
+  if (!strcmp(stage, "folder") || !strcmp(stage, "HDF5"))
+    return "its file system does not answer: try ls and touch in the folder from that node, or put "
+           "run.output elsewhere";
+  return "look at that rank: a node without memory, a process that was stopped, a link that is "
+         "down; leave the node out: --exclude";
+}
+
+static tri_status say_hang(tri_exam *x, const tri_meet_hang *h) {
+  tri_text   who = {0};
+  tri_status st = TRI_OK;
+
+  for (int i = 0; i < h->n && i < SHOWN && (h->n == 1 || h->n < x->launch.tasks); i++) {
+    if (i) TRI_TRY_DONE(tri_text_printf(&who, ", "));
+    if (x->facts[h->task[i]].seat.host[0])
+      TRI_TRY_DONE(tri_check_put_rank(&x->facts[h->task[i]].seat, &who));
+    else
+      TRI_TRY_DONE(tri_text_printf(&who, "rank %d", h->task[i]));
+  }
+  if (h->n > 1 && h->n == x->launch.tasks)
+    TRI_TRY_DONE(tri_text_printf(&who, "all %d ranks", h->n));
+  else if (h->n > SHOWN)
+    TRI_TRY_DONE(tri_text_printf(&who, " and %d more", h->n - SHOWN));
+  TRI_TRY_DONE(tri_findings_add(&x->found, "hang", TRI_LEVEL_ERROR, "%s", who.data));
+  if (h->reason)
+    TRI_TRY_DONE(tri_findings_what(&x->found, "in the stage '%s': %s", h->stage, h->reason));
+  else
+    TRI_TRY_DONE(tri_findings_what(&x->found,
+                                   "not out of the stage '%s' after %.0f s; %d of %d ranks are further",
+                                   h->stage, x->opt->patience_s, x->launch.tasks - h->n, x->launch.tasks));
+  TRI_TRY_DONE(tri_findings_cure(&x->found, "%s", cure_of(h->stage)));
+done:
+  tri_text_free(&who);
+  return st;
+}
+
+void tri_exam_on_hang(void *ctx, const tri_meet_hang *hang) {
+  tri_exam *x = ctx;
+
+  tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
+  pthread_mutex_lock(&x->lock);
+  if (!x->c.launch) { /* nothing was checked: the ranks could not meet */
+    x->c = (tri_case){
+        .launch = &x->launch, .facts = x->facts, .tasks = x->launch.tasks, .nodes = 0, .clock = x->clock};
+  }
+  if (say_hang(x, hang) != TRI_OK || tri_exam_print(x, "a rank does not come along") != TRI_OK)
+    tri_log_lines(TRI_LOG_ERROR, tri_error_message());
+  tri_runtime_abort(TRI_EXAMINE_CODE);
+}
+
+/* ---- stages ---- */
+
+static void enter(tri_exam *x, const char *stage) {
+  tri_meet_stage(x->meet, stage);
+  tri_runtime_abort_within((int)(2 * x->opt->patience_s) + HANG_EXTRA_S, TRI_EXAMINE_CODE);
+}
+
+static tri_status add_rate(tri_exam *x, const tri_rate *r) {
+  tri_status st;
+
+  if (x->launch.task != 0 || !r->scope[0] || !(r->bytes_per_s > 0)) return TRI_OK;
+  pthread_mutex_lock(&x->lock);
+  st = TRI_GROW(x->rate, x->rate_cap, x->n_rate + 1);
+  if (st == TRI_OK) x->rate[x->n_rate++] = *r;
+  pthread_mutex_unlock(&x->lock);
+  return st;
+}
+
+/* Facts by MPI, where ranks could not meet before it. */
+static tri_status gather_facts(tri_exam *x) {
+  tri_comm  *world = x->se.comm[TRI_WORLD];
+  tri_facts *all = NULL;
+  size_t    *counts = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
+  TRI_TRY_DONE(tri_host_gather_all(world, &x->facts[0], sizeof *all, (void **)&all, counts));
+  if (x->launch.task != 0) goto done;
+  for (int r = 0; r < world->size; r++)
+    if (counts[r] == sizeof *all && tri_facts_check(&all[r], sizeof *all, x->launch.tasks))
+      x->facts[all[r].seat.task] = all[r];
+  pthread_mutex_lock(&x->lock);
+  st = tri_exam_check(x);
+  pthread_mutex_unlock(&x->lock);
+done:
+  TRI_FREE(all);
+  TRI_FREE(counts);
+  return st;
+}
+
+static void name_pair(const tri_exam *x, tri_rate *r) {
+  int         a = tri_check_first_of(&x->c, r->from), b = tri_check_first_of(&x->c, r->to);
+  const char *from = a < 0 ? "?" : x->facts[a].seat.host, *to = b < 0 ? "?" : x->facts[b].seat.host;
+
+  if (strcmp(from, to))
+    snprintf(r->scope, sizeof r->scope, "%.60s - %.60s", from, to);
+  else /* nodes are pretended */
+    snprintf(r->scope, sizeof r->scope, "node %d - node %d", r->from, r->to);
+}
+
+/* Everybody's pair of a round, by rank 0. */
+static tri_status measure_pairs(tri_exam *x) {
+  tri_comm  *world = x->se.comm[TRI_WORLD];
+  tri_rate  *all = NULL, mine;
+  size_t    *counts = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
+  for (int round = 0; round < tri_speed_rounds(&x->se.rt); round++) {
+    enter(x, "pairs of nodes");
+    TRI_TRY_DONE(tri_speed_pair(&x->se, round, &mine));
+    TRI_TRY_DONE(tri_host_gather_all(world, &mine, sizeof mine, (void **)&all, counts));
+    for (int r = 0; r < world->size && x->launch.task == 0; r++)
+      if (all[r].from >= 0) {
+        name_pair(x, &all[r]);
+        TRI_TRY_DONE(add_rate(x, &all[r]));
+      }
+    TRI_FREE(all);
+  }
+done:
+  TRI_FREE(all);
+  TRI_FREE(counts);
+  return st;
+}
+
+static tri_status measure_scopes(tri_exam *x, const tri_speed_room *room) {
+  static const char *const stage[] = {[TRI_WORLD] = "communicator world",
+                                      [TRI_NODE] = "communicator node",
+                                      [TRI_CROSS] = "communicator cross"};
+
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) {
+    tri_rate r;
+    enter(x, stage[scope]);
+    TRI_TRY(tri_speed_scope(&x->se, (tri_scope)scope, room, &r));
+    TRI_TRY(add_rate(x, &r));
+  }
+  return measure_pairs(x);
+}
+
+/* What a rank found for itself. */
+typedef struct own {
+  int32_t          task;
+  tri_speeds       speed;
+  tri_folder_facts folder;
+} own;
+
+/* The pairs' and communicators' figures, the slowest rank's products: what trireme plan reads. */
+static tri_status write_machine(tri_exam *x, const own *all, const tri_folder_trial *trial) {
+  tri_machine m = {.name = "measured"};
+  size_t      bytes_free = 0, bytes = 0;
+  char        path[TRI_MACHINE_PATH_BYTES];
+  const char *device = x->se.device->ops->name;
+
+  tri_machine_host(x->se.threads, 1, &m); /* where there is one rank, or one node, links stay as guessed */
+  snprintf(m.name, sizeof m.name, "measured");
+  TRI_TRY(x->se.device->ops->mem_info(x->se.device, &bytes_free, &bytes));
+  m.device_bytes = (int64_t)bytes;
+  for (int r = 0; r < x->launch.tasks; r++) {
+    const tri_speeds *s = &all[r].speed;
+    if (!r || s->flops_bf16 < m.flops_bf16) m.flops_bf16 = s->flops_bf16;
+    if (!r || s->flops_f32 < m.flops_f32) m.flops_f32 = s->flops_f32;
+    if (!r || s->mem_bytes_per_s < m.mem_bytes_per_s) m.mem_bytes_per_s = s->mem_bytes_per_s;
+    if (s->host_bytes_per_s > 0 && (!r || s->host_bytes_per_s < m.host_bytes_per_s))
+      m.host_bytes_per_s = s->host_bytes_per_s;
+  }
+  for (int64_t i = 0; i < x->n_rate; i++) {
+    const tri_rate *r = &x->rate[i];
+    tri_link        l = {r->latency_s, r->bytes_per_s};
+    if (!strcmp(r->scope, "node")) m.node = l;
+    if (!strcmp(r->scope, "cross")) m.cross = l;
+  }
+  if (trial->bytes && trial->write_s > 0) m.disk_bytes_per_s = (double)trial->bytes / trial->write_s;
+  if (tri_machine_check(&m, "measured") != TRI_OK ||
+      tri_machine_path(device, x->se.threads, path) != TRI_OK || tri_machine_write(path, &m) != TRI_OK) {
+    tri_log(TRI_LOG_WARN, "what was measured is not kept for trireme plan: %s", tri_error_message());
+    tri_error_clear();
+    return TRI_OK;
+  }
+  tri_log(TRI_LOG_INFO, "what was measured is kept for trireme plan: %s", path);
+  return TRI_OK;
+}
+
+/* Rank 0: what all[world rank] says. */
+static tri_status judge(tri_exam *x, const own *all, const tri_folder_trial *trial) {
+  double           *flops = NULL;
+  tri_folder_facts *folder = NULL;
+  tri_rate   disk[] = {{"disk write", trial->bytes, 0, 0, -1, -1}, {"disk read", trial->bytes, 0, 0, -1, -1}};
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(flops, x->launch.tasks));
+  TRI_TRY_DONE(TRI_ALLOC(folder, x->launch.tasks));
+  for (int r = 0; r < x->launch.tasks; r++)
+    if (all[r].task >= 0 && all[r].task < x->launch.tasks) {
+      flops[all[r].task] = all[r].speed.flops_bf16;
+      folder[all[r].task] = all[r].folder;
+    }
+  if (trial->write_s > 0) disk[0].bytes_per_s = (double)trial->bytes / trial->write_s;
+  if (trial->read_s > 0) disk[1].bytes_per_s = (double)trial->bytes / trial->read_s;
+  for (int i = 0; i < 2; i++) TRI_TRY_DONE(add_rate(x, &disk[i]));
+  pthread_mutex_lock(&x->lock);
+  st = tri_check_links(&x->c, x->rate, (int)x->n_rate, &x->found);
+  if (st == TRI_OK) st = tri_check_speeds(&x->c, flops, &x->found);
+  if (st == TRI_OK) st = tri_check_folder(&x->c, x->opt->folder, folder, trial->hdf5, &x->found);
+  pthread_mutex_unlock(&x->lock);
+  if (st == TRI_OK) st = write_machine(x, all, trial);
+done:
+  TRI_FREE(flops);
+  TRI_FREE(folder);
+  return st;
+}
+
+static tri_status measure_own(tri_exam *x) {
+  tri_comm        *world = x->se.comm[TRI_WORLD];
+  own             *all = NULL, mine = {.task = x->launch.task};
+  size_t          *counts = NULL;
+  char             folder[4096] = "";
+  int64_t          errors;
+  tri_folder_trial trial = {0};
+  bool             whole;
+  tri_status       st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
+  enter(x, "products and memory");
+  TRI_TRY_DONE(tri_speed_device(&x->se, &mine.speed));
+  enter(x, "folder");
+  if (world->rank == 0) tri_folder_there(x->opt->folder, folder, sizeof folder);
+  TRI_TRY_DONE(tri_host_bcast(world, folder, sizeof folder, 0));
+  folder[sizeof folder - 1] = '\0';
+  TRI_TRY_DONE(tri_folder_try(&x->se, folder, x->launch.key, &mine.folder, &whole));
+  enter(x, "HDF5");
+  if (whole) TRI_TRY_DONE(tri_folder_write(&x->se, folder, x->launch.key, &trial));
+  enter(x, "findings");
+  TRI_TRY_DONE(tri_host_gather_all(world, &mine, sizeof mine, (void **)&all, counts));
+  if (x->launch.task == 0) st = judge(x, all, &trial);
+  TRI_TRY_DONE(tri_agree(world, st));
+  errors = x->found.errors;
+  TRI_TRY_DONE(tri_host_max(world, &errors, 1));
+  x->found.errors = (int)errors;
+done:
+  TRI_FREE(all);
+  TRI_FREE(counts);
+  return st;
+}
+
+static tri_status measure(tri_exam *x) {
+  tri_session_opt opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0}; /* meet watches */
+  tri_speed_room  room;
+
+  if (x->launch.task != 0) enter(x, "MPI_Init");
+  TRI_TRY(tri_session_open(&opt, &x->se));
+  enter(x, "memory");
+  TRI_TRY(tri_speed_plan(&x->se, &room));
+  TRI_TRY(tri_session_take_memory(&x->se));
+  if (!tri_meet_can(x->meet) && x->launch.tasks > 1) TRI_TRY(gather_facts(x));
+  TRI_TRY(measure_scopes(x, &room));
+  return measure_own(x);
+}
+
+tri_status tri_exam_measure(tri_exam *x) {
+  tri_status st = measure(x);
+
+  if (st != TRI_OK) {
+    tri_meet_fail(x->meet, tri_error_message());
+    poll(NULL, 0, END_S * 1000); /* rank 0 names this rank and ends all */
+    return st;
+  }
+  tri_meet_stage(x->meet, NULL);
+  tri_runtime_abort_within(0, 0);
+  tri_session_close(&x->se);
+  return TRI_OK;
+}

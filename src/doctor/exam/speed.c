@@ -1,0 +1,228 @@
+/* speed.c - how fast links, products and memory are, measured. */
+#include "speed.h"
+#include "comm/ping.h"
+#include "device/kernels.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Chosen: more than caches hold, less than a second; times the best of which counts. */
+enum { CPU_BYTES = 8 << 20, GPU_BYTES = 256 << 20, TIMES = 4, SHORT_TIMES = 30, MOST_ROUNDS = 63 };
+enum { PAIR_BYTES = 4 << 20, PAIR_TIMES = 4, CPU_SIDE = 1024, GPU_SIDE = 8192, COPY_BYTES = 32 << 20 };
+static const double least_s = 0.1; /* of a measurement */
+
+tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
+  int64_t all = tri_device_is_gpu(se->device) ? GPU_BYTES : CPU_BYTES;
+
+  out->per_rank = all / se->rt.world_size;
+  out->per_rank = out->per_rank < 1024 ? 1024 : out->per_rank / 64 * 64;
+  TRI_TRY(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "gathered",
+                         (size_t)(out->per_rank * se->rt.world_size), &out->recv));
+  return tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "sent", (size_t)out->per_rank,
+                        &out->send);
+}
+
+/* ---- communicators ---- */
+
+/* The slowest rank's seconds of `times` calls in a row, per call. what: a gather, or a sum of one number. */
+static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_room *room, bool gather, int times,
+                             double *out) {
+  int64_t ns;
+  double  from_s;
+
+  TRI_TRY(tri_host_barrier(c));
+  from_s = tri_now_s();
+  for (int i = 0; i < times; i++)
+    TRI_TRY(gather ? tri_all_gather(c, room->recv, room->send, room->per_rank, TRI_U8, se->stream, NULL)
+                   : tri_all_reduce(c, room->send, 1, TRI_F32, TRI_SUM, se->stream, NULL));
+  TRI_TRY(se->device->ops->stream_sync(se->stream));
+  ns = (int64_t)((tri_now_s() - from_s) * 1e9);
+  TRI_TRY(tri_host_max(c, &ns, 1));
+  *out = (double)ns / 1e9 / times;
+  return TRI_OK;
+}
+
+tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_room *room, tri_rate *out) {
+  static const char *const name[] = {[TRI_WORLD] = "world", [TRI_NODE] = "node", [TRI_CROSS] = "cross"};
+  tri_comm                *c = se->comm[scope];
+  double                   best = 0, s = 0, latency = 0;
+  int64_t                  ns[2];
+
+  *out = (tri_rate){.from = -1, .to = -1};
+  if (c->size == 1) return TRI_OK;
+  for (int i = 0; i < TIMES; i++) {
+    TRI_TRY(time_calls(se, c, room, true, 1, &s));
+    if (i && (i == 1 || s < best)) best = s; /* the first connects */
+  }
+  for (int i = 0; i < 2; i++) {
+    TRI_TRY(time_calls(se, c, room, false, SHORT_TIMES, &s));
+    if (!i || s < latency) latency = s;
+  }
+  ns[0] = (int64_t)(best * 1e9), ns[1] = (int64_t)(latency * 1e9);
+  TRI_TRY(tri_host_max(se->comm[TRI_WORLD], ns, 2)); /* of all nodes, or local ranks */
+  strcpy(out->scope, name[scope]);
+  out->bytes = room->per_rank * c->size;
+  out->bytes_per_s = (double)(out->bytes - room->per_rank) / ((double)ns[0] / 1e9);
+  out->latency_s = (double)ns[1] / 1e9;
+  return TRI_OK;
+}
+
+/* ---- pairs of nodes ---- */
+
+static int even_of(int n) { return n + n % 2; }
+
+int tri_speed_rounds(const tri_runtime *rt) {
+  int rounds = even_of(rt->nodes) - 1;
+
+  return rt->nodes < 2 ? 0 : rounds > MOST_ROUNDS ? MOST_ROUNDS : rounds;
+}
+
+/* The circle method of tournaments: node n - 1 stays, the others go round. -1: no partner in this round. */
+static int partner_of(int me, int nodes, int round) {
+  int n = even_of(nodes), m = n - 1, other;
+
+  if (me == m)
+    other = round % m * (n / 2) % m; /* the one that would meet itself: 2 x = round (mod m) */
+  else {
+    other = ((round - me) % m + m) % m;
+    if (other == me) other = m;
+  }
+  return other < nodes ? other : -1;
+}
+
+tri_status tri_speed_pair(tri_session *se, int round, tri_rate *out) {
+  tri_comm  *world = se->comm[TRI_WORLD];
+  bool       first = se->rt.local_rank == 0;
+  int        peer = first ? partner_of(se->rt.node, se->rt.nodes, round) : -1;
+  void      *buf = NULL;
+  double     s = 0, latency = 0;
+  tri_status st = TRI_OK;
+
+  *out = (tri_rate){.from = -1, .to = -1};
+  TRI_TRY_DONE(tri_agree(world, first ? tri_host_alloc(PAIR_BYTES, 1, &buf) : TRI_OK));
+  if (peer >= 0) { /* the rank of a node's first is the node's number (comm.h) */
+    TRI_TRY_DONE(tri_ping(world, peer, buf, 8, SHORT_TIMES, &latency));
+    TRI_TRY_DONE(tri_ping(world, peer, buf, PAIR_BYTES, PAIR_TIMES, &s));
+  }
+  if (peer > se->rt.node && s > 0)
+    *out = (tri_rate){.from = se->rt.node,
+                      .to = peer,
+                      .bytes = PAIR_BYTES,
+                      .bytes_per_s = PAIR_BYTES / s,
+                      .latency_s = latency};
+done:
+  tri_host_free(&buf);
+  return st;
+}
+
+/* ---- products and memory ---- */
+
+typedef struct product {
+  tri_linear *l;
+  void       *w, *packed, *work, *x, *y;
+  int64_t     side;
+  tri_dtype   dtype;
+} product;
+
+static tri_status take(tri_device *d, size_t bytes, void **out) {
+  return d->ops->alloc(d, TRI_MEM_DEVICE, bytes ? bytes : 256, out);
+}
+
+static tri_status product_open(tri_session *se, tri_dtype dtype, int64_t side, product *p) {
+  tri_device           *d = se->device;
+  const tri_kernels    *k = d->ops->kernels;
+  const tri_linear_spec spec = {side, side, dtype, false};
+  tri_linear_bytes      bytes;
+  size_t                matrix = (size_t)(side * side) * 4;
+
+  *p = (product){.side = side, .dtype = dtype};
+  TRI_TRY(k->linear_open(d, &spec, &p->l));
+  TRI_TRY(k->linear_size(p->l, &bytes));
+  TRI_TRY(take(d, matrix, &p->w));
+  TRI_TRY(take(d, matrix, &p->x));
+  TRI_TRY(take(d, matrix, &p->y));
+  TRI_TRY(take(d, bytes.fwd, &p->packed));
+  TRI_TRY(take(d, bytes.workspace, &p->work));
+  TRI_TRY(k->linear_bind(p->l, p->work, bytes.workspace));
+  TRI_TRY(d->ops->fill(se->stream, p->w, 0x3c, matrix)); /* 0.0115, as bf16 and as f32 */
+  TRI_TRY(d->ops->fill(se->stream, p->x, 0x3c, matrix));
+  tri_tensor w = tri_view2(p->w, dtype, side, side);
+  return bytes.fwd ? k->linear_pack(se->stream, p->l, p->packed, NULL, &w) : TRI_OK;
+}
+
+static void product_close(tri_session *se, product *p) {
+  tri_device *d = se->device;
+  void      **held[] = {&p->w, &p->x, &p->y, &p->packed, &p->work};
+
+  if (p->l && d->ops->kernels->linear_close(&p->l) != TRI_OK) tri_error_clear();
+  for (int i = 0; i < 5; i++)
+    if (*held[i]) d->ops->free(d, TRI_MEM_DEVICE, held[i]);
+}
+
+/* Runs once or more until least_s are over; *best: seconds of the fastest. */
+static tri_status product_time(tri_session *se, const product *p, const void *packed, double *best) {
+  const tri_kernels *k = se->device->ops->kernels;
+  tri_tensor x = tri_view2(p->x, p->dtype, p->side, p->side), y = tri_view2(p->y, p->dtype, p->side, p->side);
+  double     began_s = tri_now_s();
+
+  *best = 0;
+  for (int i = 0; i < 3 || tri_now_s() - began_s < least_s; i++) {
+    double from_s = tri_now_s();
+    TRI_TRY(k->linear_fwd(se->stream, p->l, packed, &y, &x, NULL, NULL));
+    TRI_TRY(se->device->ops->stream_sync(se->stream));
+    double s = tri_now_s() - from_s;
+    if (i == 1 || (i > 1 && s < *best)) *best = s;
+  }
+  return TRI_OK;
+}
+
+static tri_status time_product(tri_session *se, tri_dtype dtype, double *flops) {
+  int64_t          side = tri_device_is_gpu(se->device) ? GPU_SIDE : CPU_SIDE;
+  product          p;
+  tri_linear_bytes bytes;
+  double           best;
+  tri_status       st = TRI_OK;
+
+  TRI_TRY_DONE(product_open(se, dtype, side, &p));
+  TRI_TRY_DONE(se->device->ops->kernels->linear_size(p.l, &bytes));
+  TRI_TRY_DONE(product_time(se, &p, bytes.fwd ? p.packed : p.w, &best));
+  *flops = 2.0 * (double)side * (double)side * (double)side / best;
+done:
+  product_close(se, &p);
+  return st;
+}
+
+/* Bytes per second of copies of this kind of memory to the device. */
+static tri_status time_copy(tri_session *se, tri_mem kind, double *rate) {
+  tri_device *d = se->device;
+  void       *from = NULL, *to = NULL;
+  double      best = 0;
+  tri_status  st = TRI_OK;
+
+  TRI_TRY_DONE(d->ops->alloc(d, kind, COPY_BYTES, &from));
+  TRI_TRY_DONE(d->ops->alloc(d, TRI_MEM_DEVICE, COPY_BYTES, &to));
+  for (int i = 0; i < TIMES; i++) {
+    double from_s = tri_now_s();
+    TRI_TRY_DONE(d->ops->copy(se->stream, to, from, COPY_BYTES));
+    TRI_TRY_DONE(d->ops->stream_sync(se->stream));
+    double s = tri_now_s() - from_s;
+    if (!i || s < best) best = s;
+  }
+  *rate = COPY_BYTES / best;
+done:
+  if (from) d->ops->free(d, kind, &from);
+  if (to) d->ops->free(d, TRI_MEM_DEVICE, &to);
+  return st;
+}
+
+tri_status tri_speed_device(tri_session *se, tri_speeds *out) {
+  tri_comm *world = se->comm[TRI_WORLD];
+
+  *out = (tri_speeds){0};
+  TRI_TRY(tri_agree(world, time_product(se, TRI_BF16, &out->flops_bf16)));
+  TRI_TRY(tri_agree(world, time_product(se, TRI_F32, &out->flops_f32)));
+  TRI_TRY(tri_agree(world, time_copy(se, TRI_MEM_DEVICE, &out->mem_bytes_per_s)));
+  out->mem_bytes_per_s *= 2;
+  if (!tri_device_is_gpu(se->device)) return TRI_OK;
+  return tri_agree(world, time_copy(se, TRI_MEM_PINNED, &out->host_bytes_per_s));
+}

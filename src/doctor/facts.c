@@ -1,0 +1,134 @@
+/* facts.c - what each rank tells of itself: checked, numbered, and which interface is meant. */
+#include "facts.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRI_X(name, text) text,
+static const char *const version_name[] = {TRI_FACTS_VERSION_LIST(TRI_X)};
+static const char *const choice_name[] = {TRI_FACTS_CHOICE_LIST(TRI_X)};
+#undef TRI_X
+
+const char *tri_facts_version_name(int version) { return version_name[version]; }
+const char *tri_facts_choice_name(int choice) { return choice_name[choice]; }
+
+/* Ends a text, and leaves in it what any screen and JSON take. */
+static void clean(char *text, size_t bytes) {
+  text[bytes - 1] = '\0';
+  for (; *text; text++)
+    if (*text < ' ' || *text > '~') *text = '?';
+}
+#define CLEAN(text) clean(text, sizeof(text))
+
+bool tri_facts_check(tri_facts *f, size_t bytes, int tasks) {
+  if (bytes != sizeof *f) return false;
+  CLEAN(f->seat.host);
+  CLEAN(f->gpu.uuid);
+  CLEAN(f->gpu.model);
+  CLEAN(f->gpu.bus);
+  CLEAN(f->gpu.nic);
+  for (int i = 0; i < TRI_FACTS_NETS; i++) {
+    CLEAN(f->net[i].name);
+    CLEAN(f->net[i].address);
+  }
+  for (int i = 0; i < TRI_VERSION_COUNT; i++) CLEAN(f->version[i]);
+  for (int i = 0; i < TRI_CHOICE_COUNT; i++) CLEAN(f->choice[i]);
+  return f->seat.host[0] && f->seat.tasks == tasks && f->seat.task >= 0 && f->seat.task < tasks &&
+         f->seat.local >= 0 && f->seat.locals > f->seat.local && f->seat.locals <= tasks && f->n_net >= 0 &&
+         f->seat.port >= 0 && f->seat.port < 65536 && f->n_net <= TRI_FACTS_NETS && f->cores.online > 0 &&
+         f->cores.mine > 0;
+}
+
+/* The place of a host among those seen before, in the order of their lowest task. */
+static int find_host(const tri_facts *f, const int *first, int nodes, const char *host) {
+  for (int i = 0; i < nodes; i++)
+    if (!strcmp(f[first[i]].seat.host, host)) return i;
+  return nodes;
+}
+
+tri_status tri_facts_number(tri_facts *f, int n, int ranks_per_node, bool *even, int *nodes) {
+  int       *first = NULL, *count = NULL; /* [n] of each node: its lowest task; its ranks so far */
+  tri_status st = TRI_OK;
+
+  *nodes = 0;
+  *even = true;
+  TRI_TRY_DONE(TRI_ALLOC(first, n));
+  TRI_TRY_DONE(TRI_ALLOC(count, n));
+  for (int i = 0; i < n; i++) {
+    tri_facts_seat *s = &f[i].seat;
+    if (!s->host[0]) continue;
+    s->node = ranks_per_node > 0 ? i / ranks_per_node : find_host(f, first, *nodes, s->host);
+    while (s->node >= *nodes) first[(*nodes)++] = i;
+    s->rank = count[s->node]++; /* among its node's, for now */
+  }
+  for (int k = 1; k < *nodes; k++) *even = *even && count[k] == count[0];
+  for (int i = 0; i < n; i++)
+    if (f[i].seat.host[0]) f[i].seat.rank = *even ? f[i].seat.rank * *nodes + f[i].seat.node : i;
+done:
+  TRI_FREE(first);
+  TRI_FREE(count);
+  return st;
+}
+
+/* Bits of an address, most significant first; 0: none. */
+static int get_bits(const char *text, unsigned char out[16]) {
+  if (inet_pton(AF_INET, text, out) == 1) return 32;
+  return inet_pton(AF_INET6, text, out) == 1 ? 128 : 0;
+}
+
+/* "10.79.0.0/24" and an address in it. */
+static bool in_network(const char *network, const char *address) {
+  unsigned char a[16], b[16];
+  char          text[TRI_FACTS_ADDRESS_BYTES];
+  size_t        n = strcspn(network, "/");
+  long          bits;
+  int           width;
+
+  if (n >= sizeof text || network[n] != '/') return false;
+  memcpy(text, network, n);
+  text[n] = '\0';
+  bits = strtol(network + n + 1, NULL, 10);
+  width = get_bits(text, a);
+  if (!width || width != get_bits(address, b) || bits < 0 || bits > width) return false;
+  for (int i = 0; i < bits; i++)
+    if ((a[i / 8] ^ b[i / 8]) & (0x80 >> i % 8)) return false;
+  return true;
+}
+
+/* One item of a list against one interface. NCCL documents prefixes and "=" for whole names
+ * (docs.nvidia.com, NCCL_SOCKET_IFNAME); the others want names, UCX perhaps with ":port". */
+static bool item_matches(const char *item, size_t n, tri_facts_choice choice, bool whole,
+                         const tri_facts_net *net) {
+  char text[TRI_FACTS_NAME_BYTES];
+
+  if (choice != TRI_CHOICE_NCCL) n = strcspn(item, ",") < n ? strcspn(item, ",") : n;
+  if (choice == TRI_CHOICE_UCX && memchr(item, ':', n)) n = (size_t)((char *)memchr(item, ':', n) - item);
+  if (!n || n >= sizeof text) return false;
+  memcpy(text, item, n);
+  text[n] = '\0';
+  if (strchr(text, '/')) return in_network(text, net->address);
+  return choice == TRI_CHOICE_NCCL && !whole ? !strncmp(net->name, text, n) : !strcmp(net->name, text);
+}
+
+bool tri_facts_net_matches(const char *pattern, tri_facts_choice choice, const tri_facts_net *net) {
+  bool but = choice == TRI_CHOICE_NCCL && pattern[0] == '^', whole, any = false;
+
+  pattern += but;
+  whole = choice == TRI_CHOICE_NCCL && pattern[0] == '=';
+  pattern += whole;
+  while (*pattern) {
+    size_t n = strcspn(pattern, ",");
+    any = any || item_matches(pattern, n, choice, whole, net);
+    pattern += n + (pattern[n] == ',');
+  }
+  return any != but;
+}
+
+int tri_facts_net_chosen(const tri_facts *f, tri_facts_choice choice) {
+  const char *pattern = f->choice[choice];
+
+  for (int i = 0; i < f->n_net; i++)
+    if (pattern[0] ? tri_facts_net_matches(pattern, choice, &f->net[i]) : !f->net[i].loop) return i;
+  return pattern[0] || !f->n_net ? TRI_FACTS_UNKNOWN : 0;
+}

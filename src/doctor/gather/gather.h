@@ -1,0 +1,19 @@
+/* gather.h - the facts of this rank, as its system and its libraries tell them. */
+#ifndef TRI_GATHER_H
+#define TRI_GATHER_H
+
+#include "doctor/facts.h"
+#include "doctor/launch.h"
+
+/* Not collective, before MPI is up; waits for nobody. What the system does not tell stays unknown. */
+void tri_gather_facts(const tri_launch *l, tri_facts *out);
+
+/* Its parts, each in a file of its own; *out is zero before. */
+void tri_gather_host(tri_facts *out);
+void tri_gather_nets(tri_facts *out);
+void tri_gather_gpu(int local, tri_facts *out);
+void tri_gather_versions(tri_facts *out);
+/* The whole number in a small file of the system, TRI_FACTS_UNKNOWN: there is none. */
+int64_t tri_gather_number(const char *path);
+
+#endif

@@ -1,0 +1,21 @@
+/* knock.h - which of several machines answer, asked all at once. */
+#ifndef TRI_KNOCK_H
+#define TRI_KNOCK_H
+
+#include "doctor/facts.h"
+
+/* One machine that listens (talk.h). from: the address of this machine to go out by; "": any. */
+typedef struct tri_target {
+  int32_t node, port;
+  char    host[TRI_FACTS_NAME_BYTES], from[TRI_FACTS_ADDRESS_BYTES];
+} tri_target;
+
+/* Not collective. error [n]: 0, errno, or TRI_REACH_LARGE (checks.h) where a small message is answered and
+ * one of 256 KiB, more than any packet, is not. At most patience_s for the way there and for
+ * each of the two. */
+TRI_CHECKED tri_status tri_knock(uint64_t key, int task, const tri_target *target, int n, double patience_s,
+                                 int32_t *error);
+/* Pure. Ends texts that came over a network; false: they are no targets. */
+bool tri_target_check(tri_target *t);
+
+#endif

@@ -1,0 +1,49 @@
+/* meet.h - ranks meet beside MPI: who came, what they know, how far they are, and who hangs. */
+#ifndef TRI_MEET_H
+#define TRI_MEET_H
+
+#include "doctor/checks.h"
+
+typedef struct tri_meet tri_meet;
+
+/* Who holds the others up. Valid during the call that gets it. */
+typedef struct tri_meet_hang {
+  const int  *task; /* [n] ascending */
+  int         n;
+  const char *stage;  /* that they are in */
+  const char *reason; /* what one of them said, or that it is gone; NULL: nothing, for limit_s */
+} tri_meet_hang;
+/* Called in a thread of its own, once; it must end the process. */
+typedef void (*tri_meet_on_hang)(void *ctx, const tri_meet_hang *hang);
+
+/* Not collective. Of every rank, before MPI is up: a thread of rank 0, and of the first rank of each node,
+ * listens. patience_s: that anything is waited for. l: borrowed. mine->seat.port is set. TRI_EDEVICE: no
+ * socket can be had. */
+TRI_CHECKED tri_status tri_meet_open(const tri_launch *l, tri_facts *mine, double patience_s, tri_meet **out);
+void                   tri_meet_close(tri_meet **m);
+/* Whether ranks can meet: the launcher says where. */
+bool tri_meet_can(const tri_meet *m);
+
+/* Of rank 0, in this order. */
+/* Facts of all who come in time, f [tasks] by task; of others zero. */
+void tri_meet_gather(tri_meet *m, tri_facts *f);
+/* Of each node's first rank; clock [tasks] is zero before. */
+void tri_meet_clocks(tri_meet *m, const tri_case *c, tri_facts_clock *clock);
+/* Every pair of nodes, of more than 64 nodes each with those 1, 2, 4, ... further on; and those from which
+ * nobody came. *out [*n] by tri_host_free. */
+TRI_CHECKED tri_status tri_meet_reach(tri_meet *m, const tri_case *c, tri_reach **out, int *n);
+/* Tells the others to go on with MPI, or to end. */
+void tri_meet_decide(tri_meet *m, bool go);
+
+/* Of the others: answers rank 0 until it decides. False: to end; TRI_ECOMM: rank 0 cannot be reached, or does
+ * not decide in time. */
+TRI_CHECKED tri_status tri_meet_serve(tri_meet *m, bool *go);
+
+/* From then on, every rank: which stage begins; NULL: all is done. */
+void tri_meet_stage(tri_meet *m, const char *stage);
+/* This rank cannot go on. */
+void tri_meet_fail(tri_meet *m, const char *message);
+/* Of rank 0: from here on ranks that hang, fail or are gone are looked for. */
+void tri_meet_watch(tri_meet *m, tri_meet_on_hang call, void *ctx);
+
+#endif

@@ -1,0 +1,65 @@
+/* meet_impl.h - what the meet_*.c files share. Private to its room. */
+#ifndef TRI_MEET_IMPL_H
+#define TRI_MEET_IMPL_H
+
+#include "meet.h"
+#include "talk.h"
+
+#include <pthread.h>
+
+enum { TRI_MEET_PORTS = 4, TRI_MEET_STAGE_BYTES = 32 };
+
+/* What rank 0 knows of a rank. */
+typedef struct tri_member {
+  int         fd; /* -1: none (rank 0 itself), or gone */
+  bool        came, gone, answered;
+  tri_talk_in answer;   /* the last */
+  double      answer_s; /* when it came, seconds since 1970 */
+  int         stage;    /* counted from 1; INT32_MAX: all is done */
+  char        name[TRI_MEET_STAGE_BYTES];
+  char       *failed; /* owned */
+} tri_member;
+
+/* A connection that somebody made. */
+typedef struct tri_guest {
+  int         fd;
+  int         task; /* of a member, -1: not one */
+  tri_talk_in in;
+} tri_guest;
+
+struct tri_meet {
+  const tri_launch *launch;
+  double            patience_s;
+  tri_facts        *facts;                /* [tasks] of rank 0, [1] of others: its own */
+  tri_member       *member;               /* [tasks] of rank 0, else NULL */
+  int               listen, wake[2], hub; /* sockets and a pipe, -1: none; hub: to rank 0 */
+  tri_guest        *guest;                /* [n_guest] */
+  int64_t           n_guest, guest_cap;
+  pthread_t         keeper, voice;
+  bool              speaks; /* voice runs: it answers rank 0 while MPI has this rank's main thread */
+  pthread_mutex_t   lock;   /* of member, facts and what follows */
+  pthread_cond_t    news;
+  bool              kept, ending; /* kept: the keeper runs */
+  int               stage;        /* of this rank */
+  double            progress_s;   /* when any rank last went on */
+  double            asked_s;      /* when those that do not were asked; 0: not yet */
+  tri_meet_on_hang  on_hang;      /* NULL: not watched */
+  void             *ctx;
+};
+
+static inline tri_talk_head tri_meet_head(const tri_meet *m, tri_talk_kind kind, size_t bytes) {
+  return (tri_talk_head){
+      .key = m->launch->key, .kind = kind, .task = m->launch->task, .bytes = (uint32_t)bytes};
+}
+/* Seconds that a network's answer is waited for. Chosen: far more than one needs. */
+static inline double tri_meet_knock_s(const tri_meet *m) { return m->patience_s < 6 ? m->patience_s / 2 : 3; }
+/* meet_member.c. Ends the thread that answers for this rank. */
+void tri_meet_silence(tri_meet *m);
+/* meet_watch.c: to rank 0, of another rank. Where that fails nothing more is sent or heard. */
+void tri_meet_tell(tri_meet *m, tri_talk_kind kind, const void *bytes, size_t n);
+/* meet_watch.c: called by the keeper, unlocked, several times a second. */
+void tri_meet_look(tri_meet *m);
+/* meet_watch.c: a member's message of this kind; locked. */
+void tri_meet_hear(tri_meet *m, int task, const tri_talk_in *in);
+
+#endif

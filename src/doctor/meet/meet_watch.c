@@ -1,0 +1,154 @@
+/* meet_watch.c - how far each rank is, and whom the others wait for. */
+#include "meet_impl.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static const double send_s = 2, answer_s = 1; /* chosen */
+
+static void enter(tri_meet *m, int task, int stage, const char *name) {
+  m->member[task].stage = stage;
+  snprintf(m->member[task].name, sizeof m->member[task].name, "%s", name);
+  m->progress_s = tri_now_s();
+  m->asked_s = 0;
+}
+
+void tri_meet_tell(tri_meet *m, tri_talk_kind kind, const void *bytes, size_t n) {
+  tri_talk_head head = tri_meet_head(m, kind, n);
+
+  pthread_mutex_lock(&m->lock);
+  if (m->hub >= 0 && !tri_talk_send(m->hub, &head, bytes, tri_now_s() + send_s)) shutdown(m->hub, SHUT_RDWR);
+  pthread_mutex_unlock(&m->lock);
+}
+
+void tri_meet_hear(tri_meet *m, int task, const tri_talk_in *in) {
+  int32_t number;
+
+  if (in->head.kind == TRI_TALK_STAGE && in->head.bytes > sizeof number) {
+    memcpy(&number, in->bytes, sizeof number);
+    enter(m, task, number, in->bytes + sizeof number); /* a NUL stands behind it (talk.c) */
+  }
+  if (in->head.kind == TRI_TALK_FAILED && !m->member[task].failed &&
+      tri_copy_text(in->bytes, &m->member[task].failed) != TRI_OK)
+    tri_error_clear();
+}
+
+void tri_meet_stage(tri_meet *m, const char *stage) {
+  char    bytes[sizeof(int32_t) + TRI_MEET_STAGE_BYTES] = "";
+  int32_t number = stage ? ++m->stage : INT32_MAX;
+
+  memcpy(bytes, &number, sizeof number);
+  snprintf(bytes + sizeof number, TRI_MEET_STAGE_BYTES, "%s", stage ? stage : "");
+  if (!m->member) {
+    tri_meet_tell(m, TRI_TALK_STAGE, bytes, sizeof bytes);
+    return;
+  }
+  pthread_mutex_lock(&m->lock);
+  enter(m, 0, number, stage ? stage : "");
+  pthread_mutex_unlock(&m->lock);
+}
+
+void tri_meet_fail(tri_meet *m, const char *message) {
+  size_t n = strlen(message) < TRI_TALK_MOST_BYTES ? strlen(message) : TRI_TALK_MOST_BYTES;
+
+  if (!m->member) {
+    tri_meet_tell(m, TRI_TALK_FAILED, message, n);
+    return;
+  }
+  pthread_mutex_lock(&m->lock);
+  if (!m->member[0].failed && tri_copy_text(message, &m->member[0].failed) != TRI_OK) tri_error_clear();
+  pthread_mutex_unlock(&m->lock);
+}
+
+void tri_meet_watch(tri_meet *m, tri_meet_on_hang call, void *ctx) {
+  pthread_mutex_lock(&m->lock);
+  m->on_hang = call;
+  m->ctx = ctx;
+  m->progress_s = tri_now_s();
+  pthread_mutex_unlock(&m->lock);
+}
+
+/* The ranks that failed or are gone, else those that are furthest behind. task [tasks]; how many. */
+static int find_last(const tri_meet *m, int *task, const char **reason) {
+  int n = 0, least = INT32_MAX, tasks = m->launch->hub[0] ? m->launch->tasks : 1;
+
+  *reason = NULL;
+  for (int t = 0; t < tasks; t++) {
+    const tri_member *x = &m->member[t];
+    if (x->failed || (x->gone && x->stage < INT32_MAX)) {
+      task[0] = t;
+      *reason = x->failed ? x->failed : "its program has ended";
+      return 1;
+    }
+    if (x->stage < least) least = x->stage;
+  }
+  if (least == INT32_MAX) return 0;
+  for (int t = 0; t < tasks; t++)
+    if (m->member[t].stage == least) task[n++] = t;
+  return n;
+}
+
+/* Asks ranks that do not go on whether they still run. */
+static void ask(tri_meet *m, const int *task, int n) {
+  tri_talk_head head = tri_meet_head(m, TRI_TALK_CLOCK, 0);
+
+  for (int i = 0; i < n; i++) {
+    tri_member *x = &m->member[task[i]];
+    x->answered = task[i] == 0;
+    if (x->fd >= 0 && !tri_talk_send(x->fd, &head, NULL, tri_now_s())) x->answered = false;
+  }
+  m->asked_s = tri_now_s();
+}
+
+/* Leaves those that did not answer, where others did. */
+static int keep_silent(const tri_meet *m, int *task, int n) {
+  int silent = 0;
+
+  for (int i = 0; i < n; i++) silent += !m->member[task[i]].answered;
+  if (!silent || silent == n) return n;
+  for (int i = 0, k = 0; i < n; i++)
+    if (!m->member[task[i]].answered) task[k++] = task[i];
+  return silent;
+}
+
+/* Locked. Whether somebody is to be named; who. */
+static bool judge(tri_meet *m, int *task, tri_meet_hang *out) {
+  double now_s = tri_now_s();
+
+  out->n = find_last(m, task, &out->reason);
+  if (!out->n || out->reason) return out->n > 0;
+  if (now_s - m->progress_s <= m->patience_s) return false;
+  if (!m->asked_s) ask(m, task, out->n);
+  if (now_s - m->asked_s <= answer_s) return false;
+  int last = out->n;
+  out->n = keep_silent(m, task, last);
+  if (out->n < last)
+    out->reason = "its process does not run any more: stopped, or its node or network is gone";
+  return true;
+}
+
+void tri_meet_look(tri_meet *m) {
+  tri_meet_hang    hang = {0};
+  tri_meet_on_hang call = NULL;
+  char             name[TRI_MEET_STAGE_BYTES] = "", reason[512] = "";
+  int             *task = NULL;
+
+  if (!m->member) return;
+  pthread_mutex_lock(&m->lock);
+  if (m->on_hang && TRI_ALLOC(task, m->launch->tasks) == TRI_OK && judge(m, task, &hang)) {
+    call = m->on_hang;
+    m->on_hang = NULL;
+    memcpy(name, m->member[task[0]].name, sizeof name);
+    if (hang.reason) snprintf(reason, sizeof reason, "%s", hang.reason);
+  }
+  pthread_mutex_unlock(&m->lock);
+  if (call) {
+    hang.task = task;
+    hang.stage = name;
+    if (hang.reason) hang.reason = reason;
+    call(m->ctx, &hang);
+  }
+  TRI_FREE(task);
+}

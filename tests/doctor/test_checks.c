@@ -1,0 +1,387 @@
+/* test_checks.c - what facts say, and the report. Judge: exact, on facts of four ranks on two nodes with one
+ * fault each; the same facts without it say nothing. */
+#include "doctor/checks.h"
+#include "doctor/report.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TASKS = 4 };
+
+/* Two ranks on each of n1 and n2, with a GPU and two of four cores each; nothing is wrong. */
+typedef struct launch {
+  tri_launch      l;
+  tri_launch_name name[2];
+  int             node_tasks[2];
+  tri_facts       f[TASKS];
+  tri_facts_clock clock[TASKS];
+  tri_reach       reach[4];
+  tri_case        c;
+  tri_findings    found;
+} launch;
+
+static launch *begin(void) {
+  launch *x = calloc(1, sizeof *x);
+
+  assert_non_null(x);
+  strcpy(x->name[0], "n1"), strcpy(x->name[1], "n2");
+  x->node_tasks[0] = x->node_tasks[1] = 2;
+  x->l =
+      (tri_launch){.tasks = TASKS, .kind = "srun", .n_node = 2, .node = x->name, .node_tasks = x->node_tasks};
+  for (int t = 0; t < TASKS; t++) {
+    tri_facts *f = &x->f[t];
+    f->seat = (tri_facts_seat){.task = t, .tasks = TASKS, .local = t % 2, .locals = 2, .slurm_task = t};
+    strcpy(f->seat.host, x->name[t / 2]);
+    snprintf(f->gpu.uuid, sizeof f->gpu.uuid, "GPU-%d", t);
+    strcpy(f->gpu.model, "H100");
+    f->cores = (tri_facts_cores){.online = 4, .mine = 2, .allotted = 4, .mask = {3u << t % 2 * 2}};
+    f->limits = (tri_facts_limits){TRI_FACTS_NO_LIMIT, 4096, (int64_t)1 << 34, (int64_t)1 << 34};
+    f->n_net = 2;
+    f->net[0] = (tri_facts_net){"lo", "127.0.0.1", 8, 1, TRI_FACTS_UNKNOWN};
+    f->net[1] = (tri_facts_net){"ib0", "10.0.0.1", 24, 0, 100000};
+    f->net[1].address[7] = (char)('1' + t / 2);
+    strcpy(f->version[TRI_VERSION_MPI], "Open MPI v4.1.4");
+  }
+  x->c = (tri_case){.launch = &x->l,
+                    .facts = x->f,
+                    .tasks = TASKS,
+                    .device = "auto",
+                    .gpu_build = true,
+                    .waited_s = 30,
+                    .clock = x->clock,
+                    .reach = x->reach};
+  return x;
+}
+
+/* All checks; what they find is n findings, the first of this check and level, with these parts. */
+static void finds(launch *x, int n, const char *check, tri_level level, const char *where, const char *what,
+                  const char *cure) {
+  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_check_all(&x->c, &x->found), TRI_OK);
+  if (x->found.n != n)
+    fail_msg("%d findings, not %d; first: %s", (int)x->found.n, n, x->found.n ? x->found.item[0].what : "");
+  if (n) {
+    const tri_finding *f = &x->found.item[0];
+    assert_string_equal(f->check, check);
+    assert_int_equal(f->level, level);
+    assert_string_equal(f->where, where);
+    if (!strstr(f->what, what)) fail_msg("'%s' lacks '%s'", f->what, what);
+    if (!strstr(f->cure, cure)) fail_msg("'%s' lacks '%s'", f->cure, cure);
+  }
+}
+
+static void end(launch *x) {
+  tri_findings_free(&x->found);
+  free(x);
+}
+
+static void nothing(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  finds(x, 0, NULL, 0, NULL, NULL, NULL);
+  assert_false(x->found.blocks);
+  end(x);
+}
+
+static void missing(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  x->f[3].seat.host[0] = '\0';
+  finds(x, 1, "ranks", TRI_LEVEL_ERROR, "task 3 on n2", "1 of 4 ranks did not come within 30 s",
+        "--exclude=n2");
+  assert_true(x->found.blocks);
+  end(x);
+  x = begin();
+  x->f[2].seat.host[0] = x->f[3].seat.host[0] = '\0'; /* all of n2 */
+  x->reach[0] = (tri_reach){0, -1, true, EHOSTUNREACH, "ib0", "n2"};
+  x->c.n_reach = 1;
+  finds(x, 2, "ranks", TRI_LEVEL_ERROR, "tasks 2-3 on n2", "2 of 4", "does not answer either");
+  end(x);
+}
+
+static void uneven(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  strcpy(x->f[3].seat.host, "n1");
+  x->f[3].seat.locals = 3;
+  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_check_seats(&x->c, &x->found), TRI_OK);
+  assert_int_equal(x->found.n, 1);
+  assert_non_null(strstr(x->found.item[0].cure, "--ntasks-per-node"));
+  end(x);
+}
+
+static void devices(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  strcpy(x->f[3].gpu.uuid, "GPU-2");
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "ranks 1 and 3 on n2", "both would take the GPU GPU-2 (H100)",
+        "--gpus-per-node=2");
+  assert_false(x->found.blocks);
+  end(x);
+  x = begin();
+  strcpy(x->f[3].gpu.uuid, "GPU-2");
+  x->c.device = "cpu";
+  finds(x, 0, NULL, 0, NULL, NULL, NULL);
+  end(x);
+  x = begin();
+  x->f[2].gpu.uuid[0] = x->f[2].gpu.model[0] = '\0';
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "rank 0 on n1 and rank 1 on n2", "H100 and no GPU",
+        "run.device: cpu");
+  end(x);
+  x = begin();
+  x->f[1].gpu.no_peer = 1;
+  finds(x, 1, "peer", TRI_LEVEL_WARNING, "rank 2 on n1", "cannot reach 1 other", "topo -p2p");
+  end(x);
+  x = begin();
+  x->c.gpu_build = false;
+  finds(x, 1, "device", TRI_LEVEL_WARNING, "trireme", "built for CPUs only", "cuda-release");
+  end(x);
+}
+
+static void cores(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  x->f[3].cores.mask[0] = 3; /* the other rank's of n2 */
+  finds(x, 1, "cores", TRI_LEVEL_WARNING, "n2", "2 ranks may run on 2 of 4", "--cpus-per-task=2");
+  end(x);
+  x = begin();
+  x->f[2].cores.mask[0] = x->f[3].cores.mask[0] = 1;
+  x->f[2].cores.allotted = x->f[3].cores.allotted = 1;
+  finds(x, 1, "cores", TRI_LEVEL_WARNING, "n2", "2 ranks share 1 hardware thread", "--cpus-per-task");
+  end(x);
+  x = begin();
+  x->f[2].cores.mask[0] = 7;
+  finds(x, 1, "cores", TRI_LEVEL_WARNING, "ranks 1 and 3 on n2", "the same 1 hardware thread", "--cpu-bind");
+  end(x);
+  x = begin();
+  x->f[2].cores.numa = 1;
+  finds(x, 1, "cores", TRI_LEVEL_WARNING, "rank 1 on n2", "memory node 1, its GPU is on 0",
+        "--gpu-bind=closest");
+  end(x);
+}
+
+static void versions(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  strcpy(x->f[2].version[TRI_VERSION_MPI], "Open MPI v5.0.1");
+  strcpy(x->f[3].version[TRI_VERSION_MPI], "Open MPI v5.0.1");
+  finds(x, 1, "versions", TRI_LEVEL_ERROR, "MPI on n1 and n2",
+        "Open MPI v4.1.4 for rank 0 and Open MPI v5.0.1 for rank 1", "modules");
+  assert_true(x->found.blocks);
+  end(x);
+  x = begin();
+  strcpy(x->f[2].version[TRI_VERSION_NCCL], "2.28.9");
+  finds(x, 1, "versions", TRI_LEVEL_ERROR, "NCCL on n1 and n2", "none for rank 0", "modules");
+  assert_false(x->found.blocks);
+  end(x);
+}
+
+static void limits(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  x->f[2].limits.memlock = x->f[3].limits.memlock = 65536;
+  finds(x, 1, "memlock", TRI_LEVEL_ERROR, "rank 1 on n2 and 1 more", "64.0 KiB", "ulimit -l unlimited");
+  end(x);
+  x = begin();
+  x->c.device = "cpu"; /* no matter there, but for a network that registers memory */
+  x->f[2].limits.memlock = 65536;
+  finds(x, 1, "memlock", TRI_LEVEL_WARNING, "rank 1 on n2", "64.0 KiB", "ulimit -l unlimited");
+  end(x);
+  x = begin();
+  x->f[1].limits.files = 100;
+  finds(x, 1, "files", TRI_LEVEL_WARNING, "rank 2 on n1", "100 files may be open", "ulimit -n 65536");
+  end(x);
+  x = begin();
+  x->f[2].limits.shm_free = x->f[3].limits.shm_free = (int64_t)64 << 20; /* a container's */
+  finds(x, 1, "shm", TRI_LEVEL_ERROR, "n2", "/dev/shm has 64.0 MiB free, 2 ranks", "--shm-size");
+  end(x);
+}
+
+static void clocks(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  x->clock[2] = (tri_facts_clock){true, -3.5, 0.001};
+  finds(x, 1, "clock", TRI_LEVEL_WARNING, "n2", "3.500 s behind of n1's", "chrony");
+  end(x);
+  x = begin();
+  x->clock[2] = (tri_facts_clock){true, 1.2, 0.9}; /* a slow way: it may be 0.3 s */
+  finds(x, 0, NULL, 0, NULL, NULL, NULL);
+  end(x);
+}
+
+static void nets(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  for (int t = 0; t < TASKS; t++) strcpy(x->f[t].choice[TRI_CHOICE_NCCL], "eth");
+  finds(x, 1, "interface", TRI_LEVEL_ERROR, "NCCL_SOCKET_IFNAME=eth on n1",
+        "there are: lo 127.0.0.1, ib0 10.0.0.1", "export NCCL_SOCKET_IFNAME=ib0");
+  end(x);
+  x = begin();
+  for (int t = 0; t < TASKS; t++) strcpy(x->f[t].choice[TRI_CHOICE_MPI], "lo");
+  finds(x, 1, "interface", TRI_LEVEL_ERROR, "OMPI_MCA_btl_tcp_if_include=lo on n1", "no route to other nodes",
+        "unset");
+  end(x);
+  x = begin();
+  for (int t = 0; t < TASKS; t++) {
+    x->f[t].net[2] = (tri_facts_net){"docker0", "172.17.0.1", 16, 0, 0};
+    x->f[t].n_net = 3;
+  }
+  finds(x, 1, "interface", TRI_LEVEL_WARNING, "docker0 on n1 and n2", "172.17.0.1",
+        "NCCL_SOCKET_IFNAME=^lo,docker0");
+  end(x);
+}
+
+static void reach(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  x->reach[0] = (tri_reach){1, 0, true, EHOSTUNREACH, "ib0", "10.0.0.1"};
+  x->reach[1] = (tri_reach){0, 1, true, ETIMEDOUT, "ib0", "10.0.0.2"}; /* the way back of it */
+  x->c.n_reach = 2;
+  finds(x, 1, "reach", TRI_LEVEL_ERROR, "n2 - n1", "node n2 cannot reach node n1 on ib0 (10.0.0.1): No route",
+        "firewall or interface");
+  assert_true(x->found.blocks);
+  end(x);
+  x = begin();
+  x->reach[0] = (tri_reach){0, 1, true, TRI_REACH_LARGE, "ib0", "10.0.0.2"};
+  x->c.n_reach = 1;
+  finds(x, 1, "reach", TRI_LEVEL_ERROR, "n1 - n2", "large messages do not pass", "MTU");
+  end(x);
+}
+
+static void links(void **state) {
+  launch        *x = begin();
+  const tri_rate slow = {"n1 - n2", 1 << 22, 1e9, 1e-5, 0, 1}, good = {"n1 - n2", 1 << 22, 8e9, 1e-5, 0, 1};
+  const tri_rate rate[] = {{"world", 1 << 22, 1e6, 1e-5, -1, -1}, good, good, slow};
+
+  (void)state;
+  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_check_links(&x->c, rate, 3, &x->found), TRI_OK); /* 100 Gbit/s is 12.5 GB/s */
+  assert_int_equal(x->found.n, 0);
+  assert_int_equal(tri_check_links(&x->c, &slow, 1, &x->found), TRI_OK);
+  assert_int_equal(x->found.n, 1);
+  assert_non_null(strstr(x->found.item[0].what, "ib0 says 1.25e+04 MB/s"));
+  assert_int_equal(tri_check_links(&x->c, rate, 4, &x->found), TRI_OK);
+  assert_int_equal(x->found.n, 2);
+  assert_non_null(strstr(x->found.item[1].what, "the median of all pairs is 8e+03 MB/s"));
+  assert_int_equal(x->found.errors, 0);
+  end(x);
+}
+
+static void speeds(void **state) {
+  launch      *x = begin();
+  const double slow[TASKS] = {9e12, 8e12, 3e12, 9e12};
+
+  (void)state;
+  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_check_speeds(&x->c, slow, &x->found), TRI_OK);
+  assert_int_equal(x->found.n, 1);
+  assert_string_equal(x->found.item[0].where, "rank 1 on n2");
+  end(x);
+}
+
+static void folders(void **state) {
+  static const struct {
+    tri_folder_facts x;
+    const char      *hdf5, *check, *what, *cure;
+  } row[] = {{{.tried = 1, .write = EROFS}, "", "folder", "Read-only", "mounted read-only"},
+             {{.tried = 1, .write = EDQUOT}, "", "folder", "quota", "make room"},
+             {{.tried = 1, .seen = ENOENT}, "", "folder", "what rank 0 wrote", "shared file system"},
+             {{.tried = 1, .flock = ENOSYS, .kind = "lustre"},
+              "",
+              "locks",
+              "file system (lustre) gives",
+              "-o flock"},
+             {{.tried = 1}, "no space", "hdf5", "in parallel: no space", "OMPI_MCA_io"}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    launch          *x = begin();
+    tri_folder_facts f[TASKS] = {{.tried = 1}, {0}, row[i].x, {0}};
+    assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+    assert_int_equal(tri_check_folder(&x->c, "out", f, row[i].hdf5, &x->found), TRI_OK);
+    assert_int_equal(x->found.n, 1);
+    assert_int_equal(x->found.errors, 1);
+    assert_string_equal(x->found.item[0].check, row[i].check);
+    if (!strstr(x->found.item[0].what, row[i].what))
+      fail_msg("'%s' lacks '%s'", x->found.item[0].what, row[i].what);
+    assert_non_null(strstr(x->found.item[0].cure, row[i].cure));
+    end(x);
+  }
+}
+
+/* Of a launch of many: no line is wider than a screen, and there are few of them. */
+static void screen(void **state) {
+  enum { MANY = 64 };
+  launch         *x = begin();
+  tri_facts      *f = calloc(MANY, sizeof *f);
+  tri_facts_clock clock[MANY] = {{0}};
+  tri_rate        rate[] = {{"world", 1 << 23, 2e9, 1e-5, -1, -1}, {"disk write", 1 << 23, 2e8, 0, -1, -1}};
+  tri_text        text = {0};
+  int             lines = 0;
+
+  (void)state;
+  assert_non_null(f);
+  for (int t = 0; t < MANY; t++) {
+    f[t] = x->f[t % TASKS];
+    f[t].seat.task = f[t].seat.slurm_task = t;
+    f[t].seat.tasks = MANY;
+    snprintf(f[t].seat.host, sizeof f[t].seat.host, "a-node-of-a-long-name-%02d.cluster", t / 2);
+    snprintf(f[t].gpu.uuid, sizeof f[t].gpu.uuid, "GPU-%d", t);
+    snprintf(f[t].net[1].address, sizeof f[t].net[1].address, "10.0.1.%d", t / 2);
+  }
+  x->c.facts = f;
+  x->c.tasks = x->l.tasks = MANY;
+  x->c.clock = clock;
+  strcpy(f[9].gpu.uuid, "GPU-8");
+  assert_int_equal(tri_facts_number(f, MANY, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_check_all(&x->c, &x->found), TRI_OK);
+  const tri_report r = {&x->c, &x->found, rate, 2, NULL};
+  assert_int_equal(tri_report_screen(&r, &text), TRI_OK);
+  for (char *at = text.data; *at; lines++) {
+    size_t n = strcspn(at, "\n");
+    if (n > 79) fail_msg("%zu columns: %.*s", n, (int)n, at);
+    at += n + 1;
+  }
+  if (lines > 30) fail_msg("%d lines:\n%s", lines, text.data);
+  assert_non_null(strstr(text.data, "error: device: ranks "));
+  assert_non_null(strstr(text.data, "  do: as many GPUs as ranks"));
+  text.len = 0;
+  assert_int_equal(tri_report_json(&r, &text), TRI_OK);
+  assert_non_null(strstr(text.data,
+                         "{\"rank\": 1, \"node\": \"a-node-of-a-long-name-01.cluster\", \"local_rank\": 0, "
+                         "\"device\": \"GPU-2\", \"cores\": 2, \"slurm_task\": 2}"));
+  assert_non_null(strstr(
+      text.data, "{\"scope\": \"disk write\", \"bytes\": 8388608, \"bytes_per_s\": 200000000, \"latency_s\": "
+                 "null}]}\n"));
+  tri_text_free(&text);
+  free(f);
+  end(x);
+}
+
+int main(void) {
+  const struct CMUnitTest test[] = {
+      cmocka_unit_test(nothing), cmocka_unit_test(missing), cmocka_unit_test(uneven),
+      cmocka_unit_test(devices), cmocka_unit_test(cores),   cmocka_unit_test(versions),
+      cmocka_unit_test(limits),  cmocka_unit_test(clocks),  cmocka_unit_test(nets),
+      cmocka_unit_test(reach),   cmocka_unit_test(links),   cmocka_unit_test(speeds),
+      cmocka_unit_test(folders), cmocka_unit_test(screen)};
+
+  return cmocka_run_group_tests(test, NULL, NULL);
+}

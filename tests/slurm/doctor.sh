@@ -1,0 +1,87 @@
+#!/bin/bash
+# doctor.sh - faults planted on the cluster, each found by trireme doctor with its level, place and cure. Judges: the findings
+# as JSON, the exit code, and that of a launch without faults; nothing waits beyond its limit.
+. "$(dirname "$0")/case.sh" "$@"
+export XDG_CACHE_HOME=$dir/cache OMP_NUM_THREADS=1 # what it measures is kept there
+mkdir "$dir/folder"
+cc=${CC:-cc}
+$cc -shared -fPIC -o "$dir/fault.so" "$here/tests/slurm/fault.c" -ldl || fail "no fault.so"
+$cc -shared -fPIC -DNVML -o "$dir/libnvidia-ml.so.1" "$here/tests/slurm/fault.c" || fail "no libnvidia-ml.so.1"
+printf 'run: {output: %s/folder/run}\nmodel: {config: c.json, tokenizer: t.json}\ndata: {train: d.jsonl}\nalgo: {name: sft}\ntrain: {steps: 1, train_batch_size: 4}\n' \
+  "$dir" > "$dir/deck.yaml"
+
+# Runs it on so many nodes with two ranks each; $plant is done by the ranks of n2 before.
+doctor() { # exit code that is due, nodes, further arguments
+  local due=$1 nodes=$2 code=0
+  shift 2
+  on head srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
+    exec '$program' doctor '$dir/deck.yaml' --json $*" > "$dir/json.out" 2> "$dir/err.out" || code=$?
+  [ "$code" = "$due" ] || fail "exit code $code, not $due"
+  [ "$(wc -l < "$dir/json.out")" = 1 ] || fail "not one JSON value"
+}
+has() { # check, level, where, what, cure (expressions): a finding with them
+  grep -o '{"check": "[^}]*}' "$dir/json.out" |
+    grep -Eq "\"check\": \"$1\", \"level\": \"$2\", \"where\": \"[^\"]*$3[^\"]*\", \"what\": \"[^\"]*$4[^\"]*\", \"cure\": \"[^\"]*$5" ||
+    fail "no $2 $1 of $3 that says $4 and cures by $5"
+}
+has_no() { ! grep -q "\"check\": \"$1\"" "$dir/json.out" || fail "finds $1 where nothing is"; }
+
+plant=''
+doctor 0 3
+for check in ranks reach interface versions device memlock shm clock folder locks hdf5 hang; do has_no $check; done
+[ "$(grep -o '"rank": [0-9]*' "$dir/json.out" | wc -l)" = 6 ] || fail "not six ranks"
+for scope in world node cross 'n1 - n2' 'n1 - n3' 'n2 - n3' 'disk write' 'disk read'; do
+  grep -Eq "\"scope\": \"$scope\", \"bytes\": [0-9]+, \"bytes_per_s\": [0-9]" "$dir/json.out" || fail "nothing measured of $scope"
+done
+[ -z "$(ls -A "$dir/folder")" ] || fail "left in the folder: $(ls -A "$dir/folder")"
+
+# Warnings, which end with 0: memlock on CPUs, a clock, a slow link.
+"$CLUSTER" rate n2 200mbit
+plant="ulimit -l 64; export LD_PRELOAD=$dir/fault.so FAULT_CLOCK=7"
+doctor 0 2
+"$CLUSTER" rate n2 100gbit
+has memlock warning 'on n2' '64.0 KiB' 'ulimit -l unlimited'
+has clock warning n2 '(6.99|7.00)[0-9] s ahead of n1' chronyd
+has link warning 'n1 - n2' 'MB/s between them; eth0 says 1.25e.03 MB/s' 'tc qdisc show'
+
+# Errors that let MPI be: other versions, one GPU for two ranks, no locks; a folder that n3 cannot write to.
+plant="export LD_PRELOAD=$dir/fault.so LD_LIBRARY_PATH=$dir FAULT_HDF5=1 FAULT_LOCKS=1"
+on n3 mount --bind "$dir/folder" "$dir/folder" && on n3 mount -o remount,ro,bind "$dir/folder"
+doctor 69 3
+on n3 umount "$dir/folder"
+has versions error 'HDF5 on n1 and n2' 'it is 1[0-9.]* for rank 0' 'same modules'
+has device error 'ranks 1 and 4 on n2' 'both would take the GPU GPU-the-same' 'gpus-per-node=2'
+has locks error 'folder/run on n2' 'no locks: flock: No locks available' 'flock'
+has folder error 'folder/run on n3' 'Read-only file system' 'read-only there: put run.output elsewhere'
+
+# What MPI would not survive is said before it.
+on n2 mount -o remount,size=1m /dev/shm
+doctor 69 2
+on n2 mount -o remount,size=50% /dev/shm
+has shm error n2 '/dev/shm has .* free, 2 ranks' 'mount -o remount'
+plant='export OMPI_MCA_btl_tcp_if_include=ib0'
+doctor 69 2
+has interface error 'OMPI_MCA_btl_tcp_if_include=ib0 on n2' 'there are: lo 127.0.0.1, eth0 10' 'export OMPI_MCA_btl_tcp_if_include=eth0'
+plant='export NCCL_SOCKET_IFNAME=lo'
+doctor 69 2
+has interface error 'NCCL_SOCKET_IFNAME=lo on n2' 'no route to other nodes' 'unset NCCL_SOCKET_IFNAME'
+
+# Nodes that cannot reach each other: two others; one and rank 0's.
+to() { on n1 getent hosts "$1" | cut -d ' ' -f 1; }
+plant=''
+for from in n2 n1; do
+  on $from ip route add unreachable "$(to n3)"
+  doctor 69 3 --timeout 2
+  on $from ip route del unreachable "$(to n3)"
+  has reach error "$from - n3" "node $from cannot reach node n3 on eth0" 'firewall or interface: .*set NCCL_SOCKET_IFNAME'
+  [ "$(grep -o '"check": "reach"' "$dir/json.out" | wc -l)" = 1 ] || fail "more than one pair"
+done
+
+# A rank that never comes, and one that stops as its memory is shared.
+plant='if [ $SLURM_LOCALID = 1 ]; then exec sleep 600; fi'
+doctor 69 2 --timeout 1
+has ranks error 'task 3 on n2' '1 of 4 ranks did not come within 1 s' 'exclude=n2'
+plant='if [ $SLURM_LOCALID = 1 ]; then (until grep -q shm/trireme- /proc/$$/maps; do sleep 0.01; done; kill -STOP $$) & fi'
+doctor 69 2 --timeout 2
+has hang error 'rank 3 on n2' "in the stage '[a-zA-Z_ ]+': its process does not run any more: stopped" 'exclude'
+echo "doctor: each fault is found, and its cure named"
