@@ -152,9 +152,8 @@ static tri_status put_resources(const tri_draft *d, const tri_draft_job *j, tri_
   if (d->cuda)
     TRI_TRY(tri_text_printf(out, "#SBATCH --gpus-per-node=%s%s%lld\n", j->gpu ? j->gpu : "",
                             j->gpu ? ":" : "", (long long)d->per_node));
-  if (j->memory_mib >= 0)
-    TRI_TRY(
-        tri_text_printf(out, "#SBATCH --mem=%lld%s\n", (long long)j->memory_mib, j->memory_mib ? "M" : ""));
+  if (j->memory_mib > 0) TRI_TRY(tri_text_printf(out, "#SBATCH --mem=%lldM\n", (long long)j->memory_mib));
+  if (j->memory_mib == 0) TRI_TRY(tri_text_printf(out, "#SBATCH --exclusive\n#SBATCH --mem=0\n"));
   TRI_TRY(put_option(out, "time", j->time));
   TRI_TRY(put_option(out, "partition", j->partition));
   return put_option(out, "account", j->account);
@@ -165,7 +164,8 @@ tri_status tri_draft_sbatch(const tri_draft *d, const tri_draft_job *j, tri_text
                                "sbatch job.sbatch [key=value ...]\n"));
   TRI_TRY(put_option(out, "job-name", j->name));
   TRI_TRY(put_resources(d, j, out));
-  TRI_TRY(tri_text_printf(out, "#SBATCH --requeue\n#SBATCH --open-mode=append\nexport TRIREME="));
+  TRI_TRY(tri_text_printf(
+      out, "#SBATCH --requeue\n#SBATCH --no-kill\n#SBATCH --open-mode=append\nexport TRIREME="));
   TRI_TRY(tri_text_put_word(out, j->program));
   TRI_TRY(tri_text_printf(out, "\n# It starts the ranks, and knows what to do when they end.\nexec bash "));
   TRI_TRY(tri_text_put_word(out, j->runner));

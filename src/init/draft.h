@@ -44,7 +44,7 @@ typedef struct tri_draft_job {
   const char *time;                /* as sbatch reads it */
   const char *gpu;                 /* type of GPU to ask for; NULL: any */
   int64_t     cores;               /* of each rank */
-  int64_t     memory_mib;          /* of each node; 0: all of it; -1: not known */
+  int64_t     memory_mib;          /* of each node; 0: the node is the job's alone; -1: not known */
   const char *runner, *program;    /* absolute: train.sbatch and trireme */
 } tri_draft_job;
 

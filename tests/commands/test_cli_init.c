@@ -95,11 +95,12 @@ static void job_asks_for_what_the_nodes_have(void **state) {
   (void)state;
   forget();
   cli_succeeds(CPU "--data rl.jsonl --nodes 3 --gpus-per-node 4 --walltime 1-0 --account phys");
-  shows("job/job.sbatch", "#!/bin/bash\n# job.sbatch - runs deck.yaml, by trireme init: sbatch job.sbatch "
-                          "[key=value ...]\n#SBATCH --job-name=job\n#SBATCH --nodes=3\n"
-                          "#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=4\n#SBATCH --mem=0\n"
-                          "#SBATCH --time=1-0\n#SBATCH --partition=cpu\n#SBATCH --account=phys\n"
-                          "#SBATCH --requeue\n#SBATCH --open-mode=append\nexport TRIREME=");
+  shows("job/job.sbatch",
+        "#!/bin/bash\n# job.sbatch - runs deck.yaml, by trireme init: sbatch job.sbatch "
+        "[key=value ...]\n#SBATCH --job-name=job\n#SBATCH --nodes=3\n"
+        "#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=4\n#SBATCH --exclusive\n#SBATCH --mem=0\n"
+        "#SBATCH --time=1-0\n#SBATCH --partition=cpu\n#SBATCH --account=phys\n"
+        "#SBATCH --requeue\n#SBATCH --no-kill\n#SBATCH --open-mode=append\nexport TRIREME=");
   shows("job/deck.yaml",
         "# Batch: 192 answers a step = 24 prompts x 8, learned in one update; 192 = 12 ranks x "
         "16,\n");
@@ -113,9 +114,10 @@ static void gpus_are_asked_for(void **state) {
   forget();
   cli_succeeds(SLURM YES "--data rl.jsonl --nodes 2");
   cli_shows(cli_err, "warning: this program has no cuda, which the job asks for");
-  shows("job/job.sbatch", "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=16\n"
-                          "#SBATCH --gpus-per-node=4\n#SBATCH --mem=0\n#SBATCH --time=04:00:00\n"
-                          "#SBATCH --partition=gpu\n");
+  shows("job/job.sbatch",
+        "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=16\n"
+        "#SBATCH --gpus-per-node=4\n#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --time=04:00:00\n"
+        "#SBATCH --partition=gpu\n");
   shows("job/deck.yaml", "of the 36.4 GiB that a GPU's rank may take"); /* of an A100 the smaller */
   shows("job/job.sbatch", "/job/deck.yaml run.device=cuda \"$@\"\n");
   holds(8);
