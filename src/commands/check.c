@@ -37,7 +37,7 @@ static tri_status check_tensors(const tri_trainer *t) {
 typedef struct ranks {
   bool asked;
   int  all, here; /* of them on one machine */
-  bool elsewhere; /* what this machine lacks is of no interest */
+  bool elsewhere; /* what this machine has and lacks is of no interest: only faults and warnings are said */
 } ranks;
 
 /* What the machine lacks. The one of a job that is only asked about may have more. */
@@ -142,9 +142,11 @@ static tri_status fail_with(const char *path, const tri_faults *faults) {
 static tri_status check_deck(const char *path, const tri_config *cfg, const ranks *n, tri_text *notes,
                              tri_faults *faults, tri_status st) {
   if (st == TRI_OK) say_lines(notes);
+  if (n->elsewhere) tri_log_open(0, TRI_LOG_WARN);
   if (st == TRI_OK)
     st = faults->n ? tri_faults_miss(faults, "the machine, run.output, rewards, model, data, batches, memory")
                    : check_run(cfg, n, faults);
+  if (n->elsewhere) tri_log_open(0, TRI_LOG_INFO);
   if (st == TRI_OK && faults->n) {
     say_lines(&faults->text);
     st = fail_with(path, faults);

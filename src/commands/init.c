@@ -149,9 +149,10 @@ static tri_status say_next(const request *q, const tri_interview *v) {
   TRI_TRY_DONE(tri_text_printf(&line,
                                "wrote %s/deck.yaml and %s/job.sbatch\n"
                                "next: sbatch %s/job.sbatch\n"
-                               "  or: %s train %s/deck.yaml --check --ranks %lld\n",
+                               "  or: %s plan %s/deck.yaml --nodes %lld --gpus-per-node %lld%s%s\n",
                                folder.data, folder.data, folder.data, tri_program(), folder.data,
-                               (long long)(v->nodes * v->per_node)));
+                               (long long)v->nodes, (long long)v->per_node, v->cuda ? " --gpu " : "",
+                               v->cuda ? v->answer[TRI_ASK_GPU] : ""));
   TRI_TRY_DONE(tri_print(line.data, line.len));
 done:
   tri_text_free(&folder);

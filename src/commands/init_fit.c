@@ -13,53 +13,80 @@ typedef struct measured {
   int64_t together;                /* sequences of one sample */
   int64_t context, parameters;
   int64_t device, host; /* bytes of a rank; on the CPU all are host */
+  int64_t room;         /* of a GPU's memory, its libraries aside */
 } measured;
 
-static void read_measures(const tri_trainer *t, const tri_session *se, bool cuda, measured *m) {
-  const tri_data_stats *s = tri_dataset_stats(t->data);
-  tri_ledger_sum        sum = tri_ledger_total(se->ledger);
+/* A run on paper; close what was opened, be it half. */
+typedef struct planned {
+  tri_config  cfg;
+  tri_session se;
+  tri_trainer t;
+  measured    m;
+} planned;
 
-  *m = (measured){.lines = tri_dataset_count(t->data),
-                  .dropped = s->n_dropped,
-                  .longest = s->longest,
-                  .longest_prompt = s->longest_prompt,
-                  .together = tri_sequences(t, 1),
-                  .context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos,
-                  .parameters = tri_learner_size(&t->learner[TRI_POLICY]),
-                  .device = cuda ? sum.device : 0,
-                  .host = cuda ? sum.planned - sum.device : sum.planned};
+static void close_plan(planned *p) {
+  tri_trainer_close(&p->t);
+  tri_session_close(&p->se);
+  tri_config_free(&p->cfg);
 }
 
-/* The run of the draft, planned on this machine's CPU. What is wrong is listed, and is an error. */
-static tri_status plan(const tri_draft *d, measured *m) {
+static tri_status read_measures(planned *p, bool cuda) {
+  const tri_data_stats *s = tri_dataset_stats(p->t.data);
+  tri_ledger_sum        sum = tri_ledger_total(p->se.ledger);
+  size_t                bytes_free = 0, bytes_total = 0;
+
+  if (cuda) TRI_TRY(p->se.device->ops->mem_info(p->se.device, &bytes_free, &bytes_total));
+  p->m = (measured){.lines = tri_dataset_count(p->t.data),
+                    .dropped = s->n_dropped,
+                    .longest = s->longest,
+                    .longest_prompt = s->longest_prompt,
+                    .together = tri_sequences(&p->t, 1),
+                    .context = tri_source_shape(p->t.learner[TRI_POLICY].source)->max_pos,
+                    .parameters = tri_learner_size(&p->t.learner[TRI_POLICY]),
+                    .device = cuda ? sum.device : 0,
+                    .host = cuda ? sum.planned - sum.device : sum.planned,
+                    .room = (int64_t)bytes_free - (int64_t)tri_session_beside_bytes(&p->se)};
+  return TRI_OK;
+}
+
+/* The draft read, and planned on the nodes that it is for. like: one of another draft with the same data,
+ * which is lent; NULL: it is read. */
+static tri_status plan_deck(const tri_draft *d, double gpu_bytes, const planned *like, tri_faults *faults,
+                            planned *out) {
   tri_text        text = {0}, notes = {0};
-  tri_config      cfg = {0};
-  tri_session     se = {0};
-  tri_trainer     t = {0};
-  tri_faults      faults = {0};
-  tri_session_opt opt = {tri_device_host(), 0, 0, 0};
+  tri_session_opt opt = {.device = d->cuda ? "cuda" : tri_device_host()};
   tri_status      st = TRI_OK;
 
   TRI_TRY_DONE(tri_draft_deck(d, &text));
-  TRI_TRY_DONE(tri_config_load_text(d->deck, text.data, text.len, &cfg, &notes, &faults));
-  if (!faults.n) {
-    TRI_TRY_DONE(tri_session_pretend(&opt, (int)(d->nodes * d->per_node), (int)d->per_node, &se));
-    TRI_TRY_DONE(tri_trainer_plan(&cfg, &se, &faults, &t));
-  }
+  TRI_TRY_DONE(tri_config_load_text(d->deck, text.data, text.len, &out->cfg, &notes, faults));
+  if (faults->n) goto done;
+  TRI_TRY_DONE(tri_session_pretend_gpu(&opt, (int)(d->nodes * d->per_node), (int)d->per_node,
+                                       (size_t)gpu_bytes, &out->se));
+  TRI_TRY_DONE(tri_trainer_plan_on_paper(&out->cfg, &out->se, faults, like ? &like->t : NULL, &out->t));
+  if (!faults->n) TRI_TRY_DONE(tri_session_plan_stage(&out->se));
+done:
+  tri_text_free(&notes);
+  tri_text_free(&text);
+  return st;
+}
+
+/* What is wrong is listed, and is an error. */
+static tri_status plan(const tri_interview *v, const tri_draft *d, const planned *like, planned *out) {
+  tri_faults faults = {0};
+  tri_status st = TRI_OK;
+
+  *out = (planned){.m.lines = 0};
+  TRI_TRY_DONE(plan_deck(d, v->cuda ? v->gpu_bytes : 0, like, &faults, out));
   if (faults.n) {
     faults.text.data[--faults.text.len] = '\0';
-    tri_log_lines(TRI_LOG_ERROR, faults.text.data);
+    tri_log_open(0, TRI_LOG_INFO);
+    tri_log_lines(TRI_LOG_INFO, faults.text.data);
     TRI_FAIL_DONE(faults.st, "nothing is written: %lld fault%s, listed above", (long long)faults.n,
                   faults.n == 1 ? "" : "s");
   }
-  read_measures(&t, &se, d->cuda, m);
+  TRI_TRY_DONE(read_measures(out, d->cuda));
 done:
-  tri_trainer_close(&t);
-  tri_session_close(&se);
-  tri_config_free(&cfg);
   tri_faults_free(&faults);
-  tri_text_free(&notes);
-  tri_text_free(&text);
   return st;
 }
 
@@ -129,24 +156,18 @@ static const tri_draft_memory ways[] = {{false, 16384, "hybrid", "none"},    {tr
                                         {true, 2048, "zero3", "optimizer"},  {true, 1024, "zero3", "all"}};
 enum { N_WAYS = sizeof ways / sizeof *ways };
 
-/* What a rank may plan: of a GPU all but what its libraries take and a twentieth, of a node's memory nine
- * tenths; of this machine's, where nothing is known of the job's. */
+/* What a rank may plan: of a node's memory nine tenths by the ranks, or of this machine's, where nothing is
+ * known of the job's; of a GPU what its libraries leave, which planning tells. */
 static tri_status room_of(const tri_interview *v, int64_t *out) {
-  tri_device *device = NULL;
-  size_t      bytes_free = 0, bytes_total = 0;
-  tri_status  st = TRI_OK;
+  size_t bytes_free = 0, bytes_total = 0;
 
-  if (v->cuda) {
-    *out = (int64_t)(0.95 * v->gpu_bytes) - ((int64_t)1 << 30);
-  } else if (v->kind && v->kind->memory_mib) {
+  if (v->kind && v->kind->memory_mib) {
     *out = (v->kind->memory_mib << 20) / 10 * 9 / v->per_node;
-  } else {
-    st = tri_device_open(tri_device_host(), 0, 1, &device);
-    if (st == TRI_OK) st = device->ops->mem_info(device, &bytes_free, &bytes_total);
-    tri_device_close(&device);
-    *out = (int64_t)bytes_total / 10 * 9 / v->per_node;
+    return TRI_OK;
   }
-  return st;
+  TRI_TRY(tri_device_find(tri_device_host())->mem_info(NULL, &bytes_free, &bytes_total));
+  *out = v->cuda ? INT64_MAX : (int64_t)bytes_total / 10 * 9 / v->per_node;
+  return TRI_OK;
 }
 
 /* Tokens of a pass: the longest sample fits in, and a rank has no more. */
@@ -164,54 +185,58 @@ static tri_status say(const tri_interview *v, const measured *m, int64_t room, t
   char need[TRI_CELL_BYTES], have[TRI_CELL_BYTES];
 
   tri_cell_bytes(v->cuda ? m->device : m->host, need);
-  tri_cell_bytes(room, have);
-  return tri_text_printf(out, "Memory: %s of the %s that %s may take (planned on the CPU back end).", need,
-                         have, v->cuda ? "a GPU's rank" : "a rank");
+  tri_cell_bytes(v->cuda ? m->room : room, have);
+  return tri_text_printf(out, "Memory: %s of the %s that a rank may take %s.", need, have,
+                         v->cuda ? "on its GPU" : "of its node");
 }
 
 static tri_status refuse(const tri_interview *v, const measured *m, int64_t room) {
-  bool host = v->cuda && m->device <= room;
+  bool gpu = v->cuda && m->device > m->room;
   char need[TRI_CELL_BYTES], have[TRI_CELL_BYTES];
 
-  tri_cell_bytes(v->cuda && !host ? m->device : m->host, need);
-  tri_cell_bytes(host ? (v->kind->memory_mib << 20) / 10 * 9 / v->per_node : room, have);
+  tri_cell_bytes(gpu ? m->device : m->host, need);
+  tri_cell_bytes(gpu ? m->room : room, have);
   TRI_FAIL(TRI_ECONFIG,
-           "%s does not fit: a rank needs %s%s even with recomputing and offloading, and may take %s; more "
+           "%s does not fit: a rank needs %s %s even with recomputing and offloading, and may take %s; more "
            "--nodes, %s, a smaller model, or adapters (inputs/lora/grpo.yaml)",
-           v->answer[TRI_ASK_MODEL], need, host ? " of its node's memory" : "", have,
-           v->cuda && !host ? "larger GPUs" : "fewer --gpus-per-node");
+           v->answer[TRI_ASK_MODEL], need, gpu ? "on its GPU" : "of its node", have,
+           gpu ? "larger GPUs" : "fewer --gpus-per-node");
 }
 
-/* Of a node with GPUs also what is offloaded, in the host's memory. */
-static bool fits(const tri_interview *v, const measured *m, int64_t room) {
-  bool    known = v->kind && v->kind->memory_mib;
-  int64_t node = known ? (v->kind->memory_mib << 20) / 10 * 9 : INT64_MAX;
-
-  return v->cuda ? m->device <= room && m->host <= node / v->per_node : m->host <= room;
+static bool fits(const measured *m, int64_t room) {
+  return m->host <= room && (!m->device || m->device <= m->room);
 }
 
 /* The first way that fits. */
 static tri_status choose_memory(const tri_interview *v, tri_draft *d, const measured *first, tri_text *said) {
-  int64_t  room = 0;
-  measured m;
+  planned    base = {.m.lines = 0}, p = base;
+  int64_t    room = 0;
+  int        way = 0;
+  tri_status st = TRI_OK;
 
   TRI_TRY(room_of(v, &room));
-  for (int i = 0; i < N_WAYS; i++) {
-    d->memory = ways[i];
-    d->memory.max_tokens = tokens_for(d, first, ways[i].max_tokens);
-    TRI_TRY(plan(d, &m));
-    if (!fits(v, &m, room)) continue;
-    TRI_TRY(say(v, &m, room, said));
-    d->planned = said->data;
-    return TRI_OK;
+  for (; way < N_WAYS; way++) {
+    d->memory = ways[way];
+    d->memory.max_tokens = tokens_for(d, first, ways[way].max_tokens);
+    if (way > 1) close_plan(&p);
+    TRI_TRY_DONE(plan(v, d, way ? &base : NULL, way ? &p : &base));
+    if (fits(way ? &p.m : &base.m, room)) break;
   }
-  return refuse(v, &m, room);
+  if (way == N_WAYS) TRI_TRY_DONE(refuse(v, &p.m, room));
+  TRI_TRY_DONE(say(v, way ? &p.m : &base.m, room, said));
+  d->planned = said->data;
+done:
+  close_plan(&p);
+  close_plan(&base);
+  return st;
 }
 
 /* Warnings are the business of the check that follows. */
 static tri_status measure(const tri_interview *v, tri_draft *d, tri_text *said) {
-  int64_t  context = tri_source_shape(v->source)->max_pos;
-  measured m;
+  int64_t    context = tri_source_shape(v->source)->max_pos;
+  planned    p;
+  measured   m;
+  tri_status st;
 
   d->size.drop = true;
   d->size.train_batch = d->nodes * d->per_node;
@@ -226,7 +251,10 @@ static tri_status measure(const tri_interview *v, tri_draft *d, tri_text *said) 
     d->size.prompts = d->nodes * d->per_node;
     d->size.train_batch = d->size.prompts * d->size.generations;
   }
-  TRI_TRY(plan(d, &m));
+  st = plan(v, d, NULL, &p);
+  m = p.m;
+  close_plan(&p);
+  TRI_TRY(st);
   memset(&d->size, 0, sizeof d->size);
   if (d->algo->needs & TRI_NEEDS_ANSWERS)
     size_answers(d, &m);

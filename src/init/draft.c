@@ -52,7 +52,9 @@ static tri_status put_batch(const tri_draft *d, tri_text *out) {
   else
     TRI_TRY(tri_text_printf(out, "# Batch: %lld %s an update;", (long long)n,
                             d->algo->needs & TRI_NEEDS_PAIRS ? "pairs" : "lines"));
-  if (n % ranks)
+  if (ranks == 1)
+    TRI_TRY(tri_text_printf(out, " one rank,\n"));
+  else if (n % ranks)
     TRI_TRY(tri_text_printf(out, " %lld ranks share them,\n", (long long)ranks));
   else
     TRI_TRY(tri_text_printf(out, " %lld = %lld ranks x %lld,\n", (long long)n, (long long)ranks,

@@ -33,10 +33,19 @@ static int open_all(void **state) {
 
 static void forget(void) { cli_sh("rm -rf job"); }
 
-/* Both files were written, and hold for so many ranks. */
-static void holds(int ranks) {
-  char command[256];
+/* Both files were written, and hold for so many ranks; the second of the next commands on the
+ * screen succeeds (NULL: it is for another folder). */
+static void holds(int ranks, const char *screen) {
+  const char *next = screen ? strstr(screen, "\n  or: ") : NULL;
+  char        command[512];
 
+  if (screen) {
+    assert_non_null(next);
+    next += strlen("\n  or: ");
+    snprintf(command, sizeof command, "%.*s", (int)strcspn(next, "\r\n"), next);
+    cli_shows(command, " plan ");
+    cli_succeeds(command);
+  }
   cli_sh("bash -n job/job.sbatch");
   snprintf(command, sizeof command, ONE "train job/deck.yaml --check --ranks %d", ranks);
   cli_succeeds(command);
@@ -70,7 +79,7 @@ static void each_kind_of_lines_has_its_algorithm(void **state) {
     cli_succeeds(command);
     cli_shows(cli_out, "next: sbatch job/job.sbatch\n");
     shows("job/deck.yaml", t[i].deck);
-    holds(4); /* 2 nodes of 16 cores, 8 to a rank */
+    holds(4, cli_out); /* 2 nodes of 16 cores, 8 to a rank */
   }
   shows("job/deck.yaml", "  - name: gsm8k ");
 }
@@ -85,7 +94,7 @@ static void every_algorithm_can_be_had(void **state) {
     char command[512];
     snprintf(command, sizeof command, CPU "--algo %s --force", t[i]);
     cli_succeeds(command);
-    holds(2);
+    holds(2, cli_out);
   }
   shows("job/deck.yaml", "  completion_key: answer\n");
 }
@@ -106,7 +115,7 @@ static void job_asks_for_what_the_nodes_have(void **state) {
         "16,\n");
   shows("job/deck.yaml", "  rollout_batch_size: 24 ");
   shows("job/deck.yaml", "  train_batch_size: 192 ");
-  holds(12);
+  holds(12, cli_out);
 }
 
 static void gpus_are_asked_for(void **state) {
@@ -118,15 +127,15 @@ static void gpus_are_asked_for(void **state) {
         "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=4\n#SBATCH --cpus-per-task=16\n"
         "#SBATCH --gpus-per-node=4\n#SBATCH --exclusive\n#SBATCH --mem=0\n#SBATCH --time=04:00:00\n"
         "#SBATCH --partition=gpu\n");
-  shows("job/deck.yaml", "of the 36.4 GiB that a GPU's rank may take"); /* of an A100 the smaller */
+  shows("job/deck.yaml", "of the 36.9 GiB that a rank may take on its GPU"); /* of an A100 the smaller */
   shows("job/job.sbatch", "/job/deck.yaml run.device=cuda \"$@\"\n");
-  holds(8);
+  holds(8, cli_out);
   cli_succeeds(SLURM YES "--data rl.jsonl --partition mix --gpus-per-node 2 --force");
   shows("job/job.sbatch", "#SBATCH --cpus-per-task=4\n#SBATCH --gpus-per-node=h100:2\n#SBATCH --mem=125000M\n"
                           "#SBATCH --time=00:10:00\n#SBATCH --partition=mix\n");
-  holds(2);
+  holds(2, cli_out);
   cli_succeeds(SLURM YES "--data rl.jsonl --partition odd --gpu 24 --force");
-  shows("job/deck.yaml", "of the 21.8 GiB that a GPU's rank may take");
+  shows("job/deck.yaml", "of the 21.5 GiB that a rank may take on its GPU");
 }
 
 /* Its srun and scontrol only say what they are told to do. */
@@ -154,7 +163,8 @@ static void small_memory_is_used_sparingly(void **state) {
     code = cli_run("PATH=\"$PWD/tight:$PATH\" " YES "--device cpu --data rl.jsonl --gpus-per-node 16");
     if (code) break;
     cli_read("job/deck.yaml", text);
-    if (!ways[!strstr(text, "  recompute: layer ") ? 0 : !strstr(text, "  offload: ") ? 1 : 2]++) holds(16);
+    if (!ways[!strstr(text, "  recompute: layer ") ? 0 : !strstr(text, "  offload: ") ? 1 : 2]++)
+      holds(16, cli_out);
   }
   assert_int_equal(code, 64);
   cli_shows(cli_err, "/model does not fit: a rank needs ");
@@ -203,6 +213,10 @@ static void what_cannot_be_is_refused(void **state) {
     cli_fails(64, command, t[i].part, t[i].other);
     if (cli_exists("job")) fail_msg("%s: left its folder behind", t[i].flags);
   }
+  cli_sh("mkdir bare && cp model/config.json model/tokenizer.json bare");
+  cli_fails(64, SLURM ONE "init job --yes --model bare --data rl.jsonl --device cpu", "bare",
+            "1 fault, listed above");
+  assert_false(cli_exists("job"));
   cli_fails(64, SLURM ONE "init job --yes --model none --data rl.jsonl", "--model none: ", NULL);
   cli_fails(64, SLURM YES "--data rl.jsonl --device cuda --partition cpu", "its nodes have no GPUs", NULL);
   cli_fails(64, SLURM YES "--data rl.jsonl --device cuda --partition odd", "--gpu is missing", NULL);
@@ -236,7 +250,7 @@ static void without_slurm_the_flags_hold(void **state) {
   shows("job/job.sbatch", "#SBATCH --partition=any\n");
   cli_read("job/job.sbatch", text);
   assert_null(strstr(text, "--mem"));
-  holds(2);
+  holds(2, cli_out);
 }
 
 /* ---- the folder ---- */
@@ -250,7 +264,7 @@ static void files_of_others_stay(void **state) {
   cli_fails(64, CPU "--data rl.jsonl", "job/job.sbatch is there already", NULL);
   assert_false(cli_exists("job/deck.yaml"));
   cli_succeeds(CPU "--data rl.jsonl --force");
-  holds(2);
+  holds(2, cli_out);
   /* a link in the place of a file is replaced, not followed */
   cli_sh("echo mine > other && ln -sf ../other job/deck.yaml");
   cli_succeeds(CPU "--data rl.jsonl --force");
@@ -262,13 +276,13 @@ static void folder_may_be_a_link_or_hold_spaces(void **state) {
   forget();
   cli_sh("mkdir -p 'in here' && ln -s 'in here' job");
   cli_succeeds(CPU "--data rl.jsonl");
-  holds(2);
+  holds(2, cli_out);
   cli_sh("test -f 'in here/deck.yaml' && rm job && mv 'in here' job && rm job/*");
   cli_sh("ln -sfn model 'a model' && cp rl.jsonl \"it's: #1.jsonl\"");
   cli_succeeds("cd job && PATH=\"$PWD/../slurm:$PATH\" " ONE
                "init --yes --device cpu --model '../a model' --data "
                "\"../it's: #1.jsonl\"");
-  holds(2);
+  holds(2, NULL);
   shows("job/deck.yaml", "/job/../it's: #1.jsonl\"\n");
   forget();
   cli_sh("ln -s nowhere job");
@@ -356,9 +370,9 @@ static void a_person_is_asked(void **state) {
   cli_shows(text, "trireme: all: there is no such partition; sinfo names cpu, gpu, mix, odd");
   cli_shows(text, "trireme: 5: is more than 4, the most that a job gets in partition cpu");
   cli_shows(text, "wrote job/deck.yaml and job/job.sbatch");
+  holds(4, text);
   shows("job/deck.yaml", "# deck.yaml - rloo on 2 nodes x 2 ranks");
   shows("job/job.sbatch", "#SBATCH --time=90\n");
-  holds(4);
 }
 
 static void what_flags_say_is_not_asked(void **state) {
