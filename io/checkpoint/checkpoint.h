@@ -3,10 +3,12 @@
  *   OUTPUT/checkpoints/LATEST             symbolic link to the newest
  *   OUTPUT/checkpoints/step-00000040/     state.h5, side files, MANIFEST.json (written last)
  *
- * While it is written the folder is called step-00000040.tmp. Every byte is covered by a hash: the tensors by
- * those of the slabs the ranks wrote (/integrity/slabs), the rest of state.h5 and the side files by those in
- * the manifest, the manifest by its own. A tensor is one data set in its natural shape under its Hugging Face
- * name; nothing in the file but /integrity/slabs depends on the number of ranks or the shard plan. */
+ * While it is written the folder is called step-00000040.tmp (after two requeues of the job it is
+ * step-00000040.tmp-2, so that starts which overlap do not meet). Every byte is covered by a hash: the
+ * tensors by those of the slabs the ranks wrote (/integrity/slabs), the rest of state.h5 and the side files
+ * by those in the manifest, the manifest by its own. A tensor is one data set in its natural shape under its
+ * Hugging Face name; nothing in the file but /integrity/slabs depends on the number of ranks or the shard
+ * plan. */
 #ifndef TRI_CHECKPOINT_H
 #define TRI_CHECKPOINT_H
 
@@ -56,6 +58,14 @@ TRI_CHECKED tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, c
 TRI_CHECKED tri_status tri_ckpt_commit(tri_ckpt_writer **w);
 /* Collective over world. Closes and removes the unfinished folder. Accepts NULL, leaves NULL. */
 void tri_ckpt_abandon(tri_ckpt_writer **w);
+
+/* Not collective; rank 0's counts. From here on commit looks into this file before it publishes: where it is
+ * there and says something else than `text`, another start of the run has taken the folder over, and this
+ * one's checkpoint is not to take the place of that one's: TRI_ECONFIG. Both copied; path "": no more. */
+void tri_ckpt_guard(const char *path, const char *text);
+/* Not collective. Whether it does not, also where there is no guard; and the same as an error. */
+bool                   tri_ckpt_guard_holds(void);
+TRI_CHECKED tri_status tri_ckpt_check_guard(void);
 
 /* ---- Folders. dir is OUTPUT/checkpoints; a missing one is an empty one. */
 

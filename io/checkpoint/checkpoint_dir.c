@@ -3,6 +3,7 @@
 #include "base/folder.h"
 #include "checkpoint_impl.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -143,11 +144,34 @@ static void warn_left(tri_status st) {
   if (st != TRI_OK) tri_error_clear();
 }
 
+/* What any start of the run did not finish. */
+static tri_status clean_unfinished(const place *p) {
+  tri_status     st = TRI_OK;
+  struct dirent *e;
+  int64_t        step;
+  int            fd = openat(p->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR           *d = fd < 0 ? NULL : fdopendir(fd);
+
+  if (!d && fd >= 0) close(fd);
+  if (!d) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", p->dir, strerror(errno));
+  while ((e = readdir(d)) != NULL) {
+    entry_name left;
+    if (tri_ckpt_parse_name(e->d_name, &step) != TRI_CKPT_TMP) continue;
+    snprintf(left.name, sizeof left.name, "%s", e->d_name);
+    TRI_TRY_DONE(tri_ckpt_path(left.path, "%s/%s", p->dir, left.name));
+    warn_left(remove_entry(p, &left));
+  }
+done:
+  closedir(d);
+  return st;
+}
+
 static tri_status clean(const place *p, const void *what) {
   tri_ckpt_steps l = {0};
 
   (void)what;
-  for (tri_ckpt_kind kind = TRI_CKPT_TMP; kind <= TRI_CKPT_OLD; kind++) {
+  TRI_TRY(clean_unfinished(p));
+  for (tri_ckpt_kind kind = TRI_CKPT_TRASH; kind <= TRI_CKPT_OLD; kind++) {
     TRI_TRY(tri_ckpt_list(p->fd, ".", kind, &l));
     for (int i = 0; i < l.n; i++) warn_left(clean_entry(p, l.step[i], kind));
     TRI_FREE(l.step);

@@ -152,8 +152,8 @@ TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
 
 /* checkpoint_steps.c. Not collective, all that follow. */
 
-/* A step folder's states: step-N.tmp (being written) -> step-N -> step-N.trash (being deleted);
- * step-N -> step-N.old while another step-N takes its place. */
+/* A step folder's states: step-N.tmp (being written; step-N.tmp-R after R requeues of the job) -> step-N ->
+ * step-N.trash (being deleted); step-N -> step-N.old while another step-N takes its place. */
 typedef enum { TRI_CKPT_WHOLE, TRI_CKPT_TMP, TRI_CKPT_TRASH, TRI_CKPT_OLD, TRI_CKPT_OTHER } tri_ckpt_kind;
 typedef struct tri_ckpt_steps {
   int64_t *step; /* [n] */

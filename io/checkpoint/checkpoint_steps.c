@@ -12,8 +12,27 @@
 
 static const char *const suffix[] = {"", ".tmp", ".trash", ".old"};
 
+/* How often Slurm has put this job back into the queue. */
+static int count_restarts(void) {
+  const char *text = getenv("SLURM_RESTART_COUNT");
+  long        n = text ? strtol(text, NULL, 10) : 0;
+
+  return n > 0 && n < 1000000 ? (int)n : 0;
+}
+
 void tri_ckpt_step_name(char out[TRI_CKPT_FILE_NAME_BYTES], int64_t step, tri_ckpt_kind kind) {
-  snprintf(out, TRI_CKPT_FILE_NAME_BYTES, "step-%08" PRId64 "%s", step, suffix[kind]);
+  int n = snprintf(out, TRI_CKPT_FILE_NAME_BYTES, "step-%08" PRId64 "%s", step, suffix[kind]), restarts;
+
+  if (kind == TRI_CKPT_TMP && (restarts = count_restarts()) > 0)
+    snprintf(out + n, (size_t)(TRI_CKPT_FILE_NAME_BYTES - n), "-%d", restarts);
+}
+
+/* ".tmp-3": of the start after the third time the job was put back. */
+static bool is_restarts_tmp(const char *end) {
+  size_t n = strlen(suffix[TRI_CKPT_TMP]);
+
+  return !strncmp(end, suffix[TRI_CKPT_TMP], n) && end[n] == '-' && end[n + 1] >= '1' && end[n + 1] <= '9' &&
+         strspn(end + n + 1, "0123456789") <= 6 && !end[n + 1 + strspn(end + n + 1, "0123456789")];
 }
 
 tri_ckpt_kind tri_ckpt_parse_name(const char *name, int64_t *step) {
@@ -24,8 +43,11 @@ tri_ckpt_kind tri_ckpt_parse_name(const char *name, int64_t *step) {
   errno = 0;
   *step = strtoll(name + 5, &end, 10);
   for (k = TRI_CKPT_WHOLE; k < TRI_CKPT_OTHER && strcmp(end, suffix[k]) != 0; k++) continue;
-  tri_ckpt_step_name(again, *step, k < TRI_CKPT_OTHER ? (tri_ckpt_kind)k : TRI_CKPT_WHOLE);
-  return errno == 0 && !strcmp(again, name) ? (tri_ckpt_kind)k : TRI_CKPT_OTHER;
+  if (k == TRI_CKPT_OTHER && is_restarts_tmp(end)) k = TRI_CKPT_TMP;
+  tri_ckpt_step_name(again, *step, TRI_CKPT_WHOLE); /* the number, as it is written */
+  return errno == 0 && (size_t)(end - name) == strlen(again) && !strncmp(again, name, strlen(again))
+             ? (tri_ckpt_kind)k
+             : TRI_CKPT_OTHER;
 }
 
 tri_status tri_ckpt_step_path(char out[TRI_CKPT_PATH_BYTES], const char *dir, int64_t step,

@@ -415,6 +415,7 @@ static tri_status finish(tri_ckpt_writer *w) {
   TRI_TRY(tri_ckpt_manifest_write(&w->m, w->folder));
   TRI_TRY(open_to_others(w));
   TRI_TRY(tri_ckpt_sync(w->folder));
+  TRI_TRY(tri_ckpt_check_guard());
   TRI_TRY(tri_ckpt_discard_abandoned(w->dir, w->m.step));
   TRI_TRY(tri_ckpt_publish(w->dir, w->m.step));
   return TRI_OK;

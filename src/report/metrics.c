@@ -66,6 +66,18 @@ static tri_status kept_bytes(const char *path, const char *text, size_t n, int64
   return TRI_OK;
 }
 
+/* The lines that stay take the name as a new file: an older start of the run that still lives, on a node that
+ * is cut off, say, goes on to write into one that nobody reads. On a full disk the file is cut instead. */
+static tri_status replace(tri_metrics *m, const char *text, size_t keep) {
+  if (tri_file_write(m->path, text, keep) != TRI_OK) {
+    tri_error_clear();
+    return TRI_OK;
+  }
+  close(m->fd);
+  m->fd = -1;
+  return tri_file_append(m->path, &m->fd);
+}
+
 /* Open for appending, cut back to keep_step. */
 static tri_status file_open(tri_metrics *m, int64_t keep_step) {
   tri_status st = TRI_OK;
@@ -75,6 +87,7 @@ static tri_status file_open(tri_metrics *m, int64_t keep_step) {
   TRI_TRY_DONE(tri_file_append(m->path, &m->fd));
   TRI_TRY_DONE(tri_file_read(m->path, SIZE_MAX / 2, &text, &n));
   TRI_TRY_DONE(kept_bytes(m->path, text, n, keep_step, &keep));
+  if (keep > 0) TRI_TRY_DONE(replace(m, text, keep));
   if (keep < n && ftruncate(m->fd, (off_t)keep))
     TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be cut back to step %lld: %s", m->path, (long long)keep_step,
                   strerror(errno));

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_faults *faults, tri_run *out) {
@@ -24,6 +25,7 @@ tri_status tri_run_open(const tri_config *cfg, tri_comm *world, tri_faults *faul
 }
 
 void tri_run_close(tri_run *r) {
+  if (r->cfg) tri_start_release(r);
   if (r->cfg && r->lock >= 0) close(r->lock);
   tri_text_free(&r->deck);
   tri_text_free(&r->deck_before);
@@ -227,12 +229,26 @@ tri_status tri_run_check_aside(const tri_run *r, const tri_run_input *input, int
 
 /* ---- claiming ---- */
 
+/* Of a job that Slurm put back, or that starts its ranks again, some of those before may still live where a
+ * link is cut; they end themselves within half a minute (comm/peers/). */
+static double older_start_s(void) { return getenv("SLURM_JOB_ID") ? 60 : 0; }
+
 /* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
  * without locks is no obstacle. */
-static tri_status lock_output(tri_run *r) {
+static tri_status lock_output(tri_run *r, double patience_s) {
+  double end_s = tri_now_s() + patience_s;
+
   if (r->lock >= 0) return TRI_OK;
   r->lock = open(r->cfg->run.output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (r->lock < 0 || !flock(r->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
+  if (r->lock < 0) return TRI_OK;
+  for (bool said = false; flock(r->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK; said = true) {
+    if (tri_now_s() >= end_s) break;
+    if (!said)
+      tri_log(TRI_LOG_INFO, "%s: an older start of this job still has it: waited for, %.0f s at most",
+              r->cfg->run.output, patience_s);
+    nanosleep(&(struct timespec){0, 100000000}, NULL);
+  }
+  if (!flock(r->lock, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK) return TRI_OK;
   close(r->lock);
   r->lock = -1;
   TRI_FAIL(TRI_ECONFIG, "run.output: another run is writing to %s; wait for its end or give another folder",
@@ -241,7 +257,7 @@ static tri_status lock_output(tri_run *r) {
 
 /* Is another run writing there? The lock is not kept. */
 static tri_status check_lock(tri_run *r) {
-  tri_status st = lock_output(r);
+  tri_status st = lock_output(r, 0);
 
   if (r->lock >= 0) close(r->lock);
   r->lock = -1;
@@ -308,7 +324,10 @@ static tri_status check_output(tri_run *r) {
   TRI_TRY(check_folder(r->cfg->run.output));
   TRI_TRY(check_no_model(r));
   TRI_TRY(check_file(r, "log.txt"));
-  return tri_file_exists(r->cfg->run.output) ? lock_output(r) : TRI_OK;
+  if (!tri_file_exists(r->cfg->run.output)) return TRI_OK;
+  TRI_TRY(lock_output(r, older_start_s()));
+  if (tri_start_claim(r) != TRI_OK) tri_error_clear(); /* what cannot be written is told by what must be */
+  return TRI_OK;
 }
 
 tri_status tri_run_claim(tri_run *r) {
@@ -406,7 +425,8 @@ static tri_status make_folder(const char *output) {
 /* Rank 0. */
 static tri_status begin(tri_run *r, int64_t step, bool works) {
   TRI_TRY(make_folder(r->cfg->run.output));
-  TRI_TRY(lock_output(r));
+  TRI_TRY(lock_output(r, older_start_s()));
+  TRI_TRY(tri_start_claim(r));
   return works ? make_ready(r, step) : TRI_OK;
 }
 

@@ -16,6 +16,7 @@ typedef struct tri_run {
   tri_text deck_before; /* rank 0: that of the checkpoint, where the one as used differs; else empty */
   int64_t  data_lines, data_hash; /* of data.train; 0 without it */
   int      lock;                  /* rank 0: descriptor of the locked output folder, or -1 */
+  bool     claimed;               /* rank 0: OUTPUT/.start says that the folder is this start's */
 } tri_run;
 
 /* Not collective. Nothing is looked at yet. Close too after a failure. */

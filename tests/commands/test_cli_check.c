@@ -308,6 +308,11 @@ static void the_lock_is_looked_at_and_not_kept(void **state) {
   finds("flock locked " ONE SFT "run.output=locked" CHECK, 1, part, 1);
   cli_fails(64, "flock locked " ONE SFT "run.output=locked", part[0], NULL);
   cli_fails(64, "flock locked " TWO SFT "run.output=locked", part[0], NULL);
+  /* A start of the same job that still lives is waited for. */
+  cli_succeeds("(flock locked sh -c '>held; until grep -q older waits; do sleep 0.1; done' &); "
+               "until test -e held; do sleep 0.1; done; "
+               "SLURM_JOB_ID=7 " ONE SFT "run.output=locked train.steps=1 2>waits");
+  cli_sh("grep -q 'an older start of this job still has it' waits && rm -r locked && mkdir locked");
   assert_int_equal(tri_config_load("sft.yaml", key, 1, &cfg, &notes), TRI_OK);
   assert_int_equal(tri_session_pretend(&opt, 1, 1, &se), TRI_OK);
   assert_int_equal(tri_trainer_plan(&cfg, &se, &faults, &t), TRI_OK);

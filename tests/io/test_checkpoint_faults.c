@@ -395,6 +395,50 @@ static void killed_between_renames(void **state) {
   must_find(dir, 2);
 }
 
+/* The start before this one saves step 3 while the one that Slurm made of the requeued job has saved step 4:
+ * its folder has another name, and it publishes nothing. */
+static void an_older_start_publishes_nothing(void **state) {
+  tri_ckpt_writer *old, *new;
+
+  (void)state;
+  new_dir("starts");
+  OK(save(dir, 1));
+  OK(tri_ckpt_create(dir, 4, world, tensors, N_TENSOR, 0, &old));
+  OK(fill(old, 4, N_TENSOR));
+  setenv("SLURM_RESTART_COUNT", "2", 1);
+  OK(tri_ckpt_create(dir, 4, world, tensors, N_TENSOR, 0, &new));
+  if (world->rank == 0) assert_true(there(dir, "step-00000004.tmp") && there(dir, "step-00000004.tmp-2"));
+  OK(fill(new, 4, N_TENSOR));
+  OK(tri_ckpt_commit(&new));
+  must_find(dir, 4);
+  barrier();
+  unsetenv("SLURM_RESTART_COUNT");
+  if (world->rank == 0) assert_int_equal(tri_file_write(in(dir, "start"), "job 7, restart 2\n", 17), TRI_OK);
+  tri_ckpt_guard(world->rank == 0 ? in(dir, "start") : "", "job 7, restart 0\n");
+  assert_int_equal(tri_ckpt_commit(&old), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), "(job 7, restart 2)"));
+  tri_error_clear();
+  assert_false(there(dir, "step-00000004.tmp"));
+  must_find(dir, 4);
+  OK(tri_ckpt_create(dir, 5, world, tensors, N_TENSOR, 0,
+                     &old)); /* as a rank that has not seen it: its own name */
+  OK(fill(old, 5, N_TENSOR));
+  tri_ckpt_guard(world->rank == 0 ? in(dir, "start") : "", "job 7, restart 2\n");
+  OK(tri_ckpt_commit(&old));
+  must_find(dir, 5);
+  tri_ckpt_guard("", "");
+  setenv("SLURM_RESTART_COUNT", "12", 1);
+  OK(tri_ckpt_create(dir, 6, world, tensors, N_TENSOR, 0, &old));
+  tri_ckpt_abandon(&old);
+  barrier();
+  if (world->rank == 0)
+    assert_int_equal(mkdir(in(dir, "step-00000007.tmp-1"), 0777) | mkdir(in(dir, "step-00000007.tmp"), 0777),
+                     0);
+  unsetenv("SLURM_RESTART_COUNT");
+  OK(tri_ckpt_clean(dir, world)); /* of any start */
+  assert_false(there(dir, "step-00000007.tmp-1") || there(dir, "step-00000007.tmp"));
+}
+
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(damage_is_named),
@@ -407,6 +451,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_full_disk),
       cmocka_unit_test(a_killed_writer_costs_nothing),
       cmocka_unit_test(killed_between_renames),
+      cmocka_unit_test(an_older_start_publishes_nothing),
   };
 
   if (argc == 4 && !strcmp(argv[1], "--killed")) {

@@ -1,0 +1,52 @@
+/* start.c - which start of a run the output folder belongs to: OUTPUT/.start says it. */
+#include "output.h"
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *variable(const char *name) {
+  const char *text = getenv(name);
+
+  return text && text[0] ? text : "-";
+}
+
+/* Another for each start: a job that was put back, one that a job file starts again, one by hand. */
+static void describe(char *out, size_t n) {
+  char host[64] = "";
+
+  if (gethostname(host, sizeof host - 1)) host[0] = 0;
+  snprintf(out, n, "Slurm job %.20s, restart %.20s, step %.20s; process %ld on %s, at %lld\n",
+           variable("SLURM_JOB_ID"), variable("SLURM_RESTART_COUNT"), variable("SLURM_STEP_ID"),
+           (long)getpid(), host, (long long)time(NULL));
+}
+
+static void path_of(const tri_run *r, char path[TRI_CKPT_PATH_BYTES + 16]) {
+  snprintf(path, TRI_CKPT_PATH_BYTES + 16, "%s/.start", r->cfg->run.output);
+}
+
+tri_status tri_start_claim(tri_run *r) {
+  char path[TRI_CKPT_PATH_BYTES + 16], text[256];
+
+  if (r->claimed) return TRI_OK;
+  describe(text, sizeof text);
+  path_of(r, path);
+  TRI_TRY(tri_file_write(path, text, strlen(text)));
+  tri_ckpt_guard(path, text);
+  r->claimed = true;
+  return TRI_OK;
+}
+
+void tri_start_release(tri_run *r) {
+  char path[TRI_CKPT_PATH_BYTES + 16];
+
+  if (!r->claimed) return;
+  path_of(r, path);
+  if (tri_ckpt_guard_holds()) unlink(path);
+  tri_ckpt_guard("", "");
+  r->claimed = false;
+}
