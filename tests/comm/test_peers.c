@@ -329,7 +329,7 @@ static tri_roster *open_roster(int rank) {
 }
 
 static void test_node(void **state) {
-  tri_node *made = NULL, *opened = NULL;
+  tri_node *made = NULL, *opened = NULL, *none = NULL;
   char      name[TRI_NODE_NAME_BYTES];
   tri_beat  in = {.rank = 1, .scope = 2, .phase = "save"}, out;
 
@@ -337,7 +337,7 @@ static void test_node(void **state) {
   assert_int_equal(tri_node_make(2, name, &made), TRI_OK);
   assert_int_equal(tri_node_open(name, 2, &opened), TRI_OK);
   tri_node_unname(name);
-  assert_int_not_equal(tri_node_open(name, 2, &made), TRI_OK);
+  assert_int_not_equal(tri_node_open(name, 2, &none), TRI_OK);
   tri_error_clear();
   assert_int_equal(tri_node_get(opened, 1, &out), 0);
   tri_node_put(opened, 1, &in);
@@ -348,6 +348,7 @@ static void test_node(void **state) {
   assert_int_equal(out.life, TRI_LIFE_ENDS);
   assert_true(!tri_node_is_claimed(opened) && tri_node_claim(opened) && !tri_node_claim(opened));
   tri_node_close(&opened);
+  tri_node_close(&made);
 }
 
 static void test_roster(void **state) {
