@@ -43,7 +43,7 @@ static tri_status say_low(const tri_case *c, const char *check, tri_level level,
 }
 
 static bool uses_gpus(const tri_case *c, const tri_facts *f) {
-  return f->gpu.uuid[0] && strcmp(c->device, "cpu");
+  return f->gpu.uuid[0] && strcmp(c->device, "cpu") && (c->gpu_build || !strcmp(c->device, "cuda"));
 }
 
 /* What page-locked memory needs: networks that register memory want all of it, chosen: below 1 GiB is not

@@ -41,44 +41,53 @@ static int find_lacking(const tri_case *c) {
 }
 
 /* The launcher's name of the node of a task that did not come: the one that lacks ranks, else as nodes are
- * filled one after the other. */
+ * filled one after the other; NULL: it names none. */
 static const char *home_of(const tri_case *c, int lacking, int task) {
   int node = lacking >= 0 ? lacking : tri_launch_node_of(c->launch, task);
 
-  return node < 0 ? "a node that the launcher does not name" : c->launch->node[node];
+  return node < 0 ? NULL : c->launch->node[node];
 }
 
 /* Whether a node was asked, and how: TRI_FACTS_UNKNOWN: it was not. */
 static int answer_of(const tri_case *c, const char *host) {
   for (int i = 0; i < c->n_reach; i++)
-    if (c->reach[i].asked && c->reach[i].to < 0 && !strcmp(c->reach[i].address, host))
+    if (host && c->reach[i].asked && c->reach[i].to < 0 && !strcmp(c->reach[i].address, host))
       return c->reach[i].error;
   return TRI_FACTS_UNKNOWN;
 }
 
+static tri_status say_missing_cure(const char *host, bool answers, tri_findings *out) {
+  if (!host)
+    return tri_findings_cure(
+        out, "look what holds the program on the nodes of the launch: a file system that hangs, a "
+             "node out of memory, a link that is down (rank 0 is reached by TCP)");
+  if (!answers)
+    return tri_findings_cure(
+        out,
+        "the node does not answer either: see what is said of its network, or leave it out: --exclude=%s",
+        host);
+  return tri_findings_cure(
+      out,
+      "look what holds the program there (srun -w %s ps, a file system that hangs, a node out of "
+      "memory), or leave the node out: --exclude=%s",
+      host, host);
+}
+
+/* host NULL: the launcher does not name it. */
 static tri_status say_missing(const tri_case *c, const char *host, const int *task, int n,
                               tri_findings *out) {
   tri_text   list = {0};
   int        answer = answer_of(c, host);
+  bool       answers = answer == 0 || answer == ECONNREFUSED;
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(tri_findings_ranges(&list, task, n));
-  TRI_TRY_DONE(
-      tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task%s %s on %s", n == 1 ? "" : "s", list.data, host));
+  TRI_TRY_DONE(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task%s %s%s%s", n == 1 ? "" : "s", list.data,
+                                host ? " on " : "", host ? host : ""));
   out->blocks = true;
   TRI_TRY_DONE(tri_findings_what(out, "%d of %d ranks did not come within %.0f s%s", n, c->tasks, c->waited_s,
-                                 answer == 0 || answer == ECONNREFUSED ? ", though their node answers" : ""));
-  if (answer != TRI_FACTS_UNKNOWN && answer != 0 && answer != ECONNREFUSED)
-    TRI_TRY_DONE(tri_findings_cure(
-        out,
-        "the node does not answer either: see what is said of its network, or leave it out: --exclude=%s",
-        host));
-  else
-    TRI_TRY_DONE(tri_findings_cure(
-        out,
-        "look what holds the program there (srun -w %s ps, a file system that hangs, a node out of "
-        "memory), or leave the node out: --exclude=%s",
-        host, host));
+                                 answers ? ", though their node answers" : ""));
+  TRI_TRY_DONE(say_missing_cure(host, answers || answer == TRI_FACTS_UNKNOWN, out));
 done:
   tri_text_free(&list);
   return st;
@@ -131,8 +140,8 @@ static tri_status say_shared(const tri_case *c, int a, int b, tri_findings *out)
   TRI_TRY_DONE(
       tri_text_printf(&who, "ranks %d and %d on %s", f->seat.rank, c->facts[b].seat.rank, f->seat.host));
   TRI_TRY_DONE(tri_findings_add(out, "device", TRI_LEVEL_ERROR, "%s", who.data));
-  TRI_TRY_DONE(tri_findings_what(out, "both would take the GPU %s%s%s%s", f->gpu.uuid,
-                                 f->gpu.model[0] ? " (" : "", f->gpu.model, f->gpu.model[0] ? ")" : ""));
+  TRI_TRY_DONE(tri_findings_what(out, "both would take %s%s%s%s", f->gpu.uuid, f->gpu.model[0] ? " (" : "",
+                                 f->gpu.model, f->gpu.model[0] ? ")" : ""));
   TRI_TRY_DONE(tri_findings_cure(
       out,
       "as many GPUs as ranks on each node: --gpus-per-node=%d with --ntasks-per-node=%d, or "

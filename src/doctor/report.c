@@ -19,9 +19,16 @@ static int cores_of(const uint64_t *mask, int x[TRI_FACTS_CORES]) {
   return n;
 }
 
-static const char *device_of(const tri_facts *f) { return f->gpu.uuid[0] ? f->gpu.uuid : "cpu"; }
+/* Whether the run works on the rank's GPU. */
+static bool on_gpu(const tri_case *c, const tri_facts *f) {
+  return f->gpu.uuid[0] && strcmp(c->device, "cpu") && (c->gpu_build || !strcmp(c->device, "cuda"));
+}
 
-static tri_status put_rank(const tri_facts *f, tri_text *out) {
+static const char *device_of(const tri_case *c, const tri_facts *f) {
+  return on_gpu(c, f) ? f->gpu.uuid : "cpu";
+}
+
+static tri_status put_rank(const tri_case *c, const tri_facts *f, tri_text *out) {
   char       device[TRI_FACTS_NAME_BYTES], host[TRI_FACTS_NAME_BYTES], cores[TRI_FACTS_NAME_BYTES];
   tri_text   list = {0};
   int        x[TRI_FACTS_CORES], n = cores_of(f->cores.mask, x);
@@ -29,12 +36,13 @@ static tri_status put_rank(const tri_facts *f, tri_text *out) {
 
   TRI_TRY_DONE(tri_findings_ranges(&list, x, n));
   tri_text_shorten(f->seat.host, 16, host, sizeof host);
-  tri_text_shorten(f->gpu.model[0] ? f->gpu.model : device_of(f), 24, device, sizeof device);
+  tri_text_shorten(on_gpu(c, f) && f->gpu.model[0] ? f->gpu.model : device_of(c, f), 24, device,
+                   sizeof device);
   tri_text_shorten(n ? list.data : "?", 16, cores, sizeof cores);
   TRI_TRY_DONE(tri_text_printf(out, "%5d  %-16s %5d  %-24s %s (%d)\n", f->seat.rank, host, f->seat.local,
                                device, cores, f->cores.mine));
-  if (f->gpu.uuid[0]) TRI_TRY_DONE(tri_text_printf(out, "%31s%.46s\n", "", f->gpu.uuid));
-  if (f->gpu.uuid[0] && f->gpu.bus[0])
+  if (on_gpu(c, f) && f->gpu.model[0]) TRI_TRY_DONE(tri_text_printf(out, "%31s%.46s\n", "", f->gpu.uuid));
+  if (on_gpu(c, f) && f->gpu.bus[0])
     TRI_TRY_DONE(tri_text_printf(out, "%31s%.20s%s%.20s\n", "", f->gpu.bus, f->gpu.nic[0] ? ", near " : "",
                                  f->gpu.nic));
 done:
@@ -81,7 +89,7 @@ static tri_status put_ranks(const tri_case *c, tri_text *out) {
   TRI_TRY(tri_text_printf(out, " rank  node             local  device                   cores\n"));
   for (int r = 0; r < c->tasks; r++) {
     int t = task_of(c, r);
-    if (t >= 0) TRI_TRY(put_rank(&c->facts[t], out));
+    if (t >= 0) TRI_TRY(put_rank(c, &c->facts[t], out));
   }
   return TRI_OK;
 }
@@ -220,11 +228,11 @@ static tri_status put_key(tri_text *out, const char *before, const char *key, co
   return tri_json_put_string(out, text, strlen(text));
 }
 
-static tri_status put_json_rank(const tri_facts *f, tri_text *out) {
+static tri_status put_json_rank(const tri_case *c, const tri_facts *f, tri_text *out) {
   TRI_TRY(tri_text_printf(out, "{\"rank\": %d", f->seat.rank));
   TRI_TRY(put_key(out, ", ", "node", f->seat.host));
   TRI_TRY(tri_text_printf(out, ", \"local_rank\": %d", f->seat.local));
-  TRI_TRY(put_key(out, ", ", "device", device_of(f)));
+  TRI_TRY(put_key(out, ", ", "device", device_of(c, f)));
   TRI_TRY(tri_text_printf(out, ", \"cores\": %d", f->cores.mine));
   if (f->seat.slurm_task >= 0 && f->seat.slurm_task != f->seat.rank)
     TRI_TRY(tri_text_printf(out, ", \"slurm_task\": %d", f->seat.slurm_task));
@@ -252,7 +260,7 @@ tri_status tri_report_json(const tri_report *r, tri_text *out) {
     int t = task_of(r->c, rank);
     if (t < 0) continue;
     TRI_TRY(tri_text_printf(out, "%s", n++ ? ", " : ""));
-    TRI_TRY(put_json_rank(&r->c->facts[t], out));
+    TRI_TRY(put_json_rank(r->c, &r->c->facts[t], out));
   }
   TRI_TRY(tri_text_printf(out, "], \"findings\": ["));
   for (int64_t i = 0; i < f->n; i++) {

@@ -125,7 +125,7 @@ static void devices(void **state) {
 
   (void)state;
   strcpy(x->f[3].gpu.uuid, "GPU-2");
-  finds(x, 1, "device", TRI_LEVEL_ERROR, "ranks 1 and 3 on n2", "both would take the GPU GPU-2 (H100)",
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "ranks 1 and 3 on n2", "both would take GPU-2 (H100)",
         "--gpus-per-node=2");
   assert_false(x->found.blocks);
   end(x);

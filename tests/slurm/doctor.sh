@@ -50,7 +50,7 @@ on n3 mount --bind "$dir/folder" "$dir/folder" && on n3 mount -o remount,ro,bind
 doctor 69 3
 on n3 umount "$dir/folder"
 has versions error 'HDF5 on n1 and n2' 'it is 1[0-9.]* for rank 0' 'same modules'
-has device error 'ranks 1 and 4 on n2' 'both would take the GPU GPU-the-same' 'gpus-per-node=2'
+has device error 'ranks 1 and 4 on n2' 'both would take GPU-the-same' 'gpus-per-node=2'
 has locks error 'folder/run on n2' 'no locks: flock: No locks available' 'flock'
 has folder error 'folder/run on n3' 'Read-only file system' 'read-only there: put run.output elsewhere'
 

@@ -157,8 +157,9 @@ static tri_status measure_scopes(tri_exam *x, const tri_speed_room *room) {
 
 /* What a rank found for itself. */
 typedef struct own {
-  int32_t          task;
-  tri_speeds       speed;
+  int32_t    task;
+  char       model[TRI_FACTS_NAME_BYTES], uuid[TRI_FACTS_NAME_BYTES]; /* of the GPU it took; empty: none */
+  tri_speeds speed;
   tri_folder_facts folder;
 } own;
 
@@ -198,6 +199,28 @@ static tri_status write_machine(tri_exam *x, const own *all, const tri_folder_tr
   return TRI_OK;
 }
 
+/* The GPU that was taken, as CUDA names it: "GPU-" and 16 bytes in groups. */
+static void name_device(const tri_device *d, own *out) {
+  char *at = out->uuid;
+
+  if (!tri_device_is_gpu(d)) return;
+  snprintf(out->model, sizeof out->model, "%s", d->model);
+  at += snprintf(at, 8, "GPU-");
+  for (int i = 0; i < 16; i++)
+    at += snprintf(at, 4, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", d->uuid[i]);
+}
+
+/* Rank 0: the device of a task, known for sure now; texts came over MPI. */
+static void keep_device(tri_exam *x, const own *from) {
+  tri_facts *f = &x->facts[from->task];
+
+  if (!memchr(from->model, 0, sizeof from->model) || !memchr(from->uuid, 0, sizeof from->uuid) ||
+      !from->uuid[0])
+    return;
+  memcpy(f->gpu.model, from->model, sizeof f->gpu.model);
+  memcpy(f->gpu.uuid, from->uuid, sizeof f->gpu.uuid);
+}
+
 /* Rank 0: what all[world rank] says. */
 static tri_status judge(tri_exam *x, const own *all, const tri_folder_trial *trial) {
   double           *flops = NULL;
@@ -211,6 +234,7 @@ static tri_status judge(tri_exam *x, const own *all, const tri_folder_trial *tri
     if (all[r].task >= 0 && all[r].task < x->launch.tasks) {
       flops[all[r].task] = all[r].speed.flops_bf16;
       folder[all[r].task] = all[r].folder;
+      keep_device(x, &all[r]);
     }
   if (trial->write_s > 0) disk[0].bytes_per_s = (double)trial->bytes / trial->write_s;
   if (trial->read_s > 0) disk[1].bytes_per_s = (double)trial->bytes / trial->read_s;
@@ -240,6 +264,7 @@ static tri_status measure_own(tri_exam *x) {
   TRI_TRY_DONE(TRI_ALLOC(counts, world->size));
   enter(x, "products and memory");
   TRI_TRY_DONE(tri_speed_device(&x->se, &mine.speed));
+  name_device(x->se.device, &mine);
   enter(x, "folder");
   if (world->rank == 0) tri_folder_there(x->opt->folder, folder, sizeof folder);
   TRI_TRY_DONE(tri_host_bcast(world, folder, sizeof folder, 0));

@@ -53,6 +53,12 @@ static inline tri_talk_head tri_meet_head(const tri_meet *m, tri_talk_kind kind,
 }
 /* Seconds that a network's answer is waited for. Chosen: far more than one needs. */
 static inline double tri_meet_knock_s(const tri_meet *m) { return m->patience_s < 6 ? m->patience_s / 2 : 3; }
+/* meet_hub.c: of rank 0. A message to a member; whether it was sent. */
+bool tri_meet_send(tri_meet *m, int task, tri_talk_kind kind, const void *bytes, size_t n);
+/* meet_hub.c: of rank 0. The answer of this kind to the last message, to be dropped by the caller; *when_s:
+ * when it came, seconds since 1970. False: none came. */
+bool tri_meet_answer(tri_meet *m, int task, tri_talk_kind kind, double until_s, tri_talk_in *out,
+                     double *when_s);
 /* meet_member.c. Ends the thread that answers for this rank. */
 void tri_meet_silence(tri_meet *m);
 /* meet_watch.c: to rank 0, of another rank. Where that fails nothing more is sent or heard. */

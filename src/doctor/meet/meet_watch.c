@@ -120,7 +120,7 @@ static bool judge(tri_meet *m, int *task, tri_meet_hang *out) {
   out->n = find_last(m, task, &out->reason);
   if (!out->n || out->reason) return out->n > 0;
   if (now_s - m->progress_s <= m->patience_s) return false;
-  if (!m->asked_s) ask(m, task, out->n);
+  if (m->asked_s <= 0) ask(m, task, out->n);
   if (now_s - m->asked_s <= answer_s) return false;
   int last = out->n;
   out->n = keep_silent(m, task, last);
