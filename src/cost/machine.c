@@ -117,14 +117,14 @@ bool tri_machine_guess(const char *model, int64_t device_bytes, tri_machine *out
 }
 
 void tri_machine_host(int threads, int64_t device_bytes, tri_machine *out) {
-  /* Measured with tests/bench on 2-core machines of 2023 (AMX, Zen 4): products of a thread; the rest is
-   * chosen. */
+  /* Measured with tests/bench on 2-core machines of 2023 (AMX, Zen 4): products of a thread, shared
+   * memory; the rest is chosen. */
   *out = (tri_machine){.name = "a CPU of 2023",
                        .device_bytes = device_bytes,
                        .flops_bf16 = 150e9 * threads,
                        .flops_f32 = 60e9 * threads,
                        .mem_bytes_per_s = 10e9,
-                       .node = {20e-6, 3e9},
+                       .node = {50e-6, 2.4e9},
                        .cross = {50e-6, 3e9},
                        .host_bytes_per_s = 10e9,
                        .disk_bytes_per_s = 2e8};

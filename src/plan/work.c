@@ -1,7 +1,10 @@
 /* work.c - what one rank computes in a step of the deck, and the seconds it takes by the cost model. */
 #include "plan.h"
 
+#include "measure.h"
 #include "train/score.h"
+
+#include <stdio.h>
 
 /* Lengths of a step's sequences: the data's mean, answers as long as they may be. */
 typedef struct lengths {
@@ -110,14 +113,29 @@ static tri_cost_rollout rollout_of(const tri_plan *p) {
                             .at_once = (double)t->plan.decode};
 }
 
+/* What is added up, by the machine's figures or, as a factor of them, by what was measured of the policy. */
 typedef struct sum {
-  const tri_plan *p;
-  tri_cost_time   time;
+  const tri_plan  *p;
+  tri_cost_time    time;
+  bool             measured;
+  tri_cost_compute policy, by_figures; /* of the policy's learning pass: as measured, and as figured */
 } sum;
+
+static double factor(double measured, double figured) { return figured > 0 ? measured / figured : 1; }
+
+static tri_cost_compute compute_of(const sum *s, const tri_cost_pass *c) {
+  tri_cost_compute by = tri_cost_compute_of(&s->p->job.machine, c, NULL);
+
+  if (!s->measured) return by;
+  by.forward.each_s *= factor(s->policy.forward.each_s, s->by_figures.forward.each_s);
+  by.backward.each_s *= factor(s->policy.backward.each_s, s->by_figures.backward.each_s);
+  by.update_s = s->policy.update_s;
+  return by;
+}
 
 static void add(sum *s, const tri_cost_pass *c) {
   const tri_machine *m = &s->p->job.machine;
-  tri_cost_compute   by = tri_cost_compute_of(m, c, NULL);
+  tri_cost_compute   by = compute_of(s, c);
 
   s->time.learn += tri_cost_of_learn(m, &by, c);
   s->time.update += tri_cost_of_update(m, &by, c);
@@ -130,18 +148,30 @@ static void add_scores(sum *s, const tri_learner *l, double times) {
   if (times > 0) add(s, &c);
 }
 
+/* What a step begins with, and how fast the policy is. */
+static tri_status begin(tri_plan *p, sum *s) {
+  const tri_machine *m = &p->job.machine;
+  bool               generates = p->t.supply->generates;
+  tri_cost_pass      learn = pass_of(p, &p->t.learner[TRI_POLICY], true);
+  tri_cost_rollout   r = {.at_once = 0};
+
+  if (generates) r = rollout_of(p);
+  *s = (sum){.p = p, .by_figures = tri_cost_compute_of(m, &learn, generates ? &r : NULL)};
+  s->policy = s->by_figures;
+  if (!p->t.plan.like) /* an attempt asks what fits alone */
+    TRI_TRY(tri_plan_measure(p, &learn, generates ? &r : NULL, &s->policy, &s->measured));
+  if (s->measured) snprintf(p->job.figures, sizeof p->job.figures, "a measurement of these cores");
+  if (generates) s->time.rollout = tri_cost_of_rollout(m, &s->policy, &r);
+  return TRI_OK;
+}
+
 tri_status tri_plan_time(tri_plan *p) {
   const tri_trainer *t = &p->t;
   const tri_learner *policy = &t->learner[TRI_POLICY];
-  sum                s = {.p = p};
   double             beside = t->supply->beside ? 2 : 1;
+  sum                s;
 
-  if (t->supply->generates) {
-    tri_cost_pass    first = pass_of(p, policy, true);
-    tri_cost_rollout r = rollout_of(p);
-    tri_cost_compute by = tri_cost_compute_of(&p->job.machine, &first, &r);
-    s.time.rollout = tri_cost_of_rollout(&p->job.machine, &by, &r);
-  }
+  TRI_TRY(begin(p, &s));
   if (tri_has_reference(t))
     add_scores(&s, t->learner[TRI_REFERENCE].source ? &t->learner[TRI_REFERENCE] : policy, beside);
   if (t->learner[TRI_REWARD_MODEL].source) add_scores(&s, &t->learner[TRI_REWARD_MODEL], 1);
