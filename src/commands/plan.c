@@ -28,7 +28,7 @@ static tri_status figures_of_cpu(tri_plan_job *j, int threads) {
            threads == 1 ? "" : "s");
   if (tri_machine_path("cpu", threads, path) != TRI_OK) return tri_error_clear(), TRI_OK; /* no home: none */
   TRI_TRY(tri_machine_read(path, &j->machine, &found));
-  if (found) snprintf(j->figures, sizeof j->figures, "what trireme doctor measured here");
+  if (found) snprintf(j->figures, sizeof j->figures, "trireme doctor's figures");
   return TRI_OK;
 }
 
@@ -64,7 +64,7 @@ static tri_status figures_of_gpu(const request *q, tri_plan_job *j) {
   if (!found) return TRI_OK;
   measured.device_bytes = j->machine.device_bytes;
   j->machine = measured;
-  snprintf(j->figures, sizeof j->figures, "what trireme doctor measured here");
+  snprintf(j->figures, sizeof j->figures, "trireme doctor's figures");
   return TRI_OK;
 }
 

@@ -228,6 +228,22 @@ static tri_status prune(const asked *q, search *s) {
   return TRI_OK;
 }
 
+/* Numbers that were halved in turns, as large again as they may be. */
+static tri_status relax(const asked *q, search *s) {
+  for (int i = 0; i < s->x.a.n; i++) {
+    const char *change = s->x.a.change[i];
+    bool fits = same_key(change, "rollout.max_sequences") || same_key(change, "train.max_tokens_per_gpu");
+    while (fits) {
+      attempt more = s->x;
+      int64_t weight, n = 2 * strtoll(strchr(s->x.a.change[i], '=') + 1, NULL, 10);
+      snprintf(strchr(more.a.change[i], '=') + 1, 24, "%lld", (long long)n);
+      TRI_TRY(try(q, &more, &fits, &weight));
+      if (fits) s->x = more;
+    }
+  }
+  return TRI_OK;
+}
+
 static bool said(const tri_advice *out, int n, const tri_advice *a) {
   for (int i = 0; i < n; i++) {
     bool same = out[i].n == a->n;
@@ -240,6 +256,7 @@ static bool said(const tri_advice *out, int n, const tri_advice *a) {
 static tri_status keep(const asked *q, search *s, tri_advice out[TRI_ADVICE_MOST], int *n) {
   if (!s->fits) return TRI_OK;
   TRI_TRY(prune(q, s));
+  TRI_TRY(relax(q, s));
   if (*n < TRI_ADVICE_MOST && !said(out, *n, &s->x.a)) out[(*n)++] = s->x.a;
   return TRI_OK;
 }

@@ -111,7 +111,7 @@ static tri_status put_line(tri_text *out, const char *name, const int64_t phase[
   TRI_TRY(put_bytes(out, phase[TRI_PHASE_ALWAYS]));
   TRI_TRY(put_bytes(out, phase[TRI_PHASE_ROLLOUT]));
   TRI_TRY(put_bytes(out, phase[TRI_PHASE_LEARN]));
-  return tri_text_printf(out, "  %s\n", where);
+  return tri_text_printf(out, "%s%s\n", where[0] ? "  " : "", where);
 }
 
 /* A kind of memory in all: in a phase with what is always there. Not what is little beside the device's. */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # memory.sh - planned, used and state bytes of a rank under every shard plan: the plan must be used to the byte.
 #
-#   tests/train/memory.sh PROGRAM RANKS    DEVICE=cuda: on the GPU, in builds that have one
+#   tests/train/memory.sh PROGRAM RANKS    DEVICE=cuda: on the GPU, in builds that have one; PLANS="000 112 222": these alone
 # Judge: planned equals used in each, and what trireme plan says before; params, grads and optimizer over all ranks hold 1/RANKS of what `none` holds, but for
 # padding (at most 64 elements a rank for each of 16 bytes of state in each of the model's units).
 set -eu
@@ -14,7 +14,7 @@ per_node=1; [ $((ranks % 2)) != 0 ] || per_node=2
 printf '%-8s %-8s %-10s %12s %12s %12s   (bytes of the fullest rank; %s ranks, %s a node)\n' params grads optimizer planned used \
   state "$ranks" "$per_node"
 scope=(none node world)
-for plan in 000 001 002 011 012 022 111 112 122 222; do # each kind of state at least as widely spread as the one before
+for plan in ${PLANS:-000 001 002 011 012 022 111 112 122 222}; do # each kind of state at least as widely spread as the one before
   params=${scope[${plan:0:1}]} grads=${scope[${plan:1:1}]} optim=${scope[${plan:2:1}]}
   rm -rf "$dir/run"
   before=$("$program" plan "$dir/deck.yaml" run.output="$dir/run" shard.params=$params shard.grads=$grads shard.optimizer=$optim \

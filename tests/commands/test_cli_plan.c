@@ -1,0 +1,260 @@
+/* test_cli_plan.c - trireme plan: its JSON and its screen, what fits and what would, and what it refuses.
+ * Judge: the run's own numbers, arithmetic over the JSON, exit codes and words. */
+#include "cli_case.h"
+
+#include <jansson.h>
+
+#define PLAN ONE "plan "
+#define BIG                                                                                                  \
+  PLAN "'" TRI_TEST_DATA "/../../inputs/70b/grpo.yaml' model.config='" TRI_TEST_DATA                         \
+       "/../../inputs/70b/config.json' "
+#define EIGHT                                                                                                \
+  PLAN "'" TRI_TEST_DATA "/../../inputs/8b/grpo.yaml' model.path=null model.config='" TRI_TEST_DATA          \
+       "/../../inputs/8b/config.json' "
+
+/* The command ends with this code; what it prints is one JSON object. */
+static json_t *plan_of(int want, const char *command) {
+  int     code = cli_run(command);
+  json_t *root = json_loads(cli_out, JSON_REJECT_DUPLICATES, NULL);
+
+  if (code != want || !root) fail_msg("%s\nexit code %d\n%s\n...%s", command, code, cli_out, cli_end());
+  return root;
+}
+
+static json_int_t integer(const json_t *o, const char *key) {
+  const json_t *v = json_object_get(o, key);
+
+  if (!json_is_integer(v)) fail_msg("%s is no integer", key);
+  return json_integer_value(v);
+}
+
+static bool is(const json_t *row, const char *key, const char *word) {
+  return !strcmp(json_string_value(json_object_get(row, key)), word);
+}
+
+/* Per kind of memory always plus the larger phase, summed. */
+static json_int_t sum_of_rows(const json_t *root, const char *only) {
+  static const char *const kind[] = {"device", "pinned", "host"};
+  json_int_t               sum = 0;
+
+  for (int k = 0; k < 3; k++) {
+    json_int_t    phase[3] = {0};
+    size_t        i;
+    const json_t *row;
+    json_array_foreach(json_object_get(root, "memory"), i, row) {
+      if (!is(row, "where", kind[k])) continue;
+      phase[is(row, "phase", "always") ? 0 : is(row, "phase", "rollout") ? 1 : 2] += integer(row, "bytes");
+    }
+    if (!only || !strcmp(only, kind[k])) sum += phase[0] + (phase[1] > phase[2] ? phase[1] : phase[2]);
+  }
+  return sum;
+}
+
+static int lines_of(const char *text) {
+  int n = 0;
+
+  for (; *text; text++) n += *text == '\n';
+  return n;
+}
+
+static void json_has_what_the_run_will_take(void **state) {
+  const json_t *part, *s;
+  json_t       *root;
+  char          said[64];
+
+  (void)state;
+  root = plan_of(0, PLAN
+                 "grpo.yaml run.output=planned --gpus-per-node 2 --device cpu --walltime 1:00:00 --json");
+  assert_int_equal(integer(root, "ranks"), 2);
+  assert_int_equal(integer(root, "nodes"), 1);
+  assert_true(json_is_true(json_object_get(root, "fits")));
+  assert_true(sum_of_rows(root, NULL) == integer(root, "mem_planned_bytes"));
+  assert_true(sum_of_rows(root, "device") == integer(root, "device_bytes"));
+  assert_true(integer(root, "host_bytes_per_node") == 2 * integer(root, "mem_planned_bytes"));
+  part = json_object_get(root, "batch");
+  assert_int_equal(integer(part, "train_batch_size"), 16);
+  assert_int_equal(integer(part, "micro_batch_size"), 8);
+  assert_int_equal(integer(part, "gradient_accumulation_steps"), 1);
+  assert_int_equal(integer(part, "data_parallel_size"), 2);
+  s = json_object_get(root, "time_step_s");
+  assert_true(json_number_value(json_object_get(s, "all")) > 0);
+  assert_true(json_number_value(json_object_get(s, "rollout")) <
+              json_number_value(json_object_get(s, "all")));
+  assert_int_equal(integer(root, "steps_in_walltime"), 1);
+  assert_int_equal(json_array_size(json_object_get(root, "advice")), 0);
+  assert_true(integer(root, "free_bytes") > 0);
+  assert_false(cli_exists("planned"));
+  snprintf(said, sizeof said, "\"mem_planned_bytes\": %lld,", (long long)integer(root, "mem_planned_bytes"));
+  cli_succeeds(TWO GRPO "run.output=planned checkpoint.save_final=true");
+  cli_read("planned/metrics.jsonl", cli_out);
+  cli_shows(cli_out, said);
+  /* the file's tensors, and little beside them */
+  cli_sh("stat -L -c %%s planned/checkpoints/LATEST/state.h5 >.size");
+  cli_read(".size", cli_out);
+  assert_true(strtoll(cli_out, NULL, 10) > integer(root, "checkpoint_bytes") * 9 / 10);
+  json_decref(root);
+}
+
+static void a_screen_holds_it(void **state) {
+  (void)state;
+  cli_succeeds(PLAN "grpo.yaml");
+  cli_shows(cli_out, "grpo on 1 node x 1 CPU rank: 1 rank;");
+  cli_shows(cli_out, "batch: train_batch_size 16 = micro_batch_size 8 x accumulation 2 x 1 rank\n");
+  cli_shows(cli_out, "rollout: 16 samples = 4 prompts x 4, 1 update;");
+  cli_shows(cli_out, "FITS: ");
+  cli_fits(cli_out);
+  assert_true(lines_of(cli_out) <= 23);
+  cli_succeeds(PLAN "--help");
+  cli_shows(cli_out, "--gpus-per-node G");
+  cli_fits(cli_out);
+}
+
+/* An 8B model on GPUs that are nowhere near; neither are its prompts. */
+static void a_gpu_need_not_be_here(void **state) {
+  json_t *root = plan_of(0, EIGHT "--gpu h100-80 --gpus-per-node 8 --json");
+
+  (void)state;
+  assert_int_equal(integer(root, "ranks"), 8);
+  assert_true(sum_of_rows(root, NULL) == integer(root, "mem_planned_bytes"));
+  assert_true(integer(root, "device_bytes") > (json_int_t)60 << 30);
+  /* master weights and two moments of 8.03e9 numbers */
+  assert_true(integer(root, "checkpoint_bytes") / 12 > 8030000000 &&
+              integer(root, "checkpoint_bytes") / 12 < 8031000000);
+  cli_shows(cli_err, "data/train.jsonl: is not there; planned for prompts of data.max_prompt_length = 1024");
+  json_decref(root);
+  cli_succeeds(EIGHT "--gpu 80 --gpus-per-node 8");
+  cli_shows(cli_out, "1 node x 8 h100-80: 8 ranks; times from the table of machines");
+  root = plan_of(0, EIGHT "--gpu h100-80 --gpus-per-node 8 --nodes 2048 --json");
+  assert_int_equal(integer(root, "ranks"), 16384);
+  json_decref(root);
+}
+
+/* Each piece of advice, given back as arguments, fits with the bytes it named. */
+static void take_advice(const char *command, const char *flags, const json_t *root) {
+  const json_t *advice = json_object_get(root, "advice"), *a, *c;
+  size_t        i, k;
+
+  assert_true(json_array_size(advice) > 0);
+  json_array_foreach(advice, i, a) {
+    char    all[4096];
+    size_t  used = (size_t)snprintf(all, sizeof all, "%s%s", command, flags);
+    json_t *then;
+    json_array_foreach(json_object_get(a, "change"), k, c) {
+      const char *text = json_string_value(c), *equals = strchr(text, '=');
+      used += (size_t)snprintf(all + used, sizeof all - used, text[0] == '-' ? " %.*s %s" : " %.*s=%s",
+                               (int)(equals - text), text, equals + 1);
+    }
+    snprintf(all + used, sizeof all - used, " --json");
+    then = plan_of(0, all);
+    assert_true(integer(then, "device_bytes") == integer(a, "device_bytes"));
+    json_decref(then);
+  }
+}
+
+static void grpo_on_eight_of_40_gib_is_told_what_would_fit(void **state) {
+  json_t *root = plan_of(64, EIGHT "--gpus-per-node 8 --gpu a100-40 --json");
+
+  (void)state;
+  assert_true(json_is_false(json_object_get(root, "fits")));
+  take_advice(EIGHT "--gpus-per-node 8", " --gpu a100-40", root);
+  json_decref(root);
+  assert_int_equal(cli_run(EIGHT "--gpus-per-node 8 --gpu a100-40"), 64);
+  cli_shows(cli_out, "DOES NOT FIT: generating needs ");
+  cli_shows(cli_out, "what would fit, cheapest first:\n  train.max_tokens_per_gpu=");
+  cli_shows(cli_out, "\n  --nodes=");
+  cli_fits(cli_out);
+  assert_true(lines_of(cli_out) <= 23);
+}
+
+static void seventy_billion_on_four_by_eight(void **state) {
+  json_t *root = plan_of(64, BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80 --json");
+
+  (void)state;
+  assert_int_equal(integer(root, "ranks"), 32);
+  json_decref(root);
+  assert_int_equal(cli_run(BIG "--nodes 4 --gpus-per-node 8 --gpu h100-80"), 64);
+  cli_shows(cli_out, "DOES NOT FIT: generating needs ");
+  cli_shows(cli_out, "most is policy gathered weights, 131 GiB");
+  cli_shows(cli_out, "  --gpu=b200 ");
+  assert_true(lines_of(cli_out) <= 23);
+  assert_int_equal(cli_run(BIG "num_nodes=4 num_gpus_per_node=8 --gpu h100-80"), 64);
+  cli_shows(cli_err, "num_gpus_per_node");
+  assert_string_equal(cli_out, "");
+}
+
+static void a_batch_that_does_not_multiply_is_told_so(void **state) {
+  (void)state;
+  cli_fails(
+      64,
+      PLAN
+      "sft.yaml train.train_batch_size=256 train.micro_batch_size=2 train.gradient_accumulation_steps=18 "
+      "--gpus-per-node 7 --gpu h100-80",
+      "nothing was planned", "256 = 2 x 18 x 7 does not hold, the product is 252");
+  cli_shows(cli_err, "256 = 2 x 16 x 8 (8 ranks)");
+}
+
+static void zero3_over_two_nodes_of_eight(void **state) {
+  json_t *root =
+      plan_of(0, PLAN "sft.yaml shard.plan=zero3 train.train_batch_size=16 train.micro_batch_size=1 "
+                      "--nodes 2 --gpus-per-node 8 --device cpu --json");
+  json_int_t bytes = integer(root, "mem_planned_bytes");
+
+  (void)state;
+  json_decref(root);
+  /* the same ranks, as they would be simulated on one machine */
+  root = plan_of(0, PLAN "sft.yaml shard.plan=zero3 train.train_batch_size=16 train.micro_batch_size=1 "
+                         "run.ranks_per_node=8 --gpus-per-node 16 --device cpu --json");
+  assert_int_equal(integer(root, "ranks"), 16);
+  assert_true(integer(root, "mem_planned_bytes") == bytes);
+  json_decref(root);
+  cli_succeeds(PLAN "sft.yaml shard.plan=zero3 train.train_batch_size=16 train.micro_batch_size=1 --nodes 2 "
+                    "--gpus-per-node 8 --gpu h100-80");
+  cli_shows(cli_out, "sharded: weights, gradients, optimizer over all ranks");
+}
+
+static void what_contradicts_is_refused(void **state) {
+  (void)state;
+  cli_fails(64, PLAN "grpo.yaml --gpu h100-80 --device cpu", "contradicts --device cpu", NULL);
+  cli_fails(64, PLAN "grpo.yaml run.device=cpu --gpu h100-80", "the deck says run.device: cpu", NULL);
+  cli_fails(64, PLAN "grpo.yaml --gpu h100_80", "did you mean h100-80?", NULL);
+  cli_fails(64, PLAN "grpo.yaml --gpu v100-32", "compute capability 7.0", NULL);
+  cli_fails(64, PLAN "grpo.yaml --device cuda", "name one, --gpu h100-80", NULL);
+  cli_fails(64, PLAN "grpo.yaml --walltime tomorrow", "must be H:M:S", NULL);
+  cli_fails(64, PLAN "grpo.yaml --nodes 0", "--nodes", NULL);
+  cli_fails(64, PLAN "grpo.yaml --nodes 1048576 --gpus-per-node 8 --gpu 80", "at most 1048576 ranks", NULL);
+  cli_fails(64, PLAN "--json", "the deck is missing", NULL);
+  cli_fails(64, PLAN "sft.yaml data.train=nowhere.jsonl --gpu 80", "nothing was planned",
+            "the longest line is not known");
+  cli_fails(64, PLAN "grpo.yaml train.stps=3", "nothing was planned", "unknown key 'train.stps'");
+}
+
+/* What doctor wrote of this machine is used, and said; where it cannot be read that is said too. */
+static void a_calibration_is_used(void **state) {
+  (void)state;
+  cli_sh(
+      "mkdir -p cache/trireme && printf '{\"format\": \"trireme-machine\", \"version\": 1, \"name\": \"x\", "
+      "\"device_bytes\": 1e9, \"flops_bf16\": 1e3, \"flops_f32\": 1e3, \"mem_bytes_per_s\": 1e9, \"node\": "
+      "{\"alpha_s\": 1e-5, \"bytes_per_s\": 1e9}, \"cross\": {\"alpha_s\": 1e-5, \"bytes_per_s\": 1e9}, "
+      "\"host_bytes_per_s\": 1e9, \"disk_bytes_per_s\": 1e8}' >cache/trireme/machine-cpu-1.json");
+  cli_succeeds("XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --device cpu");
+  cli_shows(cli_out, "times from trireme doctor's figures");
+  cli_sh("sed -i 's/1e9/x/' cache/trireme/machine-cpu-1.json");
+  cli_fails(64, "XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --device cpu", "machine-cpu-1.json:1: not JSON",
+            NULL);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(json_has_what_the_run_will_take),
+      cmocka_unit_test(a_screen_holds_it),
+      cmocka_unit_test(a_gpu_need_not_be_here),
+      cmocka_unit_test(grpo_on_eight_of_40_gib_is_told_what_would_fit),
+      cmocka_unit_test(seventy_billion_on_four_by_eight),
+      cmocka_unit_test(a_batch_that_does_not_multiply_is_told_so),
+      cmocka_unit_test(zero3_over_two_nodes_of_eight),
+      cmocka_unit_test(what_contradicts_is_refused),
+      cmocka_unit_test(a_calibration_is_used),
+  };
+
+  return cmocka_run_group_tests_name("plan", tests, cli_open, cli_close);
+}
