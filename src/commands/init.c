@@ -6,6 +6,7 @@
 #include "base/folder.h"
 #include "base/print.h"
 #include "check.h"
+#include "comm/runtime.h"
 #include "device/device.h"
 #include "flags.h"
 #include "init/ask.h"
@@ -244,7 +245,7 @@ static tri_status init(int argc, char **argv, int *code) {
 
   (void)code;
   TRI_TRY(tri_flags_parse(&tri_command_init, flag, sizeof flag / sizeof *flag, argc, argv, &n, &help));
-  if (help) return TRI_OK;
+  if (help || tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
   if (n > 0) q.folder = argv[0];
   tri_need need[] = {{"--model FOLDER", given[TRI_ASK_MODEL] != NULL},
                      {"--data F.jsonl", given[TRI_ASK_DATA] != NULL}};

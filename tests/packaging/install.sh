@@ -104,7 +104,11 @@ spack=$here/packaging/spack/spack_repo/trireme/packages/trireme/package.py def=$
 for option in $(grep -oE 'TRI_[A-Z_]+' "$spack" "$def" | cut -d : -f 2 | sort -u); do
   grep -qE "(set|option)\($option " "$here/CMakeLists.txt" "$here/packaging/CMakeLists.txt" || fail "a recipe sets $option, which is no option"
 done
-for file in $(awk '/^%files/ { on = 1; next } /^%/ { on = 0 } on { print $1 }' "$def"); do
+copied=$(awk '/^%files/ { on = 1; next } /^%/ { on = 0 } on { print $1 }' "$def")
+for file in $copied; do
   [ -e "$here/$file" ] || fail "${def##*/} copies $file, which is not there"
+done
+for file in $(grep -oE '(add_subdirectory|room)\([a-z]+' "$here/CMakeLists.txt" | sed 's/.*(//' | sort -u); do
+  grep -qx "$file" <<<"$copied" || fail "${def##*/} does not copy $file, which the build reads"
 done
 echo "install: program, job file, pkg-config, man page, completion, DESTDIR"
