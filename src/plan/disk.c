@@ -12,9 +12,11 @@
 /* Of local file systems that keep quotas, by a call of Linux 5.14 (NFS and Lustre answer others). */
 static int64_t quota_of(int fd) {
 #ifdef SYS_quotactl_fd
+  const unsigned ask =
+      (unsigned)Q_GETQUOTA << SUBCMDSHIFT | USRQUOTA; /* QCMD shifts into the sign of an int */
   struct dqblk q = {0};
 
-  if (syscall(SYS_quotactl_fd, fd, QCMD(Q_GETQUOTA, USRQUOTA), (int)getuid(), &q)) return -1;
+  if (syscall(SYS_quotactl_fd, fd, ask, (int)getuid(), &q)) return -1;
   if (!(q.dqb_valid & QIF_BLIMITS) || !(q.dqb_valid & QIF_SPACE) || !q.dqb_bhardlimit) return -1;
   if (q.dqb_bhardlimit > (uint64_t)INT64_MAX / QIF_DQBLKSIZE) return -1;
   int64_t left = (int64_t)(q.dqb_bhardlimit * QIF_DQBLKSIZE) - (int64_t)q.dqb_curspace;
