@@ -131,7 +131,9 @@ static tri_status take_device(tri_interview *v, const char *text) {
 }
 
 /* "all, gpu": every partition once. */
-static tri_status put_partitions(const tri_cluster *c, tri_text *out) {
+static tri_status put_partitions(const tri_interview *v, tri_text *out) {
+  const tri_cluster *c = &v->cluster;
+
   for (int64_t i = 0; i < c->n_kind; i++) {
     bool again = false;
     for (int64_t j = 0; j < i; j++) again |= !strcmp(c->kind[i].partition, c->kind[j].partition);
@@ -151,7 +153,7 @@ static tri_status take_partition(tri_interview *v, const char *text) {
   if (v->kind || !v->cluster.n_kind) return TRI_OK;
   if (tri_cluster_find(&v->cluster, text, false))
     TRI_FAIL(TRI_EARG, "its nodes have no GPUs: another partition, or --device cpu");
-  TRI_TRY_DONE(put_partitions(&v->cluster, &known));
+  TRI_TRY_DONE(put_partitions(v, &known));
   TRI_FAIL_DONE(TRI_EARG, "there is no such partition; sinfo names %s", known.data);
 done:
   tri_text_free(&known);
@@ -264,12 +266,12 @@ static tri_status take_eval(tri_interview *v, const char *text) {
   return TRI_OK;
 }
 
-/* "grpo, ppo": all that learn from lines like these. */
-static tri_status put_algos(unsigned needs, tri_text *out) {
+/* "grpo, ppo": all that learn from lines like those of the data. */
+static tri_status put_algos(const tri_interview *v, tri_text *out) {
   const tri_algo *a;
 
   for (int i = 0; (a = tri_algo_at(i)) != NULL; i++)
-    if (a->needs & needs) TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", a->name));
+    if (a->needs & v->lines.needs) TRI_TRY(tri_text_printf(out, "%s%s", out->len ? ", " : "", a->name));
   return TRI_OK;
 }
 
@@ -282,7 +284,7 @@ static tri_status take_algo(tri_interview *v, const char *text) {
     TRI_FAIL(TRI_EARG, "evaluates answers to prompts, and lines like those of %s have none: leave --eval out",
              v->answer[TRI_ASK_DATA]);
   if (v->algo && v->algo->needs & v->lines.needs) return TRI_OK;
-  TRI_TRY_DONE(put_algos(v->lines.needs, &fit));
+  TRI_TRY_DONE(put_algos(v, &fit));
   TRI_FAIL_DONE(TRI_EARG, "%s; from lines like those of %s learn %s",
                 v->algo ? "needs other lines" : "there is no such algorithm", v->answer[TRI_ASK_DATA],
                 fit.data);
@@ -299,12 +301,13 @@ typedef struct question {
   bool        of_gpus; /* asked where there are some; its messages name the flag themselves */
   void (*suggest)(const tri_interview *v, char *out); /* [SUGGESTED_BYTES], "" before; NULL: nothing */
   tri_status (*take)(tri_interview *v, const char *text);
+  tri_status (*choices)(const tri_interview *v, tri_text *out); /* shown behind the words; NULL: none */
 } question;
 
 static const question questions[TRI_QUESTIONS] = {
     [TRI_ASK_DEVICE] = {"--device", "train on cpu or cuda", .suggest = suggest_device, .take = take_device},
     [TRI_ASK_PARTITION] = {"--partition", "partition", .optional = true, .suggest = suggest_partition,
-                           .take = take_partition},
+                           .take = take_partition, .choices = put_partitions},
     [TRI_ASK_NODES] = {"--nodes", "nodes", .suggest = suggest_nodes, .take = take_nodes},
     [TRI_ASK_PER_NODE] = {"--gpus-per-node", "ranks on a node", "GPUs of a node", .suggest = suggest_per_node,
                           .take = take_per_node},
@@ -318,7 +321,8 @@ static const question questions[TRI_QUESTIONS] = {
     [TRI_ASK_DATA] = {"--data", "data to learn from, JSON lines", .is_path = true, .take = take_data},
     [TRI_ASK_EVAL] = {"--eval", "data held out for evaluation (none)", .is_path = true, .optional = true,
                       .take = take_eval},
-    [TRI_ASK_ALGO] = {"--algo", "algorithm", .suggest = suggest_algo, .take = take_algo},
+    [TRI_ASK_ALGO] = {"--algo", "algorithm", .suggest = suggest_algo, .take = take_algo,
+                      .choices = put_algos},
 };
 
 const char *tri_interview_flag(tri_asked q) { return questions[q].flag; }
@@ -340,25 +344,40 @@ done:
   return st;
 }
 
+/* "partition (cpu, gpu)": the words of a question and what can be chosen. */
+static tri_status put_question(const tri_interview *v, const question *one, tri_text *out) {
+  tri_text   choices = {0};
+  tri_status st = one->choices ? one->choices(v, &choices) : TRI_OK;
+
+  if (st == TRI_OK)
+    st = tri_text_printf(out, "%s%s%s%s", v->cuda && one->words_cuda ? one->words_cuda : one->words,
+                         choices.len ? " (" : "", choices.len ? choices.data : "", choices.len ? ")" : "");
+  tri_text_free(&choices);
+  return st;
+}
+
 /* Asked again until it can be used. */
 static tri_status ask(tri_interview *v, tri_asked q, const char *suggested) {
   const question *one = &questions[q];
+  tri_text        words = {0};
+  char           *text = NULL;
+  tri_status      st = TRI_OK;
 
+  TRI_TRY_DONE(put_question(v, one, &words));
   for (;;) {
-    char      *text = NULL;
-    tri_status st;
-    TRI_TRY(tri_ask_line(v->cuda && one->words_cuda ? one->words_cuda : one->words, suggested, &text));
-    if (!text[0] && !one->optional) {
-      TRI_FREE(text);
-      continue;
-    }
+    TRI_FREE(text);
+    TRI_TRY_DONE(tri_ask_line(words.data, suggested, &text));
+    if (!text[0] && !one->optional) continue;
     st = take(v, q, text);
     if (!one->of_gpus) st = tri_error_at(st, text);
-    TRI_FREE(text);
-    if (st == TRI_OK || st == TRI_ENOMEM || st == TRI_EINTERNAL) return st;
+    if (st == TRI_OK || st == TRI_ENOMEM || st == TRI_EINTERNAL) break;
     tri_log_lines(TRI_LOG_ERROR, tri_error_message());
     tri_error_clear();
   }
+done:
+  TRI_FREE(text);
+  tri_text_free(&words);
+  return st;
 }
 
 static tri_status settle(tri_interview *v, tri_asked q) {

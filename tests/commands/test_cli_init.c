@@ -346,8 +346,8 @@ static int talk(const char *command, const char *const *question, const char *co
 static void a_person_is_asked(void **state) {
   static const char *const question[] = {"train on cpu or cuda [cuda]: ",
                                          "train on cpu or cuda [cuda]: ",
-                                         "partition [cpu]: ",
-                                         "partition [cpu]: ",
+                                         "partition (cpu, gpu, mix, odd) [cpu]: ",
+                                         "partition (cpu, gpu, mix, odd) [cpu]: ",
                                          "nodes [1]: ",
                                          "nodes [1]: ",
                                          "ranks on a node [2]: ",
@@ -357,7 +357,7 @@ static void a_person_is_asked(void **state) {
                                          "folder of the model: ",
                                          "data to learn from, JSON lines: ",
                                          "data held out for evaluation (none): ",
-                                         "algorithm [grpo]: ",
+                                         " vespo, luspo) [grpo]: ",
                                          NULL};
   static const char *const line[] = {"gpu\n",   "cpu\n",      "all\n",  "\n",     "5\n",
                                      "2\n",     "\n",         " 90 \n", "\n",     "none\n",
