@@ -34,9 +34,9 @@ TRI_CHECKED tri_status tri_machine_check(const tri_machine *m, const char *where
 
 enum { TRI_MACHINE_PATH_BYTES = 4096 };
 
-/* Not collective. Where the calibration of this device ("cpu", "cuda") with so many threads per rank lies:
- * $XDG_CACHE_HOME, else $HOME/.cache, /trireme/machine-<device>-<threads>.json. TRI_EFILE where neither
- * variable is an absolute path. */
+/* Not collective. Where the calibration of this device ("cpu", "cuda") lies: $XDG_CACHE_HOME, else
+ * $HOME/.cache, /trireme/machine-cuda.json, or machine-cpu-2.json, where a rank has so many threads.
+ * TRI_EFILE where neither variable is an absolute path. */
 TRI_CHECKED tri_status tri_machine_path(const char *device, int threads, char out[TRI_MACHINE_PATH_BYTES]);
 /* Not collective. *found false: there is no such file, *out is as it was. TRI_EINPUT, naming file and
  * field: it is not what tri_machine_write writes. */

@@ -15,13 +15,15 @@ enum { VERSION = 1, LIMIT_BYTES = 1 << 16, MOST_NESTED = 16 }; /* chosen: far mo
 tri_status tri_machine_path(const char *device, int threads, char out[TRI_MACHINE_PATH_BYTES]) {
   const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   bool        own = cache && cache[0] == '/'; /* XDG: a relative path is to be ignored */
+  char        of_threads[16] = "";
   int         n;
 
   if (!own && (!home || home[0] != '/'))
     TRI_FAIL(TRI_EFILE,
              "the folder of measured machines: neither XDG_CACHE_HOME nor HOME is an absolute path");
-  n = snprintf(out, TRI_MACHINE_PATH_BYTES, "%s%s/trireme/machine-%s-%d.json", own ? cache : home,
-               own ? "" : "/.cache", device, threads);
+  if (!strcmp(device, "cpu")) snprintf(of_threads, sizeof of_threads, "-%d", threads);
+  n = snprintf(out, TRI_MACHINE_PATH_BYTES, "%s%s/trireme/machine-%s%s.json", own ? cache : home,
+               own ? "" : "/.cache", device, of_threads);
   if (n >= TRI_MACHINE_PATH_BYTES)
     TRI_FAIL(TRI_EFILE, "the folder of measured machines: its path is too long");
   return TRI_OK;

@@ -230,7 +230,7 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *out) {
     tri_cell_bytes(advice[i].device_bytes, cell);
     for (int k = 0; k < advice[i].n && st == TRI_OK; k++)
       st = tri_text_printf(&line, "%s%s", k ? " " : "  ", advice[i].change[k]);
-    if (st == TRI_OK) st = tri_text_printf(&line, "  (%s of a rank)", cell);
+    if (st == TRI_OK) st = tri_text_printf(&line, "  (%s)", cell);
     if (st == TRI_OK) st = put_wrapped(out, &line);
     tri_text_free(&line);
     TRI_TRY(st);

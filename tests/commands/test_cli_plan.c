@@ -238,6 +238,12 @@ static void a_calibration_is_used(void **state) {
       "\"host_bytes_per_s\": 1e9, \"disk_bytes_per_s\": 1e8}' >cache/trireme/machine-cpu-1.json");
   cli_succeeds("XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --device cpu");
   cli_shows(cli_out, "times from trireme doctor's figures");
+  cli_sh("sed 's/\"device_bytes\": 1e9/\"device_bytes\": 84.9e9/' cache/trireme/machine-cpu-1.json "
+         ">cache/trireme/machine-cuda.json");
+  cli_succeeds("XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --gpu h100-80");
+  cli_shows(cli_out, "x 1 h100-80: 1 rank; times from trireme doctor's figures");
+  cli_succeeds("XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --gpu h200");
+  cli_shows(cli_out, "the table of machines");
   cli_sh("sed -i 's/1e9/x/' cache/trireme/machine-cpu-1.json");
   cli_fails(64, "XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --device cpu", "machine-cpu-1.json:1: not JSON",
             NULL);

@@ -137,6 +137,7 @@ static void a_damaged_file_is_refused_by_field(void **state) {
   tri_machine_host(1, 1 << 30, &m);
   m.cross.alpha_s = 0.25;
   assert_int_equal(tri_machine_path("cuda", 1, path), TRI_OK);
+  assert_non_null(strstr(path, "/machine-cuda.json"));
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
     assert_int_equal(tri_machine_write(path, &m), TRI_OK);
     change(path, bad[i].from, bad[i].to);
