@@ -1,6 +1,7 @@
 #!/bin/bash
-# restart.sh - ranks are killed: the job goes on inside its allocation, on a spare node while there is one. Judges: Slurm's record
-# of the job; the nodes that the starts name; the metrics and weights of a run by mpirun, bit for bit.
+# restart.sh - ranks are killed, a node goes down: the job goes on inside its allocation, on a spare node while there is one, on
+# fewer where there is none. Judges: Slurm's record of the job; the nodes that the starts name; where the ranks are as many as
+# before the metrics and weights of a run by mpirun, bit for bit.
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
 out=$dir/job
@@ -20,7 +21,18 @@ await "steps after it" has_steps "$out" $(($(steps_of "$out") + 3))
 touch "$out/STOP"
 await_end "$job" 75
 [ "$(field "$job" Restarts)" = 0 ] || fail "the job is put back"
-grep -Eq 'ended with (76|137); again on 2 nodes without n2, try 1 of 3' "$dir/$job.out" || fail "the job file does not say what it does"
+grep -Eq 'ended with (76|137); again on 2 of 3 nodes without n2, try 1 of 3' "$dir/$job.out" || fail "the job file does not say what it does"
 steps=$(readlink "$out/checkpoints/LATEST" | tr -dc 0-9 | sed 's/^0*//')
 check_equal "$out" "$dir/mpirun" train.steps="$steps"
-echo "restart: killed on two nodes, after $steps steps the same metrics and weights by mpirun"
+
+out=$dir/less
+job=$(submit jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000 checkpoint.save_steps=2)
+await "steps before a node goes down" has_steps "$out" 3
+on head scontrol update nodename=n2 state=down reason=test
+await "a start on one node" grep -q 'ranks: 2 on 1 node ' "$dir/$job.out"
+await "steps on one node" has_steps "$out" $(($(steps_of "$out") + 3))
+touch "$out/STOP"
+await_end "$job" 75
+is_field "$job" Restarts 0 || fail "the job is put back"
+grep -q 'again on 1 of 2 nodes without n2, try 1 of 3' "$dir/$job.out" || fail "the job file does not say that a node is left out"
+echo "restart: killed on two nodes, after $steps steps the same metrics and weights by mpirun; a node that is down is left out"
