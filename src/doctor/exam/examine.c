@@ -3,7 +3,6 @@
 #include "examine_impl.h"
 #include "doctor/gather/gather.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,26 +43,30 @@ static tri_status lead(tri_exam *x, int *code) {
   return TRI_OK;
 }
 
-/* The others. A rank that cannot come to rank 0 waits until that has said so, for a launcher ends all ranks
- * as soon as one ends. */
-static tri_status follow(tri_exam *x, int *code) {
-  bool       go = true;
-  char       failed;
-  tri_status st = tri_meet_can(x->meet) ? tri_meet_serve(x->meet, &go) : TRI_OK;
+/* Of a rank that cannot come to rank 0, or is left by it. Rank 0, if it lives, has said more by then; if it
+ * does not, this is all that is said, and nobody else ends the launch. */
+_Noreturn static void end_without(tri_exam *x) {
+  if (x->launch.local == 0)
+    tri_log(TRI_LOG_ERROR,
+            "%s; if rank 0 says nothing itself, it never came, or a firewall or an interface stands "
+            "between: look what "
+            "holds it there, or leave the node out (--exclude)",
+            tri_error_message());
+  tri_meet_wait_for_hub(x->meet);
+  tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
+  tri_runtime_abort(TRI_EXAMINE_CODE);
+}
 
-  if (st != TRI_OK) {
-    tri_log(TRI_LOG_WARN, "%s", tri_error_message());
-    tri_error_clear();
-    poll(NULL, 0, END_S * 1000);
-    go = false;
-  }
+static tri_status follow(tri_exam *x, int *code) {
+  bool go = true;
+
+  if (tri_meet_can(x->meet) && tri_meet_serve(x->meet, &go) != TRI_OK) end_without(x);
   if (!go) {
     *code = TRI_EXAMINE_CODE;
     return TRI_OK;
   }
   TRI_TRY(tri_exam_measure(x));
-  failed = x->found.errors > 0;
-  if (failed) *code = TRI_EXAMINE_CODE;
+  if (x->found.errors > 0) *code = TRI_EXAMINE_CODE;
   return TRI_OK;
 }
 

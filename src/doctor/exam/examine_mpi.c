@@ -39,14 +39,14 @@ static tri_status say_hang(tri_exam *x, const tri_meet_hang *h) {
     TRI_TRY_DONE(tri_text_printf(&who, "all %d ranks", h->n));
   else if (h->n > SHOWN)
     TRI_TRY_DONE(tri_text_printf(&who, " and %d more", h->n - SHOWN));
-  TRI_TRY_DONE(tri_findings_add(&x->found, "hang", TRI_LEVEL_ERROR, "%s", who.data));
+  TRI_TRY_DONE(tri_findings_add(&x->found, h->failed ? "failed" : "hang", TRI_LEVEL_ERROR, "%s", who.data));
   if (h->reason)
     TRI_TRY_DONE(tri_findings_what(&x->found, "in the stage '%s': %s", h->stage, h->reason));
   else
     TRI_TRY_DONE(tri_findings_what(&x->found,
                                    "not out of the stage '%s' after %.0f s; %d of %d ranks are further",
                                    h->stage, x->opt->patience_s, x->launch.tasks - h->n, x->launch.tasks));
-  TRI_TRY_DONE(tri_findings_cure(&x->found, "%s", cure_of(h->stage)));
+  TRI_TRY_DONE(tri_findings_cure(&x->found, "%s", h->failed ? "what its message says" : cure_of(h->stage)));
 done:
   tri_text_free(&who);
   return st;

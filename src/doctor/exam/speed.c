@@ -9,7 +9,7 @@
 /* Chosen: more than caches hold, less than a second; times the best of which counts. */
 enum { CPU_BYTES = 8 << 20, GPU_BYTES = 256 << 20, TIMES = 4, SHORT_TIMES = 30, MOST_ROUNDS = 63 };
 enum { PAIR_BYTES = 4 << 20, PAIR_TIMES = 4, FIRST_SIDE = 512, LAST_SIDE = 8192, COPY_BYTES = 32 << 20 };
-static const double least_s = 0.1, product_s = 5e-4; /* of a measurement; of a product that is large enough */
+static const double least_s = 0.25, product_s = 5e-4; /* of a measurement; of a product large enough */
 
 tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
   int64_t all = tri_device_is_gpu(se->device) ? GPU_BYTES : CPU_BYTES;

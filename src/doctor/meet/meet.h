@@ -11,7 +11,8 @@ typedef struct tri_meet_hang {
   const int  *task; /* [n] ascending */
   int         n;
   const char *stage;  /* that they are in */
-  const char *reason; /* what one of them said, or that it is gone; NULL: nothing, for limit_s */
+  const char *reason; /* what is known; NULL: they do not go on */
+  bool        failed; /* reason is what the one rank said as it gave up */
 } tri_meet_hang;
 /* Called in a thread of its own, once; it must end the process. */
 typedef void (*tri_meet_on_hang)(void *ctx, const tri_meet_hang *hang);
@@ -38,6 +39,10 @@ void tri_meet_decide(tri_meet *m, bool go);
 /* Of the others: answers rank 0 until it decides. False: to end; TRI_ECOMM: rank 0 cannot be reached, or does
  * not decide in time. */
 TRI_CHECKED tri_status tri_meet_serve(tri_meet *m, bool *go);
+
+/* Of a rank that tri_meet_serve failed for: waits so long that rank 0, if it lives, has asked all others and
+ * said what it knows; a launcher ends all ranks as soon as one ends. */
+void tri_meet_wait_for_hub(const tri_meet *m);
 
 /* From then on, every rank: which stage begins; NULL: all is done. */
 void tri_meet_stage(tri_meet *m, const char *stage);

@@ -71,15 +71,16 @@ void tri_meet_watch(tri_meet *m, tri_meet_on_hang call, void *ctx) {
 }
 
 /* The ranks that failed or are gone, else those that are furthest behind. task [tasks]; how many. */
-static int find_last(const tri_meet *m, int *task, const char **reason) {
+static int find_last(const tri_meet *m, int *task, tri_meet_hang *out) {
   int n = 0, least = INT32_MAX, tasks = m->launch->hub[0] ? m->launch->tasks : 1;
 
-  *reason = NULL;
+  out->reason = NULL;
   for (int t = 0; t < tasks; t++) {
     const tri_member *x = &m->member[t];
     if (x->failed || (x->gone && x->stage < INT32_MAX)) {
       task[0] = t;
-      *reason = x->failed ? x->failed : "its program has ended";
+      out->reason = x->failed ? x->failed : "its program has ended";
+      out->failed = x->failed != NULL;
       return 1;
     }
     if (x->stage < least) least = x->stage;
@@ -117,7 +118,7 @@ static int keep_silent(const tri_meet *m, int *task, int n) {
 static bool judge(tri_meet *m, int *task, tri_meet_hang *out) {
   double now_s = tri_now_s();
 
-  out->n = find_last(m, task, &out->reason);
+  out->n = find_last(m, task, out);
   if (!out->n || out->reason) return out->n > 0;
   if (now_s - m->progress_s <= m->patience_s) return false;
   if (m->asked_s <= 0) ask(m, task, out->n);
