@@ -290,6 +290,7 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   p->scope = scope;
   p->kind = k->kind;
   p->count = k->count;
+  p->come = tri_board_newest((int)scope);
   p->number = ++h->started;
   return TRI_OK;
 }

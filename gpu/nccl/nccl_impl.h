@@ -29,6 +29,7 @@ typedef struct tri_nccl_card {
 
 typedef struct tri_nccl_pending {
   uint64_t      number;      /* 0: never used */
+  uint64_t      come;        /* its number in the scope (comm/peers/board.h) */
   cudaEvent_t   ready, done; /* the caller's work before it; itself */
   tri_scope     scope;
   tri_coll_kind kind;

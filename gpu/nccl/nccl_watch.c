@@ -1,5 +1,6 @@
 /* nccl_watch.c - waiting for NCCL without waiting for ever: polls with an end, and the watchdog. */
 #include "nccl_impl.h"
+#include "comm/peers/board.h"
 #include "comm/runtime.h"
 
 #include <errno.h>
@@ -115,6 +116,7 @@ static bool look(tri_nccl_hub *h, char *why, size_t room) {
   const tri_nccl_pending *p;
   double                  now_s = tri_now_s();
   int                     gone;
+  bool                    runs;
 
   for (int i = 0; i < h->n_made; i++) {
     ncclResult_t r = ncclSuccess;
@@ -124,7 +126,9 @@ static bool look(tri_nccl_hub *h, char *why, size_t room) {
     return true;
   }
   p = find_oldest(h);
-  if (!p || p->number != h->oldest || cudaEventQuery(p->ready) != cudaSuccess) {
+  runs = p && p->number == h->oldest && cudaEventQuery(p->ready) == cudaSuccess;
+  tri_board_device_waits(runs ? (int)p->scope : TRI_BOARD_NOWHERE, runs ? p->come : 0);
+  if (!runs) {
     h->oldest = p ? p->number : 0; /* it waits for our own work still, or is new */
     h->since_s = now_s;
     h->missing = -1;

@@ -135,7 +135,17 @@ static void test_late(void **state) {
   expect(judge_at(1000), TRI_VERDICT_LATE, TRI_CARD_NOTHING, 0); /* all have come */
   seen[3].beat.come[TRI_BOARD_WORLD] = 8;
   expect(judge_at(1000), TRI_VERDICT_LATE, 3, 0);
+  wait_in(3, 1, 4, 1); /* it waits itself, for rank 2, which waits for it: a circle has an end */
+  wait_in(2, TRI_BOARD_WORLD, 9, 1);
+  seen[2].beat.come[1] = 3;
+  seen[3].beat.come[TRI_BOARD_WORLD] = 8;
+  assert_int_equal(judge_at(1000).kind, TRI_VERDICT_LATE);
+  seen[2].beat.scope = TRI_BOARD_NOWHERE;
+  expect(judge_at(1000), TRI_VERDICT_LATE, 2, 3);
+  seen[3].beat.scope = TRI_BOARD_NOWHERE;
   seen[3].news_s = 985; /* both limits at once */
+  expect(judge_at(1000), TRI_VERDICT_SILENT, 3, 0);
+  for (int r = 0; r < N; r++) wait_in(r, TRI_BOARD_WORLD, 9, 600); /* it was stopped inside */
   expect(judge_at(1000), TRI_VERDICT_SILENT, 3, 0);
 }
 
@@ -165,6 +175,13 @@ static void test_words(void **state) {
       "its link is down; it was in phase learn, at work; rank 0 waits in phase learn, all_gather policy "
       "layer 3 weights, number 412 of scope world: come: 0-1; not come: 2-3; every rank ends with exit "
       "code 76");
+  wait_in(0, 2, 9, 3), wait_in(1, 2, 9, 21); /* of the lowest one nobody waits long enough for */
+  expect_words(judge_at(121), 121,
+               "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s: stopped, or the "
+               "node or its link is down; it was in phase learn, at work; rank 1 waits in phase learn, "
+               "all_gather policy layer 3 weights, number 9 of scope cross: come: 1; not come: 3; every "
+               "rank ends with exit code 76");
+  for (int r = 0; r < 2; r++) wait_in(r, TRI_BOARD_WORLD, 412, 21);
   seen[1].dead_s = 120;
   expect_words(
       judge_at(121), 121,

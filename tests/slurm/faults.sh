@@ -5,20 +5,20 @@
 # more steps are lost than since the last checkpoint; where the run goes on, mpirun's metrics, bit for bit.
 . "$(dirname "$0")/case.sh" "$@"
 write_cluster_deck
-bad=0
+bad=0 nodes=n1,n2
 
 ms() { date +%s%3N; }
 seconds() { awk -v ms="$1" 'BEGIN { printf "%.1f", ms / 1000 }'; }
 
 # srun of the deck on n1 and n2; its words in $dir/NAME.out, its exit code in $dir/NAME.code.
-begin() { # name, key=value ...
-  case=$1 out=$dir/$1 job=
+begin() { # name, key=value ...; on the nodes of $nodes
+  case=$1 out=${at:-$dir}/$1
   shift
   (code=0
-    on head srun --mpi=pmix --nodes=2 --nodelist=n1,n2 --ntasks-per-node=2 --time=10 --job-name="$case" "$program" train "$dir/deck.yaml" \
+    on head srun --mpi=pmix --nodelist="$nodes" --ntasks-per-node=2 --time=10 --job-name="$case" "$program" train "$dir/deck.yaml" \
       run.output="$out" checkpoint.save_steps=2 "$@" > "$dir/$case.out" 2>&1 || code=$?
     echo $code > "$dir/$case.code") &
-  await "steps of $case" has_steps "$out" 5
+  await "steps of $case" says '^ +5/'
 }
 says() { grep -aqE "$1" "$dir/$case.out"; }
 has_code() { [ -s "$dir/$case.code" ]; }
@@ -34,14 +34,14 @@ row() { echo "| $case | $1 | $2 | $3 | $4 |"; }
 
 # From the fault to the message that names it, then to the end of srun. The limit is a hang's.
 message() { # what it must name (extended regular expression), exit codes
-  local from=$2 at code words
+  local from=$2 said code words
   await "the message of $case" eval 'says "^trireme: .*(no sign of life|died|late).*exit code 76" || has_code'
-  at=$(ms)
+  said=$(ms)
   await "the end of $case" has_code
   code=$(cat "$dir/$case.code")
   words=$(grep -aE '^trireme: .*exit code 76' "$dir/$case.out" | head -n 1)
-  row "$(seconds $((at - from)))" "$(echo "$words" | sed -E 's/^trireme: //; s/; it was in.*//; s/\|/-/g')" "$code, $(seconds $(($(ms) - from))) s" "$(lost)"
-  if ! grep -qE "$1" <<< "$words" || [ $((at - from)) -gt 30000 ] || [[ " $3 " != *" $code "* ]]; then
+  row "$(seconds $((said - from)))" "$(echo "$words" | sed -E 's/^trireme: //; s/; it was in.*//; s/\|/-/g')" "$code, $(seconds $(($(ms) - from))) s" "$(lost)"
+  if ! grep -qE "$1" <<< "$words" || [ $((said - from)) -gt 30000 ] || [[ " $3 " != *" $code "* ]]; then
     bad=1
     echo "faults: $case: $1 expected within 30 s, code $3"
     tail -n 20 "$dir/$case.out"
@@ -102,11 +102,37 @@ diff <(numbers "$dir/mpirun") <(numbers "$out") || fail "other metrics after a r
 begin unwritable-folder train.steps=40
 on n1 chattr +i "$out/checkpoints"
 from=$(ms)
-await "the message of $case" says 'warning: .*checkpoint'
-at=$(ms)
+await "the message of $case" says 'warning: .*no checkpoint could be written'
+said=$(ms)
 await "the end of $case" has_code
 on n1 chattr -i "$out/checkpoints"
-row "$(seconds $((at - from)))" "$(grep -aE 'warning: .*checkpoint' "$dir/$case.out" | head -n 1 | cut -c 1-150)" "$(cat "$dir/$case.code")" "$(lost)"
+row "$(seconds $((said - from)))" "the folder: no checkpoint could be written, at each save; the last one ends the run" "$(cat "$dir/$case.code")" "$(lost)"
 [ "$(cat "$dir/$case.code")" = 74 ] || bad=1
+
+# On one node, for a folder in its memory is not the others'.
+on n1 mkdir "$dir/small"
+on n1 mount -t tmpfs -o size=9m tmpfs "$dir/small"
+nodes=n1 at=$dir/small
+begin full-disk train.steps=100000
+await "the message of $case" says 'warning: .*no checkpoint could be written'
+on n1 mount -o remount,size=900m "$dir/small"
+await "a checkpoint when there is room" eval '[ "$(grep -aE "checkpoint (written|could)" "$dir/$case.out" | tail -n 1 | grep -c written)" = 1 ]'
+on n1 touch "$out/STOP"
+await "the end of $case" has_code
+row - "the folder: no checkpoint could be written; the run goes on, and saves again when there is room" "$(cat "$dir/$case.code")" nothing
+[ "$(cat "$dir/$case.code")" = 75 ] || bad=1
+nodes=n1,n2 at=
+
+for node in n1 n2; do # UDP from node to node is dropped, as a firewall does
+  on $node ip rule add pref 10 table local && on $node ip rule del pref 0 && on $node ip route add blackhole default table 99 &&
+    on $node ip rule add pref 20 ipproto udp table 99
+done
+begin firewall train.steps=100000
+await "the message of $case" says 'warning: rank 2 .*on n2, cpu and the others of its machine: no beat came'
+touch "$out/STOP"
+await "the end of $case" has_code
+[ "$(grep -ac 'no beat came' "$dir/$case.out")" = 1 ] || bad=1
+row - "$(grep -aoE 'rank 2 .*no beat came' "$dir/$case.out"): a warning; the run goes on" "$(cat "$dir/$case.code")" nothing
+[ "$(cat "$dir/$case.code")" = 75 ] || bad=1
 
 [ $bad = 0 ] || fail "see above"

@@ -91,6 +91,8 @@ void tri_board_leave(bool met) {
 
 void tri_board_meet(uint64_t number) { PUT(shown.met, number); }
 
+uint64_t tri_board_newest(int scope) { return GET(shown.come[scope]); }
+
 void tri_board_enter(int scope, const char *kind) { tri_board_wait(scope, tri_board_come(scope, kind)); }
 
 double tri_board_waited_s(void) {

@@ -26,6 +26,8 @@ void tri_board_wait(int scope, uint64_t number);
 void tri_board_leave(bool met);
 /* The same of collective `number` of the world, which ended without a wait. */
 void tri_board_meet(uint64_t number);
+/* The newest number this rank has come to in the scope; 0: none yet. */
+uint64_t tri_board_newest(int scope);
 /* Come and wait in one. */
 void tri_board_enter(int scope, const char *kind);
 /* Seconds spent between wait and leave since the process began. */

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+enum { MOST_LINKS = 16 }; /* chosen: of a chain of ranks that wait for each other; a circle ends here too */
+
 bool tri_peers_share(const tri_card *card, int scope, int rank, int other) {
   if (scope == TRI_BOARD_WORLD) return true;
   return scope == 1 ? card[rank].node == card[other].node : card[rank].local_rank == card[other].local_rank;
@@ -54,24 +56,41 @@ static int find_late(const tri_card *card, const tri_seen *seen, int n, int wait
   int             first = TRI_CARD_NOTHING;
 
   for (int r = 0; r < n; r++) {
-    if (!tri_peers_share(card, w->scope, waiter, r) || has_come(&seen[r], w)) continue;
+    if (r == waiter || !tri_peers_share(card, w->scope, waiter, r) || has_come(&seen[r], w)) continue;
     if (first < 0) first = r;
     if (!waits(&seen[r])) return r;
   }
   return first;
 }
 
+/* Who was heard of least lately. */
+static int find_quiet(const tri_seen *seen, int n) {
+  int found = TRI_CARD_NOTHING;
+
+  for (int r = 0; r < n; r++)
+    if (works(&seen[r]) && (found < 0 || seen[r].news_s < seen[found].news_s)) found = r;
+  return found;
+}
+
 /* Where run.timeout_s is no longer than silence may be, both come at once: then it is silent. */
 static tri_verdict judge_late(const tri_card *card, const tri_seen *seen, int n, const tri_limits *l,
                               double now_s) {
   tri_verdict v = {TRI_VERDICT_NOTHING, TRI_CARD_NOTHING, find_waiter(card, seen, n, l, now_s, -1), 0};
+  int         quiet;
 
   if (v.waiter < 0 || seen[v.waiter].beat.waited_s < l->late_s) return v;
   v.kind = TRI_VERDICT_LATE;
   v.since_s = seen[v.waiter].beat.waited_s;
   v.culprit = find_late(card, seen, n, v.waiter);
-  if (v.culprit < 0 || !works(&seen[v.culprit]) || now_s - seen[v.culprit].news_s < l->silent_s / 2) return v;
-  return (tri_verdict){TRI_VERDICT_SILENT, v.culprit, v.waiter, now_s - seen[v.culprit].news_s};
+  for (int i = 0; i < MOST_LINKS && v.culprit >= 0 && waits(&seen[v.culprit]); i++) {
+    int next = find_late(card, seen, n, v.culprit); /* who waits is not the cause: whom it waits for may be */
+    if (next < 0) break;
+    v.waiter = v.culprit;
+    v.culprit = next;
+  }
+  quiet = find_quiet(seen, n);
+  if (quiet < 0 || now_s - seen[quiet].news_s < l->silent_s / 2) return v;
+  return (tri_verdict){TRI_VERDICT_SILENT, quiet, v.waiter, now_s - seen[quiet].news_s};
 }
 
 tri_verdict tri_peers_judge(const tri_card *card, const tri_seen *seen, int n, const tri_limits *l,

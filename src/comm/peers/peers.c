@@ -332,7 +332,7 @@ static void look(void) {
   news = tri_roster_look(w.roster, w.now_s);
   listen_to_others();
   if (tri_node_is_claimed(w.roster->node)) end_late();
-  if (w.ends || !tri_roster_speaks(w.roster, w.now_s, w.silent_s / 4)) return;
+  if (w.ends || !tri_roster_speaks(w.roster, w.now_s, w.silent_s / 8)) return;
   beat(news || mine.life == TRI_LIFE_ENDS);
   if (mine.life == TRI_LIFE_WORKS) judge();
 }

@@ -45,7 +45,7 @@ static bool is_meant(const about *a, int rank) {
 static tri_status put_names(const about *a, tri_text *out) {
   int named = 0, more = 0;
 
-  for (int r = a->v->culprit; r < a->n; r++) {
+  for (int r = 0; r < a->n; r++) {
     if (!is_meant(a, r) && r != a->v->culprit) continue;
     if (named++ >= MOST_NAMES) {
       more++;
@@ -58,8 +58,8 @@ static tri_status put_names(const about *a, tri_text *out) {
 }
 
 static const char *plural(const about *a, const char *one, const char *many) {
-  for (int r = a->v->culprit + 1; r < a->n; r++)
-    if (is_meant(a, r)) return many;
+  for (int r = 0; r < a->n; r++)
+    if (r != a->v->culprit && is_meant(a, r)) return many;
   return one;
 }
 
