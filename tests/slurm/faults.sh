@@ -106,7 +106,7 @@ await "the message of $case" says 'warning: .*no checkpoint could be written'
 said=$(ms)
 await "the end of $case" has_code
 on n1 chattr -i "$out/checkpoints"
-row "$(seconds $((said - from)))" "the folder: no checkpoint could be written, at each save; the last one ends the run" "$(cat "$dir/$case.code")" "$(lost)"
+row "$(seconds $((said - from)))" "the folder: no checkpoint could be written, at each save; the last one ends the run" "$(cat "$dir/$case.code")" "what no folder took: $(($(steps_of "$out") - $(saved))) steps"
 [ "$(cat "$dir/$case.code")" = 74 ] || bad=1
 
 # On one node, for a folder in its memory is not the others'.
