@@ -136,20 +136,17 @@ static tri_status read_slurm(tri_launch *l) {
   return TRI_OK;
 }
 
-/* mpirun gives its ranks the nodes in their order in the allocation; without one, the best guess is the
- * machine it runs on: "3021.0;tcp://10.0.0.1,10.1.0.1:35715". */
+/* mpirun gives its ranks the nodes in their order in the allocation. Without one nothing tells where rank 0
+ * is: hub stays empty. */
 static tri_status read_mpirun(tri_launch *l) {
-  const char      *nodes = getenv("SLURM_JOB_NODELIST"), *uri = getenv("OMPI_MCA_orte_hnp_uri");
-  const char      *address = uri ? strstr(uri, "://") : NULL;
+  const char      *nodes = getenv("SLURM_JOB_NODELIST");
   tri_launch_name *name = NULL;
   int              n = 0;
 
-  if (nodes) {
-    TRI_TRY(tri_launch_hosts(nodes, 1 << 20, &name, &n));
-    if (n) memcpy(l->hub, name[0], sizeof l->hub);
-    TRI_FREE(name);
-  } else if (address)
-    snprintf(l->hub, sizeof l->hub, "%.*s", (int)strcspn(address + 3, ",:"), address + 3);
+  if (!nodes) return TRI_OK;
+  TRI_TRY(tri_launch_hosts(nodes, 1 << 20, &name, &n));
+  if (n) memcpy(l->hub, name[0], sizeof l->hub);
+  TRI_FREE(name);
   return TRI_OK;
 }
 

@@ -7,7 +7,7 @@ mkdir "$dir/folder"
 cc=${CC:-cc}
 $cc -shared -fPIC -o "$dir/fault.so" "$here/tests/slurm/fault.c" -ldl || fail "no fault.so"
 $cc -shared -fPIC -DNVML -o "$dir/libnvidia-ml.so.1" "$here/tests/slurm/fault.c" || fail "no libnvidia-ml.so.1"
-printf 'run: {output: %s/folder/run}\nmodel: {config: c.json, tokenizer: t.json}\ndata: {train: d.jsonl}\nalgo: {name: sft}\ntrain: {steps: 1, train_batch_size: 4}\n' \
+printf 'run: {output: %s/folder/run, device: cpu}\nmodel: {config: c.json, tokenizer: t.json}\ndata: {train: d.jsonl}\nalgo: {name: sft}\ntrain: {steps: 1, train_batch_size: 4}\n' \
   "$dir" > "$dir/deck.yaml"
 
 # Runs it on so many nodes with two ranks each; $plant is done by the ranks of n2 before.
@@ -28,7 +28,7 @@ has_no() { ! grep -q "\"check\": \"$1\"" "$dir/json.out" || fail "finds $1 where
 
 plant=''
 doctor 0 3
-for check in ranks reach interface versions device memlock shm clock folder locks hdf5 hang; do has_no $check; done
+for check in ranks reach interface versions device shm clock folder locks hdf5 hang; do has_no $check; done
 [ "$(grep -o '"rank": [0-9]*' "$dir/json.out" | wc -l)" = 6 ] || fail "not six ranks"
 for scope in world node cross 'n1 - n2' 'n1 - n3' 'n2 - n3' 'disk write' 'disk read'; do
   grep -Eq "\"scope\": \"$scope\", \"bytes\": [0-9]+, \"bytes_per_s\": [0-9]" "$dir/json.out" || fail "nothing measured of $scope"
@@ -36,18 +36,18 @@ done
 [ -z "$(ls -A "$dir/folder")" ] || fail "left in the folder: $(ls -A "$dir/folder")"
 
 # Warnings, which end with 0: memlock on CPUs, a clock, a slow link.
-"$CLUSTER" rate n2 200mbit
+"$CLUSTER" rate n2 600mbit
 plant="ulimit -l 64; export LD_PRELOAD=$dir/fault.so FAULT_CLOCK=7"
 doctor 0 2
 "$CLUSTER" rate n2 100gbit
 has memlock warning 'on n2' '64.0 KiB' 'ulimit -l unlimited'
-has clock warning n2 '(6.99|7.00)[0-9] s ahead of n1' chronyd
+has clock warning n2 '(6.9|7.0)[0-9]+ s ahead of n1' chronyd
 has link warning 'n1 - n2' 'MB/s between them; eth0 says 1.25e.03 MB/s' 'tc qdisc show'
 
 # Errors that let MPI be: other versions, one GPU for two ranks, no locks; a folder that n3 cannot write to.
 plant="export LD_PRELOAD=$dir/fault.so LD_LIBRARY_PATH=$dir FAULT_HDF5=1 FAULT_LOCKS=1"
 on n3 mount --bind "$dir/folder" "$dir/folder" && on n3 mount -o remount,ro,bind "$dir/folder"
-doctor 69 3
+doctor 69 3 run.device=auto
 on n3 umount "$dir/folder"
 has versions error 'HDF5 on n1 and n2' 'it is 1[0-9.]* for rank 0' 'same modules'
 has device error 'ranks 1 and 4 on n2' 'both would take GPU-the-same' 'gpus-per-node=2'
@@ -79,9 +79,9 @@ done
 
 # A rank that never comes, and one that stops as its memory is shared.
 plant='if [ $SLURM_LOCALID = 1 ]; then exec sleep 600; fi'
-doctor 69 2 --timeout 1
-has ranks error 'task 3 on n2' '1 of 4 ranks did not come within 1 s' 'exclude=n2'
+doctor 69 2 --timeout 4
+has ranks error 'task 3 on n2' '1 of 4 ranks did not come within 4 s' 'exclude=n2'
 plant='if [ $SLURM_LOCALID = 1 ]; then (until grep -q shm/trireme- /proc/$$/maps; do sleep 0.01; done; kill -STOP $$) & fi'
-doctor 69 2 --timeout 2
+doctor 69 2 --timeout 4
 has hang error 'rank 3 on n2' "in the stage '[a-zA-Z_ ]+': its process does not run any more: stopped" 'exclude'
 echo "doctor: each fault is found, and its cure named"

@@ -12,7 +12,11 @@ enum { HANG_EXTRA_S = 20, END_S = 10, SHOWN = 8 };
 
 /* ---- who hangs ---- */
 
-static const char *cure_of(const char *stage) {
+static const char *cure_of(const tri_meet_hang *h) {
+  const char *stage =
+      h->reason ? "" : h->stage; /* a rank that is known to be stopped or gone says nothing of it */
+
+  if (h->failed) return "what its message says";
   if (!strcmp(stage, "MPI_Init"))
     return "the ranks met before: look at the interfaces MPI takes (OMPI_MCA_btl_tcp_if_include), "
            "at srun --mpi=list "
@@ -46,7 +50,7 @@ static tri_status say_hang(tri_exam *x, const tri_meet_hang *h) {
     TRI_TRY_DONE(tri_findings_what(&x->found,
                                    "not out of the stage '%s' after %.0f s; %d of %d ranks are further",
                                    h->stage, x->opt->patience_s, x->launch.tasks - h->n, x->launch.tasks));
-  TRI_TRY_DONE(tri_findings_cure(&x->found, "%s", h->failed ? "what its message says" : cure_of(h->stage)));
+  TRI_TRY_DONE(tri_findings_cure(&x->found, "%s", cure_of(h)));
 done:
   tri_text_free(&who);
   return st;
