@@ -19,12 +19,12 @@ cat > "$dir/scontrol" << 'END'
 #!/bin/sh
 case $1-$2 in
 show-hostnames) printf '%s\n' $HAS ;;
-show-job) echo "JobId=7 JobName=run Requeue=$REQUEUE JobState=$STATE Reason=$REASON TimeLimit=01:00:00 StdOut=/out/7.out ReqNodeList=(null) NodeList=n[1-2]" ;;
+show-job) echo "JobId=7 JobName=run Requeue=$REQUEUE JobState=$STATE Reason=$REASON TimeLimit=01:00:00 StdOut=/out/7.out ReqNodeList=(null) NodeList=n[1-2] $SHOWN" ;;
 *) echo "scontrol $*" >> "$DIR/said" ;;
 esac
 END
 printf '#!/bin/sh\nprintf "%%b" "$NODES"\n' > "$dir/sinfo"
-printf '#!/bin/sh\necho "sbatch $*" >> "$DIR/said"\n' > "$dir/sbatch"
+printf '#!/bin/sh\necho "sbatch $*${SLURM_CONF+ by $SLURM_CONF}" >> "$DIR/said"\n' > "$dir/sbatch"
 printf '#!/bin/sh\necho "check $*" >> "$DIR/said"\n[ "$6" -le "$ALLOWED" ]\n' > "$dir/trireme"
 chmod +x "$dir"/s* "$dir/trireme"
 
@@ -36,7 +36,7 @@ check() { # exit code, calls by their beginnings, ends
   : > "$dir/said"
   env DIR="$dir" PATH="$dir:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NAME=run SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES="${n-2}" \
     SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE="2(x${n-2})" SLURM_CPUS_PER_TASK=2 TRIREME=trireme \
-    STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 "${with[@]}" \
+    STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 SHOWN=Features='(null)' "${with[@]}" \
     bash "$here/jobs/train.sbatch" deck.yaml train.steps=5 > "$dir/out" 2> "$dir/err" || code=$?
   [ "$code" = "$expected" ] && [ ! -s "$dir/ends" ] && [ "$(tail -n +2 "$dir/said")" = "$calls" ] || {
     cat "$dir/out" "$dir/err"
@@ -76,6 +76,12 @@ with=(REQUEUE=0 SLURM_GPUS_PER_NODE=4 SLURM_MEM_PER_NODE=0 SLURM_JOB_ACCOUNT=a S
   SLURM_ARRAY_TASK_ID=3)
 check 75 "sbatch --dependency=afterany:7_3 $common --output=/out/7.out --cpus-per-task=2 --gpus-per-node=4 --mem=0 --account=a --qos=q \
 --array=3 $here/jobs/train.sbatch deck.yaml train.steps=5" 75
+# A GPU that was asked for by --gres is so again, in both spellings of Slurm; and by the same configuration.
+for shown in gres:gpu:a100:4,gres:nvme:1 gres/gpu:a100:4,gres/nvme:1; do
+  with=(REQUEUE=0 SLURM_CONF=/etc/s.conf SLURM_MEM_PER_CPU=8 SHOWN="Features=fast TresPerNode=$shown MailUser=(null)")
+  check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 --mem-per-cpu=8 --gres=gpu:a100:4,nvme:1 \
+--constraint=fast $here/jobs/train.sbatch deck.yaml train.steps=5 by /etc/s.conf" 75
+done
 
 with=(TRIREME_MPI=pmi2) && check 0 "" 0 && first "$(step | sed s/pmix/pmi2/)"
 
@@ -89,6 +95,7 @@ check 139 "$(lines "$(again)" "$(again)" "$(again)")" 139 76 1 139
 with=(TRIREME_SPARE=1) && check 0 "$(on_one --exclude=n2)" "$killed" 0 && first "$(step "$one")"
 check 0 "$(lines "$(on_one --exclude=n2)" "$(on_one --exclude=n1)")" "$killed" "137 srun: error: n1: tasks 0-1: Killed" 0
 check 0 "$(on_one --exclude=n2)" "76 trireme: rank 2 (task 1) on n2, cpu: no sign of life for 30 s: stopped; it was in phase learn" 0
+check 0 "$(on_one --exclude=n2)" "76 trireme: rank 2 on n2.site.org, cpu: it died (process 7); it was in phase learn" 0
 with=(TRIREME_SPARE=1 NODES='n1 alloc\nn2 down*\n') && check 0 "$(on_one --exclude=n2)" 76 0
 # Without one it is left out where it does not answer, if the deck allows so few ranks.
 with=(ANSWERS=124) && check 0 "$(lines "$ask" "$may" "$(on_one --exclude=n2)")" "$killed" 0
