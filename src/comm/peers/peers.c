@@ -22,6 +22,7 @@ enum {
   EXIT_CODE = 76,
   TICKS_A_LOSS = 40,   /* looks within which a rank is found silent */
   GROUPS_A_TICK = 256, /* that the root hears and answers: more make it rarer */
+  BEATS_A_LOSS = 6,    /* so many of a machine are lost before it is silent */
   HEARERS = 2          /* of the root's group: the next takes over without a pause */
 };
 
@@ -423,7 +424,8 @@ tri_status tri_peers_join(const tri_card *card, int n, int rank, uint64_t key, t
   if (!w.runs) return TRI_OK;
   TRI_TRY(tri_roster_open(card, n, rank, taken, place, &w.roster));
   w.key = key;
-  w.period_s = w.tick_s * (1 + w.roster->n_groups / GROUPS_A_TICK);
+  w.period_s =
+      between(w.tick_s * (1 + w.roster->n_groups / GROUPS_A_TICK), w.tick_s, w.silent_s / BEATS_A_LOSS);
   atomic_store(&w.joined, true);
   wake();
   return TRI_OK;
