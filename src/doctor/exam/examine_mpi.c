@@ -167,40 +167,72 @@ typedef struct own {
   tri_folder_facts folder;
 } own;
 
-/* The pairs' and communicators' figures, the slowest rank's products: what trireme plan reads. */
-static tri_status write_machine(tri_exam *x, const own *all, const tri_folder_trial *trial) {
-  tri_machine m = {.name = "measured"};
-  size_t      bytes_free = 0, bytes = 0;
-  char        path[TRI_MACHINE_PATH_BYTES];
-  const char *device = x->se.device->ops->name;
+/* What is not measured now: as an earlier launch, maybe a larger one, measured it, else as such machines
+ * are. */
+static tri_status begin_machine(const tri_session *se, const char *path, int64_t bytes, tri_machine *m) {
+  bool found = false;
 
-  tri_machine_host(x->se.threads, 1, &m); /* where there is one rank, or one node, links stay as guessed */
-  snprintf(m.name, sizeof m.name, "measured");
-  TRI_TRY(x->se.device->ops->mem_info(x->se.device, &bytes_free, &bytes));
-  m.device_bytes = (int64_t)bytes;
-  for (int r = 0; r < x->launch.tasks; r++) {
+  if (tri_machine_read(path, m, &found) != TRI_OK) tri_error_clear(); /* it is written anew */
+  if (found) return TRI_OK;
+  if (!tri_device_is_gpu(se->device))
+    tri_machine_host(se->threads, bytes, m);
+  else if (!tri_machine_guess(se->device->model, bytes, m))
+    TRI_TRY(tri_machine_find("a100-40", m));
+  return TRI_OK;
+}
+
+/* Products and memory of the slowest rank. all [tasks]. */
+static void set_speeds(const own *all, int tasks, tri_machine *m) {
+  tri_speeds least = all[0].speed;
+
+  for (int r = 1; r < tasks; r++) {
     const tri_speeds *s = &all[r].speed;
-    if (!r || s->flops_bf16 < m.flops_bf16) m.flops_bf16 = s->flops_bf16;
-    if (!r || s->flops_f32 < m.flops_f32) m.flops_f32 = s->flops_f32;
-    if (!r || s->mem_bytes_per_s < m.mem_bytes_per_s) m.mem_bytes_per_s = s->mem_bytes_per_s;
-    if (s->host_bytes_per_s > 0 && (!r || s->host_bytes_per_s < m.host_bytes_per_s))
-      m.host_bytes_per_s = s->host_bytes_per_s;
+    if (s->flops_bf16 < least.flops_bf16) least.flops_bf16 = s->flops_bf16;
+    if (s->flops_f32 < least.flops_f32) least.flops_f32 = s->flops_f32;
+    if (s->mem_bytes_per_s < least.mem_bytes_per_s) least.mem_bytes_per_s = s->mem_bytes_per_s;
+    if (s->host_bytes_per_s < least.host_bytes_per_s) least.host_bytes_per_s = s->host_bytes_per_s;
   }
+  m->flops_bf16 = least.flops_bf16;
+  m->flops_f32 = least.flops_f32;
+  m->mem_bytes_per_s = least.mem_bytes_per_s;
+  if (least.host_bytes_per_s > 0) m->host_bytes_per_s = least.host_bytes_per_s;
+}
+
+static tri_status make_machine(const tri_exam *x, const own *all, const tri_folder_trial *trial,
+                               const char *path, tri_machine *m) {
+  size_t bytes_free = 0, bytes = 0;
+
+  TRI_TRY(x->se.device->ops->mem_info(x->se.device, &bytes_free, &bytes));
+  TRI_TRY(begin_machine(&x->se, path, (int64_t)bytes, m));
+  m->device_bytes = (int64_t)bytes;
+  snprintf(m->name, sizeof m->name, "measured");
+  set_speeds(all, x->launch.tasks, m);
   for (int64_t i = 0; i < x->n_rate; i++) {
     const tri_rate *r = &x->rate[i];
     tri_link        l = {r->latency_s, r->bytes_per_s};
-    if (!strcmp(r->scope, "node")) m.node = l;
-    if (!strcmp(r->scope, "cross")) m.cross = l;
+    if (!strcmp(r->scope, "node")) m->node = l;
+    if (!strcmp(r->scope, "cross")) m->cross = l;
   }
-  if (trial->bytes && trial->write_s > 0) m.disk_bytes_per_s = (double)trial->bytes / trial->write_s;
-  if (tri_machine_check(&m, "measured") != TRI_OK ||
-      tri_machine_path(device, x->se.threads, path) != TRI_OK || tri_machine_write(path, &m) != TRI_OK) {
-    tri_log(TRI_LOG_WARN, "what was measured is not kept for trireme plan: %s", tri_error_message());
-    tri_error_clear();
-    return TRI_OK;
+  if (trial->bytes && trial->write_s > 0) m->disk_bytes_per_s = (double)trial->bytes / trial->write_s;
+  return tri_machine_check(m, "measured");
+}
+
+/* What trireme plan reads. That it cannot be written is no fault of the launch. */
+static void write_machine(tri_exam *x, const own *all, const tri_folder_trial *trial) {
+  const tri_device *d = x->se.device;
+  int               threads = tri_device_is_gpu(d) ? 1 : x->se.threads; /* a GPU's figures have none */
+  char              path[TRI_MACHINE_PATH_BYTES];
+  tri_machine       m;
+  tri_status        st = tri_machine_path(d->ops->name, threads, path);
+
+  if (st == TRI_OK) st = make_machine(x, all, trial, path, &m);
+  if (st == TRI_OK) st = tri_machine_write(path, &m);
+  if (st == TRI_OK) {
+    tri_log(TRI_LOG_INFO, "what was measured is kept for trireme plan: %s", path);
+    return;
   }
-  tri_log(TRI_LOG_INFO, "what was measured is kept for trireme plan: %s", path);
-  return TRI_OK;
+  tri_log(TRI_LOG_WARN, "what was measured is not kept for trireme plan: %s", tri_error_message());
+  tri_error_clear();
 }
 
 /* The GPU that was taken, as CUDA names it: "GPU-" and 16 bytes in groups. */
@@ -248,7 +280,7 @@ static tri_status judge(tri_exam *x, const own *all, const tri_folder_trial *tri
   if (st == TRI_OK) st = tri_check_speeds(&x->c, flops, &x->found);
   if (st == TRI_OK) st = tri_check_folder(&x->c, x->opt->folder, folder, trial->hdf5, &x->found);
   pthread_mutex_unlock(&x->lock);
-  if (st == TRI_OK) st = write_machine(x, all, trial);
+  if (st == TRI_OK) write_machine(x, all, trial);
 done:
   TRI_FREE(flops);
   TRI_FREE(folder);
