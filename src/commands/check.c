@@ -59,7 +59,9 @@ static tri_status check_device(const char *device, tri_faults *faults) {
   if (!strcmp(device, "auto")) return TRI_OK;
   TRI_TRY(tri_error_note(tri_error_about(tri_device_check(device), "run.device"), faults));
   if (strcmp(device, tri_device_host()) && tri_device_find(device))
-    tri_log(TRI_LOG_WARN, "run.device: %s: memory and batches are planned as on the CPU", device);
+    tri_log(TRI_LOG_WARN,
+            "run.device: %s: memory and batches are planned as on the CPU; trireme plan plans for GPUs",
+            device);
   return TRI_OK;
 }
 
