@@ -1,6 +1,7 @@
 /* test_linear.c - the linear_* kernels of every device. Judges: f64 loops, and bit equality of rows. */
 #include "cpu/gemm/gemm.h"
 #include "device/device.h"
+#include "device/gpu_plan.h"
 #include "device/kernels.h"
 #include "device_case.h"
 #include "filter_case.h"
@@ -590,7 +591,8 @@ static void test_parts(void **state) {
   if (on_cpu() || !TRI_CUDA_EMULATED) skip();
   layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, true, 1), b = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1);
   assert_true(a.bytes.workspace >= 2 * 4 * LT_OUT * LT_IN);
-  assert_true(a.bytes.workspace == b.bytes.workspace); /* whatever is chosen */
+  assert_true(a.bytes.workspace == b.bytes.workspace); /* whatever is chosen, as on paper */
+  assert_true(a.bytes.workspace == tri_gpu_workspace_bytes(LT_OUT, LT_IN, TRI_BF16));
   for (int64_t rows = 250; rows < 1300; rows += 87) {
     try_bwd_w(&a, rows, rows % 2);
     try_bwd_x(&a, rows, TRI_F32, false);

@@ -1,0 +1,88 @@
+/* test_gpu_plan.c - the sizes of a GPU's memory plan, by hand, and a GPU on paper that says them; rows of
+ * a ledger. Judge: exact. */
+#include "device/gpu_plan.h"
+#include "device/kernels.h"
+#include "device/memory.h"
+
+#include <setjmp.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define OK(call) assert_int_equal((call), TRI_OK)
+
+static void sizes_by_hand(void **state) {
+  (void)state;
+  assert_true(tri_gpu_logit_bytes((size_t)8 << 30) == (size_t)256 << 20);
+  assert_true(tri_gpu_logit_bytes((size_t)79 << 30) == (size_t)4 << 30);
+  assert_true(tri_gpu_logit_bytes((size_t)1 << 30) == (size_t)64 << 20);
+  assert_int_equal(tri_gpu_check_rows(1000), 512);
+  assert_int_equal(tri_gpu_check_rows(128256), (128 << 20) / (8 * 128256));
+  assert_int_equal(tri_gpu_check_rows(4 << 20), 16);
+  /* 512 rows of 500 bf16, 1000 biases of 4 bytes in 16 x 256, two results of 512 x 1000 f32; 32 MiB and
+   * 256 */
+  assert_int_equal(tri_gpu_trial_bytes(1000, 500, TRI_BF16, 512), 512000 + 4096 + 2 * 2048000);
+  assert_int_equal(tri_gpu_workspace_bytes(1000, 500, TRI_BF16), 4612096 + 33554432 + 256);
+}
+
+static void a_gpu_on_paper_says_them(void **state) {
+  const tri_linear_spec spec = {1000, 500, TRI_BF16, true};
+  tri_device           *d;
+  tri_linear           *l;
+  tri_linear_bytes      bytes;
+  size_t                bytes_free, bytes_total;
+
+  (void)state;
+  OK(tri_gpu_on_paper("cuda", (size_t)8 << 30, &d));
+  assert_true(tri_device_is_gpu(d));
+  assert_string_equal(d->ops->name, "cuda");
+  assert_true(d->logit_bytes == (size_t)256 << 20);
+  OK(d->ops->mem_info(d, &bytes_free, &bytes_total));
+  assert_true(bytes_total == (size_t)8 << 30 && bytes_free == ((size_t)8 << 30) - ((size_t)512 << 20));
+  OK(d->ops->kernels->linear_open(d, &spec, &l));
+  OK(d->ops->kernels->linear_size(l, &bytes));
+  assert_int_equal(bytes.workspace, tri_gpu_workspace_bytes(1000, 500, TRI_BF16));
+  assert_int_equal(bytes.fwd + bytes.bwd, 0);
+  OK(d->ops->kernels->linear_close(&l));
+  tri_device_close(&d);
+  assert_null(d);
+}
+
+/* Names are added up by phase and kind; what another run would take and what takes nothing is no row. */
+static void rows_of_a_ledger(void **state) {
+  tri_ledger     *l;
+  tri_ledger_row *row;
+  void           *where[7];
+  int             n;
+
+  (void)state;
+  OK(tri_ledger_open(&l));
+  OK(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "a", 256, &where[0]));
+  OK(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_LEARN, false, "a", 512, &where[1]));
+  OK(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "a", 1, &where[2]));
+  OK(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ALWAYS, false, "a", 1024, &where[3]));
+  OK(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "none", 0, &where[4]));
+  tri_ledger_set_case(l, TRI_CASE_RESIDENT);
+  OK(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, "elsewhere", 256, &where[5]));
+  tri_ledger_set_case(l, TRI_CASE_ANY);
+  OK(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "b", 768, &where[6]));
+  OK(tri_ledger_rows(l, &row, &n));
+  assert_int_equal(n, 4);
+  assert_int_equal(row[0].bytes, 512);
+  assert_int_equal(row[1].bytes, 512);
+  assert_int_equal(row[1].phase, TRI_PHASE_LEARN);
+  assert_int_equal(row[2].bytes, 1024);
+  assert_int_equal(row[2].kind, TRI_MEM_HOST);
+  assert_string_equal(row[3].name, "b");
+  assert_int_equal(tri_ledger_total(l).planned, 512 + 768 + 1024);
+  TRI_FREE(row);
+  tri_ledger_close(&l);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_by_hand),
+                                     cmocka_unit_test(a_gpu_on_paper_says_them),
+                                     cmocka_unit_test(rows_of_a_ledger)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
