@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -247,6 +248,23 @@ bool tri_child_has_ended(const tri_child *c) {
 
   return c->pid <= 0 ||
          (!waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == c->pid);
+}
+
+bool tri_child_read(tri_child *c, double patience_s, char *out, size_t cap) {
+  double  end_s = tri_now_s() + patience_s, left_s;
+  size_t  n = 0;
+  ssize_t got = -1; /* 0: its output has ended */
+
+  while (got && n < cap - 1 && (left_s = end_s - tri_now_s()) > 0) {
+    struct pollfd end = {.fd = c->out, .events = POLLIN};
+    if (poll(&end, 1, 1 + (int)(1000 * left_s)) <= 0) continue;
+    got = read(c->out, out + n, cap - 1 - n);
+    if (got > 0) n += (size_t)got;
+    if (got < 0 && errno != EINTR && errno != EAGAIN) break;
+  }
+  while (!got && !tri_child_has_ended(c) && tri_now_s() < end_s) poll(NULL, 0, 1);
+  out[n] = '\0';
+  return !got;
 }
 
 void tri_child_kill(tri_child *c, char how[TRI_CHILD_HOW_BYTES]) {

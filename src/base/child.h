@@ -24,6 +24,9 @@ void tri_child_close_input(tri_child *c);
 void tri_child_close_error(tri_child *c);
 /* Whether the leader has ended; it stays to be killed. */
 bool tri_child_has_ended(const tri_child *c);
+/* Not collective. What it prints until its output ends, and it, waited for so long at most: out [cap], with a
+ * NUL. False: its output had not ended by then, or is longer. */
+bool tri_child_read(tri_child *c, double patience_s, char *out, size_t cap);
 
 enum { TRI_CHILD_HOW_BYTES = 64 };
 /* Closes the pipes, kills the group and waits for the leader. how: "it ended with exit code 3", "signal 9

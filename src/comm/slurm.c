@@ -2,13 +2,10 @@
 #include "slurm.h"
 #include "base/child.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { ANSWER_BYTES = 256 };
 
@@ -52,24 +49,6 @@ static double env_time(const char *name) {
   return text && end != text && v > 0 && v < 1e12 ? v : 0;
 }
 
-/* What squeue printed until it ended, without its line's end; "": nothing in time. */
-static void read_answer(tri_child *c, double patience_s, char out[ANSWER_BYTES]) {
-  double  end_s = tri_now_s() + patience_s, left_s;
-  size_t  n = 0;
-  ssize_t got = -1; /* 0: its output has ended */
-
-  while (got && n < ANSWER_BYTES - 1 && (left_s = end_s - tri_now_s()) > 0) {
-    struct pollfd end = {.fd = c->out, .events = POLLIN};
-    if (poll(&end, 1, 1 + (int)(1000 * left_s)) <= 0) continue;
-    got = read(c->out, out + n, ANSWER_BYTES - 1 - n);
-    if (got > 0) n += (size_t)got;
-    if (got < 0 && errno != EINTR && errno != EAGAIN) break;
-  }
-  while (!got && !tri_child_has_ended(c) && tri_now_s() < end_s) poll(NULL, 0, 1);
-  out[got ? 0 : n] = '\0';
-  out[strcspn(out, "\n")] = '\0';
-}
-
 /* "59:10 0:50": left, used. */
 static bool parse_answer(char *answer, tri_slurm_time *out) {
   char *space = strchr(answer, ' ');
@@ -91,7 +70,8 @@ static tri_slurm_time ask_squeue(char *job, double patience_s) {
   if (st == TRI_OK) {
     tri_child_close_input(&c);
     tri_child_close_error(&c);
-    read_answer(&c, patience_s, answer);
+    if (!tri_child_read(&c, patience_s, answer, sizeof answer)) answer[0] = '\0';
+    answer[strcspn(answer, "\n")] = '\0';
     tri_child_kill(&c, how);
   }
   if (st == TRI_OK && parse_answer(answer, &t)) return t;

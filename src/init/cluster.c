@@ -2,32 +2,11 @@
 #include "cluster.h"
 #include "base/child.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { ANSWER_BYTES = 1 << 20 }; /* chosen: some thousand kinds of nodes */
-
-/* What sinfo prints until it ends, at most ANSWER_BYTES. false: not all of it in time. */
-static bool read_answer(tri_child *c, double patience_s, char *out) {
-  double  end_s = tri_now_s() + patience_s, left_s;
-  size_t  n = 0;
-  ssize_t got = -1; /* 0: its output has ended */
-
-  while (got && n < ANSWER_BYTES - 1 && (left_s = end_s - tri_now_s()) > 0) {
-    struct pollfd end = {.fd = c->out, .events = POLLIN};
-    if (poll(&end, 1, 1 + (int)(1000 * left_s)) <= 0) continue;
-    got = read(c->out, out + n, ANSWER_BYTES - 1 - n);
-    if (got > 0) n += (size_t)got;
-    if (got < 0 && errno != EINTR && errno != EAGAIN) break;
-  }
-  while (!got && !tri_child_has_ended(c) && tri_now_s() < end_s) poll(NULL, 0, 1);
-  out[n] = '\0';
-  return !got;
-}
 
 /* ---- fields of a line ---- */
 
@@ -174,7 +153,7 @@ tri_status tri_cluster_ask(double patience_s, tri_cluster *out) {
   TRI_TRY_DONE(TRI_ALLOC(answer, ANSWER_BYTES));
   tri_child_close_input(&c);
   tri_child_close_error(&c);
-  whole = read_answer(&c, patience_s, answer);
+  whole = tri_child_read(&c, patience_s, answer, ANSWER_BYTES);
   tri_child_kill(&c, how);
   if (whole) TRI_TRY_DONE(read_lines(answer, out));
   if (!out->n_kind)

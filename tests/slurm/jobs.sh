@@ -22,7 +22,7 @@ check_tasks() { # name of a job, its tasks
 }
 gpus() { sed -E 's/.*gpus=([^ ]*) .*/\1/' "$dir/seen.$1".* | sort -u; } # what its tasks see
 
-chain=$(start chain --no-requeue --nodes=1 --gpus-per-node=1 --ntasks-per-node=1 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml" \
+chain=$(start chain --no-requeue --nodes=1 --gres=gpu:1 --ntasks-per-node=1 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml" \
   train.steps=100000)
 own=$(start own --nodes=1 --gpus-per-task=1 --ntasks-per-node=2 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml")
 gres=$(start gres --nodes=1 --gres=gpu:2 --ntasks-per-node=2 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml")
@@ -42,7 +42,7 @@ await_end "$chain" 75
 steps=$(steps_of "$dir/chain")
 next=$(on head squeue --noheader --name=chain --format=%i)
 await "steps of the job that follows" has_steps "$dir/chain" $((steps + 1))
-for what in TimeLimit Partition NumNodes NumTasks CPUs/Task TresPerNode Requeue; do
+for what in TimeLimit Partition NumNodes NumTasks CPUs/Task TresPerNode MinMemoryCPU Requeue; do
   [ "$(field "$next" $what)" = "$(field "$chain" $what)" ] || fail "the job that follows has another $what: $(field "$next" $what)"
 done
 touch "$dir/chain/STOP"
