@@ -56,38 +56,48 @@ static int answer_of(const tri_case *c, const char *host) {
   return TRI_FACTS_UNKNOWN;
 }
 
-static tri_status say_missing_cure(const char *host, bool answers, tri_findings *out) {
+/* answer: of the node, errno or TRI_FACTS_UNKNOWN. */
+static tri_status say_missing_cure(const tri_case *c, const char *host, int answer, tri_findings *out) {
   if (!host)
     return tri_findings_cure(
-        out, "look what holds the program on the nodes of the launch: a file system that hangs, a "
-             "node out of memory, a link that is down (rank 0 is reached by TCP)");
-  if (!answers)
+        out, "look what holds the program on the nodes of the launch: a file system that hangs, "
+             "a node out of memory, a link that is down (rank 0 is reached by TCP)");
+  if (!answer)
     return tri_findings_cure(
         out,
-        "the node does not answer either: see what is said of its network, or leave it out: --exclude=%s",
-        host);
+        "a firewall on the way to %s, or packets larger than the network takes: the same MTU "
+        "everywhere (ip link show)",
+        c->facts[0].seat.host);
+  if (answer == ECONNREFUSED || answer == TRI_FACTS_UNKNOWN)
+    return tri_findings_cure(
+        out,
+        "look what holds the program there (srun -w %s ps, a file system that hangs, a node "
+        "out of memory), or leave the node out: --exclude=%s",
+        host, host);
   return tri_findings_cure(
       out,
-      "look what holds the program there (srun -w %s ps, a file system that hangs, a node out of "
-      "memory), or leave the node out: --exclude=%s",
-      host, host);
+      "the node does not answer either: see what is said of its network, or leave it out: "
+      "--exclude=%s",
+      host);
 }
 
 /* host NULL: the launcher does not name it. */
 static tri_status say_missing(const tri_case *c, const char *host, const int *task, int n,
                               tri_findings *out) {
-  tri_text   list = {0};
-  int        answer = answer_of(c, host);
-  bool       answers = answer == 0 || answer == ECONNREFUSED;
-  tri_status st = TRI_OK;
+  tri_text    list = {0};
+  int         answer = answer_of(c, host);
+  const char *more = !answer                  ? "; their program runs and answers, but does not reach rank 0"
+                     : answer == ECONNREFUSED ? ", though their node answers"
+                                              : "";
+  tri_status  st = TRI_OK;
 
   TRI_TRY_DONE(tri_findings_ranges(&list, task, n));
   TRI_TRY_DONE(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task%s %s%s%s", n == 1 ? "" : "s", list.data,
                                 host ? " on " : "", host ? host : ""));
   out->blocks = true;
-  TRI_TRY_DONE(tri_findings_what(out, "%d of %d ranks did not come within %.0f s%s", n, c->tasks, c->waited_s,
-                                 answers ? ", though their node answers" : ""));
-  TRI_TRY_DONE(say_missing_cure(host, answers || answer == TRI_FACTS_UNKNOWN, out));
+  TRI_TRY_DONE(
+      tri_findings_what(out, "%d of %d ranks did not come within %.0f s%s", n, c->tasks, c->waited_s, more));
+  TRI_TRY_DONE(say_missing_cure(c, host, answer, out));
 done:
   tri_text_free(&list);
   return st;

@@ -105,6 +105,12 @@ static void missing(void **state) {
   x->c.n_reach = 1;
   finds(x, 2, "ranks", TRI_LEVEL_ERROR, "tasks 2-3 on n2", "2 of 4", "does not answer either");
   end(x);
+  x = begin();
+  x->f[2].seat.host[0] = x->f[3].seat.host[0] = '\0';
+  x->reach[0] = (tri_reach){0, -1, true, 0, "ib0", "n2"}; /* it listens */
+  x->c.n_reach = 1;
+  finds(x, 1, "ranks", TRI_LEVEL_ERROR, "tasks 2-3 on n2", "does not reach rank 0", "on the way to n1");
+  end(x);
 }
 
 static void uneven(void **state) {

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LARGE_BYTES = 1 << 18 };
+/* One packet of Ethernet, one of jumbo frames, many: what a network lets pass may end between any of them. */
+static const uint32_t size[TRI_KNOCK_PARTS - 2] = {1400, 8000, 1 << 18};
+enum { LARGEST = TRI_KNOCK_PARTS - 3 };
 
 bool tri_target_check(tri_target *t) {
   t->host[sizeof t->host - 1] = '\0';
@@ -41,7 +43,7 @@ tri_status tri_knock(uint64_t key, int task, const tri_target *target, int n, do
   TRI_TRY_DONE(TRI_ALLOC(fd, n));
   for (int i = 0; i < n; i++) fd[i] = -1;
   TRI_TRY_DONE(TRI_ALLOC(underway, n));
-  TRI_TRY_DONE(TRI_ALLOC(bytes, LARGE_BYTES));
+  TRI_TRY_DONE(TRI_ALLOC(bytes, size[LARGEST]));
   for (int i = 0; i < n; i++) {
     fd[i] = tri_talk_start(target[i].host, target[i].port, target[i].from, &underway[i]);
     error[i] = fd[i] < 0 ? -fd[i] : 0;
@@ -49,7 +51,8 @@ tri_status tri_knock(uint64_t key, int task, const tri_target *target, int n, do
   for (int i = 0; i < n; i++)
     if (fd[i] >= 0 && underway[i]) error[i] = tri_talk_finish(fd[i], until_s);
   ask(key, task, fd, n, bytes, 0, ETIMEDOUT, tri_now_s() + patience_s, error);
-  ask(key, task, fd, n, bytes, LARGE_BYTES, TRI_REACH_LARGE, tri_now_s() + patience_s, error);
+  for (int i = 0; i <= LARGEST; i++)
+    ask(key, task, fd, n, bytes, size[i], TRI_REACH_LARGE, tri_now_s() + patience_s, error);
 done:
   for (int i = 0; fd && i < n; i++)
     if (fd[i] >= 0) close(fd[i]);

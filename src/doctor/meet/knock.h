@@ -10,9 +10,9 @@ typedef struct tri_target {
   char    host[TRI_FACTS_NAME_BYTES], from[TRI_FACTS_ADDRESS_BYTES];
 } tri_target;
 
-/* Not collective. error [n]: 0, errno, or TRI_REACH_LARGE (checks.h) where a small message is answered and
- * one of 256 KiB, more than any packet, is not. At most patience_s for the way there and for
- * each of the two. */
+enum { TRI_KNOCK_PARTS = 5 }; /* the way there, a small message, three larger ones */
+/* Not collective. error [n]: 0, errno, or TRI_REACH_LARGE (checks.h) where a small message is answered and a
+ * larger one, up to 256 KiB, is not. At most patience_s for each part. */
 TRI_CHECKED tri_status tri_knock(uint64_t key, int task, const tri_target *target, int n, double patience_s,
                                  int32_t *error);
 /* Pure. Ends texts that came over a network; false: they are no targets. */

@@ -73,7 +73,7 @@ done:
 
 void tri_meet_wait_for_hub(const tri_meet *m) {
   /* What rank 0 takes behind its patience: knocks, clocks (meet_hub.c), the report. */
-  poll(NULL, 0, (int)(1000 * (4 * tri_meet_knock_s(m) + 6)));
+  poll(NULL, 0, (int)(1000 * ((TRI_KNOCK_PARTS + 1) * tri_meet_knock_s(m) + 6)));
 }
 
 /* While MPI has the main thread: whether this process still runs. */

@@ -163,7 +163,7 @@ static tri_status reach_all(search *s, probe *p) {
       p[i].sent =
           tri_meet_send(s->m, s->first[i], TRI_TALK_PROBE, p[i].target, (size_t)p[i].n * sizeof *p[i].target);
   }
-  until_s = tri_now_s() + 4 * tri_meet_knock_s(s->m); /* the way there, two messages, and back */
+  until_s = tri_now_s() + (TRI_KNOCK_PARTS + 1) * tri_meet_knock_s(s->m); /* and the way back */
   for (int i = 0; i < s->c->nodes; i++)
     if (s->first[i] == 0) TRI_TRY(knock(s, i, &p[i]));
   for (int i = 0; i < s->c->nodes; i++) TRI_TRY(collect(s, i, &p[i], until_s));
