@@ -19,8 +19,6 @@ typedef struct tri_session {
   bool        pretended;
 } tri_session;
 
-#define TRI_SESSION_TIMEOUT_S 600.0 /* specified: the default of run.timeout_s */
-
 typedef struct tri_session_opt {
   const char *device;         /* "auto", "cpu", "cuda" */
   int         ranks_per_node; /* 0: real nodes */

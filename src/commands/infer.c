@@ -7,13 +7,17 @@
 
 enum { MOST_NEW = 128 }; /* chosen: an answer's length where none is asked for */
 
+/* Chosen: ranks that share no step may work for hours after others are done, and none of these commands has a
+ * flag for it. Who dies or is silent is named within seconds all the same. */
+static const double late_s = 86400;
+
 static tri_status check_base(const tri_source *s, const char *base) {
   if (tri_source_lora(s)->rank) return TRI_OK;
   TRI_FAIL(TRI_EINPUT, "%s: holds no adapters, which --base %s would be for", tri_source_name(s), base);
 }
 
 tri_status tri_infer_open(const char *model, const char *base, bool any, tri_infer *out) {
-  tri_session_opt opt = {"auto", 0, 0, TRI_SESSION_TIMEOUT_S};
+  tri_session_opt opt = {"auto", 0, 0, late_s};
   char            path[TRI_CKPT_PATH_BYTES];
 
   TRI_TRY(tri_session_open(&opt, &out->se));
