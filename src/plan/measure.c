@@ -231,19 +231,21 @@ static size size_of(const tri_cost_pass *learn, const tri_cost_rollout *r) {
   return z;
 }
 
-/* Whether all of it, by the machine's figures, takes no longer than a plan may. */
+/* Whether all of it takes no longer than a plan may, by what such cores do: what was measured of them once
+ * may be of a busy hour. */
 static bool is_short(const tri_plan *p, const size *z, const tri_cost_pass *learn) {
-  const tri_machine *m = &p->job.machine;
-  tri_cost_model     two = learn->model;
-  double             N = (double)(z->sequences * z->length), flops;
+  tri_machine    m;
+  tri_cost_model two = learn->model;
+  double         N = (double)(z->sequences * z->length), flops;
 
+  tri_machine_host(p->se.threads, 1, &m);
   two.L = two.L < 3 ? two.L : 3; /* both models together */
   flops =
       (TURNS + 1) * (2 * tri_cost_forward_flops(&two, N, (double)(z->sequences * z->rows), learn->context) +
                      tri_cost_backward_flops(&two, N, (double)(z->sequences * z->rows), learn->context) +
                      tri_cost_forward_flops(&two, (double)(z->answers * (3 * z->prompt + 2 * z->context)), 0,
                                             learn->context));
-  return flops / (learn->model.bytes == 4 ? m->flops_f32 : m->flops_bf16) <= most_s;
+  return flops / (learn->model.bytes == 4 ? m.flops_f32 : m.flops_bf16) <= most_s;
 }
 
 tri_status tri_plan_measure(const tri_plan *p, const tri_cost_pass *learn, const tri_cost_rollout *r,

@@ -5,6 +5,7 @@
 #include "train/score.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* Lengths of a step's sequences: the data's mean, answers as long as they may be. */
 typedef struct lengths {
@@ -160,7 +161,9 @@ static tri_status begin(tri_plan *p, sum *s) {
   s->policy = s->by_figures;
   if (!p->t.plan.like) /* an attempt asks what fits alone */
     TRI_TRY(tri_plan_measure(p, &learn, generates ? &r : NULL, &s->policy, &s->measured));
-  if (s->measured) snprintf(p->job.figures, sizeof p->job.figures, "a measurement of these cores");
+  if (s->measured)
+    snprintf(p->job.figures, sizeof p->job.figures, "these cores%s",
+             strstr(p->job.figures, "doctor") ? " and doctor's links" : ", measured now");
   if (generates) s->time.rollout = tri_cost_of_rollout(m, &s->policy, &r);
   return TRI_OK;
 }

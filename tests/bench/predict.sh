@@ -1,7 +1,7 @@
 #!/bin/bash
 # predict.sh - seconds of a step as trireme plan predicts them, beside those that a run takes, on 1, 2 and 4 ranks.
 #
-#   tests/bench/predict.sh PROGRAM [key=value ...]     STEPS=8: timed ones, after two that are not
+#   tests/bench/predict.sh PROGRAM [key=value ...]     STEPS=8: timed ones, after two that are not; XDG_CACHE_HOME=: no doctor's file
 # Two decks: GRPO (64 answers of 48 tokens) and SFT (sequences of 128), on a model of width 256 and 4 layers; f32 and bf16. On a
 # machine that does nothing else: the medians of a busy one say nothing of the prediction.
 set -eu

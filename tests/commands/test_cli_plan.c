@@ -238,14 +238,19 @@ static void what_contradicts_is_refused(void **state) {
 
 /* What doctor wrote of this machine is used, and said; where it cannot be read that is said too. */
 static void a_calibration_is_used(void **state) {
+  json_t *root;
+
   (void)state;
   cli_sh(
       "mkdir -p cache/trireme && printf '{\"format\": \"trireme-machine\", \"version\": 1, \"name\": \"x\", "
       "\"device_bytes\": 1e9, \"flops_bf16\": 1e3, \"flops_f32\": 1e3, \"mem_bytes_per_s\": 1e9, \"node\": "
       "{\"alpha_s\": 1e-5, \"bytes_per_s\": 1e9}, \"cross\": {\"alpha_s\": 1e-5, \"bytes_per_s\": 1e9}, "
-      "\"host_bytes_per_s\": 1e9, \"disk_bytes_per_s\": 1e8}' >cache/trireme/machine-cpu-1.json");
+      "\"host_bytes_per_s\": 1e9, \"disk_bytes_per_s\": 10}' >cache/trireme/machine-cpu-1.json");
   cli_succeeds("XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --device cpu");
-  cli_shows(cli_out, "times from trireme doctor's figures");
+  cli_shows(cli_out, "times from these cores and doctor's links");
+  root = plan_of(0, "XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --device cpu --walltime 1:00:00 --json");
+  assert_int_equal(integer(root, "steps_in_walltime"), 0); /* its disk takes an hour for a checkpoint */
+  json_decref(root);
   cli_sh("sed 's/\"device_bytes\": 1e9/\"device_bytes\": 84.9e9/' cache/trireme/machine-cpu-1.json "
          ">cache/trireme/machine-cuda.json");
   cli_succeeds("XDG_CACHE_HOME=$PWD/cache " PLAN "grpo.yaml --gpu h100-80");
