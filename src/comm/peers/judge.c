@@ -95,11 +95,14 @@ static tri_verdict judge_late(const tri_card *card, const tri_seen *seen, int n,
 
 tri_verdict tri_peers_judge(const tri_card *card, const tri_seen *seen, int n, const tri_limits *l,
                             double now_s) {
+  int longest;
+
   for (int r = 0; r < n; r++)
     if (is_dead(&seen[r], l, now_s))
       return (tri_verdict){TRI_VERDICT_DEAD, r, find_waiter(card, seen, n, l, now_s, r),
                            now_s - seen[r].dead_s};
-  for (int r = 0; r < n; r++) {
+  longest = find_waiter(card, seen, n, l, now_s, -1);
+  for (int r = 0; longest >= 0 && seen[longest].beat.waited_s >= l->silent_s && r < n; r++) {
     int w = is_silent(&seen[r], l, now_s) ? find_waiter(card, seen, n, l, now_s, r) : TRI_CARD_NOTHING;
     if (w >= 0 && seen[w].beat.waited_s >= l->silent_s)
       return (tri_verdict){TRI_VERDICT_SILENT, r, w, now_s - seen[r].news_s};
