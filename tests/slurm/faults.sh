@@ -83,6 +83,13 @@ echo "| (ranks of n2 behind the cut) | | | ended themselves, $(seconds $(($(ms) 
 on head scontrol update node=n2 state=resume 2> /dev/null || true
 await "idle nodes" idle
 
+begin slurmstepd-killed train.steps=100000 # all ranks of a node die, and Slurm tells nobody
+from=$(ms); on n2 pkill -KILL -f 'slurmstepd: \[[0-9]*\.0\]'
+message 'rank 2 .*on n2, cpu; rank 3 .*on n2, cpu: no sign of life' "$from" '76 137 143'
+says 'warning: rank [23] .*on n2, cpu: its port is closed: it seems to have died' || bad=1
+on head scontrol update node=n2 state=resume 2> /dev/null || true
+await "idle nodes" idle
+
 begin slurmd-killed train.steps=40
 "$CLUSTER" kill n2
 await "the end of $case" has_code
