@@ -40,7 +40,7 @@ static tri_status lead(tri_exam *x, int *code) {
   tri_meet_watch(x->meet, NULL, NULL);
   TRI_TRY(tri_exam_print(x, NULL));
   if (x->found.errors) *code = TRI_EXAMINE_CODE;
-  return TRI_OK;
+  return tri_exam_leave(x);
 }
 
 /* Of a rank that cannot come to rank 0, or is left by it. Rank 0, if it lives, has said more by then; if it
@@ -67,7 +67,7 @@ static tri_status follow(tri_exam *x, int *code) {
   }
   TRI_TRY(tri_exam_measure(x));
   if (x->found.errors > 0) *code = TRI_EXAMINE_CODE;
-  return TRI_OK;
+  return tri_exam_leave(x);
 }
 
 static void close_exam(tri_exam *x) {

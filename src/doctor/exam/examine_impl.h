@@ -25,9 +25,12 @@ typedef struct tri_exam {
   tri_session            se;
 } tri_exam;
 
-/* examine_mpi.c. Collective over all ranks: what MPI carries. Where this rank fails it says so to rank 0,
- * which ends all. On return the session is closed, and rank 0 has findings and rates. */
+/* examine_mpi.c, both. Collective over all ranks: what MPI carries. Where this rank fails it says so to
+ * rank 0, which ends all. On return rank 0 has findings and rates. */
 TRI_CHECKED tri_status tri_exam_measure(tri_exam *x);
+/* Collective over all ranks. Closes the session when all have come: rank 0 has printed by then, for a
+ * launcher ends all ranks as soon as one has ended with an error. */
+TRI_CHECKED tri_status tri_exam_leave(tri_exam *x);
 /* Not collective, both: examine_check.c, of rank 0. The report as it is. unmeasured may be NULL. */
 TRI_CHECKED tri_status tri_exam_print(tri_exam *x, const char *unmeasured);
 /* Once the facts of all are there: numbers them and looks for what is wrong. Not collective. */

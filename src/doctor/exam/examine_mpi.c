@@ -344,7 +344,12 @@ tri_status tri_exam_measure(tri_exam *x) {
     return st;
   }
   tri_meet_stage(x->meet, NULL);
-  tri_runtime_abort_within(0, 0);
+  return TRI_OK;
+}
+
+tri_status tri_exam_leave(tri_exam *x) {
+  TRI_TRY(tri_host_barrier(x->se.comm[TRI_WORLD]));
   tri_session_close(&x->se);
+  tri_runtime_abort_within(0, 0);
   return TRI_OK;
 }
