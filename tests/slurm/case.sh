@@ -7,6 +7,7 @@ export TRIREME=$program
 
 fail() {
   local f
+  on head scontrol show jobs | grep -E "JobId|JobState|StartTime"
   for f in "$dir"/*.out; do [ ! -e "$f" ] || tail -n 12 "$f"; done
   echo "$name: $*"
   exit 1

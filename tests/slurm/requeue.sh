@@ -12,16 +12,14 @@ cat > "$dir/short" << EOF
 exec "$program" "\$@"
 EOF
 chmod +x "$dir/short"
-job=$(TRIREME=$dir/short submit --partition=preemptible jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000)
 
-# Put back, and nothing of it runs any more: a process that still tells of the old start's end would end the new one.
-is_put_back() {
-  local node
-  is_field "$job" JobState PENDING && is_field "$job" Restarts "$1" || return 1
-  for node in n1 n2 n3; do ! on $node pgrep -f "slurmstepd: \[$job\." > /dev/null || return 1; done
-}
-# Slurm would wait two minutes, which it may begin to do once more when the last of the old start is forgotten.
-starts_now() { is_field "$job" JobState RUNNING || { on head scontrol update jobid="$job" StartTime=now 2> /dev/null; false; }; }
+# Slurm hears of the end of each batch script by a message, and may take one that comes late for the end of the next start: it
+# waits two minutes for that reason. Here the messages are counted: one for each start so far, and one of the other job's.
+ends_heard() { echo $(($(on head sdiag | sed -nE 's/.*REQUEST_COMPLETE_BATCH_SCRIPT .*count:([0-9]+) .*/\1/p') + 0)); }
+heard=$(ends_heard)
+job=$(TRIREME=$dir/short submit --partition=preemptible jobs/train.sbatch "$dir/deck.yaml" run.output="$out" train.steps=100000)
+is_put_back() { is_field "$job" JobState PENDING && is_field "$job" Restarts "$1" && [ "$(ends_heard)" -ge $((heard + $1)) ]; }
+starts_now() { ! is_field "$job" JobState PENDING || { on head scontrol update jobid="$job" StartTime=now 2> /dev/null; false; }; }
 check_end() { # how, number of the start that ended
   await "job $job put back after $1" is_put_back "$2"
   steps=$(steps_of "$out")
@@ -38,6 +36,7 @@ on head scontrol requeue "$job"
 check_end "scontrol requeue" 3
 first=$(on head sbatch --parsable --partition=normal --nodes=3 --exclusive --output=/dev/null --wrap=true)
 await "the job that comes first" has_ended "$first"
+heard=$((heard + 1))
 check_end preemption 4
 touch "$out/STOP"
 await_end "$job" 75
