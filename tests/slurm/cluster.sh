@@ -15,6 +15,7 @@
 set -u
 CLUSTER=$(readlink -f "$0") prefix=10.80.0 gpus=4
 export CLUSTER PATH=$PATH:/usr/sbin:/sbin
+ulimit -c 0 # of the daemons, and so of jobs: ranks that are killed leave nothing in the source's folder
 for v in ${!SLURM@} ${!PMIX@} ${!MUNGE@}; do unset "$v"; done # a stray SLURM_CONF would win over the cluster's
 fail() { echo "cluster: $*" >&2; exit 1; }
 skip() { echo "cluster: skipped: $*"; exit 77; }
