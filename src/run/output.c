@@ -230,8 +230,9 @@ tri_status tri_run_check_aside(const tri_run *r, const tri_run_input *input, int
 /* ---- claiming ---- */
 
 /* Of a job that Slurm put back, or that starts its ranks again, some of those before may still live where a
- * link is cut; they end themselves within half a minute (comm/peers/). */
-static double older_start_s(void) { return getenv("SLURM_JOB_ID") ? 60 : 0; }
+ * link is cut; they end themselves within half a minute (comm/peers/), and a server of NFS 4 forgets the lock
+ * of one that it cannot reach after a lease of mostly 90 s (RFC 8881, 8.3). */
+static double older_start_s(void) { return getenv("SLURM_JOB_ID") ? 120 : 0; }
 
 /* Rank 0, when the folder is there. Two runs in one folder would spoil each other's files. A file system
  * without locks is no obstacle. */
