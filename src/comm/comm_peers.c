@@ -60,12 +60,27 @@ static void put_text(char *to, size_t n, const char *text) {
 static void make_card(const tri_runtime *rt, const tri_device *d, tri_card *mine) {
   char device[128];
 
-  *mine = (tri_card){.node = rt->node, .local_rank = rt->local_rank, .task = task_number(rt)};
-  MPI_Comm_rank(MPI_COMM_WORLD, &mine->rank);
+  *mine = (tri_card){
+      .rank = rt->world_rank, .node = rt->node, .local_rank = rt->local_rank, .task = task_number(rt)};
   put_text(mine->host, sizeof mine->host, rt->host);
   snprintf(device, sizeof device, "%s %d%s%s", d->ops->name, d->index, d->model[0] ? " " : "", d->model);
   put_text(mine->device, sizeof mine->device, tri_device_is_gpu(d) ? device : d->ops->name);
   tri_peers_describe(mine);
+}
+
+/* Collective over the ranks of this machine. How many of them have a lower number: on pretended nodes they do
+ * not come in the machine's own order. */
+static tri_status find_place(const tri_runtime *rt, int *place) {
+  int       *rank = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY(TRI_ALLOC(rank, rt->machine_ranks));
+  TRI_MPI_DONE(MPI_Allgather(&rt->world_rank, 1, MPI_INT, rank, 1, MPI_INT, *(MPI_Comm *)rt->mpi_machine));
+  *place = 0;
+  for (int i = 0; i < rt->machine_ranks; i++) *place += rank[i] < rt->world_rank;
+done:
+  TRI_FREE(rank);
+  return st;
 }
 
 /* Collective over the ranks of this machine. Its first rank makes the board; where one of them cannot have
@@ -76,7 +91,7 @@ static tri_status make_board(const tri_runtime *rt, tri_card *mine, tri_node **n
   int      good = rt->machine_ranks > 1, lowest = mine->rank;
 
   *node = NULL;
-  *place = rt->machine_rank;
+  TRI_TRY(find_place(rt, place));
   if (good && rt->machine_rank == 0) good = tri_node_make(rt->machine_ranks, name, node) == TRI_OK;
   TRI_MPI(MPI_Bcast(name, sizeof name, MPI_CHAR, 0, machine));
   TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_INT, MPI_MIN, machine));
@@ -104,8 +119,9 @@ static uint64_t make_key(void) {
 static tri_status join(const tri_runtime *rt, tri_card *mine, tri_card *card, tri_node **node, int place) {
   uint64_t key = make_key();
 
-  TRI_MPI(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD));
-  TRI_MPI(MPI_Allgather(mine, sizeof *mine, MPI_BYTE, card, sizeof *mine, MPI_BYTE, MPI_COMM_WORLD));
+  TRI_MPI(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, *(MPI_Comm *)rt->mpi_world));
+  TRI_MPI(
+      MPI_Allgather(mine, sizeof *mine, MPI_BYTE, card, sizeof *mine, MPI_BYTE, *(MPI_Comm *)rt->mpi_world));
   return tri_peers_join(card, rt->world_size, mine->rank, key, node, place);
 }
 

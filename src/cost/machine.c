@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* As its maker states it, per second: products of dense matrices in bf16 and in f32 without tensor cores,
  * bytes of its memory, of its links to the GPUs of the node in one direction, of PCIe in one direction. */
@@ -72,6 +73,13 @@ static const row *nearest(double gib) {
   return best;
 }
 
+/* The first GPU whose name begins so, in capitals or not; NULL: none. */
+static const char *begins(const char *name) {
+  for (const row *r = rows; r < rows + N_ROWS; r++)
+    if (name[0] && !strncasecmp(name, r->name, strlen(name))) return r->name;
+  return NULL;
+}
+
 static tri_status fail_unknown(const char *name) {
   const char *known[N_ROWS], *near;
   char        names[200] = "";
@@ -81,7 +89,8 @@ static tri_status fail_unknown(const char *name) {
     strncat(names, rows[i].name, sizeof names - strlen(names) - 3);
     strcat(names, ", ");
   }
-  near = tri_nearest(name, known, N_ROWS);
+  near = begins(name);
+  if (!near) near = tri_nearest(name, known, N_ROWS);
   TRI_FAIL(TRI_EARG, "--gpu %s: no GPU of this name is known%s%s%s; it can be %sor its memory in GiB", name,
            near ? "; did you mean " : "", near ? near : "", near ? "?" : "", names);
 }

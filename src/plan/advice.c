@@ -82,6 +82,8 @@ static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
   *fits = p.fits;
   *weight = weight_of(&p);
   x->a.device_bytes = p.job.gpu ? p.sum.device : p.sum.planned;
+  if (p.job.gpu) TRI_TRY_DONE(tri_plan_time(&p));
+  x->a.step_s = p.time.all;
 done:
   tri_plan_close(&p);
   tri_faults_free(&faults);

@@ -68,6 +68,7 @@ typedef struct tri_advice {
   char    change[TRI_ADVICE_CHANGES][TRI_ADVICE_BYTES];
   int     n;
   int64_t device_bytes; /* of one rank then */
+  double  step_s;       /* 0: on CPUs, where it would have to be measured */
 } tri_advice;
 
 /* advice.c. Not collective. What would fit where p does not, cheapest first; each was planned. *n 0: nothing

@@ -217,20 +217,22 @@ static tri_status put_excess(const tri_plan *p, tri_text *out) {
 }
 
 static tri_status put_advice(const tri_advice *advice, int n, tri_text *out) {
-  char cell[TRI_CELL_BYTES];
+  char cell[TRI_CELL_BYTES], step[TRI_CELL_BYTES];
 
   if (!n) {
     LINE(out, "no change of deck, nodes or GPUs that was tried would fit");
     return TRI_OK;
   }
-  LINE(out, "what would fit, cheapest first:");
+  LINE(out, "what would fit, cheapest first (memory of a rank%s):",
+       advice[0].step_s > 0 ? ", time of a step" : "");
   for (int i = 0; i < n; i++) {
     tri_text   line = {0};
     tri_status st = TRI_OK;
     tri_cell_bytes(advice[i].device_bytes, cell);
     for (int k = 0; k < advice[i].n && st == TRI_OK; k++)
       st = tri_text_printf(&line, "%s%s", k ? " " : "  ", advice[i].change[k]);
-    if (st == TRI_OK) st = tri_text_printf(&line, "  (%s)", cell);
+    seconds(advice[i].step_s, step);
+    if (st == TRI_OK) st = tri_text_printf(&line, advice[i].step_s > 0 ? "  (%s, %s)" : "  (%s)", cell, step);
     if (st == TRI_OK) st = put_wrapped(out, &line);
     tri_text_free(&line);
     TRI_TRY(st);

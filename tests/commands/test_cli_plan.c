@@ -160,7 +160,9 @@ static void grpo_on_eight_of_40_gib_is_told_what_would_fit(void **state) {
   json_decref(root);
   assert_int_equal(cli_run(EIGHT "--gpus-per-node 8 --gpu a100-40"), 64);
   cli_shows(cli_out, "DOES NOT FIT: generating needs ");
-  cli_shows(cli_out, "what would fit, cheapest first:\n  train.max_tokens_per_gpu=");
+  cli_shows(
+      cli_out,
+      "what would fit, cheapest first (memory of a rank, time of a step):\n  train.max_tokens_per_gpu=");
   cli_shows(cli_out, "\n  --nodes=");
   cli_fits(cli_out);
   assert_true(lines_of(cli_out) <= 23);
@@ -227,7 +229,7 @@ static void what_contradicts_is_refused(void **state) {
   cli_fails(64, PLAN "grpo.yaml --gpu h100_80", "did you mean h100-80?", NULL);
   cli_fails(64, PLAN "grpo.yaml --gpu v100-32", "compute capability 7.0", NULL);
   cli_fails(64, PLAN "grpo.yaml --device cuda", "name one, --gpu h100-80", NULL);
-  cli_fails(64, PLAN "grpo.yaml --walltime tomorrow", "must be H:M:S", NULL);
+  cli_fails(64, PLAN "grpo.yaml --walltime tomorrow", "must be a time as sbatch reads it", NULL);
   cli_fails(64, PLAN "grpo.yaml --nodes 0", "--nodes", NULL);
   cli_fails(64, PLAN "grpo.yaml --nodes 1048576 --gpus-per-node 8 --gpu 80", "at most 1048576 ranks", NULL);
   cli_fails(64, PLAN "--json", "the deck is missing", NULL);

@@ -23,7 +23,7 @@ begin() { # name, key=value ...; on the nodes of $nodes
 }
 says() { grep -aqE "$1" "$dir/$case.out"; }
 has_code() { [ -s "$dir/$case.code" ]; }
-# Rank R of MPI_COMM_WORLD is task R, the (R % 2)th of its node; the processes of a node in the order of their tasks.
+# Task R is rank 0, 2, 1, 3 of the program, the (R % 2)th of its node; the processes of a node in the order of their tasks.
 pid_of() { on "n$(($1 / 2 + 1))" sh -c 'for p in $(pgrep -f "^'"$program"' train"); do
     tr "\0" "\n" < /proc/$p/environ | grep -qx SLURM_PROCID='"$1"' && echo $p; done; true'; }
 hit() { # rank, signal
@@ -67,7 +67,7 @@ await "idle nodes" idle
 
 begin sigstop train.steps=100000
 from=$(ms); hit 2 STOP
-message 'rank 2 .*on n2, cpu: no sign of life' "$from" 76
+message 'rank 1 \(task 2\) on n2, cpu: no sign of life' "$from" 76
 await "idle nodes" idle
 
 begin sigstop-rank-0 train.steps=100000
@@ -77,7 +77,7 @@ await "idle nodes" idle
 
 begin link-down train.steps=100000
 from=$(ms); "$CLUSTER" cut n2
-message 'rank 2 .*on n2, cpu; rank 3 .*on n2, cpu: no sign of life' "$from" '76 137 143'
+message 'rank 1 .*on n2, cpu; rank 3 .*on n2, cpu: no sign of life' "$from" '76 137 143'
 await "the end of the ranks behind the cut" settled n2
 echo "| (ranks of n2 behind the cut) | | | ended themselves, $(seconds $(($(ms) - from))) s after it | |"
 "$CLUSTER" heal n2
@@ -86,8 +86,8 @@ await "idle nodes" idle
 
 begin slurmstepd-killed train.steps=100000 # all ranks of a node die, and Slurm tells nobody
 from=$(ms); on n2 pkill -KILL -f 'slurmstepd: \[[0-9]*\.0\]'
-message 'rank 2 .*on n2, cpu; rank 3 .*on n2, cpu: no sign of life' "$from" '76 137 143'
-says 'warning: rank [23] .*on n2, cpu: its port is closed: it seems to have died' || bad=1
+message 'rank 1 .*on n2, cpu; rank 3 .*on n2, cpu: no sign of life' "$from" '76 137 143'
+says 'warning: rank [13] .*on n2, cpu: its port is closed: it seems to have died' || bad=1
 on head scontrol update node=n2 state=resume 2> /dev/null || true
 await "idle nodes" idle
 
@@ -136,11 +136,11 @@ for node in n1 n2; do # UDP from node to node is dropped, as a firewall does
     on $node ip rule add pref 20 ipproto udp table 99
 done
 begin firewall train.steps=100000
-await "the message of $case" says 'warning: rank 2 .*on n2, cpu and the others of its machine: no beat came'
+await "the message of $case" says 'warning: rank 1 .*on n2, cpu and the others of its machine: no beat came'
 touch "$out/STOP"
 await "the end of $case" has_code
 [ "$(grep -ac 'no beat came' "$dir/$case.out")" = 1 ] || bad=1
-row - "$(grep -aoE 'rank 2 .*no beat came' "$dir/$case.out"): a warning; the run goes on" "$(cat "$dir/$case.code")" nothing
+row - "$(grep -aoE 'rank 1 .*no beat came' "$dir/$case.out"): a warning; the run goes on" "$(cat "$dir/$case.code")" nothing
 [ "$(cat "$dir/$case.code")" = 75 ] || bad=1
 
 [ $bad = 0 ] || fail "see above"

@@ -8,7 +8,7 @@
 /* Chosen: networks of a machine on which a beat is tried. */
 enum { TRI_CARD_ADDRESSES = 4, TRI_CARD_NOTHING = -1 };
 
-/* Told once, over MPI. Ranks here are MPI_COMM_WORLD's. */
+/* Told once, over MPI. Ranks are numbered as on the screen: runtime.h's world_rank. */
 typedef struct tri_card {
   int32_t  rank, task;       /* task: Slurm's number; TRI_CARD_NOTHING without Slurm */
   int32_t  node, local_rank; /* which make up scopes, pretended or not */
