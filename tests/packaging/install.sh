@@ -97,7 +97,7 @@ check_module() { # name, folder of its files, a command that prints shell code: 
 }
 modules=$(ls /usr/lib/*/modulecmd.tcl /usr/share/modules/libexec/modulecmd.tcl 2>/dev/null | head -n 1 || true)
 lmod=${LMOD_CMD:-$(ls /usr/share/lmod/*/libexec/lmod 2>/dev/null | head -n 1 || true)}
-[ -z "$modules" ] || check_module "Environment Modules" modulefiles tclsh "$modules" bash
+[ -z "$modules" ] || check_module "Environment Modules" modulefiles "$modules" bash # its first line names its own Tcl
 [ -z "$lmod" ] || check_module Lmod lmod "$lmod" bash
 # The recipes of Spack and Apptainer name options and files that are there.
 spack=$here/packaging/spack/spack_repo/trireme/packages/trireme/package.py def=$here/packaging/apptainer/trireme.def
