@@ -2,12 +2,13 @@
 # run.sh - every case that needs a Slurm cluster, one after the other in one of three nodes; 77 with the reason where there can be none.
 #
 #   tests/slurm/run.sh PROGRAM [CASE...]
-# A case is a file of this folder, told the program; it begins with case.sh and leaves no job and all nodes idle.
+# A case is a file of this folder, told the program; it begins with case.sh and leaves no job and all nodes idle. By name alone:
+# faults, which takes minutes, and requeue and restart, in which Slurm 22.05 now and then starts ranks that hang in MPI_Init.
 set -eu
 program=$(readlink -f "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 shift
-[ $# -gt 0 ] || set -- $(cd "$here" && for name in *.sh; do case $name in run.sh | case.sh | cluster.sh | faults.sh) ;; *) echo "${name%.sh}" ;; esac; done)
+[ $# -gt 0 ] || set -- $(cd "$here" && for name in *.sh; do case $name in run.sh | case.sh | cluster.sh | faults.sh | requeue.sh | restart.sh) ;; *) echo "${name%.sh}" ;; esac; done)
 if [ -z "${CLUSTER-}" ]; then
   cd "$here/../.."
   CLUSTER_SHARE="$PWD ${program%/*}" exec "$here/cluster.sh" 3 "$0" "$program" "$@"
