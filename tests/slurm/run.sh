@@ -3,7 +3,8 @@
 #
 #   tests/slurm/run.sh PROGRAM [CASE...]
 # A case is a file of this folder, told the program; it begins with case.sh and leaves no job and all nodes idle. By name alone:
-# faults, which takes minutes, and requeue and restart, in which Slurm 22.05 now and then starts ranks that hang in MPI_Init.
+# faults, which takes minutes; requeue, whose StartTime=now may make Slurm 22.05 take an old start's end for the new one's; and
+# restart, in which ranks on a part of the nodes may hang in MPI_Init.
 set -eu
 program=$(readlink -f "$1")
 here=$(cd "$(dirname "$0")" && pwd)
