@@ -131,8 +131,9 @@ ${CLUSTER_SLURM-}
 END
   echo "AutoDetect=off
 Name=gpu Type=none Flags=nvidia_gpu_env File=/run/gpu/nvidia[0-$((gpus - 1))]" > "$etc/slurm/gres.conf"
-  # With the plugin's own fence about one MPI_Init in thirty of Open MPI 4.1.4 dies. Ranks yield: there are more than CPUs.
-  printf 'PMIxCollFence=tree\nPMIxEnv=OMPI_MCA_mpi_yield_when_idle=1\n' > "$etc/slurm/mpi.conf"
+  # "tree", and the default "mixed" with it, let ranks pass before those of other nodes have come, and now and then one dies in
+  # MPI_Init. Ranks yield: there are more than CPUs.
+  printf 'PMIxCollFence=ring\nPMIxEnv=OMPI_MCA_mpi_yield_when_idle=1\n' > "$etc/slurm/mpi.conf"
   echo 'CgroupPlugin=cgroup/v1' > "$etc/slurm/cgroup.conf" # so that slurmd does not ask systemd
 }
 
