@@ -224,6 +224,7 @@ static tri_status next_line(tri_intake *in, bool *more) {
   bool keep;
 
   *more = true;
+  in->model_lacks = false;
   TRI_TRY(tri_jsonl_next(in->r, &in->object));
   *more = in->object != NULL;
   if (!*more) return TRI_OK;
@@ -232,10 +233,22 @@ static tri_status next_line(tri_intake *in, bool *more) {
   return keep ? add_example(in, in->d->stats.n_line + tri_jsonl_taken(in->r) - 1) : TRI_OK;
 }
 
-/* With opt->faults a bad line that was read to its end is noted, up to BAD_LINES of them. */
+/* A line that is bad as all of its kind are: the first speaks for them. */
+static tri_status note_lack(tri_intake *in, tri_status st) {
+  bool first = !in->said_lack, expected = in->opt->note.no_tokenizer && !in->opt->encode;
+
+  in->said_lack = true;
+  if (expected) *in->opt->note.no_tokenizer = true;
+  if (first && !expected) return tri_error_note(st, in->opt->note.faults);
+  tri_error_clear();
+  return TRI_OK;
+}
+
+/* With opt->note.faults a bad line that was read to its end is noted, up to BAD_LINES of them. */
 static tri_status note_bad_line(tri_intake *in, tri_status st, int64_t taken_before) {
-  if (st != TRI_EINPUT || !in->opt->faults || tri_jsonl_taken(in->r) == taken_before) return st;
-  if (++in->n_bad <= BAD_LINES) return tri_error_note(st, in->opt->faults);
+  if (st != TRI_EINPUT || !in->opt->note.faults || tri_jsonl_taken(in->r) == taken_before) return st;
+  if (in->model_lacks) return note_lack(in, st);
+  if (++in->n_bad <= BAD_LINES) return tri_error_note(st, in->opt->note.faults);
   tri_error_clear();
   return TRI_OK;
 }
@@ -262,11 +275,11 @@ static tri_status note_more_bad_lines(const tri_intake *in, const char *const *f
   long long more = in->n_bad - BAD_LINES;
 
   if (more <= 0) return TRI_OK;
-  in->opt->faults->n += more - 1;
+  in->opt->note.faults->n += more - 1;
   return tri_error_note(tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
                                  "%s%s: %lld more bad line%s, %lld in all", file[0], n_file > 1 ? " ..." : "",
                                  more, more == 1 ? "" : "s", (long long)in->n_bad),
-                        in->opt->faults);
+                        in->opt->note.faults);
 }
 
 static tri_status refuse_too_long(const tri_dataset *d, const char *const *file, const tri_data_opt *opt) {
@@ -305,14 +318,14 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
   }
   TRI_TRY_DONE(note_more_bad_lines(&in, file, n_file));
   if (in.n_bad && in.d->too_long.n) /* else tri_dataset_finish says it, of all parts */
-    TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->faults));
+    TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->note.faults));
 done:
   for (int i = 0; i < 2; i++) {
     TRI_FREE(in.side[i].id);
     TRI_FREE(in.side[i].skip);
   }
   tri_talk_free(&in.talk);
-  if (st != TRI_OK || in.n_bad) tri_dataset_close(&in.d);
+  if (st != TRI_OK || in.n_bad || in.said_lack) tri_dataset_close(&in.d);
   *out = in.d;
   return st;
 }

@@ -78,9 +78,14 @@ typedef struct tri_data_opt {
   const char *(*refuse)(const void *ctx, const char *answer, size_t n);
   const void *refuse_ctx;
   bool        keep_fields; /* RL, PROMPTS: tri_example.fields */
-  /* tri_dataset_open only. Bad lines do not end it: all are counted here, the first 20 each with its message,
-   * and *out is NULL with TRI_OK. NULL: the first ends it. */
-  tri_faults *faults;
+  /* tri_dataset_open only. faults: bad lines do not end it, all are counted there, the first 20 each with its
+   * message, and *out is NULL with TRI_OK; what the model lacks for all lines (a tokenizer, a chat template)
+   * is one fault, at the first of them. NULL: the first ends it. no_tokenizer, with faults: text without one
+   * is none, but sets this. NULL: it is one. */
+  struct {
+    tri_faults *faults;
+    bool       *no_tokenizer;
+  } note;
 } tri_data_opt;
 
 /* Borrowed from the dataset. id: the 0-based line in the files one after another, blank lines too; it keys

@@ -147,10 +147,11 @@ static tri_status put_talk(tri_intake *in, tri_side *side, bool prompt) {
   const int32_t      *id;
   int64_t             n;
 
-  if (!o->chat.form) TRI_FAIL_LINE(in, "%s", "has messages, and there is no chat template to render them");
+  in->model_lacks = !o->encode || !o->chat.form || !tri_chat_name(o->chat.form);
   if (!o->encode)
     TRI_FAIL_LINE(in, "has messages, but the model has no tokenizer; give `tokens` instead%s",
                   o->from_deck ? ", or model.tokenizer" : "");
+  if (!o->chat.form) TRI_FAIL_LINE(in, "%s", "has messages, and there is no chat template to render them");
   if (!is_nothing(json_object_get(in->object, "tools")))
     TRI_FAIL_LINE(in, "has `%s`, which are not understood in a conversation", "tools");
   TRI_TRY(tri_jsonl_place(

@@ -29,7 +29,8 @@ static tri_status put_text(tri_intake *in, tri_side *to, const char *key, bool s
   char           of[64];
 
   TRI_TRY(get_text(in, key, &text, &n));
-  if (!in->opt->encode)
+  in->model_lacks = !in->opt->encode;
+  if (in->model_lacks)
     TRI_FAIL_LINE(in, "`%s` is text, but the model has no tokenizer; give %s instead%s", key,
                   is_pair ? "`chosen_tokens` and `rejected_tokens`" : "`tokens`",
                   in->opt->from_deck ? ", or model.tokenizer" : "");

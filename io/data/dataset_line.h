@@ -31,8 +31,9 @@ typedef struct tri_intake {
   int64_t        n_prompt; /* tokens, the first of both sides */
   float          value;    /* a pair's margin, a label */
   tri_talk       talk;
-  int64_t        n_bad; /* lines */
-  int            file;  /* index of the file */
+  int64_t        n_bad;                  /* lines */
+  bool           model_lacks, said_lack; /* the line is bad for want of something of the model's; one was */
+  int            file;                   /* index of the file */
 } tri_intake;
 
 /* Fail at the place of the line. */

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "io/text/deck.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -85,6 +86,27 @@ static tri_status open_checkpoint(tri_ckpt_reader *r, tri_model_part part, tri_s
   return tri_source_read_lora(s);
 }
 
+/* Of Hugging Face, which an export of a checkpoint's critic is too. */
+static bool is_folder(const char *path) {
+  return tri_file_in(path, "config.json") && !tri_file_in(path, "MANIFEST.json");
+}
+
+/* Not what names them alone: an index may come long before its files. */
+static bool has_weights(const char *folder) {
+  static const char end[] = ".safetensors";
+  DIR              *d = opendir(folder);
+  bool              found = false;
+
+  for (const struct dirent *e; d && !found && (e = readdir(d));) {
+    size_t n = strlen(e->d_name);
+    found = n >= sizeof end && !strcmp(e->d_name + n - (sizeof end - 1), end);
+  }
+  if (d) closedir(d);
+  return found;
+}
+
+bool tri_source_awaits_weights(const char *path) { return is_folder(path) && !has_weights(path); }
+
 tri_status tri_source_find_checkpoint(const char *path, tri_comm *world, bool verify,
                                       char folder[TRI_CKPT_PATH_BYTES]) {
   tri_text   skipped = {0}, text = {0};
@@ -160,11 +182,6 @@ static tri_status open_alike(const tri_source *s, uint64_t seed, tri_source **ou
   memcpy(to->bytes, from->bytes, from->n);
   to->n = from->n;
   return source_parse(*out);
-}
-
-/* Of Hugging Face, which an export of a checkpoint's critic is too. */
-static bool is_folder(const char *path) {
-  return tri_file_in(path, "config.json") && !tri_file_in(path, "MANIFEST.json");
 }
 
 /* Of a checkpoint with adapters: the model they are for, at `path`, or (NULL) where it lay. */

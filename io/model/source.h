@@ -41,6 +41,9 @@ TRI_CHECKED tri_status tri_source_open_part(const char *path, tri_model_part par
  * in the run. */
 TRI_CHECKED tri_status tri_source_open_over(const char *path, tri_model_part part, const char *base,
                                             tri_comm *world, bool weights, tri_source **out);
+/* Not collective. Whether path is a Hugging Face folder with a config.json and no weights: they may be still
+ * to come. */
+bool tri_source_awaits_weights(const char *path);
 /* Not collective. TRI_EINPUT: there is nothing at this path, or it may not be looked at; a name of the
  * Hugging Face Hub, OWNER/NAME, is told. */
 TRI_CHECKED tri_status tri_source_missing(const char *path);

@@ -187,9 +187,11 @@ static tri_status put_times(const tri_plan *p, tri_text *out) {
   seconds(p->time.update, update);
   LINE(out, "a step: about %s (rollout %s, learn %s, update %s)%s", all, rollout, learn, update,
        p->t.supply->generates ? ", answers of full length" : "");
-  if (p->job.walltime_s > 0)
+  if (p->job.walltime_s > 0 && p->t.plan.steps)
     LINE(out, "steps in the walltime: about %lld of %lld", (long long)tri_plan_steps(p),
          (long long)p->t.plan.steps);
+  else if (p->job.walltime_s > 0)
+    LINE(out, "steps in the walltime: about %lld", (long long)tri_plan_steps(p));
   return TRI_OK;
 }
 

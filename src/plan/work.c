@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lengths of a step's sequences: the data's mean, answers as long as they may be. */
+/* Lengths of a step's sequences: the data's mean, or the longest where there is none yet; answers as long as
+ * they may be. */
 typedef struct lengths {
   double prompt, sequence, rows; /* tokens of a prompt, of a sequence, and those of it that are learned */
 } lengths;
@@ -40,6 +41,7 @@ static lengths measure(const tri_trainer *t) {
 
   if (tri_has_answers(t)) answer = (double)t->cfg->rollout.max_response_length;
   if (!s) return (lengths){l.sequence - answer, l.sequence, answer};
+  if (!s->n_line && !tri_has_answers(t)) return (lengths){0, (double)s->longest, (double)s->longest};
   if (tri_has_answers(t)) {
     l.prompt = s->n_line ? (double)s->n_token / n : s->longest_prompt;
     return (lengths){l.prompt, l.prompt + answer, answer};

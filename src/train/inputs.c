@@ -81,6 +81,7 @@ static tri_status set_endings(tri_trainer *t) {
   t->sampling.step.eos = t->sampling.eval.eos = eos->id;
   t->sampling.step.n_eos = t->sampling.eval.n_eos = eos->n;
   if (!t->cfg->rollout.stop.n) return TRI_OK;
+  if (t->plan.on_paper && !tri_source_tokenizer(t->learner[TRI_POLICY].source)) return TRI_OK;
   if (!tri_source_tokenizer(t->learner[TRI_POLICY].source))
     TRI_FAIL(TRI_ECONFIG, "rollout.stop needs a tokenizer, and the model brings none");
   t->sampling.stop_rule = (tri_stop_rule){tri_source_tokenizer(t->learner[TRI_POLICY].source),
@@ -96,8 +97,6 @@ static tri_status open_models(tri_trainer *t) {
 }
 
 /* ---- data ---- */
-
-enum { EVAL_ASSUMED = 1024 }; /* chosen: prompts of an evaluation that nobody has counted */
 
 static const char *refuse_answer(const void *rewards, const char *answer, size_t n) {
   return tri_reward_set_refuse(rewards, answer, n);
@@ -164,9 +163,9 @@ static tri_status weigh(const tri_config *c, tri_dataset *d) {
   return st;
 }
 
-/* Collective over world. */
+/* Collective over world. no_tokenizer: as tri_data_opt. */
 static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
-                            const tri_chat *chat, tri_dataset **out) {
+                            const tri_chat *chat, bool *no_tokenizer, tri_dataset **out) {
   const tri_config *c = t->cfg;
   int64_t           context = tri_source_shape(t->learner[TRI_POLICY].source)->max_pos;
   bool    room = tri_data_is_prompts(kind) && c->rollout.max_response_length < context; /* else it is said */
@@ -196,7 +195,7 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
                         .refuse = t->reward ? refuse_answer : NULL,
                         .refuse_ctx = t->reward,
                         .keep_fields = keeps_fields(t),
-                        .faults = t->run.faults};
+                        .note = {t->run.faults, no_tokenizer}};
 
   if (!opt.max_prompt_tokens || opt.max_prompt_tokens > context - answer) {
     opt.max_prompt_tokens = context - answer;
@@ -210,23 +209,6 @@ static tri_status read_data(tri_trainer *t, const tri_config_list *files, tri_da
   return st;
 }
 
-/* A plan's prompts, of which there is no file yet. They are as long as they may be. */
-static tri_status assume_prompts(const tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
-                                 tri_dataset **out) {
-  const tri_config *c = t->cfg;
-  int64_t           n = files == &c->data.train ? c->rollout.rollout_batch_size : EVAL_ASSUMED;
-  int               missing = 0;
-
-  while (missing < files->n && tri_file_exists(files->item[missing])) missing++;
-  if (files == &c->data.eval && c->eval.max_prompts) n = c->eval.max_prompts;
-  if (!c->data.max_prompt_length || !tri_data_is_prompts(kind))
-    TRI_FAIL(TRI_EINPUT, "%s: is not there, and without it the longest line is not known%s",
-             files->item[missing], tri_data_is_prompts(kind) ? "; data.max_prompt_length would say it" : "");
-  tri_log(TRI_LOG_INFO, "%s: is not there; planned for prompts of data.max_prompt_length = %lld tokens",
-          files->item[missing], (long long)c->data.max_prompt_length);
-  return tri_dataset_assume(kind, n, (int)c->data.max_prompt_length, out);
-}
-
 static bool all_there(const tri_config_list *files) {
   for (int i = 0; i < files->n; i++)
     if (!tri_file_exists(files->item[i])) return false;
@@ -237,17 +219,19 @@ static bool all_there(const tri_config_list *files) {
 static tri_status open_data(tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
                             tri_dataset **out) {
   tri_chat  *chat = NULL;
+  bool       paper = t->plan.on_paper, untold = false;
   tri_status st;
 
   if (t->plan.like) {
     *out = files == &t->cfg->data.train ? t->plan.like->data : t->plan.like->eval_data;
     return TRI_OK;
   }
-  if (t->plan.on_paper && !all_there(files)) return assume_prompts(t, files, kind, out);
+  if (paper && !all_there(files)) return tri_assume_lines(t, files, kind, out);
   st = tri_source_chat(t->learner[TRI_POLICY].source, t->cfg->data.chat_template, true, &chat);
 
   TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
-  TRI_TRY_DONE(read_data(t, files, kind, chat, out));
+  TRI_TRY_DONE(read_data(t, files, kind, chat, paper ? &untold : NULL, out));
+  if (untold) TRI_TRY_DONE(tri_assume_lines(t, files, kind, out));
   if (*out && files == &t->cfg->data.train && t->cfg->data.train_weights.n)
     TRI_TRY_DONE(weigh(t->cfg, *out)); /* alike on every rank */
 done:
@@ -336,7 +320,7 @@ static void say_repeats(const tri_trainer *t) {
 static void say_rest(const tri_trainer *t) {
   int64_t rest = t->learner[TRI_POLICY].rest_steps;
 
-  if (t->se->rt.world_rank != 0 || rest < t->plan.steps) return;
+  if (t->se->rt.world_rank != 0 || !t->plan.steps || rest < t->plan.steps) return;
   tri_log(TRI_LOG_WARN,
           "critic.warmup_steps = %lld: the policy does not learn in any of this run's %lld steps, only the "
           "critic does",
@@ -377,7 +361,7 @@ static tri_status plan_steps(tri_trainer *t) {
   if (!t->plan.steps && !t->data)
     TRI_FAIL(TRI_ECONFIG,
              "train.epochs with rollout.replay: a replay has no passes over data; give train.steps");
-  if (!t->plan.steps)
+  if (!t->plan.steps && (!t->plan.on_paper || tri_dataset_stats(t->data)->n_line))
     t->plan.steps = (c->train.epochs * tri_dataset_count(t->data) + per_step - 1) / per_step;
   updates = t->plan.steps * t->plan.mini_batches * c->algo.ppo_epochs;
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) {

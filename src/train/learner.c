@@ -117,10 +117,14 @@ static const char *base_of_critic(const tri_config *c) {
 
 /* ---- models ---- */
 
-/* A folder with a config.json, to which the weights are still to come. */
-static bool lacks_weights(const char *path) {
-  return tri_file_in(path, "config.json") && !tri_file_in(path, "model.safetensors") &&
-         !tri_file_in(path, "model.safetensors.index.json");
+/* A plan on paper needs no weights where they are still to come. */
+static bool assumes_weights(const tri_trainer *t, const char *path) {
+  return t->plan.on_paper && tri_source_awaits_weights(path);
+}
+
+/* A model that is there. */
+static tri_status open_at(const tri_trainer *t, const char *path, tri_source **out) {
+  return tri_source_open(path, NULL, !assumes_weights(t, path), out);
 }
 
 /* The model the deck names, from files or from random numbers. */
@@ -128,8 +132,7 @@ static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source
   const tri_config *c = t->cfg;
   const char       *found = t->learner[TRI_POLICY].path;
 
-  if (t->plan.on_paper && c->model.path && lacks_weights(c->model.path)) weights = false;
-
+  if (c->model.path && assumes_weights(t, c->model.path)) weights = false;
   if (c->model.path)
     return tri_error_about(tri_source_open(found[0] ? found : c->model.path, NULL, weights, out),
                            lacks_model(c->model.path)
@@ -225,7 +228,7 @@ static tri_status open_policy(tri_trainer *t, tri_learner *l) {
 static tri_status find_reference(tri_trainer *t, tri_learner *l) {
   const char *own = l->group[TRI_STATE_WEIGHT];
 
-  if (l->path[0]) return tri_error_about(tri_source_open(l->path, NULL, true, &l->source), l->key);
+  if (l->path[0]) return tri_error_about(open_at(t, l->path, &l->source), l->key);
   if (t->run.resume[0] && own &&
       tri_ckpt_has_group(tri_source_checkpoint(t->learner[TRI_POLICY].source), own)) {
     l->from = own;
@@ -276,12 +279,13 @@ static tri_status check_tokenizer(const tri_trainer *t, const tri_learner *l) {
   return TRI_OK;
 }
 
-/* The role reads only answers that are whole, in which ids beyond its vocabulary can be replaced: judge.c. */
+/* The role reads only answers that are whole, in which ids beyond its vocabulary can be replaced: judge.c. On
+ * paper the policy's tokenizer may still be to come. */
 static bool reads_text(const tri_trainer *t, const tri_learner *l) {
   const tri_tokenizer *policy = tri_source_tokenizer(t->learner[TRI_POLICY].source);
 
-  return l == &t->learner[TRI_REWARD_MODEL] && policy &&
-         tri_tokenizer_vocab_size(policy) <= tri_source_shape(l->source)->V;
+  if (l != &t->learner[TRI_REWARD_MODEL]) return false;
+  return policy ? tri_tokenizer_vocab_size(policy) <= tri_source_shape(l->source)->V : t->plan.on_paper;
 }
 
 /* What reads the policy's tokens must mean the same by them. What only scores them may know more, or, where
@@ -313,10 +317,10 @@ static tri_status check_family(const tri_trainer *t, const tri_learner *l) {
 }
 
 /* Of a run that has one, its critic; else the model that is there. */
-static tri_status open_critic_of(const char *path, tri_learner *l) {
+static tri_status open_critic_of(const tri_trainer *t, const char *path, tri_learner *l) {
   const tri_ckpt_reader *r;
 
-  TRI_TRY(tri_source_open(path, NULL, true, &l->source));
+  TRI_TRY(open_at(t, path, &l->source));
   r = tri_source_checkpoint(l->source);
   if (!r || !tri_ckpt_has_file(r, tri_part_config(TRI_PART_CRITIC))) return TRI_OK;
   tri_source_close(&l->source);
@@ -337,7 +341,7 @@ static tri_status open_critic(tri_trainer *t, tri_learner *l) {
     TRI_TRY(check_adapted(t, l));
   } else if (path[0]) {
     if (!l->path[0]) l->key = reward->key;
-    TRI_TRY(tri_error_about(open_critic_of(path, l), l->key));
+    TRI_TRY(tri_error_about(open_critic_of(t, path, l), l->key));
   } else {
     TRI_TRY(open_deck_model(t, true, &l->source));
   }
@@ -350,8 +354,9 @@ static tri_status open_critic(tri_trainer *t, tri_learner *l) {
 /* A run that goes on wants it where the deck says, as its data. */
 static tri_status open_reward_model(tri_trainer *t, tri_learner *l) {
   if (!l->path[0]) return TRI_OK;
-  TRI_TRY(tri_error_about(tri_source_open(l->path, NULL, true, &l->source), l->key));
-  TRI_TRY(tri_error_about(tri_source_check_scored(l->source), l->key));
+  TRI_TRY(tri_error_about(open_at(t, l->path, &l->source), l->key));
+  if (!assumes_weights(t, l->path)) /* else only the files can say it */
+    TRI_TRY(tri_error_about(tri_source_check_scored(l->source), l->key));
   return check_vocabulary(t, l);
 }
 

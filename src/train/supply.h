@@ -2,6 +2,7 @@
 #ifndef TRI_SUPPLY_H
 #define TRI_SUPPLY_H
 
+#include "config/config.h"
 #include "generate/sampler.h"
 #include "io/data/dataset.h"
 #include "rollout/rollout.h"
@@ -40,6 +41,11 @@ extern const tri_supply tri_supply_generate; /* supply_generate.c: answers to th
  * rank, in t->whole. *out is zeroed before, and to be cleared. */
 TRI_CHECKED tri_status tri_supply_lines(struct tri_trainer *t, tri_dataset *data, int64_t begin, int64_t n,
                                         tri_rollout *out);
+
+/* supply_data.c. Not collective, of a plan on paper, when the models are open. Lines that are not there, or
+ * that no tokenizer can read yet: as long as the deck and the models allow. Says so. */
+TRI_CHECKED tri_status tri_assume_lines(const struct tri_trainer *t, const tri_config_list *files,
+                                        tri_data_kind kind, tri_dataset **out);
 
 /* Prompts that all ranks answer together. */
 typedef struct tri_ask {

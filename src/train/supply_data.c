@@ -2,8 +2,10 @@
  * are. */
 #include "supply.h"
 
+#include "base/file.h"
 #include "train.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- sequences of lines ---- */
@@ -126,6 +128,69 @@ static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
              (long long)t->plan.samples, t->algo->name);
   warn_one_label(t);
   return measure(t, l);
+}
+
+/* ---- lines that are not there ---- */
+
+enum { EVAL_ASSUMED = 1024 }; /* chosen: lines of an evaluation that nobody has counted */
+
+/* A length, and what sets it. */
+typedef struct limit {
+  int64_t n; /* tokens */
+  char    from[128];
+} limit;
+
+static void lower(limit *l, int64_t n, const char *from) {
+  if (n < l->n) l->n = n, snprintf(l->from, sizeof l->from, "%s", from);
+}
+
+/* The longest sequence that all models read and one pass holds. */
+static limit longest_sequence(const tri_trainer *t) {
+  int64_t pass = t->cfg->train.max_tokens_per_gpu / t->supply->together;
+  limit   l = {INT64_MAX, ""};
+  char    from[64];
+
+  for (const tri_learner *m = t->learner; m < t->learner + TRI_ROLE_COUNT; m++) {
+    if (!m->source) continue;
+    snprintf(from, sizeof from, "the %s's context", m->name);
+    lower(&l, tri_source_shape(m->source)->max_pos, from);
+  }
+  if (pass)
+    lower(&l, pass,
+          t->supply->together > 1 ? "half of train.max_tokens_per_gpu" : "train.max_tokens_per_gpu");
+  return l;
+}
+
+/* The longest prompt that leaves room for its answer, or that the deck allows. */
+static limit longest_prompt(const tri_trainer *t) {
+  limit l = longest_sequence(t);
+
+  l.n -= t->cfg->rollout.max_response_length;
+  snprintf(l.from + strlen(l.from), sizeof l.from - strlen(l.from), " less rollout.max_response_length");
+  if (t->cfg->data.max_prompt_length) lower(&l, t->cfg->data.max_prompt_length, "data.max_prompt_length");
+  return l;
+}
+
+tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, tri_data_kind kind,
+                            tri_dataset **out) {
+  const tri_config *c = t->cfg;
+  bool              prompts = tri_data_is_prompts(kind), train = files == &c->data.train;
+  limit             l = prompts ? longest_prompt(t) : longest_sequence(t);
+  int64_t           n = train ? 1 : c->eval.max_prompts ? c->eval.max_prompts : EVAL_ASSUMED;
+  int               missing = 0;
+
+  while (missing < files->n && tri_file_exists(files->item[missing])) missing++;
+  if (l.n < 1) TRI_FAIL(TRI_ECONFIG, "%s is %lld tokens: no prompt fits", l.from, (long long)l.n);
+  tri_log(TRI_LOG_INFO, "%s: %s; planned for the longest %s allowed, %lld tokens (%s)",
+          files->item[missing < files->n ? missing : 0],
+          missing < files->n ? "is not there" : "is text, and the model's tokenizer.json is not there",
+          prompts ? "prompts" : "lines", (long long)l.n, l.from);
+  if (train && !c->train.steps)
+    tri_log(TRI_LOG_INFO,
+            "train.epochs = %lld: how many steps these are only the lines say; train.steps=N "
+            "plans so many",
+            (long long)c->train.epochs);
+  return tri_dataset_assume(kind, n, (int)l.n, out);
 }
 
 const tri_supply tri_supply_data = {.together = 1, .measure = measure, .next = next};

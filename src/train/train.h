@@ -170,10 +170,10 @@ void tri_trainer_close(tri_trainer *t);
 TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                         tri_trainer *out);
 
-/* Not collective, in a pretended session. The same of a run whose weights, prompts or both need not be there
- * yet: then prompts have data.max_prompt_length tokens, and a folder of a model its config.json alone. Faults
- * as in a check. like: NULL, or one made so from a deck that differs in how it is run alone; its data and
- * rewards, which are not opened again, must outlive *out. */
+/* Not collective, in a pretended session. The same of a run whose weights, tokenizers and data need not be
+ * there yet: lines are then as long as the deck and the models allow, and plan.steps is 0 where only the data
+ * could say it. Faults as in a check. like: NULL, or one made so from a deck that differs in how it is run
+ * alone; its data and rewards, which are not opened again, must outlive *out. */
 TRI_CHECKED tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                                  const tri_trainer *like, tri_trainer *out);
 

@@ -135,6 +135,23 @@ static void every_bad_line_is_counted(void **state) {
   assert_null(strstr(cli_err, "bad line"));
 }
 
+/* Every line lacks the same: one fault, beside that of a line for itself. */
+static void what_the_model_lacks_is_said_once(void **state) {
+  static const char *const text[] = {"sft.jsonl:1: `prompt` is text, but the model has no tokenizer"};
+  static const char *const two[] = {"talk.jsonl:1: has messages, but the model has no tokenizer",
+                                    "talk.jsonl:2: not JSON"};
+  static const char *const form[] = {"talk.jsonl:1: no chat template is wanted", "talk.jsonl:2: not JSON"};
+
+  (void)state;
+  finds(ONE SFT "model.tokenizer=null" CHECK, 1, text, 1);
+  cli_write("talk.jsonl",
+            "{\"messages\": [{\"role\": \"user\", \"content\": \"1\"}, {\"role\": \"assistant\", "
+            "\"content\": \"1\"}]}\n{\n");
+  cli_sh("cat talk.jsonl talk.jsonl >.talk && sed 4d .talk >talk.jsonl");
+  finds(ONE SFT "data.train=talk.jsonl model.tokenizer=null" CHECK, 2, two, 2);
+  finds(ONE SFT "data.train=talk.jsonl data.chat_template=none" CHECK, 2, form, 2);
+}
+
 /* exact compares with answers, which no line has. */
 static void a_bad_reward_hides_no_line(void **state) {
   static const char *const part[] = {"reward.pattern = a(: ", "asked.jsonl:1: ", "asked.jsonl:2: "};
@@ -443,6 +460,7 @@ int main(void) {
       cmocka_unit_test(files_batches_and_output_are_looked_at),
       cmocka_unit_test(tensors_are_looked_at),
       cmocka_unit_test(every_bad_line_is_counted),
+      cmocka_unit_test(what_the_model_lacks_is_said_once),
       cmocka_unit_test(a_bad_reward_hides_no_line),
       cmocka_unit_test(a_long_line_is_stepped_over),
       cmocka_unit_test(no_mpi_is_started),

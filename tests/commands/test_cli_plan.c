@@ -120,7 +120,9 @@ static void a_gpu_need_not_be_here(void **state) {
   /* master weights and two moments of 8.03e9 numbers */
   assert_true(integer(root, "checkpoint_bytes") / 12 > 8030000000 &&
               integer(root, "checkpoint_bytes") / 12 < 8031000000);
-  cli_shows(cli_err, "data/train.jsonl: is not there; planned for prompts of data.max_prompt_length = 1024");
+  cli_shows(cli_err,
+            "data/train.jsonl: is not there; planned for the longest prompts allowed, 1024 tokens (data.max_"
+            "prompt_length)");
   json_decref(root);
   cli_succeeds(EIGHT "--gpu 80 --gpus-per-node 8");
   cli_shows(cli_out, "1 node x 8 h100-80: 8 ranks; times from the table of machines");
@@ -233,9 +235,89 @@ static void what_contradicts_is_refused(void **state) {
   cli_fails(64, PLAN "grpo.yaml --nodes 0", "--nodes", NULL);
   cli_fails(64, PLAN "grpo.yaml --nodes 1048576 --gpus-per-node 8 --gpu 80", "at most 1048576 ranks", NULL);
   cli_fails(64, PLAN "--json", "the deck is missing", NULL);
-  cli_fails(64, PLAN "sft.yaml data.train=nowhere.jsonl --gpu 80", "nothing was planned",
-            "the longest line is not known");
   cli_fails(64, PLAN "grpo.yaml train.stps=3", "nothing was planned", "unknown key 'train.stps'");
+}
+
+static json_int_t bytes_of(const char *command) {
+  json_t    *root = plan_of(0, command);
+  json_int_t bytes = integer(root, "mem_planned_bytes");
+
+  json_decref(root);
+  return bytes;
+}
+
+/* Lines of 32 tokens, the model's context; a side of a pair, half of a pass. */
+static void write_longest(void) {
+  char  tokens[256] = "[0";
+  FILE *f = fopen("longest.jsonl", "w");
+
+  assert_non_null(f);
+  for (int i = 1; i < 32; i++) snprintf(tokens + strlen(tokens), sizeof tokens - strlen(tokens), ", %d", i);
+  for (int i = 0; i < 8; i++)
+    fprintf(f, "{\"tokens\": %s], \"label\": %s}\n", tokens, i % 2 ? "true" : "false");
+  assert_int_equal(fclose(f), 0);
+  cli_sh("sed 's/\"tokens\": \\(.*\\), \"label\".*/\"chosen_tokens\": \\1, \"rejected_tokens\": \\1}/' "
+         "longest.jsonl >pairs.jsonl");
+}
+
+#define LATER "data.train=later.jsonl --device cpu --json"
+
+/* Judges: the plan and the run of lines of just that length. */
+static void lines_that_are_not_there_are_as_long_as_may_be(void **state) {
+  static const struct {
+    const char *deck, *lines;
+  } algo[] = {{"sft.yaml ", "longest.jsonl"},
+              {"sft.yaml algo.name=rm ", "pairs.jsonl"},
+              {"sft.yaml algo.name=dpo ", "pairs.jsonl"},
+              {"sft.yaml algo.name=kto ", "longest.jsonl"}};
+  json_int_t sft = 0;
+  char       command[1024];
+
+  (void)state;
+  write_longest();
+  for (int i = 3; i >= 0; i--) {
+    snprintf(command, sizeof command, PLAN "%s" LATER, algo[i].deck);
+    sft = bytes_of(command);
+    cli_shows(cli_err, "later.jsonl: is not there; planned for the longest lines allowed, 32 tokens (the ");
+    snprintf(command, sizeof command, PLAN "%s--device cpu --json data.train=%s", algo[i].deck,
+             algo[i].lines);
+    assert_true(bytes_of(command) == sft);
+  }
+  cli_succeeds(ONE SFT "data.train=longest.jsonl train.steps=1 run.output=longest checkpoint.save_steps=0 "
+                       "checkpoint.save_final=false");
+  snprintf(command, sizeof command, "\"mem_planned_bytes\": %lld,", (long long)sft);
+  cli_read("longest/metrics.jsonl", cli_out);
+  cli_shows(cli_out, command);
+  cli_succeeds(PLAN "sft.yaml algo.name=dpo train.micro_batch_size=null train.max_tokens_per_gpu=40 "
+                    "train.steps=null train.epochs=2 --walltime 1:00:00 --device cpu data.train=later.jsonl");
+  cli_shows(cli_err, "lines allowed, 20 tokens (half of train.max_tokens_per_gpu)");
+  cli_shows(cli_err, "train.epochs = 2: how many steps these are only the lines say");
+  cli_succeeds(PLAN "grpo.yaml data.train=later.jsonl");
+  cli_shows(cli_err, "prompts allowed, 28 tokens (the policy's context less rollout.max_response_length)");
+}
+
+#define PPO                                                                                                  \
+  "grpo.yaml algo.name=ppo algo.num_generations=4 model.config=null model.tokenizer=null --device cpu --json "
+
+/* Judge: the same with all files of the models. */
+static void a_config_is_enough_of_every_model(void **state) {
+  json_int_t whole;
+
+  (void)state;
+  write_longest();
+  cli_succeeds(ONE SFT "algo.name=rm data.train=pairs.jsonl train.steps=1 run.output=rm");
+  cli_succeeds(ONE "export rm judge");
+  cli_sh("mkdir bare bare_judge && cp model/config.json bare && cp judge/config.json bare_judge");
+  cli_write("bare/model.safetensors.index.json", "{}"); /* it comes before its files */
+  whole = bytes_of(PLAN PPO "model.path=model model.ref_path=model 'reward=[{name: model, path: judge}]' "
+                            "data.train=later.jsonl");
+  assert_true(bytes_of(PLAN PPO "model.path=bare model.ref_path=bare 'reward=[{name: model, path: "
+                                "bare_judge}]' data.train=later.jsonl") == whole);
+  assert_true(bytes_of(PLAN PPO "model.path=bare model.ref_path=bare critic.path=bare_judge 'reward=[{name: "
+                                "model, path: bare_judge}]'") == whole);
+  cli_shows(cli_err, "rl.jsonl: is text, and the model's tokenizer.json is not there; planned for the ");
+  cli_fails(64, PLAN PPO "model.path=bare model.ref_path=none 'reward=[{name: model, path: bare_judge}]'",
+            "nothing was planned", "none: there is no such model folder");
 }
 
 /* What doctor wrote of this machine is used, and said; where it cannot be read that is said too. */
@@ -274,6 +356,8 @@ int main(void) {
       cmocka_unit_test(a_batch_that_does_not_multiply_is_told_so),
       cmocka_unit_test(zero3_over_two_nodes_of_eight),
       cmocka_unit_test(what_contradicts_is_refused),
+      cmocka_unit_test(lines_that_are_not_there_are_as_long_as_may_be),
+      cmocka_unit_test(a_config_is_enough_of_every_model),
       cmocka_unit_test(a_calibration_is_used),
   };
 

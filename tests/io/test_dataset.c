@@ -448,7 +448,7 @@ static void a_broken_file_is_one_fault(void **state) {
   memcpy(bytes, head, sizeof head - 1);
   memcpy(bytes + sizeof head - 1, text, sizeof text - 1);
   put_file(path_a, bytes, sizeof head + sizeof text - 2);
-  opt.faults = &faults;
+  opt.note.faults = &faults;
   assert_int_equal(tri_dataset_open(file, 1, &opt, &d), TRI_EINPUT);
   assert_null(d);
   assert_non_null(strstr(tri_error_message(), "as if cut off"));
