@@ -1,4 +1,5 @@
-/* advice.c - what would fit where a deck does not: changes of deck and job, cheapest first, each planned. */
+/* advice.c - what would fit where a deck does not: changes of deck and job, each planned, cheapest first: by
+ * the seconds of a step times its GPUs. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -65,6 +66,14 @@ static tri_status make_args(const asked *q, attempt *x, char ***args, int *n) {
   return TRI_OK;
 }
 
+/* Of the deck as it is in this plan: other nodes make another share of it. */
+static void take_numbers(attempt *x, const tri_plan *p) {
+  x->micro = p->t.plan.batch.micro_batch_size;
+  x->accum = p->t.plan.batch.gradient_accumulation_steps;
+  x->tokens = p->cfg.train.max_tokens_per_gpu;
+  x->at_once = p->t.supply->generates ? p->t.plan.decode : 0;
+}
+
 /* *weight: of both phases together, so that a change of the smaller one counts too; 0: it cannot be
  * planned, its numbers contradict the deck's others. */
 static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
@@ -81,6 +90,7 @@ static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
   if (faults.n) goto done;
   *fits = p.fits;
   *weight = weight_of(&p);
+  take_numbers(x, &p);
   x->a.device_bytes = p.job.gpu ? p.sum.device : p.sum.planned;
   if (p.job.gpu) TRI_TRY_DONE(tri_plan_time(&p));
   x->a.step_s = p.time.all;
@@ -91,7 +101,7 @@ done:
   return st;
 }
 
-/* ---- changes, cheapest first ---- */
+/* ---- changes ---- */
 
 /* Makes x cheaper in memory by one notch; false: it is at its end. */
 typedef bool (*notch)(const asked *q, attempt *x);
@@ -122,7 +132,8 @@ static bool smaller_pass(const asked *q, attempt *x) {
   return true;
 }
 
-enum { LEAST_AT_ONCE = 8 }; /* chosen: with fewer rows a decode step is all reading of weights */
+enum { LEAST_AT_ONCE = 8 };    /* chosen: with fewer rows a decode step is all reading of weights */
+enum { FINEST_TOKENS = 1024 }; /* chosen: a pass of fewer tokens more costs the same time */
 
 static bool fewer_at_once(const asked *q, attempt *x) {
   (void)q;
@@ -166,13 +177,10 @@ static const notch small[] = {less_kept, smaller_pass, fewer_at_once}, large[] =
 enum { N_SMALL = sizeof small / sizeof *small, N_LARGE = sizeof large / sizeof *large };
 
 static attempt begin(const asked *q) {
-  const tri_batch_plan *b = &q->p->t.plan.batch;
+  attempt x = {.job = q->p->job};
 
-  return (attempt){.job = q->p->job,
-                   .micro = b->micro_batch_size,
-                   .accum = b->gradient_accumulation_steps,
-                   .tokens = q->p->cfg.train.max_tokens_per_gpu,
-                   .at_once = q->p->t.supply->generates ? q->p->t.plan.decode : 0};
+  take_numbers(&x, q->p);
+  return x;
 }
 
 /* Where a search is: the best so far, and whether that fits. */
@@ -215,9 +223,9 @@ static tri_status turn_all(const asked *q, const notch *change, int n, search *s
   return TRI_OK;
 }
 
-/* Takes back each change that it fits without. */
-static tri_status prune(const asked *q, search *s) {
-  for (int i = s->x.a.n - 1; i >= 0 && s->x.a.n > 1; i--) {
+/* Takes back each change from `first` on that it fits without. */
+static tri_status prune(const asked *q, search *s, int first) {
+  for (int i = s->x.a.n - 1; i >= first && s->x.a.n > 1; i--) {
     attempt less = s->x;
     int64_t weight;
     bool    fits;
@@ -230,64 +238,148 @@ static tri_status prune(const asked *q, search *s) {
   return TRI_OK;
 }
 
-/* Numbers that were halved in turns, as large again as they may be. */
+/* The number of change i, as large again as it may be: doubled, then by halves of what is left. */
+static tri_status relax_number(const asked *q, search *s, int i, int64_t finest) {
+  int64_t n = strtoll(strchr(s->x.a.change[i], '=') + 1, NULL, 10), step = n;
+
+  while (step >= finest) {
+    attempt more = s->x;
+    int64_t weight;
+    bool    fits;
+    snprintf(strchr(more.a.change[i], '=') + 1, 24, "%lld", (long long)(n + step));
+    TRI_TRY(try(q, &more, &fits, &weight));
+    if (fits)
+      s->x = more, n += step, step = n;
+    else
+      step /= 2;
+  }
+  return TRI_OK;
+}
+
+/* Numbers that were halved in turns. */
 static tri_status relax(const asked *q, search *s) {
   for (int i = 0; i < s->x.a.n; i++) {
-    const char *change = s->x.a.change[i];
-    bool fits = same_key(change, "rollout.max_sequences") || same_key(change, "train.max_tokens_per_gpu");
-    while (fits) {
-      attempt more = s->x;
-      int64_t weight, n = 2 * strtoll(strchr(s->x.a.change[i], '=') + 1, NULL, 10);
-      snprintf(strchr(more.a.change[i], '=') + 1, 24, "%lld", (long long)n);
-      TRI_TRY(try(q, &more, &fits, &weight));
-      if (fits) s->x = more;
-    }
+    if (same_key(s->x.a.change[i], "rollout.max_sequences"))
+      TRI_TRY(relax_number(q, s, i, LEAST_AT_ONCE / 2));
+    if (same_key(s->x.a.change[i], "train.max_tokens_per_gpu")) TRI_TRY(relax_number(q, s, i, FINEST_TOKENS));
   }
   return TRI_OK;
 }
 
-static bool said(const tri_advice *out, int n, const tri_advice *a) {
-  for (int i = 0; i < n; i++) {
-    bool same = out[i].n == a->n;
-    for (int k = 0; same && k < a->n; k++) same = !strcmp(out[i].change[k], a->change[k]);
-    if (same) return true;
-  }
-  return false;
+/* ---- what was found ---- */
+
+enum { MOST_FOUND = 16 }; /* more than all searches give */
+
+/* Attempts that fit, the cheapest first. */
+typedef struct found {
+  attempt x[MOST_FOUND];
+  int     n;
+} found;
+
+/* What a step costs: its seconds times the ranks; 0: they are not known. */
+static double cost_of(const attempt *x) { return x->a.step_s * x->job.nodes * x->job.per_node; }
+
+static int index_of(const tri_advice *a, const char *change) {
+  int k = 0;
+
+  while (k < a->n && !same_key(a->change[k], change)) k++;
+  return k < a->n ? k : -1;
 }
 
-static tri_status keep(const asked *q, search *s, tri_advice out[TRI_ADVICE_MOST], int *n) {
+/* Whether b changes all that a does, and perhaps more. */
+static bool covers(const tri_advice *b, const tri_advice *a) {
+  for (int k = 0; k < a->n; k++)
+    if (index_of(b, a->change[k]) < 0) return false;
+  return true;
+}
+
+/* What takes more changes for no less is left out. */
+static void put_found(const attempt *x, found *f) {
+  double cost = cost_of(x);
+  int    n = 0, at;
+
+  for (int i = 0; i < f->n; i++)
+    if (covers(&x->a, &f->x[i].a) && cost_of(&f->x[i]) <= cost) return;
+  for (int i = 0; i < f->n; i++)
+    if (!covers(&f->x[i].a, &x->a) || cost_of(&f->x[i]) < cost) f->x[n++] = f->x[i];
+  TRI_ASSERT(n < MOST_FOUND);
+  for (at = n; at > 0 && cost_of(&f->x[at - 1]) > cost; at--) f->x[at] = f->x[at - 1];
+  f->x[at] = *x;
+  f->n = n + 1;
+}
+
+/* Changes from `first` on may be taken back. */
+static tri_status keep(const asked *q, search *s, int first, found *f) {
   if (!s->fits) return TRI_OK;
-  TRI_TRY(prune(q, s));
+  TRI_TRY(prune(q, s, first));
   TRI_TRY(relax(q, s));
-  if (*n < TRI_ADVICE_MOST && !said(out, *n, &s->x.a)) out[(*n)++] = s->x.a;
+  put_found(&s->x, f);
   return TRI_OK;
 }
 
-/* Each kind of change alone. */
-static tri_status alone(const asked *q, const notch *change, int n_change, tri_advice out[TRI_ADVICE_MOST],
-                        int *n) {
-  for (int i = 0; i < n_change; i++) {
-    search s = start(q);
-    TRI_TRY(turn_all(q, &change[i], 1, &s));
-    TRI_TRY(keep(q, &s, out, n));
+/* The cheapest, and among them one with more nodes, where there is one: it is the quicker one. */
+static int choose(const found *f, tri_advice out[TRI_ADVICE_MOST]) {
+  int n = 0, nodes = -1;
+
+  for (int i = f->n - 1; i >= 0; i--)
+    if (index_of(&f->x[i].a, "--nodes") >= 0) nodes = i;
+  for (int i = 0; i < f->n && n < TRI_ADVICE_MOST; i++)
+    if (i == nodes || n < TRI_ADVICE_MOST - 1 || nodes < i) out[n++] = f->x[i].a;
+  return n;
+}
+
+/* ---- searches ---- */
+
+/* From `from` on: each kind of small change alone; then none, each or both of the large ones, and all small
+ * ones that are still needed. */
+static tri_status explore(const asked *q, const search *from, found *f) {
+  int    first = from->x.a.n;
+  search s = *from;
+
+  if (s.fits) return keep(q, &s, first, f);
+  for (int i = 0; i < N_SMALL; i++) {
+    s = *from;
+    TRI_TRY(turn_all(q, &small[i], 1, &s));
+    TRI_TRY(keep(q, &s, first, f));
+  }
+  for (int set = 0; set < 1 << N_LARGE; set++) {
+    bool all = true;
+    s = *from;
+    for (int i = 0; i < N_LARGE; i++)
+      if (set >> i & 1) all = all && large[i](q, &s.x);
+    if (!all) continue;
+    if (set) TRI_TRY(try(q, &s.x, &s.fits, &s.weight));
+    if (set && !s.weight) continue;
+    first = s.x.a.n;
+    TRI_TRY(turn_all(q, small, N_SMALL, &s));
+    TRI_TRY(keep(q, &s, first, f));
   }
   return TRI_OK;
 }
 
-/* All kinds that a deck has, then more nodes, until it fits. */
-static tri_status together(const asked *q, bool nodes, search *s) {
+/* More nodes alone; and where nothing else was found, the fewest with which something is. */
+static tri_status with_nodes(const asked *q, const search *from, found *f) {
   static const notch more = more_nodes;
+  bool               needed = !f->n;
+  found              fewest = {.n = 0};
+  search             s = *from;
 
-  TRI_TRY(turn_all(q, small, N_SMALL, s));
-  for (int i = 0; i < N_LARGE && !s->fits; i++) TRI_TRY(turn_all(q, &large[i], 1, s));
-  return nodes ? turn_all(q, &more, 1, s) : TRI_OK;
+  TRI_TRY(turn_all(q, &more, 1, &s));
+  TRI_TRY(keep(q, &s, from->x.a.n, f));
+  s = *from;
+  while (needed && !fewest.n && more_nodes(q, &s.x)) {
+    TRI_TRY(try(q, &s.x, &s.fits, &s.weight));
+    if (s.weight) TRI_TRY(explore(q, &s, &fewest));
+  }
+  for (int i = 0; i < fewest.n; i++) put_found(&fewest.x[i], f);
+  return TRI_OK;
 }
 
 /* No change of the deck helps, nor more nodes: GPUs that would. */
-static tri_status larger_gpus(const asked *q, tri_advice out[TRI_ADVICE_MOST], int *n) {
+static tri_status larger_gpus(const asked *q, found *f) {
   static const char *const larger[] = {"a100-80", "h200", "b200"};
 
-  for (size_t i = 0; i < sizeof larger / sizeof *larger && q->p->job.gpu && !*n; i++) {
+  for (size_t i = 0; i < sizeof larger / sizeof *larger && q->p->job.gpu && !f->n; i++) {
     search s = start(q);
     char   text[TRI_ADVICE_BYTES];
     TRI_TRY(tri_machine_find(larger[i], &s.x.job.machine));
@@ -295,26 +387,21 @@ static tri_status larger_gpus(const asked *q, tri_advice out[TRI_ADVICE_MOST], i
     snprintf(text, sizeof text, "--gpu=%s", larger[i]);
     put(&s.x, text);
     TRI_TRY(try(q, &s.x, &s.fits, &s.weight));
-    if (!s.fits) TRI_TRY(together(q, true, &s));
-    TRI_TRY(keep(q, &s, out, n));
+    TRI_TRY(explore(q, &s, f));
+    if (!f->n) TRI_TRY(with_nodes(q, &s, f));
   }
   return TRI_OK;
 }
 
 tri_status tri_plan_advise(const char *path, char *const *args, int n_args, const tri_plan *p,
                            tri_advice out[TRI_ADVICE_MOST], int *n) {
-  static const notch more = more_nodes;
-  asked              q = {path, args, n_args, p};
-  search             s = start(&q);
+  asked  q = {path, args, n_args, p};
+  search s = start(&q);
+  found  f = {.n = 0};
 
-  *n = 0;
-  TRI_TRY(alone(&q, small, N_SMALL, out, n));
-  TRI_TRY(alone(&q, large, N_LARGE, out, n));
-  if (!*n) TRI_TRY(together(&q, false, &s));
-  TRI_TRY(keep(&q, &s, out, n));
-  TRI_TRY(alone(&q, &more, 1, out, n));
-  s = start(&q);
-  if (!*n) TRI_TRY(together(&q, true, &s));
-  TRI_TRY(keep(&q, &s, out, n));
-  return *n ? TRI_OK : larger_gpus(&q, out, n);
+  TRI_TRY(explore(&q, &s, &f));
+  TRI_TRY(with_nodes(&q, &s, &f));
+  if (!f.n) TRI_TRY(larger_gpus(&q, &f));
+  *n = choose(&f, out);
+  return TRI_OK;
 }

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS_SHOWN = 7 }; /* chosen: with all else at most 23 lines */
+enum { SCREEN_LINES = 23 };        /* of 24, the last of which is the shell's */
+enum { MOST_ROWS = 7, LEAST = 4 }; /* chosen, of the memory table: as many as there is room for */
 
 static const char *const where_word[] = {
     [TRI_MEM_DEVICE] = "device", [TRI_MEM_PINNED] = "pinned", [TRI_MEM_HOST] = "host"};
@@ -126,26 +127,43 @@ static tri_status put_total(const tri_plan *p, tri_mem kind, const char *name, t
              : TRI_OK;
 }
 
-static tri_status put_memory(const tri_plan *p, tri_text *out) {
+static int lines_of(const tri_text *t) {
+  int n = 0;
+
+  for (size_t i = 0; i < t->len; i++) n += t->data[i] == '\n';
+  return n;
+}
+
+static tri_status put_totals(const tri_plan *p, tri_text *out) {
+  TRI_TRY(put_total(p, TRI_MEM_DEVICE, "all, what is always there too", out));
+  TRI_TRY(put_total(p, TRI_MEM_PINNED, "", out));
+  return put_total(p, TRI_MEM_HOST, "", out);
+}
+
+/* In so many lines. */
+static tri_status put_memory(const tri_plan *p, int lines, tri_text *out) {
   named     *l = NULL;
-  int        n = 0;
+  int        n = 0, shown;
   int64_t    rest[4] = {0};
   char       name[40];
+  tri_text   totals = {0};
   tri_status st;
 
   TRI_TRY_DONE(gather_lines(p, &l, &n));
+  TRI_TRY_DONE(put_totals(p, &totals));
   TRI_TRY_DONE(
       tri_text_printf(out, "memory of a rank %16s %10s %10s %10s\n", "", "always", "rollout", "learn"));
-  for (int i = 0; i < n && i < ROWS_SHOWN; i++)
+  shown = lines - 2 - lines_of(&totals);
+  shown = shown < LEAST ? LEAST : shown > MOST_ROWS ? MOST_ROWS : shown;
+  for (int i = 0; i < n && i < shown; i++)
     TRI_TRY_DONE(put_line(out, l[i].name, l[i].phase, where_word[l[i].kind]));
-  for (int i = ROWS_SHOWN; i < n; i++)
+  for (int i = shown; i < n; i++)
     for (int k = 0; k < 4; k++) rest[k] += l[i].phase[k];
-  snprintf(name, sizeof name, "%d more rows (--json)", n - ROWS_SHOWN);
-  if (n > ROWS_SHOWN) TRI_TRY_DONE(put_line(out, name, rest, ""));
-  TRI_TRY_DONE(put_total(p, TRI_MEM_DEVICE, "all, what is always there too", out));
-  TRI_TRY_DONE(put_total(p, TRI_MEM_PINNED, "", out));
-  TRI_TRY_DONE(put_total(p, TRI_MEM_HOST, "", out));
+  snprintf(name, sizeof name, "%d more rows (--json)", n - shown);
+  if (n > shown) TRI_TRY_DONE(put_line(out, name, rest, ""));
+  if (totals.len) TRI_TRY_DONE(tri_text_put(out, totals.data, totals.len));
 done:
+  tri_text_free(&totals);
   TRI_FREE(l);
   return st;
 }
@@ -258,10 +276,17 @@ static tri_status put_verdict(const tri_plan *p, tri_text *out) {
 }
 
 tri_status tri_plan_print(const tri_plan *p, const tri_advice *advice, int n, tri_text *out) {
-  TRI_TRY(put_head(p, out));
-  TRI_TRY(put_memory(p, out));
-  TRI_TRY(put_disk(p, out));
-  TRI_TRY(put_times(p, out));
-  TRI_TRY(put_verdict(p, out));
-  return p->fits ? TRI_OK : put_advice(advice, n, out);
+  tri_text   rest = {0};
+  tri_status st;
+
+  TRI_TRY_DONE(put_head(p, out));
+  TRI_TRY_DONE(put_disk(p, &rest));
+  TRI_TRY_DONE(put_times(p, &rest));
+  TRI_TRY_DONE(put_verdict(p, &rest));
+  if (!p->fits) TRI_TRY_DONE(put_advice(advice, n, &rest));
+  TRI_TRY_DONE(put_memory(p, SCREEN_LINES - lines_of(out) - lines_of(&rest), out));
+  TRI_TRY_DONE(tri_text_put(out, rest.data, rest.len));
+done:
+  tri_text_free(&rest);
+  return st;
 }

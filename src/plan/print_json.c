@@ -64,7 +64,10 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *t) {
       if (k) TRI_TRY(tri_text_put(t, ", ", 2));
       TRI_TRY(tri_json_put_string(t, advice[i].change[k], strlen(advice[i].change[k])));
     }
-    TRI_TRY(tri_text_printf(t, "], \"device_bytes\": %lld}", (long long)advice[i].device_bytes));
+    TRI_TRY(tri_text_printf(t, "], \"device_bytes\": %lld", (long long)advice[i].device_bytes));
+    if (advice[i].step_s > 0) TRI_TRY(tri_text_printf(t, ", \"time_step_s\": "));
+    if (advice[i].step_s > 0) TRI_TRY(tri_json_put_double(t, advice[i].step_s));
+    TRI_TRY(tri_text_put(t, "}", 1));
   }
   return tri_text_put(t, "]", 1);
 }

@@ -131,13 +131,18 @@ static void a_gpu_need_not_be_here(void **state) {
   json_decref(root);
 }
 
-/* Each piece of advice, given back as arguments, fits with the bytes it named. */
+static double seconds(const json_t *time) { return json_number_value(time); }
+
+/* Each piece of advice, given back as arguments, fits with the bytes and the time it named; none costs fewer
+ * seconds of GPUs than the one before it. */
 static void take_advice(const char *command, const char *flags, const json_t *root) {
   const json_t *advice = json_object_get(root, "advice"), *a, *c;
   size_t        i, k;
+  double        before = 0;
 
   assert_true(json_array_size(advice) > 0);
   json_array_foreach(advice, i, a) {
+    double  step_s = seconds(json_object_get(a, "time_step_s")), cost;
     char    all[4096];
     size_t  used = (size_t)snprintf(all, sizeof all, "%s%s", command, flags);
     json_t *then;
@@ -149,22 +154,50 @@ static void take_advice(const char *command, const char *flags, const json_t *ro
     snprintf(all + used, sizeof all - used, " --json");
     then = plan_of(0, all);
     assert_true(integer(then, "device_bytes") == integer(a, "device_bytes"));
+    assert_true(step_s > 0 &&
+                seconds(json_object_get(json_object_get(then, "time_step_s"), "all")) == step_s);
+    cost = step_s * (double)integer(then, "ranks");
+    assert_true(cost >= before);
+    before = cost;
     json_decref(then);
   }
 }
 
+/* Judge of the first line: all others of the same keys. */
 static void grpo_on_eight_of_40_gib_is_told_what_would_fit(void **state) {
-  json_t *root = plan_of(64, EIGHT "--gpus-per-node 8 --gpu a100-40 --json");
+  json_t       *root = plan_of(64, EIGHT "--gpus-per-node 8 --gpu a100-40 --json");
+  const json_t *first;
+  bool          any = false;
 
   (void)state;
   assert_true(json_is_false(json_object_get(root, "fits")));
   take_advice(EIGHT "--gpus-per-node 8", " --gpu a100-40", root);
+  first = json_array_get(json_object_get(root, "advice"), 0);
+  for (int offload = 0; offload < 2; offload++)
+    for (int n = 8; n <= 64; n += 8) {
+      char    command[2048];
+      json_t *other;
+      int     code;
+      snprintf(command, sizeof command,
+               EIGHT "--gpus-per-node 8 --gpu a100-40 --json train.max_tokens_per_gpu=8192 "
+                     "shard.offload=%s rollout.max_sequences=%d",
+               offload ? "all" : "none", n);
+      code = cli_run(command);
+      other = json_loads(cli_out, 0, NULL);
+      assert_non_null(other);
+      any |= code == 0;
+      if (code == 0)
+        assert_true(seconds(json_object_get(json_object_get(other, "time_step_s"), "all")) >=
+                    seconds(json_object_get(first, "time_step_s")));
+      json_decref(other);
+    }
+  assert_true(any);
   json_decref(root);
   assert_int_equal(cli_run(EIGHT "--gpus-per-node 8 --gpu a100-40"), 64);
   cli_shows(cli_out, "DOES NOT FIT: generating needs ");
   cli_shows(
       cli_out,
-      "what would fit, cheapest first (memory of a rank, time of a step):\n  train.max_tokens_per_gpu=");
+      "what would fit, cheapest first (memory of a rank, time of a step):\n  shard.offload=all rollout.max_");
   cli_shows(cli_out, "\n  --nodes=");
   cli_fits(cli_out);
   assert_true(lines_of(cli_out) <= 23);
