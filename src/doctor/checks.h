@@ -16,7 +16,7 @@ typedef struct tri_reach {
 } tri_reach;
 enum { TRI_REACH_LARGE = -1 /* small messages pass, large ones do not */ };
 
-/* All that is known of a launch; borrowed. */
+/* All that is known of a launch; borrowed but for who sits where. */
 typedef struct tri_case {
   const tri_launch      *launch;
   const tri_facts       *facts; /* [tasks], by task; host "": it did not come */
@@ -28,7 +28,16 @@ typedef struct tri_case {
   const tri_facts_clock *clock; /* [tasks] */
   const tri_reach       *reach; /* [n_reach] */
   int                    n_reach;
+  int *first; /* [nodes] lowest task of each; owned, by tri_case_number, as all that follow */
+  int *next;  /* [tasks] the next of its node; -1: it is the last */
+  int *task;  /* [tasks] by rank; -1: it did not come */
 } tri_case;
+
+/* Numbers the facts [c->tasks] as tri_facts_number does, and takes them into the case with who sits where;
+ * once more after they changed. Not collective. */
+TRI_CHECKED tri_status tri_case_number(tri_case *c, tri_facts *facts, int ranks_per_node);
+/* Frees who sits where. */
+void tri_case_free(tri_case *c);
 
 /* Each adds to out what is wrong. Pure. */
 TRI_CHECKED tri_status tri_check_seats(const tri_case *c, tri_findings *out);    /* ranks, even */
@@ -43,8 +52,11 @@ TRI_CHECKED tri_status tri_check_all(const tri_case *c, tri_findings *out);
 
 /* The rank of a task with its place in words: "rank 3 (task 5) on n2". */
 TRI_CHECKED tri_status tri_check_put_rank(const tri_facts_seat *s, tri_text *out);
-/* The lowest task of a node, -1: none came. */
+/* The lowest task of a node, and the one after a task of the same node; -1: there is none. */
 int tri_check_first_of(const tri_case *c, int node);
+int tri_check_next_of(const tri_case *c, int task);
+/* The task of a rank; -1: it did not come. */
+int tri_check_task_of(const tri_case *c, int rank);
 /* Whether a node has more ranks than hardware threads for them. */
 bool tri_check_shares_cores(const tri_case *c, int node);
 

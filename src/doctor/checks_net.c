@@ -126,26 +126,66 @@ static tri_status say_unreached(const tri_case *c, const tri_reach *r, tri_findi
       r->address, to);
 }
 
-tri_status tri_check_reach(const tri_case *c, tri_findings *out) {
+/* A way that was refused, by its ends whatever the direction. */
+typedef struct way {
+  int low, high, number;
+} way;
+
+static int by_ends(const void *a, const void *b) {
+  const way *x = a, *y = b;
+
+  if (x->low != y->low) return x->low < y->low ? -1 : 1;
+  if (x->high != y->high) return x->high < y->high ? -1 : 1;
+  return (x->number > y->number) - (x->number < y->number);
+}
+
+/* again [n_reach]: the way back was told already. */
+static tri_status find_again(const tri_case *c, bool *again) {
+  way *all = NULL;
+  int  n = 0;
+
+  TRI_TRY(TRI_ALLOC(all, c->n_reach + 1));
+  for (int i = 0; i < c->n_reach; i++) {
+    const tri_reach *r = &c->reach[i];
+    if (r->asked && r->error && r->to >= 0)
+      all[n++] = (way){r->from < r->to ? r->from : r->to, r->from < r->to ? r->to : r->from, i};
+  }
+  qsort(all, (size_t)n, sizeof *all, by_ends);
+  for (int i = 1; i < n; i++)
+    again[all[i].number] = all[i].low == all[i - 1].low && all[i].high == all[i - 1].high;
+  TRI_FREE(all);
+  return TRI_OK;
+}
+
+/* At most so many, and how many there are. */
+static tri_status say_all_unreached(const tri_case *c, const bool *again, tri_findings *out) {
   enum { MOST = 8 }; /* chosen: more say no more */
   int told = 0, n = 0;
 
   for (int i = 0; i < c->n_reach; i++) {
     const tri_reach *r = &c->reach[i];
-    bool             back = false; /* told as the way there already */
-    if (!r->asked || !r->error || (r->to < 0 && r->error == ECONNREFUSED)) continue;
-    for (int k = 0; k < i && !back; k++)
-      back = c->reach[k].asked && c->reach[k].error && c->reach[k].from == r->to && c->reach[k].to == r->from;
-    if (back) continue;
-    n++;
-    if (told == MOST) continue;
-    told++;
-    TRI_TRY(say_unreached(c, r, out));
+    if (!r->asked || !r->error || again[i] || (r->to < 0 && r->error == ECONNREFUSED)) continue;
+    if (n++ < MOST) {
+      told++;
+      TRI_TRY(say_unreached(c, r, out));
+    }
   }
   if (n == told) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "reach", TRI_LEVEL_ERROR, "%d more pairs of nodes", n - told));
   TRI_TRY(tri_findings_what(out, "they cannot reach each other either"));
   return tri_findings_cure(out, "as above");
+}
+
+tri_status tri_check_reach(const tri_case *c, tri_findings *out) {
+  bool      *again = NULL;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(again, c->n_reach + 1));
+  TRI_TRY_DONE(find_again(c, again));
+  TRI_TRY_DONE(say_all_unreached(c, again, out));
+done:
+  TRI_FREE(again);
+  return st;
 }
 
 /* ---- links and ranks that are slow ---- */

@@ -1,7 +1,9 @@
 /* checks_seats.c - who came, on which device and cores. */
 #include "checks.h"
+#include "names.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static bool came(const tri_case *c, int task) { return c->facts[task].seat.host[0] != '\0'; }
@@ -13,47 +15,74 @@ tri_status tri_check_put_rank(const tri_facts_seat *s, tri_text *out) {
   return tri_text_printf(out, " on %s", s->host);
 }
 
-int tri_check_first_of(const tri_case *c, int node) {
-  for (int t = 0; t < c->tasks; t++)
-    if (came(c, t) && c->facts[t].seat.node == node) return t;
-  return -1;
-}
-
 /* ---- ranks that did not come ---- */
 
-static int came_from(const tri_case *c, const char *host) {
-  int n = 0;
+/* What is looked up while missing ranks are named. */
+typedef struct absence {
+  int       *home;  /* [tasks] the launcher's node of each; -1: it names none */
+  int       *task;  /* [tasks] of one node */
+  tri_named *host;  /* [hosts] of those that came, sorted */
+  tri_named *asked; /* [n_asked] silent nodes, sorted; numbers are those of c->reach */
+  int        hosts, n_asked;
+} absence;
 
-  for (int t = 0; t < c->tasks; t++) n += !strcmp(c->facts[t].seat.host, host);
+static void free_absence(absence *a) {
+  TRI_FREE(a->home);
+  TRI_FREE(a->task);
+  TRI_FREE(a->host);
+  TRI_FREE(a->asked);
+}
+
+static int came_from(const absence *a, const char *host) {
+  int at = tri_names_find(a->host, a->hosts, host), n = 0;
+
+  for (; at >= 0 && at < a->hosts && !strcmp(a->host[at].name, host); at++) n++;
   return n;
 }
 
 /* The one node that lacks ranks, -1: several do, or the launcher names none. */
-static int find_lacking(const tri_case *c) {
+static int find_lacking(const tri_case *c, const absence *a) {
   int lacking = -1, n = 0;
 
   for (int i = 0; i < c->launch->n_node; i++)
-    if (came_from(c, c->launch->node[i]) < c->launch->node_tasks[i]) {
+    if (came_from(a, c->launch->node[i]) < c->launch->node_tasks[i]) {
       lacking = i;
       n++;
     }
   return n == 1 ? lacking : -1;
 }
 
-/* The launcher's name of the node of a task that did not come: the one that lacks ranks, else as nodes are
- * filled one after the other; NULL: it names none. */
-static const char *home_of(const tri_case *c, int lacking, int task) {
-  int node = lacking >= 0 ? lacking : tri_launch_node_of(c->launch, task);
+/* A task that did not come is of the node that lacks ranks, else as nodes are filled one after the other. */
+static void fill_homes(const tri_case *c, absence *a) {
+  const tri_launch *l = c->launch;
+  int               lacking = find_lacking(c, a);
 
-  return node < 0 ? NULL : c->launch->node[node];
+  for (int t = 0, node = 0, used = 0; t < c->tasks; t++, used++) {
+    for (; node < l->n_node && used == l->node_tasks[node]; node++) used = 0;
+    a->home[t] = lacking >= 0 ? lacking : node < l->n_node ? node : -1;
+  }
+}
+
+static tri_status begin_absence(const tri_case *c, absence *a) {
+  TRI_TRY(TRI_ALLOC(a->home, c->tasks));
+  TRI_TRY(TRI_ALLOC(a->task, c->tasks));
+  TRI_TRY(TRI_ALLOC(a->host, c->tasks));
+  TRI_TRY(TRI_ALLOC(a->asked, c->n_reach + 1));
+  for (int t = 0; t < c->tasks; t++)
+    if (came(c, t)) a->host[a->hosts++] = (tri_named){c->facts[t].seat.host, t};
+  for (int i = 0; i < c->n_reach; i++)
+    if (c->reach[i].asked && c->reach[i].to < 0) a->asked[a->n_asked++] = (tri_named){c->reach[i].address, i};
+  tri_names_sort(a->host, a->hosts);
+  tri_names_sort(a->asked, a->n_asked);
+  fill_homes(c, a);
+  return TRI_OK;
 }
 
 /* Whether a node was asked, and how: TRI_FACTS_UNKNOWN: it was not. */
-static int answer_of(const tri_case *c, const char *host) {
-  for (int i = 0; i < c->n_reach; i++)
-    if (host && c->reach[i].asked && c->reach[i].to < 0 && !strcmp(c->reach[i].address, host))
-      return c->reach[i].error;
-  return TRI_FACTS_UNKNOWN;
+static int answer_of(const tri_case *c, const absence *a, const char *host) {
+  int at = host ? tri_names_find(a->asked, a->n_asked, host) : -1;
+
+  return at < 0 ? TRI_FACTS_UNKNOWN : c->reach[a->asked[at].number].error;
 }
 
 /* answer: of the node, errno or TRI_FACTS_UNKNOWN. */
@@ -81,17 +110,17 @@ static tri_status say_missing_cure(const tri_case *c, const char *host, int answ
       host);
 }
 
-/* host NULL: the launcher does not name it. */
-static tri_status say_missing(const tri_case *c, const char *host, const int *task, int n,
+/* a->task [n]; host NULL: the launcher does not name it. */
+static tri_status say_missing(const tri_case *c, const absence *a, const char *host, int n,
                               tri_findings *out) {
   tri_text    list = {0};
-  int         answer = answer_of(c, host);
+  int         answer = answer_of(c, a, host);
   const char *more = !answer                  ? "; their program runs and answers, but does not reach rank 0"
                      : answer == ECONNREFUSED ? ", though their node answers"
                                               : "";
   tri_status  st = TRI_OK;
 
-  TRI_TRY_DONE(tri_findings_ranges(&list, task, n));
+  TRI_TRY_DONE(tri_findings_ranges(&list, a->task, n));
   TRI_TRY_DONE(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task%s %s%s%s", n == 1 ? "" : "s", list.data,
                                 host ? " on " : "", host ? host : ""));
   out->blocks = true;
@@ -104,21 +133,20 @@ done:
 }
 
 static tri_status check_missing(const tri_case *c, tri_findings *out) {
-  int       *task = NULL; /* [tasks] of one node */
-  int        lacking = find_lacking(c);
+  absence    a = {0};
   tri_status st = TRI_OK;
 
-  TRI_TRY_DONE(TRI_ALLOC(task, c->tasks));
+  TRI_TRY_DONE(begin_absence(c, &a));
   for (int t = 0, n; t < c->tasks; t++) { /* the tasks of a node stand together */
-    const char *host = home_of(c, lacking, t);
+    int home = a.home[t];
     if (came(c, t)) continue;
-    for (n = 0; t < c->tasks && home_of(c, lacking, t) == host; t++)
-      if (!came(c, t)) task[n++] = t;
+    for (n = 0; t < c->tasks && a.home[t] == home; t++)
+      if (!came(c, t)) a.task[n++] = t;
     t--;
-    TRI_TRY_DONE(say_missing(c, host, task, n, out));
+    TRI_TRY_DONE(say_missing(c, &a, home < 0 ? NULL : c->launch->node[home], n, out));
   }
 done:
-  TRI_FREE(task);
+  free_absence(&a);
   return st;
 }
 
@@ -187,9 +215,9 @@ static tri_status check_models(const tri_case *c, tri_findings *out) {
 
 static tri_status check_peers(const tri_case *c, tri_findings *out) {
   for (int n = 0; n < c->nodes; n++)
-    for (int t = 0; t < c->tasks; t++) {
+    for (int t = tri_check_first_of(c, n); t >= 0; t = tri_check_next_of(c, t)) {
       const tri_facts *f = &c->facts[t];
-      if (!came(c, t) || f->seat.node != n || f->gpu.no_peer <= 0) continue;
+      if (f->gpu.no_peer <= 0) continue;
       TRI_TRY(tri_findings_add(out, "peer", TRI_LEVEL_WARNING, "rank %d on %s", f->seat.rank, f->seat.host));
       TRI_TRY(tri_findings_what(out, "its GPU cannot reach %d other%s of the node directly", f->gpu.no_peer,
                                 f->gpu.no_peer == 1 ? "" : "s"));
@@ -217,8 +245,7 @@ static int cores_of(const tri_case *c, int node, int *ranks) {
   int      n = 0;
 
   *ranks = 0;
-  for (int t = 0; t < c->tasks; t++) {
-    if (!came(c, t) || c->facts[t].seat.node != node) continue;
+  for (int t = tri_check_first_of(c, node); t >= 0; t = tri_check_next_of(c, t)) {
     for (int i = 0; i < TRI_FACTS_CORES / 64; i++) all[i] |= c->facts[t].cores.mask[i];
     ++*ranks;
   }
@@ -233,13 +260,13 @@ bool tri_check_shares_cores(const tri_case *c, int node) {
 }
 
 /* Two ranks of the node bound to the same cores beside cores that none has. */
-static tri_status check_bound(const tri_case *c, int node, int first, int n, tri_findings *out) {
+static tri_status check_bound(const tri_case *c, int first, int n, tri_findings *out) {
   const tri_facts *f = &c->facts[first];
 
-  for (int t = first + 1; t < c->tasks; t++) {
+  for (int t = tri_check_next_of(c, first); t >= 0; t = tri_check_next_of(c, t)) {
     const tri_facts *g = &c->facts[t];
     int              both = shared_cores(f, g);
-    if (!came(c, t) || g->seat.node != node || f->cores.mine >= n || !both) continue;
+    if (f->cores.mine >= n || !both) continue;
     TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "ranks %d and %d on %s", f->seat.rank,
                              g->seat.rank, f->seat.host));
     TRI_TRY(tri_findings_what(out, "both are bound to the same %d hardware thread%s", both,
@@ -272,7 +299,7 @@ static tri_status check_cores(const tri_case *c, int node, tri_findings *out) {
     TRI_TRY(tri_findings_what(out, "%d ranks share %d hardware thread%s", ranks, n, n == 1 ? "" : "s"));
     return tri_findings_cure(out, "fewer ranks on the node, or more cores: --cpus-per-task");
   }
-  return check_bound(c, node, first, n, out);
+  return check_bound(c, first, n, out);
 }
 
 /* Cores on another node of memory than the GPU. */
@@ -292,21 +319,42 @@ static tri_status check_near(const tri_case *c, tri_findings *out) {
   return TRI_OK;
 }
 
+/* Ranks of a machine with one GPU stand together, in order. */
+static int by_gpu(const void *a, const void *b) {
+  const tri_facts *f = *(const tri_facts *const *)a, *g = *(const tri_facts *const *)b;
+  int              order = strcmp(f->gpu.uuid, g->gpu.uuid);
+
+  if (!order) order = strcmp(f->seat.host, g->seat.host);
+  return order ? order : (f > g) - (f < g);
+}
+
+static bool is_shared(const tri_facts *f, const tri_facts *g) {
+  return f->gpu.uuid[0] && !strcmp(f->gpu.uuid, g->gpu.uuid) && !strcmp(f->seat.host, g->seat.host);
+}
+
 /* The first two ranks of each node that would take one GPU. */
 static tri_status check_shared(const tri_case *c, tri_findings *out) {
-  bool      *told = NULL; /* [nodes] */
-  tri_status st = TRI_OK;
+  const tri_facts **all = NULL;   /* [tasks] by_gpu */
+  int              *other = NULL; /* [tasks] the next with the same GPU; 0: none */
+  bool             *told = NULL;  /* [nodes] */
+  tri_status        st = TRI_OK;
 
+  TRI_TRY_DONE(TRI_ALLOC(all, c->tasks));
+  TRI_TRY_DONE(TRI_ALLOC(other, c->tasks));
   TRI_TRY_DONE(TRI_ALLOC(told, c->nodes + 1));
-  for (int a = 0; a < c->tasks; a++)
-    for (int b = a + 1; b < c->tasks; b++) {
-      const tri_facts *f = &c->facts[a], *g = &c->facts[b];
-      if (!f->gpu.uuid[0] || told[f->seat.node] || strcmp(f->gpu.uuid, g->gpu.uuid)) continue;
-      if (strcmp(f->seat.host, g->seat.host)) continue;
-      told[f->seat.node] = true;
-      TRI_TRY_DONE(say_shared(c, a, b, out));
-    }
+  for (int t = 0; t < c->tasks; t++) all[t] = &c->facts[t];
+  qsort(all, (size_t)c->tasks, sizeof *all, by_gpu);
+  for (int i = 0; i + 1 < c->tasks; i++)
+    if (is_shared(all[i], all[i + 1])) other[all[i] - c->facts] = (int)(all[i + 1] - c->facts);
+  for (int t = 0; t < c->tasks; t++) {
+    int node = c->facts[t].seat.node;
+    if (!other[t] || told[node]) continue;
+    told[node] = true;
+    TRI_TRY_DONE(say_shared(c, t, other[t], out));
+  }
 done:
+  TRI_FREE(all);
+  TRI_FREE(other);
   TRI_FREE(told);
   return st;
 }

@@ -1,5 +1,6 @@
 /* facts.c - what each rank tells of itself: checked, numbered, and which interface is meant. */
 #include "facts.h"
+#include "names.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -40,33 +41,43 @@ bool tri_facts_check(tri_facts *f, size_t bytes, int tasks) {
          f->cores.mine > 0;
 }
 
-/* The place of a host among those seen before, in the order of their lowest task. */
-static int find_host(const tri_facts *f, const int *first, int nodes, const char *host) {
-  for (int i = 0; i < nodes; i++)
-    if (!strcmp(f[first[i]].seat.host, host)) return i;
-  return nodes;
+/* leader [n]: the lowest task of each one's host. */
+static tri_status find_leaders(const tri_facts *f, int n, int *leader) {
+  tri_named *host = NULL;
+  int        m = 0;
+
+  TRI_TRY(TRI_ALLOC(host, n));
+  for (int t = 0; t < n; t++)
+    if (f[t].seat.host[0]) host[m++] = (tri_named){f[t].seat.host, t};
+  tri_names_sort(host, m);
+  for (int i = 0; i < m; i++)
+    leader[host[i].number] =
+        i && !strcmp(host[i].name, host[i - 1].name) ? leader[host[i - 1].number] : host[i].number;
+  TRI_FREE(host);
+  return TRI_OK;
 }
 
 tri_status tri_facts_number(tri_facts *f, int n, int ranks_per_node, bool *even, int *nodes) {
-  int       *first = NULL, *count = NULL; /* [n] of each node: its lowest task; its ranks so far */
+  int       *leader = NULL, *count = NULL; /* [n] of each task; of each node: its ranks so far */
   tri_status st = TRI_OK;
 
   *nodes = 0;
   *even = true;
-  TRI_TRY_DONE(TRI_ALLOC(first, n));
+  TRI_TRY_DONE(TRI_ALLOC(leader, n));
   TRI_TRY_DONE(TRI_ALLOC(count, n));
+  TRI_TRY_DONE(find_leaders(f, n, leader));
   for (int i = 0; i < n; i++) {
     tri_facts_seat *s = &f[i].seat;
     if (!s->host[0]) continue;
-    s->node = ranks_per_node > 0 ? i / ranks_per_node : find_host(f, first, *nodes, s->host);
-    while (s->node >= *nodes) first[(*nodes)++] = i;
+    s->node = ranks_per_node > 0 ? i / ranks_per_node : leader[i] == i ? *nodes : f[leader[i]].seat.node;
+    if (s->node >= *nodes) *nodes = s->node + 1;
     s->rank = count[s->node]++; /* among its node's, for now */
   }
   for (int k = 1; k < *nodes; k++) *even = *even && count[k] == count[0];
   for (int i = 0; i < n; i++)
     if (f[i].seat.host[0]) f[i].seat.rank = *even ? f[i].seat.rank * *nodes + f[i].seat.node : i;
 done:
-  TRI_FREE(first);
+  TRI_FREE(leader);
   TRI_FREE(count);
   return st;
 }

@@ -57,21 +57,13 @@ static tri_status put_node(const tri_case *c, int node, tri_text *out) {
   char             host[TRI_FACTS_NAME_BYTES];
 
   if (first < 0) return TRI_OK;
-  for (int t = 0; t < c->tasks; t++) {
-    bool here = c->facts[t].seat.host[0] && c->facts[t].seat.node == node;
-    ranks += here;
-    gpus += here && c->facts[t].gpu.uuid[0];
+  for (int t = first; t >= 0; t = tri_check_next_of(c, t)) {
+    ranks++;
+    gpus += c->facts[t].gpu.uuid[0] != '\0';
   }
   tri_text_shorten(f->seat.host, 16, host, sizeof host);
   return tri_text_printf(out, "  %-16s %d ranks, %d with a GPU%s%.24s, %d of %d hardware threads each\n",
                          host, ranks, gpus, gpus ? ": " : "", f->gpu.model, f->cores.mine, f->cores.online);
-}
-
-/* The task of a rank, -1: it did not come. */
-static int task_of(const tri_case *c, int rank) {
-  for (int t = 0; t < c->tasks; t++)
-    if (c->facts[t].seat.host[0] && c->facts[t].seat.rank == rank) return t;
-  return -1;
 }
 
 static tri_status put_ranks(const tri_case *c, tri_text *out) {
@@ -88,7 +80,7 @@ static tri_status put_ranks(const tri_case *c, tri_text *out) {
   }
   TRI_TRY(tri_text_printf(out, " rank  node             local  device                   cores\n"));
   for (int r = 0; r < c->tasks; r++) {
-    int t = task_of(c, r);
+    int t = tri_check_task_of(c, r);
     if (t >= 0) TRI_TRY(put_rank(c, &c->facts[t], out));
   }
   return TRI_OK;
@@ -257,7 +249,7 @@ tri_status tri_report_json(const tri_report *r, tri_text *out) {
 
   TRI_TRY(tri_text_printf(out, "{\"ranks\": ["));
   for (int rank = 0; rank < r->c->tasks; rank++) {
-    int t = task_of(r->c, rank);
+    int t = tri_check_task_of(r->c, rank);
     if (t < 0) continue;
     TRI_TRY(tri_text_printf(out, "%s", n++ ? ", " : ""));
     TRI_TRY(put_json_rank(r->c, &r->c->facts[t], out));

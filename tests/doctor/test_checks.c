@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -62,7 +63,7 @@ static launch *begin(void) {
 /* All checks; what they find is n findings, the first of this check and level, with these parts. */
 static void finds(launch *x, int n, const char *check, tri_level level, const char *where, const char *what,
                   const char *cure) {
-  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
   assert_int_equal(tri_check_all(&x->c, &x->found), TRI_OK);
   if (x->found.n != n)
     fail_msg("%d findings, not %d; first: %s", (int)x->found.n, n, x->found.n ? x->found.item[0].what : "");
@@ -78,6 +79,7 @@ static void finds(launch *x, int n, const char *check, tri_level level, const ch
 
 static void end(launch *x) {
   tri_findings_free(&x->found);
+  tri_case_free(&x->c);
   free(x);
 }
 
@@ -119,7 +121,7 @@ static void uneven(void **state) {
   (void)state;
   strcpy(x->f[3].seat.host, "n1");
   x->f[3].seat.locals = 3;
-  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
   assert_int_equal(tri_check_seats(&x->c, &x->found), TRI_OK);
   assert_int_equal(x->found.n, 1);
   assert_non_null(strstr(x->found.item[0].cure, "--ntasks-per-node"));
@@ -277,7 +279,7 @@ static void links(void **state) {
   const tri_rate rate[] = {{"world", 1 << 22, 1e6, 1e-5, -1, -1}, good, good, slow};
 
   (void)state;
-  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
   assert_int_equal(tri_check_links(&x->c, rate, 3, &x->found), TRI_OK); /* 100 Gbit/s is 12.5 GB/s */
   assert_int_equal(x->found.n, 0);
   assert_int_equal(tri_check_links(&x->c, &slow, 1, &x->found), TRI_OK);
@@ -295,7 +297,7 @@ static void speeds(void **state) {
   const double slow[TASKS] = {9e12, 8e12, 3e12, 9e12};
 
   (void)state;
-  assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
   assert_int_equal(tri_check_speeds(&x->c, slow, &x->found), TRI_OK);
   assert_int_equal(x->found.n, 1);
   assert_string_equal(x->found.item[0].where, "rank 1 on n2");
@@ -320,7 +322,7 @@ static void folders(void **state) {
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     launch          *x = begin();
     tri_folder_facts f[TASKS] = {{.tried = 1}, {0}, row[i].x, {0}};
-    assert_int_equal(tri_facts_number(x->f, TASKS, 0, &x->c.even, &x->c.nodes), TRI_OK);
+    assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
     assert_int_equal(tri_check_folder(&x->c, "out", f, row[i].hdf5, &x->found), TRI_OK);
     assert_int_equal(x->found.n, 1);
     assert_int_equal(x->found.errors, 1);
@@ -356,7 +358,7 @@ static void screen(void **state) {
   x->c.tasks = x->l.tasks = MANY;
   x->c.clock = clock;
   strcpy(f[9].gpu.uuid, "GPU-8");
-  assert_int_equal(tri_facts_number(f, MANY, 0, &x->c.even, &x->c.nodes), TRI_OK);
+  assert_int_equal(tri_case_number(&x->c, f, 0), TRI_OK);
   assert_int_equal(tri_check_all(&x->c, &x->found), TRI_OK);
   const tri_report r = {&x->c, &x->found, rate, 2, NULL};
   assert_int_equal(tri_report_screen(&r, &text), TRI_OK);
@@ -381,13 +383,100 @@ static void screen(void **state) {
   end(x);
 }
 
+/* A launch of 16,384 ranks, eight on each of 2,048 nodes, with faults everywhere: what is found, and within a
+ * hundred times the processor time that it takes; each rank against each takes a hundred times more. */
+enum {
+  LARGE = 16384,
+  PER_NODE = 8,
+  LARGE_NODES = LARGE / PER_NODE,
+  LARGE_WAYS = 22 * LARGE_NODES,
+  LARGE_S = 5
+};
+
+static tri_facts *make_large(launch *x) {
+  tri_facts       *f = calloc(LARGE, sizeof *f);
+  tri_launch_name *name = calloc(LARGE_NODES, sizeof *name);
+  int             *tasks = calloc(LARGE_NODES, sizeof *tasks);
+
+  assert_true(f && name && tasks);
+  for (int n = 0; n < LARGE_NODES; n++) {
+    snprintf(name[n], sizeof name[n], "n%d", n);
+    tasks[n] = PER_NODE;
+  }
+  for (int t = 0; t < LARGE; t++) {
+    f[t] = x->f[0];
+    f[t].seat = (tri_facts_seat){
+        .task = t, .tasks = LARGE, .local = t % PER_NODE, .locals = PER_NODE, .slurm_task = t};
+    snprintf(f[t].seat.host, sizeof f[t].seat.host, "n%d", t / PER_NODE);
+    snprintf(f[t].gpu.uuid, sizeof f[t].gpu.uuid, "GPU-%d",
+             t - t % PER_NODE / 7); /* the last two share one */
+    f[t].cores.online = f[t].cores.allotted = 64;
+    f[t].cores.mine = 8;
+    f[t].cores.mask[0] = 0xffull << t % PER_NODE * 8;
+  }
+  x->l.n_node = LARGE_NODES, x->l.node = name, x->l.node_tasks = tasks;
+  x->c.facts = f;
+  x->c.tasks = x->l.tasks = LARGE;
+  return f;
+}
+
+static void free_large(launch *x, tri_facts *f) {
+  free(x->l.node);
+  free(x->l.node_tasks);
+  free(f);
+  tri_findings_free(&x->found);
+}
+
+static void large(void **state) {
+  launch          *x = begin();
+  tri_facts       *f = make_large(x);
+  tri_facts_clock *ahead = calloc(LARGE, sizeof *ahead);
+  tri_reach       *way = calloc(LARGE_WAYS, sizeof *way);
+  clock_t          began = clock();
+  tri_text         text = {0};
+
+  (void)state;
+  assert_true(ahead && way);
+  for (int i = 0; i < LARGE_WAYS; i++) { /* node n to the 11 before and the 11 behind it, and none passes */
+    int n = i / 22, by = i % 22 < 11 ? i % 22 - 11 : i % 22 - 10;
+    way[i] = (tri_reach){n, (n + by + LARGE_NODES) % LARGE_NODES, true, EHOSTUNREACH, "ib0", "10.0.0.1"};
+  }
+  x->c.clock = ahead;
+  x->c.reach = way;
+  x->c.n_reach = LARGE_WAYS;
+  assert_int_equal(tri_case_number(&x->c, f, 0), TRI_OK);
+  assert_true(x->c.even && x->c.nodes == LARGE_NODES);
+  assert_int_equal(f[9].seat.rank, LARGE_NODES + 1); /* the second of the second node */
+  assert_int_equal(tri_check_all(&x->c, &x->found), TRI_OK);
+  assert_int_equal(x->found.n,
+                   8 + 1 + 1 + LARGE_NODES + 1); /* ways, more ways, one address twice, GPUs, open files */
+  assert_string_equal(x->found.item[8].where, "22520 more pairs of nodes");
+  assert_string_equal(x->found.item[9 + LARGE_NODES].where, "ranks 14335 and 16383 on n2047");
+  const tri_report r = {&x->c, &x->found, NULL, 0, NULL};
+  assert_int_equal(tri_report_json(&r, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "{\"rank\": 16383, \"node\": \"n2047\", \"local_rank\": 7, "));
+  tri_findings_free(&x->found);
+  for (int t = 0; t < LARGE; t++) /* seven of eight came from each node but the first */
+    if (t >= PER_NODE && t % PER_NODE == 7) f[t].seat.host[0] = '\0';
+  assert_int_equal(tri_case_number(&x->c, f, 0), TRI_OK);
+  assert_int_equal(tri_check_seats(&x->c, &x->found), TRI_OK);
+  assert_int_equal(x->found.n, LARGE_NODES - 1);
+  assert_string_equal(x->found.item[LARGE_NODES - 2].where, "task 16383 on n2047");
+  assert_true(clock() - began < LARGE_S * CLOCKS_PER_SEC);
+  tri_text_free(&text);
+  free_large(x, f);
+  free(ahead);
+  free(way);
+  end(x);
+}
+
 int main(void) {
   const struct CMUnitTest test[] = {
       cmocka_unit_test(nothing), cmocka_unit_test(missing), cmocka_unit_test(uneven),
       cmocka_unit_test(devices), cmocka_unit_test(cores),   cmocka_unit_test(versions),
       cmocka_unit_test(limits),  cmocka_unit_test(clocks),  cmocka_unit_test(nets),
       cmocka_unit_test(reach),   cmocka_unit_test(links),   cmocka_unit_test(speeds),
-      cmocka_unit_test(folders), cmocka_unit_test(screen)};
+      cmocka_unit_test(folders), cmocka_unit_test(screen),  cmocka_unit_test(large)};
 
   return cmocka_run_group_tests(test, NULL, NULL);
 }

@@ -73,6 +73,7 @@ static tri_status follow(tri_exam *x, int *code) {
 static void close_exam(tri_exam *x) {
   tri_meet_close(&x->meet);
   tri_findings_free(&x->found);
+  tri_case_free(&x->c);
   TRI_FREE(x->rate);
   TRI_FREE(x->reach);
   TRI_FREE(x->clock);

@@ -19,14 +19,14 @@ tri_status tri_exam_print(tri_exam *x, const char *unmeasured) {
 tri_status tri_exam_check(tri_exam *x) {
   tri_case *c = &x->c;
 
+  tri_case_free(c);
   *c = (tri_case){.launch = &x->launch,
-                  .facts = x->facts,
                   .tasks = x->launch.tasks,
                   .device = x->opt->device,
                   .gpu_build = tri_device_at(1) != NULL,
                   .waited_s = x->opt->patience_s,
                   .clock = x->clock};
-  TRI_TRY(tri_facts_number(x->facts, c->tasks, x->opt->ranks_per_node, &c->even, &c->nodes));
+  TRI_TRY(tri_case_number(c, x->facts, x->opt->ranks_per_node));
   if (x->meet && tri_meet_can(x->meet)) {
     tri_meet_clocks(x->meet, c, x->clock);
     TRI_TRY(tri_meet_reach(x->meet, c, &x->reach, &c->n_reach));

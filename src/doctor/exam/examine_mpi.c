@@ -62,8 +62,8 @@ void tri_exam_on_hang(void *ctx, const tri_meet_hang *hang) {
   tri_runtime_abort_within(END_S, TRI_EXAMINE_CODE);
   pthread_mutex_lock(&x->lock);
   if (!x->c.launch) { /* nothing was checked: the ranks could not meet */
-    x->c = (tri_case){
-        .launch = &x->launch, .facts = x->facts, .tasks = x->launch.tasks, .nodes = 0, .clock = x->clock};
+    x->c = (tri_case){.launch = &x->launch, .facts = x->facts, .tasks = x->launch.tasks, .clock = x->clock};
+    if (tri_case_number(&x->c, x->facts, x->opt->ranks_per_node) != TRI_OK) tri_error_clear();
   }
   if (say_hang(x, hang) != TRI_OK || tri_exam_print(x, "a rank does not come along") != TRI_OK)
     tri_log_lines(TRI_LOG_ERROR, tri_error_message());

@@ -1,5 +1,6 @@
 /* meet_reach.c - which nodes reach which, all asked at once. */
 #include "knock.h"
+#include "doctor/names.h"
 #include "meet_impl.h"
 
 #include <stdio.h>
@@ -122,12 +123,17 @@ done:
 static tri_status reach_silent(search *s) {
   const tri_launch *l = s->m->launch;
   probe             p = {0};
+  tri_named        *came = NULL; /* [tasks] hosts, sorted */
+  int               n = 0;
   tri_status        st = TRI_OK;
 
+  TRI_TRY_DONE(TRI_ALLOC(came, s->c->tasks));
+  for (int t = 0; t < s->c->tasks; t++)
+    if (s->c->facts[t].seat.host[0]) came[n++] = (tri_named){s->c->facts[t].seat.host, t};
+  tri_names_sort(came, n);
   for (int i = 0; i < l->n_node; i++) {
-    bool heard = i == tri_launch_node_of(l, 0) || strlen(l->node[i]) >= sizeof p.target->host;
-    for (int k = 0; k < s->c->tasks && !heard; k++) heard = !strcmp(s->c->facts[k].seat.host, l->node[i]);
-    if (heard) continue;
+    if (i == tri_launch_node_of(l, 0) || strlen(l->node[i]) >= sizeof p.target->host) continue;
+    if (tri_names_find(came, n, l->node[i]) >= 0) continue;
     TRI_TRY_DONE(TRI_GROW(p.target, p.cap, p.n + 1));
     tri_target *x = &p.target[p.n++];
     *x = (tri_target){.node = -1, .port = l->port};
@@ -135,6 +141,7 @@ static tri_status reach_silent(search *s) {
   }
   TRI_TRY_DONE(knock(s, -1, &p));
 done:
+  TRI_FREE(came);
   TRI_FREE(p.target);
   return st;
 }
