@@ -11,6 +11,7 @@
 #include "flags.h"
 #include "init/ask.h"
 #include "init/draft.h"
+#include "init/pair.h"
 #include "init_fit.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ typedef struct request {
   tri_text    path; /* of the folder, absolute */
 } request;
 
-/* Nothing that is there is written over unasked. */
+/* Said before anything is asked; that nothing is written over is tri_pair_write's. */
 static tri_status check_folder(const request *q) {
   int fd = -1;
 
@@ -120,21 +121,11 @@ static tri_status draft_job(const tri_interview *v, const tri_draft *d, const re
 
 /* ---- writing ---- */
 
-/* Both files or, where the second cannot be, none that was not there before. */
 static tri_status write_both(const request *q, const tri_text *text) {
-  char       path[PATH_BYTES];
-  bool       had = tri_file_in(q->path.data, files[DECK]);
-  tri_status st = TRI_OK;
+  const tri_pair_file file[FILES] = {{files[DECK], text[DECK].data, text[DECK].len},
+                                     {files[JOB], text[JOB].data, text[JOB].len}};
 
-  for (int i = 0; i < FILES && st == TRI_OK; i++) {
-    if (snprintf(path, sizeof path, "%s/%s", q->path.data, files[i]) >= PATH_BYTES)
-      TRI_FAIL(TRI_EARG, "%s: the path is too long", q->path.data);
-    st = tri_file_write(path, text[i].data, text[i].len);
-    if (st == TRI_OK || i == DECK || had) continue;
-    snprintf(path, sizeof path, "%s/%s", q->path.data, files[DECK]);
-    unlink(path);
-  }
-  return st;
+  return tri_pair_write(q->path.data, file, q->force);
 }
 
 /* Where both lie and what to do next. */

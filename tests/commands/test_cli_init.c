@@ -271,6 +271,30 @@ static void files_of_others_stay(void **state) {
   shows("other", "mine\n");
 }
 
+/* Somebody writes while init asks Slurm, after it has looked: theirs stays, and nothing of ours is left. */
+static void files_that_come_meanwhile_stay(void **state) {
+  static const char *const theirs[] = {"deck.yaml", "job.sbatch"};
+  char                     command[256];
+
+  (void)state;
+  cli_sh("mkdir busy && cat > busy/sinfo <<'END'\n#!/bin/sh\nmkdir -p job && echo theirs > job/$THEIRS\n"
+         "exec slurm/sinfo\nEND\nchmod +x busy/sinfo");
+  for (int i = 0; i < 2; i++) {
+    forget();
+    snprintf(command, sizeof command,
+             "THEIRS=%s PATH=\"$PWD/busy:$PATH\" " YES "--device cpu --data rl.jsonl", theirs[i]);
+    cli_fails(64, command, theirs[i], "is there already: another folder, or --force");
+    cli_sh("test \"$(cat job/*)\" = theirs && test $(ls -A job | wc -l) = 1");
+  }
+  forget(); /* a folder in the place of the second: the first has its old text again */
+  cli_sh("mkdir -p job/job.sbatch && echo mine > job/deck.yaml");
+  cli_fails(74, CPU "--data rl.jsonl --force", "job.sbatch: is a folder", NULL);
+  cli_sh("test \"$(cat job/deck.yaml)\" = mine && test $(ls -A job | wc -l) = 2");
+  cli_sh("rm job/deck.yaml");
+  cli_fails(74, CPU "--data rl.jsonl --force", "job.sbatch: is a folder", NULL);
+  cli_sh("test \"$(ls -A job)\" = job.sbatch");
+}
+
 static void folder_may_be_a_link_or_hold_spaces(void **state) {
   (void)state;
   forget();
@@ -403,6 +427,7 @@ int main(void) {
       cmocka_unit_test(without_a_terminal_nothing_is_asked),
       cmocka_unit_test(without_slurm_the_flags_hold),
       cmocka_unit_test(files_of_others_stay),
+      cmocka_unit_test(files_that_come_meanwhile_stay),
       cmocka_unit_test(folder_may_be_a_link_or_hold_spaces),
       cmocka_unit_test(a_person_is_asked),
       cmocka_unit_test(what_flags_say_is_not_asked),
