@@ -109,3 +109,44 @@ tri_slurm_time tri_slurm_ask(double patience_s) {
                             .left_s = end_s - now_s};
   return job[0] ? ask_squeue(job, patience_s) : (tri_slurm_time){0};
 }
+
+/* ---- how nodes wait for each other ---- */
+
+enum { CONFIG_BYTES = 1 << 16 }; /* chosen: five times what 22.05 prints */
+
+/* The value of "PMIxCollFence           = ring" in a listing; "": it has none. */
+static void find_fence(const char *text, char out[TRI_SLURM_WORD_BYTES]) {
+  static const char key[] = "PMIxCollFence";
+  const char       *at = strstr(text, key);
+  size_t            n;
+
+  if (!at) return;
+  at += sizeof key - 1;
+  at += strspn(at, " ");
+  if (*at++ != '=') return;
+  at += strspn(at, " ");
+  n = strcspn(at, " \n");
+  if (n < TRI_SLURM_WORD_BYTES) snprintf(out, TRI_SLURM_WORD_BYTES, "%.*s", (int)n, at);
+  if (!n || !strcmp(out, "(null)")) snprintf(out, TRI_SLURM_WORD_BYTES, "unset");
+}
+
+void tri_slurm_fence(double patience_s, char out[TRI_SLURM_WORD_BYTES]) {
+  char       *argv[] = {"scontrol", "show", "config", NULL}, *answer = NULL;
+  const char *type = getenv("SLURM_MPI_TYPE"), *own = getenv("SLURM_PMIX_FENCE");
+  tri_child   c = {0};
+
+  out[0] = '\0';
+  if (!type || strncmp(type, "pmix", 4) || !getenv("SLURM_PROCID")) return;
+  if (own && own[0]) {
+    snprintf(out, TRI_SLURM_WORD_BYTES, "%.15s", own);
+    return;
+  }
+  if (TRI_ALLOC(answer, CONFIG_BYTES) == TRI_OK && tri_child_start(argv, &c) == TRI_OK) {
+    tri_child_close_input(&c);
+    tri_child_close_error(&c);
+    if (tri_child_read(&c, patience_s, answer, CONFIG_BYTES)) find_fence(answer, out);
+    tri_child_kill(&c, NULL);
+  }
+  tri_error_clear();
+  TRI_FREE(answer);
+}

@@ -16,6 +16,13 @@ typedef struct tri_slurm_time {
  * answer the reason is a warning. Without the job's start used_s is 0. */
 tri_slurm_time tri_slurm_ask(double patience_s);
 
+enum { TRI_SLURM_WORD_BYTES = 16 };
+/* Not collective: one rank asks. How the ranks of a step that srun started by PMIx wait for those of other
+ * nodes as MPI starts: "ring", "tree", "mixed" (slurm.conf's mpi.conf, PMIxCollFence; SLURM_PMIX_FENCE goes
+ * before it), "unset"; "": there is no such step, or Slurm, which is waited for at most patience_s, does not
+ * tell. */
+void tri_slurm_fence(double patience_s, char out[TRI_SLURM_WORD_BYTES]);
+
 /* Pure. Seconds of a duration as squeue writes it: "3-02:01:00", "02:01:00", "1:00"; -1: it is none. */
 double tri_slurm_seconds(const char *text);
 

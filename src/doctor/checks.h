@@ -25,6 +25,7 @@ typedef struct tri_case {
   const char            *device;    /* what the run is to use: "auto", "cpu", "cuda" */
   bool                   gpu_build; /* the program has a back end for GPUs */
   double                 waited_s;
+  const char            *fence; /* of ranks on several nodes, as tri_slurm_fence says; NULL: not asked */
   const tri_facts_clock *clock; /* [tasks] */
   const tri_reach       *reach; /* [n_reach] */
   int                    n_reach;
@@ -47,10 +48,14 @@ TRI_CHECKED tri_status tri_check_limits(const tri_case *c, tri_findings *out);  
 TRI_CHECKED tri_status tri_check_clocks(const tri_case *c, tri_findings *out);   /* clock */
 TRI_CHECKED tri_status tri_check_nets(const tri_case *c, tri_findings *out);     /* interface */
 TRI_CHECKED tri_status tri_check_reach(const tri_case *c, tri_findings *out);    /* reach */
+TRI_CHECKED tri_status tri_check_fence(const tri_case *c, tri_findings *out);    /* fence */
 /* All of them, worst first of each kind. */
 TRI_CHECKED tri_status tri_check_all(const tri_case *c, tri_findings *out);
 
-/* The rank of a task with its place in words: "rank 3 (task 5) on n2". */
+/* The rank of a task: "3", or "3 (task 5)" where Slurm's number differs; hands out back. */
+enum { TRI_CHECK_NUMBER_BYTES = 40 };
+const char *tri_check_number(const tri_facts_seat *s, char out[TRI_CHECK_NUMBER_BYTES]);
+/* With its place in words: "rank 3 (task 5) on n2". */
 TRI_CHECKED tri_status tri_check_put_rank(const tri_facts_seat *s, tri_text *out);
 /* The lowest task of a node, and the one after a task of the same node; -1: there is none. */
 int tri_check_first_of(const tri_case *c, int node);

@@ -13,6 +13,8 @@ static const int64_t mib = 1 << 20;
 static const char *version_or_none(const char *text) { return text[0] ? text : "none"; }
 
 tri_status tri_check_versions(const tri_case *c, tri_findings *out) {
+  char one[TRI_CHECK_NUMBER_BYTES], other[TRI_CHECK_NUMBER_BYTES];
+
   for (int v = 0; v < TRI_VERSION_COUNT; v++)
     for (int t = 1; t < c->tasks; t++) {
       const tri_facts *a = &c->facts[0], *b = &c->facts[t];
@@ -20,9 +22,9 @@ tri_status tri_check_versions(const tri_case *c, tri_findings *out) {
       TRI_TRY(tri_findings_add(out, "versions", TRI_LEVEL_ERROR, "%s on %s and %s", tri_facts_version_name(v),
                                a->seat.host, b->seat.host));
       out->blocks = out->blocks || v == TRI_VERSION_PROGRAM || v == TRI_VERSION_MPI || v == TRI_VERSION_PMIX;
-      TRI_TRY(tri_findings_what(out, "it is %s for rank %d and %s for rank %d",
-                                version_or_none(a->version[v]), a->seat.rank, version_or_none(b->version[v]),
-                                b->seat.rank));
+      TRI_TRY(tri_findings_what(out, "it is %s for rank %s and %s for rank %s",
+                                version_or_none(a->version[v]), tri_check_number(&a->seat, one),
+                                version_or_none(b->version[v]), tri_check_number(&b->seat, other)));
       TRI_TRY(tri_findings_cure(
           out, "load the same modules on every node (srun --export=ALL after module load; look at "
                "LD_LIBRARY_PATH and LD_PRELOAD), and let all start one file in a shared folder"));
@@ -37,9 +39,11 @@ tri_status tri_check_versions(const tri_case *c, tri_findings *out) {
 static tri_status say_low(const tri_case *c, const char *check, tri_level level, int first, int n,
                           tri_findings *out) {
   const tri_facts_seat *s = &c->facts[first].seat;
+  char                  number[TRI_CHECK_NUMBER_BYTES];
 
-  if (n == 1) return tri_findings_add(out, check, level, "rank %d on %s", s->rank, s->host);
-  return tri_findings_add(out, check, level, "rank %d on %s and %d more", s->rank, s->host, n - 1);
+  tri_check_number(s, number);
+  if (n == 1) return tri_findings_add(out, check, level, "rank %s on %s", number, s->host);
+  return tri_findings_add(out, check, level, "rank %s on %s and %d more", number, s->host, n - 1);
 }
 
 static bool uses_gpus(const tri_case *c, const tri_facts *f) {

@@ -267,6 +267,7 @@ done:
 
 tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *out) {
   double median;
+  char   number[TRI_CHECK_NUMBER_BYTES];
 
   if (c->tasks < 3) return TRI_OK;
   for (int n = 0; n < c->nodes; n++) /* ranks that share cores take turns: they say nothing of each other */
@@ -275,8 +276,8 @@ tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *ou
   for (int t = 0; t < c->tasks; t++) {
     if (x[t] <= 0 || x[t] >= 0.5 * median)
       continue; /* chosen: what one slow rank of a step costs is half of it */
-    TRI_TRY(tri_findings_add(out, "speed", TRI_LEVEL_WARNING, "rank %d on %s", c->facts[t].seat.rank,
-                             c->facts[t].seat.host));
+    TRI_TRY(tri_findings_add(out, "speed", TRI_LEVEL_WARNING, "rank %s on %s",
+                             tri_check_number(&c->facts[t].seat, number), c->facts[t].seat.host));
     TRI_TRY(tri_findings_what(out, "its products run at %.3g Gflop/s; the median of all is %.3g", x[t] / 1e9,
                               median / 1e9));
     TRI_TRY(tri_findings_cure(
@@ -288,10 +289,24 @@ tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *ou
   return TRI_OK;
 }
 
+/* Seen of Slurm 22.05: by its tree, and so by its default, ranks pass before those of other nodes came. */
+tri_status tri_check_fence(const tri_case *c, tri_findings *out) {
+  if (!c->fence || !c->fence[0] || !strcmp(c->fence, "ring") || c->nodes < 2) return TRI_OK;
+  TRI_TRY(tri_findings_add(out, "fence", TRI_LEVEL_WARNING, "PMIxCollFence of Slurm"));
+  TRI_TRY(
+      tri_findings_what(out,
+                        "it is %s: ranks may pass before those of other nodes have come, and now and then "
+                        "one dies in MPI_Init",
+                        c->fence));
+  return tri_findings_cure(out, "export SLURM_PMIX_FENCE=ring before srun (jobs/train.sbatch does), or have "
+                                "PMIxCollFence=ring in mpi.conf");
+}
+
 tri_status tri_check_all(const tri_case *c, tri_findings *out) {
   TRI_TRY(tri_check_seats(c, out));
   TRI_TRY(tri_check_reach(c, out));
   TRI_TRY(tri_check_nets(c, out));
+  TRI_TRY(tri_check_fence(c, out));
   TRI_TRY(tri_check_versions(c, out));
   TRI_TRY(tri_check_devices(c, out));
   TRI_TRY(tri_check_limits(c, out));

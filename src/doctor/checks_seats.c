@@ -3,16 +3,23 @@
 #include "names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static bool came(const tri_case *c, int task) { return c->facts[task].seat.host[0] != '\0'; }
 
+const char *tri_check_number(const tri_facts_seat *s, char out[TRI_CHECK_NUMBER_BYTES]) {
+  bool differs = s->slurm_task >= 0 && s->slurm_task != s->rank;
+
+  snprintf(out, TRI_CHECK_NUMBER_BYTES, differs ? "%d (task %d)" : "%d", s->rank, s->slurm_task);
+  return out;
+}
+
 tri_status tri_check_put_rank(const tri_facts_seat *s, tri_text *out) {
-  TRI_TRY(tri_text_printf(out, "rank %d", s->rank));
-  if (s->slurm_task >= 0 && s->slurm_task != s->rank)
-    TRI_TRY(tri_text_printf(out, " (task %d)", s->slurm_task));
-  return tri_text_printf(out, " on %s", s->host);
+  char number[TRI_CHECK_NUMBER_BYTES];
+
+  return tri_text_printf(out, "rank %s on %s", tri_check_number(s, number), s->host);
 }
 
 /* ---- ranks that did not come ---- */
@@ -172,36 +179,35 @@ tri_status tri_check_seats(const tri_case *c, tri_findings *out) {
 
 static tri_status say_shared(const tri_case *c, int a, int b, tri_findings *out) {
   const tri_facts *f = &c->facts[a];
-  tri_text         who = {0};
-  tri_status       st = TRI_OK;
+  char             one[TRI_CHECK_NUMBER_BYTES], other[TRI_CHECK_NUMBER_BYTES];
 
-  TRI_TRY_DONE(
-      tri_text_printf(&who, "ranks %d and %d on %s", f->seat.rank, c->facts[b].seat.rank, f->seat.host));
-  TRI_TRY_DONE(tri_findings_add(out, "device", TRI_LEVEL_ERROR, "%s", who.data));
-  TRI_TRY_DONE(tri_findings_what(out, "both would take %s%s%s%s", f->gpu.uuid, f->gpu.model[0] ? " (" : "",
-                                 f->gpu.model, f->gpu.model[0] ? ")" : ""));
-  TRI_TRY_DONE(tri_findings_cure(
+  TRI_TRY(tri_findings_add(out, "device", TRI_LEVEL_ERROR, "ranks %s and %s on %s",
+                           tri_check_number(&f->seat, one), tri_check_number(&c->facts[b].seat, other),
+                           f->seat.host));
+  TRI_TRY(tri_findings_what(out, "both would take %s%s%s%s", f->gpu.uuid, f->gpu.model[0] ? " (" : "",
+                            f->gpu.model, f->gpu.model[0] ? ")" : ""));
+  return tri_findings_cure(
       out,
       "as many GPUs as ranks on each node: --gpus-per-node=%d with --ntasks-per-node=%d, or "
       "--gpus-per-task=1; "
       "or fewer ranks; run.device: cpu uses none",
-      f->seat.locals, f->seat.locals));
-done:
-  tri_text_free(&who);
-  return st;
+      f->seat.locals, f->seat.locals);
 }
 
 /* GPUs differ in kind or are missing beside others. */
 static tri_status check_models(const tri_case *c, tri_findings *out) {
   const tri_facts *first = &c->facts[0];
+  char             one[TRI_CHECK_NUMBER_BYTES], other[TRI_CHECK_NUMBER_BYTES];
 
   for (int t = 1; t < c->tasks; t++) {
     const tri_facts *f = &c->facts[t];
     if (!strcmp(f->gpu.model, first->gpu.model) && !f->gpu.uuid[0] == !first->gpu.uuid[0]) continue;
     bool lacks = !f->gpu.uuid[0] || !first->gpu.uuid[0];
-    TRI_TRY(tri_findings_add(
-        out, "device", lacks && strcmp(c->device, "cpu") ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING,
-        "rank %d on %s and rank %d on %s", first->seat.rank, first->seat.host, f->seat.rank, f->seat.host));
+    TRI_TRY(tri_findings_add(out, "device",
+                             lacks && strcmp(c->device, "cpu") ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING,
+                             "rank %s on %s and rank %s on %s", tri_check_number(&first->seat, one),
+                             first->seat.host, tri_check_number(&f->seat, other), f->seat.host));
+    out->blocks = out->blocks || (lacks && !strcmp(c->device, "cuda"));
     TRI_TRY(tri_findings_what(out, "they have different devices: %s and %s",
                               first->gpu.uuid[0] ? first->gpu.model : "no GPU",
                               f->gpu.uuid[0] ? f->gpu.model : "no GPU"));
@@ -214,11 +220,14 @@ static tri_status check_models(const tri_case *c, tri_findings *out) {
 }
 
 static tri_status check_peers(const tri_case *c, tri_findings *out) {
+  char number[TRI_CHECK_NUMBER_BYTES];
+
   for (int n = 0; n < c->nodes; n++)
     for (int t = tri_check_first_of(c, n); t >= 0; t = tri_check_next_of(c, t)) {
       const tri_facts *f = &c->facts[t];
       if (f->gpu.no_peer <= 0) continue;
-      TRI_TRY(tri_findings_add(out, "peer", TRI_LEVEL_WARNING, "rank %d on %s", f->seat.rank, f->seat.host));
+      TRI_TRY(tri_findings_add(out, "peer", TRI_LEVEL_WARNING, "rank %s on %s",
+                               tri_check_number(&f->seat, number), f->seat.host));
       TRI_TRY(tri_findings_what(out, "its GPU cannot reach %d other%s of the node directly", f->gpu.no_peer,
                                 f->gpu.no_peer == 1 ? "" : "s"));
       TRI_TRY(tri_findings_cure(
@@ -262,13 +271,15 @@ bool tri_check_shares_cores(const tri_case *c, int node) {
 /* Two ranks of the node bound to the same cores beside cores that none has. */
 static tri_status check_bound(const tri_case *c, int first, int n, tri_findings *out) {
   const tri_facts *f = &c->facts[first];
+  char             one[TRI_CHECK_NUMBER_BYTES], other[TRI_CHECK_NUMBER_BYTES];
 
   for (int t = tri_check_next_of(c, first); t >= 0; t = tri_check_next_of(c, t)) {
     const tri_facts *g = &c->facts[t];
     int              both = shared_cores(f, g);
     if (f->cores.mine >= n || !both) continue;
-    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "ranks %d and %d on %s", f->seat.rank,
-                             g->seat.rank, f->seat.host));
+    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "ranks %s and %s on %s",
+                             tri_check_number(&f->seat, one), tri_check_number(&g->seat, other),
+                             f->seat.host));
     TRI_TRY(tri_findings_what(out, "both are bound to the same %d hardware thread%s", both,
                               both == 1 ? "" : "s"));
     return tri_findings_cure(out, "srun --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core");
@@ -304,12 +315,15 @@ static tri_status check_cores(const tri_case *c, int node, tri_findings *out) {
 
 /* Cores on another node of memory than the GPU. */
 static tri_status check_near(const tri_case *c, tri_findings *out) {
+  char number[TRI_CHECK_NUMBER_BYTES];
+
   for (int t = 0; t < c->tasks; t++) {
     const tri_facts *f = &c->facts[t];
     if (!came(c, t) || !f->gpu.uuid[0] || f->gpu.numa < 0 || f->cores.numa < 0 ||
         f->gpu.numa == f->cores.numa)
       continue;
-    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "rank %d on %s", f->seat.rank, f->seat.host));
+    TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "rank %s on %s",
+                             tri_check_number(&f->seat, number), f->seat.host));
     TRI_TRY(tri_findings_what(out, "its cores are on memory node %d, its GPU is on %d", f->cores.numa,
                               f->gpu.numa));
     return tri_findings_cure(
@@ -359,20 +373,38 @@ done:
   return st;
 }
 
-static tri_status say_cpu_build(const tri_case *c, tri_findings *out) {
-  TRI_TRY(tri_findings_add(out, "device", strcmp(c->device, "cuda") ? TRI_LEVEL_WARNING : TRI_LEVEL_ERROR,
-                           "trireme"));
-  TRI_TRY(tri_findings_what(out, "the launch has GPUs, and this program is built for CPUs only"));
+/* The program cannot use what the launch has, or the deck wants. */
+static tri_status say_cpu_build(const tri_case *c, bool gpus, tri_findings *out) {
+  bool insists = !strcmp(c->device, "cuda");
+
+  TRI_TRY(tri_findings_add(out, "device", insists ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING, "trireme"));
+  out->blocks = out->blocks || insists;
+  TRI_TRY(tri_findings_what(out, "%s, and this program is built for CPUs only",
+                            gpus ? "the launch has GPUs" : "the deck says run.device: cuda"));
+  return tri_findings_cure(out, "build it with cmake --preset cuda-release, or %sset run.device: cpu",
+                           gpus ? "ask for no GPUs and " : "");
+}
+
+/* run.device: cuda, and the driver shows none. */
+static tri_status say_absent(const tri_case *c, tri_findings *out) {
+  TRI_TRY(
+      tri_findings_add(out, "device", TRI_LEVEL_ERROR, "all %d rank%s", c->tasks, c->tasks == 1 ? "" : "s"));
+  out->blocks = true;
+  TRI_TRY(tri_findings_what(out, "the deck says run.device: cuda, and no rank sees a GPU"));
   return tri_findings_cure(
-      out, "build it with cmake --preset cuda-release, or ask for no GPUs and set run.device: cpu");
+      out, "ask for GPUs (--gpus-per-node), and look at nvidia-smi on the node and at CUDA_VISIBLE_DEVICES; "
+           "run.device: cpu uses none");
 }
 
 tri_status tri_check_devices(const tri_case *c, tri_findings *out) {
   bool gpus = false;
 
   for (int t = 0; t < c->tasks; t++) gpus = gpus || c->facts[t].gpu.uuid[0];
+  if (!c->gpu_build && (gpus ? strcmp(c->device, "cpu") : !strcmp(c->device, "cuda")))
+    TRI_TRY(say_cpu_build(c, gpus, out));
+  else if (!gpus && !strcmp(c->device, "cuda") && c->facts[0].version[TRI_VERSION_DRIVER][0])
+    TRI_TRY(say_absent(c, out));
   if (gpus && strcmp(c->device, "cpu")) {
-    if (!c->gpu_build) TRI_TRY(say_cpu_build(c, out));
     TRI_TRY(check_shared(c, out));
     TRI_TRY(check_models(c, out));
     TRI_TRY(check_peers(c, out));

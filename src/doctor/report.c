@@ -28,7 +28,19 @@ static const char *device_of(const tri_case *c, const tri_facts *f) {
   return on_gpu(c, f) ? f->gpu.uuid : "cpu";
 }
 
-static tri_status put_rank(const tri_case *c, const tri_facts *f, tri_text *out) {
+/* Whether Slurm numbers ranks otherwise than MPI: then its numbers have a column. */
+static bool has_tasks(const tri_case *c) {
+  for (int t = 0; t < c->tasks; t++) {
+    const tri_facts_seat *s = &c->facts[t].seat;
+    if (s->host[0] && s->slurm_task >= 0 && s->slurm_task != s->rank) return true;
+  }
+  return false;
+}
+
+enum { WIDE = 24, NARROW = 17 }; /* columns of the device, without and with that of tasks */
+
+static tri_status put_rank(const tri_case *c, const tri_facts *f, bool tasks, tri_text *out) {
+  char       task[16] = "";
   char       device[TRI_FACTS_NAME_BYTES], host[TRI_FACTS_NAME_BYTES], cores[TRI_FACTS_NAME_BYTES];
   tri_text   list = {0};
   int        x[TRI_FACTS_CORES], n = cores_of(f->cores.mask, x);
@@ -36,11 +48,12 @@ static tri_status put_rank(const tri_case *c, const tri_facts *f, tri_text *out)
 
   TRI_TRY_DONE(tri_findings_ranges(&list, x, n));
   tri_text_shorten(f->seat.host, 16, host, sizeof host);
-  tri_text_shorten(on_gpu(c, f) && f->gpu.model[0] ? f->gpu.model : device_of(c, f), 24, device,
-                   sizeof device);
+  tri_text_shorten(on_gpu(c, f) && f->gpu.model[0] ? f->gpu.model : device_of(c, f), tasks ? NARROW : WIDE,
+                   device, sizeof device);
   tri_text_shorten(n ? list.data : "?", 16, cores, sizeof cores);
-  TRI_TRY_DONE(tri_text_printf(out, "%5d  %-16s %5d  %-24s %s (%d)\n", f->seat.rank, host, f->seat.local,
-                               device, cores, f->cores.mine));
+  if (tasks && f->seat.slurm_task >= 0) snprintf(task, sizeof task, "%d", f->seat.slurm_task);
+  TRI_TRY_DONE(tri_text_printf(out, "%5d%*s  %-16s %5d  %-*s %s (%d)\n", f->seat.rank, tasks ? 6 : 0, task,
+                               host, f->seat.local, tasks ? NARROW : WIDE, device, cores, f->cores.mine));
   if (on_gpu(c, f) && f->gpu.model[0]) TRI_TRY_DONE(tri_text_printf(out, "%31s%.46s\n", "", f->gpu.uuid));
   if (on_gpu(c, f) && f->gpu.bus[0])
     TRI_TRY_DONE(tri_text_printf(out, "%31s%.20s%s%.20s\n", "", f->gpu.bus, f->gpu.nic[0] ? ", near " : "",
@@ -78,10 +91,12 @@ static tri_status put_ranks(const tri_case *c, tri_text *out) {
       TRI_TRY(tri_text_printf(out, "  ... and %d more (--json has all)\n", c->nodes - NODES_SHOWN));
     return TRI_OK;
   }
-  TRI_TRY(tri_text_printf(out, " rank  node             local  device                   cores\n"));
+  bool tasks = has_tasks(c);
+  TRI_TRY(tri_text_printf(out, " rank%s  node             local  %-*s cores\n", tasks ? "  task" : "",
+                          tasks ? NARROW : WIDE, "device"));
   for (int r = 0; r < c->tasks; r++) {
     int t = tri_check_task_of(c, r);
-    if (t >= 0) TRI_TRY(put_rank(c, &c->facts[t], out));
+    if (t >= 0) TRI_TRY(put_rank(c, &c->facts[t], tasks, out));
   }
   return TRI_OK;
 }

@@ -16,23 +16,26 @@
 #include <time.h>
 #include <unistd.h>
 
-static char folder[64], program[80], path[4096];
+static char folder[64], program[80], control[80], path[4096];
 
-/* A squeue of this script. */
-static void write_squeue(const char *script) {
-  FILE *f = fopen(program, "w");
+static void write_program(const char *name, const char *script) {
+  FILE *f = fopen(name, "w");
 
   assert_non_null(f);
   fprintf(f, "#!/bin/sh\n%s\n", script);
   assert_int_equal(fclose(f), 0);
-  assert_int_equal(chmod(program, 0755), 0);
+  assert_int_equal(chmod(name, 0755), 0);
 }
+
+/* A squeue of this script. */
+static void write_squeue(const char *script) { write_program(program, script); }
 
 static int set_up(void **state) {
   (void)state;
   strcpy(folder, "/tmp/trireme-slurm.XXXXXX");
   if (!mkdtemp(folder)) return -1;
   snprintf(program, sizeof program, "%s/squeue", folder);
+  snprintf(control, sizeof control, "%s/scontrol", folder);
   snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
   setenv("PATH", path, 1);
   unsetenv("SLURM_JOB_START_TIME");
@@ -44,6 +47,7 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
   (void)state;
   unlink(program);
+  unlink(control);
   return rmdir(folder);
 }
 
@@ -158,9 +162,48 @@ static void test_squeue_that_does_not_answer(void **state) {
   unsetenv("SLURM_JOB_ID");
 }
 
+/* As Slurm 22.05 prints it; what does not answer so is not known. */
+static void test_fence(void **state) {
+  static const struct {
+    const char *script, *fence;
+  } row[] = {
+      {"[ \"$*\" = 'show config' ] && printf 'A = b\\nPMIxCollFence           = ring\\nC = d\\n'", "ring"},
+      {"echo 'PMIxCollFence           = (null)'", "unset"},
+      {"echo 'PMIxCollFence           = '", "unset"},
+      {"echo 'PMIxCollFence = a-word-that-is-no-kind'", ""},
+      {"echo 'MpiDefault = pmix'", ""},
+      {"exit 1", ""},
+      {"yes PMIxCollFence = tree", ""},
+      {"exec tail -f /dev/null", ""}};
+  char fence[TRI_SLURM_WORD_BYTES];
+
+  (void)state;
+  write_program(control, "echo 'PMIxCollFence = tree'");
+  tri_slurm_fence(5, fence); /* no step of srun's */
+  assert_string_equal(fence, "");
+  setenv("SLURM_PROCID", "0", 1);
+  setenv("SLURM_MPI_TYPE", "pmix_v4", 1);
+  setenv("SLURM_PMIX_FENCE", "mixed", 1);
+  tri_slurm_fence(5, fence);
+  assert_string_equal(fence, "mixed");
+  unsetenv("SLURM_PMIX_FENCE");
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    write_program(control, row[i].script);
+    tri_slurm_fence(0.3 + 4.7 * (row[i].fence[0] != 0), fence);
+    assert_string_equal(fence, row[i].fence);
+  }
+  assert_int_equal(unlink(control), 0);
+  setenv("PATH", folder, 1); /* there is none */
+  tri_slurm_fence(5, fence);
+  assert_string_equal(fence, "");
+  setenv("PATH", path, 1);
+  unsetenv("SLURM_PROCID");
+  unsetenv("SLURM_MPI_TYPE");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_durations), cmocka_unit_test(test_environment),
-                                     cmocka_unit_test(test_squeue),
-                                     cmocka_unit_test(test_squeue_that_does_not_answer)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_durations), cmocka_unit_test(test_environment), cmocka_unit_test(test_squeue),
+      cmocka_unit_test(test_squeue_that_does_not_answer), cmocka_unit_test(test_fence)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -64,6 +64,12 @@ static void folder(void **state) {
 
 static void refused(void **state) {
   (void)state;
+  cli_succeeds(ONE "--version");
+  if (!strstr(cli_out, "cuda")) {
+    assert_int_equal(cli_run(TWO "doctor sft.yaml run.device=cuda"), 69);
+    cli_shows(cli_out, "error: device: trireme: the deck says run.device: cuda");
+    assert_null(strstr(cli_out, "MPI_Init"));
+  }
   cli_fails(64, ONE "doctor absent.yaml", "absent.yaml", NULL);
   cli_fails(64, ONE "doctor run.device=cpu", "the deck comes first", NULL);
   cli_fails(64, ONE "doctor --timeout 61", "--timeout 61: must be", NULL);

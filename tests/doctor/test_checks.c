@@ -133,7 +133,7 @@ static void devices(void **state) {
 
   (void)state;
   strcpy(x->f[3].gpu.uuid, "GPU-2");
-  finds(x, 1, "device", TRI_LEVEL_ERROR, "ranks 1 and 3 on n2", "both would take GPU-2 (H100)",
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "ranks 1 (task 2) and 3 on n2", "both would take GPU-2 (H100)",
         "--gpus-per-node=2");
   assert_false(x->found.blocks);
   end(x);
@@ -144,12 +144,12 @@ static void devices(void **state) {
   end(x);
   x = begin();
   x->f[2].gpu.uuid[0] = x->f[2].gpu.model[0] = '\0';
-  finds(x, 1, "device", TRI_LEVEL_ERROR, "rank 0 on n1 and rank 1 on n2", "H100 and no GPU",
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "rank 0 on n1 and rank 1 (task 2) on n2", "H100 and no GPU",
         "run.device: cpu");
   end(x);
   x = begin();
   x->f[1].gpu.no_peer = 1;
-  finds(x, 1, "peer", TRI_LEVEL_WARNING, "rank 2 on n1", "cannot reach 1 other", "topo -p2p");
+  finds(x, 1, "peer", TRI_LEVEL_WARNING, "rank 2 (task 1) on n1", "cannot reach 1 other", "topo -p2p");
   end(x);
   x = begin();
   x->c.gpu_build = false;
@@ -171,11 +171,12 @@ static void cores(void **state) {
   end(x);
   x = begin();
   x->f[2].cores.mask[0] = 7;
-  finds(x, 1, "cores", TRI_LEVEL_WARNING, "ranks 1 and 3 on n2", "the same 1 hardware thread", "--cpu-bind");
+  finds(x, 1, "cores", TRI_LEVEL_WARNING, "ranks 1 (task 2) and 3 on n2", "the same 1 hardware thread",
+        "--cpu-bind");
   end(x);
   x = begin();
   x->f[2].cores.numa = 1;
-  finds(x, 1, "cores", TRI_LEVEL_WARNING, "rank 1 on n2", "memory node 1, its GPU is on 0",
+  finds(x, 1, "cores", TRI_LEVEL_WARNING, "rank 1 (task 2) on n2", "memory node 1, its GPU is on 0",
         "--gpu-bind=closest");
   end(x);
 }
@@ -202,16 +203,18 @@ static void limits(void **state) {
 
   (void)state;
   x->f[2].limits.memlock = x->f[3].limits.memlock = 65536;
-  finds(x, 1, "memlock", TRI_LEVEL_ERROR, "rank 1 on n2 and 1 more", "64.0 KiB", "ulimit -l unlimited");
+  finds(x, 1, "memlock", TRI_LEVEL_ERROR, "rank 1 (task 2) on n2 and 1 more", "64.0 KiB",
+        "ulimit -l unlimited");
   end(x);
   x = begin();
   x->c.device = "cpu"; /* no matter there, but for a network that registers memory */
   x->f[2].limits.memlock = 65536;
-  finds(x, 1, "memlock", TRI_LEVEL_WARNING, "rank 1 on n2", "64.0 KiB", "ulimit -l unlimited");
+  finds(x, 1, "memlock", TRI_LEVEL_WARNING, "rank 1 (task 2) on n2", "64.0 KiB", "ulimit -l unlimited");
   end(x);
   x = begin();
   x->f[1].limits.files = 100;
-  finds(x, 1, "files", TRI_LEVEL_WARNING, "rank 2 on n1", "100 files may be open", "ulimit -n 65536");
+  finds(x, 1, "files", TRI_LEVEL_WARNING, "rank 2 (task 1) on n1", "100 files may be open",
+        "ulimit -n 65536");
   end(x);
   x = begin();
   x->f[2].limits.shm_free = x->f[3].limits.shm_free = (int64_t)64 << 20; /* a container's */
@@ -300,7 +303,7 @@ static void speeds(void **state) {
   assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
   assert_int_equal(tri_check_speeds(&x->c, slow, &x->found), TRI_OK);
   assert_int_equal(x->found.n, 1);
-  assert_string_equal(x->found.item[0].where, "rank 1 on n2");
+  assert_string_equal(x->found.item[0].where, "rank 1 (task 2) on n2");
   end(x);
 }
 
@@ -451,7 +454,7 @@ static void large(void **state) {
   assert_int_equal(x->found.n,
                    8 + 1 + 1 + LARGE_NODES + 1); /* ways, more ways, one address twice, GPUs, open files */
   assert_string_equal(x->found.item[8].where, "22520 more pairs of nodes");
-  assert_string_equal(x->found.item[9 + LARGE_NODES].where, "ranks 14335 and 16383 on n2047");
+  assert_string_equal(x->found.item[9 + LARGE_NODES].where, "ranks 14335 (task 16382) and 16383 on n2047");
   const tri_report r = {&x->c, &x->found, NULL, 0, NULL};
   assert_int_equal(tri_report_json(&r, &text), TRI_OK);
   assert_non_null(strstr(text.data, "{\"rank\": 16383, \"node\": \"n2047\", \"local_rank\": 7, "));
@@ -470,13 +473,85 @@ static void large(void **state) {
   end(x);
 }
 
+static void fences(void **state) {
+  static const char *const kind[] = {"tree", "mixed", "unset", "ring", ""};
+
+  (void)state;
+  for (int i = 0; i < 5; i++) {
+    launch *x = begin();
+    x->c.fence = kind[i];
+    finds(x, i < 3, "fence", TRI_LEVEL_WARNING, "PMIxCollFence of Slurm", kind[i],
+          "export SLURM_PMIX_FENCE=ring");
+    end(x);
+  }
+}
+
+/* Ranks are numbered across nodes, Slurm's tasks are not: 2 x 2 are 0, 2 and 1, 3. */
+static void tasks_have_a_column_where_they_differ(void **state) {
+  launch    *x = begin();
+  tri_text   text = {0};
+  tri_report r = {&x->c, &x->found, NULL, 0, NULL};
+
+  (void)state;
+  x->c.device = "cpu";
+  finds(x, 0, NULL, 0, NULL, NULL, NULL);
+  assert_int_equal(tri_report_screen(&r, &text), TRI_OK);
+  assert_non_null(strstr(text.data, " rank  task  node             local  device            cores\n"
+                                    "    0     0  n1                   0  cpu               0-1 (2)\n"
+                                    "    1     2  n2                   0  cpu               0-1 (2)\n"
+                                    "    2     1  n1                   1  cpu               2-3 (2)\n"));
+  text.len = 0;
+  for (int t = 0; t < TASKS; t++) x->f[t].seat.slurm_task = TRI_FACTS_UNKNOWN;
+  assert_int_equal(tri_report_screen(&r, &text), TRI_OK);
+  assert_non_null(strstr(text.data, " rank  node             local  device                   cores\n"
+                                    "    0  n1                   0  cpu                      0-1 (2)\n"));
+  tri_text_free(&text);
+  end(x);
+}
+
+/* What the deck insists on is not there: MPI is not started for that. */
+static void a_device_that_is_absent(void **state) {
+  launch *x = begin();
+
+  (void)state;
+  x->c.device = "cuda";
+  x->c.gpu_build = false;
+  finds(x, 1, "device", TRI_LEVEL_ERROR, "trireme", "the launch has GPUs, and this program is built for CPUs",
+        "cuda-release");
+  assert_true(x->found.blocks);
+  end(x);
+  for (int known = 0; known < 2; known++) { /* whether the driver tells */
+    x = begin();
+    x->c.device = "cuda";
+    for (int t = 0; t < TASKS; t++) {
+      x->f[t].gpu.uuid[0] = x->f[t].gpu.model[0] = '\0';
+      if (known) strcpy(x->f[t].version[TRI_VERSION_DRIVER], "580.65");
+    }
+    finds(x, known, "device", TRI_LEVEL_ERROR, "all 4 ranks", "no rank sees a GPU", "--gpus-per-node");
+    assert_int_equal(x->found.blocks, known);
+    end(x);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest test[] = {
-      cmocka_unit_test(nothing), cmocka_unit_test(missing), cmocka_unit_test(uneven),
-      cmocka_unit_test(devices), cmocka_unit_test(cores),   cmocka_unit_test(versions),
-      cmocka_unit_test(limits),  cmocka_unit_test(clocks),  cmocka_unit_test(nets),
-      cmocka_unit_test(reach),   cmocka_unit_test(links),   cmocka_unit_test(speeds),
-      cmocka_unit_test(folders), cmocka_unit_test(screen),  cmocka_unit_test(large)};
+  const struct CMUnitTest test[] = {cmocka_unit_test(nothing),
+                                    cmocka_unit_test(missing),
+                                    cmocka_unit_test(uneven),
+                                    cmocka_unit_test(devices),
+                                    cmocka_unit_test(cores),
+                                    cmocka_unit_test(versions),
+                                    cmocka_unit_test(limits),
+                                    cmocka_unit_test(clocks),
+                                    cmocka_unit_test(nets),
+                                    cmocka_unit_test(reach),
+                                    cmocka_unit_test(links),
+                                    cmocka_unit_test(speeds),
+                                    cmocka_unit_test(folders),
+                                    cmocka_unit_test(screen),
+                                    cmocka_unit_test(large),
+                                    cmocka_unit_test(fences),
+                                    cmocka_unit_test(tasks_have_a_column_where_they_differ),
+                                    cmocka_unit_test(a_device_that_is_absent)};
 
   return cmocka_run_group_tests(test, NULL, NULL);
 }

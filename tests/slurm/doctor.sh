@@ -14,7 +14,7 @@ printf 'run: {output: %s/folder/run, device: cpu}\nmodel: {config: c.json, token
 doctor() { # exit code that is due, nodes, further arguments
   local due=$1 nodes=$2 code=0
   shift 2
-  on head srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
+  on head env ${fence:+SLURM_PMIX_FENCE="$fence"} srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
     exec '$program' doctor '$dir/deck.yaml' --json $*" > "$dir/json.out" 2> "$dir/err.out" || code=$?
   [ "$code" = "$due" ] || fail "exit code $code, not $due"
   [ "$(wc -l < "$dir/json.out")" = 1 ] || fail "not one JSON value"
@@ -28,7 +28,7 @@ has_no() { ! grep -q "\"check\": \"$1\"" "$dir/json.out" || fail "finds $1 where
 
 plant=''
 doctor 0 3
-for check in ranks reach interface versions device shm clock folder locks hdf5 hang; do has_no $check; done
+for check in ranks reach interface fence versions device shm clock folder locks hdf5 hang; do has_no $check; done
 [ "$(grep -o '"rank": [0-9]*' "$dir/json.out" | wc -l)" = 6 ] || fail "not six ranks"
 for scope in world node cross 'n1 - n2' 'n1 - n3' 'n2 - n3' 'disk write' 'disk read'; do
   grep -Eq "\"scope\": \"$scope\", \"bytes\": [0-9]+, \"bytes_per_s\": [0-9]" "$dir/json.out" || fail "nothing measured of $scope"
@@ -50,7 +50,7 @@ on n3 mount --bind "$dir/folder" "$dir/folder" && on n3 mount -o remount,ro,bind
 doctor 69 3 run.device=auto
 on n3 umount "$dir/folder"
 has versions error 'HDF5 on n1 and n2' 'it is 1[0-9.]* for rank 0' 'same modules'
-has device error 'ranks 1 and 4 on n2' 'both would take GPU-the-same' 'gpus-per-node=2'
+has device error 'ranks 1 [(]task 2[)] and 4 [(]task 3[)] on n2' 'both would take GPU-the-same' 'gpus-per-node=2'
 has locks error 'folder/run on n2' 'no locks: flock: No locks available' 'flock'
 has folder error 'folder/run on n3' 'Read-only file system' 'read-only there: put run.output elsewhere'
 
@@ -60,7 +60,10 @@ doctor 69 2
 on n2 mount -o remount,size=50% /dev/shm
 has shm error n2 '/dev/shm has .* free, 2 ranks' 'mount -o remount'
 plant='export OMPI_MCA_btl_tcp_if_include=ib0'
+fence=tree
 doctor 69 2
+fence=
+has fence warning PMIxCollFence 'it is tree: ' 'export SLURM_PMIX_FENCE=ring'
 has interface error 'OMPI_MCA_btl_tcp_if_include=ib0 on n2' 'there are: lo 127.0.0.1, eth0 10' 'export OMPI_MCA_btl_tcp_if_include=eth0'
 plant='export NCCL_SOCKET_IFNAME=lo'
 doctor 69 2

@@ -16,6 +16,8 @@ tri_status tri_exam_print(tri_exam *x, const char *unmeasured) {
   return st;
 }
 
+static const double SLURM_S = 5; /* chosen: a controller that is busy answers later, and is not waited for */
+
 tri_status tri_exam_check(tri_exam *x) {
   tri_case *c = &x->c;
 
@@ -32,5 +34,7 @@ tri_status tri_exam_check(tri_exam *x) {
     TRI_TRY(tri_meet_reach(x->meet, c, &x->reach, &c->n_reach));
     c->reach = x->reach;
   }
+  if (c->nodes > 1) tri_slurm_fence(x->opt->patience_s < SLURM_S ? x->opt->patience_s : SLURM_S, x->fence);
+  c->fence = x->fence;
   return tri_check_all(c, &x->found);
 }

@@ -2,6 +2,7 @@
 #ifndef TRI_EXAMINE_IMPL_H
 #define TRI_EXAMINE_IMPL_H
 
+#include "comm/slurm.h"
 #include "doctor/checks.h"
 #include "examine.h"
 #include "folder.h"
@@ -21,7 +22,8 @@ typedef struct tri_exam {
   tri_findings           found; /* of rank 0 */
   tri_rate              *rate;  /* [n_rate] of rank 0 */
   int64_t                n_rate, rate_cap;
-  pthread_mutex_t        lock; /* of found and rate, which the watch reports from */
+  char                   fence[TRI_SLURM_WORD_BYTES]; /* of rank 0 */
+  pthread_mutex_t        lock;                        /* of found and rate, which the watch reports from */
   tri_session            se;
 } tri_exam;
 

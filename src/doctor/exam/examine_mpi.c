@@ -324,9 +324,13 @@ done:
 static tri_status measure(tri_exam *x) {
   tri_session_opt opt = {x->opt->device, x->opt->ranks_per_node, x->opt->threads, 0}; /* meet watches */
   tri_speed_room  room;
+  tri_status      st;
 
   if (x->launch.task != 0) enter(x, "MPI_Init");
-  TRI_TRY(tri_session_open(&opt, &x->se));
+  st = tri_session_open(&opt, &x->se);
+  if (st != TRI_OK && x->se.rt.world_size)
+    tri_meet_stage(x->meet, "device and communicators"); /* MPI is up */
+  TRI_TRY(st);
   enter(x, "memory");
   TRI_TRY(tri_speed_plan(&x->se, &room));
   TRI_TRY(tri_session_take_memory(&x->se));
