@@ -1,0 +1,29 @@
+/* bench.h - one rank's compute timed on this machine's cores, with a model of the policy's shape. Private to
+ * its room. */
+#ifndef TRI_PLAN_BENCH_H
+#define TRI_PLAN_BENCH_H
+
+#include "base/base.h"
+
+struct tri_plan;
+
+/* What is passed, of the deck's sizes. */
+typedef struct tri_bench_size {
+  int64_t sequences, length, rows; /* of a pass of learning: sequences, tokens and learned tokens of each */
+  int64_t prompts, group;          /* of answers decoded at once; 0: nothing is generated */
+  int64_t prompt_tokens, answer_tokens;
+} tri_bench_size;
+
+/* Seconds, medians of several. */
+typedef struct tri_bench_times {
+  double forward, learn, update; /* of a pass without and with backward; of an update of all that learns */
+  double prefill, decode;        /* of all prompts; of one decode step of all answers, half of them written */
+  double numbers;                /* that an update changes */
+} tri_bench_times;
+
+/* Not collective. A model of so many layers is opened, timed for about a second and closed. *done false: it
+ * would take more memory than a plan may. */
+TRI_CHECKED tri_status tri_bench_model(const struct tri_plan *p, const tri_bench_size *z, int layers,
+                                       tri_bench_times *out, bool *done);
+
+#endif
