@@ -49,11 +49,16 @@ double tri_cost_scope(const tri_machine *m, const tri_cost_share *s, int scope, 
 /* Units that are gathered one by one: each layer, the embedding, the head. */
 static double units(const tri_cost_model *m) { return (double)m->L + 2; }
 
-/* All of the model's numbers, `each` bytes a number, unit by unit. */
-static double by_units(const tri_machine *m, const tri_cost_pass *p, int scope, double each) {
+/* So many bytes of all of the model, unit by unit. */
+static double by_units(const tri_machine *m, const tri_cost_pass *p, int scope, double bytes) {
   double n = units(&p->model);
 
-  return n * tri_cost_scope(m, &p->share, scope, (double)p->model.n / n * each);
+  return n * tri_cost_scope(m, &p->share, scope, bytes / n);
+}
+
+/* Ranks that share in a scope. */
+static double sharers(const tri_cost_share *s, int scope) {
+  return scope == 0 ? 1 : scope == 1 ? s->per_node : s->ranks;
 }
 
 /* ---- compute ---- */
@@ -80,6 +85,9 @@ tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *
       .update_s =
           ADAM_BYTES / (p->offload ? fmin(m->host_bytes_per_s, m->mem_bytes_per_s) : m->mem_bytes_per_s)};
 
+  if (!p->share
+           .overlap) /* GPUs' products read weights as they are; CPUs' a form of them for each direction */
+    c.pack_s = 3.0 * p->model.bytes / m->mem_bytes_per_s;
   if (p->frozen)
     c.backward.each_s -=
         2 * (tri_cost_layer_weights(&p->model) + tri_cost_head_weights(&p->model) * p->rows / tokens) / rate;
@@ -102,31 +110,37 @@ double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, cons
   double rounds = r->at_once > 0 ? ceil(r->answers / r->at_once) : 0;
   double gather = tri_cost_scope(m, &r->share, r->share.params, (double)r->model.n * r->model.bytes);
 
+  if (sharers(&r->share, r->share.params) > 1) gather += (double)r->model.n * c->pack_s / 2;
   if (r->answers <= 0) return gather;
   return gather + r->prompts * r->prompt_tokens * c->prefill_s +
          r->answer_tokens * (rounds * c->decode.fixed_s + r->answers * c->decode.each_s);
 }
 
 /* Of one batch with its gathers: those of forward, and of backward again, and where gradients are shared
- * among some their reduction, of every batch. */
+ * among some their reduction, of every batch. What learns beside frozen weights is gathered beside them. */
 static double batch_comm(const tri_machine *m, const tri_cost_pass *p) {
-  double gathers = by_units(m, p, p->share.params, p->model.bytes);
+  double gathers = by_units(m, p, p->share.params, (double)p->model.n * p->model.bytes);
 
+  if (p->frozen) gathers += by_units(m, p, p->share.params, p->trained * p->model.bytes);
   if (p->trained <= 0) return gathers;
-  return 2 * gathers + by_units(m, p, p->share.grads, 4) * p->trained / (double)p->model.n;
+  return 2 * gathers + by_units(m, p, p->share.grads, p->trained * 4);
+}
+
+/* Of one time: what is gathered is packed anew for every batch, what a rank has whole after an update. */
+static double pack(const tri_cost_compute *c, const tri_cost_pass *p) {
+  double learns = p->trained > 0 ? 1 : 0.5;
+
+  if (sharers(&p->share, p->share.params) > 1) return p->batches * (double)p->model.n * c->pack_s * learns;
+  return p->trained > 0 ? p->updates / p->times * p->trained * c->pack_s : 0;
 }
 
 double tri_cost_of_learn(const tri_machine *m, const tri_cost_compute *c, const tri_cost_pass *p) {
   double compute = p->tokens * c->forward.each_s + p->batches * c->forward.fixed_s;
   double comm = p->batches * batch_comm(m, p);
 
+  compute += pack(c, p);
   if (p->trained > 0) compute += p->tokens * c->backward.each_s + p->batches * c->backward.fixed_s;
   return p->times * (p->share.overlap ? fmax(compute, comm) : compute + comm);
-}
-
-/* Ranks that share in a scope. */
-static double sharers(const tri_cost_share *s, int scope) {
-  return scope == 0 ? 1 : scope == 1 ? s->per_node : s->ranks;
 }
 
 /* From the scope that gradients were reduced in to the optimizer's: of a node's share between nodes alone.

@@ -55,6 +55,7 @@ typedef struct tri_cost_compute {
   tri_cost_line decode;            /* of a decode step: fixed_s of a step, each_s of a row */
   double        prefill_s;         /* of a prompt's token */
   double        update_s;          /* of a number that is updated */
+  double pack_s; /* of a number, from gathered or new weights to what products read, forward and back */
 } tri_cost_compute;
 
 typedef struct tri_cost_time {

@@ -18,7 +18,8 @@ typedef struct tri_bench_size {
 typedef struct tri_bench_times {
   double forward, learn, update; /* of a pass without and with backward; of an update of all that learns */
   double prefill, decode;        /* of all prompts; of one decode step of all answers, half of them written */
-  double numbers;                /* that an update changes */
+  double pack;                   /* of all that an update changed, in the pass of learning after it */
+  double numbers;                /* that it changes */
 } tri_bench_times;
 
 /* Not collective. A model of so many layers is opened, timed for about a second and closed. *done false: it

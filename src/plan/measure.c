@@ -9,11 +9,8 @@
 
 /* Chosen: passes that take longer, by what such cores do, are not waited for. */
 static const double most_s = 2.5;
-enum {
-  PASSES = 4, /* of each kind, at least: bench.c */
-  LEAST_TOKENS =
-      128 /* chosen: of a pass; products of so many rows take of each nearly what those of more do */
-};
+/* Of a kind, at least: bench.c. Chosen: tokens of a pass; products of more rows gain little. */
+enum { PASSES = 4, LEAST_TOKENS = 128 };
 
 /* Measured with tests/bench/predict.sh, 4 ranks on 2 cores: what is lost where each waits for the turn of
  * others. */
@@ -54,8 +51,8 @@ static double guess_s(const tri_plan *p, const tri_bench_size *z, const tri_cost
 
   tri_machine_host(p->se.threads, 1, &m);
   part.L = L;
-  flops = 2 * tri_cost_forward_flops(&part, N, K, learn->context) +
-          tri_cost_backward_flops(&part, N, K, learn->context) +
+  flops = 3 * tri_cost_forward_flops(&part, N, K, learn->context) +
+          2 * tri_cost_backward_flops(&part, N, K, learn->context) +
           tri_cost_forward_flops(&part, prompts, 0, learn->context) +
           tri_cost_forward_flops(&part, (double)(z->prompts * z->group), (double)(z->prompts * z->group),
                                  learn->context);
@@ -85,6 +82,7 @@ static tri_bench_times grow_all(const tri_bench_times *a, const tri_bench_times 
                            .learn = grow(a->learn, b->learn, n, L),
                            .prefill = grow(a->prefill, b->prefill, n, L),
                            .decode = grow(a->decode, b->decode, n, L),
+                           .pack = b->pack / b->numbers,
                            .update = b->update / b->numbers};
 }
 
@@ -105,6 +103,7 @@ tri_status tri_plan_measure(const tri_plan *p, const tri_cost_pass *learn, const
   out->forward = (tri_cost_line){0, slower * all.forward / tokens};
   out->backward = (tri_cost_line){0, slower * fmax(all.learn - all.forward, 0) / tokens};
   out->update_s = slower * all.update;
+  if (!learn->frozen) out->pack_s = slower * all.pack; /* else only adapters were packed */
   if (!r) return TRI_OK;
   out->prefill_s = slower * all.prefill / (double)(z.prompts * z.prompt_tokens);
   out->decode = (tri_cost_line){slower * all.decode, 0};

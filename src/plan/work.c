@@ -133,6 +133,7 @@ static tri_cost_compute compute_of(const sum *s, const tri_cost_pass *c) {
   by.forward.each_s *= factor(s->policy.forward.each_s, s->by_figures.forward.each_s);
   by.backward.each_s *= factor(s->policy.backward.each_s, s->by_figures.backward.each_s);
   by.update_s = s->policy.update_s;
+  by.pack_s = s->policy.pack_s;
   return by;
 }
 
