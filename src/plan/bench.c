@@ -18,9 +18,9 @@ typedef struct bench {
   tri_prompt  *prompt; /* [prompts] */
 } bench;
 
-/* Chosen. Each pass once unseen and then three times at least; more while it takes less than part_s, for
- * short ones vary most. As many decode steps. */
-enum { TURNS = 3, MOST_TURNS = 64 };
+/* Chosen. Each pass once unseen and then TURNS times at least; more while they take less than part_s in all,
+ * for short ones vary most. The same of decode steps. */
+enum { TURNS = 3, MOST_TURNS = 9, MOST_STEPS = 64 };
 static const double part_s = 0.2;
 /* Chosen: nobody gives a plan more memory. */
 static const int64_t most_bytes = (int64_t)1 << 30;
@@ -28,8 +28,8 @@ static const int64_t most_bytes = (int64_t)1 << 30;
 /* ---- times ---- */
 
 typedef struct series {
-  double x[MOST_TURNS];
-  int    n;
+  double x[MOST_STEPS];
+  int    n, most;
   double began_s, last_s; /* of all; of the one under way */
 } series;
 
@@ -55,12 +55,12 @@ static void end(series *s) {
 
   if (s->n < 0)
     s->n = 0, s->began_s = now_s;
-  else if (s->n < MOST_TURNS)
+  else if (s->n < s->most)
     s->x[s->n++] = now_s - s->last_s;
 }
 
 static bool enough(const series *s) {
-  return s->n == MOST_TURNS || (s->n >= TURNS && s->last_s - s->began_s > part_s);
+  return s->n == s->most || (s->n >= TURNS && s->last_s - s->began_s > part_s);
 }
 
 /* ---- a model ---- */
@@ -69,7 +69,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Decode steps that are timed, and what a prompt has then: half of them lie before half of the answer. */
 static int64_t steps_of(const tri_bench_size *z) {
-  int64_t n = z->answer_tokens < MOST_TURNS ? z->answer_tokens : MOST_TURNS;
+  int64_t n = z->answer_tokens < MOST_STEPS ? z->answer_tokens : MOST_STEPS;
 
   return most(n, TURNS + 2);
 }
@@ -144,7 +144,7 @@ static tri_status make_prompts(bench *b, const tri_bench_size *z, int32_t **toke
 /* ---- passes ---- */
 
 static tri_status score(bench *b, double *pass_s) {
-  series s = {.n = 0};
+  series s = {.most = MOST_TURNS};
 
   while (!enough(&s)) {
     tri_rows_out rows;
@@ -168,7 +168,7 @@ static tri_status pass(bench *b, bool last, series *s) {
 
 /* Of two passes to an update the first finds new weights, which it packs. */
 static tri_status learn(bench *b, const tri_plan *p, tri_bench_times *t) {
-  series first = {.n = 0}, second = {.n = 0}, update = {.n = 0};
+  series first = {.most = MOST_TURNS}, second = {.most = MOST_TURNS}, update = {.most = MOST_TURNS};
 
   while (!enough(&second)) {
     tri_optim_now now = {0, most(second.n, 0) + 1, 1, false};
@@ -206,7 +206,7 @@ static bool step_is_over(void *ctx) {
 
 /* The first step has the prompts' prefill and is not counted. */
 static tri_status decode(bench *b, const tri_bench_size *z, tri_generate_opt gen, double *step_s) {
-  series s = {.n = 0};
+  series s = {.most = MOST_STEPS};
 
   for (int64_t i = 0; i < z->prompts; i++) b->prompt[i].n_token = (int)long_prompt(z);
   gen.max_new = steps_of(z);
@@ -220,7 +220,7 @@ static tri_status decode(bench *b, const tri_bench_size *z, tri_generate_opt gen
 /* Each with one decode step behind it. */
 static tri_status prefill(bench *b, const tri_bench_size *z, tri_generate_opt gen, double step_s,
                           double *prompts_s) {
-  series s = {.n = 0};
+  series s = {.most = MOST_TURNS};
 
   for (int64_t i = 0; i < z->prompts; i++) b->prompt[i].n_token = (int)z->prompt_tokens;
   gen.max_new = 1;
