@@ -7,6 +7,7 @@ dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-job-file.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 cat > "$dir/srun" << 'END'
 #!/bin/bash
+[[ $SLURM_JOB_NODELIST = n1,n2 || " $* " = *" --nodelist=$SLURM_JOB_NODELIST "* ]] || echo "of the job: $SLURM_JOB_NODELIST" >> "$DIR/said"
 echo "srun $*" >> "$DIR/said"
 case "$*" in *\ true) exit $ANSWERS ;; esac # does a node answer?
 read -r code words < "$DIR/ends"
@@ -18,7 +19,7 @@ END
 cat > "$dir/scontrol" << 'END'
 #!/bin/sh
 case $1-$2 in
-show-hostnames) printf '%s\n' $HAS ;;
+show-hostnames) [ "$3" = 'n[1-2]' ] && printf '%s\n' $HAS || echo "$3" | tr , '\n' ;;
 show-job) echo "JobId=7 JobName=run Requeue=$REQUEUE JobState=$STATE Reason=$REASON TimeLimit=01:00:00 StdOut=/out/7.out ReqNodeList=(null) NodeList=n[1-2] $SHOWN" ;;
 *) echo "scontrol $*" >> "$DIR/said" ;;
 esac
@@ -35,7 +36,7 @@ check() { # exit code, calls by their beginnings, ends
   printf '%s\n' "$@" > "$dir/ends"
   : > "$dir/said"
   env DIR="$dir" PATH="$dir:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NAME=run SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES="${n-2}" \
-    SLURM_JOB_NODELIST='n[1-2]' SLURM_TASKS_PER_NODE="2(x${n-2})" SLURM_CPUS_PER_TASK=2 TRIREME=trireme \
+    SLURM_JOB_NODELIST=n1,n2 SLURM_TASKS_PER_NODE="2(x${n-2})" SLURM_CPUS_PER_TASK=2 TRIREME=trireme \
     STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 SHOWN=Features='(null)' "${with[@]}" \
     bash "$here/jobs/train.sbatch" deck.yaml train.steps=5 > "$dir/out" 2> "$dir/err" || code=$?
   [ "$code" = "$expected" ] && [ ! -s "$dir/ends" ] && [ "$(tail -n +2 "$dir/said")" = "$calls" ] || {
@@ -47,9 +48,9 @@ check() { # exit code, calls by their beginnings, ends
 }
 first() { [ "$(head -n 1 "$dir/said")" = "$1" ] || { echo "job_file: not '$1' but '$(head -n 1 "$dir/said")'"; exit 1; }; }
 step() { echo "srun --mpi=pmix --cpus-per-task=2 --cpu-bind=cores ${1:+$1 }trireme train deck.yaml train.steps=5"; }
-one="--nodes=1 --ntasks=2 --ntasks-per-node=2"
+one="--nodes=1 --ntasks=2 --ntasks-per-node=2 --nodelist"
 again() { step "--mem=0"; }
-on_one() { step "$one --mem=0 $1"; }
+on_one() { step "$one=$1 --mem=0"; }
 killed='137 srun: error: n2: task 3: Killed'
 ask='srun --mpi=none --nodes=1 --ntasks=1 --mem=0 --nodelist=n2 true'
 may='check train deck.yaml train.steps=5 --check --ranks 2'
@@ -92,14 +93,14 @@ check 64 "$(lines "$ask" "$(again)")" "$killed" 64
 check 75 "$(lines "$(again)" "scontrol requeue 7")" 1 75
 check 139 "$(lines "$(again)" "$(again)" "$(again)")" 139 76 1 139
 # On the nodes that are left: a spare one takes the failed one's place.
-with=(TRIREME_SPARE=1) && check 0 "$(on_one --exclude=n2)" "$killed" 0 && first "$(step "$one")"
-check 0 "$(lines "$(on_one --exclude=n2)" "$(on_one --exclude=n1)")" "$killed" "137 srun: error: n1: tasks 0-1: Killed" 0
-check 0 "$(on_one --exclude=n2)" "76 trireme: rank 2 (task 1) on n2, cpu: no sign of life for 30 s: stopped; it was in phase learn" 0
-check 0 "$(on_one --exclude=n2)" "76 trireme: rank 2 on n2.site.org, cpu: it died (process 7); it was in phase learn" 0
-with=(TRIREME_SPARE=1 NODES='n1 alloc\nn2 down*\n') && check 0 "$(on_one --exclude=n2)" 76 0
+with=(TRIREME_SPARE=1) && check 0 "$(on_one n1)" "$killed" 0 && first "$(step "$one=n1")"
+check 0 "$(lines "$(on_one n1)" "$(on_one n2)")" "$killed" "137 srun: error: n1: tasks 0-1: Killed" 0
+check 0 "$(on_one n1)" "76 trireme: rank 2 (task 1) on n2, cpu: no sign of life for 30 s: stopped; it was in phase learn" 0
+check 0 "$(on_one n1)" "76 trireme: rank 2 on n2.site.org, cpu: it died (process 7); it was in phase learn" 0
+with=(TRIREME_SPARE=1 NODES='n1 alloc\nn2 down*\n') && check 0 "$(on_one n1)" 76 0
 # Without one it is left out where it does not answer, if the deck allows so few ranks.
-with=(ANSWERS=124) && check 0 "$(lines "$ask" "$may" "$(on_one --exclude=n2)")" "$killed" 0
-with=(NODES='n1 alloc\nn2 alloc*\n') && check 0 "$(lines "$may" "$(on_one --exclude=n2)")" "$killed" 0
-with=(HAS=n1) && check 0 "$(lines "$may" "$(on_one --exclude=n2)")" 76 0
+with=(ANSWERS=124) && check 0 "$(lines "$ask" "$may" "$(on_one n1)")" "$killed" 0
+with=(NODES='n1 alloc\nn2 alloc*\n') && check 0 "$(lines "$may" "$(on_one n1)")" "$killed" 0
+with=(HAS=n1) && check 0 "$(lines "$may" "$(on_one n1)")" 76 0
 with=(NODES='n1 alloc\nn2 down\n' ALLOWED=1) && check 76 "$(lines "$may" "scontrol requeue 7")" 76
 echo "job_file: as it should be after every end"
