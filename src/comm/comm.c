@@ -41,13 +41,22 @@ tri_status tri_mpi_fail(const char *file, int line, const char *func, int code, 
 
 /* ---- the queue ---- */
 
+static tri_status finish_timed(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  h->from_s = h->to_s = 0;
+  TRI_TRY(h->way->finish(h, k, number));
+  if (h->from_s <= 0) h->from_s = h->begun_s[number % TRI_RING];
+  if (h->to_s <= 0) h->to_s = tri_now_s();
+  tri_coll_timed(&h->base, k, h->to_s - h->from_s);
+  return TRI_OK;
+}
+
 static tri_status finish_up_to(tri_host_comm *h, uint64_t number) {
   while (h->finished < number) {
     uint64_t   next = h->finished + 1;
     tri_coll  *k = &h->ring[next % TRI_RING];
     tri_trace *trace = h->staged ? NULL : h->device->trace; /* a staged one's is in its own stream */
     int        span = tri_trace_begin(trace, tri_coll_lane(k->kind), h->about[next % TRI_RING], k->stream);
-    TRI_TRY(h->way->finish(h, k, next));
+    TRI_TRY(finish_timed(h, k, next));
     tri_trace_end(trace, span, k->stream); /* the CPU records at once */
     h->finished = next;
   }
@@ -63,6 +72,7 @@ static tri_status host_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   number = h->started + 1;
   h->ring[number % TRI_RING] = *k;
   h->about[number % TRI_RING] = about;
+  h->begun_s[number % TRI_RING] = tri_now_s();
   TRI_TRY(h->way->start(h, &h->ring[number % TRI_RING], number));
   h->started = number;
   if (!req) return finish_up_to(h, number);

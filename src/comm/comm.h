@@ -55,12 +55,33 @@ typedef struct tri_comm_ops {
   void (*close)(tri_comm **c);
 } tri_comm_ops;
 
+/* A collective as it was timed: bytes that a rank gives in rings, in one of X bytes in all X (size - 1) /
+ * size, in an all_reduce two of them (Thakur et al. 2005), in so many seconds. All zero: none. */
+typedef struct tri_flow {
+  double bytes, s;
+  int    rings;
+} tri_flow;
+
+/* What this rank gave in a communicator's collectives on device memory: since it was opened, and since a step
+ * began (tri_comm_traffic_begin). best: the fastest of the timed ones that carried at least half of what the
+ * largest did. Timed is what moves data: in "shm" this rank's reading once all ranks' data lies there; in
+ * "mpi" a gather from its start, a reduction from where this rank is free for it; in "staged" from where this
+ * rank's data is there. So a rank that comes late and compute beside only make it longer, and the fastest is
+ * nearest to what the link can do. Small ones may come from a cache, or before they are asked for. "nccl" is
+ * not timed: its streams would have to be waited for. */
+typedef struct tri_traffic {
+  double   bytes, step_bytes;
+  double   most; /* bytes of the largest that was timed; 0: none was */
+  tri_flow best, step_best;
+} tri_traffic;
+
 /* First member of each back end's own struct. */
 struct tri_comm {
   const tri_comm_ops *ops;
   tri_scope           scope;
   int                 rank, size;
   void *mpi; /* MPI_Comm *: control plane and HDF5; owned. NULL: pretended, rank 0 is alone (session.h) */
+  tri_traffic traffic;
 };
 
 /* Collective over world. One scope, served by the back end of d: "shm" or "mpi" for the CPU; for a GPU
@@ -120,6 +141,8 @@ TRI_CHECKED tri_status tri_broadcast(tri_comm *c, void *buf, int64_t count, tri_
                                      tri_stream *s, tri_req *req);
 /* s waits, any stream of the device. A zero req is legal. */
 TRI_CHECKED tri_status tri_comm_wait(tri_comm *c, tri_req *req, tri_stream *s);
+/* Not collective. A step begins: its traffic is none yet. */
+void tri_comm_traffic_begin(tri_comm *c);
 
 /* Control plane: always MPI, host memory, blocking. Collective over c, all that follow. Sums in rank
  * order. */

@@ -1,6 +1,46 @@
-/* comm_coll.c - the doors to the collectives; a collective in words, for messages and traces. */
+/* comm_coll.c - the doors to the collectives; a collective in words, for messages and traces; what they
+ * carry. */
 #include "comm_maker.h"
 #include "peers/board.h"
+
+/* ---- what they carry ---- */
+
+static tri_flow flow_of(const tri_comm *c, const tri_coll *k, double s) {
+  bool   pieces = k->kind == TRI_ALL_GATHER || k->kind == TRI_REDUCE_SCATTER;
+  int    rings = k->kind == TRI_ALL_REDUCE ? 2 : 1;
+  double bytes = (double)k->count * (double)tri_dtype_bytes(k->dtype) * (c->size - 1);
+
+  return (tri_flow){pieces ? bytes : rings * bytes / c->size, s, rings};
+}
+
+/* Of those that carried at least `least` the fastest. */
+static void keep(tri_flow *best, double least, const tri_flow *f) {
+  if (f->bytes < least) return;
+  if (best->bytes < least || f->bytes * best->s > best->bytes * f->s) *best = *f;
+}
+
+void tri_coll_timed(tri_comm *c, const tri_coll *k, double s) {
+  tri_traffic *t = &c->traffic;
+  tri_flow     f = flow_of(c, k, s > 1e-9 ? s : 1e-9); /* the clock's resolution */
+
+  if (f.bytes > t->most) t->most = f.bytes;
+  keep(&t->best, t->most / 2, &f);
+  keep(&t->step_best, t->most / 2, &f);
+}
+
+static void count(tri_comm *c, const tri_coll *k) {
+  double bytes = flow_of(c, k, 0).bytes;
+
+  c->traffic.bytes += bytes;
+  c->traffic.step_bytes += bytes;
+}
+
+void tri_comm_traffic_begin(tri_comm *c) {
+  c->traffic.step_bytes = 0;
+  c->traffic.step_best = (tri_flow){0, 0, 0};
+}
+
+/* ---- the doors ---- */
 
 /* Where a rank waits for a request it waits in it: what is submitted is only come to, and may have to wait
  * for an older one. */
@@ -10,6 +50,7 @@ static tri_status submit_to(tri_comm *c, const tri_coll *k, tri_req *req) {
 
   if (req) req->number = number;
   tri_board_wait((int)c->scope, number);
+  count(c, k);
   st = c->ops->submit(c, k, req);
   /* On a GPU it has only been queued. */
   tri_board_leave(!req && k->kind != TRI_BROADCAST && st == TRI_OK && !tri_device_is_gpu(k->stream->device));

@@ -12,7 +12,8 @@ enum { TRI_RING = 8 };
 typedef struct tri_host_comm tri_host_comm;
 
 /* How collectives are carried out. Sequence numbers count from 1; number n lives in ring[n % TRI_RING].
- * Every number is started, then finished, in order, on every rank of the communicator. */
+ * Every number is started, then finished, in order, on every rank of the communicator. finish sets h->from_s
+ * and to_s, unless they are set, where it knows better than from its start to its end (tri_traffic). */
 typedef struct tri_coll_way {
   tri_status (*start)(tri_host_comm *h, const tri_coll *k, uint64_t number);
   tri_status (*finish)(tri_host_comm *h, const tri_coll *k, uint64_t number);
@@ -26,10 +27,12 @@ struct tri_host_comm {
   bool                   direct; /* "shm" is wanted */
   uint64_t               started, finished;
   tri_coll               ring[TRI_RING];
-  tri_trace_note         about[TRI_RING]; /* of each; nothing in a run without a trace */
-  struct tri_mpi_way    *mpi;             /* owned, comm_mpi.c */
-  struct tri_shm_way    *shm;             /* owned, comm_shm.c; NULL if not attached */
-  struct tri_staged_way *staged;          /* owned, comm_staged.c; NULL if this is another way */
+  tri_trace_note         about[TRI_RING];   /* of each; nothing in a run without a trace */
+  double                 begun_s[TRI_RING]; /* when each was started, as tri_now_s */
+  double                 from_s, to_s;      /* of the one being finished: from when to when its data moved */
+  struct tri_mpi_way    *mpi;               /* owned, comm_mpi.c */
+  struct tri_shm_way    *shm;               /* owned, comm_shm.c; NULL if not attached */
+  struct tri_staged_way *staged;            /* owned, comm_staged.c; NULL if this is another way */
 };
 
 /* Collective over the communicator's ranks. c is duplicated. */

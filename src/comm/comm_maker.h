@@ -18,5 +18,7 @@ const char *tri_coll_text(tri_coll_kind k);
  * its bytes. t NULL: nothing. */
 tri_trace_note tri_coll_note(tri_trace *t, const tri_comm *c, const tri_coll *k);
 tri_lane       tri_coll_lane(tri_coll_kind k);
+/* Not collective. k's data moved in so many seconds. */
+void tri_coll_timed(tri_comm *c, const tri_coll *k, double s);
 
 #endif

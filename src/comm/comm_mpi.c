@@ -190,6 +190,9 @@ static tri_status mpi_start(tri_host_comm *h, const tri_coll *k, uint64_t number
 }
 
 static tri_status mpi_finish(tri_host_comm *h, const tri_coll *k, uint64_t number) {
+  bool reduces = k->kind == TRI_REDUCE_SCATTER || k->kind == TRI_ALL_REDUCE; /* which begins here */
+
+  if (reduces && h->from_s <= 0) h->from_s = tri_now_s();
   if (k->kind == TRI_REDUCE_SCATTER) TRI_TRY(reduce_scatter(h, k));
   if (k->kind == TRI_ALL_REDUCE) TRI_TRY(all_reduce(h, k));
   TRI_MPI(MPI_Wait(&h->mpi->request[number % TRI_RING], MPI_STATUS_IGNORE));

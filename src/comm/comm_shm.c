@@ -365,6 +365,7 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
   bool inside;
 
   TRI_TRY(read_slots(h, k, number, &inside));
+  h->from_s = tri_now_s();
   if (!inside)
     TRI_TRY(tri_mpi_way_run(h, k));
   else if (k->kind == TRI_ALL_GATHER)
@@ -375,6 +376,7 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
     TRI_TRY(all_reduce(h, k, h->shm->src, number));
   else
     broadcast(h, k, h->shm->src);
+  if (k->kind != TRI_BROADCAST) h->to_s = tri_now_s(); /* whose root moves nothing itself */
   set_flag(&my_slot(h, number)->done, number);
   for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, k, number));
   return TRI_OK;

@@ -57,6 +57,7 @@ static tri_status run_piece(tri_host_comm *h, const tri_coll *k, int64_t begin, 
     TRI_TRY(ops->copy(s, stage + (size_t)r * piece, send + (size_t)r * slice, piece));
   if (whole && root) TRI_TRY(ops->copy(s, stage, recv, piece));
   TRI_TRY(ops->stream_sync(s));
+  if (h->from_s <= 0) h->from_s = tri_now_s(); /* the first piece: the work before it is done */
 
   host.count = n;
   host.recv = scatter ? mine : stage;

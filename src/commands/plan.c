@@ -18,16 +18,14 @@ typedef struct request {
 
 /* On CPUs what doctor measured here, else what such machines do. */
 static tri_status figures_of_cpu(tri_plan_job *j, int threads) {
-  char   path[TRI_MACHINE_PATH_BYTES];
-  bool   found = false;
+  bool   found;
   size_t bytes_free = 0, bytes_total = 0;
 
   TRI_TRY(tri_device_find(tri_device_host())->mem_info(NULL, &bytes_free, &bytes_total));
   tri_machine_host(threads, (int64_t)bytes_total, &j->machine);
   snprintf(j->figures, sizeof j->figures, "%s, %d thread%s a rank (not measured)", j->machine.name, threads,
            threads == 1 ? "" : "s");
-  if (tri_machine_path("cpu", threads, path) != TRI_OK) return tri_error_clear(), TRI_OK; /* no home: none */
-  TRI_TRY(tri_machine_read(path, &j->machine, &found));
+  TRI_TRY(tri_machine_measured("cpu", threads, &j->machine, &found));
   if (found) snprintf(j->figures, sizeof j->figures, "trireme doctor's figures");
   return TRI_OK;
 }
@@ -52,27 +50,13 @@ done:
   return st;
 }
 
-/* By its memory, of which drivers differ in what they keep: within 3 %, chosen. */
-static bool same_gpu(const tri_machine *a, const tri_machine *b) {
-  double ratio = (double)a->device_bytes / (double)b->device_bytes;
-
-  return ratio > 0.97 && ratio < 1.03;
-}
-
 static tri_status figures_of_gpu(const request *q, tri_plan_job *j) {
-  char        path[TRI_MACHINE_PATH_BYTES];
-  tri_machine measured;
-  bool        found = false;
+  bool found;
 
   TRI_TRY(q->gpu ? tri_machine_find(q->gpu, &j->machine) : own_gpu(j));
   snprintf(j->figures, sizeof j->figures, "the table of machines");
-  if (tri_machine_path("cuda", 1, path) != TRI_OK) return tri_error_clear(), TRI_OK;
-  TRI_TRY(tri_machine_read(path, &measured, &found));
-  if (!found || !same_gpu(&measured, &j->machine)) return TRI_OK;
-  measured.device_bytes = j->machine.device_bytes;
-  snprintf(measured.name, sizeof measured.name, "%s", j->machine.name);
-  j->machine = measured;
-  snprintf(j->figures, sizeof j->figures, "trireme doctor's figures");
+  TRI_TRY(tri_machine_measured("cuda", 1, &j->machine, &found));
+  if (found) snprintf(j->figures, sizeof j->figures, "trireme doctor's figures");
   return TRI_OK;
 }
 

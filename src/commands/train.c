@@ -66,7 +66,7 @@ static tri_status run(const tri_config *cfg, int *code) {
   tri_log_file(log);
   TRI_TRY_DONE(tri_screen_start(&t));
   TRI_TRY_DONE(tri_train(&t, &end));
-  tri_screen_end(&t, end);
+  TRI_TRY_DONE(tri_screen_end(&t, end));
   if (end != TRI_TRAIN_FINISHED) *code = 75;
   if (end == TRI_TRAIN_IN_VAIN)
     TRI_FAIL_DONE(TRI_EDEVICE,

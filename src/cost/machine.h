@@ -41,6 +41,10 @@ TRI_CHECKED tri_status tri_machine_path(const char *device, int threads, char ou
 /* Not collective. *found false: there is no such file, *out is as it was. TRI_EINPUT, naming file and
  * field: it is not what tri_machine_write writes. */
 TRI_CHECKED tri_status tri_machine_read(const char *path, tri_machine *out, bool *found);
+/* Not collective. The figures that doctor kept here for this device ("cpu", "cuda") and so many threads of a
+ * rank, in place of m's, which are those of such machines; of a GPU only if they are of one with as much
+ * memory. *found false: m is as it was; there are none, or no home to keep them in. TRI_EINPUT as above. */
+TRI_CHECKED tri_status tri_machine_measured(const char *device, int threads, tri_machine *m, bool *found);
 /* Not collective, one rank. Whole or not at all, in the place of one that is there; folders above it are
  * made. TRI_EFILE. */
 TRI_CHECKED tri_status tri_machine_write(const char *path, const tri_machine *m);

@@ -2,6 +2,7 @@
  * file; its line; where its loss broke. */
 #include "comm/peers/board.h"
 #include "io/data/rollout_file.h"
+#include "report/links.h"
 #include "score.h"
 #include "supply.h"
 #include "train.h"
@@ -191,6 +192,11 @@ static int64_t tokens_of(const tri_trainer *t, const tri_rollout *r) {
   return tokens;
 }
 
+void tri_report_begin(tri_trainer *t) {
+  t->progress.waited_s = tri_board_waited_s();
+  tri_links_begin(t->se->comm);
+}
+
 /* On a GPU a rank waits in its queue, not here. */
 static void report_waits(tri_trainer *t, double spent_s) {
   double waited_s = tri_board_waited_s() - t->progress.waited_s;
@@ -214,6 +220,7 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
   tri_metric_add(t->metrics, "mem_used_bytes", TRI_METRIC_MAX, (double)mem.used);
   tri_metric_add(t->metrics, "mem_state_bytes", TRI_METRIC_MAX, (double)mem.state);
   tri_usage_report(&t->progress.usage, t->metrics, t->se->rt.world_size);
+  tri_links_report(t->se->comm, t->metrics);
   if (!tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(d->ops->mem_info(d, &bytes_free, &bytes_total));
   tri_metric_add(t->metrics, "mem_gpu_planned_bytes", TRI_METRIC_MAX, (double)mem.device);

@@ -2,6 +2,7 @@
 #include "base/columns.h"
 #include "base/live.h"
 #include "comm/halt.h"
+#include "report/links.h"
 #include "report/timeline.h"
 #include "train.h"
 
@@ -240,12 +241,36 @@ static void say_usage(const tri_trainer *t) {
   tri_text_free(&time);
 }
 
-void tri_screen_end(const tri_trainer *t, tri_train_end end) {
+/* What the communicators carried; all [ranks * TRI_SCOPE_COUNT]. */
+static tri_status say_links(const tri_trainer *t, const tri_link_seen *all) {
+  tri_link_row        row[TRI_SCOPE_COUNT];
+  const tri_link_row *slow;
+  tri_machine         m;
+  bool                measured;
+  tri_text            table = {0}, warning = {0};
+  tri_status          st = TRI_OK;
+  int                 n;
+
+  TRI_TRY(tri_links_machine(t->se->device, t->se->threads, &m, &measured));
+  n = tri_links_rows(all, t->se->rt.world_size, t->se->rt.nodes, &m, row);
+  if (n == 0) return TRI_OK;
+  TRI_TRY_DONE(tri_text_printf(&table, "  carried      "));
+  TRI_TRY_DONE(tri_links_words(row, n, measured, &table));
+  tri_log_table(TRI_LOG_INFO, table.data);
+  slow = tri_links_slow(row, n);
+  if (slow) TRI_TRY_DONE(tri_links_warning(slow, measured, &warning));
+  if (slow) tri_log(TRI_LOG_WARN, "%s", warning.data);
+done:
+  tri_text_free(&table);
+  tri_text_free(&warning);
+  return st;
+}
+
+static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen *all) {
   char        latest[TRI_CKPT_PATH_BYTES + 16], spent[TRI_CELL_BYTES];
   const char *output = t->cfg->run.output;
   tri_text    trace = {0};
 
-  if (!is_first(t)) return;
   tri_live_draw(NULL);
   tri_log(TRI_LOG_INFO, "%s after %lld step%s, %s%s", end == TRI_TRAIN_FINISHED ? "done" : "stopped",
           (long long)t->progress.step, t->progress.step == 1 ? "" : "s",
@@ -258,6 +283,10 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
     tri_log(TRI_LOG_INFO, "  trace        %s", trace.data);
   tri_text_free(&trace);
   say_usage(t);
+  if (say_links(t, all) != TRI_OK) { /* the run is done all the same */
+    tri_log(TRI_LOG_WARN, "%s", tri_error_message());
+    tri_error_clear();
+  }
   tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", output);
   if (end != TRI_TRAIN_FINISHED || access(latest, F_OK)) return;
   if (t->learner[TRI_POLICY].head == TRI_HEAD_TOKENS) {
@@ -266,4 +295,13 @@ void tri_screen_end(const tri_trainer *t, tri_train_end end) {
   } else {
     say_next("next: ", "export", output, "FOLDER");
   }
+}
+
+tri_status tri_screen_end(const tri_trainer *t, tri_train_end end) {
+  tri_link_seen *all = NULL;
+  tri_status     st = tri_links_gather(t->se->comm, &all);
+
+  if (st == TRI_OK && is_first(t)) say_end(t, end, all);
+  TRI_FREE(all);
+  return st;
 }

@@ -154,7 +154,7 @@ static tri_status train_step(tri_trainer *t, int64_t step) {
   double     made_s; /* when there were sequences */
   tri_span   span;
 
-  t->progress.waited_s = tri_board_waited_s();
+  tri_report_begin(t);
   tri_metric_text(t->metrics, "algo", t->algo->name);
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++) l->grad_norm = l->learning_rate = 0;
   TRI_TRY_DONE(t->supply->next(t, step, &w.r, &w.lines)); /* sequences: which follows from seed and cursor */
@@ -197,7 +197,7 @@ static tri_status finish_step(tri_trainer *t, int64_t step) {
 static tri_status look_before(tri_trainer *t) {
   double began_s = tri_now_s();
 
-  t->progress.waited_s = tri_board_waited_s();
+  tri_report_begin(t);
   tri_metric_text(t->metrics, "algo", t->algo->name);
   TRI_TRY(tri_evaluate(t));
   if (t->progress.eval_due) return TRI_OK;

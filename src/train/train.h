@@ -186,8 +186,10 @@ TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
  * and memory. The rollout becomes a file where rollout.save_every wants it. */
 TRI_CHECKED tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
                                        const struct tri_gap *gap);
-/* Not collective. Time since began_s, so many tokens, memory. mem_gpu_used_bytes is what the driver says: its
- * own context and other programs' memory are in it. */
+/* Not collective. A step begins, for what the next call reports: waits, what communicators carry. */
+void tri_report_begin(tri_trainer *t);
+/* Not collective. Time since began_s, so many tokens, memory, what communicators carried. mem_gpu_used_bytes
+ * is what the driver says: its own context and other programs' memory are in it. */
 TRI_CHECKED tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens);
 /* Collective over world. The step's metrics as its line and on the screen, with what warnings are due; again:
  * what was missing from the line. On a full disk it waits, and the run goes on. */
@@ -236,6 +238,7 @@ void tri_screen_answers(tri_trainer *t, const char *phase, int64_t done, int64_t
 void tri_screen_step(tri_trainer *t, int64_t step); /* a row, if one is due */
 void tri_screen_halt(tri_trainer *t, int64_t step); /* why step is the last; its row, if not yet shown */
 void tri_screen_idle(const tri_trainer *t, int64_t done); /* no step is left to take */
-void tri_screen_end(const tri_trainer *t, tri_train_end end);
+/* Collective over world. What became of the run, what it used and carried, where everything lies. */
+TRI_CHECKED tri_status tri_screen_end(const tri_trainer *t, tri_train_end end);
 
 #endif

@@ -247,6 +247,21 @@ static void check_all(setup *u, tri_comm *c, int64_t n, tri_dtype t) {
   for (int root = 0; root < c->size; root++) check_broadcast(u, c, n, t, root, 6);
 }
 
+/* What a rank gave is counted, in rings, and timed but in NCCL. c carried nothing yet. */
+static void check_traffic(setup *u, tri_comm *c) {
+  double all = 4000.0 * (c->size - 1), sum = all + all + 2 * all / c->size;
+  bool   timed = c->size > 1 && u->w != NCCL;
+
+  check_all_gather(u, c, 1000, TRI_F32, false, 1);
+  check_reduce_scatter(u, c, 1000, TRI_F32, TRI_SUM, false, 2);
+  check_all_reduce(u, c, 1000, TRI_F32, TRI_SUM, 3);
+  CHECK(c->traffic.step_bytes == sum && c->traffic.bytes == sum);
+  CHECK((c->traffic.step_best.s > 0) == timed && (c->traffic.best.s > 0) == timed);
+  CHECK(c->traffic.most == (timed ? all : 0));
+  tri_comm_traffic_begin(c);
+  CHECK(c->traffic.step_bytes == 0 && c->traffic.step_best.s == 0 && c->traffic.bytes == sum);
+}
+
 /* ---- tests; each runs for every device, way and number of ranks per pretended node ---- */
 
 static bool serves(way w, const char *device) {
@@ -283,6 +298,7 @@ static void body_scopes(setup *u) {
 static void body_collectives(setup *u) {
   static const int64_t size[] = {0, 1, 7, 127, 3001};
 
+  for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++) check_traffic(u, u->comm[scope]);
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
     for (int t = 0; t < TRI_DTYPE_COUNT; t++)
       for (size_t i = 0; i < sizeof size / sizeof size[0]; i++)
