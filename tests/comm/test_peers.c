@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "comm/peers/ask.h"
 #include "comm/peers/board.h"
 #include "comm/peers/judge.h"
 #include "comm/peers/net.h"
@@ -372,7 +373,7 @@ static void test_roster(void **state) {
   tri_roster *root = open_roster(0), *other = open_roster(3);
   tri_wire    w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 5};
   tri_beat    b = {.rank = 3, .scope = TRI_BOARD_NOWHERE, .phase = "learn", .come = {9}};
-  tri_net_end from = {1, 2};
+  tri_net_end from = {{1}, 2};
   int         next = 0;
 
   (void)state;
@@ -425,19 +426,96 @@ static void test_gone(void **state) {
   tri_roster_close(&r);
 }
 
+/* Beats are lost, and so are answers, while collectives go on: from the third on it is known to live, and its
+ * silence ends nothing; the first beat that comes makes it watched again. Judge: the clock given. */
+static void test_lost(void **state) {
+  tri_roster *root = open_roster(0);
+  tri_wire    w = {.kind = TRI_WIRE_REPORT, .sender = 2, .sequence = 1, .n = 2};
+  tri_net_end from = {{1}, 2};
+
+  (void)state;
+  for (int i = 0; i < 2; i++) w.beat[i] = (tri_beat){.rank = 2 + i, .scope = TRI_BOARD_NOWHERE, .come = {5}};
+  assert_true(tri_roster_take(root, &w, &from, 0));
+  for (int r = 0; r < 2; r++) root->seen[r].known = true;
+  root->group[1].unanswered = 4; /* nor by TCP */
+  for (int i = 0; i < 3; i++) {
+    tri_verdict v;
+    root->seen[0].beat.met = 10 + (uint64_t)i;
+    tri_roster_meet(root, 12 + i, 10);
+    tri_roster_meet(root, 12.5 + i, 10);        /* the same one is counted once */
+    root->seen[0].beat.scope = TRI_BOARD_WORLD; /* rank 2 works for 30 s longer than the others */
+    root->seen[0].beat.number = root->seen[0].beat.come[0] = 99;
+    root->seen[0].beat.waited_s = 30;
+    root->seen[0].news_s = root->seen[1].news_s = 42 + i;
+    tri_roster_mute(root, 42 + i, 8);
+    v = tri_peers_judge(root->card, root->seen, N, &limit, 42 + i);
+    assert_int_equal(v.kind, i < 2 ? TRI_VERDICT_SILENT : TRI_VERDICT_NOTHING);
+    root->seen[0].beat.scope = TRI_BOARD_NOWHERE;
+  }
+  assert_true(root->group[1].lost && root->seen[2].mute && root->seen[3].mute && !root->seen[0].mute);
+  w.sequence = 2;
+  assert_true(tri_roster_take(root, &w, &from, 50));
+  tri_roster_mute(root, 50, 8);
+  assert_true(!root->group[1].lost && !root->seen[2].mute);
+  tri_roster_meet(root, 100, 10);
+  assert_int_equal(root->group[1].meets, 0); /* none since */
+  tri_roster_close(&root);
+}
+
+/* A rank of another machine that stands still while its neighbour reports for both: its silence is told. */
+static void test_neighbour(void **state) {
+  tri_roster *root = open_roster(0), *other = open_roster(3);
+  tri_wire    w = {.kind = TRI_WIRE_REPORT, .sender = 3, .sequence = 1};
+  tri_beat    b = {.rank = 2, .scope = TRI_BOARD_NOWHERE};
+  tri_net_end from = {{1}, 2};
+  int         next = 0;
+
+  (void)state;
+  tri_node_put(other->node, 0, &b);
+  tri_roster_look(other, 5);
+  tri_roster_look(other, 12);
+  tri_roster_fill(other, &next, &w);
+  assert_true(w.n == 1 && w.beat[0].rank == 2 && w.beat[0].silent_s == 7);
+  assert_true(tri_roster_take(root, &w, &from, 12) && root->seen[2].news_s == 5);
+  tri_roster_close(&root);
+  tri_roster_close(&other);
+}
+
+/* ---- the network ---- */
+
+static tri_net_end own_end(bool six, uint32_t port) {
+  tri_net_end end = {.port = port};
+
+  if (six)
+    end.address[15] = 1;
+  else
+    memcpy(end.address, (const uint8_t[]){0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}, 16);
+  return end;
+}
+
+/* Has this machine ::1? */
+static bool has_six(void) {
+  FILE *f = fopen("/proc/net/if_inet6", "r");
+  char  line[128];
+  bool  found = false;
+
+  while (f && fgets(line, sizeof line, f))
+    found = found || !strncmp(line, "00000000000000000000000000000001 ", 33);
+  if (f) fclose(f);
+  return found;
+}
+
 /* Two sockets of this machine: what one sends the other hears; a closed one refuses. */
-static void test_net(void **state) {
-  uint32_t      address[TRI_CARD_ADDRESSES], port[2];
-  int           fd[2];
-  tri_net_end   from = {0, 0}, to;
+static void speak(bool six) {
+  uint32_t      port[2];
+  int           fd[2], listen[2];
+  tri_net_end   from = {.port = 0}, to;
   char          got[64];
   struct pollfd at;
 
-  (void)state;
-  tri_net_addresses(address);
-  assert_true(address[0] != 0);
-  for (int i = 0; i < 2; i++) assert_int_equal(tri_net_open(&fd[i], &port[i]), TRI_OK);
-  to = (tri_net_end){address[0], port[1]};
+  for (int i = 0; i < 2; i++) assert_int_equal(tri_net_open(&fd[i], &listen[i], &port[i]), TRI_OK);
+  assert_true(listen[0] >= 0 && listen[1] >= 0);
+  to = own_end(six, port[1]);
   assert_int_equal(tri_net_receive(fd[1], got, sizeof got, &from), 0);
   tri_net_send(fd[0], &to, "beat", 4);
   at = (struct pollfd){.fd = fd[1], .events = POLLIN};
@@ -445,13 +523,137 @@ static void test_net(void **state) {
   assert_int_equal(tri_net_receive(fd[1], got, sizeof got, &from), 4);
   assert_memory_equal(got, "beat", 4);
   assert_int_equal(from.port, port[0]);
+  assert_memory_equal(from.address, to.address, sizeof to.address);
   close(fd[1]);
   tri_net_send(fd[0], &to, "beat", 4);
   at = (struct pollfd){.fd = fd[0], .events = POLLIN};
   assert_int_equal(poll(&at, 1, 60000), 1);
   assert_true(tri_net_refused(fd[0], &from));
-  assert_true(from.address == to.address && from.port == to.port);
+  assert_true(from.port == to.port && !memcmp(from.address, to.address, sizeof to.address));
   close(fd[0]);
+  for (int i = 0; i < 2; i++) close(listen[i]);
+}
+
+static void test_net(void **state) {
+  uint8_t address[TRI_CARD_ADDRESSES][TRI_CARD_ADDRESS_BYTES];
+
+  (void)state;
+  tri_net_addresses(address);
+  assert_true(tri_net_is_address(address[0]));
+  speak(false);
+}
+
+static void test_net_six(void **state) {
+  (void)state;
+  if (!has_six()) {
+    print_message("skipped: this machine has no ::1\n");
+    skip();
+  }
+  speak(true);
+}
+
+/* Two machines whose beats by UDP are lost, over sockets of this one: rank 0 asks, rank 3 answers for rank 2
+ * that lives and for itself, and then no more. Judge: the clock given, which stands still while bytes are on
+ * their way. */
+typedef struct two {
+  tri_roster *root, *other;
+  tri_ask    *asks, *answers;
+  uint64_t    sequence[2];
+  int         fd[2], listen[2];
+} two;
+
+static void open_two(two *t, bool six, uint64_t other_key) {
+  uint32_t port[2];
+
+  *t = (two){.sequence = {1, 1}};
+  for (int i = 0; i < 2; i++) assert_int_equal(tri_net_open(&t->fd[i], &t->listen[i], &port[i]), TRI_OK);
+  for (int r = 0; r < N; r++) card[r].port = port[r / 2];
+  t->root = open_roster(0), t->other = open_roster(3);
+  for (int r = 2; r < N; r++) {
+    tri_beat b = {.rank = r, .scope = TRI_BOARD_NOWHERE, .phase = "learn"};
+    tri_node_put(t->other->node, r - 2, &b);
+    t->root->seen[r].known = true;
+  }
+  t->root->group[1].heard = true;
+  t->root->group[1].at = own_end(six, port[1]);
+  tri_roster_look(t->other, 0);
+  assert_int_equal(tri_ask_open(&(tri_ask_opt){t->root, 7, &t->sequence[0], t->listen[0], 6, 3}, &t->asks),
+                   0);
+  assert_int_equal(
+      tri_ask_open(&(tri_ask_opt){t->other, other_key, &t->sequence[1], t->listen[1], 6, 3}, &t->answers), 0);
+}
+
+static void close_two(two *t) {
+  tri_ask_close(&t->asks);
+  tri_ask_close(&t->answers);
+  tri_roster_close(&t->root);
+  tri_roster_close(&t->other);
+  for (int i = 0; i < 2; i++) close(t->fd[i]), close(t->listen[i]);
+}
+
+/* Until the question is over. */
+static void ask_until_over(two *t, double now_s) {
+  tri_ask_look(t->asks, now_s, true);
+  assert_true(t->root->group[1].is_asked);
+  while (t->root->group[1].is_asked) {
+    tri_ask_look(t->answers, now_s, false);
+    tri_ask_look(t->asks, now_s, false);
+    poll(NULL, 0, 1);
+  }
+}
+
+static void ask(bool six) {
+  two t;
+
+  open_two(&t, six, 7);
+  tri_ask_look(t.asks, 5.9, true);
+  assert_false(t.root->group[1].is_asked); /* not long enough */
+  tri_roster_mute(t.root, 6, 6);
+  assert_true(t.root->seen[2].mute); /* it is to be asked before it is silent */
+  ask_until_over(&t, 6);
+  assert_true(t.root->group[1].by_tcp && t.root->group[1].unanswered == 0);
+  assert_true(t.root->group[1].heard_s == 6 && t.root->seen[2].news_s == 6 && t.root->seen[3].news_s == 6);
+  assert_string_equal(t.root->seen[3].beat.phase, "learn");
+  tri_ask_look(t.asks, 11.9, true);
+  assert_false(t.root->group[1].is_asked); /* it was heard */
+  tri_ask_look(t.asks, 12, true);          /* all of it is stopped now: its kernel connects, nobody answers */
+  assert_true(t.root->group[1].is_asked);
+  tri_ask_look(t.asks, 15.1, false);
+  assert_true(!t.root->group[1].is_asked && t.root->group[1].unanswered == 1);
+  tri_roster_mute(t.root, 26, 6);
+  assert_false(t.root->seen[2].mute);
+  for (int r = 0; r < 2; r++) t.root->seen[r].known = true, t.root->seen[r].news_s = 26;
+  t.root->seen[1].beat.scope = TRI_BOARD_WORLD;
+  t.root->seen[1].beat.number = t.root->seen[1].beat.come[0] = 1;
+  t.root->seen[1].beat.waited_s = 20;
+  expect(tri_peers_judge(card, t.root->seen, N, &limit, 26), TRI_VERDICT_SILENT, 2, 1);
+  close_two(&t);
+}
+
+static void test_ask(void **state) {
+  (void)state;
+  ask(false);
+}
+
+static void test_ask_six(void **state) {
+  (void)state;
+  if (!has_six()) {
+    print_message("skipped: this machine has no ::1\n");
+    skip();
+  }
+  ask(true);
+}
+
+/* Who does not know the run's key is told nothing. */
+static void test_ask_stranger(void **state) {
+  two t;
+
+  (void)state;
+  open_two(&t, false, 8);
+  ask_until_over(&t, 6);
+  assert_true(t.root->group[1].unanswered == 1 && !t.root->group[1].by_tcp);
+  assert_int_equal(t.sequence[1], 1);
+  close_two(&t);
 }
 
 int main(void) {
@@ -470,7 +672,13 @@ int main(void) {
                                      cmocka_unit_test(test_node),
                                      cmocka_unit_test_setup(test_roster, set_up),
                                      cmocka_unit_test_setup(test_gone, set_up),
-                                     cmocka_unit_test(test_net)};
+                                     cmocka_unit_test_setup(test_lost, set_up),
+                                     cmocka_unit_test_setup(test_neighbour, set_up),
+                                     cmocka_unit_test(test_net),
+                                     cmocka_unit_test(test_net_six),
+                                     cmocka_unit_test_setup(test_ask, set_up),
+                                     cmocka_unit_test_setup(test_ask_six, set_up),
+                                     cmocka_unit_test_setup(test_ask_stranger, set_up)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

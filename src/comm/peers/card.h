@@ -5,8 +5,9 @@
 
 #include "board.h"
 
-/* Chosen: networks of a machine on which a beat is tried. */
-enum { TRI_CARD_ADDRESSES = 4, TRI_CARD_NOTHING = -1 };
+/* Chosen: networks of a machine on which a beat is tried. An address is one of IPv6, or of IPv4 as IPv6
+ * writes it (RFC 4291, 2.5.5.2). */
+enum { TRI_CARD_ADDRESSES = 8, TRI_CARD_ADDRESS_BYTES = 16, TRI_CARD_NOTHING = -1 };
 
 /* Told once, over MPI. Ranks are numbered as on the screen: runtime.h's world_rank. */
 typedef struct tri_card {
@@ -14,9 +15,9 @@ typedef struct tri_card {
   int32_t  node, local_rank; /* which make up scopes, pretended or not */
   int32_t  group;            /* lowest rank of those that share this one's board (node.h) */
   int32_t  pid;
-  uint64_t pid_space;                   /* process numbers mean the same where this is equal; 0: unknown */
-  uint32_t address[TRI_CARD_ADDRESSES]; /* IPv4 in network order; 0: none */
-  uint32_t port;                        /* UDP, in network order; 0: none */
+  uint64_t pid_space; /* process numbers mean the same where this is equal; 0: unknown */
+  uint8_t  address[TRI_CARD_ADDRESSES][TRI_CARD_ADDRESS_BYTES]; /* in network order; zeros: none */
+  uint32_t port; /* of UDP and of TCP, in network order; 0: none */
   char     host[64], device[48];
 } tri_card;
 

@@ -27,7 +27,7 @@ static bool is_dead(const tri_seen *s, const tri_limits *l, double now_s) {
   return s->dead_s >= 0 && s->beat.life != TRI_LIFE_ENDS && now_s - s->dead_s >= l->dead_s;
 }
 static bool is_silent(const tri_seen *s, const tri_limits *l, double now_s) {
-  return works(s) && now_s - s->news_s >= l->silent_s;
+  return works(s) && !s->mute && now_s - s->news_s >= l->silent_s;
 }
 /* It waits, as its own last word has it. */
 static bool waits(const tri_seen *s) { return works(s) && s->beat.scope != TRI_BOARD_NOWHERE; }
@@ -68,7 +68,7 @@ static int find_quiet(const tri_seen *seen, int n) {
   int found = TRI_CARD_NOTHING;
 
   for (int r = 0; r < n; r++)
-    if (works(&seen[r]) && (found < 0 || seen[r].news_s < seen[found].news_s)) found = r;
+    if (works(&seen[r]) && !seen[r].mute && (found < 0 || seen[r].news_s < seen[found].news_s)) found = r;
   return found;
 }
 

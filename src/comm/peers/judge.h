@@ -13,6 +13,7 @@ typedef struct tri_seen {
   double   news_s; /* when it last showed life */
   double   dead_s; /* since when its process is known to be gone; below 0: it is not */
   bool     known;  /* it was heard of once */
+  bool     mute;   /* no beat can be expected of it: that it is silent says nothing */
   uint32_t judged; /* the window of the last look for slow ranks */
 } tri_seen;
 

@@ -1,5 +1,6 @@
 /* peers.c - the thread that watches: its clock, its beats, what it hears, when it ends the run. */
 #include "peers.h"
+#include "ask.h"
 #include "roster.h"
 
 #include <errno.h>
@@ -25,14 +26,18 @@ enum {
   BEATS_A_LOSS = 6,    /* so many of a machine are lost before it is silent */
   HEARERS = 2          /* of the root's group: the next takes over without a pause */
 };
+/* Of the time in which a rank is found silent: a machine without beats is asked, three times at least; and
+ * one that goes on without them lives. */
+static const double quiet_part = 0.4, answer_part = 0.2, lost_part = 0.5;
 
 static struct {
   tri_peers_opt opt;
   pthread_t     thread;
   bool          runs;
-  int           wake, fd;
+  int           wake, fd, listen;
   _Atomic bool  stops, joined, leaves;
   tri_roster   *roster; /* the thread's own from `joined` on, as all that follow */
+  tri_ask      *ask;
   uint64_t      key, sequence;
   double        tick_s, period_s, silent_s;
   double        real_s, now_s, sent_s; /* the system's clock; ours, which stands still while we do not run */
@@ -44,7 +49,7 @@ static struct {
   } window; /* of even phases (judge.h) */
   bool         began;
   _Atomic bool ends;
-} w = {.wake = -1, .fd = -1};
+} w = {.wake = -1, .fd = -1, .listen = -1};
 
 /* ---- this rank ---- */
 
@@ -114,8 +119,11 @@ static void send_to(int rank, const unsigned char *bytes, size_t n) {
     tri_net_send(w.fd, &g->at, bytes, n);
     return;
   }
-  for (int i = 0; i < TRI_CARD_ADDRESSES && c->address[i]; i++)
-    tri_net_send(w.fd, &(tri_net_end){c->address[i], c->port}, bytes, n);
+  for (int i = 0; i < TRI_CARD_ADDRESSES && tri_net_is_address(c->address[i]); i++) {
+    tri_net_end to = {.port = c->port};
+    memcpy(to.address, c->address[i], sizeof to.address);
+    tri_net_send(w.fd, &to, bytes, n);
+  }
 }
 
 static void tell_end(void) {
@@ -222,17 +230,27 @@ static void warn_refused(tri_group *g) {
   tri_text_free(&line);
 }
 
-static bool has_ended(const tri_group *g) {
-  for (int i = 0; i < g->n; i++)
-    if (w.roster->seen[g->member[i]].beat.life != TRI_LIFE_ENDS) return false;
-  return true;
+/* Once for each machine. */
+static void warn_asked(tri_group *g) {
+  tri_text name = {0}, line = {0};
+
+  if (!g->by_tcp || g->told) return;
+  g->told = true;
+  if (tri_peers_name(&w.roster->card[g->member[0]], &name) == TRI_OK &&
+      tri_text_printf(
+          &line, "trireme: warning: %s%s: its beats come no more, UDP: it is asked by TCP, and answers\n",
+          name.data, g->n > 1 ? " and the others of its machine" : "") == TRI_OK)
+    tri_log_urgent(line.data);
+  tri_text_free(&name);
+  tri_text_free(&line);
 }
 
 static void look_after_groups(void) {
   for (int g = 1; g < w.roster->n_groups; g++) {
     tri_group *its = &w.roster->group[g];
-    if (has_ended(its)) continue;
+    if (tri_roster_has_ended(its, w.roster->seen)) continue;
     warn_refused(its);
+    warn_asked(its);
     if (w.now_s - its->heard_s > w.silent_s / (its->heard ? 1 : 2) + its->heard * 5) warn_unheard(its);
   }
 }
@@ -242,7 +260,8 @@ static void judge(void) {
   tri_limits  limit = limits_here();
   tri_verdict v;
 
-  tri_peers_meet(r->seen, r->n, w.now_s);
+  tri_roster_meet(r, w.now_s, lost_part * w.silent_s);
+  tri_roster_mute(r, w.now_s, quiet_part * w.silent_s);
   v = tri_peers_judge(r->card, r->seen, r->n, &limit, w.now_s);
   if (v.kind != TRI_VERDICT_NOTHING) {
     end_run(&limit, &v);
@@ -319,7 +338,7 @@ static double pass_time(void) {
 
 static void look(void) {
   tri_beat mine = make_beat(pass_time());
-  bool     news;
+  bool     news, speaks;
 
   if (w.ends) return;
   if (!atomic_load(&w.joined)) {
@@ -333,7 +352,9 @@ static void look(void) {
   news = tri_roster_look(w.roster, w.now_s);
   listen_to_others();
   if (tri_node_is_claimed(w.roster->node)) end_late();
-  if (w.ends || !tri_roster_speaks(w.roster, w.now_s, w.silent_s / 8)) return;
+  speaks = tri_roster_speaks(w.roster, w.now_s, w.silent_s / 8);
+  tri_ask_look(w.ask, w.now_s, speaks && mine.life == TRI_LIFE_WORKS);
+  if (w.ends || !speaks) return;
   beat(news || mine.life == TRI_LIFE_ENDS);
   if (mine.life == TRI_LIFE_WORKS) judge();
 }
@@ -387,7 +408,7 @@ tri_status tri_peers_open(const tri_peers_opt *opt) {
   w.silent_s = opt->timeout_s < silent_most_s ? opt->timeout_s : silent_most_s;
   w.tick_s = between(w.silent_s / TICKS_A_LOSS, tick_least_s, tick_most_s);
   w.real_s = tri_now_s();
-  w.fd = -1;
+  w.fd = w.listen = -1;
   w.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (w.wake < 0 || start_thread() != TRI_OK) {
     if (w.wake >= 0) close(w.wake);
@@ -403,7 +424,7 @@ void tri_peers_describe(tri_card *mine) {
   mine->pid = (int32_t)getpid();
   mine->pid_space = stat("/proc/self/ns/pid", &sb) ? 0 : (uint64_t)sb.st_ino;
   if (!w.runs) return;
-  if (tri_net_open(&w.fd, &mine->port) != TRI_OK) {
+  if (tri_net_open(&w.fd, &w.listen, &mine->port) != TRI_OK) {
     tri_log(TRI_LOG_WARN, "%s: this rank is not watched from other nodes", tri_error_message());
     tri_error_clear();
   }
@@ -417,12 +438,19 @@ static void wake(void) {
 }
 
 tri_status tri_peers_join(const tri_card *card, int n, int rank, uint64_t key, tri_node **node, int place) {
-  tri_node *taken = *node;
+  tri_node   *taken = *node;
+  tri_ask_opt ask = {.key = key,
+                     .sequence = &w.sequence,
+                     .listen = w.listen,
+                     .quiet_s = quiet_part * w.silent_s,
+                     .answer_s = answer_part * w.silent_s};
 
   *node = NULL;
   if (!w.runs) tri_node_close(&taken);
   if (!w.runs) return TRI_OK;
   TRI_TRY(tri_roster_open(card, n, rank, taken, place, &w.roster));
+  ask.roster = w.roster;
+  TRI_TRY(tri_ask_open(&ask, &w.ask));
   w.key = key;
   w.period_s =
       between(w.tick_s * (1 + w.roster->n_groups / GROUPS_A_TICK), w.tick_s, w.silent_s / BEATS_A_LOSS);
@@ -444,10 +472,12 @@ void tri_peers_close(void) {
   pthread_join(w.thread, NULL);
   w.runs = false;
   atomic_store(&w.joined, false);
+  tri_ask_close(&w.ask);
   tri_roster_close(&w.roster);
   if (w.fd >= 0) close(w.fd);
+  if (w.listen >= 0) close(w.listen);
   close(w.wake);
-  w.fd = w.wake = -1;
+  w.fd = w.listen = w.wake = -1;
 }
 
 bool   tri_peers_end(void) { return atomic_load(&w.ends); }

@@ -4,7 +4,10 @@
  * The ranks of a machine see each other on a board in shared memory (node.h). The first of them that shows
  * life reports for all of them, a few times a second, by UDP to rank 0's machine, whose first one judges
  * (judge.h) and answers. Where it is not heard, each machine judges by itself, one after the other. A machine
- * that was never heard is not watched, which is said once, and its ranks are not ended for silence. */
+ * that was never heard is not watched, which is said once, and its ranks are not ended for silence. One
+ * that was heard, and then is not, is asked by TCP (ask.h) before it is called silent. One that answers
+ * neither and still takes part in collectives is not watched from then on: what carries MPI lives. Only where
+ * UDP and TCP end while others wait for it does it look as a cut link does: 15 s of waiting end the run. */
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
 

@@ -117,6 +117,7 @@ bool tri_roster_look(tri_roster *r, double now_s) {
       s->known = true;
     }
     if (count != r->count[i]) s->news_s = now_s;
+    s->beat.silent_s = now_s - s->news_s;
     r->count[i] = count;
     if (!s->known || s->dead_s >= 0 || s->beat.life != TRI_LIFE_WORKS || !is_gone(r, g->member[i])) continue;
     s->dead_s = now_s;
@@ -176,16 +177,55 @@ bool tri_roster_take(tri_roster *r, const tri_wire *in, const tri_net_end *from,
   for (int i = 0; i < in->n; i++) take_beat(r, &in->beat[i], now_s);
   g->at = *from;
   g->heard = true;
-  g->refused = false;
+  g->refused = g->lost = false;
+  g->unanswered = g->meets = 0;
   g->heard_s = now_s;
   if (in->kind != TRI_WIRE_HEARD) return true;
   for (int i = 0; i < g->n; i++) r->seen[g->member[i]].news_s = now_s; /* its own judge they have there */
   return true;
 }
 
+/* ---- beats that are lost ---- */
+
+enum { MEETS = 3 };
+
+/* Three of the world's collectives: a rank that left the first comes to the second after that, nobody leaves
+ * the second before, and whoever comes to the third has left the second. So each rank, and its way to the
+ * others, lived after the first. */
+void tri_roster_meet(tri_roster *r, double now_s, double lost_s) {
+  uint64_t before = r->met;
+
+  for (int q = 0; q < r->n; q++)
+    if (r->seen[q].beat.met > r->met) r->met = r->seen[q].beat.met;
+  tri_peers_meet(r->seen, r->n, now_s);
+  if (r->met == before) return;
+  for (int i = 0; i < r->n_groups; i++) {
+    tri_group *g = &r->group[i];
+    if (i == r->mine || !g->heard || now_s - g->heard_s < lost_s) continue;
+    if (++g->meets >= MEETS) g->lost = true;
+  }
+}
+
+void tri_roster_mute(tri_roster *r, double now_s, double quiet_s) {
+  for (int i = 0; i < r->n_groups; i++) {
+    tri_group *g = &r->group[i];
+    bool       mute =
+        i != r->mine && g->heard && (g->lost || (now_s - g->heard_s >= quiet_s && g->unanswered == 0));
+    for (int k = 0; k < g->n && mute != g->mute; k++) r->seen[g->member[k]].mute = mute;
+    g->mute = mute;
+  }
+}
+
+bool tri_roster_has_ended(const tri_group *g, const tri_seen *seen) {
+  for (int i = 0; i < g->n; i++)
+    if (seen[g->member[i]].beat.life != TRI_LIFE_ENDS) return false;
+  return true;
+}
+
 int tri_roster_find(const tri_roster *r, const tri_net_end *at) {
   for (int g = 0; g < r->n_groups; g++)
-    if (r->group[g].heard && r->group[g].at.address == at->address && r->group[g].at.port == at->port)
+    if (r->group[g].heard && r->group[g].at.port == at->port &&
+        !memcmp(r->group[g].at.address, at->address, sizeof at->address))
       return g;
   return -1;
 }

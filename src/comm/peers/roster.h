@@ -15,6 +15,13 @@ typedef struct tri_group {
   tri_net_end at;      /* where its last datagram came from */
   double      heard_s; /* when; of one that was never heard, when the watch began */
   bool        heard, warned, refused;
+  /* of one that was heard, and is not any more */
+  int  turn;       /* which of its ranks is asked next */
+  int  unanswered; /* questions by TCP (ask.h), as the two that follow */
+  bool is_asked, by_tcp, told;
+  int  meets; /* of the world's collectives */
+  bool lost;  /* it takes part in them, so it lives: no beat can be expected of it */
+  bool mute;  /* as its ranks' (judge.h) */
 } tri_group;
 
 typedef struct tri_roster {
@@ -23,6 +30,7 @@ typedef struct tri_roster {
   tri_card  *card;        /* [n] by rank, as all that follow but group */
   tri_seen  *seen;
   uint64_t  *sequence; /* newest datagram of each sender */
+  uint64_t   met;      /* newest collective of the world that all have come to */
   int       *group_of, *members;
   tri_group *group;   /* [n_groups]; 0 is rank 0's: the root's */
   tri_node  *node;    /* owned */
@@ -46,6 +54,14 @@ void tri_roster_fill(const tri_roster *r, int *next, tri_wire *out);
 /* A datagram that arrived. False, and nothing is changed, if its sender may not say this, or said something
  * newer already. */
 bool tri_roster_take(tri_roster *r, const tri_wire *in, const tri_net_end *from, double now_s);
+/* tri_peers_meet; and a machine that goes on taking part though no beat came for lost_s is lost to beats, not
+ * gone. */
+void tri_roster_meet(tri_roster *r, double now_s, double lost_s);
+/* Whose silence says nothing: of a machine that is lost, or quiet for quiet_s and did not leave a question
+ * unanswered yet. */
+void tri_roster_mute(tri_roster *r, double now_s, double quiet_s);
+/* All its ranks ended by their own will. */
+bool tri_roster_has_ended(const tri_group *g, const tri_seen *seen);
 /* The group that a refusing port belongs to, or -1. */
 int tri_roster_find(const tri_roster *r, const tri_net_end *at);
 

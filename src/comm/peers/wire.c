@@ -54,6 +54,12 @@ size_t tri_wire_write(const tri_wire *w, uint64_t key, unsigned char out[TRI_WIR
   return TRI_WIRE_HEAD_BYTES + (size_t)w->n * TRI_WIRE_BEAT_BYTES;
 }
 
+size_t tri_wire_bytes(const unsigned char head[TRI_WIRE_HEAD_BYTES]) {
+  size_t n = (size_t)get(head + 6, 2);
+
+  return n > TRI_WIRE_BEATS ? 0 : TRI_WIRE_HEAD_BYTES + n * TRI_WIRE_BEAT_BYTES;
+}
+
 /* Printable ASCII, then NULs to the end. */
 static bool read_text(const unsigned char *at, size_t n, char *out) {
   size_t length = strnlen((const char *)at, n);

@@ -15,8 +15,8 @@ enum {
 };
 
 /* REPORT: of the ranks of a group, to the root's group. HEARD: the root's answer to each group. END: the run
- * ends, somebody has said why. */
-typedef enum { TRI_WIRE_REPORT, TRI_WIRE_HEARD, TRI_WIRE_END, TRI_WIRE_KINDS } tri_wire_kind;
+ * ends, somebody has said why. ASK: by TCP alone, for one of the first two. */
+typedef enum { TRI_WIRE_REPORT, TRI_WIRE_HEARD, TRI_WIRE_END, TRI_WIRE_ASK, TRI_WIRE_KINDS } tri_wire_kind;
 
 typedef struct tri_wire {
   tri_wire_kind kind;
@@ -28,6 +28,8 @@ typedef struct tri_wire {
 
 /* Not collective, all that follow. key: of this run alone. Returns the number of bytes. */
 size_t tri_wire_write(const tri_wire *w, uint64_t key, unsigned char out[TRI_WIRE_BYTES]);
+/* How many bytes this head says that it and its beats have; 0: more than there may be. */
+size_t tri_wire_bytes(const unsigned char head[TRI_WIRE_HEAD_BYTES]);
 /* False for everything that is not a datagram of this run, of n_ranks ranks, written as above. */
 bool tri_wire_read(const unsigned char *bytes, size_t n, uint64_t key, int n_ranks, tri_wire *out);
 
