@@ -20,7 +20,10 @@ cat > "$dir/scontrol" << 'END'
 #!/bin/sh
 case $1-$2 in
 show-hostnames) [ "$3" = 'n[1-2]' ] && printf '%s\n' $HAS || echo "$3" | tr , '\n' ;;
-show-job) echo "JobId=7 JobName=run Requeue=$REQUEUE JobState=$STATE Reason=$REASON TimeLimit=01:00:00 StdOut=/out/7.out ReqNodeList=(null) NodeList=n[1-2] $SHOWN" ;;
+show-job)
+  echo "JobId=7 JobName=run TimeLimit=09:00:00"
+  printf '   %s\n' "JobState=$STATE Reason=$REASON Dependency=(null)" "Requeue=$REQUEUE Restarts=0" "TimeLimit=01:00:00 TimeMin=N/A" \
+    "$LISTS" 'NodeList=n[1-2]' 'WorkDir=/a folder Requeue=1' 'StdOut=/out/7.out' "$SHOWN" ;;
 *) echo "scontrol $*" >> "$DIR/said" ;;
 esac
 END
@@ -37,7 +40,8 @@ check() { # exit code, calls by their beginnings, ends
   : > "$dir/said"
   env DIR="$dir" PATH="$dir:$PATH" SLURM_JOB_ID=7 SLURM_JOB_NAME=run SLURM_JOB_PARTITION=p SLURM_JOB_NUM_NODES="${n-2}" \
     SLURM_JOB_NODELIST=n1,n2 SLURM_TASKS_PER_NODE="2(x${n-2})" SLURM_CPUS_PER_TASK=2 TRIREME=trireme \
-    STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 SHOWN=Features='(null)' "${with[@]}" \
+    STATE=RUNNING REASON=None REQUEUE=1 ANSWERS=0 NODES='n1 alloc\nn1 alloc\nn2 mix\n' HAS='n1 n2' ALLOWED=99 LISTS='ReqNodeList=(null) ExcNodeList=(null)' \
+    SHOWN=Features='(null)' "${with[@]}" \
     bash "$here/jobs/train.sbatch" deck.yaml train.steps=5 > "$dir/out" 2> "$dir/err" || code=$?
   [ "$code" = "$expected" ] && [ ! -s "$dir/ends" ] && [ "$(tail -n +2 "$dir/said")" = "$calls" ] || {
     cat "$dir/out" "$dir/err"
@@ -82,6 +86,21 @@ for shown in gres:gpu:a100:4,gres:nvme:1 gres/gpu:a100:4,gres/nvme:1; do
   with=(REQUEUE=0 SLURM_CONF=/etc/s.conf SLURM_MEM_PER_CPU=8 SHOWN="Features=fast TresPerNode=$shown MailUser=(null)")
   check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 --mem-per-cpu=8 --gres=gpu:a100:4,nvme:1 \
 --constraint=fast $here/jobs/train.sbatch deck.yaml train.steps=5 by /etc/s.conf" 75
+done
+
+# As scontrol of Slurm 22.05 writes them. In a comment nothing is a field.
+shown='Reservation=maintenance
+   OverSubscribe=NO Contiguous=1 Licenses=abaqus:2,matlab Network=(null)
+   Comment=for the paper, Requeue=1 OverSubscribe=YES TimeLimit=1 
+   MailUser=ann@example.org MailType=END,FAIL,TIME_LIMIT_90'
+with=(REQUEUE=0 LISTS='ReqNodeList=n[1-2] ExcNodeList=n[7,9]' SHOWN="$shown")
+check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 --reservation=maintenance \
+--licenses=abaqus:2,matlab --nodelist=n[1-2] --exclude=n[7,9] --mail-user=ann@example.org --mail-type=END,FAIL,TIME_LIMIT_90 --exclusive \
+--contiguous --comment=for the paper, Requeue=1 OverSubscribe=YES TimeLimit=1 $here/jobs/train.sbatch deck.yaml train.steps=5" 75
+for shared in USER=--exclusive=user MCS=--exclusive=mcs YES=--oversubscribe; do
+  with=(REQUEUE=0 SHOWN="OverSubscribe=${shared%%=*} Contiguous=0 Licenses=(null)")
+  check 75 "sbatch --dependency=afterany:7 $common --output=/out/7.out --cpus-per-task=2 ${shared#*=} $here/jobs/train.sbatch deck.yaml \
+train.steps=5" 75
 done
 
 with=(TRIREME_MPI=pmi2) && check 0 "" 0 && first "$(step | sed s/pmix/pmi2/)"

@@ -22,7 +22,9 @@ check_tasks() { # name of a job, its tasks
 }
 gpus() { sed -E 's/.*gpus=([^ ]*) .*/\1/' "$dir/seen.$1".* | sort -u; } # what its tasks see
 
-chain=$(start chain --no-requeue --nodes=1 --gres=gpu:1 --ntasks-per-node=1 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml" \
+on head scontrol create reservation reservationname=kept starttime=now duration=30 users=root nodes=n3 > /dev/null
+chain=$(start chain --reservation=kept --exclusive --mail-user=nobody --mail-type=INVALID_DEPEND --comment="a run, Requeue=1" \
+  --no-requeue --nodes=1 --gres=gpu:1 --ntasks-per-node=1 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml" \
   train.steps=100000)
 own=$(start own --nodes=1 --gpus-per-task=1 --ntasks-per-node=2 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml")
 gres=$(start gres --nodes=1 --gres=gpu:2 --ntasks-per-node=2 --cpus-per-task=1 jobs/train.sbatch "$dir/deck.yaml")
@@ -42,11 +44,16 @@ await_end "$chain" 75
 steps=$(steps_of "$dir/chain")
 next=$(on head squeue --noheader --name=chain --format=%i)
 await "steps of the job that follows" has_steps "$dir/chain" $((steps + 1))
-for what in TimeLimit Partition NumNodes NumTasks CPUs/Task TresPerNode MinMemoryCPU Requeue; do
+for what in TimeLimit Partition NumNodes NumTasks CPUs/Task TresPerNode MinMemoryCPU Requeue Reservation OverSubscribe \
+  MailUser MailType; do
   [ "$(field "$next" $what)" = "$(field "$chain" $what)" ] || fail "the job that follows has another $what: $(field "$next" $what)"
 done
+[ "$(on head scontrol show job "$next" | sed -nE 's/^ *Comment=(.*[^ ]) *$/\1/p')" = "a run, Requeue=1" ] || fail "another comment"
+[ "$(field "$chain" Reservation)/$(field "$chain" OverSubscribe)/$(field "$chain" MailType)" = kept/NO/INVALID_DEPEND ] ||
+  fail "the job itself has not what its options say"
 touch "$dir/chain/STOP"
 await_end "$next" 75
+on head scontrol delete reservation=kept
 
 one=$(start one --gpus-per-node=4 --ntasks-per-node=2 --cpus-per-task=1 jobs/one_node.sbatch "$dir/deck.yaml")
 cpu=$(start cpu --nodes=2 --ntasks-per-node=1 --cpus-per-task=1 jobs/cpu.sbatch "$dir/deck.yaml")
