@@ -27,18 +27,31 @@ static bool read_line(char line[ANSWER_BYTES]) {
   return true;
 }
 
-tri_status tri_ask_line(const char *question, const char *def, char **out) {
-  char line[ANSWER_BYTES], shown[TRI_MESSAGE_BYTES], *end, *begin = line;
-  bool more;
+/* Without spaces at its ends; "": Enter alone. */
+static tri_status take_line(char line[ANSWER_BYTES], char **out) {
+  char *begin = line, *end;
 
-  *out = NULL;
-  tri_visible(def, strlen(def), "", shown, sizeof shown);
-  fprintf(stderr, "%s%s%s%s: ", question, def[0] ? " [" : "", shown, def[0] ? "]" : "");
-  fflush(stderr);
-  more = read_line(line);
-  if (!more) fputs("\n", stderr);
-  if (!more) TRI_FAIL(TRI_EARG, "the answers ended before the questions did: nothing is written");
+  if (!read_line(line)) {
+    fputs("\n", stderr);
+    TRI_FAIL(TRI_EARG, "the answers ended before the questions did: nothing is written");
+  }
   begin += strspn(begin, " \t\r");
   for (end = begin + strlen(begin); end > begin && strchr(" \t\r", end[-1]); end--) end[-1] = '\0';
-  return tri_copy_text(begin[0] ? begin : def, out);
+  *out = begin;
+  return TRI_OK;
+}
+
+tri_status tri_ask_line(const char *question, const char *def, const char *none, char **out) {
+  char line[ANSWER_BYTES], shown[TRI_MESSAGE_BYTES] = "", *typed = line;
+
+  *out = NULL;
+  if (def[0] || none) tri_visible(def[0] ? def : none, strlen(def[0] ? def : none), "", shown, sizeof shown);
+  for (;;) {
+    fprintf(stderr, "%s%s%s%s: ", question, shown[0] ? " [" : "", shown, shown[0] ? "]" : "");
+    fflush(stderr);
+    TRI_TRY(take_line(line, &typed));
+    if (typed[0]) return tri_copy_text(typed, out);
+    fprintf(stderr, shown[0] ? "  taken: %s\n" : "  this needs an answer\n", shown);
+    if (shown[0]) return tri_copy_text(def, out);
+  }
 }

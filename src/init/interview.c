@@ -297,7 +297,8 @@ done:
 
 typedef struct question {
   const char *flag, *words, *words_cuda; /* words_cuda NULL: the same */
-  bool        is_path, optional;
+  const char *none;                      /* what no answer means; NULL: there must be one */
+  bool        is_path;
   bool        of_gpus; /* asked where there are some; its messages name the flag themselves */
   void (*suggest)(const tri_interview *v, char *out); /* [SUGGESTED_BYTES], "" before; NULL: nothing */
   tri_status (*take)(tri_interview *v, const char *text);
@@ -306,8 +307,8 @@ typedef struct question {
 
 static const question questions[TRI_QUESTIONS] = {
     [TRI_ASK_DEVICE] = {"--device", "train on cpu or cuda", .suggest = suggest_device, .take = take_device},
-    [TRI_ASK_PARTITION] = {"--partition", "partition", .optional = true, .suggest = suggest_partition,
-                           .take = take_partition, .choices = put_partitions},
+    [TRI_ASK_PARTITION] = {"--partition", "partition", .none = "Slurm's default",
+                           .suggest = suggest_partition, .take = take_partition, .choices = put_partitions},
     [TRI_ASK_NODES] = {"--nodes", "nodes", .suggest = suggest_nodes, .take = take_nodes},
     [TRI_ASK_PER_NODE] = {"--gpus-per-node", "ranks on a node", "GPUs of a node", .suggest = suggest_per_node,
                           .take = take_per_node},
@@ -315,11 +316,10 @@ static const question questions[TRI_QUESTIONS] = {
                      .suggest = suggest_gpu, .take = take_gpu},
     [TRI_ASK_WALLTIME] = {"--walltime", "longest time of a job", .suggest = suggest_walltime,
                           .take = take_walltime},
-    [TRI_ASK_ACCOUNT] = {"--account", "account to charge (none: yours)", .optional = true,
-                         .take = take_account},
+    [TRI_ASK_ACCOUNT] = {"--account", "account to charge", .none = "yours", .take = take_account},
     [TRI_ASK_MODEL] = {"--model", "folder of the model", .is_path = true, .take = take_model},
     [TRI_ASK_DATA] = {"--data", "data to learn from, JSON lines", .is_path = true, .take = take_data},
-    [TRI_ASK_EVAL] = {"--eval", "data held out for evaluation (none)", .is_path = true, .optional = true,
+    [TRI_ASK_EVAL] = {"--eval", "data held out for evaluation", .none = "none", .is_path = true,
                       .take = take_eval},
     [TRI_ASK_ALGO] = {"--algo", "algorithm", .suggest = suggest_algo, .take = take_algo,
                       .choices = put_algos},
@@ -366,8 +366,7 @@ static tri_status ask(tri_interview *v, tri_asked q, const char *suggested) {
   TRI_TRY_DONE(put_question(v, one, &words));
   for (;;) {
     TRI_FREE(text);
-    TRI_TRY_DONE(tri_ask_line(words.data, suggested, &text));
-    if (!text[0] && !one->optional) continue;
+    TRI_TRY_DONE(tri_ask_line(words.data, suggested, one->none, &text));
     st = take(v, q, text);
     if (!one->of_gpus) st = tri_error_at(st, text);
     if (st == TRI_OK || st == TRI_ENOMEM || st == TRI_EINTERNAL) break;
@@ -392,7 +391,7 @@ static tri_status settle(tri_interview *v, tri_asked q) {
   if (one->suggest) one->suggest(v, suggested);
   if (!text && !v->yes) return ask(v, q, suggested);
   if (!text) text = suggested;
-  if (!text[0] && !one->optional)
+  if (!text[0] && !one->none)
     TRI_FAIL(TRI_EARG, "%s is missing: %s%s", one->flag,
              v->cluster.n_kind ? "it cannot be known here" : v->cluster.why,
              v->cluster.n_kind ? "" : ", so it must be given");

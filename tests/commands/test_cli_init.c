@@ -376,16 +376,17 @@ static void a_person_is_asked(void **state) {
                                          "nodes [1]: ",
                                          "ranks on a node [2]: ",
                                          "longest time of a job [04:00:00]: ",
-                                         "account to charge (none: yours): ",
+                                         "account to charge [yours]: ",
+                                         "folder of the model: ",
                                          "folder of the model: ",
                                          "folder of the model: ",
                                          "data to learn from, JSON lines: ",
-                                         "data held out for evaluation (none): ",
+                                         "data held out for evaluation [none]: ",
                                          " vespo, luspo) [grpo]: ",
                                          NULL};
-  static const char *const line[] = {"gpu\n",   "cpu\n",      "all\n",  "\n",     "5\n",
-                                     "2\n",     "\n",         " 90 \n", "\n",     "none\n",
-                                     "model\n", "rl.jsonl\n", "\n",     "rloo\n", NULL};
+  static const char *const line[] = {"gpu\n",      "cpu\n",  "all\n",  "\n", "5\n",    "2\n",
+                                     "\n",         " 90 \n", "\n",     "\n", "none\n", "model\n",
+                                     "rl.jsonl\n", "\n",     "rloo\n", NULL};
 
   (void)state;
   forget();
@@ -393,6 +394,12 @@ static void a_person_is_asked(void **state) {
   cli_shows(text, "trireme: gpu: must be cpu or cuda");
   cli_shows(text, "trireme: all: there is no such partition; sinfo names cpu, gpu, mix, odd");
   cli_shows(text, "trireme: 5: is more than 4, the most that a job gets in partition cpu");
+  cli_shows(text, "[cpu]: \r\n  taken: cpu\r\n");
+  cli_shows(text, "[2]: \r\n  taken: 2\r\n");
+  cli_shows(text, "[yours]: \r\n  taken: yours\r\n");
+  cli_shows(text, "[none]: \r\n  taken: none\r\n");
+  cli_shows(text, "folder of the model: \r\n  this needs an answer\r\n");
+  assert_null(strstr(text, "taken: grpo")); /* what was typed needs no word */
   cli_shows(text, "wrote job/deck.yaml and job/job.sbatch");
   holds(4, text);
   shows("job/deck.yaml", "# deck.yaml - rloo on 2 nodes x 2 ranks");
@@ -401,7 +408,7 @@ static void a_person_is_asked(void **state) {
 
 static void what_flags_say_is_not_asked(void **state) {
   static const char *const question[] = {
-      "longest time of a job [00:10:00]: ", "account to charge (none: yours): ", NULL};
+      "longest time of a job [00:10:00]: ", "account to charge [yours]: ", NULL};
   static const char *const line[] = {"\n", NULL};
 
   (void)state;
