@@ -60,9 +60,15 @@ typedef struct tri_chat tri_chat;
 TRI_CHECKED tri_status tri_chat_open(tri_chat_choice choice, const tri_chat_files *files, bool from_deck,
                                      tri_chat **out);
 void                   tri_chat_close(tri_chat **c);
+/* Whether the model has a template of its own, be it known or not. */
+bool tri_chat_brings(const tri_chat_files *files);
 /* The template's name and the text of the token that ends a turn; NULL where none is known. */
 const char *tri_chat_name(const tri_chat *c);
 const char *tri_chat_end(const tri_chat *c);
+
+/* The template in the language of transformers (Jinja), with the tokens it was opened with, appended to out:
+ * nothing where it has no name that can be given. */
+TRI_CHECKED tri_status tri_chat_template(const tri_chat *c, tri_text *out);
 
 /* The conversation into *out, whose content is replaced; prompt: with what precedes the assistant's next
  * turn. As transformers' apply_chat_template renders it. TRI_EINPUT, with no place: the template cannot write

@@ -35,6 +35,15 @@ static const struct {
     {0x89865bb2f521e065u, TRI_CHAT_QWEN2_5_BASE}, /* Qwen/Qwen2.5-7B */
     {0x7a1c06c89713fba9u, TRI_CHAT_QWEN2_5_MATH}, /* Qwen/Qwen2.5-Math-7B-Instruct */
     {0x7ca67e9fe85aef82u, TRI_CHAT_QWEN3_2507},   /* Qwen/Qwen3-4B-Instruct-2507 */
+    /* those of chat_jinja.c, with the usual tokens */
+    {0xd34ff37ddef98961u, TRI_CHAT_CHATML},
+    {0x8886c54200bd3ee5u, TRI_CHAT_LLAMA2},
+    {0x0a3b7162950a49e7u, TRI_CHAT_LLAMA3},
+    {0x77e21c1133a9616eu, TRI_CHAT_MISTRAL},
+    {0x507ede526c0df7c0u, TRI_CHAT_QWEN2_5},
+    {0x11fccd9c2b48f6eau, TRI_CHAT_QWEN3},
+    {0xf175ab2c008ed634u, TRI_CHAT_GEMMA},
+    {0x1ff52424db803ba2u, TRI_CHAT_ZEPHYR},
 };
 enum { N_KNOWN = sizeof known / sizeof *known };
 
@@ -133,6 +142,15 @@ static const json_t *template_of(const json_t *config) {
     if (name && !strcmp(name, "default")) return json_object_get(row, "template");
   }
   return value;
+}
+
+bool tri_chat_brings(const tri_chat_files *files) {
+  bool    broken;
+  json_t *config = read_config(files, &broken);
+  bool    has = files->jinja || template_of(config);
+
+  json_decref(config);
+  return has;
 }
 
 /* ---- recognised ---- */

@@ -156,9 +156,63 @@ done:
   return st;
 }
 
+/* ---- the chat template ---- */
+
+/* What other programs are to write conversations by: the template that the deck names, where the model brings
+ * none; else nothing, and what it brings stays. */
+static tri_status find_template(const job *j, const small *config, tri_text *out) {
+  tri_status      st = TRI_OK;
+  tri_chat_choice choice;
+  small           jinja = {0};
+  tri_chat       *named = NULL, *own = NULL;
+  tri_chat_files  files = {tri_ckpt_folder(j->r), config->bytes, config->n, NULL, 0};
+
+  TRI_TRY_DONE(tri_source_checkpoint_chat(j->r, &choice));
+  if (choice <= TRI_CHAT_NONE) goto done;
+  TRI_TRY_DONE(get_small(j->r, "chat_template.jinja", &jinja));
+  files.jinja = jinja.bytes;
+  files.jinja_bytes = jinja.n;
+  TRI_TRY_DONE(tri_chat_open(choice, &files, true, &named));
+  TRI_TRY_DONE(tri_chat_open(TRI_CHAT_AUTO, &files, true, &own));
+  const char *trained = tri_chat_name(named), *brought = tri_chat_name(own);
+  if (trained && !tri_chat_brings(&files))
+    TRI_TRY_DONE(tri_chat_template(named, out));
+  else if (trained && (!brought || strcmp(trained, brought) != 0))
+    tri_log(TRI_LOG_WARN,
+            "the chat template that the model brought (%s) stays in the export, and the run took "
+            "data.chat_template: %s. Programs that use the export are to be told so.",
+            brought ? brought : "not one of those known here", trained);
+done:
+  tri_chat_close(&named);
+  tri_chat_close(&own);
+  TRI_FREE(jinja.bytes);
+  return st;
+}
+
+static void set_template(json_t *root, const tri_text *template) {
+  if (template->len) json_object_set_new(root, "chat_template", json_stringn(template->data, template->len));
+}
+
+/* The model's own file, with the template. */
+static tri_status put_with_template(const job *j, const small *config, const tri_text *template) {
+  json_t    *root = json_loadb(config->bytes, config->n, JSON_ALLOW_NUL, NULL);
+  tri_status st;
+
+  if (!json_is_object(root)) {
+    json_decref(root);
+    return put_small(j, "tokenizer_config.json", config->bytes, config->n);
+  }
+  set_template(root, template);
+  st = put_json(j, "tokenizer_config.json", root);
+  json_decref(root);
+  return st;
+}
+
+/* ---- the tokenizer ---- */
+
 /* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of
  * tokenizer.json; this class takes it as it stands. */
-static tri_status put_tokenizer_config(const job *j, const small *tokenizer) {
+static tri_status put_tokenizer_config(const job *j, const small *tokenizer, const tri_text *template) {
   tri_status     st = TRI_OK;
   tri_tokenizer *t = NULL;
   json_t        *root = json_object();
@@ -171,6 +225,7 @@ static tri_status put_tokenizer_config(const job *j, const small *tokenizer) {
   json_object_set_new(root, "clean_up_tokenization_spaces", json_false());
   if (begin) json_object_set_new(root, "bos_token", json_string(begin));
   if (end) json_object_set_new(root, "eos_token", json_string(end));
+  set_template(root, template);
   TRI_TRY_DONE(put_json(j, "tokenizer_config.json", root));
 done:
   json_decref(root);
@@ -181,15 +236,20 @@ done:
 static tri_status put_tokenizer(const job *j) {
   tri_status st = TRI_OK;
   small      file = {0}, config = {0};
+  tri_text template = {0};
 
   TRI_TRY_DONE(get_small(j->r, "tokenizer.json", &file));
   TRI_TRY_DONE(get_small(j->r, "tokenizer_config.json", &config));
+  TRI_TRY_DONE(find_template(j, &config, &template));
   if (file.bytes) TRI_TRY_DONE(put_small(j, "tokenizer.json", file.bytes, file.n));
-  if (config.bytes)
+  if (config.bytes && template.len)
+    TRI_TRY_DONE(put_with_template(j, &config, &template));
+  else if (config.bytes)
     TRI_TRY_DONE(put_small(j, "tokenizer_config.json", config.bytes, config.n));
   else if (file.bytes)
-    TRI_TRY_DONE(put_tokenizer_config(j, &file));
+    TRI_TRY_DONE(put_tokenizer_config(j, &file, &template));
 done:
+  tri_text_free(&template);
   TRI_FREE(file.bytes);
   TRI_FREE(config.bytes);
   return st;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+enum { DECK_WORD_BYTES = 64 };         /* chosen: more than any word of a choice has */
 enum { SMALL_FILE_BYTES = 256 << 20 }; /* chosen: ten times the largest tokenizer.json known */
 
 static const char *const file_names[TRI_SOURCE_FILES] = {"config.json", "generation_config.json",
@@ -323,26 +324,49 @@ void tri_source_close(tri_source **s) {
   TRI_FREE(*s);
 }
 
-tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out) {
+/* The value of a key in the deck of a checkpoint's run; "": it says none. */
+static tri_status deck_word(tri_ckpt_reader *r, const char *section, const char *key,
+                            char out[DECK_WORD_BYTES]) {
   tri_status st = TRI_OK;
   char      *bytes = NULL;
   size_t     n;
   tri_deck  *deck = NULL;
 
-  *out = TRI_BF16;
+  out[0] = 0;
   if (!tri_ckpt_has_file(r, "deck.yaml")) return TRI_OK;
   TRI_TRY(tri_ckpt_get_file(r, "deck.yaml", &bytes, &n));
   TRI_TRY_DONE(tri_deck_open_text("deck.yaml", bytes, n, &deck));
   for (int i = 0; i < tri_deck_count(deck); i++) {
     const tri_deck_entry *e = tri_deck_at(deck, i);
-    if (strcmp(e->section, "model") != 0 || strcmp(e->key, "dtype") != 0) continue;
-    for (int t = TRI_F32; t <= TRI_F16; t++)
-      if (!strcmp(e->value, tri_dtype_word((tri_dtype)t))) *out = (tri_dtype)t;
+    if (!strcmp(e->section, section) && !strcmp(e->key, key)) snprintf(out, DECK_WORD_BYTES, "%s", e->value);
   }
 done:
   tri_deck_close(&deck);
   TRI_FREE(bytes);
   return st;
+}
+
+tri_status tri_source_checkpoint_dtype(tri_ckpt_reader *r, tri_dtype *out) {
+  char word[DECK_WORD_BYTES];
+
+  *out = TRI_BF16;
+  TRI_TRY(deck_word(r, "model", "dtype", word));
+  for (int t = TRI_F32; t <= TRI_F16; t++)
+    if (!strcmp(word, tri_dtype_word((tri_dtype)t))) *out = (tri_dtype)t;
+  return TRI_OK;
+}
+
+tri_status tri_source_checkpoint_chat(tri_ckpt_reader *r, tri_chat_choice *out) {
+  static const char words[] = TRI_CHAT_WORDS;
+  char              word[DECK_WORD_BYTES];
+  int               i = 0;
+
+  *out = TRI_CHAT_AUTO;
+  TRI_TRY(deck_word(r, "data", "chat_template", word));
+  for (const char *at = words; *at; at += strcspn(at, "|"), at += *at == '|', i++)
+    if (word[0] && strcspn(at, "|") == strlen(word) && !strncmp(at, word, strlen(word)))
+      *out = (tri_chat_choice)i;
+  return TRI_OK;
 }
 
 tri_status tri_source_dtype(const tri_source *s, tri_dtype *out) {

@@ -54,6 +54,45 @@ static void the_models_own_is_taken(void **state) {
   cli_succeeds(ONE "score talked talk.jsonl"); /* the checkpoint carries the template */
 }
 
+#define NAMED                                                                                                \
+  SFT "data.train=talk.jsonl model.config=null model.tokenizer=null train.train_batch_size=1 "               \
+      "train.micro_batch_size=1 train.steps=1 "
+
+/* The template that the deck names goes into the export, whose users then need no name; what a model brings
+ * stays. Judge: the same scores by the name and by the export's own. */
+static void an_export_has_the_template_of_the_deck(void **state) {
+  (void)state;
+  write_files();
+  cli_sh("cp -r model wide && sed -i 's/\"max_position_embeddings\": 32/\"max_position_embeddings\": 128/' "
+         "wide/config.json");
+  cli_succeeds(ONE NAMED "model.path=wide data.chat_template=chatml run.output=chatml");
+  cli_succeeds(ONE "export chatml chatty");
+  cli_read("chatty/tokenizer_config.json", cli_out);
+  cli_shows(cli_out, "\"chat_template\": \"{% for m in messages %}{{ '<|im_start|>' + m['role']");
+  cli_succeeds(ONE "score chatty talk.jsonl");
+  cli_sh("cp .out talk.out");
+  cli_succeeds(ONE "score chatty talk.jsonl --chat-template chatml");
+  cli_sh("cmp .out talk.out");
+  cli_sh("cp -r wide bare && echo '{\"bos_token\": \"^\", \"eos_token\": \"$\", \"kept\": [1]}' "
+         ">bare/tokenizer_config.json");
+  cli_succeeds(ONE NAMED "model.path=bare data.chat_template=llama2 run.output=named");
+  cli_succeeds(ONE "export named spoken");
+  cli_read("spoken/tokenizer_config.json", cli_out);
+  cli_shows(cli_out, "\"kept\": [");
+  cli_shows(cli_out, "{{ '^[INST] ' + text");
+  cli_sh("cp -r wide brought && cp '" TRI_TEST_DATA "/chat/llama2.json' brought/tokenizer_config.json");
+  cli_succeeds(ONE NAMED "model.path=brought data.chat_template=chatml run.output=other");
+  cli_succeeds(ONE "export other stays");
+  cli_shows(cli_err,
+            "warning: the chat template that the model brought (llama2) stays in the export, and the run "
+            "took data.chat_template: chatml.");
+  cli_sh("cmp brought/tokenizer_config.json stays/tokenizer_config.json");
+  cli_succeeds(ONE NAMED "model.path=brought data.chat_template=llama2 run.output=equal");
+  cli_succeeds(ONE "export equal same");
+  assert_null(strstr(cli_err, "warning"));
+  cli_sh("cmp brought/tokenizer_config.json same/tokenizer_config.json");
+}
+
 static void weights_are_checked(void **state) {
   (void)state;
   cli_fails(64, ONE SFT "data.train_weights=[1,2]", "data.train_weights has 2 numbers, data.train 1 files",
@@ -71,6 +110,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_template_must_be_known),
       cmocka_unit_test(the_models_own_is_taken),
+      cmocka_unit_test(an_export_has_the_template_of_the_deck),
       cmocka_unit_test(weights_are_checked),
   };
 

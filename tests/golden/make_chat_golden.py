@@ -6,6 +6,9 @@ Run by hand: python3 tests/golden/make_chat_golden.py
 A template's row for the table in io/chat/chat_own.c: python3 tests/golden/make_chat_golden.py FILE.jinja ...
 Made with: transformers 5.23.0, tokenizers 0.23.3, jinja2 3.1.6, trl 1.16.0 (its chat_templates/, Apache-2.0), xxhash 4.1.0
 
+"written" of a template is what trireme export writes for it (io/chat/chat_jinja.c, read from there): transformers makes the
+same text of every conversation with it as with the published one, but for a system's message behind others, which it refuses.
+
 The tokens of assistant's turns are those that transformers gives with {% generation %} around them; the script puts that
 into each template, and checks that the text stays the same.
 """
@@ -270,6 +273,25 @@ def case(tok, marked, talk, ids):
     return {k: v for k, v in out.items() if v is not None}
 
 
+def written(name, bos, eos):
+    """The string of a row of chat_jinja.c, as a C compiler reads it."""
+    source = open(os.path.join(HERE, "..", "..", "io", "chat", "chat_jinja.c"), encoding="utf-8").read().replace("\\\n", "\n")
+    string = r'"(?:\\.|[^"\\])*"'
+    text = re.search(r"\[TRI_CHAT_%s\] =(.*?),\n(?=    \[|\};)" % name.upper().replace(".", "_"), source, re.S)[1]
+    for word, value in re.findall(r"#define (\w+)((?:\s+%s)+)" % string, source):
+        text = re.sub(r"\b%s\b(?=(?:[^\"]*\"[^\"]*\")*[^\"]*$)" % word, lambda _: value, text)
+    text = "".join(json.loads(s.replace("\\1", "\\u0001").replace("\\2", "\\u0002")) for s in re.findall(string, text))
+    return text.replace("\1", bos or "").replace("\2", eos)
+
+
+def compare(name, base, added, bos, eos, template, own):
+    published, mine = (tokenizer_of(base, added, bos, eos, t) for t in (template, own))
+    for i, talk in enumerate(TALKS):
+        a, b = case(published, published, talk, False), case(mine, mine, talk, False)
+        behind = any(role == S for role, _ in talk[1:])
+        assert a == b or ("refused" in b and ("refused" in a or behind)), (name, i, a, b)
+
+
 os.makedirs(OUT, exist_ok=True)
 golden = {"talks": [[{"role": r, "content": c} for r, c in talk] for talk in TALKS], "templates": []}
 for name, template, base, added, bos, eos, edits in TEMPLATES:
@@ -282,6 +304,10 @@ for name, template, base, added, bos, eos, edits in TEMPLATES:
         "name": name, "tokenizer": base, "added": added, "config": {"bos_token": bos, "eos_token": eos, "chat_template": template},
         "cases": [case(tok, marked, talk, edits is not None) for talk in TALKS]})
     print(name, row(template))
+    if "," not in name:
+        golden["templates"][-1]["written"] = written(name, bos, eos)
+        compare(name, base, added, bos, eos, template, golden["templates"][-1]["written"])
+        print(name, row(golden["templates"][-1]["written"]))
 with open(os.path.join(OUT, "llama2.json"), "w", encoding="utf-8") as f:
     f.write(json.dumps({"bos_token": "^", "eos_token": "$", "chat_template": LLAMA2}, indent=1) + "\n")
 with open(os.path.join(OUT, "golden.json"), "w", encoding="utf-8") as f:

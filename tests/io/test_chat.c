@@ -168,6 +168,56 @@ static void recognises_what_means_the_same(void **state) {
   json_decref(list);
 }
 
+/* Each name's template for other programs: the golden's text, which transformers was given; known here. */
+static void writes_what_transformers_was_given(void **state) {
+  static const char odd[] = "{\"bos_token\": \"it's\\\\\\n\", \"eos_token\": \"</s>\"}";
+  tri_chat_files    files = {.model = "m"};
+  const json_t     *row;
+  size_t            i;
+  int               n = 0;
+  tri_chat         *chat;
+  tri_text          text = {0};
+
+  (void)state;
+  json_array_foreach(templates(), i, row) {
+    const json_t   *written = json_object_get(row, "written"), *known = json_object_get(row, "config");
+    tri_chat_choice choice = (tri_chat_choice)(TRI_CHAT_NONE + 1 + n);
+    char           *config = json_dumps(known, 0);
+    if (!written) free(config);
+    if (!written) continue;
+    files = (tri_chat_files){.model = "m", .config = config, .config_bytes = strlen(config)};
+    assert_int_equal(tri_chat_open(choice, &files, true, &chat), TRI_OK);
+    assert_string_equal(tri_chat_name(chat), text_of(row, "name"));
+    text.len = 0;
+    assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
+    assert_string_equal(text.data, json_string_value(written));
+    tri_chat_close(&chat);
+    files = (tri_chat_files){.model = "m", .jinja = text.data, .jinja_bytes = text.len};
+    assert_true(tri_chat_brings(&files));
+    assert_int_equal(tri_chat_open(TRI_CHAT_AUTO, &files, true, &chat), TRI_OK);
+    assert_non_null(tri_chat_name(chat));
+    assert_string_equal(tri_chat_name(chat), text_of(row, "name"));
+    tri_chat_close(&chat);
+    free(config);
+    n++;
+  }
+  assert_int_equal(n, TRI_CHAT_ZEPHYR - TRI_CHAT_NONE);
+  files = (tri_chat_files){.model = "m", .config = odd, .config_bytes = sizeof odd - 1};
+  assert_false(tri_chat_brings(&files));
+  assert_int_equal(tri_chat_open(TRI_CHAT_LLAMA3, &files, true, &chat), TRI_OK);
+  text.len = 0;
+  assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
+  assert_non_null(strstr(text.data, "{{ 'it\\'s\\\\\\n' }}"));
+  tri_chat_close(&chat);
+  files.config = NULL;
+  assert_int_equal(tri_chat_open(TRI_CHAT_NONE, &files, true, &chat), TRI_OK);
+  text.len = 0;
+  assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
+  assert_int_equal(text.len, 0);
+  tri_chat_close(&chat);
+  tri_text_free(&text);
+}
+
 /* `more` behind the template of a row, or in its place of `at`: whether it is still recognised. */
 static bool is_known(const char *name, const char *at, const char *more) {
   tri_chat_files files = {.model = "m"};
@@ -261,7 +311,7 @@ int main(void) {
       cmocka_unit_test(renders_as_transformers_does),  cmocka_unit_test(names_need_no_files),
       cmocka_unit_test(refuses_what_it_does_not_know), cmocka_unit_test(recognises_what_means_the_same),
       cmocka_unit_test(refuses_what_was_altered),      cmocka_unit_test(takes_the_models_own_tokens),
-      cmocka_unit_test(says_what_is_left_out)};
+      cmocka_unit_test(says_what_is_left_out),         cmocka_unit_test(writes_what_transformers_was_given)};
 
   return cmocka_run_group_tests(tests, open_golden, nothing_is_left);
 }
