@@ -77,7 +77,8 @@ start_node() { # node
   if [ "$1" = head ]; then on head slurmctld; else on "$1" slurmd -N "$1"; fi || fail "no daemon of Slurm on $1"
 }
 
-# gres by character devices, no accounting, no limits that need cgroups, a job's steps ended 5 s after their SIGTERM.
+# gres by character devices, no accounting, no limits that need cgroups, a job's steps ended 5 s after their SIGTERM; a job that
+# is put back waits as long as a credential lasts, 10 s instead of 120.
 write_configuration() { # nodes
   local etc=$CLUSTER_DIR/etc n
   mkdir -p "$etc/slurm" && mkdir -m 700 "$etc/munge"
@@ -90,6 +91,7 @@ SlurmctldHost=head($(address head))
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
+AuthInfo=cred_expire=10
 CredType=cred/munge
 MpiDefault=pmix
 ProctrackType=proctrack/linuxproc

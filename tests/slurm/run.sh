@@ -3,12 +3,12 @@
 #
 #   tests/slurm/run.sh PROGRAM [CASE...]
 # A case is a file of this folder, told the program; it begins with case.sh and leaves no job and all nodes idle. By name alone:
-# faults, which takes minutes, and requeue, whose StartTime=now may make Slurm 22.05 take an old start's end for the new one's.
+# faults, which takes minutes.
 set -eu
 program=$(readlink -f "$1")
 here=$(cd "$(dirname "$0")" && pwd)
 shift
-[ $# -gt 0 ] || set -- $(cd "$here" && for name in *.sh; do case $name in run.sh | case.sh | cluster.sh | faults.sh | requeue.sh) ;; *) echo "${name%.sh}" ;; esac; done)
+[ $# -gt 0 ] || set -- $(cd "$here" && for name in *.sh; do case $name in run.sh | case.sh | cluster.sh | faults.sh) ;; *) echo "${name%.sh}" ;; esac; done)
 if [ -z "${CLUSTER-}" ]; then
   cd "$here/../.."
   CLUSTER_SHARE="$PWD ${program%/*}" exec "$here/cluster.sh" 3 "$0" "$program" "$@"
