@@ -19,23 +19,25 @@ static double take_number(const char **text, char *behind) {
   return v;
 }
 
-/* D-H:M:S, H:M:S or M:S; behind days there may be less. */
 double tri_slurm_seconds(const char *text) {
   static const double unit[] = {1, 60, 3600};
   double              part[3], days = 0, sum = 0;
   char                behind;
-  int                 n = 0;
+  bool                dash;
+  int                 n;
 
+  if (!strcmp(text, "infinite") || !strcmp(text, "UNLIMITED")) return 0;
   part[0] = take_number(&text, &behind);
-  if (behind == '-') {
+  dash = behind == '-';
+  if (dash) {
     days = part[0];
     part[0] = take_number(&text, &behind);
   }
   for (n = 1; behind == ':' && n < 3; n++) part[n] = take_number(&text, &behind);
-  if (behind || n < 2 || days < 0) return -1;
+  if (behind || days < 0) return -1;
   for (int i = 0; i < n; i++) {
     if (part[i] < 0) return -1;
-    sum += part[i] * unit[n - 1 - i];
+    sum += part[i] * unit[dash ? 2 - i : n > 1 ? n - 1 - i : 1];
   }
   return days * 86400 + sum;
 }
@@ -56,7 +58,6 @@ static bool parse_answer(char *answer, tri_slurm_time *out) {
   if (!space) return false;
   *space = '\0';
   *out = (tri_slurm_time){.used_s = tri_slurm_seconds(space + 1), .left_s = tri_slurm_seconds(answer)};
-  if (!strcmp(answer, "UNLIMITED")) out->left_s = 0;
   return out->left_s >= 0 && out->used_s >= 0;
 }
 

@@ -23,7 +23,8 @@ enum { TRI_SLURM_WORD_BYTES = 16 };
  * tell. */
 void tri_slurm_fence(double patience_s, char out[TRI_SLURM_WORD_BYTES]);
 
-/* Pure. Seconds of a duration as squeue writes it: "3-02:01:00", "02:01:00", "1:00"; -1: it is none. */
+/* Pure. Seconds of a duration as Slurm writes it, or as sbatch reads it: "90" minutes, "5:30" minutes and
+ * seconds, "4:00:00", "1-12", "1-12:30", "3-02:01:00"; 0 of "infinite" and "UNLIMITED"; -1: it is none. */
 double tri_slurm_seconds(const char *text);
 
 #endif

@@ -1,8 +1,8 @@
 /* plan.c - trireme plan DECK: what a run would need of which machines, before it queues. */
 #include "plan/plan.h"
 #include "base/print.h"
+#include "comm/slurm.h"
 #include "flags.h"
-#include "init/cluster.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static tri_status find_job(const request *q, const tri_config *cfg, tri_plan_job
     TRI_FAIL(TRI_EARG, "--nodes %d x --gpus-per-node %d: at most %d ranks can be planned", j->nodes,
              j->per_node, TRI_RUNTIME_MOST_RANKS);
   if (q->walltime) {
-    j->walltime_s = tri_cluster_seconds(q->walltime);
+    j->walltime_s = tri_slurm_seconds(q->walltime);
     if (!(j->walltime_s > 0))
       TRI_FAIL(TRI_EARG,
                "--walltime %s: must be a time as sbatch reads it: 90 (minutes), 12:00:00, 1-12 (days-hours)",

@@ -22,12 +22,13 @@ tri_status tri_check_versions(const tri_case *c, tri_findings *out) {
       TRI_TRY(tri_findings_add(out, "versions", TRI_LEVEL_ERROR, "%s on %s and %s", tri_facts_version_name(v),
                                a->seat.host, b->seat.host));
       out->blocks = out->blocks || v == TRI_VERSION_PROGRAM || v == TRI_VERSION_MPI || v == TRI_VERSION_PMIX;
-      TRI_TRY(tri_findings_what(out, "it is %s for rank %s and %s for rank %s",
-                                version_or_none(a->version[v]), tri_check_number(&a->seat, one),
-                                version_or_none(b->version[v]), tri_check_number(&b->seat, other)));
-      TRI_TRY(tri_findings_cure(
-          out, "load the same modules on every node (srun --export=ALL after module load; look at "
-               "LD_LIBRARY_PATH and LD_PRELOAD), and let all start one file in a shared folder"));
+      TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "it is %s for rank %s and %s for rank %s",
+                               version_or_none(a->version[v]), tri_check_number(&a->seat, one),
+                               version_or_none(b->version[v]), tri_check_number(&b->seat, other)));
+      TRI_TRY(tri_findings_say(
+          out, TRI_PART_CURE,
+          "load the same modules on every node (srun --export=ALL after module load; look at "
+          "LD_LIBRARY_PATH and LD_PRELOAD), and let all start one file in a shared folder"));
       break;
     }
   return TRI_OK;
@@ -69,12 +70,13 @@ static tri_status check_memlock(const tri_case *c, tri_findings *out) {
   const tri_facts *f = &c->facts[first];
   TRI_TRY(say_low(c, "memlock", uses_gpus(c, f) ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING, first, n, out));
   tri_cell_bytes(f->limits.memlock, have);
-  TRI_TRY(tri_findings_what(out, "no more than %s may be page-locked (ulimit -l): %s", have,
-                            uses_gpus(c, f) ? "NCCL, RDMA and offloading register more"
-                                            : "networks that register memory (InfiniBand, UCX) want more"));
-  return tri_findings_cure(
-      out, "ulimit -l unlimited before srun; if that is refused, LimitMEMLOCK=infinity in slurmd's "
-           "unit, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "no more than %s may be page-locked (ulimit -l): %s", have,
+                           uses_gpus(c, f) ? "NCCL, RDMA and offloading register more"
+                                           : "networks that register memory (InfiniBand, UCX) want more"));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "ulimit -l unlimited before srun; if that is refused, LimitMEMLOCK=infinity in slurmd's "
+      "unit, and PropagateResourceLimitsExcept=MEMLOCK in slurm.conf");
 }
 
 static tri_status check_files(const tri_case *c, tri_findings *out) {
@@ -88,10 +90,11 @@ static tri_status check_files(const tri_case *c, tri_findings *out) {
   }
   if (!n) return TRI_OK;
   TRI_TRY(say_low(c, "files", TRI_LEVEL_WARNING, first, n, out));
-  TRI_TRY(tri_findings_what(
-      out, "%lld files may be open (ulimit -n); %d ranks that speak with each other want %lld",
+  TRI_TRY(tri_findings_say(
+      out, TRI_PART_WHAT, "%lld files may be open (ulimit -n); %d ranks that speak with each other want %lld",
       (long long)c->facts[first].limits.files, c->tasks, (long long)wanted));
-  return tri_findings_cure(out, "ulimit -n %lld before srun", (long long)(wanted < 65536 ? 65536 : wanted));
+  return tri_findings_say(out, TRI_PART_CURE, "ulimit -n %lld before srun",
+                          (long long)(wanted < 65536 ? 65536 : wanted));
 }
 
 /* Chosen: what MPI and NCCL keep there for each rank, with room; a container's 64 MiB are known to be too
@@ -108,10 +111,12 @@ static tri_status check_shm(const tri_case *c, tri_findings *out) {
     TRI_TRY(tri_findings_add(out, "shm", TRI_LEVEL_ERROR, "%s", f->seat.host));
     out->blocks = true;
     tri_cell_bytes(f->limits.shm_free, have);
-    TRI_TRY(tri_findings_what(out, "/dev/shm has %s free, %d ranks speak through it", have, f->seat.locals));
-    TRI_TRY(tri_findings_cure(
-        out, "make it larger: mount -o remount,size=50%% /dev/shm; for a container --shm-size=16g or "
-             "--ipc=host; or remove what lies there: ls -l /dev/shm"));
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "/dev/shm has %s free, %d ranks speak through it", have,
+                             f->seat.locals));
+    TRI_TRY(tri_findings_say(
+        out, TRI_PART_CURE,
+        "make it larger: mount -o remount,size=50%% /dev/shm; for a container --shm-size=16g or "
+        "--ipc=host; or remove what lies there: ls -l /dev/shm"));
   }
   return TRI_OK;
 }
@@ -131,11 +136,13 @@ tri_status tri_check_clocks(const tri_case *c, tri_findings *out) {
     const tri_facts_clock *k = &c->clock[t];
     if (!k->known || (fabs(k->ahead_s) - k->within_s) * 1000 < CLOCK_MS) continue;
     TRI_TRY(tri_findings_add(out, "clock", TRI_LEVEL_WARNING, "%s", c->facts[t].seat.host));
-    TRI_TRY(tri_findings_what(out, "its clock is %.3f s %s of %s's (to within %.3f s)", fabs(k->ahead_s),
-                              k->ahead_s > 0 ? "ahead" : "behind", c->facts[0].seat.host, k->within_s));
-    TRI_TRY(tri_findings_cure(
-        out, "start a time service there (systemctl start chronyd; chronyc makestep); times in logs and "
-             "the newest of several files cannot be trusted, and munge refuses minutes"));
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its clock is %.3f s %s of %s's (to within %.3f s)",
+                             fabs(k->ahead_s), k->ahead_s > 0 ? "ahead" : "behind", c->facts[0].seat.host,
+                             k->within_s));
+    TRI_TRY(tri_findings_say(
+        out, TRI_PART_CURE,
+        "start a time service there (systemctl start chronyd; chronyc makestep); times in logs and "
+        "the newest of several files cannot be trusted, and munge refuses minutes"));
   }
   return TRI_OK;
 }
@@ -148,9 +155,9 @@ static tri_status check_writing(const tri_case *c, int t, const char *folder, co
 
   if (x->write) {
     TRI_TRY(tri_findings_add(out, "folder", TRI_LEVEL_ERROR, "%s on %s", folder, host));
-    TRI_TRY(tri_findings_what(out, "a file in it cannot be written: %s", strerror(x->write)));
-    return tri_findings_cure(
-        out, "%s",
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "a file in it cannot be written: %s", strerror(x->write)));
+    return tri_findings_say(
+        out, TRI_PART_CURE, "%s",
         x->write == EROFS ? "it is mounted read-only there: put run.output elsewhere, or have it mounted for "
                             "writing (mount -o remount,rw)"
         : x->write == ENOSPC || x->write == EDQUOT
@@ -159,10 +166,11 @@ static tri_status check_writing(const tri_case *c, int t, const char *folder, co
   }
   if (x->seen || x->link) {
     TRI_TRY(tri_findings_add(out, "folder", TRI_LEVEL_ERROR, "%s on %s", folder, host));
-    TRI_TRY(tri_findings_what(out, "what rank 0 wrote there cannot be read: %s",
-                              strerror(x->seen ? x->seen : x->link)));
-    return tri_findings_cure(
-        out, "it is not the same folder on every node: put run.output on a shared file system");
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "what rank 0 wrote there cannot be read: %s",
+                             strerror(x->seen ? x->seen : x->link)));
+    return tri_findings_say(
+        out, TRI_PART_CURE,
+        "it is not the same folder on every node: put run.output on a shared file system");
   }
   return TRI_OK;
 }
@@ -171,14 +179,15 @@ static tri_status check_locks(const tri_case *c, int t, const char *folder, cons
                               tri_findings *out) {
   if (x->write || (!x->flock && !x->fcntl)) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "locks", TRI_LEVEL_ERROR, "%s on %s", folder, c->facts[t].seat.host));
-  TRI_TRY(tri_findings_what(out, "its file system%s%s%s gives no locks: %s: %s%s", x->kind[0] ? " (" : "",
-                            x->kind, x->kind[0] ? ")" : "", x->flock ? "flock" : "fcntl",
-                            strerror(x->flock ? x->flock : x->fcntl),
-                            x->fcntl ? "; MPI may wait for them for ever as it writes" : ""));
-  return tri_findings_cure(
-      out, "have it mounted with locks (Lustre: -o flock, NFS: with lockd, not nolock), or put run.output "
-           "elsewhere; export HDF5_USE_FILE_LOCKING=FALSE helps h5dump and h5py alone: "
-           "nothing then keeps two runs out of one output");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its file system%s%s%s gives no locks: %s: %s%s",
+                           x->kind[0] ? " (" : "", x->kind, x->kind[0] ? ")" : "",
+                           x->flock ? "flock" : "fcntl", strerror(x->flock ? x->flock : x->fcntl),
+                           x->fcntl ? "; MPI may wait for them for ever as it writes" : ""));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "have it mounted with locks (Lustre: -o flock, NFS: with lockd, not nolock), or put run.output "
+      "elsewhere; export HDF5_USE_FILE_LOCKING=FALSE helps h5dump and h5py alone: "
+      "nothing then keeps two runs out of one output");
 }
 
 tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_folder_facts *x,
@@ -193,8 +202,9 @@ tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_fol
   }
   if (!hdf5[0] || out->errors > before) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "hdf5", TRI_LEVEL_ERROR, "%s", folder));
-  TRI_TRY(tri_findings_what(out, "ranks cannot write and read a file in parallel: %s", hdf5));
-  return tri_findings_cure(
-      out, "put run.output on another file system, or try OMPI_MCA_io=romio321 (or ompio), the other "
-           "way Open MPI writes files");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "ranks cannot write and read a file in parallel: %s", hdf5));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "put run.output on another file system, or try OMPI_MCA_io=romio321 (or ompio), the other "
+      "way Open MPI writes files");
 }

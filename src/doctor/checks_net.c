@@ -32,13 +32,14 @@ static tri_status say_absent(const tri_facts *f, int choice, tri_findings *out) 
   TRI_TRY_DONE(tri_findings_add(out, "interface", TRI_LEVEL_ERROR, "%s=%s on %s", name, f->choice[choice],
                                 f->seat.host));
   out->blocks = true;
-  TRI_TRY_DONE(tri_findings_what(
-      out, "it names no interface that is up there and has an address; there are: %s", have.data));
+  TRI_TRY_DONE(tri_findings_say(out, TRI_PART_WHAT,
+                                "it names no interface that is up there and has an address; there are: %s",
+                                have.data));
   if (other >= 0)
-    TRI_TRY_DONE(tri_findings_cure(out, "export %s=%s, or unset it", name, f->net[other].name));
+    TRI_TRY_DONE(tri_findings_say(out, TRI_PART_CURE, "export %s=%s, or unset it", name, f->net[other].name));
   else
-    TRI_TRY_DONE(
-        tri_findings_cure(out, "unset %s, and have an interface of %s brought up", name, f->seat.host));
+    TRI_TRY_DONE(tri_findings_say(out, TRI_PART_CURE, "unset %s, and have an interface of %s brought up",
+                                  name, f->seat.host));
 done:
   tri_text_free(&have);
   return st;
@@ -49,9 +50,9 @@ static tri_status say_loop(const tri_facts *f, int choice, int net, tri_findings
   TRI_TRY(tri_findings_add(out, "interface", TRI_LEVEL_ERROR, "%s=%s on %s", tri_facts_choice_name(choice),
                            f->choice[choice], f->seat.host));
   out->blocks = true;
-  TRI_TRY(tri_findings_what(out, "%s has no route to other nodes", f->net[net].name));
-  return tri_findings_cure(out, "unset %s, or name an interface that the nodes share",
-                           tri_facts_choice_name(choice));
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%s has no route to other nodes", f->net[net].name));
+  return tri_findings_say(out, TRI_PART_CURE, "unset %s, or name an interface that the nodes share",
+                          tri_facts_choice_name(choice));
 }
 
 static tri_status check_chosen(const tri_case *c, int choice, tri_findings *out) {
@@ -79,11 +80,13 @@ static tri_status check_doubles(const tri_case *c, tri_findings *out) {
       if (x->loop || y->loop || strcmp(x->address, y->address)) continue;
       TRI_TRY(tri_findings_add(out, "interface", TRI_LEVEL_WARNING, "%s on %s and %s", x->name,
                                c->facts[a].seat.host, c->facts[b].seat.host));
-      TRI_TRY(tri_findings_what(
-          out, "both nodes have the address %s there: MPI and NCCL may take it for a way between them",
+      TRI_TRY(tri_findings_say(
+          out, TRI_PART_WHAT,
+          "both nodes have the address %s there: MPI and NCCL may take it for a way between them",
           x->address));
-      return tri_findings_cure(out, "export OMPI_MCA_btl_tcp_if_exclude=lo,%s NCCL_SOCKET_IFNAME=^lo,%s",
-                               x->name, x->name);
+      return tri_findings_say(out, TRI_PART_CURE,
+                              "export OMPI_MCA_btl_tcp_if_exclude=lo,%s NCCL_SOCKET_IFNAME=^lo,%s", x->name,
+                              x->name);
     }
   return TRI_OK;
 }
@@ -107,18 +110,19 @@ static tri_status say_unreached(const tri_case *c, const tri_reach *r, tri_findi
   TRI_TRY(tri_findings_add(out, "reach", TRI_LEVEL_ERROR, "%s - %s", from, to));
   out->blocks = true;
   if (r->error == TRI_REACH_LARGE) {
-    TRI_TRY(tri_findings_what(out, "node %s reaches node %s on %s, but large messages do not pass", from, to,
-                              r->net));
-    return tri_findings_cure(
-        out,
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                             "node %s reaches node %s on %s, but large messages do not pass", from, to,
+                             r->net));
+    return tri_findings_say(
+        out, TRI_PART_CURE,
         "the packets are larger than the network between them takes: the same MTU on all nodes and switches "
         "(ip link show %s)",
         r->net);
   }
-  TRI_TRY(tri_findings_what(out, "node %s cannot reach node %s on %s (%s): %s", from, to, r->net, r->address,
-                            strerror(r->error)));
-  return tri_findings_cure(
-      out,
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "node %s cannot reach node %s on %s (%s): %s", from, to,
+                           r->net, r->address, strerror(r->error)));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
       "firewall or interface: let the nodes speak with each other on all ports (nft list ruleset, "
       "ip route get %s), set "
       "NCCL_SOCKET_IFNAME and OMPI_MCA_btl_tcp_if_include to an interface that reaches all nodes, or leave "
@@ -172,8 +176,8 @@ static tri_status say_all_unreached(const tri_case *c, const bool *again, tri_fi
   }
   if (n == told) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "reach", TRI_LEVEL_ERROR, "%d more pairs of nodes", n - told));
-  TRI_TRY(tri_findings_what(out, "they cannot reach each other either"));
-  return tri_findings_cure(out, "as above");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "they cannot reach each other either"));
+  return tri_findings_say(out, TRI_PART_CURE, "as above");
 }
 
 tri_status tri_check_reach(const tri_case *c, tri_findings *out) {
@@ -238,15 +242,17 @@ static tri_status check_link(const tri_case *c, const tri_rate *r, double median
   if (!others && r->bytes_per_s >= far_below_named * named) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "link", TRI_LEVEL_WARNING, "%s", r->scope));
   if (others)
-    TRI_TRY(tri_findings_what(out, "%.3g MB/s between them; the median of all pairs is %.3g MB/s",
-                              r->bytes_per_s / 1e6, median / 1e6));
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                             "%.3g MB/s between them; the median of all pairs is %.3g MB/s",
+                             r->bytes_per_s / 1e6, median / 1e6));
   else
-    TRI_TRY(tri_findings_what(out, "%.3g MB/s between them; %s says %.3g MB/s", r->bytes_per_s / 1e6, net,
-                              named / 1e6));
-  return tri_findings_cure(
-      out, "look at cable, port and shaping of both (ethtool, tc qdisc show), at other traffic, and at "
-           "the interface that is taken: OMPI_MCA_btl_tcp_if_include, NCCL_SOCKET_IFNAME; or leave one "
-           "out: --exclude");
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%.3g MB/s between them; %s says %.3g MB/s",
+                             r->bytes_per_s / 1e6, net, named / 1e6));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "look at cable, port and shaping of both (ethtool, tc qdisc show), at other traffic, and at "
+      "the interface that is taken: OMPI_MCA_btl_tcp_if_include, NCCL_SOCKET_IFNAME; or leave one "
+      "out: --exclude");
 }
 
 tri_status tri_check_links(const tri_case *c, const tri_rate *rate, int n, tri_findings *out) {
@@ -278,10 +284,11 @@ tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *ou
       continue; /* chosen: what one slow rank of a step costs is half of it */
     TRI_TRY(tri_findings_add(out, "speed", TRI_LEVEL_WARNING, "rank %s on %s",
                              tri_check_number(&c->facts[t].seat, number), c->facts[t].seat.host));
-    TRI_TRY(tri_findings_what(out, "its products run at %.3g Gflop/s; the median of all is %.3g", x[t] / 1e9,
-                              median / 1e9));
-    TRI_TRY(tri_findings_cure(
-        out,
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                             "its products run at %.3g Gflop/s; the median of all is %.3g", x[t] / 1e9,
+                             median / 1e9));
+    TRI_TRY(tri_findings_say(
+        out, TRI_PART_CURE,
         "look what else runs there, at its clocks and heat (nvidia-smi -q -d PERFORMANCE, top), and "
         "at its cores; or leave the node out: --exclude=%s",
         c->facts[t].seat.host));
@@ -293,13 +300,13 @@ tri_status tri_check_speeds(const tri_case *c, const double *x, tri_findings *ou
 tri_status tri_check_fence(const tri_case *c, tri_findings *out) {
   if (!c->fence || !c->fence[0] || !strcmp(c->fence, "ring") || c->nodes < 2) return TRI_OK;
   TRI_TRY(tri_findings_add(out, "fence", TRI_LEVEL_WARNING, "PMIxCollFence of Slurm"));
-  TRI_TRY(
-      tri_findings_what(out,
-                        "it is %s: ranks may pass before those of other nodes have come, and now and then "
-                        "one dies in MPI_Init",
-                        c->fence));
-  return tri_findings_cure(out, "export SLURM_PMIX_FENCE=ring before srun (jobs/train.sbatch does), or have "
-                                "PMIxCollFence=ring in mpi.conf");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                           "it is %s: ranks may pass before those of other nodes have come, and now and then "
+                           "one dies in MPI_Init",
+                           c->fence));
+  return tri_findings_say(out, TRI_PART_CURE,
+                          "export SLURM_PMIX_FENCE=ring before srun (jobs/train.sbatch does), or have "
+                          "PMIxCollFence=ring in mpi.conf");
 }
 
 tri_status tri_check_all(const tri_case *c, tri_findings *out) {

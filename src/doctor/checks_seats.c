@@ -95,23 +95,24 @@ static int answer_of(const tri_case *c, const absence *a, const char *host) {
 /* answer: of the node, errno or TRI_FACTS_UNKNOWN. */
 static tri_status say_missing_cure(const tri_case *c, const char *host, int answer, tri_findings *out) {
   if (!host)
-    return tri_findings_cure(
-        out, "look what holds the program on the nodes of the launch: a file system that hangs, "
-             "a node out of memory, a link that is down (rank 0 is reached by TCP)");
+    return tri_findings_say(
+        out, TRI_PART_CURE,
+        "look what holds the program on the nodes of the launch: a file system that hangs, "
+        "a node out of memory, a link that is down (rank 0 is reached by TCP)");
   if (!answer)
-    return tri_findings_cure(
-        out,
+    return tri_findings_say(
+        out, TRI_PART_CURE,
         "a firewall on the way to %s, or packets larger than the network takes: the same MTU "
         "everywhere (ip link show)",
         c->facts[0].seat.host);
   if (answer == ECONNREFUSED || answer == TRI_FACTS_UNKNOWN)
-    return tri_findings_cure(
-        out,
+    return tri_findings_say(
+        out, TRI_PART_CURE,
         "look what holds the program there (srun -w %s ps, a file system that hangs, a node "
         "out of memory), or leave the node out: --exclude=%s",
         host, host);
-  return tri_findings_cure(
-      out,
+  return tri_findings_say(
+      out, TRI_PART_CURE,
       "the node does not answer either: see what is said of its network, or leave it out: "
       "--exclude=%s",
       host);
@@ -131,8 +132,8 @@ static tri_status say_missing(const tri_case *c, const absence *a, const char *h
   TRI_TRY_DONE(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task%s %s%s%s", n == 1 ? "" : "s", list.data,
                                 host ? " on " : "", host ? host : ""));
   out->blocks = true;
-  TRI_TRY_DONE(
-      tri_findings_what(out, "%d of %d ranks did not come within %.0f s%s", n, c->tasks, c->waited_s, more));
+  TRI_TRY_DONE(tri_findings_say(out, TRI_PART_WHAT, "%d of %d ranks did not come within %.0f s%s", n,
+                                c->tasks, c->waited_s, more));
   TRI_TRY_DONE(say_missing_cure(c, host, answer, out));
 done:
   tri_text_free(&list);
@@ -169,10 +170,11 @@ tri_status tri_check_seats(const tri_case *c, tri_findings *out) {
   TRI_TRY(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "nodes %s and %s", c->facts[first].seat.host,
                            most < 0 ? "others" : c->facts[most].seat.host));
   out->blocks = true;
-  TRI_TRY(tri_findings_what(out, "they have different numbers of ranks%s",
-                            most < 0 ? ", or run.ranks_per_node does not divide them" : ""));
-  return tri_findings_cure(
-      out, "start the same number on each node: srun --ntasks-per-node, mpirun --map-by ppr:N:node");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "they have different numbers of ranks%s",
+                           most < 0 ? ", or run.ranks_per_node does not divide them" : ""));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "start the same number on each node: srun --ntasks-per-node, mpirun --map-by ppr:N:node");
 }
 
 /* ---- devices ---- */
@@ -184,10 +186,10 @@ static tri_status say_shared(const tri_case *c, int a, int b, tri_findings *out)
   TRI_TRY(tri_findings_add(out, "device", TRI_LEVEL_ERROR, "ranks %s and %s on %s",
                            tri_check_number(&f->seat, one), tri_check_number(&c->facts[b].seat, other),
                            f->seat.host));
-  TRI_TRY(tri_findings_what(out, "both would take %s%s%s%s", f->gpu.uuid, f->gpu.model[0] ? " (" : "",
-                            f->gpu.model, f->gpu.model[0] ? ")" : ""));
-  return tri_findings_cure(
-      out,
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "both would take %s%s%s%s", f->gpu.uuid,
+                           f->gpu.model[0] ? " (" : "", f->gpu.model, f->gpu.model[0] ? ")" : ""));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
       "as many GPUs as ranks on each node: --gpus-per-node=%d with --ntasks-per-node=%d, or "
       "--gpus-per-task=1; "
       "or fewer ranks; run.device: cpu uses none",
@@ -208,11 +210,11 @@ static tri_status check_models(const tri_case *c, tri_findings *out) {
                              "rank %s on %s and rank %s on %s", tri_check_number(&first->seat, one),
                              first->seat.host, tri_check_number(&f->seat, other), f->seat.host));
     out->blocks = out->blocks || (lacks && !strcmp(c->device, "cuda"));
-    TRI_TRY(tri_findings_what(out, "they have different devices: %s and %s",
-                              first->gpu.uuid[0] ? first->gpu.model : "no GPU",
-                              f->gpu.uuid[0] ? f->gpu.model : "no GPU"));
-    return tri_findings_cure(
-        out, "%s",
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "they have different devices: %s and %s",
+                             first->gpu.uuid[0] ? first->gpu.model : "no GPU",
+                             f->gpu.uuid[0] ? f->gpu.model : "no GPU"));
+    return tri_findings_say(
+        out, TRI_PART_CURE, "%s",
         lacks ? "ask for nodes with GPUs alone (--gpus-per-node, --constraint), or set run.device: cpu"
               : "the slowest sets the pace: ask for one kind of node (--constraint)");
   }
@@ -228,11 +230,12 @@ static tri_status check_peers(const tri_case *c, tri_findings *out) {
       if (f->gpu.no_peer <= 0) continue;
       TRI_TRY(tri_findings_add(out, "peer", TRI_LEVEL_WARNING, "rank %s on %s",
                                tri_check_number(&f->seat, number), f->seat.host));
-      TRI_TRY(tri_findings_what(out, "its GPU cannot reach %d other%s of the node directly", f->gpu.no_peer,
-                                f->gpu.no_peer == 1 ? "" : "s"));
-      TRI_TRY(tri_findings_cure(
-          out, "traffic between them goes through the host: look at nvidia-smi topo -p2p r; "
-               "IOMMU and PCIe ACS off, no MIG, let each task see all GPUs (--gpu-bind=none)"));
+      TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its GPU cannot reach %d other%s of the node directly",
+                               f->gpu.no_peer, f->gpu.no_peer == 1 ? "" : "s"));
+      TRI_TRY(
+          tri_findings_say(out, TRI_PART_CURE,
+                           "traffic between them goes through the host: look at nvidia-smi topo -p2p r; "
+                           "IOMMU and PCIe ACS off, no MIG, let each task see all GPUs (--gpu-bind=none)"));
       break;
     }
   return TRI_OK;
@@ -280,9 +283,10 @@ static tri_status check_bound(const tri_case *c, int first, int n, tri_findings 
     TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "ranks %s and %s on %s",
                              tri_check_number(&f->seat, one), tri_check_number(&g->seat, other),
                              f->seat.host));
-    TRI_TRY(tri_findings_what(out, "both are bound to the same %d hardware thread%s", both,
-                              both == 1 ? "" : "s"));
-    return tri_findings_cure(out, "srun --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core");
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "both are bound to the same %d hardware thread%s", both,
+                             both == 1 ? "" : "s"));
+    return tri_findings_say(out, TRI_PART_CURE,
+                            "srun --cpu-bind=cores, or mpirun --map-by slot:PE=N --bind-to core");
   }
   return TRI_OK;
 }
@@ -297,18 +301,19 @@ static tri_status check_cores(const tri_case *c, int node, tri_findings *out) {
   if (ranks < f->seat.locals) return TRI_OK; /* not all came */
   if (n > 0 && 2 * n <= given) {
     TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "%s", f->seat.host));
-    TRI_TRY(tri_findings_what(out, "its %d rank%s may run on %d of %d hardware threads", ranks,
-                              ranks == 1 ? "" : "s", n, given));
-    return tri_findings_cure(
-        out,
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its %d rank%s may run on %d of %d hardware threads", ranks,
+                             ranks == 1 ? "" : "s", n, given));
+    return tri_findings_say(
+        out, TRI_PART_CURE,
         "srun --cpus-per-task=%d (on srun itself, Slurm 22.05 and newer do not take sbatch's), or "
         "mpirun --bind-to none",
         given / ranks);
   }
   if (n > 0 && n < ranks) {
     TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "%s", f->seat.host));
-    TRI_TRY(tri_findings_what(out, "%d ranks share %d hardware thread%s", ranks, n, n == 1 ? "" : "s"));
-    return tri_findings_cure(out, "fewer ranks on the node, or more cores: --cpus-per-task");
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%d ranks share %d hardware thread%s", ranks, n,
+                             n == 1 ? "" : "s"));
+    return tri_findings_say(out, TRI_PART_CURE, "fewer ranks on the node, or more cores: --cpus-per-task");
   }
   return check_bound(c, first, n, out);
 }
@@ -324,11 +329,12 @@ static tri_status check_near(const tri_case *c, tri_findings *out) {
       continue;
     TRI_TRY(tri_findings_add(out, "cores", TRI_LEVEL_WARNING, "rank %s on %s",
                              tri_check_number(&f->seat, number), f->seat.host));
-    TRI_TRY(tri_findings_what(out, "its cores are on memory node %d, its GPU is on %d", f->cores.numa,
-                              f->gpu.numa));
-    return tri_findings_cure(
-        out, "--gpu-bind=closest with --cpu-bind=cores where that leaves a GPU to each rank, else "
-             "--cpu-bind=map_ldom");
+    TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "its cores are on memory node %d, its GPU is on %d",
+                             f->cores.numa, f->gpu.numa));
+    return tri_findings_say(
+        out, TRI_PART_CURE,
+        "--gpu-bind=closest with --cpu-bind=cores where that leaves a GPU to each rank, else "
+        "--cpu-bind=map_ldom");
   }
   return TRI_OK;
 }
@@ -379,10 +385,11 @@ static tri_status say_cpu_build(const tri_case *c, bool gpus, tri_findings *out)
 
   TRI_TRY(tri_findings_add(out, "device", insists ? TRI_LEVEL_ERROR : TRI_LEVEL_WARNING, "trireme"));
   out->blocks = out->blocks || insists;
-  TRI_TRY(tri_findings_what(out, "%s, and this program is built for CPUs only",
-                            gpus ? "the launch has GPUs" : "the deck says run.device: cuda"));
-  return tri_findings_cure(out, "build it with cmake --preset cuda-release, or %sset run.device: cpu",
-                           gpus ? "ask for no GPUs and " : "");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "%s, and this program is built for CPUs only",
+                           gpus ? "the launch has GPUs" : "the deck says run.device: cuda"));
+  return tri_findings_say(out, TRI_PART_CURE,
+                          "build it with cmake --preset cuda-release, or %sset run.device: cpu",
+                          gpus ? "ask for no GPUs and " : "");
 }
 
 /* run.device: cuda, and the driver shows none. */
@@ -390,10 +397,11 @@ static tri_status say_absent(const tri_case *c, tri_findings *out) {
   TRI_TRY(
       tri_findings_add(out, "device", TRI_LEVEL_ERROR, "all %d rank%s", c->tasks, c->tasks == 1 ? "" : "s"));
   out->blocks = true;
-  TRI_TRY(tri_findings_what(out, "the deck says run.device: cuda, and no rank sees a GPU"));
-  return tri_findings_cure(
-      out, "ask for GPUs (--gpus-per-node), and look at nvidia-smi on the node and at CUDA_VISIBLE_DEVICES; "
-           "run.device: cpu uses none");
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT, "the deck says run.device: cuda, and no rank sees a GPU"));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "ask for GPUs (--gpus-per-node), and look at nvidia-smi on the node and at CUDA_VISIBLE_DEVICES; "
+      "run.device: cpu uses none");
 }
 
 tri_status tri_check_devices(const tri_case *c, tri_findings *out) {

@@ -23,24 +23,18 @@ tri_status tri_findings_add(tri_findings *f, const char *check, tri_level level,
   return st;
 }
 
-tri_status tri_findings_what(tri_findings *f, const char *fmt, ...) {
-  tri_status st;
-  va_list    ap;
+tri_status tri_findings_say(tri_findings *f, tri_part part, const char *fmt, ...) {
+  tri_finding *last;
+  char       **text;
+  tri_status   st;
+  va_list      ap;
 
-  TRI_ASSERT(f->n > 0 && !f->item[f->n - 1].what);
+  TRI_ASSERT(f->n > 0);
+  last = &f->item[f->n - 1];
+  text = part == TRI_PART_WHAT ? &last->what : &last->cure;
+  TRI_ASSERT(!*text);
   va_start(ap, fmt);
-  st = put(&f->item[f->n - 1].what, fmt, ap);
-  va_end(ap);
-  return st;
-}
-
-tri_status tri_findings_cure(tri_findings *f, const char *fmt, ...) {
-  tri_status st;
-  va_list    ap;
-
-  TRI_ASSERT(f->n > 0 && !f->item[f->n - 1].cure);
-  va_start(ap, fmt);
-  st = put(&f->item[f->n - 1].cure, fmt, ap);
+  st = put(text, fmt, ap);
   va_end(ap);
   return st;
 }

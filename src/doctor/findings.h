@@ -23,14 +23,14 @@ typedef struct tri_findings {
 void        tri_findings_free(tri_findings *f);
 const char *tri_level_text(tri_level level);
 
-/* Adds a finding; where, what and cure are formatted in three calls: begin, then what, then cure. Texts of
- * others are made visible. Not collective. */
+/* Adds a finding; where, what and cure are formatted in three calls. Texts of others are made visible. Not
+ * collective. */
 TRI_CHECKED tri_status tri_findings_add(tri_findings *f, const char *check, tri_level level,
                                         const char *where, ...) __attribute__((format(printf, 4, 5)));
-TRI_CHECKED tri_status tri_findings_what(tri_findings *f, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-TRI_CHECKED tri_status tri_findings_cure(tri_findings *f, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Of the finding added last, each once. */
+typedef enum { TRI_PART_WHAT, TRI_PART_CURE } tri_part;
+TRI_CHECKED tri_status tri_findings_say(tri_findings *f, tri_part part, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* Appends numbers as "0-3,8"; n of them, ascending. */
 TRI_CHECKED tri_status tri_findings_ranges(tri_text *out, const int *x, int n);

@@ -1,6 +1,7 @@
 /* cluster.c - what Slurm says of its partitions and their nodes, for a job that is to be written. */
 #include "cluster.h"
 #include "base/child.h"
+#include "comm/slurm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,29 +25,6 @@ static int64_t read_count(const char *text) {
   int64_t v = take_count(&text);
 
   return !text[0] || !strcmp(text, "+") ? v : -1;
-}
-
-double tri_cluster_seconds(const char *text) {
-  int64_t days = 0, part[3] = {0};
-  int     n = 0;
-  bool    dash;
-
-  if (!strcmp(text, "infinite") || !strcmp(text, "UNLIMITED")) return 0;
-  dash = strchr(text, '-') != NULL;
-  if (dash) {
-    days = take_count(&text);
-    if (days < 0 || *text++ != '-') return -1;
-  }
-  for (; n < 3; n++) {
-    if ((part[n] = take_count(&text)) < 0) return -1;
-    if (!*text) break;
-    if (*text++ != ':') return -1;
-  }
-  if (n == 3) return -1;
-  if (dash) /* hours come first */
-    return (double)(days * 86400 + part[0] * 3600 + part[1] * 60 + part[2]);
-  if (n < 2) return (double)(part[0] * 60 + part[1]);
-  return (double)(part[0] * 3600 + part[1] * 60 + part[2]);
 }
 
 static bool copy_name(const char *text, size_t n, char out[TRI_CLUSTER_NAME_BYTES]) {
@@ -102,7 +80,7 @@ static bool read_line(char *line, tri_cluster_nodes *out) {
   n = strlen(field[0]);
   out->is_default = n && field[0][n - 1] == '*';
   if (!copy_name(field[0], n - out->is_default, out->partition) || strcmp(field[1], "up") != 0) return false;
-  out->longest_s = tri_cluster_seconds(field[2]);
+  out->longest_s = tri_slurm_seconds(field[2]);
   out->most_nodes = read_job_size(field[3]);
   out->nodes = read_count(field[4]);
   out->cores = read_count(field[5]);

@@ -34,8 +34,4 @@ const tri_cluster_nodes *tri_cluster_find(const tri_cluster *c, const char *part
 /* Pure. Has the partition nodes with GPUs of more than one type, so that a job must name one? */
 bool tri_cluster_mixes_gpus(const tri_cluster *c, const char *partition);
 
-/* Pure. Seconds of a time limit as sbatch reads it: "90" minutes, "5:30" minutes and seconds, "4:00:00",
- * "1-12", "1-12:30", "1-12:30:00"; 0 of "infinite" and "UNLIMITED"; -1: it is none. */
-double tri_cluster_seconds(const char *text);
-
 #endif

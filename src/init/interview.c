@@ -3,6 +3,7 @@
 #include "ask.h"
 #include "base/file.h"
 #include "base/visible.h"
+#include "comm/slurm.h"
 #include "cost/machine.h"
 #include "device/device.h"
 
@@ -211,7 +212,7 @@ static tri_status take_gpu(tri_interview *v, const char *text) {
 }
 
 static tri_status take_walltime(tri_interview *v, const char *text) {
-  double s = tri_cluster_seconds(text);
+  double s = tri_slurm_seconds(text);
 
   if (s <= 0)
     TRI_FAIL(TRI_EARG, "must be a time as sbatch reads it: 90 (minutes), 4:00:00, 1-12 (days-hours)");

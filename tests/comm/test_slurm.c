@@ -8,49 +8,14 @@
 #include <cmocka.h>
 
 #include "comm/slurm.h"
+#include "slurm_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-static char folder[64], program[80], control[80], path[4096];
-
-static void write_program(const char *name, const char *script) {
-  FILE *f = fopen(name, "w");
-
-  assert_non_null(f);
-  fprintf(f, "#!/bin/sh\n%s\n", script);
-  assert_int_equal(fclose(f), 0);
-  assert_int_equal(chmod(name, 0755), 0);
-}
-
-/* A squeue of this script. */
-static void write_squeue(const char *script) { write_program(program, script); }
-
-static int set_up(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/trireme-slurm.XXXXXX");
-  if (!mkdtemp(folder)) return -1;
-  snprintf(program, sizeof program, "%s/squeue", folder);
-  snprintf(control, sizeof control, "%s/scontrol", folder);
-  snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
-  setenv("PATH", path, 1);
-  unsetenv("SLURM_JOB_START_TIME");
-  unsetenv("SLURM_JOB_END_TIME");
-  unsetenv("SLURM_JOB_ID");
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  unlink(program);
-  unlink(control);
-  return rmdir(folder);
-}
-
+/* As squeue writes them, and as sbatch(1), --time, reads them. */
 static void test_durations(void **state) {
   static const struct {
     const char *text;
@@ -64,8 +29,17 @@ static void test_durations(void **state) {
            {"", -1},
            {"INVALID", -1},
            {"NOT_SET", -1},
-           {"UNLIMITED", -1},
-           {"17", -1},
+           {"UNLIMITED", 0},
+           {"infinite", 0},
+           {"90", 5400},
+           {"1-12", 129600},
+           {"1-12:30", 131400},
+           {"1-12:30:05", 131405},
+           {"4h", -1},
+           {"-1", -1},
+           {"1-2:3:4:5", -1},
+           {"1: 2", -1},
+           {"1-1-1", -1},
            {"1:", -1},
            {":1", -1},
            {"1:2:3:4", -1},
@@ -94,7 +68,7 @@ static void test_environment(void **state) {
   tri_slurm_time t;
 
   (void)state;
-  write_squeue("echo 1:00 1:00");
+  slurm_say("squeue", "echo 1:00 1:00");
   setenv("SLURM_JOB_ID", "7", 1);
   set_time("SLURM_JOB_END_TIME", now + 3600);
   t = tri_slurm_ask(5);
@@ -111,7 +85,7 @@ static void test_environment(void **state) {
 }
 
 static tri_slurm_time answer_of(const char *script, double patience_s) {
-  write_squeue(script);
+  slurm_say("squeue", script);
   return tri_slurm_ask(patience_s);
 }
 
@@ -154,11 +128,11 @@ static void test_squeue_that_does_not_answer(void **state) {
     t = answer_of(script[i], 0.3);
     if (t.left_s != 0 || t.used_s != 0) fail_msg("'%s': %g left", script[i], t.left_s);
   }
-  assert_int_equal(unlink(program), 0);
-  setenv("PATH", folder, 1); /* there is none */
+  slurm_silence("squeue");
+  setenv("PATH", slurm_folder, 1); /* there is none */
   t = tri_slurm_ask(5);
   assert_true(t.left_s == 0);
-  setenv("PATH", path, 1);
+  setenv("PATH", slurm_path, 1);
   unsetenv("SLURM_JOB_ID");
 }
 
@@ -178,7 +152,7 @@ static void test_fence(void **state) {
   char fence[TRI_SLURM_WORD_BYTES];
 
   (void)state;
-  write_program(control, "echo 'PMIxCollFence = tree'");
+  slurm_say("scontrol", "echo 'PMIxCollFence = tree'");
   tri_slurm_fence(5, fence); /* no step of srun's */
   assert_string_equal(fence, "");
   setenv("SLURM_PROCID", "0", 1);
@@ -188,15 +162,15 @@ static void test_fence(void **state) {
   assert_string_equal(fence, "mixed");
   unsetenv("SLURM_PMIX_FENCE");
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-    write_program(control, row[i].script);
+    slurm_say("scontrol", row[i].script);
     tri_slurm_fence(0.3 + 4.7 * (row[i].fence[0] != 0), fence);
     assert_string_equal(fence, row[i].fence);
   }
-  assert_int_equal(unlink(control), 0);
-  setenv("PATH", folder, 1); /* there is none */
+  slurm_silence("scontrol");
+  setenv("PATH", slurm_folder, 1); /* there is none */
   tri_slurm_fence(5, fence);
   assert_string_equal(fence, "");
-  setenv("PATH", path, 1);
+  setenv("PATH", slurm_path, 1);
   unsetenv("SLURM_PROCID");
   unsetenv("SLURM_MPI_TYPE");
 }
@@ -205,5 +179,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_durations), cmocka_unit_test(test_environment), cmocka_unit_test(test_squeue),
       cmocka_unit_test(test_squeue_that_does_not_answer), cmocka_unit_test(test_fence)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, slurm_open, slurm_close);
 }

@@ -8,42 +8,14 @@
 #include <cmocka.h>
 
 #include "init/cluster.h"
+#include "slurm_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static char folder[64], program[80], path[4096];
-
-static void write_sinfo(const char *script) {
-  FILE *f = fopen(program, "w");
-
-  assert_non_null(f);
-  fprintf(f, "#!/bin/sh\n%s\n", script);
-  assert_int_equal(fclose(f), 0);
-  assert_int_equal(chmod(program, 0755), 0);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  strcpy(folder, "/tmp/trireme-sinfo.XXXXXX");
-  if (!mkdtemp(folder)) return -1;
-  snprintf(program, sizeof program, "%s/sinfo", folder);
-  snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
-  setenv("PATH", path, 1);
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  unlink(program);
-  return rmdir(folder);
-}
 
 static void asked(const char *script, double patience_s, tri_cluster *c) {
-  write_sinfo(script);
+  slurm_say("sinfo", script);
   assert_int_equal(tri_cluster_ask(patience_s, c), TRI_OK);
 }
 
@@ -108,12 +80,12 @@ static void nothing_is_known(void **state) {
     if (c.n_kind || strcmp(c.why, t[i].why) != 0) fail_msg("'%s': %s", t[i].script, c.why);
     tri_cluster_close(&c);
   }
-  assert_int_equal(unlink(program), 0);
-  setenv("PATH", folder, 1);
+  assert_int_equal((slurm_silence("sinfo"), 0), 0);
+  setenv("PATH", slurm_folder, 1);
   assert_int_equal(tri_cluster_ask(5, &c), TRI_OK);
   assert_string_equal(c.why, "there is no sinfo here");
   tri_cluster_close(&c);
-  setenv("PATH", path, 1);
+  setenv("PATH", slurm_path, 1);
 }
 
 static void gpus_of_a_node(void **state) {
@@ -144,26 +116,8 @@ static void gpus_of_a_node(void **state) {
   }
 }
 
-/* sbatch(1), --time. */
-static void time_limits(void **state) {
-  static const struct {
-    const char *text;
-    double      want;
-  } t[] = {
-      {"90", 5400},           {"5:30", 330},      {"4:00:00", 14400}, {"1-12", 129600},  {"1-12:30", 131400},
-      {"1-12:30:05", 131405}, {"infinite", 0},    {"UNLIMITED", 0},   {"", -1},          {"4h", -1},
-      {"1:2:3:4", -1},        {"1-", -1},         {"-1", -1},         {"1-2:3:4:5", -1}, {"1: 2", -1},
-      {"1-1-1", -1},          {"12345678901", -1}};
-
-  (void)state;
-  for (size_t i = 0; i < sizeof t / sizeof *t; i++)
-    if (tri_cluster_seconds(t[i].text) != t[i].want)
-      fail_msg("'%s': %g, not %g", t[i].text, tri_cluster_seconds(t[i].text), t[i].want);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(partitions_and_their_nodes),
-                                     cmocka_unit_test(nothing_is_known), cmocka_unit_test(gpus_of_a_node),
-                                     cmocka_unit_test(time_limits)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+                                     cmocka_unit_test(nothing_is_known), cmocka_unit_test(gpus_of_a_node)};
+  return cmocka_run_group_tests(tests, slurm_open, slurm_close);
 }

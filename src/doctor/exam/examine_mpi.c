@@ -45,12 +45,12 @@ static tri_status say_hang(tri_exam *x, const tri_meet_hang *h) {
     TRI_TRY_DONE(tri_text_printf(&who, " and %d more", h->n - SHOWN));
   TRI_TRY_DONE(tri_findings_add(&x->found, h->failed ? "failed" : "hang", TRI_LEVEL_ERROR, "%s", who.data));
   if (h->reason)
-    TRI_TRY_DONE(tri_findings_what(&x->found, "in the stage '%s': %s", h->stage, h->reason));
+    TRI_TRY_DONE(tri_findings_say(&x->found, TRI_PART_WHAT, "in the stage '%s': %s", h->stage, h->reason));
   else
-    TRI_TRY_DONE(tri_findings_what(&x->found,
-                                   "not out of the stage '%s' after %.0f s; %d of %d ranks are further",
-                                   h->stage, x->opt->patience_s, x->launch.tasks - h->n, x->launch.tasks));
-  TRI_TRY_DONE(tri_findings_cure(&x->found, "%s", cure_of(h)));
+    TRI_TRY_DONE(tri_findings_say(&x->found, TRI_PART_WHAT,
+                                  "not out of the stage '%s' after %.0f s; %d of %d ranks are further",
+                                  h->stage, x->opt->patience_s, x->launch.tasks - h->n, x->launch.tasks));
+  TRI_TRY_DONE(tri_findings_say(&x->found, TRI_PART_CURE, "%s", cure_of(h)));
 done:
   tri_text_free(&who);
   return st;
