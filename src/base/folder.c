@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { FOLDER_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
@@ -95,6 +96,17 @@ tri_status tri_folder_is_empty(const char *path, bool *empty) {
   closedir(d);
   if (why) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", path, strerror(why));
   return TRI_OK;
+}
+
+int64_t tri_folder_bytes_of(uint64_t blocks, uint64_t block_bytes) {
+  return block_bytes && blocks > (uint64_t)INT64_MAX / block_bytes ? INT64_MAX
+                                                                   : (int64_t)(blocks * block_bytes);
+}
+
+int64_t tri_folder_free_bytes(int fd) {
+  struct statvfs v;
+
+  return fstatvfs(fd, &v) ? -1 : tri_folder_bytes_of(v.f_bavail, v.f_frsize);
 }
 
 tri_status tri_folder_set_aside(const char *path, const char *aside) {

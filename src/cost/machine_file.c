@@ -4,10 +4,13 @@
 #include "io/text/json_text.h"
 #include "machine.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define FORMAT "trireme-machine"
 enum { VERSION = 1, LIMIT_BYTES = 1 << 16, MOST_NESTED = 16 }; /* chosen: far more than is written */
@@ -176,6 +179,22 @@ static tri_status put_machine(tri_text *t, const tri_machine *m) {
   return tri_text_put(t, "\n}\n", 3);
 }
 
+/* Jobs that end together write at once, each under a name of its own first. */
+static tri_status put_file(const char *path, const tri_text *text) {
+  char            own[TRI_MACHINE_PATH_BYTES];
+  struct timespec t;
+
+  clock_gettime(CLOCK_REALTIME, &t);
+  if (snprintf(own, sizeof own, "%s.%ld-%lld-%ld", path, (long)getpid(), (long long)t.tv_sec, t.tv_nsec) >=
+      (int)sizeof own)
+    TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
+  TRI_TRY(tri_file_write(own, text->data, text->len));
+  if (!rename(own, path)) return TRI_OK;
+  tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
+  unlink(own);
+  return TRI_EFILE;
+}
+
 tri_status tri_machine_write(const char *path, const tri_machine *m) {
   tri_text   text = {0};
   tri_status st = TRI_OK;
@@ -183,7 +202,7 @@ tri_status tri_machine_write(const char *path, const tri_machine *m) {
   TRI_TRY_DONE(tri_machine_check(m, path));
   TRI_TRY_DONE(put_machine(&text, m));
   TRI_TRY_DONE(make_folders(path));
-  TRI_TRY_DONE(tri_file_write(path, text.data, text.len));
+  TRI_TRY_DONE(put_file(path, &text));
 done:
   tri_text_free(&text);
   return st;

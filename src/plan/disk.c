@@ -1,11 +1,11 @@
 /* disk.c - what a checkpoint's folder has room for: the file system's free bytes, the user's quota. */
+#include "base/folder.h"
 #include "plan.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/quota.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,9 +28,8 @@ static int64_t quota_of(int fd) {
 }
 
 void tri_plan_look_at_disk(const char *folder, tri_plan_disk *out) {
-  char           path[TRI_CKPT_PATH_BYTES];
-  struct statvfs v;
-  int            fd = -1;
+  char path[TRI_CKPT_PATH_BYTES];
+  int  fd = -1;
 
   *out = (tri_plan_disk){-1, -1};
   snprintf(path, sizeof path, "%s", folder);
@@ -43,7 +42,7 @@ void tri_plan_look_at_disk(const char *folder, tri_plan_disk *out) {
     else
       strcpy(path, ".");
   }
-  if (!fstatvfs(fd, &v)) out->free = (int64_t)v.f_bavail * (int64_t)v.f_frsize;
+  out->free = tri_folder_free_bytes(fd);
   out->quota = quota_of(fd);
   close(fd);
 }

@@ -129,6 +129,20 @@ static void roots_links_are_followed(void **state) {
   close(fd);
 }
 
+/* Some file systems say that they have room without end. */
+static void room_is_counted(void **state) {
+  int fd = open(".", O_RDONLY | O_DIRECTORY);
+
+  (void)state;
+  assert_true(tri_folder_bytes_of(3, 4096) == 12288 && tri_folder_bytes_of(7, 0) == 0);
+  assert_true(tri_folder_bytes_of(UINT64_MAX, 1) == INT64_MAX);
+  assert_true(tri_folder_bytes_of(UINT64_MAX / 4096, 4096) == INT64_MAX);
+  assert_true(tri_folder_bytes_of((uint64_t)INT64_MAX / 4096, 4096) == INT64_MAX - 4095);
+  assert_true(tri_folder_bytes_of((uint64_t)INT64_MAX / 4096 + 1, 4096) == INT64_MAX);
+  assert_true(fd >= 0 && tri_folder_free_bytes(fd) >= 0 && tri_folder_free_bytes(-1) == -1);
+  close(fd);
+}
+
 static int open_root(void **state) {
   const char *base = getenv("TMPDIR");
 
@@ -154,6 +168,7 @@ int main(void) {
       cmocka_unit_test(another_users_are_left_alone),
       cmocka_unit_test(a_file_system_may_map_users),
       cmocka_unit_test(roots_links_are_followed),
+      cmocka_unit_test(room_is_counted),
   };
 
   return cmocka_run_group_tests(tests, open_root, close_root);

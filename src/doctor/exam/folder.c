@@ -1,6 +1,7 @@
 /* folder.c - whether every node can write, read and lock in the folder of checkpoints. */
 #include "folder.h"
 #include "base/file.h"
+#include "base/folder.h"
 #include "io/checkpoint/checkpoint.h"
 
 #include <errno.h>
@@ -99,7 +100,7 @@ static void try_here(const char *folder, const char *own, const char *first, con
 
   x->tried = 1;
   snprintf(x->kind, sizeof x->kind, "%s", kind_of(folder));
-  x->free_bytes = statvfs(folder, &fs) ? TRI_FACTS_UNKNOWN : (int64_t)(fs.f_bavail * fs.f_frsize);
+  x->free_bytes = statvfs(folder, &fs) ? TRI_FACTS_UNKNOWN : tri_folder_bytes_of(fs.f_bavail, fs.f_frsize);
   if (seen) x->seen = see_file(first, nonce, strlen(nonce));
   x->write = write_file(own, nonce, strlen(nonce));
   if (!x->write) try_locks(own, x);

@@ -1,5 +1,6 @@
 /* gather_host.c - cores and limits of this rank. */
 #define _GNU_SOURCE /* sched_getaffinity */
+#include "base/folder.h"
 #include "gather.h"
 
 #include <dirent.h>
@@ -79,6 +80,6 @@ void tri_gather_host(tri_facts *out) {
   out->limits = (tri_facts_limits){limit_of(RLIMIT_MEMLOCK), limit_of(RLIMIT_NOFILE), TRI_FACTS_UNKNOWN,
                                    TRI_FACTS_UNKNOWN};
   if (statvfs("/dev/shm", &fs)) return;
-  out->limits.shm = (int64_t)(fs.f_blocks * fs.f_frsize);
-  out->limits.shm_free = (int64_t)(fs.f_bavail * fs.f_frsize);
+  out->limits.shm = tri_folder_bytes_of(fs.f_blocks, fs.f_frsize);
+  out->limits.shm_free = tri_folder_bytes_of(fs.f_bavail, fs.f_frsize);
 }
