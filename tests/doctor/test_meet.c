@@ -1,6 +1,7 @@
 /* test_meet.c - ranks that meet beside MPI: two in one process, strangers between them. Judge: what rank 0
  * knows afterwards; that bytes of others are dropped; who is named where one does not go on. */
 #include "doctor/meet/meet.h"
+#include "doctor/meet/meet_impl.h"
 #include "doctor/meet/talk.h"
 
 #include <arpa/inet.h>
@@ -11,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -226,8 +228,48 @@ static void alone(void **state) {
   assert_null(m);
 }
 
+static bool is_full(pair *p) {
+  bool full;
+
+  pthread_mutex_lock(&p->m->lock);
+  full = p->m->full;
+  pthread_mutex_unlock(&p->m->lock);
+  return full;
+}
+
+/* Rank 0 may open no file more while somebody knocks: it says so, and hears him when it may again. */
+static void no_more_files(void **state) {
+  pair          p;
+  struct rlimit before, few;
+  char          byte;
+  int           fd, spare;
+
+  (void)state;
+  begin(&p, false);
+  fd = socket(AF_INET, SOCK_STREAM, 0);
+  spare = dup(fd); /* the lowest number that is free is the next */
+  assert_true(fd >= 0 && spare >= 0);
+  assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+  few = (struct rlimit){(rlim_t)spare, before.rlim_max};
+  close(spare);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+  struct sockaddr_in to = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)p.l.port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+  assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+  while (!is_full(&p)) usleep(1000);
+  assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+  assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 31, MSG_NOSIGNAL), 31);
+  assert_true(recv(fd, &byte, 1, 0) <= 0); /* heard, and dropped */
+  assert_false(is_full(&p));
+  close(fd);
+  tri_meet_close(&p.m);
+  close(p.end[0]);
+  close(p.end[1]);
+}
+
 int main(void) {
-  const struct CMUnitTest test[] = {cmocka_unit_test(meet), cmocka_unit_test(hang), cmocka_unit_test(alone)};
+  const struct CMUnitTest test[] = {cmocka_unit_test(meet), cmocka_unit_test(hang), cmocka_unit_test(alone),
+                                    cmocka_unit_test(no_more_files)};
 
   return cmocka_run_group_tests(test, NULL, NULL);
 }

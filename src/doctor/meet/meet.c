@@ -89,9 +89,22 @@ static void dismiss(tri_meet *m, int64_t i) {
   *g = m->guest[--m->n_guest];
 }
 
+/* Ranks that are not heard would else be looked for where nothing is wrong. */
+static void say_full(tri_meet *m) {
+  m->full = true;
+  if (!m->told)
+    tri_log(
+        TRI_LOG_WARN,
+        "task %d can have no more files open (ulimit -n), and hears each of %d ranks by one: those that "
+        "it does not hear cannot reach it; ulimit -n %d before srun, in limits.conf where that is refused",
+        m->launch->task, m->launch->tasks, 2 * m->launch->tasks + 256);
+  m->told = true;
+}
+
 static void accept_all(tri_meet *m) {
   int fd;
 
+  m->full = false;
   while ((fd = accept(m->listen, NULL, NULL)) >= 0) {
     fcntl(fd, F_SETFL, O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -102,6 +115,7 @@ static void accept_all(tri_meet *m) {
     }
     m->guest[m->n_guest++] = (tri_guest){.fd = fd, .task = -1};
   }
+  if (errno == EMFILE || errno == ENFILE) say_full(m);
 }
 
 static void read_all(tri_meet *m, const struct pollfd *p, int64_t n) {
@@ -129,13 +143,14 @@ static void *keep(void *arg) {
     int64_t n = m->n_guest;
     if (TRI_GROW(p, cap, n + 2) != TRI_OK) break; /* no memory: nothing more is heard */
     for (int64_t i = 0; i < n; i++) p[i] = (struct pollfd){.fd = m->guest[i].fd, .events = POLLIN};
-    p[n] = (struct pollfd){.fd = m->listen, .events = POLLIN};
+    bool full = m->full; /* whoever stands there would be shown without a pause: each look tries again */
+    p[n] = (struct pollfd){.fd = full ? -1 : m->listen, .events = POLLIN};
     p[n + 1] = (struct pollfd){.fd = m->wake[0], .events = POLLIN};
     pthread_mutex_unlock(&m->lock);
     poll(p, (nfds_t)n + 2, LOOK_MS);
     pthread_mutex_lock(&m->lock);
     read_all(m, p, n);
-    if (p[n].revents) accept_all(m);
+    if (p[n].revents || full) accept_all(m);
     ending = m->ending;
     pthread_cond_broadcast(&m->news);
     pthread_mutex_unlock(&m->lock);

@@ -40,10 +40,11 @@ struct tri_meet {
   pthread_mutex_t   lock;   /* of member, facts and what follows */
   pthread_cond_t    news;
   bool              kept, ending; /* kept: the keeper runs */
-  int               stage;        /* of this rank */
-  double            progress_s;   /* when any rank last went on */
-  double            asked_s;      /* when those that do not were asked; 0: not yet */
-  tri_meet_on_hang  on_hang;      /* NULL: not watched */
+  bool              full, told; /* the system gives this process no socket for another guest; that was said */
+  int               stage;      /* of this rank */
+  double            progress_s; /* when any rank last went on */
+  double            asked_s;    /* when those that do not were asked; 0: not yet */
+  tri_meet_on_hang  on_hang;    /* NULL: not watched */
   void             *ctx;
 };
 
