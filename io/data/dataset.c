@@ -6,7 +6,6 @@
 #include "dataset_parts.h"
 
 enum { ARENA_BYTES = 1 << 20 }; /* chosen: few allocations, little waste */
-enum { BAD_LINES = 20 };        /* chosen: shown at most; more say the same again */
 
 /* Copy n bytes into the arena, with a NUL behind them. */
 static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *out) {
@@ -244,13 +243,25 @@ static tri_status note_lack(tri_intake *in, tri_status st) {
   return TRI_OK;
 }
 
-/* With opt->note.faults a bad line that was read to its end is noted, up to BAD_LINES of them. */
+/* With opt->note.faults a bad line that was read to its end is noted. */
 static tri_status note_bad_line(tri_intake *in, tri_status st, int64_t taken_before) {
   if (st != TRI_EINPUT || !in->opt->note.faults || tri_jsonl_taken(in->r) == taken_before) return st;
   if (in->model_lacks) return note_lack(in, st);
-  if (++in->n_bad <= BAD_LINES) return tri_error_note(st, in->opt->note.faults);
-  tri_error_clear();
-  return TRI_OK;
+  in->n_bad++;
+  return tri_bad_lines_put(&in->bad, tri_jsonl_path(in->r));
+}
+
+/* Also where the file breaks off, which is told behind them. */
+static tri_status tell_bad_lines(tri_intake *in, tri_status st) {
+  tri_text   said = {0};
+  tri_status told;
+
+  if (!in->bad.n) return st;
+  if (st != TRI_OK && tri_text_printf(&said, "%s", tri_error_message()) != TRI_OK) return st;
+  told = tri_bad_lines_tell(&in->bad, tri_jsonl_path(in->r), in->opt->note.faults);
+  if (st != TRI_OK) tri_error_set(st, said.data);
+  tri_text_free(&said);
+  return st != TRI_OK ? st : told;
 }
 
 static tri_status read_file(tri_intake *in, const char *path, int64_t begin, int64_t end) {
@@ -266,20 +277,9 @@ static tri_status read_file(tri_intake *in, const char *path, int64_t begin, int
   }
   in->d->stats.n_line += tri_jsonl_taken(in->r);
 done:
+  st = tell_bad_lines(in, st);
   tri_jsonl_close(&in->r);
   return st;
-}
-
-/* The bad lines that were not shown, in one message. */
-static tri_status note_more_bad_lines(const tri_intake *in, const char *const *file, int n_file) {
-  long long more = in->n_bad - BAD_LINES;
-
-  if (more <= 0) return TRI_OK;
-  in->opt->note.faults->n += more - 1;
-  return tri_error_note(tri_fail(__FILE__, __LINE__, __func__, TRI_EINPUT,
-                                 "%s%s: %lld more bad line%s, %lld in all", file[0], n_file > 1 ? " ..." : "",
-                                 more, more == 1 ? "" : "s", (long long)in->n_bad),
-                        in->opt->note.faults);
 }
 
 static tri_status refuse_too_long(const tri_dataset *d, const char *const *file, const tri_data_opt *opt) {
@@ -316,7 +316,6 @@ tri_status tri_dataset_read(const char *const *file, int n_file, const tri_data_
     const tri_data_range *r = &range[in.file];
     if (r->begin < r->end) TRI_TRY_DONE(read_file(&in, file[in.file], r->begin, r->end));
   }
-  TRI_TRY_DONE(note_more_bad_lines(&in, file, n_file));
   if (in.n_bad && in.d->too_long.n) /* else tri_dataset_finish says it, of all parts */
     TRI_TRY_DONE(tri_error_note(refuse_too_long(in.d, file, opt), opt->note.faults));
 done:
@@ -325,6 +324,7 @@ done:
     TRI_FREE(in.side[i].skip);
   }
   tri_talk_free(&in.talk);
+  tri_bad_lines_forget(&in.bad);
   if (st != TRI_OK || in.n_bad || in.said_lack) tri_dataset_close(&in.d);
   *out = in.d;
   return st;

@@ -2,6 +2,7 @@
 #ifndef TRI_DATASET_LINE_H
 #define TRI_DATASET_LINE_H
 
+#include "dataset_bad.h"
 #include "dataset_parts.h"
 #include "io/text/jsonl.h"
 
@@ -31,7 +32,8 @@ typedef struct tri_intake {
   int64_t        n_prompt; /* tokens, the first of both sides */
   float          value;    /* a pair's margin, a label */
   tri_talk       talk;
-  int64_t        n_bad;                  /* lines */
+  tri_bad_lines  bad;                    /* of the file that is read */
+  int64_t        n_bad;                  /* lines of all files */
   bool           model_lacks, said_lack; /* the line is bad for want of something of the model's; one was */
   int            file;                   /* index of the file */
 } tri_intake;
