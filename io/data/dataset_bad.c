@@ -42,10 +42,10 @@ tri_status tri_bad_lines_put(tri_bad_lines *b, const char *path) {
   return st;
 }
 
-/* "; the same of lines 3, 5 and 17 more": behind a message. */
+/* "the same of lines 3, 5 and 17 more": below a message. */
 static tri_status put_others(const tri_bad_line *k, tri_text *out) {
   if (!k->n_others) return TRI_OK;
-  TRI_TRY(tri_text_printf(out, "; the same of line%s %s", k->n_others == 1 ? "" : "s", k->others.data));
+  TRI_TRY(tri_text_printf(out, "\n  the same of line%s %s", k->n_others == 1 ? "" : "s", k->others.data));
   if (k->n_others <= MOST_LISTED) return TRI_OK;
   return tri_text_printf(out, " and %lld more", (long long)(k->n_others - MOST_LISTED));
 }

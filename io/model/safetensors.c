@@ -328,7 +328,7 @@ done:
 }
 
 static tri_status add_folder(tri_safetensors *s, const char *folder) {
-  static const char        cure[] = "load the model with transformers and save it as safetensors: "
+  static const char        cure[] = "save the model with transformers: "
                                     "model.save_pretrained(FOLDER, safe_serialization=True)";
   static const char *const other[] = {"pytorch_model.bin",   "pytorch_model.bin.index.json",
                                       "tf_model.h5",         "flax_model.msgpack",
@@ -342,11 +342,10 @@ static tri_status add_folder(tri_safetensors *s, const char *folder) {
   for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
     TRI_TRY(join_path(folder, other[i], one));
     if (!access(one, F_OK))
-      TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read; %s", folder, other[i],
-               cure);
+      TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read;\n  %s", folder,
+               other[i], cure);
   }
-  TRI_FAIL(TRI_EINPUT,
-           "%s: has neither model.safetensors nor model.safetensors.index.json; in another format %s", folder,
+  TRI_FAIL(TRI_EINPUT, "%s: has neither model.safetensors nor model.safetensors.index.json;\n  %s", folder,
            cure);
 }
 

@@ -156,9 +156,9 @@ tri_status tri_source_missing(const char *path) {
   if (slash && slash != path && slash[1] && !strchr(slash + 1, '/') && *path != '.' && !path[n])
     TRI_FAIL(
         TRI_EINPUT,
-        "%s: there is no such model folder, checkpoint or run; a model of the Hugging Face Hub is "
-        "downloaded first, where there is internet (huggingface-cli download ORG/NAME --local-dir FOLDER), "
-        "and its folder given",
+        "%s: there is no such model folder, checkpoint or run;\n"
+        "  one of the Hugging Face Hub is downloaded first, where there is internet, and its folder given\n"
+        "  (huggingface-cli download ORG/NAME --local-dir FOLDER)",
         path);
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
@@ -192,12 +192,12 @@ static tri_status open_base(tri_source *s, const char *path) {
   if (!s->lora.rank || s->fresh_lora || s->base) return TRI_OK;
   if (!b->path[0] && !path) return open_alike(s, b->seed, &s->base);
   if (!path && !tri_file_exists(b->path))
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: holds adapters only, and the model they are for is not at %s any more; put it back there (a "
-        "link will do), or name the folder where it lies now: %s of the run that goes on, --base of a "
-        "command; trireme export --base makes one model of both, for every other path of a deck",
-        s->name, b->path, s->part == TRI_PART_CRITIC ? "critic.path" : "model.path");
+    TRI_FAIL(TRI_EINPUT,
+             "%s: holds adapters only, and the model they are for is not at %s any more;\n"
+             "  put it back there (a link will do), or name the folder where it lies now:\n"
+             "  %s of the run that goes on, --base of a command;\n"
+             "  trireme export --base makes one model of both, for every other path of a deck",
+             s->name, b->path, s->part == TRI_PART_CRITIC ? "critic.path" : "model.path");
   if (!path) path = b->path;
   TRI_TRY(tri_source_open_part(path, is_folder(path) ? TRI_PART_MAIN : b->part, NULL, true, &s->base));
   return tri_source_check_plain(s->base);
@@ -223,17 +223,19 @@ tri_status tri_source_open_over(const char *path, tri_model_part part, const cha
   TRI_TRY(tri_source_find_checkpoint(path, world, false, folder));
   if (!folder[0]) TRI_TRY(tri_source_check_output(path));
   if (!folder[0] && tri_file_in(path, "adapter_config.json"))
+    TRI_FAIL(TRI_EINPUT,
+             "%s: holds adapters (adapter_config.json), no model:\n"
+             "  to train them on, give the model they are for, "
+             "and this folder as lora.path;\n"
+             "  else the output folder of their run, or what trireme export merges",
+             path);
+  if (!folder[0])
     TRI_FAIL(
         TRI_EINPUT,
-        "%s: holds adapters (adapter_config.json), no model: to train them on, give the model they are for, "
-        "and this folder as lora.path; else the output folder of their run, or what trireme export merges",
+        "%s: is neither a Hugging Face folder (no config.json, which every model has beside its weights)\n"
+        "  nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
+        "checkpoints/LATEST)",
         path);
-  if (!folder[0])
-    TRI_FAIL(TRI_EINPUT,
-             "%s: is neither a Hugging Face folder (no config.json, which every model has beside its "
-             "weights) nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
-             "checkpoints/LATEST)",
-             path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));
   st = open_checkpoint(r, part, out);
   if (*out)

@@ -39,7 +39,8 @@ tri_status tri_source_check_tokens(const tri_source *s) {
 
 tri_status tri_source_fail_unscored(const tri_source *s, const char *group) {
   TRI_FAIL(TRI_EINPUT,
-           "%s: has no scalar head: there is no tensor %s%s%s; give a reward model, such as `trireme train` "
+           "%s: has no scalar head: there is no tensor %s%s%s;\n"
+           "  give a reward model, such as `trireme train` "
            "makes with algo.name: rm, or a folder of %s with one label",
            s->name, s->ckpt ? group : "", s->ckpt ? "/" : "", s->head, s->shape.family->scored);
 }

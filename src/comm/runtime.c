@@ -152,7 +152,8 @@ tri_status tri_runtime_check_launcher(void) {
     TRI_FAIL(
         TRI_EDEVICE,
         "PMIX_NAMESPACE=%s says that this is one rank of several, but their launcher cannot be found: it has "
-        "ended, or a container hides it; start the run by srun or mpirun, or train on one rank after unset "
+        "ended, or a container hides it;\n"
+        "  start the run by srun or mpirun, or train on one rank after unset "
         "PMIX_RANK OMPI_COMM_WORLD_SIZE PMI_SIZE SLURM_STEP_NUM_TASKS",
         getenv("PMIX_NAMESPACE"));
   return TRI_OK;

@@ -55,7 +55,7 @@ static tri_status open_tokenizer(const char *path, tri_tokenizer **out) {
   if (folder[0]) return open_of_checkpoint(folder, out);
   TRI_FAIL(TRI_EINPUT,
            "%s: has no tokenizer.json, and is neither a checkpoint nor the output folder of a "
-           "run; " TRI_TOKENIZER_CURE,
+           "run;\n  " TRI_TOKENIZER_CURE,
            path);
 }
 

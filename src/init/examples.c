@@ -164,12 +164,12 @@ static tri_status refuse(const tri_jsonl *r, const look *l) {
   bool asks = first_of(l, PROMPT, ANSWER, TEXT | LIST) < FIELDS;
 
   if (asks)
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: these lines have prompts, but nothing that says what a good answer is (%s): add \"answer\", "
-        "\"completion\", or \"chosen\" and \"rejected\", or write a deck with a reward of your own, as "
-        "inputs/8b/ppo.yaml",
-        tri_jsonl_path(r), l->fields);
+    TRI_FAIL(TRI_EINPUT,
+             "%s: these lines have prompts, but nothing that says what a good answer is (%s):\n"
+             "  add \"answer\", "
+             "\"completion\", or \"chosen\" and \"rejected\", or write a deck with a reward of your own, as "
+             "inputs/8b/ppo.yaml",
+             tri_jsonl_path(r), l->fields);
   TRI_FAIL(TRI_EINPUT,
            "%s: no algorithm learns from lines like these (%s): {\"prompt\", \"answer\"}, {\"prompt\", "
            "\"completion\"}, {\"prompt\", \"chosen\", \"rejected\"}, {\"text\"} or {\"tokens\"} are read",

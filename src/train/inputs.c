@@ -309,7 +309,8 @@ static void say_repeats(const tri_trainer *t) {
   if (asks > 1)
     snprintf(extra, sizeof extra, " x (1 + rollout.max_extra_batches = %lld)", (long long)(asks - 1));
   tri_log(TRI_LOG_WARN,
-          "data.train has %lld prompt%s, fewer than rollout.rollout_batch_size = %lld%s: a prompt that comes "
+          "data.train has %lld prompt%s, fewer than rollout.rollout_batch_size = %lld%s:\n"
+          "  a prompt that comes "
           "twice in one rollout brings the same answers twice (random numbers are keyed by line, answer and "
           "position)",
           (long long)tri_dataset_count(t->data), tri_dataset_count(t->data) == 1 ? "" : "s",

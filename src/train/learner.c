@@ -136,7 +136,7 @@ static tri_status open_deck_model(const tri_trainer *t, bool weights, tri_source
   if (c->model.path)
     return tri_error_about(tri_source_open(found[0] ? found : c->model.path, NULL, weights, out),
                            lacks_model(c->model.path)
-                               ? "model.path; model.config and model.tokenizer start from random weights"
+                               ? "model.path; random weights: model.config and model.tokenizer"
                                : "model.path");
   return tri_error_about(tri_source_open_random(c->model.config, c->model.tokenizer, c->run.seed, out),
                          c->model.tokenizer ? "model.config, model.tokenizer" : "model.config");
@@ -186,7 +186,8 @@ static tri_status check_same_model(const tri_source *from, const tri_source *dec
   if (!other) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG,
            "%s holds another model than the deck's, %s differs: %s, %d layers of width %d, vocabulary %d, "
-           "against %s, %d layers of width %d, vocabulary %d; give run.resume: never, another run.output, "
+           "against %s, %d layers of width %d, vocabulary %d;\n"
+           "  give run.resume: never, another run.output, "
            "or the model the run was started with",
            tri_source_name(from), other, a->family->model_type, a->L, a->C, a->V, b->family->model_type, b->L,
            b->C, b->V);

@@ -190,13 +190,13 @@ static void report(tri_trainer *t, const tri_selection *s, int64_t asked, int64_
   if (!s->lacks || t->sampling.said_filled) return;
   t->sampling.said_filled = true;
   if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN,
-            "step %lld: of %lld prompts asked only %lld have answers with different rewards, fewer than "
-            "rollout.rollout_batch_size = %lld; the step learns from these alone (said once; dropped_groups "
-            "counts the others); give prompts that the model solves at times, or raise "
-            "rollout.max_extra_batches, rollout.temperature or algo.num_generations",
-            (long long)t->progress.step + 1, (long long)asked, (long long)(wanted - s->lacks),
-            (long long)wanted);
+    tri_log(
+        TRI_LOG_WARN,
+        "step %lld: of %lld prompts asked only %lld have answers with different rewards, fewer than "
+        "rollout.rollout_batch_size = %lld;\n  the step learns from these alone (said once; dropped_groups "
+        "counts the others);\n  give prompts that the model solves at times, or raise "
+        "rollout.max_extra_batches, rollout.temperature or algo.num_generations",
+        (long long)t->progress.step + 1, (long long)asked, (long long)(wanted - s->lacks), (long long)wanted);
 }
 
 /* Collective over world. The first ask's prompts are answered, and the next ones, until the step has enough

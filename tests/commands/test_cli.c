@@ -285,7 +285,7 @@ static void missing_files_are_named(void **state) {
   cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B", "huggingface-cli download");
   cli_sh("mkdir -p lacking && cp model/model.safetensors lacking");
   cli_fails(64, ONE LOAD "model.path=lacking", "lacking: is neither a Hugging Face folder (no config.json",
-            "model.config and model.tokenizer start from random weights");
+            "model.path; random weights: model.config and model.tokenizer");
   cli_fails(64, ONE "tokenize lacking sft.jsonl", "lacking: has no tokenizer.json",
             "save_pretrained(FOLDER)");
   cli_sh("cp model/config.json lacking");

@@ -119,8 +119,8 @@ static void tensors_are_looked_at(void **state) {
 /* Lines that are bad in one way are one message with their numbers; many ways are not all shown. */
 static void every_bad_line_is_counted(void **state) {
   static const char *const part[] = {
-      "bad.jsonl:2: not JSON", "; the same of lines 4, 6, 8, 10, 12, 14, 16, 18 and 4 more\n",
-      "bad.jsonl:3: ", "; the same of lines 5, 7, 9, 11, 13, 15, 17, 19 and 3 more\n"};
+      "bad.jsonl:2: not JSON", "\n  the same of lines 4, 6, 8, 10, 12, 14, 16, 18 and 4 more\n",
+      "bad.jsonl:3: ", "\n  the same of lines 5, 7, 9, 11, 13, 15, 17, 19 and 3 more\n"};
   static const char *const two[] = {"one.jsonl:1: ", "two.jsonl:2: "};
   static const char *const ways[] = {
       "ways.jsonl:1: ", "ways.jsonl:20: ", "ways.jsonl: 5 more bad lines, 25 in all"};
@@ -161,9 +161,32 @@ static void what_the_model_lacks_is_said_once(void **state) {
   finds(ONE SFT "data.train=talk.jsonl data.chat_template=none" CHECK, 2, form, 2);
 }
 
+/* What new users type wrong is told in lines of at most 160 columns, in pipes too. */
+static void no_line_is_a_paragraph(void **state) {
+  static const char *const wrong[] = {ONE LOAD "model.path=Qwen/Qwen2.5-0.5B" CHECK,
+                                      ONE LOAD "model.path=empty" CHECK,
+                                      ONE GRPO "rollout.rollout_batch_size=2000" CHECK,
+                                      ONE SFT "data.train=rl.jsonl" CHECK,
+                                      ONE SFT "algo.name=dpo" CHECK,
+                                      ONE GRPO "algo.name=ppo 'reward=[{name: model, path: model}]'" CHECK,
+                                      ONE "plan grpo.yaml shard.params=world shard.grads=node",
+                                      ONE "tokenize empty",
+                                      ONE "generate empty a",
+                                      ONE LOAD "model.path=bare" CHECK};
+
+  (void)state;
+  cli_sh("mkdir empty bare && cp model/config.json bare");
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    cli_run(wrong[i]);
+    if (!cli_err[0]) fail_msg("%s says nothing", wrong[i]);
+    for (const char *at = cli_err; *at; at += strcspn(at, "\n"), at += *at == '\n')
+      if (strcspn(at, "\n") > 160) fail_msg("a line of %zu columns: %.*s", strcspn(at, "\n"), 300, at);
+  }
+}
+
 /* exact compares with answers, which no line has. */
 static void a_bad_reward_hides_no_line(void **state) {
-  static const char *const part[] = {"reward.pattern = a(: ", "asked.jsonl:1: ", "; the same of line 2\n"};
+  static const char *const part[] = {"reward.pattern = a(: ", "asked.jsonl:1: ", "\n  the same of line 2\n"};
 
   (void)state;
   cli_write("asked.jsonl", "{\"prompt\": \"1+1=\"}\n{\"prompt\": \"1+2=\"}\n");
@@ -470,6 +493,7 @@ int main(void) {
       cmocka_unit_test(tensors_are_looked_at),
       cmocka_unit_test(every_bad_line_is_counted),
       cmocka_unit_test(what_the_model_lacks_is_said_once),
+      cmocka_unit_test(no_line_is_a_paragraph),
       cmocka_unit_test(a_bad_reward_hides_no_line),
       cmocka_unit_test(a_long_line_is_stepped_over),
       cmocka_unit_test(no_mpi_is_started),
