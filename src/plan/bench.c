@@ -85,17 +85,20 @@ static tri_status open_sampler(bench *b, const tri_plan *p, const tri_bench_size
   return tri_sampler_open(b->se.device, b->se.ledger, b->model, p->cfg.model.dtype, &so, &b->sampler);
 }
 
-static tri_status open_model(bench *b, const tri_plan *p, const tri_bench_size *z, int layers) {
+/* What generates need not learn; but adapters are opened to learn. */
+static tri_status open_model(bench *b, const tri_plan *p, const tri_bench_size *z, int layers,
+                             bool generates) {
   const tri_learner *l = &p->t.learner[TRI_POLICY];
   tri_model_shape    shape = *tri_source_shape(l->source);
-  int64_t            N = z->sequences * z->length, answers = z->prompts * z->group,
+  bool               adapted = tri_learner_has_adapters(&p->t, l);
+  int64_t            N = z->sequences * z->length, answers = generates ? z->prompts * z->group : 0,
           prefill = answers ? tri_sampler_prefill(answers, long_prompt(z)) : 0;
   tri_model_opt mo = {.shape = &shape,
                       .dtype = p->cfg.model.dtype,
                       .place = b->se.place,
                       .head = l->head,
-                      .train = true,
-                      .rollout = answers > 0,
+                      .train = !generates || adapted,
+                      .rollout = generates,
                       .recompute = p->cfg.model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
                       .max_tokens = most(N, most(prefill, answers)),
                       .max_learn_tokens = N,
@@ -104,14 +107,25 @@ static tri_status open_model(bench *b, const tri_plan *p, const tri_bench_size *
                       .label = "policy"};
 
   if (layers < shape.L) shape.L = layers;
-  if (tri_learner_has_adapters(&p->t, l)) mo.lora = *tri_source_lora(l->source);
+  if (adapted) mo.lora = *tri_source_lora(l->source);
   TRI_TRY(tri_model_open(b->se.device, b->se.comm, b->se.ledger, &mo, &b->model));
-  return answers ? open_sampler(b, p, z, prefill) : TRI_OK;
+  return generates ? open_sampler(b, p, z, prefill) : TRI_OK;
+}
+
+/* Numbers as those of a new model, for products of zeros may be faster; ids all over the vocabulary. */
+static float noise(uint64_t i) { return (float)((i * 2654435761u >> 7) % 1001) / 10000.0f - 0.05f; }
+
+static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
+                       float *out) {
+  (void)ctx, (void)kind, (void)u, (void)i;
+  for (int64_t k = 0; k < count; k++) out[k] = noise((uint64_t)(begin + k));
+  return TRI_OK;
 }
 
 /* Sequences one behind the other, each with its last tokens learned. */
 static tri_status make_batch(bench *b, const tri_bench_size *z) {
-  int64_t  N = z->sequences * z->length, K = z->sequences * z->rows, at = 0;
+  int64_t N = z->sequences * z->length, K = z->sequences * z->rows, at = 0,
+          V = tri_model_get_shape(b->model)->V;
   int32_t *i32, *token, *pos, *cu, *row, *target;
   float   *zero;
 
@@ -119,6 +133,8 @@ static tri_status make_batch(bench *b, const tri_bench_size *z) {
   i32 = b->memory;
   token = i32, pos = token + N, cu = pos + N, row = cu + z->sequences + 1, target = row + K;
   zero = (float *)(void *)(target + K);
+  for (int64_t i = 0; i < N; i++) token[i] = (int32_t)(i * 7919 % V);
+  for (int64_t i = 0; i < K; i++) target[i] = (int32_t)(i * 7919 % V), zero[i] = noise((uint64_t)i);
   for (int64_t q = 0; q < z->sequences; q++) {
     for (int64_t i = 0; i < z->length; i++) pos[q * z->length + i] = (int32_t)i;
     for (int64_t i = 0; i < z->rows; i++) row[at++] = (int32_t)((q + 1) * z->length - 1 - z->rows + i);
@@ -243,13 +259,15 @@ static int64_t numbers_of(const tri_params *p) {
   return n;
 }
 
-static tri_status run_all(bench *b, const tri_plan *p, const tri_bench_size *z, tri_bench_times *t) {
-  tri_generate_opt gen = p->t.sampling.step;
-
+static tri_status time_learning(bench *b, const tri_plan *p, tri_bench_times *t) {
   t->numbers = (double)numbers_of(tri_model_trained(b->model));
   TRI_TRY(score(b, &t->forward));
-  TRI_TRY(learn(b, p, t));
-  if (!b->sampler) return TRI_OK;
+  return learn(b, p, t);
+}
+
+static tri_status time_generating(bench *b, const tri_plan *p, const tri_bench_size *z, tri_bench_times *t) {
+  tri_generate_opt gen = p->t.sampling.step;
+
   gen.group = (int)z->group;
   gen.n_eos = 0;
   gen.stop = NULL;
@@ -257,8 +275,8 @@ static tri_status run_all(bench *b, const tri_plan *p, const tri_bench_size *z, 
   return prefill(b, z, gen, t->decode, &t->prefill);
 }
 
-tri_status tri_bench_model(const tri_plan *p, const tri_bench_size *z, int layers, tri_bench_times *out,
-                           bool *done) {
+tri_status tri_bench_model(const tri_plan *p, const tri_bench_size *z, int layers, bool generates,
+                           tri_bench_times *out, bool *done) {
   tri_session_opt opt = {.device = tri_device_host(), .threads = p->se.threads};
   bench           b = {0};
   int32_t        *token = NULL;
@@ -266,14 +284,17 @@ tri_status tri_bench_model(const tri_plan *p, const tri_bench_size *z, int layer
 
   *done = false;
   TRI_TRY_DONE(tri_session_pretend(&opt, 1, 1, &b.se));
-  TRI_TRY_DONE(open_model(&b, p, z, layers));
+  TRI_TRY_DONE(open_model(&b, p, z, layers, generates));
   *done = tri_ledger_total(b.se.ledger).planned <= most_bytes;
   if (!*done) goto done;
   TRI_TRY_DONE(tri_ledger_take(b.se.ledger, b.se.device));
   TRI_TRY_DONE(tri_model_start(b.model, b.se.stream));
+  TRI_TRY_DONE(tri_params_fill(tri_model_params(b.model), TRI_STATE_WEIGHT, fill, NULL, b.se.stream));
+  if (tri_model_trained(b.model) != tri_model_params(b.model))
+    TRI_TRY_DONE(tri_params_fill(tri_model_trained(b.model), TRI_STATE_WEIGHT, fill, NULL, b.se.stream));
   TRI_TRY_DONE(make_batch(&b, z));
   TRI_TRY_DONE(make_prompts(&b, z, &token));
-  TRI_TRY_DONE(run_all(&b, p, z, out));
+  TRI_TRY_DONE(generates ? time_generating(&b, p, z, out) : time_learning(&b, p, out));
 done:
   TRI_FREE(token);
   TRI_FREE(b.prompt);

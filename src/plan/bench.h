@@ -22,9 +22,10 @@ typedef struct tri_bench_times {
   double numbers;                /* that it changes */
 } tri_bench_times;
 
-/* Not collective. A model of so many layers is opened, timed for about a second and closed. *done false: it
- * would take more memory than a plan may. */
+/* Not collective. A model of so many layers is opened, times its passes of learning or, `generates`, of
+ * generation, and is closed; of *out the rest stays. *done false: it would take more memory than a plan
+ * may. */
 TRI_CHECKED tri_status tri_bench_model(const struct tri_plan *p, const tri_bench_size *z, int layers,
-                                       tri_bench_times *out, bool *done);
+                                       bool generates, tri_bench_times *out, bool *done);
 
 #endif

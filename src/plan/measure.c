@@ -43,32 +43,38 @@ static tri_bench_size size_of(const tri_cost_pass *learn, const tri_cost_rollout
 
 /* Seconds of all passes of so many layers, by what such cores do: what was measured of them once may be of a
  * busy hour. */
-static double guess_s(const tri_plan *p, const tri_bench_size *z, const tri_cost_pass *learn, int64_t L) {
+static double guess_s(const tri_plan *p, const tri_bench_size *z, const tri_cost_model *whole, int64_t L,
+                      bool generates) {
   tri_machine    m;
-  tri_cost_model part = learn->model;
+  tri_cost_model part = *whole;
   double         N = (double)(z->sequences * z->length), K = (double)(z->sequences * z->rows), flops,
-         prompts = (double)(z->prompts * (2 * z->prompt_tokens + z->answer_tokens / 2));
+         rows = (double)(z->prompts * z->group), tokens = (double)(z->prompts * z->prompt_tokens), context;
 
   tri_machine_host(p->se.threads, 1, &m);
   part.L = L;
-  flops = 3 * tri_cost_forward_flops(&part, N, K, learn->context) +
-          2 * tri_cost_backward_flops(&part, N, K, learn->context) +
-          tri_cost_forward_flops(&part, prompts, 0, learn->context) +
-          tri_cost_forward_flops(&part, (double)(z->prompts * z->group), (double)(z->prompts * z->group),
-                                 learn->context);
-  return PASSES * flops / (learn->model.bytes == 4 ? m.flops_f32 : m.flops_bf16);
+  if (generates) {
+    context = (double)(z->prompt_tokens + z->answer_tokens / 2);
+    flops = tri_cost_forward_flops(&part, rows, rows, context) +
+            tri_cost_forward_flops(&part, tokens, 0, context) +
+            tri_cost_forward_flops(&part, (double)z->prompts * context, 0, context) / PASSES;
+  } else {
+    context = (double)z->length / 2;
+    flops =
+        3 * tri_cost_forward_flops(&part, N, K, context) + 2 * tri_cost_backward_flops(&part, N, K, context);
+  }
+  return PASSES * flops / (whole->bytes == 4 ? m.flops_f32 : m.flops_bf16);
 }
 
 /* What there is time for: all layers, of a pass perhaps fewer sequences; else as many layers as go beside a
  * model of one. 0: not even two. */
-static int64_t fit(const tri_plan *p, tri_bench_size *z, const tri_cost_pass *learn) {
-  int64_t n = learn->model.L;
+static int64_t fit(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m, bool generates) {
+  int64_t n = m->L;
 
-  while (z->sequences > 1 && (z->sequences - 1) * z->length >= LEAST_TOKENS &&
-         guess_s(p, z, learn, n) > most_s)
+  while (!generates && z->sequences > 1 && (z->sequences - 1) * z->length >= LEAST_TOKENS &&
+         guess_s(p, z, m, n, false) > most_s)
     z->sequences--;
-  if (guess_s(p, z, learn, n) <= most_s) return n;
-  while (n > 1 && guess_s(p, z, learn, n + 1) > most_s) n--;
+  if (guess_s(p, z, m, n, generates) <= most_s) return n;
+  while (n > 1 && guess_s(p, z, m, n + 1, generates) > most_s) n--;
   return n > 1 ? n : 0;
 }
 
@@ -77,35 +83,44 @@ static double grow(double one, double more, int64_t n, int64_t L) {
   return n == L ? more : one + fmax(more - one, 0) * (double)(L - 1) / (double)(n - 1);
 }
 
-static tri_bench_times grow_all(const tri_bench_times *a, const tri_bench_times *b, int64_t n, int64_t L) {
-  return (tri_bench_times){.forward = grow(a->forward, b->forward, n, L),
-                           .learn = grow(a->learn, b->learn, n, L),
-                           .prefill = grow(a->prefill, b->prefill, n, L),
-                           .decode = grow(a->decode, b->decode, n, L),
-                           .pack = b->pack / b->numbers,
-                           .update = b->update / b->numbers};
+/* Either part of *t, for all layers; the sequences of a pass may be fewer then. */
+static tri_status time_part(const tri_plan *p, tri_bench_size *z, const tri_cost_model *m, bool generates,
+                            tri_bench_times *t, bool *done) {
+  int64_t         L = m->L, n = fit(p, z, m, generates);
+  tri_bench_times one = {0};
+
+  *done = false;
+  if (!n) return TRI_OK;
+  TRI_TRY(tri_bench_model(p, z, (int)n, generates, t, done));
+  if (!*done && n > 2) TRI_TRY(tri_bench_model(p, z, (int)(n = 2), generates, t, done));
+  if (*done && n < L) TRI_TRY(tri_bench_model(p, z, 1, generates, &one, done));
+  if (!*done) return TRI_OK;
+  t->forward = grow(one.forward, t->forward, n, L);
+  t->learn = grow(one.learn, t->learn, n, L);
+  t->prefill = grow(one.prefill, t->prefill, n, L);
+  t->decode = grow(one.decode, t->decode, n, L);
+  return TRI_OK;
 }
 
 tri_status tri_plan_measure(const tri_plan *p, const tri_cost_pass *learn, const tri_cost_rollout *r,
                             tri_cost_compute *out, bool *done) {
   tri_bench_size  z = size_of(learn, r);
-  tri_bench_times one = {0}, all = {0};
-  int64_t         L = learn->model.L, n = p->job.gpu ? 0 : fit(p, &z, learn);
-  double          slower = turns(p), tokens = (double)(z.sequences * z.length);
+  tri_bench_times of_pass = {0}, of_answers = {0};
+  double          slower = turns(p), tokens;
 
   *done = false;
-  if (!n) return TRI_OK;
-  TRI_TRY(tri_bench_model(p, &z, (int)n, &all, done));
-  if (!*done && n > 2) TRI_TRY(tri_bench_model(p, &z, (int)(n = 2), &all, done));
-  if (*done && n < L) TRI_TRY(tri_bench_model(p, &z, 1, &one, done));
+  if (p->job.gpu) return TRI_OK;
+  TRI_TRY(time_part(p, &z, &learn->model, false, &of_pass, done));
+  if (*done && r) TRI_TRY(time_part(p, &z, &r->model, true, &of_answers, done));
   if (!*done) return TRI_OK;
-  all = grow_all(&one, &all, n, L);
-  out->forward = (tri_cost_line){0, slower * all.forward / tokens};
-  out->backward = (tri_cost_line){0, slower * fmax(all.learn - all.forward, 0) / tokens};
-  out->update_s = slower * all.update;
-  if (!learn->frozen) out->pack_s = slower * all.pack; /* else only adapters were packed */
+  tokens = (double)(z.sequences * z.length);
+  out->forward = (tri_cost_line){0, slower * of_pass.forward / tokens};
+  out->backward = (tri_cost_line){0, slower * fmax(of_pass.learn - of_pass.forward, 0) / tokens};
+  out->update_s = slower * of_pass.update / of_pass.numbers;
+  if (!learn->frozen) /* else only adapters were packed */
+    out->pack_s = slower * of_pass.pack / of_pass.numbers;
   if (!r) return TRI_OK;
-  out->prefill_s = slower * all.prefill / (double)(z.prompts * z.prompt_tokens);
-  out->decode = (tri_cost_line){slower * all.decode, 0};
+  out->prefill_s = slower * of_answers.prefill / (double)(z.prompts * z.prompt_tokens);
+  out->decode = (tri_cost_line){slower * of_answers.decode, 0};
   return TRI_OK;
 }
