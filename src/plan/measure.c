@@ -14,7 +14,7 @@ enum { PASSES = 4, LEAST_TOKENS = 128 };
 
 /* Measured with tests/bench/predict.sh, 4 ranks on 2 cores: what is lost where each waits for the turn of
  * others. */
-static const double lost_in_turns = 1.15;
+static const double lost_in_turns = 1.1;
 
 /* Ranks of a node that share fewer cores than they have threads take turns. */
 static double turns(const tri_plan *p) {

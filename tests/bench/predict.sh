@@ -3,7 +3,8 @@
 #
 #   tests/bench/predict.sh PROGRAM [DECK ...] [key=value ...]    none: all decks; TYPES="f32 bf16", RANKS="1 2 4": these alone
 #     STEPS=6: timed ones, after two that are not; ROUNDS=1: so many plans and runs in turns, medians of them; XDG_CACHE_HOME=: no
-#     doctor's file; BEFORE="chrt -r 1": what both are started with
+#     doctor's file; BEFORE="chrt -r 1": what both are started with; BIND=1: ranks keep to their cores, for RANKS=4 with chrt, which
+#     leaves three on one core
 # Decks, on a model of width 256 and 4 layers: grpo, 64 answers of 48 tokens; sft, 32 sequences of 128; ppo, 64 such answers with
 # critic and reference; dpo, 16 pairs of 128; lora, grpo with adapters; zero3, sft with all state shared; long, 16 answers of 256;
 # wide, grpo of width 512 and 8 layers, 16 answers of 32; deep, sft of these, 16 sequences of 256, with recomputation.
@@ -16,7 +17,8 @@ shift
 steps=${STEPS:-6} rounds=${ROUNDS:-1} before=${BEFORE-} decks=()
 while [ $# -gt 0 ] && [[ $1 != *=* ]]; do decks+=("$1") && shift; done
 [ ${#decks[@]} -gt 0 ] || decks=(grpo sft ppo dpo lora zero3 long wide deep)
-export OMPI_MCA_hwloc_base_binding_policy=${BIND:-none} OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1
+[ -z "${BIND-}" ] || export OMPI_MCA_hwloc_base_binding_policy=core:overload-allowed OMPI_MCA_rmaps_base_mapping_policy=core:oversubscribe
 
 awk -v dir="$dir" 'function list(n,  k, s) { for (k = 0; k < n; k++) s = s (k ? ", " : "") 1 + int(rand() * 250); return "[" s "]" }
   BEGIN { srand(1); for (i = 0; i < 512; i++) {
