@@ -20,7 +20,7 @@ typedef struct bench {
 
 /* Chosen. Each pass once unseen and then TURNS times at least; more while they take less than part_s in all,
  * for short ones vary most. The same of decode steps. */
-enum { TURNS = 3, MOST_TURNS = 9, MOST_STEPS = 64 };
+enum { TURNS = 1, MOST_TURNS = 9, MOST_STEPS = 64 };
 static const double part_s = 0.2;
 /* Chosen: nobody gives a plan more memory. */
 static const int64_t most_bytes = (int64_t)1 << 30;
@@ -71,7 +71,7 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t steps_of(const tri_bench_size *z) {
   int64_t n = z->answer_tokens < MOST_STEPS ? z->answer_tokens : MOST_STEPS;
 
-  return most(n, TURNS + 2);
+  return most(n, TURNS + 4);
 }
 
 static int64_t long_prompt(const tri_bench_size *z) {

@@ -8,9 +8,9 @@
 #include <math.h>
 
 /* Chosen: passes that take longer, by what such cores do, are not waited for. */
-static const double most_s = 2.5;
+static const double most_s = 3.5;
 /* Of a kind, at least: bench.c. Chosen: tokens of a pass; products of more rows gain little. */
-enum { PASSES = 4, LEAST_TOKENS = 128 };
+enum { PASSES = 2, LEAST_TOKENS = 128 };
 
 /* Measured with tests/bench/predict.sh, 4 ranks on 2 cores: what is lost where each waits for the turn of
  * others. */
