@@ -6,8 +6,8 @@
 #include "device.h"
 
 /* Pure. Of logits at once on a GPU of so much memory: a power of two, at least 64 MiB and at most an 18th of
- * it, 4 GiB where there are 80 GB: a chunk of rows reads the output matrix and adds to its gradient, 12 bytes
- * per element, so a pass of 4,096 tokens wants to be one. */
+ * it, 4 GiB where there are 80 GB: where a model learns, a chunk of rows reads the output matrix and adds to
+ * its gradient, 12 bytes per element, so a pass of 4,096 tokens wants to be one. */
 size_t tri_gpu_logit_bytes(size_t total_bytes);
 
 /* An algorithm's workspace at most, and what is planned for whichever is chosen: NVIDIA's advice for compute

@@ -1,16 +1,16 @@
 /* head_tokens.c - logits of the chosen rows over the vocabulary, a chunk at a time: log-probabilities,
- * entropy, backward, sampling. The logits of a long batch never exist at once; a batch of one chunk keeps
- * them for backward. */
+ * entropy, backward, sampling. A long batch's never exist at once; one chunk's are kept for backward. */
 #include "decoder.h"
 #include "product.h"
 
-/* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from. */
-enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20 };
+/* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from; 1
+ * GiB where the model does not learn: no chunk adds to the gradient of the matrix then. */
+enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20, SCORE_BYTES = 1 << 30 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-static int64_t rows_of(size_t bytes, int64_t V) {
-  int64_t rows = (int64_t)bytes / (4 * V);
+static int64_t rows_of(const tri_model *m, int64_t most_bytes) {
+  int64_t rows = least((int64_t)m->device->logit_bytes, most_bytes) / (4 * m->shape.V);
 
   return rows < LEAST_ROWS ? LEAST_ROWS : rows;
 }
@@ -22,8 +22,8 @@ static tri_status plan(tri_model *m, tri_ledger *l) {
   int64_t   V = m->shape.V;
   size_t    K = (size_t)m->opt.max_rows;
 
-  h->chunk = least(rows_of(m->device->logit_bytes, V), m->opt.max_rows);
-  h->draw_chunk = least(rows_of(DRAW_BYTES, V), h->chunk);
+  h->chunk = least(rows_of(m, m->opt.train ? INT64_MAX : SCORE_BYTES), m->opt.max_rows);
+  h->draw_chunk = least(rows_of(m, DRAW_BYTES), h->chunk);
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->logp));
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->ent));
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->lse));

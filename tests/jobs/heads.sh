@@ -1,0 +1,87 @@
+#!/bin/bash
+# heads.sh - what the heads of inputs/8b, inputs/70b and inputs/lora say of memory and batches is what trireme plan says.
+#
+#   tests/jobs/heads.sh PROGRAM
+# A line "#   trireme plan ..." is run as it stands, beside models that are a config.json each and no data; the line before it has
+# the figures. Judge: the plan's screen. A deck fits with 1.5 GiB to spare, or its head says "too much".
+set -eu
+program=$(realpath "$1")
+here=$(cd "$(dirname "$0")/../.." && pwd)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-heads.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+export XDG_CACHE_HOME="$dir" # no machine's own figures
+fail() { echo "heads: $*"; exit 1; }
+
+cd "$dir"
+ln -s "$here/inputs" inputs
+decks=(inputs/8b/*.yaml inputs/70b/*.yaml inputs/lora/*.yaml)
+sed -n 's/.*path: \(models[^ ]*\).*/\1/p' "${decks[@]}" | sort -u | while read -r folder; do
+  mkdir -p "$folder"
+  case $folder in
+  *reward*) sed 's/LlamaForCausalLM/LlamaForSequenceClassification/; s/"vocab_size"/"num_labels": 1, &/' inputs/8b/config.json ;;
+  *) cat inputs/8b/config.json ;;
+  esac > "$folder/config.json"
+done
+
+part() { sed -En "s/.*$1.*/$2/p" <<< "$screen"; } # of the plan's screen, which is one line here
+
+plan() { # the command's arguments
+  code=0
+  # shellcheck disable=SC2086
+  screen=$("$program" plan $1 2> log | tr -s ' \n' ' '; exit "${PIPESTATUS[0]}") || code=$?
+  read -r rollout learn <<< "$(part 'what is always there too ([0-9.]+) GiB ([0-9.]+) GiB device' '\1 \2')"
+  read -r need room <<< "$(part '(FITS: |needs )([0-9.]+) GiB of (a GPU, which has room for )?([0-9.]+) GiB' '\2 \4')"
+  host=$(part "of each GPU, and ([0-9.]+ .iB) of a node's own memory" '\1')
+  [[ $learn && $room ]] || { cat log; fail "trireme plan $1: exit code $code, no plan: $screen"; }
+}
+
+check_memory() { # a deck, the line with the figures
+  local is="$need GiB (learn $learn) of $room that" host_said
+  ! grep -q '^rollout:' "$1" || is="$need GiB (rollout $rollout, learn $learn) of $room that"
+  [[ $2 == *": $is "* ]] || fail "$1: says \"$2\"; a plan says \"$is\""
+  host_said=$(sed -n "s/.*ith \([0-9.]* .iB\) of a node's own memory.*/\1/p" <<< "$2")
+  [ -z "$host_said" ] || [ "$host_said" = "$host" ] || fail "$1: says $host_said of a node's own memory; a plan says $host"
+  if [[ $2 == *'too much:' ]]; then
+    [ $code = 64 ] || fail "$1: says that it is too much; it fits"
+  else
+    [ $code = 0 ] || fail "$1: $need GiB of $room do not fit"
+    awk "BEGIN { exit !($room - $need >= 1.5) }" || fail "$1: $need GiB of $room, less than 1.5 to spare"
+  fi
+}
+
+check_batches() { # a deck, its head in one line
+  local size passes ranks samples prompts group updates each
+  read -r size passes ranks <<< "$(part 'train_batch_size ([0-9]+), in passes of at most ([0-9]+) tokens, on ([0-9]+) rank' '\1 \2 \3')"
+  [[ $2 == *"passes of at most $passes tokens"* ]] || fail "$1: passes are of at most $passes tokens"
+  each=$(sed -En 's/.*(each GPU has |update, )([0-9]+) (of an|on each GPU).*/\2/p' <<< "$2")
+  [ -z "$each" ] || [ "$each" = $((size / ranks)) ] || fail "$1: each GPU has $((size / ranks)) of an update of $size"
+  if ! grep -q '^rollout:' "$1"; then
+    [[ $2 == *"Batch: $size "* ]] || fail "$1: an update has $size"
+    return
+  fi
+  read -r samples prompts group updates <<< "$(part 'rollout: ([0-9]+) samples = ([0-9]+) prompts x ([0-9]+), ([0-9]+) update' '\1 \2 \3 \4')"
+  [[ $2 == *"$samples answers a step = $prompts prompts x $group, learned in $updates update"* ]] ||
+    fail "$1: a step is $samples answers = $prompts prompts x $group in $updates updates"
+  each=$(sed -En 's/.*learned in [0-9]+ updates? of ([0-9]+).*/\1/p' <<< "$2")
+  [ "${each:-$size}" = "$size" ] || fail "$1: an update has $size"
+}
+
+n=0
+for deck in "${decks[@]}"; do
+  head=$(sed -n '/^#/!q; p' "$deck") flat=$(sed -n '/^#/!q; s/^# *//p' "$deck" | tr '\n' ' ')
+  before='' mine=0
+  while IFS= read -r line; do
+    if [[ $line == '#   trireme plan '* ]]; then
+      plan "${line#*trireme plan }"
+      check_memory "$deck" "$before"
+      mine=$((mine + 1)) before=''
+    else
+      [[ $before != *GiB* ]] || fail "$deck: no command after \"$before\""
+      before=$line
+    fi
+  done <<< "$head"
+  [ $mine -gt 0 ] || fail "$deck: its head has no command"
+  check_batches "$deck" "$flat"
+  n=$((n + mine))
+done
+echo "heads: ${#decks[@]} decks, $n plans"
