@@ -60,8 +60,9 @@ typedef struct tri_chat tri_chat;
 TRI_CHECKED tri_status tri_chat_open(tri_chat_choice choice, const tri_chat_files *files, bool from_deck,
                                      tri_chat **out);
 void                   tri_chat_close(tri_chat **c);
-/* Whether the model has a template of its own, be it known or not. */
-bool tri_chat_brings(const tri_chat_files *files);
+/* Whether the model has a template of its own, be it known or not; *broken: its tokenizer_config.json is not
+ * JSON. */
+bool tri_chat_brings(const tri_chat_files *files, bool *broken);
 /* The template's name and the text of the token that ends a turn; NULL where none is known. */
 const char *tri_chat_name(const tri_chat *c);
 const char *tri_chat_end(const tri_chat *c);

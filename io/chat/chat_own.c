@@ -104,14 +104,15 @@ static tri_status normalise(const char *text, size_t n, tri_text *out) {
 
 /* ---- tokenizer_config.json ---- */
 
-/* *out, to be released: NULL where there is no such file; *broken where it cannot be read. */
+/* To be released: NULL where there is no such file; *broken where it cannot be read. Whole numbers become
+ * others, for of many models one is too large for an integer: model_max_length, 10^30. */
 static json_t *read_config(const tri_chat_files *files, bool *broken) {
   json_t *config = NULL;
 
   *broken = false;
   if (!files->config) return NULL;
   if (tri_json_fits(files->config, files->config_bytes, MOST_NESTED))
-    config = json_loadb(files->config, files->config_bytes, JSON_ALLOW_NUL, NULL);
+    config = json_loadb(files->config, files->config_bytes, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, NULL);
   *broken = !json_is_object(config);
   return config;
 }
@@ -144,9 +145,8 @@ static const json_t *template_of(const json_t *config) {
   return value;
 }
 
-bool tri_chat_brings(const tri_chat_files *files) {
-  bool    broken;
-  json_t *config = read_config(files, &broken);
+bool tri_chat_brings(const tri_chat_files *files, bool *broken) {
+  json_t *config = read_config(files, broken);
   bool    has = files->jinja || template_of(config);
 
   json_decref(config);

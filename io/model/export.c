@@ -165,6 +165,7 @@ static tri_status find_template(const job *j, const small *config, tri_text *out
   tri_chat_choice choice;
   small           jinja = {0};
   tri_chat       *named = NULL, *own = NULL;
+  bool            brings, broken;
   tri_chat_files  files = {tri_ckpt_folder(j->r), config->bytes, config->n, NULL, 0};
 
   TRI_TRY_DONE(tri_source_checkpoint_chat(j->r, &choice));
@@ -175,7 +176,13 @@ static tri_status find_template(const job *j, const small *config, tri_text *out
   TRI_TRY_DONE(tri_chat_open(choice, &files, true, &named));
   TRI_TRY_DONE(tri_chat_open(TRI_CHAT_AUTO, &files, true, &own));
   const char *trained = tri_chat_name(named), *brought = tri_chat_name(own);
-  if (trained && !tri_chat_brings(&files))
+  brings = tri_chat_brings(&files, &broken);
+  if (trained && !brings && broken)
+    tri_log(TRI_LOG_WARN,
+            "the model's tokenizer_config.json is not JSON: the export has it as it is, without "
+            "data.chat_template: %s. Programs that use the export are to be told so.",
+            trained);
+  else if (trained && !brings)
     TRI_TRY_DONE(tri_chat_template(named, out));
   else if (trained && (!brought || strcmp(trained, brought) != 0))
     tri_log(TRI_LOG_WARN,
@@ -193,15 +200,36 @@ static void set_template(json_t *root, const tri_text *template) {
   if (template->len) json_object_set_new(root, "chat_template", json_stringn(template->data, template->len));
 }
 
-/* The model's own file, with the template. */
+/* As the last field of an object that has others, whose bytes stay. */
+static tri_status put_behind(const job *j, const small *config, const tri_text *template) {
+  json_t    *value = json_stringn(template->data, template->len);
+  char      *field = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
+  size_t     n = config->n;
+  tri_text   text = {0};
+  tri_status st = TRI_OK;
+
+  json_decref(value);
+  if (!field) TRI_FAIL(TRI_ENOMEM, "tokenizer_config.json: the host has no memory left to write it");
+  while (n > 0 && config->bytes[n - 1] != '}') n--;
+  TRI_ASSERT(n > 0);
+  TRI_TRY_DONE(tri_text_put(&text, config->bytes, n - 1));
+  TRI_TRY_DONE(tri_text_printf(&text, ",\n  \"chat_template\": "));
+  TRI_TRY_DONE(tri_text_put(&text, field, strlen(field)));
+  TRI_TRY_DONE(tri_text_put(&text, "\n}\n", 3));
+  TRI_TRY_DONE(put_small(j, "tokenizer_config.json", text.data, text.len));
+done:
+  tri_text_free(&text);
+  free(field);
+  return st;
+}
+
+/* The model's own file, which is an object, with the template. A number of it may be too large to be written
+ * again. */
 static tri_status put_with_template(const job *j, const small *config, const tri_text *template) {
   json_t    *root = json_loadb(config->bytes, config->n, JSON_ALLOW_NUL, NULL);
   tri_status st;
 
-  if (!json_is_object(root)) {
-    json_decref(root);
-    return put_small(j, "tokenizer_config.json", config->bytes, config->n);
-  }
+  if (!root) return put_behind(j, config, template);
   set_template(root, template);
   st = put_json(j, "tokenizer_config.json", root);
   json_decref(root);

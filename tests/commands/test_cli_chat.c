@@ -80,6 +80,15 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_read("spoken/tokenizer_config.json", cli_out);
   cli_shows(cli_out, "\"kept\": [");
   cli_shows(cli_out, "{{ '^[INST] ' + text");
+  /* of very many models: no reader of integers takes it, and the file stays as it was around the template */
+  cli_sh("cp -r bare large && echo '{\"bos_token\": \"^\", \"eos_token\": \"$\", \"model_max_length\": "
+         "1000000000000000019884624838656}' >large/tokenizer_config.json");
+  cli_succeeds(ONE NAMED "model.path=large data.chat_template=llama2 run.output=huge");
+  cli_succeeds(ONE "export huge long");
+  assert_null(strstr(cli_err, "warning"));
+  cli_read("long/tokenizer_config.json", cli_out);
+  cli_shows(cli_out, "\"model_max_length\": 1000000000000000019884624838656,\n  \"chat_template\": \"{% if ");
+  cli_shows(cli_out, "{{ '^[INST] ' + text");
   cli_sh("cp -r wide brought && cp '" TRI_TEST_DATA "/chat/llama2.json' brought/tokenizer_config.json");
   cli_succeeds(ONE NAMED "model.path=brought data.chat_template=chatml run.output=other");
   cli_succeeds(ONE "export other stays");

@@ -175,6 +175,7 @@ static void writes_what_transformers_was_given(void **state) {
   const json_t     *row;
   size_t            i;
   int               n = 0;
+  bool              broken;
   tri_chat         *chat;
   tri_text          text = {0};
 
@@ -193,7 +194,7 @@ static void writes_what_transformers_was_given(void **state) {
     assert_string_equal(text.data, json_string_value(written));
     tri_chat_close(&chat);
     files = (tri_chat_files){.model = "m", .jinja = text.data, .jinja_bytes = text.len};
-    assert_true(tri_chat_brings(&files));
+    assert_true(tri_chat_brings(&files, &broken) && !broken);
     assert_int_equal(tri_chat_open(TRI_CHAT_AUTO, &files, true, &chat), TRI_OK);
     assert_non_null(tri_chat_name(chat));
     assert_string_equal(tri_chat_name(chat), text_of(row, "name"));
@@ -202,8 +203,10 @@ static void writes_what_transformers_was_given(void **state) {
     n++;
   }
   assert_int_equal(n, TRI_CHAT_ZEPHYR - TRI_CHAT_NONE);
+  files = (tri_chat_files){.model = "m", .config = "[1]", .config_bytes = 3};
+  assert_true(!tri_chat_brings(&files, &broken) && broken);
   files = (tri_chat_files){.model = "m", .config = odd, .config_bytes = sizeof odd - 1};
-  assert_false(tri_chat_brings(&files));
+  assert_true(!tri_chat_brings(&files, &broken) && !broken);
   assert_int_equal(tri_chat_open(TRI_CHAT_LLAMA3, &files, true, &chat), TRI_OK);
   text.len = 0;
   assert_int_equal(tri_chat_template(chat, &text), TRI_OK);
@@ -264,7 +267,8 @@ static void refuses_what_was_altered(void **state) {
 
 /* Tokens that tokenizer_config.json names otherwise than is usual, as an object too. */
 static void takes_the_models_own_tokens(void **state) {
-  static const char config[] = "{\"bos_token\": {\"content\": \"<B>\"}, \"eos_token\": \"<E>\"}";
+  static const char config[] = "{\"bos_token\": {\"content\": \"<B>\"}, \"eos_token\": \"<E>\", "
+                               "\"model_max_length\": 1000000000000000019884624838656}";
   tri_chat_files    files = {.model = "m", .config = config, .config_bytes = sizeof config - 1};
   tri_chat_message  m[] = {{TRI_CHAT_USER, "a", 1}, {TRI_CHAT_ASSISTANT, "b", 1}};
   tri_chat_text     t = {.n_turn = 0};
