@@ -35,15 +35,6 @@ static const struct {
     {0x89865bb2f521e065u, TRI_CHAT_QWEN2_5_BASE}, /* Qwen/Qwen2.5-7B */
     {0x7a1c06c89713fba9u, TRI_CHAT_QWEN2_5_MATH}, /* Qwen/Qwen2.5-Math-7B-Instruct */
     {0x7ca67e9fe85aef82u, TRI_CHAT_QWEN3_2507},   /* Qwen/Qwen3-4B-Instruct-2507 */
-    /* those of chat_jinja.c, with the usual tokens */
-    {0xd34ff37ddef98961u, TRI_CHAT_CHATML},
-    {0x8886c54200bd3ee5u, TRI_CHAT_LLAMA2},
-    {0x0a3b7162950a49e7u, TRI_CHAT_LLAMA3},
-    {0x77e21c1133a9616eu, TRI_CHAT_MISTRAL},
-    {0x507ede526c0df7c0u, TRI_CHAT_QWEN2_5},
-    {0x11fccd9c2b48f6eau, TRI_CHAT_QWEN3},
-    {0xf175ab2c008ed634u, TRI_CHAT_GEMMA},
-    {0x1ff52424db803ba2u, TRI_CHAT_ZEPHYR},
 };
 enum { N_KNOWN = sizeof known / sizeof *known };
 
@@ -175,6 +166,30 @@ static tri_status look_up(const char *text, size_t n, int *choice) {
   return st;
 }
 
+/* One that an export was given (chat_jinja.c), whatever the model's tokens. */
+static tri_status compare_ours(const tri_chat_files *files, const char *text, size_t n, int *choice) {
+  tri_text   ours = {0};
+  tri_status st = TRI_OK;
+
+  for (int i = TRI_CHAT_NONE + 1; i <= TRI_CHAT_ZEPHYR && st == TRI_OK && !*choice; i++) {
+    tri_chat named = {.form = tri_chat_form_at(i)};
+    ours.len = 0;
+    st = tri_chat_read_token(files, "bos_token", named.form->bos, &named.bos);
+    if (st == TRI_OK) st = tri_chat_read_token(files, "eos_token", named.form->eos, &named.eos);
+    if (st == TRI_OK) st = tri_chat_template(&named, &ours);
+    if (st == TRI_OK && ours.len == n && n && !memcmp(ours.data, text, n)) *choice = i;
+    TRI_FREE(named.bos);
+    TRI_FREE(named.eos);
+  }
+  tri_text_free(&ours);
+  return st;
+}
+
+static tri_status name_of(const tri_chat_files *files, const char *text, size_t n, int *choice) {
+  TRI_TRY(look_up(text, n, choice));
+  return *choice ? TRI_OK : compare_ours(files, text, n, choice);
+}
+
 tri_status tri_chat_recognise(const tri_chat_files *files, const char *cure, int *choice, char **why) {
   bool          broken;
   json_t       *config = read_config(files, &broken);
@@ -184,9 +199,9 @@ tri_status tri_chat_recognise(const tri_chat_files *files, const char *cure, int
   *choice = 0;
   *why = NULL;
   if (files->jinja)
-    TRI_TRY_DONE(look_up(files->jinja, files->jinja_bytes, choice));
+    TRI_TRY_DONE(name_of(files, files->jinja, files->jinja_bytes, choice));
   else if (json_is_string(own))
-    TRI_TRY_DONE(look_up(json_string_value(own), json_string_length(own), choice));
+    TRI_TRY_DONE(name_of(files, json_string_value(own), json_string_length(own), choice));
   if (*choice) goto done;
   st =
       say(why, files->model,

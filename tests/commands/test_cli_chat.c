@@ -89,6 +89,7 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_read("long/tokenizer_config.json", cli_out);
   cli_shows(cli_out, "\"model_max_length\": 1000000000000000019884624838656,\n  \"chat_template\": \"{% if ");
   cli_shows(cli_out, "{{ '^[INST] ' + text");
+  cli_succeeds(ONE "score long talk.jsonl"); /* known by its name, whatever its tokens are */
   cli_sh("cp -r wide brought && cp '" TRI_TEST_DATA "/chat/llama2.json' brought/tokenizer_config.json");
   cli_succeeds(ONE NAMED "model.path=brought data.chat_template=chatml run.output=other");
   cli_succeeds(ONE "export other stays");
