@@ -78,10 +78,10 @@ typedef struct tri_data_opt {
   const char *(*refuse)(const void *ctx, const char *answer, size_t n);
   const void *refuse_ctx;
   bool        keep_fields; /* RL, PROMPTS: tri_example.fields */
-  /* tri_dataset_open only. faults: bad lines do not end it, all are counted there, in 20 messages at most of
-   * lines that are bad in one way, and *out is NULL with TRI_OK; what the model lacks for all lines (a
-   * tokenizer, a chat template) is one fault, at the first of them. NULL: the first ends it. no_tokenizer,
-   * with faults: text without one is none, but sets this. NULL: it is one. */
+  /* tri_dataset_open only. faults: bad lines do not end it, all are counted there, in 21 messages at most of
+   * a file, each of lines that are bad in one way, and *out is NULL with TRI_OK; what the model lacks for
+   * all lines (a tokenizer, a chat template) is one fault, at the first of them. NULL: the first ends it.
+   * no_tokenizer, with faults: text without one is none, but sets this. NULL: it is one. */
   struct {
     tri_faults *faults;
     bool       *no_tokenizer;

@@ -18,6 +18,16 @@ tri_status tri_exam_print(tri_exam *x, const char *unmeasured) {
 
 static const double SLURM_S = 5; /* chosen: a controller that is busy answers later, and is not waited for */
 
+/* Where a rank is missing MPI is not started, and ranks that rank 0 does not hear wait for its report. */
+static void ask_fence(tri_exam *x) {
+  bool all = x->c.nodes > 1;
+
+  for (int t = 0; t < x->c.tasks; t++) all = all && x->facts[t].seat.host[0];
+  x->fence[0] = '\0';
+  if (all) tri_slurm_fence(x->opt->patience_s < SLURM_S ? x->opt->patience_s : SLURM_S, x->fence);
+  x->c.fence = x->fence;
+}
+
 tri_status tri_exam_check(tri_exam *x) {
   tri_case *c = &x->c;
 
@@ -34,7 +44,6 @@ tri_status tri_exam_check(tri_exam *x) {
     TRI_TRY(tri_meet_reach(x->meet, c, &x->reach, &c->n_reach));
     c->reach = x->reach;
   }
-  if (c->nodes > 1) tri_slurm_fence(x->opt->patience_s < SLURM_S ? x->opt->patience_s : SLURM_S, x->fence);
-  c->fence = x->fence;
+  ask_fence(x);
   return tri_check_all(c, &x->found);
 }
