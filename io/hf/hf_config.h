@@ -32,6 +32,8 @@ typedef struct tri_hf_text {
   const char *name, *bytes;
   size_t      n_bytes;
 } tri_hf_text;
+/* The object that a text is; *out by json_decref. TRI_EINPUT where it is none. Not collective. */
+TRI_CHECKED tri_status tri_hf_object(const tri_hf_text *text, struct json_t **out);
 
 /* The same from memory. generation: NULL if there is none. Not collective. */
 TRI_CHECKED tri_status tri_hf_config_parse(const tri_hf_text *config, const tri_hf_text *generation,

@@ -8,9 +8,6 @@
 
 #include <jansson.h>
 
-/* The object of the text; *out by json_decref. Not collective. */
-TRI_CHECKED tri_status tri_hf_object(const tri_hf_text *text, json_t **out);
-
 /* A parsed object and its name in messages. */
 typedef struct tri_hf_source {
   const char   *name;

@@ -9,6 +9,7 @@
 #include "io/hf/peft.h"
 #include "safetensors.h"
 #include "source_impl.h"
+#include "template.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,8 @@ typedef struct job {
   float                *buf; /* [PIECE] */
   tri_model_shape       shape;
   tri_eos               eos;
+  tri_text template; /* that the export is given; empty: none */
+  int32_t end;       /* that goes with it, where it ends no answer of the model's own; -1: none */
 } job;
 
 /* ---- the folder ---- */
@@ -134,75 +137,52 @@ static tri_status put_config(const job *j, const tri_hf_text *config) {
   return st;
 }
 
-/* A generation_config.json that says what config.json's end tokens say. */
-static tri_status put_generation(const job *j, const small *file) {
-  tri_status st = TRI_OK;
-  json_t    *root, *end;
+/* The end tokens, and that of the chat template where it ends no answer yet. */
+static void set_ends(const job *j, json_t *root) {
+  json_t *ends = json_array();
 
-  if (file->bytes) return put_small(j, "generation_config.json", file->bytes, file->n);
+  for (int i = 0; i < j->eos.n; i++) json_array_append_new(ends, json_integer(j->eos.id[i]));
+  if (j->end >= 0) json_array_append_new(ends, json_integer(j->end));
+  if (json_array_size(ends) == 1) json_object_set(root, "eos_token_id", json_array_get(ends, 0));
+  if (json_array_size(ends) > 1) json_object_set(root, "eos_token_id", ends);
+  json_decref(ends);
+}
+
+/* A generation_config.json that says what config.json's end tokens say. Where it says more it is not of the
+ * model's config: transformers would build it anew from there. */
+static tri_status put_generation(const job *j, const small *file) {
+  static const char alike[] = "_from_model_config";
+  tri_hf_text       text = {"generation_config.json", file->bytes, file->n};
+  json_t           *root = NULL;
+  tri_status        st;
+
+  if (file->bytes && j->end < 0) return put_small(j, text.name, file->bytes, file->n);
   if (j->shape.scored) return TRI_OK; /* it generates nothing */
-  root = json_object();
-  end = json_array();
-  json_object_set_new(root, "_from_model_config", json_true());
-  if (j->eos.bos >= 0) json_object_set_new(root, "bos_token_id", json_integer(j->eos.bos));
-  for (int i = 0; i < j->eos.n; i++) json_array_append_new(end, json_integer(j->eos.id[i]));
-  if (j->eos.n == 1) json_object_set_new(root, "eos_token_id", json_integer(j->eos.id[0]));
-  if (j->eos.n > 1) json_object_set(root, "eos_token_id", end);
-  if (j->eos.pad >= 0) json_object_set_new(root, "pad_token_id", json_integer(j->eos.pad));
-  TRI_TRY_DONE(put_json(j, "generation_config.json", root));
-done:
-  json_decref(end);
+  if (file->bytes) {
+    TRI_TRY(tri_hf_object(&text, &root));
+  } else {
+    root = json_object();
+    json_object_set_new(root, alike, json_true());
+    if (j->eos.bos >= 0) json_object_set_new(root, "bos_token_id", json_integer(j->eos.bos));
+    if (j->eos.pad >= 0) json_object_set_new(root, "pad_token_id", json_integer(j->eos.pad));
+  }
+  if (j->end >= 0) json_object_del(root, alike);
+  set_ends(j, root);
+  st = put_json(j, text.name, root);
   json_decref(root);
   return st;
 }
 
-/* ---- the chat template ---- */
+/* ---- the tokenizer ---- */
 
-/* What other programs are to write conversations by: the template that the deck names, where the model brings
- * none; else nothing, and what it brings stays. */
-static tri_status find_template(const job *j, const small *config, tri_text *out) {
-  tri_status      st = TRI_OK;
-  tri_chat_choice choice;
-  small           jinja = {0};
-  tri_chat       *named = NULL, *own = NULL;
-  bool            brings, broken;
-  tri_chat_files  files = {tri_ckpt_folder(j->r), config->bytes, config->n, NULL, 0};
-
-  TRI_TRY_DONE(tri_source_checkpoint_chat(j->r, &choice));
-  if (choice <= TRI_CHAT_NONE) goto done;
-  TRI_TRY_DONE(get_small(j->r, "chat_template.jinja", &jinja));
-  files.jinja = jinja.bytes;
-  files.jinja_bytes = jinja.n;
-  TRI_TRY_DONE(tri_chat_open(choice, &files, true, &named));
-  TRI_TRY_DONE(tri_chat_open(TRI_CHAT_AUTO, &files, true, &own));
-  const char *trained = tri_chat_name(named), *brought = tri_chat_name(own);
-  brings = tri_chat_brings(&files, &broken);
-  if (trained && !brings && broken)
-    tri_log(TRI_LOG_WARN,
-            "the model's tokenizer_config.json is not JSON: the export has it as it is, without "
-            "data.chat_template: %s. Programs that use the export are to be told so.",
-            trained);
-  else if (trained && !brings)
-    TRI_TRY_DONE(tri_chat_template(named, out));
-  else if (trained && (!brought || strcmp(trained, brought) != 0))
-    tri_log(TRI_LOG_WARN,
-            "the chat template that the model brought (%s) stays in the export, and the run took "
-            "data.chat_template: %s. Programs that use the export are to be told so.",
-            brought ? brought : "not one of those known here", trained);
-done:
-  tri_chat_close(&named);
-  tri_chat_close(&own);
-  TRI_FREE(jinja.bytes);
-  return st;
-}
-
-static void set_template(json_t *root, const tri_text *template) {
-  if (template->len) json_object_set_new(root, "chat_template", json_stringn(template->data, template->len));
+static void set_template(const job *j, json_t *root) {
+  if (j->template.len)
+    json_object_set_new(root, "chat_template", json_stringn(j->template.data, j->template.len));
 }
 
 /* As the last field of an object that has others, whose bytes stay. */
-static tri_status put_behind(const job *j, const small *config, const tri_text *template) {
-  json_t    *value = json_stringn(template->data, template->len);
+static tri_status put_behind(const job *j, const small *config) {
+  json_t    *value = json_stringn(j->template.data, j->template.len);
   char      *field = value ? json_dumps(value, JSON_ENCODE_ANY) : NULL;
   size_t     n = config->n;
   tri_text   text = {0};
@@ -225,22 +205,20 @@ done:
 
 /* The model's own file, which is an object, with the template. A number of it may be too large to be written
  * again. */
-static tri_status put_with_template(const job *j, const small *config, const tri_text *template) {
+static tri_status put_with_template(const job *j, const small *config) {
   json_t    *root = json_loadb(config->bytes, config->n, JSON_ALLOW_NUL, NULL);
   tri_status st;
 
-  if (!root) return put_behind(j, config, template);
-  set_template(root, template);
+  if (!root) return put_behind(j, config);
+  set_template(j, root);
   st = put_json(j, "tokenizer_config.json", root);
   json_decref(root);
   return st;
 }
 
-/* ---- the tokenizer ---- */
-
 /* Without tokenizer_config.json transformers builds the model family's own tokenizer and drops parts of
  * tokenizer.json; this class takes it as it stands. */
-static tri_status put_tokenizer_config(const job *j, const small *tokenizer, const tri_text *template) {
+static tri_status put_tokenizer_config(const job *j, const small *tokenizer) {
   tri_status     st = TRI_OK;
   tri_tokenizer *t = NULL;
   json_t        *root = json_object();
@@ -253,7 +231,7 @@ static tri_status put_tokenizer_config(const job *j, const small *tokenizer, con
   json_object_set_new(root, "clean_up_tokenization_spaces", json_false());
   if (begin) json_object_set_new(root, "bos_token", json_string(begin));
   if (end) json_object_set_new(root, "eos_token", json_string(end));
-  set_template(root, template);
+  set_template(j, root);
   TRI_TRY_DONE(put_json(j, "tokenizer_config.json", root));
 done:
   json_decref(root);
@@ -264,20 +242,17 @@ done:
 static tri_status put_tokenizer(const job *j) {
   tri_status st = TRI_OK;
   small      file = {0}, config = {0};
-  tri_text template = {0};
 
   TRI_TRY_DONE(get_small(j->r, "tokenizer.json", &file));
   TRI_TRY_DONE(get_small(j->r, "tokenizer_config.json", &config));
-  TRI_TRY_DONE(find_template(j, &config, &template));
   if (file.bytes) TRI_TRY_DONE(put_small(j, "tokenizer.json", file.bytes, file.n));
-  if (config.bytes && template.len)
-    TRI_TRY_DONE(put_with_template(j, &config, &template));
+  if (config.bytes && j->template.len)
+    TRI_TRY_DONE(put_with_template(j, &config));
   else if (config.bytes)
     TRI_TRY_DONE(put_small(j, "tokenizer_config.json", config.bytes, config.n));
   else if (file.bytes)
-    TRI_TRY_DONE(put_tokenizer_config(j, &file, &template));
+    TRI_TRY_DONE(put_tokenizer_config(j, &file));
 done:
-  tri_text_free(&template);
   TRI_FREE(file.bytes);
   TRI_FREE(config.bytes);
   return st;
@@ -305,16 +280,38 @@ static tri_status put_adapter_config(const job *j) {
   return st;
 }
 
-static tri_status put_small_files(job *j) {
+/* Of a model that generates: the end token of what conversations are written by. */
+static void take_end(job *j, const char *folder, int32_t end) {
+  j->end = -1;
+  for (int i = 0; i < j->eos.n; i++)
+    if (j->eos.id[i] == end) return;
+  if (end < 0 || end >= j->shape.V || j->shape.scored || j->opt->adapter) return;
+  if (j->eos.n == TRI_MOST_EOS) {
+    tri_log(TRI_LOG_WARN,
+            "%s: the chat template ends a turn with token %d, for which eos_token_id, of %d, has no room",
+            folder, end, j->eos.n);
+    return;
+  }
+  j->end = end;
+  tri_log(
+      TRI_LOG_INFO,
+      "%s: token %d, with which the chat template ends a turn, ends an answer too (generation_config.json)",
+      folder, end);
+}
+
+static tri_status put_small_files(job *j, const char *folder) {
   tri_status  st = TRI_OK;
   small       config = {0}, generation = {0};
   tri_hf_text text, other;
+  int32_t     end;
 
   TRI_TRY_DONE(tri_ckpt_get_file(j->r, tri_part_config(j->opt->part), &config.bytes, &config.n));
   TRI_TRY_DONE(get_small(j->r, "generation_config.json", &generation));
   text = (tri_hf_text){tri_part_config(j->opt->part), config.bytes, config.n};
   other = (tri_hf_text){"generation_config.json", generation.bytes, generation.n};
   TRI_TRY_DONE(tri_hf_config_parse(&text, generation.bytes ? &other : NULL, &j->shape, &j->eos));
+  TRI_TRY_DONE(tri_template_find(j->r, &j->template, &end));
+  take_end(j, folder, end);
   if (j->opt->adapter) {
     TRI_TRY_DONE(put_adapter_config(j));
   } else {
@@ -477,7 +474,7 @@ tri_status tri_export(tri_ckpt_reader *r, const char *folder, const tri_export_o
   TRI_TRY_DONE(tri_part_check(r, opt->part));
   TRI_TRY_DONE(open_adapted(j));
   TRI_TRY_DONE(make_tmp(folder, j->tmp));
-  TRI_TRY_DONE(put_small_files(j));
+  TRI_TRY_DONE(put_small_files(j, folder));
   TRI_TRY_DONE(put_weights(j, sum));
   if (j->shape.scored && j->eos.pad < 0)
     tri_log(TRI_LOG_INFO,
@@ -490,6 +487,7 @@ done:
     tri_log(TRI_LOG_WARN, "%s: left behind: it cannot be removed", j->tmp);
   tri_merge_free(&j->merge);
   tri_source_close(&j->adapted);
+  tri_text_free(&j->template);
   TRI_FREE(j->spec);
   TRI_FREE(j->source);
   TRI_FREE(j->shard);

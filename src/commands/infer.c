@@ -2,6 +2,7 @@
 #include "infer.h"
 
 #include "config/config.h"
+#include "io/model/template.h"
 
 #include <string.h>
 
@@ -30,15 +31,44 @@ tri_status tri_infer_open(const char *model, const char *base, bool any, tri_inf
   return TRI_OK;
 }
 
+/* Of a run whose deck names a template its model learned with that one. */
+static tri_status deck_choice(const tri_source *s, tri_chat_choice *out) {
+  *out = TRI_CHAT_AUTO;
+  if (!tri_source_checkpoint(s)) return TRI_OK;
+  TRI_TRY(tri_source_checkpoint_chat(tri_source_checkpoint(s), out));
+  if (*out == TRI_CHAT_NONE) *out = TRI_CHAT_AUTO;
+  return TRI_OK;
+}
+
 tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
-  int choice = TRI_CHAT_AUTO;
+  tri_chat_choice choice = TRI_CHAT_AUTO;
 
   for (char word[TRI_CONFIG_WORD_BYTES]; talk->template; choice++) {
     tri_config_word("data.chat_template", choice, word);
     if (!strcmp(word, talk->template)) break;
   }
   f->texts = talk->texts;
-  return tri_source_chat(f->source, (tri_chat_choice)choice, false, &f->chat);
+  if (!talk->template) TRI_TRY(deck_choice(f->source, &choice));
+  return tri_source_chat(f->source, choice, false, &f->chat);
+}
+
+/* Answers that nothing ends but the limit are worth a word. */
+static tri_status check_end(const tri_infer *f) {
+  const tri_eos *eos = tri_source_eos(f->source);
+  int32_t        end;
+
+  if (!f->texts || f->se.rt.world_rank != 0) return TRI_OK;
+  TRI_TRY(tri_template_end(f->chat, f->encoder.tokenizer, &end));
+  for (int i = 0; i < eos->n; i++)
+    if (eos->id[i] == end) return TRI_OK;
+  if (end >= 0)
+    tri_log(
+        TRI_LOG_WARN,
+        "%s: the chat template %s ends a turn with token %d, which does not end an answer of this model: put "
+        "it into eos_token_id of generation_config.json (trireme export does, of a run whose deck names the "
+        "template)",
+        tri_source_name(f->source), tri_chat_name(f->chat), end);
+  return TRI_OK;
 }
 
 tri_data_opt tri_infer_data(tri_infer *f, tri_data_kind kind) {
@@ -85,6 +115,7 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
                       .rollout = size->n_answers > 0,
                       .label = "model"};
 
+  if (size->n_answers) TRI_TRY(tri_agree(world, check_end(f)));
   if (!size->dtype) TRI_TRY(tri_agree(world, tri_source_dtype(f->source, &dtype)));
   mo.dtype = dtype;
   if (decode > TRI_SAMPLER_SEQUENCES) decode = TRI_SAMPLER_SEQUENCES;

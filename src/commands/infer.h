@@ -31,7 +31,7 @@ TRI_CHECKED tri_status tri_infer_open(const char *model, const char *base, bool 
   }
 /* What the flags of conversations say. */
 typedef struct tri_infer_talk {
-  const char *template; /* a word of data.chat_template; NULL: auto */
+  const char *template; /* a word of data.chat_template; NULL: that of the run's deck, else auto */
   bool texts;           /* a prompt that is text is the user's message */
 } tri_infer_talk;
 /* The two flags, of a tri_infer_talk: rows of a command's table. */
@@ -42,7 +42,7 @@ typedef struct tri_infer_talk {
    0,                                                                                                        \
    0,                                                                                                        \
    TRI_CHAT_WORDS,                                                                                           \
-   "how lists of messages become text (auto, the model's own)"},                                             \
+   "how lists of messages become text (that of the run's deck, else auto, the model's own)"},                \
   {                                                                                                          \
     "--apply-chat-template", TRI_FLAG_BOOL, &(talk).texts, 0, 0, NULL,                                       \
         "a prompt that is text is the user's message"                                                        \

@@ -73,6 +73,8 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_sh("cp .out talk.out");
   cli_succeeds(ONE "score chatty talk.jsonl --chat-template chatml");
   cli_sh("cmp .out talk.out");
+  cli_succeeds(ONE "score chatml talk.jsonl"); /* the run knows the template of its deck */
+  cli_sh("cmp .out talk.out");
   cli_sh("cp -r wide bare && echo '{\"bos_token\": \"^\", \"eos_token\": \"$\", \"kept\": [1]}' "
          ">bare/tokenizer_config.json");
   cli_succeeds(ONE NAMED "model.path=bare data.chat_template=llama2 run.output=named");
@@ -80,15 +82,25 @@ static void an_export_has_the_template_of_the_deck(void **state) {
   cli_read("spoken/tokenizer_config.json", cli_out);
   cli_shows(cli_out, "\"kept\": [");
   cli_shows(cli_out, "{{ '^[INST] ' + text");
+  cli_shows(cli_err, "spoken: token 3, with which the chat template ends a turn, ends an answer too");
+  cli_sh("[ \"$(tr -d ' \\n' <spoken/generation_config.json)\" = '{\"eos_token_id\":[256,3]}' ]");
+  cli_succeeds(ONE "generate named 1+1= --apply-chat-template --max-new 1"); /* which has no such end token */
+  cli_shows(cli_err, "the chat template llama2 ends a turn with token 3, which does not end an answer");
+  cli_succeeds(ONE "generate spoken 1+1= --apply-chat-template --max-new 1");
+  assert_null(strstr(cli_err, "warning"));
   /* of very many models: no reader of integers takes it, and the file stays as it was around the template */
   cli_sh("cp -r bare large && echo '{\"bos_token\": \"^\", \"eos_token\": \"$\", \"model_max_length\": "
          "1000000000000000019884624838656}' >large/tokenizer_config.json");
+  cli_write("large/generation_config.json",
+            "{\"_from_model_config\": true, \"max_length\": 20, \"eos_token_id\": 2}");
   cli_succeeds(ONE NAMED "model.path=large data.chat_template=llama2 run.output=huge");
   cli_succeeds(ONE "export huge long");
   assert_null(strstr(cli_err, "warning"));
   cli_read("long/tokenizer_config.json", cli_out);
   cli_shows(cli_out, "\"model_max_length\": 1000000000000000019884624838656,\n  \"chat_template\": \"{% if ");
   cli_shows(cli_out, "{{ '^[INST] ' + text");
+  cli_sh("[ \"$(tr -d ' \\n' <long/generation_config.json)\" = "
+         "'{\"max_length\":20,\"eos_token_id\":[2,3]}' ]");
   cli_succeeds(ONE "score long talk.jsonl"); /* known by its name, whatever its tokens are */
   cli_sh("cp -r wide brought && cp '" TRI_TEST_DATA "/chat/llama2.json' brought/tokenizer_config.json");
   cli_succeeds(ONE NAMED "model.path=brought data.chat_template=chatml run.output=other");
