@@ -230,12 +230,11 @@ tri_status tri_source_open_over(const char *path, tri_model_part part, const cha
              "  else the output folder of their run, or what trireme export merges",
              path);
   if (!folder[0])
-    TRI_FAIL(
-        TRI_EINPUT,
-        "%s: is neither a Hugging Face folder (no config.json, which every model has beside its weights)\n"
-        "  nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
-        "checkpoints/LATEST)",
-        path);
+    TRI_FAIL(TRI_EINPUT,
+             "%s: is neither a Hugging Face folder (no config.json, which each model has)\n"
+             "  nor a checkpoint (no MANIFEST.json) nor the output folder of a run (no "
+             "checkpoints/LATEST)",
+             path);
   TRI_TRY(tri_ckpt_open(folder, world, false, &r));
   st = open_checkpoint(r, part, out);
   if (*out)

@@ -59,10 +59,13 @@ const char *tri_error_trace(void) { return error_trace; }
 void        tri_error_clear(void) { error_message[0] = error_trace[0] = 0; }
 
 tri_status tri_error_about(tri_status st, const char *what) {
-  size_t used = strlen(error_message);
+  char   behind[sizeof error_message];
+  size_t n = strcspn(error_message, "\n");
 
-  if ((st == TRI_EINPUT || st == TRI_EFILE || st == TRI_EFORMAT) && !strstr(error_message, what))
-    snprintf(error_message + used, sizeof error_message - used, " (%s)", what);
+  if ((st != TRI_EINPUT && st != TRI_EFILE && st != TRI_EFORMAT) || strstr(error_message, what)) return st;
+  if (error_message[n] && n && strchr(";:,", error_message[n - 1])) n--;
+  snprintf(behind, sizeof behind, "%s", error_message + n);
+  snprintf(error_message + n, sizeof error_message - n, " (%s)%s", what, behind);
   return st;
 }
 

@@ -71,8 +71,8 @@ tri_status tri_fail(const char *file, int line, const char *func, tri_status st,
 const char *tri_error_message(void);
 const char *tri_error_trace(void);
 void        tri_error_clear(void);
-/* Hands st back. Where it is an error, its message gains " (what)": the deck's key that named the file,
- * say. */
+/* Hands st back. Where it is an error, its message gains " (what)" at the end of its first line: the deck's
+ * key that named the file, say. */
 TRI_CHECKED tri_status tri_error_about(tri_status st, const char *what);
 /* Hands st back. Where it is an error, its message begins with "where: ": the deck's line, say. */
 TRI_CHECKED tri_status tri_error_at(tri_status st, const char *where);

@@ -59,7 +59,8 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
     assert_null(strstr(cli_err, "another experiment"));
   }
   cli_fails(64, ONE LOAD "run.output=run train.steps=3 model.path=Qwen/Qwen2.5-0.5B",
-            "huggingface-cli download ORG/NAME --local-dir FOLDER", "(model.path)");
+            "there is no such model folder, checkpoint or run (model.path);\n",
+            "huggingface-cli download ORG/NAME --local-dir FOLDER)\n");
   for (int with = 0; with < 2; with++) { /* a reference in the checkpoint */
     char command[512];
     snprintf(command, sizeof command,
