@@ -307,7 +307,6 @@ for name, template, base, added, bos, eos, edits in TEMPLATES:
     if "," not in name:
         golden["templates"][-1]["written"] = written(name, bos, eos)
         compare(name, base, added, bos, eos, template, golden["templates"][-1]["written"])
-        print(name, row(golden["templates"][-1]["written"]))
 with open(os.path.join(OUT, "llama2.json"), "w", encoding="utf-8") as f:
     f.write(json.dumps({"bos_token": "^", "eos_token": "$", "chat_template": LLAMA2}, indent=1) + "\n")
 with open(os.path.join(OUT, "golden.json"), "w", encoding="utf-8") as f:
