@@ -131,24 +131,33 @@ static const char *giga(double bytes, char out[24]) {
   return out;
 }
 
+static bool is_slow(const tri_link_row *r) { return r->large && 3 * r->rate < r->planned; }
+
+static const char *verdict(const tri_link_row *r) {
+  return isnan(r->rate) || !r->large ? "-" : is_slow(r) ? "slow" : "ok";
+}
+
 tri_status tri_links_words(const tri_link_row *row, int n, bool measured, tri_text *out) {
-  TRI_TRY(tri_text_printf(out, "communicator ranks  GB moved measured GB/s planned GB/s  share"));
+  TRI_TRY(tri_text_printf(out, "communicator ranks  GB moved measured GB/s planned GB/s  link"));
   for (int i = 0; i < n; i++) {
     const tri_link_row *r = &row[i];
-    char                moved[24], rate[24], planned[24], share[24] = "-";
-    if (!isnan(r->rate) && r->large) snprintf(share, sizeof share, "%.0f %%", 100 * r->rate / r->planned);
-    TRI_TRY(tri_text_printf(out, "\n%15s%-12s %5d %9s %13s %12s %6s", "", tri_scope_text(r->scope), r->ranks,
-                            giga(r->bytes, moved), giga(r->rate, rate), giga(r->planned, planned), share));
+    char                moved[24], rate[24], planned[24];
+    TRI_TRY(tri_text_printf(out, "\n%15s%-12s %5d %9s %13s %12s %5s", "", tri_scope_text(r->scope), r->ranks,
+                            giga(r->bytes, moved), giga(r->rate, rate), giga(r->planned, planned),
+                            verdict(r)));
   }
-  return tri_text_printf(out, "\n%15smoved: by each rank; planned: by %s", "", figures(measured));
+  return tri_text_printf(out,
+                         "\n%15smoved: by each rank; planned: by %s"
+                         "\n%15smeasured: its fastest, of the rank that waited least"
+                         "\n%15slink: slow below a third of planned; -: no large one was timed",
+                         "", figures(measured), "", "");
 }
 
 const tri_link_row *tri_links_slow(const tri_link_row *row, int n) {
   const tri_link_row *slow = NULL;
 
   for (const tri_link_row *r = row; r < row + n; r++)
-    if (r->large && 3 * r->rate < r->planned && (!slow || r->rate / r->planned < slow->rate / slow->planned))
-      slow = r;
+    if (is_slow(r) && (!slow || r->rate / r->planned < slow->rate / slow->planned)) slow = r;
   return slow;
 }
 

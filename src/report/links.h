@@ -41,7 +41,8 @@ typedef struct tri_link_row {
 int tri_links_rows(const tri_link_seen *all, int ranks, int nodes, const tri_machine *m,
                    tri_link_row row[TRI_SCOPE_COUNT]);
 /* Pure. Appends a table of the rows, its second line on indented by 15; measured: the plan's figures are
- * doctor's. */
+ * doctor's. How far a link is above the plan is not told: doctor's figures are of whole calls, waits and all,
+ * those of a run of the transfer alone. */
 TRI_CHECKED tri_status tri_links_words(const tri_link_row *row, int n, bool measured, tri_text *out);
 /* Pure. The row that is furthest below a third of what was planned, of the large ones; NULL: none is. */
 const tri_link_row *tri_links_slow(const tri_link_row *row, int n);

@@ -51,13 +51,26 @@ void tri_usage_add(tri_usage *u, const tri_metrics *m, int ranks) {
   if (u->reads) u->energy_j += tri_metric_get(m, "gpu_joules_per_s") * u->spent_s * ranks;
 }
 
+/* As they follow one another in a step: which comes first in a run depends on where it starts. */
+static const char *const in_order[] = {"rollout", "reference", "critic", "learn", "eval", "save"};
+enum { N_IN_ORDER = sizeof in_order / sizeof *in_order };
+
+static int place_of(const char *phase) {
+  int i = 0;
+
+  while (i < N_IN_ORDER && strcmp(in_order[i], phase)) i++;
+  return i;
+}
+
 tri_status tri_usage_time_words(const tri_usage *u, double now_s, tri_text *out) {
   double all = now_s - u->began_s, other = all;
 
-  for (int i = 0; i < u->n_phase; i++) {
-    other -= u->phase[i].s;
-    TRI_TRY(tri_text_printf(out, "%s %.0f %%, ", u->phase[i].name, 100 * u->phase[i].s / all));
-  }
+  for (int place = 0; place <= N_IN_ORDER; place++)
+    for (int i = 0; i < u->n_phase; i++) {
+      if (place_of(u->phase[i].name) != place) continue;
+      other -= u->phase[i].s;
+      TRI_TRY(tri_text_printf(out, "%s %.0f %%, ", u->phase[i].name, 100 * u->phase[i].s / all));
+    }
   return tri_text_printf(out, "other %.0f %%", 100 * fmax(other, 0) / all);
 }
 

@@ -39,7 +39,7 @@ void tri_usage_report(tri_usage *u, tri_metrics *m, int ranks);
 /* Not collective. Rank 0, after the metrics were reduced: adds up the energy. */
 void tri_usage_add(tri_usage *u, const tri_metrics *m, int ranks);
 /* Not collective. Rank 0's lines for the end, without indent and newline: "rollout 61 %, learn 30 %, other
- * 9 %" and "3.2 GPU hours, 1.12 kWh of the GPUs". gpus 0: cores. */
+ * 9 %" in the order of a step, and "3.2 GPU hours, 1.12 kWh of the GPUs". gpus 0: cores. */
 TRI_CHECKED tri_status tri_usage_time_words(const tri_usage *u, double now_s, tri_text *out);
 TRI_CHECKED tri_status tri_usage_words(const tri_usage *u, double now_s, int gpus, int cores, tri_text *out);
 

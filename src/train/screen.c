@@ -199,8 +199,8 @@ static void say_next(const char *lead, const char *command, const char *output, 
   if (st == TRI_OK) st = tri_text_put_word(&folder, tri_screen_shown(output, TRI_CKPT_PATH_BYTES, word));
   if (st == TRI_OK) {
     size_t columns = strlen(lead) + program.len + strlen(command) + folder.len + strlen(rest) + 3;
-    st = tri_text_printf(&line, columns <= TRI_SCREEN_COLUMNS ? "%s%s %s %s %s" : "%s%s %s \\\n      %s %s",
-                         lead, program.data, command, folder.data, rest);
+    st = tri_text_printf(&line, columns <= TRI_SCREEN_COLUMNS ? "%s%s %s %s%s%s" : "%s%s %s \\\n      %s%s%s",
+                         lead, program.data, command, folder.data, *rest ? " " : "", rest);
   }
   if (st == TRI_OK) tri_log_table(TRI_LOG_INFO, line.data);
   tri_text_free(&program);
@@ -234,7 +234,8 @@ static void say_usage(const tri_trainer *t) {
 
   if (tri_usage_words(u, now_s, gpus, ranks * t->se->threads, &used) == TRI_OK &&
       tri_usage_time_words(u, now_s, &time) == TRI_OK) {
-    tri_log(TRI_LOG_INFO, "  used         %s, %lld tokens learned", used.data, (long long)u->tokens);
+    tri_log(TRI_LOG_INFO, "  used         %s, %lld tokens learned%s", used.data, (long long)u->tokens,
+            t->run.resume[0] ? " (since this start)" : "");
     tri_log(TRI_LOG_INFO, "  time         %s", time.data);
   }
   tri_text_free(&used);
@@ -288,8 +289,12 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
     tri_error_clear();
   }
   tri_log(TRI_LOG_INFO, "  deck as used %s/deck.yaml", output);
-  if (end != TRI_TRAIN_FINISHED || access(latest, F_OK)) return;
-  if (t->learner[TRI_POLICY].head == TRI_HEAD_TOKENS) {
+  if (access(latest, F_OK)) return;
+  if (end == TRI_TRAIN_IN_VAIN) return;
+  if (end != TRI_TRAIN_FINISHED) {
+    snprintf(latest, sizeof latest, "%s/deck.yaml", output);
+    say_next("next: as it was started, or ", "train", latest, "");
+  } else if (t->learner[TRI_POLICY].head == TRI_HEAD_TOKENS) {
     say_next("next: ", "generate", output, "\"...\"");
     say_next("  or: ", "export", output, tri_has_critic(t) ? "FOLDER [--critic]" : "FOLDER");
   } else {

@@ -369,8 +369,14 @@ static void last_finished_step_has_its_row(void **state) {
   cli_shows(cli_err, " 1/1000 ");
   cli_shows(cli_err, "\nstopped after 1 step, ");
   cli_shows(cli_err, "s; to be resumed\n");
-  snprintf(command, sizeof command, "%s" ONE RUN "train.steps=1000", near_end);
+  cli_shows(cli_err, " tokens learned\n");
+  cli_shows(cli_err, "\nnext: as it was started, or ");
+  cli_shows(cli_err, " seen/deck.yaml\n");
+  snprintf(command, sizeof command, "%s" ONE "train seen/deck.yaml run.resume=auto run.log_every=1",
+           near_end);
   assert_int_equal(cli_run(command), 75);
+  cli_shows(cli_err, " 2/1000 ");
+  cli_shows(cli_err, " tokens learned (since this start)\n");
   assert_int_equal(count_rows(cli_err, &headers), 1); /* shown already */
 }
 

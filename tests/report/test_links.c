@@ -173,16 +173,22 @@ static void the_slowest_is_warned_of(void **state) {
 
 static void a_table_has_a_row_for_each(void **state) {
   const tri_link_row row[] = {{TRI_NODE, 8, 0, 1234.5e9, 200.4e9, 351e9, true},
-                              {TRI_WORLD, 16384, 0, 5.4321e6, NAN, 12.3e9, true}};
+                              {TRI_CROSS, 2, 0, 2e9, 0.9e9, 3e9, true},
+                              {TRI_WORLD, 16384, 0, 5.4321e6, NAN, 12.3e9, true},
+                              {TRI_WORLD, 4, 0, 50, 1, 4, false}};
   tri_text           text = {0};
 
   (void)state;
-  assert_int_equal(tri_links_words(row, 2, false, &text), TRI_OK);
+  assert_int_equal(tri_links_words(row, 4, false, &text), TRI_OK);
   assert_string_equal(text.data,
-                      "communicator ranks  GB moved measured GB/s planned GB/s  share\n"
-                      "               node             8      1234           200          351   57 %\n"
-                      "               world        16384   0.00543             -         12.3      -\n"
-                      "               moved: by each rank; planned: by the table of machines");
+                      "communicator ranks  GB moved measured GB/s planned GB/s  link\n"
+                      "               node             8      1234           200          351    ok\n"
+                      "               cross            2         2           0.9            3  slow\n"
+                      "               world        16384   0.00543             -         12.3     -\n"
+                      "               world            4     5e-08         1e-09        4e-09     -\n"
+                      "               moved: by each rank; planned: by the table of machines\n"
+                      "               measured: its fastest, of the rank that waited least\n"
+                      "               link: slow below a third of planned; -: no large one was timed");
   tri_text_free(&text);
 }
 

@@ -147,11 +147,13 @@ static void phases_share_the_time(void **state) {
   tri_text  text = {0};
 
   (void)state;
+  tri_usage_spend(&u, "another", 1);
+  tri_usage_spend(&u, "eval", 9);
   tri_usage_spend(&u, "rollout", 30);
   tri_usage_spend(&u, "learn", 20);
   tri_usage_spend(&u, "rollout", 30);
   assert_int_equal(tri_usage_time_words(&u, 200, &text), TRI_OK);
-  assert_string_equal(text.data, "rollout 60 %, learn 20 %, other 20 %");
+  assert_string_equal(text.data, "rollout 60 %, learn 20 %, eval 9 %, another 1 %, other 10 %");
   tri_text_free(&text);
   assert_int_equal(tri_usage_words(&u, 3700, 0, 16, &text), TRI_OK);
   assert_string_equal(text.data, "16 core hours");

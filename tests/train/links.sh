@@ -48,14 +48,17 @@ carried() {
     rates=$(sed -n "s/.*\"comm_${scope}_bytes_per_s\": \([0-9.e+]*\).*/\1/p" "$dir/now/metrics.jsonl" | awk '$1 > 0' | wc -l)
     [ "$rates" = 2 ] || fail "$settings: no rate above 0 in $scope: $(cat "$dir/now/metrics.jsonl")"
     awk -v scope="$scope" -v size="$size" -v moved="$((2 * bytes))" -v start="$((4 * numbers))" '
-      $1 == scope && $2 == size { found = $4 > 0 && $3 * 1e9 > 0.99 * moved && $3 * 1e9 < 1.01 * (moved + start) } END { exit !found }' "$dir/now/log.txt" ||
+      $1 == scope && $2 == size { found = $6 ~ /^(ok|slow|-)$/ && $4 > 0 && $3 * 1e9 > 0.99 * moved && $3 * 1e9 < 1.01 * (moved + start) } END { exit !found }' "$dir/now/log.txt" ||
       fail "$settings: the table has no row of $scope with its numbers"
   done
   n=$(grep -o '"mem_moved_[a-z]*_bytes"' "$dir/now/metrics.jsonl" | wc -l)
   [ "$n" = $((2 * $#)) ] || fail "$settings: another communicator has metrics: $(cat "$dir/now/metrics.jsonl")"
   echo "links: $ranks ranks, $settings: $* bytes a step"
 }
-warned() { grep -q "warning: the $1 communicator$2 carried" "$dir/now/log.txt" || fail "no warning of $1"; }
+warned() {
+  grep -q "warning: the $1 communicator$2 carried" "$dir/now/log.txt" || fail "no warning of $1"
+  grep -Eq "^ +$1 .* slow\$" "$dir/now/log.txt" || fail "the table does not call $1 slow"
+}
 
 k=$((16 / ranks / 2))
 if [ "$ranks" = 2 ]; then
@@ -63,6 +66,7 @@ if [ "$ranks" = 2 ]; then
   warned world ''
   carried "shard.plan=hybrid run.ranks_per_node=1" "cross:2:$((numbers * (4 + 2) / 2))"
   ! grep -q 'communicator.* carried' "$dir/now/log.txt" || fail "a warning, and the link is faster than planned"
+  grep -Eq '^ +cross .* ok$' "$dir/now/log.txt" || fail "the link is faster than planned, and not ok"
 else
   carried "shard.plan=hybrid run.ranks_per_node=2" \
     "node:2:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2) / 2))" "cross:2:$((numbers / 2 * (4 + 2) / 2))"
