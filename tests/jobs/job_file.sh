@@ -122,4 +122,9 @@ with=(ANSWERS=124) && check 0 "$(lines "$ask" "$may" "$(on_one n1)")" "$killed" 
 with=(NODES='n1 alloc\nn2 alloc*\n') && check 0 "$(lines "$may" "$(on_one n1)")" "$killed" 0
 with=(HAS=n1) && check 0 "$(lines "$may" "$(on_one n1)")" 76 0
 with=(NODES='n1 alloc\nn2 down\n' ALLOWED=1) && check 76 "$(lines "$may" "scontrol requeue 7")" 76
+# A sweep outside an array says so, and nothing else.
+code=0
+env -u SLURM_ARRAY_TASK_ID bash "$here/jobs/sweep.sbatch" list.txt deck.yaml 2> "$dir/err" || code=$?
+[ "$code" = 64 ] && [ "$(cat "$dir/err")" = "sweep.sbatch: is for an array: sbatch --array=1-LINES jobs/sweep.sbatch LIST DECK" ] ||
+  { echo "job_file: a sweep outside an array: $code $(cat "$dir/err")"; exit 1; }
 echo "job_file: as it should be after every end"
