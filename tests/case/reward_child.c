@@ -97,7 +97,7 @@ static void answer(long id, const char *response) {
 
 /* One of another program's own fields says how long the answer is to be counted. */
 static void read_line(const char *line, long *id, char *response, size_t bytes) {
-  json_t     *o = json_loads(line, 0, NULL);
+  json_t     *o = json_loads(line, JSON_ALLOW_NUL, NULL);
   const char *text = json_string_value(json_object_get(o, "response"));
 
   if (!text || !json_is_integer(json_object_get(o, "id")) || !json_is_string(json_object_get(o, "prompt")))
