@@ -1,6 +1,7 @@
 /* machine.c - the table of known machines. */
 #include "machine.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,13 @@ static const char *begins(const char *name) {
   return NULL;
 }
 
+/* In capitals or not, whole, "v100-32", or without its memory, "v100". */
+static bool is_called(const char *name, const char *whole) {
+  size_t n = strcspn(whole, "-");
+
+  return !strcasecmp(name, whole) || (strlen(name) == n && !strncasecmp(name, whole, n));
+}
+
 static tri_status fail_unknown(const char *name) {
   const char *known[N_ROWS], *near;
   char        names[200] = "";
@@ -91,6 +99,8 @@ static tri_status fail_unknown(const char *name) {
   }
   near = begins(name);
   if (!near) near = tri_nearest(name, known, N_ROWS);
+  if (near && tolower((unsigned char)near[0]) != tolower((unsigned char)name[0]))
+    near = NULL; /* a p100 is no h100 */
   TRI_FAIL(TRI_EARG, "--gpu %s: no GPU of this name is known%s%s%s; it can be %sor its memory in GiB", name,
            near ? "; did you mean " : "", near ? near : "", near ? "?" : "", names);
 }
@@ -100,9 +110,9 @@ tri_status tri_machine_find(const char *name, tri_machine *out) {
   double gib = strtod(name, &end);
 
   for (const row *r = rows; r < rows + N_ROWS; r++)
-    if (!strcmp(name, r->name)) return fill(r, out), TRI_OK;
+    if (!strcasecmp(name, r->name)) return fill(r, out), TRI_OK;
   for (size_t i = 0; i < sizeof not_used / sizeof *not_used; i++)
-    if (!strcmp(name, not_used[i].name))
+    if (is_called(name, not_used[i].name))
       TRI_FAIL(TRI_EARG, "--gpu %s: this GPU %s; A100, H100, H200 and B200 can be used", name,
                not_used[i].why);
   if (end == name || *end) return fail_unknown(name);

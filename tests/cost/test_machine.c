@@ -43,6 +43,8 @@ static void names_and_sizes_find_a_gpu(void **state) {
     assert_string_equal(m.name, named[i]);
     assert_int_equal(tri_machine_check(&m, "x"), TRI_OK);
   }
+  assert_int_equal(tri_machine_find("B200", &m), TRI_OK);
+  assert_string_equal(m.name, "b200");
   assert_int_equal(tri_machine_find("80", &m), TRI_OK);
   assert_string_equal(m.name, "h100-80");
   assert_true(m.device_bytes == (int64_t)80 << 30);
@@ -57,6 +59,9 @@ static void others_are_refused_by_reason(void **state) {
   (void)state;
   assert_refused(tri_machine_find("h100_80", &m), TRI_EARG, "did you mean h100-80?");
   assert_refused(tri_machine_find("v100-32", &m), TRI_EARG, "compute capability 7.0");
+  assert_refused(tri_machine_find("V100", &m), TRI_EARG, "compute capability 7.0");
+  assert_refused(tri_machine_find("p100", &m), TRI_EARG,
+                 "no GPU of this name is known; it can be a100-40, a100-80, h100-80, h200, b200, ");
   assert_refused(tri_machine_find("rtx4090-24", &m), TRI_EARG, "99 KiB of shared memory");
   assert_refused(tri_machine_find("", &m), TRI_EARG, "a100-40, a100-80, h100-80");
   assert_refused(tri_machine_find("80x", &m), TRI_EARG, "no GPU of this name");
