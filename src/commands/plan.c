@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 typedef struct request {
@@ -55,6 +56,10 @@ static tri_status figures_of_gpu(const request *q, tri_plan_job *j) {
 
   TRI_TRY(q->gpu ? tri_machine_find(q->gpu, &j->machine) : own_gpu(j));
   snprintf(j->figures, sizeof j->figures, "the table of machines");
+  if (q->gpu && strcasecmp(q->gpu, j->machine.name)) { /* its memory: times are of the nearest */
+    snprintf(j->figures, sizeof j->figures, "the table's %s", j->machine.name);
+    snprintf(j->machine.name, sizeof j->machine.name, "gpu-%.20s", q->gpu);
+  }
   TRI_TRY(tri_machine_measured("cuda", 1, &j->machine, &found));
   if (found) snprintf(j->figures, sizeof j->figures, "trireme doctor's figures");
   return TRI_OK;
@@ -87,7 +92,13 @@ static void choose_ranks(const request *q, const tri_config *cfg, tri_plan_job *
   j->here = !q->nodes && !q->per_node && !q->gpu;
   j->nodes = q->nodes ? (int)q->nodes : j->here ? ranks / here : 1;
   j->per_node = q->per_node ? (int)q->per_node : here;
-  if (!q->per_node && q->nodes && cfg->run.ranks_per_node) j->per_node = (int)cfg->run.ranks_per_node;
+  if (q->per_node || !q->nodes) return;
+  if (cfg->run.ranks_per_node)
+    j->per_node = (int)cfg->run.ranks_per_node;
+  else
+    tri_log(TRI_LOG_INFO, "--gpus-per-node is not given: planned for %d %s%s on each of %d node%s",
+            j->per_node, j->gpu ? "GPU" : "rank", j->per_node == 1 ? "" : "s", j->nodes,
+            j->nodes == 1 ? "" : "s");
 }
 
 /* Threads of a rank, as a session would have them (comm/session.c). */

@@ -57,6 +57,8 @@ TRI_CHECKED tri_status tri_plan_time(tri_plan *p);
 
 /* work.c. Pure. Whole steps of the deck in the walltime, less a minute to start and the last checkpoint. */
 int64_t tri_plan_steps(const tri_plan *p);
+/* work.c. Pure. Seconds of all steps of the run, evaluations and checkpoints aside; 0: not known how many. */
+double tri_plan_whole_s(const tri_plan *p);
 
 /* disk.c. Not collective. Of the folder, or the nearest one above it that is there. */
 void tri_plan_look_at_disk(const char *folder, tri_plan_disk *out);

@@ -170,18 +170,22 @@ done:
 
 /* ---- what it comes to ---- */
 
-static tri_status put_disk(const tri_plan *p, tri_text *out) {
-  char    bytes[TRI_CELL_BYTES], room[TRI_CELL_BYTES], quota[TRI_CELL_BYTES], folder[TRI_CKPT_PATH_BYTES];
+static bool disk_is_little(const tri_plan *p) {
   int64_t kept = p->checkpoint_bytes * (p->cfg.checkpoint.save_total_limit + 1);
+
+  return (p->disk.free >= 0 && p->disk.free < kept) || (p->disk.quota >= 0 && p->disk.quota < kept);
+}
+
+static tri_status put_disk(const tri_plan *p, tri_text *out) {
+  char bytes[TRI_CELL_BYTES], room[TRI_CELL_BYTES], quota[TRI_CELL_BYTES], folder[TRI_CKPT_PATH_BYTES];
 
   tri_cell_bytes(p->checkpoint_bytes, bytes);
   tri_cell_bytes(p->disk.free > 0 ? p->disk.free : 0, room);
   tri_cell_bytes(p->disk.quota > 0 ? p->disk.quota : 0, quota);
-  bool little = (p->disk.free >= 0 && p->disk.free < kept) || (p->disk.quota >= 0 && p->disk.quota < kept);
   LINE(out, "checkpoint: %s, %lld of them; %s has %s free%s%s%s", bytes,
        (long long)p->cfg.checkpoint.save_total_limit + 1, tri_screen_shown(p->cfg.run.output, 30, folder),
        p->disk.free < 0 ? "an unknown number" : room, p->disk.quota >= 0 ? ", quota leaves " : "",
-       p->disk.quota >= 0 ? quota : "", little ? ": TOO LITTLE" : "");
+       p->disk.quota >= 0 ? quota : "", disk_is_little(p) ? ": TOO LITTLE" : "");
   return TRI_OK;
 }
 
@@ -196,6 +200,34 @@ static void seconds(double s, char out[TRI_CELL_BYTES]) {
   snprintf(out, TRI_CELL_BYTES, "%.20s s", cell);
 }
 
+/* "all 500 steps: about 12h30m, 100 GPU hours": of what is known. */
+static tri_status put_whole(const tri_plan *p, const char *before, tri_text *out) {
+  char   time[TRI_CELL_BYTES], hours[TRI_CELL_BYTES];
+  double s = tri_plan_whole_s(p);
+
+  seconds(s, time);
+  tri_cell_digits(s / 3600 * p->se.rt.world_size, 6, hours);
+  return tri_text_printf(out, "%sall %lld step%s: about %s%s%s%s", before, (long long)p->t.plan.steps,
+                         plural(p->t.plan.steps), time, p->job.gpu ? ", " : "", p->job.gpu ? hours : "",
+                         p->job.gpu ? " GPU hours" : "");
+}
+
+/* How far the run comes. */
+static tri_status put_run(const tri_plan *p, tri_text *out) {
+  int64_t    steps = p->t.plan.steps;
+  tri_text   line = {0};
+  tri_status st = TRI_OK;
+
+  if (p->job.walltime_s > 0)
+    TRI_TRY_DONE(tri_text_printf(&line, "steps in the walltime: about %lld", (long long)tri_plan_steps(p)));
+  if (p->job.walltime_s > 0 && steps) TRI_TRY_DONE(tri_text_printf(&line, " of %lld", (long long)steps));
+  if (steps) TRI_TRY_DONE(put_whole(p, line.len ? "; " : "", &line));
+  if (line.len) TRI_TRY_DONE(put_wrapped(out, &line));
+done:
+  tri_text_free(&line);
+  return st;
+}
+
 static tri_status put_times(const tri_plan *p, tri_text *out) {
   char all[TRI_CELL_BYTES], rollout[TRI_CELL_BYTES], learn[TRI_CELL_BYTES], update[TRI_CELL_BYTES];
 
@@ -205,12 +237,7 @@ static tri_status put_times(const tri_plan *p, tri_text *out) {
   seconds(p->time.update, update);
   LINE(out, "a step: about %s (rollout %s, learn %s, update %s)%s", all, rollout, learn, update,
        p->t.supply->generates ? ", answers of full length" : "");
-  if (p->job.walltime_s > 0 && p->t.plan.steps)
-    LINE(out, "steps in the walltime: about %lld of %lld", (long long)tri_plan_steps(p),
-         (long long)p->t.plan.steps);
-  else if (p->job.walltime_s > 0)
-    LINE(out, "steps in the walltime: about %lld", (long long)tri_plan_steps(p));
-  return TRI_OK;
+  return put_run(p, out);
 }
 
 /* What of it is in the way: the phase that is too large, and its largest row. */
@@ -260,18 +287,32 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *out) {
   return TRI_OK;
 }
 
+/* What stands in the way though the memory fits; NULL: nothing. */
+static const char *obstacle(const tri_plan *p) {
+  bool disk = disk_is_little(p), time = p->job.walltime_s > 0 && !tri_plan_steps(p);
+
+  return disk && time ? "the checkpoints do not fit on the disk, and no step ends in the walltime"
+         : disk       ? "the checkpoints do not fit on the disk"
+         : time       ? "no step ends in the walltime"
+                      : NULL;
+}
+
 static tri_status put_verdict(const tri_plan *p, tri_text *out) {
-  char need[TRI_CELL_BYTES], room[TRI_CELL_BYTES], host[TRI_CELL_BYTES], host_room[TRI_CELL_BYTES];
+  char        need[TRI_CELL_BYTES], room[TRI_CELL_BYTES], host[TRI_CELL_BYTES], host_room[TRI_CELL_BYTES];
+  const char *but = obstacle(p), *fits = but ? "MEMORY FITS" : "FITS";
 
   if (!p->fits) return put_excess(p, out);
   tri_cell_bytes(p->sum.device, need);
   tri_cell_bytes(p->room_bytes, room);
   tri_cell_bytes(p->host_bytes_per_node, host);
   tri_cell_bytes(p->host_room_bytes, host_room);
-  if (p->job.gpu)
-    LINE(out, "FITS: %s of %s of each GPU, and %s of a node's own memory", need, room, host);
+  if (!p->job.gpu)
+    LINE(out, "%s: %s of the %s of a node", fits, host, host_room);
+  else if (p->host_room_bytes)
+    LINE(out, "%s: %s of %s of each GPU, and %s of the %s of a node", fits, need, room, host, host_room);
   else
-    LINE(out, "FITS: %s of the %s of a node", host, host_room);
+    LINE(out, "%s: %s of %s of each GPU; a node must have %s of its own", fits, need, room, host);
+  if (but) LINE(out, "BUT %s", but);
   return TRI_OK;
 }
 

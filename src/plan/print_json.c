@@ -51,7 +51,12 @@ static tri_status put_times(const tri_plan *p, tri_text *t) {
     TRI_TRY(tri_text_printf(t, "%s\"%s\": ", i ? ", " : "", part[i].name));
     TRI_TRY(tri_json_put_double(t, part[i].s));
   }
-  TRI_TRY(tri_text_printf(t, "}, \"machine\": "));
+  TRI_TRY(tri_text_printf(t, "}, \"time_run_s\": "));
+  if (p->t.plan.steps)
+    TRI_TRY(tri_json_put_double(t, tri_plan_whole_s(p)));
+  else
+    TRI_TRY(tri_text_put(t, "null", 4));
+  TRI_TRY(tri_text_printf(t, ", \"machine\": "));
   TRI_TRY(tri_json_put_string(t, p->job.machine.name, strlen(p->job.machine.name)));
   return put_known(t, "steps_in_walltime", tri_plan_steps(p), p->job.walltime_s > 0);
 }
@@ -79,6 +84,8 @@ tri_status tri_plan_print_json(const tri_plan *p, const tri_advice *advice, int 
                           p->se.rt.world_size, p->job.nodes, p->fits ? "true" : "false",
                           (long long)p->sum.planned, (long long)p->sum.device,
                           (long long)p->host_bytes_per_node));
+  TRI_TRY(put_known(out, "device_room_bytes", p->room_bytes, p->job.gpu));
+  TRI_TRY(put_known(out, "host_room_bytes", p->host_room_bytes, p->host_room_bytes > 0));
   TRI_TRY(put_memory(p, out));
   TRI_TRY(put_batch(p, out));
   TRI_TRY(tri_text_printf(out, ", \"checkpoint_bytes\": %lld", (long long)p->checkpoint_bytes));

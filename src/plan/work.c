@@ -201,3 +201,5 @@ int64_t tri_plan_steps(const tri_plan *p) {
 
   return n < p->t.plan.steps || !p->t.plan.steps ? n : p->t.plan.steps;
 }
+
+double tri_plan_whole_s(const tri_plan *p) { return p->time.all * (double)p->t.plan.steps; }

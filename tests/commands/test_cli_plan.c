@@ -80,6 +80,8 @@ static void json_has_what_the_run_will_take(void **state) {
   assert_true(json_number_value(json_object_get(s, "all")) > 0);
   assert_true(json_number_value(json_object_get(s, "rollout")) <
               json_number_value(json_object_get(s, "all")));
+  assert_true(json_number_value(json_object_get(root, "time_run_s")) ==
+              json_number_value(json_object_get(s, "all")));
   assert_int_equal(integer(root, "steps_in_walltime"), 1);
   assert_int_equal(json_array_size(json_object_get(root, "advice")), 0);
   assert_true(integer(root, "free_bytes") > 0);
@@ -117,6 +119,8 @@ static void a_gpu_need_not_be_here(void **state) {
   assert_int_equal(integer(root, "ranks"), 8);
   assert_true(sum_of_rows(root, NULL) == integer(root, "mem_planned_bytes"));
   assert_true(integer(root, "device_bytes") > (json_int_t)60 << 30);
+  assert_true(integer(root, "device_room_bytes") >= integer(root, "device_bytes") &&
+              integer(root, "device_room_bytes") < (json_int_t)79 << 30);
   /* master weights and two moments of 8.03e9 numbers */
   assert_true(integer(root, "checkpoint_bytes") / 12 > 8030000000 &&
               integer(root, "checkpoint_bytes") / 12 < 8031000000);
@@ -125,7 +129,17 @@ static void a_gpu_need_not_be_here(void **state) {
             "prompt_length)");
   json_decref(root);
   cli_succeeds(EIGHT "--gpu 80 --gpus-per-node 8");
-  cli_shows(cli_out, "1 node x 8 h100-80: 8 ranks; times from the table of machines");
+  cli_shows(cli_out, "1 node x 8 gpu-80: 8 ranks; times from the table's h100-80\n");
+  cli_shows(cli_out, " GPU hours\n");
+  cli_shows(cli_out, " a node must have ");
+  cli_succeeds(EIGHT "--gpu B200 --nodes 8 train.steps=3 --walltime 1:05 "
+                     "checkpoint.save_total_limit=1000000"); /* 89 PB of them */
+  cli_shows(cli_err, "--gpus-per-node is not given: planned for 1 GPU on each of 8 nodes");
+  cli_shows(cli_out, "8 nodes x 1 b200: 8 ranks; times from the table of machines");
+  cli_shows(cli_out, "steps in the walltime: about 0 of 3; all 3 steps: about ");
+  cli_shows(cli_out, "\nMEMORY FITS: ");
+  cli_shows(cli_out, "\nBUT the checkpoints do not fit on the disk, and no step ends in the walltime\n");
+  cli_fits(cli_out);
   root = plan_of(0, EIGHT "--gpu h100-80 --gpus-per-node 8 --nodes 2048 --json");
   assert_int_equal(integer(root, "ranks"), 16384);
   json_decref(root);
