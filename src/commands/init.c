@@ -84,8 +84,11 @@ static int64_t memory_of(const tri_interview *v, int64_t cores) {
   return used * 10 >= all * 9 ? 0 : k->memory_mib / all * used;
 }
 
+enum { CORES_OF_A_GPU = 8 }; /* chosen, as in jobs/one_node.sbatch: where nothing is known of the nodes */
+
 /* A rank's share of the cores of its node; where nothing is known of that, of this machine's. */
 static int64_t cores_of(const tri_interview *v) {
+  if (v->cuda && !v->kind) return CORES_OF_A_GPU;
   int64_t all = v->kind ? v->kind->cores : sysconf(_SC_NPROCESSORS_ONLN);
   int64_t n = all / (v->kind && v->cuda ? v->kind->gpus : v->per_node);
 
@@ -112,6 +115,8 @@ static tri_status draft_job(const tri_interview *v, const tri_draft *d, const re
   TRI_TRY(find_runner(program, runner));
   shorten(runner);
   j.cores = cores_of(v);
+  j.guessed = v->cuda && !v->kind;
+  if (j.guessed) j.memory_mib = 0;
   if (v->kind) {
     if (v->kind->memory_mib) j.memory_mib = memory_of(v, j.cores);
     if (v->cuda && tri_cluster_mixes_gpus(&v->cluster, v->kind->partition)) j.gpu = v->kind->gpu;

@@ -1,5 +1,6 @@
 /* ask.c - questions to a person at a terminal. */
 #include "ask.h"
+#include "base/columns.h"
 #include "base/visible.h"
 
 #include <errno.h>
@@ -41,14 +42,29 @@ static tri_status take_line(char line[ANSWER_BYTES], char **out) {
   return TRI_OK;
 }
 
+/* Broken where a terminal of 80 columns would do so in the middle of a word. */
+static tri_status show(const char *question, const char *shown) {
+  tri_text   whole = {0}, lines = {0};
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(
+      tri_text_printf(&whole, "%s%s%s%s:", question, shown[0] ? " [" : "", shown, shown[0] ? "]" : ""));
+  TRI_TRY_DONE(tri_text_wrap(whole.data, TRI_SCREEN_COLUMNS - 1, &lines));
+  fprintf(stderr, "%s ", lines.data);
+  fflush(stderr);
+done:
+  tri_text_free(&whole);
+  tri_text_free(&lines);
+  return st;
+}
+
 tri_status tri_ask_line(const char *question, const char *def, const char *none, char **out) {
   char line[ANSWER_BYTES], shown[TRI_MESSAGE_BYTES] = "", *typed = line;
 
   *out = NULL;
   if (def[0] || none) tri_visible(def[0] ? def : none, strlen(def[0] ? def : none), "", shown, sizeof shown);
   for (;;) {
-    fprintf(stderr, "%s%s%s%s: ", question, shown[0] ? " [" : "", shown, shown[0] ? "]" : "");
-    fflush(stderr);
+    TRI_TRY(show(question, shown));
     TRI_TRY(take_line(line, &typed));
     if (typed[0]) return tri_copy_text(typed, out);
     fprintf(stderr, shown[0] ? "  taken: %s\n" : "  this needs an answer\n", shown);

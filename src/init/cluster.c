@@ -1,11 +1,13 @@
 /* cluster.c - what Slurm says of its partitions and their nodes, for a job that is to be written. */
 #include "cluster.h"
 #include "base/child.h"
+#include "base/visible.h"
 #include "comm/slurm.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ANSWER_BYTES = 1 << 20 }; /* chosen: some thousand kinds of nodes */
 
@@ -115,9 +117,34 @@ static tri_status read_lines(char *text, tri_cluster *c) {
 
 /* ---- asking ---- */
 
+/* The first line it complained with, its own name aside; "": none. */
+static void read_complaint(const tri_child *c, char out[TRI_CLUSTER_WHY_BYTES]) {
+  static const char name[] = "sinfo: error: ";
+  char              said[TRI_CLUSTER_WHY_BYTES / 2];
+  ssize_t           n = read(c->err, said, sizeof said);
+  const char       *from = said, *end = n > 0 ? memchr(said, '\n', (size_t)n) : NULL;
+
+  out[0] = '\0';
+  if (n <= 0) return;
+  if (!end) end = said + n;
+  if (end - said > (ptrdiff_t)strlen(name) && !memcmp(said, name, strlen(name))) from += strlen(name);
+  tri_visible(from, (size_t)(end - from), "", out, TRI_CLUSTER_WHY_BYTES);
+}
+
+/* Why nothing is known. */
+static void say_why(const char *how, bool whole, const char *complaint, char out[TRI_CLUSTER_WHY_BYTES]) {
+  bool failed = whole && how[0] && strcmp(how, "it ended with exit code 0") != 0;
+
+  snprintf(out, TRI_CLUSTER_WHY_BYTES, "sinfo %s%s%.200s",
+           !whole   ? "does not answer"
+           : failed ? "failed"
+                    : "names no partition that is up",
+           complaint[0] ? ": " : "", complaint);
+}
+
 tri_status tri_cluster_ask(double patience_s, tri_cluster *out) {
   char      *argv[] = {"sinfo", "--noheader", "--exact", FORMAT, NULL};
-  char      *answer = NULL, how[TRI_CHILD_HOW_BYTES] = "";
+  char      *answer = NULL, how[TRI_CHILD_HOW_BYTES] = "", complaint[TRI_CLUSTER_WHY_BYTES] = "";
   tri_child  c = {0};
   tri_status st = TRI_OK;
   bool       whole;
@@ -130,15 +157,11 @@ tri_status tri_cluster_ask(double patience_s, tri_cluster *out) {
   }
   TRI_TRY_DONE(TRI_ALLOC(answer, ANSWER_BYTES));
   tri_child_close_input(&c);
-  tri_child_close_error(&c);
   whole = tri_child_read(&c, patience_s, answer, ANSWER_BYTES);
+  read_complaint(&c, complaint);
   tri_child_kill(&c, how);
   if (whole) TRI_TRY_DONE(read_lines(answer, out));
-  if (!out->n_kind)
-    snprintf(out->why, sizeof out->why, "sinfo %s",
-             !whole                                                    ? "does not answer"
-             : how[0] && strcmp(how, "it ended with exit code 0") != 0 ? "failed"
-                                                                       : "names no partition that is up");
+  if (!out->n_kind) say_why(how, whole, complaint, out->why);
 done:
   tri_child_kill(&c, how);
   TRI_FREE(answer);

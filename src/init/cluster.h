@@ -5,7 +5,7 @@
 #include "base/base.h"
 
 /* Chosen: names of partitions and GPUs are words; what is longer is not taken. */
-enum { TRI_CLUSTER_NAME_BYTES = 64, TRI_CLUSTER_WHY_BYTES = 160 };
+enum { TRI_CLUSTER_NAME_BYTES = 64, TRI_CLUSTER_WHY_BYTES = 256 };
 
 /* Nodes of one partition that are alike. */
 typedef struct tri_cluster_nodes {
@@ -20,7 +20,7 @@ typedef struct tri_cluster_nodes {
 typedef struct tri_cluster {
   tri_cluster_nodes *kind; /* [n_kind] as Slurm lists them; 0: nothing is known */
   int64_t            n_kind, cap;
-  char               why[TRI_CLUSTER_WHY_BYTES]; /* nothing is known: "there is no sinfo" */
+  char               why[TRI_CLUSTER_WHY_BYTES]; /* nothing is known: "there is no sinfo here" */
 } tri_cluster;
 
 /* Not collective. Asks sinfo, which is waited for at most patience_s. TRI_OK also where it does not answer.

@@ -148,6 +148,12 @@ static tri_status put_option(tri_text *out, const char *name, const char *value)
 }
 
 static tri_status put_resources(const tri_draft *d, const tri_draft_job *j, tri_text *out) {
+  if (j->guessed)
+    TRI_TRY(tri_text_printf(out,
+                            "# Slurm did not say what its nodes have: this takes them whole, with %lld cores "
+                            "a rank.\n# For a part of a node put --mem=...G in the place of --exclusive and "
+                            "--mem=0.\n",
+                            (long long)j->cores));
   TRI_TRY(tri_text_printf(
       out, "#SBATCH --nodes=%lld\n#SBATCH --ntasks-per-node=%lld\n#SBATCH --cpus-per-task=%lld\n",
       (long long)d->nodes, (long long)d->per_node, (long long)j->cores));

@@ -45,6 +45,7 @@ typedef struct tri_draft_job {
   const char *gpu;                 /* type of GPU to ask for; NULL: any */
   int64_t     cores;               /* of each rank */
   int64_t     memory_mib;          /* of each node; 0: the node is the job's alone; -1: not known */
+  bool        guessed;             /* cores and memory: nobody said what the nodes have */
   const char *runner, *program;    /* absolute: train.sbatch and trireme */
 } tri_draft_job;
 

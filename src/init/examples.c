@@ -149,6 +149,8 @@ static void judge(const look *l, tri_examples *out) {
   if (completion < FIELDS) out->completion = names[completion];
   out->talk = prompt < FIELDS && l->is[prompt] & LIST;
   out->written = l->written;
+  out->text = prompt < FIELDS || completion < FIELDS || l->is[PLAIN_TEXT] & TEXT || l->is[MESSAGES] & LIST ||
+              l->is[CHOSEN] & (TEXT | LIST);
   if ((l->is[CHOSEN] & l->is[REJECTED] & (TEXT | LIST)) ||
       (l->is[CHOSEN_TOKENS] & l->is[REJECTED_TOKENS] & LIST)) {
     out->needs = TRI_NEEDS_PAIRS; /* refused by all other kinds */

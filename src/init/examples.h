@@ -13,6 +13,7 @@ typedef struct tri_examples {
   const char *reward;  /* the row of a deck that compares so; NULL where there is no answer */
   bool        talk;    /* prompts are lists of messages */
   bool        written; /* prompts are text that a chat template wrote already */
+  bool        text;    /* some of it is text or messages, which a tokenizer reads */
   int64_t     n_line;  /* that were looked at */
 } tri_examples;
 

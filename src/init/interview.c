@@ -245,6 +245,11 @@ done:
 
 static tri_status take_data(tri_interview *v, const char *text) {
   TRI_TRY(tri_examples_look(text, &v->lines));
+  if (v->lines.text && !tri_source_tokenizer(v->source))
+    TRI_FAIL(TRI_EINPUT,
+             "its lines are text, and %s has no tokenizer.json to read them with: copy it there from where "
+             "the model is from",
+             v->answer[TRI_ASK_MODEL]);
   if (v->lines.talk && !v->chat)
     TRI_FAIL(TRI_EINPUT,
              "its lines are lists of messages, and %s brings no chat template that is known here: another "
@@ -315,7 +320,7 @@ static const question questions[TRI_QUESTIONS] = {
                           .take = take_per_node},
     [TRI_ASK_GPU] = {"--gpu", "memory of a GPU, in GiB or by its name", .of_gpus = true,
                      .suggest = suggest_gpu, .take = take_gpu},
-    [TRI_ASK_WALLTIME] = {"--walltime", "longest time of a job", .suggest = suggest_walltime,
+    [TRI_ASK_WALLTIME] = {"--walltime", "longest time of a job, H:M:S", .suggest = suggest_walltime,
                           .take = take_walltime},
     [TRI_ASK_ACCOUNT] = {"--account", "account to charge", .none = "yours", .take = take_account},
     [TRI_ASK_MODEL] = {"--model", "folder of the model", .is_path = true, .take = take_model},
@@ -357,6 +362,15 @@ static tri_status put_question(const tri_interview *v, const question *one, tri_
   return st;
 }
 
+/* A number alone is minutes to sbatch, and hours to most people. */
+static void say_time(const char *text) {
+  double s = tri_slurm_seconds(text);
+
+  if (strspn(text, "0123456789") == strlen(text))
+    tri_log(TRI_LOG_INFO, "--walltime %s is %.0f minute%s, %02.0f:%02.0f:00; %s:00:00 would be hours", text,
+            s / 60, s == 60 ? "" : "s", floor(s / 3600), floor(fmod(s, 3600) / 60), text);
+}
+
 /* Asked again until it can be used. */
 static tri_status ask(tri_interview *v, tri_asked q, const char *suggested) {
   const question *one = &questions[q];
@@ -385,6 +399,7 @@ static tri_status settle(tri_interview *v, tri_asked q) {
   char            suggested[SUGGESTED_BYTES] = "", where[256];
   const char     *text = v->given[q];
 
+  if (q == TRI_ASK_DEVICE && !text && v->given[TRI_ASK_GPU]) text = "cuda";
   if (one->of_gpus && !v->cuda) {
     if (text) TRI_FAIL(TRI_EARG, "%s: there are no GPUs with --device cpu", one->flag);
     return TRI_OK;
@@ -406,7 +421,10 @@ tri_status tri_interview_hold(tri_interview *v) {
   if (!v->cluster.n_kind)
     tri_log(TRI_LOG_WARN, "%s: nodes, times and partitions are not compared with the cluster's",
             v->cluster.why);
-  for (int q = 0; q < TRI_QUESTIONS; q++) TRI_TRY(settle(v, (tri_asked)q));
+  for (int q = 0; q < TRI_QUESTIONS; q++) {
+    TRI_TRY(settle(v, (tri_asked)q));
+    if (q == TRI_ASK_WALLTIME) say_time(v->answer[q]);
+  }
   return TRI_OK;
 }
 

@@ -216,6 +216,9 @@ static void what_cannot_be_is_refused(void **state) {
   cli_sh("mkdir bare && cp model/config.json model/tokenizer.json bare");
   cli_fails(64, SLURM ONE "init job --yes --model bare --data rl.jsonl --device cpu", "bare",
             "1 fault, listed above");
+  cli_sh("rm bare/tokenizer.json");
+  cli_fails(64, SLURM ONE "init job --yes --model bare --data rl.jsonl --device cpu",
+            "/bare has no tokenizer.json to read them with", NULL);
   assert_false(cli_exists("job"));
   cli_fails(64, SLURM ONE "init job --yes --model none --data rl.jsonl", "--model none: ", NULL);
   cli_fails(64, SLURM YES "--data rl.jsonl --device cuda --partition cpu", "its nodes have no GPUs", NULL);
@@ -237,20 +240,23 @@ static void without_a_terminal_nothing_is_asked(void **state) {
 static void without_slurm_the_flags_hold(void **state) {
   (void)state;
   forget();
-  cli_sh("mkdir -p deaf && printf '#!/bin/sh\\nexit 1\\n' > deaf/sinfo && chmod +x deaf/sinfo");
+  cli_sh("mkdir -p deaf && printf '#!/bin/sh\\necho sinfo: error: no controller >&2\\nexit 1\\n' "
+         "> deaf/sinfo && chmod +x deaf/sinfo");
   cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --device cpu",
-            "--gpus-per-node is missing: sinfo failed, so it must be given", NULL);
+            "--gpus-per-node is missing: sinfo failed: no controller, so it must be given", NULL);
   assert_false(cli_exists("job"));
   cli_fails(64, "PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --nodes 1048576 --gpus-per-node 1048576",
             "on 1048576 nodes these are 1099511627776 ranks", NULL);
   cli_succeeds("PATH=\"$PWD/deaf:$PATH\" " YES
                "--data rl.jsonl --device cpu --gpus-per-node 2 --partition any");
-  cli_shows(cli_err,
-            "warning: sinfo failed: nodes, times and partitions are not compared with the cluster's");
+  cli_shows(cli_err, "warning: sinfo failed: no controller: nodes, times and partitions are not compared");
   shows("job/job.sbatch", "#SBATCH --partition=any\n");
   cli_read("job/job.sbatch", text);
   assert_null(strstr(text, "--mem"));
   holds(2, cli_out);
+  cli_succeeds("PATH=\"$PWD/deaf:$PATH\" " YES "--data rl.jsonl --gpu h100-80 --gpus-per-node 8 --force");
+  shows("job/job.sbatch", "#SBATCH --cpus-per-task=8\n#SBATCH --gpus-per-node=8\n#SBATCH --exclusive\n"
+                          "#SBATCH --mem=0\n");
 }
 
 /* ---- the folder ---- */
@@ -375,14 +381,14 @@ static void a_person_is_asked(void **state) {
                                          "nodes [1]: ",
                                          "nodes [1]: ",
                                          "ranks on a node [2]: ",
-                                         "longest time of a job [04:00:00]: ",
+                                         "longest time of a job, H:M:S [04:00:00]: ",
                                          "account to charge [yours]: ",
                                          "folder of the model: ",
                                          "folder of the model: ",
                                          "folder of the model: ",
                                          "data to learn from, JSON lines: ",
                                          "data held out for evaluation [none]: ",
-                                         " vespo, luspo) [grpo]: ",
+                                         "luspo) [grpo]: ",
                                          NULL};
   static const char *const line[] = {"gpu\n",      "cpu\n",  "all\n",  "\n", "5\n",    "2\n",
                                      "\n",         " 90 \n", "\n",     "\n", "none\n", "model\n",
@@ -399,16 +405,19 @@ static void a_person_is_asked(void **state) {
   cli_shows(text, "[yours]: \r\n  taken: yours\r\n");
   cli_shows(text, "[none]: \r\n  taken: none\r\n");
   cli_shows(text, "folder of the model: \r\n  this needs an answer\r\n");
+  cli_shows(text, "--walltime 90 is 90 minutes, 01:30:00; 90:00:00 would be hours\r\n");
   assert_null(strstr(text, "taken: grpo")); /* what was typed needs no word */
   cli_shows(text, "wrote job/deck.yaml and job/job.sbatch");
   holds(4, text);
+  strstr(text, "\nwrote ")[0] = 0; /* the command behind it is for a shell */
+  cli_fits(text);
   shows("job/deck.yaml", "# deck.yaml - rloo on 2 nodes x 2 ranks");
   shows("job/job.sbatch", "#SBATCH --time=90\n");
 }
 
 static void what_flags_say_is_not_asked(void **state) {
   static const char *const question[] = {
-      "longest time of a job [00:10:00]: ", "account to charge [yours]: ", NULL};
+      "longest time of a job, H:M:S [00:10:00]: ", "account to charge [yours]: ", NULL};
   static const char *const line[] = {"\n", NULL};
 
   (void)state;

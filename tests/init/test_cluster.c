@@ -66,6 +66,7 @@ static void nothing_is_known(void **state) {
     const char *script, *why;
   } t[] = {
       {"exit 1", "sinfo failed"},
+      {"printf 'sinfo: error: no\\001 contact\\nmore\\n' >&2; exit 1", "sinfo failed: no\\x01 contact"},
       {"echo 'cpu*|up|infinite|1-infinite|3|128|257000'", "sinfo names no partition that is up"},
       {"printf 'x'", "sinfo names no partition that is up"},
       {"echo 'a b|up|infinite|1|3|1|1|(null)'; echo 'c|up|soon|1|3|1|1|(null)'; echo 'd|up|1:00|1|0|1|1|'",
