@@ -31,15 +31,22 @@ static tri_status update_part(void *ctx, const tri_optim_view *v, tri_stream *s)
   return TRI_OK;
 }
 
+/* Collective over world. A unit's new weights are on their way while the next one is updated. */
 static tri_status update_all(tri_params *p, const tri_optim_opt *opt, const tri_adamw_rule *rule,
                              tri_stream *s) {
   const tri_params_opt *o = tri_params_options(p);
   const unsigned        all = 1u << TRI_STATE_WEIGHT | 1u << TRI_STATE_EXP_AVG | 1u << TRI_STATE_EXP_AVG_SQ;
 
   for (int i = 0; i < o->n_unit; i++) {
-    adamw_update u = {&o->unit[i], *rule, opt->weight_decay, o->dtype};
+    adamw_update   u = {&o->unit[i], *rule, opt->weight_decay, o->dtype};
+    tri_trace_note note = {.what = o->unit[i].name, .how = "update", .owner = o->label};
+    int            span = tri_trace_begin(s->device->trace, TRI_LANE_COMPUTE, note, s);
     TRI_TRY(tri_params_optim_each(p, i, all, all, update_part, &u, s));
+    tri_trace_end(s->device->trace, span, s);
+    TRI_TRY(tri_params_publish(p, i, s));
   }
+  TRI_TRY(tri_params_publish_end(p, s));
+  tri_params_grad_clear(p);
   return TRI_OK;
 }
 
@@ -65,6 +72,7 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, const tri_opt
   double     sum;
   int        span;
 
+  TRI_TRY(tri_params_grad_settle(p, s));
   span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "gradient norm"}, s);
   TRI_TRY(tri_params_grad_sumsq(p, s, &sum)); /* padding is zero and adds nothing */
   tri_trace_end(trace, span, s);
@@ -74,10 +82,7 @@ tri_status tri_optim_step(tri_params *p, const tri_optim_opt *opt, const tri_opt
   if (!*applied) return give_up(p, now->overflows, s);
   if (opt->max_grad_norm > 0 && *grad_norm > opt->max_grad_norm) factor *= opt->max_grad_norm / *grad_norm;
   rule.scale = (float)factor;
-  span = tri_trace_begin(trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "optimizer"}, s);
-  TRI_TRY(update_all(p, opt, &rule, s));
-  tri_trace_end(trace, span, s);
-  return tri_params_publish(p, s);
+  return update_all(p, opt, &rule, s);
 }
 
 double tri_lr_at(const tri_lr_opt *o, int64_t update) {

@@ -293,9 +293,9 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
     else
       TRI_TRY(tri_params_spread(p, u, base, t, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, i, s));
-    if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish_unit(p, u, s));
+    if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish(p, i, s));
   }
-  return tri_offload_settle(p, s);
+  return tri_params_publish_end(p, s);
 }
 
 tri_range tri_params_piece(const tri_params *p, int u, int i) {

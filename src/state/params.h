@@ -126,9 +126,14 @@ TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);
 /* Not collective. The unit's full-size gradient, f32. Add into it; but where out->fresh, the first who asks
  * writes the matrices of linear[j], all of them, instead. */
 TRI_CHECKED tri_status tri_params_grad(tri_params *p, int unit, tri_stream *s, tri_weights *out);
-/* Collective over the gradient scope. This micro-batch is done with the unit: reduce it as the plan says.
- * last: no more micro-batch before the update. */
+/* Collective over the gradient scope; last: no more micro-batch before the update, over world. This
+ * micro-batch is done with the unit: its reduction, as the plan says, starts and runs beside what follows
+ * in s. */
 TRI_CHECKED tri_status tri_params_grad_done(tri_params *p, int unit, tri_stream *s, bool last);
+
+/* Collective over world. After the last unit of the last micro-batch: s waits for all reductions, which the
+ * functions below want. Asking twice costs nothing. */
+TRI_CHECKED tri_status tri_params_grad_settle(tri_params *p, tri_stream *s);
 
 /* A part of this rank's optimizer share of a unit: arrays of range.count f32 elements, starting at flat
  * element range.begin, in device memory. Borrowed. */
@@ -152,7 +157,7 @@ typedef struct tri_grad_view {
 tri_grad_view tri_params_grad_view(tri_params *p, int unit);
 /* Not collective. Sum of squares of this rank's optimizer share of the gradient. The host waits. */
 TRI_CHECKED tri_status tri_params_grad_sumsq(tri_params *p, tri_stream *s, double *sum);
-/* Collective over world. After the last reduction: the tensor whose gradient has a number that is not finite,
+/* Collective over world. The tensor whose gradient has a number that is not finite,
  * of several the first on the way back, of that unit the first; NULL: there is none. */
 TRI_CHECKED tri_status tri_params_grad_fault(tri_params *p, tri_stream *s, const char **name);
 /* Not collective. Of a store with an average, on this rank's optimizer share, in f32: average = ema_beta
@@ -160,10 +165,12 @@ TRI_CHECKED tri_status tri_params_grad_fault(tri_params *p, tri_stream *s, const
 TRI_CHECKED tri_status tri_params_average(tri_params *p, bool start, tri_stream *s);
 /* The communicator over which optimizer shares differ, or NULL when every rank holds all of them. */
 tri_comm *tri_params_optim_comm(tri_params *p);
-/* Collective over world. After the update of every share, half included: new weights to every rank that holds
- * them; gradients count as zero again. */
-TRI_CHECKED tri_status tri_params_publish(tri_params *p, tri_stream *s);
-/* Not collective. Gradients count as zero again, weights stay (a skipped step). */
+/* Collective over world. After the update of the unit's share, half included, has been queued in s: its new
+ * weights start on their way to every rank that holds them, beside what follows in s. */
+TRI_CHECKED tri_status tri_params_publish(tri_params *p, int unit, tri_stream *s);
+/* Collective over world. After that of the last unit: s waits for all of them. */
+TRI_CHECKED tri_status tri_params_publish_end(tri_params *p, tri_stream *s);
+/* Not collective. Gradients count as zero again: after an update, or a skipped one. */
 void                  tri_params_grad_clear(tri_params *p);
 const tri_params_opt *tri_params_options(const tri_params *p);
 

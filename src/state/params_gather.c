@@ -191,6 +191,11 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
 
 /* ---- new weights ---- */
 
+/* Of the share that a rank has new weights of. */
+static tri_shard_scope optim_scope(const tri_params *p) {
+  return p->opt.train ? p->opt.plan.optim : p->opt.plan.params;
+}
+
 tri_status tri_params_spread(tri_params *p, const unit *u, void *buf, tri_dtype t, tri_shard_scope to,
                              tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s) {
   tri_comm *c = tri_params_comm_between(p, to, from);
@@ -201,8 +206,29 @@ tri_status tri_params_spread(tri_params *p, const unit *u, void *buf, tri_dtype 
   return tri_all_gather(c, buf, mine, from_range.count, t, s, NULL);
 }
 
-tri_status tri_params_publish_unit(tri_params *p, unit *u, tri_stream *s) {
+/* Collective. Waits for the unit whose new weights are under way. */
+static tri_status finish_news(tri_params *p, tri_stream *s) {
+  tri_param_flight *f = &p->news;
+
+  if (!f->unit) return TRI_OK;
+  f->unit = NULL;
+  return tri_comm_wait(tri_params_comm_between(p, p->opt.plan.params, optim_scope(p)), &f->req, s);
+}
+
+tri_status tri_params_publish(tri_params *p, int index, tri_stream *s) {
+  unit     *u = &p->unit[index];
+  tri_comm *c = tri_params_comm_between(p, p->opt.plan.params, optim_scope(p));
+
   if (u->own) TRI_TRY(tri_params_forget(p, u->own, s));
-  return tri_params_spread(p, u, u->weight, p->opt.dtype, p->opt.plan.params, u->rp,
-                           p->opt.train ? p->opt.plan.optim : p->opt.plan.params, u->ro, s);
+  TRI_TRY(finish_news(p, s));
+  if (!c || c->size == 1) return TRI_OK;
+  tri_params_carry(p, u, "new weights");
+  p->news.unit = u;
+  return tri_all_gather(c, u->weight, tri_params_weight_at(p, u, u->ro.begin), u->ro.count, p->opt.dtype, s,
+                        &p->news.req);
+}
+
+tri_status tri_params_publish_end(tri_params *p, tri_stream *s) {
+  TRI_TRY(finish_news(p, s));
+  return tri_offload_settle(p, s);
 }

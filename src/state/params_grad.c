@@ -1,4 +1,10 @@
-/* params_grad.c - the parameter store's gradients, reduced as the plan says, and what the update needs. */
+/* params_grad.c - the parameter store's gradients, reduced as the plan says, and what the update needs.
+ *
+ * Where gradients are divided, a unit's of one micro-batch is reduced beside the backward of the next unit,
+ * then added to its accumulator. After the last micro-batch accumulators go through two more stages where the
+ * plan has them, each beside the backward of one unit more. The norm that clips needs all of them: nothing
+ * hides the last unit's, nor a stage of the one before it, but another model that learns beside. Updates then
+ * run unit by unit, and new weights travel beside the next unit's update; the last one's are waited for. */
 #include "params_impl.h"
 
 typedef tri_param_slot slot;
@@ -13,7 +19,46 @@ static slot *grad_slot(tri_params *p, int index) {
   return NULL;
 }
 
-/* Collective. Waits for the reduction under way and adds it to the accumulator. */
+/* Stage k of an accumulator's last reduction: from the gradient share to the optimizer share, then over
+ * replicas that hold the same share. NULL: the plan has none. */
+static tri_comm *stage_comm(const tri_params *p, int k) {
+  tri_shard_scope o = p->opt.plan.optim;
+  tri_comm       *c = NULL;
+
+  if (k == 0)
+    c = tri_params_comm_between(p, p->opt.plan.grads, o);
+  else if (o != TRI_SHARD_WORLD)
+    c = p->comm[o == TRI_SHARD_NONE ? TRI_WORLD : TRI_CROSS];
+  return c && c->size > 1 ? c : NULL;
+}
+
+static tri_status start_stage(tri_params *p, int k, unit *u, tri_stream *s) {
+  tri_param_flight *f = &p->last[k];
+  float            *mine = u->acc + (u->ro.begin - u->rg.begin);
+
+  f->unit = u;
+  tri_params_carry(p, u, "gradients");
+  if (k == 0)
+    return tri_reduce_scatter(stage_comm(p, k), mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s, &f->req);
+  return tri_all_reduce(stage_comm(p, k), mine, u->ro.count, TRI_F32, TRI_SUM, s, &f->req);
+}
+
+/* Collective. The accumulator of u is complete here; u NULL: no more comes. What is under way is waited for
+ * and goes one stage on. */
+static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
+  for (int k = 0; k < TRI_PARAM_STAGES; k++) {
+    tri_comm *c = stage_comm(p, k);
+    unit     *before = p->last[k].unit;
+    if (!c) continue;
+    p->last[k].unit = NULL;
+    if (before) TRI_TRY(tri_comm_wait(c, &p->last[k].req, s));
+    if (u) TRI_TRY(start_stage(p, k, u, s));
+    u = before;
+  }
+  return TRI_OK;
+}
+
+/* Collective. Waits for the micro-batch's reduction under way and adds it to the accumulator. */
 static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   slot      *sl = p->pending;
   tri_comm  *c = tri_params_comm(p, p->opt.plan.grads);
@@ -29,7 +74,7 @@ static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   part = tri_view1(sl->grad + u->rg.begin, TRI_F32, u->rg.count);
   TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, u->fresh ? 0.0f : 1.0f));
   u->fresh = false;
-  return TRI_OK;
+  return sl->last ? reduce_last(p, u, s) : TRI_OK;
 }
 
 /* A gradient's zeros: all but the matrices of products, which are written. */
@@ -73,24 +118,6 @@ tri_status tri_params_grad(tri_params *p, int index, tri_stream *s, tri_weights 
   return TRI_OK;
 }
 
-/* Collective. The accumulator's last reduction, from the gradient share to the optimizer share. */
-static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
-  tri_shard_scope g = p->opt.plan.grads, o = p->opt.plan.optim;
-  float          *mine = u->acc + (u->ro.begin - u->rg.begin);
-  tri_comm       *c = tri_params_comm_between(p, g, o), *rest = NULL;
-
-  if (c && c->size > 1) {
-    tri_params_carry(p, u, "gradients");
-    TRI_TRY(tri_reduce_scatter(c, mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s, NULL));
-  }
-  /* Replicas that hold the same share. */
-  if (o == TRI_SHARD_NONE) rest = p->comm[TRI_WORLD];
-  if (o == TRI_SHARD_NODE) rest = p->comm[TRI_CROSS];
-  if (!rest || rest->size == 1) return TRI_OK;
-  tri_params_carry(p, u, "gradients");
-  return tri_all_reduce(rest, mine, u->ro.count, TRI_F32, TRI_SUM, s, NULL);
-}
-
 tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool last) {
   unit     *u = &p->unit[index];
   tri_comm *c = tri_params_comm(p, p->opt.plan.grads);
@@ -105,10 +132,15 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   tri_params_carry(p, u, "gradients");
   TRI_TRY(tri_reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s,
                              &sl->grad_req));
+  sl->last = last;
   p->pending = sl;
-  if (!last) return TRI_OK;
+  return TRI_OK;
+}
+
+tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_reduce(p, s));
-  return reduce_last(p, u, s);
+  for (int k = 0; k < TRI_PARAM_STAGES; k++) TRI_TRY(reduce_last(p, NULL, s));
+  return TRI_OK;
 }
 
 /* ---- the update ---- */
@@ -116,7 +148,7 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
 tri_grad_view tri_params_grad_view(tri_params *p, int index) {
   unit *u = &p->unit[index];
 
-  TRI_ASSERT(!p->pending && !u->fresh && p->opt.train);
+  TRI_ASSERT(!p->pending && !p->last[0].unit && !p->last[1].unit && !u->fresh && p->opt.train);
   return (tri_grad_view){u->ro, u->acc + (u->ro.begin - u->rg.begin)};
 }
 
@@ -139,11 +171,4 @@ tri_comm *tri_params_optim_comm(tri_params *p) { return tri_params_comm(p, p->op
 
 void tri_params_grad_clear(tri_params *p) {
   for (int i = 0; i < p->opt.n_unit; i++) p->unit[i].fresh = true;
-}
-
-tri_status tri_params_publish(tri_params *p, tri_stream *s) {
-  TRI_TRY(tri_offload_settle(p, s));
-  for (int i = 0; i < p->opt.n_unit; i++) TRI_TRY(tri_params_publish_unit(p, &p->unit[i], s));
-  tri_params_grad_clear(p);
-  return TRI_OK;
 }

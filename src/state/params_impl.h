@@ -7,7 +7,10 @@
 #include "device/trace.h"
 #include "params.h"
 
-enum { TRI_PARAM_RING = 2 }; /* slots: a unit computes while the next is gathered */
+enum {
+  TRI_PARAM_RING = 2, /* slots: a unit computes while the next is gathered */
+  TRI_PARAM_STAGES = 2
+};
 
 /* Room for one gathered unit. */
 typedef struct tri_param_slot {
@@ -19,6 +22,7 @@ typedef struct tri_param_slot {
   int     grad_unit;
   bool    busy;      /* acquired */
   bool    gathering; /* a request is pending */
+  bool    last;      /* of the gradient being reduced: no micro-batch follows before the update */
   bool    have[2];   /* packed forms made */
   tri_req req, grad_req;
 } tri_param_slot;
@@ -42,21 +46,29 @@ typedef struct tri_param_unit {
   bool            fresh; /* acc holds nothing yet: the next gradient is written, not added */
 } tri_param_unit;
 
+/* A unit whose collective is under way beside compute. */
+typedef struct tri_param_flight {
+  tri_param_unit *unit; /* NULL: none */
+  tri_req         req;
+} tri_param_flight;
+
 typedef struct tri_offload tri_offload; /* offload.c */
 
 struct tri_params {
-  tri_params_opt  opt;
-  tri_device     *device;                /* borrowed */
-  tri_comm       *comm[TRI_SCOPE_COUNT]; /* borrowed */
-  bool            resident, grad_direct; /* nothing to gather or fetch; gradients go straight to the
+  tri_params_opt   opt;
+  tri_device      *device;                /* borrowed */
+  tri_comm        *comm[TRI_SCOPE_COUNT]; /* borrowed */
+  bool             resident, grad_direct; /* nothing to gather or fetch; gradients go straight to the
                                           * accumulator */
-  bool            held;
-  tri_param_unit *unit;
-  tri_param_slot  ring[TRI_PARAM_RING];
-  tri_param_slot *pending;        /* a gradient reduction under way */
-  double         *sum, *host_sum; /* f64 [1]: device, pinned */
-  void           *matrix;  /* A: room for the largest matrix that is made of blocks; NULL: there is none */
-  tri_offload    *offload; /* owned; NULL: nothing rests in host memory */
+  bool             held;
+  tri_param_unit  *unit;
+  tri_param_slot   ring[TRI_PARAM_RING];
+  tri_param_slot  *pending;                /* a micro-batch's reduction under way */
+  tri_param_flight last[TRI_PARAM_STAGES]; /* an accumulator's last reductions, see params_grad.c */
+  tri_param_flight news;                   /* new weights on their way to who holds them */
+  double          *sum, *host_sum;         /* f64 [1]: device, pinned */
+  void            *matrix;  /* A: room for the largest matrix that is made of blocks; NULL: there is none */
+  tri_offload     *offload; /* owned; NULL: nothing rests in host memory */
 };
 
 static inline const tri_kernels *tri_params_kernels(const tri_params *p) { return p->device->ops->kernels; }
@@ -115,9 +127,6 @@ static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u
 TRI_CHECKED tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t,
                                          tri_shard_scope to, tri_range to_range, tri_shard_scope from,
                                          tri_range from_range, tri_stream *s);
-/* params_gather.c. Collective over world. New weights of the optimizer share, in the compute type, go to
- * every holder. */
-TRI_CHECKED tri_status tri_params_publish_unit(tri_params *p, tri_param_unit *u, tri_stream *s);
 /* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s:
  * what the slot holds is out of date, or its room was lent. */
 TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);

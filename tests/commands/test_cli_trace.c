@@ -94,7 +94,7 @@ static void every_layer_and_collective_has_its_span(void **state) {
                            {"compute", "layer 0 backward", 1},
                            {"compute", "embedding backward", 1},
                            {"compute", "gradient norm", 1},
-                           {"compute", "optimizer", 1},
+                           {"compute", "layer 1 update", 1},
                            {"gather", "embedding weights", 1},
                            {"gather", "layer 0 weights", 2},
                            {"gather", "layer 1 weights", 2},

@@ -131,6 +131,7 @@ static double **all_gradients(bench *b) {
   const tri_params_opt *o = options(b);
   double              **all = test_alloc(n_tensors(b), sizeof *all);
 
+  OK(tri_params_grad_settle(tri_model_params(b->m), b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
     tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
     float        *own = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *own);

@@ -124,6 +124,7 @@ static void compare_gradients(bench *b, double most) {
   tri_params           *p = tri_model_trained(b->m);
   const tri_params_opt *o = tri_params_options(p);
 
+  OK(tri_params_grad_settle(p, b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
     tri_grad_view v = tri_params_grad_view(p, u);
     float        *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);

@@ -140,6 +140,7 @@ static void pass(bench *b, const int *seq, int n, bool last, double most, int64_
 static void compare_gradients(bench *b, double most) {
   const tri_params_opt *o = tri_params_options(tri_model_params(b->m));
 
+  OK(tri_params_grad_settle(tri_model_params(b->m), b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
     tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
     float        *grad = device_get(b->se.stream, v.grad, (size_t)v.range.count * sizeof *grad);

@@ -326,6 +326,8 @@ static double reduced(int u, int i, int64_t k) {
 
 /* The reduced gradient on this rank's share: the exact sum, zero between and behind the params. */
 static void check_reduced(void) {
+  OK(tri_params_grad_settle(p, se->stream));
+  OK(tri_params_grad_settle(p, se->stream)); /* costs nothing */
   for (int u = 0; u < UNITS; u++) {
     tri_grad_view v = tri_params_grad_view(p, u);
     tri_range     want =

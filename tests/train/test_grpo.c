@@ -103,6 +103,7 @@ static void compare_gradients(bench *b, const trl_case *c, double ranks) {
   const tri_params_opt *o = tri_params_options(tri_model_params(b->m));
   double                square = 0, norm = golden_value(&b->g, c->name, "norm");
 
+  OK(tri_params_grad_settle(tri_model_params(b->m), b->se.stream));
   for (int u = 0; u < o->n_unit; u++) {
     tri_grad_view v = tri_params_grad_view(tri_model_params(b->m), u);
     for (int i = 0; i < o->unit[u].n_param; i++) {
