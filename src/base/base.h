@@ -140,8 +140,10 @@ void tri_log_file(void *file);
 /* As tri_fail: of the newlines only those of fmt itself stay. tri_log_lines: all newlines of text stay, so it
  * must be one that this program made. Where stderr is a terminal, lines too long for it are broken at words
  * (not those that begin with just four spaces, commands to be typed); in pipes and in the file every line
- * stays whole. tri_log_table: as tri_log_lines, but nothing is broken. */
+ * stays whole. tri_log_table: as tri_log_lines, but nothing is broken. tri_log_narrow: as tri_log, broken at
+ * 79 columns in pipes and in the file too. */
 void tri_log(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void tri_log_narrow(tri_log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void tri_log_lines(tri_log_level level, const char *text);
 void tri_log_table(tri_log_level level, const char *text);
 /* One whole line with its newline, to stderr and the file, at once: no lock is waited for, no buffer kept. Of

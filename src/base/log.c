@@ -63,10 +63,10 @@ static void show_log(tri_log_level level, const char *prefix, const char *text, 
   if (level != TRI_LOG_ERROR) tri_live_redraw(); /* after an error nothing goes on */
 }
 
+static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "", "debug: "};
+
 /* text: visible. */
 static void put_log(tri_log_level level, const char *text, bool breaks) {
-  static const char *const prefix[] = {"trireme: ", "trireme: warning: ", "", "", "debug: "};
-
   if (level <= log_level) show_log(level, prefix[level], text, breaks);
   if (log_copy) {
     fprintf(log_copy, "%s%s\n", prefix[level], text);
@@ -87,6 +87,22 @@ void tri_log(tri_log_level level, const char *fmt, ...) {
   tri_visible_format(text, fmt, ap);
   va_end(ap);
   put_log(level, text, true);
+}
+
+void tri_log_narrow(tri_log_level level, const char *fmt, ...) {
+  char     text[TRI_MESSAGE_BYTES];
+  tri_text lines = {0};
+  va_list  ap;
+
+  if (!is_wanted(level)) return;
+  va_start(ap, fmt);
+  tri_visible_format(text, fmt, ap);
+  va_end(ap);
+  if (break_lines(prefix[level], text, TRI_SCREEN_COLUMNS, &lines) == TRI_OK)
+    put_log(level, lines.data + strlen(prefix[level]), true);
+  else
+    put_log(level, text, true);
+  tri_text_free(&lines);
 }
 
 static void log_lines(tri_log_level level, const char *text, bool breaks) {

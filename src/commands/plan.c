@@ -73,8 +73,8 @@ static tri_status choose_device(const request *q, const tri_config *cfg, tri_pla
   if (q->gpu && q->device && !strcmp(q->device, "cpu"))
     TRI_FAIL(TRI_EARG, "--gpu %s contradicts --device cpu: remove one of them", q->gpu);
   if (q->gpu && !q->device && !strcmp(deck, "cpu"))
-    TRI_FAIL(TRI_EARG, "--gpu %s: the deck says run.device: cpu; add run.device=cuda, or remove --gpu",
-             q->gpu);
+    tri_log(TRI_LOG_WARN, "the deck says run.device: cpu; with --gpu %s this plans for run.device=cuda",
+            q->gpu);
   if (q->device)
     j->gpu = !strcmp(q->device, "cuda");
   else if (q->gpu || strcmp(deck, "auto"))

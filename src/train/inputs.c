@@ -280,9 +280,10 @@ static void say_idle_in(const tri_trainer *t, const char *key, int64_t n, const 
     snprintf(idle, sizeof idle, "rank %d of %d has", ranks - 1, ranks);
   else
     snprintf(idle, sizeof idle, "ranks %d to %d of %d have", (int)n, ranks - 1, ranks);
-  tri_log(TRI_LOG_WARN,
-          "%s no %s in any step, waiting for the others: %s = %lld; make it larger or start %lld ranks", idle,
-          what, key, (long long)n, (long long)n);
+  tri_log_narrow(
+      TRI_LOG_WARN,
+      "%s no %s in any step, waiting for the others: %s = %lld; make it larger or start %lld ranks", idle,
+      what, key, (long long)n, (long long)n);
 }
 
 static void say_idle(const tri_trainer *t) {

@@ -181,15 +181,15 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
 
   while (missing < files->n && tri_file_exists(files->item[missing])) missing++;
   if (l.n < 1) TRI_FAIL(TRI_ECONFIG, "%s is %lld tokens: no prompt fits", l.from, (long long)l.n);
-  tri_log(TRI_LOG_INFO, "%s: %s; planned for the longest %s allowed, %lld tokens (%s)",
-          files->item[missing < files->n ? missing : 0],
-          missing < files->n ? "is not there" : "is text, and the model's tokenizer.json is not there",
-          prompts ? "prompts" : "lines", (long long)l.n, l.from);
+  tri_log_narrow(TRI_LOG_INFO, "%s: %s; planned for the longest %s allowed, %lld tokens (%s)",
+                 files->item[missing < files->n ? missing : 0],
+                 missing < files->n ? "is not there" : "is text, and the model's tokenizer.json is not there",
+                 prompts ? "prompts" : "lines", (long long)l.n, l.from);
   if (train && !c->train.steps)
-    tri_log(TRI_LOG_INFO,
-            "train.epochs = %lld: how many steps these are only the lines say; train.steps=N "
-            "plans so many",
-            (long long)c->train.epochs);
+    tri_log_narrow(TRI_LOG_INFO,
+                   "train.epochs = %lld: how many steps these are only the lines say; train.steps=N "
+                   "plans so many",
+                   (long long)c->train.epochs);
   return tri_dataset_assume(kind, n, (int)l.n, out);
 }
 

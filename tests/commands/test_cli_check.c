@@ -413,7 +413,7 @@ static void the_machine_is_looked_at(void **state) {
   cli_shows(cli_err, "as on this machine; the nodes of a job may have more:\nrun.threads = 4096: ");
   cli_succeeds(ONE GRPO "rollout.rollout_batch_size=1 algo.num_generations=16 train.micro_batch_size=4" CHECK
                         " --ranks 4");
-  cli_shows(cli_err, "ranks 1 to 3 of 4 have no prompt to answer");
+  cli_shows(cli_err, "ranks 1 to 3 of 4 have no prompt to answer in any step,\n    waiting for the others: ");
 }
 
 /* A build for CPUs has no other device; one with CUDA may be asked on a machine without GPUs. */
