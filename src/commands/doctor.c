@@ -8,11 +8,30 @@
 
 enum { MOST_S = 60 }; /* interface.md: nothing is waited for beyond it */
 
-/* The folder and the device of a deck; without one, those of a run with the defaults. */
+enum { ALONE = 7 }; /* paths that a deck has one of */
+
+/* Of what a run of the deck reads: *out [*n], the texts borrowed; tri_host_free frees it. */
+static tri_status list_inputs(const tri_config *c, const char ***out, int *n) {
+  const char *const alone[ALONE] = {
+      c->model.path, c->model.config, c->model.tokenizer,        c->model.ref_path,
+      c->lora.path,  c->critic.path,  tri_config_reward_model(c)};
+  const tri_config_list *const list[] = {&c->data.train, &c->data.eval};
+
+  *n = 0;
+  TRI_TRY(TRI_ALLOC(*out, ALONE + c->data.train.n + c->data.eval.n));
+  for (int i = 0; i < ALONE; i++)
+    if (alone[i] && alone[i][0]) (*out)[(*n)++] = alone[i];
+  for (int k = 0; k < 2; k++)
+    for (int i = 0; i < list[k]->n; i++) (*out)[(*n)++] = list[k]->item[i];
+  return TRI_OK;
+}
+
+/* The folders, the files and the device of a deck; without one, those of a run with the defaults. */
 static tri_status examine(const char *deck, char *const *args, int n_args, tri_examine_opt *opt, int *code) {
-  tri_config cfg = {0};
-  char       device[TRI_CONFIG_WORD_BYTES] = "auto";
-  tri_status st = TRI_OK;
+  tri_config   cfg = {0};
+  const char **input = NULL;
+  char         device[TRI_CONFIG_WORD_BYTES] = "auto";
+  tri_status   st = TRI_OK;
 
   if (deck) {
     TRI_TRY_DONE(tri_config_load(deck, args, n_args, &cfg, NULL));
@@ -20,11 +39,14 @@ static tri_status examine(const char *deck, char *const *args, int n_args, tri_e
     opt->ranks_per_node = (int)cfg.run.ranks_per_node;
     opt->threads = (int)cfg.run.threads;
     opt->folder = cfg.run.output;
+    TRI_TRY_DONE(list_inputs(&cfg, &input, &opt->n_input));
+    opt->input = input;
   }
   opt->device = device;
   TRI_TRY_DONE(tri_runtime_check_launcher());
   TRI_TRY_DONE(tri_examine(opt, code));
 done:
+  TRI_FREE(input);
   tri_config_free(&cfg);
   return st;
 }

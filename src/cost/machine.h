@@ -45,6 +45,10 @@ TRI_CHECKED tri_status tri_machine_read(const char *path, tri_machine *out, bool
  * rank, in place of m's, which are those of such machines; of a GPU only if they are of one with as much
  * memory. *found false: m is as it was; there are none, or no home to keep them in. TRI_EINPUT as above. */
 TRI_CHECKED tri_status tri_machine_measured(const char *device, int threads, tri_machine *m, bool *found);
+/* Pure. Each figure the better of m's and of those that were kept before, where these are of a machine with
+ * as much memory: what else a machine does slows a measurement, and nothing quickens it. True: some of
+ * before's was better. */
+bool tri_machine_better(const tri_machine *before, tri_machine *m);
 /* Not collective, one rank. Whole or not at all, in the place of one that is there; folders above it are
  * made. TRI_EFILE. */
 TRI_CHECKED tri_status tri_machine_write(const char *path, const tri_machine *m);

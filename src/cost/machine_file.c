@@ -115,7 +115,7 @@ done:
 }
 
 /* By its memory, of which drivers differ in what they keep: within 3 %, chosen. */
-static bool same_gpu(const tri_machine *a, const tri_machine *b) {
+static bool is_alike(const tri_machine *a, const tri_machine *b) {
   double ratio = (double)a->device_bytes / (double)b->device_bytes;
 
   return ratio > 0.97 && ratio < 1.03;
@@ -129,7 +129,7 @@ tri_status tri_machine_measured(const char *device, int threads, tri_machine *m,
   *found = false;
   if (tri_machine_path(device, threads, path) != TRI_OK) return tri_error_clear(), TRI_OK;
   TRI_TRY(tri_machine_read(path, &measured, found));
-  *found = *found && (!gpu || same_gpu(&measured, m));
+  *found = *found && (!gpu || is_alike(&measured, m));
   if (!*found) return TRI_OK;
   if (gpu) { /* this one */
     measured.device_bytes = m->device_bytes;
@@ -137,6 +137,25 @@ tri_status tri_machine_measured(const char *device, int threads, tri_machine *m,
   }
   *m = measured;
   return TRI_OK;
+}
+
+bool tri_machine_better(const tri_machine *before, tri_machine *m) {
+  const double old[] = {before->flops_bf16,       before->flops_f32,         before->mem_bytes_per_s,
+                        before->node.bytes_per_s, before->cross.bytes_per_s, before->host_bytes_per_s,
+                        before->disk_bytes_per_s, -before->node.alpha_s,     -before->cross.alpha_s};
+  double      *now[] = {&m->flops_bf16,       &m->flops_f32,         &m->mem_bytes_per_s,
+                        &m->node.bytes_per_s, &m->cross.bytes_per_s, &m->host_bytes_per_s,
+                        &m->disk_bytes_per_s, &m->node.alpha_s,      &m->cross.alpha_s};
+  bool         any = false;
+
+  if (!is_alike(before, m)) return false;
+  for (size_t i = 0; i < sizeof old / sizeof *old; i++) { /* of seconds less is better */
+    double sign = old[i] < 0 ? -1 : 1;
+    if (old[i] <= sign * *now[i]) continue;
+    *now[i] = sign * old[i];
+    any = true;
+  }
+  return any;
 }
 
 /* ---- writing ---- */

@@ -90,4 +90,14 @@ typedef struct tri_folder_facts {
 TRI_CHECKED tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_folder_facts *x,
                                         const char *hdf5, tri_findings *out);
 
+/* What a node's first rank found of the files and folders that the run reads. */
+typedef struct tri_input_facts {
+  int32_t error; /* errno of the first that cannot be read; 0: all can */
+  int32_t which; /* of them it is */
+  int32_t more;  /* that cannot be read either */
+} tri_input_facts;
+/* path [n]; x [tasks], only those of first ranks count. */
+TRI_CHECKED tri_status tri_check_inputs(const tri_case *c, const char *const *path, int n,
+                                        const tri_input_facts *x, tri_findings *out);
+
 #endif

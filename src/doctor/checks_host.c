@@ -208,3 +208,42 @@ tri_status tri_check_folder(const tri_case *c, const char *folder, const tri_fol
       "put run.output on another file system, or try OMPI_MCA_io=romio321 (or ompio), the other "
       "way Open MPI writes files");
 }
+
+/* ---- what the run reads ---- */
+
+static bool same_lack(const tri_input_facts *a, const tri_input_facts *b) {
+  return a->error == b->error && a->which == b->which;
+}
+
+/* Of node n and all later ones that lack the same. */
+static tri_status say_lack(const tri_case *c, int n, const char *path, const tri_input_facts *x,
+                           tri_findings *out) {
+  const tri_input_facts *f = &x[tri_check_first_of(c, n)];
+  int                    nodes = 0;
+
+  for (int k = n; k < c->nodes; k++)
+    nodes += tri_check_first_of(c, k) >= 0 && same_lack(f, &x[tri_check_first_of(c, k)]);
+  TRI_TRY(tri_findings_add(out, "inputs", TRI_LEVEL_ERROR, nodes > 1 ? "%s on %s and %d more" : "%s on %s",
+                           path, c->facts[tri_check_first_of(c, n)].seat.host, nodes - 1));
+  TRI_TRY(tri_findings_say(
+      out, TRI_PART_WHAT, f->more ? "it cannot be read: %s; neither can %d other%s" : "it cannot be read: %s",
+      strerror(f->error), f->more, f->more == 1 ? "" : "s"));
+  return tri_findings_say(out, TRI_PART_CURE, "%s",
+                          nodes == c->nodes
+                              ? "mend the path in the deck; what it names must be there on every node"
+                              : "every node reads it: put it on a file system that all nodes "
+                                "have, under this path");
+}
+
+tri_status tri_check_inputs(const tri_case *c, const char *const *path, int n, const tri_input_facts *x,
+                            tri_findings *out) {
+  for (int k = 0; k < c->nodes; k++) {
+    int  t = tri_check_first_of(c, k);
+    bool said = false;
+    if (t < 0 || !x[t].error || x[t].which < 0 || x[t].which >= n) continue;
+    for (int before = 0; before < k; before++)
+      said |= tri_check_first_of(c, before) >= 0 && same_lack(&x[t], &x[tri_check_first_of(c, before)]);
+    if (!said) TRI_TRY(say_lack(c, k, path[x[t].which], x, out));
+  }
+  return TRI_OK;
+}

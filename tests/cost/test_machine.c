@@ -167,6 +167,27 @@ static void a_damaged_file_is_refused_by_field(void **state) {
   assert_refused(tri_machine_write(path, &m), TRI_EINPUT, "`flops_f32` = 0");
 }
 
+static void the_better_of_two_measurements_stays(void **state) {
+  tri_machine before, m, want;
+
+  (void)state;
+  tri_machine_host(2, (int64_t)64 << 30, &m);
+  want = before = m;
+  assert_false(tri_machine_better(&before, &m));
+  before.flops_f32 = m.flops_f32 / 2; /* a busy machine */
+  before.cross.alpha_s = m.cross.alpha_s * 2;
+  assert_false(tri_machine_better(&before, &m));
+  assert_memory_equal(&m, &want, sizeof m);
+  want.mem_bytes_per_s = before.mem_bytes_per_s = m.mem_bytes_per_s * 2;
+  want.node.alpha_s = before.node.alpha_s = m.node.alpha_s / 2;
+  assert_true(tri_machine_better(&before, &m));
+  assert_memory_equal(&m, &want, sizeof m);
+  before.device_bytes *= 2; /* another machine */
+  before.disk_bytes_per_s *= 2;
+  assert_false(tri_machine_better(&before, &m));
+  assert_memory_equal(&m, &want, sizeof m);
+}
+
 static void without_a_home_there_is_no_file(void **state) {
   char path[TRI_MACHINE_PATH_BYTES], want[128];
 
@@ -183,9 +204,13 @@ static void without_a_home_there_is_no_file(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names_and_sizes_find_a_gpu),         cmocka_unit_test(others_are_refused_by_reason),
-      cmocka_unit_test(a_driver_s_name_finds_the_row),      cmocka_unit_test(what_is_written_is_read),
-      cmocka_unit_test(a_damaged_file_is_refused_by_field), cmocka_unit_test(without_a_home_there_is_no_file),
+      cmocka_unit_test(names_and_sizes_find_a_gpu),
+      cmocka_unit_test(others_are_refused_by_reason),
+      cmocka_unit_test(a_driver_s_name_finds_the_row),
+      cmocka_unit_test(what_is_written_is_read),
+      cmocka_unit_test(a_damaged_file_is_refused_by_field),
+      cmocka_unit_test(without_a_home_there_is_no_file),
+      cmocka_unit_test(the_better_of_two_measurements_stays),
   };
 
   return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -336,6 +336,40 @@ static void folders(void **state) {
   }
 }
 
+/* Two nodes, of which the second, or both, lack files. */
+static void inputs(void **state) {
+  static const char *const path[] = {"model", "a.jsonl"};
+  static const struct {
+    tri_input_facts n1, n2;
+    int             n; /* findings */
+    const char     *where, *what, *cure;
+  } row[] = {{{0}, {0}, 0, NULL, NULL, NULL},
+             {{0}, {ENOENT, 1, 0}, 1, "a.jsonl on n2", "No such file", "file system that all nodes have"},
+             {{0}, {EACCES, 0, 1}, 1, "model on n2", "Permission denied; neither can 1 other", "every node"},
+             {{ENOENT, 0, 2}, {ENOENT, 0, 2}, 1, "model on n1 and 1 more", "2 others", "mend the path"},
+             {{ENOENT, 0, 0}, {EACCES, 0, 0}, 2, "model on n1", "No such file", "every node"},
+             {{0}, {ENOENT, 2, 0}, 0, NULL, NULL, NULL}, /* its deck names more than ours */
+             {{0}, {ENOENT, -1, 0}, 0, NULL, NULL, NULL}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+    launch         *x = begin();
+    tri_input_facts f[TASKS] = {row[i].n1, {ENOENT, 0, 0}, row[i].n2, {0}}; /* of task 1 nothing counts */
+    assert_int_equal(tri_case_number(&x->c, x->f, 0), TRI_OK);
+    assert_int_equal(tri_check_inputs(&x->c, path, 2, f, &x->found), TRI_OK);
+    assert_int_equal(x->found.n, row[i].n);
+    assert_int_equal(x->found.errors, row[i].n);
+    if (row[i].n) {
+      assert_string_equal(x->found.item[0].check, "inputs");
+      assert_string_equal(x->found.item[0].where, row[i].where);
+      if (!strstr(x->found.item[0].what, row[i].what))
+        fail_msg("'%s' lacks '%s'", x->found.item[0].what, row[i].what);
+      assert_non_null(strstr(x->found.item[0].cure, row[i].cure));
+    }
+    end(x);
+  }
+}
+
 /* Of a launch of many: no line is wider than a screen, and there are few of them. */
 static void screen(void **state) {
   enum { MANY = 64 };
@@ -537,6 +571,7 @@ int main(void) {
                                     cmocka_unit_test(links),
                                     cmocka_unit_test(speeds),
                                     cmocka_unit_test(folders),
+                                    cmocka_unit_test(inputs),
                                     cmocka_unit_test(screen),
                                     cmocka_unit_test(large),
                                     cmocka_unit_test(fences),

@@ -9,12 +9,13 @@ $cc -shared -fPIC -o "$dir/fault.so" "$here/tests/slurm/fault.c" -ldl || fail "n
 $cc -shared -fPIC -DNVML -o "$dir/libnvidia-ml.so.1" "$here/tests/slurm/fault.c" || fail "no libnvidia-ml.so.1"
 printf 'run: {output: %s/folder/run, device: cpu}\nmodel: {config: c.json, tokenizer: t.json}\ndata: {train: d.jsonl}\nalgo: {name: sft}\ntrain: {steps: 1, train_batch_size: 4}\n' \
   "$dir" > "$dir/deck.yaml"
+touch "$dir"/{c.json,t.json,d.jsonl} # what the deck names, from here
 
 # Runs it on so many nodes with two ranks each; $plant is done by the ranks of n2 before.
 doctor() { # exit code that is due, nodes, further arguments
   local due=$1 nodes=$2 code=0
   shift 2
-  on head env ${fence:+SLURM_PMIX_FENCE="$fence"} srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
+  on head env ${fence:+SLURM_PMIX_FENCE="$fence"} srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; cd '$dir'; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
     exec '$program' doctor '$dir/deck.yaml' --json $*" > "$dir/json.out" 2> "$dir/err.out" || code=$?
   [ "$code" = "$due" ] || fail "exit code $code, not $due"
   [ "$(wc -l < "$dir/json.out")" = 1 ] || fail "not one JSON value"
@@ -28,7 +29,7 @@ has_no() { ! grep -q "\"check\": \"$1\"" "$dir/json.out" || fail "finds $1 where
 
 plant=''
 doctor 0 3
-for check in ranks reach interface fence versions device shm clock folder locks hdf5 hang; do has_no $check; done
+for check in ranks reach interface fence versions device shm clock folder locks hdf5 inputs hang; do has_no $check; done
 [ "$(grep -o '"rank": [0-9]*' "$dir/json.out" | wc -l)" = 6 ] || fail "not six ranks"
 for scope in world node cross 'n1 - n2' 'n1 - n3' 'n2 - n3' 'disk write' 'disk read'; do
   grep -Eq "\"scope\": \"$scope\", \"bytes\": [0-9]+, \"bytes_per_s\": [0-9]" "$dir/json.out" || fail "nothing measured of $scope"
@@ -53,6 +54,11 @@ has versions error 'HDF5 on n1 and n2' 'it is 1[0-9.]* for rank 0' 'same modules
 has device error 'ranks 1 [(]task 2[)] and 4 [(]task 3[)] on n2' 'both would take GPU-the-same' 'gpus-per-node=2'
 has locks error 'folder/run on n2' 'no locks: flock: No locks available' 'flock'
 has folder error 'folder/run on n3' 'Read-only file system' 'read-only there: put run.output elsewhere'
+
+# What n2 does not see of what the run reads.
+plant='cd /'
+doctor 69 2
+has inputs error 'c.json on n2' 'No such file or directory; neither can 2 others' 'file system that all nodes have'
 
 # What MPI would not survive is said before it.
 on n2 mount -o remount,size=1m /dev/shm

@@ -5,12 +5,14 @@
 #include "base/base.h"
 
 typedef struct tri_examine_opt {
-  const char *device;         /* "auto", "cpu", "cuda" */
-  int         ranks_per_node; /* 0: real nodes */
-  int         threads;        /* of a rank; 0: share of cores */
-  const char *folder;         /* where checkpoints are to be written */
-  bool        json;
-  double      patience_s; /* that a rank, or the next stage of all, is waited for */
+  const char        *device;         /* "auto", "cpu", "cuda" */
+  int                ranks_per_node; /* 0: real nodes */
+  int                threads;        /* of a rank; 0: share of cores */
+  const char        *folder;         /* where checkpoints are to be written */
+  const char *const *input;          /* [n_input] files and folders that the run reads */
+  int                n_input;
+  bool               json;
+  double             patience_s; /* that a rank, or the next stage of all, is waited for */
 } tri_examine_opt;
 
 enum { TRI_EXAMINE_CODE = 69 }; /* where there is an error (interface.md) */

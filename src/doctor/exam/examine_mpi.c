@@ -3,9 +3,11 @@
 #include "cost/machine.h"
 #include "examine_impl.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Chosen. HANG_EXTRA_S: rank 0 has named who hangs by then. */
 enum { HANG_EXTRA_S = 20, END_S = 10, SHOWN = 8 };
@@ -165,15 +167,16 @@ typedef struct own {
   char       model[TRI_FACTS_NAME_BYTES], uuid[TRI_FACTS_NAME_BYTES]; /* of the GPU it took; empty: none */
   tri_speeds speed;
   tri_folder_facts folder;
+  tri_input_facts  input;
 } own;
 
 /* What is not measured now: as an earlier launch, maybe a larger one, measured it, else as such machines
- * are. */
-static tri_status begin_machine(const tri_session *se, const char *path, int64_t bytes, tri_machine *m) {
-  bool found = false;
-
-  if (tri_machine_read(path, m, &found) != TRI_OK) tri_error_clear(); /* it is written anew */
-  if (found) return TRI_OK;
+ * are. *found: the former. */
+static tri_status begin_machine(const tri_session *se, const char *path, int64_t bytes, tri_machine *m,
+                                bool *found) {
+  *found = false;
+  if (tri_machine_read(path, m, found) != TRI_OK) tri_error_clear(); /* it is written anew */
+  if (*found) return TRI_OK;
   if (!tri_device_is_gpu(se->device))
     tri_machine_host(se->threads, bytes, m);
   else if (!tri_machine_guess(se->device->model, bytes, m))
@@ -198,12 +201,16 @@ static void set_speeds(const own *all, int tasks, tri_machine *m) {
   if (least.host_bytes_per_s > 0) m->host_bytes_per_s = least.host_bytes_per_s;
 }
 
+/* *older: some of it is of an earlier launch that measured better. */
 static tri_status make_machine(const tri_exam *x, const own *all, const tri_folder_trial *trial,
-                               const char *path, tri_machine *m) {
-  size_t bytes_free = 0, bytes = 0;
+                               const char *path, tri_machine *m, bool *older) {
+  size_t      bytes_free = 0, bytes = 0;
+  tri_machine before;
+  bool        found;
 
   TRI_TRY(x->se.device->ops->mem_info(x->se.device, &bytes_free, &bytes));
-  TRI_TRY(begin_machine(&x->se, path, (int64_t)bytes, m));
+  TRI_TRY(begin_machine(&x->se, path, (int64_t)bytes, m, &found));
+  before = *m;
   m->device_bytes = (int64_t)bytes;
   snprintf(m->name, sizeof m->name, "measured");
   set_speeds(all, x->launch.tasks, m);
@@ -214,6 +221,7 @@ static tri_status make_machine(const tri_exam *x, const own *all, const tri_fold
     if (!strcmp(r->scope, "cross")) m->cross = l;
   }
   if (trial->bytes && trial->write_s > 0) m->disk_bytes_per_s = (double)trial->bytes / trial->write_s;
+  *older = found && tri_machine_better(&before, m);
   return tri_machine_check(m, "measured");
 }
 
@@ -223,15 +231,17 @@ static void write_machine(tri_exam *x, const own *all, const tri_folder_trial *t
   int               threads = tri_device_is_gpu(d) ? 1 : x->se.threads; /* a GPU's figures have none */
   char              path[TRI_MACHINE_PATH_BYTES];
   tri_machine       m;
+  bool              older = false;
   tri_status        st = tri_machine_path(d->ops->name, threads, path);
 
-  if (st == TRI_OK) st = make_machine(x, all, trial, path, &m);
+  if (st == TRI_OK) st = make_machine(x, all, trial, path, &m, &older);
   if (st == TRI_OK) st = tri_machine_write(path, &m);
   if (st == TRI_OK) {
-    tri_log(TRI_LOG_INFO, "what was measured is kept for trireme plan: %s", path);
+    tri_log_narrow(TRI_LOG_INFO, "what was measured is kept for trireme plan%s: %s",
+                   older ? "; of some figures an earlier call measured better ones, which stay" : "", path);
     return;
   }
-  tri_log(TRI_LOG_WARN, "what was measured is not kept for trireme plan: %s", tri_error_message());
+  tri_log_narrow(TRI_LOG_WARN, "what was measured is not kept for trireme plan: %s", tri_error_message());
   tri_error_clear();
 }
 
@@ -257,19 +267,33 @@ static void keep_device(tri_exam *x, const own *from) {
   memcpy(f->gpu.uuid, from->uuid, sizeof f->gpu.uuid);
 }
 
+/* Of the first rank of a machine. */
+static void try_inputs(const tri_examine_opt *opt, tri_input_facts *out) {
+  for (int i = 0; i < opt->n_input; i++) {
+    if (!access(opt->input[i], R_OK)) continue;
+    if (out->error)
+      out->more++;
+    else
+      out->error = errno, out->which = i;
+  }
+}
+
 /* Rank 0: what all[world rank] says. */
 static tri_status judge(tri_exam *x, const own *all, const tri_folder_trial *trial) {
   double           *flops = NULL;
   tri_folder_facts *folder = NULL;
+  tri_input_facts  *input = NULL;
   tri_rate   disk[] = {{"disk write", trial->bytes, 0, 0, -1, -1}, {"disk read", trial->bytes, 0, 0, -1, -1}};
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(TRI_ALLOC(flops, x->launch.tasks));
   TRI_TRY_DONE(TRI_ALLOC(folder, x->launch.tasks));
+  TRI_TRY_DONE(TRI_ALLOC(input, x->launch.tasks));
   for (int r = 0; r < x->launch.tasks; r++)
     if (all[r].task >= 0 && all[r].task < x->launch.tasks) {
       flops[all[r].task] = all[r].speed.flops_bf16;
       folder[all[r].task] = all[r].folder;
+      input[all[r].task] = all[r].input;
       keep_device(x, &all[r]);
     }
   if (trial->write_s > 0) disk[0].bytes_per_s = (double)trial->bytes / trial->write_s;
@@ -279,11 +303,13 @@ static tri_status judge(tri_exam *x, const own *all, const tri_folder_trial *tri
   st = tri_check_links(&x->c, x->rate, (int)x->n_rate, &x->found);
   if (st == TRI_OK) st = tri_check_speeds(&x->c, flops, &x->found);
   if (st == TRI_OK) st = tri_check_folder(&x->c, x->opt->folder, folder, trial->hdf5, &x->found);
+  if (st == TRI_OK) st = tri_check_inputs(&x->c, x->opt->input, x->opt->n_input, input, &x->found);
   pthread_mutex_unlock(&x->lock);
   if (st == TRI_OK) write_machine(x, all, trial);
 done:
   TRI_FREE(flops);
   TRI_FREE(folder);
+  TRI_FREE(input);
   return st;
 }
 
@@ -305,6 +331,7 @@ static tri_status measure_own(tri_exam *x) {
   if (world->rank == 0) tri_folder_there(x->opt->folder, folder, sizeof folder);
   TRI_TRY_DONE(tri_host_bcast(world, folder, sizeof folder, 0));
   folder[sizeof folder - 1] = '\0';
+  if (x->se.rt.machine_rank == 0) try_inputs(x->opt, &mine.input);
   TRI_TRY_DONE(tri_folder_try(&x->se, folder, x->launch.key, &mine.folder, &whole));
   enter(x, "HDF5");
   if (whole) TRI_TRY_DONE(tri_folder_write(&x->se, folder, x->launch.key, &trial));
