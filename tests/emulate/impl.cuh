@@ -9,8 +9,9 @@ enum { EMU_EXIT = 99 };
 
 /* Append to the stream's queue, or to what is captured of it. */
 cudaError_t emu_queue(cudaStream_t s, std::function<void()> work);
-/* From queued work: it takes so many seconds more by the device's clock. */
+/* From queued work: by the device's clock it takes so many seconds more; so many in all. */
 void emu_spend(double s);
+void emu_take(double s);
 /* Device memory may be touched between the two; they nest. */
 void emu_memory_begin(void);
 void emu_memory_end(void);

@@ -1,15 +1,17 @@
 #!/bin/bash
-# nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops.
+# nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops, or a traced one.
 #
-#   tests/emulate/nccl.sh PROGRAM RANKS step|stop
+#   tests/emulate/nccl.sh PROGRAM RANKS step|stop|overlap
 # Judges: the numbers of a run over staged collectives, to 1e-6; exit code 76 and a message of rank 0 when the last rank
-# is killed, or hangs, in its 20th collective.
+# is killed, or hangs, in its 20th collective; in the trace of two nodes each unit's reductions but the last one's, inside the
+# node and over nodes, beside a backward, and new weights beside an update.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
 sed -i '/^eval:/d; s/, eval: [^}]*//' "$dir/deck.yaml"
 options="run.device=cuda run.ranks_per_node=0 train.steps=1 rollout.rollout_batch_size=4
-  checkpoint.save_steps=0 checkpoint.save_final=false shard.params=world shard.grads=world shard.optimizer=world"
+  checkpoint.save_steps=0 checkpoint.save_final=false shard.optimizer=world"
+apart="shard.params=world shard.grads=world"
 numbers() { # output folder: name and value of what must not depend on the way of collectives
   tail -n 1 "$dir/$1/metrics.jsonl" | grep -oE '"(loss|grad_norm|kl_mean_nats|entropy_mean_nats|sampler_gap_max_nats|reward_mean)": [^,}]*'
 }
@@ -17,7 +19,7 @@ numbers() { # output folder: name and value of what must not depend on the way o
 compare() {
   for by in staged nccl; do
     # shellcheck disable=SC2086
-    TRI_COMM=$by launch "$ranks" "$dir/$by" $options
+    TRI_COMM=$by launch "$ranks" "$dir/$by" $options $apart
   done
   [ "$(numbers nccl | wc -l)" = 6 ] || { echo "nccl: $(numbers nccl | wc -l) numbers of 6"; exit 1; }
   paste -d ' ' <(numbers staged) <(numbers nccl) | awk '
@@ -34,16 +36,48 @@ stop() { # signal, seconds of run.timeout_s, what must be said
   OMPI_MCA_orte_enable_recovery=1 TRI_COMM=nccl TRI_EMULATE_NCCL_STOP=$((ranks - 1)):20:$1 \
     mpirun $root --oversubscribe -n "$ranks" sh -c 'trap "" TERM; d=$0; "$@" & wait $!
       echo $? >"$d/code.${OMPI_COMM_WORLD_RANK:-${PMIX_RANK:-$PMI_RANK}}"' "$dir" \
-    "$program" train "$dir/deck.yaml" run.output="$dir/stop.$1" run.timeout_s="$2" $options > "$dir/log" 2>&1 || true
+    "$program" train "$dir/deck.yaml" run.output="$dir/stop.$1" run.timeout_s="$2" $options $apart > "$dir/log" 2>&1 || true
   grep -q "$3" "$dir/log" && [ "$(cat "$dir/code.0")" = 76 ] ||
     { cat "$dir/log"; echo "nccl: signal $1: rank 0 ended with $(cat "$dir/code.0"), 76 expected, and should say: $3"; exit 1; }
 }
+# By the emulated device's clock, in which streams run beside each other. The timeline has an event per line.
+overlap() {
+  sed 's/"num_hidden_layers": 2/"num_hidden_layers": 5/' "$here/inputs/quickstart/config.json" > "$dir/config.json"
+  # shellcheck disable=SC2086
+  TRI_COMM=nccl launch "$ranks" "$dir/traced" ${options//ranks_per_node=0/ranks_per_node=$((ranks / 2))} \
+    model.config="$dir/config.json" algo.ppo_epochs=1 algo.kl_coef=0 \
+    shard.params=node shard.grads=node run.trace_steps=1
+  sed -n 's/.*"ts":\([0-9.]*\),"dur":\([0-9.]*\),"name":"\([^"]*\)".*/\1 \2 \3/p' "$dir/traced/trace/rank-0.json" | awk '
+    / (backward|update)$/ && NF > 3 { n++; from[n] = $1; to[n] = $1 + $2; how[n] = $NF }
+    / gradients$/ && $4 > 0 || / new weights$/ { m++; begin[m] = $1; took[m] = $2; kind[m] = $NF; name[m] = $0 }
+    function beside(i, what,  k, t, a, b) {
+      for (k = 1; k <= n; k++) {
+        a = from[k] > begin[i] ? from[k] : begin[i]
+        b = to[k] < begin[i] + took[i] ? to[k] : begin[i] + took[i]
+        if (how[k] == what && b > a) t += b - a
+      }
+      return t
+    }
+    END {
+      for (i = 1; i <= m; i++) {
+        what = kind[i] == "gradients" ? "backward" : "update"
+        count[what]++
+        if (beside(i, what) > 0) good[what]++
+        else print "nccl: beside no " what ": " name[i]
+      }
+      printf "nccl: %d of %d reductions beside backward, %d of %d new weights beside updates\n",
+        good["backward"], count["backward"], good["update"], count["update"]
+      exit count["backward"] != 12 || good["backward"] < 10 || count["update"] != 7 || good["update"] < 5
+    }'
+}
+
 case $3 in
 step) compare ;;
+overlap) overlap ;;
 stop)
   stop 9 600 "rank $((ranks - 1)) .*\(is gone: rank 0 waits for it\|it died\)"
   stop 19 1 "rank 0 .* waited 1 s for other ranks (run.timeout_s)\|rank $((ranks - 1)) .*no sign of life"
   echo "nccl: rank 0 ends with 76 where rank $((ranks - 1)) is killed or hangs"
   ;;
-*) echo "nccl.sh: $3 is neither step nor stop"; exit 64 ;;
+*) echo "nccl.sh: $3 is neither step, stop nor overlap"; exit 64 ;;
 esac

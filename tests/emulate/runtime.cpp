@@ -3,9 +3,12 @@
  *
  * One large range of addresses is set aside; device memory is given out of it, each block between pages
  * nobody may touch, and can itself be touched only while queued work runs. A stream's work runs when the host
- * waits for it. One thread calls; others may ask for its events only, which starts nothing. */
+ * waits for it. By the device's clock, which events tell, it ran once it was queued and what it waits for had
+ * ended, beside other streams' work, for as long as it took here. One thread calls; others may ask for its
+ * events only, which starts nothing. */
 #include "impl.cuh"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <map>
@@ -34,8 +37,10 @@ struct CUstream_st {
     cudaEvent_t           record, wait; /* or neither */
     uint64_t              number;       /* of that record */
     cudaStream_t          from;         /* the stream that records what is waited for */
+    double                queued_s;
   };
   std::deque<step> steps;
+  double           at_s; /* by the device's clock: what ran last has ended */
 };
 
 struct CUgraph_st { /* work in order: of one stream */
@@ -81,11 +86,24 @@ cudaError_t check_unsafe() {
   return capturing ? break_capture(cudaErrorStreamCaptureUnsupported) : cudaSuccess;
 }
 
-double spent_s; /* that passed on the device only */
 double now_s() {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec + spent_s;
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Of the work that runs: seconds that passed on the device only, and all of them where it said so (else
+ * < 0). */
+double spent_s, taken_s;
+
+/* Its end by the device's clock, where it may begin at begin_s. */
+double run_timed(const std::function<void()> &work, double begin_s) {
+  double from_s = now_s();
+
+  spent_s = 0;
+  taken_s = -1;
+  work();
+  return begin_s + (taken_s < 0 ? now_s() - from_s : taken_s) + spent_s;
 }
 
 const block *find(const std::map<char *, block> &in, const void *p, size_t bytes) {
@@ -109,14 +127,16 @@ void run(cudaStream_t s, uint64_t number) {
   while (!s->steps.empty()) {
     CUstream_st::step step = std::move(s->steps.front());
     s->steps.pop_front();
+    s->at_s = std::max(s->at_s, step.queued_s);
     if (step.wait) {
       if (step.wait->done < step.number) run(step.from, step.number);
+      s->at_s = std::max(s->at_s, step.wait->at_s);
     } else if (step.record) {
       step.record->done = step.number;
-      step.record->at_s = now_s();
+      step.record->at_s = s->at_s;
       if (number && step.number >= number) break;
     } else {
-      step.work();
+      s->at_s = run_timed(step.work, s->at_s);
     }
   }
   emu_memory_end();
@@ -177,6 +197,7 @@ void emu_memory_end(void) {
 }
 
 void emu_spend(double s) { spent_s += s; }
+void emu_take(double s) { taken_s = s; }
 
 cudaError_t emu_queue(cudaStream_t s, std::function<void()> work) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
@@ -185,7 +206,7 @@ cudaError_t emu_queue(cudaStream_t s, std::function<void()> work) {
     if (!captured) return give(cudaErrorStreamCaptureInvalidated);
     captured->work.push_back(std::move(work));
   } else {
-    s->steps.push_back({std::move(work), NULL, NULL, 0, NULL});
+    s->steps.push_back({std::move(work), NULL, NULL, 0, NULL, now_s()});
   }
   return cudaSuccess;
 }
@@ -392,7 +413,7 @@ cudaError_t cudaMemsetAsync(void *dst, int byte, size_t bytes, cudaStream_t s) {
 /* ---- streams and events ---- */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned) {
-  *out = new CUstream_st;
+  *out = new CUstream_st();
   streams.push_back(*out);
   return cudaSuccess;
 }
@@ -430,7 +451,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (e->captured && capturing)
     emu_fail("a stream waits for an event of a capture and so joins it; one stream's is emulated");
   if (e->captured) return give(cudaErrorCapturedEvent);
-  if (e->recorded > e->done) s->steps.push_back({{}, NULL, e, e->recorded, e->stream});
+  if (e->recorded > e->done) s->steps.push_back({{}, NULL, e, e->recorded, e->stream, now_s()});
   return cudaSuccess;
 }
 
@@ -449,7 +470,7 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (e->captured) return cudaSuccess;
   e->recorded = ++records;
   e->stream = s;
-  s->steps.push_back({{}, e, NULL, e->recorded, NULL});
+  s->steps.push_back({{}, e, NULL, e->recorded, NULL, now_s()});
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
