@@ -4,6 +4,7 @@
 #include "base/visible.h"
 #include "comm/slurm.h"
 
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,29 +143,74 @@ static void say_why(const char *how, bool whole, const char *complaint, char out
            complaint[0] ? ": " : "", complaint);
 }
 
-tri_status tri_cluster_ask(double patience_s, tri_cluster *out) {
-  char      *argv[] = {"sinfo", "--noheader", "--exact", FORMAT, NULL};
-  char      *answer = NULL, how[TRI_CHILD_HOW_BYTES] = "", complaint[TRI_CLUSTER_WHY_BYTES] = "";
+/* What a program of Slurm said. */
+typedef struct answer {
+  char *text;  /* [ANSWER_BYTES] owned; NULL: it cannot be started */
+  bool  whole; /* it ended in time */
+  char  how[TRI_CHILD_HOW_BYTES], complaint[TRI_CLUSTER_WHY_BYTES];
+} answer;
+
+static tri_status hear(char *const *argv, double patience_s, answer *a) {
   tri_child  c = {0};
   tri_status st = TRI_OK;
-  bool       whole;
+
+  *a = (answer){0};
+  if (tri_child_start(argv, &c) != TRI_OK) return tri_error_clear(), TRI_OK;
+  TRI_TRY_DONE(TRI_ALLOC(a->text, ANSWER_BYTES));
+  tri_child_close_input(&c);
+  a->whole = tri_child_read(&c, patience_s, a->text, ANSWER_BYTES);
+  read_complaint(&c, a->complaint);
+done:
+  tri_child_kill(&c, a->how);
+  return st;
+}
+
+tri_status tri_cluster_ask(double patience_s, tri_cluster *out) {
+  char      *argv[] = {"sinfo", "--noheader", "--exact", FORMAT, NULL};
+  answer     a;
+  tri_status st = TRI_OK;
 
   *out = (tri_cluster){0};
-  if (tri_child_start(argv, &c) != TRI_OK) {
-    tri_error_clear();
+  TRI_TRY(hear(argv, patience_s, &a));
+  if (!a.text) {
     snprintf(out->why, sizeof out->why, "there is no sinfo here");
     return TRI_OK;
   }
-  TRI_TRY_DONE(TRI_ALLOC(answer, ANSWER_BYTES));
-  tri_child_close_input(&c);
-  whole = tri_child_read(&c, patience_s, answer, ANSWER_BYTES);
-  read_complaint(&c, complaint);
-  tri_child_kill(&c, how);
-  if (whole) TRI_TRY_DONE(read_lines(answer, out));
-  if (!out->n_kind) say_why(how, whole, complaint, out->why);
+  if (a.whole) TRI_TRY_DONE(read_lines(a.text, out));
+  if (!out->n_kind) say_why(a.how, a.whole, a.complaint, out->why);
 done:
-  tri_child_kill(&c, how);
-  TRI_FREE(answer);
+  TRI_FREE(a.text);
+  return st;
+}
+
+static bool is_account(const char *name) {
+  return name[0] && strspn(name, TRI_CLUSTER_ACCOUNT_LETTERS) == strlen(name);
+}
+
+bool tri_cluster_has_account(const char *names, const char *name) {
+  size_t n = strlen(name);
+
+  for (const char *at = names; *at; at += strcspn(at, " "), at += strspn(at, " "))
+    if (!strncmp(at, name, n) && (!at[n] || at[n] == ',')) return true;
+  return false;
+}
+
+tri_status tri_cluster_accounts(double patience_s, tri_text *out) {
+  const struct passwd *me = getpwuid(geteuid());
+  char                 user[TRI_CLUSTER_NAME_BYTES + 8], *next;
+  char                *argv[] = {"sacctmgr",     "--noheader", "--parsable2",    "show",
+                                 "associations", user,         "format=account", NULL};
+  answer               a;
+  tri_status           st = TRI_OK;
+
+  if (!me || snprintf(user, sizeof user, "user=%s", me->pw_name) >= (int)sizeof user) return TRI_OK;
+  TRI_TRY(hear(argv, patience_s, &a));
+  next = a.text && a.whole && !strcmp(a.how, "it ended with exit code 0") ? a.text : NULL;
+  for (char *line; (line = strsep(&next, "\n")) != NULL;)
+    if (is_account(line) && !tri_cluster_has_account(out->len ? out->data : "", line))
+      TRI_TRY_DONE(tri_text_printf(out, "%s%s", out->len ? ", " : "", line));
+done:
+  TRI_FREE(a.text);
   return st;
 }
 

@@ -28,6 +28,14 @@ typedef struct tri_cluster {
 TRI_CHECKED tri_status tri_cluster_ask(double patience_s, tri_cluster *out);
 void                   tri_cluster_close(tri_cluster *c);
 
+/* What names of accounts are made of. */
+#define TRI_CLUSTER_ACCOUNT_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+@"
+/* Not collective. Appends the accounts that sacctmgr names for who runs this, "chem, phys"; nothing where it
+ * names none or does not answer in time. */
+TRI_CHECKED tri_status tri_cluster_accounts(double patience_s, tri_text *out);
+/* Pure. Whether such a list has that name. */
+bool tri_cluster_has_account(const char *names, const char *name);
+
 /* Pure. The nodes for a job, of which there are most among those that are alike: of this partition (NULL: of
  * the default one, else of any), with GPUs or without asking. NULL: there are none. */
 const tri_cluster_nodes *tri_cluster_find(const tri_cluster *c, const char *partition, bool gpus);

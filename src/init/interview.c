@@ -222,10 +222,17 @@ static tri_status take_walltime(tri_interview *v, const char *text) {
   return TRI_OK;
 }
 
+static tri_status put_accounts(const tri_interview *v, tri_text *out) {
+  return v->accounts.len ? tri_text_put(out, v->accounts.data, v->accounts.len) : TRI_OK;
+}
+
+/* Not every cluster heeds the accounts that it lists. */
 static tri_status take_account(tri_interview *v, const char *text) {
-  (void)v;
-  if (strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-+@") != strlen(text))
+  if (strspn(text, TRI_CLUSTER_ACCOUNT_LETTERS) != strlen(text))
     TRI_FAIL(TRI_EARG, "is no name of an account");
+  if (text[0] && v->accounts.len && !tri_cluster_has_account(v->accounts.data, text))
+    tri_log_narrow(TRI_LOG_WARN, "account %s: sacctmgr names %s for you, so sbatch may refuse it", text,
+                   v->accounts.data);
   return TRI_OK;
 }
 
@@ -322,7 +329,8 @@ static const question questions[TRI_QUESTIONS] = {
                      .suggest = suggest_gpu, .take = take_gpu},
     [TRI_ASK_WALLTIME] = {"--walltime", "longest time of a job, H:M:S", .suggest = suggest_walltime,
                           .take = take_walltime},
-    [TRI_ASK_ACCOUNT] = {"--account", "account to charge", .none = "yours", .take = take_account},
+    [TRI_ASK_ACCOUNT] = {"--account", "account to charge", .none = "yours", .take = take_account,
+                         .choices = put_accounts},
     [TRI_ASK_MODEL] = {"--model", "folder of the model", .is_path = true, .take = take_model},
     [TRI_ASK_DATA] = {"--data", "data to learn from, JSON lines", .is_path = true, .take = take_data},
     [TRI_ASK_EVAL] = {"--eval", "data held out for evaluation", .none = "none", .is_path = true,
@@ -404,6 +412,8 @@ static tri_status settle(tri_interview *v, tri_asked q) {
     if (text) TRI_FAIL(TRI_EARG, "%s: there are no GPUs with --device cpu", one->flag);
     return TRI_OK;
   }
+  if (q == TRI_ASK_ACCOUNT && v->cluster.n_kind && (text || !v->yes))
+    TRI_TRY(tri_cluster_accounts(PATIENCE_S, &v->accounts));
   if (one->suggest) one->suggest(v, suggested);
   if (!text && !v->yes) return ask(v, q, suggested);
   if (!text) text = suggested;
@@ -431,5 +441,6 @@ tri_status tri_interview_hold(tri_interview *v) {
 void tri_interview_close(tri_interview *v) {
   for (int q = 0; q < TRI_QUESTIONS; q++) TRI_FREE(v->answer[q]);
   tri_source_close(&v->source);
+  tri_text_free(&v->accounts);
   tri_cluster_close(&v->cluster);
 }

@@ -27,6 +27,7 @@ typedef struct tri_interview {
   bool        yes;                   /* by the caller: what is not given is what would be suggested */
   char       *answer[TRI_QUESTIONS]; /* what holds, owned; paths absolute; NULL or "": none */
   tri_cluster cluster;
+  tri_text    accounts;          /* "chem, phys"; empty: not known */
   const tri_cluster_nodes *kind; /* of the job's nodes; NULL: nothing is known of them */
   bool                     cuda;
   int64_t                  nodes, per_node;

@@ -22,6 +22,8 @@ static int open_all(void **state) {
          "echo 'mix|up|10:00|1-infinite|2|32|500000|gpu:h100:8'\n"
          "echo 'mix|up|10:00|1-infinite|1|32|500000|gpu:a100:8'\n"
          "echo 'odd|up|infinite|1-infinite|2|32|500000|gpu:2'\nEND\nchmod +x slurm/sinfo");
+  cli_sh("printf '#!/bin/sh\\nprintf \"phys\\\\nchem\\\\nphys\\\\n\"\\n' > slurm/sacctmgr"
+         " && chmod +x slurm/sacctmgr");
   cli_sh("sed 's/\"completion\": \\(.*\\)}/\"chosen\": \\1, \"rejected\": \"?\"}/' sft.jsonl > pairs.jsonl");
   cli_sh("sed 's/}/, \"label\": true}/; n; s/}/, \"label\": false}/' sft.jsonl > labelled.jsonl");
   cli_sh("sed 's/\"prompt\"/\"question\"/; s/\"completion\": \"/&#### /; s/completion/answer/' sft.jsonl"
@@ -104,6 +106,7 @@ static void job_asks_for_what_the_nodes_have(void **state) {
   (void)state;
   forget();
   cli_succeeds(CPU "--data rl.jsonl --nodes 3 --gpus-per-node 4 --walltime 1-0 --account phys");
+  assert_null(strstr(cli_err, "sacctmgr"));
   shows("job/job.sbatch",
         "#!/bin/bash\n# job.sbatch - runs deck.yaml, by trireme init: sbatch job.sbatch "
         "[key=value ...]\n#SBATCH --job-name=job\n#SBATCH --nodes=3\n"
@@ -134,7 +137,8 @@ static void gpus_are_asked_for(void **state) {
   shows("job/job.sbatch", "#SBATCH --cpus-per-task=4\n#SBATCH --gpus-per-node=h100:2\n#SBATCH --mem=125000M\n"
                           "#SBATCH --time=00:10:00\n#SBATCH --partition=mix\n");
   holds(2, cli_out);
-  cli_succeeds(SLURM YES "--data rl.jsonl --partition odd --gpu 24 --force");
+  cli_succeeds(SLURM YES "--data rl.jsonl --partition odd --gpu 24 --account phy --force");
+  cli_shows(cli_err, "warning: account phy: sacctmgr names phys, chem for you, so sbatch may refuse it\n");
   shows("job/deck.yaml", "of the 21.5 GiB that a rank may take on its GPU");
 }
 
@@ -382,7 +386,7 @@ static void a_person_is_asked(void **state) {
                                          "nodes [1]: ",
                                          "ranks on a node [2]: ",
                                          "longest time of a job, H:M:S [04:00:00]: ",
-                                         "account to charge [yours]: ",
+                                         "account to charge (phys, chem) [yours]: ",
                                          "folder of the model: ",
                                          "folder of the model: ",
                                          "folder of the model: ",
@@ -417,7 +421,7 @@ static void a_person_is_asked(void **state) {
 
 static void what_flags_say_is_not_asked(void **state) {
   static const char *const question[] = {
-      "longest time of a job, H:M:S [00:10:00]: ", "account to charge [yours]: ", NULL};
+      "longest time of a job, H:M:S [00:10:00]: ", "account to charge (phys, chem) [yours]: ", NULL};
   static const char *const line[] = {"\n", NULL};
 
   (void)state;

@@ -89,6 +89,29 @@ static void nothing_is_known(void **state) {
   setenv("PATH", slurm_path, 1);
 }
 
+static void accounts_of_a_user(void **state) {
+  static const struct {
+    const char *script, *names;
+  } t[] = {{"printf 'phys\\nchem\\nphys\\n'", "phys, chem"},
+           {"printf 'a b\\n\\033\\nlast'", "last"}, /* these are no names */
+           {"exit 0", ""},
+           {"echo phys; exit 1", ""},
+           {"exec tail -f /dev/null", ""}};
+
+  (void)state;
+  for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+    tri_text names = {0};
+    slurm_say("sacctmgr", t[i].script);
+    assert_int_equal(tri_cluster_accounts(0.3, &names), TRI_OK);
+    assert_string_equal(names.len ? names.data : "", t[i].names);
+    tri_text_free(&names);
+  }
+  slurm_silence("sacctmgr");
+  assert_true(tri_cluster_has_account("phys, chem", "chem") && tri_cluster_has_account("phys, chem", "phys"));
+  assert_false(tri_cluster_has_account("phys, chem", "che") ||
+               tri_cluster_has_account("phys, chem", "physx"));
+}
+
 static void gpus_of_a_node(void **state) {
   static const struct {
     const char *gres, *type;
@@ -119,6 +142,7 @@ static void gpus_of_a_node(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(partitions_and_their_nodes),
-                                     cmocka_unit_test(nothing_is_known), cmocka_unit_test(gpus_of_a_node)};
+                                     cmocka_unit_test(nothing_is_known), cmocka_unit_test(accounts_of_a_user),
+                                     cmocka_unit_test(gpus_of_a_node)};
   return cmocka_run_group_tests(tests, slurm_open, slurm_close);
 }
