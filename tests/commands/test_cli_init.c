@@ -138,7 +138,8 @@ static void gpus_are_asked_for(void **state) {
                           "#SBATCH --time=00:10:00\n#SBATCH --partition=mix\n");
   holds(2, cli_out);
   cli_succeeds(SLURM YES "--data rl.jsonl --partition odd --gpu 24 --account phy --force");
-  cli_shows(cli_err, "warning: account phy: sacctmgr names phys, chem for you, so sbatch may refuse it\n");
+  cli_shows(cli_err, "warning: account phy: sacctmgr names phys, chem for you,\n    so sbatch may "
+                     "refuse it\n");
   shows("job/deck.yaml", "of the 21.5 GiB that a rank may take on its GPU");
 }
 
