@@ -1,81 +1,87 @@
 #!/bin/bash
-# check.sh - what the GPU back end promises, checked on a machine with one GPU in under ten minutes: a table of results.
+# check.sh - what the GPU back end promises, checked on a machine with one GPU in calls of under five minutes: a table of results.
 #
-#   tests/gpu/check.sh BIN OUT [--small] [--only WORD[,WORD...]] [--plan]
+#   tests/gpu/check.sh correctness|speed|decide BIN OUT [--small] [--only WORD[,WORD...]] [--plan]
 #
+# correctness: the machine, sampler and trainer, kernels, parity, checkpoints, then ranks that share the GPU
+# speed:       kernels, training, generation, beside PyTorch
+# decide:      attention, training of one shape, decode at 1, 32 and 256 sequences: what a change for speed is judged by
 # BIN    the folder with the programs that tests/gpu/programs.sh names; nothing is built here
 # OUT    gets table.txt (what | result | figure | seconds) and log.txt, what every program said
 # --small  tiny shapes and few cases, for a try without a GPU: with programs of the preset cpu-emulated
 # --only   jobs whose name holds one of the words; names are in the plan
 # --plan   prints the jobs with their seconds, and runs nothing
 # PYTHON (python3) with torch and transformers is asked for the comparisons; without it they are "not run". MPIRUN (mpirun)
-# starts ranks, CHECK_SECONDS (560; --small 3000) is when everything must be over, PEAK_TFLOPS what MFU is a share of, and
-# CHECK_COMMIT names the commit where git cannot tell.
+# starts ranks, CHECK_SECONDS (290; --small 3000) is when everything must be over, PEAK_TFLOPS what MFU is a share of, and
+# CHECK_COMMIT names the commit where git cannot tell. What does not end within its time, or finds none left, is "not run".
 # Exit code: 1 if a row says FAILED, else 0.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
-usage() { sed -n '4,14s/^# \{0,1\}//p' "$0" >&2; exit 64; }
+usage() { sed -n '4,18s/^# \{0,1\}//p' "$0" >&2; exit 64; }
 
-small=0 plan=0 only='' places=()
+small=0 plan=0 only='' part='' places=()
 while (($#)); do
   case $1 in
   --small) small=1 ;;
   --plan) plan=1 ;;
   --only) only=${2-}; shift ;;
   -*) usage ;;
+  correctness | speed | decide) [[ -z $part && ${#places[@]} = 0 ]] && part=${1:0:1} || places+=("$1") ;;
   *) places+=("$1") ;;
   esac
   shift
 done
 
-# A job: phase, lane, seconds it should take on an H200, seconds it may take, function and arguments. Phases follow each
-# other; in a phase the lanes run side by side, each its jobs in this order. Speed is measured in a lane of its own. What
-# NCCL does with ranks that share a GPU is slow and least sure: it comes in part last.
+# A job: the calls it is part of (c correctness, s speed, d decide), phase, lane, seconds it should take on an H200, seconds it
+# may take, function and arguments. Phases follow each other; in a phase the lanes run side by side, each its jobs in this order.
+# Speed is measured in a lane of its own. What ranks that share a GPU do is slow and least sure: it comes last.
 jobs='
-0 1   8  40 machine
-1 1  40  90 modules
-1 2  15  40 comm staged 1
-1 2  12  40 comm staged 2
-1 2  15  40 comm staged 4
-1 2  10  40 store staged 2
-1 2  25  60 plans staged 2
-1 3  15  40 parity f32
-1 3  15  40 parity bf16
-1 3  15  40 exact
-1 3  10  40 sanitizer memcheck kernels *
-1 3  10  40 sanitizer memcheck norm *
-1 4  15  60 python
-1 4  40  80 torch_parity
-1 4  28  70 checkpoint
-1 5  20  40 sanitizer memcheck attention test_decode
-1 5  15  40 sanitizer memcheck logprob test_logp
-1 5  15  40 sanitizer racecheck norm test_rmsnorm*
-1 6  25  40 sanitizer memcheck attention test_bwd
-1 6  15  40 sanitizer racecheck attention test_fwd
-1 6  20  40 sanitizer racecheck attention test_bwd
-2 1  15  40 comm nccl 2
-2 1   8  40 refusals
-2 1  20  50 plans nccl 2
-3 1  40  90 kernels
-3 1   8  40 train 0.5B 2048
-3 1   8  40 train 0.5B 4096
-3 1  10  40 train 1.5B 2048
-3 1  10  40 train 1.5B 4096
-3 1  14  40 train 3B 2048
-3 1  14  40 train 3B 4096
-3 1  28  60 train 8B 2048
-3 1  28  60 train 8B 4096
-3 1  15  50 decode 1.5B
-3 1  38  80 decode 8B
-3 1  20  60 grpo 1.5B
-3 1  90 160 torch_speed
-4 1  25  60 plans nccl 4
-4 1  25  60 comm nccl 4
-4 1  15  60 comm nccl 1
-4 2  15  60 plans staged 4
-4 2  12  60 store staged 4
+csd 0 1   8  40 machine
+cs  0 2  15  60 python
+c   1 1  15  40 exact
+c   1 1  15  40 parity f32
+c   1 1  15  40 parity bf16
+c   1 2  40  90 modules
+c   1 3  40  80 torch_parity
+c   1 3  28  70 checkpoint
+c   1 4  10  40 sanitizer memcheck kernels *
+c   1 4  10  40 sanitizer memcheck norm *
+c   1 4  15  40 sanitizer memcheck logprob test_logp
+c   1 4  15  40 sanitizer racecheck norm test_rmsnorm*
+c   1 5  20  40 sanitizer memcheck attention test_decode
+c   1 5  25  40 sanitizer memcheck attention test_bwd
+c   1 6  15  40 sanitizer racecheck attention test_fwd
+c   1 6  20  40 sanitizer racecheck attention test_bwd
+c   2 1  15  40 comm staged 1
+c   2 1  12  40 comm staged 2
+c   2 1  10  40 store staged 2
+c   2 2  25  60 plans staged 2
+c   3 1  15  40 comm nccl 2
+c   3 1   8  40 refusals
+c   3 1  20  50 plans nccl 2
+c   4 1  25  60 comm nccl 4
+c   4 1  25  60 plans nccl 4
+c   4 1  15  60 comm nccl 1
+c   4 2  15  40 comm staged 4
+c   4 2  12  60 store staged 4
+c   4 2  15  60 plans staged 4
+s   1 1  40  90 kernels
+s   1 1   8  40 train 0.5B 2048
+s   1 1  10  40 train 1.5B 2048
+s   1 1  10  40 train 1.5B 4096
+s   1 1  14  40 train 3B 4096
+s   1 1  28  60 train 8B 4096
+s   1 1  15  50 decode 1.5B
+s   1 1  38  80 decode 8B
+s   1 1  20  60 grpo 1.5B
+s   1 1  75 120 torch_speed
+d   1 1  10  40 kernels attention
+d   1 1  10  40 train 1.5B 4096
+d   1 1  30  80 decode 8B
 '
+[[ -n $part ]] || usage
+jobs=$(awk -v p="$part" 'index($1, p) { $1 = ""; print }' <<<"$jobs")
 # shellcheck source=speed.sh
 . "$here/speed.sh"
 # shellcheck source=stages.sh
@@ -115,7 +121,7 @@ out=$(cd "${places[1]}" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/trireme-check.XXXXXX") || exit 74
 mkdir "$work/rows" "$work/logs" "$work/jobs"
 rm -f "$out/table.txt" "$out/log.txt"
-most=${CHECK_SECONDS:-$((small ? 3000 : 560))}
+most=${CHECK_SECONDS:-$((small ? 3000 : 290))}
 # shellcheck disable=SC2034 # used by the jobs
 python=${PYTHON:-python3} mpirun=${MPIRUN:-mpirun}
 began=$(date +%s.%N)
@@ -169,7 +175,15 @@ row() { # what, result, figure: seconds are those since the row before it in thi
   row_began=$(elapsed)
   echo "$line" | tee -a "$rows" >&3
 }
-verdict() { if (($1)); then echo FAILED; else echo passed; fi; }
+# Of an exit code: timeout's own are no result.
+verdict() {
+  case $1 in
+  0) echo passed ;;
+  124) echo "not run: over its time" ;;
+  137) echo "not run: over its time, or killed" ;;
+  *) echo FAILED ;;
+  esac
+}
 
 # A command within what is left to the job; its output in $said and in the job's log.
 said=/dev/null
@@ -209,6 +223,9 @@ why() { # exit code
 # The same, or where it did not fail what a command prints.
 tell() { # exit code, command ...
   if (($1)); then why "$1"; else "${@:2}"; fi
+}
+fell() { # what, exit code
+  row "$1" "$(verdict "$2")" "$(why "$2")"
 }
 # All numbers of a field of metrics.jsonl, one on a line.
 numbers() { # file, field

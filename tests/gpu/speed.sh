@@ -48,13 +48,13 @@ take_figures() { # file
   done < <(grep '^FIGURE|' "$1")
 }
 
-job_kernels() {
+job_kernels() { # word of the labels, or all
   local code size=()
   ((small)) && size=(small)
-  run "$bin/bench_gpu" cuda "${size[@]}"
+  run "$bin/bench_gpu" cuda "${size[@]}" "$@"
   code=$?
   take_figures "$said"
-  ((code == 0)) || row "bench_gpu" FAILED "$(why $code)"
+  ((code == 0)) || fell "bench_gpu" $code
 }
 
 # ---- training ----
@@ -108,7 +108,7 @@ D
   done
   label="training $label, $batch x $T tokens in passes of $pass"
   if ((code == 64)) && grep -q memory "$said"; then row "$label" "not run: it does not fit this GPU" "$(why $code)"; return; fi
-  ((code == 0)) || { row "$label" FAILED "$(why $code)"; return; }
+  ((code == 0)) || { fell "$label" $code; return; }
   speed=$(numbers "$dir/out/metrics.jsonl" time_step_s | median 1 | awk -v n=$((batch * T)) '{ printf "%.6g", n / $1 }')
   echo "$label|tokens/s|$speed|$(operations "$name" "$layers" "$T")" >>"$work/figures"
   row "$label" passed "$speed tokens/s$(mfu "$speed" "$(operations "$name" "$layers" "$T")"), median of $((steps - 1)) steps"
@@ -127,7 +127,7 @@ job_decode() { # name
   run "$bin/bench_model" cuda "$label" "$work/shapes/$1.json" "${sizes[@]}"
   code=$?
   take_figures "$said"
-  ((code == 0)) || row "decode $1" FAILED "$(why $code)"
+  ((code == 0)) || fell "decode $1" $code
 }
 
 # One step end to end: 64 prompts of 64 tokens, 8 answers each, 256 tokens an answer; the second of two steps.
@@ -149,7 +149,7 @@ checkpoint: {save_final: false}
 D
   run "$bin/trireme" train "$dir/deck.yaml"
   code=$?
-  ((code == 0)) || { row "$label" FAILED "$(why $code)"; return; }
+  ((code == 0)) || { fell "$label" $code; return; }
   row "$label" passed "$(tail -n 1 "$dir/out/metrics.jsonl" | tr -d '{}"' | tr ',' '\n' | awk -F': ' '
     { sub(/^ */, "", $1) } $1 == "time_step_s" { all = $2 }
     $1 ~ /^time_/ && $1 != "time_step_s" { name = $1; gsub(/^time_|_s$/, "", name); s[++n] = $2; what[n] = name }
@@ -179,6 +179,6 @@ job_torch_speed() {
   if ((code == 124 || code == 137)); then
     row "the rest beside PyTorch" "not run: time"
   elif ((code)); then
-    row "the rest beside PyTorch" FAILED "$(why $code)"
+    fell "the rest beside PyTorch" $code
   fi
 }

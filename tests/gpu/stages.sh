@@ -162,7 +162,12 @@ start_pair() {
 stop_pair() { # signal, row's name
   local from code
   rm -rf "$dir/pair" "$dir"/code.*
-  start_pair || { wait $pair; row "$2" FAILED "the run of two ranks did not begin: exit code $?"; return; }
+  start_pair || {
+    wait $pair
+    code=$?
+    row "$2" "$(verdict $((code ? code : 1)))" "the run of two ranks did not begin: exit code $code"
+    return
+  }
   from=$(elapsed)
   kill "-$1" "$(cat "$dir/pid.rank1")"
   wait $pair
@@ -207,14 +212,14 @@ job_parity() { # dtype
   [[ $1 = bf16 ]] && loss=0.02 norm=0.1
   train sft "$dir/cpu" run.device=cpu model.dtype="$1" && train sft "$dir/gpu" run.device=cuda model.dtype="$1"
   code=$?
-  if ((code)); then row "SFT on CPU and GPU, $1" FAILED "$(why $code)"; else
+  if ((code)); then fell "SFT on CPU and GPU, $1" $code; else
     compare_runs "SFT on CPU and GPU, $1" "$dir/gpu" "$dir/cpu" $loss $norm
   fi
   # The same answers on both: the GPU learns from those the CPU drew.
   train grpo "$dir/grpo_cpu" run.device=cpu model.dtype="$1" rollout.save_every=1 &&
     train grpo "$dir/grpo_gpu" run.device=cuda model.dtype="$1" rollout.replay="$dir/grpo_cpu/rollouts" run.sampler=trust
   code=$?
-  if ((code)); then row "GRPO on CPU and GPU, $1" FAILED "$(why $code)"; else
+  if ((code)); then fell "GRPO on CPU and GPU, $1" $code; else
     compare_runs "GRPO on CPU and GPU, $1" "$dir/grpo_gpu" "$dir/grpo_cpu" $loss $norm
   fi
 }
@@ -223,7 +228,7 @@ job_parity() { # dtype
 
 gap_row() { # row's name, folder, exit code
   local gap
-  (($3 == 0)) || { row "$1" FAILED "$(why "$3")"; return; }
+  (($3 == 0)) || { fell "$1" "$3"; return; }
   gap=$(numbers "$2/metrics.jsonl" sampler_gap_max_nats | sort -g | tail -n 1)
   if grep -q 'exact becomes rescore' "$said" && [[ $gap =~ ^[0-9] ]]; then
     row "$1" passed "fell back to rescore, with its warning: largest gap $gap nats"
@@ -267,7 +272,7 @@ job_torch_parity() {
   run_python "$here/torch_parity.py" "$bin/trireme" "$dir" "${size[@]}"
   code=$?
   while IFS='|' read -r _ what result figure; do row "$what" "$result" "$figure"; done < <(grep '^ROW|' "$said")
-  ((code == 0)) || row "parity with PyTorch" FAILED "$(why $code)"
+  ((code == 0)) || fell "parity with PyTorch" $code
 }
 
 # ---- checkpoints ----
@@ -276,14 +281,14 @@ job_checkpoint() {
   local device other code=0 steps=8 more="model.dtype=f32 train.steps=8 checkpoint.save_steps=4 checkpoint.save_final=true"
   # shellcheck disable=SC2086
   for device in cuda cpu; do
-    train sft "$dir/$device" run.device=$device $more || { row "checkpoints, a run on $device" FAILED "$(why $?)"; return; }
+    train sft "$dir/$device" run.device=$device $more || { fell "checkpoints, a run on $device" $?; return; }
   done
   for device in cuda cpu; do
     other=$([[ $device = cuda ]] && echo cpu || echo cuda)
     # shellcheck disable=SC2086
     train sft "$dir/$device-$other" run.device=$other run.resume="$dir/$device/checkpoints/step-00000004" $more
     code=$?
-    if ((code)); then row "stopped on $device, resumed on $other" FAILED "$(why $code)"; continue; fi
+    if ((code)); then fell "stopped on $device, resumed on $other" $code; continue; fi
     sed -i '1,4d' "$dir/$device/metrics.jsonl"
     compare_runs "stopped on $device, resumed on $other" "$dir/$device-$other" "$dir/$device" 1e-4 1e-3
     run "$bin/trireme" inspect "$dir/$device-$other" --verify
@@ -291,7 +296,7 @@ job_checkpoint() {
     row "  inspect --verify of that" "$(verdict $code)" "$(tell $code)"
   done
   for device in cuda cuda-cpu cpu cpu-cuda; do
-    run "$bin/trireme" export "$dir/$device" "$dir/model-$device" --dtype f32 || { row "export of $device" FAILED "$(why $?)"; return; }
+    run "$bin/trireme" export "$dir/$device" "$dir/model-$device" --dtype f32 || { fell "export of $device" $?; return; }
   done
   run_python "$here/compare_models.py" "$dir/model-cuda-cpu" "$dir/model-cuda" "$dir/model-cpu-cuda" "$dir/model-cpu"
   code=$?
