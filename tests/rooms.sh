@@ -17,8 +17,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 rooms='
 16 src
 15 src/commands
-14 src/plan
-13 src/train src/init
+14 src/plan src/init
+13 src/train
 12 src/run
 11 src/config
 10 src/feed src/generate src/reward io/model

@@ -11,8 +11,8 @@
 #include "flags.h"
 #include "init/ask.h"
 #include "init/draft.h"
+#include "init/fit.h"
 #include "init/pair.h"
-#include "init_fit.h"
 
 #include <errno.h>
 #include <stdio.h>

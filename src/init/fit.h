@@ -1,9 +1,9 @@
-/* init_fit.h - batches and memory for a deck that is to be written. Private to its room. */
+/* fit.h - batches and memory for a deck that is to be written. */
 #ifndef TRI_INIT_FIT_H
 #define TRI_INIT_FIT_H
 
-#include "init/draft.h"
-#include "init/interview.h"
+#include "draft.h"
+#include "interview.h"
 
 /* Not collective. Reads the data as the run would, and sets d->size and d->memory to what the model, the data
  * and the memory of the nodes allow; d->planned, which points into *said, says how much of it is used.

@@ -1,5 +1,5 @@
-/* init_fit.c - batches and memory for a deck that is to be written. */
-#include "init_fit.h"
+/* fit.c - batches and memory for a deck that is to be written. */
+#include "fit.h"
 #include "base/columns.h"
 #include "train/train.h"
 
