@@ -2,6 +2,7 @@
 #include "comm_peers.h"
 #include "base/child.h"
 #include "comm_host.h"
+#include "halt.h"
 #include "peers/peers.h"
 
 #include <mpi.h>
@@ -19,7 +20,10 @@ _Static_assert((int)TRI_BOARD_SCOPES == (int)TRI_SCOPE_COUNT && (int)TRI_BOARD_W
 enum { ALONE_S = 5 }; /* chosen: MPI_Abort takes a tenth of a second, or hangs, where a link is cut */
 
 /* Another rank ends all; should that not reach this process, it ends itself. */
-static void end_late(int code) { tri_runtime_abort_within(ALONE_S, code); }
+static void end_late(int code) {
+  tri_halt_hush(); /* of what mpirun sends then */
+  tri_runtime_abort_within(ALONE_S, code);
+}
 
 /* The main thread may hold any lock: MPI ends all before anything is waited for. */
 static void end_all(int code) {

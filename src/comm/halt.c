@@ -44,6 +44,7 @@ static atomic_int    caught;    /* the signal that came first, or took SIGPIPE's
 static atomic_llong  caught_us; /* when one came that was neither; 0: none did */
 static atomic_int    hung_up;   /* 1: SIGHUP came */
 static atomic_int    phase;
+static atomic_int    hushed;                      /* 1: no signal is answered any more */
 static volatile bool answers, by_mpirun, is_open; /* is_open: there is a run */
 static double (*now_s)(void);
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
@@ -58,7 +59,7 @@ static char words_of_mpirun[160];
 
 /* mpirun's SIGTERM, which SIGKILL follows, comes when another rank failed too. */
 static const char *words_for(int number) {
-  if (!answers) return NULL;
+  if (!answers || hushed) return NULL;
   if (number != SIGTERM || !by_mpirun) return words_of[phase];
   return is_open ? words_of_mpirun : NULL;
 }
@@ -137,6 +138,8 @@ void tri_halt_catch_signals(bool answer, double (*clock_s)(void)) {
     sigaction(number, &action, NULL);
   }
 }
+
+void tri_halt_hush(void) { hushed = 1; }
 
 void tri_halt_enter(tri_halt_phase now) { phase = (int)now; }
 

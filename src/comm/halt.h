@@ -27,6 +27,10 @@ void tri_halt_catch_signals(bool answer, double (*clock_s)(void));
 typedef enum { TRI_HALT_LOADING, TRI_HALT_STEPS, TRI_HALT_LEAVING } tri_halt_phase;
 void tri_halt_enter(tri_halt_phase now);
 
+/* Not collective, of any thread. Signals are not answered from here on: all has been said of why the run
+ * ends. */
+void tri_halt_hush(void);
+
 typedef struct tri_halt_opt {
   double      end_unix_s; /* when the allocation ends, seconds since 1970; 0: unknown */
   const char *file;       /* whoever makes it asks the run to stop; copied; at most 4095 bytes */

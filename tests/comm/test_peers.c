@@ -165,43 +165,44 @@ static void expect_words(tri_verdict v, double now_s, const char *expected) {
   tri_text_free(&t);
 }
 
+#define GO_ON                                                                                                \
+  "\n  every rank ends with exit code 76; the same command goes on from the newest\n"                        \
+  "  checkpoint, if there is one (run.resume: auto)"
+
 static void test_words(void **state) {
   (void)state;
   for (int r = 0; r < 2; r++) seen[r].news_s = 121, wait_in(r, TRI_BOARD_WORLD, 412, 21);
   card[2].task = 1, card[3].task = 3;
   seen[2].beat.come[TRI_BOARD_WORLD] = 411;
-  expect_words(
-      judge_at(121), 121,
-      "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s: stopped, or the node or "
-      "its link is down; it was in phase learn, at work; rank 0 waits in phase learn, all_gather policy "
-      "layer 3 weights, number 412 of scope world: come: 0-1; not come: 2-3; every rank ends with exit "
-      "code 76");
+  expect_words(judge_at(121), 121,
+               "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
+               "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
+               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
+               "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   wait_in(0, 2, 9, 3), wait_in(1, 2, 9, 21); /* of the lowest one nobody waits long enough for */
   expect_words(judge_at(121), 121,
-               "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s: stopped, or the "
-               "node or its link is down; it was in phase learn, at work; rank 1 waits in phase learn, "
-               "all_gather policy layer 3 weights, number 9 of scope cross: come: 1; not come: 3; every "
-               "rank ends with exit code 76");
+               "rank 2 (task 1) on n1, cpu; rank 3 on n1, cpu: no sign of life for 21 s\n"
+               "  stopped, or the node or its link is down\n  it was in phase learn, at work\n"
+               "  rank 1 waits in phase learn, all_gather policy layer 3 weights,\n"
+               "  number 9 of scope cross: come: 1; not come: 3" GO_ON);
   for (int r = 0; r < 2; r++) wait_in(r, TRI_BOARD_WORLD, 412, 21);
   seen[1].dead_s = 120;
-  expect_words(
-      judge_at(121), 121,
-      "rank 1 on n0, cpu: it died (process 1001); it was in phase learn, waiting in all_gather policy "
-      "layer 3 weights; rank 0 waits in phase learn, all_gather policy layer 3 weights, number 412 of "
-      "scope world: come: 0-1; not come: 2-3; every rank ends with exit code 76");
+  expect_words(judge_at(121), 121,
+               "rank 1 on n0, cpu: it died (process 1001)\n"
+               "  it was in phase learn, waiting in all_gather policy layer 3 weights\n"
+               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
+               "  number 412 of scope world: come: 0-1; not come: 2-3" GO_ON);
   set_up(NULL);
   for (int r = 0; r < 3; r++) wait_in(r, TRI_BOARD_WORLD, 5, 600);
-  expect_words(
-      judge_at(101), 101,
-      "rank 3 on n1, cpu: late: waited for 600 s (run.timeout_s); it was in phase learn, at work; rank 0 "
-      "waits in phase learn, all_gather policy layer 3 weights, number 5 of scope world: come: 0-2; not "
-      "come: 3; every rank ends with exit code 76");
+  expect_words(judge_at(101), 101,
+               "rank 3 on n1, cpu: late: waited for 600 s (run.timeout_s)\n  it was in phase learn, at work\n"
+               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
+               "  number 5 of scope world: come: 0-2; not come: 3" GO_ON);
   wait_in(3, TRI_BOARD_WORLD, 5, 1);
-  expect_words(
-      judge_at(101), 101,
-      "a collective hangs that all ranks have come to, for 600 s (run.timeout_s); rank 0 waits in phase "
-      "learn, all_gather policy layer 3 weights, number 5 of scope world: come: 0-3; not come: none; every "
-      "rank ends with exit code 76");
+  expect_words(judge_at(101), 101,
+               "a collective hangs that all ranks have come to, for 600 s (run.timeout_s)\n"
+               "  rank 0 waits in phase learn, all_gather policy layer 3 weights,\n"
+               "  number 5 of scope world: come: 0-3; not come: none" GO_ON);
 }
 
 static bool is_odd(const void *ctx, int rank) {

@@ -36,12 +36,12 @@ row() { echo "| $case | $1 | $2 | $3 | $4 |"; }
 # From the fault to the message that names it, then to the end of srun. The limit is a hang's.
 message() { # what it must name (extended regular expression), exit codes
   local from=$2 said code words
-  await "the message of $case" eval 'says "^trireme: .*(no sign of life|died|late).*exit code 76" || has_code'
+  await "the message of $case" eval 'says "^  every rank ends with exit code 76" || has_code'
   said=$(ms)
   await "the end of $case" has_code
   code=$(cat "$dir/$case.code")
-  words=$(grep -aE '^trireme: .*exit code 76' "$dir/$case.out" | head -n 1)
-  row "$(seconds $((said - from)))" "$(echo "$words" | sed -E 's/^trireme: //; s/; it was in.*//; s/\|/-/g')" "$code, $(seconds $(($(ms) - from))) s" "$(lost)"
+  words=$(grep -aE '^trireme: rank .*(no sign of life|died|late)' "$dir/$case.out" | head -n 1)
+  row "$(seconds $((said - from)))" "$(echo "$words" | sed -E 's/^trireme: //; s/\|/-/g')" "$code, $(seconds $(($(ms) - from))) s" "$(lost)"
   if ! grep -qE "$1" <<< "$words" || [ $((said - from)) -gt 30000 ] || [[ " $3 " != *" $code "* ]]; then
     bad=1
     echo "faults: $case: $1 expected within 30 s, code $3"

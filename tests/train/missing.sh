@@ -35,13 +35,16 @@ for case in "$@"; do
   lose "$signal" "$rank"
   what='no sign of life for [0-9]+ s'
   [ "$signal" = STOP ] || what="it died \\(process $(cat "$dir/victim")\\)"
-  waits='rank [0-9]+ waits in phase [a-z]+, .*, number [0-9]+ of scope [a-z]+: come: .*; not come: .*'
+  waits='rank [0-9]+ waits in phase [a-z]+, [^@]*,@  number [0-9]+ of scope [a-z]+: come: [^@]*; not come: [^@]*'
   [ "$signal" = STOP ] || waits="($waits|no rank waits for it yet)"
-  line="^trireme: rank $rank on [^ ]*, cpu: $what.*; $waits; every rank ends with exit code 76\$"
+  message="@trireme: rank $rank on [^ ]*, cpu: $what@(  [^@]*@)*  $waits@  every rank ends with exit code 76; the same command"
   files=$dir/log
   [ "$rank" = 0 ] || files="$files $dir/o/log.txt"
   for file in $files; do
-    [ "$(grep -cE "$line" "$file")" = 1 ] || { cat "$file"; echo "missing: $case: ${file##*/} does not say once: $line"; exit 1; }
+    said=@$(tr '\n' '@' < "$file") # its lines together
+    [[ $said =~ $message ]] && after=${said#*"${BASH_REMATCH[0]}"} && [[ $after != *"@trireme: rank "* ]] ||
+      { cat "$file"; echo "missing: $case: ${file##*/} does not say once: $message"; exit 1; }
+    [[ $after != *'told to end by mpirun'* ]] || { cat "$file"; echo "missing: $case: more is said after it"; exit 1; }
   done
   [ "$code" = 76 ] || { cat "$dir/log"; echo "missing: $case: mpirun ended with $code, 76 expected"; exit 1; }
 done

@@ -83,9 +83,9 @@ static tri_status put_collective(const about *a, tri_text *out) {
   static const char *const scope[] = {"world", "node", "cross"};
   const tri_beat          *w;
 
-  if (a->v->waiter < 0) return tri_text_printf(out, "; no rank waits for it yet");
+  if (a->v->waiter < 0) return tri_text_printf(out, "\n  no rank waits for it yet");
   w = &a->seen[a->v->waiter].beat;
-  TRI_TRY(tri_text_printf(out, "; rank %d waits in phase %s, %s, number %llu of scope %s: come: ",
+  TRI_TRY(tri_text_printf(out, "\n  rank %d waits in phase %s, %s,\n  number %llu of scope %s: come: ",
                           a->v->waiter, w->phase, w->label, (unsigned long long)w->number, scope[w->scope]));
   TRI_TRY(tri_peers_ranks(a->n, is_here, a, out));
   TRI_TRY(tri_text_printf(out, "; not come: "));
@@ -96,8 +96,9 @@ static tri_status put_collective(const about *a, tri_text *out) {
 static tri_status put_last(const about *a, tri_text *out) {
   const tri_seen *s = &a->seen[a->v->culprit];
 
-  if (!s->known) return tri_text_printf(out, "; its beats never came through, so what it does is not known");
-  TRI_TRY(tri_text_printf(out, "; it was in phase %s", s->beat.phase));
+  if (!s->known)
+    return tri_text_printf(out, "\n  its beats never came through, so what it does is not known");
+  TRI_TRY(tri_text_printf(out, "\n  it was in phase %s", s->beat.phase));
   if (s->beat.scope == TRI_BOARD_NOWHERE) return tri_text_printf(out, ", at work");
   return tri_text_printf(out, ", waiting in %s", s->beat.label);
 }
@@ -111,7 +112,7 @@ tri_status tri_peers_words(const tri_card *card, const tri_seen *seen, int n, co
     TRI_TRY(
         tri_text_printf(out, ": %s died (process %d)", plural(&a, "it", "they"), (int)card[v->culprit].pid));
   else if (v->kind == TRI_VERDICT_SILENT)
-    TRI_TRY(tri_text_printf(out, ": no sign of life for %.0f s: stopped, or the node or its link is down",
+    TRI_TRY(tri_text_printf(out, ": no sign of life for %.0f s\n  stopped, or the node or its link is down",
                             v->since_s));
   else if (v->culprit >= 0)
     TRI_TRY(tri_text_printf(out, ": late: waited for %.0f s (run.timeout_s)", v->since_s));
@@ -120,5 +121,7 @@ tri_status tri_peers_words(const tri_card *card, const tri_seen *seen, int n, co
                             v->since_s));
   if (v->culprit >= 0) TRI_TRY(put_last(&a, out));
   TRI_TRY(put_collective(&a, out));
-  return tri_text_printf(out, "; every rank ends with exit code 76");
+  return tri_text_printf(out,
+                         "\n  every rank ends with exit code 76; the same command goes on from the newest\n"
+                         "  checkpoint, if there is one (run.resume: auto)");
 }
