@@ -82,6 +82,7 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
   d->base.logit_bytes = tri_gpu_logit_bytes(prop.totalGlobalMem);
   d->n_sm = prop.multiProcessorCount;
+  d->l2_bytes = prop.l2CacheSize > 0 ? (size_t)prop.l2CacheSize : 0;
   snprintf(d->base.model, sizeof d->base.model, "%s", prop.name);
   *out = &d->base;
   d = NULL;

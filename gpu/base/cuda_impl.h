@@ -18,6 +18,7 @@ enum { TRI_CUDA_SHARED = 163 * 1024 };
 typedef struct tri_cuda_device {
   tri_device              base; /* index: the CUDA ordinal */
   int                     n_sm; /* multiprocessors */
+  size_t                  l2_bytes;
   struct cublasLtContext *blas; /* owned; opened by the first product */
 } tri_cuda_device;
 

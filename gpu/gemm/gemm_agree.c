@@ -76,7 +76,7 @@ typedef struct row_class {
 } row_class;
 
 typedef struct search {
-  tri_lt_found listed[TRI_LT_FWDS][TRI_LT_BUCKETS];
+  tri_lt_found listed[TRI_LT_FWDS][TRI_LT_BUCKETS], parts;
   row_class    now, best;
 } search;
 
@@ -141,13 +141,14 @@ static tri_status find_class(const tri_linear *l, const tri_lt *p, tri_lt_found 
 /* Serves the bucket with the quickest of the class: `many`, and those in f from `member` on. All have room to
  * work, whichever is chosen, so that the ledger does not follow from a time. */
 static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const tri_lt_room *r, int bucket,
-                                const cublasLtMatmulHeuristicResult_t *many, int member) {
+                                const cublasLtMatmulHeuristicResult_t *many, int member, double *best) {
   const int64_t rows = tri_lt_rows[bucket] < r->rows ? tri_lt_rows[bucket] : r->rows;
   int           members = 1, tried = 0;
-  double        ms, best = -1;
+  double        ms;
   char          why[80];
 
   p->algo[bucket] = many->algo;
+  TRI_TRY(tri_lt_time(l, p, &many->algo, r, rows, best));
   for (int i = member; i >= 0 && i < f->n && members < (bucket == TRI_LT_MANY ? MEMBERS_MANY : MEMBERS);
        i++) {
     bool same = bucket != TRI_LT_MANY && i == member; /* found before */
@@ -155,21 +156,22 @@ static tri_status settle_bucket(tri_linear *l, tri_lt *p, tri_lt_found *f, const
     tried++;
     if (!same) TRI_TRY(agree_in(l, p, &f->at[i], r, bucket, &same));
     if (!same) continue;
-    if (members++ == 1) TRI_TRY(tri_lt_time(l, p, &many->algo, r, rows, &best));
+    members++;
     tri_lt_enlarge(&l->lt_bytes, f->at[i].workspaceSize);
     TRI_TRY(tri_lt_time(l, p, &f->at[i].algo, r, rows, &ms));
-    if (ms >= best) continue;
-    best = ms;
+    if (ms >= *best) continue;
+    *best = ms;
     p->algo[bucket] = f->at[i].algo;
   }
   snprintf(why, sizeof why, "the quickest of %d with the same bits, %d of %d others tried", members, tried,
            f->n);
-  tri_lt_log(l, p, bucket, why, best);
+  tri_lt_log(l, p, bucket, why, *best);
   return TRI_OK;
 }
 
 /* Where no algorithm agrees with itself nothing is chosen, and linear_check will say so. */
-static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed, tri_lt_room *r, search *s) {
+static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed, tri_lt_room *r, search *s,
+                                 tri_lt_cost *cost) {
   cublasLtMatmulHeuristicResult_t *many;
 
   TRI_TRY(find_class(l, p, listed, r, s));
@@ -177,12 +179,26 @@ static tri_status settle_product(tri_linear *l, tri_lt *p, tri_lt_found *listed,
   many = &listed[TRI_LT_MANY].at[s->best.many];
   tri_lt_enlarge(&l->lt_bytes, many->workspaceSize);
   for (int b = 0; b < TRI_LT_BUCKETS; b++) {
+    const bool last = b == TRI_LT_MANY;
     p->algo[b] = many->algo;
-    if (b == TRI_LT_MANY)
-      TRI_TRY(settle_bucket(l, p, &listed[b], r, b, many, 0));
-    else if (!untried(r, b))
-      TRI_TRY(settle_bucket(l, p, &s->best.few[b], r, b, many, s->best.member[b]));
+    if (untried(r, b) && !last) continue;
+    TRI_TRY(settle_bucket(l, p, last ? &listed[b] : &s->best.few[b], r, b, many, last ? 0 : s->best.member[b],
+                          &cost->ms[b]));
+    TRI_TRY(tri_lt_compare(l, p, r, b, cost));
   }
+  return TRI_OK;
+}
+
+/* The library's lists, and the largest workspace in them and in those with sums in parts. */
+static tri_status look_up_all(const tri_linear *l, search *s, size_t *lt_bytes) {
+  for (int i = 0; i < TRI_LT_FWDS; i++)
+    for (int b = 0; l->fwd[i].desc && b < TRI_LT_BUCKETS; b++) {
+      tri_lt_found *f = &s->listed[i][b];
+      TRI_TRY(tri_lt_look_up(l, &l->fwd[i], tri_lt_rows[b], false, f));
+      for (int k = 0; k < f->n; k++) tri_lt_enlarge(lt_bytes, f->at[k].workspaceSize);
+      TRI_TRY(tri_lt_look_up(l, &l->fwd[i], tri_lt_rows[b], true, &s->parts));
+      for (int k = 0; k < s->parts.n; k++) tri_lt_enlarge(lt_bytes, s->parts.at[k].workspaceSize);
+    }
   return TRI_OK;
 }
 
@@ -191,27 +207,30 @@ tri_status tri_lt_settle(tri_linear *l) {
   const tri_device_ops *ops = d->ops;
   tri_status            st = TRI_OK;
   tri_lt_room           r = {.rows = trial_rows(l), .lt_bytes = l->lt_bytes};
-  size_t                w_bytes = tri_lt_round((size_t)(l->n_out * l->n_in) * tri_dtype_bytes(l->dtype));
-  search               *s = NULL;
-  void                 *memory = NULL;
-  tri_tensor            w;
+  size_t      w_bytes = tri_lt_round((size_t)(l->n_out * l->n_in) * tri_dtype_bytes(l->dtype)), evict;
+  search     *s = NULL;
+  void       *memory = NULL;
+  tri_lt_cost cost[TRI_LT_FWDS];
+  tri_tensor  w;
 
-  TRI_TRY_DONE(TRI_ALLOC(s, 1));
   for (int i = 0; i < TRI_LT_FWDS; i++)
-    for (int b = 0; l->fwd[i].desc && b < TRI_LT_BUCKETS; b++) {
-      tri_lt_found *f = &s->listed[i][b];
-      TRI_TRY_DONE(tri_lt_look_up(l, &l->fwd[i], tri_lt_rows[b], false, f));
-      for (int k = 0; k < f->n; k++) tri_lt_enlarge(&r.lt_bytes, f->at[k].workspaceSize);
-    }
+    for (int b = 0; b < TRI_LT_BUCKETS; b++) cost[i].ms[b] = cost[i].free_ms[b] = -1;
+  TRI_TRY_DONE(TRI_ALLOC(s, 1));
+  TRI_TRY_DONE(look_up_all(l, s, &r.lt_bytes));
   TRI_TRY_DONE(ops->stream_open(d, "products", &r.s));
-  TRI_TRY_DONE(ops->alloc(d, TRI_MEM_DEVICE, r.lt_bytes + w_bytes + tri_lt_room_bytes(l, r.rows), &memory));
+  evict = tri_lt_round(tri_lt_evict_bytes(l));
+  TRI_TRY_DONE(
+      ops->alloc(d, TRI_MEM_DEVICE, r.lt_bytes + w_bytes + evict + tri_lt_room_bytes(l, r.rows), &memory));
   r.lt = memory;
   r.w = r.lt + r.lt_bytes;
+  r.evict = r.lt + r.lt_bytes + w_bytes;
   w = tri_view2(r.lt + r.lt_bytes, l->dtype, l->n_out, l->n_in);
   TRI_TRY_DONE(tri_cuda_noise(r.s, &w, 3));
-  TRI_TRY_DONE(tri_lt_room_fill(l, &r, r.lt + r.lt_bytes + w_bytes));
+  TRI_TRY_DONE(tri_lt_room_fill(l, &r, r.lt + r.lt_bytes + w_bytes + evict));
   for (int i = 0; i < TRI_LT_FWDS; i++)
-    if (l->fwd[i].desc) TRI_TRY_DONE(settle_product(l, &l->fwd[i], s->listed[i], &r, s));
+    if (l->fwd[i].desc) TRI_TRY_DONE(settle_product(l, &l->fwd[i], s->listed[i], &r, s, &cost[i]));
+  l->fwd_rows = r.rows < tri_lt_rows[TRI_LT_MANY] ? r.rows : tri_lt_rows[TRI_LT_MANY];
+  tri_lt_report(l, cost);
 done:
   if (r.s) ops->stream_close(&r.s);
   ops->free(d, TRI_MEM_DEVICE, &memory);
@@ -257,12 +276,13 @@ static tri_status check_product(tri_linear *l, tri_lt *p, tri_lt_room *r) {
 
 tri_status tri_cuda_linear_check(tri_stream *s, tri_linear *l, const void *packed_fwd) {
   tri_lt_room r = {.s = s,
-                   .rows = tri_gpu_check_rows(l->n_out),
+                   .rows = tri_gpu_check_rows(l->n_out) < l->fwd_rows ? tri_gpu_check_rows(l->n_out)
+                                                                      : l->fwd_rows,
                    .w = packed_fwd,
                    .lt = l->workspace,
                    .lt_bytes = l->lt_bytes};
 
-  TRI_ASSERT(l->workspace);
+  TRI_ASSERT(l->workspace && !l->any_order);
   TRI_TRY(tri_lt_room_fill(l, &r, l->workspace + l->lt_bytes));
   for (int i = 0; i < TRI_LT_FWDS; i++)
     if (l->fwd[i].desc) TRI_TRY(check_product(l, &l->fwd[i], &r));

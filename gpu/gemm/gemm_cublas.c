@@ -30,10 +30,13 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
                                               sizeof somewhere));
   TRI_TRY(tri_lt_look_up(l, p, tri_lt_rows[TRI_LT_MANY], false, &f));
   if (!f.n)
-    TRI_FAIL(TRI_EDEVICE,
-             "cuBLASLt %zu on %s has no algorithm without split sums for a [%lld,%lld] weight of type %s",
-             cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
-             tri_lt_type_name(l->dtype));
+    TRI_FAIL(
+        TRI_EDEVICE,
+        "cuBLASLt %zu on %s has no algorithm without split sums for a [%lld,%lld] weight of type %s; where "
+        "one of these is no multiple of 8, such as a vocabulary, use a model that is padded to one, or "
+        "model.dtype: f32",
+        cublasLtGetVersion(), l->device->base.model, (long long)l->n_out, (long long)l->n_in,
+        tri_lt_type_name(l->dtype));
   for (int i = 0; i < TRI_LT_BUCKETS; i++) p->algo[i] = f.at[0].algo;
   tri_lt_enlarge(&l->lt_bytes, f.at[0].workspaceSize);
   return TRI_OK;
@@ -57,6 +60,17 @@ static tri_status open_products(tri_linear *l) {
   return product_open(l, &l->bwd_w, TRI_LT_BWD_W, TRI_F32, false);
 }
 
+static tri_status settle(tri_linear *l) {
+  if (!tri_lt_recall(l, TRI_LT_PART_FWD)) {
+    TRI_TRY(l->any_order ? tri_lt_settle_free(l) : tri_lt_settle(l));
+    tri_lt_remember(l, TRI_LT_PART_FWD);
+  }
+  if (!l->backward || tri_lt_recall(l, TRI_LT_PART_BWD)) return TRI_OK;
+  TRI_TRY(tri_lt_settle_backward(l));
+  tri_lt_remember(l, TRI_LT_PART_BWD);
+  return TRI_OK;
+}
+
 tri_status tri_cuda_linear_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
   tri_status  st = TRI_OK;
   tri_linear *l = NULL;
@@ -70,9 +84,9 @@ tri_status tri_cuda_linear_open(tri_device *d, const tri_linear_spec *spec, tri_
   l->n_in = spec->n_in;
   l->dtype = spec->dtype;
   l->backward = spec->backward;
+  l->any_order = spec->any_order;
   TRI_TRY_DONE(open_products(l));
-  TRI_TRY_DONE(tri_lt_settle(l));
-  TRI_TRY_DONE(tri_lt_settle_backward(l));
+  TRI_TRY_DONE(settle(l));
   *out = l;
   l = NULL;
 done:
@@ -119,10 +133,9 @@ static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
   TRI_ASSERT(t->ndim == 2 && t->dim[0] == rows && t->dim[1] == cols);
 }
 
-/* A product of many rows is made in blocks of about one size, none beyond what its algorithm was chosen
- * for. */
-static int64_t block_rows(int64_t rows) {
-  int64_t most = tri_lt_rows[TRI_LT_MANY], n = (rows + most - 1) / most;
+/* A product of more rows than `most` is made in blocks of about one size. */
+static int64_t block_rows(int64_t rows, int64_t most) {
+  int64_t n = (rows + most - 1) / most;
 
   return n ? (rows + n - 1) / n : 1;
 }
@@ -141,7 +154,7 @@ static tri_lt_call block_of(const tri_lt_call *c, int64_t first, int64_t n, size
 /* fwd and bwd_x: each row of d comes of the same row of b. */
 static tri_status run_rows(tri_stream *s, const tri_linear *l, const tri_lt *p, const tri_lt_call *c) {
   int64_t k = p->dir == TRI_LT_FWD ? l->n_in : l->n_out, width = l->n_in + l->n_out - k;
-  int64_t n = block_rows(c->rows);
+  int64_t n = block_rows(c->rows, p->dir == TRI_LT_FWD ? l->fwd_rows : tri_lt_rows[TRI_LT_MANY]);
 
   for (int64_t first = 0; first < c->rows; first += n) {
     tri_lt_call part =
@@ -210,7 +223,7 @@ tri_status tri_cuda_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_i
   TRI_ASSERT(l->backward && x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
   if (!c.rows && !add) /* a sum of nothing */
     return s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float));
-  n = block_rows(c.rows);
+  n = block_rows(c.rows, l->sum_rows);
   for (int64_t first = 0; first < c.rows; first += n) {
     tri_lt_call part = block_of(&c, first, n, (size_t)l->n_out * tri_dtype_bytes(l->dtype), 0);
     part.a = (const char *)c.a + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype);

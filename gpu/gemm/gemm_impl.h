@@ -42,7 +42,8 @@ struct tri_linear {
   tri_cuda_device *device; /* borrowed */
   int64_t          n_out, n_in;
   tri_dtype        dtype;
-  bool             backward;
+  bool             backward, any_order; /* as in tri_linear_spec */
+  int64_t          fwd_rows, sum_rows;  /* at most in one product: of fwd, as many as were tried; of bwd_w */
   tri_lt           fwd[TRI_LT_FWDS], bwd_x[2], bwd_w; /* bwd_x: dx of type A; f32 where A is not */
   size_t           lt_bytes;                          /* workspace of the algorithms in use */
   char            *workspace;                         /* borrowed; the algorithms', then linear_check's */
@@ -122,27 +123,55 @@ typedef struct tri_lt_room {
   tri_stream *s;
   int64_t     rows;
   const void *w;
-  char       *x, *bias, *judge, *y, *base, *lt; /* judge, y [rows,n_out]; base: A, what is added */
+  char       *x, *bias, *base, *judge, *y, *lt; /* base, judge, y [rows,n_out]: see tri_lt_judge */
   size_t      lt_bytes;
+  void       *evict; /* written before a timed run; NULL: none is timed */
 } tri_lt_room;
 size_t tri_lt_room_bytes(const tri_linear *l, int64_t rows);
+/* Of tri_lt_room.evict. */
+size_t tri_lt_evict_bytes(const tri_linear *l);
 /* Noise at `at`; rows, w, lt and lt_bytes are set. */
 TRI_CHECKED tri_status tri_lt_room_fill(const tri_linear *l, tri_lt_room *r, char *at);
-/* All rows by this algorithm: what others are compared with. */
+/* All rows by this algorithm: what others are compared with, without and with something added. */
 TRI_CHECKED tri_status tri_lt_judge(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                                     tri_lt_room *r);
-/* *same &= the algorithm can do it, and rows [first, first + rows) have the judge's bits. Raises
- * c->workspaceSize to what it wants for so many. The host waits. */
+/* *same &= the algorithm can do it, and rows [first, first + rows) have the judge's bits, without and with
+ * something added. Raises c->workspaceSize to what it wants for so many. The host waits. */
 TRI_CHECKED tri_status tri_lt_agree(const tri_linear *l, const tri_lt *p, cublasLtMatmulHeuristicResult_t *c,
                                     const tri_lt_room *r, int64_t first, int64_t rows, bool *same);
 /* The shortest of some runs with so many rows, the weights not in the cache. The host waits. */
 TRI_CHECKED tri_status tri_lt_time(const tri_linear *l, const tri_lt *p, const cublasLtMatmulAlgo_t *algo,
                                    const tri_lt_room *r, int64_t rows, double *ms);
 
-/* gemm_agree.c. Chooses the algorithms of fwd by trial, in memory of its own. The host waits. */
-TRI_CHECKED tri_status tri_lt_settle(tri_linear *l);
+/* gemm_known.c. What a process has found out of a shape once: the algorithms of fwd, or of the gradients, and
+ * what goes with them, as far as the shape, the GPU and the library are the same. False: nothing is known. */
+typedef enum { TRI_LT_PART_FWD, TRI_LT_PART_BWD } tri_lt_part;
+bool tri_lt_recall(tri_linear *l, tri_lt_part part);
+void tri_lt_remember(const tri_linear *l, tri_lt_part part);
 
-/* gemm_backward.c. Chooses those of bwd_x and bwd_w, in memory of its own. The host waits. */
+/* gemm_free.c. *io: the library's first for the bucket that can do the fewest rows and the most, and does it
+ * right, sums in parts among them where they pay; *n: its place in the library's order, from 1; 0: there is
+ * none, and *io stays. In memory of its own. The host waits. */
+TRI_CHECKED tri_status tri_lt_free_choice(const tri_linear *l, const tri_lt *p, int bucket,
+                                          cublasLtMatmulHeuristicResult_t *io, int *n);
+/* Chooses the algorithms of bwd_x and bwd_w so; those of fwd where any_order. */
 TRI_CHECKED tri_status tri_lt_settle_backward(tri_linear *l);
+TRI_CHECKED tri_status tri_lt_settle_free(tri_linear *l);
+
+/* gemm_cost.c. Milliseconds of the algorithms that serve a product, and of the library's free choice; < 0:
+ * not known. */
+typedef struct tri_lt_cost {
+  double ms[TRI_LT_BUCKETS], free_ms[TRI_LT_BUCKETS];
+} tri_lt_cost;
+/* Sets free_ms of a bucket whose ms is known. The host waits. */
+TRI_CHECKED tri_status tri_lt_compare(const tri_linear *l, const tri_lt *p, const tri_lt_room *r, int bucket,
+                                      tri_lt_cost *io);
+/* Logs what equal bits of rows cost in the product of l where it is most; warns of much. cost
+ * [TRI_LT_FWDS]. */
+void tri_lt_report(const tri_linear *l, const tri_lt_cost *cost);
+
+/* gemm_agree.c. Chooses the algorithms of fwd by trial, in memory of its own, and sets fwd_rows. The host
+ * waits. */
+TRI_CHECKED tri_status tri_lt_settle(tri_linear *l);
 
 #endif

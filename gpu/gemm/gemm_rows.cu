@@ -55,36 +55,47 @@ tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed) {
 #undef LAUNCH
 }
 
-/* x[n] = -x, bf16 or f16: the sign is the same bit. Grid: tri_grid. */
-__global__ void __launch_bounds__(THREADS) negate_kernel(uint16_t *x, int64_t n) {
+/* The sign of each element of t in 64 bits. */
+static uint64_t signs(tri_dtype t) { return t == TRI_F32 ? 0x8000000080000000u : 0x8000800080008000u; }
+
+/* x[n] = -x: the sign is the first bit of f32, bf16 and f16. Grid: tri_grid. */
+template <class U> __global__ void __launch_bounds__(THREADS) negate_kernel(U *x, int64_t n, uint64_t sign) {
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
-    x[i] ^= 0x8000;
+    x[i] ^= (U)sign;
 }
 
 tri_status tri_cuda_negate(tri_stream *s, tri_out x) {
   int64_t n = tri_tensor_count(x);
 
-  TRI_ASSERT(x->dtype == TRI_BF16 || x->dtype == TRI_F16);
-  return TRI_LAUNCH(negate_kernel, tri_grid(s, n, THREADS), THREADS, 0, s, x->data, n);
+  if (x->dtype == TRI_F32)
+    return TRI_LAUNCH((negate_kernel<uint32_t>), tri_grid(s, n, THREADS), THREADS, 0, s, x->data, n,
+                      signs(x->dtype));
+  return TRI_LAUNCH((negate_kernel<uint16_t>), tri_grid(s, n, THREADS), THREADS, 0, s, x->data, n,
+                    signs(x->dtype));
 }
 
-/* *differ = 1 if one of n units of a is not that of b. Grid: tri_grid. */
+/* *differ = 1 if one of n units of a is not that of b with these bits turned. Grid: tri_grid. */
 template <class U>
-__global__ void __launch_bounds__(THREADS) differ_kernel(int32_t *differ, const U *a, const U *b, int64_t n) {
+__global__ void __launch_bounds__(THREADS)
+    differ_kernel(int32_t *differ, const U *a, const U *b, int64_t n, uint64_t turned) {
   bool found = false;
 
   for (int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x; i < n; i += (int64_t)gridDim.x * THREADS)
-    found |= a[i] != b[i];
+    found |= a[i] != (U)(b[i] ^ (U)turned);
   if (found) *differ = 1;
 }
 
-tri_status tri_cuda_differ(tri_stream *s, int32_t *differ, const void *a, const void *b, size_t bytes) {
-  bool    wide = ((uintptr_t)a | (uintptr_t)b | bytes) % sizeof(uint64_t) == 0;
-  int64_t n = (int64_t)(bytes / (wide ? sizeof(uint64_t) : sizeof(uint16_t)));
+tri_status tri_cuda_differ(tri_stream *s, int32_t *differ, const void *a, const void *b, size_t bytes,
+                           tri_dtype t, bool negated) {
+  bool     wide = ((uintptr_t)a | (uintptr_t)b | bytes) % sizeof(uint64_t) == 0;
+  size_t   unit = wide ? sizeof(uint64_t) : tri_dtype_bytes(t);
+  int64_t  n = (int64_t)(bytes / unit);
+  uint64_t turned = negated ? signs(t) : 0;
 
-  TRI_ASSERT(bytes % sizeof(uint16_t) == 0);
+  TRI_ASSERT(bytes % tri_dtype_bytes(t) == 0);
   TRI_TRY(s->device->ops->fill(s, differ, 0, sizeof *differ));
-  if (wide)
-    return TRI_LAUNCH((differ_kernel<uint64_t>), tri_grid(s, n, THREADS), THREADS, 0, s, differ, a, b, n);
-  return TRI_LAUNCH((differ_kernel<uint16_t>), tri_grid(s, n, THREADS), THREADS, 0, s, differ, a, b, n);
+#define LAUNCH(U)                                                                                            \
+  TRI_LAUNCH((differ_kernel<U>), tri_grid(s, n, THREADS), THREADS, 0, s, differ, a, b, n, turned)
+  return unit == 8 ? LAUNCH(uint64_t) : unit == 4 ? LAUNCH(uint32_t) : LAUNCH(uint16_t);
+#undef LAUNCH
 }

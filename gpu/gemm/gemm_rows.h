@@ -9,10 +9,11 @@
 TRI_CHECKED tri_status tri_cuda_bias_rows(tri_stream *s, tri_out y, tri_in bias, tri_in base);
 /* x f32, bf16 or f16: numbers in (-1, 1), a function of seed and place. */
 TRI_CHECKED tri_status tri_cuda_noise(tri_stream *s, tri_out x, uint32_t seed);
-/* x bf16 or f16 = -x. */
+/* x f32, bf16 or f16 = -x. */
 TRI_CHECKED tri_status tri_cuda_negate(tri_stream *s, tri_out x);
-/* Device memory all three; *differ becomes 1 if the bytes (an even number) are not the same, else 0. */
+/* Device memory all three; *differ becomes 1 if the bytes, of whole elements t, are not the same, else 0.
+ * negated: if they are not those of -b. */
 TRI_CHECKED tri_status tri_cuda_differ(tri_stream *s, int32_t *differ, const void *a, const void *b,
-                                       size_t bytes);
+                                       size_t bytes, tri_dtype t, bool negated);
 
 #endif

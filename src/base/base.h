@@ -134,6 +134,8 @@ TRI_CHECKED tri_status tri_faults_miss(tri_faults *faults, const char *what);
  * live line (live.h), and, once tri_log_file was called, to that file too; detail to the file always. */
 typedef enum { TRI_LOG_ERROR, TRI_LOG_WARN, TRI_LOG_INFO, TRI_LOG_DETAIL, TRI_LOG_DEBUG } tri_log_level;
 void tri_log_open(int rank, tri_log_level level); /* what stderr shows; info and detail: rank 0 only */
+/* Whether this is rank 0, as far as the log knows. */
+bool tri_log_is_first(void);
 /* FILE *, borrowed; NULL to stop. What was logged before is kept (up to 64 KiB) and written to the first
  * file. */
 void tri_log_file(void *file);

@@ -24,6 +24,8 @@ void tri_log_open(int rank, tri_log_level level) {
   log_level = level;
 }
 
+bool tri_log_is_first(void) { return log_rank == 0; }
+
 void tri_log_file(void *file) {
   log_copy = file;
   log_fd = file ? fileno(file) : -1;

@@ -18,16 +18,16 @@ size_t tri_gpu_logit_bytes(size_t total_bytes) {
 static size_t round256(size_t n) { return (n + 255) & ~(size_t)255; }
 
 int64_t tri_gpu_trial_rows(int64_t n_out, size_t results, int64_t most) {
-  int64_t rows = (int64_t)results / (2 * 4 * n_out);
+  int64_t rows = (int64_t)results / (3 * 4 * n_out);
 
   return rows > most ? most : rows < TRI_GPU_TRIAL_LEAST ? TRI_GPU_TRIAL_LEAST : rows;
 }
 
-/* x, a bias, and two results in f32. */
+/* x, a bias, and three results in f32. */
 size_t tri_gpu_trial_bytes(int64_t n_out, int64_t n_in, tri_dtype t, int64_t rows) {
   size_t y = (size_t)(rows * n_out) * 4;
 
-  return round256((size_t)(rows * n_in) * tri_dtype_bytes(t)) + round256((size_t)n_out * 4) + 2 * round256(y);
+  return round256((size_t)(rows * n_in) * tri_dtype_bytes(t)) + round256((size_t)n_out * 4) + 3 * round256(y);
 }
 
 int64_t tri_gpu_check_rows(int64_t n_out) { return tri_gpu_trial_rows(n_out, CHECK_BYTES, CHECK_ROWS); }

@@ -16,7 +16,7 @@ enum { TRI_GPU_PRODUCT_BYTES = 32 << 20 };
 /* The fewest rows a product is tried with: those of the first bucket (gpu/gemm/gemm_impl.h). */
 enum { TRI_GPU_TRIAL_LEAST = 16 };
 /* Pure, these three, of a product [n_out,n_in] in type t. Rows of which `results` bytes hold the judge's
- * results and another's, at least TRI_GPU_TRIAL_LEAST, at most `most`; what so many rows take beside the
+ * two results and another's, at least TRI_GPU_TRIAL_LEAST, at most `most`; what so many rows take beside the
  * weights; and all that linear_size asks for: the largest algorithm, and linear_check's rows. */
 int64_t tri_gpu_trial_rows(int64_t n_out, size_t results, int64_t most);
 size_t  tri_gpu_trial_bytes(int64_t n_out, int64_t n_in, tri_dtype t, int64_t rows);

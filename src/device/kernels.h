@@ -67,6 +67,9 @@ typedef struct tri_linear_spec {
   int64_t   n_out, n_in;
   tri_dtype dtype;    /* TRI_F32, TRI_BF16 or TRI_F16: of weights and inputs */
   bool      backward; /* bwd_x and bwd_w will be called */
+  /* fwd may add a sum in another order for another M, where that is quicker; linear_check is not called. On
+   * the CPU it never is, and rows have the same bits all the same. */
+  bool any_order;
 } tri_linear_spec;
 typedef struct tri_linear_bytes {
   size_t fwd, bwd;  /* packed weights for fwd, and for bwd_x. 0: w itself is passed instead */

@@ -28,6 +28,7 @@ typedef struct tri_model_opt {
   tri_shard_plan         plan;
   tri_place              place;
   bool                   train, rollout; /* backward wanted; generation wanted */
+  bool                   any_order;      /* of products' sums (kernels.h): no tri_model_check */
   int64_t                offload;        /* see params.h */
   double                 ema_beta;       /* of the average of trained weights (params.h); 0: none */
   tri_lora               lora; /* rank 0: the weights learn. Else they are frozen, and its adapters learn, and

@@ -197,6 +197,7 @@ static tri_status open_model(tri_trainer *t, tri_learner *l, const batch_room *b
                           .offload = offload(c, l),
                           .ema_beta = l == &t->learner[TRI_POLICY] ? c->algo.ema_beta : 0,
                           .rollout = rollout,
+                          .any_order = c->run.sampler != TRI_CONFIG_EXACT,
                           .recompute = c->model.recompute == TRI_CONFIG_RECOMPUTE_LAYER,
                           .max_tokens = b->learn,
                           .max_learn_tokens = b->learn,

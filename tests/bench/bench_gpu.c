@@ -335,7 +335,7 @@ static void product_bwd_w(bench *b, void *ctx) {
 /* y [M,n_out] = x [M,n_in] W^T for some M; both gradients for the largest. */
 static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
   static const int64_t  rows[] = {16, 64, 256, 4096};
-  const tri_linear_spec spec = {n_out, n_in, TRI_BF16, true};
+  const tri_linear_spec spec = {n_out, n_in, TRI_BF16, true, false};
   tri_linear_bytes      bytes;
   product               p;
   tri_tensor            w = array(b, TRI_BF16, n_out, n_in);

@@ -13,8 +13,12 @@
  *   h  in two halves
  *   c  in two parts, cut by the number of columns
  *   t  in order up to two tiles of 64 columns, else cut by how many tiles there are
+ *   u  in order up to as many columns as a trial has, else as c
+ *   b  in order, but as c where something is added
  * Flags: r  relatives can be made of an algorithm
  *        s  o takes 100 s on the device's clock, O 50 s, others none
+ *        8  no product of rows that are no multiples of 8 elements
+ * Another offer is another version of the library.
  * vary: none whose rows agree. Unset: some of all, others for other numbers of columns. */
 #ifndef TRI_TESTS_EMULATE_CUBLASLT_H
 #define TRI_TESTS_EMULATE_CUBLASLT_H

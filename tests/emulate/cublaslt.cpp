@@ -34,11 +34,13 @@ enum kind {
   EVEN_ONLY,  /* as IN_ORDER, but of even numbers of columns only */
   IN_PARTS,   /* halves, through the workspace */
   LOSES_TAIL, /* as IN_PARTS, but what a multiple of 8 terms leaves is forgotten */
+  BY_ROOM,    /* as BY_COLUMNS above as many columns as a trial has rows, else in order */
+  BY_BASE,    /* as BY_COLUMNS where something is added, else in order */
   KINDS
 };
 
 const size_t   WORKSPACE = 4096;
-const uint64_t TILE = 64, WAVE = 2;
+const uint64_t TILE = 64, WAVE = 2, TRIED = 192; /* gemm_agree.c: 64 rows for each of 3 multiprocessors */
 /* To be quick: no longer sums and no larger results in parts, one algorithm for more rows, and few stages. */
 const uint64_t LONGEST_PARTS = 4096, LARGEST_PARTS = 24576, WIDE = 65536;
 const uint32_t LARGE = 20, SMALL[] = {15, 10}, STAGES[] = {3, 8}; /* tile ids; stages ids */
@@ -75,8 +77,9 @@ offer offered(uint64_t cols, uint64_t rows) {
 }
 
 algorithm named(char letter, const uint32_t align[4]) {
-  const char    *letters = "ohcteOE", *at = strchr(letters, letter);
-  const int      ids[] = {IN_ORDER, IN_HALVES, BY_COLUMNS, BY_TILES, EVEN_ONLY, IN_ORDER, EVEN_ONLY};
+  const char    *letters = "ohcteOEub", *at = strchr(letters, letter);
+  const int      ids[] = {IN_ORDER, IN_HALVES, BY_COLUMNS, BY_TILES, EVEN_ONLY,
+                          IN_ORDER, EVEN_ONLY, BY_ROOM,    BY_BASE};
   const uint32_t tile = letter == 'O' || letter == 'E' ? SMALL[0] : LARGE;
   if (!at) emu_fail("TRI_EMULATE_LT: no algorithm '%c'", letter);
   return {MAGIC, ids[at - letters], 1, 0, tile, STAGES[0], {align[0], align[1], align[2], align[3]}};
@@ -113,7 +116,9 @@ uint64_t cut(const product &p) {
   uint64_t tiles = (p.n + TILE - 1) / TILE;
   if (p.kind == IN_HALVES || p.kind == IN_PARTS || p.kind == LOSES_TAIL) return p.k / 2;
   if (p.kind == BY_TILES && tiles > WAVE) return p.k * (tiles % 5 + 1) / 7;
-  return p.kind == BY_COLUMNS ? p.k * (p.n % 5 + 1) / 7 : p.k;
+  if (p.kind == BY_ROOM && p.n <= TRIED) return p.k;
+  if (p.kind == BY_BASE && p.beta == 0) return p.k;
+  return p.kind == BY_COLUMNS || p.kind == BY_ROOM || p.kind == BY_BASE ? p.k * (p.n % 5 + 1) / 7 : p.k;
 }
 uint64_t end(const product &p) { return p.kind == LOSES_TAIL ? p.k - p.k % 8 : p.k; }
 
@@ -180,7 +185,14 @@ void check_array(const char *name, const matrix &x, uint64_t rows, uint64_t cols
 
 } /* namespace */
 
-size_t      cublasLtGetVersion(void) { return 130000; }
+/* What offers other algorithms is another version. */
+size_t cublasLtGetVersion(void) {
+  const char *given = getenv("TRI_EMULATE_LT");
+  size_t      version = 130000;
+
+  for (const char *c = given ? given : ""; *c; c++) version = version * 31 + (size_t)*c;
+  return version;
+}
 const char *cublasLtGetStatusString(cublasStatus_t e) {
   return e == CUBLAS_STATUS_SUCCESS            ? "success"
          : e == CUBLAS_STATUS_NOT_SUPPORTED    ? "not supported"
@@ -241,8 +253,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t  
 /* Sums in parts head the list if allowed and not so long that trying them takes minutes, first one that is
  * wrong. */
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t d,
-                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t out,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t   out,
                                               cublasLtMatmulPreference_t p, int want,
                                               cublasLtMatmulHeuristicResult_t *results, int *n) {
   std::vector<algorithm> found;
@@ -265,6 +277,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     for (char c : out->cols > 256 ? all.many : all.few) found.push_back(named(c, p->align));
   }
   *n = 0;
+  if (all.flags.find('8') != std::string::npos && (a->ld % 8 || b->ld % 8 || out->ld % 8)) found.clear();
   for (const algorithm &f : found) {
     if (*n == want || !can(f, *out) || workspace_of(f, *out) > p->bytes) continue;
     results[*n] = {};

@@ -132,7 +132,7 @@ static tri_status take(tri_device *d, size_t bytes, void **out) {
 static tri_status product_open(tri_session *se, tri_dtype dtype, int64_t side, product *p) {
   tri_device           *d = se->device;
   const tri_kernels    *k = d->ops->kernels;
-  const tri_linear_spec spec = {side, side, dtype, false};
+  const tri_linear_spec spec = {side, side, dtype, false, false};
   tri_linear_bytes      bytes;
   size_t                matrix = (size_t)(side * side) * 4;
 

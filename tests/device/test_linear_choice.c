@@ -1,0 +1,278 @@
+/* test_linear_choice.c - which algorithms of the emulated cuBLASLt, which can be told what to offer, serve a
+ * product of the CUDA back end. Judges: bit equality with another offer, seconds of the device's clock, the
+ * log. */
+#include "device/gpu_plan.h"
+#include "filter_case.h"
+#include "linear_case.h"
+
+/* A library whose rows never agree is found out: a message that names the shape, and not a word about the
+ * others. */
+static void test_check_fails(void **state) {
+  (void)state;
+  setenv("TRI_EMULATE_LT", "vary", 1);
+  layer a = layer_open(96, 67, TRI_BF16, false, 1);
+  unsetenv("TRI_EMULATE_LT");
+  assert_int_equal(a.k->linear_check(a.s, a.l, a.fwd), TRI_EDEVICE);
+  assert_non_null(strstr(tri_error_message(), "[96,67]"));
+  assert_non_null(strstr(tri_error_message(), "run.sampler: rescore"));
+  tri_error_clear();
+  try_fwd(&a, 19, TRI_F32, TRI_DTYPE_COUNT, ALONE);
+  layer_close(&a);
+}
+
+/* ---- which algorithms a library's offer leads to: the emulated library can be told what to offer ---- */
+
+enum { LT_OUT = 96, LT_IN = 67 };
+
+/* y f32 of a layer opened while the library offers that (tests/emulate/cublasLt.h), checked, and the seconds
+ * it took by the device's clock, which only the offer's flag s moves by whole ones. */
+static fence y_offered(const char *offer, int64_t rows, tri_dtype dtype, double *took_s) {
+  fence      x = fence_noise(rows * LT_IN, dtype, 2), y = fence_open((size_t)(rows * LT_OUT) * 4);
+  tri_tensor xt = tri_view2(x.device, dtype, rows, LT_IN), yt = tri_view2(y.device, TRI_F32, rows, LT_OUT);
+  tri_event *from = NULL, *to = NULL;
+  double     ms = 0;
+  setenv("TRI_EMULATE_LT", offer, 1);
+  layer                 a = layer_open(LT_OUT, LT_IN, dtype, false, 1);
+  const tri_device_ops *ops = a.device->ops;
+  OK(ops->event_open(a.device, &from));
+  OK(ops->event_open(a.device, &to));
+  if (!any_order) OK(a.k->linear_check(a.s, a.l, a.fwd));
+  OK(ops->event_record(from, a.s));
+  OK(a.k->linear_fwd(a.s, a.l, a.fwd, &yt, &xt, NULL, NULL));
+  OK(ops->event_record(to, a.s));
+  OK(ops->event_ms(from, to, &ms));
+  unsetenv("TRI_EMULATE_LT");
+  fence_get(&y, a.s);
+  ops->event_close(&from);
+  ops->event_close(&to);
+  layer_close(&a);
+  fence_close(&x);
+  *took_s = 1e-3 * ms;
+  return y;
+}
+
+/* Whether two offers lead to the same bits. */
+static bool same_offered(const char *one, const char *two, int64_t rows, tri_dtype dtype) {
+  double     took_s;
+  fence      a = y_offered(one, rows, dtype, &took_s), b = y_offered(two, rows, dtype, &took_s);
+  const bool same = !memcmp(a.data, b.data, a.bytes);
+  fence_close(&a);
+  fence_close(&b);
+  return same;
+}
+
+static double seconds_offered(const char *offer, int64_t rows) {
+  double took_s;
+  fence  y = y_offered(offer, rows, TRI_BF16, &took_s);
+  fence_close(&y);
+  return took_s;
+}
+
+/* Whether the first of many rows have the bits they have alone, where a base is added. */
+static bool same_added(const char *offer, int64_t few, int64_t many, tri_dtype dtype) {
+  fence      x = fence_noise(many * LT_IN, dtype, 2), y[2];
+  bool       same;
+  tri_tensor xt = tri_view2(x.device, dtype, many, LT_IN);
+  setenv("TRI_EMULATE_LT", offer, 1);
+  layer a = layer_open(LT_OUT, LT_IN, dtype, false, 1);
+  for (int i = 0; i < 2; i++) {
+    y[i] = fence_noise(many * LT_OUT, TRI_F32, 3);
+    tri_tensor part = tri_rows(&xt, 0, i ? few : many),
+               yt = tri_view2(y[i].device, TRI_F32, i ? few : many, LT_OUT);
+    OK(a.k->linear_fwd(a.s, a.l, a.fwd, &yt, &part, NULL, &yt));
+    fence_get(&y[i], a.s);
+  }
+  unsetenv("TRI_EMULATE_LT");
+  same = !memcmp(y[0].data, y[1].data, (size_t)(few * LT_OUT) * sizeof(float));
+  for (int i = 0; i < 2; i++) fence_close(&y[i]);
+  fence_close(&x);
+  layer_close(&a);
+  return same;
+}
+
+/* What opening a linear takes by the device's clock. */
+static double opening_s(const char *offer, tri_dtype dtype, bool backward) {
+  const tri_device_ops *ops = copy_device->ops;
+  tri_event            *from = NULL, *to = NULL;
+  double                ms = 0;
+  OK(ops->event_open(copy_device, &from));
+  OK(ops->event_open(copy_device, &to));
+  OK(ops->event_record(from, copy_stream));
+  OK(ops->stream_sync(copy_stream));
+  setenv("TRI_EMULATE_LT", offer, 1);
+  layer a = layer_open(LT_OUT, LT_IN, dtype, backward, 1);
+  unsetenv("TRI_EMULATE_LT");
+  OK(ops->event_record(to, copy_stream));
+  OK(ops->event_ms(from, to, &ms));
+  ops->event_close(&from);
+  ops->event_close(&to);
+  layer_close(&a);
+  return 1e-3 * ms;
+}
+
+/* An algorithm that is steady up to 128 rows, and cuts its sums by how many tiles there are above, is passed
+ * over for the next; where there is no other the check says so. */
+static void test_grid_dependence(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; t++) {
+    const tri_dtype dtype = t ? TRI_BF16 : TRI_F32;
+    assert_true(same_offered("to:to:", "o:o:", 1100, dtype));
+    assert_true(same_offered("to:to:", "o:o:", 5, dtype));
+  }
+  setenv("TRI_EMULATE_LT", "t:t:", 1);
+  layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1);
+  unsetenv("TRI_EMULATE_LT");
+  assert_int_equal(a.k->linear_check(a.s, a.l, a.fwd), TRI_EDEVICE);
+  tri_error_clear();
+  layer_close(&a);
+}
+
+/* Which bits: of the first algorithm for many rows that others for few rows agree with, whatever each takes;
+ * of the first of all where none has others. */
+static void test_class(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; t++) {
+    const tri_dtype dtype = t ? TRI_BF16 : TRI_F32;
+    for (int64_t rows = 5; rows < 400; rows += 305) {
+      assert_false(same_offered("h:h:", "o:o:", rows, dtype));
+      assert_true(same_offered("o:h:", "o:o:", rows, dtype));   /* none for few rows: that for many serves */
+      assert_true(same_offered("oh:h:", "h:h:", rows, dtype));  /* the second is complete */
+      assert_true(same_offered("oh:h:r", "o:o:", rows, dtype)); /* so is the first, with its relatives */
+      assert_true(same_offered("oh:ho:s", "o:o:", rows,
+                               dtype)); /* the first is, though it takes 100 s and the other none */
+      assert_true(same_offered("ho:oh:s", "h:h:", rows, dtype));
+      assert_true(same_offered("o:eo:", "o:o:", rows, dtype)); /* one that cannot do odd numbers of rows */
+      assert_true(same_offered("o:Eo:", "o:o:", rows, dtype));
+    }
+  }
+}
+
+/* Among algorithms with the same bits the quickest serves, also one that the library did not name. */
+static void test_quickest(void **state) {
+  (void)state;
+  assert_true(same_offered("o:oO:s", "o:o:", 5, TRI_BF16));
+  assert_int_equal((int)seconds_offered("o:oO:s", 5) / 50, 1);
+  assert_int_equal((int)seconds_offered("o:Oo:s", 5) / 50, 1);
+  assert_int_equal((int)seconds_offered("o:o:s", 5) / 50, 2);
+  assert_int_equal((int)seconds_offered("o:h:rs", 5) / 50, 1);
+  assert_int_equal((int)seconds_offered("o:oO:s", 1100) / 50, 6); /* in blocks of what was tried: 192 rows */
+  assert_int_equal((int)seconds_offered("oO:o:s", 5) / 50, 2);
+}
+
+/* 192 rows are tried on the emulated GPU, so no product has more: `u` cuts its sums above them. */
+static void test_untried_rows(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; t++) assert_true(same_offered("u:u:", "o:o:", 1100, t ? TRI_BF16 : TRI_F32));
+}
+
+/* An algorithm that cuts its sums where something is added is passed over, though it is the quickest. */
+static void test_untried_base(void **state) {
+  (void)state;
+  for (int t = 0; t < 2; t++) {
+    assert_true(same_added("bo:bo:s", 6, 150, t ? TRI_BF16 : TRI_F32));
+    assert_true(same_added("o:bo:s", 6, 150, t ? TRI_BF16 : TRI_F32));
+  }
+}
+
+/* The log says what equal bits of rows cost, and warns of more than a tenth. */
+static void test_cost(void **state) {
+  static const char *const offers[] = {"o:c:s", "o:o:s"}; /* 100 s for none; the same for both */
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    FILE *before = tmpfile(), *log = tmpfile();
+    char  text[4096];
+    assert_non_null(before);
+    assert_non_null(log);
+    tri_log_file(before); /* what was logged until now */
+    tri_log_file(log);
+    fclose(before);
+    (void)opening_s(offers[i], TRI_F32, false);
+    tri_log_file(NULL);
+    rewind(log);
+    text[fread(text, 1, sizeof text - 1, log)] = 0;
+    fclose(log);
+    assert_non_null(strstr(text, "product [96,67] f32 to "));
+    assert_int_equal(strstr(text, "warning: product [96,67] f32 to ") != NULL, i == 0);
+    assert_int_equal(strstr(text, "run.sampler: rescore") != NULL, i == 0);
+  }
+}
+
+/* A shape the library cannot do is refused, and named with what to do. */
+static void test_unsupported(void **state) {
+  (void)state;
+  const tri_linear_spec spec = {LT_OUT, LT_IN, TRI_BF16, true, false};
+  tri_linear           *l = NULL;
+  setenv("TRI_EMULATE_LT", "o:o:8", 1);
+  assert_int_equal(tri_device_find(device_name)->kernels->linear_open(copy_device, &spec, &l), TRI_EDEVICE);
+  assert_non_null(strstr(tri_error_message(), "[96,67] weight of type bf16; where"));
+  assert_non_null(strstr(tri_error_message(), "multiple of 8"));
+  tri_error_clear();
+  assert_false(supported(LT_OUT, LT_IN, TRI_BF16));
+  layer a = layer_open(LT_OUT, 72, TRI_BF16, true, 1);
+  unsetenv("TRI_EMULATE_LT");
+  layer_close(&a);
+}
+
+/* A second linear of a shape tries nothing: its trial would have taken the device 50 s a product. Another
+ * type, or another version of the library, is another shape. */
+static void test_tried_once(void **state) {
+  (void)state;
+  assert_true(opening_s("o:o:s1", TRI_BF16, true) > 50);
+  assert_true(opening_s("o:o:s1", TRI_BF16, true) < 50);
+  assert_true(opening_s("o:o:s1", TRI_BF16, false) < 50);
+  assert_true(opening_s("o:o:s1", TRI_F16, false) > 50);
+  assert_true(opening_s("o:o:s2", TRI_BF16, false) > 50);
+}
+
+/* Who needs no equal bits has the library's first, and nothing is tried for them: for 16-bit results a sum in
+ * parts, which takes none of the device's seconds, and the values are those of loops. */
+static void test_free_choice(void **state) {
+  (void)state;
+  any_order = true;
+  assert_int_equal((int)seconds_offered("o:co:s", 150) / 50, 0);
+  assert_int_equal((int)seconds_offered("o:o:s", 5) / 50, 0);
+  layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1), b = layer_open(LT_OUT, LT_IN, TRI_F32, false, 1);
+  any_order = false;
+  assert_int_equal((int)seconds_offered("o:co:s", 150) / 50, 2);
+  for (int64_t rows = 1; rows < 300; rows += 97) {
+    try_fwd(&a, rows, TRI_F32, TRI_DTYPE_COUNT, ADDED_TO_OTHER);
+    try_fwd(&a, rows, TRI_BF16, TRI_BF16, ALONE);
+    try_fwd(&b, rows, TRI_F32, TRI_F32, ALONE);
+  }
+  layer_close(&a);
+  layer_close(&b);
+}
+
+/* Gradients' sums may be in parts, if an algorithm does that right: its room is there, and the values are
+ * those of loops. */
+static void test_parts(void **state) {
+  (void)state;
+  layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, true, 1), b = layer_open(LT_OUT, LT_IN, TRI_BF16, false, 1);
+  assert_true(a.bytes.workspace >= 2 * 4 * LT_OUT * LT_IN);
+  assert_true(a.bytes.workspace == b.bytes.workspace); /* whatever is chosen, as on paper */
+  assert_true(a.bytes.workspace == tri_gpu_workspace_bytes(LT_OUT, LT_IN, TRI_BF16));
+  for (int64_t rows = 250; rows < 1300; rows += 87) {
+    try_bwd_w(&a, rows, rows % 2);
+    try_bwd_x(&a, rows, TRI_F32, false);
+  }
+  layer_close(&a);
+  layer_close(&b);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_check_fails),  cmocka_unit_test(test_grid_dependence),
+      cmocka_unit_test(test_class),        cmocka_unit_test(test_quickest),
+      cmocka_unit_test(test_untried_rows), cmocka_unit_test(test_untried_base),
+      cmocka_unit_test(test_cost),         cmocka_unit_test(test_unsupported),
+      cmocka_unit_test(test_tried_once),   cmocka_unit_test(test_free_choice),
+      cmocka_unit_test(test_parts),
+  };
+  int failed;
+
+  test_filter();
+  if (device_begin("cuda")) return 1;
+  failed = cmocka_run_group_tests_name("linear_choice", tests, NULL, NULL);
+  device_end();
+  return failed;
+}
