@@ -15,7 +15,8 @@
 #include "base/tensor.h"
 #include "comm/comm.h"
 
-#define TRI_CKPT_PATH_BYTES 4096 /* a folder's path with its final NUL; longer ones are refused */
+#define TRI_CKPT_PATH_BYTES 4096         /* a folder's path with its final NUL; longer ones are refused */
+enum { TRI_CKPT_PIECE_BYTES = 1 << 22 }; /* of one write and its hash at most; chosen */
 
 /* One tensor. In calls group and name are borrowed; in what a reader hands out they are the reader's. */
 typedef struct tri_ckpt_tensor {
@@ -44,6 +45,12 @@ TRI_CHECKED tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *
  * must cover each tensor exactly once (checked by commit). */
 TRI_CHECKED tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
                                       const void *host);
+/* Not collective. The same without a copy: take() hands out host memory for such a range, of
+ * TRI_CKPT_PIECE_BYTES at most; give() says that its elements are there. A thread of this rank writes them
+ * beside what the caller does next; what fails there is an error of a later call. */
+TRI_CHECKED tri_status tri_ckpt_take(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
+                                     void **host);
+TRI_CHECKED tri_status tri_ckpt_give(tri_ckpt_writer *w);
 /* Collective over world. Attributes of /state; a name may be used once. Text has a fixed length. */
 TRI_CHECKED tri_status tri_ckpt_put_i64(tri_ckpt_writer *w, const char *name, int64_t value);
 TRI_CHECKED tri_status tri_ckpt_put_text(tri_ckpt_writer *w, const char *name, const char *text);
@@ -51,6 +58,25 @@ TRI_CHECKED tri_status tri_ckpt_put_f64(tri_ckpt_writer *w, const char *name, do
 /* Collective over world. A side file of the step folder (config.json, tokenizer.json, deck.yaml, ...); rank
  * 0's bytes are written, those of other ranks may be NULL. */
 TRI_CHECKED tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *bytes, size_t n);
+/* Instead of writing while its caller fills it, a checkpoint may be copied first, and be written beside the
+ * caller's next work:
+ *   create, lend, take and give or write, put, begin; then, where is_written says so on all ranks, commit.
+ * Until commit it is no more than its .tmp folder: LATEST and all that may be found are as they were. */
+
+/* Not collective. Of the copy's room for a range of `bytes` bytes (a piece of TRI_CKPT_PIECE_BYTES at most),
+ * wherever it lies in state.h5. */
+int64_t tri_ckpt_copy_room(int64_t bytes);
+/* Not collective, before the first range. The copy goes to `room`, borrowed until commit, abandon or drop. */
+void tri_ckpt_lend(tri_ckpt_writer *w, void *room, size_t bytes);
+/* Collective over world. The copy is whole, and a thread on each rank begins to write it, without MPI and
+ * HDF5. Nothing can be added. On failure (TRI_EFILE) abandon follows. */
+TRI_CHECKED tri_status tri_ckpt_begin(tri_ckpt_writer *w);
+/* Not collective. Has this rank's thread ended, so that commit need not wait for it? */
+bool tri_ckpt_is_written(const tri_ckpt_writer *w);
+/* Not collective. Ends the thread and gives the room back; the folder stays, for tri_ckpt_clean. For a run
+ * that ends with an error, when ranks do not meet any more. Accepts NULL, leaves NULL. */
+void tri_ckpt_drop(tri_ckpt_writer **w);
+
 /* Collective over world. Makes everything durable, writes the manifest, renames the folder, swaps LATEST. A
  * checkpoint of the same step is replaced; those between LATEST's and this one are of a run that was wound
  * back, and are removed before (a step that is a link stays). On failure (TRI_EFILE) the folder is removed

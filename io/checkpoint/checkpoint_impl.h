@@ -46,6 +46,34 @@ typedef struct tri_ckpt_slab {
   uint64_t hash;
 } tri_ckpt_slab;
 
+/* checkpoint_stream.c. Not collective, all that follow. A thread writes ranges of state.h5, past the page
+ * cache where the file system lets it, and makes them durable; it knows neither MPI nor HDF5. Every range has
+ * one slab. An error of the thread is that of the next take() or of wait(). */
+typedef struct tri_ckpt_stream tri_ckpt_stream;
+
+/* path: of state.h5, which is as long as it will be; m, whose entries have their offsets, and folder are
+ * borrowed, rank is for messages. */
+TRI_CHECKED tri_status tri_ckpt_stream_open(const char *path, const tri_ckpt_manifest *m, const char *folder,
+                                            int rank, tri_ckpt_stream **out);
+/* Before the first take(): all ranges are kept in `room` (borrowed) until start(). Else the thread starts by
+ * itself, and a few ranges are kept at once. */
+void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *room, size_t bytes);
+/* Room for elements [begin, begin + count) of a tensor, TRI_CKPT_PIECE_BYTES at most; waits until there is
+ * some. give(): they are there. */
+TRI_CHECKED tri_status tri_ckpt_stream_take(tri_ckpt_stream *s, int tensor, int64_t begin, int64_t count,
+                                            void **host);
+TRI_CHECKED tri_status tri_ckpt_stream_give(tri_ckpt_stream *s);
+TRI_CHECKED tri_status tri_ckpt_stream_start(tri_ckpt_stream *s);
+/* Would wait() not wait? */
+bool tri_ckpt_stream_is_done(tri_ckpt_stream *s);
+/* Until all that was given is on the disk; nothing more is taken. */
+TRI_CHECKED tri_status tri_ckpt_stream_wait(tri_ckpt_stream *s);
+int64_t                tri_ckpt_stream_count(const tri_ckpt_stream *s); /* of ranges given */
+/* After wait(): their slabs, [count]. */
+void tri_ckpt_stream_slabs(const tri_ckpt_stream *s, tri_ckpt_slab *out);
+/* Waits for no more than the range that is being written. Accepts NULL, leaves NULL. */
+void tri_ckpt_stream_close(tri_ckpt_stream **s);
+
 struct tri_ckpt_reader {
   char              folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES]; /* path: of state.h5 */
   tri_ckpt_manifest m;
@@ -121,7 +149,20 @@ TRI_CHECKED tri_status tri_ckpt_h5_put(hid_t object, const char *path, const cha
 TRI_CHECKED tri_status tri_ckpt_h5_put_text(hid_t object, const char *path, const char *name,
                                             const char *text);
 
-/* checkpoint_verify.c. Collective over world (NULL: this process alone), which shares the work. Every data
+/* checkpoint_verify.c. */
+
+/* Collective over world. The slabs of all ranks, sorted, the same on each: is every element in exactly one?
+ * folder is for messages. *out [*n] by tri_host_free. */
+TRI_CHECKED tri_status tri_ckpt_slabs_gather(const tri_ckpt_stream *stream, tri_comm *world,
+                                             const tri_ckpt_manifest *m, const char *folder,
+                                             tri_ckpt_slab **out, int64_t *n);
+/* Collective over the file's ranks. The data set of n slabs, unwritten; its place in the file. */
+TRI_CHECKED tri_status tri_ckpt_slabs_place(hid_t file, const char *path, int64_t n, int64_t *offset_bytes);
+/* Not collective. Rank 0 puts them there. */
+TRI_CHECKED tri_status tri_ckpt_slabs_write(const char *path, int64_t offset_bytes, const tri_ckpt_slab *slab,
+                                            int64_t n);
+
+/* Collective over world (NULL: this process alone), which shares the work. Every data
  * set, and every hash of its bytes; the message names the first that is damaged. */
 TRI_CHECKED tri_status tri_ckpt_check_slabs(tri_ckpt_reader *r, tri_comm *world);
 

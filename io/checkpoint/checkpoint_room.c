@@ -15,12 +15,11 @@
 #include <unistd.h>
 
 enum {
-  OBJECT_BYTES = 1024,        /* measured: HDF5 1.10 takes 900 for a name of 40 bytes */
-  LINE_BYTES = 160,           /* of the manifest for a tensor, without its names; measured: 90 to 130 */
-  HEAD_BYTES = 1 << 14,       /* chosen: the manifest's head, the ends of small files' blocks */
-  BLOCK_BYTES = 1 << 16,      /* chosen: the least */
-  BLOCK_BYTES_MOST = 4 << 20, /* chosen: 4000 tensors */
-  PIECE_BYTES = 4 << 20       /* of one write and its hash */
+  OBJECT_BYTES = 1024,       /* measured: HDF5 1.10 takes 900 for a name of 40 bytes */
+  LINE_BYTES = 160,          /* of the manifest for a tensor, without its names; measured: 90 to 130 */
+  HEAD_BYTES = 1 << 14,      /* chosen: the manifest's head, the ends of small files' blocks */
+  BLOCK_BYTES = 1 << 16,     /* chosen: the least */
+  BLOCK_BYTES_MOST = 4 << 20 /* chosen: 4000 tensors */
 };
 
 tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64_t side_bytes) {
@@ -34,7 +33,7 @@ tri_ckpt_room tri_ckpt_room_reckon(const tri_ckpt_manifest *m, int n_rank, int64
     const tri_ckpt_entry *e = &m->entry[i];
     r.tensor_bytes += e->bytes + (e->bytes >= TRI_CKPT_ALIGN_FROM_BYTES ? TRI_CKPT_ALIGN_BYTES : 0);
     r.rest_bytes += OBJECT_BYTES + LINE_BYTES + (int64_t)(strlen(e->t.group) + strlen(e->t.name));
-    n_slab += e->bytes / PIECE_BYTES;
+    n_slab += e->bytes / TRI_CKPT_PIECE_BYTES;
   }
   r.rest_bytes += n_slab * (int64_t)sizeof(tri_ckpt_slab) + 2 * r.block_bytes;
   return r;

@@ -1,11 +1,112 @@
-/* checkpoint_verify.c - are the tensors' bytes those that were written? The rows of /integrity/slabs know. */
+/* checkpoint_verify.c - /integrity/slabs: hashes, placed and filled by a writer, compared by a reader. */
 #include "checkpoint_impl.h"
 
 #include "base/file.h"
 #include "base/hash.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+/* ---- written */
+
+static int by_place(const void *a, const void *b) {
+  const tri_ckpt_slab *x = a, *y = b;
+
+  if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
+  return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+/* Sorted slabs of all ranks: is every element of every tensor in exactly one? */
+static tri_status check_cover(const tri_ckpt_manifest *m, const char *folder, const tri_ckpt_slab *slab,
+                              int64_t n) {
+  int64_t k = 0;
+
+  for (int i = 0; i < m->n_entry; i++) {
+    const tri_ckpt_entry *e = &m->entry[i];
+    int64_t               at = 0;
+    for (; k < n && slab[k].tensor == i && slab[k].begin == at; k++) at += slab[k].count;
+    if (at != e->count || (k < n && slab[k].tensor == i))
+      TRI_FAIL(TRI_EINTERNAL, "%s: %s/%s: the ranks did not write element %" PRId64 " exactly once", folder,
+               e->t.group, e->t.name, at);
+  }
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_slabs_gather(const tri_ckpt_stream *stream, tri_comm *world, const tri_ckpt_manifest *m,
+                                 const char *folder, tri_ckpt_slab **out, int64_t *n) {
+  tri_status     st = TRI_OK;
+  int64_t        mine = tri_ckpt_stream_count(stream);
+  tri_ckpt_slab *slab = NULL;
+  size_t        *counts = NULL, bytes = 0;
+
+  *out = NULL;
+  st = TRI_ALLOC(counts, world->size);
+  if (st == TRI_OK) st = TRI_ALLOC(slab, mine);
+  TRI_TRY_DONE(tri_ckpt_agree(world, st));
+  tri_ckpt_stream_slabs(stream, slab);
+  TRI_TRY_DONE(tri_host_gather_all(world, slab, (size_t)mine * sizeof *slab, (void **)out, counts));
+  for (int r = 0; r < world->size; r++) bytes += counts[r];
+  *n = (int64_t)(bytes / sizeof **out);
+  qsort(*out, (size_t)*n, sizeof **out, by_place);
+  TRI_TRY_DONE(check_cover(m, folder, *out, *n));
+done:
+  TRI_FREE(slab);
+  TRI_FREE(counts);
+  return st;
+}
+
+tri_status tri_ckpt_slabs_place(hid_t file, const char *path, int64_t n, int64_t *offset_bytes) {
+  tri_status st = TRI_OK;
+  hid_t      group = -1, set = -1, list = tri_ckpt_h5_set_list(), type = tri_ckpt_h5_slab_type();
+  hsize_t    rows = (hsize_t)n;
+  hid_t      space = H5Screate_simple(1, &rows, NULL);
+  haddr_t    offset = HADDR_UNDEF;
+
+  TRI_TRY_DONE(tri_ckpt_h5_group(file, path, "/integrity", &group));
+  if (list >= 0 && type >= 0 && space >= 0)
+    set = H5Dcreate2(group, "slabs", type, space, H5P_DEFAULT, list, H5P_DEFAULT);
+  if (set >= 0) offset = H5Dget_offset(set);
+  if (offset == HADDR_UNDEF) TRI_FAIL_DONE(TRI_EFILE, "%s: /integrity/slabs: %s", path, tri_ckpt_h5_reason());
+  *offset_bytes = (int64_t)offset;
+  TRI_TRY_DONE(tri_ckpt_h5_put_text(
+      set, path, "method",
+      "XXH64, seed 0, of elements [begin, begin + count) of the flattened tensor; tensor: its place in "
+      "\"tensors\" of MANIFEST.json"));
+done:
+  if (set >= 0) H5Dclose(set);
+  if (group >= 0) H5Gclose(group);
+  if (list >= 0) H5Pclose(list);
+  if (type >= 0) H5Tclose(type);
+  if (space >= 0) H5Sclose(space);
+  return st;
+}
+
+tri_status tri_ckpt_slabs_write(const char *path, int64_t offset_bytes, const tri_ckpt_slab *slab,
+                                int64_t n) {
+  const char *at = (const char *)slab;
+  size_t      left = (size_t)n * sizeof *slab;
+  off_t       offset = (off_t)offset_bytes;
+  int         fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), why = fd < 0 ? errno : 0;
+
+  while (!why && left > 0) {
+    ssize_t done = pwrite(fd, at, left, offset);
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) why = done < 0 ? errno : EIO;
+    if (done <= 0) break;
+    at += done;
+    left -= (size_t)done;
+    offset += done;
+  }
+  if (fd >= 0) close(fd);
+  if (why) TRI_FAIL(TRI_EFILE, "%s: writing /integrity/slabs failed: %s", path, strerror(why));
+  return TRI_OK;
+}
+
+/* ---- compared */
 
 /* /integrity/slabs and its rows. *set by H5Dclose, -1 on failure. */
 static tri_status open_slabs(const tri_ckpt_reader *r, hid_t *set, int64_t *n) {

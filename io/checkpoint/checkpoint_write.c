@@ -1,4 +1,8 @@
-/* checkpoint_write.c - the writer: all ranks fill state.h5 in a .tmp folder, commit makes it a checkpoint. */
+/* checkpoint_write.c - the writer: all ranks fill state.h5 in a .tmp folder, commit makes it a checkpoint.
+ *
+ * HDF5 makes the file, with all ranks together: its structure, and the place of every byte. The tensors and
+ * the table of their hashes are then written by each rank into these places (checkpoint_stream.c), without
+ * HDF5 and MPI, so that it can go on beside both. */
 #include "checkpoint_impl.h"
 
 #include "base/file.h"
@@ -6,28 +10,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 
-static const int64_t transfer_bytes = (int64_t)1 << 30; /* below all 2 GiB limits of MPI-IO libraries */
-
 struct tri_ckpt_writer {
   tri_comm         *world; /* borrowed */
   char              dir[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES], path[TRI_CKPT_PATH_BYTES];
   tri_ckpt_manifest m;
-  hid_t             file, state, transfer;
+  hid_t             file, state; /* -1: not open, or not any more */
   tri_ckpt_room     room;
-  hid_t            *set;  /* [m.n_entry] data sets */
-  tri_ckpt_slab    *slab; /* [n_slab] of this rank */
-  int64_t           n_slab, slab_room;
-  tri_status        mine;        /* the first failure of this rank that the others do not know of */
-  mode_t            folder_mode; /* rank 0: of the finished folder */
-  bool              ended;       /* all ranks know that nothing but abandon() follows */
+  hid_t            *set; /* [m.n_entry] data sets */
+  tri_ckpt_stream  *stream;
+  int64_t           slab_offset_bytes; /* of /integrity/slabs in state.h5, once that is sealed */
+  tri_status        mine;              /* the first failure of this rank that the others do not know of */
+  mode_t            folder_mode;       /* rank 0: of the finished folder */
+  bool              ended;             /* all ranks know that nothing but abandon() follows */
 };
 
 /* What HDF5 does with all ranks together: it may hang as any other collective. */
@@ -44,11 +44,7 @@ static tri_status make_file(tri_ckpt_writer *w) {
   MPI_Comm  *comm = w->world->mpi;
   hid_t      access_list = H5Pcreate(H5P_FILE_ACCESS), create_list = H5Pcreate(H5P_FILE_CREATE);
 
-  /* Each rank writes its ranges by itself: when one rank's write fails in a collective transfer, the others
-   * wait for it for ever (measured: Open MPI 4.1, four ranks). */
-  w->transfer = H5Pcreate(H5P_DATASET_XFER);
-  if (access_list < 0 || create_list < 0 || w->transfer < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
-      H5Pset_dxpl_mpio(w->transfer, H5FD_MPIO_INDEPENDENT) < 0 ||
+  if (access_list < 0 || create_list < 0 || H5Pset_obj_track_times(create_list, 0) < 0 ||
       H5Pset_fapl_mpio(access_list, *comm, MPI_INFO_NULL) < 0 ||
       H5Pset_libver_bounds(access_list, H5F_LIBVER_V18, H5F_LIBVER_V110) < 0 ||
       H5Pset_alignment(access_list, TRI_CKPT_ALIGN_FROM_BYTES, TRI_CKPT_ALIGN_BYTES) < 0 ||
@@ -146,7 +142,7 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   TRI_TRY(tri_ckpt_agree(world, TRI_ALLOC(w, 1)));
   w->world = world;
   w->ended = true; /* until it is open all ranks fail together */
-  w->file = w->state = w->transfer = -1;
+  w->file = w->state = -1;
   tri_ckpt_h5_quiet();
   TRI_TRY_DONE(tri_ckpt_agree(world, set_up(w, dir, step, tensor, n_tensor, side_bytes)));
   if (world->rank == 0) st = tri_ckpt_room_prepare(w->dir, w->folder, &w->room, &w->folder_mode);
@@ -159,6 +155,8 @@ tri_status tri_ckpt_create(const char *dir, int64_t step, tri_comm *world, const
   TRI_TRY_DONE(tri_ckpt_agree(world, HDF5("data sets made", make_sets(w))));
   TRI_TRY_DONE(tri_ckpt_agree(world, HDF5("state.h5 described", put_root(w))));
   TRI_TRY_DONE(tri_ckpt_agree(world, take_space(w, 0)));
+  TRI_TRY_DONE(
+      tri_ckpt_agree(world, tri_ckpt_stream_open(w->path, &w->m, w->folder, world->rank, &w->stream)));
 done:
   if (st != TRI_OK)
     tri_ckpt_abandon(&w);
@@ -170,54 +168,39 @@ done:
 
 /* ---- filling it */
 
-static tri_status record_slabs(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
-                               const char *host) {
-  int64_t size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype), most = TRI_CKPT_SLAB_BYTES / size;
-
-  TRI_TRY(TRI_GROW(w->slab, w->slab_room, w->n_slab + (count + most - 1) / most));
-  for (int64_t at = 0; at < count; at += most) {
-    int64_t n = count - at < most ? count - at : most;
-    w->slab[w->n_slab++] =
-        (tri_ckpt_slab){tensor, begin + at, n, tri_hash64(host + at * size, (size_t)(n * size), 0)};
-  }
-  return TRI_OK;
+void tri_ckpt_lend(tri_ckpt_writer *w, void *room, size_t bytes) {
+  tri_ckpt_stream_lend(w->stream, room, bytes);
 }
 
-static tri_status write_range(const tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count,
-                              const void *host) {
-  tri_status            st = TRI_OK;
-  const tri_ckpt_entry *e = &w->m.entry[tensor];
-  hsize_t               n = (hsize_t)count;
-  hid_t                 type = tri_ckpt_h5_type(e->t.dtype), space = tri_ckpt_h5_space(&e->t);
-  hid_t                 memory = H5Screate_simple(1, &n, NULL);
-
-  if (type < 0 || space < 0 || memory < 0)
-    TRI_FAIL_DONE(TRI_EINTERNAL, "%s: %s", w->path, tri_ckpt_h5_reason());
-  TRI_TRY_DONE(tri_ckpt_h5_select(space, &e->t, begin, count));
-  if (H5Dwrite(w->set[tensor], type, memory, space, w->transfer, host) < 0)
-    TRI_FAIL_DONE(TRI_EFILE, "%s: rank %d: writing %s/%s failed: %s", w->folder, w->world->rank, e->t.group,
-                  e->t.name, tri_ckpt_h5_reason());
-done:
-  if (type >= 0) H5Tclose(type);
-  if (space >= 0) H5Sclose(space);
-  if (memory >= 0) H5Sclose(memory);
+/* A failure is told to the others by the next collective call. */
+static tri_status keep(tri_ckpt_writer *w, tri_status st) {
+  if (w->mine == TRI_OK) w->mine = st;
   return st;
 }
 
+tri_status tri_ckpt_take(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count, void **host) {
+  TRI_ASSERT(tensor >= 0 && tensor < w->m.n_entry && begin >= 0 && count > 0);
+  TRI_ASSERT(begin <= w->m.entry[tensor].count - count);
+  return keep(w, tri_ckpt_stream_take(w->stream, tensor, begin, count, host));
+}
+
+tri_status tri_ckpt_give(tri_ckpt_writer *w) { return keep(w, tri_ckpt_stream_give(w->stream)); }
+
 tri_status tri_ckpt_write(tri_ckpt_writer *w, int tensor, int64_t begin, int64_t count, const void *host) {
-  tri_status st;
-  int64_t    size, most;
+  int64_t size, most;
+  void   *at;
 
   TRI_ASSERT(tensor >= 0 && tensor < w->m.n_entry && (host || count == 0));
   TRI_ASSERT(begin >= 0 && count >= 0 && begin <= w->m.entry[tensor].count - count);
   size = (int64_t)tri_dtype_bytes(w->m.entry[tensor].t.dtype);
-  most = transfer_bytes / size;
-  st = record_slabs(w, tensor, begin, count, host);
-  for (int64_t at = 0; at < count && st == TRI_OK; at += most)
-    st = write_range(w, tensor, begin + at, count - at < most ? count - at : most,
-                     (const char *)host + at * size);
-  if (w->mine == TRI_OK) w->mine = st;
-  return st;
+  most = TRI_CKPT_PIECE_BYTES / size;
+  for (int64_t done = 0; done < count; done += most) {
+    int64_t n = count - done < most ? count - done : most;
+    TRI_TRY(tri_ckpt_take(w, tensor, begin + done, n, &at));
+    memcpy(at, (const char *)host + done * size, (size_t)(n * size));
+    TRI_TRY(tri_ckpt_give(w));
+  }
+  return TRI_OK;
 }
 
 /* How every collective call begins: is any rank in trouble, or has it gone to abandon() already? Then that is
@@ -275,102 +258,6 @@ tri_status tri_ckpt_put_file(tri_ckpt_writer *w, const char *name, const void *b
 
 /* ---- making it a checkpoint */
 
-static int by_place(const void *a, const void *b) {
-  const tri_ckpt_slab *x = a, *y = b;
-
-  if (x->tensor != y->tensor) return x->tensor < y->tensor ? -1 : 1;
-  return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-/* Sorted slabs of all ranks: is every element of every tensor in exactly one? */
-static tri_status check_cover(const tri_ckpt_writer *w, const tri_ckpt_slab *slab, int64_t n) {
-  int64_t k = 0;
-
-  for (int i = 0; i < w->m.n_entry; i++) {
-    const tri_ckpt_entry *e = &w->m.entry[i];
-    int64_t               at = 0;
-    for (; k < n && slab[k].tensor == i && slab[k].begin == at; k++) at += slab[k].count;
-    if (at != e->count || (k < n && slab[k].tensor == i))
-      TRI_FAIL(TRI_EINTERNAL, "%s: %s/%s: the ranks did not write element %" PRId64 " exactly once",
-               w->folder, e->t.group, e->t.name, at);
-  }
-  return TRI_OK;
-}
-
-/* The slabs of all ranks, sorted: the same on every rank. *out by tri_host_free. */
-static tri_status gather_slabs(tri_ckpt_writer *w, tri_ckpt_slab **out, int64_t *n) {
-  tri_status st = TRI_OK;
-  size_t    *counts = NULL, bytes = 0;
-
-  *out = NULL;
-  TRI_TRY(tri_ckpt_agree(w->world, TRI_ALLOC(counts, w->world->size)));
-  TRI_TRY_DONE(
-      tri_host_gather_all(w->world, w->slab, (size_t)w->n_slab * sizeof *w->slab, (void **)out, counts));
-  for (int r = 0; r < w->world->size; r++) bytes += counts[r];
-  *n = (int64_t)(bytes / sizeof **out);
-  qsort(*out, (size_t)*n, sizeof **out, by_place);
-  TRI_TRY_DONE(check_cover(w, *out, *n));
-done:
-  TRI_FREE(counts);
-  return st;
-}
-
-static tri_status make_slab_set(tri_ckpt_writer *w, int64_t n, hid_t *set, int64_t *end) {
-  hid_t   group = -1, list = tri_ckpt_h5_set_list(), type = tri_ckpt_h5_slab_type();
-  hsize_t rows = (hsize_t)n;
-  hid_t   space = H5Screate_simple(1, &rows, NULL);
-
-  *set = -1;
-  if (tri_ckpt_h5_group(w->file, w->path, "/integrity", &group) == TRI_OK && list >= 0 && type >= 0 &&
-      space >= 0)
-    *set = H5Dcreate2(group, "slabs", type, space, H5P_DEFAULT, list, H5P_DEFAULT);
-  if (*set < 0)
-    tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: /integrity/slabs: %s", w->path,
-             tri_ckpt_h5_reason());
-  if (group >= 0) H5Gclose(group);
-  if (list >= 0) H5Pclose(list);
-  if (type >= 0) H5Tclose(type);
-  if (space >= 0) H5Sclose(space);
-  if (*set < 0) return TRI_EFILE;
-  *end = (int64_t)H5Dget_offset(*set) + n * (int64_t)sizeof(tri_ckpt_slab);
-  TRI_TRY(tri_ckpt_h5_put_text(
-      *set, w->path, "method",
-      "XXH64, seed 0, of elements [begin, begin + count) of the flattened tensor; tensor: its place in "
-      "\"tensors\" of MANIFEST.json"));
-  return TRI_OK;
-}
-
-/* Rank 0 has the rows. */
-static tri_status write_slab_set(tri_ckpt_writer *w, hid_t set, const tri_ckpt_slab *slab) {
-  tri_status st = TRI_OK;
-  hid_t      space = H5Dget_space(set), type = tri_ckpt_h5_slab_type();
-
-  if (w->world->rank != 0) goto done;
-  if (space < 0 || type < 0 || H5Dwrite(set, type, space, space, w->transfer, slab) < 0)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing /integrity/slabs failed: %s",
-                  w->folder, tri_ckpt_h5_reason());
-done:
-  if (space >= 0) H5Sclose(space);
-  if (type >= 0) H5Tclose(type);
-  return st;
-}
-
-static tri_status write_integrity(tri_ckpt_writer *w) {
-  tri_status     st = TRI_OK;
-  tri_ckpt_slab *slab = NULL;
-  int64_t        n = 0, slab_end = 0;
-  hid_t          set = -1;
-
-  TRI_TRY_DONE(tri_ckpt_agree(w->world, gather_slabs(w, &slab, &n)));
-  TRI_TRY_DONE(tri_ckpt_agree(w->world, HDF5("hashes", make_slab_set(w, n, &set, &slab_end))));
-  TRI_TRY_DONE(tri_ckpt_agree(w->world, take_space(w, slab_end)));
-  TRI_TRY_DONE(tri_ckpt_agree(w->world, write_slab_set(w, set, slab)));
-done:
-  if (set >= 0) H5Dclose(set);
-  TRI_FREE(slab);
-  return st;
-}
-
 /* Every handle; the file itself last. */
 static tri_status close_file(tri_ckpt_writer *w) {
   bool good = true;
@@ -379,9 +266,8 @@ static tri_status close_file(tri_ckpt_writer *w) {
     if (w->set[i] >= 0) good &= H5Dclose(w->set[i]) >= 0;
   TRI_FREE(w->set);
   if (w->state >= 0) good &= H5Gclose(w->state) >= 0;
-  if (w->transfer >= 0) good &= H5Pclose(w->transfer) >= 0;
   if (w->file >= 0) good &= H5Fclose(w->file) >= 0;
-  w->file = w->state = w->transfer = -1;
+  w->file = w->state = -1;
   if (!good) TRI_FAIL(TRI_EFILE, "%s: closing failed: %s", w->path, tri_ckpt_h5_reason());
   return TRI_OK;
 }
@@ -421,26 +307,67 @@ static tri_status finish(tri_ckpt_writer *w) {
   return TRI_OK;
 }
 
+/* Collective. HDF5's part is over: all that remains are bytes in places that are known. */
+static tri_status seal(tri_ckpt_writer *w) {
+  tri_comm *world = w->world;
+  double    n = (double)tri_ckpt_stream_count(w->stream);
+
+  TRI_TRY(tri_host_sum(world, &n, 1));
+  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_give(w->folder) : TRI_OK));
+  TRI_TRY(tri_ckpt_agree(
+      world, HDF5("hashes", tri_ckpt_slabs_place(w->file, w->path, (int64_t)n, &w->slab_offset_bytes))));
+  TRI_TRY(tri_ckpt_agree(world,
+                         take_space(w, w->slab_offset_bytes + (int64_t)n * (int64_t)sizeof(tri_ckpt_slab))));
+  TRI_TRY(tri_ckpt_agree(world, HDF5("state.h5 flushed", flush_file(w))));
+  return tri_ckpt_agree(world, HDF5("state.h5 closed", close_file(w)));
+}
+
+tri_status tri_ckpt_begin(tri_ckpt_writer *w) {
+  TRI_TRY(enter(w));
+  w->ended = true; /* all ranks fail together, until commit */
+  TRI_TRY(seal(w));
+  return tri_ckpt_agree(w->world, tri_ckpt_stream_start(w->stream));
+}
+
+bool tri_ckpt_is_written(const tri_ckpt_writer *w) { return tri_ckpt_stream_is_done(w->stream); }
+
+static tri_status put_integrity(tri_ckpt_writer *w) {
+  tri_status     st = TRI_OK;
+  tri_ckpt_slab *slab = NULL;
+  int64_t        n = 0;
+
+  TRI_TRY_DONE(
+      tri_ckpt_agree(w->world, tri_ckpt_slabs_gather(w->stream, w->world, &w->m, w->folder, &slab, &n)));
+  TRI_TRY_DONE(tri_ckpt_agree(
+      w->world, w->world->rank == 0 ? tri_ckpt_slabs_write(w->path, w->slab_offset_bytes, slab, n) : TRI_OK));
+done:
+  TRI_FREE(slab);
+  return st;
+}
+
 static tri_status commit(tri_ckpt_writer *w) {
   tri_comm *world = w->world;
 
+  keep(w, tri_ckpt_stream_wait(w->stream));
   TRI_TRY(enter(w));
   w->ended = true; /* from here on all ranks fail together */
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? tri_ckpt_room_give(w->folder) : TRI_OK));
-  TRI_TRY(write_integrity(w));
-  TRI_TRY(tri_ckpt_agree(world, HDF5("state.h5 flushed", flush_file(w))));
-  TRI_TRY(tri_ckpt_agree(world, HDF5("state.h5 closed", close_file(w))));
-  /* Closing writes the superblock and does not sync: every node does. */
+  if (w->file >= 0) TRI_TRY(seal(w));
+  TRI_TRY(put_integrity(w));
+  /* The ranks' threads made the tensors durable; here it is the rest, on every node. */
   TRI_TRY(tri_ckpt_agree(world, tri_ckpt_sync(w->path)));
   TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? finish(w) : TRI_OK));
   return TRI_OK;
 }
 
 static void release(tri_ckpt_writer **w) {
+  tri_ckpt_stream_close(&(*w)->stream);
   tri_ckpt_manifest_free(&(*w)->m);
   TRI_FREE((*w)->set);
-  TRI_FREE((*w)->slab);
   TRI_FREE(*w);
+}
+
+void tri_ckpt_drop(tri_ckpt_writer **w) {
+  if (*w) release(w);
 }
 
 tri_status tri_ckpt_commit(tri_ckpt_writer **w) {
@@ -484,7 +411,9 @@ void tri_ckpt_abandon(tri_ckpt_writer **w) {
 
   if (!*w) return;
   if (!(*w)->ended) tell_others(*w);
-  closed = discard_file(*w) == TRI_OK;
+  tri_ckpt_stream_close(&(*w)->stream);
+  closed = tri_host_barrier((*w)->world) == TRI_OK; /* nobody writes any more */
+  closed = discard_file(*w) == TRI_OK && closed;
   removed = (*w)->world->rank != 0 || tri_ckpt_remove((*w)->folder) == TRI_OK;
   closed = tri_host_barrier((*w)->world) == TRI_OK && closed; /* nobody goes on while the folder is there */
   if (!closed && (*w)->world->rank == 0)

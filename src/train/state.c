@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 20 }; /* chosen: 4 MiB of host memory while saving */
+enum { PIECE = TRI_CKPT_PIECE_BYTES / 4 };
 
 /* ---- saving ---- */
 
@@ -89,17 +89,22 @@ static void narrow(float *x, int64_t n, tri_dtype t) {
   }
 }
 
-/* Not collective, like tri_ckpt_write: a rank that fails may leave for abandon at once. One tensor, in pieces
- * that fit buf. */
+/* Not collective, like tri_ckpt_take: a rank that fails may leave for abandon at once. One tensor, in
+ * pieces. */
 static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e, int index, float *buf) {
   tri_range piece = tri_params_piece(e->params, e->unit, e->param);
+  bool      narrows = e->tensor.dtype != TRI_F32;
 
   for (int64_t done = 0; done < piece.count; done += PIECE) {
-    int64_t n = piece.count - done < PIECE ? piece.count - done : PIECE;
-    TRI_TRY(
-        tri_params_read(e->params, e->kind, e->unit, e->param, piece.begin + done, n, buf, t->se->stream));
-    if (e->tensor.dtype != TRI_F32) narrow(buf, n, e->tensor.dtype);
-    TRI_TRY(tri_ckpt_write(w, index, piece.begin + done, n, buf));
+    int64_t at = piece.begin + done, n = piece.count - done < PIECE ? piece.count - done : PIECE;
+    void   *host = buf;
+    if (!narrows) TRI_TRY(tri_ckpt_take(w, index, at, n, &host));
+    TRI_TRY(tri_params_read(e->params, e->kind, e->unit, e->param, at, n, host, t->se->stream));
+    if (narrows) {
+      narrow(buf, n, e->tensor.dtype);
+      TRI_TRY(tri_ckpt_write(w, index, at, n, buf));
+    } else
+      TRI_TRY(tri_ckpt_give(w));
   }
   return TRI_OK;
 }
