@@ -27,7 +27,7 @@ rooms='
  7 gpu gpu/nccl
  6 src/comm gpu/attention gpu/gemm gpu/layers
  5 src/cpu gpu/base
- 4 src/cpu/gemm src/doctor/meet src/doctor/gather
+ 4 src/cpu/gemm src/cpu/pairs src/doctor/meet src/doctor/gather
  3 src/cost src/doctor src/device io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers
  1 src/base

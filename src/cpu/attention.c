@@ -4,7 +4,7 @@
  * softmax of Milakov, Gimelshein 2018 as in Dao 2023, algorithm 1. attend_tile is the only code that does
  * so: training rows and decoding rows get the same bits. Keys a row may not see are never multiplied, not
  * even by zero. */
-#include "cpu.h"
+#include "attention_pairs.h"
 
 #include <string.h>
 
@@ -158,19 +158,6 @@ static void attend_rows(attend_state *a, const attn_call *c, int64_t start, int6
     }
 }
 
-/* The sequence that holds row n: the last s with cu[s] <= n (sequences may be empty). */
-static int64_t find_sequence(const int32_t *cu, int64_t S, int64_t n) {
-  int64_t lo = 0, hi = S;
-  while (hi - lo > 1) {
-    int64_t mid = lo + (hi - lo) / 2;
-    if (cu[mid] <= n)
-      lo = mid;
-    else
-      hi = mid;
-  }
-  return lo;
-}
-
 static void check_heads(const tri_heads *h, int64_t E) {
   TRI_ASSERT(h->D > 0 && h->D <= TRI_CPU_MAX_D && h->G > 0 && h->H % h->G == 0);
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D);
@@ -189,6 +176,7 @@ tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, t
 
   check_heads(h, c.E);
   TRI_ASSERT(o->dtype == qkv->dtype && first_row[S] == N);
+  if (tri_cpu_in_pairs(c.A)) return tri_cpu_pairs_fwd(s, o, lse, qkv, cu, rule);
 #pragma omp parallel for schedule(dynamic) num_threads(tri_cpu_threads(s, 16 * N * c.E))
   for (int64_t unit = 0; unit < n_block * h->G * n_part; unit++) {
     attend_state a;
@@ -198,7 +186,7 @@ tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, t
     int          n_here = group - at < n_head ? group - at : n_head;
     a.ld = cache_lines(h->D);
     for (int64_t n = block * n_token; n < end;) {
-      int64_t seq = find_sequence(first_row, S, n),
+      int64_t seq = tri_cpu_find_sequence(first_row, S, n),
               stop = first_row[seq + 1] < end ? first_row[seq + 1] : end;
       attend_rows(&a, &c, first_row[seq], n, (int)(stop - n), g, g * group + at, n_here);
       n = stop;
@@ -215,6 +203,7 @@ tri_status tri_cpu_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in 
 
   check_heads(h, E);
   TRI_ASSERT(k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
+  if (tri_cpu_in_pairs(A)) return tri_cpu_pairs_put(s, k_page, v_page, qkv, slot, h);
 #pragma omp parallel for collapse(2) schedule(static) num_threads(tri_cpu_threads(s, 2 * N * G * D))
   for (int64_t n = 0; n < N; n++)
     for (int64_t g = 0; g < G; g++) {
@@ -275,6 +264,7 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
 
   check_heads(h, E);
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
+  if (tri_cpu_in_pairs(A)) return tri_cpu_pairs_decode(s, o, qkv, k_page, v_page, table, len, rule);
   for (int64_t b = 0; b < B; b++) {
     TRI_ASSERT(n_key[b] > 0 && n_key[b] <= table->dim[1] * TRI_PAGE);
     work += n_key[b] * h->H * D;

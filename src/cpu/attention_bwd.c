@@ -2,7 +2,7 @@
  *
  * One thread owns one sequence and key/value head. Tiles hold keys as rows and queries as lanes, so that
  * lse and delta are vectors. dk and dv collect in `work`, over heads and query tiles in fixed order. */
-#include "cpu.h"
+#include "attention_pairs.h"
 
 #include <string.h>
 
@@ -170,6 +170,7 @@ tri_status tri_cpu_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in do
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D && first_row[S] == N);
   TRI_ASSERT(tri_tensor_count(work) >= tri_attn_work(h, N) && work->dtype == TRI_F32);
   TRI_ASSERT(dqkv->dtype == qkv->dtype && dout->dtype == qkv->dtype && o->dtype == qkv->dtype);
+  if (tri_cpu_in_pairs(c.A)) return tri_cpu_pairs_bwd(s, dqkv, work, dout, o, lse, qkv, cu, rule);
 #pragma omp parallel for collapse(2) schedule(dynamic) num_threads(tri_cpu_threads(s, 32 * N * E))
   for (int64_t seq = 0; seq < S; seq++)
     for (int g = 0; g < h->G; g++) {

@@ -78,6 +78,19 @@ static inline int64_t tri_cpu_first_tile(int64_t row, int64_t window) {
   return window > 0 && row >= window ? (row + 1 - window) / TRI_PAGE * TRI_PAGE : 0;
 }
 
+/* The sequence that holds row n: the last s with cu[s] <= n (sequences may be empty). */
+static inline int64_t tri_cpu_find_sequence(const int32_t *cu, int64_t S, int64_t n) {
+  int64_t lo = 0, hi = S;
+  while (hi - lo > 1) {
+    int64_t mid = lo + (hi - lo) / 2;
+    if (cu[mid] <= n)
+      lo = mid;
+    else
+      hi = mid;
+  }
+  return lo;
+}
+
 /* Columns one thread takes when `threads` share C columns: whole cache lines. */
 static inline int64_t tri_cpu_stripe(int64_t C, int threads) {
   int64_t per = (C + threads - 1) / threads;

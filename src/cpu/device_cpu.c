@@ -1,6 +1,7 @@
 /* device_cpu.c - the CPU as a device: memory, streams that run at once, events, the table of kernels. */
 #include "device_cpu.h"
 #include "cpu/gemm/kernels_cpu.h"
+#include "cpu/pairs/pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
   cpu_device *d = NULL;
 
   *out = NULL;
+  TRI_TRY(tri_pairs_choose());
   tri_cpu_block_remove_stale();
   TRI_TRY(TRI_ALLOC(d, 1));
   d->base = (tri_device){

@@ -148,8 +148,9 @@ typedef tri_status tri_attn_fwd_fn(tri_stream *s, tri_out o, tri_out lse, tri_in
                                    const tri_attn_rule *rule);
 typedef tri_status tri_attn_bwd_fn(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o,
                                    tri_in lse, tri_in qkv, tri_in cu, const tri_attn_rule *rule);
-/* Cache pages: k_page A [P,G,D,TRI_PAGE] (keys transposed), v_page A [P,G,TRI_PAGE,D]. The k and v of row n
- * of qkv A [N,E] go to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). */
+/* Cache pages: k_page A [P,G,D,TRI_PAGE] (keys transposed), v_page A [P,G,TRI_PAGE,D]; the order of elements
+ * in a page and head is the back end's affair (bf16 on a CPU: attention_pairs.c). The k and v of row n of qkv
+ * A [N,E] go to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). */
 typedef tri_status tri_kv_put_fn(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
                                  const tri_heads *h);
 /* Row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]. */

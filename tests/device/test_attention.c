@@ -1,6 +1,7 @@
 /* test_attention.c - attn_fwd, attn_bwd, kv_put and attn_decode of every back end.
  * Judges: loops in f64, the gradient loop itself judged by central differences; exact bits for rows,
  * sequences, threads, and decoding. */
+#include "cpu/pairs/pairs.h"
 #include "device_case.h"
 #include "filter_case.h"
 #include "kernel_case.h"
@@ -86,6 +87,8 @@ static const attn_case fwd_cases[] = {
     {3, 1, 100, 1, {70}, 64, 4},
     {2, 1, 64, 1, {66}, 0, 2},
     {1, 1, 64, 1, {40}, 1000, 0},
+    {3, 1, 24, 2, {150, 17}, 0, 0},
+    {8, 2, 40, 1, {131}, 70, 0},
 };
 enum { N_FWD_CASES = N_CASES + sizeof fwd_cases / sizeof fwd_cases[0] };
 
@@ -217,21 +220,23 @@ static tri_tensor backward(bench *b, attn_data *a) {
   return dqkv;
 }
 
+static bool on_cpu(const bench *b) { return !strcmp(b->device->ops->name, "cpu"); }
+/* Whether the back end rounds weights and their gradient to the rows' type before it multiplies by them. */
+static bool rounds_weights(const bench *b, tri_dtype t) {
+  return on_cpu(b) ? t == TRI_BF16 && tri_pairs_find() != NULL : t != TRI_F32;
+}
+
 /* Derived: |q|, |k|, |v| <= 2, so a score (scaled by 1 / sqrt(D)) is at most 4 sqrt(D), and D roundings of
  * its running sum err by at most 4 sqrt(D) D eps. exp, its argument and the rescaling of tiles add some 16
- * roundings. The error reaches o through p and through its sum, each times |v|. A GPU rounds p of a 16-bit
- * row to its type before it multiplies v. */
+ * roundings. The error reaches o through p and through its sum, each times |v|. See rounds_weights. */
 static void expect_fwd(bench *b, attn_data *a) {
-  bool   half = a->d_qkv.dtype != TRI_F32;
   double score_error = 4 * a->grown * (a->c->D + 16) * sqrt(a->c->D) * EPS_F32;
   double unit = half_unit(a->d_qkv.dtype);
-  double weights = half && strcmp(b->device->ops->name, "cpu") != 0 ? 2 * unit : 0;
+  double weights = rounds_weights(b, a->d_qkv.dtype) ? 2 * unit : 0;
   naive_fwd(a, a->o, a->lse);
   expect_near(b, "attn_fwd o", &a->d_o, a->o, unit, 2 * 2 * score_error + weights);
   expect_near(b, "attn_fwd lse", &a->d_lse, a->lse, EPS_F32, score_error);
 }
-static bool on_cpu(const bench *b) { return !strcmp(b->device->ops->name, "cpu"); }
-
 /* On a GPU float16 goes f32's way: every third case serves. */
 static int last_type(const bench *b, int i) { return i % 3 == 0 || on_cpu(b) ? TRI_F16 : TRI_BF16; }
 /* In brief, the types take turns; but each of a GPU's kernels is launched and judged. */
@@ -289,12 +294,10 @@ static void test_bwd_loop(void **state) {
 }
 
 /* Derived as for the forward; terms of dk and dv sum to at most len * max |p| <= a few for each head of
- * the group, and the factor dp - delta is at most 4 sqrt(D) in size. A GPU rounds each p and ds of a 16-bit
- * row to its type before it multiplies: each term then errs by that of its own size. */
+ * the group, and the factor dp - delta is at most 4 sqrt(D) in size. Where each p and ds is rounded before it
+ * is multiplied (rounds_weights), each term errs by that of its own size. */
 static void expect_bwd(bench *b, const attn_data *a, const tri_tensor *dqkv) {
-  bool   narrow = a->d_qkv.dtype != TRI_F32;
-  double half = half_unit(a->d_qkv.dtype),
-         terms = narrow && strcmp(b->device->ops->name, "cpu") != 0 ? half : 0;
+  double  half = half_unit(a->d_qkv.dtype), terms = rounds_weights(b, a->d_qkv.dtype) ? half : 0;
   double  error = 16 * (a->c->D + 16) * sqrt(a->c->D) * EPS_F32 * (a->c->H / a->c->G);
   double *want = host((size_t)(a->N * a->E), sizeof *want), *size = host((size_t)(a->N * a->E), sizeof *size);
   double *got = get_real(b, dqkv);
@@ -509,20 +512,20 @@ static void run_many(bench *b) {
   free(got);
   drop_arrays(b, 0);
 }
-static void test_many(void **state) {
-  (void)state;
-  for_each_device(run_many);
-}
 
 /* Heads wider than a back end has kernels for are refused, not computed wrong. */
 static void run_wide(bench *b) {
-  attn_case  c = {1, 1, 258, 1, {3}, 0, 0};
+  attn_case  c = {1, 1, 258, 1, {70}, 0, 0};
   attn_data  a;
   tri_status st;
   load(b, &a, &c, TRI_BF16);
   st = b->k->attn_fwd(b->stream, &a.d_o, &a.d_lse, &a.d_qkv, &a.d_cu, &a.rule);
   if (st == TRI_OK) {
+    tri_tensor dqkv;
     expect_fwd(b, &a);
+    forward_by_judge(b, &a);
+    dqkv = backward(b, &a);
+    expect_bwd(b, &a, &dqkv);
   } else {
     assert_int_equal(st, TRI_EDEVICE);
     assert_non_null(strstr(tri_error_trace(), "258 columns"));
@@ -530,8 +533,9 @@ static void run_wide(bench *b) {
   }
   unload(b, &a);
 }
-static void test_wide(void **state) {
+static void test_extremes(void **state) {
   (void)state;
+  for_each_device(run_many);
   for_each_device(run_wide);
 }
 
@@ -553,9 +557,12 @@ static void run_kv_put(bench *b) {
     for (int n = 0; n < N; n++)
       for (int g = 0; g < G && slot[n] >= 0; g++)
         for (int d = 0; d < D; d++) {
-          int head = (slot[n] / TRI_PAGE * G + g) * D * TRI_PAGE, place = slot[n] % TRI_PAGE;
-          k_want[head + d * TRI_PAGE + place] = x[n * E + (H + g) * D + d];
-          v_want[head + place * D + d] = x[n * E + (H + G + g) * D + d];
+          int  head = (slot[n] / TRI_PAGE * G + g) * D * TRI_PAGE, place = slot[n] % TRI_PAGE;
+          bool pairs = on_cpu(b) && rounds_weights(b, (tri_dtype)t); /* attention_pairs.c */
+          int  k_at = pairs ? (d / 2 * TRI_PAGE + place) * 2 + d % 2 : d * TRI_PAGE + place;
+          int  v_at = pairs ? (place / 2 * D + d) * 2 + place % 2 : place * D + d;
+          k_want[head + k_at] = x[n * E + (H + g) * D + d];
+          v_want[head + v_at] = x[n * E + (H + G + g) * D + d];
         }
     ok(b->k->kv_put(b->stream, &k_page, &v_page, &qkv, &d_slot, &h));
     expect_near(b, "k_page", &k_page, k_want, 0, 0);
@@ -569,45 +576,47 @@ static void test_kv_put(void **state) {
   for_each_device(run_kv_put);
 }
 
-/* A later token of the same tile that is not a number does not reach the rows before it. */
+/* A token that is not a number, or infinite, does not reach the rows that do not see it: those before it, and
+ * those whose window has passed it. On a GPU, f32's. */
 static void run_nan(bench *b) {
-  attn_case  c = {2, 1, 16, 1, {20}, 0, 0};
-  attn_data  a;
-  tri_tensor o, lse;
-  load(b, &a, &c, TRI_F32);
-  forward(b, &a);
-  for (int64_t e = 0; e < a.E; e++) a.qkv[13 * a.E + e] = NAN;
-  a.d_qkv = put_real(b, TRI_F32, a.N, a.E, a.qkv);
-  o = make(b, TRI_F32, a.N, c.H * c.D);
-  lse = make(b, TRI_F32, a.N, c.H);
-  ok(b->k->attn_fwd(b->stream, &o, &lse, &a.d_qkv, &a.d_cu, &a.rule));
-  expect_same_rows(b, "rows before a NaN", &a.d_o, 0, &o, 0, 13);
-  unload(b, &a);
+  static const attn_case cases_of[] = {{2, 1, 16, 1, {20}, 0, 0}, {3, 1, 64, 1, {150}, 9, 0}};
+  for (int i = 0; i < 4; i++)
+    for (int t = TRI_F32; t <= (on_cpu(b) ? TRI_F16 : TRI_F32); t++) {
+      const attn_case *c = &cases_of[i / 2];
+      attn_data        a;
+      tri_tensor       first;
+      int              behind = c->window > 0 ? 13 + c->window : c->len[0];
+      load(b, &a, c, (tri_dtype)t);
+      forward(b, &a);
+      for (int64_t e = 0; e < a.E; e++) a.qkv[13 * a.E + e] = i % 2 ? INFINITY : NAN;
+      a.d_qkv = put_real(b, (tri_dtype)t, a.N, a.E, a.qkv);
+      first = a.d_o;
+      a.d_o = make(b, (tri_dtype)t, a.N, c->H * c->D);
+      forward(b, &a);
+      expect_same_rows(b, "rows before a NaN", &first, 0, &a.d_o, 0, 13);
+      expect_same_rows(b, "rows that have passed a NaN", &first, behind, &a.d_o, behind, c->len[0] - behind);
+      if (on_cpu(b)) expect_decode(b, &a);
+      unload(b, &a);
+    }
 }
 /* A sequence that is not a number does not reach its neighbours. */
 static void run_sequence_nan(bench *b) {
   static const attn_case c = {2, 1, 64, 3, {20, 7, 90}, 0, 0};
   for (int t = TRI_F32; t <= TRI_F16; t++) {
     attn_data  a;
-    tri_tensor o, lse;
+    tri_tensor first;
     load(b, &a, &c, (tri_dtype)t);
     forward(b, &a);
     for (int64_t e = a.cu[1] * a.E; e < a.cu[2] * a.E; e++) a.qkv[e] = NAN;
     a.d_qkv = put_real(b, (tri_dtype)t, a.N, a.E, a.qkv);
-    o = make(b, (tri_dtype)t, a.N, c.H * c.D);
-    lse = make(b, TRI_F32, a.N, c.H);
-    ok(b->k->attn_fwd(b->stream, &o, &lse, &a.d_qkv, &a.d_cu, &a.rule));
-    expect_same_rows(b, "rows before a NaN's sequence", &a.d_o, 0, &o, 0, a.cu[1]);
-    expect_same_rows(b, "rows behind a NaN's sequence", &a.d_o, a.cu[2], &o, a.cu[2], c.len[2]);
+    first = a.d_o;
+    a.d_o = make(b, (tri_dtype)t, a.N, c.H * c.D);
+    forward(b, &a);
+    expect_same_rows(b, "rows before a NaN's sequence", &first, 0, &a.d_o, 0, a.cu[1]);
+    expect_same_rows(b, "rows behind a NaN's sequence", &first, a.cu[2], &a.d_o, a.cu[2], c.len[2]);
     unload(b, &a);
   }
 }
-static void test_nan(void **state) {
-  (void)state;
-  for_each_device(run_nan);
-  for_each_device(run_sequence_nan);
-}
-
 /* A sequence that is not a number does not reach its neighbours' gradients. */
 static void run_bwd_nan(bench *b) {
   static const attn_case c[] = {{2, 1, 16, 3, {20, 7, 9}, 0, 0}, {2, 1, 64, 3, {20, 7, 9}, 0, 0}};
@@ -629,8 +638,10 @@ static void run_bwd_nan(bench *b) {
       unload(b, &a);
     }
 }
-static void test_bwd_nan(void **state) {
+static void test_nan(void **state) {
   (void)state;
+  for_each_device(run_nan);
+  for_each_device(run_sequence_nan);
   for_each_device(run_bwd_nan);
 }
 
@@ -680,8 +691,7 @@ int main(void) {
       cmocka_unit_test(test_fwd),     cmocka_unit_test(test_bwd_loop), cmocka_unit_test(test_bwd),
       cmocka_unit_test(test_company), cmocka_unit_test(test_decode),   cmocka_unit_test(test_kv_put),
       cmocka_unit_test(test_nan),     cmocka_unit_test(test_threads),  cmocka_unit_test(test_bwd_company),
-      cmocka_unit_test(test_bwd_nan), cmocka_unit_test(test_growing),  cmocka_unit_test(test_many),
-      cmocka_unit_test(test_wide),
+      cmocka_unit_test(test_growing), cmocka_unit_test(test_extremes),
   };
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);

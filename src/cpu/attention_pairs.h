@@ -1,0 +1,17 @@
+/* attention_pairs.h - attention of bf16 by a processor's own products, for a device that has them
+ * (pairs/pairs.h). Arguments as in device/kernels.h. Private to its room. */
+#ifndef TRI_CPU_ATTENTION_PAIRS_H
+#define TRI_CPU_ATTENTION_PAIRS_H
+
+#include "cpu.h"
+#include "cpu/pairs/pairs.h"
+
+/* Whether an array of type A goes this way. */
+static inline bool tri_cpu_in_pairs(tri_dtype A) { return A == TRI_BF16 && tri_pairs_find() != NULL; }
+
+tri_attn_fwd_fn    tri_cpu_pairs_fwd;
+tri_attn_bwd_fn    tri_cpu_pairs_bwd;
+tri_kv_put_fn      tri_cpu_pairs_put;
+tri_attn_decode_fn tri_cpu_pairs_decode;
+
+#endif
