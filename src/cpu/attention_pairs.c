@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+#if TRI_PAIRS_X86
+
 enum {
   BLOCK = TRI_PAIRS_BLOCK,
   PANELS = TRI_PAIRS_PANELS,
@@ -308,3 +310,4 @@ tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_p
     }
   return TRI_OK;
 }
+#endif

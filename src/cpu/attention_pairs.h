@@ -6,8 +6,12 @@
 #include "cpu.h"
 #include "cpu/pairs/pairs.h"
 
-/* Whether an array of type A goes this way. */
+/* Whether an array of type A goes this way. Where no family is built, a constant: nothing else is there. */
+#if TRI_PAIRS_X86
 static inline bool tri_cpu_in_pairs(tri_dtype A) { return A == TRI_BF16 && tri_pairs_find() != NULL; }
+#else
+#define tri_cpu_in_pairs(A) false
+#endif
 
 tri_attn_fwd_fn    tri_cpu_pairs_fwd;
 tri_attn_bwd_fn    tri_cpu_pairs_bwd;

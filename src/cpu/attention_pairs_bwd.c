@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#if TRI_PAIRS_X86
+
 enum {
   BLOCK = TRI_PAIRS_BLOCK,
   PANELS = TRI_PAIRS_PANELS,
@@ -247,3 +249,4 @@ tri_status tri_cpu_pairs_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in d
   }
   return TRI_OK;
 }
+#endif

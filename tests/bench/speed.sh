@@ -32,7 +32,7 @@ case ${1:-} in
 train)
   shift
   d=$1 L=$2 h=$3 ff=$4 V=$5 T=$6 B=$7 dtype=$8 ranks=$9 threads=${10} steps=${11:-7}
-  config "$d" "$L" "$h" "$h" "$ff" "$V" 1024
+  config "$d" "$L" "$h" "$h" "$ff" "$V" "$((T > 1024 ? T : 1024))"
   awk -v n="$B" -v t="$T" -v v="$V" 'BEGIN { srand(1); for (i = 0; i < n * 4; i++) { printf "{\"tokens\": [";
     for (k = 0; k < t; k++) printf "%s%d", k ? "," : "", int(rand() * v); print "]}" } }' > "$dir/data.jsonl"
   cat > "$dir/deck.yaml" <<EOF
