@@ -24,12 +24,13 @@ typedef struct tri_linear_product {
 } tri_linear_product;
 
 /* dw[n_out,n_in] += dy^T x: chunks of rows of x are packed as b; tiles of rows of dw are the results; the
- * columns of dy that belong to a tile are transposed into a. The last chunk is filled up with zeros. */
+ * columns of dy that belong to a group of tiles are transposed into their a's. The last chunk is filled up
+ * with zeros. */
 enum { TRI_N_CHUNKS = 2 };
 typedef struct tri_gradient {
-  int64_t   height, chunk_rows[TRI_N_CHUNKS]; /* of a tile; of a large and a small chunk */
-  tri_gemm *tile[2][TRI_N_CHUNKS];            /* [0]: tiles of `height` rows, [1]: a lower last one */
-  int64_t   n_slots;                          /* chunks packed at a time */
+  int64_t   height, group, chunk_rows[TRI_N_CHUNKS]; /* of a tile; tiles; of a large and a small chunk */
+  tri_gemm *tile[2][TRI_N_CHUNKS];                   /* [0]: tiles of `height` rows, [1]: a lower last one */
+  int64_t   n_slots;                                 /* chunks packed at a time */
   size_t    slot_bytes;
 } tri_gradient;
 
