@@ -20,7 +20,7 @@ rooms='
 14 src/plan src/init
 13 src/train
 12 src/run
-11 src/config
+11 src/config src/bench
 10 src/feed src/generate src/reward io/model
  9 src/algo src/model src/report io/data src/doctor/exam
  8 src/state src/rollout io/checkpoint

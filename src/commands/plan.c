@@ -169,6 +169,7 @@ static tri_status make(const request *q, char *const *args, int n_args, int *cod
     if (notes.len) notes.data[--notes.len] = 0, tri_log_lines(TRI_LOG_INFO, notes.data);
     TRI_TRY_DONE(find_job(q, &cfg, &job));
     TRI_TRY_DONE(tri_plan_open(q->path, args, n_args, &job, NULL, NULL, &faults, &p));
+    if (!faults.n) TRI_TRY_DONE(tri_plan_time(&p));
   }
   st = faults.n ? fail_with(q->path, &faults) : answer(q, args, n_args, &p, code);
 done:

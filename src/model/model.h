@@ -55,6 +55,8 @@ tri_params *tri_model_trained(tri_model *m);
  * made for. Not of a scalar head, not while parameters are held; every rank does the same. */
 void                   tri_model_adapt(tri_model *m, bool on);
 const tri_model_shape *tri_model_get_shape(const tri_model *m);
+/* Pure. How the attention of its layers of this kind meets keys. */
+tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind);
 /* Collective over the parameter scope. All weights stay gathered (for generation), or are let go again. */
 TRI_CHECKED tri_status tri_model_hold(tri_model *m, bool hold, tri_stream *s);
 /* Collective over the parameter scope. As tri_params_forget_all. */

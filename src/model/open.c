@@ -7,6 +7,7 @@
 tri_params *tri_model_params(tri_model *m) { return m->params; }
 tri_params *tri_model_trained(tri_model *m) { return m->adapters.params ? m->adapters.params : m->params; }
 const tri_model_shape *tri_model_get_shape(const tri_model *m) { return &m->shape; }
+tri_attn_rule tri_model_attention(const tri_model *m, tri_layer_kind kind) { return m->rules.attn[kind]; }
 
 static tri_status open_linears(tri_model *m) {
   int64_t C = m->shape.C, F = m->shape.F, HD = (int64_t)m->shape.H * m->shape.D;

@@ -92,7 +92,7 @@ static tri_status try(const asked *q, attempt *x, bool *fits, int64_t *weight) {
   *weight = weight_of(&p);
   take_numbers(x, &p);
   x->a.device_bytes = p.job.gpu ? p.sum.device : p.sum.planned;
-  if (p.job.gpu) TRI_TRY_DONE(tri_plan_time(&p));
+  TRI_TRY_DONE(tri_plan_time(&p));
   x->a.step_s = p.time.all;
 done:
   tri_plan_close(&p);

@@ -3,16 +3,9 @@
 #ifndef TRI_PLAN_BENCH_H
 #define TRI_PLAN_BENCH_H
 
-#include "base/base.h"
+#include "bench/case.h"
 
 struct tri_plan;
-
-/* What is passed, of the deck's sizes. */
-typedef struct tri_bench_size {
-  int64_t sequences, length, rows; /* of a pass of learning: sequences, tokens and learned tokens of each */
-  int64_t prompts, group;          /* of answers decoded at once; 0: nothing is generated */
-  int64_t prompt_tokens, answer_tokens;
-} tri_bench_size;
 
 /* Seconds, medians of several. */
 typedef struct tri_bench_times {
@@ -22,6 +15,8 @@ typedef struct tri_bench_times {
   double numbers;                /* that it changes */
 } tri_bench_times;
 
+/* Pure. The policy as it learns and answers, but for the sizes of its passes. */
+tri_bench_case tri_bench_policy(const struct tri_plan *p);
 /* Not collective. A model of so many layers is opened, times its passes of learning or, `generates`, of
  * generation, and is closed; of *out the rest stays. *done false: it would take more memory than a plan
  * may. */

@@ -25,7 +25,7 @@ static double turns(const tri_plan *p) {
 
 static int64_t at_least_1(double x) { return x < 1 ? 1 : (int64_t)(x + 0.5); }
 
-static tri_bench_size size_of(const tri_cost_pass *learn, const tri_cost_rollout *r) {
+tri_bench_size tri_plan_sizes(const tri_cost_pass *learn, const tri_cost_rollout *r) {
   int64_t sequence = at_least_1(2 * learn->context),
           in_pass = at_least_1(learn->tokens / learn->batches / (double)sequence);
   tri_bench_size z = {.sequences = in_pass, .length = sequence};
@@ -104,7 +104,7 @@ static tri_status time_part(const tri_plan *p, tri_bench_size *z, const tri_cost
 
 tri_status tri_plan_measure(const tri_plan *p, const tri_cost_pass *learn, const tri_cost_rollout *r,
                             tri_cost_compute *out, bool *done) {
-  tri_bench_size  z = size_of(learn, r);
+  tri_bench_size  z = tri_plan_sizes(learn, r);
   tri_bench_times of_pass = {0}, of_answers = {0};
   double          slower = turns(p), tokens;
 

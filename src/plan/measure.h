@@ -2,6 +2,7 @@
 #ifndef TRI_PLAN_MEASURE_H
 #define TRI_PLAN_MEASURE_H
 
+#include "bench/case.h"
 #include "cost/cost.h"
 
 struct tri_plan;
@@ -11,5 +12,8 @@ struct tri_plan;
  * nothing is generated. */
 TRI_CHECKED tri_status tri_plan_measure(const struct tri_plan *p, const tri_cost_pass *learn,
                                         const tri_cost_rollout *r, tri_cost_compute *out, bool *done);
+
+/* Pure. The sizes of a pass and of what is decoded at once. r NULL: nothing is generated. */
+tri_bench_size tri_plan_sizes(const tri_cost_pass *learn, const tri_cost_rollout *r);
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TRI_PLAN_H
 #define TRI_PLAN_H
 
+#include "bench/case.h"
 #include "cost/cost.h"
 #include "train/supply.h"
 #include "train/train.h"
@@ -52,8 +53,10 @@ void                   tri_plan_close(tri_plan *p); /* a zeroed one is legal */
 /* plan.c. Bytes of one phase in one kind of memory; TRI_PHASE_ALWAYS is not among the others. */
 int64_t tri_plan_bytes(const tri_plan *p, tri_mem kind, tri_phase phase);
 
-/* work.c. Not collective. Sets p->time. */
+/* work.c. Not collective, without faults. Sets p->time, on CPUs by timing some passes where there is time. */
 TRI_CHECKED tri_status tri_plan_time(tri_plan *p);
+/* work.c. Pure, without faults. What a rank learns and generates, for others to time. */
+void tri_plan_case(const tri_plan *p, tri_bench_case *out);
 
 /* work.c. Pure. Whole steps of the deck in the walltime, less a minute to start and the last checkpoint. */
 int64_t tri_plan_steps(const tri_plan *p);

@@ -1,6 +1,7 @@
 /* work.c - what one rank computes in a step of the deck, and the seconds it takes by the cost model. */
 #include "plan.h"
 
+#include "bench.h"
 #include "measure.h"
 #include "train/score.h"
 
@@ -191,6 +192,22 @@ tri_status tri_plan_time(tri_plan *p) {
   s.time.all = s.time.rollout + s.time.learn + s.time.update;
   p->time = s.time;
   return TRI_OK;
+}
+
+void tri_plan_case(const tri_plan *p, tri_bench_case *out) {
+  const tri_learner *policy = &p->t.learner[TRI_POLICY];
+  tri_cost_pass      learn = pass_of(p, policy, true);
+  tri_cost_rollout   r = {.at_once = 0};
+  bool               generates = p->t.supply->generates;
+  double             passes = learn.batches / (double)p->t.plan.mini_batches;
+
+  if (generates) r = rollout_of(p);
+  *out = tri_bench_policy(p);
+  out->plan = tri_learner_plan(policy, &p->cfg);
+  out->offload = learn.offload ? TRI_OFFLOAD_ELEMENTS : 0;
+  out->ema_beta = p->cfg.algo.ema_beta;
+  out->size = tri_plan_sizes(&learn, generates ? &r : NULL);
+  out->passes = passes > 1 ? (int64_t)(passes + 0.5) : 1;
 }
 
 enum { START_S = 60 }; /* chosen: a launch, weights read and spread */

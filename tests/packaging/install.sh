@@ -79,6 +79,7 @@ completes init --gpu lin -- lines.jsonl
 completes train deck.yaml run.dev -- run.device=
 completes train deck.yaml run.device = c -- cpu cuda
 completes train deck.yaml data.shuffle = -- true false
+completes bench deck.yaml run.dev -- run.device=
 completes train deck.yaml data.train = li -- lines.jsonl
 completes score lin -- lines.jsonl
 

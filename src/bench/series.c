@@ -1,0 +1,46 @@
+/* series.c - how often something is timed, and the median of it. */
+#include "series.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void tri_series_put(tri_series *s, double from_s, double to_s) {
+  if (!s->begun) {
+    s->begun = true;
+    s->began_s = to_s;
+    return;
+  }
+  if (s->n < s->effort.most) s->x[s->n++] = to_s - from_s;
+  s->spent_s = to_s - s->began_s;
+}
+
+bool tri_series_enough(const tri_series *s) {
+  const tri_effort *e = &s->effort;
+
+  return s->n == e->most || (s->n >= e->least && s->spent_s > e->part_s) ||
+         (s->n >= 1 && s->spent_s > e->most_s);
+}
+
+static int compare(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+double tri_series_median(const tri_series *s) {
+  double x[TRI_SERIES_MOST];
+
+  if (!s->n) return 0;
+  memcpy(x, s->x, (size_t)s->n * sizeof *x);
+  qsort(x, (size_t)s->n, sizeof *x, compare);
+  return (x[(s->n - 1) / 2] + x[s->n / 2]) / 2;
+}
+
+void tri_series_begin(tri_series *s) { s->from_s = tri_now_s(); }
+
+void tri_series_end(tri_series *s) { tri_series_put(s, s->from_s, tri_now_s()); }
+
+tri_status tri_series_ask(tri_comm *world, const tri_series *s, bool *enough) {
+  *enough = tri_series_enough(s);
+  return tri_host_bcast(world, enough, sizeof *enough, 0);
+}

@@ -1,0 +1,44 @@
+/* sums.c - what follows from the figures of a bench: steps, floors, rates. */
+#include "run.h"
+
+static double passes_of(const tri_bench_case *c) { return (double)c->passes; }
+
+double tri_bench_step_s(const tri_bench_case *c, const tri_bench_result *r) {
+  return passes_of(c) * (r->learn.forward + r->learn.backward) + r->learn.pack + r->learn.update;
+}
+
+double tri_bench_update_floor_s(const tri_bench_result *r) { return r->update_bytes / r->read_bytes_per_s; }
+
+double tri_bench_floor_s(const tri_bench_case *c, const tri_bench_result *r) {
+  return passes_of(c) * (tri_products_forward_s(r->product, r->n_product) +
+                         tri_products_backward_s(r->product, r->n_product)) +
+         tri_bench_update_floor_s(r);
+}
+
+double tri_bench_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r) {
+  return passes_of(c) * (double)tri_bench_tokens(&c->size) * r->who.ranks / tri_bench_step_s(c, r);
+}
+
+double tri_bench_decode_floor_s(const tri_bench_result *r, const tri_decode_times *d) {
+  return d->bytes / r->read_bytes_per_s;
+}
+
+double tri_bench_decode_tokens_per_s(const tri_bench_result *r, const tri_decode_times *d) {
+  return (double)d->sequences * r->who.ranks / d->step_s;
+}
+
+/* Keys that the next token sees in a layer. */
+static double seen(const tri_model_shape *s, int layer, int64_t tokens) {
+  bool local = tri_kind_of(s, layer) == TRI_LOCAL;
+
+  return (double)(local && s->attn.window < tokens ? s->attn.window : tokens);
+}
+
+double tri_bench_decode_bytes(const tri_bench_case *c, int64_t n, int64_t tokens) {
+  const tri_model_shape *s = &c->shape;
+  double                 C = s->C, q = (double)s->H * s->D, kv = (double)s->G * s->D, keys = 0,
+         layer = C * (q + 2 * kv) + C * q + 3 * C * s->F;
+
+  for (int l = 0; l < s->L; l++) keys += 2 * kv * seen(s, l, tokens);
+  return (double)tri_dtype_bytes(c->dtype) * (s->L * layer + C * s->V + (double)n * keys);
+}

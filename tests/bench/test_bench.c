@@ -1,0 +1,180 @@
+/* test_bench.c - what follows from a bench's figures, how often something is timed, and its screen. Judge:
+ * numbers worked by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "bench/report.h"
+#include "bench/series.h"
+#include "bench/timed.h"
+
+static void the_first_time_does_not_count(void **state) {
+  tri_series s = {.effort = {3, 4, 10, 100}};
+
+  (void)state;
+  assert_true(tri_series_median(&s) == 0);
+  tri_series_put(&s, 0, 50);
+  assert_int_equal(s.n, 0);
+  tri_series_put(&s, 50, 53);
+  tri_series_put(&s, 53, 54);
+  assert_true(tri_series_median(&s) == 2); /* of 3 and 1 */
+  assert_false(tri_series_enough(&s));     /* two of three */
+  tri_series_put(&s, 54, 58);
+  assert_true(tri_series_median(&s) == 3);
+  assert_false(tri_series_enough(&s)); /* in 8 of 10 seconds */
+  tri_series_put(&s, 58, 61);
+  assert_true(tri_series_enough(&s));
+}
+
+static void what_takes_too_long_is_timed_less_often(void **state) {
+  tri_series s = {.effort = {5, 9, 1, 20}}, short_one = s;
+
+  (void)state;
+  tri_series_put(&s, 0, 30);
+  assert_false(tri_series_enough(&s)); /* once at least */
+  tri_series_put(&s, 30, 45);
+  assert_false(tri_series_enough(&s));
+  tri_series_put(&s, 45, 60);
+  assert_true(tri_series_enough(&s));
+  assert_int_equal(s.n, 2);
+  for (int i = 0; i < 10; i++) {
+    assert_false(tri_series_enough(&short_one));
+    tri_series_put(&short_one, i * 0.01, i * 0.01 + 0.01);
+  }
+  assert_true(tri_series_enough(&short_one)); /* nine that count */
+  tri_series_put(&short_one, 1, 2);
+  assert_int_equal(short_one.n, 9);
+}
+
+static void parts_of_a_block_are_aligned(void **state) {
+  tri_carve length = {0}, at = {(char *)0x1000, 0};
+
+  (void)state;
+  assert_null(tri_carve_next(&length, 1));
+  assert_int_equal(length.used, 256);
+  assert_ptr_equal(tri_carve_next(&at, 257), (void *)0x1000);
+  assert_ptr_equal(tri_carve_next(&at, 256), (void *)0x1200);
+  assert_int_equal(at.used, 768);
+}
+
+static void pairs_of_a_window(void **state) {
+  (void)state;
+  assert_true(tri_attention_pairs(4, 0) == 10);
+  assert_true(tri_attention_pairs(4, 4) == 10);
+  assert_true(tri_attention_pairs(4, 9) == 10);
+  assert_true(tri_attention_pairs(5, 2) == 9); /* 1 + 2 + 2 + 2 + 2 */
+}
+
+static void the_case_without_a_deck(void **state) {
+  tri_bench_case c;
+
+  (void)state;
+  tri_bench_case_default(&c);
+  /* 12 (4 768^2 + 3 768 2048) + 50257 768 numbers of products, 2 bytes each; keys and values of 3 x 10 tokens
+   * in 12 layers */
+  assert_true(tri_bench_decode_bytes(&c, 0, 10) == 2 * 123532032.0);
+  assert_true(tri_bench_decode_bytes(&c, 3, 10) - tri_bench_decode_bytes(&c, 0, 10) ==
+              2.0 * 3 * 10 * 12 * 2 * 768);
+  c.shape.attn.window = 4;
+  tri_set_local(&c.shape, 0);
+  assert_true(tri_bench_decode_bytes(&c, 1, 10) - tri_bench_decode_bytes(&c, 0, 10) ==
+              2.0 * (4 + 11 * 10) * 2 * 768);
+  assert_int_equal(tri_bench_tokens(&c.size), 1024);
+  assert_int_equal(tri_bench_rows(&c.size), 1020);
+  assert_int_equal(tri_bench_steps(&c.size), 64);
+  assert_int_equal(tri_bench_prompt(&c.size), 160); /* 128, and half of what is before the 64 steps */
+}
+
+/* Two ranks, two passes an update. A pass forward 0.5 s, of it products 2 x 0.125 + 0.0625; backward 1 s, of
+ * it 2 x (0.125 + 0.25) + (0.0625 + 0) + once more 1 x 0.125; 100 GB/s. */
+static tri_bench_result figures(void) {
+  tri_bench_result r = {.who = {2, 1, 2, 1, 2, "cpu", "", "oneDNN 2.6.3"}, .numbers = 1000, .n_product = 2};
+
+  r.product[0] = (tri_product_times){"gate, up", 4000, 1000, 500, 2, 1, 0.125, 0.125, 0.25};
+  r.product[1] = (tri_product_times){"head", 50257, 1000, 500, 1, 0, 0.0625, 0.0625, 0};
+  r.learn = (tri_learn_times){0.5, 1, 1.5, 0.5, 0.25, 7};
+  r.update_bytes = 12.5e9;
+  r.read_bytes_per_s = 100e9;
+  r.attention[TRI_GLOBAL] = (tri_attention_times){2, 0, 1e9, 0.0625, 0.125};
+  r.decode[0] = (tri_decode_times){1, 0.25, 5e9, 5};
+  r.decode[1] = (tri_decode_times){4, 0.5, 10e9, 5};
+  r.n_decode = 2;
+  r.context = 160;
+  r.rate[0] = (tri_bench_rate){"world", 1 << 20, 3.5e9, 12e-6};
+  r.n_rate = 1;
+  return r;
+}
+
+static void floors_and_rates(void **state) {
+  tri_bench_result r = figures();
+  tri_bench_case   c;
+
+  (void)state;
+  tri_bench_case_default(&c);
+  c.passes = 2;
+  assert_true(tri_product_flops(&r.product[0]) == 4e9);
+  assert_true(tri_products_forward_s(r.product, 2) == 0.3125);
+  assert_true(tri_products_backward_s(r.product, 2) == 0.9375);
+  assert_true(tri_bench_update_floor_s(&r) == 0.125);
+  assert_true(tri_bench_step_s(&c, &r) == 3.75);
+  assert_true(tri_bench_floor_s(&c, &r) == 2.625);
+  assert_true(tri_bench_tokens_per_s(&c, &r) == 2 * 1024 * 2 / 3.75);
+  assert_true(tri_attention_pass_s(r.attention) == 0.375);
+  assert_true(tri_bench_decode_floor_s(&r, &r.decode[1]) == 0.1);
+  assert_true(tri_bench_decode_tokens_per_s(&r, &r.decode[1]) == 16);
+}
+
+static void shows(const tri_text *t, const char *part) {
+  if (!strstr(t->data, part)) fail_msg("'%s' is missing in\n%s", part, t->data);
+}
+
+static void a_screen_says_what_there_is(void **state) {
+  tri_bench_result r = figures();
+  tri_bench_case   c;
+  tri_text         t = {0};
+  int              lines = 0;
+
+  (void)state;
+  tri_bench_case_default(&c);
+  c.passes = 2;
+  assert_int_equal(tri_bench_print(NULL, &c, &r, &t), TRI_OK);
+  shows(&t, "2 ranks of 1 node, 1 thread each of 2 cores: cpu, oneDNN 2.6.3, bf16\n");
+  shows(&t, "no deck: as GPT-2 small: 12 layers of 768");
+  shows(&t, "  gate, up        4000 x   1000, rows    500        32        32        16\n");
+  shows(&t, "  head           50257 x   1000, rows    500       804       804\n"); /* no grad W */
+  shows(&t, "  a pass forward             0.5     0.312       62%  of the products alone\n");
+  shows(&t, "  and backward                 1     0.938       94%\n");
+  shows(&t, "  all to an update          3.75      2.62       70%\n");
+  shows(&t, "  1092 tokens/s by all ranks; attention is 20% of it\n");
+  shows(&t, "attention of 256 tokens: forward 16, backward 20 GFLOP/s\n");
+  shows(&t, "decode, 160 tokens each; a rank's:              1         4\n");
+  shows(&t, "  tokens/s by all ranks                         8        16\n");
+  shows(&t, "  of what memory allows, 200 GB/s read        20%       20%\n");
+  shows(&t, "  more sequences at once do not fit into memory\n");
+  shows(&t, "collectives: world 3.5 GB/s, 12 us\n");
+  for (const char *line = t.data; *line; line += strcspn(line, "\n") + 1, lines++)
+    assert_true(strcspn(line, "\n") <= 79);
+  assert_true(lines <= 24);
+  tri_text_free(&t);
+  r.n_decode = r.n_rate = 0;
+  assert_int_equal(tri_bench_print("deck.yaml", &c, &r, &t), TRI_OK);
+  shows(&t, "deck.yaml: 12 layers");
+  shows(&t, "decode: this deck generates nothing; memory is read at 200 GB/s\n");
+  shows(&t, "collectives: none, for there is one rank\n");
+  tri_text_free(&t);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_time_does_not_count),
+                                     cmocka_unit_test(what_takes_too_long_is_timed_less_often),
+                                     cmocka_unit_test(parts_of_a_block_are_aligned),
+                                     cmocka_unit_test(pairs_of_a_window),
+                                     cmocka_unit_test(the_case_without_a_deck),
+                                     cmocka_unit_test(floors_and_rates),
+                                     cmocka_unit_test(a_screen_says_what_there_is)};
+
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
