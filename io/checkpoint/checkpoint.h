@@ -73,6 +73,8 @@ void tri_ckpt_lend(tri_ckpt_writer *w, void *room, size_t bytes);
 TRI_CHECKED tri_status tri_ckpt_begin(tri_ckpt_writer *w);
 /* Not collective. Has this rank's thread ended, so that commit need not wait for it? */
 bool tri_ckpt_is_written(const tri_ckpt_writer *w);
+/* Not collective. Waits until it has. Seconds from begin until then; what failed is commit's to say. */
+double tri_ckpt_wait_s(tri_ckpt_writer *w);
 /* Not collective. Ends the thread and gives the room back; the folder stays, for tri_ckpt_clean. For a run
  * that ends with an error, when ranks do not meet any more. Accepts NULL, leaves NULL. */
 void tri_ckpt_drop(tri_ckpt_writer **w);

@@ -69,8 +69,9 @@ bool tri_ckpt_stream_is_done(tri_ckpt_stream *s);
 /* Until all that was given is on the disk; nothing more is taken. */
 TRI_CHECKED tri_status tri_ckpt_stream_wait(tri_ckpt_stream *s);
 int64_t                tri_ckpt_stream_count(const tri_ckpt_stream *s); /* of ranges given */
-/* After wait(): their slabs, [count]. */
-void tri_ckpt_stream_slabs(const tri_ckpt_stream *s, tri_ckpt_slab *out);
+/* After wait(): their slabs, [count]; and how long the thread was there. */
+void   tri_ckpt_stream_slabs(const tri_ckpt_stream *s, tri_ckpt_slab *out);
+double tri_ckpt_stream_lasted_s(const tri_ckpt_stream *s);
 /* Waits for no more than the range that is being written. Accepts NULL, leaves NULL. */
 void tri_ckpt_stream_close(tri_ckpt_stream **s);
 

@@ -51,6 +51,7 @@ struct tri_ckpt_stream {
   pthread_cond_t           news;
   tri_status               failed;
   char                     message[512];
+  double                   lasted_s;
 };
 
 static void lock(tri_ckpt_stream *s) { pthread_mutex_lock(&s->lock); }
@@ -128,6 +129,7 @@ static void run_job(tri_ckpt_stream *s, job *j) {
 static void *run(void *stream) {
   tri_ckpt_stream *s = stream;
   job              j;
+  double           from_s = tri_now_s();
   bool             whole;
 
   for (int64_t k; (k = wait_for_job(s, &j)) >= 0;) {
@@ -144,6 +146,7 @@ static void *run(void *stream) {
   unlock(s);
   if (whole && fsync(s->plain) && errno != EINVAL) fail(s, "state.h5 cannot be made durable", errno);
   lock(s);
+  s->lasted_s = tri_now_s() - from_s;
   s->ended = true;
   pthread_cond_signal(&s->news);
   unlock(s);
@@ -296,6 +299,8 @@ tri_status tri_ckpt_stream_wait(tri_ckpt_stream *s) {
   join(s);
   return report(s);
 }
+
+double tri_ckpt_stream_lasted_s(const tri_ckpt_stream *s) { return s->lasted_s; }
 
 void tri_ckpt_stream_slabs(const tri_ckpt_stream *s, tri_ckpt_slab *out) {
   for (int64_t i = 0; i < s->n_job; i++) out[i] = s->job[i].slab;

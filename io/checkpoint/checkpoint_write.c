@@ -331,6 +331,11 @@ tri_status tri_ckpt_begin(tri_ckpt_writer *w) {
 
 bool tri_ckpt_is_written(const tri_ckpt_writer *w) { return tri_ckpt_stream_is_done(w->stream); }
 
+double tri_ckpt_wait_s(tri_ckpt_writer *w) {
+  (void)keep(w, tri_ckpt_stream_wait(w->stream));
+  return tri_ckpt_stream_lasted_s(w->stream);
+}
+
 static tri_status put_integrity(tri_ckpt_writer *w) {
   tri_status     st = TRI_OK;
   tri_ckpt_slab *slab = NULL;
@@ -348,7 +353,7 @@ done:
 static tri_status commit(tri_ckpt_writer *w) {
   tri_comm *world = w->world;
 
-  keep(w, tri_ckpt_stream_wait(w->stream));
+  (void)keep(w, tri_ckpt_stream_wait(w->stream));
   TRI_TRY(enter(w));
   w->ended = true; /* from here on all ranks fail together */
   if (w->file >= 0) TRI_TRY(seal(w));

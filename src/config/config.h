@@ -126,6 +126,7 @@ typedef struct tri_config {
     double  save_minutes; /* minutes, 0: never */
     int64_t save_total_limit;
     bool    save_final;
+    bool    async;
   } checkpoint;
   struct {
     int64_t steps;       /* between evaluations, 0: never */

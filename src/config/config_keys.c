@@ -319,6 +319,9 @@ const tri_key tri_keys[] = {
    "Keep so many of the newest checkpoints."},
   {"checkpoint.save_final", TRI_KEY_BOOL, ALL, FREE, AT(checkpoint.save_final), "", "true", "1",
    "Write a checkpoint after the last step."},
+  {"checkpoint.async", TRI_KEY_BOOL, ALL, FREE, AT(checkpoint.async), "", "false", "1",
+   "Copy the state to host memory, planned as `checkpoint copy`, and write the checkpoint beside the next steps; the last "
+   "one is waited for."},
 
   {"eval.steps", TRI_KEY_I64, ALL, FREE, AT(eval.steps), COUNT0, "0", "steps",
    "Steps between evaluations on data.eval, by generated answers and rewards, or of pairs and labelled answers by their "

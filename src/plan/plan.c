@@ -64,7 +64,7 @@ static tri_status make(tri_plan *p, const tri_plan *like, tri_faults *faults) {
   TRI_TRY(tri_ledger_rows(p->se.ledger, &p->row, &p->n_row));
   TRI_TRY(judge(p));
   describe(p);
-  TRI_TRY(tri_state_bytes(&p->t, &p->checkpoint_bytes));
+  TRI_TRY(tri_save_bytes(&p->t, &p->checkpoint_bytes));
   tri_plan_look_at_disk(p->cfg.run.output, &p->disk);
   return TRI_OK;
 }

@@ -12,6 +12,7 @@ typedef struct tri_pace {
   double most_s;          /* that is kept at most */
   double used_s, left_s;  /* of the allocation when the run began; left_s 0: no end is known */
   bool   saved;           /* save_s is measured */
+  bool   behind;          /* a checkpoint is being written: the next one waits for it, as long at most */
 } tri_pace;
 
 /* Pure, all that follow. Of an allocation of less than ten minutes half is used at least. */

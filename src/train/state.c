@@ -1,4 +1,4 @@
-/* state.c - the run's state: started from a model, saved as a checkpoint, resumed from one. */
+/* state.c - the run's state beside its tensors, into a checkpoint; and all of it from a model or one. */
 #include "train.h"
 
 #include "io/model/part.h"
@@ -8,105 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = TRI_CKPT_PIECE_BYTES / 4 };
-
 /* ---- saving ---- */
 
-/* Every tensor of a checkpoint, with where it lives. */
-typedef struct entry {
-  tri_ckpt_tensor tensor;
-  tri_params     *params; /* borrowed */
-  tri_state_kind  kind;
-  int             unit, param;
-} entry;
-
-typedef struct listing {
-  entry           *e;
-  tri_ckpt_tensor *tensor;
-  int              n;
-} listing;
-
-/* One kind of a store's state. Without master weights it is kept in its own type. */
-static void list_group(listing *l, tri_params *p, const char *group, tri_state_kind kind) {
-  const tri_params_opt *o = tri_params_options(p);
-  tri_dtype             stored = o->train ? TRI_F32 : o->dtype;
-
-  for (int u = 0; u < o->n_unit; u++)
-    for (int i = 0; i < o->unit[u].n_param; i++) {
-      const tri_param_spec *s = &o->unit[u].param[i];
-      tri_ckpt_tensor       t = {group, s->name, stored, s->ndim, {s->dim[0], s->dim[1], s->dim[2]}};
-      l->e[l->n] = (entry){t, p, kind, u, i};
-      l->tensor[l->n++] = t;
-    }
-}
-
 /* What is not trained has weights alone. */
-static bool keeps(const tri_params *p, const char *const *group, int kind) {
+bool tri_state_keeps(const tri_params *p, const char *const *group, int kind) {
   const tri_params_opt *o = tri_params_options(p);
 
   if (!group[kind] || (kind != TRI_STATE_WEIGHT && !o->train)) return false;
   return kind != TRI_STATE_AVERAGE || o->ema_beta > 0;
-}
-
-static void list_store(listing *l, tri_params *p, const char *const *group) {
-  for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
-    if (keeps(p, group, kind)) list_group(l, p, group[kind], (tri_state_kind)kind);
-}
-
-static int64_t count_params(const tri_params *p) {
-  const tri_params_opt *o = tri_params_options(p);
-  int64_t               n = 0;
-
-  for (int u = 0; u < o->n_unit; u++) n += o->unit[u].n_param;
-  return n;
-}
-
-static tri_status make_listing(tri_trainer *t, listing *l) {
-  int64_t n = 0;
-
-  *l = (listing){0};
-  for (int i = 0; i < TRI_ROLE_COUNT; i++)
-    if (t->learner[i].model) n += TRI_STATE_COUNT * count_params(tri_learner_params(&t->learner[i]));
-  TRI_TRY(TRI_ALLOC(l->e, n));
-  TRI_TRY(TRI_ALLOC(l->tensor, n));
-  for (int i = 0; i < TRI_ROLE_COUNT; i++)
-    if (t->learner[i].model) list_store(l, tri_learner_params(&t->learner[i]), t->learner[i].group);
-  return TRI_OK;
-}
-
-static void free_listing(listing *l) {
-  TRI_FREE(l->e);
-  TRI_FREE(l->tensor);
-}
-
-/* Narrow f32 values that are exactly values of the 16-bit type t. */
-static void narrow(float *x, int64_t n, tri_dtype t) {
-  char *to = (char *)x;
-
-  for (int64_t i = 0; i < n; i++) {
-    uint16_t h = tri_f32_to_half(t, x[i]);
-    memcpy(to + 2 * i, &h, 2);
-  }
-}
-
-/* Not collective, like tri_ckpt_take: a rank that fails may leave for abandon at once. One tensor, in
- * pieces. */
-static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e, int index, float *buf) {
-  tri_range piece = tri_params_piece(e->params, e->unit, e->param);
-  bool      narrows = e->tensor.dtype != TRI_F32;
-
-  for (int64_t done = 0; done < piece.count; done += PIECE) {
-    int64_t at = piece.begin + done, n = piece.count - done < PIECE ? piece.count - done : PIECE;
-    void   *host = buf;
-    if (!narrows) TRI_TRY(tri_ckpt_take(w, index, at, n, &host));
-    TRI_TRY(tri_params_read(e->params, e->kind, e->unit, e->param, at, n, host, t->se->stream));
-    if (narrows) {
-      narrow(buf, n, e->tensor.dtype);
-      TRI_TRY(tri_ckpt_write(w, index, at, n, buf));
-    } else
-      TRI_TRY(tri_ckpt_give(w));
-  }
-  return TRI_OK;
 }
 
 /* Rank 0's: relative paths of the deck are meant from there. */
@@ -216,8 +125,12 @@ static tri_status put_files(tri_trainer *t, tri_ckpt_writer *w) {
   return tri_ckpt_put_file(w, "deck.yaml", t->run.deck.data, t->run.deck.len);
 }
 
-/* Of what put_files writes, at most; rank 0 knows. */
-static int64_t side_bytes(const tri_trainer *t) {
+tri_status tri_state_put(tri_trainer *t, tri_ckpt_writer *w) {
+  TRI_TRY(put_counters(t, w));
+  return put_files(t, w);
+}
+
+int64_t tri_state_side_bytes(const tri_trainer *t) {
   size_t n = t->run.deck.len + TRI_HEALTH_TEXT;
 
   for (int i = 0; i < TRI_SOURCE_FILES; i++) n += tri_source_file_at(t->learner[TRI_POLICY].source, i)->n;
@@ -225,95 +138,6 @@ static int64_t side_bytes(const tri_trainer *t) {
   if (t->learner[TRI_CRITIC].model)
     n += tri_source_file_at(t->learner[TRI_CRITIC].source, TRI_SOURCE_CONFIG)->n;
   return (int64_t)n;
-}
-
-tri_status tri_state_bytes(tri_trainer *t, int64_t *bytes) {
-  listing    l = {0};
-  tri_status st = make_listing(t, &l);
-
-  *bytes = side_bytes(t);
-  for (int i = 0; st == TRI_OK && i < l.n; i++) {
-    const tri_ckpt_tensor *e = &l.tensor[i];
-    int64_t                n = 1;
-    for (int d = 0; d < e->ndim; d++) n *= e->dim[d];
-    *bytes += n * (int64_t)tri_dtype_bytes(e->dtype);
-  }
-  free_listing(&l);
-  return st;
-}
-
-static tri_status write_all(tri_trainer *t, const listing *l, float *buf) {
-  tri_ckpt_writer *w = NULL;
-  tri_status       st = TRI_OK;
-
-  TRI_TRY_DONE(
-      tri_ckpt_create(t->run.folder, t->progress.step, tri_world_of(t), l->tensor, l->n, side_bytes(t), &w));
-  for (int i = 0; i < l->n; i++) TRI_TRY_DONE(write_entry(t, w, &l->e[i], i, buf));
-  TRI_TRY_DONE(put_counters(t, w));
-  TRI_TRY_DONE(put_files(t, w));
-  TRI_TRY_DONE(tri_ckpt_commit(&w));
-  if (tri_ckpt_retain(t->run.folder, (int)t->cfg->checkpoint.save_total_limit, t->progress.step,
-                      tri_world_of(t)) != TRI_OK) {
-    if (tri_world_of(t)->rank == 0)
-      tri_log(TRI_LOG_WARN, "%s: old checkpoints could not be removed: %s", t->run.folder,
-              tri_error_message());
-    tri_error_clear();
-  }
-  return TRI_OK;
-done:
-  tri_ckpt_abandon(&w);
-  return st;
-}
-
-tri_status tri_state_save(tri_trainer *t, bool *saved) {
-  listing    l = {0};
-  float     *buf = NULL;
-  tri_span   span = tri_span_begin(&t->spans, "save", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
-  tri_status st = make_listing(t, &l);
-
-  if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
-  if (st == TRI_OK) st = TRI_ALLOC(buf, PIECE);
-  st = tri_agree(tri_world_of(t), st);
-  if (st == TRI_OK) st = write_all(t, &l, buf);
-  TRI_FREE(buf);
-  free_listing(&l);
-  *saved = st == TRI_OK;
-  if (*saved) t->progress.saved_step = t->progress.step;
-  t->progress.last_save_s = tri_now_s();
-  if (*saved) {
-    double spent_s = tri_span_end(&t->spans, &span);
-    tri_pace_save(&t->progress.pace, spent_s);
-    tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)t->progress.step,
-            t->run.folder, spent_s);
-    return TRI_OK;
-  }
-  tri_span_give_up(&t->spans, &span);
-  if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
-  t->progress.failed_saves++;
-  if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN,
-            "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
-            (long long)t->progress.step, t->run.folder, tri_error_message(),
-            (long long)t->progress.failed_saves);
-  tri_error_clear();
-  return TRI_OK;
-}
-
-tri_status tri_state_save_if_due(tri_trainer *t, bool stop) {
-  bool    last = t->progress.step == t->plan.steps, saved;
-  int64_t every = t->cfg->checkpoint.save_steps, due = every > 0 && t->progress.step % every == 0;
-
-  if (t->cfg->checkpoint.save_minutes > 0 &&
-      tri_now_s() - t->progress.last_save_s >= 60 * t->cfg->checkpoint.save_minutes)
-    due = 1;
-  if (stop || (last && t->cfg->checkpoint.save_final)) due = 1;
-  if (t->progress.saved_step == t->progress.step) due = 0;
-  TRI_TRY(tri_host_bcast(tri_world_of(t), &due, sizeof due, 0));
-  if (!due) return TRI_OK;
-  TRI_TRY(tri_state_save(t, &saved));
-  if (!saved && (stop || last))
-    TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->run.folder);
-  return TRI_OK;
 }
 
 /* ---- loading ---- */
@@ -440,7 +264,7 @@ static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
       TRI_TRY(tri_source_load(l->source, l->from, tri_learner_params(l), world, t->se->stream));
     else if (kind == TRI_STATE_AVERAGE && tri_learner_averages(l))
       TRI_TRY(start_average(t, l));
-    else if (t->run.resume[0] && keeps(tri_learner_params(l), l->group, kind))
+    else if (t->run.resume[0] && tri_state_keeps(tri_learner_params(l), l->group, kind))
       TRI_TRY(tri_source_load_moments(l->source, kind, l->group[kind], tri_learner_params(l), world,
                                       t->se->stream));
   }

@@ -31,18 +31,18 @@ typedef struct tri_supply {
   tri_status (*next)(struct tri_trainer *t, int64_t step, tri_rollout *out, int64_t *lines);
 } tri_supply;
 
-extern const tri_supply tri_supply_data;     /* supply_data.c: demonstrations, the next ones of data.train */
-extern const tri_supply tri_supply_pairs;    /* supply_data.c: the chosen answer, then the rejected one */
-extern const tri_supply tri_supply_labelled; /* supply_data.c: beside them prompts with another's answer */
+extern const tri_supply tri_supply_data;     /* supply.c: demonstrations, the next ones of data.train */
+extern const tri_supply tri_supply_pairs;    /* supply.c: the chosen answer, then the rejected one */
+extern const tri_supply tri_supply_labelled; /* supply.c: beside them prompts with another's answer */
 extern const tri_supply tri_supply_replay;   /* supply_replay.c: written rollouts */
 extern const tri_supply tri_supply_generate; /* supply_generate.c: answers to the next prompts, rewarded */
 
-/* supply_data.c. Collective over world. What n lines of `data` from position `begin` on become, on every
+/* supply.c. Collective over world. What n lines of `data` from position `begin` on become, on every
  * rank, in t->whole. *out is zeroed before, and to be cleared. */
 TRI_CHECKED tri_status tri_supply_lines(struct tri_trainer *t, tri_dataset *data, int64_t begin, int64_t n,
                                         tri_rollout *out);
 
-/* supply_data.c. Not collective, of a plan on paper, when the models are open. Lines that are not there, or
+/* supply.c. Not collective, of a plan on paper, when the models are open. Lines that are not there, or
  * that no tokenizer can read yet: as long as the deck and the models allow. Says so. */
 TRI_CHECKED tri_status tri_assume_lines(const struct tri_trainer *t, const tri_config_list *files,
                                         tri_data_kind kind, tri_dataset **out);

@@ -220,7 +220,7 @@ static tri_status rest(tri_trainer *t, int64_t step, bool *stop) {
   TRI_TRY(tri_halt_ask(t->halt, &halt));
   *stop = halt != TRI_HALT_NOT;
   if (*stop) tri_screen_halt(t, step);
-  return tri_state_save_if_due(t, *stop && (t->progress.step < t->plan.steps || t->progress.eval_due));
+  return tri_save_if_due(t, *stop && (t->progress.step < t->plan.steps || t->progress.eval_due));
 }
 
 /* Collective over world. The evaluation that is missing before the first step of this run. */

@@ -23,6 +23,15 @@ struct tri_longest;
 struct tri_supply;
 struct tri_timeline;
 
+/* save.c's: a checkpoint that is written beside the steps (checkpoint.async). */
+typedef struct tri_saving {
+  void            *room;  /* planned host memory for a copy of this rank's part of the state */
+  size_t           bytes; /* of it */
+  tri_ckpt_writer *w;     /* NULL: none is under way */
+  int64_t          step;  /* it is of */
+  double           copy_s;
+} tri_saving;
+
 /* How far the run is. The first five are carried over to a resumed one. */
 typedef struct tri_progress {
   int64_t   step; /* finished */
@@ -35,8 +44,9 @@ typedef struct tri_progress {
   double   start_s, last_save_s;   /* when, as tri_now_s */
   double   waited_s;               /* for other ranks, before the step that is under way */
   tri_pace pace;                   /* rank 0's counts */
-  tri_usage usage;
-  bool      eval_due; /* an evaluation was given up, and its line waits for it */
+  tri_usage  usage;
+  tri_saving saving;
+  bool       eval_due; /* an evaluation was given up, and its line waits for it */
 } tri_progress;
 
 /* How many: settled when the inputs are known. */
@@ -210,15 +220,24 @@ void tri_tally_join(tri_tally *sum, tri_role role, const tri_tally *some, double
 TRI_CHECKED tri_status tri_report_loss(tri_trainer *t, const tri_learner *l, const tri_tally *sum,
                                        const char *prefix);
 
-/* state.c. Not collective, once the memory is planned. Bytes of a checkpoint: its tensors, and files that are
- * copied into it. */
-TRI_CHECKED tri_status tri_state_bytes(tri_trainer *t, int64_t *bytes);
-/* state.c. Collective over world. A checkpoint of step progress.step. Failure is reported and counted, *saved
- * false. */
-TRI_CHECKED tri_status tri_state_save(tri_trainer *t, bool *saved);
-/* Collective over world. The same where it is due: by count, by time (rank 0's clock), or because the run
- * stops here. TRI_EFILE: the last one cannot be written. */
-TRI_CHECKED tri_status tri_state_save_if_due(tri_trainer *t, bool stop);
+/* save.c. Not collective, once the models' memory is planned. With checkpoint.async, memory for a copy of
+ * what this rank saves. */
+TRI_CHECKED tri_status tri_save_plan(tri_trainer *t);
+/* Not collective, once the memory is planned. Bytes of a checkpoint: its tensors, and files that are copied
+ * into it. */
+TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
+/* Collective over world, after each step. A checkpoint of step progress.step where it is due: by count, by
+ * time (rank 0's clock), or because the run stops here. Failure is reported and counted. With
+ * checkpoint.async one that was written beside the steps is published, when every rank has written its part;
+ * a new one and the end of the run wait for it. TRI_EFILE: the last one cannot be written. */
+TRI_CHECKED tri_status tri_save_if_due(tri_trainer *t, bool stop);
+
+/* state.c. Collective over world. What a checkpoint has beside its tensors: counters and files. */
+TRI_CHECKED tri_status tri_state_put(tri_trainer *t, tri_ckpt_writer *w);
+/* Not collective. Bytes of these files at most; rank 0 knows. */
+int64_t tri_state_side_bytes(const tri_trainer *t);
+/* Pure. Has a checkpoint this kind of a learner's state? group: the learner's. */
+bool tri_state_keeps(const tri_params *p, const char *const *group, int kind);
 /* Collective over world. Every learner's weights from its source; where the run goes on from a checkpoint,
  * all other state from there. */
 TRI_CHECKED tri_status tri_state_load(tri_trainer *t);

@@ -232,6 +232,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
                         &(tri_feed_opt){b.learn, b.learn_rows, feed_reads(t), TRI_PHASE_LEARN}, &t->feed));
   TRI_TRY(tri_judge_open(t, judge_tokens(t, &b, l)));
   TRI_TRY(plan_rollouts(t, l));
+  TRI_TRY(tri_save_plan(t));
   if (!wants_sampler(t)) return TRI_OK;
   tri_sampler_opt so = {(int)b.decode, l->prompt, c->rollout.max_response_length, b.prefill, answers_here(t)};
   return tri_sampler_open(se->device, se->ledger, t->learner[TRI_POLICY].model, c->model.dtype, &so,
@@ -395,6 +396,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
 }
 
 void tri_trainer_close(tri_trainer *t) {
+  tri_ckpt_drop(&t->progress.saving.w); /* only a run that ends with an error has one */
   tri_usage_close(&t->progress.usage);
   tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);

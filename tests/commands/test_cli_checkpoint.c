@@ -197,6 +197,13 @@ static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
   assert_int_equal(count(cli_out, "\"failed_saves\": 1"), 1); /* of step 5 */
   cli_succeeds(ONE "inspect f --verify");
   cli_shows(cli_out, "after step 2");
+  copy_run("f"); /* written beside the steps: the same, and the last one is waited for */
+  cli_succeeds("trap '' XFSZ; ulimit -f 400; " ONE SFT "run.output=f train.steps=5 checkpoint.save_steps=2 "
+               "checkpoint.async=true checkpoint.save_final=false");
+  assert_int_equal(count(cli_err, "step 4: no checkpoint could be written to f/checkpoints"), 1);
+  cli_read("f/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\"failed_saves\": 1"), 1);
+  cli_sh("test -z \"$(find f -name '*.tmp')\"");
   copy_run("f");
   cli_fails(74, "trap '' XFSZ; ulimit -f 400; " ONE SFT "run.output=f train.steps=3", "last checkpoint",
             "f/checkpoints");

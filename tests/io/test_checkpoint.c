@@ -1,5 +1,6 @@
 /* test_checkpoint.c - checkpoints: bytes, ranges, names, commit, retention, the choice of one. Any number of
  * ranks. Judges: expect() of checkpoint_case.h; h5dump where it is installed. */
+#include "base/file.h"
 #include "checkpoint_case.h"
 
 #include <errno.h>
@@ -251,6 +252,68 @@ static void elements_never_written_are_an_error(void **state) {
   must_find(dir, 1);
 }
 
+/* Judge: the state.h5 of a save that is waited for, byte for byte; what can be found until commit. */
+static void a_copy_is_written_behind(void **state) {
+  tri_ckpt_writer *w;
+  void            *room;
+  char            *at_once, *behind;
+  size_t           n, n_behind;
+
+  (void)state;
+  new_dir("behind");
+  OK(save(dir, 1));
+  OK(save(dir, 2));
+  if (world->rank == 0) OK(tri_file_read(in(dir, "LATEST/state.h5"), 1 << 24, &at_once, &n));
+  OK(save_behind(dir, 2, &room, &w));
+  must_find(dir, 2); /* the other one still */
+  assert_true(there(dir, "step-00000002.tmp"));
+  assert_true(tri_ckpt_wait_s(w) >= 0 && tri_ckpt_is_written(w));
+  barrier();
+  if (world->rank == 0) flip(in(dir, "step-00000002/state.h5"), (int64_t)n / 2);
+  barrier();
+  must_find(dir, 1);
+  OK(tri_ckpt_commit(&w));
+  assert_null(w);
+  tri_host_free(&room);
+  must_find(dir, 2);
+  assert_int_equal(entries(dir), 3);
+  if (world->rank == 0) {
+    OK(tri_file_read(in(dir, "LATEST/state.h5"), 1 << 24, &behind, &n_behind));
+    assert_int_equal(n, n_behind);
+    assert_memory_equal(at_once, behind, n);
+    tri_host_free((void **)&at_once);
+    tri_host_free((void **)&behind);
+  }
+  barrier();
+}
+
+/* A room that is too small is seen while it is filled; one that is dropped leaves the old checkpoint. */
+static void a_copy_comes_to_nothing(void **state) {
+  tri_ckpt_writer *w;
+  char             small[1 << 16];
+  void            *room;
+
+  (void)state;
+  new_dir("dropped");
+  OK(save(dir, 1));
+  OK(tri_ckpt_create(dir, 2, world, tensors, N_TENSOR, 0, &w));
+  tri_ckpt_lend(w, small, sizeof small);
+  assert_int_equal(write_tensor(w, 0, 2), TRI_EINTERNAL);
+  assert_non_null(strstr(tri_error_message(), "planned room of 65536 bytes"));
+  tri_error_clear();
+  tri_ckpt_abandon(&w);
+  assert_int_equal(entries(dir), 2);
+  barrier();
+  OK(save_behind(dir, 2, &room, &w));
+  tri_ckpt_drop(&w);
+  assert_null(w);
+  tri_host_free(&room);
+  assert_true(there(dir, "step-00000002.tmp"));
+  must_find(dir, 1);
+  OK(tri_ckpt_clean(dir, world));
+  assert_int_equal(entries(dir), 2);
+}
+
 static void abandon_leaves_nothing(void **state) {
   tri_ckpt_writer *w = NULL;
 
@@ -422,6 +485,8 @@ int main(void) {
       cmocka_unit_test(no_more_room_is_asked_for_than_is_used),
       cmocka_unit_test(bad_tensors_are_refused),
       cmocka_unit_test(elements_never_written_are_an_error),
+      cmocka_unit_test(a_copy_is_written_behind),
+      cmocka_unit_test(a_copy_comes_to_nothing),
       cmocka_unit_test(abandon_leaves_nothing),
       cmocka_unit_test(a_step_is_replaced),
       cmocka_unit_test(retention_keeps_the_newest),

@@ -5,9 +5,11 @@
 #include "checkpoint_case.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "base/hash.h"
@@ -187,6 +189,18 @@ static void a_file_size_limit_is_told(void **state) {
   must_find(dir, 1);
 }
 
+/* What a save that failed leaves: the reason, the old checkpoint, and nothing in the way of the next one. */
+static void check_refused(tri_status st, const char *why) {
+  assert_int_equal(st, TRI_EFILE);
+  assert_non_null(strstr(tri_error_message(), "step-00000002.tmp"));
+  assert_non_null(strstr(tri_error_message(), why));
+  tri_error_clear();
+  assert_int_equal(entries(dir), 2);
+  must_find(dir, 1);
+  OK(save(dir, 2));
+  must_find(dir, 2);
+}
+
 /* The disk refuses in the middle of the tensors, on one rank; the others hear of it. */
 static void a_write_that_fails(void **state) {
   tri_ckpt_writer *w;
@@ -203,13 +217,36 @@ static void a_write_that_fails(void **state) {
   tri_ckpt_abandon(&w);
   limit_files(RLIM_INFINITY);
   signal(SIGXFSZ, SIG_DFL);
-  assert_int_equal(st, TRI_EFILE);
-  assert_non_null(strstr(tri_error_message(), "step-00000002.tmp"));
-  tri_error_clear();
-  assert_int_equal(entries(dir), 2);
-  must_find(dir, 1);
-  OK(save(dir, 2));
-  must_find(dir, 2);
+  check_refused(st, "");
+}
+
+/* A disk that is full for all threads but the first. */
+static bool      full;
+static pthread_t first;
+
+ssize_t pwrite(int fd, const void *buf, size_t n, off_t offset) {
+  if (!full || pthread_equal(pthread_self(), first)) return syscall(SYS_pwrite64, fd, buf, n, offset);
+  errno = ENOSPC;
+  return -1;
+}
+
+/* The same when all is copied, and only commit can tell. */
+static void a_write_that_fails_behind(void **state) {
+  tri_ckpt_writer *w;
+  tri_status       st;
+  void            *room;
+
+  (void)state;
+  new_dir("full_behind");
+  OK(save(dir, 1));
+  first = pthread_self();
+  full = world->rank == world->size - 1;
+  OK(save_behind(dir, 2, &room, &w));
+  st = tri_ckpt_commit(&w);
+  full = false;
+  assert_null(w);
+  tri_host_free(&room);
+  check_refused(st, strerror(ENOSPC));
 }
 
 static void a_folder_that_cannot_be_made(void **state) {
@@ -335,18 +372,25 @@ static void kill_at(const char *point) {
 static void be_killed(const char *point, const char *where) {
   tri_ckpt_writer *w;
   bool             created = !strcmp(point, "created"), half = !strcmp(point, "half");
+  bool             begun = !strcmp(point, "begun"), behind = begun || !strcmp(point, "behind");
+  void            *room;
 
+  if (behind) {
+    if (save_behind(where, 2, &room, &w) != TRI_OK) return;
+    if (!begun) (void)tri_ckpt_wait_s(w);
+    raise(SIGKILL);
+  }
   if (tri_ckpt_create(where, 2, world, tensors, N_TENSOR, 0, &w) != TRI_OK) return;
   if (!created && fill(w, 2, half ? 1 : N_TENSOR) != TRI_OK) return;
   raise(SIGKILL);
 }
 
 static void a_killed_writer_costs_nothing(void **state) {
-  static const char *const point[] = {"created", "half", "written"};
+  static const char *const point[] = {"created", "half", "written", "begun", "behind"};
 
   (void)state;
   if (world->size > 1) skip(); /* the child is a run of one rank */
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < 5; k++) {
     new_dir(point[k]);
     OK(save(dir, 1));
     kill_at(point[k]);
@@ -445,6 +489,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(every_byte_counts),
       cmocka_unit_test(a_file_size_limit_is_told),
       cmocka_unit_test(a_write_that_fails),
+      cmocka_unit_test(a_write_that_fails_behind),
       cmocka_unit_test(one_rank_gives_up),
       cmocka_unit_test(a_commit_that_fails),
       cmocka_unit_test(a_folder_that_cannot_be_made),

@@ -24,6 +24,8 @@ static void test_what_is_kept(void **state) {
   assert_true(is(tri_pace_rest_s(&p), 90) && is(tri_pace_work_s(&p), 68));
   tri_pace_save(&p, 4); /* the guess is forgotten */
   assert_true(is(tri_pace_rest_s(&p), 44) && is(tri_pace_work_s(&p), 22));
+  p.behind = true; /* the last one waits for it */
+  assert_true(is(tri_pace_rest_s(&p), 48) && is(tri_pace_work_s(&p), 26));
 }
 
 /* A slow one counts at once, and fades. */

@@ -12,7 +12,7 @@ kills=$3 RANDOM=${4:-1} more=("${@:5}") parts=
 write_deck
 
 began=$(date +%s%N)
-launch "$ranks" "$dir/whole" "${more[@]}"
+launch "$ranks" "$dir/whole" "${more[@]/checkpoint.async=true/checkpoint.async=false}"
 whole_ms=$((($(date +%s%N) - began) / 1000000))
 lines=$(wc -l < "$dir/whole/metrics.jsonl")
 [ "$lines" -ge 41 ] || { echo "the uninterrupted run wrote $lines lines"; exit 1; }

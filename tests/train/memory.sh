@@ -18,10 +18,10 @@ for plan in ${PLANS:-000 001 002 011 012 022 111 112 122 222}; do # each kind of
   params=${scope[${plan:0:1}]} grads=${scope[${plan:1:1}]} optim=${scope[${plan:2:1}]}
   rm -rf "$dir/run"
   before=$("$program" plan "$dir/deck.yaml" run.output="$dir/run" shard.params=$params shard.grads=$grads shard.optimizer=$optim \
-    run.ranks_per_node=$per_node algo.kl_coef=0 algo.ppo_epochs=1 train.steps=1 eval.steps=1 --gpus-per-node "$ranks" --json \
+    run.ranks_per_node=$per_node algo.kl_coef=0 algo.ppo_epochs=1 train.steps=1 eval.steps=1 checkpoint.async=true --gpus-per-node "$ranks" --json \
     --device "$device" 2> "$dir/log" | sed 's/.*"mem_planned_bytes": \([0-9]*\),.*/\1/')
   launch "$ranks" "$dir/run" shard.params=$params shard.grads=$grads shard.optimizer=$optim run.device=$device run.ranks_per_node=$per_node \
-    algo.kl_coef=0 algo.ppo_epochs=1 train.steps=1 eval.steps=1 checkpoint.save_final=false
+    algo.kl_coef=0 algo.ppo_epochs=1 train.steps=1 eval.steps=1 checkpoint.async=true checkpoint.save_final=false
   planned=$(number mem_planned_bytes) used=$(number mem_used_bytes) state=$(number mem_state_bytes)
   printf '%-8s %-8s %-10s %12d %12d %12d\n' $params $grads $optim "$planned" "$used" "$state"
   [ "$planned" = "$before" ] || { echo "memory: $params, $grads, $optim: trireme plan said $before bytes"; exit 1; }

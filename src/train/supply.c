@@ -1,4 +1,4 @@
-/* supply_data.c - a step's sequences from data.train: demonstrations, pairs and labelled answers as they
+/* supply.c - lines as sequences: a step's from data.train, demonstrations, pairs and labelled answers as they
  * are. */
 #include "supply.h"
 

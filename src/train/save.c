@@ -1,0 +1,304 @@
+/* save.c - checkpoints of a run: when one is due, its tensors, and one that is written beside the steps. */
+#include "train.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { PIECE = TRI_CKPT_PIECE_BYTES / 4 };
+
+/* ---- what there is to save ---- */
+
+/* Every tensor of a checkpoint, with where it lives. */
+typedef struct entry {
+  tri_ckpt_tensor tensor;
+  tri_params     *params; /* borrowed */
+  tri_state_kind  kind;
+  int             unit, param;
+} entry;
+
+typedef struct listing {
+  entry           *e;
+  tri_ckpt_tensor *tensor;
+  int              n;
+} listing;
+
+/* One kind of a store's state. Without master weights it is kept in its own type. */
+static void list_group(listing *l, tri_params *p, const char *group, tri_state_kind kind) {
+  const tri_params_opt *o = tri_params_options(p);
+  tri_dtype             stored = o->train ? TRI_F32 : o->dtype;
+
+  for (int u = 0; u < o->n_unit; u++)
+    for (int i = 0; i < o->unit[u].n_param; i++) {
+      const tri_param_spec *s = &o->unit[u].param[i];
+      tri_ckpt_tensor       t = {group, s->name, stored, s->ndim, {s->dim[0], s->dim[1], s->dim[2]}};
+      l->e[l->n] = (entry){t, p, kind, u, i};
+      l->tensor[l->n++] = t;
+    }
+}
+
+static void list_store(listing *l, tri_params *p, const char *const *group) {
+  for (int kind = 0; kind < TRI_STATE_COUNT; kind++)
+    if (tri_state_keeps(p, group, kind)) list_group(l, p, group[kind], (tri_state_kind)kind);
+}
+
+static int64_t count_params(const tri_params *p) {
+  const tri_params_opt *o = tri_params_options(p);
+  int64_t               n = 0;
+
+  for (int u = 0; u < o->n_unit; u++) n += o->unit[u].n_param;
+  return n;
+}
+
+static tri_status make_listing(tri_trainer *t, listing *l) {
+  int64_t n = 0;
+
+  *l = (listing){0};
+  for (int i = 0; i < TRI_ROLE_COUNT; i++)
+    if (t->learner[i].model) n += TRI_STATE_COUNT * count_params(tri_learner_params(&t->learner[i]));
+  TRI_TRY(TRI_ALLOC(l->e, n));
+  TRI_TRY(TRI_ALLOC(l->tensor, n));
+  for (int i = 0; i < TRI_ROLE_COUNT; i++)
+    if (t->learner[i].model) list_store(l, tri_learner_params(&t->learner[i]), t->learner[i].group);
+  return TRI_OK;
+}
+
+static void free_listing(listing *l) {
+  TRI_FREE(l->e);
+  TRI_FREE(l->tensor);
+}
+
+tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes) {
+  listing    l = {0};
+  tri_status st = make_listing(t, &l);
+
+  *bytes = tri_state_side_bytes(t);
+  for (int i = 0; st == TRI_OK && i < l.n; i++) {
+    const tri_ckpt_tensor *e = &l.tensor[i];
+    int64_t                n = 1;
+    for (int d = 0; d < e->ndim; d++) n *= e->dim[d];
+    *bytes += n * (int64_t)tri_dtype_bytes(e->dtype);
+  }
+  free_listing(&l);
+  return st;
+}
+
+/* Of this rank's part of each tensor, in its pieces. */
+static int64_t copy_room(const listing *l) {
+  int64_t bytes = 0;
+
+  for (int i = 0; i < l->n; i++) {
+    const entry *e = &l->e[i];
+    int64_t      count = tri_params_piece(e->params, e->unit, e->param).count;
+    for (int64_t done = 0; done < count; done += PIECE)
+      bytes += tri_ckpt_copy_room((count - done < PIECE ? count - done : PIECE) *
+                                  (int64_t)tri_dtype_bytes(e->tensor.dtype));
+  }
+  return bytes;
+}
+
+tri_status tri_save_plan(tri_trainer *t) {
+  tri_saving *s = &t->progress.saving;
+  listing     l = {0};
+  tri_status  st;
+
+  if (!t->cfg->checkpoint.async) return TRI_OK;
+  st = make_listing(t, &l);
+  if (st == TRI_OK) s->bytes = (size_t)copy_room(&l);
+  free_listing(&l);
+  TRI_TRY(st);
+  return tri_ledger_add(t->se->ledger, TRI_MEM_PINNED, TRI_PHASE_ALWAYS, false, "checkpoint copy", s->bytes,
+                        &s->room);
+}
+
+/* ---- saving ---- */
+
+/* Narrow f32 values that are exactly values of the 16-bit type t. */
+static void narrow(float *x, int64_t n, tri_dtype t) {
+  char *to = (char *)x;
+
+  for (int64_t i = 0; i < n; i++) {
+    uint16_t h = tri_f32_to_half(t, x[i]);
+    memcpy(to + 2 * i, &h, 2);
+  }
+}
+
+/* Not collective, like tri_ckpt_take: a rank that fails may leave for abandon at once. One tensor, in
+ * pieces. */
+static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e, int index, float *buf) {
+  tri_range piece = tri_params_piece(e->params, e->unit, e->param);
+  bool      narrows = e->tensor.dtype != TRI_F32;
+
+  for (int64_t done = 0; done < piece.count; done += PIECE) {
+    int64_t at = piece.begin + done, n = piece.count - done < PIECE ? piece.count - done : PIECE;
+    void   *host = buf;
+    if (!narrows) TRI_TRY(tri_ckpt_take(w, index, at, n, &host));
+    TRI_TRY(tri_params_read(e->params, e->kind, e->unit, e->param, at, n, host, t->se->stream));
+    if (narrows) {
+      narrow(buf, n, e->tensor.dtype);
+      TRI_TRY(tri_ckpt_write(w, index, at, n, buf));
+    } else
+      TRI_TRY(tri_ckpt_give(w));
+  }
+  return TRI_OK;
+}
+
+static tri_status write_tensors(tri_trainer *t, tri_ckpt_writer *w, const listing *l) {
+  float     *buf = NULL;
+  tri_status st = TRI_ALLOC(buf, PIECE);
+
+  for (int i = 0; i < l->n && st == TRI_OK; i++) st = write_entry(t, w, &l->e[i], i, buf);
+  TRI_FREE(buf);
+  return st;
+}
+
+/* Collective over world. All of the state is handed to a writer: to be written at once, or copied to be
+ * written behind. */
+static tri_status hand_over(tri_trainer *t, bool behind, tri_ckpt_writer **w) {
+  const tri_saving *s = &t->progress.saving;
+  tri_status        st = TRI_OK;
+  listing           l = {0};
+
+  *w = NULL;
+  st = make_listing(t, &l);
+  if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
+  TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
+  TRI_TRY_DONE(tri_ckpt_create(t->run.folder, t->progress.step, tri_world_of(t), l.tensor, l.n,
+                               tri_state_side_bytes(t), w));
+  if (behind) tri_ckpt_lend(*w, s->room, s->bytes);
+  TRI_TRY_DONE(write_tensors(t, *w, &l));
+  TRI_TRY_DONE(tri_state_put(t, *w));
+  if (behind) TRI_TRY_DONE(tri_ckpt_begin(*w));
+done:
+  if (st != TRI_OK) tri_ckpt_abandon(w);
+  free_listing(&l);
+  return st;
+}
+
+/* Collective over world. */
+static void keep_newest(tri_trainer *t, int64_t step) {
+  if (tri_ckpt_retain(t->run.folder, (int)t->cfg->checkpoint.save_total_limit, step, tri_world_of(t)) ==
+      TRI_OK)
+    return;
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "%s: old checkpoints could not be removed: %s", t->run.folder, tri_error_message());
+  tri_error_clear();
+}
+
+/* A save that failed is said and counted, and the run goes on; what is no matter of files ends it. */
+static tri_status count_failed(tri_trainer *t, int64_t step, tri_status st) {
+  if (st != TRI_EFILE && st != TRI_EFORMAT) return st;
+  t->progress.failed_saves++;
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN,
+            "step %lld: no checkpoint could be written to %s: %s; the run goes on (%lld failed saves)",
+            (long long)step, t->run.folder, tri_error_message(), (long long)t->progress.failed_saves);
+  tri_error_clear();
+  return TRI_OK;
+}
+
+static tri_span begin_save(tri_trainer *t) {
+  return tri_span_begin(&t->spans, "save", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
+}
+
+/* Collective over world. A checkpoint of the state as it is, before anything else. */
+static tri_status save_now(tri_trainer *t, bool *saved) {
+  int64_t          step = t->progress.step;
+  tri_ckpt_writer *w;
+  tri_span         span = begin_save(t);
+  tri_status       st = hand_over(t, false, &w);
+  double           spent_s;
+
+  if (st == TRI_OK) st = tri_ckpt_commit(&w);
+  *saved = st == TRI_OK;
+  t->progress.last_save_s = tri_now_s();
+  if (!*saved) {
+    tri_span_give_up(&t->spans, &span);
+    return count_failed(t, step, st);
+  }
+  t->progress.saved_step = step;
+  keep_newest(t, step);
+  spent_s = tri_span_end(&t->spans, &span);
+  tri_pace_save(&t->progress.pace, spent_s);
+  tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)step, t->run.folder,
+          spent_s);
+  return TRI_OK;
+}
+
+/* ---- beside the steps ---- */
+
+/* Collective over world. The state is copied, and written while the run goes on. */
+static tri_status save_behind(tri_trainer *t) {
+  tri_saving *s = &t->progress.saving;
+  tri_span    span = begin_save(t);
+  tri_status  st = hand_over(t, true, &s->w);
+
+  t->progress.last_save_s = tri_now_s();
+  if (st != TRI_OK) {
+    tri_span_give_up(&t->spans, &span);
+    return count_failed(t, t->progress.step, st);
+  }
+  s->step = t->progress.step;
+  s->copy_s = tri_span_end(&t->spans, &span);
+  t->progress.pace.behind = true;
+  return TRI_OK;
+}
+
+/* Collective over world. The checkpoint that is being written becomes one, when that is done. */
+static tri_status publish(tri_trainer *t) {
+  tri_saving *s = &t->progress.saving;
+  tri_span    span = begin_save(t);
+  double      from_s = tri_now_s(), beside_s = tri_ckpt_wait_s(s->w), spent_s;
+  tri_status  st;
+
+  beside_s = fmax(0, beside_s - (tri_now_s() - from_s)); /* what was waited for is the span's */
+  st = tri_ckpt_commit(&s->w);
+  t->progress.pace.behind = false;
+  if (st != TRI_OK) {
+    tri_span_give_up(&t->spans, &span);
+    return count_failed(t, s->step, st);
+  }
+  t->progress.saved_step = s->step;
+  keep_newest(t, s->step);
+  spent_s = s->copy_s + tri_span_end(&t->spans, &span);
+  tri_metric_time(t->metrics, "save_behind", beside_s);
+  tri_pace_save(&t->progress.pace, spent_s + beside_s);
+  tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s, and %.2f s beside the steps)",
+          (long long)s->step, t->run.folder, spent_s, beside_s);
+  return TRI_OK;
+}
+
+/* Collective over world. Publishes what every rank has written; with `wait` it is waited for. */
+static tri_status settle(tri_trainer *t, bool wait) {
+  int64_t writing = !tri_ckpt_is_written(t->progress.saving.w);
+
+  TRI_TRY(tri_host_max(tri_world_of(t), &writing, 1));
+  return writing && !wait ? TRI_OK : publish(t);
+}
+
+/* ---- when ---- */
+
+/* Rank 0's clock counts. */
+static bool is_due(const tri_trainer *t, bool stop, bool last) {
+  const tri_progress *p = &t->progress;
+  int64_t             every = t->cfg->checkpoint.save_steps;
+  double              minutes = t->cfg->checkpoint.save_minutes;
+
+  if (p->saved_step == p->step) return false;
+  if (stop || (last && t->cfg->checkpoint.save_final)) return true;
+  if (p->saving.w && p->saving.step == p->step) return false;
+  return (every > 0 && p->step % every == 0) || (minutes > 0 && tri_now_s() - p->last_save_s >= 60 * minutes);
+}
+
+tri_status tri_save_if_due(tri_trainer *t, bool stop) {
+  tri_progress *p = &t->progress;
+  bool          last = p->step == t->plan.steps, end = stop || last, saved;
+  int64_t       due = is_due(t, stop, last);
+
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &due, sizeof due, 0));
+  if (p->saving.w) TRI_TRY(settle(t, due || end));
+  if (!due || p->saved_step == p->step) return TRI_OK;
+  if (t->cfg->checkpoint.async && !end) return save_behind(t);
+  TRI_TRY(save_now(t, &saved));
+  if (!saved && end) TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->run.folder);
+  return TRI_OK;
+}
