@@ -11,6 +11,18 @@
 
 /* ---- open, size, bind ---- */
 
+/* Gradients' products run beside collectives, and are made for the multiprocessors that these leave: a kernel
+ * of as many blocks as the GPU has places would end in a second wave. Not fwd, whose bits may follow from
+ * it. */
+static tri_status leave_to_lanes(const tri_linear *l, const tri_lt *p) {
+  const int32_t left = l->device->n_sm - l->device->base.lane_sm;
+
+  if (p->dir == TRI_LT_FWD || !l->device->base.lane_sm || left <= 0) return TRI_OK;
+  TRI_LT_TRY(
+      cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &left, sizeof left));
+  return TRI_OK;
+}
+
 static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, tri_dtype out, bool bias) {
   const cublasOperation_t a = dir == TRI_LT_FWD ? CUBLAS_OP_T : CUBLAS_OP_N,
                           b = dir == TRI_LT_BWD_W ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -28,6 +40,7 @@ static tri_status product_open(tri_linear *l, tri_lt *p, tri_lt_direction dir, t
   if (bias) /* the library may judge algorithms by where it lies */
     TRI_LT_TRY(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &somewhere,
                                               sizeof somewhere));
+  TRI_TRY(leave_to_lanes(l, p));
   TRI_TRY(tri_lt_look_up(l, p, tri_lt_rows[TRI_LT_MANY], false, &f));
   if (!f.n)
     TRI_FAIL(

@@ -12,7 +12,7 @@ _Static_assert((int)PRODUCTS == (int)TRI_LT_FWDS, "a part has so many products")
 
 /* All that a choice follows from. Compared as bytes. */
 typedef struct key {
-  int64_t       n_out, n_in, dtype, any_order, part;
+  int64_t       n_out, n_in, dtype, any_order, part, lane_sm;
   size_t        version, logit_bytes;
   unsigned char uuid[16];
 } key;
@@ -33,6 +33,7 @@ static key key_of(const tri_linear *l, tri_lt_part part) {
   memset(&k, 0, sizeof k);
   k.n_out = l->n_out, k.n_in = l->n_in, k.dtype = l->dtype, k.part = part;
   k.any_order = part == TRI_LT_PART_FWD && l->any_order;
+  k.lane_sm = part == TRI_LT_PART_BWD ? l->device->base.lane_sm : 0;
   k.version = cublasLtGetVersion();
   k.logit_bytes = l->device->base.logit_bytes;
   memcpy(k.uuid, l->device->base.uuid, sizeof k.uuid);

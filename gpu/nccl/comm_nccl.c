@@ -117,24 +117,52 @@ static tri_status prepare(hub *h) {
   return TRI_OK;
 }
 
-/* Collective over made[0]. *index: of the communicator of the ranks with this color, in the order of key. */
+/* Collective over made[0]. *index: of the communicator of the ranks with this color, in the order of key. It
+ * comes late, and may come when nobody waits any more: so its place is in the hub. */
 static tri_status split(hub *h, int color, int key, int *index) {
-  ncclComm_t child = NULL;
+  ncclComm_t *child = &h->made[h->n_made];
 
+  *child = NULL;
   TRI_TRY(
-      tri_nccl_settle(h, h->made[0], ncclCommSplit(h->made[0], color, key, &child, NULL), "ncclCommSplit"));
-  TRI_ASSERT(child);
-  *index = h->n_made;
-  h->made[h->n_made++] = child;
+      tri_nccl_settle(h, h->made[0], ncclCommSplit(h->made[0], color, key, child, NULL), "ncclCommSplit"));
+  TRI_ASSERT(*child);
+  *index = h->n_made++;
+  return TRI_OK;
+}
+
+/* Whether collectives of this lane are expected in the scope. */
+static bool is_used(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope scope, int lane) {
+  const unsigned gathers = 1u << TRI_ALL_GATHER | 1u << TRI_BROADCAST;
+
+  return tri_comm_kinds(comm, scope) & (lane == GATHER ? gathers : ~gathers);
+}
+
+/* Collective over world. Of each lane and scope that is used; the world's communicator, which all others
+ * come of, serves the first lane that wants one. */
+static tri_status make_scopes(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], hub *h) {
+  const int color[] = {0, rt->node, rt->local_rank}, key[] = {h->rank, rt->local_rank, rt->node};
+
+  h->spare = true;
+  for (int lane = 0; lane < LANES; lane++)
+    for (int s = 0; s < TRI_SCOPE_COUNT; s++) {
+      int *at = &h->use[s][lane];
+      *at = comm[s]->size == h->size ? h->use[TRI_WORLD][lane] : -1; /* the world's ranks are all there are */
+      if (s == TRI_WORLD) *at = -1;
+      if (!is_used(comm, (tri_scope)s, lane)) continue;
+      if (s == TRI_WORLD && h->spare)
+        *at = 0, h->spare = false;
+      else
+        TRI_TRY(split(h, color[s], key[s], at));
+    }
   return TRI_OK;
 }
 
 /* Collective over world. The scopes' ranks are numbered as in comm.h. */
-static tri_status make_comms(const tri_runtime *rt, tri_comm *world, hub *h) {
+static tri_status make_comms(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], hub *h) {
+  tri_comm    *world = comm[TRI_WORLD];
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   ncclUniqueId id;
   ncclResult_t r = ncclSuccess;
-  bool         nested = rt->nodes > 1 && rt->local_size > 1; /* else each scope is the world, or one rank */
 
   memset(&id, 0, sizeof id);
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
@@ -146,17 +174,11 @@ static tri_status make_comms(const tri_runtime *rt, tri_comm *world, hub *h) {
                                : tri_nccl_failed(__FILE__, __LINE__, __func__, r, "ncclGetUniqueId")));
   TRI_TRY(tri_host_bcast(world, &id, sizeof id, 0));
   config.blocking = 0;
+  config.maxCTAs = TRI_GPU_NCCL_SM; /* else two lanes hold up to half of a GPU; NCCL_MAX_CTAS goes before */
   r = ncclCommInitRankConfig(&h->made[0], h->size, id, h->rank, &config);
   if (h->made[0]) h->n_made = 1;
   TRI_TRY(tri_nccl_settle(h, h->made[0], r, "ncclCommInitRankConfig"));
-  for (int lane = 0; lane < LANES; lane++) {
-    int *at[] = {&h->use[TRI_WORLD][lane], &h->use[TRI_NODE][lane], &h->use[TRI_CROSS][lane]};
-    if (lane != GATHER) TRI_TRY(split(h, 0, h->rank, at[0]));
-    *at[1] = *at[2] = *at[0];
-    if (nested) TRI_TRY(split(h, rt->node, rt->local_rank, at[1]));
-    if (nested) TRI_TRY(split(h, rt->local_rank, rt->node, at[2]));
-  }
-  return TRI_OK;
+  return make_scopes(rt, comm, h);
 }
 
 /* A rank on another machine, or -1. */
@@ -177,7 +199,8 @@ static int find_other_layout(const hub *h) {
  * registered: on all ranks, at one offset in the arena, or NCCL promises nothing (user guide, "User Buffer
  * Registration"). Inside a machine NCCL wants memory of ncclMemAlloc and refuses cudaMalloc's at every
  * collective anew, and it registers neither ReduceScatter nor sums in place (2.28, coll_reg.cc): so only
- * gathers that reach over machines are asked for. A run goes on without. */
+ * gathers that reach over machines are asked for, and of the memory only what they read and write: a NIC
+ * maps what it is given page by page. A run goes on without. */
 static tri_status register_arena(tri_comm *world, hub *h, void *base) {
   const int at[] = {h->use[TRI_WORLD][GATHER], h->use[TRI_CROSS][GATHER]};
   int       other = find_other_layout(h);
@@ -190,6 +213,7 @@ static tri_status register_arena(tri_comm *world, hub *h, void *base) {
     return TRI_OK;
   }
   for (int i = 0; i < (at[1] == at[0] ? 1 : 2); i++) {
+    if (at[i] < 0) continue;
     ncclResult_t r = ncclCommRegister(h->made[at[i]], base, h->card[0].arena.bytes, &h->registered[at[i]]);
     if (r != ncclSuccess) h->registered[at[i]] = NULL; /* local bookkeeping: the communicator is as it was */
     if (!h->registered[at[i]]) refused = 1 + (int64_t)r;
@@ -202,38 +226,6 @@ static tri_status register_arena(tri_comm *world, hub *h, void *base) {
   return TRI_OK;
 }
 
-static tri_status nccl_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              void *base, size_t bytes, uint64_t layout, void *stage) {
-  tri_comm  *world = comm[TRI_WORLD];
-  card       mine = {.arena = {bytes, layout, (uintptr_t)base % (uintptr_t)sysconf(_SC_PAGESIZE)}};
-  hub       *h = NULL;
-  tri_status st = TRI_OK;
-
-  (void)stage;
-  if (world->size == 1) return TRI_OK; /* every collective is a copy */
-  st = TRI_ALLOC(h, 1);
-  if (h) { /* before the ranks agree: hub_close takes all of it down */
-    h->rank = world->rank, h->size = world->size, h->device = d->index;
-    pthread_mutex_init(&h->lock, NULL);
-    sem_init(&h->stop, 0, 0);
-  }
-  TRI_TRY_DONE(tri_agree(world, st));
-  for (int i = 0; i < LANES; i++) h->lane[i].base.device = d;
-  TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h->card, h->size)));
-  TRI_TRY_DONE(gather_cards(rt, world, mine, h));
-  TRI_TRY_DONE(tri_agree(world, prepare(h)));
-  TRI_TRY_DONE(make_comms(rt, world, h));
-  TRI_TRY_DONE(register_arena(world, h, base));
-  TRI_TRY_DONE(tri_nccl_watch_start(h));
-  for (int i = 0; i < TRI_SCOPE_COUNT; i++) ((nccl_comm *)comm[i])->hub = h;
-  h->users = TRI_SCOPE_COUNT;
-  h = NULL;
-done:
-  if (h) tri_nccl_abort(h); /* the others may be elsewhere */
-  hub_close(&h);
-  return st;
-}
-
 static void nccl_close(tri_comm **c) {
   nccl_comm *n = (nccl_comm *)*c;
 
@@ -243,7 +235,7 @@ static void nccl_close(tri_comm **c) {
   *c = NULL;
 }
 
-/* ---- collectives ---- */
+/* ---- one collective ---- */
 
 static ncclDataType_t element(tri_dtype t) {
   return t == TRI_F32    ? ncclFloat32
@@ -278,13 +270,13 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   int          lane = tri_coll_lane(k->kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
   tri_stream  *s = &h->lane[lane].base;
   cudaStream_t stream = h->lane[lane].stream;
-  ncclComm_t   comm = h->made[h->use[scope][lane]];
-  int          span;
+  int          made = h->use[scope][lane], span;
 
+  TRI_ASSERT(made >= 0); /* tri_comm_expect */
   if (h->failed) TRI_FAIL(TRI_ECOMM, "a collective after one that failed");
   TRI_CUDA_TRY(cudaStreamWaitEvent(stream, p->ready, 0));
   span = tri_trace_begin(s->device->trace, tri_coll_lane(k->kind), about, s);
-  TRI_TRY(tri_nccl_settle(h, comm, launch(k, comm, stream), tri_coll_text(k->kind)));
+  TRI_TRY(tri_nccl_settle(h, h->made[made], launch(k, h->made[made], stream), tri_coll_text(k->kind)));
   tri_trace_end(s->device->trace, span, s);
   TRI_CUDA_TRY(cudaEventRecord(p->done, stream));
   p->scope = scope;
@@ -294,6 +286,120 @@ static tri_status start(hub *h, tri_scope scope, const tri_coll *k, tri_trace_no
   p->number = ++h->started;
   return TRI_OK;
 }
+
+/* ---- attach ---- */
+
+/* Of a collective that connects, on all ranks together: more and NCCL takes another way for it. Chosen. */
+enum { CONNECT_BYTES = 16 << 20 };
+
+/* Collective over the scope. One collective of this kind, in place in `bytes` of zeroed memory. */
+static tri_status connect_by(hub *h, tri_comm *c, tri_coll_kind kind, void *memory, size_t bytes) {
+  const int64_t each = (int64_t)(bytes / sizeof(float)) / c->size;
+  const bool    pieces = kind == TRI_ALL_GATHER || kind == TRI_REDUCE_SCATTER;
+  float     *mine = (float *)memory + (kind == TRI_BROADCAST || kind == TRI_ALL_REDUCE ? 0 : c->rank * each);
+  tri_coll   k = {.kind = kind, .count = pieces ? each : each * c->size, .dtype = TRI_F32};
+  const int  lane = tri_coll_lane(kind) == TRI_LANE_GATHER ? GATHER : REDUCE;
+  pending   *p = &h->at[(h->started + 1) % PENDING];
+  tri_status st;
+
+  k.recv = kind == TRI_ALL_GATHER ? memory : mine;
+  k.send = kind == TRI_ALL_GATHER ? mine : memory;
+  TRI_CUDA_TRY(cudaEventRecord(p->ready, h->lane[lane].stream));
+  pthread_mutex_lock(&h->lock);
+  st = start(h, c->scope, &k, (tri_trace_note){0}, p);
+  pthread_mutex_unlock(&h->lock);
+  TRI_TRY(st);
+  TRI_CUDA_TRY(cudaStreamSynchronize(h->lane[lane].stream));
+  return TRI_OK;
+}
+
+/* Collective over world. NCCL connects, and takes its memory, when an algorithm is first used: that is now,
+ * by a small and by a large collective of each kind that is expected, and not in the first backward. */
+static tri_status connect(tri_comm *const comm[TRI_SCOPE_COUNT], hub *h, tri_device *d, size_t arena) {
+  const size_t bytes[2] = {sizeof(float) * (size_t)h->size,
+                           arena < CONNECT_BYTES ? arena : (size_t)CONNECT_BYTES};
+  void        *memory = NULL;
+  tri_status   st = TRI_OK;
+
+  TRI_TRY_DONE(tri_agree(
+      comm[TRI_WORLD], d->ops->alloc(d, TRI_MEM_DEVICE, bytes[0] > bytes[1] ? bytes[0] : bytes[1], &memory)));
+  for (int s = 0; s < TRI_SCOPE_COUNT; s++)
+    for (int k = 0; k <= TRI_BROADCAST; k++)
+      for (int i = 0; i < 2; i++)
+        if (tri_comm_kinds(comm, (tri_scope)s) >> k & 1 && bytes[i] >= bytes[0])
+          TRI_TRY_DONE(connect_by(h, comm[s], (tri_coll_kind)k, memory, bytes[i]));
+done:
+  d->ops->free(d, TRI_MEM_DEVICE, &memory);
+  return st;
+}
+
+/* Not collective. before: bytes of the GPU that were free when nothing was made. */
+static tri_status check_taken(tri_comm *const comm[TRI_SCOPE_COUNT], const hub *h, tri_device *d,
+                              size_t before) {
+  const double MiB = 0x1p20;
+  const size_t kept = tri_comm_beside_bytes(comm);
+  size_t       now, total, taken;
+  int          n = h->n_made - (h->spare ? 1 : 0);
+
+  TRI_TRY(d->ops->mem_info(d, &now, &total));
+  taken = before > now ? before - now : 0;
+  tri_log(TRI_LOG_INFO, "NCCL: %d communicator%s connected, %.0f MiB of GPU memory of %.0f kept for them", n,
+          n == 1 ? "" : "s", (double)taken / MiB, (double)kept / MiB);
+  if (taken <= kept || now >= TRI_GPU_LIBRARY_BYTES) return TRI_OK;
+  TRI_FAIL(
+      TRI_ENOMEM,
+      "NCCL took %.0f MiB of GPU memory for %d communicators, %.0f were kept for them, and %.0f are left "
+      "for kernels and recorded steps, which may take %.0f: lower NCCL_BUFFSIZE or NCCL_MAX_CTAS in the "
+      "environment, or make the plan smaller (train.max_tokens_per_gpu, rollout.max_sequences)",
+      (double)taken / MiB, n, (double)kept / MiB, (double)now / MiB, (double)TRI_GPU_LIBRARY_BYTES / MiB);
+}
+
+/* Collective over world. All that a communicator needs: made, watched over, connected. */
+static tri_status make_ready(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                             const tri_comm_memory *m, hub *h) {
+  tri_comm *world = comm[TRI_WORLD];
+  size_t    before, total;
+
+  TRI_TRY(tri_agree(world, prepare(h)));
+  TRI_TRY(tri_agree(world, d->ops->mem_info(d, &before, &total)));
+  TRI_TRY(make_comms(rt, comm, h));
+  TRI_TRY(register_arena(world, h, m->gathered));
+  TRI_TRY(tri_nccl_watch_start(h));
+  TRI_TRY(connect(comm, h, d, m->bytes));
+  return tri_agree(world, check_taken(comm, h, d, before));
+}
+
+static tri_status nccl_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
+                              const tri_comm_memory *m) {
+  tri_comm  *world = comm[TRI_WORLD];
+  uint64_t   in_page = (uintptr_t)m->gathered % (uintptr_t)sysconf(_SC_PAGESIZE);
+  card       mine = {.arena = {m->gathered_bytes, m->layout, in_page}};
+  hub       *h = NULL;
+  tri_status st = TRI_OK;
+
+  if (world->size == 1) return TRI_OK; /* every collective is a copy */
+  st = TRI_ALLOC(h, 1);
+  if (h) { /* before the ranks agree: hub_close takes all of it down */
+    h->rank = world->rank, h->size = world->size, h->device = d->index;
+    pthread_mutex_init(&h->lock, NULL);
+    sem_init(&h->stop, 0, 0);
+  }
+  TRI_TRY_DONE(tri_agree(world, st));
+  for (int i = 0; i < LANES; i++) h->lane[i].base.device = d;
+  TRI_TRY_DONE(tri_agree(world, TRI_ALLOC(h->card, h->size)));
+  TRI_TRY_DONE(gather_cards(rt, world, mine, h));
+  TRI_TRY_DONE(make_ready(rt, comm, d, m, h));
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) ((nccl_comm *)comm[i])->hub = h;
+  h->users = TRI_SCOPE_COUNT;
+  h = NULL;
+done:
+  if (h) tri_nccl_watch_stop(h);
+  if (h) tri_nccl_abort(h); /* the others may be elsewhere */
+  hub_close(&h);
+  return st;
+}
+
+/* ---- collectives ---- */
 
 static tri_status nccl_submit(tri_comm *c, const tri_coll *k, tri_req *req) {
   nccl_comm     *n = (nccl_comm *)c;
@@ -329,8 +435,8 @@ static tri_status nccl_wait(tri_comm *c, tri_req *req, tri_stream *s) {
   return TRI_OK;
 }
 
-static const tri_comm_ops nccl_ops = {"nccl",      TRI_GPU_NCCL_BYTES, nccl_attach,
-                                      nccl_submit, nccl_wait,          nccl_close};
+static const tri_comm_ops nccl_ops = {
+    "nccl", TRI_GPU_NCCL_BYTES, TRI_GPU_NCCL_EACH_BYTES, nccl_attach, nccl_submit, nccl_wait, nccl_close};
 
 static tri_status nccl_open(tri_device *d, tri_comm **out) {
   nccl_comm *n;

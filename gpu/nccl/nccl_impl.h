@@ -44,7 +44,8 @@ typedef struct tri_nccl_hub {
   ncclComm_t       made[TRI_NCCL_MADE];       /* owned, in the order made */
   void            *registered[TRI_NCCL_MADE]; /* the arena's handles; NULL: it is not */
   int              n_made;
-  int              use[TRI_SCOPE_COUNT][TRI_NCCL_LANES]; /* indices of made; scopes of the same ranks share */
+  bool             spare;                                /* made[0] serves no lane, and is never connected */
+  int              use[TRI_SCOPE_COUNT][TRI_NCCL_LANES]; /* indices of made; -1: unused */
   tri_cuda_stream  lane[TRI_NCCL_LANES];                 /* without scratch: no kernel of ours runs there */
   tri_nccl_pending at[TRI_NCCL_PENDING];
   uint64_t         started;

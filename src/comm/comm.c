@@ -100,10 +100,10 @@ static void host_close(tri_comm **c) {
 }
 
 static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              void *base, size_t bytes, uint64_t layout, void *stage);
+                              const tri_comm_memory *m);
 
 #define HOST_OPS(name)                                                                                       \
-  { name, 0, host_attach, host_submit, host_wait, host_close }
+  { name, 0, 0, host_attach, host_submit, host_wait, host_close }
 static const tri_comm_ops mpi_ops = HOST_OPS("mpi"), shm_ops = HOST_OPS("shm"),
                           staged_ops = HOST_OPS("staged");
 
@@ -240,6 +240,7 @@ static tri_status open_comm(const tri_runtime *rt, tri_scope scope, tri_device *
   TRI_TRY(choose(rt, d, &by, &asked));
   TRI_TRY_DONE(by == BY_NCCL ? tri_device_collectives(d->ops->name)->open(d, &c) : open_host(d, by, &c));
   TRI_TRY_DONE(open_scope(rt, scope, c));
+  if (by == BY_NCCL && scope == TRI_WORLD && c->size > 1) d->lane_sm = TRI_GPU_NCCL_SM;
   if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
   if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
   if (scope == TRI_WORLD && tri_device_is_gpu(d) && !asked) TRI_TRY_DONE(check_own_gpu(c, d));
@@ -256,7 +257,8 @@ tri_status tri_comm_open(const tri_runtime *rt, tri_scope scope, tri_device *d, 
 }
 
 /* NCCL's, whether this build has it or not; nothing is called. */
-static const tri_comm_ops paper_ops = {.name = "nccl", .beside_bytes = TRI_GPU_NCCL_BYTES};
+static const tri_comm_ops paper_ops = {
+    .name = "nccl", .beside_bytes = TRI_GPU_NCCL_BYTES, .beside_each = TRI_GPU_NCCL_EACH_BYTES};
 
 tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_comm **out) {
   char wish[WISH_BYTES];
@@ -290,28 +292,27 @@ size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
 }
 
 tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                           void *base, size_t bytes, uint64_t layout, void *stage) {
+                           const tri_comm_memory *m) {
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) TRI_ASSERT(comm[i]->scope == (tri_scope)i);
   enter(comm[TRI_WORLD], "memory made known");
-  return left(comm[TRI_WORLD]->ops->attach(rt, comm, d, base, bytes, layout, stage), true);
+  return left(comm[TRI_WORLD]->ops->attach(rt, comm, d, m), true);
 }
 
 static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                              void *base, size_t bytes, uint64_t layout, void *stage) {
+                              const tri_comm_memory *m) {
   tri_host_comm *h[TRI_SCOPE_COUNT];
   bool           attached = false;
 
-  (void)layout; /* of libraries that need it to be the same on every rank */
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
     h[i] = (tri_host_comm *)comm[i];
     TRI_ASSERT(!h[i]->shm && h[i]->started == h[i]->finished);
-    if (is_staged(comm[i])) tri_staged_way_attach(h[i], stage);
+    if (is_staged(comm[i])) tri_staged_way_attach(h[i], m->stage);
   }
   if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1)
     tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI%s",
             tri_device_collectives(d->ops->name) ? "" : ": this program was built without NCCL");
   if (tri_device_is_gpu(d)) return TRI_OK;
-  TRI_TRY(tri_shm_way_attach(rt, h, d, base, bytes, h[TRI_WORLD]->direct, &attached));
+  TRI_TRY(tri_shm_way_attach(rt, h, d, m->base, m->bytes, h[TRI_WORLD]->direct, &attached));
   for (int i = 0; attached && i < TRI_SCOPE_COUNT; i++)
     if (h[i]->shm) {
       h[i]->way = &tri_shm_way_ops;

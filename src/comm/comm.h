@@ -35,6 +35,14 @@ typedef struct tri_coll {
   tri_stream   *stream; /* it runs after the work in this stream */
 } tri_coll;
 
+/* What tri_comm_attach makes known, this rank's; it must live until the communicators are closed. */
+typedef struct tri_comm_memory {
+  void    *base, *gathered;       /* TRI_MEM_DEVICE block; the part of it that gathers read and write */
+  size_t   bytes, gathered_bytes; /* of them */
+  uint64_t layout;                /* says what lies where in the block */
+  void    *stage;                 /* tri_comm_stage_bytes of them, TRI_MEM_PINNED */
+} tri_comm_memory;
+
 /* The communicator back end, by name:
  *   "shm"     host memory, ranks of one machine (tri_comm_attach)   "mpi"  host memory
  *   "nccl"    device memory, through NCCL
@@ -43,11 +51,12 @@ typedef struct tri_coll {
  * Collective over c but for close; attach: over world. What the doors below promise is kept by it. */
 typedef struct tri_comm_ops {
   const char *name;
-  /* Device memory that its library takes beside the plan where there is more than one rank. */
-  size_t beside_bytes;
+  /* Device memory that its library takes beside the plan where there is more than one rank: at least, and
+   * for each scope and direction that is used. */
+  size_t beside_bytes, beside_each;
   /* The world's is called for all scopes; as tri_comm_attach. */
   tri_status (*attach)(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
-                       void *base, size_t bytes, uint64_t layout, void *stage);
+                       const tri_comm_memory *m);
   /* What the doors below pass on: c has several ranks and k->count is not 0. req->impl is NULL before. */
   tri_status (*submit)(tri_comm *c, const tri_coll *k, tri_req *req);
   /* s waits, any stream of the device. A zero req is legal. */
@@ -82,6 +91,7 @@ struct tri_comm {
   int                 rank, size;
   void *mpi; /* MPI_Comm *: control plane and HDF5; owned. NULL: pretended, rank 0 is alone (session.h) */
   tri_traffic traffic;
+  unsigned    expected; /* tri_coll_kind as bits: tri_comm_expect */
 };
 
 /* Collective over world. One scope, served by the back end of d: "shm" or "mpi" for the CPU; for a GPU
@@ -99,18 +109,22 @@ TRI_CHECKED tri_status tri_comm_check(const char *device);
 TRI_CHECKED tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_comm **out);
 /* Not collective. Bytes of page-locked host memory that tri_comm_attach wants from its caller; mostly 0. */
 size_t tri_comm_stage_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
-/* Collective over world, once, after every scope is open. [base, base + bytes) is this rank's TRI_MEM_DEVICE
- * block: collectives on buffers inside it may go directly between ranks of one machine (CPU) or between
- * machines (NCCL, where layout, which says what lies where in the block, and bytes are the same on every
- * rank). stage: tri_comm_stage_bytes of them, TRI_MEM_PINNED. Both must live until the
- * communicators are closed. CPU: if all ranks of a scope are on one machine its ops become "shm"; a
- * collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on any rank takes
- * MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a warning. "nccl" and
- * "staged" need it before their first collective on device memory; "nccl" connects the ranks here. From then
- * on a rank whose neighbour died, or whose collective does not end within run.timeout_s, says so and ends the
- * run with exit code 76. */
+/* Not collective; the same on every rank, before tri_comm_attach. Collectives of this kind will come; c NULL
+ * or of one rank: nothing. "nccl" connects for those, and no others may come. */
+void tri_comm_expect(tri_comm *c, tri_coll_kind k);
+/* Not collective. Of a GPU's memory: what the communicators take for what is expected. */
+size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]);
+/* Collective over world, once, after every scope is open. Collectives on buffers inside m->base may go
+ * directly between ranks of one machine (CPU), gathers inside m->gathered between machines (NCCL, where
+ * layout and bytes are the same on every rank). CPU: if all ranks of a scope are on one machine its ops
+ * become "shm"; a collective whose buffer (send of all_gather and reduce_scatter, else buf) lies outside on
+ * any rank takes MPI on all. A rank that has no shared memory keeps every rank on "mpi", with a warning.
+ * "nccl" and "staged" need it before their first collective on device memory. "nccl" connects the ranks
+ * here, by collectives of each kind that is expected; TRI_ENOMEM where that leaves too little memory. From
+ * then on a rank whose neighbour died, or whose collective does not end within run.timeout_s, says so and
+ * ends the run with exit code 76. */
 TRI_CHECKED tri_status tri_comm_attach(const struct tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT],
-                                       tri_device *d, void *base, size_t bytes, uint64_t layout, void *stage);
+                                       tri_device *d, const tri_comm_memory *m);
 /* Collective over world. *n: the ranks, this one included, that share the memory of d: those of this machine
  * for the CPU, those with the same GPU for a GPU. */
 TRI_CHECKED tri_status tri_comm_sharers(const struct tri_runtime *rt, tri_comm *world, const tri_device *d,

@@ -40,6 +40,36 @@ void tri_comm_traffic_begin(tri_comm *c) {
   c->traffic.step_best = (tri_flow){0, 0, 0};
 }
 
+/* ---- what will come ---- */
+
+void tri_comm_expect(tri_comm *c, tri_coll_kind k) {
+  if (c && c->size > 1) c->expected |= 1u << k;
+}
+
+unsigned tri_comm_kinds(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s) {
+  unsigned kinds = 0;
+
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++)
+    if ((comm[i]->size == comm[TRI_WORLD]->size ? TRI_WORLD : (tri_scope)i) == s) kinds |= comm[i]->expected;
+  return kinds;
+}
+
+size_t tri_comm_beside_bytes(tri_comm *const comm[TRI_SCOPE_COUNT]) {
+  const tri_comm_ops *ops = comm[TRI_WORLD]->ops;
+  size_t              bytes = 0;
+
+  if (comm[TRI_WORLD]->size == 1) return 0;
+  for (int s = 0; s < TRI_SCOPE_COUNT; s++)
+    for (int lane = 0; lane < 2; lane++) {
+      bool used = false;
+      for (int k = 0; k <= TRI_BROADCAST; k++)
+        used = used || (tri_comm_kinds(comm, (tri_scope)s) >> k & 1 &&
+                        (tri_coll_lane((tri_coll_kind)k) == TRI_LANE_GATHER) == (lane == 0));
+      bytes += used ? ops->beside_each : 0;
+    }
+  return bytes > ops->beside_bytes ? bytes : ops->beside_bytes;
+}
+
 /* ---- the doors ---- */
 
 /* Where a rank waits for a request it waits in it: what is submitted is only come to, and may have to wait

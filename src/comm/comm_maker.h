@@ -11,7 +11,9 @@ typedef struct tri_comm_maker {
   tri_status (*open)(tri_device *d, tri_comm **out);
 } tri_comm_maker;
 
-/* comm_coll.c */
+/* comm_coll.c. Not collective. The kinds that are expected of a scope's ranks, as bits of tri_coll_kind:
+ * where these are all ranks they are the world's, and the scope's are none. */
+unsigned    tri_comm_kinds(tri_comm *const comm[TRI_SCOPE_COUNT], tri_scope s);
 const char *tri_scope_text(tri_scope s);
 const char *tri_coll_text(tri_coll_kind k);
 /* Not collective. What a trace says of k, which begins: what its caller said it carries, else its kind; and

@@ -104,25 +104,25 @@ tri_status tri_session_check_memory(tri_session *s) {
 }
 
 size_t tri_session_beside_bytes(const tri_session *s) {
-  const tri_comm *world = s->comm[TRI_WORLD];
-
   if (!tri_device_is_gpu(s->device)) return 0;
-  return TRI_GPU_LIBRARY_BYTES + (world->size > 1 ? world->ops->beside_bytes : 0);
+  return TRI_GPU_LIBRARY_BYTES + tri_comm_beside_bytes(s->comm);
 }
 
 tri_status tri_session_take_memory(tri_session *s) {
-  tri_comm *world = s->comm[TRI_WORLD];
-  void     *base;
-  size_t    bytes;
-  int       sharers;
+  tri_comm       *world = s->comm[TRI_WORLD];
+  tri_comm_memory m = {NULL};
+  int             sharers;
 
   TRI_TRY(tri_session_plan_stage(s));
   TRI_TRY(tri_comm_sharers(&s->rt, world, s->device, &sharers));
   TRI_TRY(tri_agree(world, tri_ledger_check(s->ledger, s->device, tri_session_beside_bytes(s), sharers,
                                             s->rt.machine_ranks)));
   TRI_TRY(tri_agree(world, tri_ledger_take(s->ledger, s->device)));
-  tri_ledger_block(s->ledger, &base, &bytes);
-  return tri_comm_attach(&s->rt, s->comm, s->device, base, bytes, tri_ledger_layout(s->ledger), s->stage);
+  tri_ledger_block(s->ledger, &m.base, &m.bytes);
+  tri_ledger_gathered(s->ledger, &m.gathered, &m.gathered_bytes);
+  m.layout = tri_ledger_layout(s->ledger);
+  m.stage = s->stage;
+  return tri_comm_attach(&s->rt, s->comm, s->device, &m);
 }
 
 /* The others are in another state: say who fails, and end them. */

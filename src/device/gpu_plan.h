@@ -26,6 +26,9 @@ size_t  tri_gpu_workspace_bytes(int64_t n_out, int64_t n_in, tri_dtype t);
 /* Device memory that libraries take after the plan is checked: kernels that are loaded when first used and
  * recorded decode steps; NCCL's buffers of its channels. Chosen. */
 enum { TRI_GPU_LIBRARY_BYTES = 1 << 30, TRI_GPU_NCCL_BYTES = 1 << 30 };
+/* Multiprocessors that a communicator may hold, a channel on each: chosen, of 132; and, reckoned from NCCL
+ * 2.28's buffers, 9.6 MiB of a channel and more for what it is reached by, the memory that it takes. */
+enum { TRI_GPU_NCCL_SM = 16, TRI_GPU_NCCL_EACH_BYTES = 192 << 20 };
 
 /* Not collective. A device called `name`, borrowed, of so much memory of its own, of which a context has
  * its part (0.5 GiB, chosen); it can be planned for, and nothing else: nothing is allocated, no kernel

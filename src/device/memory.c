@@ -10,7 +10,7 @@ typedef struct entry {
   char            name[48];
   tri_mem         kind;
   tri_phase       phase;
-  bool            state;
+  bool            state, gathered;
   tri_ledger_case of;
   size_t          bytes; /* rounded up to ALIGN */
   void          **where;
@@ -20,8 +20,9 @@ struct tri_ledger {
   entry          *e;
   int64_t         cap;
   int             n;
-  tri_ledger_case of;     /* of the next entries */
-  tri_device     *device; /* borrowed; NULL until taken */
+  tri_ledger_case of;       /* of the next entries, */
+  bool            gathered; /* and this */
+  tri_device     *device;   /* borrowed; NULL until taken */
   void           *block[KINDS];
   size_t          block_bytes[KINDS];
 };
@@ -53,12 +54,15 @@ tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase phase, bool sta
   e->phase = phase;
   e->state = state;
   e->of = l->of;
+  e->gathered = l->gathered;
   e->bytes = (bytes + ALIGN - 1) / ALIGN * ALIGN;
   e->where = where;
   return TRI_OK;
 }
 
 void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c) { l->of = c; }
+
+void tri_ledger_set_gathered(tri_ledger *l, bool on) { l->gathered = on; }
 
 /* kind < 0: all. Without the entries of one case. */
 static size_t sum_but(const tri_ledger *l, tri_ledger_case but, int kind, tri_phase phase) {
@@ -88,14 +92,16 @@ static size_t peak_of_all(const tri_ledger *l) {
   return bytes;
 }
 
-/* Walk the entries of one kind in order and give each its place; returns the highest byte handed out. */
+/* Give each entry of one kind its place; returns the highest byte handed out. In order, but those of gathers
+ * last of what is always there, and first of each phase: so that one piece holds them all. */
 static size_t place(tri_ledger *l, int kind, char *base) {
   size_t at[4] = {0}, always = sum_of(l, kind, TRI_PHASE_ALWAYS), top = 0;
 
   at[TRI_PHASE_ROLLOUT] = at[TRI_PHASE_LEARN] = always;
-  for (int i = 0; i < l->n; i++) {
-    entry *e = &l->e[i];
-    if ((int)e->kind != kind || !e->bytes || e->of == TRI_CASE_RESIDENT) continue;
+  for (int i = 0; i < 2 * l->n; i++) {
+    entry *e = &l->e[i % l->n];
+    bool   first = e->gathered != (e->phase == TRI_PHASE_ALWAYS);
+    if ((int)e->kind != kind || !e->bytes || e->of == TRI_CASE_RESIDENT || first != (i < l->n)) continue;
     *e->where = base + at[e->phase];
     at[e->phase] += e->bytes;
     if (at[e->phase] > top) top = at[e->phase];
@@ -155,13 +161,24 @@ void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes) {
   *bytes = l->block_bytes[TRI_MEM_DEVICE];
 }
 
+void tri_ledger_gathered(const tri_ledger *l, void **base, size_t *bytes) {
+  size_t each[4] = {0}, always = sum_of(l, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS), later;
+
+  for (int i = 0; i < l->n; i++)
+    if (l->e[i].gathered && l->e[i].kind == TRI_MEM_DEVICE && l->e[i].of != TRI_CASE_RESIDENT)
+      each[l->e[i].phase] += l->e[i].bytes;
+  later = each[TRI_PHASE_LEARN] > each[TRI_PHASE_ROLLOUT] ? each[TRI_PHASE_LEARN] : each[TRI_PHASE_ROLLOUT];
+  *bytes = each[TRI_PHASE_ALWAYS] + later;
+  *base = *bytes ? (char *)l->block[TRI_MEM_DEVICE] + (always - each[TRI_PHASE_ALWAYS]) : NULL;
+}
+
 /* FNV-1a over what gives a buffer its place. */
 uint64_t tri_ledger_layout(const tri_ledger *l) {
   uint64_t h = 0xcbf29ce484222325u;
 
   for (int i = 0; i < l->n; i++) {
     if (l->e[i].kind != TRI_MEM_DEVICE || !l->e[i].bytes || l->e[i].of == TRI_CASE_RESIDENT) continue;
-    h = (h ^ (uint64_t)l->e[i].phase) * 0x100000001b3u;
+    h = (h ^ (uint64_t)(l->e[i].phase | l->e[i].gathered << 2)) * 0x100000001b3u;
     for (int k = 0; k < 64; k += 8) h = (h ^ ((uint64_t)l->e[i].bytes >> k & 0xff)) * 0x100000001b3u;
   }
   return h;

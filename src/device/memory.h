@@ -31,6 +31,8 @@ TRI_CHECKED tri_status tri_ledger_add(tri_ledger *l, tri_mem kind, tri_phase pha
 /* Entries added from here on are of this case. TRI_CASE_RESIDENT's are counted for `resident` alone, and get
  * no memory. */
 void tri_ledger_set_case(tri_ledger *l, tri_ledger_case c);
+/* Entries added from here on are buffers of gathers, or not: those of the device lie together. */
+void tri_ledger_set_gathered(tri_ledger *l, bool on);
 /* Not collective. TRI_ECONFIG with the table when there is less than planned, and `beside` bytes that
  * libraries take later, of the device's memory, which `sharers` ranks take theirs of, or, with a GPU, of the
  * host's, which machine_ranks take theirs of. None of them may have taken its own yet. */
@@ -40,6 +42,8 @@ TRI_CHECKED tri_status tri_ledger_check(const tri_ledger *l, tri_device *d, size
 TRI_CHECKED tri_status tri_ledger_take(tri_ledger *l, tri_device *d);
 /* The one TRI_MEM_DEVICE block, for tri_comm_attach. */
 void tri_ledger_block(const tri_ledger *l, void **base, size_t *bytes);
+/* The part of it that holds all buffers of gathers; NULL and 0 where there are none. */
+void tri_ledger_gathered(const tri_ledger *l, void **base, size_t *bytes);
 /* Equal where every buffer lies at the same offset of that block; else different but by a chance of 2^-64. */
 uint64_t       tri_ledger_layout(const tri_ledger *l);
 tri_ledger_sum tri_ledger_total(const tri_ledger *l);

@@ -109,8 +109,10 @@ static tri_status plan_optim(tri_params *p, tri_ledger *l, unit *u) {
 static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
   tri_mem kind = p->opt.offload && !p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
 
+  tri_ledger_set_gathered(l, true);
   TRI_TRY(plan_in(l, kind, p, TRI_PHASE_ALWAYS, true, "weights",
                   (size_t)u->rp.count * tri_params_weight_bytes(p), &u->weight));
+  tri_ledger_set_gathered(l, false);
   return p->opt.train ? plan_optim(p, l, u) : TRI_OK;
 }
 
@@ -118,9 +120,11 @@ static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
 static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot *s, int64_t flat,
                             size_t packed, bool grad) {
   s->unit = s->grad_unit = -1;
+  tri_ledger_set_gathered(l, true);
   if (!p->resident)
     TRI_TRY(
         plan(l, p, phase, false, "gathered weights", (size_t)flat * tri_params_weight_bytes(p), &s->flat));
+  tri_ledger_set_gathered(l, false);
   TRI_TRY(plan(l, p, phase, false, "packed weights", packed, &s->packed_room));
   if (grad && p->opt.train && !p->grad_direct)
     TRI_TRY(plan(l, p, TRI_PHASE_LEARN, false, "unreduced gradients", (size_t)flat * 4, &s->grad));
@@ -159,6 +163,19 @@ static tri_status plan_slots(tri_params *p, tri_ledger *l) {
   for (int k = 0; k < TRI_PARAM_RING; k++)
     TRI_TRY(plan_slot(p, l, TRI_PHASE_LEARN, &p->ring[k], ring_flat, p->resident ? 0 : ring_packed, true));
   return TRI_OK;
+}
+
+/* What params_gather.c and params_grad.c will ask of the communicators; the third to fill. */
+static void expect(const tri_params *p) {
+  tri_shard_scope fine = tri_params_fine(p);
+
+  tri_comm_expect(tri_params_comm(p, p->opt.plan.params), TRI_ALL_GATHER);
+  tri_comm_expect(tri_params_comm_between(p, p->opt.plan.params, fine), TRI_ALL_GATHER);
+  tri_comm_expect(tri_params_comm_between(p, fine, TRI_SHARD_WORLD), TRI_ALL_GATHER);
+  if (!p->opt.train) return;
+  tri_comm_expect(tri_params_comm(p, p->opt.plan.grads), TRI_REDUCE_SCATTER);
+  tri_comm_expect(tri_params_stage(p, 0), TRI_REDUCE_SCATTER);
+  tri_comm_expect(tri_params_stage(p, 1), TRI_ALL_REDUCE);
 }
 
 /* The same store if it did not offload: counted, and closed again. */
@@ -210,6 +227,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
   }
   TRI_TRY(plan_slots(p, ledger));
   TRI_TRY(plan_matrix(p, ledger));
+  expect(p);
   if (opt->offload) TRI_TRY(tri_offload_open(p, ledger));
   if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_ANY);
   return TRI_OK;
@@ -275,7 +293,7 @@ static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_f
 tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx, tri_stream *s) {
   tri_status      st = TRI_OK;
   void           *scratch = NULL; /* page-locked, for quick copies to a GPU */
-  tri_shard_scope optim = p->opt.train ? p->opt.plan.optim : p->opt.plan.params;
+  tri_shard_scope optim = tri_params_fine(p);
 
   TRI_ASSERT(kind == TRI_STATE_WEIGHT || p->opt.train);
   st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, FILL_ELEMENTS * sizeof(float), &scratch);

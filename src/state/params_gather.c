@@ -191,11 +191,6 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
 
 /* ---- new weights ---- */
 
-/* Of the share that a rank has new weights of. */
-static tri_shard_scope optim_scope(const tri_params *p) {
-  return p->opt.train ? p->opt.plan.optim : p->opt.plan.params;
-}
-
 tri_status tri_params_spread(tri_params *p, const unit *u, void *buf, tri_dtype t, tri_shard_scope to,
                              tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s) {
   tri_comm *c = tri_params_comm_between(p, to, from);
@@ -212,12 +207,12 @@ static tri_status finish_news(tri_params *p, tri_stream *s) {
 
   if (!f->unit) return TRI_OK;
   f->unit = NULL;
-  return tri_comm_wait(tri_params_comm_between(p, p->opt.plan.params, optim_scope(p)), &f->req, s);
+  return tri_comm_wait(tri_params_comm_between(p, p->opt.plan.params, tri_params_fine(p)), &f->req, s);
 }
 
 tri_status tri_params_publish(tri_params *p, int index, tri_stream *s) {
   unit     *u = &p->unit[index];
-  tri_comm *c = tri_params_comm_between(p, p->opt.plan.params, optim_scope(p));
+  tri_comm *c = tri_params_comm_between(p, p->opt.plan.params, tri_params_fine(p));
 
   if (u->own) TRI_TRY(tri_params_forget(p, u->own, s));
   TRI_TRY(finish_news(p, s));

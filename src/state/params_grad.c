@@ -19,19 +19,6 @@ static slot *grad_slot(tri_params *p, int index) {
   return NULL;
 }
 
-/* Stage k of an accumulator's last reduction: from the gradient share to the optimizer share, then over
- * replicas that hold the same share. NULL: the plan has none. */
-static tri_comm *stage_comm(const tri_params *p, int k) {
-  tri_shard_scope o = p->opt.plan.optim;
-  tri_comm       *c = NULL;
-
-  if (k == 0)
-    c = tri_params_comm_between(p, p->opt.plan.grads, o);
-  else if (o != TRI_SHARD_WORLD)
-    c = p->comm[o == TRI_SHARD_NONE ? TRI_WORLD : TRI_CROSS];
-  return c && c->size > 1 ? c : NULL;
-}
-
 static tri_status start_stage(tri_params *p, int k, unit *u, tri_stream *s) {
   tri_param_flight *f = &p->last[k];
   float            *mine = u->acc + (u->ro.begin - u->rg.begin);
@@ -39,15 +26,16 @@ static tri_status start_stage(tri_params *p, int k, unit *u, tri_stream *s) {
   f->unit = u;
   tri_params_carry(p, u, "gradients");
   if (k == 0)
-    return tri_reduce_scatter(stage_comm(p, k), mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s, &f->req);
-  return tri_all_reduce(stage_comm(p, k), mine, u->ro.count, TRI_F32, TRI_SUM, s, &f->req);
+    return tri_reduce_scatter(tri_params_stage(p, k), mine, u->acc, u->ro.count, TRI_F32, TRI_SUM, s,
+                              &f->req);
+  return tri_all_reduce(tri_params_stage(p, k), mine, u->ro.count, TRI_F32, TRI_SUM, s, &f->req);
 }
 
 /* Collective. The accumulator of u is complete here; u NULL: no more comes. What is under way is waited for
  * and goes one stage on. */
 static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   for (int k = 0; k < TRI_PARAM_STAGES; k++) {
-    tri_comm *c = stage_comm(p, k);
+    tri_comm *c = tri_params_stage(p, k);
     unit     *before = p->last[k].unit;
     if (!c) continue;
     p->last[k].unit = NULL;

@@ -116,6 +116,22 @@ static inline tri_comm *tri_params_comm_between(const tri_params *p, tri_shard_s
   if (from == TRI_SHARD_NODE) return p->comm[TRI_NODE];
   return p->comm[to == TRI_SHARD_NODE ? TRI_CROSS : TRI_WORLD];
 }
+/* Of the share that a rank has new weights of. */
+static inline tri_shard_scope tri_params_fine(const tri_params *p) {
+  return p->opt.train ? p->opt.plan.optim : p->opt.plan.params;
+}
+/* Stage k of an accumulator's last reduction: from the gradient share to the optimizer share, then over
+ * replicas that hold the same share. NULL: the plan has none. */
+static inline tri_comm *tri_params_stage(const tri_params *p, int k) {
+  tri_shard_scope o = p->opt.plan.optim;
+  tri_comm       *c = NULL;
+
+  if (k == 0)
+    c = tri_params_comm_between(p, p->opt.plan.grads, o);
+  else if (o != TRI_SHARD_WORLD)
+    c = p->comm[o == TRI_SHARD_NONE ? TRI_WORLD : TRI_CROSS];
+  return c && c->size > 1 ? c : NULL;
+}
 /* For messages and a trace: the collective that starts next carries u's weights, say. */
 static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u, const char *what) {
   tri_board_carry(p->opt.label, u->spec->name, what);

@@ -122,6 +122,7 @@ static inline void layer_pack(layer *a) {
 }
 
 static bool any_order; /* of layers that are opened */
+static int  lane_sm;   /* of their device */
 
 /* Whether the device has products of this shape: a GPU's library need not have 16-bit ones whose rows are no
  * multiples of 8 elements, which no model has, and says so. */
@@ -146,6 +147,7 @@ static inline layer layer_open(int64_t n_out, int64_t n_in, tri_dtype dtype, boo
   const tri_linear_spec spec = {n_out, n_in, dtype, backward, any_order};
   a.k = tri_device_find(device_name)->kernels;
   OK(tri_device_open(device_name, 0, threads, &a.device));
+  a.device->lane_sm = lane_sm;
   OK(a.device->ops->stream_open(a.device, "test", &a.s));
   OK(a.k->linear_open(a.device, &spec, &a.l));
   OK(a.k->linear_size(a.l, &a.bytes));

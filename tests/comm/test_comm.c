@@ -90,7 +90,10 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, 
   stage_bytes = tri_comm_stage_bytes(u->comm);
   CHECK(!stage_bytes == (w != STAGED || rt.world_size == 1));
   if (stage_bytes) CHECK(u->d->ops->alloc(u->d, TRI_MEM_PINNED, stage_bytes, &u->stage) == TRI_OK);
-  if (w != UNATTACHED) CHECK(tri_comm_attach(&u->rt, u->comm, u->d, u->far, bytes, 0, u->stage) == TRI_OK);
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++)
+    for (int k = 0; k <= TRI_BROADCAST; k++) tri_comm_expect(u->comm[i], (tri_coll_kind)k);
+  const tri_comm_memory m = {u->far, u->far, bytes, bytes, 0, u->stage};
+  if (w != UNATTACHED) CHECK(tri_comm_attach(&u->rt, u->comm, u->d, &m) == TRI_OK);
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) CHECK(!strcmp(u->comm[i]->ops->name, way_name[w]));
   if (w == OUTSIDE && u->rt.world_rank == u->rt.world_size - 1) {
     CHECK(u->d->ops->alloc(u->d, TRI_MEM_DEVICE, bytes, &u->block[1]) == TRI_OK);

@@ -259,6 +259,18 @@ static void test_parts(void **state) {
   layer_close(&b);
 }
 
+/* Gradients' products may be told to leave multiprocessors to collectives: their values stay. */
+static void test_lanes(void **state) {
+  (void)state;
+  lane_sm = 1; /* of 3 */
+  layer a = layer_open(LT_OUT, LT_IN, TRI_BF16, true, 1);
+  lane_sm = 0;
+  try_fwd(&a, 70, TRI_F32, TRI_DTYPE_COUNT, ALONE);
+  try_bwd_x(&a, 70, TRI_F32, false);
+  try_bwd_w(&a, 700, true);
+  layer_close(&a);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_check_fails),  cmocka_unit_test(test_grid_dependence),
@@ -266,7 +278,7 @@ int main(void) {
       cmocka_unit_test(test_untried_rows), cmocka_unit_test(test_untried_base),
       cmocka_unit_test(test_cost),         cmocka_unit_test(test_unsupported),
       cmocka_unit_test(test_tried_once),   cmocka_unit_test(test_free_choice),
-      cmocka_unit_test(test_parts),
+      cmocka_unit_test(test_parts),        cmocka_unit_test(test_lanes),
   };
   int failed;
 

@@ -69,16 +69,18 @@ static void sums_and_places(void **state) {
                         {TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, 7, NULL},
                         {TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, true, 256, NULL}};
   int            n = (int)(sizeof w / sizeof *w);
-  int64_t        by[3][4] = {{0}}, training = 0;
+  int64_t        by[3][4] = {{0}}, gathered[4] = {0}, training = 0;
   tri_ledger    *l = NULL;
   tri_ledger_sum s;
-  void          *base;
-  size_t         bytes;
+  void          *base, *piece;
+  size_t         bytes, piece_bytes;
 
   (void)state;
   ok(tri_ledger_open(&l));
   for (int i = 0; i < n; i++) {
+    tri_ledger_set_gathered(l, i % 3 == 0);
     add(l, &w[i], i % 2 ? "odd" : "even");
+    if (i % 3 == 0 && w[i].kind == TRI_MEM_DEVICE) gathered[w[i].phase] += rounded(w[i].bytes);
     by[w[i].kind][w[i].phase] += rounded(w[i].bytes);
     if (w[i].state) training += rounded(w[i].bytes);
   }
@@ -95,6 +97,9 @@ static void sums_and_places(void **state) {
   assert_int_equal(tri_ledger_total(l).used, s.planned);
   tri_ledger_block(l, &base, &bytes);
   assert_int_equal(bytes, by[0][3] + by[0][2]);
+  tri_ledger_gathered(l, &piece, &piece_bytes); /* no larger than it has to be */
+  assert_true(gathered[3] && gathered[2] > gathered[1]);
+  assert_int_equal(piece_bytes, gathered[3] + gathered[2]);
   for (int i = 0; i < n; i++) {
     if (!w[i].bytes) {
       assert_null(w[i].where);
@@ -102,6 +107,8 @@ static void sums_and_places(void **state) {
     }
     assert_int_equal((uintptr_t)w[i].where % ALIGN, 0);
     expect_zero(&w[i]);
+    if (w[i].kind == TRI_MEM_DEVICE && i % 3 == 0)
+      assert_true(w[i].where >= (char *)piece && w[i].where + w[i].bytes <= (char *)piece + piece_bytes);
     if (w[i].kind == TRI_MEM_DEVICE)
       assert_true(w[i].where >= (char *)base && w[i].where + w[i].bytes <= (char *)base + bytes);
     for (int j = 0; j < i; j++)

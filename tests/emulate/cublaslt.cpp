@@ -15,7 +15,7 @@ struct cublasLtContext {
   int unused;
 };
 struct emu_lt_desc {
-  int         trans_a, trans_b, epilogue;
+  int         trans_a, trans_b, epilogue, sm_count; /* 0: all multiprocessors */
   const void *bias;
 };
 struct emu_lt_preference {
@@ -214,19 +214,23 @@ cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t out, cudaDataType
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
   if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) emu_fail("cuBLASLt: sums are not plain f32");
-  *out = new emu_lt_desc{CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, NULL};
+  *out = new emu_lt_desc{CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, 0, NULL};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) { return delete d, CUBLAS_STATUS_SUCCESS; }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t what,
                                               const void *value, size_t bytes) {
-  int *number = what == CUBLASLT_MATMUL_DESC_TRANSA     ? &d->trans_a
-                : what == CUBLASLT_MATMUL_DESC_TRANSB   ? &d->trans_b
-                : what == CUBLASLT_MATMUL_DESC_EPILOGUE ? &d->epilogue
-                                                        : NULL;
+  int *number = what == CUBLASLT_MATMUL_DESC_TRANSA            ? &d->trans_a
+                : what == CUBLASLT_MATMUL_DESC_TRANSB          ? &d->trans_b
+                : what == CUBLASLT_MATMUL_DESC_EPILOGUE        ? &d->epilogue
+                : what == CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET ? &d->sm_count
+                                                               : NULL;
   if (bytes != (number ? sizeof *number : sizeof d->bias)) return CUBLAS_STATUS_INVALID_VALUE;
   memcpy(number ? (void *)number : (void *)&d->bias, value, bytes);
+  if (what == CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET && (*number <= 0 || d->trans_a == CUBLAS_OP_T))
+    emu_fail("cuBLASLt: %d multiprocessors for a product, or such a target where rows are to have equal bits",
+             *number);
   return CUBLAS_STATUS_SUCCESS;
 }
 

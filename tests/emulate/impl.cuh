@@ -12,6 +12,8 @@ cudaError_t emu_queue(cudaStream_t s, std::function<void()> work);
 /* From queued work: by the device's clock it takes so many seconds more; so many in all. */
 void emu_spend(double s);
 void emu_take(double s);
+/* Device memory that a library takes, or gives back: so many bytes fewer, or more, are free. */
+void emu_take_memory(long bytes);
 /* Device memory may be touched between the two; they nest. */
 void emu_memory_begin(void);
 void emu_memory_end(void);

@@ -42,6 +42,7 @@ struct ncclComm {
   std::function<void()> then;
   ncclResult_t          result; /* of the last call, once it is not busy */
   uint64_t              n_splits;
+  long                  taken;          /* bytes of device memory */
   uint64_t              n_calls, n_run; /* collectives called; whose turn in their stream has come */
   std::vector<void *>   registered;     /* their addresses serve as handles */
 };
@@ -317,6 +318,8 @@ ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
   if (c.n == 0) return ncclSuccess;
   check_buffers(k, c);
   number = ++k->n_calls;
+  if (const char *bytes = number == 1 ? getenv("TRI_EMULATE_NCCL_BYTES") : NULL)
+    emu_take_memory(k->taken = atol(bytes));
   k->busy = true;
   k->looks = (int)(number % 3);
   k->then = [=] {
@@ -419,6 +422,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (!k->finalized) emu_fail("ncclCommDestroy: communicator %s was not finalized", k->name);
   if (!k->registered.empty()) emu_fail("ncclCommDestroy: %s has a registered buffer", k->name);
   k->gone = true;
+  emu_take_memory(-k->taken);
   MPI(MPI_Comm_free(&k->mpi));
   if (k->kin.use_count() == 1) MPI(MPI_Comm_free(&k->kin->notes));
   k->kin = nullptr;

@@ -7,6 +7,7 @@
  * rounded to the type after each addition.
  *
  * $TRI_EMULATE_NCCL_REGISTER: ncclCommRegister says: refuse: an error; off: success without a handle.
+ * $TRI_EMULATE_NCCL_BYTES: device memory that a communicator takes at its first collective, until its end.
  * $TRI_EMULATE_NCCL_STOP=RANK:NUMBER:SIGNAL: that rank sends itself the signal in its NUMBER-th
  * collective. */
 #ifndef TRI_TESTS_EMULATE_NCCL_H

@@ -2,7 +2,8 @@
 # nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops, or a traced one.
 #
 #   tests/emulate/nccl.sh PROGRAM RANKS step|stop|overlap
-# Judges: the numbers of a run over staged collectives, to 1e-6; exit code 76 and a message of rank 0 when the last rank
+# Judges: the numbers of a run over staged collectives, to 1e-6; what the communicators are said to take, each 10 MiB here, before
+# the first step, and that a run ends before it where they take more than there is; exit code 76 and a message of rank 0 when the last rank
 # is killed, or hangs, in its 20th collective; in the trace of two nodes each unit's reductions but the last one's, inside the
 # node and over nodes, beside a backward, and new weights beside an update.
 set -eu
@@ -19,13 +20,19 @@ numbers() { # output folder: name and value of what must not depend on the way o
 compare() {
   for by in staged nccl; do
     # shellcheck disable=SC2086
-    TRI_COMM=$by launch "$ranks" "$dir/$by" $options $apart
+    TRI_EMULATE_NCCL_BYTES=$((10 << 20)) TRI_COMM=$by launch "$ranks" "$dir/$by" $options $apart
   done
   [ "$(numbers nccl | wc -l)" = 6 ] || { echo "nccl: $(numbers nccl | wc -l) numbers of 6"; exit 1; }
   paste -d ' ' <(numbers staged) <(numbers nccl) | awk '
     function size(x) { return x < 0 ? -x : x }
     { if (!(size($2 - $4) <= 1e-6 * (1 + size($2)))) { print "nccl: staged " $1, $2 ", nccl " $4; bad = 1 } }
     END { exit bad }'
+  grep -q '^NCCL: 2 communicators connected, 20 MiB of GPU memory of 1024 kept for them' "$dir/log" ||
+    { grep NCCL "$dir/log"; echo "nccl: 2 communicators of 10 MiB are not said to be connected"; exit 1; }
+  # shellcheck disable=SC2086
+  ! TRI_EMULATE_NCCL_BYTES=$((4000 << 20)) TRI_COMM=nccl launch "$ranks" "$dir/full" $options $apart > "$dir/full.log" 2>&1
+  grep -q 'NCCL took 8000 MiB of GPU memory for 2 communicators, 1024 were kept for them' "$dir/full.log" && [ ! -s "$dir/full/metrics.jsonl" ] ||
+    { cat "$dir/full.log"; echo "nccl: communicators that take all memory are not refused before the first step"; exit 1; }
   echo "nccl: $ranks ranks as staged"
 }
 

@@ -196,6 +196,8 @@ void emu_memory_end(void) {
   for (auto &b : device_blocks) mprotect(b.first, b.second.room, PROT_NONE);
 }
 
+void emu_take_memory(long bytes) { in_use += (size_t)bytes; }
+
 void emu_spend(double s) { spent_s += s; }
 void emu_take(double s) { taken_s = s; }
 
@@ -291,7 +293,7 @@ cudaError_t cudaDeviceSynchronize(void) {
 
 cudaError_t cudaMemGetInfo(size_t *bytes_free, size_t *bytes_total) {
   *bytes_total = TOTAL_BYTES;
-  *bytes_free = TOTAL_BYTES - in_use;
+  *bytes_free = in_use < TOTAL_BYTES ? TOTAL_BYTES - in_use : 0;
   return cudaSuccess;
 }
 
@@ -314,7 +316,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
   *out = NULL;
   if (cudaError_t e = check_unsafe()) return e;
   if (bytes == 0) return cudaSuccess;
-  if (bytes > TOTAL_BYTES - in_use || room > TOTAL_BYTES) return give(cudaErrorMemoryAllocation);
+  if (in_use > TOTAL_BYTES || bytes > TOTAL_BYTES - in_use || room > TOTAL_BYTES)
+    return give(cudaErrorMemoryAllocation);
   if (!range) {
     range = (char *)mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (range == MAP_FAILED) emu_fail("no room for device addresses");

@@ -14,6 +14,10 @@ static const double least_s = 0.25, product_s = 5e-4; /* of a measurement; of a 
 tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
   int64_t all = tri_device_is_gpu(se->device) ? GPU_BYTES : CPU_BYTES;
 
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
+    tri_comm_expect(se->comm[i], TRI_ALL_GATHER);
+    tri_comm_expect(se->comm[i], TRI_ALL_REDUCE);
+  }
   out->per_rank = all / se->rt.world_size;
   out->per_rank = out->per_rank < 1024 ? 1024 : out->per_rank / 64 * 64;
   TRI_TRY(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "gathered",
