@@ -3,14 +3,49 @@
 
 #include <string.h>
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+
+/* As tile_rows below, two vectors of 16 columns: each broadcast of an element of a serves both. */
+static inline __attribute__((always_inline)) void tile_pair(const int R, const int ldb, const bool add,
+                                                            float *restrict c, int64_t       ldc,
+                                                            const float *restrict a, int64_t lda,
+                                                            const float *restrict b, int     n_k) {
+  __m512 s[8][2];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++) {
+    s[r][0] = add ? _mm512_loadu_ps(c + r * ldc) : _mm512_setzero_ps();
+    s[r][1] = add ? _mm512_loadu_ps(c + r * ldc + 16) : _mm512_setzero_ps();
+  }
+  for (int k = 0; k < n_k; k++) {
+    __m512 w0 = _mm512_loadu_ps(b + k * ldb), w1 = _mm512_loadu_ps(b + k * ldb + 16);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) {
+      __m512 x = _mm512_set1_ps(a[r * lda + k]);
+      s[r][0] = _mm512_fmadd_ps(x, w0, s[r][0]);
+      s[r][1] = _mm512_fmadd_ps(x, w1, s[r][1]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r++)
+    _mm512_storeu_ps(c + r * ldc, s[r][0]), _mm512_storeu_ps(c + r * ldc + 16, s[r][1]);
+}
+enum { PAIR = 32 }; /* columns */
+#else
+#define tile_pair(...) (void)0
+enum { PAIR = INT32_MAX };
+#endif
+
 /* R rows at once share each load of b. Lanes run over columns, so that the sum of every element is
  * sequential in k. R, ldb and add are constants at every call. */
 static inline __attribute__((always_inline)) void tile_rows(const int R, const int ldb, const bool add,
                                                             float *restrict c, int64_t       ldc,
                                                             const float *restrict a, int64_t lda,
                                                             const float *restrict b, int n_k, int n_col) {
+  int at = 0;
+  for (; n_col - at >= PAIR; at += PAIR) tile_pair(R, ldb, add, c + at, ldc, a, lda, b + at, n_k);
   TRI_SIMD_OUTER
-  for (int l = 0; l < n_col; l++) {
+  for (int l = at; l < n_col; l++) {
     float s0 = add ? c[l] : 0, s1 = add && R > 1 ? c[ldc + l] : 0;
     float s2 = add && R > 2 ? c[2 * ldc + l] : 0, s3 = add && R > 3 ? c[3 * ldc + l] : 0;
     float s4 = add && R > 4 ? c[4 * ldc + l] : 0, s5 = add && R > 5 ? c[5 * ldc + l] : 0;
@@ -69,13 +104,18 @@ void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A,
     TRI_CPU_OF(A, tri_cpu_widen, tile + r * ld_tile, tri_cpu_at(x, A, r * ld), D, scale);
 }
 
-/* One row becomes a column. */
-static TRI_CPU_EACH void turn_row(const tri_dtype A, float *to, const void *from, int D, float scale) {
-  for (int d = 0; d < D; d++) to[d * TRI_PAGE] = tri_cpu_get(from, A, d) * scale;
+/* R rows (a constant) become columns. */
+static TRI_CPU_EACH void turn_rows(const tri_dtype A, const int R, float *to, const void *from, int64_t ld,
+                                   int D, float scale) {
+  for (int d = 0; d < D; d++)
+#pragma GCC unroll 8
+    for (int r = 0; r < R; r++) to[d * TRI_PAGE + r] = tri_cpu_get(from, A, r * ld + d) * scale;
 }
 
 void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int n, int D, float scale) {
-  for (int r = 0; r < n; r++) TRI_CPU_OF(A, turn_row, tile + r, tri_cpu_at(x, A, r * ld), D, scale);
+  int r = 0;
+  for (; r + 8 <= n; r += 8) TRI_CPU_OF(A, turn_rows, 8, tile + r, tri_cpu_at(x, A, r * ld), ld, D, scale);
+  for (; r < n; r++) TRI_CPU_OF(A, turn_rows, 1, tile + r, tri_cpu_at(x, A, r * ld), ld, D, scale);
   if (n < TRI_PAGE)
     for (int d = 0; d < D; d++) memset(tile + d * TRI_PAGE + n, 0, (size_t)(TRI_PAGE - n) * sizeof *tile);
 }
