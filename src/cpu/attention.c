@@ -23,10 +23,10 @@ typedef struct attend_state { /* of the rows one thread works on, and the tile t
 
 static inline int64_t cache_lines(int D) { return (D + 15) / 16 * 16; }
 
-/* Scores of one row and tile to probabilities relative to the running maximum; the factor for what was
- * summed before is returned. Places outside of first .. end - 1 become 0. first < end. */
-static inline float softmax_tile(float *restrict s, int first, int end, float cap, float *max, float *sum) {
-  float lane[TRI_CPU_LANES], top, factor;
+/* Scores of one row and tile, capped; those outside of first .. end - 1, first < end, become -INFINITY. The
+ * largest is returned. */
+static inline float mask_scores(float *restrict s, int first, int end, float cap) {
+  float lane[TRI_CPU_LANES];
 
   if (cap > 0) {
     float inverse = 1.0f / cap;
@@ -35,13 +35,16 @@ static inline float softmax_tile(float *restrict s, int first, int end, float ca
   }
 #pragma omp simd
   for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = i >= first && i < end ? s[i] : -INFINITY;
-  top = tri_cpu_max(*max, tri_cpu_fold_max(lane));
+  return tri_cpu_fold_max(lane);
+}
+
+/* Masked scores to probabilities relative to `top`; their sum is returned. */
+static inline float weigh_scores(float *restrict s, float top) {
+  float lane[TRI_CPU_LANES];
+
 #pragma omp simd
   for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = tri_exp(s[i] - top);
-  factor = tri_exp(*max - top);
-  *sum = fmaf(*sum, factor, tri_cpu_fold_sum(lane));
-  *max = top;
-  return factor;
+  return tri_cpu_fold_sum(lane);
 }
 
 /* Which keys of a tile the rows of a block see: row r those from first[r] to before end[r]. */
@@ -85,19 +88,27 @@ static void add_values(float *o, int64_t ld, const float *p, const float *v, int
 /* n_row <= BLOCK rows from `row` on meet one tile: k [D,TRI_PAGE], v [TRI_PAGE,TRI_CPU_LD]. */
 static void attend_tile(attend_state *a, int row, int n_row, const float *k, const float *v, int D, float cap,
                         tile_keys t) {
-  float  s[BLOCK * TRI_PAGE];
+  float  s[BLOCK * TRI_PAGE], before[BLOCK], top[BLOCK];
+  float  factor[BLOCK]; /* for what was summed before */
   float *q = a->q + row * a->ld, *o = a->o + row * a->ld;
   int    most = t.end[n_row - 1];
 
   if (most == 0 || t.first[0] == TRI_PAGE) return;
   tri_cpu_tile_mul(s, TRI_PAGE, q, a->ld, k, n_row, D, most > TRI_PAGE / 2 ? TRI_PAGE : TRI_PAGE / 2);
-  for (int r = 0; r < n_row; r++) {
-    float factor;
-    if (t.first[r] >= t.end[r]) continue;
-    factor = softmax_tile(s + r * TRI_PAGE, t.first[r], t.end[r], cap, a->max + row + r, a->sum + row + r);
-    if (factor != 1.0f) {
+  for (int r = 0; r < BLOCK; r++) {
+    before[r] = top[r] = r < n_row ? a->max[row + r] : 0;
+    if (r >= n_row || t.first[r] >= t.end[r]) continue;
+    top[r] = tri_cpu_max(top[r], mask_scores(s + r * TRI_PAGE, t.first[r], t.end[r], cap));
+  }
 #pragma omp simd
-      for (int d = 0; d < D; d++) o[r * a->ld + d] *= factor;
+  for (int r = 0; r < BLOCK; r++) factor[r] = tri_exp(before[r] - top[r]);
+  for (int r = 0; r < n_row; r++) {
+    if (t.first[r] >= t.end[r]) continue;
+    a->sum[row + r] = fmaf(a->sum[row + r], factor[r], weigh_scores(s + r * TRI_PAGE, top[r]));
+    a->max[row + r] = top[r];
+    if (factor[r] != 1.0f) {
+#pragma omp simd
+      for (int d = 0; d < D; d++) o[r * a->ld + d] *= factor[r];
     }
   }
   add_values(o, a->ld, s, v, n_row, D, &t);
