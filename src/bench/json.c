@@ -138,6 +138,18 @@ static tri_status put_rates(const tri_bench_result *r, tri_text *t) {
   return tri_text_put(t, "]", 1);
 }
 
+static tri_status put_disk(const tri_disk_times *d, tri_text *t) {
+  TRI_TRY(put_text(t, ", \"checkpoint\": {", "folder", d->folder));
+  TRI_TRY(put_text(t, ", ", "not_timed", d->why[0] ? d->why : NULL));
+  if (d->why[0]) return tri_text_put(t, "}", 1);
+  TRI_TRY(tri_text_printf(t, ", \"bytes\": %lld, \"whole_bytes\": %lld, \"times\": %d", (long long)d->bytes,
+                          (long long)d->all_bytes, d->n));
+  TRI_TRY(put_part(t, ", ", "write", d->write_s, d->plain_s));
+  TRI_TRY(put_number(t, ", ", "write_bytes_per_s", (double)d->bytes / d->write_s));
+  TRI_TRY(put_number(t, ", ", "plain_bytes_per_s", (double)d->bytes / d->plain_s));
+  return tri_text_put(t, "}", 1);
+}
+
 tri_status tri_bench_print_json(const char *deck, const tri_bench_case *c, const tri_bench_result *r,
                                 tri_text *out) {
   TRI_TRY(put_who(deck, c, r, out));
@@ -146,5 +158,6 @@ tri_status tri_bench_print_json(const char *deck, const tri_bench_case *c, const
   TRI_TRY(put_attention(c, r, out));
   TRI_TRY(put_decode(r, out));
   TRI_TRY(put_rates(r, out));
+  TRI_TRY(put_disk(&r->disk, out));
   return tri_text_put(out, "}\n", 2);
 }

@@ -157,7 +157,8 @@ int64_t tri_passes_numbers(const tri_passes *p) {
   const tri_params_opt *o = tri_params_options(tri_model_trained(p->model));
   int64_t               n = 0;
 
-  for (int u = 0; u < o->n_unit; u++) n += o->unit[u].count;
+  for (int u = 0; u < o->n_unit; u++)
+    for (int i = 0; i < o->unit[u].n_param; i++) n += tri_param_count(&o->unit[u].param[i]);
   return n;
 }
 

@@ -17,6 +17,7 @@ typedef struct bench {
   tri_products   products;
   void          *room; /* of products, attention and reading, one after the other */
   tri_rates     *rates;
+  const char    *folder;
   double         seconds;
 } bench;
 
@@ -159,19 +160,22 @@ static tri_status decode(bench *b, tri_bench_result *r) {
 }
 
 static tri_status measure(bench *b, tri_bench_result *r) {
-  tri_effort of_products = effort(b, 0.005), of_attention = effort(b, 0.01), of_reading = effort(b, 0.02);
+  tri_effort of_products = effort(b, 0.005), of_attention = effort(b, 0.01), of_reading = effort(b, 0.02),
+             of_disk = effort(b, 0.1);
 
   TRI_TRY(learn(b, r));
   TRI_TRY(tri_products_time(&b->products, b->room, &of_products, r->product));
   TRI_TRY(tri_attention_time(b->se, &b->c, b->passes.model, b->room, &of_attention, r->attention));
   TRI_TRY(tri_read_time(b->se, b->room, &of_reading, &r->read_bytes_per_s));
   TRI_TRY(decode(b, r));
-  return tri_rates_time(b->se, b->rates, r->rate, &r->n_rate);
+  TRI_TRY(tri_rates_time(b->se, b->rates, r->rate, &r->n_rate));
+  return tri_disk_time(b->se, tri_model_trained(b->passes.model), b->folder, &of_disk, &r->disk);
 }
 
-tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, double seconds, tri_bench_result *out) {
+tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, const char *folder, double seconds,
+                         tri_bench_result *out) {
   tri_comm  *world = se->comm[TRI_WORLD];
-  bench      b = {.c = *c, .seconds = seconds};
+  bench      b = {.c = *c, .folder = folder, .seconds = seconds};
   tri_status st = TRI_OK;
 
   *out = (tri_bench_result){0};

@@ -3,6 +3,7 @@
 #define TRI_BENCH_RUN_H
 
 #include "attention.h"
+#include "disk.h"
 #include "rates.h"
 #include "passes.h"
 #include "products.h"
@@ -40,12 +41,14 @@ typedef struct tri_bench_result {
   int64_t             context; /* tokens of a decoded sequence, as its steps begin */
   tri_bench_rate      rate[TRI_SCOPE_COUNT];
   int                 n_rate;
+  tri_disk_times      disk;
 } tri_bench_result;
 
 /* Collective over world. In about so many seconds, but that everything is done once after it was done for the
- * first time. The session's memory is taken. TRI_ECONFIG: there is too little. */
-TRI_CHECKED tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, double seconds,
-                                     tri_bench_result *out);
+ * first time. folder: of checkpoints (disk.h). The session's memory is
+ * taken. TRI_ECONFIG: there is too little. */
+TRI_CHECKED tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, const char *folder,
+                                     double seconds, tri_bench_result *out);
 
 /* Pure, all that follow: seconds of an update with its passes, in all and of the floors, the products' own
  * time and the bytes of the update at the speed of reading; tokens that all ranks learn in a second; the

@@ -185,6 +185,26 @@ done:
   return st;
 }
 
+/* Bytes, seconds and both rates; or why there are none. */
+static tri_status put_disk(const tri_disk_times *d, tri_text *out) {
+  char bytes[TRI_CELL_BYTES], all[TRI_CELL_BYTES], s[TRI_CELL_BYTES], rate[TRI_CELL_BYTES],
+      plain[TRI_CELL_BYTES], share[TRI_CELL_BYTES];
+
+  if (d->why[0]) {
+    LINE(out, "checkpoint: not timed: %s", d->why);
+    return TRI_OK;
+  }
+  tri_cell_bytes(d->bytes, bytes);
+  tri_cell_bytes(d->all_bytes, all);
+  tri_cell_digits(d->write_s, 8, s);
+  tri_cell_digits((double)d->bytes / d->write_s / 1e9, 8, rate);
+  tri_cell_digits((double)d->bytes / d->plain_s / 1e9, 8, plain);
+  tri_cell_share(d->plain_s / d->write_s, 6, share);
+  LINE(out, "checkpoint: %s%s%s in %s s, %s GB/s, is %s of a plain file's %s GB/s", bytes,
+       d->bytes < d->all_bytes ? " of " : "", d->bytes < d->all_bytes ? all : "", s, rate, share, plain);
+  return TRI_OK;
+}
+
 tri_status tri_bench_print(const char *deck, const tri_bench_case *c, const tri_bench_result *r,
                            tri_text *out) {
   TRI_TRY(put_head(deck, c, r, out));
@@ -192,5 +212,6 @@ tri_status tri_bench_print(const char *deck, const tri_bench_case *c, const tri_
   TRI_TRY(put_step(c, r, out));
   TRI_TRY(put_attention(c, r, out));
   TRI_TRY(put_decode(r, out));
-  return put_rates(r, out);
+  TRI_TRY(put_rates(r, out));
+  return put_disk(&r->disk, out);
 }

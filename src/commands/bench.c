@@ -58,7 +58,7 @@ static tri_status print(const request *q, const tri_bench_case *c, const tri_ben
 }
 
 /* Collective over MPI_COMM_WORLD. */
-static tri_status measure(const request *q, const tri_session_opt *opt) {
+static tri_status measure(const request *q, const tri_session_opt *opt, const char *folder) {
   tri_session       se = {0};
   tri_bench_case   *c = NULL;
   tri_bench_result *r = NULL;
@@ -73,7 +73,7 @@ static tri_status measure(const request *q, const tri_session_opt *opt) {
   tri_bench_case_default(c);
   TRI_TRY_DONE(tri_agree(world, q->deck && world->rank == 0 ? read_deck(q, &se, c) : TRI_OK));
   TRI_TRY_DONE(tri_bench_case_share(world, c));
-  TRI_TRY_DONE(tri_bench_run(&se, c, q->seconds, r));
+  TRI_TRY_DONE(tri_bench_run(&se, c, folder, q->seconds, r));
   TRI_TRY_DONE(tri_agree(world, world->rank == 0 ? print(q, c, r) : TRI_OK));
 done:
   tri_session_leave(&se, st);
@@ -98,7 +98,7 @@ static tri_status start(const request *q) {
     opt.threads = (int)cfg.run.threads;
     opt.timeout_s = cfg.run.timeout_s;
   }
-  st = measure(q, &opt);
+  st = measure(q, &opt, q->deck ? cfg.run.output : ".");
 done:
   tri_text_free(&notes);
   tri_config_free(&cfg);

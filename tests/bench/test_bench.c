@@ -105,6 +105,7 @@ static tri_bench_result figures(void) {
   r.context = 160;
   r.rate[0] = (tri_bench_rate){"world", 1 << 20, 3.5e9, 12e-6};
   r.n_rate = 1;
+  r.disk = (tri_disk_times){"out", "", 1 << 30, (int64_t)4 << 30, 2, 0.5, 5};
   return r;
 }
 
@@ -155,15 +156,19 @@ static void a_screen_says_what_there_is(void **state) {
   shows(&t, "  of what memory allows, 200 GB/s read        20%       20%\n");
   shows(&t, "  more sequences at once do not fit into memory\n");
   shows(&t, "collectives: world 3.5 GB/s, 12 us\n");
+  shows(&t, "checkpoint: 1.00 GiB of 4.00 GiB in 2 s, 0.537 GB/s,\n"
+            "    is 25% of a plain file's 2.15 GB/s\n");
   for (const char *line = t.data; *line; line += strcspn(line, "\n") + 1, lines++)
     assert_true(strcspn(line, "\n") <= 79);
   assert_true(lines <= 24);
   tri_text_free(&t);
   r.n_decode = r.n_rate = 0;
+  strcpy(r.disk.why, "out: is read-only");
   assert_int_equal(tri_bench_print("deck.yaml", &c, &r, &t), TRI_OK);
   shows(&t, "deck.yaml: 12 layers");
   shows(&t, "decode: this deck generates nothing; memory is read at 200 GB/s\n");
   shows(&t, "collectives: none, for there is one rank\n");
+  shows(&t, "checkpoint: not timed: out: is read-only\n");
   tri_text_free(&t);
 }
 
