@@ -386,7 +386,17 @@ void emu_warp_meet(uint32_t mask, void *own, emu_apply apply, const char *file, 
     if (i != lane && mask >> i & 1) release(first + i);
 }
 
-/* ---- asynchronous copies: the bytes arrive at the wait ---- */
+/* ---- asynchronous copies: the bytes arrive at the wait at the latest, by chance before ---- */
+
+static void deliver(const fibre::copy &c) {
+  if (c.valid)
+    memcpy(c.to, c.from, 16);
+  else
+    memset(c.to, 0, 16);
+}
+
+/* One copy in four, so that a warp's are never of one kind. */
+static bool hurries() { return emu_noise() % 4 == 0; }
 
 void emu_cp_async16(void *shared, const void *global, bool valid, const char *file, int line) {
   if ((uintptr_t)shared % 16 || (valid && (uintptr_t)global % 16))
@@ -394,12 +404,21 @@ void emu_cp_async16(void *shared, const void *global, bool valid, const char *fi
   if ((char *)shared < arena || (char *)shared + 16 > arena + SHARED_BYTES)
     emu_fail("cp.async: not to shared memory (%s:%d)", file, line);
   now->copies.push_back({shared, global, valid, false, 0});
+  if (hurries()) deliver(now->copies.back()), now->copies.pop_back();
 }
 
 void emu_cp_commit(void) {
   now->groups++;
-  for (fibre::copy &c : now->copies)
+  size_t kept = 0;
+  for (fibre::copy &c : now->copies) {
+    if (!c.committed && hurries()) {
+      deliver(c);
+      continue;
+    }
     if (!c.committed) c.committed = true, c.group = now->groups;
+    now->copies[kept++] = c;
+  }
+  now->copies.resize(kept);
 }
 
 void emu_cp_wait(int groups_left) {
@@ -407,13 +426,10 @@ void emu_cp_wait(int groups_left) {
   size_t kept = 0;
 
   for (const fibre::copy &c : now->copies) {
-    if (!c.committed || c.group > done) {
+    if (!c.committed || c.group > done)
       now->copies[kept++] = c;
-    } else if (c.valid) {
-      memcpy(c.to, c.from, 16);
-    } else {
-      memset(c.to, 0, 16);
-    }
+    else
+      deliver(c);
   }
   now->copies.resize(kept);
 }

@@ -323,9 +323,14 @@ static void test_shared_memory(void **) {
     for (int i = 0; i < 64; i++) assert_true(y[i] != y[i]);
   }
   ok(device->ops->copy(stream, dx, x, sizeof x));
-  ok(TRI_LAUNCH(early_kernel, 1, 1, 0, stream, dz, dx));
-  fetch(z, dz, sizeof z);
-  assert_true(z[0] == ~0u && z[1] == 7);
+  int early = 0;
+  for (int i = 0; i < 64; i++) { /* what is read before the wait is there, or not, by chance */
+    ok(TRI_LAUNCH(early_kernel, 1, 1, 0, stream, dz, dx));
+    fetch(z, dz, sizeof z);
+    assert_true((z[0] == ~0u || z[0] == 7) && z[1] == 7);
+    early += z[0] == 7;
+  }
+  assert_true(early > 8 && early < 56);
   ok(TRI_LAUNCH(beyond_dynamic_kernel, 1, 1, 64 * 1024, stream, dy, 16383));
   ok(device->ops->stream_sync(stream));
   expect_message([] { ok(TRI_LAUNCH(beyond_dynamic_kernel, 1, 1, 128, stream, device_alloc(4), 32)); },
