@@ -110,7 +110,7 @@ size_t tri_session_beside_bytes(const tri_session *s) {
 
 tri_status tri_session_take_memory(tri_session *s) {
   tri_comm       *world = s->comm[TRI_WORLD];
-  tri_comm_memory m = {NULL};
+  tri_comm_memory m = {.base = NULL};
   int             sharers;
 
   TRI_TRY(tri_session_plan_stage(s));
