@@ -26,7 +26,7 @@ train() { # d L heads ff V T B dtype, steps
   wanted || return 0
   note "$row" torch "$("$python" "$torch" "$1" "$2" "$3" "$4" "$5" "$6" "$7" "$8" 2 "$9" 2> /dev/null | tokens_per_s)"
   note "$row" one "$("$here/speed.sh" train "$1" "$2" "$3" "$4" "$5" "$6" "$7" "$8" 1 2 "$9" | tokens_per_s)"
-  note "$row" two "$("$here/speed.sh" train "$1" "$2" "$3" "$4" "$5" "$6" "$7" "$8" 2 1 "$9" | tokens_per_s)"
+  [ "$7" -lt 2 ] || note "$row" two "$("$here/speed.sh" train "$1" "$2" "$3" "$4" "$5" "$6" "$7" "$8" 2 1 "$9" | tokens_per_s)"
   note "$row" floor "$("$linear" floor "$1" "$2" "$4" "$5" "$8" 2 | tokens_per_s)"
 }
 grpo() { # size dtype completions steps
