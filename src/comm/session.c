@@ -59,6 +59,7 @@ tri_status tri_session_open(const tri_session_opt *opt, tri_session *out) {
   TRI_TRY(tri_session_check_threads(s));
   TRI_TRY(find_device(&s->rt, opt->device, &name));
   TRI_TRY(tri_device_open(name, s->rt.machine_rank, s->threads, &s->device));
+  s->device->alone = s->rt.machine_ranks == 1;
   TRI_TRY(tri_comm_peers_join(&s->rt, s->device));
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)

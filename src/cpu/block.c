@@ -113,7 +113,7 @@ static tri_status open_private(size_t bytes, tri_cpu_block *b) {
   return TRI_OK;
 }
 
-tri_status tri_cpu_block_open(size_t bytes, tri_cpu_block *out) {
+tri_status tri_cpu_block_open(size_t bytes, bool share, tri_cpu_block *out) {
   size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes_free, bytes_total;
 
   *out = (tri_cpu_block){.fd = -1};
@@ -123,7 +123,7 @@ tri_status tri_cpu_block_open(size_t bytes, tri_cpu_block *out) {
   if (bytes > bytes_free)
     TRI_FAIL(TRI_ENOMEM, "this machine has %zu bytes of memory free (of %zu), %zu are needed in one block",
              bytes_free, bytes_total, bytes);
-  if (!open_shared(bytes, out)) TRI_TRY(open_private(bytes, out));
+  if (!share || !open_shared(bytes, out)) TRI_TRY(open_private(bytes, out));
   out->bytes = bytes;
   return TRI_OK;
 }

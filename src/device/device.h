@@ -66,6 +66,7 @@ extern const tri_backend tri_backends[]; /* registry.c; first the host; the last
 struct tri_device {
   const tri_device_ops *ops;
   int                   index, threads;
+  bool                  alone;       /* no other rank of the run is on this machine: nobody maps its memory */
   int                   lane_sm;     /* multiprocessors that collectives hold beside gradients; 0: none */
   size_t                logit_bytes; /* of logits worth having at once (head_tokens.c) */
   unsigned char         uuid[16];    /* of the GPU: equal means the same one; zero: no GPU */

@@ -396,7 +396,7 @@ static int small_shm(void) {
 
   signal(SIGXFSZ, SIG_IGN);
   if (setrlimit(RLIMIT_FSIZE, &limit)) return 1;
-  if (tri_cpu_block_open(2 << 20, &b) != TRI_OK) return 2;
+  if (tri_cpu_block_open(2 << 20, true, &b) != TRI_OK) return 2;
   if (b.shared || !b.data || !b.why_private[0] || count_names(getpid()) != 0) bad = 3;
   memset(b.data, 1, b.bytes);
   tri_cpu_block_close(&b);
