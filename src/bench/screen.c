@@ -50,7 +50,7 @@ static double unit_of(const tri_bench_result *r, const char **word) {
   bool tera = false;
 
   for (int i = 0; i < r->n_product; i++)
-    tera |= tri_product_flops(&r->product[i]) > 1e13 * r->product[i].forward_s;
+    tera |= tri_product_flops(&r->product[i]) > 1e12 * r->product[i].forward_s;
   *word = tera ? "TFLOP/s" : "GFLOP/s";
   return tera ? 1e12 : 1e9;
 }

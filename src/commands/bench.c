@@ -1,5 +1,6 @@
 /* bench.c - trireme bench [DECK] [key=value ...]: what this machine reaches of its limits, before hours are
  * bought. */
+#include "base/columns.h"
 #include "base/print.h"
 #include "bench/report.h"
 #include "comm/runtime.h"
@@ -16,6 +17,19 @@ typedef struct request {
   double      seconds;
   bool        json;
 } request;
+
+static tri_status check_room(const request *q, const tri_plan *p) {
+  bool gpu = p->job.gpu && p->sum.device > p->room_bytes;
+  char need[TRI_CELL_BYTES], room[TRI_CELL_BYTES];
+
+  if (p->fits) return TRI_OK;
+  tri_cell_bytes(gpu ? p->sum.device : p->host_bytes_per_node, need);
+  tri_cell_bytes(gpu ? p->room_bytes : p->host_room_bytes, room);
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: does not fit this machine: it needs %s %s, which has room for %s; trireme plan %s says "
+           "what would fit",
+           q->deck, need, gpu ? "of each GPU" : "of its memory", room, q->deck);
+}
 
 /* Not collective. The deck on as many ranks as there are, planned on paper. */
 static tri_status read_deck(const request *q, const tri_session *se, tri_bench_case *out) {
@@ -37,9 +51,7 @@ static tri_status read_deck(const request *q, const tri_session *se, tri_bench_c
     TRI_FAIL_DONE(faults.st, "%s: %lld fault%s, listed above; nothing was timed", q->deck,
                   (long long)faults.n, faults.n == 1 ? "" : "s");
   }
-  if (!p.fits)
-    TRI_FAIL_DONE(TRI_ECONFIG, "%s: does not fit this machine; trireme plan %s says what would", q->deck,
-                  q->deck);
+  TRI_TRY_DONE(check_room(q, &p));
   tri_plan_case(&p, out);
 done:
   tri_plan_close(&p);
@@ -111,7 +123,8 @@ static tri_status bench(int argc, char **argv, int *code) {
       {"--seconds", TRI_FLAG_F64, &q.seconds, 1, 3600, "S",
        "about how long it may take in all; each figure is the median of five or more, or of fewer where five "
        "take too long (45)"},
-      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one JSON object on standard output"}};
+      {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL,
+       "one JSON object on standard output (its names: tests/bench/README.md)"}};
   int  n;
   bool help;
 
