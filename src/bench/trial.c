@@ -1,42 +1,73 @@
 /* trial.c - a folder for a trial, gone afterwards even where a signal ends the process. */
+#define _GNU_SOURCE /* syscall */
 #include "trial.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
-
-/* All that may lie in it, each behind what lies in that: a signal's handler may do no more than remove names
- * that it knows. As io/checkpoint/checkpoint_dir.c and checkpoint_steps.c call them. */
-static const char *const inside[] = {"/plain",
-                                     "/step-00000001.tmp/state.h5",
-                                     "/step-00000001.tmp/MANIFEST.json",
-                                     "/step-00000001.tmp",
-                                     "/step-00000001/state.h5",
-                                     "/step-00000001/MANIFEST.json",
-                                     "/step-00000001",
-                                     "/.LATEST.tmp",
-                                     "/LATEST"};
-enum { INSIDE = sizeof inside / sizeof *inside };
 
 static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
 enum { ENDS = sizeof ends / sizeof *ends };
 
-static char             folder[TRI_CKPT_PATH_BYTES], name[INSIDE][TRI_CKPT_PATH_BYTES];
+static char             folder[TRI_CKPT_PATH_BYTES];
 static struct sigaction before[ENDS];
 
-/* *error: of the first that stays. A signal handler may call it. */
-static void remove_names(int *error) {
-  for (int i = 0; i < INSIDE; i++)
-    if (unlink(name[i]) && rmdir(name[i]) && errno != ENOENT && errno != ENOTDIR && !*error) *error = errno;
+enum { DEPTH = 2, LISTED = 4096 }; /* a checkpoint's folder, and what is in it; bytes of names at a time */
+
+/* As the system lists a folder (getdents64(2)): what opendir takes, a signal handler may not. */
+typedef struct listed {
+  uint64_t       ino;
+  int64_t        off;
+  unsigned short bytes;
+  unsigned char  type;
+  char           name[];
+} listed;
+
+static bool clear(int at, const char *path, int depth);
+
+/* Entry `name` of an open folder. Links are removed, not followed. */
+static bool remove_one(int at, const char *name, int depth) {
+  if (!strcmp(name, ".") || !strcmp(name, "..")) return true;
+  if (!unlinkat(at, name, 0) || errno == ENOENT) return true;
+  if (depth > 0 && !clear(at, name, depth - 1)) return errno == ENOENT; /* another rank was quicker */
+  return !unlinkat(at, name, AT_REMOVEDIR) || errno == ENOENT;
+}
+
+/* Removes all that is in a folder, down to so many folders in it; false, with errno: something stays. A
+ * signal handler may call it. MPI and HDF5 put files beside those that they are asked for, so no list of
+ * names would do. */
+static bool clear(int at, const char *path, int depth) {
+  int  fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), failed = 0;
+  bool more = true;
+  union {
+    listed first; /* aligns the bytes */
+    char   bytes[LISTED];
+  } list;
+
+  if (fd < 0) return false;
+  while (more && !failed) { /* from the beginning each time: what is removed moves the others */
+    long n = lseek(fd, 0, SEEK_SET) ? -1 : syscall(SYS_getdents64, fd, &list, sizeof list);
+    int  seen = 0;
+    if (n < 0) failed = errno;
+    for (long i = 0; i < n && !failed; seen++) {
+      const listed *e = (const listed *)(const void *)(list.bytes + i);
+      if (!remove_one(fd, e->name, depth)) failed = errno;
+      i += e->bytes;
+    }
+    more = seen > 2; /* the folder itself and the one above it */
+  }
+  close(fd);
+  errno = failed;
+  return !failed;
 }
 
 static void on_end(int number) {
-  int error = 0;
-
-  remove_names(&error);
+  clear(AT_FDCWD, folder, DEPTH);
   rmdir(folder);
   signal(number, SIG_DFL);
   raise(number); /* held back until this returns */
@@ -66,10 +97,8 @@ tri_status tri_trial_begin(tri_comm *world, const char *parent, char path[TRI_CK
   tri_status         st;
 
   TRI_TRY(tri_host_bcast(world, &key, sizeof key, 0));
-  if (snprintf(folder, sizeof folder, "%s/.trireme-bench-%016llx", parent, key) >=
-      (int)(sizeof folder - sizeof "/step-00000001.tmp/MANIFEST.json"))
+  if (snprintf(folder, sizeof folder, "%s/.trireme-bench-%016llx", parent, key) >= (int)sizeof folder)
     TRI_FAIL(TRI_EFILE, "%s: the path is too long", parent);
-  for (int i = 0; i < INSIDE; i++) snprintf(name[i], sizeof name[i], "%s%s", folder, inside[i]);
   arm();
   st = tri_agree(world, world->rank == 0 ? make(parent) : TRI_OK);
   if (st != TRI_OK) disarm();
@@ -78,10 +107,8 @@ tri_status tri_trial_begin(tri_comm *world, const char *parent, char path[TRI_CK
 }
 
 tri_status tri_trial_clear(void) {
-  int error = 0;
-
-  remove_names(&error);
-  if (error) TRI_FAIL(TRI_EFILE, "%s: cannot be emptied: %s", folder, strerror(error));
+  if (!clear(AT_FDCWD, folder, DEPTH))
+    TRI_FAIL(TRI_EFILE, "%s: cannot be emptied: %s", folder, strerror(errno));
   return TRI_OK;
 }
 
@@ -93,8 +120,7 @@ static tri_status leave(void) {
 
 tri_status tri_trial_end(tri_comm *world, tri_status st) {
   if (st != TRI_OK) {
-    int error = 0;
-    remove_names(&error);
+    clear(AT_FDCWD, folder, DEPTH);
     rmdir(folder);
   } else
     st = tri_agree(world, world->rank == 0 ? leave() : TRI_OK);

@@ -5,8 +5,8 @@
 
 #include "io/checkpoint/checkpoint.h"
 
-/* Collective over world. Makes a new folder in `parent`, the same text on every rank: *path of it, a
- * checkpoint of step 1 and a file `plain` may be made there. TRI_EFILE: it cannot be made. From here to the
+/* Collective over world. Makes a new folder in `parent`, the same text on every rank: *path of it,
+ * where a checkpoint and files may be made. TRI_EFILE: it cannot be made. From here to the
  * end SIGINT, SIGTERM and SIGHUP, where they would end this process, remove it before they do. */
 TRI_CHECKED tri_status tri_trial_begin(tri_comm *world, const char *parent, char path[TRI_CKPT_PATH_BYTES]);
 /* Collective over world. Removes it. st: how the trial went, handed back; where it went well, a folder that

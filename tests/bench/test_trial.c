@@ -54,6 +54,7 @@ static void fill(const char *folder) {
   assert_int_equal(mkdir(path, 0700), 0);
   put(path, "state.h5");
   put(path, "MANIFEST.json");
+  put(path, "state.h5-1-28224.lock");
 }
 
 static void is_empty(void) {
@@ -88,17 +89,43 @@ static void it_is_removed_after_a_failure(void **state) {
   is_empty();
 }
 
-static void what_nobody_knows_stays_and_is_told(void **state) {
-  char path[TRI_CKPT_PATH_BYTES], other[TRI_CKPT_PATH_BYTES + 64];
+/* MPI's lock files, say, more than one listing holds; and a link, which is not followed. */
+static void whatever_lies_in_it_goes_too(void **state) {
+  char path[TRI_CKPT_PATH_BYTES], link[TRI_CKPT_PATH_BYTES + 64], name[96];
+
+  (void)state;
+  put(above, "kept");
+  assert_int_equal(tri_trial_begin(se.comm[TRI_WORLD], above, path), TRI_OK);
+  fill(path);
+  for (int i = 0; i < 200; i++) {
+    snprintf(name, sizeof name, "step-00000001.tmp/state.h5-1-%d.lock", i);
+    put(path, name);
+  }
+  snprintf(link, sizeof link, "%s/LATEST", path);
+  assert_int_equal(symlink("..", link), 0);
+  assert_int_equal(tri_trial_end(se.comm[TRI_WORLD], TRI_OK), TRI_OK);
+  snprintf(link, sizeof link, "%s/kept", above);
+  assert_int_equal(unlink(link), 0);
+  is_empty();
+}
+
+static void what_is_too_deep_stays_and_is_told(void **state) {
+  static const char *const deep[] = {"/a", "/a/b", "/a/b/c", "/a/b/c/d"};
+  char                     path[TRI_CKPT_PATH_BYTES], folder[TRI_CKPT_PATH_BYTES + 64];
 
   (void)state;
   assert_int_equal(tri_trial_begin(se.comm[TRI_WORLD], above, path), TRI_OK);
-  put(path, "other");
+  for (int i = 0; i < 4; i++) {
+    snprintf(folder, sizeof folder, "%s%s", path, deep[i]);
+    assert_int_equal(mkdir(folder, 0700), 0);
+  }
   assert_int_equal(tri_trial_end(se.comm[TRI_WORLD], TRI_OK), TRI_EFILE);
-  assert_non_null(strstr(tri_error_message(), "cannot be removed: "));
+  assert_non_null(strstr(tri_error_message(), "cannot be emptied: "));
   tri_error_clear();
-  snprintf(other, sizeof other, "%s/other", path);
-  assert_int_equal(unlink(other), 0);
+  for (int i = 3; i >= 0; i--) {
+    snprintf(folder, sizeof folder, "%s%s", path, deep[i]);
+    assert_int_equal(rmdir(folder), 0);
+  }
   assert_int_equal(rmdir(path), 0);
 }
 
@@ -151,7 +178,8 @@ static void a_folder_that_is_none(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(it_is_removed_at_the_end),
                                      cmocka_unit_test(it_is_removed_after_a_failure),
-                                     cmocka_unit_test(what_nobody_knows_stays_and_is_told),
+                                     cmocka_unit_test(whatever_lies_in_it_goes_too),
+                                     cmocka_unit_test(what_is_too_deep_stays_and_is_told),
                                      cmocka_unit_test(a_signal_removes_it_and_ends_the_process),
                                      cmocka_unit_test(signals_are_as_they_were),
                                      cmocka_unit_test(a_folder_that_is_none)};
