@@ -255,7 +255,7 @@ static void nonsense(void **state) {
 }
 
 static void a_child_that_hangs_is_killed(void **state) {
-  tri_reward_set *set = open_set("--fork", "8", "zero");
+  tri_reward_set *set = open_set("--fork", "5", "zero");
   outcome         x = ask(set, "a hang bc");
 
   (void)state;
