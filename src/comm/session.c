@@ -84,6 +84,7 @@ tri_status tri_session_pretend_gpu(const tri_session_opt *opt, int ranks, int ma
   else
     TRI_TRY(tri_device_open(tri_device_host(), 0, s->threads,
                             &s->device)); /* products want memory for each thread */
+  s->device->alone = s->rt.machine_ranks == 1;
   TRI_TRY(s->device->ops->stream_open(s->device, "compute", &s->stream));
   const int size[] = {[TRI_WORLD] = ranks, [TRI_NODE] = s->rt.local_size, [TRI_CROSS] = s->rt.nodes};
   for (int scope = 0; scope < TRI_SCOPE_COUNT; scope++)
