@@ -71,7 +71,7 @@ if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvc
   mkdir -p build
   NVCC_APPEND_FLAGS=-Xptxas=-v
   export NVCC_APPEND_FLAGS
-  build cuda-release --target gpu_programs >"$log" 2>&1
+  build cuda-release --target trireme bench_gpu bench_model >"$log" 2>&1
   code=$?
   grep -v '^ptxas info\|bytes stack frame' "$log"
   if [ $code = 0 ]; then
