@@ -219,6 +219,11 @@ tri_status tri_text_wrap(const char *text, int width, tri_text *out) {
   return TRI_OK;
 }
 
+tri_status tri_text_line(const char *text, tri_text *out) {
+  TRI_TRY(tri_text_wrap(text, TRI_SCREEN_COLUMNS, out));
+  return out->len && out->data[out->len - 1] != '\n' ? tri_text_put(out, "\n", 1) : TRI_OK;
+}
+
 tri_status tri_text_put_word(tri_text *out, const char *word) {
   static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./+,:@%=-";
 

@@ -37,6 +37,17 @@ void tri_text_shorten(const char *text, int width, char *out, size_t cap);
  * longer stands on a line of its own. A line that begins with just four spaces is a command to be typed: it
  * stays whole. */
 TRI_CHECKED tri_status tri_text_wrap(const char *text, int width, tri_text *out);
+/* The same to the width of a screen, and the end of a line. */
+TRI_CHECKED tri_status tri_text_line(const char *text, tri_text *out);
+/* A line as printf makes it, in a function that returns a status. */
+#define TRI_LINE(out, ...)                                                                                   \
+  do {                                                                                                       \
+    tri_text   line_ = {0};                                                                                  \
+    tri_status made_ = tri_text_printf(&line_, __VA_ARGS__);                                                 \
+    if (made_ == TRI_OK) made_ = tri_text_line(line_.data, (out));                                           \
+    tri_text_free(&line_);                                                                                   \
+    TRI_TRY(made_);                                                                                          \
+  } while (0)
 /* Adds a word as a shell reads it: in quotes where it holds more than a path mostly does. Not collective. */
 TRI_CHECKED tri_status tri_text_put_word(tri_text *out, const char *word);
 

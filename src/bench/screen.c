@@ -4,22 +4,6 @@
 
 #include <stdio.h>
 
-/* Text that may be longer than a line. */
-static tri_status put_wrapped(tri_text *out, const tri_text *line) {
-  TRI_TRY(tri_text_wrap(line->data, TRI_SCREEN_COLUMNS, out));
-  return out->len && out->data[out->len - 1] != '\n' ? tri_text_put(out, "\n", 1) : TRI_OK;
-}
-
-/* A line as printf makes it. */
-#define LINE(out, ...)                                                                                       \
-  do {                                                                                                       \
-    tri_text   line_ = {0};                                                                                  \
-    tri_status made_ = tri_text_printf(&line_, __VA_ARGS__);                                                 \
-    if (made_ == TRI_OK) made_ = put_wrapped((out), &line_);                                                 \
-    tri_text_free(&line_);                                                                                   \
-    TRI_TRY(made_);                                                                                          \
-  } while (0)
-
 enum { CELL = 10 };
 
 static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
@@ -63,14 +47,14 @@ static tri_status put_head(const char *deck, const tri_bench_case *c, const tri_
   char                   numbers[TRI_CELL_BYTES];
 
   tri_cell_count(r->numbers, 6, numbers);
-  LINE(out, "%d rank%s of %d node%s, %d thread%s each of %d cores: %s%s%s%s%s, %s", w->ranks,
-       plural(w->ranks), w->nodes, plural(w->nodes), w->threads, plural(w->threads), w->cores, w->device,
-       w->model[0] ? " " : "", w->model, w->library[0] ? ", " : "", w->library, tri_dtype_word(c->dtype));
-  LINE(out,
-       "%s: %d layers of %d, vocabulary %d, %s numbers learn; a pass of %lld x %lld "
-       "tokens, %lld pass%s an update",
-       deck ? deck : "no deck: as GPT-2 small", s->L, s->C, s->V, numbers, (long long)z->sequences,
-       (long long)z->length, (long long)c->passes, c->passes == 1 ? "" : "es");
+  TRI_LINE(out, "%d rank%s of %d node%s, %d thread%s each of %d cores: %s%s%s%s%s, %s", w->ranks,
+           plural(w->ranks), w->nodes, plural(w->nodes), w->threads, plural(w->threads), w->cores, w->device,
+           w->model[0] ? " " : "", w->model, w->library[0] ? ", " : "", w->library, tri_dtype_word(c->dtype));
+  TRI_LINE(out,
+           "%s: %d layers of %d, vocabulary %d, %s numbers learn; a pass of %lld x %lld "
+           "tokens, %lld pass%s an update",
+           deck ? deck : "no deck: as GPT-2 small", s->L, s->C, s->V, numbers, (long long)z->sequences,
+           (long long)z->length, (long long)c->passes, c->passes == 1 ? "" : "es");
   return TRI_OK;
 }
 
@@ -120,7 +104,7 @@ static tri_status put_step(const tri_bench_case *c, const tri_bench_result *r, t
   TRI_TRY(put_part(out, "new weights packed", r->learn.pack, 0, ""));
   TRI_TRY(put_part(out, "an update", r->learn.update, tri_bench_update_floor_s(r), "of its bytes read"));
   TRI_TRY(put_part(out, "all to an update", step, tri_bench_floor_s(c, r), ""));
-  LINE(out, "  %s tokens/s by all ranks; attention is %s of it", tokens, attention);
+  TRI_LINE(out, "  %s tokens/s by all ranks; attention is %s of it", tokens, attention);
   return TRI_OK;
 }
 
@@ -135,8 +119,8 @@ static tri_status put_attention(const tri_bench_case *c, const tri_bench_result 
     if (!t->layers) continue;
     tri_cell_digits(t->flops / t->forward_s / unit, CELL, forward);
     tri_cell_digits(2.5 * t->flops / t->backward_s / unit, CELL, backward);
-    LINE(out, "%s of %lld tokens: forward %s, backward %s %s", name[k], (long long)c->size.length, forward,
-         backward, word);
+    TRI_LINE(out, "%s of %lld tokens: forward %s, backward %s %s", name[k], (long long)c->size.length,
+             forward, backward, word);
   }
   return TRI_OK;
 }
@@ -147,7 +131,7 @@ static tri_status put_decode(const tri_bench_result *r, tri_text *out) {
 
   tri_cell_digits(all / 1e9, 6, rate);
   if (!r->n_decode) {
-    LINE(out, "decode: this deck generates nothing; memory is read at %s GB/s", rate);
+    TRI_LINE(out, "decode: this deck generates nothing; memory is read at %s GB/s", rate);
     return TRI_OK;
   }
   snprintf(text, sizeof text, "decode, %lld tokens each; a rank's:", (long long)r->context);
@@ -163,7 +147,7 @@ static tri_status put_decode(const tri_bench_result *r, tri_text *out) {
     TRI_TRY(put_share(out, tri_bench_decode_floor_s(r, &r->decode[i]), r->decode[i].step_s));
   TRI_TRY(tri_text_put(out, "\n", 1));
   if (r->n_decode == TRI_BENCH_DECODES) return TRI_OK;
-  LINE(out, "  more sequences at once do not fit into memory");
+  TRI_LINE(out, "  more sequences at once do not fit into memory");
   return TRI_OK;
 }
 
@@ -179,7 +163,7 @@ static tri_status put_rates(const tri_bench_result *r, tri_text *out) {
     TRI_TRY_DONE(
         tri_text_printf(&line, "%s %s %s GB/s, %s us", i ? ";" : "", r->rate[i].scope, rate, latency));
   }
-  TRI_TRY_DONE(put_wrapped(out, &line));
+  TRI_TRY_DONE(tri_text_line(line.data, out));
 done:
   tri_text_free(&line);
   return st;
@@ -191,7 +175,7 @@ static tri_status put_disk(const tri_disk_times *d, tri_text *out) {
       plain[TRI_CELL_BYTES], share[TRI_CELL_BYTES];
 
   if (d->why[0]) {
-    LINE(out, "checkpoint: not timed: %s", d->why);
+    TRI_LINE(out, "checkpoint: not timed: %s", d->why);
     return TRI_OK;
   }
   tri_cell_bytes(d->bytes, bytes);
@@ -200,8 +184,8 @@ static tri_status put_disk(const tri_disk_times *d, tri_text *out) {
   tri_cell_digits((double)d->bytes / d->write_s / 1e9, 8, rate);
   tri_cell_digits((double)d->bytes / d->plain_s / 1e9, 8, plain);
   tri_cell_share(d->plain_s / d->write_s, 6, share);
-  LINE(out, "checkpoint: %s%s%s in %s s, %s GB/s, is %s of a plain file's %s GB/s", bytes,
-       d->bytes < d->all_bytes ? " of " : "", d->bytes < d->all_bytes ? all : "", s, rate, share, plain);
+  TRI_LINE(out, "checkpoint: %s%s%s in %s s, %s GB/s, is %s of a plain file's %s GB/s", bytes,
+           d->bytes < d->all_bytes ? " of " : "", d->bytes < d->all_bytes ? all : "", s, rate, share, plain);
   return TRI_OK;
 }
 

@@ -281,15 +281,12 @@ tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_p
                                 tri_in table, tri_in len, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
   const int32_t   *n_key = len->data;
-  int64_t          B = qkv->dim[0], E = qkv->dim[1], D = h->D, work = 0;
+  int64_t          B = qkv->dim[0], E = qkv->dim[1], D = h->D;
   int64_t          n_page = tri_tensor_count(k_page) / (h->G * D * TRI_PAGE);
   int              group = h->H / h->G;
 
-  for (int64_t b = 0; b < B; b++) {
-    TRI_ASSERT(n_key[b] > 0 && n_key[b] <= table->dim[1] * TRI_PAGE);
-    work += n_key[b] * h->H * D;
-  }
-#pragma omp parallel for collapse(2) schedule(dynamic) num_threads(tri_cpu_threads(s, work))
+#pragma omp parallel for collapse(2) schedule(dynamic)                                                       \
+    num_threads(tri_cpu_threads(s, tri_cpu_decode_work(h, table, len)))
   for (int64_t b = 0; b < B; b++)
     for (int g = 0; g < h->G; g++) {
       meet_state a;

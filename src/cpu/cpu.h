@@ -73,6 +73,17 @@ static inline int tri_cpu_threads(const tri_stream *s, int64_t work) {
   return work < TRI_CPU_SERIAL ? 1 : s->device->threads;
 }
 
+/* Element operations of a decode step's attention; every row's keys must have pages in its table. */
+static inline int64_t tri_cpu_decode_work(const tri_heads *h, tri_in table, tri_in len) {
+  const int32_t *n_key = len->data;
+  int64_t        work = 0;
+  for (int64_t b = 0; b < len->dim[0]; b++) {
+    TRI_ASSERT(n_key[b] > 0 && n_key[b] <= table->dim[1] * TRI_PAGE);
+    work += n_key[b] * h->H * h->D;
+  }
+  return work;
+}
+
 /* The key that begins the first tile of TRI_PAGE keys that a row at position `row` of its sequence sees. */
 static inline int64_t tri_cpu_first_tile(int64_t row, int64_t window) {
   return window > 0 && row >= window ? (row + 1 - window) / TRI_PAGE * TRI_PAGE : 0;

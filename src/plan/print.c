@@ -16,38 +16,23 @@ static const char *const where_word[] = {
 
 static const char *plural(int64_t n) { return n == 1 ? "" : "s"; }
 
-/* Text that may be longer than a line. */
-static tri_status put_wrapped(tri_text *out, const tri_text *line) {
-  TRI_TRY(tri_text_wrap(line->data, TRI_SCREEN_COLUMNS, out));
-  return out->len && out->data[out->len - 1] != '\n' ? tri_text_put(out, "\n", 1) : TRI_OK;
-}
-
-/* A line as printf makes it. */
-#define LINE(out, ...)                                                                                       \
-  do {                                                                                                       \
-    tri_text   line_ = {0};                                                                                  \
-    tri_status made_ = tri_text_printf(&line_, __VA_ARGS__);                                                 \
-    if (made_ == TRI_OK) made_ = put_wrapped((out), &line_);                                                 \
-    tri_text_free(&line_);                                                                                   \
-    TRI_TRY(made_);                                                                                          \
-  } while (0)
-
 static tri_status put_batch(const tri_plan *p, tri_text *out) {
   const tri_batch_plan *b = &p->t.plan.batch;
   int                   ranks = p->se.rt.world_size;
 
   if (b->micro_batch_size)
-    LINE(out, "batch: train_batch_size %lld = micro_batch_size %lld x accumulation %lld x %d rank%s",
-         (long long)b->train_batch_size, (long long)b->micro_batch_size,
-         (long long)b->gradient_accumulation_steps, ranks, plural(ranks));
+    TRI_LINE(out, "batch: train_batch_size %lld = micro_batch_size %lld x accumulation %lld x %d rank%s",
+             (long long)b->train_batch_size, (long long)b->micro_batch_size,
+             (long long)b->gradient_accumulation_steps, ranks, plural(ranks));
   else
-    LINE(out, "batch: train_batch_size %lld, in passes of at most %lld tokens, on %d rank%s",
-         (long long)b->train_batch_size, (long long)p->cfg.train.max_tokens_per_gpu, ranks, plural(ranks));
+    TRI_LINE(out, "batch: train_batch_size %lld, in passes of at most %lld tokens, on %d rank%s",
+             (long long)b->train_batch_size, (long long)p->cfg.train.max_tokens_per_gpu, ranks,
+             plural(ranks));
   if (b->rollout_samples)
-    LINE(out, "rollout: %lld samples = %lld prompts x %lld, %lld update%s; a rank decodes %lld at once",
-         (long long)b->rollout_samples, (long long)p->cfg.rollout.rollout_batch_size,
-         (long long)p->cfg.algo.num_generations, (long long)b->steps_per_rollout,
-         plural(b->steps_per_rollout), (long long)p->t.plan.decode);
+    TRI_LINE(out, "rollout: %lld samples = %lld prompts x %lld, %lld update%s; a rank decodes %lld at once",
+             (long long)b->rollout_samples, (long long)p->cfg.rollout.rollout_batch_size,
+             (long long)p->cfg.algo.num_generations, (long long)b->steps_per_rollout,
+             plural(b->steps_per_rollout), (long long)p->t.plan.decode);
   return TRI_OK;
 }
 
@@ -56,13 +41,13 @@ static tri_status put_head(const tri_plan *p, tri_text *out) {
   double                 n = (double)tri_learner_size(&p->t.learner[TRI_POLICY]);
   const tri_plan_job    *j = &p->job;
 
-  LINE(out, "%s on %d node%s x %d %s%s: %d rank%s; times from %s", p->t.algo->name, j->nodes,
-       plural(j->nodes), j->per_node, j->gpu ? j->machine.name : "CPU rank",
-       j->gpu ? "" : plural(j->per_node), p->se.rt.world_size, plural(p->se.rt.world_size), j->figures);
-  LINE(out, "model: %s, %.2f %s parameters, %d layers of %d, vocabulary %d, %s", sh->family->model_type,
-       n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", sh->L, sh->C, sh->V,
-       tri_dtype_word(p->cfg.model.dtype));
-  LINE(out, "sharded: %s", p->spread);
+  TRI_LINE(out, "%s on %d node%s x %d %s%s: %d rank%s; times from %s", p->t.algo->name, j->nodes,
+           plural(j->nodes), j->per_node, j->gpu ? j->machine.name : "CPU rank",
+           j->gpu ? "" : plural(j->per_node), p->se.rt.world_size, plural(p->se.rt.world_size), j->figures);
+  TRI_LINE(out, "model: %s, %.2f %s parameters, %d layers of %d, vocabulary %d, %s", sh->family->model_type,
+           n < 1e9 ? n / 1e6 : n / 1e9, n < 1e9 ? "M" : "G", sh->L, sh->C, sh->V,
+           tri_dtype_word(p->cfg.model.dtype));
+  TRI_LINE(out, "sharded: %s", p->spread);
   return put_batch(p, out);
 }
 
@@ -182,10 +167,10 @@ static tri_status put_disk(const tri_plan *p, tri_text *out) {
   tri_cell_bytes(p->checkpoint_bytes, bytes);
   tri_cell_bytes(p->disk.free > 0 ? p->disk.free : 0, room);
   tri_cell_bytes(p->disk.quota > 0 ? p->disk.quota : 0, quota);
-  LINE(out, "checkpoint: %s, %lld of them; %s has %s free%s%s%s", bytes,
-       (long long)p->cfg.checkpoint.save_total_limit + 1, tri_screen_shown(p->cfg.run.output, 30, folder),
-       p->disk.free < 0 ? "an unknown number" : room, p->disk.quota >= 0 ? ", quota leaves " : "",
-       p->disk.quota >= 0 ? quota : "", disk_is_little(p) ? ": TOO LITTLE" : "");
+  TRI_LINE(out, "checkpoint: %s, %lld of them; %s has %s free%s%s%s", bytes,
+           (long long)p->cfg.checkpoint.save_total_limit + 1, tri_screen_shown(p->cfg.run.output, 30, folder),
+           p->disk.free < 0 ? "an unknown number" : room, p->disk.quota >= 0 ? ", quota leaves " : "",
+           p->disk.quota >= 0 ? quota : "", disk_is_little(p) ? ": TOO LITTLE" : "");
   return TRI_OK;
 }
 
@@ -222,7 +207,7 @@ static tri_status put_run(const tri_plan *p, tri_text *out) {
     TRI_TRY_DONE(tri_text_printf(&line, "steps in the walltime: about %lld", (long long)tri_plan_steps(p)));
   if (p->job.walltime_s > 0 && steps) TRI_TRY_DONE(tri_text_printf(&line, " of %lld", (long long)steps));
   if (steps) TRI_TRY_DONE(put_whole(p, line.len ? "; " : "", &line));
-  if (line.len) TRI_TRY_DONE(put_wrapped(out, &line));
+  if (line.len) TRI_TRY_DONE(tri_text_line(line.data, out));
 done:
   tri_text_free(&line);
   return st;
@@ -235,8 +220,8 @@ static tri_status put_times(const tri_plan *p, tri_text *out) {
   seconds(p->time.rollout, rollout);
   seconds(p->time.learn, learn);
   seconds(p->time.update, update);
-  LINE(out, "a step: about %s (rollout %s, learn %s, update %s)%s", all, rollout, learn, update,
-       p->t.supply->generates ? ", answers of full length" : "");
+  TRI_LINE(out, "a step: about %s (rollout %s, learn %s, update %s)%s", all, rollout, learn, update,
+           p->t.supply->generates ? ", answers of full length" : "");
   return put_run(p, out);
 }
 
@@ -257,9 +242,9 @@ static tri_status put_excess(const tri_plan *p, tri_text *out) {
   tri_cell_bytes(device ? p->sum.device : p->host_bytes_per_node, need);
   tri_cell_bytes(device ? p->room_bytes : p->host_room_bytes, room);
   tri_cell_bytes(most ? most->bytes : 0, row);
-  LINE(out, "DOES NOT FIT: %s needs %s of a %s, which has room for %s; most is %s, %s",
-       worst == TRI_PHASE_ROLLOUT ? "generating" : "learning", need, device ? "GPU" : "node's memory", room,
-       most ? most->name : "", row);
+  TRI_LINE(out, "DOES NOT FIT: %s needs %s of a %s, which has room for %s; most is %s, %s",
+           worst == TRI_PHASE_ROLLOUT ? "generating" : "learning", need, device ? "GPU" : "node's memory",
+           room, most ? most->name : "", row);
   return TRI_OK;
 }
 
@@ -267,11 +252,11 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *out) {
   char cell[TRI_CELL_BYTES], step[TRI_CELL_BYTES];
 
   if (!n) {
-    LINE(out, "no change of deck, nodes or GPUs that was tried would fit");
+    TRI_LINE(out, "no change of deck, nodes or GPUs that was tried would fit");
     return TRI_OK;
   }
-  LINE(out, "what would fit, cheapest first (memory of a rank%s):",
-       advice[0].step_s > 0 ? ", time of a step" : "");
+  TRI_LINE(out, "what would fit, cheapest first (memory of a rank%s):",
+           advice[0].step_s > 0 ? ", time of a step" : "");
   for (int i = 0; i < n; i++) {
     tri_text   line = {0};
     tri_status st = TRI_OK;
@@ -280,7 +265,7 @@ static tri_status put_advice(const tri_advice *advice, int n, tri_text *out) {
       st = tri_text_printf(&line, "%s%s", k ? " " : "  ", advice[i].change[k]);
     seconds(advice[i].step_s, step);
     if (st == TRI_OK) st = tri_text_printf(&line, advice[i].step_s > 0 ? "  (%s, %s)" : "  (%s)", cell, step);
-    if (st == TRI_OK) st = put_wrapped(out, &line);
+    if (st == TRI_OK) st = tri_text_line(line.data, out);
     tri_text_free(&line);
     TRI_TRY(st);
   }
@@ -307,12 +292,12 @@ static tri_status put_verdict(const tri_plan *p, tri_text *out) {
   tri_cell_bytes(p->host_bytes_per_node, host);
   tri_cell_bytes(p->host_room_bytes, host_room);
   if (!p->job.gpu)
-    LINE(out, "%s: %s of the %s of a node", fits, host, host_room);
+    TRI_LINE(out, "%s: %s of the %s of a node", fits, host, host_room);
   else if (p->host_room_bytes)
-    LINE(out, "%s: %s of %s of each GPU, and %s of the %s of a node", fits, need, room, host, host_room);
+    TRI_LINE(out, "%s: %s of %s of each GPU, and %s of the %s of a node", fits, need, room, host, host_room);
   else
-    LINE(out, "%s: %s of %s of each GPU; a node must have %s of its own", fits, need, room, host);
-  if (but) LINE(out, "BUT %s", but);
+    TRI_LINE(out, "%s: %s of %s of each GPU; a node must have %s of its own", fits, need, room, host);
+  if (but) TRI_LINE(out, "BUT %s", but);
   return TRI_OK;
 }
 

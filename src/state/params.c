@@ -309,7 +309,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
       TRI_TRY(tri_offload_spread(p, u, base, t, tri_params_comm_between(p, optim, TRI_SHARD_WORLD),
                                  u->rw.count, s));
     else
-      TRI_TRY(tri_params_spread(p, u, base, t, optim, u->ro, TRI_SHARD_WORLD, u->rw, s));
+      TRI_TRY(tri_params_spread(p, u, base, t, optim, u->ro, TRI_SHARD_WORLD, u->rw, s, NULL));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(cast_master(p, i, s));
     if (kind == TRI_STATE_WEIGHT) TRI_TRY(tri_params_publish(p, i, s));
   }

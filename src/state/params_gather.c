@@ -192,13 +192,14 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
 /* ---- new weights ---- */
 
 tri_status tri_params_spread(tri_params *p, const unit *u, void *buf, tri_dtype t, tri_shard_scope to,
-                             tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s) {
+                             tri_range to_range, tri_shard_scope from, tri_range from_range, tri_stream *s,
+                             tri_req *req) {
   tri_comm *c = tri_params_comm_between(p, to, from);
   char     *mine = (char *)buf + (size_t)(from_range.begin - to_range.begin) * tri_dtype_bytes(t);
 
   if (!c || c->size == 1) return TRI_OK;
   tri_params_carry(p, u, "new weights"); /* moments are spread at the start only */
-  return tri_all_gather(c, buf, mine, from_range.count, t, s, NULL);
+  return tri_all_gather(c, buf, mine, from_range.count, t, s, req);
 }
 
 /* Collective. Waits for the unit whose new weights are under way. */
@@ -216,11 +217,9 @@ tri_status tri_params_publish(tri_params *p, int index, tri_stream *s) {
 
   if (u->own) TRI_TRY(tri_params_forget(p, u->own, s));
   TRI_TRY(finish_news(p, s));
-  if (!c || c->size == 1) return TRI_OK;
-  tri_params_carry(p, u, "new weights");
-  p->news.unit = u;
-  return tri_all_gather(c, u->weight, tri_params_weight_at(p, u, u->ro.begin), u->ro.count, p->opt.dtype, s,
-                        &p->news.req);
+  p->news.unit = c && c->size > 1 ? u : NULL;
+  return tri_params_spread(p, u, u->weight, p->opt.dtype, p->opt.plan.params, u->rp, tri_params_fine(p),
+                           u->ro, s, &p->news.req);
 }
 
 tri_status tri_params_publish_end(tri_params *p, tri_stream *s) {

@@ -139,10 +139,10 @@ static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u
 }
 
 /* params_gather.c. Collective over the ranks among which a `to` share divides into `from` shares: everyone's
- * `from` share of buf [to_range.count] is spread to all of them. */
+ * `from` share of buf [to_range.count] is spread to all of them; req as in tri_all_gather. */
 TRI_CHECKED tri_status tri_params_spread(tri_params *p, const tri_param_unit *u, void *buf, tri_dtype t,
                                          tri_shard_scope to, tri_range to_range, tri_shard_scope from,
-                                         tri_range from_range, tri_stream *s);
+                                         tri_range from_range, tri_stream *s, tri_req *req);
 /* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s:
  * what the slot holds is out of date, or its room was lent. */
 TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
