@@ -18,7 +18,8 @@
 #include <unistd.h>
 
 enum { MOST_CHILDREN = 64 }; /* chosen: four times the rewards of a deck */
-static atomic_int living[MOST_CHILDREN];
+static atomic_int  living[MOST_CHILDREN];
+static atomic_bool all_killed; /* and none is started any more: this process ends */
 
 static void remember(int pid) {
   for (int i = 0; i < MOST_CHILDREN; i++) {
@@ -35,11 +36,14 @@ static void forget(int pid) {
 }
 
 void tri_child_kill_all(void) {
+  atomic_store(&all_killed, true);
   for (int i = 0; i < MOST_CHILDREN; i++) {
     int pid = atomic_load(&living[i]);
     if (pid > 0) kill(-pid, SIGKILL);
   }
 }
+
+bool tri_child_all_killed(void) { return atomic_load(&all_killed); }
 
 static void on_end(int number) {
   tri_child_kill_all();
@@ -122,7 +126,8 @@ static int highest_file(void) {
   return most;
 }
 
-/* In the child, whose memory is the parent's. */
+/* In the child, whose memory is the parent's: either tri_child_kill_all finds its number, or it finds that
+ * all are killed. */
 static _Noreturn void run(const plan *p) {
   struct sigaction act = {.sa_handler = SIG_DFL};
   sigset_t         none;
@@ -134,6 +139,8 @@ static _Noreturn void run(const plan *p) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != p->parent) _exit(127); /* which ended before that */
+  remember((int)getpid());
+  if (atomic_load(&all_killed)) _exit(127);
   dup2(p->in, 0);
   dup2(p->out, 1);
   dup2(p->err, 2);
@@ -209,7 +216,6 @@ static tri_status launch(const char *program, char *const *argv, ends *e, tri_ch
     out->pid = 0;
     TRI_FAIL(TRI_ENOMEM, "no child process can be made: %s", strerror(errno));
   }
-  remember(out->pid);
   out->in = e->end[0][1];
   out->out = e->end[1][0];
   out->err = e->end[2][0];
@@ -229,6 +235,7 @@ tri_status tri_child_start(char *const *argv, tri_child *out) {
   tri_status st = TRI_OK;
 
   *out = (tri_child){0, -1, -1, -1};
+  if (tri_child_all_killed()) TRI_FAIL(TRI_EABSENT, "%s: is not started: this process ends", argv[0]);
   TRI_TRY(find_program(argv[0], &program));
   TRI_TRY_DONE(open_ends(&e));
   TRI_TRY_DONE(launch(program, argv, &e, out));
@@ -280,7 +287,7 @@ void tri_child_kill(tri_child *c, char how[TRI_CHILD_HOW_BYTES]) {
   close_end(&c->err);
   while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR) continue;
   forget(c->pid);
-  if (how && ended)
+  if (how && (ended || WIFEXITED(status))) /* it was ending when it was killed */
     snprintf(how, TRI_CHILD_HOW_BYTES,
              WIFSIGNALED(status) ? "signal %d ended it" : "it ended with exit code %d",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));

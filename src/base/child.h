@@ -14,7 +14,7 @@ typedef struct tri_child {
 /* Not collective. Starts argv [NULL at the end]; argv[0] without a slash is looked for in PATH. It is killed
  * by the system when the thread that started it ends, however it ends. It gets no file of this process but
  * the pipes, and default signals. Any thread may call it; nothing is copied of this process's memory.
- * TRI_ECONFIG: it cannot be started. */
+ * TRI_ECONFIG: it cannot be started; TRI_EABSENT: after tri_child_kill_all. */
 TRI_CHECKED tri_status tri_child_start(char *const *argv, tri_child *out);
 /* Not collective. TRI_ECONFIG, as tri_child_start, where there is no such program to be run; nothing is
  * started. */
@@ -32,9 +32,10 @@ enum { TRI_CHILD_HOW_BYTES = 64 };
 /* Closes the pipes, kills the group and waits for the leader. how: "it ended with exit code 3", "signal 9
  * ended it"; "": it had not ended; NULL: nobody asks. *c is zeroed, and may be before. */
 void tri_child_kill(tri_child *c, char how[TRI_CHILD_HOW_BYTES]);
-/* Kills all groups that were started and not killed, at once and without waiting. A signal handler may call
- * it: for whoever ends this process in haste. */
+/* Kills all groups that were started and not killed, at once and without waiting; no thread starts another
+ * one from here on. A signal handler may call it: for whoever ends this process in haste. */
 void tri_child_kill_all(void);
+bool tri_child_all_killed(void);
 /* From here on SIGHUP, SIGINT and SIGTERM, where they would end this process, do so after tri_child_kill_all:
  * for whoever does not catch them. Of the main thread. */
 void tri_child_mind_signals(void);

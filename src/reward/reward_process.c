@@ -235,6 +235,7 @@ static void restart(process *p) {
     p->since_s = tri_now_s();
     return;
   }
+  while (tri_child_all_killed()) pause(); /* the run ends, for a reason that is said elsewhere */
   for (; p->n_open; drop(p, 0))
     tri_desk_fail(p->desk, p->open[0], "it cannot be started again: %s", tri_error_message());
   tri_error_clear();

@@ -362,6 +362,24 @@ static void an_ended_run_leaves_none(void **state) {
   unlink(log);
 }
 
+/* A clerk sees the death of its program before this process ends: no other one may start, whose own child the
+ * system would not kill. */
+static void when_all_are_killed_none_starts(void **state) {
+  char *const argv[] = {(char[]){TRI_REWARD_CHILD}, (char[]){"--pids"}, pids, (char[]){"--fork"}, NULL};
+  int         status;
+  pid_t       pid = fork();
+
+  (void)state;
+  if (pid == 0) {
+    tri_child c;
+    tri_child_kill_all();
+    _exit(tri_child_start(argv, &c) == TRI_EABSENT && tri_child_all_killed() ? 0 : 1);
+  }
+  assert_int_equal(waitpid(pid, &status, 0), pid);
+  assert_int_equal(status, 0);
+  assert_int_equal(check_gone(), 0);
+}
+
 static int has_bytes(const char *path) {
   struct stat s;
 
@@ -436,6 +454,7 @@ int main(void) {
                                      CASE(what_is_forgotten_is_gone),
                                      CASE(nothing_stays),
                                      CASE(an_ended_run_leaves_none),
+                                     CASE(when_all_are_killed_none_starts),
                                      CASE(a_killed_run_leaves_none),
                                      CASE(refuses)};
 
