@@ -29,6 +29,7 @@ typedef struct tri_ckpt_tensor {
 
 typedef struct tri_ckpt_writer tri_ckpt_writer;
 typedef struct tri_ckpt_reader tri_ckpt_reader;
+typedef struct tri_ckpt_sweep  tri_ckpt_sweep;
 
 /* ---- Writing. An error of any rank becomes every rank's, with its message, at the next collective call; a
  * rank that has one may go to abandon() at once, where the others follow. */
@@ -105,8 +106,13 @@ TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
 /* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, and in any case what
  * LATEST names and step in_use_step (-1: none). Newest first means from LATEST backwards: a higher step is of
  * a run that was wound back, and counts last. A step that is a link is kept elsewhere: it neither counts nor
- * goes. TRI_EFILE: some that should go are another user's, or cannot be removed. */
-TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world);
+ * goes. TRI_EFILE: some that should go are another user's, or cannot be renamed. The others are removed on a
+ * thread, *sweep; NULL: on other ranks, and where there is nothing to remove. */
+TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world,
+                                       tri_ckpt_sweep **sweep);
+/* Not collective. Waits for the thread and frees *sweep, which may be NULL; before the next retain.
+ * TRI_EFILE: something could not be removed. What a killed process left goes with tri_ckpt_clean. */
+TRI_CHECKED tri_status tri_ckpt_sweep_end(tri_ckpt_sweep **sweep);
 /* Not collective; rank 0 works, once every rank has read the checkpoint of this step. LATEST names it, so
  * that higher steps count last, as of a run that was wound back, and go as saves pass them; *moved: it named
  * another. */

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,16 +189,33 @@ tri_status tri_ckpt_clean(const char *dir, tri_comm *world) {
   return TRI_OK;
 }
 
-/* By way of another name, so that no half of it is ever a checkpoint. */
-static tri_status discard(const place *p, int64_t step) {
-  entry_name whole, trash;
+/* Under another name no half of it is ever a checkpoint. */
+static tri_status put_aside(const place *p, int64_t step, entry_name *trash) {
+  entry_name whole;
 
   TRI_TRY(name_entry(p, step, TRI_CKPT_WHOLE, &whole));
-  TRI_TRY(name_entry(p, step, TRI_CKPT_TRASH, &trash));
+  TRI_TRY(name_entry(p, step, TRI_CKPT_TRASH, trash));
   TRI_TRY(tri_folder_check_own(p->fd, whole.name, whole.path));
-  TRI_TRY(remove_entry(p, &trash));
-  TRI_TRY(rename_entry(p, &whole, &trash));
-  return remove_entry(p, &trash);
+  TRI_TRY(remove_entry(p, trash));
+  return rename_entry(p, &whole, trash);
+}
+
+static tri_status remove_trash(const place *p, const void *what) {
+  tri_status     st = TRI_OK;
+  tri_ckpt_steps l = {0};
+  bool           stays = false;
+
+  (void)what;
+  TRI_TRY(tri_ckpt_list(p->fd, ".", TRI_CKPT_TRASH, &l));
+  for (int i = 0; i < l.n; i++) {
+    entry_name trash;
+    TRI_TRY_DONE(name_entry(p, l.step[i], TRI_CKPT_TRASH, &trash));
+    stays |= remove_entry(p, &trash) != TRI_OK;
+  }
+  if (stays) st = TRI_EFILE;
+done:
+  TRI_FREE(l.step);
+  return st;
 }
 
 /* Is there a manifest that is whole, and files of the right sizes? The error is not kept. */
@@ -220,9 +239,10 @@ static bool looks_whole(const place *p, const entry_name *e) {
 typedef struct retention {
   int     keep;
   int64_t in_use_step;
+  int    *n_aside; /* that got another name */
 } retention;
 
-/* What cannot be discarded is passed over; the first of it is the error. */
+/* What cannot be put aside is passed over; the first of it is the error. */
 static tri_status retain(const place *p, const void *what) {
   const retention *r = what;
   tri_status       st = TRI_OK;
@@ -230,7 +250,7 @@ static tri_status retain(const place *p, const void *what) {
   int64_t          latest;
   int              kept = 0;
   bool             stays = false;
-  entry_name       e;
+  entry_name       e, trash;
 
   TRI_TRY(tri_ckpt_latest(p->fd, p->dir, &latest));
   TRI_TRY(tri_ckpt_list(p->fd, ".", TRI_CKPT_WHOLE, &l));
@@ -240,8 +260,11 @@ static tri_status retain(const place *p, const void *what) {
     if (tri_folder_has_link(p->fd, e.name)) continue; /* a checkpoint that is kept elsewhere */
     if (kept < r->keep)
       kept += looks_whole(p, &e);
-    else if (l.step[i] != latest && l.step[i] != r->in_use_step)
-      stays |= discard(p, l.step[i]) != TRI_OK;
+    else if (l.step[i] != latest && l.step[i] != r->in_use_step) {
+      bool aside = put_aside(p, l.step[i], &trash) == TRI_OK;
+      *r->n_aside += aside;
+      stays |= !aside;
+    }
   }
   if (stays) st = TRI_EFILE;
 done:
@@ -251,11 +274,12 @@ done:
 
 /* What fails is a message, no more: the next save is what counts. */
 static void discard_one(const place *p, int64_t step, int64_t latest) {
-  entry_name e;
+  entry_name e, trash;
   tri_status st = name_entry(p, step, TRI_CKPT_WHOLE, &e);
 
   if (st == TRI_OK && tri_folder_has_link(p->fd, e.name)) return;
-  if (st == TRI_OK) st = discard(p, step);
+  if (st == TRI_OK) st = put_aside(p, step, &trash);
+  if (st == TRI_OK) st = remove_entry(p, &trash);
   if (st == TRI_OK)
     tri_log(TRI_LOG_INFO, "%s/%s: removed, as the run went back to step %" PRId64 " and on from there",
             p->dir, e.name, latest);
@@ -288,10 +312,62 @@ tri_status tri_ckpt_discard_abandoned(const char *dir, int64_t next_step) {
   return in_folder(dir, discard_abandoned, &next_step);
 }
 
-tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world) {
-  const retention r = {keep, in_use_step};
+/* ---- old checkpoints removed beside the run: a gigabyte takes a sixth of a second */
+
+struct tri_ckpt_sweep {
+  char       dir[TRI_CKPT_PATH_BYTES];
+  pthread_t  thread;
+  bool       runs;
+  tri_status st; /* below: the thread's, until it is joined */
+  char       message[512];
+};
+
+static void *sweep_trash(void *sweep) {
+  tri_ckpt_sweep *s = sweep;
+
+  s->st = in_folder(s->dir, remove_trash, NULL);
+  if (s->st != TRI_OK) snprintf(s->message, sizeof s->message, "%s", tri_error_message());
+  return NULL;
+}
+
+static tri_status begin_sweep(const char *dir, tri_ckpt_sweep **out) {
+  sigset_t        all, before;
+  tri_ckpt_sweep *s;
+
+  *out = NULL;
+  TRI_TRY(TRI_ALLOC(s, 1));
+  snprintf(s->dir, sizeof s->dir, "%s", dir);
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before); /* the run's signals are for its first thread */
+  s->runs = !pthread_create(&s->thread, NULL, sweep_trash, s);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!s->runs) sweep_trash(s);
+  *out = s;
+  return TRI_OK;
+}
+
+tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world,
+                           tri_ckpt_sweep **sweep) {
+  int             n_aside = 0;
+  const retention r = {keep, in_use_step, &n_aside};
+  tri_status      st = TRI_OK;
 
   TRI_ASSERT(keep >= 1);
-  TRI_TRY(tri_ckpt_agree(world, world->rank == 0 ? in_folder(dir, retain, &r) : TRI_OK));
-  return TRI_OK;
+  *sweep = NULL;
+  if (world->rank == 0) {
+    st = in_folder(dir, retain, &r);
+    if (n_aside && begin_sweep(dir, sweep) != TRI_OK && st == TRI_OK) st = TRI_ENOMEM;
+  }
+  return tri_ckpt_agree(world, st);
+}
+
+tri_status tri_ckpt_sweep_end(tri_ckpt_sweep **s) {
+  tri_status st;
+
+  if (!*s) return TRI_OK;
+  if ((*s)->runs) pthread_join((*s)->thread, NULL);
+  st = (*s)->st;
+  if (st != TRI_OK) tri_error_set(st, (*s)->message);
+  TRI_FREE(*s);
+  return st;
 }

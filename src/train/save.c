@@ -151,6 +151,16 @@ static tri_status write_tensors(tri_trainer *t, tri_ckpt_writer *w, const listin
   return st;
 }
 
+/* What cannot be removed is in nobody's way: the run goes on. */
+static void warn_of_old(const tri_trainer *t, tri_status st) {
+  if (st == TRI_OK) return;
+  if (tri_world_of(t)->rank == 0)
+    tri_log(TRI_LOG_WARN, "%s: old checkpoints could not be removed: %s", t->run.folder, tri_error_message());
+  tri_error_clear();
+}
+
+void tri_save_end_sweep(tri_trainer *t) { warn_of_old(t, tri_ckpt_sweep_end(&t->progress.saving.sweep)); }
+
 /* Collective over world. All of the state is handed to a writer: to be written at once, or copied to be
  * written behind. */
 static tri_status hand_over(tri_trainer *t, bool behind, tri_ckpt_writer **w) {
@@ -159,6 +169,7 @@ static tri_status hand_over(tri_trainer *t, bool behind, tri_ckpt_writer **w) {
   listing           l = {0};
 
   *w = NULL;
+  tri_save_end_sweep(t); /* what it removes is room for this one */
   st = make_listing(t, &l);
   if (st == TRI_OK) st = tri_metrics_flush(t->metrics); /* a resumed run keeps every line up to its step */
   TRI_TRY_DONE(tri_agree(tri_world_of(t), st));
@@ -176,12 +187,8 @@ done:
 
 /* Collective over world. */
 static void keep_newest(tri_trainer *t, int64_t step) {
-  if (tri_ckpt_retain(t->run.folder, (int)t->cfg->checkpoint.save_total_limit, step, tri_world_of(t)) ==
-      TRI_OK)
-    return;
-  if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN, "%s: old checkpoints could not be removed: %s", t->run.folder, tri_error_message());
-  tri_error_clear();
+  warn_of_old(t, tri_ckpt_retain(t->run.folder, (int)t->cfg->checkpoint.save_total_limit, step,
+                                 tri_world_of(t), &t->progress.saving.sweep));
 }
 
 /* A save that failed is said and counted, and the run goes on; what is no matter of files ends it. */

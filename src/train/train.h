@@ -23,13 +23,14 @@ struct tri_longest;
 struct tri_supply;
 struct tri_timeline;
 
-/* save.c's: a checkpoint that is written beside the steps (checkpoint.async). */
+/* save.c's: a checkpoint that is written beside the steps (checkpoint.async), and old ones that go. */
 typedef struct tri_saving {
   void            *room;  /* planned host memory for a copy of this rank's part of the state */
   size_t           bytes; /* of it */
   tri_ckpt_writer *w;     /* NULL: none is under way */
   int64_t          step;  /* it is of */
   double           copy_s;
+  tri_ckpt_sweep  *sweep; /* NULL: nothing is being removed */
 } tri_saving;
 
 /* How far the run is. The first five are carried over to a resumed one. */
@@ -231,6 +232,8 @@ TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
  * checkpoint.async one that was written beside the steps is published, when every rank has written its part;
  * a new one and the end of the run wait for it. TRI_EFILE: the last one cannot be written. */
 TRI_CHECKED tri_status tri_save_if_due(tri_trainer *t, bool stop);
+/* Not collective. Waits until old checkpoints are removed; what stays is a warning. */
+void tri_save_end_sweep(tri_trainer *t);
 
 /* state.c. Collective over world. What a checkpoint has beside its tensors: counters and files. */
 TRI_CHECKED tri_status tri_state_put(tri_trainer *t, tri_ckpt_writer *w);

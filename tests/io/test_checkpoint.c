@@ -342,26 +342,36 @@ static void a_step_is_replaced(void **state) {
   must_find(dir, 5);
 }
 
+static tri_status keep_newest(int keep, int64_t in_use_step) {
+  tri_ckpt_sweep *sweep;
+  tri_status      st;
+
+  TRI_TRY(tri_ckpt_retain(dir, keep, in_use_step, world, &sweep));
+  st = tri_ckpt_sweep_end(&sweep);
+  barrier();
+  return st;
+}
+
 static void retention_keeps_the_newest(void **state) {
   (void)state;
   new_dir("retain");
-  OK(tri_ckpt_retain(dir, 2, -1, world)); /* no folder yet */
+  OK(keep_newest(2, -1)); /* no folder yet */
   OK(tri_ckpt_clean(dir, world));
   for (int64_t step = 10; step <= 50; step += 10) OK(save(dir, step));
   if (world->rank == 0)
     unlink(in(dir, "step-00000040/MANIFEST.json")); /* does not count as one that is kept */
   barrier();
-  OK(tri_ckpt_retain(dir, 2, 10, world));
+  OK(keep_newest(2, 10));
   assert_true(there(dir, "step-00000050") && there(dir, "step-00000040") && there(dir, "step-00000030"));
   assert_true(!there(dir, "step-00000020") && there(dir, "step-00000010")); /* 10 is in use */
   assert_int_equal(entries(dir), 5);
   barrier();
   OK(save(dir, 20)); /* a run wound back to before 20: what lies above is of the past that did not happen */
-  OK(tri_ckpt_retain(dir, 2, -1, world));
+  OK(keep_newest(2, -1));
   assert_true(there(dir, "step-00000020") && there(dir, "step-00000010"));
   assert_int_equal(entries(dir), 3);
   barrier();
-  OK(tri_ckpt_retain(dir, 1, -1, world));
+  OK(keep_newest(1, -1));
   must_find(dir, 20);
   assert_int_equal(entries(dir), 2);
 }
