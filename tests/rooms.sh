@@ -15,19 +15,20 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
 # Storey and rooms. A new room gets a row here and, where it is compiled, one in CMakeLists.txt.
 rooms='
-16 src
-15 src/commands
-14 src/plan src/init
-13 src/train
-12 src/run
-11 src/config src/bench
-10 src/feed src/generate src/reward io/model
- 9 src/algo src/model src/report io/data src/doctor/exam
- 8 src/state src/rollout io/checkpoint
- 7 gpu gpu/nccl
- 6 src/comm gpu/attention gpu/gemm gpu/layers
- 5 src/cpu gpu/base
- 4 src/cpu/gemm src/cpu/pairs src/doctor/meet src/doctor/gather
+17 src
+16 src/commands
+15 src/plan src/init
+14 src/train
+13 src/run
+12 src/config src/bench
+11 src/feed src/generate src/reward io/model
+10 src/algo src/model src/report io/data src/doctor/exam
+ 9 src/state src/rollout io/checkpoint
+ 8 gpu gpu/nccl
+ 7 src/comm gpu/attention gpu/gemm gpu/layers
+ 6 src/cpu gpu/base
+ 5 src/cpu/gemm
+ 4 src/cpu/pairs src/doctor/meet src/doctor/gather
  3 src/cost src/doctor src/device io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers
  1 src/base

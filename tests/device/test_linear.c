@@ -1,5 +1,6 @@
 /* test_linear.c - the linear_* kernels of every device. Judges: f64 loops, and bit equality of rows. */
-#include "cpu/gemm/gemm.h"
+#include "cpu/gemm/linear.h"
+#include "cpu/pairs/pairs.h"
 #include "device_case.h"
 #include "filter_case.h"
 #include "linear_case.h"
@@ -236,6 +237,24 @@ static void test_pack_again(void **state) {
   layer_close(&a);
 }
 
+/* Few rows of bf16 go by the processor's own instructions where it has AMX, with the bits of the library: of
+ * the version that is known to add up in the order of k. */
+static void test_few(void **state) {
+  (void)state;
+  const char *with_amx = "oneDNN 2.";
+  if (!on_cpu() || !tri_pairs_find() || !tri_pairs_find()->product ||
+      strncmp(tri_gemm_library(), with_amx, strlen(with_amx)))
+    skip();
+  layer a = layer_open(257, 96, TRI_BF16, false, 2), b = layer_open(257, 96, TRI_F32, false, 2);
+  assert_true(a.l->fwd.few[0] && a.l->fwd.few[1]);
+  assert_false(b.l->fwd.few[0] || b.l->fwd.few[1]);
+  OK(a.k->linear_check(a.s, a.l, a.fwd));
+  try_fwd(&a, 5, TRI_BF16, TRI_BF16, ADDED_TO_ITSELF);
+  try_fwd(&a, 49, TRI_F32, TRI_DTYPE_COUNT, ALONE);
+  layer_close(&a);
+  layer_close(&b);
+}
+
 static int run_on(const char *name) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_values_f32),           cmocka_unit_test(test_values_bf16),
@@ -243,7 +262,7 @@ static int run_on(const char *name) {
       cmocka_unit_test(test_values_other_threads), cmocka_unit_test(test_row_bits),
       cmocka_unit_test(test_large_vocabulary),     cmocka_unit_test(test_tile_bits),
       cmocka_unit_test(test_gradient_bits),        cmocka_unit_test(test_open),
-      cmocka_unit_test(test_pack_again),
+      cmocka_unit_test(test_pack_again),           cmocka_unit_test(test_few),
   };
   int failed;
 

@@ -35,6 +35,7 @@ static int block_kind(const tri_linear_product *p, int64_t block) { return block
 
 /* What tiles are tried with: rows of noise in a ring, times a block of noise. */
 enum { RING = TRI_TILE_ROWS, RING_STEP = 29 };
+static const int few_rows[] = {1, 7, 17, TRI_TILE_ROWS - 1};
 /* Results to compare for each place of a row in a tile. Two orders of summation give the same bits in up to
  * four results of five. Measured: oneDNN 2.6.3. */
 enum { N_TRIED = 256 };
@@ -70,9 +71,14 @@ static tri_status trial_open(const tri_linear *l, tri_gemm *first, int64_t n, in
   return tri_gemm_pack(first, 0, t->packed, t->b, t->scratch) ? TRI_OK : tri_linear_failed(l, "packing");
 }
 
-/* c = the product of `g` and the rows of the ring from `row` on. */
-static tri_status trial_run(const tri_linear *l, const trial *t, tri_gemm *g, int64_t row, float *c) {
+/* c = the product of `g` and the rows of the ring from `row` on; NULL: of few rows, `height`. */
+static tri_status trial_run(const tri_linear *l, const trial *t, tri_gemm *g, int64_t row, int64_t height,
+                            float *c) {
   const char *a = t->a + (size_t)(row * t->k) * tri_dtype_bytes(l->work);
+  if (!g) {
+    tri_few_run(c, a, height, t->n, t->k, t->packed);
+    return TRI_OK;
+  }
   return tri_gemm_run(g, 0, c, a, t->packed, t->scratch) ? TRI_OK : tri_linear_failed(l, "the product");
 }
 
@@ -82,7 +88,7 @@ static tri_status trial_equal(const tri_linear *l, const trial *t, tri_gemm *g, 
   *equal = true;
   for (int64_t i = 0; i < runs && *equal; i++) {
     const int64_t row = i * RING_STEP % RING;
-    TRI_TRY(trial_run(l, t, g, row, t->c));
+    TRI_TRY(trial_run(l, t, g, row, height, t->c));
     for (int64_t r = 0; r < height; r++)
       if (memcmp(t->c + r * t->n, t->want + (row + r) % RING * t->n, (size_t)t->n * sizeof *t->c) != 0)
         *equal = false;
@@ -103,11 +109,14 @@ static tri_status choose_tiles(tri_linear *l, tri_linear_product *p, int kind) {
     const int64_t height = tile_rows[i];
     if (!p->use[kind][i]) continue;
     for (int64_t row = 0; row < RING && !chosen; row += height)
-      TRI_TRY_DONE(trial_run(l, &t, tile[i], row, t.want + row * t.n));
+      TRI_TRY_DONE(trial_run(l, &t, tile[i], row, height, t.want + row * t.n));
     TRI_TRY_DONE(trial_equal(l, &t, tile[i], height, &p->use[kind][i]));
     chosen |= p->use[kind][i];
   }
   if (!chosen) p->use[kind][0] = true; /* linear_check will say so */
+  p->few[kind] = chosen && tri_few_fits(tile[0]);
+  for (size_t i = 0; i < sizeof few_rows / sizeof *few_rows && p->few[kind]; i++)
+    TRI_TRY_DONE(trial_equal(l, &t, NULL, few_rows[i], &p->few[kind]));
 done:
   omp_set_num_threads(before);
   trial_close(&t);
@@ -275,14 +284,19 @@ static bool run_rows(const tri_linear *l, const call *c, int thread, int64_t blo
   const char               *packed = c->packed + (size_t)block * p->block_bytes;
   float                    *t = (float *)(void *)tri_linear_own(l, thread);
   for (int64_t step; row < end; row += step) {
-    const int   pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)], height = tile_rows[pick];
+    const bool few = p->few[kind] && end - row < TRI_TILE_ROWS;
+    const int  pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)],
+              height = few ? (int)(end - row) : tile_rows[pick];
     const char *x = c->x + (size_t)(row * p->k) * tri_dtype_bytes(l->dtype);
     step = tri_min(height, end - row);
     if (step < height || l->work != l->dtype) {
       tri_linear_copy(l, tri_linear_stage(l, thread), x, step, height, p->k, p->k);
       x = tri_linear_stage(l, thread);
     }
-    if (!tri_gemm_run(p->tile[kind][pick], thread, t, x, packed, tri_linear_scratch(l, thread))) return false;
+    if (few)
+      tri_few_run(t, x, step, n, p->k, packed);
+    else if (!tri_gemm_run(p->tile[kind][pick], thread, t, x, packed, tri_linear_scratch(l, thread)))
+      return false;
     for (int64_t r = 0; r < step; r++) store_row(c, t + r * n, row + r, block * p->width, n);
   }
   return true;
@@ -378,6 +392,7 @@ static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64
     one.width = one.n;
     memcpy(one.tile[0], one.tile[1], sizeof one.tile[0]);
     memcpy(one.pick[0], one.pick[1], sizeof one.pick[0]);
+    one.few[0] = one.few[1];
   }
   packed_fwd += (size_t)block * l->fwd.block_bytes;
   tri_tensor whole = tri_view2(judge, TRI_F32, CHECK_ROWS, one.n), part = tri_view2(y, TRI_F32, 0, one.n);

@@ -82,5 +82,5 @@ static TRI_PAIRS_TARGET void sums(float *c, int64_t ldc, const uint16_t *a, int6
 
 static void nothing(void) {}
 
-const tri_pairs tri_pairs_avx512 = {"avx512", nothing, nothing, scores, sums};
+const tri_pairs tri_pairs_avx512 = {"avx512", nothing, nothing, scores, sums, NULL};
 #endif
