@@ -14,9 +14,18 @@ note() { # name, exit status, what it said last
 $1: $3"
 }
 
+# Three builds are gcc's, of nearly the same C: where ccache is, what one has compiled is not compiled again.
+launch_by() { # the preset that is configured
+  case $1 in
+  cpu-release | cpu-emulated | cuda-release) command -v ccache ;;
+  esac
+}
+CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache}
+export CCACHE_DIR
+
 build() { # preset, further arguments of the build
   echo "== $1"
-  cmake --preset "$1" && cmake --build --preset "$@" --parallel "$cores" && return
+  CMAKE_C_COMPILER_LAUNCHER=$(launch_by "$1") cmake --preset "$1" && cmake --build --preset "$@" --parallel "$cores" && return
   note "$1" 1 "does not build"
   return 1
 }
