@@ -188,8 +188,8 @@ TRI_CHECKED tri_status tri_ckpt_room_prepare(const char *dir, const char *folder
 TRI_CHECKED tri_status tri_ckpt_room_give(const char *folder);
 /* Every rank: does it see that folder, and may it write a file of that size? */
 TRI_CHECKED tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes);
-/* Rank 0: the file gets blocks for its first `bytes` bytes, so that writing them does not fail for want of
- * room. */
+/* Rank 0: the file is `bytes` long at least, and gets blocks for them where the file system can promise any,
+ * so that writing them does not fail for want of room. */
 TRI_CHECKED tri_status tri_ckpt_room_take(const char *path, int64_t bytes);
 
 /* checkpoint_steps.c. Not collective, all that follow. */

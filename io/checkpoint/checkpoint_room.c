@@ -63,14 +63,13 @@ static tri_status check_limit(const char *path, int64_t bytes) {
   return TRI_OK;
 }
 
-/* Grow the open file to this size with blocks behind it, and close it. *promised: false where the file system
- * cannot promise blocks. */
+/* Grow the open file to this size with blocks behind it. *promised: false where the file system cannot
+ * promise blocks. */
 static tri_status take(const char *path, int fd, int64_t bytes, bool *promised) {
   int err;
 
   do err = fallocate(fd, 0, 0, (off_t)bytes) ? errno : 0;
   while (err == EINTR);
-  close(fd);
   if (err == ENOSPC || err == EDQUOT || err == EFBIG || err == EIO)
     TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed: %s", path, bytes, strerror(err));
   *promised = err == 0;
@@ -120,14 +119,17 @@ static tri_status make_state(const char *folder) {
 
 /* A quota shows only when space is asked for: ask once, and give it back to the file that is written next. */
 static tri_status try_room(const char *folder, int64_t need_bytes, int64_t spare_bytes) {
-  char path[TRI_CKPT_PATH_BYTES];
-  bool promised;
-  int  fd;
+  char       path[TRI_CKPT_PATH_BYTES];
+  bool       promised;
+  int        fd;
+  tri_status st;
 
   TRI_TRY(tri_ckpt_path(path, "%s/room", folder));
   TRI_TRY(check_limit(path, need_bytes));
   TRI_TRY(tri_file_create(path, &fd));
-  TRI_TRY(take(path, fd, need_bytes, &promised));
+  st = take(path, fd, need_bytes, &promised);
+  close(fd);
+  TRI_TRY(st);
   TRI_TRY(tri_ckpt_room_give(folder));
   if (!promised) TRI_TRY(write_spare(path, spare_bytes));
   return TRI_OK;
@@ -159,15 +161,28 @@ tri_status tri_ckpt_room_check(const char *folder, int rank, int64_t need_bytes)
   return TRI_OK;
 }
 
+/* Ranks of several machines write parts of one page. An NFS client that takes it to lie behind the end of the
+ * file sends zeros for the parts that others have written: so the file is as long as it will be. */
+static tri_status lengthen(const char *path, int fd, int64_t bytes) {
+  struct stat sb;
+
+  if (fstat(fd, &sb) || (sb.st_size < bytes && ftruncate(fd, (off_t)bytes)))
+    TRI_FAIL(TRI_EFILE, "%s: %" PRId64 " bytes are needed: %s", path, bytes, strerror(errno));
+  return TRI_OK;
+}
+
 tri_status tri_ckpt_room_take(const char *path, int64_t bytes) {
-  bool promised;
-  int  fd;
+  tri_status st;
+  bool       promised;
+  int        fd;
 
   TRI_TRY(check_limit(path, bytes));
   fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", path, strerror(errno));
-  TRI_TRY(take(path, fd, bytes, &promised));
-  return TRI_OK;
+  st = take(path, fd, bytes, &promised);
+  if (st == TRI_OK && !promised) st = lengthen(path, fd, bytes);
+  close(fd);
+  return st;
 }
 
 tri_status tri_ckpt_room_give(const char *folder) {

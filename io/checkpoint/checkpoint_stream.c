@@ -84,7 +84,8 @@ static int write_range(tri_ckpt_stream *s, const char *at, int64_t n, int64_t of
     int64_t most = (n - head) / s->align * s->align;
     rest = n - head - most;
     e = write_bytes(s->plain, &at, &head, &offset, 1);
-    if (!e) e = write_bytes(s->direct, &at, &most, &offset, s->align);
+    if (e) return e;
+    e = write_bytes(s->direct, &at, &most, &offset, s->align);
     rest += most; /* 0, but where the file system does not take such a write after all */
     if (e == EINVAL) e = 0;
   }
