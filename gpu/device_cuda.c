@@ -238,6 +238,11 @@ static tri_status cuda_stream_wait(tri_stream *s, tri_event *e) {
   return TRI_OK;
 }
 
+static tri_status cuda_event_sync(tri_event *e) {
+  if (e->recorded) TRI_CUDA_TRY(cudaEventSynchronize(e->event));
+  return TRI_OK;
+}
+
 static tri_status cuda_event_ms(tri_event *from, tri_event *to, double *ms) {
   float got = 0;
 
@@ -306,6 +311,7 @@ const tri_device_ops tri_cuda_device_ops = {
     .event_close = cuda_event_close,
     .event_record = cuda_event_record,
     .stream_wait = cuda_stream_wait,
+    .event_sync = cuda_event_sync,
     .event_ms = cuda_event_ms,
     .kernels = &cuda_kernels,
     .graph_record = cuda_graph_record,

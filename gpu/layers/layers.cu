@@ -1,4 +1,4 @@
-/* layers.cu - embedding, rotary positions, gated products. */
+/* layers.cu - embedding, rotary positions, gated products; what a decode step takes of the one before. */
 #include "gpu/base/cuda_util.cuh"
 
 enum {
@@ -250,4 +250,29 @@ tri_status tri_cuda_glu_bwd(tri_stream *s, tri_out dgu, tri_out y, tri_in dy, tr
              dgu->dim[1] == 2 * F);
   return act == TRI_ACT_GELU ? glu_bwd<TRI_ACT_GELU>(s, dgu, y, dy, gu)
                              : glu_bwd<TRI_ACT_SILU>(s, dgu, y, dy, gu);
+}
+
+/* token[b] = drawn[from[b]] and table[b, pos[b] / TRI_PAGE] = slot[b] / TRI_PAGE, not where from or slot is
+ * -1. Grid: B / THREADS. Judge: tri_cpu_decode_in. */
+__global__ void __launch_bounds__(THREADS)
+    decode_in_kernel(int32_t *token, int32_t *table, const int32_t *drawn, const int32_t *from,
+                     const int32_t *pos, const int32_t *slot, int64_t B, int64_t P, int64_t K) {
+  int64_t b = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+
+  if (b < B) {
+    int32_t of = from[b], to = slot[b], page = pos[b] / TRI_PAGE;
+    TRI_KERNEL_ASSERT(of < K && page >= 0 && page < P);
+    if (of >= 0) token[b] = drawn[of];
+    if (to >= 0) table[b * P + page] = to / TRI_PAGE;
+  }
+}
+
+tri_status tri_cuda_decode_in(tri_stream *s, tri_out token, tri_out table, tri_in drawn, tri_in from,
+                              tri_in pos, tri_in slot) {
+  int64_t B = token->dim[0];
+
+  TRI_ASSERT(from->dim[0] == B && pos->dim[0] == B && slot->dim[0] == B && table->dim[0] == B);
+  return TRI_LAUNCH(decode_in_kernel, (unsigned)tri_blocks(B, THREADS), THREADS, 0, s, token->data,
+                    table->data, drawn->data, from->data, pos->data, slot->data, B, table->dim[1],
+                    drawn->dim[0]);
 }

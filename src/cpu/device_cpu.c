@@ -158,6 +158,11 @@ static tri_status cpu_stream_wait(tri_stream *s, tri_event *e) {
   return TRI_OK;
 }
 
+static tri_status cpu_event_sync(tri_event *e) {
+  (void)e;
+  return TRI_OK;
+}
+
 static tri_status cpu_event_ms(tri_event *from, tri_event *to, double *ms) {
   *ms = 0;
   if (from->at_s < 0 || to->at_s < 0)
@@ -188,6 +193,7 @@ const tri_device_ops tri_cpu_device_ops = {
     .event_close = cpu_event_close,
     .event_record = cpu_event_record,
     .stream_wait = cpu_stream_wait,
+    .event_sync = cpu_event_sync,
     .event_ms = cpu_event_ms,
     .kernels = &cpu_kernels,
 };

@@ -166,3 +166,17 @@ tri_status tri_cpu_sample(tri_stream *s, tri_out token, tri_out logp, tri_out wo
                (int32_t *)token->data + b, (float *)logp->data + b);
   return TRI_OK;
 }
+
+tri_status tri_cpu_decode_in(tri_stream *s, tri_out token, tri_out table, tri_in drawn, tri_in from,
+                             tri_in pos, tri_in slot) {
+  int64_t        B = token->dim[0], P = table->dim[1];
+  const int32_t *of = from->data, *at = pos->data, *to = slot->data;
+
+  (void)s;
+  for (int64_t b = 0; b < B; b++) {
+    TRI_ASSERT(of[b] < drawn->dim[0] && at[b] / TRI_PAGE < P);
+    if (of[b] >= 0) ((int32_t *)token->data)[b] = ((const int32_t *)drawn->data)[of[b]];
+    if (to[b] >= 0) ((int32_t *)table->data)[b * P + at[b] / TRI_PAGE] = to[b] / TRI_PAGE;
+  }
+  return TRI_OK;
+}

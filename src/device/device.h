@@ -39,6 +39,7 @@ typedef struct tri_device_ops {
   void (*event_close)(tri_event **e);
   tri_status (*event_record)(tri_event *e, tri_stream *s);
   tri_status (*stream_wait)(tri_stream *s, tri_event *e); /* the stream waits, the host does not */
+  tri_status (*event_sync)(tri_event *e);                 /* the host waits; not at all if never recorded */
   tri_status (*event_ms)(tri_event *from, tri_event *to, double *ms);
   const struct tri_kernels *kernels;
 

@@ -157,6 +157,12 @@ typedef tri_status tri_kv_put_fn(tri_stream *s, tri_out k_page, tri_out v_page, 
 typedef tri_status tri_attn_decode_fn(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
                                       tri_in table, tri_in len, const tri_attn_rule *rule);
 
+/* What a step takes of the one before. token i32 [B] becomes drawn i32 [K] at from i32 [B], where that is not
+ * -1. table i32 [B,P]: the page that holds place pos i32 [B] becomes that of slot i32 [B], where it is not
+ * -1. */
+typedef tri_status tri_decode_in_fn(tri_stream *s, tri_out token, tri_out table, tri_in drawn, tri_in from,
+                                    tri_in pos, tri_in slot);
+
 /* ---- loss and sampling ---- */
 
 /* x f32 [K,V] in place: cap * tanh(x / cap). bwd: dx A [K,V] in place, times 1 - (y / cap)^2, y as fwd left
@@ -206,7 +212,8 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
   X(linear_fwd) X(linear_bwd_x) X(linear_bwd_w) X(colsum)
 #define TRI_LAYER_KERNELS(X) \
   X(embed_fwd) X(embed_bwd) X(rmsnorm_fwd) X(rmsnorm_bwd) X(head_norm_fwd) X(head_norm_bwd) X(rope) \
-  X(glu_fwd) X(glu_bwd) X(attn_fwd) X(attn_bwd) X(kv_put) X(attn_decode)
+  X(glu_fwd) X(glu_bwd) X(attn_fwd) X(attn_bwd) X(kv_put) X(attn_decode) \
+  X(decode_in)
 #define TRI_LOSS_KERNELS(X) \
   X(softcap_fwd) X(softcap_bwd) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
 #define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw) X(cols_put) X(cols_get)

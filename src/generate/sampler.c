@@ -4,23 +4,19 @@
  * needs the head. */
 #include "sampler.h"
 #include "decode.h"
+#include "finished.h"
 #include "model/kv.h"
 
 #include <math.h>
 #include <string.h>
 
-typedef struct answer {
-  int32_t        *token; /* exactly n, once finished */
-  float          *logp;
-  int64_t         n;
-  tri_stop_reason stop;
-} answer;
-
 /* One decode row: a sequence being written. */
 typedef struct row {
   int      index; /* prompt * group + sample */
   int64_t  n;     /* answer tokens so far */
-  int32_t  next;  /* token that enters the cache next */
+  int64_t  given; /* and those that steps under way draw */
+  int32_t  next;  /* token that enters the cache first */
+  int      at[2]; /* its row in the last step of each turn; -1: none of it */
   int32_t *page;  /* [pages_each] */
   int      n_page;
   int32_t *token; /* [max_new] */
@@ -35,8 +31,9 @@ typedef struct prefix {
 
 /* The tokens of a prefill. */
 typedef struct staging {
-  int32_t *token, *pos, *slot; /* [max_prefill] */
-  int32_t *cu;                 /* [max_sequences+1] */
+  int32_t   *token, *pos, *slot; /* [max_prefill] */
+  int32_t   *cu;                 /* [max_sequences+1] */
+  tri_event *copied;             /* the host's to the device */
 } staging;
 
 struct tri_sampler {
@@ -44,6 +41,7 @@ struct tri_sampler {
   tri_model      *model;  /* borrowed */
   tri_kv         *kv;
   tri_decode     *decode;
+  tri_finished   *finished;
   tri_sampler_opt opt;
   int64_t         pages_each;
   int             n_row;
@@ -56,12 +54,7 @@ struct tri_sampler {
   const tri_generate_opt *gen;
   int                     started, total; /* answers started, answers in all */
   prefix                 *prefix;         /* [max_sequences+1] */
-  int     first_prefix, n_prefix;         /* prompt of prefix[0]; prompts in the cache, one after the other */
-  answer *answer;
-  /* with max_answers: where finished answers lie, one behind the other */
-  int32_t *done_token;
-  float   *done_logp;
-  int64_t  n_done;
+  int first_prefix, n_prefix;             /* prompt of prefix[0]; prompts in the cache, one after the other */
 };
 
 static int64_t pages_for(int64_t tokens) { return (tokens + TRI_PAGE - 1) / TRI_PAGE; }
@@ -80,14 +73,6 @@ static tri_status plan_buffers(tri_sampler *s, tri_ledger *l) {
            {NULL, &s->token_room, B * (size_t)s->opt.max_new * 4},
            {NULL, &s->logp_room, B * (size_t)s->opt.max_new * 4}};
 
-  size_t done = (size_t)s->opt.max_answers * (size_t)s->opt.max_new * 4;
-
-  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers", done,
-                         (void **)&s->done_token));
-  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers", done,
-                         (void **)&s->done_logp));
-  TRI_TRY(tri_ledger_add(l, TRI_MEM_HOST, TRI_PHASE_ROLLOUT, false, "finished answers",
-                         (size_t)s->opt.max_answers * sizeof *s->answer, (void **)&s->answer));
   for (size_t i = 0; i < sizeof r / sizeof *r; i++) {
     if (r[i].device)
       TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "decode staging", r[i].bytes,
@@ -119,6 +104,7 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
   s->pages_each = pages_for(opt->max_prompt + opt->max_new);
   TRI_TRY(TRI_ALLOC(s->row, opt->max_sequences));
   TRI_TRY(TRI_ALLOC(s->prefix, opt->max_sequences + 1));
+  TRI_TRY(tri_finished_open(ledger, opt->max_answers, opt->max_new, &s->finished));
   TRI_TRY(plan_buffers(s, ledger));
   /* One set of pages more than rows: the prompt that is being started holds its own last page. */
   TRI_TRY(tri_kv_open(d, ledger, tri_model_get_shape(m), dtype, s->pages_each * (opt->max_sequences + 1),
@@ -129,6 +115,8 @@ tri_status tri_sampler_open(tri_device *d, tri_ledger *ledger, tri_model *m, tri
 void tri_sampler_close(tri_sampler **s) {
   if (!*s) return;
   tri_decode_close(&(*s)->decode);
+  tri_finished_close(&(*s)->finished);
+  if ((*s)->h.copied) (*s)->device->ops->event_close(&(*s)->h.copied);
   tri_kv_close(&(*s)->kv);
   TRI_FREE((*s)->row);
   TRI_FREE((*s)->prefix);
@@ -171,8 +159,8 @@ static tri_status run_prefill(tri_sampler *s, int64_t n, int n_seq, tri_stream *
   TRI_TRY(ops->copy(stream, s->d.pos, s->h.pos, (size_t)n * 4));
   TRI_TRY(ops->copy(stream, s->d.slot, s->h.slot, (size_t)n * 4));
   TRI_TRY(ops->copy(stream, s->d.cu, s->h.cu, (size_t)(n_seq + 1) * 4));
-  TRI_TRY(tri_model_prefill(s->model, &b, s->kv, stream));
-  return ops->stream_sync(stream); /* the host buffers are filled again */
+  TRI_TRY(ops->event_record(s->h.copied, stream));
+  return tri_model_prefill(s->model, &b, s->kv, stream);
 }
 
 /* Brings every prompt the free rows will start into the cache, as many in one forward as the staging
@@ -199,6 +187,7 @@ static tri_status prefill(tri_sampler *s, tri_stream *stream) {
       TRI_TRY(run_prefill(s, n, n_seq, stream));
       n = n_seq = 0;
     }
+    if (!n_seq) TRI_TRY(s->device->ops->event_sync(s->h.copied)); /* the host buffers are filled again */
     s->h.cu[n_seq++] = (int32_t)n;
     TRI_TRY(stage_prompt(s, next, &n));
     s->h.cu[n_seq] = (int32_t)n;
@@ -217,7 +206,8 @@ static tri_status start_answer(tri_sampler *s, tri_stream *stream) {
   prefix *f = &s->prefix[prompt - s->first_prefix];
 
   r->index = s->started++;
-  r->n = 0;
+  r->n = r->given = 0;
+  r->at[0] = r->at[1] = -1;
   r->next = s->prompt[prompt].token[s->prompt[prompt].n_token - 1];
   r->n_page = f->n_page;
   for (int i = 0; i < f->n_page; i++) {
@@ -227,41 +217,50 @@ static tri_status start_answer(tri_sampler *s, tri_stream *stream) {
     TRI_TRY(take_page(s, &r->page[i]));
     TRI_TRY(tri_kv_copy(s->kv, r->page[i], f->page[i], stream));
   }
-  s->n_row++;
-  return TRI_OK;
+  return tri_decode_seat(s->decode, s->n_row++, r->page, r->n_page, stream);
 }
 
-/* ---- one decode step ---- */
+/* ---- decode steps ---- */
 
 static const tri_prompt *prompt_of(const tri_sampler *s, const row *r) {
   return &s->prompt[r->index / s->gen->group];
 }
 
-/* Place in its sequence of the token that enters the cache next. */
-static int64_t pos_of(const tri_sampler *s, const row *r) { return prompt_of(s, r)->n_token - 1 + r->n; }
+/* Does the answer go on, as far as is known before the tokens under way are? */
+static bool goes_on(const tri_sampler *s, const row *r) { return r->given < s->gen->max_new; }
 
-static tri_status stage_rows(tri_sampler *s, tri_decode_rows *d) {
-  int64_t B = s->n_row, P = 1;
+static bool any_goes_on(const tri_sampler *s) {
+  for (int i = 0; i < s->n_row; i++)
+    if (goes_on(s, &s->row[i])) return true;
+  return false;
+}
 
-  for (int64_t i = 0; i < B; i++) {
-    row *r = &s->row[i];
-    if (pos_of(s, r) / TRI_PAGE == r->n_page) TRI_TRY(take_page(s, &r->page[r->n_page++]));
-    if (r->n_page > P) P = r->n_page;
-  }
-  tri_decode_stage(s->decode, B, P, d);
-  for (int64_t i = 0; i < B; i++) {
-    const row *r = &s->row[i];
-    int64_t    pos = pos_of(s, r);
-    d->token[i] = r->next;
-    d->pos[i] = (int32_t)pos;
-    d->slot[i] = r->page[pos / TRI_PAGE] * TRI_PAGE + (int32_t)(pos % TRI_PAGE);
-    d->len[i] = (int32_t)pos + 1;
-    d->key[3 * i] = prompt_of(s, r)->id;
-    d->key[3 * i + 1] = r->index % s->gen->group;
-    d->key[3 * i + 2] = r->n;
-    for (int64_t j = 0; j < d->P; j++) d->table[i * d->P + j] = j < r->n_page ? r->page[j] : 0;
-  }
+/* The token that the row draws next follows the one at place pos of its sequence, which enters the cache. */
+static tri_status stage_row(tri_sampler *s, int i, const tri_decode_rows *d) {
+  row    *r = &s->row[i];
+  int64_t pos = prompt_of(s, r)->n_token - 1 + r->given;
+
+  r->at[d->turn] = -1;
+  if (!goes_on(s, r)) return TRI_OK;
+  if (pos / TRI_PAGE == r->n_page) TRI_TRY(take_page(s, &r->page[r->n_page++]));
+  r->at[d->turn] = i;
+  d->from[i] = r->at[!d->turn];
+  d->token[i] = r->next;
+  d->pos[i] = (int32_t)pos;
+  d->slot[i] = r->page[pos / TRI_PAGE] * TRI_PAGE + (int32_t)(pos % TRI_PAGE);
+  d->len[i] = (int32_t)pos + 1;
+  d->key[3 * i] = prompt_of(s, r)->id;
+  d->key[3 * i + 1] = r->index % s->gen->group;
+  d->key[3 * i + 2] = r->given++;
   return TRI_OK;
+}
+
+static tri_status give_step(tri_sampler *s, tri_stream *stream) {
+  tri_decode_rows d;
+
+  tri_decode_stage(s->decode, s->n_row, &d);
+  for (int i = 0; i < s->n_row; i++) TRI_TRY(stage_row(s, i, &d));
+  return tri_decode_step(s->decode, &s->gen->rule, stream);
 }
 
 /* Has this answer ended with its newest token? */
@@ -282,33 +281,24 @@ static bool ended(const tri_sampler *s, const row *r, tri_stop_reason *why) {
 }
 
 static tri_status finish(tri_sampler *s, const row *r, tri_stop_reason why) {
-  answer *a = &s->answer[r->index];
+  const int32_t *token;
 
-  if (s->opt.max_answers) {
-    a->token = s->done_token + s->n_done;
-    a->logp = s->done_logp + s->n_done;
-    s->n_done += r->n;
-  } else {
-    TRI_TRY(TRI_ALLOC(a->token, r->n));
-    TRI_TRY(TRI_ALLOC(a->logp, r->n));
-  }
-  memcpy(a->token, r->token, (size_t)r->n * 4);
-  memcpy(a->logp, r->logp, (size_t)r->n * 4);
-  a->n = r->n;
-  a->stop = why;
+  TRI_TRY(tri_finished_add(s->finished, r->index, r->token, r->logp, r->n, why, &token));
   for (int i = 0; i < r->n_page; i++) tri_kv_drop(s->kv, r->page[i]);
-  return s->gen->finished ? s->gen->finished(s->gen->finished_ctx, r->index, a->token, a->n, why) : TRI_OK;
+  return s->gen->finished ? s->gen->finished(s->gen->finished_ctx, r->index, token, r->n, why) : TRI_OK;
 }
 
-/* Row i is done; the last row takes its place (buffers are exchanged, not copied). */
-static void remove_row(tri_sampler *s, int i) {
+/* Row i is done; the last row takes its place (buffers are exchanged, not copied). A step under way may have
+ * the row once more: what it draws is not read, and it writes before whoever gets the row's pages. */
+static tri_status remove_row(tri_sampler *s, int i, tri_stream *stream) {
   row gone = s->row[i];
 
   s->row[i] = s->row[--s->n_row];
   s->row[s->n_row] = gone;
+  return i < s->n_row ? tri_decode_move(s->decode, i, s->n_row, s->row[i].n_page, stream) : TRI_OK;
 }
 
-static tri_status check_drawn(const tri_sampler *s, const tri_decode_rows *d) {
+static tri_status check_drawn(const tri_sampler *s, const tri_decode_drawn *d) {
   const char *why =
       tri_params_options(tri_model_params(s->model))->dtype == TRI_F16
           ? "in fp16 nothing is above 65504, and a model that was made in bf16 may pass that: "
@@ -317,7 +307,7 @@ static tri_status check_drawn(const tri_sampler *s, const tri_decode_rows *d) {
 
   for (int i = 0; i < s->n_row; i++) {
     const row *r = &s->row[i];
-    if (isnan(d->logp[i]))
+    if (r->at[d->turn] >= 0 && isnan(d->logp[r->at[d->turn]]))
       TRI_FAIL(
           TRI_ENUMERIC,
           "the logits of token %lld of answer %d to prompt_id %lld are not numbers (NaN, infinity, or all "
@@ -327,63 +317,35 @@ static tri_status check_drawn(const tri_sampler *s, const tri_decode_rows *d) {
   return TRI_OK;
 }
 
-static tri_status decode_step(tri_sampler *s, tri_stream *stream) {
-  tri_decode_rows d;
+static tri_status take_step(tri_sampler *s, tri_stream *stream) {
+  tri_decode_drawn d;
 
-  TRI_TRY(stage_rows(s, &d));
-  TRI_TRY(tri_decode_step(s->decode, &s->gen->rule, stream));
+  TRI_TRY(tri_decode_take(s->decode, &d));
   TRI_TRY(check_drawn(s, &d));
   for (int i = s->n_row - 1; i >= 0; i--) {
     row            *r = &s->row[i];
     tri_stop_reason why;
-    r->token[r->n] = d.drawn[i];
-    r->logp[r->n++] = d.logp[i];
-    r->next = d.drawn[i];
+    if (r->at[d.turn] < 0) continue; /* it began after the step */
+    r->token[r->n] = d.token[r->at[d.turn]];
+    r->logp[r->n++] = d.logp[r->at[d.turn]];
     if (!ended(s, r, &why)) continue;
     TRI_TRY(finish(s, r, why));
-    remove_row(s, i);
+    TRI_TRY(remove_row(s, i, stream));
   }
   return TRI_OK;
 }
 
 /* ---- the whole ---- */
 
-static tri_status collect(tri_sampler *s, tri_rollout *out) {
-  int64_t n_tok = 0, at = 0;
-
-  for (int i = 0; i < s->total; i++) n_tok += s->prompt[i / s->gen->group].n_token + s->answer[i].n;
-  TRI_TRY(tri_rollout_make(s->total, n_tok, s->gen->group, 0, out));
-  for (int i = 0; i < s->total; i++) {
-    const tri_prompt *p = &s->prompt[i / s->gen->group];
-    const answer     *a = &s->answer[i];
-    out->start[i] = at;
-    out->prompt_id[i] = p->id;
-    out->sample[i] = i % s->gen->group;
-    out->prompt_len[i] = p->n_token;
-    out->stop[i] = (int32_t)a->stop;
-    memcpy(out->token + at, p->token, (size_t)p->n_token * 4);
-    memcpy(out->token + at + p->n_token, a->token, (size_t)a->n * 4);
-    memcpy(out->old_logp + at + p->n_token, a->logp, (size_t)a->n * 4);
-    at += p->n_token + a->n;
-  }
-  out->start[s->total] = at;
-  out->has_logp = true;
-  return TRI_OK;
-}
-
-static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen) {
+static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, const tri_generate_opt *gen,
+                        tri_stream *stream) {
   int32_t *room = s->page_room;
 
-  if (s->opt.max_answers && (int64_t)n_prompt * gen->group > s->opt.max_answers)
-    TRI_FAIL(TRI_EINTERNAL, "%d prompts x %d answers; %lld answers were planned", n_prompt, gen->group,
-             (long long)s->opt.max_answers);
-  if (!s->opt.max_answers) TRI_TRY(TRI_ALLOC(s->answer, (int64_t)n_prompt * gen->group));
-
+  TRI_TRY(tri_finished_begin(s->finished, (int64_t)n_prompt * gen->group));
   s->prompt = prompt;
   s->gen = gen;
   s->started = s->n_row = s->first_prefix = s->n_prefix = 0;
   s->total = n_prompt * gen->group;
-  s->n_done = 0;
   tri_kv_reset(s->kv);
   for (int i = 0; i < s->opt.max_sequences; i++) {
     s->row[i].page = room;
@@ -395,36 +357,30 @@ static tri_status begin(tri_sampler *s, const tri_prompt *prompt, int n_prompt, 
     s->prefix[i].page = room;
     room += s->pages_each;
   }
-  return TRI_OK;
-}
-
-static void forget_answers(tri_sampler *s) {
-  if (s->opt.max_answers) return;
-  for (int i = 0; s->answer && i < s->total; i++) {
-    TRI_FREE(s->answer[i].token);
-    TRI_FREE(s->answer[i].logp);
-  }
-  TRI_FREE(s->answer);
+  if (!s->h.copied) TRI_TRY(s->device->ops->event_open(s->device, &s->h.copied));
+  return tri_decode_begin(s->decode, stream);
 }
 
 tri_status tri_sampler_generate(tri_sampler *s, const tri_prompt *prompt, int n_prompt,
                                 const tri_generate_opt *gen, tri_stream *stream, tri_rollout *out) {
-  tri_status st = TRI_OK;
+  tri_status st = TRI_OK, end;
 
   TRI_ASSERT(gen->max_new <= s->opt.max_new && gen->group > 0);
   TRI_TRY(tri_model_hold(s->model, true, stream));
-  TRI_TRY_DONE(begin(s, prompt, n_prompt, gen));
+  TRI_TRY_DONE(begin(s, prompt, n_prompt, gen, stream));
   while (s->started < s->total || s->n_row) {
     if (gen->halt && gen->halt(gen->halt_ctx)) goto done;
     if (gen->progress) gen->progress(gen->progress_ctx, s->started - s->n_row, s->total);
     if (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(prefill(s, stream));
     while (s->started < s->total && s->n_row < s->opt.max_sequences) TRI_TRY_DONE(start_answer(s, stream));
-    TRI_TRY_DONE(decode_step(s, stream));
+    while (any_goes_on(s) && tri_decode_may_give(s->decode)) TRI_TRY_DONE(give_step(s, stream));
+    TRI_TRY_DONE(take_step(s, stream));
   }
-  TRI_TRY_DONE(collect(s, out));
+  TRI_TRY_DONE(tri_finished_collect(s->finished, prompt, gen->group, out));
 done:
-  tri_decode_forget(s->decode); /* the next call may have another rule, and weights in another place */
-  forget_answers(s);
+  end = tri_decode_end(s->decode, stream); /* the next call may have other weights, in another place */
+  if (st == TRI_OK) st = end;
+  tri_finished_end(s->finished);
   if (st == TRI_OK) st = tri_model_hold(s->model, false, stream);
   return st;
 }

@@ -1,4 +1,5 @@
-/* test_kernels.c - embedding, rope, gated products, soft caps, sums, rows and flat arrays of every back end.
+/* test_kernels.c - embedding, rope, gated products, soft caps, sums, rows, flat arrays and what decode steps
+ * take of each other, of every back end.
  * Judges: loops in f64, gradient loops themselves judged by central differences; exact bits for rows and
  * threads. */
 #include "filter_case.h"
@@ -383,13 +384,43 @@ static void test_adamw(void **state) {
   all_shapes(adamw);
 }
 
+/* Rows that go on, begin and do nothing take turns; neighbours in the table stay. */
+static void run_decode_in(bench *b) {
+  enum { MOST = 300, P = 5, K = 7 };
+  for (int B = 1; B <= MOST; B += 299) {
+    int32_t token[MOST], from[MOST], pos[MOST], slot[MOST], table[MOST * P], drawn[K], got[MOST * P];
+    for (int i = 0; i < K; i++) drawn[i] = 1000 + i;
+    for (int i = 0; i < B; i++) {
+      token[i] = i;
+      from[i] = i % 3 ? -1 : i * 5 % K;
+      pos[i] = i * 7 % (P * TRI_PAGE);
+      slot[i] = i % 4 == 1 ? -1 : (50 + i) * TRI_PAGE + pos[i] % TRI_PAGE;
+    }
+    for (int i = 0; i < B * P; i++) table[i] = i;
+    tri_tensor d_token = put_i32(b, B, 0, token), d_table = put_i32(b, B, P, table),
+               d_drawn = put_i32(b, K, 0, drawn), d_from = put_i32(b, B, 0, from),
+               d_pos = put_i32(b, B, 0, pos), d_slot = put_i32(b, B, 0, slot);
+    ok(b->k->decode_in(b->stream, &d_token, &d_table, &d_drawn, &d_from, &d_pos, &d_slot));
+    get_raw(b, &d_token, got);
+    for (int i = 0; i < B; i++) assert_int_equal(got[i], i % 3 ? i : 1000 + i * 5 % K);
+    get_raw(b, &d_table, got);
+    for (int i = 0; i < B * P; i++)
+      assert_int_equal(got[i], i % P == pos[i / P] / TRI_PAGE && slot[i / P] >= 0 ? 50 + i / P : i);
+    drop_arrays(b, 0);
+  }
+}
+static void test_decode_in(void **state) {
+  (void)state;
+  for_each_device(run_decode_in);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_embed),    cmocka_unit_test(test_rope),    cmocka_unit_test(test_glu),
-      cmocka_unit_test(test_glu_loop), cmocka_unit_test(test_softcap), cmocka_unit_test(test_colsum),
-      cmocka_unit_test(test_rows),     cmocka_unit_test(test_axpby),   cmocka_unit_test(test_cast),
-      cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),   cmocka_unit_test(test_adamw),
-      cmocka_unit_test(test_cols),
+      cmocka_unit_test(test_embed),    cmocka_unit_test(test_rope),      cmocka_unit_test(test_glu),
+      cmocka_unit_test(test_glu_loop), cmocka_unit_test(test_softcap),   cmocka_unit_test(test_colsum),
+      cmocka_unit_test(test_rows),     cmocka_unit_test(test_axpby),     cmocka_unit_test(test_cast),
+      cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),     cmocka_unit_test(test_adamw),
+      cmocka_unit_test(test_cols),     cmocka_unit_test(test_decode_in),
   };
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /* test_sampler.c - generation. Judges: transformers' greedy answers token for token (make_model_golden.py);
  * the same answers whatever the batching, the order of prompts, the number of answers asked for and the
- * number of ranks, recorded steps or none; the trainer's own log-probabilities bit for bit, in f32 and bf16.
- * Run with 1, 2 and 3 ranks. */
+ * number of ranks, recorded steps or none; the order in which steps are given and waited for; the trainer's
+ * own log-probabilities bit for bit, in f32 and bf16. Run with 1, 2 and 3 ranks. */
 #include "model_case.h"
 
 #include "base/hash.h"
@@ -373,6 +373,78 @@ static void recorded_steps_change_nothing(void **state) {
   n_ends = 2;
 }
 
+/* ---- steps under way ---- */
+
+/* What is asked of the device: an event recorded, waited for (NULL: the stream), bytes copied. */
+typedef struct call {
+  enum { RECORDS, WAITS, COPIES } what;
+  const tri_event *event;
+  size_t           bytes;
+} call;
+static call noted[4096];
+static int  n_noted;
+
+static void note(call c) {
+  CHECK(n_noted < (int)(sizeof noted / sizeof *noted));
+  noted[n_noted++] = c;
+}
+static tri_status note_record(tri_event *e, tri_stream *s) {
+  note((call){.what = RECORDS, .event = e});
+  return real.event_record(e, s);
+}
+static tri_status note_wait(tri_event *e) {
+  note((call){.what = WAITS, .event = e});
+  return real.event_sync(e);
+}
+static tri_status note_sync(tri_stream *s) {
+  note((call){.what = WAITS});
+  return real.stream_sync(s);
+}
+static tri_status note_copy(tri_stream *s, void *dst, const void *src, size_t bytes) {
+  note((call){.what = COPIES, .bytes = bytes});
+  return real.copy(s, dst, src, bytes);
+}
+
+/* Steps of one row, whose prompt of one token needs no prefill: each is waited for when one more has been
+ * given (the host's own cores do all at once, and have none under way), never the whole stream, and no more
+ * is copied for it than its arrays and its results, however many pages a row may have. */
+static void the_host_is_a_step_behind(void **state) {
+  tri_generate_opt gen = {.rule = {1, 1, 0, 3}, .max_new = MOST_NEW, .group = 1};
+  tri_rollout      r = {0};
+  bench            b;
+  int              ahead, n_given = 0, n_taken = 0;
+
+  (void)state;
+  real = spied = *tri_device_find(test_device());
+  spied.event_record = note_record;
+  spied.event_sync = note_wait;
+  spied.stream_sync = note_sync;
+  spied.copy = note_copy;
+  instead = &spied;
+  open_bench(&b, "model/llama", TRI_F32, hybrid, 1, 100);
+  ahead = tri_device_is_gpu(b.se.device) ? 1 : 0;
+  b.prompt[0].n_token = 1;
+  n_noted = 0;
+  OK(tri_sampler_generate(b.s, b.prompt, 1, &gen, b.se.stream, &r));
+  for (int i = 0; i < n_noted; i++) {
+    const call *c = &noted[i];
+    bool        taken = false; /* is it a step's? */
+    for (int k = 0; k < n_noted && c->event; k++)
+      taken |= noted[k].what == WAITS && noted[k].event == c->event;
+    n_given += c->what == RECORDS && taken;
+    if (c->what == COPIES) CHECK(c->bytes <= 7 * 16 + 16, "%zu bytes", c->bytes);
+    if (c->what != WAITS || n_given == 0 || n_taken == MOST_NEW) continue;
+    CHECK(c->event, "the stream is waited for behind step %d", n_given);
+    n_taken++;
+    CHECK(n_given == (n_taken + ahead < MOST_NEW ? n_taken + ahead : MOST_NEW), "%d given, %d taken", n_given,
+          n_taken);
+  }
+  CHECK(n_given == MOST_NEW && n_taken == MOST_NEW, "%d given, %d taken", n_given, n_taken);
+  tri_rollout_free(&r);
+  close_bench(&b);
+  instead = NULL;
+}
+
 /* ---- endings ---- */
 
 static tri_status fill_all(void *weight, tri_state_kind kind, int u, int i, int64_t begin, int64_t count,
@@ -498,6 +570,7 @@ int main(void) {
       cmocka_unit_test(greedy_is_transformers),           cmocka_unit_test(the_gap_is_zero),
       cmocka_unit_test(answers_do_not_depend_on_company), cmocka_unit_test(answers_are_keyed),
       cmocka_unit_test(recorded_steps_change_nothing),    cmocka_unit_test(a_diverged_model_is_named),
-      cmocka_unit_test(answers_are_told_as_they_end),     cmocka_unit_test(stop_rules_end_answers)};
+      cmocka_unit_test(answers_are_told_as_they_end),     cmocka_unit_test(stop_rules_end_answers),
+      cmocka_unit_test(the_host_is_a_step_behind)};
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }

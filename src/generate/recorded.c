@@ -1,0 +1,70 @@
+/* recorded.c - the same work for few numbers of rows, recorded by the device at its second time and run
+ * again. */
+#include "recorded.h"
+
+/* Work on one number of rows. */
+typedef struct one {
+  bool       met; /* since all were forgotten */
+  tri_graph *graph;
+} one;
+
+struct tri_recorded {
+  tri_device *device; /* borrowed */
+  bool        records;
+  bool        refused; /* this work */
+  int64_t     max_rows;
+  one        *by_rows; /* [max_rows + 1] */
+};
+
+tri_status tri_recorded_open(tri_device *d, int64_t max_rows, tri_recorded **out) {
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  **out = (tri_recorded){.device = d, .records = d->ops->graph_record != NULL, .max_rows = max_rows};
+  return TRI_ALLOC((*out)->by_rows, max_rows + 1);
+}
+
+void tri_recorded_forget(tri_recorded *r) {
+  for (int64_t i = 0; i <= r->max_rows; i++) {
+    if (r->by_rows[i].graph) r->device->ops->graph_close(&r->by_rows[i].graph);
+    r->by_rows[i].met = false;
+  }
+}
+
+void tri_recorded_close(tri_recorded **r) {
+  if (!*r) return;
+  if ((*r)->by_rows) tri_recorded_forget(*r);
+  TRI_FREE((*r)->by_rows);
+  TRI_FREE(*r);
+}
+
+/* Chosen: 1 to 15, then steps of 1/8 of the power of two at or below n: 47 numbers up to 256 rows, of which
+ * at most 1/9 is more. */
+int64_t tri_recorded_rows(const tri_recorded *r, int64_t n) {
+  int64_t step = 1;
+
+  if (!r->records) return n;
+  while (16 * step <= n) step *= 2;
+  n = (n + step - 1) / step * step;
+  return n < r->max_rows ? n : r->max_rows;
+}
+
+static tri_status record(tri_recorded *r, one *o, tri_recorded_work *work, void *ctx, tri_stream *s) {
+  if (r->device->ops->graph_record(s, work, ctx, &o->graph) == TRI_OK) return TRI_OK;
+  TRI_TRY(r->device->ops->stream_sync(s)); /* a device that failed fails again */
+  tri_log(TRI_LOG_WARN,
+          "the device does not record decode steps, which makes generation slower, not different: %s",
+          tri_error_message());
+  tri_error_clear();
+  r->refused = true;
+  return TRI_OK;
+}
+
+tri_status tri_recorded_run(tri_recorded *r, int64_t rows, tri_recorded_work *work, void *ctx,
+                            tri_stream *s) {
+  one *o = &r->by_rows[rows];
+
+  /* The first time everything the work needs is made ready, such as kernels the driver loads when they are
+   * first used. */
+  if (r->records && !r->refused && o->met && !o->graph) TRI_TRY(record(r, o, work, ctx, s));
+  o->met = true;
+  return o->graph ? r->device->ops->graph_run(o->graph, s) : work(ctx, s);
+}
