@@ -49,7 +49,7 @@ static void meet_open(meet_state *a, const tri_attn_rule *rule) {
   a->x = tri_pairs_find();
   a->D = rule->heads.D, a->dk = pad(a->D, 32), a->dv = pad(a->D, 16);
   a->scale = rule->scale, a->cap = rule->softcap;
-  a->x->begin();
+  a->x->begin(TRI_PAIRS_ROWS);
 }
 
 /* Rows of groups 0 .. n_group - 1 have met no key. */

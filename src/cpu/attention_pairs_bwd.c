@@ -239,7 +239,7 @@ tri_status tri_cpu_pairs_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in d
           if (first_row[seq + 1] == first_row[seq]) continue;
           a.x = tri_pairs_find();
           a.slope.scale = c.scale, a.slope.cap = c.cap;
-          a.x->begin();
+          a.x->begin(TRI_PAIRS_ROWS);
           grad_sequence(&a, &c, c.dkv + part * N * 2 * h->G * h->D, first_row[seq], first_row[seq + 1], g, at,
                         end);
           a.x->end();

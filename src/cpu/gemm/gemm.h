@@ -32,9 +32,6 @@ int64_t     tri_gemm_count(void);                      /* library objects create
 /* Whether the library runs both by the same instructions; others add up a row in another order. Not
  * collective. */
 bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other);
-/* Whether b is bf16 packed as [n/64,k/32,16,64,2]: panels of 64 columns, zeros behind the last, in which two
- * elements of k stand side by side. Not collective. */
-bool tri_gemm_in_panels(const tri_gemm *g);
 
 /* thread in [0, threads). packed and scratch are 64-byte aligned. False if the library failed. Not
  * collective. */

@@ -59,11 +59,6 @@ bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other) {
   return true;
 }
 
-bool tri_gemm_in_panels(const tri_gemm *g) {
-  (void)g;
-  return false;
-}
-
 bool tri_gemm_pack(tri_gemm *g, int thread, void *packed, const void *b, void *scratch) {
   (void)thread;
   (void)scratch;

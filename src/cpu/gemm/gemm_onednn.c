@@ -8,13 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How the library orders a matrix: blocks in blocks, the innermost last. */
-typedef struct layout {
-  dnnl_dim_t padded[2], stride[2]; /* of the outermost blocks */
-  dnnl_dim_t inner[3], dim[3];     /* elements of an inner block, and along which dimension */
-  int        n_inner;
-} layout;
-
 /* The versions differ in who owns a memory descriptor; here a `desc` is always closed. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef dnnl_memory_desc_t       desc;
@@ -36,22 +29,6 @@ static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, desc_view a, desc_vi
                                  dnnl_primitive_attr_t attr, dnnl_engine_t e) {
   return dnnl_matmul_primitive_desc_create(pd, e, a, b, NULL, c, attr);
 }
-static bool layout_of(const desc *d, layout *out) {
-  const dnnl_query_t what[] = {dnnl_query_padded_dims, dnnl_query_strides, dnnl_query_inner_blks,
-                               dnnl_query_inner_idxs};
-  const dnnl_dims_t *got[4];
-  dnnl_format_kind_t kind;
-  for (int i = 0; i < 4; i++)
-    if (dnnl_memory_desc_query(*d, what[i], (void *)&got[i]) != dnnl_success) return false;
-  if (dnnl_memory_desc_query(*d, dnnl_query_format_kind, &kind) != dnnl_success || kind != dnnl_blocked ||
-      dnnl_memory_desc_query(*d, dnnl_query_inner_nblks_s32, &out->n_inner) != dnnl_success)
-    return false;
-  memcpy(out->padded, *got[0], sizeof out->padded);
-  memcpy(out->stride, *got[1], sizeof out->stride);
-  memcpy(out->inner, *got[2], sizeof out->inner);
-  memcpy(out->dim, *got[3], sizeof out->dim);
-  return true;
-}
 #else
 typedef dnnl_memory_desc_t        desc;
 typedef const dnnl_memory_desc_t *desc_view;
@@ -71,16 +48,6 @@ static dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, desc_view a, desc_vi
   dnnl_matmul_desc_t op;
   dnnl_status_t      st = dnnl_matmul_desc_init(&op, a, b, NULL, c);
   return st == dnnl_success ? dnnl_primitive_desc_create(pd, &op, attr, e, NULL) : st;
-}
-static bool layout_of(const desc *d, layout *out) {
-  const dnnl_blocking_desc_t *b = &d->format_desc.blocking;
-  if (d->format_kind != dnnl_blocked || d->offset0 || d->extra.flags) return false;
-  out->n_inner = b->inner_nblks;
-  memcpy(out->padded, d->padded_dims, sizeof out->padded);
-  memcpy(out->stride, b->strides, sizeof out->stride);
-  memcpy(out->inner, b->inner_blks, sizeof out->inner);
-  memcpy(out->dim, b->inner_idxs, sizeof out->dim);
-  return true;
 }
 #endif
 
@@ -161,16 +128,6 @@ bool tri_gemm_alike(const tri_gemm *g, const tri_gemm *other) {
   return dnnl_primitive_get_primitive_desc(g->run, &a) == dnnl_success &&
          dnnl_primitive_get_primitive_desc(other->run, &b) == dnnl_success &&
          strcmp(kernel_name(a), kernel_name(b)) == 0;
-}
-
-bool tri_gemm_in_panels(const tri_gemm *g) {
-  static const dnnl_dim_t inner[3] = {16, 64, 2}, dim[3] = {0, 1, 0};
-  const int64_t           n = (g->spec.n + 63) / 64 * 64, k = g->spec.k;
-  layout                  l;
-  return g->spec.dtype == TRI_BF16 && k % 32 == 0 && layout_of(&g->b, &l) && l.n_inner == 3 &&
-         !memcmp(l.inner, inner, sizeof inner) && !memcmp(l.dim, dim, sizeof dim) && l.padded[0] == k &&
-         l.padded[1] == n && l.stride[0] == 32 * 64 && l.stride[1] == k * 64 &&
-         g->packed_bytes >= (size_t)(n * k) * sizeof(uint16_t);
 }
 
 static void note_scratch(tri_gemm *g, dnnl_primitive_desc_t pd) {

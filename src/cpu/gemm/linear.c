@@ -1,5 +1,5 @@
 /* linear.c - the linear_* kernels: blocks, tiles and threads around products of fixed shape. */
-#include "linear.h"
+#include "amx.h"
 
 #include <string.h>
 
@@ -35,7 +35,6 @@ static int block_kind(const tri_linear_product *p, int64_t block) { return block
 
 /* What tiles are tried with: rows of noise in a ring, times a block of noise. */
 enum { RING = TRI_TILE_ROWS, RING_STEP = 29 };
-static const int few_rows[] = {1, 7, 17, TRI_TILE_ROWS - 1};
 /* Results to compare for each place of a row in a tile. Two orders of summation give the same bits in up to
  * four results of five. Measured: oneDNN 2.6.3. */
 enum { N_TRIED = 256 };
@@ -71,14 +70,9 @@ static tri_status trial_open(const tri_linear *l, tri_gemm *first, int64_t n, in
   return tri_gemm_pack(first, 0, t->packed, t->b, t->scratch) ? TRI_OK : tri_linear_failed(l, "packing");
 }
 
-/* c = the product of `g` and the rows of the ring from `row` on; NULL: of few rows, `height`. */
-static tri_status trial_run(const tri_linear *l, const trial *t, tri_gemm *g, int64_t row, int64_t height,
-                            float *c) {
+/* c = the product of `g` and the rows of the ring from `row` on. */
+static tri_status trial_run(const tri_linear *l, const trial *t, tri_gemm *g, int64_t row, float *c) {
   const char *a = t->a + (size_t)(row * t->k) * tri_dtype_bytes(l->work);
-  if (!g) {
-    tri_few_run(c, a, height, t->n, t->k, t->packed);
-    return TRI_OK;
-  }
   return tri_gemm_run(g, 0, c, a, t->packed, t->scratch) ? TRI_OK : tri_linear_failed(l, "the product");
 }
 
@@ -88,7 +82,7 @@ static tri_status trial_equal(const tri_linear *l, const trial *t, tri_gemm *g, 
   *equal = true;
   for (int64_t i = 0; i < runs && *equal; i++) {
     const int64_t row = i * RING_STEP % RING;
-    TRI_TRY(trial_run(l, t, g, row, height, t->c));
+    TRI_TRY(trial_run(l, t, g, row, t->c));
     for (int64_t r = 0; r < height; r++)
       if (memcmp(t->c + r * t->n, t->want + (row + r) % RING * t->n, (size_t)t->n * sizeof *t->c) != 0)
         *equal = false;
@@ -109,14 +103,11 @@ static tri_status choose_tiles(tri_linear *l, tri_linear_product *p, int kind) {
     const int64_t height = tile_rows[i];
     if (!p->use[kind][i]) continue;
     for (int64_t row = 0; row < RING && !chosen; row += height)
-      TRI_TRY_DONE(trial_run(l, &t, tile[i], row, height, t.want + row * t.n));
+      TRI_TRY_DONE(trial_run(l, &t, tile[i], row, t.want + row * t.n));
     TRI_TRY_DONE(trial_equal(l, &t, tile[i], height, &p->use[kind][i]));
     chosen |= p->use[kind][i];
   }
   if (!chosen) p->use[kind][0] = true; /* linear_check will say so */
-  p->few[kind] = chosen && tri_few_fits(tile[0]);
-  for (size_t i = 0; i < sizeof few_rows / sizeof *few_rows && p->few[kind]; i++)
-    TRI_TRY_DONE(trial_equal(l, &t, NULL, few_rows[i], &p->few[kind]));
 done:
   omp_set_num_threads(before);
   trial_close(&t);
@@ -204,6 +195,10 @@ tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, v
   const int64_t n_fwd = packed_fwd ? l->fwd.n_blocks : 0, n_all = n_fwd + (packed_bwd ? l->bwd.n_blocks : 0);
   const char   *data = w->data;
   bool          ok = true;
+  if (tri_amx_in(l)) {
+    tri_amx_pack(l, packed_fwd, packed_bwd, w->data);
+    return TRI_OK;
+  }
 #pragma omp parallel num_threads(l->threads) reduction(&& : ok)
   {
     const int thread = tri_linear_begin();
@@ -226,15 +221,6 @@ tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, v
 
 /* ---- y = x b, for fwd and bwd_x ---- */
 
-typedef struct call {
-  const tri_linear_product *p;
-  const char               *packed, *x;
-  int64_t                   rows; /* M */
-  tri_out                   y;    /* [M, p->n] */
-  tri_in                    bias; /* [p->n] or NULL */
-  tri_in                    base; /* as y, or y, or NULL */
-} call;
-
 /* t[n] += elements of x from `at` on. */
 static void add_row(float *restrict t, tri_in x, int64_t at, int64_t n) {
   if (x->dtype == TRI_F32) {
@@ -253,7 +239,7 @@ static void add_row(float *restrict t, tri_in x, int64_t at, int64_t n) {
 }
 
 /* Columns [col, col + n) of row `row` of y from t[n], which is changed. */
-static void store_row(const call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
+static void store_row(const tri_linear_call *c, float *restrict t, int64_t row, int64_t col, int64_t n) {
   if (c->bias) add_row(t, c->bias, col, n);
   const int64_t at = row * c->p->n + col;
   if (c->y->dtype == TRI_F32) {
@@ -276,7 +262,7 @@ static void store_row(const call *c, float *restrict t, int64_t row, int64_t col
 }
 
 /* Rows [row, end) of one block. */
-static bool run_rows(const tri_linear *l, const call *c, int thread, int64_t block, int64_t row,
+static bool run_rows(const tri_linear *l, const tri_linear_call *c, int thread, int64_t block, int64_t row,
                      int64_t end) {
   const tri_linear_product *p = c->p;
   const int                 kind = block_kind(p, block);
@@ -284,19 +270,14 @@ static bool run_rows(const tri_linear *l, const call *c, int thread, int64_t blo
   const char               *packed = c->packed + (size_t)block * p->block_bytes;
   float                    *t = (float *)(void *)tri_linear_own(l, thread);
   for (int64_t step; row < end; row += step) {
-    const bool few = p->few[kind] && end - row < TRI_TILE_ROWS;
-    const int  pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)],
-              height = few ? (int)(end - row) : tile_rows[pick];
+    const int   pick = p->pick[kind][tri_min(end - row, TRI_TILE_ROWS)], height = tile_rows[pick];
     const char *x = c->x + (size_t)(row * p->k) * tri_dtype_bytes(l->dtype);
     step = tri_min(height, end - row);
     if (step < height || l->work != l->dtype) {
       tri_linear_copy(l, tri_linear_stage(l, thread), x, step, height, p->k, p->k);
       x = tri_linear_stage(l, thread);
     }
-    if (few)
-      tri_few_run(t, x, step, n, p->k, packed);
-    else if (!tri_gemm_run(p->tile[kind][pick], thread, t, x, packed, tri_linear_scratch(l, thread)))
-      return false;
+    if (!tri_gemm_run(p->tile[kind][pick], thread, t, x, packed, tri_linear_scratch(l, thread))) return false;
     for (int64_t r = 0; r < step; r++) store_row(c, t + r * n, row + r, block * p->width, n);
   }
   return true;
@@ -307,7 +288,7 @@ typedef struct place {
   int64_t group_row, group_rows, block, row; /* row: in the group */
 } place;
 
-static place find_place(const call *c, int64_t at) {
+static place find_place(const tri_linear_call *c, int64_t at) {
   const int64_t first = at / (GROUP_ROWS * c->p->n_blocks) * GROUP_ROWS,
                 rows = tri_min(GROUP_ROWS, c->rows - first);
   const int64_t in_group = at - first * c->p->n_blocks;
@@ -315,18 +296,22 @@ static place find_place(const call *c, int64_t at) {
 }
 
 /* Where the part of thread i of n begins; not in the middle of a tile if parts are large. */
-static int64_t part_begin(const call *c, int64_t i, int64_t n) {
+static int64_t part_begin(const tri_linear_call *c, int64_t i, int64_t n) {
   const int64_t all = c->rows * c->p->n_blocks, part = all / n, at = all * i / n;
   const int64_t whole = part >= 16 * TRI_TILE_ROWS ? TRI_TILE_ROWS : part >= 256 ? 16 : part >= 16 ? 4 : 1;
   return i == n ? all : at - find_place(c, at).row % whole;
 }
 
-static tri_status run_call(const tri_linear *l, const call *c) {
+static tri_status run_call(const tri_linear *l, const tri_linear_call *c) {
   /* Chosen: below some ten thousand multiplications waking other threads costs more than it saves. */
   const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < 3e4;
   bool       ok = true;
   TRI_ASSERT(l->workspace);
   if (c->rows == 0) return TRI_OK;
+  if (tri_amx_in(l)) {
+    tri_amx_run(l, c);
+    return TRI_OK;
+  }
 #pragma omp parallel num_threads(alone ? 1 : l->threads) reduction(&& : ok)
   {
     const int     thread = tri_linear_begin(), n = omp_get_num_threads();
@@ -349,7 +334,7 @@ static void assert_shape(tri_in t, int64_t rows, int64_t cols) {
 tri_status tri_cpu_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y, tri_in x,
                               tri_in bias, tri_in base) {
   (void)s;
-  const call c = {&l->fwd, packed_fwd, x->data, x->dim[0], y, bias, base};
+  const tri_linear_call c = {&l->fwd, packed_fwd, x->data, x->dim[0], y, bias, base};
   assert_shape(x, c.rows, l->n_in);
   assert_shape(y, c.rows, l->n_out);
   TRI_ASSERT(x->dtype == l->dtype && (y->dtype == TRI_F32 || y->dtype == l->dtype));
@@ -362,7 +347,7 @@ tri_status tri_cpu_linear_fwd(tri_stream *s, tri_linear *l, const void *packed_f
 tri_status tri_cpu_linear_bwd_x(tri_stream *s, tri_linear *l, const void *packed_bwd, tri_out dx, tri_in dy,
                                 bool add) {
   (void)s;
-  const call c = {&l->bwd, packed_bwd, dy->data, dy->dim[0], dx, NULL, add ? dx : NULL};
+  const tri_linear_call c = {&l->bwd, packed_bwd, dy->data, dy->dim[0], dx, NULL, add ? dx : NULL};
   assert_shape(dy, c.rows, l->n_out);
   assert_shape(dx, c.rows, l->n_in);
   TRI_ASSERT(l->backward && dy->dtype == l->dtype && (dx->dtype == TRI_F32 || dx->dtype == l->dtype));
@@ -392,19 +377,18 @@ static tri_status check_block(const tri_linear *l, const char *packed_fwd, int64
     one.width = one.n;
     memcpy(one.tile[0], one.tile[1], sizeof one.tile[0]);
     memcpy(one.pick[0], one.pick[1], sizeof one.pick[0]);
-    one.few[0] = one.few[1];
   }
   packed_fwd += (size_t)block * l->fwd.block_bytes;
   tri_tensor whole = tri_view2(judge, TRI_F32, CHECK_ROWS, one.n), part = tri_view2(y, TRI_F32, 0, one.n);
-  const call all = {&one, packed_fwd, x, CHECK_ROWS, &whole, NULL, false};
+  const tri_linear_call all = {&one, packed_fwd, x, CHECK_ROWS, &whole, NULL, false};
   TRI_TRY(run_call(l, &all));
   for (size_t i = 0; i < sizeof check_rows / sizeof *check_rows; i++) {
     const int64_t rows = part.dim[0] = check_rows[i],
                   first = CHECK_ROWS - rows; /* the newest rows: another place */
-    const size_t skip = (size_t)first * (size_t)one.n * sizeof(float);
-    const call   few = {&one, packed_fwd, x + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype),
-                        rows, &part,      NULL,
-                        false};
+    const size_t          skip = (size_t)first * (size_t)one.n * sizeof(float);
+    const tri_linear_call few = {&one, packed_fwd, x + (size_t)(first * l->n_in) * tri_dtype_bytes(l->dtype),
+                                 rows, &part,      NULL,
+                                 false};
     TRI_TRY(run_call(l, &few));
     if (memcmp(y, judge + skip, (size_t)(rows * one.n) * sizeof(float)) != 0)
       TRI_FAIL(TRI_EDEVICE,
@@ -426,10 +410,24 @@ tri_status tri_cpu_linear_check(tri_stream *s, tri_linear *l, const void *packed
   return TRI_OK;
 }
 
+static tri_status open_products(tri_linear *l) {
+  bool native = false;
+  l->amx = tri_amx_chosen(l->dtype);
+  if (tri_amx_in(l)) {
+    tri_amx_open(l);
+    return TRI_OK;
+  }
+  TRI_TRY(tri_gemm_native(l->dtype, &native));
+  l->work = native ? l->dtype : TRI_F32;
+  TRI_TRY(product_open(l, &l->fwd, l->n_out, l->n_in, 1, l->n_in, true));
+  if (!l->backward) return TRI_OK;
+  TRI_TRY(product_open(l, &l->bwd, l->n_in, l->n_out, l->work == l->dtype ? l->n_in : 0, 1, false));
+  return tri_gradient_open(l);
+}
+
 tri_status tri_cpu_linear_open(tri_device *d, const tri_linear_spec *spec, tri_linear **out) {
   tri_status  st = TRI_OK;
   tri_linear *l = NULL;
-  bool        native = false;
   *out = NULL;
   TRI_ASSERT(spec->n_out > 0 && spec->n_in > 0 && tri_dtype_computes(spec->dtype));
   TRI_TRY_DONE(TRI_ALLOC(l, 1));
@@ -438,14 +436,7 @@ tri_status tri_cpu_linear_open(tri_device *d, const tri_linear_spec *spec, tri_l
   l->dtype = spec->dtype;
   l->backward = spec->backward;
   l->threads = d->threads;
-  TRI_TRY_DONE(tri_gemm_native(spec->dtype, &native));
-  l->work = native ? spec->dtype : TRI_F32;
-  TRI_TRY_DONE(product_open(l, &l->fwd, l->n_out, l->n_in, 1, l->n_in, true));
-  if (l->backward) {
-    const int64_t b_row = l->work == l->dtype ? l->n_in : 0;
-    TRI_TRY_DONE(product_open(l, &l->bwd, l->n_in, l->n_out, b_row, 1, false));
-    TRI_TRY_DONE(tri_gradient_open(l));
-  }
+  TRI_TRY_DONE(open_products(l));
   tri_raise(&l->shared_bytes, check_x_bytes(l) + 2 * check_y_bytes(l));
   *out = l;
   l = NULL;

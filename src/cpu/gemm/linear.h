@@ -1,4 +1,4 @@
-/* linear.h - what linear.c and the other linear_*.c share: one weight shape's products and its part
+/* linear.h - what linear.c, the other linear_*.c and amx_*.c share: one weight shape's products and its part
  * of the workspace. Private to its room. */
 #ifndef TRI_CPU_LINEAR_H
 #define TRI_CPU_LINEAR_H
@@ -19,7 +19,6 @@ typedef struct tri_linear_product {
   int64_t   n, k, width, n_blocks;
   tri_gemm *tile[2][TRI_N_TILES]; /* [0]: blocks of `width` columns, [1]: a narrower last one */
   bool      use[2][TRI_N_TILES];
-  bool      few[2];                     /* fewer rows than the highest tile's by linear_few.c instead */
   uint8_t   pick[2][TRI_TILE_ROWS + 1]; /* the tile to take next when so many rows are left */
   size_t    block_bytes, all_bytes;     /* packed */
 } tri_linear_product;
@@ -39,7 +38,7 @@ struct tri_linear {
   int64_t   n_out, n_in;
   tri_dtype dtype,
       work; /* of weights and inputs; what the library multiplies: f32 where it has no fast dtype */
-  bool               backward;
+  bool               backward, amx; /* amx: all of it by amx.h, without the library */
   int                threads;
   tri_linear_product fwd, bwd;
   tri_gradient       grad;
@@ -67,6 +66,16 @@ static inline void   tri_raise(size_t *a, size_t b) {
 static inline int64_t tri_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t tri_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/* One y = x b, for fwd and bwd_x. */
+typedef struct tri_linear_call {
+  const tri_linear_product *p;
+  const char               *packed, *x;
+  int64_t                   rows; /* M */
+  tri_out                   y;    /* [M, p->n] */
+  tri_in                    bias; /* [p->n] or NULL */
+  tri_in                    base; /* as y, or y, or NULL */
+} tri_linear_call;
+
 /* First statement of every parallel region: the library must start no threads of its own in it. */
 static inline int tri_linear_begin(void) {
   omp_set_num_threads(1);
@@ -79,11 +88,6 @@ void tri_linear_copy(const tri_linear *l, char *out, const char *in, int64_t row
                      int64_t stride);
 /* TRI_EDEVICE: the library failed in `what`. */
 TRI_CHECKED tri_status tri_linear_failed(const tri_linear *l, const char *what);
-
-/* linear_few.c. Whether b, packed for `g`, can be multiplied so, in this process. Not collective. */
-bool tri_few_fits(const tri_gemm *g);
-/* c[rows,n] = x[rows,k] b, both dense, b packed as tri_few_fits asks for. Not collective. */
-void tri_few_run(float *c, const char *x, int64_t rows, int64_t n, int64_t k, const char *packed);
 
 /* linear_grad.c: raises the sizes of the workspace. Not collective. */
 TRI_CHECKED tri_status tri_gradient_open(tri_linear *l);

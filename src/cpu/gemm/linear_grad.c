@@ -1,5 +1,5 @@
 /* linear_grad.c - the linear_bwd_w kernel: the gradient of a weight, chunk by chunk of rows. */
-#include "linear.h"
+#include "amx.h"
 
 #include <string.h>
 
@@ -231,17 +231,12 @@ static bool run_group(const tri_linear *l, int thread, float *dw, const char *sl
   return ok;
 }
 
-tri_status tri_cpu_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add) {
+/* dw += dy^T x by the library, for any rows. */
+static tri_status run_library(const tri_linear *l, float *dw, const char *dy, tri_in x) {
   const tri_gradient *g = &l->grad;
   const chunks        all = cut_rows(g, x->dim[0]);
   const int64_t       cols = g->group * g->height, n_groups = tri_ceil_div(l->n_out, cols);
   bool                ok = true;
-  TRI_ASSERT(l->backward && l->workspace);
-  TRI_ASSERT(x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
-  TRI_ASSERT(x->ndim == 2 && x->dim[1] == l->n_in && dy->ndim == 2 && dy->dim[0] == x->dim[0]);
-  TRI_ASSERT(dy->dim[1] == l->n_out && dw->ndim == 2 && dw->dim[0] == l->n_out && dw->dim[1] == l->n_in);
-  if (!add) TRI_TRY(s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float)));
-  if (all.n_all == 0) return TRI_OK;
 #pragma omp parallel num_threads(l->threads) reduction(&& : ok)
   {
     const int thread = tri_linear_begin();
@@ -257,9 +252,22 @@ tri_status tri_cpu_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in
         for (int64_t i = 0; i < n; i++) {
           const chunk c = chunk_at(g, &all, first + i);
           const char *slot = tri_linear_shared(l) + (size_t)i * g->slot_bytes;
-          ok = run_group(l, thread, dw->data, slot, dy->data, &c, t * cols) && ok;
+          ok = run_group(l, thread, dw, slot, dy, &c, t * cols) && ok;
         }
     }
   }
   return ok ? TRI_OK : tri_linear_failed(l, "the weight gradient");
+}
+
+tri_status tri_cpu_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in dy, tri_in x, bool add) {
+  TRI_ASSERT(l->backward && l->workspace);
+  TRI_ASSERT(x->dtype == l->dtype && dy->dtype == l->dtype && dw->dtype == TRI_F32);
+  TRI_ASSERT(x->ndim == 2 && x->dim[1] == l->n_in && dy->ndim == 2 && dy->dim[0] == x->dim[0]);
+  TRI_ASSERT(dy->dim[1] == l->n_out && dw->ndim == 2 && dw->dim[0] == l->n_out && dw->dim[1] == l->n_in);
+  if (tri_amx_in(l) && x->dim[0] > 0) {
+    tri_amx_bwd_w(l, dw->data, dy, x, add);
+    return TRI_OK;
+  }
+  if (!add) TRI_TRY(s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float)));
+  return x->dim[0] ? run_library(l, dw->data, dy->data, x) : TRI_OK;
 }

@@ -9,8 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define TILES_OF __attribute__((target("amx-tile,amx-bf16")))
-#define TILES    TILES_OF __attribute__((noinline))
+#define TILES __attribute__((target("amx-tile,amx-bf16"))) __attribute__((noinline))
 /* gcc 12 does not know that a tile's load reads memory: what was stored before must be there. */
 #define STORED() __asm__ volatile("" ::: "memory")
 
@@ -19,9 +18,7 @@ enum {
   XTILEDATA = 18,
   BF16_BIT = 22, /* specified: Intel SDM, CPUID leaf 7, EDX */
   TILE_BIT = 24,
-  DEEP = 32,                    /* elements of k one instruction takes */
-  ROW = TRI_PAIRS_COLS * 2 * 2, /* bytes of a row of pairs of a product's right operand; */
-  STEP = DEEP / 2 * ROW         /* of the part that meets DEEP elements of k */
+  DEEP = 32 /* elements of k one instruction takes */
 };
 
 typedef struct tile_config { /* specified: Intel SDM, LDTILECFG, palette 1 */
@@ -37,16 +34,13 @@ bool tri_pairs_amx_allowed(void) {
   return syscall(SYS_arch_prctl, REQUEST, XTILEDATA) == 0;
 }
 
-/* Results and left operands of n_row rows. */
-static TILES void shape_tiles(int n_row) {
+static TILES void begin(int n_row) {
   tile_config t = {.palette = 1};
 
   for (int i = 0; i < 8; i++) t.row_bytes[i] = 64, t.rows[i] = (uint8_t)(i < 5 ? n_row : TRI_PAIRS_ROWS);
   STORED();
   _tile_loadconfig(&t);
 }
-
-static TILES void begin(void) { shape_tiles(TRI_PAIRS_ROWS); }
 
 static TILES void end(void) { _tile_release(); }
 
@@ -115,57 +109,5 @@ static TILES void sums(float *c, int64_t ldc, const uint16_t *a, int64_t lda, co
   }
 }
 
-/* Fetch 16 lines from `line` on. */
-static inline __attribute__((always_inline)) void fetch(const char *b, int line) {
-#pragma GCC                                       unroll 16
-  for (int i = line; i < line + 16; i++) __builtin_prefetch(b + i * 64);
-}
-
-/* The rows the tiles are shaped for. ahead: a constant. */
-static inline __attribute__((always_inline)) TILES_OF void product_rows(const bool ahead, float *c,
-                                                                        int64_t ldc, const uint16_t *a,
-                                                                        int64_t lda, const char *b, int n_k) {
-  const char *next = b + TRI_PAIRS_AHEAD;
-
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (int k = 0; k < n_k; k += DEEP, b += STEP, next += STEP) {
-    _tile_loadd(4, a + k, lda * 2);
-    if (ahead) fetch(next, 0);
-    _tile_loadd(5, b, ROW);
-    _tile_dpbf16ps(0, 4, 5);
-    if (ahead) fetch(next, 16);
-    _tile_loadd(6, b + 64, ROW);
-    _tile_dpbf16ps(1, 4, 6);
-    if (ahead) fetch(next, 32);
-    _tile_loadd(7, b + 128, ROW);
-    _tile_dpbf16ps(2, 4, 7);
-    if (ahead) fetch(next, 48);
-    _tile_loadd(5, b + 192, ROW);
-    _tile_dpbf16ps(3, 4, 5);
-  }
-  _tile_stored(0, c, ldc * 4);
-  _tile_stored(1, c + 16, ldc * 4);
-  _tile_stored(2, c + 32, ldc * 4);
-  _tile_stored(3, c + 48, ldc * 4);
-}
-
-/* The last rows overlap those before them: all are multiplied by tiles of one shape. */
-static TILES void product(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *b, int n_row,
-                          int n_k) {
-  const char *bytes = (const char *)b;
-  const int   height = n_row < TRI_PAIRS_ROWS ? n_row : TRI_PAIRS_ROWS;
-
-  shape_tiles(height);
-  product_rows(true, c, ldc, a, lda, bytes, n_k);
-  for (int row = height; row < n_row; row += height) {
-    const int at = row + height < n_row ? row : n_row - height;
-    product_rows(false, c + at * ldc, ldc, a + at * lda, lda, bytes, n_k);
-  }
-  end();
-}
-
-const tri_pairs tri_pairs_amx = {"amx", begin, end, scores, sums, product};
+const tri_pairs tri_pairs_amx = {"amx", begin, end, scores, sums};
 #endif

@@ -80,7 +80,8 @@ static TRI_PAIRS_TARGET void sums(float *c, int64_t ldc, const uint16_t *a, int6
   for (; n_row >= 1; n_row -= 1, c += ldc, a += lda) sums_rows(1, c, ldc, a, lda, panel, ldb, n_panel, n_col);
 }
 
-static void nothing(void) {}
+static void begin(int n_row) { (void)n_row; }
+static void end(void) {}
 
-const tri_pairs tri_pairs_avx512 = {"avx512", nothing, nothing, scores, sums, NULL};
+const tri_pairs tri_pairs_avx512 = {"avx512", begin, end, scores, sums};
 #endif

@@ -1,5 +1,4 @@
-/* pairs.h - tiles of bf16 multiplied by a processor's own instructions, as attention and products of few rows
- * need them.
+/* pairs.h - tiles of bf16 multiplied by a processor's own instructions, as attention needs them.
  *
  * The right operand of a product lies in pairs: bf16 [k/2,n,2], the two elements that one 32-bit lane of the
  * instruction takes. A panel is 32 elements deep (as right operand of sums) or 32 columns wide (of scores):
@@ -22,9 +21,6 @@
 enum {
   TRI_PAIRS_ROWS = 16,   /* rows of a left operand that one tile instruction takes */
   TRI_PAIRS_BLOCK = 128, /* keys that the softmax of a row meets at once; measured, beside 64 and 256 */
-  TRI_PAIRS_COLS = 64,   /* columns of a product */
-  TRI_PAIRS_AHEAD =
-      8192, /* bytes that its right operand is fetched ahead; measured, beside 2,048 to 32,768 */
   TRI_PAIRS_PANELS = TRI_PAIRS_BLOCK / TRI_PAGE
 };
 
@@ -32,8 +28,9 @@ enum {
  * of panels in pairs. a bf16, c f32. */
 typedef struct tri_pairs {
   const char *name; /* "amx" or "avx512" */
-  /* The thread's tile registers, made ready and given back: around the calls below. */
-  void (*begin)(void);
+  /* The thread's tile registers, made ready and given back: around the calls below. n_row: TRI_PAIRS_ROWS for
+   * them; fewer are the rows of the first five tiles, where AMX is used without them (cpu/gemm/amx.h). */
+  void (*begin)(int n_row);
   void (*end)(void);
   /* c[n_row,32 n_panel] = a[n_row,n_k] panel, each [n_k/2,32,2]. n_k is a multiple of 32. */
   void (*scores)(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *const *panel,
@@ -41,11 +38,6 @@ typedef struct tri_pairs {
   /* c[n_row,n_col] += a[n_row,32 n_panel] panel, each [16,ldb,2]. n_col is a multiple of 16. */
   void (*sums)(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *const *panel,
                int64_t ldb, int n_panel, int n_row, int n_col);
-  /* c[n_row,64] = a[n_row,n_k] b, b [n_k/32,16,64,2], for any n_row; a and c need no further rows. b is read
-   * once and comes from far away: it is fetched ahead, and beyond its end. n_k is a multiple of 32. Not
-   * between begin and end. NULL where the library's own is as fast: measured, AVX512-BF16. */
-  void (*product)(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *b, int n_row,
-                  int n_k);
 } tri_pairs;
 
 /* Chooses the family, the best this processor has, or $TRI_CPU_BF16: amx, avx512, or f32 (none: bf16 is

@@ -1,0 +1,73 @@
+/* amx.h - linear_* of bf16 by AMX tiles (TDPBF16PS), for a device whose family of instructions they are
+ * (cpu/pairs/pairs.h): tiles written and read here, so that a row's bits depend on its own x alone and rows
+ * go to memory in their type. Private to its room.
+ *
+ * Left operands lie in strips of 32 rows, right ones in panels of 32 columns; both are cut into steps of 32
+ * along k, TRI_AMX_STEP bytes each: two tiles of 16 rows (a: [16,32], of a strip's rows 0-15 and 16-31) or of
+ * 16 pairs (b: [16,16,2], of a panel's columns 0-15 and 16-31). What is beyond an operand's end is 0. An
+ * element's sum runs in the order of k through f32, whether in a tile or in memory between two chunks. */
+#ifndef TRI_CPU_AMX_H
+#define TRI_CPU_AMX_H
+
+#include "cpu/pairs/pairs.h"
+#include "linear.h"
+
+enum { TRI_AMX_SIDE = 32, TRI_AMX_TILE = 1024, TRI_AMX_STEP = 2 * TRI_AMX_TILE }; /* bytes, the last two */
+
+/* ---- amx_tile.c; not collective, all that follow ---- */
+
+/* Whether this process multiplies `dtype` so, and whether l does. */
+#if TRI_PAIRS_X86
+static inline bool tri_amx_chosen(tri_dtype dtype) {
+  return dtype == TRI_BF16 && tri_pairs_find() == &tri_pairs_amx;
+}
+static inline bool tri_amx_in(const tri_linear *l) { return l->amx; }
+#else
+#define tri_amx_chosen(dtype) false
+#define tri_amx_in(l)         false
+#endif
+/* Around the products of a thread; again for another n_row: that of tri_amx_mul_flat, 16 for tri_amx_mul. */
+void tri_amx_begin(int n_row);
+void tri_amx_end(void);
+
+/* c[32,32], row stride ldc elements, = or (add) += a strip and a panel of `steps` steps. */
+void tri_amx_mul(float *c, int64_t ldc, const char *a, const char *b, int64_t steps, bool add);
+/* c[n_row,32], row stride TRI_AMX_SIDE, and, TRI_AMX_SIDE^2 elements behind it, the same of the panel `next`
+ * bytes behind b, unless that is 0. a: rows of bf16 as they are, [n_row,ld], ld in bytes. The panels are
+ * fetched ahead, and beyond their ends. */
+void tri_amx_mul_flat(float *c, const char *a, int64_t ld, const char *b, int64_t next, int64_t steps,
+                      bool add);
+
+/* Strips and panels, from bf16 [.., ld]; `steps` of them from step `first` on. */
+/* a = rows x[n_row,k], n_row <= 32. */
+void tri_amx_rows(char *to, const uint16_t *x, int64_t ld, int64_t n_row, int64_t k, int64_t first,
+                  int64_t steps);
+/* b = columns [0, n_col) of x[k,ld], n_col <= 32. */
+void tri_amx_cols(char *to, const uint16_t *x, int64_t ld, int64_t n_col, int64_t k, int64_t first,
+                  int64_t steps);
+/* b = rows w[n_row,k] as columns, n_row <= 32. */
+void tri_amx_turn_rows(char *to, const uint16_t *w, int64_t ld, int64_t n_row, int64_t k, int64_t first,
+                       int64_t steps);
+/* a = columns [0, n_col) of x[k,ld] as rows, n_col <= 32. */
+void tri_amx_turn_cols(char *to, const uint16_t *x, int64_t ld, int64_t n_col, int64_t k, int64_t first,
+                       int64_t steps);
+
+/* ---- amx_rows.c and amx_grad.c: linear_* as in device/kernels.h ---- */
+
+/* The products of l and what they need of the workspace. */
+void tri_amx_open(tri_linear *l);
+void tri_amx_gradient_open(tri_linear *l);
+void tri_amx_pack(const tri_linear *l, char *packed_fwd, char *packed_bwd, const uint16_t *w);
+void tri_amx_run(const tri_linear *l, const tri_linear_call *c);
+/* At least one row. */
+void tri_amx_bwd_w(const tri_linear *l, float *dw, tri_in dy, tri_in x, bool add);
+
+/* How `threads` share strips x panels: so many rows of them, and columns. */
+typedef struct tri_amx_grid {
+  int rows, cols;
+} tri_amx_grid;
+/* strip_cost, panel_cost: what a thread pays for each of its strips and panels, in products of both. */
+tri_amx_grid tri_amx_share(int64_t strips, int64_t panels, int threads, int64_t strip_cost,
+                           int64_t panel_cost);
+
+#endif

@@ -1,0 +1,223 @@
+/* amx_tile.c - AMX tiles multiplied and filled. */
+#include "amx.h"
+
+#include <string.h>
+
+#if TRI_PAIRS_X86
+#include <immintrin.h>
+
+#define TILES  __attribute__((target("amx-tile,amx-bf16"))) __attribute__((noinline))
+#define INLINE TRI_PAIRS_TARGET __attribute__((always_inline)) inline
+/* gcc 12 does not know that a tile's load reads memory: what was stored before must be there. */
+#define STORED() __asm__ volatile("" ::: "memory")
+
+enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE, ROWS = 16, ROW_BYTES = 64 };
+/* Bytes that panels which are met once come ahead of their use. Measured. */
+enum { FAR = 4096 };
+
+void tri_amx_begin(int n_row) { tri_pairs_amx.begin(n_row); }
+void tri_amx_end(void) { tri_pairs_amx.end(); }
+
+/* Fetch a tile. */
+static inline __attribute__((always_inline)) void ahead(const char *p) {
+#pragma GCC                                       unroll 16
+  for (int i = 0; i < 16; i++) _mm_prefetch(p + i * ROW_BYTES, _MM_HINT_T0);
+}
+
+TILES void tri_amx_mul(float *c, int64_t ldc, const char *a, const char *b, int64_t steps, bool add) {
+  float *low = c + ROWS * ldc;
+  STORED();
+  if (add) {
+    _tile_loadd(0, c, ldc * 4);
+    _tile_loadd(1, c + ROWS, ldc * 4);
+    _tile_loadd(2, low, ldc * 4);
+    _tile_loadd(3, low + ROWS, ldc * 4);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t i = 0; i < steps; i++, a += STEP, b += STEP) {
+    _tile_loadd(4, a, ROW_BYTES);
+    _tile_loadd(6, b, ROW_BYTES);
+    _tile_dpbf16ps(0, 4, 6);
+    ahead(b + STEP);
+    _tile_loadd(7, b + TILE, ROW_BYTES);
+    _tile_dpbf16ps(1, 4, 7);
+    ahead(b + STEP + TILE);
+    _tile_loadd(5, a + TILE, ROW_BYTES);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_stored(0, c, ldc * 4);
+  _tile_stored(1, c + ROWS, ldc * 4);
+  _tile_stored(2, low, ldc * 4);
+  _tile_stored(3, low + ROWS, ldc * 4);
+}
+
+TILES void tri_amx_mul_flat(float *c, const char *a, int64_t ld, const char *b, int64_t next, int64_t steps,
+                            bool add) {
+  float *right = c + SIDE * SIDE;
+  STORED();
+  if (add) {
+    _tile_loadd(0, c, SIDE * 4);
+    _tile_loadd(1, c + ROWS, SIDE * 4);
+    _tile_loadd(2, right, SIDE * 4);
+    _tile_loadd(3, right + ROWS, SIDE * 4);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t i = 0; i < steps; i++, a += ROW_BYTES, b += STEP) {
+    _tile_loadd(4, a, ld);
+    ahead(b + FAR);
+    _tile_loadd(5, b, ROW_BYTES);
+    _tile_dpbf16ps(0, 4, 5);
+    ahead(b + FAR + TILE);
+    _tile_loadd(6, b + TILE, ROW_BYTES);
+    _tile_dpbf16ps(1, 4, 6);
+    if (!next) continue;
+    ahead(b + next + FAR);
+    _tile_loadd(7, b + next, ROW_BYTES);
+    _tile_dpbf16ps(2, 4, 7);
+    ahead(b + next + FAR + TILE);
+    _tile_loadd(5, b + next + TILE, ROW_BYTES);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_stored(0, c, SIDE * 4);
+  _tile_stored(1, c + ROWS, SIDE * 4);
+  if (!next) return;
+  _tile_stored(2, right, SIDE * 4);
+  _tile_stored(3, right + ROWS, SIDE * 4);
+}
+
+/* The first n of 16 or 32 lanes. */
+static INLINE __mmask16 lanes16(int64_t n) {
+  return (__mmask16)(n >= 16 ? 0xffff : n <= 0 ? 0 : (1 << n) - 1);
+}
+static INLINE __mmask32 lanes32(int64_t n) {
+  return n >= 32 ? 0xffffffffu : n <= 0 ? 0 : ((__mmask32)1 << n) - 1;
+}
+
+TRI_PAIRS_TARGET void tri_amx_rows(char *to, const uint16_t *x, int64_t ld, int64_t n_row, int64_t k,
+                                   int64_t first, int64_t steps) {
+  for (int64_t r = 0; r < SIDE; r++) {
+    const uint16_t *row = x + r * ld;
+    char           *at = to + r * ROW_BYTES;
+    for (int64_t i = 0; i < steps; i++) {
+      const int64_t   done = (first + i) * SIDE;
+      const __mmask32 m = r < n_row ? lanes32(k - done) : 0;
+      _mm512_storeu_si512(at + i * STEP,
+                          m ? _mm512_maskz_loadu_epi16(m, row + done) : _mm512_setzero_si512());
+    }
+  }
+}
+
+/* 16 columns of rows 2i and 2i + 1 side by side; `left` rows are there. */
+static INLINE __m512i zip(const uint16_t *x, int64_t ld, __mmask16 m, int64_t left) {
+  __m512i a = _mm512_setzero_si512(), b = a;
+  if (left > 0 && m) a = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, x));
+  if (left > 1 && m) b = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(m, x + ld));
+  return _mm512_or_si512(a, _mm512_slli_epi32(b, 16));
+}
+
+TRI_PAIRS_TARGET void tri_amx_cols(char *to, const uint16_t *x, int64_t ld, int64_t n_col, int64_t k,
+                                   int64_t first, int64_t steps) {
+  const __mmask16 m0 = lanes16(n_col), m1 = lanes16(n_col - ROWS);
+  for (int64_t i = 0; i < steps; i++, to += STEP)
+    for (int64_t p = 0; p < ROWS; p++) {
+      const int64_t   row = (first + i) * SIDE + 2 * p;
+      const uint16_t *from = x + row * ld;
+      _mm512_storeu_si512(to + p * ROW_BYTES, zip(from, ld, m0, k - row));
+      _mm512_storeu_si512(to + TILE + p * ROW_BYTES, zip(from + ROWS, ld, m1, k - row));
+    }
+}
+
+void tri_amx_turn_rows(char *to, const uint16_t *w, int64_t ld, int64_t n_row, int64_t k, int64_t first,
+                       int64_t steps) {
+  _Alignas(64) uint32_t own[ROWS * ROWS];
+  for (int64_t i = 0; i < steps; i++, to += STEP)
+    for (int half = 0; half < 2; half++) {
+      const int64_t   done = (first + i) * SIDE, n = tri_min(ROWS, n_row - half * ROWS);
+      const uint16_t *from = w + half * ROWS * ld + done;
+      uint32_t       *tile = (uint32_t *)(void *)(to + half * TILE);
+      if (n < ROWS || k - done < SIDE) { /* cut off */
+        memset(own, 0, sizeof own);
+        for (int64_t r = 0; r < n; r++)
+          memcpy(own + r * ROWS, from + r * ld, (size_t)tri_min(SIDE, k - done) * sizeof *from);
+        tri_pairs_turn(tile, ROWS, own, ROWS, ROWS, ROWS);
+      } else if (ld % 2 == 0) {
+        tri_pairs_turn(tile, ROWS, (const uint32_t *)(const void *)from, ld / 2, ROWS, ROWS);
+      } else {
+        for (int r = 0; r < ROWS; r++) memcpy(own + r * ROWS, from + r * ld, ROW_BYTES);
+        tri_pairs_turn(tile, ROWS, own, ROWS, ROWS, ROWS);
+      }
+    }
+}
+
+/* 8 columns of rows r, r + 8, r + 16 and r + 24, from row r's on. */
+static INLINE __m512i quad(const uint16_t *x, int64_t ld) {
+  __m512i v = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)x));
+  v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(const void *)(x + 8 * ld)), 1);
+  v = _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(const void *)(x + 16 * ld)), 2);
+  return _mm512_inserti32x4(v, _mm_loadu_si128((const __m128i *)(const void *)(x + 24 * ld)), 3);
+}
+
+/* Four rows of a tile from the pairs q, q + 4, q + 8 and q + 12 in lanes of p[q], four columns in each. */
+static INLINE void turn_four(char *to, const __m512i p[4]) {
+  const __m512i a = _mm512_unpacklo_epi32(p[0], p[1]), b = _mm512_unpackhi_epi32(p[0], p[1]);
+  const __m512i c = _mm512_unpacklo_epi32(p[2], p[3]), d = _mm512_unpackhi_epi32(p[2], p[3]);
+  _mm512_storeu_si512(to, _mm512_unpacklo_epi64(a, c));
+  _mm512_storeu_si512(to + ROW_BYTES, _mm512_unpackhi_epi64(a, c));
+  _mm512_storeu_si512(to + 2 * ROW_BYTES, _mm512_unpacklo_epi64(b, d));
+  _mm512_storeu_si512(to + 3 * ROW_BYTES, _mm512_unpackhi_epi64(b, d));
+}
+
+/* A step of 32 rows and columns that are all there. */
+static INLINE void turn_step(char *to, const uint16_t *x, int64_t ld) {
+  for (int col = 0; col < SIDE; col += 8, to += 8 * ROW_BYTES) {
+    __m512i low[4], high[4];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; q++) {
+      const __m512i even = quad(x + col + 2 * q * ld, ld), odd = quad(x + col + (2 * q + 1) * ld, ld);
+      low[q] = _mm512_unpacklo_epi16(even, odd);
+      high[q] = _mm512_unpackhi_epi16(even, odd);
+    }
+    turn_four(to, low);
+    turn_four(to + 4 * ROW_BYTES, high);
+  }
+}
+
+TRI_PAIRS_TARGET void tri_amx_turn_cols(char *to, const uint16_t *x, int64_t ld, int64_t n_col, int64_t k,
+                                        int64_t first, int64_t steps) {
+  _Alignas(64) char pair[STEP];
+  for (int64_t i = 0; i < steps; i++, to += STEP) {
+    if (n_col == SIDE && k - (first + i) * SIDE >= SIDE) {
+      turn_step(to, x + (first + i) * SIDE * ld, ld);
+      continue;
+    }
+    tri_amx_cols(pair, x, ld, n_col, k, first + i, 1);
+    for (int half = 0; half < STEP; half += TILE)
+      tri_pairs_turn((uint32_t *)(void *)(to + half), ROWS, (const uint32_t *)(const void *)(pair + half),
+                     ROWS, ROWS, ROWS);
+  }
+}
+
+tri_amx_grid tri_amx_share(int64_t strips, int64_t panels, int threads, int64_t strip_cost,
+                           int64_t panel_cost) {
+  tri_amx_grid best = {1, threads};
+  int64_t      least = INT64_MAX;
+  for (int rows = 1; rows <= threads; rows++) {
+    if (threads % rows) continue;
+    const int64_t s = tri_ceil_div(strips, rows), p = tri_ceil_div(panels, threads / rows);
+    const int64_t cost = s * p + s * strip_cost + p * panel_cost;
+    if (cost >= least) continue;
+    least = cost;
+    best = (tri_amx_grid){rows, threads / rows};
+  }
+  return best;
+}
+#endif
