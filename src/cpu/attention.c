@@ -20,6 +20,7 @@ typedef struct attend_state { /* of the rows one thread works on, and the tile t
   float   k[TRI_CPU_MAX_D * TRI_PAGE]; /* [D,TRI_PAGE] */
   float   v[TRI_PAGE * TRI_CPU_LD];    /* [TRI_PAGE,TRI_CPU_LD] */
 } attend_state;
+_Static_assert(sizeof(attend_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
 static inline int64_t cache_lines(int D) { return (D + 15) / 16 * 16; }
 
@@ -187,6 +188,7 @@ tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, t
 
   check_heads(h, c.E);
   TRI_ASSERT(o->dtype == qkv->dtype && first_row[S] == N);
+  TRI_TRY(tri_cpu_check_stack(tri_cpu_threads(s, 16 * N * c.E)));
   if (tri_cpu_in_pairs(c.A)) return tri_cpu_pairs_fwd(s, o, lse, qkv, cu, rule);
 #pragma omp parallel for schedule(dynamic) num_threads(tri_cpu_threads(s, 16 * N * c.E))
   for (int64_t unit = 0; unit < n_block * h->G * n_part; unit++) {
@@ -275,6 +277,7 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
 
   check_heads(h, E);
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
+  TRI_TRY(tri_cpu_check_stack(tri_cpu_threads(s, tri_cpu_decode_work(h, table, len))));
   if (tri_cpu_in_pairs(A)) return tri_cpu_pairs_decode(s, o, qkv, k_page, v_page, table, len, rule);
 #pragma omp parallel for collapse(2) schedule(dynamic)                                                       \
     num_threads(tri_cpu_threads(s, tri_cpu_decode_work(h, table, len)))

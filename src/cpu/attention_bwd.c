@@ -27,6 +27,7 @@ typedef struct grad_state {                              /* of one tile of queri
   float ds_turned[TRI_PAGE * TRI_PAGE];                  /* [query, key] */
   float lse[TRI_PAGE], delta[TRI_PAGE];
 } grad_state;
+_Static_assert(sizeof(grad_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
 /* delta = sum over D of dout * o, the row sum that softmax's gradient subtracts. */
 static float row_delta(const float *dout, const void *o, tri_dtype A, int64_t at, int D) {
@@ -170,6 +171,7 @@ tri_status tri_cpu_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in do
   TRI_ASSERT(E == (int64_t)(h->H + 2 * h->G) * h->D && first_row[S] == N);
   TRI_ASSERT(tri_tensor_count(work) >= tri_attn_work(h, N) && work->dtype == TRI_F32);
   TRI_ASSERT(dqkv->dtype == qkv->dtype && dout->dtype == qkv->dtype && o->dtype == qkv->dtype);
+  TRI_TRY(tri_cpu_check_stack(tri_cpu_threads(s, 32 * N * E)));
   if (tri_cpu_in_pairs(c.A)) return tri_cpu_pairs_bwd(s, dqkv, work, dout, o, lse, qkv, cu, rule);
 #pragma omp parallel for collapse(2) schedule(dynamic) num_threads(tri_cpu_threads(s, 32 * N * E))
   for (int64_t seq = 0; seq < S; seq++)

@@ -36,6 +36,7 @@ typedef struct meet_state { /* of the rows one thread works on, and the block th
   float            s[TRI_PAIRS_ROWS * BLOCK];
   uint16_t         p[TRI_PAIRS_ROWS * BLOCK];
 } meet_state;
+_Static_assert(sizeof(meet_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
 static inline int pad(int n, int to) { return (n + to - 1) / to * to; }
 static inline int least(int64_t a, int b) { return a < b ? (int)a : b; }

@@ -45,6 +45,7 @@ typedef struct grad_state { /* of one block of queries and one of keys */
   uint32_t ds_pair[BLOCK / 2 * BLOCK]; /* [key/2,query,2] */
   float    sum[STRIP * TRI_CPU_MAX_D];
 } grad_state;
+_Static_assert(sizeof(grad_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
 static inline int pad(int n, int to) { return (n + to - 1) / to * to; }
 static inline int least(int64_t a, int b) { return a < b ? (int)a : b; }

@@ -73,6 +73,12 @@ static inline int tri_cpu_threads(const tri_stream *s, int64_t work) {
   return work < TRI_CPU_SERIAL ? 1 : s->device->threads;
 }
 
+/* Arrays of its own that a thread of a kernel may have; of so many, tri_cpu_check_stack is asked before. */
+enum { TRI_CPU_FRAME_BYTES = 1344 << 10 };
+/* device_cpu.c. Not collective, of the main thread. Have this thread and those beside it, so many in all,
+ * stacks with room for them? Looked at once. TRI_EDEVICE: they would end the process by a fault. */
+TRI_CHECKED tri_status tri_cpu_check_stack(int threads);
+
 /* Element operations of a decode step's attention; every row's keys must have pages in its table. */
 static inline int64_t tri_cpu_decode_work(const tri_heads *h, tri_in table, tri_in len) {
   const int32_t *n_key = len->data;

@@ -173,6 +173,7 @@ static void what_cannot_be_timed_is_refused(void **state) {
             BENCH "grpo.yaml run.output=bad train.micro_batch_size=null train.max_tokens_per_gpu=1000000000",
             "grpo.yaml: does not fit this machine", "says what would fit");
   cli_fails(64, BENCH "grpo.yaml --seconds 0", "--seconds", NULL);
+  cli_fails(69, "ulimit -s 1024; " BENCH DECK, "a thread has a stack of 10", "ulimit -s 8192");
   cli_fails(64, BENCH "grpo.yaml run.output=bad model.config=gone.json", "gone.json", "nothing was timed");
 }
 
