@@ -25,12 +25,15 @@ enum {
 typedef struct meet_state { /* of the rows one thread works on, and the block they share */
   const tri_pairs *x;
   int              D, dk, dv;             /* the width; padded to 32 as depth, to 16 as columns */
+  int              each;                  /* rows of a group, TRI_PAIRS_ROWS or fewer */
   float            scale, cap;            /* 0: none */
   const uint32_t  *k[PANELS], *v[PANELS]; /* panels [dk/2,TRI_PAGE,2] and [TRI_PAGE/2,ld_v,2] */
-  int64_t          ld_v;                  /* pairs */
-  bool             finite;                /* all of the block's values */
-  uint16_t         q[ALL];                /* [rows,dk] */
-  float            o[ALL];                /* [rows,dv], sums of p v */
+  const uint32_t  *fetch_v[PANELS],
+      *fetch_k[PANELS];    /* pages met after the keys, and after the values; or NULL */
+  int64_t          ld_v;   /* pairs */
+  bool             finite; /* all of the block's values */
+  uint16_t         q[ALL]; /* [rows,dk] */
+  float            o[ALL]; /* [rows,dv], sums of p v */
   tri_pairs_rows16 rows[ROWS / TRI_PAIRS_ROWS];
   uint32_t         own_k[PANELS][PANEL], own_v[PANELS][PANEL], left_v[PANELS][PANEL];
   float            s[TRI_PAIRS_ROWS * BLOCK];
@@ -46,16 +49,19 @@ static inline int64_t first_block(int64_t row, int64_t window) {
   return window > 0 && row >= window ? (row + 1 - window) / BLOCK * BLOCK : 0;
 }
 
-static void meet_open(meet_state *a, const tri_attn_rule *rule) {
+static void meet_open(meet_state *a, const tri_attn_rule *rule, int each) {
   a->x = tri_pairs_find();
   a->D = rule->heads.D, a->dk = pad(a->D, 32), a->dv = pad(a->D, 16);
   a->scale = rule->scale, a->cap = rule->softcap;
-  a->x->begin(TRI_PAIRS_ROWS);
+  a->each = each;
+  memset(a->fetch_v, 0, sizeof a->fetch_v);
+  memset(a->fetch_k, 0, sizeof a->fetch_k);
+  a->x->begin(each);
 }
 
 /* Rows of groups 0 .. n_group - 1 have met no key. */
 static void meet_begin(meet_state *a, int n_group) {
-  memset(a->o, 0, (size_t)(n_group * TRI_PAIRS_ROWS * a->dv) * sizeof *a->o);
+  memset(a->o, 0, (size_t)(n_group * a->each * a->dv) * sizeof *a->o);
   memset(a->rows, 0, (size_t)n_group * sizeof *a->rows);
   for (int i = 0; i < n_group; i++)
     for (int r = 0; r < TRI_PAIRS_ROWS; r++) a->rows[i].max[r] = -INFINITY;
@@ -92,7 +98,7 @@ static void add_apart(meet_state *a, float *o, int n_row, const tri_pairs_seen *
       v[i] = a->left_v[i];
     }
     memcpy(one, o + r * a->dv, (size_t)a->dv * sizeof *one);
-    a->x->sums(one, a->dv, a->p + r * BLOCK + t->panel * TRI_PAGE, 0, v + t->panel, a->ld_v,
+    a->x->sums(one, a->dv, a->p + r * BLOCK + t->panel * TRI_PAGE, 0, v + t->panel, NULL, a->ld_v,
                t->panel_end - t->panel, 1, a->dv);
     memcpy(o + r * a->dv, one, (size_t)a->dv * sizeof *one);
   }
@@ -101,12 +107,12 @@ static void add_apart(meet_state *a, float *o, int n_row, const tri_pairs_seen *
 /* n_row rows of group `group` meet the block. */
 static void meet_block(meet_state *a, int group, int n_row, const tri_pairs_seen *t) {
   int       from = t->panel * TRI_PAGE, n = t->panel_end - t->panel;
-  uint16_t *q = a->q + group * TRI_PAIRS_ROWS * a->dk;
-  float    *o = a->o + group * TRI_PAIRS_ROWS * a->dv;
+  uint16_t *q = a->q + group * a->each * a->dk;
+  float    *o = a->o + group * a->each * a->dv;
   bool      whole = t->first[n_row - 1] == 0 && t->end[0] == BLOCK;
 
   if (n <= 0) return;
-  a->x->scores(a->s + from, BLOCK, q, a->dk, a->k + t->panel, n, n_row, a->dk);
+  a->x->scores(a->s + from, BLOCK, q, a->dk, a->k + t->panel, a->fetch_v, n, n_row, a->dk);
   if (tri_pairs_softmax(&a->rows[group], a->s, a->p, n_row, t, a->scale, a->cap))
     for (int r = 0; r < n_row; r++) {
       float factor = a->rows[group].factor[r], *row = o + r * a->dv;
@@ -114,15 +120,15 @@ static void meet_block(meet_state *a, int group, int n_row, const tri_pairs_seen
       for (int d = 0; d < a->dv; d++) row[d] *= factor;
     }
   if (a->finite || whole)
-    a->x->sums(o, a->dv, a->p + from, BLOCK, a->v + t->panel, a->ld_v, n, n_row, a->dv);
+    a->x->sums(o, a->dv, a->p + from, BLOCK, a->v + t->panel, a->fetch_k, a->ld_v, n, n_row, a->dv);
   else
     add_apart(a, o, n_row, t);
 }
 
-/* Row `row` to o [D]. 0 is added so that a sum of nothing but zeros has one sign. */
-static float meet_end(const meet_state *a, int row, uint16_t *o) {
-  float sum = tri_pairs_sum(&a->rows[row / TRI_PAIRS_ROWS], row % TRI_PAIRS_ROWS), inverse = 1.0f / sum;
-  const float *from = a->o + row * a->dv;
+/* Row `row` of a group to o [D]. 0 is added so that a sum of nothing but zeros has one sign. */
+static float meet_end(const meet_state *a, int group, int row, uint16_t *o) {
+  float        sum = tri_pairs_sum(&a->rows[group], row), inverse = 1.0f / sum;
+  const float *from = a->o + (group * a->each + row) * a->dv;
 #pragma omp simd
   for (int d = 0; d < a->D; d++) o[d] = tri_f32_to_bf16(fmaf(from[d], inverse, 0.0f));
   return sum;
@@ -178,10 +184,10 @@ static void meet_rows(meet_state *a, const meet_call *c, int64_t start, int64_t 
   }
   for (int i = 0; i < n_head; i++)
     for (int r = 0; r < n; r++) {
-      int     row = i * n_group * TRI_PAIRS_ROWS + r;
+      int     group = i * n_group + r / TRI_PAIRS_ROWS, row = r % TRI_PAIRS_ROWS;
       int64_t at = (first + r) * c->H + h + i;
-      float   sum = meet_end(a, row, c->o + at * D);
-      c->lse[at] = a->rows[row / TRI_PAIRS_ROWS].max[row % TRI_PAIRS_ROWS] + logf(sum);
+      float   sum = meet_end(a, group, row, c->o + at * D);
+      c->lse[at] = a->rows[group].max[row] + logf(sum);
     }
 }
 
@@ -203,7 +209,7 @@ tri_status tri_cpu_pairs_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, 
     int64_t    end = (block + 1) * n_token < N ? (block + 1) * n_token : N;
     int        g = (int)(unit / n_part % h->G), at = (int)part * n_head;
     int        n_here = group - at < n_head ? group - at : n_head;
-    meet_open(&a, rule);
+    meet_open(&a, rule, TRI_PAIRS_ROWS);
     for (int64_t n = block * n_token; n < end;) {
       int64_t seq = tri_cpu_find_sequence(first_row, S, n),
               stop = first_row[seq + 1] < end ? first_row[seq + 1] : end;
@@ -238,74 +244,174 @@ tri_status tri_cpu_pairs_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_
   return TRI_OK;
 }
 
-typedef struct pages_call { /* the cache as one row of attn_decode sees it */
-  const uint16_t *k_page, *v_page;
-  const int32_t  *page; /* of this row */
-  int64_t         P;    /* pages there are */
-  int             len, G;
+typedef struct pages_call { /* the arguments of one attn_decode */
+  uint16_t       *o;
+  const uint16_t *qkv, *k_page, *v_page;
+  const int32_t  *table, *len; /* of every row: [n_table]; [1] */
+  int64_t         n_table, P;  /* P: pages there are */
+  int             H, G, D;
+  int             each, n_part, most; /* queries of a group; groups of a key/value head, of a share */
   int64_t         window;
 } pages_call;
 
-/* Panel i of the block from key `key` on is a page: in place, or copied where its width asks for padding or
- * where places are not seen, for they may hold anything. */
-static void take_page(meet_state *a, const pages_call *c, int i, int key, int g, const tri_pairs_seen *t) {
-  int             D = a->D, first = t->first[0] - i * TRI_PAGE, end = t->end[0] - i * TRI_PAGE;
-  int64_t         page = c->page[key / TRI_PAGE + i], at = (page * c->G + g) * D * TRI_PAGE;
-  const uint32_t *k = (const uint32_t *)(const void *)(c->k_page + at);
-  const uint32_t *v = (const uint32_t *)(const void *)(c->v_page + at);
+/* Groups of queries of one row, each of one key/value head. A page holds the keys of all heads one behind the
+ * other: to meet them together is to read long pieces. */
+typedef struct share {
+  int64_t        row;
+  int            first, n; /* groups of the row */
+  int            len;
+  const int32_t *page;
+} share;
+
+static share share_at(const pages_call *c, int64_t i) {
+  const int all = c->G * c->n_part, each_row = (all + c->most - 1) / c->most;
+  share     p = {.row = i / each_row, .first = (int)(i % each_row) * c->most};
+
+  p.n = least(all - p.first, c->most);
+  p.len = c->len[p.row];
+  p.page = c->table + p.row * c->n_table;
+  return p;
+}
+
+/* Where the head of group `group` has its part of the page that begins with key `key`, elements. */
+static inline int64_t page_at(const pages_call *c, const share *p, int group, int key) {
+  const int64_t page = p->page[key / TRI_PAGE];
 
   TRI_ASSERT(page >= 0 && page < c->P);
+  return (page * c->G + group / c->n_part) * c->D * TRI_PAGE;
+}
+
+static inline const uint32_t *in_pairs(const uint16_t *x) { return (const uint32_t *)(const void *)x; }
+
+/* After n panels of values come the keys of group `group` from key `key` on; p NULL: none do. */
+static void fetch_keys(meet_state *a, const pages_call *c, const share *p, int group, int key, int n) {
+  tri_pairs_seen t;
+
+  memset(a->fetch_k, 0, sizeof a->fetch_k);
+  if (!p) return;
+  see(&t, p->len - 1 - key, c->window, 0, 1);
+  for (int i = 0; t.panel + i < t.panel_end; i++) {
+    const uint16_t *k = c->k_page + page_at(c, p, group, key + (t.panel + i) * TRI_PAGE);
+    if (i < n)
+      a->fetch_k[i] = in_pairs(k);
+    else
+      for (int at = 0; at < c->D * TRI_PAGE; at += 32) __builtin_prefetch(k + at);
+  }
+}
+
+/* Panel i of the block from key `key` on is a page: in place, or copied where its width asks for padding or
+ * where places are not seen, for they may hold anything. */
+static void take_page(meet_state *a, const pages_call *c, const share *p, int group, int i, int key,
+                      const tri_pairs_seen *t) {
+  int             D = a->D, first = t->first[0] - i * TRI_PAGE, end = t->end[0] - i * TRI_PAGE;
+  int64_t         at = page_at(c, p, group, key + i * TRI_PAGE);
+  const uint32_t *k = in_pairs(c->k_page + at), *v = in_pairs(c->v_page + at);
+
   if (a->dk != D) {
     memcpy(a->own_k[i], k, (size_t)(D * TRI_PAGE / 2) * sizeof *k);
     memset(a->own_k[i] + D * TRI_PAGE / 2, 0, (size_t)((a->dk - D) * TRI_PAGE / 2) * sizeof *k);
     k = a->own_k[i];
   }
+  a->fetch_v[i - t->panel] = v;
   if (first > 0 || end < TRI_PAGE || a->dv != D) {
     leave_keys(a->own_v[i], v, D, D, first, end);
     v = a->own_v[i];
+    a->fetch_v[i - t->panel] = NULL;
   }
   a->k[i] = k, a->v[i] = v;
 }
 
-/* n_row heads of one token meet all pages of key/value head g. */
-static void meet_pages(meet_state *a, const pages_call *c, int n_row, int g) {
+/* The share's queries meet all their pages; `next`, which may be NULL, comes after it. */
+static void meet_pages(meet_state *a, const pages_call *c, const share *p, const share *next) {
+  const int start = next ? (int)first_block(next->len - 1, c->window) : 0;
+
   a->ld_v = a->D, a->finite = true;
-  for (int key = (int)first_block(c->len - 1, c->window); key < c->len; key += BLOCK) {
+  for (int key = (int)first_block(p->len - 1, c->window); key < p->len; key += BLOCK) {
     tri_pairs_seen t;
-    see(&t, c->len - 1 - key, c->window, 0, n_row);
-    for (int i = t.panel; i < t.panel_end; i++) take_page(a, c, i, key, g, &t);
-    meet_block(a, 0, n_row, &t);
+    see(&t, p->len - 1 - key, c->window, 0, c->each);
+    for (int j = 0; j < p->n; j++) {
+      const int group = p->first + j, n = t.panel_end - t.panel;
+      if (j + 1 < p->n)
+        fetch_keys(a, c, p, group + 1, key, n);
+      else if (key + BLOCK < p->len)
+        fetch_keys(a, c, p, p->first, key + BLOCK, n);
+      else
+        fetch_keys(a, c, next, next ? next->first : 0, start, n);
+      for (int i = t.panel; i < t.panel_end; i++) take_page(a, c, p, group, i, key, &t);
+      meet_block(a, j, c->each, &t);
+    }
   }
+}
+
+/* Of a key/value head with more queries than a tile takes the last tile is not full: rows of zeros. */
+static inline int queries_of(const pages_call *c, int group) {
+  return least(c->H / c->G - group % c->n_part * TRI_PAIRS_ROWS, c->each);
+}
+static inline int64_t query_at(const pages_call *c, int group) {
+  return (int64_t)(group / c->n_part) * (c->H / c->G) + group % c->n_part * TRI_PAIRS_ROWS;
+}
+
+static void meet_share(meet_state *a, const pages_call *c, const share *p, const share *next) {
+  const int64_t E = (int64_t)(c->H + 2 * c->G) * c->D;
+
+  for (int j = 0; j < p->n; j++)
+    tri_pairs_rows(a->q + j * c->each * a->dk, a->dk, c->qkv + p->row * E + query_at(c, p->first + j) * c->D,
+                   c->D, queries_of(c, p->first + j), c->each, c->D);
+  meet_begin(a, p->n);
+  meet_pages(a, c, p, next);
+  for (int j = 0; j < p->n; j++)
+    for (int r = 0; r < queries_of(c, p->first + j); r++)
+      meet_end(a, j, r, c->o + (p->row * c->H + query_at(c, p->first + j) + r) * c->D);
+}
+
+/* Groups of a share: as many as a meet_state holds, but that there are some shares for every thread. */
+static int groups_of(const pages_call *c, int64_t rows, int threads) {
+  const int64_t fair = rows * c->G * c->n_part / (2 * threads);
+  const int room = ALL / (c->each * pad(c->D, 32)), most = least(fair, least(room, ROWS / TRI_PAIRS_ROWS));
+
+  return most > 1 ? most : 1;
+}
+
+static int64_t take(int64_t *taken) {
+  int64_t one;
+#pragma omp atomic capture
+  one = (*taken)++;
+  return one;
 }
 
 tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
                                 tri_in table, tri_in len, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
-  const int32_t   *n_key = len->data;
-  int64_t          B = qkv->dim[0], E = qkv->dim[1], D = h->D;
-  int64_t          n_page = tri_tensor_count(k_page) / (h->G * D * TRI_PAGE);
-  int              group = h->H / h->G;
+  const int        group = h->H / h->G, threads = tri_cpu_threads(s, tri_cpu_decode_work(h, table, len));
+  pages_call       c = {.o = o->data,
+                        .qkv = qkv->data,
+                        .k_page = k_page->data,
+                        .v_page = v_page->data,
+                        .table = table->data,
+                        .len = len->data,
+                        .n_table = table->dim[1],
+                        .P = tri_tensor_count(k_page) / ((int64_t)h->G * h->D * TRI_PAGE),
+                        .H = h->H,
+                        .G = h->G,
+                        .D = h->D,
+                        .each = least(group, TRI_PAIRS_ROWS),
+                        .n_part = pad(group, TRI_PAIRS_ROWS) / TRI_PAIRS_ROWS,
+                        .window = rule->window};
+  int64_t          n, taken = 0;
 
-#pragma omp parallel for collapse(2) schedule(dynamic)                                                       \
-    num_threads(tri_cpu_threads(s, tri_cpu_decode_work(h, table, len)))
-  for (int64_t b = 0; b < B; b++)
-    for (int g = 0; g < h->G; g++) {
-      meet_state a;
-      pages_call c = {k_page->data, v_page->data, (const int32_t *)table->data + b * table->dim[1],
-                      n_page,       n_key[b],     h->G,
-                      rule->window};
-      meet_open(&a, rule);
-      for (int at = 0; at < group; at += TRI_PAIRS_ROWS) {
-        int     n_row = least(group - at, TRI_PAIRS_ROWS);
-        int64_t head = (int64_t)g * group + at;
-        tri_pairs_rows(a.q, a.dk, (const uint16_t *)qkv->data + b * E + head * D, D, n_row, TRI_PAIRS_ROWS,
-                       h->D);
-        meet_begin(&a, 1);
-        meet_pages(&a, &c, n_row, g);
-        for (int r = 0; r < n_row; r++) meet_end(&a, r, (uint16_t *)o->data + (b * h->H + head + r) * D);
-      }
-      a.x->end();
+  c.most = groups_of(&c, qkv->dim[0], threads);
+  n = qkv->dim[0] * ((c.G * c.n_part + c.most - 1) / c.most);
+#pragma omp parallel num_threads(threads)
+  {
+    meet_state a;
+    meet_open(&a, rule, c.each);
+    for (int64_t i = take(&taken), next; i < n; i = next) {
+      next = take(&taken);
+      const share p = share_at(&c, i), after = share_at(&c, next < n ? next : i);
+      meet_share(&a, &c, &p, next < n ? &after : NULL);
     }
+    a.x->end();
+  }
   return TRI_OK;
 }
 #endif

@@ -112,7 +112,7 @@ static void add_strip(grad_state *a, const grad_call *c, float *to, int64_t ld, 
 
   for (int i = from; i < end; i++) at[i] = panel[i];
   memset(a->sum, 0, (size_t)(STRIP * c->dv) * sizeof *a->sum);
-  a->x->sums(a->sum, c->dv, x + from * TRI_PAGE, BLOCK, at + from, c->dv, end - from, n_row, c->dv);
+  a->x->sums(a->sum, c->dv, x + from * TRI_PAGE, BLOCK, at + from, NULL, c->dv, end - from, n_row, c->dv);
   for (int r = 0; r < n_row; r++) {
 #pragma omp simd
     for (int d = 0; d < c->D; d++) to[r * ld + d] += a->sum[r * c->dv + d];
@@ -135,8 +135,9 @@ static void grad_strip(grad_state *a, const grad_call *c, float *dk, float *dv, 
     memset(a->ds_pair + key / 2 * BLOCK, 0, (size_t)(STRIP / 2 * BLOCK) * sizeof *a->ds_pair);
   if (from >= to) return;
   for (int i = from; i < to; i++) q[i] = a->q_turned[i], dout[i] = a->dout_turned[i];
-  a->x->scores(a->s + from * TRI_PAGE, BLOCK, a->k + key * c->dk, c->dk, q + from, to - from, STRIP, c->dk);
-  a->x->scores(a->dp + from * TRI_PAGE, BLOCK, a->v + key * c->dk, c->dk, dout + from, to - from, STRIP,
+  a->x->scores(a->s + from * TRI_PAGE, BLOCK, a->k + key * c->dk, c->dk, q + from, NULL, to - from, STRIP,
+               c->dk);
+  a->x->scores(a->dp + from * TRI_PAGE, BLOCK, a->v + key * c->dk, c->dk, dout + from, NULL, to - from, STRIP,
                c->dk);
   for (int r = 0; r < STRIP; r += 2)
     tri_pairs_grad(&a->slope, a->s + r * BLOCK, a->dp + r * BLOCK, a->p + r * BLOCK, a->ds + r * BLOCK,
@@ -157,8 +158,8 @@ static void grad_queries(grad_state *a, const grad_call *c, const grad_place *at
     if (from >= n) continue;
     for (int i = from; i < n; i++) ds[i] = a->ds_pair + i * TRI_PAGE / 2 * BLOCK + q;
     for (int d = 0; d < c->dv; d += STRIP)
-      a->x->sums(a->dq + d * BLOCK + q, BLOCK, turned + d * BLOCK + from * TRI_PAGE, BLOCK, ds + from, BLOCK,
-                 n - from, STRIP, pad(last - q, TRI_PAGE));
+      a->x->sums(a->dq + d * BLOCK + q, BLOCK, turned + d * BLOCK + from * TRI_PAGE, BLOCK, ds + from, NULL,
+                 BLOCK, n - from, STRIP, pad(last - q, TRI_PAGE));
   }
 }
 

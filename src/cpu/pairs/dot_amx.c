@@ -44,8 +44,14 @@ static TILES void begin(int n_row) {
 
 static TILES void end(void) { _tile_release(); }
 
+/* Fetch n lines of each of 16 rows. */
+static inline void fetch_rows(const uint32_t *b, int64_t ldb, int n) {
+  for (int i = 0; i < DEEP / 2; i++)
+    for (int j = 0; j < n; j++) __builtin_prefetch(b + i * ldb + j * 16);
+}
+
 static TILES void scores(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *const *panel,
-                         int n_panel, int n_row, int n_k) {
+                         const uint32_t *const *next, int n_panel, int n_row, int n_k) {
   (void)n_row;
   STORED();
   for (int at = 0; at < n_panel; at += 2) {
@@ -58,11 +64,13 @@ static TILES void scores(float *c, int64_t ldc, const uint16_t *a, int64_t lda, 
     for (int k = 0; k < n_k; k += DEEP) {
       int pair = k / 2 * TRI_PAGE;
       _tile_loadd(4, a + k, lda * 2);
+      if (next && next[at]) fetch_rows(next[at] + pair, TRI_PAGE, 2);
       _tile_loadd(5, b0 + pair, TRI_PAGE * 4);
       _tile_dpbf16ps(0, 4, 5);
       _tile_loadd(6, b0 + pair + 16, TRI_PAGE * 4);
       _tile_dpbf16ps(1, 4, 6);
       if (!b1) continue;
+      if (next && next[at + 1]) fetch_rows(next[at + 1] + pair, TRI_PAGE, 2);
       _tile_loadd(7, b1 + pair, TRI_PAGE * 4);
       _tile_dpbf16ps(2, 4, 7);
       _tile_loadd(5, b1 + pair + 16, TRI_PAGE * 4);
@@ -77,7 +85,7 @@ static TILES void scores(float *c, int64_t ldc, const uint16_t *a, int64_t lda, 
 }
 
 static TILES void sums(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *const *panel,
-                       int64_t ldb, int n_panel, int n_row, int n_col) {
+                       const uint32_t *const *next, int64_t ldb, int n_panel, int n_row, int n_col) {
   (void)n_row;
   STORED();
   for (int at = 0; at < n_col; at += 64) {
@@ -90,6 +98,7 @@ static TILES void sums(float *c, int64_t ldc, const uint16_t *a, int64_t lda, co
     for (int i = 0; i < n_panel; i++) {
       const uint32_t *b = panel[i] + at;
       _tile_loadd(4, a + i * DEEP, lda * 2);
+      if (next && next[i]) fetch_rows(next[i] + at, ldb, n > 4 ? 4 : n);
       _tile_loadd(5, b, ldb * 4);
       _tile_dpbf16ps(0, 4, 5);
       if (n < 2) continue;

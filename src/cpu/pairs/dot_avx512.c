@@ -61,8 +61,17 @@ static INLINE void sums_rows(const int R, float *c, int64_t ldc, const uint16_t 
   }
 }
 
+/* Fetch n_row rows of n pairs of each panel. */
+static void fetch(const uint32_t *const *next, int n_panel, int64_t ld, int n_row, int n) {
+  for (int i = 0; next && i < n_panel; i++)
+    for (int r = 0; next[i] && r < n_row; r++)
+      for (int j = 0; j < n; j += 16) __builtin_prefetch(next[i] + r * ld + j);
+}
+
 static TRI_PAIRS_TARGET void scores(float *c, int64_t ldc, const uint16_t *a, int64_t lda,
-                                    const uint32_t *const *panel, int n_panel, int n_row, int n_k) {
+                                    const uint32_t *const *panel, const uint32_t *const *next, int n_panel,
+                                    int n_row, int n_k) {
+  fetch(next, n_panel, TRI_PAGE, n_k / 2, TRI_PAGE);
   for (; n_row >= 8; n_row -= 8, c += 8 * ldc, a += 8 * lda)
     scores_rows(8, c, ldc, a, lda, panel, n_panel, n_k);
   for (; n_row >= 4; n_row -= 4, c += 4 * ldc, a += 4 * lda)
@@ -71,8 +80,9 @@ static TRI_PAIRS_TARGET void scores(float *c, int64_t ldc, const uint16_t *a, in
 }
 
 static TRI_PAIRS_TARGET void sums(float *c, int64_t ldc, const uint16_t *a, int64_t lda,
-                                  const uint32_t *const *panel, int64_t ldb, int n_panel, int n_row,
-                                  int n_col) {
+                                  const uint32_t *const *panel, const uint32_t *const *next, int64_t ldb,
+                                  int n_panel, int n_row, int n_col) {
+  fetch(next, n_panel, ldb, TRI_PAGE / 2, n_col);
   for (; n_row >= 8; n_row -= 8, c += 8 * ldc, a += 8 * lda)
     sums_rows(8, c, ldc, a, lda, panel, ldb, n_panel, n_col);
   for (; n_row >= 4; n_row -= 4, c += 4 * ldc, a += 4 * lda)

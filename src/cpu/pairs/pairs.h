@@ -24,20 +24,22 @@ enum {
   TRI_PAIRS_PANELS = TRI_PAIRS_BLOCK / TRI_PAGE
 };
 
-/* Left operands and results have TRI_PAIRS_ROWS rows in memory, of which n_row count; strides in elements,
- * of panels in pairs. a bf16, c f32. */
+/* Left operands and results have as many rows in memory as `begin` was told, of which n_row count; strides in
+ * elements, of panels in pairs. a bf16, c f32. next: [n_panel] panels that are fetched meanwhile, as wide as
+ * those there are; they, or all, may be NULL. */
 typedef struct tri_pairs {
   const char *name; /* "amx" or "avx512" */
-  /* The thread's tile registers, made ready and given back: around the calls below. n_row: TRI_PAIRS_ROWS for
-   * them; fewer are the rows of the first five tiles, where AMX is used without them (cpu/gemm/amx.h). */
+  /* The thread's tile registers, made ready for operands of so many rows, at most TRI_PAIRS_ROWS, and given
+   * back: around the calls below. Fewer are the rows of the first five tiles, also where AMX is used without
+   * them (cpu/gemm/amx.h). */
   void (*begin)(int n_row);
   void (*end)(void);
   /* c[n_row,32 n_panel] = a[n_row,n_k] panel, each [n_k/2,32,2]. n_k is a multiple of 32. */
   void (*scores)(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *const *panel,
-                 int n_panel, int n_row, int n_k);
+                 const uint32_t *const *next, int n_panel, int n_row, int n_k);
   /* c[n_row,n_col] += a[n_row,32 n_panel] panel, each [16,ldb,2]. n_col is a multiple of 16. */
   void (*sums)(float *c, int64_t ldc, const uint16_t *a, int64_t lda, const uint32_t *const *panel,
-               int64_t ldb, int n_panel, int n_row, int n_col);
+               const uint32_t *const *next, int64_t ldb, int n_panel, int n_row, int n_col);
 } tri_pairs;
 
 /* Chooses the family, the best this processor has, or $TRI_CPU_BF16: amx, avx512, or f32 (none: bf16 is
