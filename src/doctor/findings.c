@@ -23,7 +23,7 @@ tri_status tri_findings_add(tri_findings *f, const char *check, tri_level level,
   return st;
 }
 
-tri_status tri_findings_say(tri_findings *f, tri_part part, const char *fmt, ...) {
+tri_status tri_findings_say(tri_findings *f, tri_finding_part part, const char *fmt, ...) {
   tri_finding *last;
   char       **text;
   tri_status   st;

@@ -28,8 +28,8 @@ const char *tri_level_text(tri_level level);
 TRI_CHECKED tri_status tri_findings_add(tri_findings *f, const char *check, tri_level level,
                                         const char *where, ...) __attribute__((format(printf, 4, 5)));
 /* Of the finding added last, each once. */
-typedef enum { TRI_PART_WHAT, TRI_PART_CURE } tri_part;
-TRI_CHECKED tri_status tri_findings_say(tri_findings *f, tri_part part, const char *fmt, ...)
+typedef enum { TRI_PART_WHAT, TRI_PART_CURE } tri_finding_part;
+TRI_CHECKED tri_status tri_findings_say(tri_findings *f, tri_finding_part part, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Appends numbers as "0-3,8"; n of them, ascending. */

@@ -31,12 +31,12 @@ typedef enum {
   TRI_SLOT_COUNT
 } tri_slot;
 
-typedef enum { TRI_IN_EMBEDDING, TRI_IN_LAYER, TRI_IN_HEAD } tri_part;
+typedef enum { TRI_IN_EMBEDDING, TRI_IN_LAYER, TRI_IN_HEAD } tri_family_part;
 
 /* One tensor, in the order of the model. Neighbours of one slot are joined: rows of one matrix or bias. */
 typedef struct tri_tensor_row {
-  tri_part    part;
-  const char *name;  /* in the files; %d: the layer */
+  tri_family_part part;
+  const char     *name; /* in the files; %d: the layer */
   const char *shape; /* a letter for each dimension: C, D, E, F, V as in kernels.h, Q = H D, K = G D, U = 2F,
                       * 1 */
   tri_slot    slot;

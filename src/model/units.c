@@ -62,7 +62,7 @@ static void add_row(tri_model *m, int unit, const tri_tensor_row *row) {
   u->n_param++;
 }
 
-static tri_status make_unit(tri_model *m, int unit, tri_part part) {
+static tri_status make_unit(tri_model *m, int unit, tri_family_part part) {
   const tri_tensor_row *rows = m->shape.family->tensor;
   tri_unit_slots       *at = &m->slots[unit];
   int                   n = 0;
@@ -93,7 +93,7 @@ tri_status tri_units_make(tri_model *m) {
   TRI_TRY(TRI_ALLOC(m->unit, m->n_unit));
   TRI_TRY(TRI_ALLOC(m->slots, m->n_unit));
   for (int i = 0; i < m->n_unit; i++) {
-    tri_part part = i == 0 ? TRI_IN_EMBEDDING : i == tri_unit_of_head(m) ? TRI_IN_HEAD : TRI_IN_LAYER;
+    tri_family_part part = i == 0 ? TRI_IN_EMBEDDING : i == tri_unit_of_head(m) ? TRI_IN_HEAD : TRI_IN_LAYER;
     if (part == TRI_IN_LAYER)
       snprintf(m->unit[i].name, sizeof m->unit[i].name, "layer %d", tri_layer_of(i));
     else

@@ -9,8 +9,8 @@
 #include "family/family.h"
 
 static const struct {
-  tri_slot slot;
-  tri_part part;
+  tri_slot        slot;
+  tri_family_part part;
 } wanted[] = {
     {TRI_SLOT_EMBED, TRI_IN_EMBEDDING}, {TRI_SLOT_NORM1, TRI_IN_LAYER},     {TRI_SLOT_QKV, TRI_IN_LAYER},
     {TRI_SLOT_O, TRI_IN_LAYER},         {TRI_SLOT_NORM2, TRI_IN_LAYER},     {TRI_SLOT_GATE_UP, TRI_IN_LAYER},
