@@ -1,4 +1,5 @@
-/* layers.cu - embedding, rotary positions, gated products; what a decode step takes of the one before. */
+/* layers.cu - embedding, rotary positions (and, of decode rows, their way into the cache), gated products;
+ * what a decode step takes of the one before. */
 #include "gpu/base/cuda_util.cuh"
 
 enum {
@@ -109,6 +110,27 @@ tri_status tri_cuda_embed_bwd(tri_stream *s, tri_out dtable, tri_in dx, tri_in t
                     C, scale);
 }
 
+/* Eight pairs (x[j], x[half + j]) of a head are turned in place; turn: cosines, then `half` further sines. a,
+ * b: what they are now. */
+template <class A, bool VEC>
+static __device__ __forceinline__ void rope_turn(float (&a)[8], float (&b)[8], A *x, const float *turn,
+                                                 int half, int left, float sign) {
+  float cosine[8], sine[8];
+
+  tri_load8<VEC>(a, x, left);
+  tri_load8<VEC>(b, x + half, left);
+  tri_load8<VEC>(cosine, turn, left);
+  tri_load8<VEC>(sine, turn + half, left);
+#pragma unroll
+  for (int k = 0; k < 8; k++) {
+    float p = a[k], q = b[k], z = sign * sine[k];
+    a[k] = fmaf(-q, z, p * cosine[k]);
+    b[k] = fmaf(p, z, q * cosine[k]);
+  }
+  tri_store8<VEC>(x, a, left);
+  tri_store8<VEC>(x + half, b, left);
+}
+
 /* Rotary positions (Su et al. 2021), halves convention: (a, b) = x[0..D/2), x[D/2..D) of a head become (a cos
  * - b sin, b cos + a sin). qkv A [N,E], table f32 [positions,D] = cosines, sines. Grid: N; a thread takes 8
  * pairs of one head at a time. Judge: tri_cpu_rope. */
@@ -123,21 +145,9 @@ __global__ void __launch_bounds__(THREADS)
 
   TRI_KERNEL_ASSERT(at >= 0 && at < positions);
   for (int i = threadIdx.x; i < heads * units; i += THREADS) {
-    int   j = i % units * TRI_UNIT, left = half - j;
-    A    *x = row + (int64_t)(i / units) * 2 * half + j;
-    float a[8], b[8], cosine[8], sine[8];
-    tri_load8<VEC>(a, x, left);
-    tri_load8<VEC>(b, x + half, left);
-    tri_load8<VEC>(cosine, turn + j, left);
-    tri_load8<VEC>(sine, turn + half + j, left);
-#pragma unroll
-    for (int k = 0; k < 8; k++) {
-      float p = a[k], q = b[k], z = sign * sine[k];
-      a[k] = fmaf(-q, z, p * cosine[k]);
-      b[k] = fmaf(p, z, q * cosine[k]);
-    }
-    tri_store8<VEC>(x, a, left);
-    tri_store8<VEC>(x + half, b, left);
+    int   j = i % units * TRI_UNIT;
+    float a[8], b[8];
+    rope_turn<A, VEC>(a, b, row + (int64_t)(i / units) * 2 * half + j, turn + j, half, half - j, sign);
   }
 }
 
@@ -149,6 +159,67 @@ tri_status tri_cuda_rope(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, c
   return TRI_LAUNCH_TYPED(rope_kernel, tri_type(qkv), tri_vec8(h->D / 2, qkv->data, table->data), (unsigned)N,
                           THREADS, 0, s, qkv->data, pos->data, table->data, table->dim[0], h->H + h->G,
                           h->D / 2, E, (float)sign);
+}
+
+struct rope_put_call {             /* the arguments of one rope_put */
+  void          *qkv;              /* A [N,E] */
+  void          *k_page, *v_page;  /* A [P,G,D,TRI_PAGE], [P,G,TRI_PAGE,D] */
+  const int32_t *pos, *slot;       /* [N] */
+  const float   *table;            /* f32 [positions,D] */
+  int64_t        positions, slots; /* slots: P TRI_PAGE */
+  int            H, G, half;       /* half: D / 2 */
+};
+
+/* As rope_kernel with sign 1; a turned k goes to its place in the cache too, and v: each row has a page of
+ * its own, whose columns of keys lie TRI_PAGE apart. Grid: N. Judges: rope_kernel and kv_put_kernel, whose
+ * bits it has. */
+template <class A, bool VEC>
+__global__ void __launch_bounds__(THREADS) rope_put_kernel(const rope_put_call c) {
+  int          at = c.pos[blockIdx.x], to = c.slot[blockIdx.x];
+  int          D = 2 * c.half, units = (c.half + TRI_UNIT - 1) / TRI_UNIT;
+  A           *row = (A *)c.qkv + (int64_t)blockIdx.x * (c.H + 2 * c.G) * D;
+  const A     *v = row + (c.H + c.G) * D;
+  const float *turn = c.table + (int64_t)at * D;
+  int64_t      head = (int64_t)(to / TRI_PAGE) * c.G * D * TRI_PAGE; /* the page's, of the first head */
+
+  TRI_KERNEL_ASSERT(at >= 0 && at < c.positions && to < c.slots);
+  for (int i = threadIdx.x; i < (c.H + c.G) * units; i += THREADS) {
+    int   h = i / units, j = i % units * TRI_UNIT;
+    A    *key = (A *)c.k_page + head + ((h - c.H) * D + j) * TRI_PAGE + to % TRI_PAGE;
+    float a[8], b[8];
+    rope_turn<A, VEC>(a, b, row + h * D + j, turn + j, c.half, c.half - j, 1.0f);
+    if (h < c.H || to < 0) continue;
+#pragma unroll
+    for (int k = 0; k < 8; k++) {
+      if (j + k >= c.half) break;
+      tri_put(key + k * TRI_PAGE, a[k]);
+      tri_put(key + (c.half + k) * TRI_PAGE, b[k]);
+    }
+  }
+  if (to < 0) return;
+  for (int i = threadIdx.x; i < c.G * D; i += THREADS)
+    ((A *)c.v_page)[head + (i / D * TRI_PAGE + to % TRI_PAGE) * D + i % D] = v[i];
+}
+
+tri_status tri_cuda_rope_put(tri_stream *s, tri_out qkv, tri_out k_page, tri_out v_page, tri_in pos,
+                             tri_in table, tri_in slot, const tri_heads *h) {
+  int64_t       N = qkv->dim[0];
+  rope_put_call c = {qkv->data,
+                     k_page->data,
+                     v_page->data,
+                     (const int32_t *)pos->data,
+                     (const int32_t *)slot->data,
+                     (const float *)table->data,
+                     table->dim[0],
+                     tri_tensor_count(k_page) / ((int64_t)h->G * h->D),
+                     h->H,
+                     h->G,
+                     h->D / 2};
+
+  TRI_ASSERT(qkv->dim[1] == (int64_t)(h->H + 2 * h->G) * h->D && h->D % 2 == 0 && table->dim[1] == h->D);
+  TRI_ASSERT(k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype && slot->dtype == TRI_I32);
+  return TRI_LAUNCH_TYPED(rope_put_kernel, tri_type(qkv), tri_vec8(c.half, qkv->data, table->data),
+                          (unsigned)N, THREADS, 0, s, c);
 }
 
 /* The gate of a gated product, and the slope of x gate. */

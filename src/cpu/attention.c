@@ -266,6 +266,12 @@ static void decode_heads(attend_state *a, const decode_call *c, int n_row, int g
   }
 }
 
+tri_status tri_cpu_rope_put(tri_stream *s, tri_out qkv, tri_out k_page, tri_out v_page, tri_in pos,
+                            tri_in table, tri_in slot, const tri_heads *h) {
+  TRI_TRY(tri_cpu_rope(s, qkv, pos, table, h, 1));
+  return tri_cpu_kv_put(s, k_page, v_page, qkv, slot, h);
+}
+
 tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
                                tri_in table, tri_in len, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;

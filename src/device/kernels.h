@@ -153,6 +153,9 @@ typedef tri_status tri_attn_bwd_fn(tri_stream *s, tri_out dqkv, tri_out work, tr
  * A [N,E] go to slot i32 [N] (page * TRI_PAGE + place; -1: nowhere). */
 typedef tri_status tri_kv_put_fn(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
                                  const tri_heads *h);
+/* rope with sign 1 and table f32 [positions,D], then kv_put, with their bits. */
+typedef tri_status tri_rope_put_fn(tri_stream *s, tri_out qkv, tri_out k_page, tri_out v_page, tri_in pos,
+                                   tri_in table, tri_in slot, const tri_heads *h);
 /* Row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]. */
 typedef tri_status tri_attn_decode_fn(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
                                       tri_in table, tri_in len, const tri_attn_rule *rule);
@@ -212,8 +215,8 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
   X(linear_fwd) X(linear_bwd_x) X(linear_bwd_w) X(colsum)
 #define TRI_LAYER_KERNELS(X) \
   X(embed_fwd) X(embed_bwd) X(rmsnorm_fwd) X(rmsnorm_bwd) X(head_norm_fwd) X(head_norm_bwd) X(rope) \
-  X(glu_fwd) X(glu_bwd) X(attn_fwd) X(attn_bwd) X(kv_put) X(attn_decode) \
-  X(decode_in)
+  X(glu_fwd) X(glu_bwd) X(attn_fwd) X(attn_bwd) X(kv_put) X(rope_put) \
+  X(attn_decode) X(decode_in)
 #define TRI_LOSS_KERNELS(X) \
   X(softcap_fwd) X(softcap_bwd) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
 #define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw) X(cols_put) X(cols_get)

@@ -12,13 +12,14 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   tri_tensor k_page, v_page;
 
   if (tri_layers_have(m, TRI_SLOT_Q_NORM)) TRI_TRY(tri_heads_forward(m, c, &qkv, s));
-  TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &rule->heads, 1));
-  if (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE) {
+  if (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE)
     tri_kv_layer(c->kv, tri_layer_of(c->unit), &k_page, &v_page);
-    TRI_TRY(m->k->kv_put(s, &k_page, &v_page, &qkv, &b->slot, &rule->heads));
-  }
-  if (c->mode == TRI_BLOCK_DECODE)
+  if (c->mode == TRI_BLOCK_DECODE) {
+    TRI_TRY(m->k->rope_put(s, &qkv, &k_page, &v_page, &b->pos, &rope, &b->slot, &rule->heads));
     return m->k->attn_decode(s, &o, &qkv, &k_page, &v_page, &b->table, &b->len, rule);
+  }
+  TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &rule->heads, 1));
+  if (c->mode == TRI_BLOCK_PREFILL) TRI_TRY(m->k->kv_put(s, &k_page, &v_page, &qkv, &b->slot, &rule->heads));
   return m->k->attn_fwd(s, &o, &lse, &qkv, &b->cu, rule);
 }
 

@@ -83,6 +83,42 @@ static void test_rope(void **state) {
   all_shapes(rope);
 }
 
+/* rope_put and the two kernels apart: every byte of rows and pages, in widths with and without whole
+ * vectors. */
+static void rope_put(bench *b, tri_dtype t, int D) {
+  enum { N = 5, H = 4, G = 2, P = 3, POSITIONS = 90 };
+  static const int32_t slot[N] = {33, -1, 5, 95, 64}, pos[N] = {1, 2, 89, 0, 40};
+  int                  E = (H + 2 * G) * D, page = G * D * TRI_PAGE;
+  tri_heads            h = {H, G, D};
+  double              *x = numbers(3, N * E, 1), *angle = numbers(4, POSITIONS * D, 1);
+  tri_tensor           table = put_real(b, TRI_F32, POSITIONS, D, angle), d_slot = put_i32(b, N, 0, slot),
+             d_pos = put_i32(b, N, 0, pos), qkv[2], k[2], v[2];
+  for (int i = 0; i < 2; i++) {
+    qkv[i] = put_real(b, t, N, E, x), k[i] = make(b, t, P, page), v[i] = make(b, t, P, page);
+    tri_tensor k_page = {k[i].data, t, 4, {P, G, D, TRI_PAGE}},
+               v_page = {v[i].data, t, 4, {P, G, TRI_PAGE, D}};
+    if (i) {
+      ok(b->k->rope_put(b->stream, &qkv[i], &k_page, &v_page, &d_pos, &table, &d_slot, &h));
+    } else {
+      ok(b->k->rope(b->stream, &qkv[i], &d_pos, &table, &h, 1));
+      ok(b->k->kv_put(b->stream, &k_page, &v_page, &qkv[i], &d_slot, &h));
+    }
+  }
+  expect_same_rows(b, "rope_put's rows", &qkv[0], 0, &qkv[1], 0, N);
+  expect_same_rows(b, "rope_put's keys", &k[0], 0, &k[1], 0, P);
+  expect_same_rows(b, "rope_put's values", &v[0], 0, &v[1], 0, P);
+  free(x), free(angle);
+  drop_arrays(b, 0);
+}
+static void run_rope_put(bench *b) {
+  for (int t = TRI_F32; t <= TRI_F16; t++)
+    for (int i = 0; i < 4; i++) rope_put(b, (tri_dtype)t, (const int[]){6, 64, 80, 256}[i]);
+}
+static void test_rope_put(void **state) {
+  (void)state;
+  for_each_device(run_rope_put);
+}
+
 static double  sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static tri_act act_now; /* of the case that runs */
 static double  gate(double x) {
@@ -420,7 +456,7 @@ int main(void) {
       cmocka_unit_test(test_glu_loop), cmocka_unit_test(test_softcap),   cmocka_unit_test(test_colsum),
       cmocka_unit_test(test_rows),     cmocka_unit_test(test_axpby),     cmocka_unit_test(test_cast),
       cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),     cmocka_unit_test(test_adamw),
-      cmocka_unit_test(test_cols),     cmocka_unit_test(test_decode_in),
+      cmocka_unit_test(test_cols),     cmocka_unit_test(test_decode_in), cmocka_unit_test(test_rope_put),
   };
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);
