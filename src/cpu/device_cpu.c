@@ -19,8 +19,10 @@ struct tri_event {
 };
 
 enum {
-  ALIGN = 256,           /* specified: device.h */
-  LOGIT_BYTES = 64 << 20 /* chosen: products are efficient with fewer rows than that */
+  ALIGN = 256, /* specified: device.h */
+  /* Each chunk of rows reads and writes the gradient of the head's matrix: measured, 124 M numbers, 1,024
+   * rows of 50,257 logits in one chunk beside five. */
+  LOGIT_BYTES = 256 << 20
 };
 
 /* ---- threads ---- */

@@ -3,8 +3,9 @@
 #include "decoder.h"
 #include "product.h"
 
-/* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from; 1
- * GiB where the model does not learn: no chunk adds to the gradient of the matrix then. */
+/* Chosen: at least 16 rows so that products stay efficient; 256 MiB of logits that tokens are drawn from, but
+ * no more than a quarter of what there may be, for they take three times their room; 1 GiB where the model
+ * does not learn: no chunk adds to the gradient of the matrix then. */
 enum { LEAST_ROWS = 16, DRAW_BYTES = 256 << 20, SCORE_BYTES = 1 << 30 };
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -23,7 +24,7 @@ static tri_status plan(tri_model *m, tri_ledger *l) {
   size_t    K = (size_t)m->opt.max_rows;
 
   h->chunk = least(rows_of(m, m->opt.train ? INT64_MAX : SCORE_BYTES), m->opt.max_rows);
-  h->draw_chunk = least(rows_of(m, DRAW_BYTES), h->chunk);
+  h->draw_chunk = least(rows_of(m, least(DRAW_BYTES, (int64_t)m->device->logit_bytes / 4)), h->chunk);
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->logp));
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->ent));
   TRI_TRY(tri_head_room(l, TRI_PHASE_ALWAYS, "head", K * 4, &h->lse));

@@ -48,9 +48,10 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
   const tri_linear *l = g->l;
   const int64_t     steps = tri_min(PART, g->steps - k);
   char             *a = tri_linear_stage(l, thread);
-  for (int64_t s = i; s < end; s++)
-    tri_amx_turn_cols(a + (s - i) * PART * STEP, g->dy + s * SIDE, l->n_out,
-                      tri_min(SIDE, l->n_out - s * SIDE), g->rows, g->first + k, steps);
+  for (int64_t t = 0; t < steps; t++) /* along the rows of dy */
+    for (int64_t s = i; s < end; s++)
+      tri_amx_turn_cols(a + ((s - i) * PART + t) * STEP, g->dy + s * SIDE, l->n_out,
+                        tri_min(SIDE, l->n_out - s * SIDE), g->rows, g->first + k + t, 1);
   for (int64_t at = j0; at < j1; at += BLOCK)
     for (int64_t s = i; s < end; s++)
       for (int64_t j = at; j < tri_min(at + BLOCK, j1); j++)
@@ -66,9 +67,10 @@ static void run_chunk(const grad_call *g) {
   const int64_t      row = omp_get_thread_num() / t.cols, col = omp_get_thread_num() % t.cols;
   const int64_t      end = strips * (row + 1) / t.rows;
 #pragma omp for schedule(static)
-  for (int64_t j = 0; j < panels; j++)
-    tri_amx_cols(tri_linear_shared(l) + (size_t)(j * g->steps) * STEP, g->x + j * SIDE, l->n_in,
-                 tri_min(SIDE, l->n_in - j * SIDE), g->rows, g->first, g->steps);
+  for (int64_t k = 0; k < g->steps; k++)
+    for (int64_t j = 0; j < panels; j++)
+      tri_amx_cols(tri_linear_shared(l) + (j * g->steps + k) * STEP, g->x + j * SIDE, l->n_in,
+                   tri_min(SIDE, l->n_in - j * SIDE), g->rows, g->first + k, 1);
   for (int64_t i = strips * row / t.rows; i < end; i += GROUP)
     for (int64_t k = 0; k < g->steps; k += PART)
       run_group(g, i, tri_min(i + GROUP, end), panels * col / t.cols, panels * (col + 1) / t.cols, k,
