@@ -252,6 +252,39 @@ static void elements_never_written_are_an_error(void **state) {
   must_find(dir, 1);
 }
 
+static int32_t mixed(int64_t k) { return (int32_t)(tri_rng_mix((uint64_t)k) >> 33); }
+
+/* Pieces that begin anywhere in a page, and more than wait for the thread at once: their memory is used
+ * again. */
+static void more_is_written_than_waits_at_once(void **state) {
+  enum { N = 5 << 20, PIECE = TRI_CKPT_PIECE_BYTES / 4 - 3 };
+  const tri_ckpt_tensor big = {"/model", "big", TRI_I32, 1, {N}};
+  tri_ckpt_writer      *w;
+  tri_ckpt_reader      *r;
+  int32_t              *x;
+  int64_t               wrong = 0;
+
+  (void)state;
+  if (world->size > 1) skip(); /* each rank has a thread of its own */
+  new_dir("pieces");
+  OK(tri_ckpt_create(dir, 1, world, &big, 1, 0, &w));
+  for (int64_t at = 0, n; at < N; at += n) {
+    void *host;
+    n = N - at < PIECE ? N - at : PIECE;
+    OK(tri_ckpt_take(w, 0, at, n, &host));
+    for (int64_t k = 0; k < n; k++) ((int32_t *)host)[k] = mixed(at + k);
+    OK(tri_ckpt_give(w));
+  }
+  OK(tri_ckpt_commit(&w));
+  OK(tri_ckpt_open(in(dir, "step-00000001"), world, true, &r));
+  OK(TRI_ALLOC(x, N));
+  OK(tri_ckpt_read(r, 0, 0, N, x));
+  for (int64_t k = 0; k < N; k++) wrong += x[k] != mixed(k);
+  assert_int_equal(wrong, 0);
+  TRI_FREE(x);
+  tri_ckpt_close(&r);
+}
+
 /* Judge: the state.h5 of a save that is waited for, byte for byte; what can be found until commit. */
 static void a_copy_is_written_behind(void **state) {
   tri_ckpt_writer *w;
@@ -495,6 +528,7 @@ int main(void) {
       cmocka_unit_test(no_more_room_is_asked_for_than_is_used),
       cmocka_unit_test(bad_tensors_are_refused),
       cmocka_unit_test(elements_never_written_are_an_error),
+      cmocka_unit_test(more_is_written_than_waits_at_once),
       cmocka_unit_test(a_copy_is_written_behind),
       cmocka_unit_test(a_copy_comes_to_nothing),
       cmocka_unit_test(abandon_leaves_nothing),
