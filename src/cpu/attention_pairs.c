@@ -366,7 +366,7 @@ static void meet_share(meet_state *a, const pages_call *c, const share *p, const
 
 /* Groups of a share: as many as a meet_state holds, but that there are some shares for every thread. */
 static int groups_of(const pages_call *c, int64_t rows, int threads) {
-  const int64_t fair = rows * c->G * c->n_part / (2 * threads);
+  const int64_t fair = rows * c->G * c->n_part / (4 * threads);
   const int room = ALL / (c->each * pad(c->D, 32)), most = least(fair, least(room, ROWS / TRI_PAIRS_ROWS));
 
   return most > 1 ? most : 1;
