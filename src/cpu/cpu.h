@@ -13,7 +13,7 @@
 enum {
   TRI_CPU_LANES = 32, /* chosen: two AVX-512 registers hide the latency of one addition */
   TRI_CPU_SERIAL =
-      6144, /* element operations that take some 2 us, against 1 us for a parallel region; measured by decoding */
+      6144, /* element operations that take some 2 us, against 1 us for a parallel region; measured */
   TRI_CPU_MAX_D = 512, /* chosen: the widest attention head in use is 256 */
   TRI_CPU_LD =
       TRI_CPU_MAX_D + 16 /* row stride of wide tiles: an odd number of cache lines spreads over the sets */

@@ -144,6 +144,27 @@ static void run_flat(const tri_linear_call *c, const cut *u, const part *p, int6
   }
 }
 
+/* The same for 17 to 32 rows that are all there are, whole steps long, with all of k in one chunk: two tiles
+ * of rows meet two panels, the second from the cache; 1.08 times as fast as a strip (measured). It begins
+ * early enough to be whole; what both have is stored once. */
+static void run_flat_twice(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
+                           float *t) {
+  const int64_t   k = c->p->k, again = 2 * HALF - n_row; /* rows that both have */
+  const uint16_t *x = (const uint16_t *)(const void *)c->x + row * k;
+  tri_amx_begin(HALF);
+  for (int64_t j = p->panel; j < p->panel_end; j += 2) {
+    const char   *b = c->packed + (size_t)(j * u->steps) * STEP;
+    const int64_t next = j + 1 < p->panel_end ? u->steps * STEP : 0;
+    for (int64_t at = 0, skip = 0; at < n_row; at += HALF, skip = again) {
+      const float *from = t + skip * SIDE;
+      const char  *a = (const char *)(x + (at - skip) * k);
+      tri_amx_mul_flat(t, a, 2 * k, b, next, u->steps, false);
+      store(c, from, row + at, tri_min(HALF, n_row - at), j * SIDE);
+      if (next) store(c, from + SQUARE, row + at, tri_min(HALF, n_row - at), (j + 1) * SIDE);
+    }
+  }
+}
+
 /* The same for 17 to 32 rows, which become a strip in a. */
 static void run_strip(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
                       int64_t first, char *a, float *t) {
@@ -165,6 +186,8 @@ static void run_block(const tri_linear_call *c, const cut *u, const part *p, cha
       float        *to = t + (u->n_chunk > 1 ? (i - p->strip) * u->block * SQUARE : 0);
       if (rows <= HALF)
         run_flat(c, u, p, row, rows, first, a, to);
+      else if (c->rows <= SIDE && u->n_chunk == 1 && c->p->k % SIDE == 0)
+        run_flat_twice(c, u, p, row, rows, to);
       else
         run_strip(c, u, p, row, rows, first, a, to);
     }
