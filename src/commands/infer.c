@@ -2,6 +2,7 @@
 #include "infer.h"
 
 #include "config/config.h"
+#include "generate/fit.h"
 #include "io/model/template.h"
 
 #include <string.h>
@@ -118,7 +119,7 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
   if (size->n_answers) TRI_TRY(tri_agree(world, check_end(f)));
   if (!size->dtype) TRI_TRY(tri_agree(world, tri_source_dtype(f->source, &dtype)));
   mo.dtype = dtype;
-  if (decode > TRI_SAMPLER_SEQUENCES) decode = TRI_SAMPLER_SEQUENCES;
+  decode = tri_sampler_most(se->device, decode);
   prefill = tri_sampler_prefill(decode, size->max_prompt);
   mo.max_tokens = larger(size->max_score, larger(prefill, decode));
   mo.max_rows = larger(size->max_score, decode);
@@ -129,6 +130,8 @@ tri_status tri_infer_ready(tri_infer *f, const tri_infer_size *size) {
                           &(tri_feed_opt){size->max_score, size->max_score, reads, TRI_PHASE_LEARN},
                           &f->feed));
   if (decode) {
+    int64_t each = tri_sampler_row_bytes(mo.shape, dtype, size->max_prompt + size->max_new);
+    TRI_TRY(tri_sampler_fit(se, each, &decode));
     tri_sampler_opt so = {(int)decode, size->max_prompt, size->max_new, prefill, 0};
     TRI_TRY(tri_sampler_open(se->device, se->ledger, f->model, dtype, &so, &f->sampler));
   }

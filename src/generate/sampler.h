@@ -11,9 +11,9 @@ typedef struct tri_prompt {
   int            n_token;
 } tri_prompt;
 
-/* Chosen: products are at their best well below both. Most sequences decoded at once, and most prompt tokens
- * of one prefill, unless a single prompt is longer. */
-enum { TRI_SAMPLER_SEQUENCES = 256, TRI_SAMPLER_PREFILL = 2048 };
+/* Chosen: products are at their best well below. Most prompt tokens of one prefill, unless a single prompt is
+ * longer. */
+enum { TRI_SAMPLER_PREFILL = 2048 };
 
 typedef struct tri_sampler_opt {
   int     max_sequences;       /* decoded at once */

@@ -1,6 +1,7 @@
 /* trainer.c - opens what a run needs: options, inputs, models, sampler, memory; and closes it. */
 #include "comm/halt.h"
 #include "comm/slurm.h"
+#include "generate/fit.h"
 #include "report/timeline.h"
 #include "score.h"
 #include "supply.h"
@@ -123,23 +124,26 @@ static tri_status plan_rollouts(tri_trainer *t, const tri_longest *l) {
                         (size_t)(step * l->learn) * sizeof *t->token_sum, (void **)&t->token_sum);
 }
 
-/* Collective over world. Answers decoded at once by a rank: what a step or an evaluation gives it, as far as
- * half of its memory goes. */
+/* Bytes of the cache of one answer and its prompt. */
+static int64_t answer_bytes(const tri_trainer *t, const tri_longest *l) {
+  return tri_sampler_row_bytes(tri_source_shape(t->learner[TRI_POLICY].source), t->cfg->model.dtype,
+                               l->prompt + t->cfg->rollout.max_response_length);
+}
+
+/* Collective over world. Answers decoded at once by a rank, at most: what a step or an evaluation gives it,
+ * as far as half of its memory goes. */
 static tri_status plan_decode(const tri_trainer *t, const tri_longest *l, int64_t *out) {
-  const tri_config      *c = t->cfg;
-  const tri_model_shape *sh = tri_source_shape(t->learner[TRI_POLICY].source);
-  int64_t                n = at_least(answers_here(t), 1), each;
-  size_t                 bytes_free, bytes_total;
-  int                    sharers;
+  const tri_config *c = t->cfg;
+  int64_t           n = at_least(answers_here(t), 1), each = answer_bytes(t, l);
+  size_t            bytes_free, bytes_total;
+  int               sharers;
 
   if (c->rollout.max_sequences) {
     *out = c->rollout.max_sequences < n ? c->rollout.max_sequences : n;
     return TRI_OK;
   }
   TRI_TRY(t->se->device->ops->mem_info(t->se->device, &bytes_free, &bytes_total));
-  each = (l->prompt + c->rollout.max_response_length + TRI_PAGE) * sh->L * sh->G * sh->D *
-         (c->model.dtype == TRI_F32 ? 8 : 4);
-  if (n > TRI_SAMPLER_SEQUENCES) n = TRI_SAMPLER_SEQUENCES;
+  n = tri_sampler_most(t->se->device, n);
   TRI_TRY(tri_comm_sharers(&t->se->rt, t->se->comm[TRI_WORLD], t->se->device, &sharers));
   while (n > 1 && n * each > (int64_t)(bytes_total / (size_t)sharers / 2)) n /= 2;
   *out = n;
@@ -167,7 +171,6 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
   if (!wants_sampler(t)) return TRI_OK;
   TRI_TRY(plan_decode(t, l, &b->decode));
   TRI_TRY(tri_host_bcast(tri_world_of(t), &b->decode, sizeof b->decode, 0)); /* memory differs by node */
-  t->plan.decode = b->decode;
   b->prefill = tri_sampler_prefill(b->decode, l->prompt);
   return TRI_OK;
 }
@@ -234,6 +237,8 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   TRI_TRY(plan_rollouts(t, l));
   TRI_TRY(tri_save_plan(t));
   if (!wants_sampler(t)) return TRI_OK;
+  if (!c->rollout.max_sequences) TRI_TRY(tri_sampler_fit(se, answer_bytes(t, l), &b.decode));
+  t->plan.decode = b.decode;
   tri_sampler_opt so = {(int)b.decode, l->prompt, c->rollout.max_response_length, b.prefill, answers_here(t)};
   return tri_sampler_open(se->device, se->ledger, t->learner[TRI_POLICY].model, c->model.dtype, &so,
                           &t->sampling.sampler);
