@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#ifdef __AVX512F__
+#if defined(__AVX512F__)
 #include <immintrin.h>
 
 /* As tile_rows below, two vectors of 16 columns: each broadcast of an element of a serves both. */

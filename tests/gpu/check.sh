@@ -179,8 +179,7 @@ row() { # what, result, figure: seconds are those since the row before it in thi
 verdict() {
   case $1 in
   0) echo passed ;;
-  124) echo "not run: over its time" ;;
-  137) echo "not run: over its time, or killed" ;;
+  124 | 137) echo "not run: over its time" ;;
   *) echo FAILED ;;
   esac
 }
@@ -188,13 +187,14 @@ verdict() {
 # A command within what is left to the job; its output in $said and in the job's log.
 said=/dev/null
 run() {
-  local left code
+  local left code since=$SECONDS
   left=$(awk -v e="$job_end" -v n="$(elapsed)" 'BEGIN { l = int(e - n); print (l < 1 ? 1 : l) }')
   said=$(mktemp "$dir/said.XXXXXX")
   echo "-- $*"
   timeout -k 5 "$left" "$@" >"$said" 2>&1 </dev/null 3>&-
   code=$?
   cat "$said"
+  if ((code == 137 && SECONDS - since < left)); then code=9; fi # not by timeout: out of memory, say
   ((code == 0)) || echo "-- exit code $code after $(elapsed) s of the whole check"
   return $code
 }
