@@ -79,11 +79,17 @@ static inline float slope_of(const tri_act act, float x, float gate) {
 /* A, act and want_y are constants at every call. */
 static TRI_CPU_EACH void glu_row(const tri_dtype A, void *y, const void *gu, const tri_act act, int64_t F) {
   const void *u = tri_cpu_at(gu, A, F);
+  float       own[TRI_CPU_PIECE];
 
+  for (int64_t at = 0; at < F; at += TRI_CPU_PIECE) {
+    int64_t n = F - at < TRI_CPU_PIECE ? F - at : TRI_CPU_PIECE;
+    float  *to = tri_cpu_piece(A, y, at, own);
 #pragma omp simd
-  for (int64_t i = 0; i < F; i++) {
-    float x = tri_cpu_get(gu, A, i);
-    tri_cpu_set(y, A, i, x * gate_of(act, x) * tri_cpu_get(u, A, i));
+    for (int64_t i = 0; i < n; i++) {
+      float x = tri_cpu_get(gu, A, at + i);
+      to[i] = x * gate_of(act, x) * tri_cpu_get(u, A, at + i);
+    }
+    tri_cpu_put_piece(A, y, at, to, n);
   }
 }
 
@@ -92,14 +98,23 @@ static TRI_CPU_EACH void glu_row_bwd(const tri_dtype A, void *dgu, void *y, cons
                                      const tri_act act, const bool want_y, int64_t F) {
   const void *u = tri_cpu_at(gu, A, F);
   void       *du = tri_cpu_at_out(dgu, A, F);
+  float       own[3][TRI_CPU_PIECE];
 
+  for (int64_t at = 0; at < F; at += TRI_CPU_PIECE) {
+    int64_t n = F - at < TRI_CPU_PIECE ? F - at : TRI_CPU_PIECE;
+    float  *to_g = tri_cpu_piece(A, dgu, at, own[0]), *to_u = tri_cpu_piece(A, du, at, own[1]);
+    float  *to_y = want_y ? tri_cpu_piece(A, y, at, own[2]) : NULL;
 #pragma omp simd
-  for (int64_t i = 0; i < F; i++) {
-    float g = tri_cpu_get(gu, A, i), up = tri_cpu_get(u, A, i), d = tri_cpu_get(dy, A, i);
-    float gate = gate_of(act, g);
-    tri_cpu_set(dgu, A, i, d * up * slope_of(act, g, gate));
-    tri_cpu_set(du, A, i, d * (g * gate));
-    if (want_y) tri_cpu_set(y, A, i, g * gate * up);
+    for (int64_t i = 0; i < n; i++) {
+      float g = tri_cpu_get(gu, A, at + i), up = tri_cpu_get(u, A, at + i), d = tri_cpu_get(dy, A, at + i);
+      float gate = gate_of(act, g);
+      to_g[i] = d * up * slope_of(act, g, gate);
+      to_u[i] = d * (g * gate);
+      if (want_y) to_y[i] = g * gate * up;
+    }
+    tri_cpu_put_piece(A, dgu, at, to_g, n);
+    tri_cpu_put_piece(A, du, at, to_u, n);
+    if (want_y) tri_cpu_put_piece(A, y, at, to_y, n);
   }
 }
 

@@ -87,9 +87,14 @@ static TRI_CPU_EACH void logp_row_bwd(const tri_dtype A, void *dx, const float *
                                       float lse, float ent, float dlogp, float dent, float inv_temperature) {
   float at_target =
       fmaf(inv_temperature, dlogp, tri_logit_grad(x[target], inv_temperature, lse, ent, dlogp, dent));
+  float own[TRI_CPU_PIECE];
+  for (int64_t at = 0; at < V; at += TRI_CPU_PIECE) {
+    int64_t n = V - at < TRI_CPU_PIECE ? V - at : TRI_CPU_PIECE;
+    float  *to = tri_cpu_piece(A, dx, at, own);
 #pragma omp simd
-  for (int64_t i = 0; i < V; i++)
-    tri_cpu_set(dx, A, i, tri_logit_grad(x[i], inv_temperature, lse, ent, dlogp, dent));
+    for (int64_t i = 0; i < n; i++) to[i] = tri_logit_grad(x[at + i], inv_temperature, lse, ent, dlogp, dent);
+    tri_cpu_put_piece(A, dx, at, to, n);
+  }
   tri_cpu_set(dx, A, target, at_target);
 }
 

@@ -73,9 +73,14 @@ static inline float row_rstd(const float *x, int64_t C, float eps) {
 /* RMSNorm: Zhang, Sennrich 2019, eq. 4; Gemma's weights are what is added to 1. */
 static TRI_CPU_EACH float norm_row(const tri_dtype A, void *y, const float *x, const void *w, int64_t C,
                                    const tri_norm_rule *rule) {
-  float rstd = row_rstd(x, C, rule->eps), plus = rule->plus;
+  float rstd = row_rstd(x, C, rule->eps), plus = rule->plus, own[TRI_CPU_PIECE];
+  for (int64_t at = 0; at < C; at += TRI_CPU_PIECE) {
+    int64_t n = C - at < TRI_CPU_PIECE ? C - at : TRI_CPU_PIECE;
+    float  *to = tri_cpu_piece(A, y, at, own);
 #pragma omp simd
-  for (int64_t c = 0; c < C; c++) tri_cpu_set(y, A, c, x[c] * rstd * (plus + tri_cpu_get(w, A, c)));
+    for (int64_t c = 0; c < n; c++) to[c] = x[at + c] * rstd * (plus + tri_cpu_get(w, A, at + c));
+    tri_cpu_put_piece(A, y, at, to, n);
+  }
   return rstd;
 }
 

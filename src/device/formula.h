@@ -10,8 +10,8 @@
 
 /* The middle of tri_exp: e^t for TRI_EXP_LOW <= t <= TRI_EXP_HIGH, of which tri_exp takes over all bits.
  * Range reduction t = n ln 2 + r, |r| <= ln 2 / 2 (Cody, Waite 1980), then a polynomial of degree 6 (Cephes
- * expf). A GPU rounds by adding 1.5 2^23, which leaves n in the low bits too, and scales by 2^n in the
- * exponent's bits: half the instructions, and the same bits (test_formula.c). */
+ * expf), scaled by 2^n in the exponent's bits, which never leave its range. A GPU rounds by adding 1.5 2^23,
+ * which leaves n in the low bits too: the same bits (test_formula.c). */
 #define TRI_EXP_LOW  (-87.33654f)
 #define TRI_EXP_HIGH 88.72283f
 TRI_INLINE float tri_exp_near(float t) {
@@ -20,11 +20,10 @@ TRI_INLINE float tri_exp_near(float t) {
   float shifted = __fadd_rn(__fmul_rn(t, 1.44269504088896341f), 0x1.8p23f);
   n = shifted - 0x1.8p23f;
 #else
-  int32_t k;
   union {
-    uint32_t u;
     float    f;
-  } lo, hi;
+    uint32_t u;
+  } scaled;
   n = rintf(t * 1.44269504088896341f);
 #endif
   r = fmaf(n, -0.693359375f, t);
@@ -38,10 +37,9 @@ TRI_INLINE float tri_exp_near(float t) {
 #if TRI_ON_GPU
   return __uint_as_float(__float_as_uint(y) + (__float_as_uint(shifted) << 23));
 #else
-  k = (int32_t)n; /* 2^n in two factors: n reaches 128 */
-  lo.u = (uint32_t)((k >> 1) + 127) << 23;
-  hi.u = (uint32_t)(k - (k >> 1) + 127) << 23;
-  return y * lo.f * hi.f;
+  scaled.f = y;
+  scaled.u += (uint32_t)(int32_t)n << 23;
+  return scaled.f;
 #endif
 }
 
@@ -51,7 +49,8 @@ TRI_INLINE float tri_exp(float x) {
 #if TRI_ON_GPU
   float t = fminf(fmaxf(x, TRI_EXP_LOW), TRI_EXP_HIGH); /* NaN: low */
 #else
-  float t = x > TRI_EXP_HIGH ? TRI_EXP_HIGH : x >= TRI_EXP_LOW ? x : TRI_EXP_LOW; /* NaN too: it is no int */
+  float t = x > TRI_EXP_LOW ? x : TRI_EXP_LOW; /* NaN too: it is no int */
+  t = t < TRI_EXP_HIGH ? t : TRI_EXP_HIGH;
 #endif
   float y = tri_exp_near(t);
   y = x < TRI_EXP_LOW ? 0.0f : y;
