@@ -223,6 +223,7 @@ template <class T> static inline T max(T a, T b) { return a < b ? b : a; }
 struct emu_kernel {
   const char *name;
   bool        launched;
+  size_t      most_shared; /* bytes of a launch, dynamic */
   emu_kernel *next;
   explicit emu_kernel(const char *pretty);
 };

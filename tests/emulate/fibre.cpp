@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <vector>
 #if !defined(__x86_64__)
 #include <ucontext.h>
 #endif
@@ -90,6 +89,8 @@ size_t                 static_used, static_most, dynamic_bytes;
 std::vector<array>     arrays; /* of this block */
 uint64_t               block_serial;
 emu_kernel            *first_kernel;
+std::vector<uint64_t>  chosen; /* blocks of a launch; none: all */
+unsigned               chosen_width;
 
 /* ---- switching ---- */
 
@@ -269,7 +270,14 @@ void open_arena() { /* its end is the end of a page */
   arena = p + whole - SHARED_BYTES;
 }
 
-void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, std::function<void()> *thread) {
+uint3 block_at(dim3 grid, uint64_t b) {
+  return {(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
+          (unsigned)(b / ((uint64_t)grid.x * grid.y))};
+}
+
+/* only: these blocks of it; none: all. */
+void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, const std::vector<uint64_t> &only,
+              std::function<void()> *thread) {
   uint64_t n = (uint64_t)grid.x * grid.y * grid.z;
   order    o = make_order(n);
 
@@ -287,17 +295,21 @@ void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, std::fu
     fibres[i].thread = {(unsigned)i % block.x, (unsigned)i / block.x % block.y,
                         (unsigned)i / (block.x * block.y)};
   }
-  for (uint64_t i = 0, b = o.start; i < n; i++, b = after(o, b))
-    run_block({(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y),
-               (unsigned)(b / ((uint64_t)grid.x * grid.y))});
+  for (uint64_t i = 0, b = o.start; only.empty() && i < n; i++, b = after(o, b)) run_block(block_at(grid, b));
+  for (uint64_t b : only)
+    if (b < n) run_block(block_at(grid, b));
   running = NULL;
 }
 
 } /* namespace */
 
-uint64_t emu_noise(void) { /* splitmix64 (Steele, Lea, Flood 2014) */
-  static uint64_t state;
-  uint64_t        x = state += 0x9e3779b97f4a7c15u;
+uint64_t emu_noise(void) {
+  static uint64_t n;
+  return emu_mix(++n);
+}
+
+uint64_t emu_mix(uint64_t x) { /* splitmix64 (Steele, Lea, Flood 2014) */
+  x *= 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
@@ -472,7 +484,7 @@ const char *emu_explain_shared(const void *p) {
 
 static void write_log(void);
 
-emu_kernel::emu_kernel(const char *pretty) : launched(false), next(first_kernel) {
+emu_kernel::emu_kernel(const char *pretty) : launched(false), most_shared(0), next(first_kernel) {
   const char *from = strstr(pretty, "Kernel = "), *end;
   char       *copy;
 
@@ -485,7 +497,8 @@ emu_kernel::emu_kernel(const char *pretty) : launched(false), next(first_kernel)
   first_kernel = this;
 }
 
-/* $TRI_EMULATE_LOG/<process>: "ran NAME" or "has NAME" per kernel, for tests/emulate/launched.sh. */
+/* $TRI_EMULATE_LOG/<process>: "ran NAME" or "has NAME" per kernel, for tests/emulate/launched.sh; and "most
+ * BYTES NAME", of dynamic shared memory, for tests/gpu/sass.py. */
 static void write_log(void) {
   const char *folder = getenv("TRI_EMULATE_LOG");
   char        path[4096];
@@ -495,9 +508,16 @@ static void write_log(void) {
   snprintf(path, sizeof path, "%s/%ld", folder, (long)getpid());
   f = fopen(path, "w");
   if (!f) return;
-  for (emu_kernel *k = first_kernel; k; k = k->next)
+  for (emu_kernel *k = first_kernel; k; k = k->next) {
     fprintf(f, "%s %s\n", k->launched ? "ran" : "has", k->name);
+    if (k->launched) fprintf(f, "most %zu %s\n", k->most_shared, k->name);
+  }
   fclose(f);
+}
+
+void emu_only(std::vector<uint64_t> blocks, unsigned width) {
+  chosen = std::move(blocks);
+  chosen_width = width;
 }
 
 cudaError_t emu_launch(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t s,
@@ -509,5 +529,8 @@ cudaError_t emu_launch(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes
   if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
   if (shared_bytes > SHARED_BYTES) return cudaErrorInvalidValue;
   k->launched = true;
-  return emu_queue(s, [=]() mutable { run_grid(k, grid, block, shared_bytes, &thread); });
+  if (shared_bytes > k->most_shared) k->most_shared = shared_bytes;
+  if (chosen_width) grid.x = chosen_width;
+  return emu_queue(s,
+                   [=, only = chosen]() mutable { run_grid(k, grid, block, shared_bytes, only, &thread); });
 }

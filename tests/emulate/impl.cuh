@@ -4,14 +4,25 @@
 
 #include "emulate.cuh"
 
+#include <vector>
+
 /* The program's exit code when the emulation ends it. */
 enum { EMU_EXIT = 99 };
 
-/* Append to the stream's queue, or to what is captured of it. */
-cudaError_t emu_queue(cudaStream_t s, std::function<void()> work);
+/* Append to the stream's queue, or to what is captured of it. meets: it waits for other ranks. */
+cudaError_t emu_queue(cudaStream_t s, std::function<void()> work, bool meets = false);
+/* Whether the collective of this number in the process is to run as soon as it is queued: alike on all ranks
+ * that call the same ones in the same order. */
+bool emu_is_early(uint64_t number);
 /* From queued work: by the device's clock it takes so many seconds more; so many in all. */
 void emu_spend(double s);
 void emu_take(double s);
+/* From now on launches run only these blocks, numbered x first, of a grid that is `width` wide (0: as wide as
+ * it was launched); none: all blocks again. */
+void emu_only(std::vector<uint64_t> blocks, unsigned width);
+/* Device memory of zeros, whose pages are taken when they are written, and which counts as nothing; by
+ * cudaFree. NULL if there is no room for the addresses. */
+void *emu_sparse(size_t bytes);
 /* Device memory that a library takes, or gives back: so many bytes fewer, or more, are free. */
 void emu_take_memory(long bytes);
 /* Device memory may be touched between the two; they nest. */
@@ -26,5 +37,7 @@ const char *emu_explain_device(const void *p);
 const char *emu_explain_shared(const void *p);
 /* A number that changes with every call, the same in every run of a program. */
 uint64_t emu_noise(void);
+/* A number that has nothing of x to be seen, the same for the same x. */
+uint64_t emu_mix(uint64_t x);
 
 #endif

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mpi.h>
 #include <mutex>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,7 @@ std::mutex                             lock; /* of the next, which two threads l
 std::vector<std::unique_ptr<ncclComm>> all;  /* never forgotten, so that a late use is seen */
 int                                    group_depth;
 uint64_t                               n_started; /* collectives this process began */
+uint64_t                               n_called;  /* and called */
 cudaEvent_t                            previous;  /* the newest collective launched */
 
 void mpi(int code, const char *what) {
@@ -116,6 +118,19 @@ void step(ncclComm *k) {
   k->busy = false;
   if (k->then) k->then();
   k->then = nullptr;
+}
+
+/* A communicator that does not block may be written when its maker waits no more, as after a time-out: not on
+ * a stack. */
+void check_place(ncclComm_t *out, const char *call) {
+  pthread_attr_t a;
+  void          *low = NULL;
+  size_t         bytes = 0;
+
+  if (pthread_getattr_np(pthread_self(), &a) || pthread_attr_getstack(&a, &low, &bytes)) return;
+  pthread_attr_destroy(&a);
+  if ((char *)out >= (char *)low && (char *)out < (char *)low + bytes)
+    emu_fail("%s: the new communicator's place is on the stack, where NCCL may write it too late", call);
 }
 
 /* What a rank brings when ranks connect. */
@@ -305,11 +320,12 @@ void run(ncclComm *k, const call &c, uint64_t number) {
   emu_take(START_S + (double)(c.n * size_of(c.type) * (size_t)k->size) / BYTES_PER_S);
 }
 
-/* Ordered launches wait for the one before: NCCL lets them overlap where it can, and may do this. */
+/* Ordered launches wait for the one before: NCCL lets them overlap where it can, and may do this. An early
+ * one runs here, with all that it waits for: all its ranks come to it in this call. */
 ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
   ncclComm   *k = get_idle(comm, c.what);
   const char *ordered = getenv("NCCL_LAUNCH_ORDER_IMPLICIT");
-  uint64_t    number;
+  uint64_t    number, in_process;
 
   if (k->finalized) emu_fail("%s: communicator %s was finalized", c.what, k->name);
   if (group_depth) emu_fail("%s in a group is not emulated", c.what);
@@ -318,6 +334,7 @@ ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
   if (c.n == 0) return ncclSuccess;
   check_buffers(k, c);
   number = ++k->n_calls;
+  in_process = ++n_called;
   if (const char *bytes = number == 1 ? getenv("TRI_EMULATE_NCCL_BYTES") : NULL)
     emu_take_memory(k->taken = atol(bytes));
   k->busy = true;
@@ -328,8 +345,11 @@ ncclResult_t launch(ncclComm_t comm, call c, cudaStream_t s) {
       if (!previous) cudaEventCreateWithFlags(&previous, cudaEventDisableTiming);
       e = cudaStreamWaitEvent(s, previous, 0);
     }
-    if (e == cudaSuccess) e = emu_queue(s, [=] { run(k, c, number); });
+    if (e == cudaSuccess)
+      e = emu_queue(
+          s, [=] { run(k, c, number); }, true);
     if (e == cudaSuccess && previous) e = cudaEventRecord(previous, s);
+    if (e == cudaSuccess && emu_is_early(in_process)) e = cudaStreamSynchronize(s);
     if (e != cudaSuccess) emu_fail("%s cannot be queued: %s", c.what, cudaGetErrorName(e));
   };
   if (k->looks == 0) step(k);
@@ -370,6 +390,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *out, int n, ncclUniqueId id, int
 
   if (!config || config->blocking != 0 || config->size != sizeof *config || config->magic != 0xcafebeef)
     emu_fail("ncclCommInitRankConfig: only a configuration that does not block is emulated");
+  check_place(out, "ncclCommInitRankConfig");
   MPI(MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &m));
   MPI(MPI_Comm_dup(m, &kin->notes));
   MPI(MPI_Comm_rank(m, &kin->rank));
@@ -383,6 +404,7 @@ ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t *ou
   ncclComm *p = get_idle(parent, "ncclCommSplit");
   char      name[64];
 
+  check_place(out, "ncclCommSplit");
   if (config) emu_fail("ncclCommSplit: only the parent's configuration is emulated");
   if (p->finalized) emu_fail("ncclCommSplit: communicator %s was finalized", p->name);
   if (color < 0 && color != NCCL_SPLIT_NOCOLOR) emu_fail("ncclCommSplit: color %d", color);

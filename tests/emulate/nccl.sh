@@ -1,11 +1,12 @@
 #!/bin/bash
-# nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops, or a traced one.
+# nccl.sh - a GRPO step of the whole program over the emulated NCCL, or one in which a rank stops, a traced, an early one.
 #
-#   tests/emulate/nccl.sh PROGRAM RANKS step|stop|overlap
+#   tests/emulate/nccl.sh PROGRAM RANKS step|stop|overlap|eager
 # Judges: the numbers of a run over staged collectives, to 1e-6; what the communicators are said to take, each 10 MiB here, before
 # the first step, and that a run ends before it where they take more than there is; exit code 76 and a message of rank 0 when the last rank
 # is killed, or hangs, in its 20th collective; in the trace of two nodes each unit's reductions but the last one's, inside the
-# node and over nodes, beside a backward, and new weights beside an update.
+# node and over nodes, beside a backward, and new weights beside an update; with streams that run early by chance, seeds $EAGER_SEEDS,
+# and what can rest in host memory there, the numbers of streams that all run late, to the bit.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
 write_deck
@@ -78,13 +79,28 @@ overlap() {
     }'
 }
 
+eager() {
+  local seed
+  # shellcheck disable=SC2086
+  TRI_COMM=nccl launch "$ranks" "$dir/late" $options $apart shard.offload=all
+  for seed in ${EAGER_SEEDS:-1 2}; do
+    # shellcheck disable=SC2086
+    TRI_EMULATE_EAGER=$seed TRI_COMM=nccl launch "$ranks" "$dir/early" $options $apart shard.offload=all
+    [ "$(numbers early | wc -l)" = 6 ] && diff <(numbers late) <(numbers early) ||
+      { echo "nccl: with TRI_EMULATE_EAGER=$seed, where streams run early by chance, other numbers: an event is not waited for"; exit 1; }
+    rm -r "$dir/early"
+  done
+  echo "nccl: $ranks ranks, streams early by chance (seeds ${EAGER_SEEDS:-1 2}) as late"
+}
+
 case $3 in
 step) compare ;;
+eager) eager ;;
 overlap) overlap ;;
 stop)
   stop 9 600 "rank $((ranks - 1)) .*\(is gone: rank 0 waits for it\|it died\)"
   stop 19 1 "rank 0 .* waited 1 s for other ranks (run.timeout_s)\|rank $((ranks - 1)) .*no sign of life"
   echo "nccl: rank 0 ends with 76 where rank $((ranks - 1)) is killed or hangs"
   ;;
-*) echo "nccl.sh: $3 is neither step, stop nor overlap"; exit 64 ;;
+*) echo "nccl.sh: $3 is neither step, stop, overlap nor eager"; exit 64 ;;
 esac

@@ -3,9 +3,10 @@
  *
  * One large range of addresses is set aside; device memory is given out of it, each block between pages
  * nobody may touch, and can itself be touched only while queued work runs. A stream's work runs when the host
- * waits for it. By the device's clock, which events tell, it ran once it was queued and what it waits for had
- * ended, beside other streams' work, for as long as it took here. One thread calls; others may ask for its
- * events only, which starts nothing. */
+ * waits for it; with $TRI_EMULATE_EAGER, a seed, by chance as early as a GPU could have run it, so that work
+ * which no event orders is seen in either order. By the device's clock, which events tell, it ran once it was
+ * queued and what it waits for had ended, beside other streams' work, for as long as it took here. One thread
+ * calls; others may ask for its events only, which starts nothing. */
 #include "impl.cuh"
 
 #include <algorithm>
@@ -38,9 +39,11 @@ struct CUstream_st {
     uint64_t              number;       /* of that record */
     cudaStream_t          from;         /* the stream that records what is waited for */
     double                queued_s;
+    bool                  meets; /* other ranks: it runs when all of them choose so */
   };
   std::deque<step> steps;
-  double           at_s; /* by the device's clock: what ran last has ended */
+  double           at_s;    /* by the device's clock: what ran last has ended */
+  bool             hurries; /* its work runs as soon as it may, for now */
 };
 
 struct CUgraph_st { /* work in order: of one stream */
@@ -53,12 +56,17 @@ struct CUgraphExec_st {
 
 namespace {
 
-enum { PAGE = 4096, ALIGN = 256 };
+enum {
+  PAGE = 4096,
+  ALIGN = 256,
+  EAGER_CALLS = 12 /* chosen: calls after which a stream begins to hurry, or ends it, on average */
+};
 const size_t LARGE = (size_t)2 << 20;                                      /* of a large page of x86-64 */
 const size_t RANGE_BYTES = (size_t)1 << 40, TOTAL_BYTES = (size_t)8 << 30; /* chosen: a small GPU */
 
 struct block {
   size_t bytes, room; /* asked for; mapped */
+  bool   sparse;      /* not counted */
 };
 std::map<char *, block>               device_blocks, pinned_blocks; /* by address */
 std::vector<cudaStream_t>             streams;
@@ -121,10 +129,19 @@ bool known(cudaStream_t s) {
   return false;
 }
 
-/* Run the steps of s up to the record `number` (0: all). */
+/* Whether the first step of s waits for nothing: not for another stream, nor for other ranks. */
+bool is_free(cudaStream_t s) {
+  if (s->steps.empty()) return false;
+  const CUstream_st::step &step = s->steps.front();
+  return !step.meets && !(step.wait && step.wait->done < step.number);
+}
+
+const uint64_t FREE = UINT64_MAX;
+
+/* Run the steps of s up to the record `number` (0: all), or those that wait for nothing (FREE). */
 void run(cudaStream_t s, uint64_t number) {
   emu_memory_begin();
-  while (!s->steps.empty()) {
+  while (number == FREE ? is_free(s) : !s->steps.empty()) {
     CUstream_st::step step = std::move(s->steps.front());
     s->steps.pop_front();
     s->at_s = std::max(s->at_s, step.queued_s);
@@ -134,7 +151,7 @@ void run(cudaStream_t s, uint64_t number) {
     } else if (step.record) {
       step.record->done = step.number;
       step.record->at_s = s->at_s;
-      if (number && step.number >= number) break;
+      if (number && step.number >= number) break; /* FREE is more than all */
     } else {
       s->at_s = run_timed(step.work, s->at_s);
     }
@@ -144,6 +161,26 @@ void run(cudaStream_t s, uint64_t number) {
 
 void run_all() {
   for (cudaStream_t s : streams) run(s, 0);
+}
+
+/* $TRI_EMULATE_EAGER; 0: not set, all runs late. */
+uint64_t eager_seed() {
+  static const char *const text = getenv("TRI_EMULATE_EAGER");
+  static const uint64_t    seed = text ? strtoull(text, NULL, 0) : 0;
+  if (text && seed == 0) emu_fail("TRI_EMULATE_EAGER=%s is no seed: a number that is not 0", text);
+  return seed;
+}
+
+/* After each call that queues something: streams are late for some calls, then early for some, each its own
+ * way, so that for a while one is far ahead of another. */
+cudaError_t run_some(cudaError_t e) {
+  static uint64_t n;
+  if (!eager_seed() || open_depth) return e;
+  for (cudaStream_t s : streams) {
+    if (emu_mix(eager_seed() + ++n) % EAGER_CALLS == 0) s->hurries = !s->hurries;
+    if (s->hurries && is_free(s)) run(s, FREE);
+  }
+  return e;
 }
 
 struct sigaction before;
@@ -201,16 +238,18 @@ void emu_take_memory(long bytes) { in_use += (size_t)bytes; }
 void emu_spend(double s) { spent_s += s; }
 void emu_take(double s) { taken_s = s; }
 
-cudaError_t emu_queue(cudaStream_t s, std::function<void()> work) {
+bool emu_is_early(uint64_t number) { return eager_seed() && emu_mix(eager_seed() ^ emu_mix(number)) % 2; }
+
+cudaError_t emu_queue(cudaStream_t s, std::function<void()> work, bool meets) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
   emu_watch_faults();
   if (s == capturing) {
     if (!captured) return give(cudaErrorStreamCaptureInvalidated);
     captured->work.push_back(std::move(work));
   } else {
-    s->steps.push_back({std::move(work), NULL, NULL, 0, NULL, now_s()});
+    s->steps.push_back({std::move(work), NULL, NULL, 0, NULL, now_s(), meets});
   }
-  return cudaSuccess;
+  return run_some(cudaSuccess);
 }
 
 /* ---- errors, devices ---- */
@@ -308,6 +347,28 @@ static void set_tail(char *p, const block &b,
   }
 }
 
+/* Addresses for `room` bytes, pages nobody may touch on both sides. */
+static char *take_range(size_t room) {
+  char *p;
+
+  if (!range) {
+    range = (char *)mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (range == MAP_FAILED) emu_fail("no room for device addresses");
+    range_end = range + PAGE;
+    madvise(range, RANGE_BYTES, MADV_HUGEPAGE);
+  }
+  if (!spare[room].empty()) {
+    p = spare[room].back();
+    spare[room].pop_back();
+    return p;
+  }
+  if (room >= LARGE) range_end += (LARGE - (size_t)range_end % LARGE) % LARGE;
+  p = range_end;
+  range_end += room + PAGE;
+  if (range_end > range + RANGE_BYTES) emu_fail("no room for device addresses");
+  return p;
+}
+
 cudaError_t cudaMalloc(void **out, size_t bytes) {
   /* Large pages open and close quickly. */
   size_t unit = bytes >= LARGE / 2 ? LARGE : (size_t)PAGE, room = (bytes + unit - 1) / unit * unit;
@@ -318,22 +379,8 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   if (in_use > TOTAL_BYTES || bytes > TOTAL_BYTES - in_use || room > TOTAL_BYTES)
     return give(cudaErrorMemoryAllocation);
-  if (!range) {
-    range = (char *)mmap(NULL, RANGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) emu_fail("no room for device addresses");
-    range_end = range + PAGE;
-    madvise(range, RANGE_BYTES, MADV_HUGEPAGE);
-  }
-  if (!spare[room].empty()) {
-    p = spare[room].back();
-    spare[room].pop_back();
-  } else {
-    if (room >= LARGE) range_end += (LARGE - (size_t)range_end % LARGE) % LARGE;
-    p = range_end;
-    range_end += room + PAGE;
-    if (range_end > range + RANGE_BYTES) emu_fail("no room for device addresses");
-  }
-  block &b = device_blocks[p] = {bytes, room};
+  p = take_range(room);
+  block &b = device_blocks[p] = {bytes, room, false};
   in_use += bytes;
   mprotect(p, room, PROT_READ | PROT_WRITE);
   memset(p, 0xff, bytes); /* not zero: nobody promised it */
@@ -342,6 +389,17 @@ cudaError_t cudaMalloc(void **out, size_t bytes) {
   emu_watch_faults();
   *out = p;
   return cudaSuccess;
+}
+
+void *emu_sparse(size_t bytes) {
+  size_t room = (bytes + LARGE - 1) / LARGE * LARGE;
+  char  *p = take_range(room);
+
+  madvise(p, room, MADV_NOHUGEPAGE); /* a page for a row, not two million bytes */
+  mprotect(p, room, PROT_READ | PROT_WRITE);
+  set_tail(p, device_blocks[p] = {bytes, room, true}, false);
+  mprotect(p, room, PROT_NONE);
+  return p;
 }
 
 cudaError_t cudaFree(void *p) {
@@ -354,7 +412,7 @@ cudaError_t cudaFree(void *p) {
   set_tail((char *)p, it->second, true);
   madvise(p, it->second.room, MADV_DONTNEED);
   mprotect(p, it->second.room, PROT_NONE);
-  in_use -= it->second.bytes;
+  if (!it->second.sparse) in_use -= it->second.bytes;
   spare[it->second.room].push_back((char *)p);
   device_blocks.erase(it);
   return cudaSuccess;
@@ -367,7 +425,7 @@ cudaError_t cudaHostAlloc(void **out, size_t bytes, unsigned) {
   *out = aligned_alloc(PAGE, (bytes + PAGE - 1) / PAGE * PAGE + PAGE);
   if (!*out) return give(cudaErrorMemoryAllocation);
   memset(*out, 0xff, bytes);
-  pinned_blocks[(char *)*out] = {bytes, bytes};
+  pinned_blocks[(char *)*out] = {bytes, bytes, false};
   return cudaSuccess;
 }
 
@@ -455,8 +513,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (e->captured && capturing)
     emu_fail("a stream waits for an event of a capture and so joins it; one stream's is emulated");
   if (e->captured) return give(cudaErrorCapturedEvent);
-  if (e->recorded > e->done) s->steps.push_back({{}, NULL, e, e->recorded, e->stream, now_s()});
-  return cudaSuccess;
+  if (e->recorded > e->done) s->steps.push_back({{}, NULL, e, e->recorded, e->stream, now_s(), false});
+  return run_some(cudaSuccess);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *out, unsigned) {
@@ -474,8 +532,8 @@ cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s) {
   if (e->captured) return cudaSuccess;
   e->recorded = ++records;
   e->stream = s;
-  s->steps.push_back({{}, e, NULL, e->recorded, NULL, now_s()});
-  return cudaSuccess;
+  s->steps.push_back({{}, e, NULL, e->recorded, NULL, now_s(), false});
+  return run_some(cudaSuccess);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   if (cudaError_t unsafe = check_unsafe()) return unsafe;

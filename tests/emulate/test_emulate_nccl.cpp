@@ -61,7 +61,9 @@ void sum(ncclComm_t c, size_t n) {
 void finish() { cudaStreamSynchronize(stream); }
 
 ncclComm_t second() {
-  ncclComm_t c = NULL;
+  static ncclComm_t place[2];
+  static int        n;
+  ncclComm_t       &c = place[n++];
   CHECK(ncclCommSplit(world, 0, -rank, &c, NULL) == ncclSuccess);
   CHECK(!c);
   CHECK(settle(world) == ncclSuccess);
@@ -109,9 +111,13 @@ void dead() {
   ncclCommGetAsyncError(world, &r);
 }
 void hurry() {
-  ncclComm_t c;
+  static ncclComm_t c;
   ncclCommSplit(world, 0, rank, &c, NULL);
   ncclAllReduce(a, a, N, ncclFloat32, ncclSum, world, stream);
+}
+void frame() {
+  ncclComm_t c;
+  ncclCommSplit(world, 0, rank, &c, NULL);
 }
 void host() {
   static float x[N];
@@ -133,6 +139,7 @@ const struct {
     {"late", late, "was destroyed or aborted"},
     {"dead", dead, "was destroyed or aborted"},
     {"hurry", hurry, "still in progress"},
+    {"frame", frame, "is on the stack"},
     {"host", host, "this is host memory"},
     {"undone", undone, "wait in a stream"},
 };

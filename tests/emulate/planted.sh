@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# planted.sh - plants faults in the CUDA back end, or in what uses it, and insists that the tests without a GPU name each of them.
+#
+#   tests/emulate/planted.sh [NAME...]    all plants, or those; a few minutes: run by hand, not by CI
+# Each is planted in a copy of the tree, which is built by the preset cpu-emulated; then the tests that should see it must fail, and
+# those that cannot must pass. PLANTED_DIR keeps the copy and its build for the next time.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+work=${PLANTED_DIR:-$(mktemp -d)}
+[[ -n ${PLANTED_DIR-} ]] || trap 'rm -rf "$work"' EXIT
+mkdir -p "$work"
+tree=$work/tree wanted=" $* " planted=0 wrong=0
+[[ -d $tree ]] || mkdir "$tree" || exit 1
+# A file that was changed is put back with a new time, so that it is built again.
+put_back() {
+  [[ ! -s $work/changed ]] || cp "$(cat "$work/changed")" "$tree/$(cat "$work/changed")"
+  : >"$work/changed"
+}
+put_back
+tar -c --exclude='./build*' --exclude=./.git . | tar -x -C "$tree" --keep-newer-files --warning=none || exit 1
+
+complain() {
+  wrong=$((wrong + 1))
+  echo "planted: $*"
+}
+
+build() {
+  (cd "$tree" && { [[ -d build/cpu-emulated ]] || cmake --preset cpu-emulated; } && cmake --build build/cpu-emulated --target $targets) >"$work/build.log" 2>&1
+}
+
+run() { # tests, a regular expression
+  ctest --test-dir "$tree/build/cpu-emulated" --fixture-exclude-any launch_log --no-tests=error -R "^($1)\$" --output-on-failure
+}
+
+# The tests that must fail and those that must pass are regular expressions of ctest names; "": none.
+plant() { # name, file, what sed does to it, targets, must fail, must pass
+  local name=$1 file=$2 change=$3 fails=$5 passes=$6
+  [[ $wanted = "  " || $wanted = *" $name "* ]] || return 0
+  targets=$4
+  planted=$((planted + 1))
+  echo "$file" >"$work/changed"
+  sed -i "$change" "$tree/$file"
+  if cmp -s "$file" "$tree/$file"; then
+    complain "$name: changes nothing in $file"
+  elif ! build; then
+    complain "$name: does not build: $(grep -m 1 -i error "$work/build.log")"
+  else
+    if [[ -n $passes ]] && ! run "$passes" >"$work/pass.log" 2>&1; then complain "$name: $passes should not see it"; fi
+    if run "$fails" >"$work/fail.log" 2>&1; then
+      complain "$name: $fails does not see it"
+    else
+      echo "planted: $name: seen: $(grep -m 1 -E 'emulation: |other numbers|far: |rank [0-9]+, .*: |Failed' "$work/fail.log" | cut -c 1-160)"
+    fi
+  fi
+  put_back
+}
+
+# Waits of one stream for another: late streams do what they wait for anyway.
+plant gather-ready gpu/nccl/comm_nccl.c '/cudaStreamWaitEvent(stream, p->ready, 0)/d' trireme nccl_eager.emulated.np2 nccl_step.emulated.np2
+plant flush-used src/state/offload.c '/stream_wait(o->flush, r->used)/d' test_params params_eager.emulated.np1 params.emulated.np1
+# 32-bit indices: no small case shows them.
+plant far-logits gpu/layers/logprob.cu 's/int64_t at = (int64_t)k \* V + i;/int at = k * V + i;/' 'test_far test_logprob' far.emulated.np1 logprob.emulated.np1
+plant far-embed gpu/layers/layers.cu 's/const A \*from = table + id \* C;/const A *from = table + (int)(id * C);/' test_far far.emulated.np1 ''
+plant far-attention gpu/attention/attention.cu 's/(int64_t)(at.start + at.row) \* c.E/(at.start + at.row) * c.E/' test_far far.emulated.np1 ''
+# Risks of the reading: 1, the price of equal bits is not said; 4, a shape without an algorithm is taken; 8, all memory is
+# registered with the NIC; 9, a communicator that comes late is written to a frame that is gone.
+plant price-unsaid gpu/gemm/gemm_cost.c 's/WARN_PERCENT = 10 /WARN_PERCENT = 1000000 /' test_linear_choice linear_choice.emulated.np1 ''
+plant no-algorithm gpu/gemm/gemm_cublas.c 's/if (!f.n)/if (f.n < 0)/' test_linear_choice linear_choice.emulated.np1 ''
+plant all-registered src/device/memory.c 's/e->gathered = l->gathered;/e->gathered = true;/' test_memory memory.emulated.np1 ''
+plant late-split gpu/nccl/comm_nccl.c 's/ncclComm_t \*child = &h->made\[h->n_made\];/ncclComm_t place, *child = \&place;/; s/\*index = h->n_made++;/h->made[h->n_made] = place; *index = h->n_made++;/' test_comm comm_nccl.emulated.np2 ''
+echo "planted: $planted faults, $wrong not seen as they should"
+exit $((wrong > 0))
