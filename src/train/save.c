@@ -219,7 +219,7 @@ static tri_status save_now(tri_trainer *t, bool *saved) {
   *saved = st == TRI_OK;
   t->progress.last_save_s = tri_now_s();
   if (!*saved) {
-    tri_span_give_up(&t->spans, &span);
+    (void)tri_span_end(&t->spans, &span); /* that was spent too */
     return count_failed(t, step, st);
   }
   t->progress.saved_step = step;
@@ -241,7 +241,7 @@ static tri_status save_behind(tri_trainer *t) {
 
   t->progress.last_save_s = tri_now_s();
   if (st != TRI_OK) {
-    tri_span_give_up(&t->spans, &span);
+    (void)tri_span_end(&t->spans, &span); /* that was spent too */
     return count_failed(t, t->progress.step, st);
   }
   s->step = t->progress.step;
@@ -261,7 +261,7 @@ static tri_status publish(tri_trainer *t) {
   st = tri_ckpt_commit(&s->w);
   t->progress.pace.behind = false;
   if (st != TRI_OK) {
-    tri_span_give_up(&t->spans, &span);
+    (void)tri_span_end(&t->spans, &span); /* that was spent too */
     return count_failed(t, s->step, st);
   }
   t->progress.saved_step = s->step;

@@ -204,6 +204,14 @@ static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
   cli_read("f/metrics.jsonl", cli_out);
   assert_int_equal(count(cli_out, "\"failed_saves\": 1"), 1);
   cli_sh("test -z \"$(find f -name '*.tmp')\"");
+  copy_run("f"); /* one is published, and the next one fails after the same step */
+  cli_sh("touch f/checkpoints/step-00000004.tmp");
+  cli_succeeds(ONE SFT "run.output=f train.steps=5 checkpoint.save_steps=1 checkpoint.async=true");
+  assert_int_equal(count(cli_err, "step 4: no checkpoint could be written to f/checkpoints"), 1);
+  cli_read("f/metrics.jsonl", cli_out);
+  assert_int_equal(count(cli_out, "\"failed_saves\": 1"), 1);
+  cli_succeeds(ONE "inspect f --verify");
+  cli_shows(cli_out, "after step 5");
   copy_run("f");
   cli_fails(74, "trap '' XFSZ; ulimit -f 400; " ONE SFT "run.output=f train.steps=3", "last checkpoint",
             "f/checkpoints");
