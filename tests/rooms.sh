@@ -27,8 +27,8 @@ rooms='
  8 gpu gpu/nccl
  7 src/comm gpu/attention gpu/gemm gpu/layers
  6 src/cpu gpu/base
- 5 src/cpu/gemm
- 4 src/cpu/pairs src/doctor/meet src/doctor/gather
+ 5 src/cpu/gemm src/doctor/gather
+ 4 src/cpu/pairs src/doctor/meet
  3 src/cost src/doctor src/device io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers
  1 src/base

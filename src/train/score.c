@@ -46,9 +46,11 @@ tri_status tri_gap_close(const tri_trainer *t, tri_gap *gap) {
   if (t->sampling.mode != TRI_CONFIG_EXACT || gap->nats == 0) return TRI_OK;
   TRI_FAIL(t->supply->gap_advice ? TRI_ECONFIG : TRI_ENUMERIC,
            "step %lld: the gap between %s and trainer log-probabilities is %g nats, and run.sampler: exact "
-           "promises 0%s%s",
-           (long long)t->progress.step + 1, t->supply->gap_from, gap->nats, t->supply->gap_advice ? "; " : "",
-           t->supply->gap_advice ? t->supply->gap_advice : "");
+           "promises 0; %s",
+           (long long)t->progress.step + 1, t->supply->gap_from, gap->nats,
+           t->supply->gap_advice ? t->supply->gap_advice
+                                 : "trireme doctor names ranks whose processors multiply otherwise; "
+                                   "run.sampler: rescore does without");
 }
 
 /* ---- forward only ---- */

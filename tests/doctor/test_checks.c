@@ -191,6 +191,12 @@ static void versions(void **state) {
   assert_true(x->found.blocks);
   end(x);
   x = begin();
+  strcpy(x->f[2].version[TRI_VERSION_CPU], "AMX, bf16 by amx");
+  finds(x, 1, "versions", TRI_LEVEL_WARNING, "instructions on n1 and n2", "AMX, bf16 by amx for rank 1",
+        "--constraint");
+  assert_false(x->found.blocks);
+  end(x);
+  x = begin();
   strcpy(x->f[2].version[TRI_VERSION_NCCL], "2.28.9");
   finds(x, 1, "versions", TRI_LEVEL_ERROR, "NCCL on n1 and n2", "none for rank 0", "modules");
   assert_false(x->found.blocks);

@@ -1,6 +1,7 @@
 /* gather_versions.c - what the libraries that this process has loaded say of themselves. */
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "base/hash.h"
+#include "cpu/pairs/pairs.h"
 #include "gather.h"
 
 #include <dlfcn.h>
@@ -54,6 +55,28 @@ static void ask_products(char *out, size_t cap) {
   if (v) snprintf(out, cap, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
+/* What the bits of a product depend on: the instructions of the library, and of this program for bf16. */
+static void ask_cpu(char *out, size_t cap) {
+  static const struct {
+    int         isa; /* dnnl_cpu_isa_t (dnnl_types.h) */
+    const char *name;
+  } known[] = {{0x7, "AVX2"},          {0x27, "AVX-512"}, {0x67, "AVX-512 VNNI"},
+               {0xe7, "AVX-512 BF16"}, {0x3e7, "AMX"},    {0x407, "AVX2 VNNI"}};
+  int (*call)(void);
+  const char *bf16;
+  char        isa[24] = "none known";
+
+  if (tri_pairs_choose() != TRI_OK) tri_error_clear(); /* the device says so */
+  bf16 = tri_pairs_find() ? tri_pairs_find()->name : "f32";
+  if (find("dnnl_get_effective_cpu_isa", &call)) {
+    int v = call();
+    snprintf(isa, sizeof isa, "%#x", (unsigned)v);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+      if (known[i].isa == v) snprintf(isa, sizeof isa, "%s", known[i].name);
+  }
+  snprintf(out, cap, "%s, bf16 by %s", isa, bf16);
+}
+
 /* 22809 is 2.28.9 (nccl.h, NCCL_VERSION). */
 static void ask_nccl(char *out, size_t cap) {
   int (*call)(int *);
@@ -88,10 +111,11 @@ void tri_gather_versions(tri_facts *out) {
   } row[] = {{TRI_VERSION_PROGRAM, ask_program}, {TRI_VERSION_LIBC, ask_libc},
              {TRI_VERSION_MPI, ask_mpi},         {TRI_VERSION_PMIX, ask_pmix},
              {TRI_VERSION_HDF5, ask_hdf5},       {TRI_VERSION_PRODUCTS, ask_products},
-             {TRI_VERSION_NCCL, ask_nccl}};
+             {TRI_VERSION_NCCL, ask_nccl},       {TRI_VERSION_CPU, ask_cpu}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     char *text = out->version[row[i].version];
+    if (row[i].version == TRI_VERSION_CPU && out->gpu.uuid[0]) continue; /* it multiplies there */
     row[i].ask(text, TRI_FACTS_NAME_BYTES);
     for (size_t n = strlen(text); n && text[n - 1] == ' '; n--) text[n - 1] = '\0';
   }
