@@ -12,8 +12,8 @@
 #define STORED() __asm__ volatile("" ::: "memory")
 
 enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE, ROWS = 16, ROW_BYTES = 64 };
-/* Bytes that panels which are met once come ahead of their use. Measured, beside 4096 and 8192: products of few rows
- * are 1.03 to 1.1 times as fast. */
+/* Bytes that panels which are met once come ahead of their use. Measured, beside 4096 and 8192: products of
+ * few rows are 1.03 to 1.1 times as fast. */
 enum { FAR = 2048 };
 
 void tri_amx_begin(int n_row) { tri_pairs_amx.begin(n_row); }
