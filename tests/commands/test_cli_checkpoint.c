@@ -191,6 +191,7 @@ static void save_that_fails_is_reported_and_the_run_goes_on(void **state) {
                "checkpoint.save_final=false");
   assert_int_equal(count(cli_err, "no checkpoint could be written to f/checkpoints"), 1);
   cli_shows(cli_err, "step 4: no checkpoint");
+  cli_shows(cli_err, "1 checkpoint could not be written\n");
   cli_sh("test -z \"$(find f -name '*.tmp')\"");
   cli_read("f/metrics.jsonl", cli_out);
   assert_int_equal(count(cli_out, "\n"), 5);
