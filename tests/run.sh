@@ -79,7 +79,7 @@ fi
 if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then
   log=build/cuda-release.log
   mkdir -p build
-  NVCC_APPEND_FLAGS=-Xptxas=-v
+  NVCC_APPEND_FLAGS='-Xptxas=-v --no-compress' # sass.py reads the objects
   export NVCC_APPEND_FLAGS
   build cuda-release --target trireme bench_gpu bench_model >"$log" 2>&1
   code=$?
@@ -89,6 +89,14 @@ if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvc
     code=$?
     echo "$said"
     note cuda-release $code "builds; $(echo "$said" | tail -n 1)"
+    if command -v python3 >/dev/null 2>&1; then
+      said=$(find build/cuda-release -name '*.cu.o' -exec python3 tests/gpu/sass.py {} +)
+      code=$?
+      echo "$said"
+      note sass $code "$(echo "$said" | tail -n 1)"
+    else
+      note sass 0 "not run: this machine has no python3"
+    fi
   fi
 else
   note cuda-release 0 "not built: this machine has no nvcc"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# launched.sh - fails when a kernel of gpu/ was launched by no emulated test.
+# launched.sh - fails when a kernel of gpu/ was launched by no emulated test, or with more shared memory than its occupancy is computed with.
 #
 # tests/emulate/launched.sh FOLDER: FOLDER holds a file per test process, "ran NAME" or "has NAME" for every kernel and
-# every instance of a kernel template a launch names. All tests with the label emulated must have run before.
+# every instance of a kernel template a launch names, "most BYTES NAME" of the dynamic shared memory of those that ran;
+# tests/gpu/sass.txt has the bytes that count. All tests with the label emulated must have run before.
 set -u
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 log=$1 bad=0
@@ -15,5 +16,12 @@ while read -r instance; do
   echo "gpu: no emulated test launches the instance $instance"
   bad=1
 done < <(comm -13 <(cat "$log"/* | sed -n 's/^ran //p' | sort -u) <(cat "$log"/* | sed -n 's/^has //p' | sort -u))
+cat "$log"/* | sed -n 's/^most //p' | sed 's/short unsigned int/unsigned short/g; s/ /_/g; s/_/ /' | sort -u | awk '
+  FNR == NR { if ($1 == "sm_90") most[$NF] = $4; next }
+  $2 in most && $1 + 0 > most[$2] + 0 {
+    print "gpu: " $1 " bytes of dynamic shared memory where tests/gpu/sass.txt has " most[$2] ": " $2 "; write it anew (tests/gpu/sass.py)"
+    bad = 1
+  }
+  END { exit bad }' tests/gpu/sass.txt - || bad=1
 [[ $bad = 0 ]] && echo "launched: $(wc -w <<<"$names") kernels in $(cat "$log"/* | sed -n 's/^ran //p' | sort -u | wc -l) instances"
 exit $bad
