@@ -55,6 +55,28 @@ plant() { # name, file, what sed does to it, targets, must fail, must pass
   put_back
 }
 
+# What the machine code becomes: a file is compiled for sm_90, and sass.py must say the words of a kernel of it. Not run without nvcc.
+nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
+plant_code() { # name, file, what sed does to it, words
+  [[ $wanted = "  " || $wanted = *" $1 "* ]] || return 0
+  [[ -x $nvcc ]] || { echo "planted: $1: not run: no nvcc at $nvcc; set NVCC"; return 0; }
+  planted=$((planted + 1))
+  echo "$2" >"$work/changed"
+  sed -i "$3" "$tree/$2"
+  if ! (cd "$tree" && "$nvcc" -cubin -arch=sm_90 -O3 -std=c++17 --expt-relaxed-constexpr -Isrc -I. -DTRI_HAVE_CUDA=1 -DTRI_CUDA_EMULATED=0 \
+    -o "$work/planted.cubin" "$2") >"$work/build.log" 2>&1; then
+    complain "$1: does not build: $(grep -m 1 error "$work/build.log")"
+  else
+    python3 tests/gpu/sass.py "$work/planted.cubin" >"$work/said" # the kernels of other files are missing, which it says too
+    if grep -q "$4" "$work/said"; then
+      echo "planted: $1: seen: $(grep -m 1 "$4" "$work/said")"
+    else
+      complain "$1: sass.py does not say '$4'"
+    fi
+  fi
+  put_back
+}
+
 # Waits of one stream for another: late streams do what they wait for anyway.
 plant gather-ready gpu/nccl/comm_nccl.c '/cudaStreamWaitEvent(stream, p->ready, 0)/d' trireme nccl_eager.emulated.np2 nccl_step.emulated.np2
 plant flush-used src/state/offload.c '/stream_wait(o->flush, r->used)/d' test_params params_eager.emulated.np1 params.emulated.np1
@@ -68,5 +90,9 @@ plant price-unsaid gpu/gemm/gemm_cost.c 's/WARN_PERCENT = 10 /WARN_PERCENT = 100
 plant no-algorithm gpu/gemm/gemm_cublas.c 's/if (!f.n)/if (f.n < 0)/' test_linear_choice linear_choice.emulated.np1 ''
 plant all-registered src/device/memory.c 's/e->gathered = l->gathered;/e->gathered = true;/' test_memory memory.emulated.np1 ''
 plant late-split gpu/nccl/comm_nccl.c 's/ncclComm_t \*child = &h->made\[h->n_made\];/ncclComm_t place, *child = \&place;/; s/\*index = h->n_made++;/h->made[h->n_made] = place; *index = h->n_made++;/' test_comm comm_nccl.emulated.np2 ''
+# Loads of 4 bytes for 16; an array that is indexed at run time; shared memory that costs blocks.
+plant_code narrow gpu/layers/logprob.cu 's/tri_load8<VEC>(v, logits/tri_load8<false>(v, logits/' ' wide where .*logp bwd kernel'
+plant_code spilled gpu/layers/logprob.cu 's/^  int64_t at = (int64_t)k/  volatile float kept[8]; kept[id \& 7] = 0; kept[k \& 7] = 1;\n&/' ' local where .*logp bwd kernel'
+plant_code crowded gpu/layers/logprob.cu 's/^  int     k = blockIdx.x/  TRI_SHARED(volatile float, planted, [11000]); planted[threadIdx.x] = 0;\n&/' ' blocks .*logp bwd kernel'
 echo "planted: $planted faults, $wrong not seen as they should"
 exit $((wrong > 0))
