@@ -6,8 +6,9 @@
 #if TRI_PAIRS_X86
 #include <immintrin.h>
 
-#define TILES  __attribute__((target("amx-tile,amx-bf16"))) __attribute__((noinline))
-#define INLINE TRI_PAIRS_TARGET __attribute__((always_inline)) inline
+#define TILES_OF __attribute__((target("amx-tile,amx-bf16")))
+#define TILES    TILES_OF __attribute__((noinline))
+#define INLINE   TRI_PAIRS_TARGET __attribute__((always_inline)) inline
 /* gcc 12 does not know that a tile's load reads memory: what was stored before must be there. */
 #define STORED() __asm__ volatile("" ::: "memory")
 
@@ -25,20 +26,26 @@ static inline __attribute__((always_inline)) void ahead(const char *p) {
   for (int i = 0; i < 16; i++) _mm_prefetch(p + i * ROW_BYTES, _MM_HINT_T0);
 }
 
-TILES void tri_amx_mul(float *c, int64_t ldc, const char *a, const char *b, int64_t steps, bool add) {
-  float *low = c + ROWS * ldc;
-  STORED();
+/* Tiles 0 and 1 become c [.,32], tiles 2 and 3 d, row stride ld elements; or 0. */
+static inline __attribute__((always_inline)) TILES_OF void take_sums(const float *c, const float *d,
+                                                                     int64_t ld, bool add) {
   if (add) {
-    _tile_loadd(0, c, ldc * 4);
-    _tile_loadd(1, c + ROWS, ldc * 4);
-    _tile_loadd(2, low, ldc * 4);
-    _tile_loadd(3, low + ROWS, ldc * 4);
+    _tile_loadd(0, c, ld * 4);
+    _tile_loadd(1, c + ROWS, ld * 4);
+    _tile_loadd(2, d, ld * 4);
+    _tile_loadd(3, d + ROWS, ld * 4);
   } else {
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
   }
+}
+
+TILES void tri_amx_mul(float *c, int64_t ldc, const char *a, const char *b, int64_t steps, bool add) {
+  float *low = c + ROWS * ldc;
+  STORED();
+  take_sums(c, low, ldc, add);
   for (int64_t i = 0; i < steps; i++, a += STEP, b += STEP) {
     _tile_loadd(4, a, ROW_BYTES);
     _tile_loadd(6, b, ROW_BYTES);
@@ -61,17 +68,7 @@ TILES void tri_amx_mul_flat(float *c, const char *a, int64_t ld, const char *b, 
                             bool add) {
   float *right = c + SIDE * SIDE;
   STORED();
-  if (add) {
-    _tile_loadd(0, c, SIDE * 4);
-    _tile_loadd(1, c + ROWS, SIDE * 4);
-    _tile_loadd(2, right, SIDE * 4);
-    _tile_loadd(3, right + ROWS, SIDE * 4);
-  } else {
-    _tile_zero(0);
-    _tile_zero(1);
-    _tile_zero(2);
-    _tile_zero(3);
-  }
+  take_sums(c, right, SIDE, add);
   for (int64_t i = 0; i < steps; i++, a += ROW_BYTES, b += STEP) {
     _tile_loadd(4, a, ld);
     ahead(b + FAR);
