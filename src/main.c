@@ -1,7 +1,7 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
 #include "base/base.h"
 #include "comm/runtime.h"
-#include "commands/flags.h"
+#include "commands/commands.h"
 #include "device/device.h"
 
 #include <errno.h>

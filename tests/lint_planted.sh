@@ -73,11 +73,11 @@ judge() { # check
 
 # ---- rooms: arrows, private headers ----
 up() { # a definition in a high room; how the name is used in a low one
-  plant src/commands/flags.c "$1"
+  plant src/commands/plan.c "$1"
   plant src/base/hash.c "$2"
   expect 'uses tri_planted'
 }
-plant src/base/hash.c '#include "commands/flags.h"'
+plant src/base/hash.c '#include "commands/commands.h"'
 expect 'includes a header of src/commands '
 plant src/base/hash.c '#include <run/run.h>'
 expect 'includes a header of src/run '

@@ -17,10 +17,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 rooms='
 17 src
 16 src/commands
-15 src/plan src/init
+15 src/plan src/init src/infer
 14 src/train
 13 src/run
-12 src/config src/bench
+12 src/config src/bench src/inspect
 11 src/feed src/generate src/reward io/model
 10 src/algo src/model src/report io/data src/doctor/exam
  9 src/state src/rollout io/checkpoint
@@ -30,7 +30,7 @@ rooms='
  5 src/cpu/gemm src/doctor/gather
  4 src/cpu/pairs src/doctor/meet
  3 src/cost src/doctor src/device io/tokenizer io/hf io/chat
- 2 io/text src/family src/reward/math src/reward/desk src/comm/peers
+ 2 io/text src/family src/reward/math src/reward/desk src/comm/peers src/flags
  1 src/base
 '
 # The one name that a lower room knows and a higher one fills: the back ends of a build (src/device/device.h).

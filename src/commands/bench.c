@@ -4,7 +4,7 @@
 #include "base/print.h"
 #include "bench/report.h"
 #include "comm/runtime.h"
-#include "flags.h"
+#include "commands.h"
 #include "plan/plan.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #include "comm/runtime.h"
 #include "config/config.h"
 #include "doctor/exam/examine.h"
-#include "flags.h"
+#include "commands.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, pass@k, length. */
 #include "base/child.h"
-#include "flags.h"
-#include "infer.h"
+#include "commands.h"
+#include "infer/infer.h"
 #include "io/text/json_text.h"
 
 #include <math.h>

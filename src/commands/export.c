@@ -1,7 +1,7 @@
 /* export.c - trireme export CHECKPOINT FOLDER: a folder that transformers loads. */
 #include "io/model/export.h"
 #include "comm/runtime.h"
-#include "flags.h"
+#include "commands.h"
 #include "io/model/source.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* generate.c - trireme generate MODEL [PROMPT ...]: answers. */
 #include "base/print.h"
 #include "base/visible.h"
-#include "flags.h"
-#include "infer.h"
+#include "commands.h"
+#include "infer/infer.h"
 #include "io/data/rollout_file.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "check.h"
 #include "comm/runtime.h"
 #include "device/device.h"
-#include "flags.h"
+#include "commands.h"
 #include "init/ask.h"
 #include "init/draft.h"
 #include "init/fit.h"

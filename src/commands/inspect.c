@@ -1,11 +1,11 @@
 /* inspect.c - trireme inspect PATH: what a checkpoint or a model folder holds, and whether its bytes are
  * right. */
-#include "inspect.h"
+#include "inspect/inspect.h"
 #include "base/apart.h"
 #include "base/file.h"
 #include "base/print.h"
 #include "comm/runtime.h"
-#include "flags.h"
+#include "commands.h"
 #include "io/model/source.h"
 
 #include <errno.h>

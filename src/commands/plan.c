@@ -2,7 +2,7 @@
 #include "plan/plan.h"
 #include "base/print.h"
 #include "comm/slurm.h"
-#include "flags.h"
+#include "commands.h"
 
 #include <stdio.h>
 #include <string.h>

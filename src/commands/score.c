@@ -1,7 +1,7 @@
 /* score.c - trireme score MODEL DATA.jsonl: log-probability of every token given those before it; of a model
  * with a scalar head, its number for each text. */
-#include "flags.h"
-#include "infer.h"
+#include "commands.h"
+#include "infer/infer.h"
 #include "io/text/json_text.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
 #include "base/file.h"
 #include "base/print.h"
 #include "comm/runtime.h"
-#include "flags.h"
+#include "commands.h"
 #include "io/model/source.h"
 #include "io/text/json_text.h"
 #include "io/text/jsonl.h"

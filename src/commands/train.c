@@ -5,7 +5,7 @@
 #include "check.h"
 #include "comm/halt.h"
 #include "config/config.h"
-#include "flags.h"
+#include "commands.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -48,8 +48,4 @@ TRI_CHECKED tri_status tri_flags_need(const tri_command *c, const tri_need *need
  * `indent`, which it must not reach, the words of `text`. left "": only these. */
 void tri_flags_row(const char *left, int indent, const char *text);
 
-extern const tri_command tri_command_train, tri_command_generate, tri_command_score, tri_command_eval,
-    tri_command_tokenize, tri_command_inspect, tri_command_export, tri_command_init, tri_command_plan,
-    tri_command_doctor, tri_command_bench;
-
 #endif

@@ -1,5 +1,4 @@
-/* infer.h - what generate, score and eval share: a session, a model without training state, its sampler.
- * Private to its room. */
+/* infer.h - what generate, score and eval share: a session, a model without training state, its sampler. */
 #ifndef TRI_INFER_H
 #define TRI_INFER_H
 

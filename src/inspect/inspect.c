@@ -1,4 +1,4 @@
-/* inspect_print.c - what trireme inspect shows: lines for people, or one JSON value. */
+/* inspect.c - what trireme inspect shows: lines for people, or one JSON value. */
 #include "inspect.h"
 
 #include "base/columns.h"

@@ -1,4 +1,4 @@
-/* inspect.h - what trireme inspect found, and its words. Private to its room. */
+/* inspect.h - what trireme inspect found, and its words. */
 #ifndef TRI_INSPECT_H
 #define TRI_INSPECT_H
 

@@ -1,0 +1,11 @@
+/* commands.h - the commands, a file each; main.c's table names them all. */
+#ifndef TRI_COMMANDS_H
+#define TRI_COMMANDS_H
+
+#include "flags/flags.h"
+
+extern const tri_command tri_command_train, tri_command_generate, tri_command_score, tri_command_eval,
+    tri_command_tokenize, tri_command_inspect, tri_command_export, tri_command_init, tri_command_plan,
+    tri_command_doctor, tri_command_bench;
+
+#endif
