@@ -55,8 +55,8 @@ typedef struct tri_ckpt_stream tri_ckpt_stream;
  * borrowed, rank is for messages. */
 TRI_CHECKED tri_status tri_ckpt_stream_open(const char *path, const tri_ckpt_manifest *m, const char *folder,
                                             int rank, tri_ckpt_stream **out);
-/* Before the first take(): all ranges are kept in `room` (borrowed) until start(). Else the thread starts by
- * itself, and a few ranges are kept at once. */
+/* Before the first take(): all ranges are kept in `room` (borrowed) until start(), whose thread then takes of
+ * the cores what others leave. Else the thread starts by itself, and a few ranges are kept at once. */
 void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *room, size_t bytes);
 /* Room for elements [begin, begin + count) of a tensor, TRI_CKPT_PIECE_BYTES at most; waits until there is
  * some. give(): they are there. */
@@ -66,7 +66,7 @@ TRI_CHECKED tri_status tri_ckpt_stream_give(tri_ckpt_stream *s);
 TRI_CHECKED tri_status tri_ckpt_stream_start(tri_ckpt_stream *s);
 /* Would wait() not wait? */
 bool tri_ckpt_stream_is_done(tri_ckpt_stream *s);
-/* Until all that was given is on the disk; nothing more is taken. */
+/* Until all that was given is on the disk, of which the caller writes its part; nothing more is taken. */
 TRI_CHECKED tri_status tri_ckpt_stream_wait(tri_ckpt_stream *s);
 int64_t                tri_ckpt_stream_count(const tri_ckpt_stream *s); /* of ranges given */
 /* After wait(): their slabs, [count]; and how long the thread was there. */

@@ -11,11 +11,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
   RING_PIECES = 4,              /* chosen: one is written while the next is copied and hashed */
   DIRECT_LEAST_BYTES = 1 << 16, /* chosen: of less the copy to the page cache costs nothing */
+  NICEST = 19,                  /* specified: setpriority(2) */
   ALIGN_LEAST_BYTES =
       4096 /* specified: what O_DIRECT asks of any disk in use; larger pages ask for their own */
 };
@@ -41,17 +43,18 @@ struct tri_ckpt_stream {
   ring                     room;
   int64_t                  align;
   job                     *job;
-  int64_t                  n_job, job_room, n_written;
+  int64_t                  n_job, job_room, n_begun;
   job                      taken;         /* by take, until give */
   int                      plain, direct; /* two descriptors of state.h5; direct: -1 where there is none */
   int                      rank;
   bool                     runs, no_more, gives_up, ended;
+  bool                     polite; /* the thread leaves the cores to those who compute */
   pthread_t                thread;
-  pthread_mutex_t          lock; /* of room.freed, job to n_written, no_more to ended, failed, message */
+  pthread_mutex_t          lock; /* of room.freed, job to n_begun, no_more to ended, failed, message */
   pthread_cond_t           news;
   tri_status               failed;
   char                     message[512];
-  double                   lasted_s;
+  double                   from_s, lasted_s; /* when it began, how long the thread or its helper was there */
 };
 
 static void lock(tri_ckpt_stream *s) { pthread_mutex_lock(&s->lock); }
@@ -106,9 +109,9 @@ static int64_t wait_for_job(tri_ckpt_stream *s, job *out) {
   int64_t k = -1;
 
   lock(s);
-  while (s->n_written == s->n_job && !s->no_more && !s->gives_up) pthread_cond_wait(&s->news, &s->lock);
-  if (s->n_written < s->n_job && !s->gives_up && s->failed == TRI_OK) {
-    k = s->n_written;
+  while (s->n_begun == s->n_job && !s->no_more && !s->gives_up) pthread_cond_wait(&s->news, &s->lock);
+  if (s->n_begun < s->n_job && !s->gives_up && s->failed == TRI_OK) {
+    k = s->n_begun++;
     *out = s->job[k];
   }
   unlock(s);
@@ -127,27 +130,43 @@ static void run_job(tri_ckpt_stream *s, job *j) {
   fail(s, what, e);
 }
 
-static void *run(void *stream) {
-  tri_ckpt_stream *s = stream;
-  job              j;
-  double           from_s = tri_now_s();
-  bool             whole;
+/* Until there are no more jobs. Whether there was any. */
+static bool run_jobs(tri_ckpt_stream *s) {
+  job  j;
+  bool any = false;
 
-  for (int64_t k; (k = wait_for_job(s, &j)) >= 0;) {
+  for (int64_t k; (k = wait_for_job(s, &j)) >= 0; any = true) {
     run_job(s, &j);
     lock(s);
     s->job[k].slab.hash = j.slab.hash;
-    s->n_written = k + 1;
-    s->room.freed = j.end;
+    if (j.end > s->room.freed) s->room.freed = j.end;
     pthread_cond_signal(&s->news);
     unlock(s);
   }
+  return any;
+}
+
+static void make_durable(tri_ckpt_stream *s) {
+  bool whole;
+
   lock(s);
   whole = s->failed == TRI_OK && !s->gives_up;
   unlock(s);
   if (whole && fsync(s->plain) && errno != EINVAL) fail(s, "state.h5 cannot be made durable", errno);
   lock(s);
-  s->lasted_s = tri_now_s() - from_s;
+  s->lasted_s = tri_now_s() - s->from_s;
+  unlock(s);
+}
+
+static void *run(void *stream) {
+  tri_ckpt_stream *s = stream;
+
+  /* Linux: of this thread alone. Where all cores compute, a step waits for the slowest of its threads, and
+   * each moment of ours would be one of all of them. */
+  if (s->polite) setpriority(PRIO_PROCESS, 0, NICEST);
+  run_jobs(s);
+  make_durable(s);
+  lock(s);
   s->ended = true;
   pthread_cond_signal(&s->news);
   unlock(s);
@@ -161,6 +180,8 @@ tri_status tri_ckpt_stream_start(tri_ckpt_stream *s) {
   int      e;
 
   TRI_ASSERT(!s->runs);
+  s->polite = !s->room.own;
+  s->from_s = tri_now_s();
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before); /* the run's signals are for its first thread */
   e = pthread_create(&s->thread, NULL, run, s);
@@ -297,6 +318,10 @@ tri_status tri_ckpt_stream_wait(tri_ckpt_stream *s) {
   s->no_more = true;
   pthread_cond_signal(&s->news);
   unlock(s);
+  if (s->runs && run_jobs(s)) { /* a polite thread may get little time while other ranks wait for this one */
+    join(s);
+    make_durable(s);
+  }
   join(s);
   return report(s);
 }
