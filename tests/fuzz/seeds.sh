@@ -83,6 +83,14 @@ make_hfconfig() {
     while IFS= read -r line; do printf '%s' "$line" | seed; done
 }
 
+make_history() {
+  local line='{"step": 1, "algo": "grpo", "loss": -1.5e-3, "kl": null, "alarms": "a"}\n'
+  local log='trireme 0.1.0: grpo, 40 steps, output o\ntrireme: warning: w,\n    more\n   1/40  2s\ntrireme: e\n  f\ndone after 2 steps, 1s\n'
+  { printf "$line${line/1,/2,}${line/1,/2,}" && bytes 1 && printf "$log" && bytes 1 && cat inputs/quickstart.yaml; } | seed
+  printf '{"st\\u0065p":3,"x":{"y":[1]},"z":true,"a":25E-1 , "a":-0.0}\r\n{"step":0}\nx\n\n[1]\n{"step": 4, "eval": "due"' | seed
+  { printf '{"step": 99999999999999999999}\n{"step": 7, "h": 0x1p3}\n' && bytes 1 && printf 'no newline' && bytes 1 && printf 'a: [1, {b: c}]\n'; } | seed
+}
+
 make_lora() {
   local file
   for file in $data/lora/*/adapter_config.json; do
@@ -166,6 +174,7 @@ ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c
 dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c io/chat/chat_forms.c io/chat/chat_think.c' ;;
 deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/reward*.c' ;;
 hfconfig) sources='io/hf/hf_config*.c src/family/family*.c' ;;
+history) sources='src/history/*.c io/text/deck.c' ;;
 lora) sources='io/hf/peft.c io/model/base_note.c src/family/lora.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
 reward) sources='src/reward/reward*.c src/reward/math/*.c' ;;

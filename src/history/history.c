@@ -1,0 +1,152 @@
+/* history.c - a run's output folder read by others: opened, read again, asked. */
+#include "history_impl.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct tri_history {
+  char             *folder;
+  tri_history_table rows;
+  tri_history_keys  keys;
+  tri_history_log   log;
+  tri_history_life  life;
+};
+
+void tri_history_close(tri_history **h) {
+  if (!*h) return;
+  tri_history_rows_free(&(*h)->rows);
+  tri_history_keys_free(&(*h)->keys);
+  tri_history_log_free(&(*h)->log);
+  TRI_FREE((*h)->folder);
+  TRI_FREE(*h);
+}
+
+tri_status tri_history_refresh(tri_history *h, bool *changed) {
+  *changed = false;
+  tri_history_life_look(&h->life, h->folder, changed);
+  TRI_TRY(tri_history_keys_read(&h->keys, h->folder, changed));
+  TRI_TRY(tri_history_log_read(&h->log, h->folder, changed));
+  return tri_history_rows_read(&h->rows, h->folder, changed);
+}
+
+static tri_status check_folder(const char *folder) {
+  struct stat sb;
+
+  if (strlen(folder) >= TRI_HISTORY_PATH_BYTES - 64)
+    TRI_FAIL(TRI_EINPUT, "the path of a run's output folder is too long: %.100s...", folder);
+  if (stat(folder, &sb))
+    TRI_FAIL(TRI_EINPUT, "%s: %s; give the output folder of a run, its run.output", folder, strerror(errno));
+  if (!S_ISDIR(sb.st_mode))
+    TRI_FAIL(TRI_EINPUT, "%s: is no folder; give the output folder of a run, its run.output", folder);
+  if (!tri_file_in(folder, "metrics.jsonl") && !tri_file_in(folder, "deck.yaml"))
+    TRI_FAIL(
+        TRI_EINPUT,
+        "%s: holds neither metrics.jsonl nor deck.yaml; give the output folder of a run (its run.output) "
+        "once it has started",
+        folder);
+  return TRI_OK;
+}
+
+tri_status tri_history_open(const char *folder, tri_history **out) {
+  tri_status   st = TRI_OK;
+  tri_history *h = NULL;
+  bool         changed;
+
+  *out = NULL;
+  TRI_TRY(check_folder(folder));
+  TRI_TRY_DONE(TRI_ALLOC(h, 1));
+  TRI_TRY_DONE(tri_copy_text(folder, &h->folder));
+  TRI_TRY_DONE(tri_history_refresh(h, &changed));
+  *out = h;
+done:
+  if (st != TRI_OK) tri_history_close(&h);
+  return st;
+}
+
+/* ---- metrics ---- */
+
+const char    *tri_history_folder(const tri_history *h) { return h->folder; }
+int64_t        tri_history_bad_lines(const tri_history *h) { return h->rows.n_bad; }
+int64_t        tri_history_rows(const tri_history *h) { return h->rows.n_row; }
+const int64_t *tri_history_step(const tri_history *h) { return h->rows.step; }
+int            tri_history_n_series(const tri_history *h) { return (int)h->rows.n_series; }
+
+const char *tri_history_name(const tri_history *h, int series) {
+  TRI_ASSERT(series >= 0 && series < h->rows.n_series);
+  return h->rows.series[series].name;
+}
+
+const double *tri_history_value(const tri_history *h, int series) {
+  TRI_ASSERT(series >= 0 && series < h->rows.n_series);
+  return h->rows.series[series].value;
+}
+
+int tri_history_find(const tri_history *h, const char *name) {
+  for (int i = 0; i < h->rows.n_series; i++)
+    if (!strcmp(h->rows.series[i].name, name)) return i;
+  return -1;
+}
+
+static const tri_history_word *find_word(const tri_history *h, const char *name) {
+  for (int64_t i = 0; i < h->rows.n_word; i++)
+    if (!strcmp(h->rows.word[i].name, name)) return &h->rows.word[i];
+  return NULL;
+}
+
+const char *tri_history_text(const tri_history *h, const char *name) {
+  const tri_history_word *w = find_word(h, name);
+
+  return w ? w->text : NULL;
+}
+
+int64_t tri_history_text_step(const tri_history *h, const char *name) {
+  const tri_history_word *w = find_word(h, name);
+
+  return w ? w->step : -1;
+}
+
+/* ---- the deck ---- */
+
+int         tri_history_n_keys(const tri_history *h) { return (int)h->keys.n; }
+const char *tri_history_deck_fault(const tri_history *h) { return h->keys.fault; }
+
+const char *tri_history_key(const tri_history *h, int i) {
+  TRI_ASSERT(i >= 0 && i < h->keys.n);
+  return h->keys.row[i].key;
+}
+
+const char *tri_history_key_value(const tri_history *h, int i) {
+  TRI_ASSERT(i >= 0 && i < h->keys.n);
+  return h->keys.row[i].value;
+}
+
+const char *tri_history_deck(const tri_history *h, const char *key) {
+  for (int64_t i = 0; i < h->keys.n; i++)
+    if (!strcmp(h->keys.row[i].key, key)) return h->keys.row[i].value;
+  return NULL;
+}
+
+/* ---- the log, signs of life ---- */
+
+int tri_history_n_alarms(const tri_history *h) { return (int)h->log.n; }
+
+const char *tri_history_alarm(const tri_history *h, int i) {
+  TRI_ASSERT(i >= 0 && i < h->log.n);
+  return h->log.alarm[i].text;
+}
+
+bool tri_history_alarm_is_error(const tri_history *h, int i) {
+  TRI_ASSERT(i >= 0 && i < h->log.n);
+  return h->log.alarm[i].is_error;
+}
+
+int             tri_history_first_alarm(const tri_history *h) { return h->log.first; }
+tri_history_end tri_history_said_end(const tri_history *h) { return h->log.end; }
+const char     *tri_history_said(const tri_history *h) { return h->log.last; }
+int64_t         tri_history_said_steps(const tri_history *h) { return h->log.starts ? h->log.steps : -1; }
+int             tri_history_starts(const tri_history *h) { return h->log.starts; }
+const tri_history_life *tri_history_life_of(const tri_history *h) { return &h->life; }
+int64_t                 tri_history_checkpoint(const tri_history *h) { return h->life.checkpoint; }

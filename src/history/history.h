@@ -1,0 +1,72 @@
+/* history.h - a run's output folder read by others, while it is written too: metrics, deck, log,
+ * checkpoints. */
+#ifndef TRI_HISTORY_H
+#define TRI_HISTORY_H
+
+#include "base/base.h"
+
+/* Not collective, all of them; no MPI, nothing is written, no lock is taken. What they hand out, indices
+ * too, is borrowed until the next refresh. */
+typedef struct tri_history tri_history;
+
+/* folder: a run's OUTPUT. TRI_EINPUT, with what to do, where it holds neither metrics.jsonl nor deck.yaml,
+ * or where one of them or log.txt cannot be read. A line that is not one of ours (not JSON, a name twice,
+ * no step, longer than TRI_LINE_BYTES, over 1024 names) is skipped and counted; a last line without its
+ * newline waits for the next refresh. A line whose step is not above the one before takes the place of
+ * that and of all from its step on. */
+TRI_CHECKED tri_status tri_history_open(const char *folder, tri_history **out);
+void                   tri_history_close(tri_history **h);
+/* Reads what was added since; all again where a file was cut back or replaced (a resume). *changed:
+ * anything is new. After an error, which open has too, the next call goes on. */
+TRI_CHECKED tri_status tri_history_refresh(tri_history *h, bool *changed);
+
+const char *tri_history_folder(const tri_history *h);
+int64_t     tri_history_bad_lines(const tri_history *h);
+int64_t     tri_history_rows(const tri_history *h); /* lines of metrics.jsonl */
+const int64_t     *
+tri_history_step(const tri_history *h);     /* [rows], ascending; 0: the evaluation before step 1 */
+int tri_history_n_series(const tri_history *h); /* names of numbers, in the order of their first line */
+const char   *tri_history_name(const tri_history *h, int series);
+const double *tri_history_value(const tri_history *h, int series); /* [rows]; NaN: null or not in that line */
+int           tri_history_find(const tri_history *h, const char *name); /* -1: none */
+const char   *tri_history_text(const tri_history *h,
+                               const char        *name); /* the last text of a name; NULL: none */
+int64_t tri_history_text_step(const tri_history *h, const char *name); /* of that text's line; -1: none */
+
+/* The deck as used, flattened, in the file's order: "train.steps" and its value as deck.yaml spells it,
+ * without quotes; a list as [a, b]; of a list of mappings "reward[0].name". None where the deck cannot be
+ * read. */
+int         tri_history_n_keys(const tri_history *h);
+const char *tri_history_key(const tri_history *h, int i);
+const char *tri_history_key_value(const tri_history *h, int i);
+const char *tri_history_deck(const tri_history *h, const char *key); /* NULL: not there */
+const char *tri_history_deck_fault(const tri_history *h);            /* why it cannot be read; NULL: it can */
+
+/* Warnings and errors of log.txt, oldest first, the last 1000; each one line without control characters. */
+int         tri_history_n_alarms(const tri_history *h);
+const char *tri_history_alarm(const tri_history *h, int i);
+bool        tri_history_alarm_is_error(const tri_history *h, int i);
+int         tri_history_first_alarm(const tri_history *h); /* of the newest start; n_alarms: it has none */
+
+typedef enum { TRI_HISTORY_OPEN, TRI_HISTORY_DONE, TRI_HISTORY_STOPPED, TRI_HISTORY_FAILED } tri_history_end;
+/* How log.txt says that the newest start ended; OPEN: not at all, as while it runs and when it was killed. */
+tri_history_end tri_history_said_end(const tri_history *h);
+const char     *tri_history_said(const tri_history *h); /* log.txt's last line, visible; "": none */
+int64_t
+    tri_history_said_steps(const tri_history *h); /* all steps, as the newest start said; -1: it did not */
+int tri_history_starts(const tri_history *h);     /* in log.txt */
+
+enum { TRI_HISTORY_HOST_BYTES = 64 };
+typedef struct tri_history_life {
+  int64_t checkpoint;                   /* step of the newest whole checkpoint (LATEST); -1: none */
+  double  checkpoint_unix_s;            /* when it was written; 0: none */
+  bool    is_saving;                    /* a checkpoint is being written, or was when the run ended */
+  bool    has_start;                    /* OUTPUT/.start: a start has the folder, or was killed in it */
+  char    host[TRI_HISTORY_HOST_BYTES]; /* of that start's rank 0, visible; "": not known */
+  int64_t pid;                          /* its process there; 0: not known */
+  double  start_unix_s;                 /* 0: not known */
+  double  seen_unix_s;                  /* the last change of what a run writes; 0: none */
+} tri_history_life;
+const tri_history_life *tri_history_life_of(const tri_history *h);
+int64_t                 tri_history_checkpoint(const tri_history *h); /* the same step */
+#endif

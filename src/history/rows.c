@@ -1,0 +1,158 @@
+/* rows.c - metrics.jsonl as one array of numbers for each name, a row for each line. */
+#include "history_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void clear(void *ctx) {
+  tri_history_table *r = ctx;
+
+  for (int64_t i = 0; i < r->n_series; i++) TRI_FREE(r->series[i].value);
+  for (int64_t i = 0; i < r->n_word; i++) TRI_FREE(r->word[i].text);
+  r->n_row = r->row_cap = r->n_bad = r->n_series = r->n_word = 0;
+  TRI_FREE(r->step);
+}
+
+void tri_history_rows_free(tri_history_table *r) {
+  clear(r);
+  TRI_FREE(r->series);
+  TRI_FREE(r->word);
+  tri_history_fields_free(&r->fields);
+  tri_history_tail_free(&r->tail);
+}
+
+static bool is_named(const char *have, const tri_history_field *f) {
+  return !strncmp(have, f->name, (size_t)f->n_name) && !have[f->n_name];
+}
+
+/* Lines name the same in the same order, mostly: `guess` is the one behind the last that was found. */
+static int64_t find_series(const tri_history_table *r, const tri_history_field *f, int64_t guess) {
+  if (guess < r->n_series && is_named(r->series[guess].name, f)) return guess;
+  for (int64_t i = 0; i < r->n_series; i++)
+    if (is_named(r->series[i].name, f)) return i;
+  return -1;
+}
+
+/* Room for one row more in every array. */
+static tri_status grow_rows(tri_history_table *r) {
+  int64_t cap = r->row_cap, have;
+
+  if (r->n_row < r->row_cap) return TRI_OK;
+  TRI_TRY(TRI_GROW(r->step, cap, r->n_row + 1));
+  for (int64_t i = 0; i < r->n_series; i++) {
+    have = r->row_cap;
+    TRI_TRY(TRI_GROW(r->series[i].value, have, cap));
+  }
+  r->row_cap = cap;
+  return TRI_OK;
+}
+
+static tri_status add_series(tri_history_table *r, const tri_history_field *f, int64_t *at) {
+  int64_t             cap = 0;
+  tri_history_series *s;
+
+  TRI_TRY(TRI_GROW(r->series, r->series_cap, r->n_series + 1));
+  s = &r->series[r->n_series];
+  *s = (tri_history_series){.value = NULL};
+  snprintf(s->name, sizeof s->name, "%.*s", f->n_name, f->name);
+  TRI_TRY(TRI_GROW(s->value, cap, r->row_cap));
+  for (int64_t i = 0; i <= r->n_row; i++) s->value[i] = NAN;
+  *at = r->n_series++;
+  return TRI_OK;
+}
+
+static tri_status set_word(tri_history_table *r, const tri_history_field *f, int64_t step) {
+  tri_history_word *w = NULL;
+  char             *text = NULL;
+
+  for (int64_t i = 0; i < r->n_word && !w; i++)
+    if (is_named(r->word[i].name, f)) w = &r->word[i];
+  if (!w && r->n_word == TRI_HISTORY_NAMES_MOST) return TRI_OK; /* no line of ours has so many */
+  TRI_TRY(TRI_ALLOC(text, f->n_text + 1));
+  memcpy(text, f->text, (size_t)f->n_text);
+  if (!w) {
+    tri_status st = TRI_GROW(r->word, r->word_cap, r->n_word + 1);
+    if (st != TRI_OK) TRI_FREE(text);
+    TRI_TRY(st);
+    w = &r->word[r->n_word++];
+    *w = (tri_history_word){.text = NULL};
+    snprintf(w->name, sizeof w->name, "%.*s", f->n_name, f->name);
+  }
+  TRI_FREE(w->text);
+  w->text = text;
+  w->step = step;
+  return TRI_OK;
+}
+
+static bool is_step(const tri_history_field *f) { return f->n_name == 4 && !memcmp(f->name, "step", 4); }
+
+/* The line's step where it is one of ours, else -1. Finds the series of its numbers. */
+static int64_t step_of(tri_history_table *r) {
+  int64_t step = -1, added = 0, last = -1;
+
+  for (int64_t i = 0; i < r->fields.n; i++) {
+    tri_history_field *f = &r->fields.field[i];
+    if (f->n_name == 0 || f->n_name >= TRI_HISTORY_NAME_BYTES) return -1;
+    if (is_step(f)) step = f->step;
+    if (is_step(f) || f->kind != TRI_FIELD_NUMBER) continue;
+    f->series = find_series(r, f, last + 1);
+    last = f->series;
+    added += f->series < 0;
+  }
+  return r->n_series + added <= TRI_HISTORY_NAMES_MOST ? step : -1;
+}
+
+/* The first row whose step is not below. */
+static int64_t first_from(const tri_history_table *r, int64_t step) {
+  int64_t low = 0, high = r->n_row;
+
+  if (!high || r->step[high - 1] < step) return high;
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    if (r->step[middle] < step)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static tri_status put_fields(tri_history_table *r, int64_t step) {
+  for (int64_t i = 0; i < r->n_series; i++) r->series[i].value[r->n_row] = NAN;
+  for (int64_t i = 0; i < r->fields.n; i++) {
+    const tri_history_field *f = &r->fields.field[i];
+    int64_t                  at = f->series;
+    if (f->kind == TRI_FIELD_TEXT) TRI_TRY(set_word(r, f, step));
+    if (is_step(f) || f->kind != TRI_FIELD_NUMBER) continue;
+    if (at < 0) TRI_TRY(add_series(r, f, &at));
+    r->series[at].value[r->n_row] = f->number;
+  }
+  r->step[r->n_row++] = step;
+  return TRI_OK;
+}
+
+static tri_status take_line(void *ctx, const char *text, size_t n) {
+  tri_history_table *r = ctx;
+  int64_t            step = -1;
+  bool               good = false;
+
+  if (text && strspn(text, " \t\r") == n) return TRI_OK;
+  if (text) TRI_TRY(tri_history_parse(text, n, &r->fields, &good));
+  if (good) step = step_of(r);
+  if (step < 0) {
+    r->n_bad++;
+    return TRI_OK;
+  }
+  r->n_row = first_from(r, step);
+  TRI_TRY(grow_rows(r));
+  return put_fields(r, step);
+}
+
+tri_status tri_history_rows_read(tri_history_table *r, const char *folder, bool *changed) {
+  const tri_history_reader to = {clear, take_line, r};
+  char                     path[TRI_HISTORY_PATH_BYTES];
+
+  snprintf(path, sizeof path, "%s/metrics.jsonl", folder);
+  return tri_history_tail_read(&r->tail, path, &to, changed);
+}

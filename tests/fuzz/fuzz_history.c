@@ -1,0 +1,106 @@
+/* fuzz_history.c - a run's output folder (src/history): metrics.jsonl, log.txt and deck.yaml, separated by
+ * 0x01.
+ *
+ * Read at once it is what it is when read in pieces; of each line jansson is the judge. */
+#include <jansson.h>
+#include <math.h>
+
+#include "fuzz_case.h"
+#include "history/history.h"
+
+FUZZ_QUIET_START
+
+static const char *in(const char *name) {
+  static char path[128];
+
+  snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
+  return path;
+}
+
+static void append(const char *name, const char *p, size_t n) {
+  int fd = open(in(name), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+  FUZZ_CHECK(fd >= 0 && write(fd, p, n) == (ssize_t)n);
+  close(fd);
+}
+
+static void check_same(const tri_history *a, const tri_history *b) {
+  FUZZ_CHECK(tri_history_rows(a) == tri_history_rows(b));
+  FUZZ_CHECK(tri_history_n_series(a) == tri_history_n_series(b));
+  FUZZ_CHECK(tri_history_bad_lines(a) == tri_history_bad_lines(b));
+  FUZZ_CHECK(tri_history_n_alarms(a) == tri_history_n_alarms(b));
+  FUZZ_CHECK(tri_history_n_keys(a) == tri_history_n_keys(b));
+  for (int i = 0; i < tri_history_n_series(a); i++) {
+    FUZZ_CHECK(!strcmp(tri_history_name(a, i), tri_history_name(b, i)));
+    FUZZ_CHECK(fuzz_is_utf8(tri_history_name(a, i), strlen(tri_history_name(a, i))));
+    FUZZ_CHECK(fuzz_same(tri_history_value(a, i), tri_history_value(b, i),
+                         (size_t)tri_history_rows(a) * sizeof(double)));
+  }
+  for (int i = 0; i < tri_history_n_alarms(a); i++) {
+    FUZZ_CHECK(!strcmp(tri_history_alarm(a, i), tri_history_alarm(b, i)));
+    FUZZ_CHECK(fuzz_is_utf8(tri_history_alarm(a, i), strlen(tri_history_alarm(a, i))));
+  }
+  for (int64_t i = 1; i < tri_history_rows(a); i++)
+    FUZZ_CHECK(tri_history_step(a)[i - 1] < tri_history_step(a)[i]);
+}
+
+/* Is it one of ours, and does the last row say the same? */
+static void check_line(const tri_history *h, int64_t bad, const char *line, size_t n) {
+  json_t *object = json_loadb(line, n, JSON_REJECT_DUPLICATES, NULL),
+         *value = json_object_get(object, "step");
+  bool        good = json_is_integer(value) && json_integer_value(value) >= 0;
+  const char *name;
+
+  json_object_foreach(object, name, value) good &= strlen(name) > 0 && strlen(name) < 96;
+  FUZZ_CHECK(good == (tri_history_bad_lines(h) == bad) || strspn(line, " \t\r") == n);
+  json_object_foreach(object, name, value) {
+    int i = good ? tri_history_find(h, name) : -1;
+    if (!good || !strcmp(name, "step")) continue;
+    FUZZ_CHECK((i >= 0) >= (json_is_number(value) || json_is_null(value)));
+    if (i < 0) continue;
+    double x = tri_history_value(h, i)[tri_history_rows(h) - 1];
+    FUZZ_CHECK(json_is_number(value) ? x == json_number_value(value) : isnan(x));
+  }
+  json_decref(object);
+}
+
+static void grow(tri_history *h, fuzz_part metrics) {
+  const char *at = metrics.p, *end = metrics.p + metrics.n, *newline;
+  bool        changed;
+
+  while (at < end) {
+    int64_t bad = tri_history_bad_lines(h);
+    newline = memchr(at, '\n', (size_t)(end - at));
+    size_t n = (size_t)((newline ? newline + 1 : end) - at);
+    append("metrics.jsonl", at, n / 2);
+    FUZZ_CHECK(tri_history_refresh(h, &changed) == TRI_OK);
+    append("metrics.jsonl", at + n / 2, n - n / 2);
+    FUZZ_CHECK(tri_history_refresh(h, &changed) == TRI_OK && changed);
+    if (newline) {
+      char *line = strndup(at, n - 1); /* with a NUL behind, up to one within */
+      if (strlen(line) == n - 1) check_line(h, bad, line, n - 1);
+      free(line);
+    }
+    at += n;
+  }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
+  fuzz_part    metrics = fuzz_next(&data, &n), log = fuzz_next(&data, &n), deck = fuzz_next(&data, &n);
+  tri_history *grown = NULL, *whole = NULL;
+
+  if (metrics.n > 1 << 12) return -1;
+  fuzz_begin();
+  unlink(in("metrics.jsonl"));
+  append("metrics.jsonl", "", 0);
+  fuzz_write(in("log.txt"), log.p, log.n);
+  fuzz_write(in("deck.yaml"), deck.p, deck.n);
+  FUZZ_CHECK(tri_history_open(fuzz_folder(), &grown) == TRI_OK);
+  grow(grown, metrics);
+  FUZZ_CHECK(tri_history_open(fuzz_folder(), &whole) == TRI_OK);
+  check_same(grown, whole);
+  tri_history_close(&grown);
+  tri_history_close(&whole);
+  fuzz_end();
+  return 0;
+}

@@ -1,0 +1,511 @@
+/* test_history.c - a run's output folder read while it is written: lines that come, are cut back, are
+ * replaced. Judges: exact values worked out by hand; a whole reading against one in pieces; what
+ * src/report/metrics.c and src/run/start.c write, spelled out here. */
+#include "history/history.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "io/text/lines.h"
+
+static char         folder[64];
+static tri_history *h;
+
+static int setup(void **state) {
+  (void)state;
+  tri_error_clear();
+  snprintf(folder, sizeof folder, "/tmp/tri_history_XXXXXX");
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int teardown(void **state) {
+  char command[128];
+
+  (void)state;
+  tri_history_close(&h);
+  assert_int_equal(tri_host_bytes(), 0);
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  return system(command);
+}
+
+static const char *in(const char *name) {
+  static char path[128];
+
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  return path;
+}
+
+static void put(const char *name, const char *text) {
+  assert_int_equal(tri_file_write(in(name), text, strlen(text)), TRI_OK);
+}
+
+static void append(const char *name, const char *text) {
+  int fd = open(in(name), O_WRONLY | O_CREAT | O_APPEND, 0600);
+
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+  close(fd);
+}
+
+static void ok(tri_status st) {
+  if (st != TRI_OK) fail_msg("%s", tri_error_message());
+}
+
+static bool refresh(void) {
+  bool changed;
+
+  ok(tri_history_refresh(h, &changed));
+  return changed;
+}
+
+static void expect_message(tri_status st, const char *part) {
+  assert_int_equal(st, TRI_EINPUT);
+  if (!strstr(tri_error_message(), part)) fail_msg("`%s` does not say `%s`", tri_error_message(), part);
+  tri_error_clear();
+}
+
+static double value(const char *name, int64_t row) {
+  int i = tri_history_find(h, name);
+
+  assert_true(i >= 0 && row < tri_history_rows(h));
+  return tri_history_value(h, i)[row];
+}
+
+static void expect_steps(int64_t n, const int64_t *step) {
+  assert_int_equal(tri_history_rows(h), n);
+  if (n) assert_memory_equal(tri_history_step(h), step, (size_t)n * sizeof *step);
+}
+#define STEPS(...) expect_steps(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
+
+static void reads_numbers_texts_and_nulls(void **state) {
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 0, \"algo\": \"grpo\", \"eval_reward_mean\": 0.25}\n"
+                       "{\"step\": 1, \"algo\": \"grpo\", \"loss\": -1.5e-3, \"kl\": null}\n"
+                       "{\"step\": 3, \"loss\": 7, \"alarms\": \"kl_jump\", \"eval\": \"due\"}\n");
+  ok(tri_history_open(folder, &h));
+  STEPS(0, 1, 3);
+  assert_int_equal(tri_history_n_series(h), 3);
+  assert_string_equal(tri_history_name(h, 0), "eval_reward_mean");
+  assert_string_equal(tri_history_name(h, 1), "loss");
+  assert_true(value("eval_reward_mean", 0) == 0.25 && isnan(value("eval_reward_mean", 1)));
+  assert_true(isnan(value("loss", 0)) && value("loss", 1) == -1.5e-3 && value("loss", 2) == 7);
+  for (int i = 0; i < 3; i++) assert_true(isnan(value("kl", i)));
+  assert_string_equal(tri_history_text(h, "algo"), "grpo");
+  assert_int_equal(tri_history_text_step(h, "algo"), 1);
+  assert_string_equal(tri_history_text(h, "eval"), "due");
+  assert_null(tri_history_text(h, "loss"));
+  assert_int_equal(tri_history_find(h, "step"), -1);
+  assert_int_equal(tri_history_bad_lines(h), 0);
+}
+
+/* A line in any other spelling of the same JSON has the same fields. */
+static void spelling_does_not_matter(void **state) {
+  (void)state;
+  put("metrics.jsonl",
+      "\xef\xbb\xbf{}\n" /* no line of ours */
+      "  {\"st\\u0065p\":1,\"lo\\u0073s\":2.5,\"t\":\"a\\\"b\",\"deep\":{\"x\":[1]},\"yes\":true}\r\n"
+      "{ \"step\" : 2 , \"loss\" : 25E-1 , \"t\" : \"\xc3\xa9\" }\n"
+      "{\"step\": 3, \"loss\": -0}\n\n");
+  ok(tri_history_open(folder, &h));
+  STEPS(1, 2, 3);
+  assert_true(value("loss", 0) == 2.5 && value("loss", 1) == 2.5 && value("loss", 2) == 0);
+  assert_int_equal(tri_history_n_series(h), 1);
+  assert_string_equal(tri_history_text(h, "t"), "\xc3\xa9");
+  assert_int_equal(tri_history_bad_lines(h), 1);
+}
+
+static void foreign_lines_are_counted(void **state) {
+  static const char *const bad[] = {"garbage",
+                                    "{\"loss\": 1}",
+                                    "{\"step\": 1.5, \"loss\": 1}",
+                                    "{\"step\": -1}",
+                                    "{\"step\": \"1\"}",
+                                    "{\"step\": null}",
+                                    "[1, 2]",
+                                    "{\"step\": 1, \"loss\": 01}",
+                                    "{\"step\": 1, \"loss\": 1.}",
+                                    "{\"step\": 1, \"loss\": +1}",
+                                    "{\"step\": 1, \"loss\": 0x10}",
+                                    "{\"step\": 1, \"loss\": 1e}",
+                                    "{\"step\": 1, \"loss\": 1e999}",
+                                    "{\"step\": 1, \"loss\": NaN}",
+                                    "{\"step\": 1, \"loss\": nullnull}",
+                                    "{\"step\": 1,}",
+                                    "{\"step\": 1} x",
+                                    "{\"step\": 1",
+                                    "{\"step\": 1, \"\": 2}",
+                                    "{\"step\": 1, \"a\": 2, \"a\": 2}",
+                                    "{\"step\": 1, \"a\": 2, \"\\u0061\": \"x\"}",
+                                    "{\"step\": 1, \"a\xff\": 2}",
+                                    "{\"step\": 99999999999999999999}",
+                                    "\x01\x02\x7f\x1b[31m"};
+  enum { N = sizeof bad / sizeof *bad };
+
+  (void)state;
+  for (int i = 0; i < N; i++) {
+    append("metrics.jsonl", bad[i]);
+    append("metrics.jsonl", "\n");
+  }
+  append("metrics.jsonl", "{\"step\": 5}\n");
+  ok(tri_history_open(folder, &h));
+  STEPS(5);
+  assert_int_equal(tri_history_bad_lines(h), N);
+  assert_int_equal(tri_history_n_series(h), 0);
+}
+
+static void a_nul_ends_no_line(void **state) {
+  static const char text[] = "{\"step\": 1}\0{\"step\": 2}\n{\"step\": 3}\n\0\0\n";
+
+  (void)state;
+  assert_int_equal(tri_file_write(in("metrics.jsonl"), text, sizeof text - 1), TRI_OK);
+  ok(tri_history_open(folder, &h));
+  STEPS(3);
+  assert_int_equal(tri_history_bad_lines(h), 2);
+}
+
+static void half_a_line_waits(void **state) {
+  static const char line[] = "{\"step\": 2, \"loss\": 0.5}\n";
+
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 0.25}\n");
+  ok(tri_history_open(folder, &h));
+  assert_false(refresh());
+  for (size_t i = 0; line[i]; i++) {
+    char one[2] = {line[i], 0};
+    append("metrics.jsonl", one);
+    assert_true(refresh());
+    assert_int_equal(tri_history_rows(h), line[i] == '\n' ? 2 : 1);
+  }
+  assert_true(value("loss", 0) == 0.25 && value("loss", 1) == 0.5);
+  assert_int_equal(tri_history_bad_lines(h), 0);
+}
+
+/* A resume takes the file's name with what it keeps, or cuts the file; then it goes on. */
+static void a_resume_is_read_anew(void **state) {
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 2}\n{\"step\": 3, \"old\": 3}\n");
+  ok(tri_history_open(folder, &h));
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 1}\n");
+  assert_true(refresh());
+  STEPS(1);
+  assert_int_equal(tri_history_find(h, "old"), -1);
+  append("metrics.jsonl", "{\"step\": 2, \"loss\": 20}\n{\"step\": 3, \"loss\": 30}\n");
+  assert_true(refresh());
+  STEPS(1, 2, 3);
+  assert_true(value("loss", 1) == 20);
+  assert_int_equal(truncate(in("metrics.jsonl"), 23), 0);
+  assert_true(refresh());
+  STEPS(1);
+  append("metrics.jsonl", "{\"step\": 2, \"loss\": 21}\n");
+  assert_true(refresh());
+  STEPS(1, 2);
+  assert_true(value("loss", 1) == 21);
+}
+
+/* Between two looks the file was cut back and has grown beyond what was read. */
+static void a_resume_between_two_looks_is_seen(void **state) {
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 1}\n{\"step\": 2, \"loss\": 2}\n");
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(truncate(in("metrics.jsonl"), 23), 0);
+  append("metrics.jsonl", "{\"step\": 2, \"loss\": 5}\n{\"step\": 3, \"loss\": 6}\n");
+  assert_true(refresh());
+  STEPS(1, 2, 3);
+  assert_true(value("loss", 1) == 5 && value("loss", 2) == 6);
+}
+
+/* An evaluation that was put off: its line is completed in place. */
+static void a_completed_line_is_seen(void **state) {
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 1, \"eval\": \"due\"}\n");
+  ok(tri_history_open(folder, &h));
+  assert_string_equal(tri_history_text(h, "eval"), "due");
+  put("metrics.jsonl", "{\"step\": 1, \"loss\": 1, \"eval_reward_mean\": 0.5}\n");
+  assert_true(refresh());
+  assert_null(tri_history_text(h, "eval"));
+  assert_true(value("eval_reward_mean", 0) == 0.5);
+}
+
+/* Of lines that go back the later ones hold, and an older step's never come back. */
+static void later_lines_take_the_place(void **state) {
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"a\": 1}\n{\"step\": 2, \"a\": 2}\n{\"step\": 2, \"a\": 3}\n");
+  ok(tri_history_open(folder, &h));
+  STEPS(1, 2);
+  assert_true(value("a", 1) == 3);
+  append("metrics.jsonl", "{\"step\": 3, \"a\": 4}\n{\"step\": 4, \"b\": 5}\n{\"step\": 2}\n");
+  assert_true(refresh());
+  STEPS(1, 2);
+  assert_true(isnan(value("a", 1)) && isnan(value("b", 0)) && isnan(value("b", 1)));
+}
+
+static void a_file_that_goes_has_no_lines(void **state) {
+  (void)state;
+  put("deck.yaml", "train:\n  steps: 3\n");
+  put("metrics.jsonl", "{\"step\": 1, \"a\": 1}\n");
+  ok(tri_history_open(folder, &h));
+  unlink(in("metrics.jsonl"));
+  assert_true(refresh());
+  assert_int_equal(tri_history_rows(h), 0);
+  assert_int_equal(tri_history_n_series(h), 0);
+  assert_false(refresh());
+  put("metrics.jsonl", "{\"step\": 1, \"a\": 2}\n");
+  assert_true(refresh());
+  assert_true(value("a", 0) == 2);
+}
+
+/* What is read as it grows is what is read at once, whatever the pieces. */
+static void pieces_do_not_matter(void **state) {
+  enum { LINES = 3000 };
+  static char  text[LINES * 128];
+  tri_history *whole;
+  size_t       n = 0, at = 0;
+
+  (void)state;
+  for (int i = 1; i <= LINES; i++)
+    n += (size_t)sprintf(text + n, "{\"step\": %d, \"a\": %.17g%s}\n", i, sin(i), i % 7 ? ", \"b\": 1" : "");
+  put("metrics.jsonl", "");
+  ok(tri_history_open(folder, &h));
+  for (size_t piece = 1; at < n; piece = piece * 3 + 1) {
+    char   keep = 0;
+    size_t end = at + piece < n ? at + piece : n;
+    keep = text[end];
+    text[end] = 0;
+    append("metrics.jsonl", text + at);
+    text[end] = keep;
+    at = end;
+    assert_true(refresh());
+  }
+  ok(tri_history_open(folder, &whole));
+  assert_int_equal(tri_history_rows(h), LINES);
+  assert_int_equal(tri_history_rows(whole), LINES);
+  for (int i = 0; i < 2; i++)
+    assert_memory_equal(tri_history_value(h, i), tri_history_value(whole, i), LINES * sizeof(double));
+  for (int i = 0; i < LINES; i++) assert_true(value("a", i) == sin(i + 1));
+  tri_history_close(&whole);
+}
+
+/* 10 MB are a line, more than TRI_LINE_BYTES are none; neither stops what follows. */
+static void long_lines(void **state) {
+  const size_t n = 10 << 20;
+  char        *text = malloc(n + 64);
+  int          fd;
+
+  (void)state;
+  assert_non_null(text);
+  memset(text, 'x', n + 64);
+  memcpy(text, "{\"step\": 1, \"t\": \"", 18);
+  strcpy(text + n, "\", \"a\": 4}\n");
+  put("metrics.jsonl", text);
+  free(text);
+  ok(tri_history_open(folder, &h));
+  assert_true(value("a", 0) == 4);
+  fd = open(in("metrics.jsonl"), O_WRONLY | O_APPEND);
+  assert_true(fd >= 0);
+  assert_int_equal(ftruncate(fd, (off_t)n + TRI_LINE_BYTES + 4096), 0); /* zeroes, without a newline */
+  assert_true(refresh());
+  assert_int_equal(tri_history_rows(h), 1);
+  assert_int_equal(tri_history_bad_lines(h), 1);
+  close(fd);
+  append("metrics.jsonl", "the rest\n{\"step\": 2, \"a\": 5}\n");
+  assert_true(refresh());
+  assert_true(value("a", 1) == 5);
+  assert_int_equal(tri_history_bad_lines(h), 1);
+}
+
+static void too_many_names_are_foreign(void **state) {
+  tri_text text = {0};
+
+  (void)state;
+  ok(tri_text_printf(&text, "{\"step\": 1, \"a\": 1}\n{\"step\": 2"));
+  for (int i = 0; i < 1024; i++) ok(tri_text_printf(&text, ", \"n%d\": 1", i));
+  ok(tri_text_printf(&text, "}\n{\"step\": 3, \"%0200d\": 1}\n{\"step\": 4, \"a\": 2}\n", 0));
+  put("metrics.jsonl", text.data);
+  tri_text_free(&text);
+  ok(tri_history_open(folder, &h));
+  STEPS(1, 4);
+  assert_int_equal(tri_history_n_series(h), 1);
+  assert_int_equal(tri_history_bad_lines(h), 2);
+}
+
+static void what_is_no_run_is_refused(void **state) {
+  (void)state;
+  expect_message(tri_history_open(folder, &h), "holds neither metrics.jsonl nor deck.yaml; give the output");
+  expect_message(tri_history_open(in("nowhere"), &h), "give the output folder of a run");
+  put("file", "x");
+  expect_message(tri_history_open(in("file"), &h), "is no folder");
+  assert_int_equal(mkfifo(in("metrics.jsonl"), 0600), 0);
+  expect_message(tri_history_open(folder, &h), "metrics.jsonl: is a named pipe; a regular file is wanted");
+  unlink(in("metrics.jsonl"));
+  assert_int_equal(mkdir(in("metrics.jsonl"), 0700), 0);
+  expect_message(tri_history_open(folder, &h), "metrics.jsonl: is a folder; a regular file is wanted");
+  rmdir(in("metrics.jsonl"));
+  put("metrics.jsonl", "");
+  assert_int_equal(mkfifo(in("log.txt"), 0600), 0);
+  expect_message(tri_history_open(folder, &h), "log.txt: is a named pipe");
+  assert_null(h);
+}
+
+/* What goes wrong while it is watched is told, and mended by the next look. */
+static void a_fault_is_told_and_passes(void **state) {
+  bool changed;
+
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"a\": 1}\n");
+  ok(tri_history_open(folder, &h));
+  unlink(in("metrics.jsonl"));
+  assert_int_equal(mkfifo(in("metrics.jsonl"), 0600), 0);
+  expect_message(tri_history_refresh(h, &changed), "is a named pipe");
+  unlink(in("metrics.jsonl"));
+  put("metrics.jsonl", "{\"step\": 1, \"a\": 7}\n");
+  assert_true(refresh());
+  assert_true(value("a", 0) == 7);
+}
+
+static void flattens_the_deck(void **state) {
+  static const char *const want[][2] = {{"run.output", "out/a b"},
+                                        {"data.train", "[one.jsonl, two.jsonl]"},
+                                        {"data.stop", "[]"},
+                                        {"reward[0].name", "number"},
+                                        {"reward[0].weight", "1.50"},
+                                        {"reward[1].command", "[python, x.py]"},
+                                        {"train.learning_rate", "1e-6"},
+                                        {"train.steps", "null"}};
+  enum { N = sizeof want / sizeof *want };
+
+  (void)state;
+  put("deck.yaml",
+      "# as used\nrun:\n  output: \"out/a b\"\ndata:\n  train: [one.jsonl, two.jsonl]\n  stop: []\n"
+      "reward:\n  - name: number\n    weight: 1.50\n  - command: [python, x.py]\n"
+      "train:\n  learning_rate: 1e-6\n  steps: null\n");
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_rows(h), 0);
+  assert_int_equal(tri_history_n_keys(h), N);
+  for (int i = 0; i < N; i++) {
+    assert_string_equal(tri_history_key(h, i), want[i][0]);
+    assert_string_equal(tri_history_key_value(h, i), want[i][1]);
+  }
+  assert_string_equal(tri_history_deck(h, "train.steps"), "null");
+  assert_null(tri_history_deck(h, "train.step"));
+  put("deck.yaml", "run: [\n");
+  assert_true(refresh());
+  assert_int_equal(tri_history_n_keys(h), 0);
+  assert_non_null(strstr(tri_history_deck_fault(h), "deck.yaml:"));
+  put("deck.yaml", "train: {steps: 12}\n");
+  assert_true(refresh());
+  assert_null(tri_history_deck_fault(h));
+  assert_string_equal(tri_history_deck(h, "train.steps"), "12");
+}
+
+static void reads_alarms_and_ends(void **state) {
+  (void)state;
+  put("metrics.jsonl", "");
+  put("log.txt", "trireme: warning: before any start\n"
+                 "trireme 0.1.0: grpo, 40 steps, output out/a\nranks: 1\n"
+                 "trireme: warning: 30 % of the answers were cut;\n    raise it\n    12/40    5s\n"
+                 "trireme: warning: esc\x1b[31m\n");
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_n_alarms(h), 3);
+  assert_string_equal(tri_history_alarm(h, 1), "30 % of the answers were cut; raise it");
+  assert_string_equal(tri_history_alarm(h, 2), "esc\\x1B[31m");
+  assert_int_equal(tri_history_first_alarm(h), 1);
+  assert_int_equal(tri_history_said_steps(h), 40);
+  assert_int_equal(tri_history_starts(h), 1);
+  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_OPEN);
+  append("log.txt", "trireme: step 3: loss is nan\n  layer 0\nno more\n");
+  assert_true(refresh());
+  assert_int_equal(tri_history_n_alarms(h), 4);
+  assert_string_equal(tri_history_alarm(h, 3), "step 3: loss is nan layer 0");
+  assert_true(tri_history_alarm_is_error(h, 3) && !tri_history_alarm_is_error(h, 2));
+  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_FAILED);
+  assert_string_equal(tri_history_said(h), "no more");
+  append("log.txt", "trireme 0.1.0: grpo, 41 steps, output out/a\n");
+  assert_true(refresh());
+  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_OPEN);
+  assert_int_equal(tri_history_first_alarm(h), 4);
+  assert_int_equal(tri_history_said_steps(h), 41);
+  append("log.txt", "stopped after 7 steps, 3s; to be resumed\n");
+  assert_true(refresh());
+  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_STOPPED);
+  append("log.txt", "done after 41 steps, 9s\n");
+  assert_true(refresh());
+  assert_int_equal(tri_history_said_end(h), TRI_HISTORY_DONE);
+}
+
+static void keeps_the_last_alarms(void **state) {
+  tri_text text = {0};
+
+  (void)state;
+  put("metrics.jsonl", "");
+  for (int i = 0; i < 1500; i++) ok(tri_text_printf(&text, "trireme: warning: number %d\n", i));
+  put("log.txt", text.data);
+  tri_text_free(&text);
+  ok(tri_history_open(folder, &h));
+  assert_int_equal(tri_history_n_alarms(h), 1000);
+  assert_string_equal(tri_history_alarm(h, 0), "number 500");
+  assert_string_equal(tri_history_alarm(h, 999), "number 1499");
+}
+
+static void finds_checkpoints_and_starts(void **state) {
+  const tri_history_life *life;
+
+  (void)state;
+  put("metrics.jsonl", "");
+  ok(tri_history_open(folder, &h));
+  life = tri_history_life_of(h);
+  assert_true(life->checkpoint == -1 && !life->is_saving && !life->has_start && life->seen_unix_s > 0);
+  assert_int_equal(mkdir(in("checkpoints"), 0700), 0);
+  assert_int_equal(mkdir(in("checkpoints/step-00000020"), 0700), 0);
+  assert_int_equal(symlink("step-00000020", in("checkpoints/LATEST")), 0);
+  assert_true(refresh());
+  assert_int_equal(tri_history_checkpoint(h), -1); /* not whole */
+  put("checkpoints/step-00000020/MANIFEST.json", "{}\n");
+  assert_int_equal(mkdir(in("checkpoints/step-00000040.tmp-2"), 0700), 0);
+  put(".start", "Slurm job 7, restart -, step 0; process 4321 on node\x1b.1, at 1795823708\n");
+  assert_true(refresh());
+  assert_int_equal(tri_history_checkpoint(h), 20);
+  assert_true(life->checkpoint_unix_s > 0 && life->is_saving && life->has_start);
+  assert_int_equal(life->pid, 4321);
+  assert_string_equal(life->host, "node\\x1B.1");
+  assert_true(life->start_unix_s == 1795823708);
+  put(".start", "something else\n");
+  unlink(in("checkpoints/LATEST"));
+  assert_int_equal(symlink("../../elsewhere", in("checkpoints/LATEST")), 0);
+  assert_true(refresh());
+  assert_true(life->has_start && life->pid == 0 && !life->host[0] && life->checkpoint == -1);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+  const struct CMUnitTest test[] = {TEST(reads_numbers_texts_and_nulls),
+                                    TEST(spelling_does_not_matter),
+                                    TEST(foreign_lines_are_counted),
+                                    TEST(a_nul_ends_no_line),
+                                    TEST(half_a_line_waits),
+                                    TEST(a_resume_is_read_anew),
+                                    TEST(a_resume_between_two_looks_is_seen),
+                                    TEST(a_completed_line_is_seen),
+                                    TEST(later_lines_take_the_place),
+                                    TEST(a_file_that_goes_has_no_lines),
+                                    TEST(pieces_do_not_matter),
+                                    TEST(long_lines),
+                                    TEST(too_many_names_are_foreign),
+                                    TEST(what_is_no_run_is_refused),
+                                    TEST(a_fault_is_told_and_passes),
+                                    TEST(flattens_the_deck),
+                                    TEST(reads_alarms_and_ends),
+                                    TEST(keeps_the_last_alarms),
+                                    TEST(finds_checkpoints_and_starts)};
+
+  tri_log_open(1, TRI_LOG_ERROR);
+  return cmocka_run_group_tests(test, NULL, NULL);
+}
