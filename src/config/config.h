@@ -24,6 +24,8 @@ typedef enum {
 } tri_config_offload;
 
 enum { TRI_CONFIG_OWN_PLAN = -1 };
+/* Chosen: a dozen metrics of each set fit into a line (metrics.h); so do a name and any of their ends. */
+enum { TRI_CONFIG_EVAL_SETS = 16, TRI_CONFIG_EVAL_NAME_BYTES = 33 };
 
 typedef struct tri_config_list {
   char **item; /* [n] */
@@ -58,7 +60,7 @@ typedef struct tri_config {
     char           *path;    /* a folder of PEFT's; NULL: new adapters */
   } lora;
   struct {
-    tri_config_list     train, train_weights, eval;
+    tri_config_list     train, train_weights, eval, eval_names;
     char               *prompt_key, *answer_key, *completion_key, *chosen_key, *rejected_key, *label_key;
     bool                shuffle;
     int64_t             max_prompt_length; /* tokens, 0: no limit */

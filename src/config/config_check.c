@@ -265,6 +265,31 @@ static tri_status check_eval_data(const tri_loader *l) {
            where_of(l, "eval.steps"), (long long)c->eval.steps);
 }
 
+/* They become parts of names of metrics. */
+static tri_status check_eval_names(const tri_loader *l) {
+  const tri_config_list *names = &l->cfg->data.eval_names;
+  const char            *where = where_of(l, "data.eval_names");
+
+  if (names->n && names->n != l->cfg->data.eval.n)
+    TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names has %d name%s, data.eval %d file%s: each has one", where,
+             names->n, names->n == 1 ? "" : "s", l->cfg->data.eval.n, l->cfg->data.eval.n == 1 ? "" : "s");
+  if (names->n > TRI_CONFIG_EVAL_SETS)
+    TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names has %d names, at most %d are possible", where, names->n,
+             TRI_CONFIG_EVAL_SETS);
+  for (int i = 0; i < names->n; i++) {
+    const char *name = names->item[i];
+    size_t      n = strlen(name);
+    if (!n || n >= TRI_CONFIG_EVAL_NAME_BYTES || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
+      TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: '%.200s' must be 1 to %d of a-z, 0-9 and _", where, name,
+               TRI_CONFIG_EVAL_NAME_BYTES - 1);
+    for (int j = 0; j < i; j++)
+      if (!strcmp(names->item[j], name))
+        TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: %s is there twice: each set has a name of its own", where,
+                 name);
+  }
+  return TRI_OK;
+}
+
 /* Where the loss judges, nothing is rewarded. */
 static tri_status check_reward_use(const tri_loader *l) {
   if (!l->cfg->reward.n || !(l->cfg->algo.row.needs & TRI_NEEDS_PREFERENCES)) return TRI_OK;
@@ -299,6 +324,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_reference(l), l->faults));
   TRI_TRY(tri_error_note(check_reward_use(l), l->faults));
   TRI_TRY(tri_error_note(check_eval_data(l), l->faults));
+  TRI_TRY(tri_error_note(check_eval_names(l), l->faults));
   return tri_error_note(check_eval_answers(l), l->faults);
 }
 
@@ -375,6 +401,7 @@ static tri_status note_idle(const tri_loader *l) {
       {"train.loss_scale_window", why_scale, no_scale || fixed},
       {"train.min_loss_scale", why_scale, no_scale || fixed},
       {"data.eval", "eval.steps is 0", no_eval},
+      {"data.eval_names", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},
       {"eval.num_generations", "eval.steps is 0", no_eval},
       {"eval.temperature", "eval.steps is 0", no_eval},

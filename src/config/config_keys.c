@@ -88,6 +88,9 @@ const tri_key tri_keys[] = {
    "train.epochs then counts as many draws as there are lines; not given: the files are one."},
   {"data.eval", TRI_KEY_LIST, ALL, FREE, AT(data.eval), "", NULL, "path",
    "JSON lines file to evaluate on, or a list of them."},
+  {"data.eval_names", TRI_KEY_LIST, ALL, FREE, AT(data.eval_names), "", NULL, "1",
+   "For each file of data.eval a name of a-z, 0-9 and _: each is a set of its own then, with metrics eval_NAME_reward_mean "
+   "and so on, beside those of all; not given: the files are one set."},
   {"data.prompt_key", TRI_KEY_TEXT, ALL, FIXED, AT(data.prompt_key), "", "prompt", "1",
    "Field of a line that holds the prompt."},
   {"data.answer_key", TRI_KEY_TEXT, ALL, FIXED, AT(data.answer_key), "", "answer", "1",
@@ -327,7 +330,7 @@ const tri_key tri_keys[] = {
    "Steps between evaluations on data.eval, by generated answers and rewards, or of pairs and labelled answers by their "
    "loss; also before step 1 and after the last; 0: never."},
   {"eval.max_prompts", TRI_KEY_I64, ALL, FREE, AT(eval.max_prompts), COUNT0, "0", "prompts",
-   "Use only so many lines; 0: all."},
+   "Use only so many lines, with data.eval_names so many of each set; 0: all."},
   {"eval.num_generations", TRI_KEY_I64, ALL, FREE, AT(eval.num_generations), COUNT, "1", "samples",
    "Answers per prompt."},
   {"eval.temperature", TRI_KEY_F64, ALL, FREE, AT(eval.temperature), "[0, inf)", "0", "1",

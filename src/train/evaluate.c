@@ -1,40 +1,94 @@
 /* evaluate.c - held-out prompts: reward, pass@1 and length of the policy's answers; or held-out lines: their
- * loss. */
+ * loss; of all, and of each set. */
 #include "comm/halt.h"
 #include "score.h"
 #include "supply.h"
 #include "train.h"
 
 #include <math.h>
+#include <stdio.h>
 
-/* What an evaluation adds up; pass: pass@1, answers that get all there is to get. */
+/* What an evaluation adds up, of all lines or of a set. pass: pass@1, answers that get all there is to get;
+ * lines: where the loss judges. */
 typedef struct eval_sum {
-  double reward, pass, length, answers, failures;
+  double    reward, pass, length, answers, failures;
+  tri_tally lines;
 } eval_sum;
 
-/* Collective over world. Held-out prompts begin .. end - 1; none where the run is told to stop. */
-static tri_status evaluate_some(tri_trainer *t, int64_t begin, int64_t end, eval_sum *sum) {
+/* ---- which lines ---- */
+
+/* Set i's lines, all that there are. */
+static tri_status find_set(const tri_trainer *t, int i, tri_eval_set *out) {
+  const tri_config_list *names = &t->cfg->data.eval_names;
+  int64_t                all = tri_dataset_count(t->eval_data), end;
+
+  *out = (tri_eval_set){.n = all};
+  if (!names->n) return TRI_OK;
+  out->name = names->item[i];
+  if (!tri_dataset_stats(t->eval_data)->n_line) { /* assumed ones */
+    out->n = all / names->n;
+    out->begin = i * out->n;
+    return TRI_OK;
+  }
+  while (out->begin < all && tri_dataset_get(t->eval_data, out->begin)->file < i) out->begin++;
+  for (end = out->begin; end < all && tri_dataset_get(t->eval_data, end)->file == i;) end++;
+  out->n = end - out->begin;
+  if (out->n) return TRI_OK;
+  TRI_FAIL(TRI_EINPUT, "%s: has no line to evaluate on, and data.eval_names calls it %s: remove both",
+           t->cfg->data.eval.item[i], out->name);
+}
+
+tri_status tri_evaluate_plan(tri_trainer *t) {
+  int64_t most = t->cfg->eval.max_prompts;
+
+  t->plan.n_eval = t->cfg->data.eval_names.n ? t->cfg->data.eval_names.n : 1;
+  for (int i = 0; i < t->plan.n_eval; i++) {
+    TRI_TRY(find_set(t, i, &t->plan.eval[i]));
+    if (most && most < t->plan.eval[i].n) t->plan.eval[i].n = most;
+  }
+  return TRI_OK;
+}
+
+/* ---- by answers ---- */
+
+static void add_answers(tri_trainer *t, const tri_rollout *r, eval_sum *sum) {
+  for (int q = 0; q < r->n_seq; q++) {
+    if (isnan(r->reward[q])) continue; /* dropped */
+    sum->reward += (double)r->reward[q];
+    sum->pass += tri_reward_set_is_full(t->reward, r->part + (int64_t)q * r->n_reward);
+    sum->length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
+    sum->answers++;
+  }
+}
+
+/* Lines of a set that are evaluated together. */
+typedef struct piece {
+  const tri_eval_set *set;
+  int64_t             begin, n, before; /* positions; before: lines of the evaluation that are done */
+} piece;
+
+/* Collective over world. Held-out prompts, into the sums of all and of their set; none where the run is told
+ * to stop. */
+static tri_status evaluate_answers(tri_trainer *t, const piece *p, eval_sum *all, eval_sum *of_set) {
   int64_t     each = t->sampling.eval.group;
   tri_rollout r = {0};
   tri_status  st = TRI_OK;
+  int         failed;
   tri_ask     ask = {.data = t->eval_data,
-                     .begin = begin,
-                     .n = end - begin,
+                     .begin = p->begin,
+                     .n = p->n,
                      .how = &t->sampling.eval,
                      .phase = "eval",
-                     .before = begin * each,
+                     .before = p->before * each,
                      .all = t->plan.eval_prompts * each};
 
   TRI_TRY_DONE(tri_supply_ask(t, &ask, &r));
   if (tri_halt_decided(t->halt)) goto done;
-  sum->failures += tri_answers_failed(&r, t->reward, tri_world_of(t)->rank == 0);
-  for (int q = 0; q < r.n_seq; q++) {
-    if (isnan(r.reward[q])) continue; /* dropped */
-    sum->reward += (double)r.reward[q];
-    sum->pass += tri_reward_set_is_full(t->reward, r.part + (int64_t)q * r.n_reward);
-    sum->length += (double)(r.start[q + 1] - r.start[q] - r.prompt_len[q]);
-    sum->answers++;
-  }
+  failed = tri_answers_failed(&r, t->reward, tri_world_of(t)->rank == 0);
+  all->failures += failed;
+  of_set->failures += failed;
+  add_answers(t, &r, all);
+  add_answers(t, &r, of_set);
 done:
   tri_rollout_clear(&r);
   return st;
@@ -81,50 +135,76 @@ done:
   return st;
 }
 
-/* Collective over world. Lines begin .. end - 1: a step's plan, but for how many. */
-static tri_status evaluate_lines(tri_trainer *t, int64_t begin, int64_t end, tri_tally *sum) {
+/* Collective over world. Held-out lines, into the sums of all and of their set: a step's plan, but for how
+ * many. */
+static tri_status evaluate_lines(tri_trainer *t, const piece *p, eval_sum *all, eval_sum *of_set) {
   tri_step_plan of_step = t->plan;
   tri_tally     some = {0};
   tri_status    st;
 
-  t->plan.samples = end - begin;
+  t->plan.samples = p->n;
   t->plan.mini_batches = 1;
-  t->plan.split.n = (int)tri_sequences(t, end - begin);
-  st = judge_lines(t, begin, &some);
+  t->plan.split.n = (int)tri_sequences(t, p->n);
+  st = judge_lines(t, p->begin, &some);
   t->plan = of_step;
   TRI_TRY(st);
-  tri_tally_join(sum, TRI_POLICY, &some, (double)(end - begin) / (double)t->plan.eval_prompts);
+  tri_tally_join(&all->lines, TRI_POLICY, &some, (double)p->n / (double)t->plan.eval_prompts);
+  tri_tally_join(&of_set->lines, TRI_POLICY, &some, (double)p->n / (double)p->set->n);
   return TRI_OK;
 }
 
 /* ---- either ---- */
 
-static void report_answers(tri_trainer *t, const eval_sum *sum) {
-  tri_metric_add(t->metrics, "eval_reward_mean", TRI_METRIC_RANK0, sum->reward / sum->answers);
-  if (tri_reward_set_is_bounded(t->reward))
-    tri_metric_add(t->metrics, "eval_pass_at_1", TRI_METRIC_RANK0, sum->pass / sum->answers);
-  tri_metric_add(t->metrics, "eval_response_length_mean_tokens", TRI_METRIC_RANK0,
-                 sum->length / sum->answers);
-  if (sum->failures > 0) tri_metric_add(t->metrics, "eval_reward_failures", TRI_METRIC_RANK0, sum->failures);
+static void report(tri_trainer *t, const char *prefix, const char *what, double value) {
+  char name[TRI_METRIC_NAME_BYTES];
+
+  snprintf(name, sizeof name, "%s%s", prefix, what);
+  tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
+}
+
+static void report_answers(tri_trainer *t, const eval_sum *sum, const char *prefix) {
+  report(t, prefix, "reward_mean", sum->reward / sum->answers);
+  if (tri_reward_set_is_bounded(t->reward)) report(t, prefix, "pass_at_1", sum->pass / sum->answers);
+  report(t, prefix, "response_length_mean_tokens", sum->length / sum->answers);
+  if (sum->failures > 0) report(t, prefix, "reward_failures", sum->failures);
+}
+
+/* Collective over world. Under eval_, or the set's eval_NAME_. */
+static tri_status report_sum(tri_trainer *t, const eval_sum *sum, const char *name) {
+  char prefix[TRI_CONFIG_EVAL_NAME_BYTES + sizeof "eval__"];
+
+  snprintf(prefix, sizeof prefix, "eval_%s%s", name ? name : "", name ? "_" : "");
+  if (tri_evaluates_by_loss(t)) return tri_report_loss(t, &t->learner[TRI_POLICY], &sum->lines, prefix);
+  report_answers(t, sum, prefix);
+  return TRI_OK;
+}
+
+/* Collective over world. All of a set; less where the run is told to stop. */
+static tri_status evaluate_set(tri_trainer *t, const tri_eval_set *set, int64_t before, eval_sum *all,
+                               eval_sum *of_set) {
+  for (int64_t at = 0; at < set->n && !tri_halt_decided(t->halt); at += t->plan.eval_at_once) {
+    piece p = {set, set->begin + at, t->plan.eval_at_once, before + at};
+    if (p.n > set->n - at) p.n = set->n - at;
+    TRI_TRY((tri_evaluates_by_loss(t) ? evaluate_lines : evaluate_answers)(t, &p, all, of_set));
+  }
+  return TRI_OK;
 }
 
 tri_status tri_evaluate(tri_trainer *t) {
-  eval_sum       sum = {0};
-  tri_tally      lines = {.updates = 1};
-  tri_halt_cause halt;
+  const tri_eval_set *set = t->plan.eval;
+  eval_sum            all = {.lines.updates = 1}, of_set[TRI_CONFIG_EVAL_SETS] = {0};
+  int64_t             before = 0;
+  tri_halt_cause      halt;
 
   TRI_TRY(tri_halt_ask(t->halt, &halt));
-  for (int64_t at = 0; at < t->plan.eval_prompts && !tri_halt_decided(t->halt); at += t->plan.eval_at_once) {
-    int64_t end = at + t->plan.eval_at_once;
-    if (end > t->plan.eval_prompts) end = t->plan.eval_prompts;
-    if (tri_evaluates_by_loss(t))
-      TRI_TRY(evaluate_lines(t, at, end, &lines));
-    else
-      TRI_TRY(evaluate_some(t, at, end, &sum));
+  for (int i = 0; i < t->plan.n_eval; before += set[i++].n) {
+    of_set[i].lines.updates = 1;
+    TRI_TRY(evaluate_set(t, &set[i], before, &all, &of_set[i]));
   }
   t->progress.eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
   if (t->progress.eval_due) return TRI_OK;
-  if (tri_evaluates_by_loss(t)) return tri_report_loss(t, &t->learner[TRI_POLICY], &lines, "eval_");
-  report_answers(t, &sum);
+  TRI_TRY(report_sum(t, &all, NULL));
+  for (int i = 0; i < t->plan.n_eval; i++)
+    if (set[i].name) TRI_TRY(report_sum(t, &of_set[i], set[i].name));
   return TRI_OK;
 }

@@ -139,12 +139,15 @@ static void put_cell(const tri_trainer *t, int64_t step, int row, int width, cha
     snprintf(out, TRI_CELL_BYTES, "-");
 }
 
+static bool was_evaluated(const tri_trainer *t) {
+  return tri_metric_has(t->metrics, "eval_reward_mean") || tri_metric_has(t->metrics, "eval_accuracy");
+}
+
 /* Whether run.log_every wants a row of the step: an evaluated one has always one, so has the last. */
 static bool is_due(const tri_trainer *t, int64_t step) {
   int64_t every = t->cfg->run.log_every;
 
-  return every <= 1 || step % every == 0 || step == t->plan.steps ||
-         tri_metric_has(t->metrics, "eval_reward_mean") || tri_metric_has(t->metrics, "eval_accuracy");
+  return every <= 1 || step % every == 0 || step == t->plan.steps || was_evaluated(t);
 }
 
 /* The row of a step, made at its end; it may be shown later, when the run stops there. */
@@ -174,6 +177,27 @@ static void show_row(tri_trainer *t) {
   t->screen.row[0] = 0;
 }
 
+/* Of what a step's evaluation said, the number that its row has of all, of each set. */
+static void say_sets(const tri_trainer *t) {
+  const char *what = tri_evaluates_by_loss(t)               ? "accuracy"
+                     : tri_reward_set_is_bounded(t->reward) ? "pass_at_1"
+                                                            : "reward_mean";
+  tri_text    said = {0}, lines = {0};
+  tri_status  st = tri_text_printf(&said, "  eval_*_%s:", what);
+
+  for (int i = 0; i < t->plan.n_eval && st == TRI_OK; i++) {
+    char name[TRI_METRIC_NAME_BYTES], cell[TRI_CELL_BYTES];
+    snprintf(name, sizeof name, "eval_%s_%s", t->plan.eval[i].name, what);
+    tri_cell_number(tri_metric_get(t->metrics, name), 8, cell);
+    st = tri_text_printf(&said, " %s %s%s", t->plan.eval[i].name, cell, i < t->plan.n_eval - 1 ? "," : "");
+  }
+  if (st == TRI_OK) st = tri_text_wrap(said.data, TRI_SCREEN_COLUMNS, &lines);
+  if (st == TRI_OK) tri_log_lines(TRI_LOG_INFO, lines.data);
+  if (st != TRI_OK) tri_error_clear(); /* the numbers stand in the step's line */
+  tri_text_free(&said);
+  tri_text_free(&lines);
+}
+
 void tri_screen_step(tri_trainer *t, int64_t step) {
   double gap = tri_metric_get(t->metrics, "sampler_gap_max_nats");
 
@@ -186,6 +210,7 @@ void tri_screen_step(tri_trainer *t, int64_t step) {
   }
   make_row(t, step);
   if (is_due(t, step)) show_row(t);
+  if (t->plan.n_eval && t->plan.eval[0].name && was_evaluated(t)) say_sets(t);
 }
 
 /* ---- the end ---- */

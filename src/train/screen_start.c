@@ -259,12 +259,30 @@ static tri_status say_loss(const tri_trainer *t) {
   return TRI_OK;
 }
 
+/* Which sets are evaluated, where they have names. */
+static tri_status say_sets(const tri_trainer *t) {
+  tri_text   sets = {0}, said = {0};
+  tri_status st = TRI_OK;
+
+  if (!t->plan.n_eval || !t->plan.eval[0].name) return TRI_OK;
+  for (int i = 0; i < t->plan.n_eval && st == TRI_OK; i++)
+    st = tri_text_printf(&sets, "%s%s (%lld)", i ? ", " : "", t->plan.eval[i].name,
+                         (long long)t->plan.eval[i].n);
+  if (st == TRI_OK)
+    st = say(TRI_LOG_INFO, &said,
+             tri_text_printf(&said, "evaluation: %s, every %lld step%s", sets.data,
+                             (long long)t->cfg->eval.steps, plural(t->cfg->eval.steps)));
+  tri_text_free(&sets);
+  return st;
+}
+
 tri_status tri_screen_plan(const tri_trainer *t) {
   TRI_TRY(say_loss(t));
   TRI_TRY(say_model(t));
   TRI_TRY(say_adapters(t, &t->learner[TRI_POLICY]));
   TRI_TRY(say_others(t));
   TRI_TRY(say_plan(t));
+  TRI_TRY(say_sets(t));
   return say_memory(t);
 }
 

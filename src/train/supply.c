@@ -179,6 +179,7 @@ tri_status tri_assume_lines(const tri_trainer *t, const tri_config_list *files, 
   int64_t           n = train ? 1 : c->eval.max_prompts ? c->eval.max_prompts : EVAL_ASSUMED;
   int               missing = 0;
 
+  if (!train && c->data.eval_names.n) n *= c->data.eval_names.n; /* of each set */
   while (missing < files->n && tri_file_exists(files->item[missing])) missing++;
   if (l.n < 1) TRI_FAIL(TRI_ECONFIG, "%s is %lld tokens: no prompt fits", l.from, (long long)l.n);
   tri_log_narrow(TRI_LOG_INFO, "%s: %s; planned for the longest %s allowed, %lld tokens (%s)",

@@ -50,14 +50,23 @@ typedef struct tri_progress {
   bool       eval_due; /* an evaluation was given up, and its line waits for it */
 } tri_progress;
 
+/* Held-out lines that are reported together: positions in the order of the files. name: the deck's
+ * (data.eval_names, which it outlives); NULL: it gives none, and all lines are one set. */
+typedef struct tri_eval_set {
+  const char *name;
+  int64_t     begin, n;
+} tri_eval_set;
+
 /* How many: settled when the inputs are known. */
 typedef struct tri_step_plan {
   tri_batch_plan batch;
   int64_t steps, samples, mini_batches; /* samples: of one step, all ranks; updates of one pass over them */
   int64_t max_tokens;                   /* of one sequence */
   int64_t eval_prompts, eval_at_once;   /* prompts of an evaluation; of them generated together, all ranks */
-  int64_t pass_tokens, decode;          /* of a rank, at most: tokens of a pass; answers decoded at once */
-  tri_split_opt split;                  /* of a step's first mini-batch, for this rank */
+  int     n_eval;                       /* sets that these prompts are of, each asked about by itself */
+  tri_eval_set  eval[TRI_CONFIG_EVAL_SETS];
+  int64_t       pass_tokens, decode; /* of a rank, at most: tokens of a pass; answers decoded at once */
+  tri_split_opt split;               /* of a step's first mini-batch, for this rank */
   bool          on_paper; /* in a pretended session: prompts and weights that are not there do not matter */
   const struct tri_trainer *like; /* borrowed: whose data and rewards this plan has too; NULL: its own */
 } tri_step_plan;
@@ -188,9 +197,11 @@ TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, 
 TRI_CHECKED tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                                  const tri_trainer *like, tri_trainer *out);
 
+/* evaluate.c. Not collective, when the data is open. The sets of t->plan. TRI_EINPUT: one has no lines. */
+TRI_CHECKED tri_status tri_evaluate_plan(tri_trainer *t);
 /* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics; or
- * held-out lines: their loss and its metrics. Where the run is told to stop meanwhile, nothing, and
- * t->progress.eval_due says so. */
+ * held-out lines: their loss and its metrics; of all, and of each set that has a name. Where the run is told
+ * to stop meanwhile, nothing, and t->progress.eval_due says so. */
 TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
 
 /* report_step.c. Collective over world. Into the metrics: what the finished step learned, its rollout, time

@@ -46,16 +46,20 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
 enum { EVAL_ANSWERS = 1024 }; /* chosen: generated together in an evaluation, if a step has not more */
 
-static void plan_eval(tri_trainer *t) {
+static tri_status plan_eval(tri_trainer *t) {
   const tri_config *c = t->cfg;
-  int64_t most = at_least(tri_sequences(t, t->plan.samples), EVAL_ANSWERS) / c->eval.num_generations;
+  int64_t most = at_least(tri_sequences(t, t->plan.samples), EVAL_ANSWERS) / c->eval.num_generations,
+          longest = 0;
 
-  if (!t->eval_data) return;
+  if (!t->eval_data) return TRI_OK;
+  TRI_TRY(tri_evaluate_plan(t));
   if (tri_evaluates_by_loss(t)) most = t->plan.samples;
-  t->plan.eval_prompts = tri_dataset_count(t->eval_data);
-  if (c->eval.max_prompts && c->eval.max_prompts < t->plan.eval_prompts)
-    t->plan.eval_prompts = c->eval.max_prompts;
-  t->plan.eval_at_once = most < t->plan.eval_prompts ? at_least(most, 1) : t->plan.eval_prompts;
+  for (int i = 0; i < t->plan.n_eval; i++) {
+    t->plan.eval_prompts += t->plan.eval[i].n;
+    longest = at_least(longest, t->plan.eval[i].n);
+  }
+  t->plan.eval_at_once = most < longest ? at_least(most, 1) : longest;
+  return TRI_OK;
 }
 
 /* Answers of one rank in a step or an evaluation, whichever has more. */
@@ -227,7 +231,7 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
   tri_session      *se = t->se;
   batch_room        b;
 
-  plan_eval(t);
+  TRI_TRY(plan_eval(t));
   TRI_TRY(plan_batches(t, l, &b));
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].source) TRI_TRY(open_model(t, &t->learner[i], &b, l));

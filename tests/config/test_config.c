@@ -343,6 +343,12 @@ static void test_missing(void **state) {
       "d.yaml: rollout.max_response_length is missing: the longest answer, in tokens");
   bad(GRPO, ARGS("eval.steps=2"),
       "argument 'eval.steps=2': eval.steps = 2 needs data.eval: the JSON lines file to evaluate on");
+  bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "data.eval_names=[a,b]"),
+      "argument 'data.eval_names=[a,b]': data.eval_names has 2 names, data.eval 1 file: each has one");
+  bad(GRPO, ARGS("eval.steps=2", "data.eval=[e.jsonl,f.jsonl]", "data.eval_names=[a,b-c]"),
+      "argument 'data.eval_names=[a,b-c]': data.eval_names: 'b-c' must be 1 to 32 of a-z, 0-9 and _");
+  bad(GRPO, ARGS("eval.steps=2", "data.eval=[e.jsonl,f.jsonl]", "data.eval_names=[a,a]"),
+      "argument 'data.eval_names=[a,a]': data.eval_names: a is there twice: each set has a name of its own");
   bad(GRPO, ARGS("rollout.dynamic_sampling=true", "algo.advantage=return", "algo.num_generations=1"),
       "argument 'rollout.dynamic_sampling=true': rollout.dynamic_sampling compares the answers to a prompt: "
       "algo.num_generations = 1 must be at least 2");
