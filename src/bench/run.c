@@ -1,6 +1,8 @@
 /* run.c - all that `trireme bench` measures, in order. */
 #include "run.h"
 
+#include "base/columns.h"
+#include "base/live.h"
 #include "read.h"
 #include "timed.h"
 
@@ -18,7 +20,7 @@ typedef struct bench {
   void          *room; /* of products, attention and reading, one after the other */
   tri_rates     *rates;
   const char    *folder;
-  double         seconds;
+  double         seconds, began_s;
 } bench;
 
 /* ---- memory ---- */
@@ -159,15 +161,28 @@ static tri_status decode(bench *b, tri_bench_result *r) {
   return TRI_OK;
 }
 
+/* On a terminal: nothing else shows for a minute that it goes on. */
+static void show(const bench *b, const char *what) {
+  char line[TRI_SCREEN_COLUMNS + 1];
+
+  if (b->se->rt.world_rank != 0) return;
+  snprintf(line, sizeof line, "timing %s; %.0f s since the start", what, tri_now_s() - b->began_s);
+  tri_live_draw(line);
+}
+
 static tri_status measure(bench *b, tri_bench_result *r) {
   tri_effort of_products = effort(b, 0.005), of_attention = effort(b, 0.01), of_reading = effort(b, 0.02),
              of_disk = effort(b, 0.1);
 
+  show(b, "steps of learning");
   TRI_TRY(learn(b, r));
+  show(b, "products and attention");
   TRI_TRY(tri_products_time(&b->products, b->room, &of_products, r->product));
   TRI_TRY(tri_attention_time(b->se, &b->c, b->passes.model, b->room, &of_attention, r->attention));
   TRI_TRY(tri_read_time(b->se, b->room, &of_reading, &r->read_bytes_per_s));
+  show(b, "decoding");
   TRI_TRY(decode(b, r));
+  show(b, "collectives and a checkpoint");
   TRI_TRY(tri_rates_time(b->se, b->rates, r->rate, &r->n_rate));
   return tri_disk_time(b->se, tri_model_trained(b->passes.model), b->folder, &of_disk, &r->disk);
 }
@@ -175,9 +190,10 @@ static tri_status measure(bench *b, tri_bench_result *r) {
 tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, const char *folder, double seconds,
                          tri_bench_result *out) {
   tri_comm  *world = se->comm[TRI_WORLD];
-  bench      b = {.c = *c, .folder = folder, .seconds = seconds};
+  bench      b = {.c = *c, .se = se, .folder = folder, .seconds = seconds, .began_s = tri_now_s()};
   tri_status st = TRI_OK;
 
+  show(&b, "nothing yet, weights are made");
   *out = (tri_bench_result){0};
   say_who(se, &out->who);
   TRI_TRY_DONE(choose_prompts(se, &b.c));
@@ -187,6 +203,7 @@ tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, const char *f
   TRI_TRY_DONE(tri_passes_start(&b.passes));
   TRI_TRY_DONE(measure(&b, out));
 done:
+  tri_live_draw(NULL);
   close_all(&b);
   return st;
 }
