@@ -6,11 +6,11 @@
 
 #define PLAN ONE "plan "
 #define BIG                                                                                                  \
-  PLAN "'" TRI_TEST_DATA "/../../inputs/70b/grpo.yaml' model.config='" TRI_TEST_DATA                         \
-       "/../../inputs/70b/config.json' "
+  PLAN "'" TRI_TEST_DATA "/../../inputs/70b/grpo.yaml' model.path=null model.config='" TRI_TEST_DATA         \
+       "/../../inputs/models/Llama-3.1-70B-Instruct/config.json' "
 #define EIGHT                                                                                                \
   PLAN "'" TRI_TEST_DATA "/../../inputs/8b/grpo.yaml' model.path=null model.config='" TRI_TEST_DATA          \
-       "/../../inputs/8b/config.json' "
+       "/../../inputs/models/Llama-3.1-8B-Instruct/config.json' "
 
 /* The command ends with this code; what it prints is one JSON object. */
 static json_t *plan_of(int want, const char *command) {
@@ -125,7 +125,7 @@ static void a_gpu_need_not_be_here(void **state) {
   assert_true(integer(root, "checkpoint_bytes") / 12 > 8030000000 &&
               integer(root, "checkpoint_bytes") / 12 < 8031000000);
   cli_shows(cli_err,
-            "data/train.jsonl: is not there; planned for the longest prompts allowed,\n    1024 tokens "
+            "data/gsm8k/train.jsonl: is not there; planned for the longest prompts allowed,\n    1024 tokens "
             "(data.max_prompt_length)\n");
   cli_fits(cli_err);
   json_decref(root);

@@ -1,63 +1,93 @@
 #!/bin/bash
-# decks.sh - the decks of inputs/8b and inputs/lora: each without a fault, of the algorithm of its name, and takes a step with a tiny model.
+# decks.sh - every deck of inputs/: its head says how it is started, it has no fault with its model's published shape and with a
+# tiny one, with which it takes a step; the variants of inputs/README.md do too, and every algorithm is among them.
 #
 #   tests/jobs/decks.sh PROGRAM
+# A deck is tested by being there. The lines of its data are made from the comment beside data.train, which must be true, therefore.
 set -eu
 program=$1
 here=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-decks.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
 fail() { echo "decks: $*"; exit 1; }
+tokenizer=$here/tests/data/gsm8k/tokenizer.json # of Qwen2's kind, with its template's tokens
 
-names=$("$program" train "$here/inputs/quickstart.yaml" algo.name=none 2>&1 |
-  sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
-[ -n "$names" ] || fail "the program names no algorithms"
-decks=$(cd "$here/inputs/8b" && printf '%s\n' *.yaml | sed 's/\.yaml$//')
-for name in $decks; do
-  grep -qx "$name" <(echo "$names" | xargs -n 1) || fail "$name.yaml: there is no such algorithm"
-  grep -q "^  name: $name\( \|\$\)" "$here/inputs/8b/$name.yaml" || fail "$name.yaml is of another algorithm"
-done
-for name in $names; do
-  grep -qx "$name" <(echo "$decks") || echo "decks: note: $name has none"
-done
+cd "$here"
+mapfile -t decks < <(printf '%s\n' inputs/8b/rm.yaml inputs/*.yaml inputs/*/*.yaml | grep -v '^inputs/reference.yaml$' | awk '!seen[$0]++')
 
-for i in $(seq 8); do
-  prompt="\"prompt\": \"$i+$i=\""
-  echo "{$prompt, \"answer\": \"$((2 * i))\", \"completion\": \"$((2 * i))\"}" >> "$dir/lines.jsonl"
-  echo "{$prompt, \"chosen\": \"$((2 * i))\", \"rejected\": \"$((2 * i + 1))\"}" >> "$dir/pairs.jsonl"
-  echo "{$prompt, \"completion\": \"$((2 * i))\", \"label\": $([ $((i % 2)) = 0 ] && echo true || echo false)}" >> "$dir/labelled.jsonl"
-done
-
-tiny() { # name of a deck, further arguments
-  deck=$here/inputs/$in/$1.yaml data=$dir/lines.jsonl more=()
-  case $1 in rm | dpo) data=$dir/pairs.jsonl ;; kto) data=$dir/labelled.jsonl ;; esac
-  ! grep -q '^eval:' "$deck" || more=("data.eval=$data" eval.max_prompts=2)
-  ! grep -q '^rollout:' "$deck" || more+=(rollout.rollout_batch_size=4 rollout.max_response_length=4)
-  case $1 in
-  ppo) more+=("reward=[{name: model, path: $dir/rm}]") ;; # made by rm.yaml's run
-  dapo) more+=("reward=[{name: number}, {name: length, buffer: 2}]") ;;
-  esac
-  ! grep -q 'num_generations: *[2-9]' "$deck" || more+=(algo.num_generations=2)
-  [ "$1" != dapo ] || more+=(algo.num_generations=2)
-  "$program" train "$deck" model.path=null model.config="$here/inputs/quickstart/config.json" \
-    model.tokenizer="$here/inputs/quickstart/tokenizer.json" data.train="$data" run.output="$dir/$1" run.threads=1 \
-    train.train_batch_size=4 "${more[@]}" "${@:2}" > "$dir/log" 2>&1 || { cat "$dir/log"; fail "$1.yaml"; }
+# Eight lines as the comment beside data.train describes them: `...` is a text, `[messages]` a conversation as that field has it.
+make_lines() { # deck
+  local form i user='{"role": "user", "content": "12+5"}'
+  form=$(sed -n 's/^  train: [^#]*# \({.*}\).*/\1/p' "$1")
+  [ -n "$form" ] || fail "$1: data.train has no comment that shows a line"
+  form=$(sed -e "s/\"prompt\": \[messages\]/\"prompt\": [$user]/; s/\"completion\": \[messages\]/\"completion\": [{\"role\": \"assistant\", \"content\": \"17\"}]/" \
+    -e "s/\"chosen\": \[messages\]/\"chosen\": [$user, {\"role\": \"assistant\", \"content\": \"17\"}]/" \
+    -e "s/\"rejected\": \[messages\]/\"rejected\": [$user, {\"role\": \"assistant\", \"content\": \"7\"}]/; s/: \.\.\./: \"12+5\"/g" <<< "$form")
+  for i in 1 2 3 4; do echo "$form"; sed 's/: true}/: false}/' <<< "$form"; done > "$dir/lines.jsonl"
 }
 
-in=8b
-for name in rm $decks; do
-  [ ! -d "$dir/$name" ] || continue
-  tiny "$name" --check
-  grep -q 'no fault found' "$dir/log" || fail "$name.yaml: --check"
-  length=train.steps=1
-  ! grep -q 'epochs:' "$here/inputs/8b/$name.yaml" || length=train.epochs=1
-  tiny "$name" $length
-  grep -q '"step": 1' "$dir/$name/metrics.jsonl" || fail "$name.yaml took no step"
+has() { grep -q "^$2:" "$1"; }
+run() { "$program" train "$@" "data.train=$dir/lines.jsonl" run.threads=1 > "$dir/log" 2>&1; }
+
+# With the shape that its model was published with: there is no fault but that this machine may be too small.
+check_shape() { # deck
+  local model more=()
+  model=$(sed -n 's|^  path: models/\([^ ]*\).*|\1|p' "$1" | head -n 1)
+  [ -n "$model" ] || fail "$1 names no model of inputs/models"
+  [ -f "inputs/models/$model/config.json" ] || fail "$1: inputs/models has no $model/config.json"
+  ! has "$1" eval || more+=("data.eval=$dir/lines.jsonl")
+  ! grep -q '^  - name: model' "$1" || more+=('reward=[{name: regex, pattern: "7"}]')
+  run "$1" model.path=null model.config="inputs/models/$model/config.json" model.tokenizer="$tokenizer" data.chat_template=qwen2.5 \
+    run.output="$dir/none" "${more[@]}" --check || grep -q '1 fault, listed above' "$dir/log" || { cat "$dir/log"; fail "$1 --check"; }
+  grep -q 'no fault found' "$dir/log" || grep -q '^the memory plan does not fit' "$dir/log" || { cat "$dir/log"; fail "$1 --check"; }
+}
+
+tiny() { # deck, name of the run, further arguments
+  local deck=$1 name=$2 more=()
+  ! has "$deck" eval || more+=("data.eval=$dir/lines.jsonl" eval.max_prompts=2)
+  ! has "$deck" rollout || more+=(rollout.rollout_batch_size=4 rollout.max_response_length=4)
+  ! grep -q 'max_prompt_length' "$deck" || more+=(data.max_prompt_length=256)
+  ! grep -q '^  - name: length' "$deck" || more+=("reward=[{name: number}, {name: length, buffer: 2}]")
+  ! grep -q '^  - name: model' "$deck" || more+=("reward=[{name: model, path: $dir/inputs/8b/rm.yaml}]")
+  [[ $* = *num_generations=* ]] || ! grep -qE 'num_generations: *([2-9]|1[0-9])' "$deck" || more+=(algo.num_generations=2)
+  ! grep -q '^  path:' "$deck" || more+=(model.path=null)
+  shift 2
+  run "$deck" model.config=tests/data/gsm8k/config.json model.tokenizer="$tokenizer" data.chat_template=qwen2.5 \
+    run.output="$dir/$name" train.train_batch_size=4 "${more[@]}" "$@" || { cat "$dir/log"; fail "$deck $*"; }
+}
+
+step() { # deck, name, further arguments
+  local length=train.steps=1
+  ! grep -q '^  epochs:' "$1" || length=train.epochs=1
+  tiny "$@" --check
+  grep -q 'no fault found' "$dir/log" || fail "$1: --check"
+  tiny "$@" $length
+  grep -q '"step": 1' "$dir/$2/metrics.jsonl" || fail "$1 took no step"
+}
+
+for deck in "${decks[@]}"; do
+  grep -q "^|.*\`${deck#inputs/}\`.*|" inputs/README.md || fail "$deck has no row in inputs/README.md"
+  sed -n '/^#/!q; p' "$deck" | grep -qE "^# .*(sbatch|srun|mpirun) .*$deck" || fail "$deck: its head does not say how it is started"
+  make_lines "$deck"
+  case $deck in inputs/quickstart*) ;; *) check_shape "$deck" ;; esac
+  mkdir -p "$dir/${deck%/*}"
+  step "$deck" "$deck"
+  sed -n 's/^  name: \([^ ]*\).*/\1/p' "$deck" | head -n 1 >> "$dir/algorithms"
 done
-in=lora
-rm -rf "$dir/grpo"
-tiny grpo --check
-grep -q 'no fault found' "$dir/log" || fail "lora/grpo.yaml: --check"
-tiny grpo train.steps=1 lora.rank=2
-grep -q 'rank 2, alpha 32' "$dir/log" || fail "lora/grpo.yaml has no adapters"
-echo "decks: $(echo "$decks" | wc -w) decks and lora/grpo.yaml, each with a step of a tiny model"
+
+# Variants: inputs/8b/grpo.yaml and what inputs/README.md gives on the command line, of which sizes are for real models.
+n=0 deck=inputs/8b/grpo.yaml
+make_lines "$deck"
+while read -r args; do
+  mapfile -t given < <(xargs -n 1 <<< "$args" | grep -v '_batch_size=')
+  step "$deck" "variant$n" "${given[@]}"
+  sed -n 's/^algo\.name=\([^ ]*\).*/\1/p' <<< "$args" >> "$dir/algorithms"
+  n=$((n + 1))
+done < <(sed -n 's/^|[^|]*| `\(algo\.name=[^`]*\)`.*/\1/p' inputs/README.md)
+
+names=$("$program" train inputs/quickstart.yaml algo.name=none 2>&1 | sed -n 's/.*algo.name = none: must be one of \([^;]*\).*/\1/p' | tr -d ,)
+[ -n "$names" ] || fail "the program names no algorithms"
+for name in $names; do
+  grep -qx "$name" "$dir/algorithms" || fail "$name has neither a deck nor a line in inputs/README.md"
+done
+echo "decks: ${#decks[@]} decks and $n variants, each with a step of a tiny model"

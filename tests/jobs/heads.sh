@@ -1,9 +1,9 @@
 #!/bin/bash
-# heads.sh - what the heads of inputs/8b, inputs/70b and inputs/lora say of memory and batches is what trireme plan says.
+# heads.sh - what the heads of the decks in folders of inputs/ say of memory and batches is what trireme plan says.
 #
 #   tests/jobs/heads.sh PROGRAM
-# A line "#   trireme plan ..." is run as it stands, beside models that are a config.json each and no data; the line before it has
-# the figures. Judge: the plan's screen. A deck fits with 1.5 GiB to spare, or its head says "too much".
+# A line "#   trireme plan ..." is run as it stands, beside the models of inputs/models, a config.json each, and no data; the line
+# before it has the figures. Judge: the plan's screen. A deck fits with 1.5 GiB to spare, or its head says "too much".
 set -eu
 program=$(realpath "$1")
 here=$(cd "$(dirname "$0")/../.." && pwd)
@@ -14,14 +14,8 @@ fail() { echo "heads: $*"; exit 1; }
 
 cd "$dir"
 ln -s "$here/inputs" inputs
-decks=(inputs/8b/*.yaml inputs/70b/*.yaml inputs/lora/*.yaml)
-sed -n 's/.*path: \(models[^ ]*\).*/\1/p' "${decks[@]}" | sort -u | while read -r folder; do
-  mkdir -p "$folder"
-  case $folder in
-  *reward*) sed 's/LlamaForCausalLM/LlamaForSequenceClassification/; s/"vocab_size"/"num_labels": 1, &/' inputs/8b/config.json ;;
-  *) cat inputs/8b/config.json ;;
-  esac > "$folder/config.json"
-done
+cp -r inputs/models models
+decks=(inputs/*/*.yaml)
 
 part() { sed -En "s/.*$1.*/$2/p" <<< "$screen"; } # of the plan's screen, which is one line here
 
