@@ -87,20 +87,9 @@ done:
 
 tri_status tri_ckpt_slabs_write(const char *path, int64_t offset_bytes, const tri_ckpt_slab *slab,
                                 int64_t n) {
-  const char *at = (const char *)slab;
-  size_t      left = (size_t)n * sizeof *slab;
-  off_t       offset = (off_t)offset_bytes;
-  int         fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), why = fd < 0 ? errno : 0;
+  int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC), why = fd < 0 ? errno : 0;
 
-  while (!why && left > 0) {
-    ssize_t done = pwrite(fd, at, left, offset);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) why = done < 0 ? errno : EIO;
-    if (done <= 0) break;
-    at += done;
-    left -= (size_t)done;
-    offset += done;
-  }
+  if (!why) why = tri_file_put(fd, slab, n * (int64_t)sizeof *slab, offset_bytes);
   if (fd >= 0) close(fd);
   if (why) TRI_FAIL(TRI_EFILE, "%s: writing /integrity/slabs failed: %s", path, strerror(why));
   return TRI_OK;

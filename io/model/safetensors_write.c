@@ -103,14 +103,9 @@ static tri_status build_header(tri_safetensors_writer *w, tri_text *out) {
 }
 
 static tri_status write_at(const tri_safetensors_writer *w, int64_t offset, int64_t bytes, const void *from) {
-  int64_t have = 0;
+  int why = tri_file_put(w->fd, from, bytes, offset);
 
-  while (have < bytes) {
-    ssize_t n = pwrite(w->fd, (const char *)from + have, (size_t)(bytes - have), (off_t)(offset + have));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", w->tmp, strerror(errno));
-    have += n;
-  }
+  if (why) TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", w->tmp, strerror(why));
   return TRI_OK;
 }
 

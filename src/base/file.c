@@ -126,22 +126,27 @@ tri_status tri_file_read(const char *path, size_t limit_bytes, char **out, size_
   return st;
 }
 
+int tri_file_put(int fd, const void *bytes, int64_t n, int64_t offset) {
+  for (int64_t have = 0; have < n;) {
+    ssize_t done = pwrite(fd, (const char *)bytes + have, (size_t)(n - have), (off_t)(offset + have));
+    if (done < 0 && errno == EINTR) continue;
+    if (done <= 0) return done < 0 ? errno : EIO;
+    have += done;
+  }
+  return 0;
+}
+
 tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes) {
   tri_status st = TRI_OK;
   char       tmp[4096];
-  size_t     have = 0;
-  int        fd;
+  int        fd, why;
 
   if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
     TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
   TRI_TRY(tri_file_create(tmp, &fd));
-  while (have < n_bytes) {
-    ssize_t n = write(fd, (const char *)bytes + have, n_bytes - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
-    have += (size_t)n;
-  }
-  if (fsync(fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(errno));
+  why = tri_file_put(fd, bytes, (int64_t)n_bytes, 0);
+  if (!why && fsync(fd)) why = errno;
+  if (why) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(why));
 done:
   if (close(fd) && st == TRI_OK)
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: closing failed: %s", tmp, strerror(errno));

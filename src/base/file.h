@@ -28,6 +28,8 @@ TRI_CHECKED tri_status tri_file_read(const char *path, size_t limit_bytes, char 
 /* As tri_file_read, of an open file that stays the caller's; path is for messages. */
 TRI_CHECKED tri_status tri_file_read_open(int fd, const char *path, size_t limit_bytes, char **out,
                                           size_t *n_bytes);
+/* All n bytes of an open file, from `offset` on. 0, or errno with a part of them written. */
+int tri_file_put(int fd, const void *bytes, int64_t n, int64_t offset);
 /* Write path.tmp, flush, rename: whole or not at all. */
 TRI_CHECKED tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes);
 

@@ -1,6 +1,7 @@
 /* disk.c - a checkpoint of what learns, beside a plain file of as many bytes in the same folder. */
 #include "disk.h"
 
+#include "base/file.h"
 #include "doctor/exam/folder.h"
 #include "timed.h"
 #include "trial.h"
@@ -104,15 +105,13 @@ static tri_status write_share(const disk *d, int fd, int64_t bytes) {
   const tri_comm *world = d->se->comm[TRI_WORLD];
   int64_t         from = bytes / world->size * world->rank,
           to = world->rank == world->size - 1 ? bytes : from + bytes / world->size;
+  int why = 0;
 
-  while (from < to) {
-    size_t  n = to - from < TRI_CKPT_PIECE_BYTES ? (size_t)(to - from) : TRI_CKPT_PIECE_BYTES;
-    ssize_t done = pwrite(fd, d->piece, n, from);
-    if (done < 0 && errno == EINTR) continue;
-    if (done <= 0) TRI_FAIL(TRI_EFILE, "%s/plain: cannot be written: %s", d->path, strerror(errno));
-    from += done;
-  }
-  if (fsync(fd)) TRI_FAIL(TRI_EFILE, "%s/plain: cannot be written: %s", d->path, strerror(errno));
+  for (; from < to && !why; from += TRI_CKPT_PIECE_BYTES)
+    why =
+        tri_file_put(fd, d->piece, to - from < TRI_CKPT_PIECE_BYTES ? to - from : TRI_CKPT_PIECE_BYTES, from);
+  if (!why && fsync(fd)) why = errno;
+  if (why) TRI_FAIL(TRI_EFILE, "%s/plain: cannot be written: %s", d->path, strerror(why));
   return TRI_OK;
 }
 
