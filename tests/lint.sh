@@ -39,7 +39,8 @@ TRI_HAVE_ONEDNN src/cpu/gemm/*
 '
 # The files that may end the process.
 enders='src/main.c|src/base/base.c|src/base/child.c|src/base/apart.c|src/comm/runtime.c'
-# The hour of a newcomer: README.md and the files its section "A step, file by file" names, at most so many and so long together.
+# The hour of a newcomer: README.md, src/README.md and the files that the section "A step, file by file" of the second names, at
+# most so many and so long together.
 step_files=20
 first_hour_lines=4000
 # Headers the CUDA back end includes: they must be C++ too.
@@ -329,15 +330,15 @@ check_first_hour() {
   local list path n
   # A name without a folder lies beside the one before it.
   list=$(awk '/^## /{ on = /A step, file by file/ } on && /^\| `/ { split($0, column, "|"); n = split(column[2], part, "`")
-    for (i = 2; i <= n; i += 2) { if (part[i] ~ /\//) { dir = part[i]; sub(/[^\/]*$/, "", dir) } else part[i] = dir part[i]; print part[i] } }' README.md)
+    for (i = 2; i <= n; i += 2) { if (part[i] ~ /\//) { dir = part[i]; sub(/[^\/]*$/, "", dir) } else part[i] = dir part[i]; print part[i] } }' src/README.md)
   for path in $list; do
-    [[ -f $path ]] || echo "README.md:1: a step passes $path, which is not there"
+    [[ -f $path ]] || echo "src/README.md:1: a step passes $path, which is not there"
   done
   n=$(wc -w <<<"$list")
-  ((n > 0 && n <= step_files)) || echo "README.md:1: a step passes $n files; $step_files is the limit"
+  ((n > 0 && n <= step_files)) || echo "src/README.md:1: a step passes $n files; $step_files is the limit"
   # shellcheck disable=SC2086
-  n=$(cat $list README.md 2>/dev/null | wc -l)
-  ((n <= first_hour_lines)) || echo "README.md:1: with the files of a step $n lines; a newcomer's hour is $first_hour_lines: shorten one of them"
+  n=$(cat $list README.md src/README.md 2>/dev/null | wc -l)
+  ((n <= first_hour_lines)) || echo "src/README.md:1: with the files of a step $n lines; a newcomer's hour is $first_hour_lines: shorten one of them"
 }
 
 check_rooms() {

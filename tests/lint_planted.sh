@@ -125,13 +125,13 @@ expect 'src/report uses src/rollout and does not link it'
 edit CMakeLists.txt 's|^room(src/family .*||'
 line=1
 expect 'no row room(src/family ...)'
-edit README.md '/^. .src.base.. /i | `src/planted/` | |'
+edit src/README.md '/^. .src.base.. /i | `src/planted/` | |'
 expect 'the map has src/planted, which is no room'
-edit README.md 's|^. .src/family/. .*||'
+edit src/README.md 's|^. .src/family/. .*||'
 line=1
 expect 'the map has no src/family'
-edit README.md '/^. .src.comm.. /{h;d};/^. .src.cpu/G'
-line=$(grep -n '^| `src/comm/` ' "$copy/README.md" | cut -d: -f1)
+edit src/README.md '/^. .src.comm.. /{h;d};/^. .src.cpu/G'
+line=$(grep -n '^| `src/comm/` ' "$copy/src/README.md" | cut -d: -f1)
 expect 'in the map src/comm stands below src/cpu, which it uses'
 judge rooms
 
@@ -307,7 +307,7 @@ expect 'its last line is not the second block of README.md'
 judge pairs
 
 step() { # rows of the section `A step, file by file`
-  edit README.md "/^| .src\/model\/decoder_bwd.c/s;^;$(repeat "$1" "$2" | sed 's/$/\\/')
+  edit src/README.md "/^| .src\/model\/decoder_bwd.c/s;^;$(repeat "$1" "$2" | sed 's/$/\\/')
 ;"
   line=1
 }
@@ -316,7 +316,7 @@ expect 'a step passes src/base/planted.c, which is not there'
 step '| `src/base/hash.c` | | |' 20
 expect 'a step passes'
 plant src/base/hash.c "$(repeat 'int tri_planted_%;' 300)"
-touched+=(README.md)
+touched+=(src/README.md)
 line=1
 expect 'with the files of a step'
 judge first_hour

@@ -9,7 +9,7 @@
 # first comment says "Private to its room." is included there and by tests only. What a file calls is every tri_ name in
 # it that a source of another room defines, with an include or without. A room shows at most 15 sources (X.c and X.h are one),
 # and they do not call each other in a circle. A room's row in CMakeLists.txt names rooms that it uses, and what it uses it
-# reaches through them. In README.md's map a room stands above those it uses, or beside them.
+# reaches through them. In the map of src/README.md a room stands above those it uses, or beside them.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
@@ -90,7 +90,7 @@ function check_row(room,   f, n, i) {
     if ((room, order[i]) in down && !((room, order[i]) in links))
       bad("CMakeLists.txt", row_line[room], room " uses " order[i] " and does not link it")
 }
-# A row of the map of README.md: the rooms of its first column.
+# A row of the map of src/README.md: the rooms of its first column.
 function read_map(   column, f, n, i) {
   if (/^## /) in_map = /^## Map/
   if (!in_map || !/^\| `/) return
@@ -99,14 +99,14 @@ function read_map(   column, f, n, i) {
   for (i = 2; i <= n; i += 2) {
     if (sub(/\/$/, "", f[i]) || f[i] == "src/main.c") map_row[f[i] == "src/main.c" ? "src" : f[i]] = FNR
     if (f[i] ~ /^(src|io|gpu)(\/|$)/ && f[i] !~ /\.c$/ && !(f[i] in storey))
-      bad("README.md", FNR, "the map has " f[i] ", which is no room")
+      bad("src/README.md", FNR, "the map has " f[i] ", which is no room")
   }
 }
 function check_map(room,   i) {
-  if (!(room in map_row)) { bad("README.md", 1, "the map has no " room); return }
+  if (!(room in map_row)) { bad("src/README.md", 1, "the map has no " room); return }
   for (i = 1; i <= n_room; i++)
     if ((room, order[i]) in down && order[i] in map_row && map_row[order[i]] < map_row[room])
-      bad("README.md", map_row[room], "in the map " room " stands below " order[i] ", which it uses")
+      bad("src/README.md", map_row[room], "in the map " room " stands below " order[i] ", which it uses")
 }
 BEGIN {
   n_row = split(rooms, row, "\n")
@@ -118,7 +118,7 @@ BEGIN {
   for (i = 1; i < ARGC; i++) is_file[ARGV[i]] = 1
 }
 FILENAME == "CMakeLists.txt" { read_row(); next }
-FILENAME == "README.md" { read_map(); next }
+FILENAME == "src/README.md" { read_map(); next }
 FNR == 1 {
   in_comment = 0
   room = room_of(FILENAME)
@@ -197,4 +197,4 @@ END {
       printf "%2d  %-14s %2d  ->%s\n", storey[order[i]], order[i], sources[order[i]], list
     }
   exit found
-}' "${files[@]}" CMakeLists.txt README.md
+}' "${files[@]}" CMakeLists.txt src/README.md
