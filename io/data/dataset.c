@@ -161,6 +161,7 @@ static tri_status take_texts(tri_intake *in, tri_example *e) {
     e->answer_bytes = json_string_length(answer);
   } else if (json_is_number(answer)) {
     text = tri_jsonl_raw(in->r, in->answer_key, &e->answer_bytes);
+    e->answer_is_number = true;
   } else {
     TRI_FAIL_LINE(in, "`%s` must be text or a number", in->answer_key);
   }
@@ -387,4 +388,17 @@ tri_status tri_dataset_assume(tri_data_kind kind, int64_t n, int longest, tri_da
 const tri_example *tri_dataset_get(const tri_dataset *d, int64_t i) {
   TRI_ASSERT(i >= 0 && i < d->n);
   return &d->example[i];
+}
+
+const tri_example *tri_dataset_find(const tri_dataset *d, int64_t id) {
+  int64_t low = 0, high = d ? d->n : 0; /* ids ascend */
+
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    if (d->example[middle].id < id)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return d && low < d->n && d->example[low].id == id ? &d->example[low] : NULL;
 }

@@ -109,6 +109,7 @@ typedef struct tri_example {
   size_t         prompt_bytes;
   const char    *answer; /* NULL if there is none */
   size_t         answer_bytes;
+  bool           answer_is_number; /* in the line, which spells it so; else it is text there */
   const char *fields; /* NULL unless kept: of the line all but id, prompt and response, as members of a JSON
                           * object, comma and space behind each */
   size_t      fields_bytes;
@@ -138,8 +139,10 @@ TRI_CHECKED tri_status tri_dataset_open_shared(const char *const *file, int n_fi
                                                tri_comm *c, tri_dataset **out);
 void                   tri_dataset_close(tri_dataset **d);
 
-int64_t               tri_dataset_count(const tri_dataset *d);
-const tri_example    *tri_dataset_get(const tri_dataset *d, int64_t i); /* 0 <= i < count */
+int64_t            tri_dataset_count(const tri_dataset *d);
+const tri_example *tri_dataset_get(const tri_dataset *d, int64_t i); /* 0 <= i < count */
+/* The example of this id; NULL: there is none, or d is NULL. */
+const tri_example    *tri_dataset_find(const tri_dataset *d, int64_t id);
 const tri_data_stats *tri_dataset_stats(const tri_dataset *d);
 /* Of every example's line, tokens, answer and value, in their order: other data, another number. Not
  * collective. */

@@ -1,8 +1,6 @@
 /* rollout_file.c - rollouts written as JSON lines, and read back for replay. */
 #include "rollout_file.h"
 
-#include "base/file.h"
-#include "base/folder.h"
 #include "io/text/json_text.h"
 #include "io/text/jsonl.h"
 
@@ -10,8 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { PATH_BYTES = 4096 };
 
 /* Log-probabilities of other programs may round a little above 0 (chosen: far above f32, far below a
  * mistake). */
@@ -23,8 +19,9 @@ static const char *const stop_word[] = {
     [TRI_STOP_EOS] = "eos", [TRI_STOP_STRING] = "stop", [TRI_STOP_LENGTH] = "length"};
 enum { N_STOP = sizeof stop_word / sizeof *stop_word };
 
-static tri_status path_make(const char *folder, int64_t step, char path[PATH_BYTES]) {
-  if (snprintf(path, PATH_BYTES, "%s/step-%08lld.jsonl", folder, (long long)step) >= PATH_BYTES)
+tri_status tri_rollout_file_path(const char *folder, int64_t step, char out[TRI_FILE_PATH_BYTES]) {
+  if (snprintf(out, TRI_FILE_PATH_BYTES, "%s/step-%08lld.jsonl", folder, (long long)step) >=
+      TRI_FILE_PATH_BYTES)
     TRI_FAIL(TRI_EFILE, "%s: the path is too long", folder);
   return TRI_OK;
 }
@@ -66,45 +63,36 @@ static tri_status put_text(tri_text *t, const char *key, const char *s, size_t n
   return tri_text_put(t, ", ", 2);
 }
 
-tri_status tri_rollout_file_line(const tri_rollout *r, int q, const char *const *reward_name,
+static tri_status put_texts(tri_text *t, const tri_rollout_text *text) {
+  TRI_TRY(put_text(t, "prompt", text->prompt, text->prompt_bytes));
+  TRI_TRY(put_text(t, "response", text->response, text->response_bytes));
+  if (!text->answer_is_json) return put_text(t, "answer", text->answer, text->answer_bytes);
+  TRI_TRY(tri_text_printf(t, "\"answer\": "));
+  TRI_TRY(tri_text_put(t, text->answer, text->answer_bytes));
+  return tri_text_put(t, ", ", 2);
+}
+
+tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_form *form,
                                  const tri_rollout_text *text, tri_text *t) {
   int64_t first = r->start[q], answer = first + r->prompt_len[q], n = r->start[q + 1] - first;
 
   TRI_ASSERT(r->stop[q] >= 0 && r->stop[q] < N_STOP);
   TRI_TRY(tri_text_put(t, "{", 1));
+  if (form->set) TRI_TRY(put_text(t, "set", form->set, strlen(form->set)));
   if (r->prompt_id[q] >= 0) TRI_TRY(tri_text_printf(t, "\"prompt_id\": %lld, ", (long long)r->prompt_id[q]));
   TRI_TRY(tri_text_printf(t, "\"sample\": %d, ", (int)r->sample[q]));
-  if (text) TRI_TRY(put_text(t, "prompt", text->prompt, text->prompt_bytes));
-  if (text) TRI_TRY(put_text(t, "response", text->response, text->response_bytes));
+  if (text) TRI_TRY(put_texts(t, text));
   TRI_TRY(tri_text_printf(t, "\"tokens\": ["));
   TRI_TRY(put_tokens(t, r->token + first, n));
   TRI_TRY(tri_text_printf(t, "], \"prompt_tokens\": %d", (int)r->prompt_len[q]));
   TRI_TRY(put_logprobs(t, r->old_logp + answer, r->start[q + 1] - answer));
-  TRI_TRY(put_rewards(t, r, q, reward_name));
-  if (reward_name && tri_rollout_loss_tokens(r, q) > 0) {
+  if (form->reward_name) TRI_TRY(put_rewards(t, r, q, form->reward_name));
+  if (form->advantages && tri_rollout_loss_tokens(r, q) > 0) {
     TRI_TRY(tri_text_printf(t, ", \"advantage\": "));
     TRI_TRY(tri_json_put_float(t, r->adv[tri_rollout_first_row(r, q)]));
   }
   return tri_text_printf(t, ", \"stop\": \"%s\"%s}", stop_word[r->stop[q]],
                          r->masked.answer[q] == TRI_FILLER ? ", \"filler\": true" : "");
-}
-
-tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_rollout *r,
-                                  const char *const *reward_name, const tri_rollout_text *text) {
-  tri_status st = TRI_OK;
-  tri_text   all = {0};
-  char       path[PATH_BYTES];
-
-  TRI_TRY(tri_folder_make(folder));
-  TRI_TRY(path_make(folder, step, path));
-  for (int q = 0; q < r->n_seq; q++) {
-    TRI_TRY_DONE(tri_rollout_file_line(r, q, reward_name, text ? &text[q] : NULL, &all));
-    TRI_TRY_DONE(tri_text_put(&all, "\n", 1));
-  }
-  TRI_TRY_DONE(tri_file_write(path, all.data, all.len));
-done:
-  tri_text_free(&all);
-  return st;
 }
 
 /* One line as read. */
@@ -364,11 +352,11 @@ tri_status tri_rollout_file_read(const char *folder, int64_t step, const tri_rep
                                  int size, tri_rollout *out) {
   tri_status st = TRI_OK;
   saved_file f = {.has_logp = true, .has_reward = true};
-  char       path[PATH_BYTES];
+  char       path[TRI_FILE_PATH_BYTES];
   tri_jsonl *in = NULL;
 
   TRI_ASSERT(opt->group > 0 && opt->n_reward >= 0 && opt->n_reward <= TRI_REWARDS_MAX);
-  TRI_TRY_DONE(path_make(folder, step, path));
+  TRI_TRY_DONE(tri_rollout_file_path(folder, step, path));
   TRI_TRY_DONE(tri_jsonl_open(path, &in));
   TRI_TRY_DONE(take_file(opt, in, rank, size, &f));
   TRI_TRY_DONE(assemble(&f, opt, out));

@@ -2,25 +2,30 @@
 #ifndef TRI_ROLLOUT_FILE_H
 #define TRI_ROLLOUT_FILE_H
 
+#include "base/file.h"
 #include "rollout/rollout.h"
 
-/* One sequence as text: borrowed UTF-8, may hold NUL. prompt, response NULL: not written. */
+/* One sequence as text: borrowed UTF-8, may hold NUL. What is NULL is not written. */
 typedef struct tri_rollout_text {
-  const char *prompt, *response;
-  size_t      prompt_bytes, response_bytes;
+  const char *prompt, *response, *answer; /* answer: what would have been right */
+  size_t      prompt_bytes, response_bytes, answer_bytes;
+  bool        answer_is_json; /* else it is text too */
 } tri_rollout_text;
 
-/* Not collective; by one rank. FOLDER/step-%08d.jsonl, one line per sequence, whole or not at all; FOLDER is
- * made if only its last part is missing. reward_name [r->n_reward]; text [n_seq], or NULL for none. Left out
- * of a line: a prompt_id below 0, log-probabilities of which one is not known, a reward that is not known
- * (one that could not be had of an answer that failed is null).
- * `advantage` is that of the first answer token. `filler` stands in the lines of a TRI_FILLER alone. */
-TRI_CHECKED tri_status tri_rollout_file_write(const char *folder, int64_t step, const tri_rollout *r,
-                                              const char *const *reward_name, const tri_rollout_text *text);
+/* What all lines of a file say. */
+typedef struct tri_rollout_form {
+  const char *const *reward_name; /* [n_reward]; NULL: no rewards */
+  bool               advantages;
+  const char        *set; /* which of several sets of prompts; NULL: not said */
+} tri_rollout_form;
 
-/* Not collective. Append sequence q as the line the file would have, without its newline. text NULL: none;
- * reward_name NULL: neither rewards nor advantage. */
-TRI_CHECKED tri_status tri_rollout_file_line(const tri_rollout *r, int q, const char *const *reward_name,
+/* Not collective. FOLDER/step-%08d.jsonl. */
+TRI_CHECKED tri_status tri_rollout_file_path(const char *folder, int64_t step, char out[TRI_FILE_PATH_BYTES]);
+/* Not collective. Append sequence q as its line, without the newline. text NULL: none. Left out of a line: a
+ * prompt_id below 0, log-probabilities of which one is not known, a reward that is not known (one that could
+ * not be had of an answer that failed is null). `advantage` is that of the first answer token. `filler`
+ * stands in the lines of a TRI_FILLER alone. */
+TRI_CHECKED tri_status tri_rollout_file_line(const tri_rollout *r, int q, const tri_rollout_form *form,
                                              const tri_rollout_text *text, tri_text *out);
 
 typedef struct tri_replay_opt {

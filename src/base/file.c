@@ -136,22 +136,51 @@ int tri_file_put(int fd, const void *bytes, int64_t n, int64_t offset) {
   return 0;
 }
 
-tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes) {
-  tri_status st = TRI_OK;
-  char       tmp[4096];
-  int        fd, why;
-
-  if ((size_t)snprintf(tmp, sizeof tmp, "%s.tmp", path) >= sizeof tmp)
+tri_status tri_pieces_begin(const char *path, tri_file_pieces *out) {
+  *out = (tri_file_pieces){.fd = -1};
+  if ((size_t)snprintf(out->path, sizeof out->path, "%s", path) >= sizeof out->path ||
+      (size_t)snprintf(out->tmp, sizeof out->tmp, "%s.tmp", path) >= sizeof out->tmp)
     TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
-  TRI_TRY(tri_file_create(tmp, &fd));
-  why = tri_file_put(fd, bytes, (int64_t)n_bytes, 0);
-  if (!why && fsync(fd)) why = errno;
-  if (why) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", tmp, strerror(why));
+  TRI_TRY(tri_file_create(out->tmp, &out->fd));
+  out->open = true;
+  return TRI_OK;
+}
+
+tri_status tri_pieces_put(tri_file_pieces *f, const void *bytes, size_t n_bytes) {
+  int why = tri_file_put(f->fd, bytes, (int64_t)n_bytes, f->bytes);
+
+  if (why) TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", f->tmp, strerror(why));
+  f->bytes += (int64_t)n_bytes;
+  return TRI_OK;
+}
+
+tri_status tri_pieces_end(tri_file_pieces *f) {
+  tri_status st = TRI_OK;
+
+  if (fsync(f->fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", f->tmp, strerror(errno));
+  f->open = false;
+  if (close(f->fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: closing failed: %s", f->tmp, strerror(errno));
+  if (rename(f->tmp, f->path)) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be renamed: %s", f->tmp, strerror(errno));
 done:
-  if (close(fd) && st == TRI_OK)
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: closing failed: %s", tmp, strerror(errno));
-  if (st == TRI_OK && rename(tmp, path))
-    st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: cannot be renamed: %s", tmp, strerror(errno));
-  if (st != TRI_OK) unlink(tmp);
+  if (st != TRI_OK && !f->open) unlink(f->tmp);
+  if (st != TRI_OK) tri_pieces_drop(f);
+  return st;
+}
+
+void tri_pieces_drop(tri_file_pieces *f) {
+  if (!f->open) return;
+  close(f->fd);
+  unlink(f->tmp);
+  f->open = false;
+}
+
+tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes) {
+  tri_file_pieces f;
+  tri_status      st;
+
+  TRI_TRY(tri_pieces_begin(path, &f));
+  st = tri_pieces_put(&f, bytes, n_bytes);
+  if (st == TRI_OK) return tri_pieces_end(&f);
+  tri_pieces_drop(&f);
   return st;
 }

@@ -33,4 +33,18 @@ int tri_file_put(int fd, const void *bytes, int64_t n, int64_t offset);
 /* Write path.tmp, flush, rename: whole or not at all. */
 TRI_CHECKED tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes);
 
+enum { TRI_FILE_PATH_BYTES = 4096 };
+/* The same in pieces. Zeroed: none is being written. */
+typedef struct tri_file_pieces {
+  bool    open;
+  int     fd;
+  int64_t bytes; /* so far */
+  char    path[TRI_FILE_PATH_BYTES], tmp[TRI_FILE_PATH_BYTES];
+} tri_file_pieces;
+TRI_CHECKED tri_status tri_pieces_begin(const char *path, tri_file_pieces *out);
+TRI_CHECKED tri_status tri_pieces_put(tri_file_pieces *f, const void *bytes, size_t n_bytes);
+/* The file takes its name, or on failure is dropped. */
+TRI_CHECKED tri_status tri_pieces_end(tri_file_pieces *f);
+void                   tri_pieces_drop(tri_file_pieces *f); /* nothing is left of it; zeroed is legal */
+
 #endif

@@ -1,15 +1,18 @@
 /* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, pass@k, length. */
 #include "base/child.h"
+#include "base/folder.h"
 #include "commands.h"
 #include "infer/infer.h"
 #include "io/text/json_text.h"
+#include "reward/answers_file.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef struct request {
-  const char    *data, *reward, *dtype, *base, *prompt_key, *answer_key;
+  const char    *data, *reward, *dtype, *base, *prompt_key, *answer_key, *output;
   int64_t        max_new, top_k, num, seed, max_prompts;
   double         temperature, top_p;
   bool           json, help;
@@ -138,17 +141,36 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
   return tri_dataset_open(&q->data, 1, &opt, out);
 }
 
+/* Rank 0, before the work: a file that is there stays as it is. */
+static tri_status begin_output(const request *q, tri_answers_file *out) {
+  if (tri_folder_has(AT_FDCWD, q->output))
+    TRI_FAIL(TRI_EINPUT, "--output %s: is there already; remove it or give another name", q->output);
+  return tri_answers_file_begin(q->output, out);
+}
+
+/* Rank 0. */
+static tri_status write_output(const tri_infer *f, const tri_dataset *data, const tri_reward_set *set,
+                               const tri_rollout *r, tri_answers_file *out) {
+  const tri_answers_form form = {f->encoder.tokenizer, data, set, false, NULL};
+
+  TRI_TRY(tri_answers_file_put(out, r, &form));
+  return tri_answers_file_end(out);
+}
+
 static tri_status run(const char *model, const request *q, const tri_reward_opt *reward) {
-  tri_reward_set *set = NULL;
-  tri_infer       f = {0};
-  tri_reward_env  env = {.se = &f.se, .longest = q->max_new, .longest_key = "--max-new"};
-  tri_dataset    *data = NULL;
-  tri_rollout     r = {0};
-  result          x;
-  int64_t         max_new;
-  tri_status      st = TRI_OK;
+  tri_reward_set  *set = NULL;
+  tri_infer        f = {0};
+  tri_reward_env   env = {.se = &f.se, .longest = q->max_new, .longest_key = "--max-new"};
+  tri_dataset     *data = NULL;
+  tri_rollout      r = {0};
+  result           x;
+  int64_t          max_new;
+  tri_answers_file kept = {0};
+  tri_status       st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, q->base, false, &f));
+  if (q->output)
+    TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], f.se.rt.world_rank == 0 ? begin_output(q, &kept) : TRI_OK));
   tri_child_mind_signals();
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &env, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
@@ -165,7 +187,9 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   summarise(set, &r, &x);
   x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
+  if (kept.file.open) TRI_TRY_DONE(write_output(&f, data, set, &r, &kept));
 done:
+  tri_answers_file_drop(&kept);
   tri_rollout_free(&r);
   tri_reward_set_close(&set);
   tri_dataset_close(&data);
@@ -173,7 +197,7 @@ done:
   return st;
 }
 
-/* Chosen: several times the fields of all rewards, and these with the command's own 13 flags; an option as
+/* Chosen: several times the fields of all rewards, and these with the command's own 14 flags; an option as
  * wide as a screen; two lines of help. */
 enum { FIELDS = 16, FLAGS = 32, FLAG_BYTES = 80, HELP_BYTES = 300, WORDS_BYTES = 4096 };
 /* A flag for each field of a reward, --pattern; rewards with a field of one name share its flag. */
@@ -275,6 +299,8 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
       {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16|fp16",
        "type the model computes in (that of the run, or of the model's files)"},
       TRI_INFER_BASE(&q->base),
+      {"--output", TRI_FLAG_TEXT, &q->output, 0, 0, "F.jsonl",
+       "write each answer with its rewards there, a new file; trireme show F.jsonl shows them"},
       {"--json", TRI_FLAG_BOOL, &q->json, 0, 0, NULL, "one JSON object"}};
   int n = sizeof data / sizeof *data;
 

@@ -124,15 +124,27 @@ static tri_status decode(const tri_tokenizer *tok, const tri_rollout *r, int i, 
   TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[i], false, text));
   answer = text->len;
   TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[i], n - r->prompt_len[i], true, text));
-  *view = (tri_rollout_text){text->data ? text->data : "", text->data ? text->data + answer : "", answer,
-                             text->len - answer};
+  *view = (tri_rollout_text){.prompt = text->data ? text->data : "",
+                             .response = text->data ? text->data + answer : "",
+                             .prompt_bytes = answer,
+                             .response_bytes = text->len - answer};
   return TRI_OK;
+}
+
+/* What would have been right, where the line of the prompt says it. */
+static void put_right_answer(const input *in, int64_t prompt_id, tri_rollout_text *view) {
+  const tri_example *e = tri_dataset_find(in->data, prompt_id);
+
+  if (!e) return;
+  view->answer = e->answer;
+  view->answer_bytes = e->answer_bytes;
+  view->answer_is_json = e->answer_is_number;
 }
 
 /* Rank 0: the answers in order, as lines of text or of JSON; as tokens where there is no tokenizer, or none
  * that can decode them within its bounds. */
-static tri_status print_answer(const tri_infer *f, const request *q, const tri_rollout *r, int i,
-                               tri_text *out, tri_text *text) {
+static tri_status print_answer(const tri_infer *f, const request *q, const input *in, const tri_rollout *r,
+                               int i, tri_text *out, tri_text *text) {
   const tri_tokenizer *tok = f->encoder.tokenizer;
   const int32_t       *token = r->token + r->start[i];
   int64_t              n = r->start[i + 1] - r->start[i];
@@ -144,11 +156,13 @@ static tri_status print_answer(const tri_infer *f, const request *q, const tri_r
             tri_error_message());
     tri_error_clear();
     tok = NULL;
+    view = (tri_rollout_text){0};
   } else {
     TRI_TRY(st);
   }
   if (q->json) {
-    TRI_TRY(tri_rollout_file_line(r, i, NULL, tok ? &view : NULL, out));
+    put_right_answer(in, r->prompt_id[i], &view);
+    TRI_TRY(tri_rollout_file_line(r, i, &(tri_rollout_form){0}, &view, out));
   } else if (tok) {
     TRI_TRY(tri_text_put(out, view.response, view.response_bytes));
   } else {
@@ -202,7 +216,7 @@ static tri_status run(const char *model, const request *q) {
   names = in.n > 1 && !q->json && tri_print_is_terminal();
   for (int i = 0; f.se.rt.world_rank == 0 && i < r.n_seq; i++) {
     if (names && i % r.group == 0) TRI_TRY_DONE(print_prompt(&f, &r, i, &out, &text));
-    TRI_TRY_DONE(print_answer(&f, q, &r, i, &out, &text));
+    TRI_TRY_DONE(print_answer(&f, q, &in, &r, i, &out, &text));
   }
   TRI_TRY_DONE(tri_print(out.data, out.len));
   fflush(stdout);

@@ -135,6 +135,7 @@ typedef struct tri_config {
     int64_t max_prompts; /* 0: all */
     int64_t num_generations;
     double  temperature; /* 0: greedy */
+    bool    save;        /* the answers of each, as a file */
   } eval;
 } tri_config;
 

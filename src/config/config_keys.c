@@ -225,7 +225,8 @@ const tri_key tri_keys[] = {
   {"rollout.max_sequences", TRI_KEY_I64, ALL, FREE, AT(rollout.max_sequences), COUNT0, "0", "samples",
    "Answers decoded at once by each rank; 0: as many as memory allows."},
   {"rollout.save_every", TRI_KEY_I64, ANSWERS, FREE, AT(rollout.save_every), COUNT0, "0", "steps",
-   "Write the rollout of every so many steps; 0: never."},
+   "Write the rollout of every so many steps to OUTPUT/rollouts/step-NNNNNNNN.jsonl; `trireme show OUTPUT` shows them; "
+   "0: never."},
   {"rollout.replay", TRI_KEY_TEXT, ANSWERS, FIXED, AT(rollout.replay), "", NULL, "path",
    "Folder of step-NNNNNNNN.jsonl files used instead of generating. A line needs tokens and prompt_tokens; "
    "logprobs are computed where a file lacks them, so is the reward, from the line of data.train that "
@@ -335,6 +336,9 @@ const tri_key tri_keys[] = {
    "Answers per prompt."},
   {"eval.temperature", TRI_KEY_F64, ALL, FREE, AT(eval.temperature), "[0, inf)", "0", "1",
    "Divides the logits; 0: greedy."},
+  {"eval.save", TRI_KEY_BOOL, ALL, FREE, AT(eval.save), "", "false", "1",
+   "Write the answers of each evaluation, with their rewards, to OUTPUT/eval/step-NNNNNNNN.jsonl; `trireme show OUTPUT "
+   "--eval` shows them."},
 };
 const int tri_n_keys = sizeof tri_keys / sizeof *tri_keys;
 /* clang-format on */

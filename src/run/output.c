@@ -107,8 +107,8 @@ static tri_status find_number(const char *folder, int *number) {
   return TRI_OK;
 }
 
-static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts", "trace",
-                                              "deck.yaml"};
+static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts",
+                                              "eval",        "trace",         "deck.yaml"};
 enum { N_SET_ASIDE = sizeof set_aside_names / sizeof *set_aside_names };
 
 /* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
@@ -135,7 +135,7 @@ static tri_status set_aside(const tri_run *r) {
 
 /* Whether a run took steps in the output folder: then there is more to lose than its deck. */
 static tri_status has_steps(const tri_run *r, bool *has) {
-  static const char *const name[] = {"metrics.jsonl", "rollouts", "checkpoints"};
+  static const char *const name[] = {"metrics.jsonl", "rollouts", "eval", "checkpoints"};
   char                     path[TRI_CKPT_PATH_BYTES + 32];
   struct stat              sb;
 
@@ -177,23 +177,13 @@ static tri_status sets_aside(const tri_run *r, bool *out) {
   return *out || tri_run_is_own(r) ? TRI_OK : has_steps(r, out);
 }
 
-static bool is_within(const char *path, const char *folder) {
-  char  *at = realpath(path, NULL), *top = realpath(folder, NULL);
-  size_t n = top ? strlen(top) : 0;
-  bool   within = at && top && !strncmp(at, top, n) && (at[n] == '/' || !at[n]);
-
-  free(at);
-  free(top);
-  return within;
-}
-
 /* Of what is set aside: the name of what the path lies in, or NULL. */
 static const char *find_aside(const tri_config *c, const char *path) {
   char folder[TRI_CKPT_PATH_BYTES + 32];
 
   for (int i = 0; i < N_SET_ASIDE; i++) {
     snprintf(folder, sizeof folder, "%s/%s", c->run.output, set_aside_names[i]);
-    if (is_within(path, folder)) return set_aside_names[i];
+    if (tri_output_is_within(path, folder)) return set_aside_names[i];
   }
   return NULL;
 }
@@ -403,6 +393,7 @@ static tri_status make_ready(const tri_run *r, int64_t step) {
         "%s/LATEST names step %lld now: the run goes on from there, and each save removes the checkpoints of "
         "later steps up to its own",
         r->folder, (long long)step);
+  if (tri_run_is_own(r)) TRI_TRY(tri_output_cut(r, step));
   TRI_TRY(sets_aside(r, &aside));
   if (aside) TRI_TRY(set_aside(r));
   return write_decks(r, step);

@@ -84,6 +84,7 @@ static tri_status evaluate_answers(tri_trainer *t, const piece *p, eval_sum *all
 
   TRI_TRY_DONE(tri_supply_ask(t, &ask, &r));
   if (tri_halt_decided(t->halt)) goto done;
+  TRI_TRY_DONE(tri_report_eval_put(t, &r, p->set->name));
   failed = tri_answers_failed(&r, t->reward, tri_world_of(t)->rank == 0);
   all->failures += failed;
   of_set->failures += failed;
@@ -197,14 +198,16 @@ tri_status tri_evaluate(tri_trainer *t) {
   tri_halt_cause      halt;
 
   TRI_TRY(tri_halt_ask(t->halt, &halt));
+  if (!tri_evaluates_by_loss(t)) TRI_TRY(tri_report_eval_begin(t));
   for (int i = 0; i < t->plan.n_eval; before += set[i++].n) {
     of_set[i].lines.updates = 1;
     TRI_TRY(evaluate_set(t, &set[i], before, &all, &of_set[i]));
   }
   t->progress.eval_due = tri_halt_decided(t->halt) != TRI_HALT_NOT;
+  if (t->progress.eval_due) tri_answers_file_drop(&t->sampling.eval_file);
   if (t->progress.eval_due) return TRI_OK;
   TRI_TRY(report_sum(t, &all, NULL));
   for (int i = 0; i < t->plan.n_eval; i++)
     if (set[i].name) TRI_TRY(report_sum(t, &of_set[i], set[i].name));
-  return TRI_OK;
+  return tri_evaluates_by_loss(t) ? TRI_OK : tri_report_eval_end(t);
 }

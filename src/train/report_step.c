@@ -1,7 +1,7 @@
-/* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; its rollout as a
- * file; its line; where its loss broke. */
+/* report_step.c - what a step was like: its learning, rollout, time and memory as metrics; answers as
+ * files; its line; where its loss broke. */
+#include "base/folder.h"
 #include "comm/peers/board.h"
-#include "io/data/rollout_file.h"
 #include "report/links.h"
 #include "score.h"
 #include "supply.h"
@@ -228,31 +228,29 @@ tri_status tri_report_resources(tri_trainer *t, double began_s, int64_t tokens) 
   return TRI_OK;
 }
 
-/* ---- the rollout as a file ---- */
+/* ---- answers as files ---- */
 
-/* Rank 0. Prompts and answers as text beside the tokens, where there is a tokenizer. */
-static tri_status write_rollout(tri_trainer *t, int64_t step, const tri_rollout *r, tri_rollout_text *text,
-                                tri_text *buf, int64_t *at) {
-  const tri_tokenizer *tok = tri_source_tokenizer(t->learner[TRI_POLICY].source);
-  const char          *name[TRI_REWARDS_MAX];
-  char                 folder[TRI_CKPT_PATH_BYTES + 16];
+static tri_status begin_file(const tri_trainer *t, const char *name, tri_answers_file *out) {
+  char folder[TRI_CKPT_PATH_BYTES + 16], path[TRI_FILE_PATH_BYTES];
 
-  for (int i = 0; i < r->n_reward; i++) name[i] = t->reward ? tri_reward_set_name(t->reward, i) : "";
-  for (int q = 0; tok && q < r->n_seq; q++) {
-    const int32_t *token = r->token + r->start[q];
-    int64_t        n = r->start[q + 1] - r->start[q];
-    at[2 * q] = (int64_t)buf->len;
-    TRI_TRY(tri_answers_decode(tok, token, r->prompt_len[q], false, buf));
-    at[2 * q + 1] = (int64_t)buf->len;
-    TRI_TRY(tri_answers_decode(tok, token + r->prompt_len[q], n - r->prompt_len[q], true, buf));
-    at[2 * q + 2] = (int64_t)buf->len;
-  }
-  for (int q = 0; tok && q < r->n_seq; q++)
-    text[q] =
-        (tri_rollout_text){buf->data + at[2 * q], buf->data + at[2 * q + 1],
-                           (size_t)(at[2 * q + 1] - at[2 * q]), (size_t)(at[2 * q + 2] - at[2 * q + 1])};
-  snprintf(folder, sizeof folder, "%s/rollouts", t->cfg->run.output);
-  return tri_rollout_file_write(folder, step, r, name, tok && buf->data ? text : NULL);
+  snprintf(folder, sizeof folder, "%s/%s", t->cfg->run.output, name);
+  TRI_TRY(tri_folder_make(folder));
+  TRI_TRY(tri_rollout_file_path(folder, t->progress.step, path));
+  return tri_answers_file_begin(path, out);
+}
+
+/* Collective over world. How rank 0 fared with a file of the step: one that cannot be had is a warning. */
+static tri_status agree_kept(tri_trainer *t, const char *what, tri_status st, tri_answers_file *f) {
+  bool first = tri_world_of(t)->rank == 0;
+
+  st = tri_agree(tri_world_of(t), st);
+  if (st != TRI_OK) tri_answers_file_drop(f);
+  if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
+  if (first)
+    tri_log(TRI_LOG_WARN, "step %lld: the %s is not saved: %s; the run goes on", (long long)t->progress.step,
+            what, tri_error_message());
+  tri_error_clear();
+  return TRI_OK;
 }
 
 static bool is_file_due(const tri_trainer *t, int64_t step) {
@@ -262,27 +260,44 @@ static bool is_file_due(const tri_trainer *t, int64_t step) {
 }
 
 /* Collective over world. Rank 0 writes. */
-static tri_status save_rollout(tri_trainer *t, int64_t step, const tri_rollout *r) {
-  tri_rollout_text *text = NULL;
-  int64_t          *at = NULL;
-  tri_text          buf = {0};
-  tri_status        st = TRI_OK;
+static tri_status save_rollout(tri_trainer *t, const tri_rollout *r) {
+  const tri_answers_form form = {tri_source_tokenizer(t->learner[TRI_POLICY].source), t->data, t->reward,
+                                 true, NULL};
+  tri_answers_file       f = {0};
+  tri_status             st = TRI_OK;
 
   if (tri_world_of(t)->rank == 0) {
-    st = TRI_ALLOC(text, r->n_seq);
-    if (st == TRI_OK) st = TRI_ALLOC(at, 2 * (int64_t)r->n_seq + 1);
-    if (st == TRI_OK) st = write_rollout(t, step, r, text, &buf, at);
+    st = begin_file(t, "rollouts", &f);
+    if (st == TRI_OK) st = tri_answers_file_put(&f, r, &form);
+    if (st == TRI_OK) st = tri_answers_file_end(&f);
   }
-  TRI_FREE(text);
-  TRI_FREE(at);
-  tri_text_free(&buf);
-  st = tri_agree(tri_world_of(t), st);
-  if (st != TRI_EFILE && st != TRI_EINPUT) return st; /* TRI_EINPUT: an answer that cannot be decoded */
-  if (tri_world_of(t)->rank == 0)
-    tri_log(TRI_LOG_WARN, "step %lld: the rollout is not saved: %s; the run goes on", (long long)step,
-            tri_error_message());
-  tri_error_clear();
-  return TRI_OK;
+  return agree_kept(t, "rollout", st, &f);
+}
+
+tri_status tri_report_eval_begin(tri_trainer *t) {
+  bool first = tri_world_of(t)->rank == 0;
+
+  if (!t->cfg->eval.save) return TRI_OK;
+  return agree_kept(t, "evaluation", first ? begin_file(t, "eval", &t->sampling.eval_file) : TRI_OK,
+                    &t->sampling.eval_file);
+}
+
+tri_status tri_report_eval_put(tri_trainer *t, const tri_rollout *r, const char *set) {
+  const tri_answers_form form = {tri_source_tokenizer(t->learner[TRI_POLICY].source), t->eval_data, t->reward,
+                                 false, set};
+  bool                   writes = t->sampling.eval_file.file.open; /* on rank 0, where no write has failed */
+
+  if (!t->cfg->eval.save) return TRI_OK;
+  return agree_kept(t, "evaluation", writes ? tri_answers_file_put(&t->sampling.eval_file, r, &form) : TRI_OK,
+                    &t->sampling.eval_file);
+}
+
+tri_status tri_report_eval_end(tri_trainer *t) {
+  bool writes = t->sampling.eval_file.file.open;
+
+  if (!t->cfg->eval.save) return TRI_OK;
+  return agree_kept(t, "evaluation", writes ? tri_answers_file_end(&t->sampling.eval_file) : TRI_OK,
+                    &t->sampling.eval_file);
 }
 
 /* ---- a step ---- */
@@ -314,7 +329,7 @@ tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
   TRI_TRY(tri_report_resources(t, sum->began_s, tokens));
   if (!is_file_due(t, step)) return TRI_OK;
   TRI_TRY(tri_score_share_old(t, r));
-  return save_rollout(t, step, r);
+  return save_rollout(t, r);
 }
 
 tri_status tri_report_line(tri_trainer *t, int64_t step, bool again) {

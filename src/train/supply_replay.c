@@ -8,20 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The example a replayed group answers; ids ascend. NULL: none. */
-static const tri_example *example_of(const tri_dataset *d, int64_t id) {
-  int64_t low = 0, high = tri_dataset_count(d);
-
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (tri_dataset_get(d, middle)->id < id)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low < tri_dataset_count(d) && tri_dataset_get(d, low)->id == id ? tri_dataset_get(d, low) : NULL;
-}
-
 /* What a replay without rewards is judged by. */
 typedef struct unjudged {
   const tri_example **example; /* [groups] the line of data.train each answers */
@@ -33,7 +19,7 @@ static tri_status find_examples(const tri_trainer *t, int64_t step, const tri_ro
   TRI_TRY(TRI_ALLOC(u->brought, r->n_seq));
   memcpy(u->brought, r->reward, (size_t)r->n_seq * sizeof *u->brought);
   for (int g = 0; g < r->n_seq / r->group; g++) {
-    u->example[g] = example_of(t->data, r->prompt_id[g * r->group]);
+    u->example[g] = tri_dataset_find(t->data, r->prompt_id[g * r->group]);
     if (!u->example[g])
       TRI_FAIL(TRI_EINPUT,
                "%s: step %lld, group %d has no reward and prompt_id %lld, which is no line of data.train "

@@ -13,7 +13,7 @@
 #include "report/health.h"
 #include "report/span.h"
 #include "report/usage.h"
-#include "reward/answers.h"
+#include "reward/answers_file.h"
 #include "run/pace.h"
 #include "run/run.h"
 
@@ -82,6 +82,7 @@ typedef struct tri_sampling {
   int64_t   failed;      /* answers of a selected step, and of those it was selected from, without a reward */
   bool      said_filled; /* that a step had too few groups to select from */
   tri_judge judge;
+  tri_answers_file eval_file; /* rank 0: of the evaluation that is under way, with eval.save */
 } tri_sampling;
 
 /* What one step adds up over its micro-batches, for each learner. */
@@ -208,6 +209,12 @@ TRI_CHECKED tri_status tri_evaluate(tri_trainer *t);
  * and memory. The rollout becomes a file where rollout.save_every wants it. */
 TRI_CHECKED tri_status tri_report_step(tri_trainer *t, tri_rollout *r, const tri_tally *sum,
                                        const struct tri_gap *gap);
+/* Collective over world, all three; nothing without eval.save. The answers of an evaluation become a file:
+ * all those put between begin and end, each set of prompts under its name (NULL: there is but one). Where the
+ * evaluation is given up, tri_answers_file_drop(&t->sampling.eval_file). */
+TRI_CHECKED tri_status tri_report_eval_begin(tri_trainer *t);
+TRI_CHECKED tri_status tri_report_eval_put(tri_trainer *t, const tri_rollout *r, const char *set);
+TRI_CHECKED tri_status tri_report_eval_end(tri_trainer *t);
 /* Not collective. A step begins, for what the next call reports: waits, what communicators carry. */
 void tri_report_begin(tri_trainer *t);
 /* Not collective. Time since began_s, so many tokens, memory, what communicators carried. mem_gpu_used_bytes

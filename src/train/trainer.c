@@ -407,6 +407,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
 void tri_trainer_close(tri_trainer *t) {
   tri_ckpt_drop(&t->progress.saving.w); /* only a run that ends with an error has one */
   tri_save_end_sweep(t);
+  tri_answers_file_drop(&t->sampling.eval_file);
   tri_usage_close(&t->progress.usage);
   tri_timeline_close(&t->timeline);
   tri_metrics_close(&t->metrics);

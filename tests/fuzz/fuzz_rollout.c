@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "fuzz_case.h"
-#include "io/data/rollout_file.h"
+#include "rollout_case.h"
 
 static const char *const reward_name[] = {"regex", "exact", "number"};
 
@@ -37,7 +37,7 @@ static void check_rollout(const tri_rollout *r, const tri_replay_opt *o) {
     tri_rollout_free(&part);
   }
   FUZZ_CHECK(n_seq == r->n_seq);
-  FUZZ_CHECK(tri_rollout_file_write(fuzz_folder(), 2, r, reward_name, NULL) == TRI_OK);
+  FUZZ_CHECK(case_write_rollout(fuzz_folder(), 2, r, reward_name, NULL) == TRI_OK);
   FUZZ_CHECK(tri_rollout_file_read(fuzz_folder(), 2, o, 0, 1, &again) == TRI_OK);
   FUZZ_CHECK(same_rollout(r, &again));
   tri_rollout_free(&again);

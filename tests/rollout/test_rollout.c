@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "ranks_case.h"
 
-#include "io/data/rollout_file.h"
+#include "rollout_case.h"
 #include "rollout/select.h"
 
 #include <math.h>
@@ -327,7 +327,7 @@ static void test_file_round_trip(void **state) {
   (void)state;
   for (int n_prompt = 1; n_prompt < 6; n_prompt++) {
     make_part(&whole, n_prompt, 0, 1, true);
-    CHECK(tri_rollout_file_write(file_folder(), 3, &whole, REWARD_NAME, NULL) == TRI_OK);
+    CHECK(case_write_rollout(file_folder(), 3, &whole, REWARD_NAME, NULL) == TRI_OK);
     CHECK(tri_rollout_file_read(file_folder(), 3, &REPLAY, world->rank, world->size, &mine) == TRI_OK);
     CHECK(tri_rollout_exchange(&mine, world, &got) == TRI_OK);
     check_same(&got, &whole);
@@ -337,11 +337,26 @@ static void test_file_round_trip(void **state) {
   }
 }
 
+/* Of a set of prompts, with a number as the right answer; without advantage. */
+static void check_line_of_set(const tri_rollout *r) {
+  const tri_rollout_form form = {REWARD_NAME, false, "easy"};
+  const tri_rollout_text text = {.answer = "4.20", .answer_bytes = 4, .answer_is_json = true};
+  tri_text               line = {0};
+
+  assert_int_equal(tri_rollout_file_line(r, 0, &form, &text, &line), TRI_OK);
+  assert_string_equal(line.data,
+                      "{\"set\": \"easy\", \"sample\": 2, \"answer\": 4.20, \"tokens\": [5, 0, 6, 999], "
+                      "\"prompt_tokens\": 2, \"reward\": null, \"rewards\": {\"exact\": 1, \"regex\": null}, "
+                      "\"stop\": \"length\"}");
+  tri_text_free(&line);
+}
+
 /* One line, spelt out. 0.1f is 0.100000001490116..., and 0.1 reads back as it. */
 static void test_file_line(void **state) {
   static const char want[] =
       "{\"prompt_id\": 7, \"sample\": 2, \"prompt\": \"a\\\"\\\\\\u0000\\n\\u0001\", \"response\": "
-      "\"Zo\xc3\xab \xef\xbf\xbd\", \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"logprobs\": [-1, "
+      "\"Zo\xc3\xab \xef\xbf\xbd\", \"answer\": \"4\\\"2\", \"tokens\": [5, 0, 6, 999], "
+      "\"prompt_tokens\": 2, \"logprobs\": [-1, "
       "-0.1], \"reward\": 0.5, \"rewards\": {\"exact\": 1, \"regex\": null}, \"advantage\": -1.25, "
       "\"stop\": \"length\"}\n";
   static const char dropped[] =
@@ -350,7 +365,12 @@ static void test_file_line(void **state) {
   static const char bare[] =
       "{\"sample\": 2, \"tokens\": [5, 0, 6, 999], \"prompt_tokens\": 2, \"advantage\": -1.25, "
       "\"stop\": \"length\"}\n";
-  tri_rollout_text text = {"a\"\\\0\n\x01", "Zo\xc3\xab \xef\xbf\xbd", 6, 8};
+  tri_rollout_text text = {.prompt = "a\"\\\0\n\x01",
+                           .response = "Zo\xc3\xab \xef\xbf\xbd",
+                           .answer = "4\"2",
+                           .prompt_bytes = 6,
+                           .response_bytes = 8,
+                           .answer_bytes = 3};
   tri_rollout      r = {0};
   char            *got;
   size_t           n;
@@ -368,27 +388,28 @@ static void test_file_line(void **state) {
   r.old_logp[2] = -1;
   r.old_logp[3] = -0.1f;
   r.adv[2] = r.adv[3] = -1.25f;
-  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, &text), TRI_OK);
+  assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, &text), TRI_OK);
   assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
   assert_string_equal(got, want);
   tri_host_free((void **)&got);
   r.prompt_id[0] = -1;
   r.reward[0] = r.old_logp[3] = NAN;
-  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
+  assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
   assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
   assert_string_equal(got, bare);
   tri_host_free((void **)&got);
   r.failed[0] = 2; /* the second reward failed */
   r.masked.answer[0] = TRI_DROPPED;
-  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
+  assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
   assert_int_equal(tri_file_read(file_path(3), 10000, &got, &n), TRI_OK);
   assert_string_equal(got, dropped);
   tri_host_free((void **)&got);
+  check_line_of_set(&r);
   text.response = "\xff"; /* never from the decoder */
   text.response_bytes = 1;
-  assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, &text), TRI_EINTERNAL);
+  assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, &text), TRI_EINTERNAL);
   tri_error_clear();
-  assert_int_equal(tri_rollout_file_write("/nonexistent/a", 3, &r, REWARD_NAME, NULL), TRI_EFILE);
+  assert_int_equal(case_write_rollout("/nonexistent/a", 3, &r, REWARD_NAME, NULL), TRI_EFILE);
   tri_rollout_free(&r);
 }
 
@@ -398,7 +419,7 @@ static void put_file(const char *text, size_t n) {
   if (access(file_folder(), F_OK)) { /* made by writing an empty step */
     tri_rollout none = {0};
     assert_int_equal(tri_rollout_make(0, 0, 1, 0, &none), TRI_OK);
-    assert_int_equal(tri_rollout_file_write(file_folder(), 3, &none, NULL, NULL), TRI_OK);
+    assert_int_equal(case_write_rollout(file_folder(), 3, &none, NULL, NULL), TRI_OK);
     tri_rollout_free(&none);
   }
   f = fopen(file_path(3), "wb");
@@ -466,7 +487,7 @@ static void test_file_fillers(void **state) {
     if (!again) put_file(t.data, t.len);
     assert_int_equal(tri_rollout_file_read(file_folder(), 3, &REPLAY, 0, 1, &r), TRI_OK);
     for (int q = 0; q < 3 * GROUP; q++) assert_int_equal(r.masked.answer[q], q < 2 * GROUP ? 0 : TRI_FILLER);
-    assert_int_equal(tri_rollout_file_write(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
+    assert_int_equal(case_write_rollout(file_folder(), 3, &r, REWARD_NAME, NULL), TRI_OK);
     tri_rollout_free(&r);
   }
   assert_int_equal(tri_text_printf(&t, line, "false"), TRI_OK);

@@ -6,7 +6,7 @@
 #include "model_case.h"
 #include "replay_case.h"
 
-#include "io/data/rollout_file.h"
+#include "rollout_case.h"
 #include "train/train.h"
 
 #include <sys/stat.h>
@@ -238,7 +238,7 @@ static void replayed_rollout(void **state) {
     CHECK(mkdtemp(folder));
     golden_open(&g, "grpo");
     r = golden_rollout(&g);
-    OK(tri_rollout_file_write(folder, 1, &r, NULL, NULL));
+    OK(case_write_rollout(folder, 1, &r, NULL, NULL));
     tri_rollout_free(&r);
     golden_close(&g);
   }

@@ -4,7 +4,7 @@
  * with 1 and 2 ranks. */
 #include "base/file.h"
 #include "io/checkpoint/checkpoint.h"
-#include "io/data/rollout_file.h"
+#include "rollout_case.h"
 #include "replay_case.h"
 #include "train/train.h"
 
@@ -188,7 +188,7 @@ static void write_rollouts(void) {
 
   golden_open(&g, "grpo");
   r = golden_rollout(&g);
-  for (int step = 1; step <= STEPS; step++) OK(tri_rollout_file_write(folder, step, &r, NULL, NULL));
+  for (int step = 1; step <= STEPS; step++) OK(case_write_rollout(folder, step, &r, NULL, NULL));
   tri_rollout_free(&r);
   golden_close(&g);
 }
