@@ -40,9 +40,10 @@ TRI_HAVE_ONEDNN src/cpu/gemm/*
 # The files that may end the process.
 enders='src/main.c|src/base/base.c|src/base/child.c|src/base/apart.c|src/comm/runtime.c'
 # The hour of a newcomer: README.md, src/README.md and the files that the section "A step, file by file" of the second names, at
-# most so many and so long together.
+# most so many and so long together; and README.md alone, which is for users.
 step_files=20
 first_hour_lines=4000
+readme_lines=200
 # Headers the CUDA back end includes: they must be C++ too.
 gpu_headers='src/base/base.h src/base/tensor.h src/base/rng.h src/device/formula.h src/device/device.h src/device/kernels.h
 src/comm/comm.h gpu/device_cuda.h gpu/base/kernels_cuda.h gpu/base/cuda_impl.h gpu/gemm/gemm.h gpu/gemm/gemm_rows.h'
@@ -339,6 +340,8 @@ check_first_hour() {
   # shellcheck disable=SC2086
   n=$(cat $list README.md src/README.md 2>/dev/null | wc -l)
   ((n <= first_hour_lines)) || echo "src/README.md:1: with the files of a step $n lines; a newcomer's hour is $first_hour_lines: shorten one of them"
+  n=$(wc -l <README.md)
+  ((n <= readme_lines)) || echo "README.md:1: has $n lines; $readme_lines is the limit: the rest stands where it is looked for"
 }
 
 check_rooms() {

@@ -319,6 +319,9 @@ plant src/base/hash.c "$(repeat 'int tri_planted_%;' 300)"
 touched+=(src/README.md)
 line=1
 expect 'with the files of a step'
+edit README.md p # each line twice
+line=1
+expect 'has'
 judge first_hour
 
 # ---- symbols.sh, on what a compiler makes of a room ----
