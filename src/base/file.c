@@ -136,6 +136,16 @@ int tri_file_put(int fd, const void *bytes, int64_t n, int64_t offset) {
   return 0;
 }
 
+tri_status tri_file_put_end(int fd, const char *path, const void *bytes, size_t n) {
+  off_t end = lseek(fd, 0, SEEK_END);
+  int   why = end < 0 ? errno : tri_file_put(fd, bytes, (int64_t)n, end);
+
+  if (!why) return TRI_OK;
+  if (end < 0 || ftruncate(fd, end))
+    tri_log(TRI_LOG_WARN, "%s: may end in half a line: %s", path, strerror(errno));
+  TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", path, strerror(why));
+}
+
 tri_status tri_pieces_begin(const char *path, tri_file_pieces *out) {
   *out = (tri_file_pieces){.fd = -1};
   if ((size_t)snprintf(out->path, sizeof out->path, "%s", path) >= sizeof out->path ||

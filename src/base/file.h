@@ -30,6 +30,9 @@ TRI_CHECKED tri_status tri_file_read_open(int fd, const char *path, size_t limit
                                           size_t *n_bytes);
 /* All n bytes of an open file, from `offset` on. 0, or errno with a part of them written. */
 int tri_file_put(int fd, const void *bytes, int64_t n, int64_t offset);
+/* n bytes at the end of a file that tri_file_append opened: all of them, or TRI_EFILE and none, but where a
+ * warning says so. path is for messages. */
+TRI_CHECKED tri_status tri_file_put_end(int fd, const char *path, const void *bytes, size_t n);
 /* Write path.tmp, flush, rename: whole or not at all. */
 TRI_CHECKED tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes);
 

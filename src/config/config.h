@@ -44,6 +44,7 @@ typedef struct tri_config {
     tri_config_list allow_changes;           /* names of keys, or "reward" */
     tri_config_sampler sampler;              /* whose old log-probabilities count */
     int64_t            log_every;            /* steps */
+    bool               tensorboard;          /* an event file beside metrics.jsonl */
     double             timeout_s;            /* s that a rank is waited for, 0: for ever */
     int64_t            trace_steps;          /* steps, 0: never */
   } run;

@@ -50,6 +50,8 @@ const tri_key tri_keys[] = {
    "trust, the sampler's as they are."},
   {"run.log_every", TRI_KEY_I64, ALL, FREE, AT(run.log_every), COUNT, "1", "steps",
    "Show a row of every so many steps, of each evaluated one and of the last; metrics.jsonl has every step."},
+  {"run.tensorboard", TRI_KEY_BOOL, ALL, FREE, AT(run.tensorboard), "", "false", "1",
+   "Write what metrics.jsonl says for TensorBoard too: tensorboard --logdir OUTPUT/tensorboard."},
   {"run.timeout_s", TRI_KEY_F64, ALL, HERE, AT(run.timeout_s), "[0, inf)", "600", "s",
    "How long ranks wait for one that is late; one that is stopped, dead or unreachable is waited for 15 s at most. The "
    "run then says which rank it is and ends with exit code 76; 0: ranks wait for ever."},

@@ -149,6 +149,7 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define RANKS       "ranks and nodes come from srun or mpirun, one rank per GPU"
 #define ONE_PROGRAM "the training ranks generate, each on its own GPU; there is no second engine to set up"
 #define LOGS        "metrics.jsonl and log.txt in run.output hold what is known of a run; nothing is sent anywhere"
+#define BOARD       "run.tensorboard: true writes an event file beside metrics.jsonl"
 #define EACH_STEP   "metrics.jsonl has a line for every step; run.log_every: how often the screen has a row"
 #define UNQUANTISED "weights are bf16 or f32, those beside adapters too: this version has no quantised ones"
 #define ADAPTERS    "lora.rank above 0 gives the model low-rank adapters, which learn in place of its weights"
@@ -179,7 +180,7 @@ const tri_key_hint tri_key_hints[] = {
   {"reference.params", ONE_WORD}, {"reference.plan", ONE_WORD}, {"critic.plan", ONE_WORD},
   {"report_to", LOGS}, {"logger", LOGS}, {"use_wandb", LOGS}, {"wandb.", LOGS}, {"wandb_project", LOGS},
   {"project_name", LOGS}, {"experiment_name", LOGS}, {"run_name", LOGS}, {"logging_dir", LOGS},
-  {"use_tensorboard", LOGS}, {"push_to_hub", LOGS}, {"hub_model_id", LOGS},
+  {"use_tensorboard", BOARD}, {"push_to_hub", LOGS}, {"hub_model_id", LOGS},
   {"logging_steps", EACH_STEP}, {"logging_strategy", EACH_STEP}, {"logging_first_step", EACH_STEP},
   {"use_peft", ADAPTERS}, {"peft_config", ADAPTERS}, {"use_lora", ADAPTERS}, {"load_in_4bit", UNQUANTISED},
   {"load_in_8bit", UNQUANTISED}, {"lora_dropout", "adapters are trained without dropout here: remove it"},

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "io/text/json_text.h"
+#include "tensorboard.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -29,8 +30,9 @@ struct tri_metrics {
   bool     is_replaced;    /* a new file has the name of fd's */
   tri_text completion;     /* what is not yet in the place of the last line's `due` */
   tri_text waiting;        /* lines that are not in the file yet */
-  int      n;
-  entry    e[ENTRY_MAX];
+  tri_tensorboard *board;  /* NULL: there is none */
+  int              n;
+  entry            e[ENTRY_MAX];
 };
 
 /* The end of a line that is to be completed. */
@@ -119,11 +121,17 @@ done:
 
 void tri_metrics_close(tri_metrics **m) {
   if (!*m) return;
+  tri_tensorboard_close(&(*m)->board);
   if ((*m)->fd >= 0) close((*m)->fd);
   TRI_FREE((*m)->path);
   tri_text_free(&(*m)->completion);
   tri_text_free(&(*m)->waiting);
   TRI_FREE(*m);
+}
+
+tri_status tri_metrics_open_board(tri_metrics *m, const tri_metrics_board *opt) {
+  TRI_ASSERT(!m->board);
+  return m->fd >= 0 ? tri_tensorboard_open(opt, m->path, &m->board) : TRI_OK;
 }
 
 static entry *find(tri_metrics *m, const char *name) {
@@ -289,25 +297,6 @@ static tri_status line_make(const tri_metrics *m, int64_t step, tri_text *line) 
   return put_values(m, line);
 }
 
-static tri_status append(const tri_metrics *m, const tri_text *line) {
-  off_t  before = lseek(m->fd, 0, SEEK_END);
-  size_t have = 0;
-
-  while (have < line->len) {
-    ssize_t n = write(m->fd, line->data + have, line->len - have);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      tri_status st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s: writing failed: %s", m->path,
-                               strerror(errno));
-      if (before < 0 || ftruncate(m->fd, before))
-        tri_log(TRI_LOG_WARN, "%s: ends in half a line: %s", m->path, strerror(errno));
-      return st;
-    }
-    have += (size_t)n;
-  }
-  return TRI_OK;
-}
-
 /* Written anew as a whole: at no moment is there half a line. */
 static tri_status complete_file(tri_metrics *m) {
   tri_status st = TRI_OK;
@@ -343,16 +332,30 @@ tri_status tri_metrics_flush(tri_metrics *m) {
   if (m->completion.len) TRI_TRY(complete_file(m));
   if (m->is_replaced) TRI_TRY(reopen(m));
   if (!m->waiting.len) return TRI_OK;
-  TRI_TRY(append(m, &m->waiting));
+  TRI_TRY(tri_file_put_end(m->fd, m->path, m->waiting.data, m->waiting.len));
   m->waiting.len = 0;
   return TRI_OK;
 }
 
-tri_status tri_metrics_write(tri_metrics *m, int64_t step) {
-  tri_status st = m->fd >= 0 ? line_make(m, step, &m->waiting) : TRI_OK;
+/* All values of the step, -1: of the one before once more, to the event file. */
+static tri_status show(const tri_metrics *m, int64_t step) {
+  if (!m->board) return TRI_OK;
+  for (const entry *e = m->e; e < m->e + m->n; e++)
+    TRI_TRY(e->kind == ENTRY_TEXT ? tri_tensorboard_add_text(m->board, e->name, e->text)
+                                  : tri_tensorboard_add(m->board, e->name, e->value));
+  return tri_tensorboard_end(m->board, step);
+}
+
+/* What the file and the event file have to say of values that were `put`: both are tried. */
+static tri_status end_values(tri_metrics *m, int64_t step, tri_status put) {
+  tri_status st = put == TRI_OK ? tri_metrics_flush(m) : put, shown = show(m, step);
 
   m->n = 0;
-  return st == TRI_OK ? tri_metrics_flush(m) : st;
+  return st == TRI_OK ? shown : st;
+}
+
+tri_status tri_metrics_write(tri_metrics *m, int64_t step) {
+  return end_values(m, step, m->fd >= 0 ? line_make(m, step, &m->waiting) : TRI_OK);
 }
 
 tri_status tri_metrics_put_off(tri_metrics *m, int64_t step) {
@@ -364,9 +367,6 @@ bool tri_metrics_is_new(const tri_metrics *m) { return m->is_new; }
 bool tri_metrics_is_due(const tri_metrics *m) { return m->is_due; }
 
 tri_status tri_metrics_complete(tri_metrics *m) {
-  tri_status st = m->fd >= 0 ? put_values(m, &m->completion) : TRI_OK;
-
-  m->n = 0;
   m->is_due = false;
-  return st == TRI_OK ? tri_metrics_flush(m) : st;
+  return end_values(m, -1, m->fd >= 0 ? put_values(m, &m->completion) : TRI_OK);
 }

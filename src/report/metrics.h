@@ -14,6 +14,18 @@ enum { TRI_METRIC_NAME_BYTES = 96 }; /* of a name and its end; chosen: twice the
  * that is not one of ours is TRI_EFORMAT. Not collective. */
 TRI_CHECKED tri_status tri_metrics_open(const char *path, int64_t keep_step, int rank, tri_metrics **out);
 void                   tri_metrics_close(tri_metrics **m);
+/* An event file for TensorBoard beside the lines. */
+typedef struct tri_metrics_board {
+  const char *folder; /* it is in; made */
+  const char *deck;   /* as used, shown as a text at `step` */
+  int64_t     step;   /* that the run goes on from */
+  double      now_s;  /* seconds since 1970: the file's number and its first events' time */
+  bool        waits;  /* nothing is written unless a line comes */
+} tri_metrics_board;
+/* Not collective; rank 0's alone counts. Before any value. What the lines say, those that were kept too, is
+ * from now on in an event file as well (tensorboard.h). A disk that is full is a warning; TRI_EFILE: the
+ * folder cannot be had. */
+TRI_CHECKED tri_status tri_metrics_open_board(tri_metrics *m, const tri_metrics_board *opt);
 /* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
  * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger, MIN
  * the smaller, RANK0 the latest. NaN wins over every number. At most 256 names of TRI_METRIC_NAME_BYTES,
@@ -31,7 +43,7 @@ bool   tri_metric_has(const tri_metrics *m, const char *name);
 TRI_CHECKED tri_status tri_metrics_reduce(tri_metrics *m, tri_comm *world);
 /* Not collective. After reduce: rank 0 makes one JSON line: "step" first, then names in the order they were
  * added, numbers as number.h writes them, not finite as null; all values are cleared. Then it is appended as
- * flush does. */
+ * flush does; and where it is the event file that cannot be written, that is TRI_EFILE and waits likewise. */
 TRI_CHECKED tri_status tri_metrics_write(tri_metrics *m, int64_t step);
 /* Not collective. As write, of a line whose evaluation was given up: it ends with "eval": "due". */
 TRI_CHECKED tri_status tri_metrics_put_off(tri_metrics *m, int64_t step);

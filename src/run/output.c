@@ -107,8 +107,8 @@ static tri_status find_number(const char *folder, int *number) {
   return TRI_OK;
 }
 
-static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts",
-                                              "eval",        "trace",         "deck.yaml"};
+static const char *const set_aside_names[] = {"checkpoints", "metrics.jsonl", "rollouts", "eval",
+                                              "tensorboard", "trace",         "deck.yaml"};
 enum { N_SET_ASIDE = sizeof set_aside_names / sizeof *set_aside_names };
 
 /* Rank 0. A run that starts anew takes nothing of an older one for its own: what that wrote stays, under
@@ -305,9 +305,25 @@ static tri_status check_file(const tri_run *r, const char *name) {
   return TRI_OK;
 }
 
-/* One that starts anew sets it aside. */
+/* Likewise for the folder of its event file. */
+static tri_status check_board(const tri_run *r) {
+  char path[TRI_CKPT_PATH_BYTES + 32];
+  int  fd;
+
+  snprintf(path, sizeof path, "%s/tensorboard", r->cfg->run.output);
+  TRI_TRY(tri_error_about(tri_folder_open(path, &fd), "run.tensorboard"));
+  if (fd < 0) return TRI_OK;
+  close(fd);
+  if (access(path, W_OK | X_OK))
+    TRI_FAIL(TRI_EFILE, "run.tensorboard: %s: cannot be written: %s", path, strerror(errno));
+  return TRI_OK;
+}
+
+/* One that starts anew sets both aside. */
 static tri_status check_metrics(const tri_run *r) {
-  return tri_run_is_own(r) ? check_file(r, "metrics.jsonl") : TRI_OK;
+  if (!tri_run_is_own(r)) return TRI_OK;
+  TRI_TRY(check_file(r, "metrics.jsonl"));
+  return r->cfg->run.tensorboard ? check_board(r) : TRI_OK;
 }
 
 /* Rank 0. */

@@ -308,6 +308,7 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
     tri_log(TRI_LOG_WARN, "%lld checkpoint%s could not be written", (long long)t->progress.failed_saves,
             t->progress.failed_saves == 1 ? "" : "s");
   tri_log(TRI_LOG_INFO, "  metrics      %s/metrics.jsonl", output);
+  if (t->cfg->run.tensorboard) tri_log(TRI_LOG_INFO, "  tensorboard  --logdir %s/tensorboard", output);
   if (t->timeline && tri_timeline_words(t->timeline, &trace) == TRI_OK && trace.len)
     tri_log(TRI_LOG_INFO, "  trace        %s", trace.data);
   tri_text_free(&trace);

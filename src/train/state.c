@@ -271,14 +271,27 @@ static tri_status load_kind(tri_trainer *t, tri_state_kind kind) {
   return TRI_OK;
 }
 
+/* Rank 0. */
+static tri_status open_board(tri_trainer *t, bool works) {
+  char              folder[TRI_CKPT_PATH_BYTES + 32];
+  tri_metrics_board opt = {folder, t->run.deck.data, t->progress.step, tri_unix_s(), !works};
+
+  if (!t->cfg->run.tensorboard) return TRI_OK;
+  snprintf(folder, sizeof folder, "%s/tensorboard", t->cfg->run.output);
+  return tri_metrics_open_board(t->metrics, &opt);
+}
+
 /* Collective over world. Lines of steps that are taken again are cut off. */
 static tri_status open_metrics(tri_trainer *t, bool works) {
-  char    path[TRI_CKPT_PATH_BYTES + 32];
-  int64_t keep_step = tri_run_is_own(&t->run) ? t->progress.step : -1;
+  char       path[TRI_CKPT_PATH_BYTES + 32];
+  int        rank = tri_world_of(t)->rank;
+  int64_t    keep_step = tri_run_is_own(&t->run) ? t->progress.step : -1;
+  tri_status st;
 
   snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
-  return tri_agree(tri_world_of(t),
-                   tri_metrics_open(path, works ? keep_step : INT64_MAX, tri_world_of(t)->rank, &t->metrics));
+  st = tri_metrics_open(path, works ? keep_step : INT64_MAX, rank, &t->metrics);
+  if (st == TRI_OK && rank == 0) st = open_board(t, works);
+  return tri_agree(tri_world_of(t), st);
 }
 
 tri_status tri_state_load(tri_trainer *t) {

@@ -7,6 +7,7 @@
 static void test_peers_keys(void **state) {
   static const char *const row[][2] = {
       {"report_to=wandb", "'report_to': metrics.jsonl"},
+      {"use_tensorboard=logs", "'use_tensorboard': run.tensorboard: true"},
       {"trainer.logger=[console]", "'trainer.logger': metrics.jsonl"},
       {"train.logging_steps=10", "'train.logging_steps': metrics.jsonl has a line"},
       {"lora_dropout=0.05", "'lora_dropout': adapters are trained without dropout here"},
