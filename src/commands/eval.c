@@ -1,10 +1,11 @@
-/* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, pass@k, length. */
+/* eval.c - trireme eval MODEL --data F.jsonl --reward R: mean reward, pass@1, of k answers, length. */
 #include "base/child.h"
 #include "base/folder.h"
 #include "commands.h"
 #include "infer/infer.h"
 #include "io/text/json_text.h"
 #include "reward/answers_file.h"
+#include "reward/figures.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -21,76 +22,80 @@ typedef struct request {
 
 /* What came of all answers. */
 typedef struct result {
-  double reward_mean, pass_at_1, pass_at_k, length_mean_tokens, truncated_ratio;
-  int    prompts, num, reward_failures;
+  const tri_reward_set *set;
+  tri_figures           figures;
+  int                   prompts, num, reward_failures;
 } result;
 
-static bool right(const tri_reward_set *set, const tri_rollout *r, int q) {
-  return tri_reward_set_is_full(set, r->part + (int64_t)q * r->n_reward);
+/* NaN where there is no such thing with this reward. */
+static double figure(const result *x, tri_figure which) {
+  return tri_figure_is_had(which, x->set) ? tri_figure_mean(&x->figures, which) : NAN;
 }
 
-static void summarise(const tri_reward_set *set, const tri_rollout *r, result *out) {
-  int n = 0, prompts = 0;
+static tri_status summarise(const tri_infer *f, tri_reward_set *set, const tri_rollout *r, result *out) {
+  const tri_answers_opt o = {.set = set,
+                             .tokenizer = tri_source_tokenizer(f->source),
+                             .end = tri_source_eos(f->source)->id,
+                             .n_end = tri_source_eos(f->source)->n};
+  int                  *vote = NULL;
+  tri_status            st = TRI_OK;
 
-  *out = (result){.prompts = r->n_seq / r->group, .num = r->group};
-  for (int q = 0; q < r->n_seq; q++) {
-    if (isnan(r->reward[q])) continue; /* dropped */
-    n++;
-    out->reward_mean += (double)r->reward[q];
-    out->pass_at_1 += right(set, r, q);
-    out->length_mean_tokens += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
-    out->truncated_ratio += r->stop[q] == TRI_STOP_LENGTH;
-  }
-  for (int p = 0; p < out->prompts; p++) {
-    bool any = false, judged = false;
-    for (int q = p * r->group; q < (p + 1) * r->group; q++) {
-      judged = judged || !isnan(r->reward[q]);
-      any = any || (!isnan(r->reward[q]) && right(set, r, q));
-    }
-    prompts += judged;
-    out->pass_at_k += any;
-  }
-  out->reward_mean /= n;
-  out->pass_at_1 /= n;
-  out->length_mean_tokens /= n;
-  out->truncated_ratio /= n;
-  out->pass_at_k /= prompts;
-  if (!tri_reward_set_is_bounded(set))
-    out->pass_at_1 = out->pass_at_k = NAN; /* no answer is right or wrong */
+  *out = (result){.set = set, .prompts = r->n_seq / r->group, .num = r->group};
+  TRI_TRY_DONE(TRI_ALLOC(vote, r->n_seq));
+  TRI_TRY_DONE(tri_figures_vote(r, &o, vote));
+  tri_figures_add(r, set, vote, &out->figures);
+done:
+  TRI_FREE(vote);
+  return st;
 }
 
-static tri_status print_result(const result *x, bool json) {
+/* "pass@8        0.250000", in one column with the others. */
+static void print_at_k(const result *x, const char *what, tri_figure which) {
+  char label[32];
+
+  snprintf(label, sizeof label, "%s@%d", what, x->num);
+  if (!isnan(figure(x, which))) printf("%-13s  %.6f\n", label, figure(x, which));
+}
+
+static void print_text(const result *x) {
+  printf("prompts %d, answers each %d\nreward mean    %.6f\n", x->prompts, x->num,
+         figure(x, TRI_FIGURE_REWARD));
+  if (!isnan(figure(x, TRI_FIGURE_PASS_1))) printf("pass@1         %.6f\n", figure(x, TRI_FIGURE_PASS_1));
+  if (x->num > 1) {
+    print_at_k(x, "pass", TRI_FIGURE_PASS_K);
+    print_at_k(x, "best", TRI_FIGURE_BEST_K);
+    print_at_k(x, "majority", TRI_FIGURE_MAJORITY_K);
+  }
+  printf("length mean    %.2f tokens\ntruncated      %.4f\n", figure(x, TRI_FIGURE_LENGTH),
+         figure(x, TRI_FIGURE_TRUNCATED));
+  fflush(stdout);
+}
+
+static tri_status put_field(tri_text *out, const char *name, double value) {
+  TRI_TRY(tri_text_printf(out, "%s\"%s\": ", out->len ? ", " : "{", name));
+  return tri_json_put_double(out, value);
+}
+
+static tri_status print_json(const result *x) {
   tri_text   out = {0};
   tri_status st = TRI_OK;
 
-  if (!json) {
-    printf("prompts %d, answers each %d\nreward mean    %.6f\n", x->prompts, x->num, x->reward_mean);
-    if (!isnan(x->pass_at_1)) printf("pass@1         %.6f\n", x->pass_at_1);
-    if (x->num > 1 && !isnan(x->pass_at_k)) printf("pass@%-8d  %.6f\n", x->num, x->pass_at_k);
-    printf("length mean    %.2f tokens\ntruncated      %.4f\n", x->length_mean_tokens, x->truncated_ratio);
-    fflush(stdout);
-    return TRI_OK;
-  }
-  struct {
-    const char *name;
-    double      value;
-  } field[] = {{"prompts", x->prompts},
-               {"num_generations", x->num},
-               {"reward_mean", x->reward_mean},
-               {"pass_at_1", x->pass_at_1},
-               {"pass_at_k", x->pass_at_k},
-               {"response_length_mean_tokens", x->length_mean_tokens},
-               {"truncated_ratio", x->truncated_ratio},
-               {"reward_failures", x->reward_failures}};
-  for (size_t i = 0; i < sizeof field / sizeof *field; i++) {
-    TRI_TRY_DONE(tri_text_printf(&out, "%s\"%s\": ", i ? ", " : "{", field[i].name));
-    TRI_TRY_DONE(tri_json_put_double(&out, field[i].value));
-  }
+  TRI_TRY_DONE(put_field(&out, "prompts", x->prompts));
+  TRI_TRY_DONE(put_field(&out, "num_generations", x->num));
+  for (tri_figure i = 0; i < TRI_FIGURE_COUNT; i++)
+    TRI_TRY_DONE(put_field(&out, tri_figure_name(i), figure(x, i)));
+  TRI_TRY_DONE(put_field(&out, "reward_failures", x->reward_failures));
   printf("%s}\n", out.data);
   fflush(stdout);
 done:
   tri_text_free(&out);
   return st;
+}
+
+static tri_status print_result(const result *x, bool json) {
+  if (json) return print_json(x);
+  print_text(x);
+  return TRI_OK;
 }
 
 /* Collective over world. Answers to the first n prompts, rewarded, on every rank. */
@@ -184,7 +189,7 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   tri_infer_size size = {q->dtype, n * q->num, tri_dataset_stats(data)->longest_prompt, max_new, 0};
   TRI_TRY_DONE(tri_infer_ready(&f, &size));
   TRI_TRY_DONE(answer(&f, q, data, (int)n, set, max_new, &r));
-  summarise(set, &r, &x);
+  TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], summarise(&f, set, &r, &x)));
   x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
   if (kept.file.open) TRI_TRY_DONE(write_output(&f, data, set, &r, &kept));
@@ -294,7 +299,8 @@ static int list_flags(request *q, fields *x, const char *reward_help, tri_flag *
       {"--top-k", TRI_FLAG_I64, &q->top_k, 0, 1e9, "K", "sample among the K likeliest tokens; 0: all (0)"},
       {"--top-p", TRI_FLAG_F64, &q->top_p, 1e-9, 1, "P",
        "sample among the likeliest tokens up to probability P (1)"},
-      {"--num", TRI_FLAG_I64, &q->num, 1, 1e6, "N", "answers per prompt, the k of pass@k (1)"},
+      {"--num", TRI_FLAG_I64, &q->num, 1, 1e6, "N",
+       "answers per prompt, the k of pass@k, best@k and majority@k (1)"},
       {"--seed", TRI_FLAG_I64, &q->seed, 0, 9.2e18, "S", "key of the random numbers (42)"},
       {"--dtype", TRI_FLAG_WORD, &q->dtype, 0, 0, "f32|bf16|fp16",
        "type the model computes in (that of the run, or of the model's files)"},
@@ -332,5 +338,6 @@ static tri_status eval(int argc, char **argv, int *code) {
   return run(argv[0], &q, &row);
 }
 
-const tri_command tri_command_eval = {"eval", "MODEL --data F.jsonl --reward R [flags]",
-                                      "mean reward, pass@1, pass@k and length on prompts with answers", eval};
+const tri_command tri_command_eval = {
+    "eval", "MODEL --data F.jsonl --reward R [flags]",
+    "mean reward, pass@1, pass@k, best@k, majority@k and length on prompts with answers", eval};

@@ -335,7 +335,7 @@ const tri_key tri_keys[] = {
   {"eval.max_prompts", TRI_KEY_I64, ALL, FREE, AT(eval.max_prompts), COUNT0, "0", "prompts",
    "Use only so many lines, with data.eval_names so many of each set; 0: all."},
   {"eval.num_generations", TRI_KEY_I64, ALL, FREE, AT(eval.num_generations), COUNT, "1", "samples",
-   "Answers per prompt."},
+   "Answers per prompt; k of them give eval_pass_at_k, eval_best_at_k and eval_majority_at_k."},
   {"eval.temperature", TRI_KEY_F64, ALL, FREE, AT(eval.temperature), "[0, inf)", "0", "1",
    "Divides the logits; 0: greedy."},
   {"eval.save", TRI_KEY_BOOL, ALL, FREE, AT(eval.save), "", "false", "1",

@@ -65,18 +65,12 @@ static const tri_example *example_of(const tri_answers *x, int number) {
   return x->opt.example[number / x->opt.group];
 }
 
-/* Without the token that ended it. */
-static int64_t text_tokens(const tri_answers_opt *o, const int32_t *answer, int64_t n) {
-  for (int i = 0; n && i < o->n_end; i++)
-    if (answer[n - 1] == o->end[i]) return n - 1;
-  return n;
-}
-
 /* The texts that someone needs. */
 static tri_status decode_texts(tri_answers *x, const finished *f) {
   const tri_tokenizer *t = x->opt.tokenizer;
 
-  TRI_TRY(tri_answers_decode(t, f->answer, text_tokens(&x->opt, f->answer, f->n), true, &x->text));
+  TRI_TRY(
+      tri_answers_decode(t, f->answer, tri_answers_text_tokens(&x->opt, f->answer, f->n), true, &x->text));
   x->place[f->number].bytes = x->text.len - x->place[f->number].begin;
   if (!tri_reward_set_works_beside(x->opt.set)) return TRI_OK;
   if (!example_of(x, f->number)->prompt || tri_reward_set_needs(x->opt.set) & TRI_REWARD_WHOLE)

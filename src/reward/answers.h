@@ -20,6 +20,8 @@ typedef struct tri_answers_opt {
   const int32_t            *end;       /* [n_end] tokens that end an answer, and are no part of its text */
   int                       n_end;
 } tri_answers_opt;
+/* Tokens of an answer without the one that ended it. Of o: end. */
+int64_t tri_answers_text_tokens(const tri_answers_opt *o, const int32_t *answer, int64_t n);
 typedef struct tri_answers tri_answers;
 /* Not collective. All of the options is borrowed until close; one at a time of each set. */
 TRI_CHECKED tri_status tri_answers_open(const tri_answers_opt *o, tri_answers **out);

@@ -42,6 +42,12 @@ done:
   return st;
 }
 
+int64_t tri_answers_text_tokens(const tri_answers_opt *o, const int32_t *answer, int64_t n) {
+  for (int i = 0; n && i < o->n_end; i++)
+    if (answer[n - 1] == o->end[i]) return n - 1;
+  return n;
+}
+
 /* Does the text hold the string? Both may hold NUL. */
 static bool holds(const tri_text *text, const char *what) {
   size_t n = strlen(what);

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "comm/session.h"
 #include "reward/desk/desk.h"
+#include "reward/math/decimal.h"
 
 /* Chosen: four times the fields of the largest reward, besides name and weight; 30 names of rewards. */
 enum { TRI_REWARD_FIELDS = 16, TRI_REWARD_NAMES_BYTES = 512 };
@@ -110,6 +111,11 @@ typedef struct tri_reward {
   void (*forget)(void *state);
   /* Why no answer to this truth [n] could ever be judged, or NULL; asked while data is read. NULL: never. */
   const char *(*refuse)(void *state, const char *truth, size_t n);
+  /* For majority@k (figures.h): what a response [n] comes to, appended to *out; nothing where it comes to
+   * nothing. NULL: the reward takes no result from responses. */
+  tri_status (*result)(const char *response, size_t n, tri_text *out);
+  /* Whether two such results are one; NULL: where their bytes are the same. */
+  tri_status (*same)(tri_part a, tri_part b, bool *same);
   void (*close)(void **state);
 } tri_reward;
 
@@ -229,8 +235,10 @@ void tri_reward_set_warn(tri_reward_set *s, int i, int64_t prompt_id);
 const char *tri_reward_set_refuse(const tri_reward_set *s, const char *truth, size_t n);
 /* Not collective. Whether an answer with these parts [n] gets all that can be got. Rewards that only take
  * away do not count, unless there are no others. */
-bool        tri_reward_set_is_full(const tri_reward_set *s, const float *part);
-unsigned    tri_reward_set_needs(const tri_reward_set *s);        /* TRI_REWARD_* of all */
+bool tri_reward_set_is_full(const tri_reward_set *s, const float *part);
+/* The first reward that takes a result from responses; NULL: none does. */
+const tri_reward *tri_reward_set_voter(const tri_reward_set *s);
+unsigned          tri_reward_set_needs(const tri_reward_set *s);  /* TRI_REWARD_* of all */
 bool        tri_reward_set_works_beside(const tri_reward_set *s); /* whether submit gives anyone anything */
 int         tri_reward_set_count(const tri_reward_set *s);
 const char *tri_reward_set_name(const tri_reward_set *s, int i);

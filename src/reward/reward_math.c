@@ -25,6 +25,13 @@ static tri_status boxed_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
+static tri_status boxed_result(const char *response, size_t n, tri_text *out) {
+  tri_part inside;
+
+  if (!n || !tri_math_boxed(response, n, &inside) || !inside.n) return TRI_OK;
+  return tri_text_put(out, inside.at, inside.n);
+}
+
 /* GSM8K's solutions end with "#### 72". The first number behind the last such mark, else the last of all. */
 static bool final_number(const char *s, size_t n, tri_decimal *out) {
   static const char mark[] = "####";
@@ -41,6 +48,12 @@ static const char *gsm8k_refuse(void *state, const char *truth, size_t n) {
 
   (void)state;
   return final_number(truth, n, &want) ? NULL : "holds no number, and reward gsm8k compares numbers";
+}
+
+static tri_status gsm8k_result(const char *response, size_t n, tri_text *out) {
+  tri_decimal got;
+
+  return final_number(response, n, &got) ? tri_decimal_put(&got, out) : TRI_OK;
 }
 
 static tri_status gsm8k_score(void *state, const tri_answer *a, int n, float *score) {
@@ -62,11 +75,14 @@ const tri_reward tri_reward_boxed = {.name = "boxed",
                                      .values = "1 or 0",
                                      .best = 1,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
-                                     .score = boxed_score};
+                                     .score = boxed_score,
+                                     .result = boxed_result,
+                                     .same = tri_math_same};
 const tri_reward tri_reward_gsm8k = {.name = "gsm8k",
                                      .help = "the number after ####, else the last, equals",
                                      .values = "1 or 0",
                                      .best = 1,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                      .score = gsm8k_score,
-                                     .refuse = gsm8k_refuse};
+                                     .refuse = gsm8k_refuse,
+                                     .result = gsm8k_result};

@@ -37,6 +37,12 @@ static tri_status exact_score(void *state, const tri_answer *a, int n, float *sc
   return TRI_OK;
 }
 
+static tri_status exact_result(const char *response, size_t n, tri_text *out) {
+  tri_part text = trimmed(response, n);
+
+  return text.n ? tri_text_put(out, text.at, text.n) : TRI_OK;
+}
+
 static const char *number_refuse(void *state, const char *truth, size_t n) {
   tri_decimal want;
 
@@ -56,6 +62,12 @@ static tri_status number_score(void *state, const tri_answer *a, int n, float *s
     score[q] = tri_decimal_last(a[q].response, a[q].response_bytes, &got) && tri_decimal_same(&got, &want);
   }
   return TRI_OK;
+}
+
+static tri_status number_result(const char *response, size_t n, tri_text *out) {
+  tri_decimal got;
+
+  return tri_decimal_last(response, n, &got) ? tri_decimal_put(&got, out) : TRI_OK;
 }
 
 typedef struct regex {
@@ -175,14 +187,16 @@ const tri_reward tri_reward_exact = {.name = "exact",
                                      .values = VALUES,
                                      .best = 1,
                                      .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
-                                     .score = exact_score};
+                                     .score = exact_score,
+                                     .result = exact_result};
 const tri_reward tri_reward_number = {.name = "number",
                                       .help = "the last number equals",
                                       .values = VALUES,
                                       .best = 1,
                                       .needs = TRI_REWARD_TRUTH | TRI_REWARD_TEXT,
                                       .score = number_score,
-                                      .refuse = number_refuse};
+                                      .refuse = number_refuse,
+                                      .result = number_result};
 const tri_reward tri_reward_regex = {.name = "regex",
                                      .help = "pattern is found in the answer",
                                      .values = VALUES,

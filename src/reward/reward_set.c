@@ -93,6 +93,12 @@ bool tri_reward_set_is_full(const tri_reward_set *s, const float *part) {
   return all > 0 ? (float)got >= (float)(all * (1 - 1e-6)) : (float)(got + taken) >= 0; /* sums are f32 */
 }
 
+const tri_reward *tri_reward_set_voter(const tri_reward_set *s) {
+  for (int i = 0; i < s->n; i++)
+    if (s->row[i].kind->result) return s->row[i].kind;
+  return NULL;
+}
+
 unsigned tri_reward_set_needs(const tri_reward_set *s) {
   unsigned needs = 0;
 

@@ -1,18 +1,18 @@
 /* evaluate.c - held-out prompts: reward, pass@1 and length of the policy's answers; or held-out lines: their
  * loss; of all, and of each set. */
 #include "comm/halt.h"
+#include "reward/figures.h"
 #include "score.h"
 #include "supply.h"
 #include "train.h"
 
-#include <math.h>
 #include <stdio.h>
 
-/* What an evaluation adds up, of all lines or of a set. pass: pass@1, answers that get all there is to get;
- * lines: where the loss judges. */
+/* What an evaluation adds up, of all lines or of a set; lines: where the loss judges. */
 typedef struct eval_sum {
-  double    reward, pass, length, answers, failures;
-  tri_tally lines;
+  tri_figures figures;
+  int         failures;
+  tri_tally   lines;
 } eval_sum;
 
 /* ---- which lines ---- */
@@ -51,14 +51,24 @@ tri_status tri_evaluate_plan(tri_trainer *t) {
 
 /* ---- by answers ---- */
 
-static void add_answers(tri_trainer *t, const tri_rollout *r, eval_sum *sum) {
-  for (int q = 0; q < r->n_seq; q++) {
-    if (isnan(r->reward[q])) continue; /* dropped */
-    sum->reward += (double)r->reward[q];
-    sum->pass += tri_reward_set_is_full(t->reward, r->part + (int64_t)q * r->n_reward);
-    sum->length += (double)(r->start[q + 1] - r->start[q] - r->prompt_len[q]);
-    sum->answers++;
-  }
+static tri_status add_answers(tri_trainer *t, const tri_rollout *r, eval_sum *all, eval_sum *of_set) {
+  const tri_source     *source = t->learner[TRI_POLICY].source;
+  const tri_answers_opt o = {.set = t->reward,
+                             .tokenizer = tri_source_tokenizer(source),
+                             .end = tri_source_eos(source)->id,
+                             .n_end = tri_source_eos(source)->n};
+  int                  *vote = NULL, failed = tri_answers_failed(r, t->reward, tri_world_of(t)->rank == 0);
+  tri_status            st = TRI_OK;
+
+  all->failures += failed;
+  of_set->failures += failed;
+  TRI_TRY_DONE(TRI_ALLOC(vote, r->n_seq));
+  TRI_TRY_DONE(tri_figures_vote(r, &o, vote));
+  tri_figures_add(r, t->reward, vote, &all->figures);
+  tri_figures_add(r, t->reward, vote, &of_set->figures);
+done:
+  TRI_FREE(vote);
+  return st;
 }
 
 /* Lines of a set that are evaluated together. */
@@ -73,7 +83,6 @@ static tri_status evaluate_answers(tri_trainer *t, const piece *p, eval_sum *all
   int64_t     each = t->sampling.eval.group;
   tri_rollout r = {0};
   tri_status  st = TRI_OK;
-  int         failed;
   tri_ask     ask = {.data = t->eval_data,
                      .begin = p->begin,
                      .n = p->n,
@@ -85,11 +94,7 @@ static tri_status evaluate_answers(tri_trainer *t, const piece *p, eval_sum *all
   TRI_TRY_DONE(tri_supply_ask(t, &ask, &r));
   if (tri_halt_decided(t->halt)) goto done;
   TRI_TRY_DONE(tri_report_eval_put(t, &r, p->set->name));
-  failed = tri_answers_failed(&r, t->reward, tri_world_of(t)->rank == 0);
-  all->failures += failed;
-  of_set->failures += failed;
-  add_answers(t, &r, all);
-  add_answers(t, &r, of_set);
+  st = tri_agree(tri_world_of(t), add_answers(t, &r, all, of_set));
 done:
   tri_rollout_clear(&r);
   return st;
@@ -163,10 +168,15 @@ static void report(tri_trainer *t, const char *prefix, const char *what, double 
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
+/* Whether this run's evaluations have it: with one answer to a prompt those of k would say the same again. */
+static bool has_figure(const tri_trainer *t, tri_figure which) {
+  if (which == TRI_FIGURE_TRUNCATED || !tri_figure_is_had(which, t->reward)) return false;
+  return t->sampling.eval.group > 1 || !tri_figure_is_of_k(which);
+}
+
 static void report_answers(tri_trainer *t, const eval_sum *sum, const char *prefix) {
-  report(t, prefix, "reward_mean", sum->reward / sum->answers);
-  if (tri_reward_set_is_bounded(t->reward)) report(t, prefix, "pass_at_1", sum->pass / sum->answers);
-  report(t, prefix, "response_length_mean_tokens", sum->length / sum->answers);
+  for (tri_figure i = 0; i < TRI_FIGURE_COUNT; i++)
+    if (has_figure(t, i)) report(t, prefix, tri_figure_name(i), tri_figure_mean(&sum->figures, i));
   if (sum->failures > 0) report(t, prefix, "reward_failures", sum->failures);
 }
 

@@ -25,30 +25,44 @@ near() {
 
 # By answers, several at a temperature: random numbers are keyed by the lines' places in the files one after another.
 both="data.eval=[$dir/a.jsonl,$dir/b.jsonl]" names='data.eval_names=[sum_a,b2]'
-more="train.steps=1 checkpoint.save_final=false checkpoint.save_steps=0 model.dtype=f32 eval.steps=1 eval.num_generations=3"
+more="train.steps=1 checkpoint.save_final=false checkpoint.save_steps=0 model.dtype=f32 eval.steps=1"
+three="eval.num_generations=3 eval.temperature=1"
 # shellcheck disable=SC2086
 {
-  launch "$ranks" "$dir/named" "$both" "$names" eval.max_prompts=8 $more eval.temperature=1
-  launch "$ranks" "$dir/a" "data.eval=$dir/a.jsonl" eval.max_prompts=8 $more eval.temperature=1
-  launch "$ranks" "$dir/named-all" "$both" "$names" eval.max_prompts=0 $more eval.temperature=1
-  launch "$ranks" "$dir/all" "$both" eval.max_prompts=0 $more eval.temperature=1
+  launch "$ranks" "$dir/named" "$both" "$names" eval.max_prompts=8 $more $three
+  launch "$ranks" "$dir/a" "data.eval=$dir/a.jsonl" eval.max_prompts=8 $more $three
+  launch "$ranks" "$dir/named-all" "$both" "$names" eval.max_prompts=0 $more $three
+  launch "$ranks" "$dir/all" "$both" eval.max_prompts=0 $more $three
   launch "$ranks" "$dir/greedy" "$both" "$names" eval.max_prompts=0 $more
   launch "$ranks" "$dir/greedy-b" "data.eval=$dir/b.jsonl" eval.max_prompts=0 $more
 }
-for m in reward_mean pass_at_1 response_length_mean_tokens; do
+for m in reward_mean pass_at_1 response_length_mean_tokens pass_at_k best_at_k; do
   same "$dir/named" eval_sum_a_$m "$dir/a" eval_$m
   same "$dir/named-all" eval_$m "$dir/all" eval_$m
-  same "$dir/greedy" eval_b2_$m "$dir/greedy-b" eval_$m
 done
+for m in reward_mean pass_at_1 response_length_mean_tokens; do same "$dir/greedy" eval_b2_$m "$dir/greedy-b" eval_$m; done
 awk -v n="$(value "$dir/named" eval_reward_mean 0)" -v a="$(value "$dir/named" eval_sum_a_reward_mean 0)" \
   -v b="$(value "$dir/named" eval_b2_reward_mean 0)" 'BEGIN { d = n - (a + b) / 2; exit !(d * d < 1e-12) }' ||
   fail "eval.max_prompts is not of each set"
 ! grep -q 'eval_sum_a' "$dir/all/metrics.jsonl" || fail "sets without names"
+
+# Of k answers: of rewards that are 1 or 0 the best is pass@k; a pattern takes no result to vote by, a number does.
+same "$dir/named" eval_best_at_k "$dir/named" eval_pass_at_k
+! grep -q majority "$dir/named/metrics.jsonl" || fail "a majority of patterns"
+votes='reward=[{name: regex, pattern: "[0-4]"}, {name: number, weight: 0.5}]'
+# shellcheck disable=SC2086
+for n in "$ranks" "$@"; do
+  launch "$n" "$dir/votes-$n" "$both" "$names" eval.max_prompts=8 $more $three "$votes"
+  for m in best_at_k majority_at_k; do same "$dir/votes-$n" eval_b2_$m "$dir/votes-$ranks" eval_b2_$m; done
+done
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/one" "$both" $more "$votes"
+! grep -q '_at_k' "$dir/one/metrics.jsonl" || fail "one answer is called k"
 grep -q '^evaluation: sum_a (8), b2 (8), every 1 step$' "$dir/named/log.txt" || fail "the start screen"
 [ "$(grep -c '^  eval_\*_pass_at_1: sum_a [0-9.]*, b2 [0-9.]*$' "$dir/named/log.txt")" = 2 ] || fail "the line of sets"
 for n in "$@"; do
   # shellcheck disable=SC2086
-  launch "$n" "$dir/on-$n" "$both" "$names" eval.max_prompts=8 $more eval.temperature=1
+  launch "$n" "$dir/on-$n" "$both" "$names" eval.max_prompts=8 $more $three
   diff <(numbers "$dir/named" | head -n 1) <(numbers "$dir/on-$n" | head -n 1) || fail "$n ranks evaluate differently"
 done
 

@@ -91,6 +91,16 @@ bool tri_decimal_same(const tri_decimal *a, const tri_decimal *b) {
   return !x.n && !y.n;
 }
 
+tri_status tri_decimal_put(const tri_decimal *d, tri_text *out) {
+  if (d->negative) TRI_TRY(tri_text_put(out, "-", 1));
+  for (size_t i = 0; i < d->whole.n; i++)
+    if (d->whole.at[i] != ',') TRI_TRY(tri_text_put(out, d->whole.at + i, 1));
+  if (!d->whole.n) TRI_TRY(tri_text_put(out, "0", 1));
+  if (!d->fraction.n) return TRI_OK;
+  TRI_TRY(tri_text_put(out, ".", 1));
+  return tri_text_put(out, d->fraction.at, d->fraction.n);
+}
+
 bool tri_decimal_whole(const char *s, size_t n, tri_decimal *out) {
   size_t begin = n && (*s == '-' || *s == '+') ? 1 : 0, end;
   bool   point = begin + 1 < n && s[begin] == '.' && is_digit(s[begin + 1]);

@@ -2,8 +2,7 @@
 #ifndef TRI_DECIMAL_H
 #define TRI_DECIMAL_H
 
-#include <stdbool.h>
-#include <stddef.h>
+#include "base/base.h"
 
 /* Part of a text, borrowed. */
 typedef struct tri_part {
@@ -26,5 +25,8 @@ bool tri_decimal_last(const char *s, size_t n, tri_decimal *out);
 bool tri_decimal_whole(const char *s, size_t n, tri_decimal *out);
 /* Whether they are the same number, unrounded. Pure. */
 bool tri_decimal_same(const tri_decimal *a, const tri_decimal *b);
+/* Not collective. Appends it, without what stands where it stood: numbers that are the same are the same
+ * text. */
+TRI_CHECKED tri_status tri_decimal_put(const tri_decimal *d, tri_text *out);
 
 #endif

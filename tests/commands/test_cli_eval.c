@@ -1,0 +1,74 @@
+/* test_cli_eval.c - the whole program, eval: figures of k answers. Judge besides: awk over what generate
+ * answers, with the same seed. */
+#include "cli_case.h"
+
+#define ASK "--num 5 --top-k 3 --max-new 1 --temperature 1 "
+
+/* Prompts of which the right answer is the model's own second or fourth one, by turns. */
+static void write_data(void) {
+  cli_write("figures.awk",
+            "{ match($0, /\"response\": \"([^\"\\\\]|\\\\.)*\"/); r = substr($0, RSTART + 13, RLENGTH - 14)\n"
+            "  gsub(/^( |\\\\[tnr]|\\\\u000[bc])+|( |\\\\[tnr]|\\\\u000[bc])+$/, \"\", r)\n"
+            "  p = int((NR - 1) / 5); q = (NR - 1) % 5; text[p, q] = r; n = p + 1 }\n"
+            "END {\n"
+            "  for (p = 0; p < n; p++) {\n"
+            "    right = text[p, p % 2 ? 3 : 1]; any = 0; most = 0; first = text[p, 0] == right\n"
+            "    line = \"{\\\"prompt\\\": \\\"\" p + 10 \"\\\", \\\"answer\\\": \\\"\" right \"\\\"}\"\n"
+            "    if (make) { print line; continue }\n"
+            "    for (q = 0; q < 5; q++) {\n"
+            "      is = text[p, q] == right; all += is; any = any || is; votes = 0\n"
+            "      for (i = 0; i < 5; i++) votes += text[p, i] == text[p, q]\n"
+            "      if (text[p, q] != \"\" && votes > most) { most = votes; first = is }\n"
+            "    }\n"
+            "    pass += any; majority += first }\n"
+            "  if (!make) printf \"%.6f %.6f %.6f\\n\", all / n / 5, pass / n, majority / n }\n");
+  cli_sh("for i in $(seq 10 33); do echo \"{\\\"prompt\\\": \\\"$i\\\"}\"; done >asked.jsonl");
+  cli_succeeds(ONE "generate model --prompts asked.jsonl " ASK "--json");
+  cli_sh("awk -v make=1 -f figures.awk .out >figures.jsonl && awk -f figures.awk .out >want");
+}
+
+static void figures_are_those_of_the_answers(void **state) {
+  char want[CLI_TEXT_BYTES], text[256];
+
+  (void)state;
+  write_data();
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward exact " ASK);
+  cli_sh(
+      "sed -n -e 's/^pass@1 *//p' -e 's/^pass@5 *//p' -e 's/^majority@5 *//p' .out | paste -s -d ' ' >got");
+  cli_sh("diff want got");
+  cli_sh("[ \"$(sed -n 's/^best@5 *//p' .out)\" = \"$(sed -n 's/^pass@5 *//p' .out)\" ]"); /* of 1 or 0 */
+  cli_fits(cli_out);
+  cli_read("want", want);
+  assert_non_null(strstr(want, "0."));
+  assert_int_equal(sscanf(want, "%*s %*s %255s", text), 1);
+  assert_string_not_equal(text, "0.000000");
+  assert_string_not_equal(text, "1.000000");
+}
+
+static void ranks_say_the_same(void **state) {
+  (void)state;
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward exact --json " ASK);
+  cli_shows(cli_out, "\"best_at_k\": 1, \"majority_at_k\": 0.");
+  cli_sh("cp .out one");
+  cli_succeeds(TWO "eval model --data figures.jsonl --reward exact --json " ASK);
+  cli_sh("cmp one .out");
+}
+
+/* A pattern takes no result from an answer; of one answer to a prompt no more is said than of all. */
+static void what_is_not_had_is_left_out(void **state) {
+  (void)state;
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward regex --pattern . " ASK);
+  cli_shows(cli_out, "\nbest@5 ");
+  assert_null(strstr(cli_out, "majority"));
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward regex --pattern . --json " ASK);
+  cli_shows(cli_out, "\"majority_at_k\": null");
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward exact --max-new 1");
+  assert_null(strstr(cli_out, "best@"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(figures_are_those_of_the_answers),
+                                     cmocka_unit_test(ranks_say_the_same),
+                                     cmocka_unit_test(what_is_not_had_is_left_out)};
+  return cmocka_run_group_tests(tests, cli_open, cli_close);
+}
