@@ -109,6 +109,13 @@ static tri_status set(const tri_flag *f, const char *text) {
   errno = 0;
   if (f->type == TRI_FLAG_WORD && !is_word(f->value, text))
     TRI_FAIL(TRI_EARG, "%s %s: must be one of %s", f->name, text, f->value);
+  if (f->type == TRI_FLAG_TEXTS) {
+    tri_flag_texts *texts = f->where;
+    if (texts->n == TRI_FLAG_TEXTS_MOST)
+      TRI_FAIL(TRI_EARG, "%s %s: may be given %d times", f->name, text, TRI_FLAG_TEXTS_MOST);
+    texts->item[texts->n++] = text;
+    return TRI_OK;
+  }
   if (f->type == TRI_FLAG_TEXT || f->type == TRI_FLAG_WORD) {
     *(const char **)f->where = text;
     return TRI_OK;

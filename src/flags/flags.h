@@ -7,16 +7,24 @@
 typedef enum {
   TRI_FLAG_BOOL,
   TRI_FLAG_TEXT,
+  TRI_FLAG_TEXTS, /* may be given again: each is added */
   TRI_FLAG_WORD,
   TRI_FLAG_I64,
   TRI_FLAG_F64,
   TRI_FLAG_F64_OR_0
 } tri_flag_type;
 
+enum { TRI_FLAG_TEXTS_MOST = 32 }; /* chosen: more than a screen shows */
+typedef struct tri_flag_texts {
+  const char *item[TRI_FLAG_TEXTS_MOST];
+  int         n;
+} tri_flag_texts;
+
 typedef struct tri_flag {
   const char   *name; /* "--seed" */
   tri_flag_type type;
-  void       *where; /* bool *, const char **, int64_t *, double *; keeps its value when the flag is absent */
+  /* bool *, const char **, tri_flag_texts *, int64_t *, double *; keeps its value when the flag is absent */
+  void       *where;
   double      min, max;     /* of numbers; OR_0: or 0, whatever min */
   const char *value, *help; /* "S", "key of the random numbers"; of a word, all that are legal: "f32|bf16" */
 } tri_flag;
