@@ -67,6 +67,12 @@ _trireme() {
     ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
     return
   fi
+  # The numbers of a run, of its metrics' last line; runs are folders.
+  if [[ $command == watch && $before == --metric ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(tail -q -n 1 -- "${COMP_WORDS[2]}/metrics.jsonl" 2>/dev/null |
+      grep -o '"[a-zA-Z0-9_]*": [-0-9n]' | cut -d '"' -f 2)" -- "$word")
+    return
+  fi
   _trireme_words "$program" "$command"
   while read -r flag value; do
     [[ $flag == "$before" && -n $value ]] || continue
@@ -83,6 +89,7 @@ _trireme() {
     mapfile -t COMPREPLY < <(compgen -S = -W "$(cut -d ' ' -f 1 <<<"$said")" -- "$word")
     ((${#COMPREPLY[@]})) && compopt -o nospace 2>/dev/null
   fi
+  [[ $command == watch ]] && mapfile -t COMPREPLY < <(compgen -d -- "$word")
   ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
 }
 complete -o filenames -F _trireme trireme

@@ -82,6 +82,12 @@ completes train deck.yaml data.shuffle = -- true false
 completes bench deck.yaml run.dev -- run.device=
 completes train deck.yaml data.train = li -- lines.jsonl
 completes score lin -- lines.jsonl
+mkdir "$dir/line_run"
+echo '{"step": 1, "algo": "sft", "loss": 5.9, "kl": null, "grad_norm": 1}' >"$dir/line_run/metrics.jsonl"
+completes watch lin -- line_run
+completes watch --met -- --metric
+completes watch line_run --metric '' -- step loss kl grad_norm
+completes watch line_run --metric lo -- loss
 
 # Modules: what loading sets, and that unloading leaves nothing.
 check_module() { # name, folder of its files, a command that prints shell code: load trireme, unload trireme

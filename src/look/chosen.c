@@ -1,0 +1,99 @@
+/* chosen.c - which curves are shown where none is asked for, and how a number is written. */
+#include "look_impl.h"
+
+#include <math.h>
+#include <string.h>
+
+/* In the order of the rows. unless: not where a run has that; moves: only once it is not 0. */
+static const struct {
+  tri_look_metric metric;
+  const char     *unless;
+  bool            moves;
+} table[] = {
+    {{"reward_mean", "reward", tri_cell_number}, NULL, false},
+    {{"loss", "loss", tri_cell_number}, "reward_mean", false},
+    {{"accuracy", "accuracy", tri_cell_number}, NULL, false},
+    {{"margin_mean", "margin", tri_cell_number}, NULL, false},
+    {{"eval_reward_mean", "eval reward", tri_cell_number}, NULL, false},
+    {{"eval_accuracy", "eval accuracy", tri_cell_number}, NULL, false},
+    {{"response_length_mean_tokens", "length", tri_cell_count}, NULL, false},
+    {{"truncated_ratio", "cut off", tri_cell_share}, NULL, true},
+    {{"kl_mean_nats", "kl", tri_cell_number}, NULL, false},
+    {{"entropy_mean_nats", "entropy", tri_cell_number}, NULL, false},
+    {{"sampler_gap_max_nats", "gap", tri_cell_number}, NULL, true},
+    {{"explained_variance", "ev", tri_cell_number}, NULL, false},
+    {{"grad_norm", "grad norm", tri_cell_number}, NULL, false},
+};
+enum {
+  N_TABLE = sizeof table / sizeof *table,
+  SETS_MOST = 8
+}; /* chosen: the rest is asked for by --metric */
+_Static_assert((int)N_TABLE + SETS_MOST <= TRI_LOOK_METRICS_MOST, "all fit");
+
+static bool has(const tri_history *h, const char *name, bool moves) {
+  int           i = tri_history_find(h, name);
+  const double *value = i < 0 ? NULL : tri_history_value(h, i);
+
+  if (i >= 0 && !moves) return true;
+  for (int64_t row = 0; value && row < tri_history_rows(h); row++)
+    if (isfinite(value[row]) && value[row] != 0) return true;
+  return false;
+}
+
+static bool one_has(const tri_look *l, int k) {
+  for (int i = 0; i < l->n; i++) {
+    const tri_history *h = l->run[i].h;
+    if (has(h, table[k].metric.name, table[k].moves) && !(table[k].unless && has(h, table[k].unless, false)))
+      return true;
+  }
+  return false;
+}
+
+/* A name of the table has its label there. */
+static tri_look_metric asked(const char *name) {
+  tri_look_metric m = {name, name, tri_cell_number};
+
+  for (int k = 0; k < N_TABLE; k++)
+    if (!strcmp(table[k].metric.name, name)) m.cell = table[k].metric.cell;
+  return m;
+}
+
+static bool is_set(const char *name) {
+  static const char *const end[] = {"_reward_mean", "_accuracy"};
+  size_t                   n = strlen(name);
+
+  for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
+    size_t k = strlen(end[i]);
+    if (n > 5 + k && !strncmp(name, "eval_", 5) && !strcmp(name + n - k, end[i])) return true;
+  }
+  return false;
+}
+
+/* Those of data.eval_names: eval_<name>_reward_mean, eval_<name>_accuracy. Returns how many there are
+ * then. */
+static int add_sets(const tri_look *l, tri_look_metric out[TRI_LOOK_METRICS_MOST], int n) {
+  int from = n;
+
+  for (int i = 0; i < l->n; i++) {
+    const tri_history *h = l->run[i].h;
+    for (int k = 0; k < tri_history_n_series(h) && n - from < SETS_MOST; k++) {
+      const char *name = tri_history_name(h, k);
+      bool new = is_set(name);
+      for (int m = from; m < n; m++) new &= strcmp(out[m].name, name) != 0;
+      if (new) out[n++] = (tri_look_metric){name, name, tri_cell_number};
+    }
+  }
+  return n;
+}
+
+int tri_look_choose(const tri_look *l, const tri_look_how *how, tri_look_metric out[TRI_LOOK_METRICS_MOST]) {
+  int n = 0;
+
+  for (int i = 0; i < how->n_metric && n < TRI_LOOK_METRICS_MOST; i++) out[n++] = asked(how->metric[i]);
+  if (how->n_metric) return n;
+  for (int k = 0; k < N_TABLE; k++) {
+    if (one_has(l, k)) out[n++] = table[k].metric;
+    if (!strcmp(table[k].metric.name, "eval_accuracy")) n = add_sets(l, out, n);
+  }
+  return n;
+}

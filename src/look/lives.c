@@ -1,0 +1,68 @@
+/* lives.c - whether the process that has a run's folder is there: its lock, its number. */
+#include "look_impl.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A run locks its folder (src/run/output.c). The system lists all locks that processes here hold; taking
+ * one to find out would be in the way of a run that starts. */
+static bool is_locked(const char *folder) {
+  struct stat   sb;
+  char          line[256], kind[32];
+  unsigned int  major_id, minor_id;
+  unsigned long inode;
+  bool          found = false;
+  FILE         *f = stat(folder, &sb) ? NULL : fopen("/proc/locks", "re");
+
+  while (f && !found && fgets(line, sizeof line, f))
+    found = sscanf(line, "%*s %31s %*s %*s %*s %x:%x:%lu", kind, &major_id, &minor_id, &inode) == 4 &&
+            !strcmp(kind, "FLOCK") && inode == sb.st_ino && major_id == major(sb.st_dev) &&
+            minor_id == minor(sb.st_dev);
+  if (f) fclose(f);
+  return found;
+}
+
+/* Seconds since 1970 at which the process began, to a second or so; 0: not known. */
+static double began_at(int64_t pid) {
+  char            path[64], text[1024] = "";
+  unsigned long   ticks = 0;
+  struct timespec up = {0};
+  FILE           *f;
+  char           *name_end;
+
+  snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
+  f = fopen(path, "re");
+  if (!f) return 0;
+  text[fread(text, 1, sizeof text - 1, f)] = 0;
+  fclose(f);
+  name_end =
+      strrchr(text, ')'); /* proc(5): the 22nd field, 20 behind the name, is when it began since the start */
+  if (!name_end || clock_gettime(CLOCK_BOOTTIME, &up)) return 0;
+  if (sscanf(name_end + 1, "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %lu",
+             &ticks) != 1)
+    return 0;
+  return tri_unix_s() - ((double)up.tv_sec - (double)ticks / (double)sysconf(_SC_CLK_TCK));
+}
+
+/* A number is given to another process some day: that began later. */
+static bool is_there(int64_t pid, double start_unix_s) {
+  enum { SLACK_S = 5 }; /* chosen: clocks of a file system and of this node */
+
+  if (pid > INT32_MAX || (kill((pid_t)pid, 0) && errno != EPERM)) return false;
+  return began_at(pid) <= start_unix_s + SLACK_S;
+}
+
+int tri_look_lives(const tri_history *h) {
+  const tri_history_life *life = tri_history_life_of(h);
+  char                    host[TRI_HISTORY_HOST_BYTES] = "";
+
+  if (gethostname(host, sizeof host - 1) || !life->pid || strcmp(host, life->host) != 0) return -1;
+  return is_there(life->pid, life->start_unix_s) || is_locked(tri_history_folder(h));
+}

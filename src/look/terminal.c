@@ -1,0 +1,216 @@
+/* terminal.c - the whole screen of a terminal: taken, drawn, given back, whatever ends the program. */
+#include "terminal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+/* DEC's private modes: the alternate screen with the cursor kept (1049), no cursor (25), no wrapping (7). */
+static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J", leave[] = "\033[?7h\033[?25h\033[?1049l";
+
+static struct {
+  bool             is_open, has_keys;
+  struct termios   before;
+  struct sigaction old[6];
+  tri_text         shown; /* what stands there */
+} screen;
+
+/* What was typed and is not taken yet. */
+static struct {
+  char   bytes[64];
+  size_t n;
+} typed;
+
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
+enum { N_CAUGHT = sizeof caught / sizeof *caught };
+static volatile sig_atomic_t came[N_CAUGHT];
+
+static void note(int number) {
+  for (int i = 0; i < N_CAUGHT; i++)
+    if (caught[i] == number) came[i] = 1;
+}
+
+static bool take(int number) {
+  for (int i = 0; i < N_CAUGHT; i++)
+    if (caught[i] == number && came[i]) {
+      came[i] = 0;
+      return true;
+    }
+  return false;
+}
+
+static bool put(const char *bytes, size_t n) {
+  while (n) {
+    ssize_t done = write(STDOUT_FILENO, bytes, n);
+    if (done < 0 && (errno == EINTR || errno == EAGAIN)) {
+      struct pollfd p = {STDOUT_FILENO, POLLOUT, 0};
+      if (errno == EAGAIN) poll(&p, 1, 1000);
+      if (came[2]) return false; /* SIGHUP: nobody reads it */
+      continue;
+    }
+    if (done <= 0) return false;
+    bytes += done;
+    n -= (size_t)done;
+  }
+  return true;
+}
+
+static void take_screen(void) {
+  struct termios t = screen.before;
+
+  t.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+  t.c_cc[VMIN] = 1;
+  t.c_cc[VTIME] = 0;
+  if (screen.has_keys) tcsetattr(STDIN_FILENO, TCSADRAIN, &t);
+  screen.shown.len = 0;
+  put(enter, sizeof enter - 1);
+}
+
+static void give_screen(void) {
+  put(leave, sizeof leave - 1);
+  if (screen.has_keys) tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.before);
+}
+
+tri_status tri_terminal_open(void) {
+  struct sigaction act = {.sa_handler = note};
+
+  TRI_ASSERT(!screen.is_open);
+  typed.n = 0;
+  screen.has_keys = isatty(STDIN_FILENO) && !tcgetattr(STDIN_FILENO, &screen.before);
+  for (int i = 0; i < N_CAUGHT; i++) {
+    came[i] = 0;
+    sigaction(caught[i], &act, &screen.old[i]); /* without SA_RESTART: poll ends */
+  }
+  screen.is_open = true;
+  take_screen();
+  return TRI_OK;
+}
+
+void tri_terminal_close(void) {
+  if (!screen.is_open) return;
+  give_screen();
+  for (int i = 0; i < N_CAUGHT; i++) sigaction(caught[i], &screen.old[i], NULL);
+  tri_text_free(&screen.shown);
+  screen.is_open = false;
+}
+
+void tri_terminal_size(int *columns, int *lines) {
+  struct winsize w;
+  bool           known = ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) == 0;
+
+  *columns = known && w.ws_col > 0 ? w.ws_col : 80;
+  *lines = known && w.ws_row > 0 ? w.ws_row : 24;
+}
+
+bool tri_terminal_show(const char *text, size_t n) {
+  if (screen.shown.len == n && n && !memcmp(screen.shown.data, text, n)) return true;
+  screen.shown.len = 0;
+  if (tri_text_put(&screen.shown, text, n) != TRI_OK) tri_error_clear(); /* it is drawn again the next time */
+  return put(text, n);
+}
+
+/* Stopped from the terminal: the shell gets its screen, until it lets this process go on. */
+static void stop(void) {
+  struct sigaction act = {.sa_handler = SIG_DFL}, mine;
+
+  give_screen();
+  sigaction(SIGTSTP, &act, &mine);
+  raise(SIGTSTP);
+  sigaction(SIGTSTP, &mine, NULL);
+  take_screen();
+}
+
+/* A key as terminals send it: a letter, or an escape sequence, whose bytes come together. */
+static int take_key(void) {
+  static const struct {
+    const char *bytes;
+    int         key;
+  } known[] = {{"\033[A", TRI_KEY_UP},   {"\033[B", TRI_KEY_DOWN},     {"\033OA", TRI_KEY_UP},
+               {"\033OB", TRI_KEY_DOWN}, {"\033[5~", TRI_KEY_PAGE_UP}, {"\033[6~", TRI_KEY_PAGE_DOWN},
+               {"\033[H", TRI_KEY_HOME}, {"\033[F", TRI_KEY_END},      {"\033[1~", TRI_KEY_HOME},
+               {"\033[4~", TRI_KEY_END}};
+  int    key = (unsigned char)typed.bytes[0];
+  size_t used = 1;
+
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    size_t n = strlen(known[i].bytes);
+    if (typed.n < n || memcmp(typed.bytes, known[i].bytes, n) != 0) continue;
+    key = known[i].key;
+    used = n;
+  }
+  if (key == 27) { /* another sequence, or the key itself */
+    key = TRI_KEY_NONE;
+    used = typed.n;
+  }
+  typed.n -= used;
+  memmove(typed.bytes, typed.bytes + used, typed.n);
+  return key;
+}
+
+bool tri_terminal_has_more(void) { return typed.n > 0; }
+
+static tri_terminal_event read_key(int *key) {
+  ssize_t n = read(STDIN_FILENO, typed.bytes, sizeof typed.bytes);
+
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return TRI_TERMINAL_TIME;
+  if (n <= 0) return TRI_TERMINAL_GONE;
+  typed.n = (size_t)n;
+  *key = take_key();
+  return TRI_TERMINAL_KEY;
+}
+
+static bool take_ending(int *key) {
+  for (int i = 0; i < 3; i++)
+    if (take(caught[i])) {
+      *key = caught[i];
+      return true;
+    }
+  return false;
+}
+
+/* Whether a key came. The signals are let through only while it waits: none is lost between looking and
+ * waiting. */
+static bool wait_for(double patience_s) {
+  struct timespec t = {(time_t)patience_s, (long)((patience_s - (double)(time_t)patience_s) * 1e9)};
+  sigset_t        all, before;
+  fd_set          in;
+  bool            has_come = false;
+  int             n = 0;
+
+  FD_ZERO(&in);
+  if (screen.has_keys) FD_SET(STDIN_FILENO, &in);
+  sigemptyset(&all);
+  for (int i = 0; i < N_CAUGHT; i++) sigaddset(&all, caught[i]);
+  sigprocmask(SIG_BLOCK, &all, &before);
+  for (int i = 0; i < N_CAUGHT; i++) has_come |= came[i] != 0;
+  if (!has_come) n = pselect(STDIN_FILENO + 1, &in, NULL, NULL, &t, &before);
+  sigprocmask(SIG_SETMASK, &before, NULL);
+  return n > 0;
+}
+
+tri_terminal_event tri_terminal_wait(double patience_s, int *key) {
+  bool has_key = wait_for(patience_s > 0 && !typed.n ? patience_s : 0);
+
+  *key = TRI_KEY_NONE;
+  if (take_ending(key)) return TRI_TERMINAL_SIGNAL;
+  if (take(SIGTSTP)) {
+    stop();
+    return TRI_TERMINAL_RESIZED;
+  }
+  if (take(SIGCONT)) { /* stopped by SIGSTOP: the shell has written there */
+    take_screen();
+    return TRI_TERMINAL_RESIZED;
+  }
+  if (take(SIGWINCH)) return TRI_TERMINAL_RESIZED;
+  if (typed.n) {
+    *key = take_key();
+    return TRI_TERMINAL_KEY;
+  }
+  return has_key ? read_key(key) : TRI_TERMINAL_TIME;
+}
