@@ -35,7 +35,7 @@ Slurm: one MPI rank per GPU, or per share of the cores of a node. Models come in
 data is JSON lines, a run is described by a deck in YAML. Any command that is started plainly is a run of one rank.
 .SH COMMANDS
 END
-for command in $(echo "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print $1 }'); do
+for command in $(echo "$help" | awk '/^commands:/ { on = 1; next } /^$/ { on = 0 } on && /^  [a-z]/ { print $1 }') --version; do
   said=$("$program" "$command" --help)
   echo ".SS trireme $command" | sed 's/-/\\-/g'
   echo ".B"

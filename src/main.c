@@ -2,7 +2,7 @@
 #include "base/base.h"
 #include "comm/runtime.h"
 #include "commands/commands.h"
-#include "device/device.h"
+#include "version/version.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +24,8 @@ static void print_help(void) {
   for (int i = 0; i < N_COMMANDS; i++) tri_flags_row(commands[i]->name, 13, commands[i]->summary);
   printf("\ntrireme COMMAND --help   tells more of a command\n"
          "trireme train --options  every option of a deck\n"
-         "trireme --version        the version, and the devices it was built for\n\n"
+         "trireme --version        the version, and the devices it was built for;\n"
+         "                         with --verbose or --json also build and libraries\n\n"
          "exit codes: 0 done, 64 bad deck or input, 69 environment, 70 internal,\n"
          "74 input/output, 75 requeue me, 76 a peer hung or died\n");
 }
@@ -81,21 +82,19 @@ static int fail(tri_status st) {
   return code;
 }
 
-/* The version, and the devices this program was built for. */
-static void print_version(void) {
-  const tri_device_ops *ops;
+/* What the command line says. */
+static tri_status run(int argc, char **argv, int *code) {
+  const tri_command *c;
 
-  printf("trireme " TRI_VERSION " (");
-  for (int i = 0; (ops = tri_device_at(i)) != NULL; i++) printf("%s%s", i ? ", " : "", ops->name);
-  printf(")\n");
+  if (!strcmp(argv[1], "--version")) return tri_version_run(argc - 2, argv + 2);
+  c = find(argv[1]);
+  return c ? c->run(argc - 2, argv + 2, code) : TRI_EARG;
 }
 
 int main(int argc, char **argv) {
-  const tri_command *c;
-  tri_status         st;
-  int                code = 0;
+  tri_status st;
+  int        code = 0;
 
-  if (argc > 1 && !strcmp(argv[1], "--version")) return print_version(), 0;
   if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
     print_help();
     return argc < 2 ? 64 : 0;
@@ -103,8 +102,7 @@ int main(int argc, char **argv) {
   signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error where it is written, with a message */
   tri_program_set(argv[0]);
   tri_log_open(tri_runtime_env_rank(), TRI_LOG_INFO);
-  c = find(argv[1]);
-  st = c ? c->run(argc - 2, argv + 2, &code) : TRI_EARG;
+  st = run(argc, argv, &code);
   if (st == TRI_OK && (fflush(stdout) || ferror(stdout)))
     st = tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "standard output cannot be written: %s",
                   strerror(errno));

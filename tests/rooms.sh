@@ -24,7 +24,7 @@ rooms='
 11 src/feed src/generate src/reward io/model
 10 src/algo src/model src/report io/data src/doctor/exam
  9 src/state src/rollout io/checkpoint
- 8 gpu gpu/nccl
+ 8 gpu gpu/nccl src/version
  7 src/comm gpu/attention gpu/gemm gpu/layers
  6 src/cpu gpu/base
  5 src/cpu/gemm src/doctor/gather

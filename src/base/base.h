@@ -7,8 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRI_VERSION "0.1.0"
-
 /* argv[0] as it was typed: what starts this program again in the same shell. Borrowed; "trireme" until it is
  * set. */
 void        tri_program_set(const char *argv0);

@@ -112,6 +112,20 @@ int tri_runtime_env_rank(void) {
   return rank;
 }
 
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+/* Intel's says another number than its library does. */
+const char *tri_runtime_mpi_built(void) {
+#if defined(OMPI_MAJOR_VERSION)
+  return "Open MPI v" TEXT(OMPI_MAJOR_VERSION) "." TEXT(OMPI_MINOR_VERSION) "." TEXT(OMPI_RELEASE_VERSION);
+#elif defined(MPICH_VERSION) && !defined(I_MPI_VERSION)
+  return MPICH_VERSION;
+#else
+  return "";
+#endif
+}
+
 /* A PMIx server tells the number only to who asks it: its launcher's variables do. */
 void tri_runtime_env_ranks(int *ranks, int *machine_ranks) {
   bool mpirun = has_pmix() && env_number("OMPI_COMM_WORLD_SIZE") > 0;

@@ -30,6 +30,8 @@ void                   tri_runtime_close(tri_runtime *rt);
 /* Not collective. Rank as the environment of a launcher says it that is there; 0: none, whatever variables a
  * shell has kept. For messages before MPI is up, and commands for one rank. */
 int tri_runtime_env_rank(void);
+/* Pure. What the mpi.h of the build calls itself, as its library does: "Open MPI v4.1.4"; "": not known. */
+const char *tri_runtime_mpi_built(void);
 /* Not collective, before MPI is up. TRI_EDEVICE: by its environment this is one rank of several, and their
  * launcher is not there: opened, each rank would be a run of its own. */
 TRI_CHECKED tri_status tri_runtime_check_launcher(void);

@@ -13,6 +13,9 @@ void tri_gather_host(tri_facts *out);
 void tri_gather_nets(tri_facts *out);
 void tri_gather_gpu(int local, tri_facts *out);
 void tri_gather_versions(tri_facts *out);
+/* call: the address of a pointer to a function of a library, which becomes that of this name. False: no
+ * library that this process has loaded has it. */
+bool tri_gather_find(const char *name, void *call);
 /* The whole number in a small file of the system, TRI_FACTS_UNKNOWN: there is none. */
 int64_t tri_gather_number(const char *path);
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /* Their functions are looked up by name, so that what is asked is what was loaded, whatever the program was
- * built with. call: the address of a pointer to such a function. False: it is not loaded. */
-static bool find(const char *name, void *call) {
+ * built with. */
+bool tri_gather_find(const char *name, void *call) {
   void *at = dlsym(RTLD_DEFAULT, name);
 
   memcpy(call, &at, sizeof at);
@@ -24,7 +24,7 @@ static void ask_mpi(char *out, size_t cap) {
   char text[8192] = ""; /* MPICH's MPI_MAX_LIBRARY_VERSION_STRING; Open MPI's is smaller */
   int  n = 0;
 
-  if (find("MPI_Get_library_version", &call) && !call(text, &n))
+  if (tri_gather_find("MPI_Get_library_version", &call) && !call(text, &n))
     snprintf(out, cap, "%.*s", (int)strcspn(text, ",\n"), text);
 }
 
@@ -32,14 +32,14 @@ static void ask_hdf5(char *out, size_t cap) {
   int (*call)(unsigned *, unsigned *, unsigned *);
   unsigned v[3];
 
-  if (find("H5get_libversion", &call) && call(&v[0], &v[1], &v[2]) >= 0)
+  if (tri_gather_find("H5get_libversion", &call) && call(&v[0], &v[1], &v[2]) >= 0)
     snprintf(out, cap, "%u.%u.%u", v[0], v[1], v[2]);
 }
 
 /* "OpenPMIx 4.2.2rc2 (PMIx Standard: ...)": up to the bracket. */
 static void ask_pmix(char *out, size_t cap) {
   const char *(*call)(void);
-  const char *text = find("PMIx_Get_version", &call) ? call() : NULL;
+  const char *text = tri_gather_find("PMIx_Get_version", &call) ? call() : NULL;
 
   if (text) snprintf(out, cap, "%.*s", (int)strcspn(text, "(,"), text);
 }
@@ -50,7 +50,7 @@ typedef struct dnnl_numbers {
 } dnnl_numbers;
 static void ask_products(char *out, size_t cap) {
   const dnnl_numbers *(*call)(void);
-  const dnnl_numbers *v = find("dnnl_version", &call) ? call() : NULL;
+  const dnnl_numbers *v = tri_gather_find("dnnl_version", &call) ? call() : NULL;
 
   if (v) snprintf(out, cap, "%d.%d.%d", v->major, v->minor, v->patch);
 }
@@ -68,7 +68,7 @@ static void ask_cpu(char *out, size_t cap) {
 
   if (tri_pairs_choose() != TRI_OK) tri_error_clear(); /* the device says so */
   bf16 = tri_pairs_find() ? tri_pairs_find()->name : "f32";
-  if (find("dnnl_get_effective_cpu_isa", &call)) {
+  if (tri_gather_find("dnnl_get_effective_cpu_isa", &call)) {
     int v = call();
     snprintf(isa, sizeof isa, "%#x", (unsigned)v);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -82,14 +82,14 @@ static void ask_nccl(char *out, size_t cap) {
   int (*call)(int *);
   int v = 0;
 
-  if (find("ncclGetVersion", &call) && !call(&v))
+  if (tri_gather_find("ncclGetVersion", &call) && !call(&v))
     snprintf(out, cap, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
 }
 
 static void ask_libc(char *out, size_t cap) {
   const char *(*call)(void);
 
-  if (find("gnu_get_libc_version", &call)) snprintf(out, cap, "%s", call());
+  if (tri_gather_find("gnu_get_libc_version", &call)) snprintf(out, cap, "%s", call());
 }
 
 /* Version, and a print of the file that runs. */
