@@ -70,7 +70,7 @@ _trireme() {
   # The numbers of a run, of its metrics' last line; runs are folders.
   if [[ $command == watch && $before == --metric ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(tail -q -n 1 -- "${COMP_WORDS[2]}/metrics.jsonl" 2>/dev/null |
-      grep -o '"[a-zA-Z0-9_]*": [-0-9n]' | cut -d '"' -f 2)" -- "$word")
+      grep -o '"[a-zA-Z0-9_]*": [-0-9n]' | cut -d '"' -f 2 | grep -vx step)" -- "$word")
     return
   fi
   _trireme_words "$program" "$command"

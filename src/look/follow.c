@@ -81,7 +81,9 @@ static tri_status put_foot(const view *v, tri_text *out) {
 
   if (localtime_r(&now, &local)) strftime(clock, sizeof clock, "%H:%M:%S", &local);
   if (more) snprintf(place, sizeof place, "lines %d-%d of %d", v->top + 1, last, v->n);
-  const char *const part[] = {clock, "q: end", place, more ? "arrows: scroll" : "", "r: look now"};
+  const bool        keys = tri_terminal_has_keys();
+  const char *const part[] = {clock, keys ? "q: end" : "Ctrl-C: end", place,
+                              more && keys ? "arrows: scroll" : "", keys ? "r: look now" : ""};
   for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
     size_t have = strlen(text);
     if (part[i][0] && have + strlen(part[i]) + 2 <= (size_t)v->how.columns)

@@ -141,10 +141,9 @@ static tri_status put_steps(const tri_look_frame *f, const tri_look_facts *facts
 
   if (facts->steps <= 0) {
     snprintf(text, sizeof text, "step %lld", (long long)facts->step);
-    TRI_TRY(begin(out));
-    return put_text(f, out, NULL, text);
+    return put_wrapped(f, out, NULL, text, 1);
   }
-  tri_cell_steps(facts->step, facts->steps, 16, steps);
+  tri_cell_steps(facts->step, facts->steps, f->columns < 30 ? 13 : 16, steps);
   tri_cell_share(part < 1 ? floor(part * 100) / 100 : 1, 5, share); /* 100% is all of them */
   snprintf(text, sizeof text, "step %s ", steps);
   TRI_TRY(begin(out));
@@ -290,7 +289,8 @@ static tri_status put_alarms(const tri_look_frame *f, const tri_history *h, tri_
     TRI_TRY(put_wrapped(f, out, is_error ? red : yellow, text, i == n - 1 ? LAST_ALARM_LINES : ALARM_LINES));
   }
   if (from > 0) {
-    snprintf(text, sizeof text, "%d warning%s and errors before in log.txt", from, from == 1 ? "" : "s");
+    snprintf(text, sizeof text, "log.txt has %d earlier warning%s or error%s", from, from == 1 ? "" : "s",
+             from == 1 ? "" : "s");
     TRI_TRY(put_wrapped(f, out, dim, text, 1));
   }
   return TRI_OK;

@@ -153,6 +153,7 @@ static int take_key(void) {
   return key;
 }
 
+bool tri_terminal_has_keys(void) { return screen.has_keys; }
 bool tri_terminal_has_more(void) { return typed.n > 0; }
 
 static tri_terminal_event read_key(int *key) {

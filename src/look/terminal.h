@@ -31,6 +31,7 @@ void                   tri_terminal_size(int *columns, int *lines);
  * False: it cannot be written. */
 bool               tri_terminal_show(const char *text, size_t n);
 tri_terminal_event tri_terminal_wait(double patience_s, int *key);
+bool               tri_terminal_has_keys(void); /* standard input is a terminal */
 bool               tri_terminal_has_more(void); /* keys that were typed already */
 
 #endif

@@ -1,5 +1,5 @@
-/* fuzz_history.c - a run's output folder (src/history): metrics.jsonl, log.txt and deck.yaml, separated by
- * 0x01.
+/* fuzz_history.c - a run's output folder (src/history, src/look): metrics.jsonl, log.txt and deck.yaml,
+ * separated by 0x01.
  *
  * Read at once it is what it is when read in pieces; of each line jansson is the judge. */
 #include <jansson.h>
@@ -7,6 +7,7 @@
 
 #include "fuzz_case.h"
 #include "history/history.h"
+#include "look/look.h"
 
 FUZZ_QUIET_START
 
@@ -85,6 +86,31 @@ static void grow(tri_history *h, fuzz_part metrics) {
   }
 }
 
+/* Lines that fit, of UTF-8 without control characters, whatever the files say; JSON. */
+static void check_look(void) {
+  const char  *folder = fuzz_folder();
+  tri_look    *l = NULL;
+  tri_text     text = {0}, json = {0};
+  tri_look_how how = {.columns = 20};
+
+  FUZZ_CHECK(tri_look_open(&folder, 1, &l) == TRI_OK);
+  for (; how.columns < 200; how.columns = how.columns * 2 + 7, how.utf8 = !how.utf8) {
+    text.len = 0;
+    FUZZ_CHECK(tri_look_draw(l, &how, 2e9, &text) == TRI_OK && fuzz_is_utf8(text.data, text.len));
+    for (size_t i = 0, n = 0; i < text.len; i++) {
+      n = text.data[i] == '\n' ? 0 : n + ((text.data[i] & 0xC0) != 0x80);
+      FUZZ_CHECK(n <= (size_t)how.columns && (text.data[i] == '\n' || (unsigned char)text.data[i] >= ' '));
+    }
+  }
+  FUZZ_CHECK(tri_look_json(l, &how, 2e9, &json) == TRI_OK);
+  json_t *object = json_loadb(json.data, json.len, JSON_REJECT_DUPLICATES, NULL);
+  FUZZ_CHECK(json_is_object(object));
+  json_decref(object);
+  tri_text_free(&text);
+  tri_text_free(&json);
+  tri_look_close(&l);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   fuzz_part    metrics = fuzz_next(&data, &n), log = fuzz_next(&data, &n), deck = fuzz_next(&data, &n);
   tri_history *grown = NULL, *whole = NULL;
@@ -99,6 +125,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
   grow(grown, metrics);
   FUZZ_CHECK(tri_history_open(fuzz_folder(), &whole) == TRI_OK);
   check_same(grown, whole);
+  check_look();
   tri_history_close(&grown);
   tri_history_close(&whole);
   fuzz_end();

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +139,27 @@ static void a_process_that_lives_runs(void **state) {
   expect_state("a", 0, TRI_LOOK_FAILED);
 }
 
+/* Where its number tells nothing, as in a container, the lock of its folder does. */
+static void a_lock_that_is_held_runs(void **state) {
+  char        host[64] = "", command[128];
+  struct stat sb;
+  int         fd;
+
+  (void)state;
+  gethostname(host, sizeof host - 1);
+  put_run("a");
+  put_start("a", host, (long)getpid(), now - 1e6);
+  fd = open(in("a", ""), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  assert_true(fd >= 0 && fstat(fd, &sb) == 0);
+  expect_state("a", 0, TRI_LOOK_KILLED);
+  assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+  snprintf(command, sizeof command, "grep -q ':%llu ' /proc/locks 2>/dev/null",
+           (unsigned long long)sb.st_ino);
+  if (system(command) == 0) expect_state("a", 0, TRI_LOOK_RUNNING); /* not every system lists them */
+  close(fd);
+  expect_state("a", 0, TRI_LOOK_KILLED);
+}
+
 static void elsewhere_silence_tells(void **state) {
   (void)state;
   put_run("a");
@@ -252,10 +274,11 @@ static void every_line_fits(void **state) {
   (void)state;
   put_run("a");
   put_run("b with a name that is longer than a terminal of forty columns is wide, and \033[31m in it");
-  put("c", "deck.yaml", "x: [");
-  put("c", "metrics.jsonl", "garbage\n{\"step\": 7}\n");
+  put("c", "deck.yaml", "train: {steps: 888888888888888888}");
+  put("c", "metrics.jsonl", "garbage\n{\"step\": 777777777777777777}\n");
   put("d", "metrics.jsonl",
-      "{\"step\": 123456789012, \"grad_norm\": -1.2345e-300, \"kl_mean_nats\": null}\n");
+      "{\"step\": 999999999999999999, \"grad_norm\": -1.2345e-300, \"kl_mean_nats\": null}\n");
+  put("d", "deck.yaml", "x: [");
   put("d", "log.txt", "trireme: warning: %0300d and words that go on and on and on, so that it must break\n",
       1);
   snprintf(path[0], sizeof path[0], "%s", in("a", ""));
@@ -351,6 +374,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
   const struct CMUnitTest test[] = {TEST(pace_and_time_left),
                                     TEST(a_process_that_lives_runs),
+                                    TEST(a_lock_that_is_held_runs),
                                     TEST(elsewhere_silence_tells),
                                     TEST(what_the_log_says_of_an_end),
                                     TEST(a_run_without_a_step),

@@ -86,7 +86,7 @@ mkdir "$dir/line_run"
 echo '{"step": 1, "algo": "sft", "loss": 5.9, "kl": null, "grad_norm": 1}' >"$dir/line_run/metrics.jsonl"
 completes watch lin -- line_run
 completes watch --met -- --metric
-completes watch line_run --metric '' -- step loss kl grad_norm
+completes watch line_run --metric '' -- loss kl grad_norm
 completes watch line_run --metric lo -- loss
 
 # Modules: what loading sets, and that unloading leaves nothing.
