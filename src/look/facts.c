@@ -151,6 +151,7 @@ void tri_look_facts_make(const tri_history *h, double now_unix_s, tri_look_facts
   *f = (tri_look_facts){.step = n ? tri_history_step(h)[n - 1] : 0, .steps = steps_of(h)};
   find_pace(h, f, &longest_s);
   find_rate(h, f);
+  f->since_s = isfinite(last_s) ? fmax(now_unix_s - last_s, 0) : NAN;
   f->silent_s = life->seen_unix_s > 0 ? fmax(now_unix_s - life->seen_unix_s, 0) : NAN;
   patience_s = fmax(PATIENCE_S, PATIENCE_STEPS * longest_s);
   if (!has_begun(h) || life->is_saving) patience_s = fmax(patience_s, timeout_of(h));
@@ -159,7 +160,7 @@ void tri_look_facts_make(const tri_history *h, double now_unix_s, tri_look_facts
   if (is_up) find_phase(h, f);
   f->is_quiet = is_up && f->silent_s > patience_s;
   f->left_s = is_up && f->steps > 0 ? (double)(f->steps - f->step) * f->step_s : NAN;
-  if (f->state == TRI_LOOK_RUNNING && isfinite(last_s) && now_unix_s > last_s)
-    f->left_s = fmax(f->left_s - fmin(now_unix_s - last_s, f->step_s), 0); /* of the step under way */
+  if (f->state == TRI_LOOK_RUNNING && isfinite(f->since_s))
+    f->left_s = fmax(f->left_s - fmin(f->since_s, f->step_s), 0); /* of the step under way */
   if (isnan(f->step_s)) f->left_s = NAN;
 }

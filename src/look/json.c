@@ -99,6 +99,7 @@ static tri_status put_facts(const tri_history *h, double now_unix_s, tri_text *o
   TRI_TRY(put_number(out, "tokens_per_s", f.tokens_per_s));
   TRI_TRY(put_number(out, "left_s", f.left_s));
   TRI_TRY(put_number(out, "trained_s", f.trained_s));
+  TRI_TRY(put_number(out, "since_s", f.since_s));
   TRI_TRY(put_number(out, "silent_s", f.silent_s));
   TRI_TRY(put_text(out, "host", life->host));
   TRI_TRY(put_count(out, "starts", tri_history_starts(h)));

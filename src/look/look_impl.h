@@ -26,6 +26,7 @@ typedef struct tri_look_facts {
   int64_t        step, steps;                 /* steps -1: not known */
   double tokens_per_s, step_s; /* of the last steps, with evaluations and checkpoints; NaN: not known */
   double left_s, trained_s;    /* left_s NaN: not known; trained_s: sum of all steps in the file */
+  double since_s;              /* since the last step's end; NaN: not known */
   double silent_s;             /* since the last sign of life; NaN: there was none */
   bool   is_quiet;             /* it runs, but was not heard of for longer than its steps take */
 } tri_look_facts;

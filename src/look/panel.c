@@ -102,12 +102,14 @@ static const char *look_of(tri_look_state s) {
 static tri_status put_state(const tri_look_frame *f, const tri_history *h, const tri_look_facts *facts,
                             tri_look_lines *out) {
   const tri_history_life *life = tri_history_life_of(h);
-  char                    text[TEXT_BYTES], since[TRI_CELL_BYTES];
+  char                    text[TEXT_BYTES], since[TRI_CELL_BYTES], step[TRI_CELL_BYTES];
   const char             *host = life->host[0] ? life->host : "its node";
 
   age(facts->silent_s, since);
   snprintf(text, sizeof text, "%s", tri_look_state_word(facts->state));
   if (facts->phase[0]) snprintf(text + strlen(text), sizeof text - strlen(text), ": %s", facts->phase);
+  if (facts->state == TRI_LOOK_RUNNING && facts->since_s >= 1 && !life->is_saving)
+    snprintf(text + strlen(text), sizeof text - strlen(text), " for %s", age(facts->since_s, step));
   if (facts->is_quiet) snprintf(text + strlen(text), sizeof text - strlen(text), "; silent for %s", since);
   if (facts->state == TRI_LOOK_STOPPED) snprintf(text, sizeof text, "stopped, to be resumed");
   if (facts->state == TRI_LOOK_KILLED)

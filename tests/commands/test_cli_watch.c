@@ -86,7 +86,11 @@ static void json_has_an_object_for_each(void **state) {
 }
 
 static void what_is_no_run_is_refused(void **state) {
+  char command[1024] = ONE "watch run";
+
   (void)state;
+  for (int i = 0; i <= 32; i++) strcat(command, " --metric loss");
+  cli_fails(64, command, "--metric loss: may be given 32 times", NULL);
   cli_fails(64, ONE "watch nowhere", "nowhere: No such file or directory; give the output folder of a run",
             NULL);
   cli_fails(64, ONE "watch run model", "model: holds neither metrics.jsonl nor deck.yaml", NULL);

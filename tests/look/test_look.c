@@ -107,7 +107,8 @@ static void pace_and_time_left(void **state) {
   assert_true(f.tokens_per_s == 200);
   assert_true(f.left_s == 6 * 13.0);
   assert_true(f.trained_s == 40);
-  assert_true(f.silent_s == 0);
+  assert_true(f.silent_s == 0 && f.since_s == 0);
+  assert_true(facts_after("a", 7).since_s == 7);
   assert_true(facts_after("a", 5).left_s == 6 * 13.0 - 5);
   assert_true(facts_after("a", 50).left_s ==
               5 * 13.0); /* the step under way takes longer: the others do not */
