@@ -89,7 +89,7 @@ _trireme() {
     mapfile -t COMPREPLY < <(compgen -S = -W "$(cut -d ' ' -f 1 <<<"$said")" -- "$word")
     ((${#COMPREPLY[@]})) && compopt -o nospace 2>/dev/null
   fi
-  [[ $command == watch ]] && mapfile -t COMPREPLY < <(compgen -d -- "$word")
+  [[ $command == @(watch|report) ]] && mapfile -t COMPREPLY < <(compgen -d -- "$word")
   ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
 }
 complete -o filenames -F _trireme trireme

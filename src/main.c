@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 static const tri_command *const commands[] = {
-    &tri_command_train,    &tri_command_generate, &tri_command_score,  &tri_command_eval,
-    &tri_command_tokenize, &tri_command_inspect,  &tri_command_export, &tri_command_init,
-    &tri_command_plan,     &tri_command_doctor,   &tri_command_bench,  &tri_command_watch};
+    &tri_command_train,   &tri_command_generate, &tri_command_score, &tri_command_eval, &tri_command_tokenize,
+    &tri_command_inspect, &tri_command_export,   &tri_command_init,  &tri_command_plan, &tri_command_doctor,
+    &tri_command_bench,   &tri_command_watch,    &tri_command_report};
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
 
 static void print_help(void) {
@@ -30,18 +30,8 @@ static void print_help(void) {
          "74 input/output, 75 requeue me, 76 a peer hung or died\n");
 }
 
-/* Names that stand for work still to come: refused as such, not as spelling mistakes. */
-static const char *const planned[] = {"report"};
-
 static const tri_command *find(const char *name) {
   const char *known[N_COMMANDS], *near;
-
-  for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
-    if (!strcmp(name, planned[i])) {
-      tri_fail(__FILE__, __LINE__, __func__, TRI_EARG,
-               "trireme %s is not in this version; trireme --help lists what is", name);
-      return NULL;
-    }
 
   for (int i = 0; i < N_COMMANDS; i++) {
     known[i] = commands[i]->name;

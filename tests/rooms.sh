@@ -27,7 +27,7 @@ rooms='
  8 gpu gpu/nccl src/version
  7 src/comm gpu/attention gpu/gemm gpu/layers
  6 src/cpu gpu/base
- 5 src/cpu/gemm src/doctor/gather
+ 5 src/cpu/gemm src/doctor/gather src/page
  4 src/cpu/pairs src/doctor/meet src/look
  3 src/cost src/doctor src/device src/history io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers src/flags

@@ -1,0 +1,23 @@
+/* page.h - runs compared, for people: one page of HTML, one screen of text, one JSON value. */
+#ifndef TRI_PAGE_H
+#define TRI_PAGE_H
+
+#include "base/base.h"
+
+typedef struct tri_page tri_page;
+
+/* Not collective, all that follow; no MPI. */
+
+/* Reads the output folders of 1 to tri_page_most() runs. now_unix_s: seconds since 1970. TRI_EINPUT: one of
+ * them is no output folder. */
+TRI_CHECKED tri_status tri_page_open(const char *const *folder, int n, double now_unix_s, tri_page **out);
+void                   tri_page_close(tri_page **p);
+int                    tri_page_most(void); /* runs that a page can tell apart */
+
+/* Append to out. HTML: one file that needs no other and reads as XML too; whatever the runs' files hold is
+ * text in it. */
+TRI_CHECKED tri_status tri_page_html(const tri_page *p, tri_text *out);
+TRI_CHECKED tri_status tri_page_text(const tri_page *p, tri_text *out);
+TRI_CHECKED tri_status tri_page_json(const tri_page *p, tri_text *out);
+
+#endif
