@@ -1,5 +1,5 @@
 /* isa.c - runs a program with the matrix products of another processor: those of one instruction family of
- * oneDNN, and in attention those that go with it.
+ * oneDNN, f32's too, and in attention those that go with it.
  *
  * isa FAMILY PROGRAM [ARGUMENT...]     FAMILY as in oneDNN's ONEDNN_MAX_CPU_ISA. The exit status is the
  * program's; 77 if this processor, or the library, does not have the family. */
@@ -32,6 +32,7 @@ int main(int argc, char **argv) {
   }
   setenv("ONEDNN_MAX_CPU_ISA", argv[1], 1);
   setenv("TRI_CPU_BF16", families[i].bf16, 1);
+  setenv("TRI_CPU_F32", "library", 1);
   if (dnnl_get_effective_cpu_isa() != families[i].isa) {
     printf("skipped: no %s here\n", argv[1]);
     return EXIT_SKIPPED;

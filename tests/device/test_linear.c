@@ -145,6 +145,22 @@ static void test_amx(void **state) {
   same_bits(OUT, IN, TRI_BF16);
 }
 
+/* f32 goes by AVX-512 where the process has it; k so long that sums wait, in weights that are cut off. */
+static void test_vec(void **state) {
+  (void)state;
+  enum { OUT = 45, IN = 8300 };
+  if (!on_cpu() || !tri_pairs_f32()) skip();
+  layer a = layer_open(OUT, IN, TRI_F32, true, 2), b = layer_open(IN, OUT, TRI_F32, true, 2);
+  assert_true(a.l->vec && b.l->vec);
+  try_fwd(&a, 5, TRI_F32, TRI_F32, ADDED_TO_ITSELF);
+  try_fwd(&a, 149, TRI_F32, TRI_DTYPE_COUNT, ALONE);
+  try_bwd_x(&b, 149, TRI_F32, true);
+  try_bwd_w(&a, 1100, true);
+  layer_close(&a);
+  layer_close(&b);
+  same_bits(OUT, IN, TRI_F32);
+}
+
 /* Row bits of a batch's last `first_rows`, `first_rows` + 7 ... rows: at another place for every number. */
 static void same_tile_bits(int64_t n_out, int64_t n_in, tri_dtype dtype, int64_t first_rows) {
   enum { MANY = 130, STEP = 7 };
@@ -225,7 +241,7 @@ static void test_open(void **state) {
   const int64_t forward = tri_gemm_count() - start;
   layer         b = layer_open(96, 64, TRI_F32, true, 2);
   const int64_t both = tri_gemm_count() - start - forward;
-  if (on_cpu()) assert_true(both > forward);
+  if (on_cpu() && !tri_pairs_f32()) assert_true(both > forward);
   assert_int_equal(a.bytes.bwd, 0);
   if (b.bytes.fwd)
     assert_true(b.bytes.bwd >= 96 * 64 * 4);
@@ -254,12 +270,19 @@ static void test_pack_again(void **state) {
 
 static int run_on(const char *name) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values_f32),           cmocka_unit_test(test_values_bf16),
-      cmocka_unit_test(test_values_f16),           cmocka_unit_test(test_many_rows),
-      cmocka_unit_test(test_values_other_threads), cmocka_unit_test(test_row_bits),
-      cmocka_unit_test(test_large_vocabulary),     cmocka_unit_test(test_tile_bits),
-      cmocka_unit_test(test_gradient_bits),        cmocka_unit_test(test_open),
-      cmocka_unit_test(test_pack_again),           cmocka_unit_test(test_amx),
+      cmocka_unit_test(test_values_f32),
+      cmocka_unit_test(test_values_bf16),
+      cmocka_unit_test(test_values_f16),
+      cmocka_unit_test(test_many_rows),
+      cmocka_unit_test(test_values_other_threads),
+      cmocka_unit_test(test_row_bits),
+      cmocka_unit_test(test_large_vocabulary),
+      cmocka_unit_test(test_tile_bits),
+      cmocka_unit_test(test_gradient_bits),
+      cmocka_unit_test(test_open),
+      cmocka_unit_test(test_pack_again),
+      cmocka_unit_test(test_amx),
+      cmocka_unit_test(test_vec),
   };
   int failed;
 

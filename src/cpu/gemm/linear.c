@@ -1,5 +1,6 @@
 /* linear.c - the linear_* kernels: blocks, tiles and threads around products of fixed shape. */
 #include "amx.h"
+#include "vec.h"
 
 #include <string.h>
 
@@ -199,6 +200,10 @@ tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, v
     tri_amx_pack(l, packed_fwd, packed_bwd, w->data);
     return TRI_OK;
   }
+  if (tri_vec_in(l)) {
+    tri_vec_pack(l, packed_fwd, packed_bwd, w->data);
+    return TRI_OK;
+  }
 #pragma omp parallel num_threads(l->threads) reduction(&& : ok)
   {
     const int thread = tri_linear_begin();
@@ -312,6 +317,10 @@ static tri_status run_call(const tri_linear *l, const tri_linear_call *c) {
     tri_amx_run(l, c);
     return TRI_OK;
   }
+  if (tri_vec_in(l)) {
+    tri_vec_run(l, c);
+    return TRI_OK;
+  }
 #pragma omp parallel num_threads(alone ? 1 : l->threads) reduction(&& : ok)
   {
     const int     thread = tri_linear_begin(), n = omp_get_num_threads();
@@ -415,6 +424,11 @@ static tri_status open_products(tri_linear *l) {
   l->amx = tri_amx_chosen(l->dtype);
   if (tri_amx_in(l)) {
     tri_amx_open(l);
+    return TRI_OK;
+  }
+  l->vec = tri_vec_chosen(l->dtype);
+  if (tri_vec_in(l)) {
+    tri_vec_open(l);
     return TRI_OK;
   }
   TRI_TRY(tri_gemm_native(l->dtype, &native));

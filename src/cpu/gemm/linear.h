@@ -38,7 +38,7 @@ struct tri_linear {
   int64_t   n_out, n_in;
   tri_dtype dtype,
       work; /* of weights and inputs; what the library multiplies: f32 where it has no fast dtype */
-  bool               backward, amx; /* amx: all of it by amx.h, without the library */
+  bool               backward, amx, vec; /* amx, vec: all of it by amx.h, by vec.h, without the library */
   int                threads;
   tri_linear_product fwd, bwd;
   tri_gradient       grad;

@@ -1,5 +1,6 @@
 /* linear_grad.c - the linear_bwd_w kernel: the gradient of a weight, chunk by chunk of rows. */
 #include "amx.h"
+#include "vec.h"
 
 #include <string.h>
 
@@ -266,6 +267,10 @@ tri_status tri_cpu_linear_bwd_w(tri_stream *s, tri_linear *l, tri_out dw, tri_in
   TRI_ASSERT(dy->dim[1] == l->n_out && dw->ndim == 2 && dw->dim[0] == l->n_out && dw->dim[1] == l->n_in);
   if (tri_amx_in(l) && x->dim[0] > 0) {
     tri_amx_bwd_w(l, dw->data, dy, x, add);
+    return TRI_OK;
+  }
+  if (tri_vec_in(l) && x->dim[0] > 0) {
+    tri_vec_bwd_w(l, dw->data, dy, x, add);
     return TRI_OK;
   }
   if (!add) TRI_TRY(s->device->ops->fill(s, dw->data, 0, (size_t)(l->n_out * l->n_in) * sizeof(float)));

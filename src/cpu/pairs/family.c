@@ -1,24 +1,39 @@
-/* family.c - which instructions multiply bf16 tiles in this process. */
+/* family.c - which instructions multiply bf16 tiles, and f32 weights, in this process. */
 #include "pairs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const tri_pairs *chosen;
+static bool             own_f32;
 
 const tri_pairs *tri_pairs_find(void) { return chosen; }
+bool             tri_pairs_f32(void) { return own_f32; }
+
+/* *own from $TRI_CPU_F32, which is "avx512", where `here`, or "library". */
+static tri_status choose_f32(bool here, bool *own) {
+  const char *wish = getenv("TRI_CPU_F32");
+
+  *own = here && (!wish || strcmp(wish, "library") != 0);
+  if (!wish || !*wish || !strcmp(wish, "library") || (here && !strcmp(wish, "avx512"))) return TRI_OK;
+  TRI_FAIL(TRI_EDEVICE, "TRI_CPU_F32=%s: on this processor it can be library%s, or unset", wish,
+           here ? ", avx512" : "");
+}
 
 #if TRI_PAIRS_X86
 static bool has_avx512(void) {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+  return __builtin_cpu_supports("fma") && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq");
 }
 
 tri_status tri_pairs_choose(void) {
   const char *wish = getenv("TRI_CPU_BF16");
-  bool        avx512 = has_avx512(), amx = avx512 && tri_pairs_amx_allowed();
+  bool        f32 = has_avx512(), avx512 = f32 && __builtin_cpu_supports("avx512bf16"),
+       amx = avx512 && tri_pairs_amx_allowed();
 
+  TRI_TRY(choose_f32(f32, &own_f32));
   if (!wish || !*wish)
     chosen = amx ? &tri_pairs_amx : avx512 ? &tri_pairs_avx512 : NULL;
   else if (amx && !strcmp(wish, tri_pairs_amx.name))
@@ -36,6 +51,7 @@ tri_status tri_pairs_choose(void) {
 tri_status tri_pairs_choose(void) {
   const char *wish = getenv("TRI_CPU_BF16");
 
+  TRI_TRY(choose_f32(false, &own_f32));
   if (wish && *wish && strcmp(wish, "f32"))
     TRI_FAIL(TRI_EDEVICE, "TRI_CPU_BF16=%s: on this processor it can be f32, or unset", wish);
   return TRI_OK;

@@ -6,7 +6,7 @@
 #if TRI_PAIRS_X86
 #include <immintrin.h>
 
-#define INLINE TRI_PAIRS_TARGET __attribute__((always_inline)) inline
+#define INLINE TRI_AVX512_TARGET __attribute__((always_inline)) inline
 
 static inline int least(int a, int b) { return a < b ? a : b; }
 
@@ -42,15 +42,15 @@ static INLINE void turn_16(uint32_t *to, int64_t ldt, const uint32_t *from, int6
   }
 }
 
-TRI_PAIRS_TARGET void tri_pairs_turn(uint32_t *to, int64_t ldt, const uint32_t *from, int64_t ldf, int n_row,
-                                     int n_col) {
+TRI_AVX512_TARGET void tri_pairs_turn(uint32_t *to, int64_t ldt, const uint32_t *from, int64_t ldf, int n_row,
+                                      int n_col) {
   for (int r = 0; r < n_row; r += 16)
     for (int c = 0; c < n_col; c += 16)
       turn_16(to + c * ldt + r, ldt, from + r * ldf + c, ldf, least(n_row - r, 16), least(n_col - c, 16));
 }
 
-TRI_PAIRS_TARGET bool tri_pairs_zip(uint32_t *to, int64_t ldt, const uint16_t *from, int64_t ldf, int n_row,
-                                    int n_col, int n_pair) {
+TRI_AVX512_TARGET bool tri_pairs_zip(uint32_t *to, int64_t ldt, const uint16_t *from, int64_t ldf, int n_row,
+                                     int n_col, int n_pair) {
   const __m512i top = _mm512_set1_epi16(0x7f80); /* all ones in the exponent: infinity or NaN */
   __mmask32     odd = 0;
 

@@ -3,8 +3,9 @@
  * The right operand of a product lies in pairs: bf16 [k/2,n,2], the two elements that one 32-bit lane of the
  * instruction takes. A panel is 32 elements deep (as right operand of sums) or 32 columns wide (of scores):
  * TRI_PAGE keys or queries. An element's bits depend on its own row and column alone: sums run in the order
- * of k. All of one process's bf16 attention runs through one family. The functions but the first two may be
- * called only where tri_pairs_find is not NULL. None is collective. */
+ * of k. All of one process's bf16 attention runs through one family. The functions but the first three may be
+ * called only where tri_pairs_find is not NULL, those that move elements also where tri_pairs_f32 says yes.
+ * None is collective. */
 #ifndef TRI_CPU_PAIRS_H
 #define TRI_CPU_PAIRS_H
 
@@ -15,8 +16,10 @@
 #else
 #define TRI_PAIRS_X86 0
 #endif
-/* What the processor of a family has, whatever -march= the rest is built for. */
-#define TRI_PAIRS_TARGET __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+/* What a processor with AVX-512 has that is of use here, and that of a family beside it, whatever -march= the
+ * rest is built for. */
+#define TRI_AVX512_TARGET __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq")))
+#define TRI_PAIRS_TARGET  __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
 
 enum {
   TRI_PAIRS_ROWS = 16,   /* rows of a left operand that one tile instruction takes */
@@ -43,10 +46,13 @@ typedef struct tri_pairs {
 } tri_pairs;
 
 /* Chooses the family, the best this processor has, or $TRI_CPU_BF16: amx, avx512, or f32 (none: bf16 is
- * widened). TRI_EDEVICE if that names none or one that is not here. */
+ * widened); and the products of f32. TRI_EDEVICE if one of the two variables names what is not here. */
 TRI_CHECKED tri_status tri_pairs_choose(void);
 /* NULL: this processor has none, or tri_pairs_choose was not called. */
 const tri_pairs *tri_pairs_find(void);
+/* Whether the products of f32 weights are this program's own, by AVX-512 (cpu/gemm/vec.h), not the library's:
+ * where this processor has it, but for $TRI_CPU_F32=library. As tri_pairs_choose found it. */
+bool tri_pairs_f32(void);
 
 #if TRI_PAIRS_X86
 extern const tri_pairs tri_pairs_avx512, tri_pairs_amx;

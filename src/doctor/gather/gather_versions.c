@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -63,7 +64,7 @@ static void ask_cpu(char *out, size_t cap) {
   } known[] = {{0x7, "AVX2"},          {0x27, "AVX-512"}, {0x67, "AVX-512 VNNI"},
                {0xe7, "AVX-512 BF16"}, {0x3e7, "AMX"},    {0x407, "AVX2 VNNI"}};
   int (*call)(void);
-  const char *bf16;
+  const char *bf16, *wish;
   char        isa[24] = "none known";
 
   if (tri_pairs_choose() != TRI_OK) tri_error_clear(); /* the device says so */
@@ -74,7 +75,9 @@ static void ask_cpu(char *out, size_t cap) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
       if (known[i].isa == v) snprintf(isa, sizeof isa, "%s", known[i].name);
   }
-  snprintf(out, cap, "%s, bf16 by %s", isa, bf16);
+  wish = getenv("TRI_CPU_F32");
+  snprintf(out, cap, "%s, bf16 by %s%s", isa, bf16,
+           wish && !strcmp(wish, "library") ? ", f32 by the library" : "");
 }
 
 /* 22809 is 2.28.9 (nccl.h, NCCL_VERSION). */

@@ -1,0 +1,76 @@
+/* vec_grad.c - linear_bwd_w of f32 by AVX-512: dw[n_out,n_in] = dy^T x, whose k are the rows of dy and x. */
+#include "vec.h"
+
+#if TRI_PAIRS_X86
+
+enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, CHUNK = TRI_VEC_CHUNK, TURNED = TRI_VEC_TURNED };
+/* Strips turned at a time: they stay in the second-level cache. Measured as in vec_rows.c. */
+enum { GROUP = 16 };
+
+void tri_vec_gradient_open(tri_linear *l) {
+  const int64_t panels = tri_ceil_div(l->n_in, COLS);
+  tri_raise(&l->stage_bytes, GROUP * CHUNK * TURNED * sizeof(float));
+  tri_raise(&l->shared_bytes, (size_t)(panels * CHUNK * COLS) * sizeof(float));
+}
+
+typedef struct grad_call { /* one chunk of one linear_bwd_w; dy and x begin with it */
+  const tri_linear *l;
+  float            *dw;
+  const float      *dy, *x;
+  int64_t           rows, height; /* of the chunk; of a strip of dw */
+  bool              add;
+} grad_call;
+
+/* Strips [i, end) with panels [j0, j1). */
+static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, int64_t j1, float *a) {
+  const tri_linear *l = g->l;
+  const int64_t     row = i * g->height, n = tri_min(end * g->height, l->n_out) - row;
+  tri_vec_tile      t = {.k = g->rows, .n_panel = 1, .first = true, .last = true, .ld = l->n_in};
+  tri_vec_strips(a, g->rows * TURNED, g->dy + row, l->n_out, n, g->rows, (int)g->height);
+  for (int64_t j = j0; j < j1; j++) {
+    t.b = (const float *)(const void *)tri_linear_shared(l) + j * g->rows * COLS;
+    t.n_col = l->n_in - j * COLS;
+    for (int64_t s = i; s < end; s++) {
+      t.a = a + (s - i) * g->rows * TURNED;
+      t.n_row = (int)tri_min(g->height, l->n_out - s * g->height);
+      t.y = g->dw + s * g->height * l->n_in + j * COLS;
+      t.base = g->add ? t.y : NULL;
+      tri_vec_mul_turned(&t);
+    }
+  }
+}
+
+/* Inside a parallel region: the panels of x by all threads, then each thread's part of dw. */
+static void run_chunk(const grad_call *g) {
+  const tri_linear  *l = g->l;
+  const int64_t      strips = tri_ceil_div(l->n_out, g->height), panels = tri_ceil_div(l->n_in, COLS);
+  const tri_amx_grid t = tri_amx_share(strips, panels, omp_get_num_threads(), 4, 2);
+  const int          thread = omp_get_thread_num();
+  const int64_t      row = thread / t.cols, col = thread % t.cols, end = strips * (row + 1) / t.rows;
+  float             *shared = (float *)(void *)tri_linear_shared(l);
+#pragma omp for schedule(static)
+  for (int64_t k = 0; k < g->rows; k += 16)
+    tri_vec_cols(shared + k * COLS, g->rows * COLS, g->x + k * l->n_in, l->n_in, l->n_in,
+                 tri_min(16, g->rows - k));
+  for (int64_t i = strips * row / t.rows; i < end; i += GROUP)
+    run_group(g, i, tri_min(i + GROUP, end), panels * col / t.cols, panels * (col + 1) / t.cols,
+              (float *)(void *)tri_linear_stage(l, thread));
+}
+
+void tri_vec_bwd_w(const tri_linear *l, float *dw, tri_in dy, tri_in x, bool add) {
+  const int64_t rows = dy->dim[0], n = tri_ceil_div(rows, CHUNK), strips = tri_ceil_div(l->n_out, ROWS);
+#pragma omp parallel num_threads(l->threads)
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t   first = rows * i / n;
+    const grad_call g = {l,
+                         dw,
+                         (const float *)dy->data + first * l->n_out,
+                         (const float *)x->data + first * l->n_in,
+                         rows * (i + 1) / n - first,
+                         tri_ceil_div(l->n_out, strips),
+                         add || i > 0};
+    run_chunk(&g);
+#pragma omp barrier
+  }
+}
+#endif

@@ -1,0 +1,129 @@
+/* vec_rows.c - linear_pack, linear_fwd and linear_bwd_x of f32 by AVX-512. */
+#include "vec.h"
+
+#include <string.h>
+
+#if TRI_PAIRS_X86
+
+enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, LD = TRI_VEC_LD };
+/* Strips that meet a panel one after the other, and panels whose sums wait for the next chunk of k: both and
+ * the panels stay in the second-level cache. Measured on a Xeon with AMX. */
+enum { GROUP = 8, WAIT = 16 };
+/* Chosen: below some 2 us of one thread waking others costs more than it saves. */
+static const double alone_macs = 1.5e5;
+
+/* Steps of a panel in memory. */
+static int64_t panel_steps(int64_t k) { return tri_ceil_div(k, 16) * 16; }
+static int64_t n_chunks(int64_t k) { return tri_ceil_div(k, TRI_VEC_CHUNK); }
+
+/* Sizes of y[M,n] = x[M,k] b. */
+static void product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_t k) {
+  const size_t panel = (size_t)(panel_steps(k) * COLS) * sizeof(float);
+  p->n = n;
+  p->k = k;
+  p->width = tri_min(n, 4 * COLS); /* what linear_check takes at once */
+  p->n_blocks = tri_ceil_div(n, p->width);
+  p->block_bytes = (size_t)tri_ceil_div(p->width, COLS) * panel;
+  p->all_bytes = (size_t)tri_ceil_div(n, COLS) * panel;
+  tri_raise(&l->stage_bytes, GROUP * ROWS * LD * sizeof(float));
+  if (n_chunks(k) > 1) tri_raise(&l->c_bytes, GROUP * WAIT * ROWS * COLS * sizeof(float));
+}
+
+void tri_vec_open(tri_linear *l) {
+  l->work = l->dtype;
+  product_open(l, &l->fwd, l->n_out, l->n_in);
+  if (!l->backward) return;
+  product_open(l, &l->bwd, l->n_in, l->n_out);
+  tri_vec_gradient_open(l);
+}
+
+void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w) {
+  const int64_t panels = tri_ceil_div(l->n_out, COLS), fwd = panel_steps(l->n_in) * COLS,
+                bwd = panel_steps(l->n_out) * COLS;
+#pragma omp parallel for schedule(static) num_threads(l->threads)
+  for (int64_t i = 0; i < panels; i++) {
+    const int64_t row = i * COLS, n = tri_min(COLS, l->n_out - row);
+    const float  *from = w + row * l->n_in;
+    if (packed_fwd) tri_vec_turn_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);
+    if (packed_bwd) tri_vec_cols(packed_bwd + row * COLS, bwd, from, l->n_in, l->n_in, n);
+  }
+}
+
+typedef struct part { /* of a call, one thread's; strips of `height` rows and panels, the ends excluded */
+  int64_t height, strip, strip_end, panel, panel_end;
+} part;
+
+/* The chunk's columns [k, k + n) of the strips' rows of x, LD apart. */
+static void copy_strips(float *to, const tri_linear_call *c, const part *p, int64_t k, int64_t n) {
+  const int64_t first = p->strip * p->height, end = tri_min(p->strip_end * p->height, c->rows);
+  const float  *x = (const float *)(const void *)c->x + k;
+  for (int64_t r = first; r < end; r++, to += LD) memcpy(to, x + r * c->p->k, (size_t)n * sizeof *to);
+}
+
+/* The strips' rows, copied to `a`, times one to four panels from `panel` on; sums that wait are in `wait`. */
+static void run_panels(const tri_linear_call *c, const part *p, int64_t panel, int n_panel, int64_t k,
+                       int64_t n, const float *a, float *wait) {
+  const int64_t col = panel * COLS, steps = panel_steps(c->p->k) * COLS;
+  tri_vec_tile  t = {.b = (const float *)(const void *)c->packed + panel * steps + k * COLS,
+                     .next = steps,
+                     .k = n,
+                     .n_panel = n_panel,
+                     .first = k == 0,
+                     .last = k + n == c->p->k,
+                     .ld = c->p->n,
+                     .n_col = c->p->n - col,
+                     .bias = c->bias ? (const float *)c->bias->data + col : NULL};
+  for (int64_t i = p->strip; i < p->strip_end; i++) {
+    const int64_t row = i * p->height, at = row * c->p->n + col;
+    t.n_row = (int)tri_min(p->height, c->rows - row);
+    t.a = a + (i - p->strip) * p->height * LD;
+    t.wait = wait + (i - p->strip) * n_panel * ROWS * COLS;
+    t.y = (float *)c->y->data + at;
+    t.base = c->base ? (const float *)c->base->data + at : NULL;
+    tri_vec_mul_rows(&t);
+  }
+}
+
+/* The strips of a group times the panels of a block, chunk by chunk of k. */
+static void run_block(const tri_linear_call *c, const part *p, bool copied, float *a, float *wait) {
+  const int64_t k = c->p->k, n = n_chunks(k), rows = tri_min(p->height, c->rows - p->strip * p->height);
+  const int     most = tri_vec_panels((int)rows);
+  for (int64_t i = 0; i < n; i++) {
+    const int64_t from = k * i / n, steps = k * (i + 1) / n - from;
+    if (!copied || n > 1) copy_strips(a, c, p, from, steps);
+    for (int64_t j = p->panel; j < p->panel_end;) {
+      const int64_t left = p->panel_end - j;
+      const int     n_panel = left >= most ? most : left >= 2 && most > 2 ? 2 : 1;
+      run_panels(c, p, j, n_panel, from, steps, a, wait + (j - p->panel) * GROUP * ROWS * COLS);
+      j += n_panel;
+    }
+  }
+}
+
+static void run_part(const tri_linear *l, const tri_linear_call *c, const part *p, int thread) {
+  const int64_t block = n_chunks(c->p->k) > 1 ? WAIT : p->panel_end - p->panel;
+  float        *a = (float *)(void *)tri_linear_stage(l, thread);
+  float        *wait = (float *)(void *)tri_linear_own(l, thread);
+  for (int64_t i = p->strip; i < p->strip_end; i += GROUP)
+    for (int64_t j = p->panel; j < p->panel_end; j += block) {
+      const part one = {p->height, i, tri_min(i + GROUP, p->strip_end), j, tri_min(j + block, p->panel_end)};
+      run_block(c, &one, j > p->panel, a, wait);
+    }
+}
+
+void tri_vec_run(const tri_linear *l, const tri_linear_call *c) {
+  const int64_t strips = tri_ceil_div(c->rows, ROWS), panels = tri_ceil_div(c->p->n, COLS),
+                height = tri_ceil_div(c->rows, strips);
+  const bool alone = (double)c->rows * (double)c->p->n * (double)c->p->k < alone_macs;
+  TRI_ASSERT(c->y->dtype == TRI_F32 && (!c->bias || c->bias->dtype == TRI_F32));
+#pragma omp parallel num_threads(alone ? 1 : l->threads)
+  {
+    const int          thread = omp_get_thread_num();
+    const tri_amx_grid g = tri_amx_share(strips, panels, omp_get_num_threads(), 1, 2);
+    const int64_t      i = thread / g.cols, j = thread % g.cols;
+    const part         p = {height, strips * i / g.rows, strips * (i + 1) / g.rows, panels * j / g.cols,
+                            panels * (j + 1) / g.cols};
+    run_part(l, c, &p, thread);
+  }
+}
+#endif
