@@ -1,7 +1,7 @@
 /* attention.c - causal attention forward over packed sequences, and over cached pages for decoding.
  *
- * One row attends to its keys tile by tile (TRI_PAGE keys from the start of its sequence) with the online
- * softmax of Milakov, Gimelshein 2018 as in Dao 2023, algorithm 1. attend_tile is the only code that does
+ * One row attends to its keys block by block (KEYS keys from the start of its sequence) with the online
+ * softmax of Milakov, Gimelshein 2018 as in Dao 2023, algorithm 1. attend_block is the only code that does
  * so: training rows and decoding rows get the same bits. Keys a row may not see are never multiplied, not
  * even by zero. */
 #include "attention_pairs.h"
@@ -10,55 +10,65 @@
 
 enum {
   BLOCK = 8,  /* rows per register block */
-  ROWS = 256, /* rows (tokens x heads) that share the load of a tile; measured, beside 64 and 128 */
+  ROWS = 256, /* rows (tokens x heads) that share the load of keys; measured, beside 64 and 128 */
+  PANELS = 4, /* of TRI_PAGE keys, that a row's softmax meets at once; measured, beside 1 and 2 */
+  KEYS = PANELS * TRI_PAGE,
+  WIDE = 256, /* a head wider than that has half as many rows and keys a block in the same room */
+  MAX_LD = TRI_CPU_MAX_D + 16
 };
 
-typedef struct attend_state { /* of the rows one thread works on, and the tile they share */
-  int64_t ld;                 /* row stride of q and o: D in whole cache lines */
-  float   q[ROWS * TRI_CPU_MAX_D], o[ROWS * TRI_CPU_MAX_D]; /* queries times scale; sums of p v */
-  float   max[ROWS], sum[ROWS];        /* running maximum of the scores, sum of exp(score - max) */
-  float   k[TRI_CPU_MAX_D * TRI_PAGE]; /* [D,TRI_PAGE] */
-  float   v[TRI_PAGE * TRI_CPU_LD];    /* [TRI_PAGE,TRI_CPU_LD] */
+typedef struct attend_state {             /* of the rows one thread works on, and the keys they share */
+  int64_t ld, ldv;                        /* row strides of q and o, and of v */
+  float   q[ROWS * WIDE], o[ROWS * WIDE]; /* queries times scale; sums of p v */
+  float   max[ROWS], sum[ROWS];           /* running maximum of the scores, sum of exp(score - max) */
+  float   k[KEYS * TRI_CPU_MAX_D];        /* [PANELS,D,TRI_PAGE] */
+  float   v[KEYS * MAX_LD];               /* [KEYS,ldv] */
 } attend_state;
 _Static_assert(sizeof(attend_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
-static inline int64_t cache_lines(int D) { return (D + 15) / 16 * 16; }
+static void set_strides(attend_state *a, int D) {
+  a->ld = (D + 15) / 16 * 16;
+  a->ldv = tri_cpu_tile_ld(D);
+}
 
-/* Scores of one row and tile, capped; those outside of first .. end - 1, first < end, become -INFINITY. The
- * largest is returned. */
+/* Where a block's panels of keys [D,TRI_PAGE] and values [TRI_PAGE,ldv] lie. dense: values behind each
+ * other. */
+typedef struct key_block {
+  const float *k[PANELS], *v[PANELS];
+  int64_t      ldv;
+  bool         dense;
+} key_block;
+
+static inline int clamp_keys(int64_t n) { return n < 0 ? 0 : n > KEYS ? KEYS : (int)n; }
+
+/* The panels of a row's scores that hold keys first .. end - 1. */
+static inline int panels_from(int first) { return first / TRI_PAGE * TRI_PAGE; }
+static inline int panels_to(int end) { return (end + TRI_PAGE - 1) / TRI_PAGE * TRI_PAGE; }
+
+/* Scores of one row and block, capped; those outside of first .. end - 1, first < end, become -INFINITY in
+ * the panels that hold one of these. The largest is returned. */
 static inline float mask_scores(float *restrict s, int first, int end, float cap) {
-  float lane[TRI_CPU_LANES];
+  int from = panels_from(first), to = panels_to(end);
 
   if (cap > 0) {
     float inverse = 1.0f / cap;
 #pragma omp simd
     for (int i = first; i < end; i++) s[i] = tri_softcap(s[i], cap, inverse);
   }
-#pragma omp simd
-  for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = i >= first && i < end ? s[i] : -INFINITY;
-  return tri_cpu_fold_max(lane);
+  for (int i = from; i < first; i++) s[i] = -INFINITY;
+  for (int i = end; i < to; i++) s[i] = -INFINITY;
+  return tri_cpu_tile_top(s + from, to - from);
 }
 
-/* Masked scores to probabilities relative to `top`; their sum is returned. */
-static inline float weigh_scores(float *restrict s, float top) {
-  float lane[TRI_CPU_LANES];
-
-#pragma omp simd
-  for (int i = 0; i < TRI_PAGE; i++) lane[i] = s[i] = tri_exp(s[i] - top);
-  return tri_cpu_fold_sum(lane);
-}
-
-/* Which keys of a tile the rows of a block see: row r those from first[r] to before end[r]. */
-typedef struct tile_keys {
+/* Which keys of a block the rows of a register block see: row r those from first[r] to before end[r]. */
+typedef struct block_keys {
   int first[BLOCK], end[BLOCK];
-} tile_keys;
+} block_keys;
 
-static inline int clamp_keys(int64_t n) { return n < 0 ? 0 : n > TRI_PAGE ? TRI_PAGE : (int)n; }
-
-/* For rows of which the first is `ahead` rows behind the tile's first key, each `step` behind the one
+/* For rows of which the first is `ahead` rows behind the block's first key, each `step` behind the one
  * before it. */
-static inline tile_keys keys_of(int64_t ahead, int64_t window, int step) {
-  tile_keys t;
+static inline block_keys keys_of(int64_t ahead, int64_t window, int step) {
+  block_keys t;
 
   for (int r = 0; r < BLOCK; r++) {
     int64_t end = ahead + 1 + r * step;
@@ -68,51 +78,65 @@ static inline tile_keys keys_of(int64_t ahead, int64_t window, int step) {
   return t;
 }
 
-/* o += p v, each row its own keys in their order: those before `from`, all rows' common ones, the rest. */
-static void add_values(float *o, int64_t ld, const float *p, const float *v, int n_row, int D,
-                       const tile_keys *t) {
-  int last = n_row - 1, from = t->first[last], to = t->end[0] > from ? t->end[0] : from;
-
-  for (int r = 0; t->first[0] < from && r < last; r++) {
-    int first = t->first[r], end = t->end[r] < from ? t->end[r] : from;
-    tri_cpu_tile_add(o + r * ld, ld, p + r * TRI_PAGE + first, TRI_PAGE, v + first * TRI_CPU_LD, 1,
-                     end - first, D);
-  }
-  tri_cpu_tile_add(o, ld, p + from, TRI_PAGE, v + from * TRI_CPU_LD, n_row, to - from, D);
-  for (int r = 0; t->end[last] > to && r < n_row; r++) {
-    int first = t->first[r] > to ? t->first[r] : to;
-    tri_cpu_tile_add(o + r * ld, ld, p + r * TRI_PAGE + first, TRI_PAGE, v + first * TRI_CPU_LD, 1,
-                     t->end[r] - first, D);
+/* o += p v of keys [from, to), all n_row rows. */
+static void add_keys(float *o, int64_t ld, const float *p, const key_block *b, int n_row, int D, int from,
+                     int to) {
+  for (int at = from, n; at < to; at += n) {
+    n = TRI_PAGE - at % TRI_PAGE;
+    if (b->dense || n > to - at) n = to - at;
+    tri_cpu_tile_add(o, ld, p + at, KEYS, b->v[at / TRI_PAGE] + at % TRI_PAGE * b->ldv, b->ldv, n_row, n, D);
   }
 }
 
-/* n_row <= BLOCK rows from `row` on meet one tile: k [D,TRI_PAGE], v [TRI_PAGE,TRI_CPU_LD]. */
-static void attend_tile(attend_state *a, int row, int n_row, const float *k, const float *v, int D, float cap,
-                        tile_keys t) {
-  float  s[BLOCK * TRI_PAGE], before[BLOCK], top[BLOCK];
+/* o += p v, each row its own keys in their order: those before `from`, all rows' common ones, the rest. */
+static void add_values(float *o, int64_t ld, const float *p, const key_block *b, int n_row, int D,
+                       const block_keys *t) {
+  int last = n_row - 1, from = t->first[last], to = t->end[0] > from ? t->end[0] : from;
+
+  for (int r = 0; t->first[0] < from && r < last; r++)
+    add_keys(o + r * ld, ld, p + r * KEYS, b, 1, D, t->first[r], t->end[r] < from ? t->end[r] : from);
+  add_keys(o, ld, p, b, n_row, D, from, to);
+  for (int r = 0; t->end[last] > to && r < n_row; r++)
+    add_keys(o + r * ld, ld, p + r * KEYS, b, 1, D, t->first[r] > to ? t->first[r] : to, t->end[r]);
+}
+
+/* Scores of n_row rows with the keys that any of them sees, and a few beside those. */
+static void score_keys(float *s, const float *q, int64_t ld, const key_block *b, int n_row, int D,
+                       const block_keys *t) {
+  for (int at = t->first[0] / TRI_PAGE * TRI_PAGE; at < t->end[n_row - 1]; at += TRI_PAGE) {
+    int n = t->end[n_row - 1] - at > TRI_PAGE / 2 ? TRI_PAGE : TRI_PAGE / 2;
+    tri_cpu_tile_mul(s + at, KEYS, q, ld, b->k[at / TRI_PAGE], TRI_PAGE, n_row, D, n);
+  }
+}
+
+/* n_row <= BLOCK rows from `row` on meet one block of keys. */
+static void attend_block(attend_state *a, int row, int n_row, const key_block *b, int D, float cap,
+                         block_keys t) {
+  float  s[BLOCK * KEYS], before[BLOCK], top[BLOCK];
   float  factor[BLOCK]; /* for what was summed before */
   float *q = a->q + row * a->ld, *o = a->o + row * a->ld;
-  int    most = t.end[n_row - 1];
 
-  if (most == 0 || t.first[0] == TRI_PAGE) return;
-  tri_cpu_tile_mul(s, TRI_PAGE, q, a->ld, k, n_row, D, most > TRI_PAGE / 2 ? TRI_PAGE : TRI_PAGE / 2);
+  if (t.end[n_row - 1] == 0 || t.first[0] == KEYS) return;
+  score_keys(s, q, a->ld, b, n_row, D, &t);
   for (int r = 0; r < BLOCK; r++) {
     before[r] = top[r] = r < n_row ? a->max[row + r] : 0;
     if (r >= n_row || t.first[r] >= t.end[r]) continue;
-    top[r] = tri_cpu_max(top[r], mask_scores(s + r * TRI_PAGE, t.first[r], t.end[r], cap));
+    top[r] = tri_cpu_max(top[r], mask_scores(s + r * KEYS, t.first[r], t.end[r], cap));
   }
 #pragma omp simd
   for (int r = 0; r < BLOCK; r++) factor[r] = tri_exp(before[r] - top[r]);
   for (int r = 0; r < n_row; r++) {
     if (t.first[r] >= t.end[r]) continue;
-    a->sum[row + r] = fmaf(a->sum[row + r], factor[r], weigh_scores(s + r * TRI_PAGE, top[r]));
+    int from = panels_from(t.first[r]), to = panels_to(t.end[r]);
+    a->sum[row + r] =
+        fmaf(a->sum[row + r], factor[r], tri_cpu_tile_weigh(s + r * KEYS + from, to - from, top[r]));
     a->max[row + r] = top[r];
     if (factor[r] != 1.0f) {
 #pragma omp simd
       for (int d = 0; d < D; d++) o[r * a->ld + d] *= factor[r];
     }
   }
-  add_values(o, a->ld, s, v, n_row, D, &t);
+  add_values(o, a->ld, s, b, n_row, D, &t);
 }
 
 static void attend_begin(attend_state *a, int row, int n_row, int D) {
@@ -139,6 +163,27 @@ typedef struct attn_call { /* the arguments of one attn_fwd */
   int64_t     window;
 } attn_call;
 
+/* The key that begins the first block that a row at position `row` of its sequence sees. */
+static inline int64_t first_block(int64_t row, int64_t window) {
+  return tri_cpu_first_tile(row, window) / KEYS * KEYS;
+}
+
+/* n_key keys and values of head g from batch row `row` on, in a. */
+static key_block load_keys(attend_state *a, const attn_call *c, int64_t row, int n_key, int g) {
+  key_block b = {.ldv = a->ldv, .dense = true};
+  for (int p = 0; p < PANELS; p++) {
+    int     n = n_key - p * TRI_PAGE < TRI_PAGE ? n_key - p * TRI_PAGE : TRI_PAGE;
+    int64_t at = (row + p * TRI_PAGE) * c->E + (int64_t)(c->H + g) * c->D;
+    float  *k = a->k + p * TRI_PAGE * c->D, *v = a->v + p * TRI_PAGE * a->ldv;
+    b.k[p] = k, b.v[p] = v;
+    if (n <= 0) continue;
+    tri_cpu_tile_turn(k, tri_cpu_at(c->qkv, c->A, at), c->A, c->E, n, c->D, 1.0f);
+    tri_cpu_tile_rows(v, a->ldv, tri_cpu_at(c->qkv, c->A, at + (int64_t)c->G * c->D), c->A, c->E, n, c->D,
+                      1.0f);
+  }
+  return b;
+}
+
 /* Rows first..first+n of the batch, all of the sequence that starts at row `start`, for heads h..h+n_head
  * of the key/value head g. */
 static void attend_rows(attend_state *a, const attn_call *c, int64_t start, int64_t first, int n, int g,
@@ -151,16 +196,13 @@ static void attend_rows(attend_state *a, const attn_call *c, int64_t start, int6
                       tri_cpu_at(c->qkv, c->A, first * c->E + (int64_t)(h + i) * D), c->A, c->E, n, D,
                       c->scale);
   attend_begin(a, 0, n * n_head, D);
-  for (int64_t key = tri_cpu_first_tile(first - start, c->window); key <= last; key += TRI_PAGE) {
-    int     n_key = (int)(last + 1 - key < TRI_PAGE ? last + 1 - key : TRI_PAGE);
-    int64_t at = (start + key) * c->E + (int64_t)(c->H + g) * D;
-    tri_cpu_tile_turn(a->k, tri_cpu_at(c->qkv, c->A, at), c->A, c->E, n_key, D, 1.0f);
-    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->qkv, c->A, at + (int64_t)c->G * D), c->A, c->E, n_key,
-                      D, 1.0f);
+  for (int64_t key = first_block(first - start, c->window); key <= last; key += KEYS) {
+    int       n_key = (int)(last + 1 - key < KEYS ? last + 1 - key : KEYS);
+    key_block b = load_keys(a, c, start + key, n_key, g);
     for (int i = 0; i < n_head; i++)
       for (int r = 0; r < n; r += BLOCK)
-        attend_tile(a, i * n + r, n - r < BLOCK ? n - r : BLOCK, a->k, a->v, D, c->cap,
-                    keys_of(first + r - start - key, c->window, 1));
+        attend_block(a, i * n + r, n - r < BLOCK ? n - r : BLOCK, &b, D, c->cap,
+                     keys_of(first + r - start - key, c->window, 1));
   }
   for (int i = 0; i < n_head; i++)
     for (int r = 0; r < n; r++) {
@@ -183,7 +225,8 @@ tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, t
                         h->G,    h->D,      rule->scale, rule->softcap,     rule->window};
   int64_t          N = qkv->dim[0], S = cu->dim[0] - 1;
   int              group = h->H / h->G, n_head = group < BLOCK ? group : BLOCK;
-  int              n_token = ROWS / n_head / BLOCK * BLOCK, n_part = (group + n_head - 1) / n_head;
+  int              n_row = h->D <= WIDE ? ROWS : ROWS * WIDE / TRI_CPU_MAX_D;
+  int              n_token = n_row / n_head / BLOCK * BLOCK, n_part = (group + n_head - 1) / n_head;
   int64_t          n_block = (N + n_token - 1) / n_token;
 
   check_heads(h, c.E);
@@ -197,7 +240,7 @@ tri_status tri_cpu_attn_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, t
     int64_t      end = (block + 1) * n_token < N ? (block + 1) * n_token : N;
     int          g = (int)(unit / n_part % h->G), at = (int)part * n_head;
     int          n_here = group - at < n_head ? group - at : n_head;
-    a.ld = cache_lines(h->D);
+    set_strides(&a, h->D);
     for (int64_t n = block * n_token; n < end;) {
       int64_t seq = tri_cpu_find_sequence(first_row, S, n),
               stop = first_row[seq + 1] < end ? first_row[seq + 1] : end;
@@ -249,20 +292,31 @@ typedef struct decode_call { /* the arguments of one attn_decode */
   int64_t        window;
 } decode_call;
 
+/* The pages of keys from `key` on, values in place: where they are f32, else in a. */
+static key_block find_keys(attend_state *a, const decode_call *c, int key, int g) {
+  const int D = c->D, n_page = (c->len + TRI_PAGE - 1) / TRI_PAGE - key / TRI_PAGE;
+  key_block b = {.ldv = c->A == TRI_F32 ? D : a->ldv, .dense = c->A != TRI_F32};
+  for (int p = 0; p < (n_page < PANELS ? n_page : PANELS); p++) {
+    int64_t page = c->page[key / TRI_PAGE + p], at = (page * c->G + g) * D * TRI_PAGE;
+    float  *k = a->k + p * TRI_PAGE * D, *v = a->v + p * TRI_PAGE * a->ldv;
+    int     n_key = c->len - key - p * TRI_PAGE < TRI_PAGE ? c->len - key - p * TRI_PAGE : TRI_PAGE;
+    TRI_ASSERT(page >= 0 && page < c->P);
+    b.k[p] = k, b.v[p] = v;
+    if (c->A == TRI_F32) {
+      b.k[p] = (const float *)c->k_page + at, b.v[p] = (const float *)c->v_page + at;
+      continue;
+    }
+    TRI_CPU_OF(c->A, tri_cpu_widen, k, tri_cpu_at(c->k_page, c->A, at), D * TRI_PAGE, 1.0f);
+    tri_cpu_tile_rows(v, a->ldv, tri_cpu_at(c->v_page, c->A, at), c->A, D, n_key, D, 1.0f);
+  }
+  return b;
+}
+
 /* n_row heads of one token meet all pages of key/value head g. */
 static void decode_heads(attend_state *a, const decode_call *c, int n_row, int g) {
-  int D = c->D;
-  for (int key = (int)tri_cpu_first_tile(c->len - 1, c->window); key < c->len; key += TRI_PAGE) {
-    int64_t      page = c->page[key / TRI_PAGE], at = (page * c->G + g) * D * TRI_PAGE;
-    int          n_key = c->len - key < TRI_PAGE ? c->len - key : TRI_PAGE;
-    const float *k = (const float *)c->k_page + at;
-    TRI_ASSERT(page >= 0 && page < c->P);
-    if (c->A != TRI_F32) {
-      TRI_CPU_OF(c->A, tri_cpu_widen, a->k, tri_cpu_at(c->k_page, c->A, at), D * TRI_PAGE, 1.0f);
-      k = a->k;
-    }
-    tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(c->v_page, c->A, at), c->A, D, n_key, D, 1.0f);
-    attend_tile(a, 0, n_row, k, a->v, D, c->cap, keys_of(c->len - 1 - key, c->window, 0));
+  for (int key = (int)first_block(c->len - 1, c->window); key < c->len; key += KEYS) {
+    key_block b = find_keys(a, c, key, g);
+    attend_block(a, 0, n_row, &b, c->D, c->cap, keys_of(c->len - 1 - key, c->window, 0));
   }
 }
 
@@ -293,7 +347,7 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
       decode_call  c = {k_page->data,  v_page->data, A,    (const int32_t *)table->data + b * table->dim[1],
                         n_page,        n_key[b],     h->G, h->D,
                         rule->softcap, rule->window};
-      a.ld = cache_lines(h->D);
+      set_strides(&a, h->D);
       for (int at = 0; at < group; at += BLOCK) {
         int     n_row = group - at < BLOCK ? group - at : BLOCK;
         int64_t head = (int64_t)g * group + at;

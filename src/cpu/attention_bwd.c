@@ -6,13 +6,16 @@
 
 #include <string.h>
 
-enum { BLOCK = 8, TILE = TRI_PAGE * TRI_CPU_LD, TURNED = TRI_CPU_MAX_D * TRI_PAGE };
+/* Keys of a register block; queries and keys of a tile, measured beside halves of both. A head wider than
+ * WIDE has half as many queries a tile, in the same room. */
+enum { BLOCK = 8, QUERIES = 128, KEYS = 64, WIDE = 256, MAX_LD = TRI_CPU_MAX_D + 16 };
+enum { TILE = QUERIES * (WIDE + 16), TURNED = QUERIES * WIDE };
 
 typedef struct grad_call { /* the arguments of one attn_bwd */
   void        *dqkv;
   const void  *dout, *o, *qkv;
   const float *lse;
-  float       *dkv; /* f32 [N,2,G,D] */
+  float       *dkv; /* f32, of each sequence [G,2,T,D] */
   tri_dtype    A;
   int64_t      E;
   int          H, G, D;
@@ -20,12 +23,15 @@ typedef struct grad_call { /* the arguments of one attn_bwd */
   int64_t      window;
 } grad_call;
 
-typedef struct grad_state {                              /* of one tile of queries and one tile of keys */
-  float q[TILE], dout[TILE], dq[TILE], k[TILE], v[TILE]; /* [TRI_PAGE,TRI_CPU_LD] */
-  float q_turned[TURNED], dout_turned[TURNED];           /* [D,TRI_PAGE] */
-  float p[TRI_PAGE * TRI_PAGE], ds[TRI_PAGE * TRI_PAGE]; /* [key, query] */
-  float ds_turned[TRI_PAGE * TRI_PAGE];                  /* [query, key] */
-  float lse[TRI_PAGE], delta[TRI_PAGE];
+typedef struct grad_state { /* of one tile of queries and one tile of keys */
+  const float *v;           /* [KEYS,ldv]: own_v, or where values of f32 lie */
+  int64_t      ldv;
+  int64_t      ld;                                     /* row stride of the next five */
+  float        q[TILE], dout[TILE], dq[TILE];          /* [queries,ld] */
+  float        k[KEYS * MAX_LD], own_v[KEYS * MAX_LD]; /* [KEYS,ld] */
+  float        q_turned[TURNED], dout_turned[TURNED];  /* [queries / TRI_PAGE,D,TRI_PAGE] */
+  float        p[BLOCK * QUERIES], ds[KEYS * QUERIES]; /* [key,query] */
+  float        lse[QUERIES], delta[QUERIES];
 } grad_state;
 _Static_assert(sizeof(grad_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
 
@@ -39,122 +45,137 @@ static float row_delta(const float *dout, const void *o, tri_dtype A, int64_t at
   return tri_cpu_fold_sum(lane);
 }
 
-/* Load n queries from batch row `row` on, of head h. */
+/* Load n queries from batch row `row` on, of head h, and zeros up to a whole panel. */
 static void load_queries(grad_state *a, const grad_call *c, int64_t row, int n, int h) {
   int         D = c->D;
   const void *q = tri_cpu_at(c->qkv, c->A, row * c->E + (int64_t)h * D);
   const void *dout = tri_cpu_at(c->dout, c->A, (row * c->H + h) * D);
 
-  tri_cpu_tile_rows(a->q, TRI_CPU_LD, q, c->A, c->E, n, D, c->scale);
-  tri_cpu_tile_turn(a->q_turned, q, c->A, c->E, n, D, c->scale);
-  tri_cpu_tile_rows(a->dout, TRI_CPU_LD, dout, c->A, (int64_t)c->H * D, n, D, 1.0f);
-  tri_cpu_tile_turn(a->dout_turned, dout, c->A, (int64_t)c->H * D, n, D, 1.0f);
-  for (int i = 0; i < TRI_PAGE; i++) {
+  tri_cpu_tile_rows(a->q, a->ld, q, c->A, c->E, n, D, c->scale);
+  tri_cpu_tile_rows(a->dout, a->ld, dout, c->A, (int64_t)c->H * D, n, D, 1.0f);
+  for (int i = 0; i < n; i += TRI_PAGE) {
+    int m = n - i < TRI_PAGE ? n - i : TRI_PAGE;
+    tri_cpu_tile_turn(a->q_turned + i * D, a->q + i * a->ld, TRI_F32, a->ld, m, D, 1.0f);
+    tri_cpu_tile_turn(a->dout_turned + i * D, a->dout + i * a->ld, TRI_F32, a->ld, m, D, 1.0f);
+  }
+  for (int i = 0; i < (n + TRI_PAGE - 1) / TRI_PAGE * TRI_PAGE; i++) {
     int64_t at = (row + i) * c->H + h;
     a->lse[i] = i < n ? c->lse[at] : INFINITY;
-    a->delta[i] = i < n ? row_delta(a->dout + i * TRI_CPU_LD, c->o, c->A, at * D, D) : 0;
-    memset(a->dq + i * TRI_CPU_LD, 0, (size_t)D * sizeof *a->dq);
+    a->delta[i] = i < n ? row_delta(a->dout + i * a->ld, c->o, c->A, at * D, D) : 0;
+    memset(a->dq + i * a->ld, 0, (size_t)D * sizeof *a->dq);
   }
 }
 
-/* Scores and their gradient from the products: p = exp(s - lse), ds = p (dp - delta). Queries first .. end
- * - 1 of the tile see the key. */
-static inline void grad_row(float *restrict p, float *restrict ds, const float *lse, const float *delta,
-                            int first, int end) {
-#pragma omp        simd
-  for (int i = 0; i < TRI_PAGE; i++) {
-           float e = i < first || i >= end ? 0.0f : tri_exp(p[i] - lse[i]);
-           p[i] = e;
-           ds[i] = e * (ds[i] - delta[i]);
-  }
-}
-/* The same of capped scores: their slope joins ds. */
+/* tri_cpu_tile_grad of capped scores: their slope joins ds. */
 static inline void grad_row_capped(float *restrict p, float *restrict ds, const float *lse,
-                                   const float *delta, int first, int end, float cap) {
+                                   const float *delta, int n, int first, int end, float cap) {
   float inverse = 1.0f / cap;
 #pragma omp simd
-  for (int i = 0; i < TRI_PAGE; i++) {
+  for (int i = 0; i < n; i++) {
     float x = tri_softcap(p[i], cap, inverse), e = i < first || i >= end ? 0.0f : tri_exp(x - lse[i]);
     p[i] = e;
     ds[i] = e * (ds[i] - delta[i]) * tri_softcap_slope(x, inverse);
   }
 }
 
-/* Where a tile of queries and one of keys lie: `ahead` rows from the first key to the first query. */
+/* Where a tile of queries and one of keys lie: `ahead` rows from the first key to the first query, negative
+ * where keys begin behind it; what of it is there. */
 typedef struct grad_place {
   int     n_q, n_k;
   int64_t ahead;
 } grad_place;
 
-/* One tile of keys meets the loaded tile of queries. On the diagonal both start at the same position; rows
- * and lanes that see nothing are left out there. dk, dv point to the first key's row in work. */
-static void grad_tile(grad_state *a, const grad_call *c, float *dk, float *dv, int64_t ld,
-                      const grad_place *at) {
-  int  half = TRI_PAGE / 2, D = c->D, n_q = at->n_q, n_k = at->n_k;
-  bool diagonal = at->ahead == 0;
+static inline int clamp(int64_t n, int most) { return n < 0 ? 0 : n > most ? most : (int)n; }
 
-  for (int k = 0; k < n_k; k += BLOCK) {
-    int    n = n_k - k < BLOCK ? n_k - k : BLOCK, lane = diagonal && k >= half ? half : 0;
-    int    from = diagonal ? k : 0;
-    float *p = a->p + k * TRI_PAGE, *ds = a->ds + k * TRI_PAGE;
-    if (lane > 0)
-      memset(p, 0, (size_t)(n * TRI_PAGE) * sizeof *p), memset(ds, 0, (size_t)(n * TRI_PAGE) * sizeof *ds);
-    tri_cpu_tile_mul(p + lane, TRI_PAGE, a->k + k * TRI_CPU_LD, TRI_CPU_LD, a->q_turned + lane, n, D,
-                     TRI_PAGE - lane);
-    tri_cpu_tile_mul(ds + lane, TRI_PAGE, a->v + k * TRI_CPU_LD, TRI_CPU_LD, a->dout_turned + lane, n, D,
-                     TRI_PAGE - lane);
-    for (int r = 0; r < n; r++) {
-      int64_t far = k + r + c->window - at->ahead; /* the first query that sees the key no more */
-      int     first = diagonal ? k + r : 0, end = c->window == 0 || far > TRI_PAGE ? TRI_PAGE : (int)far;
-      float  *pr = p + r * TRI_PAGE, *dsr = ds + r * TRI_PAGE;
-      if (c->cap > 0)
-        grad_row_capped(pr, dsr, a->lse, a->delta, first, end, c->cap);
-      else
-        grad_row(pr, dsr, a->lse, a->delta, first, end);
-    }
-    tri_cpu_tile_add(dv + k * ld, ld, p + from, TRI_PAGE, a->dout + from * TRI_CPU_LD, n, n_q - from, D);
-    tri_cpu_tile_add(dk + k * ld, ld, ds + from, TRI_PAGE, a->q + from * TRI_CPU_LD, n, n_q - from, D);
+/* The queries of the tile that see key k: from here to before the next. */
+static inline int first_query(const grad_place *at, int k) { return clamp(k - at->ahead, at->n_q); }
+static inline int end_query(const grad_place *at, int k, int64_t window) {
+  return window ? clamp(k - at->ahead + window, at->n_q) : at->n_q;
+}
+
+/* n <= BLOCK keys from k on meet the queries that see one of them: ds of all, dk and dv of the keys, whose
+ * rows in work are D apart. */
+static void grad_keys(grad_state *a, const grad_call *c, float *dk, float *dv, const grad_place *at, int k,
+                      int n) {
+  int    D = c->D, first = first_query(at, k), end = end_query(at, k + n - 1, c->window);
+  int    lane = first / TRI_PAGE * TRI_PAGE, stop = (end + TRI_PAGE - 1) / TRI_PAGE * TRI_PAGE;
+  float *ds = a->ds + k * QUERIES;
+
+  if (first >= end) return;
+  for (int i = lane; i < stop; i += TRI_PAGE) {
+    tri_cpu_tile_mul(a->p + i, QUERIES, a->k + k * a->ld, a->ld, a->q_turned + i * D, TRI_PAGE, n, D,
+                     TRI_PAGE);
+    tri_cpu_tile_mul(ds + i, QUERIES, a->v + k * a->ldv, a->ldv, a->dout_turned + i * D, TRI_PAGE, n, D,
+                     TRI_PAGE);
   }
-  for (int q = 0; q < n_q; q++)
-    for (int k = 0; k < n_k; k++) a->ds_turned[q * TRI_PAGE + k] = a->ds[k * TRI_PAGE + q];
-  for (int q = 0; q < n_q; q += BLOCK) {
-    int n = n_q - q < BLOCK ? n_q - q : BLOCK, seen = diagonal && q + n < n_k ? q + n : n_k;
-    tri_cpu_tile_add(a->dq + q * TRI_CPU_LD, TRI_CPU_LD, a->ds_turned + q * TRI_PAGE, TRI_PAGE, a->k, n, seen,
-                     D);
+  for (int r = 0; r < n; r++) {
+    int    from = first_query(at, k + r), to = end_query(at, k + r, c->window);
+    float *p = a->p + r * QUERIES + lane, *d = ds + r * QUERIES + lane;
+    if (c->cap > 0)
+      grad_row_capped(p, d, a->lse + lane, a->delta + lane, stop - lane, from - lane, to - lane, c->cap);
+    else
+      tri_cpu_tile_grad(p, d, a->lse + lane, a->delta + lane, stop - lane, from - lane, to - lane);
   }
+  tri_cpu_tile_add(dv + (int64_t)k * D, D, a->p + first, QUERIES, a->dout + first * a->ld, a->ld, n,
+                   end - first, D);
+  tri_cpu_tile_add(dk + (int64_t)k * D, D, ds + first, QUERIES, a->q + first * a->ld, a->ld, n, end - first,
+                   D);
+}
+
+/* One tile of keys meets the loaded tile of queries. dk, dv point to the first key's row in work. */
+static void grad_tile(grad_state *a, const grad_call *c, float *dk, float *dv, const grad_place *at) {
+  for (int k = 0; k < at->n_k; k += BLOCK)
+    grad_keys(a, c, dk, dv, at, k, at->n_k - k < BLOCK ? at->n_k - k : BLOCK);
+  for (int q = 0; q < at->n_q; q += BLOCK) {
+    int n = at->n_q - q < BLOCK ? at->n_q - q : BLOCK, end = clamp(q + n + at->ahead, at->n_k);
+    int first = c->window ? clamp(q + at->ahead + 1 - c->window, at->n_k) : 0;
+    tri_cpu_tile_add_turned(a->dq + q * a->ld, a->ld, a->ds + first * QUERIES + q, QUERIES,
+                            a->k + first * a->ld, a->ld, n, end - first, c->D);
+  }
+}
+
+/* n keys of head g from batch row `row` on, and their values. */
+static void load_keys(grad_state *a, const grad_call *c, int64_t row, int n, int g) {
+  const void *k = tri_cpu_at(c->qkv, c->A, row * c->E + (int64_t)(c->H + g) * c->D);
+  const void *v = tri_cpu_at(k, c->A, (int64_t)c->G * c->D);
+
+  tri_cpu_tile_rows(a->k, a->ld, k, c->A, c->E, n, c->D, 1.0f);
+  a->v = c->A == TRI_F32 ? v : a->own_v;
+  a->ldv = c->A == TRI_F32 ? c->E : a->ld;
+  if (c->A != TRI_F32) tri_cpu_tile_rows(a->own_v, a->ld, v, c->A, c->E, n, c->D, 1.0f);
+}
+
+/* Queries q..q+n_q of head h, and all keys that they see, of the sequence that starts at row `start`. */
+static void grad_queries(grad_state *a, const grad_call *c, float *dk, float *dv, int64_t start, int64_t q,
+                         int n_q, int g, int h) {
+  int D = c->D;
+
+  load_queries(a, c, start + q, n_q, h);
+  for (int64_t k = tri_cpu_first_tile(q, c->window); k < q + n_q; k += KEYS) {
+    int n_k = (int)(q + n_q - k < KEYS ? q + n_q - k : KEYS);
+    load_keys(a, c, start + k, n_k, g);
+    grad_tile(a, c, dk + k * D, dv + k * D, &(grad_place){n_q, n_k, q - k});
+  }
+  for (int i = 0; i < n_q; i++)
+    TRI_CPU_OF(c->A, tri_cpu_narrow, tri_cpu_at_out(c->dqkv, c->A, (start + q + i) * c->E + (int64_t)h * D),
+               a->dq + i * a->ld, D, c->scale);
 }
 
 /* All of the sequence of rows start..end and key/value head g. */
 static void grad_sequence(grad_state *a, const grad_call *c, int64_t start, int64_t end, int g) {
-  int     D = c->D, group = c->H / c->G;
-  int64_t ld = 2 * (int64_t)c->G * D;
-  float  *dk = c->dkv + start * ld + (int64_t)g * D, *dv = dk + (int64_t)c->G * D;
+  int     D = c->D, group = c->H / c->G, n_query = D <= WIDE ? QUERIES : QUERIES * WIDE / TRI_CPU_MAX_D;
+  int64_t T = end - start;
+  float  *dk = c->dkv + 2 * ((int64_t)c->G * start + g * T) * D, *dv = dk + T * D;
 
-  for (int64_t t = 0; t < end - start; t++) {
-    memset(dk + t * ld, 0, (size_t)D * sizeof *dk);
-    memset(dv + t * ld, 0, (size_t)D * sizeof *dv);
-  }
+  a->ld = tri_cpu_tile_ld(D);
+  memset(dk, 0, (size_t)(2 * T * D) * sizeof *dk);
   for (int h = g * group; h < (g + 1) * group; h++)
-    for (int64_t q = 0; q < end - start; q += TRI_PAGE) {
-      int n_q = (int)(end - start - q < TRI_PAGE ? end - start - q : TRI_PAGE);
-      load_queries(a, c, start + q, n_q, h);
-      for (int64_t k = tri_cpu_first_tile(q, c->window); k <= q; k += TRI_PAGE) {
-        int         n_k = k < q ? TRI_PAGE : n_q;
-        const void *from = tri_cpu_at(c->qkv, c->A, (start + k) * c->E + (int64_t)(c->H + g) * D);
-        tri_cpu_tile_rows(a->k, TRI_CPU_LD, from, c->A, c->E, n_k, D, 1.0f);
-        tri_cpu_tile_rows(a->v, TRI_CPU_LD, tri_cpu_at(from, c->A, (int64_t)c->G * D), c->A, c->E, n_k, D,
-                          1.0f);
-        grad_tile(a, c, dk + k * ld, dv + k * ld, ld, &(grad_place){n_q, n_k, q - k});
-      }
-      for (int i = 0; i < n_q; i++)
-        TRI_CPU_OF(c->A, tri_cpu_narrow,
-                   tri_cpu_at_out(c->dqkv, c->A, (start + q + i) * c->E + (int64_t)h * D),
-                   a->dq + i * TRI_CPU_LD, D, c->scale);
-    }
-  for (int64_t t = 0; t < end - start; t++) {
+    for (int64_t q = 0; q < T; q += n_query)
+      grad_queries(a, c, dk, dv, start, q, (int)(T - q < n_query ? T - q : n_query), g, h);
+  for (int64_t t = 0; t < T; t++) {
     int64_t at = (start + t) * c->E + (int64_t)(c->H + g) * D;
-    TRI_CPU_OF(c->A, tri_cpu_narrow, tri_cpu_at_out(c->dqkv, c->A, at), dk + t * ld, D, 1.0f);
-    TRI_CPU_OF(c->A, tri_cpu_narrow, tri_cpu_at_out(c->dqkv, c->A, at + (int64_t)c->G * D), dv + t * ld, D,
+    TRI_CPU_OF(c->A, tri_cpu_narrow, tri_cpu_at_out(c->dqkv, c->A, at), dk + t * D, D, 1.0f);
+    TRI_CPU_OF(c->A, tri_cpu_narrow, tri_cpu_at_out(c->dqkv, c->A, at + (int64_t)c->G * D), dv + t * D, D,
                1.0f);
   }
 }

@@ -19,9 +19,7 @@ enum {
   TRI_CPU_SERIAL =
       6144, /* element operations that take some 2 us, against 1 us for a parallel region; measured */
   TRI_CPU_PIECE = 512, /* chosen: elements of a row that stay in the first-level cache between two loops */
-  TRI_CPU_MAX_D = 512, /* chosen: the widest attention head in use is 256 */
-  TRI_CPU_LD =
-      TRI_CPU_MAX_D + 16 /* row stride of wide tiles: an odd number of cache lines spreads over the sets */
+  TRI_CPU_MAX_D = 512  /* chosen: the widest attention head in use is 256 */
 };
 
 /* gcc vectorises a loop whose body holds a sequential loop; clang does not, and warns when asked to. */
@@ -139,6 +137,9 @@ static inline int64_t tri_cpu_find_sequence(const int32_t *cu, int64_t S, int64_
   return lo;
 }
 
+/* Row stride of tiles of D columns: an odd number of cache lines spreads over the sets of a cache. */
+static inline int64_t tri_cpu_tile_ld(int D) { return ((D + 15) / 16 | 1) * 16; }
+
 /* Columns one thread takes when `threads` share C columns: whole cache lines. */
 static inline int64_t tri_cpu_stripe(int64_t C, int threads) {
   int64_t per = (C + threads - 1) / threads;
@@ -167,12 +168,22 @@ static inline float tri_cpu_fold_max(float lane[TRI_CPU_LANES]) {
 }
 
 /* Products of attention tiles, every element summed by fmaf in the order of k, whatever the block. tile.c.
- * c[n_row,n_col] = a[n_row,n_k] b[n_k,n_col], b with row stride TRI_PAGE, n_k >= 1. */
-void tri_cpu_tile_mul(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int n_row, int n_k,
-                      int n_col);
-/* c[n_row,n_col] += a[n_row,n_k] b[n_k,n_col], b with row stride TRI_CPU_LD. n_k = 0 is legal. */
-void tri_cpu_tile_add(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int n_row, int n_k,
-                      int n_col);
+ * c[n_row,n_col] = a[n_row,n_k] b[n_k,n_col], row strides ldc, lda, ldb; n_k >= 1. */
+void tri_cpu_tile_mul(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
+                      int n_row, int n_k, int n_col);
+/* c += a b. n_k = 0 is legal. */
+void tri_cpu_tile_add(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
+                      int n_row, int n_k, int n_col);
+/* The same of a that lies turned: [n_k,lda]. */
+void tri_cpu_tile_add_turned(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
+                             int n_row, int n_k, int n_col);
+/* Rows of scores; n is a multiple of TRI_PAGE. The largest. */
+float tri_cpu_tile_top(const float *s, int n);
+/* Scores become exp(score - top); their sum. No score is above top. */
+float tri_cpu_tile_weigh(float *s, int n, float top);
+/* Scores p of one key with n queries, and products ds: p = exp(p - lse), ds = p (ds - delta) of queries first
+ * .. end - 1, else 0. */
+void tri_cpu_tile_grad(float *p, float *ds, const float *lse, const float *delta, int n, int first, int end);
 /* Rows of type A with row stride `ld` elements to tile[n,ld_tile] f32 times `scale`, D columns. */
 void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A, int64_t ld, int n, int D,
                        float scale);
