@@ -1,6 +1,7 @@
 /* checkpoint.h - checkpoints: one parallel HDF5 file written by all ranks, whole or absent.
  *
  *   OUTPUT/checkpoints/LATEST             symbolic link to the newest
+ *   OUTPUT/checkpoints/BEST               the same to the one that the run calls its best, if it does
  *   OUTPUT/checkpoints/step-00000040/     state.h5, side files, MANIFEST.json (written last)
  *
  * While it is written the folder is called step-00000040.tmp (after two requeues of the job it is
@@ -103,11 +104,12 @@ TRI_CHECKED tri_status tri_ckpt_check_guard(void);
  * never followed; what is another user's, or cannot be removed, is a warning. TRI_EFILE: dir itself is
  * another user's link, or no folder. */
 TRI_CHECKED tri_status tri_ckpt_clean(const char *dir, tri_comm *world);
-/* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, and in any case what
- * LATEST names and step in_use_step (-1: none). Newest first means from LATEST backwards: a higher step is of
- * a run that was wound back, and counts last. A step that is a link is kept elsewhere: it neither counts nor
- * goes. TRI_EFILE: some that should go are another user's, or cannot be renamed. The others are removed on a
- * thread, *sweep; NULL: on other ranks, and where there is nothing to remove. */
+/* Collective over world; rank 0 works. Keeps the newest `keep` (>= 1) whole checkpoints, beside them what
+ * BEST names, which does not count, and in any case what LATEST names and step in_use_step (-1: none). Newest
+ * first means from LATEST backwards: a higher step is of a run that was wound back, and counts last. A step
+ * that is a link is kept elsewhere: it neither counts nor goes. TRI_EFILE: some that should go are another
+ * user's, or cannot be renamed. The others are removed on a thread, *sweep; NULL: on other ranks, and where
+ * there is nothing to remove. */
 TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use_step, tri_comm *world,
                                        tri_ckpt_sweep **sweep);
 /* Not collective. Waits for the thread and frees *sweep, which may be NULL; before the next retain.
@@ -115,8 +117,15 @@ TRI_CHECKED tri_status tri_ckpt_retain(const char *dir, int keep, int64_t in_use
 TRI_CHECKED tri_status tri_ckpt_sweep_end(tri_ckpt_sweep **sweep);
 /* Not collective; rank 0 works, once every rank has read the checkpoint of this step. LATEST names it, so
  * that higher steps count last, as of a run that was wound back, and go as saves pass them; *moved: it named
- * another. */
+ * another. A BEST that names one of these goes. */
 TRI_CHECKED tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved);
+/* Not collective; rank 0 works. BEST names the checkpoint of this step, which is there. As long as it does,
+ * that one stays. TRI_EFILE: the link cannot be made; TRI_ECONFIG: as tri_ckpt_check_guard. */
+TRI_CHECKED tri_status tri_ckpt_point_best(const char *dir, int64_t step);
+/* Not collective. The step that BEST names; -1: there is no BEST, or it names no checkpoint. */
+int64_t tri_ckpt_best(const char *dir);
+/* Not collective. Is the checkpoint of this step there, whole or damaged? */
+bool tri_ckpt_has_step(const char *dir, int64_t step);
 /* Collective over world (NULL: this process alone). The checkpoint that `path` means: a step folder, a run's
  * output folder, or its checkpoints folder; of the latter two what LATEST names, then older ones, then the
  * rest, the first that opens (tri_ckpt_open with this `verify`). *skipped (borrowed, may be NULL) gets one

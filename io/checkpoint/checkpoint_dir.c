@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char link_tmp[] = ".LATEST.tmp";
+static const char        latest_link[] = "LATEST", best_link[] = "BEST";
+static const char *const link_tmp[] = {".LATEST.tmp", ".BEST.tmp"};
 static const char first_removed[] = "MANIFEST.json"; /* so that half of a folder is never a whole one */
 
 tri_status tri_ckpt_remove(const char *folder) {
@@ -25,13 +26,13 @@ static tri_status rename_folder(const char *from, const char *to) {
   return TRI_OK;
 }
 
-/* dir/.LATEST.tmp, a link to the step's folder; what it is to become is *latest. */
-static tri_status make_link(const char *dir, int64_t step, char link_new[TRI_CKPT_PATH_BYTES],
-                            char latest[TRI_CKPT_PATH_BYTES]) {
+/* dir/.LATEST.tmp, a link to the step's folder; what it is to become, dir/LATEST, is *link. */
+static tri_status make_link(const char *dir, const char *name, int64_t step,
+                            char link_new[TRI_CKPT_PATH_BYTES], char link[TRI_CKPT_PATH_BYTES]) {
   char target[TRI_CKPT_FILE_NAME_BYTES];
 
-  TRI_TRY(tri_ckpt_path(link_new, "%s/%s", dir, link_tmp));
-  TRI_TRY(tri_ckpt_path(latest, "%s/LATEST", dir));
+  TRI_TRY(tri_ckpt_path(link_new, "%s/.%s.tmp", dir, name));
+  TRI_TRY(tri_ckpt_path(link, "%s/%s", dir, name));
   tri_ckpt_step_name(target, step, TRI_CKPT_WHOLE);
   if ((unlink(link_new) && errno != ENOENT) || symlink(target, link_new))
     TRI_FAIL(TRI_EFILE, "%s: cannot be made: %s", link_new, strerror(errno));
@@ -48,7 +49,7 @@ tri_status tri_ckpt_publish(const char *dir, int64_t step) {
   TRI_TRY(tri_ckpt_step_path(whole, dir, step, TRI_CKPT_WHOLE));
   TRI_TRY(tri_ckpt_step_path(old, dir, step, TRI_CKPT_OLD));
   /* Everything that takes space comes before the first rename. */
-  TRI_TRY(make_link(dir, step, link_new, latest));
+  TRI_TRY(make_link(dir, latest_link, step, link_new, latest));
   TRI_TRY_DONE(tri_ckpt_remove(old));
   replaced = tri_folder_has(AT_FDCWD, whole);
   if (replaced) TRI_TRY_DONE(rename_folder(whole, old));
@@ -67,12 +68,30 @@ done: /* only failures come here: everything as it was */
   return st;
 }
 
-static tri_status point_latest(const char *dir, int64_t step) {
-  char link_new[TRI_CKPT_PATH_BYTES], latest[TRI_CKPT_PATH_BYTES];
+static tri_status point(const char *dir, const char *name, int64_t step) {
+  char link_new[TRI_CKPT_PATH_BYTES], link[TRI_CKPT_PATH_BYTES];
 
-  TRI_TRY(make_link(dir, step, link_new, latest));
-  TRI_TRY(rename_folder(link_new, latest));
+  TRI_TRY(make_link(dir, name, step, link_new, link));
+  if (rename_folder(link_new, link) != TRI_OK) {
+    unlink(link_new);
+    return TRI_EFILE;
+  }
   return tri_ckpt_sync(dir);
+}
+
+tri_status tri_ckpt_point_best(const char *dir, int64_t step) {
+  TRI_TRY(tri_ckpt_check_guard());
+  return point(dir, best_link, step);
+}
+
+/* What it names will not be there for long. */
+static tri_status forget_best(const char *dir) {
+  char path[TRI_CKPT_PATH_BYTES];
+
+  TRI_TRY(tri_ckpt_path(path, "%s/%s", dir, best_link));
+  if (unlink(path) && errno != ENOENT)
+    TRI_FAIL(TRI_EFILE, "%s: cannot be removed: %s", path, strerror(errno));
+  return TRI_OK;
 }
 
 tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved) {
@@ -82,8 +101,9 @@ tri_status tri_ckpt_wind_back(const char *dir, int64_t step, bool *moved) {
   *moved = false;
   TRI_TRY(tri_ckpt_step_path(whole, dir, step, TRI_CKPT_WHOLE));
   if (tri_ckpt_latest(AT_FDCWD, dir, &latest) != TRI_OK) tri_error_clear(); /* what is wrong with it goes */
+  if (tri_ckpt_named_best(AT_FDCWD, dir) > step) TRI_TRY(forget_best(dir));
   if (latest == step || !tri_file_exists(whole)) return TRI_OK;
-  TRI_TRY(point_latest(dir, step));
+  TRI_TRY(point(dir, latest_link, step));
   *moved = true;
   return TRI_OK;
 }
@@ -178,9 +198,10 @@ static tri_status clean(const place *p, const void *what) {
     for (int i = 0; i < l.n; i++) warn_left(clean_entry(p, l.step[i], kind));
     TRI_FREE(l.step);
   }
-  if (unlinkat(p->fd, link_tmp, 0) && errno != ENOENT)
-    warn_left(tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s/%s: cannot be removed: %s", p->dir,
-                       link_tmp, strerror(errno)));
+  for (int i = 0; i < 2; i++)
+    if (unlinkat(p->fd, link_tmp[i], 0) && errno != ENOENT)
+      warn_left(tri_fail(__FILE__, __LINE__, __func__, TRI_EFILE, "%s/%s: cannot be removed: %s", p->dir,
+                         link_tmp[i], strerror(errno)));
   return TRI_OK;
 }
 
@@ -247,7 +268,7 @@ static tri_status retain(const place *p, const void *what) {
   const retention *r = what;
   tri_status       st = TRI_OK;
   tri_ckpt_steps   l = {0};
-  int64_t          latest;
+  int64_t          latest, best = tri_ckpt_named_best(p->fd, p->dir);
   int              kept = 0;
   bool             stays = false;
   entry_name       e, trash;
@@ -258,6 +279,7 @@ static tri_status retain(const place *p, const void *what) {
   for (int i = 0; i < l.n; i++) {
     TRI_TRY_DONE(name_entry(p, l.step[i], TRI_CKPT_WHOLE, &e));
     if (tri_folder_has_link(p->fd, e.name)) continue; /* a checkpoint that is kept elsewhere */
+    if (l.step[i] == best) continue;
     if (kept < r->keep)
       kept += looks_whole(p, &e);
     else if (l.step[i] != latest && l.step[i] != r->in_use_step) {

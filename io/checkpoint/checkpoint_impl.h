@@ -212,6 +212,8 @@ tri_ckpt_kind tri_ckpt_parse_name(const char *name, int64_t *step);
 /* The step that LATEST names in the folder `at`, AT_FDCWD where dir is its path; else that is for messages.
  * -1 without one. A LATEST that is no link to a step folder is TRI_EFORMAT. */
 TRI_CHECKED tri_status tri_ckpt_latest(int at, const char *dir, int64_t *step);
+/* The same of BEST; -1 also where that is no such link. */
+int64_t tri_ckpt_named_best(int at, const char *dir);
 /* Steps of the entries of this kind in the folder dir, a path from the open folder `at`, newest first.
  * l->step by tri_host_free. */
 TRI_CHECKED tri_status tri_ckpt_list(int at, const char *dir, tri_ckpt_kind kind, tri_ckpt_steps *l);

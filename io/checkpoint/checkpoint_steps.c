@@ -1,4 +1,5 @@
 /* checkpoint_steps.c - the step folders of a checkpoints folder: their names, LATEST, which are there. */
+#include "base/file.h"
 #include "checkpoint_impl.h"
 
 #include <dirent.h>
@@ -58,13 +59,13 @@ tri_status tri_ckpt_step_path(char out[TRI_CKPT_PATH_BYTES], const char *dir, in
   return tri_ckpt_path(out, "%s/%s", dir, name);
 }
 
-tri_status tri_ckpt_latest(int at, const char *dir, int64_t *step) {
+static tri_status named_by(int at, const char *dir, const char *link, int64_t *step) {
   char    path[TRI_CKPT_PATH_BYTES], target[64];
   ssize_t n;
 
   *step = -1;
-  TRI_TRY(tri_ckpt_path(path, "%s/LATEST", dir));
-  n = readlinkat(at, at == AT_FDCWD ? path : "LATEST", target, sizeof target);
+  TRI_TRY(tri_ckpt_path(path, "%s/%s", dir, link));
+  n = readlinkat(at, at == AT_FDCWD ? path : link, target, sizeof target);
   if (n < 0 && (errno == ENOENT || errno == ENOTDIR)) return TRI_OK;
   if (n < 0) TRI_FAIL(TRI_EFORMAT, "%s: is not a symbolic link: %s", path, strerror(errno));
   target[n < (ssize_t)sizeof target ? n : (ssize_t)sizeof target - 1] = 0;
@@ -73,6 +74,33 @@ tri_status tri_ckpt_latest(int at, const char *dir, int64_t *step) {
     TRI_FAIL(TRI_EFORMAT, "%s: names '%s', which is no step folder", path, target);
   }
   return TRI_OK;
+}
+
+tri_status tri_ckpt_latest(int at, const char *dir, int64_t *step) {
+  return named_by(at, dir, "LATEST", step);
+}
+
+int64_t tri_ckpt_named_best(int at, const char *dir) {
+  int64_t step;
+
+  if (named_by(at, dir, "BEST", &step) != TRI_OK)
+    tri_error_clear(); /* of another's making: no word of ours */
+  return step;
+}
+
+int64_t tri_ckpt_best(const char *dir) {
+  int64_t step = tri_ckpt_named_best(AT_FDCWD, dir);
+
+  return tri_ckpt_has_step(dir, step) ? step : -1;
+}
+
+bool tri_ckpt_has_step(const char *dir, int64_t step) {
+  char path[TRI_CKPT_PATH_BYTES];
+
+  if (step < 0) return false;
+  if (tri_ckpt_step_path(path, dir, step, TRI_CKPT_WHOLE) == TRI_OK) return tri_file_exists(path);
+  tri_error_clear();
+  return false;
 }
 
 static int newest_first(const void *a, const void *b) {

@@ -130,6 +130,7 @@ typedef struct tri_config {
     int64_t save_total_limit;
     bool    save_final;
     bool    async;
+    char   *keep_best; /* a metric of evaluations; NULL: none */
   } checkpoint;
   struct {
     int64_t steps;       /* between evaluations, 0: never */

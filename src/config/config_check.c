@@ -290,6 +290,16 @@ static tri_status check_eval_names(const tri_loader *l) {
   return TRI_OK;
 }
 
+/* Which metrics an evaluation has is known when its rewards are open (evaluate.c). */
+static tri_status check_keep_best(const tri_loader *l) {
+  const char *metric = l->cfg->checkpoint.keep_best;
+
+  if (!metric || !strncmp(metric, "eval_", 5)) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG, "%s: checkpoint.keep_best: '%.200s' is no metric of evaluations, such as %s",
+           where_of(l, "checkpoint.keep_best"), metric,
+           l->cfg->algo.row.needs & TRI_NEEDS_PREFERENCES ? "eval_loss" : "eval_reward_mean");
+}
+
 /* Where the loss judges, nothing is rewarded. */
 static tri_status check_reward_use(const tri_loader *l) {
   if (!l->cfg->reward.n || !(l->cfg->algo.row.needs & TRI_NEEDS_PREFERENCES)) return TRI_OK;
@@ -325,6 +335,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_reward_use(l), l->faults));
   TRI_TRY(tri_error_note(check_eval_data(l), l->faults));
   TRI_TRY(tri_error_note(check_eval_names(l), l->faults));
+  TRI_TRY(tri_error_note(check_keep_best(l), l->faults));
   return tri_error_note(check_eval_answers(l), l->faults);
 }
 
@@ -402,6 +413,7 @@ static tri_status note_idle(const tri_loader *l) {
       {"train.min_loss_scale", why_scale, no_scale || fixed},
       {"data.eval", "eval.steps is 0", no_eval},
       {"data.eval_names", "eval.steps is 0", no_eval},
+      {"checkpoint.keep_best", "eval.steps is 0", no_eval},
       {"eval.max_prompts", "eval.steps is 0", no_eval},
       {"eval.num_generations", "eval.steps is 0", no_eval},
       {"eval.temperature", "eval.steps is 0", no_eval},

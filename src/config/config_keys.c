@@ -328,6 +328,10 @@ const tri_key tri_keys[] = {
   {"checkpoint.async", TRI_KEY_BOOL, ALL, FREE, AT(checkpoint.async), "", "false", "1",
    "Copy the state to host memory, planned as `checkpoint copy`, and write the checkpoint beside the next steps; the last "
    "one is waited for."},
+  {"checkpoint.keep_best", TRI_KEY_TEXT, ALL, FREE, AT(checkpoint.keep_best), "", NULL, "1",
+   "A metric of evaluations, such as eval_reward_mean: each evaluation that is the best so far is followed by a checkpoint, "
+   "which checkpoints/BEST names and which is kept beside those that save_total_limit counts; of names that end in loss or "
+   "perplexity less is better, of all others more; not given: none."},
 
   {"eval.steps", TRI_KEY_I64, ALL, FREE, AT(eval.steps), COUNT0, "0", "steps",
    "Steps between evaluations on data.eval, by generated answers and rewards, or of pairs and labelled answers by their "

@@ -92,6 +92,7 @@ const tri_key_alias tri_key_aliases[] = {
   {"train.save_steps", "checkpoint.save_steps"},
   {"max_num", "checkpoint.save_total_limit"}, {"max_actor_ckpt_to_keep", "checkpoint.save_total_limit"},
   {"keep_top_k", "checkpoint.save_total_limit"}, {"train.save_total_limit", "checkpoint.save_total_limit"},
+  {"metric_for_best_model", "checkpoint.keep_best"}, {"best_metric_key", "checkpoint.keep_best"},
   {"eval_steps", "eval.steps"}, {"test_freq", "eval.steps"},
 };
 const int tri_n_key_aliases = sizeof tri_key_aliases / sizeof *tri_key_aliases;
@@ -173,6 +174,7 @@ const int tri_n_key_words = sizeof tri_key_words / sizeof *tri_key_words;
 #define SYSTEM      "a system prompt stands in the data: a first message {\"role\": \"system\", \"content\": \"...\"}"
 #define TURNS       "data.train_on: last learns the assistant's last message, all each of them; a prompt is never learned"
 #define HALVED      "each update that overflows halves the scale of the loss, as with hysteresis 1"
+#define BEST        "checkpoint.keep_best names a metric; of one that ends in loss or perplexity less is better, of others more"
 #define SHARDED     "shard.plan: zero0 to zero3 or hybrid takes the place of such a file"
 const tri_key_hint tri_key_hints[] = {
   {"dataset_name", FILES}, {"dataset", FILES}, {"dataset_config", FILES}, {"train_dataset", FILES},
@@ -201,6 +203,7 @@ const tri_key_hint tri_key_hints[] = {
   {"dataloader_num_workers", READ_ONCE}, {"remove_unused_columns", READ_ONCE},
   {"save_strategy", INTERVALS}, {"eval_strategy", INTERVALS}, {"evaluation_strategy", INTERVALS},
   {"val_before_train", "where eval.steps is above 0 an evaluation also runs before the first step"},
+  {"greater_is_better", BEST}, {"load_best_model_at_end", BEST},
   {"optim", ADAMW}, {"optimizer", ADAMW},
   {"sync_ref_model", FIXED_REF}, {"ref_model_mixup_alpha", FIXED_REF}, {"ref_model_sync_steps", FIXED_REF},
   {"system_prompt", SYSTEM}, {"default_system", SYSTEM},

@@ -155,8 +155,15 @@ done:
 
 /* ---- what it comes to ---- */
 
+/* At once: those that are kept, the best one, and one that is being written. */
+static int64_t checkpoints_kept(const tri_plan *p) {
+  bool best = p->cfg.checkpoint.keep_best && p->cfg.eval.steps > 0;
+
+  return p->cfg.checkpoint.save_total_limit + best + 1;
+}
+
 static bool disk_is_little(const tri_plan *p) {
-  int64_t kept = p->checkpoint_bytes * (p->cfg.checkpoint.save_total_limit + 1);
+  int64_t kept = p->checkpoint_bytes * checkpoints_kept(p);
 
   return (p->disk.free >= 0 && p->disk.free < kept) || (p->disk.quota >= 0 && p->disk.quota < kept);
 }
@@ -167,10 +174,10 @@ static tri_status put_disk(const tri_plan *p, tri_text *out) {
   tri_cell_bytes(p->checkpoint_bytes, bytes);
   tri_cell_bytes(p->disk.free > 0 ? p->disk.free : 0, room);
   tri_cell_bytes(p->disk.quota > 0 ? p->disk.quota : 0, quota);
-  TRI_LINE(out, "checkpoint: %s, %lld of them; %s has %s free%s%s%s", bytes,
-           (long long)p->cfg.checkpoint.save_total_limit + 1, tri_screen_shown(p->cfg.run.output, 30, folder),
-           p->disk.free < 0 ? "an unknown number" : room, p->disk.quota >= 0 ? ", quota leaves " : "",
-           p->disk.quota >= 0 ? quota : "", disk_is_little(p) ? ": TOO LITTLE" : "");
+  TRI_LINE(out, "checkpoint: %s, %lld of them; %s has %s free%s%s%s", bytes, (long long)checkpoints_kept(p),
+           tri_screen_shown(p->cfg.run.output, 30, folder), p->disk.free < 0 ? "an unknown number" : room,
+           p->disk.quota >= 0 ? ", quota leaves " : "", p->disk.quota >= 0 ? quota : "",
+           disk_is_little(p) ? ": TOO LITTLE" : "");
   return TRI_OK;
 }
 

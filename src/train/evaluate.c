@@ -7,6 +7,7 @@
 #include "train.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* What an evaluation adds up, of all lines or of a set; lines: where the loss judges. */
 typedef struct eval_sum {
@@ -14,6 +15,12 @@ typedef struct eval_sum {
   int         failures;
   tri_tally   lines;
 } eval_sum;
+
+enum { PREFIX_BYTES = TRI_CONFIG_EVAL_NAME_BYTES + sizeof "eval__" };
+/* Of the metrics of all lines (name NULL), of a set's. */
+static void put_prefix(const char *name, char out[PREFIX_BYTES]) {
+  snprintf(out, PREFIX_BYTES, "eval_%s%s", name ? name : "", name ? "_" : "");
+}
 
 /* ---- which lines ---- */
 
@@ -38,6 +45,56 @@ static tri_status find_set(const tri_trainer *t, int i, tri_eval_set *out) {
            t->cfg->data.eval.item[i], out->name);
 }
 
+/* ---- which numbers ---- */
+
+/* Whether this run's evaluations have it: with one answer to a prompt those of k would say the same again. */
+static bool has_figure(const tri_trainer *t, tri_figure which) {
+  if (which == TRI_FIGURE_TRUNCATED || !tri_figure_is_had(which, t->reward)) return false;
+  return t->sampling.eval.group > 1 || !tri_figure_is_of_k(which);
+}
+
+/* The i-th number of an evaluation, without its prefix; NULL: there are no more. */
+static const char *number_at(const tri_trainer *t, int i) {
+  const tri_learner *l = &t->learner[TRI_POLICY];
+
+  if (tri_evaluates_by_loss(t)) return i ? l->loss->metric[i - 1] : l->loss_name;
+  for (tri_figure f = 0; f < TRI_FIGURE_COUNT; f++)
+    if (has_figure(t, f) && i-- == 0) return tri_figure_name(f);
+  return NULL;
+}
+
+/* Is this number one of all lines (name NULL), or of a set? */
+static bool is_number_of(const tri_trainer *t, const char *metric, const char *name) {
+  char prefix[PREFIX_BYTES];
+
+  put_prefix(name, prefix);
+  if (strncmp(metric, prefix, strlen(prefix)) != 0) return false;
+  for (int i = 0; number_at(t, i); i++)
+    if (!strcmp(metric + strlen(prefix), number_at(t, i))) return true;
+  return false;
+}
+
+/* A metric that never comes would have no checkpoint kept. */
+static tri_status check_best(const tri_trainer *t) {
+  const char *metric = t->cfg->checkpoint.keep_best, *name = t->plan.eval[0].name;
+  tri_text    list = {0};
+  tri_status  st = TRI_OK;
+
+  if (!metric || is_number_of(t, metric, NULL)) return TRI_OK;
+  for (int i = 0; i < t->plan.n_eval && name; i++)
+    if (is_number_of(t, metric, t->plan.eval[i].name)) return TRI_OK;
+  for (int i = 0; number_at(t, i) && st == TRI_OK; i++)
+    st = tri_text_printf(&list, "%seval_%s", i ? ", " : "", number_at(t, i));
+  if (st == TRI_OK && name)
+    st = tri_text_printf(&list, " and, for example, eval_%s_%s", name, number_at(t, 0));
+  if (st == TRI_OK)
+    st = tri_fail(__FILE__, __LINE__, __func__, TRI_ECONFIG,
+                  "checkpoint.keep_best = %s: this run's evaluations do not have it; they have %s", metric,
+                  list.data);
+  tri_text_free(&list);
+  return st;
+}
+
 tri_status tri_evaluate_plan(tri_trainer *t) {
   int64_t most = t->cfg->eval.max_prompts;
 
@@ -46,7 +103,7 @@ tri_status tri_evaluate_plan(tri_trainer *t) {
     TRI_TRY(find_set(t, i, &t->plan.eval[i]));
     if (most && most < t->plan.eval[i].n) t->plan.eval[i].n = most;
   }
-  return TRI_OK;
+  return check_best(t);
 }
 
 /* ---- by answers ---- */
@@ -168,12 +225,6 @@ static void report(tri_trainer *t, const char *prefix, const char *what, double 
   tri_metric_add(t->metrics, name, TRI_METRIC_RANK0, value);
 }
 
-/* Whether this run's evaluations have it: with one answer to a prompt those of k would say the same again. */
-static bool has_figure(const tri_trainer *t, tri_figure which) {
-  if (which == TRI_FIGURE_TRUNCATED || !tri_figure_is_had(which, t->reward)) return false;
-  return t->sampling.eval.group > 1 || !tri_figure_is_of_k(which);
-}
-
 static void report_answers(tri_trainer *t, const eval_sum *sum, const char *prefix) {
   for (tri_figure i = 0; i < TRI_FIGURE_COUNT; i++)
     if (has_figure(t, i)) report(t, prefix, tri_figure_name(i), tri_figure_mean(&sum->figures, i));
@@ -182,9 +233,9 @@ static void report_answers(tri_trainer *t, const eval_sum *sum, const char *pref
 
 /* Collective over world. Under eval_, or the set's eval_NAME_. */
 static tri_status report_sum(tri_trainer *t, const eval_sum *sum, const char *name) {
-  char prefix[TRI_CONFIG_EVAL_NAME_BYTES + sizeof "eval__"];
+  char prefix[PREFIX_BYTES];
 
-  snprintf(prefix, sizeof prefix, "eval_%s%s", name ? name : "", name ? "_" : "");
+  put_prefix(name, prefix);
   if (tri_evaluates_by_loss(t)) return tri_report_loss(t, &t->learner[TRI_POLICY], &sum->lines, prefix);
   report_answers(t, sum, prefix);
   return TRI_OK;
@@ -219,5 +270,6 @@ tri_status tri_evaluate(tri_trainer *t) {
   TRI_TRY(report_sum(t, &all, NULL));
   for (int i = 0; i < t->plan.n_eval; i++)
     if (set[i].name) TRI_TRY(report_sum(t, &of_set[i], set[i].name));
+  tri_save_see(t);
   return tri_evaluates_by_loss(t) ? TRI_OK : tri_report_eval_end(t);
 }

@@ -1,7 +1,9 @@
-/* save.c - checkpoints of a run: when one is due, its tensors, and one that is written beside the steps. */
+/* save.c - checkpoints of a run: when one is due, its tensors, one that is written beside the steps, the best
+ * one. */
 #include "train.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { PIECE = TRI_CKPT_PIECE_BYTES / 4 };
@@ -203,12 +205,80 @@ static tri_status count_failed(tri_trainer *t, int64_t step, tri_status st) {
   return TRI_OK;
 }
 
+/* ---- the best one ---- */
+
+/* The metric that says which one it is; NULL: none does. */
+static const char *best_metric(const tri_trainer *t) {
+  return t->cfg->eval.steps > 0 ? t->cfg->checkpoint.keep_best : NULL;
+}
+
+/* Collective over world. BEST names the checkpoint of this evaluation. One that cannot be named is as any
+ * other, and what BEST named stays the best. */
+static void crown(tri_trainer *t, const tri_best *b) {
+  bool       first = tri_world_of(t)->rank == 0;
+  tri_status st = tri_agree(tri_world_of(t), first ? tri_ckpt_point_best(t->run.folder, b->step) : TRI_OK);
+
+  if (st == TRI_OK) t->progress.best = *b;
+  if (st != TRI_OK && first)
+    tri_log(TRI_LOG_WARN, "step %lld: checkpoints/BEST stays as it is: %s", (long long)b->step,
+            tri_error_message());
+  if (st != TRI_OK) tri_error_clear();
+}
+
+/* If the checkpoint of this step is the best one. */
+static void say_crowned(const tri_trainer *t, int64_t step) {
+  const tri_best *b = &t->progress.best;
+
+  if (b->step == step)
+    tri_log_narrow(TRI_LOG_INFO, "step %lld: the best %s so far, %g: checkpoints/BEST", (long long)step,
+                   best_metric(t), b->value);
+}
+
+void tri_save_see(tri_trainer *t) {
+  if (best_metric(t))
+    t->progress.seen = (tri_best){t->progress.step, tri_metric_get(t->metrics, best_metric(t))};
+}
+
+/* Whether the step's evaluation is better than that of any checkpoint there is, or is being written. Rank 0's
+ * word counts. */
+static bool is_best(const tri_trainer *t) {
+  const tri_progress *p = &t->progress;
+  bool                coming = p->saving.w && p->saving.best.step >= 0;
+
+  return best_metric(t) && p->seen.step == p->step &&
+         tri_best_beats(best_metric(t), p->seen.value, coming ? &p->saving.best : &p->best);
+}
+
+static bool has_step(const void *folder, int64_t step) { return tri_ckpt_has_step(folder, step); }
+
+/* Rank 0. */
+static tri_status find_best(tri_trainer *t) {
+  char     path[TRI_CKPT_PATH_BYTES + 32];
+  tri_best b;
+
+  snprintf(path, sizeof path, "%s/metrics.jsonl", t->cfg->run.output);
+  TRI_TRY(tri_best_find(path, best_metric(t), t->progress.step, has_step, t->run.folder, &b));
+  t->progress.best = b;
+  if (b.step < 0 || b.step == tri_ckpt_best(t->run.folder)) return TRI_OK;
+  tri_log_narrow(TRI_LOG_INFO, "the best %s so far is that of step %lld, %g: checkpoints/BEST",
+                 best_metric(t), (long long)b.step, b.value);
+  return tri_ckpt_point_best(t->run.folder, b.step);
+}
+
+tri_status tri_save_find_best(tri_trainer *t) {
+  if (!best_metric(t) || !t->run.resume[0] || !tri_run_is_own(&t->run)) return TRI_OK;
+  return tri_agree(tri_world_of(t), tri_world_of(t)->rank == 0 ? find_best(t) : TRI_OK);
+}
+
+/* ---- writing one ---- */
+
 static tri_span begin_save(tri_trainer *t) {
   return tri_span_begin(&t->spans, "save", TRI_SPAN_TIMED | TRI_SPAN_SHOWN);
 }
 
-/* Collective over world. A checkpoint of the state as it is, before anything else. */
-static tri_status save_now(tri_trainer *t, bool *saved) {
+/* Collective over world. A checkpoint of the state as it is, before anything else; best: of the best
+ * evaluation. */
+static tri_status save_now(tri_trainer *t, bool best, bool *saved) {
   int64_t          step = t->progress.step;
   tri_ckpt_writer *w;
   tri_span         span = begin_save(t);
@@ -223,18 +293,20 @@ static tri_status save_now(tri_trainer *t, bool *saved) {
     return count_failed(t, step, st);
   }
   t->progress.saved_step = step;
+  if (best) crown(t, &t->progress.seen);
   keep_newest(t, step);
   spent_s = tri_span_end(&t->spans, &span);
   tri_pace_save(&t->progress.pace, spent_s);
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s)", (long long)step, t->run.folder,
           spent_s);
+  if (best) say_crowned(t, step);
   return TRI_OK;
 }
 
 /* ---- beside the steps ---- */
 
 /* Collective over world. The state is copied, and written while the run goes on. */
-static tri_status save_behind(tri_trainer *t) {
+static tri_status save_behind(tri_trainer *t, bool best) {
   tri_saving *s = &t->progress.saving;
   tri_span    span = begin_save(t);
   tri_status  st = hand_over(t, true, &s->w);
@@ -245,6 +317,7 @@ static tri_status save_behind(tri_trainer *t) {
     return count_failed(t, t->progress.step, st);
   }
   s->step = t->progress.step;
+  s->best = best ? t->progress.seen : (tri_best){-1, NAN};
   s->copy_s = tri_span_end(&t->spans, &span);
   t->progress.pace.behind = true;
   return TRI_OK;
@@ -265,12 +338,14 @@ static tri_status publish(tri_trainer *t) {
     return count_failed(t, s->step, st);
   }
   t->progress.saved_step = s->step;
+  if (s->best.step >= 0) crown(t, &s->best);
   keep_newest(t, s->step);
   spent_s = s->copy_s + tri_span_end(&t->spans, &span);
   tri_metric_time(t->metrics, "save_behind", beside_s);
   tri_pace_save(&t->progress.pace, spent_s + beside_s);
   tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s, and %.2f s beside the steps)",
           (long long)s->step, t->run.folder, spent_s, beside_s);
+  if (s->best.step >= 0) say_crowned(t, s->step);
   return TRI_OK;
 }
 
@@ -296,16 +371,40 @@ static bool is_due(const tri_trainer *t, bool stop, bool last) {
   return (every > 0 && p->step % every == 0) || (minutes > 0 && tri_now_s() - p->last_save_s >= 60 * minutes);
 }
 
+/* Collective over world. The checkpoint of this step, which was written before its evaluation. */
+static void crown_again(tri_trainer *t) {
+  crown(t, &t->progress.seen);
+  say_crowned(t, t->progress.step);
+}
+
+/* Collective over world. end: nothing follows, so that it is waited for. */
+static tri_status save(tri_trainer *t, bool best, bool end) {
+  bool saved;
+
+  if (t->cfg->checkpoint.async && !end) return save_behind(t, best);
+  TRI_TRY(save_now(t, best, &saved));
+  if (!saved && end) TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->run.folder);
+  return TRI_OK;
+}
+
 tri_status tri_save_if_due(tri_trainer *t, bool stop) {
   tri_progress *p = &t->progress;
-  bool          last = p->step == t->plan.steps, end = stop || last, saved;
-  int64_t       due = is_due(t, stop, last);
+  bool          last = p->step == t->plan.steps, end = stop || last;
+  int64_t       due[2] = {is_due(t, stop, last), is_best(t)};
 
-  TRI_TRY(tri_host_bcast(tri_world_of(t), &due, sizeof due, 0));
-  if (p->saving.w) TRI_TRY(settle(t, due || end));
-  if (!due || p->saved_step == p->step) return TRI_OK;
-  if (t->cfg->checkpoint.async && !end) return save_behind(t);
-  TRI_TRY(save_now(t, &saved));
-  if (!saved && end) TRI_FAIL(TRI_EFILE, "%s: the last checkpoint could not be written", t->run.folder);
+  TRI_TRY(tri_host_bcast(tri_world_of(t), due, sizeof due, 0));
+  if (p->saving.w) TRI_TRY(settle(t, due[0] || due[1] || end));
+  if (p->saved_step != p->step && (due[0] || due[1])) return save(t, due[1], end);
+  if (due[1]) crown_again(t);
+  return TRI_OK;
+}
+
+tri_status tri_save_if_best(tri_trainer *t) {
+  int64_t best = is_best(t);
+
+  TRI_TRY(tri_host_bcast(tri_world_of(t), &best, sizeof best, 0));
+  if (!best) return TRI_OK;
+  if (t->progress.saved_step != t->progress.step) return save(t, true, false);
+  crown_again(t);
   return TRI_OK;
 }

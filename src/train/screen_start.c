@@ -259,19 +259,25 @@ static tri_status say_loss(const tri_trainer *t) {
   return TRI_OK;
 }
 
-/* Which sets are evaluated, where they have names. */
-static tri_status say_sets(const tri_trainer *t) {
-  tri_text   sets = {0}, said = {0};
-  tri_status st = TRI_OK;
+/* Which sets are evaluated, where they have names; by which number the best checkpoint is kept. */
+static tri_status say_evaluation(const tri_trainer *t) {
+  const char *best = t->cfg->checkpoint.keep_best;
+  tri_text    sets = {0}, said = {0};
+  tri_status  st = TRI_OK;
 
-  if (!t->plan.n_eval || !t->plan.eval[0].name) return TRI_OK;
+  if (!t->plan.n_eval || (!t->plan.eval[0].name && !best)) return TRI_OK;
   for (int i = 0; i < t->plan.n_eval && st == TRI_OK; i++)
-    st = tri_text_printf(&sets, "%s%s (%lld)", i ? ", " : "", t->plan.eval[i].name,
+    st = tri_text_printf(&sets, "%s%s (%lld)", i ? ", " : "",
+                         t->plan.eval[i].name ? t->plan.eval[i].name : "data.eval",
                          (long long)t->plan.eval[i].n);
   if (st == TRI_OK)
     st = say(TRI_LOG_INFO, &said,
-             tri_text_printf(&said, "evaluation: %s, every %lld step%s", sets.data,
-                             (long long)t->cfg->eval.steps, plural(t->cfg->eval.steps)));
+             tri_text_printf(&said, "evaluation: %s, every %lld step%s%s%s", sets.data,
+                             (long long)t->cfg->eval.steps, plural(t->cfg->eval.steps),
+                             !best                     ? ""
+                             : tri_best_is_least(best) ? "; BEST: least "
+                                                       : "; BEST: largest ",
+                             best ? best : ""));
   tri_text_free(&sets);
   return st;
 }
@@ -282,7 +288,7 @@ tri_status tri_screen_plan(const tri_trainer *t) {
   TRI_TRY(say_adapters(t, &t->learner[TRI_POLICY]));
   TRI_TRY(say_others(t));
   TRI_TRY(say_plan(t));
-  TRI_TRY(say_sets(t));
+  TRI_TRY(say_evaluation(t));
   return say_memory(t);
 }
 

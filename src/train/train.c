@@ -231,7 +231,7 @@ static tri_status begin(tri_trainer *t, bool *stop) {
   TRI_TRY(tri_host_bcast(tri_world_of(t), &is_due, sizeof is_due, 0));
   if (t->cfg->eval.steps > 0 && t->progress.step == 0 && is_new) TRI_TRY(look_before(t));
   if (t->cfg->eval.steps > 0 && is_due) TRI_TRY(look_again(t));
-  return t->progress.eval_due ? rest(t, t->progress.step, stop) : TRI_OK;
+  return t->progress.eval_due ? rest(t, t->progress.step, stop) : tri_save_if_best(t);
 }
 
 /* Not collective, and the same on every rank. */

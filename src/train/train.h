@@ -10,6 +10,7 @@
 #include "generate/sampler.h"
 #include "judge.h"
 #include "learner.h"
+#include "report/best.h"
 #include "report/health.h"
 #include "report/span.h"
 #include "report/usage.h"
@@ -29,6 +30,7 @@ typedef struct tri_saving {
   size_t           bytes; /* of it */
   tri_ckpt_writer *w;     /* NULL: none is under way */
   int64_t          step;  /* it is of */
+  tri_best         best;  /* the evaluation for which it is written; step -1: for none */
   double           copy_s;
   tri_ckpt_sweep  *sweep; /* NULL: nothing is being removed */
 } tri_saving;
@@ -47,7 +49,8 @@ typedef struct tri_progress {
   tri_pace pace;                   /* rank 0's counts */
   tri_usage  usage;
   tri_saving saving;
-  bool       eval_due; /* an evaluation was given up, and its line waits for it */
+  bool       eval_due;   /* an evaluation was given up, and its line waits for it */
+  tri_best   best, seen; /* by checkpoint.keep_best: what checkpoints/BEST is of; the newest evaluation */
 } tri_progress;
 
 /* Held-out lines that are reported together: positions in the order of the files. name: the deck's
@@ -198,7 +201,8 @@ TRI_CHECKED tri_status tri_trainer_plan(const tri_config *cfg, tri_session *se, 
 TRI_CHECKED tri_status tri_trainer_plan_on_paper(const tri_config *cfg, tri_session *se, tri_faults *faults,
                                                  const tri_trainer *like, tri_trainer *out);
 
-/* evaluate.c. Not collective, when the data is open. The sets of t->plan. TRI_EINPUT: one has no lines. */
+/* evaluate.c. Not collective, when the data is open. The sets of t->plan. TRI_EINPUT: one has no lines.
+ * TRI_ECONFIG: checkpoint.keep_best names what evaluations here do not have. */
 TRI_CHECKED tri_status tri_evaluate_plan(tri_trainer *t);
 /* evaluate.c. Collective over world. Held-out prompts: reward, pass@1 and length into the metrics; or
  * held-out lines: their loss and its metrics; of all, and of each set that has a name. Where the run is told
@@ -250,6 +254,14 @@ TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
  * checkpoint.async one that was written beside the steps is published, when every rank has written its part;
  * a new one and the end of the run wait for it. TRI_EFILE: the last one cannot be written. */
 TRI_CHECKED tri_status tri_save_if_due(tri_trainer *t, bool stop);
+/* checkpoint.keep_best, without which these three do nothing. Collective over world, when the metrics are
+ * open: the best of the evaluations so far of which there is a checkpoint, which BEST names from here on. */
+TRI_CHECKED tri_status tri_save_find_best(tri_trainer *t);
+/* Not collective. The evaluation after step progress.step is done, and its metrics not yet written. */
+void tri_save_see(tri_trainer *t);
+/* Collective over world. A checkpoint of step progress.step if its evaluation is the best so far; as
+ * tri_save_if_due, which does this too. */
+TRI_CHECKED tri_status tri_save_if_best(tri_trainer *t);
 /* Not collective. Waits until old checkpoints are removed; what stays is a warning. */
 void tri_save_end_sweep(tri_trainer *t);
 

@@ -314,7 +314,12 @@ static tri_status begin(const tri_config *cfg, tri_session *se, tri_faults *faul
   *t = (tri_trainer){.cfg = cfg,
                      .se = se,
                      .plan = *plan,
-                     .progress = {.start_s = tri_now_s(), .last_save_s = tri_now_s(), .saved_step = -1},
+                     .progress = {.start_s = tri_now_s(),
+                                  .last_save_s = tri_now_s(),
+                                  .saved_step = -1,
+                                  .best = {.step = -1},
+                                  .seen = {.step = -1},
+                                  .saving = {.best = {.step = -1}}},
                      .screen = {.score = NAN, .rate = NAN}};
   t->algo = &cfg->algo.row;
   t->opt = cfg->algo.opt;
@@ -395,6 +400,7 @@ tri_status tri_trainer_open(const tri_config *cfg, tri_session *se, tri_trainer 
   for (int i = 0; i < TRI_ROLE_COUNT; i++)
     if (t->learner[i].model) TRI_TRY(tri_model_start(t->learner[i].model, se->stream));
   TRI_TRY(tri_state_load(t));
+  TRI_TRY(tri_save_find_best(t));
   t->progress.pace.save_s = guess_save(t);
   tri_halt_keep(t->halt, tri_pace_rest_s(&t->progress.pace), tri_pace_work_s(&t->progress.pace));
   TRI_TRY(tri_usage_open(&t->progress.usage, se->device, se->comm[TRI_WORLD]));

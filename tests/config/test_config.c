@@ -343,6 +343,9 @@ static void test_missing(void **state) {
       "d.yaml: rollout.max_response_length is missing: the longest answer, in tokens");
   bad(GRPO, ARGS("eval.steps=2"),
       "argument 'eval.steps=2': eval.steps = 2 needs data.eval: the JSON lines file to evaluate on");
+  bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "checkpoint.keep_best=reward_mean"),
+      "argument 'checkpoint.keep_best=reward_mean': checkpoint.keep_best: 'reward_mean' is no metric of "
+      "evaluations, such as eval_reward_mean");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=e.jsonl", "data.eval_names=[a,b]"),
       "argument 'data.eval_names=[a,b]': data.eval_names has 2 names, data.eval 1 file: each has one");
   bad(GRPO, ARGS("eval.steps=2", "data.eval=[e.jsonl,f.jsonl]", "data.eval_names=[a,b-c]"),

@@ -409,6 +409,63 @@ static void retention_keeps_the_newest(void **state) {
   assert_int_equal(entries(dir), 2);
 }
 
+/* Beside the newest, which it is not one of; until another is, or the run is wound back to before it. */
+static void the_best_is_kept_beside_them(void **state) {
+  bool moved;
+
+  (void)state;
+  new_dir("best");
+  assert_true(tri_ckpt_best(dir) == -1);
+  for (int64_t step = 10; step <= 40; step += 10) OK(save(dir, step));
+  if (world->rank == 0) OK(tri_ckpt_point_best(dir, 10));
+  barrier();
+  assert_true(tri_ckpt_best(dir) == 10 && tri_ckpt_has_step(dir, 10) && !tri_ckpt_has_step(dir, 11));
+  OK(keep_newest(2, -1));
+  assert_true(there(dir, "step-00000010") && !there(dir, "step-00000020") && there(dir, "step-00000030"));
+  assert_int_equal(entries(dir), 5); /* LATEST and BEST too */
+  barrier();
+  if (world->rank == 0) OK(tri_ckpt_point_best(dir, 40));
+  barrier();
+  OK(keep_newest(1, -1));
+  assert_true(!there(dir, "step-00000010") && there(dir, "step-00000030") && there(dir, "step-00000040"));
+  barrier();
+  if (world->rank == 0) OK(tri_ckpt_wind_back(dir, 30, &moved));
+  barrier();
+  assert_true(tri_ckpt_best(dir) == -1 && !there(dir, "BEST") && there(dir, "step-00000040"));
+}
+
+/* A folder in its place, and one that is no link to a step: nothing is kept for them, nothing half-made is
+ * left. */
+static void a_best_of_others_is_none(void **state) {
+  (void)state;
+  new_dir("other");
+  for (int64_t step = 1; step <= 3; step++) OK(save(dir, step));
+  if (world->rank == 0) {
+    assert_int_equal(mkdir(in(dir, "BEST"), 0777), 0);
+    assert_int_equal(mkdir(in(dir, "BEST/mine"), 0777), 0);
+    assert_int_equal(tri_ckpt_point_best(dir, 1), TRI_EFILE);
+    assert_non_null(strstr(tri_error_message(), "BEST"));
+    tri_error_clear();
+    assert_true(there(dir, "BEST/mine") && !there(dir, ".BEST.tmp"));
+  }
+  barrier();
+  OK(keep_newest(1, -1));
+  assert_true(!there(dir, "step-00000001") && tri_ckpt_best(dir) == -1);
+  barrier();
+  if (world->rank == 0) {
+    assert_false(rmdir(in(dir, "BEST/mine")) || rmdir(in(dir, "BEST")));
+    assert_int_equal(symlink("../elsewhere", in(dir, "BEST")), 0);
+    assert_int_equal(symlink("step-00000003", in(dir, ".BEST.tmp")), 0);
+    assert_true(tri_ckpt_best(dir) == -1);
+    OK(tri_ckpt_point_best(dir, 3));
+    assert_true(tri_ckpt_best(dir) == 3);
+    assert_int_equal(symlink("step-00000003", in(dir, ".BEST.tmp")), 0);
+  }
+  barrier();
+  OK(tri_ckpt_clean(dir, world));
+  assert_true(!there(dir, ".BEST.tmp") && there(dir, "BEST"));
+}
+
 /* Steps between LATEST's and the one saved; without a LATEST that names one, none. */
 static void a_save_removes_what_it_passes(void **state) {
   bool moved;
@@ -534,6 +591,8 @@ int main(void) {
       cmocka_unit_test(abandon_leaves_nothing),
       cmocka_unit_test(a_step_is_replaced),
       cmocka_unit_test(retention_keeps_the_newest),
+      cmocka_unit_test(the_best_is_kept_beside_them),
+      cmocka_unit_test(a_best_of_others_is_none),
       cmocka_unit_test(a_save_removes_what_it_passes),
       cmocka_unit_test(nothing_to_find_is_no_error),
       cmocka_unit_test(the_one_before_is_found),

@@ -48,6 +48,11 @@ for k in $(seq "$kills"); do
     cmp "$dir/whole-$part/model.safetensors" "$out-$part/model.safetensors" || { echo "kill $k: the $part differs"; exit 1; }
     rm -rf "$dir/whole-$part"
   done
+  if [[ "${more[*]}" = *keep_best* ]]; then # BEST, and nothing else than what the uninterrupted run keeps
+    [ "$(readlink "$out/checkpoints/BEST")" = "$(readlink "$dir/whole/checkpoints/BEST")" ] &&
+      diff <(ls "$dir/whole/checkpoints") <(ls "$out/checkpoints") || { echo "kill $k: another best checkpoint"; exit 1; }
+    "$program" inspect "$out/checkpoints/BEST" --verify > "$dir/log" 2>&1 || { echo "kill $k: BEST is not whole"; exit 1; }
+  fi
   [ -z "$(find "$out/checkpoints" -name '*.tmp')" ] || { echo "kill $k: an unfinished checkpoint is left"; exit 1; }
 done
 echo "kill_resume: $kills runs killed and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"

@@ -13,6 +13,7 @@ awk 'BEGIN { for (i = 0; i < 64; i++) printf "{\"text\": \"%d+%d\"}\n", i % 9, i
 sed -i -e "s|train: [^,]*|train: $dir/sft.jsonl|" -e 's/^algo:.*/algo: {name: sft}/' \
   -e 's/^rollout:.*/rollout: {max_response_length: 20}/' -e 's/^eval:.*/eval: {steps: 1, max_prompts: 8}/' \
   -e 's/^train:.*/train: {steps: 100000, train_batch_size: 4, learning_rate: 1e-3, micro_batch_size: 1}/' "$dir/deck.yaml"
+sed -i 's/^checkpoint:.*/checkpoint: {keep_best: eval_response_length_mean_tokens, save_total_limit: 1}/' "$dir/deck.yaml"
 fail() { cat "$dir/log"; echo "stop_eval: $*"; exit 1; }
 
 start() { # output folder; $pid is mpirun
@@ -42,4 +43,6 @@ tail -n 1 "$dir/time/metrics.jsonl" | grep -q "^{\"step\": $step,.*\"eval\": \"d
 launch "$ranks" "$dir/time" train.steps=$((step + 2))
 launch "$ranks" "$dir/whole" train.steps=$((step + 2))
 diff <(numbers "$dir/whole") <(numbers "$dir/time") || fail "the resumed run's metrics differ"
+[ "$(readlink "$dir/time/checkpoints/BEST")" = "$(readlink "$dir/whole/checkpoints/BEST")" ] ||
+  fail "the best evaluation is another: $(ls -l "$dir/time/checkpoints" "$dir/whole/checkpoints")"
 echo "stop_eval: given up and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"
