@@ -26,5 +26,6 @@ held-out problems answered right (greedy): $before % before GRPO, $after % after
 checkpoint      $out/grpo/checkpoints/LATEST
 metrics         $out/grpo/metrics.jsonl
 exported model  $out/model (a Hugging Face folder)
+its answers     $trireme show $out/grpo --worst 5
 ask it          $trireme generate $out/model "58+67=" --temperature 0     (lowest digit first: 521)
 EOF

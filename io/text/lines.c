@@ -2,6 +2,7 @@
 #include "lines.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -247,4 +248,12 @@ tri_status tri_lines_next(tri_lines *l, const char **text, size_t *n) {
     return TRI_OK;
   }
   return TRI_OK;
+}
+
+int64_t tri_lines_step(const char *name) {
+  long long step;
+  int       end = 0;
+
+  if (strncmp(name, "step-", 5) || !strspn(name + 5, "0123456789") || strlen(name) > 30) return -1;
+  return sscanf(name + 5, "%18lld.jsonl%n", &step, &end) == 1 && end && !name[5 + end] ? step : -1;
 }

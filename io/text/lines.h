@@ -36,4 +36,7 @@ int64_t     tri_lines_taken(const tri_lines *l); /* lines so far, blank ones too
 /* The number of the last line, counted from the file's first: of a part, this reads what lies before it. */
 int64_t tri_lines_number(tri_lines *l);
 
+/* Pure. The step of a file that is called step-NNNNNNNN.jsonl; -1: it is called otherwise. */
+int64_t tri_lines_step(const char *name);
+
 #endif

@@ -21,6 +21,12 @@ static size_t decode(const unsigned char *s, size_t n, uint32_t *c) {
   return *c < least[bytes] || *c > 0x10FFFF || (*c >= 0xD800 && *c < 0xE000) ? 0 : bytes;
 }
 
+size_t tri_character(const char *text, size_t n) {
+  uint32_t c;
+
+  return n ? decode((const unsigned char *)text, n, &c) : 0;
+}
+
 /* C0, DEL and C1; line and paragraph separator; marks, embeddings, overrides and isolates of writing
  * direction. */
 static bool is_hidden(uint32_t c) {

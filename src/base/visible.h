@@ -14,6 +14,9 @@ enum { TRI_VISIBLE_MOST = 8 }; /* bytes that one character of the text becomes a
  * Returns the bytes written, without the NUL. Not collective. */
 size_t tri_visible(const char *text, size_t n, const char *keep, char *out, size_t cap);
 
+/* Pure. Bytes of the UTF-8 character that begins the text [n]; 0: it begins with none. */
+size_t tri_character(const char *text, size_t n);
+
 enum { TRI_MESSAGE_BYTES = 4096 }; /* chosen: a screen of text */
 /* Formats and makes visible; of the newlines only those of fmt itself stay. They are found by formatting
  * twice with another character in their place: where the texts differ stood one. Not collective. */

@@ -5,7 +5,6 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/print.h"
-#include "check.h"
 #include "comm/runtime.h"
 #include "device/device.h"
 #include "commands.h"
@@ -13,6 +12,7 @@
 #include "init/draft.h"
 #include "init/fit.h"
 #include "init/pair.h"
+#include "plan/check.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,10 +2,10 @@
 #include "train/train.h"
 #include "base/file.h"
 #include "base/print.h"
-#include "check.h"
 #include "comm/halt.h"
 #include "config/config.h"
 #include "commands.h"
+#include "plan/check.h"
 
 #include <errno.h>
 #include <stdio.h>

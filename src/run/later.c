@@ -1,5 +1,6 @@
 /* later.c - files of answers whose steps a resumed run takes again: gone before it does. */
 #include "base/folder.h"
+#include "io/text/lines.h"
 #include "output.h"
 
 #include <dirent.h>
@@ -10,15 +11,6 @@
 #include <unistd.h>
 
 static const char *const kept[] = {"rollouts", "eval"};
-
-/* The step in step-NNNNNNNN.jsonl, or -1. */
-static int64_t step_of(const char *name) {
-  long long step;
-  int       end = 0;
-
-  if (strncmp(name, "step-", 5) || !strspn(name + 5, "0123456789") || strlen(name) > 30) return -1;
-  return sscanf(name + 5, "%18lld.jsonl%n", &step, &end) == 1 && end && !name[5 + end] ? step : -1;
-}
 
 bool tri_output_is_within(const char *path, const char *folder) {
   char  *at = realpath(path, NULL), *top = realpath(folder, NULL);
@@ -48,7 +40,7 @@ static tri_status cut_folder(const char *path, int fd, int64_t step, int *n) {
   if (!dir) close(fd);
   if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
   while ((errno = 0, e = readdir(dir)) != NULL) {
-    if (step_of(e->d_name) <= step) continue;
+    if (tri_lines_step(e->d_name) <= step) continue;
     if (unlinkat(fd, e->d_name, 0))
       TRI_FAIL_DONE(TRI_EFILE, "%s/%s: cannot be removed: %s", path, e->d_name, strerror(errno));
     ++*n;

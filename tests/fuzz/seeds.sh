@@ -91,6 +91,13 @@ make_history() {
   { printf '{"step": 99999999999999999999}\n{"step": 7, "h": 0x1p3}\n' && bytes 1 && printf 'no newline' && bytes 1 && printf 'a: [1, {b: c}]\n'; } | seed
 }
 
+make_jsonwalk() {
+  local file
+  for file in $data/*/config.json $data/lora/*/adapter_config.json; do seed <"$file"; done
+  printf '{"prompt_id": 3, "answer": null, "tokens": [5, 6, -7e-2], "rewards": {"a\\u0000\\ud83d\\ude42": 1.5}, "stop": "eos"}\r\n' | seed
+  printf ' [true, "\\ud800\\n\xc3\xab", {}, [[]], 12345678901234567890, 1e999, "\\\\"] ' | seed
+}
+
 make_lora() {
   local file
   for file in $data/lora/*/adapter_config.json; do
@@ -175,6 +182,7 @@ dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/da
 deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/reward*.c' ;;
 hfconfig) sources='io/hf/hf_config*.c src/family/family*.c' ;;
 history) sources='src/history/*.c io/text/deck.c' ;;
+jsonwalk) sources='io/text/json_walk.c src/show/answer.c' ;;
 lora) sources='io/hf/peft.c io/model/base_note.c src/family/lora.c' ;;
 manifest) sources='io/checkpoint/checkpoint_manifest.c' ;;
 reward) sources='src/reward/reward*.c src/reward/math/*.c' ;;

@@ -1,5 +1,4 @@
-/* check.h - all that is wrong with a deck and what it names, at once: trireme train --check. Private to its
- * room. */
+/* check.h - all that is wrong with a deck and what it names, at once: trireme train --check. */
 #ifndef TRI_CHECK_H
 #define TRI_CHECK_H
 

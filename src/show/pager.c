@@ -1,0 +1,82 @@
+/* pager.c - where people read: standard output, or a pager before it. */
+#include "pager.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/child.h"
+#include "base/columns.h"
+#include "base/print.h"
+
+enum { LEAST_COLUMNS = 20, NOT_FOUND = 127 }; /* chosen: a word and its margin; specified by sh */
+
+/* One less than the terminal has. */
+static int columns(void) {
+  struct winsize w;
+
+  if (!tri_print_is_terminal() || ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || w.ws_col == 0)
+    return TRI_SCREEN_COLUMNS;
+  return w.ws_col - 1 > LEAST_COLUMNS ? w.ws_col - 1 : LEAST_COLUMNS;
+}
+
+static const char *choose(void) {
+  const char *pager = getenv("PAGER");
+
+  if (!tri_print_is_terminal()) return NULL;
+  if (pager) return pager[strspn(pager, " ")] ? pager : NULL;
+  if (tri_child_check("less") == TRI_OK) return "less -R";
+  tri_error_clear();
+  return NULL;
+}
+
+/* less shows colours with -R or an R in $LESS only. */
+static bool takes_colour(const char *command) {
+  const char *less = getenv("LESS");
+
+  return !command || !strstr(command, "less") || strstr(command, "-R") || (less && strpbrk(less, "Rr"));
+}
+
+static bool wants_colour(void) {
+  const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+  return tri_print_is_terminal() && !(no && *no) && term && strcmp(term, "dumb") != 0;
+}
+
+void tri_pager_open(tri_pager *out) {
+  *out = (tri_pager){.command = choose(), .columns = columns()};
+  if (out->command) setenv("LESS", "FRX", 0); /* as git does: no page for what fits on the screen */
+  fflush(stdout);
+  if (out->command) out->pipe = popen(out->command, "w");
+  out->colour = wants_colour() && takes_colour(out->command);
+  if (!out->pipe) return;
+  /* From here on Ctrl-C is the pager's, and a pager that is left is seen where it is written to. */
+  signal(SIGINT, SIG_IGN);
+  signal(SIGQUIT, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+tri_status tri_pager_put(tri_pager *p, const char *text, size_t n) {
+  if (p->gone || fwrite(text, 1, n, p->pipe ? p->pipe : stdout) == n) return TRI_OK;
+  p->gone = p->pipe && errno == EPIPE;
+  if (p->gone) return TRI_OK;
+  TRI_FAIL(TRI_EFILE, "%s cannot be written: %s", p->pipe ? "the pager" : "standard output", strerror(errno));
+}
+
+tri_status tri_pager_close(tri_pager *p) {
+  int status;
+
+  if (!p->pipe) return TRI_OK;
+  status = pclose(p->pipe);
+  p->pipe = NULL;
+  signal(SIGINT, SIG_DFL);
+  signal(SIGQUIT, SIG_DFL);
+  signal(SIGPIPE, SIG_DFL);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
+    TRI_FAIL(TRI_EARG, "the pager cannot be started (PAGER='%s'); PAGER='' does without one", p->command);
+  return TRI_OK;
+}
