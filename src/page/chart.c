@@ -106,22 +106,23 @@ static tri_status begin_path(tri_text *out, const char *kind, int run) {
   return tri_text_printf(out, "<path class=\"%s h u%d\" data-run=\"%d\" d=\"", kind, run, run);
 }
 
-/* A line through rows [n] broken at gaps; value: of rows, or NULL: those of the curve. A point alone is a
- * line of no length, which round ends show. */
-static tri_status put_line(const chart *c, const series *r, const char *kind, const int64_t *row,
-                           const double *value, int64_t n, tri_text *out) {
+/* A line through rows [n] broken at gaps; of means, or NULL: of the curve itself. A point alone is a line of
+ * no length, which round ends show. */
+static tri_status put_line(const chart *c, const series *r, const char *kind, const int64_t *row, int64_t n,
+                           const tri_means *means, tri_text *out) {
   long long x = 0, y = 0;
   bool      open = false;
 
   TRI_TRY(begin_path(out, kind, r->run));
   for (int64_t i = 0; i < n; i++) {
     long long to_x, to_y;
-    if (row[i] == TRI_THIN_GAP || (value && !isfinite(value[i]))) {
+    if (row[i] == TRI_THIN_GAP || (means && !isfinite(means->mean[i]))) {
       open = false;
       continue;
     }
+    open = open && !(means && row[i] - row[i - 1] > means->apart);
     to_x = r->curve.step[row[i]] - c->s->first;
-    to_y = down(c, value ? value[i] : r->value[row[i]]);
+    to_y = down(c, means ? means->mean[i] : r->value[row[i]]);
     if (open)
       TRI_TRY(
           tri_text_printf(out, "%s%lld%s%lld", to_x < x ? "" : " ", to_x - x, to_y < y ? "" : " ", to_y - y));
@@ -162,8 +163,8 @@ static tri_status put_series(const chart *c, const series *r, tri_text *out) {
   TRI_TRY_DONE(tri_thin(&r->curve, c->s->first, c->s->last, c->s->columns, c->joined, &row, &n));
   if (!c->joined) TRI_TRY_DONE(tri_means_make(&r->curve, MEAN_ROWS, &m));
   with_mean = m.n && shows_more(c, r, &m);
-  TRI_TRY_DONE(put_line(c, r, with_mean ? "raw" : "line", row, NULL, n, out));
-  if (with_mean) TRI_TRY_DONE(put_line(c, r, "mean", m.row, m.mean, m.n, out));
+  TRI_TRY_DONE(put_line(c, r, with_mean ? "raw" : "line", row, n, NULL, out));
+  if (with_mean) TRI_TRY_DONE(put_line(c, r, "mean", m.row, m.n, &m, out));
   if (c->joined ? n <= 2 * FEW_ROWS : n <= FEW_ROWS) TRI_TRY_DONE(put_dots(c, r, row, n, out));
 done:
   TRI_FREE(row);

@@ -93,6 +93,7 @@ tri_status tri_means_make(const tri_curve *c, int most, tri_means *out) {
   if (n < MEAN_ROWS) goto done;
   m.width = n / MEAN_PARTS > MEAN_LEAST ? n / MEAN_PARTS : MEAN_LEAST;
   m.n = n < most ? n : most;
+  m.apart = m.width + n / m.n + 2;
   TRI_TRY_DONE(TRI_ALLOC(m.row, m.n));
   TRI_TRY_DONE(TRI_ALLOC(m.mean, m.n));
   for (int64_t i = 0; i < m.n; i++) {

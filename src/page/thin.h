@@ -28,6 +28,8 @@ typedef struct tri_means {
   int64_t *row;  /* [n] the row it stands at */
   double  *mean; /* [n] */
   int64_t  n, width;
+  int64_t
+      apart; /* rows from one to the next at most, where no more than `width` without a number lie between */
 } tri_means;
 /* Not collective. Of rows that have a number; none where there are too few rows to need it. */
 TRI_CHECKED tri_status tri_means_make(const tri_curve *c, int most, tri_means *out);

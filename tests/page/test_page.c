@@ -236,6 +236,24 @@ static void test_means(void **state) {
   assert_int_equal(m.n, 0);
 }
 
+/* Means lie apart where the curve has a gap wider than they are, and nowhere else. */
+static void test_means_at_a_gap(void **state) {
+  tri_curve c = make_curve(900, 0);
+  tri_means m = {0};
+  int       n_apart = 0;
+
+  (void)state;
+  for (int i = 0; i < 900; i++) value[i] = i % 100 == 7 || (i >= 400 && i < 440) ? (double)NAN : i;
+  OK(tri_means_make(&c, 200, &m));
+  for (int64_t i = 1; i < m.n; i++) {
+    bool apart = m.row[i] - m.row[i - 1] > m.apart;
+    n_apart += apart;
+    assert_int_equal(apart, m.row[i - 1] < 400 && m.row[i] >= 440);
+  }
+  assert_int_equal(n_apart, 1);
+  tri_means_free(&m);
+}
+
 /* ---- escaping ---- */
 
 static void expect_escaped(const char *text, size_t n, bool lines, const char *wanted) {
@@ -378,12 +396,18 @@ static void test_policy(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_linear_axes),    cmocka_unit_test(test_marks_as_people_write_them),
-      cmocka_unit_test(test_log_axes),       cmocka_unit_test(test_step_axes),
-      cmocka_unit_test(test_thinned_curves), cmocka_unit_test(test_nothing_to_draw),
-      cmocka_unit_test(test_means),          cmocka_unit_test(test_escaping),
-      cmocka_unit_test(test_any_bytes),      cmocka_unit_test(test_cut),
-      cmocka_unit_test(test_reader),         cmocka_unit_test(test_policy)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear_axes),
+                                     cmocka_unit_test(test_marks_as_people_write_them),
+                                     cmocka_unit_test(test_log_axes),
+                                     cmocka_unit_test(test_step_axes),
+                                     cmocka_unit_test(test_thinned_curves),
+                                     cmocka_unit_test(test_nothing_to_draw),
+                                     cmocka_unit_test(test_means),
+                                     cmocka_unit_test(test_means_at_a_gap),
+                                     cmocka_unit_test(test_escaping),
+                                     cmocka_unit_test(test_any_bytes),
+                                     cmocka_unit_test(test_cut),
+                                     cmocka_unit_test(test_reader),
+                                     cmocka_unit_test(test_policy)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
