@@ -66,6 +66,29 @@ for n in "$@"; do
   diff <(numbers "$dir/named" | head -n 1) <(numbers "$dir/on-$n" | head -n 1) || fail "$n ranks evaluate differently"
 done
 
+# What the kept answers of a step come to, set by set, counted by awk: votes by the trimmed text, as reward exact takes it.
+# shellcheck disable=SC2086
+launch "$ranks" "$dir/kept" "$both" "$names" checkpoint.save_final=false checkpoint.save_steps=0 train.steps=6 eval.steps=6 \
+  eval.save=true rollout.max_response_length=1 eval.num_generations=5 eval.temperature=1 eval.max_prompts=0 \
+  'reward=[{name: regex, pattern: "[0-4]"}, {name: exact, weight: 0.5}]'
+for set in sum_a b2; do
+  grep "\"set\": \"$set\"" "$dir/kept/eval/step-00000006.jsonl" | awk '
+    { match($0, /"response": "([^"\\]|\\.)*"/); t = substr($0, RSTART + 13, RLENGTH - 14)
+      gsub(/^( |\\[tnr]|\\u000[bc])+|( |\\[tnr]|\\u000[bc])+$/, "", t)
+      r = $0; sub(/.*"reward": /, "", r); sub(/,.*/, "", r); q = (NR - 1) % 5; text[q] = t; got[q] = r
+      if (q < 4) next
+      most = 0; first = got[0]; best = got[0]
+      for (i = 0; i < 5; i++) {
+        if (got[i] > best) best = got[i]
+        votes = 0; for (k = 0; k < 5; k++) votes += text[k] == text[i]
+        if (text[i] != "" && votes > most) { most = votes; first = got[i] } }
+      n++; all += best; majority += first; differ += first != best }
+    END { printf "%.9f %.9f\n", all / n, majority / n; exit n > 20 && !differ }' > "$dir/want" || fail "$set: majority and best are one: $(cat "$dir/want")"
+  { value "$dir/kept" eval_${set}_best_at_k 6; value "$dir/kept" eval_${set}_majority_at_k 6; } | paste -s -d ' ' |
+    awk -v want="$(cat "$dir/want")" '{ split(want, w); for (i = 1; i <= 2; i++) if (($i - w[i]) ^ 2 > 1e-14) exit 1 }' ||
+    fail "$set: best@k and majority@k are not $(cat "$dir/want")"
+done
+
 # By the loss: pairs, of which none of a batch is of two sets.
 awk 'BEGIN { for (i = 0; i < 40; i++) printf "{\"prompt\": \"%d+%d=\", \"chosen\": \"%d\", \"rejected\": \"%d\"}\n",
   i % 9, i % 7, i % 9 + i % 7, i % 5 }' > "$dir/pairs.jsonl"
