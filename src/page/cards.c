@@ -138,11 +138,27 @@ static tri_status put_difference(const tri_page *p, const char *key, tri_text *o
   return tri_text_printf(out, "</tr>\n");
 }
 
+/* Decks that cannot be read, of which nothing is known. */
+static tri_status put_faults(const tri_page *p, int *n, tri_text *out) {
+  for (int i = 0; i < p->n; i++) {
+    const char *fault = tri_history_deck_fault(p->run[i].h);
+    if (!fault) continue;
+    ++*n;
+    TRI_TRY(tri_text_printf(out, "<p>"));
+    TRI_TRY(tri_page_put_name(p, i, out));
+    TRI_TRY(tri_text_printf(out, ": its deck is not compared: "));
+    TRI_TRY(tri_page_put(out, fault));
+    TRI_TRY(tri_text_printf(out, "</p>\n"));
+  }
+  return TRI_OK;
+}
+
 tri_status tri_page_differences(const tri_page *p, tri_text *out) {
-  int run = 0, at = -1, n = 0;
+  int run = 0, at = -1, n = 0, n_fault = 0;
 
   if (p->n < 2) return TRI_OK;
   TRI_TRY(tri_page_title(out, "differences", "What their decks differ in"));
+  TRI_TRY(put_faults(p, &n_fault, out));
   for (const char *key; (key = tri_page_next_key(p, &run, &at)) != NULL;) {
     if (!tri_page_differs(p, key)) continue;
     if (n++ == 0) {
@@ -156,5 +172,6 @@ tri_status tri_page_differences(const tri_page *p, tri_text *out) {
     }
     TRI_TRY(put_difference(p, key, out));
   }
-  return tri_text_printf(out, n ? "</table></div>\n" : "<p>In nothing but <code>run.output</code>.</p>\n");
+  if (n) return tri_text_printf(out, "</table></div>\n");
+  return n_fault ? TRI_OK : tri_text_printf(out, "<p>In nothing but <code>run.output</code>.</p>\n");
 }

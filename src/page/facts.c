@@ -154,9 +154,15 @@ void tri_page_run_close(tri_page_run *r) {
 static bool is_same(const char *a, const char *b) { return a && b ? !strcmp(a, b) : a == b; }
 
 bool tri_page_differs(const tri_page *p, const char *key) {
+  const tri_history *first = NULL;
+
   if (!strcmp(key, "run.output")) return false;
-  for (int i = 1; i < p->n; i++)
-    if (!is_same(tri_history_deck(p->run[0].h, key), tri_history_deck(p->run[i].h, key))) return true;
+  for (int i = 0; i < p->n; i++) {
+    const tri_history *h = p->run[i].h;
+    if (tri_history_deck_fault(h)) continue;
+    if (first && !is_same(tri_history_deck(first, key), tri_history_deck(h, key))) return true;
+    if (!first) first = h;
+  }
   return false;
 }
 

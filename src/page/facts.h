@@ -42,7 +42,8 @@ void                   tri_page_run_close(tri_page_run *r);
 const char *tri_page_algo(const tri_page_run *r);
 /* Its model as the deck names it; "". */
 const char *tri_page_model(const tri_page_run *r);
-/* Whether runs differ in a key; a key that one has not is another value. The output folder does not count. */
+/* Whether runs differ in a key; a key that one has not is another value. The output folder does
+ * not count, nor do decks that cannot be read. */
 bool tri_page_differs(const tri_page *p, const char *key);
 /* Calls of the keys of all decks, each once, in their order: the next one behind (*run, *key), which begin
  * at 0, -1; NULL: that was all. */

@@ -62,8 +62,9 @@ static tri_status put_scores(const tri_page_run *r, tri_text *out) {
 }
 
 static tri_status put_block(const tri_page_run *r, tri_text *out) {
-  char name[SHOWN_BYTES], model[SHOWN_BYTES], algo[SHOWN_BYTES], steps[TRI_WHEN_BYTES], began[TRI_WHEN_BYTES],
-      last[TRI_WHEN_BYTES], spent[TRI_WHEN_BYTES], tokens[TRI_WHEN_BYTES], rate[TRI_WHEN_BYTES];
+  char ranks[TRI_WHEN_BYTES] = "", name[SHOWN_BYTES], model[SHOWN_BYTES], algo[SHOWN_BYTES],
+       steps[TRI_WHEN_BYTES], began[TRI_WHEN_BYTES], last[TRI_WHEN_BYTES], spent[TRI_WHEN_BYTES],
+       tokens[TRI_WHEN_BYTES], rate[TRI_WHEN_BYTES];
 
   show(r->name, 60, name);
   show(tri_page_algo(r), 24, algo);
@@ -71,10 +72,10 @@ static tri_status put_block(const tri_page_run *r, tri_text *out) {
   steps_of(r, steps);
   TRI_LINE(out, "%s: %s, step %s", name, tri_look_state_word(r->seen.state), steps);
   if (r->screen.ranks > 0)
-    TRI_LINE(out, "    %s, model %s, %lld rank%s", algo, model, (long long)r->screen.ranks,
+    snprintf(ranks, sizeof ranks, ", %lld rank%s", (long long)r->screen.ranks,
              r->screen.ranks == 1 ? "" : "s");
-  else
-    TRI_LINE(out, "    %s, model %s", algo, model);
+  if (algo[0] || model[0])
+    TRI_LINE(out, "    %s, model %s%s", algo[0] ? algo : "-", model[0] ? model : "-", ranks);
   TRI_TRY(put_scores(r, out));
   if (isfinite(r->spent_s)) {
     tri_page_duration(r->spent_s, spent);
@@ -140,15 +141,23 @@ done:
 }
 
 static tri_status put_differences(const tri_page *p, tri_text *out) {
-  int run = 0, at = -1, n = 0;
+  int  run = 0, at = -1, n = 0;
+  bool all = true;
+  char name[SHOWN_BYTES];
 
+  for (int i = 0; i < p->n; i++) {
+    if (!tri_history_deck_fault(p->run[i].h)) continue;
+    show(p->run[i].name, 40, name);
+    TRI_LINE(out, "%s: its deck cannot be read, and is not compared", name);
+    all = false;
+  }
   for (const char *key; (key = tri_page_next_key(p, &run, &at)) != NULL;) {
     if (!tri_page_differs(p, key)) continue;
     if (n++ == 0) TRI_TRY(tri_text_printf(out, "what their decks differ in:\n"));
     if (n <= DIFFERENCES) TRI_TRY(put_difference(p, key, out));
   }
   if (n > DIFFERENCES) TRI_LINE(out, "  and %d more: --html or --json has all", n - DIFFERENCES);
-  return n ? TRI_OK : tri_text_printf(out, "their decks differ in nothing but run.output\n");
+  return n || !all ? TRI_OK : tri_text_printf(out, "their decks differ in nothing but run.output\n");
 }
 
 tri_status tri_page_text(const tri_page *p, tri_text *out) {

@@ -210,6 +210,11 @@ static void test_several_runs(void **state) {
   cli_fits(cli_out);
   cli_succeeds(REPORT "a deep/a"); /* names that would be alike are told apart */
   cli_shows(cli_out, "\ndeep/a: ");
+  cli_sh("mkdir -p torn && cp a/metrics.jsonl torn && echo 'run: [' >torn/deck.yaml");
+  cli_succeeds(REPORT "a torn b");
+  cli_shows(cli_out, "torn: its deck cannot be read, and is not compared\n");
+  cli_shows(cli_out, "  train.learning_rate: 1e-5 | not there | 3e-5\n");
+  assert_null(strstr(cli_out, "model.path:"));
   cli_succeeds(REPORT "a b a b a b"); /* many: a row each */
   cli_fits(cli_out);
   assert_in_range(count(cli_out, "\n"), 7, 24);
