@@ -5,7 +5,7 @@
 
 #if TRI_PAIRS_X86
 
-enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP };
+enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE };
 /* Steps of a chunk, whose panels of x all threads make together; a part of it, of which a strip stays in the
  * first-level cache; panels of a block, and strips of a group, turned part by part, whose squares of dw stay
  * in the second-level cache where there are few panels. Measured as in amx_rows.c. */
@@ -27,20 +27,22 @@ typedef struct grad_call { /* one chunk of one linear_bwd_w */
 } grad_call;
 
 /* dw's square of strip i and panel j from a and b. */
-static void add_square(const grad_call *g, int64_t i, int64_t j, const char *a, const char *b, int64_t steps,
-                       bool add, float *own) {
+static void add_square(const grad_call *g, int64_t i, int64_t j, const tri_amx_left *a,
+                       const tri_amx_right *b, bool add, float *own) {
   const int64_t n_in = g->l->n_in, rows = tri_min(SIDE, g->l->n_out - i * SIDE),
                 cols = tri_min(SIDE, n_in - j * SIDE);
   float *to = g->dw + i * SIDE * n_in + j * SIDE;
   if (rows == SIDE && cols == SIDE) {
-    tri_amx_mul(to, n_in, a, b, steps, add);
+    tri_amx_mul(to, n_in, a, b, add);
     return;
   }
   for (int64_t r = 0; r < (add ? rows : 0); r++)
     memcpy(own + r * SIDE, to + r * n_in, (size_t)cols * sizeof *to);
-  tri_amx_mul(own, SIDE, a, b, steps, add);
+  tri_amx_mul(own, SIDE, a, b, add);
   for (int64_t r = 0; r < rows; r++) memcpy(to + r * n_in, own + r * SIDE, (size_t)cols * sizeof *to);
 }
+
+static char *panel_of(const grad_call *g, int64_t j) { return tri_linear_shared(g->l) + j * g->steps * STEP; }
 
 /* Strips [i, end) with panels [j0, j1), steps [k, k + steps) of the chunk. */
 static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, int64_t j1, int64_t k,
@@ -54,9 +56,12 @@ static void run_group(const grad_call *g, int64_t i, int64_t end, int64_t j0, in
                         tri_min(SIDE, l->n_out - s * SIDE), g->rows, g->first + k + t, 1);
   for (int64_t at = j0; at < j1; at += BLOCK)
     for (int64_t s = i; s < end; s++)
-      for (int64_t j = at; j < tri_min(at + BLOCK, j1); j++)
-        add_square(g, s, j, a + (s - i) * PART * STEP, tri_linear_shared(l) + (j * g->steps + k) * STEP,
-                   steps, g->add || k > 0, (float *)(void *)tri_linear_own(l, thread));
+      for (int64_t j = at; j < tri_min(at + BLOCK, j1); j++) {
+        const char         *b = panel_of(g, j) + k * TILE;
+        const tri_amx_left  left = tri_amx_strip(a + (s - i) * PART * STEP);
+        const tri_amx_right right = {b, b + g->steps * STEP, g->steps * TILE, steps};
+        add_square(g, s, j, &left, &right, g->add || k > 0, (float *)(void *)tri_linear_own(l, thread));
+      }
 }
 
 /* Inside a parallel region: the panels of x by all threads, then each thread's part of dw. */
@@ -69,7 +74,7 @@ static void run_chunk(const grad_call *g) {
 #pragma omp for schedule(static)
   for (int64_t k = 0; k < g->steps; k++)
     for (int64_t j = 0; j < panels; j++)
-      tri_amx_cols(tri_linear_shared(l) + (j * g->steps + k) * STEP, g->x + j * SIDE, l->n_in,
+      tri_amx_cols(panel_of(g, j) + k * TILE, g->steps * TILE, g->x + j * SIDE, l->n_in,
                    tri_min(SIDE, l->n_in - j * SIDE), g->rows, g->first + k, 1);
   for (int64_t i = strips * row / t.rows; i < end; i += GROUP)
     for (int64_t k = 0; k < g->steps; k += PART)

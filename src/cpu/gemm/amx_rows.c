@@ -6,7 +6,7 @@
 #if TRI_PAIRS_X86
 #include <immintrin.h>
 
-enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, HALF = 16, FLAT_STEP = TRI_AMX_TILE };
+enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE, HALF = 16, LINE = 64 };
 /* k is cut into chunks of CHUNK steps where it is longer than WHOLE, so that a strip stays in the first-level
  * cache; the panels of a block (BLOCK bytes, or WAIT panels) stay in the second-level cache, as do the
  * results of GROUP strips that wait for the next chunk. Of FEW rows or less the weights are met once or twice
@@ -42,7 +42,7 @@ static void product_open(tri_linear *l, tri_linear_product *p, int64_t n, int64_
   p->all_bytes = (size_t)(c.panels * c.steps) * STEP;
   tri_raise(&l->stage_bytes, (size_t)c.chunk * STEP);
   tri_raise(&l->stage_bytes, (size_t)few.chunk * STEP);
-  tri_raise(&l->stage_bytes, (size_t)flat.chunk * FLAT_STEP);
+  tri_raise(&l->stage_bytes, (size_t)flat.chunk * TILE);
   tri_raise(&l->c_bytes, (size_t)((c.n_chunk > 1 ? GROUP * c.block + 1 : 2) * SQUARE) * sizeof(float));
 }
 
@@ -61,10 +61,10 @@ void tri_amx_pack(const tri_linear *l, char *packed_fwd, char *packed_bwd, const
   for (int64_t i = 0; i < n_all; i++) {
     const int64_t j = i < n_fwd ? i : i - n_fwd;
     if (i < n_fwd)
-      tri_amx_turn_rows(packed_fwd + (size_t)(j * steps_fwd) * STEP, w + j * SIDE * l->n_in, l->n_in,
-                        tri_min(SIDE, l->n_out - j * SIDE), l->n_in, 0, steps_fwd);
+      tri_amx_turn_rows(packed_fwd + (size_t)(j * steps_fwd) * STEP, steps_fwd * TILE, w + j * SIDE * l->n_in,
+                        l->n_in, tri_min(SIDE, l->n_out - j * SIDE), l->n_in, 0, steps_fwd);
     else
-      tri_amx_cols(packed_bwd + (size_t)(j * steps_bwd) * STEP, w + j * SIDE, l->n_in,
+      tri_amx_cols(packed_bwd + (size_t)(j * steps_bwd) * STEP, steps_bwd * TILE, w + j * SIDE, l->n_in,
                    tri_min(SIDE, l->n_in - j * SIDE), l->n_out, 0, steps_bwd);
   }
 }
@@ -78,19 +78,28 @@ static TRI_PAIRS_TARGET inline __m512 load16(tri_in t, int64_t at, __mmask16 m) 
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(h), 16));
 }
 
-/* 32 columns of bf16 with nothing added. */
-static TRI_PAIRS_TARGET void store_whole(uint16_t *y, int64_t ld, const float *t, int64_t n_row) {
-  for (int64_t r = 0; r < n_row; r++, t += SIDE)
-    _mm512_storeu_si512(y + r * ld,
-                        (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(t + HALF), _mm512_loadu_ps(t)));
+/* 32 columns of bf16 with nothing added. past: whole lines that go to memory past the caches. */
+static TRI_PAIRS_TARGET void store_whole(uint16_t *y, int64_t ld, const float *t, int64_t n_row, bool past) {
+  for (int64_t r = 0; r < n_row; r++, t += SIDE) {
+    const __m512i v = (__m512i)_mm512_cvtne2ps_pbh(_mm512_loadu_ps(t + HALF), _mm512_loadu_ps(t));
+    if (past)
+      _mm512_stream_si512((void *)(y + r * ld), v);
+    else
+      _mm512_storeu_si512(y + r * ld, v);
+  }
 }
+
+/* Of 17 to 32 rows each line that is written costs as much of the caches' time as one of weights, and more
+ * where another thread read it last; of fewer rows it does not matter. Measured. */
+static inline bool is_past(const tri_linear_call *c) { return c->rows > HALF && c->rows <= SIDE; }
 
 /* Columns [col, col + 32), as far as there are any, of y's rows [row, row + n_row) from t[n_row,32]. */
 static TRI_PAIRS_TARGET void store(const tri_linear_call *c, const float *t, int64_t row, int64_t n_row,
                                    int64_t col) {
   const int64_t n = c->p->n;
   if (!c->bias && !c->base && c->y->dtype == TRI_BF16 && n - col >= SIDE) {
-    store_whole((uint16_t *)c->y->data + row * n + col, n, t, n_row);
+    uint16_t *y = (uint16_t *)c->y->data + row * n + col;
+    store_whole(y, n, t, n_row, is_past(c) && (uintptr_t)y % LINE == 0 && n * 2 % LINE == 0);
     return;
   }
   for (int64_t half = 0; half < 2 && col < n; half++, col += HALF, t += HALF) {
@@ -123,58 +132,58 @@ static void copy_flat(char *to, const uint16_t *x, int64_t k, int64_t n_row, int
   }
 }
 
+/* `steps` steps from step `first` on of panel j; n panels on come those that follow. */
+static tri_amx_right right_of(const tri_linear_call *c, const cut *u, int64_t j, int64_t n, int64_t first,
+                              int64_t steps) {
+  const char *at = c->packed + (size_t)(j * u->steps * STEP + first * TILE);
+  return (tri_amx_right){at, at + n * u->steps * STEP, u->steps * TILE, steps};
+}
+
 /* Rows [row, row + n_row), n_row <= 16, times the panels of a block; t: their squares if they wait, else room
  * for two. a: room for rows that are not whole steps long. */
 static void run_flat(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
                      int64_t first, char *a, float *t) {
   const int64_t   k = c->p->k, steps = tri_min(u->chunk, u->steps - first);
   const uint16_t *x = (const uint16_t *)(const void *)c->x + row * k;
+  const int64_t   far = n_row <= 8 ? 2 : 1; /* measured: 1 and 4 rows, and 16 */
   const bool      whole = (first + steps) * SIDE <= k;
-  if (!whole) copy_flat(a, x, k, n_row, first, steps);
+  tri_amx_left    left = {(const char *)(x + first * SIDE), 0, 2 * k, 2 * SIDE};
+  if (!whole) {
+    copy_flat(a, x, k, n_row, first, steps);
+    left.at = a, left.row = 2 * steps * SIDE;
+  }
   tri_amx_begin((int)n_row);
   for (int64_t j = p->panel; j < p->panel_end; j += 2) {
-    const char *b = c->packed + (size_t)(j * u->steps + first) * STEP;
-    const bool  two = j + 1 < p->panel_end;
-    float      *to = t + (u->n_chunk > 1 ? (j - p->panel) * SQUARE : 0);
-    tri_amx_mul_flat(to, whole ? (const char *)(x + first * SIDE) : a, 2 * (whole ? k : steps * SIDE), b,
-                     two ? u->steps * STEP : 0, steps, first > 0);
+    const tri_amx_right b = right_of(c, u, j, 2, first, steps);
+    const bool          two = j + 1 < p->panel_end;
+    float              *to = t + (u->n_chunk > 1 ? (j - p->panel) * SQUARE : 0);
+    tri_amx_mul_flat(to, &left, &b, far, two, first > 0);
     if (first + steps < u->steps) continue;
     store(c, to, row, n_row, j * SIDE);
     if (two) store(c, to + SQUARE, row, n_row, (j + 1) * SIDE);
   }
 }
 
-/* The same for 17 to 32 rows that are all there are, whole steps long, with all of k in one chunk: two tiles
- * of rows meet two panels, the second from the cache; 1.08 times as fast as a strip (measured). It begins
- * early enough to be whole; what both have is stored once. */
-static void run_flat_twice(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
-                           float *t) {
-  const int64_t   k = c->p->k, again = 2 * HALF - n_row; /* rows that both have */
-  const uint16_t *x = (const uint16_t *)(const void *)c->x + row * k;
-  tri_amx_begin(HALF);
-  for (int64_t j = p->panel; j < p->panel_end; j += 2) {
-    const char   *b = c->packed + (size_t)(j * u->steps) * STEP;
-    const int64_t next = j + 1 < p->panel_end ? u->steps * STEP : 0;
-    for (int64_t at = 0, skip = 0; at < n_row; at += HALF, skip = again) {
-      const float *from = t + skip * SIDE;
-      const char  *a = (const char *)(x + (at - skip) * k);
-      tri_amx_mul_flat(t, a, 2 * k, b, next, u->steps, false);
-      store(c, from, row + at, tri_min(HALF, n_row - at), j * SIDE);
-      if (next) store(c, from + SQUARE, row + at, tri_min(HALF, n_row - at), (j + 1) * SIDE);
-    }
-  }
-}
-
-/* The same for 17 to 32 rows, which become a strip in a. */
+/* The same for 17 to 32 rows. If there are no others and k is whole steps, they are met where they are, the
+ * last 16 of them as the lower tile: what both tiles have is stored once. Else they become a strip in a. */
 static void run_strip(const tri_linear_call *c, const cut *u, const part *p, int64_t row, int64_t n_row,
                       int64_t first, char *a, float *t) {
-  const int64_t k = c->p->k, steps = tri_min(u->chunk, u->steps - first);
-  tri_amx_rows(a, (const uint16_t *)(const void *)c->x + row * k, k, n_row, k, first, steps);
+  const int64_t   k = c->p->k, steps = tri_min(u->chunk, u->steps - first);
+  const uint16_t *x = (const uint16_t *)(const void *)c->x + row * k;
+  const bool      flat = c->rows <= SIDE && k % SIDE == 0;
+  tri_amx_left    left = {(const char *)(x + first * SIDE), 2 * k * (n_row - HALF), 2 * k, 2 * SIDE};
+  if (!flat) {
+    tri_amx_rows(a, x, k, n_row, k, first, steps);
+    left = tri_amx_strip(a);
+  }
   tri_amx_begin(HALF);
   for (int64_t j = p->panel; j < p->panel_end; j++) {
-    float *to = t + (u->n_chunk > 1 ? (j - p->panel) * SQUARE : 0);
-    tri_amx_mul(to, SIDE, a, c->packed + (size_t)(j * u->steps + first) * STEP, steps, first > 0);
-    if (first + steps == u->steps) store(c, to, row, n_row, j * SIDE);
+    const tri_amx_right b = right_of(c, u, j, 1, first, steps);
+    float              *to = t + (u->n_chunk > 1 ? (j - p->panel) * SQUARE : 0);
+    tri_amx_mul(to, SIDE, &left, &b, first > 0);
+    if (first + steps < u->steps) continue;
+    store(c, to, row, flat ? HALF : n_row, j * SIDE);
+    if (flat) store(c, to + (2 * HALF - (n_row - HALF)) * SIDE, row + HALF, n_row - HALF, j * SIDE);
   }
 }
 
@@ -186,8 +195,6 @@ static void run_block(const tri_linear_call *c, const cut *u, const part *p, cha
       float        *to = t + (u->n_chunk > 1 ? (i - p->strip) * u->block * SQUARE : 0);
       if (rows <= HALF)
         run_flat(c, u, p, row, rows, first, a, to);
-      else if (c->rows <= SIDE && u->n_chunk == 1 && c->p->k % SIDE == 0)
-        run_flat_twice(c, u, p, row, rows, to);
       else
         run_strip(c, u, p, row, rows, first, a, to);
     }
@@ -202,6 +209,7 @@ static void run_part(const tri_linear *l, const tri_linear_call *c, const part *
       run_block(c, &u, &one, tri_linear_stage(l, thread), (float *)(void *)tri_linear_own(l, thread));
     }
   tri_amx_end();
+  _mm_sfence(); /* what went past the caches is there before others are told */
 }
 
 void tri_amx_run(const tri_linear *l, const tri_linear_call *c) {

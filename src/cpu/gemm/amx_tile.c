@@ -13,17 +13,13 @@
 #define STORED() __asm__ volatile("" ::: "memory")
 
 enum { SIDE = TRI_AMX_SIDE, STEP = TRI_AMX_STEP, TILE = TRI_AMX_TILE, ROWS = 16, ROW_BYTES = 64 };
-/* Bytes that panels which are met once come ahead of their use. Measured, beside 4096 and 8192: products of
- * few rows are 1.03 to 1.1 times as fast. */
-enum { FAR = 2048 };
-
 void tri_amx_begin(int n_row) { tri_pairs_amx.begin(n_row); }
 void tri_amx_end(void) { tri_pairs_amx.end(); }
 
-/* Fetch a tile. */
+/* Fetch half a tile. */
 static inline __attribute__((always_inline)) void ahead(const char *p) {
-#pragma GCC                                       unroll 16
-  for (int i = 0; i < 16; i++) _mm_prefetch(p + i * ROW_BYTES, _MM_HINT_T0);
+#pragma GCC                                       unroll 8
+  for (int i = 0; i < TILE / 2 / ROW_BYTES; i++) _mm_prefetch(p + i * ROW_BYTES, _MM_HINT_T0);
 }
 
 /* Tiles 0 and 1 become c [.,32], tiles 2 and 3 d, row stride ld elements; or 0. */
@@ -42,20 +38,26 @@ static inline __attribute__((always_inline)) TILES_OF void take_sums(const float
   }
 }
 
-TILES void tri_amx_mul(float *c, int64_t ldc, const char *a, const char *b, int64_t steps, bool add) {
-  float *low = c + ROWS * ldc;
+/* What is fetched comes in small pieces between the products: measured, with panels from memory. */
+TILES void tri_amx_mul(float *c, int64_t ldc, const tri_amx_left *a, const tri_amx_right *b, bool add) {
+  float        *low = c + ROWS * ldc;
+  const char   *left = a->at, *at = b->at;
+  const int64_t half = b->half;
   STORED();
   take_sums(c, low, ldc, add);
-  for (int64_t i = 0; i < steps; i++, a += STEP, b += STEP) {
-    _tile_loadd(4, a, ROW_BYTES);
-    _tile_loadd(6, b, ROW_BYTES);
+  for (int64_t i = 1; i <= b->steps; i++, left += a->step, at += TILE) {
+    const char *next = i < b->steps ? at + TILE : b->after;
+    _tile_loadd(4, left, a->row);
+    ahead(next);
+    _tile_loadd(6, at, ROW_BYTES);
     _tile_dpbf16ps(0, 4, 6);
-    ahead(b + STEP);
-    _tile_loadd(7, b + TILE, ROW_BYTES);
+    ahead(next + half);
+    _tile_loadd(7, at + half, ROW_BYTES);
     _tile_dpbf16ps(1, 4, 7);
-    ahead(b + STEP + TILE);
-    _tile_loadd(5, a + TILE, ROW_BYTES);
+    ahead(next + TILE / 2);
+    _tile_loadd(5, left + a->low, a->row);
     _tile_dpbf16ps(2, 5, 6);
+    ahead(next + half + TILE / 2);
     _tile_dpbf16ps(3, 5, 7);
   }
   _tile_stored(0, c, ldc * 4);
@@ -64,30 +66,37 @@ TILES void tri_amx_mul(float *c, int64_t ldc, const char *a, const char *b, int6
   _tile_stored(3, low + ROWS, ldc * 4);
 }
 
-TILES void tri_amx_mul_flat(float *c, const char *a, int64_t ld, const char *b, int64_t next, int64_t steps,
+TILES void tri_amx_mul_flat(float *c, const tri_amx_left *a, const tri_amx_right *b, int64_t far, bool two,
                             bool add) {
-  float *right = c + SIDE * SIDE;
+  float        *right = c + SIDE * SIDE;
+  const char   *left = a->at, *at = b->at;
+  const int64_t half = b->half;
   STORED();
   take_sums(c, right, SIDE, add);
-  for (int64_t i = 0; i < steps; i++, a += ROW_BYTES, b += STEP) {
-    _tile_loadd(4, a, ld);
-    ahead(b + FAR);
-    _tile_loadd(5, b, ROW_BYTES);
+  for (int64_t i = far; i < b->steps + far; i++, left += a->step, at += TILE) {
+    const char *next = i < b->steps ? at + far * TILE : b->after + (i - b->steps) * TILE;
+    _tile_loadd(4, left, a->row);
+    ahead(next);
+    ahead(next + TILE / 2);
+    _tile_loadd(5, at, ROW_BYTES);
     _tile_dpbf16ps(0, 4, 5);
-    ahead(b + FAR + TILE);
-    _tile_loadd(6, b + TILE, ROW_BYTES);
+    ahead(next + half);
+    ahead(next + half + TILE / 2);
+    _tile_loadd(6, at + half, ROW_BYTES);
     _tile_dpbf16ps(1, 4, 6);
-    if (!next) continue;
-    ahead(b + next + FAR);
-    _tile_loadd(7, b + next, ROW_BYTES);
+    if (!two) continue;
+    ahead(next + 2 * half);
+    ahead(next + 2 * half + TILE / 2);
+    _tile_loadd(7, at + 2 * half, ROW_BYTES);
     _tile_dpbf16ps(2, 4, 7);
-    ahead(b + next + FAR + TILE);
-    _tile_loadd(5, b + next + TILE, ROW_BYTES);
+    ahead(next + 3 * half);
+    ahead(next + 3 * half + TILE / 2);
+    _tile_loadd(5, at + 3 * half, ROW_BYTES);
     _tile_dpbf16ps(3, 4, 5);
   }
   _tile_stored(0, c, SIDE * 4);
   _tile_stored(1, c + ROWS, SIDE * 4);
-  if (!next) return;
+  if (!two) return;
   _tile_stored(2, right, SIDE * 4);
   _tile_stored(3, right + ROWS, SIDE * 4);
 }
@@ -122,26 +131,26 @@ static INLINE __m512i zip(const uint16_t *x, int64_t ld, __mmask16 m, int64_t le
   return _mm512_or_si512(a, _mm512_slli_epi32(b, 16));
 }
 
-TRI_PAIRS_TARGET void tri_amx_cols(char *to, const uint16_t *x, int64_t ld, int64_t n_col, int64_t k,
-                                   int64_t first, int64_t steps) {
+TRI_PAIRS_TARGET void tri_amx_cols(char *to, int64_t half, const uint16_t *x, int64_t ld, int64_t n_col,
+                                   int64_t k, int64_t first, int64_t steps) {
   const __mmask16 m0 = lanes16(n_col), m1 = lanes16(n_col - ROWS);
-  for (int64_t i = 0; i < steps; i++, to += STEP)
+  for (int64_t i = 0; i < steps; i++, to += TILE)
     for (int64_t p = 0; p < ROWS; p++) {
       const int64_t   row = (first + i) * SIDE + 2 * p;
       const uint16_t *from = x + row * ld;
       _mm512_storeu_si512(to + p * ROW_BYTES, zip(from, ld, m0, k - row));
-      _mm512_storeu_si512(to + TILE + p * ROW_BYTES, zip(from + ROWS, ld, m1, k - row));
+      _mm512_storeu_si512(to + half + p * ROW_BYTES, zip(from + ROWS, ld, m1, k - row));
     }
 }
 
-void tri_amx_turn_rows(char *to, const uint16_t *w, int64_t ld, int64_t n_row, int64_t k, int64_t first,
-                       int64_t steps) {
+void tri_amx_turn_rows(char *to, int64_t half, const uint16_t *w, int64_t ld, int64_t n_row, int64_t k,
+                       int64_t first, int64_t steps) {
   _Alignas(64) uint32_t own[ROWS * ROWS];
-  for (int64_t i = 0; i < steps; i++, to += STEP)
-    for (int half = 0; half < 2; half++) {
-      const int64_t   done = (first + i) * SIDE, n = tri_min(ROWS, n_row - half * ROWS);
-      const uint16_t *from = w + half * ROWS * ld + done;
-      uint32_t       *tile = (uint32_t *)(void *)(to + half * TILE);
+  for (int64_t i = 0; i < steps; i++, to += TILE)
+    for (int h = 0; h < 2; h++) {
+      const int64_t   done = (first + i) * SIDE, n = tri_min(ROWS, n_row - h * ROWS);
+      const uint16_t *from = w + h * ROWS * ld + done;
+      uint32_t       *tile = (uint32_t *)(void *)(to + h * half);
       if (n < ROWS || k - done < SIDE) { /* cut off */
         memset(own, 0, sizeof own);
         for (int64_t r = 0; r < n; r++)
@@ -197,7 +206,7 @@ TRI_PAIRS_TARGET void tri_amx_turn_cols(char *to, const uint16_t *x, int64_t ld,
       turn_step(to, x + (first + i) * SIDE * ld, ld);
       continue;
     }
-    tri_amx_cols(pair, x, ld, n_col, k, first + i, 1);
+    tri_amx_cols(pair, TILE, x, ld, n_col, k, first + i, 1);
     for (int half = 0; half < STEP; half += TILE)
       tri_pairs_turn((uint32_t *)(void *)(to + half), ROWS, (const uint32_t *)(const void *)(pair + half),
                      ROWS, ROWS, ROWS);
