@@ -343,7 +343,7 @@ static tri_status publish(tri_trainer *t) {
   spent_s = s->copy_s + tri_span_end(&t->spans, &span);
   tri_metric_time(t->metrics, "save_behind", beside_s);
   tri_pace_save(&t->progress.pace, spent_s + beside_s);
-  tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s, and %.2f s beside the steps)",
+  tri_log(TRI_LOG_INFO, "step %lld: checkpoint written to %s (%.2f s, %.1f s beside steps)",
           (long long)s->step, t->run.folder, spent_s, beside_s);
   if (s->best.step >= 0) say_crowned(t, s->step);
   return TRI_OK;
