@@ -48,10 +48,12 @@ void tri_vec_mul_turned(const tri_vec_tile *t);
 /* Panels that n_row rows meet at once: few rows have few sums, and additions take their time. */
 static inline int tri_vec_panels(int n_row) { return n_row <= 3 ? 4 : n_row <= 7 ? 2 : 1; }
 
-/* Panels [k,32] from rows of w as columns: w[n_col,k], row stride ld. Steps up to the next 16 are written. */
-void tri_vec_turn_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k);
 /* Panels from x[k,n], row stride ld: all that hold columns [0, n); panels `next` elements apart. */
 void tri_vec_cols(float *to, int64_t next, const float *x, int64_t ld, int64_t n, int64_t k);
+/* The same of weights, of any width, past the caches, which they would leave before they are read: from
+ * w[k,n], and one panel from rows of w[n_col,k] as columns, of which steps up to the next 16 are written. */
+void tri_vec_pack_cols(float *to, int64_t next, const float *w, int64_t ld, int64_t n, int64_t k);
+void tri_vec_pack_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k);
 /* Strips turned, [k,TRI_VEC_TURNED], of `height` rows each, from columns of dy[k,n], row stride ld; strips
  * `next` elements apart. */
 void tri_vec_strips(float *to, int64_t next, const float *dy, int64_t ld, int64_t n, int64_t k, int height);

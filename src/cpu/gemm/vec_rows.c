@@ -44,8 +44,8 @@ void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, con
   for (int64_t i = 0; i < panels; i++) {
     const int64_t row = i * COLS, n = tri_min(COLS, l->n_out - row);
     const float  *from = w + row * l->n_in;
-    if (packed_fwd) tri_vec_turn_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);
-    if (packed_bwd) tri_vec_cols(packed_bwd + row * COLS, bwd, from, l->n_in, l->n_in, n);
+    if (packed_fwd) tri_vec_pack_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);
+    if (packed_bwd) tri_vec_pack_cols(packed_bwd + row * COLS, bwd, from, l->n_in, l->n_in, n);
   }
 }
 

@@ -1,8 +1,6 @@
 /* vec_tile.c - tiles of f32 multiplied, and their operands put in place. */
 #include "vec.h"
 
-#include <string.h>
-
 #if TRI_PAIRS_X86
 #include <immintrin.h>
 
@@ -11,6 +9,8 @@
 enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, LANES = 16, PANELS = 4 };
 /* Steps that panels come ahead of their use. Measured on a Xeon with AMX. */
 enum { FAR = 24 };
+/* Pieces of an operand that are fetched ahead where they lie far apart. Measured likewise. */
+enum { AHEAD = 6 };
 
 /* The first n of 16 lanes. */
 static INLINE __mmask16 lanes(int64_t n) {
@@ -113,10 +113,28 @@ void tri_vec_mul_rows(const tri_vec_tile *t) {
 
 /* ---- operands ---- */
 
-void tri_vec_turn_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k) {
-  const uint32_t *from = (const uint32_t *)(const void *)w;
-  if (n_col < COLS) memset(to, 0, (size_t)(tri_ceil_div(k, LANES) * LANES * COLS) * sizeof *to);
-  tri_pairs_turn((uint32_t *)(void *)to, COLS, from, ld, (int)n_col, (int)k);
+TRI_AVX512_TARGET void tri_vec_pack_rows(float *to, const float *w, int64_t ld, int64_t n_col, int64_t k) {
+  _Alignas(64) float step[LANES * COLS] = {0};
+  for (int64_t at = 0; at < k; at += LANES, to += LANES * COLS) {
+    for (int64_t r = 0; r < n_col; r++) _mm_prefetch(w + r * ld + at + AHEAD * LANES, _MM_HINT_T0);
+    tri_pairs_turn((uint32_t *)(void *)step, COLS, (const uint32_t *)(const void *)(w + at), ld, (int)n_col,
+                   (int)tri_min(LANES, k - at));
+    for (int i = 0; i < LANES * COLS; i += LANES) _mm512_stream_ps(to + i, _mm512_load_ps(step + i));
+  }
+  _mm_sfence();
+}
+
+TRI_AVX512_TARGET void tri_vec_pack_cols(float *to, int64_t next, const float *w, int64_t ld, int64_t n,
+                                         int64_t k) {
+  for (int64_t c = 0; c < n; c += COLS, to += next)
+    for (int64_t i = 0; i < k; i++) {
+      const float *from = w + i * ld + c;
+      _mm_prefetch(from + 2 * COLS, _MM_HINT_T0);
+      _mm_prefetch(from + 2 * COLS + LANES, _MM_HINT_T0);
+      _mm512_stream_ps(to + i * COLS, _mm512_maskz_loadu_ps(lanes(n - c), from));
+      _mm512_stream_ps(to + i * COLS + LANES, _mm512_maskz_loadu_ps(lanes(n - c - LANES), from + LANES));
+    }
+  _mm_sfence();
 }
 
 TRI_AVX512_TARGET void tri_vec_cols(float *to, int64_t next, const float *x, int64_t ld, int64_t n,
@@ -133,6 +151,7 @@ TRI_AVX512_TARGET void tri_vec_strips(float *to, int64_t next, const float *dy, 
                                       int64_t k, int height) {
   for (int64_t i = 0; i < k; i++, dy += ld, to += TRI_VEC_TURNED) {
     float *at = to;
+    for (int64_t c = 0; c < n; c += LANES) _mm_prefetch(dy + AHEAD * ld + c, _MM_HINT_T0);
     for (int64_t c = 0; c < n; c += height, at += next)
       _mm512_storeu_ps(at, _mm512_maskz_loadu_ps(lanes(tri_min(height, n - c)), dy + c));
   }
