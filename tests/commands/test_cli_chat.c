@@ -43,7 +43,8 @@ static void the_models_own_is_taken(void **state) {
   cli_sh("cmp .out talk.out");
   cli_succeeds(ONE "generate own --prompts ask.jsonl --max-new 2 --json");
   cli_shows(cli_out, "\"prompt\": \"^[INST] 1+1= [/INST]\"");
-  cli_sh("cp .out ask.out");
+  /* What is typed has no right answer beside it. */
+  cli_sh("sed 's/\"answer\": \"[^\"]*\", //' .out > ask.out");
   cli_succeeds(ONE "generate own 1+1= --apply-chat-template --max-new 2 --json");
   cli_sh("cmp .out ask.out");
   cli_succeeds(ONE "eval own --data rl.jsonl --reward exact --apply-chat-template --max-new 2");
