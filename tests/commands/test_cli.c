@@ -281,8 +281,8 @@ static void missing_files_are_named(void **state) {
   cli_fails(64, ONE SFT "model.tokenizer=nope.json", "nope.json", NULL);
   cli_fails(64, ONE LOAD "model.path=nope", "nope", "(model.path)");
   cli_fails(64, ONE LOAD "model.path=Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-0.5B: there is no such",
-            "huggingface-cli download ORG/NAME --local-dir FOLDER");
-  cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B", "huggingface-cli download");
+            "hf download ORG/NAME --local-dir FOLDER");
+  cli_fails(64, ONE "tokenize Qwen/Qwen2.5-0.5B sft.jsonl", "Qwen/Qwen2.5-0.5B", "hf download");
   cli_sh("mkdir -p lacking && cp model/model.safetensors lacking");
   cli_fails(64, ONE LOAD "model.path=lacking", "lacking: is neither a Hugging Face folder (no config.json",
             "model.path; random weights: model.config and model.tokenizer");

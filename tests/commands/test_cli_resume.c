@@ -60,7 +60,7 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
   }
   cli_fails(64, ONE LOAD "run.output=run train.steps=3 model.path=Qwen/Qwen2.5-0.5B",
             "there is no such model folder, checkpoint or run (model.path);\n",
-            "huggingface-cli download ORG/NAME --local-dir FOLDER)\n");
+            "hf download ORG/NAME --local-dir FOLDER)\n");
   for (int with = 0; with < 2; with++) { /* a reference in the checkpoint */
     char command[512];
     snprintf(command, sizeof command,
@@ -72,7 +72,7 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
              ONE GRPO "run.output=kl%d run.resume=auto train.steps=2 algo.kl_coef=1 "
                       "model.ref_path=Qwen/Qwen2.5-0.5B",
              with);
-    cli_fails(64, command, "huggingface-cli download ORG/NAME --local-dir FOLDER",
+    cli_fails(64, command, "hf download ORG/NAME --local-dir FOLDER",
               with ? "(model.ref_path)" : "(model.ref_path; the checkpoint holds no reference)");
   }
   cli_fails(64, ONE SFT "run.output=run model.tokenizer=nope",
