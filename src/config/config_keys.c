@@ -329,7 +329,7 @@ const tri_key tri_keys[] = {
    "Copy the state to host memory, planned as `checkpoint copy`, and write the checkpoint beside the next steps; the last "
    "one is waited for."},
   {"checkpoint.keep_best", TRI_KEY_TEXT, ALL, FREE, AT(checkpoint.keep_best), "", NULL, "1",
-   "A metric of evaluations, such as eval_reward_mean: each evaluation that is the best so far is followed by a checkpoint, "
+   "A metric of evaluations, such as eval_reward_mean: each evaluation that is better than those of all checkpoints is followed by one, "
    "which checkpoints/BEST names and which is kept beside those that save_total_limit counts; of names that end in loss or "
    "perplexity less is better, of all others more; not given: none."},
 

@@ -212,6 +212,12 @@ static const char *best_metric(const tri_trainer *t) {
   return t->cfg->eval.steps > 0 ? t->cfg->checkpoint.keep_best : NULL;
 }
 
+/* Of the step's checkpoint; the run goes on. */
+static void warn_of_best(int64_t step) {
+  tri_log(TRI_LOG_WARN, "step %lld: checkpoints/BEST stays as it is: %s", (long long)step,
+          tri_error_message());
+}
+
 /* Collective over world. BEST names the checkpoint of this evaluation. One that cannot be named is as any
  * other, and what BEST named stays the best. */
 static void crown(tri_trainer *t, const tri_best *b) {
@@ -219,9 +225,7 @@ static void crown(tri_trainer *t, const tri_best *b) {
   tri_status st = tri_agree(tri_world_of(t), first ? tri_ckpt_point_best(t->run.folder, b->step) : TRI_OK);
 
   if (st == TRI_OK) t->progress.best = *b;
-  if (st != TRI_OK && first)
-    tri_log(TRI_LOG_WARN, "step %lld: checkpoints/BEST stays as it is: %s", (long long)b->step,
-            tri_error_message());
+  if (st != TRI_OK && first) warn_of_best(b->step);
   if (st != TRI_OK) tri_error_clear();
 }
 
@@ -230,8 +234,8 @@ static void say_crowned(const tri_trainer *t, int64_t step) {
   const tri_best *b = &t->progress.best;
 
   if (b->step == step)
-    tri_log_narrow(TRI_LOG_INFO, "step %lld: the best %s so far, %g: checkpoints/BEST", (long long)step,
-                   best_metric(t), b->value);
+    tri_log_narrow(TRI_LOG_INFO, "step %lld: the best %s of any checkpoint, %g: checkpoints/BEST",
+                   (long long)step, best_metric(t), b->value);
 }
 
 void tri_save_see(tri_trainer *t) {
@@ -260,9 +264,12 @@ static tri_status find_best(tri_trainer *t) {
   TRI_TRY(tri_best_find(path, best_metric(t), t->progress.step, has_step, t->run.folder, &b));
   t->progress.best = b;
   if (b.step < 0 || b.step == tri_ckpt_best(t->run.folder)) return TRI_OK;
-  tri_log_narrow(TRI_LOG_INFO, "the best %s so far is that of step %lld, %g: checkpoints/BEST",
+  tri_log_narrow(TRI_LOG_INFO, "the best %s of any checkpoint is that of step %lld, %g: checkpoints/BEST",
                  best_metric(t), (long long)b.step, b.value);
-  return tri_ckpt_point_best(t->run.folder, b.step);
+  if (tri_ckpt_point_best(t->run.folder, b.step) == TRI_OK) return TRI_OK;
+  warn_of_best(b.step);
+  tri_error_clear();
+  return TRI_OK;
 }
 
 tri_status tri_save_find_best(tri_trainer *t) {

@@ -304,7 +304,7 @@ static void say_end(const tri_trainer *t, tri_train_end end, const tri_link_seen
           end == TRI_TRAIN_FINISHED ? "" : "; to be resumed");
   snprintf(latest, sizeof latest, "%s/LATEST", t->run.folder);
   if (!access(latest, F_OK)) tri_log(TRI_LOG_INFO, "  checkpoints  %s", latest);
-  if (t->progress.best.step >= 0)
+  if (t->progress.best.step >= 0 && tri_ckpt_best(t->run.folder) == t->progress.best.step)
     tri_log(TRI_LOG_INFO, "  best         %s/BEST (step %lld, %s %g)", t->run.folder,
             (long long)t->progress.best.step, t->cfg->checkpoint.keep_best, t->progress.best.value);
   if (t->progress.failed_saves)

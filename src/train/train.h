@@ -255,12 +255,13 @@ TRI_CHECKED tri_status tri_save_bytes(tri_trainer *t, int64_t *bytes);
  * a new one and the end of the run wait for it. TRI_EFILE: the last one cannot be written. */
 TRI_CHECKED tri_status tri_save_if_due(tri_trainer *t, bool stop);
 /* checkpoint.keep_best, without which these three do nothing. Collective over world, when the metrics are
- * open: the best of the evaluations so far of which there is a checkpoint, which BEST names from here on. */
+ * open: the best of the evaluations so far of which there is a checkpoint, which BEST names from here on; a
+ * warning where it cannot. */
 TRI_CHECKED tri_status tri_save_find_best(tri_trainer *t);
 /* Not collective. The evaluation after step progress.step is done, and its metrics not yet written. */
 void tri_save_see(tri_trainer *t);
-/* Collective over world. A checkpoint of step progress.step if its evaluation is the best so far; as
- * tri_save_if_due, which does this too. */
+/* Collective over world. A checkpoint of step progress.step if its evaluation is better than that of any
+ * checkpoint; as tri_save_if_due, which does this too. */
 TRI_CHECKED tri_status tri_save_if_best(tri_trainer *t);
 /* Not collective. Waits until old checkpoints are removed; what stays is a warning. */
 void tri_save_end_sweep(tri_trainer *t);

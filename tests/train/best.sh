@@ -49,6 +49,10 @@ launch "$ranks" "$dir/parts" train.steps=$((best + 1)) $by
 rm "$dir/parts/checkpoints/BEST" # as if killed before it was named
 launch "$ranks" "$dir/parts" train.steps=24 $by
 check "$dir/parts" "$best" 20 24
+rm "$dir/parts/checkpoints/BEST" && mkdir -p "$dir/parts/checkpoints/BEST/mine" # cannot be named: the run goes on
+launch "$ranks" "$dir/parts" train.steps=25 $by
+grep -q "step $best: checkpoints/BEST stays as it is: " "$dir/parts/log.txt" || fail "no word of a BEST that cannot be named"
+[ -d "$dir/parts/checkpoints/BEST/mine" ] || fail "what stood in the place of BEST is gone"
 
 # Wound back to before the best one: the best until there, then the same again.
 launch "$ranks" "$dir/back" train.steps=24 $by checkpoint.save_total_limit=99
@@ -56,7 +60,7 @@ before=$((best <= 5 ? 0 : best <= 10 ? 5 : best <= 15 ? 10 : 15))
 launch "$ranks" "$dir/back" train.steps=$((before + 1)) $by checkpoint.save_total_limit=99 \
   run.resume="$dir/back/checkpoints/$(folder_of $before)" eval.steps=100 eval.max_prompts=1
 tr '\n' ' ' < "$dir/back/log.txt" |
-  grep -q "the best eval_reward_mean so far is that of step $(best_step "$dir/back" eval_reward_mean 1 $before)," ||
+  grep -q "the best eval_reward_mean of any checkpoint is that of step $(best_step "$dir/back" eval_reward_mean 1 $before)," ||
   fail "wound back to $before, another best"
 launch "$ranks" "$dir/again" train.steps=24 $by checkpoint.save_total_limit=99
 launch "$ranks" "$dir/again" train.steps=24 $by run.resume="$dir/again/checkpoints/$(folder_of $before)"
