@@ -251,9 +251,11 @@ tri_status tri_lines_next(tri_lines *l, const char **text, size_t *n) {
 }
 
 int64_t tri_lines_step(const char *name) {
+  char      again[40];
   long long step;
-  int       end = 0;
 
-  if (strncmp(name, "step-", 5) || !strspn(name + 5, "0123456789") || strlen(name) > 30) return -1;
-  return sscanf(name + 5, "%18lld.jsonl%n", &step, &end) == 1 && end && !name[5 + end] ? step : -1;
+  if (strncmp(name, "step-", 5) || !strspn(name + 5, "0123456789") || sscanf(name + 5, "%18lld", &step) != 1)
+    return -1;
+  snprintf(again, sizeof again, "step-%08lld.jsonl", step);
+  return strcmp(name, again) ? -1 : step;
 }

@@ -36,7 +36,8 @@ int64_t     tri_lines_taken(const tri_lines *l); /* lines so far, blank ones too
 /* The number of the last line, counted from the file's first: of a part, this reads what lies before it. */
 int64_t tri_lines_number(tri_lines *l);
 
-/* Pure. The step of a file that is called step-NNNNNNNN.jsonl; -1: it is called otherwise. */
+/* Pure. The step of a file that is called step-NNNNNNNN.jsonl as a run calls it, in eight digits, of which
+ * more only where the first is no 0; -1: it is called otherwise. */
 int64_t tri_lines_step(const char *name);
 
 #endif

@@ -31,6 +31,17 @@ static bool is_read(const tri_config *c, const char *folder) {
   return read;
 }
 
+/* Is it the answers of a step that is taken again, or what a start that was killed had of some? */
+static bool goes(const char *name, int64_t step) {
+  char   whole[40]; /* as long as any that counts */
+  size_t n = strlen(name), end = sizeof ".tmp" - 1;
+
+  if (n < end || n >= sizeof whole + end || strcmp(name + n - end, ".tmp"))
+    return tri_lines_step(name) > step;
+  snprintf(whole, sizeof whole, "%.*s", (int)(n - end), name);
+  return tri_lines_step(whole) >= 0;
+}
+
 /* The open folder `fd` is taken over. */
 static tri_status cut_folder(const char *path, int fd, int64_t step, int *n) {
   tri_status     st = TRI_OK;
@@ -40,7 +51,7 @@ static tri_status cut_folder(const char *path, int fd, int64_t step, int *n) {
   if (!dir) close(fd);
   if (!dir) TRI_FAIL(TRI_EFILE, "%s: cannot be read: %s", path, strerror(errno));
   while ((errno = 0, e = readdir(dir)) != NULL) {
-    if (tri_lines_step(e->d_name) <= step) continue;
+    if (!goes(e->d_name, step)) continue;
     if (unlinkat(fd, e->d_name, 0))
       TRI_FAIL_DONE(TRI_EFILE, "%s/%s: cannot be removed: %s", path, e->d_name, strerror(errno));
     ++*n;

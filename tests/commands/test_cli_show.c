@@ -36,7 +36,8 @@ static int open_show(void **state) {
   cli_sh("sed 's/\"reward\": 0.5/\"reward\": 2/' o/rollouts/step-00000002.jsonl "
          ">o/rollouts/step-00000010.jsonl; "
          "sed 's/, \"advantage\": [-0-9.]*//; s/{/{\"set\": \"easy\", /' o/rollouts/step-00000002.jsonl "
-         ">o/eval/step-00000000.jsonl; touch o/rollouts/step-00000011.jsonl.gz o/rollouts/step-x.jsonl");
+         ">o/eval/step-00000000.jsonl; touch o/rollouts/step-00000011.jsonl.gz "
+         "o/rollouts/step-500.jsonl o/rollouts/step-x.jsonl");
   return st;
 }
 
