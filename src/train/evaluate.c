@@ -120,7 +120,8 @@ static tri_status add_answers(tri_trainer *t, const tri_rollout *r, eval_sum *al
   all->failures += failed;
   of_set->failures += failed;
   TRI_TRY_DONE(TRI_ALLOC(vote, r->n_seq));
-  TRI_TRY_DONE(tri_figures_vote(r, &o, vote));
+  if (has_figure(t, TRI_FIGURE_MAJORITY_K)) /* it alone counts them */
+    TRI_TRY_DONE(tri_figures_vote(r, &o, vote));
   tri_figures_add(r, t->reward, vote, &all->figures);
   tri_figures_add(r, t->reward, vote, &of_set->figures);
 done:
