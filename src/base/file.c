@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *kind_of(mode_t mode) {
@@ -146,12 +147,43 @@ tri_status tri_file_put_end(int fd, const char *path, const void *bytes, size_t 
   TRI_FAIL(TRI_EFILE, "%s: writing failed: %s", path, strerror(why));
 }
 
+/* The names: path, and with `middle` behind it the temporary one. */
+static tri_status set_names(const char *path, const char *middle, tri_file_pieces *out) {
+  if ((size_t)snprintf(out->path, sizeof out->path, "%s", path) >= sizeof out->path ||
+      (size_t)snprintf(out->tmp, sizeof out->tmp, "%s%s.tmp", path, middle) >= sizeof out->tmp)
+    TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
+  return TRI_OK;
+}
+
 tri_status tri_pieces_begin(const char *path, tri_file_pieces *out) {
   *out = (tri_file_pieces){.fd = -1};
-  if ((size_t)snprintf(out->path, sizeof out->path, "%s", path) >= sizeof out->path ||
-      (size_t)snprintf(out->tmp, sizeof out->tmp, "%s.tmp", path) >= sizeof out->tmp)
-    TRI_FAIL(TRI_EFILE, "%s: the path is too long", path);
+  TRI_TRY(set_names(path, "", out));
   TRI_TRY(tri_file_create(out->tmp, &out->fd));
+  out->open = true;
+  return TRI_OK;
+}
+
+/* Six digits of the clock and of who asks: another's file of this name is seen, not replaced. */
+static void choose_middle(int turn, char out[8]) {
+  struct timespec now;
+
+  clock_gettime(CLOCK_REALTIME, &now);
+  uint64_t mixed = ((uint64_t)now.tv_nsec + (uint64_t)getpid() + (uint64_t)turn) * 0x9E3779B97F4A7C15u;
+  snprintf(out, 8, ".%06x", (unsigned)(mixed >> 40));
+}
+
+tri_status tri_pieces_begin_named(const char *path, bool replaces, tri_file_pieces *out) {
+  enum { TURNS = 100 }; /* chosen: of 16 million names */
+  char middle[8];
+
+  *out = (tri_file_pieces){.fd = -1, .keeps = !replaces};
+  for (int i = 0; i < TURNS; i++) {
+    choose_middle(i, middle);
+    TRI_TRY(set_names(path, middle, out));
+    out->fd = open(out->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (out->fd >= 0 || errno != EEXIST) break;
+  }
+  if (out->fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", out->tmp, strerror(errno));
   out->open = true;
   return TRI_OK;
 }
@@ -164,13 +196,42 @@ tri_status tri_pieces_put(tri_file_pieces *f, const void *bytes, size_t n_bytes)
   return TRI_OK;
 }
 
+static bool are_same(const char *a, const char *b) {
+  struct stat of_a, of_b;
+
+  return !lstat(a, &of_a) && !lstat(b, &of_b) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
+/* The file takes its name; 0, or errno. EEXIST: what stands there was to stay. */
+static int publish(const tri_file_pieces *f) {
+  int fd, why = 0;
+
+  if (!f->keeps) return rename(f->tmp, f->path) ? errno : 0;
+  if (link(f->tmp, f->path)) why = errno;
+  if (why == EEXIST && are_same(f->tmp, f->path)) why = 0; /* NFS: the answer was lost, and it asked again */
+  if (!why) unlink(f->tmp);
+  if (!why || why == EEXIST) return why;
+  /* A file system without hard links: an empty file takes the name first. */
+  fd = open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (fd < 0) return errno;
+  close(fd);
+  if (!rename(f->tmp, f->path)) return 0;
+  why = errno;
+  unlink(f->path);
+  return why;
+}
+
 tri_status tri_pieces_end(tri_file_pieces *f) {
+  int        why;
   tri_status st = TRI_OK;
 
   if (fsync(f->fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: writing failed: %s", f->tmp, strerror(errno));
   f->open = false;
   if (close(f->fd)) TRI_FAIL_DONE(TRI_EFILE, "%s: closing failed: %s", f->tmp, strerror(errno));
-  if (rename(f->tmp, f->path)) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be renamed: %s", f->tmp, strerror(errno));
+  why = publish(f);
+  if (why == EEXIST && f->keeps)
+    TRI_FAIL(TRI_EFILE, "%s: is there by now and stays as it is; the new file is %s", f->path, f->tmp);
+  if (why) TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be renamed: %s", f->tmp, strerror(why));
 done:
   if (st != TRI_OK && !f->open) unlink(f->tmp);
   if (st != TRI_OK) tri_pieces_drop(f);
@@ -184,13 +245,24 @@ void tri_pieces_drop(tri_file_pieces *f) {
   f->open = false;
 }
 
+static tri_status write_begun(tri_file_pieces *f, const void *bytes, size_t n_bytes) {
+  tri_status st = tri_pieces_put(f, bytes, n_bytes);
+
+  if (st == TRI_OK) return tri_pieces_end(f);
+  tri_pieces_drop(f);
+  return st;
+}
+
 tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes) {
   tri_file_pieces f;
-  tri_status      st;
 
   TRI_TRY(tri_pieces_begin(path, &f));
-  st = tri_pieces_put(&f, bytes, n_bytes);
-  if (st == TRI_OK) return tri_pieces_end(&f);
-  tri_pieces_drop(&f);
-  return st;
+  return write_begun(&f, bytes, n_bytes);
+}
+
+tri_status tri_file_write_named(const char *path, bool replaces, const void *bytes, size_t n_bytes) {
+  tri_file_pieces f;
+
+  TRI_TRY(tri_pieces_begin_named(path, replaces, &f));
+  return write_begun(&f, bytes, n_bytes);
 }

@@ -35,16 +35,24 @@ int tri_file_put(int fd, const void *bytes, int64_t n, int64_t offset);
 TRI_CHECKED tri_status tri_file_put_end(int fd, const char *path, const void *bytes, size_t n);
 /* Write path.tmp, flush, rename: whole or not at all. */
 TRI_CHECKED tri_status tri_file_write(const char *path, const void *bytes, size_t n_bytes);
+/* As tri_pieces_begin_named. */
+TRI_CHECKED tri_status tri_file_write_named(const char *path, bool replaces, const void *bytes,
+                                            size_t n_bytes);
 
 enum { TRI_FILE_PATH_BYTES = 4096 };
 /* The same in pieces. Zeroed: none is being written. */
 typedef struct tri_file_pieces {
   bool    open;
+  bool    keeps; /* what stands under its name */
   int     fd;
   int64_t bytes; /* so far */
   char    path[TRI_FILE_PATH_BYTES], tmp[TRI_FILE_PATH_BYTES];
 } tri_file_pieces;
 TRI_CHECKED tri_status tri_pieces_begin(const char *path, tri_file_pieces *out);
+/* Under a name that a user gave: what is there under path.tmp is not touched, the temporary file is
+ * path.XXXXXX.tmp and its own. replaces false: nor is what is under `path` when it ends, which is then
+ * TRI_EFILE and names the temporary file, which stays. */
+TRI_CHECKED tri_status tri_pieces_begin_named(const char *path, bool replaces, tri_file_pieces *out);
 TRI_CHECKED tri_status tri_pieces_put(tri_file_pieces *f, const void *bytes, size_t n_bytes);
 /* The file takes its name, or on failure is dropped. */
 TRI_CHECKED tri_status tri_pieces_end(tri_file_pieces *f);

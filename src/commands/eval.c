@@ -150,7 +150,7 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
 static tri_status begin_output(const request *q, tri_answers_file *out) {
   if (tri_folder_has(AT_FDCWD, q->output))
     TRI_FAIL(TRI_EINPUT, "--output %s: is there already; remove it or give another name", q->output);
-  return tri_answers_file_begin(q->output, out);
+  return tri_answers_file_begin_new(q->output, out);
 }
 
 /* Rank 0. */

@@ -1,10 +1,12 @@
 /* report.c - trireme report OUTPUT ...: what runs came to, as a page of curves, a screen of text or JSON. */
 #include "base/file.h"
+#include "base/folder.h"
 #include "base/print.h"
 #include "comm/runtime.h"
 #include "commands.h"
 #include "page/page.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,26 +17,29 @@ typedef struct request {
 } request;
 
 /* What is overwritten must be a page too: a slip of the command line costs no metrics. */
-static tri_status check_page(const char *path) {
-  static const char begins[] = "<!DOCTYPE html>";
-  char              text[sizeof begins] = "";
-  ssize_t           n;
-  int               fd;
+static tri_status check_page(const char *path, bool *replaces) {
+  char    text[TRI_PAGE_BEGINS_BYTES];
+  ssize_t n;
+  int     fd;
 
-  if (!tri_file_exists(path)) return TRI_OK;
+  *replaces = tri_folder_has(AT_FDCWD, path);
+  if (!*replaces) return TRI_OK;
+  if (tri_folder_has_link(AT_FDCWD, path))
+    TRI_FAIL(TRI_EARG, "--html %s: is a link, which is not followed; name another file, or remove it", path);
   TRI_TRY(tri_file_open(path, &fd));
-  n = read(fd, text, sizeof begins - 1);
+  n = read(fd, text, sizeof text);
   close(fd);
-  if (n == 0 || !strcmp(text, begins)) return TRI_OK;
-  TRI_FAIL(TRI_EARG, "--html %s: is there and is no page; name another file, or remove it", path);
+  if (n == 0 || (n > 0 && tri_page_is_one(text, (size_t)n))) return TRI_OK;
+  TRI_FAIL(TRI_EARG, "--html %s: is there and is no page of this command; name another file, or remove it",
+           path);
 }
 
-static tri_status write_page(const tri_page *p, const char *path) {
+static tri_status write_page(const tri_page *p, const char *path, bool replaces) {
   tri_text   text = {0};
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(tri_page_html(p, &text));
-  TRI_TRY_DONE(tri_file_write(path, text.data, text.len));
+  TRI_TRY_DONE(tri_file_write_named(path, replaces, text.data, text.len));
   tri_log(TRI_LOG_INFO, "%s: %.1f MB, for any browser", path, (double)text.len / 1e6);
 done:
   tri_text_free(&text);
@@ -45,10 +50,11 @@ static tri_status report(const request *q, const char *const *folder, int n) {
   tri_page  *p = NULL;
   tri_text   out = {0};
   tri_status st = TRI_OK;
+  bool       replaces = false;
 
-  if (q->html) TRI_TRY_DONE(check_page(q->html));
+  if (q->html) TRI_TRY_DONE(check_page(q->html, &replaces));
   TRI_TRY_DONE(tri_page_open(folder, n, tri_unix_s(), &p));
-  if (q->html) TRI_TRY_DONE(write_page(p, q->html));
+  if (q->html) TRI_TRY_DONE(write_page(p, q->html, replaces));
   if (q->json)
     TRI_TRY_DONE(tri_page_json(p, &out));
   else if (!q->html)

@@ -185,14 +185,19 @@ static tri_status put_names(const tri_page *p, tri_text *out) {
   return TRI_OK;
 }
 
+static const char begins[] =
+    "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n"
+    "<meta charset=\"utf-8\"/>\n<meta http-equiv=\"Content-Security-Policy\" "
+    "content=\"default-src 'none'; style-src '";
+_Static_assert(sizeof begins <= TRI_PAGE_BEGINS_BYTES, "all of it is looked at");
+
+bool tri_page_is_one(const char *text, size_t n) {
+  return n >= sizeof begins - 1 && !memcmp(text, begins, sizeof begins - 1);
+}
+
 static tri_status put_head(const tri_page *p, tri_text *out) {
-  TRI_TRY(
-      tri_text_printf(out,
-                      "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n"
-                      "<meta charset=\"utf-8\"/>\n<meta http-equiv=\"Content-Security-Policy\" "
-                      "content=\"default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; "
-                      "form-action 'none'\"/>\n",
-                      tri_page_style_hash, tri_page_script_hash));
+  TRI_TRY(tri_text_printf(out, "%s%s'; script-src '%s'; base-uri 'none'; form-action 'none'\"/>\n", begins,
+                          tri_page_style_hash, tri_page_script_hash));
   TRI_TRY(tri_text_printf(out, "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n"
                                "<meta name=\"color-scheme\" content=\"light dark\"/>\n"
                                "<meta name=\"referrer\" content=\"no-referrer\"/>\n<title>"));

@@ -14,6 +14,10 @@ TRI_CHECKED tri_status tri_page_open(const char *const *folder, int n, double no
 void                   tri_page_close(tri_page **p);
 int                    tri_page_most(void); /* runs that a page can tell apart */
 
+/* Pure. Whether a file that begins with text [n >= TRI_PAGE_BEGINS_BYTES] is such a page of HTML. */
+enum { TRI_PAGE_BEGINS_BYTES = 256 };
+bool tri_page_is_one(const char *text, size_t n);
+
 /* Append to out. HTML: one file that needs no other and reads as XML too; whatever the runs' files hold is
  * text in it. */
 TRI_CHECKED tri_status tri_page_html(const tri_page *p, tri_text *out);

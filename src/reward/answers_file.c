@@ -8,6 +8,11 @@ tri_status tri_answers_file_begin(const char *path, tri_answers_file *out) {
   return tri_pieces_begin(path, &out->file);
 }
 
+tri_status tri_answers_file_begin_new(const char *path, tri_answers_file *out) {
+  *out = (tri_answers_file){0};
+  return tri_pieces_begin_named(path, false, &out->file);
+}
+
 static tri_status decode(const tri_tokenizer *tokenizer, const tri_rollout *r, int q, tri_text *text,
                          tri_rollout_text *out) {
   const int32_t *token = r->token + r->start[q];

@@ -23,6 +23,8 @@ typedef struct tri_answers_form {
 /* Not collective, all that follow. Whole or not at all, a line at a time. TRI_EFILE where it cannot be
  * written; TRI_EINPUT where an answer cannot be decoded. */
 TRI_CHECKED tri_status tri_answers_file_begin(const char *path, tri_answers_file *out);
+/* Under a name that a user gave: nothing that is there is replaced (file.h, tri_pieces_begin_named). */
+TRI_CHECKED tri_status tri_answers_file_begin_new(const char *path, tri_answers_file *out);
 TRI_CHECKED tri_status tri_answers_file_put(tri_answers_file *f, const tri_rollout *r,
                                             const tri_answers_form *form);
 /* Either ends it. */

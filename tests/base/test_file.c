@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/visible.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -88,6 +89,43 @@ static void a_new_file_leaves_what_a_link_points_to(void **state) {
   put(at("out.tmp"), "left over from a run that was killed");
   assert_int_equal(tri_file_write(at("out"), "again", 5), TRI_OK);
   assert_holds(at("out"), "again");
+}
+
+static int count_files(void) {
+  DIR *d = opendir(folder);
+  int  n = 0;
+
+  assert_non_null(d);
+  for (const struct dirent *e; (e = readdir(d)) != NULL;) n += e->d_name[0] != '.';
+  closedir(d);
+  return n;
+}
+
+/* Of two that write under one name the first keeps it, and nothing of the user's is touched. */
+static void under_a_users_name_nothing_is_replaced(void **state) {
+  tri_file_pieces one, two;
+
+  (void)state;
+  put(at("out.tmp"), "theirs");
+  assert_int_equal(tri_pieces_begin_named(at("out"), false, &one), TRI_OK);
+  assert_int_equal(tri_pieces_begin_named(at("out"), false, &two), TRI_OK);
+  assert_string_not_equal(one.tmp, two.tmp);
+  assert_int_equal(tri_pieces_put(&one, "one", 3), TRI_OK);
+  assert_int_equal(tri_pieces_put(&two, "two, half", 9), TRI_OK);
+  assert_int_equal(tri_pieces_end(&one), TRI_OK);
+  assert_int_equal(tri_pieces_end(&two), TRI_EFILE);
+  assert_non_null(strstr(tri_error_message(), "out: is there by now and stays as it is; the new file is "));
+  assert_non_null(strstr(tri_error_message(), two.tmp));
+  tri_error_clear();
+  assert_holds(at("out"), "one");
+  assert_holds(two.tmp, "two, half");
+  assert_holds(at("out.tmp"), "theirs");
+  assert_int_equal(count_files(), 3);
+  assert_int_equal(tri_pieces_begin_named(at("out"), true, &one), TRI_OK);
+  tri_pieces_drop(&one);
+  assert_int_equal(tri_file_write_named(at("out"), true, "new", 3), TRI_OK);
+  assert_holds(at("out"), "new");
+  assert_int_equal(count_files(), 3);
 }
 
 static void appending_refuses_links_and_pipes(void **state) {
@@ -194,6 +232,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(only_regular_files_are_opened, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(a_new_file_leaves_what_a_link_points_to, make_folder, remove_folder),
+      cmocka_unit_test_setup_teardown(under_a_users_name_nothing_is_replaced, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(appending_refuses_links_and_pipes, make_folder, remove_folder),
       cmocka_unit_test_setup_teardown(appending_leaves_the_other_names_of_a_file, make_folder, remove_folder),
       cmocka_unit_test(control_characters_become_visible),

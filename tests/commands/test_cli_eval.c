@@ -66,9 +66,20 @@ static void what_is_not_had_is_left_out(void **state) {
   assert_null(strstr(cli_out, "best@"));
 }
 
+/* The user's own files stay, whatever they are called. */
+static void output_is_one_new_file(void **state) {
+  (void)state;
+  cli_write("kept.jsonl.tmp", "theirs");
+  cli_succeeds(ONE "eval model --data figures.jsonl --reward exact --max-new 1 --output kept.jsonl");
+  cli_sh("test \"$(cat kept.jsonl.tmp)\" = theirs && test \"$(echo kept.jsonl*)\" = "
+         "'kept.jsonl kept.jsonl.tmp' && rm kept.jsonl.tmp && test $(wc -l <kept.jsonl) = 24");
+  cli_fails(64, ONE "eval model --data figures.jsonl --reward exact --max-new 1 --output kept.jsonl",
+            "kept.jsonl: is there already", NULL);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(figures_are_those_of_the_answers),
-                                     cmocka_unit_test(ranks_say_the_same),
-                                     cmocka_unit_test(what_is_not_had_is_left_out)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(figures_are_those_of_the_answers), cmocka_unit_test(ranks_say_the_same),
+      cmocka_unit_test(what_is_not_had_is_left_out), cmocka_unit_test(output_is_one_new_file)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

@@ -340,6 +340,14 @@ static void test_refusals(void **state) {
   cli_fails(74, REPORT "run --html nowhere/page.html", "nowhere/page.html", NULL);
   cli_fails(64, REPORT "run run run run run run run run run run run run run run run run run run run",
             "19 runs", "18");
+  cli_write("page", "<!DOCTYPE html>\n<html><head>the user's own</head></html>\n");
+  cli_fails(64, REPORT "run --html page", "is there and is no page of this command", NULL);
+  cli_write("own.html.tmp", "theirs");
+  cli_succeeds(REPORT "run --html own.html");
+  cli_sh("test \"$(cat own.html.tmp)\" = theirs && test \"$(echo own.html*)\" = 'own.html own.html.tmp' && "
+         "rm own.html.tmp && ln -s gone away.html && ln -s own.html there.html");
+  cli_fails(64, REPORT "run --html away.html", "away.html: is a link", NULL);
+  cli_fails(64, REPORT "run --html there.html", "there.html: is a link", NULL);
   cli_fails(64, REPORT "run --htm x", "--html", NULL);
   cli_succeeds(REPORT "--help");
   cli_fits(cli_out);
