@@ -20,8 +20,8 @@ void                   tri_rates_close(tri_rates **n);
 TRI_CHECKED tri_status tri_rates_time(tri_session *se, const tri_rates *rates,
                                       tri_bench_rate out[TRI_SCOPE_COUNT], int *n);
 
-/* Not collective. The library of products, its version and instructions, "oneDNN 2.6.3, AMX, bf16 by amx";
- * "": it does not tell. */
+/* Not collective. The library of products, its version and instructions, "oneDNN 2.6.3, AMX, bf16 by amx,
+ * f32 by avx512"; "": it does not tell. */
 void tri_rates_library(const tri_session *se, char *out, size_t cap);
 
 #endif

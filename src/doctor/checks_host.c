@@ -16,8 +16,8 @@ static const char *version_or_none(const char *text) { return text[0] ? text : "
 static const char *version_cure(int version) {
   if (version == TRI_VERSION_CPU)
     return "their results differ in the last bits, which run.sampler: exact does not go on with: ask for "
-           "nodes of one kind (--constraint), set ONEDNN_MAX_CPU_ISA and TRI_CPU_BF16 alike with "
-           "TRI_CPU_F32=library, or take run.sampler: rescore";
+           "nodes of one kind (--constraint), set ONEDNN_MAX_CPU_ISA, TRI_CPU_BF16 and TRI_CPU_F32 alike for "
+           "all (AVX2, f32 and library are everywhere), or take run.sampler: rescore";
   return "load the same modules on every node (srun --export=ALL after module load; look at "
          "LD_LIBRARY_PATH and LD_PRELOAD), and let all start one file in a shared folder";
 }

@@ -40,6 +40,20 @@ static void the_first_line_is_the_version(void **state) {
   cli_fits(cli_out);
 }
 
+/* What was chosen, not what a variable says. Judge: the kernel's list of what the processor has. */
+static void it_tells_how_f32_is_multiplied(void **state) {
+  const bool own = !system("grep -m 1 '^flags' /proc/cpuinfo | grep -w avx512f | grep -w avx512bw | "
+                           "grep -w avx512vl | grep -qw avx512dq");
+
+  (void)state;
+  cli_succeeds("TRI_CPU_F32= " ONE "--version --verbose");
+  cli_shows(cli_out, own ? ", f32 by avx512\n" : ", f32 by the library\n");
+  cli_succeeds("ONEDNN_MAX_CPU_ISA=AVX2 TRI_CPU_BF16=f32 TRI_CPU_F32= " ONE "--version --verbose");
+  cli_shows(cli_out, own ? "bf16 by f32, f32 by avx512\n" : "bf16 by f32, f32 by the library\n");
+  cli_succeeds("TRI_CPU_BF16=f32 TRI_CPU_F32=library " ONE "--version --verbose");
+  cli_shows(cli_out, "bf16 by f32, f32 by the library\n");
+}
+
 static const json_t *library(const json_t *all, const char *name) {
   const json_t *l;
   size_t        i;
@@ -122,9 +136,11 @@ static void other_versions_are_told(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(the_first_line_is_the_version), cmocka_unit_test(it_is_there_as_json),
-      cmocka_unit_test(the_commit_is_gits), cmocka_unit_test(what_it_does_not_know_is_refused),
-      cmocka_unit_test(other_versions_are_told)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_line_is_the_version),
+                                     cmocka_unit_test(it_tells_how_f32_is_multiplied),
+                                     cmocka_unit_test(it_is_there_as_json),
+                                     cmocka_unit_test(the_commit_is_gits),
+                                     cmocka_unit_test(what_it_does_not_know_is_refused),
+                                     cmocka_unit_test(other_versions_are_told)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }

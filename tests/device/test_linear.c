@@ -161,6 +161,33 @@ static void test_vec(void **state) {
   same_bits(OUT, IN, TRI_F32);
 }
 
+/* What the variables wish is taken, or refused by name; what they wished before stays. */
+static void test_wishes(void **state) {
+  const char *const name[] = {"TRI_CPU_F32", "TRI_CPU_BF16"};
+
+  (void)state;
+  if (!on_cpu()) skip();
+  for (int i = 0; i < 2; i++) {
+    const char *before = getenv(name[i]);
+    char       *kept = before ? strdup(before) : NULL;
+    setenv(name[i], "avx9", 1);
+    assert_int_equal(tri_pairs_choose(), TRI_EDEVICE);
+    assert_non_null(strstr(tri_error_message(), name[i]));
+    assert_non_null(
+        strstr(tri_error_message(), i ? "avx9: on this processor it can be f32" : "it can be library"));
+    tri_error_clear();
+    setenv(name[i], i ? "f32" : "library", 1);
+    OK(tri_pairs_choose());
+    assert_true(i ? !tri_pairs_find() : !tri_pairs_f32());
+    if (kept)
+      setenv(name[i], kept, 1);
+    else
+      unsetenv(name[i]);
+    free(kept);
+    OK(tri_pairs_choose());
+  }
+}
+
 /* Row bits of a batch's last `first_rows`, `first_rows` + 7 ... rows: at another place for every number. */
 static void same_tile_bits(int64_t n_out, int64_t n_in, tri_dtype dtype, int64_t first_rows) {
   enum { MANY = 130, STEP = 7 };
@@ -241,7 +268,8 @@ static void test_open(void **state) {
   const int64_t forward = tri_gemm_count() - start;
   layer         b = layer_open(96, 64, TRI_F32, true, 2);
   const int64_t both = tri_gemm_count() - start - forward;
-  if (on_cpu() && !tri_pairs_f32()) assert_true(both > forward);
+  if (on_cpu() && !tri_pairs_f32()) assert_true(both > forward);        /* isa.c: so on every processor */
+  if (on_cpu() && tri_pairs_f32()) assert_int_equal(forward + both, 0); /* none is the library's */
   assert_int_equal(a.bytes.bwd, 0);
   if (b.bytes.fwd)
     assert_true(b.bytes.bwd >= 96 * 64 * 4);
@@ -283,6 +311,7 @@ static int run_on(const char *name) {
       cmocka_unit_test(test_pack_again),
       cmocka_unit_test(test_amx),
       cmocka_unit_test(test_vec),
+      cmocka_unit_test(test_wishes),
   };
   int failed;
 

@@ -191,10 +191,17 @@ static void versions(void **state) {
   assert_true(x->found.blocks);
   end(x);
   x = begin();
-  strcpy(x->f[2].version[TRI_VERSION_CPU], "AMX, bf16 by amx");
-  finds(x, 1, "versions", TRI_LEVEL_WARNING, "instructions on n1 and n2", "AMX, bf16 by amx for rank 1",
-        "--constraint");
+  strcpy(x->f[2].version[TRI_VERSION_CPU], "AMX, bf16 by amx, f32 by avx512");
+  finds(x, 1, "versions", TRI_LEVEL_WARNING, "instructions on n1 and n2",
+        "AMX, bf16 by amx, f32 by avx512 for rank 1", "--constraint");
   assert_false(x->found.blocks);
+  end(x);
+  x = begin(); /* f32 alone is multiplied otherwise */
+  for (int i = 0; i < 4; i++)
+    sprintf(x->f[i].version[TRI_VERSION_CPU], "AVX2, bf16 by f32, f32 by %s",
+            i < 2 ? "avx512" : "the library");
+  finds(x, 1, "versions", TRI_LEVEL_WARNING, "instructions on n1 and n2", "f32 by the library for rank 1",
+        "TRI_CPU_F32");
   end(x);
   x = begin();
   strcpy(x->f[2].version[TRI_VERSION_NCCL], "2.28.9");

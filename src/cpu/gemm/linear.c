@@ -192,6 +192,7 @@ tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, v
   (void)s;
   TRI_ASSERT(w->dtype == l->dtype && w->ndim == 2 && w->dim[0] == l->n_out && w->dim[1] == l->n_in);
   TRI_ASSERT(l->workspace && (l->backward || !packed_bwd));
+  TRI_ASSERT((uintptr_t)packed_fwd % 64 == 0 && (uintptr_t)packed_bwd % 64 == 0); /* stored past the caches */
   const size_t  size = tri_dtype_bytes(l->dtype);
   const int64_t n_fwd = packed_fwd ? l->fwd.n_blocks : 0, n_all = n_fwd + (packed_bwd ? l->bwd.n_blocks : 0);
   const char   *data = w->data;

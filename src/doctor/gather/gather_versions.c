@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,7 +55,8 @@ static void ask_products(char *out, size_t cap) {
   if (v) snprintf(out, cap, "%d.%d.%d", v->major, v->minor, v->patch);
 }
 
-/* What the bits of a product depend on: the instructions of the library, and of this program for bf16. */
+/* What the bits of a product depend on: the instructions of the library, and what this program has chosen for
+ * bf16 and f32. */
 static void ask_cpu(char *out, size_t cap) {
   static const struct {
     int         isa; /* dnnl_cpu_isa_t (dnnl_types.h) */
@@ -64,7 +64,7 @@ static void ask_cpu(char *out, size_t cap) {
   } known[] = {{0x7, "AVX2"},          {0x27, "AVX-512"}, {0x67, "AVX-512 VNNI"},
                {0xe7, "AVX-512 BF16"}, {0x3e7, "AMX"},    {0x407, "AVX2 VNNI"}};
   int (*call)(void);
-  const char *bf16, *wish;
+  const char *bf16;
   char        isa[24] = "none known";
 
   if (tri_pairs_choose() != TRI_OK) tri_error_clear(); /* the device says so */
@@ -75,9 +75,7 @@ static void ask_cpu(char *out, size_t cap) {
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
       if (known[i].isa == v) snprintf(isa, sizeof isa, "%s", known[i].name);
   }
-  wish = getenv("TRI_CPU_F32");
-  snprintf(out, cap, "%s, bf16 by %s%s", isa, bf16,
-           wish && !strcmp(wish, "library") ? ", f32 by the library" : "");
+  snprintf(out, cap, "%s, bf16 by %s, f32 by %s", isa, bf16, tri_pairs_f32() ? "avx512" : "the library");
 }
 
 /* 22809 is 2.28.9 (nccl.h, NCCL_VERSION). */
