@@ -345,8 +345,10 @@ static tri_status add_folder(tri_safetensors *s, const char *folder) {
       TRI_FAIL(TRI_EINPUT, "%s: has %s, but no model.safetensors, which alone is read;\n  %s", folder,
                other[i], cure);
   }
-  TRI_FAIL(TRI_EINPUT, "%s: has neither model.safetensors nor model.safetensors.index.json;\n  %s", folder,
-           cure);
+  TRI_FAIL(TRI_EINPUT,
+           "%s: has neither model.safetensors nor model.safetensors.index.json;\n"
+           "  download its weights too (hf download ORG/NAME --local-dir FOLDER), or\n  %s",
+           folder, cure);
 }
 
 tri_status tri_safetensors_open(const char *path, tri_safetensors **out) {

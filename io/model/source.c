@@ -370,6 +370,14 @@ tri_status tri_source_checkpoint_chat(tri_ckpt_reader *r, tri_chat_choice *out) 
   return TRI_OK;
 }
 
+tri_status tri_source_checkpoint_applies(tri_ckpt_reader *r, bool *out) {
+  char word[DECK_WORD_BYTES];
+
+  TRI_TRY(deck_word(r, "data", "apply_chat_template", word));
+  *out = !strcmp(word, "true");
+  return TRI_OK;
+}
+
 tri_status tri_source_dtype(const tri_source *s, tri_dtype *out) {
   const tri_source_file *f = &s->file[TRI_SOURCE_CONFIG];
   tri_hf_text            config = {s->path[TRI_SOURCE_CONFIG], f->bytes, f->n};

@@ -41,8 +41,24 @@ static tri_status deck_choice(const tri_source *s, tri_chat_choice *out) {
   return TRI_OK;
 }
 
+/* What is asked for stays what it is, but a run that learned with the user's turn around its prompts answers
+ * others without it. */
+static tri_status tell_of_turns(const tri_infer *f, const tri_infer_talk *talk) {
+  bool applies = false;
+
+  if (talk->texts || !tri_source_checkpoint(f->source) || f->se.rt.world_rank != 0) return TRI_OK;
+  TRI_TRY(tri_source_checkpoint_applies(tri_source_checkpoint(f->source), &applies));
+  if (applies)
+    tri_log(TRI_LOG_WARN,
+            "this run's deck says data.apply_chat_template: true, but prompts that are text stay as they are "
+            "here; --apply-chat-template makes them the user's message");
+  return TRI_OK;
+}
+
 tri_status tri_infer_chat(tri_infer *f, const tri_infer_talk *talk) {
   tri_chat_choice choice = TRI_CHAT_AUTO;
+
+  TRI_TRY(tell_of_turns(f, talk));
 
   for (char word[TRI_CONFIG_WORD_BYTES]; talk->template; choice++) {
     tri_config_word("data.chat_template", choice, word);

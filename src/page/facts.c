@@ -56,7 +56,7 @@ static tri_status median_of(const tri_page_run *r, const char *name, double *out
   if (!v) return TRI_OK;
   TRI_TRY(TRI_ALLOC(sorted, tri_history_rows(r->h) + 1));
   for (int64_t i = 0; i < tri_history_rows(r->h); i++)
-    if (isfinite(v[i])) sorted[n++] = v[i];
+    if (isfinite(v[i]) && tri_history_step(r->h)[i] > 0) sorted[n++] = v[i]; /* step 0 trains nothing */
   qsort(sorted, (size_t)n, sizeof *sorted, by_size);
   if (n) *out = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2;
   TRI_FREE(sorted);

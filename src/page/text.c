@@ -81,7 +81,7 @@ static tri_status put_block(const tri_page_run *r, tri_text *out) {
     tri_page_duration(r->spent_s, spent);
     TRI_TRY(number(r->tokens, tokens));
     TRI_TRY(number(r->rate, rate));
-    TRI_LINE(out, "    %s in steps, %s tokens trained, %s a second", spent, tokens, rate);
+    TRI_LINE(out, "    %s in steps, %s tokens trained, of a step %s a second (median)", spent, tokens, rate);
   }
   if (r->began_unix_s > 0) {
     tri_page_when(r->began_unix_s, began);
