@@ -4,6 +4,8 @@
 #include "commands.h"
 #include "look/look.h"
 
+enum { LOOK_EVERY_S = 2 }; /* chosen: a step takes longer, mostly */
+
 /* One look, in a pipe or as JSON. */
 static tri_status print(const tri_look *l, const tri_look_how *how, bool json) {
   tri_status st = TRI_OK;
@@ -18,19 +20,25 @@ done:
 
 typedef struct request {
   bool           json;
-  double         every_s;
+  double         every_s; /* 0: not given */
   tri_flag_texts metric;
 } request;
 
 static tri_status show(const request *q, const char *const *folder, int n, int *code) {
   tri_status   st = TRI_OK;
   tri_look    *l = NULL;
+  bool         follows = !q->json && tri_look_can_follow();
   tri_look_how how = {.metric = q->metric.item, .n_metric = q->metric.n};
 
   tri_look_find_how(false, &how);
+  if (!follows && q->every_s > 0)
+    TRI_FAIL_DONE(TRI_EARG,
+                  "--every %g: runs are looked at again on a terminal only, and there is one look %s; "
+                  "leave --every out",
+                  q->every_s, q->json ? "with --json" : "in a pipe or with TERM=dumb");
   TRI_TRY_DONE(tri_look_open(folder, n, &l));
-  if (!q->json && tri_look_can_follow())
-    TRI_TRY_DONE(tri_look_follow(l, &how, q->every_s, code));
+  if (follows)
+    TRI_TRY_DONE(tri_look_follow(l, &how, q->every_s > 0 ? q->every_s : LOOK_EVERY_S, code));
   else
     TRI_TRY_DONE(print(l, &how, q->json));
 done:
@@ -39,12 +47,13 @@ done:
 }
 
 static tri_status watch(int argc, char **argv, int *code) {
-  request  q = {.every_s = 2};
+  request  q = {0};
   tri_flag flag[] = {
       {"--metric", TRI_FLAG_TEXTS, &q.metric, 0, 0, "NAME",
        "the curve of this number of metrics.jsonl; may be given again; default: reward or loss, length, KL, "
        "entropy, ..., those that a run has"},
-      {"--every", TRI_FLAG_F64, &q.every_s, 0.1, 3600, "S", "seconds between looks (default 2)"},
+      {"--every", TRI_FLAG_F64, &q.every_s, 0.1, 3600, "S",
+       "seconds between looks on a terminal (default 2)"},
       {"--json", TRI_FLAG_BOOL, &q.json, 0, 0, NULL, "one look, as an object for each run"}};
   bool help;
   int  n;

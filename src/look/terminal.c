@@ -1,4 +1,5 @@
-/* terminal.c - the whole screen of a terminal: taken, drawn, given back, whatever ends the program. */
+/* terminal.c - the whole screen of a terminal: taken, drawn, given back, whatever ends the program (but
+ * SIGKILL). */
 #include "terminal.h"
 
 #include <errno.h>
@@ -14,10 +15,16 @@
 /* DEC's private modes: the alternate screen with the cursor kept (1049), no cursor (25), no wrapping (7). */
 static const char enter[] = "\033[?1049h\033[?25l\033[?7l\033[2J", leave[] = "\033[?7h\033[?25h\033[?1049l";
 
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH, SIGTSTP, SIGCONT};
+enum { N_CAUGHT = sizeof caught / sizeof *caught, N_ENDING = 4, HANGUP = 2 };
+/* Faults of the program itself: the screen is given back, and they end it as they would. */
+static const int faults[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+enum { N_FAULTS = sizeof faults / sizeof *faults };
+
 static struct {
   bool             is_open, has_keys;
   struct termios   before;
-  struct sigaction old[6];
+  struct sigaction old[N_CAUGHT], of_faults[N_FAULTS];
   tri_text         shown; /* what stands there */
 } screen;
 
@@ -27,8 +34,6 @@ static struct {
   size_t n;
 } typed;
 
-static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
-enum { N_CAUGHT = sizeof caught / sizeof *caught };
 static volatile sig_atomic_t came[N_CAUGHT];
 
 static void note(int number) {
@@ -51,7 +56,7 @@ static bool put(const char *bytes, size_t n) {
     if (done < 0 && (errno == EINTR || errno == EAGAIN)) {
       struct pollfd p = {STDOUT_FILENO, POLLOUT, 0};
       if (errno == EAGAIN) poll(&p, 1, 1000);
-      if (came[2]) return false; /* SIGHUP: nobody reads it */
+      if (came[HANGUP]) return false; /* nobody reads it */
       continue;
     }
     if (done <= 0) return false;
@@ -77,6 +82,18 @@ static void give_screen(void) {
   if (screen.has_keys) tcsetattr(STDIN_FILENO, TCSADRAIN, &screen.before);
 }
 
+/* All it calls is safe where a signal came: write, poll, tcsetattr, raise. */
+static void leave_and_fail(int number) {
+  give_screen();
+  raise(number); /* held back until this returns; the default by then */
+}
+
+static void catch_faults(void) {
+  struct sigaction act = {.sa_handler = leave_and_fail, .sa_flags = (int)SA_RESETHAND};
+
+  for (int i = 0; i < N_FAULTS; i++) sigaction(faults[i], &act, &screen.of_faults[i]);
+}
+
 tri_status tri_terminal_open(void) {
   struct sigaction act = {.sa_handler = note};
 
@@ -87,6 +104,7 @@ tri_status tri_terminal_open(void) {
     came[i] = 0;
     sigaction(caught[i], &act, &screen.old[i]); /* without SA_RESTART: poll ends */
   }
+  catch_faults();
   screen.is_open = true;
   take_screen();
   return TRI_OK;
@@ -96,6 +114,7 @@ void tri_terminal_close(void) {
   if (!screen.is_open) return;
   give_screen();
   for (int i = 0; i < N_CAUGHT; i++) sigaction(caught[i], &screen.old[i], NULL);
+  for (int i = 0; i < N_FAULTS; i++) sigaction(faults[i], &screen.of_faults[i], NULL);
   tri_text_free(&screen.shown);
   screen.is_open = false;
 }
@@ -167,7 +186,7 @@ static tri_terminal_event read_key(int *key) {
 }
 
 static bool take_ending(int *key) {
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < N_ENDING; i++)
     if (take(caught[i])) {
       *key = caught[i];
       return true;

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <termios.h>
 
 static const char watch[] = ONE "watch ";
@@ -96,6 +97,9 @@ static void what_is_no_run_is_refused(void **state) {
   cli_fails(64, ONE "watch run model", "model: holds neither metrics.jsonl nor deck.yaml", NULL);
   cli_fails(64, ONE "watch", "OUTPUT is missing; usage: trireme watch OUTPUT", NULL);
   cli_fails(64, ONE "watch run --every 0", "--every 0: must be a number from 0.1 to 3600", NULL);
+  cli_fails(64, ONE "watch run --every 5", "--every 5: runs are looked at again on a terminal only",
+            "in a pipe or with TERM=dumb; leave");
+  cli_fails(64, ONE "watch run --every 5 --json", "with --json; leave", NULL);
   cli_sh("mkdir -p fifo; rm -f fifo/*; mkfifo fifo/metrics.jsonl");
   cli_fails(64, ONE "watch fifo", "fifo/metrics.jsonl: is a named pipe; a regular file is wanted", NULL);
 }
@@ -190,17 +194,18 @@ static void begin(int columns, int lines, const char *one, const char *other) {
   close(master);
   close(slave);
   setenv("TERM", "xterm", 1);
+  setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
   setenv("LC_ALL", "C", 1);
   execl(TRI_PROGRAM, TRI_PROGRAM, "watch", "--every", "3600", one, other, (char *)NULL);
   _exit(127);
 }
 
+/* Its exit code, or what it died of, negative. */
 static int wait_for_end(void) {
   int status;
 
   assert_int_equal(waitpid(child, &status, 0), child);
-  assert_true(WIFEXITED(status));
-  return WEXITSTATUS(status);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 /* It ended with this code, and the terminal is what it was: settings, and the screen before it. */
@@ -281,8 +286,19 @@ static void signals_leave_the_screen(void **state) {
   expect_left(128 + SIGINT);
   begin(80, 24, "run", NULL);
   await("q: end", NULL);
+  type("\034"); /* Ctrl-backslash */
+  expect_left(128 + SIGQUIT);
+  begin(80, 24, "run", NULL);
+  await("q: end", NULL);
   assert_int_equal(kill(child, SIGTERM), 0);
   expect_left(128 + SIGTERM);
+  for (int i = 0; i < 2; i++) {
+    const int fault = i ? SIGSEGV : SIGABRT;
+    begin(80, 24, "run", NULL);
+    await("q: end", NULL);
+    assert_int_equal(kill(child, fault), 0);
+    expect_left(-fault);
+  }
 }
 
 /* The terminal goes away: nobody is left to draw for. */
