@@ -10,9 +10,9 @@ enum {
 };
 
 int64_t tri_thin_width(int64_t first, int64_t last, int columns) {
-  int64_t n = last - first + 1;
+  int64_t behind = last - first; /* steps are not negative: it fits, and one more need not */
 
-  return n <= 2 * (int64_t)columns ? 1 : (n + columns - 1) / columns;
+  return behind < 2 * (int64_t)columns ? 1 : behind / columns + 1;
 }
 
 /* The rows on their way out. */

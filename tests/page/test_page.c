@@ -204,6 +204,24 @@ static void test_thinned_curves(void **state) {
   }
 }
 
+/* A file's steps may be any. */
+static void test_far_steps(void **state) {
+  tri_curve c = make_curve(3, 0);
+  int64_t  *row, n;
+
+  (void)state;
+  step[0] = 0;
+  step[1] = INT64_MAX - 1;
+  step[2] = INT64_MAX;
+  value[2] = value[1] + 1;
+  assert_true(tri_thin_width(0, INT64_MAX, 10) == INT64_MAX / 10 + 1);
+  assert_int_equal(tri_thin_width(1, 21, 10), 3);
+  assert_int_equal(tri_thin_width(1, 20, 10), 1);
+  OK(tri_thin(&c, 0, INT64_MAX, 10, true, &row, &n));
+  assert_int_equal(n, 3);
+  TRI_FREE(row);
+}
+
 static void test_nothing_to_draw(void **state) {
   tri_curve c = make_curve(9, 0);
   int64_t  *row, n;
@@ -396,18 +414,13 @@ static void test_policy(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear_axes),
-                                     cmocka_unit_test(test_marks_as_people_write_them),
-                                     cmocka_unit_test(test_log_axes),
-                                     cmocka_unit_test(test_step_axes),
-                                     cmocka_unit_test(test_thinned_curves),
-                                     cmocka_unit_test(test_nothing_to_draw),
-                                     cmocka_unit_test(test_means),
-                                     cmocka_unit_test(test_means_at_a_gap),
-                                     cmocka_unit_test(test_escaping),
-                                     cmocka_unit_test(test_any_bytes),
-                                     cmocka_unit_test(test_cut),
-                                     cmocka_unit_test(test_reader),
-                                     cmocka_unit_test(test_policy)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_linear_axes),     cmocka_unit_test(test_marks_as_people_write_them),
+      cmocka_unit_test(test_log_axes),        cmocka_unit_test(test_step_axes),
+      cmocka_unit_test(test_thinned_curves),  cmocka_unit_test(test_far_steps),
+      cmocka_unit_test(test_nothing_to_draw), cmocka_unit_test(test_means),
+      cmocka_unit_test(test_means_at_a_gap),  cmocka_unit_test(test_escaping),
+      cmocka_unit_test(test_any_bytes),       cmocka_unit_test(test_cut),
+      cmocka_unit_test(test_reader),          cmocka_unit_test(test_policy)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
