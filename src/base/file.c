@@ -40,10 +40,23 @@ bool tri_file_in(const char *folder, const char *name) {
   return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && tri_file_exists(path);
 }
 
-tri_status tri_file_open_at(int at, const char *path, const char *shown, int *fd) {
+/* *gone (NULL: that is a failure): nothing stands there. */
+static tri_status open_to_read(int at, const char *path, const char *shown, int *fd, bool *gone) {
   *fd = openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (gone) *gone = *fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+  if (gone && *gone) return TRI_OK;
   if (*fd < 0) TRI_FAIL(TRI_EINPUT, "%s: cannot be opened: %s", shown, strerror(errno));
   return check_regular(shown, TRI_EINPUT, fd);
+}
+
+tri_status tri_file_open_at(int at, const char *path, const char *shown, int *fd) {
+  return open_to_read(at, path, shown, fd, NULL);
+}
+
+tri_status tri_file_open_if(const char *path, int *fd) {
+  bool gone;
+
+  return open_to_read(AT_FDCWD, path, path, fd, &gone);
 }
 
 tri_status tri_file_open(const char *path, int *fd) { return tri_file_open_at(AT_FDCWD, path, path, fd); }

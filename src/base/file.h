@@ -12,6 +12,8 @@ bool tri_file_in(const char *folder, const char *name); /* of folder/name */
 /* For reading: a regular file; links to one are followed, a FIFO never waits. TRI_EINPUT says what else it
  * is. The caller closes *fd. */
 TRI_CHECKED tri_status tri_file_open(const char *path, int *fd);
+/* As tri_file_open; *fd is -1 where nothing stands there. */
+TRI_CHECKED tri_status tri_file_open_if(const char *path, int *fd);
 /* As tri_file_open, of a path from the open folder `at`, as openat; shown: the path in messages. */
 TRI_CHECKED tri_status tri_file_open_at(int at, const char *path, const char *shown, int *fd);
 /* For writing: a new file, in the place of one or of a link that stands there, which is removed, never

@@ -36,7 +36,7 @@ typedef struct tri_history_reader {
 TRI_CHECKED tri_status tri_history_tail_read(tri_history_tail *t, const char *path,
                                              const tri_history_reader *to, bool *changed);
 void                   tri_history_tail_free(tri_history_tail *t);
-bool tri_history_is_same(const struct stat *a, const struct stat *b); /* file, size and times */
+bool tri_history_is_same(const struct stat *a, const struct stat *b); /* file, size, both times */
 
 /* ---- line.c: a line of metrics as fields. */
 

@@ -111,7 +111,9 @@ tri_status tri_history_keys_read(tri_history_keys *k, const char *folder, bool *
   k->seen = now;
   *changed = true;
   if (!now.st_ino) return TRI_OK;
-  TRI_TRY(tri_file_open(path, &fd));
+  st = tri_file_open_if(path, &fd);
+  if (st == TRI_OK && fd < 0) k->seen = (struct stat){0}; /* gone since; it may come again */
+  if (fd < 0) return note_fault(k, st);
   st = note_fault(k, read_deck(k, path, fd));
   close(fd);
   return st;

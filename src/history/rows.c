@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Chosen: more than a run can do, and few enough to be reckoned with. */
+static const int64_t step_most = 1000000000000000;
+
 static void clear(void *ctx) {
   tri_history_table *r = ctx;
 
@@ -85,6 +88,7 @@ static tri_status set_word(tri_history_table *r, const tri_history_field *f, int
   return TRI_OK;
 }
 
+static bool is_too_long(const tri_history_field *f) { return f->n_name >= TRI_HISTORY_NAME_BYTES; }
 static bool is_step(const tri_history_field *f) { return f->n_name == 4 && !memcmp(f->name, "step", 4); }
 
 /* The line's step where it is one of ours, else -1. Finds the series of its numbers. */
@@ -93,14 +97,14 @@ static int64_t step_of(tri_history_table *r) {
 
   for (int64_t i = 0; i < r->fields.n; i++) {
     tri_history_field *f = &r->fields.field[i];
-    if (f->n_name == 0 || f->n_name >= TRI_HISTORY_NAME_BYTES) return -1;
+    if (f->n_name == 0) return -1;
     if (is_step(f)) step = f->step;
-    if (is_step(f) || f->kind != TRI_FIELD_NUMBER) continue;
+    if (is_step(f) || is_too_long(f) || f->kind != TRI_FIELD_NUMBER) continue;
     f->series = find_series(r, f, last + 1);
     last = f->series;
     added += f->series < 0;
   }
-  return r->n_series + added <= TRI_HISTORY_NAMES_MOST ? step : -1;
+  return r->n_series + added <= TRI_HISTORY_NAMES_MOST && step <= step_most ? step : -1;
 }
 
 /* The first row whose step is not below. */
@@ -123,6 +127,7 @@ static tri_status put_fields(tri_history_table *r, int64_t step) {
   for (int64_t i = 0; i < r->fields.n; i++) {
     const tri_history_field *f = &r->fields.field[i];
     int64_t                  at = f->series;
+    if (is_too_long(f)) continue; /* none of ours; the others of its line are read */
     if (f->kind == TRI_FIELD_TEXT) TRI_TRY(set_word(r, f, step));
     if (is_step(f) || f->kind != TRI_FIELD_NUMBER) continue;
     if (at < 0) TRI_TRY(add_series(r, f, &at));

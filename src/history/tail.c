@@ -13,7 +13,8 @@ enum { CHUNK = 1 << 20 }; /* bytes; chosen: few calls, little memory */
 
 bool tri_history_is_same(const struct stat *a, const struct stat *b) {
   return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-         a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+         a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+         a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
 }
 
 void tri_history_tail_free(tri_history_tail *t) {
@@ -115,16 +116,15 @@ static tri_status read_open(tri_history_tail *t, int fd, const char *path, const
 
 tri_status tri_history_tail_read(tri_history_tail *t, const char *path, const tri_history_reader *to,
                                  bool *changed) {
-  struct stat sb;
-  tri_status  st;
-  int         fd;
+  tri_status st;
+  int        fd;
 
-  if (stat(path, &sb) && (errno == ENOENT || errno == ENOTDIR)) {
+  TRI_TRY(tri_file_open_if(path, &fd));
+  if (fd < 0) {
     *changed |= t->seen.st_ino != 0;
     forget(t, to);
     return TRI_OK;
   }
-  TRI_TRY(tri_file_open(path, &fd));
   st = read_open(t, fd, path, to, changed);
   close(fd);
   if (st != TRI_OK) forget(t, to); /* the next call begins anew */

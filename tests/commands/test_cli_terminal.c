@@ -109,11 +109,22 @@ static void inspect_shows_control_characters(void **state) {
   cli_shows(shown, "w\\u009B[31mred\\n");
 }
 
+/* As JSON that says the same. */
+static void show_shows_control_characters(void **state) {
+  (void)state;
+  cli_write("shown.jsonl", "{\"response\": \"a\xC2\x9B"
+                           "2Jb\xE2\x80\xAE"
+                           "c\", \"reward\": 1}\n");
+  expect_visible(ONE "show shown.jsonl --json");
+  cli_shows(shown, "\"a\\u009B2Jb\\u202Ec\"");
+}
+
 int main(void) {
   const struct CMUnitTest test[] = {cmocka_unit_test(tokenize_shows_control_characters),
                                     cmocka_unit_test(generate_shows_control_characters),
                                     cmocka_unit_test(answers_stand_below_their_prompts),
-                                    cmocka_unit_test(inspect_shows_control_characters)};
+                                    cmocka_unit_test(inspect_shows_control_characters),
+                                    cmocka_unit_test(show_shows_control_characters)};
 
   return cmocka_run_group_tests(test, cli_open, cli_close);
 }

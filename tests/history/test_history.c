@@ -147,6 +147,8 @@ static void foreign_lines_are_counted(void **state) {
                                     "{\"step\": 1, \"a\": 2, \"\\u0061\": \"x\"}",
                                     "{\"step\": 1, \"a\xff\": 2}",
                                     "{\"step\": 99999999999999999999}",
+                                    "{\"step\": 9223372036854775807, \"loss\": 1}",
+                                    "{\"step\": 1000000000000001, \"loss\": 1}",
                                     "\x01\x02\x7f\x1b[31m"};
   enum { N = sizeof bad / sizeof *bad };
 
@@ -328,13 +330,14 @@ static void too_many_names_are_foreign(void **state) {
   (void)state;
   ok(tri_text_printf(&text, "{\"step\": 1, \"a\": 1}\n{\"step\": 2"));
   for (int i = 0; i < 1024; i++) ok(tri_text_printf(&text, ", \"n%d\": 1", i));
-  ok(tri_text_printf(&text, "}\n{\"step\": 3, \"%0200d\": 1}\n{\"step\": 4, \"a\": 2}\n", 0));
+  ok(tri_text_printf(&text, "}\n{\"step\": 3, \"%0200d\": 1, \"b\": 3}\n{\"step\": 4, \"a\": 2}\n", 0));
   put("metrics.jsonl", text.data);
   tri_text_free(&text);
   ok(tri_history_open(folder, &h));
-  STEPS(1, 4);
-  assert_int_equal(tri_history_n_series(h), 1);
-  assert_int_equal(tri_history_bad_lines(h), 2);
+  STEPS(1, 3, 4); /* one name that is too long is left out of its line */
+  assert_int_equal(tri_history_n_series(h), 2);
+  assert_true(value("b", 1) == 3);
+  assert_int_equal(tri_history_bad_lines(h), 1);
 }
 
 static void what_is_no_run_is_refused(void **state) {
@@ -404,6 +407,31 @@ static void flattens_the_deck(void **state) {
   assert_true(refresh());
   assert_null(tri_history_deck_fault(h));
   assert_string_equal(tri_history_deck(h, "train.steps"), "12");
+}
+
+/* The numbers can do without the deck. */
+static void a_deck_that_cannot_be_opened_is_told(void **state) {
+  (void)state;
+  put("metrics.jsonl", "{\"step\": 1, \"a\": 1}\n");
+  assert_int_equal(mkfifo(in("deck.yaml"), 0600), 0); /* root may open all else */
+  ok(tri_history_open(folder, &h));
+  assert_non_null(strstr(tri_history_deck_fault(h), "deck.yaml: is a named pipe"));
+  assert_true(value("a", 0) == 1);
+  unlink(in("deck.yaml"));
+  put("deck.yaml", "train: {steps: 12}\n");
+  if (geteuid() != 0) {
+    assert_int_equal(chmod(in("deck.yaml"), 0), 0);
+    assert_true(refresh());
+    assert_non_null(strstr(tri_history_deck_fault(h), "deck.yaml: cannot be opened: "));
+    assert_int_equal(chmod(in("deck.yaml"), 0600), 0);
+  }
+  assert_true(refresh());
+  assert_null(tri_history_deck_fault(h));
+  assert_string_equal(tri_history_deck(h, "train.steps"), "12");
+  unlink(in("deck.yaml"));
+  assert_true(refresh());
+  assert_int_equal(tri_history_n_keys(h), 0);
+  assert_null(tri_history_deck_fault(h));
 }
 
 static void reads_alarms_and_ends(void **state) {
@@ -502,6 +530,7 @@ int main(void) {
                                     TEST(what_is_no_run_is_refused),
                                     TEST(a_fault_is_told_and_passes),
                                     TEST(flattens_the_deck),
+                                    TEST(a_deck_that_cannot_be_opened_is_told),
                                     TEST(reads_alarms_and_ends),
                                     TEST(keeps_the_last_alarms),
                                     TEST(finds_checkpoints_and_starts)};
