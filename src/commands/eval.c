@@ -146,36 +146,45 @@ static tri_status open_data(tri_infer *f, const request *q, const tri_reward_set
   return tri_dataset_open(&q->data, 1, &opt, out);
 }
 
-/* Rank 0, before the work: a file that is there stays as it is. */
-static tri_status begin_output(const request *q, tri_answers_file *out) {
-  if (tri_folder_has(AT_FDCWD, q->output))
-    TRI_FAIL(TRI_EINPUT, "--output %s: is there already; remove it or give another name", q->output);
-  return tri_answers_file_begin_new(q->output, out);
+/* Rank 0, before the work: a file that is there stays as it is, and one can be written. It is begun when
+ * there are answers: nothing is left behind where the work is broken off. */
+static tri_status check_output(const char *path) {
+  tri_answers_file f;
+
+  if (tri_folder_has(AT_FDCWD, path))
+    TRI_FAIL(TRI_EINPUT, "--output %s: is there already; remove it or give another name", path);
+  TRI_TRY(tri_answers_file_begin_new(path, &f));
+  tri_answers_file_drop(&f);
+  return TRI_OK;
 }
 
 /* Rank 0. */
-static tri_status write_output(const tri_infer *f, const tri_dataset *data, const tri_reward_set *set,
-                               const tri_rollout *r, tri_answers_file *out) {
+static tri_status write_output(const char *path, const tri_infer *f, const tri_dataset *data,
+                               const tri_reward_set *set, const tri_rollout *r) {
   const tri_answers_form form = {f->encoder.tokenizer, data, set, false, NULL};
+  tri_answers_file       out;
+  tri_status             st;
 
-  TRI_TRY(tri_answers_file_put(out, r, &form));
-  return tri_answers_file_end(out);
+  TRI_TRY(tri_answers_file_begin_new(path, &out));
+  st = tri_answers_file_put(&out, r, &form);
+  if (st == TRI_OK) return tri_answers_file_end(&out);
+  tri_answers_file_drop(&out);
+  return st;
 }
 
 static tri_status run(const char *model, const request *q, const tri_reward_opt *reward) {
-  tri_reward_set  *set = NULL;
-  tri_infer        f = {0};
-  tri_reward_env   env = {.se = &f.se, .longest = q->max_new, .longest_key = "--max-new"};
-  tri_dataset     *data = NULL;
-  tri_rollout      r = {0};
-  result           x;
-  int64_t          max_new;
-  tri_answers_file kept = {0};
-  tri_status       st = TRI_OK;
+  tri_reward_set *set = NULL;
+  tri_infer       f = {0};
+  tri_reward_env  env = {.se = &f.se, .longest = q->max_new, .longest_key = "--max-new"};
+  tri_dataset    *data = NULL;
+  tri_rollout     r = {0};
+  result          x;
+  int64_t         max_new;
+  tri_status      st = TRI_OK;
 
   TRI_TRY_DONE(tri_infer_open(model, q->base, false, &f));
   if (q->output)
-    TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], f.se.rt.world_rank == 0 ? begin_output(q, &kept) : TRI_OK));
+    TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], f.se.rt.world_rank == 0 ? check_output(q->output) : TRI_OK));
   tri_child_mind_signals();
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], tri_reward_set_open(reward, 1, &env, &set)));
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], open_data(&f, q, set, &data)));
@@ -192,9 +201,8 @@ static tri_status run(const char *model, const request *q, const tri_reward_opt 
   TRI_TRY_DONE(tri_agree(f.se.comm[TRI_WORLD], summarise(&f, set, &r, &x)));
   x.reward_failures = tri_answers_failed(&r, set, f.se.rt.world_rank == 0);
   if (f.se.rt.world_rank == 0) TRI_TRY_DONE(print_result(&x, q->json));
-  if (kept.file.open) TRI_TRY_DONE(write_output(&f, data, set, &r, &kept));
+  if (q->output && f.se.rt.world_rank == 0) TRI_TRY_DONE(write_output(q->output, &f, data, set, &r));
 done:
-  tri_answers_file_drop(&kept);
   tri_rollout_free(&r);
   tri_reward_set_close(&set);
   tri_dataset_close(&data);
