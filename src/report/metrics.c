@@ -27,6 +27,7 @@ struct tri_metrics {
   int      fd, rank; /* fd: -1 without a file */
   char    *path;
   bool     is_new, is_due; /* as opened: no line was kept; the last one waits for tri_metrics_complete */
+  bool     is_cut;         /* as opened: lines were cut off */
   bool     is_replaced;    /* a new file has the name of fd's */
   tri_text completion;     /* what is not yet in the place of the last line's `due` */
   tri_text waiting;        /* lines that are not in the file yet */
@@ -94,6 +95,7 @@ static tri_status file_open(tri_metrics *m, int64_t keep_step) {
     TRI_FAIL_DONE(TRI_EFILE, "%s: cannot be cut back to step %lld: %s", m->path, (long long)keep_step,
                   strerror(errno));
   m->is_new = keep == 0;
+  m->is_cut = keep < n && memchr(text + keep, '\n', n - keep);
   m->is_due = ends_due(text, keep);
 done:
   TRI_FREE(text);
@@ -132,6 +134,16 @@ void tri_metrics_close(tri_metrics **m) {
 tri_status tri_metrics_open_board(tri_metrics *m, const tri_metrics_board *opt) {
   TRI_ASSERT(!m->board);
   return m->fd >= 0 ? tri_tensorboard_open(opt, m->path, &m->board) : TRI_OK;
+}
+
+void tri_metrics_cut_board(tri_metrics *m, const tri_metrics_board *opt) {
+  tri_tensorboard *board;
+
+  if (!m->is_cut || !tri_tensorboard_is_there(opt->folder)) return;
+  if (tri_tensorboard_open(opt, m->path, &board) != TRI_OK)
+    tri_log(TRI_LOG_WARN, "%s: has steps that are taken again: %s", opt->folder, tri_error_message());
+  tri_error_clear();
+  tri_tensorboard_close(&board);
 }
 
 static entry *find(tri_metrics *m, const char *name) {

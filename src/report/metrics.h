@@ -26,6 +26,9 @@ typedef struct tri_metrics_board {
  * from now on in an event file as well (tensorboard.h). A disk that is full is a warning; TRI_EFILE: the
  * folder cannot be had. */
 TRI_CHECKED tri_status tri_metrics_open_board(tri_metrics *m, const tri_metrics_board *opt);
+/* Not collective. Of a run without one: where lines were cut off and an earlier start wrote an event file, it
+ * is written anew without them, and no more comes. What fails is a warning. */
+void tri_metrics_cut_board(tri_metrics *m, const tri_metrics_board *opt);
 /* Not collective, but every rank adds the same names in the same order (texts aside). Units belong in the
  * name: "time_rollout_s", "mem_used_bytes". A name given twice in a step: SUM adds, MAX keeps the larger, MIN
  * the smaller, RANK0 the latest. NaN wins over every number. At most 256 names of TRI_METRIC_NAME_BYTES,

@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -28,9 +29,20 @@ struct tri_tensorboard {
   tri_text summary;       /* of the event under way */
   tri_text waiting;       /* records that are not in the file yet */
   bool     has_tried;     /* to write them */
+  int64_t  before;        /* number of our file before, which is not emptied yet; -1: there is none */
 };
 
 /* ---- the file ---- */
+
+/* Where a link leads other runs may have theirs, which look as ours do. */
+static tri_status make_folder(const char *folder) {
+  if (tri_folder_has_link(AT_FDCWD, folder))
+    TRI_FAIL(TRI_EFILE,
+             "%s: is a link, which is not followed; remove it: TensorBoard's --logdir takes a folder that "
+             "holds several outputs, or links to them",
+             folder);
+  return tri_folder_make(folder);
+}
 
 /* The number in the name of one of our files, or -1. */
 static int64_t number_of(const char *name) {
@@ -103,14 +115,15 @@ static tri_status write_whole(const tri_tensorboard *b, const char *path, const 
 
 /* Our file before this one says nothing any more. It stays until the next start: a TensorBoard that follows
  * it goes on to the next name only from one that is there. */
-static tri_status empty(const tri_tensorboard *b, int64_t number) {
+static tri_status empty(tri_tensorboard *b) {
   tri_text   version = {0};
   char      *path = NULL;
   tri_status st = tri_events_put_version(&version, b->number);
 
-  if (st == TRI_OK) st = make_path(b->folder, number, &path);
+  if (st == TRI_OK) st = make_path(b->folder, b->before, &path);
   if (st == TRI_OK) st = write_whole(b, path, &version);
-  if (st == TRI_OK) st = remove_older(b->folder, number);
+  if (st == TRI_OK) st = remove_older(b->folder, b->before);
+  if (st == TRI_OK) b->before = -1;
   tri_text_free(&version);
   TRI_FREE(path);
   return st;
@@ -121,7 +134,7 @@ static tri_status create(tri_tensorboard *b) {
   int64_t    newest, number;
   char      *path = NULL;
 
-  TRI_TRY(tri_folder_make(b->folder));
+  TRI_TRY(make_folder(b->folder));
   TRI_TRY(find_newest(b->folder, &newest));
   number = (int64_t)b->number > newest ? (int64_t)b->number : newest + 1;
   TRI_TRY(make_path(b->folder, number, &path));
@@ -129,7 +142,8 @@ static tri_status create(tri_tensorboard *b) {
   TRI_TRY_DONE(tri_file_append(path, &b->fd));
   b->waiting.len = 0;
   b->path = path;
-  return newest >= 0 ? empty(b, newest) : TRI_OK;
+  b->before = newest;
+  return TRI_OK;
 done:
   TRI_FREE(path);
   return st;
@@ -137,10 +151,10 @@ done:
 
 static tri_status flush(tri_tensorboard *b) {
   b->has_tried = true;
-  if (!b->path) return create(b);
+  if (!b->path) TRI_TRY(create(b));
   if (b->waiting.len) TRI_TRY(tri_file_put_end(b->fd, b->path, b->waiting.data, b->waiting.len));
   b->waiting.len = 0;
-  return TRI_OK;
+  return b->before >= 0 ? empty(b) : TRI_OK;
 }
 
 /* ---- events ---- */
@@ -256,7 +270,7 @@ static tri_status begin(tri_tensorboard *b, const tri_metrics_board *opt, const 
   tri_status st;
 
   TRI_TRY(tri_copy_text(opt->folder, &b->folder));
-  if (!opt->waits) TRI_TRY(tri_folder_make(opt->folder));
+  if (!opt->waits) TRI_TRY(make_folder(opt->folder));
   TRI_TRY(tri_events_put_version(&b->waiting, opt->now_s));
   TRI_TRY(tri_events_put_start(&b->waiting, opt->now_s, 0));
   TRI_TRY(put_deck(b, opt));
@@ -269,6 +283,14 @@ static tri_status begin(tri_tensorboard *b, const tri_metrics_board *opt, const 
   return TRI_OK;
 }
 
+bool tri_tensorboard_is_there(const char *folder) {
+  int64_t number = -1;
+
+  if (tri_folder_has_link(AT_FDCWD, folder) || !tri_file_exists(folder)) return false;
+  if (find_newest(folder, &number) != TRI_OK) tri_error_clear();
+  return number >= 0;
+}
+
 tri_status tri_tensorboard_open(const tri_metrics_board *opt, const char *lines, tri_tensorboard **out) {
   tri_tensorboard *b = NULL;
   tri_status       st;
@@ -276,6 +298,7 @@ tri_status tri_tensorboard_open(const tri_metrics_board *opt, const char *lines,
   *out = NULL;
   TRI_TRY(TRI_ALLOC(b, 1));
   b->fd = -1;
+  b->before = -1;
   b->number = b->wall_s = opt->now_s;
   st = begin(b, opt, lines);
   if (st == TRI_OK) {
@@ -291,6 +314,9 @@ void tri_tensorboard_close(tri_tensorboard **b) {
   if (!*b) return;
   if ((*b)->has_tried && (*b)->waiting.len)
     tri_log(TRI_LOG_WARN, "%s: the event file lacks steps that could not be written; metrics.jsonl has them",
+            (*b)->folder);
+  if ((*b)->before >= 0)
+    tri_log(TRI_LOG_WARN, "%s: the event file before this start's could not be emptied: steps stand in both",
             (*b)->folder);
   if ((*b)->fd >= 0) close((*b)->fd);
   TRI_FREE((*b)->folder);

@@ -13,9 +13,12 @@ typedef struct tri_tensorboard tri_tensorboard;
 /* Not collective, rank 0. All that is in metrics.jsonl, already cut back, is taken from it, and becomes a new
  * file with a higher number. Of our older ones the newest is left with its version alone, the others are
  * removed: no step is in two files, and what an older start still writes, nobody reads. Where the disk is
- * full that waits, with a warning. TRI_EFILE: the folder cannot be had. lines: path of metrics.jsonl. */
+ * full that waits, with a warning. TRI_EFILE: the folder cannot be had, or is a link. lines: path of
+ * metrics.jsonl. */
 TRI_CHECKED tri_status tri_tensorboard_open(const tri_metrics_board *opt, const char *lines,
                                             tri_tensorboard **out);
+/* Not collective. Is a file of ours in the folder, which is no link? */
+bool tri_tensorboard_is_there(const char *folder);
 /* What still waits is lost, with a warning. */
 void tri_tensorboard_close(tri_tensorboard **b);
 /* Not collective. A number or a text of the next event; texts that are not shown are left out. */

@@ -311,6 +311,12 @@ static tri_status check_board(const tri_run *r) {
   int  fd;
 
   snprintf(path, sizeof path, "%s/tensorboard", r->cfg->run.output);
+  if (tri_folder_has_link(AT_FDCWD, path))
+    TRI_FAIL(
+        TRI_EFILE,
+        "run.tensorboard: %s: is a link, which is not followed; remove it: TensorBoard's --logdir takes a "
+        "folder that holds several outputs, or links to them",
+        path);
   TRI_TRY(tri_error_about(tri_folder_open(path, &fd), "run.tensorboard"));
   if (fd < 0) return TRI_OK;
   close(fd);

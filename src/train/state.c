@@ -276,8 +276,11 @@ static tri_status open_board(tri_trainer *t, bool works) {
   char              folder[TRI_CKPT_PATH_BYTES + 32];
   tri_metrics_board opt = {folder, t->run.deck.data, t->progress.step, tri_unix_s(), !works};
 
-  if (!t->cfg->run.tensorboard) return TRI_OK;
   snprintf(folder, sizeof folder, "%s/tensorboard", t->cfg->run.output);
+  if (!t->cfg->run.tensorboard) {
+    tri_metrics_cut_board(t->metrics, &opt);
+    return TRI_OK;
+  }
   return tri_metrics_open_board(t->metrics, &opt);
 }
 

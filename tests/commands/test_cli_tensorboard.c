@@ -29,7 +29,7 @@ static void a_resume_leaves_no_step_twice(void **state) {
   cli_succeeds(ONE SFT BOARD "run.output=r");
   two = events_check("r/tensorboard", "r/metrics.jsonl");
   cli_sh("cp -r r again && rm -rf again/checkpoints/step-00000002 && "
-         "ln -sfn step-00000001 again/checkpoints/LATEST");
+         "ln -sfn step-00000001 again/checkpoints/LATEST && cp -r again back");
   cli_succeeds(ONE SFT BOARD "run.output=again");
   assert_int_equal(events_check("again/tensorboard", "again/metrics.jsonl"), two - 1); /* time_save_s */
   cli_succeeds(ONE SFT BOARD "run.output=again train.steps=4");
@@ -38,6 +38,9 @@ static void a_resume_leaves_no_step_twice(void **state) {
   cli_sh("ls again/tensorboard >before");
   cli_succeeds(ONE SFT BOARD "run.output=again train.steps=4");
   cli_sh("ls again/tensorboard | cmp - before");
+  cli_succeeds(ONE SFT "run.output=back"); /* without it: what it has of step 2 goes */
+  cli_sh("grep -v '\"step\": 2,' back/metrics.jsonl >back.jsonl");
+  assert_true(events_check("back/tensorboard", "back.jsonl") > 10);
   assert_int_equal(events_check("again/tensorboard", "again/metrics.jsonl"), four);
 }
 
@@ -85,6 +88,10 @@ static void a_file_in_its_place_is_refused(void **state) {
     cli_shows(cli_err, "f/tensorboard: cannot be opened as a folder: Not a directory (run.tensorboard)");
     cli_sh("cmp f/metrics.jsonl kept");
   }
+  cli_sh("rm f/tensorboard && mkdir other && ln -s ../other f/tensorboard");
+  assert_int_equal(cli_run(ONE SFT BOARD "run.output=f train.steps=3"), 74);
+  cli_shows(cli_err, "f/tensorboard: is a link, which is not followed; remove it");
+  cli_sh("cmp f/metrics.jsonl kept");
   cli_succeeds(ONE SFT "run.output=f train.steps=3");
 }
 

@@ -221,6 +221,71 @@ static void a_disk_that_is_full_at_the_start_too(void **state) {
   tri_metrics_close(&m);
 }
 
+/* There is room for the new file, and none to empty the old one: both hold the steps, until the next line. */
+static void what_could_not_be_emptied_is_emptied_later(void **state) {
+  static events_reading r;
+  tri_metrics          *m = start(-1, false);
+  char                  path[128];
+
+  (void)state;
+  take_steps(m);
+  tri_metrics_close(&m);
+  m = start(300, true);
+  snprintf(path, sizeof path, "%s/" FIRST, folder);
+  assert_true(!unlink(path) && !mkdir(path, 0777)); /* a file cannot take its place */
+  tri_metric_add(m, "time_unix_s", TRI_METRIC_RANK0, 1790000009);
+  assert_int_equal(tri_metrics_write(m, 301), TRI_EFILE);
+  tri_error_clear();
+  assert_false(rmdir(path));
+  put_file(path, "older steps");
+  tri_metric_add(m, "time_unix_s", TRI_METRIC_RANK0, 1790000009);
+  assert_int_equal(tri_metrics_write(m, 302), TRI_OK);
+  assert_int_equal(events_check(folder, lines), 14);
+  events_read(path, &r);
+  assert_true(r.n == 0 && r.n_text == 0 && r.n_start == 0);
+  tri_metrics_close(&m);
+}
+
+/* As a run without it that goes back: the file loses these steps, and what it keeps is the lines'. */
+static void without_a_board_what_is_cut_goes_too(void **state) {
+  tri_metrics_board opt = {folder, DECK, 0, NOW, false};
+  tri_metrics      *m = start(-1, false);
+
+  (void)state;
+  take_steps(m);
+  tri_metrics_close(&m);
+  for (int keep = 300; keep >= 1; keep -= 299) {
+    assert_int_equal(tri_metrics_open(lines, keep, 0, &m), TRI_OK);
+    tri_metrics_cut_board(m, &opt);
+    assert_true((strstr(events_file(folder), FIRST) != NULL) == (keep == 300));
+    assert_int_equal(events_check(folder, lines), keep == 300 ? 12 : 7);
+    tri_metrics_close(&m);
+  }
+}
+
+static void a_link_is_refused(void **state) {
+  tri_metrics_board opt = {folder, DECK, 0, NOW, false};
+  char              other[96], path[160];
+  tri_metrics      *m;
+
+  (void)state;
+  snprintf(other, sizeof other, "%s/other", top);
+  snprintf(path, sizeof path, "%s/" FIRST, other);
+  assert_true(!mkdir(other, 0777) && !symlink("other", folder));
+  put_file(path, "another run's");
+  assert_int_equal(tri_metrics_open(lines, -1, 0, &m), TRI_OK);
+  assert_int_equal(tri_metrics_open_board(m, &opt), TRI_EFILE);
+  assert_non_null(strstr(tri_error_message(), "is a link, which is not followed; remove it"));
+  tri_error_clear();
+  tri_metrics_close(&m);
+  put_file(lines, "{\"step\": 1}\n");
+  assert_int_equal(tri_metrics_open(lines, -1, 0, &m), TRI_OK);
+  tri_metrics_cut_board(m, &opt);
+  tri_metrics_close(&m);
+  snprintf(path, sizeof path, "test \"$(cat %s/*)\" = \"another run's\"", other);
+  assert_false(system(path));
+}
+
 static void what_others_wrote_stays(void **state) {
   char         path[160];
   tri_metrics *m;
@@ -298,6 +363,9 @@ int main(void) {
                                      CASE(damage_is_gone_with_the_next_start),
                                      CASE(a_full_disk_makes_it_wait),
                                      CASE(a_disk_that_is_full_at_the_start_too),
+                                     CASE(what_could_not_be_emptied_is_emptied_later),
+                                     CASE(without_a_board_what_is_cut_goes_too),
+                                     CASE(a_link_is_refused),
                                      CASE(what_others_wrote_stays),
                                      CASE(a_folder_that_cannot_be_had_is_an_error),
                                      CASE(nothing_changes_before_a_line_comes),
