@@ -158,7 +158,8 @@ tri_status tri_source_missing(const char *path) {
         TRI_EINPUT,
         "%s: there is no such model folder, checkpoint or run;\n"
         "  one of the Hugging Face Hub is downloaded first, where there is internet, and its folder given\n"
-        "  (hf download ORG/NAME --local-dir FOLDER)",
+        "  (hf download ORG/NAME --local-dir FOLDER); trireme plan needs only its\n"
+        "  config.json, as inputs/models has some: model.path=inputs/models/NAME",
         path);
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }

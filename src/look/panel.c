@@ -195,11 +195,14 @@ int tri_look_curve_columns(const tri_look_frame *f) {
 }
 
 static tri_status put_label(const tri_look_frame *f, const tri_look_metric *m, tri_look_lines *out) {
-  char shown[TEXT_BYTES], label[TEXT_BYTES];
-  int  columns = label_columns(f);
+  char        shown[TEXT_BYTES], label[TEXT_BYTES];
+  const char *name = shown;
+  int         columns = label_columns(f);
 
   tri_visible(m->label, strlen(m->label), "", shown, sizeof shown);
-  tri_text_shorten(shown, columns, label, sizeof label);
+  if (tri_text_columns(shown, strlen(shown)) > columns && !strncmp(shown, "eval_", 5))
+    name += 5; /* the set's name tells more */
+  tri_text_shorten(name, columns, label, sizeof label);
   TRI_TRY(begin(out));
   TRI_TRY(put_text(f, out, dim, label));
   return put_spaces(f, out, columns + 1 - out->line[out->n - 1].columns);

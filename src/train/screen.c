@@ -283,7 +283,8 @@ static tri_status say_links(const tri_trainer *t, const tri_link_seen *all) {
   TRI_TRY_DONE(tri_text_printf(&table, "  carried      "));
   TRI_TRY_DONE(tri_links_words(row, n, measured, &table));
   tri_log_table(TRI_LOG_INFO, table.data);
-  slow = tri_links_slow(row, n);
+  /* a start that took no step has only loaded weights, and none of it again */
+  slow = t->progress.step > t->progress.first_step ? tri_links_slow(row, n) : NULL;
   if (slow) TRI_TRY_DONE(tri_links_warning(slow, measured, &warning));
   if (slow) tri_log(TRI_LOG_WARN, "%s", warning.data);
 done:

@@ -60,7 +60,7 @@ static void a_changed_path_that_is_not_there_comes_first(void **state) {
   }
   cli_fails(64, ONE LOAD "run.output=run train.steps=3 model.path=Qwen/Qwen2.5-0.5B",
             "there is no such model folder, checkpoint or run (model.path);\n",
-            "hf download ORG/NAME --local-dir FOLDER)\n");
+            "hf download ORG/NAME --local-dir FOLDER)");
   for (int with = 0; with < 2; with++) { /* a reference in the checkpoint */
     char command[512];
     snprintf(command, sizeof command,
