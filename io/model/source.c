@@ -159,7 +159,7 @@ tri_status tri_source_missing(const char *path) {
         "%s: there is no such model folder, checkpoint or run;\n"
         "  one of the Hugging Face Hub is downloaded first, where there is internet, and its folder given\n"
         "  (hf download ORG/NAME --local-dir FOLDER); trireme plan needs only its\n"
-        "  config.json, as inputs/models has some: model.path=inputs/models/NAME",
+        "  config.json, and inputs/models has some",
         path);
   TRI_FAIL(TRI_EINPUT, "%s: there is no such model folder, checkpoint or run", path);
 }
