@@ -418,9 +418,10 @@ static tri_status settle(tri_interview *v, tri_asked q) {
   if (!text && !v->yes) return ask(v, q, suggested);
   if (!text) text = suggested;
   if (!text[0] && !one->none)
-    TRI_FAIL(TRI_EARG, "%s is missing: %s%s", one->flag,
+    TRI_FAIL(TRI_EARG, "%s is missing: %s%s%s", one->flag,
              v->cluster.n_kind ? "it cannot be known here" : v->cluster.why,
-             v->cluster.n_kind ? "" : ", so it must be given");
+             v->cluster.n_kind ? "" : ", so it must be given",
+             q == TRI_ASK_PER_NODE && !v->cuda ? ": with --device cpu the ranks of a node" : "");
   if (one->of_gpus) return take(v, q, text);
   snprintf(where, sizeof where, "%s %s", one->flag, text);
   return tri_error_at(take(v, q, text), where);
