@@ -82,12 +82,22 @@ static tri_status put_when(const tri_page_run *r, tri_text *out) {
     TRI_TRY(tri_text_printf(out, "none"));
   else
     TRI_TRY(tri_text_printf(out, "step %lld", (long long)tri_history_checkpoint(r->h)));
+  if (r->marks.best >= 0) TRI_TRY(tri_text_printf(out, "; the best: step %lld", (long long)r->marks.best));
   TRI_TRY(end_fact(out));
   TRI_TRY(begin_fact(out, "alarms", ""));
   TRI_TRY(tri_text_printf(out, "%d", tri_history_n_alarms(r->h)));
   if (tri_history_bad_lines(r->h))
     TRI_TRY(tri_text_printf(out, "; %lld lines of metrics.jsonl are none of a run's",
                             (long long)tri_history_bad_lines(r->h)));
+  return end_fact(out);
+}
+
+static tri_status put_changes(const tri_page_run *r, tri_text *out) {
+  if (!r->marks.n) return TRI_OK;
+  TRI_TRY(begin_fact(out, "deck", ""));
+  TRI_TRY(tri_text_printf(out, "another until step "));
+  TRI_TRY(tri_marks_list(&r->marks, out));
+  TRI_TRY(tri_text_printf(out, ", in deck.step-*.yaml"));
   return end_fact(out);
 }
 
@@ -115,6 +125,7 @@ static tri_status put_card(const tri_page *p, int run, tri_text *out) {
   TRI_TRY(put_text_fact(out, "ranks", r->screen.line[TRI_SAID_RANKS]));
   TRI_TRY(put_text_fact(out, "loss", r->screen.line[TRI_SAID_LOSS]));
   TRI_TRY(put_when(r, out));
+  TRI_TRY(put_changes(r, out));
   TRI_TRY(put_text_fact(out, "folder", tri_history_folder(r->h)));
   return tri_text_printf(out, "</dl></section>\n");
 }

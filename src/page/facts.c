@@ -132,6 +132,7 @@ tri_status tri_page_run_open(const char *folder, double now_unix_s, tri_page_run
   TRI_TRY_DONE(tri_history_open(folder, &out->h));
   TRI_TRY_DONE(tri_page_screen_read(folder, &out->screen));
   TRI_TRY_DONE(tri_samples_read(folder, &out->samples));
+  tri_marks_read(folder, &out->marks);
   tri_look_facts_make(out->h, now_unix_s, &out->seen);
   find_times(out);
   out->spent_s = sum_of(out, "time_step_s");

@@ -4,6 +4,7 @@
 
 #include "chart.h"
 #include "look/facts.h"
+#include "history/marks.h"
 #include "page.h"
 #include "samples.h"
 #include "screen.h"
@@ -21,6 +22,7 @@ typedef struct tri_page_run {
   tri_history    *h;
   tri_page_screen screen;
   tri_samples     samples;
+  tri_marks       marks;
   char            name[TRI_RUN_NAME_BYTES];  /* unique on the page; bytes as the folder has them */
   tri_look_facts  seen;                      /* at now_unix_s */
   double          began_unix_s, last_unix_s; /* of the first and the last step's end; 0: not known */

@@ -86,6 +86,10 @@ static tri_status put_run(const tri_page_run *r, tri_text *out) {
   TRI_TRY(put_number(out, "step", (double)r->seen.step));
   TRI_TRY(put_number(out, "steps", known(r->seen.steps, 1)));
   TRI_TRY(put_number(out, "checkpoint_step", known(tri_history_checkpoint(r->h), 0)));
+  TRI_TRY(put_number(out, "best_checkpoint_step", known(r->marks.best, 0)));
+  TRI_TRY(tri_text_printf(out, "\"deck_changed_steps\": ["));
+  TRI_TRY(tri_marks_list(&r->marks, out));
+  TRI_TRY(tri_text_printf(out, "], "));
   TRI_TRY(put_number(out, "first_unix_s", r->began_unix_s > 0 ? r->began_unix_s : (double)NAN));
   TRI_TRY(put_number(out, "last_unix_s", r->last_unix_s > 0 ? r->last_unix_s : (double)NAN));
   TRI_TRY(put_number(out, "time_steps_s", r->spent_s));

@@ -61,6 +61,19 @@ static tri_status put_scores(const tri_page_run *r, tri_text *out) {
   return TRI_OK;
 }
 
+/* Whoever compares decks is to know that one did not hold all the way. */
+static tri_status put_changes(const tri_marks *m, tri_text *out) {
+  tri_text   list = {0};
+  tri_status st = TRI_OK;
+
+  if (!m->n) return TRI_OK;
+  st = tri_marks_list(m, &list);
+  if (st == TRI_OK)
+    st = tri_text_printf(out, "    another deck until step %s: deck.step-*.yaml in its folder\n", list.data);
+  tri_text_free(&list);
+  return st;
+}
+
 static tri_status put_block(const tri_page_run *r, tri_text *out) {
   char ranks[TRI_WHEN_BYTES] = "", name[SHOWN_BYTES], model[SHOWN_BYTES], algo[SHOWN_BYTES],
        steps[TRI_WHEN_BYTES], began[TRI_WHEN_BYTES], last[TRI_WHEN_BYTES], spent[TRI_WHEN_BYTES],
@@ -90,6 +103,9 @@ static tri_status put_block(const tri_page_run *r, tri_text *out) {
   }
   if (tri_history_checkpoint(r->h) >= 0)
     TRI_LINE(out, "    newest checkpoint: step %lld", (long long)tri_history_checkpoint(r->h));
+  if (r->marks.best >= 0)
+    TRI_LINE(out, "    best checkpoint: step %lld (checkpoints/BEST)", (long long)r->marks.best);
+  TRI_TRY(put_changes(&r->marks, out));
   if (tri_history_n_alarms(r->h)) TRI_LINE(out, "    warnings and errors: %d", tri_history_n_alarms(r->h));
   if (tri_history_bad_lines(r->h))
     TRI_LINE(out, "    lines of metrics.jsonl that are none of a run's: %lld",

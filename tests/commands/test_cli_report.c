@@ -220,6 +220,28 @@ static void test_several_runs(void **state) {
   assert_in_range(count(cli_out, "\n"), 7, 24);
 }
 
+/* A deck that did not hold all the way, and the best checkpoint; names that are nearly such are none. */
+static void test_marks(void **state) {
+  (void)state;
+  make_run("marks", 40, 0.5, "1e-5");
+  cli_sh("mkdir marks/checkpoints && ln -s step-00000025 marks/checkpoints/BEST && "
+         "touch marks/deck.step-00000030.yaml marks/deck.step-00000005.yaml marks/deck.step-7.yaml "
+         "marks/deck.step-00000008.yaml.before-1");
+  cli_succeeds(REPORT "marks");
+  cli_shows(cli_out, "    best checkpoint: step 25 (checkpoints/BEST)\n");
+  cli_shows(cli_out, "    another deck until step 5, 30: deck.step-*.yaml in its folder\n");
+  cli_succeeds(REPORT "marks --json");
+  cli_shows(cli_out, "\"best_checkpoint_step\": 25, \"deck_changed_steps\": [5, 30], ");
+  cli_succeeds(REPORT "marks --html marks.html");
+  free(take_page("marks.html"));
+  cli_sh("grep -q 'the best: step 25' marks.html && grep -q 'another until step 5, 30,' marks.html");
+  cli_sh("for i in 10 11 12 13 14 15 16; do "
+         "touch marks/deck.step-000000$i.yaml; done; ln -sfn ../../x marks/checkpoints/BEST");
+  cli_succeeds(REPORT "marks --json"); /* the last eight */
+  cli_shows(cli_out,
+            "\"best_checkpoint_step\": null, \"deck_changed_steps\": [10, 11, 12, 13, 14, 15, 16, 30], ");
+}
+
 static void test_empty_and_one_step(void **state) {
   (void)state;
   end(make("empty", "metrics.jsonl"));
@@ -359,6 +381,7 @@ int main(void) {
       cmocka_unit_test(test_page),         cmocka_unit_test(test_gaps),
       cmocka_unit_test(test_several_runs), cmocka_unit_test(test_empty_and_one_step),
       cmocka_unit_test(test_long),         cmocka_unit_test(test_hostile),
-      cmocka_unit_test(test_no_files),     cmocka_unit_test(test_refusals)};
+      cmocka_unit_test(test_no_files),     cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_marks)};
   return cmocka_run_group_tests(tests, cli_open, cli_close);
 }
