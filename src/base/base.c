@@ -263,6 +263,12 @@ static int edit_distance(const char *a, const char *b) {
   return row[n_b];
 }
 
+bool tri_ends_with(const char *text, const char *end) {
+  size_t n = strlen(text), m = strlen(end);
+
+  return n >= m && !strcmp(text + n - m, end);
+}
+
 const char *tri_nearest(const char *name, const char *const *known, int n_known) {
   const char *best = NULL;
   int         n = (int)strlen(name), limit = n / 3, best_distance;

@@ -153,6 +153,9 @@ void tri_log_urgent(const char *line);
 double tri_now_s(void);  /* monotonic clock, seconds */
 double tri_unix_s(void); /* seconds since 1970, to the millisecond */
 
+/* Pure. Whether `text` ends with `end`. */
+bool tri_ends_with(const char *text, const char *end);
+
 /* The name of `known` nearest to `name` (edit distance at most a third of its length, at least 2), or
  * NULL. */
 const char *tri_nearest(const char *name, const char *const *known, int n_known);

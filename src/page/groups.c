@@ -1,6 +1,8 @@
 /* groups.c - what is known of a metric by its name: where it stands on the page, its unit, its axis. */
 #include "groups.h"
 
+#include "base/base.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -82,16 +84,10 @@ static const known table[] = {
 /* clang-format on */
 enum { N_KNOWN = sizeof table / sizeof *table };
 
-static bool ends_with(const char *name, const char *end) {
-  size_t n = strlen(name), m = strlen(end);
-
-  return n >= m && !strcmp(name + n - m, end);
-}
-
 static bool fits(const char *pattern, const char *name) {
   size_t n = strlen(pattern);
 
-  if (pattern[0] == '*') return ends_with(name, pattern + 1);
+  if (pattern[0] == '*') return tri_ends_with(name, pattern + 1);
   return pattern[n - 1] == '*' ? !strncmp(pattern, name, n - 1) : !strcmp(pattern, name);
 }
 
@@ -131,7 +127,7 @@ const char *tri_page_metric_words(const char *name) {
 }
 
 tri_axis_kind tri_page_metric_kind(const char *name) {
-  return ends_with(name, "_bytes") ? TRI_AXIS_BYTES : TRI_AXIS_NUMBER;
+  return tri_ends_with(name, "_bytes") ? TRI_AXIS_BYTES : TRI_AXIS_NUMBER;
 }
 
 const char *tri_page_metric_unit(const char *name) {
@@ -143,13 +139,14 @@ const char *tri_page_metric_unit(const char *name) {
                                         {"_tokens", "tokens"}};
 
   for (size_t i = 0; i < sizeof unit / sizeof *unit; i++)
-    if (ends_with(name, unit[i][0])) return unit[i][1];
+    if (tri_ends_with(name, unit[i][0])) return unit[i][1];
   return !strcmp(name, "tokens") ? "tokens" : "";
 }
 
 bool tri_page_metric_may_be_log(const char *name) {
-  return ends_with(name, "learning_rate") || ends_with(name, "grad_norm") || ends_with(name, "loss_scale") ||
-         strstr(name, "_gap_") != NULL || strstr(name, "perplexity") != NULL;
+  return tri_ends_with(name, "learning_rate") || tri_ends_with(name, "grad_norm") ||
+         tri_ends_with(name, "loss_scale") || strstr(name, "_gap_") != NULL ||
+         strstr(name, "perplexity") != NULL;
 }
 
 bool tri_page_metric_is_eval(const char *name) { return !strncmp(name, "eval_", 5); }
@@ -162,7 +159,7 @@ bool tri_page_metric_is_phase(const char *name, const char **phase, int *n) {
   static const char *const other[] = {"step", "unix", "work", "wait", "save_behind", "gpu_slowed"};
   size_t                   length = strlen(name);
 
-  if (strncmp(name, "time_", 5) != 0 || length < 8 || !ends_with(name, "_s")) return false;
+  if (strncmp(name, "time_", 5) != 0 || length < 8 || !tri_ends_with(name, "_s")) return false;
   *phase = name + 5;
   *n = (int)length - 7;
   for (size_t i = 0; i < sizeof other / sizeof *other; i++)

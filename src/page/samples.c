@@ -34,16 +34,6 @@ void tri_samples_free(tri_samples *s) {
 
 /* ---- the newest file ---- */
 
-/* "step-00000012.jsonl": 12; else -1. */
-static int64_t step_of(const char *name) {
-  char     *end;
-  long long step;
-
-  if (strncmp(name, "step-", 5) != 0 || name[5] < '0' || name[5] > '9') return -1;
-  step = strtoll(name + 5, &end, 10);
-  return strcmp(end, ".jsonl") != 0 || end - name > 5 + 15 ? -1 : step;
-}
-
 static int64_t find_newest(const char *folder, char path[PATH_BYTES]) {
   DIR           *d;
   struct dirent *e;
@@ -53,7 +43,7 @@ static int64_t find_newest(const char *folder, char path[PATH_BYTES]) {
   if (snprintf(rollouts, sizeof rollouts, "%s/rollouts", folder) >= PATH_BYTES) return -1;
   if (!(d = opendir(rollouts))) return -1;
   while ((e = readdir(d)) != NULL) {
-    int64_t step = step_of(e->d_name);
+    int64_t step = tri_lines_step(e->d_name);
     if (step > newest && snprintf(path, PATH_BYTES, "%s/%s", rollouts, e->d_name) < PATH_BYTES) newest = step;
   }
   closedir(d);

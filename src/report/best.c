@@ -8,14 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-static bool ends_in(const char *name, const char *end) {
-  size_t n = strlen(name), m = strlen(end);
-
-  return n >= m && !strcmp(name + n - m, end);
-}
-
 bool tri_best_is_least(const char *metric) {
-  return ends_in(metric, "loss") || ends_in(metric, "perplexity");
+  return tri_ends_with(metric, "loss") || tri_ends_with(metric, "perplexity");
 }
 
 bool tri_best_beats(const char *metric, double value, const tri_best *than) {
