@@ -289,6 +289,13 @@ static tri_status cuda_graph_run(tri_graph *g, tri_stream *s) {
   return TRI_OK;
 }
 
+/* Here, for its halves are of two rooms. */
+tri_status tri_cuda_attn_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
+                              const tri_step_at *at, const tri_attn_rule *rule) {
+  TRI_TRY(tri_cuda_rope_put(s, qkv, k_page, v_page, at->pos, at->turn, at->slot, &rule->heads));
+  return tri_cuda_attn_decode(s, o, qkv, k_page, v_page, at->table, at->len, rule);
+}
+
 #define TRI_X(name) .name = tri_cuda_##name,
 static const tri_kernels cuda_kernels = {TRI_KERNEL_LIST(TRI_X)};
 #undef TRI_X

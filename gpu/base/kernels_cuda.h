@@ -12,7 +12,6 @@ extern "C" {
 #define TRI_X(name) tri_##name##_fn tri_cuda_##name;
 TRI_KERNEL_LIST(TRI_X)
 #undef TRI_X
-
 #ifdef __cplusplus
 }
 #endif

@@ -360,3 +360,17 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
     }
   return TRI_OK;
 }
+
+tri_status tri_cpu_attn_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
+                             const tri_step_at *at, const tri_attn_rule *rule) {
+  const tri_heads *h = &rule->heads;
+
+  check_heads(h, qkv->dim[1]);
+  TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
+  if (tri_cpu_in_pairs(tri_cpu_type(qkv)) && h->H / h->G <= TRI_PAIRS_ROWS) {
+    TRI_TRY(tri_cpu_check_stack(tri_cpu_threads(s, tri_cpu_decode_work(h, at->table, at->len))));
+    return tri_cpu_pairs_step(s, o, qkv, k_page, v_page, at, rule);
+  }
+  TRI_TRY(tri_cpu_rope_put(s, qkv, k_page, v_page, at->pos, at->turn, at->slot, h));
+  return tri_cpu_attn_decode(s, o, qkv, k_page, v_page, at->table, at->len, rule);
+}

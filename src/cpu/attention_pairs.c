@@ -1,140 +1,20 @@
 /* attention_pairs.c - causal attention of bf16 by the processor's own products: forward, and over cached
  * pages.
  *
- * As attention.c, but a row meets TRI_PAIRS_BLOCK keys at once and its weights are rounded to bf16 for the
- * product with the values. meet_block is the only code that does so: training rows and decoding rows get the
- * same bits. A weight of 0 adds nothing to a sum, whatever the finite value it meets; values that are not
- * finite are taken away from the rows that do not see them. Pages hold pairs: keys [P,G,D/2,TRI_PAGE,2],
- * values [P,G,TRI_PAGE/2,D,2]. */
+ * What a row does with a block of keys is pairs/attend.h's, the same in both. Pages hold pairs: keys
+ * [P,G,D/2,TRI_PAGE,2], values [P,G,TRI_PAGE/2,D,2]. In decoding a core waits for memory longer than it
+ * computes: what is met next is fetched meanwhile, and a step's own keys and values are put where lines were
+ * fetched for that. */
 #include "attention_pairs.h"
 
 #include <string.h>
 
 #if TRI_PAIRS_X86
 
-enum {
-  BLOCK = TRI_PAIRS_BLOCK,
-  PANELS = TRI_PAIRS_PANELS,
-  WIDE = 256,                           /* a head up to this width, */
-  ROWS = 256,                           /* and so many rows (tokens x heads), share the load of a block; */
-  HEADS = 8,                            /* wider ones half as many */
-  ALL = WIDE * ROWS,                    /* elements */
-  PANEL = TRI_CPU_MAX_D / 2 * TRI_PAGE, /* pairs of a panel */
-};
+_Static_assert(sizeof(tri_attend) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
+_Static_assert((int)TRI_ATTEND_MAX_D >= (int)TRI_CPU_MAX_D, "the widest head");
 
-typedef struct meet_state { /* of the rows one thread works on, and the block they share */
-  const tri_pairs *x;
-  int              D, dk, dv;             /* the width; padded to 32 as depth, to 16 as columns */
-  int              each;                  /* rows of a group, TRI_PAIRS_ROWS or fewer */
-  float            scale, cap;            /* 0: none */
-  const uint32_t  *k[PANELS], *v[PANELS]; /* panels [dk/2,TRI_PAGE,2] and [TRI_PAGE/2,ld_v,2] */
-  const uint32_t  *fetch_v[PANELS],
-      *fetch_k[PANELS];    /* pages met after the keys, and after the values; or NULL */
-  int64_t          ld_v;   /* pairs */
-  bool             finite; /* all of the block's values */
-  uint16_t         q[ALL]; /* [rows,dk] */
-  float            o[ALL]; /* [rows,dv], sums of p v */
-  tri_pairs_rows16 rows[ROWS / TRI_PAIRS_ROWS];
-  uint32_t         own_k[PANELS][PANEL], own_v[PANELS][PANEL], left_v[PANELS][PANEL];
-  float            s[TRI_PAIRS_ROWS * BLOCK];
-  uint16_t         p[TRI_PAIRS_ROWS * BLOCK];
-} meet_state;
-_Static_assert(sizeof(meet_state) <= TRI_CPU_FRAME_BYTES, "tri_cpu_check_stack");
-
-static inline int pad(int n, int to) { return (n + to - 1) / to * to; }
-static inline int least(int64_t a, int b) { return a < b ? (int)a : b; }
-static inline int clamp(int64_t n) { return n < 0 ? 0 : n > BLOCK ? BLOCK : (int)n; }
-/* The key that begins the first block a row at position `row` sees. */
-static inline int64_t first_block(int64_t row, int64_t window) {
-  return window > 0 && row >= window ? (row + 1 - window) / BLOCK * BLOCK : 0;
-}
-
-static void meet_open(meet_state *a, const tri_attn_rule *rule, int each) {
-  a->x = tri_pairs_find();
-  a->D = rule->heads.D, a->dk = pad(a->D, 32), a->dv = pad(a->D, 16);
-  a->scale = rule->scale, a->cap = rule->softcap;
-  a->each = each;
-  memset(a->fetch_v, 0, sizeof a->fetch_v);
-  memset(a->fetch_k, 0, sizeof a->fetch_k);
-  a->x->begin(each);
-}
-
-/* Rows of groups 0 .. n_group - 1 have met no key. */
-static void meet_begin(meet_state *a, int n_group) {
-  memset(a->o, 0, (size_t)(n_group * a->each * a->dv) * sizeof *a->o);
-  memset(a->rows, 0, (size_t)n_group * sizeof *a->rows);
-  for (int i = 0; i < n_group; i++)
-    for (int r = 0; r < TRI_PAIRS_ROWS; r++) a->rows[i].max[r] = -INFINITY;
-}
-
-/* n_row rows of which the first is `ahead` rows behind the block's first key, each `step` behind the one
- * before it. */
-static void see(tri_pairs_seen *seen, int64_t ahead, int64_t window, int step, int n_row) {
-  for (int r = 0; r < n_row; r++) {
-    int64_t end = ahead + 1 + r * step;
-    seen->first[r] = window > 0 ? clamp(end - window) : 0;
-    seen->end[r] = clamp(end);
-  }
-  seen->panel = seen->first[0] / TRI_PAGE;
-  seen->panel_end = (seen->end[n_row - 1] + TRI_PAGE - 1) / TRI_PAGE;
-}
-
-/* to = the panel v with zeros for keys outside of first .. end - 1. */
-static void leave_keys(uint32_t *to, const uint32_t *v, int64_t ld, int D, int first, int end) {
-  for (int k = 0; k < TRI_PAGE; k += 2) {
-    uint32_t mask = (k >= first && k < end ? 0xffffu : 0) | (k + 1 >= first && k + 1 < end ? 0xffff0000u : 0);
-    for (int d = 0; d < D; d++) to[k / 2 * ld + d] = mask ? v[k / 2 * ld + d] & mask : 0;
-  }
-}
-
-/* o += p v where some values are not finite: each row with the keys it sees alone. */
-static void add_apart(meet_state *a, float *o, int n_row, const tri_pairs_seen *t) {
-  float one[TRI_PAIRS_ROWS * TRI_CPU_MAX_D];
-
-  for (int r = 0; r < n_row; r++) {
-    const uint32_t *v[PANELS];
-    for (int i = t->panel; i < t->panel_end; i++) {
-      leave_keys(a->left_v[i], a->v[i], a->ld_v, a->D, t->first[r] - i * TRI_PAGE, t->end[r] - i * TRI_PAGE);
-      v[i] = a->left_v[i];
-    }
-    memcpy(one, o + r * a->dv, (size_t)a->dv * sizeof *one);
-    a->x->sums(one, a->dv, a->p + r * BLOCK + t->panel * TRI_PAGE, 0, v + t->panel, NULL, a->ld_v,
-               t->panel_end - t->panel, 1, a->dv);
-    memcpy(o + r * a->dv, one, (size_t)a->dv * sizeof *one);
-  }
-}
-
-/* n_row rows of group `group` meet the block. */
-static void meet_block(meet_state *a, int group, int n_row, const tri_pairs_seen *t) {
-  int       from = t->panel * TRI_PAGE, n = t->panel_end - t->panel;
-  uint16_t *q = a->q + group * a->each * a->dk;
-  float    *o = a->o + group * a->each * a->dv;
-  bool      whole = t->first[n_row - 1] == 0 && t->end[0] == BLOCK;
-
-  if (n <= 0) return;
-  a->x->scores(a->s + from, BLOCK, q, a->dk, a->k + t->panel, a->fetch_v, n, n_row, a->dk);
-  if (tri_pairs_softmax(&a->rows[group], a->s, a->p, n_row, t, a->scale, a->cap))
-    for (int r = 0; r < n_row; r++) {
-      float factor = a->rows[group].factor[r], *row = o + r * a->dv;
-#pragma omp simd
-      for (int d = 0; d < a->dv; d++) row[d] *= factor;
-    }
-  if (a->finite || whole)
-    a->x->sums(o, a->dv, a->p + from, BLOCK, a->v + t->panel, a->fetch_k, a->ld_v, n, n_row, a->dv);
-  else
-    add_apart(a, o, n_row, t);
-}
-
-/* Row `row` of a group to o [D]. 0 is added so that a sum of nothing but zeros has one sign. */
-static float meet_end(const meet_state *a, int group, int row, uint16_t *o) {
-  float        sum = tri_pairs_sum(&a->rows[group], row), inverse = 1.0f / sum;
-  const float *from = a->o + (group * a->each + row) * a->dv;
-#pragma omp simd
-  for (int d = 0; d < a->D; d++) o[d] = tri_f32_to_bf16(fmaf(from[d], inverse, 0.0f));
-  return sum;
-}
-
-/* ---- forward ---- */
+enum { BLOCK = TRI_PAIRS_BLOCK, HEADS = 8 }; /* HEADS: that share the load of a block */
 
 typedef struct meet_call { /* the arguments of one attn_fwd */
   uint16_t       *o;
@@ -145,12 +25,12 @@ typedef struct meet_call { /* the arguments of one attn_fwd */
 } meet_call;
 
 /* The block of n_key keys from batch row `row` on. */
-static void load_block(meet_state *a, const meet_call *c, int64_t row, int n_key, int g) {
+static void load_block(tri_attend *a, const meet_call *c, int64_t row, int n_key, int g) {
   const uint16_t *k = c->qkv + row * c->E + (int64_t)(c->H + g) * c->D, *v = k + (int64_t)c->G * c->D;
 
   a->ld_v = a->dv, a->finite = true;
   for (int i = 0; i * TRI_PAGE < n_key; i++) {
-    int             n = least(n_key - i * TRI_PAGE, TRI_PAGE);
+    int             n = tri_attend_least(n_key - i * TRI_PAGE, TRI_PAGE);
     const int64_t   at = i * TRI_PAGE * c->E;
     const uint32_t *from = (const uint32_t *)(const void *)(k + at);
     tri_pairs_turn(a->own_k[i], TRI_PAGE, from, c->E / 2, n, a->D / 2);
@@ -164,29 +44,29 @@ static void load_block(meet_state *a, const meet_call *c, int64_t row, int n_key
 
 /* Rows first..first+n of the batch, all of the sequence that starts at row `start`, for heads h..h+n_head
  * of the key/value head g. */
-static void meet_rows(meet_state *a, const meet_call *c, int64_t start, int64_t first, int n, int g, int h,
+static void meet_rows(tri_attend *a, const meet_call *c, int64_t start, int64_t first, int n, int g, int h,
                       int n_head) {
-  int     n_group = pad(n, TRI_PAIRS_ROWS) / TRI_PAIRS_ROWS, D = c->D;
+  int     n_group = tri_attend_pad(n, TRI_PAIRS_ROWS) / TRI_PAIRS_ROWS, D = c->D;
   int64_t last = first + n - 1 - start; /* position of the last row */
 
   for (int i = 0; i < n_head; i++)
     tri_pairs_rows(a->q + i * n_group * TRI_PAIRS_ROWS * a->dk, a->dk,
                    c->qkv + first * c->E + (int64_t)(h + i) * D, c->E, n, n_group * TRI_PAIRS_ROWS, D);
-  meet_begin(a, n_head * n_group);
-  for (int64_t key = first_block(first - start, c->window); key <= last; key += BLOCK) {
-    load_block(a, c, start + key, least(last + 1 - key, BLOCK), g);
+  tri_attend_begin(a, n_head * n_group);
+  for (int64_t key = tri_attend_first(first - start, c->window); key <= last; key += BLOCK) {
+    load_block(a, c, start + key, tri_attend_least(last + 1 - key, BLOCK), g);
     for (int j = 0; j < n_group; j++) {
       tri_pairs_seen t;
-      int            at = j * TRI_PAIRS_ROWS, n_row = least(n - at, TRI_PAIRS_ROWS);
-      see(&t, first + at - start - key, c->window, 1, n_row);
-      for (int i = 0; i < n_head; i++) meet_block(a, i * n_group + j, n_row, &t);
+      int            at = j * TRI_PAIRS_ROWS, n_row = tri_attend_least(n - at, TRI_PAIRS_ROWS);
+      tri_attend_see(&t, first + at - start - key, c->window, 1, n_row);
+      for (int i = 0; i < n_head; i++) tri_attend_block(a, i * n_group + j, n_row, &t);
     }
   }
   for (int i = 0; i < n_head; i++)
     for (int r = 0; r < n; r++) {
       int     group = i * n_group + r / TRI_PAIRS_ROWS, row = r % TRI_PAIRS_ROWS;
       int64_t at = (first + r) * c->H + h + i;
-      float   sum = meet_end(a, group, row, c->o + at * D);
+      float   sum = tri_attend_end(a, group, row, c->o + at * D);
       c->lse[at] = a->rows[group].max[row] + logf(sum);
     }
 }
@@ -198,18 +78,19 @@ tri_status tri_cpu_pairs_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, 
   int64_t          N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1;
   meet_call        c = {o->data, lse->data, qkv->data, E, rule->window, h->H, h->G, h->D};
   int              group = h->H / h->G, n_head = group < HEADS ? group : HEADS;
-  int              n_token = (h->D > WIDE ? ROWS / 2 : ROWS) / n_head / TRI_PAIRS_ROWS * TRI_PAIRS_ROWS;
-  int              n_part = (group + n_head - 1) / n_head;
-  int64_t          n_block = (N + n_token - 1) / n_token;
+  int n_token = (h->D > TRI_ATTEND_WIDE ? TRI_ATTEND_ROWS / 2 : TRI_ATTEND_ROWS) / n_head / TRI_PAIRS_ROWS *
+                TRI_PAIRS_ROWS;
+  int     n_part = (group + n_head - 1) / n_head;
+  int64_t n_block = (N + n_token - 1) / n_token;
 
 #pragma omp parallel for schedule(dynamic) num_threads(tri_cpu_threads(s, 16 * N * E))
   for (int64_t unit = 0; unit < n_block * h->G * n_part; unit++) {
-    meet_state a;
+    tri_attend a;
     int64_t    block = n_block - 1 - unit / (h->G * n_part), part = unit % n_part; /* long rows first */
     int64_t    end = (block + 1) * n_token < N ? (block + 1) * n_token : N;
     int        g = (int)(unit / n_part % h->G), at = (int)part * n_head;
     int        n_here = group - at < n_head ? group - at : n_head;
-    meet_open(&a, rule, TRI_PAIRS_ROWS);
+    tri_attend_open(&a, rule, TRI_PAIRS_ROWS, TRI_PAIRS_ROWS);
     for (int64_t n = block * n_token; n < end;) {
       int64_t seq = tri_cpu_find_sequence(first_row, S, n),
               stop = first_row[seq + 1] < end ? first_row[seq + 1] : end;
@@ -222,6 +103,15 @@ tri_status tri_cpu_pairs_fwd(tri_stream *s, tri_out o, tri_out lse, tri_in qkv, 
 }
 
 /* ---- cached pages ---- */
+
+/* To place `place` of a head's part of a page. */
+static void put_key(uint16_t *page, int64_t place, const uint16_t *k, int64_t D) {
+  for (int64_t d = 0; d < D; d += 2) memcpy(page + d * TRI_PAGE + place * 2, k + d, 2 * sizeof *k);
+}
+static void put_value(uint16_t *page, int64_t place, const uint16_t *v, int64_t D) {
+  page += place / 2 * D * 2 + place % 2;
+  for (int64_t d = 0; d < D; d++) page[d * 2] = v[d];
+}
 
 tri_status tri_cpu_pairs_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in qkv, tri_in slot,
                              const tri_heads *h) {
@@ -236,29 +126,30 @@ tri_status tri_cpu_pairs_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_
       if (to[n] < 0) continue;
       TRI_ASSERT(to[n] < slots);
       page = to[n] / TRI_PAGE, place = to[n] % TRI_PAGE, head = (page * G + g) * D * TRI_PAGE;
-      uint16_t *k_to = (uint16_t *)k_page->data + head + place * 2;
-      uint16_t *v_to = (uint16_t *)v_page->data + head + place / 2 * D * 2 + place % 2;
-      for (int64_t d = 0; d < D; d += 2) memcpy(k_to + d * TRI_PAGE, k + d, 2 * sizeof *k);
-      for (int64_t d = 0; d < D; d++) v_to[d * 2] = v[d];
+      put_key((uint16_t *)k_page->data + head, place, k, D);
+      put_value((uint16_t *)v_page->data + head, place, v, D);
     }
   return TRI_OK;
 }
 
-typedef struct pages_call { /* the arguments of one attn_decode */
-  uint16_t       *o;
-  const uint16_t *qkv, *k_page, *v_page;
-  const int32_t  *table, *len; /* of every row: [n_table]; [1] */
-  int64_t         n_table, P;  /* P: pages there are */
-  int             H, G, D;
-  int             each, n_part, most; /* queries of a group; groups of a key/value head, of a share */
-  int64_t         window;
+typedef struct pages_call { /* the arguments of one attn_decode or attn_step */
+  uint16_t      *o, *qkv, *k_page, *v_page;
+  const int32_t *table, *len; /* of every row: [n_table]; [1] */
+  const int32_t *slot, *pos;  /* of every row; slot NULL: keys and values are there, all are turned */
+  const float   *turn;        /* [positions,D] */
+  int64_t        n_table, P;  /* P: pages there are */
+  int            H, G, D;
+  int            each, n_part, most; /* queries of a unit; units of a key/value head, of a share */
+  int64_t        window;
 } pages_call;
 
-/* Groups of queries of one row, each of one key/value head. A page holds the keys of all heads one behind the
- * other: to meet them together is to read long pieces. */
+/* Units of one row: queries of a key/value head that one tile takes. So many as together have no more than
+ * TRI_PAIRS_ROWS queries are a group, whose weights are made at once: while those of one unit alone are made,
+ * memory would wait. A page holds the keys of all heads one behind the other, so a share of many units reads
+ * long pieces. */
 typedef struct share {
   int64_t        row;
-  int            first, n; /* groups of the row */
+  int            first, n; /* units of the row */
   int            len;
   const int32_t *page;
 } share;
@@ -267,107 +158,177 @@ static share share_at(const pages_call *c, int64_t i) {
   const int all = c->G * c->n_part, each_row = (all + c->most - 1) / c->most;
   share     p = {.row = i / each_row, .first = (int)(i % each_row) * c->most};
 
-  p.n = least(all - p.first, c->most);
+  p.n = tri_attend_least(all - p.first, c->most);
   p.len = c->len[p.row];
   p.page = c->table + p.row * c->n_table;
   return p;
 }
 
-/* Where the head of group `group` has its part of the page that begins with key `key`, elements. */
-static inline int64_t page_at(const pages_call *c, const share *p, int group, int key) {
+/* Where the head of unit `unit` has its part, of keys or values, of the page with key `key`. */
+static inline uint16_t *part_at(const pages_call *c, uint16_t *pages, const share *p, int unit, int key) {
   const int64_t page = p->page[key / TRI_PAGE];
 
   TRI_ASSERT(page >= 0 && page < c->P);
-  return (page * c->G + group / c->n_part) * c->D * TRI_PAGE;
+  return pages + (page * c->G + unit / c->n_part) * c->D * TRI_PAGE;
+}
+static inline const uint32_t *pairs_at(const pages_call *c, uint16_t *pages, const share *p, int unit,
+                                       int key) {
+  return (const uint32_t *)(const void *)part_at(c, pages, p, unit, key);
 }
 
-static inline const uint32_t *in_pairs(const uint16_t *x) { return (const uint32_t *)(const void *)x; }
-
-/* After n panels of values come the keys of group `group` from key `key` on; p NULL: none do. */
-static void fetch_keys(meet_state *a, const pages_call *c, const share *p, int group, int key, int n) {
+/* Beside n panels those of unit `unit` of the block from key `key` on are fetched, of k_page or v_page. */
+static void fetch(tri_attend *a, const pages_call *c, uint16_t *pages, const share *p, int unit, int key,
+                  int n) {
   tri_pairs_seen t;
 
-  memset(a->fetch_k, 0, sizeof a->fetch_k);
-  if (!p) return;
-  see(&t, p->len - 1 - key, c->window, 0, 1);
+  memset(a->fetch, 0, sizeof a->fetch);
+  tri_attend_see(&t, p->len - 1 - key, c->window, 0, 1);
   for (int i = 0; t.panel + i < t.panel_end; i++) {
-    const uint16_t *k = c->k_page + page_at(c, p, group, key + (t.panel + i) * TRI_PAGE);
+    const uint32_t *at = pairs_at(c, pages, p, unit, key + (t.panel + i) * TRI_PAGE);
     if (i < n)
-      a->fetch_k[i] = in_pairs(k);
+      a->fetch[i] = at;
     else
-      for (int at = 0; at < c->D * TRI_PAGE; at += 32) __builtin_prefetch(k + at);
+      for (int j = 0; j < c->D * TRI_PAGE / 2; j += 16) __builtin_prefetch(at + j);
   }
 }
 
-/* Panel i of the block from key `key` on is a page: in place, or copied where its width asks for padding or
- * where places are not seen, for they may hold anything. */
-static void take_page(meet_state *a, const pages_call *c, const share *p, int group, int i, int key,
-                      const tri_pairs_seen *t) {
-  int             D = a->D, first = t->first[0] - i * TRI_PAGE, end = t->end[0] - i * TRI_PAGE;
-  int64_t         at = page_at(c, p, group, key + i * TRI_PAGE);
-  const uint32_t *k = in_pairs(c->k_page + at), *v = in_pairs(c->v_page + at);
+/* Whether the row's own key and value are still to be put, in the block from key `key` on. */
+static bool puts_own(const pages_call *c, const share *p, int key) {
+  return c->slot && c->slot[p->row] >= 0 && p->len <= key + BLOCK;
+}
+/* The row's head of unit `unit`, of heads that begin `behind` heads into the row. */
+static inline uint16_t *head_of(const pages_call *c, const share *p, int behind, int unit) {
+  return c->qkv + (p->row * (c->H + 2 * c->G) + behind + unit) * c->D;
+}
 
-  if (a->dk != D) {
-    memcpy(a->own_k[i], k, (size_t)(D * TRI_PAGE / 2) * sizeof *k);
-    memset(a->own_k[i] + D * TRI_PAGE / 2, 0, (size_t)((a->dk - D) * TRI_PAGE / 2) * sizeof *k);
-    k = a->own_k[i];
+/* The block's panels of keys are pages: in place, or copied where their width asks for padding. */
+static void take_keys(tri_attend *a, const pages_call *c, const share *p, int unit, int key,
+                      const tri_pairs_seen *t) {
+  const int64_t n = a->D * TRI_PAGE / 2, all = a->dk * TRI_PAGE / 2;
+  const int     own = p->len - 1;
+
+  if (puts_own(c, p, key))
+    put_key(part_at(c, c->k_page, p, unit, own), own % TRI_PAGE, head_of(c, p, c->H, unit), c->D);
+  for (int i = t->panel; i < t->panel_end; i++) {
+    a->k[i] = pairs_at(c, c->k_page, p, unit, key + i * TRI_PAGE);
+    if (all == n) continue;
+    memcpy(a->own_k[i], a->k[i], (size_t)n * sizeof *a->own_k[i]);
+    memset(a->own_k[i] + n, 0, (size_t)(all - n) * sizeof *a->own_k[i]);
+    a->k[i] = a->own_k[i];
   }
-  a->fetch_v[i - t->panel] = v;
-  if (first > 0 || end < TRI_PAGE || a->dv != D) {
-    leave_keys(a->own_v[i], v, D, D, first, end);
-    v = a->own_v[i];
-    a->fetch_v[i - t->panel] = NULL;
+}
+
+/* And those of values; copied also where places are not seen, for they may hold anything. */
+static void take_values(tri_attend *a, const pages_call *c, const share *p, int unit, int key,
+                        const tri_pairs_seen *t) {
+  const int own = p->len - 1;
+
+  if (puts_own(c, p, key))
+    put_value(part_at(c, c->v_page, p, unit, own), own % TRI_PAGE, head_of(c, p, c->H + c->G, unit), c->D);
+  for (int i = t->panel; i < t->panel_end; i++) {
+    const int first = t->first[0] - i * TRI_PAGE, end = t->end[0] - i * TRI_PAGE;
+    a->v[i] = pairs_at(c, c->v_page, p, unit, key + i * TRI_PAGE);
+    if (first <= 0 && end >= TRI_PAGE && a->dv == a->D) continue;
+    tri_attend_leave(a->own_v[i], a->v[i], a->D, a->D, first, end);
+    a->v[i] = a->own_v[i];
   }
-  a->k[i] = k, a->v[i] = v;
+}
+
+/* What is met after a group's block: the share, its unit and the key, or p NULL. */
+typedef struct coming {
+  const share *p;
+  int          unit, key;
+} coming;
+
+/* Units first .. first + n - 1 of the share, which are its group `group`, meet the block from key `key`. */
+static void meet_units(tri_attend *a, const pages_call *c, const share *p, int group, int n, int key,
+                       coming next) {
+  const int      first = p->first + group * (a->each / c->each);
+  tri_pairs_seen t;
+
+  tri_attend_see(&t, p->len - 1 - key, c->window, 0, n * c->each);
+  const int panels = t.panel_end - t.panel;
+  for (int i = 0; i < n; i++) {
+    if (i + 1 < n)
+      fetch(a, c, c->k_page, p, first + i + 1, key, panels);
+    else
+      fetch(a, c, c->v_page, p, first, key, panels);
+    take_keys(a, c, p, first + i, key, &t);
+    tri_attend_keys(a, group, i * c->each, c->each, &t);
+  }
+  tri_attend_weigh(a, group, n * c->each, &t);
+  for (int i = 0; i < n; i++) {
+    if (i + 1 < n)
+      fetch(a, c, c->v_page, p, first + i + 1, key, panels);
+    else if (next.p)
+      fetch(a, c, c->k_page, next.p, next.unit, next.key, panels);
+    else
+      memset(a->fetch, 0, sizeof a->fetch);
+    take_values(a, c, p, first + i, key, &t);
+    tri_attend_values(a, group, i * c->each, c->each, &t);
+  }
 }
 
 /* The share's queries meet all their pages; `next`, which may be NULL, comes after it. */
-static void meet_pages(meet_state *a, const pages_call *c, const share *p, const share *next) {
-  const int start = next ? (int)first_block(next->len - 1, c->window) : 0;
+static void meet_pages(tri_attend *a, const pages_call *c, const share *p, const share *next) {
+  const int per = a->each / c->each, n_group = (p->n + per - 1) / per;
 
-  a->ld_v = a->D, a->finite = true;
-  for (int key = (int)first_block(p->len - 1, c->window); key < p->len; key += BLOCK) {
-    tri_pairs_seen t;
-    see(&t, p->len - 1 - key, c->window, 0, c->each);
-    for (int j = 0; j < p->n; j++) {
-      const int group = p->first + j, n = t.panel_end - t.panel;
-      if (j + 1 < p->n)
-        fetch_keys(a, c, p, group + 1, key, n);
+  a->ld_v = a->D;
+  for (int key = (int)tri_attend_first(p->len - 1, c->window); key < p->len; key += BLOCK)
+    for (int j = 0; j < n_group; j++) {
+      coming then = {next, next ? next->first : 0,
+                     next ? (int)tri_attend_first(next->len - 1, c->window) : 0};
+      if (j + 1 < n_group)
+        then = (coming){p, p->first + (j + 1) * per, key};
       else if (key + BLOCK < p->len)
-        fetch_keys(a, c, p, p->first, key + BLOCK, n);
-      else
-        fetch_keys(a, c, next, next ? next->first : 0, start, n);
-      for (int i = t.panel; i < t.panel_end; i++) take_page(a, c, p, group, i, key, &t);
-      meet_block(a, j, c->each, &t);
+        then = (coming){p, p->first, key + BLOCK};
+      meet_units(a, c, p, j, tri_attend_least(p->n - j * per, per), key, then);
     }
-  }
 }
 
 /* Of a key/value head with more queries than a tile takes the last tile is not full: rows of zeros. */
-static inline int queries_of(const pages_call *c, int group) {
-  return least(c->H / c->G - group % c->n_part * TRI_PAIRS_ROWS, c->each);
+static inline int queries_of(const pages_call *c, int unit) {
+  return tri_attend_least(c->H / c->G - unit % c->n_part * TRI_PAIRS_ROWS, c->each);
 }
-static inline int64_t query_at(const pages_call *c, int group) {
-  return (int64_t)(group / c->n_part) * (c->H / c->G) + group % c->n_part * TRI_PAIRS_ROWS;
+static inline int64_t query_at(const pages_call *c, int unit) {
+  return (int64_t)(unit / c->n_part) * (c->H / c->G) + unit % c->n_part * TRI_PAIRS_ROWS;
 }
 
-static void meet_share(meet_state *a, const pages_call *c, const share *p, const share *next) {
+/* attn_step's: the share's queries and keys are turned where they are. */
+static void turn_share(const pages_call *c, const share *p) {
+  const int    group = c->H / c->G;
+  const float *turn = c->turn + (int64_t)c->pos[p->row] * c->D;
+  const int    to = c->slot[p->row], page = (p->len - 1) / TRI_PAGE;
+
+  TRI_ASSERT(c->n_part == 1 && (to < 0 || to == p->page[page] * TRI_PAGE + (p->len - 1) % TRI_PAGE));
+  tri_cpu_turn_heads(TRI_BF16, head_of(c, p, 0, p->first * group), p->n * group, turn, c->D, 1);
+  tri_cpu_turn_heads(TRI_BF16, head_of(c, p, c->H, p->first), p->n, turn, c->D, 1);
+}
+
+static void meet_share(tri_attend *a, const pages_call *c, const share *p, const share *next) {
+  const int     per = a->each / c->each;
   const int64_t E = (int64_t)(c->H + 2 * c->G) * c->D;
 
+  if (c->slot) turn_share(c, p);
   for (int j = 0; j < p->n; j++)
-    tri_pairs_rows(a->q + j * c->each * a->dk, a->dk, c->qkv + p->row * E + query_at(c, p->first + j) * c->D,
-                   c->D, queries_of(c, p->first + j), c->each, c->D);
-  meet_begin(a, p->n);
+    tri_pairs_rows(a->q + (j / per * a->each + j % per * c->each) * a->dk, a->dk,
+                   c->qkv + p->row * E + query_at(c, p->first + j) * c->D, c->D, queries_of(c, p->first + j),
+                   c->each, c->D);
+  tri_attend_begin(a, (p->n + per - 1) / per);
   meet_pages(a, c, p, next);
   for (int j = 0; j < p->n; j++)
     for (int r = 0; r < queries_of(c, p->first + j); r++)
-      meet_end(a, j, r, c->o + (p->row * c->H + query_at(c, p->first + j) + r) * c->D);
+      tri_attend_end(a, j / per, j % per * c->each + r,
+                     c->o + (p->row * c->H + query_at(c, p->first + j) + r) * c->D);
 }
 
-/* Groups of a share: as many as a meet_state holds, but that there are some shares for every thread. */
-static int groups_of(const pages_call *c, int64_t rows, int threads) {
+/* Units of a share: as many as a tri_attend holds, but that there are some shares for every thread. */
+static int units_of(const pages_call *c, int64_t rows, int threads) {
   const int64_t fair = rows * c->G * c->n_part / (4 * threads);
-  const int room = ALL / (c->each * pad(c->D, 32)), most = least(fair, least(room, ROWS / TRI_PAIRS_ROWS));
+  const int     per = TRI_PAIRS_ROWS / c->each,
+            groups = tri_attend_least(TRI_ATTEND_ALL / (per * c->each * tri_attend_pad(c->D, 32)),
+                                      TRI_ATTEND_ROWS / 16);
+  const int most = tri_attend_least(fair, per * groups);
 
   return most > 1 ? most : 1;
 }
@@ -379,32 +340,34 @@ static int64_t take(int64_t *taken) {
   return one;
 }
 
-tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
-                                tri_in table, tri_in len, const tri_attn_rule *rule) {
+/* at: of attn_decode its `table` and `len` alone. */
+static tri_status decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
+                         const tri_step_at *at, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
-  const int        group = h->H / h->G, threads = tri_cpu_threads(s, tri_cpu_decode_work(h, table, len));
-  pages_call       c = {.o = o->data,
-                        .qkv = qkv->data,
-                        .k_page = k_page->data,
-                        .v_page = v_page->data,
-                        .table = table->data,
-                        .len = len->data,
-                        .n_table = table->dim[1],
-                        .P = tri_tensor_count(k_page) / ((int64_t)h->G * h->D * TRI_PAGE),
-                        .H = h->H,
-                        .G = h->G,
-                        .D = h->D,
-                        .each = least(group, TRI_PAIRS_ROWS),
-                        .n_part = pad(group, TRI_PAIRS_ROWS) / TRI_PAIRS_ROWS,
-                        .window = rule->window};
-  int64_t          n, taken = 0;
+  const int  group = h->H / h->G, threads = tri_cpu_threads(s, tri_cpu_decode_work(h, at->table, at->len));
+  pages_call c = {.o = o->data,
+                  .qkv = qkv->data,
+                  .k_page = k_page->data,
+                  .v_page = v_page->data,
+                  .table = at->table->data,
+                  .len = at->len->data,
+                  .n_table = at->table->dim[1],
+                  .P = tri_tensor_count(k_page) / ((int64_t)h->G * h->D * TRI_PAGE),
+                  .H = h->H,
+                  .G = h->G,
+                  .D = h->D,
+                  .each = tri_attend_least(group, TRI_PAIRS_ROWS),
+                  .n_part = tri_attend_pad(group, TRI_PAIRS_ROWS) / TRI_PAIRS_ROWS,
+                  .window = rule->window};
+  int64_t    n, taken = 0;
 
-  c.most = groups_of(&c, qkv->dim[0], threads);
+  if (at->slot) c.slot = at->slot->data, c.pos = at->pos->data, c.turn = at->turn->data;
+  c.most = units_of(&c, qkv->dim[0], threads);
   n = qkv->dim[0] * ((c.G * c.n_part + c.most - 1) / c.most);
 #pragma omp parallel num_threads(threads)
   {
-    meet_state a;
-    meet_open(&a, rule, c.each);
+    tri_attend a;
+    tri_attend_open(&a, rule, TRI_PAIRS_ROWS / c.each * c.each, c.each);
     for (int64_t i = take(&taken), next; i < n; i = next) {
       next = take(&taken);
       const share p = share_at(&c, i), after = share_at(&c, next < n ? next : i);
@@ -413,5 +376,15 @@ tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_p
     a.x->end();
   }
   return TRI_OK;
+}
+
+tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
+                                tri_in table, tri_in len, const tri_attn_rule *rule) {
+  return decode(s, o, qkv, k_page, v_page, &(tri_step_at){.table = table, .len = len}, rule);
+}
+
+tri_status tri_cpu_pairs_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
+                              const tri_step_at *at, const tri_attn_rule *rule) {
+  return decode(s, o, qkv, k_page, v_page, at, rule);
 }
 #endif

@@ -4,7 +4,7 @@
 #define TRI_CPU_ATTENTION_PAIRS_H
 
 #include "cpu.h"
-#include "cpu/pairs/pairs.h"
+#include "cpu/pairs/attend.h"
 
 /* Whether an array of type A goes this way. Where no family is built, a constant: nothing else is there. */
 #if TRI_PAIRS_X86
@@ -17,5 +17,7 @@ tri_attn_fwd_fn    tri_cpu_pairs_fwd;
 tri_attn_bwd_fn    tri_cpu_pairs_bwd;
 tri_kv_put_fn      tri_cpu_pairs_put;
 tri_attn_decode_fn tri_cpu_pairs_decode;
+/* Of at most TRI_PAIRS_ROWS queries of a key/value head: a thread puts a key where it meets it. */
+tri_attn_step_fn tri_cpu_pairs_step;
 
 #endif

@@ -190,12 +190,19 @@ void tri_cpu_tile_rows(float *tile, int64_t ld_tile, const void *x, tri_dtype A,
 /* The same transposed, tile[D,TRI_PAGE]; places n..TRI_PAGE-1 become 0. n <= TRI_PAGE. */
 void tri_cpu_tile_turn(float *tile, const void *x, tri_dtype A, int64_t ld, int n, int D, float scale);
 
-/* What softmax of inv_temperature * row needs, one pass. logprob.c. */
+/* rope of n heads, one behind the other. turn: D/2 cosines, D/2 sines. layers.c. */
+void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, const float *turn, int D, int sign);
+
+/* Logits per step of the online softmax: 8 KiB, read twice from the first cache. */
+enum { TRI_CPU_LOGITS = 2048 };
+/* What softmax of inv_temperature * row needs, one pass; and, unless mass is NULL, of the i-th TRI_CPU_LOGITS
+ * of them the sum of exp(scaled - max) in mass[i], which has room for twice as many. logprob.c. */
 typedef struct tri_cpu_softmax {
   float  max;     /* largest scaled logit */
   double log_sum; /* log of the sum of exp(scaled - max) */
   double excess;  /* mean of (scaled - max) under the distribution; entropy = log_sum - excess, nats */
 } tri_cpu_softmax;
-void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out);
+void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out,
+                         double *mass);
 
 #endif

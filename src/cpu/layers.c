@@ -53,6 +53,11 @@ static TRI_CPU_EACH void turn_head(const tri_dtype A, void *x, const float *turn
   }
 }
 
+void tri_cpu_turn_heads(tri_dtype A, void *x, int64_t n, const float *turn, int D, int sign) {
+  for (int64_t i = 0; i < n; i++)
+    TRI_CPU_OF(A, turn_head, tri_cpu_at_out(x, A, i * D), turn, D / 2, (float)sign);
+}
+
 tri_status tri_cpu_rope(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, const tri_heads *h, int sign) {
   int64_t        N = qkv->dim[0], E = qkv->dim[1], D = h->D;
   const int32_t *at = pos->data;
@@ -63,8 +68,7 @@ tri_status tri_cpu_rope(tri_stream *s, tri_out qkv, tri_in pos, tri_in table, co
   for (int64_t n = 0; n < N; n++) {
     const float *turn = (const float *)table->data + at[n] * D;
     TRI_ASSERT(at[n] >= 0 && at[n] < table->dim[0]);
-    for (int64_t i = 0; i < h->H + h->G; i++)
-      TRI_CPU_OF(A, turn_head, tri_cpu_at_out(qkv->data, A, n * E + i * D), turn, h->D / 2, (float)sign);
+    tri_cpu_turn_heads(A, tri_cpu_at_out(qkv->data, A, n * E), h->H + h->G, turn, h->D, sign);
   }
   return TRI_OK;
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { BLOCK = 2048 }; /* logits per step of the online softmax: 8 KiB, read twice from the first cache */
+enum { BLOCK = TRI_CPU_LOGITS };
 
 static inline float block_max(const float *x, int64_t n) {
   float   lane[TRI_CPU_LANES];
@@ -40,7 +40,8 @@ static inline void block_sums(const float *x, int64_t n, float inv_temperature, 
 }
 
 /* Online softmax (Milakov, Gimelshein 2018), with the first moment carried along for the entropy. */
-void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out) {
+void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_cpu_softmax *out,
+                         double *mass) {
   float  max = -INFINITY;
   double sum = 0, moment = 0;
 
@@ -58,7 +59,9 @@ void tri_cpu_softmax_row(const float *x, int64_t V, float inv_temperature, tri_c
     block_sums(x + first, n, inv_temperature, max == -INFINITY ? 0 : max, &block_sum, &block_moment);
     sum += block_sum;
     moment += block_moment;
+    if (mass) mass[2 * (first / BLOCK)] = block_sum, mass[2 * (first / BLOCK) + 1] = max;
   }
+  for (int64_t i = 0; mass && i * BLOCK < V; i++) mass[i] = mass[2 * i] * exp(mass[2 * i + 1] - (double)max);
   out->max = max;
   out->log_sum = log(sum);
   out->excess = moment / sum;
@@ -75,7 +78,7 @@ tri_status tri_cpu_logp_fwd(tri_stream *s, tri_out logp, tri_out ent, tri_out ls
     const float    *x = (const float *)logits->data + k * V;
     tri_cpu_softmax r;
     TRI_ASSERT(id[k] >= 0 && id[k] < V);
-    tri_cpu_softmax_row(x, V, inv_temperature, &r);
+    tri_cpu_softmax_row(x, V, inv_temperature, &r, NULL);
     ((float *)logp->data)[k] = tri_softmax_logp(x[id[k]], inv_temperature, r.max, r.log_sum);
     ((float *)ent->data)[k] = (float)(r.log_sum - r.excess);
     ((float *)lse->data)[k] = (float)(r.max + r.log_sum);

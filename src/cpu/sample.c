@@ -5,11 +5,9 @@
 
 #include <string.h>
 
-enum {
-  BLOCK = 2048,
-  BITS = 11,
-  BINS = 1 << BITS
-}; /* logits per partial sum; a float's 32 bits in three turns */
+enum { BLOCK = TRI_CPU_LOGITS };
+enum { BITS = 11, BINS = 1 << BITS }; /* a float's 32 bits in three turns */
+static const double NOTHING = 1e-34;  /* above BLOCK times the least weight that is not 0, e^-87.3 */
 
 /* The candidates of one row, in order of id. */
 typedef struct candidates {
@@ -78,35 +76,28 @@ static inline void weigh(float *e, const float *x, int64_t n, float inv_temperat
 }
 
 /* The first id whose running sum of weights, in order of id, passes `need`; the last with a weight if none
- * does. */
-static int32_t draw_plain(const float *x, int64_t V, float inv_temperature, float max, double need) {
+ * does. mass: of each block of ids the sum of weights, by which the block is found. One of less than NOTHING
+ * may hold no weight but 0. */
+static int32_t draw_plain(const float *x, int64_t V, float inv_temperature, float max, double need,
+                          const double *mass) {
   float   e[BLOCK];
-  double  sum = 0;
-  int64_t last = 0, last_n = 0, first = 0;
+  int64_t block = 0, first, n, last = 0;
 
-  for (; first < V; first += BLOCK) { /* find the block */
-    int64_t n = V - first < BLOCK ? V - first : BLOCK;
-    double  lane[TRI_CPU_LANES] = {0}, block = 0;
-    weigh(e, x + first, n, inv_temperature, max);
-    for (int64_t i = n; i < (n + TRI_CPU_LANES - 1) / TRI_CPU_LANES * TRI_CPU_LANES; i++) e[i] = 0;
-    for (int64_t i = 0; i < n; i += TRI_CPU_LANES) {
-#pragma omp simd
-      for (int j = 0; j < TRI_CPU_LANES; j++) lane[j] += (double)e[i + j];
-    }
-    for (int j = 0; j < TRI_CPU_LANES; j++) block += lane[j];
-    if (block > 0) last = first, last_n = n;
-    if (sum + block > need) break;
-    sum += block;
+  for (int64_t i = 0; i * BLOCK < V; i++) {
+    if (mass[i] < NOTHING) continue;
+    block = i;
+    if (mass[i] > need) break;
+    need -= mass[i];
   }
-  if (first >= V) weigh(e, x + last, last_n, inv_temperature, max); /* rounding: the end was passed */
-  first = last;
-  for (int64_t i = 0; i < last_n; i++) {
+  first = block * BLOCK, n = V - first < BLOCK ? V - first : BLOCK;
+  weigh(e, x + first, n, inv_temperature, max);
+  for (int64_t i = 0; i < n; i++) {
     if (e[i] <= 0) continue;
-    sum += (double)e[i];
-    last = first + i;
-    if (sum > need) break;
+    last = i;
+    if ((double)e[i] > need) break;
+    need -= (double)e[i];
   }
-  return (int32_t)last;
+  return (int32_t)(first + last);
 }
 
 static int32_t draw_filtered(const float *x, int64_t V, float inv_temperature, float max, double u,
@@ -138,16 +129,17 @@ static int32_t first_of(const float *x, int64_t V, float value) {
 static void sample_row(const float *x, int64_t V, const int64_t key[3], float *work,
                        const tri_sample_rule *rule, int32_t *token, float *logp) {
   float           inv_temperature = rule->temperature > 0 ? 1.0f / rule->temperature : 1.0f;
+  double         *mass = (double *)(void *)work; /* draw_filtered's too, later */
   tri_cpu_softmax r;
 
-  tri_cpu_softmax_row(x, V, inv_temperature, &r);
+  tri_cpu_softmax_row(x, V, inv_temperature, &r, mass);
   *token = 0;
   *logp = NAN;
   if (!isfinite(r.max) || !isfinite(r.log_sum)) return; /* no largest finite logit */
   if (rule->temperature <= 0)
     *token = first_of(x, V, r.max);
   else if ((rule->top_k <= 0 || rule->top_k >= V) && rule->top_p >= 1)
-    *token = draw_plain(x, V, inv_temperature, r.max, tri_rng_draw(rule->seed, key) * exp(r.log_sum));
+    *token = draw_plain(x, V, inv_temperature, r.max, tri_rng_draw(rule->seed, key) * exp(r.log_sum), mass);
   else
     *token = draw_filtered(x, V, inv_temperature, r.max, tri_rng_draw(rule->seed, key), work, rule);
   *logp = tri_softmax_logp(x[*token], inv_temperature, r.max, r.log_sum);

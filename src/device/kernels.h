@@ -159,6 +159,14 @@ typedef tri_status tri_rope_put_fn(tri_stream *s, tri_out qkv, tri_out k_page, t
 /* Row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]. */
 typedef tri_status tri_attn_decode_fn(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
                                       tri_in table, tri_in len, const tri_attn_rule *rule);
+/* Of every row: rope_put's pos, table and slot, which is -1 or the place of its newest token; attn_decode's
+ * table and len. */
+typedef struct tri_step_at {
+  tri_in pos, turn, slot, table, len;
+} tri_step_at;
+/* rope_put, then attn_decode, with their bits in o and the pages; qkv is used up. */
+typedef tri_status tri_attn_step_fn(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
+                                    const tri_step_at *at, const tri_attn_rule *rule);
 
 /* What a step takes of the one before. token i32 [B] becomes drawn i32 [K] at from i32 [B], where that is not
  * -1. table i32 [B,P]: the page that holds place pos i32 [B] becomes that of slot i32 [B], where it is not
@@ -216,7 +224,7 @@ typedef tri_status tri_cols_get_fn(tri_stream *s, tri_out x, tri_in y, int64_t f
 #define TRI_LAYER_KERNELS(X) \
   X(embed_fwd) X(embed_bwd) X(rmsnorm_fwd) X(rmsnorm_bwd) X(head_norm_fwd) X(head_norm_bwd) X(rope) \
   X(glu_fwd) X(glu_bwd) X(attn_fwd) X(attn_bwd) X(kv_put) X(rope_put) \
-  X(attn_decode) X(decode_in)
+  X(attn_decode) X(attn_step) X(decode_in)
 #define TRI_LOSS_KERNELS(X) \
   X(softcap_fwd) X(softcap_bwd) X(logp_fwd) X(logp_bwd) X(sample) X(rows_get) X(rows_add)
 #define TRI_FLAT_KERNELS(X) X(axpby) X(cast) X(sumsq) X(adamw) X(cols_put) X(cols_get)

@@ -15,8 +15,8 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   if (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE)
     tri_kv_layer(c->kv, tri_layer_of(c->unit), &k_page, &v_page);
   if (c->mode == TRI_BLOCK_DECODE) {
-    TRI_TRY(m->k->rope_put(s, &qkv, &k_page, &v_page, &b->pos, &rope, &b->slot, &rule->heads));
-    return m->k->attn_decode(s, &o, &qkv, &k_page, &v_page, &b->table, &b->len, rule);
+    const tri_step_at at = {&b->pos, &rope, &b->slot, &b->table, &b->len};
+    return m->k->attn_step(s, &o, &qkv, &k_page, &v_page, &at, rule);
   }
   TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &rule->heads, 1));
   if (c->mode == TRI_BLOCK_PREFILL) TRI_TRY(m->k->kv_put(s, &k_page, &v_page, &qkv, &b->slot, &rule->heads));

@@ -119,6 +119,57 @@ static void test_rope_put(void **state) {
   for_each_device(run_rope_put);
 }
 
+/* attn_step and the kernels apart: every byte of o and of the pages that rows see, in widths with and
+ * without whole vectors, of heads with one query and with more than a tile; one row has no place. */
+static void attn_step(bench *b, tri_dtype t, int D, int group, int64_t window) {
+  enum { N = 5, G = 3, PAGES = 5, P = N * PAGES };
+  static const int32_t length[N] = {1, 64, 65, 150, 31};
+  const int            H = G * group, E = (H + 2 * G) * D, page = G * D * TRI_PAGE;
+  tri_attn_rule        rule = {{H, G, D}, 1.0f / sqrtf((float)D), 0, window};
+  double    *x = numbers(3, N * E, 1), *angle = numbers(4, 200 * D, 1), *old = numbers(5, P * page, 1);
+  int32_t    pos[N], slot[N], pages[P];
+  tri_tensor o[2], qkv[2], k[2], v[2], turn = put_real(b, TRI_F32, 200, D, angle);
+  for (int n = 0; n < N; n++) {
+    for (int i = 0; i < PAGES; i++) pages[n * PAGES + i] = (n * PAGES + i) * 7 % P;
+    pos[n] = length[n] - 1;
+    slot[n] = n == 4 ? -1 : pages[n * PAGES + pos[n] / TRI_PAGE] * TRI_PAGE + pos[n] % TRI_PAGE;
+  }
+  tri_tensor d_pos = put_i32(b, N, 0, pos), d_slot = put_i32(b, N, 0, slot), d_len = put_i32(b, N, 0, length),
+             d_table = put_i32(b, N, PAGES, pages);
+  tri_step_at at = {&d_pos, &turn, &d_slot, &d_table, &d_len};
+  for (int i = 0; i < 2; i++) {
+    qkv[i] = put_real(b, t, N, E, x), k[i] = put_real(b, t, P, page, old),
+    v[i] = put_real(b, t, P, page, old);
+    o[i] = make(b, t, N, H * D);
+    tri_tensor k_page = {k[i].data, t, 4, {P, G, D, TRI_PAGE}},
+               v_page = {v[i].data, t, 4, {P, G, TRI_PAGE, D}};
+    if (i) {
+      ok(b->k->attn_step(b->stream, &o[i], &qkv[i], &k_page, &v_page, &at, &rule));
+    } else {
+      ok(b->k->rope(b->stream, &qkv[i], &d_pos, &turn, &rule.heads, 1));
+      ok(b->k->kv_put(b->stream, &k_page, &v_page, &qkv[i], &d_slot, &rule.heads));
+      ok(b->k->attn_decode(b->stream, &o[i], &qkv[i], &k_page, &v_page, &d_table, &d_len, &rule));
+    }
+  }
+  expect_same_rows(b, "attn_step's rows", &o[0], 0, &o[1], 0, N);
+  expect_same_rows(b, "attn_step's keys", &k[0], 0, &k[1], 0, P);
+  expect_same_rows(b, "attn_step's values", &v[0], 0, &v[1], 0, P);
+  free(x), free(angle), free(old);
+  drop_arrays(b, 0);
+}
+static void run_attn_step(bench *b) {
+  for (int t = TRI_F32; t <= TRI_F16; t++)
+    for (int i = 0; i < 4; i++) {
+      attn_step(b, (tri_dtype)t, (const int[]){6, 64, 80, 256}[i], (const int[]){1, 2, 5, 1}[i],
+                i == 1 ? 40 : 0);
+      if (i < 2) attn_step(b, (tri_dtype)t, 32, (const int[]){17, 16}[i], 0);
+    }
+}
+static void test_attn_step(void **state) {
+  (void)state;
+  for_each_device(run_attn_step);
+}
+
 static double  sigmoid(double x) { return 1 / (1 + exp(-x)); }
 static tri_act act_now; /* of the case that runs */
 static double  gate(double x) {
@@ -456,11 +507,12 @@ static void test_decode_in(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_embed),    cmocka_unit_test(test_rope),      cmocka_unit_test(test_glu),
-      cmocka_unit_test(test_glu_loop), cmocka_unit_test(test_softcap),   cmocka_unit_test(test_colsum),
-      cmocka_unit_test(test_rows),     cmocka_unit_test(test_axpby),     cmocka_unit_test(test_cast),
-      cmocka_unit_test(test_cast_nan), cmocka_unit_test(test_sumsq),     cmocka_unit_test(test_adamw),
-      cmocka_unit_test(test_cols),     cmocka_unit_test(test_decode_in), cmocka_unit_test(test_rope_put),
+      cmocka_unit_test(test_embed),     cmocka_unit_test(test_rope),      cmocka_unit_test(test_glu),
+      cmocka_unit_test(test_glu_loop),  cmocka_unit_test(test_softcap),   cmocka_unit_test(test_colsum),
+      cmocka_unit_test(test_rows),      cmocka_unit_test(test_axpby),     cmocka_unit_test(test_cast),
+      cmocka_unit_test(test_cast_nan),  cmocka_unit_test(test_sumsq),     cmocka_unit_test(test_adamw),
+      cmocka_unit_test(test_cols),      cmocka_unit_test(test_decode_in), cmocka_unit_test(test_rope_put),
+      cmocka_unit_test(test_attn_step),
   };
   test_filter();
   return cmocka_run_group_tests(tests, NULL, NULL);
