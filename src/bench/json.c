@@ -117,9 +117,10 @@ static tri_status put_decode(const tri_bench_result *r, tri_text *t) {
   for (int i = 0; i < r->n_decode; i++) {
     const tri_decode_times *d = &r->decode[i];
     TRI_TRY(tri_text_printf(t, "%s{\"sequences\": %lld, \"tokens_of_sequence\": %lld, \"times\": %d",
-                            i ? ", " : "", (long long)d->sequences, (long long)r->context, d->n));
+                            i ? ", " : "", (long long)d->sequences, (long long)d->tokens, d->n));
     TRI_TRY(put_number(t, ", ", "read_bytes", d->bytes));
-    TRI_TRY(put_part(t, ", ", "step", d->step_s, tri_bench_decode_floor_s(r, d)));
+    TRI_TRY(put_number(t, ", ", "read_bytes_per_s", d->read_bytes_per_s * r->who.machine_ranks));
+    TRI_TRY(put_part(t, ", ", "step", d->step_s, tri_bench_decode_floor_s(d)));
     TRI_TRY(put_number(t, ", ", "decode_tokens_per_s", tri_bench_decode_tokens_per_s(r, d)));
     TRI_TRY(tri_text_put(t, "}", 1));
   }

@@ -4,13 +4,23 @@
 #include "device/kernels.h"
 #include "timed.h"
 
-/* Chosen: more than caches hold, of GPUs and of most machines. */
-enum { ALL_BYTES = 256 << 20, LEAST_BYTES = 16 << 20 };
+/* Of a machine's ranks, or of a GPU. Chosen: more than caches hold, of GPUs and of most machines; twice as
+ * much as the largest hold. */
+enum { ALL_BYTES = 256 << 20, MOST_BYTES = 1 << 30, LEAST_BYTES = 16 << 20, ALIGN = 256 };
+enum { OWN = ALIGN }; /* the sum's, before what is read */
 
-size_t tri_read_room(const tri_session *se) {
-  size_t mine = tri_device_is_gpu(se->device) ? ALL_BYTES : ALL_BYTES / (size_t)se->rt.machine_ranks;
+size_t tri_read_room(const tri_session *se, double bytes) {
+  bool   gpu = tri_device_is_gpu(se->device);
+  size_t ranks = gpu ? 1 : (size_t)se->rt.machine_ranks, least = ALL_BYTES / ranks,
+         most = (gpu ? ALL_BYTES : MOST_BYTES) / ranks, n = bytes < (double)most ? (size_t)bytes : most;
 
-  return mine < LEAST_BYTES ? LEAST_BYTES : mine / 256 * 256;
+  if (n < least) n = least;
+  if (n < LEAST_BYTES) n = LEAST_BYTES;
+  return n / ALIGN * ALIGN;
+}
+
+tri_status tri_read_fill(tri_session *se, void *room, size_t bytes) {
+  return tri_noise_put(se, (char *)room + OWN, TRI_F32, (int64_t)((bytes - OWN) / 4));
 }
 
 typedef struct reader {
@@ -40,16 +50,14 @@ static tri_status read_host(void *ctx, tri_stream *s) {
   return TRI_OK;
 }
 
-tri_status tri_read_time(tri_session *se, void *room, const tri_effort *e, double *bytes_per_s) {
-  bool    gpu = tri_device_is_gpu(se->device);
-  size_t  bytes = tri_read_room(se), own = 256; /* the sum's */
-  int64_t n = (int64_t)((bytes - own) / 4);
-  reader  r = {se->device, tri_view1((char *)room + own, TRI_F32, n), room};
+tri_status tri_read_time(tri_session *se, void *room, size_t bytes, const tri_effort *e,
+                         double *bytes_per_s) {
+  int64_t n = (int64_t)((bytes - OWN) / 4);
+  reader  r = {se->device, tri_view1((char *)room + OWN, TRI_F32, n), room};
   double  s;
 
-  TRI_TRY(tri_noise_put(se, r.x.data, TRI_F32, n));
   TRI_TRY(se->device->ops->fill(se->stream, r.sum, 0, sizeof *r.sum));
-  TRI_TRY(tri_timed(se, gpu ? read_device : read_host, &r, e, &s));
+  TRI_TRY(tri_timed(se, tri_device_is_gpu(se->device) ? read_device : read_host, &r, e, &s));
   *bytes_per_s = (double)(n * 4) / s;
   return TRI_OK;
 }

@@ -18,6 +18,7 @@ typedef struct bench {
   tri_passes     passes;
   tri_products   products;
   void          *room; /* of products, attention and reading, one after the other */
+  size_t         read_room;
   tri_rates     *rates;
   const char    *folder;
   double         seconds, began_s;
@@ -31,11 +32,14 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 static tri_status open_all(tri_session *se, bench *b, tri_product_times *product) {
   unsigned what = TRI_PASS_LEARN | (b->c.size.prompts ? TRI_PASS_GENERATE : 0);
   size_t   bytes;
+  int64_t  longest;
 
   b->se = se;
   TRI_TRY(tri_passes_open(se, &b->c, b->c.shape.L, what, &b->passes));
   TRI_TRY(tri_products_open(se, &b->c, &b->products, product));
-  bytes = larger(larger(b->products.room, tri_attention_room(&b->c)), tri_read_room(se));
+  longest = tri_bench_prompt(&b->c.size) + TRI_SERIES_MOST;
+  b->read_room = tri_read_room(se, tri_bench_decode_bytes(&b->c, b->c.size.prompts, longest));
+  bytes = larger(larger(b->products.room, tri_attention_room(&b->c)), b->read_room);
   TRI_TRY(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "products by themselves",
                          bytes, &b->room));
   return tri_rates_open(se, &b->rates);
@@ -147,7 +151,7 @@ static int64_t context_of(const bench *b, const tri_bench_result *r) {
 }
 
 static tri_status decode(bench *b, tri_bench_result *r) {
-  tri_effort e = effort(b, 0.04);
+  tri_effort e = effort(b, 0.04), of_reading = effort(b, 0.01);
 
   if (!b->c.size.prompts) return TRI_OK;
   r->context = context_of(b, r);
@@ -156,7 +160,9 @@ static tri_status decode(bench *b, tri_bench_result *r) {
     d->sequences = at_once[i];
     TRI_TRY(tri_passes_decode(&b->passes, d->sequences, r->context, &e, &d->step_s, &d->n));
     TRI_TRY(tri_slowest(b->se->comm[TRI_WORLD], &d->step_s, 1));
-    d->bytes = tri_bench_decode_bytes(&b->c, d->sequences, r->context);
+    d->tokens = r->context + 1 + d->n / 2;
+    d->bytes = tri_bench_decode_bytes(&b->c, d->sequences, d->tokens);
+    TRI_TRY(tri_read_time(b->se, b->room, tri_read_room(b->se, d->bytes), &of_reading, &d->read_bytes_per_s));
   }
   return TRI_OK;
 }
@@ -179,7 +185,8 @@ static tri_status measure(bench *b, tri_bench_result *r) {
   show(b, "products and attention");
   TRI_TRY(tri_products_time(&b->products, b->room, &of_products, r->product));
   TRI_TRY(tri_attention_time(b->se, &b->c, b->passes.model, b->room, &of_attention, r->attention));
-  TRI_TRY(tri_read_time(b->se, b->room, &of_reading, &r->read_bytes_per_s));
+  TRI_TRY(tri_read_fill(b->se, b->room, b->read_room));
+  TRI_TRY(tri_read_time(b->se, b->room, tri_read_room(b->se, 0), &of_reading, &r->read_bytes_per_s));
   show(b, "decoding");
   TRI_TRY(decode(b, r));
   show(b, "collectives and a checkpoint");

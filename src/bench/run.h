@@ -12,11 +12,12 @@ enum { TRI_BENCH_DECODES = 4, TRI_BENCH_WORD_BYTES = 96 };
 
 /* Of so many sequences of each rank at once. */
 typedef struct tri_decode_times {
-  int64_t sequences;
+  int64_t sequences, tokens; /* tokens: that a sequence has in the middle of the timed steps */
   double  step_s;
-  double  bytes; /* that a rank must read for a step: the products' weights once, each sequence's keys and
+  double  bytes; /* that a rank must read for that step: the products' weights once, each sequence's keys and
                   * values */
-  int     n;     /* steps that were timed */
+  double  read_bytes_per_s; /* of each rank, while all read as many bytes (read.h) */
+  int     n;                /* steps that were timed */
 } tri_decode_times;
 
 /* Who was measured. */
@@ -35,7 +36,7 @@ typedef struct tri_bench_result {
   tri_learn_times     learn;
   double              update_bytes; /* that a rank must read and write for an update */
   tri_attention_times attention[TRI_KINDS];
-  double              read_bytes_per_s; /* of each rank, while all read */
+  double              read_bytes_per_s; /* of each rank, while all read little more than caches hold */
   tri_decode_times    decode[TRI_BENCH_DECODES];
   int                 n_decode;
   int64_t             context; /* tokens of a decoded sequence, as its steps begin */
@@ -57,7 +58,7 @@ double tri_bench_step_s(const tri_bench_case *c, const tri_bench_result *r);
 double tri_bench_floor_s(const tri_bench_case *c, const tri_bench_result *r);
 double tri_bench_update_floor_s(const tri_bench_result *r);
 double tri_bench_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r);
-double tri_bench_decode_floor_s(const tri_bench_result *r, const tri_decode_times *d);
+double tri_bench_decode_floor_s(const tri_decode_times *d);
 double tri_bench_decode_tokens_per_s(const tri_bench_result *r, const tri_decode_times *d);
 /* Of a decode step of n sequences of so many tokens each. */
 double tri_bench_decode_bytes(const tri_bench_case *c, int64_t n, int64_t tokens);

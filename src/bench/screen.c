@@ -134,17 +134,21 @@ static tri_status put_decode(const tri_bench_result *r, tri_text *out) {
     TRI_LINE(out, "decode: this deck generates nothing; memory is read at %s GB/s", rate);
     return TRI_OK;
   }
-  snprintf(text, sizeof text, "decode, %lld tokens each; a rank's:", (long long)r->context);
+  snprintf(text, sizeof text, "decode, from %lld tokens on; a rank's:", (long long)r->context);
   TRI_TRY(tri_text_printf(out, "%-39s", text));
   for (int i = 0; i < r->n_decode; i++)
     TRI_TRY(tri_text_printf(out, "%*lld", CELL, (long long)r->decode[i].sequences));
   TRI_TRY(tri_text_printf(out, "\n  %-37s", "tokens/s by all ranks"));
   for (int i = 0; i < r->n_decode; i++)
     TRI_TRY(put_count(out, tri_bench_decode_tokens_per_s(r, &r->decode[i])));
-  snprintf(text, sizeof text, "of what memory allows, %s GB/s read", rate);
-  TRI_TRY(tri_text_printf(out, "\n  %-37s", text));
+  TRI_TRY(tri_text_printf(out, "\n  %-37s", "GB/s that as many bytes are read at"));
+  for (int i = 0; i < r->n_decode; i++) {
+    tri_cell_digits(r->decode[i].read_bytes_per_s * r->who.machine_ranks / 1e9, CELL, rate);
+    TRI_TRY(tri_text_printf(out, "%*s", CELL, rate));
+  }
+  TRI_TRY(tri_text_printf(out, "\n  %-37s", "of what memory allows at that rate"));
   for (int i = 0; i < r->n_decode; i++)
-    TRI_TRY(put_share(out, tri_bench_decode_floor_s(r, &r->decode[i]), r->decode[i].step_s));
+    TRI_TRY(put_share(out, tri_bench_decode_floor_s(&r->decode[i]), r->decode[i].step_s));
   TRI_TRY(tri_text_put(out, "\n", 1));
   if (r->n_decode == TRI_BENCH_DECODES) return TRI_OK;
   TRI_LINE(out, "  more sequences at once do not fit into memory");

@@ -19,9 +19,7 @@ double tri_bench_tokens_per_s(const tri_bench_case *c, const tri_bench_result *r
   return passes_of(c) * (double)tri_bench_tokens(&c->size) * r->who.ranks / tri_bench_step_s(c, r);
 }
 
-double tri_bench_decode_floor_s(const tri_bench_result *r, const tri_decode_times *d) {
-  return d->bytes / r->read_bytes_per_s;
-}
+double tri_bench_decode_floor_s(const tri_decode_times *d) { return d->bytes / d->read_bytes_per_s; }
 
 double tri_bench_decode_tokens_per_s(const tri_bench_result *r, const tri_decode_times *d) {
   return (double)d->sequences * r->who.ranks / d->step_s;

@@ -99,8 +99,8 @@ static tri_bench_result figures(void) {
   r.update_bytes = 12.5e9;
   r.read_bytes_per_s = 100e9;
   r.attention[TRI_GLOBAL] = (tri_attention_times){2, 0, 1e9, 0.0625, 0.125};
-  r.decode[0] = (tri_decode_times){1, 0.25, 5e9, 5};
-  r.decode[1] = (tri_decode_times){4, 0.5, 10e9, 5};
+  r.decode[0] = (tri_decode_times){1, 192, 0.25, 5e9, 100e9, 5};
+  r.decode[1] = (tri_decode_times){4, 191, 0.5, 10e9, 80e9, 5};
   r.n_decode = 2;
   r.context = 160;
   r.rate[0] = (tri_bench_rate){"world", 1 << 20, 3.5e9, 12e-6};
@@ -124,7 +124,7 @@ static void floors_and_rates(void **state) {
   assert_true(tri_bench_floor_s(&c, &r) == 2.625);
   assert_true(tri_bench_tokens_per_s(&c, &r) == 2 * 1024 * 2 / 3.75);
   assert_true(tri_attention_pass_s(r.attention) == 0.375);
-  assert_true(tri_bench_decode_floor_s(&r, &r.decode[1]) == 0.1);
+  assert_true(tri_bench_decode_floor_s(&r.decode[1]) == 0.125);
   assert_true(tri_bench_decode_tokens_per_s(&r, &r.decode[1]) == 16);
 }
 
@@ -151,9 +151,10 @@ static void a_screen_says_what_there_is(void **state) {
   shows(&t, "  all to an update          3.75      2.62       70%\n");
   shows(&t, "  1092 tokens/s by all ranks; attention is 20% of it\n");
   shows(&t, "attention of 256 tokens: forward 16, backward 20 GFLOP/s\n");
-  shows(&t, "decode, 160 tokens each; a rank's:              1         4\n");
+  shows(&t, "decode, from 160 tokens on; a rank's:           1         4\n");
   shows(&t, "  tokens/s by all ranks                         8        16\n");
-  shows(&t, "  of what memory allows, 200 GB/s read        20%       20%\n");
+  shows(&t, "  GB/s that as many bytes are read at         200       160\n");
+  shows(&t, "  of what memory allows at that rate          20%       25%\n");
   shows(&t, "  more sequences at once do not fit into memory\n");
   shows(&t, "collectives: world 3.5 GB/s, 12 us\n");
   shows(&t, "checkpoint: 1.00 GiB of 4.00 GiB in 2 s, 0.537 GB/s,\n"

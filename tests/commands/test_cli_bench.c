@@ -83,7 +83,7 @@ static void check_decode(const json_t *root) {
     assert_int_equal(number(d, "sequences"), at_once[i]);
     share_is_floor_over_time(d, "step");
     is_about(number(d, "step_floor_s"),
-             number(d, "read_bytes") * number(root, "ranks_of_machine") / number(root, "read_bytes_per_s"));
+             number(d, "read_bytes") * number(root, "ranks_of_machine") / number(d, "read_bytes_per_s"));
     is_about(number(d, "decode_tokens_per_s"),
              number(d, "sequences") * number(root, "ranks") / number(d, "step_s"));
   }
