@@ -5,6 +5,15 @@
 #include <immintrin.h>
 
 #define INLINE TRI_AVX512_TARGET __attribute__((always_inline)) inline
+/* 38 bodies of constant sizes, unrolled; in debug builds one for all: of ASan 38 take clang minutes. */
+#if TRI_DEBUG
+#define TILE TRI_AVX512_TARGET __attribute__((noinline))
+#define UNROLL(n)
+#else
+#define TILE      INLINE
+#define PRAGMA(x) _Pragma(#x)
+#define UNROLL(n) PRAGMA(GCC unroll n)
+#endif
 
 enum { ROWS = TRI_VEC_ROWS, COLS = TRI_VEC_COLS, LANES = 16, PANELS = 4 };
 /* Steps that panels come ahead of their use. Measured on a Xeon with AMX. */
@@ -18,13 +27,13 @@ static INLINE __mmask16 lanes(int64_t n) {
 }
 
 /* Sums to y, whose rows have columns for vector v, as m says. */
-static INLINE void put_sums(const int R, const int V, const tri_vec_tile *t, __m512 s[ROWS][2 * PANELS]) {
-#pragma GCC        unroll 8
+static TILE void put_sums(const int R, const int V, const tri_vec_tile *t, __m512 s[ROWS][2 * PANELS]) {
+  UNROLL(8)
   for (int v = 0; v < V; v++) {
-           const __mmask16 m = lanes(t->n_col - v * LANES);
-           const int64_t   at = v * LANES;
-           const __m512    bias = t->bias ? _mm512_maskz_loadu_ps(m, t->bias + at) : _mm512_setzero_ps();
-#pragma GCC unroll 14
+    const __mmask16 m = lanes(t->n_col - v * LANES);
+    const int64_t   at = v * LANES;
+    const __m512    bias = t->bias ? _mm512_maskz_loadu_ps(m, t->bias + at) : _mm512_setzero_ps();
+    UNROLL(14)
     for (int r = 0; r < R; r++) {
       if (t->bias) s[r][v] = _mm512_add_ps(s[r][v], bias);
       if (t->base) s[r][v] = _mm512_add_ps(_mm512_maskz_loadu_ps(m, t->base + r * t->ld + at), s[r][v]);
@@ -34,32 +43,32 @@ static INLINE void put_sums(const int R, const int V, const tri_vec_tile *t, __m
 }
 
 /* R rows and P panels; element [r,k] of a lies at r * by_row + k * by_k. All four are constants. */
-static INLINE void multiply(const int R, const int P, const int by_row, const int by_k,
-                            const tri_vec_tile *t) {
+static TILE void multiply(const int R, const int P, const int by_row, const int by_k, const tri_vec_tile *t) {
   const float *a = t->a, *b = t->b, *end = t->b + t->k * COLS;
   __m512       s[ROWS][2 * PANELS];
-#pragma GCC unroll 14
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
+  UNROLL(14)
+  for (int r = 0; r < R; r++) {
+    UNROLL(8)
     for (int v = 0; v < 2 * P; v++)
       s[r][v] = t->first ? _mm512_setzero_ps()
                          : _mm512_loadu_ps(t->wait + v / 2 * R * COLS + r * COLS + v % 2 * LANES);
+  }
   if (t->last)
     for (int r = 0; r < R; r++)
       for (int v = 0; v < 2 * P; v++) __builtin_prefetch(t->y + r * t->ld + v * LANES, 1);
   for (; b < end; b += COLS, a += by_k) {
     __m512 w[2 * PANELS];
-#pragma GCC unroll 4
+    UNROLL(4)
     for (int p = 0; p < P; p++) {
       w[2 * p] = _mm512_loadu_ps(b + p * t->next);
       w[2 * p + 1] = _mm512_loadu_ps(b + p * t->next + LANES);
       _mm_prefetch(b + p * t->next + FAR * COLS, _MM_HINT_T0);
       _mm_prefetch(b + p * t->next + FAR * COLS + LANES, _MM_HINT_T0);
     }
-#pragma GCC unroll 14
+    UNROLL(14)
     for (int r = 0; r < R; r++) {
       const __m512 x = _mm512_set1_ps(a[r * by_row]);
-#pragma GCC unroll 8
+      UNROLL(8)
       for (int v = 0; v < 2 * P; v++) s[r][v] = _mm512_fmadd_ps(x, w[v], s[r][v]);
     }
   }
@@ -67,11 +76,12 @@ static INLINE void multiply(const int R, const int P, const int by_row, const in
     put_sums(R, 2 * P, t, s);
     return;
   }
-#pragma GCC unroll 14
-  for (int r = 0; r < R; r++)
-#pragma GCC unroll 8
+  UNROLL(14)
+  for (int r = 0; r < R; r++) {
+    UNROLL(8)
     for (int v = 0; v < 2 * P; v++)
       _mm512_storeu_ps(t->wait + v / 2 * R * COLS + r * COLS + v % 2 * LANES, s[r][v]);
+  }
 }
 
 #define ROWS_1(X, P) X(1, P) X(2, P) X(3, P)
