@@ -44,5 +44,12 @@ else
   echo $wanted
 fi
 
+# What is compiled here is what tests/run.sh builds first, with its cache where ccache is.
+if [ "$target" = all ] && [ ! -e build/cpu-release/CMakeCache.txt ]; then
+  CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-$(command -v ccache || true)}
+  export CMAKE_C_COMPILER_LAUNCHER
+fi
+CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache}
+export CCACHE_DIR
 cmake --preset cpu-release
 cmake --build --preset cpu-release --target "$target" --parallel "$(nproc)"

@@ -16,7 +16,8 @@ $1: $3"
 }
 
 # Three builds are gcc's, of nearly the same C: where ccache is, what one has compiled is not compiled again.
-launch_by() { # the preset that is configured
+launch_by() { # the preset that is configured; what was configured without it would be compiled again
+  [ ! -e "build/$1/CMakeCache.txt" ] || return
   case $1 in
   cpu-release | cpu-emulated | cuda-release) command -v ccache ;;
   esac
