@@ -1,7 +1,7 @@
 /* params_grad.c - the parameter store's gradients, reduced as the plan says, and what the update needs.
  *
  * Where gradients are divided, a unit's of one micro-batch is reduced beside the backward of the next unit,
- * then added to its accumulator. After the last micro-batch accumulators go through two more stages where the
+ * the first one into its accumulator, others where they are and then added to it. After the last micro-batch accumulators go through two more stages where the
  * plan has them, each beside the backward of one unit more. The norm that clips needs all of them: nothing
  * hides the last unit's, nor a stage of the one before it, but another model that learns beside. Updates then
  * run unit by unit, and new weights travel beside the next unit's update; the last one's are waited for. */
@@ -46,7 +46,8 @@ static tri_status reduce_last(tri_params *p, unit *u, tri_stream *s) {
   return TRI_OK;
 }
 
-/* Collective. Waits for the micro-batch's reduction under way and adds it to the accumulator. */
+/* Collective. Waits for the micro-batch's reduction under way, and adds it to the accumulator if that holds
+ * something. */
 static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   slot      *sl = p->pending;
   tri_comm  *c = tri_params_comm(p, p->opt.plan.grads);
@@ -60,7 +61,7 @@ static tri_status finish_reduce(tri_params *p, tri_stream *s) {
   TRI_TRY(tri_comm_wait(c, &sl->grad_req, s));
   acc = tri_view1(u->acc, TRI_F32, u->rg.count);
   part = tri_view1(sl->grad + u->rg.begin, TRI_F32, u->rg.count);
-  TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, u->fresh ? 0.0f : 1.0f));
+  if (!u->fresh) TRI_TRY(tri_params_kernels(p)->axpby(s, &acc, 1.0f, &part, 1.0f));
   u->fresh = false;
   return sl->last ? reduce_last(p, u, s) : TRI_OK;
 }
@@ -118,8 +119,8 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
   TRI_ASSERT(sl && sl->grad_unit == index && sl != before);
   TRI_TRY(finish_reduce(p, s));
   tri_params_carry(p, u, "gradients");
-  TRI_TRY(tri_reduce_scatter(c, sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32, TRI_SUM, s,
-                             &sl->grad_req));
+  TRI_TRY(tri_reduce_scatter(c, u->fresh ? u->acc : sl->grad + u->rg.begin, sl->grad, u->rg.count, TRI_F32,
+                             TRI_SUM, s, &sl->grad_req));
   sl->last = last;
   p->pending = sl;
   return TRI_OK;
