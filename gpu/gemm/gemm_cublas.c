@@ -133,8 +133,9 @@ tri_status tri_cuda_linear_bind(tri_linear *l, void *workspace, size_t bytes) {
 }
 
 /* Both directions multiply by w itself. */
-tri_status tri_cuda_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w) {
-  (void)s;
+tri_status tri_cuda_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w,
+                                int part, int n_part) {
+  (void)s, (void)part, (void)n_part;
   TRI_ASSERT(!packed_fwd && !packed_bwd && w->dtype == l->dtype && w->dim[0] == l->n_out &&
              w->dim[1] == l->n_in);
   return TRI_OK;

@@ -106,7 +106,7 @@ static tri_status fill(tri_products *p, operands *o, const tri_linear_bytes *b, 
   for (int i = 0; i < 3; i++)
     TRI_TRY(tri_noise_put(p->se, noisy[i]->data, noisy[i]->dtype, tri_tensor_count(noisy[i])));
   if (!b->fwd && !b->bwd) return TRI_OK;
-  return o->k->linear_pack(p->se->stream, o->l, b->fwd ? fwd : NULL, b->bwd ? bwd : NULL, &o->w);
+  return o->k->linear_pack(p->se->stream, o->l, b->fwd ? fwd : NULL, b->bwd ? bwd : NULL, &o->w, 0, 1);
 }
 
 static tri_status time_one(tri_products *p, int i, void *room, const tri_effort *e, tri_product_times *t) {

@@ -229,6 +229,17 @@ static tri_status open_scope(const tri_runtime *rt, tri_scope scope, tri_comm *c
   return TRI_OK;
 }
 
+/* Collective over world. */
+static tri_status find_near(const tri_runtime *rt, tri_comm *c) {
+  int leader = rt->world_rank, least, most;
+
+  TRI_MPI(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT, MPI_MIN, *(MPI_Comm *)rt->mpi_machine));
+  TRI_MPI(MPI_Allreduce(&leader, &least, 1, MPI_INT, MPI_MIN, mpi_of(c)));
+  TRI_MPI(MPI_Allreduce(&leader, &most, 1, MPI_INT, MPI_MAX, mpi_of(c)));
+  c->near = least == most && c->size > 1;
+  return TRI_OK;
+}
+
 static tri_status open_comm(const tri_runtime *rt, tri_scope scope, tri_device *d, tri_comm **out) {
   tri_comm  *c = NULL;
   tri_status st = TRI_OK;
@@ -240,6 +251,7 @@ static tri_status open_comm(const tri_runtime *rt, tri_scope scope, tri_device *
   TRI_TRY(choose(rt, d, &by, &asked));
   TRI_TRY_DONE(by == BY_NCCL ? tri_device_collectives(d->ops->name)->open(d, &c) : open_host(d, by, &c));
   TRI_TRY_DONE(open_scope(rt, scope, c));
+  if (by == BY_SHM && scope == TRI_NODE) TRI_TRY_DONE(find_near(rt, c));
   if (by == BY_NCCL && scope == TRI_WORLD && c->size > 1) d->lane_sm = TRI_GPU_NCCL_SM;
   if (by != BY_NCCL) TRI_TRY_DONE(tri_mpi_way_open((tri_host_comm *)c));
   if (by == BY_STAGED) TRI_TRY_DONE(tri_staged_way_open((tri_host_comm *)c));
@@ -271,7 +283,9 @@ tri_status tri_comm_pretend(tri_scope scope, int size, const tri_device *d, tri_
                             : tri_device_is_gpu(d) ? &paper_ops
                                                    : &mpi_ops,
                      .scope = scope,
-                     .size = size};
+                     .size = size,
+                     .near = scope == TRI_NODE && size > 1 && !tri_device_is_gpu(d) &&
+                             (!wish[0] || !strcmp(wish, kind_name[BY_SHM]))};
   return TRI_OK;
 }
 

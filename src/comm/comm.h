@@ -89,7 +89,8 @@ struct tri_comm {
   const tri_comm_ops *ops;
   tri_scope           scope;
   int                 rank, size;
-  void *mpi; /* MPI_Comm *: control plane and HDF5; owned. NULL: pretended, rank 0 is alone (session.h) */
+  bool  near; /* several ranks, all on one machine, that may share memory of CPUs: of TRI_NODE, else false */
+  void *mpi;  /* MPI_Comm *: control plane and HDF5; owned. NULL: pretended, rank 0 is alone (session.h) */
   tri_traffic traffic;
   unsigned    expected; /* tri_coll_kind as bits: tri_comm_expect */
 };
@@ -174,5 +175,29 @@ TRI_CHECKED tri_status tri_host_barrier(tri_comm *c);
 /* Every rank brings its own status; every rank leaves with that of the lowest rank whose status is not
  * TRI_OK, and with that rank's message. Collective over c. */
 TRI_CHECKED tri_status tri_agree(tri_comm *c, tri_status mine);
+
+/* A window (comm_shm.c): memory that the ranks of a machine have in common, a piece of each, one behind the
+ * other. Every rank reads and writes all of it; who may do so when is told by flags: a number of each rank
+ * that only grows, one for each tri_window_pass. */
+typedef struct tri_window tri_window;
+
+/* Pure. What a window of `bytes` bytes takes of each of `size` ranks' memory (tri_window_open). */
+size_t tri_window_piece_bytes(size_t bytes, int size);
+/* Collective over c, whose `near` is set, after tri_comm_attach. A window of `bytes` bytes, zeroed if the
+ * pieces are. piece: tri_window_piece_bytes of memory inside the attached block, the same number on every
+ * rank. *out stays NULL, with TRI_OK and a note, on every rank, where the ranks cannot map each other's
+ * memory. What lies there lives as long as the block. */
+TRI_CHECKED tri_status tri_window_open(tri_comm *c, void *piece, size_t bytes, tri_window **out);
+void                   tri_window_close(tri_window **w);
+/* At the same place for every rank of c, but at an address of this one; page-aligned. */
+void *tri_window_base(const tri_window *w);
+
+/* Not collective. All that this rank has read and written so far is done: the number of the pass. */
+uint64_t tri_window_pass(tri_window *w);
+/* Not collective, but every rank must come to that pass. Waits until all ranks have; then what they wrote
+ * before is there. */
+TRI_CHECKED tri_status tri_window_wait(tri_window *w, uint64_t pass);
+/* Collective over c. Both, for the watch over the ranks a collective; every rank at the same pass. */
+TRI_CHECKED tri_status tri_window_meet(tri_window *w);
 
 #endif

@@ -3,9 +3,10 @@
  * Every rank owns one control block and one arena (the attached device block); the others map both read only.
  * Starting a collective publishes where its buffer lies. Finishing it waits for the neighbours' publications,
  * reads their buffers, says so, and returns when all have said so. A flag is a sequence number that only
- * grows and that only its owner writes. */
+ * grows and that only its owner writes. Windows map pieces of all arenas once more, to be written too. */
 #include "comm_host.h"
 #include "cpu/device_cpu.h"
+#include "peers/board.h"
 #include "peers/peers.h"
 #include "runtime.h"
 
@@ -55,6 +56,7 @@ typedef struct shm_card {
 } shm_card;
 
 typedef struct shm_neighbour {
+  int                fd;                          /* of its block; -1: none. For windows */
   const void        *arena_block, *control_block; /* mapped; NULL for myself */
   const char        *arena;
   const shm_control *control;
@@ -83,6 +85,7 @@ static void machine_close(shm_machine **machine) {
   for (int i = 0; m->at && i < m->n; i++) {
     tri_cpu_map_close(&m->at[i].arena_block, m->card[i].arena_bytes);
     tri_cpu_map_close(&m->at[i].control_block, m->card[i].control_bytes);
+    if (m->at[i].fd >= 0) close(m->at[i].fd);
   }
   tri_cpu_block_close(&m->control);
   TRI_FREE(m->at);
@@ -125,27 +128,27 @@ static tri_status make_card(const tri_runtime *rt, shm_machine *m, tri_device *d
   return TRI_OK;
 }
 
+static bool map_one(const shm_card *card, shm_neighbour *at, bool self) {
+  return tri_cpu_block_reopen(card->arena_name, &at->fd) == TRI_OK &&
+         (self || (tri_cpu_map_open(card->arena_name, card->arena_bytes, &at->arena_block) == TRI_OK &&
+                   tri_cpu_map_open(card->control_name, card->control_bytes, &at->control_block) == TRI_OK));
+}
+
 /* Every neighbour's two blocks. True if all could be mapped. */
 static bool map_all(shm_machine *m, int self, const void *base) {
   for (int i = 0; i < m->n; i++) {
     const shm_card *card = &m->card[i];
     shm_neighbour  *at = &m->at[i];
     if (!card->arena_name[0]) return false;
-    if (i == self) {
-      at->arena = base;
-      at->control = m->control.data;
-      continue;
-    }
-    if (tri_cpu_map_open(card->arena_name, card->arena_bytes, &at->arena_block) != TRI_OK ||
-        tri_cpu_map_open(card->control_name, card->control_bytes, &at->control_block) != TRI_OK) {
+    if (!map_one(card, at, i == self)) {
       tri_log(TRI_LOG_WARN,
               "%s: collectives between the ranks of this machine go through MPI, which is slower",
               tri_error_message());
       tri_error_clear();
       return false;
     }
-    at->arena = (const char *)at->arena_block + card->arena_offset;
-    at->control = at->control_block;
+    at->arena = i == self ? base : (const char *)at->arena_block + card->arena_offset;
+    at->control = i == self ? m->control.data : at->control_block;
   }
   return true;
 }
@@ -188,6 +191,7 @@ tri_status tri_shm_way_attach(const tri_runtime *rt, tri_host_comm *const h[TRI_
   memcpy(m->host, rt->host, sizeof m->host);
   TRI_TRY_DONE(TRI_ALLOC(m->card, m->n));
   TRI_TRY_DONE(TRI_ALLOC(m->at, m->n));
+  for (int i = 0; i < m->n; i++) m->at[i].fd = -1;
   TRI_TRY_DONE(make_card(rt, m, d, wanted ? base : NULL, bytes, &card));
   TRI_MPI_DONE(MPI_Allgather(&card, sizeof card, MPI_BYTE, m->card, sizeof card, MPI_BYTE, machine));
   good = map_all(m, rt->machine_rank, base);
@@ -220,7 +224,7 @@ static const char *arena_of(const tri_host_comm *h, int rank) {
 }
 
 /* Our launcher or the watch over the ranks ends us when a neighbour dies; without either, this does. */
-static tri_status check_alive(const tri_host_comm *h, int rank, const tri_coll *k, uint64_t number) {
+static tri_status check_alive(const tri_host_comm *h, int rank, const char *what, uint64_t number) {
   const shm_machine *m = h->shm->machine;
   const shm_card    *them = &m->card[h->shm->place[rank]], *me = &m->card[h->shm->place[h->base.rank]];
 
@@ -228,11 +232,11 @@ static tri_status check_alive(const tri_host_comm *h, int rank, const tri_coll *
   if (them->pid_space != me->pid_space || kill((pid_t)them->pid, 0) == 0 || errno != ESRCH) return TRI_OK;
   TRI_FAIL(TRI_ECOMM,
            "rank %d (process %ld on %s) is gone: rank %d waits for it in %s number %llu of scope %s",
-           them->world_rank, (long)them->pid, m->host, me->world_rank, tri_coll_text(k->kind),
-           (unsigned long long)number, tri_scope_text(h->base.scope));
+           them->world_rank, (long)them->pid, m->host, me->world_rank, what, (unsigned long long)number,
+           tri_scope_text(h->base.scope));
 }
 
-static tri_status wait_flag(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag, const tri_coll *k,
+static tri_status wait_flag(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag, const char *what,
                             uint64_t number) {
   double looked_s = 0;
 
@@ -243,7 +247,7 @@ static tri_status wait_flag(const tri_host_comm *h, int rank, const _Atomic uint
     if (i < YIELDS_A_LOOK) continue;
     if (looked_s == 0) looked_s = tri_now_s();
     if (tri_now_s() - looked_s < look_every_s) continue;
-    TRI_TRY(check_alive(h, rank, k, number));
+    TRI_TRY(check_alive(h, rank, what, number));
     looked_s = tri_now_s();
   }
   return TRI_OK;
@@ -283,9 +287,10 @@ static int64_t slice_begin(const tri_host_comm *h, int64_t count, int r) {
 
 /* Rank r sums slice r into its own buffer; nobody else reads or writes that slice until `reduced` says so. */
 static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const void **src, uint64_t number) {
-  size_t  bytes = tri_dtype_bytes(k->dtype);
-  int     rank = h->base.rank, size = h->base.size;
-  int64_t begin = slice_begin(h, k->count, rank), n = slice_begin(h, k->count, rank + 1) - begin;
+  size_t      bytes = tri_dtype_bytes(k->dtype);
+  int         rank = h->base.rank, size = h->base.size;
+  int64_t     begin = slice_begin(h, k->count, rank), n = slice_begin(h, k->count, rank + 1) - begin;
+  const char *what = tri_coll_text(k->kind);
 
   for (int r = 0; r < size; r++) src[r] = (const char *)src[r] + (size_t)begin * bytes;
   tri_cpu_reduce((char *)k->recv + (size_t)begin * bytes, src, size, n, k->dtype, redop(k->op), h->threads);
@@ -293,7 +298,7 @@ static tri_status all_reduce(const tri_host_comm *h, const tri_coll *k, const vo
   for (int i = 1; i < size; i++) {
     int     r = (rank + i) % size;
     int64_t from = slice_begin(h, k->count, r), to = slice_begin(h, k->count, r + 1);
-    TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->reduced, k, number));
+    TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->reduced, what, number));
     tri_cpu_copy_bytes((char *)k->recv + (size_t)from * bytes,
                        (const char *)src[r] + (size_t)from * bytes - (size_t)begin * bytes,
                        (size_t)(to - from) * bytes, h->threads);
@@ -341,11 +346,12 @@ static tri_status shm_start(tri_host_comm *h, const tri_coll *k, uint64_t number
  * must have started the same collective. */
 static tri_status read_slots(const tri_host_comm *h, const tri_coll *k, uint64_t number, bool *inside) {
   const shm_slot *me = slot_of(h, h->base.rank, number);
+  const char     *what = tri_coll_text(k->kind);
 
   *inside = true;
   for (int r = 0; r < h->base.size; r++) {
     const shm_slot *s = slot_of(h, r, number);
-    TRI_TRY(wait_flag(h, r, &s->published, k, number));
+    TRI_TRY(wait_flag(h, r, &s->published, what, number));
     if (s->count != me->count || s->kind != me->kind || s->dtype != me->dtype || s->op != me->op ||
         s->root != me->root)
       TRI_FAIL(TRI_ECOMM,
@@ -362,7 +368,8 @@ static tri_status read_slots(const tri_host_comm *h, const tri_coll *k, uint64_t
 }
 
 static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t number) {
-  bool inside;
+  const char *what = tri_coll_text(k->kind);
+  bool        inside;
 
   TRI_TRY(read_slots(h, k, number, &inside));
   h->from_s = tri_now_s();
@@ -378,8 +385,116 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
     broadcast(h, k, h->shm->src);
   if (k->kind != TRI_BROADCAST) h->to_s = tri_now_s(); /* whose root moves nothing itself */
   set_flag(&my_slot(h, number)->done, number);
-  for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, k, number));
+  for (int r = 0; r < h->base.size; r++) TRI_TRY(wait_flag(h, r, &slot_of(h, r, number)->done, what, number));
   return TRI_OK;
 }
 
 const tri_coll_way tri_shm_way_ops = {shm_start, shm_finish};
+
+/* ---- windows ---- */
+
+typedef struct flag {
+  _Atomic uint64_t pass;
+  char             pad[56]; /* one cache line each */
+} flag;
+
+struct tri_window {
+  tri_host_comm *h; /* borrowed */
+  tri_cpu_row    row;
+};
+
+static size_t whole_pages(size_t bytes) {
+  size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+  return (bytes + page - 1) / page * page;
+}
+
+static size_t flag_bytes(int size) { return whole_pages((size_t)size * sizeof(flag)); }
+
+/* Of each rank, without what comes before its first whole page. */
+static size_t part_bytes(size_t bytes, int size) {
+  return whole_pages((flag_bytes(size) + bytes + (size_t)size - 1) / (size_t)size);
+}
+
+size_t tri_window_piece_bytes(size_t bytes, int size) {
+  return part_bytes(bytes, size) + (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Where p, which is in my arena, lies in my block. */
+static int64_t block_offset(const tri_host_comm *h, const void *p) {
+  const shm_card *me = &h->shm->machine->card[h->shm->place[h->base.rank]];
+
+  return (const char *)p - arena_of(h, h->base.rank) + (int64_t)me->arena_offset;
+}
+
+/* Collective over c. offset [size]: where each rank's part begins in its block. */
+static tri_status map(tri_window *w, const void *piece, size_t part, bool *mapped) {
+  tri_comm  *c = &w->h->base;
+  int64_t    mine = block_offset(w->h, (const void *)whole_pages((size_t)piece)), *offset = NULL;
+  int       *fd = NULL, good;
+  tri_status st = TRI_OK;
+
+  TRI_TRY_DONE(TRI_ALLOC(offset, c->size));
+  TRI_TRY_DONE(TRI_ALLOC(fd, c->size));
+  for (int r = 0; r < c->size; r++) fd[r] = w->h->shm->machine->at[w->h->shm->place[r]].fd;
+  TRI_MPI_DONE(MPI_Allgather(&mine, 1, MPI_INT64_T, offset, 1, MPI_INT64_T, *(MPI_Comm *)c->mpi));
+  good = tri_cpu_row_open(c->size, fd, offset, part, &w->row) == TRI_OK;
+  if (!good) {
+    tri_log(TRI_LOG_INFO, "%s: each rank keeps a copy of what they would share", tri_error_message());
+    tri_error_clear();
+  }
+  TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, *(MPI_Comm *)c->mpi));
+  *mapped = good;
+done:
+  TRI_FREE(offset);
+  TRI_FREE(fd);
+  return st;
+}
+
+tri_status tri_window_open(tri_comm *c, void *piece, size_t bytes, tri_window **out) {
+  tri_host_comm *h = (tri_host_comm *)c;
+  bool           mapped = false;
+  tri_status     st;
+
+  *out = NULL;
+  TRI_ASSERT(c->near && h->direct);
+  if (!h->shm) return TRI_OK;
+  TRI_TRY(TRI_ALLOC(*out, 1));
+  (*out)->h = h;
+  st = map(*out, piece, part_bytes(bytes, c->size), &mapped);
+  if (st != TRI_OK || !mapped) tri_window_close(out);
+  return st;
+}
+
+void tri_window_close(tri_window **w) {
+  if (!*w) return;
+  tri_cpu_row_close(&(*w)->row);
+  TRI_FREE(*w);
+}
+
+void *tri_window_base(const tri_window *w) { return (char *)w->row.base + flag_bytes(w->h->base.size); }
+
+static flag *flag_of(const tri_window *w, int rank) { return (flag *)w->row.base + rank; }
+uint64_t     tri_window_pass(tri_window *w) {
+      _Atomic uint64_t *mine = &flag_of(w, w->h->base.rank)->pass;
+      uint64_t          pass = atomic_load_explicit(mine, memory_order_relaxed) + 1;
+
+      atomic_thread_fence(memory_order_seq_cst); /* what went past the caches is there before */
+      atomic_store_explicit(mine, pass, memory_order_release);
+      return pass;
+}
+
+tri_status tri_window_wait(tri_window *w, uint64_t pass) {
+  for (int r = 0; r < w->h->base.size; r++)
+    TRI_TRY(wait_flag(w->h, r, &flag_of(w, r)->pass, "shared memory, pass", pass));
+  return TRI_OK;
+}
+
+tri_status tri_window_meet(tri_window *w) {
+  tri_status st;
+
+  tri_board_enter((int)w->h->base.scope, "shared memory");
+  st = tri_window_wait(w, tri_window_pass(w));
+  tri_board_leave(st == TRI_OK);
+  return st;
+}

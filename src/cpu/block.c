@@ -161,3 +161,35 @@ void tri_cpu_map_close(const void **p, size_t bytes) {
   if (*p) munmap((void *)(uintptr_t)*p, bytes);
   *p = NULL;
 }
+
+tri_status tri_cpu_block_reopen(const char *name, int *fd) {
+  *fd = shm_open(name, O_RDWR, 0);
+  if (*fd < 0)
+    TRI_FAIL(TRI_ECOMM, "the shared memory %s of a rank cannot be opened: %s", name, strerror(errno));
+  return TRI_OK;
+}
+
+tri_status tri_cpu_row_open(int n, const int *fd, const int64_t *offset, size_t bytes, tri_cpu_row *out) {
+  size_t all = (size_t)n * bytes;
+  void  *base = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  int    error = base == MAP_FAILED ? errno : 0;
+
+  *out = (tri_cpu_row){NULL, 0};
+  for (int i = 0; i < n && !error; i++) {
+    char *at = (char *)base + (size_t)i * bytes;
+    if (mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd[i], (off_t)offset[i]) ==
+        MAP_FAILED)
+      error = errno;
+  }
+  if (error && base != MAP_FAILED) munmap(base, all);
+  if (error)
+    TRI_FAIL(TRI_ECOMM, "memory of %d ranks cannot be mapped as one (%zu bytes): %s", n, all,
+             strerror(error));
+  *out = (tri_cpu_row){base, all};
+  return TRI_OK;
+}
+
+void tri_cpu_row_close(tri_cpu_row *r) {
+  if (r->base) munmap(r->base, r->bytes);
+  *r = (tri_cpu_row){NULL, 0};
+}

@@ -38,6 +38,20 @@ tri_cpu_block *tri_cpu_block_find(tri_device *d, const void *p);
 /* Not collective. Another process's block, to be read only. TRI_ECOMM if it cannot be mapped. */
 TRI_CHECKED tri_status tri_cpu_map_open(const char *name, size_t bytes, const void **out);
 void                   tri_cpu_map_close(const void **p, size_t bytes);
+/* Not collective. A shared block of this machine, this process's or another's, by its name: *fd, for
+ * tri_cpu_row_open, as long as it is wanted after the name is gone; the caller closes it. TRI_ECOMM. */
+TRI_CHECKED tri_status tri_cpu_block_reopen(const char *name, int *fd);
+
+/* Pieces of blocks, one behind the other at one address, to be read and written. */
+typedef struct tri_cpu_row {
+  void  *base;
+  size_t bytes; /* of all */
+} tri_cpu_row;
+/* Not collective. n pieces of so many bytes each, of block fd[i] from byte offset[i] on: all of them whole
+ * pages. TRI_ECOMM if they cannot be mapped. */
+TRI_CHECKED tri_status tri_cpu_row_open(int n, const int *fd, const int64_t *offset, size_t bytes,
+                                        tri_cpu_row *out);
+void                   tri_cpu_row_close(tri_cpu_row *r);
 
 /* Not collective. Of the machine, or of the control group this process is in if that allows less. */
 TRI_CHECKED tri_status tri_cpu_mem_info(size_t *bytes_free, size_t *bytes_total);

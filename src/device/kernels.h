@@ -100,9 +100,10 @@ typedef tri_status tri_linear_size_fn(const tri_linear *l, tri_linear_bytes *out
 typedef tri_status tri_linear_bind_fn(tri_linear *l, void *workspace, size_t bytes);
 /* TRI_EDEVICE with a message if fwd rows depend on M on this machine. */
 typedef tri_status tri_linear_check_fn(tri_stream *s, tri_linear *l, const void *packed_fwd);
-/* NULL for a form of 0 bytes; else aligned to 64 bytes. */
+/* NULL for a form of 0 bytes; else aligned to 64 bytes. Part `part` of n_part: all of them, in any order, by
+ * whatever process, make a form whole. */
 typedef tri_status tri_linear_pack_fn(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd,
-                                      tri_in w);
+                                      tri_in w, int part, int n_part);
 /* y f32 or A; bias A, or f32 where y is; base NULL, or of y's type and maybe y itself. Exactly M rows are
  * read and written. */
 typedef tri_status tri_linear_fwd_fn(tri_stream *s, tri_linear *l, const void *packed_fwd, tri_out y,

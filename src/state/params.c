@@ -110,8 +110,12 @@ static tri_status plan_state(tri_params *p, tri_ledger *l, unit *u) {
   tri_mem kind = p->opt.offload && !p->opt.train ? TRI_MEM_PINNED : TRI_MEM_DEVICE;
 
   tri_ledger_set_gathered(l, true);
-  TRI_TRY(plan_in(l, kind, p, TRI_PHASE_ALWAYS, true, "weights",
-                  (size_t)u->rp.count * tri_params_weight_bytes(p), &u->weight));
+  if (p->in_place)
+    TRI_TRY(tri_params_share(p, TRI_PHASE_ALWAYS, true, (size_t)u->padded * tri_params_weight_bytes(p),
+                             &u->whole));
+  else
+    TRI_TRY(plan_in(l, kind, p, TRI_PHASE_ALWAYS, true, "weights",
+                    (size_t)u->rp.count * tri_params_weight_bytes(p), &u->weight));
   tri_ledger_set_gathered(l, false);
   return p->opt.train ? plan_optim(p, l, u) : TRI_OK;
 }
@@ -121,11 +125,14 @@ static tri_status plan_slot(tri_params *p, tri_ledger *l, tri_phase phase, slot 
                             size_t packed, bool grad) {
   s->unit = s->grad_unit = -1;
   tri_ledger_set_gathered(l, true);
-  if (!p->resident)
+  if (!p->resident && !p->in_place)
     TRI_TRY(
         plan(l, p, phase, false, "gathered weights", (size_t)flat * tri_params_weight_bytes(p), &s->flat));
   tri_ledger_set_gathered(l, false);
-  TRI_TRY(plan(l, p, phase, false, "packed weights", packed, &s->packed_room));
+  if (p->shares)
+    TRI_TRY(tri_params_share(p, phase, false, packed, &s->packed_room));
+  else
+    TRI_TRY(plan(l, p, phase, false, "packed weights", packed, &s->packed_room));
   if (grad && p->opt.train && !p->grad_direct)
     TRI_TRY(plan(l, p, TRI_PHASE_LEARN, false, "unreduced gradients", (size_t)flat * 4, &s->grad));
   return TRI_OK;
@@ -178,6 +185,15 @@ static void expect(const tri_params *p) {
   tri_comm_expect(tri_params_stage(p, 1), TRI_ALL_REDUCE);
 }
 
+/* What the ranks of a node have once: see params_share.c. */
+static void choose_shares(tri_params *p) {
+  const tri_comm *node = p->comm[TRI_NODE];
+
+  p->shares = node->near && tri_params_splits(p, p->opt.plan.params);
+  p->in_place = p->shares && tri_params_comm(p, p->opt.plan.params)->size == node->size &&
+                (p->opt.train || !p->opt.offload);
+}
+
 /* The same store if it did not offload: counted, and closed again. */
 static tri_status plan_resident(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT], tri_ledger *ledger,
                                 const tri_params_opt *opt) {
@@ -205,6 +221,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
   memcpy(p->comm, comm, sizeof p->comm);
   p->resident = !tri_params_splits(p, opt->plan.params) && (opt->train || !opt->offload);
   p->grad_direct = !tri_params_splits(p, opt->plan.grads);
+  choose_shares(p);
   if (opt->offload) TRI_TRY(plan_resident(d, comm, ledger, opt));
   if (opt->offload) tri_ledger_set_case(ledger, TRI_CASE_OFFLOADED);
   TRI_TRY(TRI_ALLOC(p->unit, opt->n_unit));
@@ -226,6 +243,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
                            sizeof *p->host_sum, (void **)&p->host_sum));
   }
   TRI_TRY(plan_slots(p, ledger));
+  TRI_TRY(tri_params_share_plan(p, ledger));
   TRI_TRY(plan_matrix(p, ledger));
   expect(p);
   if (opt->offload) TRI_TRY(tri_offload_open(p, ledger));
@@ -236,6 +254,7 @@ tri_status tri_params_open(tri_device *d, tri_comm *const comm[TRI_SCOPE_COUNT],
 void tri_params_close(tri_params **p) {
   if (!*p) return;
   tri_offload_close(*p);
+  tri_params_share_close(*p);
   for (int i = 0; (*p)->unit && i < (*p)->opt.n_unit; i++) {
     close_views(&(*p)->unit[i]);
     TRI_FREE((*p)->unit[i].own);
@@ -296,6 +315,8 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   tri_shard_scope optim = tri_params_fine(p);
 
   TRI_ASSERT(kind == TRI_STATE_WEIGHT || p->opt.train);
+  TRI_TRY(tri_params_share_bind(p));
+  TRI_TRY(tri_params_meet(p));
   st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, FILL_ELEMENTS * sizeof(float), &scratch);
   for (int i = 0; i < p->opt.n_unit && st == TRI_OK; i++) st = fill_unit(p, i, kind, fill, ctx, scratch, s);
   p->device->ops->free(p->device, TRI_MEM_PINNED, &scratch);

@@ -21,11 +21,25 @@ tri_status tri_params_forget(tri_params *p, slot *sl, tri_stream *s) {
   return TRI_OK;
 }
 
+/* Where nothing is gathered: the unit's slot of the ring, or the free one that the others have most likely
+ * released too. */
+static slot *oldest(tri_params *p, int index) {
+  slot *found = NULL;
+
+  for (int k = 0; k < TRI_PARAM_RING; k++) {
+    slot *sl = &p->ring[k];
+    if (sl->unit == index) return sl;
+    if (!sl->busy && (!found || sl->freed < found->freed)) found = sl;
+  }
+  return found;
+}
+
 static slot *find_slot(tri_params *p, int index) {
   unit *u = &p->unit[index];
 
   if (p->held) return &u->held;
   if (u->own) return u->own;
+  if (!tri_params_gathers(p)) return oldest(p, index);
   for (int k = 0; k < TRI_PARAM_RING; k++)
     if (p->ring[k].unit == index) return &p->ring[k];
   for (int k = 0; k < TRI_PARAM_RING; k++)
@@ -44,22 +58,28 @@ static void *packed_at(const unit *u, const slot *s, int use, int j) {
   return u->packed_bytes[use][j] ? (char *)s->packed_room + at : NULL;
 }
 
+/* A [padded]: where a gathered unit's weights are. */
+static char *flat_of(const tri_params *p, const unit *u, const slot *sl) {
+  return p->resident ? u->weight : u->whole ? u->whole : sl->flat;
+}
+
 static tri_status start_gather(tri_params *p, int index, slot *sl, tri_stream *s) {
   unit     *u = &p->unit[index];
   tri_comm *c = tri_params_comm(p, p->opt.plan.params);
 
   TRI_TRY(tri_params_forget(p, sl, s)); /* something prefetched and never used */
   sl->unit = index;
+  if (!tri_params_gathers(p)) return TRI_OK;
   sl->gathering = true;
   if (p->offload && !p->opt.train) return tri_offload_gather(p, u, sl, s);
   tri_params_carry(p, u, "weights");
-  return tri_all_gather(c, sl->flat, u->weight, u->rp.count, p->opt.dtype, s, &sl->req);
+  return tri_all_gather(c, flat_of(p, u, sl), u->weight, u->rp.count, p->opt.dtype, s, &sl->req);
 }
 
 tri_status tri_params_prefetch(tri_params *p, int index, tri_stream *s) {
   slot *sl;
 
-  if (index < 0 || p->resident || p->held) return TRI_OK;
+  if (index < 0 || p->held || !tri_params_gathers(p)) return TRI_OK;
   sl = find_slot(p, index);
   if (!sl || sl->unit == index || sl->busy) return TRI_OK;
   return start_gather(p, index, sl, s);
@@ -80,7 +100,12 @@ static tri_status put_blocks(tri_params *p, const unit *u, const tri_linear_use 
   return TRI_OK;
 }
 
-/* A form of linear[j] from its matrix; one that has none is the matrix, where that is made of blocks. */
+/* How many ranks make a form, and this one's number among them. */
+static int packers(const tri_params *p) { return tri_params_window(p) ? p->comm[TRI_NODE]->size : 1; }
+static int packer(const tri_params *p) { return tri_params_window(p) ? p->comm[TRI_NODE]->rank : 0; }
+
+/* This rank's part of a form of linear[j] from its matrix; one that has none is the matrix, where that is
+ * made of blocks. */
 static tri_status pack_linear(tri_params *p, unit *u, slot *sl, int j, const bool want[2],
                               const tri_tensor *w, tri_stream *s) {
   const tri_linear_use *l = &u->spec->linear[j];
@@ -92,11 +117,13 @@ static tri_status pack_linear(tri_params *p, unit *u, slot *sl, int j, const boo
     size_t own = use ? b.bwd : b.fwd;
     to[use] = want[use] ? packed_at(u, sl, use, j) : NULL;
     if (!to[use] || own) continue;
-    TRI_TRY(
-        p->device->ops->copy(s, to[use], w->data, (size_t)tri_tensor_count(w) * tri_params_weight_bytes(p)));
+    if (j % packers(p) == packer(p))
+      TRI_TRY(p->device->ops->copy(s, to[use], w->data,
+                                   (size_t)tri_tensor_count(w) * tri_params_weight_bytes(p)));
     to[use] = NULL;
   }
-  return to[0] || to[1] ? tri_params_kernels(p)->linear_pack(s, l->linear, to[0], to[1], w) : TRI_OK;
+  if (!to[0] && !to[1]) return TRI_OK;
+  return tri_params_kernels(p)->linear_pack(s, l->linear, to[0], to[1], w, packer(p), packers(p));
 }
 
 static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int use, tri_stream *s) {
@@ -116,6 +143,19 @@ static tri_status pack_unit(tri_params *p, unit *u, slot *sl, char *flat, int us
   return TRI_OK;
 }
 
+/* Collective over the parameter scope where ranks share. The forms of an acquired unit. */
+static tri_status make_forms(tri_params *p, unit *u, slot *sl, int use, tri_stream *s) {
+  bool        whole = ((use & TRI_USE_FWD) == 0 || sl->have[0]) && ((use & TRI_USE_BWD) == 0 || sl->have[1]);
+  tri_window *w = u->spec->n_linear ? tri_params_window(p) : NULL;
+
+  if (whole) return TRI_OK;
+  if (w) TRI_TRY(tri_window_wait(w, sl->freed));
+  TRI_TRY(pack_unit(p, u, sl, flat_of(p, u, sl), use, s));
+  if (!w) return TRI_OK;
+  tri_params_carry(p, u, "packed weights");
+  return tri_window_meet(w);
+}
+
 static void show(const tri_params *p, unit *u, const slot *sl, char *flat, tri_weights *out) {
   for (int i = 0; i < u->spec->n_param; i++)
     u->view[i] = tri_param_view(&u->spec->param[i], flat, p->opt.dtype);
@@ -130,7 +170,6 @@ static void show(const tri_params *p, unit *u, const slot *sl, char *flat, tri_w
 tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_stream *s, tri_weights *out) {
   unit *u = &p->unit[index];
   slot *sl = find_slot(p, index);
-  char *flat;
 
   TRI_ASSERT(sl && (p->held || p->resident || !sl->busy || sl->unit == index));
   TRI_ASSERT(!(use & TRI_USE_BWD) || (p->opt.backward && !p->held)); /* held: no room for backward forms */
@@ -139,24 +178,25 @@ tri_status tri_params_acquire(tri_params *p, int index, int use, int next, tri_s
     TRI_TRY(finish_gather(p, sl, s));
   }
   sl->busy = true;
-  flat = p->resident ? u->weight : sl->flat;
-  TRI_TRY(pack_unit(p, u, sl, flat, use, s));
-  show(p, u, sl, flat, out);
+  TRI_TRY(make_forms(p, u, sl, use, s));
+  show(p, u, sl, flat_of(p, u, sl), out);
   return tri_params_prefetch(p, next, s);
 }
 
 tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
+  unit *u = &p->unit[index];
   slot *sl = find_slot(p, index);
 
   TRI_ASSERT(sl && sl->busy);
   sl->busy = false;
   if (p->resident || p->held) return TRI_OK;
+  if (u->spec->n_linear && tri_params_window(p)) sl->freed = tri_window_pass(tri_params_window(p));
   /* Nobody else uses its room but generation, before which it is forgotten: good until the next update. */
-  if (sl == p->unit[index].own && p->opt.train) return TRI_OK;
+  if (sl == u->own && p->opt.train) return TRI_OK;
   sl->unit = -1;
 #if TRI_DEBUG /* a use after release shows in the next loss: NaN */
-  TRI_TRY(
-      p->device->ops->fill(s, sl->flat, 0xff, (size_t)p->unit[index].padded * tri_params_weight_bytes(p)));
+  if (!u->whole)
+    TRI_TRY(p->device->ops->fill(s, sl->flat, 0xff, (size_t)u->padded * tri_params_weight_bytes(p)));
 #else
   (void)s;
 #endif
@@ -168,7 +208,7 @@ tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
   for (int k = 0; k < TRI_PARAM_RING; k++) TRI_TRY(tri_params_forget(p, &p->ring[k], s));
   for (int i = 0; i < p->opt.n_unit; i++)
     if (p->unit[i].own) TRI_TRY(tri_params_forget(p, p->unit[i].own, s));
-  return TRI_OK;
+  return tri_params_meet(p);
 }
 
 tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
@@ -181,12 +221,15 @@ tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s) {
   TRI_ASSERT(p->opt.rollout);
   for (int i = 0; i < p->opt.n_unit; i++) {
     unit *u = &p->unit[i];
-    tri_params_carry(p, u, "weights");
-    TRI_TRY(tri_all_gather(c, u->held.flat, u->weight, u->rp.count, p->opt.dtype, s, NULL));
+    char *flat = flat_of(p, u, &u->held);
+    if (tri_params_gathers(p)) {
+      tri_params_carry(p, u, "weights");
+      TRI_TRY(tri_all_gather(c, flat, u->weight, u->rp.count, p->opt.dtype, s, NULL));
+    }
     u->held.have[0] = false;
-    TRI_TRY(pack_unit(p, u, &u->held, u->held.flat, TRI_USE_FWD, s));
+    TRI_TRY(pack_unit(p, u, &u->held, flat, TRI_USE_FWD, s));
   }
-  return TRI_OK;
+  return tri_params_meet(p);
 }
 
 /* ---- new weights ---- */
@@ -224,5 +267,6 @@ tri_status tri_params_publish(tri_params *p, int index, tri_stream *s) {
 
 tri_status tri_params_publish_end(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_news(p, s));
-  return tri_offload_settle(p, s);
+  TRI_TRY(tri_offload_settle(p, s));
+  return tri_params_meet(p);
 }

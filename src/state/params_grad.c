@@ -1,10 +1,11 @@
 /* params_grad.c - the parameter store's gradients, reduced as the plan says, and what the update needs.
  *
- * Where gradients are divided, a unit's of one micro-batch is reduced beside the backward of the next unit,
- * the first one into its accumulator, others where they are and then added to it. After the last micro-batch accumulators go through two more stages where the
- * plan has them, each beside the backward of one unit more. The norm that clips needs all of them: nothing
- * hides the last unit's, nor a stage of the one before it, but another model that learns beside. Updates then
- * run unit by unit, and new weights travel beside the next unit's update; the last one's are waited for. */
+ * Where gradients are divided, a unit's of one micro-batch is reduced beside the backward of the next unit:
+ * the first one into its accumulator, others where they are and then added to it. After the last micro-batch
+ * accumulators go through two more stages where the plan has them, each beside the backward of one unit more.
+ * The norm that clips needs all of them: nothing hides the last unit's, nor a stage of the one before it, but
+ * another model that learns beside. Updates then run unit by unit, and new weights travel beside the next
+ * unit's update; the last one's are waited for. */
 #include "params_impl.h"
 
 typedef tri_param_slot slot;
@@ -129,7 +130,7 @@ tri_status tri_params_grad_done(tri_params *p, int index, tri_stream *s, bool la
 tri_status tri_params_grad_settle(tri_params *p, tri_stream *s) {
   TRI_TRY(finish_reduce(p, s));
   for (int k = 0; k < TRI_PARAM_STAGES; k++) TRI_TRY(reduce_last(p, NULL, s));
-  return TRI_OK;
+  return tri_params_meet(p); /* what comes next writes weights */
 }
 
 /* ---- the update ---- */

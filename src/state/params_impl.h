@@ -14,17 +14,18 @@ enum {
 
 /* Room for one gathered unit. */
 typedef struct tri_param_slot {
-  void   *flat;        /* A [padded] */
-  void   *packed_room; /* the unit's packed forms, see tri_param_unit */
-  float  *grad;        /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
+  void    *flat;        /* A [padded] */
+  void    *packed_room; /* the unit's packed forms, see tri_param_unit */
+  float   *grad;        /* f32 [padded]: the unit's full gradient in one micro-batch; NULL when it goes to the
                    accumulator */
-  int     unit;        /* whose weights are here, or coming; -1: none */
-  int     grad_unit;
-  bool    busy;      /* acquired */
-  bool    gathering; /* a request is pending */
-  bool    last;      /* of the gradient being reduced: no micro-batch follows before the update */
-  bool    have[2];   /* packed forms made */
-  tri_req req, grad_req;
+  int      unit;        /* whose weights are here, or coming; -1: none */
+  int      grad_unit;
+  bool     busy;      /* acquired */
+  bool     gathering; /* a request is pending */
+  bool     last;      /* of the gradient being reduced: no micro-batch follows before the update */
+  bool     have[2];   /* packed forms made */
+  uint64_t freed;     /* of a store that shares: the window's pass in which it was released */
+  tri_req  req, grad_req;
 } tri_param_slot;
 
 /* Where the store offloads, `weight` of a frozen one, and master, moments and average of a trained one, are
@@ -34,6 +35,7 @@ typedef struct tri_param_unit {
   int64_t              padded;
   tri_range            rp, rg, ro, rw; /* params, gradients, optimizer, and the world piece that files see */
   void                *weight;         /* A [rp.count] */
+  void                *whole;          /* A [padded], where weight lies in its place; NULL: none, see room */
   float               *master;         /* f32 [ro.count]; NULL in f32, where it is a part of `weight` */
   float               *exp_avg, *exp_avg_sq, *acc; /* f32 [ro.count], [ro.count], [rg.count] */
   float               *average;                    /* f32 [ro.count]; NULL: not kept */
@@ -52,6 +54,22 @@ typedef struct tri_param_flight {
   tri_req         req;
 } tri_param_flight;
 
+/* Of a store whose ranks share: what they have in common in one phase. Where they cannot, after all, a rank's
+ * own memory. */
+typedef struct tri_param_room {
+  size_t      bytes;
+  bool        state;
+  void       *piece;  /* this rank's of the window: of the ledger */
+  tri_window *window; /* owned, or NULL */
+  void       *own;    /* owned, or NULL */
+  struct tri_param_part {
+    void **where;
+    size_t at;
+  } * part; /* [n_part]; owned */
+  int64_t cap;
+  int     n_part;
+} tri_param_room;
+
 typedef struct tri_offload tri_offload; /* offload.c */
 
 struct tri_params {
@@ -61,6 +79,11 @@ struct tri_params {
   bool             resident, grad_direct; /* nothing to gather or fetch; gradients go straight to the
                                           * accumulator */
   bool             held;
+  bool             shares;   /* packed forms are there once for the ranks of the node */
+  bool             in_place; /* so are the weights, all of them: nothing is gathered */
+  bool             bound;    /* and have their place */
+  void            *passes;   /* nothing lies there; so that the ranks have a window where all is packed */
+  tri_param_room   room[TRI_PHASE_ALWAYS + 1]; /* of each phase */
   tri_param_unit  *unit;
   tri_param_slot   ring[TRI_PARAM_RING];
   tri_param_slot  *pending;                /* a micro-batch's reduction under way */
@@ -132,6 +155,12 @@ static inline tri_comm *tri_params_stage(const tri_params *p, int k) {
     c = p->comm[o == TRI_SHARD_NONE ? TRI_WORLD : TRI_CROSS];
   return c && c->size > 1 ? c : NULL;
 }
+/* The memory that the ranks share; NULL: none, or they cannot. */
+static inline tri_window *tri_params_window(const tri_params *p) { return p->room[TRI_PHASE_ALWAYS].window; }
+/* Whether weights must be gathered before they are used. */
+static inline bool tri_params_gathers(const tri_params *p) {
+  return !p->resident && !(p->in_place && tri_params_window(p));
+}
 /* For messages and a trace: the collective that starts next carries u's weights, say. */
 static inline void tri_params_carry(const tri_params *p, const tri_param_unit *u, const char *what) {
   tri_board_carry(p->opt.label, u->spec->name, what);
@@ -146,6 +175,18 @@ TRI_CHECKED tri_status tri_params_spread(tri_params *p, const tri_param_unit *u,
 /* params_gather.c. Collective over the parameter scope where a gather is on its way, and waits for it in s:
  * what the slot holds is out of date, or its room was lent. */
 TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
+
+/* params_share.c. Not collective. So many bytes of what the ranks have in common in a phase; *where is set by
+ * bind. After the last of them: their pieces in the ledger. */
+TRI_CHECKED tri_status tri_params_share(tri_params *p, tri_phase phase, bool state, size_t bytes,
+                                        void **where);
+TRI_CHECKED tri_status tri_params_share_plan(tri_params *p, tri_ledger *l);
+/* params_share.c. Collective over world, once tri_comm_attach is done; again it costs nothing. */
+TRI_CHECKED tri_status tri_params_share_bind(tri_params *p);
+void                   tri_params_share_close(tri_params *p);
+/* params_share.c. Collective over the parameter scope. Where ranks share: nobody goes on before all have
+ * come. */
+TRI_CHECKED tri_status tri_params_meet(tri_params *p);
 
 /* offload.c. Not collective, these two. Plans a trained store's room on the device. */
 TRI_CHECKED tri_status tri_offload_open(tri_params *p, tri_ledger *l);

@@ -348,7 +348,7 @@ static void bench_product(bench *b, int64_t n_out, int64_t n_in) {
   p.fwd = packed[0] ? packed[0] : w.data;
   p.bwd = packed[1] ? packed[1] : w.data;
   OK(b->k->linear_bind(p.l, room(b, bytes.workspace), bytes.workspace));
-  OK(b->k->linear_pack(b->s, p.l, packed[0], packed[1], &w));
+  OK(b->k->linear_pack(b->s, p.l, packed[0], packed[1], &w, 0, 1));
   p.dw = array(b, TRI_F32, n_out, n_in);
   for (int i = 0; i < 4; i++) {
     const int64_t M = b->small ? rows[i] / 16 : rows[i];

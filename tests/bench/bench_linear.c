@@ -65,7 +65,7 @@ static void once(const bench *b, int op, int64_t rows) {
   if (op == 2) OK(b->k->linear_fwd(b->s, b->l, b->fwd, &sum, &x, NULL, &sum));
   if (op == 3) OK(b->k->linear_bwd_x(b->s, b->l, b->bwd, &dx, &y, false));
   if (op == 4) OK(b->k->linear_bwd_w(b->s, b->l, &dw, &y, &x, true));
-  if (op == 5) OK(b->k->linear_pack(b->s, b->l, b->fwd, b->bwd, &w));
+  if (op == 5) OK(b->k->linear_pack(b->s, b->l, b->fwd, b->bwd, &w, 0, 1));
 }
 
 /* Seconds of one call, the mean over about 2 ms. */

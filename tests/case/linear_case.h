@@ -118,7 +118,8 @@ static inline void *layer_alloc(const layer *a, size_t bytes) {
 
 static inline void layer_pack(layer *a) {
   const tri_tensor w = tri_view2(a->w.device, a->dtype, a->n_out, a->n_in);
-  OK(a->k->linear_pack(a->s, a->l, a->room[0], a->room[1], &w));
+  for (int part = 2; part >= 0; part--)
+    OK(a->k->linear_pack(a->s, a->l, a->room[0], a->room[1], &w, part, 3));
 }
 
 static bool any_order; /* of layers that are opened */

@@ -6,6 +6,8 @@
 
 #include "state/optim.h"
 
+#include <unistd.h>
+
 enum { LAYERS = 3, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
 
 static tri_session session, *const se = &session;
@@ -16,6 +18,7 @@ static tri_shard_plan   plan;
 static int64_t          asked; /* elements the store asked this rank for */
 static const tri_dtype *dtype;
 static int64_t          offload; /* elements of a piece; 0: nothing rests in host memory */
+static bool             common;  /* the ranks have one copy of weights and packed forms */
 static void            *room;    /* device memory for a product's input and, behind it, result */
 enum { ROOM = 1024 };            /* half of it is enough for either */
 
@@ -90,21 +93,39 @@ static tri_status fill(void *ctx, tri_state_kind kind, int u, int i, int64_t beg
 
 static int64_t round_up(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
+/* Whether the ranks that divide the weights have one copy of them, and of their packed forms, in common. */
+static bool shares(bool train) {
+  int ranks = plan.params == TRI_SHARD_WORLD  ? se->rt.world_size
+              : plan.params == TRI_SHARD_NODE ? se->rt.local_size
+                                              : 1;
+  return !tri_device_is_gpu(se->device) && ranks > 1 && ranks == se->rt.local_size && (train || !offload);
+}
+
+/* A rank's piece of `bytes` that so many ranks have in common: whole pages, one more to begin at a page, and
+ * of all ranks together one for flags. */
+static int64_t piece_bytes(int64_t bytes) {
+  int64_t page = sysconf(_SC_PAGESIZE), ranks = se->rt.local_size;
+  return (page + bytes + ranks * page - 1) / (ranks * page) * page + page;
+}
+
 /* Weights, gradients, masters, moments and average of this plan on this rank, from the ranges alone. */
 static int64_t state_bytes(bool train) {
-  int64_t bytes = 0;
+  int64_t bytes = 0, once = 0;
 
   for (int u = 0; u < UNITS; u++) {
     int64_t padded = tri_shard_pad(unit[u].count, se->rt.world_size, 64);
     int64_t n_p = tri_shard_range(plan.params, padded, &se->place).count;
     int64_t n_g = tri_shard_range(plan.grads, padded, &se->place).count;
     int64_t n_o = tri_shard_range(plan.optim, padded, &se->place).count;
-    bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype));
+    if (common)
+      once += round_up(padded * (int64_t)tri_dtype_bytes(*dtype));
+    else
+      bytes += round_up(n_p * (int64_t)tri_dtype_bytes(*dtype));
     if (!train) continue;
     bytes += round_up(n_g * 4) + 3 * round_up(n_o * 4);
     if (*dtype != TRI_F32) bytes += round_up(n_o * 4);
   }
-  return bytes;
+  return bytes + (common ? piece_bytes(once) : 0);
 }
 
 static void open_store(int ranks_per_node, bool train) {
@@ -130,6 +151,7 @@ static void open_store(int ranks_per_node, bool train) {
                     &workspace));
   OK(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ALWAYS, false, "products", ROOM, &room));
   make_units();
+  common = shares(train);
   opt.place = se->place;
   OK(tri_params_open(se->device, se->comm, se->ledger, &opt, &p));
   OK(tri_session_take_memory(se));
@@ -229,7 +251,8 @@ static void gather(int u, int use, int next) {
                    : plan.params == TRI_SHARD_NODE ? se->rt.local_size
                                                    : 1;
   tri_tensor t = on_host(&w.t[0]);
-  if (own > 1 && unit[u].in_ring) CHECK(isnan(element(&t, 0)), "a released unit is still readable");
+  if (own > 1 && unit[u].in_ring && !common)
+    CHECK(isnan(element(&t, 0)), "a released unit is still readable");
   free(t.data);
 #endif
 }
@@ -494,21 +517,24 @@ static void offloading(int ranks_per_node, int64_t device) {
 
 static void read_filled(void) { read_all(TRI_STATE_WEIGHT, filled_weight, 0); }
 
-/* Frozen weights, on the device and in host memory. */
+/* Frozen weights, on the device and in host memory; where the ranks have them once the gathered units of this
+ * model take more than its weights did. */
 static void freezing(int ranks_per_node) {
   int64_t device[2];
+  bool    once = false;
 
   for (int k = 0; k < 2; k++) {
     offload = k ? 64 : 0;
     wanted = as_filled;
     open_store(ranks_per_node, false);
     device[k] = tri_ledger_total(se->ledger).device;
+    once = once || common;
     if (k) CHECK(tri_ledger_total(se->ledger).resident == device[0]);
     gathering();
     read_filled();
     close_store();
   }
-  CHECK(device[1] < device[0], "device memory %lld, without offload %lld", (long long)device[1],
+  CHECK(once || device[1] < device[0], "device memory %lld, without offload %lld", (long long)device[1],
         (long long)device[0]);
   offload = 0;
 }

@@ -3,7 +3,8 @@
 #
 #   tests/train/links.sh PROGRAM RANKS
 # Judge: the bytes of each step are those of sharding's formulas (sharding.md 1.2: N numbers, b = 2 bytes of a weight, r = 4 of a
-# gradient, k micro-batches; a ring of X bytes over S ranks gives X (S - 1) / S), exactly; every rate is above 0; the table has
+# gradient, k micro-batches; a ring of X bytes over S ranks gives X (S - 1) / S), exactly, and no bytes of weights where the ranks of
+# a node have them in common; every rate is above 0; the table has
 # the communicators with several ranks that carried anything, with these bytes and those of the start, and no others; a plan that no link can keep is warned of by name.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
@@ -68,11 +69,12 @@ if [ "$ranks" = 2 ]; then
   ! grep -q 'communicator.* carried' "$dir/now/log.txt" || fail "a warning, and the link is faster than planned"
   grep -Eq '^ +cross .* ok$' "$dir/now/log.txt" || fail "the link is faster than planned, and not ok"
 else
-  carried "shard.plan=hybrid run.ranks_per_node=2" \
-    "node:2:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2) / 2))" "cross:2:$((numbers / 2 * (4 + 2) / 2))"
+  carried "shard.plan=hybrid run.ranks_per_node=2" "node:2:$((numbers * k * 4 / 2))" "cross:2:$((numbers / 2 * (4 + 2) / 2))"
   warned node ' of node [01]'
   ! grep -q 'the cross communicator' "$dir/now/log.txt" || fail "a second warning"
   export TRI_COMM=mpi
+  carried "shard.plan=hybrid run.ranks_per_node=2" \
+    "node:2:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2) / 2))" "cross:2:$((numbers / 2 * (4 + 2) / 2))"
   carried "shard.params=world shard.grads=world shard.optimizer=world run.ranks_per_node=2" \
     "world:4:$(((numbers * k * 4 + layers * layer * 2 * k * 2 + own * 2) * 3 / 4))"
   carried "shard.params=none shard.grads=none shard.optimizer=none run.ranks_per_node=2" "world:4:$((2 * numbers * 4 * 3 / 4))"

@@ -76,7 +76,8 @@ void tri_amx_turn_cols(char *to, const uint16_t *x, int64_t ld, int64_t n_col, i
 /* The products of l and what they need of the workspace. */
 void tri_amx_open(tri_linear *l);
 void tri_amx_gradient_open(tri_linear *l);
-void tri_amx_pack(const tri_linear *l, char *packed_fwd, char *packed_bwd, const uint16_t *w);
+void tri_amx_pack(const tri_linear *l, char *packed_fwd, char *packed_bwd, const uint16_t *w, int part,
+                  int n_part);
 void tri_amx_run(const tri_linear *l, const tri_linear_call *c);
 /* At least one row. */
 void tri_amx_bwd_w(const tri_linear *l, float *dw, tri_in dy, tri_in x, bool add);

@@ -54,11 +54,12 @@ void tri_amx_open(tri_linear *l) {
   tri_amx_gradient_open(l);
 }
 
-void tri_amx_pack(const tri_linear *l, char *packed_fwd, char *packed_bwd, const uint16_t *w) {
+void tri_amx_pack(const tri_linear *l, char *packed_fwd, char *packed_bwd, const uint16_t *w, int part,
+                  int n_part) {
   const int64_t steps_fwd = tri_ceil_div(l->n_in, SIDE), steps_bwd = tri_ceil_div(l->n_out, SIDE);
   const int64_t n_fwd = packed_fwd ? steps_bwd : 0, n_all = n_fwd + (packed_bwd ? steps_fwd : 0);
 #pragma omp parallel for schedule(static) num_threads(l->threads)
-  for (int64_t i = 0; i < n_all; i++) {
+  for (int64_t i = n_all * part / n_part; i < n_all * (part + 1) / n_part; i++) {
     const int64_t j = i < n_fwd ? i : i - n_fwd;
     if (i < n_fwd)
       tri_amx_turn_rows(packed_fwd + (size_t)(j * steps_fwd) * STEP, steps_fwd * TILE, w + j * SIDE * l->n_in,

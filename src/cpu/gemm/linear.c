@@ -188,28 +188,30 @@ static bool pack_block(const tri_linear *l, const tri_linear_product *p, int thr
                        l->work != l->dtype ? stage : b, tri_linear_scratch(l, thread));
 }
 
-tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w) {
+tri_status tri_cpu_linear_pack(tri_stream *s, tri_linear *l, void *packed_fwd, void *packed_bwd, tri_in w,
+                               int part, int n_part) {
   (void)s;
   TRI_ASSERT(w->dtype == l->dtype && w->ndim == 2 && w->dim[0] == l->n_out && w->dim[1] == l->n_in);
   TRI_ASSERT(l->workspace && (l->backward || !packed_bwd));
   TRI_ASSERT((uintptr_t)packed_fwd % 64 == 0 && (uintptr_t)packed_bwd % 64 == 0); /* stored past the caches */
+  TRI_ASSERT(part >= 0 && part < n_part);
   const size_t  size = tri_dtype_bytes(l->dtype);
   const int64_t n_fwd = packed_fwd ? l->fwd.n_blocks : 0, n_all = n_fwd + (packed_bwd ? l->bwd.n_blocks : 0);
   const char   *data = w->data;
   bool          ok = true;
   if (tri_amx_in(l)) {
-    tri_amx_pack(l, packed_fwd, packed_bwd, w->data);
+    tri_amx_pack(l, packed_fwd, packed_bwd, w->data, part, n_part);
     return TRI_OK;
   }
   if (tri_vec_in(l)) {
-    tri_vec_pack(l, packed_fwd, packed_bwd, w->data);
+    tri_vec_pack(l, packed_fwd, packed_bwd, w->data, part, n_part);
     return TRI_OK;
   }
 #pragma omp parallel num_threads(l->threads) reduction(&& : ok)
   {
     const int thread = tri_linear_begin();
 #pragma omp for schedule(static)
-    for (int64_t i = 0; i < n_all; i++) {
+    for (int64_t i = n_all * part / n_part; i < n_all * (part + 1) / n_part; i++) {
       if (i < n_fwd) { /* columns of b are rows of w */
         const char *at = data + (size_t)(i * l->fwd.width * l->n_in) * size;
         ok =

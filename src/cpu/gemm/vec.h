@@ -63,7 +63,8 @@ void tri_vec_strips(float *to, int64_t next, const float *dy, int64_t ld, int64_
 /* The products of l and what they need of the workspace. */
 void tri_vec_open(tri_linear *l);
 void tri_vec_gradient_open(tri_linear *l);
-void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w);
+void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w, int part,
+                  int n_part);
 void tri_vec_run(const tri_linear *l, const tri_linear_call *c);
 /* At least one row. */
 void tri_vec_bwd_w(const tri_linear *l, float *dw, tri_in dy, tri_in x, bool add);

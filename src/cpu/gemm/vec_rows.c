@@ -37,11 +37,12 @@ void tri_vec_open(tri_linear *l) {
   tri_vec_gradient_open(l);
 }
 
-void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w) {
+void tri_vec_pack(const tri_linear *l, float *packed_fwd, float *packed_bwd, const float *w, int part,
+                  int n_part) {
   const int64_t panels = tri_ceil_div(l->n_out, COLS), fwd = panel_steps(l->n_in) * COLS,
                 bwd = panel_steps(l->n_out) * COLS;
 #pragma omp parallel for schedule(static) num_threads(l->threads)
-  for (int64_t i = 0; i < panels; i++) {
+  for (int64_t i = panels * part / n_part; i < panels * (part + 1) / n_part; i++) {
     const int64_t row = i * COLS, n = tri_min(COLS, l->n_out - row);
     const float  *from = w + row * l->n_in;
     if (packed_fwd) tri_vec_pack_rows(packed_fwd + i * fwd, from, l->n_in, n, l->n_in);

@@ -153,7 +153,7 @@ static tri_status product_open(tri_session *se, tri_dtype dtype, int64_t side, p
   TRI_TRY(d->ops->fill(se->stream, p->w, 0x3c, matrix)); /* 0.0115, as bf16 and as f32 */
   TRI_TRY(d->ops->fill(se->stream, p->x, 0x3c, matrix));
   tri_tensor w = tri_view2(p->w, dtype, side, side);
-  return bytes.fwd ? k->linear_pack(se->stream, p->l, p->own, NULL, &w) : TRI_OK;
+  return bytes.fwd ? k->linear_pack(se->stream, p->l, p->own, NULL, &w, 0, 1) : TRI_OK;
 }
 
 static void product_close(tri_session *se, product *p) {

@@ -1,0 +1,101 @@
+/* params_share.c - packed forms, and weights, that are there once for the ranks of a node that are on one
+ * machine. Each rank packs its part of a form, and, where the weights are divided among these ranks alone,
+ * has its share of them where all read all: then nothing is gathered.
+ *
+ * Where each rank has all weights (shard.params: none) it keeps its own forms too: there a rank may use a
+ * unit when the others do not, and nobody would pack its part.
+ *
+ * Who may do what when, by passes of the window: a form is packed once all have released what was in its slot
+ * (params_gather.c), and read once all have packed their part. Weights are written between
+ * tri_params_grad_settle and tri_params_publish_end, where all meet; so they do where a phase's room goes
+ * over to another phase, of which a rank's part of the window is only a piece. */
+#include "params_impl.h"
+
+#include <stdio.h>
+
+enum { ALIGN = 256 };
+
+tri_status tri_params_share(tri_params *p, tri_phase phase, bool state, size_t bytes, void **where) {
+  tri_param_room *r = &p->room[phase];
+
+  *where = NULL;
+  if (!bytes) return TRI_OK;
+  TRI_TRY(TRI_GROW(r->part, r->cap, r->n_part + 1));
+  r->part[r->n_part++] = (struct tri_param_part){where, r->bytes};
+  r->bytes += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+  r->state |= state;
+  return TRI_OK;
+}
+
+tri_status tri_params_share_plan(tri_params *p, tri_ledger *l) {
+  if (p->shares) TRI_TRY(tri_params_share(p, TRI_PHASE_ALWAYS, false, ALIGN, &p->passes));
+  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
+    tri_param_room *r = &p->room[phase];
+    char            name[48];
+    if (!r->bytes) continue;
+    snprintf(name, sizeof name, "%s %s", p->opt.label, r->state ? "weights" : "packed weights");
+    TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, (tri_phase)phase, r->state, name,
+                           tri_window_piece_bytes(r->bytes, p->comm[TRI_NODE]->size), &r->piece));
+  }
+  return TRI_OK;
+}
+
+/* Collective over the node. *all: every room has its window; else none has. */
+static tri_status open_windows(tri_params *p, bool *all) {
+  *all = true;
+  for (int phase = 0; phase <= TRI_PHASE_ALWAYS && *all; phase++) {
+    tri_param_room *r = &p->room[phase];
+    if (!r->bytes) continue;
+    TRI_TRY(tri_window_open(p->comm[TRI_NODE], r->piece, r->bytes, &r->window));
+    *all = r->window != NULL;
+  }
+  for (int phase = 0; phase <= TRI_PHASE_ALWAYS && !*all; phase++) tri_window_close(&p->room[phase].window);
+  return TRI_OK;
+}
+
+static tri_status alloc_own(tri_params *p) {
+  size_t more = 0;
+
+  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
+    tri_param_room *r = &p->room[phase];
+    if (!r->bytes) continue;
+    TRI_TRY(tri_pages_alloc(r->bytes, &r->own));
+    more += r->bytes;
+  }
+  tri_log(TRI_LOG_INFO,
+          "%s: the ranks of this machine have no memory in common, so each has a copy of the weights: "
+          "%.3f GiB more than planned; TRI_COMM=mpi plans so",
+          p->opt.label, (double)more / 0x1p30);
+  return TRI_OK;
+}
+
+tri_status tri_params_share_bind(tri_params *p) {
+  bool all;
+
+  if (!p->shares || p->bound) return TRI_OK;
+  p->bound = true;
+  TRI_TRY(open_windows(p, &all));
+  TRI_TRY(tri_agree(p->comm[TRI_WORLD], all ? TRI_OK : alloc_own(p)));
+  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
+    tri_param_room *r = &p->room[phase];
+    char           *base = r->window ? tri_window_base(r->window) : r->own;
+    for (int i = 0; i < r->n_part; i++) *r->part[i].where = base + r->part[i].at;
+  }
+  for (int i = 0; i < p->opt.n_unit && p->in_place; i++) {
+    tri_param_unit *u = &p->unit[i];
+    u->weight = (char *)u->whole + (size_t)u->rp.begin * tri_params_weight_bytes(p);
+  }
+  return TRI_OK;
+}
+
+void tri_params_share_close(tri_params *p) {
+  for (int phase = 0; phase <= TRI_PHASE_ALWAYS; phase++) {
+    tri_window_close(&p->room[phase].window);
+    tri_pages_free(&p->room[phase].own);
+    TRI_FREE(p->room[phase].part);
+  }
+}
+
+tri_status tri_params_meet(tri_params *p) {
+  return tri_params_window(p) ? tri_window_meet(tri_params_window(p)) : TRI_OK;
+}

@@ -1,0 +1,54 @@
+#!/bin/bash
+# shared.sh - weights and packed forms that the ranks of a machine have once: the same bits as with one of each rank, in less memory.
+#
+#   tests/train/shared.sh PROGRAM RANKS PLAN:TYPE:ALGORITHM ...     nodes of two ranks where RANKS is even
+# Judge: TRI_COMM=mpi, where each rank has its own. Metrics (the gap between sampler and trainer among them, which is 0) and checkpoint
+# bit for bit; memory as planned in both; of packed weights a rank holds, to a few pages, its part of what it held; nothing is
+# gathered where the weights are divided in a node. The first also where shared memory is too small: the same numbers, and a word.
+# A rank that is killed leaves nothing in /dev/shm.
+set -eu
+. "$(dirname "$0")/../case/run_case.sh"
+shift 2
+write_deck
+per_node=1; [ $((ranks % 2)) != 0 ] || per_node=2
+fail() { echo "shared: $way: $1"; cat "$dir/log"; exit 1; }
+number() { sed -n "\$s/.*\"$2\": \([0-9.]*\).*/\1/p" "$dir/$1/metrics.jsonl"; }
+held() { awk -v name="$2" '$1 == "policy" && index($0, name) { print $(NF - 1), $NF }' "$dir/$1/log.txt" | head -n 1; } # MiB: rollout, learn
+run() { # folder, words of the deck
+  local folder=$1
+  shift
+  rm -rf "${dir:?}/$folder"
+  launch "$ranks" "$dir/$folder" run.ranks_per_node=$per_node shard.plan="$plan" model.dtype="$type" algo.name="$algo" train.steps=3 \
+    eval.steps=2 checkpoint.save_steps=0 checkpoint.save_final=true "$@"
+  [ "$(number "$folder" mem_planned_bytes)" = "$(number "$folder" mem_used_bytes)" ] || fail "$folder: planned is not used"
+}
+same() { # folder
+  diff <(numbers "$dir/own") <(numbers "$dir/$1") || fail "$1: other numbers"
+  cmp "$dir"/own/checkpoints/step-*/state.h5 "$dir/$1"/checkpoints/step-*/state.h5 || fail "$1: another state"
+}
+
+for way in "$@"; do
+  IFS=: read -r plan type algo words <<< "$way"
+  TRI_COMM=mpi run own $words
+  run shared $words
+  same shared
+  [ "$(number shared sampler_gap_max_nats)" = 0 ] || [ "$algo" = sft ] || fail "a gap between sampler and trainer"
+  [ -n "$words" ] || awk -v own="$(held own 'packed weights')" -v now="$(held shared 'packed weights')" -v n=$per_node 'BEGIN {
+    split(own, a); split(now, b); exit !(a[2] > 0 && b[1] * n <= a[1] + n * 0.02 && b[2] * n <= a[2] + n * 0.02) }' ||
+    fail "packed weights, MiB: $(held own 'packed weights'), then $(held shared 'packed weights')"
+  [ "$(number shared mem_used_bytes)" -lt "$(number own mem_used_bytes)" ] || fail "no less memory"
+  [ "$plan" != hybrid ] || ! grep -q 'policy gathered' "$dir/shared/log.txt" || fail "weights are gathered"
+  echo "shared: $way, $ranks ranks: $(number shared mem_used_bytes) bytes of a rank for $(number own mem_used_bytes), the same bits"
+  [ "$way" = "$1" ] || continue
+  (trap '' XFSZ; ulimit -f 8192; run small $words) # 8 MiB: a checkpoint is smaller
+  same small
+  grep -q 'has a copy of the weights: .* more than planned' "$dir/log" || fail "no word of copies"
+done
+
+before=$(find /dev/shm -name 'trireme-*' | sort)
+# shellcheck disable=SC2086
+mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/killed" train.steps=100000 > "$dir/log" 2>&1 &
+until [ -s "$dir/killed/metrics.jsonl" ]; do kill -0 $! || fail "it ended"; done
+kill -KILL "$(pgrep -f "run.output=$dir/killed" | tail -n 1)"
+! wait $! || fail "it went on without a rank"
+[ "$(find /dev/shm -name 'trireme-*' | sort)" = "$before" ] || fail "left behind: $(find /dev/shm -name 'trireme-*')"
