@@ -443,6 +443,33 @@ static void body_disagree(setup *u) {
   tri_error_clear();
 }
 
+/* Every rank writes every size-th element, then reads all; pieces begin at different places of a page. */
+static void body_window(setup *u) {
+  enum { N = 9001, ROUNDS = 10 };
+  tri_comm   *c = u->comm[TRI_NODE];
+  tri_window *w = NULL;
+  int64_t    *x;
+
+  for (int i = 0; i < TRI_SCOPE_COUNT; i++)
+    CHECK(u->comm[i]->near ==
+          (i == TRI_NODE && c->size > 1 && (u->w == UNATTACHED || u->w == ATTACHED || u->w == OUTSIDE)));
+  if (!c->near || u->w == OUTSIDE) return;
+  CHECK(tri_window_piece_bytes(N * sizeof *x, c->size) * (size_t)c->size < SMALL);
+  CHECK(tri_window_open(c, u->far + 256 * c->rank, N * sizeof *x, &w) == TRI_OK);
+  CHECK((w != NULL) == (u->w == ATTACHED));
+  if (!w) return;
+  x = tri_window_base(w);
+  for (int64_t i = 0; i < N; i++) CHECK(x[i] == 0);
+  for (int64_t round = 1; round <= ROUNDS; round++) {
+    CHECK(tri_window_meet(w) == TRI_OK); /* all have read */
+    for (int64_t i = c->rank; i < N; i += c->size) x[i] = round * N + i;
+    CHECK(tri_window_wait(w, tri_window_pass(w)) == TRI_OK);
+    for (int64_t i = 0; i < N; i++) CHECK(x[i] == round * N + i);
+  }
+  CHECK(tri_window_meet(w) == TRI_OK);
+  tri_window_close(&w);
+}
+
 /* Opens world on the device; its status, and why it failed on this rank in *why. */
 static tri_status try_world(tri_device *d, const char *asked, char *why, size_t room) {
   tri_comm  *c = NULL;
@@ -493,12 +520,14 @@ static void test_pending(void **state) { (void)state, for_all(SMALL, body_pendin
 static void test_control(void **state) { (void)state, for_all(SMALL, body_control); }
 static void test_agree(void **state) { (void)state, for_all(SMALL, body_agree); }
 static void test_disagree(void **state) { (void)state, for_all(SMALL, body_disagree); }
+static void test_window(void **state) { (void)state, for_all(SMALL, body_window); }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives), cmocka_unit_test(test_big),
       cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),     cmocka_unit_test(test_control),
       cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),    cmocka_unit_test(test_choice),
+      cmocka_unit_test(test_window),
   };
   int failed;
 
