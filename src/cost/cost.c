@@ -61,6 +61,16 @@ static double sharers(const tri_cost_share *s, int scope) {
   return scope == 0 ? 1 : scope == 1 ? s->per_node : s->ranks;
 }
 
+/* So many bytes of weights come to a rank, unit by unit. */
+static double gather_units(const tri_machine *m, const tri_cost_pass *p, double bytes) {
+  return p->share.in_place ? 0 : by_units(m, p, p->share.params, bytes);
+}
+
+/* All of a model that is gathered is packed, for both directions. */
+static double pack_all(const tri_cost_compute *c, const tri_cost_share *s, const tri_cost_model *m) {
+  return (double)m->n * c->pack_s / (s->together ? s->per_node : 1);
+}
+
 /* ---- compute ---- */
 
 static double rate_of(const tri_machine *m, const tri_cost_model *model) {
@@ -108,9 +118,11 @@ tri_cost_compute tri_cost_compute_of(const tri_machine *m, const tri_cost_pass *
 
 double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, const tri_cost_rollout *r) {
   double rounds = r->at_once > 0 ? ceil(r->answers / r->at_once) : 0;
-  double gather = tri_cost_scope(m, &r->share, r->share.params, (double)r->model.n * r->model.bytes);
+  double gather = 0;
 
-  if (sharers(&r->share, r->share.params) > 1) gather += (double)r->model.n * c->pack_s / 2;
+  if (!r->share.in_place)
+    gather = tri_cost_scope(m, &r->share, r->share.params, (double)r->model.n * r->model.bytes);
+  if (sharers(&r->share, r->share.params) > 1) gather += pack_all(c, &r->share, &r->model) / 2;
   if (r->answers <= 0) return gather;
   return gather + r->prompts * r->prompt_tokens * c->prefill_s +
          r->answer_tokens * (rounds * c->decode.fixed_s + r->answers * c->decode.each_s);
@@ -119,9 +131,9 @@ double tri_cost_of_rollout(const tri_machine *m, const tri_cost_compute *c, cons
 /* Of one batch with its gathers: those of forward, and of backward again, and where gradients are shared
  * among some their reduction, of every batch. What learns beside frozen weights is gathered beside them. */
 static double batch_comm(const tri_machine *m, const tri_cost_pass *p) {
-  double gathers = by_units(m, p, p->share.params, (double)p->model.n * p->model.bytes);
+  double gathers = gather_units(m, p, (double)p->model.n * p->model.bytes);
 
-  if (p->frozen) gathers += by_units(m, p, p->share.params, p->trained * p->model.bytes);
+  if (p->frozen) gathers += gather_units(m, p, p->trained * p->model.bytes);
   if (p->trained <= 0) return gathers;
   return 2 * gathers + by_units(m, p, p->share.grads, p->trained * 4);
 }
@@ -130,7 +142,7 @@ static double batch_comm(const tri_machine *m, const tri_cost_pass *p) {
 static double pack(const tri_cost_compute *c, const tri_cost_pass *p) {
   double learns = p->trained > 0 ? 1 : 0.5;
 
-  if (sharers(&p->share, p->share.params) > 1) return p->batches * (double)p->model.n * c->pack_s * learns;
+  if (sharers(&p->share, p->share.params) > 1) return p->batches * pack_all(c, &p->share, &p->model) * learns;
   return p->trained > 0 ? p->updates / p->times * p->trained * c->pack_s : 0;
 }
 

@@ -18,7 +18,9 @@ typedef struct tri_cost_model {
 typedef struct tri_cost_share {
   int  ranks, per_node;
   int  params, grads, optim;
-  bool overlap; /* gathers and reductions run beside compute */
+  bool overlap;  /* gathers and reductions run beside compute */
+  bool together; /* a node's ranks pack what is gathered once for all of them; */
+  bool in_place; /* and read it where it is: nothing is gathered */
 } tri_cost_share;
 
 /* What one rank puts through a model in a step, `times` times. */

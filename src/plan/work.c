@@ -30,9 +30,16 @@ static tri_cost_model model_of(const tri_trainer *t, const tri_learner *l) {
 static tri_cost_share share_of(const tri_plan *p, const tri_learner *l) {
   const tri_runtime *rt = &p->se.rt;
   tri_shard_plan     s = tri_learner_plan(l, &p->cfg);
+  bool               together = p->se.comm[TRI_NODE]->near && s.params != TRI_SHARD_NONE;
 
-  return (tri_cost_share){rt->world_size, rt->local_size, (int)s.params,
-                          (int)s.grads,   (int)s.optim,   p->job.gpu};
+  return (tri_cost_share){.ranks = rt->world_size,
+                          .per_node = rt->local_size,
+                          .params = (int)s.params,
+                          .grads = (int)s.grads,
+                          .optim = (int)s.optim,
+                          .overlap = p->job.gpu,
+                          .together = together,
+                          .in_place = together && (s.params == TRI_SHARD_NODE || rt->nodes == 1)};
 }
 
 static lengths measure(const tri_trainer *t) {

@@ -75,6 +75,11 @@ static void learning(void **state) {
 
   (void)state;
   SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * (compute + 5 * (2 * gather + reduce + pack)));
+  p.share.together = true; /* each of 4 ranks packs a part */
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * (compute + 5 * (2 * gather + reduce + pack / 4)));
+  p.share.in_place = true;
+  SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * (compute + 5 * (reduce + pack / 4)));
+  p.share.together = p.share.in_place = false;
   p.share.overlap = true;
   SAME(tri_cost_of_learn(&round_machine, &c, &p), 3 * 5 * (2 * gather + reduce));
   p.share = (tri_cost_share){.ranks = 8, .per_node = 4}; /* whole on each rank: packed after each update */
@@ -154,6 +159,10 @@ static void generating(void **state) {
   (void)state;
   SAME(tri_cost_of_rollout(&round_machine, &c, &r),
        gather + 2230 * 3 * 2 / 1e9 / 2 + 6 * 30 * token + 20 * (3 * step + 24 * row));
+  r.share.together = r.share.in_place = true;
+  SAME(tri_cost_of_rollout(&round_machine, &c, &r),
+       2230 * 3 * 2 / 1e9 / 2 / 4 + 6 * 30 * token + 20 * (3 * step + 24 * row));
+  r.share.together = r.share.in_place = false;
   r.at_once = 1e4; /* now the products take longer than reading their weights: 24 rows x 4360 flops at 1e9 */
   r.share.params = 0;
   tri_machine slow = round_machine;
