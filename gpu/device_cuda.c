@@ -82,6 +82,8 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   memcpy(d->base.uuid, prop.uuid.bytes, sizeof d->base.uuid);
   d->base.logit_bytes = tri_gpu_logit_bytes(prop.totalGlobalMem);
   d->n_sm = prop.multiProcessorCount;
+  d->base.spread_heads = tri_gpu_spread_heads(d->n_sm);
+  d->base.spread_tokens = TRI_GPU_SPREAD_TOKENS;
   d->l2_bytes = prop.l2CacheSize > 0 ? (size_t)prop.l2CacheSize : 0;
   snprintf(d->base.model, sizeof d->base.model, "%s", prop.name);
   *out = &d->base;
@@ -293,7 +295,7 @@ static tri_status cuda_graph_run(tri_graph *g, tri_stream *s) {
 tri_status tri_cuda_attn_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
                               const tri_step_at *at, const tri_attn_rule *rule) {
   TRI_TRY(tri_cuda_rope_put(s, qkv, k_page, v_page, at->pos, at->turn, at->slot, &rule->heads));
-  return tri_cuda_attn_decode(s, o, qkv, k_page, v_page, at->table, at->len, rule);
+  return tri_cuda_attn_decode(s, o, at->work, qkv, k_page, v_page, at->table, at->len, rule);
 }
 
 #define TRI_X(name) .name = tri_cuda_##name,

@@ -1,6 +1,7 @@
-/* attention_decode.cu - the key/value cache: kv_put, and attention of one new token per sequence. What a row
- * computes, and in which order: attention_tile.cuh. */
-#include "attention_tile.cuh"
+/* attention_decode.cu - the key/value cache: kv_put, and attention of one new token per sequence, a block for
+ * each key/value head of it (attention_spread.cu: many). What a row computes, and in which order:
+ * attention_tile.cuh. */
+#include "attention_decode.cuh"
 
 /* ---- kv_put ---- */
 
@@ -63,176 +64,6 @@ tri_status tri_cuda_kv_put(tri_stream *s, tri_out k_page, tri_out v_page, tri_in
 
 /* ---- attn_decode ---- */
 
-struct decode_call {              /* the arguments of one attn_decode */
-  void          *o;               /* A [B,H*D] */
-  const void    *qkv;             /* A [B,E] */
-  const void    *k_page, *v_page; /* A [n_pages,G,D,TRI_PAGE], [n_pages,G,TRI_PAGE,D] */
-  const int32_t *table, *len;     /* i32 [B,P], [B] */
-  int64_t        E, n_pages;
-  int            P, H, G, D, parts; /* parts: blocks that share the query heads of a key/value head */
-  attn_rule      rule;
-};
-
-struct decode_place { /* what a block does: heads h .. h + n - 1 of row b, all of key/value head g */
-  int            b, g, h, n, len;
-  const int32_t *pages; /* of the row */
-};
-/* rows: heads one block can have. Grid: B * G * parts. */
-static __device__ __forceinline__ decode_place decode_find(const decode_call &c, int rows) {
-  decode_place p;
-  int          group = c.H / c.G, part = blockIdx.x % c.parts;
-
-  p.g = blockIdx.x / c.parts % c.G;
-  p.b = blockIdx.x / (c.parts * c.G);
-  p.h = p.g * group + part * rows;
-  p.n = group - part * rows < rows ? group - part * rows : rows;
-  p.len = c.len[p.b];
-  p.pages = c.table + (int64_t)p.b * c.P;
-  TRI_KERNEL_ASSERT(p.len > 0 && p.len <= c.P * TRI_PAGE);
-  return p;
-}
-/* Where the head's keys, and its values, of the page that holds key `key` begin, in elements; 0 behind the
- * last key. */
-static __device__ __forceinline__ int64_t decode_page(const decode_call &c, const decode_place &p, int key) {
-  int page = key < p.len ? p.pages[key / TRI_PAGE] : 0;
-  TRI_KERNEL_ASSERT(page >= 0 && page < c.n_pages);
-  return ((int64_t)page * c.G + p.g) * c.D * TRI_PAGE;
-}
-
-enum { ROWS = 16, WARPS = 4, THREADS = WARPS * 32, HALVES = ATTN_KEYS / TRI_PAGE, RING = 3 };
-
-/* Of heads padded to D columns. Each warp has 16 keys of a tile's scores, then D / 4 columns of o. */
-template <int D> struct decode_shape {
-  static constexpr int SLOT = ATTN_KEYS * D,
-                       N = D / 32; /* elements of a ring slot; n8 fragments of a warp's o */
-  static constexpr int SHARED = (ROWS * D + RING * SLOT) * (int)sizeof(tri_bf16);
-  static constexpr int PER_SM = D <= 128 ? 4 : 2; /* blocks, by shared memory: enough copies under way */
-};
-
-struct decode_share { /* what the warps tell each other about a tile */
-  tri_bf16 weights[ROWS * ATTN_KEYS];
-  float    best[ROWS][WARPS];  /* largest score of each warp's keys */
-  float    part[WARPS][32][2]; /* attn_lane_sum of each warp's keys, rows lane / 4 and 8 further */
-};
-
-/* Keys of two pages to a slot [D][ATTN_KEYS], as they lie in the pages: turned. */
-template <int D>
-static __device__ __forceinline__ void decode_load_keys(tri_bf16 *slot, const decode_call &c,
-                                                        const int64_t (&page)[HALVES], int n) {
-  int             chunk = threadIdx.x % 8, row = threadIdx.x / 8;
-  const tri_bf16 *from =
-      (const tri_bf16 *)c.k_page + (chunk < 4 ? page[0] : page[1]) + row * TRI_PAGE + chunk % 4 * 8;
-
-#pragma unroll
-  for (int i = 0; i < D; i += THREADS / 8)
-    tri_cp_async16(slot + attn_at<ATTN_KEYS>(row + i, chunk), from + i * TRI_PAGE,
-                   row + i < c.D && chunk * 8 < n);
-}
-template <int D, bool VEC>
-static __device__ __forceinline__ void decode_load_values(tri_bf16 *slot, const decode_call &c,
-                                                          const int64_t (&page)[HALVES], int n) {
-#pragma unroll
-  for (int i = 0; i < HALVES; i++)
-    attn_load<D, TRI_PAGE, THREADS, VEC>(slot + i * TRI_PAGE * D, (const tri_bf16 *)c.v_page + page[i], c.D,
-                                         n - i * TRI_PAGE, c.D);
-}
-
-/* Scores of the rows with this warp's 16 keys of a tile; n: keys there are of the tile, of which those from
- * n - window on are seen. The largest go to `best`. */
-template <int D, bool RULED>
-static __device__ __forceinline__ void decode_scores(float (&s)[2][4], const uint32_t (&q)[D / 16][4],
-                                                     const tri_bf16 *keys, int n, const attn_rule &rule,
-                                                     decode_share *share) {
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int at = attn_at<ATTN_KEYS>(lane % 16, 2 * warp + lane / 16);
-
-#pragma unroll
-  for (int i = 0; i < D / 16; i++) {
-    uint32_t k[4];
-    tri_ldmatrix<4, true>(k, keys + i * 16 * ATTN_KEYS + at);
-#pragma unroll
-    for (int f = 0; f < 2; f++) {
-      uint32_t b[2] = {k[2 * f], k[2 * f + 1]};
-      tri_mma_bf16(s[f], q[i], b);
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    float best = -INFINITY;
-#pragma unroll
-    for (int e = 0; e < 4; e++) {
-      float *x = &s[e / 2][2 * r + e % 2];
-      int    key = warp * 16 + e / 2 * 8 + lane % 4 * 2 + e % 2;
-      if (RULED && rule.cap > 0) *x = tri_softcap(*x, rule.cap, rule.inverse);
-      if (key >= n || (RULED && key < n - rule.window)) *x = -INFINITY;
-      best = fmaxf(best, *x);
-    }
-    best = attn_quad_max(best);
-    if (lane % 4 == 0) share->best[lane / 4 + 8 * r][warp] = best;
-  }
-}
-
-/* The rows' references follow; scores to weights, which all warps need. Returns by factor what was summed
- * before is multiplied with. */
-template <bool RULED>
-static __device__ __forceinline__ void decode_weights(const float (&s)[2][4], float (&reference)[2],
-                                                      float (&factor)[2], float scale_log2,
-                                                      decode_share *share) {
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    int          row = lane / 4 + 8 * r;
-    const float *best = share->best[row];
-    float        p[4];
-    factor[r] = attn_raise_of<RULED>(&reference[r],
-                                     fmaxf(fmaxf(best[0], best[1]), fmaxf(best[2], best[3])) * scale_log2);
-#pragma unroll
-    for (int e = 0; e < 4; e++)
-      p[e] = attn_weight(s[e / 2][2 * r + e % 2], scale_log2, attn_at_reference<RULED>(reference[r]));
-#pragma unroll
-    for (int f = 0; f < 2; f++)
-      *(uint32_t *)(share->weights + attn_at<ATTN_KEYS>(row, 2 * warp + f) + lane % 4 * 2) =
-          tri_round2(p[2 * f], p[2 * f + 1]);
-    share->part[warp][lane][r] = attn_lane_sum(p[0], p[1], p[2], p[3]);
-  }
-}
-
-/* o += weights times the values of a tile, this warp's columns; sum += weights. */
-template <int D>
-static __device__ __forceinline__ void decode_values(float (&o)[decode_shape<D>::N][4], float (&sum)[2],
-                                                     const float (&factor)[2], const tri_bf16 *values,
-                                                     const decode_share *share) {
-  constexpr int N = decode_shape<D>::N;
-  int           lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  uint32_t      p[ATTN_KEYS / 16][4];
-
-#pragma unroll
-  for (int i = 0; i < ATTN_KEYS / 16; i++)
-    tri_ldmatrix<4, false>(p[i], share->weights + attn_at<ATTN_KEYS>(lane % 16, 2 * i + lane / 16));
-#pragma unroll
-  for (int r = 0; r < 2; r++)
-    sum[r] = fmaf(sum[r], factor[r],
-                  attn_lane_sum(share->part[0][lane][r], share->part[1][lane][r], share->part[2][lane][r],
-                                share->part[3][lane][r]));
-#pragma unroll
-  for (int n = 0; n < N; n++)
-#pragma unroll
-    for (int e = 0; e < 4; e++) o[n][e] *= factor[e / 2];
-#pragma unroll
-  for (int i = 0; i < ATTN_KEYS / 32; i++)
-#pragma unroll
-    for (int n = 0; n < N; n++) {
-      uint32_t v[4];
-      tri_ldmatrix<4, true>(v, values + attn_at<D>(32 * i + lane, warp * N + n));
-#pragma unroll
-      for (int f = 0; f < 2; f++) {
-        uint32_t b[2] = {v[2 * f], v[2 * f + 1]};
-        tri_mma_bf16(o[n], p[2 * i + f], b);
-      }
-    }
-}
-
 /* o A [B,H*D]: a block has one row's up to 16 heads of one key/value head, the rows of its mma. Keys and
  * values are read once, two half tiles ahead; pages are looked up a tile before that. Grid: B * G * parts.
  * Sums in f32 (mma). Shared: decode_shape::SHARED and decode_share. VEC: rows of D on 16 bytes. Judges:
@@ -242,7 +73,7 @@ __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_
   typedef decode_shape<D> shape;
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
   TRI_SHARED(decode_share, share, [1]);
-  decode_place p = decode_find(c, ROWS);
+  decode_place p = decode_find(c, ROWS, blockIdx.x);
   tri_bf16    *ring = queries + ROWS * D, *slot[RING] = {ring, ring + shape::SLOT, ring + 2 * shape::SLOT};
   int          lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   float        scale_log2 = attn_scale_log2<RULED>(c.rule);
@@ -277,26 +108,17 @@ __global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_decode_
     if (n > ATTN_KEYS) decode_load_values<D, VEC>(keys, c, page, n - ATTN_KEYS);
     tri_cp_commit();
     for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, p.len - n + 2 * ATTN_KEYS + i * TRI_PAGE);
-    decode_weights<RULED>(s, reference, factor, scale_log2, share);
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      factor[r] = attn_raise_of<RULED>(&reference[r], decode_best(share, lane / 4 + 8 * r) * scale_log2);
+      decode_weights<RULED>(s, r, reference[r], scale_log2, warp, share);
+    }
     __syncthreads();
     decode_values<D>(o, sum, factor, slot[1], share);
     slot[0] = slot[2], slot[2] = slot[1], slot[1] = keys;
   }
-#pragma unroll
-  for (int r = 0; r < 2; r++) {
-    float     inverse = 1.0f / attn_quad_sum(sum[r]);
-    int       row = lane / 4 + 8 * r;
-    tri_bf16 *to = (tri_bf16 *)c.o + ((int64_t)p.b * c.H + p.h + row) * c.D;
-#pragma unroll
-    for (int n = 0; n < shape::N; n++) {
-      int d = (warp * shape::N + n) * 8 + lane % 4 * 2;
-      if (row < p.n && d < c.D)
-        *(uint32_t *)(to + d) = tri_round2(o[n][2 * r] * inverse, o[n][2 * r + 1] * inverse);
-    }
-  }
+  decode_end<D>(o, sum, c, p, 0);
 }
-
-enum { F32_R = 2, F32_ROWS = F32_R * WARPS }; /* rows of a warp, of a block. Chosen. */
 
 /* Floats of shared memory: queries [F32_ROWS,D], keys, values, weights; attn_f32_tile says how they lie. */
 template <int COLS> static size_t decode_f32_shared(int D) {
@@ -310,20 +132,16 @@ __global__ void __launch_bounds__(THREADS) attn_decode_f32_kernel(decode_call c)
   float                     *keys = queries + F32_ROWS * c.D, *values = keys + c.D * ATTN_F32_LD;
   int                        warp = threadIdx.x / 32;
   float                     *weights = values + ATTN_F32_KEYS * 32 * COLS + warp * F32_R * ATTN_F32_KEYS;
-  decode_place               p = decode_find(c, F32_ROWS);
-  const A                   *q = (const A *)c.qkv + p.b * c.E + p.h * c.D;
+  decode_place               p = decode_find(c, F32_ROWS, blockIdx.x);
   attn_f32_rows<F32_R, COLS> a;
 
-  for (int i = threadIdx.x; i < F32_ROWS * c.D; i += THREADS)
-    queries[i] = i < p.n * c.D ? tri_get(q[i]) * c.rule.scale : 0.0f;
+  decode_f32_queries<A>(queries, c, p);
   attn_f32_begin(a);
   for (int key = attn_first_tile<ATTN_F32_KEYS>(c.rule, p.len - 1); key < p.len; key += TRI_PAGE) {
-    int      n_keys = p.len - key < TRI_PAGE ? p.len - key : TRI_PAGE;
-    int64_t  page = decode_page(c, p, key);
-    const A *k = (const A *)c.k_page + page;
+    int     n_keys = p.len - key < TRI_PAGE ? p.len - key : TRI_PAGE;
+    int64_t page = decode_page(c, p, key);
     __syncthreads(); /* the tile before is read */
-    for (int i = threadIdx.x; i < TRI_PAGE * c.D; i += THREADS)
-      keys[i / TRI_PAGE * ATTN_F32_LD + i % TRI_PAGE] = i % TRI_PAGE < n_keys ? tri_get(k[i]) : 0.0f;
+    decode_f32_keys(keys, (const A *)c.k_page + page, c.D, n_keys);
     attn_f32_values<COLS>(values, (const A *)c.v_page + page, c.D, n_keys, c.D);
     __syncthreads();
     attn_f32_tile(a, queries + warp * F32_R * c.D, keys, values, weights, c.D, c.rule, p.len - key, 0);
@@ -334,8 +152,8 @@ __global__ void __launch_bounds__(THREADS) attn_decode_f32_kernel(decode_call c)
       attn_f32_end(a, r, (A *)c.o + ((int64_t)p.b * c.H + p.h + warp * F32_R + r) * c.D, c.D);
 }
 
-tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
-                                tri_in table, tri_in len, const tri_attn_rule *rule) {
+tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_out work, tri_in qkv, tri_in k_page,
+                                tri_in v_page, tri_in table, tri_in len, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
 
   int64_t     B = qkv->dim[0], D = h->D;
@@ -361,6 +179,7 @@ tri_status tri_cuda_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_p
   TRI_TRY(attn_check(h, qkv));
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
   TRI_ASSERT(rule->scale > 0 && (uintptr_t)k_page->data % 16 == 0);
+  if (work) return tri_cuda_attn_spread(s, c, A, B, work);
 #define LAUNCH(D, VEC)                                                                                       \
   TRI_LAUNCH((attn_decode_kernel<D, VEC, false>), grid, THREADS, decode_shape<D>::SHARED, s, c)
   if (A == TRI_BF16 && !attn_is_ruled(c.rule))

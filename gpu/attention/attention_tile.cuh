@@ -204,17 +204,12 @@ enum {
   ATTN_F32_LD = ATTN_F32_KEYS + 1
 }; /* floats from column to column of a tile of keys: no bank conflicts */
 
-/* The rows meet one tile: q f32 [R,D] times scale, k [D,ATTN_F32_LD], v [ATTN_F32_KEYS,32*COLS], all shared;
- * p: shared, this warp's, [R,ATTN_F32_KEYS]. Row r sees the keys before seen + r * step, of these the last
- * `window`; a row that sees none keeps its bits, and no key it does not see is multiplied. */
-template <int R, int COLS>
-static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, const float *q,
-                                                     const float *k, const float *v, float *p, int D,
-                                                     const attn_rule &rule, int seen, int step) {
-  int   lane = threadIdx.x % 32, most = seen + (R - 1) * step, before = seen - rule.window;
-  float s[R];
+/* Scores of the rows with the lane's key of a tile: q f32 [R,D] times scale, k [D,ATTN_F32_LD], both
+ * shared. */
+template <int R>
+static __device__ __forceinline__ void attn_f32_scores(float (&s)[R], const float *q, const float *k, int D) {
+  int lane = threadIdx.x % 32;
 
-  if (most <= 0 || before >= ATTN_F32_KEYS) return;
 #pragma unroll
   for (int r = 0; r < R; r++) s[r] = 0;
   for (int d = 0; d < D; d += 2) {
@@ -225,6 +220,23 @@ static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, 
       s[r] = fmaf(x.y, k1, fmaf(x.x, k0, s[r]));
     }
   }
+}
+
+/* Whether rows that see the keys before seen + r * step, of these the last `window`, see any of a tile. */
+template <int R>
+static __device__ __forceinline__ bool attn_f32_sees(const attn_rule &rule, int seen, int step) {
+  return seen + (R - 1) * step > 0 && seen - rule.window < ATTN_F32_KEYS;
+}
+
+/* The rows meet a tile of which they see some: s: attn_f32_scores; v [ATTN_F32_KEYS,32*COLS], shared; p:
+ * shared, this warp's, [R,ATTN_F32_KEYS]. A row that sees none keeps its bits, and no key it does not see is
+ * multiplied. */
+template <int R, int COLS>
+static __device__ __forceinline__ void attn_f32_join(attn_f32_rows<R, COLS> &a, const float (&s)[R],
+                                                     const float *v, float *p, const attn_rule &rule,
+                                                     int seen, int step) {
+  int lane = threadIdx.x % 32, most = seen + (R - 1) * step, before = seen - rule.window;
+
 #pragma unroll
   for (int r = 0; r < R; r++) {
     int   end = seen + r * step, first = before + r * step;
@@ -253,6 +265,18 @@ static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, 
     }
   }
   __syncwarp(); /* p is written again */
+}
+
+/* Both: the rows meet one tile. */
+template <int R, int COLS>
+static __device__ __forceinline__ void attn_f32_tile(attn_f32_rows<R, COLS> &a, const float *q,
+                                                     const float *k, const float *v, float *p, int D,
+                                                     const attn_rule &rule, int seen, int step) {
+  float s[R];
+
+  if (!attn_f32_sees<R>(rule, seen, step)) return;
+  attn_f32_scores(s, q, k, D);
+  attn_f32_join(a, s, v, p, rule, seen, step);
 }
 
 /* Row r of the rows to o A [D]. */

@@ -326,8 +326,8 @@ tri_status tri_cpu_rope_put(tri_stream *s, tri_out qkv, tri_out k_page, tri_out 
   return tri_cpu_kv_put(s, k_page, v_page, qkv, slot, h);
 }
 
-tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
-                               tri_in table, tri_in len, const tri_attn_rule *rule) {
+tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_out work, tri_in qkv, tri_in k_page,
+                               tri_in v_page, tri_in table, tri_in len, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
   const int32_t   *n_key = len->data;
   int64_t          B = qkv->dim[0], E = qkv->dim[1], D = h->D;
@@ -335,10 +335,11 @@ tri_status tri_cpu_attn_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_pa
   int              group = h->H / h->G;
   tri_dtype        A = tri_cpu_type(qkv);
 
+  (void)work;
   check_heads(h, E);
   TRI_ASSERT(o->dtype == qkv->dtype && k_page->dtype == qkv->dtype && v_page->dtype == qkv->dtype);
   TRI_TRY(tri_cpu_check_stack(tri_cpu_threads(s, tri_cpu_decode_work(h, table, len))));
-  if (tri_cpu_in_pairs(A)) return tri_cpu_pairs_decode(s, o, qkv, k_page, v_page, table, len, rule);
+  if (tri_cpu_in_pairs(A)) return tri_cpu_pairs_decode(s, o, work, qkv, k_page, v_page, table, len, rule);
 #pragma omp parallel for collapse(2) schedule(dynamic)                                                       \
     num_threads(tri_cpu_threads(s, tri_cpu_decode_work(h, table, len)))
   for (int64_t b = 0; b < B; b++)
@@ -372,5 +373,5 @@ tri_status tri_cpu_attn_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_pa
     return tri_cpu_pairs_step(s, o, qkv, k_page, v_page, at, rule);
   }
   TRI_TRY(tri_cpu_rope_put(s, qkv, k_page, v_page, at->pos, at->turn, at->slot, h));
-  return tri_cpu_attn_decode(s, o, qkv, k_page, v_page, at->table, at->len, rule);
+  return tri_cpu_attn_decode(s, o, at->work, qkv, k_page, v_page, at->table, at->len, rule);
 }

@@ -378,8 +378,9 @@ static tri_status decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tr
   return TRI_OK;
 }
 
-tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
-                                tri_in table, tri_in len, const tri_attn_rule *rule) {
+tri_status tri_cpu_pairs_decode(tri_stream *s, tri_out o, tri_out work, tri_in qkv, tri_in k_page,
+                                tri_in v_page, tri_in table, tri_in len, const tri_attn_rule *rule) {
+  (void)work;
   return decode(s, o, qkv, k_page, v_page, &(tri_step_at){.table = table, .len = len}, rule);
 }
 

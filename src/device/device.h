@@ -67,12 +67,14 @@ extern const tri_backend tri_backends[]; /* registry.c; first the host; the last
 struct tri_device {
   const tri_device_ops *ops;
   int                   index, threads;
-  bool                  alone;       /* no other rank of the run is on this machine: nobody maps its memory */
-  int                   lane_sm;     /* multiprocessors that collectives hold beside gradients; 0: none */
-  size_t                logit_bytes; /* of logits worth having at once (head_tokens.c) */
-  unsigned char         uuid[16];    /* of the GPU: equal means the same one; zero: no GPU */
-  char                  model[64];   /* the GPU's, as its maker calls it; empty: no GPU */
-  struct tri_trace     *trace;       /* borrowed; NULL unless steps are traced (trace.h) */
+  bool                  alone;   /* no other rank of the run is on this machine: nobody maps its memory */
+  int                   lane_sm; /* multiprocessors that collectives hold beside gradients; 0: none */
+  int                   spread_heads;  /* rows times key/value heads that decoding spreads; 0: none */
+  int64_t               spread_tokens; /* of contexts longer than that (kernels.h, tri_attn_spreads) */
+  size_t                logit_bytes;   /* of logits worth having at once (head_tokens.c) */
+  unsigned char         uuid[16];      /* of the GPU: equal means the same one; zero: no GPU */
+  char                  model[64];     /* the GPU's, as its maker calls it; empty: no GPU */
+  struct tri_trace     *trace;         /* borrowed; NULL unless steps are traced (trace.h) */
 };
 struct tri_stream {
   tri_device *device;

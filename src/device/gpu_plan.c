@@ -1,6 +1,5 @@
 /* gpu_plan.c - the sizes of a GPU's memory plan, and a GPU on paper, which answers with nothing else. */
 #include "gpu_plan.h"
-#include "kernels.h"
 
 #include <string.h>
 
@@ -34,6 +33,17 @@ int64_t tri_gpu_check_rows(int64_t n_out) { return tri_gpu_trial_rows(n_out, CHE
 
 size_t tri_gpu_workspace_bytes(int64_t n_out, int64_t n_in, tri_dtype t) {
   return round256(TRI_GPU_PRODUCT_BYTES + 1) + tri_gpu_trial_bytes(n_out, n_in, t, tri_gpu_check_rows(n_out));
+}
+
+int tri_gpu_spread_heads(int n_sm) {
+  return n_sm / 4 < TRI_GPU_SPREAD_HEADS ? n_sm / 4 : TRI_GPU_SPREAD_HEADS;
+}
+
+int64_t tri_gpu_spread_work(const tri_device *d, const tri_heads *h, int64_t max_rows, int64_t P) {
+  int64_t rows = TRI_GPU_SPREAD_HEADS / h->G;
+
+  if (!tri_device_is_gpu(d) || P * TRI_PAGE <= d->spread_tokens) return 0;
+  return tri_attn_spread_work(h, rows < max_rows ? rows : max_rows, P);
 }
 
 /* ---- on paper ---- */
@@ -116,7 +126,10 @@ tri_status tri_gpu_on_paper(const char *name, size_t total_bytes, tri_device **o
                             .event_open = event_open,
                             .event_close = event_close,
                             .kernels = &sizes};
-  p->base = (tri_device){.ops = &p->ops, .threads = 1, .logit_bytes = tri_gpu_logit_bytes(total_bytes)};
+  p->base = (tri_device){.ops = &p->ops,
+                         .threads = 1,
+                         .spread_tokens = TRI_GPU_SPREAD_TOKENS,
+                         .logit_bytes = tri_gpu_logit_bytes(total_bytes)};
   memset(p->base.uuid, 0xff, sizeof p->base.uuid); /* a GPU's */
   *out = &p->base;
   return TRI_OK;

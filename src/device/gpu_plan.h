@@ -4,6 +4,7 @@
 
 #include "base/tensor.h"
 #include "device.h"
+#include "kernels.h"
 
 /* Pure. Of logits at once on a GPU of so much memory: a power of two, at least 64 MiB and at most an 18th of
  * it, 4 GiB where there are 80 GB: where a model learns, a chunk of rows reads the output matrix and adds to
@@ -22,6 +23,17 @@ int64_t tri_gpu_trial_rows(int64_t n_out, size_t results, int64_t most);
 size_t  tri_gpu_trial_bytes(int64_t n_out, int64_t n_in, tri_dtype t, int64_t rows);
 int64_t tri_gpu_check_rows(int64_t n_out);
 size_t  tri_gpu_workspace_bytes(int64_t n_out, int64_t n_in, tri_dtype t);
+
+/* Decoding of rows times key/value heads up to a quarter of the multiprocessors, and 40, is spread over more
+ * of them (kernels.h, tri_attn_spreads), where contexts are longer than 1024 tokens. Chosen: a block keeps 32
+ * KiB of reads under way, so that a third of the multiprocessors keeps most of the memory busy; 40 bounds the
+ * scores, which are planned; of shorter contexts the second launch costs what is won. */
+enum { TRI_GPU_SPREAD_HEADS = 40, TRI_GPU_SPREAD_TOKENS = 1024 };
+/* Pure. The device's spread_heads. */
+int tri_gpu_spread_heads(int n_sm);
+/* Pure. Elements of attn_decode's `work` that are planned for up to max_rows rows of P pages; 0: none is ever
+ * spread, on a GPU of any number of multiprocessors, or on the host. */
+int64_t tri_gpu_spread_work(const tri_device *d, const tri_heads *h, int64_t max_rows, int64_t P);
 
 /* Device memory that libraries take after the plan is checked: kernels that are loaded when first used and
  * recorded decode steps; NCCL's buffers of its channels. Chosen. */

@@ -60,6 +60,17 @@ static inline int64_t tri_attn_work(const tri_heads *h, int64_t N) {
   return N * ((int64_t)tri_attn_parts(h) * 2 * h->G * h->D + h->H);
 }
 
+/* Decoding few rows of long contexts leaves most of a GPU idle, as a block has a key/value head of a row; so
+ * attn_decode may spread each of them over many blocks, with the same bits. Whether the device is to do so
+ * for B rows of which the longest has `longest` tokens. The elements of attn_decode's `work` for B rows of P
+ * pages, f32: for each head its scores, pages by twos, and the largest of each two. */
+static inline bool tri_attn_spreads(const tri_device *d, const tri_heads *h, int64_t B, int64_t longest) {
+  return B * h->G <= d->spread_heads && longest > d->spread_tokens;
+}
+static inline int64_t tri_attn_spread_work(const tri_heads *h, int64_t B, int64_t P) {
+  return B * h->H * ((P + 1) / 2) * (2 * TRI_PAGE + 1);
+}
+
 /* How one weight shape [n_out, n_in] is multiplied in type `dtype`: opened once per shape, used by every
  * layer that has it. Weights are packed into the back end's own order before use. */
 typedef struct tri_linear tri_linear;
@@ -157,13 +168,16 @@ typedef tri_status tri_kv_put_fn(tri_stream *s, tri_out k_page, tri_out v_page, 
 /* rope with sign 1 and table f32 [positions,D], then kv_put, with their bits. */
 typedef tri_status tri_rope_put_fn(tri_stream *s, tri_out qkv, tri_out k_page, tri_out v_page, tri_in pos,
                                    tri_in table, tri_in slot, const tri_heads *h);
-/* Row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]. */
-typedef tri_status tri_attn_decode_fn(tri_stream *s, tri_out o, tri_in qkv, tri_in k_page, tri_in v_page,
-                                      tri_in table, tri_in len, const tri_attn_rule *rule);
+/* Row b attends to the len i32 [B] newest tokens (its own among them) of pages table i32 [B,P]. work f32
+ * [tri_attn_spread_work(heads, B, P)], any content: rows are spread over a GPU's blocks; NULL: they are not.
+ * The bits are the same. */
+typedef tri_status tri_attn_decode_fn(tri_stream *s, tri_out o, tri_out work, tri_in qkv, tri_in k_page,
+                                      tri_in v_page, tri_in table, tri_in len, const tri_attn_rule *rule);
 /* Of every row: rope_put's pos, table and slot, which is -1 or the place of its newest token; attn_decode's
- * table and len. */
+ * table, len and work. */
 typedef struct tri_step_at {
-  tri_in pos, turn, slot, table, len;
+  tri_in  pos, turn, slot, table, len;
+  tri_out work;
 } tri_step_at;
 /* rope_put, then attn_decode, with their bits in o and the pages; qkv is used up. */
 typedef tri_status tri_attn_step_fn(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,

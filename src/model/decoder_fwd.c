@@ -9,13 +9,15 @@ static tri_status attention(tri_model *m, const tri_block_call *c, tri_stream *s
   tri_tensor           qkv = tri_rows_act(m, c->acts->qkv, n, m->E), rope = tri_rope_at(m, c);
   tri_tensor           o = tri_rows_act(m, c->acts->o, n, (int64_t)m->shape.H * m->shape.D),
              lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
-  tri_tensor k_page, v_page;
+  tri_tensor k_page, v_page, work = b->work;
+  bool       is_long = rule->window <= 0 || rule->window > m->device->spread_tokens;
 
   if (tri_layers_have(m, TRI_SLOT_Q_NORM)) TRI_TRY(tri_heads_forward(m, c, &qkv, s));
   if (c->mode == TRI_BLOCK_PREFILL || c->mode == TRI_BLOCK_DECODE)
     tri_kv_layer(c->kv, tri_layer_of(c->unit), &k_page, &v_page);
   if (c->mode == TRI_BLOCK_DECODE) {
-    const tri_step_at at = {&b->pos, &rope, &b->slot, &b->table, &b->len};
+    const tri_step_at at = {&b->pos,   &rope,   &b->slot,
+                            &b->table, &b->len, work.data && is_long ? &work : NULL};
     return m->k->attn_step(s, &o, &qkv, &k_page, &v_page, &at, rule);
   }
   TRI_TRY(m->k->rope(s, &qkv, &b->pos, &rope, &rule->heads, 1));

@@ -16,6 +16,7 @@ typedef struct tri_batch {
   tri_tensor row, target; /* [K] i32: row[k] predicts target[k] */
   tri_tensor slot;        /* [N] i32: place in the cache (kernels.h, kv_put); used by prefill and decode */
   tri_tensor table, len;  /* [B,P] and [B] i32: decode only, where N = B */
+  tri_tensor work; /* f32, of decode only: long contexts are spread (kernels.h); data NULL: they are not */
 } tri_batch;
 
 /* What follows the last block: log-probabilities of tokens, or one number a row. */

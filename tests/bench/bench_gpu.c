@@ -168,22 +168,23 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
 
 typedef struct decode {
   tri_attn_rule rule;
-  tri_tensor    qkv, o, k_page, v_page, table, len;
+  tri_tensor    qkv, o, k_page, v_page, table, len, work; /* work: data NULL where rows are not spread */
 } decode;
 
 static void decode_run(bench *b, void *ctx) {
   decode *a = ctx;
-  OK(b->k->attn_decode(b->s, &a->o, &a->qkv, &a->k_page, &a->v_page, &a->table, &a->len, &a->rule));
+  OK(b->k->attn_decode(b->s, &a->o, a->work.data ? &a->work : NULL, &a->qkv, &a->k_page, &a->v_page,
+                       &a->table, &a->len, &a->rule));
 }
 
-/* rows sequences of len tokens each, every one with pages of its own. */
-static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len) {
+/* rows sequences of len tokens each, every one with pages of its own. spread: over many blocks. */
+static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len, bool spread) {
   const int64_t pages = (len + TRI_PAGE - 1) / TRI_PAGE, P = rows * pages, E = (h.H + 2 * h.G) * h.D;
   int32_t      *table = host_numbers(P), *lens = host_numbers(rows);
   decode        a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0}};
 
-  if (begin(b, "attention decode, %d/%d heads of %d, %lld rows of %lld tokens", h.H, h.G, h.D,
-            (long long)rows, (long long)len)) {
+  if (begin(b, "attention decode, %d/%d heads of %d, %lld rows of %lld tokens%s", h.H, h.G, h.D,
+            (long long)rows, (long long)len, spread ? ", spread" : "")) {
     for (int64_t i = 0; i < P; i++) table[i] = (int32_t)(i * 7919 % P); /* not one after the other */
     for (int64_t i = 0; i < rows; i++) lens[i] = (int32_t)len;
     if (P % 7919 == 0) abort();
@@ -196,6 +197,7 @@ static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len) {
     a.v_page = (tri_tensor){a.v_page.data, TRI_BF16, 4, {P, h.G, TRI_PAGE, h.D}};
     a.table = numbers(b, table, rows, pages);
     a.len = numbers(b, lens, rows, 0);
+    if (spread) a.work = array(b, TRI_F32, tri_attn_spread_work(&h, rows, pages), 0);
     figure(b, decode_run, &a, 4.0 * (double)(rows * len * h.G * h.D), "GB/s");
   }
   free(table);
@@ -381,8 +383,11 @@ static void run_all(bench *b) {
 
   for (int i = 0; i < 2; i++) {
     for (int64_t T = N / 4; T <= N; T *= 2) bench_attention(b, heads[i], N, T);
-    bench_decode(b, heads[i], b->small ? 3 : 32, b->small ? 40 : 768);
-    bench_decode(b, heads[i], b->small ? 5 : 256, b->small ? 40 : 768);
+    bench_decode(b, heads[i], b->small ? 3 : 32, b->small ? 40 : 768, false);
+    bench_decode(b, heads[i], b->small ? 5 : 256, b->small ? 40 : 768, false);
+    for (int n = 1; n <= 4; n += 3) /* rows, and both ways */
+      for (int spread = 0; spread < 2; spread++)
+        bench_decode(b, heads[i], n, b->small ? 300 : 8192, spread != 0);
   }
   bench_head(b, b->small ? 4 : 1024, b->small ? 1009 : 151936);
   bench_optimizer(b, b->small ? 1 << 20 : 1 << 28);

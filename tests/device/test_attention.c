@@ -423,15 +423,13 @@ static void fill_cache(bench *b, attn_data *a, int P, tri_tensor *k_page, tri_te
   free(slot);
 }
 
-/* Decoding every token of the batch, all at once and one by one, gives attn_fwd's rows; what lies in the
- * cache behind a row's length (NaN, later tokens) does not matter. */
+/* Decoding every token of the batch, all at once, spread or not, and one by one, gives attn_fwd's rows; what
+ * lies in the cache behind a row's length (NaN, later tokens) does not matter. */
 static void expect_decode(bench *b, attn_data *a) {
   enum { P = 5 };
-  tri_tensor k_page, v_page, o, d_table, d_len;
-  int32_t    page_of[6 * P], *table, *len;
+  tri_tensor k_page, v_page, o, work, d_table, d_len;
+  int32_t    page_of[6 * P], *table = host((size_t)(a->N * P), 4), *len = host((size_t)a->N, 4);
   fill_cache(b, a, P, &k_page, &v_page, page_of);
-  table = host((size_t)(a->N * P), sizeof *table);
-  len = host((size_t)a->N, sizeof *len);
   for (int s = 0; s < a->c->S; s++)
     for (int64_t n = a->cu[s]; n < a->cu[s + 1]; n++) {
       memcpy(table + n * P, page_of + s * P, (size_t)P * sizeof *table);
@@ -439,13 +437,17 @@ static void expect_decode(bench *b, attn_data *a) {
     }
   d_table = put_i32(b, a->N, P, table);
   d_len = put_i32(b, a->N, 0, len);
-  o = make(b, a->d_o.dtype, a->N, a->c->H * a->c->D);
-  ok(b->k->attn_decode(b->stream, &o, &a->d_qkv, &k_page, &v_page, &d_table, &d_len, &a->rule));
-  expect_same_rows(b, "attn_decode of all rows", &a->d_o, 0, &o, 0, a->N);
+  work = make(b, TRI_F32, tri_attn_spread_work(&a->rule.heads, a->N, P), 0);
+  for (int spread = 0; spread < (on_cpu(b) ? 1 : 2); spread++) {
+    o = make(b, a->d_o.dtype, a->N, a->c->H * a->c->D);
+    ok(b->k->attn_decode(b->stream, &o, spread ? &work : NULL, &a->d_qkv, &k_page, &v_page, &d_table, &d_len,
+                         &a->rule));
+    expect_same_rows(b, spread ? "attn_decode, spread" : "attn_decode of all rows", &a->d_o, 0, &o, 0, a->N);
+  }
   for (int64_t n = 0; n < a->N; n += 1 + a->N / 7) {
     tri_tensor one = tri_rows(&o, 0, 1), x = tri_rows(&a->d_qkv, n, 1);
     tri_tensor row = tri_rows(&d_table, n, 1), length = tri_rows(&d_len, n, 1);
-    ok(b->k->attn_decode(b->stream, &one, &x, &k_page, &v_page, &row, &length, &a->rule));
+    ok(b->k->attn_decode(b->stream, &one, NULL, &x, &k_page, &v_page, &row, &length, &a->rule));
     expect_same_rows(b, "attn_decode of one row", &a->d_o, n, &one, 0, 1);
   }
   free(table);

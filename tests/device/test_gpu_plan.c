@@ -25,6 +25,31 @@ static void sizes_by_hand(void **state) {
   assert_int_equal(tri_gpu_workspace_bytes(1000, 500, TRI_BF16), 6660096 + 33554432 + 256);
 }
 
+/* Of which heads a GPU spreads the long contexts of, and what is planned for it: 40 / 8 rows at most, of 33
+ * pages 17 twos, for each of 32 heads 64 scores and the largest; of the host, or where no context is longer
+ * than 1024 tokens, nothing. */
+static void long_contexts_by_hand(void **state) {
+  const tri_heads h = {32, 8, 128}, wide = {41, 41, 64};
+  tri_device     *d, *cpu;
+
+  (void)state;
+  assert_int_equal(tri_gpu_spread_heads(132), 33);
+  assert_int_equal(tri_gpu_spread_heads(3), 0);
+  assert_int_equal(tri_gpu_spread_heads(1000), 40);
+  OK(tri_gpu_on_paper("cuda", (size_t)8 << 30, &d));
+  OK(tri_device_open("cpu", 0, 1, &cpu));
+  assert_int_equal(tri_gpu_spread_work(d, &h, 100, 33), 5 * 32 * 17 * 65);
+  assert_int_equal(tri_gpu_spread_work(d, &h, 2, 33), 2 * 32 * 17 * 65);
+  assert_int_equal(tri_gpu_spread_work(d, &h, 100, 32), 0);
+  assert_int_equal(tri_gpu_spread_work(d, &wide, 100, 33), 0);
+  assert_int_equal(tri_gpu_spread_work(cpu, &h, 100, 33), 0);
+  d->spread_heads = tri_gpu_spread_heads(132);
+  assert_true(tri_attn_spreads(d, &h, 4, 1025) && !tri_attn_spreads(d, &h, 5, 1025));
+  assert_true(!tri_attn_spreads(d, &h, 4, 1024) && !tri_attn_spreads(cpu, &h, 1, 100000));
+  tri_device_close(&d);
+  tri_device_close(&cpu);
+}
+
 static void a_gpu_on_paper_says_them(void **state) {
   const tri_linear_spec spec = {1000, 500, TRI_BF16, true, false};
   tri_device           *d;
@@ -80,7 +105,7 @@ static void rows_of_a_ledger(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_by_hand),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(sizes_by_hand), cmocka_unit_test(long_contexts_by_hand),
                                      cmocka_unit_test(a_gpu_on_paper_says_them),
                                      cmocka_unit_test(rows_of_a_ledger)};
 

@@ -136,7 +136,7 @@ static void attn_step(bench *b, tri_dtype t, int D, int group, int64_t window) {
   }
   tri_tensor d_pos = put_i32(b, N, 0, pos), d_slot = put_i32(b, N, 0, slot), d_len = put_i32(b, N, 0, length),
              d_table = put_i32(b, N, PAGES, pages);
-  tri_step_at at = {&d_pos, &turn, &d_slot, &d_table, &d_len};
+  tri_step_at at = {&d_pos, &turn, &d_slot, &d_table, &d_len, NULL};
   for (int i = 0; i < 2; i++) {
     qkv[i] = put_real(b, t, N, E, x), k[i] = put_real(b, t, P, page, old),
     v[i] = put_real(b, t, P, page, old);
@@ -148,7 +148,7 @@ static void attn_step(bench *b, tri_dtype t, int D, int group, int64_t window) {
     } else {
       ok(b->k->rope(b->stream, &qkv[i], &d_pos, &turn, &rule.heads, 1));
       ok(b->k->kv_put(b->stream, &k_page, &v_page, &qkv[i], &d_slot, &rule.heads));
-      ok(b->k->attn_decode(b->stream, &o[i], &qkv[i], &k_page, &v_page, &d_table, &d_len, &rule));
+      ok(b->k->attn_decode(b->stream, &o[i], NULL, &qkv[i], &k_page, &v_page, &d_table, &d_len, &rule));
     }
   }
   expect_same_rows(b, "attn_step's rows", &o[0], 0, &o[1], 0, N);

@@ -84,6 +84,9 @@ plant flush-used src/state/offload.c '/stream_wait(o->flush, r->used)/d' test_pa
 plant far-logits gpu/layers/logprob.cu 's/int64_t at = (int64_t)k \* V + i;/int at = k * V + i;/' 'test_far test_logprob' far.emulated.np1 logprob.emulated.np1
 plant far-embed gpu/layers/layers.cu 's/const A \*from = table + id \* C;/const A *from = table + (int)(id * C);/' test_far far.emulated.np1 ''
 plant far-attention gpu/attention/attention.cu 's/(int64_t)(at.start + at.row) \* c.E/(at.start + at.row) * c.E/' test_far far.emulated.np1 ''
+# References other than those of one block, which change bits and no result.
+plant spread-reference gpu/attention/attention_spread.cu 's/reference\[2\] = {-INFINITY, -INFINITY}/reference[2] = {9, 9}/' test_attention_spread attention_spread.emulated.np1 ''
+plant spread-f32 gpu/attention/attention_spread.cu 's/^  attn_f32_begin(a);/&\n  a.top[0] = a.top[1] = 9;/' test_attention_spread attention_spread.emulated.np1 ''
 # Risks of the reading: 1, the price of equal bits is not said; 4, a shape without an algorithm is taken; 8, all memory is
 # registered with the NIC; 9, a communicator that comes late is written to a frame that is gone.
 plant price-unsaid gpu/gemm/gemm_cost.c 's/WARN_PERCENT = 10 /WARN_PERCENT = 2147483647 /' test_linear_choice linear_choice.emulated.np1 ''

@@ -248,7 +248,7 @@ void test_pages(void **) {
                len = tri_view1(at, TRI_I32, 1), slot = tri_view1(at + 1, TRI_I32, 1),
                table = tri_view2(at + 2, TRI_I32, 1, R);
     ok(kernel->kv_put(stream, &kp, &vp, &x, &slot, &rule.heads));
-    ok(kernel->attn_decode(stream, &y, &x, &kp, &vp, &table, &len, &rule));
+    ok(kernel->attn_decode(stream, &y, NULL, &x, &kp, &vp, &table, &len, &rule));
     copy(a[f], o, sizeof a[f]);
   }
   k.check("kv_put"), v.check("kv_put");
