@@ -3,6 +3,7 @@
  * pages of all rows lie too. Rows do not depend on their company, so those that a recording has more change
  * no result. */
 #include "decode.h"
+#include "device/gpu_plan.h"
 #include "device/trace.h"
 #include "recorded.h"
 
@@ -31,6 +32,8 @@ struct tri_decode {
   int64_t       max_rows, max_pages;
   char         *block;          /* device: the arrays of a step */
   int32_t      *table;          /* device [max_rows,max_pages] */
+  tri_tensor    work;           /* device f32: attn_decode's; its data NULL: no step is spread */
+  tri_heads     heads;          /* of the model */
   int           ahead;          /* of AHEAD, on this device */
   pending       pending[AHEAD]; /* [ahead], in turns */
   tri_recorded *recorded;
@@ -39,6 +42,7 @@ struct tri_decode {
   float        *logp;  /* device: the same of log-probabilities */
   /* the step that is staged */
   int64_t rows; /* padding included */
+  bool    spread;
 };
 
 /* Where the arrays of a step begin; returns their bytes. */
@@ -59,9 +63,13 @@ tri_status tri_decode_open(tri_device *d, tri_ledger *l, tri_model *m, tri_kv *k
   const char     *name = "decode staging";
   tri_decode     *c;
   size_t          at[N_PARTS], bytes = layout(max_rows, at), each = (size_t)max_rows * 4;
+  int64_t         n_work;
 
   TRI_TRY(TRI_ALLOC(*out, 1));
   c = *out;
+  c->heads = tri_model_attention(m, TRI_GLOBAL).heads;
+  n_work = tri_gpu_spread_work(d, &c->heads, max_rows, max_pages);
+  c->work = tri_view1(NULL, TRI_F32, n_work);
   c->device = d;
   c->model = m;
   c->kv = kv;
@@ -72,6 +80,7 @@ tri_status tri_decode_open(tri_device *d, tri_ledger *l, tri_model *m, tri_kv *k
   TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, bytes, (void **)&c->block));
   TRI_TRY(
       tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, each * (size_t)max_pages, (void **)&c->table));
+  TRI_TRY(tri_ledger_add(l, TRI_MEM_DEVICE, phase, false, name, (size_t)n_work * 4, &c->work.data));
   for (pending *p = c->pending; p < c->pending + c->ahead; p++) {
     TRI_TRY(tri_ledger_add(l, TRI_MEM_PINNED, phase, false, name, bytes, (void **)&p->block));
     TRI_TRY(tri_ledger_add(l, TRI_MEM_PINNED, phase, false, name, each, (void **)&p->token));
@@ -165,12 +174,22 @@ static tri_status give_step(void *ctx, tri_stream *s) {
                  .row = tri_view1(d->block + at[ROW], TRI_I32, B),
                  .table = tri_view2(d->table, TRI_I32, B, d->max_pages)};
 
+  if (d->spread) b.work = d->work;
+
   TRI_TRY(d->device->ops->kernels->decode_in(s, &b.token, &b.table, d->drawn.data ? &d->drawn : &b.token,
                                              &from, &b.pos, &b.slot));
   TRI_TRY(tri_model_decode(d->model, &b, d->kv, &key, of->rule, &token, &logp, s));
   d->drawn = tri_view1(token.data, TRI_I32, d->max_rows);
   d->logp = logp.data;
   return TRI_OK;
+}
+
+/* Whether the step's rows are few and the longest long. */
+static bool spreads(const tri_decode *d, const int32_t *len) {
+  int32_t longest = 0;
+
+  for (int64_t i = 0; i < d->rows; i++) longest = len[i] > longest ? len[i] : longest;
+  return d->work.data && tri_attn_spreads(d->device, &d->heads, d->rows, longest);
 }
 
 tri_status tri_decode_step(tri_decode *d, const tri_sample_rule *rule, tri_stream *s) {
@@ -182,7 +201,8 @@ tri_status tri_decode_step(tri_decode *d, const tri_sample_rule *rule, tri_strea
 
   span = tri_trace_begin(d->device->trace, TRI_LANE_COMPUTE, (tri_trace_note){.what = "decode"}, s);
   TRI_TRY(ops->copy(s, d->block, p->block, bytes));
-  TRI_TRY(tri_recorded_run(d->recorded, d->rows, give_step, &of, s));
+  d->spread = spreads(d, array_at(p, at[LEN]));
+  TRI_TRY(tri_recorded_run(d->recorded, d->spread, d->rows, give_step, &of, s));
   tri_trace_end(d->device->trace, span, s);
   TRI_TRY(ops->copy(s, p->token, d->drawn.data, each));
   TRI_TRY(ops->copy(s, p->logp, d->logp, each));

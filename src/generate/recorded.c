@@ -13,17 +13,17 @@ struct tri_recorded {
   bool        records;
   bool        refused; /* this work */
   int64_t     max_rows;
-  one        *by_rows; /* [max_rows + 1] */
+  one        *by_rows; /* [TRI_RECORDED_WAYS,max_rows + 1] */
 };
 
 tri_status tri_recorded_open(tri_device *d, int64_t max_rows, tri_recorded **out) {
   TRI_TRY(TRI_ALLOC(*out, 1));
   **out = (tri_recorded){.device = d, .records = d->ops->graph_record != NULL, .max_rows = max_rows};
-  return TRI_ALLOC((*out)->by_rows, max_rows + 1);
+  return TRI_ALLOC((*out)->by_rows, TRI_RECORDED_WAYS * (max_rows + 1));
 }
 
 void tri_recorded_forget(tri_recorded *r) {
-  for (int64_t i = 0; i <= r->max_rows; i++) {
+  for (int64_t i = 0; i < TRI_RECORDED_WAYS * (r->max_rows + 1); i++) {
     if (r->by_rows[i].graph) r->device->ops->graph_close(&r->by_rows[i].graph);
     r->by_rows[i].met = false;
   }
@@ -58,9 +58,9 @@ static tri_status record(tri_recorded *r, one *o, tri_recorded_work *work, void 
   return TRI_OK;
 }
 
-tri_status tri_recorded_run(tri_recorded *r, int64_t rows, tri_recorded_work *work, void *ctx,
+tri_status tri_recorded_run(tri_recorded *r, int way, int64_t rows, tri_recorded_work *work, void *ctx,
                             tri_stream *s) {
-  one *o = &r->by_rows[rows];
+  one *o = &r->by_rows[way * (r->max_rows + 1) + rows];
 
   /* The first time everything the work needs is made ready, such as kernels the driver loads when they are
    * first used. */

@@ -48,7 +48,7 @@ struct cudaDeviceProp {
   char       name[256];
   cudaUUID_t uuid;
   size_t     totalGlobalMem, sharedMemPerBlockOptin;
-  int        major, minor, multiProcessorCount, l2CacheSize;
+  int        major, minor, multiProcessorCount /* $TRI_EMULATE_SM, else 3 */, l2CacheSize;
 };
 
 enum cudaMemcpyKind {

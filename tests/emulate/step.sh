@@ -2,7 +2,8 @@
 # step.sh - GRPO steps of the whole program on emulated GPUs: sampler and trainer agree to the bit, on one rank and on two.
 #
 #   tests/emulate/step.sh PROGRAM RANKS
-# Judge: a largest gap of 0 nats and no warning; the same numbers with what can rest in host memory there; with a library whose rows never agree, a warning that run.sampler becomes
+# Judge: a largest gap of 0 nats and no warning, where contexts are so long that they are spread over the GPU's blocks too, of which
+# trireme plan says the bytes before; the same numbers with what can rest in host memory there; with a library whose rows never agree, a warning that run.sampler becomes
 # rescore, a gap that is not 0, and a run that ends well.
 set -eu
 . "$(dirname "$0")/../case/run_case.sh"
@@ -21,6 +22,20 @@ if grep 'exact becomes rescore' "$dir/log"; then exit 1; fi
 [ "$(gap exact)" = 0 ] || { echo "step: a gap of $(gap exact) nats"; exit 1; }
 run resting shard.params=world shard.grads=world shard.optimizer=world shard.offload=all
 diff <(numbers "$dir/exact") <(numbers "$dir/resting") || { echo "step: other numbers with shard.offload"; exit 1; }
+# Prompts of 1029 tokens, on a GPU of 8 multiprocessors: two rows of its one key/value head are spread.
+awk 'BEGIN { for (i = 0; i < 4; i++) { printf "{\"prompt\": \""; for (j = 0; j < 1024; j++) printf "%d", (i + j * j) % 7; printf "%d+%d=\", \"answer\": \"%d\"}\n", i + 10, i, 2 * i + 10 } }' \
+  > "$dir/long.jsonl"
+sed 's/"max_position_embeddings": *[0-9]*/"max_position_embeddings": 2048/; s/"num_key_value_heads": *[0-9]*/"num_key_value_heads": 1/' \
+  "$here/inputs/quickstart/config.json" > "$dir/long.json"
+long=(model.config="$dir/long.json" data.train="$dir/long.jsonl" run.device=cuda run.ranks_per_node=0 algo.num_generations=2 algo.ppo_epochs=1 rollout.rollout_batch_size="$ranks" train.train_batch_size=$((2 * ranks))
+  train.micro_batch_size=1 train.steps=1 checkpoint.save_steps=0)
+mkdir "$dir/ran"
+planned=$("$program" plan "$dir/deck.yaml" run.output="$dir/long" "${long[@]}" checkpoint.save_final=false --gpus-per-node "$ranks" --json 2> "$dir/log" |
+  sed 's/.*"mem_planned_bytes": \([0-9]*\),.*/\1/')
+TRI_EMULATE_SM=8 TRI_EMULATE_LOG=$dir/ran launch "$ranks" "$dir/long" "${long[@]}" checkpoint.save_final=false
+cat "$dir/ran"/* | grep -q '^ran .*attn_spread_values_kernel' || { echo "step: long contexts are not spread"; exit 1; }
+[ "$(gap long)" = 0 ] || { echo "step: a gap of $(gap long) nats over long contexts"; exit 1; }
+grep -q "\"mem_planned_bytes\": $planned, \"mem_used_bytes\": $planned[,}]" "$dir/long/metrics.jsonl" || { echo "step: $planned bytes were planned for long contexts"; exit 1; }
 TRI_EMULATE_LT=vary run rescore
 grep 'run.sampler: exact becomes rescore in this run: cuBLASLt' "$dir/log"
 [ "$(gap rescore)" != 0 ] || { echo "step: no gap, though rows never agree"; exit 1; }

@@ -5,6 +5,7 @@
 #include "model_case.h"
 
 #include "base/hash.h"
+#include "device/gpu_plan.h"
 #include "feed/batch.h"
 #include "generate/sampler.h"
 
@@ -21,7 +22,8 @@ typedef struct bench {
   int          n_prompt;
 } bench;
 
-static const tri_device_ops *instead; /* of the device's own table; NULL: none */
+static const tri_device_ops *instead;     /* of the device's own table; NULL: none */
+static int                   spread_from; /* tokens from which contexts are spread; 0: as the device says */
 
 static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_plan plan, int max_sequences,
                        int64_t max_prefill) {
@@ -34,6 +36,8 @@ static void open_bench(bench *b, const char *name, tri_dtype dtype, tri_shard_pl
   memset(b, 0, sizeof *b);
   session_open(&b->se, 1);
   if (instead) b->se.device->ops = instead;
+  if (spread_from)
+    b->se.device->spread_tokens = spread_from, b->se.device->spread_heads = TRI_GPU_SPREAD_HEADS;
   golden_open_model(&b->g, name);
   opt = model_options(&b->g, &b->se, dtype, max_prefill > TOKENS ? max_prefill : TOKENS);
   opt.rollout = true;
@@ -373,6 +377,54 @@ static void recorded_steps_change_nothing(void **state) {
   n_ends = 2;
 }
 
+/* ---- long contexts ---- */
+
+static tri_kernels kernels;
+static int         n_spread, n_whole; /* calls of attn_step, either way */
+
+static tri_status spy_step(tri_stream *s, tri_out o, tri_out qkv, tri_out k_page, tri_out v_page,
+                           const tri_step_at *at, const tri_attn_rule *rule) {
+  n_spread += at->work != NULL;
+  n_whole += at->work == NULL;
+  return real.kernels->attn_step(s, o, qkv, k_page, v_page, at, rule);
+}
+
+/* Answers whose contexts pass the number of tokens from which they are spread: before it each number of rows
+ * has one recording, behind it another; a layer whose window is shorter is never spread. The answers are
+ * those of rows that are not, and the trainer's numbers. */
+static void long_contexts_are_spread(void **state) {
+  const char *const model[] = {"model/qwen2", "model/gemma2"};
+  const int         forward[] = {0, 1, 2, 3, 4, 5, 6, 7}, rows[] = {5, 3};
+  static answers    plain, a;
+  int               n_plain = 0;
+
+  (void)state;
+  real = spied = *tri_device_find(test_device());
+  if (!real.graph_record) skip();
+  kernels = *real.kernels;
+  kernels.attn_step = spy_step;
+  spied.kernels = &kernels;
+  spied.graph_record = spy_record;
+  instead = &spied;
+  for (int i = 0; i < 2; i++)
+    for (int spread = 0; spread < 2; spread++) {
+      bench b;
+      spread_from = spread ? 45 : 0;
+      n_spread = n_whole = n_recorded = 0;
+      open_bench(&b, model[i], i ? TRI_BF16 : TRI_F32, hybrid, rows[i], 200);
+      collect(&b, forward, 8, 6, 5, &a);
+      if (!spread) plain = a, n_plain = n_recorded;
+      for (int q = 0; q < 8; q++) CHECK(same(&a, &plain, q, 6), "%s, prompt %d", model[i], q);
+      CHECK(!spread || n_recorded > n_plain, "%s: %d recorded, %d before", model[i], n_recorded, n_plain);
+      CHECK(n_whole > 0 && (n_spread > 0) == (spread != 0), "%s: %d calls spread, %d not", model[i], n_spread,
+            n_whole);
+      if (spread) gap_of(&b, &(tri_sample_rule){1, 1, 0, 4}, 3, TOKENS);
+      close_bench(&b);
+    }
+  instead = NULL;
+  spread_from = 0;
+}
+
 /* ---- steps under way ---- */
 
 /* What is asked of the device: an event recorded, waited for (NULL: the stream), bytes copied. */
@@ -569,8 +621,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(greedy_is_transformers),           cmocka_unit_test(the_gap_is_zero),
       cmocka_unit_test(answers_do_not_depend_on_company), cmocka_unit_test(answers_are_keyed),
-      cmocka_unit_test(recorded_steps_change_nothing),    cmocka_unit_test(a_diverged_model_is_named),
-      cmocka_unit_test(answers_are_told_as_they_end),     cmocka_unit_test(stop_rules_end_answers),
-      cmocka_unit_test(the_host_is_a_step_behind)};
+      cmocka_unit_test(long_contexts_are_spread),         cmocka_unit_test(recorded_steps_change_nothing),
+      cmocka_unit_test(a_diverged_model_is_named),        cmocka_unit_test(answers_are_told_as_they_end),
+      cmocka_unit_test(stop_rules_end_answers),           cmocka_unit_test(the_host_is_a_step_behind)};
   return cmocka_run_group_tests(tests, ranks_open, ranks_close);
 }
