@@ -107,8 +107,12 @@ static tri_status syntax_error(const reader *r) {
     line = 1;
     for (size_t i = 0; i < end; i++) line += r->bytes[i] == '\n';
   }
-  snprintf(what, sizeof what, "this is not YAML: %s%s%s", r->yaml.problem ? r->yaml.problem : "no memory",
-           r->yaml.context ? " " : "", r->yaml.context ? r->yaml.context : "");
+  size_t      mark = r->yaml.problem_mark.index;
+  const char *problem = r->yaml.problem ? r->yaml.problem : "no memory",
+             *context = r->yaml.context ? r->yaml.context : "";
+  if (r->yaml.error == YAML_SCANNER_ERROR && mark < r->n_bytes && r->bytes[mark] == '\t')
+    problem = "a tab; what belongs together is indented by spaces", context = "";
+  snprintf(what, sizeof what, "this is not YAML: %s%s%s", problem, context[0] ? " " : "", context);
   return refuse(r, line, what);
 }
 

@@ -196,7 +196,9 @@ tri_status tri_pieces_begin_named(const char *path, bool replaces, tri_file_piec
     out->fd = open(out->tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (out->fd >= 0 || errno != EEXIST) break;
   }
-  if (out->fd < 0) TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s", out->tmp, strerror(errno));
+  if (out->fd < 0)
+    TRI_FAIL(TRI_EFILE, "%s: cannot be written: %s%s", path, strerror(errno),
+             errno == ENOENT ? "; its folder must be there" : "");
   out->open = true;
   return TRI_OK;
 }

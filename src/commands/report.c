@@ -1,4 +1,5 @@
 /* report.c - trireme report OUTPUT ...: what runs came to, as a page of curves, a screen of text or JSON. */
+#include "base/columns.h"
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/print.h"
@@ -35,12 +36,14 @@ static tri_status check_page(const char *path, bool *replaces) {
 }
 
 static tri_status write_page(const tri_page *p, const char *path, bool replaces) {
+  char       size[TRI_CELL_BYTES];
   tri_text   text = {0};
   tri_status st = TRI_OK;
 
   TRI_TRY_DONE(tri_page_html(p, &text));
   TRI_TRY_DONE(tri_file_write_named(path, replaces, text.data, text.len));
-  tri_log(TRI_LOG_INFO, "%s: %.1f MB, for any browser", path, (double)text.len / 1e6);
+  tri_cell_bytes((int64_t)text.len, size);
+  tri_log(TRI_LOG_INFO, "%s: %s, for any browser", path, size);
 done:
   tri_text_free(&text);
   return st;
@@ -89,7 +92,8 @@ static tri_status run(int argc, char **argv, int *code) {
   TRI_TRY(tri_flags_need(&tri_command_report, need, 1, NULL));
   if (n > tri_page_most())
     TRI_FAIL(TRI_EARG, "%d runs: a page can tell %d apart; name fewer folders", n, tri_page_most());
-  if (q.html && !q.html[0]) TRI_FAIL(TRI_EARG, "--html wants the name of a file");
+  if (q.html && (!q.html[0] || !strcmp(q.html, "-")))
+    TRI_FAIL(TRI_EARG, "--html wants the name of a file; on standard output there is text, or --json");
   if (tri_runtime_env_rank() != 0) return TRI_OK; /* work for one rank */
   return report(&q, (const char *const *)argv, n);
 }

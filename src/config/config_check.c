@@ -280,8 +280,8 @@ static tri_status check_eval_names(const tri_loader *l) {
     const char *name = names->item[i];
     size_t      n = strlen(name);
     if (!n || n >= TRI_CONFIG_EVAL_NAME_BYTES || strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") != n)
-      TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: '%.200s' must be 1 to %d of a-z, 0-9 and _", where, name,
-               TRI_CONFIG_EVAL_NAME_BYTES - 1);
+      TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: '%.200s' must be 1 to %d of a-z, 0-9 and _%s", where, name,
+               TRI_CONFIG_EVAL_NAME_BYTES - 1, strchr(name, ',') ? "; several names are a list: [a,b]" : "");
     for (int j = 0; j < i; j++)
       if (!strcmp(names->item[j], name))
         TRI_FAIL(TRI_ECONFIG, "%s: data.eval_names: %s is there twice: each set has a name of its own", where,

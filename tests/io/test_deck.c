@@ -135,7 +135,7 @@ static void test_refused(void **state) {
   bad("a:\n  ? [x]\n  : 1\n", "a key must be a word");
   bad("a:\n  \"\": 1\n", "d.yaml:2: a key is empty");
   bad("a:\n  x: \"\\0\"\n", "d.yaml:2: a text with the character U+0000");
-  bad("a:\n\tx: 1\n", "d.yaml:2: this is not YAML");
+  bad("a:\n\tx: 1\n", "d.yaml:2: this is not YAML: a tab; what belongs together is indented by spaces");
   bad("a:\n  x: [1\n", "this is not YAML");
   bad("a:\n  x: 1\n y: 2\n", "d.yaml:3: this is not YAML");
   bad("a:\n  x: 1\n  y: \xFF\n", "d.yaml:3: this is not YAML: invalid leading UTF-8 octet");
