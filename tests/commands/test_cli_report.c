@@ -136,7 +136,8 @@ static void test_page(void **state) {
   cli_shows(page, "policy weights"); /* of the table in log.txt */
   free(page);
   cli_fails(64, REPORT "run --html -", "--html wants the name of a file", NULL);
-  cli_fails(74, REPORT "run --html none/page.html", "none/page.html: cannot be written", "folder must be there");
+  cli_fails(74, REPORT "run --html none/page.html", "none/page.html: cannot be written",
+            "folder must be there");
   cli_succeeds(REPORT "run --html page.html --json"); /* a page may be written over, and beside JSON */
   assert_int_equal(cli_out[0], '{');
 }
