@@ -2,6 +2,7 @@
 #include "device_cuda.h"
 #include "device/gpu_plan.h"
 #include "gpu/base/cuda_impl.h"
+#include "gpu/cudnn/sdpa.h"
 #include "gpu/gemm/gemm.h"
 
 #include <stdio.h>
@@ -84,8 +85,11 @@ static tri_status cuda_open(int local_rank, int threads, tri_device **out) {
   d->n_sm = prop.multiProcessorCount;
   d->base.spread_heads = tri_gpu_spread_heads(d->n_sm);
   d->base.spread_tokens = TRI_GPU_SPREAD_TOKENS;
+  d->capability = prop.major * 10 + prop.minor;
   d->l2_bytes = prop.l2CacheSize > 0 ? (size_t)prop.l2CacheSize : 0;
   snprintf(d->base.model, sizeof d->base.model, "%s", prop.name);
+  TRI_TRY_DONE(tri_cudnn_open(d));
+  if (d->cudnn) d->base.attn_bytes = TRI_GPU_ATTN_BYTES;
   *out = &d->base;
   d = NULL;
 done:
@@ -95,6 +99,7 @@ done:
 
 static void cuda_close(tri_device **d) {
   tri_cuda_blas_close((tri_cuda_device *)*d);
+  tri_cudnn_close((tri_cuda_device *)*d);
   TRI_FREE(*d);
 }
 

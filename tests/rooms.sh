@@ -26,8 +26,8 @@ rooms='
  9 src/state src/rollout io/checkpoint
  8 gpu gpu/nccl src/version
  7 src/comm gpu/attention gpu/gemm gpu/layers
- 6 src/cpu gpu/base
- 5 src/cpu/gemm src/doctor/gather src/page
+ 6 src/cpu gpu/cudnn
+ 5 src/cpu/gemm src/doctor/gather src/page gpu/base
  4 src/cpu/pairs src/doctor/meet src/look
  3 src/cost src/doctor src/device src/history src/show io/tokenizer io/hf io/chat
  2 io/text src/family src/reward/math src/reward/desk src/comm/peers src/flags

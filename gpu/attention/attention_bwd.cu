@@ -1,5 +1,6 @@
 /* attention_bwd.cu - gradient of causal attention: Dao 2023 (FlashAttention-2), algorithm 2. */
 #include "attention_bwd_mma.cuh"
+#include "gpu/cudnn/sdpa.h"
 
 enum { BWD_MAX_D = 256, DELTA_THREADS = 256, PART_THREADS = 256 };
 
@@ -254,8 +255,14 @@ template <class A> static tri_status launch_fma(tri_stream *s, const bwd_call &c
                     fma_floats(c.D) * sizeof(float), s, c);
 }
 
-tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
-                             tri_in qkv, tri_in cu, const tri_attn_rule *rule) {
+struct bwd_arguments { /* of attn_bwd */
+  tri_out              dqkv, work;
+  tri_in               dout, o, lse, qkv, cu;
+  const tri_attn_rule *rule;
+};
+
+static tri_status own_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
+                          tri_in qkv, tri_in cu, const tri_attn_rule *rule) {
   const tri_heads *h = &rule->heads;
 
   int64_t   N = qkv->dim[0], E = qkv->dim[1], S = cu->dim[0] - 1, n_row = N * h->H;
@@ -294,4 +301,19 @@ tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in d
   if (!fast) return TRI_BY_TYPE(A, LAUNCH);
 #undef LAUNCH
   return attn_is_ruled(c.rule) ? launch_width<true>(s, c, h) : launch_width<false>(s, c, h);
+}
+
+static tri_status run_own(void *ctx, tri_stream *s) {
+  const bwd_arguments *a = (const bwd_arguments *)ctx;
+
+  return own_bwd(s, a->dqkv, a->work, a->dout, a->o, a->lse, a->qkv, a->cu, a->rule);
+}
+
+tri_status tri_cuda_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
+                             tri_in qkv, tri_in cu, const tri_attn_rule *rule) {
+  bwd_arguments a = {dqkv, work, dout, o, lse, qkv, cu, rule};
+  bool          done;
+
+  TRI_TRY(tri_cudnn_attn_bwd(s, dqkv, work, dout, o, lse, qkv, cu, rule, {run_own, &a}, &done));
+  return done ? TRI_OK : run_own(&a, s);
 }

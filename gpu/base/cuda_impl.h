@@ -16,10 +16,11 @@ enum { TRI_CUDA_SCRATCH = 1 << 20 };
 enum { TRI_CUDA_SHARED = 163 * 1024 };
 
 typedef struct tri_cuda_device {
-  tri_device              base; /* index: the CUDA ordinal */
-  int                     n_sm; /* multiprocessors */
+  tri_device              base;             /* index: the CUDA ordinal */
+  int                     n_sm, capability; /* multiprocessors; 90 is compute capability 9.0 */
   size_t                  l2_bytes;
-  struct cublasLtContext *blas; /* owned; opened by the first product */
+  struct cublasLtContext *blas;  /* owned; opened by the first product */
+  struct tri_cudnn       *cudnn; /* owned; NULL: not asked for (gpu/cudnn) */
 } tri_cuda_device;
 
 typedef struct tri_cuda_stream {

@@ -10,11 +10,11 @@ typedef struct operands {
   tri_tensor         qkv, cu, o, lse, dout, dqkv, work;
 } operands;
 
-static void lay_out(const tri_bench_case *c, tri_carve *at, operands *a) {
+static void lay_out(const tri_device *d, const tri_bench_case *c, tri_carve *at, operands *a) {
   const tri_model_shape *s = &c->shape;
   tri_heads              h = {s->H, s->G, s->D};
   int64_t N = tri_bench_tokens(&c->size), q = (int64_t)s->H * s->D, E = q + 2 * (int64_t)s->G * s->D,
-          S = c->size.sequences;
+          S = c->size.sequences, work = tri_attn_room(d, &h, c->dtype, N);
   size_t A = tri_dtype_bytes(c->dtype), row = (size_t)N * A;
 
   a->qkv = tri_view2(tri_carve_next(at, row * (size_t)E), c->dtype, N, E);
@@ -23,14 +23,14 @@ static void lay_out(const tri_bench_case *c, tri_carve *at, operands *a) {
   a->dout = tri_view2(tri_carve_next(at, row * (size_t)q), c->dtype, N, q);
   a->lse = tri_view2(tri_carve_next(at, (size_t)(N * s->H) * 4), TRI_F32, N, s->H);
   a->cu = tri_view1(tri_carve_next(at, (size_t)(S + 1) * 4), TRI_I32, S + 1);
-  a->work = tri_view1(tri_carve_next(at, (size_t)tri_attn_work(&h, N) * 4), TRI_F32, tri_attn_work(&h, N));
+  a->work = tri_view1(tri_carve_next(at, (size_t)work * 4), TRI_F32, work);
 }
 
-size_t tri_attention_room(const tri_bench_case *c) {
+size_t tri_attention_room(const tri_device *d, const tri_bench_case *c) {
   tri_carve at = {0};
   operands  a;
 
-  lay_out(c, &at, &a);
+  lay_out(d, c, &at, &a);
   return at.used;
 }
 
@@ -80,13 +80,14 @@ tri_status tri_attention_time(tri_session *se, const tri_bench_case *c, const tr
 
   for (int k = 0; k < TRI_KINDS; k++) out[k] = (tri_attention_times){0};
   for (int l = 0; l < c->shape.L; l++) out[tri_kind_of(&c->shape, l)].layers++;
-  lay_out(c, &at, &a);
+  lay_out(se->device, c, &at, &a);
   TRI_TRY(tri_noise_put(se, a.qkv.data, c->dtype, tri_tensor_count(&a.qkv)));
   TRI_TRY(tri_noise_put(se, a.dout.data, c->dtype, tri_tensor_count(&a.dout)));
   TRI_TRY(put_bounds(se, &c->size, &a.cu));
   for (int k = 0; k < TRI_KINDS; k++) {
     if (!out[k].layers) continue;
     a.rule = tri_model_attention(model, (tri_layer_kind)k);
+    a.rule.longest = c->size.length;
     out[k].window = a.rule.window;
     out[k].flops = 4.0 * c->shape.H * c->shape.D * (double)c->size.sequences *
                    tri_attention_pairs(c->size.length, a.rule.window);

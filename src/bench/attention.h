@@ -15,7 +15,7 @@ typedef struct tri_attention_times {
 } tri_attention_times;
 
 /* Pure. Bytes of the device that timing takes. */
-size_t tri_attention_room(const tri_bench_case *c);
+size_t tri_attention_room(const tri_device *d, const tri_bench_case *c);
 /* Collective over world. room: so many bytes; model: whose rules count. */
 TRI_CHECKED tri_status tri_attention_time(tri_session *se, const tri_bench_case *c, const tri_model *model,
                                           void *room, const tri_effort *e,

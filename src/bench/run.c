@@ -39,7 +39,7 @@ static tri_status open_all(tri_session *se, bench *b, tri_product_times *product
   TRI_TRY(tri_products_open(se, &b->c, &b->products, product));
   longest = tri_bench_prompt(&b->c.size) + TRI_SERIES_MOST;
   b->read_room = tri_read_room(se, tri_bench_decode_bytes(&b->c, b->c.size.prompts, longest));
-  bytes = larger(larger(b->products.room, tri_attention_room(&b->c)), b->read_room);
+  bytes = larger(larger(b->products.room, tri_attention_room(se->device, &b->c)), b->read_room);
   TRI_TRY(tri_ledger_add(se->ledger, TRI_MEM_DEVICE, TRI_PHASE_ROLLOUT, false, "products by themselves",
                          bytes, &b->room));
   return tri_rates_open(se, &b->rates);

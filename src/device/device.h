@@ -72,6 +72,7 @@ struct tri_device {
   int                   spread_heads;  /* rows times key/value heads that decoding spreads; 0: none */
   int64_t               spread_tokens; /* of contexts longer than that (kernels.h, tri_attn_spreads) */
   size_t                logit_bytes;   /* of logits worth having at once (head_tokens.c) */
+  size_t                attn_bytes;    /* that attn_bwd can use behind tri_attn_work, of bf16; 0: none */
   unsigned char         uuid[16];      /* of the GPU: equal means the same one; zero: no GPU */
   char                  model[64];     /* the GPU's, as its maker calls it; empty: no GPU */
   struct tri_trace     *trace;         /* borrowed; NULL unless steps are traced (trace.h) */

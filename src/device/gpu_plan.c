@@ -1,6 +1,7 @@
 /* gpu_plan.c - the sizes of a GPU's memory plan, and a GPU on paper, which answers with nothing else. */
 #include "gpu_plan.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Rows of linear_check and bytes of their results: they lie in the ledger's memory. Chosen: a few percent of
@@ -12,6 +13,14 @@ size_t tri_gpu_logit_bytes(size_t total_bytes) {
 
   while (bytes <= total_bytes / 36) bytes *= 2;
   return bytes;
+}
+
+tri_status tri_gpu_attn_asked(bool *out) {
+  const char *wish = getenv("TRI_CUDA_ATTN_BWD");
+
+  *out = wish && !strcmp(wish, "cudnn");
+  if (*out || !wish || !*wish || !strcmp(wish, "own")) return TRI_OK;
+  TRI_FAIL(TRI_EDEVICE, "TRI_CUDA_ATTN_BWD=%s: it can be own, cudnn, or unset", wish);
 }
 
 static size_t round256(size_t n) { return (n + 255) & ~(size_t)255; }
@@ -113,8 +122,10 @@ static void close_paper(tri_device **d) { TRI_FREE(*d); }
 
 tri_status tri_gpu_on_paper(const char *name, size_t total_bytes, tri_device **out) {
   paper *p;
+  bool   by_cudnn;
 
   *out = NULL;
+  TRI_TRY(tri_gpu_attn_asked(&by_cudnn));
   TRI_TRY(TRI_ALLOC(p, 1));
   p->total_bytes = total_bytes;
   p->ops = (tri_device_ops){.size = sizeof p->ops,
@@ -130,6 +141,7 @@ tri_status tri_gpu_on_paper(const char *name, size_t total_bytes, tri_device **o
                          .threads = 1,
                          .spread_tokens = TRI_GPU_SPREAD_TOKENS,
                          .logit_bytes = tri_gpu_logit_bytes(total_bytes)};
+  if (by_cudnn) p->base.attn_bytes = TRI_GPU_ATTN_BYTES;
   memset(p->base.uuid, 0xff, sizeof p->base.uuid); /* a GPU's */
   *out = &p->base;
   return TRI_OK;

@@ -227,7 +227,7 @@ static void put_sequence(tri_feed *f, const tri_rollout *r, int q, int64_t *n_to
 tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int n, tri_stream *s,
                           tri_batch *out) {
   const tri_device_ops *ops = f->device->ops;
-  int64_t               n_tok = 0;
+  int64_t               n_tok = 0, longest = 0;
 
   f->rollout = r;
   f->seq = seq;
@@ -239,6 +239,7 @@ tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int
     TRI_ASSERT(n_tok + r->start[seq[k] + 1] - r->start[seq[k]] <= f->opt.max_tokens);
     put_sequence(f, r, seq[k], &n_tok);
     f->host_rows.cu[k + 1] = (int32_t)n_tok;
+    if (n_tok - f->host_rows.cu[k] > longest) longest = n_tok - f->host_rows.cu[k];
     f->start[k + 1] = f->n_rows;
   }
   TRI_ASSERT(f->n_rows <= f->opt.max_rows);
@@ -250,6 +251,7 @@ tri_status tri_batch_load(tri_feed *f, const tri_rollout *r, const int *seq, int
   *out = (tri_batch){.token = tri_view1(f->device_rows.token, TRI_I32, n_tok),
                      .pos = tri_view1(f->device_rows.pos, TRI_I32, n_tok),
                      .cu = tri_view1(f->device_rows.cu, TRI_I32, n + 1),
+                     .longest = longest,
                      .row = tri_view1(f->device_rows.row, TRI_I32, f->n_rows),
                      .target = tri_view1(f->device_rows.target, TRI_I32, f->n_rows)};
   return TRI_OK;

@@ -35,7 +35,7 @@ typedef struct tri_layer_grads {
   void *dh;                      /* A [N,C]: of a norm's output */
   void *dpost;                   /* f32 [N,C]: of what a post-norm norms, where the family has them */
   void *dy, *dgu, *dqkv, *dattn; /* A [N,F], [N,2F], [N,E], [N,H*D] */
-  void *work;                    /* attention's: f32 [tri_attn_work(heads, N)] */
+  void *work;                    /* attention's: f32 [tri_attn_room(...)] */
 } tri_layer_grads;
 
 /* What the kernels are told of the family and its sizes. */

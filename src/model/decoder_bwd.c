@@ -48,23 +48,24 @@ static tri_status mlp_backward(tri_model *m, const tri_block_call *c, int64_t n,
 }
 
 static tri_status attention_backward(tri_model *m, const tri_block_call *c, int64_t n, tri_stream *s) {
-  const tri_batch     *b = c->batch;
-  const tri_attn_rule *rule = tri_rule_at(m, c);
-  int64_t              HD = (int64_t)m->shape.H * m->shape.D;
-  tri_tensor           x = tri_rows_f32(c->acts->x, n, m->shape.C), dout;
-  tri_tensor           o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dattn, n, HD);
+  const tri_batch *b = c->batch;
+  tri_attn_rule    rule = *tri_rule_at(m, c);
+  int64_t          HD = (int64_t)m->shape.H * m->shape.D;
+  tri_tensor       x = tri_rows_f32(c->acts->x, n, m->shape.C), dout;
+  tri_tensor       o = tri_rows_act(m, c->acts->o, n, HD), dattn = tri_rows_act(m, m->back.dattn, n, HD);
   tri_tensor qkv = tri_rows_act(m, c->acts->qkv, n, m->E), dqkv = tri_rows_act(m, m->back.dqkv, n, m->E);
   tri_tensor lse = tri_rows_f32(c->acts->lse, n, m->shape.H);
-  tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_work(&rule->heads, n));
+  tri_tensor work = tri_view1(m->back.work, TRI_F32, tri_attn_room(m->device, &rule.heads, m->opt.dtype, n));
   tri_tensor rope = tri_rope_at(m, c);
 
+  rule.longest = b->longest;
   TRI_TRY(residual_grad(m, n, &dout, s));
   if (tri_layers_have(m, TRI_SLOT_POST_NORM1))
     TRI_TRY(tri_post_norm_backward(m, c, TRI_SLOT_POST_NORM1, c->acts->attn, &dout, s));
   TRI_TRY(tri_product_bwd_w(m, c, TRI_SLOT_O, &dout, &o, s));
   TRI_TRY(tri_product_bwd_x(m, c, TRI_SLOT_O, &dattn, &dout, s));
-  TRI_TRY(m->k->attn_bwd(s, &dqkv, &work, &dattn, &o, &lse, &qkv, &b->cu, rule));
-  TRI_TRY(m->k->rope(s, &dqkv, &b->pos, &rope, &rule->heads, -1));
+  TRI_TRY(m->k->attn_bwd(s, &dqkv, &work, &dattn, &o, &lse, &qkv, &b->cu, &rule));
+  TRI_TRY(m->k->rope(s, &dqkv, &b->pos, &rope, &rule.heads, -1));
   if (tri_layers_have(m, TRI_SLOT_Q_NORM)) TRI_TRY(tri_heads_backward(m, c, &dqkv, s));
   return norm_and_product(m, c, TRI_SLOT_NORM1, &x, TRI_SLOT_QKV, &dqkv, s);
 }

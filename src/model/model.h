@@ -13,6 +13,7 @@ typedef struct tri_model tri_model;
 typedef struct tri_batch {
   tri_tensor token, pos;  /* [N] i32 */
   tri_tensor cu;          /* [S+1] i32 */
+  int64_t    longest;     /* rows of the longest sequence; 0: not known */
   tri_tensor row, target; /* [K] i32: row[k] predicts target[k] */
   tri_tensor slot;        /* [N] i32: place in the cache (kernels.h, kv_put); used by prefill and decode */
   tri_tensor table, len;  /* [B,P] and [B] i32: decode only, where N = B */

@@ -76,6 +76,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
   int64_t   HD = (int64_t)m->shape.H * m->shape.D;
   tri_dtype A = m->opt.dtype;
   bool      half = A != TRI_F32;
+  int64_t   work = T ? tri_attn_room(m->device, tri_heads_of(m), A, T) : 0;
   int64_t   again = m->opt.recompute ? T : 0; /* tokens of a layer that is computed again */
   room      r[] = {{&m->x, N * C, TRI_F32, TRI_PHASE_ALWAYS},
                    {&m->h, N * C, A, TRI_PHASE_ALWAYS},
@@ -98,7 +99,7 @@ static tri_status plan_activations(tri_model *m, tri_ledger *l) {
                    {&m->back.dpost, of_post(m, T), TRI_F32, TRI_PHASE_LEARN},
                    {&m->back.dqkv, T * m->E, A, TRI_PHASE_LEARN},
                    {&m->back.dattn, T * HD, A, TRI_PHASE_LEARN},
-                   {&m->back.work, tri_attn_work(tri_heads_of(m), T), TRI_F32, TRI_PHASE_LEARN}};
+                   {&m->back.work, work, TRI_F32, TRI_PHASE_LEARN}};
 
   TRI_TRY(plan_rooms(m, l, r, (int)(sizeof r / sizeof *r)));
   if (m->opt.train) TRI_TRY(plan_kept(m, l));
@@ -114,7 +115,7 @@ static void set_rules(tri_model *m) {
 
   for (int k = 0; k < TRI_KINDS; k++)
     m->rules.attn[k] =
-        (tri_attn_rule){{s->H, s->G, s->D}, (float)(1.0 / sqrt(scalar)), (float)s->attn.softcap, 0};
+        (tri_attn_rule){{s->H, s->G, s->D}, (float)(1.0 / sqrt(scalar)), (float)s->attn.softcap, 0, 0};
   if (s->attn.window < m->opt.max_positions) m->rules.attn[TRI_LOCAL].window = s->attn.window;
   m->rules.norm = (tri_norm_rule){s->norm_eps, s->family->norm_plus};
   if (m->opt.dtype != TRI_F32) root = tri_half_to_f32(m->opt.dtype, tri_f32_to_half(m->opt.dtype, root));

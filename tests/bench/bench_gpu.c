@@ -145,7 +145,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   const double  flop =
       2.0 * (double)T * (double)T * h.H * h.D * (double)S; /* of two products over half of all pairs */
   int32_t  *cu = host_numbers(S + 1);
-  attention a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0}};
+  attention a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0, T}};
 
   for (int64_t i = 0; i <= S; i++) cu[i] = (int32_t)(i * T);
   a.qkv = array(b, TRI_BF16, N, E);
@@ -154,7 +154,7 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   a.cu = numbers(b, cu, S + 1, 0);
   a.dout = array(b, TRI_BF16, N, (int64_t)h.H * h.D);
   a.dqkv = array(b, TRI_BF16, N, E);
-  a.work = array(b, TRI_F32, tri_attn_work(&h, N), 0);
+  a.work = array(b, TRI_F32, tri_attn_room(b->d, &h, TRI_BF16, N), 0);
   if (begin(b, "attention forward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
     figure(b, attention_fwd, &a, flop, "TFLOP/s");
   attention_fwd(b, &a); /* backward wants its o and lse */
@@ -181,7 +181,7 @@ static void decode_run(bench *b, void *ctx) {
 static void bench_decode(bench *b, tri_heads h, int64_t rows, int64_t len, bool spread) {
   const int64_t pages = (len + TRI_PAGE - 1) / TRI_PAGE, P = rows * pages, E = (h.H + 2 * h.G) * h.D;
   int32_t      *table = host_numbers(P), *lens = host_numbers(rows);
-  decode        a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0}};
+  decode        a = {.rule = {h, 1 / sqrtf((float)h.D), 0, 0, 0}};
 
   if (begin(b, "attention decode, %d/%d heads of %d, %lld rows of %lld tokens%s", h.H, h.G, h.D,
             (long long)rows, (long long)len, spread ? ", spread" : "")) {

@@ -494,7 +494,7 @@ static void run_growing(bench *b) {
 /* 300 sequences of 0 to 2 tokens: each is found; a row that sees only itself gives back its own v. */
 static void run_many(bench *b) {
   enum { S = 300, H = 2, G = 1, D = 16, E = (H + 2 * G) * D, N = S };
-  tri_attn_rule rule = {{H, G, D}, 0.25f, 0, 0};
+  tri_attn_rule rule = {{H, G, D}, 0.25f, 0, 0, 0};
   int32_t      *cu = host(S + 1, sizeof *cu);
   double       *x = numbers(1, N * E, 2), *got;
   tri_tensor    qkv = put_real(b, TRI_BF16, N, E, x), out = make(b, TRI_BF16, N, H * D);

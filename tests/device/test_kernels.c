@@ -125,7 +125,7 @@ static void attn_step(bench *b, tri_dtype t, int D, int group, int64_t window) {
   enum { N = 5, G = 3, PAGES = 5, P = N * PAGES };
   static const int32_t length[N] = {1, 64, 65, 150, 31};
   const int            H = G * group, E = (H + 2 * G) * D, page = G * D * TRI_PAGE;
-  tri_attn_rule        rule = {{H, G, D}, 1.0f / sqrtf((float)D), 0, window};
+  tri_attn_rule        rule = {{H, G, D}, 1.0f / sqrtf((float)D), 0, window, 0};
   double    *x = numbers(3, N * E, 1), *angle = numbers(4, 200 * D, 1), *old = numbers(5, P * page, 1);
   int32_t    pos[N], slot[N], pages[P];
   tri_tensor o[2], qkv[2], k[2], v[2], turn = put_real(b, TRI_F32, 200, D, angle);

@@ -198,7 +198,7 @@ void test_flat(void **) {
 void test_attention(void **) {
   enum { H = 2, G = 1, D = 128, E = (H + 2 * G) * D, LEN = 70, ROWS = 128 }; /* of attn_fwd's blocks */
   const int64_t       n = ((int64_t)1 << 32) / E + LEN + 500;                /* begins behind 2^32 elements */
-  const tri_attn_rule rule = {{H, G, D}, 0.088f, 0, 0};
+  const tri_attn_rule rule = {{H, G, D}, 0.088f, 0, 0, 0};
   array               from(TRI_BF16, (int64_t)E * 16); /* enough random numbers */
   tri_bf16           *qkv = (tri_bf16 *)emu_sparse((size_t)n * E * 2),
            *o = (tri_bf16 *)emu_sparse((size_t)n * H * D * 2);
@@ -228,7 +228,7 @@ void test_attention(void **) {
 
 void test_pages(void **) {
   enum { H = 2, G = 2, D = 128, E = (H + 2 * G) * D }; /* a page is WIDTH elements */
-  const tri_attn_rule rule = {{H, G, D}, 0.088f, 0, 0};
+  const tri_attn_rule rule = {{H, G, D}, 0.088f, 0, 0, 0};
   array               k(TRI_BF16, WIDTH), v(TRI_BF16, WIDTH), from(TRI_BF16, E);
   tri_bf16            a[2][H * D], *o = NULL;
   int32_t             number[3 + R] = {R * TRI_PAGE};

@@ -1,0 +1,56 @@
+/* library.c - libcudnn.so.9 by dlopen: no build needs it, and a machine without it runs as before. */
+#define _GNU_SOURCE /* RTLD_DEFAULT */
+#include "library.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* The first whose sums over a group's heads in packed rows and whose masks are right, as cudnn-frontend has
+ * it: 9.10.0 and 9.10.1 are not. */
+enum { LEAST = 91002 };
+
+/* ISO C has no cast from an object's pointer to a function's. */
+static bool find(void *library, const char *name, void *function) {
+  void *found = dlsym(library, name);
+
+  memcpy(function, &found, sizeof found);
+  return found != NULL;
+}
+
+static bool find_all(void *library, cudnn_api *a) {
+  return find(library, "cudnnGetVersion", &a->get_version) &&
+         find(library, "cudnnGetLastErrorString", &a->last_error) &&
+         find(library, "cudnnCreate", &a->create) && find(library, "cudnnDestroy", &a->destroy) &&
+         find(library, "cudnnSetStream", &a->set_stream) &&
+         find(library, "cudnnBackendCreateDescriptor", &a->make) &&
+         find(library, "cudnnBackendDestroyDescriptor", &a->drop) &&
+         find(library, "cudnnBackendSetAttribute", &a->set) &&
+         find(library, "cudnnBackendGetAttribute", &a->get) &&
+         find(library, "cudnnBackendFinalize", &a->finalize) &&
+         find(library, "cudnnBackendExecute", &a->execute);
+}
+
+tri_status tri_cudnn_load(cudnn_api *out, void **library, size_t *version) {
+  const char *why = NULL;
+
+  *library = NULL;
+  *out = (cudnn_api){0};
+  if (!find_all(RTLD_DEFAULT, out)) {
+    *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    why = *library ? NULL : dlerror();
+    if (*library && !find_all(*library, out)) why = "it has not all functions of cuDNN 9";
+  }
+  if (!why) *version = out->get_version();
+  if (!why && (*version < LEAST || *version / 10000 != 9)) why = "it is none of 9.10.2 to 9.99";
+  if (!why) return TRI_OK;
+  tri_cudnn_unload(library);
+  TRI_FAIL(TRI_EDEVICE,
+           "TRI_CUDA_ATTN_BWD=cudnn, and libcudnn.so.9 cannot be used: %s; load cuDNN's module or put its "
+           "folder into LD_LIBRARY_PATH, or unset TRI_CUDA_ATTN_BWD",
+           why);
+}
+
+void tri_cudnn_unload(void **library) {
+  if (*library) dlclose(*library);
+  *library = NULL;
+}

@@ -1,0 +1,271 @@
+/* sdpa.c - which gradients of attention go to cuDNN, in which pieces.
+ *
+ * A batch's sequences go in calls of B, none longer than T, each call a plan that was made for B and T: few
+ * plans serve all batches. B is what the room that was planned holds, as the engine keeps B H T T bf16. */
+#include "sdpa.h"
+
+#include "library.h"
+#include "plan.h"
+#include "rows.h"
+#include "trial.h"
+
+#include "device/gpu_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Measured in tests/device/test_cudnn.c: rounding alone puts gradients 0.007 of the largest apart, wrong
+ * masks, scales and layouts more than 1. Chosen: a tenth more time is worth a word. */
+static const double TOO_FAR = 0.05, SLOW = 1.1;
+
+enum { MOST_PLANS = 32, MOST_SEQUENCES = 64, LEAST_ROWS = 128, ALIGN = 256 }; /* chosen */
+
+typedef struct entry { /* a shape that was asked for */
+  tri_attn_rule rule;
+  cudnn_plan    plan;  /* plan.plan NULL: not for cuDNN */
+  bool          tried; /* beside the own kernel */
+} entry;
+
+struct tri_cudnn {
+  void      *library;
+  cudnn_api  api;
+  cudnn_user user;
+  char       version[24];
+  entry      made[MOST_PLANS];
+  int        n_made;
+};
+
+static size_t round_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
+
+/* ---- what it can ---- */
+
+const char *tri_cudnn_why_not(const tri_attn_rule *rule, tri_dtype A, int64_t N) {
+  const tri_heads *h = &rule->heads;
+  const int64_t    E = (int64_t)(h->H + 2 * h->G) * h->D;
+
+  return A != TRI_BF16        ? "rows are not bf16"
+         : rule->softcap > 0  ? "scores are capped"
+         : h->D % 8           ? "a head's width is no multiple of 8"
+         : h->D > 256         ? "a head is wider than 256"
+         : N > INT32_MAX / E  ? "offsets do not fit 32 bits"
+         : rule->longest <= 0 ? "the longest sequence is not known"
+                              : NULL;
+}
+
+/* Of B sequences: what the engine keeps (plan.c), with a group's heads each dk and dv of its own; delta; and
+ * where the sequences lie. */
+static size_t delta_bytes(const tri_heads *h, int64_t B, int64_t T) {
+  return round_up((size_t)(B * h->H * T) * sizeof(float));
+}
+static size_t rows_bytes(int64_t B) { return 4 * round_up((size_t)(B + 1) * sizeof(int32_t)); }
+static size_t engine_bytes(const tri_heads *h, int64_t B, int64_t T) {
+  return 2 * (size_t)(B * h->H * T) * (size_t)(T + (h->H == h->G ? 0 : 2 * h->D));
+}
+
+void tri_cudnn_sizes(const tri_attn_rule *rule, int64_t longest, size_t bytes, int64_t *B, int64_t *T) {
+  const tri_heads *h = &rule->heads;
+
+  for (*T = LEAST_ROWS; *T < longest; *T *= 2) {
+  }
+  for (*B = MOST_SEQUENCES; *B > 0; *B /= 2)
+    if (ALIGN + engine_bytes(h, *B, *T) + delta_bytes(h, *B, *T) + rows_bytes(*B) <= bytes) return;
+}
+
+/* ---- the library ---- */
+
+tri_status tri_cudnn_open(tri_cuda_device *d) {
+  tri_status        st = TRI_OK;
+  struct tri_cudnn *c = NULL;
+  size_t            v = 0;
+  bool              asked;
+
+  TRI_TRY(tri_gpu_attn_asked(&asked));
+  if (!asked) return TRI_OK;
+  if (d->capability / 10 != 9)
+    TRI_FAIL(TRI_EDEVICE,
+             "TRI_CUDA_ATTN_BWD=cudnn, and cuDNN's gradients repeat their bits in packed rows on GPUs of "
+             "compute capability 9.0 alone; this one has %d.%d: unset TRI_CUDA_ATTN_BWD",
+             d->capability / 10, d->capability % 10);
+  TRI_TRY(TRI_ALLOC(c, 1));
+  d->cudnn = c;
+  TRI_TRY_DONE(tri_cudnn_load(&c->api, &c->library, &v));
+  snprintf(c->version, sizeof c->version, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
+  c->user.api = &c->api;
+  if (c->api.create(&c->user.handle))
+    TRI_FAIL_DONE(TRI_EDEVICE, "cuDNN %s cannot use this GPU or its driver; unset TRI_CUDA_ATTN_BWD",
+                  c->version);
+done:
+  if (st != TRI_OK) tri_cudnn_close(d);
+  return st;
+}
+
+void tri_cudnn_close(tri_cuda_device *d) {
+  struct tri_cudnn *c = d->cudnn;
+
+  if (!c) return;
+  for (int i = 0; i < c->n_made; i++) tri_cudnn_plan_close(&c->user, &c->made[i].plan);
+  if (c->user.handle) c->api.destroy(c->user.handle);
+  tri_cudnn_unload(&c->library);
+  TRI_FREE(d->cudnn);
+}
+
+const char *tri_cudnn_version(const tri_cuda_device *d) { return d->cudnn ? d->cudnn->version : ""; }
+
+/* ---- plans ---- */
+
+typedef struct name {
+  char text[112];
+} name;
+static name name_of(const entry *e) {
+  const tri_heads *h = &e->rule.heads;
+  name             n;
+
+  snprintf(n.text, sizeof n.text, "attention backward, %d/%d heads of %d, sequences of up to %lld%s", h->H,
+           h->G, h->D, (long long)e->plan.T, e->rule.window > 0 ? ", with a window" : "");
+  return n;
+}
+
+static bool is_like(const tri_attn_rule *a, const tri_attn_rule *b) {
+  return a->heads.H == b->heads.H && a->heads.G == b->heads.G && a->heads.D == b->heads.D &&
+         a->window ==
+             b->window; /* scale and window are passed with each call; that there is one is the plan's */
+}
+
+/* A plan whose workspace fits: of fewer sequences, if the engine keeps more than was reckoned. */
+static void make_plan(struct tri_cudnn *c, entry *e, int64_t B, int64_t T, size_t bytes) {
+  const char *why = "one sequence takes more memory than is planned for this";
+
+  e->plan.T = T;
+  for (; B > 0; B /= 2) {
+    tri_cudnn_plan_open(&c->user, &e->rule, B, T, &e->plan, &why);
+    if (why) break;
+    if (ALIGN + e->plan.workspace + delta_bytes(&e->rule.heads, B, T) + rows_bytes(B) <= bytes) break;
+    tri_cudnn_plan_close(&c->user, &e->plan);
+    e->plan.T = T;
+    why = "one sequence takes more memory than is planned for this";
+  }
+  if (why)
+    tri_log(TRI_LOG_INFO, "%s: by the own kernel, not by cuDNN %s: %s", name_of(e).text, c->version, why);
+}
+
+static entry *find_entry(struct tri_cudnn *c, const tri_attn_rule *rule, int64_t B, int64_t T, size_t bytes) {
+  for (int i = 0; i < c->n_made; i++)
+    if (c->made[i].plan.T == T && is_like(&c->made[i].rule, rule)) return &c->made[i];
+  if (c->n_made == MOST_PLANS) return NULL; /* one of many models: the own kernel serves */
+  c->made[c->n_made].rule = *rule;
+  make_plan(c, &c->made[c->n_made], B, T, bytes);
+  return &c->made[c->n_made++];
+}
+
+/* What a trial found, told once for each shape; a shape whose gradients are not right stays the own's. */
+static void judge(struct tri_cudnn *c, entry *e, const tri_cudnn_verdict *v, int64_t N) {
+  const bool right = v->repeats && !(v->apart > TOO_FAR);
+
+  e->tried = !isnan(v->apart) || !v->repeats;
+  if (!e->tried) return; /* nothing to be seen in these numbers */
+  if (!right) {
+    tri_log(TRI_LOG_WARN,
+            "%s: by the own kernel, as cuDNN %s, engine %lld, %s (they are %.3g of the largest apart)",
+            name_of(e).text, c->version, (long long)e->plan.engine,
+            v->repeats ? "has other gradients" : "does not repeat its bits", v->apart);
+    tri_cudnn_plan_close(&c->user, &e->plan);
+    return;
+  }
+  tri_log(
+      TRI_LOG_INFO,
+      "%s: by cuDNN %s, engine %lld, %lld at once in %.0f MiB: %.4f ms for %lld rows (the own kernel %.4f), "
+      "%.2g of the largest gradient apart",
+      name_of(e).text, c->version, (long long)e->plan.engine, (long long)e->plan.B,
+      (double)e->plan.workspace / (1 << 20), v->ms, (long long)N, v->own_ms, v->apart);
+  if (v->ms > SLOW * v->own_ms && tri_log_is_first())
+    tri_log(TRI_LOG_WARN, "%s: cuDNN takes %.0f %% more time than the own kernel: TRI_CUDA_ATTN_BWD=own",
+            name_of(e).text, 100 * (v->ms / v->own_ms - 1));
+}
+
+/* ---- calls ---- */
+
+typedef struct call {
+  struct tri_cudnn *c;
+  const cudnn_plan *plan;
+  int               S;
+  tri_cudnn_rows    rows;
+  void             *at[CUDNN_UIDS], *workspace;
+  float             scale, one, masked, window;
+} call;
+
+/* The room's parts: of rows, delta, the engine's. */
+static void share_room(call *a, char *room, const tri_heads *h) {
+  const size_t each = rows_bytes(a->plan->B) / 4;
+  int32_t    **part[] = {&a->rows.len, &a->rows.at_qkv, &a->rows.at_o, &a->rows.at_stats};
+
+  room += (ALIGN - (uintptr_t)room % ALIGN) % ALIGN;
+  for (int i = 0; i < 4; i++, room += each) *part[i] = (int32_t *)(void *)room;
+  a->at[CUDNN_LEN_Q] = a->at[CUDNN_LEN_KV] = a->rows.len;
+  a->at[CUDNN_AT_QKV] = a->rows.at_qkv;
+  a->at[CUDNN_AT_O] = a->rows.at_o;
+  a->at[CUDNN_AT_STATS] = a->rows.at_stats;
+  a->at[CUDNN_DELTA] = room;
+  a->workspace = room + delta_bytes(h, a->plan->B, a->plan->T);
+}
+
+static void set_numbers(call *a, const tri_attn_rule *rule) {
+  a->scale = rule->scale;
+  a->one = 1;
+  a->masked = -INFINITY;
+  a->window = (float)rule->window;
+  a->at[CUDNN_SCALE] = &a->scale;
+  a->at[CUDNN_ONE] = &a->one;
+  a->at[CUDNN_MASKED] = &a->masked;
+  a->at[CUDNN_WINDOW] = rule->window > 0 ? &a->window : NULL;
+}
+
+static tri_status run_all(void *ctx, tri_stream *s) {
+  call *a = ctx;
+  int   S = a->S;
+
+  if (a->c->api.set_stream(a->c->user.handle, tri_cuda_stream_of(s)))
+    TRI_FAIL(TRI_EDEVICE, "cuDNN does not take a stream; TRI_CUDA_ATTN_BWD=own does without cuDNN");
+  for (int first = 0; first < S; first += a->rows.B) {
+    a->rows.first = first;
+    a->rows.n = S - first < a->rows.B ? S - first : a->rows.B;
+    TRI_TRY(tri_cudnn_put_rows(s, &a->rows));
+    TRI_TRY(tri_cudnn_plan_run(&a->c->user, a->plan, a->at, a->workspace));
+  }
+  return TRI_OK;
+}
+
+tri_status tri_cudnn_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
+                              tri_in qkv, tri_in cu, const tri_attn_rule *rule, tri_cudnn_way own_way,
+                              bool *done) {
+  const tri_heads *h = &rule->heads;
+  const int64_t own = tri_attn_work(h, qkv->dim[0]), k = (int64_t)h->H * h->D, v = k + (int64_t)h->G * h->D;
+  const size_t  bytes = (size_t)(tri_tensor_count(work) - own) * sizeof(float);
+  call          a = {.c = ((tri_cuda_device *)s->device)->cudnn, .S = (int)cu->dim[0] - 1};
+  tri_cudnn_verdict found;
+  entry            *e;
+  uint16_t         *x = qkv->data, *dx = dqkv->data;
+  int64_t           B, T;
+
+  *done = false;
+  if (!a.c || !bytes || tri_cudnn_why_not(rule, qkv->dtype, qkv->dim[0])) return TRI_OK;
+  tri_cudnn_sizes(rule, rule->longest, bytes, &B, &T);
+  e = find_entry(a.c, rule, B, T, bytes);
+  if (!e || !e->plan.plan) return TRI_OK;
+  a.plan = &e->plan;
+  a.rows =
+      (tri_cudnn_rows){.cu = cu->data, .B = (int)a.plan->B, .E = (int)qkv->dim[1], .HD = (int)k, .H = h->H};
+  a.at[CUDNN_Q] = x, a.at[CUDNN_K] = x + k, a.at[CUDNN_V] = x + v;
+  a.at[CUDNN_DQ] = dx, a.at[CUDNN_DK] = dx + k, a.at[CUDNN_DV] = dx + v;
+  a.at[CUDNN_O] = o->data, a.at[CUDNN_DO] = dout->data, a.at[CUDNN_STATS] = lse->data;
+  share_room(&a, (char *)((float *)work->data + own), h);
+  set_numbers(&a, rule);
+  if (!e->tried) {
+    TRI_TRY(tri_cudnn_try(s, dqkv, h, own_way, (tri_cudnn_way){run_all, &a}, &found));
+    judge(a.c, e, &found, qkv->dim[0]);
+    *done = e->plan.plan != NULL;
+    return TRI_OK;
+  }
+  *done = true;
+  return run_all(&a, s);
+}
