@@ -35,9 +35,9 @@ int tri_gpu_spread_heads(int n_sm);
  * spread, on a GPU of any number of multiprocessors, or on the host. */
 int64_t tri_gpu_spread_work(const tri_device *d, const tri_heads *h, int64_t max_rows, int64_t P);
 
-/* Where attention's gradients are cuDNN's: its room in the plan. Chosen: 16 sequences of 1,024 tokens at once
- * in 32 heads, one of 5,000. */
-enum { TRI_GPU_ATTN_BYTES = 1 << 30 };
+/* Where attention's gradients are cuDNN's: its room in the plan. Chosen: one sequence of 4,096
+ * tokens in 32 heads of 128, 8 of 1,024 (gpu/cudnn/sdpa.c). */
+enum { TRI_GPU_ATTN_BYTES = 9 << 27 };
 /* Not collective. Whether they are asked of cuDNN: TRI_CUDA_ATTN_BWD, cudnn or own (so too where unset). */
 TRI_CHECKED tri_status tri_gpu_attn_asked(bool *out);
 

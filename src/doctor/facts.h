@@ -50,12 +50,13 @@ typedef struct tri_facts_net {
   int32_t mbit;   /* Mbit/s as the system tells */
 } tri_facts_net;
 
-/* What is compared between ranks, by name. CPU: the instructions of products, where no GPU is seen. */
+/* What is compared between ranks, by name. CPU: the instructions of products, where no GPU is seen; CUDNN:
+ * where TRI_CUDA_ATTN_BWD asks for it. */
 /* clang-format off */
 #define TRI_FACTS_VERSION_LIST(X)                                                      \
   X(PROGRAM, "trireme") X(LIBC, "libc") X(MPI, "MPI") X(PMIX, "PMIx") X(HDF5, "HDF5") \
   X(PRODUCTS, "oneDNN") X(CPU, "instructions")                                       \
-  X(DRIVER, "NVIDIA driver") X(CUDA, "CUDA") X(NCCL, "NCCL")
+  X(DRIVER, "NVIDIA driver") X(CUDA, "CUDA") X(NCCL, "NCCL") X(CUDNN, "cuDNN")
 /* Variables that choose interfaces. */
 #define TRI_FACTS_CHOICE_LIST(X)                                                       \
   X(NCCL, "NCCL_SOCKET_IFNAME") X(MPI, "OMPI_MCA_btl_tcp_if_include")                  \

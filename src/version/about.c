@@ -50,6 +50,12 @@ static void ask_openblas(const char *function, char *out) {
   if (text) put_word(out, text + 1);
 }
 
+/* Of a program with CUDA, which finds it when it is asked for. */
+static void ask_cudnn(const char *function, char *out) {
+  (void)function;
+  if (TRI_BUILT_CUDA[0]) tri_gather_cudnn(out, TRI_ABOUT_TEXT_BYTES);
+}
+
 enum { NOT_ASKED = -1 };
 typedef struct row {
   const char *name, *built;
@@ -73,6 +79,7 @@ static const row rows[] = {
     {"libcurl", TRI_BUILT_CURL, NOT_ASKED, ask_curl, "curl_version"},
     {"CUDA", TRI_BUILT_CUDA, TRI_VERSION_CUDA, NULL, NULL}, /* loaded: the newest that the driver knows */
     {"NCCL", TRI_BUILT_NCCL, TRI_VERSION_NCCL, NULL, NULL},
+    {"cuDNN", "", NOT_ASKED, ask_cudnn, ""},
     {"libc", "", TRI_VERSION_LIBC, NULL, NULL},
 };
 _Static_assert(sizeof rows / sizeof *rows <= TRI_ABOUT_LIBRARIES, "a place for each library");
@@ -86,7 +93,7 @@ static void gather_libraries(const tri_facts *f, tri_about *out) {
       r->ask(r->function, l->loaded);
     else
       snprintf(l->loaded, sizeof l->loaded, "%s", f->version[r->known]);
-    out->n_library += l->built[0] || (l->loaded[0] && r->known == TRI_VERSION_LIBC);
+    out->n_library += l->built[0] || (l->loaded[0] && (r->known == TRI_VERSION_LIBC || r->ask == ask_cudnn));
   }
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-enum { TRI_ABOUT_TEXT_BYTES = 96, TRI_ABOUT_LIBRARIES = 15, TRI_ABOUT_GPUS = 64 };
+enum { TRI_ABOUT_TEXT_BYTES = 96, TRI_ABOUT_LIBRARIES = 16, TRI_ABOUT_GPUS = 64 };
 
 /* Of the tree that this was built from, by packaging/commit.cmake: "" where it is none of git's; "+" at its
  * end: with changes. */

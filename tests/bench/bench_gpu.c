@@ -158,7 +158,8 @@ static void bench_attention(bench *b, tri_heads h, int64_t N, int64_t T) {
   if (begin(b, "attention forward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
     figure(b, attention_fwd, &a, flop, "TFLOP/s");
   attention_fwd(b, &a); /* backward wants its o and lse */
-  if (begin(b, "attention backward, %d/%d heads of %d, %lld tokens", h.H, h.G, h.D, (long long)T))
+  if (begin(b, "attention backward%s, %d/%d heads of %d, %lld tokens",
+            b->d->attn_bytes ? ", cuDNN asked for" : "", h.H, h.G, h.D, (long long)T))
     figure(b, attention_bwd, &a, 2.5 * flop, "TFLOP/s");
   free(cu);
   give_back(b);

@@ -67,6 +67,7 @@ c   4 2  15  40 comm staged 4
 c   4 2  12  60 store staged 4
 c   4 2  15  60 plans staged 4
 s   1 1  40  90 kernels
+s   1 1  15  40 kernels_cudnn
 s   1 1   8  40 train 0.5B 2048
 s   1 1  10  40 train 1.5B 2048
 s   1 1  10  40 train 1.5B 4096
@@ -77,6 +78,7 @@ s   1 1  38  80 decode 8B
 s   1 1  20  60 grpo 1.5B
 s   1 1  75 120 torch_speed
 d   1 1  10  40 kernels attention
+d   1 1  15  40 kernels_cudnn
 d   1 1  10  40 train 1.5B 4096
 d   1 1  30  80 decode 8B
 '

@@ -57,6 +57,20 @@ job_kernels() { # word of the labels, or all
   ((code == 0)) || fell "bench_gpu" $code
 }
 
+# Attention's gradient once more, by cuDNN where it can: the lines before are the own kernel's.
+job_kernels_cudnn() {
+  local code size=()
+  ((small)) && size=(small)
+  run env TRI_CUDA_ATTN_BWD=cudnn "$bin/bench_gpu" cuda "${size[@]}" "attention backward"
+  code=$?
+  if ((code)) && grep -qE 'tri_cudnn_(open|load):' "$said"; then
+    row "attention backward by cuDNN" "not run: $(sed -n 's/.*tri_cudnn_[a-z]*: //p' "$said" | head -n 1 | cut -c 1-100 | tr '|' '/')"
+    return
+  fi
+  take_figures "$said"
+  ((code == 0)) || fell "bench_gpu, cuDNN" $code
+}
+
 # ---- training ----
 
 # Layers of the 8B shape that fit: 18 bytes for each weight, and what one pass of 4096 tokens keeps (about 200 kB a token

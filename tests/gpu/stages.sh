@@ -31,7 +31,7 @@ job_machine() {
   else
     row GPU "not run: no nvidia-smi"
   fi
-  row libraries passed "cuBLASLt $(library_version cublasLt cublasLtGetVersion returned), NCCL $(library_version libnccl ncclGetVersion stored)"
+  row libraries passed "cuBLASLt $(library_version cublasLt cublasLtGetVersion returned), NCCL $(library_version libnccl ncclGetVersion stored), cuDNN $("$bin/trireme" --version --verbose | awk '$1 == "cuDNN" { v = $2 } END { print v ? v : "none" }')"
   write_decks
   run "$bin/trireme" --version
   code=$?
@@ -113,13 +113,14 @@ one_module() { # module
 }
 # How many cases the last test program ran on each of its ranks.
 cases() { # ranks
-  grep -aoE '^\[==========\] [0-9]+ test\(s\) run' "$said" | awk -v r="$1" '{ n += $2 } END { print n / r, "cases" }'
+  grep -aoE '^\[==========\] [0-9]+ test\(s\) run' "$said" | awk -v r="$1" -v s="$(grep -ac '^\[  SKIPPED \] test_' "$said")" \
+    '{ n += $2 } END { print n / r, "cases" (s ? ", " s / r " of them not run" : "") }'
 }
 
 job_modules() {
   local module at_once=$(($(nproc) / 3)) list
   ((at_once >= 1)) || at_once=1
-  list=$(sed -n 's/^set(TRI_\(ANY_\)\{0,1\}DEVICE_MODULES \(.*\))$/\2/p' "$root/tests/CMakeLists.txt")
+  list=$(sed -n 's/^set(TRI_\(ANY_DEVICE\|DEVICE\|CUDA\)_MODULES \(.*\))$/\2/p' "$root/tests/CMakeLists.txt")
   for module in $list; do
     [[ $module = comm ]] && continue
     while (($(jobs -rp | wc -l) >= at_once)); do wait -n; done

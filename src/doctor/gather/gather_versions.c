@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* RTLD_DEFAULT */
 #include "base/hash.h"
 #include "cpu/pairs/pairs.h"
+#include "device/gpu_plan.h"
 #include "gather.h"
 
 #include <dlfcn.h>
@@ -87,6 +88,27 @@ static void ask_nccl(char *out, size_t cap) {
     snprintf(out, cap, "%d.%d.%d", v / 10000, v / 100 % 100, v % 100);
 }
 
+void tri_gather_cudnn(char *out, size_t cap) {
+  void *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL), *at;
+  size_t (*call)(void);
+  size_t v = 0;
+
+  out[0] = '\0';
+  if (!library) return;
+  at = dlsym(library, "cudnnGetVersion");
+  memcpy(&call, &at, sizeof at);
+  if (call) v = call();
+  if (v) snprintf(out, cap, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
+  dlclose(library);
+}
+
+static void ask_cudnn(char *out, size_t cap) {
+  bool asked = false;
+
+  if (tri_gpu_attn_asked(&asked) != TRI_OK) tri_error_clear(); /* the device says so */
+  if (asked) tri_gather_cudnn(out, cap);
+}
+
 static void ask_libc(char *out, size_t cap) {
   const char *(*call)(void);
 
@@ -112,7 +134,8 @@ void tri_gather_versions(tri_facts *out) {
   } row[] = {{TRI_VERSION_PROGRAM, ask_program}, {TRI_VERSION_LIBC, ask_libc},
              {TRI_VERSION_MPI, ask_mpi},         {TRI_VERSION_PMIX, ask_pmix},
              {TRI_VERSION_HDF5, ask_hdf5},       {TRI_VERSION_PRODUCTS, ask_products},
-             {TRI_VERSION_NCCL, ask_nccl},       {TRI_VERSION_CPU, ask_cpu}};
+             {TRI_VERSION_NCCL, ask_nccl},       {TRI_VERSION_CUDNN, ask_cudnn},
+             {TRI_VERSION_CPU, ask_cpu}};
 
   for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
     char *text = out->version[row[i].version];
