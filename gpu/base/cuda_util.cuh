@@ -16,10 +16,9 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
-
-#include <atomic>
 #endif
 
+#include <atomic>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -55,6 +54,22 @@ struct tri_f16 {           /* of an f16 array */
 #define TRI_BY_TYPE(type, CALL)                                                                              \
   ((type) == TRI_BF16 ? CALL(tri_bf16) : (type) == TRI_F16 ? CALL(tri_f16) : CALL(float))
 
+/* Asks for dynamic shared bytes where no launch of this kernel has asked for as many: unasked it has 48 KiB
+ * less what it declares (specified), and what that comes to is its own affair. */
+template <auto Kernel> static cudaError_t tri_ask_shared(size_t bytes) {
+  static std::atomic<size_t> most{0};
+  cudaError_t                e = cudaSuccess;
+  if (bytes > most) {
+#if TRI_CUDA_EMULATED
+    e = emu_ask_shared<Kernel>(bytes);
+#else
+    e = cudaFuncSetAttribute((const void *)Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+#endif
+    if (e == cudaSuccess) most = bytes;
+  }
+  return e;
+}
+
 #if TRI_CUDA_EMULATED
 #define TRI_LAUNCH_AS(kernel, ...) tri_launch<kernel>(__VA_ARGS__)
 template <auto Kernel, class... A>
@@ -62,22 +77,13 @@ static tri_status tri_launch(const char *file, int line, const char *name, dim3 
                              size_t shared_bytes, tri_stream *s, A... args) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return TRI_OK;
   TRI_ASSERT(shared_bytes <= TRI_CUDA_SHARED);
-  cudaError_t e = emu_call<Kernel>(Kernel, grid, block, shared_bytes, tri_cuda_stream_of(s), args...);
+  cudaError_t e = tri_ask_shared<Kernel>(shared_bytes);
+  if (e == cudaSuccess)
+    e = emu_call<Kernel>(Kernel, grid, block, shared_bytes, tri_cuda_stream_of(s), args...);
   return e == cudaSuccess ? TRI_OK : tri_cuda_failed(file, line, name, e, "the launch");
 }
 #else
 #define TRI_LAUNCH_AS(kernel, ...) tri_launch<kernel>(kernel, __VA_ARGS__)
-enum { TRI_SHARED_UNASKED = 48 * 1024 }; /* specified: dynamic shared bytes a launch may have unasked */
-/* Asks for them where no launch of this kernel has asked for as many. */
-template <auto Kernel> static cudaError_t tri_ask_shared(size_t bytes) {
-  static std::atomic<size_t> most{TRI_SHARED_UNASKED};
-  cudaError_t                e = cudaSuccess;
-  if (bytes > most) {
-    e = cudaFuncSetAttribute((const void *)Kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
-    if (e == cudaSuccess) most = bytes;
-  }
-  return e;
-}
 template <auto Kernel, class... P, class... A>
 static tri_status tri_launch(void (*kernel)(P...), const char *file, int line, const char *name, dim3 grid,
                              dim3 block, size_t shared_bytes, tri_stream *s, A... args) {

@@ -81,13 +81,13 @@ static inline void weigh(float *e, const float *x, int64_t n, float inv_temperat
 static int32_t draw_plain(const float *x, int64_t V, float inv_temperature, float max, double need,
                           const double *mass) {
   float   e[BLOCK];
-  int64_t block = 0, first, n, last = 0;
+  int64_t block = -1, first, n, last = 0;
 
   for (int64_t i = 0; i * BLOCK < V; i++) {
     if (mass[i] < NOTHING) continue;
+    if (block >= 0 && mass[block] > need) break;
+    if (block >= 0) need -= mass[block];
     block = i;
-    if (mass[i] > need) break;
-    need -= mass[i];
   }
   first = block * BLOCK, n = V - first < BLOCK ? V - first : BLOCK;
   weigh(e, x + first, n, inv_temperature, max);
@@ -129,7 +129,7 @@ static int32_t first_of(const float *x, int64_t V, float value) {
 static void sample_row(const float *x, int64_t V, const int64_t key[3], float *work,
                        const tri_sample_rule *rule, int32_t *token, float *logp) {
   float           inv_temperature = rule->temperature > 0 ? 1.0f / rule->temperature : 1.0f;
-  double         *mass = (double *)(void *)work; /* draw_filtered's too, later */
+  double          few[2], *mass = V < 2 ? few : (double *)(void *)work; /* draw_filtered's too, later */
   tri_cpu_softmax r;
 
   tri_cpu_softmax_row(x, V, inv_temperature, &r, mass);

@@ -223,7 +223,7 @@ template <class T> static inline T max(T a, T b) { return a < b ? b : a; }
 struct emu_kernel {
   const char *name;
   bool        launched;
-  size_t      most_shared; /* bytes of a launch, dynamic */
+  size_t      most_shared, asked; /* bytes of a launch, dynamic: the most; allowed */
   emu_kernel *next;
   explicit emu_kernel(const char *pretty);
 };
@@ -236,6 +236,12 @@ template <auto Kernel> struct emu_entry {
   static emu_kernel  kernel;
 };
 template <auto Kernel> emu_kernel emu_entry<Kernel>::kernel(emu_entry<Kernel>::pretty());
+
+/* cudaFuncSetAttribute of cudaFuncAttributeMaxDynamicSharedMemorySize. */
+template <auto Kernel> static cudaError_t emu_ask_shared(size_t bytes) {
+  emu_entry<Kernel>::kernel.asked = bytes;
+  return cudaSuccess;
+}
 
 template <auto Kernel, class... P, class... A>
 static cudaError_t emu_call(void (*)(P...), dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t s,

@@ -86,6 +86,7 @@ emu_kernel            *running;
 std::function<void()> *body;
 char                  *arena; /* static shared memory from the front, dynamic up to its end */
 size_t                 static_used, static_most, dynamic_bytes;
+bool                   asked;  /* for the dynamic bytes */
 std::vector<array>     arrays; /* of this block */
 uint64_t               block_serial;
 emu_kernel            *first_kernel;
@@ -287,6 +288,7 @@ void run_grid(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes, const s
   body = thread;
   static_most = 0;
   dynamic_bytes = (shared_bytes + 15) / 16 * 16;
+  asked = k->asked >= shared_bytes;
   n_threads = (int)(block.x * block.y * block.z);
   emu_here.block_dim = block;
   emu_here.grid_dim = grid;
@@ -462,6 +464,10 @@ void *emu_shared(emu_site *site, size_t bytes, size_t align, const char *name) {
     memset(site->data, 0xff, bytes + GAP);
     static_most = static_used;
   }
+  if (!asked && static_used - GAP + dynamic_bytes > STATIC_BYTES)
+    emu_fail(
+        "static and dynamic shared memory come to more than %d bytes, and the launch has not asked for them",
+        STATIC_BYTES);
   if (static_used - GAP + dynamic_bytes > SHARED_BYTES)
     emu_fail("static and dynamic shared memory come to more than %d bytes", SHARED_BYTES);
   arrays.push_back({(char *)site->data, bytes, name});
@@ -527,7 +533,8 @@ cudaError_t emu_launch(emu_kernel *k, dim3 grid, dim3 block, size_t shared_bytes
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || threads == 0 || threads > MAX_THREADS || block.z > 64)
     return cudaErrorInvalidConfiguration;
   if (grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
-  if (shared_bytes > SHARED_BYTES) return cudaErrorInvalidValue;
+  if (shared_bytes > SHARED_BYTES || (shared_bytes > STATIC_BYTES && shared_bytes > k->asked))
+    return cudaErrorInvalidValue;
   k->launched = true;
   if (shared_bytes > k->most_shared) k->most_shared = shared_bytes;
   if (chosen_width) grid.x = chosen_width;
