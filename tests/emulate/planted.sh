@@ -87,6 +87,8 @@ plant far-attention gpu/attention/attention.cu 's/(int64_t)(at.start + at.row) \
 # References other than those of one block, which change bits and no result.
 plant spread-reference gpu/attention/attention_spread.cu 's/reference\[2\] = {-INFINITY, -INFINITY}/reference[2] = {9, 9}/' test_attention_spread attention_spread.emulated.np1 ''
 plant spread-f32 gpu/attention/attention_spread.cu 's/^  attn_f32_begin(a);/&\n  a.top[0] = a.top[1] = 9;/' test_attention_spread attention_spread.emulated.np1 ''
+# Dynamic shared memory below 48 KiB, and above with what is declared: a GPU starts no such kernel unasked.
+plant unasked gpu/base/cuda_util.cuh 's/most{0};/most{48 * 1024};/' test_attention_spread attention_spread.emulated.np1 ''
 # Risks of the reading: 1, the price of equal bits is not said; 4, a shape without an algorithm is taken; 8, all memory is
 # registered with the NIC; 9, a communicator that comes late is written to a frame that is gone.
 plant price-unsaid gpu/gemm/gemm_cost.c 's/WARN_PERCENT = 10 /WARN_PERCENT = 2147483647 /' test_linear_choice linear_choice.emulated.np1 ''
