@@ -11,6 +11,7 @@ struct spread_call {
   decode_call decode;
   float      *scores, *best; /* f32 [B,H,tiles,keys of a tile], [B,H,tiles]: how a block's lie, see below */
   int         tiles;         /* of P pages */
+  int         every;         /* blocks of a row's head for its tiles: each has every so-manieth */
 };
 
 /* The scores of tile `tile`, and their largest, of a block's n heads: [tiles,n * KEYS], [tiles,n]. */
@@ -29,40 +30,42 @@ static __device__ __forceinline__ int spread_at(int n, int sixteen, int row) {
 
 /* ---- bf16 ---- */
 
-/* Scores f32 and their largest of a tile, by a block. Grid: B * G * parts * tiles. Sums in f32 (mma). Shared:
+/* Scores f32 and their largest of tiles, each by one block. Grid: B * G * parts * every. Sums in f32 (mma). Shared:
  * queries [ROWS,D] and keys [D,ATTN_KEYS]. Judge: attn_decode_kernel's bits. */
 template <int D>
-__global__ void __launch_bounds__(THREADS, decode_shape<D>::PER_SM) attn_spread_scores_kernel(spread_call w) {
+__global__ void __launch_bounds__(THREADS, D <= 128 ? 8 : 4) attn_spread_scores_kernel(spread_call w) {
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
   TRI_SHARED(decode_share, share, [1]);
   const decode_call &c = w.decode;
-  decode_place       p = decode_find(c, ROWS, blockIdx.x / w.tiles);
-  int                tile = blockIdx.x % w.tiles, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int                key = attn_first_tile<ATTN_KEYS>(c.rule, p.len - 1) + tile * ATTN_KEYS;
-  float             *to = spread_scores<ATTN_KEYS>(w, p, tile), s[2][4] = {};
+  decode_place       p = decode_find(c, ROWS, blockIdx.x / w.every);
+  int                lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int                first = attn_first_tile<ATTN_KEYS>(c.rule, p.len - 1);
   uint32_t           q[D / 16][4];
   int64_t            page[HALVES];
 
-  if (key >= p.len) return;
-  for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, key + i * TRI_PAGE);
-  decode_load_keys<D>(queries + ROWS * D, c, page, p.len - key);
-  tri_cp_commit();
   attn_load<D, ROWS, THREADS, false>(queries, (const tri_bf16 *)c.qkv + p.b * c.E + p.h * c.D, c.D, p.n, c.D);
-  tri_cp_wait<0>();
   __syncthreads();
 #pragma unroll
   for (int i = 0; i < D / 16; i++)
     tri_ldmatrix<4, false>(q[i], queries + attn_at<D>(lane % 16, 2 * i + lane / 16));
-  decode_scores<D, true>(s, q, queries + ROWS * D, p.len - key, c.rule, share);
+  for (int tile = blockIdx.x % w.every, key; (key = first + tile * ATTN_KEYS) < p.len; tile += w.every) {
+    float *to = spread_scores<ATTN_KEYS>(w, p, tile), s[2][4] = {};
+    for (int i = 0; i < HALVES; i++) page[i] = decode_page(c, p, key + i * TRI_PAGE);
+    decode_load_keys<D>(queries + ROWS * D, c, page, p.len - key);
+    tri_cp_commit();
+    tri_cp_wait<0>();
+    __syncthreads(); /* and the largest of the tile before are read */
+    decode_scores<D, true>(s, q, queries + ROWS * D, p.len - key, c.rule, share);
 #pragma unroll
-  for (int r = 0; r < 2; r++) {
-    int row = lane / 4 + 8 * r;
-    if (row < p.n)
-      *(float4 *)(to + spread_at(p.n, warp, row)) =
-          make_float4(s[0][2 * r], s[0][2 * r + 1], s[1][2 * r], s[1][2 * r + 1]);
+    for (int r = 0; r < 2; r++) {
+      int row = lane / 4 + 8 * r;
+      if (row < p.n)
+        *(float4 *)(to + spread_at(p.n, warp, row)) =
+            make_float4(s[0][2 * r], s[0][2 * r + 1], s[1][2 * r], s[1][2 * r + 1]);
+    }
+    __syncthreads(); /* and this tile's keys are read */
+    if ((int)threadIdx.x < p.n) spread_best(w, p, tile)[threadIdx.x] = decode_best(share, threadIdx.x);
   }
-  __syncthreads();
-  if ((int)threadIdx.x < p.n) spread_best(w, p, tile)[threadIdx.x] = decode_best(share, threadIdx.x);
 }
 
 /* Columns of o a block has; tiles of a turn, a warp's weights each: a turn has one barrier. Chosen: 64 bytes
@@ -166,24 +169,26 @@ __global__ void __launch_bounds__(THREADS, 3) attn_spread_values_kernel(spread_c
 /* ---- f32, f16 ---- */
 
 /* As attn_spread_scores_kernel, A f32 or f16; the scores are not yet capped, their largest are not kept.
- * Grid: B * G * parts * tiles. Shared: queries [F32_ROWS,D], keys [D,ATTN_F32_LD]. */
+ * Grid: B * G * parts * every. Shared: queries [F32_ROWS,D], keys [D,ATTN_F32_LD]. */
 template <class A> __global__ void __launch_bounds__(THREADS) attn_spread_f32_scores_kernel(spread_call w) {
   TRI_SHARED_DYNAMIC(float, queries);
   const decode_call &c = w.decode;
   float             *keys = queries + F32_ROWS * c.D, s[F32_R];
-  decode_place       p = decode_find(c, F32_ROWS, blockIdx.x / w.tiles);
-  int                tile = blockIdx.x % w.tiles, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int                key = attn_first_tile<ATTN_F32_KEYS>(c.rule, p.len - 1) + tile * ATTN_F32_KEYS;
+  decode_place       p = decode_find(c, F32_ROWS, blockIdx.x / w.every);
+  int                lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int                first = attn_first_tile<ATTN_F32_KEYS>(c.rule, p.len - 1);
 
-  if (key >= p.len) return;
   decode_f32_queries<A>(queries, c, p);
-  decode_f32_keys(keys, (const A *)c.k_page + decode_page(c, p, key), c.D, p.len - key);
-  __syncthreads();
-  attn_f32_scores(s, queries + warp * F32_R * c.D, keys, c.D);
+  for (int tile = blockIdx.x % w.every, key; (key = first + tile * ATTN_F32_KEYS) < p.len; tile += w.every) {
+    __syncthreads(); /* the keys of the tile before are read */
+    decode_f32_keys(keys, (const A *)c.k_page + decode_page(c, p, key), c.D, p.len - key);
+    __syncthreads();
+    attn_f32_scores(s, queries + warp * F32_R * c.D, keys, c.D);
 #pragma unroll
-  for (int r = 0; r < F32_R; r++) {
-    int row = warp * F32_R + r;
-    if (row < p.n) spread_scores<ATTN_F32_KEYS>(w, p, tile)[row * ATTN_F32_KEYS + lane] = s[r];
+    for (int r = 0; r < F32_R; r++) {
+      int row = warp * F32_R + r;
+      if (row < p.n) spread_scores<ATTN_F32_KEYS>(w, p, tile)[row * ATTN_F32_KEYS + lane] = s[r];
+    }
   }
 }
 
@@ -220,16 +225,21 @@ __global__ void __launch_bounds__(THREADS) attn_spread_f32_values_kernel(spread_
   }
 }
 
+/* Blocks of scores, for each multiprocessor: a few more than it has at once. Chosen. */
+enum { WAVES = 8 };
+
 tri_status tri_cuda_attn_spread(tri_stream *s, const decode_call &c, tri_dtype A, int64_t B, tri_out work) {
   int         tile = A == TRI_BF16 ? ATTN_KEYS / TRI_PAGE : ATTN_F32_KEYS / TRI_PAGE; /* pages */
   int         columns = (c.D + COLS - 1) / COLS;
   int64_t     blocks = B * c.G * c.parts;
-  spread_call w = {c, (float *)work->data, NULL, (c.P + tile - 1) / tile};
+  spread_call w = {c, (float *)work->data, NULL, (c.P + tile - 1) / tile, 0};
   tri_heads   h = {c.H, c.G, c.D};
-  unsigned    tiles = (unsigned)(blocks * w.tiles), grid = (unsigned)(blocks * columns);
+  int64_t     fill = tri_blocks((int64_t)WAVES * tri_cuda_n_sm(s), (int)blocks); /* P may be far off */
+  unsigned    tiles, grid = (unsigned)(blocks * columns);
 
   TRI_ASSERT(work->dtype == TRI_F32 && tri_tensor_count(work) >= tri_attn_spread_work(&h, B, c.P));
   TRI_ASSERT((uintptr_t)work->data % 16 == 0 && blocks * w.tiles <= INT32_MAX);
+  w.every = (int)(fill < w.tiles ? fill : w.tiles), tiles = (unsigned)(blocks * w.every);
   w.best = w.scores + B * c.H * w.tiles * tile * TRI_PAGE;
 #define LAUNCH(D)                                                                                            \
   TRI_LAUNCH(attn_spread_scores_kernel<D>, tiles, THREADS, (ROWS + ATTN_KEYS) * D * sizeof(tri_bf16), s, w)
