@@ -30,8 +30,8 @@ static __device__ __forceinline__ int spread_at(int n, int sixteen, int row) {
 
 /* ---- bf16 ---- */
 
-/* Scores f32 and their largest of tiles, each by one block. Grid: B * G * parts * every. Sums in f32 (mma). Shared:
- * queries [ROWS,D] and keys [D,ATTN_KEYS]. Judge: attn_decode_kernel's bits. */
+/* Scores f32 and their largest of tiles, each by one block. Grid: B * G * parts * every. Sums in f32 (mma).
+ * Shared: queries [ROWS,D] and keys [D,ATTN_KEYS]. Judge: attn_decode_kernel's bits. */
 template <int D>
 __global__ void __launch_bounds__(THREADS, D <= 128 ? 8 : 4) attn_spread_scores_kernel(spread_call w) {
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
