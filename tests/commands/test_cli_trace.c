@@ -77,8 +77,9 @@ static void check_trace(const char *path, const want *w, int n) {
   json_decref(file);
 }
 
-/* One micro-batch of one step. Everything is shared: a layer's weights are gathered for forward and for
- * backward, the embedding's and the head's once; gradients are reduced once. */
+/* One micro-batch of one step. Everything is divided: a layer's weights are gathered for forward and for
+ * backward, the embedding's and the head's once; gradients are reduced once. Ranks that have memory in common
+ * gather nothing. */
 static void every_layer_and_collective_has_its_span(void **state) {
   static const want w[] = {{"phases", "step 1", 1},
                            {"phases", "step 2", 0},
@@ -106,7 +107,9 @@ static void every_layer_and_collective_has_its_span(void **state) {
 
   (void)state;
   cli_succeeds(TWO SFT "run.output=plain3 shard.plan=zero3");
-  cli_succeeds(TWO SFT "run.output=traced3 shard.plan=zero3 run.trace_steps=1");
+  cli_succeeds(TWO SFT "run.output=common3 shard.plan=zero3 run.trace_steps=1");
+  cli_shows(cli_err, "  trace        0 % of reductions ran beside compute; common3/trace/rank-0.json\n");
+  cli_succeeds("TRI_COMM=mpi " TWO SFT "run.output=traced3 shard.plan=zero3 run.trace_steps=1");
   cli_shows(cli_err, "  trace        0 % of gathers and 0 % of reductions ran beside compute; "
                      "traced3/trace/rank-0.json\n");
   check_trace("traced3/trace/rank-0.json", w, sizeof w / sizeof *w);
