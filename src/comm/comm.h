@@ -176,9 +176,14 @@ TRI_CHECKED tri_status tri_host_barrier(tri_comm *c);
  * TRI_OK, and with that rank's message. Collective over c. */
 TRI_CHECKED tri_status tri_agree(tri_comm *c, tri_status mine);
 
-/* A window (comm_shm.c): memory that the ranks of a machine have in common, a piece of each, one behind the
- * other. Every rank reads and writes all of it; who may do so when is told by flags: a number of each rank
- * that only grows, one for each tri_window_pass. */
+/* Collective over two ranks of c, each of which gives the other's; no other rank is waited for. `bytes` of
+ * host memory at buf go there and back, times + 1 times, the first not counted. *best_s: seconds of the
+ * fastest one way. */
+TRI_CHECKED tri_status tri_ping(tri_comm *c, int peer, void *buf, size_t bytes, int times, double *best_s);
+
+/* A window (comm_window.c): memory that the ranks of a machine have in common, a piece of each, one behind
+ * the other. Every rank reads and writes all of it; who may do so when is told by flags: a number of each
+ * rank that only grows, one for each tri_window_pass. */
 typedef struct tri_window tri_window;
 
 /* Pure. What a window of `bytes` bytes takes of each of `size` ranks' memory (tri_window_open). */
@@ -192,12 +197,13 @@ void                   tri_window_close(tri_window **w);
 /* At the same place for every rank of c, but at an address of this one; page-aligned. */
 void *tri_window_base(const tri_window *w);
 
-/* Not collective. All that this rank has read and written so far is done: the number of the pass. */
-uint64_t tri_window_pass(tri_window *w);
-/* Not collective, but every rank must come to that pass. Waits until all ranks have; then what they wrote
- * before is there. */
+/* Not collective. All that this rank has read and written so far is done: the number of the pass. what: a
+ * number of the caller's choice that says what it is, the same on every rank. */
+uint64_t tri_window_pass(tri_window *w, uint32_t what);
+/* Collective over c, these two, and so to the watch over the ranks. Waits until all ranks have come to that
+ * pass; then what they wrote before is there. */
 TRI_CHECKED tri_status tri_window_wait(tri_window *w, uint64_t pass);
-/* Collective over c. Both, for the watch over the ranks a collective; every rank at the same pass. */
-TRI_CHECKED tri_status tri_window_meet(tri_window *w);
+/* Collective over c. A pass, and the wait for it: TRI_ECOMM where a rank says something else in it. */
+TRI_CHECKED tri_status tri_window_meet(tri_window *w, uint32_t what);
 
 #endif

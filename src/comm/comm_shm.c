@@ -3,8 +3,8 @@
  * Every rank owns one control block and one arena (the attached device block); the others map both read only.
  * Starting a collective publishes where its buffer lies. Finishing it waits for the neighbours' publications,
  * reads their buffers, says so, and returns when all have said so. A flag is a sequence number that only
- * grows and that only its owner writes. Windows map pieces of all arenas once more, to be written too. */
-#include "comm_host.h"
+ * grows and that only its owner writes. */
+#include "comm_shm.h"
 #include "cpu/device_cpu.h"
 #include "peers/board.h"
 #include "peers/peers.h"
@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -56,7 +55,7 @@ typedef struct shm_card {
 } shm_card;
 
 typedef struct shm_neighbour {
-  int                fd;                          /* of its block; -1: none. For windows */
+  int                fd;                          /* of its block, for windows; -1: none */
   const void        *arena_block, *control_block; /* mapped; NULL for myself */
   const char        *arena;
   const shm_control *control;
@@ -78,14 +77,21 @@ struct tri_shm_way {
   const void **src;     /* [size]: scratch */
 };
 
+static void close_files(shm_machine *m) {
+  for (int i = 0; m->at && i < m->n; i++) {
+    if (m->at[i].fd >= 0) close(m->at[i].fd);
+    m->at[i].fd = -1;
+  }
+}
+
 static void machine_close(shm_machine **machine) {
   shm_machine *m = *machine;
 
   if (!m) return;
+  close_files(m);
   for (int i = 0; m->at && i < m->n; i++) {
     tri_cpu_map_close(&m->at[i].arena_block, m->card[i].arena_bytes);
     tri_cpu_map_close(&m->at[i].control_block, m->card[i].control_bytes);
-    if (m->at[i].fd >= 0) close(m->at[i].fd);
   }
   tri_cpu_block_close(&m->control);
   TRI_FREE(m->at);
@@ -128,10 +134,9 @@ static tri_status make_card(const tri_runtime *rt, shm_machine *m, tri_device *d
   return TRI_OK;
 }
 
-static bool map_one(const shm_card *card, shm_neighbour *at, bool self) {
-  return tri_cpu_block_reopen(card->arena_name, &at->fd) == TRI_OK &&
-         (self || (tri_cpu_map_open(card->arena_name, card->arena_bytes, &at->arena_block) == TRI_OK &&
-                   tri_cpu_map_open(card->control_name, card->control_bytes, &at->control_block) == TRI_OK));
+static bool map_one(const shm_card *card, shm_neighbour *at) {
+  return tri_cpu_map_open(card->arena_name, card->arena_bytes, &at->arena_block) == TRI_OK &&
+         tri_cpu_map_open(card->control_name, card->control_bytes, &at->control_block) == TRI_OK;
 }
 
 /* Every neighbour's two blocks. True if all could be mapped. */
@@ -140,7 +145,7 @@ static bool map_all(shm_machine *m, int self, const void *base) {
     const shm_card *card = &m->card[i];
     shm_neighbour  *at = &m->at[i];
     if (!card->arena_name[0]) return false;
-    if (!map_one(card, at, i == self)) {
+    if (i != self && !map_one(card, at)) {
       tri_log(TRI_LOG_WARN,
               "%s: collectives between the ranks of this machine go through MPI, which is slower",
               tri_error_message());
@@ -151,6 +156,19 @@ static bool map_all(shm_machine *m, int self, const void *base) {
     at->control = i == self ? m->control.data : at->control_block;
   }
   return true;
+}
+
+/* All ranks' blocks once more, for windows, while they have names. Where a process may not have so many files
+ * it has none of them: collectives do without. */
+static void open_files(shm_machine *m) {
+  bool all = true;
+
+  for (int i = 0; i < m->n && all; i++)
+    all = tri_cpu_block_reopen(m->card[i].arena_name, &m->at[i].fd) == TRI_OK;
+  if (all) return;
+  tri_log(TRI_LOG_INFO, "%s: there is no memory that the ranks have in common", tri_error_message());
+  tri_error_clear();
+  close_files(m);
 }
 
 /* Collective over h. Joins if all its ranks are on one machine; `leader` is the machine's lowest world
@@ -195,6 +213,7 @@ tri_status tri_shm_way_attach(const tri_runtime *rt, tri_host_comm *const h[TRI_
   TRI_TRY_DONE(make_card(rt, m, d, wanted ? base : NULL, bytes, &card));
   TRI_MPI_DONE(MPI_Allgather(&card, sizeof card, MPI_BYTE, m->card, sizeof card, MPI_BYTE, machine));
   good = map_all(m, rt->machine_rank, base);
+  if (good && m->n > 1) open_files(m);
   TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, world));
   TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &leader, 1, MPI_INT, MPI_MIN, machine));
   for (int i = 0; good && i < TRI_SCOPE_COUNT; i++) TRI_TRY_DONE(join(h[i], m, leader, rt->machine_rank));
@@ -391,110 +410,19 @@ static tri_status shm_finish(tri_host_comm *h, const tri_coll *k, uint64_t numbe
 
 const tri_coll_way tri_shm_way_ops = {shm_start, shm_finish};
 
-/* ---- windows ---- */
+/* ---- for windows ---- */
 
-typedef struct flag {
-  _Atomic uint64_t pass;
-  char             pad[56]; /* one cache line each */
-} flag;
+int tri_shm_way_file(const tri_host_comm *h, int rank) { return h->shm->machine->at[h->shm->place[rank]].fd; }
 
-struct tri_window {
-  tri_host_comm *h; /* borrowed */
-  tri_cpu_row    row;
-};
+int64_t tri_shm_way_place(const tri_host_comm *h, const void *p, size_t bytes) {
+  const shm_machine *m = h->shm->machine;
+  uintptr_t          arena = (uintptr_t)arena_of(h, h->base.rank), at = (uintptr_t)p;
 
-static size_t whole_pages(size_t bytes) {
-  size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
-  return (bytes + page - 1) / page * page;
+  TRI_ASSERT(at >= arena && bytes <= m->bytes && at - arena <= m->bytes - bytes);
+  return (int64_t)(at - arena) + (int64_t)m->card[h->shm->place[h->base.rank]].arena_offset;
 }
 
-static size_t flag_bytes(int size) { return whole_pages((size_t)size * sizeof(flag)); }
-
-/* Of each rank, without what comes before its first whole page. */
-static size_t part_bytes(size_t bytes, int size) {
-  return whole_pages((flag_bytes(size) + bytes + (size_t)size - 1) / (size_t)size);
-}
-
-size_t tri_window_piece_bytes(size_t bytes, int size) {
-  return part_bytes(bytes, size) + (size_t)sysconf(_SC_PAGESIZE);
-}
-
-/* Where p, which is in my arena, lies in my block. */
-static int64_t block_offset(const tri_host_comm *h, const void *p) {
-  const shm_card *me = &h->shm->machine->card[h->shm->place[h->base.rank]];
-
-  return (const char *)p - arena_of(h, h->base.rank) + (int64_t)me->arena_offset;
-}
-
-/* Collective over c. offset [size]: where each rank's part begins in its block. */
-static tri_status map(tri_window *w, const void *piece, size_t part, bool *mapped) {
-  tri_comm  *c = &w->h->base;
-  int64_t    mine = block_offset(w->h, (const void *)whole_pages((size_t)piece)), *offset = NULL;
-  int       *fd = NULL, good;
-  tri_status st = TRI_OK;
-
-  TRI_TRY_DONE(TRI_ALLOC(offset, c->size));
-  TRI_TRY_DONE(TRI_ALLOC(fd, c->size));
-  for (int r = 0; r < c->size; r++) fd[r] = w->h->shm->machine->at[w->h->shm->place[r]].fd;
-  TRI_MPI_DONE(MPI_Allgather(&mine, 1, MPI_INT64_T, offset, 1, MPI_INT64_T, *(MPI_Comm *)c->mpi));
-  good = tri_cpu_row_open(c->size, fd, offset, part, &w->row) == TRI_OK;
-  if (!good) {
-    tri_log(TRI_LOG_INFO, "%s: each rank keeps a copy of what they would share", tri_error_message());
-    tri_error_clear();
-  }
-  TRI_MPI_DONE(MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_MIN, *(MPI_Comm *)c->mpi));
-  *mapped = good;
-done:
-  TRI_FREE(offset);
-  TRI_FREE(fd);
-  return st;
-}
-
-tri_status tri_window_open(tri_comm *c, void *piece, size_t bytes, tri_window **out) {
-  tri_host_comm *h = (tri_host_comm *)c;
-  bool           mapped = false;
-  tri_status     st;
-
-  *out = NULL;
-  TRI_ASSERT(c->near && h->direct);
-  if (!h->shm) return TRI_OK;
-  TRI_TRY(TRI_ALLOC(*out, 1));
-  (*out)->h = h;
-  st = map(*out, piece, part_bytes(bytes, c->size), &mapped);
-  if (st != TRI_OK || !mapped) tri_window_close(out);
-  return st;
-}
-
-void tri_window_close(tri_window **w) {
-  if (!*w) return;
-  tri_cpu_row_close(&(*w)->row);
-  TRI_FREE(*w);
-}
-
-void *tri_window_base(const tri_window *w) { return (char *)w->row.base + flag_bytes(w->h->base.size); }
-
-static flag *flag_of(const tri_window *w, int rank) { return (flag *)w->row.base + rank; }
-uint64_t     tri_window_pass(tri_window *w) {
-      _Atomic uint64_t *mine = &flag_of(w, w->h->base.rank)->pass;
-      uint64_t          pass = atomic_load_explicit(mine, memory_order_relaxed) + 1;
-
-      atomic_thread_fence(memory_order_seq_cst); /* what went past the caches is there before */
-      atomic_store_explicit(mine, pass, memory_order_release);
-      return pass;
-}
-
-tri_status tri_window_wait(tri_window *w, uint64_t pass) {
-  for (int r = 0; r < w->h->base.size; r++)
-    TRI_TRY(wait_flag(w->h, r, &flag_of(w, r)->pass, "shared memory, pass", pass));
-  return TRI_OK;
-}
-
-tri_status tri_window_meet(tri_window *w) {
-  tri_status st;
-
-  tri_board_enter((int)w->h->base.scope, "shared memory");
-  st = tri_window_wait(w, tri_window_pass(w));
-  tri_board_leave(st == TRI_OK);
-  return st;
+tri_status tri_shm_way_await(const tri_host_comm *h, int rank, const _Atomic uint64_t *flag, const char *what,
+                             uint64_t number) {
+  return wait_flag(h, rank, flag, what, number);
 }

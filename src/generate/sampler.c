@@ -381,6 +381,6 @@ done:
   end = tri_decode_end(s->decode, stream); /* the next call may have other weights, in another place */
   if (st == TRI_OK) st = end;
   tri_finished_end(s->finished);
-  if (st == TRI_OK) st = tri_model_hold(s->model, false, stream);
-  return st;
+  end = tri_model_hold(s->model, false, stream); /* the others, who may not have failed, do so too */
+  return st == TRI_OK ? end : st;
 }

@@ -316,6 +316,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
 
   TRI_ASSERT(kind == TRI_STATE_WEIGHT || p->opt.train);
   TRI_TRY(tri_params_share_bind(p));
+  TRI_TRY(tri_params_forget_unused(p, s));
   TRI_TRY(tri_params_meet(p));
   st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, FILL_ELEMENTS * sizeof(float), &scratch);
   for (int i = 0; i < p->opt.n_unit && st == TRI_OK; i++) st = fill_unit(p, i, kind, fill, ctx, scratch, s);

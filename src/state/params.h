@@ -118,7 +118,7 @@ TRI_CHECKED tri_status tri_params_acquire(tri_params *p, int unit, int use, int 
                                           tri_weights *out);
 TRI_CHECKED tri_status tri_params_release(tri_params *p, int unit, tri_stream *s);
 /* Collective over the parameter scope. What is still gathered is forgotten: generation is about to use its
- * room, by another store. */
+ * room, by another store; or it has used it, and nobody uses it any more. */
 TRI_CHECKED tri_status tri_params_forget_all(tri_params *p, tri_stream *s);
 /* Collective over the parameter scope. Keep every unit gathered (for generation), or let go again. */
 TRI_CHECKED tri_status tri_params_hold(tri_params *p, bool hold, tri_stream *s);

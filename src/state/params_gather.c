@@ -149,11 +149,14 @@ static tri_status make_forms(tri_params *p, unit *u, slot *sl, int use, tri_stre
   tri_window *w = u->spec->n_linear ? tri_params_window(p) : NULL;
 
   if (whole) return TRI_OK;
-  if (w) TRI_TRY(tri_window_wait(w, sl->freed));
+  if (w) {
+    tri_board_carry(p->opt.label, u->spec->name, "room for packed weights");
+    TRI_TRY(tri_window_wait(w, sl->freed));
+  }
   TRI_TRY(pack_unit(p, u, sl, flat_of(p, u, sl), use, s));
   if (!w) return TRI_OK;
-  tri_params_carry(p, u, "packed weights");
-  return tri_window_meet(w);
+  tri_board_carry(p->opt.label, u->spec->name, "packed weights");
+  return tri_window_meet(w, tri_params_pass(p, u, TRI_PASS_PACKED + use));
 }
 
 static void show(const tri_params *p, unit *u, const slot *sl, char *flat, tri_weights *out) {
@@ -190,9 +193,11 @@ tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
   TRI_ASSERT(sl && sl->busy);
   sl->busy = false;
   if (p->resident || p->held) return TRI_OK;
-  if (u->spec->n_linear && tri_params_window(p)) sl->freed = tri_window_pass(tri_params_window(p));
-  /* Nobody else uses its room but generation, before which it is forgotten: good until the next update. */
+  /* Nobody else uses its room but generation, before which it is forgotten: good until the next update. A
+   * rank may use it as often as it likes: all meet before it is packed anew (publish_end, forget_all). */
   if (sl == u->own && p->opt.train) return TRI_OK;
+  if (u->spec->n_linear && tri_params_window(p))
+    sl->freed = tri_window_pass(tri_params_window(p), tri_params_pass(p, u, TRI_PASS_FREED));
   sl->unit = -1;
 #if TRI_DEBUG /* a use after release shows in the next loss: NaN */
   if (!u->whole)
@@ -203,9 +208,19 @@ tri_status tri_params_release(tri_params *p, int index, tri_stream *s) {
   return TRI_OK;
 }
 
+tri_status tri_params_forget_unused(tri_params *p, tri_stream *s) {
+  for (int k = 0; k < TRI_PARAM_RING; k++) {
+    TRI_ASSERT(!p->ring[k].busy);
+    TRI_TRY(tri_params_forget(p, &p->ring[k], s));
+  }
+  for (int i = 0; i < p->opt.n_unit && !p->resident; i++)
+    if (p->unit[i].own) TRI_TRY(finish_gather(p, p->unit[i].own, s));
+  return TRI_OK;
+}
+
 tri_status tri_params_forget_all(tri_params *p, tri_stream *s) {
   if (p->resident) return TRI_OK;
-  for (int k = 0; k < TRI_PARAM_RING; k++) TRI_TRY(tri_params_forget(p, &p->ring[k], s));
+  TRI_TRY(tri_params_forget_unused(p, s));
   for (int i = 0; i < p->opt.n_unit; i++)
     if (p->unit[i].own) TRI_TRY(tri_params_forget(p, p->unit[i].own, s));
   return tri_params_meet(p);

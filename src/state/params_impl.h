@@ -176,6 +176,21 @@ TRI_CHECKED tri_status tri_params_spread(tri_params *p, const tri_param_unit *u,
  * what the slot holds is out of date, or its room was lent. */
 TRI_CHECKED tri_status tri_params_forget(tri_params *p, tri_param_slot *sl, tri_stream *s);
 
+/* params_gather.c. Collective over the parameter scope. No gather is under way, and no unit of the ring is
+ * there: weights are about to be written. */
+TRI_CHECKED tri_status tri_params_forget_unused(tri_params *p, tri_stream *s);
+
+/* What a pass of a store's window says. */
+enum {
+  TRI_PASS_MEET,
+  TRI_PASS_FREED,
+  TRI_PASS_PACKED,
+  TRI_PASS_KINDS = TRI_PASS_PACKED + 4
+}; /* + TRI_USE_* */
+static inline uint32_t tri_params_pass(const tri_params *p, const tri_param_unit *u, int kind) {
+  return (uint32_t)(u - p->unit) * TRI_PASS_KINDS + (uint32_t)kind;
+}
+
 /* params_share.c. Not collective. So many bytes of what the ranks have in common in a phase; *where is set by
  * bind. After the last of them: their pieces in the ledger. */
 TRI_CHECKED tri_status tri_params_share(tri_params *p, tri_phase phase, bool state, size_t bytes,

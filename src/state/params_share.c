@@ -8,7 +8,9 @@
  * Who may do what when, by passes of the window: a form is packed once all have released what was in its slot
  * (params_gather.c), and read once all have packed their part. Weights are written between
  * tri_params_grad_settle and tri_params_publish_end, where all meet; so they do where a phase's room goes
- * over to another phase, of which a rank's part of the window is only a piece. */
+ * over to another phase, of which a rank's part of the window is only a piece. A store that does not share
+ * cannot order that for one that does (critic.shard, reference.shard): who changes the phase has the others
+ * forget what they have, which is a meeting, on the way in and on the way out. */
 #include "params_impl.h"
 
 #include <stdio.h>
@@ -97,5 +99,5 @@ void tri_params_share_close(tri_params *p) {
 }
 
 tri_status tri_params_meet(tri_params *p) {
-  return tri_params_window(p) ? tri_window_meet(tri_params_window(p)) : TRI_OK;
+  return tri_params_window(p) ? tri_window_meet(tri_params_window(p), TRI_PASS_MEET) : TRI_OK;
 }

@@ -48,8 +48,10 @@ static void show_progress(void *ctx, int finished, int total) {
   tri_screen_answers(w->t, ask->phase, ask->before + ask->n * ask->how->group * finished / total, ask->all);
 }
 
-/* Collective over world. Generation works where the others have their gathered weights. */
-static tri_status make_room(tri_trainer *t) {
+/* Collective over world. Generation works where the others have their gathered weights, of which a rank has
+ * pieces that all its neighbours write: before it they forget them, and none packs again before all ranks
+ * have come here after it. */
+static tri_status change_room(tri_trainer *t) {
   for (tri_learner *l = t->learner; l < t->learner + TRI_ROLE_COUNT; l++)
     if (l->model && !l->generates) TRI_TRY(tri_model_forget_all(l->model, t->se->stream));
   return TRI_OK;
@@ -83,7 +85,7 @@ static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
   TRI_TRY(open_answers(t, s, how.group));
   how.finished = tri_answers_put;
   how.finished_ctx = s->answers;
-  TRI_TRY(make_room(t));
+  TRI_TRY(change_room(t));
   tri_halt_watch_begin(t->halt);
   st = tri_sampler_generate(t->sampling.sampler, s->prompt, s->n, &how, t->se->stream, mine);
   tri_span wait = tri_span_begin(&t->spans, "wait for rewards", 0);
@@ -91,7 +93,7 @@ static tri_status sample(tri_trainer *t, share *s, const tri_ask *ask, tri_rollo
   tri_span_end(&t->spans, &wait);
   st = tri_halt_watch_end(t->halt, st, &cause);
   *halted = cause != TRI_HALT_NOT;
-  return st;
+  return st == TRI_OK ? change_room(t) : st; /* all ranks have agreed on st */
 }
 
 /* Collective over world. Answers to this rank's prompts, rewarded: what is still to come of that. */

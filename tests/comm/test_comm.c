@@ -5,10 +5,14 @@
 #include "filter_case.h"
 #include "ranks_case.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 enum {
   MAX_RANKS = 4,
   BIG = 700001, /* a prime part of the mpi way's staging buffer over 4 */
   SMALL = 256 << 10,
+  FILES = 256,     /* more than a test has open */
   ARENA = 24 << 20 /* bytes: of most cases, and of body_big; the emulation takes its time for every page */
 };
 
@@ -31,6 +35,7 @@ typedef struct setup {
 } setup;
 
 static char near[ARENA];
+static bool few_files; /* a rank may not open its neighbours' blocks again */
 
 static void ask_for(const char *comm) {
   if (comm)
@@ -65,6 +70,29 @@ static void pretend_machines(setup *u) {
   turn++;
 }
 
+/* All files that this process may open but two: the control block's, and one at a time. */
+static struct {
+  struct rlimit limit;
+  int           fd[FILES];
+} taken;
+
+static void take_files(void) {
+  int n = 0;
+
+  CHECK(getrlimit(RLIMIT_NOFILE, &taken.limit) == 0);
+  CHECK(setrlimit(RLIMIT_NOFILE, &(struct rlimit){FILES, taken.limit.rlim_max}) == 0);
+  while ((taken.fd[n] = dup(0)) >= 0) n++;
+  CHECK(n >= 2);
+  close(taken.fd[--n]);
+  close(taken.fd[--n]);
+  taken.fd[n] = -1;
+}
+
+static void give_files(void) {
+  for (int i = 0; taken.fd[i] >= 0; i++) close(taken.fd[i]);
+  CHECK(setrlimit(RLIMIT_NOFILE, &taken.limit) == 0);
+}
+
 /* False where this build has no such communicator. */
 static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, size_t bytes) {
   size_t     stage_bytes;
@@ -93,7 +121,9 @@ static bool open_setup(setup *u, const char *device, int ranks_per_node, way w, 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++)
     for (int k = 0; k <= TRI_BROADCAST; k++) tri_comm_expect(u->comm[i], (tri_coll_kind)k);
   const tri_comm_memory m = {u->far, u->far, bytes, bytes, 0, u->stage};
+  if (few_files) take_files();
   if (w != UNATTACHED) CHECK(tri_comm_attach(&u->rt, u->comm, u->d, &m) == TRI_OK);
+  if (few_files) give_files();
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) CHECK(!strcmp(u->comm[i]->ops->name, way_name[w]));
   if (w == OUTSIDE && u->rt.world_rank == u->rt.world_size - 1) {
     CHECK(u->d->ops->alloc(u->d, TRI_MEM_DEVICE, bytes, &u->block[1]) == TRI_OK);
@@ -443,7 +473,8 @@ static void body_disagree(setup *u) {
   tri_error_clear();
 }
 
-/* Every rank writes every size-th element, then reads all; pieces begin at different places of a page. */
+/* Every rank writes every size-th element, then reads all; pieces begin at different places of a page. What
+ * lay in the flags' place does not count. */
 static void body_window(setup *u) {
   enum { N = 9001, ROUNDS = 10 };
   tri_comm   *c = u->comm[TRI_NODE];
@@ -455,18 +486,24 @@ static void body_window(setup *u) {
           (i == TRI_NODE && c->size > 1 && (u->w == UNATTACHED || u->w == ATTACHED || u->w == OUTSIDE)));
   if (!c->near || u->w == OUTSIDE) return;
   CHECK(tri_window_piece_bytes(N * sizeof *x, c->size) * (size_t)c->size < SMALL);
+  x = (int64_t *)(void *)u->far;
+  for (int64_t i = 0; c->rank == 0 && i < 64 * c->size / (int64_t)sizeof *x; i++) x[i] = 1000 * (i + 1);
   CHECK(tri_window_open(c, u->far + 256 * c->rank, N * sizeof *x, &w) == TRI_OK);
-  CHECK((w != NULL) == (u->w == ATTACHED));
+  CHECK((w != NULL) == (u->w == ATTACHED && !few_files));
   if (!w) return;
+  CHECK(tri_window_pass(w, 7) == 1);
   x = tri_window_base(w);
   for (int64_t i = 0; i < N; i++) CHECK(x[i] == 0);
   for (int64_t round = 1; round <= ROUNDS; round++) {
-    CHECK(tri_window_meet(w) == TRI_OK); /* all have read */
+    CHECK(tri_window_meet(w, 1) == TRI_OK); /* all have read */
     for (int64_t i = c->rank; i < N; i += c->size) x[i] = round * N + i;
-    CHECK(tri_window_wait(w, tri_window_pass(w)) == TRI_OK);
+    CHECK(tri_window_wait(w, tri_window_pass(w, 2)) == TRI_OK);
     for (int64_t i = 0; i < N; i++) CHECK(x[i] == round * N + i);
   }
-  CHECK(tri_window_meet(w) == TRI_OK);
+  CHECK(tri_window_meet(w, 3) == TRI_OK);
+  CHECK(tri_window_meet(w, 4 + (uint32_t)c->rank) == TRI_ECOMM);
+  CHECK(strstr(tri_error_message(), "disagree on pass 23 "));
+  tri_error_clear();
   tri_window_close(&w);
 }
 
@@ -522,12 +559,21 @@ static void test_agree(void **state) { (void)state, for_all(SMALL, body_agree); 
 static void test_disagree(void **state) { (void)state, for_all(SMALL, body_disagree); }
 static void test_window(void **state) { (void)state, for_all(SMALL, body_window); }
 
+/* Collectives go through shared memory all the same. */
+static void test_few_files(void **state) {
+  (void)state;
+  few_files = true;
+  for_all(SMALL, body_window);
+  for_all(SMALL, body_pending);
+  few_files = false;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_scopes),     cmocka_unit_test(test_collectives), cmocka_unit_test(test_big),
       cmocka_unit_test(test_two_stages), cmocka_unit_test(test_pending),     cmocka_unit_test(test_control),
       cmocka_unit_test(test_agree),      cmocka_unit_test(test_disagree),    cmocka_unit_test(test_choice),
-      cmocka_unit_test(test_window),
+      cmocka_unit_test(test_window),     cmocka_unit_test(test_few_files),
   };
   int failed;
 

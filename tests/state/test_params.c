@@ -57,7 +57,9 @@ static void make_units(void) {
     unit[u].linear[0] = (tri_linear_use){1, 2, linear, {0}};
   }
   add(&unit[UNITS - 1], "norm", 7, 0);
-  add(&unit[UNITS - 1], "head", 3, 50);
+  add(&unit[UNITS - 1], "head", LAYER_OUT, LAYER_IN);
+  unit[UNITS - 1].n_linear = 1;
+  unit[UNITS - 1].linear[0] = (tri_linear_use){1, 1, linear, {0}};
   for (int u = 0; u < UNITS; u++) tri_unit_layout(&unit[u]);
 }
 
@@ -219,7 +221,8 @@ static void check_packed(const tri_weights *w, int u, bool backward) {
   for (int64_t out = 0; out < LAYER_OUT; out++)
     for (int64_t in = 0; in < LAYER_IN; in++) {
       float got = backward ? result[out * wide + in] : result[in * wide + out];
-      float want = stored(wanted(u, out < 5 ? 1 : 2, (out < 5 ? out : out - 5) * LAYER_IN + in));
+      bool  second = unit[u].in_ring && out >= 5;
+      float want = stored(wanted(u, second ? 2 : 1, (second ? out - 5 : out) * LAYER_IN + in));
       CHECK(got == want, "unit %d: packed [%lld,%lld] is %g, not %g", u, (long long)out, (long long)in,
             (double)got, (double)want);
     }
@@ -268,6 +271,10 @@ static void gathering(void) {
   OK(tri_params_prefetch(p, 3, se->stream));
   OK(tri_params_prefetch(p, -1, se->stream));
   gather(3, TRI_USE_FWD, -1);
+  /* what stays there a rank may use as often as it likes */
+  for (int k = 0; k < se->rt.world_rank && tri_params_options(p)->train; k++)
+    gather(UNITS - 1, TRI_USE_FWD | TRI_USE_BWD, -1);
+  for (int u = UNITS - 1; u >= 1; u--) gather(u, TRI_USE_FWD, -1);
   /* two at a time, as a tied head does, and two of the ring */
   OK(tri_params_acquire(p, UNITS - 1, TRI_USE_FWD, 0, se->stream, &first));
   OK(tri_params_acquire(p, 0, TRI_USE_FWD, LAYERS, se->stream, &second));
@@ -454,6 +461,8 @@ static void updating(void) {
   read_all(TRI_STATE_AVERAGE, filled_average, 0);
   OK(tri_params_average(p, true, se->stream));
   read_all(TRI_STATE_AVERAGE, filled_weight, 0);
+  OK(tri_params_prefetch(p, 2, se->stream)); /* nobody comes for it before the update */
+  gather(1, TRI_USE_FWD, -1);                /* but then it is there */
   OK(tri_optim_step(p, &optim, &(tri_optim_now){0.05, 7, 1, false}, se->stream, &grad_norm, &applied));
   CHECK(applied && fabs(grad_norm - sqrt(want)) <= 1e-12 * grad_norm, "norm %.17g, not %.17g", grad_norm,
         sqrt(want));
@@ -462,6 +471,7 @@ static void updating(void) {
   read_all(TRI_STATE_AVERAGE, averaged, 1e-6);
   read_all(TRI_STATE_WEIGHT, updated, 1e-6);
   wanted = as_read;
+  gather(2, TRI_USE_FWD, -1);
   for (int u = 0; u < UNITS; u++) gather(u, TRI_USE_FWD | TRI_USE_BWD, u + 1 < UNITS ? u + 1 : -1);
   holding();
   /* nothing is left of the gradient: the same again is the same sum; the products' part is written anew */

@@ -45,10 +45,20 @@ for way in "$@"; do
   grep -q 'has a copy of the weights: .* more than planned' "$dir/log" || fail "no word of copies"
 done
 
-before=$(find /dev/shm -name 'trireme-*' | sort)
+names() { # process numbers
+  local p
+  for p in "$@"; do compgen -G "/dev/shm/trireme-*-$p-*" || true; done
+}
+way="a rank is killed"
 # shellcheck disable=SC2086
 mpirun $root --oversubscribe -n "$ranks" "$program" train "$dir/deck.yaml" run.output="$dir/killed" train.steps=100000 > "$dir/log" 2>&1 &
-until [ -s "$dir/killed/metrics.jsonl" ]; do kill -0 $! || fail "it ended"; done
-kill -KILL "$(pgrep -f "run.output=$dir/killed" | tail -n 1)"
-! wait $! || fail "it went on without a rank"
-[ "$(find /dev/shm -name 'trireme-*' | sort)" = "$before" ] || fail "left behind: $(find /dev/shm -name 'trireme-*')"
+job=$! limit=$((SECONDS + 120))
+until [ -s "$dir/killed/metrics.jsonl" ]; do
+  kill -0 $job 2> /dev/null || fail "it ended"
+  [ $SECONDS -lt $limit ] || { kill -KILL $job; fail "no step in two minutes"; }
+  sleep 0.05
+done
+mapfile -t pids < <(pgrep -P $job)
+kill -KILL "${pids[-1]}"
+! wait $job || fail "it went on without a rank"
+[ -z "$(names "${pids[@]}")" ] || fail "left behind: $(names "${pids[@]}")"

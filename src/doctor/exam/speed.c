@@ -1,6 +1,6 @@
 /* speed.c - how fast links, products and memory are, measured. */
 #include "speed.h"
-#include "comm/ping.h"
+#include "comm/comm.h"
 #include "device/kernels.h"
 
 #include <stdio.h>
