@@ -9,13 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_DESCS = 160, MOST_OPS = 48, MOST_CFGS = 16, RANK = 4 };
+enum { MOST_OPS = 48, MOST_CFGS = 16, RANK = 4 };
 enum { SCORES = 100 }; /* numbers of what has no place in memory begin here */
 
 typedef struct graph {
   const cudnn_user *u;
   int64_t           B, T, H, G, D, E;
-  cudnn_desc        desc[MOST_DESCS], op[MOST_OPS];
+  cudnn_desc        desc[CUDNN_MOST_DESCS], op[MOST_OPS];
   int               n_desc, n_op, failed; /* failed: the first status that was none of success */
   int64_t           next_uid;
   cudnn_desc        tensor[CUDNN_UIDS];
@@ -27,7 +27,7 @@ static cudnn_desc make(graph *g, int type) {
   cudnn_desc d = NULL;
 
   if (g->failed) return NULL;
-  TRI_ASSERT(g->n_desc < MOST_DESCS);
+  TRI_ASSERT(g->n_desc < CUDNN_MOST_DESCS);
   g->failed = g->u->api->make(type, &d);
   if (!g->failed) g->desc[g->n_desc++] = d;
   return d;
@@ -354,11 +354,14 @@ void tri_cudnn_plan_open(const cudnn_user *u, const tri_attn_rule *rule, int64_t
          : !g.failed && choose(&g, ops, CUDNN_HEUR_FALLBACK, out)
              ? NULL
              : "cuDNN has no engine that repeats its bits";
-  while (g.n_desc > 0) u->api->drop(g.desc[--g.n_desc]);
+  out->n_kept = g.n_desc; /* whether a plan keeps what it was made of is not promised */
+  memcpy(out->kept, g.desc, (size_t)g.n_desc * sizeof *out->kept);
+  if (*why) tri_cudnn_plan_close(u, out);
 }
 
 void tri_cudnn_plan_close(const cudnn_user *u, cudnn_plan *p) {
   if (p->plan) u->api->drop(p->plan);
+  while (p->n_kept > 0) u->api->drop(p->kept[--p->n_kept]);
   *p = (cudnn_plan){0};
 }
 

@@ -38,8 +38,11 @@ typedef enum {
   CUDNN_UIDS
 } cudnn_uid;
 
+enum { CUDNN_MOST_DESCS = 512 }; /* chosen: a graph has 114, each configuration tried one or two */
+
 typedef struct cudnn_plan {
-  cudnn_desc plan;
+  cudnn_desc plan, kept[CUDNN_MOST_DESCS]; /* kept: what it was made of */
+  int        n_kept;
   int64_t    B, T;
   size_t     workspace; /* bytes that the engine asks for */
   int64_t    engine;    /* its number, for the log */

@@ -19,7 +19,7 @@
  * masks, scales and layouts more than 1. Chosen: a tenth more time is worth a word. */
 static const double TOO_FAR = 0.05, SLOW = 1.1;
 
-enum { MOST_PLANS = 32, MOST_SEQUENCES = 64, LEAST_ROWS = 128, ALIGN = 256 }; /* chosen */
+enum { MOST_PLANS = 256, MOST_SEQUENCES = 64, LEAST_ROWS = 128, ALIGN = 256 }; /* chosen */
 
 typedef struct entry { /* a shape that was asked for */
   tri_attn_rule rule;
@@ -106,7 +106,7 @@ void tri_cudnn_close(tri_cuda_device *d) {
   if (!c) return;
   for (int i = 0; i < c->n_made; i++) tri_cudnn_plan_close(&c->user, &c->made[i].plan);
   if (c->user.handle) c->api.destroy(c->user.handle);
-  tri_cudnn_unload(&c->library);
+  /* the library stays: kernels of its own that are registered with the driver go with the process */
   TRI_FREE(d->cudnn);
 }
 
@@ -258,12 +258,14 @@ tri_status tri_cudnn_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in 
   a.at[CUDNN_Q] = x, a.at[CUDNN_K] = x + k, a.at[CUDNN_V] = x + v;
   a.at[CUDNN_DQ] = dx, a.at[CUDNN_DK] = dx + k, a.at[CUDNN_DV] = dx + v;
   a.at[CUDNN_O] = o->data, a.at[CUDNN_DO] = dout->data, a.at[CUDNN_STATS] = lse->data;
+  TRI_ASSERT(ALIGN + e->plan.workspace + delta_bytes(h, e->plan.B, e->plan.T) + rows_bytes(e->plan.B) <=
+             bytes);
   share_room(&a, (char *)((float *)work->data + own), h);
   set_numbers(&a, rule);
   if (!e->tried) {
     TRI_TRY(tri_cudnn_try(s, dqkv, h, own_way, (tri_cudnn_way){run_all, &a}, &found));
     judge(a.c, e, &found, qkv->dim[0]);
-    *done = e->plan.plan != NULL;
+    *done = e->tried && e->plan.plan != NULL; /* else the own kernel's follow: nobody has judged these */
     return TRI_OK;
   }
   *done = true;

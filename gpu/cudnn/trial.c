@@ -56,7 +56,8 @@ static double apart_of(const uint16_t *got, const uint16_t *want, int64_t n, con
   for (int i = 0; i < 3; i++) compare(got, want, n, E, end[i], end[i + 1], &apart[i], &size[i]);
   for (int i = 0; i < 3; i++)
     if (!(size[i] <= all)) all = size[i];
-  if (!(all > 0 && all < HUGE_VAL)) return NAN;
+  if (all == 0) return apart[0] == 0 && apart[1] == 0 && apart[2] == 0 ? NAN : HUGE_VAL;
+  if (!(all < HUGE_VAL)) return NAN;
   for (int i = 0; i < 3; i++) {
     const double x = apart[i] / fmax(size[i], all / 256);
     most = isnan(x) ? HUGE_VAL : fmax(most, x);

@@ -3,6 +3,7 @@
 #include "device_cpu.h"
 #include "cpu.h"
 #include "cpu/pairs/pairs.h"
+#include "device/gpu_plan.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -63,9 +64,15 @@ static int cpu_count(void) { return 1; }
 
 static tri_status cpu_open(int local_rank, int threads, tri_device **out) {
   cpu_device *d = NULL;
+  static bool said; /* once for all devices, real and on paper */
+  bool        by_cudnn;
 
   *out = NULL;
   TRI_TRY(tri_pairs_choose());
+  TRI_TRY(tri_gpu_attn_asked(&by_cudnn));
+  if (by_cudnn && !said && tri_log_is_first())
+    tri_log(TRI_LOG_WARN, "TRI_CUDA_ATTN_BWD=cudnn does nothing here: the device is cpu");
+  said = by_cudnn;
   tri_cpu_block_remove_stale();
   TRI_TRY(TRI_ALLOC(d, 1));
   d->base = (tri_device){

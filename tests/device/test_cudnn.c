@@ -177,6 +177,27 @@ static void test_gradients(void **state) {
   bench_close(&b);
 }
 
+/* A first call whose gradients are all 0 says nothing: they are the own kernel's, and the next call is tried. */
+static void test_nothing_to_see(void **state) {
+  bench     b;
+  sdpa_data a;
+  double   *got;
+
+  (void)state;
+  if (!open_cudnn(&b)) skip();
+  load(&b, &a, &cases[0], TRI_BF16);
+  const tri_tensor true_dout = a.d_dout;
+  a.d_dout = make(&b, TRI_BF16, a.N, a.HD);
+  ok(b.device->ops->fill(b.stream, a.d_dout.data, 0, (size_t)(a.N * a.HD) * 2));
+  assert_null(by_cudnn(&b, &a));
+  a.d_dout = true_dout;
+  got = by_cudnn(&b, &a);
+  assert_non_null(got);
+  free(got);
+  unload(&b, &a);
+  bench_close(&b);
+}
+
 /* attn_bwd itself goes to cuDNN where it has the room, and only then. */
 static void test_taken(void **state) {
   bench      b;
@@ -325,6 +346,7 @@ static void test_failing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_gradients),
+    cmocka_unit_test(test_nothing_to_see),
     cmocka_unit_test(test_taken),
     cmocka_unit_test(test_refused),
     cmocka_unit_test(test_sizes),
