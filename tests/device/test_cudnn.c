@@ -177,7 +177,7 @@ static void test_gradients(void **state) {
   bench_close(&b);
 }
 
-/* A first call whose gradients are all 0 says nothing: they are the own kernel's, and the next call is tried. */
+/* A first call whose gradients are all 0 says nothing: they are the own kernel's, and the next is tried. */
 static void test_nothing_to_see(void **state) {
   bench     b;
   sdpa_data a;
