@@ -101,7 +101,8 @@ static tri_status put_step(const tri_bench_case *c, const tri_bench_result *r, t
                    "of the products alone"));
   TRI_TRY(put_part(out, "and backward", r->learn.backward, tri_products_backward_s(r->product, r->n_product),
                    ""));
-  TRI_TRY(put_part(out, "new weights packed", r->learn.pack, 0, ""));
+  if (r->learn.pack > 0) /* else less than can be told */
+    TRI_TRY(put_part(out, "new weights packed", r->learn.pack, 0, ""));
   TRI_TRY(put_part(out, "an update", r->learn.update, tri_bench_update_floor_s(r), "of its bytes read"));
   TRI_TRY(put_part(out, "all to an update", step, tri_bench_floor_s(c, r), ""));
   TRI_LINE(out, "  %s tokens/s by all ranks; attention is %s of it", tokens, attention);
