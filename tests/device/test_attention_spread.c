@@ -95,7 +95,7 @@ static void load(bench *b, spread_data *a, const spread_case *c, tri_dtype type)
   int64_t E = (int64_t)(c->H + 2 * c->G) * c->D;
   double *x;
 
-  *a = (spread_data){.c = c, .rule = {{c->H, c->G, c->D}, 1 / sqrtf((float)c->D), c->cap, c->window}};
+  *a = (spread_data){.c = c, .rule = {{c->H, c->G, c->D}, 1 / sqrtf((float)c->D), c->cap, c->window, 0}};
   while (a->S < MOST && c->len[a->S] > 0) {
     int pages = (c->len[a->S] + TRI_PAGE - 1) / TRI_PAGE + 1; /* a page that is not reached */
     a->P = pages > a->P ? pages : a->P;
