@@ -30,27 +30,21 @@ static bool find_all(void *library, cudnn_api *a) {
          find(library, "cudnnBackendExecute", &a->execute);
 }
 
-tri_status tri_cudnn_load(cudnn_api *out, void **library, size_t *version) {
+tri_status tri_cudnn_load(cudnn_api *out, size_t *version) {
   const char *why = NULL;
+  void       *library;
 
-  *library = NULL;
   *out = (cudnn_api){0};
   if (!find_all(RTLD_DEFAULT, out)) {
-    *library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
-    why = *library ? NULL : dlerror();
-    if (*library && !find_all(*library, out)) why = "it has not all functions of cuDNN 9";
+    library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
+    why = library ? NULL : dlerror();
+    if (library && !find_all(library, out)) why = "it has not all functions of cuDNN 9";
   }
   if (!why) *version = out->get_version();
   if (!why && (*version < LEAST || *version / 10000 != 9)) why = "it is none of 9.10.2 to 9.99";
   if (!why) return TRI_OK;
-  tri_cudnn_unload(library);
   TRI_FAIL(TRI_EDEVICE,
            "TRI_CUDA_ATTN_BWD=cudnn, and libcudnn.so.9 cannot be used: %s; load cuDNN's module or put its "
            "folder into LD_LIBRARY_PATH, or unset TRI_CUDA_ATTN_BWD",
            why);
-}
-
-void tri_cudnn_unload(void **library) {
-  if (*library) dlclose(*library);
-  *library = NULL;
 }

@@ -5,9 +5,9 @@
 #include "backend.h"
 #include "base/base.h"
 
-/* Not collective, both. The functions of libcudnn.so.9, and its version: 91900 is 9.19.0. What the process
- * has loaded already comes first. */
-TRI_CHECKED tri_status tri_cudnn_load(cudnn_api *out, void **library, size_t *version);
-void                   tri_cudnn_unload(void **library);
+/* Not collective. The functions of libcudnn.so.9, and its version: 91900 is 9.19.0. What the process has
+ * loaded already comes first. The library stays loaded: kernels that it has registered with the driver go
+ * with the process. */
+TRI_CHECKED tri_status tri_cudnn_load(cudnn_api *out, size_t *version);
 
 #endif

@@ -23,12 +23,12 @@ enum { MOST_PLANS = 256, MOST_SEQUENCES = 64, LEAST_ROWS = 128, ALIGN = 256 }; /
 
 typedef struct entry { /* a shape that was asked for */
   tri_attn_rule rule;
-  cudnn_plan    plan;  /* plan.plan NULL: not for cuDNN */
+  int64_t       T;     /* rows that its sequences fit in */
+  cudnn_plan    plan;  /* plan.plan NULL: not for cuDNN, for good */
   bool          tried; /* beside the own kernel */
 } entry;
 
 struct tri_cudnn {
-  void      *library;
   cudnn_api  api;
   cudnn_user user;
   char       version[24];
@@ -89,7 +89,7 @@ tri_status tri_cudnn_open(tri_cuda_device *d) {
              d->capability / 10, d->capability % 10);
   TRI_TRY(TRI_ALLOC(c, 1));
   d->cudnn = c;
-  TRI_TRY_DONE(tri_cudnn_load(&c->api, &c->library, &v));
+  TRI_TRY_DONE(tri_cudnn_load(&c->api, &v));
   snprintf(c->version, sizeof c->version, "%zu.%zu.%zu", v / 10000, v / 100 % 100, v % 100);
   c->user.api = &c->api;
   if (c->api.create(&c->user.handle))
@@ -106,7 +106,6 @@ void tri_cudnn_close(tri_cuda_device *d) {
   if (!c) return;
   for (int i = 0; i < c->n_made; i++) tri_cudnn_plan_close(&c->user, &c->made[i].plan);
   if (c->user.handle) c->api.destroy(c->user.handle);
-  /* the library stays: kernels of its own that are registered with the driver go with the process */
   TRI_FREE(d->cudnn);
 }
 
@@ -122,7 +121,7 @@ static name name_of(const entry *e) {
   name             n;
 
   snprintf(n.text, sizeof n.text, "attention backward, %d/%d heads of %d, sequences of up to %lld%s", h->H,
-           h->G, h->D, (long long)e->plan.T, e->rule.window > 0 ? ", with a window" : "");
+           h->G, h->D, (long long)e->T, e->rule.window > 0 ? ", with a window" : "");
   return n;
 }
 
@@ -133,28 +132,31 @@ static bool is_like(const tri_attn_rule *a, const tri_attn_rule *b) {
 }
 
 /* A plan whose workspace fits: of fewer sequences, if the engine keeps more than was reckoned. */
-static void make_plan(struct tri_cudnn *c, entry *e, int64_t B, int64_t T, size_t bytes) {
-  const char *why = "one sequence takes more memory than is planned for this";
+static void make_plan(struct tri_cudnn *c, entry *e, int64_t B, size_t bytes) {
+  static const char *const small = "one sequence takes more memory than is planned for this";
+  const char              *why = small;
+  char                     text[256] = ""; /* cuDNN's own */
 
-  e->plan.T = T;
-  for (; B > 0; B /= 2) {
-    tri_cudnn_plan_open(&c->user, &e->rule, B, T, &e->plan, &why);
-    if (why) break;
-    if (ALIGN + e->plan.workspace + delta_bytes(&e->rule.heads, B, T) + rows_bytes(B) <= bytes) break;
+  for (; B > 0 && why == small; B /= 2) {
+    tri_cudnn_plan_open(&c->user, &e->rule, B, e->T, &e->plan, &why);
+    if (why) c->api.last_error(text, sizeof text);
+    if (why || ALIGN + e->plan.workspace + delta_bytes(&e->rule.heads, B, e->T) + rows_bytes(B) <= bytes)
+      continue;
     tri_cudnn_plan_close(&c->user, &e->plan);
-    e->plan.T = T;
-    why = "one sequence takes more memory than is planned for this";
+    why = small;
   }
-  if (why)
-    tri_log(TRI_LOG_INFO, "%s: by the own kernel, not by cuDNN %s: %s", name_of(e).text, c->version, why);
+  if (why && tri_log_is_first())
+    tri_log(TRI_LOG_WARN, "%s: by the own kernel, not by cuDNN %s: %s%s%s", name_of(e).text, c->version, why,
+            text[0] ? ": " : "", text);
 }
 
 static entry *find_entry(struct tri_cudnn *c, const tri_attn_rule *rule, int64_t B, int64_t T, size_t bytes) {
   for (int i = 0; i < c->n_made; i++)
-    if (c->made[i].plan.T == T && is_like(&c->made[i].rule, rule)) return &c->made[i];
+    if (c->made[i].T == T && is_like(&c->made[i].rule, rule)) return &c->made[i];
   if (c->n_made == MOST_PLANS) return NULL; /* one of many models: the own kernel serves */
   c->made[c->n_made].rule = *rule;
-  make_plan(c, &c->made[c->n_made], B, T, bytes);
+  c->made[c->n_made].T = T;
+  make_plan(c, &c->made[c->n_made], B, bytes);
   return &c->made[c->n_made++];
 }
 
@@ -179,7 +181,8 @@ static void judge(struct tri_cudnn *c, entry *e, const tri_cudnn_verdict *v, int
       name_of(e).text, c->version, (long long)e->plan.engine, (long long)e->plan.B,
       (double)e->plan.workspace / (1 << 20), v->ms, (long long)N, v->own_ms, v->apart);
   if (v->ms > SLOW * v->own_ms && tri_log_is_first())
-    tri_log(TRI_LOG_WARN, "%s: cuDNN takes %.0f %% more time than the own kernel: TRI_CUDA_ATTN_BWD=own",
+    tri_log(TRI_LOG_WARN,
+            "%s: in one run cuDNN took %.0f %% more time than the own kernel: TRI_CUDA_ATTN_BWD=own",
             name_of(e).text, 100 * (v->ms / v->own_ms - 1));
 }
 

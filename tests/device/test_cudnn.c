@@ -309,6 +309,26 @@ static void test_planted(void **state) {
   }
 }
 
+/* Once refused, by the trial or by the library, is refused: the same call on the same device, when nothing is
+ * wrong any more, is the own kernel's still, or a run would change its way in its midst. */
+static void test_for_good(void **state) {
+  static const emu_cudnn_fault fault[] = {EMU_CUDNN_CHANGES, EMU_CUDNN_SCALE, EMU_CUDNN_UNSET};
+
+  (void)state;
+  for (size_t f = 0; f < sizeof fault / sizeof *fault; f++) {
+    bench     b;
+    sdpa_data a;
+    emu_cudnn_plant(fault[f]);
+    assert_true(open_cudnn(&b));
+    load(&b, &a, &cases[0], TRI_BF16);
+    assert_null(by_cudnn(&b, &a));
+    emu_cudnn_plant(EMU_CUDNN_TRUE);
+    if (by_cudnn(&b, &a)) fail_msg("fault %d is forgotten", (int)fault[f]);
+    unload(&b, &a);
+    bench_close(&b);
+  }
+}
+
 /* What the library refuses goes to the own kernel. */
 static void test_misuse(void **state) {
   (void)state;
@@ -353,6 +373,7 @@ int main(void) {
     cmocka_unit_test(test_wish),
 #if TRI_CUDA_EMULATED
     cmocka_unit_test(test_planted),
+    cmocka_unit_test(test_for_good),
     cmocka_unit_test(test_misuse),
     cmocka_unit_test(test_failing),
 #endif

@@ -26,12 +26,11 @@ int main(void) {
              {8, 4, 256, 0, 2, 1024},  {4, 2, 96, 0, 64, 128},   {4, 2, 80, 7, 2, 128}};
   cudnn_api  api;
   cudnn_user u = {.api = &api};
-  void      *library = NULL;
   size_t     version = 0;
   int        refused = 0;
   char       text[2048];
 
-  if (tri_cudnn_load(&api, &library, &version) != TRI_OK) return fputs(tri_error_trace(), stderr), 69;
+  if (tri_cudnn_load(&api, &version) != TRI_OK) return fputs(tri_error_trace(), stderr), 69;
   if (api.make(CUDNN_DEVICEPROP, &u.paper) ||
       api.set(u.paper, CUDNN_DEVICEPROP_JSON, CUDNN_OF_CHAR, sizeof h100 - 1, h100) || api.finalize(u.paper))
     return api.last_error(text, sizeof text), fputs(text, stderr), 70;
@@ -52,6 +51,5 @@ int main(void) {
     tri_cudnn_plan_close(&u, &p);
   }
   api.drop(u.paper);
-  tri_cudnn_unload(&library);
   return refused ? 1 : 0;
 }

@@ -8,7 +8,9 @@
 
 #include <unistd.h>
 
-enum { LAYERS = 3, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
+/* Layers: on a CPU so many that four ranks, which have weights once, still save by resting them in host
+ * memory, though each has the gathered units to itself; the emulation takes its time. */
+enum { LAYERS = TRI_CUDA_EMULATED ? 3 : 28, UNITS = LAYERS + 2, LAYER_IN = 6, LAYER_OUT = 9 };
 
 static tri_session session, *const se = &session;
 static tri_params      *p;
@@ -527,24 +529,21 @@ static void offloading(int ranks_per_node, int64_t device) {
 
 static void read_filled(void) { read_all(TRI_STATE_WEIGHT, filled_weight, 0); }
 
-/* Frozen weights, on the device and in host memory; where the ranks have them once the gathered units of this
- * model take more than its weights did. */
+/* Frozen weights, on the device and in host memory. */
 static void freezing(int ranks_per_node) {
   int64_t device[2];
-  bool    once = false;
 
   for (int k = 0; k < 2; k++) {
     offload = k ? 64 : 0;
     wanted = as_filled;
     open_store(ranks_per_node, false);
     device[k] = tri_ledger_total(se->ledger).device;
-    once = once || common;
     if (k) CHECK(tri_ledger_total(se->ledger).resident == device[0]);
     gathering();
     read_filled();
     close_store();
   }
-  CHECK(once || device[1] < device[0], "device memory %lld, without offload %lld", (long long)device[1],
+  CHECK(device[1] < device[0], "device memory %lld, without offload %lld", (long long)device[1],
         (long long)device[0]);
   offload = 0;
 }
