@@ -119,7 +119,7 @@ static tri_status make_card(const tri_runtime *rt, shm_machine *m, tri_device *d
   if (!stat("/proc/self/ns/pid", &sb)) card->pid_space = (uint64_t)sb.st_ino;
   if (!b) return TRI_OK;
   TRI_ASSERT((size_t)((const char *)base - (const char *)b->data) + bytes <= b->bytes);
-  TRI_TRY(tri_cpu_block_open(sizeof(shm_control), true, &m->control));
+  TRI_TRY(tri_cpu_block_open(sizeof(shm_control), true, 1, &m->control));
   if (rt->machine_ranks > 1 && !b->shared)
     tri_log(TRI_LOG_WARN,
             "%s: %s: collectives between the ranks of this machine go through MPI, which is slower", rt->host,

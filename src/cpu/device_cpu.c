@@ -104,7 +104,7 @@ static tri_status cpu_alloc(tri_device *d, tri_mem kind, size_t bytes, void **ou
   if (kind == TRI_MEM_PINNED) return alloc_pinned(bytes, out);
   if (kind == TRI_MEM_HOST) return tri_pages_alloc(bytes, out);
   TRI_TRY(TRI_ALLOC(b, 1));
-  TRI_TRY_DONE(tri_cpu_block_open(bytes, !d->alone, b));
+  TRI_TRY_DONE(tri_cpu_block_open(bytes, !d->alone, d->threads, b));
   if (c->unnamed) tri_cpu_block_unname(b);
   b->next = c->first;
   c->first = b;

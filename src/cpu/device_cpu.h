@@ -22,10 +22,11 @@ typedef struct tri_cpu_block {
   struct tri_cpu_block *next; /* of the same device; borrowed */
 } tri_cpu_block;
 
-/* Not collective. Every page is taken at once. TRI_ENOMEM if the machine has not that much memory; too little
- * shared memory gives a private block, and so does share false: most machines have large pages, which
- * products read 1.1 times as fast (measured), for private memory alone. */
-TRI_CHECKED tri_status tri_cpu_block_open(size_t bytes, bool share, tri_cpu_block *out);
+/* Not collective. Every page is taken at once, those of a private block by `threads` threads. TRI_ENOMEM if
+ * the machine has not that much memory; too little shared memory gives a private block, and so does share
+ * false: most machines have large pages, which products read 1.1 times as fast (measured), for private memory
+ * alone. */
+TRI_CHECKED tri_status tri_cpu_block_open(size_t bytes, bool share, int threads, tri_cpu_block *out);
 void                   tri_cpu_block_close(tri_cpu_block *b);
 /* Not collective. Takes away the names that killed processes of this user left behind. */
 void tri_cpu_block_remove_stale(void);

@@ -398,7 +398,7 @@ static int small_shm(void) {
 
   signal(SIGXFSZ, SIG_IGN);
   if (setrlimit(RLIMIT_FSIZE, &limit)) return 1;
-  if (tri_cpu_block_open(2 << 20, true, &b) != TRI_OK) return 2;
+  if (tri_cpu_block_open(2 << 20, true, 2, &b) != TRI_OK) return 2;
   if (b.shared || !b.data || !b.why_private[0] || count_names(getpid()) != 0) bad = 3;
   memset(b.data, 1, b.bytes);
   tri_cpu_block_close(&b);
@@ -408,6 +408,24 @@ static int small_shm(void) {
 static void test_small_shm_gives_private_memory(void **state) {
   (void)state;
   assert_int_equal(in_child(small_shm), 0);
+}
+
+/* Of pages that nobody has touched mincore says that they are not there. */
+static void test_private_pages_are_taken(void **state) {
+  size_t         page = (size_t)sysconf(_SC_PAGESIZE), bytes = ((size_t)5 << 20) + page;
+  unsigned char *there = calloc(bytes / page, 1);
+  tri_cpu_block  b;
+
+  (void)state;
+  for (int threads = 1; threads <= 3; threads++) {
+    assert_int_equal(tri_cpu_block_open(bytes, false, threads, &b), TRI_OK);
+    assert_int_equal(b.bytes, bytes);
+    assert_int_equal(mincore(b.data, b.bytes, there), 0);
+    for (size_t i = 0; i < bytes / page; i++) assert_true(there[i] & 1);
+    for (size_t i = 0; i < bytes; i += page) assert_int_equal(((char *)b.data)[i], 0);
+    tri_cpu_block_close(&b);
+  }
+  free(there);
 }
 
 static void test_reduce(void **state) {
@@ -447,6 +465,7 @@ int main(void) {
       cmocka_unit_test(test_find_and_names),
       cmocka_unit_test(test_stale_names_go),
       cmocka_unit_test(test_small_shm_gives_private_memory),
+      cmocka_unit_test(test_private_pages_are_taken),
       cmocka_unit_test(test_reduce),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
