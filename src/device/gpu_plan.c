@@ -20,7 +20,7 @@ tri_status tri_gpu_attn_asked(bool *out) {
 
   *out = wish && !strcmp(wish, "cudnn");
   if (*out || !wish || !*wish || !strcmp(wish, "own")) return TRI_OK;
-  TRI_FAIL(TRI_EDEVICE, "TRI_CUDA_ATTN_BWD=%s: it can be own, cudnn, or unset", wish);
+  TRI_FAIL(TRI_ECONFIG, "TRI_CUDA_ATTN_BWD=%s: it can be own, cudnn, or unset", wish);
 }
 
 static size_t round256(size_t n) { return (n + 255) & ~(size_t)255; }

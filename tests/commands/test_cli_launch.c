@@ -110,11 +110,25 @@ static void test_idle_ranks(void **state) {
   assert_int_equal(count(cli_err, "in any step"), 0);
 }
 
+/* What no build knows is the user's mistake, with the words that there are. */
+static void test_unknown_choices(void **state) {
+  (void)state;
+  cli_fails(64, "TRI_COMM=pigeon " ONE SFT "run.output=bad", "TRI_COMM=pigeon: ", "shm, mpi or staged");
+  cli_fails(64, "TRI_CPU_F32=avx9 " ONE SFT "run.output=bad", "TRI_CPU_F32=avx9: ", "can be library");
+  cli_fails(64, "TRI_CPU_BF16=avx9 " ONE SFT "run.output=bad", "TRI_CPU_BF16=avx9: ", "can be f32");
+  cli_fails(64, "TRI_CUDA_ATTN_BWD=flash " ONE SFT "run.output=bad",
+            "TRI_CUDA_ATTN_BWD=flash: ", "own, cudnn");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_stray_variables),         cmocka_unit_test(test_launcher_that_is_gone),
-      cmocka_unit_test(test_launcher_behind_a_wall),  cmocka_unit_test(test_rank_0_prints),
-      cmocka_unit_test(test_failure_of_another_rank), cmocka_unit_test(test_idle_ranks),
+      cmocka_unit_test(test_unknown_choices),
+      cmocka_unit_test(test_stray_variables),
+      cmocka_unit_test(test_launcher_that_is_gone),
+      cmocka_unit_test(test_launcher_behind_a_wall),
+      cmocka_unit_test(test_rank_0_prints),
+      cmocka_unit_test(test_failure_of_another_rank),
+      cmocka_unit_test(test_idle_ranks),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
