@@ -315,6 +315,7 @@ tri_status tri_comm_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE
 static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SCOPE_COUNT], tri_device *d,
                               const tri_comm_memory *m) {
   tri_host_comm *h[TRI_SCOPE_COUNT];
+  char           wish[WISH_BYTES];
   bool           attached = false;
 
   for (int i = 0; i < TRI_SCOPE_COUNT; i++) {
@@ -322,9 +323,11 @@ static tri_status host_attach(const tri_runtime *rt, tri_comm *const comm[TRI_SC
     TRI_ASSERT(!h[i]->shm && h[i]->started == h[i]->finished);
     if (is_staged(comm[i])) tri_staged_way_attach(h[i], m->stage);
   }
-  if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1)
-    tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI%s",
-            tri_device_collectives(d->ops->name) ? "" : ": this program was built without NCCL");
+  if (is_staged(comm[TRI_WORLD]) && comm[TRI_WORLD]->size > 1) {
+    get_wish(wish); /* rank 0's, which alone prints this */
+    tri_log(TRI_LOG_INFO, "collectives on device memory go through host memory and MPI: %s",
+            wish[0] ? "TRI_COMM=staged" : "this program was built without NCCL");
+  }
   if (tri_device_is_gpu(d)) return TRI_OK;
   TRI_TRY(tri_shm_way_attach(rt, h, d, m->base, m->bytes, h[TRI_WORLD]->direct, &attached));
   for (int i = 0; attached && i < TRI_SCOPE_COUNT; i++)

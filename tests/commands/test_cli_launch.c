@@ -120,15 +120,20 @@ static void test_unknown_choices(void **state) {
             "TRI_CUDA_ATTN_BWD=flash: ", "own, cudnn");
 }
 
+/* Asked for, they are no fault of the build. */
+static void test_staged_on_wish(void **state) {
+  (void)state;
+  cli_succeeds("TRI_COMM=staged " TWO SFT "run.output=staged");
+  cli_shows(cli_err, "collectives on device memory go through host memory and MPI: TRI_COMM=staged\n");
+  assert_null(strstr(cli_err, "NCCL"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_unknown_choices),
-      cmocka_unit_test(test_stray_variables),
-      cmocka_unit_test(test_launcher_that_is_gone),
-      cmocka_unit_test(test_launcher_behind_a_wall),
-      cmocka_unit_test(test_rank_0_prints),
-      cmocka_unit_test(test_failure_of_another_rank),
-      cmocka_unit_test(test_idle_ranks),
+      cmocka_unit_test(test_unknown_choices),         cmocka_unit_test(test_staged_on_wish),
+      cmocka_unit_test(test_stray_variables),         cmocka_unit_test(test_launcher_that_is_gone),
+      cmocka_unit_test(test_launcher_behind_a_wall),  cmocka_unit_test(test_rank_0_prints),
+      cmocka_unit_test(test_failure_of_another_rank), cmocka_unit_test(test_idle_ranks),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
