@@ -84,6 +84,19 @@ static tri_status choose_device(const request *q, const tri_config *cfg, tri_pla
   return TRI_OK;
 }
 
+/* Where GPUs of a node are counted and no flag says of which device: CPUs are what came of it. */
+static void say_cpus(const request *q, const tri_config *cfg, const tri_plan_job *j) {
+  char deck[TRI_CONFIG_WORD_BYTES];
+
+  if (!q->per_node || q->device || j->gpu) return;
+  tri_config_word("run.device", cfg->run.device, deck);
+  tri_log_narrow(TRI_LOG_WARN,
+                 "no --gpu is given and %s: --gpus-per-node %lld is planned as %lld rank%s on the CPUs of a "
+                 "node; for GPUs name one, --gpu h100-80; --device cpu says that CPUs are meant",
+                 strcmp(deck, "auto") ? "the deck says run.device: cpu" : "no GPU is here",
+                 (long long)q->per_node, (long long)q->per_node, q->per_node == 1 ? "" : "s");
+}
+
 /* Ranks: those asked for, else those that the deck would get here. */
 static void choose_ranks(const request *q, const tri_config *cfg, tri_plan_job *j) {
   int ranks, here;
@@ -112,6 +125,7 @@ static int threads_of(const tri_config *cfg, const tri_plan_job *j) {
 static tri_status find_job(const request *q, const tri_config *cfg, tri_plan_job *j) {
   *j = (tri_plan_job){0};
   TRI_TRY(choose_device(q, cfg, j));
+  say_cpus(q, cfg, j);
   choose_ranks(q, cfg, j);
   if ((int64_t)j->nodes * j->per_node > TRI_RUNTIME_MOST_RANKS)
     TRI_FAIL(TRI_EARG, "--nodes %d x --gpus-per-node %d: at most %d ranks can be planned", j->nodes,

@@ -273,6 +273,28 @@ static void zero3_over_two_nodes_of_eight(void **state) {
   cli_shows(cli_out, said);
 }
 
+/* Whoever counts GPUs and names none is told what was planned; whoever says cpu knows. The GPUs of a machine
+ * that runs this are hidden. */
+static void gpus_without_a_name_are_told_to_be_cpus(void **state) {
+  static const char said[] = "trireme: warning: no --gpu is given and ";
+
+  (void)state;
+  cli_succeeds("CUDA_VISIBLE_DEVICES='' " PLAN "grpo.yaml --gpus-per-node 2 run.device=auto");
+  cli_shows(cli_err, said);
+  cli_shows(cli_err, "no GPU is here");
+  cli_fits(cli_err);
+  cli_shows(cli_out, "2 CPU ranks");
+  cli_succeeds(PLAN "grpo.yaml --gpus-per-node 2 run.device=cpu");
+  cli_shows(cli_err, said);
+  cli_shows(cli_err, "the deck says run.device: cpu");
+  cli_succeeds(PLAN "grpo.yaml --gpus-per-node 2 --device cpu");
+  assert_null(strstr(cli_err, said));
+  cli_succeeds("CUDA_VISIBLE_DEVICES='' " PLAN "grpo.yaml run.device=auto");
+  assert_null(strstr(cli_err, said));
+  assert_int_not_equal(cli_run(PLAN "grpo.yaml --gpus-per-node 2 --gpu 80"), 70);
+  assert_null(strstr(cli_err, said));
+}
+
 static void what_contradicts_is_refused(void **state) {
   (void)state;
   cli_fails(64, PLAN "grpo.yaml --gpu h100-80 --device cpu", "contradicts --device cpu", NULL);
@@ -405,6 +427,7 @@ int main(void) {
       cmocka_unit_test(seventy_billion_on_four_by_eight),
       cmocka_unit_test(a_batch_that_does_not_multiply_is_told_so),
       cmocka_unit_test(zero3_over_two_nodes_of_eight),
+      cmocka_unit_test(gpus_without_a_name_are_told_to_be_cpus),
       cmocka_unit_test(what_contradicts_is_refused),
       cmocka_unit_test(lines_that_are_not_there_are_as_long_as_may_be),
       cmocka_unit_test(a_config_is_enough_of_every_model),
