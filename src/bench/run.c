@@ -4,10 +4,14 @@
 #include "base/columns.h"
 #include "base/live.h"
 #include "read.h"
+#include "report.h"
 #include "timed.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const int64_t at_once[TRI_BENCH_DECODES] = {1, 4, 16, 32};
 
@@ -117,6 +121,31 @@ static void say_who(const tri_session *se, tri_bench_who *w) {
   tri_rates_library(se, w->library, sizeof w->library);
 }
 
+/* Collective over world. The load of the machine where it is highest. */
+static tri_status find_load(const tri_session *se, double *load) {
+  double  now[1];
+  bool    told = getloadavg(now, 1) == 1;
+  int64_t x[2] = {told ? (int64_t)llround(1000 * now[0]) : 0, !told}; /* thousandths; not told */
+
+  TRI_TRY(tri_host_max(se->comm[TRI_WORLD], x, 2));
+  *load = x[1] ? NAN : (double)x[0] / 1000;
+  return TRI_OK;
+}
+
+/* Collective over world. Others slow down CPUs, hardly a GPU. The load is of all cores, also of those that
+ * are not given to this program. */
+static tri_status look_around(const tri_session *se, tri_bench_who *w) {
+  tri_text   text = {0};
+  tri_status st = TRI_OK;
+
+  TRI_TRY(find_load(se, &w->load_1min));
+  if (tri_device_is_gpu(se->device) || se->rt.world_rank != 0) return TRI_OK;
+  st = tri_bench_warn(w->load_1min, (int)sysconf(_SC_NPROCESSORS_ONLN), &text);
+  if (text.len) tri_log_narrow(TRI_LOG_WARN, "%s", text.data);
+  tri_text_free(&text);
+  return st;
+}
+
 /* Of AdamW: f32 masters and moments, read and written, the gradient, and new weights in a 16-bit type. */
 static double update_bytes(const bench *b, double numbers) {
   double each = 28 + (b->c.dtype == TRI_F32 ? 0 : 2);
@@ -200,9 +229,10 @@ tri_status tri_bench_run(tri_session *se, const tri_bench_case *c, const char *f
   bench      b = {.c = *c, .se = se, .folder = folder, .seconds = seconds, .began_s = tri_now_s()};
   tri_status st = TRI_OK;
 
-  show(&b, "nothing yet, weights are made");
   *out = (tri_bench_result){0};
   say_who(se, &out->who);
+  TRI_TRY(look_around(se, &out->who));
+  show(&b, "nothing yet, weights are made");
   TRI_TRY_DONE(choose_prompts(se, &b.c));
   TRI_TRY_DONE(tri_agree(world, open_all(se, &b, out->product)));
   out->n_product = b.products.n;

@@ -204,3 +204,16 @@ tri_status tri_bench_print(const char *deck, const tri_bench_case *c, const tri_
   TRI_TRY(put_rates(r, out));
   return put_disk(&r->disk, out);
 }
+
+/* Chosen: the services of a node stay below it; a busy core of two, or another job's half of the node, does
+ * not. */
+static const double most_load = 0.25;
+
+tri_status tri_bench_warn(double load, int cores, tri_text *out) {
+  if (!(load > most_load * cores)) return TRI_OK;
+  return tri_text_printf(out,
+                         "load %.2f on %d core%s in the last minute: others use them, and while they do, the "
+                         "figures are not this machine's; wait until they are done, or ask for a machine of "
+                         "your own (--exclusive)",
+                         load, cores, plural(cores));
+}

@@ -1,5 +1,6 @@
 /* test_bench.c - what follows from a bench's figures, how often something is timed, and its screen. Judge:
  * numbers worked by hand. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -91,7 +92,8 @@ static void the_case_without_a_deck(void **state) {
 /* Two ranks, two passes an update. A pass forward 0.5 s, of it products 2 x 0.125 + 0.0625; backward 1 s, of
  * it 2 x (0.125 + 0.25) + (0.0625 + 0) + once more 1 x 0.125; 100 GB/s. */
 static tri_bench_result figures(void) {
-  tri_bench_result r = {.who = {2, 1, 2, 1, 2, "cpu", "", "oneDNN 2.6.3"}, .numbers = 1000, .n_product = 2};
+  tri_bench_result r = {
+      .who = {2, 1, 2, 1, 2, "cpu", "", "oneDNN 2.6.3", 0}, .numbers = 1000, .n_product = 2};
 
   r.product[0] = (tri_product_times){"gate, up", 4000, 1000, 500, 2, 1, 0.125, 0.125, 0.25};
   r.product[1] = (tri_product_times){"head", 50257, 1000, 500, 1, 0, 0.0625, 0.0625, 0};
@@ -173,6 +175,41 @@ static void a_screen_says_what_there_is(void **state) {
   tri_text_free(&t);
 }
 
+static void more_than_a_quarter_of_the_cores_is_told(void **state) {
+  tri_text t = {0};
+
+  (void)state;
+  assert_int_equal(tri_bench_warn(0.5, 2, &t), TRI_OK);
+  assert_int_equal(tri_bench_warn(NAN, 2, &t), TRI_OK);
+  assert_int_equal(tri_bench_warn(31.9, 128, &t), TRI_OK);
+  assert_int_equal(t.len, 0);
+  assert_int_equal(tri_bench_warn(0.51, 2, &t), TRI_OK);
+  shows(&t, "load 0.51 on 2 cores in the last minute: others use them, ");
+  shows(&t, "the figures are not this machine's");
+  assert_null(strchr(t.data, '\n'));
+  tri_text_free(&t);
+  assert_int_equal(tri_bench_warn(32.5, 128, &t), TRI_OK);
+  shows(&t, "load 32.50 on 128 cores ");
+  tri_text_free(&t);
+}
+
+static void json_has_the_load(void **state) {
+  tri_bench_result r = figures();
+  tri_bench_case   c;
+  tri_text         t = {0};
+
+  (void)state;
+  tri_bench_case_default(&c);
+  r.who.load_1min = 5.25;
+  assert_int_equal(tri_bench_print_json(NULL, &c, &r, &t), TRI_OK);
+  shows(&t, ", \"load_1min\": 5.25, ");
+  tri_text_free(&t);
+  r.who.load_1min = NAN;
+  assert_int_equal(tri_bench_print_json(NULL, &c, &r, &t), TRI_OK);
+  shows(&t, ", \"load_1min\": null, ");
+  tri_text_free(&t);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_time_does_not_count),
                                      cmocka_unit_test(what_takes_too_long_is_timed_less_often),
@@ -180,6 +217,8 @@ int main(void) {
                                      cmocka_unit_test(pairs_of_a_window),
                                      cmocka_unit_test(the_case_without_a_deck),
                                      cmocka_unit_test(floors_and_rates),
+                                     cmocka_unit_test(more_than_a_quarter_of_the_cores_is_told),
+                                     cmocka_unit_test(json_has_the_load),
                                      cmocka_unit_test(a_screen_says_what_there_is)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);

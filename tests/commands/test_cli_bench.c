@@ -104,6 +104,16 @@ static void check_disk(const json_t *root) {
   if (system("ls -d .trireme-bench-* >.left 2>&1") == 0) fail_msg("the folder of the trial stays");
 }
 
+/* Told where the load that the JSON names is of more than a quarter of the cores, and nowhere else. */
+static void check_load(const json_t *root) {
+  const double load = number(root, "load_1min");
+  const bool   told = strstr(cli_err, "in the last minute: others use them") != NULL;
+
+  assert_true(load >= 0);
+  assert_int_equal(told, load > 0.25 * (double)sysconf(_SC_NPROCESSORS_ONLN));
+  cli_fits(cli_err);
+}
+
 static void one_rank(void **state) {
   json_t *root = bench_of(BENCH DECK "--json");
 
@@ -116,6 +126,7 @@ static void one_rank(void **state) {
   check_step(root);
   check_decode(root);
   check_disk(root);
+  check_load(root);
   assert_int_equal(json_array_size(json_object_get(root, "attention")), 1);
   assert_int_equal(json_array_size(json_object_get(root, "collectives")), 0);
   json_decref(root);
@@ -132,6 +143,7 @@ static void two_ranks_that_pretend_to_be_two_nodes(void **state) {
   check_step(root);
   check_decode(root);
   check_disk(root);
+  check_load(root);
   list = json_object_get(root, "collectives");
   assert_int_equal(json_array_size(list), 2);
   assert_string_equal(json_string_value(json_object_get(json_array_get(list, 0), "scope")), "world");
