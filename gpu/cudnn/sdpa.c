@@ -63,13 +63,24 @@ static size_t engine_bytes(const tri_heads *h, int64_t B, int64_t T) {
   return 2 * (size_t)(B * h->H * T) * (size_t)(T + (h->H == h->G ? 0 : 2 * h->D));
 }
 
+/* What a plan's calls take; the own kernel's work of a trial lies in the same room. */
+static size_t call_bytes(const tri_heads *h, int64_t B, int64_t T, size_t workspace) {
+  const size_t need = round_up(workspace) + delta_bytes(h, B, T) + rows_bytes(B),
+               own = round_up(tri_cudnn_trial_work_bytes(h, T));
+
+  return ALIGN + (need > own ? need : own);
+}
+static bool fits(const tri_heads *h, int64_t B, int64_t T, size_t workspace, size_t bytes) {
+  return call_bytes(h, B, T, workspace) + tri_cudnn_trial_bytes(h, T) <= bytes;
+}
+
 void tri_cudnn_sizes(const tri_attn_rule *rule, int64_t longest, size_t bytes, int64_t *B, int64_t *T) {
   const tri_heads *h = &rule->heads;
 
   for (*T = LEAST_ROWS; *T < longest; *T *= 2) {
   }
   for (*B = MOST_SEQUENCES; *B > 0; *B /= 2)
-    if (ALIGN + engine_bytes(h, *B, *T) + delta_bytes(h, *B, *T) + rows_bytes(*B) <= bytes) return;
+    if (fits(h, *B, *T, engine_bytes(h, *B, *T), bytes)) return;
 }
 
 /* ---- the library ---- */
@@ -140,8 +151,7 @@ static void make_plan(struct tri_cudnn *c, entry *e, int64_t B, size_t bytes) {
   for (; B > 0 && why == small; B /= 2) {
     tri_cudnn_plan_open(&c->user, &e->rule, B, e->T, &e->plan, &why);
     if (why) c->api.last_error(text, sizeof text);
-    if (why || ALIGN + e->plan.workspace + delta_bytes(&e->rule.heads, B, e->T) + rows_bytes(B) <= bytes)
-      continue;
+    if (why || fits(&e->rule.heads, B, e->T, e->plan.workspace, bytes)) continue;
     tri_cudnn_plan_close(&c->user, &e->plan);
     why = small;
   }
@@ -160,30 +170,36 @@ static entry *find_entry(struct tri_cudnn *c, const tri_attn_rule *rule, int64_t
   return &c->made[c->n_made++];
 }
 
-/* What a trial found, told once for each shape; a shape whose gradients are not right stays the own's. */
-static void judge(struct tri_cudnn *c, entry *e, const tri_cudnn_verdict *v, int64_t N) {
-  const bool right = v->repeats && !(v->apart > TOO_FAR);
+/* What a trial found: a shape whose gradients are not right stays the own's. */
+static void judge(struct tri_cudnn *c, entry *e, const tri_cudnn_verdict *v) {
+  char why[sizeof v->failed + 64];
 
-  e->tried = !isnan(v->apart) || !v->repeats;
-  if (!e->tried) return; /* nothing to be seen in these numbers */
-  if (!right) {
-    tri_log(TRI_LOG_WARN,
-            "%s: by the own kernel, as cuDNN %s, engine %lld, %s (they are %.3g of the largest apart)",
-            name_of(e).text, c->version, (long long)e->plan.engine,
-            v->repeats ? "has other gradients" : "does not repeat its bits", v->apart);
-    tri_cudnn_plan_close(&c->user, &e->plan);
+  e->tried = true;
+  if (v->failed[0])
+    snprintf(why, sizeof why, "failed: %s", v->failed);
+  else if (!v->repeats)
+    snprintf(why, sizeof why, "does not repeat its bits");
+  else if (!(v->apart <= TOO_FAR))
+    snprintf(why, sizeof why, "has other gradients (%.3g of the largest apart)", v->apart);
+  else
     return;
-  }
+  tri_log(TRI_LOG_WARN, "%s: by the own kernel, as cuDNN %s, engine %lld, %s", name_of(e).text, c->version,
+          (long long)e->plan.engine, why);
+  tri_cudnn_plan_close(&c->user, &e->plan);
+}
+
+static void tell(const struct tri_cudnn *c, const entry *e, double apart, int64_t N, double ms,
+                 double own_ms) {
   tri_log(
       TRI_LOG_INFO,
       "%s: by cuDNN %s, engine %lld, %lld at once in %.0f MiB: %.4f ms for %lld rows (the own kernel %.4f), "
       "%.2g of the largest gradient apart",
       name_of(e).text, c->version, (long long)e->plan.engine, (long long)e->plan.B,
-      (double)e->plan.workspace / (1 << 20), v->ms, (long long)N, v->own_ms, v->apart);
-  if (v->ms > SLOW * v->own_ms && tri_log_is_first())
+      (double)e->plan.workspace / (1 << 20), ms, (long long)N, own_ms, apart);
+  if (ms > SLOW * own_ms && tri_log_is_first())
     tri_log(TRI_LOG_WARN,
             "%s: in one run cuDNN took %.0f %% more time than the own kernel: TRI_CUDA_ATTN_BWD=own",
-            name_of(e).text, 100 * (v->ms / v->own_ms - 1));
+            name_of(e).text, 100 * (ms / own_ms - 1));
 }
 
 /* ---- calls ---- */
@@ -197,12 +213,14 @@ typedef struct call {
   float             scale, one, masked, window;
 } call;
 
+static char *aligned(char *at) { return at + (ALIGN - (uintptr_t)at % ALIGN) % ALIGN; }
+
 /* The room's parts: of rows, delta, the engine's. */
 static void share_room(call *a, char *room, const tri_heads *h) {
   const size_t each = rows_bytes(a->plan->B) / 4;
   int32_t    **part[] = {&a->rows.len, &a->rows.at_qkv, &a->rows.at_o, &a->rows.at_stats};
 
-  room += (ALIGN - (uintptr_t)room % ALIGN) % ALIGN;
+  room = aligned(room);
   for (int i = 0; i < 4; i++, room += each) *part[i] = (int32_t *)(void *)room;
   a->at[CUDNN_LEN_Q] = a->at[CUDNN_LEN_KV] = a->rows.len;
   a->at[CUDNN_AT_QKV] = a->rows.at_qkv;
@@ -238,39 +256,75 @@ static tri_status run_all(void *ctx, tri_stream *s) {
   return TRI_OK;
 }
 
+static call make_call(struct tri_cudnn *c, const cudnn_plan *plan, const tri_cudnn_arrays *x, char *room) {
+  const tri_heads *h = &x->rule.heads;
+  const int64_t    k = (int64_t)h->H * h->D, v = k + (int64_t)h->G * h->D;
+  uint16_t        *qkv = x->qkv.data, *dqkv = x->dqkv.data;
+  call             a = {.c = c, .plan = plan, .S = (int)x->cu.dim[0] - 1};
+
+  a.rows =
+      (tri_cudnn_rows){.cu = x->cu.data, .B = (int)plan->B, .E = (int)x->qkv.dim[1], .HD = (int)k, .H = h->H};
+  a.at[CUDNN_Q] = qkv, a.at[CUDNN_K] = qkv + k, a.at[CUDNN_V] = qkv + v;
+  a.at[CUDNN_DQ] = dqkv, a.at[CUDNN_DK] = dqkv + k, a.at[CUDNN_DV] = dqkv + v;
+  a.at[CUDNN_O] = x->o.data, a.at[CUDNN_DO] = x->dout.data, a.at[CUDNN_STATS] = x->lse.data;
+  share_room(&a, room, h);
+  return a;
+}
+
+/* What the room has behind the calls' part is the trial's: the longer a sequence is tried. */
+static tri_status try_plan(tri_stream *s, struct tri_cudnn *c, entry *e, const tri_attn_rule *rule,
+                           char *room, size_t bytes, double *apart) {
+  const tri_heads  *h = &rule->heads;
+  const size_t      calls = call_bytes(h, e->plan.B, e->T, e->plan.workspace);
+  const int64_t     longest = tri_cudnn_trial_longest(h, e->T, bytes - calls);
+  tri_cudnn_arrays  x;
+  tri_cudnn_verdict found;
+  call              a;
+
+  TRI_TRY(tri_cudnn_trial_put(s, rule, longest, aligned(room) + (calls - ALIGN), &x));
+  a = make_call(c, &e->plan, &x, room);
+  set_numbers(&a, rule);
+  TRI_TRY(tri_cudnn_try(s, &x, aligned(room), (tri_cudnn_way){run_all, &a}, &found));
+  judge(c, e, &found);
+  *apart = found.apart;
+  return TRI_OK;
+}
+
+/* The first call of a shape; *done: cuDNN's gradients are there. */
+static tri_status first_call(tri_stream *s, entry *e, call *a, const tri_attn_rule *rule, char *room,
+                             size_t bytes, int64_t N, tri_cudnn_way own, bool *done) {
+  double apart = 0, ms, own_ms;
+
+  TRI_TRY(try_plan(s, a->c, e, rule, room, bytes, &apart));
+  if (!e->plan.plan) return TRI_OK;
+  TRI_TRY(tri_cudnn_time(s, own, &own_ms));
+  TRI_TRY(tri_cudnn_time(s, (tri_cudnn_way){run_all, a}, &ms));
+  tell(a->c, e, apart, N, ms, own_ms);
+  *done = true;
+  return TRI_OK;
+}
+
 tri_status tri_cudnn_attn_bwd(tri_stream *s, tri_out dqkv, tri_out work, tri_in dout, tri_in o, tri_in lse,
                               tri_in qkv, tri_in cu, const tri_attn_rule *rule, tri_cudnn_way own_way,
                               bool *done) {
-  const tri_heads *h = &rule->heads;
-  const int64_t own = tri_attn_work(h, qkv->dim[0]), k = (int64_t)h->H * h->D, v = k + (int64_t)h->G * h->D;
-  const size_t  bytes = (size_t)(tri_tensor_count(work) - own) * sizeof(float);
-  call          a = {.c = ((tri_cuda_device *)s->device)->cudnn, .S = (int)cu->dim[0] - 1};
-  tri_cudnn_verdict found;
-  entry            *e;
-  uint16_t         *x = qkv->data, *dx = dqkv->data;
-  int64_t           B, T;
+  const tri_cudnn_arrays x = {*dqkv, *dout, *o, *lse, *qkv, *cu, *rule};
+  struct tri_cudnn      *c = ((tri_cuda_device *)s->device)->cudnn;
+  const int64_t          own = tri_attn_work(&rule->heads, qkv->dim[0]);
+  const size_t           bytes = (size_t)(tri_tensor_count(work) - own) * sizeof(float);
+  char                  *room = (char *)((float *)work->data + own);
+  entry                 *e;
+  call                   a;
+  int64_t                B, T;
 
   *done = false;
-  if (!a.c || !bytes || tri_cudnn_why_not(rule, qkv->dtype, qkv->dim[0])) return TRI_OK;
+  if (!c || !bytes || tri_cudnn_why_not(rule, qkv->dtype, qkv->dim[0])) return TRI_OK;
   tri_cudnn_sizes(rule, rule->longest, bytes, &B, &T);
-  e = find_entry(a.c, rule, B, T, bytes);
+  e = find_entry(c, rule, B, T, bytes);
   if (!e || !e->plan.plan) return TRI_OK;
-  a.plan = &e->plan;
-  a.rows =
-      (tri_cudnn_rows){.cu = cu->data, .B = (int)a.plan->B, .E = (int)qkv->dim[1], .HD = (int)k, .H = h->H};
-  a.at[CUDNN_Q] = x, a.at[CUDNN_K] = x + k, a.at[CUDNN_V] = x + v;
-  a.at[CUDNN_DQ] = dx, a.at[CUDNN_DK] = dx + k, a.at[CUDNN_DV] = dx + v;
-  a.at[CUDNN_O] = o->data, a.at[CUDNN_DO] = dout->data, a.at[CUDNN_STATS] = lse->data;
-  TRI_ASSERT(ALIGN + e->plan.workspace + delta_bytes(h, e->plan.B, e->plan.T) + rows_bytes(e->plan.B) <=
-             bytes);
-  share_room(&a, (char *)((float *)work->data + own), h);
+  TRI_ASSERT(fits(&rule->heads, e->plan.B, e->T, e->plan.workspace, bytes));
+  a = make_call(c, &e->plan, &x, room);
   set_numbers(&a, rule);
-  if (!e->tried) {
-    TRI_TRY(tri_cudnn_try(s, dqkv, h, own_way, (tri_cudnn_way){run_all, &a}, &found));
-    judge(a.c, e, &found, qkv->dim[0]);
-    *done = e->tried && e->plan.plan != NULL; /* else the own kernel's follow: nobody has judged these */
-    return TRI_OK;
-  }
+  if (!e->tried) return first_call(s, e, &a, rule, room, bytes, qkv->dim[0], own_way, done);
   *done = true;
   return run_all(&a, s);
 }

@@ -20,7 +20,7 @@ typedef struct sdpa_case {
 static const sdpa_case cases[] = {
     {2, 2, 64, 3, {128, 1, 37}, 0, 4}, {4, 2, 128, 5, {70, 0, 128, 5, 33}, 0, 2},
     {7, 1, 64, 2, {66, 127}, 0, 1},    {4, 1, 96, 2, {9, 100}, 33, 2},
-    {2, 1, 256, 2, {40, 65}, 0, 2},    {2, 2, 80, 1, {77}, 2, 1},
+    {2, 1, 256, 2, {40, 65}, 0, 2},    {2, 2, 80, 1, {77}, 2, 2},
     {4, 4, 128, 2, {129, 30}, 500, 2}, {2, 1, 64, 2, {120, 61}, 64, 8},
 };
 enum { N_CASES = sizeof cases / sizeof *cases };
@@ -34,11 +34,38 @@ typedef struct sdpa_data {
   tri_attn_rule    rule;
 } sdpa_data;
 
+/* The least that is said to hold so many (test_sizes has numbers of its own). */
 static size_t room_of(const sdpa_data *a, int at_once) {
-  const int64_t T = a->rule.longest > 128 ? 256 : 128, H = a->c->H, G = a->c->G;
-  const int64_t scores = 2 * at_once * H * T * (T + (H == G ? 0 : 2 * a->c->D));
+  size_t  bytes = 4096;
+  int64_t B = 0, T;
 
-  return (size_t)(scores + 4 * at_once * H * T + 256 * (3 + 4 * (1 + at_once / 64)));
+  for (; B < at_once; bytes += 4096) tri_cudnn_sizes(&a->rule, a->rule.longest, bytes + 4096, &B, &T);
+  assert_int_equal(B, at_once);
+  return bytes;
+}
+
+/* [n,width], with NaN in BEHIND rows behind it, as memory has that others used. */
+enum { BEHIND = 128 };
+static tri_tensor make_rows(bench *b, tri_dtype t, int64_t n, int64_t width) {
+  const tri_tensor all = make(b, t, n + BEHIND, width);
+
+  return tri_rows(&all, 0, n);
+}
+static tri_tensor put_rows(bench *b, tri_dtype t, int64_t n, int64_t width, double *x) {
+  tri_tensor from = put_real(b, t, n, width, x), to = make_rows(b, t, n, width);
+
+  ok(b->device->ops->copy(b->stream, to.data, from.data, bytes_of(&from)));
+  return to;
+}
+static void is_kept_behind(bench *b, const tri_tensor *x) {
+  const size_t   bytes = (size_t)(BEHIND * x->dim[1]) * tri_dtype_bytes(x->dtype);
+  unsigned char *got = malloc(bytes);
+
+  assert_non_null(got);
+  ok(b->device->ops->copy(b->stream, got, (char *)x->data + bytes_of(x), bytes));
+  ok(b->device->ops->stream_sync(b->stream));
+  for (size_t i = 0; i < bytes; i++) assert_int_equal(got[i], 0xff);
+  free(got);
 }
 
 static void load(bench *b, sdpa_data *a, const sdpa_case *c, tri_dtype t) {
@@ -56,10 +83,10 @@ static void load(bench *b, sdpa_data *a, const sdpa_case *c, tri_dtype t) {
   a->dout = numbers(2, a->N * a->HD, 1);
   for (int64_t i = 0; i < a->N * a->E; i++) a->qkv[i] = rounded(TRI_BF16, a->qkv[i]); /* for f32 too */
   for (int64_t i = 0; i < a->N * a->HD; i++) a->dout[i] = rounded(TRI_BF16, a->dout[i]);
-  a->d_qkv = put_real(b, t, a->N, a->E, a->qkv);
-  a->d_dout = put_real(b, t, a->N, a->HD, a->dout);
-  a->d_o = make(b, t, a->N, a->HD);
-  a->d_lse = make(b, TRI_F32, a->N, c->H);
+  a->d_qkv = put_rows(b, t, a->N, a->E, a->qkv);
+  a->d_dout = put_rows(b, t, a->N, a->HD, a->dout);
+  a->d_o = make_rows(b, t, a->N, a->HD);
+  a->d_lse = make_rows(b, TRI_F32, a->N, c->H);
   a->d_cu = put_i32(b, c->S + 1, 0, a->cu);
   ok(b->k->attn_fwd(b->stream, &a->d_o, &a->d_lse, &a->d_qkv, &a->d_cu, &a->rule));
 }
@@ -106,13 +133,14 @@ static double *by_cpu(const sdpa_case *c) {
 /* NULL: it is not done. */
 static double *by_cudnn(bench *b, sdpa_data *a) {
   const int64_t own = tri_attn_work(&a->rule.heads, a->N);
-  tri_tensor    dqkv = make(b, TRI_BF16, a->N, a->E);
+  tri_tensor    dqkv = make_rows(b, TRI_BF16, a->N, a->E);
   tri_tensor    work = make(b, TRI_F32, own + (int64_t)room_of(a, a->c->at_once) / 4, 0);
   own_call      own_way = {b, a, dqkv, make(b, TRI_F32, own, 0)};
   bool          done;
 
   ok(tri_cudnn_attn_bwd(b->stream, &dqkv, &work, &a->d_dout, &a->d_o, &a->d_lse, &a->d_qkv, &a->d_cu,
                         &a->rule, (tri_cudnn_way){run_own, &own_way}, &done));
+  is_kept_behind(b, &dqkv);
   return done ? get_real(b, &dqkv) : NULL;
 }
 
@@ -177,7 +205,7 @@ static void test_gradients(void **state) {
   bench_close(&b);
 }
 
-/* A first call whose gradients are all 0 says nothing: they are the own kernel's, and the next is tried. */
+/* A first call whose gradients are all 0 decides as any other: it is tried on other numbers than its own. */
 static void test_nothing_to_see(void **state) {
   bench     b;
   sdpa_data a;
@@ -189,7 +217,10 @@ static void test_nothing_to_see(void **state) {
   const tri_tensor true_dout = a.d_dout;
   a.d_dout = make(&b, TRI_BF16, a.N, a.HD);
   ok(b.device->ops->fill(b.stream, a.d_dout.data, 0, (size_t)(a.N * a.HD) * 2));
-  assert_null(by_cudnn(&b, &a));
+  got = by_cudnn(&b, &a);
+  assert_non_null(got);
+  for (int64_t i = 0; i < a.N * a.E; i++) assert_true(got[i] == 0);
+  free(got);
   a.d_dout = true_dout;
   got = by_cudnn(&b, &a);
   assert_non_null(got);
@@ -278,16 +309,15 @@ static void test_wish(void **state) {
 }
 
 #if TRI_CUDA_EMULATED
-/* A case with a window and a group, under a fault: how far it is from the CPU's; -1: not done. */
-static double far_under(emu_cudnn_fault f) {
-  static const sdpa_case c = {4, 2, 64, 3, {128, 70, 33}, 40, 2};
-  double                *want = by_cpu(&c), *got, far = -1;
-  bench                  b;
-  sdpa_data              a;
+/* A case under a fault: how far it is from the CPU's; -1: not done. */
+static double far_of(const sdpa_case *c, emu_cudnn_fault f) {
+  double   *want = by_cpu(c), *got, far = -1;
+  bench     b;
+  sdpa_data a;
 
   emu_cudnn_plant(f);
   assert_true(open_cudnn(&b));
-  load(&b, &a, &c, TRI_BF16);
+  load(&b, &a, c, TRI_BF16);
   got = by_cudnn(&b, &a);
   if (got) far = distance(&a, got, want);
   free(want), free(got);
@@ -297,7 +327,15 @@ static double far_under(emu_cudnn_fault f) {
   return far;
 }
 
-/* What the graph says wrong, and bits that change, the trial sees: the shape stays the own kernel's. */
+/* Of a window and a group. */
+static double far_under(emu_cudnn_fault f) {
+  static const sdpa_case c = {4, 2, 64, 3, {128, 70, 33}, 40, 2};
+
+  return far_of(&c, f);
+}
+
+/* What the graph says wrong, bits that change, what is read or written behind the last row, the trial sees:
+ * the shape stays the own kernel's. */
 static void test_planted(void **state) {
   const double true_far = far_under(EMU_CUDNN_TRUE);
 
@@ -309,10 +347,42 @@ static void test_planted(void **state) {
   }
 }
 
+/* Of one key each row has a score, and dq and dk are 0: that cuDNN's are not is seen by the size of dv. */
+static void test_zeros(void **state) {
+  static const sdpa_case c = {4, 2, 64, 3, {128, 70, 33}, 1, 2};
+
+  (void)state;
+  assert_true(far_of(&c, EMU_CUDNN_TRUE) >= 0);
+  assert_true(far_of(&c, EMU_CUDNN_NOT_0) == -1);
+}
+
+/* The first call's numbers and sequences decide nothing: a fault that cannot be seen in them is seen. */
+static void test_whose_numbers(void **state) {
+  static const sdpa_case rows = {2, 2, 64, 5, {1, 1, 1, 1, 1}, 0, 2};
+  bench                  b;
+  sdpa_data              a;
+
+  (void)state;
+  assert_true(far_of(&rows, EMU_CUDNN_TRUE) >= 0);
+  assert_true(far_of(&rows, EMU_CUDNN_CAUSAL) == -1);
+  emu_cudnn_plant(EMU_CUDNN_TRUE);
+  assert_true(open_cudnn(&b));
+  load(&b, &a, &cases[0], TRI_BF16);
+  a.d_dout = make(&b, TRI_BF16, a.N, a.HD); /* NaN, as in a batch that is to be skipped */
+  free(by_cudnn(&b, &a));
+  a.d_dout = put_rows(&b, TRI_BF16, a.N, a.HD, a.dout);
+  double *got = by_cudnn(&b, &a);
+  assert_non_null(got);
+  free(got);
+  unload(&b, &a);
+  bench_close(&b);
+}
+
 /* Once refused, by the trial or by the library, is refused: the same call on the same device, when nothing is
  * wrong any more, is the own kernel's still, or a run would change its way in its midst. */
 static void test_for_good(void **state) {
-  static const emu_cudnn_fault fault[] = {EMU_CUDNN_CHANGES, EMU_CUDNN_SCALE, EMU_CUDNN_UNSET};
+  static const emu_cudnn_fault fault[] = {EMU_CUDNN_CHANGES, EMU_CUDNN_SCALE, EMU_CUDNN_UNSET,
+                                          EMU_CUDNN_FAILS};
 
   (void)state;
   for (size_t f = 0; f < sizeof fault / sizeof *fault; f++) {
@@ -332,12 +402,12 @@ static void test_for_good(void **state) {
 /* What the library refuses goes to the own kernel. */
 static void test_misuse(void **state) {
   (void)state;
-  for (int f = EMU_CUDNN_UNSET; f <= EMU_CUDNN_LESS; f++)
+  for (int f = EMU_CUDNN_UNSET; f <= EMU_CUDNN_FAILS; f++)
     if (f != EMU_CUDNN_LESS && far_under((emu_cudnn_fault)f) != -1) fail_msg("fault %d is not refused", f);
   assert_true(far_under(EMU_CUDNN_LESS) < NEAR); /* fewer at once */
 }
 
-/* A call that fails is an error, with what to do. */
+/* A call that fails is an error, with what to do; in a trial a refusal, unless the device has failed. */
 static void test_failing(void **state) {
   bench      b;
   sdpa_data  a;
@@ -351,12 +421,16 @@ static void test_failing(void **state) {
   work = make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N) + (int64_t)room_of(&a, 4) / 4, 0);
   dqkv = make(&b, TRI_BF16, a.N, a.E);
   own_way = (own_call){&b, &a, dqkv, make(&b, TRI_F32, tri_attn_work(&a.rule.heads, a.N), 0)};
-  emu_cudnn_plant(EMU_CUDNN_POINTER);
-  assert_int_equal(tri_cudnn_attn_bwd(b.stream, &dqkv, &work, &a.d_dout, &a.d_o, &a.d_lse, &a.d_qkv, &a.d_cu,
-                                      &a.rule, (tri_cudnn_way){run_own, &own_way}, &done),
-                   TRI_EDEVICE);
-  assert_non_null(strstr(tri_error_trace(), "a tensor has no place"));
-  tri_error_clear();
+  for (int i = 0; i < 3; i++) { /* a trial on a broken device; a good one; a call after it */
+    const tri_status want = i == 1 ? TRI_OK : TRI_EDEVICE;
+    emu_cudnn_plant(i == 0 ? EMU_CUDNN_BREAKS : i == 1 ? EMU_CUDNN_TRUE : EMU_CUDNN_POINTER);
+    assert_int_equal(tri_cudnn_attn_bwd(b.stream, &dqkv, &work, &a.d_dout, &a.d_o, &a.d_lse, &a.d_qkv,
+                                        &a.d_cu, &a.rule, (tri_cudnn_way){run_own, &own_way}, &done),
+                     want);
+    if (i == 0) assert_non_null(strstr(tri_error_trace(), "cudaErrorIllegalState"));
+    if (i == 2) assert_non_null(strstr(tri_error_trace(), "a tensor has no place"));
+    tri_error_clear();
+  }
   emu_cudnn_plant(EMU_CUDNN_TRUE);
   unload(&b, &a);
   bench_close(&b);
@@ -373,6 +447,8 @@ int main(void) {
     cmocka_unit_test(test_wish),
 #if TRI_CUDA_EMULATED
     cmocka_unit_test(test_planted),
+    cmocka_unit_test(test_zeros),
+    cmocka_unit_test(test_whose_numbers),
     cmocka_unit_test(test_for_good),
     cmocka_unit_test(test_misuse),
     cmocka_unit_test(test_failing),

@@ -3,8 +3,9 @@
 #include "impl.cuh"
 
 #include "base/tensor.h"
-#include "gpu/cudnn/backend.h"
+#include "gpu/cudnn/plan.h"
 
+#include <algorithm>
 #include <map>
 #include <math.h>
 #include <memory>
@@ -247,12 +248,14 @@ struct machine { /* a call */
     if (*rows < 0 || *rows > t->dim(*along)) emu_fail("cuDNN: a sequence of %lld rows", (long long)*rows);
     return at[b];
   }
-  template <class F> void each(const ref &t, F f) { /* f(h, i, j, place) of what the sequence has */
+  /* f(h, i, j, place) of what the sequence has, or of so many rows more. */
+  template <class F> void each(const ref &t, F f, int64_t more = 0) {
     int       along;
     int64_t   rows, first = begin(t, &along, &rows);
     const int type = t->num<int>(CUDNN_TENSOR_TYPE);
     char     *p = (char *)place.at(t->uid());
-    bool      per_head =
+    rows = std::min(rows + more, t->dim(along));
+    bool per_head =
         fault == EMU_CUDNN_STATS && t->dim(1) > 1 && t->dim(3) == 1 && t->has(CUDNN_TENSOR_RAGGED);
     for (int64_t h = 0; h < t->dim(1); h++)
       for (int64_t i = 0; i < (along == 2 ? rows : t->dim(2)); i++)
@@ -268,10 +271,13 @@ struct machine { /* a call */
     if (t->by_value()) return a.x[0] = number.at(t->uid()), a;
     const int  type = t->num<int>(CUDNN_TENSOR_TYPE);
     const bool base2 = fault == EMU_CUDNN_LOG2 && t->has(CUDNN_TENSOR_RAGGED) && t->dim(3) == 1;
-    each(t, [&](int64_t h, int64_t i, int64_t j, char *p) {
+    const bool behind = fault == EMU_CUDNN_BEHIND && t->has(CUDNN_TENSOR_RAGGED);
+    if (behind) std::fill(a.x.begin(), a.x.end(), 0); /* what no memory has */
+    auto get = [&](int64_t h, int64_t i, int64_t j, char *p) {
       uint16_t half;
       float    f;
       int32_t  whole;
+      if (behind && emu_device_range(p, 4)) return;
       memcpy(&half, p, 2);
       if (type != CUDNN_BF16) memcpy(&f, p, 4), memcpy(&whole, p, 4);
       a.x[(size_t)((h * a.rows + i) * a.cols + j)] = type == CUDNN_BF16
@@ -279,18 +285,20 @@ struct machine { /* a call */
                                                      : type == CUDNN_I32 ? (double)whole
                                                      : base2             ? (double)f * log(2.0)
                                                                          : (double)f;
-    });
+    };
+    each(t, get, behind ? t->dim(2) * t->dim(3) : 0);
     return a;
   }
   void store(const ref &t, array a) {
     const int type = t->num<int>(CUDNN_TENSOR_TYPE);
     for (double &x : a.x) x = rounded(x, type);
-    if (!t->is_virtual())
-      each(t, [&](int64_t h, int64_t i, int64_t j, char *p) {
-        float f = (float)a.at(h, i, j) * (fault == EMU_CUDNN_CHANGES ? 1 + 0.005f * (float)(turn_of % 3) : 1);
-        uint16_t half = tri_f32_to_half(TRI_BF16, f);
-        memcpy(p, type == CUDNN_BF16 ? (void *)&half : (void *)&f, type == CUDNN_BF16 ? 2 : 4);
-      });
+    auto put = [&](int64_t h, int64_t i, int64_t j, char *p) {
+      float f = (float)a.at(h, i, j) * (fault == EMU_CUDNN_CHANGES ? 1 + 0.005f * (float)(turn_of % 3) : 1);
+      if (fault == EMU_CUDNN_NOT_0 && t->uid() == CUDNN_DQ) f += 0.01f;
+      uint16_t half = tri_f32_to_half(TRI_BF16, f);
+      memcpy(p, type == CUDNN_BF16 ? (void *)&half : (void *)&f, type == CUDNN_BF16 ? 2 : 4);
+    };
+    if (!t->is_virtual()) each(t, put, fault == EMU_CUDNN_OVER && t->has(CUDNN_TENSOR_RAGGED));
     made[t.get()] = a;
   }
 
@@ -325,7 +333,7 @@ struct machine { /* a call */
     int64_t   size[3] = {c.rows, c.cols, a.cols};
     const int name[] = {CUDNN_OP_MATMUL_M, CUDNN_OP_MATMUL_N, CUDNN_OP_MATMUL_K};
     for (int i = 0; i < 3; i++)
-      if (d.has(name[i]) && fault != EMU_CUDNN_LENGTHS)
+      if (d.has(name[i]) && fault != EMU_CUDNN_LENGTHS && fault != EMU_CUDNN_BEHIND)
         size[i] = ((const int32_t *)place.at(d.at(name[i])->uid()))[b];
     for (double &x : c.x) x = 0;
     for (int64_t h = 0; h < c.n; h++)
@@ -388,8 +396,11 @@ struct handle {
 
 } /* namespace */
 
-void emu_cudnn_plant(emu_cudnn_fault f) { fault = f; }
-int  emu_cudnn_calls(void) { return calls; }
+void emu_cudnn_plant(emu_cudnn_fault f) {
+  fault = f;
+  emu_stick(cudaSuccess);
+}
+int emu_cudnn_calls(void) { return calls; }
 
 /* ---- the library's functions ---- */
 
@@ -492,6 +503,9 @@ int cudnnBackendExecute(cudnn_handle h, cudnn_desc plan, cudnn_desc pack) {
   const size_t           n = k->set[CUDNN_PACK_UIDS].bytes.size() / 8, room = engine_bytes(*g);
 
   if (!p->final || !k->final) return refuse(BAD_FINAL, "plan or pointers are not finalized");
+  if (fault == EMU_CUDNN_BREAKS) emu_stick(cudaErrorIllegalState);
+  if (fault == EMU_CUDNN_FAILS || fault == EMU_CUDNN_BREAKS)
+    return refuse(CUDNN_UNSUPPORTED, "an engine failed");
   for (size_t i = 0; i < n; i++)
     m.place[k->num<int64_t>(CUDNN_PACK_UIDS, i)] = k->num<void *>(CUDNN_PACK_POINTERS, i);
   if (fault == EMU_CUDNN_POINTER) m.place.erase(m.place.begin());

@@ -22,13 +22,18 @@ typedef enum {
   EMU_CUDNN_WINDOW,  /* nor any before its window */
   EMU_CUDNN_STRIDES, /* keys are not transposed: their last two strides change places */
   EMU_CUDNN_LENGTHS, /* products are of whole rows: no lengths */
+  EMU_CUDNN_BEHIND,  /* nor lengths; and what lies behind a sequence's end is read */
+  EMU_CUDNN_OVER,    /* a row behind a sequence's end is written */
   EMU_CUDNN_CHANGES, /* the engine's bits are others with each call */
+  EMU_CUDNN_NOT_0,   /* dq is 0.01 too large everywhere */
   EMU_CUDNN_UNSET,   /* a tensor's strides are never set */
   EMU_CUDNN_TWICE,   /* a number means two tensors */
   EMU_CUDNN_UNMADE,  /* an operation is left out of the graph */
   EMU_CUDNN_ENGINES, /* no engine repeats its bits */
   EMU_CUDNN_LESS,    /* engines want twice the workspace */
-  EMU_CUDNN_POINTER  /* a tensor's place is not told */
+  EMU_CUDNN_POINTER, /* a tensor's place is not told */
+  EMU_CUDNN_FAILS,   /* a call ends with status 3000 */
+  EMU_CUDNN_BREAKS   /* and so does all that waits for the device from then on */
 } emu_cudnn_fault;
 void emu_cudnn_plant(emu_cudnn_fault f);
 /* Calls of cudnnBackendExecute so far. */

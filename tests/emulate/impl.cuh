@@ -25,6 +25,8 @@ void emu_only(std::vector<uint64_t> blocks, unsigned width);
 void *emu_sparse(size_t bytes);
 /* Device memory that a library takes, or gives back: so many bytes fewer, or more, are free. */
 void emu_take_memory(long bytes);
+/* From now on waiting for a stream gives this error: a kernel's fault, which stays. cudaSuccess: no more. */
+void emu_stick(cudaError_t e);
 /* Device memory may be touched between the two; they nest. */
 void emu_memory_begin(void);
 void emu_memory_end(void);

@@ -77,7 +77,7 @@ int                                   open_depth, current_device;
 uint64_t                              records, captures;
 cudaStream_t                          capturing; /* or NULL */
 std::shared_ptr<CUgraph_st>           captured;  /* so far; NULL: the capture was invalidated */
-cudaError_t                           last_error;
+cudaError_t                           last_error, stuck;
 
 cudaError_t give(cudaError_t e) {
   if (e != cudaSuccess) last_error = e;
@@ -253,6 +253,8 @@ cudaError_t emu_queue(cudaStream_t s, std::function<void()> work, bool meets) {
 }
 
 /* ---- errors, devices ---- */
+
+void emu_stick(cudaError_t e) { stuck = e; }
 
 const char *cudaGetErrorName(cudaError_t e) {
   switch (e) {
@@ -503,7 +505,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
   if (s == capturing) return check_unsafe();
   run(s, 0);
-  return cudaSuccess;
+  return give(stuck);
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned) {
   if (!known(s)) return give(cudaErrorInvalidResourceHandle);
