@@ -179,7 +179,11 @@ static void judge(struct tri_cudnn *c, entry *e, const tri_cudnn_verdict *v) {
     snprintf(why, sizeof why, "failed: %s", v->failed);
   else if (!v->repeats)
     snprintf(why, sizeof why, "does not repeat its bits");
-  else if (!(v->apart <= TOO_FAR))
+  else if (v->behind)
+    snprintf(why, sizeof why, "writes behind the last row");
+  else if (isnan(v->apart))
+    snprintf(why, sizeof why, "has gradients that are no numbers");
+  else if (v->apart > TOO_FAR)
     snprintf(why, sizeof why, "has other gradients (%.3g of the largest apart)", v->apart);
   else
     return;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Chosen, all: rows of a tile of an engine's are at most 128; of 256 rows several tiles are. */
+/* Chosen, all: as many rows behind as the graph's least T, and of 256 rows several tiles. */
 enum { BEHIND = 128, LEAST = 256, ALIGN = 256, N_ARRAYS = 6 };
 
 /* Beside the longest, which comes third: of a part of a tile, none, one row. */
@@ -80,7 +80,7 @@ tri_status tri_cudnn_trial_put(tri_stream *s, const tri_attn_rule *rule, int64_t
 
   TRI_TRY(ops->fill(s, at, 0xff, bytes_of(h, longest)));
   out->rule = *rule;
-  out->rule.longest = longest > FIRST ? longest : FIRST;
+  out->rule.longest = longest;
   out->cu = tri_view1(at, TRI_I32, N_SEQUENCES + 1);
   at += ALIGN;
   out->qkv = take(&at, TRI_BF16, n, E);
@@ -89,6 +89,7 @@ tri_status tri_cudnn_trial_put(tri_stream *s, const tri_attn_rule *rule, int64_t
   out->dout = take(&at, TRI_BF16, n, HD);
   out->lse = take(&at, TRI_F32, n, h->H);
   TRI_TRY(ops->copy(s, out->cu.data, cu, sizeof cu));
+  TRI_TRY(ops->stream_sync(s)); /* cu is gone after this */
   TRI_TRY(put_numbers(s, &out->qkv, 1));
   TRI_TRY(put_numbers(s, &out->dout, 2));
   return ops->kernels->attn_fwd(s, &out->o, &out->lse, &out->qkv, &out->cu, &out->rule);
@@ -116,7 +117,8 @@ static tri_status get_cudnn(tri_stream *s, tri_out dqkv, tri_cudnn_way way, uint
 
   if (st != TRI_EDEVICE) return st;
   snprintf(v->failed, sizeof v->failed, "%s", tri_error_message());
-  TRI_TRY(s->device->ops->stream_sync(s));
+  TRI_TRY(tri_error_at(s->device->ops->stream_sync(s),
+                       "the trial of cuDNN (TRI_CUDA_ATTN_BWD=own does without)"));
   tri_error_clear();
   (void)cudaGetLastError(); /* it is told; the next launch asks */
   return TRI_OK;
@@ -142,27 +144,31 @@ static void compare(const uint16_t *got, const uint16_t *want, int64_t n, int64_
     for (int64_t j = i * E + first; j < i * E + end; j++) {
       const double w = (double)tri_half_to_f32(TRI_BF16, want[j]),
                    d = fabs((double)tri_half_to_f32(TRI_BF16, got[j]) - w);
-      if (!(d <= *apart)) *apart = d;
-      if (!(fabs(w) <= *largest)) *largest = fabs(w);
+      if (d > *apart || isnan(d)) *apart = d;
+      if (fabs(w) > *largest || isnan(w)) *largest = fabs(w);
     }
 }
 
 /* Each of dq, dk and dv by its own largest, but none by less than a rounding of the largest of all: of rows
- * that see one key, dq and dk are noise. */
-static double apart_of(const uint16_t *got, const uint16_t *want, int64_t n, const tri_heads *h) {
+ * that see one key, dq and dk are noise. *most: of the three; NaN where one has no number. */
+static tri_status find_apart(const uint16_t *got, const uint16_t *want, int64_t n, const tri_heads *h,
+                             double *most) {
   const int64_t q = (int64_t)h->H * h->D, k = (int64_t)h->G * h->D, E = q + 2 * k;
   const int64_t end[] = {0, q, q + k, E};
-  double        apart[3], size[3], all = 0, most = 0;
+  double        apart[3], size[3], all = 0;
 
   for (int i = 0; i < 3; i++) compare(got, want, n, E, end[i], end[i + 1], &apart[i], &size[i]);
   for (int i = 0; i < 3; i++)
-    if (!(size[i] <= all)) all = size[i];
-  if (!(all > 0 && all < HUGE_VAL)) return HUGE_VAL; /* not of these numbers: the own kernel is broken */
+    if (size[i] > all || isnan(size[i])) all = size[i];
+  if (!(all > 0 && all < HUGE_VAL))
+    TRI_FAIL(TRI_EDEVICE, "the own kernel's gradients of the numbers that cuDNN is tried on are %g at most",
+             all);
+  *most = 0;
   for (int i = 0; i < 3; i++) {
     const double x = apart[i] / fmax(size[i], all / 256);
-    most = isnan(x) ? HUGE_VAL : fmax(most, x);
+    if (x > *most || isnan(x)) *most = x;
   }
-  return most;
+  return TRI_OK;
 }
 
 tri_status tri_cudnn_try(tri_stream *s, const tri_cudnn_arrays *a, void *work, tri_cudnn_way way,
@@ -183,9 +189,8 @@ tri_status tri_cudnn_try(tri_stream *s, const tri_cudnn_arrays *a, void *work, t
   TRI_TRY_DONE(get_cudnn(s, &dqkv, way, got, out));
   if (out->failed[0]) goto done;
   out->repeats = !memcmp(got, again, all * sizeof *got);
-  out->apart = memcmp(got + used, want + used, (all - used) * sizeof *got)
-                   ? HUGE_VAL
-                   : apart_of(got, want, n, &a->rule.heads);
+  out->behind = memcmp(got + used, want + used, (all - used) * sizeof *got) != 0;
+  TRI_TRY_DONE(find_apart(got, want, n, &a->rule.heads, &out->apart));
 done:
   TRI_FREE(want);
   TRI_FREE(got);

@@ -12,7 +12,9 @@ typedef struct tri_cudnn_arrays {
 
 typedef struct tri_cudnn_verdict {
   bool   repeats;     /* cuDNN gave the same bits twice */
-  double apart;       /* the largest difference to the own, in units of the largest gradient */
+  bool   behind;      /* and wrote behind the last row */
+  double apart;       /* the largest difference to the own, of each part by its largest; NaN: not all are
+                         numbers */
   char   failed[256]; /* the message of a call that cuDNN failed; "": none */
 } tri_cudnn_verdict;
 
@@ -27,7 +29,8 @@ size_t  tri_cudnn_trial_work_bytes(const tri_heads *h, int64_t T);
 TRI_CHECKED tri_status tri_cudnn_trial_put(tri_stream *s, const tri_attn_rule *rule, int64_t longest,
                                            char *at, tri_cudnn_arrays *out);
 /* Not collective; waits. The own kernel once, with `work`, and cuDNN twice, each into a->dqkv. That cuDNN
- * fails is a verdict, and no error unless the device fails too. */
+ * fails is a verdict, and no error unless the device fails too; one is that the own kernel's gradients are 0
+ * or no numbers. */
 TRI_CHECKED tri_status tri_cudnn_try(tri_stream *s, const tri_cudnn_arrays *a, void *work, tri_cudnn_way way,
                                      tri_cudnn_verdict *out);
 /* Not collective; waits. Milliseconds of a way's second run. */

@@ -121,11 +121,12 @@ static void say_who(const tri_session *se, tri_bench_who *w) {
   tri_rates_library(se, w->library, sizeof w->library);
 }
 
-/* Collective over world. The load of the machine where it is highest. */
+/* Collective over world. The load of a core, of the machine where it is highest. */
 static tri_status find_load(const tri_session *se, double *load) {
   double  now[1];
   bool    told = getloadavg(now, 1) == 1;
-  int64_t x[2] = {told ? (int64_t)llround(1000 * now[0]) : 0, !told}; /* thousandths; not told */
+  int64_t x[2] = {told ? (int64_t)llround(1000 * now[0] / (double)sysconf(_SC_NPROCESSORS_ONLN)) : 0,
+                  !told}; /* thousandths; not told */
 
   TRI_TRY(tri_host_max(se->comm[TRI_WORLD], x, 2));
   *load = x[1] ? NAN : (double)x[0] / 1000;
@@ -138,12 +139,11 @@ static tri_status look_around(const tri_session *se, tri_bench_who *w) {
   tri_text   text = {0};
   tri_status st = TRI_OK;
 
-  TRI_TRY(find_load(se, &w->load_1min));
-  if (tri_device_is_gpu(se->device) || se->rt.world_rank != 0) return TRI_OK;
-  st = tri_bench_warn(w->load_1min, (int)sysconf(_SC_NPROCESSORS_ONLN), &text);
-  if (text.len) tri_log_narrow(TRI_LOG_WARN, "%s", text.data);
+  TRI_TRY(find_load(se, &w->load_of_core));
+  if (!tri_device_is_gpu(se->device)) st = tri_bench_warn(w->load_of_core, &text);
+  if (text.len && se->rt.world_rank == 0) tri_log_narrow(TRI_LOG_WARN, "%s", text.data);
   tri_text_free(&text);
-  return st;
+  return tri_agree(se->comm[TRI_WORLD], st);
 }
 
 /* Of AdamW: f32 masters and moments, read and written, the gradient, and new weights in a 16-bit type. */

@@ -93,7 +93,7 @@ static void say_cpus(const request *q, const tri_config *cfg, const tri_plan_job
   tri_log_narrow(TRI_LOG_WARN,
                  "no --gpu is given and %s: --gpus-per-node %lld is planned as %lld rank%s on the CPUs of a "
                  "node; for GPUs name one, --gpu h100-80; --device cpu says that CPUs are meant",
-                 strcmp(deck, "auto") ? "the deck says run.device: cpu" : "no GPU is here",
+                 strcmp(deck, "auto") ? "run.device is cpu" : "this program sees no GPU here",
                  (long long)q->per_node, (long long)q->per_node, q->per_node == 1 ? "" : "s");
 }
 

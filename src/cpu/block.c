@@ -103,8 +103,8 @@ static bool open_shared(size_t bytes, tri_cpu_block *b) {
   return true;
 }
 
-/* A large page: threads take the pages of a private block in turn, so that where each has memory near by, all
- * of it serves the block. */
+/* As a large page has: threads take the pages of a private block in turn, so that where each has memory near
+ * by, all of it serves the block. */
 static const size_t touch_bytes = (size_t)2 << 20;
 
 static void touch(char *p, size_t bytes, int threads) {

@@ -113,17 +113,20 @@ static void test_idle_ranks(void **state) {
 /* What no build knows is the user's mistake, with the words that there are. */
 static void test_unknown_choices(void **state) {
   (void)state;
-  cli_fails(64, "TRI_COMM=pigeon " ONE SFT "run.output=bad", "TRI_COMM=pigeon: ", "shm, mpi or staged");
-  cli_fails(64, "TRI_CPU_F32=avx9 " ONE SFT "run.output=bad", "TRI_CPU_F32=avx9: ", "can be library");
-  cli_fails(64, "TRI_CPU_BF16=avx9 " ONE SFT "run.output=bad", "TRI_CPU_BF16=avx9: ", "can be f32");
-  cli_fails(64, "TRI_CUDA_ATTN_BWD=flash " ONE SFT "run.output=bad",
+  cli_fails(64, "TRI_COMM=pigeon " ONE SFT "run.device=cpu run.output=bad",
+            "TRI_COMM=pigeon: ", "shm, mpi or staged");
+  cli_fails(64, "TRI_CPU_F32=avx9 " ONE SFT "run.device=cpu run.output=bad",
+            "TRI_CPU_F32=avx9: ", "can be library");
+  cli_fails(64, "TRI_CPU_BF16=avx9 " ONE SFT "run.device=cpu run.output=bad",
+            "TRI_CPU_BF16=avx9: ", "can be f32");
+  cli_fails(64, "TRI_CUDA_ATTN_BWD=flash " ONE SFT "run.device=cpu run.output=bad",
             "TRI_CUDA_ATTN_BWD=flash: ", "own, cudnn");
 }
 
 /* Asked for, they are no fault of the build. */
 static void test_staged_on_wish(void **state) {
   (void)state;
-  cli_succeeds("TRI_COMM=staged " TWO SFT "run.output=staged");
+  cli_succeeds("TRI_COMM=staged " TWO SFT "run.device=cpu run.output=staged");
   cli_shows(cli_err, "collectives on device memory go through host memory and MPI: TRI_COMM=staged\n");
   assert_null(strstr(cli_err, "NCCL"));
 }

@@ -24,6 +24,7 @@ typedef enum {
   EMU_CUDNN_LENGTHS, /* products are of whole rows: no lengths */
   EMU_CUDNN_BEHIND,  /* nor lengths; and what lies behind a sequence's end is read */
   EMU_CUDNN_OVER,    /* a row behind a sequence's end is written */
+  EMU_CUDNN_SKIPS,   /* the second row of a sequence is not */
   EMU_CUDNN_CHANGES, /* the engine's bits are others with each call */
   EMU_CUDNN_NOT_0,   /* dq is 0.01 too large everywhere */
   EMU_CUDNN_UNSET,   /* a tensor's strides are never set */

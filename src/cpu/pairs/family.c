@@ -16,8 +16,13 @@ static tri_status choose_f32(bool here, bool *own) {
 
   *own = here && (!wish || strcmp(wish, "library") != 0);
   if (!wish || !*wish || !strcmp(wish, "library") || (here && !strcmp(wish, "avx512"))) return TRI_OK;
-  TRI_FAIL(TRI_ECONFIG, "TRI_CPU_F32=%s: on this processor it can be library%s, or unset", wish,
-           here ? ", avx512" : "");
+  TRI_FAIL(strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE,
+           "TRI_CPU_F32=%s: on this processor it can be library%s, or unset", wish, here ? ", avx512" : "");
+}
+
+/* A family that there is, but not here, or no family. */
+static tri_status wrong(const char *wish) {
+  return strcmp(wish, "amx") && strcmp(wish, "avx512") ? TRI_ECONFIG : TRI_EDEVICE;
 }
 
 #if TRI_PAIRS_X86
@@ -43,7 +48,7 @@ tri_status tri_pairs_choose(void) {
   else if (!strcmp(wish, "f32"))
     chosen = NULL;
   else
-    TRI_FAIL(TRI_ECONFIG, "TRI_CPU_BF16=%s: on this processor it can be f32%s%s, or unset", wish,
+    TRI_FAIL(wrong(wish), "TRI_CPU_BF16=%s: on this processor it can be f32%s%s, or unset", wish,
              avx512 ? ", avx512" : "", amx ? ", amx" : "");
   return TRI_OK;
 }
@@ -53,7 +58,7 @@ tri_status tri_pairs_choose(void) {
 
   TRI_TRY(choose_f32(false, &own_f32));
   if (wish && *wish && strcmp(wish, "f32"))
-    TRI_FAIL(TRI_ECONFIG, "TRI_CPU_BF16=%s: on this processor it can be f32, or unset", wish);
+    TRI_FAIL(wrong(wish), "TRI_CPU_BF16=%s: on this processor it can be f32, or unset", wish);
   return TRI_OK;
 }
 #endif

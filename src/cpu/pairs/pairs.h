@@ -46,7 +46,8 @@ typedef struct tri_pairs {
 } tri_pairs;
 
 /* Chooses the family, the best this processor has, or $TRI_CPU_BF16: amx, avx512, or f32 (none: bf16 is
- * widened); and the products of f32. TRI_ECONFIG if one of the two variables names what is not here. */
+ * widened); and the products of f32. TRI_EDEVICE if one of the two variables names what is not here,
+ * TRI_ECONFIG what is nowhere. */
 TRI_CHECKED tri_status tri_pairs_choose(void);
 /* NULL: this processor has none, or tri_pairs_choose was not called. */
 const tri_pairs *tri_pairs_find(void);
