@@ -10,8 +10,10 @@
 struct spread_call {
   decode_call decode;
   float      *scores, *best; /* f32 [B,H,tiles,keys of a tile], [B,H,tiles]: how a block's lie, see below */
-  int         tiles;         /* of P pages */
-  int         every;         /* blocks of a row's head for its tiles: each has every so-manieth */
+  int         tiles = 0;     /* of P pages; a default lets what is derived lie close behind */
+};
+struct spread_tiles : spread_call { /* of those that make scores */
+  int every;                        /* blocks of a row's head for its tiles: each has every so-manieth */
 };
 
 /* The scores of tile `tile`, and their largest, of a block's n heads: [tiles,n * KEYS], [tiles,n]. */
@@ -33,7 +35,7 @@ static __device__ __forceinline__ int spread_at(int n, int sixteen, int row) {
 /* Scores f32 and their largest of tiles, each by one block. Grid: B * G * parts * every. Sums in f32 (mma).
  * Shared: queries [ROWS,D] and keys [D,ATTN_KEYS]. Judge: attn_decode_kernel's bits. */
 template <int D>
-__global__ void __launch_bounds__(THREADS, D <= 128 ? 8 : 4) attn_spread_scores_kernel(spread_call w) {
+__global__ void __launch_bounds__(THREADS, D <= 128 ? 8 : 4) attn_spread_scores_kernel(spread_tiles w) {
   TRI_SHARED_DYNAMIC(tri_bf16, queries);
   TRI_SHARED(decode_share, share, [1]);
   const decode_call &c = w.decode;
@@ -170,7 +172,7 @@ __global__ void __launch_bounds__(THREADS, 3) attn_spread_values_kernel(spread_c
 
 /* As attn_spread_scores_kernel, A f32 or f16; the scores are not yet capped, their largest are not kept.
  * Grid: B * G * parts * every. Shared: queries [F32_ROWS,D], keys [D,ATTN_F32_LD]. */
-template <class A> __global__ void __launch_bounds__(THREADS) attn_spread_f32_scores_kernel(spread_call w) {
+template <class A> __global__ void __launch_bounds__(THREADS) attn_spread_f32_scores_kernel(spread_tiles w) {
   TRI_SHARED_DYNAMIC(float, queries);
   const decode_call &c = w.decode;
   float             *keys = queries + F32_ROWS * c.D, s[F32_R];
@@ -232,17 +234,18 @@ tri_status tri_cuda_attn_spread(tri_stream *s, const decode_call &c, tri_dtype A
   int         tile = A == TRI_BF16 ? ATTN_KEYS / TRI_PAGE : ATTN_F32_KEYS / TRI_PAGE; /* pages */
   int         columns = (c.D + COLS - 1) / COLS;
   int64_t     blocks = B * c.G * c.parts;
-  spread_call w = {c, (float *)work->data, NULL, (c.P + tile - 1) / tile, 0};
+  spread_call w = {c, (float *)work->data, NULL, (c.P + tile - 1) / tile};
   tri_heads   h = {c.H, c.G, c.D};
   int64_t     fill = tri_blocks((int64_t)WAVES * tri_cuda_n_sm(s), (int)blocks); /* P may be far off */
-  unsigned    tiles, grid = (unsigned)(blocks * columns);
+  int         every = (int)(fill < w.tiles ? fill : w.tiles);
+  unsigned    tiles = (unsigned)(blocks * every), grid = (unsigned)(blocks * columns);
 
   TRI_ASSERT(work->dtype == TRI_F32 && tri_tensor_count(work) >= tri_attn_spread_work(&h, B, c.P));
   TRI_ASSERT((uintptr_t)work->data % 16 == 0 && blocks * w.tiles <= INT32_MAX);
-  w.every = (int)(fill < w.tiles ? fill : w.tiles), tiles = (unsigned)(blocks * w.every);
   w.best = w.scores + B * c.H * w.tiles * tile * TRI_PAGE;
+  const spread_tiles t = {w, every};
 #define LAUNCH(D)                                                                                            \
-  TRI_LAUNCH(attn_spread_scores_kernel<D>, tiles, THREADS, (ROWS + ATTN_KEYS) * D * sizeof(tri_bf16), s, w)
+  TRI_LAUNCH(attn_spread_scores_kernel<D>, tiles, THREADS, (ROWS + ATTN_KEYS) * D * sizeof(tri_bf16), s, t)
   if (A == TRI_BF16)
     TRI_TRY(c.D <= 64 ? LAUNCH(64) : c.D <= 96 ? LAUNCH(96) : c.D <= 128 ? LAUNCH(128) : LAUNCH(256));
 #undef LAUNCH
@@ -255,7 +258,7 @@ tri_status tri_cuda_attn_spread(tri_stream *s, const decode_call &c, tri_dtype A
 #undef LAUNCH
 #define LAUNCH(A)                                                                                            \
   TRI_LAUNCH(attn_spread_f32_scores_kernel<A>, tiles, THREADS,                                               \
-             sizeof(float) * (size_t)(c.D * (F32_ROWS + ATTN_F32_LD)), s, w)
+             sizeof(float) * (size_t)(c.D * (F32_ROWS + ATTN_F32_LD)), s, t)
   TRI_TRY(A == TRI_F16 ? LAUNCH(tri_f16) : LAUNCH(float));
 #undef LAUNCH
 #define LAUNCH(A) TRI_LAUNCH(attn_spread_f32_values_kernel<A>, grid, THREADS, 0, s, w, columns)

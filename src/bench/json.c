@@ -33,7 +33,7 @@ static tri_status put_who(const char *deck, const tri_bench_case *c, const tri_b
   TRI_TRY(put_text(t, ", ", "deck", deck));
   TRI_TRY(tri_text_printf(t, ", \"ranks\": %d, \"nodes\": %d, \"ranks_of_machine\": %d, \"threads\": %d",
                           w->ranks, w->nodes, w->machine_ranks, w->threads));
-  TRI_TRY(put_number(t, ", ", "load_per_core", w->load_of_core));
+  TRI_TRY(put_number(t, ", ", "load_per_core", w->load_per_core));
   TRI_TRY(put_text(t, ", ", "device", w->device));
   TRI_TRY(put_text(t, ", ", "gpu", w->model[0] ? w->model : NULL));
   TRI_TRY(put_text(t, ", ", "library", w->library[0] ? w->library : NULL));

@@ -12,6 +12,6 @@ TRI_CHECKED tri_status tri_bench_print_json(const char *deck, const tri_bench_ca
                                             const tri_bench_result *r, tri_text *out);
 /* Pure. One line without its newline, where the load of a core in the last minute is above a quarter; else,
  * and where it is NAN, nothing is appended. */
-TRI_CHECKED tri_status tri_bench_warn(double load_of_core, tri_text *out);
+TRI_CHECKED tri_status tri_bench_warn(double load_per_core, tri_text *out);
 
 #endif

@@ -139,8 +139,8 @@ static tri_status look_around(const tri_session *se, tri_bench_who *w) {
   tri_text   text = {0};
   tri_status st = TRI_OK;
 
-  TRI_TRY(find_load(se, &w->load_of_core));
-  if (!tri_device_is_gpu(se->device)) st = tri_bench_warn(w->load_of_core, &text);
+  TRI_TRY(find_load(se, &w->load_per_core));
+  if (!tri_device_is_gpu(se->device)) st = tri_bench_warn(w->load_per_core, &text);
   if (text.len && se->rt.world_rank == 0) tri_log_narrow(TRI_LOG_WARN, "%s", text.data);
   tri_text_free(&text);
   return tri_agree(se->comm[TRI_WORLD], st);

@@ -25,7 +25,7 @@ typedef struct tri_bench_who {
   int    ranks, nodes, machine_ranks, threads, cores; /* machine_ranks: of this machine; threads: of a rank */
   char   device[64], model[64];                       /* "cpu", "cuda"; of a GPU its maker's name, else "" */
   char   library[TRI_BENCH_WORD_BYTES]; /* of products, with its version; "": it does not tell */
-  double load_of_core;                  /* in the minute before; NAN: the machine does not tell */
+  double load_per_core;                 /* in the minute before; NAN: the machine does not tell */
 } tri_bench_who;
 
 /* Seconds are those of the slowest rank. */

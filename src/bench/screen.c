@@ -209,12 +209,12 @@ tri_status tri_bench_print(const char *deck, const tri_bench_case *c, const tri_
  * not. */
 static const double most_load = 0.25;
 
-tri_status tri_bench_warn(double load_of_core, tri_text *out) {
-  if (!(load_of_core > most_load)) return TRI_OK;
+tri_status tri_bench_warn(double load_per_core, tri_text *out) {
+  if (!(load_per_core > most_load)) return TRI_OK;
   return tri_text_printf(
       out,
       "a load of %.2f a core in the last minute: unless it was your own work, others use them, "
       "and while they do, the figures are not this machine's; wait until they are done, or ask "
       "for a machine of your own (--exclusive)",
-      load_of_core);
+      load_per_core);
 }

@@ -196,11 +196,11 @@ static void json_has_the_load(void **state) {
 
   (void)state;
   tri_bench_case_default(&c);
-  r.who.load_of_core = 5.25;
+  r.who.load_per_core = 5.25;
   assert_int_equal(tri_bench_print_json(NULL, &c, &r, &t), TRI_OK);
   shows(&t, ", \"load_per_core\": 5.25, ");
   tri_text_free(&t);
-  r.who.load_of_core = NAN;
+  r.who.load_per_core = NAN;
   assert_int_equal(tri_bench_print_json(NULL, &c, &r, &t), TRI_OK);
   shows(&t, ", \"load_per_core\": null, ");
   tri_text_free(&t);

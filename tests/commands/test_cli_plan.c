@@ -291,7 +291,7 @@ static void gpus_without_a_name_are_told_to_be_cpus(void **state) {
   assert_null(strstr(cli_err, said));
   cli_succeeds("CUDA_VISIBLE_DEVICES='' " PLAN "grpo.yaml run.device=auto");
   assert_null(strstr(cli_err, said));
-  assert_int_not_equal(cli_run(PLAN "grpo.yaml --gpus-per-node 2 --gpu 80"), 70);
+  cli_succeeds(PLAN "grpo.yaml --gpus-per-node 2 --gpu 80");
   assert_null(strstr(cli_err, said));
 }
 
