@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 cores=$(nproc)
-beside=$((cores + 1)) # tests: a third of the time of theirs is waiting for children and disks
+beside=$((2 * cores)) # tests: a third of the time of theirs is waiting for children and disks
 summary=''
 failed=0
 

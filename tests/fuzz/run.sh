@@ -37,7 +37,7 @@ check() {
   [[ $harness == tok* ]] && runs=20000
   printf '%s\n' "$build/work/$harness"/seeds/* | paste -sd, >"$list"
   ((${#found[@]} == 0)) || fuzz "$harness" "${found[@]}" || return
-  # Without -use_cmp: the values compared are addresses too, which differ from run to run.
+  # Not by the values compared: those are addresses too, which differ from run to run.
   fuzz "$harness" -seed=1 -use_cmp=0 -runs=$runs -seed_inputs=@"$list"
 }
 
@@ -112,7 +112,13 @@ case $what in
   ;;
 --check) job=check ;;
 *[!0-9]* | '') usage ;;
-*) job=explore seconds=$((what * 60)) ;;
+*)
+  job=explore seconds=$((what * 60))
+  grep -q '^TRI_FUZZ:[A-Z]*=GUIDED$' $build/CMakeCache.txt || {
+    echo "run.sh: minutes are for a build that is guided by the values compared: cmake --preset cpu-fuzz -DTRI_FUZZ=GUIDED && cmake --build --preset cpu-fuzz" >&2
+    exit 1
+  }
+  ;;
 esac
 each
 table
