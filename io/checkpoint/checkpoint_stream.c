@@ -232,7 +232,7 @@ void tri_ckpt_stream_lend(tri_ckpt_stream *s, void *room, size_t bytes) {
 
 static tri_status take_ring(tri_ckpt_stream *s) {
   s->room.bytes = RING_PIECES * tri_ckpt_copy_room(TRI_CKPT_PIECE_BYTES);
-  TRI_TRY(tri_host_alloc((size_t)s->room.bytes, 1, (void **)&s->room.own));
+  TRI_TRY(tri_pages_alloc((size_t)s->room.bytes, (void **)&s->room.own));
   s->room.at = s->room.own;
   return tri_ckpt_stream_start(s);
 }
@@ -343,7 +343,7 @@ void tri_ckpt_stream_close(tri_ckpt_stream **s) {
   if ((*s)->direct >= 0) close((*s)->direct);
   pthread_cond_destroy(&(*s)->news);
   pthread_mutex_destroy(&(*s)->lock);
-  tri_host_free((void **)&(*s)->room.own);
+  tri_pages_free((void **)&(*s)->room.own);
   TRI_FREE((*s)->job);
   TRI_FREE(*s);
 }

@@ -18,7 +18,7 @@ static tri_status arena_put(tri_dataset *d, const void *from, size_t n, void *ou
     TRI_TRY(TRI_ALLOC(b, 1));
     b->next = d->arena;
     d->arena = b;
-    TRI_TRY(TRI_ALLOC(b->data, cap));
+    TRI_TRY(tri_pages_alloc(cap, (void **)&b->data));
     b->cap = cap;
   }
   place = b->data + b->used;
@@ -363,7 +363,7 @@ void tri_dataset_close(tri_dataset **d) {
   if (!*d) return;
   for (arena_block *b = (*d)->arena, *next; b; b = next) {
     next = b->next;
-    TRI_FREE(b->data);
+    tri_pages_free((void **)&b->data);
     TRI_FREE(b);
   }
   TRI_FREE((*d)->shared);

@@ -436,7 +436,7 @@ static tri_status put_weights(job *j, tri_export_sum *sum) {
   int64_t first = 0, last;
 
   TRI_TRY(plan_shards(j, sum));
-  TRI_TRY(TRI_ALLOC(j->buf, PIECE));
+  TRI_TRY(tri_pages_alloc(PIECE * sizeof *j->buf, (void **)&j->buf));
   for (int s = 0; s < j->n_shard; s++, first = last) {
     for (last = first; last < j->n && j->shard[last] == s;) last++;
     TRI_TRY(put_shard(j, s, first, last));
@@ -491,7 +491,7 @@ done:
   TRI_FREE(j->spec);
   TRI_FREE(j->source);
   TRI_FREE(j->shard);
-  TRI_FREE(j->buf);
+  tri_pages_free((void **)&j->buf);
   TRI_FREE(j);
   return st;
 }

@@ -139,6 +139,7 @@ tri_status tri_pages_alloc(size_t bytes, void **out) {
   char *got = bytes > PTRDIFF_MAX - 2 * PAGES_ALIGN ? NULL : calloc(bytes + 2 * PAGES_ALIGN, 1);
 
   if (!got) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
+  atomic_fetch_add(&host_bytes, (int_fast64_t)malloc_usable_size(got));
   *out = got + 2 * PAGES_ALIGN - (uintptr_t)got % PAGES_ALIGN;
   memcpy((char *)*out - sizeof got, &got, sizeof got);
   return TRI_OK;
@@ -149,6 +150,7 @@ void tri_pages_free(void **p) {
 
   if (!*p) return;
   memcpy(&got, (char *)*p - sizeof got, sizeof got);
+  atomic_fetch_sub(&host_bytes, (int_fast64_t)malloc_usable_size(got));
   free(got);
   *p = NULL;
 }

@@ -43,7 +43,7 @@ done:
 void tri_mpi_way_close(struct tri_mpi_way **w) {
   if (!*w) return;
   if ((*w)->comm != MPI_COMM_NULL) MPI_Comm_free(&(*w)->comm);
-  for (int i = 0; i < STAGE_BUFFERS; i++) TRI_FREE((*w)->stage[i]);
+  for (int i = 0; i < STAGE_BUFFERS; i++) tri_pages_free((void **)&(*w)->stage[i]);
   TRI_FREE(*w);
 }
 
@@ -92,7 +92,7 @@ static tri_status open_stage(struct tri_mpi_way *w, int size) {
   size_t bytes = STAGE_BYTES > (size_t)size * 8192 ? STAGE_BYTES : (size_t)size * 8192;
 
   if (w->stage[STAGE_BUFFERS - 1]) return TRI_OK;
-  for (int i = 0; i < STAGE_BUFFERS; i++) TRI_TRY(TRI_ALLOC(w->stage[i], bytes));
+  for (int i = 0; i < STAGE_BUFFERS; i++) TRI_TRY(tri_pages_alloc(bytes, (void **)&w->stage[i]));
   w->stage_bytes = bytes;
   return TRI_OK;
 }

@@ -9,7 +9,7 @@ typedef tri_param_unit unit;
 
 enum {
   PAD_ELEMENTS = 64,      /* chosen: every share starts on a 256-byte boundary in f32, 128 in bf16 */
-  FILL_ELEMENTS = 1 << 20 /* chosen: 4 MiB of host memory while loading */
+  FILL_ELEMENTS = 1 << 20 /* chosen: 4 MiB of host memory at most, while loading */
 };
 
 int64_t tri_param_count(const tri_param_spec *s) {
@@ -309,6 +309,18 @@ static tri_status fill_unit(tri_params *p, int index, tri_state_kind kind, tri_f
   return TRI_OK;
 }
 
+/* Elements of the longest part that is filled at once. */
+static int64_t fill_most(const tri_params *p) {
+  int64_t most = 1;
+
+  for (int i = 0; i < p->opt.n_unit; i++)
+    for (int k = 0; k < p->unit[i].spec->n_param; k++) {
+      int64_t n = tri_params_piece(p, i, k).count;
+      if (n > most) most = n;
+    }
+  return most < FILL_ELEMENTS ? most : FILL_ELEMENTS;
+}
+
 tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill, void *ctx, tri_stream *s) {
   tri_status      st = TRI_OK;
   void           *scratch = NULL; /* page-locked, for quick copies to a GPU */
@@ -318,7 +330,7 @@ tri_status tri_params_fill(tri_params *p, tri_state_kind kind, tri_fill_fn fill,
   TRI_TRY(tri_params_share_bind(p));
   TRI_TRY(tri_params_forget_unused(p, s));
   TRI_TRY(tri_params_meet(p));
-  st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, FILL_ELEMENTS * sizeof(float), &scratch);
+  st = p->device->ops->alloc(p->device, TRI_MEM_PINNED, (size_t)fill_most(p) * sizeof(float), &scratch);
   for (int i = 0; i < p->opt.n_unit && st == TRI_OK; i++) st = fill_unit(p, i, kind, fill, ctx, scratch, s);
   p->device->ops->free(p->device, TRI_MEM_PINNED, &scratch);
   TRI_TRY(tri_agree(p->comm[TRI_WORLD], st));

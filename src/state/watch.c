@@ -171,7 +171,7 @@ static tri_status check_copies(tri_params *p, tri_stream *s, bool share) {
   size_t    *counts = NULL;
 
   if (!c) return TRI_OK;
-  st = TRI_ALLOC(buf, PIECE_BYTES);
+  st = tri_pages_alloc(PIECE_BYTES, (void **)&buf);
   if (st == TRI_OK) st = TRI_ALLOC(mine, n + 1);
   if (st == TRI_OK) st = TRI_ALLOC(counts, c->size);
   if (st == TRI_OK) st = hash_copies(p, s, buf, share, mine + 1);
@@ -180,7 +180,7 @@ static tri_status check_copies(tri_params *p, tri_stream *s, bool share) {
   TRI_TRY_DONE(tri_host_gather_all(c, mine, (size_t)(n + 1) * sizeof *mine, &all, counts));
   TRI_TRY_DONE(compare(p, all, c->size, n, share ? "master weights" : "weights"));
 done:
-  TRI_FREE(buf);
+  tri_pages_free((void **)&buf);
   TRI_FREE(mine);
   TRI_FREE(counts);
   tri_host_free(&all);
@@ -201,7 +201,7 @@ tri_status tri_watch_step(tri_params *p, const tri_optim_opt *opt, const tri_opt
   uint64_t  *hash = NULL; /* of before, then of now */
   found      seen = {0};
 
-  st = TRI_ALLOC(buf, PIECE_BYTES);
+  st = tri_pages_alloc(PIECE_BYTES, (void **)&buf);
   if (st == TRI_OK) st = TRI_ALLOC(hash, 2 * n);
   if (st == TRI_OK) st = hash_pieces(p, s, buf, hash);
   TRI_TRY_DONE(tri_agree(world, st));
@@ -212,7 +212,7 @@ tri_status tri_watch_step(tri_params *p, const tri_optim_opt *opt, const tri_opt
   if (world->rank == 0) say(p, &seen, now->learning_rate);
   TRI_TRY_DONE(tri_watch_copies(p, s));
 done:
-  TRI_FREE(buf);
+  tri_pages_free((void **)&buf);
   TRI_FREE(hash);
   return st;
 }

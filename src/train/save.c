@@ -146,10 +146,10 @@ static tri_status write_entry(tri_trainer *t, tri_ckpt_writer *w, const entry *e
 
 static tri_status write_tensors(tri_trainer *t, tri_ckpt_writer *w, const listing *l) {
   float     *buf = NULL;
-  tri_status st = TRI_ALLOC(buf, PIECE);
+  tri_status st = tri_pages_alloc(PIECE * sizeof *buf, (void **)&buf);
 
   for (int i = 0; i < l->n && st == TRI_OK; i++) st = write_entry(t, w, &l->e[i], i, buf);
-  TRI_FREE(buf);
+  tri_pages_free((void **)&buf);
   return st;
 }
 
