@@ -11,6 +11,16 @@
 #include <string.h>
 #include <time.h>
 
+#ifndef __has_feature /* clang's way to tell; gcc's is the other one */
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes)   ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
 enum { PAGES_ALIGN = 256 };  /* specified: device.h */
 enum { TRACE_BYTES = 4096 }; /* chosen: a screen of text */
 
@@ -134,14 +144,18 @@ tri_status tri_grow(void **p, int64_t *cap, int64_t need, size_t size) {
   return TRI_OK;
 }
 
-/* calloc zeroes without touching; the address it gave lies before the block. */
+/* calloc zeroes without touching what is fresh; the address it gave lies before the block, where nobody else
+ * may look. */
 tri_status tri_pages_alloc(size_t bytes, void **out) {
-  char *got = bytes > PTRDIFF_MAX - 2 * PAGES_ALIGN ? NULL : calloc(bytes + 2 * PAGES_ALIGN, 1);
+  char *got;
 
+  *out = NULL;
+  got = bytes > PTRDIFF_MAX - 2 * PAGES_ALIGN ? NULL : calloc(bytes + 2 * PAGES_ALIGN, 1);
   if (!got) TRI_FAIL(TRI_ENOMEM, "the host has no %zu bytes of memory left", bytes);
   atomic_fetch_add(&host_bytes, (int_fast64_t)malloc_usable_size(got));
   *out = got + 2 * PAGES_ALIGN - (uintptr_t)got % PAGES_ALIGN;
   memcpy((char *)*out - sizeof got, &got, sizeof got);
+  ASAN_POISON_MEMORY_REGION(got, (size_t)((char *)*out - got));
   return TRI_OK;
 }
 
@@ -149,7 +163,9 @@ void tri_pages_free(void **p) {
   char *got;
 
   if (!*p) return;
+  ASAN_UNPOISON_MEMORY_REGION((char *)*p - sizeof got, sizeof got);
   memcpy(&got, (char *)*p - sizeof got, sizeof got);
+  ASAN_UNPOISON_MEMORY_REGION(got, (size_t)((char *)*p - got));
   atomic_fetch_sub(&host_bytes, (int_fast64_t)malloc_usable_size(got));
   free(got);
   *p = NULL;

@@ -87,15 +87,16 @@ void tri_assert_failed(const char *file, int line, const char *what) __attribute
  * failure. tri_host_free accepts NULL and leaves *p NULL. Not collective. */
 TRI_CHECKED tri_status tri_host_alloc(size_t n, size_t size, void **out);
 void                   tri_host_free(void **p);
-int64_t                tri_host_bytes(void); /* bytes held now through both */
+int64_t                tri_host_bytes(void); /* bytes held now through tri_host_alloc and tri_pages_alloc */
 #define TRI_ALLOC(ptr, n) tri_host_alloc((size_t)(n), sizeof *(ptr), (void **)&(ptr))
 #define TRI_FREE(ptr)     tri_host_free((void **)&(ptr))
 /* Room for `need` elements of `size` bytes in *p, a checked allocation (or NULL) that has room for *cap: at
  * least twice as many where it has not. What lies there stays. Not collective. */
 TRI_CHECKED tri_status tri_grow(void **p, int64_t *cap, int64_t need, size_t size);
 #define TRI_GROW(ptr, cap, need) tri_grow((void **)&(ptr), &(cap), need, sizeof *(ptr))
-/* Zeroed, 256-byte aligned, for large rooms of which little may be needed: the system gives the pages as they
- * are written. To be freed by tri_pages_free, which accepts NULL and leaves *p NULL. Not collective. */
+/* Zeroed, 256-byte aligned, counted, for large rooms of which little may be needed: pages that are fresh are
+ * taken as they are written. *out is NULL on failure. To be freed by tri_pages_free, which accepts NULL and
+ * leaves *p NULL. Not collective. */
 TRI_CHECKED tri_status tri_pages_alloc(size_t bytes, void **out);
 void                   tri_pages_free(void **p);
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh - fuzzes the parsers: the harnesses of build/cpu-fuzz, as many at a time as there are cores.
 #
-# tests/fuzz/run.sh MINUTES [HARNESS ...]    each harness for that long, from where earlier runs ended
+# tests/fuzz/run.sh MINUTES [HARNESS ...]    each harness for that long, from where earlier runs ended; a build with TRI_FUZZ=GUIDED
 # tests/fuzz/run.sh --check [HARNESS ...]    each a fixed number of executions from the seeds, the same every time
 # tests/fuzz/run.sh --coverage [HARNESS ...] lines and branches of the parsers that seeds and corpora reach
 #
@@ -116,7 +116,7 @@ case $what in
   job=explore seconds=$((what * 60))
   grep -q '^TRI_FUZZ:[A-Z]*=GUIDED$' $build/CMakeCache.txt || {
     echo "run.sh: minutes are for a build that is guided by the values compared: cmake --preset cpu-fuzz -DTRI_FUZZ=GUIDED && cmake --build --preset cpu-fuzz" >&2
-    exit 1
+    exit 64
   }
   ;;
 esac
