@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 cores=$(nproc)
-beside=$((2 * cores)) # tests: they wait for children, disks and each other; with one more than there are cores a seventh of the time was idle
+beside=$((2 * cores)) # tests: they wait for children, disks and each other, with one more than there are cores a seventh of the time
 summary=''
 failed=0
 
