@@ -131,6 +131,17 @@ bool can(const algorithm &a, const cublasLtMatrixLayoutOpaque_t &d) {
          (d.rows <= WIDE || a.tile == LARGE) && (d.cols <= 16 || a.stages == STAGES[0]);
 }
 
+/* n numbers of x from the element `at` on, `apart` floats from each other at to. */
+void take(float *to, size_t apart, const matrix &x, size_t at, uint64_t n) {
+  const tri_dtype half = x.t.type == CUDA_R_16F ? TRI_F16 : TRI_BF16;
+
+  if (x.t.type == CUDA_R_32F)
+    for (uint64_t i = 0; i < n; i++) to[i * apart] = ((const float *)x.data)[at + i];
+  else
+    for (uint64_t i = 0; i < n; i++)
+      to[i * apart] = tri_half_to_f32(half, ((const uint16_t *)x.data)[at + i]);
+}
+
 /* sum[TILE] += terms [from, to) of TILE rows of one column, in the order of k; a at [k][TILE], b at [k]. */
 void add_terms(float *sum, const float *a, const float *b, uint64_t from, uint64_t to) {
   typedef float sixteen __attribute__((vector_size(64), aligned(4)));
@@ -144,18 +155,18 @@ void add_terms(float *sum, const float *a, const float *b, uint64_t from, uint64
 
 void multiply(const product &p) {
   std::vector<float> a(p.k * TILE), b(p.k * p.n);
-  for (uint64_t j = 0; j < p.n; j++)
-    for (uint64_t k = 0; k < p.k; k++)
-      b[j * p.k + k] =
-          get(p.b.data, p.b.t.type, p.how.trans_b ? k * (uint64_t)p.b.t.ld + j : j * (uint64_t)p.b.t.ld + k);
+  const size_t       lda = (size_t)p.a.t.ld, ldb = (size_t)p.b.t.ld;
+
+  if (p.how.trans_b)
+    for (uint64_t k = 0; k < p.k; k++) take(&b[k], p.k, p.b, k * ldb, p.n);
+  else
+    for (uint64_t j = 0; j < p.n; j++) take(&b[j * p.k], 1, p.b, j * ldb, p.k);
   for (uint64_t first = 0; first < p.m; first += TILE) {
     uint64_t rows = p.m - first < TILE ? p.m - first : TILE;
-    for (uint64_t i = 0; i < TILE; i++)
-      for (uint64_t k = 0; k < p.k; k++) {
-        uint64_t row = first + i,
-                 at = p.how.trans_a ? row * (uint64_t)p.a.t.ld + k : k * (uint64_t)p.a.t.ld + row;
-        a[k * TILE + i] = i < rows ? get(p.a.data, p.a.t.type, at) : 0;
-      }
+    if (p.how.trans_a)
+      for (uint64_t i = 0; i < rows; i++) take(&a[i], TILE, p.a, (first + i) * lda, p.k);
+    else
+      for (uint64_t k = 0; k < p.k; k++) take(&a[k * TILE], 1, p.a, k * lda + first, rows);
     for (uint64_t j = 0; j < p.n; j++) {
       float sum[TILE] = {0}, rest[TILE] = {0};
       add_terms(sum, a.data(), &b[j * p.k], 0, cut(p));

@@ -61,7 +61,8 @@ enum {
   ALIGN = 256,
   EAGER_CALLS = 12 /* chosen: calls after which a stream begins to hurry, or ends it, on average */
 };
-const size_t LARGE = (size_t)2 << 20;                                      /* of a large page of x86-64 */
+const size_t LARGE = (size_t)2 << 20; /* of a large page of x86-64 */
+const size_t KEPT = 4 * LARGE;        /* chosen: freed blocks up to it keep their pages, new ones are slow */
 const size_t RANGE_BYTES = (size_t)1 << 40, TOTAL_BYTES = (size_t)8 << 30; /* chosen: a small GPU */
 
 struct block {
@@ -140,7 +141,8 @@ const uint64_t FREE = UINT64_MAX;
 
 /* Run the steps of s up to the record `number` (0: all), or those that wait for nothing (FREE). */
 void run(cudaStream_t s, uint64_t number) {
-  emu_memory_begin();
+  bool opened = false; /* only for work: to open and to close takes longer than an event */
+
   while (number == FREE ? is_free(s) : !s->steps.empty()) {
     CUstream_st::step step = std::move(s->steps.front());
     s->steps.pop_front();
@@ -153,10 +155,12 @@ void run(cudaStream_t s, uint64_t number) {
       step.record->at_s = s->at_s;
       if (number && step.number >= number) break; /* FREE is more than all */
     } else {
+      if (!opened) emu_memory_begin();
+      opened = true;
       s->at_s = run_timed(step.work, s->at_s);
     }
   }
-  emu_memory_end();
+  if (opened) emu_memory_end();
 }
 
 void run_all() {
@@ -229,8 +233,8 @@ void emu_memory_begin(void) {
 }
 
 void emu_memory_end(void) {
-  if (--open_depth) return;
-  for (auto &b : device_blocks) mprotect(b.first, b.second.room, PROT_NONE);
+  if (--open_depth || !range) return;
+  mprotect(range, (size_t)(range_end - range), PROT_NONE); /* one call for all of them */
 }
 
 void emu_take_memory(long bytes) { in_use += (size_t)bytes; }
@@ -413,7 +417,7 @@ cudaError_t cudaFree(void *p) {
   run_all();
   mprotect(p, it->second.room, PROT_READ | PROT_WRITE);
   set_tail((char *)p, it->second, true);
-  madvise(p, it->second.room, MADV_DONTNEED);
+  if (it->second.sparse || it->second.room > KEPT) madvise(p, it->second.room, MADV_DONTNEED);
   mprotect(p, it->second.room, PROT_NONE);
   if (!it->second.sparse) in_use -= it->second.bytes;
   spare[it->second.room].push_back((char *)p);
