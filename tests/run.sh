@@ -63,17 +63,16 @@ unset TRI_TEST_BRIEF
 
 build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
 
-# The parsers under libFuzzer, where clang has it: a fixed number of executions, the same every time.
+# The parsers of that build under libFuzzer, where clang has it: a fixed number of executions, the same every time.
 if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null; then
-  if build cpu-fuzz; then
-    said=$(tests/fuzz/run.sh --check)
-    code=$?
-    echo "$said"
-    note cpu-fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } /^== / { on = 0 } on && NF == 5 { n++; done += $2; finds += $5 }
-      END { print n " harnesses, " done " executions, " finds " finds" }')"
-  fi
+  echo "== fuzz"
+  said=$(tests/fuzz/run.sh --check)
+  code=$?
+  echo "$said"
+  note fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } /^== / { on = 0 } on && NF == 5 { n++; done += $2; finds += $5 }
+    END { print n " harnesses, " done " executions, " finds " finds" }')"
 else
-  note cpu-fuzz 0 "not run: this machine has no clang with libFuzzer (Debian: libclang-rt-14-dev)"
+  note fuzz 0 "not run: this machine has no clang with libFuzzer (Debian: libclang-rt-14-dev)"
 fi
 
 # CUDA's own compiler, where it is; the tests of real GPUs are another script's.

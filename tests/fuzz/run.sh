@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# run.sh - fuzzes the parsers: the harnesses of build/cpu-fuzz, as many at a time as there are cores.
+# run.sh - fuzzes the parsers, with as many harnesses at a time as there are cores.
 #
-# tests/fuzz/run.sh MINUTES [HARNESS ...]    each harness for that long, from where earlier runs ended; a build with TRI_FUZZ=GUIDED
+# tests/fuzz/run.sh MINUTES [HARNESS ...]    each harness for that long, from where earlier runs ended
 # tests/fuzz/run.sh --check [HARNESS ...]    each a fixed number of executions from the seeds, the same every time
 # tests/fuzz/run.sh --coverage [HARNESS ...] lines and branches of the parsers that seeds and corpora reach
 #
-# In build/cpu-fuzz: corpus/HARNESS is kept; finds/HARNESS has the inputs of the last run that broke something, to be
-# looked at with fuzz_HARNESS FILE; log/HARNESS is what libFuzzer said. Exit 1: something was found.
+# The harnesses are those of build/cpu-fuzz, with --check those of build/cpu-asan. There corpus/HARNESS is kept; finds/HARNESS
+# has the inputs of the last run that broke something, to be looked at with fuzz_HARNESS FILE; log/HARNESS is what libFuzzer
+# said. Exit 1: something was found.
 set -uo pipefail
 shopt -s nullglob
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
@@ -110,15 +111,9 @@ case $what in
   coverage
   exit
   ;;
---check) job=check ;;
+--check) job=check build=build/cpu-asan ;;
 *[!0-9]* | '') usage ;;
-*)
-  job=explore seconds=$((what * 60))
-  grep -q '^TRI_FUZZ:[A-Z]*=GUIDED$' $build/CMakeCache.txt || {
-    echo "run.sh: minutes are for a build that is guided by the values compared: cmake --preset cpu-fuzz -DTRI_FUZZ=GUIDED && cmake --build --preset cpu-fuzz" >&2
-    exit 64
-  }
-  ;;
+*) job=explore seconds=$((what * 60)) ;;
 esac
 each
 table
