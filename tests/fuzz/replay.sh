@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# replay.sh - a harness without libFuzzer on its seeds and on what fuzzing found before: PROGRAM HARNESS.
+# replay.sh - a harness on its seeds and on what fuzzing found before, each once: PROGRAM HARNESS.
 set -euo pipefail
 shopt -s nullglob
 work=$(mktemp -d)
