@@ -29,7 +29,7 @@ for k in $(seq "$kills"); do
       pid=$!
       ms=$((RANDOM % (whole_ms + 1)))
       timeout "$((ms / 1000)).$(printf %03d $((ms % 1000)))" tail --pid=$pid -f /dev/null || true
-      pkill -KILL -s "$pid" 2> /dev/null || true
+      while pkill -KILL -r D,R,S -s "$pid"; do :; done # until none is left: mpirun may just have started one that pkill did not see
       wait "$pid" 2> /dev/null && touch "$out/done" || true
     else
       launch "$ranks" "$out" "${more[@]}" || { echo "kill $k: resuming failed"; exit 1; }
