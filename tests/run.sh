@@ -67,7 +67,7 @@ unset TRI_TEST_BRIEF
 
 build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
 
-# The parsers of that build under libFuzzer, where clang has it: a fixed number of executions, the same every time.
+# The parsers of the sanitized build under libFuzzer, where clang has it: a fixed number of executions, the same every time.
 if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null; then
   echo "== fuzz"
   said=$(tests/fuzz/run.sh --check)
@@ -82,7 +82,6 @@ fi
 # CUDA's own compiler, where it is; the tests of real GPUs are another script's.
 if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then
   log=build/cuda-release.log
-  mkdir -p build
   NVCC_APPEND_FLAGS='-Xptxas=-v --no-compress' # sass.py reads the objects
   export NVCC_APPEND_FLAGS
   build cuda-release --target trireme bench_gpu bench_model >"$log" 2>&1

@@ -113,7 +113,13 @@ case $what in
   ;;
 --check) job=check build=build/cpu-asan ;;
 *[!0-9]* | '') usage ;;
-*) job=explore seconds=$((what * 60)) ;;
+*)
+  job=explore seconds=$((what * 60))
+  grep -q '^TRI_FUZZ:[A-Z]*=GUIDED$' $build/CMakeCache.txt || {
+    echo "run.sh: minutes are for a build that is guided by the values compared: cmake --preset cpu-fuzz && cmake --build --preset cpu-fuzz" >&2
+    exit 64
+  }
+  ;;
 esac
 each
 table
