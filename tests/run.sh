@@ -73,8 +73,8 @@ if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize
   said=$(tests/fuzz/run.sh --check)
   code=$?
   echo "$said"
-  note fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } /^== / { on = 0 } on && NF == 5 { n++; done += $2; finds += $5 }
-    END { print n " harnesses, " done " executions, " finds " finds" }')"
+  note fuzz $code "$(echo "$said" | awk '/^harness / { on = 1; next } /^== / { on = 0 } on && NF == 5 { n++; done += $2; finds += $5; if ($5) where = where " " $1 }
+    END { print n " harnesses, " done " executions, " finds " finds" (finds ? ":" where : "") }')"
 else
   note fuzz 0 "not run: this machine has no clang with libFuzzer (Debian: libclang-rt-14-dev)"
 fi
@@ -90,7 +90,7 @@ if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvc
   if [ $code = 0 ]; then
     said=$(JOBS=$cores tests/gpu/registers.sh --from "$log")
     code=$?
-    echo "$said"
+    echo "$said" | grep '^registers:' # not the table of all of them
     note cuda-release $code "builds; $(echo "$said" | tail -n 1)"
     if command -v python3 >/dev/null 2>&1; then
       said=$(find build/cuda-release -name '*.cu.o' -exec python3 tests/gpu/sass.py {} +)

@@ -65,7 +65,8 @@ static bool take_number(cursor *c, tri_history_field *f) {
   f->kind = TRI_FIELD_NUMBER;
   errno = 0;
   if (whole) f->step = strtoll(c->p, NULL, 10);
-  if (errno || f->step < 0) f->step = -1;
+  if (errno) return false; /* jansson has no such integers */
+  if (f->step < 0) f->step = -1;
   c->p = end;
   return true;
 }

@@ -137,6 +137,8 @@ static void foreign_lines_are_counted(void **state) {
                                     "{\"step\": 1, \"loss\": 0x10}",
                                     "{\"step\": 1, \"loss\": 1e}",
                                     "{\"step\": 1, \"loss\": 1e999}",
+                                    "{\"step\": 1, \"loss\": 99999999999999999999}",
+                                    "{\"step\": 1, \"lo\\u0073s\": -99999999999999999999}",
                                     "{\"step\": 1, \"loss\": NaN}",
                                     "{\"step\": 1, \"loss\": nullnull}",
                                     "{\"step\": 1,}",
