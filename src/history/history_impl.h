@@ -46,7 +46,7 @@ typedef struct tri_history_field {
   int              n_name, n_text;
   tri_history_kind kind;
   double           number; /* NaN: null */
-  int64_t          step;   /* of a whole number that fits; -1: else */
+  int64_t          step;   /* of a whole number from 0 on; -1: else */
   int64_t          series; /* its place among the series, -1: it has none yet; rows.c's */
 } tri_history_field;
 struct json_t;

@@ -99,7 +99,7 @@ static tri_status take_plain(const char *text, tri_history_fields *out, bool *pl
   bool   more;
 
   *plain = take(&c, '{');
-  for (more = *plain; more && out->n <= TRI_HISTORY_NAMES_MOST; more = *plain && take(&c, ',')) {
+  for (more = *plain; more && out->n < TRI_HISTORY_NAMES_MOST; more = *plain && take(&c, ',')) {
     tri_history_field f = {0};
     *plain = take_string(&c, &f.name, &f.n_name) && take(&c, ':') && take_value(&c, &f) && !has_name(out, &f);
     TRI_TRY(TRI_GROW(out->field, out->cap, out->n + 1));

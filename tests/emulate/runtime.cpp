@@ -402,6 +402,7 @@ void *emu_sparse(size_t bytes) {
   size_t room = (bytes + LARGE - 1) / LARGE * LARGE;
   char  *p = take_range(room);
 
+  madvise(p, room, MADV_DONTNEED);   /* zeros again, where a block that kept its pages was before */
   madvise(p, room, MADV_NOHUGEPAGE); /* a page for a row, not two million bytes */
   mprotect(p, room, PROT_READ | PROT_WRITE);
   set_tail(p, device_blocks[p] = {bytes, room, true}, false);

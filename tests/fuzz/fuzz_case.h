@@ -2,8 +2,8 @@
  * process.
  *
  * A harness is one parser with its invariants: LLVMFuzzerTestOneInput gets an input, calls the parser as the
- * program does, and aborts where something does not hold. libFuzzer calls it in the presets cpu-asan and
- * cpu-fuzz, replay.c in every other build. */
+ * program does, and aborts where something does not hold. libFuzzer calls it in the preset cpu-fuzz
+ * and, where clang has it, in cpu-asan; replay.c in every other build. */
 #ifndef TRI_TESTS_FUZZ_CASE_H
 #define TRI_TESTS_FUZZ_CASE_H
 

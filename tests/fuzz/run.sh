@@ -111,7 +111,13 @@ case $what in
   coverage
   exit
   ;;
---check) job=check build=build/cpu-asan ;;
+--check)
+  job=check build=build/cpu-asan
+  grep -q '^TRI_HAVE_FUZZER:INTERNAL=1$' $build/CMakeCache.txt || {
+    echo "run.sh: $build was configured where clang had no libFuzzer (Debian: libclang-rt-14-dev): cmake --preset cpu-asan && cmake --build --preset cpu-asan --target fuzz" >&2
+    exit 64
+  }
+  ;;
 *[!0-9]* | '') usage ;;
 *)
   job=explore seconds=$((what * 60))

@@ -10,7 +10,21 @@ kills=$3 RANDOM=${4:-1} more=("${@:5}") parts=
 [[ "${more[*]}" != *ppo* ]] || parts=critic
 [[ "${more[*]}" != *ema* ]] || parts="$parts ema"
 write_deck
+# Who is killed leaves what it had for Open MPI: it goes with $dir/session. Short, for sockets are made in it.
+session=$(mktemp -d /dev/shm/kr.XXXXXX)
+trap 'rm -rf "$dir" "$session"' EXIT
+export OMPI_MCA_orte_tmpdir_base=$session
 
+# Until none of the session is left: mpirun may just have started one that pkill did not see. A rank's lock on its folder is
+# there until the last of its threads has ended.
+kill_session() { # its number, the run's output folder
+  local code=0
+  while [ $code = 0 ]; do pkill -KILL -r D,R,S -s "$1" || code=$?; done
+  [ $code = 1 ] || { echo "pkill cannot kill: exit status $code (-r: procps 3.3.16 or newer)"; exit 1; }
+  [ ! -d "$2" ] || flock "$2" true
+}
+
+n_killed=0
 began=$(date +%s%N)
 launch "$ranks" "$dir/whole" "${more[@]/checkpoint.async=true/checkpoint.async=false}"
 whole_ms=$((($(date +%s%N) - began) / 1000000))
@@ -29,8 +43,11 @@ for k in $(seq "$kills"); do
       pid=$!
       ms=$((RANDOM % (whole_ms + 1)))
       timeout "$((ms / 1000)).$(printf %03d $((ms % 1000)))" tail --pid=$pid -f /dev/null || true
-      while pkill -KILL -r D,R,S -s "$pid"; do :; done # until none is left: mpirun may just have started one that pkill did not see
-      wait "$pid" 2> /dev/null && touch "$out/done" || true
+      kill_session "$pid" "$out"
+      code=0
+      wait "$pid" 2> /dev/null || code=$?
+      [ $code != 137 ] || n_killed=$((n_killed + 1))
+      [ $code != 0 ] || touch "$out/done"
     else
       launch "$ranks" "$out" "${more[@]}" || { echo "kill $k: resuming failed"; exit 1; }
       touch "$out/done"
@@ -55,4 +72,5 @@ for k in $(seq "$kills"); do
   fi
   [ -z "$(find "$out/checkpoints" -name '*.tmp')" ] || { echo "kill $k: an unfinished checkpoint is left"; exit 1; }
 done
+[ $n_killed -gt 0 ] || { echo "none of the runs was killed"; exit 1; }
 echo "kill_resume: $kills runs killed and resumed on $ranks ranks, all metrics equal to the uninterrupted run's"
