@@ -5,7 +5,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 cores=$(nproc)
-beside=$((2 * cores)) # tests: they wait for children, disks and each other, with one more than there are cores a seventh of the time
+slots=$((2 * cores)) # tests at a time; with one more than there are cores a seventh of the time is idle
 summary=''
 failed=0
 
@@ -14,6 +14,10 @@ note() { # name, exit status, what it said last
   summary="$summary
 $1: $3"
 }
+
+# CUDA's own compiler, where it is; the tests of real GPUs are another script's.
+cuda=''
+if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then cuda=cuda-release; fi
 
 # Three builds are gcc's, of nearly the same C: where ccache is, what one has compiled is not compiled again.
 launch_by() { # the preset that is configured; what was configured without it would be compiled again
@@ -25,19 +29,42 @@ launch_by() { # the preset that is configured; what was configured without it wo
 CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache}
 export CCACHE_DIR
 
-build() { # preset, further arguments of the build
+# Configures and builds presets, one after another: what each says goes to build/PRESET.log, how it ends to build/PRESET.code.
+niceness=0
+build() {
+  for preset; do
+    set --
+    if [ "$preset" = cuda-release ]; then
+      set -- --target trireme bench_gpu bench_model
+      NVCC_APPEND_FLAGS='-Xptxas=-v --no-compress' # registers.sh reads the log, sass.py the objects
+      export NVCC_APPEND_FLAGS
+    fi
+    (CMAKE_C_COMPILER_LAUNCHER=$(launch_by "$preset") nice -n $niceness cmake --preset "$preset" &&
+      nice -n $niceness cmake --build --preset "$preset" --parallel "$cores" "$@") >"build/$preset.log" 2>&1
+    echo $? >"build/$preset.code"
+  done
+}
+
+# The same beside the tests that follow, mostly by what they leave of the cores: they wait for children, disks and each other.
+build_beside() {
+  (niceness=10 && build "$@") &
+  beside_pid=$!
+}
+
+is_built() { # preset
   echo "== $1"
-  CMAKE_C_COMPILER_LAUNCHER=$(launch_by "$1") cmake --preset "$1" && cmake --build --preset "$@" --parallel "$cores" && return
+  grep -v '^ptxas info\|bytes stack frame' "build/$1.log"
+  [ "$(cat "build/$1.code")" != 0 ] || return 0
   note "$1" 1 "does not build"
   return 1
 }
 
-# Builds a preset, runs its tests in random order; further arguments go to ctest.
-build_and_test() {
+# Runs a preset's tests in random order; further arguments go to ctest.
+run_tests() {
   preset=$1
   shift
-  build "$preset" || return
-  ctest --test-dir "build/$preset" --schedule-random --output-on-failure --parallel "$beside" --no-tests=error \
+  is_built "$preset" || return
+  ctest --test-dir "build/$preset" --schedule-random --output-on-failure --parallel "$slots" --no-tests=error \
     --output-log "build/$preset/ctest.log" "$@"
   code=$?
   note "$preset" $code "$(grep -e 'tests passed' -e '(Skipped)' "build/$preset/ctest.log" || echo 'no test ran')"
@@ -56,16 +83,23 @@ for script in lint lint_planted; do
   cat build/$script.log
 done
 
-build_and_test cpu-release --label-exclude lint
+trap 'trap - INT; kill 0' INT # else what is built beside would go on
+echo "cpu-release is built: build/cpu-release.log"
+build cpu-release
+build_beside cpu-clang cpu-asan
+run_tests cpu-release --label-exclude lint
+wait $beside_pid
+build_beside cpu-emulated $cuda
 # clang's fast code gives the right numbers; the whole program is clang's in the next build.
-build_and_test cpu-clang --label-exclude 'lint|ranks|isa|program'
+run_tests cpu-clang --label-exclude 'lint|ranks|isa|program'
 # Sanitizers look at the code, not at the numbers: slow tests leave out the cases that run the same code again.
 TRI_TEST_BRIEF=1
 export TRI_TEST_BRIEF
-build_and_test cpu-asan --label-exclude 'lint|isa' || tests/where.sh build/cpu-asan/ctest.log
+run_tests cpu-asan --label-exclude 'lint|isa' || tests/where.sh build/cpu-asan/ctest.log
 unset TRI_TEST_BRIEF
 
-build_and_test cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
+wait $beside_pid
+run_tests cpu-emulated --label-regex emulated # every CUDA kernel, on the CPU
 
 # The parsers of the sanitized build under libFuzzer, where clang has it: a fixed number of executions, the same every time.
 if echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' | clang -x c -fsanitize=fuzzer -o /dev/null - 2>/dev/null; then
@@ -79,30 +113,21 @@ else
   note fuzz 0 "not run: this machine has no clang with libFuzzer (Debian: libclang-rt-14-dev)"
 fi
 
-# CUDA's own compiler, where it is; the tests of real GPUs are another script's.
-if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then
-  log=build/cuda-release.log
-  NVCC_APPEND_FLAGS='-Xptxas=-v --no-compress' # sass.py reads the objects
-  export NVCC_APPEND_FLAGS
-  build cuda-release --target trireme bench_gpu bench_model >"$log" 2>&1
-  code=$?
-  grep -v '^ptxas info\|bytes stack frame' "$log"
-  if [ $code = 0 ]; then
-    said=$(JOBS=$cores tests/gpu/registers.sh --from "$log")
-    code=$?
-    echo "$said" | grep '^registers:' # not the table of all of them
-    note cuda-release $code "builds; $(echo "$said" | tail -n 1)"
-    if command -v python3 >/dev/null 2>&1; then
-      said=$(find build/cuda-release -name '*.cu.o' -exec python3 tests/gpu/sass.py {} +)
-      code=$?
-      echo "$said"
-      note sass $code "$(echo "$said" | tail -n 1)"
-    else
-      note sass 0 "not run: this machine has no python3"
-    fi
-  fi
-else
+if [ -z "$cuda" ]; then
   note cuda-release 0 "not built: this machine has no nvcc"
+elif is_built cuda-release; then
+  said=$(JOBS=$cores tests/gpu/registers.sh --from build/cuda-release.log)
+  code=$?
+  echo "$said" | grep '^registers:' # not the table of all of them
+  note cuda-release $code "builds; $(echo "$said" | tail -n 1)"
+  if command -v python3 >/dev/null 2>&1; then
+    said=$(find build/cuda-release -name '*.cu.o' -exec python3 tests/gpu/sass.py {} +)
+    code=$?
+    echo "$said"
+    note sass $code "$(echo "$said" | tail -n 1)"
+  else
+    note sass 0 "not run: this machine has no python3"
+  fi
 fi
 
 echo "== summary$summary"
