@@ -17,7 +17,7 @@ $1: $3"
 
 # CUDA's own compiler, where it is; the tests of real GPUs are another script's.
 cuda=''
-if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then cuda=cuda-release; fi
+if command -v "${CUDACXX:-nvcc}" >/dev/null 2>&1 || [ -x /usr/local/cuda/bin/nvcc ]; then cuda="cuda-release"; fi
 
 # Three builds are gcc's, of nearly the same C: where ccache is, what one has compiled is not compiled again.
 launch_by() { # the preset that is configured; what was configured without it would be compiled again
