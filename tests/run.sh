@@ -29,8 +29,8 @@ launch_by() { # the preset that is configured; what was configured without it wo
 CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache}
 export CCACHE_DIR
 
+niceness=0 # of builds
 # Configures and builds presets, one after another: what each says goes to build/PRESET.log, how it ends to build/PRESET.code.
-niceness=0
 build() {
   for preset; do
     set --
@@ -84,7 +84,7 @@ for script in lint lint_planted; do
 done
 
 trap 'trap - INT; kill 0' INT # else what is built beside would go on
-echo "cpu-release is built: build/cpu-release.log"
+echo "building cpu-release; what it says goes to build/cpu-release.log"
 build cpu-release
 build_beside cpu-clang cpu-asan
 run_tests cpu-release --label-exclude lint

@@ -23,6 +23,12 @@ usage() {
   exit 64
 }
 
+want() { # a line of the build's cache, why, what to build
+  grep -qs "^$1\$" $build/CMakeCache.txt && return
+  echo "run.sh: $build will not do: $2: cmake --preset ${3%% *} && cmake --build --preset $3" >&2
+  exit 64
+}
+
 # libFuzzer on one harness; further arguments are its own.
 fuzz() {
   local harness=$1
@@ -113,18 +119,12 @@ case $what in
   ;;
 --check)
   job=check build=build/cpu-asan
-  grep -q '^TRI_HAVE_FUZZER:INTERNAL=1$' $build/CMakeCache.txt || {
-    echo "run.sh: $build was configured where clang had no libFuzzer (Debian: libclang-rt-14-dev): cmake --preset cpu-asan && cmake --build --preset cpu-asan --target fuzz" >&2
-    exit 64
-  }
+  want TRI_HAVE_FUZZER:INTERNAL=1 "the check is by clang's libFuzzer (Debian: libclang-rt-14-dev)" "cpu-asan --target fuzz"
   ;;
 *[!0-9]* | '') usage ;;
 *)
   job=explore seconds=$((what * 60))
-  grep -q '^TRI_FUZZ:[A-Z]*=GUIDED$' $build/CMakeCache.txt || {
-    echo "run.sh: minutes are for a build that is guided by the values compared: cmake --preset cpu-fuzz && cmake --build --preset cpu-fuzz" >&2
-    exit 64
-  }
+  want 'TRI_FUZZ:[A-Z]*=GUIDED' "minutes are for a build that is guided by the values compared" cpu-fuzz
   ;;
 esac
 each

@@ -1,5 +1,5 @@
-/* no_random.c - what differs from run to run is the same here, so that the same inputs take the same way: the
- * random bytes that tables are keyed with, the times of files. */
+/* repeatable.c - what differs from run to run is the same here, so that the same inputs take the same
+ * way: the random bytes that tables are keyed with, the times of files. */
 #define _GNU_SOURCE /* AT_EMPTY_PATH */
 #include <fcntl.h>
 #include <jansson.h>
@@ -17,7 +17,7 @@ static __attribute__((constructor)) void seed_json(void) { json_object_seed(1); 
 
 enum { FILE_TIME_UNIX_S = 1900000000 }; /* chosen: before fuzz_history.c's now, 2e9 */
 
-/* Of folders libFuzzer's -reload asks. */
+/* Those of folders stay: libFuzzer's -reload asks for them. */
 static int without_times(int failed, struct stat *sb) {
   if (!failed && !S_ISDIR(sb->st_mode))
     sb->st_atim = sb->st_mtim = sb->st_ctim = (struct timespec){.tv_sec = FILE_TIME_UNIX_S};
