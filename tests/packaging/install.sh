@@ -1,9 +1,10 @@
 #!/bin/bash
 # install.sh - what cmake --install leaves, in a temporary prefix: program, job files, module, man page, completion, pkg-config.
 #
-# tests/packaging/install.sh BUILD CMAKE CC    Judges: the tools that read such files; of the man page, every --help.
+# tests/packaging/install.sh BUILD CMAKE CC HARDENED    HARDENED: what hardened.sh takes. Judges: the tools that read such files;
+# of the man page, every --help.
 set -eu
-build=$1 cmake=$2 cc=$3
+build=$1 cmake=$2 cc=$3 hardened=$4
 here=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/trireme-install.XXXXXX")
 trap 'rm -rf "$dir"' EXIT
@@ -25,6 +26,7 @@ grep -q '/opt/trireme' "$dir"/stage/opt/trireme/share/modulefiles/trireme/* || f
 # The program, and a job file that names the installed runner.
 program=$prefix/bin/trireme
 "$program" --version >/dev/null || fail "the program does not run"
+bash "$here/tests/packaging/hardened.sh" "$prefix/bin" "$hardened" trireme || fail "the installed program"
 for i in 1 2 3 4; do echo '{"tokens": [5, 6, 7, 8], "prompt_tokens": 2}'; done >"$dir/lines.jsonl"
 printf '#!/bin/sh\necho "p*|up|infinite|1|1|4|4000|"\n' >"$dir/sinfo"
 chmod +x "$dir/sinfo"
