@@ -17,12 +17,13 @@ enum { N_POLICY_LOSS = sizeof policy_losses / sizeof *policy_losses };
   (const tri_algo_default[]) {                                                                               \
     __VA_ARGS__, { NULL, NULL }                                                                              \
   }
+#define RATE "train.learning_rate" /* chosen: the defaults of TRL and OpenRLHF for each */
 /* clang-format off */
 static const tri_algo algos[] = {
-  {"sft", TRI_NEEDS_DEMONSTRATIONS, NULL, &tri_loss_sft, NULL},
-  {"rm", TRI_NEEDS_PAIRS, NULL, &tri_loss_rm, NULL},       /* Ouyang et al. 2022 */
-  {"dpo", TRI_NEEDS_PAIRS, NULL, &tri_loss_dpo, NULL},     /* Rafailov et al. 2023 */
-  {"kto", TRI_NEEDS_LABELLED, NULL, &tri_loss_kto, NULL},  /* Ethayarajh et al. 2024 */
+  {"sft", TRI_NEEDS_DEMONSTRATIONS, NULL, &tri_loss_sft, SET({RATE, "2e-5"})},
+  {"rm", TRI_NEEDS_PAIRS, NULL, &tri_loss_rm, SET({RATE, "1e-5"})},      /* Ouyang et al. 2022 */
+  {"dpo", TRI_NEEDS_PAIRS, NULL, &tri_loss_dpo, SET({RATE, "5e-7"})},    /* Rafailov et al. 2023 */
+  {"kto", TRI_NEEDS_LABELLED, NULL, &tri_loss_kto, SET({RATE, "5e-7"})}, /* Ethayarajh et al. 2024 */
   {"ppo", TRI_NEEDS_ANSWERS, &tri_advantage_gae, &tri_loss_clip, /* Schulman et al. 2017, Ouyang et al. 2022 */
    SET({"algo.num_generations", "1"}, {"algo.gamma", "1"}, {"algo.lam", "0.95"},
        {"algo.whiten_advantages", "true"}, {"algo.kl_coef", "0.01"}, {"algo.kl_where", "reward"},

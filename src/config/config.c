@@ -188,6 +188,17 @@ static void resolve_alpha(const tri_loader *l) {
   if (c->lora.rank > 0 && !c->lora.path && !tri_loader_given(l, "lora.alpha")) c->lora.alpha = LORA_ALPHA;
 }
 
+/* The default rate of adapters is higher than that of all weights: lora of TRL, OpenRLHF and PEFT. A loss that
+ * compares with a reference policy has a lower one. */
+static void resolve_rate(const tri_loader *l) {
+  static const double with_lora = 1e-4, with_lora_and_reference = 5e-6;
+  tri_config         *c = l->cfg;
+
+  c->train.rate_is_default = !tri_loader_given(l, "train.learning_rate");
+  if (!c->train.rate_is_default || !tri_config_has_lora(c)) return;
+  c->train.lr.peak = c->algo.row.loss->reads & TRI_LOSS_REFERENCE ? with_lora_and_reference : with_lora;
+}
+
 static tri_status load(tri_loader *l) {
   tri_config *c = l->cfg;
 
@@ -206,6 +217,7 @@ static tri_status load(tri_loader *l) {
   resolve_clip(l);
   resolve_length(l);
   resolve_alpha(l);
+  resolve_rate(l);
   return TRI_OK;
 }
 

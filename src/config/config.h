@@ -106,6 +106,7 @@ typedef struct tri_config {
     tri_lr_opt    lr;                          /* warmup 0: see warmup_ratio; total: of the trainer */
     double        warmup_ratio;                /* share of the updates; 0: see lr.warmup */
     tri_optim_opt optim;
+    bool          rate_is_default; /* the deck has no learning_rate: lr.peak is the algorithm's default */
   } train;
   struct {
     char          *path; /* NULL: as the policy begins */

@@ -54,7 +54,7 @@ const tri_key tri_keys[] = {
    "Write what metrics.jsonl says for TensorBoard too: tensorboard --logdir OUTPUT/tensorboard."},
   {"run.timeout_s", TRI_KEY_F64, ALL, HERE, AT(run.timeout_s), "[0, inf)", "600", "s",
    "How long ranks wait for one that is late; one that is stopped, dead or unreachable is waited for 15 s at most. The "
-   "run then says which rank it is and ends with exit code 76; 0: ranks wait for ever."},
+   "run then says which rank it is and ends with exit code 76. At least 10; 0: ranks wait for ever."},
   {"run.trace_steps", TRI_KEY_I64, ALL, FREE, AT(run.trace_steps), "[0, 100]", "0", "steps",
    "Write OUTPUT/trace/rank-N.json, a timeline of the first so many steps after the start, for "
    "chrome://tracing or ui.perfetto.dev; 0: never."},
@@ -257,7 +257,8 @@ const tri_key tri_keys[] = {
   {"train.max_tokens_per_gpu", TRI_KEY_I64, ALL, FREE, AT(train.max_tokens_per_gpu), COUNT, NULL, "tokens",
    "Pack samples into passes of at most so many tokens, instead of micro_batch_size."},
   {"train.learning_rate", TRI_KEY_F64, ALL, FREE, AT(train.lr.peak), "(0, inf)", "1e-6", "1",
-   "Learning rate after the warm-up."},
+   "Learning rate after the warm-up. Not given: 2e-5 with sft, 1e-5 with rm, 5e-7 with dpo and kto, 1e-6 with the "
+   "others; with lora 1e-4, dpo and kto 5e-6."},
   {"train.lr_scheduler", TRI_KEY_CHOICE, ALL, FREE, AT(train.lr.scheduler), "constant|linear|cosine", "constant",
    "1",
    "How the learning rate falls after the warm-up."},
@@ -317,9 +318,10 @@ const tri_key tri_keys[] = {
    "not train (reference, reward model), or both."},
 
   {"checkpoint.save_steps", TRI_KEY_I64, ALL, FREE, AT(checkpoint.save_steps), COUNT0, "0", "steps",
-   "Steps between checkpoints; 0: never."},
-  {"checkpoint.save_minutes", TRI_KEY_F64, ALL, FREE, AT(checkpoint.save_minutes), "[0, inf)", "0", "minutes",
-   "Time between checkpoints; 0: never."},
+   "Steps between checkpoints; 0: never, but as checkpoint.save_minutes says."},
+  {"checkpoint.save_minutes", TRI_KEY_F64, ALL, FREE, AT(checkpoint.save_minutes), "[0, inf)", "30", "minutes",
+   "Write a checkpoint after the first step that ends this long after the last checkpoint; 0: never. By default a run "
+   "that is killed without notice loses half an hour at most."},
   {"checkpoint.save_total_limit", TRI_KEY_I64, ALL, FREE, AT(checkpoint.save_total_limit), COUNT, "2",
    "checkpoints",
    "Keep so many of the newest checkpoints."},

@@ -38,7 +38,8 @@ tri_status tri_run_check_algo(const tri_run *r, tri_ckpt_reader *from) {
   return st;
 }
 
-static tri_status read_deck_before(tri_run *r, tri_ckpt_reader *from, tri_config *out) {
+/* text: its bytes. */
+static tri_status read_deck_before(const tri_run *r, tri_ckpt_reader *from, tri_config *out, tri_text *text) {
   tri_deck  *deck = NULL;
   char      *bytes = NULL, name[TRI_CKPT_PATH_BYTES + 16];
   size_t     n = 0;
@@ -48,7 +49,7 @@ static tri_status read_deck_before(tri_run *r, tri_ckpt_reader *from, tri_config
   TRI_TRY_DONE(tri_ckpt_get_file(from, "deck.yaml", &bytes, &n));
   TRI_TRY_DONE(tri_deck_open_text(name, bytes, n, &deck));
   TRI_TRY_DONE(tri_config_from_deck(deck, out, NULL));
-  TRI_TRY_DONE(tri_text_put(&r->deck_before, bytes, n));
+  TRI_TRY_DONE(tri_text_put(text, bytes, n));
 done:
   tri_deck_close(&deck);
   TRI_FREE(bytes);
@@ -105,7 +106,7 @@ static tri_status compare_decks(tri_run *r, tri_ckpt_reader *from, const data_be
                                 const tri_config *now, tri_config_changes *c) {
   tri_config before = {0};
   bool       has_deck = tri_ckpt_has_file(from, "deck.yaml");
-  tri_status st = has_deck ? read_deck_before(r, from, &before) : TRI_OK;
+  tri_status st = has_deck ? read_deck_before(r, from, &before, &r->deck_before) : TRI_OK;
   tri_text   why = {0}, keys = {0};
 
   if (has_deck && st == TRI_OK) {
@@ -237,6 +238,37 @@ done:
   tri_text_free(&lines);
   tri_config_changes_free(&c);
   return st;
+}
+
+/* Rank 0. A deck that cannot be read is the business of tri_run_compare. */
+static tri_status keep_rate(const tri_run *r, tri_ckpt_reader *from, double *rate) {
+  static const double former = 1e-6; /* the default of every algorithm in earlier versions */
+  tri_config          before = {0};
+  tri_text            unused = {0};
+  tri_status          st = TRI_OK;
+
+  if (!r->cfg->train.rate_is_default || *rate == former || !tri_ckpt_has_file(from, "deck.yaml"))
+    return TRI_OK;
+  st = read_deck_before(r, from, &before, &unused);
+  if (st == TRI_ECONFIG) {
+    tri_error_clear();
+    st = TRI_OK;
+  } else if (st == TRI_OK && before.train.lr.peak == former) {
+    tri_log(TRI_LOG_INFO,
+            "train.learning_rate: the deck gives none; the run goes on with the checkpoint's %g, the default "
+            "of earlier versions. To use the default of this version give train.learning_rate: %g",
+            former, *rate);
+    *rate = former;
+  }
+  tri_text_free(&unused);
+  tri_config_free(&before);
+  return st;
+}
+
+tri_status tri_run_keep_rate(const tri_run *r, tri_ckpt_reader *from, double *rate) {
+  if (!r->resume[0] || !from) return TRI_OK;
+  TRI_TRY(tri_agree(r->world, r->world->rank == 0 ? keep_rate(r, from, rate) : TRI_OK));
+  return tri_host_bcast(r->world, rate, sizeof *rate, 0);
 }
 
 tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now) {

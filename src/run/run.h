@@ -56,5 +56,9 @@ TRI_CHECKED tri_status tri_run_check_algo(const tri_run *r, tri_ckpt_reader *fro
 /* resume.c. Collective over world. Compares a resumed run with its checkpoint: the deck as used `now`, the
  * lines of data.train. TRI_ECONFIG with all that differs and must not; the rest is listed. */
 TRI_CHECKED tri_status tri_run_compare(tri_run *r, tri_ckpt_reader *from, const tri_config *now);
+/* resume.c. Collective over world. Where the deck gives no train.learning_rate and the checkpoint's run had
+ * the default of earlier versions, *rate becomes that one and rank 0 says so: a new default changes no run
+ * halfway. */
+TRI_CHECKED tri_status tri_run_keep_rate(const tri_run *r, tri_ckpt_reader *from, double *rate);
 
 #endif

@@ -189,6 +189,28 @@ static tri_status say_plan(const tri_trainer *t) {
   return TRI_OK;
 }
 
+/* The defaults that a deck without these keys runs by, or the keys. */
+static tri_status say_pace(const tri_trainer *t) {
+  const tri_config *c = t->cfg;
+  double            rate = t->learner[TRI_POLICY].lr.peak;
+  char              word[TRI_CONFIG_WORD_BYTES], of[64] = "", steps[48] = "", minutes[48] = "";
+  bool              by_steps = c->checkpoint.save_steps > 0, by_time = c->checkpoint.save_minutes > 0;
+
+  tri_config_word("train.lr_scheduler", (int)c->train.lr.scheduler, word);
+  if (c->train.rate_is_default && rate == c->train.lr.peak)
+    snprintf(of, sizeof of, " (default of %s%s)", t->algo->name, tri_config_has_lora(c) ? " with lora" : "");
+  SAY("learning rate: %g%s, %s", rate, of, word);
+  if (by_steps) snprintf(steps, sizeof steps, "every %lld steps", (long long)c->checkpoint.save_steps);
+  if (by_time)
+    snprintf(minutes, sizeof minutes, "%severy %g minutes", by_steps ? ", " : "", c->checkpoint.save_minutes);
+  SAY("checkpoints: %s%s%s; %lld kept", steps, minutes,
+      by_steps || by_time        ? ""
+      : c->checkpoint.save_final ? "after the last step alone"
+                                 : "none unless the run is stopped",
+      (long long)c->checkpoint.save_total_limit);
+  return TRI_OK;
+}
+
 /* The constants of the loss. */
 static void name_constants(const tri_trainer *t, char *out, size_t bytes) {
   const tri_algo_opt *o = &t->cfg->algo.opt;
@@ -288,6 +310,7 @@ tri_status tri_screen_plan(const tri_trainer *t) {
   TRI_TRY(say_adapters(t, &t->learner[TRI_POLICY]));
   TRI_TRY(say_others(t));
   TRI_TRY(say_plan(t));
+  TRI_TRY(say_pace(t));
   TRI_TRY(say_evaluation(t));
   return say_memory(t);
 }

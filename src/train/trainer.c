@@ -251,13 +251,16 @@ static tri_status open_models(tri_trainer *t, const tri_longest *l) {
 /* Collective over world. The deck as used: with the numbers that followed from others and do not depend on
  * the ranks. */
 static tri_status settle_deck(tri_trainer *t) {
-  tri_config used = *t->cfg;
+  tri_config       used = *t->cfg;
+  tri_ckpt_reader *from = tri_source_checkpoint(t->learner[TRI_POLICY].source);
 
   used.train.steps = t->plan.steps;
   used.train.epochs = 0;
   used.train.train_batch_size = t->plan.batch.train_batch_size;
+  TRI_TRY(tri_run_keep_rate(&t->run, from, &used.train.lr.peak));
+  t->learner[TRI_POLICY].lr.peak = used.train.lr.peak;
   TRI_TRY(tri_config_print(&used, &t->run.deck));
-  return tri_run_compare(&t->run, tri_source_checkpoint(t->learner[TRI_POLICY].source), &used);
+  return tri_run_compare(&t->run, from, &used);
 }
 
 /* Collective over world. Where products depend on the number of rows, old log-probabilities are computed

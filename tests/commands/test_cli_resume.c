@@ -447,6 +447,28 @@ static void another_algorithm_is_refused(void **state) {
             "run.allow_changes: algo.name cannot change in a resume", NULL);
 }
 
+#define UNGIVEN "train.learning_rate=null "
+
+/* An output of an earlier version, whose default rate was 1e-6, goes on with it; a rate that is given counts,
+ * and so does another rate of the checkpoint's. Judge: metrics.jsonl. */
+static void a_new_default_changes_no_run_halfway(void **state) {
+  (void)state;
+  cli_succeeds(ONE SFT "run.output=d1 train.steps=1 train.learning_rate=1e-6");
+  cli_sh("cp -r d1 d2 && cp -r d1 d3");
+  cli_succeeds(ONE SFT UNGIVEN "run.output=d1");
+  cli_shows(cli_err, "train.learning_rate: the deck gives none; the run goes on with the checkpoint's 1e-06");
+  assert_null(strstr(cli_err, "  train.learning_rate: "));
+  cli_sh("test $(grep -c '\"learning_rate\": 1e-06,' d1/metrics.jsonl) = 2 && grep -q 'learning_rate: 1e-06' "
+         "d1/deck.yaml");
+  cli_succeeds(ONE SFT "run.output=d2 train.learning_rate=2e-5");
+  cli_shows(cli_err, "  train.learning_rate: 1e-06 -> 2e-05\n");
+  cli_succeeds(ONE SFT UNGIVEN "run.output=d4 train.steps=1");
+  cli_shows(cli_err, "\nlearning rate: 2e-05 (default of sft), constant\n"
+                     "checkpoints: every 1 steps, every 30 minutes; 2 kept\n");
+  cli_succeeds(ONE "train d3/deck.yaml run.resume=auto train.steps=2");
+  cli_shows(cli_err, "\nlearning rate: 1e-06, constant\n");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(the_same_lines_may_lie_elsewhere),
@@ -454,6 +476,7 @@ int main(void) {
       cmocka_unit_test(a_changed_path_that_is_not_there_comes_first),
       cmocka_unit_test(a_path_that_may_not_be_looked_at_is_not_called_missing),
       cmocka_unit_test(rate_and_length_are_listed_and_go_on),
+      cmocka_unit_test(a_new_default_changes_no_run_halfway),
       cmocka_unit_test(old_decks_go_with_their_steps),
       cmocka_unit_test(a_run_without_a_checkpoint_is_set_aside),
       cmocka_unit_test(checkpoints_without_latest_are_set_aside),

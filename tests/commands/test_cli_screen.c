@@ -426,7 +426,7 @@ static void rows_of_long_runs_keep_to_the_width(void **state) {
   (void)state;
   cli_run("timeout 120 " ONE GRPO
           "run.output=seen_rl run.resume=never train.steps=1000000 train.learning_rate=1e-12 eval.steps=1 "
-          "data.eval=rl.jsonl 2>&1 | head -n 20");
+          "data.eval=rl.jsonl 2>&1 | head -n 22");
   assert_true(count_rows(cli_out, &headers) > 3);
   assert_int_equal(headers, 1);
   cli_shows(cli_out, " cut ");
@@ -468,7 +468,7 @@ static void all_columns_keep_to_the_width(void **state) {
   snprintf(command, sizeof command,
            ONE GRPO "%s run.output=seen_rl2 run.seed=7 run.sampler=trust eval.steps=1 data.eval=rl.jsonl "
                     "rollout.replay=many train.steps=10000 train.learning_rate=1e-12 algo.scale_rewards=none "
-                    "algo.clip_eps=0.99 algo.clip_eps_high=100 2>&1 | head -n 18",
+                    "algo.clip_eps=0.99 algo.clip_eps_high=100 2>&1 | head -n 20",
            small);
   cli_run(command);
   assert_true(count_rows(cli_out, &headers) > 1);

@@ -472,15 +472,51 @@ static void test_help_says_whose(void **state) {
   tri_text_free(&help);
 }
 
+/* Judge: the rates of TRL and OpenRLHF for each, as the interface has them. */
+static void test_rates(void **state) {
+  static const struct {
+    const char *name;
+    double      all, lora;
+  } row[] = {{"sft", 2e-5, 1e-4}, {"rm", 1e-5, 1e-4}, {"dpo", 5e-7, 5e-6}, {"kto", 5e-7, 5e-6}};
+
+  (void)state;
+  for (int a = 0; tri_algo_at(a); a++) {
+    const tri_algo *p = tri_algo_at(a);
+    bool            answers = p->needs & TRI_NEEDS_ANSWERS;
+    double          all = 1e-6, lora = 1e-4;
+    char            arg[64];
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
+      if (!strcmp(row[i].name, p->name)) all = row[i].all, lora = row[i].lora;
+    snprintf(arg, sizeof arg, "algo.name=%s", p->name);
+    for (int with = 0; with < 2; with++) {
+      tri_config c = good(answers ? GRPO : SFT, ARGS(arg, with ? "lora.rank=4" : "lora.rank=0"));
+      if (c.train.lr.peak != (with ? lora : all)) fail_msg("%s: %g", p->name, c.train.lr.peak);
+      assert_true(c.train.rate_is_default);
+      tri_config_free(&c);
+      c = good(answers ? GRPO : SFT, ARGS(arg, "lora.path=peft", "train.learning_rate=3e-4"));
+      assert_true(c.train.lr.peak == 3e-4 && !c.train.rate_is_default);
+      tri_config_free(&c);
+    }
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_options),          cmocka_unit_test(test_ipo),
-      cmocka_unit_test(test_help_says_whose),  cmocka_unit_test(test_defaults_of_all),
-      cmocka_unit_test(test_listed),           cmocka_unit_test(test_names),
-      cmocka_unit_test(test_reference_policy), cmocka_unit_test(test_reference_gives),
-      cmocka_unit_test(test_presets),          cmocka_unit_test(test_parts),
-      cmocka_unit_test(test_least_group),      cmocka_unit_test(test_corrections),
-      cmocka_unit_test(test_adaptive),         cmocka_unit_test(test_defaults_of_losses),
-      cmocka_unit_test(test_as_used_again),    cmocka_unit_test(test_words_of_others)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_ipo),
+                                     cmocka_unit_test(test_help_says_whose),
+                                     cmocka_unit_test(test_defaults_of_all),
+                                     cmocka_unit_test(test_listed),
+                                     cmocka_unit_test(test_names),
+                                     cmocka_unit_test(test_reference_policy),
+                                     cmocka_unit_test(test_reference_gives),
+                                     cmocka_unit_test(test_presets),
+                                     cmocka_unit_test(test_parts),
+                                     cmocka_unit_test(test_least_group),
+                                     cmocka_unit_test(test_corrections),
+                                     cmocka_unit_test(test_adaptive),
+                                     cmocka_unit_test(test_defaults_of_losses),
+                                     cmocka_unit_test(test_as_used_again),
+                                     cmocka_unit_test(test_words_of_others),
+                                     cmocka_unit_test(test_rates)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
