@@ -218,6 +218,19 @@ static tri_status check_schedule(const tri_loader *l) {
            where_of(l, "train.min_lr_ratio"));
 }
 
+/* Chosen: a healthy rank may give no sign of life for seconds, while its pages are swapped in or a file
+ * system pauses. Silence is judged after run.timeout_s where that is under 15 s (comm/peers). */
+static tri_status check_timeout(const tri_loader *l) {
+  static const double least_s = 10;
+  double              x = l->cfg->run.timeout_s;
+
+  if (x == 0 || x >= least_s) return TRI_OK;
+  TRI_FAIL(TRI_ECONFIG,
+           "%s: run.timeout_s = %g: must be 0 (ranks wait for ever) or at least %g s: a healthy rank may "
+           "pause for some seconds",
+           where_of(l, "run.timeout_s"), x, least_s);
+}
+
 static tri_status check_temperature(const tri_loader *l, const char *name, double x) {
   if (x <= 0 || x >= 1e-4) return TRI_OK;
   TRI_FAIL(TRI_ECONFIG, "%s: %s = %g: must be 0 (greedy) or at least 1e-4", where_of(l, name), name, x);
@@ -329,6 +342,7 @@ static tri_status check_together(const tri_loader *l) {
   TRI_TRY(tri_error_note(check_kl_target(l), l->faults));
   TRI_TRY(tri_error_note(check_is_cap(l), l->faults));
   TRI_TRY(tri_error_note(check_schedule(l), l->faults));
+  TRI_TRY(tri_error_note(check_timeout(l), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "rollout.temperature", c->rollout.temperature), l->faults));
   TRI_TRY(tri_error_note(check_temperature(l, "eval.temperature", c->eval.temperature), l->faults));
   TRI_TRY(tri_error_note(check_reference(l), l->faults));

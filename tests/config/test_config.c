@@ -39,6 +39,7 @@ static void test_defaults(void **state) {
   assert_int_equal(c.shard.scope.optim, TRI_SHARD_WORLD);
   assert_int_equal(c.checkpoint.save_total_limit, 2);
   assert_true(c.checkpoint.save_final);
+  assert_true(c.checkpoint.save_steps == 0 && c.checkpoint.save_minutes == 30);
   assert_true(c.eval.temperature == 0 && c.eval.num_generations == 1);
   tri_config_free(&c);
   assert_int_equal(tri_host_bytes(), 0);
@@ -146,6 +147,15 @@ static void test_values(void **state) {
   bad(SFT "  learning_rate: 1e-999\n", NULL, "d.yaml:12: train.learning_rate = 1e-999: must be a number > 0");
   bad(SFT "  learning_rate: 1e-6x\n", NULL, "d.yaml:12: train.learning_rate = 1e-6x: must be a number > 0");
   bad(SFT "  learning_rate: 0x1p3\n", NULL, "d.yaml:12: train.learning_rate = 0x1p3: must be a number > 0");
+  for (const char *const *v = ARGS("1e-3", "9.99", "5"); *v; v++) { /* would end healthy runs */
+    char arg[64], message[256];
+    snprintf(arg, sizeof arg, "run.timeout_s=%s", *v);
+    snprintf(message, sizeof message,
+             "argument '%s': run.timeout_s = %g: must be 0 (ranks wait for ever) or at least 10 s: a healthy "
+             "rank may pause for some seconds",
+             arg, strtod(*v, NULL));
+    bad(SFT, ARGS(arg), message);
+  }
   bad(SFT "  adam_beta1: 1\n", NULL, "d.yaml:12: train.adam_beta1 = 1: must be a number >= 0 and < 1");
   bad(SFT "  micro_batch_size: 0x2\n", NULL,
       "d.yaml:12: train.micro_batch_size = 0x2: must be a whole number >= 1 and <= 1000000000");

@@ -99,7 +99,7 @@ eager) eager ;;
 overlap) overlap ;;
 stop)
   stop 9 600 "rank $((ranks - 1)) .*\(is gone: rank 0 waits for it\|it died\)"
-  stop 19 1 "rank 0 .* waited 1 s for other ranks (run.timeout_s)\|rank $((ranks - 1)) .*no sign of life"
+  stop 19 10 "rank 0 .* waited 10 s for other ranks (run.timeout_s)\|rank $((ranks - 1)) .*no sign of life"
   echo "nccl: rank 0 ends with 76 where rank $((ranks - 1)) is killed or hangs"
   ;;
 *) echo "nccl.sh: $3 is neither step, stop, overlap nor eager"; exit 64 ;;

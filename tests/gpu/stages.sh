@@ -153,7 +153,7 @@ start_pair() {
   # shellcheck disable=SC2016
   TRI_COMM=nccl ranks 2 sh -c 'trap "" TERM; d=$0; "$@" & echo $! >"$d/pid.$NCCL_HOSTID"; wait $!
     echo $? >"$d/code.$NCCL_HOSTID"' "$dir" "$bin/trireme" train "$work/sft.yaml" run.device=cuda run.output="$dir/pair" \
-    run.threads=1 run.timeout_s=5 train.steps=100000 train.train_batch_size=64 train.micro_batch_size=1 &
+    run.threads=1 run.timeout_s=10 train.steps=100000 train.train_batch_size=64 train.micro_batch_size=1 &
   pair=$!
   until [[ -s $dir/pair/metrics.jsonl && $(wc -l <"$dir/pair/metrics.jsonl") -ge 2 ]]; do
     kill -0 $pair 2>/dev/null || return 1
@@ -186,7 +186,7 @@ job_refusals() {
   nccl_missing nccl "a rank that hangs" && { nccl_missing nccl "a rank that is killed"; return; }
   # The launcher would end the other itself: here it must not, as between machines it may take long.
   export OMPI_MCA_orte_enable_recovery=1
-  stop_pair STOP "a rank that hangs (run.timeout_s=5)"
+  stop_pair STOP "a rank that hangs (run.timeout_s=10)"
   stop_pair KILL "a rank that is killed"
   unset OMPI_MCA_orte_enable_recovery
 }

@@ -17,7 +17,7 @@ lose() { # signal, rank
   mpirun $root --oversubscribe -n "$ranks" sh -c 'victim=$0 d=$1; shift
       [ "$OMPI_COMM_WORLD_RANK" = "$victim" ] || exec "$@"
       "$@" & echo $! >"$d/victim"; wait $!; exec tail -f /dev/null' "$2" "$dir" \
-    "$program" train "$dir/deck.yaml" run.output="$dir/o" run.ranks_per_node=0 run.timeout_s=3 train.steps=1000000 \
+    "$program" train "$dir/deck.yaml" run.output="$dir/o" run.ranks_per_node=0 run.timeout_s=10 train.steps=1000000 \
     eval.steps=0 checkpoint.save_steps=0 > "$dir/log" 2>&1 &
   pid=$!
   until [ -s "$dir/o/metrics.jsonl" ]; do
