@@ -1,6 +1,7 @@
 /* comm_peers.c - the watch over the ranks, begun with MPI: who is where, under which key, on which board. */
 #include "comm_peers.h"
 #include "base/child.h"
+#include "base/mac.h"
 #include "comm_host.h"
 #include "halt.h"
 #include "peers/peers.h"
@@ -9,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 _Static_assert((int)TRI_BOARD_SCOPES == (int)TRI_SCOPE_COUNT && (int)TRI_BOARD_WORLD == (int)TRI_WORLD &&
@@ -112,21 +111,22 @@ static tri_status make_board(const tri_runtime *rt, tri_card *mine, tri_node **n
 }
 
 /* Nobody else sends under it, not even a run before this one. */
-static uint64_t make_key(void) {
-  uint64_t key;
-
-  if (getrandom(&key, sizeof key, GRND_NONBLOCK) != sizeof key)
-    key = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid();
-  return key;
-}
+typedef struct shared_key {
+  int           good;
+  unsigned char byte[TRI_KEY_BYTES];
+} shared_key;
 
 static tri_status join(const tri_runtime *rt, tri_card *mine, tri_card *card, tri_node **node, int place) {
-  uint64_t key = make_key();
+  shared_key key = {0};
 
-  TRI_MPI(MPI_Bcast(&key, 1, MPI_UINT64_T, 0, *(MPI_Comm *)rt->mpi_world));
+  if (rt->world_rank == 0) key.good = tri_random_bytes(key.byte, sizeof key.byte) == TRI_OK;
+  TRI_MPI(MPI_Bcast(&key, sizeof key, MPI_BYTE, 0, *(MPI_Comm *)rt->mpi_world));
   TRI_MPI(
       MPI_Allgather(mine, sizeof *mine, MPI_BYTE, card, sizeof *mine, MPI_BYTE, *(MPI_Comm *)rt->mpi_world));
-  return tri_peers_join(card, rt->world_size, mine->rank, key, node, place);
+  if (!key.good)
+    TRI_FAIL(TRI_EDEVICE, "rank 0's kernel gives no random bytes, and heartbeats are signed with them: "
+                          "run.timeout_s=0 runs without heartbeats");
+  return tri_peers_join(card, rt->world_size, mine->rank, key.byte, node, place);
 }
 
 tri_status tri_comm_peers_join(const tri_runtime *rt, const tri_device *d) {

@@ -1,5 +1,6 @@
-/* ask.c - a second way to hear of a machine. Who asks says so under the run's key, for the answer shows it
- * too; the answer is what beats are, one after the other, to the connection's end. */
+/* ask.c - a second way to hear of a machine. A question is authenticated by the run's key and names the rank
+ * that is asked; the same one is answered once. The answer is beats, one after the other, to the connection's
+ * end. */
 #include "ask.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 enum { MOST_ASKED = 64, MOST_ASKING = 16 };
 
 typedef struct asked {
-  int           fd, group; /* fd -1: nobody */
+  int           fd, group, rank; /* fd -1: nobody */
+  uint64_t      sequence;
   double        since_s;
   bool          sent, answered;
   size_t        have;
@@ -29,11 +31,20 @@ struct tri_ask {
   tri_ask_opt opt;
   asked       out[MOST_ASKED];
   asking      in[MOST_ASKING];
+  uint64_t   *newest; /* [ranks] newest question of each; an older one is somebody's copy */
 };
 
 tri_status tri_ask_open(const tri_ask_opt *opt, tri_ask **out) {
-  TRI_TRY(TRI_ALLOC(*out, 1));
-  (*out)->opt = *opt;
+  tri_ask *a;
+
+  *out = NULL;
+  TRI_TRY(TRI_ALLOC(a, 1));
+  if (TRI_ALLOC(a->newest, opt->roster->n) != TRI_OK) {
+    TRI_FREE(a);
+    return TRI_ENOMEM;
+  }
+  *out = a;
+  a->opt = *opt;
   for (int i = 0; i < MOST_ASKED; i++) (*out)->out[i].fd = -1;
   for (int i = 0; i < MOST_ASKING; i++) (*out)->in[i].fd = -1;
   return TRI_OK;
@@ -45,6 +56,7 @@ void tri_ask_close(tri_ask **a) {
     if ((*a)->out[i].fd >= 0) close((*a)->out[i].fd);
   for (int i = 0; i < MOST_ASKING; i++)
     if ((*a)->in[i].fd >= 0) close((*a)->in[i].fd);
+  TRI_FREE((*a)->newest);
   TRI_FREE(*a);
 }
 
@@ -78,14 +90,22 @@ static void answer(tri_ask *a, int fd) {
   } while (!root && next < r->group[r->mine].n);
 }
 
-static void go_on_answering(tri_ask *a, asking *x, double now_s) {
+/* Whether it is a new question to this rank. */
+static bool is_question(tri_ask *a, const asking *x) {
   tri_wire w;
-  bool     open = take_bytes(x->fd, x->bytes, TRI_WIRE_HEAD_BYTES, &x->have);
+
+  if (x->have != TRI_WIRE_HEAD_BYTES || !tri_wire_read(x->bytes, x->have, a->opt.key, a->opt.roster->n, &w) ||
+      w.kind != TRI_WIRE_ASK || w.to != a->opt.roster->rank || w.sequence <= a->newest[w.sender])
+    return false;
+  a->newest[w.sender] = w.sequence;
+  return true;
+}
+
+static void go_on_answering(tri_ask *a, asking *x, double now_s) {
+  bool open = take_bytes(x->fd, x->bytes, TRI_WIRE_HEAD_BYTES, &x->have);
 
   if (open && x->have < TRI_WIRE_HEAD_BYTES && now_s - x->since_s < a->opt.answer_s) return;
-  if (x->have == TRI_WIRE_HEAD_BYTES && tri_wire_read(x->bytes, x->have, a->opt.key, a->opt.roster->n, &w) &&
-      w.kind == TRI_WIRE_ASK)
-    answer(a, x->fd);
+  if (is_question(a, x)) answer(a, x->fd);
   close(x->fd);
   x->fd = -1;
 }
@@ -132,7 +152,7 @@ static bool take_answers(tri_ask *a, asked *x, double now_s) {
 }
 
 static void go_on_asking(tri_ask *a, asked *x, double now_s) {
-  tri_wire      w = {.kind = TRI_WIRE_ASK, .sender = a->opt.roster->rank, .sequence = 1};
+  tri_wire w = {.kind = TRI_WIRE_ASK, .sender = a->opt.roster->rank, .to = x->rank, .sequence = x->sequence};
   unsigned char bytes[TRI_WIRE_BYTES];
   size_t        n = tri_wire_write(&w, a->opt.key, bytes);
   ssize_t       sent = x->sent ? (ssize_t)n : send(x->fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -159,10 +179,15 @@ static asked *find_place(tri_ask *a) {
 static void ask(tri_ask *a, int group, asked *x, double now_s) {
   tri_roster *r = a->opt.roster;
   tri_group  *g = &r->group[group];
-  tri_net_end to = {.port = r->card[g->member[g->turn++ % g->n]].port};
+  int         rank = g->member[g->turn++ % g->n];
+  tri_net_end to = {.port = r->card[rank].port};
 
   memcpy(to.address, g->at.address, sizeof to.address);
-  *x = (asked){.fd = tri_net_connect(&to), .group = group, .since_s = now_s};
+  *x = (asked){.fd = tri_net_connect(&to),
+               .group = group,
+               .rank = rank,
+               .sequence = ++*a->opt.sequence,
+               .since_s = now_s};
   g->is_asked = true;
   if (x->fd < 0) end_question(a, x);
 }

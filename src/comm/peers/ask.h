@@ -3,17 +3,18 @@
 #ifndef TRI_PEERS_ASK_H
 #define TRI_PEERS_ASK_H
 
+#include "base/mac.h"
 #include "roster.h"
 
 typedef struct tri_ask tri_ask;
 
 typedef struct tri_ask_opt {
-  tri_roster *roster;   /* borrowed */
-  uint64_t    key;      /* of the run */
-  uint64_t   *sequence; /* of this rank's datagrams; borrowed, and grows */
-  int         listen;   /* of tri_net_open; borrowed; -1: nobody can ask this rank */
-  double      quiet_s;  /* a machine that was heard, and then not for so long, is asked */
-  double      answer_s; /* so long an answer is waited for, then another of its ranks is asked */
+  tri_roster          *roster;   /* borrowed */
+  const unsigned char *key;      /* [TRI_KEY_BYTES] of the run; borrowed */
+  uint64_t            *sequence; /* of this rank's datagrams; borrowed, and grows */
+  int                  listen;   /* of tri_net_open; borrowed; -1: nobody can ask this rank */
+  double               quiet_s;  /* a machine that was heard, and then not for so long, is asked */
+  double               answer_s; /* so long an answer is waited for, then another of its ranks is asked */
 } tri_ask_opt;
 
 /* Not collective, all that follow. */

@@ -38,7 +38,8 @@ static struct {
   _Atomic bool  stops, joined, leaves;
   tri_roster   *roster; /* the thread's own from `joined` on, as all that follow */
   tri_ask      *ask;
-  uint64_t      key, sequence;
+  uint64_t      sequence;
+  unsigned char key[TRI_KEY_BYTES];
   double        tick_s, period_s, silent_s;
   double        real_s, now_s, sent_s; /* the system's clock; ours, which stands still while we do not run */
   uint64_t      turn;                  /* of the board, and since when */
@@ -437,9 +438,10 @@ static void wake(void) {
   if (write(w.wake, &one, sizeof one) < 0) return; /* it is awake */
 }
 
-tri_status tri_peers_join(const tri_card *card, int n, int rank, uint64_t key, tri_node **node, int place) {
+tri_status tri_peers_join(const tri_card *card, int n, int rank, const unsigned char key[TRI_KEY_BYTES],
+                          tri_node **node, int place) {
   tri_node   *taken = *node;
-  tri_ask_opt ask = {.key = key,
+  tri_ask_opt ask = {.key = w.key,
                      .sequence = &w.sequence,
                      .listen = w.listen,
                      .quiet_s = quiet_part * w.silent_s,
@@ -451,7 +453,7 @@ tri_status tri_peers_join(const tri_card *card, int n, int rank, uint64_t key, t
   TRI_TRY(tri_roster_open(card, n, rank, taken, place, &w.roster));
   ask.roster = w.roster;
   TRI_TRY(tri_ask_open(&ask, &w.ask));
-  w.key = key;
+  memcpy(w.key, key, sizeof w.key);
   w.period_s =
       between(w.tick_s * (1 + w.roster->n_groups / GROUPS_A_TICK), w.tick_s, w.silent_s / BEATS_A_LOSS);
   atomic_store(&w.joined, true);

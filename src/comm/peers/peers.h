@@ -11,7 +11,7 @@
 #ifndef TRI_PEERS_H
 #define TRI_PEERS_H
 
-#include "base/base.h"
+#include "base/mac.h"
 #include "board.h"
 #include "card.h"
 #include "node.h"
@@ -32,8 +32,8 @@ TRI_CHECKED tri_status tri_peers_open(const tri_peers_opt *opt);
 void tri_peers_describe(tri_card *mine);
 /* Not collective, once all ranks' cards are known: card [n], copied; *node: of those of this one's group,
  * place: its number among them; it is taken, and NULL, also where this fails. key: of this run alone. */
-TRI_CHECKED tri_status tri_peers_join(const tri_card *card, int n, int rank, uint64_t key, tri_node **node,
-                                      int place);
+TRI_CHECKED tri_status tri_peers_join(const tri_card *card, int n, int rank,
+                                      const unsigned char key[TRI_KEY_BYTES], tri_node **node, int place);
 /* Not collective. Ends the watch of this rank; the others are told that it ends by its own will. */
 void tri_peers_close(void);
 /* Not collective. The same where the process ends in haste: nobody is to call it dead. A signal handler may

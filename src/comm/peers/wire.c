@@ -4,11 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-/* Head:  0 magic  4 version  5 kind  6 beats (u16)  8 key (u64)  16 sequence (u64)  24 sender (i32)  28 zero
+/* Head:  0 magic  4 version  5 kind  6 beats (u16)  8 code [16]  24 sequence (u64)  32 sender (i32)  36 to (i32)
  * Beat:  0 rank (i32)  4 life  5 scope + 1  6 zero (u16)  8 number (u64)  16 come (3 u64)  40 met (u64)
  *        48 waited_ms  52 silent_ms  56 work_ms  60 window (u32 each)  64 phase [16]  80 label [48] */
 static const unsigned char magic[4] = {'T', 'R', 'I', 'B'};
-enum { VERSION = 1 };
+/* The code is HMAC-SHA-256 of all bytes with zeros in its place, cut to half (RFC 2104, 5). */
+enum { VERSION = 2, CODE_AT = 8, CODE_BYTES = 16 };
 
 static void put(unsigned char *at, uint64_t value, int n) {
   for (int i = 0; i < n; i++) at[i] = (unsigned char)(value >> 8 * i);
@@ -41,17 +42,35 @@ static void write_beat(const tri_beat *b, unsigned char *at) {
   memcpy(at + 80, b->label, strnlen(b->label, sizeof b->label - 1));
 }
 
-size_t tri_wire_write(const tri_wire *w, uint64_t key, unsigned char out[TRI_WIRE_BYTES]) {
+static void make_code(const unsigned char *bytes, size_t n, const unsigned char key[TRI_KEY_BYTES],
+                      unsigned char out[TRI_SHA256_BYTES]) {
+  static const unsigned char none[CODE_BYTES];
+  tri_mac                    m;
+
+  tri_mac_begin(&m, key);
+  tri_mac_put(&m, bytes, CODE_AT);
+  tri_mac_put(&m, none, sizeof none);
+  tri_mac_put(&m, bytes + CODE_AT + CODE_BYTES, n - CODE_AT - CODE_BYTES);
+  tri_mac_end(&m, out);
+}
+
+size_t tri_wire_write(const tri_wire *w, const unsigned char key[TRI_KEY_BYTES],
+                      unsigned char out[TRI_WIRE_BYTES]) {
+  size_t        n = TRI_WIRE_HEAD_BYTES + (size_t)w->n * TRI_WIRE_BEAT_BYTES;
+  unsigned char code[TRI_SHA256_BYTES];
+
   memset(out, 0, TRI_WIRE_HEAD_BYTES);
   memcpy(out, magic, sizeof magic);
   out[4] = VERSION;
   out[5] = (unsigned char)w->kind;
   put(out + 6, (uint64_t)w->n, 2);
-  put(out + 8, key, 8);
-  put(out + 16, w->sequence, 8);
-  put(out + 24, (uint32_t)w->sender, 4);
+  put(out + 24, w->sequence, 8);
+  put(out + 32, (uint32_t)w->sender, 4);
+  put(out + 36, (uint32_t)w->to, 4);
   for (int i = 0; i < w->n; i++) write_beat(&w->beat[i], out + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_BEAT_BYTES);
-  return TRI_WIRE_HEAD_BYTES + (size_t)w->n * TRI_WIRE_BEAT_BYTES;
+  make_code(out, n, key, code);
+  memcpy(out + CODE_AT, code, CODE_BYTES);
+  return n;
 }
 
 size_t tri_wire_bytes(const unsigned char head[TRI_WIRE_HEAD_BYTES]) {
@@ -87,17 +106,25 @@ static bool read_beat(const unsigned char *at, int n_ranks, tri_beat *b) {
   return read_text(at + 64, sizeof b->phase, b->phase) && read_text(at + 80, sizeof b->label, b->label);
 }
 
-bool tri_wire_read(const unsigned char *bytes, size_t n, uint64_t key, int n_ranks, tri_wire *out) {
-  if (n < TRI_WIRE_HEAD_BYTES || memcmp(bytes, magic, sizeof magic) || bytes[4] != VERSION ||
-      bytes[5] >= TRI_WIRE_KINDS || get(bytes + 8, 8) != key || get(bytes + 24, 4) >= (uint64_t)n_ranks ||
-      get(bytes + 28, 4))
-    return false;
+/* Whether the head is one of ours, and of so many bytes. */
+static bool is_head(const unsigned char *bytes, size_t n, int n_ranks) {
+  return n >= TRI_WIRE_HEAD_BYTES && !memcmp(bytes, magic, sizeof magic) && bytes[4] == VERSION &&
+         bytes[5] < TRI_WIRE_KINDS && tri_wire_bytes(bytes) == n && get(bytes + 32, 4) < (uint64_t)n_ranks &&
+         get(bytes + 36, 4) < (uint64_t)n_ranks;
+}
+
+bool tri_wire_read(const unsigned char *bytes, size_t n, const unsigned char key[TRI_KEY_BYTES], int n_ranks,
+                   tri_wire *out) {
+  unsigned char code[TRI_SHA256_BYTES];
+
+  if (!is_head(bytes, n, n_ranks)) return false;
+  make_code(bytes, n, key, code);
+  if (!tri_mac_is_equal(code, bytes + CODE_AT, CODE_BYTES)) return false;
   *out = (tri_wire){.kind = (tri_wire_kind)bytes[5],
-                    .sender = (int32_t)get(bytes + 24, 4),
-                    .sequence = get(bytes + 16, 8),
+                    .sender = (int32_t)get(bytes + 32, 4),
+                    .to = (int32_t)get(bytes + 36, 4),
+                    .sequence = get(bytes + 24, 8),
                     .n = (int)get(bytes + 6, 2)};
-  if (out->n > TRI_WIRE_BEATS || n != TRI_WIRE_HEAD_BYTES + (size_t)out->n * TRI_WIRE_BEAT_BYTES)
-    return false;
   for (int i = 0; i < out->n; i++)
     if (!read_beat(bytes + TRI_WIRE_HEAD_BYTES + i * TRI_WIRE_BEAT_BYTES, n_ranks, &out->beat[i]))
       return false;

@@ -2,13 +2,14 @@
 #ifndef TRI_PEERS_WIRE_H
 #define TRI_PEERS_WIRE_H
 
+#include "base/mac.h"
 #include "card.h"
 
 #include <stddef.h>
 
 /* A head and at most so many beats: less than what every network carries in one piece. */
 enum {
-  TRI_WIRE_HEAD_BYTES = 32,
+  TRI_WIRE_HEAD_BYTES = 40,
   TRI_WIRE_BEAT_BYTES = 128,
   TRI_WIRE_BEATS = 10,
   TRI_WIRE_BYTES = TRI_WIRE_HEAD_BYTES + TRI_WIRE_BEATS * TRI_WIRE_BEAT_BYTES
@@ -21,16 +22,20 @@ typedef enum { TRI_WIRE_REPORT, TRI_WIRE_HEARD, TRI_WIRE_END, TRI_WIRE_ASK, TRI_
 typedef struct tri_wire {
   tri_wire_kind kind;
   int32_t       sender;   /* rank */
+  int32_t       to;       /* ASK: the rank that is asked; else 0 */
   uint64_t      sequence; /* of the sender's datagrams, growing */
   int           n;
   tri_beat      beat[TRI_WIRE_BEATS];
 } tri_wire;
 
-/* Not collective, all that follow. key: of this run alone. Returns the number of bytes. */
-size_t tri_wire_write(const tri_wire *w, uint64_t key, unsigned char out[TRI_WIRE_BYTES]);
+/* Not collective, all that follow. key: of this run alone; it is not sent, only an authentication code of all
+ * bytes under it. Returns the number of bytes. */
+size_t tri_wire_write(const tri_wire *w, const unsigned char key[TRI_KEY_BYTES],
+                      unsigned char out[TRI_WIRE_BYTES]);
 /* How many bytes this head says that it and its beats have; 0: more than there may be. */
 size_t tri_wire_bytes(const unsigned char head[TRI_WIRE_HEAD_BYTES]);
 /* False for everything that is not a datagram of this run, of n_ranks ranks, written as above. */
-bool tri_wire_read(const unsigned char *bytes, size_t n, uint64_t key, int n_ranks, tri_wire *out);
+bool tri_wire_read(const unsigned char *bytes, size_t n, const unsigned char key[TRI_KEY_BYTES], int n_ranks,
+                   tri_wire *out);
 
 #endif
