@@ -1,25 +1,30 @@
-/* test_meet.c - ranks that meet beside MPI: two in one process, strangers between them. Judge: what rank 0
- * knows afterwards; that bytes of others are dropped; who is named where one does not go on. */
+/* test_meet.c - ranks that meet beside MPI: two in one process, strangers between them and in rank 0's place.
+ * Judge: what rank 0 knows afterwards; that bytes of others are dropped, and they are told nothing; who is named
+ * where one does not go on. */
 #include "doctor/meet/meet.h"
 #include "doctor/meet/meet_impl.h"
 #include "doctor/meet/talk.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 enum { PORT = 20937 };
 static const double patience_s = 1;
+static char         folder[] = "/tmp/test_meet.XXXXXX"; /* of the secret */
 
 static tri_launch launch_of(int task) {
   return (tri_launch){.task = task,
@@ -49,6 +54,7 @@ typedef struct other {
   tri_launch l;
   tri_facts  f;
   bool       go, hangs;
+  double     patience_s;
   tri_status st;
   int        wait; /* a pipe's end: it goes on when that closes */
 } other;
@@ -58,7 +64,7 @@ static void *be_other(void *arg) {
   tri_meet *m = NULL;
   char      byte;
 
-  o->st = tri_meet_open(&o->l, &o->f, patience_s, &m);
+  o->st = tri_meet_open(&o->l, folder, &o->f, o->patience_s, &m);
   if (o->st == TRI_OK) o->st = tri_meet_serve(m, &o->go);
   if (o->go) tri_meet_stage(m, "first");
   if (o->go && !o->hangs) tri_meet_fail(m, "the reason");
@@ -92,11 +98,11 @@ static void on_hang(void *ctx, const tri_meet_hang *h) {
 static void begin(pair *p, bool hangs) {
   *p = (pair){.l = launch_of(0),
               .f = facts_of(0),
-              .o = {.l = launch_of(1), .f = facts_of(1), .hangs = hangs},
+              .o = {.l = launch_of(1), .f = facts_of(1), .hangs = hangs, .patience_s = 20},
               .named = -1};
   assert_int_equal(pipe(p->end), 0);
   p->o.wait = p->end[0];
-  assert_int_equal(tri_meet_open(&p->l, &p->f, patience_s, &p->m), TRI_OK);
+  assert_int_equal(tri_meet_open(&p->l, folder, &p->f, patience_s, &p->m), TRI_OK);
   assert_true(p->f.seat.port >= PORT);
   p->l.port = p->o.l.port = p->f.seat.port; /* another program may have the first */
 }
@@ -128,28 +134,94 @@ static void is_dropped(const pair *p, const void *bytes, size_t n) {
   close(fd);
 }
 
-static void strangers_are_dropped(const pair *p) {
-  tri_facts     f = facts_of(1);
-  tri_talk_head h = {.key = 41, .kind = TRI_TALK_HELLO, .task = 1, .bytes = sizeof f};
-  char          hello[sizeof h + sizeof f];
+/* A connection that does what rank 1 does, under this secret; false: it was not believed. */
+static bool come_as(const pair *p, const unsigned char *secret, int task, int *fd, tri_talk *t) {
+  double until_s = tri_now_s() + 5;
 
-  is_dropped(p, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 31);
-  is_dropped(p, &h, sizeof h); /* another launch's key */
-  h.key = 42;
-  h.bytes = TRI_TALK_MOST_BYTES + 1;
-  is_dropped(p, &h, sizeof h);
-  h.bytes = 0;
-  h.kind = TRI_TALK_STAGE; /* of no member */
-  is_dropped(p, &h, sizeof h);
-  h = (tri_talk_head){.key = 42, .kind = TRI_TALK_HELLO, .task = 2, .bytes = sizeof f}; /* no such rank */
-  memcpy(hello, &h, sizeof h);
-  memcpy(hello + sizeof h, &f, sizeof f);
-  is_dropped(p, hello, sizeof hello);
-  h.task = 1;
-  f.n_net = 1000;
-  memcpy(hello, &h, sizeof h);
-  memcpy(hello + sizeof h, &f, sizeof f);
-  is_dropped(p, hello, sizeof hello);
+  *fd = stranger(p);
+  return tri_talk_open(*fd, secret, TRI_TALK_MEMBER, task, t, until_s) && tri_talk_greet(t, until_s) == 0;
+}
+
+/* Says hello with these bytes; whether rank 0 says welcome. */
+static bool is_welcome(tri_talk *t, const void *hello, size_t n) {
+  tri_talk_in in = {0};
+  bool        welcome;
+
+  welcome = tri_talk_send(t, TRI_TALK_HELLO, hello, n, tri_now_s() + 5) &&
+            tri_talk_wait(t, &in, tri_now_s() + 5) == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_WELCOME;
+  tri_talk_drop(&in);
+  return welcome;
+}
+
+/* Another user of the machine: knows the protocol and all that the launcher's variables say, but not the secret. */
+static void strangers_are_dropped(const pair *p) {
+  unsigned char  guess[TRI_KEY_BYTES] = {42}, opening[TRI_TALK_OPENING_BYTES] = {0}, again[256];
+  tri_meet_hello hello;
+  tri_talk_head  h = {.kind = TRI_TALK_HELLO, .task = 1, .bytes = sizeof hello};
+  tri_talk       t;
+  int            fd;
+
+  is_dropped(p, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 33);
+  is_dropped(p, opening, sizeof opening);
+  is_dropped(p, &h, sizeof h);                 /* a message before any proof */
+  assert_false(come_as(p, guess, 1, &fd, &t)); /* rank 0 proves itself to nobody else */
+  close(fd);
+  /* The proof is left out, or is any; what follows is not read. */
+  memcpy(opening, "TRIDOC2", 8);
+  opening[8] = TRI_TALK_MEMBER, opening[12] = 1;
+  memcpy(again, opening, sizeof opening);
+  memset(again + sizeof opening, 7, sizeof again - sizeof opening);
+  fd = stranger(p);
+  assert_int_equal(send(fd, again, sizeof again, MSG_NOSIGNAL), sizeof again);
+  assert_int_equal(recv(fd, again, TRI_TALK_ANSWER_BYTES, MSG_WAITALL), TRI_TALK_ANSWER_BYTES);
+  assert_true(recv(fd, again, sizeof again, 0) <= 0);
+  close(fd);
+}
+
+/* Of this user, with the secret, and still no rank. */
+static void bad_ranks_are_dropped(const pair *p) {
+  const unsigned char *secret = p->m->secret.key;
+  tri_meet_hello       hello;
+  tri_talk             t;
+  int                  fd;
+
+  memset(&hello, 0, sizeof hello);
+  hello.facts = facts_of(1);
+  assert_true(come_as(p, secret, 2, &fd, &t)); /* no such rank */
+  assert_false(is_welcome(&t, &hello, sizeof hello));
+  close(fd);
+  assert_true(come_as(p, secret, 1, &fd, &t));
+  hello.facts.n_net = 1000;
+  assert_false(is_welcome(&t, &hello, sizeof hello));
+  close(fd);
+  assert_true(come_as(p, secret, 1, &fd, &t));
+  assert_true(tri_talk_send(&t, TRI_TALK_STAGE, "\1\0\0\0x", 5, tri_now_s() + 5)); /* of no member */
+  assert_true(recv(fd, &hello, 1, 0) <= 0);
+  close(fd);
+}
+
+/* A message that was overheard on another connection, or is sent again on its own, is none. */
+static void copies_are_dropped(const pair *p) {
+  unsigned char bytes[sizeof(tri_talk_head)];
+  tri_talk      t, second;
+  tri_talk_in   in = {0};
+  int           fd, fd_second;
+
+  assert_true(come_as(p, p->m->secret.key, 1, &fd, &t));
+  assert_true(tri_talk_send(&t, TRI_TALK_KNOCK, NULL, 0, tri_now_s() + 5));
+  assert_int_equal(tri_talk_wait(&t, &in, tri_now_s() + 5), TRI_TALK_WHOLE);
+  memcpy(bytes, &in.head, sizeof bytes); /* rank 0's own, sent back to it */
+  tri_talk_drop(&in);
+  assert_true(tri_talk_send_raw(fd, bytes, sizeof bytes, tri_now_s() + 5));
+  assert_true(recv(fd, bytes, 1, 0) <= 0);
+  close(fd);
+  assert_true(come_as(p, p->m->secret.key, 1, &fd, &t));
+  assert_true(come_as(p, p->m->secret.key, 1, &fd_second, &second));
+  second = t, second.fd = fd_second; /* under the key of another connection */
+  assert_true(tri_talk_send(&second, TRI_TALK_KNOCK, NULL, 0, tri_now_s() + 5));
+  assert_true(recv(fd_second, bytes, 1, 0) <= 0);
+  close(fd);
+  close(fd_second);
 }
 
 static void meet(void **state) {
@@ -163,6 +235,8 @@ static void meet(void **state) {
   begin(&p, false);
   half = stranger(&p); /* who says nothing is in nobody's way */
   strangers_are_dropped(&p);
+  bad_ranks_are_dropped(&p);
+  copies_are_dropped(&p);
   assert_int_equal(pthread_create(&p.thread, NULL, be_other, &p.o), 0);
   tri_meet_gather(p.m, p.all);
   assert_string_equal(p.all[0].seat.host, "node0");
@@ -220,7 +294,7 @@ static void alone(void **state) {
   double     from_s = tri_now_s();
 
   (void)state;
-  assert_int_equal(tri_meet_open(&l, &f, patience_s, &m), TRI_OK);
+  assert_int_equal(tri_meet_open(&l, folder, &f, patience_s, &m), TRI_OK);
   tri_meet_gather(m, all);
   assert_string_equal(all[1].seat.host, "");
   assert_true(tri_now_s() - from_s >= patience_s);
@@ -258,7 +332,7 @@ static void no_more_files(void **state) {
   assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
   while (!is_full(&p)) usleep(1000);
   assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-  assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 31, MSG_NOSIGNAL), 31);
+  assert_int_equal(send(fd, "GET / HTTP/1.1\r\nHost: node0\r\n\r\n", 33, MSG_NOSIGNAL), 33);
   assert_true(recv(fd, &byte, 1, 0) <= 0); /* heard, and dropped */
   assert_false(is_full(&p));
   close(fd);
@@ -267,9 +341,153 @@ static void no_more_files(void **state) {
   close(p.end[1]);
 }
 
-int main(void) {
-  const struct CMUnitTest test[] = {cmocka_unit_test(meet), cmocka_unit_test(hang), cmocka_unit_test(alone),
-                                    cmocka_unit_test(no_more_files)};
+/* ---- who has the secret ---- */
 
-  return cmocka_run_group_tests(test, NULL, NULL);
+/* Two processes of this user say that they are task 1: an error that is said, once, and the first stays. */
+static void twice(void **state) {
+  pair           p;
+  tri_meet_hello hello;
+  tri_findings   found = {0};
+  tri_talk       t[2];
+  int            fd[2];
+
+  (void)state;
+  begin(&p, false);
+  memset(&hello, 0, sizeof hello);
+  hello.facts = facts_of(1);
+  for (int i = 0; i < 2; i++) {
+    hello.process[0] = (unsigned char)(i + 1);
+    assert_true(come_as(&p, p.m->secret.key, 1, &fd[i], &t[i]));
+    assert_int_equal(is_welcome(&t[i], &hello, sizeof hello), !i);
+  }
+  close(fd[0]);
+  hello.process[0] = 1; /* the first again, whose answer was lost */
+  assert_true(come_as(&p, p.m->secret.key, 1, &fd[0], &t[0]));
+  assert_true(is_welcome(&t[0], &hello, sizeof hello));
+  tri_meet_gather(p.m, p.all);
+  assert_int_equal(tri_meet_judge(p.m, &found), TRI_OK);
+  assert_true(found.n == 1 && found.errors == 1 && found.blocks && tri_meet_can(p.m));
+  assert_string_equal(found.item[0].where, "task 1");
+  assert_non_null(strstr(found.item[0].what, "two processes came as this task"));
+  tri_findings_free(&found);
+  for (int i = 0; i < 2; i++) close(fd[i]), close(p.end[i]);
+  tri_meet_close(&p.m);
+}
+
+/* Another user listens where rank 0 would, before it: rank 1 tells him nothing, and comes to rank 0. */
+static void *be_false_hub(void *arg) {
+  int   fd = accept(*(int *)arg, NULL, NULL);
+  char *got = calloc(1, 1 << 16);
+
+  if (fd >= 0 && got) { /* he answers what he likes */
+    got[0] = (char)(recv(fd, got + 1, TRI_TALK_OPENING_BYTES, MSG_WAITALL) == TRI_TALK_OPENING_BYTES);
+    send(fd, got + 8, TRI_TALK_ANSWER_BYTES, MSG_NOSIGNAL);
+    if (recv(fd, got + 1, (1 << 16) - 1, MSG_WAITALL) > 0) got[0] = 2; /* it told him more */
+  }
+  if (fd >= 0) close(fd);
+  return got;
+}
+
+static void false_hub(void **state) {
+  pair      p;
+  int       port, squat = tri_talk_listen(0, &port), real;
+  pthread_t thread;
+  void     *got;
+
+  (void)state;
+  assert_true(squat >= 0);
+  fcntl(squat, F_SETFL, 0);
+  assert_int_equal(pthread_create(&thread, NULL, be_false_hub, &squat), 0);
+  begin(&p, false);
+  real = p.m->secret.port;
+  tri_secret_remove(&p.m->secret);
+  p.o.l.key = p.l.key;
+  assert_int_equal(tri_secret_make(&p.m->secret, port), TRI_OK); /* as if he had rank 0's port now */
+  assert_int_equal(pthread_create(&p.thread, NULL, be_other, &p.o), 0);
+  pthread_join(thread, &got);
+  assert_int_equal(*(char *)got, 1);
+  free(got);
+  close(squat);
+  assert_int_equal(tri_secret_make(&p.m->secret, real), TRI_OK);
+  tri_meet_gather(p.m, p.all);
+  assert_string_equal(p.all[1].seat.host, "node1");
+  tri_meet_decide(p.m, true);
+  end(&p);
+  assert_true(p.o.go);
+}
+
+/* The file of the secret: of this user alone, and whole, or not read. */
+static void secret_files(void **state) {
+  tri_launch  l = launch_of(0);
+  tri_secret  s, reader;
+  char        target[TRI_SECRET_PATH_BYTES + 8];
+  struct stat sb;
+
+  (void)state;
+  l.locals = 1; /* no folder of temporary files */
+  setenv("XDG_CACHE_HOME", "/dev/null/cache", 1);
+  tri_secret_begin(&l, folder, &s);
+  tri_secret_begin(&l, folder, &reader);
+  assert_int_equal(s.n, 2);
+  assert_false(tri_secret_find(&reader));
+  assert_int_equal(tri_secret_make(&s, 1234), TRI_OK);
+  assert_true(s.written[0] && !stat(s.path[0], &sb));
+  assert_int_equal(sb.st_mode & 07777, 0600);
+  assert_true(tri_secret_find(&reader) && reader.port == 1234);
+  assert_memory_equal(reader.key, s.key, TRI_KEY_BYTES);
+  for (int i = 0; i < 5; i++) {
+    tri_secret_begin(&l, folder, &reader);
+    snprintf(target, sizeof target, "%s.2", s.path[0]);
+    if (i == 0) assert_int_equal(chmod(s.path[0], 0640), 0); /* a group reads it */
+    if (i == 1) assert_int_equal(chmod(s.path[0], 0600) | link(s.path[0], target), 0);
+    if (i == 2) assert_int_equal(unlink(s.path[0]) | symlink(target, s.path[0]), 0);
+    if (i == 3) assert_int_equal(unlink(s.path[0]) | rename(target, s.path[0]) | truncate(s.path[0], 70), 0);
+    if (i == 4) assert_int_equal(unlink(s.path[0]) | mkfifo(s.path[0], 0600), 0);
+    assert_false(tri_secret_find(&reader));
+  }
+  if (!geteuid()) { /* another user's */
+    assert_int_equal(unlink(s.path[0]) | tri_secret_make(&s, 1234) | chown(s.path[0], 65534, 65534), 0);
+    assert_false(tri_secret_find(&reader));
+  }
+  tri_secret_remove(&s);
+  assert_int_equal(access(s.path[0], F_OK), -1);
+  unsetenv("XDG_CACHE_HOME");
+}
+
+/* No place and no munge: rank 1 says so and goes on, and rank 0 knows that it does not know. */
+static void without(void **state) {
+  pair         p;
+  tri_findings found = {0};
+  char        *path = strdup(getenv("PATH"));
+
+  (void)state;
+  setenv("PATH", "/dev/null", 1); /* no munge, which may run on this machine */
+  begin(&p, false);
+  tri_secret_remove(&p.m->secret);
+  p.o.patience_s = 1;
+  p.m->patience_s = 60;
+  assert_int_equal(pthread_create(&p.thread, NULL, be_other, &p.o), 0);
+  tri_meet_gather(p.m, p.all);
+  assert_int_equal(tri_meet_judge(p.m, &found), TRI_OK);
+  assert_true(found.n == 1 && !found.errors && !found.blocks && !tri_meet_can(p.m));
+  assert_non_null(strstr(found.item[0].what, "have no secret in common"));
+  tri_meet_decide(p.m, true);
+  end(&p);
+  assert_true(p.o.st == TRI_OK && p.o.go);
+  tri_findings_free(&found);
+  setenv("PATH", path, 1);
+  free(path);
+}
+
+int main(void) {
+  const struct CMUnitTest test[] = {cmocka_unit_test(twice),        cmocka_unit_test(false_hub),
+                                    cmocka_unit_test(secret_files), cmocka_unit_test(without),
+                                    cmocka_unit_test(meet),         cmocka_unit_test(hang),
+                                    cmocka_unit_test(alone),        cmocka_unit_test(no_more_files)};
+
+  int failed;
+
+  if (!mkdtemp(folder)) return 1;
+  failed = cmocka_run_group_tests(test, NULL, NULL);
+  return rmdir(folder) ? 1 : failed; /* nothing is left in it */
 }

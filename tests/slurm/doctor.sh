@@ -36,6 +36,21 @@ for scope in world node cross 'n1 - n2' 'n1 - n3' 'n2 - n3' 'disk write' 'disk r
 done
 [ -z "$(ls -A "$dir/folder")" ] || fail "left in the folder: $(ls -A "$dir/folder")"
 
+# The secret of the launch where nodes have no folder in common: sealed by munge; without munge doctor says what it cannot tell.
+local_only='export XDG_CACHE_HOME=/tmp/none HOME=/tmp; mkdir -p /tmp/here; cd /tmp/here'
+alone() { # due code, before it
+  local code=0
+  on head srun -N2 --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; $local_only; $2
+    exec '$program' doctor --json" > "$dir/json.out" 2> "$dir/err.out" || code=$?
+  [ "$code" = "$1" ] || fail "exit code $code, not $1"
+}
+alone 69 : # for the folder is not one
+has_no secret
+has_no ranks
+mkdir "$dir/bin" && for tool in bash sh env; do ln -s "$(command -v $tool)" "$dir/bin/$tool"; done
+alone 69 "export PATH=$dir/bin"
+has secret warning 'task 2' '2 of 4 ranks have no secret in common .*Not looked for: ranks that do not come' 'start munged on all nodes'
+
 # Warnings, which end with 0: memlock on CPUs, a clock, a slow link.
 "$CLUSTER" rate n2 600mbit
 plant="ulimit -l 64; export LD_PRELOAD=$dir/fault.so FAULT_CLOCK=7"

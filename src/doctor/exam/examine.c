@@ -12,6 +12,9 @@ enum { END_S = 10 }; /* chosen: that ending all ranks may take */
 static tri_status receive(tri_exam *x, bool *go, bool *all) {
   *all = true;
   tri_meet_gather(x->meet, x->facts);
+  TRI_TRY(tri_meet_judge(x->meet, &x->found));
+  *go = !x->found.blocks;
+  if (*go && x->launch.tasks > 1 && !tri_meet_can(x->meet)) return TRI_OK; /* MPI gathers the facts */
   for (int t = 0; t < x->launch.tasks; t++) *all = *all && x->facts[t].seat.host[0];
   TRI_TRY(tri_exam_check(x));
   *go = *all && !x->found.blocks;
@@ -84,6 +87,7 @@ static void close_exam(tri_exam *x) {
 
 tri_status tri_examine(const tri_examine_opt *opt, int *code) {
   int        tasks, locals, task = tri_runtime_env_rank();
+  char       folder[4096];
   tri_exam  *x = NULL;
   tri_status st = TRI_OK;
 
@@ -95,7 +99,8 @@ tri_status tri_examine(const tri_examine_opt *opt, int *code) {
   TRI_TRY_DONE(TRI_ALLOC(x->facts, task ? 1 : tasks));
   TRI_TRY_DONE(TRI_ALLOC(x->clock, task ? 1 : tasks));
   tri_gather_facts(&x->launch, &x->facts[0]);
-  TRI_TRY_DONE(tri_meet_open(&x->launch, &x->facts[0], opt->patience_s, &x->meet));
+  tri_folder_there(opt->folder, folder, sizeof folder);
+  TRI_TRY_DONE(tri_meet_open(&x->launch, folder, &x->facts[0], opt->patience_s, &x->meet));
   TRI_TRY_DONE(task ? follow(x, code) : lead(x, code));
 done:
   close_exam(x);

@@ -1,5 +1,6 @@
 /* examine_mpi.c - what MPI carries: communicators, pairs of nodes, products, the folder; and who hangs in
  * it. */
+#include "base/mac.h"
 #include "cost/machine.h"
 #include "examine_impl.h"
 
@@ -319,6 +320,7 @@ static tri_status measure_own(tri_exam *x) {
   size_t          *counts = NULL;
   char             folder[4096] = "";
   int64_t          errors;
+  uint64_t         nonce = 0; /* of names of files: nobody else puts a link there first */
   tri_folder_trial trial = {0};
   bool             whole;
   tri_status       st = TRI_OK;
@@ -329,12 +331,14 @@ static tri_status measure_own(tri_exam *x) {
   name_device(x->se.device, &mine);
   enter(x, "folder");
   if (world->rank == 0) tri_folder_there(x->opt->folder, folder, sizeof folder);
+  TRI_TRY_DONE(tri_agree(world, world->rank == 0 ? tri_random_bytes(&nonce, sizeof nonce) : TRI_OK));
+  TRI_TRY_DONE(tri_host_bcast(world, &nonce, sizeof nonce, 0));
   TRI_TRY_DONE(tri_host_bcast(world, folder, sizeof folder, 0));
   folder[sizeof folder - 1] = '\0';
   if (x->se.rt.machine_rank == 0) try_inputs(x->opt, &mine.input);
-  TRI_TRY_DONE(tri_folder_try(&x->se, folder, x->launch.key, &mine.folder, &whole));
+  TRI_TRY_DONE(tri_folder_try(&x->se, folder, nonce, &mine.folder, &whole));
   enter(x, "HDF5");
-  if (whole) TRI_TRY_DONE(tri_folder_write(&x->se, folder, x->launch.key, &trial));
+  if (whole) TRI_TRY_DONE(tri_folder_write(&x->se, folder, nonce, &trial));
   enter(x, "findings");
   TRI_TRY_DONE(tri_host_gather_all(world, &mine, sizeof mine, (void **)&all, counts));
   if (x->launch.task == 0) st = judge(x, all, &trial);

@@ -17,47 +17,58 @@ bool tri_target_check(tri_target *t) {
   return t->host[0] && t->port > 0 && t->port < 65536;
 }
 
-/* Sends `bytes` to each that has answered so far, and hears what it says. fd [n], -1: given up. */
-static void ask(uint64_t key, int task, const int *fd, int n, const char *bytes, uint32_t n_bytes, int failed,
-                double until_s, int32_t *error) {
-  tri_talk_head head = {.key = key, .kind = TRI_TALK_KNOCK, .task = task, .bytes = n_bytes};
+/* One of them, while it is asked. */
+typedef struct knocked {
+  int      fd; /* -1: given up */
+  bool     underway;
+  tri_talk talk;
+} knocked;
 
+/* Greets each that can be reached. */
+static void greet(const unsigned char *secret, int task, knocked *k, int n, double until_s, int32_t *error) {
   for (int i = 0; i < n; i++)
-    if (fd[i] >= 0 && !error[i] && !tri_talk_send(fd[i], &head, bytes, until_s)) error[i] = failed;
+    if (k[i].fd >= 0 && !error[i] &&
+        !tri_talk_open(k[i].fd, secret, TRI_TALK_KNOCKER, task, &k[i].talk, until_s))
+      error[i] = ETIMEDOUT;
+  for (int i = 0; i < n; i++)
+    if (k[i].fd >= 0 && !error[i]) error[i] = tri_talk_greet(&k[i].talk, until_s);
+}
+
+/* Sends `bytes` to each that has answered so far, and hears what it says. */
+static void ask(knocked *k, int n, const char *bytes, size_t n_bytes, double until_s, int32_t *error) {
+  for (int i = 0; i < n; i++)
+    if (k[i].fd >= 0 && !error[i] && !tri_talk_send(&k[i].talk, TRI_TALK_KNOCK, bytes, n_bytes, until_s))
+      error[i] = TRI_REACH_LARGE;
   for (int i = 0; i < n; i++) {
     tri_talk_in in = {0};
-    if (fd[i] < 0 || error[i]) continue;
-    if (tri_talk_wait(fd[i], key, &in, until_s) != TRI_TALK_WHOLE) error[i] = failed;
+    if (k[i].fd < 0 || error[i]) continue;
+    if (tri_talk_wait(&k[i].talk, &in, until_s) != TRI_TALK_WHOLE) error[i] = TRI_REACH_LARGE;
     tri_talk_drop(&in);
   }
 }
 
-tri_status tri_knock(uint64_t key, int task, const tri_target *target, int n, double patience_s,
-                     int32_t *error) {
+tri_status tri_knock(const unsigned char secret[TRI_KEY_BYTES], int task, const tri_target *target, int n,
+                     double patience_s, int32_t *error) {
   double     until_s = tri_now_s() + patience_s;
-  int       *fd = NULL;
+  knocked   *k = NULL;
   char      *bytes = NULL;
-  bool      *underway = NULL;
   tri_status st = TRI_OK;
 
-  TRI_TRY_DONE(TRI_ALLOC(fd, n));
-  for (int i = 0; i < n; i++) fd[i] = -1;
-  TRI_TRY_DONE(TRI_ALLOC(underway, n));
+  TRI_TRY_DONE(TRI_ALLOC(k, n));
+  for (int i = 0; i < n; i++) k[i].fd = -1;
   TRI_TRY_DONE(TRI_ALLOC(bytes, size[LARGEST]));
   for (int i = 0; i < n; i++) {
-    fd[i] = tri_talk_start(target[i].host, target[i].port, target[i].from, &underway[i]);
-    error[i] = fd[i] < 0 ? -fd[i] : 0;
+    k[i].fd = tri_talk_start(target[i].host, target[i].port, target[i].from, &k[i].underway);
+    error[i] = k[i].fd < 0 ? -k[i].fd : 0;
   }
   for (int i = 0; i < n; i++)
-    if (fd[i] >= 0 && underway[i]) error[i] = tri_talk_finish(fd[i], until_s);
-  ask(key, task, fd, n, bytes, 0, ETIMEDOUT, tri_now_s() + patience_s, error);
-  for (int i = 0; i <= LARGEST; i++)
-    ask(key, task, fd, n, bytes, size[i], TRI_REACH_LARGE, tri_now_s() + patience_s, error);
+    if (k[i].fd >= 0 && k[i].underway) error[i] = tri_talk_finish(k[i].fd, until_s);
+  greet(secret, task, k, n, tri_now_s() + patience_s, error);
+  for (int i = 0; i <= LARGEST; i++) ask(k, n, bytes, size[i], tri_now_s() + patience_s, error);
 done:
-  for (int i = 0; fd && i < n; i++)
-    if (fd[i] >= 0) close(fd[i]);
-  TRI_FREE(fd);
-  TRI_FREE(underway);
+  for (int i = 0; k && i < n; i++)
+    if (k[i].fd >= 0) close(k[i].fd);
+  TRI_FREE(k);
   TRI_FREE(bytes);
   return st;
 }

@@ -27,7 +27,7 @@ static int count_missing(const tri_meet *m, int *first) {
   int n = 0;
 
   for (int t = m->launch->tasks - 1; t >= 0; t--)
-    if (!m->member[t].came) {
+    if (!m->member[t].came && !m->member[t].without) {
       *first = t;
       n++;
     }
@@ -49,18 +49,71 @@ void tri_meet_gather(tri_meet *m, tri_facts *f) {
     wait_news(m);
   }
   memcpy(f, m->facts, (size_t)m->launch->tasks * sizeof *f);
+  tri_secret_remove(&m->secret); /* who came has it */
   pthread_mutex_unlock(&m->lock);
 }
 
+static tri_status say_twice(const tri_meet *m, tri_findings *out) {
+  TRI_TRY(tri_findings_add(out, "ranks", TRI_LEVEL_ERROR, "task %d", m->twice));
+  out->blocks = true;
+  TRI_TRY(tri_findings_say(out, TRI_PART_WHAT,
+                           "two processes came as this task, on %s and on %s: both have this user's secret",
+                           m->twice_host[0], m->twice_host[1]));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "end what is left of an earlier launch (pgrep -u $USER -a trireme on both nodes), and "
+      "start each task once");
+}
+
+static tri_status say_without(const tri_meet *m, int n, int first, tri_findings *out) {
+  tri_text   where = {0};
+  tri_status st = TRI_OK;
+
+  for (int i = 0; i < m->secret.n; i++)
+    TRI_TRY_DONE(tri_text_printf(&where, "%s%.*s", i ? ", " : "",
+                                 (int)(strrchr(m->secret.path[i], '/') - m->secret.path[i]),
+                                 m->secret.path[i]));
+  TRI_TRY_DONE(tri_findings_add(out, "secret", TRI_LEVEL_WARNING, "task %d%s", first, n > 1 ? ", ..." : ""));
+  TRI_TRY_DONE(tri_findings_say(
+      out, TRI_PART_WHAT,
+      "%d of %d ranks have no secret in common with rank 0, by a file in %s or by munge, and without one "
+      "anybody could be a rank: they do not meet before MPI. Not looked for: ranks that do not come, pairs of "
+      "nodes that do not reach each other, interfaces that lead nowhere, clocks, who hangs",
+      n, m->launch->tasks, where.data ? where.data : "no folder"));
+  TRI_TRY_DONE(tri_findings_say(
+      out, TRI_PART_CURE,
+      "give a deck whose run.output is in a folder of this user that all nodes see, or start munged on all "
+      "nodes"));
+done:
+  tri_text_free(&where);
+  return st;
+}
+
+tri_status tri_meet_judge(tri_meet *m, tri_findings *out) {
+  int        n = 0, first = -1;
+  tri_status st = TRI_OK;
+
+  pthread_mutex_lock(&m->lock);
+  for (int t = m->launch->tasks - 1; t >= 0; t--)
+    if (!m->member[t].came && m->member[t].without) {
+      first = t;
+      n++;
+    }
+  m->off = n > 0;
+  if (m->twice >= 0) st = say_twice(m, out);
+  if (st == TRI_OK && n) st = say_without(m, n, first, out);
+  pthread_mutex_unlock(&m->lock);
+  return st;
+}
+
 bool tri_meet_send(tri_meet *m, int task, tri_talk_kind kind, const void *bytes, size_t n) {
-  tri_talk_head head = tri_meet_head(m, kind, n);
-  tri_member   *one = &m->member[task];
-  bool          sent;
+  tri_member *one = &m->member[task];
+  bool        sent;
 
   pthread_mutex_lock(&m->lock);
   tri_talk_drop(&one->answer);
   one->answered = false;
-  sent = one->fd >= 0 && tri_talk_send(one->fd, &head, bytes, tri_now_s() + ping_s);
+  sent = one->talk && tri_talk_send(one->talk, kind, bytes, n, tri_now_s() + ping_s);
   pthread_mutex_unlock(&m->lock);
   return sent;
 }
@@ -110,7 +163,12 @@ void tri_meet_clocks(tri_meet *m, const tri_case *c, tri_facts_clock *clock) {
 }
 
 void tri_meet_decide(tri_meet *m, bool go) {
-  char verdict = go;
+  char verdict;
 
+  pthread_mutex_lock(&m->lock);
+  m->verdict = !go ? TRI_TALK_STOP : m->off ? TRI_TALK_GO_UNWATCHED : TRI_TALK_GO;
+  m->decided = true;
+  verdict = (char)m->verdict;
+  pthread_mutex_unlock(&m->lock);
   for (int t = 1; t < m->launch->tasks; t++) tri_meet_send(m, t, TRI_TALK_VERDICT, &verdict, 1);
 }

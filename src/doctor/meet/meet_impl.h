@@ -3,37 +3,56 @@
 #define TRI_MEET_IMPL_H
 
 #include "meet.h"
+#include "secret.h"
 #include "talk.h"
 
 #include <pthread.h>
 
-enum { TRI_MEET_PORTS = 4, TRI_MEET_STAGE_BYTES = 32 };
+enum { TRI_MEET_PORTS = 4, TRI_MEET_STAGE_BYTES = 32, TRI_MEET_PROCESS_BYTES = 16 };
+
+/* What a rank says first. */
+typedef struct tri_meet_hello {
+  unsigned char process[TRI_MEET_PROCESS_BYTES]; /* random: tells a process from another of the same task */
+  tri_facts     facts;
+} tri_meet_hello;
 
 /* What rank 0 knows of a rank. */
 typedef struct tri_member {
-  int         fd; /* -1: none (rank 0 itself), or gone */
-  bool        came, gone, answered;
-  tri_talk_in answer;   /* the last */
-  double      answer_s; /* when it came, seconds since 1970 */
-  int         stage;    /* counted from 1; INT32_MAX: all is done */
-  char        name[TRI_MEET_STAGE_BYTES];
-  char       *failed; /* owned */
+  tri_talk     *talk; /* its guest's; NULL: none (rank 0 itself), or gone */
+  bool          came, gone, answered;
+  bool          without; /* it can have no secret, somebody says; until it comes */
+  unsigned char process[TRI_MEET_PROCESS_BYTES];
+  tri_talk_in   answer;   /* the last */
+  double        answer_s; /* when it came, seconds since 1970 */
+  int           stage;    /* counted from 1; INT32_MAX: all is done */
+  char          name[TRI_MEET_STAGE_BYTES];
+  char         *failed; /* owned */
 } tri_member;
 
 /* A connection that somebody made. */
 typedef struct tri_guest {
-  int         fd;
+  tri_talk    talk;
   int         task; /* of a member, -1: not one */
+  double      since_s;
   tri_talk_in in;
 } tri_guest;
 
 struct tri_meet {
   const tri_launch *launch;
   double            patience_s;
-  tri_facts        *facts;                /* [tasks] of rank 0, [1] of others: its own */
-  tri_member       *member;               /* [tasks] of rank 0, else NULL */
-  int               listen, wake[2], hub; /* sockets and a pipe, -1: none; hub: to rank 0 */
-  tri_guest        *guest;                /* [n_guest] */
+  tri_facts        *facts;  /* [tasks] of rank 0, [1] of others: its own */
+  tri_member       *member; /* [tasks] of rank 0, else NULL */
+  tri_secret        secret;
+  int               listen, wake[2];
+  tri_talk          hub; /* to rank 0; fd -1: none */
+  unsigned char     process[TRI_MEET_PROCESS_BYTES];
+  bool              off;     /* ranks do not meet: there is no secret that all have */
+  bool              decided; /* rank 0 has told who came... */
+  tri_talk_verdict  verdict; /* ...this */
+  int               twice;   /* task that two processes came as; -1: none */
+  char              twice_host[2][TRI_FACTS_NAME_BYTES];
+  int               sealed; /* secrets that were sealed */
+  tri_guest       **guest;  /* [n_guest] */
   int64_t           n_guest, guest_cap;
   pthread_t         keeper, voice;
   bool              speaks; /* voice runs: it answers rank 0 while MPI has this rank's main thread */
@@ -48,10 +67,6 @@ struct tri_meet {
   void             *ctx;
 };
 
-static inline tri_talk_head tri_meet_head(const tri_meet *m, tri_talk_kind kind, size_t bytes) {
-  return (tri_talk_head){
-      .key = m->launch->key, .kind = kind, .task = m->launch->task, .bytes = (uint32_t)bytes};
-}
 /* Seconds that a network's answer is waited for. Chosen: far more than one needs. */
 static inline double tri_meet_knock_s(const tri_meet *m) { return m->patience_s < 6 ? m->patience_s / 2 : 3; }
 /* meet_hub.c: of rank 0. A message to a member; whether it was sent. */

@@ -2,45 +2,118 @@
 #include "knock.h"
 #include "meet_impl.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-static const double retry_s = 0.2, hello_s = 2, look_s = 10; /* chosen */
+/* Chosen. without_s: NFS shows a new file by then where it is looked for anew. */
+static const double retry_s = 0.2, hello_s = 2, look_s = 10, without_s = 5;
 
-/* Rank 0's socket, or minus errno of the last port. */
-static int try_ports(tri_meet *m) {
-  const tri_launch *l = m->launch;
-  tri_talk_head     head = tri_meet_head(m, TRI_TALK_HELLO, sizeof *m->facts);
-  int               error = 0;
+enum { PROBES_MOST = 4096 }; /* chosen: more than rank 0 asks of a node */
 
-  for (int i = 0; i < TRI_MEET_PORTS; i++) {
-    double      until_s = tri_now_s() + hello_s;
-    tri_talk_in in = {0};
-    bool        underway, welcome;
-    int         fd = tri_talk_start(l->hub, l->port + i, "", &underway), failed = fd < 0 ? -fd : 0;
-    if (!failed && underway) failed = tri_talk_finish(fd, until_s);
-    welcome = !failed && tri_talk_send(fd, &head, m->facts, until_s) &&
-              tri_talk_wait(fd, l->key, &in, until_s) == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_WELCOME;
-    tri_talk_drop(&in);
-    if (welcome) return fd;
-    if (fd >= 0) close(fd);
-    if (failed) error = failed;
-  }
-  return -error;
+/* A connection to a port of rank 0's machine, or minus errno. */
+static int reach(const tri_meet *m, int port, double until_s) {
+  bool underway;
+  int  fd = tri_talk_start(m->launch->hub, port, "", &underway), failed = fd < 0 ? -fd : 0;
+
+  if (!failed && underway) failed = tri_talk_finish(fd, until_s);
+  if (failed && fd >= 0) close(fd);
+  return failed ? -failed : fd;
 }
 
-static tri_status come(tri_meet *m) {
-  double until_s = tri_now_s() + m->patience_s;
-  int    fd;
+/* To rank 0, which proves that it has the secret before it is told anything: 0 or errno. */
+static int come_to(tri_meet *m) {
+  double         until_s = tri_now_s() + hello_s;
+  tri_talk_in    in = {0};
+  tri_meet_hello hello;
+  int            fd = reach(m, m->secret.port, until_s), failed = fd < 0 ? -fd : 0;
+  bool           welcome;
 
-  while ((fd = try_ports(m)) < 0 && tri_now_s() < until_s) poll(NULL, 0, (int)(retry_s * 1000));
-  if (fd < 0)
+  if (failed) return failed;
+  memset(&hello, 0, sizeof hello);
+  memcpy(hello.process, m->process, sizeof hello.process);
+  hello.facts = *m->facts;
+  if (!tri_talk_open(fd, m->secret.key, TRI_TALK_MEMBER, m->launch->task, &m->hub, until_s))
+    failed = ETIMEDOUT;
+  if (!failed) failed = tri_talk_greet(&m->hub, until_s);
+  welcome = !failed && tri_talk_send(&m->hub, TRI_TALK_HELLO, &hello, sizeof hello, until_s) &&
+            tri_talk_wait(&m->hub, &in, until_s) == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_WELCOME;
+  tri_talk_drop(&in);
+  if (welcome) return 0;
+  close(fd);
+  m->hub = (tri_talk){.fd = -1};
+  return failed ? failed : ETIMEDOUT;
+}
+
+/* Says something to whoever listens at a port of rank 0's, and hears at most `cap` bytes. */
+static size_t call_port(const tri_meet *m, int port, tri_talk_want want, char *out, size_t cap,
+                        bool *reached) {
+  static const unsigned char none[TRI_KEY_BYTES];
+  double                     until_s = tri_now_s() + hello_s;
+  tri_talk                   t;
+  size_t                     n = 0;
+  int                        fd = reach(m, port, until_s);
+
+  *reached = fd >= 0;
+  if (fd < 0) return 0;
+  if (tri_talk_open(fd, none, want, m->launch->task, &t, until_s) && cap)
+    n = tri_talk_take_raw(fd, out, cap, until_s);
+  close(fd);
+  return n;
+}
+
+/* The secret by a file, else sealed by munge. *heard: somebody listens where rank 0 would, which writes the
+ * file before it does. */
+static bool find_secret(tri_meet *m, bool *heard) {
+  char sealed[TRI_TALK_SEALED_BYTES];
+  bool reached;
+
+  *heard = false;
+  if (tri_secret_find(&m->secret)) return true;
+  for (int i = 0; i < TRI_MEET_PORTS; i++) {
+    bool   can = tri_secret_can_open();
+    size_t n = call_port(m, m->launch->port + i, TRI_TALK_ASKER, sealed, can ? sizeof sealed : 0, &reached);
+    *heard = *heard || reached;
+    if (n && tri_secret_open(&m->secret, sealed, n)) return true;
+  }
+  return *heard && tri_secret_find(&m->secret);
+}
+
+/* Whoever listens may be rank 0, and waits for this one. */
+static void say_without(const tri_meet *m) {
+  bool reached;
+
+  for (int i = 0; i < TRI_MEET_PORTS; i++)
+    call_port(m, m->launch->port + i, TRI_TALK_WITHOUT, NULL, 0, &reached);
+}
+
+/* To rank 0; m->off where this rank can have no secret. */
+static tri_status come(tri_meet *m) {
+  double until_s = tri_now_s() + m->patience_s, heard_s = 0;
+  int    failed = ENOKEY;
+  bool   heard;
+
+  while (failed) {
+    if (m->secret.known) {
+      failed = come_to(m);
+      m->secret.known = failed != EPROTO; /* of an earlier launch, or the port is another's by now */
+    } else if (find_secret(m, &heard))
+      continue;
+    else if (heard) {
+      if (heard_s <= 0) heard_s = tri_now_s();
+      m->off = tri_now_s() - heard_s > (m->patience_s < 4 * without_s ? m->patience_s / 4 : without_s);
+      if (m->off) say_without(m);
+      if (m->off) return TRI_OK;
+    }
+    if (failed && tri_now_s() >= until_s) break;
+    if (failed) poll(NULL, 0, (int)(retry_s * 1000));
+  }
+  if (failed)
     TRI_FAIL(TRI_ECOMM, "%s: rank 0 on %s cannot be reached: %s", m->facts->seat.host, m->launch->hub,
-             fd ? strerror(-fd) : "no answer");
-  m->hub = fd;
+             failed == ENOKEY ? "it does not listen, or has no secret for this user" : strerror(failed));
   return TRI_OK;
 }
 
@@ -58,12 +131,13 @@ static tri_status answer_probe(tri_meet *m, const tri_talk_in *in) {
   int32_t    *error = NULL;
   tri_status  st = TRI_OK;
 
+  if (n > PROBES_MOST) TRI_FAIL_DONE(TRI_ECOMM, "rank 0 asks for %d addresses", n);
   TRI_TRY_DONE(TRI_ALLOC(target, n + 1));
   TRI_TRY_DONE(TRI_ALLOC(error, n + 1));
   memcpy(target, in->bytes, (size_t)n * sizeof *target);
   for (int i = 0; i < n; i++)
     if (!tri_target_check(&target[i])) TRI_FAIL_DONE(TRI_ECOMM, "rank 0 asks for no address");
-  TRI_TRY_DONE(tri_knock(m->launch->key, m->launch->task, target, n, tri_meet_knock_s(m), error));
+  TRI_TRY_DONE(tri_knock(m->secret.key, m->launch->task, target, n, tri_meet_knock_s(m), error));
   tri_meet_tell(m, TRI_TALK_PROBE, error, (size_t)n * sizeof *error);
 done:
   TRI_FREE(target);
@@ -82,7 +156,7 @@ static void *speak(void *arg) {
   tri_talk_in  in = {0};
   tri_talk_got got;
 
-  while ((got = tri_talk_wait(m->hub, m->launch->key, &in, tri_now_s() + look_s)) != TRI_TALK_LOST) {
+  while ((got = tri_talk_wait(&m->hub, &in, tri_now_s() + look_s)) != TRI_TALK_LOST) {
     if (got != TRI_TALK_WHOLE) continue;
     if (in.head.kind == TRI_TALK_CLOCK) answer_clock(m);
     tri_talk_drop(&in);
@@ -93,7 +167,7 @@ static void *speak(void *arg) {
 
 void tri_meet_silence(tri_meet *m) {
   if (!m->speaks) return;
-  shutdown(m->hub, SHUT_RDWR);
+  shutdown(m->hub.fd, SHUT_RDWR);
   pthread_join(m->voice, NULL);
   m->speaks = false;
 }
@@ -103,14 +177,17 @@ tri_status tri_meet_serve(tri_meet *m, bool *go) {
 
   *go = false;
   TRI_TRY(come(m));
+  *go = m->off;
+  if (m->off) return TRI_OK;
   /* Rank 0 waits for others, then asks each. */
   until_s = tri_now_s() + 2 * m->patience_s + 30;
   for (;;) {
     tri_talk_in  in = {0};
-    tri_talk_got got = tri_talk_wait(m->hub, m->launch->key, &in, until_s);
+    tri_talk_got got = tri_talk_wait(&m->hub, &in, until_s);
     tri_status   st = TRI_OK;
     bool         decided = got == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_VERDICT && in.head.bytes == 1;
-    if (decided) *go = in.bytes[0] == 1;
+    if (decided) *go = in.bytes[0] != TRI_TALK_STOP;
+    if (decided) m->off = in.bytes[0] == TRI_TALK_GO_UNWATCHED;
     if (got == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_CLOCK) answer_clock(m);
     if (got == TRI_TALK_WHOLE && in.head.kind == TRI_TALK_PROBE) st = answer_probe(m, &in);
     tri_talk_drop(&in);

@@ -112,7 +112,7 @@ static tri_status knock(search *s, int from, const probe *p) {
 
   if (!p->n) return TRI_OK;
   TRI_TRY_DONE(TRI_ALLOC(error, p->n));
-  TRI_TRY_DONE(tri_knock(s->m->launch->key, 0, p->target, (int)p->n, tri_meet_knock_s(s->m), error));
+  TRI_TRY_DONE(tri_knock(s->m->secret.key, 0, p->target, (int)p->n, tri_meet_knock_s(s->m), error));
   TRI_TRY_DONE(add_results(s, from, p, error));
 done:
   TRI_FREE(error);

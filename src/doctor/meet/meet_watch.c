@@ -16,10 +16,9 @@ static void enter(tri_meet *m, int task, int stage, const char *name) {
 }
 
 void tri_meet_tell(tri_meet *m, tri_talk_kind kind, const void *bytes, size_t n) {
-  tri_talk_head head = tri_meet_head(m, kind, n);
-
   pthread_mutex_lock(&m->lock);
-  if (m->hub >= 0 && !tri_talk_send(m->hub, &head, bytes, tri_now_s() + send_s)) shutdown(m->hub, SHUT_RDWR);
+  if (m->hub.fd >= 0 && !tri_talk_send(&m->hub, kind, bytes, n, tri_now_s() + send_s))
+    shutdown(m->hub.fd, SHUT_RDWR);
   pthread_mutex_unlock(&m->lock);
 }
 
@@ -72,7 +71,7 @@ void tri_meet_watch(tri_meet *m, tri_meet_on_hang call, void *ctx) {
 
 /* The ranks that failed or are gone, else those that are furthest behind. task [tasks]; how many. */
 static int find_last(const tri_meet *m, int *task, tri_meet_hang *out) {
-  int n = 0, least = INT32_MAX, tasks = m->launch->hub[0] ? m->launch->tasks : 1;
+  int n = 0, least = INT32_MAX, tasks = tri_meet_can(m) ? m->launch->tasks : 1;
 
   out->reason = NULL;
   for (int t = 0; t < tasks; t++) {
@@ -93,12 +92,10 @@ static int find_last(const tri_meet *m, int *task, tri_meet_hang *out) {
 
 /* Asks ranks that do not go on whether they still run. */
 static void ask(tri_meet *m, const int *task, int n) {
-  tri_talk_head head = tri_meet_head(m, TRI_TALK_CLOCK, 0);
-
   for (int i = 0; i < n; i++) {
     tri_member *x = &m->member[task[i]];
     x->answered = task[i] == 0;
-    if (x->fd >= 0 && !tri_talk_send(x->fd, &head, NULL, tri_now_s())) x->answered = false;
+    if (x->talk && !tri_talk_send(x->talk, TRI_TALK_CLOCK, NULL, 0, tri_now_s())) x->answered = false;
   }
   m->asked_s = tri_now_s();
 }

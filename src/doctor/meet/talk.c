@@ -1,4 +1,4 @@
-/* talk.c - messages over TCP between ranks before MPI is up. */
+/* talk.c - messages over TCP between ranks before MPI is up, authenticated. */
 #include "talk.h"
 
 #include <arpa/inet.h>
@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -20,7 +21,16 @@ static int open_socket(int family) {
   return fd;
 }
 
-int tri_talk_listen(int port) {
+static int port_of(int fd) {
+  struct sockaddr_storage at;
+  socklen_t               n = sizeof at;
+
+  if (getsockname(fd, (struct sockaddr *)&at, &n)) return 0;
+  return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
+                                        : ((struct sockaddr_in *)&at)->sin_port);
+}
+
+int tri_talk_listen(int port, int *bound_to) {
   struct sockaddr_in6 six = {
       .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT, .sin6_port = htons((uint16_t)port)};
   struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -37,7 +47,8 @@ int tri_talk_listen(int port) {
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     bound = !bind(fd, (struct sockaddr *)&four, sizeof four);
   }
-  if (bound && !listen(fd, SOMAXCONN)) return fd;
+  *bound_to = bound && !listen(fd, SOMAXCONN) ? port_of(fd) : 0;
+  if (*bound_to) return fd;
   close(fd);
   return -1;
 }
@@ -97,7 +108,9 @@ int tri_talk_finish(int fd, double until_s) {
   return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) ? errno : error;
 }
 
-static bool send_all(int fd, const char *bytes, size_t n, double until_s) {
+bool tri_talk_send_raw(int fd, const void *from, size_t n, double until_s) {
+  const char *bytes = from;
+
   while (n) {
     ssize_t sent = send(fd, bytes, n, MSG_NOSIGNAL);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return false;
@@ -110,8 +123,154 @@ static bool send_all(int fd, const char *bytes, size_t n, double until_s) {
   return true;
 }
 
-bool tri_talk_send(int fd, const tri_talk_head *head, const void *bytes, double until_s) {
-  return send_all(fd, (const char *)head, sizeof *head, until_s) && send_all(fd, bytes, head->bytes, until_s);
+size_t tri_talk_take_raw(int fd, char *out, size_t cap, double until_s) {
+  size_t have = 0;
+
+  while (have < cap && wait_for(fd, POLLIN, until_s)) {
+    ssize_t n = recv(fd, out + have, cap - have, 0);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (n <= 0) break;
+    have += (size_t)n;
+  }
+  return have;
+}
+
+/* ---- who is at the other end ---- */
+
+static const char magic[8] = "TRIDOC2";
+
+/* magic [8], want, task, nonce [16] */
+static void write_opening(tri_talk_want want, int task, unsigned char out[TRI_TALK_OPENING_BYTES]) {
+  uint32_t word[2] = {(uint32_t)want, (uint32_t)task};
+
+  memcpy(out, magic, sizeof magic);
+  memcpy(out + sizeof magic, word, sizeof word);
+}
+
+static bool read_opening(const unsigned char *bytes, tri_talk *t) {
+  uint32_t word[2];
+
+  memcpy(word, bytes + sizeof magic, sizeof word);
+  if (memcmp(bytes, magic, sizeof magic) || word[0] < TRI_TALK_MEMBER || word[0] > TRI_TALK_WITHOUT ||
+      word[1] > INT32_MAX)
+    return false;
+  t->want = (tri_talk_want)word[0];
+  t->task = (int)word[1];
+  return true;
+}
+
+static void make_key(const unsigned char *secret, const unsigned char opening[TRI_TALK_OPENING_BYTES],
+                     const unsigned char nonce[TRI_TALK_NONCE_BYTES], unsigned char out[TRI_KEY_BYTES]) {
+  tri_mac m;
+
+  tri_mac_begin(&m, secret);
+  tri_mac_put(&m, opening, TRI_TALK_OPENING_BYTES);
+  tri_mac_put(&m, nonce, TRI_TALK_NONCE_BYTES);
+  tri_mac_end(&m, out);
+}
+
+/* That an end of this connection has its key. */
+static void make_proof(const tri_talk *t, bool opener, unsigned char out[TRI_SHA256_BYTES]) {
+  tri_mac m;
+
+  tri_mac_begin(&m, t->key);
+  tri_mac_put(&m, opener ? "opener" : "answer", 6);
+  tri_mac_end(&m, out);
+}
+
+static void make_code(const tri_talk *t, bool by_opener, uint64_t number, const tri_talk_head *head,
+                      const void *bytes, unsigned char out[TRI_SHA256_BYTES]) {
+  unsigned char way = by_opener;
+  tri_mac       m;
+
+  tri_mac_begin(&m, t->key);
+  tri_mac_put(&m, "message", 7);
+  tri_mac_put(&m, &way, 1);
+  tri_mac_put(&m, &number, sizeof number);
+  tri_mac_put(&m, &head->kind, sizeof *head - offsetof(tri_talk_head, kind));
+  tri_mac_put(&m, bytes, head->bytes);
+  tri_mac_end(&m, out);
+}
+
+void tri_talk_accept(int fd, int me, tri_talk *t) { *t = (tri_talk){.fd = fd, .me = me, .task = -1}; }
+
+bool tri_talk_open(int fd, const unsigned char secret[TRI_KEY_BYTES], tri_talk_want want, int me, tri_talk *t,
+                   double until_s) {
+  *t = (tri_talk){.fd = fd, .me = me, .task = -1, .want = want, .opener = true};
+  write_opening(want, me, t->raw);
+  if (tri_random_bytes(t->raw + TRI_TALK_OPENING_BYTES - TRI_TALK_NONCE_BYTES, TRI_TALK_NONCE_BYTES) !=
+      TRI_OK) {
+    tri_error_clear();
+    return false;
+  }
+  memcpy(t->key, secret, sizeof t->key); /* until the answer makes it this connection's */
+  return tri_talk_send_raw(fd, t->raw, TRI_TALK_OPENING_BYTES, until_s);
+}
+
+int tri_talk_greet(tri_talk *t, double until_s) {
+  unsigned char answer[TRI_TALK_ANSWER_BYTES], proof[TRI_SHA256_BYTES], key[TRI_KEY_BYTES];
+  size_t        have = tri_talk_take_raw(t->fd, (char *)answer, sizeof answer, until_s);
+
+  if (have < sizeof answer) return tri_now_s() < until_s ? EPROTO : ETIMEDOUT; /* hung up */
+  make_key(t->key, t->raw, answer, key);
+  memcpy(t->key, key, sizeof key);
+  make_proof(t, false, proof);
+  if (!tri_mac_is_equal(proof, answer + TRI_TALK_NONCE_BYTES, sizeof proof)) return EPROTO;
+  make_proof(t, true, proof);
+  if (!tri_talk_send_raw(t->fd, proof, sizeof proof, until_s)) return ETIMEDOUT;
+  t->state = TRI_TALK_PROVED;
+  return 0;
+}
+
+/* The opening is there: answers it. */
+static tri_talk_got answer_opening(tri_talk *t, const unsigned char *secret) {
+  unsigned char answer[TRI_TALK_ANSWER_BYTES];
+
+  if (!read_opening(t->raw, t)) return TRI_TALK_LOST;
+  if (t->want == TRI_TALK_ASKER || t->want == TRI_TALK_WITHOUT) return TRI_TALK_ASKED;
+  if (!secret) return TRI_TALK_LOST;
+  if (tri_random_bytes(answer, TRI_TALK_NONCE_BYTES) != TRI_OK) {
+    tri_error_clear();
+    return TRI_TALK_LOST;
+  }
+  make_key(secret, t->raw, answer, t->key);
+  make_proof(t, false, answer + TRI_TALK_NONCE_BYTES);
+  /* Not waited for: so little fits into any socket that was just made. */
+  if (!tri_talk_send_raw(t->fd, answer, sizeof answer, tri_now_s())) return TRI_TALK_LOST;
+  t->state = TRI_TALK_ANSWERED;
+  t->have = 0;
+  return TRI_TALK_MORE;
+}
+
+static tri_talk_got check_proof(tri_talk *t) {
+  unsigned char proof[TRI_SHA256_BYTES];
+
+  make_proof(t, true, proof);
+  if (!tri_mac_is_equal(proof, t->raw, sizeof proof)) return TRI_TALK_LOST;
+  t->state = TRI_TALK_PROVED;
+  return TRI_TALK_MORE;
+}
+
+/* Bytes up to `want` of what comes before messages. MORE: they are not all there. */
+static tri_talk_got take_before(tri_talk *t, size_t want) {
+  while (t->have < want) {
+    ssize_t n = recv(t->fd, t->raw + t->have, want - t->have, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return TRI_TALK_MORE;
+    if (n <= 0) return TRI_TALK_LOST;
+    t->have += (size_t)n;
+  }
+  return TRI_TALK_WHOLE;
+}
+
+/* ---- messages ---- */
+
+bool tri_talk_send(tri_talk *t, tri_talk_kind kind, const void *bytes, size_t n, double until_s) {
+  tri_talk_head head = {.kind = (uint32_t)kind, .task = t->me, .bytes = (uint32_t)n};
+
+  if (t->state != TRI_TALK_PROVED || n > TRI_TALK_MOST_BYTES) return false;
+  make_code(t, t->opener, t->sent++, &head, bytes, head.code);
+  return tri_talk_send_raw(t->fd, &head, sizeof head, until_s) && tri_talk_send_raw(t->fd, bytes, n, until_s);
 }
 
 void tri_talk_drop(tri_talk_in *in) {
@@ -119,24 +278,31 @@ void tri_talk_drop(tri_talk_in *in) {
   *in = (tri_talk_in){0};
 }
 
-static bool is_head(const tri_talk_head *h, uint64_t key) {
-  return h->key == key && h->kind >= TRI_TALK_HELLO && h->kind <= TRI_TALK_FAILED &&
-         h->bytes <= TRI_TALK_MOST_BYTES && h->task >= 0 && !h->zero;
+static bool is_head(const tri_talk *t, const tri_talk_head *h) {
+  return h->kind >= TRI_TALK_HELLO && h->kind <= TRI_TALK_FAILED && h->bytes <= TRI_TALK_MOST_BYTES &&
+         h->task >= 0 && !h->zero && (t->opener || h->task == t->task);
 }
 
-tri_talk_got tri_talk_take(int fd, uint64_t key, tri_talk_in *in) {
+static tri_talk_got check_message(tri_talk *t, const tri_talk_in *in) {
+  unsigned char code[TRI_SHA256_BYTES];
+
+  make_code(t, !t->opener, t->taken++, &in->head, in->bytes, code);
+  return tri_mac_is_equal(code, in->head.code, sizeof code) ? TRI_TALK_WHOLE : TRI_TALK_LOST;
+}
+
+static tri_talk_got take_message(tri_talk *t, tri_talk_in *in) {
   for (;;) {
     size_t  head = sizeof in->head, want = in->have < head ? head : head + in->head.bytes;
     char   *to = in->have < head ? (char *)&in->head + in->have : in->bytes + (in->have - head);
     ssize_t n;
-    if (in->have >= head && in->have == want) return TRI_TALK_WHOLE;
-    n = recv(fd, to, want - in->have, 0);
+    if (in->have >= head && in->have == want) return check_message(t, in);
+    n = recv(t->fd, to, want - in->have, 0);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) return TRI_TALK_MORE;
     if (n <= 0) return TRI_TALK_LOST;
     in->have += (size_t)n;
     if (in->have != head) continue;
-    if (!is_head(&in->head, key)) return TRI_TALK_LOST;
+    if (!is_head(t, &in->head)) return TRI_TALK_LOST;
     if (tri_host_alloc((size_t)in->head.bytes + 1, 1, (void **)&in->bytes) != TRI_OK) {
       tri_error_clear();
       return TRI_TALK_LOST;
@@ -144,10 +310,27 @@ tri_talk_got tri_talk_take(int fd, uint64_t key, tri_talk_in *in) {
   }
 }
 
-tri_talk_got tri_talk_wait(int fd, uint64_t key, tri_talk_in *in, double until_s) {
+tri_talk_got tri_talk_take(tri_talk *t, const unsigned char *secret, tri_talk_in *in) {
+  tri_talk_got got;
+
+  if (t->state == TRI_TALK_OPENING) {
+    if (t->opener) return TRI_TALK_LOST; /* it was never greeted */
+    got = take_before(t, TRI_TALK_OPENING_BYTES);
+    if (got == TRI_TALK_WHOLE) got = answer_opening(t, secret);
+    if (t->state == TRI_TALK_OPENING) return got;
+  }
+  if (t->state == TRI_TALK_ANSWERED) {
+    got = take_before(t, TRI_SHA256_BYTES);
+    if (got == TRI_TALK_WHOLE) got = check_proof(t);
+    if (t->state == TRI_TALK_ANSWERED) return got;
+  }
+  return take_message(t, in);
+}
+
+tri_talk_got tri_talk_wait(tri_talk *t, tri_talk_in *in, double until_s) {
   for (;;) {
-    tri_talk_got got = tri_talk_take(fd, key, in);
+    tri_talk_got got = tri_talk_take(t, NULL, in);
     if (got != TRI_TALK_MORE) return got;
-    if (!wait_for(fd, POLLIN, until_s)) return TRI_TALK_MORE;
+    if (!wait_for(t->fd, POLLIN, until_s)) return TRI_TALK_MORE;
   }
 }

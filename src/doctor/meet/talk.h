@@ -1,17 +1,22 @@
-/* talk.h - messages over TCP between ranks before MPI is up, none of them waited for without an end. */
+/* talk.h - messages over TCP between ranks before MPI is up, none of them waited for without an end, each
+ * authenticated by a secret of the launch. */
 #ifndef TRI_TALK_H
 #define TRI_TALK_H
 
-#include "base/base.h"
+#include "base/mac.h"
 
-/* What stands before the bytes of every message. */
-typedef struct tri_talk_head {
-  uint64_t key;  /* of the launch */
-  uint32_t kind; /* tri_talk_kind */
-  int32_t  task; /* of the sender */
-  uint32_t bytes;
-  uint32_t zero;
-} tri_talk_head;
+/* A connection begins with an opening [32 bytes] of the rank that makes it, with a random number of its own. The
+ * answer [48] has a random number too, and proves that its sender has the secret; then the opener proves the
+ * same [32]. HMAC-SHA-256 of both numbers under the secret is the key of this connection, so nothing that was
+ * overheard is of use in another. Each message after that has a code under this key of its direction, its
+ * number, its head and its bytes. */
+typedef enum {
+  TRI_TALK_MEMBER = 1, /* to be a rank of the launch */
+  TRI_TALK_KNOCKER,    /* whether it answers */
+  /* of a rank without the secret, so anybody may say it: nothing is proved, and no message follows */
+  TRI_TALK_ASKER,  /* for the secret, sealed for this user */
+  TRI_TALK_WITHOUT /* it can have no secret, and goes on without meeting others */
+} tri_talk_want;
 
 typedef enum {
   TRI_TALK_HELLO = 0x74726901, /* facts; answered by WELCOME */
@@ -19,24 +24,28 @@ typedef enum {
   TRI_TALK_KNOCK,   /* anything; answered by KNOCK of no bytes */
   TRI_TALK_CLOCK,   /* nothing; answered by a double, seconds since 1970 */
   TRI_TALK_PROBE,   /* targets (knock.h); answered by an int32 for each */
-  TRI_TALK_VERDICT, /* one byte: go on (1) or stop (0) */
+  TRI_TALK_VERDICT, /* one byte: tri_talk_verdict */
   TRI_TALK_STAGE,   /* int32 number, text */
   TRI_TALK_FAILED   /* text */
 } tri_talk_kind;
+typedef enum { TRI_TALK_STOP, TRI_TALK_GO, TRI_TALK_GO_UNWATCHED } tri_talk_verdict;
 
-enum { TRI_TALK_MOST_BYTES = 1 << 20 };
+enum {
+  TRI_TALK_MOST_BYTES = 1 << 20,
+  TRI_TALK_OPENING_BYTES = 32,
+  TRI_TALK_NONCE_BYTES = 16,
+  TRI_TALK_ANSWER_BYTES = TRI_TALK_NONCE_BYTES + TRI_SHA256_BYTES,
+  TRI_TALK_SEALED_BYTES = 4096 /* of a sealed secret, most */
+};
 
-/* Not collective, all that follow. Sockets do not block; what waits, waits until until_s of tri_now_s. */
-
-/* A socket that listens on this port of all addresses, or -1. */
-int tri_talk_listen(int port);
-/* A socket that is connected, or on its way there (*underway); minus errno where it cannot be. host: a name
- * or an address; from: the address of this machine to go out by, "" for any. */
-int tri_talk_start(const char *host, int port, const char *from, bool *underway);
-/* Waits for what tri_talk_start began; 0 or errno. */
-int tri_talk_finish(int fd, double until_s);
-/* Whether all of it was sent. */
-bool tri_talk_send(int fd, const tri_talk_head *head, const void *bytes, double until_s);
+/* What stands before the bytes of every message. */
+typedef struct tri_talk_head {
+  unsigned char code[TRI_SHA256_BYTES]; /* of all that follows */
+  uint32_t      kind;                   /* tri_talk_kind */
+  int32_t       task;                   /* of the sender */
+  uint32_t      bytes;
+  uint32_t      zero;
+} tri_talk_head;
 
 /* A message that arrives in pieces. Zero-initialise; tri_talk_drop leaves it zeroed. */
 typedef struct tri_talk_in {
@@ -44,12 +53,55 @@ typedef struct tri_talk_in {
   char         *bytes; /* [head.bytes], owned */
   size_t        have;  /* of both */
 } tri_talk_in;
-typedef enum { TRI_TALK_MORE, TRI_TALK_WHOLE, TRI_TALK_LOST } tri_talk_got;
-/* Takes what has arrived. LOST: the other end is closed, or what came is of no message of this key. After
- * WHOLE the caller drops. */
-tri_talk_got tri_talk_take(int fd, uint64_t key, tri_talk_in *in);
+
+typedef enum { TRI_TALK_OPENING, TRI_TALK_ANSWERED, TRI_TALK_PROVED } tri_talk_state;
+
+/* One end of a connection. Messages may be sent by one thread while another takes some. */
+typedef struct tri_talk {
+  int            fd;   /* borrowed */
+  int            me;   /* task of this end */
+  int            task; /* of the other end, as its opening says it; -1: it has not */
+  tri_talk_want  want;
+  tri_talk_state state;
+  bool           opener;
+  unsigned char  raw[TRI_TALK_ANSWER_BYTES]; /* the opening, then what else comes before messages */
+  size_t         have;
+  unsigned char  key[TRI_KEY_BYTES]; /* of this connection */
+  uint64_t       sent, taken;        /* messages */
+} tri_talk;
+
+/* Not collective, all that follow. Sockets do not block; what waits, waits until until_s of tri_now_s. */
+
+/* A socket that listens on this port of all addresses, 0: any free one, or -1. *bound: which. */
+int tri_talk_listen(int port, int *bound);
+/* A socket that is connected, or on its way there (*underway); minus errno where it cannot be. host: a name
+ * or an address; from: the address of this machine to go out by, "" for any. */
+int tri_talk_start(const char *host, int port, const char *from, bool *underway);
+/* Waits for what tri_talk_start began; 0 or errno. */
+int tri_talk_finish(int fd, double until_s);
+/* The end that listens, of a connection that somebody made. */
+void tri_talk_accept(int fd, int me, tri_talk *t);
+/* The end that opens. Sends its opening; false: it cannot be sent, or the kernel gives no random number. */
+bool tri_talk_open(int fd, const unsigned char secret[TRI_KEY_BYTES], tri_talk_want want, int me, tri_talk *t,
+                   double until_s);
+/* Waits for the answer to it, and proves who this is. 0; ETIMEDOUT: no answer; EPROTO: whoever listens there
+ * does not have the secret. */
+int tri_talk_greet(tri_talk *t, double until_s);
+
+/* Whether all of it was sent. Of a connection that is proved. */
+bool tri_talk_send(tri_talk *t, tri_talk_kind kind, const void *bytes, size_t n, double until_s);
+
+typedef enum { TRI_TALK_MORE, TRI_TALK_WHOLE, TRI_TALK_LOST, TRI_TALK_ASKED } tri_talk_got;
+/* Takes what has arrived, the opening and the proof of the other end too. LOST: the other end is closed, or
+ * what came is no message under the secret. ASKED: the opening of a rank without the secret; nothing else is
+ * taken of it. After WHOLE the caller drops. secret NULL: there is none, so nobody can prove anything. */
+tri_talk_got tri_talk_take(tri_talk *t, const unsigned char *secret, tri_talk_in *in);
 void         tri_talk_drop(tri_talk_in *in);
 /* Waits for a whole message. */
-tri_talk_got tri_talk_wait(int fd, uint64_t key, tri_talk_in *in, double until_s);
+tri_talk_got tri_talk_wait(tri_talk *t, tri_talk_in *in, double until_s);
+/* Bytes before any message, to and from a rank without the secret: all sent; how many came until the other end
+ * closed. */
+bool   tri_talk_send_raw(int fd, const void *bytes, size_t n, double until_s);
+size_t tri_talk_take_raw(int fd, char *out, size_t cap, double until_s);
 
 #endif
