@@ -1,5 +1,6 @@
 /* main.c - subcommands, one row each, and the way out: one message from one rank, one exit code. */
 #include "base/base.h"
+#include "comm/cores.h"
 #include "comm/runtime.h"
 #include "commands/commands.h"
 #include "version/version.h"
@@ -73,6 +74,16 @@ static int fail(tri_status st) {
   return code;
 }
 
+/* Do several threads work in this command? */
+static bool computes(const char *name) {
+  static const tri_command *const those[] = {&tri_command_train, &tri_command_generate, &tri_command_score,
+                                             &tri_command_eval,  &tri_command_bench,    &tri_command_doctor};
+
+  for (size_t i = 0; i < sizeof those / sizeof *those; i++)
+    if (!strcmp(name, those[i]->name)) return true;
+  return false;
+}
+
 /* What the command line says. */
 static tri_status run(int argc, char **argv, int *code) {
   const tri_command *c;
@@ -90,6 +101,7 @@ int main(int argc, char **argv) {
     print_help();
     return argc < 2 ? 64 : 0;
   }
+  if (computes(argv[1])) tri_cores_set_wait(argv);
   signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error where it is written, with a message */
   tri_program_set(argv[0]);
   tri_log_open(tri_runtime_env_rank(), TRI_LOG_INFO);

@@ -1,8 +1,9 @@
 /* runtime.c - who and where: MPI, PMIx, Slurm. */
-#define _GNU_SOURCE /* sched_getaffinity */
+#define _GNU_SOURCE /* cpu_set_t */
 #include "runtime.h"
 #include "base/child.h"
 #include "comm_host.h"
+#include "cores.h"
 #include "peers/peers.h"
 #include "pmix_server.h"
 
@@ -198,7 +199,7 @@ static tri_status count_machine_cores(tri_runtime *rt) {
   cpu_set_t mine, all;
 
   rt->machine_cores = rt->cores;
-  if (sched_getaffinity(0, sizeof mine, &mine)) return TRI_OK;
+  if (!tri_cores_mine(&mine, sizeof mine)) return TRI_OK;
   TRI_MPI(MPI_Allreduce(&mine, &all, (int)sizeof all, MPI_BYTE, MPI_BOR, *(MPI_Comm *)rt->mpi_machine));
   rt->machine_cores = CPU_COUNT(&all);
   return TRI_OK;
@@ -208,13 +209,13 @@ static int count_cores(void) {
   cpu_set_t set;
   long      n = sysconf(_SC_NPROCESSORS_ONLN);
 
-  if (!sched_getaffinity(0, sizeof set, &set)) return CPU_COUNT(&set);
+  if (tri_cores_mine(&set, sizeof set)) return CPU_COUNT(&set);
   return n > 0 ? (int)n : 1; /* more than 1024 hardware threads */
 }
 
-/* Open MPI: a shorter start on one node, and no busy waiting where ranks share cores. Never overrides the
- * user. */
-static void tune_mpi(int cores) {
+/* Open MPI: a shorter start on one node, and a core that is given away while a rank waits. Never overrides
+ * the user. */
+static void tune_mpi(void) {
   bool slurm = !getenv("OMPI_COMM_WORLD_SIZE") && in_slurm_step();
   long size = slurm ? env_number("SLURM_STEP_NUM_TASKS") : env_number("OMPI_COMM_WORLD_SIZE");
   long local = slurm ? env_number("SLURM_STEP_TASKS_PER_NODE") : env_number("OMPI_COMM_WORLD_LOCAL_SIZE");
@@ -228,7 +229,7 @@ static void tune_mpi(int cores) {
     setenv("OMPI_MCA_sharedfp", "^sm", 0);
     one_node = true;
   }
-  if (local > cores) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+  setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0); /* others may want the cores, now or later */
 #if defined(OMPI_MAJOR_VERSION) && OMPI_MAJOR_VERSION < 5
   if (one_node) {
     setenv("OMPI_MCA_pml", "ob1", 0);
@@ -241,13 +242,13 @@ static void tune_mpi(int cores) {
 
 /* ---- MPI ---- */
 
-static tri_status start_mpi(int cores) {
+static tri_status start_mpi(void) {
   int started = 0, level = 0;
 
   MPI_Initialized(&started);
   if (!started) {
     if (is_lost()) forget_launcher();
-    tune_mpi(cores);
+    tune_mpi();
     TRI_MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &level));
     mpi_is_ours = true;
   }
@@ -354,7 +355,7 @@ static tri_status open_runtime(int ranks_per_node, tri_runtime *out) {
   *out = (tri_runtime){.cores = count_cores()};
   n_open++;
   if (gethostname(out->host, sizeof out->host - 1) || !out->host[0]) strcpy(out->host, "localhost");
-  TRI_TRY_DONE(start_mpi(out->cores));
+  TRI_TRY_DONE(start_mpi());
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &out->world_size);
   out->world_rank = rank;

@@ -131,12 +131,56 @@ static void test_staged_on_wish(void **state) {
   assert_null(strstr(cli_err, "NCCL"));
 }
 
+/* Threads that wait spin briefly, unless the user has said how. The judge is what the OpenMP library says of
+ * itself; the program starts again with the policy, so the library speaks twice. */
+static void test_wait_policy(void **state) {
+  static const char ask[] = "OMP_DISPLAY_ENV=verbose " ONE "train --help";
+  char              command[1024];
+
+  (void)state;
+  snprintf(command, sizeof command, "unset OMP_WAIT_POLICY GOMP_SPINCOUNT; %s", ask);
+  cli_succeeds(command);
+  if (!strstr(cli_err, "GOMP_SPINCOUNT")) skip(); /* another OpenMP library */
+  assert_int_equal(count(cli_err, "GOMP_SPINCOUNT = '"), 2);
+  cli_shows(cli_err, "GOMP_SPINCOUNT = '1000'");
+  snprintf(command, sizeof command, "unset OMP_WAIT_POLICY; export GOMP_SPINCOUNT=77; %s", ask);
+  cli_succeeds(command);
+  cli_shows(cli_err, "GOMP_SPINCOUNT = '77'");
+  assert_int_equal(count(cli_err, "GOMP_SPINCOUNT = '"), 1);
+  snprintf(command, sizeof command, "export OMP_WAIT_POLICY=active; %s", ask);
+  cli_succeeds(command);
+  assert_int_equal(count(cli_err, "GOMP_SPINCOUNT = '"), 1);
+}
+
+/* Threads that are bound leave the first one a single core before main(); the rank still has all of them. */
+static void test_bound_threads(void **state) {
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  char       command[1024], shown[64];
+
+  (void)state;
+  snprintf(shown, sizeof shown, "%ld thread%s each", cores, cores == 1 ? "" : "s");
+  for (int again = 0; again < 2; again++) {
+    snprintf(command, sizeof command,
+             "unset OMP_NUM_THREADS; %s export OMP_PROC_BIND=%s OMP_PLACES=cores; " ONE SFT
+             "run.device=cpu run.threads=0 run.output=bound run.resume=never",
+             again ? "unset OMP_WAIT_POLICY;" : "", again ? "close" : "true");
+    cli_succeeds(command);
+    cli_shows(cli_err, shown);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_unknown_choices),         cmocka_unit_test(test_staged_on_wish),
-      cmocka_unit_test(test_stray_variables),         cmocka_unit_test(test_launcher_that_is_gone),
-      cmocka_unit_test(test_launcher_behind_a_wall),  cmocka_unit_test(test_rank_0_prints),
-      cmocka_unit_test(test_failure_of_another_rank), cmocka_unit_test(test_idle_ranks),
+      cmocka_unit_test(test_unknown_choices),
+      cmocka_unit_test(test_staged_on_wish),
+      cmocka_unit_test(test_stray_variables),
+      cmocka_unit_test(test_launcher_that_is_gone),
+      cmocka_unit_test(test_launcher_behind_a_wall),
+      cmocka_unit_test(test_rank_0_prints),
+      cmocka_unit_test(test_failure_of_another_rank),
+      cmocka_unit_test(test_idle_ranks),
+      cmocka_unit_test(test_wait_policy),
+      cmocka_unit_test(test_bound_threads),
   };
 
   return cmocka_run_group_tests(tests, cli_open, cli_close);
