@@ -1,5 +1,7 @@
 /* reward_library.c - library: a shared object of the user (trireme_reward.h). */
+#include "base/visible.h"
 #include "desk/desk.h"
+#include "elf_object.h"
 #include "reward.h"
 #include "trireme_reward.h"
 
@@ -8,6 +10,8 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+
+#define OBJECT "trireme_reward_object"
 
 enum { MOST_AT_ONCE = 64, ERROR_BYTES = 256 }; /* chosen: some kilobytes of pointers; a sentence */
 
@@ -132,30 +136,77 @@ static void work(void *ctx, tri_desk *d) {
 
 /* ---- the plug-in ---- */
 
+/* head: the first members of trireme_reward_object. */
+static tri_status check_made_for(const trireme_reward *head) {
+  if (head->version == TRIREME_REWARD_VERSION && head->answer_bytes == sizeof(trireme_answer)) return TRI_OK;
+  TRI_FAIL(
+      TRI_ECONFIG,
+      "made for version %u of trireme_reward.h, with answers of %u bytes; here it is version %d, with %zu: "
+      "compile it again with this program's header",
+      (unsigned)head->version, (unsigned)head->answer_bytes, TRIREME_REWARD_VERSION, sizeof(trireme_answer));
+}
+
+static tri_status lacks_object(void) {
+  TRI_FAIL(TRI_ECONFIG, "it defines no trireme_reward_object, as trireme_reward.h wants it");
+}
+
+static tri_status lacks_score(void) {
+  TRI_FAIL(TRI_ECONFIG, "its trireme_reward_object has no function score");
+}
+
+/* Reads the file and loads nothing: a deck may be somebody else's, and code of an object runs as it is
+ * loaded. */
+static tri_status look(const tri_elf *e) {
+  trireme_reward head = {.version = 0};
+  uint64_t       at;
+  bool           found, scores;
+
+  TRI_TRY(tri_elf_find(e, OBJECT, &at, &found));
+  if (!found) return lacks_object();
+  TRI_TRY(tri_elf_read(e, at, &head, offsetof(trireme_reward, open)));
+  TRI_TRY(check_made_for(&head));
+  TRI_TRY(tri_elf_points(e, at + offsetof(trireme_reward, score), &scores));
+  return scores ? TRI_OK : lacks_score();
+}
+
+static tri_status check_file(const char *path) {
+  tri_elf   *e = NULL;
+  tri_status st = tri_elf_open(path, &e);
+  char       why[TRI_MESSAGE_BYTES];
+
+  if (st == TRI_OK) {
+    st = look(e);
+    tri_elf_close(&e);
+    return st;
+  }
+  snprintf(why, sizeof why, "%s", tri_error_message());
+  tri_error_clear();
+  TRI_FAIL(st, "no shared object that can be loaded: %s", why);
+}
+
+/* Runs code of the object. */
 static tri_status load(const char *path, library *l) {
   l->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!l->handle) TRI_FAIL(TRI_ECONFIG, "no shared object that can be loaded: %s", dlerror());
-  l->object = dlsym(l->handle, "trireme_reward_object");
-  if (!l->object) TRI_FAIL(TRI_ECONFIG, "it defines no trireme_reward_object, as trireme_reward.h wants it");
-  if (l->object->version != TRIREME_REWARD_VERSION || l->object->answer_bytes != sizeof(trireme_answer))
-    TRI_FAIL(
-        TRI_ECONFIG,
-        "made for version %u of trireme_reward.h, with answers of %u bytes; here it is version %d, with %zu: "
-        "compile it again with this program's header",
-        (unsigned)l->object->version, (unsigned)l->object->answer_bytes, TRIREME_REWARD_VERSION,
-        sizeof(trireme_answer));
-  if (!l->object->score) TRI_FAIL(TRI_ECONFIG, "its trireme_reward_object has no function score");
-  return TRI_OK;
+  l->object = dlsym(l->handle, OBJECT);
+  if (!l->object) return lacks_object();
+  TRI_TRY(check_made_for(l->object));
+  return l->object->score ? TRI_OK : lacks_score();
 }
 
 /* A name without a slash would be looked for elsewhere. */
-static tri_status load_path(const tri_reward_opt *o, library *l) {
+static tri_status put_path(const tri_reward_opt *o, tri_text *out) {
   const char *path = tri_reward_get(o, "path");
-  tri_text    here = {0};
-  tri_status  st = tri_text_printf(&here, "%s%s", strchr(path, '/') ? "" : "./", path);
 
-  if (st == TRI_OK) st = load(here.data, l);
-  tri_text_free(&here);
+  return tri_text_printf(out, "%s%s", strchr(path, '/') ? "" : "./", path);
+}
+
+static tri_status load_path(const tri_reward_opt *o, library *l) {
+  tri_text   path = {0};
+  tri_status st = put_path(o, &path);
+
+  if (st == TRI_OK) st = load(path.data, l);
+  tri_text_free(&path);
   return st;
 }
 
@@ -165,13 +216,13 @@ static void unload(library *l) {
 }
 
 static tri_status library_check(const tri_reward_opt *o, const tri_reward_env *env, const char **field) {
-  library    l = {0};
-  tri_status st;
+  tri_text   path = {0};
+  tri_status st = put_path(o, &path);
 
   (void)env;
   *field = "path";
-  st = load_path(o, &l);
-  unload(&l);
+  if (st == TRI_OK) st = check_file(path.data);
+  tri_text_free(&path);
   return st;
 }
 
@@ -194,9 +245,9 @@ static tri_status library_open(const tri_reward_opt *o, const tri_reward_env *en
   TRI_TRY(tri_host_alloc(1, sizeof *l, state));
   desk.ctx = l = *state;
   TRI_TRY_DONE(tri_reward_read_on_error(o, &on_error));
-  TRI_TRY_DONE(load_path(o, l));
   desk.hasty = on_error == TRI_ON_ERROR_ABORT;
   if (env && env->se && env->se->pretended) goto done;
+  TRI_TRY_DONE(load_path(o, l));
   TRI_TRY_DONE(tri_desk_open(&desk, &l->desk));
 done:
   if (st != TRI_OK) library_close(state);

@@ -1,10 +1,12 @@
 /* reward_object.c - a reward's shared object for tests: the response's bytes, unless the response asks for
  * worse. Compiled in several ways: REWARD_VERSION, REWARD_SYMBOL, REWARD_SCORE and REWARD_OPENS are what is
  * wrong with one. */
+#define _POSIX_C_SOURCE 200809L /* setenv */
 #include "reward/trireme_reward.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #ifndef REWARD_VERSION
@@ -21,6 +23,9 @@
 #endif
 
 static int opened;
+
+/* Code that runs as the object is loaded, and can be told by. */
+__attribute__((constructor)) static void on_load(void) { setenv("TRI_TEST_OBJECT_RAN", "1", 1); }
 
 static int open_it(void **state, char *error, size_t error_bytes) {
   *state = &opened;

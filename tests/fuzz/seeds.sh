@@ -72,6 +72,36 @@ make_deck() {
   printf 'a: &x {b: [1, "\\u00e9", !!str 2]}\nc: *x\n--- |\n  d\n' | seed
 }
 
+# Numbers of eight and of four bytes, lowest first.
+words() {
+  local x
+  for x; do bytes $((x & 255)) $((x >> 8 & 255)) $((x >> 16 & 255)) $((x >> 24 & 255)) 0 0 0 0; done
+}
+halves() {
+  local x
+  for x; do bytes $((x & 255)) $((x >> 8 & 255)) $((x >> 16 & 255)) $((x >> 24 & 255)); done
+}
+
+# A whole object of 448 bytes in one segment: header, two program headers, dynamic section, two symbols, their names, the hash table
+# (5: the one of System V, 0x6ffffef5: GNU's), trireme_reward_object of version 1, a relocation of its `score`.
+elf_object() {
+  printf '\177ELF\2\1\1' && words 0 && bytes 0 3 0 62 0 && halves 1 && words 0 64 0 && halves 0 && bytes 64 0 56 0 2 0 0 0 0 0 0 0
+  halves 1 4 && words 0 0 0 448 448 4096
+  halves 2 4 && words 176 176 176 112 112 8
+  words 6 288 5 336 10 23 "$1" 360 7 424 8 24 0 0
+  words 0 0 0 && halves 1 && bytes 17 0 9 0 && words 392 32
+  printf '\0trireme_reward_object\0\0'
+  if [ "$1" = 5 ]; then halves 1 2 1 0 0 0 0 0; else halves 1 1 1 0 0 0 1 0x"$2"; fi
+  halves 1 "$3" && words 0 0 0
+  words 408 8 1
+}
+
+make_elf() {
+  local table
+  for table in 5 0x6ffffef5; do elf_object "$table" f5e23d7 96 | seed; done
+  elf_object 5 f5e23d7 7 | seed
+}
+
 make_hfconfig() {
   local file
   for file in $data/*/config.json $data/model/*/config.json; do
@@ -180,6 +210,7 @@ case $harness in
 ckpt) sources='io/checkpoint/checkpoint_read.c io/checkpoint/checkpoint_verify.c io/checkpoint/checkpoint_h5.c' ;;
 dataset) sources='io/text/lines.c io/text/jsonl.c io/text/file_kind.c io/data/dataset*.c io/chat/chat_forms.c io/chat/chat_think.c' ;;
 deck) sources='io/text/deck.c src/config/config*.c src/algo/algo*.c src/reward/reward*.c' ;;
+elf) sources='src/reward/elf_object.c' ;;
 hfconfig) sources='io/hf/hf_config*.c src/family/family*.c' ;;
 history) sources='src/history/*.c io/text/deck.c' ;;
 jsonwalk) sources='io/text/json_walk.c src/show/answer.c' ;;

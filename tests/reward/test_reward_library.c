@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { MOST = 200 };
@@ -133,10 +134,63 @@ static void refuses(void **state) {
   assert_non_null(strstr(tri_error_message(), "the reward's library does not open: eeee"));
 }
 
+/* Looked at, it is read and not loaded: no code of it runs until a run opens it. Judge: its constructor. */
+static void is_not_run_to_be_checked(void **state) {
+  static const char *const path[] = {TRI_REWARD_OBJECTS "/libreward_object.so",
+                                     TRI_REWARD_OBJECTS "/libreward_sysv.so"};
+  tri_session              paper = {.pretended = true};
+  tri_reward_env           env = {.se = &paper};
+  tri_reward_set          *set;
+
+  (void)state;
+  for (size_t i = 0; i < sizeof path / sizeof *path; i++) {
+    tri_reward_opt o = row(path[i], NULL);
+    unsetenv("TRI_TEST_OBJECT_RAN");
+    assert_int_equal(tri_reward_check(&o, NULL), TRI_OK);
+    assert_int_equal(tri_reward_set_open(&o, 1, &env, &set), TRI_OK);
+    tri_reward_set_close(&set);
+    assert_null(getenv("TRI_TEST_OBJECT_RAN"));
+    assert_int_equal(tri_reward_set_open(&o, 1, NULL, &set), TRI_OK);
+    assert_non_null(getenv("TRI_TEST_OBJECT_RAN"));
+    tri_reward_set_close(&set);
+  }
+}
+
+/* A part of an object, a program and an object of another machine are refused. */
+static void refuses_what_no_loader_takes(void **state) {
+  char           path[] = "/tmp/tri_object_XXXXXX", byte[1 << 16];
+  int            fd = mkstemp(path);
+  FILE          *f = fopen(TRI_REWARD_OBJECTS "/libreward_object.so", "rb");
+  size_t         n = f ? fread(byte, 1, sizeof byte, f) : 0;
+  tri_reward_opt o = row(path, NULL);
+
+  (void)state;
+  assert_true(fd >= 0 && n > 64);
+  fclose(f);
+  for (size_t part = 0; part < 2048; part += 97) {
+    assert_true(!ftruncate(fd, 0) && pwrite(fd, byte, part, 0) == (ssize_t)part);
+    assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
+    assert_non_null(strstr(tri_error_message(), "no shared object that can be loaded: it is "));
+    tri_error_clear();
+  }
+  byte[18] ^= 64; /* e_machine */
+  assert_int_equal(pwrite(fd, byte, n, 0), (ssize_t)n);
+  assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), "made for another processor"));
+  tri_error_clear();
+  o = row(TRI_REWARD_CHILD, NULL);
+  assert_int_equal(tri_reward_check(&o, NULL), TRI_ECONFIG);
+  assert_non_null(strstr(tri_error_message(), "no shared object"));
+  close(fd);
+  unlink(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(gives_what_it_says, teardown),
                                      cmocka_unit_test_teardown(failures_are_its_own, teardown),
                                      cmocka_unit_test_teardown(on_error_is_obeyed, teardown),
+                                     cmocka_unit_test_teardown(is_not_run_to_be_checked, teardown),
+                                     cmocka_unit_test_teardown(refuses_what_no_loader_takes, teardown),
                                      cmocka_unit_test_teardown(refuses, teardown)};
 
   return cmocka_run_group_tests(tests, NULL, NULL);
