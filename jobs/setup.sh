@@ -31,6 +31,7 @@ if command -v dpkg-query >/dev/null && command -v apt-get >/dev/null; then
     policy=/usr/sbin/policy-rc.d
     if [ ! -e $policy ]; then
       trap '$as_root rm -f $policy' EXIT
+      trap 'exit 130' INT TERM HUP # dash runs no EXIT trap when a signal ends it
       printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
       $as_root chmod 755 $policy
     fi
