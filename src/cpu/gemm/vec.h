@@ -4,8 +4,9 @@
  * A tile of the result, up to TRI_VEC_ROWS rows x TRI_VEC_COLS columns, stays in registers while k runs.
  * Right operands lie in panels of TRI_VEC_COLS columns, [k,TRI_VEC_COLS], 0 beyond an operand's end; left
  * ones in strips of rows, as they come (TRI_VEC_LD apart) or turned (step k: TRI_VEC_TURNED elements). An
- * element's sum begins with 0 and runs by FMA in the order of k, in a tile or in memory between two chunks,
- * whatever else is computed beside it: a row's bits depend on its own x alone. */
+ * element's sum of a chunk of k begins with 0 and runs by FMA in the order of k; the chunks, which k alone
+ * cuts, are added in their order. One sum over all k would lose digits where k is a vocabulary. Whatever is
+ * computed beside it, a row's bits depend on its own x alone. */
 #ifndef TRI_CPU_VEC_H
 #define TRI_CPU_VEC_H
 
@@ -36,7 +37,7 @@ typedef struct tri_vec_tile {
   int64_t      next, k; /* elements from a panel to the one after it; steps */
   int          n_row, n_panel;
   float       *wait; /* [n_panel,n_row,32]: where sums wait between two chunks of k; NULL: k is whole */
-  bool         first, last; /* chunk: the first begins with 0, the last goes to y */
+  bool         first, last; /* chunk: before the first nothing waits, the last goes to y */
   float       *y;           /* [n_row,n_col], row stride ld */
   int64_t      ld, n_col;   /* columns that y has from there on */
   const float *base, *bias; /* added at last; base as y, bias [n_col]; each may be NULL */

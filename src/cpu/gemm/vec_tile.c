@@ -42,6 +42,17 @@ static TILE void put_sums(const int R, const int V, const tri_vec_tile *t, __m51
   }
 }
 
+/* What the chunks of k before this one have summed up. */
+static TILE void add_waiting(const int R, const int V, const tri_vec_tile *t, __m512 s[ROWS][2 * PANELS]) {
+  UNROLL(14)
+  for (int r = 0; r < R; r++) {
+    UNROLL(8)
+    for (int v = 0; v < V; v++)
+      s[r][v] =
+          _mm512_add_ps(_mm512_loadu_ps(t->wait + v / 2 * R * COLS + r * COLS + v % 2 * LANES), s[r][v]);
+  }
+}
+
 /* R rows and P panels; element [r,k] of a lies at r * by_row + k * by_k. All four are constants. */
 static TILE void multiply(const int R, const int P, const int by_row, const int by_k, const tri_vec_tile *t) {
   const float *a = t->a, *b = t->b, *end = t->b + t->k * COLS;
@@ -49,9 +60,7 @@ static TILE void multiply(const int R, const int P, const int by_row, const int 
   UNROLL(14)
   for (int r = 0; r < R; r++) {
     UNROLL(8)
-    for (int v = 0; v < 2 * P; v++)
-      s[r][v] = t->first ? _mm512_setzero_ps()
-                         : _mm512_loadu_ps(t->wait + v / 2 * R * COLS + r * COLS + v % 2 * LANES);
+    for (int v = 0; v < 2 * P; v++) s[r][v] = _mm512_setzero_ps();
   }
   if (t->last)
     for (int r = 0; r < R; r++)
@@ -72,6 +81,7 @@ static TILE void multiply(const int R, const int P, const int by_row, const int 
       for (int v = 0; v < 2 * P; v++) s[r][v] = _mm512_fmadd_ps(x, w[v], s[r][v]);
     }
   }
+  if (!t->first) add_waiting(R, 2 * P, t, s);
   if (t->last) {
     put_sums(R, 2 * P, t, s);
     return;
