@@ -216,6 +216,8 @@ static tri_status add_example(tri_intake *in, int64_t id) {
   s->n_system_left_out += in->talk.system_left_out;
   if (e->n_prompt > s->longest_prompt) s->longest_prompt = e->n_prompt;
   if (line_tokens(in) > s->longest) s->longest = (int)line_tokens(in);
+  if (line_tokens(in) - in->n_prompt > s->longest_answer)
+    s->longest_answer = (int)(line_tokens(in) - in->n_prompt);
   return TRI_OK;
 }
 

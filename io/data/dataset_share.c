@@ -99,6 +99,7 @@ static void add_stats(tri_data_stats *sum, const tri_data_stats *s) {
   sum->n_system_left_out += s->n_system_left_out;
   if (s->longest_prompt > sum->longest_prompt) sum->longest_prompt = s->longest_prompt;
   if (s->longest > sum->longest) sum->longest = s->longest;
+  if (s->longest_answer > sum->longest_answer) sum->longest_answer = s->longest_answer;
 }
 
 /* b's lines stand behind a's. */

@@ -9,7 +9,7 @@
 /* What planning a run says of it. */
 typedef struct measured {
   int64_t lines, dropped;          /* of the data: examples, and those that were too long */
-  int64_t longest, longest_prompt; /* tokens; of a pair the longer side */
+  int64_t longest, longest_prompt; /* tokens; of a pair the longer side; KTO: of a prompt with any answer */
   int64_t together;                /* sequences of one sample */
   int64_t context, parameters;
   int64_t device, host; /* bytes of a rank; on the CPU all are host */
@@ -38,7 +38,7 @@ static tri_status read_measures(planned *p, bool cuda) {
   if (cuda) TRI_TRY(p->se.device->ops->mem_info(p->se.device, &bytes_free, &bytes_total));
   p->m = (measured){.lines = tri_dataset_count(p->t.data),
                     .dropped = s->n_dropped,
-                    .longest = s->longest,
+                    .longest = p->t.plan.max_tokens,
                     .longest_prompt = s->longest_prompt,
                     .together = tri_sequences(&p->t, 1),
                     .context = tri_source_shape(p->t.learner[TRI_POLICY].source)->max_pos,

@@ -43,8 +43,8 @@ static parts rejected(const lines *l, int64_t k) {
                  e->n_rejected - e->n_prompt};
 }
 
-/* The prompt of line k and the answer of the line before it, the first takes the last (trl, kto_trainer.py),
- * cut where no line is as long. */
+/* The prompt of line k and the answer of the line before it, the first takes the last (trl, kto_trainer.py).
+ * The answer is cut at the end of a model's context, as trl cuts it at max_length. */
 static parts mismatched(const lines *l, int64_t k) {
   parts   p = chosen(l, (k + l->n - 1) % l->n);
   int64_t room;
@@ -120,6 +120,24 @@ static void warn_one_label(const tri_trainer *t) {
             good ? "true" : "false", t->algo->name);
 }
 
+/* The least context of this run's models, in tokens. */
+static int64_t least_context(const tri_trainer *t) {
+  int64_t n = INT64_MAX;
+
+  for (const tri_learner *m = t->learner; m < t->learner + TRI_ROLE_COUNT; m++)
+    if (m->source && tri_source_shape(m->source)->max_pos < n) n = tri_source_shape(m->source)->max_pos;
+  return n;
+}
+
+/* Any prompt of a data set may meet any of its answers, within the context. */
+static void measure_pairs(const tri_dataset *d, int64_t context, tri_longest *l) {
+  const tri_data_stats *s = tri_dataset_stats(d);
+  int64_t               n = (int64_t)s->longest_prompt + s->longest_answer;
+
+  if (n > context) n = context;
+  if (n > l->learn) l->learn = n;
+}
+
 static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
   if (t->plan.samples < 2)
     TRI_FAIL(TRI_ECONFIG,
@@ -127,7 +145,10 @@ static tri_status measure_labelled(tri_trainer *t, tri_longest *l) {
              "least 2 are needed",
              (long long)t->plan.samples, t->algo->name);
   warn_one_label(t);
-  return measure(t, l);
+  TRI_TRY(measure(t, l));
+  measure_pairs(t->data, least_context(t), l);
+  if (t->eval_data && tri_evaluates_by_loss(t)) measure_pairs(t->eval_data, least_context(t), l);
+  return TRI_OK;
 }
 
 /* ---- lines that are not there ---- */

@@ -167,8 +167,10 @@ static tri_status plan_batches(tri_trainer *t, const tri_longest *l, batch_room 
 
   *b = (batch_room){.learn = micro ? micro * l->learn : c->train.max_tokens_per_gpu};
   if (b->learn < least)
-    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens",
-             (long long)b->learn, (long long)least);
+    TRI_FAIL(TRI_ECONFIG, "train.max_tokens_per_gpu = %lld: the longest sequence here can have %lld tokens%s",
+             (long long)b->learn, (long long)least,
+             t->supply->beside ? " (the longest prompt with the longest answer, which may be another line's)"
+                               : "");
   b->learn_rows = b->learn;
   t->plan.pass_tokens = b->learn;
   if (t->supply->generates && micro) b->learn_rows = micro * c->rollout.max_response_length;

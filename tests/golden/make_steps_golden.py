@@ -208,6 +208,38 @@ def given(out, ref):
     drain(run("rm", rm, rm_loss, out))
 
 
+# Prompt and answer in tokens, label: line 1's prompt meets line 0's answer, 20 tokens, and no line has more than 13.
+UNEVEN = [(2, 11, True), (9, 2, False), (3, 9, True), (10, 1, False)]
+
+
+def uneven(out, ref):
+    """KTO where prompts meet answers of other lengths, paired as in trl, kto_trainer.py: completions[-1:] + completions[:-1]."""
+    gen = torch.Generator().manual_seed(11)
+    token = lambda n: torch.randint(0, SHAPE["vocab_size"], (n,), generator=gen)
+    line = [(token(p), token(a), good) for p, a, good in UNEVEN]
+    with open(f"{OUT}/uneven.jsonl", "w") as f:
+        for p, a, good in line:
+            f.write(json.dumps(dict(tokens=p.tolist() + a.tolist(), prompt_tokens=len(p), label=good)) + "\n")
+    own = lambda m: [logp(m, 0, torch.cat([p, a]), len(p)) for p, a, _ in line]
+    beside = lambda m: torch.stack([logp(m, 0, torch.cat([line[i][0], line[i - 1][1]]), len(line[i][0])).sum() for i in range(len(line))])
+    kto = lm()
+    with torch.no_grad():
+        base, kl_ref = torch.stack([x.sum() for x in own(ref)]), beside(ref)
+
+    def loss():
+        trainer = peer["stand_in"](beta=0.1, loss_type="kto", calculate_KL=True, desirable_weight=1.0, undesirable_weight=1.0)
+        with torch.no_grad():
+            trainer._compute_kl_logps = lambda model, batch, kl=beside(kto): kl
+        x = own(kto)
+        mask = padded([torch.ones(len(r), dtype=torch.bool) for r in x])
+        full, rows = peer["tokens"](mask), padded(x)
+        inputs = dict(input_ids=full, attention_mask=torch.ones_like(full), completion_mask=full, ref_logps=base, ref_KL_logps=kl_ref,
+                      label=torch.tensor([good for _, _, good in line]))
+        return peer["KTOTrainer"]._compute_loss(trainer, lambda **k: peer["outputs"](rows, torch.zeros_like(rows), mask), inputs, False)
+
+    drain(run("kto_uneven", kto, loss, out))
+
+
 def make_scored(gen):
     model = Qwen2ForSequenceClassification(Qwen2Config(**SHAPE, num_labels=1))
     for name, p in model.named_parameters():
@@ -260,6 +292,7 @@ def steps():
     drain(run("remax", model, lambda: clip_loss(model, R), out))
     ppo(out, ref)
     given(out, ref)
+    uneven(out, ref)
     save_file({k: v.detach().float().contiguous() for k, v in out.items()}, f"{OUT}/golden.safetensors")
     os.chmod(f"{OUT}/golden.safetensors", 0o644)
 

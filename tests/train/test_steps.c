@@ -39,10 +39,17 @@ static const algo_case cases[] = {
     {"sft", "labelled", {"train.train_batch_size=4"}},
     {"dpo", "pairs", {"train.train_batch_size=2", "model.ref_path=@/grpo/ref"}},
     {"kto", "labelled", {"train.train_batch_size=4", "model.ref_path=@/grpo/ref"}},
+    /* short prompts meet long answers and the reverse: 20 tokens, and 13 in the longest line */
+    {"kto", "uneven", {"train.train_batch_size=4", "model.ref_path=@/grpo/ref"}},
     {"rm", "pairs", {"train.train_batch_size=2", "algo.centering_coef=0.01"}}};
 enum { N_CASES = sizeof cases / sizeof *cases };
 
 static char folder[256];
+
+/* Its folder; KTO has two cases, of other data. */
+static const char *case_name(const algo_case *c) {
+  return c->data && !strcmp(c->data, "uneven") ? "kto_uneven" : c->name;
+}
 
 /* ---- running ---- */
 
@@ -72,7 +79,7 @@ static void run(const algo_case *c, int step, const char *const *further) {
   tri_trainer   t = {0};
   tri_train_end end;
 
-  snprintf(more, sizeof more, "run.output=%s/%s", folder, c->name);
+  snprintf(more, sizeof more, "run.output=%s/%s", folder, case_name(c));
   add(&a, more);
   snprintf(more, sizeof more, "algo.name=%s", c->name);
   add(&a, more);
@@ -108,7 +115,7 @@ static void run(const algo_case *c, int step, const char *const *further) {
 /* ---- comparing ---- */
 
 /* DAPO's loss and clip are what the case of GRPO is given. */
-static const char *golden_name(const algo_case *c) { return strcmp(c->name, "dapo") ? c->name : "grpo"; }
+static const char *golden_name(const algo_case *c) { return strcmp(c->name, "dapo") ? case_name(c) : "grpo"; }
 
 static void compare_steps(const golden *g, const algo_case *c, const char *lines, const char *prefix,
                           const char *loss_key, const char *norm_key) {
@@ -140,7 +147,7 @@ static void compare_gradients(const golden *g, const algo_case *c, const char *p
   tri_ckpt_reader *r;
   int              n_tensor = 0;
 
-  snprintf(path, sizeof path, "%s/%s/checkpoints/step-00000001", folder, c->name);
+  snprintf(path, sizeof path, "%s/%s/checkpoints/step-00000001", folder, case_name(c));
   OK(tri_ckpt_open(path, NULL, false, &r));
   for (int i = 0; i < tri_ckpt_tensor_count(r); i++) {
     const tri_ckpt_tensor *x = tri_ckpt_tensor_at(r, i);
@@ -169,7 +176,7 @@ static void compare(const algo_case *c) {
   golden g;
 
   golden_open(&g, "steps");
-  snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, c->name);
+  snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, case_name(c));
   OK(tri_file_read(path, 1 << 20, &lines, &bytes));
   compare_steps(&g, c, lines, "", "\"loss\": ", "\"grad_norm\": ");
   compare_gradients(&g, c, "", "/optimizer/exp_avg");
@@ -231,7 +238,7 @@ static int64_t read_group(const algo_case *c, int step, const char *group, float
   tri_ckpt_reader *r;
   int64_t          n = 0;
 
-  snprintf(path, sizeof path, "%s/%s/checkpoints/step-%08d", folder, c->name, step);
+  snprintf(path, sizeof path, "%s/%s/checkpoints/step-%08d", folder, case_name(c), step);
   OK(tri_ckpt_open(path, NULL, false, &r));
   for (int i = 0; i < tri_ckpt_tensor_count(r); i++) {
     const tri_ckpt_tensor *x = tri_ckpt_tensor_at(r, i);
