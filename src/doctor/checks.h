@@ -11,6 +11,7 @@ typedef struct tri_reach {
   int  from, to;                         /* nodes */
   bool asked;                            /* it was tried */
   int  error;                            /* errno; 0: it answered; TRI_REACH_LARGE */
+  bool beside;                           /* another address of `to` answers, and MPI takes this one too */
   char net[TRI_FACTS_NAME_BYTES];        /* interface of `from` it goes out by */
   char address[TRI_FACTS_ADDRESS_BYTES]; /* of `to` */
 } tri_reach;

@@ -17,7 +17,8 @@ static tri_status put_nets(const tri_facts *f, tri_text *out) {
 
 /* UCX names devices of InfiniBand too ("mlx5_0:1"), which are no interfaces. */
 static bool is_judged(const tri_facts *f, int choice) {
-  return f->choice[choice][0] && strcmp(f->choice[choice], "all") && (choice != TRI_CHOICE_UCX || !f->n_ib);
+  return choice != TRI_CHOICE_MPI_NOT && f->choice[choice][0] && strcmp(f->choice[choice], "all") &&
+         (choice != TRI_CHOICE_UCX || !f->n_ib);
 }
 
 static tri_status say_absent(const tri_facts *f, int choice, tri_findings *out) {
@@ -151,7 +152,7 @@ static tri_status find_again(const tri_case *c, bool *again) {
   TRI_TRY(TRI_ALLOC(all, c->n_reach + 1));
   for (int i = 0; i < c->n_reach; i++) {
     const tri_reach *r = &c->reach[i];
-    if (r->asked && r->error && r->to >= 0)
+    if (r->asked && r->error && !r->beside && r->to >= 0)
       all[n++] = (way){r->from < r->to ? r->from : r->to, r->from < r->to ? r->to : r->from, i};
   }
   qsort(all, (size_t)n, sizeof *all, by_ends);
@@ -168,7 +169,7 @@ static tri_status say_all_unreached(const tri_case *c, const bool *again, tri_fi
 
   for (int i = 0; i < c->n_reach; i++) {
     const tri_reach *r = &c->reach[i];
-    if (!r->asked || !r->error || again[i] || (r->to < 0 && r->error == ECONNREFUSED)) continue;
+    if (!r->asked || !r->error || r->beside || again[i] || (r->to < 0 && r->error == ECONNREFUSED)) continue;
     if (n++ < MOST) {
       told++;
       TRI_TRY(say_unreached(c, r, out));
@@ -180,6 +181,54 @@ static tri_status say_all_unreached(const tri_case *c, const bool *again, tri_fi
   return tri_findings_say(out, TRI_PART_CURE, "as above");
 }
 
+/* Whether an interface of this name was told already. */
+static bool is_told(const tri_case *c, int before, const char *net) {
+  for (int i = 0; i < before; i++)
+    if (c->reach[i].asked && c->reach[i].error && c->reach[i].beside && !strcmp(c->reach[i].net, net))
+      return true;
+  return false;
+}
+
+/* An interface that leads nowhere, between nodes that reach each other by another: MPI takes it too, and waits.
+ * Where there is InfiniBand MPI may take that alone. */
+static tri_status say_nowhere(const tri_case *c, const tri_reach *r, tri_findings *out) {
+  int              first = tri_check_first_of(c, r->from);
+  const tri_facts *f = &c->facts[first < 0 ? 0 : first];
+  bool             maybe = f->n_ib > 0;
+  const char      *from = host_of(c, r->from, "rank 0"), *to = host_of(c, r->to, r->address);
+  const char      *before = f->choice[TRI_CHOICE_MPI_NOT];
+  int              pairs = 0;
+
+  if (!before[0]) before = strcmp(r->net, "docker0") ? "lo,docker0" : "lo";
+  for (int i = 0; i < c->n_reach; i++)
+    pairs += c->reach[i].asked && c->reach[i].error && c->reach[i].beside && !strcmp(c->reach[i].net, r->net);
+  TRI_TRY(tri_findings_add(out, "interface", maybe ? TRI_LEVEL_WARNING : TRI_LEVEL_ERROR, "%s on %s and %s",
+                           r->net, from, to));
+  out->blocks = out->blocks || !maybe;
+  TRI_TRY(tri_findings_say(
+      out, TRI_PART_WHAT,
+      "%s of node %s does not answer node %s on %s (%s), though both are up in one network: MPI "
+      "takes every such interface, and hangs in MPI_Init or in the first collective; %d such "
+      "way%s",
+      r->address, to, from, r->net, r->error == TRI_REACH_LARGE ? "large messages" : strerror(r->error),
+      pairs, pairs == 1 ? "" : "s"));
+  return tri_findings_say(
+      out, TRI_PART_CURE,
+      "export OMPI_MCA_btl_tcp_if_exclude=%s,%s%s%s%s%s NCCL_SOCKET_IFNAME=^lo,docker,%s, or take "
+      "the interface down",
+      before, r->net, strcmp(c->launch->kind, "mpirun") ? "" : " OMPI_MCA_oob_tcp_if_exclude=",
+      strcmp(c->launch->kind, "mpirun") ? "" : before, strcmp(c->launch->kind, "mpirun") ? "" : ",",
+      strcmp(c->launch->kind, "mpirun") ? "" : r->net, r->net);
+}
+
+static tri_status say_all_nowhere(const tri_case *c, tri_findings *out) {
+  for (int i = 0; i < c->n_reach; i++) {
+    const tri_reach *r = &c->reach[i];
+    if (r->asked && r->error && r->beside && !is_told(c, i, r->net)) TRI_TRY(say_nowhere(c, r, out));
+  }
+  return TRI_OK;
+}
+
 tri_status tri_check_reach(const tri_case *c, tri_findings *out) {
   bool      *again = NULL;
   tri_status st = TRI_OK;
@@ -187,6 +236,7 @@ tri_status tri_check_reach(const tri_case *c, tri_findings *out) {
   TRI_TRY_DONE(TRI_ALLOC(again, c->n_reach + 1));
   TRI_TRY_DONE(find_again(c, again));
   TRI_TRY_DONE(say_all_unreached(c, again, out));
+  TRI_TRY_DONE(say_all_nowhere(c, out));
 done:
   TRI_FREE(again);
   return st;

@@ -3,6 +3,7 @@
 #include "names.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +135,27 @@ bool tri_facts_net_matches(const char *pattern, tri_facts_choice choice, const t
     pattern += n + (pattern[n] == ',');
   }
   return any != but;
+}
+
+bool tri_facts_net_of_mpi(const tri_facts *f, const tri_facts_net *net) {
+  const char *only = f->choice[TRI_CHOICE_MPI], *but = f->choice[TRI_CHOICE_MPI_NOT];
+
+  if (net->loop || strchr(net->address, ':')) return false;
+  return only[0] ? tri_facts_net_matches(only, TRI_CHOICE_MPI, net)
+                 : !tri_facts_net_matches(but, TRI_CHOICE_MPI_NOT, net);
+}
+
+const tri_facts_net *tri_facts_net_beside(const tri_facts *from, const char *address) {
+  char                 network[TRI_FACTS_ADDRESS_BYTES + 16];
+  const tri_facts_net *found = NULL;
+
+  for (int i = 0; i < from->n_net; i++) {
+    if (!strcmp(from->net[i].address, address)) return NULL;
+    snprintf(network, sizeof network, "%s/%d", from->net[i].address, (int)from->net[i].prefix);
+    if (!found && tri_facts_net_of_mpi(from, &from->net[i]) && in_network(network, address))
+      found = &from->net[i];
+  }
+  return found;
 }
 
 int tri_facts_net_chosen(const tri_facts *f, tri_facts_choice choice) {

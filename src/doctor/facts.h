@@ -60,7 +60,7 @@ typedef struct tri_facts_net {
 /* Variables that choose interfaces. */
 #define TRI_FACTS_CHOICE_LIST(X)                                                       \
   X(NCCL, "NCCL_SOCKET_IFNAME") X(MPI, "OMPI_MCA_btl_tcp_if_include")                  \
-  X(GLOO, "GLOO_SOCKET_IFNAME") X(UCX, "UCX_NET_DEVICES")
+  X(MPI_NOT, "OMPI_MCA_btl_tcp_if_exclude") X(GLOO, "GLOO_SOCKET_IFNAME") X(UCX, "UCX_NET_DEVICES")
 /* clang-format on */
 #define TRI_X(name, text) TRI_VERSION_##name,
 typedef enum { TRI_FACTS_VERSION_LIST(TRI_X) TRI_VERSION_COUNT } tri_facts_version;
@@ -98,6 +98,10 @@ TRI_CHECKED tri_status tri_facts_number(tri_facts *f, int n, int ranks_per_node,
 /* The interface that the choice of this rank names, TRI_FACTS_UNKNOWN: none of them; without a choice the
  * first that leads off the machine, else the first. */
 int tri_facts_net_chosen(const tri_facts *f, tri_facts_choice choice);
+/* Whether MPI's TCP takes this interface: it leads off the machine, is of IPv4, and no variable leaves it out. */
+bool tri_facts_net_of_mpi(const tri_facts *f, const tri_facts_net *net);
+/* The interface of `from` in whose network this address is; NULL: there is none, or the address is its own. */
+const tri_facts_net *tri_facts_net_beside(const tri_facts *from, const char *address);
 /* Whether a pattern of a variable (NCCL: prefixes, "=exact", "^but"; others: names or networks as
  * 10.0.0.0/8) names this interface. */
 bool tri_facts_net_matches(const char *pattern, tri_facts_choice choice, const tri_facts_net *net);

@@ -102,13 +102,13 @@ static void missing(void **state) {
   end(x);
   x = begin();
   x->f[2].seat.host[0] = x->f[3].seat.host[0] = '\0'; /* all of n2 */
-  x->reach[0] = (tri_reach){0, -1, true, EHOSTUNREACH, "ib0", "n2"};
+  x->reach[0] = (tri_reach){0, -1, true, EHOSTUNREACH, false, "ib0", "n2"};
   x->c.n_reach = 1;
   finds(x, 2, "ranks", TRI_LEVEL_ERROR, "tasks 2-3 on n2", "2 of 4", "does not answer either");
   end(x);
   x = begin();
   x->f[2].seat.host[0] = x->f[3].seat.host[0] = '\0';
-  x->reach[0] = (tri_reach){0, -1, true, 0, "ib0", "n2"}; /* it listens */
+  x->reach[0] = (tri_reach){0, -1, true, 0, false, "ib0", "n2"}; /* it listens */
   x->c.n_reach = 1;
   finds(x, 1, "ranks", TRI_LEVEL_ERROR, "tasks 2-3 on n2", "does not reach rank 0", "on the way to n1");
   end(x);
@@ -270,21 +270,61 @@ static void nets(void **state) {
   end(x);
 }
 
+/* Which interfaces Open MPI's TCP takes, and by which two of one network it joins nodes. */
+static void nets_of_mpi(void **state) {
+  launch    *x = begin();
+  tri_facts *f = &x->f[0];
+
+  (void)state;
+  f->n_net = 3;
+  f->net[2] = (tri_facts_net){"eth9", "10.9.0.1", 16, 0, TRI_FACTS_UNKNOWN};
+  assert_false(tri_facts_net_of_mpi(f, &f->net[0]));
+  assert_true(tri_facts_net_of_mpi(f, &f->net[1]) && tri_facts_net_of_mpi(f, &f->net[2]));
+  assert_ptr_equal(tri_facts_net_beside(f, "10.9.7.2"), &f->net[2]);
+  assert_null(tri_facts_net_beside(f, "10.8.0.2"));
+  assert_null(tri_facts_net_beside(f, "10.9.0.1")); /* its own */
+  strcpy(f->choice[TRI_CHOICE_MPI_NOT], "127.0.0.1/8,10.9.0.0/24");
+  assert_true(tri_facts_net_of_mpi(f, &f->net[1]) && !tri_facts_net_of_mpi(f, &f->net[2]));
+  assert_null(tri_facts_net_beside(f, "10.9.7.2"));
+  strcpy(f->choice[TRI_CHOICE_MPI], "eth9");
+  assert_true(!tri_facts_net_of_mpi(f, &f->net[1]) && tri_facts_net_of_mpi(f, &f->net[2]));
+  end(x);
+}
+
 static void reach(void **state) {
   launch *x = begin();
 
   (void)state;
-  x->reach[0] = (tri_reach){1, 0, true, EHOSTUNREACH, "ib0", "10.0.0.1"};
-  x->reach[1] = (tri_reach){0, 1, true, ETIMEDOUT, "ib0", "10.0.0.2"}; /* the way back of it */
+  x->reach[0] = (tri_reach){1, 0, true, EHOSTUNREACH, false, "ib0", "10.0.0.1"};
+  x->reach[1] = (tri_reach){0, 1, true, ETIMEDOUT, false, "ib0", "10.0.0.2"}; /* the way back of it */
   x->c.n_reach = 2;
   finds(x, 1, "reach", TRI_LEVEL_ERROR, "n2 - n1", "node n2 cannot reach node n1 on ib0 (10.0.0.1): No route",
         "firewall or interface");
   assert_true(x->found.blocks);
   end(x);
   x = begin();
-  x->reach[0] = (tri_reach){0, 1, true, TRI_REACH_LARGE, "ib0", "10.0.0.2"};
+  x->reach[0] = (tri_reach){0, 1, true, TRI_REACH_LARGE, false, "ib0", "10.0.0.2"};
   x->c.n_reach = 1;
   finds(x, 1, "reach", TRI_LEVEL_ERROR, "n1 - n2", "large messages do not pass", "MTU");
+  end(x);
+  x = begin(); /* they reach each other by ib0, and not by a second network that MPI takes too, both ways */
+  x->reach[0] = (tri_reach){0, 1, true, 0, false, "ib0", "10.0.0.2"};
+  x->reach[1] = (tri_reach){0, 1, true, EHOSTUNREACH, true, "eth9", "10.9.0.2"};
+  x->reach[2] = (tri_reach){1, 0, true, 0, false, "ib0", "10.0.0.1"};
+  x->reach[3] = (tri_reach){1, 0, true, EHOSTUNREACH, true, "eth9", "10.9.0.1"};
+  x->c.n_reach = 4;
+  finds(x, 1, "interface", TRI_LEVEL_ERROR, "eth9 on n1 and n2",
+        "10.9.0.2 of node n2 does not answer node n1 on eth9 (No route to host)",
+        "export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,eth9 ");
+  assert_true(x->found.blocks);
+  end(x);
+  x = begin(); /* where there is InfiniBand MPI may not need it */
+  x->f[0].n_ib = 1;
+  x->reach[0] = (tri_reach){0, 1, true, ETIMEDOUT, true, "eth9", "10.9.0.2"};
+  x->c.n_reach = 1;
+  strcpy(x->f[0].choice[TRI_CHOICE_MPI_NOT], "lo");
+  finds(x, 1, "interface", TRI_LEVEL_WARNING, "eth9 on n1 and n2", "does not answer", "if_exclude=lo,eth9 ");
+  assert_false(x->found.blocks);
   end(x);
 }
 
@@ -480,7 +520,8 @@ static void large(void **state) {
   assert_true(ahead && way);
   for (int i = 0; i < LARGE_WAYS; i++) { /* node n to the 11 before and the 11 behind it, and none passes */
     int n = i / 22, by = i % 22 < 11 ? i % 22 - 11 : i % 22 - 10;
-    way[i] = (tri_reach){n, (n + by + LARGE_NODES) % LARGE_NODES, true, EHOSTUNREACH, "ib0", "10.0.0.1"};
+    way[i] =
+        (tri_reach){n, (n + by + LARGE_NODES) % LARGE_NODES, true, EHOSTUNREACH, false, "ib0", "10.0.0.1"};
   }
   x->c.clock = ahead;
   x->c.reach = way;
@@ -580,6 +621,7 @@ int main(void) {
                                     cmocka_unit_test(limits),
                                     cmocka_unit_test(clocks),
                                     cmocka_unit_test(nets),
+                                    cmocka_unit_test(nets_of_mpi),
                                     cmocka_unit_test(reach),
                                     cmocka_unit_test(links),
                                     cmocka_unit_test(speeds),

@@ -15,7 +15,7 @@ touch "$dir"/{c.json,t.json,d.jsonl} # what the deck names, from here
 doctor() { # exit code that is due, nodes, further arguments
   local due=$1 nodes=$2 code=0
   shift 2
-  on head env ${fence:+SLURM_PMIX_FENCE="$fence"} srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; cd '$dir'; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
+  on head env ${fence:+SLURM_PMIX_FENCE="$fence"} ${exclude:+OMPI_MCA_btl_tcp_if_exclude="$exclude"} srun -N"$nodes" --ntasks-per-node=2 --overcommit bash -c "ulimit -c 0; cd '$dir'; if [ \$SLURMD_NODENAME = n2 ]; then ${plant:-:}; fi
     exec '$program' doctor '$dir/deck.yaml' --json $*" > "$dir/json.out" 2> "$dir/err.out" || code=$?
   [ "$code" = "$due" ] || fail "exit code $code, not $due"
   [ "$(wc -l < "$dir/json.out")" = 1 ] || fail "not one JSON value"
@@ -100,6 +100,29 @@ for from in n2 n1; do
   has reach error "$from - n3" "node $from cannot reach node n3 on eth0" 'firewall or interface: .*set NCCL_SOCKET_IFNAME'
   [ "$(grep -o '"check": "reach"' "$dir/json.out" | wc -l)" = 1 ] || fail "more than one pair"
 done
+
+# A second interface, up on both nodes in one network, that leads nowhere: named before MPI would hang in it; with the cure all is well.
+for node in n1 n2; do
+  on $node ip link add ib0 type veth peer name nowhere && on $node ip link set nowhere up && on $node ip link set ib0 up &&
+    on $node ip addr add "10.99.0.${node#n}/24" dev ib0 || fail "no second interface"
+done
+plant=''
+doctor 69 2 --timeout 4
+has interface error 'ib0 on n1 and n2' '10.99.0.2 of node n2 does not answer node n1 on ib0' 'export OMPI_MCA_btl_tcp_if_exclude=lo,docker0,ib0 '
+has_no reach
+has_no hang
+plant='' exclude=lo,docker0,ib0
+doctor 0 2
+exclude=
+has_no interface
+for node in n1 n2; do on $node ip link del ib0; done
+
+# A link of 20 Mbit/s: what is measured ends by time.
+"$CLUSTER" rate n2 20mbit
+began=$SECONDS
+doctor 0 2
+[ $((SECONDS - began)) -le 30 ] || fail "it takes $((SECONDS - began)) s on a link of 20 Mbit/s"
+"$CLUSTER" rate n2 100gbit
 
 # A rank that never comes, and one that stops as its memory is shared.
 plant='if [ $SLURM_LOCALID = 1 ]; then exec sleep 600; fi'

@@ -8,7 +8,16 @@
 
 /* Chosen: more than caches hold, less than a second; times the best of which counts. */
 enum { CPU_BYTES = 8 << 20, GPU_BYTES = 256 << 20, TIMES = 4, SHORT_TIMES = 30, MOST_ROUNDS = 63 };
-enum { PAIR_BYTES = 4 << 20, PAIR_TIMES = 4, FIRST_SIDE = 512, LAST_SIDE = 8192, COPY_BYTES = 32 << 20 };
+enum {
+  PAIR_LEAST = 8,
+  PAIR_BYTES = 4 << 20,
+  PAIR_TIMES = 4,
+  FIRST_SIDE = 512,
+  LAST_SIDE = 8192,
+  COPY_BYTES = 32 << 20
+};
+enum { LEAST_BYTES = 1024 };      /* of a rank, to begin with */
+static const double part_s = 0.5; /* chosen: that a figure of a network takes at most, on a slow one too */
 static const double least_s = 0.25, product_s = 5e-4; /* of a measurement; of a product large enough */
 
 tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
@@ -28,17 +37,18 @@ tri_status tri_speed_plan(tri_session *se, tri_speed_room *out) {
 
 /* ---- communicators ---- */
 
-/* The slowest rank's seconds of `times` calls in a row, per call. what: a gather, or a sum of one number. */
-static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_room *room, bool gather, int times,
-                             double *out) {
+/* The slowest rank's seconds of `times` calls in a row, per call: of gathers of so many bytes of each rank, 0: of
+ * sums of one number. */
+static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_room *room, int64_t bytes,
+                             int times, double *out) {
   int64_t ns;
   double  from_s;
 
   TRI_TRY(tri_host_barrier(c));
   from_s = tri_now_s();
   for (int i = 0; i < times; i++)
-    TRI_TRY(gather ? tri_all_gather(c, room->recv, room->send, room->per_rank, TRI_U8, se->stream, NULL)
-                   : tri_all_reduce(c, room->send, 1, TRI_F32, TRI_SUM, se->stream, NULL));
+    TRI_TRY(bytes ? tri_all_gather(c, room->recv, room->send, bytes, TRI_U8, se->stream, NULL)
+                  : tri_all_reduce(c, room->send, 1, TRI_F32, TRI_SUM, se->stream, NULL));
   TRI_TRY(se->device->ops->stream_sync(se->stream));
   ns = (int64_t)((tri_now_s() - from_s) * 1e9);
   TRI_TRY(tri_host_max(c, &ns, 1));
@@ -46,27 +56,59 @@ static tri_status time_calls(tri_session *se, tri_comm *c, const tri_speed_room 
   return TRI_OK;
 }
 
+/* The slowest of all. */
+static tri_status agree_on_time(tri_comm *world, double *s) {
+  int64_t ns = (int64_t)(*s * 1e9);
+
+  TRI_TRY(tri_host_max(world, &ns, 1));
+  *s = (double)ns / 1e9;
+  return TRI_OK;
+}
+
+/* Of as many bytes as take part_s at most, on any link: four times as many until then. Every rank of the world
+ * takes the same number, though its own communicator may be another one. */
+static tri_status time_gather(tri_session *se, tri_comm *c, const tri_speed_room *room, int64_t *bytes,
+                              double *best) {
+  tri_comm *world = se->comm[TRI_WORLD];
+  double    s = 0;
+
+  for (*bytes = LEAST_BYTES < room->per_rank ? LEAST_BYTES : room->per_rank;; *bytes *= 4) {
+    if (*bytes > room->per_rank) *bytes = room->per_rank;
+    TRI_TRY(time_calls(se, c, room, *bytes, 1, &s));
+    TRI_TRY(agree_on_time(world, &s));
+    if (*bytes == room->per_rank || 4 * s > part_s) break;
+  }
+  *best = s;
+  for (int i = 1; i < TIMES && i * s < part_s; i++) {
+    double own = 0;
+    TRI_TRY(time_calls(se, c, room, *bytes, 1, &own));
+    if (own < *best) *best = own;
+  }
+  return TRI_OK;
+}
+
 tri_status tri_speed_scope(tri_session *se, tri_scope scope, const tri_speed_room *room, tri_rate *out) {
   static const char *const name[] = {[TRI_WORLD] = "world", [TRI_NODE] = "node", [TRI_CROSS] = "cross"};
   tri_comm                *c = se->comm[scope];
   double                   best = 0, s = 0, latency = 0;
-  int64_t                  ns[2];
+  int64_t                  ns[2], bytes = 0;
 
   *out = (tri_rate){.from = -1, .to = -1};
   if (c->size == 1) return TRI_OK;
-  for (int i = 0; i < TIMES; i++) {
-    TRI_TRY(time_calls(se, c, room, true, 1, &s));
-    if (i && (i == 1 || s < best)) best = s; /* the first connects */
-  }
+  TRI_TRY(time_calls(se, c, room, LEAST_BYTES, 1, &s)); /* the first connects */
+  TRI_TRY(time_gather(se, c, room, &bytes, &best));
+  TRI_TRY(time_calls(se, c, room, 0, 1, &s));
+  TRI_TRY(agree_on_time(se->comm[TRI_WORLD], &s));
   for (int i = 0; i < 2; i++) {
-    TRI_TRY(time_calls(se, c, room, false, SHORT_TIMES, &s));
+    TRI_TRY(time_calls(se, c, room, 0, s * SHORT_TIMES > part_s ? 2 : SHORT_TIMES, &s));
+    TRI_TRY(agree_on_time(se->comm[TRI_WORLD], &s));
     if (!i || s < latency) latency = s;
   }
   ns[0] = (int64_t)(best * 1e9), ns[1] = (int64_t)(latency * 1e9);
   TRI_TRY(tri_host_max(se->comm[TRI_WORLD], ns, 2)); /* of all nodes, or local ranks */
   strcpy(out->scope, name[scope]);
-  out->bytes = room->per_rank * c->size;
-  out->bytes_per_s = (double)(out->bytes - room->per_rank) / ((double)ns[0] / 1e9);
+  out->bytes = bytes * c->size;
+  out->bytes_per_s = (double)(out->bytes - bytes) / ((double)ns[0] / 1e9);
   out->latency_s = (double)ns[1] / 1e9;
   return TRI_OK;
 }
@@ -94,25 +136,47 @@ static int partner_of(int me, int nodes, int round) {
   return other < nodes ? other : -1;
 }
 
+/* What both ends measured, by the lower one's clock. */
+static tri_status ping(tri_comm *world, int peer, void *buf, size_t bytes, int times, double *best) {
+  double unused;
+
+  TRI_TRY(tri_ping(world, peer, buf, bytes, times, best));
+  memcpy(buf, best, sizeof *best);
+  TRI_TRY(tri_ping(world, peer, buf, sizeof *best, 0, &unused)); /* each way once; the lower one begins */
+  memcpy(best, buf, sizeof *best);
+  return TRI_OK;
+}
+
+/* As many bytes as take part_s at most: four times as many until then. */
+static tri_status time_pair(tri_comm *world, int peer, void *buf, size_t *bytes, double *s, double *latency) {
+  TRI_TRY(ping(world, peer, buf, PAIR_LEAST, 1, s));
+  TRI_TRY(ping(world, peer, buf, PAIR_LEAST, *s * SHORT_TIMES > part_s ? 1 : SHORT_TIMES, latency));
+  for (*bytes = 1024;; *bytes *= 4) {
+    TRI_TRY(ping(world, peer, buf, *bytes, 1, s));
+    if (*bytes == PAIR_BYTES || 16 * *s > part_s) break; /* twice, there and back, of four times as many */
+  }
+  return *s * 2 * PAIR_TIMES < part_s ? ping(world, peer, buf, *bytes, PAIR_TIMES, s) : TRI_OK;
+}
+
 tri_status tri_speed_pair(tri_session *se, int round, tri_rate *out) {
   tri_comm  *world = se->comm[TRI_WORLD];
   bool       first = se->rt.local_rank == 0;
   int        peer = first ? partner_of(se->rt.node, se->rt.nodes, round) : -1;
   void      *buf = NULL;
+  size_t     bytes = 0;
   double     s = 0, latency = 0;
   tri_status st = TRI_OK;
 
   *out = (tri_rate){.from = -1, .to = -1};
   TRI_TRY_DONE(tri_agree(world, first ? tri_host_alloc(PAIR_BYTES, 1, &buf) : TRI_OK));
   if (peer >= 0) { /* the rank of a node's first is the node's number (comm.h) */
-    TRI_TRY_DONE(tri_ping(world, peer, buf, 8, SHORT_TIMES, &latency));
-    TRI_TRY_DONE(tri_ping(world, peer, buf, PAIR_BYTES, PAIR_TIMES, &s));
+    TRI_TRY_DONE(time_pair(world, peer, buf, &bytes, &s, &latency));
   }
   if (peer > se->rt.node && s > 0)
     *out = (tri_rate){.from = se->rt.node,
                       .to = peer,
-                      .bytes = PAIR_BYTES,
-                      .bytes_per_s = PAIR_BYTES / s,
+                      .bytes = (int64_t)bytes,
+                      .bytes_per_s = (double)bytes / s,
                       .latency_s = latency};
 done:
   tri_host_free(&buf);

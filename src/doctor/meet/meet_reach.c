@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ALL_PAIRS_NODES = 64, ADDRESSES = 4 }; /* chosen; of a node that are tried, at most */
+enum { ALL_PAIRS_NODES = 64, ADDRESSES = 8 }; /* chosen; of a node that are tried, at most */
 
 /* What is being found out. */
 typedef struct search {
@@ -54,13 +54,17 @@ static tri_status add_targets(const tri_facts *from, const tri_facts *to, int no
   int chosen = chosen_net(from);
 
   for (int i = 0, ways = 0; i < to->n_net && ways < ADDRESSES; i++) {
+    const tri_facts_net *beside = tri_facts_net_beside(from, to->net[i].address);
     if (!is_way(from, to, i)) continue;
     ways++;
     TRI_TRY(TRI_GROW(p->target, p->cap, p->n + 1));
     tri_target *x = &p->target[p->n++];
     *x = (tri_target){.node = node, .port = to->seat.port};
     snprintf(x->host, sizeof x->host, "%s", to->net[i].address);
-    if (chosen >= 0) snprintf(x->from, sizeof x->from, "%s", from->net[chosen].address);
+    if (chosen >= 0)
+      snprintf(x->from, sizeof x->from, "%s", from->net[chosen].address);
+    else if (beside && tri_facts_net_of_mpi(to, &to->net[i]))
+      snprintf(x->from, sizeof x->from, "%s", beside->address);
   }
   return TRI_OK;
 }
@@ -84,23 +88,43 @@ static tri_status list_targets(const search *s, int node, probe *p) {
 
 /* ---- what came of it ---- */
 
-/* A node is reached where one of its addresses is; else the first is told. */
+static tri_status add_item(search *s, const tri_reach *item, const char *net, const char *address) {
+  TRI_TRY(TRI_GROW(s->item, s->cap, s->n + 1));
+  tri_reach *x = &s->item[s->n++];
+  *x = *item;
+  snprintf(x->net, sizeof x->net, "%s", net);
+  snprintf(x->address, sizeof x->address, "%.47s", address);
+  return TRI_OK;
+}
+
+static const char *net_of(const tri_facts *f, const char *address, const char *otherwise) {
+  for (int i = 0; i < f->n_net; i++)
+    if (!strcmp(f->net[i].address, address)) return f->net[i].name;
+  return otherwise;
+}
+
+/* A node is reached where one of its addresses is; else the first is told. Where it is, each address that MPI would
+ * take too, between two interfaces of one network, and that does not answer is told by itself. */
 static tri_status add_results(search *s, int from, const probe *p, const int32_t *error) {
   const tri_facts *f = &s->c->facts[from < 0 ? 0 : s->first[from]];
   int              net = chosen_net(f);
+  const char      *name;
 
   if (net < 0) net = tri_facts_net_chosen(f, TRI_CHOICE_MPI);
-  for (int64_t i = 0; i < p->n; i++) {
-    if (i && p->target[i].node >= 0 && p->target[i].node == p->target[i - 1].node) {
-      if (!error[i]) s->item[s->n - 1].error = 0;
-      continue;
-    }
-    TRI_TRY(TRI_GROW(s->item, s->cap, s->n + 1));
-    tri_reach *x = &s->item[s->n++];
-    *x = (tri_reach){
+  name = net < 0 ? "its network" : f->net[net].name;
+  for (int64_t i = 0, end; i < p->n; i = end) {
+    tri_reach item = {
         .from = from < 0 ? f->seat.node : from, .to = p->target[i].node, .asked = true, .error = error[i]};
-    snprintf(x->net, sizeof x->net, "%s", net < 0 ? "its network" : f->net[net].name);
-    snprintf(x->address, sizeof x->address, "%.47s", p->target[i].host);
+    for (end = i + 1; end < p->n && item.to >= 0 && p->target[end].node == item.to; end++)
+      if (!error[end]) item.error = 0;
+    TRI_TRY(add_item(s, &item, name, p->target[i].host));
+    for (int64_t k = i; !item.error && k < end; k++) {
+      tri_reach one = item;
+      if (!error[k] || !p->target[k].from[0]) continue;
+      one.error = error[k];
+      one.beside = true;
+      TRI_TRY(add_item(s, &one, net_of(f, p->target[k].from, name), p->target[k].host));
+    }
   }
   return TRI_OK;
 }
